@@ -162,9 +162,8 @@ MP_DEVICE void convolve_pixels(const ConvArgs &args, const ConvProduct<op> &prod
   for (int i = 0; i < kPixelsPerThread; i++) origins[i] = patches.origin(row0 + i);
   if (args.dtype == MP_FP32 || args.groups % kVec != 0 || !is_aligned_16(args.image))
     return convolve_runs(args, patches, origins, channels, weights, acc);
-  with_half_type(args.dtype, [&](auto type) {
-    convolve_packed<op, typename decltype(type)::type>(args, patches, origins, channels, weights,
-                                                       acc);
+  with_half_type(args.dtype, [&]<class T>(std::type_identity<T>) {
+    convolve_packed<op, T>(args, patches, origins, channels, weights, acc);
   });
 }
 

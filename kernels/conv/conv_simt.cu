@@ -273,10 +273,9 @@ using SimtTilesOf = std::conditional_t<op == MP_CONV_WGRAD, WgradSimtTiles, Conv
 
 void launch_conv_simt(const ConvPlan &plan, mp_conv_op_t op, const Device &device,
                       const ConvArgs &args, mp_stream_t stream) {
-  with_conv_op(op, [&](auto pass) {
-    constexpr mp_conv_op_t kOp = decltype(pass)::value;
-    with_tile(SimtTilesOf<kOp>{}, *plan.gemm.kernel, [&](auto tile) {
-      launch_tile<kOp, typename decltype(tile)::type>(plan.name, device, args, stream);
+  with_conv_op(op, [&]<mp_conv_op_t kOp>(Value<kOp>) {
+    with_tile(SimtTilesOf<kOp>{}, *plan.gemm.kernel, [&]<class Tile>(std::type_identity<Tile>) {
+      launch_tile<kOp, Tile>(plan.name, device, args, stream);
     });
   });
 }

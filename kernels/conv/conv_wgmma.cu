@@ -321,21 +321,18 @@ void launch_tile(void (*kernel)(MP_PARAM(Args)), const ConvPlan &plan, const Dev
 void launch_conv_wgmma_kernel(const ConvPlan &plan, mp_conv_op_t op, const Device &device,
                               const ConvWgmmaArgs &args, mp_stream_t stream) {
   if (op == MP_CONV_WGRAD)  // low tiles: its rows are the K channels
-    with_tile(WgradWgmmaTiles{}, *plan.gemm.kernel, [&](auto found) {
-      using Tile = typename decltype(found)::type;
+    with_tile(WgradWgmmaTiles{}, *plan.gemm.kernel, [&]<class Tile>(std::type_identity<Tile>) {
       launch_tile<Tile>(wgrad_wgmma<Tile>, plan, device, args, stream);
     });
   else
-    with_tile(ConvWgmmaTiles{}, *plan.gemm.kernel, [&](auto found) {
-      using Tile = typename decltype(found)::type;
+    with_tile(ConvWgmmaTiles{}, *plan.gemm.kernel, [&]<class Tile>(std::type_identity<Tile>) {
       launch_tile<Tile>(conv_wgmma<Tile>, plan, device, args, stream);
     });
 }
 
 void launch_dgrad_wgmma_kernel(const ConvPlan &plan, const Device &device,
                                const DgradWgmmaArgs &args, mp_stream_t stream) {
-  with_tile(StridedDgradWgmmaTiles{}, *plan.gemm.kernel, [&](auto found) {
-    using Tile = typename decltype(found)::type;
+  with_tile(StridedDgradWgmmaTiles{}, *plan.gemm.kernel, [&]<class Tile>(std::type_identity<Tile>) {
     launch_tile<Tile>(dgrad_wgmma<Tile>, plan, device, args, stream);
   });
 }

@@ -348,8 +348,7 @@ class ConvWmma {
   MP_DEVICE void run(std::byte *smem) {
     WmmaLoop<Tile> loop;
     loop.clear();
-    with_half_type(args_.dtype, [&](auto type) {
-      using T = typename decltype(type)::type;
+    with_half_type(args_.dtype, [&]<class T>(std::type_identity<T>) {
       if constexpr (wmma::supported<T, kSmemBytes>()) {
         Loaders<T> load(args_, product_, m0_, n0_, k_begin_, k_end_);
         loop.template multiply_add<T>(smem, load.a, load.b,
@@ -399,10 +398,8 @@ conv_wmma(MP_PARAM(ConvArgs) args) {
 
 void launch_conv_wmma(const ConvPlan &plan, mp_conv_op_t op, const Device &device,
                       const ConvArgs &args, mp_stream_t stream) {
-  with_conv_op(op, [&](auto pass) {
-    constexpr mp_conv_op_t kPass = decltype(pass)::value;
-    with_tile(WmmaTiles{}, *plan.gemm.kernel, [&](auto found) {
-      using Tile = typename decltype(found)::type;
+  with_conv_op(op, [&]<mp_conv_op_t kPass>(Value<kPass>) {
+    with_tile(WmmaTiles{}, *plan.gemm.kernel, [&]<class Tile>(std::type_identity<Tile>) {
       const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), kMaxBlocks), Tile::kThreads,
                               ConvWmma<kPass, Tile>::kSmemBytes};
       launch(plan.name, conv_wmma<kPass, Tile>, device, shape, stream, args);

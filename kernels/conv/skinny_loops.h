@@ -67,11 +67,10 @@ class SkinnyNLoop {
     }
 
     MP_DEVICE void fetch(float (&values)[kRows][kVec], int64_t k, int64_t k_end) {
-      with_type(source_.dtype(), [&](auto type) {
+      with_type(source_.dtype(), [&]<class T>(std::type_identity<T>) {
         MP_UNROLL
         for (int i = 0; i < kRows; i++)
-          source_.template load<typename decltype(type)::type>(values[i], x_coords_[i], cursor_, k,
-                                                               k_end);
+          source_.template load<T>(values[i], x_coords_[i], cursor_, k, k_end);
       });
       source_.advance(cursor_, kVec);
     }
@@ -167,11 +166,10 @@ class SkinnyMLoop {
     const typename SourceB::XCoord x_coord;
 
     MP_DEVICE void load(float (&vectors)[kBatch][kVec], int64_t k, int64_t k_end) const {
-      with_type(source.dtype(), [&](auto type) {
+      with_type(source.dtype(), [&]<class T>(std::type_identity<T>) {
         MP_UNROLL
         for (int i = 0; i < kBatch; i++)
-          source.template load<typename decltype(type)::type>(vectors[i], x_coord, NoCursor{},
-                                                              k + i, k_end);
+          source.template load<T>(vectors[i], x_coord, NoCursor{}, k + i, k_end);
       });
     }
   };

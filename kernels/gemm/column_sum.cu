@@ -68,9 +68,9 @@ column_sum(MP_PARAM(ColumnSumArgs) args) {
         if (rows.valid > 0 && args.subtiles.base != nullptr)
           add_column_partials(args.subtiles, rows, part.end, sum);
         else if (rows.valid > 0)
-          with_type(out.dtype, [&](auto type) {
+          with_type(out.dtype, [&]<class T>(std::type_identity<T>) {
             for (int64_t subtile = rows.first; subtile < part.end; subtile += rows.stride)
-              add_subtile<typename decltype(type)::type>(args, subtile, rows, sum);
+              add_subtile<T>(args, subtile, rows, sum);
           });
         combine_rows(sum, args.partition, out.n, part.tile, [&](int64_t column, float total) {
           args.sums[part.chunk * out.n + column] = total;

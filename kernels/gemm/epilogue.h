@@ -131,10 +131,10 @@ class EpilogueWriter {
   template <int kRun>
   MP_DEVICE void measure(const float (&y)[kRun], int valid) {
     if (!measures()) return;
-    with_type(out_.dtype, [&](auto type) {
+    with_type(out_.dtype, [&]<class T>(std::type_identity<T>) {
       MP_UNROLL
       for (int i = 0; i < kRun; i++) {
-        const float stored = to_float(round_to<typename decltype(type)::type>(y[i]));
+        const float stored = to_float(round_to<T>(y[i]));
         if (i < valid) count(magnitude_bits(stored));
       }
     });

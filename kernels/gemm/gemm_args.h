@@ -84,9 +84,9 @@ MP_HD void with_ops(mp_op_t a, mp_op_t b, const F &f) {
 /// Calls f(tile) for the kernel's tile, which must be in the list.
 template <GemmTile... tiles, class F>
 void with_tile(TileList<tiles...>, const GemmKernel &kernel, const F &f) {
-  const auto is = [&](auto tile) {
-    if (kernel.tile != decltype(tile)::value) return false;
-    f(TileOf<decltype(tile)::value>{});
+  const auto is = [&]<GemmTile tile>(Value<tile>) {
+    if (kernel.tile != tile) return false;
+    f(TileOf<tile>{});
     return true;
   };
   if (!(... || is(Value<tiles>{})))

@@ -95,8 +95,8 @@ void launch_tile(const char *name, const Device &device, const GemmArgs &args, m
 
 void launch_simt(const GemmPlan &plan, const Device &device, const GemmArgs &args,
                  mp_stream_t stream) {
-  with_tile(SimtTiles{}, *plan.kernel, [&](auto tile) {
-    launch_tile<typename decltype(tile)::type>(plan.name, device, args, stream);
+  with_tile(SimtTiles{}, *plan.kernel, [&]<class Tile>(std::type_identity<Tile>) {
+    launch_tile<Tile>(plan.name, device, args, stream);
   });
 }
 

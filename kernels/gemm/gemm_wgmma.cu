@@ -15,11 +15,12 @@ struct GemmStages {
 
   template <class F>
   static MP_DEVICE void with_layouts(const WgmmaArgs &args, const F &f) {
-    with_ops(args.problem.op_a, args.problem.op_b, [&](auto op_a, auto op_b) {
-      constexpr Major kA = decltype(op_a)::value == MP_OP_N ? Major::k : Major::mn;
-      constexpr Major kB = decltype(op_b)::value == MP_OP_T ? Major::k : Major::mn;
-      f(WgmmaLayouts<StagedOperand<kA, Tile::kM>, StagedOperand<kB, Tile::kN>>{});
-    });
+    with_ops(args.problem.op_a, args.problem.op_b,
+             [&]<mp_op_t op_a, mp_op_t op_b>(Value<op_a>, Value<op_b>) {
+               constexpr Major kA = op_a == MP_OP_N ? Major::k : Major::mn;
+               constexpr Major kB = op_b == MP_OP_T ? Major::k : Major::mn;
+               f(WgmmaLayouts<StagedOperand<kA, Tile::kM>, StagedOperand<kB, Tile::kN>>{});
+             });
   }
 
   template <class Layouts>
@@ -68,8 +69,7 @@ gemm_wgmma(MP_PARAM(WgmmaArgs) args) {
 
 void launch_wgmma_kernel(const GemmPlan &plan, const Device &device, const WgmmaArgs &args,
                          mp_stream_t stream) {
-  with_tile(WgmmaTiles{}, *plan.kernel, [&](auto found) {
-    using Tile = typename decltype(found)::type;
+  with_tile(WgmmaTiles{}, *plan.kernel, [&]<class Tile>(std::type_identity<Tile>) {
     launch(plan.name, gemm_wgmma<Tile>, device,
            wgmma_launch_shape<Tile>(device, args.num_work_tiles, plan.cluster), stream, args);
   });

@@ -27,12 +27,10 @@ class GemmWmma {
   MP_DEVICE void run(std::byte *smem) {
     WmmaLoop<Tile> loop;
     loop.clear();
-    with_half_type(p_.dtype_ab, [&](auto type) {
-      using T = typename decltype(type)::type;
+    with_half_type(p_.dtype_ab, [&]<class T>(std::type_identity<T>) {
       if constexpr (wmma::supported<T, kSmemBytes>()) {
-        with_ops(p_.op_a, p_.op_b, [&](auto op_a, auto op_b) {
-          multiply<T, decltype(op_a)::value == MP_OP_N, decltype(op_b)::value == MP_OP_T>(smem,
-                                                                                          loop);
+        with_ops(p_.op_a, p_.op_b, [&]<mp_op_t op_a, mp_op_t op_b>(Value<op_a>, Value<op_b>) {
+          multiply<T, op_a == MP_OP_N, op_b == MP_OP_T>(smem, loop);
         });
       }
     });
@@ -97,8 +95,7 @@ gemm_wmma(MP_PARAM(GemmArgs) args) {
 void launch_wmma(const char *name, const GemmKernel &kernel, const Device &device,
                  const GemmArgs &args, mp_stream_t stream) {
   const GemmProblem &p = args.problem;
-  with_tile(WmmaTiles{}, kernel, [&](auto found) {
-    using Tile = typename decltype(found)::type;
+  with_tile(WmmaTiles{}, kernel, [&]<class Tile>(std::type_identity<Tile>) {
     const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), kMaxBlocks), Tile::kThreads,
                             Tile::smem_bytes(p.op_a == MP_OP_N, p.op_b == MP_OP_T)};
     launch(name, gemm_wmma<Tile>, device, shape, stream, args);

@@ -479,8 +479,8 @@ void launch_gemv(const GemmPlan &plan, const Device &device, const GemmArgs &gem
   args.vectors_by_k = a_is_matrix ? b_by_k : a_by_k;
   args.x_is_row = a_is_matrix;
   const bool matrix_by_k = a_is_matrix ? a_by_k : b_by_k;
-  with_type(p.dtype_ab, [&](auto type) {
-    launch_type<typename decltype(type)::type>(plan.name, device, args, matrix_by_k, stream);
+  with_type(p.dtype_ab, [&]<class T>(std::type_identity<T>) {
+    launch_type<T>(plan.name, device, args, matrix_by_k, stream);
   });
 }
 

@@ -42,11 +42,11 @@ class OperandTile {
   /// Loads the next kK elements of k into registers.
   MP_DEVICE void fetch(int64_t k_end) {
     if (is_idle()) return;
-    with_type(source_.dtype(), [&](auto type) {
+    with_type(source_.dtype(), [&]<class T>(std::type_identity<T>) {
       MP_UNROLL
       for (int i = 0; i < kRuns; i++)
-        source_.template load<typename decltype(type)::type>(
-            values_[i], x_coords_[i % kXCoords], cursors_[cursor_of(i)], k_ + k_of(i), k_end);
+        source_.template load<T>(values_[i], x_coords_[i % kXCoords], cursors_[cursor_of(i)],
+                                 k_ + k_of(i), k_end);
     });
     MP_UNROLL
     for (int i = 0; i < kRuns; i++)

@@ -294,9 +294,9 @@ class WgmmaLoop {
         mbarrier_wait(smem_.barriers.order(consumer), (turn ^ (consumer == 0 ? 1u : 0u)) & 1);
       }
       const int first_row = Tile::kPingPong ? 0 : consumer * Tile::kRows;
-      with_half_type(args_.problem.dtype_ab, [&](auto type) {
+      with_half_type(args_.problem.dtype_ab, [&]<class T>(std::type_identity<T>) {
         Stages::with_layouts(args_, [&](auto layouts) {
-          multiplier_.template multiply<typename decltype(type)::type>(
+          multiplier_.template multiply<T>(
               layouts, first_row, work.k_tiles, ring, acc, [] {}, [&] { pass_order(consumer); });
         });
       });

@@ -39,8 +39,7 @@ class SubtileBias {
 
   MP_DEVICE void add(float (&z)[4 * kPairs]) const {
     float bias[2 * kPairs];
-    with_type(dtype_, [&](auto type) {
-      using T = typename decltype(type)::type;
+    with_type(dtype_, [&]<class T>(std::type_identity<T>) {
       MP_UNROLL
       for (int i = 0; i < 2 * kPairs; i++) {
         const uint32_t bits = words_[i / 2 * 2 + word<T>(i % 2)] >> shift<T>(i % 2);
@@ -363,8 +362,7 @@ class WgmmaTmaStore {
       Fragment fragment;
       float source[8];
       buffers_.load_matrices(buffer, j, fragment);
-      with_half_type(out_.dtype, [&](auto type) {
-        using T = typename decltype(type)::type;
+      with_half_type(out_.dtype, [&]<class T>(std::type_identity<T>) {
         MP_UNROLL
         for (int r = 0; r < 8; r++)
           source[r] = to_float(element_from<T>(fragment[r / 2] >> (r % 2 * 16)));
@@ -376,14 +374,13 @@ class WgmmaTmaStore {
   /// Rounds a subtile and stores it to a buffer; calls rounded(fragment) for the rounded elements.
   template <class Rounded>
   MP_DEVICE void store_matrices(int buffer, const Subtile &z, const Rounded &rounded) const {
-    with_half_type(out_.dtype, [&](auto type) {
+    with_half_type(out_.dtype, [&]<class T>(std::type_identity<T>) {
       MP_UNROLL
       for (int j = 0; j < kRegs / 8; j++) {
         Fragment fragment;
         MP_UNROLL
         for (int p = 0; p < 4; p++)
-          fragment[p] =
-              pack_pair<typename decltype(type)::type>(z[8 * j + 2 * p], z[8 * j + 2 * p + 1]);
+          fragment[p] = pack_pair<T>(z[8 * j + 2 * p], z[8 * j + 2 * p + 1]);
         rounded(fragment);
         buffers_.store_matrices(buffer, j, fragment);
       }
@@ -401,8 +398,7 @@ class WgmmaTmaStore {
     const ColumnPartials &sums = tile_.args.column_partials;
     const int64_t left = tile_.m() - row(subtile), column = col(subtile) + 2 * lane_index();
     Pack<float, 2> sum{};
-    with_half_type(out_.dtype, [&](auto type) {
-      using T = typename decltype(type)::type;
+    with_half_type(out_.dtype, [&]<class T>(std::type_identity<T>) {
       const auto add = [&](int r) {
         const uint32_t pair = buffers_.pair(buffer, r);
         sum.x[0] += to_float(element_from<T>(pair & 0xffffu));
@@ -442,8 +438,7 @@ class WgmmaTmaStore {
     for (const uint32_t pair : fragment) largest_ = max_of_pairs(largest_, pair & 0x7fff7fffu);
   }
   MP_DEVICE void count_largest(EpilogueWriter &writer) const {
-    with_half_type(out_.dtype, [&](auto type) {
-      using T = typename decltype(type)::type;
+    with_half_type(out_.dtype, [&]<class T>(std::type_identity<T>) {
       writer.count(bits_of(to_float(element_from<T>(largest_ & 0xffffu))));
       writer.count(bits_of(to_float(element_from<T>(largest_ >> 16))));
     });
