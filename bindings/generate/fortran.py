@@ -88,6 +88,8 @@ def initial(f, s, model: Model) -> str:
         return "c_null_ptr"
     if f.type.base == "char":
         return "c_null_char"
+    if model.struct(f.type.base):
+        return f"{f.type.base}()"
     return number("0", f.type)
 
 
@@ -112,8 +114,9 @@ def points(name: str, model: Model) -> bool:
 
     With intent(in), gfortran assumes that such memory is unchanged: variables whose addresses are
     in the struct would keep their old values in registers."""
-    types = [field.type for field in model.struct(name).fields]
-    return any(not isinstance(kind, Callback) and kind.pointers and not kind.const_base for kind in types)
+    types = [field.type for field in model.struct(name).fields if not isinstance(field.type, Callback)]
+    return any(not kind.const_base if kind.pointers else model.struct(kind.base) and points(kind.base, model)
+               for kind in types)
 
 
 def dummy(p, model: Model) -> str:

@@ -174,7 +174,7 @@ contains
     drelu%activation = MP_ACT_DRELU
     drelu%aux = c_loc(h) ! relu'(z) = relu'(relu(z)), so z is not stored
     drelu%dbias = c_loc(db1)
-    drelu%found_inf = mp_scaler_get_found_inf_address(scaler)
+    drelu%stats%found_inf = mp_scaler_get_found_inf_address(scaler)
     call mp_gemm(context, half_w2, logits, dh, transa=.true., epilogue=drelu)
     call mp_gemm(context, dh, x, dw1, transb=.true.)
   end subroutine
