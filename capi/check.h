@@ -215,6 +215,13 @@ inline void require_dtype(const mp_dtype_t &field, const char *name) {
   require_enum(field, name, MP_FP16, MP_FP32);
 }
 
+/// Fails unless a field of a later version is 0 or NULL.
+template <class Value>
+void require_unset(Value value, const char *name) {
+  MP_REQUIRE(value == Value{}, MP_ERROR_UNSUPPORTED, name, " = ", value,
+             ": is not supported by this version");
+}
+
 inline void require_not_negative(int64_t value, const char *name) {
   MP_REQUIRE(value >= 0, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is negative");
 }
@@ -276,7 +283,7 @@ inline void require_count(int64_t count, const char *name, mp_dtype_t dtype) {
 
 // ---------------------------------------------------------------------------- struct_size
 
-/// Structs of callers and their sizes in version 0.1, the minimum for any caller.  Sizes must never
+/// Structs of callers and their sizes in version 0.2, the minimum for any caller.  Sizes must never
 /// change.
 #define MP_FIRST_SIZES(X)        \
   X(mp_allocator_t, 32)          \
@@ -289,12 +296,12 @@ inline void require_count(int64_t count, const char *name, mp_dtype_t dtype) {
   X(mp_tensor_list_desc_t, 40)   \
   X(mp_stats_outputs_t, 64)      \
   X(mp_scaler_config_t, 88)      \
-  X(mp_scaler_state_t, 112)      \
-  X(mp_param_group_t, 72)        \
-  X(mp_optimizer_desc_t, 104)    \
-  X(mp_model_options_t, 32)      \
+  X(mp_scaler_state_t, 120)      \
+  X(mp_param_group_t, 80)        \
+  X(mp_optimizer_desc_t, 136)    \
+  X(mp_model_options_t, 48)      \
   X(mp_comm_t, 48)               \
-  X(mp_step_options_t, 96)       \
+  X(mp_step_options_t, 120)      \
   X(mp_autocast_config_t, 32)    \
   X(mp_autocast_graph_t, 168)    \
   X(mp_autocast_result_t, 72)    \

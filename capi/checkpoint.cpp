@@ -158,7 +158,7 @@ mp_status_t mp_optimizer_save_sync(mp_optimizer_t optimizer, mp_scaler_t scaler,
     const size_t needed = mp::size_of(o, header.scaler_bytes);
     MP_REQUIRE(bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "bytes = ", bytes,
                " must be at least ", needed, "; call mp_optimizer_checkpoint_size");
-    mp::require_success(mp_optimizer_get_step_sync(optimizer, &header.t, stream));
+    mp::require_success(mp_optimizer_get_step_sync(optimizer, &header.t, nullptr, stream));
     mp_scaler_state_t state;
     MP_INIT_STRUCT(&state);
     mp::require_success(mp_scaler_get_state_sync(scaler, &state, stream));
@@ -193,7 +193,7 @@ mp_status_t mp_optimizer_restore_sync(mp_optimizer_t optimizer, mp_scaler_t scal
     const mp_scaler_state_t state = mp::read_state(*scaler, first + bytes, header.scaler_bytes);
 
     // First, because these calls can fail; nothing has been written before.
-    mp::require_success(mp_optimizer_set_step_sync(optimizer, header.t, stream));
+    mp::require_success(mp_optimizer_set_step_sync(optimizer, header.t, nullptr, stream));
     mp::require_success(mp_scaler_set_state_sync(scaler, &state, stream));
     const mp::Context &c = *o.context;
     const std::byte *next = first + bytes - header.scaler_bytes;

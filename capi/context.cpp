@@ -242,6 +242,14 @@ const char *mp_dtype_name(mp_dtype_t dtype) {
       return "bf16";
     case MP_FP32:
       return "fp32";
+    case MP_STATE_M8:
+      return "state_m8";
+    case MP_STATE_V8:
+      return "state_v8";
+    case MP_REMAINDER16:
+      return "remainder16";
+    case MP_REMAINDER8:
+      return "remainder8";
     default:
       return "?";
   }

@@ -23,7 +23,8 @@ namespace mp {
 
 // clang-format off
 #define MP_LIST(X) \
-  X(MP_DTYPE_NONE) X(MP_FP16) X(MP_BF16) X(MP_FP32)
+  X(MP_DTYPE_NONE) X(MP_FP16) X(MP_BF16) X(MP_FP32) X(MP_STATE_M8) X(MP_STATE_V8) \
+  X(MP_REMAINDER16) X(MP_REMAINDER8)
 MP_ENUMERATORS(mp_dtype_t, MP_LIST)
 #undef MP_LIST
 

@@ -100,6 +100,8 @@ mp_model_options_t read_options(const mp_model_options_t *user) {
   const mp_model_options_t options = read_struct(user, "options");
   require_flags(options.flags, MP_OPT_FLAG_MODEL_OVERFLOW | MP_OPT_FLAG_STOCHASTIC_ROUNDING,
                 "flags");
+  require_unset(options.tensor_ids, "tensor_ids");
+  require_unset(options.first_elements, "first_elements");
   require_aligned(options.t, "t");
   require_aligned(options.overflows, "overflows");
   if (options.flags & MP_OPT_FLAG_STOCHASTIC_ROUNDING) require_pointer(options.t, "t");
@@ -249,7 +251,8 @@ mp_status_t mp_optimizer_regularization(mp_optimizer_t optimizer, float *loss, m
   });
 }
 
-mp_status_t mp_optimizer_get_step_sync(mp_optimizer_t optimizer, int64_t *t, mp_stream_t stream) {
+mp_status_t mp_optimizer_get_step_sync(mp_optimizer_t optimizer, int64_t *t, int64_t *tensor_steps,
+                                       mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
     const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
     mp::require_pointer(t, "t");
@@ -258,13 +261,22 @@ mp_status_t mp_optimizer_get_step_sync(mp_optimizer_t optimizer, int64_t *t, mp_
     c.backend.copy(c.device, &value, o.args.t, sizeof value, stream);
     c.backend.synchronize(c.device, stream);
     *t = value;
+    if (tensor_steps == nullptr) return;
+    for (const int64_t numel : o.desc.grads->numel) *tensor_steps++ = numel > 0 ? value : 0;
   });
 }
 
-mp_status_t mp_optimizer_set_step_sync(mp_optimizer_t optimizer, int64_t t, mp_stream_t stream) {
+mp_status_t mp_optimizer_set_step_sync(mp_optimizer_t optimizer, int64_t t,
+                                       const int64_t *tensor_steps, mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
     const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
     mp::require_step(t);
+    const std::vector<int64_t> &numel = o.desc.grads->numel;
+    for (size_t i = 0; tensor_steps != nullptr && i < numel.size(); ++i) {
+      MP_REQUIRE(tensor_steps[i] == (numel[i] > 0 ? t : 0), MP_ERROR_UNSUPPORTED, "tensor_steps[",
+                 i, "] = ", tensor_steps[i], ": a count other than ", numel[i] > 0 ? t : 0,
+                 " is not supported by this version");
+    }
     const mp::Context &c = *o.context;
     c.backend.copy(c.device, o.args.t, &t, sizeof t, stream);
     c.backend.synchronize(c.device, stream);

@@ -126,6 +126,8 @@ void check_group(const mp_param_group_t &group, std::string_view name,
   finite_not_negative("l1", group.l1);
   finite_not_negative("l2", group.l2);
   check_schedule(group, name);
+  require_unset(group.ema_decay, Message(name, "ema_decay").c_str());
+  require_unset(group.ema_warmup, Message(name, "ema_warmup").c_str());
   if ((desc.flags & MP_OPT_FLAG_NESTEROV) == 0) return;
   require(has_momentum(group), "beta1", group.beta1,
           ", but MP_OPT_FLAG_NESTEROV requires momentum");
@@ -204,6 +206,8 @@ void require_one_each(const mp_tensor_list &list, const char *name, const mp_ten
 void check_lists(const mp_optimizer_desc_t &desc, const ContextPtr &context) {
   const Kind kind = kind_of(desc.kind);
   const mp_tensor_list &grads = require_pointer(desc.grads, "grads");
+  MP_REQUIRE(desc.master != nullptr || desc.model == nullptr, MP_ERROR_UNSUPPORTED,
+             "master = NULL: a model without masters is not supported by this version");
   require_pointer(desc.master, "master");
   MP_REQUIRE(kind.has_m || desc.m == nullptr, MP_ERROR_INVALID_ARGUMENT, "m = ", desc.m,
              " must be NULL: ", desc.kind, " has no first moment");
@@ -283,6 +287,10 @@ mp_optimizer_desc_t read_desc(const mp_optimizer_desc_t *user, const ContextPtr 
   require_enum(desc.kind, "kind", MP_OPT_SGD, MP_OPT_RMSPROP);
   check_flags(desc);
   require_positive(desc.num_groups, "num_groups");
+  require_unset(desc.tensor_ids, "tensor_ids");
+  require_unset(desc.first_elements, "first_elements");
+  require_unset(desc.active, "active");
+  require_unset(desc.ema, "ema");
   check_lists(desc, context);
   check_overlaps(desc);
   require_aligned(desc.lr_multipliers, "lr_multipliers");

@@ -281,9 +281,10 @@ void check_counts(const mp_scaler_state_t &state) {
   require_count_within(state.overflows, "state->overflows", state.skipped, "skipped");
   require_count_within(state.out_of_range, "state->out_of_range", state.skipped, "skipped");
   require_count_within(state.no_scale, "state->no_scale", state.skipped, "skipped");
+  require_unset(state.spikes, "state->spikes");
   const int64_t skips = state.overflows + state.out_of_range + state.no_scale;
   MP_REQUIRE(skips == state.skipped, MP_ERROR_INVALID_ARGUMENT, "state->skipped = ", state.skipped,
-             " must be overflows + out_of_range + no_scale = ", skips);
+             " must be overflows + spikes + out_of_range + no_scale = ", skips);
   require_count_within(state.skipped_nan, "state->skipped_nan", state.overflows, "overflows");
   require_count_within(state.consecutive_skips, "state->consecutive_skips", state.skipped,
                        "skipped");
@@ -346,7 +347,7 @@ void check_state(const mp_scaler_state_t &state, const mp_scaler_config_t &confi
   MP_REQUIRE(enum_value(state.policy) == enum_value(config.policy), MP_ERROR_INVALID_ARGUMENT,
              "state->policy = ", state.policy, " must equal the scaler's policy, ", config.policy);
   require_scale_within(state.scale, "state->scale", config);
-  // status is derived from consecutive_skips and max_consecutive_skips; max_consecutive_skips may have changed.
+  // status follows from consecutive_skips and max_consecutive_skips, which may have changed.
   require_enum(state.status, "state->status", MP_SCALER_STATUS_OK, MP_SCALER_STATUS_DIVERGED);
   check_counts(state);
   const int32_t first_tracker = default_scaler_state(config).growth_tracker;

@@ -32,8 +32,11 @@ bool keeps_scaler(const mp_step_options_t &options) {
 void check_flags(const mp_step_options_t &options) {
   require_flags(options.flags,
                 MP_STEP_FLAG_KEEP_SCALER | MP_STEP_FLAG_UNSCALED | MP_STEP_FLAG_CHECKED |
-                    MP_STEP_FLAG_SHARDED,
+                    MP_STEP_FLAG_SHARDED | MP_STEP_FLAG_SUM_DENOMINATOR,
                 "flags");
+  MP_REQUIRE((options.flags & MP_STEP_FLAG_SUM_DENOMINATOR) == 0, MP_ERROR_UNSUPPORTED,
+             "flags = ", Flags{options.flags},
+             ": MP_STEP_FLAG_SUM_DENOMINATOR is not supported by this version");
   MP_REQUIRE((options.flags & MP_STEP_FLAG_SHARDED) == 0 || options.comm != nullptr,
              MP_ERROR_INVALID_ARGUMENT, "flags = ", Flags{options.flags},
              ": MP_STEP_FLAG_SHARDED requires options->comm");
@@ -60,6 +63,9 @@ mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler &s
   require_aligned(options.model_overflows, "model_overflows");
   require_aligned(options.outcome, "outcome");
   require_aligned(options.rejected_updates, "rejected_updates");
+  require_unset(options.skip, "skip");
+  require_unset(options.norm_limit, "norm_limit");
+  require_unset(options.denominator, "denominator");
   MP_REQUIRE(options.amax == nullptr || is_checked(options), MP_ERROR_INVALID_ARGUMENT,
              "amax = ", options.amax,
              " requires MP_STEP_FLAG_CHECKED; without it, the step computes amax");

@@ -906,13 +906,13 @@ class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
   /// Returns the step counter (mp_optimizer_get_step_sync).
   outcome<int64_t> get_step_sync(mp_stream_t stream = nullptr) const {
     int64_t t = 0;
-    const mp_status_t status = mp_optimizer_get_step_sync(get(), &t, stream);
+    const mp_status_t status = mp_optimizer_get_step_sync(get(), &t, nullptr, stream);
     return detail::finish(status, t);
   }
 
   /// Sets the step counter (mp_optimizer_set_step_sync).
   outcome<void> set_step_sync(int64_t t, mp_stream_t stream = nullptr) const {
-    return check(mp_optimizer_set_step_sync(get(), t, stream));
+    return check(mp_optimizer_set_step_sync(get(), t, nullptr, stream));
   }
 };
 

@@ -33,7 +33,8 @@ module mpcore_c
   end enum
 
   enum, bind(c)  ! mp_dtype_t
-    enumerator :: MP_DTYPE_NONE = 0, MP_FP16 = 1, MP_BF16 = 2, MP_FP32 = 3
+    enumerator :: MP_DTYPE_NONE = 0, MP_FP16 = 1, MP_BF16 = 2, MP_FP32 = 3, MP_STATE_M8 = 32, &
+      MP_STATE_V8 = 33, MP_REMAINDER16 = 34, MP_REMAINDER8 = 35
   end enum
 
   enum, bind(c)  ! mp_target_t
@@ -99,7 +100,7 @@ module mpcore_c
 
   enum, bind(c)  ! mp_step_flags_t
     enumerator :: MP_STEP_FLAG_KEEP_SCALER = 1, MP_STEP_FLAG_UNSCALED = 2, &
-      MP_STEP_FLAG_CHECKED = 4, MP_STEP_FLAG_SHARDED = 8
+      MP_STEP_FLAG_CHECKED = 4, MP_STEP_FLAG_SHARDED = 8, MP_STEP_FLAG_SUM_DENOMINATOR = 16
   end enum
 
   enum, bind(c)  ! mp_accumulate_flags_t
@@ -108,8 +109,8 @@ module mpcore_c
 
   enum, bind(c)  ! mp_step_outcome_t
     enumerator :: MP_STEP_OUTCOME_PENDING = 0, MP_STEP_OUTCOME_TAKEN = 1, &
-      MP_STEP_OUTCOME_SKIPPED = 2, MP_STEP_OUTCOME_OUT_OF_RANGE = 3, MP_STEP_OUTCOME_NO_SCALE = 5, &
-      MP_STEP_OUTCOME_OVERFLOW = 6
+      MP_STEP_OUTCOME_SKIPPED = 2, MP_STEP_OUTCOME_OUT_OF_RANGE = 3, MP_STEP_OUTCOME_SPIKE = 4, &
+      MP_STEP_OUTCOME_NO_SCALE = 5, MP_STEP_OUTCOME_OVERFLOW = 6
   end enum
 
   enum, bind(c)  ! mp_op_class_t
@@ -259,7 +260,7 @@ module mpcore_c
     type(c_ptr) :: aux = c_null_ptr
     integer(c_int64_t) :: ld_aux = 0_c_int64_t
     type(c_ptr) :: dbias = c_null_ptr
-    type(mp_grad_stats_t) :: stats = 0
+    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
   end type
 
   type, bind(c) :: mp_gemm_desc_t
@@ -328,7 +329,7 @@ module mpcore_c
   end type
 
   type, bind(c) :: mp_scaler_state_t
-    integer(c_int32_t) :: struct_size = 112_c_int32_t
+    integer(c_int32_t) :: struct_size = 120_c_int32_t
     integer(c_int) :: policy = 0
     real(c_float) :: scale = 0.0_c_float
     integer(c_int32_t) :: growth_tracker = 0_c_int32_t, hysteresis_left = 0_c_int32_t
@@ -338,34 +339,39 @@ module mpcore_c
     real(c_double) :: beta1_power = 0.0_c_double, beta2_power = 0.0_c_double
     integer(c_int64_t) :: steps = 0_c_int64_t, skipped = 0_c_int64_t, skipped_nan = 0_c_int64_t, &
       consecutive_skips = 0_c_int64_t, overflows = 0_c_int64_t, out_of_range = 0_c_int64_t, &
-      no_scale = 0_c_int64_t
+      no_scale = 0_c_int64_t, spikes = 0_c_int64_t
   end type
 
   type, bind(c) :: mp_param_group_t
-    integer(c_int32_t) :: struct_size = 72_c_int32_t
+    integer(c_int32_t) :: struct_size = 80_c_int32_t
     real(c_float) :: lr = 0.0_c_float, beta1 = 0.0_c_float, beta2 = 0.0_c_float, &
       eps = 0.0_c_float, weight_decay = 0.0_c_float, dampening = 0.0_c_float, &
       trust_coefficient = 0.0_c_float, max_tensor_norm = 0.0_c_float, clip_value = 0.0_c_float, &
       l1 = 0.0_c_float, l2 = 0.0_c_float
     integer(c_int) :: lr_schedule = 0
     integer(c_int32_t) :: warmup_steps = 0_c_int32_t, decay_steps = 0_c_int32_t
-    real(c_float) :: decay_power = 0.0_c_float, decay_rate = 0.0_c_float, lr_end = 0.0_c_float
+    real(c_float) :: decay_power = 0.0_c_float, decay_rate = 0.0_c_float, lr_end = 0.0_c_float, &
+      ema_decay = 0.0_c_float
+    integer(c_int32_t) :: ema_warmup = 0_c_int32_t
   end type
 
   type, bind(c) :: mp_optimizer_desc_t
-    integer(c_int32_t) :: struct_size = 104_c_int32_t
+    integer(c_int32_t) :: struct_size = 136_c_int32_t
     integer(c_int) :: kind = 0
     integer(c_int32_t) :: flags = 0_c_int32_t, num_groups = 0_c_int32_t
     type(c_ptr) :: groups = c_null_ptr, tensor_group = c_null_ptr, grads = c_null_ptr, &
       master = c_null_ptr, model = c_null_ptr, m = c_null_ptr, v = c_null_ptr, &
       lr_multipliers = c_null_ptr, decay_multipliers = c_null_ptr, extra_grads = c_null_ptr
     integer(c_int64_t) :: rounding_seed = 0_c_int64_t
+    type(c_ptr) :: tensor_ids = c_null_ptr, first_elements = c_null_ptr, active = c_null_ptr, &
+      ema = c_null_ptr
   end type
 
   type, bind(c) :: mp_model_options_t
-    integer(c_int32_t) :: struct_size = 32_c_int32_t, flags = 0_c_int32_t
+    integer(c_int32_t) :: struct_size = 48_c_int32_t, flags = 0_c_int32_t
     integer(c_int64_t) :: rounding_seed = 0_c_int64_t
-    type(c_ptr) :: t = c_null_ptr, overflows = c_null_ptr
+    type(c_ptr) :: t = c_null_ptr, overflows = c_null_ptr, tensor_ids = c_null_ptr, &
+      first_elements = c_null_ptr
   end type
 
   type, bind(c) :: mp_comm_t
@@ -377,13 +383,14 @@ module mpcore_c
   end type
 
   type, bind(c) :: mp_step_options_t
-    integer(c_int32_t) :: struct_size = 96_c_int32_t, flags = 0_c_int32_t
+    integer(c_int32_t) :: struct_size = 120_c_int32_t, flags = 0_c_int32_t
     real(c_float) :: max_grad_norm = 0.0_c_float
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
     type(c_ptr) :: grad_norm = c_null_ptr, found_inf = c_null_ptr, tensor_norms = c_null_ptr, &
       amax = c_null_ptr, report = c_null_ptr, tensor_reports = c_null_ptr, &
       model_overflows = c_null_ptr, comm = c_null_ptr, outcome = c_null_ptr, &
-      rejected_updates = c_null_ptr
+      rejected_updates = c_null_ptr, skip = c_null_ptr, norm_limit = c_null_ptr, &
+      denominator = c_null_ptr
   end type
 
   type, bind(c) :: mp_autocast_config_t
@@ -517,7 +524,7 @@ module mpcore_c
     integer(c_size_t) :: reserve_bytes = 0_c_size_t
     type(c_ptr) :: dy = c_null_ptr, dhn = c_null_ptr, dcn = c_null_ptr, dx = c_null_ptr, &
       dh0 = c_null_ptr, dc0 = c_null_ptr, weight_grads = c_null_ptr
-    type(mp_grad_stats_t) :: stats = 0
+    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
   end type
 
   type, bind(c) :: mp_embedding_desc_t
@@ -1107,16 +1114,17 @@ module mpcore_c
       integer(c_size_t), value :: bytes
       integer(c_int) :: answer
     end function
-    function mp_optimizer_get_step_sync(optimizer, t, stream) result(answer) bind(c, &
-      name="mp_optimizer_get_step_sync")
+    function mp_optimizer_get_step_sync(optimizer, t, tensor_steps, &
+      stream) result(answer) bind(c, name="mp_optimizer_get_step_sync")
       import
-      type(c_ptr), value :: optimizer, t, stream
+      type(c_ptr), value :: optimizer, tensor_steps, stream
+      integer(c_int64_t), intent(inout) :: t
       integer(c_int) :: answer
     end function
-    function mp_optimizer_set_step_sync(optimizer, t, stream) result(answer) bind(c, &
-      name="mp_optimizer_set_step_sync")
+    function mp_optimizer_set_step_sync(optimizer, t, tensor_steps, &
+      stream) result(answer) bind(c, name="mp_optimizer_set_step_sync")
       import
-      type(c_ptr), value :: optimizer, stream
+      type(c_ptr), value :: optimizer, tensor_steps, stream
       integer(c_int64_t), value :: t
       integer(c_int) :: answer
     end function

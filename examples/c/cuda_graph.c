@@ -173,7 +173,7 @@ static void read_outcome(const struct training *t, struct outcome *o) {
   memset(o, 0, sizeof *o);
   MP_INIT_STRUCT(&o->scaler);
   CHECK(mp_scaler_get_state_sync(t->scaler, &o->scaler, stream));
-  CHECK(mp_optimizer_get_step_sync(t->optimizer, &o->applied, stream));
+  CHECK(mp_optimizer_get_step_sync(t->optimizer, &o->applied, NULL, stream));
   CHECK(mp_memcpy(context, &o->loss, t->loss, sizeof o->loss, stream));
   CHECK(mp_memcpy(context, o->master, t->master, sizeof o->master, stream));
   CHECK(mp_stream_sync(context, stream));

@@ -82,9 +82,9 @@ int main(void) {
   float losses[2];
   for (int i = 0; i < 2; i++) { /* the second loss shows the effect of the first step */
     CHECK(mp_gemm(context, &forward, x, w, NULL, logits, NULL, NULL, 0, NULL));
+    /* logits become their gradient, times S */
     CHECK(mp_softmax_xent(context, &xent, logits, labels, mp_scaler_get_scale_address(scaler),
-                          row_loss, loss, NULL, logits,
-                          NULL)); /* logits become their gradient, times S */
+                          row_loss, loss, NULL, logits, NULL));
     CHECK(mp_gemm(context, &wgrad, x, logits, NULL, dw, NULL, NULL, 0, NULL));
     CHECK(mp_scale_step(optimizer, scaler, NULL, NULL));
     CHECK(mp_memcpy(context, &losses[i], loss, sizeof *loss, NULL));

@@ -13,8 +13,8 @@ extern "C" {
  *  Presets for comparing policies, and conversions of checkpoints for resuming training runs.
  *
  *  MP_SCALER_POLICY_LOGMAX reproduces OpenSeq2Seq's LogMaxScaler with its defects; for training use
- *  MP_SCALER_POLICY_LOGNORMAL.  Both estimate mu and sigma the same way; MP_SCALER_POLICY_LOGMAX uses fp32 and
- *  differs as follows:
+ *  MP_SCALER_POLICY_LOGNORMAL.  Both estimate mu and sigma the same way; MP_SCALER_POLICY_LOGMAX
+ *  uses fp32 and differs as follows:
  *
  *  - S = 2^(16 - mu - overflow_std_dev * sigma), not rounded to a power of two.
  *  - sigma has no minimum, and S no headroom.
@@ -27,8 +27,8 @@ extern "C" {
  *  @{ */
 
 /** Policies of other systems, with their defaults.  S equals theirs after every step as long as S
- *  is a finite fp32 number.  All are MP_SCALER_POLICY_BACKOFF except the first and the last; the returned
- *  configuration can be modified.
+ *  is a finite fp32 number.  All are MP_SCALER_POLICY_BACKOFF except the first and the last; the
+ *  returned configuration can be modified.
  *
  *  Differences at the limits: Megatron, DeepSpeed and Keras 3 let S grow beyond the finite numbers,
  *  after which every step is lost; here S stops growing.  Apex raises an error at S = 0, and
@@ -97,7 +97,7 @@ MP_API mp_status_t mp_scaler_config_from_name(const char *name, mp_scaler_config
                                               size_t struct_size);
 
 /** Checkpoint of torch.amp.GradScaler, from state_dict().  Fields are named like its keys, except
- *  "_growth_tracker". */
+ *  "_growth_tracker".  Frozen, like the keys of that checkpoint. */
 typedef struct mp_torch_scaler {
   double scale;
   double growth_factor;
@@ -124,7 +124,7 @@ MP_API mp_status_t mp_scaler_to_torch(const mp_scaler_config_t *config,
                                       const mp_scaler_state_t *state, mp_torch_scaler_t *saved);
 
 /** Checkpoint of Megatron-LM's DynamicGradScaler, from state_dict().  Fields are named like its
- *  keys. */
+ *  keys.  Frozen, like the keys of that checkpoint. */
 typedef struct mp_megatron_scaler {
   float scale;
   int32_t growth_tracker;

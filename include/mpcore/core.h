@@ -10,11 +10,29 @@
 extern "C" {
 #endif
 
-/** @defgroup version 1. Version, visibility, struct versioning
+/** @defgroup version 1. Version, names and structs
+ *
+ *  Names:
+ *
+ *  - Each enumeration has its own prefix: MP_LR_ for mp_lr_schedule_t, MP_STEP_FLAG_ for
+ *    mp_step_flags_t.  Exceptions are mp_dtype_t (MP_FP16) and mp_status_t (MP_ERROR_CUDA).
+ *  - dtype_x is the type of x, ld_x the leading dimension of matrix x, num_x a count.
+ *  - mp_object_get_x returns x to the host; mp_object_get_x_address returns its device address,
+ *    which is constant for the life of the object.  mp_call_workspace_size returns the size of the
+ *    workspace of mp_call.
+ *
+ *  Value 0 of an enumeration means "not set": functions that read such a field reject it.  0 is a
+ *  value only where it names the absence of something: MP_DTYPE_NONE, MP_ACT_NONE,
+ *  MP_OP_CLASS_UNLISTED, MP_STEP_OUTCOME_PENDING, MP_SCALER_STATUS_OK and
+ *  MP_TENSOR_ROLE_ACTIVATION.
+ *
+ *  More than six pointers to tensors are passed as a struct, mp_*_tensors_t.
+ *
+ *  Fields for capabilities of later versions are documented as "not supported by this version".  If
+ *  they are not 0, the call fails with MP_ERROR_UNSUPPORTED.
  *
  *  Structs that may grow begin with `struct_size`: the size of the struct in the header that the
- *  caller was compiled with.  Small structs with a fixed layout do not have it, for example
- *  mp_graph_attribute_t, mp_tensor_report_t and mp_torch_scaler_t.
+ *  caller was compiled with.  Structs without it are frozen: no version changes their layout.
  *
  *  The function mp_*_init(&s, sizeof s, ...) fills a struct with its defaults, and
  *  mp_*_default(...) returns one by value.  If every default is 0, MP_INIT_STRUCT is enough.
@@ -133,18 +151,25 @@ MP_API void mp_set_log_callback(mp_log_callback_t callback, void *user, mp_log_l
  *  NULL is the legacy default stream. */
 typedef struct CUstream_st *mp_stream_t;
 
-/** Element types.  0 is invalid, so that an unset field is an error. */
+/** Types of elements (1 to 15), of indices (16 to 31) and storage types of optimizer state (32 and
+ *  above).  No function of this version accepts a storage type. */
 typedef enum mp_dtype {
   MP_DTYPE_NONE = 0,
   MP_FP16 = 1, /**< IEEE binary16: 5 exponent bits, 11 significant bits, max 65504 */
   MP_BF16 = 2, /**< bfloat16: 8 exponent bits, 8 significant bits */
-  MP_FP32 = 3  /**< IEEE binary32 */
+  MP_FP32 = 3, /**< IEEE binary32 */
+
+  MP_STATE_M8 = 32,    /**< first moments: sign and E4M3, one exponent byte per 256 elements */
+  MP_STATE_V8 = 33,    /**< second moments: unsigned E5M3, one exponent byte per 256 elements */
+  MP_REMAINDER16 = 34, /**< int16: fp32 weight minus its bfloat16 rounding, in units of the last
+                            place of fp32 */
+  MP_REMAINDER8 = 35   /**< int8: the same in units of 2^8 last places, rounded at random */
 } mp_dtype_t;
 
-/** Returns the bytes per element, or 0 for an invalid value. */
+/** Returns the bytes per element, or 0 for a storage type or an invalid value. */
 MP_API size_t mp_dtype_size(mp_dtype_t dtype);
-/** Returns "fp16", "bf16" or "fp32"; "none" for MP_DTYPE_NONE and "?" for an invalid value.
- *  Static storage. */
+/** Returns a name in lower case without MP_, e.g. "fp16"; "none" for MP_DTYPE_NONE and "?" for an
+ *  invalid value.  Static storage. */
 MP_API const char *mp_dtype_name(mp_dtype_t dtype);
 
 /** Statistics of the gradients that a call writes, taken after rounding: device, 1 float each,

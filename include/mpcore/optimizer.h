@@ -25,7 +25,8 @@ typedef enum mp_optimizer_kind {
    *  MP_OPT_FLAG_NESTEROV: w -= lr (g + momentum m).  Decay: g += wd w.  With
    *  MP_OPT_FLAG_DECAY_AFTER_MOMENTUM: w -= lr wd w, which bypasses the momentum.
    *
-   *  MP_OPT_FLAG_LARS and MP_OPT_FLAG_LARC: g = a (g + wd w) instead, with a trust ratio a per tensor:
+   *  MP_OPT_FLAG_LARS and MP_OPT_FLAG_LARC: g = a (g + wd w) instead, with a trust ratio a per
+   *  tensor:
    *
    *      LARS: a = trust_coefficient |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
    *
@@ -152,6 +153,11 @@ typedef struct mp_param_group {
   float decay_power;    /**< polynomial: > 0 */
   float decay_rate;     /**< exponential: > 0 */
   float lr_end;         /**< polynomial, cosine, exponential: >= 0, absolute like lr */
+
+  /** Decay of mp_optimizer_desc.ema, and 1 to limit it to (1 + t) / (10 + t).  Not supported by
+   *  this version: both must be 0. */
+  float ema_decay;
+  uint32_t ema_warmup;
 } mp_param_group_t;
 
 /** Initializes the defaults of the cited papers.  weight_decay is 0, except for methods that are
@@ -182,8 +188,8 @@ static inline mp_param_group_t mp_param_group_default(mp_optimizer_kind_t kind, 
  *  list, or the address of a tensor, that occurs twice, except in grads and extra_grads.
  *
  *  m and v are usually NULL.  mp_optimizer_create then allocates those that the groups need, filled
- *  with 0, by the context's allocator; see mp_optimizer_get_moments.  If you pass m or v, initialize
- *  its tensors yourself. */
+ *  with 0, by the context's allocator; see mp_optimizer_get_moments.  If you pass m or v,
+ *  initialize its tensors yourself. */
 typedef struct mp_optimizer_desc {
   uint32_t struct_size;
   mp_optimizer_kind_t kind;
@@ -192,7 +198,8 @@ typedef struct mp_optimizer_desc {
   const mp_param_group_t *groups; /**< host, num_groups elements, copied */
   const uint32_t *tensor_group;   /**< host, one index per tensor; NULL = all in group 0 */
   mp_tensor_list_t grads;         /**< any type; only read */
-  mp_tensor_list_t master;        /**< MP_FP32; updated */
+  mp_tensor_list_t master;        /**< MP_FP32; updated.  NULL (the model holds the weights) is
+                                     not supported by this version */
   mp_tensor_list_t model;         /**< 16-bit copy of master, written; optional.  Parameters with a
                                      NULL data pointer have no 16-bit copy */
   mp_tensor_list_t m; /**< MP_FP32: momentum or first moment.  NULL: allocated, except for
@@ -210,10 +217,21 @@ typedef struct mp_optimizer_desc {
    *  extra gradient is infinite keeps its weight (mp_step_options.rejected_updates). */
   mp_tensor_list_t extra_grads;
   uint64_t rounding_seed; /**< for MP_OPT_FLAG_STOCHASTIC_ROUNDING; any value */
+
+  /* Not supported by this version: the fields below must be NULL. */
+
+  /** Host, one per tensor: identifier of the tensor in the random numbers; NULL = its index. */
+  const uint32_t *tensor_ids;
+  /** Host, one per tensor: index of the first element in the whole tensor, for pieces of a tensor;
+   *  a multiple of 256; NULL = 0. */
+  const int64_t *first_elements;
+  /** Device, one per tensor: 0 = the step leaves the tensor alone; NULL = all active. */
+  const uint32_t *active;
+  mp_tensor_list_t ema; /**< MP_FP32: exponential moving average of the weights */
 } mp_optimizer_desc_t;
 
-/** Initializes a descriptor with one group and no tensors.  flags is MP_OPT_FLAG_DECOUPLED_DECAY for
- *  MP_OPT_LAMB and 0 for all other kinds. */
+/** Initializes a descriptor with one group and no tensors.  flags is MP_OPT_FLAG_DECOUPLED_DECAY
+ *  for MP_OPT_LAMB and 0 for all other kinds. */
 MP_API mp_status_t mp_optimizer_desc_init(mp_optimizer_desc_t *desc, size_t struct_size,
                                           mp_optimizer_kind_t kind);
 static inline mp_optimizer_desc_t mp_optimizer_desc_default(mp_optimizer_kind_t kind) {
@@ -243,8 +261,8 @@ MP_API mp_status_t mp_optimizer_create(mp_optimizer_t *optimizer, mp_context_t c
 /** Destroys an optimizer and its allocations, but not the caller's lists and tensors. */
 MP_API void mp_optimizer_destroy(mp_optimizer_t optimizer);
 
-/** Returns the lists m and v, passed or allocated; mp_tensor_list_get_tensor has their addresses.  They
- *  live as long as the optimizer.
+/** Returns the lists m and v, passed or allocated; mp_tensor_list_get_tensor has their addresses.
+ *  They live as long as the optimizer.
  *  @param m,v  host, out, each optional; NULL if the optimizer has none. */
 MP_API mp_status_t mp_optimizer_get_moments(mp_optimizer_t optimizer, mp_tensor_list_t *m,
                                             mp_tensor_list_t *v);
@@ -277,10 +295,14 @@ typedef struct mp_model_options {
   uint32_t struct_size;
   uint32_t flags;         /**< MP_OPT_FLAG_MODEL_OVERFLOW, MP_OPT_FLAG_STOCHASTIC_ROUNDING */
   uint64_t rounding_seed; /**< for MP_OPT_FLAG_STOCHASTIC_ROUNDING, as in mp_optimizer_desc_t */
-  /** Device, 1 integer, for MP_OPT_FLAG_STOCHASTIC_ROUNDING: number of updates of the weights so far.
-   *  With an optimizer of this library: mp_optimizer_get_step_address after its step. */
+  /** Device, 1 integer, for MP_OPT_FLAG_STOCHASTIC_ROUNDING: number of updates of the weights so
+   *  far.  With an optimizer of this library: mp_optimizer_get_step_address after its step. */
   const int64_t *t;
   int64_t *overflows; /**< see mp_step_options.model_overflows */
+  /** Host, one per tensor, as in mp_optimizer_desc_t.  Not supported by this version: must be
+   *  NULL. */
+  const uint32_t *tensor_ids;
+  const int64_t *first_elements;
 } mp_model_options_t;
 
 /** Initializes rounding to nearest with clamping on overflow. */
@@ -303,9 +325,9 @@ MP_API mp_status_t mp_masters_to_model(mp_tensor_list_t master, mp_tensor_list_t
                                        const float *found_inf, const mp_model_options_t *options,
                                        mp_stream_t stream);
 
-/** Returns the learning rates of the last applied step, before lr_multipliers.
- *  @return device, num_groups floats, 0 before the first step; they live as long as the optimizer.
- *          NULL if optimizer is NULL */
+/** Returns the device address of num_groups floats: the learning rates of the last applied step,
+ *  before lr_multipliers; 0 before the first step.  The address is constant for the life of the
+ *  optimizer.  NULL if optimizer is NULL. */
 MP_API const float *mp_optimizer_get_lr_address(mp_optimizer_t optimizer);
 
 /** Computes the contribution of l1 and l2 to the loss, for the current master weights, in one
@@ -318,8 +340,9 @@ MP_API const float *mp_optimizer_get_lr_address(mp_optimizer_t optimizer);
 MP_API mp_status_t mp_optimizer_regularization(mp_optimizer_t optimizer, float *loss,
                                                mp_stream_t stream);
 
-/** Returns the scaler that mp_scale_step uses if none is passed: static, S = 1, max_consecutive_skips 100.
- *  It counts skips and serves mp_scaler_query_step, so bf16 training needs no other scaler.
+/** Returns the scaler that mp_scale_step uses if none is passed: static, S = 1,
+ *  max_consecutive_skips 100.  It counts skips and serves mp_scaler_query_step, so bf16 training
+ *  needs no other scaler.
  *  @return owned by the optimizer and destroyed with it; NULL if optimizer is NULL */
 MP_API mp_scaler_t mp_optimizer_get_scaler(mp_optimizer_t optimizer);
 
@@ -363,14 +386,19 @@ MP_API mp_status_t mp_optimizer_restore_sync(mp_optimizer_t optimizer, mp_scaler
                                              const void *checkpoint, size_t bytes,
                                              mp_stream_t stream);
 
-/** Returns the step counter t; waits for `stream`. */
+/** Returns the step counter t; waits for `stream`.
+ *  @param t             host, out.
+ *  @param tensor_steps  host, optional, one per tensor, written: number of its updates.  In this
+ *                       version t, or 0 for an empty tensor. */
 MP_API mp_status_t mp_optimizer_get_step_sync(mp_optimizer_t optimizer, int64_t *t,
-                                              mp_stream_t stream);
+                                              int64_t *tensor_steps, mp_stream_t stream);
 /** Sets t, e.g. from a checkpoint of another format; waits for `stream`.  Call
  *  mp_optimizer_write_model afterwards.
- *  @param t  in [0, 2^52] */
+ *  @param t             in [0, 2^52].
+ *  @param tensor_steps  host, optional, one per tensor, as from mp_optimizer_get_step_sync.  Other
+ *                       values are not supported by this version. */
 MP_API mp_status_t mp_optimizer_set_step_sync(mp_optimizer_t optimizer, int64_t t,
-                                              mp_stream_t stream);
+                                              const int64_t *tensor_steps, mp_stream_t stream);
 
 /** @} */
 

@@ -21,8 +21,8 @@ typedef enum mp_scaler_policy {
    *  clean steps in a row set S *= growth_factor, unless the product is not finite.
    *
    *  With hysteresis h > 1, h - 1 overflows leave S unchanged; further ones back off until the
-   *  budget is refilled: when S grows (Megatron-LM) or, with MP_SCALER_FLAG_REFILL_EACH_STEP, by every
-   *  clean step (Apex, update_scale_hysteresis).
+   *  budget is refilled: when S grows (Megatron-LM) or, with MP_SCALER_FLAG_REFILL_EACH_STEP, by
+   *  every clean step (Apex, update_scale_hysteresis).
    *  @source torch.amp.GradScaler. */
   MP_SCALER_POLICY_BACKOFF = 2,
 
@@ -67,8 +67,8 @@ typedef struct mp_scaler_config {
   uint32_t flags; /**< bitwise or of mp_scaler_flags_t */
   float init_scale;
   /** Limits of S, > 0; may be below 1.  For backoff, 0 disables a limit.  Without min_scale, S may
-   *  become 0.  If 1/S is infinite, mp_scale_step updates nothing (MP_STEP_OUTCOME_NO_SCALE) and the status
-   *  becomes MP_SCALER_STATUS_DIVERGED. */
+   *  become 0.  If 1/S is infinite, mp_scale_step updates nothing (MP_STEP_OUTCOME_NO_SCALE) and
+   *  the status becomes MP_SCALER_STATUS_DIVERGED. */
   float min_scale, max_scale;
   double growth_factor;    /**< backoff; > 1 */
   double backoff_factor;   /**< backoff, lognormal; in (0, 1) */
@@ -78,8 +78,8 @@ typedef struct mp_scaler_config {
   float sigma_floor;       /**< lognormal; in bits */
   int32_t growth_interval; /**< >= 1; clean steps per growth of S or per bit of h */
   int32_t hysteresis;      /**< backoff; overflows per backoff, >= 1 */
-  /** Number of consecutive skipped steps after which the status is MP_SCALER_STATUS_DIVERGED and S is
-   *  frozen until a step is clean; 0 = never.  No S prevents a NaN in the forward pass, and
+  /** Number of consecutive skipped steps after which the status is MP_SCALER_STATUS_DIVERGED and S
+   *  is frozen until a step is clean; 0 = never.  No S prevents a NaN in the forward pass, and
    *  lowering S further would end at min_scale or 0. */
   int32_t max_consecutive_skips;
   int32_t history_length; /**< updates kept for mp_scaler_get_history_sync; at most 2^24 */
@@ -88,10 +88,11 @@ typedef struct mp_scaler_config {
 
 /** Initializes the defaults of a policy:
  *
- *      init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000    hysteresis 1
- *      growth_factor 2, backoff_factor 0.5           max_consecutive_skips 100      history_length 0
- *      beta1 0.99, beta2 0.999      log2_max 15.9993 = log2(65504)
- *      overflow_std_dev 3.0902      sigma_floor 0.5
+ *      init_scale 65536 (static: 1), in [1, 2^24]    growth_interval 2000
+ *      growth_factor 2, backoff_factor 0.5           hysteresis 1
+ *      beta1 0.99, beta2 0.999                       max_consecutive_skips 100
+ *      log2_max 15.9993 = log2(65504)                history_length 0
+ *      overflow_std_dev 3.0902                       sigma_floor 0.5
  *
  *  65536 is the initial scale of torch.amp.GradScaler.  24 overflows reduce S from 2^24 to 1. */
 MP_API mp_status_t mp_scaler_config_init(mp_scaler_config_t *config, size_t struct_size,
@@ -109,7 +110,8 @@ typedef enum mp_scaler_status {
 } mp_scaler_status_t;
 
 /** State of a scaler, as saved in checkpoints.  Plain data that can be written to a file unchanged,
- *  to be read on machines of the same byte order. */
+ *  to be read on machines of the same byte order.  States of mpcore 0.1 are rejected: they are
+ *  smaller, and policies have other values. */
 typedef struct mp_scaler_state {
   uint32_t struct_size;
   mp_scaler_policy_t policy;
@@ -125,11 +127,12 @@ typedef struct mp_scaler_state {
   double beta1_power; /**< lognormal, logmax: beta1^steps, for bias correction */
   double beta2_power;
   int64_t steps;             /**< updates so far */
-  int64_t skipped;           /**< skipped steps: overflows + out_of_range + no_scale */
+  int64_t skipped;           /**< skipped steps: overflows + spikes + out_of_range + no_scale */
   int64_t skipped_nan;       /**< overflows with a NaN gradient (amax was NaN) */
   int64_t consecutive_skips; /**< skips since the last clean step */
-  /** Skips per outcome: MP_STEP_OUTCOME_OVERFLOW, MP_STEP_OUTCOME_OUT_OF_RANGE, MP_STEP_OUTCOME_NO_SCALE. */
-  int64_t overflows, out_of_range, no_scale;
+  /** Skips per outcome: MP_STEP_OUTCOME_OVERFLOW, MP_STEP_OUTCOME_OUT_OF_RANGE,
+   *  MP_STEP_OUTCOME_NO_SCALE, MP_STEP_OUTCOME_SPIKE (0 in this version). */
+  int64_t overflows, out_of_range, no_scale, spikes;
 } mp_scaler_state_t;
 
 /** Initializes the state of a new scaler. */
@@ -165,8 +168,8 @@ MP_API mp_status_t mp_scale_loss(mp_scaler_t scaler, const void *loss, void *out
  *  mp_scale_step includes this.
  *  @param amax  device, 1 float: largest |gradient| as measured, still multiplied by S and before
  *               clipping.  Infinity or NaN counts as an overflow even if the flag is 0.  Combined
- *               with the amax of steps with MP_STEP_FLAG_KEEP_SCALER and of mp_grads_accumulate since
- *               the last update.  Required by lognormal and logmax, unless such calls
+ *               with the amax of steps with MP_STEP_FLAG_KEEP_SCALER and of mp_grads_accumulate
+ *               since the last update.  Required by lognormal and logmax, unless such calls
  *               provided one.  Otherwise optional: it distinguishes NaN from infinity. */
 MP_API mp_status_t mp_scaler_update(mp_scaler_t scaler, const float *amax, mp_stream_t stream);
 
@@ -186,7 +189,7 @@ MP_API mp_status_t mp_scaler_get_state_sync(mp_scaler_t scaler, mp_scaler_state_
  *  - a negative headroom; statistics that are not finite or, for lognormal, cannot be means of
  *    log2 of floats
  *  - inconsistent counts: skipped > steps, skipped_nan > overflows, consecutive_skips > skipped, or
- *    skipped not equal to overflows + out_of_range + no_scale
+ *    skipped not equal to the sum of the outcomes
  *  - counts above 2^52
  *
  *  @retval MP_ERROR_INVALID_ARGUMENT a state in this list */
@@ -197,7 +200,8 @@ MP_API mp_status_t mp_scaler_set_state_sync(mp_scaler_t scaler, const mp_scaler_
  *  @param capacity  elements of the arrays; if there are more updates, the newest are returned.
  *  @param scales    host, optional: S during each step.
  *  @param skipped   host, optional: 0 = taken, 1 = overflow, 2 = overflow with amax = NaN,
- *                   MP_STEP_OUTCOME_OUT_OF_RANGE or MP_STEP_OUTCOME_NO_SCALE.  0 to 2 differ from mp_step_outcome_t.
+ *                   MP_STEP_OUTCOME_OUT_OF_RANGE or MP_STEP_OUTCOME_NO_SCALE.  0 to 2 differ from
+ *                   mp_step_outcome_t.
  *  @param count     host: elements written, at most config.history_length. */
 MP_API mp_status_t mp_scaler_get_history_sync(mp_scaler_t scaler, int64_t capacity, float *scales,
                                               int32_t *skipped, int64_t *count, mp_stream_t stream);

@@ -30,8 +30,8 @@ typedef enum mp_step_flags {
    *  MP_STEP_FLAG_CHECKED if the last call had MP_ACCUMULATE_FLAG_LAST. */
   MP_STEP_FLAG_UNSCALED = 1 << 1,
   /** The producer of the gradients has checked them: the epilogues of GEMMs and convolutions set
-   *  mp_scaler_get_found_inf_address (without a scaler: that of mp_optimizer_get_scaler) and update amax.  The
-   *  step omits pass 1, which saves a launch and one of two reads of every gradient.
+   *  mp_scaler_get_found_inf_address (without a scaler: that of mp_optimizer_get_scaler) and update
+   *  amax.  The step omits pass 1, which saves a launch and one of two reads of every gradient.
    *
    *  Not supported with outputs and limits that need pass 1: max_grad_norm, grad_norm,
    *  tensor_norms, reports, and a group's max_tensor_norm. */
@@ -39,7 +39,10 @@ typedef enum mp_step_flags {
   /** Sharded optimizer, with comm: every tensor belongs to one rank, and a rank may have none.  The
    *  norm is that of the tensors of all ranks.  Without this flag all ranks have the same
    *  gradients. */
-  MP_STEP_FLAG_SHARDED = 1 << 3
+  MP_STEP_FLAG_SHARDED = 1 << 3,
+  /** The denominator is the sum of mp_step_options.denominator over all ranks.  Not supported by
+   *  this version. */
+  MP_STEP_FLAG_SUM_DENOMINATOR = 1 << 4
 } mp_step_flags_t;
 
 /** Options and additional outputs of a step. */
@@ -71,6 +74,12 @@ typedef struct mp_step_options {
   /** Device, 1 integer, optional: increased by the number of elements that kept their old weight
    *  and moments because a new one was not finite (see mp_scale_step); clear it first. */
   int64_t *rejected_updates;
+  /** Device, 1 float each, optional.  Not supported by this version: must be NULL.
+   *
+   *  The step is skipped (MP_STEP_OUTCOME_SPIKE) if *skip is not 0, or if the unscaled norm exceeds
+   *  *norm_limit.  Gradients are divided by *denominator, e.g. the number of tokens, before norms
+   *  and clipping. */
+  const float *skip, *norm_limit, *denominator;
 } mp_step_options_t;
 
 /** Initializes options without clipping or reports, for one rank. */
@@ -89,7 +98,8 @@ static inline mp_step_options_t mp_step_options_default(void) {
  *      3. if the outcome is MP_STEP_OUTCOME_TAKEN:
  *             g = gradient / S, clipped;  optimizer update of master;
  *             model = round(master);  t += 1                         second pass
- *      4. S follows its policy;  found_inf is cleared                not with MP_STEP_FLAG_KEEP_SCALER
+ *      4. S follows its policy;  found_inf is cleared
+ *         (MP_STEP_FLAG_KEEP_SCALER: left to a later step)
  *
  *  Everything runs on the device, without host synchronization.  The result is bitwise identical
  *  to mp_check_nonfinite, mp_l2norm, mp_amax, mp_clip_factor, mp_optimizer_step and
@@ -97,19 +107,21 @@ static inline mp_step_options_t mp_step_options_default(void) {
  *  minimum, because no weight may change before the last gradient has been checked; with
  *  MP_STEP_FLAG_CHECKED, one is enough.
  *
- *  found_inf is the scaler's flag (mp_scaler_get_found_inf_address), which a GEMM epilogue may already have set
- *  for an activation gradient.  An overflow skips the step with MP_SCALER_POLICY_STATIC too.
+ *  found_inf is the scaler's flag (mp_scaler_get_found_inf_address), which a GEMM epilogue may
+ *  already have set for an activation gradient.  An overflow skips the step with
+ *  MP_SCALER_POLICY_STATIC too.
  *
  *  Finite gradients, weights and moments stay finite.  Norms do not overflow.  A step in which the
- *  square of a gradient could overflow is skipped (MP_STEP_OUTCOME_OUT_OF_RANGE).  An element whose new weight or
- *  moment is not finite, e.g. because of an infinite extra gradient, keeps its old weight and
- *  moments; mp_step_options.rejected_updates counts it.
+ *  square of a gradient could overflow is skipped (MP_STEP_OUTCOME_OUT_OF_RANGE).  An element whose
+ *  new weight or moment is not finite, e.g. because of an infinite extra gradient, keeps its old
+ *  weight and moments; mp_step_options.rejected_updates counts it.
  *
  *  Ranks: after mp_grads_all_reduce the gradients are equal on all ranks, but a flag set by an
  *  epilogue is not, nor is the amax of a sharded optimizer.  Phase 2 is one all_reduce of 3 floats
- *  (max) and, with MP_STEP_FLAG_SHARDED, one of 3 floats (sum), in one batch, between two small kernels.
- *  Causes of a skip are sent as a code, so that no maximum involves NaN.  The sums are sums of
- *  squares in fp32, separate for large, small and other values, each scaled by a power of two.
+ *  (max) and, with MP_STEP_FLAG_SHARDED, one of 3 floats (sum), in one batch, between two small
+ *  kernels.  Causes of a skip are sent as a code, so that no maximum involves NaN.  The sums are
+ *  sums of squares in fp32, separate for large, small and other values, each scaled by a power of
+ *  two.
  *
  *  @param scaler   optional; NULL = mp_optimizer_get_scaler: static, S = 1 (bf16).
  *  @param options  host, optional; NULL = no clipping, one rank.
@@ -125,21 +137,21 @@ typedef enum mp_accumulate_flags {
   /** First gradients of a window: sums are overwritten, not read. */
   MP_ACCUMULATE_FLAG_FIRST = 1 << 0,
   /** Last gradients before an update by the application's own optimizer: the sums are checked too,
-   *  and mp_scaler_query_step returns the outcome after this call.  If there are several lists, only the
-   *  last one has this flag.  Nothing may set the scaler's flag between this call and
+   *  and mp_scaler_query_step returns the outcome after this call.  If there are several lists,
+   *  only the last one has this flag.  Nothing may set the scaler's flag between this call and
    *  mp_scaler_update.  The outcome is that of this rank's gradients; with several ranks, call
    *  mp_grads_all_reduce first. */
   MP_ACCUMULATE_FLAG_LAST = 1 << 1
 } mp_accumulate_flags_t;
 
-/** Accumulates unscaled gradients in fp32: sums += weight / S * grads or, with MP_ACCUMULATE_FLAG_FIRST,
- *  sums = weight / S * grads.  One pass, with the current S; weight / S is rounded once, and so is
- *  each sum.
+/** Accumulates unscaled gradients in fp32: sums += weight / S * grads or, with
+ *  MP_ACCUMULATE_FLAG_FIRST, sums = weight / S * grads.  One pass, with the current S; weight / S
+ *  is rounded once, and so is each sum.
  *
  *  Sets the scaler's flag if a gradient or its product with weight / S is not finite.  Records the
  *  largest |gradient|, still multiplied by S and without the weight, for the scaler's next update.
- *  An overflow also remains in the sums, as infinity or NaN, until the next MP_ACCUMULATE_FLAG_FIRST:
- *  one bad micro-batch discards its window even if the flag is cleared.
+ *  An overflow also remains in the sums, as infinity or NaN, until the next
+ *  MP_ACCUMULATE_FLAG_FIRST: one bad micro-batch discards its window even if the flag is cleared.
  *
  *  Accumulation over k micro-batches; `sums` are the optimizer's gradients:
  *
@@ -155,8 +167,8 @@ typedef enum mp_accumulate_flags {
  *
  *  S is constant within such a window.  Alternatively, S can follow its policy after each
  *  micro-batch, so that the rest of a discarded window uses a smaller S; mp_scaler_state and
- *  mp_scaler_query_step then count micro-batches.  In both forms options.found_inf reports a discarded
- *  window:
+ *  mp_scaler_query_step then count micro-batches.  In both forms options.found_inf reports a
+ *  discarded window:
  *
  *      for (int i = 0; i < k; i++) {
  *        const uint32_t flags = i == 0 ? MP_ACCUMULATE_FLAG_FIRST : 0;
@@ -186,8 +198,8 @@ MP_API mp_status_t mp_grads_accumulate(mp_scaler_t scaler, mp_tensor_list_t grad
  *      mp_scaler_update(scaler, NULL, stream);
  *
  *  This optimizer runs on the device and reads the flag there.  If the optimizer runs on the host
- *  or cannot read the flag, the host polls mp_scaler_query_step and then starts it; other enqueued work
- *  continues meanwhile.  n is mp_scaler_state.steps + 1:
+ *  or cannot read the flag, the host polls mp_scaler_query_step and then starts it; other enqueued
+ *  work continues meanwhile.  n is mp_scaler_state.steps + 1:
  *
  *      mp_step_outcome_t outcome = MP_STEP_OUTCOME_PENDING;
  *      mp_grads_to_fp32(scaler, grads, grads32, stream);
@@ -203,23 +215,25 @@ MP_API mp_status_t mp_grads_accumulate(mp_scaler_t scaler, mp_tensor_list_t grad
 MP_API mp_status_t mp_grads_to_fp32(mp_scaler_t scaler, mp_tensor_list_t grads,
                                     mp_tensor_list_t out, mp_stream_t stream);
 
-/** Outcome of a step.  If several causes apply, the first of OVERFLOW, NO_SCALE and RANGE is
- *  reported.  Queries, the state of the scaler and mp_step_options report the same outcome;
- *  mp_scaler_get_history_sync has its own codes. */
+/** Outcome of a step.  Causes of a skip are ordered by precedence: if several apply, the greatest
+ *  is reported, on all ranks.  Queries, the state of the scaler and mp_step_options report the same
+ *  outcome; mp_scaler_get_history_sync has its own codes. */
 typedef enum mp_step_outcome {
   MP_STEP_OUTCOME_PENDING = 0, /**< the device has not finished the step */
   MP_STEP_OUTCOME_TAKEN = 1,
-  /** Lower bound of all skips, for comparisons (outcome >= MP_STEP_OUTCOME_SKIPPED); never reported.  A
-   *  skipped step updates neither weights nor moments. */
+  /** Lower bound of all skips, for comparisons (outcome >= MP_STEP_OUTCOME_SKIPPED); never
+   *  reported.  A skipped step updates neither weights nor moments. */
   MP_STEP_OUTCOME_SKIPPED = 2,
   /** Skipped: the largest |gradient| times the factor that unscales and clips is not below 2^63, or
    *  that factor is not finite.  S is unchanged, because no other S would help. */
   MP_STEP_OUTCOME_OUT_OF_RANGE = 3,
-  /** Skipped: S is 0, or 1/S is not finite.  The scaler's status becomes MP_SCALER_STATUS_DIVERGED.  (4 is
-   *  reserved.) */
+  /** Skipped: see mp_step_options.skip and norm_limit.  Reserved: this version never reports it. */
+  MP_STEP_OUTCOME_SPIKE = 4,
+  /** Skipped: S is 0, or 1/S is not finite.  The scaler's status becomes
+   *  MP_SCALER_STATUS_DIVERGED. */
   MP_STEP_OUTCOME_NO_SCALE = 5,
-  MP_STEP_OUTCOME_OVERFLOW =
-      6 /**< skipped: the flag was set, or a gradient or amax is not finite; S follows its policy */
+  /** Skipped: the flag was set, or a gradient or amax is not finite.  S follows its policy. */
+  MP_STEP_OUTCOME_OVERFLOW = 6
 } mp_step_outcome_t;
 
 /** Number of steps whose outcome mp_scaler_query_step can return. */
@@ -244,7 +258,8 @@ typedef enum mp_step_outcome {
  *  @param step     >= 1, counted like mp_scaler_state.steps: step n is the update after which steps
  *                  is n, also after restoring a state and in a replayed graph.  Its outcome is
  *                  available at the end of the mp_scale_step or mp_scaler_update that counts it
- *                  (steps with MP_STEP_FLAG_KEEP_SCALER do not count), or after MP_ACCUMULATE_FLAG_LAST.
+ *                  (steps with MP_STEP_FLAG_KEEP_SCALER do not count), or after
+ *                  MP_ACCUMULATE_FLAG_LAST.
  *  @param outcome  host, out.
  *  @retval MP_ERROR_NOT_FOUND the step is MP_SCALER_QUERY_DEPTH or more steps old, or precedes a
  *          restored state */

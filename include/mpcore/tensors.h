@@ -69,8 +69,8 @@ MP_API mp_status_t mp_amax(mp_tensor_list_t list, float *amax, float *per_tensor
 MP_API mp_status_t mp_l2norm(mp_tensor_list_t list, float *norm, float *per_tensor,
                              mp_stream_t stream);
 
-/** Counts of special values in one tensor or in a list.  Kernels write reports into device memory,
- *  so the struct has no struct_size and is 64 bytes in every version. */
+/** Counts of special values in one tensor or in a list.  Frozen: kernels write arrays of reports
+ *  into device memory, 64 bytes each. */
 typedef struct mp_tensor_report {
   int64_t numel;
   int64_t num_nan;

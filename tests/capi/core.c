@@ -20,6 +20,12 @@ static void test_names(void) {
   for (int i = 0; i < 5; i++)
     check(strcmp(mp_dtype_name((mp_dtype_t)i), dtype_names[i]) == 0, "mp_dtype_name");
   check(strcmp(mp_dtype_name((mp_dtype_t)-1), "?") == 0, "mp_dtype_name of an invalid value");
+  const char *const storage_names[] = {"state_m8", "state_v8", "remainder16", "remainder8"};
+  for (int i = 0; i < 4; i++) {
+    const mp_dtype_t dtype = (mp_dtype_t)(MP_STATE_M8 + i);
+    check(strcmp(mp_dtype_name(dtype), storage_names[i]) == 0, "mp_dtype_name of a storage type");
+    check(mp_dtype_size(dtype) == 0, "mp_dtype_size of a storage type is 0");
+  }
   check(mp_dtype_size(MP_DTYPE_NONE) == 0 && mp_dtype_size((mp_dtype_t)77) == 0,
         "mp_dtype_size of an invalid value is 0");
 }

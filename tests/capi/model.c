@@ -39,6 +39,8 @@ static void test_options(void) {
       OPTIONS_FIELD(t, p, NULL, MP_ERROR_INVALID_ARGUMENT),
       OPTIONS_FIELD(t, p, at(4), MP_ERROR_MISALIGNED),
       OPTIONS_FIELD(overflows, p, at(4), MP_ERROR_MISALIGNED),
+      OPTIONS_FIELD(tensor_ids, p, at(0), MP_ERROR_UNSUPPORTED),
+      OPTIONS_FIELD(first_elements, p, at(0), MP_ERROR_UNSUPPORTED),
   };
   const struct subject options = {"mp_masters_to_model", "options", sizeof(mp_model_options_t),
                                   init_options, call_copy};

@@ -103,6 +103,7 @@ static mp_status_t call_optimizer(void *s) {
 
 #define OPTIMIZER_FIELD(field, member, v) \
   FIELD(mp_optimizer_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
+#define LATER_FIELD(type, field, member, v) FIELD(type, field, member, v, MP_ERROR_UNSUPPORTED)
 
 static void test_create(void) {
   static const uint32_t bad_group[kTensors] = {0, 1};
@@ -117,7 +118,7 @@ static void test_create(void) {
       OPTIMIZER_FIELD(grads, p, NULL),
       OPTIMIZER_FIELD(grads, p, lists.holes),
       OPTIMIZER_FIELD(grads, p, lists.foreign),
-      OPTIMIZER_FIELD(master, p, NULL),
+      LATER_FIELD(mp_optimizer_desc_t, master, p, NULL), /* with a model */
       OPTIMIZER_FIELD(master, p, lists.half_master),
       OPTIMIZER_FIELD(master, p, lists.shorter),
       OPTIMIZER_FIELD(master, p, lists.foreign),
@@ -143,6 +144,10 @@ static void test_create(void) {
       OPTIMIZER_FIELD(extra_grads, p, lists.holes),
       FIELD(mp_optimizer_desc_t, lr_multipliers, p, at(2), MP_ERROR_MISALIGNED),
       FIELD(mp_optimizer_desc_t, decay_multipliers, p, at(2), MP_ERROR_MISALIGNED),
+      LATER_FIELD(mp_optimizer_desc_t, tensor_ids, p, bad_group),
+      LATER_FIELD(mp_optimizer_desc_t, first_elements, p, at(0)),
+      LATER_FIELD(mp_optimizer_desc_t, active, p, at(0)),
+      LATER_FIELD(mp_optimizer_desc_t, ema, p, lists.m),
   };
   const struct subject adam_desc = {"mp_optimizer_create", "desc (Adam)",
                                     sizeof(mp_optimizer_desc_t), init_adam, call_optimizer};
@@ -269,6 +274,9 @@ static void check_group(const char *function, const char *parameter, mp_status_t
       GROUP_INT_FIELD(lr_schedule, 0),
       GROUP_INT_FIELD(lr_schedule, 6),
       GROUP_INT_FIELD(warmup_steps, -1),
+      LATER_FIELD(mp_param_group_t, ema_decay, f, 0.5f),
+      LATER_FIELD(mp_param_group_t, ema_decay, f, NAN),
+      LATER_FIELD(mp_param_group_t, ema_warmup, i, 1),
   };
   const struct field_case nesterov[] = {
       GROUP_FIELD(lr, INFINITY), GROUP_FIELD(beta1, -0.1f),    GROUP_FIELD(beta1, NAN),
@@ -410,17 +418,30 @@ static void test_optimizer_step(void) {
   FAILS(mp_optimizer_regularization, (optimizer, at(2), NULL), MP_ERROR_MISALIGNED, "loss");
   WORKS(mp_optimizer_regularization(optimizer, at(8192), NULL));
 
-  FAILS(mp_optimizer_get_step_sync, (NULL, &out.t, NULL), MP_ERROR_INVALID_ARGUMENT, "optimizer");
-  FAILS(mp_optimizer_get_step_sync, (optimizer, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "t");
-  FAILS(mp_optimizer_set_step_sync, (NULL, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "optimizer");
-  FAILS(mp_optimizer_set_step_sync, (optimizer, -1, NULL), MP_ERROR_INVALID_ARGUMENT, "t");
+  FAILS(mp_optimizer_get_step_sync, (NULL, &out.t, NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "optimizer");
+  FAILS(mp_optimizer_get_step_sync, (optimizer, NULL, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "t");
+  FAILS(mp_optimizer_set_step_sync, (NULL, 1, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "optimizer");
+  FAILS(mp_optimizer_set_step_sync, (optimizer, -1, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "t");
   const int64_t most = (int64_t)1 << 52;
-  FAILS(mp_optimizer_set_step_sync, (optimizer, INT64_MAX, NULL), MP_ERROR_INVALID_ARGUMENT, "t");
-  FAILS(mp_optimizer_set_step_sync, (optimizer, most + 1, NULL), MP_ERROR_INVALID_ARGUMENT, "t");
-  WORKS(mp_optimizer_set_step_sync(optimizer, most, NULL));
-  WORKS(mp_optimizer_set_step_sync(optimizer, 41, NULL));
-  check(mp_optimizer_get_step_sync(optimizer, &t, NULL) == MP_SUCCESS && t == 41,
+  FAILS(mp_optimizer_set_step_sync, (optimizer, INT64_MAX, NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "t");
+  FAILS(mp_optimizer_set_step_sync, (optimizer, most + 1, NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "t");
+  WORKS(mp_optimizer_set_step_sync(optimizer, most, NULL, NULL));
+  WORKS(mp_optimizer_set_step_sync(optimizer, 41, NULL, NULL));
+  check(mp_optimizer_get_step_sync(optimizer, &t, NULL, NULL) == MP_SUCCESS && t == 41,
         "t is what it was set to");
+
+  /* Both tensors have elements, so both counts are t. */
+  int64_t tensor_steps[kTensors] = {0, 0};
+  check(mp_optimizer_get_step_sync(optimizer, &t, tensor_steps, NULL) == MP_SUCCESS &&
+            tensor_steps[0] == 41 && tensor_steps[1] == 41,
+        "every tensor has been updated t times");
+  WORKS(mp_optimizer_set_step_sync(optimizer, 41, tensor_steps, NULL));
+  tensor_steps[1] = 40;
+  FAILS(mp_optimizer_set_step_sync, (optimizer, 41, tensor_steps, NULL), MP_ERROR_UNSUPPORTED,
+        "tensor_steps[1] = 40");
 
   /* A gradient that went away is noticed before anything is written. */
   void *data[kTensors] = {NULL, NULL};

@@ -203,6 +203,7 @@ static void test_state(void) {
       STATE_FIELD(log2_square_slow, f, 1.0f),
       STATE_FIELD(headroom, f, -1.0f),
       STATE_FIELD(headroom, f, INFINITY),
+      FIELD(mp_scaler_state_t, spikes, i, 1, MP_ERROR_UNSUPPORTED),
   };
   check_fields(&set, fields, sizeof fields / sizeof *fields);
   check_struct_size(&set);

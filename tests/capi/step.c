@@ -77,6 +77,10 @@ static void test_scale_step(void) {
       OPTIONS_FIELD(model_overflows, p, at(4), MP_ERROR_MISALIGNED),
       OPTIONS_FIELD(outcome, p, at(2), MP_ERROR_MISALIGNED),
       OPTIONS_FIELD(rejected_updates, p, at(4), MP_ERROR_MISALIGNED),
+      OPTIONS_FIELD(flags, i, MP_STEP_FLAG_SUM_DENOMINATOR, MP_ERROR_UNSUPPORTED),
+      OPTIONS_FIELD(skip, p, at(0), MP_ERROR_UNSUPPORTED),
+      OPTIONS_FIELD(norm_limit, p, at(0), MP_ERROR_UNSUPPORTED),
+      OPTIONS_FIELD(denominator, p, at(0), MP_ERROR_UNSUPPORTED),
   };
   const struct subject options = {"mp_scale_step", "options", sizeof(mp_step_options_t),
                                   init_options, call_scale_step};

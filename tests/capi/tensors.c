@@ -53,6 +53,10 @@ static void test_create(void) {
   const struct field_case fields[] = {
       LIST_FIELD(dtype, i, MP_DTYPE_NONE, MP_ERROR_INVALID_ARGUMENT),
       LIST_FIELD(dtype, i, 4, MP_ERROR_INVALID_ARGUMENT),
+      LIST_FIELD(dtype, i, MP_STATE_M8, MP_ERROR_INVALID_ARGUMENT),
+      LIST_FIELD(dtype, i, MP_STATE_V8, MP_ERROR_INVALID_ARGUMENT),
+      LIST_FIELD(dtype, i, MP_REMAINDER16, MP_ERROR_INVALID_ARGUMENT),
+      LIST_FIELD(dtype, i, MP_REMAINDER8, MP_ERROR_INVALID_ARGUMENT),
       LIST_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
       LIST_FIELD(data, p, NULL, MP_ERROR_INVALID_ARGUMENT),
       LIST_FIELD(data, p, misaligned, MP_ERROR_MISALIGNED),

@@ -80,7 +80,7 @@ struct Training {
   }
   void finish(Run &run) const {
     int64_t t = 0;
-    FAULTY_CALL(run, mp_optimizer_get_step_sync, optimizer, &t, nullptr);
+    FAULTY_CALL(run, mp_optimizer_get_step_sync, optimizer, &t, nullptr, nullptr);
     run.record(&t, sizeof t);
     for (const Tensors *tensors : {&master, &m, &v}) tensors->record(run, MP_FP32);
     model.record(run, MP_FP16);
@@ -199,7 +199,7 @@ void take_steps_of(Run &run) {
   float *const loss = run.floats(1);
   FAULTY_CALL(run, mp_optimizer_regularization, training.optimizer, loss, nullptr);
   run.record_device(loss, sizeof *loss);
-  FAULTY_CALL(run, mp_optimizer_set_step_sync, training.optimizer, 7, nullptr);
+  FAULTY_CALL(run, mp_optimizer_set_step_sync, training.optimizer, 7, nullptr, nullptr);
   FAULTY_CALL(run, mp_optimizer_write_model, training.optimizer, nullptr);
   size_t bytes = 0;
   FAULTY_CALL(run, mp_optimizer_checkpoint_size, training.optimizer, nullptr, &bytes);

@@ -62,7 +62,7 @@ Training::Training(const Program &program, const mp_allocator_t *allocator, cons
   CheckpointReader from(saved);
   const auto state = from.take<mp_scaler_state_t>();
   check(mp_scaler_set_state_sync(scaler_.get(), &state, kStream));
-  check(mp_optimizer_set_step_sync(optimizer_.get(), from.take<int64_t>(), kStream));
+  check(mp_optimizer_set_step_sync(optimizer_.get(), from.take<int64_t>(), nullptr, kStream));
   network_.restore(from);
   for (const mptools::Buffer *memory : {&moments_.m_memory, &moments_.v_memory}) {
     const auto bytes = static_cast<size_t>(memory->bytes());
@@ -146,7 +146,7 @@ mp_scaler_state_t Training::scaler_state() const {
 
 int64_t Training::applied() const {
   int64_t t = 0;
-  check(mp_optimizer_get_step_sync(optimizer_.get(), &t, kStream));
+  check(mp_optimizer_get_step_sync(optimizer_.get(), &t, nullptr, kStream));
   return t;
 }
 

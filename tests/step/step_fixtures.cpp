@@ -271,12 +271,12 @@ void OptimizerRun::set_lr_multipliers(const std::vector<float> &multipliers) {
 
 int64_t OptimizerRun::t() const {
   int64_t t = -1;
-  require_ok(mp_optimizer_get_step_sync(get(), &t, kStream));
+  require_ok(mp_optimizer_get_step_sync(get(), &t, nullptr, kStream));
   return t;
 }
 
 void OptimizerRun::set_t(int64_t t) {
-  require_ok(mp_optimizer_set_step_sync(get(), t, kStream));
+  require_ok(mp_optimizer_set_step_sync(get(), t, nullptr, kStream));
 }
 
 OptimizerState OptimizerRun::state() const {

@@ -140,9 +140,13 @@ class mp_dtype_t(enum.IntEnum):
     MP_FP16 = 1
     MP_BF16 = 2
     MP_FP32 = 3
+    MP_STATE_M8 = 32
+    MP_STATE_V8 = 33
+    MP_REMAINDER16 = 34
+    MP_REMAINDER8 = 35
 
 
-MP_DTYPE_NONE, MP_FP16, MP_BF16, MP_FP32 = mp_dtype_t
+(MP_DTYPE_NONE, MP_FP16, MP_BF16, MP_FP32, MP_STATE_M8, MP_STATE_V8, MP_REMAINDER16, MP_REMAINDER8) = mp_dtype_t
 
 
 class mp_target_t(enum.IntEnum):
@@ -285,9 +289,11 @@ class mp_step_flags_t(enum.IntFlag):
     MP_STEP_FLAG_UNSCALED = 2
     MP_STEP_FLAG_CHECKED = 4
     MP_STEP_FLAG_SHARDED = 8
+    MP_STEP_FLAG_SUM_DENOMINATOR = 16
 
 
-(MP_STEP_FLAG_KEEP_SCALER, MP_STEP_FLAG_UNSCALED, MP_STEP_FLAG_CHECKED, MP_STEP_FLAG_SHARDED) = mp_step_flags_t
+(MP_STEP_FLAG_KEEP_SCALER, MP_STEP_FLAG_UNSCALED, MP_STEP_FLAG_CHECKED, MP_STEP_FLAG_SHARDED,
+ MP_STEP_FLAG_SUM_DENOMINATOR) = mp_step_flags_t
 
 
 class mp_accumulate_flags_t(enum.IntFlag):
@@ -303,12 +309,14 @@ class mp_step_outcome_t(enum.IntEnum):
     MP_STEP_OUTCOME_TAKEN = 1
     MP_STEP_OUTCOME_SKIPPED = 2
     MP_STEP_OUTCOME_OUT_OF_RANGE = 3
+    MP_STEP_OUTCOME_SPIKE = 4
     MP_STEP_OUTCOME_NO_SCALE = 5
     MP_STEP_OUTCOME_OVERFLOW = 6
 
 
 (MP_STEP_OUTCOME_PENDING, MP_STEP_OUTCOME_TAKEN, MP_STEP_OUTCOME_SKIPPED,
- MP_STEP_OUTCOME_OUT_OF_RANGE, MP_STEP_OUTCOME_NO_SCALE, MP_STEP_OUTCOME_OVERFLOW) = mp_step_outcome_t
+ MP_STEP_OUTCOME_OUT_OF_RANGE, MP_STEP_OUTCOME_SPIKE, MP_STEP_OUTCOME_NO_SCALE,
+ MP_STEP_OUTCOME_OVERFLOW) = mp_step_outcome_t
 
 
 class mp_op_class_t(enum.IntEnum):
@@ -669,7 +677,7 @@ class mp_scaler_state_t(_Sized):
         ("log2_square_slow", c_float), ("headroom", c_float), ("status", c_uint32), ("beta1_power", c_double),
         ("beta2_power", c_double), ("steps", c_int64), ("skipped", c_int64), ("skipped_nan", c_int64),
         ("consecutive_skips", c_int64), ("overflows", c_int64), ("out_of_range", c_int64),
-        ("no_scale", c_int64),
+        ("no_scale", c_int64), ("spikes", c_int64),
     ]
 
 
@@ -679,7 +687,8 @@ class mp_param_group_t(_Sized):
         ("weight_decay", c_float), ("dampening", c_float), ("trust_coefficient", c_float),
         ("max_tensor_norm", c_float), ("clip_value", c_float), ("l1", c_float), ("l2", c_float),
         ("lr_schedule", c_uint32), ("warmup_steps", c_int32), ("decay_steps", c_int32),
-        ("decay_power", c_float), ("decay_rate", c_float), ("lr_end", c_float),
+        ("decay_power", c_float), ("decay_rate", c_float), ("lr_end", c_float), ("ema_decay", c_float),
+        ("ema_warmup", c_uint32),
     ]
 
 
@@ -689,14 +698,15 @@ class mp_optimizer_desc_t(_Sized):
         ("groups", POINTER(mp_param_group_t)), ("tensor_group", c_void_p), ("grads", c_void_p),
         ("master", c_void_p), ("model", c_void_p), ("m", c_void_p), ("v", c_void_p),
         ("lr_multipliers", c_void_p), ("decay_multipliers", c_void_p), ("extra_grads", c_void_p),
-        ("rounding_seed", c_uint64),
+        ("rounding_seed", c_uint64), ("tensor_ids", c_void_p), ("first_elements", c_void_p),
+        ("active", c_void_p), ("ema", c_void_p),
     ]
 
 
 class mp_model_options_t(_Sized):
     _fields_ = [
         ("struct_size", c_uint32), ("flags", c_uint32), ("rounding_seed", c_uint64), ("t", c_void_p),
-        ("overflows", c_void_p),
+        ("overflows", c_void_p), ("tensor_ids", c_void_p), ("first_elements", c_void_p),
     ]
 
 
@@ -715,6 +725,7 @@ class mp_step_options_t(_Sized):
         ("grad_norm", c_void_p), ("found_inf", c_void_p), ("tensor_norms", c_void_p), ("amax", c_void_p),
         ("report", c_void_p), ("tensor_reports", c_void_p), ("model_overflows", c_void_p),
         ("comm", POINTER(mp_comm_t)), ("outcome", c_void_p), ("rejected_updates", c_void_p),
+        ("skip", c_void_p), ("norm_limit", c_void_p), ("denominator", c_void_p),
     ]
 
 
@@ -1133,8 +1144,8 @@ class Library(ctypes.CDLL):
         def mp_optimizer_checkpoint_size(self, optimizer: Handle, scaler: Handle, bytes: Pointer, /) -> int: ...
         def mp_optimizer_save_sync(self, optimizer: Handle, scaler: Handle, checkpoint: Pointer, bytes: int, stream: Handle, /) -> int: ...
         def mp_optimizer_restore_sync(self, optimizer: Handle, scaler: Handle, checkpoint: Pointer, bytes: int, stream: Handle, /) -> int: ...
-        def mp_optimizer_get_step_sync(self, optimizer: Handle, t: Pointer, stream: Handle, /) -> int: ...
-        def mp_optimizer_set_step_sync(self, optimizer: Handle, t: int, stream: Handle, /) -> int: ...
+        def mp_optimizer_get_step_sync(self, optimizer: Handle, t: Pointer, tensor_steps: Pointer, stream: Handle, /) -> int: ...
+        def mp_optimizer_set_step_sync(self, optimizer: Handle, t: int, tensor_steps: Pointer, stream: Handle, /) -> int: ...
         def mp_comm_init(self, comm: Pointer, struct_size: int, /) -> int: ...
         def mp_comm_init_nccl(self, comm: Pointer, nccl_comm: Pointer, /) -> int: ...
         def mp_grads_all_reduce(self, grads: Handle, comm: Pointer, pre: float, post: float, stream: Handle, /) -> int: ...
@@ -1298,8 +1309,8 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_optimizer_checkpoint_size": (c_uint32, {"optimizer": c_void_p, "scaler": c_void_p, "bytes": c_void_p}),
     "mp_optimizer_save_sync": (c_uint32, {"optimizer": c_void_p, "scaler": c_void_p, "checkpoint": c_void_p, "bytes": c_size_t, "stream": c_void_p}),
     "mp_optimizer_restore_sync": (c_uint32, {"optimizer": c_void_p, "scaler": c_void_p, "checkpoint": c_void_p, "bytes": c_size_t, "stream": c_void_p}),
-    "mp_optimizer_get_step_sync": (c_uint32, {"optimizer": c_void_p, "t": c_void_p, "stream": c_void_p}),
-    "mp_optimizer_set_step_sync": (c_uint32, {"optimizer": c_void_p, "t": c_int64, "stream": c_void_p}),
+    "mp_optimizer_get_step_sync": (c_uint32, {"optimizer": c_void_p, "t": c_void_p, "tensor_steps": c_void_p, "stream": c_void_p}),
+    "mp_optimizer_set_step_sync": (c_uint32, {"optimizer": c_void_p, "t": c_int64, "tensor_steps": c_void_p, "stream": c_void_p}),
     "mp_comm_init": (c_uint32, {"comm": POINTER(mp_comm_t), "struct_size": c_size_t}),
     "mp_comm_init_nccl": (c_uint32, {"comm": POINTER(mp_comm_t), "nccl_comm": c_void_p}),
     "mp_grads_all_reduce": (c_uint32, {"grads": c_void_p, "comm": POINTER(mp_comm_t), "pre": c_float, "post": c_float, "stream": c_void_p}),

@@ -349,13 +349,13 @@ class Optimizer(Object):
     def get_step(self, stream: Any = None) -> int:
         """Returns the number of applied steps, for a checkpoint.  Waits for the stream."""
         t = ctypes.c_int64()
-        check(lib.mp_optimizer_get_step_sync(self.handle, ctypes.addressof(t), stream_pointer(stream)))
+        check(lib.mp_optimizer_get_step_sync(self.handle, ctypes.addressof(t), None, stream_pointer(stream)))
         return t.value
 
     def set_step(self, t: int, stream: Any = None) -> None:
         """Restores the number of applied steps; see mp_optimizer_set_step_sync.  Waits for the
         stream."""
-        check(lib.mp_optimizer_set_step_sync(self.handle, t, stream_pointer(stream)))
+        check(lib.mp_optimizer_set_step_sync(self.handle, t, None, stream_pointer(stream)))
 
     def write_model(self, stream: Any = None) -> None:
         """Computes model = round(master) with the rounding of this optimizer, after masters were

@@ -118,7 +118,8 @@ numbered! {
 }
 
 numbered! {
-    /// Element types.  0 is invalid, so that an unset field is an error.
+    /// Types of elements (1 to 15), of indices (16 to 31) and storage types of optimizer state (32 and
+    /// above).  No function of this version accepts a storage type.
     Dtype {
         /// [`MP_DTYPE_NONE`](crate::sys::MP_DTYPE_NONE)
         DtypeNone = 0,
@@ -128,6 +129,15 @@ numbered! {
         Bf16 = 2,
         /// IEEE binary32
         Fp32 = 3,
+        /// first moments: sign and E4M3, one exponent byte per 256 elements
+        StateM8 = 32,
+        /// second moments: unsigned E5M3, one exponent byte per 256 elements
+        StateV8 = 33,
+        /// int16: fp32 weight minus its bfloat16 rounding, in units of the last
+        /// place of fp32
+        Remainder16 = 34,
+        /// int8: the same in units of 2^8 last places, rounded at random
+        Remainder8 = 35,
     }
 }
 
@@ -223,8 +233,8 @@ numbered! {
         /// clean steps in a row set S \*= growth\_factor, unless the product is not finite.
         ///
         /// With hysteresis h \> 1, h - 1 overflows leave S unchanged; further ones back off until the
-        /// budget is refilled: when S grows (Megatron-LM) or, with [`MP_SCALER_FLAG_REFILL_EACH_STEP`](crate::sys::MP_SCALER_FLAG_REFILL_EACH_STEP), by every
-        /// clean step (Apex, update\_scale\_hysteresis).
+        /// budget is refilled: when S grows (Megatron-LM) or, with [`MP_SCALER_FLAG_REFILL_EACH_STEP`](crate::sys::MP_SCALER_FLAG_REFILL_EACH_STEP), by
+        /// every clean step (Apex, update\_scale\_hysteresis).
         /// Source: torch.amp.GradScaler.
         Backoff = 2,
         /// Statistical model of the gradients.  log2 of the largest unscaled gradient is modeled as
@@ -294,7 +304,8 @@ numbered! {
         /// [`MP_OPT_FLAG_NESTEROV`](crate::sys::MP_OPT_FLAG_NESTEROV): w -= lr (g + momentum m).  Decay: g += wd w.  With
         /// [`MP_OPT_FLAG_DECAY_AFTER_MOMENTUM`](crate::sys::MP_OPT_FLAG_DECAY_AFTER_MOMENTUM): w -= lr wd w, which bypasses the momentum.
         ///
-        /// [`MP_OPT_FLAG_LARS`](crate::sys::MP_OPT_FLAG_LARS) and [`MP_OPT_FLAG_LARC`](crate::sys::MP_OPT_FLAG_LARC): g = a (g + wd w) instead, with a trust ratio a per tensor:
+        /// [`MP_OPT_FLAG_LARS`](crate::sys::MP_OPT_FLAG_LARS) and [`MP_OPT_FLAG_LARC`](crate::sys::MP_OPT_FLAG_LARC): g = a (g + wd w) instead, with a trust ratio a per
+        /// tensor:
         ///
         /// ```text
         /// LARS: a = trust_coefficient |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
@@ -441,8 +452,8 @@ flags! {
         /// [`MP_STEP_FLAG_CHECKED`](crate::sys::MP_STEP_FLAG_CHECKED) if the last call had [`MP_ACCUMULATE_FLAG_LAST`](crate::sys::MP_ACCUMULATE_FLAG_LAST).
         UNSCALED = 2,
         /// The producer of the gradients has checked them: the epilogues of GEMMs and convolutions set
-        /// [`mp_scaler_get_found_inf_address`](crate::sys::mp_scaler_get_found_inf_address) (without a scaler: that of [`mp_optimizer_get_scaler`](crate::sys::mp_optimizer_get_scaler)) and update amax.  The
-        /// step omits pass 1, which saves a launch and one of two reads of every gradient.
+        /// [`mp_scaler_get_found_inf_address`](crate::sys::mp_scaler_get_found_inf_address) (without a scaler: that of [`mp_optimizer_get_scaler`](crate::sys::mp_optimizer_get_scaler)) and update
+        /// amax.  The step omits pass 1, which saves a launch and one of two reads of every gradient.
         ///
         /// Not supported with outputs and limits that need pass 1: max\_grad\_norm, grad\_norm,
         /// tensor\_norms, reports, and a group's max\_tensor\_norm.
@@ -451,6 +462,9 @@ flags! {
         /// norm is that of the tensors of all ranks.  Without this flag all ranks have the same
         /// gradients.
         SHARDED = 8,
+        /// The denominator is the sum of `mp_step_options`.denominator over all ranks.  Not supported by
+        /// this version.
+        SUM_DENOMINATOR = 16,
     }
 }
 
@@ -460,8 +474,8 @@ flags! {
         /// First gradients of a window: sums are overwritten, not read.
         FIRST = 1,
         /// Last gradients before an update by the application's own optimizer: the sums are checked too,
-        /// and [`mp_scaler_query_step`](crate::sys::mp_scaler_query_step) returns the outcome after this call.  If there are several lists, only the
-        /// last one has this flag.  Nothing may set the scaler's flag between this call and
+        /// and [`mp_scaler_query_step`](crate::sys::mp_scaler_query_step) returns the outcome after this call.  If there are several lists,
+        /// only the last one has this flag.  Nothing may set the scaler's flag between this call and
         /// [`mp_scaler_update`](crate::sys::mp_scaler_update).  The outcome is that of this rank's gradients; with several ranks, call
         /// [`mp_grads_all_reduce`](crate::sys::mp_grads_all_reduce) first.
         LAST = 2,
@@ -469,24 +483,26 @@ flags! {
 }
 
 numbered! {
-    /// Outcome of a step.  If several causes apply, the first of OVERFLOW, NO\_SCALE and RANGE is
-    /// reported.  Queries, the state of the scaler and `mp_step_options` report the same outcome;
-    /// [`mp_scaler_get_history_sync`](crate::sys::mp_scaler_get_history_sync) has its own codes.
+    /// Outcome of a step.  Causes of a skip are ordered by precedence: if several apply, the greatest
+    /// is reported, on all ranks.  Queries, the state of the scaler and `mp_step_options` report the same
+    /// outcome; [`mp_scaler_get_history_sync`](crate::sys::mp_scaler_get_history_sync) has its own codes.
     StepOutcome {
         /// the device has not finished the step
         Pending = 0,
         /// [`MP_STEP_OUTCOME_TAKEN`](crate::sys::MP_STEP_OUTCOME_TAKEN)
         Taken = 1,
-        /// Lower bound of all skips, for comparisons (outcome \>= [`MP_STEP_OUTCOME_SKIPPED`](crate::sys::MP_STEP_OUTCOME_SKIPPED)); never reported.  A
-        /// skipped step updates neither weights nor moments.
+        /// Lower bound of all skips, for comparisons (outcome \>= [`MP_STEP_OUTCOME_SKIPPED`](crate::sys::MP_STEP_OUTCOME_SKIPPED)); never
+        /// reported.  A skipped step updates neither weights nor moments.
         Skipped = 2,
         /// Skipped: the largest |gradient| times the factor that unscales and clips is not below 2^63, or
         /// that factor is not finite.  S is unchanged, because no other S would help.
         OutOfRange = 3,
-        /// Skipped: S is 0, or 1/S is not finite.  The scaler's status becomes [`MP_SCALER_STATUS_DIVERGED`](crate::sys::MP_SCALER_STATUS_DIVERGED).  (4 is
-        /// reserved.)
+        /// Skipped: see `mp_step_options`.skip and norm\_limit.  Reserved: this version never reports it.
+        Spike = 4,
+        /// Skipped: S is 0, or 1/S is not finite.  The scaler's status becomes
+        /// [`MP_SCALER_STATUS_DIVERGED`](crate::sys::MP_SCALER_STATUS_DIVERGED).
         NoScale = 5,
-        /// skipped: the flag was set, or a gradient or amax is not finite; S follows its policy
+        /// Skipped: the flag was set, or a gradient or amax is not finite.  S follows its policy.
         Overflow = 6,
     }
 }
@@ -814,8 +830,8 @@ numbered! {
 
 numbered! {
     /// Policies of other systems, with their defaults.  S equals theirs after every step as long as S
-    /// is a finite fp32 number.  All are [`MP_SCALER_POLICY_BACKOFF`](crate::sys::MP_SCALER_POLICY_BACKOFF) except the first and the last; the returned
-    /// configuration can be modified.
+    /// is a finite fp32 number.  All are [`MP_SCALER_POLICY_BACKOFF`](crate::sys::MP_SCALER_POLICY_BACKOFF) except the first and the last; the
+    /// returned configuration can be modified.
     ///
     /// Differences at the limits: Megatron, DeepSpeed and Keras 3 let S grow beyond the finite numbers,
     /// after which every step is lost; here S stops growing.  Apex raises an error at S = 0, and

@@ -483,7 +483,7 @@ impl Optimizer {
         let mut t = 0;
         // SAFETY: `t` is written during the call.
         self.handle.call(|optimizer| unsafe {
-            sys::mp_optimizer_get_step_sync(optimizer, &mut t, stream.0)
+            sys::mp_optimizer_get_step_sync(optimizer, &mut t, ptr::null_mut(), stream.0)
         })?;
         Ok(t)
     }
@@ -492,6 +492,6 @@ impl Optimizer {
     pub fn set_step(&self, t: i64, stream: Stream) -> Result<()> {
         // SAFETY: the optimizer lives.
         self.handle
-            .call(|optimizer| unsafe { sys::mp_optimizer_set_step_sync(optimizer, t, stream.0) })
+            .call(|optimizer| unsafe { sys::mp_optimizer_set_step_sync(optimizer, t, ptr::null(), stream.0) })
     }
 }

@@ -99,6 +99,10 @@ pub const MP_DTYPE_NONE: mp_dtype_t = 0;
 pub const MP_FP16: mp_dtype_t = 1;
 pub const MP_BF16: mp_dtype_t = 2;
 pub const MP_FP32: mp_dtype_t = 3;
+pub const MP_STATE_M8: mp_dtype_t = 32;
+pub const MP_STATE_V8: mp_dtype_t = 33;
+pub const MP_REMAINDER16: mp_dtype_t = 34;
+pub const MP_REMAINDER8: mp_dtype_t = 35;
 
 pub type mp_target_t = u32;
 pub const MP_TARGET_CUDA: mp_target_t = 1;
@@ -184,6 +188,7 @@ pub const MP_STEP_FLAG_KEEP_SCALER: mp_step_flags_t = 1;
 pub const MP_STEP_FLAG_UNSCALED: mp_step_flags_t = 2;
 pub const MP_STEP_FLAG_CHECKED: mp_step_flags_t = 4;
 pub const MP_STEP_FLAG_SHARDED: mp_step_flags_t = 8;
+pub const MP_STEP_FLAG_SUM_DENOMINATOR: mp_step_flags_t = 16;
 
 pub type mp_accumulate_flags_t = u32;
 pub const MP_ACCUMULATE_FLAG_FIRST: mp_accumulate_flags_t = 1;
@@ -194,6 +199,7 @@ pub const MP_STEP_OUTCOME_PENDING: mp_step_outcome_t = 0;
 pub const MP_STEP_OUTCOME_TAKEN: mp_step_outcome_t = 1;
 pub const MP_STEP_OUTCOME_SKIPPED: mp_step_outcome_t = 2;
 pub const MP_STEP_OUTCOME_OUT_OF_RANGE: mp_step_outcome_t = 3;
+pub const MP_STEP_OUTCOME_SPIKE: mp_step_outcome_t = 4;
 pub const MP_STEP_OUTCOME_NO_SCALE: mp_step_outcome_t = 5;
 pub const MP_STEP_OUTCOME_OVERFLOW: mp_step_outcome_t = 6;
 
@@ -547,6 +553,7 @@ pub struct mp_scaler_state_t {
     pub overflows: i64,
     pub out_of_range: i64,
     pub no_scale: i64,
+    pub spikes: i64,
 }
 
 #[repr(C)]
@@ -570,6 +577,8 @@ pub struct mp_param_group_t {
     pub decay_power: f32,
     pub decay_rate: f32,
     pub lr_end: f32,
+    pub ema_decay: f32,
+    pub ema_warmup: u32,
 }
 
 #[repr(C)]
@@ -590,6 +599,10 @@ pub struct mp_optimizer_desc_t {
     pub decay_multipliers: *const f32,
     pub extra_grads: mp_tensor_list_t,
     pub rounding_seed: u64,
+    pub tensor_ids: *const u32,
+    pub first_elements: *const i64,
+    pub active: *const u32,
+    pub ema: mp_tensor_list_t,
 }
 
 #[repr(C)]
@@ -600,6 +613,8 @@ pub struct mp_model_options_t {
     pub rounding_seed: u64,
     pub t: *const i64,
     pub overflows: *mut i64,
+    pub tensor_ids: *const u32,
+    pub first_elements: *const i64,
 }
 
 #[repr(C)]
@@ -632,6 +647,9 @@ pub struct mp_step_options_t {
     pub comm: *const mp_comm_t,
     pub outcome: *mut i32,
     pub rejected_updates: *mut i64,
+    pub skip: *const f32,
+    pub norm_limit: *const f32,
+    pub denominator: *const f32,
 }
 
 #[repr(C)]
@@ -1323,8 +1341,8 @@ extern "C" {
     pub fn mp_optimizer_checkpoint_size(optimizer: mp_optimizer_t, scaler: mp_scaler_t, bytes: *mut usize) -> mp_status_t;
     pub fn mp_optimizer_save_sync(optimizer: mp_optimizer_t, scaler: mp_scaler_t, checkpoint: *mut c_void, bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_optimizer_restore_sync(optimizer: mp_optimizer_t, scaler: mp_scaler_t, checkpoint: *const c_void, bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_optimizer_get_step_sync(optimizer: mp_optimizer_t, t: *mut i64, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_optimizer_set_step_sync(optimizer: mp_optimizer_t, t: i64, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_optimizer_get_step_sync(optimizer: mp_optimizer_t, t: *mut i64, tensor_steps: *mut i64, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_optimizer_set_step_sync(optimizer: mp_optimizer_t, t: i64, tensor_steps: *const i64, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_comm_init(comm: *mut mp_comm_t, struct_size: usize) -> mp_status_t;
     pub fn mp_comm_init_nccl(comm: *mut mp_comm_t, nccl_comm: *mut c_void) -> mp_status_t;
     pub fn mp_grads_all_reduce(grads: mp_tensor_list_t, comm: *const mp_comm_t, pre: f32, post: f32, stream: mp_stream_t) -> mp_status_t;

@@ -138,7 +138,7 @@ void Trainer::restore(std::string_view checkpoint) {
   checkpoint.remove_prefix(sizeof(float));  // S, which is in the state too
   mp_scaler_state_t state;
   take(checkpoint, &state, sizeof state);
-  check(mp_optimizer_set_step_sync(optimizer_.get(), t, kStream));
+  check(mp_optimizer_set_step_sync(optimizer_.get(), t, nullptr, kStream));
   check(mp_scaler_set_state_sync(scaler(), &state, kStream));
 }
 
