@@ -13,8 +13,8 @@ RUST, FORTRAN, PYTHON = "bindings/rust/src", "bindings/fortran/mpcore_c.f90", "b
 # the name; file of the safe layer.
 MISSING = [
     ("mp_param_group_t.weight_decay", f"{RUST}/sys.rs", r"(?m)^    pub weight_decay:.*\n", "", ""),
-    ("mp_param_group_t.weight_decay", FORTRAN, r"(?m)^.*:: weight_decay =.*\n", "", ""),
-    ("mp_param_group_t.weight_decay", f"{PYTHON}/_sys.py", r'(?m)^        \("weight_decay".*\n', "", ""),
+    ("mp_param_group_t.weight_decay", FORTRAN, " weight_decay = 0.0_c_float,", "", ""),
+    ("mp_param_group_t.weight_decay", f"{PYTHON}/_sys.py", r'\("weight_decay", c_float\), ', "", ""),
     ("mp_scale_step", f"{PYTHON}/_sys.py", "mp_scale_step", "mp_scale_ste", ""),
     ("MP_ACT_DGELU", FORTRAN, "MP_ACT_DGELU", "MP_ACT_DGEL", ""),
     ("mp_pool2d_backward", PYTHON, "lib.mp_pool2d_backward", "lib.mp_pool2d_forward", "layers.py"),
@@ -109,6 +109,17 @@ def test_check_reports_a_deleted_call_of_mpcore_hpp(generate, change, name, patt
     assert name in (copy / "include/mpcore.hpp").read_text(encoding="utf-8")
     said = generate("--check", "--root", copy, code=1)
     assert f"include/mpcore.hpp does not call {name}\n" in said
+
+
+@pytest.mark.parametrize("header, pattern, replacement, sentence", [
+    ("comm.h", "MP_REDUCE_SUM = 1", "MP_REDUCE_SUM = 0", "mp_reduce_op_t: MP_REDUCE_SUM = 0, but 0 means not set"),
+    ("comm.h", "MP_REDUCE_", "MP_LR_", "mp_reduce_op_t and mp_lr_schedule_t have the same prefix MP_LR_"),
+    ("step.h", "MP_STEP_FLAG_", "MP_STEP_", "mp_step_flags_t: the prefix MP_STEP_ must end in _FLAG_"),
+    ("tensors.h", "Frozen", "Small", "mp_tensor_report_t has no struct_size"),
+])
+def test_check_names_a_broken_rule_of_declarations(generate, change, header, pattern, replacement, sentence):
+    said = generate("--check", "--root", change(f"include/mpcore/{header}", pattern, replacement), code=1)
+    assert sentence in said
 
 
 @pytest.mark.parametrize("file, pattern, replacement", [
