@@ -264,7 +264,7 @@ typedef enum mp_cast_kind {
   MP_CAST_KIND_MODEL_COPY = 2
 } mp_cast_kind_t;
 
-/** Cast of a tensor.  Has no struct_size: 20 bytes in every version. */
+/** Cast of a tensor.  Frozen: results are arrays of casts, 20 bytes each. */
 typedef struct mp_autocast_cast {
   int32_t tensor;
   mp_dtype_t from, to;
