@@ -1,6 +1,6 @@
 // mpcore/gemm.h, GEMMs of different shapes.  mp_gemm_grouped: one launch if a kernel can run the
-// complete group, else the launches of mp_gemm for each item.  mp_gemm_ragged: groups whose sizes are
-// in device memory.
+// complete group, else the launches of mp_gemm for each item.  mp_gemm_ragged: groups whose sizes
+// are in device memory.
 #include <algorithm>
 #include <functional>
 #include <span>

@@ -1,5 +1,5 @@
-// Text of messages: names of enumerators, and lines in a fixed buffer, which can report running out of
-// memory.
+// Text of messages: names of enumerators, and lines in a fixed buffer, which can report running out
+// of memory.
 #pragma once
 
 #include <algorithm>

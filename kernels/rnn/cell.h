@@ -110,8 +110,8 @@ struct GruCell {
   }
 };
 
-/// GRU with MP_RNN_FLAG_RESET_FIRST.  Slots: r, z, n and r h.  reset() computes r h, and q[2] is its
-/// product.  backward() leaves r to reset_backward(), which needs the gradient of r h.
+/// GRU with MP_RNN_FLAG_RESET_FIRST.  Slots: r, z, n and r h.  reset() computes r h, and q[2] is
+/// its product.  backward() leaves r to reset_backward(), which needs the gradient of r h.
 struct ResetFirstCell {
   static constexpr int kGates = 3, kKept = 4, kSlots = 4;
   static constexpr bool kHasC = false, kReadsH = true;
