@@ -178,7 +178,7 @@ struct FilterMap {
   }
 };
 
-// ---------------------------------------------------------------------------- arguments and products
+// ---------------------------------------------------------------------------- arguments
 
 /// Layout in dfilter of a segment of taps and channels: consecutive pieces.  Usually one piece per
 /// segment; with padded channels (PaddedImage) one piece per tap, without padding.
@@ -310,8 +310,8 @@ void with_conv_op(mp_conv_op_t op, const F &f) {
 /// Launches the depthwise kernel; `args` needs neither scheduler nor slice_k.
 void launch_conv_depthwise(const ConvPlan &, const ConvProblem &, const Device &, ConvArgs,
                            mp_stream_t);
-/// Enqueues the copies of a plan, if it has any, at the beginning of the workspace: of the image, and
-/// in fprop of the filter.  Returns the problem that reads them.
+/// Enqueues the copies of a plan, if it has any, at the beginning of the workspace: of the image,
+/// and in fprop of the filter.  Returns the problem that reads them.
 ConvProblem launch_padded_image(const Device &, const ConvProblem &, const PaddedImage &,
                                 void *workspace, mp_stream_t);
 void launch_conv_wmma(const ConvPlan &, mp_conv_op_t, const Device &, const ConvArgs &,

@@ -181,8 +181,8 @@ GemmProblem pointwise_gemm(const ConvProblem &);
 
 // ---------------------------------------------------------------------------- padded image
 
-/// A copy of an image whose channels are not a multiple of 8, e.g. RGB, which kernels can read by 16
-/// bytes.  Zeros follow the channels of each pixel and pad each line on both sides.
+/// A copy of an image whose channels are not a multiple of 8, e.g. RGB, which kernels can read in
+/// vectors of 16 bytes.  Zeros follow the channels of each pixel and pad each row on both sides.
 ///
 /// With an even stride four channels are enough: rows of taps then begin at every eighth element.
 struct PaddedImage {

@@ -105,8 +105,8 @@ class OperandTile {
   float values_[kRuns][kVec] = {};  // zeros: GCC does not detect that idle threads store none
 };
 
-/// Calls store(i, acc[0]) for the first kStored rows of sums, in order.  Not unrolled, so that a long
-/// epilogue is compiled once; rows move up because registers cannot be indexed at run time.
+/// Calls store(i, acc[0]) for the first kStored rows of sums, in order.  Not unrolled, so that a
+/// long epilogue is compiled once; rows move up because registers cannot be indexed at run time.
 template <int kStored, int kSums, class Store>
 MP_DEVICE void store_rows(float (&acc)[kSums][kVec], const Store &store) {
   MP_NO_UNROLL
