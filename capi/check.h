@@ -215,11 +215,29 @@ inline void require_dtype(const mp_dtype_t &field, const char *name) {
   require_enum(field, name, MP_FP16, MP_FP32);
 }
 
+/// Checks the type of labels or indices.
+inline void require_integer_dtype(const mp_dtype_t &field, const char *name) {
+  require_enum(field, name, MP_INT32, MP_INT64);
+}
+
 /// Fails unless a field of a later version is 0 or NULL.
 template <class Value>
 void require_unset(Value value, const char *name) {
   MP_REQUIRE(value == Value{}, MP_ERROR_UNSUPPORTED, name, " = ", value,
              ": is not supported by this version");
+}
+
+/// Checks the outputs of the statistics of gradients.
+inline void require_stats(const mp_grad_stats_t &stats, const char *found_inf, const char *amax) {
+  require_aligned(stats.found_inf, found_inf);
+  require_aligned(stats.amax, amax);
+}
+
+/// Returns a copy of optional statistics of gradients.
+inline mp_grad_stats_t read_stats(const mp_grad_stats_t *user) {
+  const mp_grad_stats_t stats = user != nullptr ? *user : mp_grad_stats_t{};
+  require_stats(stats, "stats->found_inf", "stats->amax");
+  return stats;
 }
 
 inline void require_not_negative(int64_t value, const char *name) {
@@ -308,19 +326,21 @@ inline void require_count(int64_t count, const char *name, mp_dtype_t dtype) {
   X(mp_graph_tensor_t, 120)      \
   X(mp_graph_attribute_t, 56)    \
   X(mp_graph_memory_t, 64)       \
-  X(mp_xent_desc_t, 56)          \
+  X(mp_xent_desc_t, 72)          \
+  X(mp_xent_tensors_t, 128)      \
   X(mp_loss_desc_t, 40)          \
+  X(mp_loss_tensors_t, 80)       \
   X(mp_pool2d_desc_t, 72)        \
   X(mp_batchnorm_desc_t, 32)     \
-  X(mp_batchnorm_tensors_t, 104) \
-  X(mp_pointwise_desc_t, 48)     \
+  X(mp_batchnorm_tensors_t, 120) \
+  X(mp_pointwise_desc_t, 56)     \
   X(mp_column_sum_desc_t, 40)    \
   X(mp_rnn_desc_t, 96)           \
   X(mp_rnn_sizes_t, 32)          \
   X(mp_rnn_tensors_t, 176)       \
   X(mp_rnn_weights_t, 40)        \
   X(mp_rnn_weight_grads_t, 40)   \
-  X(mp_embedding_desc_t, 64)     \
+  X(mp_embedding_desc_t, 72)     \
   X(mp_dropout_desc_t, 32)
 
 template <class Struct>

@@ -226,7 +226,10 @@ size_t mp_dtype_size(mp_dtype_t dtype) {
     case MP_BF16:
       return 2;
     case MP_FP32:
+    case MP_INT32:
       return 4;
+    case MP_INT64:
+      return 8;
     default:
       return 0;
   }
@@ -242,6 +245,10 @@ const char *mp_dtype_name(mp_dtype_t dtype) {
       return "bf16";
     case MP_FP32:
       return "fp32";
+    case MP_INT32:
+      return "int32";
+    case MP_INT64:
+      return "int64";
     case MP_STATE_M8:
       return "state_m8";
     case MP_STATE_V8:

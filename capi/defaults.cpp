@@ -252,6 +252,7 @@ mp_status_t mp_xent_desc_init(mp_xent_desc_t *desc, size_t struct_size, int64_t 
     mp::set_enum(dtype, d.dtype);
     d.rows = rows;
     d.classes = d.ld_logits = d.ld_dlogits = classes;
+    d.dtype_labels = MP_INT32;
     d.weight = 1.0f;
     d.flags = MP_XENT_FLAG_IGNORE_LABEL;
     d.ignore_label = -100;
@@ -267,6 +268,7 @@ mp_status_t mp_loss_desc_init(mp_loss_desc_t *desc, size_t struct_size, mp_loss_
     mp::set_enum(dtype, d.dtype, d.dtype_target);
     d.count = count;
     d.weight = 1.0f;
+    d.reduction = MP_LOSS_REDUCTION_MEAN;
     return d;
   });
 }
@@ -343,14 +345,16 @@ mp_status_t mp_rnn_desc_init(mp_rnn_desc_t *desc, size_t struct_size, mp_rnn_cel
   });
 }
 
-mp_status_t mp_embedding_desc_init(mp_embedding_desc_t *desc, size_t struct_size, int64_t rows,
-                                   int32_t vocabulary, int64_t width, mp_dtype_t dtype) {
+mp_status_t mp_embedding_desc_init(mp_embedding_desc_t *desc, size_t struct_size,
+                                   int64_t num_indices, int32_t num_embeddings,
+                                   int64_t embedding_dim, mp_dtype_t dtype) {
   return mp::init(__func__, desc, "desc", struct_size, [&] {
     auto d = mp::zero_struct<mp_embedding_desc_t>();
     mp::set_enum(dtype, d.dtype, d.dtype_dtable);
-    d.rows = rows;
-    d.vocabulary = vocabulary;
-    d.width = d.ld_table = d.ld_out = d.ld_dtable = width;
+    d.dtype_indices = MP_INT32;
+    d.num_indices = num_indices;
+    d.num_embeddings = num_embeddings;
+    d.embedding_dim = d.ld_table = d.ld_out = d.ld_dtable = embedding_dim;
     return d;
   });
 }

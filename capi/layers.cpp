@@ -289,18 +289,18 @@ mp_status_t mp_pool2d_forward(mp_context_t context, const mp_pool2d_desc_t *desc
     mp::require_device(x, "x", mp_dtype_size(d.dtype));
     mp::require_device(y, "y", mp_dtype_size(d.dtype));
     mp::require_apart(mp::output_region(d, outputs, y, "y"), mp::image_region(d, x, "x"));
-    c.backend.pool_forward(
-        c.device,
-        {.desc = d, .p = outputs.p, .q = outputs.q, .x = x, .dy = nullptr, .y = y, .dx = nullptr},
-        stream);
+    c.backend.pool_forward(c.device, {.desc = d, .p = outputs.p, .q = outputs.q, .x = x, .y = y},
+                           stream);
   });
 }
 
 mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *desc, const void *x,
-                               const void *dy, void *dx, mp_stream_t stream) {
+                               const void *dy, void *dx, const mp_grad_stats_t *stats,
+                               mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_pool2d_desc_t d = mp::read_desc(desc);
+    const mp_grad_stats_t of_dx = mp::read_stats(stats);
     const mp::Pixels outputs = mp::outputs_of(d);
     if (d.n == 0) return;
     const size_t alignment = mp_dtype_size(d.dtype);
@@ -314,7 +314,7 @@ mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *des
                        mp::output_region(d, outputs, dy, "dy")});
     c.backend.pool_backward(
         c.device,
-        {.desc = d, .p = outputs.p, .q = outputs.q, .x = x, .dy = dy, .y = nullptr, .dx = dx},
+        {.desc = d, .p = outputs.p, .q = outputs.q, .x = x, .dy = dy, .dx = dx, .stats = of_dx},
         stream);
   });
 }
@@ -385,6 +385,7 @@ mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_
     if (d.channels == 0) return;
     mp::require_aligned(t.dgamma, "tensors->dgamma");
     mp::require_aligned(t.dbeta, "tensors->dbeta");
+    mp::require_stats(t.stats, "tensors->stats.found_inf", "tensors->stats.amax");
     if (d.rows == 0) {
       const size_t bytes = static_cast<size_t>(d.channels) * sizeof(float);
       for (float *const gradient : {t.dgamma, t.dbeta})

@@ -54,9 +54,9 @@ inline Message payload_text(const mp_rnn_desc_t &d) {
 }
 
 inline Message payload_text(const mp_embedding_desc_t &d) {
-  return Message("rows = ", d.rows, ", vocabulary = ", d.vocabulary, ", width = ", d.width,
-                 ", flags = ", d.flags, ", ", mp_dtype_name(d.dtype), " to ",
-                 mp_dtype_name(d.dtype_dtable));
+  return Message("num_indices = ", d.num_indices, ", num_embeddings = ", d.num_embeddings,
+                 ", embedding_dim = ", d.embedding_dim, ", flags = ", d.flags, ", ",
+                 mp_dtype_name(d.dtype), " to ", mp_dtype_name(d.dtype_dtable));
 }
 
 inline Message payload_text(const mp_dropout_desc_t &d) {

@@ -30,6 +30,7 @@ mp_pointwise_desc_t read_desc(const mp_pointwise_desc_t *user) {
   require_dtype(d.dtype, "dtype");
   require_dtype(d.dtype_b, "dtype_b");
   require_zero(d.reserved0, "reserved0");
+  require_unset(d.rows_b, "rows_b");
   require_not_negative(d.rows, "rows");
   require_not_negative(d.columns, "columns");
   MP_REQUIRE(d.ld_b == 0 || d.ld_b >= d.columns, MP_ERROR_INVALID_ARGUMENT, "ld_b = ", d.ld_b,
@@ -59,10 +60,11 @@ void require_same_places(const mp_pointwise_desc_t &d, const void *b, const void
 }  // namespace mp
 
 mp_status_t mp_pointwise(mp_context_t context, const mp_pointwise_desc_t *desc, const void *a,
-                         const void *b, void *y, mp_stream_t stream) {
+                         const void *b, void *y, const mp_grad_stats_t *stats, mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_pointwise_desc_t d = mp::read_desc(desc);
+    const mp_grad_stats_t of_y = mp::read_stats(stats);
     if (d.rows == 0 || d.columns == 0) return;
     mp::require_device(a, "a", mp_dtype_size(d.dtype));
     mp::require_device(y, "y", mp_dtype_size(d.dtype));
@@ -72,7 +74,8 @@ mp_status_t mp_pointwise(mp_context_t context, const mp_pointwise_desc_t *desc, 
       mp::require_device(b, "b", mp_dtype_size(d.dtype_b));
       mp::require_same_places(d, b, y);
     }
-    c.backend.pointwise(c.device, {.desc = d, .a = a, .b = mp::reads_b(d) ? b : nullptr, .y = y},
-                        stream);
+    c.backend.pointwise(
+        c.device, {.desc = d, .a = a, .b = mp::reads_b(d) ? b : nullptr, .y = y, .stats = of_y},
+        stream);
   });
 }

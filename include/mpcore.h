@@ -12,8 +12,7 @@
  * A training step, without error handling:
  *
  *     mp_gemm(...);                                           // forward, per layer
- *     mp_softmax_xent(context, &xent, logits, labels,         // loss; dlogits = S * gradient
- *                     mp_scaler_get_scale_address(scaler), row_loss, loss, correct, dlogits, stream);
+ *     mp_softmax_xent(context, &xent, &tensors, stream);      // loss; tensors.dx = S * gradient
  *     mp_gemm(...);                                           // backward: dgrad, wgrad
  *     mp_scale_step(optimizer, scaler, NULL, stream);         // check, unscale, clip, update
  *
@@ -28,8 +27,8 @@
  *     mpcore/comm.h          9    mp_grads_all_reduce: gradients across ranks
  *     mpcore/step.h          10   mp_scale_step: check, unscale, clip, update, rescale
  *     mpcore/autocast.h      11   mp_autocast_*: assigns a type to each operation of a graph
- *     mpcore/layers.h        12   mp_softmax_xent, mp_loss: losses and their gradients
- *                            13   mp_pool2d_*, mp_batchnorm_*, mp_pointwise, mp_column_sum
+ *     mpcore/loss.h          12   mp_softmax_xent, mp_loss: losses and their gradients
+ *     mpcore/layers.h        13   mp_pool2d_*, mp_batchnorm_*, mp_pointwise, mp_column_sum
  *     mpcore/rnn.h           14   mp_rnn_*: LSTM, GRU and plain recurrent layers
  *     mpcore/sequences.h     15   mp_embedding_*, mp_dropout
  *     mpcore/graph.h         16   mp_graph_*: a network as a graph, trained in mixed precision
@@ -95,6 +94,7 @@
 #include "mpcore/comm.h"
 #include "mpcore/step.h"
 #include "mpcore/autocast.h"
+#include "mpcore/loss.h"
 #include "mpcore/layers.h"
 #include "mpcore/rnn.h"
 #include "mpcore/sequences.h"

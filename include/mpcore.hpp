@@ -466,12 +466,9 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
   }
 
   /// Computes softmax cross-entropy and its gradient (mp_softmax_xent).
-  outcome<void> softmax_xent(const mp_xent_desc_t &desc, const void *logits, const int32_t *labels,
-                             const float *loss_scale, float *row_loss, float *loss = nullptr,
-                             int64_t *correct = nullptr, void *dlogits = nullptr,
+  outcome<void> softmax_xent(const mp_xent_desc_t &desc, const mp_xent_tensors_t &tensors,
                              mp_stream_t stream = nullptr) const {
-    return check(mp_softmax_xent(get(), &desc, logits, labels, loss_scale, row_loss, loss, correct,
-                                 dlogits, stream));
+    return check(mp_softmax_xent(get(), &desc, &tensors, stream));
   }
 
   /// Returns the workspace size of loss (mp_loss_workspace_size).
@@ -480,12 +477,9 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
   }
 
   /// Computes an element-wise loss and its gradient (mp_loss).
-  outcome<void> loss(const mp_loss_desc_t &desc, const void *prediction, const void *target,
-                     const float *weights, const float *loss_scale, float *element_loss,
-                     float *loss, void *dprediction, workspace workspace,
-                     mp_stream_t stream = nullptr) const {
-    return check(mp_loss(get(), &desc, prediction, target, weights, loss_scale, element_loss, loss,
-                         dprediction, workspace.data, workspace.bytes, stream));
+  outcome<void> loss(const mp_loss_desc_t &desc, const mp_loss_tensors_t &tensors,
+                     workspace workspace, mp_stream_t stream = nullptr) const {
+    return check(mp_loss(get(), &desc, &tensors, workspace.data, workspace.bytes, stream));
   }
 
   /// Transposes images from NCHW to NHWC (mp_nchw_to_nhwc).
@@ -510,8 +504,9 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
 
   /// Computes the gradient of a pooling (mp_pool2d_backward).
   outcome<void> pool2d_backward(const mp_pool2d_desc_t &desc, const void *x, const void *dy,
-                                void *dx, mp_stream_t stream = nullptr) const {
-    return check(mp_pool2d_backward(get(), &desc, x, dy, dx, stream));
+                                void *dx, const mp_grad_stats_t *stats = nullptr,
+                                mp_stream_t stream = nullptr) const {
+    return check(mp_pool2d_backward(get(), &desc, x, dy, dx, stats, stream));
   }
 
   /// Returns the workspace size of batch normalization (mp_batchnorm_workspace_size).
@@ -545,8 +540,9 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
 
   /// Applies an element-wise operation (mp_pointwise).
   outcome<void> pointwise(const mp_pointwise_desc_t &desc, const void *a, const void *b, void *y,
+                          const mp_grad_stats_t *stats = nullptr,
                           mp_stream_t stream = nullptr) const {
-    return check(mp_pointwise(get(), &desc, a, b, y, stream));
+    return check(mp_pointwise(get(), &desc, a, b, y, stats, stream));
   }
 
   /// Returns the workspace size of column_sum (mp_column_sum_workspace_size).
@@ -604,7 +600,7 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
 
   /// Copies rows of a table (mp_embedding_forward).
   outcome<void> embedding_forward(const mp_embedding_desc_t &desc, const void *table,
-                                  const int32_t *indices, void *out,
+                                  const void *indices, void *out,
                                   mp_stream_t stream = nullptr) const {
     return check(mp_embedding_forward(get(), &desc, table, indices, out, stream));
   }
@@ -615,17 +611,18 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
   }
 
   /// Computes the gradient of the table (mp_embedding_backward).
-  outcome<void> embedding_backward(const mp_embedding_desc_t &desc, const int32_t *indices,
-                                   const void *dout, void *dtable, float *found_inf, float *amax,
+  outcome<void> embedding_backward(const mp_embedding_desc_t &desc, const void *indices,
+                                   const void *dout, void *dtable, const mp_grad_stats_t *stats,
                                    workspace workspace, mp_stream_t stream = nullptr) const {
-    return check(mp_embedding_backward(get(), &desc, indices, dout, dtable, found_inf, amax,
-                                       workspace.data, workspace.bytes, stream));
+    return check(mp_embedding_backward(get(), &desc, indices, dout, dtable, stats, workspace.data,
+                                       workspace.bytes, stream));
   }
 
   /// Applies dropout, in the forward or backward pass (mp_dropout).
   outcome<void> dropout(const mp_dropout_desc_t &desc, const uint64_t *offset, const void *x,
-                        void *y, mp_stream_t stream = nullptr) const {
-    return check(mp_dropout(get(), &desc, offset, x, y, stream));
+                        void *y, const mp_grad_stats_t *stats = nullptr,
+                        mp_stream_t stream = nullptr) const {
+    return check(mp_dropout(get(), &desc, offset, x, y, stats, stream));
   }
 
   // --- kernel selection

@@ -91,10 +91,13 @@ CallCase softmax_xent(int64_t rows) {
             const auto labels = std::make_shared<Buffer>(machine.context(), 4 * kRows);
             const auto losses = std::make_shared<Buffer>(machine.context(), 4 * (kRows + 1));
             return [=, &machine, desc = mp_xent_desc_default(rows, kClasses, MP_FP16)] {
-              check(mp_softmax_xent(machine.context(), &desc, logits->data(), labels->as<int32_t>(),
-                                    nullptr, losses->as<float>(),
-                                    rows > 0 ? losses->as<float>() + kRows : nullptr, nullptr,
-                                    logits->data(), machine.stream()));
+              mp_xent_tensors_t t;
+              MP_INIT_STRUCT(&t);
+              t.x = t.dx = logits->data();
+              t.labels = labels->data();
+              t.row_loss = losses->as<float>();
+              t.loss = rows > 0 ? t.row_loss + kRows : nullptr;
+              check(mp_softmax_xent(machine.context(), &desc, &t, machine.stream()));
             };
           }};
 }

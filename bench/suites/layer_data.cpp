@@ -89,8 +89,13 @@ void LayerData::enqueue(LayerPass pass, const LayerTensors &set) const {
 
 void LayerData::enqueue_softmax(LayerPass, const LayerTensors &set) const {
   const mp_xent_desc_t desc = mp_xent_desc_default(shape_.n, shape_.c, dtype_);
-  check(mp_softmax_xent(machine_.context(), &desc, set.x, set.labels, nullptr, set.losses, nullptr,
-                        nullptr, set.dx, machine_.stream()));
+  mp_xent_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.x = set.x;
+  t.labels = set.labels;
+  t.row_loss = set.losses;
+  t.dx = set.dx;
+  check(mp_softmax_xent(machine_.context(), &desc, &t, machine_.stream()));
 }
 
 void LayerData::enqueue_batch_norm(LayerPass pass, const LayerTensors &set) const {
@@ -123,7 +128,7 @@ void LayerData::enqueue_pool(LayerPass pass, const LayerTensors &set) const {
   const mp_pool2d_desc_t desc = pool_desc(shape_, dtype_);
   check(pass == LayerPass::kForward
             ? mp_pool2d_forward(machine_.context(), &desc, set.x, set.y, machine_.stream())
-            : mp_pool2d_backward(machine_.context(), &desc, set.x, set.dy, set.dx,
+            : mp_pool2d_backward(machine_.context(), &desc, set.x, set.dy, set.dx, nullptr,
                                  machine_.stream()));
 }
 

@@ -249,9 +249,15 @@ void PerceptronByHand::step() const {
   void *dz = dz_[0].data(), *dz_below = dz_[1].data();
   // mp_softmax_xent adds to the count.
   check(mp_memset(context, correct_.data(), 0, sizeof(int64_t), stream));
-  check(mp_softmax_xent(context, &xent_, below, labels_, /*loss_scale=*/nullptr,
-                        row_loss_.as<float>(), loss_.as<float>(), correct_.as<int64_t>(), dz,
-                        stream));
+  mp_xent_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.x = below;
+  t.labels = labels_;
+  t.row_loss = row_loss_.as<float>();
+  t.loss = loss_.as<float>();
+  t.correct = correct_.as<int64_t>();
+  t.dx = dz;
+  check(mp_softmax_xent(context, &xent_, &t, stream));
   multiply(row_sum_, ones_.data(), dz, layers_.back().bias_grad.data(), nullptr);
   for (size_t i = layers_.size() - 1; i > 0; --i) {
     const Layer &layer = layers_[i], &before = layers_[i - 1];

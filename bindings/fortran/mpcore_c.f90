@@ -33,8 +33,8 @@ module mpcore_c
   end enum
 
   enum, bind(c)  ! mp_dtype_t
-    enumerator :: MP_DTYPE_NONE = 0, MP_FP16 = 1, MP_BF16 = 2, MP_FP32 = 3, MP_STATE_M8 = 32, &
-      MP_STATE_V8 = 33, MP_REMAINDER16 = 34, MP_REMAINDER8 = 35
+    enumerator :: MP_DTYPE_NONE = 0, MP_FP16 = 1, MP_BF16 = 2, MP_FP32 = 3, MP_INT32 = 16, &
+      MP_INT64 = 17, MP_STATE_M8 = 32, MP_STATE_V8 = 33, MP_REMAINDER16 = 34, MP_REMAINDER8 = 35
   end enum
 
   enum, bind(c)  ! mp_target_t
@@ -177,7 +177,7 @@ module mpcore_c
   end enum
 
   enum, bind(c)  ! mp_loss_reduction_t
-    enumerator :: MP_LOSS_REDUCTION_MEAN = 0, MP_LOSS_REDUCTION_SUM = 1
+    enumerator :: MP_LOSS_REDUCTION_MEAN = 1, MP_LOSS_REDUCTION_SUM = 2
   end enum
 
   enum, bind(c)  ! mp_loss_flags_t
@@ -428,12 +428,22 @@ module mpcore_c
   end type
 
   type, bind(c) :: mp_xent_desc_t
-    integer(c_int32_t) :: struct_size = 56_c_int32_t
-    integer(c_int) :: dtype = 0
+    integer(c_int32_t) :: struct_size = 72_c_int32_t
+    integer(c_int) :: dtype = 0, dtype_labels = 0
+    integer(c_int32_t) :: flags = 0_c_int32_t
     integer(c_int64_t) :: rows = 0_c_int64_t, classes = 0_c_int64_t, ld_logits = 0_c_int64_t, &
-      ld_dlogits = 0_c_int64_t
-    real(c_float) :: weight = 0.0_c_float, label_smoothing = 0.0_c_float
-    integer(c_int32_t) :: flags = 0_c_int32_t, ignore_label = 0_c_int32_t
+      ld_dlogits = 0_c_int64_t, ignore_label = 0_c_int64_t
+    real(c_float) :: weight = 0.0_c_float, label_smoothing = 0.0_c_float, z_loss = 0.0_c_float
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+  end type
+
+  type, bind(c) :: mp_xent_tensors_t
+    integer(c_int32_t) :: struct_size = 128_c_int32_t, reserved0 = 0_c_int32_t
+    type(c_ptr) :: x = c_null_ptr, w = c_null_ptr, bias = c_null_ptr, labels = c_null_ptr, &
+      loss_scale = c_null_ptr, count = c_null_ptr, row_loss = c_null_ptr, lse = c_null_ptr, &
+      loss = c_null_ptr, correct = c_null_ptr, dx = c_null_ptr, dw = c_null_ptr, &
+      dbias = c_null_ptr
+    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
   end type
 
   type, bind(c) :: mp_loss_desc_t
@@ -444,6 +454,14 @@ module mpcore_c
     integer(c_int) :: reduction = 0
     integer(c_int32_t) :: flags = 0_c_int32_t
     real(c_float) :: ignore_target = 0.0_c_float
+  end type
+
+  type, bind(c) :: mp_loss_tensors_t
+    integer(c_int32_t) :: struct_size = 80_c_int32_t, reserved0 = 0_c_int32_t
+    type(c_ptr) :: prediction = c_null_ptr, target = c_null_ptr, weights = c_null_ptr, &
+      loss_scale = c_null_ptr, element_loss = c_null_ptr, loss = c_null_ptr, &
+      dprediction = c_null_ptr
+    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
   end type
 
   type, bind(c) :: mp_pool2d_desc_t
@@ -466,18 +484,20 @@ module mpcore_c
   end type
 
   type, bind(c) :: mp_batchnorm_tensors_t
-    integer(c_int32_t) :: struct_size = 104_c_int32_t, reserved0 = 0_c_int32_t
+    integer(c_int32_t) :: struct_size = 120_c_int32_t, reserved0 = 0_c_int32_t
     type(c_ptr) :: x = c_null_ptr, gamma = c_null_ptr, beta = c_null_ptr, &
       running_mean = c_null_ptr, running_var = c_null_ptr, saved_mean = c_null_ptr, &
       saved_inv_std = c_null_ptr, y = c_null_ptr, dy = c_null_ptr, dx = c_null_ptr, &
       dgamma = c_null_ptr, dbeta = c_null_ptr
+    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
   end type
 
   type, bind(c) :: mp_pointwise_desc_t
-    integer(c_int32_t) :: struct_size = 48_c_int32_t
+    integer(c_int32_t) :: struct_size = 56_c_int32_t
     integer(c_int) :: op = 0, activation = 0, dtype = 0, dtype_b = 0
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
-    integer(c_int64_t) :: rows = 0_c_int64_t, columns = 0_c_int64_t, ld_b = 0_c_int64_t
+    integer(c_int64_t) :: rows = 0_c_int64_t, columns = 0_c_int64_t, ld_b = 0_c_int64_t, &
+      rows_b = 0_c_int64_t
   end type
 
   type, bind(c) :: mp_column_sum_desc_t
@@ -528,12 +548,11 @@ module mpcore_c
   end type
 
   type, bind(c) :: mp_embedding_desc_t
-    integer(c_int32_t) :: struct_size = 64_c_int32_t
-    integer(c_int) :: dtype = 0, dtype_dtable = 0
-    integer(c_int32_t) :: flags = 0_c_int32_t
-    integer(c_int64_t) :: rows = 0_c_int64_t
-    integer(c_int32_t) :: vocabulary = 0_c_int32_t, padding_index = 0_c_int32_t
-    integer(c_int64_t) :: width = 0_c_int64_t, ld_table = 0_c_int64_t, ld_out = 0_c_int64_t, &
+    integer(c_int32_t) :: struct_size = 72_c_int32_t
+    integer(c_int) :: dtype = 0, dtype_dtable = 0, dtype_indices = 0
+    integer(c_int32_t) :: flags = 0_c_int32_t, num_embeddings = 0_c_int32_t
+    integer(c_int64_t) :: num_indices = 0_c_int64_t, embedding_dim = 0_c_int64_t, &
+      padding_index = 0_c_int64_t, ld_table = 0_c_int64_t, ld_out = 0_c_int64_t, &
       ld_dtable = 0_c_int64_t
   end type
 
@@ -1274,13 +1293,12 @@ module mpcore_c
       integer(c_int), value :: dtype
       integer(c_int) :: answer
     end function
-    function mp_softmax_xent(context, desc, logits, labels, loss_scale, row_loss, loss, correct, &
-      dlogits, stream) result(answer) &
-      bind(c, name="mp_softmax_xent")
+    function mp_softmax_xent(context, desc, tensors, stream) result(answer) bind(c, &
+      name="mp_softmax_xent")
       import
-      type(c_ptr), value :: context, logits, labels, loss_scale, row_loss, loss, correct, &
-        dlogits, stream
+      type(c_ptr), value :: context, stream
       type(mp_xent_desc_t), intent(in), optional :: desc
+      type(mp_xent_tensors_t), optional :: tensors
       integer(c_int) :: answer
     end function
     function mp_loss_desc_init(desc, struct_size, kind, count, dtype) result(answer) bind(c, &
@@ -1300,13 +1318,12 @@ module mpcore_c
       integer(c_size_t), intent(inout) :: bytes
       integer(c_int) :: answer
     end function
-    function mp_loss(context, desc, prediction, target, weights, loss_scale, element_loss, loss, &
-      dprediction, workspace, workspace_bytes, stream) result(answer) &
-      bind(c, name="mp_loss")
+    function mp_loss(context, desc, tensors, workspace, workspace_bytes, &
+      stream) result(answer) bind(c, name="mp_loss")
       import
-      type(c_ptr), value :: context, prediction, target, weights, loss_scale, element_loss, &
-        loss, dprediction, workspace, stream
+      type(c_ptr), value :: context, workspace, stream
       type(mp_loss_desc_t), intent(in), optional :: desc
+      type(mp_loss_tensors_t), optional :: tensors
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: answer
     end function
@@ -1350,11 +1367,12 @@ module mpcore_c
       type(mp_pool2d_desc_t), intent(in), optional :: desc
       integer(c_int) :: answer
     end function
-    function mp_pool2d_backward(context, desc, x, dy, dx, stream) result(answer) bind(c, &
+    function mp_pool2d_backward(context, desc, x, dy, dx, stats, stream) result(answer) bind(c, &
       name="mp_pool2d_backward")
       import
       type(c_ptr), value :: context, x, dy, dx, stream
       type(mp_pool2d_desc_t), intent(in), optional :: desc
+      type(mp_grad_stats_t), optional :: stats
       integer(c_int) :: answer
     end function
     function mp_batchnorm_desc_init(desc, struct_size, rows, channels, &
@@ -1410,11 +1428,12 @@ module mpcore_c
       integer(c_int64_t), value :: rows, columns
       integer(c_int) :: answer
     end function
-    function mp_pointwise(context, desc, a, b, y, stream) result(answer) bind(c, &
+    function mp_pointwise(context, desc, a, b, y, stats, stream) result(answer) bind(c, &
       name="mp_pointwise")
       import
       type(c_ptr), value :: context, a, b, y, stream
       type(mp_pointwise_desc_t), intent(in), optional :: desc
+      type(mp_grad_stats_t), optional :: stats
       integer(c_int) :: answer
     end function
     function mp_column_sum_desc_init(desc, struct_size, rows, columns, &
@@ -1498,13 +1517,14 @@ module mpcore_c
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: answer
     end function
-    function mp_embedding_desc_init(desc, struct_size, rows, vocabulary, width, &
-      dtype) result(answer) bind(c, name="mp_embedding_desc_init")
+    function mp_embedding_desc_init(desc, struct_size, num_indices, num_embeddings, &
+      embedding_dim, dtype) result(answer) &
+      bind(c, name="mp_embedding_desc_init")
       import
       type(mp_embedding_desc_t), intent(inout) :: desc
       integer(c_size_t), value :: struct_size
-      integer(c_int64_t), value :: rows, width
-      integer(c_int32_t), value :: vocabulary
+      integer(c_int64_t), value :: num_indices, embedding_dim
+      integer(c_int32_t), value :: num_embeddings
       integer(c_int), value :: dtype
       integer(c_int) :: answer
     end function
@@ -1523,12 +1543,13 @@ module mpcore_c
       integer(c_size_t), intent(inout) :: bytes
       integer(c_int) :: answer
     end function
-    function mp_embedding_backward(context, desc, indices, dout, dtable, found_inf, amax, &
-      workspace, workspace_bytes, stream) result(answer) &
+    function mp_embedding_backward(context, desc, indices, dout, dtable, stats, workspace, &
+      workspace_bytes, stream) result(answer) &
       bind(c, name="mp_embedding_backward")
       import
-      type(c_ptr), value :: context, indices, dout, dtable, found_inf, amax, workspace, stream
+      type(c_ptr), value :: context, indices, dout, dtable, workspace, stream
       type(mp_embedding_desc_t), intent(in), optional :: desc
+      type(mp_grad_stats_t), optional :: stats
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: answer
     end function
@@ -1542,11 +1563,12 @@ module mpcore_c
       integer(c_int), value :: dtype
       integer(c_int) :: answer
     end function
-    function mp_dropout(context, desc, offset, x, y, stream) result(answer) bind(c, &
+    function mp_dropout(context, desc, offset, x, y, stats, stream) result(answer) bind(c, &
       name="mp_dropout")
       import
       type(c_ptr), value :: context, offset, x, y, stream
       type(mp_dropout_desc_t), intent(in), optional :: desc
+      type(mp_grad_stats_t), optional :: stats
       integer(c_int) :: answer
     end function
     function mp_graph_create(graph, context) result(answer) bind(c, name="mp_graph_create")
@@ -1966,14 +1988,14 @@ contains
       hidden_size, dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  function mp_embedding_desc_default(rows, vocabulary, width, dtype) result(answer)
-    integer(c_int64_t), value :: rows
-    integer(c_int32_t), value :: vocabulary
-    integer(c_int64_t), value :: width
+  function mp_embedding_desc_default(num_indices, num_embeddings, embedding_dim, dtype) result(answer)
+    integer(c_int64_t), value :: num_indices
+    integer(c_int32_t), value :: num_embeddings
+    integer(c_int64_t), value :: embedding_dim
     integer(c_int), value :: dtype
     type(mp_embedding_desc_t) :: answer
-    if (mp_embedding_desc_init(answer, c_sizeof(answer), rows, vocabulary, width, &
-      dtype) /= MP_SUCCESS) answer%struct_size = 0
+    if (mp_embedding_desc_init(answer, c_sizeof(answer), num_indices, num_embeddings, &
+      embedding_dim, dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
   function mp_dropout_desc_default(count, p, dtype) result(answer)

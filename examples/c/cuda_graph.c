@@ -127,10 +127,15 @@ static void enqueue_step(const struct training *t) {
   wgrad.op_a = MP_OP_T; /* x is BATCH x IN, its transpose IN x BATCH */
   wgrad.ld_a = IN;
   const mp_xent_desc_t xent = mp_xent_desc_default(BATCH, CLASSES, MP_FP16);
+  mp_xent_tensors_t loss;
+  MP_INIT_STRUCT(&loss);
+  loss.x = loss.dx = t->logits; /* the gradient replaces the logits */
+  loss.labels = t->labels;
+  loss.loss_scale = mp_scaler_get_scale_address(t->scaler);
+  loss.row_loss = t->row_loss;
+  loss.loss = t->loss;
   CHECK(mp_gemm(context, &forward, t->x, t->w, NULL, t->logits, NULL, NULL, 0, stream));
-  CHECK(mp_softmax_xent(context, &xent, t->logits, t->labels,
-                        mp_scaler_get_scale_address(t->scaler), t->row_loss, t->loss, NULL,
-                        t->logits, stream));
+  CHECK(mp_softmax_xent(context, &xent, &loss, stream));
   CHECK(mp_gemm(context, &wgrad, t->x, t->logits, NULL, t->dw, NULL, NULL, 0, stream));
   CHECK(mp_scale_step(t->optimizer, t->scaler, NULL, stream));
 }

@@ -78,13 +78,18 @@ int main(void) {
   wgrad.op_a = MP_OP_T; /* x is BATCH x IN, its transpose IN x BATCH */
   wgrad.ld_a = IN;
   const mp_xent_desc_t xent = mp_xent_desc_default(BATCH, CLASSES, MP_FP16);
+  mp_xent_tensors_t tensors;
+  MP_INIT_STRUCT(&tensors);
+  tensors.x = tensors.dx = logits; /* logits become their gradient, times S */
+  tensors.labels = labels;
+  tensors.loss_scale = mp_scaler_get_scale_address(scaler);
+  tensors.row_loss = row_loss;
+  tensors.loss = loss;
 
   float losses[2];
   for (int i = 0; i < 2; i++) { /* the second loss shows the effect of the first step */
     CHECK(mp_gemm(context, &forward, x, w, NULL, logits, NULL, NULL, 0, NULL));
-    /* logits become their gradient, times S */
-    CHECK(mp_softmax_xent(context, &xent, logits, labels, mp_scaler_get_scale_address(scaler),
-                          row_loss, loss, NULL, logits, NULL));
+    CHECK(mp_softmax_xent(context, &xent, &tensors, NULL));
     CHECK(mp_gemm(context, &wgrad, x, logits, NULL, dw, NULL, NULL, 0, NULL));
     CHECK(mp_scale_step(optimizer, scaler, NULL, NULL));
     CHECK(mp_memcpy(context, &losses[i], loss, sizeof *loss, NULL));

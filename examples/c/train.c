@@ -101,9 +101,14 @@ static void forward(struct trainer *t) {
 /* Computes the loss and replaces the logits with their gradient times S. */
 static void loss(struct trainer *t) {
   const mp_xent_desc_t desc = mp_xent_desc_default(BATCH, CLASSES, MP_FP16);
-  CHECK(mp_softmax_xent(t->context, &desc, t->logits, t->labels,
-                        mp_scaler_get_scale_address(t->scaler), t->row_loss, t->loss, NULL,
-                        t->logits, NULL));
+  mp_xent_tensors_t tensors;
+  MP_INIT_STRUCT(&tensors);
+  tensors.x = tensors.dx = t->logits;
+  tensors.labels = t->labels;
+  tensors.loss_scale = mp_scaler_get_scale_address(t->scaler);
+  tensors.row_loss = t->row_loss;
+  tensors.loss = t->loss;
+  CHECK(mp_softmax_xent(t->context, &desc, &tensors, NULL));
 }
 
 static void backward(struct trainer *t) {

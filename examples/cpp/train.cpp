@@ -148,9 +148,14 @@ void Trainer::step() {
   load_batch(++step_);
   forward();
   // Computes the loss and replaces the logits with their gradient times S.
-  context_.softmax_xent(mp_xent_desc_default(kBatch, kClasses, MP_FP16), logits_,
-                        labels_.as<int32_t>(), scaler_.scale(), row_loss_.as<float>(),
-                        loss_.as<float>(), nullptr, logits_);
+  mp_xent_tensors_t loss;
+  MP_INIT_STRUCT(&loss);
+  loss.x = loss.dx = logits_;
+  loss.labels = labels_;
+  loss.loss_scale = scaler_.scale();
+  loss.row_loss = row_loss_.as<float>();
+  loss.loss = loss_.as<float>();
+  context_.softmax_xent(mp_xent_desc_default(kBatch, kClasses, MP_FP16), loss);
   backward();
   mp_step_options_t options = mp_step_options_default();
   options.max_grad_norm = 1.0f;

@@ -163,9 +163,15 @@ contains
   !> Computes the loss and replaces the logits with their gradient times S.
   subroutine compute_loss()
     type(mp_xent_desc_t) :: desc
+    type(mp_xent_tensors_t) :: tensors
     desc = mp_xent_desc_default(int(batch, c_int64_t), int(classes, c_int64_t), MP_FP16)
-    call mp_check(mp_softmax_xent(context, desc, c_loc(logits), c_loc(labels), mp_scaler_get_scale_address(scaler), &
-                                  c_loc(row_loss), c_loc(loss), c_null_ptr, c_loc(logits), c_null_ptr))
+    tensors%x = c_loc(logits)
+    tensors%dx = c_loc(logits)
+    tensors%labels = c_loc(labels)
+    tensors%loss_scale = mp_scaler_get_scale_address(scaler)
+    tensors%row_loss = c_loc(row_loss)
+    tensors%loss = c_loc(loss)
+    call mp_check(mp_softmax_xent(context, desc, tensors, c_null_ptr))
   end subroutine
 
   subroutine backward()

@@ -165,9 +165,9 @@ void Executor::fill_constants(const Emitter &emitted) {
     void *const ones = addresses_[places.ones(dtype)];
     mp_pointwise_desc_t half = mp_pointwise_desc_default(MP_POINTWISE_COPY, 1, count, dtype);
     half.activation = MP_ACT_SIGMOID;
-    require_success(mp_pointwise(context_, &half, ones, nullptr, ones, nullptr));
+    require_success(mp_pointwise(context_, &half, ones, nullptr, ones, nullptr, nullptr));
     const mp_pointwise_desc_t twice = mp_pointwise_desc_default(MP_POINTWISE_ADD, 1, count, dtype);
-    require_success(mp_pointwise(context_, &twice, ones, ones, ones, nullptr));
+    require_success(mp_pointwise(context_, &twice, ones, ones, ones, nullptr, nullptr));
   }
   require_success(mp_stream_sync(context_, nullptr));
 }

@@ -83,7 +83,8 @@ class PoolGrad final : public BackwardOperation {
     const mp_pool2d_desc_t desc = pool_desc(n, e.graph().out(n, 0).extent, is_max_, n.dtype);
     const Place dy = e.in(n, 0), x = e.in(n, 1), dx = e.out(n, 0);
     e.append("mp_pool2d_backward", [=](const Run &run) {
-      return mp_pool2d_backward(run.context, &desc, run.at(x), run.at(dy), run.at(dx), run.stream);
+      return mp_pool2d_backward(run.context, &desc, run.at(x), run.at(dy), run.at(dx), nullptr,
+                                run.stream);
     });
   }
 

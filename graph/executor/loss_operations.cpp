@@ -25,7 +25,7 @@ void emit_xent(Emitter &e, const Node &n, const Node &forward, Place dlogits) {
   mp_xent_desc_t desc = mp_xent_desc_default(logits.rows(), logits.columns(), dtype);
   desc.weight = static_cast<float>(n.attributes[0].real);
   desc.label_smoothing = static_cast<float>(n.attributes[1].real);
-  desc.ignore_label = narrow(n.attributes[2].integer);
+  desc.ignore_label = n.attributes[2].integer;
   const bool is_backward = n.is_backward;
   const Place x = e.in(n, kLogits), labels = e.in(n, kLabels), loss = e.out(forward, kLoss),
               row_loss = e.out(forward, kRowLoss), correct = e.out(forward, kCorrect);
@@ -39,10 +39,16 @@ void emit_xent(Emitter &e, const Node &n, const Node &forward, Place dlogits) {
         kCorrect);
   e.append("mp_softmax_xent", [=](const Run &run) {
     if (run.at(labels) == nullptr) return MP_SUCCESS;  // inference without labels computes no loss
-    return mp_softmax_xent(run.context, &desc, run.at(x), run.integers_at(labels),
-                           is_backward ? run.loss_scale : nullptr, run.floats_at(row_loss),
-                           run.floats_at(loss), static_cast<int64_t *>(run.at(correct)),
-                           run.at(dlogits), run.stream);
+    mp_xent_tensors_t t;
+    MP_INIT_STRUCT(&t);
+    t.x = run.at(x);
+    t.labels = run.at(labels);
+    t.loss_scale = is_backward ? run.loss_scale : nullptr;
+    t.row_loss = run.floats_at(row_loss);
+    t.loss = run.floats_at(loss);
+    t.correct = static_cast<int64_t *>(run.at(correct));
+    t.dx = run.at(dlogits);
+    return mp_softmax_xent(run.context, &desc, &t, run.stream);
   });
 }
 
@@ -134,9 +140,15 @@ void emit_elements(Emitter &e, const Node &n, const Node &forward, mp_loss_kind_
     if (run.at(target) == nullptr) return MP_SUCCESS;  // inference without target computes no loss
     MP_REQUIRE(weights == nowhere || run.at(weights) != nullptr, MP_ERROR_INVALID_ARGUMENT,
                "the weight of ", name, " is not bound; call mp_graph_bind");
-    return mp_loss(run.context, &desc, run.at(x), run.at(target), run.floats_at(weights),
-                   is_backward ? run.loss_scale : nullptr, nullptr, run.floats_at(loss),
-                   run.at(dprediction), run.workspace, run.workspace_bytes, run.stream);
+    mp_loss_tensors_t t;
+    MP_INIT_STRUCT(&t);
+    t.prediction = run.at(x);
+    t.target = run.at(target);
+    t.weights = run.floats_at(weights);
+    t.loss_scale = is_backward ? run.loss_scale : nullptr;
+    t.loss = run.floats_at(loss);
+    t.dprediction = run.at(dprediction);
+    return mp_loss(run.context, &desc, &t, run.workspace, run.workspace_bytes, run.stream);
   });
 }
 
@@ -222,7 +234,7 @@ class SeedGradient final : public BackwardOperation {
       mp_pointwise_desc_t scaled = desc;
       if (run.loss_scale == nullptr) scaled.op = MP_POINTWISE_COPY;
       return mp_pointwise(run.context, &scaled, run.at(seed), run.loss_scale, run.at(gradient),
-                          run.stream);
+                          nullptr, run.stream);
     });
   }
 };

@@ -9,7 +9,7 @@ namespace {
 
 void emit_pointwise(Emitter &e, const mp_pointwise_desc_t &desc, Place a, Place b, Place y) {
   e.append("mp_pointwise", [=](const Run &run) {
-    return mp_pointwise(run.context, &desc, run.at(a), run.at(b), run.at(y), run.stream);
+    return mp_pointwise(run.context, &desc, run.at(a), run.at(b), run.at(y), nullptr, run.stream);
   });
 }
 

@@ -58,9 +58,10 @@ class EmbeddingGrad final : public BackwardOperation {
     e.needs_workspace(bytes);
     const Place indices = e.in(n, 0), dy = e.in(n, 1), out = e.out(n, 0);
     e.append("mp_embedding_backward", [=](const Run &run) {
+      const mp_grad_stats_t stats{run.found_inf, nullptr};
       return mp_embedding_backward(run.context, &desc, run.integers_at(indices), run.at(dy),
-                                   run.at(out), run.found_inf, nullptr, run.workspace,
-                                   run.workspace_bytes, run.stream);
+                                   run.at(out), &stats, run.workspace, run.workspace_bytes,
+                                   run.stream);
     });
   }
 };
@@ -88,7 +89,7 @@ void emit_dropout(Emitter &e, const Node &n) {
       d.seed = own_seed;
       at = static_cast<const uint64_t *>(run.at(steps)) + pass;
     }
-    return mp_dropout(run.context, &d, at, run.at(x), run.at(y), run.stream);
+    return mp_dropout(run.context, &d, at, run.at(x), run.at(y), nullptr, run.stream);
   });
 }
 

@@ -159,6 +159,9 @@ typedef enum mp_dtype {
   MP_BF16 = 2, /**< bfloat16: 8 exponent bits, 8 significant bits */
   MP_FP32 = 3, /**< IEEE binary32 */
 
+  MP_INT32 = 16, /**< int32_t; indices and labels, where a comment lists it */
+  MP_INT64 = 17, /**< int64_t; likewise */
+
   MP_STATE_M8 = 32,    /**< first moments: sign and E4M3, one exponent byte per 256 elements */
   MP_STATE_V8 = 33,    /**< second moments: unsigned E5M3, one exponent byte per 256 elements */
   MP_REMAINDER16 = 34, /**< int16: fp32 weight minus its bfloat16 rounding, in units of the last

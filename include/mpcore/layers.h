@@ -1,4 +1,4 @@
-/* mpcore/layers.h: losses, pooling, batch normalization and pointwise operations. */
+/* mpcore/layers.h: layout, pooling, batch normalization and pointwise operations. */
 #ifndef MPCORE_LAYERS_H
 #define MPCORE_LAYERS_H
 
@@ -7,165 +7,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/** @defgroup loss 12. Losses
- *  @{ */
-
-/** Bits of mp_xent_desc_t.flags. */
-typedef enum mp_xent_flags {
-  MP_XENT_FLAG_IGNORE_LABEL = 1 << 0 /**< excludes rows whose label is `ignore_label` */
-} mp_xent_flags_t;
-
-/** Shape and type of a classification loss. */
-typedef struct mp_xent_desc {
-  uint32_t struct_size;
-  mp_dtype_t dtype;      /**< type of logits and dlogits */
-  int64_t rows;          /**< samples, >= 0 */
-  int64_t classes;       /**< >= 1 */
-  int64_t ld_logits;     /**< >= classes */
-  int64_t ld_dlogits;    /**< >= classes */
-  float weight;          /**< factor of loss and gradient: a task weight, or 1 / micro-batches */
-  float label_smoothing; /**< in [0, 1): part of each target, spread evenly over all classes */
-  uint32_t flags;        /**< mp_xent_flags_t, or-ed; 0 = every row counts */
-  int32_t ignore_label;  /**< any value; read only with MP_XENT_FLAG_IGNORE_LABEL */
-} mp_xent_desc_t;
-
-/** Initializes a loss of dense rows: weight = 1, no smoothing, label -100 ignored.
- *
- *  -100 is the ignore_index of torch.  Other labels outside [0, classes), such as -1 or `classes`,
- *  are still detected. */
-MP_API mp_status_t mp_xent_desc_init(mp_xent_desc_t *desc, size_t struct_size, int64_t rows,
-                                     int64_t classes, mp_dtype_t dtype);
-static inline mp_xent_desc_t mp_xent_desc_default(int64_t rows, int64_t classes, mp_dtype_t dtype) {
-  mp_xent_desc_t desc;
-  mp_xent_desc_init(&desc, sizeof desc, rows, classes, dtype);
-  return desc;
-}
-
-/** Computes softmax cross-entropy and its gradient, in fp32 for every type of logits:
- *
- *      p = softmax(logits[i])
- *      q[j] = (1 - label_smoothing) (j == labels[i]) + label_smoothing / classes
- *      row_loss[i] = -weight sum_j q[j] log p[j]
- *      loss = sum_i row_loss[i] / counted
- *      dlogits[i][j] = S weight / counted (p[j] - q[j])
- *
- *  - Ignored rows: `counted` is the number of rows that are not ignored, determined on the
- *    device.  An ignored row has loss 0, a gradient of zeros, and is not counted as correct; its
- *    logits are not read.  If all rows are ignored, loss is NaN and the gradient 0, as in torch.
- *  - Several calls, by ranks or for micro-batches: their mean is the mean over all rows only if
- *    `counted` is equal in all calls.
- *  - Invalid labels: any other label outside [0, classes) makes the loss and the gradient of
- *    its row NaN, so that the step is skipped.  The host cannot check labels without waiting.
- *  - Masked classes: a logit of -infinity gives p = 0.  The loss is infinite if that class is
- *    the label or label_smoothing > 0; the gradient stays finite.
- *  - weight = 0 makes row_loss and dlogits 0, even if the loss is infinite, but keeps NaN.
- *  - Accuracy: the gradient of the label's logit is computed from the exponentials of the other
- *    classes.  If the label has the largest logit, the loss is too: log(1 + their sum).  Both keep
- *    their relative accuracy if the label has nearly all of the probability.
- *  - Determinism: the bits of a row depend on its values, the type, the number of classes,
- *    `counted` and the address of the row modulo 16, not on the size of the device.
- *
- *  @param logits      device, rows x classes.
- *  @param labels      device, rows values.
- *  @param loss_scale  device, 1 float S, e.g. mp_scaler_get_scale_address(); NULL = 1.
- *  @param row_loss    device, rows floats, written; not multiplied by S.
- *  @param loss        device, 1 float, optional, written; not multiplied by S.  NaN if rows is 0.
- *  @param correct     device, 1 value, optional: increased by the number of rows whose largest
- *                     logit (the first if several are equal) is the label's.  Clear it first.
- *  @param dlogits     device, rows x classes, optional; may be the same matrix as logits
- *                     (equal ld).  NULL = forward only.
- *  @source Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale);
- *  Szegedy et al., Rethinking the Inception Architecture, 2016, section 7 (label smoothing). */
-MP_API mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *desc,
-                                   const void *logits, const int32_t *labels,
-                                   const float *loss_scale, float *row_loss, float *loss,
-                                   int64_t *correct, void *dlogits, mp_stream_t stream);
-
-/** Loss l(x, t) of one prediction x and its target t. */
-typedef enum mp_loss_kind {
-  MP_LOSS_MSE = 1,            /**< (x - t)^2 */
-  MP_LOSS_L1 = 2,             /**< |x - t|; derivative 0 at x = t */
-  MP_LOSS_BCE_WITH_LOGITS = 3 /**< -t log s(x) - (1 - t) log(1 - s(x)), s(x) = 1 / (1 + exp(-x)) */
-} mp_loss_kind_t;
-
-/** Divisor of the sum of element losses. */
-typedef enum mp_loss_reduction {
-  MP_LOSS_REDUCTION_MEAN = 0, /**< number of elements that are not ignored */
-  MP_LOSS_REDUCTION_SUM = 1   /**< 1 */
-} mp_loss_reduction_t;
-
-/** Bits of mp_loss_desc_t.flags. */
-typedef enum mp_loss_flags {
-  MP_LOSS_FLAG_IGNORE_TARGET = 1 << 0 /**< excludes elements whose target is `ignore_target` */
-} mp_loss_flags_t;
-
-/** Size and types of an element-wise loss. */
-typedef struct mp_loss_desc {
-  uint32_t struct_size;
-  mp_loss_kind_t kind;
-  mp_dtype_t dtype;        /**< type of prediction and dprediction */
-  mp_dtype_t dtype_target; /**< type of target */
-  int64_t count;           /**< elements, >= 0 */
-  float weight;            /**< factor of loss and gradient, as in mp_xent_desc_t */
-  mp_loss_reduction_t reduction;
-  uint32_t flags;      /**< mp_loss_flags_t, or-ed; 0 = every element counts */
-  float ignore_target; /**< any value, NaN included; read only with MP_LOSS_FLAG_IGNORE_TARGET */
-} mp_loss_desc_t;
-
-/** Initializes a mean over all elements: weight = 1, dtype_target = dtype. */
-MP_API mp_status_t mp_loss_desc_init(mp_loss_desc_t *desc, size_t struct_size, mp_loss_kind_t kind,
-                                     int64_t count, mp_dtype_t dtype);
-static inline mp_loss_desc_t mp_loss_desc_default(mp_loss_kind_t kind, int64_t count,
-                                                  mp_dtype_t dtype) {
-  mp_loss_desc_t desc;
-  mp_loss_desc_init(&desc, sizeof desc, kind, count, dtype);
-  return desc;
-}
-
-/** Returns the workspace size that mp_loss requires: at most 16 KiB, 0 if count is 0.
- *  @param bytes  host, out. */
-MP_API mp_status_t mp_loss_workspace_size(mp_context_t context, const mp_loss_desc_t *desc,
-                                          size_t *bytes);
-
-/** Computes a mean squared error, mean absolute error or binary cross-entropy and its gradient, in
- *  fp32:
- *
- *      element_loss[i] = weight weights[i] l(x[i], t[i])
- *      loss = sum_i element_loss[i] / divisor
- *      dprediction[i] = S weight weights[i] / divisor dl/dx(x[i], t[i])
- *
- *  - Divisor: with MP_LOSS_REDUCTION_MEAN the number of elements that are not ignored, independent of
- *    their weights, as in torch.  If all are ignored, the mean is NaN.
- *  - Ignored elements, and elements with weights[i] = 0, have loss 0 and gradient 0 for every
- *    prediction.  Elements with weights[i] = 0 are included in the divisor.
- *  - weight = 0 makes element_loss and dprediction 0, even if the loss is infinite, but keeps
- *    NaN.
- *  - NaN in prediction or target makes the loss and the gradient of that element NaN.
- *  - Infinite predictions, such as an overflow of fp16, make the gradient infinite or NaN, so
- *    that the step is skipped.  The exception is a logit of -infinity, which is masked as in
- *    mp_softmax_xent: its probability is 0 and its gradient -t.
- *  - Accuracy: for t = 0 and t = 1, loss and gradient of a logit keep their relative accuracy
- *    at probabilities close to 0 and 1.
- *  - Determinism: the sum is in fp64, in an order that depends only on count.
- *
- *  @param prediction    device, count elements.
- *  @param target        device, count elements.
- *  @param weights       device, count floats, optional; NULL = 1.
- *  @param loss_scale    device, 1 float S, e.g. mp_scaler_get_scale_address(); NULL = 1.
- *  @param element_loss  device, count floats, optional, written; not multiplied by S.
- *  @param loss          device, 1 float, optional, written; not multiplied by S.
- *  @param dprediction   device, count elements, optional; may be prediction.  NULL = forward only.
- *  @param workspace     device, 256-byte aligned; mp_loss_workspace_size bytes.
- *  @source torch.nn.MSELoss, L1Loss, BCEWithLogitsLoss; Micikevicius et al. 2018, sections 3.2,
- *          3.3.
- *  @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes < mp_loss_workspace_size */
-MP_API mp_status_t mp_loss(mp_context_t context, const mp_loss_desc_t *desc, const void *prediction,
-                           const void *target, const float *weights, const float *loss_scale,
-                           float *element_loss, float *loss, void *dprediction, void *workspace,
-                           size_t workspace_bytes, mp_stream_t stream);
-
-/** @} */
 
 /** @defgroup layers 13. Layout, pooling, batch normalization, pointwise operations
  *  @{ */
@@ -208,8 +49,8 @@ typedef enum mp_pool_flags {
  *  Q likewise.  Every window contains at least one pixel, because padding must be smaller than the
  *  extent of the window, and dilation_h at most H if pad_top > 0 (dilation_w and W likewise).
  *
- *  If the window is larger than the padded image (with MP_POOL_FLAG_CEIL: by a stride or more), P or Q
- *  is 0: y is empty and dx is 0. */
+ *  If the window is larger than the padded image (with MP_POOL_FLAG_CEIL: by a stride or more), P
+ *  or Q is 0: y is empty and dx is 0. */
 typedef struct mp_pool2d_desc {
   uint32_t struct_size;
   mp_dtype_t dtype; /**< type of x, y, dy and dx; sums are fp32 */
@@ -252,11 +93,13 @@ MP_API mp_status_t mp_pool2d_forward(mp_context_t context, const mp_pool2d_desc_
  *  Each pixel of dx sums over the windows that contain it, in fp32 and in a fixed order.
  *  MP_POOL_MAX routes dy to the maximum of each window, the first in row order if several are
  *  equal.  The maximum is recomputed from x, so y is not needed.
- *  @param x   device, N H W C; read only for MP_POOL_MAX, otherwise optional.
- *  @param dy  device, N P Q C.
- *  @param dx  device, N H W C, overwritten; must not overlap dy, nor x for MP_POOL_MAX. */
+ *  @param x      device, N H W C; read only for MP_POOL_MAX, otherwise optional.
+ *  @param dy     device, N P Q C.
+ *  @param dx     device, N H W C, overwritten; must not overlap dy, nor x for MP_POOL_MAX.
+ *  @param stats  host, optional: of dx. */
 MP_API mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *desc,
-                                      const void *x, const void *dy, void *dx, mp_stream_t stream);
+                                      const void *x, const void *dy, void *dx,
+                                      const mp_grad_stats_t *stats, mp_stream_t stream);
 
 /** Shape and options of a batch normalization. */
 typedef struct mp_batchnorm_desc {
@@ -292,6 +135,7 @@ typedef struct mp_batchnorm_tensors {
   const void *dy;                    /**< rows x channels */
   void *dx;                          /**< rows x channels, written; may be dy */
   float *dgamma, *dbeta;             /**< channels, overwritten, optional; zeros if rows is 0 */
+  mp_grad_stats_t stats;             /**< of dx, dgamma and dbeta */
 } mp_batchnorm_tensors_t;
 
 /** Returns the workspace size that mp_batchnorm_forward_training and mp_batchnorm_backward require:
@@ -382,6 +226,7 @@ typedef struct mp_pointwise_desc {
   int64_t rows;       /**< >= 0 */
   int64_t columns;    /**< >= 0 */
   int64_t ld_b;       /**< >= columns; 0 = the first row of b for every row */
+  int64_t rows_b;     /**< must be 0; other values are not supported by this version */
 } mp_pointwise_desc_t;
 
 /** Initializes a pass over dense tensors: dtype_b = dtype, no activation. */
@@ -400,16 +245,18 @@ static inline mp_pointwise_desc_t mp_pointwise_desc_default(mp_pointwise_op_t op
  *  Activations are those of mp_epilogue_t.  NaN is propagated, with one exception: MP_ACT_DRELU
  *  returns a if b > 0, and otherwise 0 even if a is NaN.  rows = 0 or columns = 0 does nothing.
  *
- *  @param a  device, rows x columns.
- *  @param b  device; ignored, and may be NULL, with MP_POINTWISE_COPY and no D* activation.
- *  @param y  device, rows x columns, written; may be a.  May be b if both have the same type and
- *            layout: dtype_b = dtype, and ld_b = columns or rows = 1.
+ *  @param a      device, rows x columns.
+ *  @param b      device; ignored, and may be NULL, with MP_POINTWISE_COPY and no D* activation.
+ *  @param y      device, rows x columns, written; may be a.  May be b if both have the same type
+ *                and layout: dtype_b = dtype, and ld_b = columns or rows = 1.
+ *  @param stats  host, optional: of y, for a y that is a gradient.
  *  @source Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU);
  *          Ramachandran, Zoph & Le, Searching for Activation Functions, 2017 (SiLU).
  *  @retval MP_ERROR_INVALID_ARGUMENT a D* activation with another op; y is b, with another type
  *          or layout; y overlaps a or b in any other way */
 MP_API mp_status_t mp_pointwise(mp_context_t context, const mp_pointwise_desc_t *desc,
-                                const void *a, const void *b, void *y, mp_stream_t stream);
+                                const void *a, const void *b, void *y, const mp_grad_stats_t *stats,
+                                mp_stream_t stream);
 
 /** Shape and types of mp_column_sum. */
 typedef struct mp_column_sum_desc {

@@ -24,69 +24,74 @@ typedef enum mp_embedding_flags {
 /** Shape, types and layout of an embedding lookup. */
 typedef struct mp_embedding_desc {
   uint32_t struct_size;
-  mp_dtype_t dtype;        /**< type of table, out and dout */
-  mp_dtype_t dtype_dtable; /**< type of the gradient */
-  uint32_t flags;          /**< mp_embedding_flags_t, or-ed */
-  int64_t rows;            /**< indices, and rows of out and dout; 0 to 2^31 - 1 */
-  int32_t vocabulary;      /**< rows of table and dtable, >= 1 */
-  int32_t padding_index;   /**< in [0, vocabulary); read only with MP_EMBEDDING_FLAG_PADDING */
-  int64_t width;           /**< elements of a row, >= 1 */
-  int64_t ld_table;        /**< >= width */
-  int64_t ld_out;          /**< row stride of out and dout, >= width */
-  int64_t ld_dtable;       /**< >= width */
+  mp_dtype_t dtype;         /**< type of table, out and dout */
+  mp_dtype_t dtype_dtable;  /**< type of the gradient */
+  mp_dtype_t dtype_indices; /**< MP_INT32 or MP_INT64 */
+  uint32_t flags;           /**< mp_embedding_flags_t, or-ed */
+  int32_t num_embeddings;   /**< rows of table and dtable, >= 1 */
+  int64_t num_indices;      /**< rows of out and dout, 0 to 2^31 - 1 */
+  int64_t embedding_dim;    /**< elements of a row, >= 1 */
+  int64_t padding_index;    /**< in [0, num_embeddings); read only with MP_EMBEDDING_FLAG_PADDING */
+  int64_t ld_table;         /**< >= embedding_dim */
+  int64_t ld_out;           /**< row stride of out and dout, >= embedding_dim */
+  int64_t ld_dtable;        /**< >= embedding_dim */
 } mp_embedding_desc_t;
 
-/** Initializes a lookup with dense rows: dtype_dtable = dtype, no flags. */
+/** Initializes a lookup with dense rows: dtype_dtable = dtype, indices of type MP_INT32, no
+ *  flags. */
 MP_API mp_status_t mp_embedding_desc_init(mp_embedding_desc_t *desc, size_t struct_size,
-                                          int64_t rows, int32_t vocabulary, int64_t width,
-                                          mp_dtype_t dtype);
-static inline mp_embedding_desc_t mp_embedding_desc_default(int64_t rows, int32_t vocabulary,
-                                                            int64_t width, mp_dtype_t dtype) {
+                                          int64_t num_indices, int32_t num_embeddings,
+                                          int64_t embedding_dim, mp_dtype_t dtype);
+static inline mp_embedding_desc_t mp_embedding_desc_default(int64_t num_indices,
+                                                            int32_t num_embeddings,
+                                                            int64_t embedding_dim,
+                                                            mp_dtype_t dtype) {
   mp_embedding_desc_t desc;
-  mp_embedding_desc_init(&desc, sizeof desc, rows, vocabulary, width, dtype);
+  mp_embedding_desc_init(&desc, sizeof desc, num_indices, num_embeddings, embedding_dim, dtype);
   return desc;
 }
 
 /** Copies rows of a table: out[i] = table[indices[i]].
  *
- *  An index outside [0, vocabulary) reads nothing and makes its row of out NaN, so that the step is
- *  skipped.  The host cannot check indices without waiting.
+ *  An index outside [0, num_embeddings) reads nothing and makes its row of out NaN, so that the
+ *  step is skipped.  The host cannot check indices without waiting.
  *
- *  @param table    device, vocabulary x width.
- *  @param indices  device, rows values.
- *  @param out      device, rows x width, written; must not overlap table or indices. */
+ *  @param table    device, num_embeddings x embedding_dim.
+ *  @param indices  device, num_indices integers of desc->dtype_indices.
+ *  @param out      device, num_indices x embedding_dim, written; must not overlap table or
+ *                  indices. */
 MP_API mp_status_t mp_embedding_forward(mp_context_t context, const mp_embedding_desc_t *desc,
-                                        const void *table, const int32_t *indices, void *out,
+                                        const void *table, const void *indices, void *out,
                                         mp_stream_t stream);
 
 /** Returns the workspace size that mp_embedding_backward requires: less than
- *  rows (17 + width / 8) + 4 vocabulary + 128 KiB + 8 width bytes; 0 if rows is 0.
+ *  num_indices (17 + embedding_dim / 8) + 4 num_embeddings + 128 KiB + 8 embedding_dim bytes; 0 if
+ *  num_indices is 0.
  *  @param bytes  host, out. */
 MP_API mp_status_t mp_embedding_workspace_size(mp_context_t context,
                                                const mp_embedding_desc_t *desc, size_t *bytes);
 
 /** Computes the gradient of the table: dtable[v] = sum of dout[i] over all i with indices[i] = v.
  *
- *  Rows of dtable without an index become 0.  Indices outside [0, vocabulary) are skipped.  A NaN
- *  in dout affects one row of dtable.
+ *  Rows of dtable without an index become 0.  Indices outside [0, num_embeddings) are skipped.
+ *  A NaN in dout affects one row of dtable.
  *
  *  Determinism: sums are in fp32 and rounded once.  The rows of dout with equal index are added in
  *  ascending order of i, in blocks of 64 rows whose sums are then combined;
- *  MP_EMBEDDING_FLAG_ACCUMULATE adds the previous value last.  The bits of a row of dtable thus depend
- *  on its rows of dout, their order and width, not on other indices or the device.
+ *  MP_EMBEDDING_FLAG_ACCUMULATE adds the previous value last.  The bits of a row of dtable thus
+ *  depend on its rows of dout, their order and embedding_dim, not on other indices or the device.
  *
- *  @param indices    device, rows values.
- *  @param dout       device, rows x width.
- *  @param dtable     device, vocabulary x width, overwritten.  MP_EMBEDDING_FLAG_ACCUMULATE writes only
- *                    rows with an index, except the padding row.
- *  @param found_inf  device, 1 float, optional: set to 1 and never cleared, see mp_epilogue_t.
- *  @param amax       device, 1 float, optional, updated: largest |element| written to dtable, after
- *                    rounding.
+ *  @param indices    device, num_indices integers of desc->dtype_indices.
+ *  @param dout       device, num_indices x embedding_dim.
+ *  @param dtable     device, num_embeddings x embedding_dim, overwritten.
+ *                    MP_EMBEDDING_FLAG_ACCUMULATE writes only rows with an index, except the
+ *                    padding row.
+ *  @param stats      host, optional: of the elements written to dtable.
  *  @param workspace  device, 256-byte aligned; mp_embedding_workspace_size bytes.
  *  @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes < mp_embedding_workspace_size */
 MP_API mp_status_t mp_embedding_backward(mp_context_t context, const mp_embedding_desc_t *desc,
-                                         const int32_t *indices, const void *dout, void *dtable,
-                                         float *found_inf, float *amax, void *workspace,
+                                         const void *indices, const void *dout, void *dtable,
+                                         const mp_grad_stats_t *stats, void *workspace,
                                          size_t workspace_bytes, mp_stream_t stream);
 
 /** Size, type and options of a dropout. */
@@ -120,14 +125,17 @@ static inline mp_dropout_desc_t mp_dropout_desc_default(int64_t count, float p, 
  *  rounded once.  With p = 0, y equals x.
  *
  *  @param offset  device, 1 value, optional; NULL = 0.  Selects the mask: use a counter in device
- *                 memory that changes in every training step, such as mp_optimizer_get_step_address;
- *                 otherwise all steps have equal masks.  A replayed CUDA graph reads its current
- *                 value.  It must be the same in the forward and backward pass of a step.
+ *                 memory that changes in every training step, such as
+ *                 mp_optimizer_get_step_address; otherwise all steps have equal masks.  A
+ *                 replayed CUDA graph reads its current value.  It must be the same in the forward
+ *                 and backward pass of a step.
  *  @param x       device, count elements.
  *  @param y       device, count elements, written; may be x.
+ *  @param stats   host, optional: of y, in the backward pass.
  *  @source Srivastava et al., Dropout, 2014; Salmon et al., Parallel Random Numbers, 2011. */
 MP_API mp_status_t mp_dropout(mp_context_t context, const mp_dropout_desc_t *desc,
-                              const uint64_t *offset, const void *x, void *y, mp_stream_t stream);
+                              const uint64_t *offset, const void *x, void *y,
+                              const mp_grad_stats_t *stats, mp_stream_t stream);
 
 /** @} */
 

@@ -10,6 +10,7 @@
 // Source: Ioffe & Szegedy 2015, section 3, with the terms of the mean and the variance combined.
 #include "kernels/layers/batch_norm.h"
 #include "kernels/layers/layer_args.h"
+#include "kernels/tensors/watch.h"
 
 namespace mp::MP_TARGET {
 
@@ -28,6 +29,7 @@ struct Sums {
 struct BackwardArgs {
   BatchNormArgs call;  ///< dgamma and dbeta are not NULL
   ColumnPartition partition;
+  bool has_dgamma, has_dbeta;  ///< the caller's, not in the workspace
 
   MP_DEVICE float &g(int64_t chunk, int64_t channel) const {
     return call.workspace[chunk * call.desc.channels + channel];
@@ -98,15 +100,21 @@ sum_pieces(MP_PARAM(BackwardArgs) args) {
 MP_KERNEL(kThreads, 1)
 finish_sums(MP_PARAM(BackwardArgs) args) {
   const BatchNormArgs &call = args.call;
+  AmaxTracker tracker(call.stats);
   combine_chunks<Sums<double>>(
       args.partition.chunks, call.desc.channels,
       [&](int64_t chunk, int64_t channel) {
         return Sums<double>{args.g(chunk, channel), args.g_centered(chunk, channel)};
       },
       [&](int64_t channel, const Sums<double> &all) {
-        call.dbeta[channel] = static_cast<float>(all.g);
-        call.dgamma[channel] = static_cast<float>(all.g_centered * call.saved_inv_std[channel]);
+        const float dbeta = static_cast<float>(all.g);
+        const float dgamma = static_cast<float>(all.g_centered * call.saved_inv_std[channel]);
+        call.dbeta[channel] = dbeta;
+        call.dgamma[channel] = dgamma;
+        if (args.has_dbeta) tracker.see<float>(dbeta);
+        if (args.has_dgamma) tracker.see<float>(dgamma);
       });
+  if (warp_index() == 0) tracker.finish();
 }
 
 /// Terms subtracted from g: the gradients through the mean and through the variance.
@@ -130,40 +138,48 @@ struct Correction {
 MP_KERNEL(kThreads, 2)
 input_gradient(MP_PARAM(BackwardArgs) args) {
   const BatchNormArgs &call = args.call;
+  AmaxTracker tracker(call.stats);
   for_each_part<PartOrder::last_to_first>(args.partition, call.desc.rows, [&](const Part &part) {
     const RowsOfThread rows = rows_of_thread(args.partition, call.desc.channels, part);
     const Normalization normalized = read_normalization(call, rows);
     const Correction correction(call, rows);
-    for_each_gradient(
-        call, normalized, rows, part,
-        [&](auto type, int64_t row, const float(&x)[kRowsAtOnce][kVec],
-            const float(&g)[kRowsAtOnce][kVec]) {
-          float dx[kRowsAtOnce][kVec];
-          MP_UNROLL
-          for (int r = 0; r < kRowsAtOnce; r++) {
-            MP_UNROLL
-            for (int i = 0; i < kVec; i++) {
-              const float centered = normalized.centered(x[r][i], i);
-              const float rest = g[r][i] - correction.constant[i];
-              dx[r][i] = normalized.factor[i] * fmaf(-centered, correction.per_centered[i], rest);
-            }
-          }
-          store_rows<typename decltype(type)::type>(dx, call.desc, call.dx, rows, row, part.end);
-        });
+    for_each_gradient(call, normalized, rows, part,
+                      [&](auto type, int64_t row, const float(&x)[kRowsAtOnce][kVec],
+                          const float(&g)[kRowsAtOnce][kVec]) {
+                        float dx[kRowsAtOnce][kVec];
+                        MP_UNROLL
+                        for (int r = 0; r < kRowsAtOnce; r++) {
+                          MP_UNROLL
+                          for (int i = 0; i < kVec; i++) {
+                            const float centered = normalized.centered(x[r][i], i);
+                            const float rest = g[r][i] - correction.constant[i];
+                            dx[r][i] = normalized.factor[i] *
+                                       fmaf(-centered, correction.per_centered[i], rest);
+                          }
+                        }
+                        using T = typename decltype(type)::type;
+                        store_rows<T>(dx, call.desc, call.dx, rows, row, part.end);
+                        MP_UNROLL
+                        for (int r = 0; r < kRowsAtOnce; r++)
+                          tracker.see<T>(dx[r], row + r * rows.stride < part.end ? rows.valid : 0);
+                      });
   });
+  tracker.finish();
 }
 
 }  // namespace
 
 void batch_norm_backward(const Device &device, const BatchNormArgs &args, mp_stream_t stream) {
-  BackwardArgs sums{args, {args.desc.rows, args.desc.channels}};
+  BackwardArgs sums{
+      args, {args.desc.rows, args.desc.channels}, args.dgamma != nullptr, args.dbeta != nullptr};
   // Omitted dgamma and dbeta overwrite the sums of the first chunk, which have been read by then.
   if (args.dbeta == nullptr) sums.call.dbeta = args.workspace;
   if (args.dgamma == nullptr)
     sums.call.dgamma = args.workspace + sums.partition.chunks * args.desc.channels;
   launch_parts("batch_norm_sums", sum_pieces, device, sums, stream);
   launch_combine("batch_norm_finish_sums", finish_sums, device, args.desc.channels, sums, stream);
-  const BackwardArgs elements{sums.call, elementwise_partition(args.desc)};
+  BackwardArgs elements = sums;
+  elements.partition = elementwise_partition(args.desc);
   launch_parts("batch_norm_dx", input_gradient, device, elements, stream);
 }
 

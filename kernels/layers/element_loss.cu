@@ -102,6 +102,7 @@ losses_of_chunk(MP_PARAM(ChunkedArgs) args) {
   if (args.desc.reduction == MP_LOSS_REDUCTION_MEAN && args.dprediction != nullptr)
     factor /= static_cast<float>(counted_of(args));
   double sum = 0.0;
+  AmaxTracker tracker(args.stats);
   for_each_vector(args, [&](int64_t i, int valid) {
     float x[kVec], t[kVec], w[kVec], loss[kVec], slope[kVec];
     load_vector(x, args.desc.dtype, args.prediction, i, valid);
@@ -117,9 +118,11 @@ losses_of_chunk(MP_PARAM(ChunkedArgs) args) {
       sum += static_cast<double>(loss[k]);
     }
     if (args.element_loss != nullptr) store_vector(args.element_loss + i, loss, valid);
-    if (args.dprediction != nullptr)
-      store_vector(args.desc.dtype, args.dprediction, i, slope, valid);
+    if (args.dprediction == nullptr) return;
+    store_vector(args.desc.dtype, args.dprediction, i, slope, valid);
+    tracker.see(args.desc.dtype, slope, valid);
   });
+  tracker.finish();
   sum = block_reduce<kThreads, Sum>(sum);
   if (thread_index() == 0) args.workspace[block_index()].loss = sum;
 }

@@ -17,24 +17,25 @@ MP_KERNEL(kRowRunThreads, 8)
 embedding_gather(MP_PARAM(EmbeddingArgs) args) {
   wait_for_previous_kernel();
   const mp_embedding_desc_t &desc = args.desc;
-  for_each_row_run(desc.rows, desc.width, [&](int64_t row, int64_t column, int valid) {
-    const int64_t index = args.indices[row];
-    float x[kVec];
-    if (index >= 0 && index < desc.vocabulary) {
-      load_vector(x, desc.dtype, args.table, index * desc.ld_table + column, valid);
-    } else {
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) x[i] = kNaN;
-    }
-    store_vector(desc.dtype, args.out, row * desc.ld_out + column, x, valid);
-  });
+  for_each_row_run(
+      desc.num_indices, desc.embedding_dim, [&](int64_t row, int64_t column, int valid) {
+        const int64_t index = load_integer(desc.dtype_indices, args.indices, row);
+        float x[kVec];
+        if (index >= 0 && index < desc.num_embeddings) {
+          load_vector(x, desc.dtype, args.table, index * desc.ld_table + column, valid);
+        } else {
+          MP_UNROLL
+          for (int i = 0; i < kVec; i++) x[i] = kNaN;
+        }
+        store_vector(desc.dtype, args.out, row * desc.ld_out + column, x, valid);
+      });
 }
 
 }  // namespace
 
 void embedding_forward(const Device &device, const EmbeddingArgs &args, mp_stream_t stream) {
-  launch_row_runs("embedding_gather", embedding_gather, device, args.desc.rows, args.desc.width,
-                  kBlocksOfAllRows, args, stream);
+  launch_row_runs("embedding_gather", embedding_gather, device, args.desc.num_indices,
+                  args.desc.embedding_dim, kBlocksOfAllRows, args, stream);
 }
 
 // ---------------------------------------------------------------------------- gradient
@@ -62,8 +63,8 @@ constexpr int kMaxLanes = kWarpSize;
 struct TableArgs {
   EmbeddingBackwardArgs call;
   uint32_t *keys, *values;  ///< initially unsorted
-  int32_t *begins;  ///< vocabulary + 1: starts of segments, end of the last; NULL without rows
-  float *sums;      ///< 2 rows of `width` per window
+  int32_t *begins;  ///< num_embeddings + 1: starts of segments, end of the last; NULL without rows
+  float *sums;      ///< 2 rows of embedding_dim per window
   int64_t windows;
   int lanes;      ///< lanes that share a row
   int64_t tiles;  ///< tiles of lanes * kVec columns
@@ -82,11 +83,11 @@ embedding_keys(MP_PARAM(TableArgs) args) {
   wait_for_previous_kernel();
   const mp_embedding_desc_t &desc = args.call.desc;
   const bool pads = (desc.flags & MP_EMBEDDING_FLAG_PADDING) != 0;
-  for_each_row_run(desc.rows, 1, [&](int64_t row, int64_t, int) {
-    const int32_t index = args.call.indices[row];
+  for_each_row_run(desc.num_indices, 1, [&](int64_t row, int64_t, int) {
+    const int64_t index = load_integer(desc.dtype_indices, args.call.indices, row);
     const bool adds =
-        index >= 0 && index < desc.vocabulary && !(pads && index == desc.padding_index);
-    args.keys[row] = static_cast<uint32_t>(adds ? index : desc.vocabulary);
+        index >= 0 && index < desc.num_embeddings && !(pads && index == desc.padding_index);
+    args.keys[row] = static_cast<uint32_t>(adds ? index : desc.num_embeddings);
     args.values[row] = static_cast<uint32_t>(row);
   });
 }
@@ -107,8 +108,8 @@ MP_KERNEL(kRowRunThreads, 8)
 embedding_begins(MP_PARAM(TableArgs) args) {
   wait_for_previous_kernel();
   const mp_embedding_desc_t &desc = args.call.desc;
-  for_each_row_run(int64_t{desc.vocabulary} + 1, 1, [&](int64_t v, int64_t, int) {
-    const int64_t begin = lower_bound(args.keys, desc.rows, static_cast<uint32_t>(v));
+  for_each_row_run(int64_t{desc.num_embeddings} + 1, 1, [&](int64_t v, int64_t, int) {
+    const int64_t begin = lower_bound(args.keys, desc.num_indices, static_cast<uint32_t>(v));
     args.begins[v] = static_cast<int32_t>(begin);
   });
 }
@@ -125,7 +126,7 @@ struct Segment {
 /// Returns the sum, in the workspace, of the stretch that begins with sorted row `at`.
 MP_DEVICE float *sum_of(const TableArgs &args, const Segment &segment, int64_t at) {
   const int64_t window = at / kStretchRows;
-  return args.sums + (2 * window + (at == segment.begin)) * args.call.desc.width;
+  return args.sums + (2 * window + (at == segment.begin)) * args.call.desc.embedding_dim;
 }
 
 /// Stores the complete sums of columns [column, column + valid) of row v.
@@ -191,7 +192,7 @@ MP_DEVICE void sum_listed(float (&sum)[kVec], const T *columns, int64_t ld, cons
 
 /// Returns the number of rows of the stretch that begins with sorted row `at`, or 0 if none does.
 MP_DEVICE int stretch_at(const TableArgs &args, int64_t at) {
-  if (at >= args.begins[args.call.desc.vocabulary]) return 0;
+  if (at >= args.begins[args.call.desc.num_embeddings]) return 0;
   const Segment segment(args, args.keys[at]);
   if ((at - segment.begin) % kStretchRows != 0) return 0;
   return static_cast<int>(min_of<int64_t>(segment.end - at, kStretchRows));
@@ -204,15 +205,15 @@ embedding_sum(MP_PARAM(TableArgs) args) {
   MP_SHARED(int, stretches, [kStretchRows]);
   wait_for_previous_kernel();
   const mp_embedding_desc_t &desc = args.call.desc;
-  AmaxTracker watch(args.call.found_inf, args.call.amax);
+  AmaxTracker watch(args.call.stats);
   const int t = thread_index(), group = t / args.lanes, groups = kSumThreads / args.lanes;
   for (int64_t i = block_index(); i < args.windows * args.tiles; i += grid_size()) {
     const int64_t window = i / args.tiles, first = window * kStretchRows;
     const int64_t column = ((i - window * args.tiles) * args.lanes + t % args.lanes) * kVec;
-    const int valid = static_cast<int>(min_of<int64_t>(desc.width - column, kVec));
+    const int valid = static_cast<int>(min_of<int64_t>(desc.embedding_dim - column, kVec));
     const T *const columns = static_cast<const T *>(args.call.dout) + column;
     block_sync();  // the previous window has been summed
-    rows[t] = first + t < desc.rows ? args.values[first + t] : 0;
+    rows[t] = first + t < desc.num_indices ? args.values[first + t] : 0;
     if (t < kStretchRows) stretches[t] = stretch_at(args, first + t);
     block_sync();
     for (int at = group; at < kStretchRows; at += groups) {
@@ -237,16 +238,16 @@ MP_KERNEL(ColumnPartition::kThreads, 4)
 embedding_combine(MP_PARAM(TableArgs) args) {
   wait_for_previous_kernel();
   const mp_embedding_desc_t &desc = args.call.desc;
-  AmaxTracker watch(args.call.found_inf, args.call.amax);
+  AmaxTracker watch(args.call.stats);
   const int64_t tiles = args.combined.tiles;
   for (int64_t i = block_index(); i < args.windows * tiles; i += grid_size()) {
     const int64_t window = i / tiles, next = (window + 1) * kStretchRows;
-    if (next >= args.begins[desc.vocabulary]) continue;
+    if (next >= args.begins[desc.num_embeddings]) continue;
     const Segment segment(args, args.keys[next]);
     if (segment.begin / kStretchRows != window || !segment.is_long()) continue;
     const int64_t stretches = ceil_div<int64_t>(segment.end - segment.begin, kStretchRows);
     const Part part{i - window * tiles, 0, 0, stretches};
-    const RowsOfThread own = rows_of_thread(args.combined, desc.width, part);
+    const RowsOfThread own = rows_of_thread(args.combined, desc.embedding_dim, part);
     float sum[kVec] = {};
     if (own.valid > 0)
       for (int64_t s = own.first; s < stretches; s += own.stride) {
@@ -256,10 +257,11 @@ embedding_combine(MP_PARAM(TableArgs) args) {
         MP_UNROLL
         for (int j = 0; j < kVec; j++) sum[j] += x[j];
       }
-    combine_rows(sum, args.combined, desc.width, part.tile, [&](int64_t column, float value) {
-      float total[1] = {value};
-      store_gradient(args, segment.v, column, total, 1, watch);
-    });
+    combine_rows(sum, args.combined, desc.embedding_dim, part.tile,
+                 [&](int64_t column, float value) {
+                   float total[1] = {value};
+                   store_gradient(args, segment.v, column, total, 1, watch);
+                 });
   }
   watch.finish();
 }
@@ -269,11 +271,13 @@ MP_KERNEL(kRowRunThreads, 8)
 embedding_zeros(MP_PARAM(TableArgs) args) {
   wait_for_previous_kernel();
   const mp_embedding_desc_t &desc = args.call.desc;
-  for_each_row_run(desc.vocabulary, desc.width, [&](int64_t v, int64_t column, int valid) {
-    if (args.begins != nullptr && args.begins[v] < args.begins[v + 1]) return;
-    const float zeros[kVec] = {};
-    store_vector(desc.dtype_dtable, args.call.dtable, v * desc.ld_dtable + column, zeros, valid);
-  });
+  for_each_row_run(desc.num_embeddings, desc.embedding_dim,
+                   [&](int64_t v, int64_t column, int valid) {
+                     if (args.begins != nullptr && args.begins[v] < args.begins[v + 1]) return;
+                     const float zeros[kVec] = {};
+                     store_vector(desc.dtype_dtable, args.call.dtable, v * desc.ld_dtable + column,
+                                  zeros, valid);
+                   });
 }
 
 /// Returns the address of an offset in the workspace.
@@ -284,7 +288,7 @@ T *placed(const EmbeddingBackwardArgs &args, size_t offset) {
 
 int bits_of_keys(const mp_embedding_desc_t &desc) {
   int bits = 1;
-  while (desc.vocabulary >> bits != 0) bits++;
+  while (desc.num_embeddings >> bits != 0) bits++;
   return bits;
 }
 
@@ -300,12 +304,14 @@ void sort(const Device &device, TableArgs &args, mp_stream_t stream) {
   args.keys = buffers.keys[0], args.values = buffers.values[0];
   args.begins = placed<int32_t>(args.call, places.begins);
   args.sums = placed<float>(args.call, places.sums);
-  launch_row_runs("embedding_keys", embedding_keys, device, desc.rows, 1, kBlocksOfAllRows, args,
-                  stream);
-  const Workspace scratch{placed<void>(args.call, places.scratch), sort_scratch_bytes(desc.rows)};
-  const int sorted = sort_pairs(device, buffers, desc.rows, bits_of_keys(desc), scratch, stream);
+  launch_row_runs("embedding_keys", embedding_keys, device, desc.num_indices, 1, kBlocksOfAllRows,
+                  args, stream);
+  const Workspace scratch{placed<void>(args.call, places.scratch),
+                          sort_scratch_bytes(desc.num_indices)};
+  const int sorted =
+      sort_pairs(device, buffers, desc.num_indices, bits_of_keys(desc), scratch, stream);
   args.keys = buffers.keys[sorted], args.values = buffers.values[sorted];
-  launch_row_runs("embedding_begins", embedding_begins, device, int64_t{desc.vocabulary} + 1, 1,
+  launch_row_runs("embedding_begins", embedding_begins, device, int64_t{desc.num_embeddings} + 1, 1,
                   kBlocksOfAllRows, args, stream);
 }
 
@@ -334,23 +340,23 @@ void embedding_backward(const Device &device, const EmbeddingBackwardArgs &call,
                         mp_stream_t stream) {
   const mp_embedding_desc_t &desc = call.desc;
   int lanes = 1;
-  while (lanes < kMaxLanes && lanes * kVec < desc.width) lanes *= 2;
+  while (lanes < kMaxLanes && lanes * kVec < desc.embedding_dim) lanes *= 2;
   TableArgs args{.call = call,
                  .keys = nullptr,
                  .values = nullptr,
                  .begins = nullptr,
                  .sums = nullptr,
-                 .windows = ceil_div<int64_t>(desc.rows, kStretchRows),
+                 .windows = ceil_div<int64_t>(desc.num_indices, kStretchRows),
                  .lanes = lanes,
-                 .tiles = ceil_div<int64_t>(desc.width, lanes * kVec),
-                 .combined = ColumnPartition(desc.rows, desc.width)};
-  if (desc.rows > 0) {
+                 .tiles = ceil_div<int64_t>(desc.embedding_dim, lanes * kVec),
+                 .combined = ColumnPartition(desc.num_indices, desc.embedding_dim)};
+  if (desc.num_indices > 0) {
     sort(device, args, stream);
     sum(device, args, stream);
   }
   if ((desc.flags & MP_EMBEDDING_FLAG_ACCUMULATE) == 0)
-    launch_row_runs("embedding_zeros", embedding_zeros, device, desc.vocabulary, desc.width,
-                    kBlocksOfAllRows, args, stream);
+    launch_row_runs("embedding_zeros", embedding_zeros, device, desc.num_embeddings,
+                    desc.embedding_dim, kBlocksOfAllRows, args, stream);
 }
 
 }  // namespace mp::MP_TARGET

@@ -6,24 +6,14 @@
 
 #include "base/workspace_layout.h"
 #include "mpcore/layers.h"
+#include "mpcore/loss.h"
 #include "mpcore/sequences.h"
 
 namespace mp {
 
-struct XentArgs {
-  mp_dtype_t dtype;
-  int64_t rows, classes, ld_logits, ld_dlogits;
-  float weight;
-  bool ignores;  ///< rows with ignore_label are skipped
-  int32_t ignore_label;
-  float label_smoothing;
-  const void *logits;
-  const int32_t *labels;
-  const float *loss_scale;  ///< NULL = 1
-  float *row_loss;          ///< temporarily also holds the number of rows that count
-  float *loss;              ///< optional
-  int64_t *correct;         ///< optional
-  void *dlogits;            ///< optional
+/// row_loss temporarily also holds the number of rows that count.
+struct XentArgs : mp_xent_tensors_t {
+  mp_xent_desc_t desc;
 };
 
 /// Largest number of chunks of a loss; one block computes a chunk.
@@ -35,12 +25,8 @@ struct LossPartial {
   int64_t counted;  ///< elements that are not ignored
 };
 
-struct LossArgs {
+struct LossArgs : mp_loss_tensors_t {
   mp_loss_desc_t desc;
-  const void *prediction, *target;
-  const float *weights, *loss_scale;  ///< NULL = 1
-  float *element_loss, *loss;         ///< optional
-  void *dprediction;                  ///< optional
   LossPartial *workspace;
 
   static constexpr int64_t kAtOnce = 2048;  ///< elements per block and step
@@ -63,8 +49,9 @@ struct TransposeArgs {
 struct PoolArgs {
   mp_pool2d_desc_t desc;
   int32_t p, q;  ///< 0: no outputs
-  const void *x, *dy;
-  void *y, *dx;
+  const void *x = nullptr, *dy = nullptr;
+  void *y = nullptr, *dx = nullptr;
+  mp_grad_stats_t stats = {};
 };
 
 /// Returns the workspace size: two floats per chunk and channel.
@@ -81,8 +68,7 @@ struct BatchNormArgs : mp_batchnorm_tensors_t {
 
 struct EmbeddingArgs {
   mp_embedding_desc_t desc;
-  const void *table;
-  const int32_t *indices;
+  const void *table, *indices;
   void *out;
 };
 
@@ -96,28 +82,27 @@ struct EmbeddingWorkspace {
   size_t bytes = 0;
 
   explicit EmbeddingWorkspace(const mp_embedding_desc_t &desc) {
-    if (desc.rows == 0) return;
+    if (desc.num_indices == 0) return;
     WorkspaceLayout layout;
-    const size_t rows = static_cast<size_t>(desc.rows);
+    const size_t rows = static_cast<size_t>(desc.num_indices);
     for (int i = 0; i < 2; i++) {
       keys[i] = layout.add(rows * sizeof(uint32_t));
       values[i] = layout.add(rows * sizeof(uint32_t));
     }
-    begins = layout.add((static_cast<size_t>(desc.vocabulary) + 1) * sizeof(int32_t));
-    const int64_t stretches = (desc.rows + kEmbeddingStretch - 1) / kEmbeddingStretch;
-    sums = layout.add(2 * static_cast<size_t>(stretches * desc.width) * sizeof(float));
-    scratch = layout.add(sort_scratch_bytes(desc.rows));
+    begins = layout.add((static_cast<size_t>(desc.num_embeddings) + 1) * sizeof(int32_t));
+    const int64_t stretches = (desc.num_indices + kEmbeddingStretch - 1) / kEmbeddingStretch;
+    sums = layout.add(2 * static_cast<size_t>(stretches * desc.embedding_dim) * sizeof(float));
+    scratch = layout.add(sort_scratch_bytes(desc.num_indices));
     bytes = layout.size();
   }
 };
 
 struct EmbeddingBackwardArgs {
   mp_embedding_desc_t desc;
-  const int32_t *indices;
-  const void *dout;
+  const void *indices, *dout;
   void *dtable;
-  float *found_inf, *amax;  ///< optional
-  void *workspace;          ///< NULL without rows
+  mp_grad_stats_t stats;
+  void *workspace;  ///< NULL without indices
 };
 
 struct PointwiseArgs {
@@ -125,6 +110,7 @@ struct PointwiseArgs {
   const void *a;
   const void *b;  ///< NULL: not read
   void *y;
+  mp_grad_stats_t stats;
 };
 
 struct DropoutArgs {
@@ -132,6 +118,7 @@ struct DropoutArgs {
   const uint64_t *offset;  ///< optional
   const void *x;
   void *y;
+  mp_grad_stats_t stats;
 };
 
 }  // namespace mp

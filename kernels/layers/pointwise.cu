@@ -8,6 +8,7 @@
 #include "kernels/simt/activation.h"
 #include "kernels/simt/random.h"
 #include "kernels/tensors/runs.h"
+#include "kernels/tensors/watch.h"
 
 namespace mp::MP_TARGET {
 
@@ -114,7 +115,7 @@ MP_DEVICE void combine(const mp_pointwise_desc_t &desc, float (&z)[kRuns][kVec],
 
 /// Processes the vectors of a thread: loads, combines, activates and stores them.
 template <bool kReadsB, class Runs>
-MP_DEVICE void compute(const ElementsArgs &args, const Runs &runs) {
+MP_DEVICE void compute(const ElementsArgs &args, const Runs &runs, AmaxTracker &tracker) {
   const PointwiseArgs &call = args.call;
   float z[Runs::kRuns][kVec];
   if constexpr (kReadsB) {
@@ -132,6 +133,7 @@ MP_DEVICE void compute(const ElementsArgs &args, const Runs &runs) {
   MP_UNROLL
   for (int run = 0; run < Runs::kRuns; run++) activate(call.desc.activation, z[run]);
   store_vectors(runs, call.desc.dtype, call.y, z);
+  tracker.see(runs, call.desc.dtype, z);
 }
 
 template <bool kReadsB>
@@ -140,11 +142,13 @@ pointwise_elements(MP_PARAM(ElementsArgs) args) {
   wait_for_previous_kernel();
   constexpr int64_t piece = kPiece<kReadsB>;
   const bool is_aligned = args.is_aligned();
+  AmaxTracker tracker(args.call.stats);
   for (int64_t begin = block_index() * piece; begin < args.count; begin += grid_size() * piece) {
     const int count = static_cast<int>(min_of(args.count - begin, piece));
-    for_each_vector<kThreads, kRuns<kReadsB>>(begin, count, is_aligned,
-                                              [&](auto runs) { compute<kReadsB>(args, runs); });
+    for_each_vector<kThreads, kRuns<kReadsB>>(
+        begin, count, is_aligned, [&](auto runs) { compute<kReadsB>(args, runs, tracker); });
   }
+  tracker.finish();
 }
 
 template <bool kReadsB>
@@ -202,6 +206,7 @@ dropout_elements(MP_PARAM(MaskArgs) args) {
   wait_for_previous_kernel();
   const mp_dropout_desc_t &desc = args.call.desc;
   const bool is_aligned = is_aligned_16(args.call.x) && is_aligned_16(args.call.y);
+  AmaxTracker tracker(args.call.stats);
   const uint64_t offset = args.call.offset != nullptr ? *args.call.offset : 0;
   for (int64_t begin = block_index() * kMaskPiece; begin < desc.count;
        begin += grid_size() * kMaskPiece) {
@@ -211,8 +216,10 @@ dropout_elements(MP_PARAM(MaskArgs) args) {
       load_vectors(x, runs, desc.dtype, args.call.x);
       if (args.keep_factor != 0.0f) drop(args, offset, runs, x);
       store_vectors(runs, desc.dtype, args.call.y, x);
+      tracker.see(runs, desc.dtype, x);
     });
   }
+  tracker.finish();
 }
 
 struct CountArgs {

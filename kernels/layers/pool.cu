@@ -88,9 +88,12 @@ mean_of_windows(MP_PARAM(PoolArgs) args) {
 
 // ---------------------------------------------------------------------------- backward
 
-MP_KERNEL(kThreads, 4)
+/// Computes the gradient of the mean; the statistics need a register more than 4 blocks have.
+template <bool kHasStats>
+MP_KERNEL(kThreads, kHasStats ? 3 : 4)
 mean_backward(MP_PARAM(PoolArgs) args) {
   const Shape shape(args);
+  AmaxTracker tracker(args.stats);
   for_each_coord(shape, args.desc.n, args.desc.h, args.desc.w, [&](const PixelCoord &at) {
     float dx[kVec] = {};
     for_each_window(shape, at, [&](int32_t p, int32_t q) {
@@ -101,13 +104,16 @@ mean_backward(MP_PARAM(PoolArgs) args) {
       for (int k = 0; k < kVec; k++) dx[k] = fmaf(dy[k], share, dx[k]);
     });
     store_vector(args.desc.dtype, args.dx, shape.in_x(at.n, at.i, at.j) + at.channel, dx, at.valid);
+    if (kHasStats) tracker.see(args.desc.dtype, dx, at.valid);
   });
+  if (kHasStats) tracker.finish();
 }
 
 /// Computes the gradient of dilated max pooling; each pixel recomputes the maxima of its windows.
 MP_KERNEL(kThreads, 3)
 dilated_max_backward(MP_PARAM(PoolArgs) args) {
   const Shape shape(args);
+  AmaxTracker tracker(args.stats);
   for_each_coord(shape, args.desc.n, args.desc.h, args.desc.w, [&](const PixelCoord &at) {
     float dx[kVec] = {};
     for_each_window(shape, at, [&](int32_t p, int32_t q) {
@@ -120,7 +126,9 @@ dilated_max_backward(MP_PARAM(PoolArgs) args) {
       for (int k = 0; k < kVec; k++) dx[k] += largest.pixel[k] == number ? dy[k] : 0.0f;
     });
     store_vector(args.desc.dtype, args.dx, shape.in_x(at.n, at.i, at.j) + at.channel, dx, at.valid);
+    tracker.see(args.desc.dtype, dx, at.valid);
   });
+  tracker.finish();
 }
 
 // ---------------------------------------------------------------------------- backward, maximum
@@ -179,7 +187,7 @@ class LargestBackward {
                             Found &found)
       : args_(args), shape_(shape), tile_(args, shape, number), found_(found) {}
 
-  MP_DEVICE void run() {
+  MP_DEVICE void run(AmaxTracker &tracker) {
     float dx[kPixels][kVec] = {};
     const int32_t windows = tile_.num_windows(), at_once = kWindowRuns / args_.runs;
     for (int32_t first = 0; first < windows; first += at_once) {
@@ -191,7 +199,7 @@ class LargestBackward {
       for (int item = 0; item < kPixels; item++) add(dx[item], pixel(item), first, count);
     }
     MP_UNROLL
-    for (int item = 0; item < kPixels; item++) store(dx[item], pixel(item));
+    for (int item = 0; item < kPixels; item++) store(dx[item], pixel(item), tracker);
   }
 
  private:
@@ -256,10 +264,11 @@ class LargestBackward {
     }
   }
 
-  MP_DEVICE void store(const float (&dx)[kVec], const PixelCoord &at) const {
-    if (at.valid > 0)
-      store_vector(args_.pool.desc.dtype, args_.pool.dx, shape_.in_x(at.n, at.i, at.j) + at.channel,
-                   dx, at.valid);
+  MP_DEVICE void store(const float (&dx)[kVec], const PixelCoord &at, AmaxTracker &tracker) const {
+    if (at.valid <= 0) return;
+    store_vector(args_.pool.desc.dtype, args_.pool.dx, shape_.in_x(at.n, at.i, at.j) + at.channel,
+                 dx, at.valid);
+    tracker.see(args_.pool.desc.dtype, dx, at.valid);
   }
 
   const LargestBackwardArgs &args_;
@@ -273,8 +282,10 @@ largest_backward(MP_PARAM(LargestBackwardArgs) args) {
   MP_SHARED(FourNumbers, found, [2][kWindowRuns]);
   const Shape shape(args.pool);
   const int64_t tiles = args.pool.desc.n * args.tiles_h * args.tiles_w * args.slabs;
+  AmaxTracker tracker(args.pool.stats);
   for (int64_t number = block_index(); number < tiles; number += grid_size())
-    LargestBackward(args, shape, number, found).run();
+    LargestBackward(args, shape, number, found).run(tracker);
+  tracker.finish();
 }
 
 /// Launches the gradient for dilations of 1.
@@ -326,7 +337,9 @@ void pool_backward(const Device &device, const PoolArgs &args, mp_stream_t strea
   if (is_max)
     return launch_over("pool_max_backward_dilated", dilated_max_backward, device, args, pixels,
                        stream);
-  launch_over("pool_avg_backward", mean_backward, device, args, pixels, stream);
+  const bool has_stats = args.stats.found_inf != nullptr || args.stats.amax != nullptr;
+  launch_over("pool_avg_backward", has_stats ? mean_backward<true> : mean_backward<false>, device,
+              args, pixels, stream);
 }
 
 }  // namespace mp::MP_TARGET

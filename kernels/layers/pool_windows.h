@@ -3,6 +3,7 @@
 
 #include "kernels/layers/layer_args.h"
 #include "kernels/simt/vector.h"
+#include "kernels/tensors/watch.h"
 
 namespace mp::MP_TARGET {
 

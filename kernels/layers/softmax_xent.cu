@@ -78,10 +78,12 @@ struct WarpRow {
     return warp_reduce<Sum>(sum);
   }
 
-  MP_DEVICE void write_gradient(const XentRow<T> &row, const XentGradient &gradient) {
+  MP_DEVICE void write_gradient(const XentRow<T> &row, const XentGradient &gradient,
+                                AmaxTracker &tracker) {
     for_each_vector(row, [&](float(&run)[kRun], int r) {
       gradient.apply(run, row.label - column(r));
       store_vector(row.dlogits + column(r), run, valid(row, r));
+      tracker.see<T>(run, valid(row, r));
     });
   }
   MP_DEVICE void write_zeros(const XentRow<T> &row) {
@@ -99,14 +101,28 @@ constexpr int64_t kFewClasses = kWarpSize;  // one element per lane
 constexpr int64_t kWarpClasses = 1024;
 constexpr int kWarpThreads = 128, kMeanThreads = 512;
 
+MP_DEVICE void store_ignored(const XentArgs &args, int64_t row) {
+  args.row_loss[row] = 0.0f;
+  if (args.lse != nullptr) args.lse[row] = 0.0f;
+}
+
+/// @param loss  unweighted
+MP_DEVICE void store_row(const XentArgs &args, int64_t row, const XentSums &sums, float loss,
+                         bool is_predicted) {
+  args.row_loss[row] = weighted(args.desc.weight, loss);
+  if (args.lse != nullptr) args.lse[row] = sums.largest + logf(sums.powers);
+  if (is_predicted && loss == loss) atomic_add(args.correct, 1);
+}
+
 // ---------------------------------------------------------------------------- one warp per row
 
 template <class T, int kRun, int kRuns>
-MP_DEVICE void do_row_of_warp(const XentArgs &args, int64_t number, const XentFactors &factors) {
+MP_DEVICE void do_row_of_warp(const XentArgs &args, int64_t number, const XentFactors &factors,
+                              AmaxTracker &tracker) {
   const XentRow<T> row(args, number);
   WarpRow<T, kRun, kRuns> logits;
   if (row.ignored) {
-    if (lane_index() == 0) args.row_loss[number] = 0.0f;
+    if (lane_index() == 0) store_ignored(args, number);
     if (row.dlogits != nullptr) logits.write_zeros(row);
     return;
   }
@@ -114,16 +130,14 @@ MP_DEVICE void do_row_of_warp(const XentArgs &args, int64_t number, const XentFa
   XentSums sums{logits.largest(row), 0.0f, 0.0f, 0.0f};
   const bool predicted =
       args.correct != nullptr && row.label_logit == sums.largest && logits.label_is_first(row);
-  if (args.label_smoothing > 0.0f) sums.differences = logits.sum_differences(row);
+  if (args.desc.label_smoothing > 0.0f) sums.differences = logits.sum_differences(row);
   sums.others = logits.exponentiate(row, sums.largest);
   sums.powers = sums.others + power<T>(row.label_logit - sums.largest);
   const float loss = loss_of(factors, row, sums);
   warp_sync();  // every lane has read the label's logit before it may be overwritten
-  if (lane_index() == 0) {
-    args.row_loss[number] = weighted(args.weight, loss);
-    if (predicted && loss == loss) atomic_add(args.correct, 1);
-  }
-  if (row.dlogits != nullptr) logits.write_gradient(row, XentGradient(args, factors, sums, loss));
+  if (lane_index() == 0) store_row(args, number, sums, loss, predicted);
+  if (row.dlogits != nullptr)
+    logits.write_gradient(row, XentGradient(args, factors, sums, loss), tracker);
 }
 
 template <class T, int kRun, int kRuns>
@@ -132,19 +146,21 @@ xent_warp_per_row(MP_PARAM(XentArgs) args) {
   constexpr int kWarps = kWarpThreads / kWarpSize;
   const int64_t first = block_index() * kWarps + warp_index();
   const XentFactors factors = factors_of<kWarpSize>(args, first);
-  for (int64_t i = first; i < args.rows; i += grid_size() * kWarps)
-    do_row_of_warp<T, kRun, kRuns>(args, i, factors);
+  AmaxTracker tracker(args.stats);
+  for (int64_t i = first; i < args.desc.rows; i += grid_size() * kWarps)
+    do_row_of_warp<T, kRun, kRuns>(args, i, factors, tracker);
+  tracker.finish();
 }
 
 // ---------------------------------------------------------------------------- one block per row
 
 template <class T, int kThreads>
 MP_DEVICE void do_row_of_block(const XentBlockArgs &args, int64_t number,
-                               const XentFactors &factors, T *copy) {
+                               const XentFactors &factors, T *copy, AmaxTracker &tracker) {
   const XentRow<T> row(args, number);
   BlockRow<T, kThreads> logits(args, row, copy);
   if (row.ignored) {
-    if (thread_index() == 0) args.row_loss[number] = 0.0f;
+    if (thread_index() == 0) store_ignored(args, number);
     if (row.dlogits != nullptr) logits.write_zeros();
     return;
   }
@@ -152,12 +168,9 @@ MP_DEVICE void do_row_of_block(const XentBlockArgs &args, int64_t number,
   const bool predicted =
       args.correct != nullptr && row.label_logit == sums.largest && logits.label_is_first();
   const float loss = loss_of(factors, row, sums);
-  if (thread_index() == 0) {
-    args.row_loss[number] = weighted(args.weight, loss);
-    if (predicted && loss == loss) atomic_add(args.correct, 1);
-  }
+  if (thread_index() == 0) store_row(args, number, sums, loss, predicted);
   if (row.dlogits != nullptr)
-    logits.write_gradient(XentGradient(args, factors, sums, loss), sums.largest);
+    logits.write_gradient(XentGradient(args, factors, sums, loss), sums.largest, tracker);
 }
 
 template <class T, int kThreads>
@@ -165,8 +178,10 @@ MP_KERNEL(kThreads, 1024 / kThreads)
 xent_block_per_row(MP_PARAM(XentBlockArgs) args) {
   MP_DYN_SHARED(T, copy);
   const XentFactors factors = factors_of<kThreads>(args, block_index());
-  for (int64_t i = block_index(); i < args.rows; i += grid_size())
-    do_row_of_block<T, kThreads>(args, i, factors, copy);
+  AmaxTracker tracker(args.stats);
+  for (int64_t i = block_index(); i < args.desc.rows; i += grid_size())
+    do_row_of_block<T, kThreads>(args, i, factors, copy, tracker);
+  tracker.finish();
 }
 
 // ---------------------------------------------------------------------------- all rows
@@ -175,9 +190,9 @@ xent_block_per_row(MP_PARAM(XentBlockArgs) args) {
 MP_KERNEL(kMeanThreads, 1)
 count_rows(MP_PARAM(XentArgs) args) {
   int64_t own = 0;
-  for (int64_t i = thread_index(); i < args.rows; i += kMeanThreads) own += counts(args, i);
+  for (int64_t i = thread_index(); i < args.desc.rows; i += kMeanThreads) own += counts(args, i);
   const float counted = static_cast<float>(block_reduce<kMeanThreads, Sum>(own));
-  const int64_t workers = min_of(args.rows, kMaxXentWorkers);
+  const int64_t workers = min_of(args.desc.rows, kMaxXentWorkers);
   for (int64_t i = thread_index(); i < workers; i += kMeanThreads) args.row_loss[i] = counted;
 }
 
@@ -185,19 +200,21 @@ MP_KERNEL(kMeanThreads, 1)
 mean_loss(MP_PARAM(XentArgs) args) {
   double sum = 0.0;
   int64_t counted = 0;
-  for (int64_t i = thread_index(); i < args.rows; i += kMeanThreads) {
+  for (int64_t i = thread_index(); i < args.desc.rows; i += kMeanThreads) {
     sum += static_cast<double>(args.row_loss[i]);
     counted += counts(args, i);
   }
   sum = block_reduce<kMeanThreads, Sum>(sum);
   counted = block_reduce<kMeanThreads, Sum>(counted);
-  if (thread_index() == 0) *args.loss = static_cast<float>(sum / static_cast<double>(counted));
+  if (thread_index() != 0) return;
+  const double divisor = static_cast<double>(args.count != nullptr ? *args.count : counted);
+  *args.loss = static_cast<float>(sum / divisor);
 }
 
 template <class T, int kRun, int kRuns>
 void launch_warps(const Device &device, const XentArgs &args, mp_stream_t stream) {
   constexpr int64_t kWarps = kWarpThreads / kWarpSize;
-  const int64_t blocks = ceil_div(min_of(args.rows, kMaxXentWorkers), kWarps);
+  const int64_t blocks = ceil_div(min_of(args.desc.rows, kMaxXentWorkers), kWarps);
   launch("softmax_xent", xent_warp_per_row<T, kRun, kRuns>, device, {blocks, kWarpThreads}, stream,
          args);
 }
@@ -205,20 +222,20 @@ void launch_warps(const Device &device, const XentArgs &args, mp_stream_t stream
 template <class T, int kThreads>
 void launch_blocks(const Device &device, const XentArgs &args, mp_stream_t stream) {
   const int64_t copy_bytes =
-      args.dlogits != nullptr ? xent_copy_bytes<T>(args.classes, device.smem_per_block) : 0;
+      args.dx != nullptr ? xent_copy_bytes<T>(args.desc.classes, device.smem_per_block) : 0;
   launch("softmax_xent", xent_block_per_row<T, kThreads>, device,
-         {min_of(args.rows, kMaxXentWorkers), kThreads, static_cast<size_t>(copy_bytes)}, stream,
-         XentBlockArgs{args, copy_bytes / kVectorBytes});
+         {min_of(args.desc.rows, kMaxXentWorkers), kThreads, static_cast<size_t>(copy_bytes)},
+         stream, XentBlockArgs{args, copy_bytes / kVectorBytes});
 }
 
 /// Selects the kernel by the shape only, because the kernel determines the order of the sums.
 template <class T>
 void launch_rows(const Device &device, const XentArgs &args, mp_stream_t stream) {
-  if (args.classes <= kFewClasses)
+  if (args.desc.classes <= kFewClasses)
     launch_warps<T, 1, 1>(device, args, stream);
-  else if (args.classes <= kWarpClasses)
+  else if (args.desc.classes <= kWarpClasses)
     launch_warps<T, 8, kWarpClasses / (8 * kWarpSize)>(device, args, stream);
-  else if (args.classes <= kSmallBlockClasses)
+  else if (args.desc.classes <= kSmallBlockClasses)
     launch_blocks<T, kSmallBlock>(device, args, stream);
   else
     launch_blocks<T, kLargeBlock>(device, args, stream);
@@ -227,9 +244,11 @@ void launch_rows(const Device &device, const XentArgs &args, mp_stream_t stream)
 }  // namespace
 
 void softmax_xent(const Device &device, const XentArgs &args, mp_stream_t stream) {
-  if (args.ignores && args.dlogits != nullptr && args.rows > kRowsCountedByAll)
+  const bool needs_count = (args.desc.flags & MP_XENT_FLAG_IGNORE_LABEL) != 0 &&
+                           args.count == nullptr && args.dx != nullptr;
+  if (needs_count && args.desc.rows > kRowsCountedByAll)
     launch("count_rows", count_rows, device, {1, kMeanThreads}, stream, args);
-  with_type(args.dtype,
+  with_type(args.desc.dtype,
             [&](auto type) { launch_rows<typename decltype(type)::type>(device, args, stream); });
   if (args.loss != nullptr) launch("mean_loss", mean_loss, device, {1, kMeanThreads}, stream, args);
 }

@@ -23,6 +23,7 @@
 #include "kernels/simt/fast_math.h"
 #include "kernels/simt/reduce.h"
 #include "kernels/simt/vector.h"
+#include "kernels/tensors/watch.h"
 
 namespace mp::MP_TARGET {
 
@@ -40,6 +41,16 @@ MP_DEVICE float power(float difference) {
     return fast_exp(difference);
 }
 
+MP_DEVICE int64_t label_of(const XentArgs &args, int64_t row) {
+  return load_integer(args.desc.dtype_labels, args.labels, row);
+}
+MP_DEVICE bool ignores(const XentArgs &args) {
+  return (args.desc.flags & MP_XENT_FLAG_IGNORE_LABEL) != 0;
+}
+MP_DEVICE bool is_ignored(const XentArgs &args, int64_t label) {
+  return ignores(args) && label == args.desc.ignore_label;
+}
+
 /// Row of logits, with its label and gradient.
 template <class T>
 struct XentRow {
@@ -52,13 +63,12 @@ struct XentRow {
 
   MP_DEVICE XentRow(const XentArgs &args, int64_t number)
       : number(number),
-        classes(args.classes),
-        logits(static_cast<const T *>(args.logits) + number * args.ld_logits),
-        dlogits(args.dlogits == nullptr
-                    ? nullptr
-                    : static_cast<T *>(args.dlogits) + number * args.ld_dlogits),
-        label(args.labels[number]),
-        ignored(args.ignores && label == args.ignore_label),
+        classes(args.desc.classes),
+        logits(static_cast<const T *>(args.x) + number * args.desc.ld_logits),
+        dlogits(args.dx == nullptr ? nullptr
+                                   : static_cast<T *>(args.dx) + number * args.desc.ld_dlogits),
+        label(label_of(args, number)),
+        ignored(is_ignored(args, label)),
         label_logit(kXentNaN) {
     if (!ignored && label >= 0 && label < classes) label_logit = to_float(logits[label]);
   }
@@ -120,7 +130,7 @@ struct XentGradient {
                          float loss) {
     const float factor = loss == loss ? factors.of_row : loss;
     slope = factor * (1.0f / sums.powers);
-    at_label = fmaf(-slope, sums.others, factor * (args.label_smoothing - factors.share));
+    at_label = fmaf(-slope, sums.others, factor * (args.desc.label_smoothing - factors.share));
     elsewhere = -factor * factors.share;
   }
 
@@ -150,24 +160,27 @@ constexpr int64_t kRowsCountedByAll = 512;
 constexpr int64_t kMaxXentWorkers = 65536;
 
 MP_DEVICE bool counts(const XentArgs &args, int64_t row) {
-  return !args.ignores || args.labels[row] != args.ignore_label;
+  return !is_ignored(args, label_of(args, row));
 }
 
-/// Returns the number of rows that count, for a worker whose first row is `first`.  There is no
-/// workspace: if an earlier launch has counted the rows, their number is in row_loss[first], which
-/// no other worker writes.  Must be called by all threads of the worker.
+/// Returns the divisor of the loss, for a worker whose first row is `first`: *count, or the number of
+/// rows that count.  There is no workspace: if an earlier launch has counted the rows, their number
+/// is in row_loss[first], which no other worker writes.  Must be called by all threads of the
+/// worker.
 /// @tparam kThreads  threads of the worker: kWarpSize for a warp, else a block
 template <int kThreads>
-MP_DEVICE float rows_that_count(const XentArgs &args, int64_t first) {
+MP_DEVICE float divisor_of(const XentArgs &args, int64_t first) {
   constexpr bool kIsWarp = kThreads == kWarpSize;
-  if (!args.ignores || args.dlogits == nullptr) return static_cast<float>(args.rows);
-  if (args.rows > kRowsCountedByAll) {
-    const float counted = first < args.rows ? args.row_loss[first] : 0.0f;
+  const int64_t rows = args.desc.rows;
+  if (args.count != nullptr) return *args.count;
+  if (!ignores(args) || args.dx == nullptr) return static_cast<float>(rows);
+  if (rows > kRowsCountedByAll) {
+    const float counted = first < rows ? args.row_loss[first] : 0.0f;
     kIsWarp ? warp_sync() : block_sync();  // all have read it before the row's loss overwrites it
     return counted;
   }
   int own = 0;
-  for (int64_t i = kIsWarp ? lane_index() : thread_index(); i < args.rows; i += kThreads)
+  for (int64_t i = kIsWarp ? lane_index() : thread_index(); i < rows; i += kThreads)
     own += counts(args, i);
   if constexpr (kIsWarp)
     return static_cast<float>(warp_reduce<Sum>(own));
@@ -178,8 +191,8 @@ MP_DEVICE float rows_that_count(const XentArgs &args, int64_t first) {
 template <int kThreads>
 MP_DEVICE XentFactors factors_of(const XentArgs &args, int64_t first) {
   const float scale = args.loss_scale != nullptr ? *args.loss_scale : 1.0f;
-  return {scale * args.weight / rows_that_count<kThreads>(args, first),
-          args.label_smoothing / static_cast<float>(args.classes)};
+  return {scale * args.desc.weight / divisor_of<kThreads>(args, first),
+          args.desc.label_smoothing / static_cast<float>(args.desc.classes)};
 }
 
 }  // namespace mp::MP_TARGET

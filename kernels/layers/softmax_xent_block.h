@@ -101,10 +101,12 @@ class BlockRow {
     return block_reduce<kThreads, Max>(earlier) == 0;
   }
 
-  MP_DEVICE void write_gradient(const XentGradient &gradient, float largest) {
-    if (has_edge_)
-      row_.dlogits[edge_] =
-          round_to<T>(gradient(power<T>(edge_logit_ - largest), edge_ == row_.label));
+  MP_DEVICE void write_gradient(const XentGradient &gradient, float largest, AmaxTracker &tracker) {
+    if (has_edge_) {
+      const float at_edge[] = {gradient(power<T>(edge_logit_ - largest), edge_ == row_.label)};
+      row_.dlogits[edge_] = round_to<T>(at_edge[0]);
+      tracker.see<T>(at_edge, 1);
+    }
     for_each_vector([&](const Packed<T> &v, int64_t first) {
       float x[kElems];
       widen(x, v);
@@ -112,6 +114,7 @@ class BlockRow {
       for (int e = 0; e < kElems; e++) x[e] = power<T>(x[e] - largest);
       gradient.apply(x, row_.label - first);
       store_vector(row_.dlogits + first, x, kElems);
+      tracker.see<T>(x, kElems);
     });
   }
 
@@ -177,7 +180,7 @@ class BlockRow {
       for (int e = 0; e < kElems; e++) x[e] = power<T>(x[e] - shift);
       own.others += sum_of_others(x, label - i * kElems);
     });
-    if (args_.label_smoothing == 0.0f) return;
+    if (args_.desc.label_smoothing == 0.0f) return;
     visit(count, batch, [&](const Packed<T> &v, int) {
       float x[kElems], sum = 0.0f;
       widen(x, v);
@@ -191,7 +194,7 @@ class BlockRow {
     own.raise_to(block_reduce<kThreads, Max>(own.largest));
     const float others = block_reduce<kThreads, Sum>(own.others);
     const float differences =
-        args_.label_smoothing > 0.0f ? block_reduce<kThreads, Sum>(own.differences) : 0.0f;
+        args_.desc.label_smoothing > 0.0f ? block_reduce<kThreads, Sum>(own.differences) : 0.0f;
     return {own.largest, others, others + power<T>(row_.label_logit - own.largest), differences};
   }
 

@@ -89,7 +89,7 @@ namespace {
 MP_DEVICE void put(const BiasGrads &args, float *to, float sum, AmaxTracker &watch) {
   if (to == nullptr) return;
   *to = args.accumulate ? *to + sum : sum;
-  watch.see(MP_FP32, *to);
+  watch.see<float>(*to);
 }
 
 MP_KERNEL(kRnnThreads, 1)

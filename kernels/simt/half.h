@@ -231,4 +231,10 @@ MP_HD auto with_type(mp_dtype_t dtype, const F &f) {
   return with_half_type(dtype, f);
 }
 
+/// Returns element `i` of an array of MP_INT32 or MP_INT64.
+MP_DEVICE int64_t load_integer(mp_dtype_t dtype, const void *base, int64_t i) {
+  if (dtype == MP_INT64) return static_cast<const int64_t *>(base)[i];
+  return static_cast<const int32_t *>(base)[i];
+}
+
 }  // namespace mp::MP_TARGET

@@ -1,4 +1,4 @@
-// found_inf and amax of the values that an elementwise kernel stores, like in a GEMM epilogue.
+// found_inf and amax of the values that a kernel stores (mp_grad_stats_t).
 #pragma once
 
 #include "kernels/simt/reduce.h"
@@ -9,22 +9,48 @@ namespace mp::MP_TARGET {
 /// Largest magnitude of the values that a thread stores.
 class AmaxTracker {
  public:
+  MP_DEVICE explicit AmaxTracker(const mp_grad_stats_t &stats)
+      : AmaxTracker(stats.found_inf, stats.amax) {}
   MP_DEVICE AmaxTracker(float *found_inf, float *amax) : found_inf_(found_inf), amax_(amax) {}
 
-  /// Updates the maximum with x rounded to `dtype`.
-  MP_DEVICE void see(mp_dtype_t dtype, float x) {
-    largest_ = max_of(largest_, magnitude_bits(rounded_to(dtype, x)));
+  /// The same for all threads: false if there are no outputs.
+  MP_DEVICE bool is_enabled() const { return found_inf_ != nullptr || amax_ != nullptr; }
+
+  /// Updates the maximum with x rounded to T.
+  template <class T>
+  MP_DEVICE void see(float x) {
+    largest_ = max_of(largest_, magnitude_bits(to_float(round_to<T>(x))));
   }
-  template <int kRun>
-  MP_DEVICE void see(mp_dtype_t dtype, const float (&x)[kRun], int valid) {
-    if (found_inf_ == nullptr && amax_ == nullptr) return;
+  template <class T, int kRun>
+  MP_DEVICE void see(const float (&x)[kRun], int valid) {
+    if (!is_enabled()) return;
     MP_UNROLL
     for (int i = 0; i < kRun; i++)
-      if (i < valid) see(dtype, x[i]);
+      if (i < valid) see<T>(x[i]);
   }
-  /// Writes the outputs.  Called once by every thread of the block.
+  /// Updates the maximum with the first `valid` elements of x, rounded to `dtype`.
+  template <int kRun>
+  MP_DEVICE void see(mp_dtype_t dtype, const float (&x)[kRun], int valid) {
+    if (!is_enabled()) return;
+    with_type(dtype, [&](auto type) { see<typename decltype(type)::type>(x, valid); });
+  }
+  /// Updates the maximum with the elements of vectors (runs.h), rounded to `dtype`.
+  template <class Runs>
+  MP_DEVICE void see(const Runs &runs, mp_dtype_t dtype, const float (&x)[Runs::kRuns][kVec]) {
+    if (!is_enabled()) return;
+    with_type(dtype, [&](auto type) {
+      MP_UNROLL
+      for (int run = 0; run < Runs::kRuns; run++) {
+        MP_UNROLL
+        for (int i = 0; i < kVec; i++)
+          if (runs.has(run, i)) see<typename decltype(type)::type>(x[run][i]);
+      }
+    });
+  }
+
+  /// Writes the outputs.  Every lane of the warp must call it once, after all updates.
   MP_DEVICE void finish() const {
-    if (found_inf_ == nullptr && amax_ == nullptr) return;
+    if (!is_enabled()) return;
     const uint32_t bits = warp_reduce<Max>(largest_);
     if (lane_index() != 0) return;
     if (amax_ != nullptr) atomic_max(reinterpret_cast<uint32_t *>(amax_), bits);

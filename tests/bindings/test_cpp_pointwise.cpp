@@ -62,7 +62,10 @@ TEST_CASE("C++: losses of single elements", "[cpp][pointwise]") {
   const size_t bytes = context.loss_workspace_size(desc);
   alignas(256) std::array<char, 16384> space;
   REQUIRE(bytes <= space.size());
-  context.loss(desc, &x, &t, nullptr, nullptr, nullptr, &loss, &dx, {space.data(), bytes});
+  mp_loss_tensors_t tensors;
+  MP_INIT_STRUCT(&tensors);
+  tensors.prediction = &x, tensors.target = &t, tensors.loss = &loss, tensors.dprediction = &dx;
+  context.loss(desc, tensors, {space.data(), bytes});
   CHECK(loss == 55.0f / 6.0f);
   CHECK(dx[5] == 10.0f * (1.0f / 6.0f));
 }

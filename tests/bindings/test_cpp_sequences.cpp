@@ -44,8 +44,8 @@ TEST_CASE("C++: the gradient of an embedding", "[cpp][sequences]") {
   Table dtable = {{{9, 9}, {9, 9}, {9, 9}}};
   float found_inf = 0, amax = 0;
   const auto backward = [&] {
-    context.embedding_backward(desc, kIndices.data(), &kDout, &dtable, &found_inf, &amax,
-                               {space, bytes});
+    const mp_grad_stats_t stats = {&found_inf, &amax};
+    context.embedding_backward(desc, kIndices.data(), &kDout, &dtable, &stats, {space, bytes});
   };
   backward();
   CHECK(dtable == Table{{{3, 1}, {2, 2}, {-3, 6}}});
@@ -75,7 +75,7 @@ TEST_CASE("C++: what stands around sequences and is refused", "[cpp][sequences]"
           context.dropout(mp_dropout_desc_default(4, 1.0f, MP_FP32), nullptr, &x, &x);
         }) == "mp_dropout: p = 1 is outside [0, 1)");
   mp_embedding_desc_t desc = embedding();
-  desc.vocabulary = 0;
+  desc.num_embeddings = 0;
   CHECK(sentence_of([&] { context.embedding_workspace_size(desc); }) ==
-        "mp_embedding_workspace_size: vocabulary = 0 must be at least 1");
+        "mp_embedding_workspace_size: num_embeddings = 0 must be at least 1");
 }

@@ -14,11 +14,17 @@ static void test_names(void) {
   check(strcmp(mp_status_string(MP_ERROR_UNSUPPORTED), "MP_ERROR_UNSUPPORTED") == 0,
         "mp_status_string(MP_ERROR_UNSUPPORTED)");
   check(mp_status_string((mp_status_t)12345) != NULL, "mp_status_string of any int");
-  check(mp_dtype_size(MP_FP16) == 2 && mp_dtype_size(MP_BF16) == 2 && mp_dtype_size(MP_FP32) == 4,
-        "mp_dtype_size");
-  const char *const dtype_names[] = {"none", "fp16", "bf16", "fp32", "?"};
-  for (int i = 0; i < 5; i++)
-    check(strcmp(mp_dtype_name((mp_dtype_t)i), dtype_names[i]) == 0, "mp_dtype_name");
+  const struct {
+    mp_dtype_t dtype;
+    size_t size;
+    const char *name;
+  } dtypes[] = {{MP_DTYPE_NONE, 0, "none"}, {MP_FP16, 2, "fp16"},   {MP_BF16, 2, "bf16"},
+                {MP_FP32, 4, "fp32"},       {MP_INT32, 4, "int32"}, {MP_INT64, 8, "int64"},
+                {(mp_dtype_t)4, 0, "?"}};
+  for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+    check(strcmp(mp_dtype_name(dtypes[i].dtype), dtypes[i].name) == 0 &&
+              mp_dtype_size(dtypes[i].dtype) == dtypes[i].size,
+          "mp_dtype_name and mp_dtype_size");
   check(strcmp(mp_dtype_name((mp_dtype_t)-1), "?") == 0, "mp_dtype_name of an invalid value");
   const char *const storage_names[] = {"state_m8", "state_v8", "remainder16", "remainder8"};
   for (int i = 0; i < 4; i++) {
@@ -323,7 +329,7 @@ static void test_cast(void) {
   FAILS(mp_cast, (NULL, src, MP_FP32, dst, MP_FP16, 8, NULL), MP_ERROR_INVALID_ARGUMENT, "context");
   FAILS(mp_cast, (context, src, MP_DTYPE_NONE, dst, MP_FP16, 8, NULL), MP_ERROR_INVALID_ARGUMENT,
         "dtype_src");
-  FAILS(mp_cast, (context, src, MP_FP32, dst, (mp_dtype_t)4, 8, NULL), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_cast, (context, src, MP_FP32, dst, MP_INT32, 8, NULL), MP_ERROR_INVALID_ARGUMENT,
         "dtype_dst");
   FAILS(mp_cast, (context, src, MP_FP32, dst, MP_FP16, -1, NULL), MP_ERROR_INVALID_ARGUMENT,
         "count");

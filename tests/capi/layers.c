@@ -29,8 +29,8 @@ static void test_layout(void) {
                MP_ERROR_INVALID_ARGUMENT, "h");
   LAYOUT_FAILS((context, 1, 3, 4, 5, src, MP_DTYPE_NONE, dst, MP_FP32, NULL),
                MP_ERROR_INVALID_ARGUMENT, "dtype_src");
-  LAYOUT_FAILS((context, 1, 3, 4, 5, src, MP_FP16, dst, (mp_dtype_t)4, NULL),
-               MP_ERROR_INVALID_ARGUMENT, "dtype_dst");
+  LAYOUT_FAILS((context, 1, 3, 4, 5, src, MP_FP16, dst, MP_INT32, NULL), MP_ERROR_INVALID_ARGUMENT,
+               "dtype_dst");
   LAYOUT_FAILS((context, 1, 3, 4, 5, NULL, MP_FP16, dst, MP_FP32, NULL), MP_ERROR_INVALID_ARGUMENT,
                "src");
   LAYOUT_FAILS((context, 1, 3, 4, 5, src, MP_FP16, NULL, MP_FP32, NULL), MP_ERROR_INVALID_ARGUMENT,
@@ -60,7 +60,7 @@ static mp_status_t call_pool_forward(void *s) {
   return mp_pool2d_forward(context, s, at(kX), at(kY), NULL);
 }
 static mp_status_t call_pool_backward(void *s) {
-  return mp_pool2d_backward(context, s, at(kX), at(kDy), at(kDx), NULL);
+  return mp_pool2d_backward(context, s, at(kX), at(kDy), at(kDx), NULL, NULL);
 }
 static mp_status_t call_pool_size(void *s) {
   int32_t p = 0, q = 0;
@@ -75,7 +75,7 @@ static mp_status_t call_pool_size(void *s) {
 static void test_pool_desc(void) {
   const struct field_case fields[] = {
       POOL_FIELD(dtype, i, MP_DTYPE_NONE),
-      POOL_FIELD(dtype, i, 4),
+      POOL_FIELD(dtype, i, MP_INT32),
       POOL_FIELD(mode, i, 0),
       POOL_FIELD(mode, i, 4),
       POOL_FIELD(n, i, -1),
@@ -136,22 +136,30 @@ static void test_pool_pointers(void) {
   FAILS(mp_pool2d_forward, (context, &d, at(1), at(kY), NULL), MP_ERROR_MISALIGNED, "x");
   FAILS(mp_pool2d_forward, (context, &d, at(kX), NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "y");
   FAILS(mp_pool2d_forward, (context, &d, at(kX), at(1), NULL), MP_ERROR_MISALIGNED, "y");
-  FAILS(mp_pool2d_backward, (NULL, &d, at(kX), at(kDy), at(kDx), NULL), MP_ERROR_INVALID_ARGUMENT,
-        "context");
-  FAILS(mp_pool2d_backward, (context, NULL, at(kX), at(kDy), at(kDx), NULL),
+  FAILS(mp_pool2d_backward, (NULL, &d, at(kX), at(kDy), at(kDx), NULL, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_pool2d_backward, (context, NULL, at(kX), at(kDy), at(kDx), NULL, NULL),
         MP_ERROR_INVALID_ARGUMENT, "desc");
-  FAILS(mp_pool2d_backward, (context, &d, NULL, at(kDy), at(kDx), NULL), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_pool2d_backward, (context, &d, NULL, at(kDy), at(kDx), NULL, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "x");
+  FAILS(mp_pool2d_backward, (context, &d, at(1), at(kDy), at(kDx), NULL, NULL), MP_ERROR_MISALIGNED,
         "x");
-  FAILS(mp_pool2d_backward, (context, &d, at(1), at(kDy), at(kDx), NULL), MP_ERROR_MISALIGNED, "x");
-  FAILS(mp_pool2d_backward, (context, &d, at(kX), NULL, at(kDx), NULL), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_pool2d_backward, (context, &d, at(kX), NULL, at(kDx), NULL, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "dy");
+  FAILS(mp_pool2d_backward, (context, &d, at(kX), at(1), at(kDx), NULL, NULL), MP_ERROR_MISALIGNED,
         "dy");
-  FAILS(mp_pool2d_backward, (context, &d, at(kX), at(1), at(kDx), NULL), MP_ERROR_MISALIGNED, "dy");
-  FAILS(mp_pool2d_backward, (context, &d, at(kX), at(kDy), NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_pool2d_backward, (context, &d, at(kX), at(kDy), NULL, NULL, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "dx");
+  FAILS(mp_pool2d_backward, (context, &d, at(kX), at(kDy), at(1), NULL, NULL), MP_ERROR_MISALIGNED,
         "dx");
-  FAILS(mp_pool2d_backward, (context, &d, at(kX), at(kDy), at(1), NULL), MP_ERROR_MISALIGNED, "dx");
+  const mp_grad_stats_t bad[] = {{at(2), NULL}, {NULL, at(2)}};
+  FAILS(mp_pool2d_backward, (context, &d, at(kX), at(kDy), at(kDx), &bad[0], NULL),
+        MP_ERROR_MISALIGNED, "stats->found_inf");
+  FAILS(mp_pool2d_backward, (context, &d, at(kX), at(kDy), at(kDx), &bad[1], NULL),
+        MP_ERROR_MISALIGNED, "stats->amax");
   mp_pool2d_desc_t average = d;
   average.mode = MP_POOL_AVG_EXCLUDE_PAD;
-  WORKS(mp_pool2d_backward(context, &average, NULL, at(kDy), at(kDx), NULL));
+  WORKS(mp_pool2d_backward(context, &average, NULL, at(kDy), at(kDx), NULL, NULL));
 }
 
 /* ---------------------------------------------------------------- batch normalisation: 16 x 8 */
@@ -224,6 +232,10 @@ static void test_norm_tensors(void) {
     check_fields(&subjects[i], fields, sizeof fields / sizeof *fields);
     check_struct_size(&subjects[i]);
   }
+  const struct field_case stats[] = {
+      FIELD(mp_batchnorm_tensors_t, stats.found_inf, p, at(2), MP_ERROR_MISALIGNED),
+      FIELD(mp_batchnorm_tensors_t, stats.amax, p, at(2), MP_ERROR_MISALIGNED)};
+  check_fields(&subjects[2], stats, sizeof stats / sizeof *stats);
 }
 
 static void init_norm(void *s) {
@@ -253,7 +265,7 @@ static mp_status_t call_workspace_size(void *s) {
 static void test_norm_desc(void) {
   const struct field_case fields[] = {
       NORM_FIELD(dtype, i, MP_DTYPE_NONE),
-      NORM_FIELD(dtype, i, 4),
+      NORM_FIELD(dtype, i, MP_INT64),
       NORM_FIELD(rows, i, -1),
       NORM_FIELD(rows, i, INT64_MAX),
       NORM_FIELD(channels, i, -1),

@@ -92,7 +92,7 @@ static mp_status_t call_pool(size_t x, size_t unused, size_t y) {
 }
 static mp_status_t call_pool_backward(size_t x, size_t dy, size_t dx) {
   const mp_pool2d_desc_t d = pool_desc();
-  return mp_pool2d_backward(context, &d, at(x), at(dy), at(dx), NULL);
+  return mp_pool2d_backward(context, &d, at(x), at(dy), at(dx), NULL, NULL);
 }
 static mp_status_t call_transpose(size_t src, size_t unused, size_t dst) {
   (void)unused;
@@ -108,12 +108,14 @@ static mp_status_t call_batchnorm(size_t x, size_t gamma, size_t y) {
 }
 static mp_status_t call_xent(size_t logits, size_t labels, size_t dlogits) {
   const mp_xent_desc_t d = mp_xent_desc_default(kSide, kSide, MP_FP32);
-  return mp_softmax_xent(context, &d, at(logits), at(labels), NULL, at(kSmall), NULL, NULL,
-                         at(dlogits), NULL);
+  mp_xent_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.x = at(logits), t.labels = at(labels), t.row_loss = at(kSmall), t.dx = at(dlogits);
+  return mp_softmax_xent(context, &d, &t, NULL);
 }
 static mp_status_t call_pointwise(size_t a, size_t b, size_t y) {
   const mp_pointwise_desc_t d = mp_pointwise_desc_default(MP_POINTWISE_ADD, kSide, kSide, MP_FP32);
-  return mp_pointwise(context, &d, at(a), at(b), at(y), NULL);
+  return mp_pointwise(context, &d, at(a), at(b), at(y), NULL, NULL);
 }
 static mp_status_t call_embedding(size_t table, size_t indices, size_t out_at) {
   const mp_embedding_desc_t d = mp_embedding_desc_default(kSide, kSide, kSide, MP_FP32);
@@ -122,7 +124,7 @@ static mp_status_t call_embedding(size_t table, size_t indices, size_t out_at) {
 static mp_status_t call_dropout(size_t x, size_t unused, size_t y) {
   const mp_dropout_desc_t d = mp_dropout_desc_default(kElems, 0.5f, MP_FP32);
   (void)unused;
-  return mp_dropout(context, &d, NULL, at(x), at(y), NULL);
+  return mp_dropout(context, &d, NULL, at(x), at(y), NULL, NULL);
 }
 static mp_status_t call_cast(size_t src, size_t unused, size_t dst) {
   (void)unused;
@@ -157,7 +159,7 @@ static const struct {
     {"mp_pool2d_backward", "dx", call_pool_backward, kNeither, kBytes},
     {"mp_nchw_to_nhwc", "dst", call_transpose, kHasNoSecond, 0},
     {"mp_batchnorm_forward_inference", "tensors->y", call_batchnorm, kFirstMay, 4 * kSide},
-    {"mp_softmax_xent", "dlogits", call_xent, kFirstMay, 4 * kSide},
+    {"mp_softmax_xent", "dx", call_xent, kFirstMay, 4 * kSide},
     {"mp_pointwise", "y", call_pointwise, kFirstMay | kSecondMay, kBytes},
     {"mp_embedding_forward", "out", call_embedding, kNeither, 4 * kSide},
     {"mp_dropout", "y", call_dropout, kFirstMay | kHasNoSecond, 0},

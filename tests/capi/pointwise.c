@@ -5,7 +5,7 @@
 #include "harness.h"
 
 enum { kRows = 6, kColumns = 8 };
-enum { kA = 0, kB = 512, kY = 1024 };
+enum { kA = 0, kB = 512, kY = 1024, kStats = 2048 };
 
 static mp_pointwise_desc_t add(void) {
   return mp_pointwise_desc_default(MP_POINTWISE_ADD, kRows, kColumns, MP_FP16);
@@ -15,7 +15,7 @@ static void init(void *s) {
   memcpy(s, &d, sizeof d);
 }
 static mp_status_t call(void *s) {
-  return mp_pointwise(context, s, at(kA), at(kB), at(kY), NULL);
+  return mp_pointwise(context, s, at(kA), at(kB), at(kY), NULL, NULL);
 }
 
 #define POINTWISE_FIELD(field, member, v) \
@@ -31,9 +31,9 @@ static void test_desc(void) {
       POINTWISE_FIELD(activation, i, MP_ACT_DRELU),
       POINTWISE_FIELD(activation, i, MP_ACT_DTANH),
       POINTWISE_FIELD(dtype, i, MP_DTYPE_NONE),
-      POINTWISE_FIELD(dtype, i, 4),
+      POINTWISE_FIELD(dtype, i, MP_INT32),
       POINTWISE_FIELD(dtype_b, i, MP_DTYPE_NONE),
-      POINTWISE_FIELD(dtype_b, i, 4),
+      POINTWISE_FIELD(dtype_b, i, MP_INT64),
       POINTWISE_FIELD(reserved0, i, 1),
       POINTWISE_FIELD(rows, i, -1),
       POINTWISE_FIELD(rows, i, INT64_MAX),
@@ -41,6 +41,7 @@ static void test_desc(void) {
       POINTWISE_FIELD(ld_b, i, -8),
       POINTWISE_FIELD(ld_b, i, kColumns - 1),
       POINTWISE_FIELD(ld_b, i, INT64_MAX),
+      FIELD(mp_pointwise_desc_t, rows_b, i, 2, MP_ERROR_UNSUPPORTED),
   };
   const struct subject subject = {"mp_pointwise", "desc", sizeof(mp_pointwise_desc_t), init, call};
   check_fields(&subject, fields, sizeof fields / sizeof *fields);
@@ -58,20 +59,20 @@ static void test_sentences(void) {
   void *const a = at(kA), *const b = at(kB), *const y = at(kY);
   mp_pointwise_desc_t d = add();
   d.activation = MP_ACT_DGELU;
-  FAILS(mp_pointwise, (context, &d, a, b, y, NULL), wrong,
+  FAILS(mp_pointwise, (context, &d, a, b, y, NULL, NULL), wrong,
         "activation = MP_ACT_DGELU requires op = MP_POINTWISE_COPY, but op = MP_POINTWISE_ADD");
   d = add();
   d.ld_b = 7;
-  FAILS(mp_pointwise, (context, &d, a, b, y, NULL), wrong,
+  FAILS(mp_pointwise, (context, &d, a, b, y, NULL, NULL), wrong,
         "ld_b = 7 must be 0 or at least columns = 8");
   d = add();
   d.rows = INT64_MAX / 8;
-  FAILS(mp_pointwise, (context, &d, a, b, y, NULL), wrong,
+  FAILS(mp_pointwise, (context, &d, a, b, y, NULL, NULL), wrong,
         "rows = 1152921504606846975 with columns = 8: size in bytes exceeds 2^63 - 1");
   d = add();
   d.ld_b = INT64_MAX / 8;
   d.dtype_b = MP_FP32;
-  FAILS(mp_pointwise, (context, &d, a, b, y, NULL), wrong,
+  FAILS(mp_pointwise, (context, &d, a, b, y, NULL, NULL), wrong,
         "rows = 6 with ld_b = 1152921504606846975: size in bytes exceeds 2^63 - 1");
 }
 
@@ -79,51 +80,55 @@ static void test_pointers(void) {
   const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT, misaligned = MP_ERROR_MISALIGNED;
   void *const a = at(kA), *const b = at(kB), *const y = at(kY);
   mp_pointwise_desc_t d = add();
-  FAILS(mp_pointwise, (NULL, &d, a, b, y, NULL), wrong, "context");
-  FAILS(mp_pointwise, (context, NULL, a, b, y, NULL), wrong, "desc");
-  FAILS(mp_pointwise, (context, &d, NULL, b, y, NULL), wrong, "a = NULL");
-  FAILS(mp_pointwise, (context, &d, at(1), b, y, NULL), misaligned, "a");
-  FAILS(mp_pointwise, (context, &d, a, NULL, y, NULL), wrong, "b = NULL");
-  FAILS(mp_pointwise, (context, &d, a, at(1), y, NULL), misaligned, "b");
-  FAILS(mp_pointwise, (context, &d, a, b, NULL, NULL), wrong, "y = NULL");
-  FAILS(mp_pointwise, (context, &d, a, b, at(1), NULL), misaligned, "y");
-  WORKS(mp_pointwise(context, &d, a, a, a, NULL));
-  WORKS(mp_pointwise(context, &d, a, y, y, NULL));
-  WORKS(mp_pointwise(context, &d, a, at(kB + 2), y, NULL));
+  FAILS(mp_pointwise, (NULL, &d, a, b, y, NULL, NULL), wrong, "context");
+  FAILS(mp_pointwise, (context, NULL, a, b, y, NULL, NULL), wrong, "desc");
+  FAILS(mp_pointwise, (context, &d, NULL, b, y, NULL, NULL), wrong, "a = NULL");
+  FAILS(mp_pointwise, (context, &d, at(1), b, y, NULL, NULL), misaligned, "a");
+  FAILS(mp_pointwise, (context, &d, a, NULL, y, NULL, NULL), wrong, "b = NULL");
+  FAILS(mp_pointwise, (context, &d, a, at(1), y, NULL, NULL), misaligned, "b");
+  FAILS(mp_pointwise, (context, &d, a, b, NULL, NULL, NULL), wrong, "y = NULL");
+  FAILS(mp_pointwise, (context, &d, a, b, at(1), NULL, NULL), misaligned, "y");
+  const mp_grad_stats_t stats = {at(kStats), NULL}, bad[] = {{at(2), NULL}, {NULL, at(2)}};
+  FAILS(mp_pointwise, (context, &d, a, b, y, &bad[0], NULL), misaligned, "stats->found_inf");
+  FAILS(mp_pointwise, (context, &d, a, b, y, &bad[1], NULL), misaligned, "stats->amax");
+  WORKS(mp_pointwise(context, &d, a, b, y, &stats, NULL));
+  WORKS(mp_pointwise(context, &d, a, a, a, NULL, NULL));
+  WORKS(mp_pointwise(context, &d, a, y, y, NULL, NULL));
+  WORKS(mp_pointwise(context, &d, a, at(kB + 2), y, NULL, NULL));
   d.dtype_b = MP_FP32;
-  FAILS(mp_pointwise, (context, &d, a, at(kB + 2), y, NULL), misaligned,
+  FAILS(mp_pointwise, (context, &d, a, at(kB + 2), y, NULL, NULL), misaligned,
         "is not aligned to 4 bytes");
-  FAILS(mp_pointwise, (context, &d, a, y, y, NULL), wrong,
+  FAILS(mp_pointwise, (context, &d, a, y, y, NULL, NULL), wrong,
         "dtype_b = MP_FP32 must equal dtype = MP_FP16 if y = b");
   d = add();
   d.ld_b = 0;
-  FAILS(mp_pointwise, (context, &d, a, y, y, NULL), wrong,
+  FAILS(mp_pointwise, (context, &d, a, y, y, NULL, NULL), wrong,
         "ld_b = 0 must equal columns = 8 if y = b");
   d.ld_b = 9;
-  FAILS(mp_pointwise, (context, &d, a, y, y, NULL), wrong,
+  FAILS(mp_pointwise, (context, &d, a, y, y, NULL, NULL), wrong,
         "ld_b = 9 must equal columns = 8 if y = b");
-  WORKS(mp_pointwise(context, &d, y, b, y, NULL));
+  WORKS(mp_pointwise(context, &d, y, b, y, NULL, NULL));
   d.rows = 1;
-  WORKS(mp_pointwise(context, &d, a, y, y, NULL));
+  WORKS(mp_pointwise(context, &d, a, y, y, NULL, NULL));
   d.ld_b = 0;
-  WORKS(mp_pointwise(context, &d, a, y, y, NULL));
+  WORKS(mp_pointwise(context, &d, a, y, y, NULL, NULL));
 }
 
 static void test_not_read(void) {
   mp_pointwise_desc_t d = mp_pointwise_desc_default(MP_POINTWISE_COPY, kRows, kColumns, MP_FP16);
-  WORKS(mp_pointwise(context, &d, at(kA), NULL, at(kY), NULL));
-  WORKS(mp_pointwise(context, &d, at(kA), at(1), at(kY), NULL));
+  WORKS(mp_pointwise(context, &d, at(kA), NULL, at(kY), NULL, NULL));
+  WORKS(mp_pointwise(context, &d, at(kA), at(1), at(kY), NULL, NULL));
   d.activation = MP_ACT_TANH;
-  WORKS(mp_pointwise(context, &d, at(kA), NULL, at(kY), NULL));
+  WORKS(mp_pointwise(context, &d, at(kA), NULL, at(kY), NULL, NULL));
   d.activation = MP_ACT_DSIGMOID;
-  FAILS(mp_pointwise, (context, &d, at(kA), NULL, at(kY), NULL), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_pointwise, (context, &d, at(kA), NULL, at(kY), NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
         "b = NULL");
-  WORKS(mp_pointwise(context, &d, at(kA), at(kB), at(kY), NULL));
+  WORKS(mp_pointwise(context, &d, at(kA), at(kB), at(kY), NULL, NULL));
   d.rows = 0;
-  WORKS(mp_pointwise(context, &d, NULL, NULL, NULL, NULL));
+  WORKS(mp_pointwise(context, &d, NULL, NULL, NULL, NULL, NULL));
   d.rows = INT64_MAX;
   d.columns = d.ld_b = 0;
-  WORKS(mp_pointwise(context, &d, NULL, NULL, NULL, NULL));
+  WORKS(mp_pointwise(context, &d, NULL, NULL, NULL, NULL, NULL));
 }
 
 /* ---------------------------------------------------------------- sums of columns */
@@ -152,9 +157,15 @@ static mp_status_t call_sum_size(void *s) {
 
 static void check_sum_desc(const char *function, mp_status_t (*call_it)(void *)) {
   const struct field_case fields[] = {
-      SUM_FIELD(dtype, i, MP_DTYPE_NONE), SUM_FIELD(dtype, i, 4), SUM_FIELD(dtype_sum, i, 0),
-      SUM_FIELD(dtype_sum, i, 4),         SUM_FIELD(rows, i, -1), SUM_FIELD(rows, i, INT64_MAX),
-      SUM_FIELD(columns, i, -1),          SUM_FIELD(ld, i, 7),    SUM_FIELD(ld, i, INT64_MAX),
+      SUM_FIELD(dtype, i, MP_DTYPE_NONE),
+      SUM_FIELD(dtype, i, MP_INT32),
+      SUM_FIELD(dtype_sum, i, 0),
+      SUM_FIELD(dtype_sum, i, MP_INT64),
+      SUM_FIELD(rows, i, -1),
+      SUM_FIELD(rows, i, INT64_MAX),
+      SUM_FIELD(columns, i, -1),
+      SUM_FIELD(ld, i, 7),
+      SUM_FIELD(ld, i, INT64_MAX),
   };
   const struct subject desc = {function, "desc", sizeof(mp_column_sum_desc_t), init_sum, call_it};
   check_fields(&desc, fields, sizeof fields / sizeof *fields);

@@ -29,8 +29,9 @@ static mp_status_t call_forward(void *s) {
   return mp_embedding_forward(context, s, at(kTable), at(kIndices), at(kOut), NULL);
 }
 static mp_status_t call_backward(void *s) {
-  return mp_embedding_backward(context, s, at(kIndices), at(kDout), at(kDtable), at(kFoundInf),
-                               at(kAmax), workspace, workspace_bytes, NULL);
+  const mp_grad_stats_t stats = {at(kFoundInf), at(kAmax)};
+  return mp_embedding_backward(context, s, at(kIndices), at(kDout), at(kDtable), &stats, workspace,
+                               workspace_bytes, NULL);
 }
 static mp_status_t call_size(void *s) {
   size_t bytes = 1;
@@ -45,20 +46,23 @@ static mp_status_t call_size(void *s) {
 static void test_embedding_desc(void) {
   const struct field_case fields[] = {
       EMBEDDING_FIELD(dtype, i, MP_DTYPE_NONE),
-      EMBEDDING_FIELD(dtype, i, 4),
+      EMBEDDING_FIELD(dtype, i, MP_INT32),
       EMBEDDING_FIELD(dtype_dtable, i, MP_DTYPE_NONE),
-      EMBEDDING_FIELD(dtype_dtable, i, 4),
+      EMBEDDING_FIELD(dtype_dtable, i, MP_INT64),
+      EMBEDDING_FIELD(dtype_indices, i, MP_DTYPE_NONE),
+      EMBEDDING_FIELD(dtype_indices, i, MP_FP32),
+      EMBEDDING_FIELD(dtype_indices, i, MP_INT64 + 1),
       EMBEDDING_FIELD(flags, i, 4),
       EMBEDDING_FIELD(flags, i, MP_EMBEDDING_FLAG_ACCUMULATE | 1u << 31),
-      EMBEDDING_FIELD(rows, i, -1),
-      EMBEDDING_FIELD(rows, i, (int64_t)1 << 31),
-      EMBEDDING_FIELD(rows, i, INT64_MAX),
-      EMBEDDING_FIELD(vocabulary, i, 0),
-      EMBEDDING_FIELD(vocabulary, i, -5),
-      EMBEDDING_FIELD(width, i, 0),
-      EMBEDDING_FIELD(width, i, -8),
-      EMBEDDING_FIELD(width, i, INT64_MAX / 8),
-      EMBEDDING_FIELD(width, i, INT64_MAX),
+      EMBEDDING_FIELD(num_indices, i, -1),
+      EMBEDDING_FIELD(num_indices, i, (int64_t)1 << 31),
+      EMBEDDING_FIELD(num_indices, i, INT64_MAX),
+      EMBEDDING_FIELD(num_embeddings, i, 0),
+      EMBEDDING_FIELD(num_embeddings, i, -5),
+      EMBEDDING_FIELD(embedding_dim, i, 0),
+      EMBEDDING_FIELD(embedding_dim, i, -8),
+      EMBEDDING_FIELD(embedding_dim, i, INT64_MAX / 8),
+      EMBEDDING_FIELD(embedding_dim, i, INT64_MAX),
       EMBEDDING_FIELD(ld_table, i, 7),
       EMBEDDING_FIELD(ld_table, i, -8),
       EMBEDDING_FIELD(ld_table, i, INT64_MAX / 8),
@@ -79,7 +83,7 @@ static void test_embedding_desc(void) {
     check_struct_size(&subjects[i]);
   }
 
-  const int32_t outside[] = {-1, kVocabulary, INT32_MAX};
+  const int64_t outside[] = {-1, kVocabulary, INT32_MAX, (int64_t)1 << 32};
   for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
     mp_embedding_desc_t d = embedding_desc();
     d.padding_index = outside[i];
@@ -113,7 +117,7 @@ static void test_forward_pointers(void) {
   FAILS(mp_embedding_forward, (context, &d, table, indices, at(1), NULL), misaligned, "out");
   FAILS(mp_embedding_forward, (context, &d, at(kOut), indices, to, NULL), wrong, "out");
   mp_embedding_desc_t none = d;
-  none.rows = 0;
+  none.num_indices = 0;
   WORKS(mp_embedding_forward(context, &none, NULL, NULL, NULL, NULL));
 }
 
@@ -123,8 +127,9 @@ struct arguments {
 };
 
 static mp_status_t backward_of(const mp_embedding_desc_t *d, const struct arguments *a) {
-  return mp_embedding_backward(context, d, a->indices, a->dout, a->dtable, a->found_inf, a->amax,
-                               a->workspace, workspace_bytes, NULL);
+  const mp_grad_stats_t stats = {a->found_inf, a->amax};
+  return mp_embedding_backward(context, d, a->indices, a->dout, a->dtable, &stats, a->workspace,
+                               workspace_bytes, NULL);
 }
 
 static void test_backward_pointers(void) {
@@ -158,13 +163,12 @@ static void test_backward_pointers(void) {
                   pointers[i].name);
   }
   FAILS(mp_embedding_backward,
-        (NULL, &d, at(kIndices), at(kDout), at(kDtable), NULL, NULL, workspace, workspace_bytes,
-         NULL),
+        (NULL, &d, at(kIndices), at(kDout), at(kDtable), NULL, workspace, workspace_bytes, NULL),
         MP_ERROR_INVALID_ARGUMENT, "context");
-  FAILS(mp_embedding_backward,
-        (context, NULL, at(kIndices), at(kDout), at(kDtable), NULL, NULL, workspace,
-         workspace_bytes, NULL),
-        MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(
+      mp_embedding_backward,
+      (context, NULL, at(kIndices), at(kDout), at(kDtable), NULL, workspace, workspace_bytes, NULL),
+      MP_ERROR_INVALID_ARGUMENT, "desc");
 
   mp_embedding_desc_t other = d;
   other.dtype_dtable = MP_FP32;
@@ -173,9 +177,15 @@ static void test_backward_pointers(void) {
   check_failure("2-byte aligned fp32", "mp_embedding_backward", backward_of(&other, &a),
                 MP_ERROR_MISALIGNED, "dtable");
   other = d;
-  other.rows = 0;
-  WORKS(mp_embedding_backward(context, &other, NULL, NULL, at(kDtable), NULL, NULL, NULL, 0, NULL));
-  FAILS(mp_embedding_backward, (context, &other, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL),
+  other.dtype_indices = MP_INT64;
+  a = good;
+  a.indices = at(kIndices + 4);
+  check_failure("4-byte aligned int64", "mp_embedding_backward", backward_of(&other, &a),
+                MP_ERROR_MISALIGNED, "indices");
+  other = d;
+  other.num_indices = 0;
+  WORKS(mp_embedding_backward(context, &other, NULL, NULL, at(kDtable), NULL, NULL, 0, NULL));
+  FAILS(mp_embedding_backward, (context, &other, NULL, NULL, NULL, NULL, NULL, 0, NULL),
         MP_ERROR_INVALID_ARGUMENT, "dtable");
 }
 
@@ -192,7 +202,7 @@ static void test_bytes(void) {
   snprintf(sentence, sizeof sentence, "workspace_bytes = %lu must be at least %lu",
            (unsigned long)bytes - 1, (unsigned long)bytes);
   FAILS(mp_embedding_backward,
-        (context, &d, at(kIndices), at(kDout), at(kDtable), NULL, NULL, workspace, bytes - 1, NULL),
+        (context, &d, at(kIndices), at(kDout), at(kDtable), NULL, workspace, bytes - 1, NULL),
         MP_ERROR_WORKSPACE_TOO_SMALL, sentence);
 }
 
@@ -206,7 +216,7 @@ static void init_dropout(void *s) {
   memcpy(s, &d, sizeof d);
 }
 static mp_status_t call_dropout(void *s) {
-  return mp_dropout(context, s, at(kOffset), at(kX), at(kY), NULL);
+  return mp_dropout(context, s, at(kOffset), at(kX), at(kY), NULL, NULL);
 }
 
 #define DROPOUT_FIELD(field, member, v) \
@@ -215,7 +225,7 @@ static mp_status_t call_dropout(void *s) {
 static void test_dropout(void) {
   const struct field_case fields[] = {
       DROPOUT_FIELD(dtype, i, MP_DTYPE_NONE),
-      DROPOUT_FIELD(dtype, i, 4),
+      DROPOUT_FIELD(dtype, i, MP_INT32),
       DROPOUT_FIELD(count, i, -1),
       DROPOUT_FIELD(count, i, INT64_MAX),
       DROPOUT_FIELD(p, f, -0.125f),
@@ -231,16 +241,19 @@ static void test_dropout(void) {
 
   mp_dropout_desc_t d = dropout_desc();
   const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT, misaligned = MP_ERROR_MISALIGNED;
-  FAILS(mp_dropout, (NULL, &d, NULL, at(kX), at(kY), NULL), wrong, "context");
-  FAILS(mp_dropout, (context, NULL, NULL, at(kX), at(kY), NULL), wrong, "desc");
-  FAILS(mp_dropout, (context, &d, at(4), at(kX), at(kY), NULL), misaligned, "offset");
-  FAILS(mp_dropout, (context, &d, NULL, NULL, at(kY), NULL), wrong, "x");
-  FAILS(mp_dropout, (context, &d, NULL, at(1), at(kY), NULL), misaligned, "x");
-  FAILS(mp_dropout, (context, &d, NULL, at(kX), NULL, NULL), wrong, "y");
-  FAILS(mp_dropout, (context, &d, NULL, at(kX), at(1), NULL), misaligned, "y");
-  WORKS(mp_dropout(context, &d, NULL, at(kX), at(kX), NULL));
+  FAILS(mp_dropout, (NULL, &d, NULL, at(kX), at(kY), NULL, NULL), wrong, "context");
+  FAILS(mp_dropout, (context, NULL, NULL, at(kX), at(kY), NULL, NULL), wrong, "desc");
+  FAILS(mp_dropout, (context, &d, at(4), at(kX), at(kY), NULL, NULL), misaligned, "offset");
+  FAILS(mp_dropout, (context, &d, NULL, NULL, at(kY), NULL, NULL), wrong, "x");
+  FAILS(mp_dropout, (context, &d, NULL, at(1), at(kY), NULL, NULL), misaligned, "x");
+  FAILS(mp_dropout, (context, &d, NULL, at(kX), NULL, NULL, NULL), wrong, "y");
+  FAILS(mp_dropout, (context, &d, NULL, at(kX), at(1), NULL, NULL), misaligned, "y");
+  const mp_grad_stats_t bad[] = {{at(2), NULL}, {NULL, at(2)}};
+  FAILS(mp_dropout, (context, &d, NULL, at(kX), at(kY), &bad[0], NULL), misaligned, "found_inf");
+  FAILS(mp_dropout, (context, &d, NULL, at(kX), at(kY), &bad[1], NULL), misaligned, "amax");
+  WORKS(mp_dropout(context, &d, NULL, at(kX), at(kX), NULL, NULL));
   d.count = 0;
-  WORKS(mp_dropout(context, &d, NULL, NULL, NULL, NULL));
+  WORKS(mp_dropout(context, &d, NULL, NULL, NULL, NULL, NULL));
 }
 
 void test_sequences(void) {

@@ -15,8 +15,16 @@ void classify(Run &run) {
   const int32_t *const labels = run.integers({0, 9, 3, 4, 5, 6});
   float *const losses = run.floats(kRows + 2);
   auto *const correct = static_cast<int64_t *>(run.bytes(sizeof(int64_t)));
-  FAULTY_CALL(run, mp_softmax_xent, run.context(), &desc, logits, labels, losses, losses + 2,
-              losses + 1, correct, dlogits, nullptr);
+  mp_xent_tensors_t tensors;
+  MP_INIT_STRUCT(&tensors);
+  tensors.x = logits;
+  tensors.labels = labels;
+  tensors.loss_scale = losses;
+  tensors.row_loss = losses + 2;
+  tensors.loss = losses + 1;
+  tensors.correct = correct;
+  tensors.dx = dlogits;
+  FAULTY_CALL(run, mp_softmax_xent, run.context(), &desc, &tensors, nullptr);
   run.record_device(dlogits, kRows * kClasses * sizeof(uint16_t));
   run.record_device(losses, (kRows + 2) * sizeof *losses);
 }
@@ -26,7 +34,7 @@ void pool(Run &run) {
   void *const x = run.tensor(MP_FP16, 128, 1), *const y = run.tensor(MP_FP16, 128, 2);
   void *const dx = run.tensor(MP_FP16, 128, 3);
   FAULTY_CALL(run, mp_pool2d_forward, run.context(), &desc, x, y, nullptr);
-  FAULTY_CALL(run, mp_pool2d_backward, run.context(), &desc, x, y, dx, nullptr);
+  FAULTY_CALL(run, mp_pool2d_backward, run.context(), &desc, x, y, dx, nullptr, nullptr);
   FAULTY_CALL(run, mp_nhwc_to_nchw, run.context(), 1, 8, 4, 4, dx, MP_FP16, x, MP_FP16, nullptr);
   FAULTY_CALL(run, mp_nchw_to_nhwc, run.context(), 1, 8, 4, 4, x, MP_FP16, y, MP_FP16, nullptr);
   run.record_device(x, 128 * sizeof(uint16_t));
@@ -74,7 +82,7 @@ void embed(Run &run) {
   FAULTY_CALL(run, mp_embedding_workspace_size, run.context(), &desc, &bytes);
   void *const workspace = bytes > 0 ? run.bytes(bytes) : nullptr;
   FAULTY_CALL(run, mp_embedding_backward, run.context(), &desc, indices, out, dtable, nullptr,
-              nullptr, workspace, bytes, nullptr);
+              workspace, bytes, nullptr);
   run.record_device(dtable, 12 * 8 * sizeof(uint16_t));
 }
 
@@ -83,14 +91,19 @@ void compute_by_element(Run &run) {
   void *const a = run.tensor(MP_FP16, 64, 1), *const b = run.tensor(MP_FP16, 64, 2);
   void *const y = run.tensor(MP_FP16, 64, 3);
   const mp_pointwise_desc_t sum = mp_pointwise_desc_default(MP_POINTWISE_ADD, 8, 8, MP_FP16);
-  FAULTY_CALL(run, mp_pointwise, run.context(), &sum, a, b, y, nullptr);
+  FAULTY_CALL(run, mp_pointwise, run.context(), &sum, a, b, y, nullptr, nullptr);
   const mp_loss_desc_t loss = mp_loss_desc_default(MP_LOSS_MSE, 64, MP_FP16);
   size_t bytes = 0;
   FAULTY_CALL(run, mp_loss_workspace_size, run.context(), &loss, &bytes);
-  FAULTY_CALL(run, mp_loss, run.context(), &loss, y, b, nullptr, nullptr, nullptr, nullptr, y,
-              bytes > 0 ? run.bytes(bytes) : nullptr, bytes, nullptr);
+  mp_loss_tensors_t tensors;
+  MP_INIT_STRUCT(&tensors);
+  tensors.prediction = y;
+  tensors.target = b;
+  tensors.dprediction = y;
+  FAULTY_CALL(run, mp_loss, run.context(), &loss, &tensors, bytes > 0 ? run.bytes(bytes) : nullptr,
+              bytes, nullptr);
   const mp_dropout_desc_t dropout = mp_dropout_desc_default(64, 0.5f, MP_FP16);
-  FAULTY_CALL(run, mp_dropout, run.context(), &dropout, nullptr, y, y, nullptr);
+  FAULTY_CALL(run, mp_dropout, run.context(), &dropout, nullptr, y, y, nullptr, nullptr);
   const mp_column_sum_desc_t columns = mp_column_sum_desc_default(8, 8, MP_FP16);
   bytes = 0;
   FAULTY_CALL(run, mp_column_sum_workspace_size, run.context(), &columns, &bytes);

@@ -110,9 +110,14 @@ class ByHand : public Trained {
             mp_scaler_t scaler, void *dlogits) const {
     const mp_xent_desc_t desc = mp_xent_desc_default(rows, classes, dtype_);
     const DeviceBuffer<float> row_loss(rows);
-    require_ok(mp_softmax_xent(context(), &desc, logits, labels,
-                               scaler != nullptr ? mp_scaler_get_scale_address(scaler) : nullptr,
-                               row_loss.data(), nullptr, nullptr, dlogits, kStream));
+    mp_xent_tensors_t t;
+    MP_INIT_STRUCT(&t);
+    t.x = logits;
+    t.labels = labels;
+    t.loss_scale = scaler != nullptr ? mp_scaler_get_scale_address(scaler) : nullptr;
+    t.row_loss = row_loss.data();
+    t.dx = dlogits;
+    require_ok(mp_softmax_xent(context(), &desc, &t, kStream));
   }
 
   /// The input in the type of the network.
@@ -303,8 +308,8 @@ class ConvnetByHand final : public ByHand {
   void block_backward(int64_t rows, const Block &b, const DeviceArray &x, size_t filter,
                       const Buffers &m, const DeviceArray *dx, mp_scaler_t scaler) const {
     const mp_pool2d_desc_t p = pool(rows, b);
-    require_ok(
-        mp_pool2d_backward(context(), &p, m.norm.data(), m.dpool.data(), m.dnorm.data(), kStream));
+    require_ok(mp_pool2d_backward(context(), &p, m.norm.data(), m.dpool.data(), m.dnorm.data(),
+                                  nullptr, kStream));
     const mp_batchnorm_desc_t n = norm(rows, b);
     mp_batchnorm_tensors_t t = norm_tensors(m, filter);
     t.dy = m.dnorm.data();

@@ -125,8 +125,13 @@ TEST_CASE("graph: losses of single elements are those of mp_loss, in fp16 too", 
       const GuardedBytes workspace(bytes, 0, kPoison);
       const DeviceBuffer<float> loss(std::vector<float>{-1.0f});
       const DeviceArray dy(y.dtype, kBatch * kOut);
-      require_ok(mp_loss(context(), &desc, y.data, targets.data(), nullptr, nullptr, nullptr,
-                         loss.data(), dy.data(), workspace.data(), bytes, kStream));
+      mp_loss_tensors_t tensors;
+      MP_INIT_STRUCT(&tensors);
+      tensors.prediction = y.data;
+      tensors.target = targets.data();
+      tensors.loss = loss.data();
+      tensors.dprediction = dy.data();
+      require_ok(mp_loss(context(), &desc, &tensors, workspace.data(), bytes, kStream));
       CHECK(got == loss.download()[0]);
       CHECK(net.graph.gradient(net.y) == dy.download());
     }

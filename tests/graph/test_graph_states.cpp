@@ -130,7 +130,7 @@ class Dropped {
     desc.seed = seed;
     const DeviceBuffer<uint64_t> at(std::vector<uint64_t>{step});
     DeviceBuffer<float> out(kRows * kColumns);
-    require_ok(mp_dropout(context(), &desc, at.data(), ones_.data(), out.data(), kStream));
+    require_ok(mp_dropout(context(), &desc, at.data(), ones_.data(), out.data(), nullptr, kStream));
     const std::vector<float> values = out.download();
     return std::vector<double>(values.begin(), values.end());
   }

@@ -1,4 +1,5 @@
 #include "batch_norm_layer.h"
+#include "tests/support/grad_stats.h"
 
 namespace mptest::batch_norm {
 
@@ -87,8 +88,16 @@ Gradients run_backward(const Layer &l, const Saved &saved, const Vector &dy, boo
   t.dx = dx.data();
   t.dgamma = l.has_grads ? dgamma.data() : nullptr;
   t.dbeta = l.has_grads ? dbeta.data() : nullptr;
+  const GradStats stats;
+  t.stats = stats.pointers();
   require_ok(
       mp_batchnorm_backward(context(), &l.desc, &t, workspace.data(), workspace.bytes(), kStream));
+  Vector stored = dx.download();
+  for (const Floats *const vector : {&dgamma, &dbeta}) {
+    const Vector values = l.has_grads ? vector->download() : Vector{};
+    stored.insert(stored.end(), values.begin(), values.end());
+  }
+  stats.check(stored);
   return {dx.download(), dgamma.download(), dbeta.download()};
 }
 

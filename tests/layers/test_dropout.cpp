@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "tests/step/oracle_rounding.h"
+#include "tests/support/grad_stats.h"
 #include "tests/support/testing.h"
 
 using namespace mptest;
@@ -33,8 +34,11 @@ std::vector<double> run(const Layer &l) {
   const DeviceArray x(l.desc.dtype, l.x, l.x_offset),
       beside(l.desc.dtype, l.desc.count, l.y_offset, kCanary);
   const DeviceArray &y = l.in_place ? x : beside;
+  const GradStats stats;
+  const mp_grad_stats_t pointers = stats.pointers();
   require_ok(mp_dropout(context(), &l.desc, l.has_offset ? offset.data() : nullptr, x.data(),
-                        y.data(), kStream));
+                        y.data(), &pointers, kStream));
+  stats.check(y.download());
   return y.download();
 }
 
@@ -143,7 +147,7 @@ TEST_CASE("dropout: p = 0 copies", "[layers][dropout][strict]") {
     Layer l = make_layer(100, 0.0f, dtype);
     l.x[3] = -0.0, l.x[51] = kInfinity, l.x[52] = -kInfinity;
     const DeviceArray x(dtype, l.x), y(dtype, l.desc.count);
-    require_ok(mp_dropout(context(), &l.desc, nullptr, x.data(), y.data(), kStream));
+    require_ok(mp_dropout(context(), &l.desc, nullptr, x.data(), y.data(), nullptr, kStream));
     CHECK(y.download_bits() == x.download_bits());
     l.x[50] = kNaN;
     check(l);
@@ -162,5 +166,5 @@ TEST_CASE("dropout: what is not finite is dropped as well", "[layers][dropout][s
 
 TEST_CASE("dropout: no elements", "[layers][dropout][strict]") {
   const mp_dropout_desc_t d = mp_dropout_desc_default(0, 0.5f, MP_FP16);
-  require_ok(mp_dropout(context(), &d, nullptr, nullptr, nullptr, kStream));
+  require_ok(mp_dropout(context(), &d, nullptr, nullptr, nullptr, nullptr, kStream));
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tests/step/step_fixtures.h"
+#include "tests/support/grad_stats.h"
 
 using namespace mptest;
 
@@ -22,14 +23,14 @@ constexpr int32_t kMin = std::numeric_limits<int32_t>::min(),
 
 struct Case {
   mp_embedding_desc_t desc;
-  std::vector<int32_t> indices;
+  std::vector<int64_t> indices;
   Matrices table;  ///< and what is in dtable before
   Matrices dout;
   int64_t offset = 0;  ///< elements by which matrices miss 256 bytes
 
   bool has(mp_embedding_flags_t flag) const { return (desc.flags & flag) != 0; }
-  bool is_in_table(int32_t index) const { return index >= 0 && index < desc.vocabulary; }
-  bool adds(int32_t index) const {
+  bool is_in_table(int64_t index) const { return index >= 0 && index < desc.num_embeddings; }
+  bool adds(int64_t index) const {
     return is_in_table(index) && !(has(MP_EMBEDDING_FLAG_PADDING) && index == desc.padding_index);
   }
 };
@@ -41,47 +42,64 @@ Matrices integers(int64_t rows, int64_t width, int64_t range, uint64_t seed) {
   return m;
 }
 
-Case make_case(std::vector<int32_t> indices, int32_t vocabulary, int64_t width,
+Case make_case(std::vector<int64_t> indices, int32_t vocabulary, int64_t width,
                mp_dtype_t dtype = MP_FP16) {
   const int64_t rows = static_cast<int64_t>(indices.size());
   return {mp_embedding_desc_default(rows, vocabulary, width, dtype), std::move(indices),
           integers(vocabulary, width, 100, 1), integers(rows, width, 8, 2)};
 }
 
-std::vector<int32_t> any_indices(int64_t rows, int32_t vocabulary, uint64_t seed) {
+std::vector<int64_t> any_indices(int64_t rows, int32_t vocabulary, uint64_t seed) {
   Random random(seed);
-  std::vector<int32_t> indices(static_cast<size_t>(rows));
-  for (int32_t &index : indices) index = static_cast<int32_t>(random.integer(0, vocabulary - 1));
+  std::vector<int64_t> indices(static_cast<size_t>(rows));
+  for (int64_t &index : indices) index = random.integer(0, vocabulary - 1);
   return indices;
 }
 
 /// The r-th word is there 1 / r as often as the first one.
-std::vector<int32_t> zipf_indices(int64_t rows, int32_t vocabulary, uint64_t seed) {
+std::vector<int64_t> zipf_indices(int64_t rows, int32_t vocabulary, uint64_t seed) {
   std::vector<double> up_to;
   double total = 0.0;
   for (int32_t r = 1; r <= vocabulary; ++r) up_to.push_back(total += 1.0 / r);
   Random random(seed);
-  std::vector<int32_t> indices;
+  std::vector<int64_t> indices;
   for (int64_t i = 0; i < rows; ++i) {
     const auto place = std::ranges::upper_bound(up_to, random.real(0.0, total));
     // Words that are frequent are not the first ones of the table.
-    indices.push_back(static_cast<int32_t>((place - up_to.begin()) * 7 % vocabulary));
+    indices.push_back((place - up_to.begin()) * 7 % vocabulary);
   }
   return indices;
 }
 
 // ---------------------------------------------------------------------------- calls
 
+/// Indices on the device, in the type of the descriptor.
+class Indices {
+ public:
+  explicit Indices(const Case &c)
+      : wide_(c.indices),
+        narrow_(std::vector<int32_t>(c.indices.begin(), c.indices.end())),
+        is_wide_(c.desc.dtype_indices == MP_INT64) {}
+  const void *data() const {
+    return is_wide_ ? static_cast<const void *>(wide_.data()) : narrow_.data();
+  }
+
+ private:
+  DeviceBuffer<int64_t> wide_;
+  DeviceBuffer<int32_t> narrow_;
+  bool is_wide_;
+};
+
 DeviceMatrices on_device(const Case &c, mp_dtype_t dtype, int64_t rows, int64_t ld,
                          uint8_t padding) {
-  return DeviceMatrices(dtype, 1, rows, c.desc.width, ld, rows * ld, c.offset, padding);
+  return DeviceMatrices(dtype, 1, rows, c.desc.embedding_dim, ld, rows * ld, c.offset, padding);
 }
 
 Matrices look_up(const Case &c) {
   const mp_embedding_desc_t &d = c.desc;
-  DeviceMatrices table = on_device(c, d.dtype, d.vocabulary, d.ld_table, kPoison);
-  const DeviceMatrices out = on_device(c, d.dtype, d.rows, d.ld_out, kCanary);
-  const DeviceBuffer<int32_t> indices(c.indices);
+  DeviceMatrices table = on_device(c, d.dtype, d.num_embeddings, d.ld_table, kPoison);
+  const DeviceMatrices out = on_device(c, d.dtype, d.num_indices, d.ld_out, kCanary);
+  const Indices indices(c);
   table.upload(c.table);
   require_ok(
       mp_embedding_forward(context(), &d, table.data(), indices.data(), out.data(), kStream));
@@ -97,20 +115,20 @@ struct Gradient {
 
 Gradient differentiate(const Case &c, mp_context_t context) {
   const mp_embedding_desc_t &d = c.desc;
-  DeviceMatrices dout = on_device(c, d.dtype, d.rows, d.ld_out, kPoison);
-  DeviceMatrices dtable = on_device(c, d.dtype_dtable, d.vocabulary, d.ld_dtable, kCanary);
-  const DeviceBuffer<int32_t> indices(c.indices);
-  const DeviceBuffer<float> found_inf(std::vector<float>(1)), amax(std::vector<float>(1));
+  DeviceMatrices dout = on_device(c, d.dtype, d.num_indices, d.ld_out, kPoison);
+  DeviceMatrices dtable = on_device(c, d.dtype_dtable, d.num_embeddings, d.ld_dtable, kCanary);
+  const Indices indices(c);
+  const GradStats stats;
+  const mp_grad_stats_t pointers = stats.pointers();
   size_t bytes = 0;
   require_ok(mp_embedding_workspace_size(context, &d, &bytes));
   const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));
   dout.upload(c.dout);
   if (c.has(MP_EMBEDDING_FLAG_ACCUMULATE)) dtable.upload(c.table);
   require_ok(mp_embedding_backward(context, &d, indices.data(), dout.data(), dtable.data(),
-                                   found_inf.data(), amax.data(), workspace.data(), bytes,
-                                   kStream));
+                                   &pointers, workspace.data(), bytes, kStream));
   expect_none(dtable.damage(), "dtable");
-  return {dtable.download(), dtable.download_bits(), found_inf.download()[0], amax.download()[0]};
+  return {dtable.download(), dtable.download_bits(), stats.found_inf(), stats.amax()};
 }
 Gradient differentiate(const Case &c) {
   return differentiate(c, context());
@@ -121,9 +139,9 @@ Gradient differentiate(const Case &c) {
 void check_forward(const Case &c) {
   const Matrices out = look_up(c);
   int64_t wrong = 0;
-  for (int64_t i = 0; i < c.desc.rows; ++i) {
-    const int32_t index = c.indices[static_cast<size_t>(i)];
-    for (int64_t j = 0; j < c.desc.width; ++j) {
+  for (int64_t i = 0; i < c.desc.num_indices; ++i) {
+    const int64_t index = c.indices[static_cast<size_t>(i)];
+    for (int64_t j = 0; j < c.desc.embedding_dim; ++j) {
       const double wanted =
           c.is_in_table(index) ? round_to(c.desc.dtype, c.table.at(0, index, j)) : kNaN;
       wrong += !same_value(out.at(0, i, j), wanted);
@@ -136,18 +154,18 @@ void check_forward(const Case &c) {
 void check_backward(const Case &c) {
   const mp_embedding_desc_t &d = c.desc;
   const Gradient got = differentiate(c);
-  Matrices sums(1, d.vocabulary, d.width);
-  std::set<int32_t> written;
-  for (int64_t i = 0; i < d.rows; ++i) {
-    const int32_t v = c.indices[static_cast<size_t>(i)];
+  Matrices sums(1, d.num_embeddings, d.embedding_dim);
+  std::set<int64_t> written;
+  for (int64_t i = 0; i < d.num_indices; ++i) {
+    const int64_t v = c.indices[static_cast<size_t>(i)];
     if (!c.adds(v)) continue;
     written.insert(v);
-    for (int64_t j = 0; j < d.width; ++j) sums.at(0, v, j) += c.dout.at(0, i, j);
+    for (int64_t j = 0; j < d.embedding_dim; ++j) sums.at(0, v, j) += c.dout.at(0, i, j);
   }
   double amax = 0.0;
   int64_t wrong = 0;
-  for (int32_t v = 0; v < d.vocabulary; ++v) {
-    for (int64_t j = 0; j < d.width; ++j) {
+  for (int32_t v = 0; v < d.num_embeddings; ++v) {
+    for (int64_t j = 0; j < d.embedding_dim; ++j) {
       const double old = c.has(MP_EMBEDDING_FLAG_ACCUMULATE) ? c.table.at(0, v, j) : 0.0;
       const double value =
           round_to(d.dtype_dtable, written.count(v) != 0 ? sums.at(0, v, j) + old : old);
@@ -162,7 +180,7 @@ void check_backward(const Case &c) {
 }
 
 void check(const Case &c) {
-  CAPTURE(c.desc.rows, c.desc.vocabulary, c.desc.width, c.desc.flags, c.offset,
+  CAPTURE(c.desc.num_indices, c.desc.num_embeddings, c.desc.embedding_dim, c.desc.flags, c.offset,
           mp_dtype_name(c.desc.dtype), mp_dtype_name(c.desc.dtype_dtable));
   check_forward(c);
   check_backward(c);
@@ -173,9 +191,9 @@ void check_layouts(Case c) {
   const mp_embedding_desc_t dense = c.desc;
   for (const int64_t gap : {0, 1, 8}) {
     for (const int64_t offset : {0, 1, 4}) {
-      c.desc.ld_table = dense.width + gap;
-      c.desc.ld_out = dense.width + 3 * gap;
-      c.desc.ld_dtable = dense.width + 2 * gap;
+      c.desc.ld_table = dense.embedding_dim + gap;
+      c.desc.ld_out = dense.embedding_dim + 3 * gap;
+      c.desc.ld_dtable = dense.embedding_dim + 2 * gap;
       c.offset = offset;
       check(c);
     }
@@ -193,6 +211,8 @@ TEST_CASE("embedding: all types, exactly", "[layers][embedding][strict]") {
       c.desc.dtype_dtable = dtype_dtable;
       check(c);
       c.desc.flags = MP_EMBEDDING_FLAG_ACCUMULATE;
+      check(c);
+      c.desc.dtype_indices = MP_INT64;
       check(c);
     }
   }
@@ -218,14 +238,14 @@ TEST_CASE("embedding: few rows, few words", "[layers][embedding][strict]") {
 TEST_CASE("embedding: one word, as often as it likes", "[layers][embedding][strict]") {
   for (const int64_t rows : {64, 65, 128, 129, 130, 640, 1000}) {
     const size_t count = static_cast<size_t>(rows);
-    check(make_case(std::vector<int32_t>(count, 0), 3, 20));
-    check(make_case(std::vector<int32_t>(count, 2), 3, 70));
+    check(make_case(std::vector<int64_t>(count, 0), 3, 20));
+    check(make_case(std::vector<int64_t>(count, 2), 3, 70));
   }
 }
 
 TEST_CASE("embedding: segments that begin and end anywhere", "[layers][embedding][strict]") {
   // Their lengths follow each other; the words stand in no order.
-  std::vector<int32_t> indices;
+  std::vector<int64_t> indices;
   int32_t word = 0;
   for (const int length : {1, 63, 64, 65, 1, 128, 129, 200, 2, 66, 65, 65, 64, 63, 320, 1})
     indices.insert(indices.end(), static_cast<size_t>(length), word++ * 5 % 16);
@@ -262,7 +282,7 @@ TEST_CASE("embedding: more rows than fit into a tile of the sort", "[layers][emb
 
 TEST_CASE("embedding: indices that are none", "[layers][embedding][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
-    std::vector<int32_t> indices = any_indices(70, 6, 12);
+    std::vector<int64_t> indices = any_indices(70, 6, 12);
     for (const int32_t wrong : {-1, 6, 7, kMin, kMax, 255, 256, 1 << 16, -256})
       indices.insert(indices.begin() + (wrong & 31), wrong);
     Case c = make_case(indices, 6, 12, dtype);
@@ -270,7 +290,23 @@ TEST_CASE("embedding: indices that are none", "[layers][embedding][strict]") {
     c.desc.flags = MP_EMBEDDING_FLAG_ACCUMULATE;
     check(c);
   }
-  check(make_case(std::vector<int32_t>(80, -1), 4, 9));
+  check(make_case(std::vector<int64_t>(80, -1), 4, 9));
+}
+
+TEST_CASE("embedding: 64-bit indices do not wrap", "[layers][embedding][strict]") {
+  constexpr int64_t kWrap = int64_t{1} << 32;
+  std::vector<int64_t> indices = any_indices(70, 6, 12);
+  for (const int64_t word : {0, 3, 5})
+    for (const int64_t wrong : {kWrap + word, -kWrap + word, (kWrap << 31) + word, kMax + word + 1})
+      indices.insert(indices.begin() + word * 9, wrong);
+  for (const mp_dtype_t dtype : kDtypes) {
+    Case c = make_case(indices, 6, 12, dtype);
+    c.desc.dtype_indices = MP_INT64;
+    check(c);
+    c.desc.padding_index = 3;
+    c.desc.flags = MP_EMBEDDING_FLAG_ACCUMULATE | MP_EMBEDDING_FLAG_PADDING;
+    check(c);
+  }
 }
 
 TEST_CASE("embedding: the padding is read, and gets no gradient", "[layers][embedding][strict]") {
@@ -279,7 +315,7 @@ TEST_CASE("embedding: the padding is read, and gets no gradient", "[layers][embe
     c.desc.padding_index = padding;
     check(c);  // without the flag it is a word
     c.desc.flags = MP_EMBEDDING_FLAG_PADDING;
-    for (int64_t i = 0; i < c.desc.rows; ++i)
+    for (int64_t i = 0; i < c.desc.num_indices; ++i)
       if (c.indices[static_cast<size_t>(i)] == padding) c.dout.at(0, i, 4) = kNaN;
     check(c);
     c.desc.flags |= MP_EMBEDDING_FLAG_ACCUMULATE;
@@ -326,10 +362,10 @@ TEST_CASE("embedding: equal bits each time, whatever the device", "[layers][embe
 
 TEST_CASE("embedding: a row does not depend on other words", "[layers][embedding][strict]") {
   // The 200 rows of a word, alone, and among those of words before and behind it.
-  Case alone = make_case(std::vector<int32_t>(200, 1), 3, 24, MP_FP32);
+  Case alone = make_case(std::vector<int64_t>(200, 1), 3, 24, MP_FP32);
   Random random(18);
   for (double &value : alone.dout.values) value = random.real(-1.0, 1.0);
-  Case among = make_case(std::vector<int32_t>(331, 1), 3, 24, MP_FP32);
+  Case among = make_case(std::vector<int64_t>(331, 1), 3, 24, MP_FP32);
   int64_t taken = 0;
   for (int64_t i = 0; i < 331; ++i) {
     if (taken < 200 && i % 5 < 3 + (i > 100)) {
@@ -362,7 +398,7 @@ TEST_CASE("embedding: a NaN reaches its row and no other", "[layers][embedding][
 
 TEST_CASE("embedding: a sum beyond fp16 is found", "[layers][embedding][strict]") {
   for (const int64_t rows : {3, 100}) {
-    Case c = make_case(std::vector<int32_t>(static_cast<size_t>(rows), 1), 2, 9);
+    Case c = make_case(std::vector<int64_t>(static_cast<size_t>(rows), 1), 2, 9);
     c.dout.at(0, 0, 5) = c.dout.at(0, 1, 5) = 60000.0;
     check(c);
     const Gradient got = differentiate(c);
@@ -378,12 +414,12 @@ TEST_CASE("embedding: nothing given that is optional", "[layers][embedding][stri
   const Case c = make_case(any_indices(150, 2, 20), 2, 12, MP_FP32);
   const mp_embedding_desc_t &d = c.desc;
   const DeviceArray dout(MP_FP32, c.dout.values), dtable(MP_FP32, 2 * 12);
-  const DeviceBuffer<int32_t> indices(c.indices);
+  const Indices indices(c);
   size_t bytes = 0;
   require_ok(mp_embedding_workspace_size(context(), &d, &bytes));
   const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));
   require_ok(mp_embedding_backward(context(), &d, indices.data(), dout.data(), dtable.data(),
-                                   nullptr, nullptr, workspace.data(), bytes, kStream));
+                                   nullptr, workspace.data(), bytes, kStream));
   CHECK(dtable.download() == differentiate(c).dtable.values);
   check_forward(c);
 }

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "tests/step/step_fixtures.h"
+#include "tests/support/grad_stats.h"
 #include "tests/support/running_error.h"
 #include "tests/support/testing.h"
 
@@ -41,11 +42,19 @@ LossResult run(const LossCase &c) {
   require_ok(mp_loss_workspace_size(context(), &d, &bytes));
   CHECK(bytes <= 16384);
   const GuardedBytes workspace(bytes, 0, kPoison);
-  require_ok(mp_loss(context(), &d, x.data(), t.data(),
-                     c.weights.empty() ? nullptr : static_cast<const float *>(weights.data()),
-                     c.scale == 0.0f ? nullptr : scale.data(),
-                     static_cast<float *>(element_loss.data()), loss.data(), dx.data(),
-                     workspace.data(), bytes, kStream));
+  const GradStats stats;
+  mp_loss_tensors_t tensors;
+  MP_INIT_STRUCT(&tensors);
+  tensors.prediction = x.data();
+  tensors.target = t.data();
+  tensors.weights = c.weights.empty() ? nullptr : static_cast<const float *>(weights.data());
+  tensors.loss_scale = c.scale == 0.0f ? nullptr : scale.data();
+  tensors.element_loss = static_cast<float *>(element_loss.data());
+  tensors.loss = loss.data();
+  tensors.dprediction = dx.data();
+  tensors.stats = stats.pointers();
+  require_ok(mp_loss(context(), &d, &tensors, workspace.data(), bytes, kStream));
+  stats.check(dx.download());
   return {element_loss.download(), dx.download(), loss.value()};
 }
 

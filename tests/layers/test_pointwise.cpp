@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 
+#include "tests/support/grad_stats.h"
 #include "tests/support/oracle.h"
 #include "tests/support/output_case.h"
 #include "tests/support/testing.h"
@@ -103,9 +104,12 @@ std::vector<double> run(const Layer &l) {
   const DeviceArray &y = l.in_place == InPlace::kA ? a : l.in_place == InPlace::kB ? b : beside;
   const auto a_bits = a.download_bits(), b_bits = b.download_bits();
   const bool has_b = reads_b(l.function());
-  require_ok(
-      mp_pointwise(context(), &l.desc, a.data(), has_b ? b.data() : nullptr, y.data(), kStream));
+  const GradStats stats;
+  const mp_grad_stats_t pointers = stats.pointers();
+  require_ok(mp_pointwise(context(), &l.desc, a.data(), has_b ? b.data() : nullptr, y.data(),
+                          &pointers, kStream));
   require_ok(mp_stream_sync(context(), kStream));
+  stats.check(y.download());
   CHECK((l.in_place == InPlace::kA || a.download_bits() == a_bits));
   CHECK((l.in_place == InPlace::kB || b.download_bits() == b_bits));
   return y.download();
@@ -323,7 +327,7 @@ TEST_CASE("pointwise: a copy has the bits of a", "[layers][pointwise][strict]") 
     fill_with_reals(l, 1.0);
     l.a[3] = -0.0, l.a[51] = kInfinity, l.a[52] = half_subnormal(dtype) * 6.0;
     const DeviceArray a(dtype, l.a), y(dtype, static_cast<int64_t>(l.a.size()));
-    require_ok(mp_pointwise(context(), &l.desc, a.data(), nullptr, y.data(), kStream));
+    require_ok(mp_pointwise(context(), &l.desc, a.data(), nullptr, y.data(), nullptr, kStream));
     CHECK(y.download_bits() == a.download_bits());
   }
 }
@@ -337,7 +341,7 @@ TEST_CASE("pointwise: b is not looked at where it is not read", "[layers][pointw
   for (const Rows rows : kRows) {
     l.desc.ld_b = rows == Rows::kDense ? 20 : rows == Rows::kApart ? 30 : 0;
     for (void *const b : {nowhere, y.data(), static_cast<void *>(nullptr)}) {
-      require_ok(mp_pointwise(context(), &l.desc, a.data(), b, y.data(), kStream));
+      require_ok(mp_pointwise(context(), &l.desc, a.data(), b, y.data(), nullptr, kStream));
       expect_none(damage_of(l, y.download()), "b is not read");
     }
   }
@@ -348,10 +352,10 @@ TEST_CASE("pointwise: no elements", "[layers][pointwise][strict]") {
     for (const int64_t ld_b : {int64_t{0}, shape.columns, shape.columns + 2}) {
       auto d = mp_pointwise_desc_default(MP_POINTWISE_ADD, shape.rows, shape.columns, MP_BF16);
       d.ld_b = ld_b;
-      require_ok(mp_pointwise(context(), &d, nullptr, nullptr, nullptr, kStream));
+      require_ok(mp_pointwise(context(), &d, nullptr, nullptr, nullptr, nullptr, kStream));
       const DeviceArray y(MP_BF16, 8, 0, kCanary);
       const auto before = y.download_bits();
-      require_ok(mp_pointwise(context(), &d, y.data(), y.data(), y.data(), kStream));
+      require_ok(mp_pointwise(context(), &d, y.data(), y.data(), y.data(), nullptr, kStream));
       CHECK(y.download_bits() == before);
     }
   }

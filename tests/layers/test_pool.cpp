@@ -5,6 +5,7 @@
 // running error.
 #include <limits>
 
+#include "tests/support/grad_stats.h"
 #include "tests/support/running_error.h"
 #include "tests/support/testing.h"
 
@@ -203,8 +204,11 @@ std::vector<double> run_backward(const mp_pool2d_desc_t &d, const std::vector<do
   const DeviceArray x_device(d.dtype, x, offset);
   const DeviceArray dy_device(d.dtype, dy, offset);
   const DeviceArray dx(d.dtype, elems_of_x(d), offset);
+  const GradStats stats;
+  const mp_grad_stats_t pointers = stats.pointers();
   require_ok(mp_pool2d_backward(context(), &d, d.mode == MP_POOL_MAX ? x_device.data() : nullptr,
-                                dy_device.data(), dx.data(), kStream));
+                                dy_device.data(), dx.data(), &pointers, kStream));
+  stats.check(dx.download());
   return dx.download();
 }
 
@@ -433,7 +437,7 @@ TEST_CASE("pool: a window larger than the padded image has no outputs", "[layers
       d.mode = mode;
       const DeviceArray dx(MP_FP32, elems_of_x(d));
       require_ok(mp_pool2d_forward(context(), &d, nullptr, nullptr, kStream));
-      require_ok(mp_pool2d_backward(context(), &d, nullptr, nullptr, dx.data(), kStream));
+      require_ok(mp_pool2d_backward(context(), &d, nullptr, nullptr, dx.data(), nullptr, kStream));
       CHECK(dx.download() == std::vector<double>(static_cast<size_t>(elems_of_x(d)), 0.0));
     }
   }
@@ -442,7 +446,7 @@ TEST_CASE("pool: a window larger than the padded image has no outputs", "[layers
 TEST_CASE("pool: no images", "[layers][pool][strict]") {
   const mp_pool2d_desc_t d = make_desc(0, 4, 4, 8, 2, 2, 2, 2);
   require_ok(mp_pool2d_forward(context(), &d, nullptr, nullptr, kStream));
-  require_ok(mp_pool2d_backward(context(), &d, nullptr, nullptr, nullptr, kStream));
+  require_ok(mp_pool2d_backward(context(), &d, nullptr, nullptr, nullptr, nullptr, kStream));
 }
 
 TEST_CASE("pool: number of outputs", "[layers][pool][strict]") {

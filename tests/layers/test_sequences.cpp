@@ -198,8 +198,9 @@ TEST_CASE("sequences: an image is padded behind the call that writes it", "[sequ
   for (int turn = 0; turn < kTurns; turn++) {
     const void *const from = (turn % 2 == 0 ? even : odd).data();
     void *const x = (turn % 2 == 0 ? odd : even).data();
-    calls.push_back(
-        [&, from, x] { return mp_pointwise(context(), &sum, from, more.data(), x, kStream); });
+    calls.push_back([&, from, x] {
+      return mp_pointwise(context(), &sum, from, more.data(), x, nullptr, kStream);
+    });
     calls.push_back([&, x, turn] {
       void *const to = static_cast<uint8_t *>(y.data()) + turn * kOutputs * 2;
       return mp_conv2d_fprop(context(), &desc, x, filter.data(), to, nullptr, workspace.data(),
@@ -309,15 +310,16 @@ TEST_CASE("sequences: functions of single elements, of sums with one row", "[seq
   Calls calls;
   for (int turn = 0; turn < kTurns; turn++) {
     calls.push_back([&] {
-      return mp_pointwise(context(), &sum, even.data(), row.data(), odd.data(), kStream);
+      return mp_pointwise(context(), &sum, even.data(), row.data(), odd.data(), nullptr, kStream);
     });
     calls.push_back([&] {
       const auto *const bytes = static_cast<const uint8_t *>(odd.data());
       return mp_pointwise(context(), &last, bytes + (kRows - 1) * kColumns * 2, nullptr, row.data(),
-                          kStream);
+                          nullptr, kStream);
     });
-    calls.push_back(
-        [&] { return mp_pointwise(context(), &copy, odd.data(), nullptr, even.data(), kStream); });
+    calls.push_back([&] {
+      return mp_pointwise(context(), &copy, odd.data(), nullptr, even.data(), nullptr, kStream);
+    });
   }
   check_sequence(calls, {&even, &odd, &row}, "pointwise");
 }
@@ -352,13 +354,14 @@ TEST_CASE("sequences: a table whose gradient is the next one's rows", "[sequence
       calls.push_back([&, table, words] {
         return mp_embedding_forward(context(), &desc, table, words, rows.data(), kStream);
       });
-      calls.push_back(
-          [&] { return mp_dropout(context(), &mask, nullptr, rows.data(), rows.data(), kStream); });
+      calls.push_back([&] {
+        return mp_dropout(context(), &mask, nullptr, rows.data(), rows.data(), nullptr, kStream);
+      });
       // In the workspace of one, other things lie than in that of the other.
       for (const auto &[one, to] :
            {std::pair{&desc, of_few.data()}, {&more, of_many.data()}, {&desc, gradient}})
         calls.push_back([&, one = one, to = to, words] {
-          return mp_embedding_backward(context(), one, words, rows.data(), to, nullptr, nullptr,
+          return mp_embedding_backward(context(), one, words, rows.data(), to, nullptr,
                                        workspace.data(), bytes, kStream);
         });
     }

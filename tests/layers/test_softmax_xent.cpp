@@ -244,8 +244,12 @@ TEST_CASE("xent: loss, correct and dlogits are optional", "[xent][strict]") {
   const DeviceBuffer<int32_t> labels(std::vector<int32_t>{1});
   const DeviceFloat row_loss(-1.0f);
   const mp_xent_desc_t desc = mp_xent_desc_default(1, 2, MP_FP32);
-  require_ok(mp_softmax_xent(context(), &desc, logits.data(), labels.data(), nullptr,
-                             row_loss.data(), nullptr, nullptr, nullptr, kStream));
+  mp_xent_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.x = logits.data();
+  t.labels = labels.data();
+  t.row_loss = row_loss.data();
+  require_ok(mp_softmax_xent(context(), &desc, &t, kStream));
   const oracle::XentOptions one_row{.dtype = MP_FP32, .counted = 1};
   CHECK(within(oracle::softmax_xent({1.0, 2.0}, 1, one_row).loss, row_loss.value()));
 }

@@ -15,7 +15,7 @@ XentCase padded_case(mp_dtype_t dtype, int64_t rows, int64_t classes, int32_t ig
   c.ignore_label = ignore_label;
   for (int64_t i = 0; i < rows; ++i) {
     const bool ignored = i % 2 == 0 || i == rows - 1;
-    int32_t &label = c.labels[static_cast<size_t>(i)];
+    int64_t &label = c.labels[static_cast<size_t>(i)];
     if (label == ignore_label) label = 1;
     if (!ignored) continue;
     label = ignore_label;
@@ -148,8 +148,14 @@ TEST_CASE("xent ignore: a block goes on to a second row behind one that is ignor
   const DeviceBuffer<float> row_loss(kRows);
   const mp_xent_desc_t desc = mp_xent_desc_default(kRows, kClasses, MP_FP16);
   const DeviceFloat loss(-1.0f);
-  require_ok(mp_softmax_xent(context(), &desc, logits.data(), on_device.data(), nullptr,
-                             row_loss.data(), loss.data(), nullptr, logits.data(), kStream));
+  mp_xent_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.x = logits.data();
+  t.labels = on_device.data();
+  t.row_loss = row_loss.data();
+  t.loss = loss.data();
+  t.dx = logits.data();
+  require_ok(mp_softmax_xent(context(), &desc, &t, kStream));
   // p = 1 / 1025 everywhere.
   std::vector<uint16_t> last(kClasses);
   copy_bytes(last.data(), logits.data() + (kRows - 1) * kClasses, kClasses * sizeof(uint16_t));
@@ -167,8 +173,12 @@ TEST_CASE("xent ignore: the default descriptor ignores -100, one of zeros nothin
   const DeviceBuffer<int32_t> labels(std::vector<int32_t>{-100, 0});
   const DeviceBuffer<float> row_loss(2);
   const auto losses = [&](const mp_xent_desc_t &d) {
-    require_ok(mp_softmax_xent(context(), &d, logits.data(), labels.data(), nullptr,
-                               row_loss.data(), nullptr, nullptr, nullptr, kStream));
+    mp_xent_tensors_t t;
+    MP_INIT_STRUCT(&t);
+    t.x = logits.data();
+    t.labels = labels.data();
+    t.row_loss = row_loss.data();
+    require_ok(mp_softmax_xent(context(), &d, &t, kStream));
     return row_loss.download();
   };
   const mp_xent_desc_t defaults = mp_xent_desc_default(2, 2, MP_FP32);
@@ -180,6 +190,7 @@ TEST_CASE("xent ignore: the default descriptor ignores -100, one of zeros nothin
   mp_xent_desc_t zeros;
   MP_INIT_STRUCT(&zeros);
   zeros.dtype = MP_FP32;
+  zeros.dtype_labels = MP_INT32;
   zeros.rows = zeros.classes = zeros.ld_logits = zeros.ld_dlogits = 2;
   zeros.weight = 1.0f;
   CHECK(std::isnan(losses(zeros)[0]));
@@ -274,5 +285,67 @@ TEST_CASE("xent smoothing: NaN and infinite logits make their row NaN", "[xent][
       c.logits.at(0, 2, c.label(2)) = -kInfinity;
       check(c);
     }
+  }
+}
+
+// ---------------------------------------------------------------------------- types of labels
+
+TEST_CASE("xent: 64-bit labels give the bits of 32-bit ones", "[xent][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const int64_t classes : {5, 300, 1100}) {
+      XentCase c = random_case(dtype, 600, classes, 4.0, 2800);  // rows are counted in advance
+      for (size_t i = 0; i < c.labels.size(); i += 4) c.labels[i] = -100;
+      const XentResult narrow = run(c);
+      c.dtype_labels = MP_INT64;
+      const XentResult wide = run(c);
+      check_same(wide, narrow);
+      CHECK(wide.lse == narrow.lse);
+    }
+  }
+}
+
+TEST_CASE("xent: a 64-bit label out of range does not wrap into range", "[xent][strict]") {
+  constexpr int64_t kWrap = int64_t{1} << 32;
+  for (const int64_t label : {kWrap, kWrap + 2, -kWrap + 2, (kWrap << 31) + 1, kWrap / 2}) {
+    for (const int64_t classes : {4, 1100}) {
+      XentCase c = random_case(MP_FP32, 3, classes, 4.0, 2900);
+      c.dtype_labels = MP_INT64;
+      c.labels[1] = label;
+      check(c);
+      CHECK(std::isnan(run(c).row_loss[1]));
+      c.ignore_label = label;
+      check(c);
+      CHECK(run(c).row_loss[1] == 0.0f);
+      c.ignore_label = static_cast<int32_t>(label);  // the low word; not equal
+      CHECK(std::isnan(run(c).row_loss[1]));
+    }
+  }
+}
+
+TEST_CASE("xent: an ignore_label beyond 32 bits matches no 32-bit label", "[xent][strict]") {
+  XentCase c = random_case(MP_FP32, 3, 4, 4.0, 3000);
+  c.labels = {0, 2, 3};
+  const XentResult all = run(c);
+  c.ignore_label = int64_t{1} << 32;  // 0 in the low word
+  check_same(run(c), all);
+}
+
+// ---------------------------------------------------------------------------- count
+
+TEST_CASE("xent: count replaces the number of rows that are not ignored", "[xent][strict]") {
+  for (const int64_t rows : {4, 600}) {
+    XentCase c = random_case(MP_FP32, rows, 20, 4.0, 3100);
+    c.labels[1] = c.labels[2] = -100;
+    const XentResult own = run(c);
+    c.count = static_cast<float>(rows - 2);
+    check_same(run(c), own);
+    c.count *= 2.0f;  // another micro-batch of equal size
+    const XentResult half = run(c);
+    CHECK(half.row_loss == own.row_loss);
+    CHECK(half.loss == own.loss / 2.0f);
+    for (size_t i = 0; i < own.dlogits.values.size(); ++i)
+      REQUIRE(half.dlogits.values[i] == own.dlogits.values[i] / 2.0);
+    std::fill(c.labels.begin(), c.labels.end(), -100);
+    CHECK(run(c).loss == 0.0f);  // the other micro-batches have rows that count
   }
 }

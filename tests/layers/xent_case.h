@@ -8,6 +8,7 @@
 
 #include "tests/step/oracle_step.h"
 #include "tests/step/step_fixtures.h"
+#include "tests/support/grad_stats.h"
 
 namespace mptest {
 
@@ -17,12 +18,14 @@ inline const double kNaN = std::nan("");
 struct XentCase {
   mp_dtype_t dtype = MP_FP32;
   Matrices logits;  ///< one matrix, of values that `dtype` holds
-  std::vector<int32_t> labels;
+  std::vector<int64_t> labels;
+  mp_dtype_t dtype_labels = MP_INT32;
   float weight = 1.0f;
   float loss_scale = 1.0f;
   uint32_t flags = MP_XENT_FLAG_IGNORE_LABEL;
-  int32_t ignore_label = -100;
+  int64_t ignore_label = -100;
   float label_smoothing = 0.0f;
+  float count = 0.0f;            ///< 0: pass NULL, the number of rows that are not ignored
   int64_t padding = 0;           ///< elements by which a row is longer than its classes
   int64_t offset = 0;            ///< elements by which the matrices miss 256-byte alignment
   int64_t gradient_padding = 0;  ///< more of both for the gradient alone
@@ -33,14 +36,14 @@ struct XentCase {
 
   int64_t rows() const { return logits.rows; }
   int64_t classes() const { return logits.cols; }
-  int32_t label(int64_t row) const { return labels[static_cast<size_t>(row)]; }
+  int64_t label(int64_t row) const { return labels[static_cast<size_t>(row)]; }
   bool ignored(int64_t row) const {
     return (flags & MP_XENT_FLAG_IGNORE_LABEL) != 0 && label(row) == ignore_label;
   }
 };
 
 struct XentResult {
-  std::vector<float> row_loss;
+  std::vector<float> row_loss, lse;
   float loss;
   int64_t correct;  ///< on top of 100
   Matrices dlogits;
@@ -54,9 +57,10 @@ inline XentResult run(const XentCase &c) {
                         kCanary);
   logits.upload(c.logits);
   DeviceMatrices &dlogits = c.in_place ? logits : beside;
-  const DeviceBuffer<int32_t> labels(c.labels);
-  const DeviceFloat scale(c.loss_scale), loss(-1.0f);
-  const DeviceBuffer<float> row_loss(rows);
+  const DeviceBuffer<int64_t> wide(c.labels);
+  const DeviceBuffer<int32_t> narrow(std::vector<int32_t>(c.labels.begin(), c.labels.end()));
+  const DeviceFloat scale(c.loss_scale), loss(-1.0f), count(c.count);
+  const DeviceBuffer<float> row_loss(rows), lse(rows);
   const DeviceBuffer<int64_t> correct(std::vector<int64_t>{100});
 
   mp_xent_desc_t desc = mp_xent_desc_default(rows, classes, c.dtype);
@@ -66,22 +70,41 @@ inline XentResult run(const XentCase &c) {
   desc.flags = c.flags;
   desc.ignore_label = c.ignore_label;
   desc.label_smoothing = c.label_smoothing;
-  require_ok(mp_softmax_xent(context(), &desc, logits.data(), labels.data(),
-                             c.null_scale ? nullptr : scale.data(), row_loss.data(), loss.data(),
-                             correct.data(), c.forward_only ? nullptr : dlogits.data(), kStream));
+  desc.dtype_labels = c.dtype_labels;
+  const bool is_wide = c.dtype_labels == MP_INT64;
+  const GradStats stats;
+  mp_xent_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.x = logits.data();
+  t.labels = is_wide ? static_cast<const void *>(wide.data()) : narrow.data();
+  t.loss_scale = c.null_scale ? nullptr : scale.data();
+  t.count = c.count == 0.0f ? nullptr : count.data();
+  t.row_loss = row_loss.data();
+  t.lse = lse.data();
+  t.loss = loss.data();
+  t.correct = correct.data();
+  t.dx = c.forward_only ? nullptr : dlogits.data();
+  t.stats = stats.pointers();
+  require_ok(mp_softmax_xent(context(), &desc, &t, kStream));
+  if (c.forward_only)
+    stats.check({});
+  else
+    stats.check(dlogits.download().values);
   CHECK(logits.damage() == "");
   CHECK(beside.damage() == "");
   CHECK(row_loss.guard_damage() == "");
+  CHECK(lse.guard_damage() == "");
   if (!c.in_place) {
     const Matrices after = logits.download();
     for (size_t i = 0; i < after.values.size(); ++i) {
       if (!same_value(after.values[i], c.logits.values[i])) FAIL("the logits were changed");
     }
   }
-  return {row_loss.download(), loss.value(), correct.download()[0] - 100, dlogits.download()};
+  return {row_loss.download(), lse.download(), loss.value(), correct.download()[0] - 100,
+          dlogits.download()};
 }
 
-/// The same bits; the loss may be NaN.
+/// Same bits of loss and gradient; the loss may be NaN.
 inline void check_same(const XentResult &a, const XentResult &b) {
   CHECK(a.dlogits.values == b.dlogits.values);
   CHECK(a.row_loss == b.row_loss);
@@ -105,6 +128,16 @@ inline oracle::XentRow expected_row(const XentCase &c, int64_t i, int64_t counte
                                .smoothing = c.label_smoothing});
 }
 
+/// log sum exp(x) of a row, or 0 if it is ignored.
+inline double expected_lse(const XentCase &c, int64_t i) {
+  if (c.ignored(i)) return 0.0;
+  const std::vector<double> row = row_of(c.logits, i);
+  const double largest = *std::max_element(row.begin(), row.end());
+  double sum = 0.0;
+  for (const double x : row) sum += std::exp(x - largest);
+  return largest + std::log(sum);
+}
+
 /// Every output of the call is within the error bound of the oracle.
 inline void check(const XentCase &c) {
   const XentResult got = run(c);
@@ -119,6 +152,10 @@ inline void check(const XentCase &c) {
     sum += row_loss;
     CAPTURE(i, row.loss.value, row.loss.error, row_loss);
     CHECK(within(row.loss, row_loss));
+    const double lse = expected_lse(c, i);
+    // Less accurate than a loss, which is a difference; NaN without a valid label.
+    if (!std::isnan(row.loss.value) && std::isfinite(lse))
+      CHECK(std::fabs(got.lse[static_cast<size_t>(i)] - lse) <= 0x1p-17 * (1.0 + std::fabs(lse)));
     if (c.forward_only) continue;
     for (int64_t j = 0; j < c.classes(); ++j) {
       wrong += !within(row.dlogits[static_cast<size_t>(j)], got.dlogits.at(0, i, j), c.dtype);
@@ -138,12 +175,12 @@ inline XentCase random_case(mp_dtype_t dtype, int64_t rows, int64_t classes, dou
   c.logits = Matrices(1, rows, classes);
   for (double &logit : c.logits.values) logit = round_to(dtype, random.real(-range, range));
   for (int64_t i = 0; i < rows; ++i) {
-    c.labels.push_back(static_cast<int32_t>(random.integer(0, classes - 1)));
+    c.labels.push_back(random.integer(0, classes - 1));
   }
   return c;
 }
 
-inline XentCase row_case(mp_dtype_t dtype, const std::vector<double> &logits, int32_t label) {
+inline XentCase row_case(mp_dtype_t dtype, const std::vector<double> &logits, int64_t label) {
   XentCase c;
   c.dtype = dtype;
   c.logits = Matrices(1, 1, static_cast<int64_t>(logits.size()));

@@ -40,22 +40,20 @@ struct Batch {
     mp::Device device{};
     device.smem_per_block = smem_per_block;
     device.num_sms = num_sms;
-    const mp::XentArgs args{.dtype = MP_FP16,
-                            .rows = rows,
-                            .classes = classes,
-                            .ld_logits = classes,
-                            .ld_dlogits = classes,
-                            .weight = 1.0f,
-                            .ignores = true,
-                            .ignore_label = -100,
-                            .label_smoothing = 0.1f,
-                            .logits = logits.data(),
-                            .labels = labels.data(),
-                            .loss_scale = nullptr,
-                            .row_loss = row_loss.data(),
-                            .loss = &loss,
-                            .correct = nullptr,
-                            .dlogits = dlogits.data()};
+    mp::XentArgs args{};
+    args.desc.dtype = MP_FP16;
+    args.desc.dtype_labels = MP_INT32;
+    args.desc.flags = MP_XENT_FLAG_IGNORE_LABEL;
+    args.desc.rows = rows;
+    args.desc.classes = args.desc.ld_logits = args.desc.ld_dlogits = classes;
+    args.desc.ignore_label = -100;
+    args.desc.weight = 1.0f;
+    args.desc.label_smoothing = 0.1f;
+    args.x = logits.data();
+    args.labels = labels.data();
+    args.row_loss = row_loss.data();
+    args.loss = &loss;
+    args.dx = dlogits.data();
     mp::host::softmax_xent(device, args, nullptr);
   }
 

@@ -182,7 +182,7 @@ inline Bounded softmax_power(double logit, double largest, mp_dtype_t dtype) {
 
 /// One row that counts.  The bound of the sum over the classes, in any order, takes in that parts of it are
 /// rescaled a few times: with so many classes no term meets half as many additions.
-inline XentRow softmax_xent(const std::vector<double> &logits, int32_t label,
+inline XentRow softmax_xent(const std::vector<double> &logits, int64_t label,
                             const XentOptions &options) {
   const Bounded not_a_number(std::nan(""));
   XentRow row{not_a_number, std::vector<Bounded>(logits.size(), not_a_number), false};

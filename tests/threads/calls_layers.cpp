@@ -25,7 +25,7 @@ Bytes pool(mp_context_t context) {
   const void *const values = operands.input(MP_FP16, x);
   check(mp_pool2d_forward(context, &desc, values, operands.output(MP_FP16, y), kStream));
   check(mp_pool2d_backward(context, &desc, values, operands.input(MP_FP16, y),
-                           operands.output(MP_FP16, x), kStream));
+                           operands.output(MP_FP16, x), nullptr, kStream));
   return operands.bytes();
 }
 
@@ -61,7 +61,7 @@ Bytes pointwise(mp_context_t context) {
   desc.activation = MP_ACT_GELU;
   check(mp_pointwise(context, &desc, operands.input(MP_BF16, kRows * kColumns),
                      operands.input(MP_BF16, kRows * kColumns),
-                     operands.output(MP_BF16, kRows * kColumns), kStream));
+                     operands.output(MP_BF16, kRows * kColumns), nullptr, kStream));
   return operands.bytes();
 }
 
@@ -83,9 +83,13 @@ Bytes element_loss(mp_context_t context) {
   const mp_loss_desc_t desc = mp_loss_desc_default(MP_LOSS_BCE_WITH_LOGITS, kCount, MP_FP16);
   size_t bytes = 0;
   check(mp_loss_workspace_size(context, &desc, &bytes));
-  check(mp_loss(context, &desc, operands.input(MP_FP16, kCount), operands.input(MP_FP16, kCount),
-                nullptr, nullptr, nullptr, static_cast<float *>(operands.output(MP_FP32, 1)),
-                operands.output(MP_FP16, kCount), operands.scratch(bytes), bytes, kStream));
+  mp_loss_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.prediction = operands.input(MP_FP16, kCount);
+  t.target = operands.input(MP_FP16, kCount);
+  t.loss = static_cast<float *>(operands.output(MP_FP32, 1));
+  t.dprediction = operands.output(MP_FP16, kCount);
+  check(mp_loss(context, &desc, &t, operands.scratch(bytes), bytes, kStream));
   return operands.bytes();
 }
 
@@ -93,11 +97,15 @@ Bytes softmax_xent(mp_context_t context) {
   constexpr int64_t kRows = 40, kClasses = 21;
   Operands operands(context);
   const mp_xent_desc_t desc = mp_xent_desc_default(kRows, kClasses, MP_FP16);
-  check(mp_softmax_xent(context, &desc, operands.input(MP_FP16, kRows * kClasses),
-                        operands.indices(kRows, kClasses), nullptr,
-                        static_cast<float *>(operands.output(MP_FP32, kRows)),
-                        static_cast<float *>(operands.output(MP_FP32, 1)), operands.counter(),
-                        operands.output(MP_FP16, kRows * kClasses), kStream));
+  mp_xent_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.x = operands.input(MP_FP16, kRows * kClasses);
+  t.labels = operands.indices(kRows, kClasses);
+  t.row_loss = static_cast<float *>(operands.output(MP_FP32, kRows));
+  t.loss = static_cast<float *>(operands.output(MP_FP32, 1));
+  t.correct = operands.counter();
+  t.dx = operands.output(MP_FP16, kRows * kClasses);
+  check(mp_softmax_xent(context, &desc, &t, kStream));
   return operands.bytes();
 }
 
@@ -112,7 +120,7 @@ Bytes embedding(mp_context_t context) {
   check(mp_embedding_forward(context, &desc, operands.input(MP_FP16, kWords * kWidth), indices,
                              operands.output(MP_FP16, kRows * kWidth), kStream));
   check(mp_embedding_backward(context, &desc, indices, operands.input(MP_FP16, kRows * kWidth),
-                              operands.output(desc.dtype_dtable, kWords * kWidth), nullptr, nullptr,
+                              operands.output(desc.dtype_dtable, kWords * kWidth), nullptr,
                               operands.scratch(bytes), bytes, kStream));
   return operands.bytes();
 }
@@ -123,7 +131,7 @@ Bytes dropout(mp_context_t context) {
   mp_dropout_desc_t desc = mp_dropout_desc_default(kCount, 0.3f, MP_FP16);
   desc.seed = 11;
   check(mp_dropout(context, &desc, nullptr, operands.input(MP_FP16, kCount),
-                   operands.output(MP_FP16, kCount), kStream));
+                   operands.output(MP_FP16, kCount), nullptr, kStream));
   return operands.bytes();
 }
 

@@ -409,13 +409,13 @@ contains
     b = integers(m, n, 2)
     desc = mp_pointwise_desc_default(MP_POINTWISE_MUL, int(n, c_int64_t), int(m, c_int64_t), MP_FP32)
     desc%activation = MP_ACT_RELU
-    call mp_check(mp_pointwise(context, desc, c_loc(a), c_loc(b), c_loc(y), c_null_ptr))
+    call mp_check(mp_pointwise(context, desc, c_loc(a), c_loc(b), c_loc(y), stream=c_null_ptr))
     call expect('a product and ReLU', all(y == max(a*b, 0.0)))
     desc%ld_b = 0
-    call mp_check(mp_pointwise(context, desc, c_loc(a), c_loc(b), c_loc(a), c_null_ptr))
+    call mp_check(mp_pointwise(context, desc, c_loc(a), c_loc(b), c_loc(a), stream=c_null_ptr))
     call expect('one row for all, in place', all(a == max(integers(m, n, 1)*spread(b(:, 1), 2, n), 0.0)))
     desc%activation = MP_ACT_DTANH
-    call mp_check(mp_pointwise(context, desc, c_loc(a), c_loc(b), c_loc(y), c_null_ptr), stat, sentence)
+    call mp_check(mp_pointwise(context, desc, c_loc(a), c_loc(b), c_loc(y), stream=c_null_ptr), stat, sentence)
     call expect('a derivative of a product', stat == MP_ERROR_INVALID_ARGUMENT .and. &
       index(sentence, 'activation = MP_ACT_DTANH requires op = MP_POINTWISE_COPY') > 0)
     columns = mp_column_sum_desc_default(int(n, c_int64_t), int(m, c_int64_t), MP_FP32)
@@ -438,6 +438,7 @@ contains
     real(c_float), pointer :: workspace(:)
     type(mp_embedding_desc_t) :: embedding
     type(mp_dropout_desc_t) :: dropout
+    type(mp_grad_stats_t) :: stats
     integer(c_size_t) :: bytes
     integer :: stat, i
     character(200) :: sentence
@@ -461,11 +462,12 @@ contains
     dtable = 1
     found_inf = 0
     amax = 0
+    stats = mp_grad_stats_t(c_loc(found_inf), c_loc(amax))
     call mp_check(mp_embedding_backward(context, embedding, c_loc(indices), c_loc(dout), c_loc(dtable), &
-      c_loc(found_inf), c_loc(amax), c_loc(workspace), bytes, c_null_ptr))
+      stats, c_loc(workspace), bytes, c_null_ptr))
     call expect('its gradient', all(dtable == wanted) .and. found_inf == 0)
     call mp_check(mp_embedding_backward(context, embedding, c_loc(indices), c_loc(dout), c_loc(dtable), &
-      c_null_ptr, c_null_ptr, c_loc(workspace), bytes - 1, c_null_ptr), stat, sentence)
+      workspace=c_loc(workspace), workspace_bytes=bytes - 1, stream=c_null_ptr), stat, sentence)
     call expect('a workspace that is too small', stat == MP_ERROR_WORKSPACE_TOO_SMALL .and. &
       index(sentence, 'workspace_bytes = ') > 0 .and. all(dtable == wanted))
     call mp_deallocate(context, workspace)
@@ -473,14 +475,14 @@ contains
     ! Philox of zeros begins with 6627e8d5 e169c58d bc57ac4c 9b00dbd8; 2^32 3/4 is c0000000.
     x = [1, 2, 3, 4]
     dropout = mp_dropout_desc_default(size(x, kind=c_int64_t), 0.75, MP_FP32)
-    call mp_check(mp_dropout(context, dropout, c_null_ptr, c_loc(x), c_loc(y), c_null_ptr))
+    call mp_check(mp_dropout(context, dropout, c_null_ptr, c_loc(x), c_loc(y), stream=c_null_ptr))
     call expect('dropout', all(y == [0, 8, 0, 0]))
     dropout%p = 0.5
     offset = 0
-    call mp_check(mp_dropout(context, dropout, c_loc(offset), c_loc(x), c_loc(x), c_null_ptr))
+    call mp_check(mp_dropout(context, dropout, c_loc(offset), c_loc(x), c_loc(x), stream=c_null_ptr))
     call expect('dropout in place', all(x == [0, 4, 6, 8]))
     dropout%p = 1
-    call mp_check(mp_dropout(context, dropout, c_null_ptr, c_loc(x), c_loc(y), c_null_ptr), stat, sentence)
+    call mp_check(mp_dropout(context, dropout, c_null_ptr, c_loc(x), c_loc(y), stream=c_null_ptr), stat, sentence)
     call expect('all are dropped', stat == MP_ERROR_INVALID_ARGUMENT .and. index(sentence, 'p = 1') > 0)
   end subroutine
 

@@ -420,18 +420,24 @@ contains
 
   subroutine test_loss(context)
     type(c_ptr), intent(in) :: context
-    real(c_float), target :: x(2), t(2), loss(1)
+    real(c_float), target :: x(2), t(2), loss(1), amax
     type(c_ptr) :: workspace
     integer(c_size_t) :: bytes
     type(mp_loss_desc_t) :: desc
+    type(mp_loss_tensors_t) :: tensors
     x = [1, 3]
     t = [0, 1]
     desc = mp_loss_desc_default(MP_LOSS_MSE, size(x, kind=c_int64_t), MP_FP32)
     call mp_check(mp_loss_workspace_size(context, desc, bytes))
     call mp_check(mp_malloc(context, workspace, bytes))
-    call mp_check(mp_loss(context, desc, c_loc(x), c_loc(t), c_null_ptr, c_null_ptr, c_null_ptr, &
-      c_loc(loss), c_loc(x), workspace, bytes, c_null_ptr))
-    call expect('a mean squared error', loss(1) == 2.5 .and. all(x == [1, 2]))
+    tensors%prediction = c_loc(x)
+    tensors%target = c_loc(t)
+    tensors%loss = c_loc(loss)
+    tensors%dprediction = c_loc(x)
+    tensors%stats%amax = c_loc(amax)
+    amax = 0
+    call mp_check(mp_loss(context, desc, tensors, workspace, bytes, c_null_ptr))
+    call expect('a mean squared error', loss(1) == 2.5 .and. all(x == [1, 2]) .and. amax == 2)
     call mp_free(context, workspace)
   end subroutine
 

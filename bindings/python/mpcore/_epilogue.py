@@ -33,6 +33,13 @@ def make(context: Context, columns: int, *, bias: Any = None, activation: Any = 
     return epilogue
 
 
+def stats_of(context: Context, found_inf: Any, amax: Any) -> Any:
+    """Returns an mp_grad_stats_t that keeps its arrays, float32 with 1 element or None, alive."""
+    return point(_sys.mp_grad_stats_t(), **{
+        name: None if array is None else context.check_array(array, name, dtype="float32", size=1, writable=True)
+        for name, array in (("found_inf", found_inf), ("amax", amax))})
+
+
 def writes_aux(epilogue: Any) -> bool:
     """Returns whether the activation writes aux; derivatives read it."""
     return not enumerator(_sys.mp_activation_t, epilogue.activation, "activation").name.startswith("MP_ACT_D")

@@ -140,13 +140,16 @@ class mp_dtype_t(enum.IntEnum):
     MP_FP16 = 1
     MP_BF16 = 2
     MP_FP32 = 3
+    MP_INT32 = 16
+    MP_INT64 = 17
     MP_STATE_M8 = 32
     MP_STATE_V8 = 33
     MP_REMAINDER16 = 34
     MP_REMAINDER8 = 35
 
 
-(MP_DTYPE_NONE, MP_FP16, MP_BF16, MP_FP32, MP_STATE_M8, MP_STATE_V8, MP_REMAINDER16, MP_REMAINDER8) = mp_dtype_t
+(MP_DTYPE_NONE, MP_FP16, MP_BF16, MP_FP32, MP_INT32, MP_INT64, MP_STATE_M8, MP_STATE_V8,
+ MP_REMAINDER16, MP_REMAINDER8) = mp_dtype_t
 
 
 class mp_target_t(enum.IntEnum):
@@ -456,8 +459,8 @@ MP_LOSS_MSE, MP_LOSS_L1, MP_LOSS_BCE_WITH_LOGITS = mp_loss_kind_t
 
 
 class mp_loss_reduction_t(enum.IntEnum):
-    MP_LOSS_REDUCTION_MEAN = 0
-    MP_LOSS_REDUCTION_SUM = 1
+    MP_LOSS_REDUCTION_MEAN = 1
+    MP_LOSS_REDUCTION_SUM = 2
 
 
 MP_LOSS_REDUCTION_MEAN, MP_LOSS_REDUCTION_SUM = mp_loss_reduction_t
@@ -766,9 +769,19 @@ class mp_autocast_result_t(_Sized):
 
 class mp_xent_desc_t(_Sized):
     _fields_ = [
-        ("struct_size", c_uint32), ("dtype", c_uint32), ("rows", c_int64), ("classes", c_int64),
-        ("ld_logits", c_int64), ("ld_dlogits", c_int64), ("weight", c_float), ("label_smoothing", c_float),
-        ("flags", c_uint32), ("ignore_label", c_int32),
+        ("struct_size", c_uint32), ("dtype", c_uint32), ("dtype_labels", c_uint32), ("flags", c_uint32),
+        ("rows", c_int64), ("classes", c_int64), ("ld_logits", c_int64), ("ld_dlogits", c_int64),
+        ("ignore_label", c_int64), ("weight", c_float), ("label_smoothing", c_float), ("z_loss", c_float),
+        ("reserved0", c_uint32),
+    ]
+
+
+class mp_xent_tensors_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("reserved0", c_uint32), ("x", c_void_p), ("w", c_void_p),
+        ("bias", c_void_p), ("labels", c_void_p), ("loss_scale", c_void_p), ("count", c_void_p),
+        ("row_loss", c_void_p), ("lse", c_void_p), ("loss", c_void_p), ("correct", c_void_p),
+        ("dx", c_void_p), ("dw", c_void_p), ("dbias", c_void_p), ("stats", mp_grad_stats_t),
     ]
 
 
@@ -777,6 +790,14 @@ class mp_loss_desc_t(_Sized):
         ("struct_size", c_uint32), ("kind", c_uint32), ("dtype", c_uint32), ("dtype_target", c_uint32),
         ("count", c_int64), ("weight", c_float), ("reduction", c_uint32), ("flags", c_uint32),
         ("ignore_target", c_float),
+    ]
+
+
+class mp_loss_tensors_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("reserved0", c_uint32), ("prediction", c_void_p), ("target", c_void_p),
+        ("weights", c_void_p), ("loss_scale", c_void_p), ("element_loss", c_void_p), ("loss", c_void_p),
+        ("dprediction", c_void_p), ("stats", mp_grad_stats_t),
     ]
 
 
@@ -801,7 +822,7 @@ class mp_batchnorm_tensors_t(_Sized):
         ("struct_size", c_uint32), ("reserved0", c_uint32), ("x", c_void_p), ("gamma", c_void_p),
         ("beta", c_void_p), ("running_mean", c_void_p), ("running_var", c_void_p), ("saved_mean", c_void_p),
         ("saved_inv_std", c_void_p), ("y", c_void_p), ("dy", c_void_p), ("dx", c_void_p),
-        ("dgamma", c_void_p), ("dbeta", c_void_p),
+        ("dgamma", c_void_p), ("dbeta", c_void_p), ("stats", mp_grad_stats_t),
     ]
 
 
@@ -809,7 +830,7 @@ class mp_pointwise_desc_t(_Sized):
     _fields_ = [
         ("struct_size", c_uint32), ("op", c_uint32), ("activation", c_uint32), ("dtype", c_uint32),
         ("dtype_b", c_uint32), ("reserved0", c_uint32), ("rows", c_int64), ("columns", c_int64),
-        ("ld_b", c_int64),
+        ("ld_b", c_int64), ("rows_b", c_int64),
     ]
 
 
@@ -864,8 +885,9 @@ class mp_rnn_tensors_t(_Sized):
 
 class mp_embedding_desc_t(_Sized):
     _fields_ = [
-        ("struct_size", c_uint32), ("dtype", c_uint32), ("dtype_dtable", c_uint32), ("flags", c_uint32),
-        ("rows", c_int64), ("vocabulary", c_int32), ("padding_index", c_int32), ("width", c_int64),
+        ("struct_size", c_uint32), ("dtype", c_uint32), ("dtype_dtable", c_uint32),
+        ("dtype_indices", c_uint32), ("flags", c_uint32), ("num_embeddings", c_int32),
+        ("num_indices", c_int64), ("embedding_dim", c_int64), ("padding_index", c_int64),
         ("ld_table", c_int64), ("ld_out", c_int64), ("ld_dtable", c_int64),
     ]
 
@@ -1047,9 +1069,9 @@ def mp_rnn_desc_default(cell: int, batch: int, timesteps: int, input_size: int, 
     return value
 
 
-def mp_embedding_desc_default(rows: int, vocabulary: int, width: int, dtype: int) -> mp_embedding_desc_t:
+def mp_embedding_desc_default(num_indices: int, num_embeddings: int, embedding_dim: int, dtype: int) -> mp_embedding_desc_t:
     value = mp_embedding_desc_t()
-    _library.mp_embedding_desc_init(value, ctypes.sizeof(value), rows, vocabulary, width, dtype)
+    _library.mp_embedding_desc_init(value, ctypes.sizeof(value), num_indices, num_embeddings, embedding_dim, dtype)
     return value
 
 
@@ -1166,23 +1188,23 @@ class Library(ctypes.CDLL):
         def mp_autocast_explain(self, policy: Handle, graph: Pointer, result: Pointer, format: int, text: Pointer, bytes: Pointer, /) -> int: ...
         def mp_autocast_op(self, policy: Handle, op_type: Optional[bytes], input_dtype: Pointer, count: int, cast_to: Pointer, output: Pointer, /) -> int: ...
         def mp_xent_desc_init(self, desc: Pointer, struct_size: int, rows: int, classes: int, dtype: int, /) -> int: ...
-        def mp_softmax_xent(self, context: Handle, desc: Pointer, logits: Pointer, labels: Pointer, loss_scale: Pointer, row_loss: Pointer, loss: Pointer, correct: Pointer, dlogits: Pointer, stream: Handle, /) -> int: ...
+        def mp_softmax_xent(self, context: Handle, desc: Pointer, tensors: Pointer, stream: Handle, /) -> int: ...
         def mp_loss_desc_init(self, desc: Pointer, struct_size: int, kind: int, count: int, dtype: int, /) -> int: ...
         def mp_loss_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
-        def mp_loss(self, context: Handle, desc: Pointer, prediction: Pointer, target: Pointer, weights: Pointer, loss_scale: Pointer, element_loss: Pointer, loss: Pointer, dprediction: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
+        def mp_loss(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_nchw_to_nhwc(self, context: Handle, n: int, c: int, h: int, w: int, src: Pointer, dtype_src: int, dst: Pointer, dtype_dst: int, stream: Handle, /) -> int: ...
         def mp_nhwc_to_nchw(self, context: Handle, n: int, c: int, h: int, w: int, src: Pointer, dtype_src: int, dst: Pointer, dtype_dst: int, stream: Handle, /) -> int: ...
         def mp_pool2d_desc_init(self, desc: Pointer, struct_size: int, mode: int, n: int, h: int, w: int, c: int, window_h: int, window_w: int, dtype: int, /) -> int: ...
         def mp_pool2d_get_output_size(self, desc: Pointer, p: Pointer, q: Pointer, /) -> int: ...
         def mp_pool2d_forward(self, context: Handle, desc: Pointer, x: Pointer, y: Pointer, stream: Handle, /) -> int: ...
-        def mp_pool2d_backward(self, context: Handle, desc: Pointer, x: Pointer, dy: Pointer, dx: Pointer, stream: Handle, /) -> int: ...
+        def mp_pool2d_backward(self, context: Handle, desc: Pointer, x: Pointer, dy: Pointer, dx: Pointer, stats: Pointer, stream: Handle, /) -> int: ...
         def mp_batchnorm_desc_init(self, desc: Pointer, struct_size: int, rows: int, channels: int, dtype: int, /) -> int: ...
         def mp_batchnorm_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
         def mp_batchnorm_forward_training(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_batchnorm_forward_inference(self, context: Handle, desc: Pointer, tensors: Pointer, stream: Handle, /) -> int: ...
         def mp_batchnorm_backward(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_pointwise_desc_init(self, desc: Pointer, struct_size: int, op: int, rows: int, columns: int, dtype: int, /) -> int: ...
-        def mp_pointwise(self, context: Handle, desc: Pointer, a: Pointer, b: Pointer, y: Pointer, stream: Handle, /) -> int: ...
+        def mp_pointwise(self, context: Handle, desc: Pointer, a: Pointer, b: Pointer, y: Pointer, stats: Pointer, stream: Handle, /) -> int: ...
         def mp_column_sum_desc_init(self, desc: Pointer, struct_size: int, rows: int, columns: int, dtype: int, /) -> int: ...
         def mp_column_sum_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
         def mp_column_sum(self, context: Handle, desc: Pointer, x: Pointer, sum: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
@@ -1192,12 +1214,12 @@ class Library(ctypes.CDLL):
         def mp_rnn_forward_inference(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_rnn_backward_data(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_rnn_backward_weights(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
-        def mp_embedding_desc_init(self, desc: Pointer, struct_size: int, rows: int, vocabulary: int, width: int, dtype: int, /) -> int: ...
+        def mp_embedding_desc_init(self, desc: Pointer, struct_size: int, num_indices: int, num_embeddings: int, embedding_dim: int, dtype: int, /) -> int: ...
         def mp_embedding_forward(self, context: Handle, desc: Pointer, table: Pointer, indices: Pointer, out: Pointer, stream: Handle, /) -> int: ...
         def mp_embedding_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
-        def mp_embedding_backward(self, context: Handle, desc: Pointer, indices: Pointer, dout: Pointer, dtable: Pointer, found_inf: Pointer, amax: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
+        def mp_embedding_backward(self, context: Handle, desc: Pointer, indices: Pointer, dout: Pointer, dtable: Pointer, stats: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_dropout_desc_init(self, desc: Pointer, struct_size: int, count: int, p: float, dtype: int, /) -> int: ...
-        def mp_dropout(self, context: Handle, desc: Pointer, offset: Pointer, x: Pointer, y: Pointer, stream: Handle, /) -> int: ...
+        def mp_dropout(self, context: Handle, desc: Pointer, offset: Pointer, x: Pointer, y: Pointer, stats: Pointer, stream: Handle, /) -> int: ...
         def mp_graph_create(self, graph: Pointer, context: Handle, /) -> int: ...
         def mp_graph_destroy(self, graph: Handle, /) -> None: ...
         def mp_graph_add_input(self, graph: Handle, name: Optional[bytes], dtype: int, rank: int, extent: Pointer, tensor: Pointer, /) -> int: ...
@@ -1331,23 +1353,23 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_autocast_explain": (c_uint32, {"policy": c_void_p, "graph": POINTER(mp_autocast_graph_t), "result": POINTER(mp_autocast_result_t), "format": c_uint32, "text": c_char_p, "bytes": c_void_p}),
     "mp_autocast_op": (c_uint32, {"policy": c_void_p, "op_type": c_char_p, "input_dtype": c_void_p, "count": c_uint32, "cast_to": c_void_p, "output": c_void_p}),
     "mp_xent_desc_init": (c_uint32, {"desc": POINTER(mp_xent_desc_t), "struct_size": c_size_t, "rows": c_int64, "classes": c_int64, "dtype": c_uint32}),
-    "mp_softmax_xent": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_xent_desc_t), "logits": c_void_p, "labels": c_void_p, "loss_scale": c_void_p, "row_loss": c_void_p, "loss": c_void_p, "correct": c_void_p, "dlogits": c_void_p, "stream": c_void_p}),
+    "mp_softmax_xent": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_xent_desc_t), "tensors": POINTER(mp_xent_tensors_t), "stream": c_void_p}),
     "mp_loss_desc_init": (c_uint32, {"desc": POINTER(mp_loss_desc_t), "struct_size": c_size_t, "kind": c_uint32, "count": c_int64, "dtype": c_uint32}),
     "mp_loss_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_loss_desc_t), "bytes": c_void_p}),
-    "mp_loss": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_loss_desc_t), "prediction": c_void_p, "target": c_void_p, "weights": c_void_p, "loss_scale": c_void_p, "element_loss": c_void_p, "loss": c_void_p, "dprediction": c_void_p, "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_loss": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_loss_desc_t), "tensors": POINTER(mp_loss_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_nchw_to_nhwc": (c_uint32, {"context": c_void_p, "n": c_int64, "c": c_int64, "h": c_int64, "w": c_int64, "src": c_void_p, "dtype_src": c_uint32, "dst": c_void_p, "dtype_dst": c_uint32, "stream": c_void_p}),
     "mp_nhwc_to_nchw": (c_uint32, {"context": c_void_p, "n": c_int64, "c": c_int64, "h": c_int64, "w": c_int64, "src": c_void_p, "dtype_src": c_uint32, "dst": c_void_p, "dtype_dst": c_uint32, "stream": c_void_p}),
     "mp_pool2d_desc_init": (c_uint32, {"desc": POINTER(mp_pool2d_desc_t), "struct_size": c_size_t, "mode": c_uint32, "n": c_int32, "h": c_int32, "w": c_int32, "c": c_int32, "window_h": c_int32, "window_w": c_int32, "dtype": c_uint32}),
     "mp_pool2d_get_output_size": (c_uint32, {"desc": POINTER(mp_pool2d_desc_t), "p": c_void_p, "q": c_void_p}),
     "mp_pool2d_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_pool2d_desc_t), "x": c_void_p, "y": c_void_p, "stream": c_void_p}),
-    "mp_pool2d_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_pool2d_desc_t), "x": c_void_p, "dy": c_void_p, "dx": c_void_p, "stream": c_void_p}),
+    "mp_pool2d_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_pool2d_desc_t), "x": c_void_p, "dy": c_void_p, "dx": c_void_p, "stats": POINTER(mp_grad_stats_t), "stream": c_void_p}),
     "mp_batchnorm_desc_init": (c_uint32, {"desc": POINTER(mp_batchnorm_desc_t), "struct_size": c_size_t, "rows": c_int64, "channels": c_int32, "dtype": c_uint32}),
     "mp_batchnorm_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_batchnorm_desc_t), "bytes": c_void_p}),
     "mp_batchnorm_forward_training": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_batchnorm_desc_t), "tensors": POINTER(mp_batchnorm_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_batchnorm_forward_inference": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_batchnorm_desc_t), "tensors": POINTER(mp_batchnorm_tensors_t), "stream": c_void_p}),
     "mp_batchnorm_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_batchnorm_desc_t), "tensors": POINTER(mp_batchnorm_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_pointwise_desc_init": (c_uint32, {"desc": POINTER(mp_pointwise_desc_t), "struct_size": c_size_t, "op": c_uint32, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
-    "mp_pointwise": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_pointwise_desc_t), "a": c_void_p, "b": c_void_p, "y": c_void_p, "stream": c_void_p}),
+    "mp_pointwise": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_pointwise_desc_t), "a": c_void_p, "b": c_void_p, "y": c_void_p, "stats": POINTER(mp_grad_stats_t), "stream": c_void_p}),
     "mp_column_sum_desc_init": (c_uint32, {"desc": POINTER(mp_column_sum_desc_t), "struct_size": c_size_t, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
     "mp_column_sum_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_column_sum_desc_t), "bytes": c_void_p}),
     "mp_column_sum": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_column_sum_desc_t), "x": c_void_p, "sum": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
@@ -1357,12 +1379,12 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_rnn_forward_inference": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "tensors": POINTER(mp_rnn_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_rnn_backward_data": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "tensors": POINTER(mp_rnn_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_rnn_backward_weights": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "tensors": POINTER(mp_rnn_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
-    "mp_embedding_desc_init": (c_uint32, {"desc": POINTER(mp_embedding_desc_t), "struct_size": c_size_t, "rows": c_int64, "vocabulary": c_int32, "width": c_int64, "dtype": c_uint32}),
+    "mp_embedding_desc_init": (c_uint32, {"desc": POINTER(mp_embedding_desc_t), "struct_size": c_size_t, "num_indices": c_int64, "num_embeddings": c_int32, "embedding_dim": c_int64, "dtype": c_uint32}),
     "mp_embedding_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_embedding_desc_t), "table": c_void_p, "indices": c_void_p, "out": c_void_p, "stream": c_void_p}),
     "mp_embedding_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_embedding_desc_t), "bytes": c_void_p}),
-    "mp_embedding_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_embedding_desc_t), "indices": c_void_p, "dout": c_void_p, "dtable": c_void_p, "found_inf": c_void_p, "amax": c_void_p, "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_embedding_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_embedding_desc_t), "indices": c_void_p, "dout": c_void_p, "dtable": c_void_p, "stats": POINTER(mp_grad_stats_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_dropout_desc_init": (c_uint32, {"desc": POINTER(mp_dropout_desc_t), "struct_size": c_size_t, "count": c_int64, "p": c_float, "dtype": c_uint32}),
-    "mp_dropout": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_dropout_desc_t), "offset": c_void_p, "x": c_void_p, "y": c_void_p, "stream": c_void_p}),
+    "mp_dropout": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_dropout_desc_t), "offset": c_void_p, "x": c_void_p, "y": c_void_p, "stats": POINTER(mp_grad_stats_t), "stream": c_void_p}),
     "mp_graph_create": (c_uint32, {"graph": POINTER(c_void_p), "context": c_void_p}),
     "mp_graph_destroy": (None, {"graph": c_void_p}),
     "mp_graph_add_input": (c_uint32, {"graph": c_void_p, "name": c_char_p, "dtype": c_uint32, "rank": c_int32, "extent": c_void_p, "tensor": c_void_p}),

@@ -23,10 +23,11 @@ DTYPES = {
     "bfloat16": (2, _sys.MP_BF16, "<u2"),  # as bits, because numpy has no bfloat16
     "float32": (4, _sys.MP_FP32, "<f4"),
     "float64": (8, None, "<f8"),
-    "int32": (4, None, "<i4"),
+    "int32": (4, None, "<i4"),  # labels and indices: see INTEGERS
     "int64": (8, None, "<i8"),
     "uint8": (1, None, "|u1"),
 }
+INTEGERS = {"int32": _sys.MP_INT32, "int64": _sys.MP_INT64}
 NAMES: Dict[Any, str] = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
 NAMES.update({int(number): name for name, (_, number, _) in DTYPES.items() if number is not None})
 

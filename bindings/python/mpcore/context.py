@@ -8,7 +8,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from . import _sys
 from ._library import Handle, Native, Owner, check, fill, integers, is_integer, lib
-from .arrays import DTYPES, HOST, View, dense_strides, dtype_name, view
+from .arrays import DTYPES, HOST, INTEGERS, View, dense_strides, dtype_name, view
 
 
 def stream_pointer(stream: Any) -> Optional[int]:
@@ -122,6 +122,14 @@ class Context(Handle):
         if writable:
             got.require_writable(name)
         return got
+
+
+    def check_integers(self, array: Any, name: str, size: int) -> Tuple[View, int]:
+        """Returns labels or indices and their mp_dtype_t."""
+        got = self.check_array(array, name, size=size)
+        if got.dtype not in INTEGERS:
+            raise TypeError(f"{name} has dtype {got.dtype}, not int32 or int64")
+        return got, INTEGERS[got.dtype]
 
 
 class DeviceArray(Owner):

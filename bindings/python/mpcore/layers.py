@@ -1,4 +1,9 @@
-"""Pooling, batch normalization, pointwise operations and losses, in N H W C (mpcore/layers.h)."""
+"""Pooling, batch normalization, pointwise operations and losses, in N H W C (mpcore/layers.h, loss.h).
+
+Calls that compute gradients accept found_inf (float32, 1 element: Scaler.found_inf), which is set
+to 1 if a gradient is infinite or NaN, and amax (float32, 1 element), which is updated to
+max(amax, |gradient|).
+"""
 
 from __future__ import annotations
 
@@ -74,13 +79,15 @@ class Pool2d:
                                     stream_pointer(stream)))
         return y
 
-    def backward(self, x: Any, dy: Any, dx: Any = None, stream: Any = None) -> Any:
+    def backward(self, x: Any, dy: Any, dx: Any = None, stream: Any = None, *, found_inf: Any = None,
+                 amax: Any = None) -> Any:
         """Computes dx, the gradient of x; returns dx.  x can be None for the average modes."""
         vx = None if x is None else self.context.check_array(x, "x", dtype=self.dtype, shape=self.x_shape)
         read = self.context.check_array(dy, "dy", dtype=self.dtype, shape=self.y_shape)
         dx = DeviceArray(self.context, self.x_shape, self.dtype) if dx is None else dx
         got = self.context.check_array(dx, "dx", dtype=self.dtype, shape=self.x_shape, writable=True)
-        check(lib.mp_pool2d_backward(self.context.handle, ctypes.byref(self.desc), vx, read, got,
+        stats = _epilogue.stats_of(self.context, found_inf, amax)
+        check(lib.mp_pool2d_backward(self.context.handle, ctypes.byref(self.desc), vx, read, got, stats,
                                      stream_pointer(stream)))
         return dx
 
@@ -132,12 +139,14 @@ class BatchNorm:
         return y
 
     def backward(self, x: Any, dy: Any, gamma: Any = None, beta: Any = None, dgamma: Any = None, dbeta: Any = None,
-                 dx: Any = None, stream: Any = None) -> Any:
+                 dx: Any = None, stream: Any = None, *, found_inf: Any = None, amax: Any = None) -> Any:
         """Computes the gradients of forward; dx can be dy.  Returns dx."""
         vx = self.context.check_array(x, "x", dtype=self.dtype, size=self.size)
         dx, read, got = self._pair("dy", dy, "dx", dx)
         tensors = self._tensors(x=vx, dy=read, dx=got, **self._channels(gamma=gamma, beta=beta),
                                 **self._channels(True, dgamma=dgamma, dbeta=dbeta))
+        stats = _epilogue.stats_of(self.context, found_inf, amax)
+        tensors.stats = stats
         check(lib.mp_batchnorm_backward(
             self.context.handle, ctypes.byref(self.desc), tensors, self.workspace.pointer, self.workspace.nbytes,
             stream_pointer(stream)))
@@ -196,7 +205,7 @@ class ColumnSum:
 
 
 def pointwise(context: Context, op: Any, a: Any, b: Any = None, y: Any = None, *, activation: Any = "none",
-              stream: Any = None) -> Any:
+              found_inf: Any = None, amax: Any = None, stream: Any = None) -> Any:
     """Computes y = activation(z) for each element; returns y.
 
     op          "copy": z = a; "add": z = a + b; "mul": z = a b (mp_pointwise_op_t)
@@ -216,7 +225,8 @@ def pointwise(context: Context, op: Any, a: Any, b: Any = None, y: Any = None, *
     if b is not None:
         other = context.check_array(b, "b", dense=False)
         fill(desc, {"dtype_b": other.mp_dtype, "ld_b": _rows_of_b(other, read.shape, columns)})
-    check(lib.mp_pointwise(context.handle, ctypes.byref(desc), read, other, got, stream_pointer(stream)))
+    stats = _epilogue.stats_of(context, found_inf, amax)
+    check(lib.mp_pointwise(context.handle, ctypes.byref(desc), read, other, got, stats, stream_pointer(stream)))
     return y
 
 
@@ -234,17 +244,20 @@ def _rows_of_b(b: View, shape: Tuple[int, ...], columns: int) -> int:
 
 def softmax_xent(context: Context, logits: Any, labels: Any, *, row_loss: Any, loss: Any = None,
                  correct: Any = None, dlogits: Any = None, loss_scale: Any = None, weight: float = 1.0,
-                 ignore_label: Optional[int] = -100, label_smoothing: float = 0.0, stream: Any = None) -> None:
+                 ignore_label: Optional[int] = -100, label_smoothing: float = 0.0, count: Any = None,
+                 lse: Any = None, found_inf: Any = None, amax: Any = None, stream: Any = None) -> None:
     """Computes softmax cross-entropy and its gradient; see mp_softmax_xent.
 
     logits, dlogits   rows x classes; dlogits can be logits
-    labels            int32, one per row; int64 is not supported
+    labels            int32 or int64, one per row
     row_loss          float32, one per row
     loss              float32, 1 element
     correct           int64, 1 element, increased by the number of correct predictions
     loss_scale        float32, 1 element: Scaler.scale
     ignore_label      rows with this label are ignored; None: no row is
     label_smoothing   in [0, 1)
+    count             float32, 1 element: the divisor; None: the number of rows that are not ignored
+    lse               float32, one per row, written: log(sum(exp(logits)))
     """
     vl = context.check_array(logits, "logits", dense=False)
     if len(vl.shape) != 2:
@@ -259,29 +272,31 @@ def softmax_xent(context: Context, logits: Any, labels: Any, *, row_loss: Any, l
     op, desc.ld_logits = matrix(vl, "logits")
     if op != _sys.MP_OP_N:
         raise ValueError("rows of logits must be contiguous")
-    views = {}
+    views = {"x": vl}
+    views["labels"], desc.dtype_labels = context.check_integers(labels, "labels", rows)
     if dlogits is not None:
         vd = context.check_array(dlogits, "dlogits", dtype=vl.dtype, shape=vl.shape, writable=True,
                                  dense=False)
         op, desc.ld_dlogits = matrix(vd, "dlogits")
         if op != _sys.MP_OP_N:
             raise ValueError("rows of dlogits must be contiguous")
-        views["dlogits"] = vd
+        views["dx"] = vd
     for name, array, kind, size, writable in (
-            ("labels", labels, "int32", rows, False), ("row_loss", row_loss, "float32", rows, True),
+            ("row_loss", row_loss, "float32", rows, True), ("lse", lse, "float32", rows, True),
             ("loss", loss, "float32", 1, True), ("correct", correct, "int64", 1, True),
-            ("loss_scale", loss_scale, "float32", 1, False)):
+            ("loss_scale", loss_scale, "float32", 1, False), ("count", count, "float32", 1, False)):
         if array is not None:
             views[name] = context.check_array(array, name, dtype=kind, size=size, writable=writable)
-    check(lib.mp_softmax_xent(context.handle, ctypes.byref(desc), vl, views.get("labels"),
-                              views.get("loss_scale"), views.get("row_loss"), views.get("loss"),
-                              views.get("correct"), views.get("dlogits"), stream_pointer(stream)))
+    tensors = point(_sys.mp_xent_tensors_t(), **views)
+    stats = _epilogue.stats_of(context, found_inf, amax)
+    tensors.stats = stats
+    check(lib.mp_softmax_xent(context.handle, ctypes.byref(desc), ctypes.byref(tensors), stream_pointer(stream)))
 
 
 def element_loss(context: Context, kind: Any, prediction: Any, target: Any, *, weights: Any = None,
                  element_loss: Any = None, loss: Any = None, dprediction: Any = None, loss_scale: Any = None,
                  weight: float = 1.0, reduction: Any = "mean", ignore_target: Optional[float] = None,
-                 workspace: Any = None, stream: Any = None) -> None:
+                 workspace: Any = None, found_inf: Any = None, amax: Any = None, stream: Any = None) -> None:
     """Computes an element-wise loss and its gradient; see mp_loss.
 
     kind           "mse", "l1" or "bce_with_logits" (mp_loss_kind_t)
@@ -302,7 +317,7 @@ def element_loss(context: Context, kind: Any, prediction: Any, target: Any, *, w
                 "reduction": enumerator(_sys.mp_loss_reduction_t, reduction, "reduction")})
     if ignore_target is not None:
         fill(desc, {"flags": _sys.MP_LOSS_FLAG_IGNORE_TARGET, "ignore_target": ignore_target})
-    views = {}
+    views = {"prediction": read, "target": wanted}
     for name, array, kind_of, size, writable in (
             ("weights", weights, "float32", read.size, False), ("loss_scale", loss_scale, "float32", 1, False),
             ("element_loss", element_loss, "float32", read.size, True), ("loss", loss, "float32", 1, True),
@@ -312,8 +327,10 @@ def element_loss(context: Context, kind: Any, prediction: Any, target: Any, *, w
     size = _epilogue.bytes_of(lib.mp_loss_workspace_size, context.handle, ctypes.byref(desc))
     space = context.empty(size, "uint8") if workspace is None else workspace
     block = context.check_array(space, "workspace", dtype="uint8", writable=True)
-    check(lib.mp_loss(context.handle, ctypes.byref(desc), read, wanted, views.get("weights"),
-                      views.get("loss_scale"), views.get("element_loss"), views.get("loss"),
-                      views.get("dprediction"), block if size else None, block.nbytes, stream_pointer(stream)))
+    tensors = point(_sys.mp_loss_tensors_t(), **views)
+    stats = _epilogue.stats_of(context, found_inf, amax)
+    tensors.stats = stats
+    check(lib.mp_loss(context.handle, ctypes.byref(desc), ctypes.byref(tensors), block if size else None, block.nbytes,
+                      stream_pointer(stream)))
     if workspace is None:
         context.sync(stream)  # before the workspace is freed

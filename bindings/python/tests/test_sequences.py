@@ -95,8 +95,8 @@ class Embeddings(unittest.TestCase):
         embedding, zeros = self.embedding(dtype_dtable="bf16"), self.context.zeros
         table, dout = zeros(embedding.table_shape), zeros((*SHAPE, WIDTH))
         for kind, sentence, call, arguments, options in (
-                (TypeError, "indices has dtype int64, not int32", embedding.forward,
-                 (table, zeros(6, "int64")), {}),
+                (TypeError, "indices has dtype uint8, not int32 or int64", embedding.forward,
+                 (table, zeros(6, "uint8")), {}),
                 (ValueError, "indices has 5 elements, not 6", embedding.backward, (zeros(5, "int32"), dout), {}),
                 (ValueError, r"table has shape \(3, 5\), not \(5, 3\)", embedding.forward,
                  (zeros((WIDTH, VOCABULARY)), self.indices), {}),
@@ -110,7 +110,7 @@ class Embeddings(unittest.TestCase):
                  {"amax": zeros(3)}),
                 (ValueError, "accumulate requires dtable", embedding.backward,
                  (self.indices, dout), {"accumulate": True}),
-                (ValueError, "vocabulary = 4294967297 must be from ", mpcore.Embedding,
+                (ValueError, "num_embeddings = 4294967297 must be from ", mpcore.Embedding,
                  (self.context, 1, 2**32 + 1, 1), {}),
                 (mpcore.Error, "padding_index = 5 is outside", self.embedding, (), {"padding_index": 5}),
                 (mpcore.Error, "out = .* overlaps table", mpcore.Embedding(self.context, 1, 1, 1, "fp32").forward,

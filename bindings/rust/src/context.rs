@@ -279,9 +279,25 @@ impl Default for TensorReport {
 
 mod sealed {
     pub trait Float {}
+    pub trait Integer {}
+    impl Integer for i32 {}
+    impl Integer for i64 {}
     impl Float for f32 {}
     impl Float for crate::half::F16 {}
     impl Float for crate::half::Bf16 {}
+}
+
+/// Type of labels and indices.
+pub trait Integer: Plain + sealed::Integer {
+    /// Type of the library.
+    const DTYPE: Dtype;
+}
+
+impl Integer for i32 {
+    const DTYPE: Dtype = Dtype::Int32;
+}
+impl Integer for i64 {
+    const DTYPE: Dtype = Dtype::Int64;
 }
 
 impl Float for f32 {

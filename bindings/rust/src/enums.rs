@@ -129,6 +129,10 @@ numbered! {
         Bf16 = 2,
         /// IEEE binary32
         Fp32 = 3,
+        /// int32\_t; indices and labels, where a comment lists it
+        Int32 = 16,
+        /// int64\_t; likewise
+        Int64 = 17,
         /// first moments: sign and E4M3, one exponent byte per 256 elements
         StateM8 = 32,
         /// second moments: unsigned E5M3, one exponent byte per 256 elements
@@ -451,9 +455,10 @@ flags! {
         /// the scaler uses the amax recorded there, which lognormal and logmax require.  Add
         /// [`MP_STEP_FLAG_CHECKED`](crate::sys::MP_STEP_FLAG_CHECKED) if the last call had [`MP_ACCUMULATE_FLAG_LAST`](crate::sys::MP_ACCUMULATE_FLAG_LAST).
         UNSCALED = 2,
-        /// The producer of the gradients has checked them: the epilogues of GEMMs and convolutions set
-        /// [`mp_scaler_get_found_inf_address`](crate::sys::mp_scaler_get_found_inf_address) (without a scaler: that of [`mp_optimizer_get_scaler`](crate::sys::mp_optimizer_get_scaler)) and update
-        /// amax.  The step omits pass 1, which saves a launch and one of two reads of every gradient.
+        /// The producers of the gradients have checked them: every backward pass sets
+        /// [`mp_scaler_get_found_inf_address`](crate::sys::mp_scaler_get_found_inf_address) (without a scaler: that of [`mp_optimizer_get_scaler`](crate::sys::mp_optimizer_get_scaler)) and updates
+        /// amax, as the found\_inf and amax of [`mp_epilogue_t`](crate::sys::mp_epilogue_t) or [`mp_grad_stats_t`](crate::sys::mp_grad_stats_t).  The step omits pass 1,
+        /// which saves a launch and one of two reads of every gradient.
         ///
         /// Not supported with outputs and limits that need pass 1: max\_grad\_norm, grad\_norm,
         /// tensor\_norms, reports, and a group's max\_tensor\_norm.
@@ -709,9 +714,9 @@ numbered! {
     /// Divisor of the sum of element losses.
     LossReduction {
         /// number of elements that are not ignored
-        Mean = 0,
+        Mean = 1,
         /// 1
-        Sum = 1,
+        Sum = 2,
     }
 }
 

@@ -44,6 +44,24 @@ impl Operand<'_> {
     }
 }
 
+/// Statistics of the gradients that a call stores; `Default` has none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GradStats<'a> {
+    /// Set to 1 if a gradient is infinite or NaN: 1 number, `scaler.found_inf()`.
+    pub found_inf: Option<View<'a, f32>>,
+    /// Updated to max(amax, |gradient|): 1 number.
+    pub amax: Option<View<'a, f32>>,
+}
+
+impl GradStats<'_> {
+    pub(crate) fn raw(&self, context: &Context, call: &str) -> Result<sys::mp_grad_stats_t> {
+        Ok(sys::mp_grad_stats_t {
+            found_inf: context.output(call, "found_inf", self.found_inf.as_ref(), 1)?,
+            amax: context.output(call, "amax", self.amax.as_ref(), 1)?,
+        })
+    }
+}
+
 /// Operations on the accumulators before they are rounded and stored; `Default` has none.  The
 /// methods correspond to the fields of `mp_epilogue_t`.
 #[derive(Clone, Copy)]

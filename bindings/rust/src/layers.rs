@@ -3,6 +3,7 @@
 use crate::context::{at_least, Context, Data, DeviceBuffer, Float, Stream, View};
 use crate::conv::extent;
 use crate::enums::{Activation, Dtype, PoolMode};
+use crate::epilogue::GradStats;
 use crate::error::{check, Result};
 use crate::sys;
 use std::marker::PhantomData;
@@ -203,6 +204,7 @@ impl Pool2d {
         x: Option<&View<'_, Y::Element>>,
         dy: &Y,
         dx: &X,
+        stats: &GradStats<'_>,
         stream: Stream,
     ) -> Result<()>
     where
@@ -220,11 +222,12 @@ impl Pool2d {
         self.context.holds(call, "dy", &dy, of_y)?;
         self.context.holds(call, "dx", &dx, of_x)?;
         let desc = self.of(Y::Element::DTYPE);
+        let stats = stats.raw(&self.context, call)?;
         let context = self.context.as_raw();
         // SAFETY: all belong to this context and have the elements that the call uses.
         self.context.call(|| unsafe {
             let (dy, dx) = (dy.pointer.cast(), dx.pointer.cast());
-            sys::mp_pool2d_backward(context, &desc, x_pointer.cast(), dy, dx, stream.0)
+            sys::mp_pool2d_backward(context, &desc, x_pointer.cast(), dy, dx, &stats, stream.0)
         })
     }
 
@@ -404,6 +407,7 @@ impl<T: Float> BatchNorm<T> {
         affine: &Affine<'_>,
         dx: &D,
         grads: &Affine<'_>,
+        stats: &GradStats<'_>,
         stream: Stream,
     ) -> Result<()>
     where
@@ -418,6 +422,7 @@ impl<T: Float> BatchNorm<T> {
             dx: dx.cast(),
             dgamma: self.optional("dgamma", &grads.gamma)?,
             dbeta: self.optional("dbeta", &grads.beta)?,
+            stats: stats.raw(&self.context, "BatchNorm")?,
             ..self.tensors(x, gamma, beta)
         };
         // SAFETY: as in forward.

@@ -61,11 +61,12 @@ mod xent;
 pub use autocast::{Autocast, AutocastConfig, GraphCast, Rewritten, RewrittenNode};
 pub use comm::Comm;
 pub use context::{
-    Context, Data, Device, DeviceBuffer, DeviceInfo, Float, Plain, Stream, TensorReport, View,
+    Context, Data, Device, DeviceBuffer, DeviceInfo, Float, Integer, Plain, Stream, TensorReport,
+    View,
 };
 pub use conv::Conv2d;
 pub use enums::*;
-pub use epilogue::{Epilogue, OutputOptions};
+pub use epilogue::{Epilogue, GradStats, OutputOptions};
 pub use error::{Error, Result};
 pub use gemm::Gemm;
 pub use graph::{ClusterKind, Graph, GraphNode, GraphTensor, NodeId, TensorId, SLOT_FP32};

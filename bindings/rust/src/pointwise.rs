@@ -2,7 +2,7 @@
 
 use crate::context::{Context, Data, DeviceBuffer, Float, Stream};
 use crate::enums::{Activation, PointwiseOp};
-use crate::epilogue::{operand, Epilogue, Operand};
+use crate::epilogue::{operand, Epilogue, GradStats, Operand};
 use crate::error::{check, Result};
 use crate::sys;
 use std::ffi::c_void;
@@ -15,6 +15,7 @@ pub struct Pointwise<'a> {
     context: &'a Context,
     desc: sys::mp_pointwise_desc_t,
     b: Option<Operand<'a>>,
+    stats: GradStats<'a>,
     stream: Stream,
 }
 
@@ -24,7 +25,13 @@ impl Context {
         let (op, none) = (op as u32, sys::MP_DTYPE_NONE);
         // The library rejects negative values.
         let desc = sys::mp_pointwise_desc_default(op, rows as i64, columns as i64, none);
-        Pointwise { context: self, desc, b: None, stream: Stream::DEFAULT }
+        Pointwise {
+            context: self,
+            desc,
+            b: None,
+            stats: GradStats::default(),
+            stream: Stream::DEFAULT,
+        }
     }
 }
 
@@ -70,6 +77,12 @@ impl<'a> Pointwise<'a> {
         self
     }
 
+    /// Reports on y, if it is a gradient.
+    pub fn stats(mut self, stats: GradStats<'a>) -> Self {
+        self.stats = stats;
+        self
+    }
+
     /// Sets the stream.
     pub fn stream(mut self, stream: Stream) -> Self {
         self.stream = stream;
@@ -98,10 +111,11 @@ impl<'a> Pointwise<'a> {
         } else {
             desc.dtype_b = desc.dtype;
         }
+        let stats = self.stats.raw(self.context, call)?;
         // SAFETY: all belong to this context and have the elements that the call uses.
         self.context.call(|| unsafe {
             let (a, y) = (a.pointer.cast(), y.pointer.cast());
-            sys::mp_pointwise(self.context.as_raw(), &desc, a, b, y, self.stream.0)
+            sys::mp_pointwise(self.context.as_raw(), &desc, a, b, y, &stats, self.stream.0)
         })
     }
 }

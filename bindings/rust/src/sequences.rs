@@ -1,27 +1,27 @@
 //! Embeddings and dropout.
 
-use crate::context::{Context, Data, DeviceBuffer, Float, Stream, View};
+use crate::context::{Context, Data, DeviceBuffer, Float, Integer, Stream, View};
 use crate::conv::extent;
+use crate::epilogue::GradStats;
 use crate::error::{check, Result};
 use crate::sys;
 use std::marker::PhantomData;
-use std::ptr;
 
 const CALL: &str = "embedding";
 
 impl Context {
-    /// Creates an embedding that looks up `rows` vectors of `width` elements in a table of
-    /// `vocabulary` vectors of type `T`, with a gradient of type `G`.
+    /// Creates an embedding that looks up `num_indices` vectors of `embedding_dim` elements in a
+    /// table of `num_embeddings` vectors of type `T`, with a gradient of type `G`.
     pub fn embedding<T: Float, G: Float>(
         &self,
-        rows: usize,
-        vocabulary: usize,
-        width: usize,
+        num_indices: usize,
+        num_embeddings: usize,
+        embedding_dim: usize,
     ) -> Result<Embedding<T, G>> {
-        let vocabulary = extent(CALL, "vocabulary", vocabulary)?;
+        let words = extent(CALL, "num_embeddings", num_embeddings)?;
         // The library rejects values that overflowed to negative.
-        let (rows, width) = (rows as i64, width as i64);
-        let mut desc = sys::mp_embedding_desc_default(rows, vocabulary, width, T::DTYPE as u32);
+        let (count, width) = (num_indices as i64, embedding_dim as i64);
+        let mut desc = sys::mp_embedding_desc_default(count, words, width, T::DTYPE as u32);
         desc.dtype_dtable = G::DTYPE as u32;
         let mut bytes = 0;
         // SAFETY: the descriptor lives during the call, which rejects values out of range.
@@ -43,6 +43,7 @@ impl Context {
         offset: Option<View<'_, i64>>,
         x: &X,
         y: &Y,
+        stats: &GradStats<'_>,
         stream: Stream,
     ) -> Result<()>
     where
@@ -53,31 +54,17 @@ impl Context {
         let (call, x, y) = ("dropout", x.view(), y.view());
         self.holds(call, "x", &x, 0)?;
         self.holds(call, "y", &y, x.len as i128)?;
-        let offset = optional(self, call, "offset", offset)?;
+        let offset = self.output(call, "offset", offset.as_ref(), 1)?;
+        let stats = stats.raw(self, call)?;
         let mut desc = sys::mp_dropout_desc_default(x.len as i64, p, X::Element::DTYPE as u32);
         desc.seed = seed;
         let context = self.as_raw();
         // SAFETY: all belong to this context and have the elements that the call uses.
         self.call(|| unsafe {
             let (x, y) = (x.pointer.cast(), y.pointer.cast());
-            sys::mp_dropout(context, &desc, offset.cast(), x, y, stream.0)
+            sys::mp_dropout(context, &desc, offset.cast(), x, y, &stats, stream.0)
         })
     }
-}
-
-/// Returns the address of a single number.
-fn optional<E>(
-    context: &Context,
-    call: &str,
-    name: &str,
-    view: Option<View<'_, E>>,
-) -> Result<*mut E> {
-    let view = match view {
-        Some(view) => view,
-        None => return Ok(ptr::null_mut()),
-    };
-    context.holds(call, name, &view, 1)?;
-    Ok(view.pointer)
 }
 
 /// Options of the table gradient; `Default` overwrites it.
@@ -85,10 +72,8 @@ fn optional<E>(
 pub struct EmbeddingGradOptions<'a> {
     /// Adds to the previous contents.
     pub accumulate: bool,
-    /// Set to 1 if a gradient is infinite or NaN: 1 number.
-    pub found_inf: Option<View<'a, f32>>,
-    /// Updated to max(amax, |gradient|): 1 number.
-    pub amax: Option<View<'a, f32>>,
+    /// Statistics of the rows that are written.
+    pub stats: GradStats<'a>,
 }
 
 /// An embedding: a table of vectors of type `T`, with a gradient of type `G`.
@@ -105,7 +90,7 @@ impl<T: Float, G: Float> Embedding<T, G> {
     /// Sets the table row whose gradient is 0.  The passes return an error if the row does not
     /// exist.
     pub fn padding(mut self, index: usize) -> Result<Self> {
-        self.desc.padding_index = extent(CALL, "padding_index", index)?;
+        self.desc.padding_index = index as i64; // the library rejects negative values
         self.desc.flags |= sys::MP_EMBEDDING_FLAG_PADDING;
         Ok(self)
     }
@@ -115,18 +100,20 @@ impl<T: Float, G: Float> Embedding<T, G> {
     pub fn forward<A, I, O>(&self, table: &A, indices: &I, out: &O, stream: Stream) -> Result<()>
     where
         A: Data<Element = T>,
-        I: Data<Element = i32>,
+        I: Data,
+        I::Element: Integer,
         O: Data<Element = T>,
     {
         let (table, indices, out) = (table.view(), indices.view(), out.view());
         self.context.holds(CALL, "table", &table, self.of_table())?;
-        self.context.holds(CALL, "indices", &indices, self.desc.rows.into())?;
+        self.context.holds(CALL, "indices", &indices, self.desc.num_indices.into())?;
         self.context.holds(CALL, "out", &out, self.of_out())?;
         let context = self.context.as_raw();
+        let desc = self.with_indices::<I::Element>();
         // SAFETY: all belong to this context and have the elements that the call uses.
         self.context.call(|| unsafe {
             let (table, out) = (table.pointer.cast(), out.pointer.cast());
-            sys::mp_embedding_forward(context, &self.desc, table, indices.pointer, out, stream.0)
+            sys::mp_embedding_forward(context, &desc, table, indices.pointer.cast(), out, stream.0)
         })
     }
 
@@ -140,17 +127,17 @@ impl<T: Float, G: Float> Embedding<T, G> {
         stream: Stream,
     ) -> Result<()>
     where
-        I: Data<Element = i32>,
+        I: Data,
+        I::Element: Integer,
         O: Data<Element = T>,
         A: Data<Element = G>,
     {
         let (indices, dout, dtable) = (indices.view(), dout.view(), dtable.view());
-        self.context.holds(CALL, "indices", &indices, self.desc.rows.into())?;
+        self.context.holds(CALL, "indices", &indices, self.desc.num_indices.into())?;
         self.context.holds(CALL, "dout", &dout, self.of_out())?;
         self.context.holds(CALL, "dtable", &dtable, self.of_table())?;
-        let found_inf = optional(&self.context, CALL, "found_inf", options.found_inf)?;
-        let amax = optional(&self.context, CALL, "amax", options.amax)?;
-        let mut desc = self.desc;
+        let stats = options.stats.raw(&self.context, CALL)?;
+        let mut desc = self.with_indices::<I::Element>();
         if options.accumulate {
             desc.flags |= sys::MP_EMBEDDING_FLAG_ACCUMULATE;
         }
@@ -159,11 +146,10 @@ impl<T: Float, G: Float> Embedding<T, G> {
             sys::mp_embedding_backward(
                 self.context.as_raw(),
                 &desc,
-                indices.pointer,
+                indices.pointer.cast(),
                 dout.pointer.cast(),
                 dtable.pointer.cast(),
-                found_inf,
-                amax,
+                &stats,
                 self.workspace.as_ptr().cast(),
                 self.workspace.len(),
                 stream.0,
@@ -171,11 +157,15 @@ impl<T: Float, G: Float> Embedding<T, G> {
         })
     }
 
+    fn with_indices<I: Integer>(&self) -> sys::mp_embedding_desc_t {
+        sys::mp_embedding_desc_t { dtype_indices: I::DTYPE as u32, ..self.desc }
+    }
+
     fn of_table(&self) -> i128 {
-        i128::from(self.desc.vocabulary) * i128::from(self.desc.width)
+        i128::from(self.desc.num_embeddings) * i128::from(self.desc.embedding_dim)
     }
 
     fn of_out(&self) -> i128 {
-        i128::from(self.desc.rows) * i128::from(self.desc.width)
+        i128::from(self.desc.num_indices) * i128::from(self.desc.embedding_dim)
     }
 }

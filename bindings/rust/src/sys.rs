@@ -99,6 +99,8 @@ pub const MP_DTYPE_NONE: mp_dtype_t = 0;
 pub const MP_FP16: mp_dtype_t = 1;
 pub const MP_BF16: mp_dtype_t = 2;
 pub const MP_FP32: mp_dtype_t = 3;
+pub const MP_INT32: mp_dtype_t = 16;
+pub const MP_INT64: mp_dtype_t = 17;
 pub const MP_STATE_M8: mp_dtype_t = 32;
 pub const MP_STATE_V8: mp_dtype_t = 33;
 pub const MP_REMAINDER16: mp_dtype_t = 34;
@@ -284,8 +286,8 @@ pub const MP_LOSS_L1: mp_loss_kind_t = 2;
 pub const MP_LOSS_BCE_WITH_LOGITS: mp_loss_kind_t = 3;
 
 pub type mp_loss_reduction_t = u32;
-pub const MP_LOSS_REDUCTION_MEAN: mp_loss_reduction_t = 0;
-pub const MP_LOSS_REDUCTION_SUM: mp_loss_reduction_t = 1;
+pub const MP_LOSS_REDUCTION_MEAN: mp_loss_reduction_t = 1;
+pub const MP_LOSS_REDUCTION_SUM: mp_loss_reduction_t = 2;
 
 pub type mp_loss_flags_t = u32;
 pub const MP_LOSS_FLAG_IGNORE_TARGET: mp_loss_flags_t = 1;
@@ -724,14 +726,38 @@ pub struct mp_autocast_result_t {
 pub struct mp_xent_desc_t {
     pub struct_size: u32,
     pub dtype: mp_dtype_t,
+    pub dtype_labels: mp_dtype_t,
+    pub flags: u32,
     pub rows: i64,
     pub classes: i64,
     pub ld_logits: i64,
     pub ld_dlogits: i64,
+    pub ignore_label: i64,
     pub weight: f32,
     pub label_smoothing: f32,
-    pub flags: u32,
-    pub ignore_label: i32,
+    pub z_loss: f32,
+    pub reserved0: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_xent_tensors_t {
+    pub struct_size: u32,
+    pub reserved0: u32,
+    pub x: *const c_void,
+    pub w: *const c_void,
+    pub bias: *const c_void,
+    pub labels: *const c_void,
+    pub loss_scale: *const f32,
+    pub count: *const f32,
+    pub row_loss: *mut f32,
+    pub lse: *mut f32,
+    pub loss: *mut f32,
+    pub correct: *mut i64,
+    pub dx: *mut c_void,
+    pub dw: *mut f32,
+    pub dbias: *mut f32,
+    pub stats: mp_grad_stats_t,
 }
 
 #[repr(C)]
@@ -746,6 +772,21 @@ pub struct mp_loss_desc_t {
     pub reduction: mp_loss_reduction_t,
     pub flags: u32,
     pub ignore_target: f32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_loss_tensors_t {
+    pub struct_size: u32,
+    pub reserved0: u32,
+    pub prediction: *const c_void,
+    pub target: *const c_void,
+    pub weights: *const f32,
+    pub loss_scale: *const f32,
+    pub element_loss: *mut f32,
+    pub loss: *mut f32,
+    pub dprediction: *mut c_void,
+    pub stats: mp_grad_stats_t,
 }
 
 #[repr(C)]
@@ -800,6 +841,7 @@ pub struct mp_batchnorm_tensors_t {
     pub dx: *mut c_void,
     pub dgamma: *mut f32,
     pub dbeta: *mut f32,
+    pub stats: mp_grad_stats_t,
 }
 
 #[repr(C)]
@@ -814,6 +856,7 @@ pub struct mp_pointwise_desc_t {
     pub rows: i64,
     pub columns: i64,
     pub ld_b: i64,
+    pub rows_b: i64,
 }
 
 #[repr(C)]
@@ -917,11 +960,12 @@ pub struct mp_embedding_desc_t {
     pub struct_size: u32,
     pub dtype: mp_dtype_t,
     pub dtype_dtable: mp_dtype_t,
+    pub dtype_indices: mp_dtype_t,
     pub flags: u32,
-    pub rows: i64,
-    pub vocabulary: i32,
-    pub padding_index: i32,
-    pub width: i64,
+    pub num_embeddings: i32,
+    pub num_indices: i64,
+    pub embedding_dim: i64,
+    pub padding_index: i64,
     pub ld_table: i64,
     pub ld_out: i64,
     pub ld_dtable: i64,
@@ -1046,7 +1090,9 @@ zeroed! {
     mp_autocast_graph_t
     mp_autocast_result_t
     mp_xent_desc_t
+    mp_xent_tensors_t
     mp_loss_desc_t
+    mp_loss_tensors_t
     mp_pool2d_desc_t
     mp_batchnorm_desc_t
     mp_batchnorm_tensors_t
@@ -1242,11 +1288,11 @@ pub fn mp_rnn_desc_default(cell: mp_rnn_cell_t, batch: i32, timesteps: i32, inpu
     value
 }
 
-pub fn mp_embedding_desc_default(rows: i64, vocabulary: i32, width: i64, dtype: mp_dtype_t) -> mp_embedding_desc_t {
+pub fn mp_embedding_desc_default(num_indices: i64, num_embeddings: i32, embedding_dim: i64, dtype: mp_dtype_t) -> mp_embedding_desc_t {
     let mut value = mp_embedding_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
     // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_embedding_desc_init(&mut value, size, rows, vocabulary, width, dtype) };
+    unsafe { mp_embedding_desc_init(&mut value, size, num_indices, num_embeddings, embedding_dim, dtype) };
     value
 }
 
@@ -1363,23 +1409,23 @@ extern "C" {
     pub fn mp_autocast_explain(policy: mp_autocast_t, graph: *const mp_autocast_graph_t, result: *const mp_autocast_result_t, format: mp_autocast_format_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
     pub fn mp_autocast_op(policy: mp_autocast_t, op_type: *const c_char, input_dtype: *const u8, count: u32, cast_to: *mut u8, output: *mut mp_dtype_t) -> mp_status_t;
     pub fn mp_xent_desc_init(desc: *mut mp_xent_desc_t, struct_size: usize, rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_status_t;
-    pub fn mp_softmax_xent(context: mp_context_t, desc: *const mp_xent_desc_t, logits: *const c_void, labels: *const i32, loss_scale: *const f32, row_loss: *mut f32, loss: *mut f32, correct: *mut i64, dlogits: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_softmax_xent(context: mp_context_t, desc: *const mp_xent_desc_t, tensors: *const mp_xent_tensors_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_loss_desc_init(desc: *mut mp_loss_desc_t, struct_size: usize, kind: mp_loss_kind_t, count: i64, dtype: mp_dtype_t) -> mp_status_t;
     pub fn mp_loss_workspace_size(context: mp_context_t, desc: *const mp_loss_desc_t, bytes: *mut usize) -> mp_status_t;
-    pub fn mp_loss(context: mp_context_t, desc: *const mp_loss_desc_t, prediction: *const c_void, target: *const c_void, weights: *const f32, loss_scale: *const f32, element_loss: *mut f32, loss: *mut f32, dprediction: *mut c_void, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_loss(context: mp_context_t, desc: *const mp_loss_desc_t, tensors: *const mp_loss_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_nchw_to_nhwc(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, dtype_src: mp_dtype_t, dst: *mut c_void, dtype_dst: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_nhwc_to_nchw(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, dtype_src: mp_dtype_t, dst: *mut c_void, dtype_dst: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_pool2d_desc_init(desc: *mut mp_pool2d_desc_t, struct_size: usize, mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32, window_h: i32, window_w: i32, dtype: mp_dtype_t) -> mp_status_t;
     pub fn mp_pool2d_get_output_size(desc: *const mp_pool2d_desc_t, p: *mut i32, q: *mut i32) -> mp_status_t;
     pub fn mp_pool2d_forward(context: mp_context_t, desc: *const mp_pool2d_desc_t, x: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_pool2d_backward(context: mp_context_t, desc: *const mp_pool2d_desc_t, x: *const c_void, dy: *const c_void, dx: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_pool2d_backward(context: mp_context_t, desc: *const mp_pool2d_desc_t, x: *const c_void, dy: *const c_void, dx: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_batchnorm_desc_init(desc: *mut mp_batchnorm_desc_t, struct_size: usize, rows: i64, channels: i32, dtype: mp_dtype_t) -> mp_status_t;
     pub fn mp_batchnorm_workspace_size(context: mp_context_t, desc: *const mp_batchnorm_desc_t, bytes: *mut usize) -> mp_status_t;
     pub fn mp_batchnorm_forward_training(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_batchnorm_forward_inference(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_batchnorm_backward(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_pointwise_desc_init(desc: *mut mp_pointwise_desc_t, struct_size: usize, op: mp_pointwise_op_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
-    pub fn mp_pointwise(context: mp_context_t, desc: *const mp_pointwise_desc_t, a: *const c_void, b: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_pointwise(context: mp_context_t, desc: *const mp_pointwise_desc_t, a: *const c_void, b: *const c_void, y: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_column_sum_desc_init(desc: *mut mp_column_sum_desc_t, struct_size: usize, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
     pub fn mp_column_sum_workspace_size(context: mp_context_t, desc: *const mp_column_sum_desc_t, bytes: *mut usize) -> mp_status_t;
     pub fn mp_column_sum(context: mp_context_t, desc: *const mp_column_sum_desc_t, x: *const c_void, sum: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
@@ -1389,12 +1435,12 @@ extern "C" {
     pub fn mp_rnn_forward_inference(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_rnn_backward_data(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_rnn_backward_weights(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_embedding_desc_init(desc: *mut mp_embedding_desc_t, struct_size: usize, rows: i64, vocabulary: i32, width: i64, dtype: mp_dtype_t) -> mp_status_t;
-    pub fn mp_embedding_forward(context: mp_context_t, desc: *const mp_embedding_desc_t, table: *const c_void, indices: *const i32, out: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_embedding_desc_init(desc: *mut mp_embedding_desc_t, struct_size: usize, num_indices: i64, num_embeddings: i32, embedding_dim: i64, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_embedding_forward(context: mp_context_t, desc: *const mp_embedding_desc_t, table: *const c_void, indices: *const c_void, out: *mut c_void, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_embedding_workspace_size(context: mp_context_t, desc: *const mp_embedding_desc_t, bytes: *mut usize) -> mp_status_t;
-    pub fn mp_embedding_backward(context: mp_context_t, desc: *const mp_embedding_desc_t, indices: *const i32, dout: *const c_void, dtable: *mut c_void, found_inf: *mut f32, amax: *mut f32, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_embedding_backward(context: mp_context_t, desc: *const mp_embedding_desc_t, indices: *const c_void, dout: *const c_void, dtable: *mut c_void, stats: *const mp_grad_stats_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_dropout_desc_init(desc: *mut mp_dropout_desc_t, struct_size: usize, count: i64, p: f32, dtype: mp_dtype_t) -> mp_status_t;
-    pub fn mp_dropout(context: mp_context_t, desc: *const mp_dropout_desc_t, offset: *const u64, x: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_dropout(context: mp_context_t, desc: *const mp_dropout_desc_t, offset: *const u64, x: *const c_void, y: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_graph_create(graph: *mut mp_graph_t, context: mp_context_t) -> mp_status_t;
     pub fn mp_graph_destroy(graph: mp_graph_t);
     pub fn mp_graph_add_input(graph: mp_graph_t, name: *const c_char, dtype: mp_dtype_t, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;

@@ -1,10 +1,10 @@
 //! Losses: softmax cross-entropy and element-wise losses.
 
-use crate::context::{at_least, Context, Data, Float, Stream, View};
+use crate::context::{at_least, Context, Data, Float, Integer, Stream, View};
 use crate::enums::{LossKind, LossReduction};
+use crate::epilogue::GradStats;
 use crate::error::{check, Result};
 use crate::sys;
-use std::ffi::c_void;
 use std::ptr;
 
 /// Softmax cross-entropy of `rows` x `classes` logits: set options, then call
@@ -13,8 +13,11 @@ pub struct SoftmaxXent<'a> {
     context: &'a Context,
     desc: sys::mp_xent_desc_t,
     loss_scale: Option<View<'a, f32>>,
+    count: Option<View<'a, f32>>,
+    lse: Option<View<'a, f32>>,
     loss: Option<View<'a, f32>>,
     correct: Option<View<'a, i64>>,
+    stats: GradStats<'a>,
     stream: Stream,
 }
 
@@ -25,8 +28,11 @@ impl Context {
             context: self,
             desc: sys::mp_xent_desc_default(rows as i64, classes as i64, sys::MP_DTYPE_NONE),
             loss_scale: None,
+            count: None,
+            lse: None,
             loss: None,
             correct: None,
+            stats: GradStats::default(),
             stream: Stream::DEFAULT,
         }
     }
@@ -40,7 +46,7 @@ impl<'a> SoftmaxXent<'a> {
     }
 
     /// Sets the label of rows to ignore; `None`: no rows.
-    pub fn ignore_label(mut self, label: Option<i32>) -> Self {
+    pub fn ignore_label(mut self, label: Option<i64>) -> Self {
         match label {
             None => self.desc.flags &= !sys::MP_XENT_FLAG_IGNORE_LABEL,
             Some(label) => {
@@ -64,9 +70,28 @@ impl<'a> SoftmaxXent<'a> {
         self
     }
 
+    /// Divides by 1 number instead of the number of rows that are not ignored, for a mean over
+    /// several calls.
+    pub fn count<D: Data<Element = f32>>(mut self, count: &'a D) -> Self {
+        self.count = Some(count.view());
+        self
+    }
+
+    /// Stores log(sum(exp(logits))) of every row.
+    pub fn lse<D: Data<Element = f32>>(mut self, lse: &'a D) -> Self {
+        self.lse = Some(lse.view());
+        self
+    }
+
     /// Stores the mean loss: 1 number.
     pub fn loss<D: Data<Element = f32>>(mut self, loss: &'a D) -> Self {
         self.loss = Some(loss.view());
+        self
+    }
+
+    /// Reports on the gradient.
+    pub fn stats(mut self, stats: GradStats<'a>) -> Self {
+        self.stats = stats;
         self
     }
 
@@ -92,7 +117,8 @@ impl<'a> SoftmaxXent<'a> {
     ) -> Result<()>
     where
         L: Data,
-        I: Data<Element = i32>,
+        I: Data,
+        I::Element: Integer,
         R: Data<Element = f32>,
         D: Data<Element = L::Element>,
         L::Element: Float,
@@ -100,6 +126,7 @@ impl<'a> SoftmaxXent<'a> {
         let call = "softmax_xent";
         let mut desc = self.desc;
         desc.dtype = L::Element::DTYPE as u32;
+        desc.dtype_labels = I::Element::DTYPE as u32;
         let elements = i128::from(desc.rows) * i128::from(desc.classes);
         let (logits, labels, row_loss) = (logits.view(), labels.view(), row_loss.view());
         self.context.owns(call, "logits", &logits)?;
@@ -108,30 +135,23 @@ impl<'a> SoftmaxXent<'a> {
         at_least(call, "labels", labels.len, i128::from(desc.rows))?;
         self.context.owns(call, "row_loss", &row_loss)?;
         at_least(call, "row_loss", row_loss.len, i128::from(desc.rows))?;
-        let mut gradient: *mut c_void = ptr::null_mut();
-        if let Some(dlogits) = dlogits {
-            let view = dlogits.view();
-            self.context.owns(call, "dlogits", &view)?;
-            at_least(call, "dlogits", view.len, elements)?;
-            gradient = view.pointer.cast();
-        }
-        let loss_scale = optional(self.context, call, "loss_scale", self.loss_scale, 1)?;
-        let loss = optional(self.context, call, "loss", self.loss, 1)?;
-        let correct = optional(self.context, call, "correct", self.correct, 1)?;
+        let gradient = dlogits.map(|gradient| gradient.view());
+        let tensors = sys::mp_xent_tensors_t {
+            x: logits.pointer.cast(),
+            labels: labels.pointer.cast(),
+            loss_scale: optional(self.context, call, "loss_scale", self.loss_scale, 1)?,
+            count: optional(self.context, call, "count", self.count, 1)?,
+            row_loss: row_loss.pointer,
+            lse: optional(self.context, call, "lse", self.lse, i128::from(desc.rows))?,
+            loss: optional(self.context, call, "loss", self.loss, 1)?,
+            correct: optional(self.context, call, "correct", self.correct, 1)?,
+            dx: optional(self.context, call, "dlogits", gradient, elements)?.cast(),
+            stats: self.stats.raw(self.context, call)?,
+            ..sys::mp_xent_tensors_t::zeroed()
+        };
         // SAFETY: all pointers belong to this context and have the elements that the call uses.
         self.context.call(|| unsafe {
-            sys::mp_softmax_xent(
-                self.context.as_raw(),
-                &desc,
-                logits.pointer.cast(),
-                labels.pointer,
-                loss_scale,
-                row_loss.pointer,
-                loss,
-                correct,
-                gradient,
-                self.stream.0,
-            )
+            sys::mp_softmax_xent(self.context.as_raw(), &desc, &tensors, self.stream.0)
         })
     }
 }
@@ -162,6 +182,7 @@ pub struct ElementLoss<'a> {
     element_loss: Option<View<'a, f32>>,
     loss: Option<View<'a, f32>>,
     workspace: Option<View<'a, u8>>,
+    stats: GradStats<'a>,
     stream: Stream,
 }
 
@@ -177,6 +198,7 @@ impl Context {
             element_loss: None,
             loss: None,
             workspace: None,
+            stats: GradStats::default(),
             stream: Stream::DEFAULT,
         }
     }
@@ -226,6 +248,12 @@ impl<'a> ElementLoss<'a> {
         self
     }
 
+    /// Reports on the gradient.
+    pub fn stats(mut self, stats: GradStats<'a>) -> Self {
+        self.stats = stats;
+        self
+    }
+
     /// Sets a workspace of at least [`workspace_size`](ElementLoss::workspace_size) bytes.
     pub fn workspace<D: Data<Element = u8>>(mut self, workspace: &'a D) -> Self {
         self.workspace = Some(workspace.view());
@@ -271,28 +299,21 @@ impl<'a> ElementLoss<'a> {
         let gradient = dprediction.map(|gradient| gradient.view());
         let bytes = self.workspace.as_ref().map_or(0, |workspace| workspace.len);
         let context = self.context;
-        let weights = optional(context, call, "weights", self.weights, count)?;
-        let loss_scale = optional(context, call, "loss_scale", self.loss_scale, 1)?;
-        let element_loss = optional(context, call, "element_loss", self.element_loss, count)?;
-        let loss = optional(context, call, "loss", self.loss, 1)?;
-        let gradient = optional(context, call, "dprediction", gradient, count)?;
+        let tensors = sys::mp_loss_tensors_t {
+            prediction: prediction.pointer.cast(),
+            target: target.pointer.cast(),
+            weights: optional(context, call, "weights", self.weights, count)?,
+            loss_scale: optional(context, call, "loss_scale", self.loss_scale, 1)?,
+            element_loss: optional(context, call, "element_loss", self.element_loss, count)?,
+            loss: optional(context, call, "loss", self.loss, 1)?,
+            dprediction: optional(context, call, "dprediction", gradient, count)?.cast(),
+            stats: self.stats.raw(context, call)?,
+            ..sys::mp_loss_tensors_t::zeroed()
+        };
         let workspace = optional(context, call, "workspace", self.workspace, 0)?;
         // SAFETY: all pointers belong to this context and have the elements that the call uses.
         context.call(|| unsafe {
-            sys::mp_loss(
-                context.as_raw(),
-                &desc,
-                prediction.pointer.cast(),
-                target.pointer.cast(),
-                weights,
-                loss_scale,
-                element_loss,
-                loss,
-                gradient.cast(),
-                workspace.cast(),
-                bytes,
-                self.stream.0,
-            )
+            sys::mp_loss(context.as_raw(), &desc, &tensors, workspace.cast(), bytes, self.stream.0)
         })
     }
 }

@@ -210,6 +210,15 @@ fn softmax_cross_entropy() {
     xent.run(&logits, &labels, &row_loss, Some(&logits)).unwrap();
     assert_eq!(logits.to_vec().unwrap(), [-0.25, 0.25, 0.25, -0.25]);
     assert_eq!(correct.to_vec().unwrap(), [1]);
+    let (wide, lse) = (c.upload(&[0i64, 1 << 40]).unwrap(), c.alloc::<f32>(2).unwrap());
+    let (found_inf, count) = (c.alloc::<f32>(1).unwrap(), c.upload(&[4.0f32]).unwrap());
+    let zeros = c.upload(&[0.0f32; 4]).unwrap();
+    let stats = mpcore::GradStats { found_inf: Some(found_inf.view()), ..Default::default() };
+    let xent = c.softmax_xent(2, 2).ignore_label(Some(1 << 40)).count(&count).lse(&lse);
+    xent.stats(stats).run(&zeros, &wide, &row_loss, Some(&zeros)).unwrap();
+    assert_eq!(zeros.to_vec().unwrap(), [-0.125, 0.125, 0.0, 0.0]);
+    assert_eq!(lse.to_vec().unwrap(), [2f32.ln(), 0.0]);
+    assert_eq!(found_inf.to_vec().unwrap(), [0.0]);
     let error = c.softmax_xent(3, 2).run(&logits, &labels, &row_loss, Some(&logits)).unwrap_err();
     assert_eq!(error.to_string(), "softmax_xent: logits has 4 elements, but must have at least 6");
 

@@ -6,6 +6,7 @@ use common::{context, integers, refused, to_f16};
 use mpcore::*;
 
 const STREAM: Stream = Stream::DEFAULT;
+const NO_STATS: GradStats = GradStats { found_inf: None, amax: None };
 // 2 images of 5 x 6 pixels and 4 channels, 6 filters of 3 x 2 in two groups, outputs of 2 x 7.
 const X: [usize; 4] = [2, 5, 6, 4];
 const FILTER: [usize; 4] = [6, 3, 2, 2];
@@ -197,18 +198,18 @@ fn pooling() {
         assert_eq!(got.to_vec().unwrap(), y);
         let view = on_x.view();
         let given = if mode == PoolMode::Max { Some(&view) } else { None };
-        pool.backward(given, &on_dy, &gradient, STREAM).unwrap();
+        pool.backward(given, &on_dy, &gradient, &NO_STATS, STREAM).unwrap();
         assert_eq!(gradient.to_vec().unwrap(), dx);
         refused(
             pool.forward(&on_dy, &got, STREAM),
             "pool2d: x has 36 elements, but must have at least 120",
         );
         refused(
-            pool.backward(given, &on_dy, &got, STREAM),
+            pool.backward(given, &on_dy, &got, &NO_STATS, STREAM),
             "pool2d: dx has 36 elements, but must have at least 120",
         );
         if mode == PoolMode::Max {
-            assert!(pool.backward(None, &on_dy, &gradient, STREAM).is_err());
+            assert!(pool.backward(None, &on_dy, &gradient, &NO_STATS, STREAM).is_err());
         }
         let error = pool.padding(2, 0, 0, 0).output_size().unwrap_err();
         assert!(error.to_string().contains("pad_top = 2"), "{error}");
@@ -238,7 +239,7 @@ fn batch_norm_without_gamma_and_beta() {
     let run = |affine: &Affine| {
         let (y, dx) = (c.alloc::<f32>(4).unwrap(), c.alloc::<f32>(4).unwrap());
         norm.forward(&x, affine, &y, None, STREAM).unwrap();
-        norm.backward(&x, &x, affine, &dx, &Affine::default(), STREAM).unwrap();
+        norm.backward(&x, &x, affine, &dx, &Affine::default(), &NO_STATS, STREAM).unwrap();
         (y.to_vec().unwrap(), dx.to_vec().unwrap())
     };
     assert_eq!(run(&Affine::default()), run(&given));
@@ -268,7 +269,7 @@ fn batch_norm() {
     // xhat is -1 and 1; g is 0 where y is.
     let dy = up(&[2.0, 9.0, 4.0, 2.0, 2.0, 9.0, 8.0, 2.0]);
     let grads = Affine { gamma: Some(dgamma.view()), beta: Some(dbeta.view()) };
-    norm.backward(&x, &dy, &affine, &dy, &grads, STREAM).unwrap();
+    norm.backward(&x, &dy, &affine, &dy, &grads, &NO_STATS, STREAM).unwrap();
     assert_eq!(dgamma.to_vec().unwrap(), [8.0, 4.0]);
     assert_eq!(dbeta.to_vec().unwrap(), [16.0, 4.0]);
     assert_eq!(dy.to_vec().unwrap(), [0.0, 0.0, -2.0, 0.0, 0.0, 0.0, 2.0, 0.0]);
@@ -287,7 +288,7 @@ fn batch_norm() {
         "BatchNorm: gamma has 1 elements, but must have at least 2",
     );
     refused(
-        norm.backward(&x, &dy, &affine, &dy, &short, STREAM),
+        norm.backward(&x, &dy, &affine, &dy, &short, &NO_STATS, STREAM),
         "BatchNorm: dgamma has 1 elements, but must have at least 2",
     );
     let options = BatchNormOptions { epsilon: -1.0, ..Default::default() };

@@ -6,6 +6,7 @@ use common::{context, integers, refused, to_f16};
 use mpcore::*;
 
 const STREAM: Stream = Stream::DEFAULT;
+const NO_STATS: GradStats = GradStats { found_inf: None, amax: None };
 const VOCABULARY: usize = 5;
 const WIDTH: usize = 3;
 const INDICES: [i32; 6] = [4, 0, 4, 2, 2, 4];
@@ -26,6 +27,11 @@ fn rows_of_a_table() {
     let (on_device, indices) = (c.upload(&to_f16(&table)).unwrap(), c.upload(&INDICES).unwrap());
     let out = c.alloc::<F16>(OF_OUT).unwrap();
     embedding::<F16, F16>(&c).forward(&on_device, &indices, &out, STREAM).unwrap();
+    assert_eq!(out.to_vec().unwrap(), to_f16(&wanted));
+
+    let wide = c.upload(&INDICES.map(i64::from)).unwrap();
+    out.clear(STREAM).unwrap();
+    embedding::<F16, F16>(&c).forward(&on_device, &wide, &out, STREAM).unwrap();
     assert_eq!(out.to_vec().unwrap(), to_f16(&wanted));
 
     let outside = c.upload(&[VOCABULARY as i32, 1, 1, 1, 1, -1]).unwrap();
@@ -60,8 +66,7 @@ fn its_gradient() {
         for (accumulate, more) in [(true, begin), (false, 0.0)] {
             let options = EmbeddingGradOptions {
                 accumulate,
-                found_inf: Some(found_inf.view()),
-                amax: Some(amax.view()),
+                stats: GradStats { found_inf: Some(found_inf.view()), amax: Some(amax.view()) },
             };
             amax.clear(STREAM).unwrap();
             embedding.backward(&indices, &dout, &dtable, &options, STREAM).unwrap();
@@ -82,15 +87,15 @@ fn masks() {
     let c = context();
     let x = c.upload(&to_f16(&[1.0, 2.0, 3.0, 4.0])).unwrap();
     let (y, offset) = (c.alloc::<F16>(4).unwrap(), c.upload(&[0i64]).unwrap());
-    c.dropout(0.75, 0, None, &x, &y, STREAM).unwrap();
+    c.dropout(0.75, 0, None, &x, &y, &NO_STATS, STREAM).unwrap();
     assert_eq!(y.to_vec().unwrap(), to_f16(&[0.0, 8.0, 0.0, 0.0]));
-    c.dropout(0.5, 0, Some(offset.view()), &x, &x, STREAM).unwrap();
+    c.dropout(0.5, 0, Some(offset.view()), &x, &x, &NO_STATS, STREAM).unwrap();
     assert_eq!(x.to_vec().unwrap(), to_f16(&[0.0, 4.0, 6.0, 8.0]));
 
     let ones = c.upload(&[1f32; 64]).unwrap();
     let mask = |seed, offset: i64| {
         let (offset, y) = (c.upload(&[offset]).unwrap(), c.alloc::<f32>(64).unwrap());
-        c.dropout(0.5, seed, Some(offset.view()), &ones, &y, STREAM).unwrap();
+        c.dropout(0.5, seed, Some(offset.view()), &ones, &y, &NO_STATS, STREAM).unwrap();
         y.to_vec().unwrap()
     };
     assert_ne!(mask(0, 0), mask(0, 1));
@@ -130,7 +135,8 @@ fn refusals() {
         "embedding: dtable has 14 elements, but must have at least 15",
     );
     let amax = Some(all.slice(0, 0));
-    let options = EmbeddingGradOptions { amax, ..none };
+    let stats = GradStats { amax, ..Default::default() };
+    let options = EmbeddingGradOptions { stats, ..none };
     refused(
         e.backward(&indices, &out, &table, &options, STREAM),
         "embedding: amax has 0 elements, but must have at least 1",
@@ -143,22 +149,25 @@ fn refusals() {
     );
     refused(
         c.embedding::<f32, f32>(1, 1 << 31, 1).map(|_| ()),
-        "embedding: vocabulary = 2147483648 exceeds 2^31 - 1",
+        "embedding: num_embeddings = 2147483648 exceeds 2^31 - 1",
     );
     let e = e.padding(VOCABULARY).unwrap();
     refused(
         e.forward(&table, &indices, &out, STREAM),
-        "mp_embedding_forward: padding_index = 5 is outside [0, vocabulary = 5)",
+        "mp_embedding_forward: padding_index = 5 is outside [0, num_embeddings = 5)",
     );
 
     refused(
-        c.dropout(0.5, 0, None, &out, &table, STREAM),
+        c.dropout(0.5, 0, None, &out, &table, &NO_STATS, STREAM),
         "dropout: y has 15 elements, but must have at least 18",
     );
     let offset = c.alloc::<i64>(0).unwrap();
     refused(
-        c.dropout(0.5, 0, Some(offset.view()), &out, &out, STREAM),
+        c.dropout(0.5, 0, Some(offset.view()), &out, &out, &NO_STATS, STREAM),
         "dropout: offset has 0 elements, but must have at least 1",
     );
-    refused(c.dropout(1.0, 0, None, &out, &out, STREAM), "mp_dropout: p = 1 is outside [0, 1)");
+    refused(
+        c.dropout(1.0, 0, None, &out, &out, &NO_STATS, STREAM),
+        "mp_dropout: p = 1 is outside [0, 1)",
+    );
 }

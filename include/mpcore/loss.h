@@ -1,0 +1,204 @@
+/* mpcore/loss.h: softmax cross-entropy and element-wise losses. */
+#ifndef MPCORE_LOSS_H
+#define MPCORE_LOSS_H
+
+#include "core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** @defgroup loss 12. Losses
+ *  @{ */
+
+/** Bits of mp_xent_desc_t.flags. */
+typedef enum mp_xent_flags {
+  MP_XENT_FLAG_IGNORE_LABEL = 1 << 0 /**< excludes rows whose label is `ignore_label` */
+} mp_xent_flags_t;
+
+/** Shape and types of a classification loss. */
+typedef struct mp_xent_desc {
+  uint32_t struct_size;
+  mp_dtype_t dtype;        /**< type of logits and dlogits */
+  mp_dtype_t dtype_labels; /**< MP_INT32 or MP_INT64 */
+  uint32_t flags;          /**< mp_xent_flags_t, or-ed; 0 = every row counts */
+  int64_t rows;            /**< samples, >= 0 */
+  int64_t classes;         /**< >= 1 */
+  int64_t ld_logits;       /**< >= classes */
+  int64_t ld_dlogits;      /**< >= classes */
+  int64_t ignore_label;    /**< any value; read only with MP_XENT_FLAG_IGNORE_LABEL */
+  float weight;            /**< factor of loss and gradient: a task weight, or 1 / micro-batches */
+  float label_smoothing;   /**< in [0, 1): part of each target, spread evenly over all classes */
+  float z_loss;            /**< must be 0; other values are not supported by this version */
+  uint32_t reserved0;      /**< must be 0 */
+} mp_xent_desc_t;
+
+/** Initializes a loss of dense rows: labels of type MP_INT32, weight = 1, no smoothing, label -100
+ *  ignored.
+ *
+ *  -100 is the ignore_index of torch.  Other labels outside [0, classes), such as -1 or `classes`,
+ *  are still detected. */
+MP_API mp_status_t mp_xent_desc_init(mp_xent_desc_t *desc, size_t struct_size, int64_t rows,
+                                     int64_t classes, mp_dtype_t dtype);
+static inline mp_xent_desc_t mp_xent_desc_default(int64_t rows, int64_t classes, mp_dtype_t dtype) {
+  mp_xent_desc_t desc;
+  mp_xent_desc_init(&desc, sizeof desc, rows, classes, dtype);
+  return desc;
+}
+
+/** Tensors of a classification loss, device.  Initialize with MP_INIT_STRUCT.
+ *
+ *  w, bias, dw and dbias belong to a linear layer that is fused with the loss; mp_softmax_xent does
+ *  not support them in this version. */
+typedef struct mp_xent_tensors {
+  uint32_t struct_size;
+  uint32_t reserved0;      /**< must be 0 */
+  const void *x;           /**< logits, rows x classes */
+  const void *w, *bias;    /**< must be NULL */
+  const void *labels;      /**< rows integers of desc->dtype_labels */
+  const float *loss_scale; /**< 1 float S, e.g. mp_scaler_get_scale_address(); NULL = 1 */
+  /** 1 float, optional: `counted` of all calls that share a mean.  NULL = the number of rows of
+   *  this call that are not ignored. */
+  const float *count;
+  float *row_loss; /**< rows floats, written; not multiplied by S */
+  /** rows floats, optional, written: log sum_j exp(x[i][j]).  0 if the row is ignored, NaN if its
+   *  label is invalid. */
+  float *lse;
+  float *loss;     /**< 1 float, optional, written; not multiplied by S.  NaN if rows is 0 */
+  /** 1 integer, optional: increased by the number of rows whose largest logit (the first if several
+   *  are equal) is the label's.  Clear it first. */
+  int64_t *correct;
+  /** dlogits, rows x classes, optional; may be x (equal ld).  NULL = forward only. */
+  void *dx;
+  float *dw, *dbias;     /**< must be NULL */
+  mp_grad_stats_t stats; /**< of dx */
+} mp_xent_tensors_t;
+
+/** Computes softmax cross-entropy and its gradient, in fp32 for every type of logits:
+ *
+ *      p = softmax(logits[i])
+ *      q[j] = (1 - label_smoothing) (j == labels[i]) + label_smoothing / classes
+ *      row_loss[i] = -weight sum_j q[j] log p[j]
+ *      loss = sum_i row_loss[i] / counted
+ *      dlogits[i][j] = S weight / counted (p[j] - q[j])
+ *
+ *  - Ignored rows: `counted` is the number of rows that are not ignored, determined on the
+ *    device.  An ignored row has loss 0, a gradient of zeros, and is not counted as correct; its
+ *    logits are not read.  If all rows are ignored, loss is NaN and the gradient 0, as in torch.
+ *  - Several calls, by ranks or for micro-batches: if all have the same tensors->count, which
+ *    replaces `counted`, the sum of their losses is the mean over all rows.  Without it, the mean
+ *    of their losses is that mean only if `counted` is equal in all calls.
+ *  - Invalid labels: any other label outside [0, classes) makes the loss and the gradient of
+ *    its row NaN, so that the step is skipped.  The host cannot check labels without waiting.
+ *  - Masked classes: a logit of -infinity gives p = 0.  The loss is infinite if that class is
+ *    the label or label_smoothing > 0; the gradient stays finite.
+ *  - weight = 0 makes row_loss and dlogits 0, even if the loss is infinite, but keeps NaN.
+ *  - Accuracy: the gradient of the label's logit is computed from the exponentials of the other
+ *    classes.  If the label has the largest logit, the loss is too: log(1 + their sum).  Both keep
+ *    their relative accuracy if the label has nearly all of the probability.
+ *  - Determinism: the bits of a row depend on its values, the type, the number of classes,
+ *    `counted` and the address of the row modulo 16, not on the size of the device.
+ *
+ *  @param tensors  host: x, labels and row_loss; the other tensors are optional.
+ *  @source Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale);
+ *  Szegedy et al., Rethinking the Inception Architecture, 2016, section 7 (label smoothing). */
+MP_API mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *desc,
+                                   const mp_xent_tensors_t *tensors, mp_stream_t stream);
+
+/** Loss l(x, t) of one prediction x and its target t. */
+typedef enum mp_loss_kind {
+  MP_LOSS_MSE = 1,            /**< (x - t)^2 */
+  MP_LOSS_L1 = 2,             /**< |x - t|; derivative 0 at x = t */
+  MP_LOSS_BCE_WITH_LOGITS = 3 /**< -t log s(x) - (1 - t) log(1 - s(x)), s(x) = 1 / (1 + exp(-x)) */
+} mp_loss_kind_t;
+
+/** Divisor of the sum of element losses. */
+typedef enum mp_loss_reduction {
+  MP_LOSS_REDUCTION_MEAN = 1, /**< number of elements that are not ignored */
+  MP_LOSS_REDUCTION_SUM = 2   /**< 1 */
+} mp_loss_reduction_t;
+
+/** Bits of mp_loss_desc_t.flags. */
+typedef enum mp_loss_flags {
+  MP_LOSS_FLAG_IGNORE_TARGET = 1 << 0 /**< excludes elements whose target is `ignore_target` */
+} mp_loss_flags_t;
+
+/** Size and types of an element-wise loss. */
+typedef struct mp_loss_desc {
+  uint32_t struct_size;
+  mp_loss_kind_t kind;
+  mp_dtype_t dtype;        /**< type of prediction and dprediction */
+  mp_dtype_t dtype_target; /**< type of target */
+  int64_t count;           /**< elements, >= 0 */
+  float weight;            /**< factor of loss and gradient, as in mp_xent_desc_t */
+  mp_loss_reduction_t reduction;
+  uint32_t flags;      /**< mp_loss_flags_t, or-ed; 0 = every element counts */
+  float ignore_target; /**< any value, NaN included; read only with MP_LOSS_FLAG_IGNORE_TARGET */
+} mp_loss_desc_t;
+
+/** Initializes a mean over all elements: weight = 1, dtype_target = dtype. */
+MP_API mp_status_t mp_loss_desc_init(mp_loss_desc_t *desc, size_t struct_size, mp_loss_kind_t kind,
+                                     int64_t count, mp_dtype_t dtype);
+static inline mp_loss_desc_t mp_loss_desc_default(mp_loss_kind_t kind, int64_t count,
+                                                  mp_dtype_t dtype) {
+  mp_loss_desc_t desc;
+  mp_loss_desc_init(&desc, sizeof desc, kind, count, dtype);
+  return desc;
+}
+
+/** Returns the workspace size that mp_loss requires: at most 16 KiB, 0 if count is 0.
+ *  @param bytes  host, out. */
+MP_API mp_status_t mp_loss_workspace_size(mp_context_t context, const mp_loss_desc_t *desc,
+                                          size_t *bytes);
+
+/** Tensors of an element-wise loss, device.  Initialize with MP_INIT_STRUCT. */
+typedef struct mp_loss_tensors {
+  uint32_t struct_size;
+  uint32_t reserved0;      /**< must be 0 */
+  const void *prediction;  /**< count elements */
+  const void *target;      /**< count elements */
+  const float *weights;    /**< count floats; NULL = 1 */
+  const float *loss_scale; /**< 1 float S, e.g. mp_scaler_get_scale_address(); NULL = 1 */
+  float *element_loss;     /**< count floats, optional, written; not multiplied by S */
+  float *loss;             /**< 1 float, optional, written; not multiplied by S */
+  void *dprediction;       /**< count elements; may be prediction.  NULL = forward only */
+  mp_grad_stats_t stats;   /**< of dprediction */
+} mp_loss_tensors_t;
+
+/** Computes a mean squared error, mean absolute error or binary cross-entropy and its gradient, in
+ *  fp32:
+ *
+ *      element_loss[i] = weight weights[i] l(x[i], t[i])
+ *      loss = sum_i element_loss[i] / divisor
+ *      dprediction[i] = S weight weights[i] / divisor dl/dx(x[i], t[i])
+ *
+ *  - Divisor: with MP_LOSS_REDUCTION_MEAN the number of elements that are not ignored, independent
+ *    of their weights, as in torch.  If all are ignored, the mean is NaN.
+ *  - Ignored elements, and elements with weights[i] = 0, have loss 0 and gradient 0 for every
+ *    prediction.  Elements with weights[i] = 0 are included in the divisor.
+ *  - weight = 0 makes element_loss and dprediction 0, even if the loss is infinite, but keeps
+ *    NaN.
+ *  - NaN in prediction or target makes the loss and the gradient of that element NaN.
+ *  - Infinite predictions, such as an overflow of fp16, make the gradient infinite or NaN, so
+ *    that the step is skipped.  The exception is a logit of -infinity, which is masked as in
+ *    mp_softmax_xent: its probability is 0 and its gradient -t.
+ *  - Accuracy: for t = 0 and t = 1, loss and gradient of a logit keep their relative accuracy
+ *    at probabilities close to 0 and 1.
+ *  - Determinism: the sum is in fp64, in an order that depends only on count.
+ *
+ *  @param tensors    host: prediction and target; the other tensors are optional.
+ *  @param workspace  device, 256-byte aligned; mp_loss_workspace_size bytes.
+ *  @source torch.nn.MSELoss, L1Loss, BCEWithLogitsLoss; Micikevicius et al. 2018, sections 3.2,
+ *          3.3.
+ *  @retval MP_ERROR_WORKSPACE_TOO_SMALL workspace_bytes < mp_loss_workspace_size */
+MP_API mp_status_t mp_loss(mp_context_t context, const mp_loss_desc_t *desc,
+                           const mp_loss_tensors_t *tensors, void *workspace,
+                           size_t workspace_bytes, mp_stream_t stream);
+
+/** @} */
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* MPCORE_LOSS_H */
