@@ -69,6 +69,8 @@ inline bool log_enabled(mp_log_level_t level) {
 
 /// Passes one line to the callback, if its level is enabled.
 void write_log(mp_log_level_t level, const Message &line);
+/// Passes a line of level MP_LOG_INFO that the user has requested, whatever levels are enabled.
+void write_requested_log(const Message &line);
 
 template <class... Parts>
 void log(mp_log_level_t level, const Parts &...parts) {
@@ -308,6 +310,7 @@ inline void require_count(int64_t count, const char *name, mp_dtype_t dtype) {
   X(mp_context_config_t, 24)     \
   X(mp_device_info_t, 96)        \
   X(mp_epilogue_t, 72)           \
+  X(mp_plan_t, 168)              \
   X(mp_gemm_desc_t, 128)         \
   X(mp_gemm_group_item_t, 96)    \
   X(mp_conv2d_desc_t, 96)        \

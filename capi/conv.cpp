@@ -63,7 +63,7 @@ NamedExtent width(const mp_conv2d_desc_t &d) {
 }
 
 /// Formats extents: "n = 1, h = 2".
-std::string text_of(std::initializer_list<NamedExtent> extents) {
+std::string extents_text(std::initializer_list<NamedExtent> extents) {
   std::string text;
   for (const NamedExtent &extent : extents)
     text += (text.empty() ? "" : ", ") + (extent.name + (" = " + std::to_string(extent.value)));
@@ -78,7 +78,7 @@ void require_countable(const char *what, const char *of,
   const bool fits = std::all_of(extents.begin(), extents.end(), [&](const NamedExtent &extent) {
     return multiply_add(product, extent.value, 0, &product) && product < kLimit;
   });
-  MP_REQUIRE(fits, MP_ERROR_UNSUPPORTED, text_of(extents), ": ", what,
+  MP_REQUIRE(fits, MP_ERROR_UNSUPPORTED, extents_text(extents), ": ", what,
              " must have fewer than 2^30 ", of);
 }
 
@@ -111,26 +111,28 @@ bool reads_inputs(const ConvProblem &problem) {
 
 // ---------------------------------------------------------------------------- kernel selection
 
-ConvPlan find_conv_plan(const Context &context, const ConvProblem &problem, const char *kernel,
-                        size_t workspace_bytes) {
-  if (kernel == nullptr)
-    return cached_plan<ConvPlan>(
-        context, key_of(problem), workspace_bytes,
-        [&](const PlanRequest &request) { return plan_conv(problem, request); });
+ConvPlan find_conv_plan(const Context &context, const ConvProblem &problem,
+                        const RequestedPlan &requested, size_t workspace_bytes) {
+  const size_t limit = requested.workspace_limit(workspace_bytes);
+  if (!requested.is_set())
+    return cached_plan<ConvPlan>(context, key_of(problem), limit, [&](const PlanRequest &request) {
+      const ConvPlan plan = plan_conv(problem, request);
+      if (logs_plans()) log_new_plan(text_of(problem.shape), plan.name, plan.gemm);
+      return plan;
+    });
   ConvPlan plan;
   const char *why;
-  if (!plan_named_conv(problem, plan_request(context, workspace_bytes), kernel, &plan, &why))
-    fail_named_plan(kernel, why);
-  require_workspace(kernel, plan.gemm.workspace.bytes, workspace_bytes);
+  const bool is_planned =
+      plan_named_conv(problem, plan_request(context, limit), requested.kernel(), &plan, &why);
+  requested.finish(is_planned, why, workspace_bytes, plan.gemm);
   return plan;
 }
 
 void log_plan(const Context &context, const char *function, const ConvShape &s,
               const ConvPlan &plan) {
   if (!is_first_occurrence(context, plan.name)) return;
-  log(MP_LOG_INFO, function, ": ", plan.name, " for n = ", s.n, ", h = ", s.h, ", w = ", s.w,
-      ", c = ", s.c, ", k = ", s.k, ", r = ", s.r, ", s = ", s.s, ", stride = ", s.stride_h, "x",
-      s.stride_w, ", groups = ", s.groups, ", workspace_bytes = ", plan.gemm.workspace.bytes);
+  log(MP_LOG_INFO, function, ": ", plan.name, " for ", text_of(s),
+      ", workspace_bytes = ", plan.gemm.workspace.bytes);
 }
 
 // ---------------------------------------------------------------------------- calls
@@ -168,8 +170,8 @@ void check_overlap(const ConvCall &call, const ConvProblem &problem) {
 }
 
 void run(const Context &context, const ConvCall &call, const ConvProblem &problem,
-         const char *kernel, const Workspace &space, mp_stream_t stream) {
-  const ConvPlan plan = find_conv_plan(context, problem, kernel, space.bytes);
+         const RequestedPlan &requested, const Workspace &space, mp_stream_t stream) {
+  const ConvPlan plan = find_conv_plan(context, problem, requested, space.bytes);
   log_slow_plan(context, call.function, problem.out, plan.gemm, space.bytes,
                 [&] { return conv_slow_path_reason(problem, context.device); });
   log_plan(context, call.function, problem.shape, plan);
@@ -181,7 +183,7 @@ void run_without_product(const Context &context, const ConvProblem &problem, mp_
   const Output &out = problem.out;
   if (out.m > 0) {
     const GemmProblem gemm = operands_of(problem);
-    const GemmPlan plan = find_plan(context, shape_of(gemm), nullptr, 0);
+    const GemmPlan plan = find_plan(context, shape_of(gemm), {}, 0);
     context.backend.gemm(context.device, gemm, plan, {nullptr, 0}, stream);
   } else if (out.epilogue.dbias != nullptr) {
     context.backend.fill(context.device, out.epilogue.dbias, 0,
@@ -189,14 +191,22 @@ void run_without_product(const Context &context, const ConvProblem &problem, mp_
   }
 }
 
+/// Returns the problem of a descriptor with its epilogue, without data.
+ConvProblem read_problem(const mp_conv2d_desc_t &d, mp_conv_op_t op, const mp_epilogue_t *epilogue,
+                         const char *function) {
+  ConvProblem problem = conv_problem(d, op);
+  problem.out.epilogue = op == MP_CONV_WGRAD ? read_scaling_epilogue(epilogue, function)
+                                             : read_epilogue(epilogue, problem.out);
+  return problem;
+}
+
 mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d_desc_t *desc,
                      const mp_epilogue_t *epilogue, const Workspace &space, mp_stream_t stream) {
   return mp::call(call.function, nvtx_payload(desc), [&] {
     const Context &c = *require_context(context);
     const mp_conv2d_desc_t d = read_desc(desc);
-    ConvProblem problem = conv_problem(d, call.op);
-    problem.out.epilogue = call.op == MP_CONV_WGRAD ? read_scaling_epilogue(epilogue, call.function)
-                                                    : read_epilogue(epilogue, problem.out);
+    const RequestedPlan requested(d.plan);
+    ConvProblem problem = read_problem(d, call.op, epilogue, call.function);
     const bool multiplies = reads_inputs(problem);
     check_tensor(call.image, d.dtype, multiplies);
     check_tensor(call.other, d.dtype, multiplies);
@@ -206,17 +216,43 @@ mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d
     problem.other = call.other.data;
     problem.out.c.base = problem.out.d.base = call.out.data;
     check_overlap(call, problem);
-    if (multiplies) return run(c, call, problem, d.kernel, space, stream);
-    require_known_kernel(d.kernel, conv_names(call.op));
+    if (multiplies) return run(c, call, problem, requested, space, stream);
+    requested.require_known(conv_names(call.op));
     run_without_product(c, problem, stream);
   });
 }
 
-/// Fails for a problem without output pixels, which launches no convolution.
-void require_pixels(const ConvProblem &problem, int32_t index) {
-  MP_REQUIRE(has_pixels(problem.shape), MP_ERROR_NOT_FOUND, "index = ", index,
-             " is outside [0, 0): an empty problem requires no kernel");
-}
+/// A query about one pass.
+struct Query {
+  Query(const mp_conv2d_desc_t *user, const mp_conv_op_t &op, const mp_epilogue_t *epilogue,
+        const char *function)
+      : desc(read_desc(user)), requested(desc.plan) {
+    require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
+    problem = read_problem(desc, op, epilogue, function);
+  }
+
+  ConvPlan plan(const Context &context, size_t workspace_bytes) const {
+    return find_conv_plan(context, problem, requested, workspace_bytes);
+  }
+  mp_kernel_info_t info(const Context &context, int32_t index) const {
+    const PlanRequest request = plan_request(context);
+    return kernel_info(context, index, rank_conv(problem, request), conv_names(problem.op),
+                       [&](const char *name, const char **why) {
+                         ConvPlan plan;
+                         return plan_named_conv(problem, request, name, &plan, why);
+                       });
+  }
+  /// Fails for a problem without output pixels, which launches no convolution.
+  void require_pixels() const {
+    const ConvShape &s = problem.shape;
+    MP_REQUIRE(has_pixels(s), MP_ERROR_NOT_FOUND, "n = ", s.n, ", p = ", s.p, ", q = ", s.q,
+               ": an empty problem requires no kernel");
+  }
+
+  mp_conv2d_desc_t desc;
+  RequestedPlan requested;
+  ConvProblem problem;
+};
 
 }  // namespace
 
@@ -229,7 +265,7 @@ mp_status_t mp_conv2d_get_output_size(const mp_conv2d_desc_t *desc, int32_t *p, 
     mp::require_pointer(q, "q");
     const auto [rows, cols] = mp::conv_extents(d);
     MP_REQUIRE(rows <= INT32_MAX && cols <= INT32_MAX, MP_ERROR_UNSUPPORTED,
-               mp::text_of({mp::height(d), mp::width(d)}), ": p = ", rows, " and q = ", cols,
+               mp::extents_text({mp::height(d), mp::width(d)}), ": p = ", rows, " and q = ", cols,
                " must be less than 2^31");
     *p = static_cast<int32_t>(rows);
     *q = static_cast<int32_t>(cols);
@@ -237,24 +273,31 @@ mp_status_t mp_conv2d_get_output_size(const mp_conv2d_desc_t *desc, int32_t *p, 
 }
 
 mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2d_desc_t *desc,
-                                     mp_conv_op_t op, size_t *bytes) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+                                     mp_conv_op_t op, const mp_epilogue_t *epilogue,
+                                     size_t *bytes) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&, function = __func__] {
     const mp::Context &c = *mp::require_context(context);
     mp::require_pointer(bytes, "bytes");
-    const mp_conv2d_desc_t d = mp::read_desc(desc);
-    mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
-    const mp::ConvProblem problem = mp::conv_problem(d, op);
-    size_t needed = 0;
-    if (mp::reads_inputs(problem)) {
-      const mp::ConvPlan plan = mp::find_conv_plan(c, problem, d.kernel, SIZE_MAX);
-      needed = plan.gemm.workspace.bytes;
-      // For a named kernel, the result is the minimum.  wgrad has no dbias.
-      if (d.kernel == nullptr && op != MP_CONV_WGRAD)
-        needed = std::max(needed, mp::dbias_workspace_bytes(mp::shape_of(problem.out), plan.gemm));
+    const mp::Query query(desc, op, epilogue, function);
+    if (mp::reads_inputs(query.problem)) {
+      *bytes = mp::workspace_bytes_of(query.plan(c, SIZE_MAX).gemm);
     } else {
-      mp::require_known_kernel(d.kernel, mp::conv_names(op));
+      query.requested.require_known(mp::conv_names(op));
+      *bytes = 0;
     }
-    *bytes = needed;
+  });
+}
+
+mp_status_t mp_conv2d_get_plan(mp_context_t context, const mp_conv2d_desc_t *desc, mp_conv_op_t op,
+                               const mp_epilogue_t *epilogue, size_t max_workspace_bytes,
+                               mp_plan_t *plan) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&, function = __func__] {
+    const mp::Context &c = *mp::require_context(context);
+    mp::require_struct(plan, "plan");
+    const mp::Query query(desc, op, epilogue, function);
+    query.require_pixels();
+    const mp::ConvPlan found = query.plan(c, max_workspace_bytes);
+    mp::write_struct(plan, "plan", mp::stable_plan(found.name, found.gemm));
   });
 }
 
@@ -281,20 +324,25 @@ mp_status_t mp_conv2d_wgrad(mp_context_t context, const mp_conv2d_desc_t *desc, 
 
 mp_status_t mp_conv2d_kernel_info(mp_context_t context, const mp_conv2d_desc_t *desc,
                                   mp_conv_op_t op, int32_t index, mp_kernel_info_t *info) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&, function = __func__] {
     const mp::Context &c = *mp::require_context(context);
-    const mp_conv2d_desc_t d = mp::read_desc(desc);
-    mp::require_enum(op, "op", MP_CONV_FPROP, MP_CONV_WGRAD);
+    const mp::Query query(desc, op, nullptr, function);
     mp::require_struct(info, "info");
     mp::require_not_negative(index, "index");
-    const mp::ConvProblem problem = mp::conv_problem(d, op);
-    mp::require_pixels(problem, index);
-    mp::write_struct(info, "info",
-                     mp::kernel_info(c, index, mp::rank_conv(problem, mp::plan_request(c)),
-                                     mp::conv_names(op), [&](const char *name, const char **why) {
-                                       mp::ConvPlan plan;
-                                       return mp::plan_named_conv(problem, mp::plan_request(c),
-                                                                  name, &plan, why);
-                                     }));
+    query.require_pixels();
+    mp::write_struct(info, "info", query.info(c, index));
+  });
+}
+
+mp_status_t mp_conv2d_explain(mp_context_t context, const mp_conv2d_desc_t *desc, mp_conv_op_t op,
+                              const mp_epilogue_t *epilogue, char *text, size_t *bytes) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&, function = __func__] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp::Query query(desc, op, epilogue, function);
+    query.require_pixels();
+    const mp::ConvPlan plan = query.plan(c, SIZE_MAX);
+    mp::write_text(mp::plan_text(c, mp::text_of(query.problem.shape), plan.name, plan.gemm,
+                                 plan.copy.bytes(), mp::next_candidates(query, c, plan.name)),
+                   text, bytes);
   });
 }

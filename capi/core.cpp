@@ -110,10 +110,9 @@ const bool logs_environment = [] {
 }();
 }  // namespace
 
-void write_log(mp_log_level_t level, const Message &line) {
-  const std::shared_lock lock(sink_mutex);
-  if (!log_enabled(level))
-    return;  // mp_set_log_callback has changed the level since the caller's check
+namespace {
+
+void write_to_sink(mp_log_level_t level, const Message &line) {
   is_in_callback = true;
   try {
     sink.callback(level, line.c_str(), sink.user);
@@ -122,6 +121,19 @@ void write_log(mp_log_level_t level, const Message &line) {
     log_to_stderr(level, line.c_str(), nullptr);
   }
   is_in_callback = false;
+}
+
+}  // namespace
+
+void write_log(mp_log_level_t level, const Message &line) {
+  const std::shared_lock lock(sink_mutex);
+  // mp_set_log_callback may have changed the level since the caller's check.
+  if (log_enabled(level)) write_to_sink(level, line);
+}
+
+void write_requested_log(const Message &line) {
+  const std::shared_lock lock(sink_mutex);
+  write_to_sink(MP_LOG_INFO, line);
 }
 
 NestedCallScope::NestedCallScope() {

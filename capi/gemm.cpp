@@ -1,8 +1,5 @@
 // mpcore/gemm.h, GEMMs of equal shape: mp_gemm and mp_gemm_batched.  mpcore/layers.h: column sums.
 #define MP_ENABLE_EXPERIMENTAL
-#include <algorithm>
-#include <vector>
-
 #include "capi/gemm_problem.h"
 #include "capi/kernel_info.h"
 #include "capi/nvtx_payload.h"
@@ -38,6 +35,13 @@ void require_batched_epilogue(const Epilogue &e) {
   require_none(e.amax, "stats.amax");
 }
 
+/// Fails if batch items of D or aux overlap.
+void require_separate_outputs(const mp_gemm_desc_t &d, const Output &out) {
+  require_separate_items(matrix_d(d), d.batch_count);
+  if (out.epilogue.aux != nullptr)
+    require_separate_items(matrix_aux(out, out.epilogue.ld_aux), d.batch_count);
+}
+
 /// Fails if the array of outputs is also one of inputs; the pointers in it are in device memory.
 void require_other_items(const mp_gemm_desc_t &d, const void *const *A, const void *const *B,
                          const void *const *D) {
@@ -54,46 +58,79 @@ void set_items(GemmProblem &problem, const void *const *A, const void *const *B,
   problem.out.d.items = D;
 }
 
-bool has_strides(const mp_gemm_desc_t &d) {
-  return (d.stride_a | d.stride_b | d.stride_c | d.stride_d) != 0;
-}
+/// A query about mp_gemm or, with ItemAccess::pointers, mp_gemm_batched.
+struct Query {
+  Query(const mp_gemm_desc_t *user, const mp_epilogue_t *epilogue, ItemAccess items)
+      : desc(read_desc(user)), requested(desc.plan) {
+    GemmProblem problem = gemm_problem(desc);
+    problem.out.epilogue = read_epilogue(epilogue, problem.out);
+    if (items == ItemAccess::pointers) {
+      require_no_strides(desc);
+      require_batched_epilogue(problem.out.epilogue);
+    } else {
+      require_separate_outputs(desc, problem.out);
+    }
+    shape = shape_of(problem);
+    shape.out.items = items;
+  }
 
-/// Returns the shape of the call that a workspace or kernel query is about: mp_gemm, or without
-/// strides of a batch mp_gemm_batched.
-GemmShape shape_to_query(const mp_gemm_desc_t &d) {
-  GemmShape shape = shape_of(gemm_problem(d));
-  if (d.batch_count > 1 && !has_strides(d))
-    shape.out.items = ItemAccess::pointers;
-  else
-    require_separate_items(matrix_d(d), d.batch_count);
-  return shape;
-}
+  GemmPlan plan(const Context &context, size_t workspace_bytes) const {
+    return find_gemm_plan(context, shape, requested, desc.alpha, workspace_bytes);
+  }
+  mp_kernel_info_t info(const Context &context, int32_t index) const {
+    const PlanRequest request = plan_request(context);
+    return kernel_info(context, index, rank_gemm(shape, request), gemm_names(),
+                       [&](const char *name, const char **why) {
+                         GemmPlan plan;
+                         return plan_named_gemm(shape, request, name, &plan, why);
+                       });
+  }
+  size_t workspace_bytes(const Context &context) const {
+    if (!is_empty(desc)) return workspace_bytes_of(plan(context, SIZE_MAX));
+    requested.require_known(gemm_names());
+    return 0;
+  }
 
-/// Returns the workspace of mp_gemm_batched with a batch of one, whose descriptor is also that of
-/// an mp_gemm.
-size_t workspace_of_one_item(const Context &context, const mp_gemm_desc_t &d) {
-  GemmShape shape = shape_of(gemm_problem(d));
-  shape.out.items = ItemAccess::pointers;
-  if (d.kernel == nullptr) return find_plan(context, shape, nullptr, SIZE_MAX).workspace.bytes;
-  // Some kernels run in mp_gemm only.
-  GemmPlan plan;
-  const char *why;
-  const bool runs = plan_named_gemm(shape, plan_request(context), d.kernel, &plan, &why);
-  return runs ? plan.workspace.bytes : 0;
-}
+  mp_gemm_desc_t desc;
+  RequestedPlan requested;
+  GemmShape shape;
+};
 
 /// Fails for an empty problem, which launches nothing.
-void require_product(const mp_gemm_desc_t &d, int32_t index) {
-  MP_REQUIRE(!is_empty(d), MP_ERROR_NOT_FOUND, "index = ", index,
-             " is outside [0, 0): an empty problem requires no kernel");
+void require_product(const mp_gemm_desc_t &d) {
+  MP_REQUIRE(!is_empty(d), MP_ERROR_NOT_FOUND, "m = ", d.m, ", n = ", d.n,
+             ", batch_count = ", d.batch_count, ": an empty problem requires no kernel");
+}
+
+mp_status_t get_workspace_size(const char *function, mp_context_t context,
+                               const mp_gemm_desc_t *desc, const mp_epilogue_t *epilogue,
+                               ItemAccess items, size_t *bytes) {
+  return call(function, nvtx_payload(desc), [&] {
+    const Context &c = *require_context(context);
+    require_pointer(bytes, "bytes");
+    *bytes = Query(desc, epilogue, items).workspace_bytes(c);
+  });
+}
+
+mp_status_t get_plan(const char *function, mp_context_t context, const mp_gemm_desc_t *desc,
+                     const mp_epilogue_t *epilogue, ItemAccess items, size_t max_workspace_bytes,
+                     mp_plan_t *plan) {
+  return call(function, nvtx_payload(desc), [&] {
+    const Context &c = *require_context(context);
+    require_struct(plan, "plan");
+    const Query query(desc, epilogue, items);
+    require_product(query.desc);
+    const GemmPlan found = query.plan(c, max_workspace_bytes);
+    write_struct(plan, "plan", stable_plan(found.name, found));
+  });
 }
 
 /// Selects a kernel for a checked problem, logs and launches it.
 void run(const Context &context, const char *function, const GemmProblem &problem,
-         const char *kernel, const Workspace &workspace, mp_stream_t stream) {
+         const RequestedPlan &requested, const Workspace &workspace, mp_stream_t stream) {
   const GemmShape shape = shape_of(problem);
   const GemmPlan plan =
-      find_plan(context, shape, requested_kernel(kernel, problem.out.alpha), workspace.bytes);
+      find_gemm_plan(context, shape, requested, problem.out.alpha, workspace.bytes);
   log_slow_plan(context, function, problem.out, plan, workspace.bytes,
                 [&] { return slow_path_reason(shape, context.device); });
   log_plan(context, function, problem, plan);
@@ -112,27 +149,27 @@ void clear_dbias(const Context &context, const GemmProblem &problem, mp_stream_t
 }  // namespace mp
 
 mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
-                                   size_t *bytes) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    mp::require_pointer(bytes, "bytes");
-    const mp_gemm_desc_t d = mp::read_desc(desc);
-    const mp::GemmShape shape = mp::shape_to_query(d);
-    size_t needed = 0;
-    if (!mp::is_empty(d)) {
-      const mp::GemmPlan plan =
-          mp::find_plan(c, shape, mp::requested_kernel(d.kernel, d.alpha), SIZE_MAX);
-      needed = plan.workspace.bytes;
-      // For a named kernel, the result is the minimum, without optional workspace.
-      if (d.kernel == nullptr)
-        needed = std::max(needed, mp::dbias_workspace_bytes(shape.out, plan));
-      if (d.batch_count == 1 && !mp::has_strides(d))
-        needed = std::max(needed, mp::workspace_of_one_item(c, d));
-    } else {
-      mp::require_known_kernel(d.kernel, mp::gemm_names());
-    }
-    *bytes = needed;
-  });
+                                   const mp_epilogue_t *epilogue, size_t *bytes) {
+  return mp::get_workspace_size(__func__, context, desc, epilogue, mp::ItemAccess::strided, bytes);
+}
+
+mp_status_t mp_gemm_batched_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
+                                           const mp_epilogue_t *epilogue, size_t *bytes) {
+  return mp::get_workspace_size(__func__, context, desc, epilogue, mp::ItemAccess::pointers, bytes);
+}
+
+mp_status_t mp_gemm_get_plan(mp_context_t context, const mp_gemm_desc_t *desc,
+                             const mp_epilogue_t *epilogue, size_t max_workspace_bytes,
+                             mp_plan_t *plan) {
+  return mp::get_plan(__func__, context, desc, epilogue, mp::ItemAccess::strided,
+                      max_workspace_bytes, plan);
+}
+
+mp_status_t mp_gemm_batched_get_plan(mp_context_t context, const mp_gemm_desc_t *desc,
+                                     const mp_epilogue_t *epilogue, size_t max_workspace_bytes,
+                                     mp_plan_t *plan) {
+  return mp::get_plan(__func__, context, desc, epilogue, mp::ItemAccess::pointers,
+                      max_workspace_bytes, plan);
 }
 
 mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void *A, const void *B,
@@ -141,24 +178,21 @@ mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_gemm_desc_t d = mp::read_desc(desc);
+    const mp::RequestedPlan requested(d.plan);
     mp::GemmProblem problem = mp::gemm_problem(d);
     problem.out.epilogue = mp::read_epilogue(epilogue, problem.out);
-    mp::require_separate_items(mp::matrix_d(d), d.batch_count);
-    if (problem.out.epilogue.aux != nullptr) {
-      mp::require_separate_items(mp::matrix_aux(problem.out, problem.out.epilogue.ld_aux),
-                                 d.batch_count);
-    }
+    mp::require_separate_outputs(d, problem.out);
     mp::check_operands({A, B, C, D}, d, mp_dtype_size(d.dtype_ab), mp_dtype_size(d.dtype_cd));
     const mp::Workspace space{workspace, workspace_bytes};
     mp::check_workspace(space);
     if (mp::is_empty(d)) {
-      mp::require_known_kernel(d.kernel, mp::gemm_names());
+      requested.require_known(mp::gemm_names());
       return mp::clear_dbias(c, problem, stream);
     }
 
     mp::check_overlap({A, B, C, D}, d, problem.out);
     mp::set_data(problem, {A, B, C, D});
-    mp::run(c, "mp_gemm", problem, d.kernel, space, stream);
+    mp::run(c, "mp_gemm", problem, requested, space, stream);
   });
 }
 
@@ -169,6 +203,7 @@ mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc, co
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_gemm_desc_t d = mp::read_desc(desc);
+    const mp::RequestedPlan requested(d.plan);
     mp::require_no_strides(d);
     mp::GemmProblem problem = mp::gemm_problem(d);
     problem.out.epilogue = mp::read_epilogue(epilogue, problem.out);
@@ -176,11 +211,11 @@ mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc, co
     mp::check_operands({A, B, C, D}, d, alignof(void *), alignof(void *));
     const mp::Workspace space{workspace, workspace_bytes};
     mp::check_workspace(space);
-    if (mp::is_empty(d)) return mp::require_known_kernel(d.kernel, mp::gemm_names());
+    if (mp::is_empty(d)) return requested.require_known(mp::gemm_names());
 
     mp::require_other_items(d, A, B, D);
     mp::set_items(problem, A, B, C, D);
-    mp::run(c, "mp_gemm_batched", problem, d.kernel, space, stream);
+    mp::run(c, "mp_gemm_batched", problem, requested, space, stream);
   });
 }
 
@@ -188,18 +223,24 @@ mp_status_t mp_gemm_kernel_info(mp_context_t context, const mp_gemm_desc_t *desc
                                 mp_kernel_info_t *info) {
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
-    const mp_gemm_desc_t d = mp::read_desc(desc);
+    const mp::Query query(desc, nullptr, mp::ItemAccess::strided);
     mp::require_struct(info, "info");
     mp::require_not_negative(index, "index");
-    const mp::GemmShape shape = mp::shape_to_query(d);
-    mp::require_product(d, index);
-    mp::write_struct(info, "info",
-                     mp::kernel_info(c, index, mp::rank_gemm(shape, mp::plan_request(c)),
-                                     mp::gemm_names(), [&](const char *name, const char **why) {
-                                       mp::GemmPlan plan;
-                                       return mp::plan_named_gemm(shape, mp::plan_request(c), name,
-                                                                  &plan, why);
-                                     }));
+    mp::require_product(query.desc);
+    mp::write_struct(info, "info", query.info(c, index));
+  });
+}
+
+mp_status_t mp_gemm_explain(mp_context_t context, const mp_gemm_desc_t *desc,
+                            const mp_epilogue_t *epilogue, char *text, size_t *bytes) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp::Query query(desc, epilogue, mp::ItemAccess::strided);
+    mp::require_product(query.desc);
+    const mp::GemmPlan plan = query.plan(c, SIZE_MAX);
+    mp::write_text(mp::plan_text(c, mp::text_of(query.shape), plan.name, plan, plan.copies.bytes(),
+                                 mp::next_candidates(query, c, plan.name)),
+                   text, bytes);
   });
 }
 

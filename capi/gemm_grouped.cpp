@@ -129,26 +129,29 @@ std::span<const GemmGroupItem> items_of(const GemmGroup &group) {
 // ---------------------------------------------------------------------------- workspace
 
 /// Returns the workspace for one launch per item; all items reuse it.
-size_t most_workspace(const GemmGroup &group, const Context &context, const char *kernel) {
+size_t most_workspace(const GemmGroup &group, const Context &context,
+                      const RequestedPlan &requested) {
   size_t most = 0;
   for (const GemmGroupItem &item : items_of(group)) {
     const GemmPlan plan = for_item(item.index, ": ", [&] {
-      return find_plan(context, shape_of(group, item),
-                       requested_kernel(kernel, group.common.out.alpha), SIZE_MAX);
+      return find_gemm_plan(context, shape_of(group, item), requested, group.common.out.alpha,
+                            SIZE_MAX);
     });
     most = std::max(most, plan.workspace.bytes);
   }
   return most;
 }
 
-size_t workspace_of(const GemmGroup &group, const Context &context, const char *kernel) {
+size_t workspace_of(const GemmGroup &group, const Context &context,
+                    const RequestedPlan &requested) {
   GemmPlan plan;
   if (group.count == 0) {
-    require_known_kernel(kernel, gemm_names());
+    requested.require_known(gemm_names());
     return 0;
   }
-  if (plan_gemm_grouped(group, plan_request(context), kernel, &plan)) return plan.workspace.bytes;
-  return most_workspace(group, context, kernel);
+  if (plan_gemm_grouped(group, plan_request(context), requested.kernel(), &plan))
+    return plan.workspace.bytes;
+  return most_workspace(group, context, requested);
 }
 
 // ---------------------------------------------------------------------------- launch
@@ -174,18 +177,18 @@ std::string why_slow(const GemmGroup &group, const Context &context,
   return "";
 }
 
-void run_one_by_one(const Context &context, const GemmGroup &group, const char *kernel,
+void run_one_by_one(const Context &context, const GemmGroup &group, const RequestedPlan &requested,
                     const Workspace &workspace, mp_stream_t stream) {
   // All plans are made first: if one fails, nothing has been enqueued.
   std::vector<GemmPlan> plans;
   for (const GemmGroupItem &item : items_of(group)) {
     plans.push_back(for_item(item.index, ": ", [&] {
-      return find_plan(context, shape_of(group, item),
-                       requested_kernel(kernel, group.common.out.alpha), workspace.bytes);
+      return find_gemm_plan(context, shape_of(group, item), requested, group.common.out.alpha,
+                            workspace.bytes);
     }));
   }
   log_slow_path(context, "mp_gemm_grouped", [&] {
-    return kernel != nullptr ? std::string() : why_slow(group, context, plans, workspace);
+    return requested.is_set() ? std::string() : why_slow(group, context, plans, workspace);
   });
   for (size_t i = 0; i < plans.size(); ++i) {
     const GemmProblem problem = item_problem(group, group.items[i]);
@@ -200,11 +203,11 @@ void log_group(const Context &context, const GemmGroup &group, const GemmPlan &p
       " GEMMs in one launch, workspace_bytes = ", plan.workspace.bytes);
 }
 
-void run(const Context &context, const GemmGroup &group, const char *kernel,
+void run(const Context &context, const GemmGroup &group, const RequestedPlan &requested,
          const Workspace &workspace, mp_stream_t stream) {
   GemmPlan plan;
-  if (!plan_gemm_grouped(group, plan_request(context, workspace.bytes), kernel, &plan))
-    return run_one_by_one(context, group, kernel, workspace, stream);
+  if (!plan_gemm_grouped(group, plan_request(context, workspace.bytes), requested.kernel(), &plan))
+    return run_one_by_one(context, group, requested, workspace, stream);
   log_group(context, group, plan);
   context.backend.gemm_grouped(context.device, group, plan, workspace.ptr, stream);
 }
@@ -215,13 +218,17 @@ void run(const Context &context, const GemmGroup &group, const char *kernel,
 
 mp_status_t mp_gemm_grouped_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                            int32_t count, const mp_gemm_group_item_t *items,
-                                           size_t *bytes) {
+                                           const mp_epilogue_t *epilogue, size_t *bytes) {
   return mp::call(__func__, mp::nvtx_payload("count", count), [&] {
     const mp::Context &c = *mp::require_context(context);
     mp::require_pointer(bytes, "bytes");
     const mp_gemm_desc_t d = mp::read_common(desc);
+    const mp::RequestedPlan requested = mp::RequestedPlan(d.plan).kernel_only();
+    const mp::Epilogue e = mp::read_common_epilogue(epilogue);
     const auto products = mp::read_items(d, count, items, nullptr);
-    *bytes = mp::workspace_of(mp::group_of(d, products), c, d.kernel);
+    mp::GemmGroup group = mp::group_of(d, products);
+    group.common.out.epilogue = e;
+    *bytes = mp::workspace_of(group, c, requested);
   });
 }
 
@@ -231,14 +238,15 @@ mp_status_t mp_gemm_grouped(mp_context_t context, const mp_gemm_desc_t *desc, in
   return mp::call(__func__, mp::nvtx_payload("count", count), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_gemm_desc_t d = mp::read_common(desc);
+    const mp::RequestedPlan requested = mp::RequestedPlan(d.plan).kernel_only();
     const mp::Epilogue e = mp::read_common_epilogue(epilogue);
     const auto products = mp::read_items(d, count, items, &e);
     mp::GemmGroup group = mp::group_of(d, products);
     group.common.out.epilogue = e;
     const mp::Workspace space{workspace, workspace_bytes};
     mp::check_workspace(space);
-    if (products.empty()) return mp::require_known_kernel(d.kernel, mp::gemm_names());
-    mp::run(c, group, d.kernel, space, stream);
+    if (products.empty()) return requested.require_known(mp::gemm_names());
+    mp::run(c, group, requested, space, stream);
   });
 }
 
@@ -277,10 +285,10 @@ mp_gemm_desc_t read_desc(const mp_gemm_desc_t *user, const mp_ragged_t &ragged) 
 }
 
 /// Selects a kernel for a checked problem, logs and launches it.
-void run(const Context &context, const RaggedProblem &problem, const char *kernel,
+void run(const Context &context, const RaggedProblem &problem, const RequestedPlan &requested,
          const Workspace &workspace, mp_stream_t stream) {
   const RaggedShape shape = shape_of(problem);
-  const GemmPlan plan = find_plan(context, shape, kernel, workspace.bytes);
+  const GemmPlan plan = find_plan(context, shape, requested, workspace.bytes);
   log_slow_plan(context, kFunction, problem.all.out, plan, workspace.bytes,
                 [&] { return slow_path_reason(shape.all, context.device); });
   log_plan(context, kFunction, problem.all, plan);
@@ -292,17 +300,20 @@ void run(const Context &context, const RaggedProblem &problem, const char *kerne
 }  // namespace mp
 
 mp_status_t mp_gemm_ragged_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
-                                          mp_ragged_t ragged, size_t *bytes) {
+                                          mp_ragged_t ragged, const mp_epilogue_t *epilogue,
+                                          size_t *bytes) {
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     mp::require_pointer(bytes, "bytes");
     const mp_gemm_desc_t d = mp::read_desc(desc, ragged);
-    const mp::RaggedProblem problem{mp::gemm_problem(d), ragged, nullptr};
+    const mp::RequestedPlan requested = mp::RequestedPlan(d.plan).kernel_only();
+    mp::RaggedProblem problem{mp::gemm_problem(d), ragged, nullptr};
+    problem.all.out.epilogue = mp::read_scaling_epilogue(epilogue, mp::kFunction);
     size_t needed = 0;
     if (!mp::is_empty(d)) {
-      needed = mp::find_plan(c, mp::shape_of(problem), d.kernel, SIZE_MAX).workspace.bytes;
+      needed = mp::find_plan(c, mp::shape_of(problem), requested, SIZE_MAX).workspace.bytes;
     } else {
-      mp::require_known_kernel(d.kernel, mp::gemm_names());
+      requested.require_known(mp::gemm_names());
     }
     *bytes = needed;
   });
@@ -315,18 +326,19 @@ mp_status_t mp_gemm_ragged(mp_context_t context, const mp_gemm_desc_t *desc, mp_
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_gemm_desc_t d = mp::read_desc(desc, ragged);
+    const mp::RequestedPlan requested = mp::RequestedPlan(d.plan).kernel_only();
     mp::RaggedProblem problem{mp::gemm_problem(d), ragged, ends};
     problem.all.out.epilogue = mp::read_scaling_epilogue(epilogue, mp::kFunction);
     mp::check_operands({A, B, C, D}, d, mp_dtype_size(d.dtype_ab), mp_dtype_size(d.dtype_cd));
     mp::require_aligned(ends, "ends");
     const mp::Workspace space{workspace, workspace_bytes};
     mp::check_workspace(space);
-    if (mp::is_empty(d)) return mp::require_known_kernel(d.kernel, mp::gemm_names());
+    if (mp::is_empty(d)) return requested.require_known(mp::gemm_names());
 
     mp::require_device(ends, "ends");
     mp::check_overlap({A, B, C, D}, d, problem.all.out,
                       mp::dense_region(ends, "ends", d.batch_count));
     mp::set_data(problem.all, {A, B, C, D});
-    mp::run(c, problem, d.kernel, space, stream);
+    mp::run(c, problem, requested, space, stream);
   });
 }

@@ -262,14 +262,6 @@ void check_workspace(const Workspace &workspace) {
              "workspace = NULL, but workspace_bytes = ", workspace.bytes);
 }
 
-// ---------------------------------------------------------------------------- kernel selection
-
-const char *requested_kernel(const char *kernel, float alpha) {
-  if (alpha != 0.0f) return kernel;
-  require_known_kernel(kernel, gemm_names());
-  return nullptr;
-}
-
 // ---------------------------------------------------------------------------- log
 
 namespace {
@@ -288,11 +280,8 @@ bool is_first_occurrence(const Context &context, const char *kernel) {
 void log_plan(const Context &context, const char *function, const GemmProblem &problem,
               const GemmPlan &plan) {
   if (!is_first_occurrence(context, plan.name)) return;
-  const auto letter = [](mp_op_t op) { return op == MP_OP_N ? "N" : "T"; };
-  log(MP_LOG_INFO, function, ": ", plan.name, " for m = ", problem.out.m, ", n = ", problem.out.n,
-      ", k = ", problem.k, ", batch_count = ", problem.out.batch_count,
-      ", op = ", letter(problem.op_a), letter(problem.op_b), ", ", mp_dtype_name(problem.dtype_ab),
-      " to ", mp_dtype_name(problem.out.dtype), ", workspace_bytes = ", plan.workspace.bytes);
+  log(MP_LOG_INFO, function, ": ", plan.name, " for ", text_of(shape_of(problem)),
+      ", workspace_bytes = ", plan.workspace.bytes);
 }
 
 }  // namespace mp

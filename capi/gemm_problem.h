@@ -91,12 +91,6 @@ void set_data(GemmProblem &, const Operands &);
 
 void check_workspace(const Workspace &);
 
-// ---------------------------------------------------------------------------- kernel selection
-
-/// Returns the kernel that a descriptor requests, or NULL with alpha = 0: kernels multiply, and
-/// nothing is multiplied.
-const char *requested_kernel(const char *kernel, float alpha);
-
 // ---------------------------------------------------------------------------- log
 
 /// Logs, once per context, why a call is slower than necessary; an empty reason() is not logged.

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
 #include "capi/check.h"
 #include "capi/context.h"
+#include "capi/explain.h"
 #include "capi/plan_cache.h"
 #include "kernels/gemm/plan.h"
 
@@ -34,12 +36,26 @@ mp_kernel_info_t kernel_info(const Context &context, int32_t index,
   }
   size_t before = static_cast<size_t>(index) - ranked.size();
   for (const char *const name : names) {
-    if (can_plan(name, &info.why_not)) continue;
+    if (can_plan(name, &info.reason)) continue;
     info.name = name;
     if (before-- == 0) return info;
   }
   fail(MP_ERROR_NOT_FOUND, "index = ", index, " is outside [0, ", names.size(), "): ", names.size(),
        " kernels are available");
+}
+
+/// Returns the next kernels after that of a plan.
+/// @param query  query.info(context, index) -> mp_kernel_info_t
+template <class Query>
+std::vector<PlanCandidate> next_candidates(const Query &query, const Context &context,
+                                           const char *name) {
+  std::vector<PlanCandidate> next;
+  for (int32_t index = 0; next.size() < kPlanCandidates; index++) {
+    const mp_kernel_info_t info = query.info(context, index);
+    if (std::strcmp(info.name, name) != 0)
+      next.push_back({info.name, info.reason, info.predicted_us, info.workspace_bytes});
+  }
+  return next;
 }
 
 }  // namespace mp

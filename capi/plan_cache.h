@@ -1,4 +1,5 @@
-// Plans by shape: of a named kernel, or the fastest, which the calling thread keeps in a cache.
+// Plans by shape: the one that a descriptor requests, or the fastest, which the calling thread
+// keeps in a cache.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "base/cache.h"
 #include "base/lifetime.h"
 #include "capi/context.h"
+#include "capi/explain.h"
 #include "kernels/gemm/plan.h"
 
 namespace mp {
@@ -47,41 +49,62 @@ Plan cached_plan(const Context &context, const Shape &shape, size_t workspace_by
       [&] { return make(plan_request(context, workspace_bytes)); });
 }
 
-/// Checks the kernel name of a call that launches nothing.
-inline void require_known_kernel(const char *kernel, std::span<const char *const> names) {
-  const auto is_kernel = [&](const char *name) { return std::strcmp(name, kernel) == 0; };
-  MP_REQUIRE(kernel == nullptr || std::any_of(names.begin(), names.end(), is_kernel),
-             MP_ERROR_NOT_FOUND, "kernel = ", kernel, " is unknown");
-}
+/// The plan of a descriptor, checked.
+class RequestedPlan {
+ public:
+  /// No plan: the library chooses.
+  RequestedPlan() : is_set_(false) {}
+  RequestedPlan(const mp_plan_t *user);  // NOLINT: implicit, like the pointer
 
-/// Fails: plan_named_gemm or plan_named_conv did, for that reason.
-[[noreturn]] inline void fail_named_plan(const char *kernel, const char *why) {
-  MP_REQUIRE(why != nullptr, MP_ERROR_NOT_FOUND, "kernel = ", kernel, " is unknown");
-  fail(MP_ERROR_UNSUPPORTED, "kernel = ", kernel, " ", why);
-}
+  bool is_set() const { return is_set_; }
+  /// Returns whether the plan determines all bits, not only the kernel.
+  bool is_complete() const { return is_set_ && plan_.split_k != 0; }
+  const mp_plan_t &get() const { return plan_; }
+  /// Returns NULL for the fastest kernel.
+  const char *kernel() const { return is_set_ ? plan_.kernel : nullptr; }
+  /// Returns the plan without its other fields, for calls whose bits depend only on the kernel.
+  RequestedPlan kernel_only() const;
 
-inline void require_workspace(const char *kernel, size_t needed, size_t workspace_bytes) {
-  MP_REQUIRE(needed <= workspace_bytes, MP_ERROR_WORKSPACE_TOO_SMALL,
-             "workspace_bytes = ", workspace_bytes, ", but kernel = ", kernel, " requires ",
-             needed);
-}
+  /// Returns the workspace to plan for: bits of dbias depend on it.
+  size_t workspace_limit(size_t workspace_bytes) const;
+  /// Checks the kernel of a call that launches nothing.
+  void require_known(std::span<const char *const> names) const;
+  /// Completes a plan of this kernel, or fails: plan_named_gemm or plan_named_conv did.
+  /// @param why  reason of the failure
+  void finish(bool is_planned, const char *why, size_t workspace_bytes, GemmPlan &plan) const;
+
+ private:
+  bool is_set_;
+  mp_plan_t plan_;  ///< uninitialized if none is set
+};
+
+/// Workspace of a plan with its dbias.
+size_t workspace_bytes_of(const GemmPlan &);
+/// Returns the plan that gives the same bits again.
+mp_plan_t stable_plan(const char *name, const GemmPlan &);
 
 /// Returns the plan of mp_gemm, mp_gemm_batched (GemmShape) or mp_gemm_ragged (RaggedShape).
-/// @param kernel           NULL = the fastest
 /// @param workspace_bytes  limit
 template <class Shape>
-GemmPlan find_plan(const Context &context, const Shape &shape, const char *kernel,
+GemmPlan find_plan(const Context &context, const Shape &shape, const RequestedPlan &requested,
                    size_t workspace_bytes) {
-  if (kernel == nullptr)
-    return cached_plan<GemmPlan>(context, shape, workspace_bytes, [&](const PlanRequest &request) {
-      return plan_gemm(shape, request);
+  const size_t limit = requested.workspace_limit(workspace_bytes);
+  if (!requested.is_set())
+    return cached_plan<GemmPlan>(context, shape, limit, [&](const PlanRequest &request) {
+      const GemmPlan plan = plan_gemm(shape, request);
+      if (logs_plans()) log_new_plan(text_of(shape), plan.name, plan);
+      return plan;
     });
   GemmPlan plan;
   const char *why;
-  if (!plan_named_gemm(shape, plan_request(context, workspace_bytes), kernel, &plan, &why))
-    fail_named_plan(kernel, why);
-  require_workspace(kernel, plan.workspace.bytes, workspace_bytes);
+  const bool is_planned =
+      plan_named_gemm(shape, plan_request(context, limit), requested.kernel(), &plan, &why);
+  requested.finish(is_planned, why, workspace_bytes, plan);
   return plan;
 }
+
+/// find_plan of a product that with alpha = 0 multiplies nothing, so that any kernel runs it.
+GemmPlan find_gemm_plan(const Context &, const GemmShape &, const RequestedPlan &, float alpha,
+                        size_t workspace_bytes);
 
 }  // namespace mp

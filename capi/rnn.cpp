@@ -9,6 +9,7 @@
 #include "capi/kernel_info.h"
 #include "capi/nvtx_payload.h"
 #include "capi/overlap.h"
+#include "capi/rnn_plan.h"
 #include "kernels/backend.h"
 #include "kernels/rnn/rnn_problem.h"
 #include "mpcore.h"
@@ -98,58 +99,18 @@ RnnShape read_shape(const mp_rnn_desc_t *user) {
   return RnnShape(d);
 }
 
-// ---------------------------------------------------------------------------- plan
+// ---------------------------------------------------------------------------- kernels
 
-constexpr RnnPass kPasses[] = {RnnPass::training, RnnPass::inference, RnnPass::backward_data,
-                               RnnPass::backward_weights};
-
-/// Returns the kernel that the descriptor names, or the best one.
-RnnKernel choose_kernel(const Context &context, const RnnShape &s) {
-  if (s.kernel == nullptr) return rank_rnn_kernels(s, context.device)[0];
-  const auto *const name = std::ranges::find(kRnnKernelNames, std::string_view(s.kernel));
-  MP_REQUIRE(name != std::end(kRnnKernelNames), MP_ERROR_NOT_FOUND, "kernel = ", s.kernel,
-             " is unknown");
-  const auto kernel = static_cast<RnnKernel>(name - kRnnKernelNames);
-  const char *const why = why_not(kernel, s, context.device);
-  MP_REQUIRE(why == nullptr, MP_ERROR_UNSUPPORTED, "kernel = ", s.kernel, " ", why);
-  return kernel;
-}
-
-/// Returns a plan that depends only on the descriptor, so that sizes do not depend on data.
-RnnPlan plan_of(const Context &context, const RnnShape &s, RnnPass pass) {
-  RnnPlan plan{};
-  plan.kernel = choose_kernel(context, s);
-  plan.tuning = &gemm_tuning();
-  if (s.is_empty()) return plan;
-  for (int64_t layer = 0; layer < std::min(s.layers, 2); layer++)
-    for (const RnnProduct product : rnn_products(s, pass, layer)) {
-      const GemmShape shape = shape_of(rnn_product(s, product, layer));
-      GemmPlan &gemm = plan.plans[layer][static_cast<int>(product)];
-      gemm = has_any_rows(s, product) ? plan_for_any_rows(shape, {context.device, *plan.tuning})
-                                      : find_plan(context, shape, nullptr, SIZE_MAX);
-      plan.gemm_bytes = std::max(plan.gemm_bytes, gemm.workspace.bytes);
-    }
-  return plan;
-}
-
-/// Returns a workspace size that is sufficient for each call.
-size_t most_workspace(const Context &context, const RnnShape &s) {
-  size_t most = 0;
-  for (const RnnPass pass : kPasses)
-    most = std::max(most, rnn_workspace(s, pass, plan_of(context, s, pass).gemm_bytes).bytes);
-  return most;
-}
-
-mp_kernel_info_t info_of(const Context &context, RnnShape s, int32_t index) {
+mp_kernel_info_t info_of(const Context &context, const RnnShape &s, int32_t index) {
   MP_REQUIRE(index < kRnnKernels, MP_ERROR_NOT_FOUND, "index = ", index, " is outside [0, ",
              kRnnKernels, "): ", kRnnKernels, " kernels are available");
   const RnnKernel kernel = rank_rnn_kernels(s, context.device)[static_cast<size_t>(index)];
   mp_kernel_info_t info{};
   info.name = kRnnKernelNames[static_cast<int>(kernel)];
-  info.why_not = why_not(kernel, s, context.device);
-  if (info.why_not != nullptr) return info;
-  s.kernel = info.name;
-  info.workspace_bytes = most_workspace(context, s);
+  info.reason = why_not(kernel, s, context.device);
+  if (info.reason != nullptr) return info;
+  const mp_plan_t forced = mp_plan_default(info.name);
+  info.workspace_bytes = most_workspace(context, s, &forced);
   return info;
 }
 
@@ -395,7 +356,7 @@ void run(mp_context_t context, const mp_rnn_desc_t *desc, RnnPass pass,
   const mp_rnn_tensors_t t = reader.read();
   std::vector<int64_t> steps = read_steps(shape, t);
   check_overlap(shape, pass, t, steps);
-  const RnnPlan plan = plan_of(c, shape, pass);
+  const RnnPlan plan = plan_rnn(c, shape, shape.plan, pass);
   const RnnWorkspace places = rnn_workspace(shape, pass, plan.gemm_bytes);
   require_workspace(workspace, workspace_bytes, places.bytes);
   const bool has_rows = !shape.is_empty() && (steps.empty() || steps.back() > 0);
@@ -428,8 +389,17 @@ mp_status_t mp_rnn_get_sizes(mp_context_t context, const mp_rnn_desc_t *desc,
     answer.gates = static_cast<uint32_t>(s.gates);
     answer.num_weights = static_cast<uint32_t>(s.layers * s.directions);
     answer.reserve_bytes = mp::rnn_reserve(s).bytes;
-    answer.workspace_bytes = mp::most_workspace(c, s);
+    answer.workspace_bytes = mp::most_workspace(c, s, s.plan);
     mp::write_struct(sizes, "sizes", answer);
+  });
+}
+
+mp_status_t mp_rnn_get_plan(mp_context_t context, const mp_rnn_desc_t *desc, mp_plan_t *plan) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp::RnnShape s = mp::read_shape(desc);
+    mp::require_struct(plan, "plan");
+    mp::write_struct(plan, "plan", mp::stable_rnn_plan(c, s, s.plan));
   });
 }
 

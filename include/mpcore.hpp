@@ -151,6 +151,15 @@ outcome<T> query(const Function &function, Arguments... arguments) {
   return finish(status, value);
 }
 
+/// Like query, for an output struct with a struct_size.
+template <class Struct, class Function, class... Arguments>
+outcome<Struct> query_struct(const Function &function, Arguments... arguments) {
+  Struct value;
+  MP_INIT_STRUCT(&value);
+  const mp_status_t status = function(arguments..., &value);
+  return finish(status, value);
+}
+
 /// Calls an mp_*_create function.
 template <class Handle, class Function, class... Arguments>
 outcome<Handle> create(const Function &function, Arguments... arguments) {
@@ -375,9 +384,18 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
 
   // --- GEMM
 
-  /// Returns the workspace size of gemm or gemm_batched (mp_gemm_workspace_size).
-  outcome<size_t> gemm_workspace_size(const mp_gemm_desc_t &desc) const {
-    return detail::query<size_t>(mp_gemm_workspace_size, get(), &desc);
+  /// Returns the workspace size of gemm (mp_gemm_workspace_size).
+  outcome<size_t> gemm_workspace_size(const mp_gemm_desc_t &desc,
+                                      const mp_epilogue_t *epilogue = nullptr) const {
+    return detail::query<size_t>(mp_gemm_workspace_size, get(), &desc, epilogue);
+  }
+
+  /// Returns the fastest plan of gemm (mp_gemm_get_plan).
+  outcome<mp_plan_t> gemm_get_plan(const mp_gemm_desc_t &desc,
+                                   const mp_epilogue_t *epilogue = nullptr,
+                                   size_t max_workspace_bytes = SIZE_MAX) const {
+    return detail::query_struct<mp_plan_t>(mp_gemm_get_plan, get(), &desc, epilogue,
+                                           max_workspace_bytes);
   }
 
   /// Computes a matrix product (mp_gemm).
@@ -386,6 +404,20 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
                      mp_stream_t stream = nullptr) const {
     return check(
         mp_gemm(get(), &desc, A, B, C, D, epilogue, workspace.data, workspace.bytes, stream));
+  }
+
+  /// Returns the workspace size of gemm_batched (mp_gemm_batched_workspace_size).
+  outcome<size_t> gemm_batched_workspace_size(const mp_gemm_desc_t &desc,
+                                              const mp_epilogue_t *epilogue = nullptr) const {
+    return detail::query<size_t>(mp_gemm_batched_workspace_size, get(), &desc, epilogue);
+  }
+
+  /// Returns the fastest plan of gemm_batched (mp_gemm_batched_get_plan).
+  outcome<mp_plan_t> gemm_batched_get_plan(const mp_gemm_desc_t &desc,
+                                           const mp_epilogue_t *epilogue = nullptr,
+                                           size_t max_workspace_bytes = SIZE_MAX) const {
+    return detail::query_struct<mp_plan_t>(mp_gemm_batched_get_plan, get(), &desc, epilogue,
+                                           max_workspace_bytes);
   }
 
   /// Computes a batched product with pointer arrays (mp_gemm_batched).
@@ -399,8 +431,10 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
 
   /// Returns the workspace size of gemm_grouped (mp_gemm_grouped_workspace_size).
   outcome<size_t> gemm_grouped_workspace_size(const mp_gemm_desc_t &desc, int32_t count,
-                                              const mp_gemm_group_item_t *items) const {
-    return detail::query<size_t>(mp_gemm_grouped_workspace_size, get(), &desc, count, items);
+                                              const mp_gemm_group_item_t *items,
+                                              const mp_epilogue_t *epilogue = nullptr) const {
+    return detail::query<size_t>(mp_gemm_grouped_workspace_size, get(), &desc, count, items,
+                                 epilogue);
   }
 
   /// Computes products of different shapes (mp_gemm_grouped).
@@ -413,8 +447,9 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
   }
 
   /// Returns the workspace size of gemm_ragged (mp_gemm_ragged_workspace_size).
-  outcome<size_t> gemm_ragged_workspace_size(const mp_gemm_desc_t &desc, mp_ragged_t ragged) const {
-    return detail::query<size_t>(mp_gemm_ragged_workspace_size, get(), &desc, ragged);
+  outcome<size_t> gemm_ragged_workspace_size(const mp_gemm_desc_t &desc, mp_ragged_t ragged,
+                                             const mp_epilogue_t *epilogue = nullptr) const {
+    return detail::query<size_t>(mp_gemm_ragged_workspace_size, get(), &desc, ragged, epilogue);
   }
 
   /// Computes products of groups with sizes in device memory (mp_gemm_ragged).
@@ -429,8 +464,17 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
   // --- convolution
 
   /// Returns the workspace size of a convolution (mp_conv2d_workspace_size).
-  outcome<size_t> conv2d_workspace_size(const mp_conv2d_desc_t &desc, mp_conv_op_t op) const {
-    return detail::query<size_t>(mp_conv2d_workspace_size, get(), &desc, op);
+  outcome<size_t> conv2d_workspace_size(const mp_conv2d_desc_t &desc, mp_conv_op_t op,
+                                        const mp_epilogue_t *epilogue = nullptr) const {
+    return detail::query<size_t>(mp_conv2d_workspace_size, get(), &desc, op, epilogue);
+  }
+
+  /// Returns the fastest plan of a convolution (mp_conv2d_get_plan).
+  outcome<mp_plan_t> conv2d_get_plan(const mp_conv2d_desc_t &desc, mp_conv_op_t op,
+                                     const mp_epilogue_t *epilogue = nullptr,
+                                     size_t max_workspace_bytes = SIZE_MAX) const {
+    return detail::query_struct<mp_plan_t>(mp_conv2d_get_plan, get(), &desc, op, epilogue,
+                                           max_workspace_bytes);
   }
 
   /// Computes a convolution (mp_conv2d_fprop).
@@ -562,10 +606,12 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
 
   /// Returns the sizes of reserve and workspace (mp_rnn_get_sizes).
   outcome<mp_rnn_sizes_t> rnn_get_sizes(const mp_rnn_desc_t &desc) const {
-    mp_rnn_sizes_t sizes;
-    MP_INIT_STRUCT(&sizes);
-    const mp_status_t status = mp_rnn_get_sizes(get(), &desc, &sizes);
-    return detail::finish(status, sizes);
+    return detail::query_struct<mp_rnn_sizes_t>(mp_rnn_get_sizes, get(), &desc);
+  }
+
+  /// Returns the plan of recurrent layers (mp_rnn_get_plan).
+  outcome<mp_plan_t> rnn_get_plan(const mp_rnn_desc_t &desc) const {
+    return detail::query_struct<mp_plan_t>(mp_rnn_get_plan, get(), &desc);
   }
 
   /// Runs recurrent layers and fills the reserve (mp_rnn_forward_training).
@@ -630,27 +676,34 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
 #ifdef MP_ENABLE_EXPERIMENTAL
   /// Describes a kernel for a product (mp_gemm_kernel_info).
   outcome<mp_kernel_info_t> gemm_kernel_info(const mp_gemm_desc_t &desc, int32_t index) const {
-    mp_kernel_info_t info;
-    MP_INIT_STRUCT(&info);
-    const mp_status_t status = mp_gemm_kernel_info(get(), &desc, index, &info);
-    return detail::finish(status, info);
+    return detail::query_struct<mp_kernel_info_t>(mp_gemm_kernel_info, get(), &desc, index);
+  }
+
+  /// Describes the plan of a product (mp_gemm_explain).
+  outcome<std::string> gemm_explain(const mp_gemm_desc_t &desc,
+                                    const mp_epilogue_t *epilogue = nullptr) const {
+    return detail::read_text([&](char *text, size_t *bytes) {
+      return mp_gemm_explain(get(), &desc, epilogue, text, bytes);
+    });
+  }
+
+  /// Describes the plan of a convolution (mp_conv2d_explain).
+  outcome<std::string> conv2d_explain(const mp_conv2d_desc_t &desc, mp_conv_op_t op,
+                                      const mp_epilogue_t *epilogue = nullptr) const {
+    return detail::read_text([&](char *text, size_t *bytes) {
+      return mp_conv2d_explain(get(), &desc, op, epilogue, text, bytes);
+    });
   }
 
   /// Describes a kernel for a convolution (mp_conv2d_kernel_info).
   outcome<mp_kernel_info_t> conv2d_kernel_info(const mp_conv2d_desc_t &desc, mp_conv_op_t op,
                                                int32_t index) const {
-    mp_kernel_info_t info;
-    MP_INIT_STRUCT(&info);
-    const mp_status_t status = mp_conv2d_kernel_info(get(), &desc, op, index, &info);
-    return detail::finish(status, info);
+    return detail::query_struct<mp_kernel_info_t>(mp_conv2d_kernel_info, get(), &desc, op, index);
   }
 
   /// Describes a kernel for recurrent layers (mp_rnn_kernel_info).
   outcome<mp_kernel_info_t> rnn_kernel_info(const mp_rnn_desc_t &desc, int32_t index) const {
-    mp_kernel_info_t info;
-    MP_INIT_STRUCT(&info);
-    const mp_status_t status = mp_rnn_kernel_info(get(), &desc, index, &info);
-    return detail::finish(status, info);
+    return detail::query_struct<mp_kernel_info_t>(mp_rnn_kernel_info, get(), &desc, index);
   }
 #endif
 };

@@ -35,9 +35,10 @@ void set_batch(Operation &operation, const Machine &machine, const BatchedShape 
                mp_dtype_t dtype) {
   const mp_gemm_desc_t desc = make_desc(shape, dtype);
   const bool by_pointers = shape.form == BatchForm::kPointers;
-  operation.workspace_bytes = [&machine, desc](const char *) {
+  operation.workspace_bytes = [&machine, desc, by_pointers](const char *) {
+    const auto query = by_pointers ? mp_gemm_batched_workspace_size : mp_gemm_workspace_size;
     size_t bytes = 0;
-    check(mp_gemm_workspace_size(machine.context(), &desc, &bytes));
+    check(query(machine.context(), &desc, nullptr, &bytes));
     return static_cast<int64_t>(bytes);
   };
   operation.enqueue = [&machine, desc, by_pointers](const char *, const Operands &t,
@@ -58,7 +59,8 @@ void set_group(Operation &operation, const Machine &machine, const BatchedShape 
   const auto count = static_cast<int32_t>(shape.count);
   operation.workspace_bytes = [&machine, desc, items, count](const char *) {
     size_t bytes = 0;
-    check(mp_gemm_grouped_workspace_size(machine.context(), &desc, count, items.data(), &bytes));
+    check(mp_gemm_grouped_workspace_size(machine.context(), &desc, count, items.data(), nullptr,
+                                         &bytes));
     return static_cast<int64_t>(bytes);
   };
   const int64_t elem_bytes = dtype_bytes(dtype);
@@ -89,7 +91,7 @@ void set_ragged(Operation &operation, const Machine &machine, const BatchedShape
   check(mp_stream_sync(machine.context(), machine.stream()));
   operation.workspace_bytes = [&machine, desc](const char *) {
     size_t needed = 0;
-    check(mp_gemm_ragged_workspace_size(machine.context(), &desc, MP_RAGGED_M, &needed));
+    check(mp_gemm_ragged_workspace_size(machine.context(), &desc, MP_RAGGED_M, nullptr, &needed));
     return static_cast<int64_t>(needed);
   };
   operation.enqueue = [&machine, desc, on_device](const char *, const Operands &t,

@@ -8,6 +8,7 @@
 
 #include "call_cases.h"
 #include "call_matrices.h"
+#include "runnable.h"
 
 namespace mpbench {
 namespace {
@@ -20,7 +21,7 @@ constexpr int32_t kGroup = 8;
 
 int64_t workspace_bytes(const Machine &machine, const mp_gemm_desc_t &desc) {
   size_t bytes = 0;
-  check(mp_gemm_workspace_size(machine.context(), &desc, &bytes));
+  check(mp_gemm_workspace_size(machine.context(), &desc, nullptr, &bytes));
   return static_cast<int64_t>(bytes);
 }
 
@@ -79,7 +80,7 @@ CallCase gemm_of_named_kernel(int64_t edge) {
             mp_kernel_info_t best;
             MP_INIT_STRUCT(&best);
             check(mp_gemm_kernel_info(machine.context(), &desc, 0, &best));
-            desc.kernel = best.name;
+            desc.plan = named_plan(best.name);
             return
                 [&machine, desc, x = matrices_of(machine, desc)] { call_gemm(machine, desc, *x); };
           }};
@@ -150,7 +151,7 @@ struct Group {
 int64_t workspace_bytes(const Machine &machine, const Group &group) {
   size_t bytes = 0;
   check(mp_gemm_grouped_workspace_size(machine.context(), &group.desc, kGroup, group.items.data(),
-                                       &bytes));
+                                       nullptr, &bytes));
   return static_cast<int64_t>(bytes);
 }
 

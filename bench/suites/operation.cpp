@@ -9,7 +9,7 @@ namespace {
 /// @param kernel  NULL: the library's choice
 template <typename Desc>
 Desc with_kernel(Desc desc, const char *kernel) {
-  desc.kernel = kernel == kNotNamed ? nullptr : kernel;
+  desc.plan = named_plan(kernel == kNotNamed ? nullptr : kernel);
   return desc;
 }
 
@@ -85,7 +85,7 @@ Operation gemm_operation(const Machine &machine, const Shape &shape, const mp_ge
   operation.workspace_bytes = [&machine, desc](const char *kernel) {
     const mp_gemm_desc_t forced = with_kernel(desc, kernel);
     size_t bytes = 0;
-    check(mp_gemm_workspace_size(machine.context(), &forced, &bytes));
+    check(mp_gemm_workspace_size(machine.context(), &forced, nullptr, &bytes));
     return static_cast<int64_t>(bytes);
   };
   operation.enqueue = [&machine, desc](const char *kernel, const Operands &t,
@@ -115,6 +115,18 @@ Operation epilogue_operation(const Machine &machine, const EpilogueShape &shape,
     operation.tolerance.absolute =
         1.13 * operation.tolerance.absolute + 0x1p-10 * magnitude_of_sums(desc.k);
   }
+  operation.workspace_bytes = [&machine, desc, epilogue](const char *kernel) {
+    alignas(16) static float any;  // its address only
+    EpilogueTensors t;
+    if (epilogue == Epilogue::kBiasRelu || epilogue == Epilogue::kBiasGeluAux) t.bias = &any;
+    if (epilogue == Epilogue::kBiasGeluAux || epilogue == Epilogue::kDgeluDbias) t.aux = &any;
+    if (epilogue == Epilogue::kDgeluDbias) t.dbias = &any;
+    const mp_gemm_desc_t forced = with_kernel(desc, kernel);
+    const mp_epilogue_t asked = epilogue_of(epilogue, desc.dtype_cd, t);
+    size_t bytes = 0;
+    check(mp_gemm_workspace_size(machine.context(), &forced, &asked, &bytes));
+    return static_cast<int64_t>(bytes);
+  };
   operation.enqueue = [&machine, desc, epilogue](const char *kernel, const Operands &t,
                                                  const Buffer &workspace) {
     const mp_gemm_desc_t forced = with_kernel(desc, kernel);
@@ -149,7 +161,7 @@ Operation conv_operation(const Machine &machine, const ConvShape &shape,
   operation.workspace_bytes = [&machine, desc, op](const char *kernel) {
     const mp_conv2d_desc_t forced = with_kernel(desc, kernel);
     size_t bytes = 0;
-    check(mp_conv2d_workspace_size(machine.context(), &forced, op, &bytes));
+    check(mp_conv2d_workspace_size(machine.context(), &forced, op, nullptr, &bytes));
     return static_cast<int64_t>(bytes);
   };
   operation.enqueue = [&machine, desc, convolve](const char *kernel, const Operands &t,

@@ -181,9 +181,12 @@ PerceptronByHand::PerceptronByHand(const Machine &machine, const PerceptronShape
   weight_gradient_.op_a = MP_OP_T;
   weight_gradient_.ld_a = shape.width;
   size_t workspace_bytes = 0;
+  alignas(16) float any;  // its address only
+  mp_epilogue_t sums = mp_epilogue_default();
+  sums.dbias = &any;
   for (const mp_gemm_desc_t *desc : {&forward_, &data_gradient_, &weight_gradient_, &row_sum_}) {
     size_t bytes = 0;
-    check(mp_gemm_workspace_size(machine.context(), desc, &bytes));
+    check(mp_gemm_workspace_size(machine.context(), desc, &sums, &bytes));
     workspace_bytes = std::max(workspace_bytes, bytes);
   }
   const mp_context_t context = machine.context();

@@ -17,7 +17,7 @@ std::vector<RnnPass> passes_before(RnnPass pass) {
 }
 
 mp_rnn_desc_t with_kernel(mp_rnn_desc_t desc, const char *kernel) {
-  desc.kernel = kernel;
+  desc.plan = named_plan(kernel);
   return desc;
 }
 

@@ -5,11 +5,20 @@
 #error "mp_kernel_info_t is experimental"
 #endif
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "bench/common.h"
 
 namespace mpbench {
+
+/// Returns a plan that names a kernel, which lives as long as the program; NULL for NULL.
+inline const mp_plan_t *named_plan(const char *kernel) {
+  static std::map<std::string, mp_plan_t> plans;
+  if (kernel == nullptr) return nullptr;
+  return &plans.try_emplace(kernel, mp_plan_default(kernel)).first->second;
+}
 
 struct Runnable {
   std::vector<const char *> kernels;  ///< the library's choice first
@@ -26,7 +35,7 @@ Runnable runnable_kernels(Ask ask) {
     const mp_status_t status = ask(index, &info);
     if (status == MP_ERROR_NOT_FOUND) return found;
     check(status);
-    if (info.why_not != nullptr) return found;  // no later kernel can run it either
+    if (info.reason != nullptr) return found;  // no later kernel can run it either
     found.kernels.push_back(info.name);
     if (index == 0) found.predicted_us = info.predicted_us;
   }

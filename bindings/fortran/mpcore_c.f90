@@ -263,6 +263,15 @@ module mpcore_c
     type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
   end type
 
+  type, bind(c) :: mp_plan_t
+    integer(c_int32_t) :: struct_size = 168_c_int32_t, split_k = 0_c_int32_t
+    character(kind=c_char) :: kernel(64) = c_null_char
+    integer(c_size_t) :: workspace_bytes = 0_c_size_t
+    real(c_double) :: predicted_us = 0.0_c_double
+    integer(c_int32_t) :: num_sms = 0_c_int32_t, reserved0 = 0_c_int32_t, &
+      products(18) = 0_c_int32_t
+  end type
+
   type, bind(c) :: mp_gemm_desc_t
     integer(c_int32_t) :: struct_size = 128_c_int32_t
     integer(c_int) :: op_a = 0, op_b = 0, dtype_ab = 0, dtype_cd = 0
@@ -271,7 +280,7 @@ module mpcore_c
     integer(c_int64_t) :: m = 0_c_int64_t, n = 0_c_int64_t, k = 0_c_int64_t, ld_a = 0_c_int64_t, &
       ld_b = 0_c_int64_t, ld_c = 0_c_int64_t, ld_d = 0_c_int64_t, stride_a = 0_c_int64_t, &
       stride_b = 0_c_int64_t, stride_c = 0_c_int64_t, stride_d = 0_c_int64_t
-    type(c_ptr) :: kernel = c_null_ptr
+    type(c_ptr) :: plan = c_null_ptr
   end type
 
   type, bind(c) :: mp_gemm_group_item_t
@@ -291,7 +300,7 @@ module mpcore_c
       dilation_w = 0_c_int32_t, groups = 0_c_int32_t
     real(c_float) :: alpha = 0.0_c_float, beta = 0.0_c_float
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
-    type(c_ptr) :: kernel = c_null_ptr
+    type(c_ptr) :: plan = c_null_ptr
   end type
 
   type, bind(c) :: mp_tensor_list_desc_t
@@ -517,7 +526,7 @@ module mpcore_c
     real(c_float) :: dropout = 0.0_c_float, clip = 0.0_c_float
     integer(c_int64_t) :: dropout_seed = 0_c_int64_t, x_step = 0_c_int64_t, x_row = 0_c_int64_t, &
       y_step = 0_c_int64_t, y_row = 0_c_int64_t
-    type(c_ptr) :: kernel = c_null_ptr
+    type(c_ptr) :: plan = c_null_ptr
   end type
 
   type, bind(c) :: mp_rnn_weights_t
@@ -605,7 +614,7 @@ module mpcore_c
 
   type, bind(c) :: mp_kernel_info_t
     integer(c_int32_t) :: struct_size = 40_c_int32_t, is_estimated = 0_c_int32_t
-    type(c_ptr) :: name = c_null_ptr, why_not = c_null_ptr
+    type(c_ptr) :: name = c_null_ptr, reason = c_null_ptr
     real(c_double) :: predicted_us = 0.0_c_double
     integer(c_size_t) :: workspace_bytes = 0_c_size_t
   end type
@@ -714,6 +723,13 @@ module mpcore_c
       integer(c_size_t), value :: struct_size
       integer(c_int) :: answer
     end function
+    function mp_plan_init(plan, struct_size, kernel) result(answer) bind(c, name="mp_plan_init")
+      import
+      type(mp_plan_t), intent(inout) :: plan
+      integer(c_size_t), value :: struct_size
+      type(c_ptr), value :: kernel
+      integer(c_int) :: answer
+    end function
     function mp_gemm_desc_init(desc, struct_size, m, n, k, dtype_ab, &
       dtype_cd) result(answer) bind(c, name="mp_gemm_desc_init")
       import
@@ -723,12 +739,23 @@ module mpcore_c
       integer(c_int), value :: dtype_ab, dtype_cd
       integer(c_int) :: answer
     end function
-    function mp_gemm_workspace_size(context, desc, bytes) result(answer) bind(c, &
+    function mp_gemm_workspace_size(context, desc, epilogue, bytes) result(answer) bind(c, &
       name="mp_gemm_workspace_size")
       import
       type(c_ptr), value :: context
       type(mp_gemm_desc_t), intent(in), optional :: desc
+      type(mp_epilogue_t), optional :: epilogue
       integer(c_size_t), intent(inout) :: bytes
+      integer(c_int) :: answer
+    end function
+    function mp_gemm_get_plan(context, desc, epilogue, max_workspace_bytes, &
+      plan) result(answer) bind(c, name="mp_gemm_get_plan")
+      import
+      type(c_ptr), value :: context
+      type(mp_gemm_desc_t), intent(in), optional :: desc
+      type(mp_epilogue_t), optional :: epilogue
+      integer(c_size_t), value :: max_workspace_bytes
+      type(mp_plan_t), intent(inout) :: plan
       integer(c_int) :: answer
     end function
     function mp_gemm(context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, &
@@ -739,6 +766,25 @@ module mpcore_c
       type(mp_gemm_desc_t), intent(in), optional :: desc
       type(mp_epilogue_t), optional :: epilogue
       integer(c_size_t), value :: workspace_bytes
+      integer(c_int) :: answer
+    end function
+    function mp_gemm_batched_workspace_size(context, desc, epilogue, &
+      bytes) result(answer) bind(c, name="mp_gemm_batched_workspace_size")
+      import
+      type(c_ptr), value :: context
+      type(mp_gemm_desc_t), intent(in), optional :: desc
+      type(mp_epilogue_t), optional :: epilogue
+      integer(c_size_t), intent(inout) :: bytes
+      integer(c_int) :: answer
+    end function
+    function mp_gemm_batched_get_plan(context, desc, epilogue, max_workspace_bytes, &
+      plan) result(answer) bind(c, name="mp_gemm_batched_get_plan")
+      import
+      type(c_ptr), value :: context
+      type(mp_gemm_desc_t), intent(in), optional :: desc
+      type(mp_epilogue_t), optional :: epilogue
+      integer(c_size_t), value :: max_workspace_bytes
+      type(mp_plan_t), intent(inout) :: plan
       integer(c_int) :: answer
     end function
     function mp_gemm_batched(context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, &
@@ -759,13 +805,14 @@ module mpcore_c
       integer(c_int64_t), value :: m, n, k
       integer(c_int) :: answer
     end function
-    function mp_gemm_grouped_workspace_size(context, desc, count, items, &
+    function mp_gemm_grouped_workspace_size(context, desc, count, items, epilogue, &
       bytes) result(answer) bind(c, name="mp_gemm_grouped_workspace_size")
       import
       type(c_ptr), value :: context
       type(mp_gemm_desc_t), intent(in), optional :: desc
       integer(c_int32_t), value :: count
       type(mp_gemm_group_item_t) :: items(*)
+      type(mp_epilogue_t), optional :: epilogue
       integer(c_size_t), intent(inout) :: bytes
       integer(c_int) :: answer
     end function
@@ -781,12 +828,13 @@ module mpcore_c
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: answer
     end function
-    function mp_gemm_ragged_workspace_size(context, desc, ragged, bytes) result(answer) bind(c, &
-      name="mp_gemm_ragged_workspace_size")
+    function mp_gemm_ragged_workspace_size(context, desc, ragged, epilogue, &
+      bytes) result(answer) bind(c, name="mp_gemm_ragged_workspace_size")
       import
       type(c_ptr), value :: context
       type(mp_gemm_desc_t), intent(in), optional :: desc
       integer(c_int), value :: ragged
+      type(mp_epilogue_t), optional :: epilogue
       integer(c_size_t), intent(inout) :: bytes
       integer(c_int) :: answer
     end function
@@ -817,13 +865,25 @@ module mpcore_c
       integer(c_int32_t), intent(inout) :: p, q
       integer(c_int) :: answer
     end function
-    function mp_conv2d_workspace_size(context, desc, op, bytes) result(answer) bind(c, &
+    function mp_conv2d_workspace_size(context, desc, op, epilogue, bytes) result(answer) bind(c, &
       name="mp_conv2d_workspace_size")
       import
       type(c_ptr), value :: context
       type(mp_conv2d_desc_t), intent(in), optional :: desc
       integer(c_int), value :: op
+      type(mp_epilogue_t), optional :: epilogue
       integer(c_size_t), intent(inout) :: bytes
+      integer(c_int) :: answer
+    end function
+    function mp_conv2d_get_plan(context, desc, op, epilogue, max_workspace_bytes, &
+      plan) result(answer) bind(c, name="mp_conv2d_get_plan")
+      import
+      type(c_ptr), value :: context
+      type(mp_conv2d_desc_t), intent(in), optional :: desc
+      integer(c_int), value :: op
+      type(mp_epilogue_t), optional :: epilogue
+      integer(c_size_t), value :: max_workspace_bytes
+      type(mp_plan_t), intent(inout) :: plan
       integer(c_int) :: answer
     end function
     function mp_conv2d_fprop(context, desc, x, filter, y, epilogue, workspace, workspace_bytes, &
@@ -1481,6 +1541,13 @@ module mpcore_c
       type(mp_rnn_sizes_t), intent(inout) :: sizes
       integer(c_int) :: answer
     end function
+    function mp_rnn_get_plan(context, desc, plan) result(answer) bind(c, name="mp_rnn_get_plan")
+      import
+      type(c_ptr), value :: context
+      type(mp_rnn_desc_t), intent(in), optional :: desc
+      type(mp_plan_t), intent(inout) :: plan
+      integer(c_int) :: answer
+    end function
     function mp_rnn_forward_training(context, desc, tensors, workspace, workspace_bytes, &
       stream) result(answer) bind(c, name="mp_rnn_forward_training")
       import
@@ -1791,6 +1858,23 @@ module mpcore_c
       type(mp_kernel_info_t), intent(inout) :: info
       integer(c_int) :: answer
     end function
+    function mp_gemm_explain(context, desc, epilogue, text, bytes) result(answer) bind(c, &
+      name="mp_gemm_explain")
+      import
+      type(c_ptr), value :: context, text, bytes
+      type(mp_gemm_desc_t), intent(in), optional :: desc
+      type(mp_epilogue_t), optional :: epilogue
+      integer(c_int) :: answer
+    end function
+    function mp_conv2d_explain(context, desc, op, epilogue, text, bytes) result(answer) bind(c, &
+      name="mp_conv2d_explain")
+      import
+      type(c_ptr), value :: context, text, bytes
+      type(mp_conv2d_desc_t), intent(in), optional :: desc
+      integer(c_int), value :: op
+      type(mp_epilogue_t), optional :: epilogue
+      integer(c_int) :: answer
+    end function
     function mp_conv2d_kernel_info(context, desc, op, index, info) result(answer) bind(c, &
       name="mp_conv2d_kernel_info")
       import
@@ -1822,6 +1906,12 @@ contains
   function mp_epilogue_default() result(answer)
     type(mp_epilogue_t) :: answer
     if (mp_epilogue_init(answer, c_sizeof(answer)) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  function mp_plan_default(kernel) result(answer)
+    character(kind=c_char), intent(in) :: kernel(*)
+    type(mp_plan_t) :: answer
+    if (mp_plan_init(answer, c_sizeof(answer), kernel) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
   function mp_gemm_desc_default(m, n, k, dtype_ab, dtype_cd) result(answer)

@@ -2,7 +2,7 @@
 
 import re
 
-from .header import Callback, Model, Type
+from .header import Callback, Model, Type, is_text
 from .layout import struct_layout
 
 INTEGERS = {
@@ -163,6 +163,9 @@ def inline(f, model: Model) -> str:
     arguments = "".join(f", {p.name}" for p in f.params)
     out = f"\n  function {f.name}({names}) result(answer)\n"
     for p in f.params:
+        if is_text(p.type):
+            out += f"    character(kind=c_char), intent(in) :: {p.name}(*)\n"
+            continue
         kind = f"type({p.type.base}), intent(in)" if p.type.pointers else scalar(p.type, model) + ", value"
         out += f"    {kind} :: {p.name}\n"
     out += f"    type({f.result.base}) :: answer\n"

@@ -37,6 +37,11 @@ class Type:
     pointers: Tuple[bool, ...] = ()
 
 
+def is_text(kind: "Type") -> bool:
+    """Returns whether a parameter is a `const char *`."""
+    return kind.base == "char" and kind.const_base and len(kind.pointers) == 1
+
+
 @dataclass(frozen=True)
 class Callback:
     """Pointer to a function."""

@@ -2,7 +2,7 @@
 
 import keyword
 
-from .header import Callback, Model
+from .header import Callback, Model, is_text
 
 TYPES = {
     "char": "c_char", "int": "c_int", "float": "c_float", "double": "c_double", "int8_t": "c_int8",
@@ -156,7 +156,7 @@ def hint(kind, model: Model) -> str:
         if model.is_handle(kind.base):
             return "Handle"
         return {"void": "None", "char": "bytes"}.get(kind.base, kind.base if model.struct(kind.base) else "int")
-    return "Optional[bytes]" if kind.base == "char" and len(kind.pointers) == 1 and kind.const_base else "Pointer"
+    return "Optional[bytes]" if is_text(kind) else "Pointer"
 
 
 def enum_class(e) -> str:
@@ -179,7 +179,7 @@ def struct(s, model: Model) -> str:
 
 
 def inline(f, model: Model) -> str:
-    params = ", ".join(f"{word(p.name)}: {p.type.base if p.type.pointers else hint(p.type, model)}" for p in f.params)
+    params = ", ".join(f"{word(p.name)}: {p.type.base if p.type.pointers and not is_text(p.type) else hint(p.type, model)}" for p in f.params)
     arguments = "".join(f", {word(p.name)}" for p in f.params)
     return (f"\n\ndef {f.name}({params}) -> {f.result.base}:\n"
             f"    value = {f.result.base}()\n"

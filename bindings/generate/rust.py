@@ -2,7 +2,7 @@
 
 import re
 
-from .header import Callback, Model, Type
+from .header import Callback, Model, Type, is_text
 
 TYPES = {
     "void": "c_void", "char": "c_char", "int": "c_int", "float": "f32", "double": "f64",
@@ -161,9 +161,10 @@ def sized(s) -> bool:
 
 def inline(f, model: Model) -> str:
     params = ", ".join(
-        f"{word(p.name)}: " + (f"&{p.type.base}" if p.type.pointers else type_name(p.type, model))
+        f"{word(p.name)}: " + ("&std::ffi::CStr" if is_text(p.type) else
+                              f"&{p.type.base}" if p.type.pointers else type_name(p.type, model))
         for p in f.params)
-    arguments = "".join(f", {word(p.name)}" for p in f.params)
+    arguments = "".join(f", {word(p.name)}" + (".as_ptr()" if is_text(p.type) else "") for p in f.params)
     return (f"\npub fn {f.name}({params}) -> {f.result.base} {{\n"
             f"    let mut value = {f.result.base}::zeroed();\n"
             f"    let size = core::mem::size_of_val(&value);\n"

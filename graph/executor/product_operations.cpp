@@ -27,6 +27,19 @@ struct Epilogue {
     if (b.tensor != kNone) fixed.dtype_bias = e.graph().dtype_read(b);
   }
 
+  /// Returns the epilogue for a workspace query, in which any address stands for data.
+  mp_epilogue_t for_query(const Emitter &e) const {
+    mp_epilogue_t epilogue = fixed;
+    if (!has_pointers) return epilogue;
+    alignas(16) static float data[4];
+    const auto pointer = [&](Place place) { return place != e.nowhere() ? data : nullptr; };
+    epilogue.bias = pointer(bias);
+    epilogue.aux = pointer(aux);
+    epilogue.dbias = pointer(dbias);
+    if (raises_found_inf) epilogue.stats.found_inf = data;
+    return epilogue;
+  }
+
   mp_epilogue_t at(const Run &run) const {
     mp_epilogue_t epilogue = fixed;
     if (!has_pointers) return epilogue;
@@ -43,9 +56,8 @@ void emit_gemm(Emitter &e, const Node &n, size_t output, const mp_gemm_desc_t &d
                Place b, const Epilogue &epilogue) {
   const Place d = e.out(n, output);
   size_t bytes = 0;
-  mp_gemm_desc_t asked = desc;
-  asked.stride_d = desc.m * desc.ld_d;  // the size for mp_gemm; mp_gemm_batched may need more
-  require_success(mp_gemm_workspace_size(e.context(), &asked, &bytes));
+  const mp_epilogue_t asked = epilogue.for_query(e);
+  require_success(mp_gemm_workspace_size(e.context(), &desc, &asked, &bytes));
   e.needs_workspace(bytes);
   const Call call = [=](const Run &run) {
     const mp_epilogue_t at = epilogue.at(run);
@@ -193,7 +205,8 @@ using ConvCall = mp_status_t (*)(mp_context_t, const mp_conv2d_desc_t *, const v
 void emit_conv(Emitter &e, const Node &n, const char *name, ConvCall call, mp_conv_op_t op,
                const mp_conv2d_desc_t &desc, const Epilogue &epilogue) {
   size_t bytes = 0;
-  require_success(mp_conv2d_workspace_size(e.context(), &desc, op, &bytes));
+  const mp_epilogue_t asked = epilogue.for_query(e);
+  require_success(mp_conv2d_workspace_size(e.context(), &desc, op, &asked, &bytes));
   e.needs_workspace(bytes);
   const Place first = e.in(n, 0), second = e.in(n, 1), out = e.out(n, 0);
   const Call launch = [=](const Run &run) {

@@ -36,9 +36,9 @@ typedef struct mp_conv2d_desc {
   int32_t stride_h, stride_w;                       /**< >= 1 */
   int32_t dilation_h, dilation_w;                   /**< >= 1 */
   int32_t groups;                                   /**< divides c and k; groups = c: depthwise */
-  float alpha, beta;  /**< out = alpha * conv + beta * out; alpha = 0: inputs are not read */
-  uint32_t reserved0; /**< must be 0 */
-  const char *kernel; /**< host; NULL = automatic; see mpcore/experimental.h */
+  float alpha, beta;     /**< out = alpha * conv + beta * out; alpha = 0: inputs are not read */
+  uint32_t reserved0;    /**< must be 0 */
+  const mp_plan_t *plan; /**< host; NULL = the library chooses at each call */
 } mp_conv2d_desc_t;
 
 /** Initializes a convolution with unit stride and dilation, no padding and one group; alpha = 1,
@@ -61,12 +61,17 @@ typedef enum mp_conv_op { MP_CONV_FPROP = 1, MP_CONV_DGRAD = 2, MP_CONV_WGRAD = 
  *  @param p,q  host, out. */
 MP_API mp_status_t mp_conv2d_get_output_size(const mp_conv2d_desc_t *desc, int32_t *p, int32_t *q);
 
-/** Returns the workspace size for the fastest kernel and the fastest dbias sum of the pass `op`,
- *  like mp_gemm_workspace_size; often 0.  If desc->kernel is set, returns the minimum of that
- *  kernel instead.
+/** Returns the workspace size with which the pass `op` is fastest, like mp_gemm_workspace_size.
+ *  @param epilogue  host, optional; as in mp_gemm_workspace_size.
  *  @param bytes  host, out. */
 MP_API mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2d_desc_t *desc,
-                                            mp_conv_op_t op, size_t *bytes);
+                                            mp_conv_op_t op, const mp_epilogue_t *epilogue,
+                                            size_t *bytes);
+
+/** Returns the fastest plan of the pass `op`, like mp_gemm_get_plan. */
+MP_API mp_status_t mp_conv2d_get_plan(mp_context_t context, const mp_conv2d_desc_t *desc,
+                                      mp_conv_op_t op, const mp_epilogue_t *epilogue,
+                                      size_t max_workspace_bytes, mp_plan_t *plan);
 
 /** Computes the forward pass: y = epilogue(alpha conv(x, filter) + beta y).
  *

@@ -15,13 +15,8 @@ extern "C" {
  *
  *  Declared only with MP_ENABLE_EXPERIMENTAL; may change in any release.
  *
- *  mp_gemm_desc.kernel, mp_conv2d_desc.kernel and mp_rnn_desc.kernel force the kernel of that name.
- *  In mp_gemm_grouped the kernel runs every product.  Tests reach every kernel this way, and
- *  benchmarks check the predicted times.  Calls with a kernel name have these additional errors:
- *
- *      MP_ERROR_NOT_FOUND            unknown kernel name, even if the problem is empty
- *      MP_ERROR_UNSUPPORTED          the kernel does not support this problem
- *      MP_ERROR_WORKSPACE_TOO_SMALL  the kernel needs more workspace
+ *  mp_plan_init makes a plan of a kernel name.  Tests reach every kernel this way, and benchmarks
+ *  check the predicted times.
  *
  *  @{ */
 
@@ -31,7 +26,7 @@ typedef struct mp_kernel_info {
   uint32_t is_estimated; /**< 1: predicted_us uses constants that were not measured on this
                               architecture; 0: mptune measured them */
   const char *name;      /**< static storage, e.g. "wmma_128x128x32_s3" */
-  const char *why_not;   /**< reason why the kernel does not support the problem, a clause in static
+  const char *reason;    /**< reason why the kernel does not support the problem, a clause in static
                               storage; NULL if it does */
   double predicted_us;   /**< 0 if unsupported, and for recurrent layers, which use fixed rules */
   size_t workspace_bytes; /**< minimum workspace; 0 if unsupported */
@@ -43,6 +38,22 @@ typedef struct mp_kernel_info {
  *  @retval MP_ERROR_NOT_FOUND index is past the last kernel */
 MP_API mp_status_t mp_gemm_kernel_info(mp_context_t context, const mp_gemm_desc_t *desc,
                                        int32_t index, mp_kernel_info_t *info);
+
+/** Describes the plan of a call of mp_gemm with 16-byte aligned operands, for people: kernel, store
+ *  path, split, workspace and predicted time with their parts, fallback, and the next five
+ *  candidates.  If desc->plan is set, describes that plan.
+ *  @param epilogue  host, optional; as in mp_gemm_workspace_size.
+ *  @param text      host, optional, out: NUL-terminated; NULL only returns the size.
+ *  @param bytes     host.  In: size of text.  Out: required size, including the NUL.
+ *  @retval MP_ERROR_NOT_FOUND the problem is empty
+ *  @retval MP_ERROR_WORKSPACE_TOO_SMALL *bytes is smaller than the required size */
+MP_API mp_status_t mp_gemm_explain(mp_context_t context, const mp_gemm_desc_t *desc,
+                                   const mp_epilogue_t *epilogue, char *text, size_t *bytes);
+
+/** Describes the plan of one pass of a convolution, like mp_gemm_explain. */
+MP_API mp_status_t mp_conv2d_explain(mp_context_t context, const mp_conv2d_desc_t *desc,
+                                     mp_conv_op_t op, const mp_epilogue_t *epilogue, char *text,
+                                     size_t *bytes);
 
 /** Returns a kernel for one pass of a convolution, like mp_gemm_kernel_info. */
 MP_API mp_status_t mp_conv2d_kernel_info(mp_context_t context, const mp_conv2d_desc_t *desc,

@@ -71,7 +71,7 @@ typedef struct mp_epilogue {
   void *aux;             /**< m x n, type and batch layout of D; written, or read by MP_ACT_D* */
   int64_t ld_aux;        /**< 0 = ld_d */
   float *dbias;          /**< n floats, overwritten; zeros if m or batch_count is 0 */
-  mp_grad_stats_t stats; /**< of D */
+  mp_grad_stats_t stats; /**< statistics of D */
 } mp_epilogue_t;
 
 /** Initializes an identity epilogue: no activation, bias or statistics. */
@@ -80,6 +80,45 @@ static inline mp_epilogue_t mp_epilogue_default(void) {
   mp_epilogue_t epilogue;
   mp_epilogue_init(&epilogue, sizeof epilogue);
   return epilogue;
+}
+
+/** Plan of a call: the kernel and everything else that determines the bits of the result.
+ *
+ *  mp_gemm_get_plan, mp_gemm_batched_get_plan, mp_conv2d_get_plan and mp_rnn_get_plan make plans;
+ *  the field `plan` of a descriptor selects one, and NULL lets the library choose at each call.  A
+ *  plan contains no pointers, so it can be stored in a file.
+ *
+ *  Promise: the same plan, descriptor and data with the same alignment give the same bits on all
+ *  devices of one architecture, whatever the workspace size, tuning file and SM limit.  A plan for
+ *  another descriptor runs if its kernel supports the shape.
+ *
+ *  Errors of calls with a plan:
+ *
+ *      MP_ERROR_NOT_FOUND            unknown kernel, even if the problem is empty
+ *      MP_ERROR_UNSUPPORTED          the kernel does not support this problem; the message has the
+ *                                    reason
+ *      MP_ERROR_WORKSPACE_TOO_SMALL  fewer than workspace_bytes
+ *
+ *  A plan that only names a kernel, as from mp_plan_init, has split_k = 0.  It forces that kernel,
+ *  without the promise: dbias and rnn products depend on the workspace and the device. */
+typedef struct mp_plan {
+  uint32_t struct_size;
+  int32_t split_k;        /**< slices of k; 0 = the plan only names a kernel */
+  char kernel[64];        /**< NUL-terminated, e.g. "wmma_128x128x32_s3_k8" */
+  size_t workspace_bytes; /**< workspace that a call with this plan requires */
+  double predicted_us;    /**< 0 for recurrent layers; not read by calls */
+  int32_t num_sms;        /**< SMs that partial sums are chosen for */
+  uint32_t reserved0;     /**< must be 0 */
+  uint32_t products[18];  /**< recurrent layers: codes of the kernels of the products; else 0 */
+} mp_plan_t;
+
+/** Initializes a plan that only names a kernel.
+ *  @param kernel  host, NUL-terminated, at most 63 characters; see mp_gemm_kernel_info */
+MP_API mp_status_t mp_plan_init(mp_plan_t *plan, size_t struct_size, const char *kernel);
+static inline mp_plan_t mp_plan_default(const char *kernel) {
+  mp_plan_t plan;
+  mp_plan_init(&plan, sizeof plan, kernel);
+  return plan;
 }
 
 /** Shape, types and layout of a GEMM.  A descriptor contains no data pointers, so it can be reused
@@ -95,7 +134,7 @@ typedef struct mp_gemm_desc {
   int64_t ld_a, ld_b, ld_c, ld_d;
   /** Elements between batch items.  0 for a or b: all items share one matrix. */
   int64_t stride_a, stride_b, stride_c, stride_d;
-  const char *kernel; /**< host; NULL = automatic; see mpcore/experimental.h */
+  const mp_plan_t *plan; /**< host; NULL = the library chooses at each call */
 } mp_gemm_desc_t;
 
 /** Initializes a dense, untransposed, unbatched product: alpha = 1, beta = 0, ld_a = k,
@@ -109,23 +148,29 @@ static inline mp_gemm_desc_t mp_gemm_desc_default(int64_t m, int64_t n, int64_t 
   return desc;
 }
 
-/** Returns the workspace size for the fastest kernel and the fastest dbias sum of mp_gemm (or
- *  mp_gemm_batched); often 0.  If desc->kernel is set, returns the minimum of that kernel instead.
- *
- *  A descriptor does not include the epilogue, so at most 32 MiB are reserved for dbias.  On
- *  Hopper, dbias of a 16-bit D larger than 256 MiB is faster with an additional eighth of D's size.
- *
- *  desc->stride_* select the function: mp_gemm if any stride is not 0, mp_gemm_batched if all are 0
- *  and batch_count > 1.  For batch_count = 1 without strides the result suffices for both; on
- *  Hopper mp_gemm_batched may need workspace where mp_gemm needs none.
+/** Returns the workspace size with which mp_gemm is fastest, for 16-byte aligned operands; often 0.
+ *  If desc->plan is set, returns that of the plan.
+ *  @param epilogue  host, optional: that of the call.  Its pointers are not read; any aligned
+ *                   address stands for data that does not exist yet.
  *  @param bytes  host, out. */
 MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
-                                          size_t *bytes);
+                                          const mp_epilogue_t *epilogue, size_t *bytes);
+
+/** Returns the fastest plan of mp_gemm for 16-byte aligned operands.  If desc->plan is set, returns
+ *  the complete plan of its kernel.
+ *  @param epilogue             host, optional; as in mp_gemm_workspace_size.
+ *  @param max_workspace_bytes  limit; SIZE_MAX = none.
+ *  @param plan                 host, out; initialize it with MP_INIT_STRUCT.
+ *  @retval MP_ERROR_NOT_FOUND the problem is empty */
+MP_API mp_status_t mp_gemm_get_plan(mp_context_t context, const mp_gemm_desc_t *desc,
+                                    const mp_epilogue_t *epilogue, size_t max_workspace_bytes,
+                                    mp_plan_t *plan);
 
 /** Computes a matrix product with fp32 accumulation: D = epilogue(alpha op(A) op(B) + beta C).
  *
- *  @param A  device; m x k with row stride ld_a (MP_OP_N), or k x m (MP_OP_T).  A and B are not read
- *            if alpha == 0 (may be NULL, may hold NaN); desc->kernel is then checked but not used.
+ *  @param A  device; m x k with row stride ld_a (MP_OP_N), or k x m (MP_OP_T).  A and B are not
+ *            read if alpha == 0 (may be NULL, may hold NaN); the kernel of desc->plan is then
+ *            checked but not used.
  *  @param B  device; k x n with row stride ld_b (MP_OP_N), or n x k (MP_OP_T).
  *  @param C  device; m x n.  Not read if beta == 0 (may be NULL, may hold NaN).
  *  @param D  device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
@@ -148,7 +193,7 @@ MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_de
  *
  *  Accuracy: products of fp16/bf16 are exact in fp32.  They are summed in fp32, with the
  *  rounding of tensor cores, in an order that depends only on (desc, alignment, workspace_bytes,
- *  device, MP_GEMM_TUNING).  D is rounded once.
+ *  device, MP_GEMM_TUNING), or with desc->plan as mp_plan_t promises.  D is rounded once.
  *  @source Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
  *
  *  @retval MP_ERROR_INVALID_ARGUMENT a dimension < 0, an ld smaller than the row length, or an
@@ -157,6 +202,17 @@ MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_de
 MP_API mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void *A,
                            const void *B, const void *C, void *D, const mp_epilogue_t *epilogue,
                            void *workspace, size_t workspace_bytes, mp_stream_t stream);
+
+/** Returns the workspace size of mp_gemm_batched, like mp_gemm_workspace_size.  On Hopper,
+ *  mp_gemm_batched may need workspace where mp_gemm needs none.
+ *  @param bytes  host, out. */
+MP_API mp_status_t mp_gemm_batched_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
+                                                  const mp_epilogue_t *epilogue, size_t *bytes);
+
+/** Returns the fastest plan of mp_gemm_batched, like mp_gemm_get_plan. */
+MP_API mp_status_t mp_gemm_batched_get_plan(mp_context_t context, const mp_gemm_desc_t *desc,
+                                            const mp_epilogue_t *epilogue,
+                                            size_t max_workspace_bytes, mp_plan_t *plan);
 
 /** Computes a batched product like mp_gemm, with one pointer per batch item instead of a stride.
  *
@@ -195,10 +251,11 @@ static inline mp_gemm_group_item_t mp_gemm_group_item_default(int64_t m, int64_t
 
 /** Returns the workspace size for the fastest mp_gemm_grouped.  It depends on the shapes and
  *  leading dimensions of the items, not on their pointers.
+ *  @param epilogue  host, optional; as in mp_gemm_workspace_size.
  *  @param bytes  host, out. */
 MP_API mp_status_t mp_gemm_grouped_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                                   int32_t count, const mp_gemm_group_item_t *items,
-                                                  size_t *bytes);
+                                                  const mp_epilogue_t *epilogue, size_t *bytes);
 
 /** Computes `count` products of different shapes, such as the experts of a layer or the weight
  *  gradients of a network.  Each is a product as in mp_gemm:
@@ -214,7 +271,8 @@ MP_API mp_status_t mp_gemm_grouped_workspace_size(mp_context_t context, const mp
  *  an error; other overlaps are not detected.
  *
  *  @param desc   op, dtype, alpha and beta of all products.  m, n, k, ld* and stride_* must be 0
- *                and batch_count 1: mp_gemm_desc_default(0, 0, 0, ab, cd).
+ *                and batch_count 1: mp_gemm_desc_default(0, 0, 0, ab, cd).  desc->plan: its
+ *                kernel runs every product; the other fields are ignored.
  *  @param items  host, count elements, copied; may be NULL if count is 0.  The call can be captured
  *                into a CUDA graph, which then keeps these shapes and pointers.
  *                Edge cases as in mp_gemm: m or n == 0 does nothing, k == 0 computes
@@ -236,9 +294,11 @@ typedef enum mp_ragged {
 } mp_ragged_t;
 
 /** Returns the workspace size for the fastest mp_gemm_ragged, for any ends.
+ *  @param epilogue  host, optional; as in mp_gemm_workspace_size.
  *  @param bytes  host, out. */
 MP_API mp_status_t mp_gemm_ragged_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
-                                                 mp_ragged_t ragged, size_t *bytes);
+                                                 mp_ragged_t ragged, const mp_epilogue_t *epilogue,
+                                                 size_t *bytes);
 
 /** Computes products of groups whose sizes are known only on the device, such as the tokens routed
  *  to each expert of a layer.  The dimension `ragged` is divided among desc->batch_count groups:
@@ -254,7 +314,7 @@ MP_API mp_status_t mp_gemm_ragged_workspace_size(mp_context_t context, const mp_
  *               `ends`.  MP_RAGGED_M: op(A) is m x k, C and D are m x n, and B_i = B + i stride_b;
  *               stride_b = 0 is one B for all groups, the other strides must be 0.  MP_RAGGED_K:
  *               op(A) is m x k, op(B) is k x n, C_i = C + i stride_c and D_i = D + i stride_d;
- *               stride_a and stride_b must be 0.
+ *               stride_a and stride_b must be 0.  desc->plan: only its kernel is used.
  *  @param ends  device, desc->batch_count values in ascending order, read when the kernels run.
  *               Two equal values make an empty group.  Invalid values are clamped to the previous
  *               end and to m or k, so they never cause accesses outside the matrices.

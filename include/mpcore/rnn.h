@@ -88,7 +88,7 @@ typedef struct mp_rnn_desc {
   int64_t x_step, x_row; /**< strides of x and dx between time steps and between sequences, in
                                      elements; 0 = dense [time step][sequence][element] */
   int64_t y_step, y_row; /**< strides of y and dy, likewise */
-  const char *kernel;    /**< host; NULL = automatic; see mpcore/experimental.h */
+  const mp_plan_t *plan; /**< host; NULL = the library chooses at each call */
 } mp_rnn_desc_t;
 
 /** Initializes one unidirectional layer with biases: dense tensors, dtype_dw = dtype, no dropout,
@@ -179,13 +179,20 @@ typedef struct mp_rnn_tensors {
   float *dc0;       /**< shape of c0, written, optional */
   const mp_rnn_weight_grads_t
       *weight_grads;     /**< host, read before the call returns; indexed like `weights` */
-  mp_grad_stats_t stats; /**< of gate gradients and dx, without amax, or of weight gradients */
+  mp_grad_stats_t stats; /**< backward_data: found_inf of gate gradients and dx;
+                              backward_weights: both, of the gradients of weights and biases */
 } mp_rnn_tensors_t;
 
 /** Returns the sizes of reserve and workspace and the number of weights.
  *  @param sizes  host, out; initialize it with MP_INIT_STRUCT. */
 MP_API mp_status_t mp_rnn_get_sizes(mp_context_t context, const mp_rnn_desc_t *desc,
                                     mp_rnn_sizes_t *sizes);
+
+/** Returns the plan of all four passes, like mp_gemm_get_plan: the implementation of the time steps
+ *  and the kernels of the products.
+ *  @param plan  host, out; initialize it with MP_INIT_STRUCT. */
+MP_API mp_status_t mp_rnn_get_plan(mp_context_t context, const mp_rnn_desc_t *desc,
+                                   mp_plan_t *plan);
 
 /** Computes y, hn and cn, and fills the reserve for the backward passes.
  *  @param tensors    host: weights, lengths or batch_sizes, dropout_offset, x, h0, c0, y, hn, cn,

@@ -133,6 +133,34 @@ double predicted_us(const PlanCost &cost, const ClassTuning &device, const Kerne
          cost.post_pass_mb * device.dram_us_per_mb;
 }
 
+std::vector<CostPart> cost_parts(const GemmPlan &plan, const Device &device,
+                                 const GemmTuning &tuning) {
+  if (plan.kernel == nullptr) return {};
+  const PlanCost &cost = plan.cost;
+  const ClassTuning &prices = tuning.of(class_of(device));
+  const KernelTuning &kernel = prices.of(*plan.kernel);
+  const SmTime time = sm_time(cost, prices, kernel);
+  return {{"launches", cost.launches * prices.launch_us},
+          {"tiles: block starts", cost.starts * kernel.start_us},
+          {"tiles: main loops", time.mains * main_us(cost, prices, kernel)},
+          {"tiles: epilogues", time.epilogues * epilogue_us(cost.epilogue, prices)},
+          {"traffic: L2", cost.l2_mb * prices.l2_us_per_mb},
+          {"traffic: DRAM", cost.dram_mb * prices.dram_us_per_mb},
+          {"copies of A and B", cost.copied_mb * prices.copy_us_per_mb},
+          {"partial sums", cost.partial_mb * prices.partial_us_per_mb},
+          {"passes over D", cost.post_pass_mb * prices.dram_us_per_mb}};
+}
+
+const char *store_path_name(const GemmPlan &plan) {
+  if (plan.kernel == nullptr || plan.kernel->family != GemmFamily::wgmma) return "general";
+  constexpr const char *kNames[] = {"tma", "direct", "staged"};
+  return kNames[static_cast<int>(plan.store)];
+}
+
+const char *name_of(const GemmKernel *kernel) {
+  return kernel != nullptr ? kernel->name : "none";
+}
+
 EpilogueCost epilogue_cost(const GemmKernel &kernel, const OutputShape &out, StorePath path) {
   const double elems = static_cast<double>(std::min<int64_t>(kernel.tile_m, out.m)) *
                        static_cast<double>(std::min<int64_t>(kernel.tile_n, out.n));

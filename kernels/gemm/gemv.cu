@@ -421,7 +421,7 @@ namespace {
 /// Splits k just enough to fill the device: a wider tile reads the vectors less often and has fewer
 /// sums to add.
 template <class Traits>
-GemvSplit split_of(const GemvArgs &args, const Device &device) {
+GemvSplit split_of(const GemvArgs &args, int32_t num_sms) {
   constexpr int kFullLine = 8;   // lanes x 16 bytes: 128 bytes along k
   constexpr double kFull = 0.9;  // fraction of the SMs
   GemvSplit split{args.count > Traits::kVectors ? 2 : 1, 1};
@@ -434,32 +434,33 @@ GemvSplit split_of(const GemvArgs &args, const Device &device) {
   const auto can_double = [&] { return split.k_splits < most && split.k_splits < steps; };
   if constexpr (Traits::kByK)
     while (can_double() && split.k_splits < kFullLine) split.k_splits *= 2;
-  while (can_double() && blocks() < kFull * device.num_sms * Traits::kMinBlocks)
-    split.k_splits *= 2;
+  while (can_double() && blocks() < kFull * num_sms * Traits::kMinBlocks) split.k_splits *= 2;
   return split;
 }
 
 template <class T, bool kByK, int kVectors>
-void launch_instance(const char *name, const Device &device, GemvArgs &args, mp_stream_t stream) {
+void launch_instance(const GemmPlan &plan, const Device &device, GemvArgs &args,
+                     mp_stream_t stream) {
   using Traits = GemvTraits<T, kByK, kVectors>;
-  args.split = split_of<Traits>(args, device);
+  args.split = split_of<Traits>(args, plan.num_sms);
   args.tiles = ceil_div<int64_t>(args.extent, args.split.tile_x());
   const int64_t blocks = min_of(args.tiles * args.problem.out.batch_count, kMaxBlocks);
-  launch(name, gemv<T, Traits>, device, {blocks, GemvSplit::kThreads}, stream, args);
+  launch(plan.name, gemv<T, Traits>, device, {blocks, GemvSplit::kThreads}, stream, args);
 }
 
 template <class T, bool kByK>
-void launch_vectors(const char *name, const Device &device, GemvArgs &args, mp_stream_t stream) {
-  if (args.count == 1) return launch_instance<T, kByK, 1>(name, device, args, stream);
-  if (args.count <= 4) return launch_instance<T, kByK, 4>(name, device, args, stream);
-  return launch_instance<T, kByK, 8>(name, device, args, stream);
+void launch_vectors(const GemmPlan &plan, const Device &device, GemvArgs &args,
+                    mp_stream_t stream) {
+  if (args.count == 1) return launch_instance<T, kByK, 1>(plan, device, args, stream);
+  if (args.count <= 4) return launch_instance<T, kByK, 4>(plan, device, args, stream);
+  return launch_instance<T, kByK, 8>(plan, device, args, stream);
 }
 
 template <class T>
-void launch_type(const char *name, const Device &device, GemvArgs &args, bool matrix_by_k,
+void launch_type(const GemmPlan &plan, const Device &device, GemvArgs &args, bool matrix_by_k,
                  mp_stream_t stream) {
-  if (matrix_by_k) return launch_vectors<T, true>(name, device, args, stream);
-  return launch_vectors<T, false>(name, device, args, stream);
+  if (matrix_by_k) return launch_vectors<T, true>(plan, device, args, stream);
+  return launch_vectors<T, false>(plan, device, args, stream);
 }
 
 }  // namespace
@@ -480,7 +481,7 @@ void launch_gemv(const GemmPlan &plan, const Device &device, const GemmArgs &gem
   args.x_is_row = a_is_matrix;
   const bool matrix_by_k = a_is_matrix ? a_by_k : b_by_k;
   with_type(p.dtype_ab, [&]<class T>(std::type_identity<T>) {
-    launch_type<T>(plan.name, device, args, matrix_by_k, stream);
+    launch_type<T>(plan, device, args, matrix_by_k, stream);
   });
 }
 

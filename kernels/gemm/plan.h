@@ -131,6 +131,7 @@ struct GemmPlan {
   const GemmKernel *fallback;      ///< for misaligned items behind pointers; else NULL
   double predicted_us;
   PlanCost cost;
+  int32_t num_sms = 0;  ///< SMs for which gemv chooses its partial sums
 
   // Better plans that the request rules out; 0 = not evaluated.
   size_t best_workspace_bytes = 0;  ///< workspace of the fastest plan
@@ -182,6 +183,20 @@ bool plan_gemm_grouped(const GemmGroup &, const PlanRequest &, const char *kerne
 
 /// All kernel names, in the order of the table.
 std::span<const char *const> gemm_names();
+
+// ---------------------------------------------------------------------------- for people
+
+/// A term of a predicted time.
+struct CostPart {
+  const char *name;
+  double us;
+};
+/// Returns the terms of predicted_us: of tiles and traffic, which overlap, the longer one counts.
+std::vector<CostPart> cost_parts(const GemmPlan &, const Device &, const GemmTuning &);
+/// Returns "tma", "direct", "staged", or "general" for kernels before Hopper.
+const char *store_path_name(const GemmPlan &);
+/// Returns "none" for NULL.
+const char *name_of(const GemmKernel *);
 
 // ---------------------------------------------------------------------------- workspace
 

@@ -222,7 +222,8 @@ GemmPlan make_plan(const GemmVariant &variant, const SelectionInput &input,
                                 ? &kernel_of(GemmTile::wmma_128x128)
                                 : nullptr,
                 .predicted_us = candidate.us(cost),
-                .cost = cost};
+                .cost = cost,
+                .num_sms = input.device.num_sms};
   if (out.epilogue.has_dbias)
     plan.dbias = plan_dbias(out, plan.can_fuse_dbias, plan.workspace.bytes, workspace_bytes);
   return plan;

@@ -140,9 +140,9 @@ void run_fused(const RnnSchedule &f, const Walks &walks, int32_t i) {
   }
   const bool by_tma = f.problem.plan->kernel == RnnKernel::fused_wgmma && has_maps(args);
   if (by_tma)
-    launch_fused_wgmma_backward(f.device, args, f.stream);
+    launch_fused_wgmma_backward(f.problem.plan->device, args, f.stream);
   else
-    launch_fused_backward(f.device, args, f.stream);
+    launch_fused_backward(f.problem.plan->device, args, f.stream);
 }
 
 void run_steps(const RnnSchedule &f, Walks &walks) {

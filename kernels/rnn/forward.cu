@@ -188,9 +188,9 @@ void run_fused(const RnnSchedule &f, const Walks &walks, int32_t i, bool follows
   }
   const bool by_tma = f.problem.plan->kernel == RnnKernel::fused_wgmma && has_maps(args);
   if (by_tma)
-    launch_fused_wgmma_forward(f.device, args, f.stream);
+    launch_fused_wgmma_forward(f.problem.plan->device, args, f.stream);
   else
-    launch_fused_forward(f.device, args, f.stream);
+    launch_fused_forward(f.problem.plan->device, args, f.stream);
 }
 
 void run_layer(const RnnSchedule &f, int64_t layer) {

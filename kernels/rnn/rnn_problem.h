@@ -106,7 +106,10 @@ struct RnnPlan {
   RnnKernel kernel;
   GemmPlan plans[2][kRnnProducts];
   size_t gemm_bytes;  ///< workspace, sufficient for each product
-  const GemmTuning *tuning;
+  // Bits depend on these two, so a plan of the user determines them.
+  const GemmTuning *tuning;  ///< constants for adapt_plan
+  Device device;             ///< device for adapt_plan and fused kernels, whose parts of k
+                             ///< depend on its num_sms
 };
 
 /// Returns the best plan whose bits do not depend on the number of rows; gemv kernels are excluded.

@@ -224,7 +224,7 @@ class RnnMultiplier {
     const GemmShape shape = shape_of(problem);
     const RnnPlan &rnn = *schedule_.problem.plan;
     if (shape != shape_) {
-      plan_ = adapt_plan(shape, planned_, {schedule_.device, *rnn.tuning, rnn.gemm_bytes});
+      plan_ = adapt_plan(shape, planned_, {rnn.device, *rnn.tuning, rnn.gemm_bytes});
       shape_ = shape;
     }
     gemm(schedule_.device, problem, plan_,

@@ -84,7 +84,7 @@ TEST_CASE("C++: results are returned", "[cpp]") {
   CHECK(mp::conv2d_output_size(conv).q == 4);
   const mp_gemm_desc_t gemm = mp_gemm_desc_default(64, 64, 64, MP_FP16, MP_FP16);
   size_t bytes = 1;
-  mp::check(mp_gemm_workspace_size(context, &gemm, &bytes));
+  mp::check(mp_gemm_workspace_size(context, &gemm, nullptr, &bytes));
   CHECK(context.gemm_workspace_size(gemm) == bytes);
   CHECK(context.gemm_kernel_info(gemm, 0).name != nullptr);
 }

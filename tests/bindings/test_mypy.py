@@ -18,7 +18,7 @@ with mpcore.Context("host") as context:
     desc = _sys.mp_gemm_desc_default(2, 4, 3, _sys.MP_FP16, _sys.MP_FP32)
     desc.ld_a, desc.alpha = 3, 0.5
     size = ctypes.c_size_t()
-    mpcore.check(mpcore.lib.mp_gemm_workspace_size(context.handle, desc, ctypes.byref(size)))
+    mpcore.check(mpcore.lib.mp_gemm_workspace_size(context.handle, desc, None, ctypes.byref(size)))
     print(mpcore.build_info(), mpcore.lib.mp_last_error().decode(), major, bytes_of_x, y)
 """
 # Line and kind of its error.  Fields of raw structs are checked by ctypes, when the program runs.

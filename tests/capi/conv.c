@@ -63,7 +63,7 @@ static mp_status_t call_output_size(void *s) {
 }
 
 static mp_status_t call_workspace_size(void *s) {
-  return mp_conv2d_workspace_size(context, s, MP_CONV_FPROP, &out.bytes);
+  return mp_conv2d_workspace_size(context, s, MP_CONV_FPROP, NULL, &out.bytes);
 }
 
 static mp_status_t call_kernel_info(void *s) {
@@ -242,7 +242,7 @@ static void test_tensors_of_pass(void) {
   WORKS(call(context, &d, a, b, o, NULL, NULL, 0, NULL));
 
   d = good_desc();
-  d.kernel = "abacus";
+  d.plan = named_plan("abacus");
   refused("unknown kernel", run(&d, NULL), MP_ERROR_NOT_FOUND, "kernel");
 }
 
@@ -291,15 +291,16 @@ static void test_empty_problems(void) {
     if (which == 0) d.n = 0;
     if (which == 1) d.h = d.pad_top = d.pad_bottom = 1, d.r = 4; /* P = 0 */
     size_t bytes = 1;
-    check(mp_conv2d_workspace_size(context, &d, current->op, &bytes) == MP_SUCCESS && bytes == 0,
+    check(mp_conv2d_workspace_size(context, &d, current->op, NULL, &bytes) == MP_SUCCESS &&
+              bytes == 0,
           "an empty convolution needs no workspace");
-    d.kernel = "abacus";
+    d.plan = named_plan("abacus");
     refused("unknown kernel of an empty convolution", run(&d, NULL), MP_ERROR_NOT_FOUND, "kernel");
-    FAILS(mp_conv2d_workspace_size, (context, &d, current->op, &out.bytes), MP_ERROR_NOT_FOUND,
-          "kernel");
-    d.kernel = "conv_wmma_128x128x32_s3"; /* known, and not needed */
-    WORKS(mp_conv2d_workspace_size(context, &d, current->op, &bytes));
-    d.kernel = NULL;
+    FAILS(mp_conv2d_workspace_size, (context, &d, current->op, NULL, &out.bytes),
+          MP_ERROR_NOT_FOUND, "kernel");
+    d.plan = named_plan("conv_wmma_128x128x32_s3"); /* known, and not needed */
+    WORKS(mp_conv2d_workspace_size(context, &d, current->op, NULL, &bytes));
+    d.plan = NULL;
     const int writes = current->op == MP_CONV_WGRAD || (current->op == MP_CONV_DGRAD && which == 1);
     WORKS(current->call(context, &d, NULL, NULL, writes ? at(kOut) : NULL, NULL, NULL, 0, NULL));
     if (writes)
@@ -316,14 +317,14 @@ static void test_queries(void) {
   const mp_conv_op_t bad_op = (mp_conv_op_t)0;
   check_desc("mp_conv2d_workspace_size", call_workspace_size);
   check_desc_types("mp_conv2d_workspace_size", call_workspace_size);
-  FAILS(mp_conv2d_workspace_size, (NULL, &d, MP_CONV_FPROP, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
-        "context");
-  FAILS(mp_conv2d_workspace_size, (context, NULL, MP_CONV_FPROP, &out.bytes),
+  FAILS(mp_conv2d_workspace_size, (NULL, &d, MP_CONV_FPROP, NULL, &out.bytes),
+        MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_conv2d_workspace_size, (context, NULL, MP_CONV_FPROP, NULL, &out.bytes),
         MP_ERROR_INVALID_ARGUMENT, "desc");
-  FAILS(mp_conv2d_workspace_size, (context, &d, bad_op, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
-        "op");
-  FAILS(mp_conv2d_workspace_size, (context, &d, MP_CONV_FPROP, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "bytes");
+  FAILS(mp_conv2d_workspace_size, (context, &d, bad_op, NULL, &out.bytes),
+        MP_ERROR_INVALID_ARGUMENT, "op");
+  FAILS(mp_conv2d_workspace_size, (context, &d, MP_CONV_FPROP, NULL, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "bytes");
   check_desc("mp_conv2d_kernel_info", call_kernel_info);
   check_desc_types("mp_conv2d_kernel_info", call_kernel_info);
   mp_kernel_info_t info;
@@ -342,11 +343,11 @@ static void test_queries(void) {
   WORKS(mp_conv2d_kernel_info(context, &d, MP_CONV_DGRAD, 0, &info));
 
   d.n = 0;
-  FAILS(mp_conv2d_kernel_info, (context, &d, MP_CONV_FPROP, 0, &info), MP_ERROR_NOT_FOUND, "index");
+  FAILS(mp_conv2d_kernel_info, (context, &d, MP_CONV_FPROP, 0, &info), MP_ERROR_NOT_FOUND, "n");
   d = good_desc();
-  d.kernel = "abacus";
-  FAILS(mp_conv2d_workspace_size, (context, &d, MP_CONV_FPROP, &out.bytes), MP_ERROR_NOT_FOUND,
-        "kernel");
+  d.plan = named_plan("abacus");
+  FAILS(mp_conv2d_workspace_size, (context, &d, MP_CONV_FPROP, NULL, &out.bytes),
+        MP_ERROR_NOT_FOUND, "kernel");
 }
 
 /** The index-th of those that can run it; NULL behind the last. */
@@ -354,7 +355,7 @@ static const char *kernel_of(const mp_conv2d_desc_t *d, int32_t index) {
   mp_kernel_info_t info;
   MP_INIT_STRUCT(&info);
   return mp_conv2d_kernel_info(context, d, current->op, index, &info) == MP_SUCCESS &&
-                 info.why_not == NULL
+                 info.reason == NULL
              ? info.name
              : NULL;
 }
@@ -364,9 +365,10 @@ static void test_unfit_kernel(void) {
   mp_conv2d_desc_t d = good_desc(), fp32 = good_desc();
   fp32.dtype = fp32.dtype_out = MP_FP32;
   int refuses = 0;
-  for (int32_t i = 0; !refuses && (fp32.kernel = kernel_of(&d, i)) != NULL; i++) {
+  for (int32_t i = 0; !refuses && (fp32.plan = named_plan(kernel_of(&d, i))) != NULL; i++) {
     size_t bytes;
-    refuses = mp_conv2d_workspace_size(context, &fp32, current->op, &bytes) == MP_ERROR_UNSUPPORTED;
+    refuses =
+        mp_conv2d_workspace_size(context, &fp32, current->op, NULL, &bytes) == MP_ERROR_UNSUPPORTED;
   }
   reset();
   if (refuses)
@@ -381,8 +383,8 @@ static void test_workspace(void) {
   d.n = 4096;
   size_t bytes = 0;
   const mp_conv2d_desc_t any = d;
-  for (int32_t i = 0; bytes == 0 && (d.kernel = kernel_of(&any, i)) != NULL; i++)
-    mp_conv2d_workspace_size(context, &d, current->op, &bytes);
+  for (int32_t i = 0; bytes == 0 && (d.plan = named_plan(kernel_of(&any, i))) != NULL; i++)
+    mp_conv2d_workspace_size(context, &d, current->op, NULL, &bytes);
   reset();
   if (bytes == 0) {
     skip("MP_ERROR_WORKSPACE_TOO_SMALL", "no kernel of this pass needs a workspace");

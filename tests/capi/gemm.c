@@ -50,7 +50,7 @@ static mp_status_t call_gemm(void *s) {
 }
 
 static mp_status_t call_workspace_size(void *s) {
-  return mp_gemm_workspace_size(context, s, &out.bytes);
+  return mp_gemm_workspace_size(context, s, NULL, &out.bytes);
 }
 
 static mp_status_t call_kernel_info(void *s) {
@@ -63,7 +63,7 @@ static mp_status_t call_kernel_info(void *s) {
 static const char *kernel_of(const mp_gemm_desc_t *d, int32_t index) {
   mp_kernel_info_t info;
   MP_INIT_STRUCT(&info);
-  return mp_gemm_kernel_info(context, d, index, &info) == MP_SUCCESS && info.why_not == NULL
+  return mp_gemm_kernel_info(context, d, index, &info) == MP_SUCCESS && info.reason == NULL
              ? info.name
              : NULL;
 }
@@ -168,12 +168,12 @@ static void test_most_tiles(void) {
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     mp_gemm_desc_t d = mp_gemm_desc_default(shapes[i].m, shapes[i].n, 8, MP_FP32, MP_FP32);
     d.batch_count = shapes[i].batch_count;
-    FAILS(mp_gemm_workspace_size, (context, &d, &out.bytes), MP_ERROR_UNSUPPORTED, "m");
+    FAILS(mp_gemm_workspace_size, (context, &d, NULL, &out.bytes), MP_ERROR_UNSUPPORTED, "m");
     FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), NULL, NULL, 0, NULL),
           MP_ERROR_UNSUPPORTED, "m");
     d.batch_count--;
     d.m = 16;
-    WORKS(mp_gemm_workspace_size(context, &d, &out.bytes));
+    WORKS(mp_gemm_batched_workspace_size(context, &d, NULL, &out.bytes));
   }
 }
 
@@ -239,21 +239,21 @@ static void test_empty_problems(void) {
     reset();
 
     size_t bytes = 1;
-    const int sized = mp_gemm_workspace_size(context, &d, &bytes) == MP_SUCCESS;
+    const int sized = mp_gemm_workspace_size(context, &d, NULL, &bytes) == MP_SUCCESS;
     check(sized && bytes == 0, "an empty problem needs no workspace");
-    d.kernel = "wmma_128x128x32_s3"; /* known, and not needed */
+    d.plan = named_plan("wmma_128x128x32_s3"); /* known, and not needed */
     WORKS(mp_gemm(context, &d, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL));
-    d.kernel = "abacus";
+    d.plan = named_plan("abacus");
     FAILS(mp_gemm, (context, &d, NULL, NULL, NULL, NULL, &e, NULL, 0, NULL), MP_ERROR_NOT_FOUND,
           "kernel");
     FAILS(mp_gemm_batched, (context, &d, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL),
           MP_ERROR_NOT_FOUND, "kernel");
-    FAILS(mp_gemm_workspace_size, (context, &d, &out.bytes), MP_ERROR_NOT_FOUND, "kernel");
-    d.kernel = NULL;
+    FAILS(mp_gemm_workspace_size, (context, &d, NULL, &out.bytes), MP_ERROR_NOT_FOUND, "kernel");
+    d.plan = NULL;
     mp_kernel_info_t info;
     MP_INIT_STRUCT(&info);
     check_failure("kernel of an empty problem", "mp_gemm_kernel_info",
-                  mp_gemm_kernel_info(context, &d, 0, &info), MP_ERROR_NOT_FOUND, "index");
+                  mp_gemm_kernel_info(context, &d, 0, &info), MP_ERROR_NOT_FOUND, "m");
   }
   mp_gemm_desc_t d = good_desc();
   d.k = 0;
@@ -273,9 +273,10 @@ static void test_empty_problems(void) {
 static void test_forced_kernel(void) {
   mp_gemm_desc_t d = good_desc();
   const char *name;
-  FAILS(mp_gemm_workspace_size, (NULL, &d, &out.bytes), MP_ERROR_INVALID_ARGUMENT, "context");
-  FAILS(mp_gemm_workspace_size, (context, NULL, &out.bytes), MP_ERROR_INVALID_ARGUMENT, "desc");
-  FAILS(mp_gemm_workspace_size, (context, &d, NULL), MP_ERROR_INVALID_ARGUMENT, "bytes");
+  FAILS(mp_gemm_workspace_size, (NULL, &d, NULL, &out.bytes), MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_gemm_workspace_size, (context, NULL, NULL, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
+        "desc");
+  FAILS(mp_gemm_workspace_size, (context, &d, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "bytes");
   mp_kernel_info_t info;
   MP_INIT_STRUCT(&info);
   FAILS(mp_gemm_kernel_info, (NULL, &d, 0, &info), MP_ERROR_INVALID_ARGUMENT, "context");
@@ -285,18 +286,18 @@ static void test_forced_kernel(void) {
   FAILS(mp_gemm_kernel_info, (context, &d, 1000, &info), MP_ERROR_NOT_FOUND, "index");
   WORKS(mp_gemm_kernel_info(context, &d, 0, &info));
 
-  d.kernel = "abacus";
+  d.plan = named_plan("abacus");
   FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), NULL, NULL, 0, NULL),
         MP_ERROR_NOT_FOUND, "kernel");
-  FAILS(mp_gemm_workspace_size, (context, &d, &out.bytes), MP_ERROR_NOT_FOUND, "kernel");
+  FAILS(mp_gemm_workspace_size, (context, &d, NULL, &out.bytes), MP_ERROR_NOT_FOUND, "kernel");
 
   /* A tensor-core kernel cannot multiply fp32. */
   mp_gemm_desc_t fp32 = mp_gemm_desc_default(4, 16, 8, MP_FP32, MP_FP32);
   int refused = 0;
   for (int32_t i = 0; !refused && (name = kernel_of(&d, i)) != NULL; i++) {
-    fp32.kernel = name;
+    fp32.plan = named_plan(name);
     size_t bytes;
-    refused = mp_gemm_workspace_size(context, &fp32, &bytes) == MP_ERROR_UNSUPPORTED;
+    refused = mp_gemm_workspace_size(context, &fp32, NULL, &bytes) == MP_ERROR_UNSUPPORTED;
   }
   reset();
   if (refused) {
@@ -310,11 +311,10 @@ static void test_forced_kernel(void) {
 static void test_workspace(void) {
   mp_gemm_desc_t d = mp_gemm_desc_default(4, 16, 4096, MP_FP16, MP_FP16);
   d.ld_a = 4096;
-  d.stride_d = d.m * d.n; /* with a stride it is the size for mp_gemm alone */
   size_t bytes = 0;
   const mp_gemm_desc_t any = d;
-  for (int32_t i = 0; bytes == 0 && (d.kernel = kernel_of(&any, i)) != NULL; i++)
-    mp_gemm_workspace_size(context, &d, &bytes);
+  for (int32_t i = 0; bytes == 0 && (d.plan = named_plan(kernel_of(&any, i))) != NULL; i++)
+    mp_gemm_workspace_size(context, &d, NULL, &bytes);
   reset();
   if (bytes == 0) {
     skip("MP_ERROR_WORKSPACE_TOO_SMALL", "no kernel needs a workspace");
@@ -350,7 +350,7 @@ static void test_batched(void) {
       GEMM_FIELD(stride_c, i, 1, MP_ERROR_INVALID_ARGUMENT),
       GEMM_FIELD(stride_d, i, 1, MP_ERROR_INVALID_ARGUMENT),
       GEMM_FIELD(ld_a, i, 7, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(kernel, p, "abacus", MP_ERROR_NOT_FOUND),
+      GEMM_FIELD(plan, p, (void *)named_plan("abacus"), MP_ERROR_NOT_FOUND),
   };
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
     mp_gemm_desc_t d = good_desc();
@@ -403,8 +403,7 @@ static void test_batched(void) {
   WORKS(mp_gemm_batched(context, &d, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL));
 }
 
-/** The size is of both functions, so each named kernel that has workspace runs in either.  D is 16 x 4:
- *  no row is 16-byte aligned, so that also what reads copies, in mp_gemm alone, is asked. */
+/** D is 16 x 4, whose rows are not 16-byte aligned, so that kernels that read copies are included. */
 static void test_batch_of_one(void) {
   mp_gemm_desc_t shapes[2] = {good_desc(), mp_gemm_desc_default(16, 4, 12, MP_FP16, MP_FP16)};
   int32_t runs = 0, bad = 0;
@@ -415,24 +414,20 @@ static void test_batch_of_one(void) {
     mp_gemm_desc_t d = shapes[s];
     const char *name;
     for (int32_t i = 0; (name = kernel_of(&shapes[s], i)) != NULL; i++, runs++) {
-      d.kernel = name;
-      size_t bytes = 0;
-      if (mp_gemm_workspace_size(context, &d, &bytes) != MP_SUCCESS) bad++;
-      void *const workspace = bytes > 0 ? at(kWorkspace) : NULL;
-      const mp_status_t one =
-          mp_gemm(context, &d, at(kA), at(kB), NULL, at(kD), NULL, workspace, bytes, NULL);
-      const mp_status_t batched =
-          mp_gemm_batched(context, &d, a, b, NULL, D, NULL, workspace, bytes, NULL);
-      if (one != MP_SUCCESS || (batched != MP_SUCCESS && batched != MP_ERROR_UNSUPPORTED)) {
-        printf("%s with %d bytes: %s, %s\n", name, (int)bytes, mp_status_string(one),
-               mp_status_string(batched));
-        bad++;
-      }
+      size_t one = 0, batched = 0;
+      d.plan = named_plan(name);
+      bad += mp_gemm_workspace_size(context, &d, NULL, &one) != MP_SUCCESS;
+      bad += mp_gemm(context, &d, at(kA), at(kB), NULL, at(kD), NULL,
+                     one > 0 ? at(kWorkspace) : NULL, one, NULL) != MP_SUCCESS;
+      const mp_status_t status = mp_gemm_batched_workspace_size(context, &d, NULL, &batched);
+      bad += status != MP_SUCCESS && status != MP_ERROR_UNSUPPORTED;
+      bad += mp_gemm_batched(context, &d, a, b, NULL, D, NULL, batched > 0 ? at(kWorkspace) : NULL,
+                             batched, NULL) != status;
     }
     mp_stream_sync(context, NULL);
     reset();
   }
-  check(runs > 0 && bad == 0, "workspace for mp_gemm is enough for mp_gemm_batched of one");
+  check(runs > 0 && bad == 0, "each query is enough for its function, with any kernel");
 }
 
 /** As in BLAS: with alpha = 0 or k = 0 the product is not there. */
@@ -456,12 +451,12 @@ static void test_no_product(void) {
   mp_gemm_desc_t d = mp_gemm_desc_default(4, 16, 4096, MP_FP16, MP_FP16);
   size_t bytes = 1;
   d.alpha = 0.0f;
-  check(mp_gemm_workspace_size(context, &d, &bytes) == MP_SUCCESS && bytes == 0,
+  check(mp_gemm_workspace_size(context, &d, NULL, &bytes) == MP_SUCCESS && bytes == 0,
         "alpha = 0 needs no workspace");
   const mp_gemm_desc_t any = mp_gemm_desc_default(4, 16, 4096, MP_FP16, MP_FP16);
-  for (int32_t i = 0; (d.kernel = kernel_of(&any, i)) != NULL; i++)
+  for (int32_t i = 0; (d.plan = named_plan(kernel_of(&any, i))) != NULL; i++)
     if (mp_gemm(context, &d, NULL, NULL, NULL, at(kD), NULL, NULL, 0, NULL) != MP_SUCCESS) break;
-  check(d.kernel == NULL, "alpha = 0 needs no workspace for a kernel that splits k");
+  check(d.plan == NULL, "alpha = 0 needs no workspace for a kernel that splits k");
   reset();
   const void **const items = pointer_array(kExtra, at(kD), at(kD));
   d = good_desc(), d.alpha = 0.0f;

@@ -55,7 +55,7 @@ static mp_status_t call_grouped(void *s) {
 
 static mp_status_t call_workspace_size(void *s) {
   const mp_gemm_group_item_t items[2] = {good_item(0), good_item(1)};
-  return mp_gemm_grouped_workspace_size(context, s, 2, items, &out.bytes);
+  return mp_gemm_grouped_workspace_size(context, s, 2, items, NULL, &out.bytes);
 }
 
 #define DESC_FIELD(field, v, status) FIELD(mp_gemm_desc_t, field, i, v, status)
@@ -79,7 +79,7 @@ static void check_desc(const char *function, mp_status_t (*call)(void *)) {
       DESC_FIELD(stride_b, 1, MP_ERROR_INVALID_ARGUMENT),
       DESC_FIELD(stride_c, 1, MP_ERROR_INVALID_ARGUMENT),
       DESC_FIELD(stride_d, -1, MP_ERROR_INVALID_ARGUMENT),
-      FIELD(mp_gemm_desc_t, kernel, p, "abacus", MP_ERROR_NOT_FOUND),
+      FIELD(mp_gemm_desc_t, plan, p, (void *)named_plan("abacus"), MP_ERROR_NOT_FOUND),
   };
   const struct subject desc = {function, "desc", sizeof(mp_gemm_desc_t), init_desc, call};
   check_fields(&desc, fields, sizeof fields / sizeof *fields);
@@ -106,7 +106,7 @@ static mp_status_t call_item_transposed(void *s) {
 
 static mp_status_t call_item_workspace_size(void *s) {
   const mp_gemm_desc_t d = good_desc();
-  return mp_gemm_grouped_workspace_size(context, &d, 1, s, &out.bytes);
+  return mp_gemm_grouped_workspace_size(context, &d, 1, s, NULL, &out.bytes);
 }
 
 static void init_transposed_item(void *s) {
@@ -283,18 +283,18 @@ static void test_arguments(void) {
   WORKS(mp_gemm_grouped(context, &d, 2, i, NULL, at(kWorkspace), 512, NULL));
   const mp_gemm_group_item_t many_tiles = mp_gemm_group_item_default(INT64_C(1) << 34, 16, 8);
   const mp_gemm_group_item_t too_many[2] = {many_tiles, many_tiles}; /* 2^30 of 16 x 16 each */
-  WORKS(mp_gemm_grouped_workspace_size(context, &d, 1, too_many, &out.bytes));
-  FAILS(mp_gemm_grouped_workspace_size, (context, &d, 2, too_many, &out.bytes),
+  WORKS(mp_gemm_grouped_workspace_size(context, &d, 1, too_many, NULL, &out.bytes));
+  FAILS(mp_gemm_grouped_workspace_size, (context, &d, 2, too_many, NULL, &out.bytes),
         MP_ERROR_UNSUPPORTED, "m");
-  FAILS(mp_gemm_grouped_workspace_size, (NULL, &d, 2, i, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
-        "context");
-  FAILS(mp_gemm_grouped_workspace_size, (context, NULL, 2, i, &out.bytes),
+  FAILS(mp_gemm_grouped_workspace_size, (NULL, &d, 2, i, NULL, &out.bytes),
+        MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_gemm_grouped_workspace_size, (context, NULL, 2, i, NULL, &out.bytes),
         MP_ERROR_INVALID_ARGUMENT, "desc");
-  FAILS(mp_gemm_grouped_workspace_size, (context, &d, -1, i, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
-        "count");
-  FAILS(mp_gemm_grouped_workspace_size, (context, &d, 2, NULL, &out.bytes),
+  FAILS(mp_gemm_grouped_workspace_size, (context, &d, -1, i, NULL, &out.bytes),
+        MP_ERROR_INVALID_ARGUMENT, "count");
+  FAILS(mp_gemm_grouped_workspace_size, (context, &d, 2, NULL, NULL, &out.bytes),
         MP_ERROR_INVALID_ARGUMENT, "items");
-  FAILS(mp_gemm_grouped_workspace_size, (context, &d, 2, i, NULL), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_gemm_grouped_workspace_size, (context, &d, 2, i, NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
         "bytes");
 }
 
@@ -302,31 +302,33 @@ static void test_empty(void) {
   mp_gemm_desc_t d = good_desc();
   const mp_gemm_group_item_t empty = mp_gemm_group_item_default(0, 16, 8);
   size_t bytes = 1;
-  d.kernel = "abacus";
+  d.plan = named_plan("abacus");
   FAILS(mp_gemm_grouped, (context, &d, 0, NULL, NULL, NULL, 0, NULL), MP_ERROR_NOT_FOUND, "kernel");
   FAILS(mp_gemm_grouped, (context, &d, 1, &empty, NULL, NULL, 0, NULL), MP_ERROR_NOT_FOUND,
         "kernel");
-  FAILS(mp_gemm_grouped_workspace_size, (context, &d, 0, NULL, &out.bytes), MP_ERROR_NOT_FOUND,
-        "kernel");
-  d.kernel = "wmma_128x128x32_s3"; /* known, and not needed */
+  FAILS(mp_gemm_grouped_workspace_size, (context, &d, 0, NULL, NULL, &out.bytes),
+        MP_ERROR_NOT_FOUND, "kernel");
+  d.plan = named_plan("wmma_128x128x32_s3"); /* known, and not needed */
   WORKS(grouped(&d, 0, NULL));
-  check(mp_gemm_grouped_workspace_size(context, &d, 0, NULL, &bytes) == MP_SUCCESS && bytes == 0,
+  check(mp_gemm_grouped_workspace_size(context, &d, 0, NULL, NULL, &bytes) == MP_SUCCESS &&
+            bytes == 0,
         "an empty group needs no workspace");
   const mp_gemm_group_item_t items[2] = {mp_gemm_group_item_default(0, 16, 8),
                                          mp_gemm_group_item_default(4, 0, 8)};
   WORKS(grouped(&d, 2, items));
   bytes = 1;
-  check(mp_gemm_grouped_workspace_size(context, &d, 2, items, &bytes) == MP_SUCCESS && bytes == 0,
+  check(mp_gemm_grouped_workspace_size(context, &d, 2, items, NULL, &bytes) == MP_SUCCESS &&
+            bytes == 0,
         "empty products need no workspace");
   reset();
 
-  d.kernel = NULL;
+  d.plan = NULL;
   mp_gemm_group_item_t no_k = mp_gemm_group_item_default(4, 16, 0);
   no_k.D = at(kD);
   WORKS(grouped(&d, 1, &no_k));
   const mp_gemm_group_item_t no_data[2] = {mp_gemm_group_item_default(4, 16, 8),
                                            mp_gemm_group_item_default(8, 16, 8)};
-  WORKS(mp_gemm_grouped_workspace_size(context, &d, 2, no_data, &bytes));
+  WORKS(mp_gemm_grouped_workspace_size(context, &d, 2, no_data, NULL, &bytes));
 }
 
 /** A kernel that needs workspace for one of the products, and one that cannot run them. */
@@ -341,16 +343,17 @@ static void test_forced_kernel(void) {
   mp_kernel_info_t info;
   MP_INIT_STRUCT(&info);
   for (int32_t i = 0; mp_gemm_kernel_info(context, &alone, i, &info) == MP_SUCCESS; i++) {
-    if (info.why_not != NULL) break;
-    d.kernel = info.name;
-    mp_gemm_grouped_workspace_size(context, &d, 1, &items[1], &bytes);
+    if (info.reason != NULL) break;
+    d.plan = named_plan(info.name);
+    mp_gemm_grouped_workspace_size(context, &d, 1, &items[1], NULL, &bytes);
     if (bytes > 0 && !needs_workspace) {
       needs_workspace = 1;
       reset();
       check_failure("a kernel with too little workspace", "mp_gemm_grouped",
                     grouped(&d, 1, &items[1]), MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes");
     }
-    if (mp_gemm_grouped_workspace_size(context, &d, 2, items, &bytes) == MP_ERROR_UNSUPPORTED &&
+    if (mp_gemm_grouped_workspace_size(context, &d, 2, items, NULL, &bytes) ==
+            MP_ERROR_UNSUPPORTED &&
         !refused) {
       refused = 1;
       reset();

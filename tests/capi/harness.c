@@ -246,6 +246,15 @@ void check_struct_size(const struct subject *subject) {
         label_of(subject, "struct_size and what lies behind stay"));
 }
 
+const mp_plan_t *named_plan(const char *kernel) {
+  static mp_plan_t plans[64];
+  static unsigned next;
+  if (kernel == NULL) return NULL;
+  mp_plan_t *const plan = &plans[next++ % 64];
+  *plan = mp_plan_default(kernel);
+  return plan;
+}
+
 void check_epilogue(const struct subject *subject, int64_t cols) {
   const struct field_case fields[] = {
       EPILOGUE_FIELD(activation, i, MP_ACT_DGELU_ERF + 1, MP_ERROR_INVALID_ARGUMENT),

@@ -94,6 +94,9 @@ struct field_case {
         {.member = (v) }, status                                                \
   }
 
+/** A plan that names a kernel, until 64 others have been made; NULL for NULL. */
+const mp_plan_t *named_plan(const char *kernel);
+
 /** The unchanged struct works, and every case fails. */
 void check_fields(const struct subject *subject, const struct field_case *cases, size_t count);
 
@@ -127,6 +130,7 @@ void test_softmax_xent(void);
 void test_layers(void);
 void test_pointwise(void);
 void test_rnn(void);
+void test_plan(void);
 void test_rnn_sizes(void);
 void test_sequences(void);
 void test_overlap(void);

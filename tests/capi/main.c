@@ -27,6 +27,7 @@ int main(void) {
   test_layers();
   test_pointwise();
   test_rnn();
+  test_plan();
   test_rnn_sizes();
   test_sequences();
   test_overlap();

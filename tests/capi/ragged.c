@@ -43,10 +43,10 @@ static mp_status_t call_k(void *s) {
   return ragged(s, MP_RAGGED_K, NULL);
 }
 static mp_status_t size_of_rows(void *s) {
-  return mp_gemm_ragged_workspace_size(context, s, MP_RAGGED_M, &out.bytes);
+  return mp_gemm_ragged_workspace_size(context, s, MP_RAGGED_M, NULL, &out.bytes);
 }
 static mp_status_t size_of_k(void *s) {
-  return mp_gemm_ragged_workspace_size(context, s, MP_RAGGED_K, &out.bytes);
+  return mp_gemm_ragged_workspace_size(context, s, MP_RAGGED_K, NULL, &out.bytes);
 }
 
 /* ---------------------------------------------------------------- descriptor */
@@ -67,8 +67,8 @@ static void check_rows_desc(const char *function, mp_status_t (*call)(void *)) {
       DESC_FIELD(stride_b, -8, MP_ERROR_INVALID_ARGUMENT),
       DESC_FIELD(stride_c, 192, MP_ERROR_INVALID_ARGUMENT),
       DESC_FIELD(stride_d, 192, MP_ERROR_INVALID_ARGUMENT),
-      FIELD(mp_gemm_desc_t, kernel, p, "abacus", MP_ERROR_NOT_FOUND),
-      FIELD(mp_gemm_desc_t, kernel, p, "gemv", MP_ERROR_UNSUPPORTED),
+      FIELD(mp_gemm_desc_t, plan, p, (void *)named_plan("abacus"), MP_ERROR_NOT_FOUND),
+      FIELD(mp_gemm_desc_t, plan, p, (void *)named_plan("gemv"), MP_ERROR_UNSUPPORTED),
   };
   const struct subject desc = {function, "desc", sizeof(mp_gemm_desc_t), init_rows_desc, call};
   check_fields(&desc, fields, sizeof fields / sizeof *fields);
@@ -154,15 +154,16 @@ static void test_arguments(void) {
   many_tiles.m = INT64_C(1) << 37;
   many_tiles.n = many_tiles.ld_b = many_tiles.ld_c = many_tiles.ld_d = 4;
   many_tiles.k = many_tiles.ld_a = 4;
-  FAILS(mp_gemm_ragged_workspace_size, (context, &many_tiles, by, &out.bytes), MP_ERROR_UNSUPPORTED,
-        "m");
-  FAILS(mp_gemm_ragged_workspace_size, (NULL, &d, by, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_gemm_ragged_workspace_size, (context, &many_tiles, by, NULL, &out.bytes),
+        MP_ERROR_UNSUPPORTED, "m");
+  FAILS(mp_gemm_ragged_workspace_size, (NULL, &d, by, NULL, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
         "context");
-  FAILS(mp_gemm_ragged_workspace_size, (context, NULL, by, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
-        "desc");
-  FAILS(mp_gemm_ragged_workspace_size, (context, &d, (mp_ragged_t)0, &out.bytes),
+  FAILS(mp_gemm_ragged_workspace_size, (context, NULL, by, NULL, &out.bytes),
+        MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(mp_gemm_ragged_workspace_size, (context, &d, (mp_ragged_t)0, NULL, &out.bytes),
         MP_ERROR_INVALID_ARGUMENT, "ragged");
-  FAILS(mp_gemm_ragged_workspace_size, (context, &d, by, NULL), MP_ERROR_INVALID_ARGUMENT, "bytes");
+  FAILS(mp_gemm_ragged_workspace_size, (context, &d, by, NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "bytes");
   mp_gemm_desc_t with_c = d;
   with_c.beta = 1.0f;
   FAILS(mp_gemm_ragged, (context, &with_c, by, ends, a, b, NULL, dd, NULL, NULL, 0, NULL),
@@ -173,16 +174,17 @@ static void test_empty(void) {
   mp_gemm_desc_t d = rows_desc();
   d.batch_count = 0;
   size_t bytes = 1;
-  d.kernel = "abacus";
+  d.plan = named_plan("abacus");
   FAILS(mp_gemm_ragged,
         (context, &d, MP_RAGGED_M, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL),
         MP_ERROR_NOT_FOUND, "kernel");
-  FAILS(mp_gemm_ragged_workspace_size, (context, &d, MP_RAGGED_M, &out.bytes), MP_ERROR_NOT_FOUND,
-        "kernel");
-  d.kernel = "wmma_128x128x32_s3"; /* known, and not needed */
+  FAILS(mp_gemm_ragged_workspace_size, (context, &d, MP_RAGGED_M, NULL, &out.bytes),
+        MP_ERROR_NOT_FOUND, "kernel");
+  d.plan = named_plan("wmma_128x128x32_s3"); /* known, and not needed */
   WORKS(
       mp_gemm_ragged(context, &d, MP_RAGGED_M, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL));
-  check(mp_gemm_ragged_workspace_size(context, &d, MP_RAGGED_M, &bytes) == MP_SUCCESS && bytes == 0,
+  check(mp_gemm_ragged_workspace_size(context, &d, MP_RAGGED_M, NULL, &bytes) == MP_SUCCESS &&
+            bytes == 0,
         "no groups need no workspace");
   d.batch_count = 2;
   d.m = 0;

@@ -36,11 +36,9 @@ static void set_arguments(void) {
   memset(&args, 0, sizeof args);
   set_desc();
   for (size_t i = 0; i < kWeights; i++) {
-    const size_t w = kW + 512 * i, dw = kDw + 512 * i;
-    const mp_rnn_weights_t weights = {
-        sizeof(mp_rnn_weights_t), 0, at(w), at(w + 256), at(w + 384), at(w + 448)};
-    const mp_rnn_weight_grads_t grads = {
-        sizeof(mp_rnn_weight_grads_t), 0, at(dw), at(dw + 256), at(dw + 384), at(dw + 448)};
+    const size_t w = kW + 512 * i, g = kDw + 512 * i, size = sizeof(mp_rnn_weights_t);
+    const mp_rnn_weights_t weights = {size, 0, at(w), at(w + 256), at(w + 384), at(w + 448)};
+    const mp_rnn_weight_grads_t grads = {size, 0, at(g), at(g + 256), at(g + 384), at(g + 448)};
     args.weights[i] = weights;
     args.grads[i] = grads;
   }
@@ -163,7 +161,7 @@ static void test_desc_fields(void) {
       RNN_FIELD(y_step, i, 15),
       RNN_FIELD(y_step, i, INT64_MAX / 8),
       RNN_FIELD(y_step, i, INT64_MAX),
-      FIELD(mp_rnn_desc_t, kernel, p, "abacus", MP_ERROR_NOT_FOUND),
+      FIELD(mp_rnn_desc_t, plan, p, (void *)named_plan("abacus"), MP_ERROR_NOT_FOUND),
   };
   struct subject subject = {"mp_rnn_get_sizes", "desc", sizeof(mp_rnn_desc_t), init_desc,
                             get_sizes};
@@ -230,7 +228,7 @@ static void test_desc_works(void) {
   args.desc.x_step = 13, args.desc.y_row = 9;
   work(kAll, "gaps");
   set_desc();
-  args.desc.kernel = "rnn_steps";
+  args.desc.plan = named_plan("rnn_steps");
   args.desc.dropout = 0.875f, args.desc.clip = 1;
   args.desc.flags |= MP_RNN_FLAG_ACCUMULATE;
   work(kAll, "dropout, clip, MP_RNN_FLAG_ACCUMULATE and the name of the kernel");
@@ -424,32 +422,6 @@ static void check_elements(uint32_t flags) {
   work(kGrads, "gradients of weights that the flags take away are not looked at");
 }
 
-/** The fields beside the pointers, of weights and of gradients. */
-static void test_element_structs(void) {
-  const uint32_t size = sizeof(mp_rnn_weights_t);
-  const struct {
-    const char *sentence;
-    size_t index;
-    uint32_t struct_size, reserved0;
-    mp_status_t status;
-  } cases[] = {
-      {"struct_size = 0 must be", 0, 0, 0, MP_ERROR_STRUCT_SIZE},
-      {"struct_size = 36 must be a multiple of 8", 0, size - 4, 0, MP_ERROR_STRUCT_SIZE},
-      {"struct_size = 32 must equal", 1, size - 8, 0, MP_ERROR_STRUCT_SIZE},
-      {"reserved0 = 7", 1, size, 7, MP_ERROR_INVALID_ARGUMENT},
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    set_arguments();
-    args.weights[cases[i].index].struct_size = cases[i].struct_size;
-    args.weights[cases[i].index].reserved0 = cases[i].reserved0;
-    fail(kUsesWeights, "weights", cases[i].status, cases[i].sentence);
-    set_arguments();
-    args.grads[cases[i].index].struct_size = cases[i].struct_size;
-    args.grads[cases[i].index].reserved0 = cases[i].reserved0;
-    fail(kGrads, "weight_grads", cases[i].status, cases[i].sentence);
-  }
-}
-
 /* ---------------------------------------------------------------- the tensors as a whole */
 
 static void init_tensors(void *s) {
@@ -519,7 +491,6 @@ void test_rnn(void) {
   test_desc_works();
   test_bytes();
   test_pointers();
-  test_element_structs();
   check_elements(0);
   check_elements(MP_RNN_FLAG_NO_BIAS);
   check_elements(MP_RNN_FLAG_SKIP_INPUT);

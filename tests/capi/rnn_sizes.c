@@ -79,9 +79,9 @@ static void test_kernel_info(void) {
   FAILS(mp_rnn_kernel_info, (context, &d, 3, &info), MP_ERROR_NOT_FOUND, "index");
   WORKS(mp_rnn_kernel_info(context, &d, 0, &info));
   WORKS(mp_rnn_get_sizes(context, &d, &sizes));
-  check(info.why_not == NULL && info.workspace_bytes == sizes.workspace_bytes,
+  check(info.reason == NULL && info.workspace_bytes == sizes.workspace_bytes,
         "mp_rnn_kernel_info: the first kernel is the one that is taken");
-  d.kernel = "rnn_fused_wmma";
+  d.plan = named_plan("rnn_fused_wmma");
   d.dtype = MP_FP32;
   FAILS(mp_rnn_get_sizes, (context, &d, &sizes), MP_ERROR_UNSUPPORTED, "kernel");
   d.dtype = MP_FP16;
@@ -89,12 +89,12 @@ static void test_kernel_info(void) {
   FAILS(mp_rnn_get_sizes, (context, &d, &sizes), MP_ERROR_UNSUPPORTED, "kernel");
   for (int32_t index = 1; index <= 2; index++) {
     WORKS(mp_rnn_kernel_info(context, &d, index, &info));
-    check(info.why_not != NULL && info.workspace_bytes == 0,
+    check(info.reason != NULL && info.workspace_bytes == 0,
           "mp_rnn_kernel_info: why a kernel cannot run this");
   }
   d.flags = 0;
   d.hidden_size = 12;
-  d.kernel = "rnn_fused_wgmma";
+  d.plan = named_plan("rnn_fused_wgmma");
   FAILS(mp_rnn_get_sizes, (context, &d, &sizes), MP_ERROR_UNSUPPORTED, "kernel");
 }
 
@@ -105,7 +105,7 @@ static void test_default(void) {
         "mp_rnn_desc_default: what it was given");
   check(d.layers == 1 && d.flags == 0 && d.dtype_dw == MP_BF16 && d.dropout == 0.0f &&
             d.clip == 0.0f && d.dropout_seed == 0 && d.x_step == 0 && d.x_row == 0 &&
-            d.y_step == 0 && d.y_row == 0 && d.kernel == NULL,
+            d.y_step == 0 && d.y_row == 0 && d.plan == NULL,
         "mp_rnn_desc_default: what it was not given");
 }
 
@@ -239,6 +239,37 @@ static void test_no_sequences(void) {
   reset();
 }
 
+/** Fields other than the pointers, in arrays of two weights and gradients. */
+static void test_array_elements(void) {
+  const uint32_t size = sizeof(mp_rnn_weights_t);
+  const struct {
+    const char *sentence;
+    int index;
+    uint32_t struct_size, reserved0;
+    mp_status_t status;
+  } cases[] = {
+      {"struct_size = 0 must be", 0, 0, 0, MP_ERROR_STRUCT_SIZE},
+      {"struct_size = 36 must be a multiple of 8", 0, size - 4, 0, MP_ERROR_STRUCT_SIZE},
+      {"struct_size = 32 must equal", 1, size - 8, 0, MP_ERROR_STRUCT_SIZE},
+      {"reserved0 = 7", 1, size, 7, MP_ERROR_INVALID_ARGUMENT},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    set_arguments(kBatch, 0);
+    desc.flags = MP_RNN_FLAG_BIDIRECTIONAL;
+    mp_rnn_weights_t two[2] = {weights, weights};
+    mp_rnn_weight_grads_t two_grads[2] = {grads, grads};
+    tensors.num_weights = 2, tensors.weights = two, tensors.weight_grads = two_grads;
+    two[cases[i].index].struct_size = two_grads[cases[i].index].struct_size = cases[i].struct_size;
+    two[cases[i].index].reserved0 = two_grads[cases[i].index].reserved0 = cases[i].reserved0;
+    FAILS(mp_rnn_forward_training,
+          (context, &desc, &tensors, at(kWorkspace), kWorkspaceBytes, NULL), cases[i].status,
+          cases[i].sentence);
+    FAILS(mp_rnn_backward_weights,
+          (context, &desc, &tensors, at(kWorkspace), kWorkspaceBytes, NULL), cases[i].status,
+          cases[i].sentence);
+  }
+}
+
 void test_rnn_sizes(void) {
   test_default();
   test_sizes();
@@ -246,4 +277,5 @@ void test_rnn_sizes(void) {
   test_no_steps();
   test_packed_of_nothing();
   test_no_sequences();
+  test_array_elements();
 }

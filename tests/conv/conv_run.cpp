@@ -39,7 +39,7 @@ mp_conv2d_desc_t desc_of(const ConvCase &c) {
   d.groups = c.groups;
   d.alpha = c.alpha;
   d.beta = c.beta;
-  d.kernel = c.kernel.empty() ? nullptr : c.kernel.c_str();
+  d.plan = named_plan(c.kernel.empty() ? nullptr : c.kernel.c_str());
   return d;
 }
 
@@ -136,7 +136,7 @@ size_t ConvRun::workspace_bytes(const std::string &kernel) const {
   forced.kernel = kernel;
   const mp_conv2d_desc_t desc = desc_of(forced);
   size_t bytes = 0;
-  require_ok(mp_conv2d_workspace_size(context(), &desc, case_.op, &bytes));
+  require_ok(mp_conv2d_workspace_size(context(), &desc, case_.op, nullptr, &bytes));
   return bytes;
 }
 

@@ -58,10 +58,10 @@ void check_large(const ConvCase &large, const ConvCase &compact, const uint8_t *
   mp_conv2d_desc_t desc = desc_of(large);
   const std::vector<const char *> kernels = runnable_kernels(desc, large.op);
   for (const char *const kernel : kernels) {
-    desc.kernel = kernel;
-    CAPTURE(to_string(large), desc.kernel);
+    desc.plan = named_plan(kernel);
+    CAPTURE(to_string(large), kernel);
     size_t bytes = 0;
-    require_ok(mp_conv2d_workspace_size(context(), &desc, large.op, &bytes));
+    require_ok(mp_conv2d_workspace_size(context(), &desc, large.op, nullptr, &bytes));
     const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));
     const DeviceArray out(MP_FP32, static_cast<int64_t>(expected.values.size()));
     require_ok(pass(context(), &desc, arena, b.data(), out.data(), nullptr, workspace.data(), bytes,

@@ -49,7 +49,8 @@ std::string refusal(ConvCase c, const std::string &kernel = "conv_wgmma_128x128x
   c.kernel = kernel;
   const mp_conv2d_desc_t desc = desc_of(c);
   size_t bytes;
-  if (mp_conv2d_workspace_size(context(), &desc, c.op, &bytes) != MP_ERROR_UNSUPPORTED) return "";
+  if (mp_conv2d_workspace_size(context(), &desc, c.op, nullptr, &bytes) != MP_ERROR_UNSUPPORTED)
+    return "";
   const std::string error = mp_last_error();
   const size_t name = error.find(kernel);
   return name == std::string::npos ? error : error.substr(name + kernel.size() + 1);

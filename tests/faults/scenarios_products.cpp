@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "scenarios.h"
+#include "tests/support/named_plan.h"
 
 namespace mptest::faults {
 
@@ -12,7 +13,7 @@ namespace {
 /// A GEMM with all features of the epilogue.
 void multiply(Run &run, mp_dtype_t dtype, int64_t m, int64_t n, int64_t k, const char *kernel) {
   mp_gemm_desc_t desc = mp_gemm_desc_default(m, n, k, dtype, dtype);
-  desc.kernel = kernel;
+  desc.plan = named_plan(kernel);
   mp_epilogue_t epilogue = mp_epilogue_default();
   epilogue.activation = MP_ACT_RELU;
   epilogue.bias = run.tensor(dtype, n);
@@ -20,7 +21,7 @@ void multiply(Run &run, mp_dtype_t dtype, int64_t m, int64_t n, int64_t k, const
   epilogue.stats.amax = static_cast<float *>(run.bytes(sizeof(float)));
   epilogue.stats.found_inf = static_cast<float *>(run.bytes(sizeof(float)));
   size_t bytes = 0;
-  FAULTY_CALL(run, mp_gemm_workspace_size, run.context(), &desc, &bytes);
+  FAULTY_CALL(run, mp_gemm_workspace_size, run.context(), &desc, &epilogue, &bytes);
   void *const workspace = bytes > 0 ? run.bytes(bytes) : nullptr;
   void *const a = run.tensor(dtype, m * k, 1), *const b = run.tensor(dtype, k * n, 2);
   void *const d = run.tensor(dtype, m * n, 3);
@@ -75,7 +76,8 @@ void multiply_groups(Run &run) {
     item.D = run.floats(item.m * item.n);
   }
   size_t bytes = 0;
-  FAULTY_CALL(run, mp_gemm_grouped_workspace_size, run.context(), &desc, 2, items.data(), &bytes);
+  FAULTY_CALL(run, mp_gemm_grouped_workspace_size, run.context(), &desc, 2, items.data(), nullptr,
+              &bytes);
   void *workspace = bytes > 0 ? run.bytes(bytes) : nullptr;
   FAULTY_CALL(run, mp_gemm_grouped, run.context(), &desc, 2, items.data(), nullptr, workspace,
               bytes, nullptr);
@@ -90,7 +92,7 @@ void multiply_groups(Run &run) {
     const int32_t *const ends = run.integers({16, 48});
     void *const a = run.tensor(MP_FP16, 48 * 16, 1), *const b = run.tensor(MP_FP16, 48 * 16 * 2, 2);
     float *const d = run.floats(2 * 48 * 16);
-    FAULTY_CALL(run, mp_gemm_ragged_workspace_size, run.context(), &all, ragged, &bytes);
+    FAULTY_CALL(run, mp_gemm_ragged_workspace_size, run.context(), &all, ragged, nullptr, &bytes);
     workspace = bytes > 0 ? run.bytes(bytes) : nullptr;
     FAULTY_CALL(run, mp_gemm_ragged, run.context(), &all, ragged, ends, a, b, nullptr, d, nullptr,
                 workspace, bytes, nullptr);
@@ -105,7 +107,7 @@ void convolve(Run &run) {
   void *const filter = run.tensor(MP_FP16, 16 * 9 * 8, 2);
   void *const y = run.tensor(MP_FP16, 2 * 6 * 6 * 16, 3);
   const auto workspace_of = [&](mp_conv_op_t op, size_t &bytes) {
-    FAULTY_CALL(run, mp_conv2d_workspace_size, run.context(), &desc, op, &bytes);
+    FAULTY_CALL(run, mp_conv2d_workspace_size, run.context(), &desc, op, nullptr, &bytes);
     return bytes > 0 ? run.bytes(bytes) : nullptr;
   };
   size_t bytes = 0;
@@ -148,7 +150,7 @@ void multiply_in_a_pipeline(Run &run) {
     MP_INIT_STRUCT(&info);
     if (mp_gemm_kernel_info(run.context(), &gemm, index, &info) == MP_ERROR_NOT_FOUND) break;
     const bool is_hopper = std::string_view(info.name).find("wgmma") != std::string_view::npos;
-    if (is_hopper && info.why_not == nullptr) return multiply(run, MP_FP16, 64, 64, 64, info.name);
+    if (is_hopper && info.reason == nullptr) return multiply(run, MP_FP16, 64, 64, 64, info.name);
   }
 }
 

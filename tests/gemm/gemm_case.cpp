@@ -2,6 +2,7 @@
 #include "gemm_case.h"
 
 #include "tests/support/case_text.h"
+#include "tests/support/named_plan.h"
 
 namespace mptest {
 
@@ -44,7 +45,7 @@ mp_gemm_desc_t descriptor(const GemmCase &c, int64_t m, int64_t n, int64_t k,
   desc.op_b = c.op[1] == 'N' ? MP_OP_N : MP_OP_T;
   desc.alpha = c.alpha;
   desc.beta = c.beta;
-  desc.kernel = kernel.empty() ? nullptr : kernel.c_str();
+  desc.plan = named_plan(kernel.empty() ? nullptr : kernel.c_str());
   return desc;
 }
 

@@ -112,7 +112,7 @@ size_t GroupRun::workspace_bytes(const std::string &kernel) const {
   const std::vector<mp_gemm_group_item_t> all = items();
   size_t bytes = 0;
   require_ok(mp_gemm_grouped_workspace_size(context(), &forced, static_cast<int32_t>(all.size()),
-                                            all.data(), &bytes));
+                                            all.data(), nullptr, &bytes));
   return bytes;
 }
 

@@ -145,9 +145,10 @@ std::vector<std::string> RaggedRun::kernels() const {
   std::vector<std::string> names;
   for (const char *const name : runnable_kernels(any)) {
     mp_gemm_desc_t named = desc("");
-    named.kernel = name;
+    named.plan = named_plan(name);
     size_t bytes;
-    if (mp_gemm_ragged_workspace_size(context(), &named, case_.dimension, &bytes) == MP_SUCCESS)
+    if (mp_gemm_ragged_workspace_size(context(), &named, case_.dimension, nullptr, &bytes) ==
+        MP_SUCCESS)
       names.emplace_back(name);
   }
   return names;
@@ -156,7 +157,7 @@ std::vector<std::string> RaggedRun::kernels() const {
 size_t RaggedRun::workspace_bytes(const std::string &kernel) const {
   const mp_gemm_desc_t d = desc(kernel);
   size_t bytes = 0;
-  require_ok(mp_gemm_ragged_workspace_size(context(), &d, case_.dimension, &bytes));
+  require_ok(mp_gemm_ragged_workspace_size(context(), &d, case_.dimension, nullptr, &bytes));
   return bytes;
 }
 

@@ -140,17 +140,32 @@ mp_gemm_group_item_t GemmRun::group_item() const {
 }
 
 std::vector<std::string> GemmRun::kernels() const {
-  const mp_gemm_desc_t any = desc("");
-  const std::vector<const char *> names = runnable_kernels(any);
-  return {names.begin(), names.end()};
+  mp_gemm_desc_t any = desc("");
+  if (!case_.pointers) {
+    const std::vector<const char *> names = runnable_kernels(any);
+    return {names.begin(), names.end()};
+  }
+  // The kernels of mp_gemm that mp_gemm_batched can run, its own choice first.
+  mp_plan_t best;
+  MP_INIT_STRUCT(&best);
+  if (mp_gemm_batched_get_plan(context(), &any, nullptr, SIZE_MAX, &best) != MP_SUCCESS) return {};
+  std::vector<std::string> names = {best.kernel};
+  any.batch_count = 1;
+  for (const char *const name : runnable_kernels(any)) {
+    const mp_gemm_desc_t forced = desc(name);
+    size_t bytes = 0;
+    if (name != names[0] &&
+        mp_gemm_batched_workspace_size(context(), &forced, nullptr, &bytes) == MP_SUCCESS)
+      names.emplace_back(name);
+  }
+  return names;
 }
 
 size_t GemmRun::workspace_bytes(const std::string &kernel) const {
-  mp_gemm_desc_t forced = desc(kernel);
-  // Of mp_gemm to the byte: without a stride a batch of one may be for mp_gemm_batched too.
-  if (!case_.pointers && case_.batch == 1) forced.stride_d = case_.m * forced.ld_d;
+  const mp_gemm_desc_t forced = desc(kernel);
+  const auto query = case_.pointers ? mp_gemm_batched_workspace_size : mp_gemm_workspace_size;
   size_t bytes = 0;
-  require_ok(mp_gemm_workspace_size(context(), &forced, &bytes));
+  require_ok(query(context(), &forced, nullptr, &bytes));
   return bytes;
 }
 

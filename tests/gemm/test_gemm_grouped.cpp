@@ -247,7 +247,7 @@ TEST_CASE("gemm group: products may share A, and write neighbouring rows of one 
   mp_gemm_desc_t desc = mp_gemm_desc_default(0, 0, 0, MP_FP16, MP_FP16);
   desc.op_a = MP_OP_T;
   size_t bytes = 0;
-  require_ok(mp_gemm_grouped_workspace_size(context(), &desc, 3, items.data(), &bytes));
+  require_ok(mp_gemm_grouped_workspace_size(context(), &desc, 3, items.data(), nullptr, &bytes));
   const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));
   require_ok(mp_gemm_grouped(context(), &desc, 3, items.data(), nullptr, workspace.data(), bytes,
                              kStream));
@@ -298,7 +298,7 @@ TEST_CASE("gemm group: the log names each kernel once, and no product that has l
     items[i].D = static_cast<uint8_t *>(d.data()) + i * 64 * 64 * 2;
   }
   size_t bytes = 0;
-  require_ok(mp_gemm_grouped_workspace_size(fresh, &desc, 2, items, &bytes));
+  require_ok(mp_gemm_grouped_workspace_size(fresh, &desc, 2, items, nullptr, &bytes));
   const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));
   const auto multiply = [&] {
     require_ok(mp_gemm_grouped(fresh, &desc, 2, items, nullptr, workspace.data(), bytes, kStream));

@@ -133,8 +133,8 @@ void check_far(uint8_t *arena, Operand far, Apart apart, mp_op_t op) {
 
   mp_gemm_desc_t desc = describe(places, op);
   for (const char *const kernel : runnable_kernels(desc)) {
-    desc.kernel = kernel;
-    CAPTURE(kNames[far], apart == Apart::kRows, op == MP_OP_T, desc.kernel);
+    desc.plan = named_plan(kernel);
+    CAPTURE(kNames[far], apart == Apart::kRows, op == MP_OP_T, kernel);
     places[kD].upload(Matrices(kItems, kExtent, kExtent, -1.0));
     require_ok(mp_gemm(context(), &desc, places[kA].data, places[kB].data, places[kC].data,
                        places[kD].data, &epilogue, nullptr, 0, kStream));

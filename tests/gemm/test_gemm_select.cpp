@@ -82,16 +82,19 @@ TEST_CASE("select: what a thread remembers is what it would choose anew", "[gemm
         mp_kernel_info_t best;
         MP_INIT_STRUCT(&best);
         require_ok(mp_gemm_kernel_info(asked, &desc, 0, &best));
-        // Without a product all of it is for a pass over D, which dbias needs unless subtiles are summed.
-        mp_gemm_desc_t sums = desc;
-        sums.k = 0;
-        size_t bytes = SIZE_MAX, of_dbias = SIZE_MAX;
-        require_ok(mp_gemm_workspace_size(asked, &desc, &bytes));
-        require_ok(mp_gemm_workspace_size(asked, &sums, &of_dbias));
-        const bool by_tma = is_wgmma(best.name) && desc.dtype_cd != MP_FP32;
-        const size_t least = std::max(best.workspace_bytes, of_dbias);
-        REQUIRE(bytes >= least);
-        REQUIRE((bytes == least || by_tma));
+        mp_epilogue_t sums = mp_epilogue_default();
+        alignas(16) float dbias = 0.0f;  // its address only
+        sums.dbias = &dbias;
+        size_t bytes = SIZE_MAX, with_dbias = SIZE_MAX;
+        require_ok(mp_gemm_workspace_size(asked, &desc, nullptr, &bytes));
+        require_ok(mp_gemm_workspace_size(asked, &desc, &sums, &with_dbias));
+        REQUIRE(bytes == best.workspace_bytes);
+        for (const bool has_dbias : {false, true}) {
+          mp_plan_t plan;
+          MP_INIT_STRUCT(&plan);
+          require_ok(mp_gemm_get_plan(asked, &desc, has_dbias ? &sums : nullptr, SIZE_MAX, &plan));
+          REQUIRE(plan.workspace_bytes == (has_dbias ? with_dbias : bytes));
+        }
       }
     }
   }

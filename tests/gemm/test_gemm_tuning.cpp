@@ -186,7 +186,7 @@ TEST_CASE("tuning: the log names the product of a group that takes longer than i
 TEST_CASE("one tile and a long k without and with workspace", "[.]") {
   const mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, 8192, MP_FP16, MP_FP16);
   size_t bytes = 0;
-  require_ok(mp_gemm_workspace_size(context(), &desc, &bytes));
+  require_ok(mp_gemm_workspace_size(context(), &desc, nullptr, &bytes));
   const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes), 0, 0);
   const DeviceBuffer<uint16_t> a(64 * 8192, 0, 0), d(64 * 64);
   const auto multiply_with = [&](size_t used) {

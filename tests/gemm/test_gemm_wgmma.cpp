@@ -3,6 +3,7 @@
 // Runs where the device has them: sm_90, and the simulator, which models it.  On the host target these
 // tests are for the strict mode with many seeds; `make test` gives them 20.
 #include "gemm_run.h"
+#include "tests/support/named_plan.h"
 
 using namespace mptest;
 
@@ -206,9 +207,9 @@ TEST_CASE("wgmma: slices are added in the order of k", "[wgmma]") {
     a_device.upload(a);
     b_device.upload(b);
     mp_gemm_desc_t desc = mp_gemm_desc_default(kM, kN, kK, MP_FP16, MP_FP32);
-    desc.kernel = "wgmma_64x128x64_s8_k3";
+    desc.plan = named_plan("wgmma_64x128x64_s8_k3");
     size_t bytes = 0;
-    require_ok(mp_gemm_workspace_size(context(), &desc, &bytes));
+    require_ok(mp_gemm_workspace_size(context(), &desc, nullptr, &bytes));
     DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));
     require_ok(mp_gemm(context(), &desc, a_device.data(), b_device.data(), nullptr, d_device.data(),
                        nullptr, workspace.data(), bytes, kStream));

@@ -1,5 +1,6 @@
 // Split-k and the workspace it needs: same results, no byte beyond, no trust in what it held.
 #include "gemm_run.h"
+#include "tests/support/named_plan.h"
 
 using namespace mptest;
 
@@ -157,13 +158,12 @@ std::string choice_with(const mp_gemm_desc_t &desc, size_t workspace_bytes) {
 
 }  // namespace
 
-TEST_CASE("workspace: what there is for mp_gemm is enough for a batch of one", "[gemm]") {
-  // FP32 outputs: for others the sums of dbias, which mp_gemm_batched has none of, may hide it.
+TEST_CASE("workspace: mp_gemm_batched_workspace_size suffices for the fastest kernel", "[gemm]") {
   constexpr int64_t kShapes[][3] = {{64, 1024, 1024}, {64, 200, 4096}, {512, 512, 512}};
   for (const auto &[m, n, k] : kShapes) {
     const mp_gemm_desc_t desc = mp_gemm_desc_default(m, n, k, MP_FP16, MP_FP32);
     size_t bytes = 0;
-    require_ok(mp_gemm_workspace_size(context(), &desc, &bytes));
+    require_ok(mp_gemm_batched_workspace_size(context(), &desc, nullptr, &bytes));
     CAPTURE(m, n, k, bytes);
     const std::string chosen = choice_with(desc, bytes);
     CHECK_THAT(chosen, Catch::Matchers::ContainsSubstring("mp_gemm_batched: "));
@@ -171,14 +171,13 @@ TEST_CASE("workspace: what there is for mp_gemm is enough for a batch of one", "
   }
 }
 
-TEST_CASE("workspace: a stride says that no table of pointers is needed", "[gemm]") {
+TEST_CASE("workspace: only mp_gemm_batched needs a table of pointers", "[gemm]") {
   if (!has_wgmma()) return;
   mp_gemm_desc_t desc = mp_gemm_desc_default(512, 512, 512, MP_FP16, MP_FP32);
-  desc.kernel = "wgmma_128x128x64_s6";
-  size_t either = 0, of_mp_gemm = 1;
-  require_ok(mp_gemm_workspace_size(context(), &desc, &either));
-  desc.stride_d = desc.m * desc.n;
-  require_ok(mp_gemm_workspace_size(context(), &desc, &of_mp_gemm));
-  CHECK(either == 768);
+  desc.plan = named_plan("wgmma_128x128x64_s6");
+  size_t of_batched = 0, of_mp_gemm = 1;
+  require_ok(mp_gemm_batched_workspace_size(context(), &desc, nullptr, &of_batched));
+  require_ok(mp_gemm_workspace_size(context(), &desc, nullptr, &of_mp_gemm));
+  CHECK(of_batched == 768);
   CHECK(of_mp_gemm == 0);
 }

@@ -4,6 +4,7 @@
 // there are follows from the extents, the batch and the device.  The shapes stand at the edges of
 // all that: vectors of 16 bytes, steps, stages of 512 to 2048 elements of k, tiles of 32 to 2048.
 #include "gemm_run.h"
+#include "tests/support/named_plan.h"
 
 using namespace mptest;
 
@@ -281,7 +282,7 @@ TEST_CASE("gemv: reads nothing beyond its operands", "[gemm][strict]") {
         desc.op_b = op[1] == 'N' ? MP_OP_N : MP_OP_T;
         desc.ld_a = op[0] == 'N' ? c.k : c.m;
         desc.ld_b = op[1] == 'N' ? c.n : c.k;
-        desc.kernel = "gemv";
+        desc.plan = named_plan("gemv");
         require_ok(mp_gemm(context(), &desc, a.data(), b.data(), nullptr, d.data(), nullptr,
                            nullptr, 0, kStream));
         require_ok(mp_stream_sync(context(), kStream));

@@ -3,6 +3,7 @@
 #include <functional>
 #include <set>
 
+#include "tests/support/named_plan.h"
 #include "tests/support/testing.h"
 
 using namespace mptest;
@@ -21,9 +22,9 @@ Questions about(const mp_gemm_desc_t &desc) {
           },
           [=](const char *name) {
             mp_gemm_desc_t forced = desc;
-            forced.kernel = name;
+            forced.plan = named_plan(name);
             size_t bytes;
-            return mp_gemm_workspace_size(context(), &forced, &bytes);
+            return mp_gemm_workspace_size(context(), &forced, nullptr, &bytes);
           }};
 }
 
@@ -33,9 +34,9 @@ Questions about(const mp_conv2d_desc_t &desc, mp_conv_op_t op) {
           },
           [=](const char *name) {
             mp_conv2d_desc_t forced = desc;
-            forced.kernel = name;
+            forced.plan = named_plan(name);
             size_t bytes;
-            return mp_conv2d_workspace_size(context(), &forced, op, &bytes);
+            return mp_conv2d_workspace_size(context(), &forced, op, nullptr, &bytes);
           }};
 }
 
@@ -59,7 +60,7 @@ void check_kernels(const Questions &ask, size_t expected) {
     const mp_kernel_info_t &kernel = all[i];
     CAPTURE(i, kernel.name);
     names.insert(kernel.name);
-    if (kernel.why_not == nullptr) {
+    if (kernel.reason == nullptr) {
       CHECK(runnable++ == i);
       CHECK(kernel.predicted_us >= slowest_us);
       slowest_us = kernel.predicted_us;
@@ -68,7 +69,7 @@ void check_kernels(const Questions &ask, size_t expected) {
       CHECK(kernel.predicted_us == 0);
       CHECK(kernel.workspace_bytes == 0);
       CHECK(ask.force(kernel.name) == MP_ERROR_UNSUPPORTED);
-      CHECK_THAT(mp_last_error(), Catch::Matchers::ContainsSubstring(kernel.why_not));
+      CHECK_THAT(mp_last_error(), Catch::Matchers::ContainsSubstring(kernel.reason));
     }
   }
   CHECK(names.size() == all.size());

@@ -55,7 +55,7 @@ class ByHand : public Trained {
   void multiply(const mp_gemm_desc_t &desc, const void *a, const void *b, void *d,
                 const mp_epilogue_t &epilogue) const {
     size_t bytes = 0;
-    require_ok(mp_gemm_workspace_size(context(), &desc, &bytes));
+    require_ok(mp_gemm_workspace_size(context(), &desc, nullptr, &bytes));
     const DeviceMemory workspace(bytes);
     require_ok(
         mp_gemm(context(), &desc, a, b, nullptr, d, &epilogue, workspace.data(), bytes, kStream));
@@ -258,7 +258,7 @@ class ConvnetByHand final : public ByHand {
   void convolve(const Call &call, mp_conv_op_t op, const mp_conv2d_desc_t &d, const void *a,
                 const void *b, void *out, const mp_epilogue_t *epilogue) const {
     size_t bytes = 0;
-    require_ok(mp_conv2d_workspace_size(context(), &d, op, &bytes));
+    require_ok(mp_conv2d_workspace_size(context(), &d, op, nullptr, &bytes));
     const DeviceMemory workspace(bytes);
     require_ok(call(context(), &d, a, b, out, epilogue, workspace.data(), bytes, kStream));
   }

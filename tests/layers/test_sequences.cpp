@@ -88,9 +88,13 @@ std::vector<const char *> early_kernels(const mp_gemm_desc_t &desc) {
   return early_of(runnable_kernels(desc));
 }
 
+/// Returns the workspace of a product with dbias.
 size_t workspace_of(const mp_gemm_desc_t &desc) {
+  alignas(16) static float dbias;  // its address only
+  mp_epilogue_t epilogue = mp_epilogue_default();
+  epilogue.dbias = &dbias;
   size_t bytes = 0;
-  require_ok(mp_gemm_workspace_size(context(), &desc, &bytes));
+  require_ok(mp_gemm_workspace_size(context(), &desc, &epilogue, &bytes));
   return bytes;
 }
 
@@ -105,7 +109,7 @@ mp_status_t multiply_and_sum(const mp_gemm_desc_t &desc, const Products &p, int 
 
 void check_products(Products &p, const char *kernel) {
   Tensor sums(MP_FP32, integers(kTurns * p.desc.n, 100, 3));
-  p.desc.kernel = kernel;
+  p.desc.plan = named_plan(kernel);
   const DeviceMemory workspace(std::max<size_t>(1, workspace_of(p.desc)));
   Calls calls;
   for (int turn = 0; turn < kTurns; turn++)
@@ -146,7 +150,7 @@ TEST_CASE("sequences: a convolution and its gradients", "[sequences]") {
         dfilter(MP_FP16, integers(9 * kChannels * kChannels, 3, 4));
     const auto best = [&](mp_conv_op_t op) {
       mp_conv2d_desc_t one = desc;
-      one.kernel = early_of(runnable_kernels(desc, op)).at(0);
+      one.plan = named_plan(early_of(runnable_kernels(desc, op)).at(0));
       return one;
     };
     const mp_conv2d_desc_t fprop = best(MP_CONV_FPROP), dgrad = best(MP_CONV_DGRAD),
@@ -154,7 +158,7 @@ TEST_CASE("sequences: a convolution and its gradients", "[sequences]") {
     size_t bytes = 0, most = 1;
     for (const auto &[one, op] :
          {std::pair{&fprop, MP_CONV_FPROP}, {&dgrad, MP_CONV_DGRAD}, {&wgrad, MP_CONV_WGRAD}}) {
-      require_ok(mp_conv2d_workspace_size(context(), one, op, &bytes));
+      require_ok(mp_conv2d_workspace_size(context(), one, op, nullptr, &bytes));
       most = std::max(most, bytes);
     }
     const DeviceMemory workspace(most);
@@ -185,9 +189,9 @@ TEST_CASE("sequences: an image is padded behind the call that writes it", "[sequ
     return name.ends_with("_s4_copied");
   });
   REQUIRE(copied != kernels.end());
-  desc.kernel = *copied;
+  desc.plan = named_plan(*copied);
   size_t bytes = 0;
-  require_ok(mp_conv2d_workspace_size(context(), &desc, MP_CONV_FPROP, &bytes));
+  require_ok(mp_conv2d_workspace_size(context(), &desc, MP_CONV_FPROP, nullptr, &bytes));
   const DeviceMemory workspace(bytes);
   constexpr int64_t kElems = kSize * kSize * 3, kOutputs = (kSize - 2) * (kSize - 2) * 16;
   const auto sum = mp_pointwise_desc_default(MP_POINTWISE_ADD, 1, kElems, MP_FP16);
@@ -207,16 +211,17 @@ TEST_CASE("sequences: an image is padded behind the call that writes it", "[sequ
                              bytes, kStream);
     });
   }
-  check_sequence(calls, {&even, &odd, &y}, desc.kernel);
+  check_sequence(calls, {&even, &odd, &y}, desc.plan->kernel);
 }
 
 TEST_CASE("sequences: one product, and products of its parts at pointers", "[sequences]") {
   constexpr int32_t kItems = 24;
   constexpr int64_t kSize = 64;
   Products p(kSize, kSize, kItems);
+  const std::vector<const char *> kernels = early_kernels(p.desc);
   p.desc.batch_count = kItems;
   mp_gemm_desc_t whole = mp_gemm_desc_default(kItems * kSize, kSize, kSize, MP_FP16, MP_FP16);
-  whole.kernel = early_kernels(whole).at(0);
+  whole.plan = named_plan(early_kernels(whole).at(0));
   Tensor sums(MP_FP32, integers(kTurns * kSize, 100, 3));
   const auto pointers_of = [&](void *base, int64_t step) {
     std::vector<void *> pointers;
@@ -226,15 +231,19 @@ TEST_CASE("sequences: one product, and products of its parts at pointers", "[seq
   };
   const auto even = pointers_of(p.even.data(), 1), odd = pointers_of(p.odd.data(), 1),
              shift = pointers_of(p.shift.data(), 0);
-  for (const char *kernel : early_kernels(p.desc)) {
-    p.desc.kernel = kernel;
-    const DeviceMemory workspace(std::max<size_t>({1, workspace_of(p.desc), workspace_of(whole)}));
+  for (const char *kernel : kernels) {
+    p.desc.plan = named_plan(kernel);
+    size_t bytes = 0;
+    const mp_status_t status = mp_gemm_batched_workspace_size(context(), &p.desc, nullptr, &bytes);
+    if (status == MP_ERROR_UNSUPPORTED) continue;
+    require_ok(status);
+    const DeviceMemory workspace(std::max<size_t>({1, bytes, workspace_of(whole)}));
     Calls calls;
     for (int turn = 0; turn < kTurns; turn += 2) {
       calls.push_back([&, turn] { return multiply_and_sum(whole, p, turn, sums, workspace); });
       calls.push_back([&] {
         return mp_gemm_batched(context(), &p.desc, odd.data(), shift.data(), nullptr, even.data(),
-                               nullptr, workspace.data(), workspace_of(p.desc), kStream);
+                               nullptr, workspace.data(), bytes, kStream);
       });
     }
     check_sequence(calls, {&p.even, &p.odd, &sums}, kernel);
@@ -250,7 +259,7 @@ TEST_CASE("sequences: products of groups whose sizes the device knows", "[sequen
   for (int turn = 0; turn < kTurns; turn++) ends.insert(ends.end(), {20 * (turn + 1), kSize});
   const DeviceBuffer<int32_t> on_device(ends);
   size_t bytes = 0;
-  require_ok(mp_gemm_ragged_workspace_size(context(), &p.desc, MP_RAGGED_M, &bytes));
+  require_ok(mp_gemm_ragged_workspace_size(context(), &p.desc, MP_RAGGED_M, nullptr, &bytes));
   const DeviceMemory workspace(std::max<size_t>(1, bytes));
   Calls calls;
   for (int turn = 0; turn < kTurns; turn++)

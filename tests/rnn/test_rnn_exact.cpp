@@ -8,6 +8,7 @@
 
 #include "oracle_rnn.h"
 #include "rnn_run.h"
+#include "tests/support/named_plan.h"
 
 using namespace mptest;
 
@@ -165,7 +166,7 @@ void check_exact(RnnCase c, uint64_t seed) {
   CAPTURE(text(c), seed);
   REQUIRE(oracle.largest() <= std::ldexp(1.0, format_of(c.desc.dtype).digits));
   for (const char *const kernel : kernels_of(c)) {
-    c.desc.kernel = kernel;
+    c.desc.plan = named_plan(kernel);
     CAPTURE(kernel);
     check_results(c, data, wanted);
   }

@@ -5,6 +5,7 @@
 #include "oracle_rnn.h"
 #include "rnn_run.h"
 #include "tests/step/oracle_rounding.h"
+#include "tests/support/named_plan.h"
 
 using namespace mptest;
 
@@ -96,7 +97,7 @@ void check_case(RnnCase c, uint64_t seed) {
   const oracle::Rnn::Mask mask = c.desc.dropout > 0.0f ? mask_of(c) : oracle::Rnn::Mask{};
   const RnnResult wanted = oracle::Rnn(c, data, mask).run();
   for (const char *const kernel : kernels_of(c)) {
-    c.desc.kernel = kernel;
+    c.desc.plan = named_plan(kernel);
     CAPTURE(kernel);
     check_kernel(c, data, wanted);
   }
@@ -202,7 +203,7 @@ TEST_CASE("rnn: so many units that each block of a cluster goes round its stages
   const RnnData data = real_data(c, 180);
   const RnnResult wanted = oracle::Rnn(c, data).run();
   for (const char *const kernel : kernels_of(c)) {
-    c.desc.kernel = kernel;
+    c.desc.plan = named_plan(kernel);
     CAPTURE(kernel);
     check_kernel(c, data, wanted);
   }

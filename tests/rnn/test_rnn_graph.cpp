@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 
 #include "rnn_run.h"
+#include "tests/support/named_plan.h"
 #include "tests/support/tally.h"
 
 using namespace mptest;
@@ -58,7 +59,7 @@ TEST_CASE("rnn: a captured training step comes to the same bits, whatever x is b
     c.desc.dropout = 0.25f;
     c.lengths = {6, 0, 3, 5, 1};
     for (const char *const kernel : kernels_of(c)) {
-      c.desc.kernel = kernel;
+      c.desc.plan = named_plan(kernel);
       CAPTURE(cell.cell, cell.flags, kernel);
       RnnData data = real_data(c, 1);
       RnnRun replayed(c, data);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "rnn_run.h"
+#include "tests/support/named_plan.h"
 #include "tests/support/tally.h"
 
 using namespace mptest;
@@ -22,7 +23,7 @@ void each_case(Visit visit) {
       c.desc.dtype_dw = MP_FP32;
       for (const char *const kernel : kernels_of(c)) {
         RnnCase with_kernel = c;
-        with_kernel.desc.kernel = kernel;
+        with_kernel.desc.plan = named_plan(kernel);
         CAPTURE(cell.cell, cell.flags, mp_dtype_name(dtype), kernel);
         visit(with_kernel);
       }
@@ -125,7 +126,7 @@ TEST_CASE("rnn: by wgmma a sequence has the same bits in any batch", "[rnn][stri
   for (const RnnCell &cell : kRnnCells) {
     RnnCase many = make_rnn(cell.cell, kBatch, kSteps, kHidden, kHidden, MP_BF16,
                             cell.flags | uint32_t{MP_RNN_FLAG_SKIP_INPUT});
-    many.desc.kernel = "rnn_fused_wgmma";
+    many.desc.plan = named_plan("rnn_fused_wgmma");
     many.states = many.final_states = false;
     const auto names = kernels_of(many);
     if (std::ranges::find(names, std::string_view("rnn_fused_wgmma")) == names.end()) continue;
@@ -152,7 +153,7 @@ TEST_CASE("rnn: windows with h and c handed over come to the same bits", "[rnn][
   for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : kDtypes) {
       RnnCase c = make_rnn(cell.cell, 12, 18, 10, 24, dtype, cell.flags, 2);
-      c.desc.kernel = kernels_of(c).back();
+      c.desc.plan = named_plan(kernels_of(c).back());
       CAPTURE(cell.cell, cell.flags, mp_dtype_name(dtype));
       const RnnData data = real_data(c, 4);
       const RnnResult whole = infer(c, data);
@@ -307,7 +308,7 @@ TEST_CASE("rnn: where a product ends within a tile, what lies behind has no part
       for (int64_t row = first_gate + kUnit; row < c.gate_rows(); row += hidden)
         infinite_weight.weights[0].w_hh[static_cast<size_t>(row * hidden)] = infinity;
       for (const char *const kernel : kernels_of(c)) {
-        c.desc.kernel = kernel;
+        c.desc.plan = named_plan(kernel);
         CAPTURE(dtype, cell.cell, cell.flags, hidden, kernel);
         const RnnResult wanted = train(c, clean);
         const RnnResult nan = train(c, nan_before), grad = train(c, infinite_dy);

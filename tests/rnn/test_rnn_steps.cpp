@@ -4,6 +4,7 @@
 // The bound of a step follows its operands (running_error.h): sums of products in any order, the logistic function
 // and tanh with 2.5 ulp (kernels/simt/logistic.h) and slopes of 1/4 and 1, one rounding to the type of h.
 #include "rnn_run.h"
+#include "tests/support/named_plan.h"
 #include "tests/support/running_error.h"
 
 using namespace mptest;
@@ -137,7 +138,7 @@ TEST_CASE("rnn: every step within its bound", "[rnn]") {
       for (const int32_t hidden : {8, 33, 136}) {
         RnnCase c = make_rnn(cell, 5, 7, 19, hidden, dtype);
         for (const char *const kernel : kernels_of(c)) {
-          c.desc.kernel = kernel;
+          c.desc.plan = named_plan(kernel);
           check_steps(c, ++seed);
         }
       }

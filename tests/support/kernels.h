@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "tests/support/named_plan.h"
 #include "tests/support/testing.h"
 
 namespace mptest {
@@ -16,7 +17,7 @@ inline std::vector<const char *> runnable_kernels(
   mp_kernel_info_t answer;
   MP_INIT_STRUCT(&answer);
   while (info(static_cast<int32_t>(names.size()), &answer) == MP_SUCCESS &&
-         answer.why_not == nullptr) {
+         answer.reason == nullptr) {
     names.push_back(answer.name);
   }
   return names;

@@ -42,7 +42,7 @@ Bytes multiply(mp_context_t context, const Product &p) {
   Operands operands(context);
   const mp_gemm_desc_t desc = desc_of(p);
   size_t bytes = 0;
-  check(mp_gemm_workspace_size(context, &desc, &bytes));
+  check(mp_gemm_workspace_size(context, &desc, nullptr, &bytes));
   operands.tell_plain(bytes);
   void *const a = operands.input(p.ab, p.m * p.k), *const b = operands.input(p.ab, p.k * p.n);
   mp_epilogue_t epilogue = mp_epilogue_default();
@@ -68,7 +68,7 @@ Bytes kernels_by(mp_context_t context, const Info &info_of) {
     MP_INIT_STRUCT(&info);
     check(info_of(index, &info));
     operands.tell(info.name);
-    operands.tell(info.why_not != nullptr ? info.why_not : "");
+    operands.tell(info.reason != nullptr ? info.reason : "");
     operands.tell_plain(info.predicted_us);
     operands.tell_plain(info.workspace_bytes);
   }
@@ -89,7 +89,7 @@ Bytes multiply_batched(mp_context_t context) {
     d[i] = operands.output(MP_FP16, kSize * kSize);
   }
   size_t bytes = 0;
-  check(mp_gemm_workspace_size(context, &desc, &bytes));
+  check(mp_gemm_batched_workspace_size(context, &desc, nullptr, &bytes));
   check(mp_gemm_batched(context, &desc, a, b, nullptr, d, nullptr, operands.scratch(bytes), bytes,
                         kStream));
   return operands.bytes();
@@ -107,7 +107,7 @@ Bytes multiply_grouped(mp_context_t context) {
   }
   const auto count = static_cast<int32_t>(items.size());
   size_t bytes = 0;
-  check(mp_gemm_grouped_workspace_size(context, &desc, count, items.data(), &bytes));
+  check(mp_gemm_grouped_workspace_size(context, &desc, count, items.data(), nullptr, &bytes));
   check(mp_gemm_grouped(context, &desc, count, items.data(), nullptr, operands.scratch(bytes),
                         bytes, kStream));
   return operands.bytes();
@@ -123,7 +123,7 @@ Bytes multiply_ragged(mp_context_t context) {
   void *const device_ends = operands.scratch(sizeof ends);
   check(mp_memcpy(context, device_ends, ends, sizeof ends, kStream));
   size_t bytes = 0;
-  check(mp_gemm_ragged_workspace_size(context, &desc, MP_RAGGED_M, &bytes));
+  check(mp_gemm_ragged_workspace_size(context, &desc, MP_RAGGED_M, nullptr, &bytes));
   check(mp_gemm_ragged(context, &desc, MP_RAGGED_M, static_cast<int32_t *>(device_ends),
                        operands.input(MP_FP16, kRows * kWidth),
                        operands.input(MP_FP16, 4 * kWidth * kWidth), nullptr,
@@ -150,7 +150,7 @@ Bytes convolve(mp_context_t context, mp_dtype_t dtype, mp_conv_op_t op, Convolve
   const int64_t y = int64_t{desc.n} * p * q * desc.k;
   const int64_t filter = int64_t{desc.k} * desc.r * desc.s * desc.c;
   size_t bytes = 0;
-  check(mp_conv2d_workspace_size(context, &desc, op, &bytes));
+  check(mp_conv2d_workspace_size(context, &desc, op, nullptr, &bytes));
   void *const first = operands.input(dtype, op == MP_CONV_DGRAD ? y : x);
   void *const second = operands.input(dtype, op == MP_CONV_WGRAD ? y : filter);
   void *const out = operands.output(dtype, op == MP_CONV_FPROP   ? y

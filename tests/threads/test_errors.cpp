@@ -15,7 +15,8 @@ std::string fail(int64_t number) {
   mp_gemm_desc_t desc = mp_gemm_desc_default(4, 4, 100000, MP_FP16, MP_FP16);
   desc.ld_a = number;
   size_t bytes = 0;
-  if (mp_gemm_workspace_size(context(), &desc, &bytes) == MP_SUCCESS) return "it has succeeded";
+  if (mp_gemm_workspace_size(context(), &desc, nullptr, &bytes) == MP_SUCCESS)
+    return "it has succeeded";
   return mp_last_error();
 }
 

@@ -35,9 +35,9 @@ struct Listener {
 void make_noise() {
   size_t bytes = 0;
   mp_gemm_desc_t desc = mp_gemm_desc_default(4, 4, 4, MP_FP16, MP_FP16);
-  mp_gemm_workspace_size(context(), &desc, &bytes);
+  mp_gemm_workspace_size(context(), &desc, nullptr, &bytes);
   desc.ld_a = 1;
-  mp_gemm_workspace_size(context(), &desc, &bytes);
+  mp_gemm_workspace_size(context(), &desc, nullptr, &bytes);
 }
 
 using Listeners = std::array<Listener, 3>;

@@ -14,7 +14,8 @@ int main(int argc, char **argv) {
   const long m = atol(argv[2]), n = atol(argv[3]), k = atol(argv[4]);
   const mp_dtype_t dtype = strcmp(argv[5], "fp16") == 0 ? MP_FP16 : MP_FP32;
   mp_gemm_desc_t desc = mp_gemm_desc_default(m, n, k, dtype, dtype);
-  desc.kernel = argv[1];
+  const mp_plan_t plan = mp_plan_default(argv[1]);
+  desc.plan = &plan;
   const size_t element = mp_dtype_size(dtype);
   void *const a = calloc((size_t)(m * k), element), *const b = calloc((size_t)(k * n), element);
   void *const d = calloc((size_t)(m * n), element);

@@ -55,6 +55,16 @@ def test_gemm(as_json, mpinfo):
     assert f"  {product['kernels'][0]['name']}  <- selected" in mpinfo(*problem)
 
 
+def test_explain(as_json, mpinfo):
+    text = mpinfo("explain", "gemm", 512, 256, 1000, "--op", "TN")
+    best = as_json("gemm", 512, 256, 1000, "--op", "TN")["problems"][0]["kernels"]
+    assert f"kernel        {best[0]['name']}\n" in text
+    assert "next candidates\n" in text and f"  {best[1]['name']}  " in text
+    assert re.search(r"  tiles: main loops +[\d.]+ us\n", text)
+    passes = as_json("explain", "conv", 8, 14, 14, 32, 64, 3, 3)["problems"]
+    assert len(passes) == 3 and all(any("predicted" in line for line in one["plan"]) for one in passes)
+
+
 def test_alignment(as_json):
     workspace = lambda ld_a: {  # noqa: E731
         one["name"]: one["workspace_bytes"]

@@ -47,6 +47,11 @@ Opinion judge_log(const std::string &value) {
   return wrong("MP_LOG", value, "must be error, warn, info or debug; using the default");
 }
 
+Opinion judge_log_plans(const std::string &value) {
+  if (value == "0" || value == "1") return std::nullopt;
+  return wrong("MP_LOG_PLANS", value, "must be 0 or 1; using the default");
+}
+
 Opinion judge_threads(const std::string &value) {
   if (is_integer(value, 1, 256)) return std::nullopt;
   return wrong("MP_HOST_THREADS", value, "must be an integer from 1 to 256; using the default");
@@ -79,6 +84,7 @@ Opinion judge_autocast_log(const std::string &value) {
 /// MP_GEMM_TUNING has a separate check; the library checks the other variables of autocast.
 const std::map<std::string, Opinion (*)(const std::string &)> kJudges = {
     {"MP_LOG", judge_log},
+    {"MP_LOG_PLANS", judge_log_plans},
     {"MP_HOST_THREADS", judge_threads},
     {"MP_HOST_MODE", judge_mode},
     {"MP_HOST_SEED", judge_seed},

@@ -47,7 +47,7 @@ std::vector<float> multiply(mp_context_t context, const mp_gemm_desc_t &desc) {
   const Buffer a = upload(context, a_at, desc.dtype_ab), b = upload(context, b_at, desc.dtype_ab);
   const Buffer d = mptools::make_buffer(context, kSize * kSize, MP_FP32);
   size_t bytes = 0;
-  mptools::check(mp_gemm_workspace_size(context, &desc, &bytes));
+  mptools::check(mp_gemm_workspace_size(context, &desc, nullptr, &bytes));
   const Buffer workspace(context, static_cast<int64_t>(bytes));
   mptools::check(mp_gemm(context, &desc, a.data(), b.data(), nullptr, d.data(), nullptr,
                          workspace.data(), bytes, kStream));

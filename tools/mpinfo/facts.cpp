@@ -52,9 +52,20 @@ std::vector<Kernel> kernels_of(const Ask &ask) {
     const mp_status_t status = ask(static_cast<int32_t>(kernels.size()), &info);
     if (status == MP_ERROR_NOT_FOUND && !kernels.empty()) return kernels;
     mptools::check(status);
-    kernels.push_back({info.name, info.why_not != nullptr ? info.why_not : "", info.predicted_us,
+    kernels.push_back({info.name, info.reason != nullptr ? info.reason : "", info.predicted_us,
                        info.workspace_bytes});
   }
+}
+
+/// write(text, &bytes) as mp_gemm_explain.
+template <class Write>
+std::string plan_of(const Write &write) {
+  size_t bytes = 0;
+  mptools::check(write(nullptr, &bytes));
+  std::string text(bytes, '\0');
+  mptools::check(write(text.data(), &bytes));
+  text.resize(bytes - 1);
+  return text;
 }
 
 }  // namespace
@@ -72,6 +83,7 @@ std::vector<Device> find_devices() {
 std::vector<Variable> environment() {
   std::vector<Variable> variables = {
       {"MP_LOG", "minimum severity of messages on stderr: error, warn, info or debug", nullptr},
+      {"MP_LOG_PLANS", "1: log every new plan in one line", nullptr},
       {"MP_GEMM_TUNING", "path of a tuning table, as written by mptune", nullptr},
       {"MP_AUTOCAST", "off, fp16 or bf16: overrides the type passed to mp_autocast_create",
        nullptr},
@@ -104,17 +116,29 @@ std::vector<Problem> explain(const Options &options, mp_context_t context) {
   std::vector<Problem> problems;
   if (options.problem == Options::Problem::gemm) {
     const mp_gemm_desc_t &desc = options.gemm;
-    problems.push_back({title_of(desc), kernels_of([&](int32_t index, mp_kernel_info_t *info) {
-                          return mp_gemm_kernel_info(context, &desc, index, info);
-                        })});
+    problems.push_back({title_of(desc), "", {}});
+    if (options.explains)
+      problems.back().plan = plan_of([&](char *text, size_t *bytes) {
+        return mp_gemm_explain(context, &desc, nullptr, text, bytes);
+      });
+    else
+      problems.back().kernels = kernels_of([&](int32_t index, mp_kernel_info_t *info) {
+        return mp_gemm_kernel_info(context, &desc, index, info);
+      });
   }
   if (options.problem == Options::Problem::conv) {
     const mp_conv2d_desc_t &desc = options.conv;
-    for (const mp_conv_op_t op : options.passes)
-      problems.push_back(
-          {title_of(desc, op), kernels_of([&](int32_t index, mp_kernel_info_t *info) {
-             return mp_conv2d_kernel_info(context, &desc, op, index, info);
-           })});
+    for (const mp_conv_op_t op : options.passes) {
+      problems.push_back({title_of(desc, op), "", {}});
+      if (options.explains)
+        problems.back().plan = plan_of([&](char *text, size_t *bytes) {
+          return mp_conv2d_explain(context, &desc, op, nullptr, text, bytes);
+        });
+      else
+        problems.back().kernels = kernels_of([&](int32_t index, mp_kernel_info_t *info) {
+          return mp_conv2d_kernel_info(context, &desc, op, index, info);
+        });
+    }
   }
   return problems;
 }

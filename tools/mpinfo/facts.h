@@ -31,6 +31,7 @@ struct Kernel {
 /// A GEMM, or one pass of a convolution.
 struct Problem {
   std::string title;
+  std::string plan;             ///< mp_*_explain; empty: `kernels` are requested
   std::vector<Kernel> kernels;  ///< runnable kernels first, by predicted time
 };
 

@@ -14,6 +14,7 @@ constexpr const char *kDescription =
     "  mpinfo                       versions, devices, environment variables\n"
     "  mpinfo gemm M N K            kernels for this GEMM, and why others cannot run it\n"
     "  mpinfo conv N H W C K R S    the same for the three passes of a convolution\n"
+    "  mpinfo explain gemm|conv ... the plan of the selected kernel, with its cost by part\n"
     "  mpinfo doctor                problems of this installation, with remedies";
 
 constexpr const char *kNotes =
@@ -153,13 +154,19 @@ Options parse_options(int argc, const char *const *argv) {
   line.add_flag("--json", options.json, "print JSON");
   const CLI::App *const gemm = add_gemm(line, problem);
   const CLI::App *const conv = add_conv(line, problem);
+  CLI::App *const explain =
+      add_problem(line, "explain", "the plan of a problem: kernel, workspace, cost by part");
+  explain->require_subcommand(1);
+  const CLI::App *const explained_gemm = add_gemm(*explain, problem);
+  const CLI::App *const explained_conv = add_conv(*explain, problem);
   const CLI::App *const doctor = add_doctor(line, options.json);
   line.parse(argc, argv);
-  if (gemm->parsed()) {
+  options.explains = explain->parsed();
+  if (gemm->parsed() || explained_gemm->parsed()) {
     options.problem = Options::Problem::gemm;
     options.gemm = gemm_of(problem);
   }
-  if (conv->parsed()) {
+  if (conv->parsed() || explained_conv->parsed()) {
     options.problem = Options::Problem::conv;
     options.conv = conv_of(problem);
     if (problem.pass) options.passes = {*problem.pass};

@@ -12,6 +12,7 @@ struct Options {
   bool json = false;
   bool all = false;
   bool doctor = false;
+  bool explains = false;  ///< the plan, not all kernels
   int32_t device = MP_DEVICE_AUTO;
 
   enum class Problem { none, gemm, conv };

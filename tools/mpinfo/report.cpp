@@ -1,6 +1,7 @@
 #include "report.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "support/json.h"
 #include "support/text.h"
@@ -55,6 +56,7 @@ std::string text_of_rejected(const std::vector<Kernel> &kernels, bool all) {
 
 std::string text_of(const Problem &problem, bool all) {
   constexpr size_t kFirst = 10;
+  if (!problem.plan.empty()) return problem.title + "\n\n" + problem.plan;
   std::string result = problem.title + "\n\n  predicted us  workspace bytes  kernel\n";
   size_t runnable = 0;
   for (const Kernel &kernel : problem.kernels) {
@@ -103,7 +105,12 @@ Json array_of(const std::vector<Item> &items) {
 }
 
 Json json_of(const Problem &problem) {
-  return {{"problem", problem.title}, {"kernels", array_of(problem.kernels)}};
+  if (problem.plan.empty())
+    return {{"problem", problem.title}, {"kernels", array_of(problem.kernels)}};
+  Json lines = Json::array();
+  std::istringstream text(problem.plan);
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return {{"problem", problem.title}, {"plan", lines}};
 }
 
 }  // namespace

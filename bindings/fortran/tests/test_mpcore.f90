@@ -47,7 +47,7 @@ contains
     type(mp_context_config_t) :: config
     type(mp_param_group_t) :: group
     call expect('a variable begins with its size and zeros', &
-      gemm%struct_size == c_sizeof(gemm) .and. gemm%m == 0 .and. .not. c_associated(gemm%kernel))
+      gemm%struct_size == c_sizeof(gemm) .and. gemm%m == 0 .and. .not. c_associated(gemm%plan))
     gemm = mp_gemm_desc_default(2_c_int64_t, 3_c_int64_t, 5_c_int64_t, MP_FP16, MP_FP32)
     call expect('gemm', gemm%alpha == 1 .and. gemm%batch_count == 1 .and. gemm%ld_b == 3 .and. &
       gemm%struct_size == c_sizeof(gemm))

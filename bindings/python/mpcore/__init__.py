@@ -17,7 +17,7 @@ copied or pickled.
 
 from typing import Tuple
 
-from ._gemm import gemm, gemm_kernels, gemm_workspace_size
+from ._gemm import gemm, gemm_kernels, gemm_plan, gemm_workspace_size
 from ._library import Error, check, lib
 from .arrays import View, view
 from .autocast import Autocast, AutocastCast, AutocastGraph, AutocastResult, AutocastTensor
@@ -37,7 +37,7 @@ __all__ = ["Autocast", "AutocastCast", "AutocastGraph", "AutocastResult", "Autoc
            "ColumnSum", "Conv2d", "DeviceArray", "Embedding", "Error", "Graph", "GraphTensor", "Matrices",
            "Optimizer", "Pool2d", "Reports", "Rnn", "RnnStep", "Scaler", "TensorList", "View", "build_info", "check",
            "clip_factor", "dropout", "element_loss", "gemm", "gemm_batched", "gemm_grouped",
-           "gemm_grouped_workspace_size", "gemm_kernels", "gemm_ragged", "gemm_ragged_workspace_size",
+           "gemm_grouped_workspace_size", "gemm_kernels", "gemm_plan", "gemm_ragged", "gemm_ragged_workspace_size",
            "gemm_workspace_size", "lib", "masters_to_model", "nccl_comm", "nchw_to_nhwc", "nhwc_to_nchw", "pointwise",
            "scale_step", "softmax_xent", "version", "view"]
 

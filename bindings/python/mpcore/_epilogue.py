@@ -1,9 +1,9 @@
-"""Epilogue and workspace arguments, shared by GEMM and convolution."""
+"""Epilogue, plan and workspace arguments, shared by GEMM and convolution."""
 
 from __future__ import annotations
 
 import ctypes
-from typing import Any, List, Optional, Tuple
+from typing import Any, List, Optional, Tuple, Union
 
 from . import _sys
 from ._library import check, enumerator
@@ -43,6 +43,30 @@ def stats_of(context: Context, found_inf: Any, amax: Any) -> Any:
 def writes_aux(epilogue: Any) -> bool:
     """Returns whether the activation writes aux; derivatives read it."""
     return not enumerator(_sys.mp_activation_t, epilogue.activation, "activation").name.startswith("MP_ACT_D")
+
+
+Plan = Union[None, str, _sys.mp_plan_t]
+
+
+def set_plan(desc: Any, plan: Plan) -> None:
+    """Sets desc.plan to a plan, or to one that names a kernel.  The descriptor keeps it alive."""
+    if isinstance(plan, str):
+        plan = _sys.mp_plan_default(plan.encode())
+    desc.plan = None if plan is None else ctypes.pointer(plan)
+
+
+def for_query(dbias: bool) -> Any:
+    """Returns an mp_epilogue_t for a query, whose pointers are not read."""
+    epilogue = _sys.mp_epilogue_default()
+    epilogue.dbias = 256 if dbias else None
+    return ctypes.byref(epilogue)
+
+
+def plan_of(query: Any, *arguments: Any) -> _sys.mp_plan_t:
+    """Returns the result of an mp_*_get_plan function."""
+    plan = _sys.mp_plan_t()
+    check(query(*arguments, ctypes.byref(plan)))
+    return plan
 
 
 def workspace_of(context: Context, workspace: Any) -> Tuple[Optional[View], int]:

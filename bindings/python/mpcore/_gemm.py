@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Any, List, Optional, Tuple
 
 from . import _epilogue, _sys
@@ -44,7 +45,7 @@ def _batch(got: View, batch: int, name: str) -> int:
 def gemm(context: Context, a: Any, b: Any, out: Any = None, *, c: Any = None, alpha: float = 1.0,
          beta: float = 0.0, dtype: Any = None, bias: Any = None, activation: Any = "none", aux: Any = None,
          dbias: Any = None, amax: Any = None, found_inf: Any = None, scale: Any = None,
-         workspace: Any = None, kernel: Optional[str] = None, stream: Any = None) -> Any:
+         workspace: Any = None, plan: _epilogue.Plan = None, stream: Any = None) -> Any:
     """Computes out = activation(alpha scale a b + beta c + bias), accumulated in FP32; returns out.
 
     a, b       m x k and k x n matrices, or three-dimensional batches; a batch shares a
@@ -52,7 +53,7 @@ def gemm(context: Context, a: Any, b: Any, out: Any = None, *, c: Any = None, al
     out        m x n; allocated with the type `dtype` (default: that of a) if None
     c          default: out
     workspace  array of bytes, optional; see gemm_workspace_size for the useful size
-    kernel     name of a kernel, for tests
+    plan       a plan of gemm_plan, or the name of a kernel
 
     Epilogue (mp_epilogue_t): bias and dbias have n elements, aux is m x n; amax, found_inf and
     scale are float32, 1 element.
@@ -91,7 +92,7 @@ def gemm(context: Context, a: Any, b: Any, out: Any = None, *, c: Any = None, al
         desc.batch_count = batch
         desc.stride_a, desc.stride_b = _batch(va, batch, "a"), _batch(vb, batch, "b")
         desc.stride_c, desc.stride_d = _batch(vc, batch, "c"), _batch(vd, batch, "out")
-    desc.kernel = kernel.encode() if kernel else None
+    _epilogue.set_plan(desc, plan)
 
     epilogue = _epilogue.make(context, n, bias=bias, activation=activation, dbias=dbias, amax=amax,
                               found_inf=found_inf, scale=scale)
@@ -120,18 +121,29 @@ def _dense(m: int, n: int, k: int, dtype: Any, dtype_out: Any, batch_count: int)
 
 
 def gemm_workspace_size(context: Context, m: int, n: int, k: int, dtype: Any = "fp16",
-                        dtype_out: Any = None, batch_count: int = 1) -> int:
-    """Returns the workspace size in bytes of the fastest kernel; often 0."""
+                        dtype_out: Any = None, batch_count: int = 1, *, dbias: bool = False) -> int:
+    """Returns the workspace size in bytes with which gemm is fastest; often 0."""
     desc = _dense(m, n, k, dtype, dtype_out, batch_count)
-    return _epilogue.bytes_of(lib.mp_gemm_workspace_size, context.handle, ctypes.byref(desc))
+    return _epilogue.bytes_of(lib.mp_gemm_workspace_size, context.handle, ctypes.byref(desc),
+                              _epilogue.for_query(dbias))
+
+
+def gemm_plan(context: Context, m: int, n: int, k: int, dtype: Any = "fp16", dtype_out: Any = None,
+              batch_count: int = 1, *, dbias: bool = False,
+              max_workspace_bytes: int = sys.maxsize) -> _sys.mp_plan_t:
+    """Returns the fastest plan of gemm.  bytes(plan) can be stored; mp_plan_t.from_buffer_copy
+    reads it."""
+    desc = _dense(m, n, k, dtype, dtype_out, batch_count)
+    return _epilogue.plan_of(lib.mp_gemm_get_plan, context.handle, ctypes.byref(desc),
+                             _epilogue.for_query(dbias), max_workspace_bytes)
 
 
 def gemm_kernels(context: Context, m: int, n: int, k: int, dtype: Any = "fp16", dtype_out: Any = None,
                  batch_count: int = 1) -> List[_sys.mp_kernel_info_t]:
     """Returns an mp_kernel_info_t for every kernel, first the one that gemm selects.
 
-    `why_not` is set if a kernel does not support the product.  For tests and tuning; the argument
-    kernel= of gemm accepts a name.
+    `reason` is set if a kernel does not support the product.  For tests and tuning; the argument
+    plan= of gemm accepts a name.
     """
     desc = _dense(m, n, k, dtype, dtype_out, batch_count)
     return _epilogue.kernels_of(lib.mp_gemm_kernel_info, context.handle, ctypes.byref(desc))

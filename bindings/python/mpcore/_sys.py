@@ -610,13 +610,21 @@ class mp_epilogue_t(_Sized):
     ]
 
 
+class mp_plan_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("split_k", c_int32), ("kernel", c_char * 64),
+        ("workspace_bytes", c_size_t), ("predicted_us", c_double), ("num_sms", c_int32),
+        ("reserved0", c_uint32), ("products", c_uint32 * 18),
+    ]
+
+
 class mp_gemm_desc_t(_Sized):
     _fields_ = [
         ("struct_size", c_uint32), ("op_a", c_uint32), ("op_b", c_uint32), ("dtype_ab", c_uint32),
         ("dtype_cd", c_uint32), ("alpha", c_float), ("beta", c_float), ("batch_count", c_int32),
         ("m", c_int64), ("n", c_int64), ("k", c_int64), ("ld_a", c_int64), ("ld_b", c_int64),
         ("ld_c", c_int64), ("ld_d", c_int64), ("stride_a", c_int64), ("stride_b", c_int64),
-        ("stride_c", c_int64), ("stride_d", c_int64), ("kernel", c_char_p),
+        ("stride_c", c_int64), ("stride_d", c_int64), ("plan", POINTER(mp_plan_t)),
     ]
 
 
@@ -635,7 +643,7 @@ class mp_conv2d_desc_t(_Sized):
         ("pad_top", c_int32), ("pad_bottom", c_int32), ("pad_left", c_int32), ("pad_right", c_int32),
         ("stride_h", c_int32), ("stride_w", c_int32), ("dilation_h", c_int32), ("dilation_w", c_int32),
         ("groups", c_int32), ("alpha", c_float), ("beta", c_float), ("reserved0", c_uint32),
-        ("kernel", c_char_p),
+        ("plan", POINTER(mp_plan_t)),
     ]
 
 
@@ -847,7 +855,7 @@ class mp_rnn_desc_t(_Sized):
         ("dtype_dw", c_uint32), ("layers", c_int32), ("input_size", c_int32), ("hidden_size", c_int32),
         ("batch", c_int32), ("timesteps", c_int32), ("dropout", c_float), ("clip", c_float),
         ("dropout_seed", c_uint64), ("x_step", c_int64), ("x_row", c_int64), ("y_step", c_int64),
-        ("y_row", c_int64), ("kernel", c_char_p),
+        ("y_row", c_int64), ("plan", POINTER(mp_plan_t)),
     ]
 
 
@@ -938,7 +946,7 @@ class mp_megatron_scaler_t(Structure):
 
 class mp_kernel_info_t(_Sized):
     _fields_ = [
-        ("struct_size", c_uint32), ("is_estimated", c_uint32), ("name", c_char_p), ("why_not", c_char_p),
+        ("struct_size", c_uint32), ("is_estimated", c_uint32), ("name", c_char_p), ("reason", c_char_p),
         ("predicted_us", c_double), ("workspace_bytes", c_size_t),
     ]
 
@@ -952,6 +960,12 @@ def mp_context_config_default() -> mp_context_config_t:
 def mp_epilogue_default() -> mp_epilogue_t:
     value = mp_epilogue_t()
     _library.mp_epilogue_init(value, ctypes.sizeof(value))
+    return value
+
+
+def mp_plan_default(kernel: Optional[bytes]) -> mp_plan_t:
+    value = mp_plan_t()
+    _library.mp_plan_init(value, ctypes.sizeof(value), kernel)
     return value
 
 
@@ -1110,18 +1124,23 @@ class Library(ctypes.CDLL):
         def mp_stream_sync(self, context: Handle, stream: Handle, /) -> int: ...
         def mp_cast(self, context: Handle, src: Pointer, dtype_src: int, dst: Pointer, dtype_dst: int, count: int, stream: Handle, /) -> int: ...
         def mp_epilogue_init(self, epilogue: Pointer, struct_size: int, /) -> int: ...
+        def mp_plan_init(self, plan: Pointer, struct_size: int, kernel: Optional[bytes], /) -> int: ...
         def mp_gemm_desc_init(self, desc: Pointer, struct_size: int, m: int, n: int, k: int, dtype_ab: int, dtype_cd: int, /) -> int: ...
-        def mp_gemm_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
+        def mp_gemm_workspace_size(self, context: Handle, desc: Pointer, epilogue: Pointer, bytes: Pointer, /) -> int: ...
+        def mp_gemm_get_plan(self, context: Handle, desc: Pointer, epilogue: Pointer, max_workspace_bytes: int, plan: Pointer, /) -> int: ...
         def mp_gemm(self, context: Handle, desc: Pointer, A: Pointer, B: Pointer, C: Pointer, D: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
+        def mp_gemm_batched_workspace_size(self, context: Handle, desc: Pointer, epilogue: Pointer, bytes: Pointer, /) -> int: ...
+        def mp_gemm_batched_get_plan(self, context: Handle, desc: Pointer, epilogue: Pointer, max_workspace_bytes: int, plan: Pointer, /) -> int: ...
         def mp_gemm_batched(self, context: Handle, desc: Pointer, A: Pointer, B: Pointer, C: Pointer, D: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_gemm_group_item_init(self, item: Pointer, struct_size: int, m: int, n: int, k: int, /) -> int: ...
-        def mp_gemm_grouped_workspace_size(self, context: Handle, desc: Pointer, count: int, items: Pointer, bytes: Pointer, /) -> int: ...
+        def mp_gemm_grouped_workspace_size(self, context: Handle, desc: Pointer, count: int, items: Pointer, epilogue: Pointer, bytes: Pointer, /) -> int: ...
         def mp_gemm_grouped(self, context: Handle, desc: Pointer, count: int, items: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
-        def mp_gemm_ragged_workspace_size(self, context: Handle, desc: Pointer, ragged: int, bytes: Pointer, /) -> int: ...
+        def mp_gemm_ragged_workspace_size(self, context: Handle, desc: Pointer, ragged: int, epilogue: Pointer, bytes: Pointer, /) -> int: ...
         def mp_gemm_ragged(self, context: Handle, desc: Pointer, ragged: int, ends: Pointer, A: Pointer, B: Pointer, C: Pointer, D: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_conv2d_desc_init(self, desc: Pointer, struct_size: int, n: int, h: int, w: int, c: int, k: int, r: int, s: int, dtype: int, /) -> int: ...
         def mp_conv2d_get_output_size(self, desc: Pointer, p: Pointer, q: Pointer, /) -> int: ...
-        def mp_conv2d_workspace_size(self, context: Handle, desc: Pointer, op: int, bytes: Pointer, /) -> int: ...
+        def mp_conv2d_workspace_size(self, context: Handle, desc: Pointer, op: int, epilogue: Pointer, bytes: Pointer, /) -> int: ...
+        def mp_conv2d_get_plan(self, context: Handle, desc: Pointer, op: int, epilogue: Pointer, max_workspace_bytes: int, plan: Pointer, /) -> int: ...
         def mp_conv2d_fprop(self, context: Handle, desc: Pointer, x: Pointer, filter: Pointer, y: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_conv2d_dgrad(self, context: Handle, desc: Pointer, dy: Pointer, filter: Pointer, dx: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_conv2d_wgrad(self, context: Handle, desc: Pointer, x: Pointer, dy: Pointer, dfilter: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
@@ -1210,6 +1229,7 @@ class Library(ctypes.CDLL):
         def mp_column_sum(self, context: Handle, desc: Pointer, x: Pointer, sum: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_rnn_desc_init(self, desc: Pointer, struct_size: int, cell: int, batch: int, timesteps: int, input_size: int, hidden_size: int, dtype: int, /) -> int: ...
         def mp_rnn_get_sizes(self, context: Handle, desc: Pointer, sizes: Pointer, /) -> int: ...
+        def mp_rnn_get_plan(self, context: Handle, desc: Pointer, plan: Pointer, /) -> int: ...
         def mp_rnn_forward_training(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_rnn_forward_inference(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_rnn_backward_data(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
@@ -1251,6 +1271,8 @@ class Library(ctypes.CDLL):
         def mp_scaler_from_megatron(self, saved: Pointer, state: Pointer, /) -> int: ...
         def mp_scaler_to_megatron(self, state: Pointer, saved: Pointer, /) -> int: ...
         def mp_gemm_kernel_info(self, context: Handle, desc: Pointer, index: int, info: Pointer, /) -> int: ...
+        def mp_gemm_explain(self, context: Handle, desc: Pointer, epilogue: Pointer, text: Pointer, bytes: Pointer, /) -> int: ...
+        def mp_conv2d_explain(self, context: Handle, desc: Pointer, op: int, epilogue: Pointer, text: Pointer, bytes: Pointer, /) -> int: ...
         def mp_conv2d_kernel_info(self, context: Handle, desc: Pointer, op: int, index: int, info: Pointer, /) -> int: ...
         def mp_rnn_kernel_info(self, context: Handle, desc: Pointer, index: int, info: Pointer, /) -> int: ...
 
@@ -1275,18 +1297,23 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_stream_sync": (c_uint32, {"context": c_void_p, "stream": c_void_p}),
     "mp_cast": (c_uint32, {"context": c_void_p, "src": c_void_p, "dtype_src": c_uint32, "dst": c_void_p, "dtype_dst": c_uint32, "count": c_int64, "stream": c_void_p}),
     "mp_epilogue_init": (c_uint32, {"epilogue": POINTER(mp_epilogue_t), "struct_size": c_size_t}),
+    "mp_plan_init": (c_uint32, {"plan": POINTER(mp_plan_t), "struct_size": c_size_t, "kernel": c_char_p}),
     "mp_gemm_desc_init": (c_uint32, {"desc": POINTER(mp_gemm_desc_t), "struct_size": c_size_t, "m": c_int64, "n": c_int64, "k": c_int64, "dtype_ab": c_uint32, "dtype_cd": c_uint32}),
-    "mp_gemm_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "bytes": c_void_p}),
+    "mp_gemm_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "epilogue": POINTER(mp_epilogue_t), "bytes": c_void_p}),
+    "mp_gemm_get_plan": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "epilogue": POINTER(mp_epilogue_t), "max_workspace_bytes": c_size_t, "plan": POINTER(mp_plan_t)}),
     "mp_gemm": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "A": c_void_p, "B": c_void_p, "C": c_void_p, "D": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_gemm_batched_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "epilogue": POINTER(mp_epilogue_t), "bytes": c_void_p}),
+    "mp_gemm_batched_get_plan": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "epilogue": POINTER(mp_epilogue_t), "max_workspace_bytes": c_size_t, "plan": POINTER(mp_plan_t)}),
     "mp_gemm_batched": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "A": c_void_p, "B": c_void_p, "C": c_void_p, "D": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_gemm_group_item_init": (c_uint32, {"item": POINTER(mp_gemm_group_item_t), "struct_size": c_size_t, "m": c_int64, "n": c_int64, "k": c_int64}),
-    "mp_gemm_grouped_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "count": c_int32, "items": POINTER(mp_gemm_group_item_t), "bytes": c_void_p}),
+    "mp_gemm_grouped_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "count": c_int32, "items": POINTER(mp_gemm_group_item_t), "epilogue": POINTER(mp_epilogue_t), "bytes": c_void_p}),
     "mp_gemm_grouped": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "count": c_int32, "items": POINTER(mp_gemm_group_item_t), "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
-    "mp_gemm_ragged_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "ragged": c_uint32, "bytes": c_void_p}),
+    "mp_gemm_ragged_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "ragged": c_uint32, "epilogue": POINTER(mp_epilogue_t), "bytes": c_void_p}),
     "mp_gemm_ragged": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "ragged": c_uint32, "ends": c_void_p, "A": c_void_p, "B": c_void_p, "C": c_void_p, "D": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_conv2d_desc_init": (c_uint32, {"desc": POINTER(mp_conv2d_desc_t), "struct_size": c_size_t, "n": c_int32, "h": c_int32, "w": c_int32, "c": c_int32, "k": c_int32, "r": c_int32, "s": c_int32, "dtype": c_uint32}),
     "mp_conv2d_get_output_size": (c_uint32, {"desc": POINTER(mp_conv2d_desc_t), "p": c_void_p, "q": c_void_p}),
-    "mp_conv2d_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "op": c_uint32, "bytes": c_void_p}),
+    "mp_conv2d_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "op": c_uint32, "epilogue": POINTER(mp_epilogue_t), "bytes": c_void_p}),
+    "mp_conv2d_get_plan": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "op": c_uint32, "epilogue": POINTER(mp_epilogue_t), "max_workspace_bytes": c_size_t, "plan": POINTER(mp_plan_t)}),
     "mp_conv2d_fprop": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "x": c_void_p, "filter": c_void_p, "y": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_conv2d_dgrad": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "dy": c_void_p, "filter": c_void_p, "dx": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_conv2d_wgrad": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "x": c_void_p, "dy": c_void_p, "dfilter": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
@@ -1375,6 +1402,7 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_column_sum": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_column_sum_desc_t), "x": c_void_p, "sum": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_rnn_desc_init": (c_uint32, {"desc": POINTER(mp_rnn_desc_t), "struct_size": c_size_t, "cell": c_uint32, "batch": c_int32, "timesteps": c_int32, "input_size": c_int32, "hidden_size": c_int32, "dtype": c_uint32}),
     "mp_rnn_get_sizes": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "sizes": POINTER(mp_rnn_sizes_t)}),
+    "mp_rnn_get_plan": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "plan": POINTER(mp_plan_t)}),
     "mp_rnn_forward_training": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "tensors": POINTER(mp_rnn_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_rnn_forward_inference": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "tensors": POINTER(mp_rnn_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_rnn_backward_data": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "tensors": POINTER(mp_rnn_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
@@ -1416,6 +1444,8 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_scaler_from_megatron": (c_uint32, {"saved": POINTER(mp_megatron_scaler_t), "state": POINTER(mp_scaler_state_t)}),
     "mp_scaler_to_megatron": (c_uint32, {"state": POINTER(mp_scaler_state_t), "saved": POINTER(mp_megatron_scaler_t)}),
     "mp_gemm_kernel_info": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "index": c_int32, "info": POINTER(mp_kernel_info_t)}),
+    "mp_gemm_explain": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_gemm_desc_t), "epilogue": POINTER(mp_epilogue_t), "text": c_char_p, "bytes": c_void_p}),
+    "mp_conv2d_explain": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "op": c_uint32, "epilogue": POINTER(mp_epilogue_t), "text": c_char_p, "bytes": c_void_p}),
     "mp_conv2d_kernel_info": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "op": c_uint32, "index": c_int32, "info": POINTER(mp_kernel_info_t)}),
     "mp_rnn_kernel_info": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "index": c_int32, "info": POINTER(mp_kernel_info_t)}),
 }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, List, Optional, Sequence, Tuple, Union
+import sys
+from typing import Any, List, Sequence, Tuple, Union
 
 from . import _epilogue, _sys
 from ._library import check, enumerator, fill, integers, is_integer, lib
@@ -41,7 +42,7 @@ class Conv2d:
     dtype            type of the inputs; outputs can have any type
     stride, dilation a number, or (height, width)
     padding          a number, (height, width), or (top, bottom, left, right)
-    kernel           name of a kernel, for tests
+    plan             a plan of get_plan, or the name of a kernel
 
     Each pass returns its output, which it allocates with the type `dtype` (default: that of the
     inputs) if it is None.  beta scales the previous contents of the output.  Options of the
@@ -51,7 +52,7 @@ class Conv2d:
 
     def __init__(self, context: Context, x_shape: Sequence[int], filter_shape: Sequence[int],
                  dtype: Any = "fp16", *, stride: Pair = 1, padding: Pair = 0, dilation: Pair = 1,
-                 groups: int = 1, kernel: Optional[str] = None):
+                 groups: int = 1, plan: _epilogue.Plan = None):
         self.context, self.dtype = context, dtype_name(dtype)
         self.x_shape, self.filter_shape = images(x_shape, "x_shape"), images(filter_shape, "filter_shape")
         n, h, w, c = self.x_shape
@@ -63,8 +64,8 @@ class Conv2d:
                  "dilation_w")
         values = (numbers(padding, 4, "padding") + numbers(stride, 2, "stride") +
                   numbers(dilation, 2, "dilation"))
-        fill(self.desc, dict(zip(names, values), n=n, h=h, w=w, c=c, k=k, r=r, s=s, groups=groups,
-                             kernel=kernel.encode() if kernel else None))
+        fill(self.desc, dict(zip(names, values), n=n, h=h, w=w, c=c, k=k, r=r, s=s, groups=groups))
+        _epilogue.set_plan(self.desc, plan)
         p, q = ctypes.c_int32(), ctypes.c_int32()
         check(lib.mp_conv2d_get_output_size(ctypes.byref(self.desc), ctypes.byref(p), ctypes.byref(q)))
         self.y_shape = (n, p.value, q.value, k)
@@ -85,11 +86,18 @@ class Conv2d:
         return self._run(lib.mp_conv2d_wgrad, ("x", x, self.x_shape), ("dy", dy, self.y_shape),
                          ("dfilter", dfilter, self.filter_shape), **options)
 
-    def workspace_size(self, op: Any, dtype: Any = None) -> int:
-        """Returns the workspace size in bytes of the fastest kernel for "fprop", "dgrad" or
-        "wgrad"; often 0."""
+    def workspace_size(self, op: Any, dtype: Any = None, *, dbias: bool = False) -> int:
+        """Returns the workspace size in bytes with which "fprop", "dgrad" or "wgrad" is fastest;
+        often 0."""
         return _epilogue.bytes_of(lib.mp_conv2d_workspace_size, self.context.handle, self._writing(dtype),
-                                  enumerator(_sys.mp_conv_op_t, op, "op"))
+                                  enumerator(_sys.mp_conv_op_t, op, "op"), _epilogue.for_query(dbias))
+
+    def get_plan(self, op: Any, dtype: Any = None, *, dbias: bool = False,
+                 max_workspace_bytes: int = sys.maxsize) -> _sys.mp_plan_t:
+        """Returns the fastest plan of "fprop", "dgrad" or "wgrad"."""
+        return _epilogue.plan_of(lib.mp_conv2d_get_plan, self.context.handle, self._writing(dtype),
+                                 enumerator(_sys.mp_conv_op_t, op, "op"), _epilogue.for_query(dbias),
+                                 max_workspace_bytes)
 
     def kernels(self, op: Any, dtype: Any = None) -> List[_sys.mp_kernel_info_t]:
         """Returns an mp_kernel_info_t for every kernel, first the one that is selected."""

@@ -50,7 +50,7 @@ class _Bytes:
 
 
 def gemm_batched(context: Context, a: Matrices, b: Matrices, out: Matrices, *, c: Optional[Matrices] = None,
-                 alpha: float = 1.0, beta: float = 0.0, workspace: Any = None, kernel: Optional[str] = None,
+                 alpha: float = 1.0, beta: float = 0.0, workspace: Any = None, plan: _epilogue.Plan = None,
                  stream: Any = None, **epilogue: Any) -> None:
     """Computes out[i] = epilogue(alpha a[i] b[i] + beta c[i]), like gemm.
 
@@ -71,7 +71,7 @@ def gemm_batched(context: Context, a: Matrices, b: Matrices, out: Matrices, *, c
     desc.op_a, (desc.ld_a,) = _op([a.first], "a")
     desc.op_b, (desc.ld_b,) = _op([b.first], "b")
     desc.ld_d, desc.ld_c = _rows(out.first, "out"), _rows(c.first, "c")
-    desc.kernel = kernel.encode() if kernel else None
+    _epilogue.set_plan(desc, plan)
     made = _epilogue.make(context, n, **epilogue)
     check(lib.mp_gemm_batched(context.handle, ctypes.byref(desc), a.table.pointer, b.table.pointer,
                               c.table.pointer if beta != 0 else None, out.table.pointer, ctypes.byref(made),
@@ -80,14 +80,14 @@ def gemm_batched(context: Context, a: Matrices, b: Matrices, out: Matrices, *, c
 
 def gemm_grouped(context: Context, products: Sequence[Sequence[Any]], *, alpha: float = 1.0,
                  beta: float = 0.0, scale: Any = None, found_inf: Any = None, workspace: Any = None,
-                 kernel: Optional[str] = None, stream: Any = None) -> None:
+                 plan: _epilogue.Plan = None, stream: Any = None) -> None:
     """Computes products of different shapes in one call.
 
     products  (a, b, out) or (a, b, out, c) per product; c defaults to out.  All products have equal
               types; all matrices a are stored by rows or all by columns, and likewise all matrices
               b
     """
-    desc, items, count = _group(context, products, alpha, beta, kernel)
+    desc, items, count = _group(context, products, alpha, beta, plan)
     epilogue = _epilogue.make(context, 0, scale=scale, found_inf=found_inf)
     check(lib.mp_gemm_grouped(context.handle, ctypes.byref(desc), count, items, ctypes.byref(epilogue),
                               *_epilogue.workspace_of(context, workspace), stream_pointer(stream)))
@@ -96,12 +96,13 @@ def gemm_grouped(context: Context, products: Sequence[Sequence[Any]], *, alpha: 
 def gemm_grouped_workspace_size(context: Context, products: Sequence[Sequence[Any]]) -> int:
     """Returns the workspace size in bytes with which gemm_grouped is fastest."""
     desc, items, count = _group(context, products, 1.0, 0.0, None)
-    return _epilogue.bytes_of(lib.mp_gemm_grouped_workspace_size, context.handle, ctypes.byref(desc), count, items)
+    return _epilogue.bytes_of(lib.mp_gemm_grouped_workspace_size, context.handle, ctypes.byref(desc), count, items,
+                              None)
 
 
 def gemm_ragged(context: Context, a: Any, b: Any, ends: Any, out: Any, *, c: Any = None, alpha: float = 1.0,
                 beta: float = 0.0, amax: Any = None, found_inf: Any = None, scale: Any = None, workspace: Any = None,
-                kernel: Optional[str] = None, stream: Any = None) -> None:
+                plan: _epilogue.Plan = None, stream: Any = None) -> None:
     """Computes one product per group, with group sizes that are on the device.
 
     `ends` is an int32 array with the end of each group.  If b is a batch of one matrix per group,
@@ -110,7 +111,7 @@ def gemm_ragged(context: Context, a: Any, b: Any, ends: Any, out: Any, *, c: Any
     """
     desc, ragged, views = _ragged(context, a, b, out, c)
     desc.alpha, desc.beta = alpha, beta
-    desc.kernel = kernel.encode() if kernel else None
+    _epilogue.set_plan(desc, plan)
     last = context.check_array(ends, "ends", dtype="int32", size=desc.batch_count)
     epilogue = _epilogue.make(context, 0, amax=amax, found_inf=found_inf, scale=scale)
     va, vb, vc, vd = views
@@ -122,7 +123,8 @@ def gemm_ragged(context: Context, a: Any, b: Any, ends: Any, out: Any, *, c: Any
 def gemm_ragged_workspace_size(context: Context, a: Any, b: Any, out: Any) -> int:
     """Returns the workspace size in bytes with which gemm_ragged is fastest, for any `ends`."""
     desc, ragged, _ = _ragged(context, a, b, out, None)
-    return _epilogue.bytes_of(lib.mp_gemm_ragged_workspace_size, context.handle, ctypes.byref(desc), ragged)
+    return _epilogue.bytes_of(lib.mp_gemm_ragged_workspace_size, context.handle, ctypes.byref(desc), ragged,
+                              None)
 
 
 def _ragged(context: Context, a: Any, b: Any, out: Any, c: Any) -> Tuple[_sys.mp_gemm_desc_t, int, Tuple[View, ...]]:
@@ -148,7 +150,7 @@ def _ragged(context: Context, a: Any, b: Any, out: Any, c: Any) -> Tuple[_sys.mp
 
 
 def _group(context: Context, products: Sequence[Sequence[Any]], alpha: float, beta: float,
-           kernel: Optional[str]) -> Tuple[_sys.mp_gemm_desc_t, Any, int]:
+           plan: _epilogue.Plan) -> Tuple[_sys.mp_gemm_desc_t, Any, int]:
     names = ("a", "b", "out", "c")
     views = []
     for i, product in enumerate(products):
@@ -166,7 +168,7 @@ def _group(context: Context, products: Sequence[Sequence[Any]], alpha: float, be
     a_type, out_type = (views[0][0].mp_dtype, views[0][2].mp_dtype) if views else (_sys.MP_FP16, _sys.MP_FP16)
     desc = _sys.mp_gemm_desc_default(0, 0, 0, a_type, out_type)
     desc.alpha, desc.beta = alpha, beta
-    desc.kernel = kernel.encode() if kernel else None
+    _epilogue.set_plan(desc, plan)
     desc.op_a, ld_a = _op([v[0] for v in views], "a")
     desc.op_b, ld_b = _op([v[1] for v in views], "b")
     items: Any = (_sys.mp_gemm_group_item_t * max(1, len(views)))()

@@ -24,7 +24,7 @@ class Rnn:
     clip          LSTM: clip c to [-clip, clip]; None: no clipping
     skip_input    add x to the gates of the first layer, which has no weight_ih
     reset_first   GRU: apply r before the product, like reset_after=False of TensorFlow
-    kernel        name of a kernel, for tests
+    plan          a plan of get_plan, or the name of a kernel
 
     Weights are passed as a mapping with the names of torch, such as the state_dict() of a
     torch.nn.LSTM. `weight_shapes` maps all names to shapes: weight_ih_l0, weight_hh_l0, bias_ih_l0,
@@ -44,7 +44,7 @@ class Rnn:
     def __init__(self, context: Context, cell: Any, x_shape: Sequence[int], hidden_size: int, dtype: Any = "fp16", *,
                  layers: int = 1, bidirectional: bool = False, bias: bool = True, batch_first: bool = False,
                  dropout: float = 0.0, dropout_seed: int = 0, clip: Optional[float] = None, skip_input: bool = False,
-                 reset_first: bool = False, dtype_dw: Any = None, kernel: Optional[str] = None):
+                 reset_first: bool = False, dtype_dw: Any = None, plan: _epilogue.Plan = None):
         self.context, self.dtype = context, dtype_name(dtype)
         self.dtype_dw = dtype_name(dtype_dw or dtype)
         self.x_shape = integers(x_shape, "x_shape")
@@ -59,7 +59,8 @@ class Rnn:
             "flags": flags(_sys.mp_rnn_flags_t, [name for name, is_set in names.items() if is_set], "flags"),
             "dtype_dw": DTYPES[self.dtype_dw][1] or 0, "layers": layers, "input_size": self.x_shape[2],
             "hidden_size": hidden_size, "batch": batch, "timesteps": timesteps, "dropout": dropout,
-            "dropout_seed": dropout_seed, "clip": clip or 0.0, "kernel": kernel.encode() if kernel else None})
+            "dropout_seed": dropout_seed, "clip": clip or 0.0})
+        _epilogue.set_plan(self.desc, plan)
         self.sizes = _sys.mp_rnn_sizes_t()
         check(lib.mp_rnn_get_sizes(context.handle, ctypes.byref(self.desc), ctypes.byref(self.sizes)))
         outputs = self.sizes.directions * hidden_size
@@ -88,6 +89,10 @@ class Rnn:
     def kernels(self) -> List[_sys.mp_kernel_info_t]:
         """Returns an mp_kernel_info_t for every kernel, first the one that is selected."""
         return _epilogue.kernels_of(lib.mp_rnn_kernel_info, self.context.handle, ctypes.byref(self.desc))
+
+    def get_plan(self) -> _sys.mp_plan_t:
+        """Returns the plan of all passes."""
+        return _epilogue.plan_of(lib.mp_rnn_get_plan, self.context.handle, ctypes.byref(self.desc))
 
     def _describe(self, is_packed: bool = False, accumulate: bool = False) -> Any:
         """Returns the descriptor of one call."""

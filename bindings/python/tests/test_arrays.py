@@ -309,7 +309,7 @@ class Refusals(unittest.TestCase):
 
     def test_what_the_library_says(self):
         with self.assertRaisesRegex(mpcore.Error, "kernel") as caught:
-            mpcore.gemm(self.context, self.a, self.a, kernel="none_such")
+            mpcore.gemm(self.context, self.a, self.a, plan="none_such")
         self.assertEqual(caught.exception.status, mpcore._sys.MP_ERROR_NOT_FOUND)
 
     def test_names(self):

@@ -101,14 +101,20 @@ class Groups(unittest.TestCase):
 
     def test_kernels(self):
         kernels = mpcore.gemm_kernels(self.context, 16, 16, 16, "fp16", "fp32")
-        able = [info for info in kernels if info.why_not is None]
+        able = [info for info in kernels if info.reason is None]
         self.assertEqual(kernels[:len(able)], able)  # in this order
         a, b = integers(256, 1), integers(256, 2)
         for info in able:
             out = mpcore.gemm(self.context, self.fp16(a, (16, 16)), self.fp16(b, (16, 16)), dtype="fp32",
-                              kernel=info.name.decode(),
+                              plan=info.name.decode(),
                               workspace=self.context.empty(max(256, info.workspace_bytes), "uint8"))
             self.assertEqual(values(out), product(a, b, 16, 16, 16), info.name)
+        plan = mpcore.gemm_plan(self.context, 16, 16, 16, "fp16", "fp32")
+        self.assertEqual(plan.kernel, kernels[0].name)
+        stored = type(plan).from_buffer_copy(bytes(plan))
+        out = mpcore.gemm(self.context, self.fp16(a, (16, 16)), self.fp16(b, (16, 16)), dtype="fp32", plan=stored,
+                          workspace=self.context.empty(max(256, stored.workspace_bytes), "uint8"))
+        self.assertEqual(values(out), product(a, b, 16, 16, 16))
         with self.assertRaisesRegex(mpcore.Error, "m = -1"):
             mpcore.gemm_kernels(self.context, -1, 1, 1)
         with self.assertRaisesRegex(TypeError, "float64 is not supported"):

@@ -86,11 +86,11 @@ class Convolution(unittest.TestCase):
     def test_kernels(self):
         x, f = self.fp16(self.x, self.X), self.fp16(self.f, self.FILTER)
         kernels = self.conv.kernels("fprop", "fp32")
-        able = [info.name.decode() for info in kernels if info.why_not is None]
+        able = [info.name.decode() for info in kernels if info.reason is None]
         self.assertTrue(able)
-        self.assertTrue(all(info.why_not or info.predicted_us > 0 for info in kernels))
+        self.assertTrue(all(info.reason or info.predicted_us > 0 for info in kernels))
         named = mpcore.Conv2d(self.context, self.X, self.FILTER, stride=(2, 1), padding=(1, 0, 2, 1),
-                              dilation=(1, 2), groups=2, kernel=able[-1])
+                              dilation=(1, 2), groups=2, plan=able[-1])
         space = self.context.empty(max(256, kernels[len(able) - 1].workspace_bytes), "uint8")
         self.assertEqual(values(named.fprop(x, f, dtype="fp32", workspace=space)), self.wanted(self.n_y, "y"))
 

@@ -214,13 +214,13 @@ class Relu(unittest.TestCase):
     def test_kernels(self):
         kernels = self.rnn("fp16").kernels()
         self.assertEqual(sorted(info.name for info in kernels), [b"rnn_fused_wgmma", b"rnn_fused_wmma", b"rnn_steps"])
-        self.assertEqual([info.name for info in kernels if info.why_not], [b"rnn_fused_wgmma"])  # of 3 units
+        self.assertEqual([info.name for info in kernels if info.reason], [b"rnn_fused_wgmma"])  # of 3 units
         for info in kernels[:2]:
             with self.subTest(kernel=info.name):
-                rnn = self.rnn("fp16", kernel=info.name.decode())
+                rnn = self.rnn("fp16", plan=info.name.decode())
                 self.check_passes(rnn, [(t, n) for t in range(T) for n in range(N)], (T, N))
         fused = next(info for info in self.rnn("fp32").kernels() if info.name == b"rnn_fused_wmma")
-        self.assertEqual(fused.why_not, b"requires FP16 or BF16")
+        self.assertEqual(fused.reason, b"requires FP16 or BF16")
 
     def test_dropout(self):
         """Sums of the first layer's outputs, all of them 1: half of them become 0, the others 2."""
@@ -287,7 +287,7 @@ class Relu(unittest.TestCase):
         x, weights = self.dense(data["x"]), self.weights(data)
         for options, sentence in (({"clip": 1.0}, "clip = 1"), ({"dropout": 1.0}, "dropout = 1"),
                                   ({"reset_first": True}, "MP_RNN_FLAG_RESET_FIRST"),
-                                  ({"skip_input": True}, "input_size = 2"), ({"kernel": "none"}, "kernel = none is unknown")):
+                                  ({"skip_input": True}, "input_size = 2"), ({"plan": "none"}, "plan->kernel = none is unknown")):
             with self.assertRaisesRegex(mpcore.Error, sentence):
                 self.rnn(**options)
         with self.assertRaisesRegex(mpcore.Error, "layers = 0"):

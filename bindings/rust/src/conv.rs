@@ -4,9 +4,9 @@ use crate::context::{Context, Data, Float};
 use crate::enums::{ConvOp, Dtype};
 use crate::epilogue::{operand, workspace_of, Operand, OutputOptions};
 use crate::error::{check, Error, Result};
-use crate::kernels::{self, KernelInfo};
+use crate::kernels::{self, KernelInfo, Plan};
 use crate::sys;
-use std::ffi::{c_void, CString};
+use std::ffi::c_void;
 use std::ptr;
 
 /// A convolutional layer with its three passes: [`fprop`](Conv2d::fprop), [`dgrad`](Conv2d::dgrad)
@@ -14,7 +14,7 @@ use std::ptr;
 pub struct Conv2d {
     context: Context,
     desc: sys::mp_conv2d_desc_t,
-    kernel: Option<CString>,
+    plan: Option<Box<Plan>>,
 }
 
 // SAFETY: the descriptor has numbers, and a pointer that is NULL until `complete` fills in a copy.
@@ -49,7 +49,7 @@ impl Context {
             sys::MP_DTYPE_NONE,
         );
         desc.groups = (x[3] / depth) as i32;
-        Ok(Conv2d { context: self.clone(), desc, kernel: None })
+        Ok(Conv2d { context: self.clone(), desc, plan: None })
     }
 }
 
@@ -92,7 +92,13 @@ impl Conv2d {
 
     /// Selects a kernel by name, for tests.
     pub fn kernel(mut self, name: &str) -> Self {
-        self.kernel = CString::new(name).ok();
+        self.plan = kernels::named(name);
+        self
+    }
+
+    /// Selects a plan of [`get_plan`](Conv2d::get_plan).
+    pub fn plan(mut self, plan: &Plan) -> Self {
+        self.plan = Some(Box::new(*plan));
         self
     }
 
@@ -100,7 +106,7 @@ impl Conv2d {
     pub fn output_size(&self) -> Result<(usize, usize)> {
         let (mut p, mut q) = (0, 0);
         let desc = self.complete(Dtype::Fp32, Dtype::Fp32);
-        // SAFETY: the descriptor and the name in it live during the call.
+        // SAFETY: the descriptor and the plan in it live during the call.
         check(unsafe { sys::mp_conv2d_get_output_size(&desc, &mut p, &mut q) })?;
         Ok((p as usize, q as usize))
     }
@@ -111,9 +117,35 @@ impl Conv2d {
         let mut bytes = 0;
         // SAFETY: as above.
         check(unsafe {
-            sys::mp_conv2d_workspace_size(self.context.as_raw(), &desc, op as u32, &mut bytes)
+            sys::mp_conv2d_workspace_size(
+                self.context.as_raw(),
+                &desc,
+                op as u32,
+                ptr::null(),
+                &mut bytes,
+            )
         })?;
         Ok(bytes)
+    }
+
+    /// Returns the fastest plan of a pass without dbias.
+    pub fn get_plan<I: Float, O: Float>(
+        &self,
+        op: ConvOp,
+        max_workspace_bytes: usize,
+    ) -> Result<Plan> {
+        let desc = self.complete(I::DTYPE, O::DTYPE);
+        // SAFETY: as above; `plan` is written.
+        kernels::plan(|plan| unsafe {
+            sys::mp_conv2d_get_plan(
+                self.context.as_raw(),
+                &desc,
+                op as u32,
+                ptr::null(),
+                max_workspace_bytes,
+                plan,
+            )
+        })
     }
 
     /// Returns all kernels, first the one that is selected.
@@ -207,7 +239,7 @@ impl Conv2d {
         let mut desc = self.desc;
         desc.dtype = read as u32;
         desc.dtype_out = written as u32;
-        desc.kernel = self.kernel.as_ref().map_or(ptr::null(), |name| name.as_ptr());
+        desc.plan = kernels::pointer(&self.plan);
         desc
     }
 

@@ -4,10 +4,9 @@ use crate::context::{Context, Data, Float, Stream, View};
 use crate::enums::{Activation, Dtype, Op};
 use crate::epilogue::{operand, workspace_of, Epilogue, Operand};
 use crate::error::{check, Error, Result};
-use crate::kernels::{self, KernelInfo};
+use crate::kernels::{self, KernelInfo, Plan};
 use crate::sys;
-use std::ffi::{c_void, CString};
-use std::ptr;
+use std::ffi::c_void;
 
 /// A product D = epilogue(alpha op(A) op(B) + beta C): set options, then call [`run`](Gemm::run).
 /// The methods correspond to the fields of `mp_gemm_desc_t` and `mp_epilogue_t`.
@@ -15,7 +14,7 @@ pub struct Gemm<'a> {
     pub(crate) context: &'a Context,
     pub(crate) desc: sys::mp_gemm_desc_t,
     pub(crate) epilogue: Epilogue<'a>,
-    kernel: Option<CString>,
+    plan: Option<Box<Plan>>,
     lda_given: bool,
     ldb_given: bool,
     pub(crate) c: Option<Operand<'a>>,
@@ -37,7 +36,7 @@ impl Context {
             context: self,
             desc,
             epilogue: Epilogue::default(),
-            kernel: None,
+            plan: None,
             lda_given: false,
             ldb_given: false,
             c: None,
@@ -160,7 +159,13 @@ impl<'a> Gemm<'a> {
 
     /// Selects a kernel by name, for tests.
     pub fn kernel(mut self, name: &str) -> Self {
-        self.kernel = CString::new(name).ok();
+        self.plan = kernels::named(name);
+        self
+    }
+
+    /// Selects a plan of [`get_plan`](Gemm::get_plan).
+    pub fn plan(mut self, plan: &Plan) -> Self {
+        self.plan = Some(Box::new(*plan));
         self
     }
 
@@ -172,12 +177,36 @@ impl<'a> Gemm<'a> {
 
     /// Returns the useful workspace size in bytes for the given types of A, B and D.
     pub fn workspace_size<AB: Float, CD: Float>(&self) -> Result<usize> {
-        let mut desc = self.desc;
-        self.complete(&mut desc, AB::DTYPE, CD::DTYPE);
+        let (desc, epilogue) = self.query(AB::DTYPE, CD::DTYPE)?;
         let mut bytes = 0;
-        // SAFETY: the descriptor lives during the call, and so does the name in it.
-        check(unsafe { sys::mp_gemm_workspace_size(self.context.as_raw(), &desc, &mut bytes) })?;
+        // SAFETY: the descriptor lives during the call, and so does the plan in it.
+        check(unsafe {
+            sys::mp_gemm_workspace_size(self.context.as_raw(), &desc, &epilogue, &mut bytes)
+        })?;
         Ok(bytes)
+    }
+
+    /// Returns the fastest plan for the given types of A, B and D.
+    pub fn get_plan<AB: Float, CD: Float>(&self, max_workspace_bytes: usize) -> Result<Plan> {
+        let (desc, epilogue) = self.query(AB::DTYPE, CD::DTYPE)?;
+        // SAFETY: as above; `plan` is written.
+        kernels::plan(|plan| unsafe {
+            sys::mp_gemm_get_plan(
+                self.context.as_raw(),
+                &desc,
+                &epilogue,
+                max_workspace_bytes,
+                plan,
+            )
+        })
+    }
+
+    pub(crate) fn query(&self, ab: Dtype, cd: Dtype) -> Result<(sys::mp_gemm_desc_t, sys::mp_epilogue_t)> {
+        let mut desc = self.desc;
+        self.complete(&mut desc, ab, cd);
+        let (_, _, of_d) = extents(&desc);
+        let epilogue = self.epilogue.raw(self.context, "gemm", desc.n.into(), of_d, cd)?;
+        Ok((desc, epilogue))
     }
 
     /// Returns all kernels, first the one that is selected.
@@ -256,11 +285,11 @@ impl<'a> Gemm<'a> {
         if desc.op_b == Op::T as u32 && !self.ldb_given {
             desc.ld_b = desc.k;
         }
-        desc.kernel = self.kernel.as_ref().map_or(ptr::null(), |name| name.as_ptr());
+        desc.plan = kernels::pointer(&self.plan);
     }
 }
 
-/// Result of `Gemm::checked`; the kernel name in `desc` belongs to the `Gemm`.
+/// Result of `Gemm::checked`; the plan in `desc` belongs to the `Gemm`.
 pub(crate) struct Checked {
     pub(crate) desc: sys::mp_gemm_desc_t,
     pub(crate) a: *mut c_void,

@@ -136,15 +136,15 @@ impl<'a> Gemm<'a> {
 
     /// Returns the useful workspace size in bytes for `run_ragged`.
     pub fn ragged_workspace_size<AB: Float, CD: Float>(&self, ragged: Ragged) -> Result<usize> {
-        let mut desc = self.desc;
-        self.complete(&mut desc, AB::DTYPE, CD::DTYPE);
+        let (desc, epilogue) = self.query(AB::DTYPE, CD::DTYPE)?;
         let mut bytes = 0;
-        // SAFETY: the descriptor lives during the call, and so does the name in it.
+        // SAFETY: the descriptor lives during the call, and so does the plan in it.
         check(unsafe {
             sys::mp_gemm_ragged_workspace_size(
                 self.context.as_raw(),
                 &desc,
                 ragged as u32,
+                &epilogue,
                 &mut bytes,
             )
         })?;
@@ -226,6 +226,7 @@ impl<'a, AB: Float, CD: Float> GroupedGemm<'a, AB, CD> {
                 &desc,
                 items.len() as i32,
                 items.as_ptr(),
+                std::ptr::null(),
                 &mut bytes,
             )
         })?;

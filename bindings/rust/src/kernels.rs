@@ -2,9 +2,29 @@
 
 use crate::error::{check, Result};
 use crate::sys;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::os::raw::c_char;
 use std::ptr;
+
+/// A plan: the same plan, descriptor and data give the same bits.  It contains no pointers.
+pub type Plan = sys::mp_plan_t;
+
+/// Returns the plan that names a kernel; `None` if the name contains a NUL.
+pub(crate) fn named(kernel: &str) -> Option<Box<Plan>> {
+    CString::new(kernel).ok().map(|name| Box::new(sys::mp_plan_default(&name)))
+}
+
+/// Returns the pointer for a descriptor.
+pub(crate) fn pointer(plan: &Option<Box<Plan>>) -> *const Plan {
+    plan.as_ref().map_or(ptr::null(), |plan| &**plan)
+}
+
+/// Returns the result of an `mp_*_get_plan` function.
+pub(crate) fn plan(query: impl FnOnce(*mut Plan) -> sys::mp_status_t) -> Result<Plan> {
+    let mut plan = Plan::zeroed();
+    check(query(&mut plan))?;
+    Ok(plan)
+}
 
 /// A kernel and its properties for a problem.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,7 +32,7 @@ pub struct KernelInfo {
     /// Name, as accepted by `kernel` of a builder.
     pub name: String,
     /// Reason why the kernel does not support the problem.
-    pub why_not: Option<String>,
+    pub reason: Option<String>,
     /// Predicted time; 0 if the problem is not supported.
     pub predicted_us: f64,
     /// Required workspace.
@@ -35,7 +55,7 @@ pub(crate) fn all(
         check(status)?;
         kernels.push(KernelInfo {
             name: text(info.name),
-            why_not: if info.why_not.is_null() { None } else { Some(text(info.why_not)) },
+            reason: if info.reason.is_null() { None } else { Some(text(info.reason)) },
             predicted_us: info.predicted_us,
             workspace_bytes: info.workspace_bytes,
         });

@@ -72,7 +72,7 @@ pub use gemm::Gemm;
 pub use graph::{ClusterKind, Graph, GraphNode, GraphTensor, NodeId, TensorId, SLOT_FP32};
 pub use groups::{GroupedGemm, Matrices};
 pub use half::{Bf16, F16};
-pub use kernels::KernelInfo;
+pub use kernels::{KernelInfo, Plan};
 pub use layers::{Affine, BatchNorm, BatchNormOptions, Pool2d, Statistics};
 pub use network::{Network, NetworkMemory, NetworkTensor};
 pub use network_builder::{Attribute, NetworkBuilder, NetworkNode};

@@ -4,9 +4,9 @@ use crate::context::{Context, Data, DeviceBuffer, Float, Stream, View};
 use crate::conv::extent;
 use crate::enums::RnnCell;
 use crate::error::{check, Error, Result};
-use crate::kernels::{self, KernelInfo};
+use crate::kernels::{self, KernelInfo, Plan};
 use crate::sys;
-use std::ffi::{c_void, CString};
+use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ptr;
 
@@ -15,7 +15,7 @@ pub struct RnnBuilder<'c> {
     context: &'c Context,
     desc: sys::mp_rnn_desc_t,
     is_batch_first: bool,
-    kernel: Option<CString>,
+    plan: Option<Box<Plan>>,
 }
 
 impl Context {
@@ -30,7 +30,7 @@ impl Context {
             extent(CALL, "hidden_size", hidden_size)?,
             sys::MP_DTYPE_NONE,
         );
-        Ok(RnnBuilder { context: self, desc, is_batch_first: false, kernel: None })
+        Ok(RnnBuilder { context: self, desc, is_batch_first: false, plan: None })
     }
 }
 
@@ -85,7 +85,13 @@ impl<'c> RnnBuilder<'c> {
 
     /// Selects a kernel by name, for tests.
     pub fn kernel(mut self, name: &str) -> Self {
-        self.kernel = CString::new(name).ok();
+        self.plan = kernels::named(name);
+        self
+    }
+
+    /// Selects a plan of [`get_plan`](Rnn::get_plan).
+    pub fn plan(mut self, plan: &Plan) -> Self {
+        self.plan = Some(Box::new(*plan));
         self
     }
 
@@ -93,15 +99,15 @@ impl<'c> RnnBuilder<'c> {
     pub fn build<T: Float, G: Float>(mut self) -> Result<Rnn<T, G>> {
         self.desc.dtype = T::DTYPE as u32;
         self.desc.dtype_dw = G::DTYPE as u32;
-        self.desc.kernel = self.kernel.as_ref().map_or(ptr::null(), |name| name.as_ptr());
+        self.desc.plan = kernels::pointer(&self.plan);
         let mut sizes = sys::mp_rnn_sizes_t::zeroed();
-        // SAFETY: descriptor and name live during the call, which rejects values out of range.
+        // SAFETY: descriptor and plan live during the call, which rejects values out of range.
         check(unsafe { sys::mp_rnn_get_sizes(self.context.as_raw(), &self.desc, &mut sizes) })?;
         Ok(Rnn {
             context: self.context.clone(),
             desc: self.desc,
             is_batch_first: self.is_batch_first,
-            _kernel: self.kernel,
+            _plan: self.plan,
             sizes,
             workspace: self.context.alloc(sizes.workspace_bytes)?,
             types: PhantomData,
@@ -212,7 +218,7 @@ pub struct Rnn<T: Float, G: Float> {
     context: Context,
     desc: sys::mp_rnn_desc_t,
     is_batch_first: bool,
-    _kernel: Option<CString>, // the descriptor points into it
+    _plan: Option<Box<Plan>>, // the descriptor points into it
     sizes: sys::mp_rnn_sizes_t,
     workspace: DeviceBuffer<u8>,
     types: PhantomData<(T, G)>,
@@ -238,9 +244,17 @@ impl<T: Float, G: Float> Rnn<T, G> {
 
     /// Returns all kernels, first the one that is selected.
     pub fn kernels(&self) -> Result<Vec<KernelInfo>> {
-        // SAFETY: descriptor and name live during the call.
+        // SAFETY: descriptor and plan live during the call.
         kernels::all(|index, info| unsafe {
             sys::mp_rnn_kernel_info(self.context.as_raw(), &self.desc, index, info)
+        })
+    }
+
+    /// Returns the plan of all passes.
+    pub fn get_plan(&self) -> Result<Plan> {
+        // SAFETY: as above; `plan` is written.
+        kernels::plan(|plan| unsafe {
+            sys::mp_rnn_get_plan(self.context.as_raw(), &self.desc, plan)
         })
     }
 

@@ -401,6 +401,19 @@ pub struct mp_epilogue_t {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
+pub struct mp_plan_t {
+    pub struct_size: u32,
+    pub split_k: i32,
+    pub kernel: [c_char; 64],
+    pub workspace_bytes: usize,
+    pub predicted_us: f64,
+    pub num_sms: i32,
+    pub reserved0: u32,
+    pub products: [u32; 18],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct mp_gemm_desc_t {
     pub struct_size: u32,
     pub op_a: mp_op_t,
@@ -421,7 +434,7 @@ pub struct mp_gemm_desc_t {
     pub stride_b: i64,
     pub stride_c: i64,
     pub stride_d: i64,
-    pub kernel: *const c_char,
+    pub plan: *const mp_plan_t,
 }
 
 #[repr(C)]
@@ -467,7 +480,7 @@ pub struct mp_conv2d_desc_t {
     pub alpha: f32,
     pub beta: f32,
     pub reserved0: u32,
-    pub kernel: *const c_char,
+    pub plan: *const mp_plan_t,
 }
 
 #[repr(C)]
@@ -891,7 +904,7 @@ pub struct mp_rnn_desc_t {
     pub x_row: i64,
     pub y_step: i64,
     pub y_row: i64,
-    pub kernel: *const c_char,
+    pub plan: *const mp_plan_t,
 }
 
 #[repr(C)]
@@ -1050,7 +1063,7 @@ pub struct mp_kernel_info_t {
     pub struct_size: u32,
     pub is_estimated: u32,
     pub name: *const c_char,
-    pub why_not: *const c_char,
+    pub reason: *const c_char,
     pub predicted_us: f64,
     pub workspace_bytes: usize,
 }
@@ -1074,6 +1087,7 @@ zeroed! {
     mp_context_config_t
     mp_device_info_t
     mp_epilogue_t
+    mp_plan_t
     mp_gemm_desc_t
     mp_gemm_group_item_t
     mp_conv2d_desc_t
@@ -1133,6 +1147,14 @@ pub fn mp_epilogue_default() -> mp_epilogue_t {
     let size = core::mem::size_of_val(&value);
     // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
     unsafe { mp_epilogue_init(&mut value, size) };
+    value
+}
+
+pub fn mp_plan_default(kernel: &std::ffi::CStr) -> mp_plan_t {
+    let mut value = mp_plan_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
+    unsafe { mp_plan_init(&mut value, size, kernel.as_ptr()) };
     value
 }
 
@@ -1331,18 +1353,23 @@ extern "C" {
     pub fn mp_stream_sync(context: mp_context_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_cast(context: mp_context_t, src: *const c_void, dtype_src: mp_dtype_t, dst: *mut c_void, dtype_dst: mp_dtype_t, count: i64, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_epilogue_init(epilogue: *mut mp_epilogue_t, struct_size: usize) -> mp_status_t;
+    pub fn mp_plan_init(plan: *mut mp_plan_t, struct_size: usize, kernel: *const c_char) -> mp_status_t;
     pub fn mp_gemm_desc_init(desc: *mut mp_gemm_desc_t, struct_size: usize, m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_status_t;
-    pub fn mp_gemm_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_gemm_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, epilogue: *const mp_epilogue_t, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_gemm_get_plan(context: mp_context_t, desc: *const mp_gemm_desc_t, epilogue: *const mp_epilogue_t, max_workspace_bytes: usize, plan: *mut mp_plan_t) -> mp_status_t;
     pub fn mp_gemm(context: mp_context_t, desc: *const mp_gemm_desc_t, A: *const c_void, B: *const c_void, C: *const c_void, D: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_gemm_batched_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, epilogue: *const mp_epilogue_t, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_gemm_batched_get_plan(context: mp_context_t, desc: *const mp_gemm_desc_t, epilogue: *const mp_epilogue_t, max_workspace_bytes: usize, plan: *mut mp_plan_t) -> mp_status_t;
     pub fn mp_gemm_batched(context: mp_context_t, desc: *const mp_gemm_desc_t, A: *const *const c_void, B: *const *const c_void, C: *const *const c_void, D: *const *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_gemm_group_item_init(item: *mut mp_gemm_group_item_t, struct_size: usize, m: i64, n: i64, k: i64) -> mp_status_t;
-    pub fn mp_gemm_grouped_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, count: i32, items: *const mp_gemm_group_item_t, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_gemm_grouped_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, count: i32, items: *const mp_gemm_group_item_t, epilogue: *const mp_epilogue_t, bytes: *mut usize) -> mp_status_t;
     pub fn mp_gemm_grouped(context: mp_context_t, desc: *const mp_gemm_desc_t, count: i32, items: *const mp_gemm_group_item_t, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_gemm_ragged_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, ragged: mp_ragged_t, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_gemm_ragged_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, ragged: mp_ragged_t, epilogue: *const mp_epilogue_t, bytes: *mut usize) -> mp_status_t;
     pub fn mp_gemm_ragged(context: mp_context_t, desc: *const mp_gemm_desc_t, ragged: mp_ragged_t, ends: *const i32, A: *const c_void, B: *const c_void, C: *const c_void, D: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_conv2d_desc_init(desc: *mut mp_conv2d_desc_t, struct_size: usize, n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s: i32, dtype: mp_dtype_t) -> mp_status_t;
     pub fn mp_conv2d_get_output_size(desc: *const mp_conv2d_desc_t, p: *mut i32, q: *mut i32) -> mp_status_t;
-    pub fn mp_conv2d_workspace_size(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_conv2d_workspace_size(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, epilogue: *const mp_epilogue_t, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_conv2d_get_plan(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, epilogue: *const mp_epilogue_t, max_workspace_bytes: usize, plan: *mut mp_plan_t) -> mp_status_t;
     pub fn mp_conv2d_fprop(context: mp_context_t, desc: *const mp_conv2d_desc_t, x: *const c_void, filter: *const c_void, y: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_conv2d_dgrad(context: mp_context_t, desc: *const mp_conv2d_desc_t, dy: *const c_void, filter: *const c_void, dx: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_conv2d_wgrad(context: mp_context_t, desc: *const mp_conv2d_desc_t, x: *const c_void, dy: *const c_void, dfilter: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
@@ -1431,6 +1458,7 @@ extern "C" {
     pub fn mp_column_sum(context: mp_context_t, desc: *const mp_column_sum_desc_t, x: *const c_void, sum: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_rnn_desc_init(desc: *mut mp_rnn_desc_t, struct_size: usize, cell: mp_rnn_cell_t, batch: i32, timesteps: i32, input_size: i32, hidden_size: i32, dtype: mp_dtype_t) -> mp_status_t;
     pub fn mp_rnn_get_sizes(context: mp_context_t, desc: *const mp_rnn_desc_t, sizes: *mut mp_rnn_sizes_t) -> mp_status_t;
+    pub fn mp_rnn_get_plan(context: mp_context_t, desc: *const mp_rnn_desc_t, plan: *mut mp_plan_t) -> mp_status_t;
     pub fn mp_rnn_forward_training(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_rnn_forward_inference(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_rnn_backward_data(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
@@ -1472,6 +1500,8 @@ extern "C" {
     pub fn mp_scaler_from_megatron(saved: *const mp_megatron_scaler_t, state: *mut mp_scaler_state_t) -> mp_status_t;
     pub fn mp_scaler_to_megatron(state: *const mp_scaler_state_t, saved: *mut mp_megatron_scaler_t) -> mp_status_t;
     pub fn mp_gemm_kernel_info(context: mp_context_t, desc: *const mp_gemm_desc_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
+    pub fn mp_gemm_explain(context: mp_context_t, desc: *const mp_gemm_desc_t, epilogue: *const mp_epilogue_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_conv2d_explain(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, epilogue: *const mp_epilogue_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
     pub fn mp_conv2d_kernel_info(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
     pub fn mp_rnn_kernel_info(context: mp_context_t, desc: *const mp_rnn_desc_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
 }

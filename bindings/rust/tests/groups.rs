@@ -157,14 +157,19 @@ fn every_kernel_by_name() {
     let (a, b) = (up(&c, 256, 1), up(&c, 256, 2));
     let wanted = product(&integers(256, 1), &integers(256, 2), 16, 16, 16);
     let kernels = c.gemm(16, 16, 16).kernels::<F16, f32>().unwrap();
-    let able = kernels.iter().take_while(|info| info.why_not.is_none()).count();
-    assert!(able > 1 && kernels[able..].iter().all(|info| info.why_not.is_some()));
+    let able = kernels.iter().take_while(|info| info.reason.is_none()).count();
+    assert!(able > 1 && kernels[able..].iter().all(|info| info.reason.is_some()));
     for info in &kernels[..able] {
         let (d, space) =
             (c.alloc::<f32>(256).unwrap(), c.alloc::<u8>(info.workspace_bytes.max(256)).unwrap());
         c.gemm(16, 16, 16).kernel(&info.name).workspace(&space).run(&a, &b, &d).unwrap();
         assert_eq!(d.to_vec().unwrap(), wanted, "{}", info.name);
     }
+    let plan = c.gemm(16, 16, 16).get_plan::<F16, f32>(usize::MAX).unwrap();
+    let space = c.alloc::<u8>(plan.workspace_bytes.max(256)).unwrap();
+    let d = c.alloc::<f32>(256).unwrap();
+    c.gemm(16, 16, 16).plan(&plan).workspace(&space).run(&a, &b, &d).unwrap();
+    assert_eq!(d.to_vec().unwrap(), wanted);
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn the_epilogue_and_every_kernel() {
     let (on_x, on_filter) = (c.upload(&to_f16(&x)).unwrap(), c.upload(&to_f16(&filter)).unwrap());
     let on_bias = c.upload(&bias).unwrap();
     let kernels = conv(&c).kernels::<F16, f32>(ConvOp::Fprop).unwrap();
-    let able: Vec<_> = kernels.iter().filter(|info| info.why_not.is_none()).collect();
+    let able: Vec<_> = kernels.iter().filter(|info| info.reason.is_none()).collect();
     assert!(able.len() > 1 && able.len() < kernels.len());
     for info in able {
         let (aux, amax) = (c.alloc::<f32>(OF_Y).unwrap(), c.alloc::<f32>(1).unwrap());

@@ -273,7 +273,7 @@ fn refusals() {
     said(relu(&c).dropout(1.0, 0), "dropout = 1");
     said(relu(&c).reset_first(), "MP_RNN_FLAG_RESET_FIRST");
     said(relu(&c).skip_input(), "input_size = 2");
-    said(relu(&c).kernel("none"), "kernel = none is unknown");
+    said(relu(&c).kernel("none"), "plan->kernel = none is unknown");
     refused(
         c.rnn(RnnCell::Gru, [T, N, I], 1 << 31).map(|_| ()),
         "rnn: hidden_size = 2147483648 exceeds 2^31 - 1",
