@@ -24,7 +24,8 @@ def arguments(f: Inline, model: Model, number, call) -> list:
         if p.type.pointers:
             out.append(call(maker))
         else:
-            out.append(number(p.type, str(enum.values[-1][1] if enum else 3 + 4 * position)))
+            # Not the last enumerator: no call takes storage types.
+            out.append(number(p.type, str(enum.values[:4][-1][1] if enum else 3 + 4 * position)))
     return out
 
 
