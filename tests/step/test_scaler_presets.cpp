@@ -266,7 +266,7 @@ TEST_CASE("scaler presets: without minimum S sinks to 0 and stays", "[scaler][st
 }
 
 TEST_CASE("scaler presets: an unknown one makes no scaler", "[scaler][strict]") {
-  const mp_scaler_config_t config = mp_scaler_config_preset(static_cast<mp_scaler_preset_t>(11));
+  const mp_scaler_config_t config = mp_scaler_config_preset(static_cast<mp_scaler_preset_t>(0));
   mp_scaler_t scaler = nullptr;
   CHECK(mp_scaler_create(&scaler, context(), &config) == MP_ERROR_STRUCT_SIZE);
 }
