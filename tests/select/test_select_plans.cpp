@@ -69,7 +69,8 @@ void add_gemm(Plans &plans, const char *kind, const mp::GemmProblem &p, bool ali
   for (const auto &[name, device] : devices()) {
     std::string &text = plans[name];
     append(text, "%s, %" PRId64 "x%" PRId64 "x%" PRId64 " %d%d %d%d x %" PRId64 "\n", kind, p.out.m,
-           p.out.n, p.k, p.op_a, p.op_b, p.dtype_ab, p.out.dtype, p.out.batch_count);
+           p.out.n, p.k, p.op_a - MP_OP_N, p.op_b - MP_OP_N, p.dtype_ab, p.out.dtype,
+           p.out.batch_count);
     for (const size_t limit : {size_t{0}, kSomeWorkspace, SIZE_MAX}) {
       const mp::GemmPlan plan = plan_of(p, device, tuning, aligned, limit);
       append_plan(text, plan.name, plan, mp::dbias_workspace_bytes(mp::shape_of(p.out), plan),
@@ -112,7 +113,7 @@ void add_ragged(Plans &plans, const mp::GemmProblem &p, mp_ragged_t dimension) {
   for (const auto &[name, device] : devices()) {
     std::string &text = plans[name];
     append(text, "ragged, %" PRId64 "x%" PRId64 "x%" PRId64 " %d\n", p.out.m, p.out.n, p.k,
-           dimension);
+           dimension - MP_RAGGED_M);
     for (const size_t limit : {size_t{0}, SIZE_MAX}) {
       const mp::GemmPlan plan =
           mp::plan_gemm(mp::shape_of(ragged), {device, mp::builtin_gemm_tuning(), limit});
@@ -124,8 +125,8 @@ void add_ragged(Plans &plans, const mp::GemmProblem &p, mp_ragged_t dimension) {
 void add_conv(Plans &plans, const mp::ConvProblem &p) {
   for (const auto &[name, device] : devices()) {
     std::string &text = plans[name];
-    append(text, "convolution, %d n%d %dx%dx%d k%d %dx%d %d\n", p.op, p.shape.n, p.shape.h,
-           p.shape.w, p.shape.c, p.shape.k, p.shape.r, p.shape.s, p.dtype);
+    append(text, "convolution, %d n%d %dx%dx%d k%d %dx%d %d\n", p.op - MP_CONV_FPROP, p.shape.n,
+           p.shape.h, p.shape.w, p.shape.c, p.shape.k, p.shape.r, p.shape.s, p.dtype);
     for (const size_t limit : {size_t{0}, kSomeWorkspace, SIZE_MAX}) {
       const mp::ConvPlan plan = mp::plan_conv(p, {device, mp::builtin_gemm_tuning(), limit});
       append_plan(text, plan.name, plan.gemm,
