@@ -94,7 +94,7 @@ Tensor &require_computed(Graph &graph, int32_t tensor) {
 bool comes_from_loss(const Graph &graph, int32_t tensor) {
   std::vector<bool> comes(graph.tensors.size());
   for (const Node &node : graph.nodes) {
-    bool from_loss = node.operation->is_loss();
+    bool from_loss = node.operation->traits.is_loss;
     node.for_each_input(
         [&](const graph::Input &input) { from_loss |= comes[static_cast<size_t>(input.tensor)]; });
     node.for_each_output([&](int32_t output) { comes[static_cast<size_t>(output)] = from_loss; });
@@ -113,13 +113,12 @@ mp_status_t composite_call(const char *function, const Body &body) {
 
 // ---------------------------------------------------------------------------- nodes
 
-void require_number(const Operation &op, uint32_t count, const graph::Count &allowed,
-                    const char *name) {
-  const bool is_exact = allowed.least == allowed.most;
-  MP_REQUIRE(count >= allowed.least && count <= allowed.most, MP_ERROR_INVALID_ARGUMENT, name,
-             " = ", count, ", but ", op.type, is_exact ? " takes exactly " : " takes ",
-             allowed.least, is_exact ? Message::Part("") : Message::Part(" to "),
-             is_exact ? Message::Part("") : Message::Part(allowed.most));
+void require_number(const Operation &op, uint32_t count, graph::Arity allowed, const char *name) {
+  const bool is_exact = allowed.min == allowed.max;
+  MP_REQUIRE(count >= allowed.min && count <= allowed.max, MP_ERROR_INVALID_ARGUMENT, name, " = ",
+             count, ", but ", op.type, is_exact ? " takes exactly " : " takes ", allowed.min,
+             is_exact ? Message::Part("") : Message::Part(" to "),
+             is_exact ? Message::Part("") : Message::Part(allowed.max));
 }
 
 template <class T>
@@ -156,7 +155,7 @@ graph::Value read_value(const Node &node, const graph::Attribute &row,
 }
 
 void read_attributes(Node &node, const mp_graph_attribute_t *attributes, uint32_t count) {
-  const auto rows = node.operation->attributes();
+  const auto rows = node.operation->attributes;
   for (const graph::Attribute &row : rows)
     node.attributes.push_back({row.initial_int, row.initial, {}});
   std::vector<bool> is_given(rows.size());
@@ -187,7 +186,7 @@ const Operation &read_operation(const char *op_type) {
 void read_inputs(const Graph &graph, Node &node, const int32_t *inputs, uint32_t count) {
   require_pointer(inputs, "inputs");
   for (uint32_t i = 0; i < count; ++i) {
-    if (inputs[i] == kNone && node.operation->may_be_absent(i)) {
+    if (inputs[i] == kNone && node.operation->input_has(i, graph::kOptional)) {
       node.inputs.push_back({});
       continue;
     }
@@ -288,8 +287,9 @@ mp_status_t mp_graph_add_node(mp_graph_t graph, const char *op_type, const char 
     mp::Node node = {};
     node.operation = &mp::read_operation(op_type);
     node.name = mp::read_name(name);
-    mp::require_number(*node.operation, num_inputs, node.operation->inputs, "num_inputs");
-    mp::require_number(*node.operation, num_outputs, node.operation->outputs, "num_outputs");
+    const mp::Operation &op = *node.operation;
+    mp::require_number(op, num_inputs, mp::graph::arity_of(op.inputs), "num_inputs");
+    mp::require_number(op, num_outputs, mp::graph::arity_of(op.outputs), "num_outputs");
     mp::require_pointer(outputs, "outputs");
     mp::read_inputs(g.described, node, inputs, num_inputs);
     mp::read_attributes(node, attributes, num_attributes);
@@ -321,7 +321,7 @@ mp_status_t mp_graph_set_loss(mp_graph_t graph, int32_t tensor) {
     mp::Graph &g = mp::require_open(graph).described;
     mp::require_tensor(g, tensor, "tensor");
     const int32_t producer = g.tensor(tensor).producer;
-    MP_REQUIRE(producer != mp::kNone && g.node(producer).operation->is_loss() &&
+    MP_REQUIRE(producer != mp::kNone && g.node(producer).operation->traits.is_loss &&
                    g.node(producer).outputs[0] == tensor,
                MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor,
                " must be the first output of a loss");

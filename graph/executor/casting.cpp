@@ -1,4 +1,4 @@
-#include "graph/executor/casting.h"
+#include "graph/executor/executor.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace mp::graph {
 
 namespace {
 
-/// Arrays of mp_autocast_graph_t for a graph.
-class Arrays {
+/// AutocastArrays of mp_autocast_graph_t for a graph.
+class AutocastArrays {
  public:
-  explicit Arrays(const Graph &graph) {
+  explicit AutocastArrays(const Graph &graph) {
     for (const Tensor &t : graph.tensors) {
       producer_.push_back(t.producer);
       slot_.push_back(slot_of(graph, t));
@@ -27,8 +27,8 @@ class Arrays {
     for (const Node &node : graph.nodes) {
       op_.push_back(node.operation->type.data());
       name_.push_back(node.name.c_str());
-      flags_.push_back(node.operation->flags());
-      depth_.push_back(node.operation->depth(graph, node));
+      flags_.push_back(node.operation->traits.flags);
+      depth_.push_back(depth_of(graph, node));
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         input_.push_back(node.inputs[i].tensor);
         input_slot_.push_back(node.operation->input_slot(i));
@@ -59,7 +59,8 @@ class Arrays {
   size_t num_inputs() const { return input_.size(); }
 
  private:
-  /// Returns the slot of a tensor; MP_AUTOCAST_SLOT_FP32 for state and data that nodes keep for backward.
+  /// Returns the slot of a tensor; MP_AUTOCAST_SLOT_FP32 for state and data that nodes keep for
+  /// backward.
   static uint8_t slot_of(const Graph &graph, const Tensor &t) {
     if (t.producer == kNone) return t.role == Role::state ? MP_AUTOCAST_SLOT_FP32 : 0;
     const Node &node = graph.node(t.producer);
@@ -92,8 +93,8 @@ void write_as_read(Graph &graph, Node &node) {
   for (Node &reader : graph.nodes)
     for (Input &input : reader.inputs) {
       if (input.tensor != id) continue;
-      input.reads_copy =
-          (reader.operation->flags() & MP_NODE_FLAG_READS_EITHER) == 0 && reader.dtype == other;
+      input.reads_copy = (reader.operation->traits.flags & MP_NODE_FLAG_READS_EITHER) == 0 &&
+                         reader.dtype == other;
       if (input.reads_copy) t.copy_dtype = other;
     }
 }
@@ -116,14 +117,14 @@ void cast_up_inputs(Graph &graph, mp_autocast_t policy) {
                  mp_dtype_name(low), ", the 16-bit type of the policy");
       const bool is_wide =
           node.dtype == MP_FP32 || node.operation->input_slot(i) == MP_AUTOCAST_SLOT_FP32;
-      if (!is_wide || (node.operation->flags() & MP_NODE_FLAG_READS_EITHER) != 0) continue;
+      if (!is_wide || (node.operation->traits.flags & MP_NODE_FLAG_READS_EITHER) != 0) continue;
       node.inputs[i].reads_copy = true;
       t.copy_dtype = MP_FP32;
     }
 }
 
 Reports rewrite(Graph &graph, mp_autocast_t policy, mp_context_t context) {
-  const Arrays arrays(graph);
+  const AutocastArrays arrays(graph);
   const mp_autocast_graph_t view = arrays.view();
   std::vector<uint8_t> tensor_dtype(graph.tensors.size()), node_dtype(graph.nodes.size());
   std::vector<int32_t> input_cast(arrays.num_inputs());
@@ -167,7 +168,7 @@ Reports cast(Graph &graph, mp_autocast_t policy, mp_context_t context) {
   if (policy != nullptr) reports = rewrite(graph, policy, context);
   cast_up_inputs(graph, policy);
   for (Node &node : graph.nodes)
-    if (node.operation->writes_as_it_reads()) write_as_read(graph, node);
+    if (node.operation->traits.writes_as_it_reads) write_as_read(graph, node);
   return reports;
 }
 

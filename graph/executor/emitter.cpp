@@ -42,8 +42,8 @@ void require_success(mp_status_t status) {
   if (status != MP_SUCCESS) fail(status, mp_last_error());
 }
 
-Emitter::Emitter(const Graph &graph, mp_context_t context)
-    : graph_(graph), context_(context), places_(graph) {}
+Emitter::Emitter(Graph &graph, mp_context_t context)
+    : graph_(graph), context_(context), table_(graph) {}
 
 void Emitter::emit_all() {
   const auto is_from_outside = [](const Tensor &t) { return t.role == Role::input; };
@@ -53,7 +53,7 @@ void Emitter::emit_all() {
     const Node &node = graph_.nodes[i];
     if (node.is_absorbed) continue;
     node_ = static_cast<int32_t>(i);
-    if (!node.operation->is_view()) node.operation->emit(*this, node);
+    if (node.operation->emit != nullptr) node.operation->emit(*this, node);
     // In training, the node of the loss gradient writes the outputs of the loss.
     if (&node != graph_.loss_node()) emit_casts(node);
     if (computes_loss(graph_, node)) emit_casts(*graph_.loss_node());
@@ -61,27 +61,27 @@ void Emitter::emit_all() {
   if (counts_steps) emit_count();
 }
 
-Place Emitter::ones(mp_dtype_t dtype, int64_t count) {
+AddressIndex Emitter::ones(mp_dtype_t dtype, int64_t count) {
   int64_t &most = num_ones[static_cast<size_t>(dtype)];
   most = std::max(most, count);
-  return places_.ones(dtype);
+  return table_.ones(dtype);
 }
 
-Place Emitter::zeros(size_t bytes) {
+AddressIndex Emitter::zeros(size_t bytes) {
   zero_bytes = std::max(zero_bytes, bytes);
-  return places_.zeros();
+  return table_.zeros();
 }
 
-Place Emitter::steps() {
+AddressIndex Emitter::steps() {
   counts_steps = true;
-  return places_.steps();
+  return table_.steps();
 }
 
 /// Counts at the end of the forward pass, so that a failed pass generates the same masks when it is
 /// repeated.  Uses a kernel, so that replays of a CUDA graph are counted.
 void Emitter::emit_count() {
-  const Place steps = places_.steps();
-  Call call = [=](const Run &run) {
+  const AddressIndex steps = table_.steps();
+  Call call = [=](const LaunchArgs &run) {
     if (!run.is_training) return MP_SUCCESS;
     increment(*run.context->shared, static_cast<uint64_t *>(run.at(steps)), run.stream);
     return MP_SUCCESS;
@@ -95,10 +95,21 @@ void Emitter::needs_workspace(size_t bytes) {
   workspace_bytes = std::max(workspace_bytes, bytes);
 }
 
+void Emitter::size_output(const Node &node, size_t i, size_t bytes) {
+  if (!node.has_output(i)) return;
+  Extent &extent = graph_.tensor(node.outputs[i]).extent;
+  if (extent.empty()) extent = {static_cast<int64_t>(bytes)};
+}
+
 void Emitter::append(const char *name, Call call, size_t output) {
   const Node &node = graph_.node(node_);
-  launches.push_back(
-      {phase_of(graph_, node), describe(graph_, node, name, output), std::move(call)});
+  Ports inputs, outputs;
+  for (size_t i = 0; i < kMaxPorts; ++i) {
+    inputs[i] = in(node, i);
+    outputs[i] = out(node, i);
+  }
+  launches.push_back({phase_of(graph_, node), describe(graph_, node, name, output), std::move(call),
+                      inputs, outputs});
 }
 
 void Emitter::emit_casts(const Node &node) {
@@ -110,10 +121,11 @@ void Emitter::emit_cast(int32_t tensor) {
   if (t.copy_dtype == MP_DTYPE_NONE) return;
   Phase phase = t.producer != kNone ? phase_of(graph_, graph_.node(t.producer)) : Phase::forward;
   if (phase == Phase::loss) phase = Phase::after_loss;
-  const Place from = Places::of({tensor, false});
-  const Place to = Places::of({tensor, true});
+  const AddressIndex from = AddressTable::of({tensor, false});
+  const AddressIndex to = AddressTable::of({tensor, true});
   // Constructed first: g++ 11 leaks members of an aggregate if a later one throws (GCC bug 66139).
-  Call call = [=, source = t.dtype, target = t.copy_dtype, numel = t.numel()](const Run &run) {
+  Call call = [=, source = t.dtype, target = t.copy_dtype,
+               numel = t.numel()](const LaunchArgs &run) {
     if (run.at(from) == nullptr) return MP_SUCCESS;  // optional input that is not bound
     return mp_cast(run.context, run.at(from), source, run.at(to), target, numel, run.stream);
   };

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "graph/autocast_object.h"
-#include "graph/executor/fusion.h"
 #include "graph/executor/gradients.h"
 #include "graph/executor/operation.h"
 
@@ -72,8 +71,8 @@ std::array<std::set<int32_t>, kPhases> required_inputs(const Graph &graph) {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       // Readers of the loss are skipped together with the loss.
       const bool leaves_readers =
-          node.operation->idles_without(i) && has_readers && phase != Phase::loss;
-      if (leaves_readers || !node.operation->may_be_unbound(i)) require(node.inputs[i]);
+          node.operation->input_has(i, kTriggers) && has_readers && phase != Phase::loss;
+      if (leaves_readers || !node.operation->input_has(i, kUnbound)) require(node.inputs[i]);
     }
     require(node.fused.bias);
   }
@@ -88,9 +87,9 @@ Executor::Executor(const Graph &described, mp_autocast_t policy, mp_context_t co
     : context_(context), graph_(described) {
   keeps_io_ = policy != nullptr && (policy->policy.config.flags & MP_AUTOCAST_FLAG_KEEP_IO) != 0;
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    // keep() may add tensors but no nodes.
+    // Adds tensors but no nodes.
     Node node = std::move(graph_.nodes[i]);
-    node.operation->keep(graph_, node);
+    add_kept_outputs(graph_, node);
     graph_.nodes[i] = std::move(node);
   }
   gradients_ = append_backward(graph_);
@@ -98,7 +97,6 @@ Executor::Executor(const Graph &described, mp_autocast_t policy, mp_context_t co
   reports_ = cast(graph_, policy, context);
   fuse(graph_);
   require_order(graph_);
-  for (const Node &node : graph_.nodes) node.operation->settle(graph_, node, context);
 
   Emitter emitter(graph_, context);
   emitter.emit_all();
@@ -139,17 +137,17 @@ void Executor::allocate(const Emitter &emitted) {
   block_ = allocate_device(shared, layout_.bytes);
   workspace_ = {block_.get() + layout_.workspace_offset, emitted.workspace_bytes};
   addresses_.assign(layout_.offset.size(), nullptr);
-  for (Place place = 0; place < layout_.offset.size(); ++place) {
-    const Place root = layout_.root_of(place);
-    addresses_[place] = address_in_block(root);
-    if (addresses_[place] == nullptr)
-      bound_places_[static_cast<int32_t>(root / 2)].push_back(place);
+  for (AddressIndex index = 0; index < layout_.offset.size(); ++index) {
+    const AddressIndex root = layout_.root_of(index);
+    addresses_[index] = address_in_block(root);
+    if (addresses_[index] == nullptr)
+      bound_addresses_[static_cast<int32_t>(root / 2)].push_back(index);
   }
   for (size_t t = 0; t < graph_.tensors.size(); ++t)
     if (graph_.tensors[t].role == Role::input) bind(static_cast<int32_t>(t), nullptr);
 }
 
-void *Executor::address_in_block(Place root) const {
+void *Executor::address_in_block(AddressIndex root) const {
   const size_t offset = layout_.offset[root];
   return offset != Layout::kNowhere ? block_.get() + offset : nullptr;
 }
@@ -157,12 +155,12 @@ void *Executor::address_in_block(Place root) const {
 void Executor::fill_constants(const Emitter &emitted) {
   if (layout_.bytes > 0)
     require_success(mp_memset(context_, block_.get(), 0, layout_.bytes, nullptr));
-  const Places places(graph_);
+  const AddressTable table(graph_);
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
     const int64_t count = emitted.num_ones[static_cast<size_t>(dtype)];
     if (count == 0) continue;
     // 1 = sigmoid(0) + sigmoid(0), computed from zeroed memory.
-    void *const ones = addresses_[places.ones(dtype)];
+    void *const ones = addresses_[table.ones(dtype)];
     mp_pointwise_desc_t half = mp_pointwise_desc_default(MP_POINTWISE_COPY, 1, count, dtype);
     half.activation = MP_ACT_SIGMOID;
     require_success(mp_pointwise(context_, &half, ones, nullptr, ones, nullptr, nullptr));
@@ -208,9 +206,10 @@ void Executor::make_lists() {
 
 void Executor::bind(int32_t input, const void *data) {
   // Inputs are only read.
-  for (const Place place : bound_places_[input]) addresses_[place] = const_cast<void *>(data);
+  for (const AddressIndex index : bound_addresses_[input])
+    addresses_[index] = const_cast<void *>(data);
   if (graph_.tensor(input).copy_dtype == MP_DTYPE_NONE) return;
-  const Place copy = Places::of({input, true});
+  const AddressIndex copy = AddressTable::of({input, true});
   addresses_[copy] = data != nullptr ? address_in_block(layout_.root_of(copy)) : nullptr;
 }
 
@@ -261,7 +260,7 @@ void Executor::write(int32_t id, const float *values, mp_stream_t stream) {
       mp_masters_to_model(pair.master.get(), pair.model.get(), nullptr, nullptr, stream));
 }
 
-void Executor::run(std::initializer_list<Phase> phases, Run run) {
+void Executor::run(std::initializer_list<Phase> phases, LaunchArgs run) {
   for (const Phase phase : phases)
     for (const int32_t input : required_[static_cast<size_t>(phase)])
       MP_REQUIRE(address({input}) != nullptr, MP_ERROR_INVALID_ARGUMENT, "input ",
@@ -272,6 +271,8 @@ void Executor::run(std::initializer_list<Phase> phases, Run run) {
   run.workspace_bytes = workspace_.bytes;
   for (const Launch &launch : launches_.at(graph_.batch)) {
     if (std::ranges::find(phases, launch.phase) == phases.end()) continue;
+    run.inputs = &launch.inputs;
+    run.outputs = &launch.outputs;
     const mp_status_t status = launch.call(run);
     if (status != MP_SUCCESS) fail(status, launch.what, ": ", mp_last_error());
   }
@@ -283,7 +284,7 @@ void Executor::forward(mp_graph_mode_t mode, mp_stream_t stream) {
              "mode = MP_GRAPH_MODE_TRAINING requires a loss: call mp_graph_set_loss before "
              "mp_graph_compile");
   is_trained_ = false;
-  Run pass;
+  LaunchArgs pass;
   pass.is_training = is_training;
   pass.stream = stream;
   if (is_training || !can_compute_loss())
@@ -297,7 +298,8 @@ bool Executor::can_compute_loss() const {
   const Node *const loss = graph_.loss_node();
   if (loss == nullptr) return false;
   for (size_t i = 0; i < loss->inputs.size(); ++i)
-    if (loss->operation->idles_without(i) && address(loss->inputs[i]) == nullptr) return false;
+    if (loss->operation->input_has(i, kTriggers) && address(loss->inputs[i]) == nullptr)
+      return false;
   return true;
 }
 
@@ -308,7 +310,7 @@ void Executor::backward(mp_scaler_t scaler, mp_stream_t stream) {
       is_trained_, MP_ERROR_INVALID_ARGUMENT,
       "requires mp_graph_forward in training mode directly before, with the same batch size");
   is_trained_ = false;  // backward overwrites activations of the forward pass
-  Run pass;
+  LaunchArgs pass;
   pass.is_training = true;
   pass.stream = stream;
   if (scaler != nullptr) {
@@ -320,7 +322,7 @@ void Executor::backward(mp_scaler_t scaler, mp_stream_t stream) {
 
 int64_t Executor::step(mp_stream_t stream) const {
   int64_t t = 0;
-  const void *const steps = address_in_block(Places(graph_).steps());
+  const void *const steps = address_in_block(AddressTable(graph_).steps());
   if (steps == nullptr) return t;
   require_success(mp_memcpy(context_, &t, steps, sizeof t, stream));
   require_success(mp_stream_sync(context_, stream));
@@ -328,7 +330,7 @@ int64_t Executor::step(mp_stream_t stream) const {
 }
 
 void Executor::set_step(int64_t t, mp_stream_t stream) {
-  void *const steps = address_in_block(Places(graph_).steps());
+  void *const steps = address_in_block(AddressTable(graph_).steps());
   if (steps == nullptr) return;
   require_success(mp_memcpy(context_, steps, &t, sizeof t, stream));
   require_success(mp_stream_sync(context_, stream));

@@ -11,13 +11,53 @@
 #include <vector>
 
 #include "capi/context.h"
-#include "graph/executor/casting.h"
 #include "graph/executor/emitter.h"
 #include "graph/executor/graph_data.h"
-#include "graph/executor/memory.h"
 #include "mpcore.h"
 
 namespace mp::graph {
+
+// ---------------------------------------------------------------------------- steps of compilation
+
+/// Reports of mp_autocast_explain, indexed by mp_autocast_format_t.
+using Reports = std::array<std::string, MP_AUTOCAST_FORMAT_DOT + 1>;
+
+/// Assigns a type to every node and tensor.  One rewrite covers forward and backward nodes, so the
+/// types of gradients follow from the same rules.
+/// @param policy  nullptr: changes nothing and returns empty reports
+Reports cast(Graph &graph, mp_autocast_t policy, mp_context_t context);
+
+/// Fuses nodes:
+///
+/// - into the epilogue of a product: bias and activation
+/// - into the epilogue of an input-gradient product: activation derivative and bias gradient
+/// - into batch normalization: ReLU and its derivative
+void fuse(Graph &graph);
+
+/// Offsets, indexed by AddressIndex; kNowhere if bound externally or not in memory.
+struct Layout {
+  static constexpr size_t kNowhere = ~size_t{0};
+  std::vector<size_t> offset;
+  size_t bytes = 0;
+  size_t workspace_offset = 0;
+  /// Views: the address that each address equals, or itself.  Indexed by AddressIndex.
+  std::vector<AddressIndex> same_as;
+  size_t parameters = 0, copies = 0, gradients = 0, states = 0, activations = 0,
+         activations_unshared = 0;
+
+  /// Returns the root of a chain of views, or the address itself.
+  AddressIndex root_of(AddressIndex index) const {
+    while (same_as[index] != index) index = same_as[index];
+    return index;
+  }
+};
+
+/// Plans the memory of a graph.
+/// @param emitted    all launches, for buffers other than tensors
+/// @param gradients  gradient of each tensor, or kNone
+Layout lay_out(const Graph &graph, const Emitter &emitted, const std::vector<int32_t> &gradients);
+
+// ---------------------------------------------------------------------------- the executor
 
 /// Returns the properties of a tensor that need no memory.
 mp_graph_tensor_t shape_of(const Tensor &tensor);
@@ -61,10 +101,10 @@ class Executor {
   void set_extents(const Graph &described, int64_t batch);
   void make_launches();
   bool can_compute_loss() const;
-  void run(std::initializer_list<Phase> phases, Run run);
-  /// Returns nullptr if the place is not in the block.
-  void *address_in_block(Place root) const;
-  void *address(const Input &input) const { return addresses_[Places::of(input)]; }
+  void run(std::initializer_list<Phase> phases, LaunchArgs run);
+  /// Returns nullptr if the address is not in the block.
+  void *address_in_block(AddressIndex root) const;
+  void *address(const Input &input) const { return addresses_[AddressTable::of(input)]; }
 
   mp_context_t context_;
   Graph graph_;
@@ -74,8 +114,8 @@ class Executor {
   std::vector<int32_t> gradients_;  ///< per tensor, or kNone
   Layout layout_;
   DeviceBuffer block_;
-  std::vector<void *> addresses_;                       ///< indexed by Place
-  std::map<int32_t, std::vector<Place>> bound_places_;  ///< input -> its places, including views
+  std::vector<void *> addresses_;                                 ///< indexed by AddressIndex
+  std::map<int32_t, std::vector<AddressIndex>> bound_addresses_;  ///< per input, including views
   Workspace workspace_ = {};
   std::vector<DeviceBuffer> more_workspace_;         ///< for batches that the plan does not cover
   std::map<int64_t, std::vector<Launch>> launches_;  ///< per batch

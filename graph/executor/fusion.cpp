@@ -1,4 +1,4 @@
-#include "graph/executor/fusion.h"
+#include "graph/executor/executor.h"
 
 #include <algorithm>
 #include <vector>
@@ -9,13 +9,9 @@ namespace mp::graph {
 
 namespace {
 
-bool is(const Node &node, std::string_view type) {
-  return node.operation->type == type;
-}
-
-class Fusion {
+class Fuser {
  public:
-  explicit Fusion(Graph &graph) : graph_(graph), readers_(graph.tensors.size()) {
+  explicit Fuser(Graph &graph) : graph_(graph), readers_(graph.tensors.size()) {
     for (Node &node : graph.nodes)
       for (const Input &input : node.inputs)
         if (input.tensor != kNone) readers_[static_cast<size_t>(input.tensor)].push_back(&node);
@@ -24,10 +20,11 @@ class Fusion {
   void fuse_all() {
     for (Node &node : graph_.nodes) {
       if (node.is_absorbed) continue;
-      if (is(node, "Linear") || is(node, "Conv2D")) fuse_forward(node);
-      if (is(node, "LinearBackpropInput") || is(node, "Conv2DBackpropInput")) fuse_backward(node);
-      if (is(node, "BatchNorm")) fuse_relu(node);
-      if (is(node, "BatchNormGrad")) fuse_relu_grad(node);
+      const Fusion fusion = node.operation->traits.fusion;
+      if (fusion == Fusion::product) fuse_forward(node);
+      if (fusion == Fusion::input_gradient) fuse_backward(node);
+      if (fusion == Fusion::norm) fuse_relu(node);
+      if (fusion == Fusion::norm_gradient) fuse_relu_grad(node);
     }
   }
 
@@ -67,7 +64,7 @@ class Fusion {
 
   void fuse_forward(Node &node) {
     Node *next = sole_reader(node.outputs[0]);
-    if (next != nullptr && is(*next, "BiasAdd") && !node.has_input(2) &&
+    if (next != nullptr && next->operation->type == "BiasAdd" && !node.has_input(2) &&
         is_ready(next->inputs[1], node)) {
       node.fused.bias = next->inputs[1];
       absorb(node, *next);
@@ -79,7 +76,7 @@ class Fusion {
     const int32_t z = node.outputs[0];
     if (!is_inner(graph_.tensor(z))) return;
     for (Node *const reader : readers(z)) {
-      const mp_activation_t activation = reader->operation->activation(*reader);
+      const mp_activation_t activation = activation_of(*reader);
       if (activation == MP_ACT_NONE || reader->is_backward ||
           reader->dtype != graph_.tensor(z).dtype)
         continue;
@@ -92,9 +89,9 @@ class Fusion {
 
   void fuse_backward(Node &node) {
     Node *const next = sole_reader(node.outputs[0]);
-    if (next != nullptr && next->is_backward && next->operation->activation(*next) != MP_ACT_NONE &&
+    if (next != nullptr && next->is_backward && activation_of(*next) != MP_ACT_NONE &&
         graph_.dtype_read(next->inputs[1]) == next->dtype && is_ready(next->inputs[1], node)) {
-      node.fused.activation = next->operation->activation(*next);
+      node.fused.activation = activation_of(*next);
       node.fused.aux = next->inputs[1];
       absorb(node, *next);
     }
@@ -115,17 +112,15 @@ class Fusion {
 
   /// Returns the output of `reader` that sums the rows of `dz` in the type in which it is written.
   static size_t bias_gradient_of(const Node &reader, int32_t dz) {
-    const bool is_alone = is(reader, "BiasAddGrad");
-    if (!is_alone && !is(reader, "LinearBackpropWeight") && !is(reader, "Conv2DBackpropFilter"))
-      return kAbsent;
-    const size_t input = is_alone ? 0 : 1, output = is_alone ? 0 : 1;
+    if (reader.operation->traits.fusion != Fusion::bias_gradient) return kAbsent;
+    const size_t input = reader.inputs.size() - 1, output = reader.outputs.size() - 1;
     const bool reads_dz = reader.input(input) == dz && !reader.inputs[input].reads_copy;
     return reads_dz && reader.has_output(output) ? output : kAbsent;
   }
 
   void fuse_relu(Node &node) {
     Node *const next = sole_reader(node.outputs[0]);
-    if (next == nullptr || next->operation->activation(*next) != MP_ACT_RELU) return;
+    if (next == nullptr || activation_of(*next) != MP_ACT_RELU) return;
     node.fused.activation = MP_ACT_RELU;
     absorb(node, *next);
   }
@@ -138,8 +133,8 @@ class Fusion {
     const Tensor &t = graph_.tensor(dz);
     if (t.producer == kNone || !is_inner(t) || readers(dz).size() != 1) return;
     Node &before = graph_.node(t.producer);
-    if (before.is_absorbed || before.operation->activation(before) != MP_ACT_DRELU ||
-        before.dtype != node.dtype || graph_.node(node.forward).fused.activation != MP_ACT_RELU)
+    if (before.is_absorbed || activation_of(before) != MP_ACT_DRELU || before.dtype != node.dtype ||
+        graph_.node(node.forward).fused.activation != MP_ACT_RELU)
       return;
     node.inputs[kDy] = before.inputs[0];
     readers(before.input(0)).push_back(&node);
@@ -154,7 +149,7 @@ class Fusion {
 }  // namespace
 
 void fuse(Graph &graph) {
-  Fusion(graph).fuse_all();
+  Fuser(graph).fuse_all();
 }
 
 }  // namespace mp::graph

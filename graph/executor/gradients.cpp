@@ -69,7 +69,7 @@ std::vector<int32_t> Gradients::append_all() {
 int32_t Gradients::memory_of(int32_t tensor) const {
   while (graph_.tensor(tensor).producer != kNone) {
     const Node &node = graph_.node(graph_.tensor(tensor).producer);
-    if (!node.operation->is_view()) break;
+    if (!node.operation->traits.is_view) break;
     tensor = node.input(0);
   }
   return tensor;
@@ -82,7 +82,7 @@ int32_t Gradients::copy_of(int32_t gradient, int32_t of) {
   copy.gradient_of = of;
   Node node = {};
   node.operation = &operation("Identity");
-  node.name = name_behind(of, "grad_copy");
+  node.name = name_after(of, "grad_copy");
   node.inputs = {{gradient}};
   node.outputs = {graph_.add(std::move(copy))};
   node.is_backward = true;
@@ -91,7 +91,7 @@ int32_t Gradients::copy_of(int32_t gradient, int32_t of) {
   return output;
 }
 
-std::string Gradients::name_behind(int32_t tensor, const char *word) const {
+std::string Gradients::name_after(int32_t tensor, const char *word) const {
   const Tensor &t = graph_.tensor(tensor);
   return (t.producer != kNone ? graph_.node(t.producer).name : t.name) + "/" + word;
 }
@@ -122,9 +122,18 @@ void Gradients::contribute(const Node &node, size_t input, int32_t gradient) {
     parts_[static_cast<size_t>(node.input(input))].push_back(gradient);
 }
 
+void Gradients::append_gradient(const Node &node, size_t input, std::string_view type,
+                                std::string_view word, std::initializer_list<int32_t> others) {
+  if (!is_wanted(node, input)) return;
+  const int32_t gradient = make(node, input);
+  std::vector<int32_t> inputs = {of(node, 0)};
+  inputs.insert(inputs.end(), others);
+  append(node, type, word, inputs, {gradient});
+  contribute(node, input, gradient);
+}
+
 void Gradients::append(const Node &node, std::string_view type, std::string_view word,
-                       std::initializer_list<int32_t> inputs,
-                       std::initializer_list<int32_t> outputs) {
+                       const std::vector<int32_t> &inputs, const std::vector<int32_t> &outputs) {
   Node backward = {};
   backward.operation = &operation(type);
   backward.name = node.name + "/" + std::string(word);
@@ -150,7 +159,7 @@ int32_t Gradients::sum_of(int32_t tensor) {
     const int32_t output = graph_.add(std::move(sum));
     Node add = {};
     add.operation = &operation("Add");
-    add.name = name_behind(tensor, "grad_sum");
+    add.name = name_after(tensor, "grad_sum");
     add.inputs = {{parts.back()}, {last}};
     add.outputs = {output};
     add.is_backward = true;

@@ -11,7 +11,7 @@
 
 namespace mp::graph {
 
-/// Target of Operation::differentiate().
+/// Target of Operation::differentiate.
 class Gradients {
  public:
   explicit Gradients(Graph &graph);
@@ -31,10 +31,14 @@ class Gradients {
   /// Adds a tensor to the gradient of an input, which may have several contributions.
   void contribute(const Node &node, size_t input, int32_t gradient);
 
+  /// Appends the node that computes the gradient of an input, if it is needed, from the gradient of
+  /// output 0 and `others`.
+  void append_gradient(const Node &node, size_t input, std::string_view type, std::string_view word,
+                       std::initializer_list<int32_t> others);
   /// Appends a node that belongs to `node` and has its attributes.
   /// @param word  suffix of the new node's name, after the name of `node`
   void append(const Node &node, std::string_view type, std::string_view word,
-              std::initializer_list<int32_t> inputs, std::initializer_list<int32_t> outputs);
+              const std::vector<int32_t> &inputs, const std::vector<int32_t> &outputs);
 
   Graph &graph() { return graph_; }
 
@@ -47,7 +51,7 @@ class Gradients {
   /// @param of  tensor whose gradient is copied
   int32_t copy_of(int32_t gradient, int32_t of);
   /// Returns the name of a node that belongs to the producer of a tensor.
-  std::string name_behind(int32_t tensor, const char *word) const;
+  std::string name_after(int32_t tensor, const char *word) const;
 
   Graph &graph_;
   std::vector<std::vector<int32_t>> parts_;  ///< contributions to the gradient of each tensor

@@ -12,7 +12,7 @@
 
 namespace mp::graph {
 
-class Operation;
+struct Operation;
 
 /// Index for no tensor or no node.
 constexpr int32_t kNone = -1;
@@ -73,9 +73,9 @@ struct Node {
   std::string name;
   std::vector<Input> inputs;
   std::vector<int32_t> outputs;
-  std::vector<Value> attributes;  ///< in the order of Operation::attributes()
+  std::vector<Value> attributes;  ///< in the order of Operation::attributes
   bool is_backward = false;
-  bool is_deferred = false;  ///< forward node that depends on the loss (phases.h)
+  bool is_deferred = false;  ///< forward node that depends on the loss (Phase)
   int32_t number = 0;  ///< earlier mp_graph_add_node calls; backward: those of its forward node
   int32_t forward = kNone;     ///< backward: the corresponding forward node
   mp_dtype_t dtype = MP_FP32;  ///< type of the computation
@@ -138,6 +138,29 @@ struct Graph {
   /// Returns the producer of the loss, or nullptr without a loss.
   const Node *loss_node() const { return loss != kNone ? &node(tensor(loss).producer) : nullptr; }
 };
+
+/// Phase of a node.
+///
+/// One list of nodes serves both modes.  In training, the loss is computed together with its
+/// gradient.  A node that depends on the loss therefore follows that backward node, in both modes.
+enum class Phase {
+  forward,
+  loss,        ///< inference only: backward computes the loss with its gradient
+  after_loss,  ///< part of forward in inference, of backward in training
+  backward
+};
+constexpr size_t kPhases = 4;
+
+Phase phase_of(const Graph &graph, const Node &node);
+
+/// Returns whether a node computes the gradient of the loss and, in training, the loss itself.
+bool computes_loss(const Graph &graph, const Node &node);
+
+/// Marks the nodes that depend on the loss, and moves them after the node of its gradient.
+void defer_readers_of_loss(Graph &graph);
+
+/// Fails with MP_ERROR_INTERNAL if a node reads a tensor before it is written in the same mode.
+void require_order(const Graph &graph);
 
 /// Returns a * b + c bytes; fails if they do not fit in 64 bits.
 size_t checked_bytes(size_t a, size_t b, size_t c = 0);

@@ -1,4 +1,4 @@
-#include "graph/executor/memory.h"
+#include "graph/executor/executor.h"
 
 #include <algorithm>
 #include <limits>
@@ -17,7 +17,7 @@ size_t aligned(size_t bytes) {
 }
 
 /// Lifetime of a tensor, from its producer to its last reader.
-struct Life {
+struct Lifetime {
   int64_t first = std::numeric_limits<int64_t>::max();
   int64_t last = -1;
   void include(int64_t time) {
@@ -25,16 +25,16 @@ struct Life {
     last = std::max(last, time);
   }
   bool is_empty() const { return last < 0; }
-  bool meets(const Life &other) const { return first <= other.last && other.first <= last; }
+  bool meets(const Lifetime &other) const { return first <= other.last && other.first <= last; }
 };
 
 class Planner {
  public:
   Planner(const Graph &graph, const std::vector<int32_t> &gradients)
-      : graph_(graph), places_(graph), lives_(places_.end), is_gradient_(graph.tensors.size()) {
-    layout_.offset.assign(places_.count(), Layout::kNowhere);
-    layout_.same_as.resize(places_.count());
-    std::iota(layout_.same_as.begin(), layout_.same_as.end(), Place{0});
+      : graph_(graph), table_(graph), lives_(table_.end), is_gradient_(graph.tensors.size()) {
+    layout_.offset.assign(table_.count(), Layout::kNowhere);
+    layout_.same_as.resize(table_.count());
+    std::iota(layout_.same_as.begin(), layout_.same_as.end(), AddressIndex{0});
     for (const int32_t gradient : gradients)
       if (gradient != kNone) is_gradient_[static_cast<size_t>(gradient)] = true;
     find_views();
@@ -44,38 +44,38 @@ class Planner {
   Layout place_all(const Emitter &emitted) {
     place_lasting();
     place_activations();
-    const auto place_constant = [&](Place place, size_t bytes) {
-      if (bytes > 0) place_behind(place, bytes, layout_.states);
+    const auto place_constant = [&](AddressIndex index, size_t bytes) {
+      if (bytes > 0) append(index, bytes, layout_.states);
     };
     for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32})
       place_constant(
-          places_.ones(dtype),
+          table_.ones(dtype),
           checked_bytes(static_cast<size_t>(emitted.num_ones[static_cast<size_t>(dtype)]),
                         mp_dtype_size(dtype)));
-    place_constant(places_.zeros(), emitted.zero_bytes);
-    place_constant(places_.steps(), emitted.counts_steps ? 2 * sizeof(uint64_t) : 0);
+    place_constant(table_.zeros(), emitted.zero_bytes);
+    place_constant(table_.steps(), emitted.counts_steps ? 2 * sizeof(uint64_t) : 0);
     layout_.workspace_offset = layout_.bytes;
     add(layout_.bytes, aligned(emitted.workspace_bytes));
     return layout_;
   }
 
  private:
-  Place root(Place place) const { return layout_.root_of(place); }
+  AddressIndex root(AddressIndex index) const { return layout_.root_of(index); }
 
   void find_views() {
     for (const Node &node : graph_.nodes)
-      if (node.operation->is_view() && !node.is_absorbed)
-        layout_.same_as[Places::of({node.outputs[0]})] = Places::of(node.inputs[0]);
+      if (node.operation->traits.is_view && !node.is_absorbed)
+        layout_.same_as[AddressTable::of({node.outputs[0]})] = AddressTable::of(node.inputs[0]);
   }
 
   void use(const Input &input, int64_t time) {
-    lives_[root(Places::of(input))].include(time);
+    lives_[root(AddressTable::of(input))].include(time);
     // A cast runs after the producer: it reads one form and writes the other.
     const Tensor &t = graph_.tensor(input.tensor);
     if (input.reads_copy && t.role != Role::parameter) {
       const int64_t written = t.producer == kNone ? 0 : t.producer;
-      lives_[root(Places::of({input.tensor}))].include(written);
-      lives_[root(Places::of(input))].include(written);
+      lives_[root(AddressTable::of({input.tensor}))].include(written);
+      lives_[root(AddressTable::of(input))].include(written);
     }
   }
 
@@ -89,7 +89,8 @@ class Planner {
     }
     for (size_t t = 0; t < graph_.tensors.size(); ++t) {
       const Input written = {static_cast<int32_t>(t)};
-      if (!graph_.tensors[t].is_output || lives_[root(Places::of(written))].is_empty()) continue;
+      if (!graph_.tensors[t].is_output || lives_[root(AddressTable::of(written))].is_empty())
+        continue;
       // External readers may access outputs at any time, so no pass may overwrite them.
       const bool has_copy = graph_.tensors[t].copy_dtype != MP_DTYPE_NONE;
       for (const int64_t time : {int64_t{0}, end}) {
@@ -101,8 +102,8 @@ class Planner {
 
   static void add(size_t &sum, size_t bytes) { sum = checked_bytes(1, sum, bytes); }
 
-  void place_behind(Place place, size_t bytes, size_t &sum) {
-    layout_.offset[place] = layout_.bytes;
+  void append(AddressIndex index, size_t bytes, size_t &sum) {
+    layout_.offset[index] = layout_.bytes;
     add(layout_.bytes, aligned(bytes));
     add(sum, aligned(bytes));
   }
@@ -112,51 +113,50 @@ class Planner {
     for (size_t i = 0; i < graph_.tensors.size(); ++i) {
       const Tensor &t = graph_.tensors[i];
       const auto id = static_cast<int32_t>(i);
-      const Place place = Places::of({id});
-      if (t.role == Role::parameter) place_behind(place, t.bytes(false), layout_.parameters);
-      if (t.role == Role::state) place_behind(place, t.bytes(false), layout_.states);
-      if (t.has_model_copy()) place_behind(Places::of({id, true}), t.bytes(true), layout_.copies);
-      if (is_gradient_[i] && root(place) == place)
-        place_behind(place, t.bytes(false), layout_.gradients);
+      const AddressIndex index = AddressTable::of({id});
+      if (t.role == Role::parameter) append(index, t.bytes(false), layout_.parameters);
+      if (t.role == Role::state) append(index, t.bytes(false), layout_.states);
+      if (t.has_model_copy()) append(AddressTable::of({id, true}), t.bytes(true), layout_.copies);
+      if (is_gradient_[i] && root(index) == index) append(index, t.bytes(false), layout_.gradients);
     }
   }
 
-  size_t bytes_of(Place place) const {
-    return aligned(graph_.tensors[place / 2].bytes(place % 2 != 0));
+  size_t bytes_of(AddressIndex index) const {
+    return aligned(graph_.tensors[index / 2].bytes(index % 2 != 0));
   }
 
   /// Places activations by first fit, largest first: each gets the lowest offset that no tensor
   /// with an overlapping lifetime uses.
   void place_activations() {
-    std::vector<Place> open;
-    for (Place place = 0; place < places_.end; ++place)
-      if (root(place) == place && !lives_[place].is_empty() &&
-          layout_.offset[place] == Layout::kNowhere &&
-          (graph_.tensors[place / 2].role != Role::input || place % 2 != 0))
-        open.push_back(place);
-    std::ranges::stable_sort(open, std::greater<>(), [&](Place p) { return bytes_of(p); });
+    std::vector<AddressIndex> open;
+    for (AddressIndex index = 0; index < table_.end; ++index)
+      if (root(index) == index && !lives_[index].is_empty() &&
+          layout_.offset[index] == Layout::kNowhere &&
+          (graph_.tensors[index / 2].role != Role::input || index % 2 != 0))
+        open.push_back(index);
+    std::ranges::stable_sort(open, std::greater<>(), [&](AddressIndex p) { return bytes_of(p); });
     const size_t start = layout_.bytes;
-    std::vector<Place> placed;  // sorted by offset
-    for (const Place place : open) {
+    std::vector<AddressIndex> placed;  // sorted by offset
+    for (const AddressIndex index : open) {
       size_t offset = start;
-      for (const Place other : placed) {
-        if (!lives_[place].meets(lives_[other])) continue;
-        if (checked_bytes(1, offset, bytes_of(place)) <= layout_.offset[other]) break;
+      for (const AddressIndex other : placed) {
+        if (!lives_[index].meets(lives_[other])) continue;
+        if (checked_bytes(1, offset, bytes_of(index)) <= layout_.offset[other]) break;
         offset = std::max(offset, layout_.offset[other] + bytes_of(other));
       }
-      layout_.offset[place] = offset;
-      layout_.bytes = std::max(layout_.bytes, checked_bytes(1, offset, bytes_of(place)));
-      add(layout_.activations_unshared, bytes_of(place));
-      const auto behind =
-          std::ranges::upper_bound(placed, offset, {}, [&](Place p) { return layout_.offset[p]; });
-      placed.insert(behind, place);
+      layout_.offset[index] = offset;
+      layout_.bytes = std::max(layout_.bytes, checked_bytes(1, offset, bytes_of(index)));
+      add(layout_.activations_unshared, bytes_of(index));
+      const auto after = std::ranges::upper_bound(
+          placed, offset, {}, [&](AddressIndex p) { return layout_.offset[p]; });
+      placed.insert(after, index);
     }
     layout_.activations = layout_.bytes - start;
   }
 
   const Graph &graph_;
-  Places places_;
-  std::vector<Life> lives_;  ///< indexed by Place; only for roots
+  AddressTable table_;
+  std::vector<Lifetime> lives_;  ///< indexed by AddressIndex; only for roots
   std::vector<bool> is_gradient_;
   Layout layout_;
 };

@@ -1,9 +1,10 @@
-// Interface of operations: inputs and attributes, shape inference, gradient, and emitted calls.
+// Operations: one row each, with at most three functions: infer, differentiate and emit.
 //
-// Operations are stateless; nodes hold all state.  operations.cpp lists all operations, with one
-// file per family (families.h).
+// The rows and functions of a family are in one file; operations.cpp lists the families.  To add an
+// operation, add its row and that of its gradient, and list both in rewrite/op_lists.inc.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -34,73 +35,110 @@ constexpr Attribute integers(std::string_view name, int64_t min, int64_t max) {
   return {name, MP_ATTRIBUTE_KIND_INTS, 0, min, max, 0, 0, 0};
 }
 
-/// Allowed number of inputs or outputs.
-struct Count {
-  size_t least, most;
+/// Largest 32-bit integer attribute.
+constexpr int64_t kMaxInt32 = 2147483647;
+
+/// Properties of an input or output; bits.
+enum PortFlags : uint8_t {
+  kOptional = 1 << 0,  ///< may be absent
+  kFp32 = 1 << 1,      ///< autocast: MP_AUTOCAST_SLOT_FP32
+  kUnbound = 1 << 2,   ///< may be unbound when the node runs
+  kTriggers = 1 << 3,  ///< the node computes nothing while it is unbound
+  kKept = 1 << 4,      ///< output that forward keeps for backward; callers see it if kOptional
+  kBytes = 1 << 5,     ///< output of MP_DTYPE_NONE that emit() sizes
 };
 
-class Operation {
- public:
-  Operation(std::string_view type, Count inputs, Count outputs)
-      : type(type), inputs(inputs), outputs(outputs) {}
-  virtual ~Operation() = default;
-  Operation(const Operation &) = delete;
-  Operation &operator=(const Operation &) = delete;
-
-  const std::string_view type;
-  const Count inputs, outputs;
-
-  virtual std::span<const Attribute> attributes() const { return {}; }
-
-  /// Sets the extents of the outputs; fails if the inputs do not match.  Called when the node is
-  /// added, and for every other batch size.
-  virtual void infer(Graph &graph, const Node &node) const = 0;
-
-  /// Adds outputs that forward keeps for backward.  Called before differentiate().
-  virtual void keep(Graph &, Node &) const {}
-  /// Appends nodes that compute the gradients of the inputs from those of the outputs.
-  virtual void differentiate(Gradients &, const Node &) const {}
-
-  /// Autocast: bits of mp_node_flags_t.
-  virtual uint16_t flags() const { return 0; }
-  /// Autocast: slots of the i-th input or output, 0 or MP_AUTOCAST_SLOT_FP32.
-  virtual uint8_t input_slot(size_t) const { return 0; }
-  virtual uint8_t output_slot(size_t) const { return 0; }
-  /// Autocast: number of terms of a sum, or 0.
-  virtual int64_t depth(const Graph &, const Node &) const { return 0; }
-
-  /// Sets the extents of tensors from keep(), which depend on types.
-  virtual void settle(Graph &, const Node &, mp_context_t) const {}
-  /// Emits the calls of a node.
-  virtual void emit(Emitter &emitter, const Node &node) const = 0;
-
-  /// Returns whether the i-th input may be unbound when the node runs.
-  virtual bool may_be_unbound(size_t) const { return false; }
-  /// Returns whether the node computes nothing while its i-th input is unbound.
-  virtual bool idles_without(size_t) const { return false; }
-  /// Returns whether the i-th input may be absent.
-  virtual bool may_be_absent(size_t i) const { return i >= inputs.least; }
-  /// Returns whether the first output is a loss, which backward computes with its gradient.
-  virtual bool is_loss() const { return false; }
-  /// Returns the activation that a preceding product can compute in its epilogue: a function of the
-  /// input, or the first input times a derivative at the second.
-  virtual mp_activation_t activation(const Node &) const { return MP_ACT_NONE; }
-  /// Returns whether the output is the input with another shape.
-  virtual bool is_view() const { return false; }
-  /// Returns whether the first output has the type in which the node reads its first input.
-  virtual bool writes_as_it_reads() const { return false; }
+/// Input or output of an operation.
+struct Port {
+  const char *name = nullptr;  ///< nullptr after the last one
+  uint8_t flags = 0;
+  bool has(PortFlags flag) const { return (flags & flag) != 0; }
 };
+constexpr size_t kMaxPorts = 12;
 
 /// Index of an input or output that an operation does not have.
 constexpr size_t kAbsent = ~size_t{0};
 
-/// Largest 32-bit integer attribute.
-constexpr int64_t kMaxInt32 = 2147483647;
+/// Number of terms of a sum, for autocast.
+enum class Depth {
+  unknown,
+  columns,  ///< columns of the first input
+  rows,     ///< rows of the last input
+  filter,   ///< elements of the second input for each of its rows in dimension 0
+  weights   ///< columns of the second and third input
+};
+
+/// Role in fusion.cpp.
+enum class Fusion {
+  none,
+  product,         ///< absorbs a bias and an activation
+  input_gradient,  ///< product that absorbs a derivative and the sum of its rows
+  bias_gradient,   ///< sum of the rows of the last input, as the last output
+  norm,            ///< absorbs a ReLU
+  norm_gradient    ///< absorbs the derivative of a ReLU
+};
+
+/// Properties of an operation that few have.
+struct Traits {
+  int32_t variant = 0;  ///< enumerator for functions that several operations share
+  /// Activation that a preceding product can compute in its epilogue: a function of the input, or
+  /// the first input times a derivative at the second.
+  mp_activation_t activation = MP_ACT_NONE;
+  uint16_t flags = 0;  ///< autocast: mp_node_flags_t
+  Depth depth = Depth::unknown;
+  Fusion fusion = Fusion::none;
+  bool is_loss = false;             ///< backward computes the first output with its gradient
+  bool is_view = false;             ///< the output is the input with another shape
+  bool writes_as_it_reads = false;  ///< the first output has the type of the first input
+};
+
+/// Row of the table of operations.
+struct Operation {
+  std::string_view type;
+  Port inputs[kMaxPorts] = {}, outputs[kMaxPorts] = {};
+  std::span<const Attribute> attributes = {};
+  /// Sets the extents of the outputs; fails if the inputs do not match.  Called when the node is
+  /// added, and for every other batch size.  nullptr: operation of the backward pass, whose outputs
+  /// are gradients.
+  void (*infer)(Graph &graph, const Node &node) = nullptr;
+  /// Appends nodes that compute the gradients of the inputs from those of the outputs.
+  void (*differentiate)(Gradients &gradients, const Node &node) = nullptr;
+  /// Emits the calls of a node; nullptr for views.
+  void (*emit)(Emitter &emitter, const Node &node) = nullptr;
+  Traits traits = {};
+
+  bool input_has(size_t i, PortFlags flag) const { return i < kMaxPorts && inputs[i].has(flag); }
+  uint8_t input_slot(size_t i) const { return input_has(i, kFp32) ? MP_AUTOCAST_SLOT_FP32 : 0; }
+  uint8_t output_slot(size_t i) const {
+    return i < kMaxPorts && outputs[i].has(kFp32) ? MP_AUTOCAST_SLOT_FP32 : 0;
+  }
+};
+
+/// Allowed number of inputs or outputs.
+struct Arity {
+  size_t min, max;
+};
+Arity arity_of(std::span<const Port, kMaxPorts> ports);
+
+/// Families of operations; each has one file.
+std::span<const Operation> product_operations();    ///< Linear, Conv2D, BiasAddGrad
+std::span<const Operation> image_operations();      ///< pooling, BatchNorm
+std::span<const Operation> pointwise_operations();  ///< activations, Add, Mul, BiasAdd, Reshape
+std::span<const Operation> sequence_operations();   ///< Embedding, Dropout
+std::span<const Operation> recurrent_operations();  ///< LSTM, GRU, RNN
+std::span<const Operation> loss_operations();       ///< SoftmaxXent, MSE, L1, BCEWithLogits
 
 /// Returns nullptr for unknown operations and for those of the backward pass.
 const Operation *find_operation(std::string_view type);
 /// Returns any operation, including those of the backward pass.
 const Operation &operation(std::string_view type);
+
+/// Returns the activation of a node, whose attributes may select another form.
+mp_activation_t activation_of(const Node &node);
+/// Returns the number of terms of the longest sum in a node, or 0.
+int64_t depth_of(const Graph &graph, const Node &node);
+/// Adds the outputs that a forward node keeps for backward.
+void add_kept_outputs(Graph &graph, Node &node);
 
 /// Fails with a message about a node.
 template <class... Parts>
@@ -109,17 +147,13 @@ template <class... Parts>
 }
 
 /// Returns input i, which must be floating-point with that rank; rank < 0: any rank except 0.
-const Tensor &require_floats(const Graph &graph, const Node &node, size_t i, const char *name,
-                             int rank = -1);
+const Tensor &require_floats(const Graph &graph, const Node &node, size_t i, int rank = -1);
 /// Returns input i, which must be an external integer tensor.
-const Tensor &require_integers(const Graph &graph, const Node &node, size_t i, const char *name);
+const Tensor &require_integers(const Graph &graph, const Node &node, size_t i);
 /// Requires input i, if present, to be a vector of `columns` floats.
-void require_vector(const Graph &graph, const Node &node, size_t i, const char *name,
-                    int64_t columns);
+void require_vector(const Graph &graph, const Node &node, size_t i, int64_t columns);
 /// Requires input i, if present, to have this shape.
-void require_extent(const Graph &graph, const Node &node, size_t i, const char *name,
-                    const Extent &extent);
-
+void require_extent(const Graph &graph, const Node &node, size_t i, const Extent &extent);
 /// Requires all extents to fit in 32 bits, for calls with 32-bit sizes.
 void require_narrow(const Node &node, const Tensor &tensor);
 
@@ -131,12 +165,7 @@ inline void set_extent(Graph &graph, const Node &node, size_t output, const Exte
   if (node.has_output(output)) graph.tensor(node.outputs[output]).extent = extent;
 }
 
-/// Operation of the backward pass.  Its outputs are gradients and have the shapes of their tensors.
-class BackwardOperation : public Operation {
- public:
-  /// Input and output counts are not checked: only differentiate() adds these nodes.
-  explicit BackwardOperation(std::string_view type) : Operation(type, {}, {}) {}
-  void infer(Graph &graph, const Node &node) const override;
-};
+/// Infers the shape of an operation whose output has the shape of its first input.
+void infer_same(Graph &graph, const Node &node);
 
 }  // namespace mp::graph

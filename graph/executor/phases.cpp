@@ -1,4 +1,3 @@
-#include "graph/executor/phases.h"
 
 #include <algorithm>
 #include <iterator>
@@ -24,14 +23,14 @@ namespace {
 /// Reorders the nodes.
 /// @param order  permutation of node indices
 void reorder(Graph &graph, const std::vector<int32_t> &order) {
-  std::vector<int32_t> place(order.size());
+  std::vector<int32_t> position(order.size());
   std::vector<Node> nodes;
   for (const int32_t id : order) {
-    place[static_cast<size_t>(id)] = static_cast<int32_t>(nodes.size());
+    position[static_cast<size_t>(id)] = static_cast<int32_t>(nodes.size());
     nodes.push_back(std::move(graph.node(id)));
   }
   const auto move = [&](int32_t &id) {
-    if (id != kNone) id = place[static_cast<size_t>(id)];
+    if (id != kNone) id = position[static_cast<size_t>(id)];
   };
   for (Node &node : nodes) move(node.forward);
   for (Tensor &t : graph.tensors) move(t.producer);

@@ -1,6 +1,5 @@
 // Products with epilogues: Linear and Conv2D, forward and backward.
 #include "graph/executor/emitter.h"
-#include "graph/executor/families.h"
 #include "graph/executor/gradients.h"
 
 namespace mp::graph {
@@ -10,19 +9,19 @@ namespace {
 /// Epilogue whose pointers are known only when it runs.
 struct Epilogue {
   mp_epilogue_t fixed = mp_epilogue_default();
-  Place bias = 0, aux = 0, dbias = 0;
+  AddressIndex bias = 0, aux = 0, dbias = 0;
   bool has_pointers = false;
   bool raises_found_inf = false;
 
   Epilogue() = default;
-  Epilogue(const Emitter &e, const Node &node, size_t own_bias, bool raises_found_inf)
-      : has_pointers(true), raises_found_inf(raises_found_inf) {
+  Epilogue(const Emitter &e, const Node &node, size_t own_bias)
+      : has_pointers(true), raises_found_inf(node.is_backward) {
     const Fused &f = node.fused;
     const Input b =
         f.bias.tensor == kNone && node.has_input(own_bias) ? node.inputs[own_bias] : f.bias;
-    bias = e.place(b);
-    aux = f.aux_out != kNone ? e.place({f.aux_out}) : e.place(f.aux);
-    dbias = e.place({f.dbias});
+    bias = e.index(b);
+    aux = f.aux_out != kNone ? e.index({f.aux_out}) : e.index(f.aux);
+    dbias = e.index({f.dbias});
     fixed.activation = f.activation;
     if (b.tensor != kNone) fixed.dtype_bias = e.graph().dtype_read(b);
   }
@@ -32,7 +31,7 @@ struct Epilogue {
     mp_epilogue_t epilogue = fixed;
     if (!has_pointers) return epilogue;
     alignas(16) static float data[4];
-    const auto pointer = [&](Place place) { return place != e.nowhere() ? data : nullptr; };
+    const auto pointer = [&](AddressIndex index) { return index != e.index({}) ? data : nullptr; };
     epilogue.bias = pointer(bias);
     epilogue.aux = pointer(aux);
     epilogue.dbias = pointer(dbias);
@@ -40,7 +39,7 @@ struct Epilogue {
     return epilogue;
   }
 
-  mp_epilogue_t at(const Run &run) const {
+  mp_epilogue_t at(const LaunchArgs &run) const {
     mp_epilogue_t epilogue = fixed;
     if (!has_pointers) return epilogue;
     epilogue.bias = run.at(bias);
@@ -52,46 +51,39 @@ struct Epilogue {
 };
 
 /// @param output  output of the node that is D
-void emit_gemm(Emitter &e, const Node &n, size_t output, const mp_gemm_desc_t &desc, Place a,
-               Place b, const Epilogue &epilogue) {
-  const Place d = e.out(n, output);
+void emit_gemm(Emitter &e, size_t output, const mp_gemm_desc_t &desc, AddressIndex a,
+               AddressIndex b, const Epilogue &epilogue) {
   size_t bytes = 0;
-  const mp_epilogue_t asked = epilogue.for_query(e);
-  require_success(mp_gemm_workspace_size(e.context(), &desc, &asked, &bytes));
+  const mp_epilogue_t query = epilogue.for_query(e);
+  require_success(mp_gemm_workspace_size(e.context(), &desc, &query, &bytes));
   e.needs_workspace(bytes);
-  const Call call = [=](const Run &run) {
+  const Call call = [=](const LaunchArgs &run) {
     const mp_epilogue_t at = epilogue.at(run);
-    return mp_gemm(run.context, &desc, run.at(a), run.at(b), nullptr, run.at(d), &at, run.workspace,
-                   run.workspace_bytes, run.stream);
+    return mp_gemm(run.context, &desc, run.at(a), run.at(b), nullptr, run.out(output), &at,
+                   run.workspace, run.workspace_bytes, run.stream);
   };
   e.append("mp_gemm", call, output);
 }
 
-/// Sums the rows of input `dy` as a product with a row of ones, accumulated and stored in fp32.
-void emit_row_sum(Emitter &e, const Node &n, size_t dy, size_t output) {
+/// Sums the rows of the last input to the last output: a product with a row of ones, accumulated
+/// and stored in fp32.
+void emit_row_sum(Emitter &e, const Node &n) {
+  const size_t dy = n.inputs.size() - 1;
   const Tensor &t = e.graph().in(n, dy);
   const mp_dtype_t dtype = e.graph().dtype_read(n.inputs[dy]);
-  emit_gemm(e, n, output, mp_gemm_desc_default(1, t.columns(), t.rows(), dtype, MP_FP32),
+  emit_gemm(e, n.outputs.size() - 1, mp_gemm_desc_default(1, t.columns(), t.rows(), dtype, MP_FP32),
             e.ones(dtype, t.rows()), e.in(n, dy), Epilogue());
 }
 
-/// Appends a node for the gradients of weight and bias: inputs x and dy, outputs dw and db.
-void differentiate_weights(Gradients &d, const Node &n, std::string_view type) {
+/// Appends a node for the gradients of weight and bias, and one for the gradient of the input.
+void differentiate_product(Gradients &d, const Node &n, std::string_view weight_type,
+                           std::string_view input_type) {
   const int32_t dw = d.new_if_wanted(n, 1), db = d.new_if_wanted(n, 2);
-  if (dw != kNone || db != kNone) d.append(n, type, "grad_w", {n.input(0), d.of(n, 0)}, {dw, db});
+  if (dw != kNone || db != kNone)
+    d.append(n, weight_type, "grad_w", {n.input(0), d.of(n, 0)}, {dw, db});
   d.contribute(n, 1, dw);
   d.contribute(n, 2, db);
-}
-
-void differentiate_input(Gradients &d, const Node &n, std::string_view type) {
-  if (!d.is_wanted(n, 0)) return;
-  const int32_t dx = d.make(n, 0);
-  d.append(n, type, "grad_x", {d.of(n, 0), n.input(1)}, {dx});
-  d.contribute(n, 0, dx);
-}
-
-uint8_t slot_of_bias_grad(size_t output) {
-  return output == 1 ? MP_AUTOCAST_SLOT_FP32 : 0;
+  d.append_gradient(n, 0, input_type, "grad_x", {n.input(1)});
 }
 
 // ---------------------------------------------------------------------------- Linear
@@ -102,96 +94,48 @@ bool is_transposed(const Node &n) {
   return n.attributes[0].integer != 0;
 }
 
-class Linear final : public Operation {
- public:
-  Linear() : Operation("Linear", {2, 3}, {1, 1}) {}
-  std::span<const Attribute> attributes() const override { return kLinear; }
-  uint16_t flags() const override { return MP_NODE_FLAG_WRITES_EITHER; }
-  uint8_t input_slot(size_t i) const override { return i == 2 ? MP_AUTOCAST_SLOT_FP32 : 0; }
-  int64_t depth(const Graph &g, const Node &n) const override { return g.in(n, 0).columns(); }
+void infer_linear(Graph &g, const Node &n) {
+  const Tensor &x = require_floats(g, n, 0);
+  const Tensor &w = require_floats(g, n, 1, 2);
+  const int64_t in = w.extent[is_transposed(n) ? 1 : 0];
+  const int64_t out = w.extent[is_transposed(n) ? 0 : 1];
+  if (x.columns() != in)
+    fail_at(n, "x = ", x.name, " has ", x.columns(), " features, but w = ", w.name, " expects ",
+            in);
+  require_vector(g, n, 2, out);
+  Extent y = x.extent;
+  y.back() = out;
+  set_extent(g, n, 0, y);
+}
 
-  void infer(Graph &g, const Node &n) const override {
-    const Tensor &x = require_floats(g, n, 0, "x");
-    const Tensor &w = require_floats(g, n, 1, "w", 2);
-    const int64_t in = w.extent[is_transposed(n) ? 1 : 0];
-    const int64_t out = w.extent[is_transposed(n) ? 0 : 1];
-    if (x.columns() != in)
-      fail_at(n, "x = ", x.name, " has ", x.columns(), " features, but w = ", w.name, " expects ",
-              in);
-    require_vector(g, n, 2, "b", out);
-    Extent y = x.extent;
-    y.back() = out;
-    set_extent(g, n, 0, y);
+void differentiate_linear(Gradients &d, const Node &n) {
+  differentiate_product(d, n, "LinearBackpropWeight", "LinearBackpropInput");
+}
+
+/// y = x w + b, or dx = dy w^T
+void emit_linear(Emitter &e, const Node &n) {
+  const Tensor &y = e.graph().out(n, 0);
+  mp_gemm_desc_t desc =
+      mp_gemm_desc_default(y.rows(), y.columns(), e.graph().in(n, 0).columns(), n.dtype, y.dtype);
+  if (is_transposed(n) != n.is_backward) {
+    desc.op_b = MP_OP_T;
+    desc.ld_b = desc.k;
   }
+  emit_gemm(e, 0, desc, e.in(n, 0), e.in(n, 1), Epilogue(e, n, n.is_backward ? kAbsent : 2));
+}
 
-  void differentiate(Gradients &d, const Node &n) const override {
-    differentiate_weights(d, n, "LinearBackpropWeight");
-    differentiate_input(d, n, "LinearBackpropInput");
-  }
-
-  void emit(Emitter &e, const Node &n) const override {
-    const Tensor &y = e.graph().out(n, 0);
-    mp_gemm_desc_t desc =
-        mp_gemm_desc_default(y.rows(), y.columns(), e.graph().in(n, 0).columns(), n.dtype, y.dtype);
-    if (is_transposed(n)) {
-      desc.op_b = MP_OP_T;
-      desc.ld_b = desc.k;
-    }
-    emit_gemm(e, n, 0, desc, e.in(n, 0), e.in(n, 1), Epilogue(e, n, 2, false));
-  }
-};
-
-/// dx = dy W^T
-class LinearBackpropInput final : public BackwardOperation {
- public:
-  LinearBackpropInput() : BackwardOperation("LinearBackpropInput") {}
-  std::span<const Attribute> attributes() const override { return kLinear; }
-  uint16_t flags() const override { return MP_NODE_FLAG_WRITES_EITHER; }
-  int64_t depth(const Graph &g, const Node &n) const override { return g.in(n, 0).columns(); }
-
-  void emit(Emitter &e, const Node &n) const override {
-    const Tensor &dx = e.graph().out(n, 0);
-    mp_gemm_desc_t desc = mp_gemm_desc_default(dx.rows(), dx.columns(),
-                                               e.graph().in(n, 0).columns(), n.dtype, dx.dtype);
-    if (!is_transposed(n)) {
-      desc.op_b = MP_OP_T;
-      desc.ld_b = desc.k;
-    }
-    emit_gemm(e, n, 0, desc, e.in(n, 0), e.in(n, 1), Epilogue(e, n, kAbsent, true));
-  }
-};
-
-/// dW = x^T dy, or its transpose; db
-class LinearBackpropWeight final : public BackwardOperation {
- public:
-  LinearBackpropWeight() : BackwardOperation("LinearBackpropWeight") {}
-  uint8_t output_slot(size_t i) const override { return slot_of_bias_grad(i); }
-  std::span<const Attribute> attributes() const override { return kLinear; }
-  uint16_t flags() const override { return MP_NODE_FLAG_WRITES_EITHER; }
-  int64_t depth(const Graph &g, const Node &n) const override { return g.in(n, 0).rows(); }
-
-  void emit(Emitter &e, const Node &n) const override {
-    if (n.has_output(1)) emit_row_sum(e, n, 1, 1);
-    if (!n.has_output(0)) return;
-    const size_t a = is_transposed(n) ? 1 : 0;
-    const Tensor &dw = e.graph().out(n, 0);
-    mp_gemm_desc_t desc = mp_gemm_desc_default(dw.extent[0], dw.extent[1],
-                                               e.graph().in(n, 0).rows(), n.dtype, dw.dtype);
-    desc.op_a = MP_OP_T;
-    desc.ld_a = desc.m;
-    emit_gemm(e, n, 0, desc, e.in(n, a), e.in(n, 1 - a), Epilogue());
-  }
-};
-
-class BiasAddGrad final : public BackwardOperation {
- public:
-  BiasAddGrad() : BackwardOperation("BiasAddGrad") {}
-  uint16_t flags() const override { return MP_NODE_FLAG_READS_EITHER; }
-  uint8_t output_slot(size_t) const override { return MP_AUTOCAST_SLOT_FP32; }
-  int64_t depth(const Graph &g, const Node &n) const override { return g.in(n, 0).rows(); }
-
-  void emit(Emitter &e, const Node &n) const override { emit_row_sum(e, n, 0, 0); }
-};
+/// dw = x^T dy, or its transpose; db
+void emit_linear_weight(Emitter &e, const Node &n) {
+  if (n.has_output(1)) emit_row_sum(e, n);
+  if (!n.has_output(0)) return;
+  const size_t a = is_transposed(n) ? 1 : 0;
+  const Tensor &dw = e.graph().out(n, 0);
+  mp_gemm_desc_t desc = mp_gemm_desc_default(dw.extent[0], dw.extent[1], e.graph().in(n, 0).rows(),
+                                             n.dtype, dw.dtype);
+  desc.op_a = MP_OP_T;
+  desc.ld_a = desc.m;
+  emit_gemm(e, 0, desc, e.in(n, a), e.in(n, 1 - a), Epilogue());
+}
 
 // ---------------------------------------------------------------------------- Conv2D
 
@@ -199,138 +143,101 @@ constexpr Attribute kConv[] = {integer("stride", 1, 1, kMaxInt32), integer("pad"
                                integer("dilation", 1, 1, kMaxInt32),
                                integer("groups", 1, 1, kMaxInt32)};
 
-using ConvCall = mp_status_t (*)(mp_context_t, const mp_conv2d_desc_t *, const void *, const void *,
-                                 void *, const mp_epilogue_t *, void *, size_t, mp_stream_t);
+mp_conv2d_desc_t conv_desc(const Node &n, const Extent &x, const Extent &filter, mp_dtype_t dtype,
+                           mp_dtype_t dtype_out) {
+  const auto attribute = [&](size_t i) { return narrow(n.attributes[i].integer); };
+  mp_conv2d_desc_t d =
+      mp_conv2d_desc_default(narrow(x[0]), narrow(x[1]), narrow(x[2]), narrow(x[3]),
+                             narrow(filter[0]), narrow(filter[1]), narrow(filter[2]), dtype);
+  d.dtype_out = dtype_out;
+  d.stride_h = d.stride_w = attribute(0);
+  d.pad_top = d.pad_bottom = d.pad_left = d.pad_right = attribute(1);
+  d.dilation_h = d.dilation_w = attribute(2);
+  d.groups = attribute(3);
+  return d;
+}
 
-void emit_conv(Emitter &e, const Node &n, const char *name, ConvCall call, mp_conv_op_t op,
-               const mp_conv2d_desc_t &desc, const Epilogue &epilogue) {
+void infer_conv(Graph &g, const Node &n) {
+  const Tensor &x = require_floats(g, n, 0, 4);
+  const Tensor &filter = require_floats(g, n, 1, 4);
+  for (const Tensor *const t : {&x, &filter}) require_narrow(n, *t);
+  const mp_conv2d_desc_t desc = conv_desc(n, x.extent, filter.extent, MP_FP32, MP_FP32);
+  if (filter.extent[3] * desc.groups != x.extent[3])
+    fail_at(n, "x = ", x.name, " has ", x.extent[3], " channels, but w = ", filter.name,
+            " expects ", filter.extent[3], " in each of ", desc.groups, " groups");
+  int32_t p = 0, q = 0;
+  if (mp_conv2d_get_output_size(&desc, &p, &q) != MP_SUCCESS) fail_at(n, mp_last_error());
+  if (p == 0 || q == 0)
+    fail_at(n, "filter w = ", filter.name, " exceeds the padded height or width of x = ", x.name);
+  require_vector(g, n, 2, filter.extent[0]);
+  set_extent(g, n, 0, {x.extent[0], p, q, filter.extent[0]});
+}
+
+void differentiate_conv(Gradients &d, const Node &n) {
+  differentiate_product(d, n, "Conv2DBackpropFilter", "Conv2DBackpropInput");
+}
+
+/// Emits the pass of the row's variant, an mp_conv_op_t.
+void emit_conv(Emitter &e, const Node &n) {
+  const Graph &g = e.graph();
+  const auto op = static_cast<mp_conv_op_t>(n.operation->traits.variant);
+  const bool is_wgrad = op == MP_CONV_WGRAD;
+  if (is_wgrad && n.has_output(1)) emit_row_sum(e, n);
+  if (!n.has_output(0)) return;
+  const Tensor &x = op == MP_CONV_DGRAD ? g.out(n, 0) : g.in(n, 0);
+  const Tensor &filter = is_wgrad ? g.out(n, 0) : g.in(n, 1);
+  const auto desc = conv_desc(n, x.extent, filter.extent, n.dtype, g.out(n, 0).dtype);
+  const auto epilogue = is_wgrad ? Epilogue() : Epilogue(e, n, op == MP_CONV_FPROP ? 2 : kAbsent);
+  const auto call = op == MP_CONV_FPROP   ? mp_conv2d_fprop
+                    : op == MP_CONV_DGRAD ? mp_conv2d_dgrad
+                                          : mp_conv2d_wgrad;
+  const char *const name = op == MP_CONV_FPROP   ? "mp_conv2d_fprop"
+                           : op == MP_CONV_DGRAD ? "mp_conv2d_dgrad"
+                                                 : "mp_conv2d_wgrad";
   size_t bytes = 0;
-  const mp_epilogue_t asked = epilogue.for_query(e);
-  require_success(mp_conv2d_workspace_size(e.context(), &desc, op, &asked, &bytes));
+  const mp_epilogue_t query = epilogue.for_query(e);
+  require_success(mp_conv2d_workspace_size(e.context(), &desc, op, &query, &bytes));
   e.needs_workspace(bytes);
-  const Place first = e.in(n, 0), second = e.in(n, 1), out = e.out(n, 0);
-  const Call launch = [=](const Run &run) {
+  const Call launch = [=](const LaunchArgs &run) {
     const mp_epilogue_t at = epilogue.at(run);
-    return call(run.context, &desc, run.at(first), run.at(second), run.at(out), &at, run.workspace,
+    return call(run.context, &desc, run.in(0), run.in(1), run.out(0), &at, run.workspace,
                 run.workspace_bytes, run.stream);
   };
   e.append(name, launch, 0);
 }
 
-/// Attributes that the three passes share.
-struct ConvShape {
-  int64_t stride, pad, dilation, groups;
+// ---------------------------------------------------------------------------- the table
 
-  mp_conv2d_desc_t desc(const Extent &x, const Extent &filter, mp_dtype_t dtype,
-                        mp_dtype_t dtype_out) const {
-    mp_conv2d_desc_t d =
-        mp_conv2d_desc_default(narrow(x[0]), narrow(x[1]), narrow(x[2]), narrow(x[3]),
-                               narrow(filter[0]), narrow(filter[1]), narrow(filter[2]), dtype);
-    d.dtype_out = dtype_out;
-    d.stride_h = d.stride_w = narrow(stride);
-    d.pad_top = d.pad_bottom = d.pad_left = d.pad_right = narrow(pad);
-    d.dilation_h = d.dilation_w = narrow(dilation);
-    d.groups = narrow(groups);
-    return d;
-  }
-};
-
-ConvShape conv_shape(const Node &n) {
-  return {n.attributes[0].integer, n.attributes[1].integer, n.attributes[2].integer,
-          n.attributes[3].integer};
-}
-
-int64_t filter_depth(const Tensor &filter) {
-  return filter.numel() / filter.extent[0];
-}
-
-class Conv2D final : public Operation {
- public:
-  Conv2D() : Operation("Conv2D", {2, 3}, {1, 1}) {}
-  std::span<const Attribute> attributes() const override { return kConv; }
-  uint16_t flags() const override { return MP_NODE_FLAG_WRITES_EITHER; }
-  uint8_t input_slot(size_t i) const override { return i == 2 ? MP_AUTOCAST_SLOT_FP32 : 0; }
-  int64_t depth(const Graph &g, const Node &n) const override { return filter_depth(g.in(n, 1)); }
-
-  void infer(Graph &g, const Node &n) const override {
-    const Tensor &x = require_floats(g, n, 0, "x", 4);
-    const Tensor &filter = require_floats(g, n, 1, "w", 4);
-    for (const Tensor *const t : {&x, &filter}) require_narrow(n, *t);
-    const int64_t groups = conv_shape(n).groups;
-    if (filter.extent[3] * groups != x.extent[3])
-      fail_at(n, "x = ", x.name, " has ", x.extent[3], " channels, but w = ", filter.name,
-              " expects ", filter.extent[3], " in each of ", groups, " groups");
-    const mp_conv2d_desc_t desc = conv_shape(n).desc(x.extent, filter.extent, MP_FP32, MP_FP32);
-    int32_t p = 0, q = 0;
-    if (mp_conv2d_get_output_size(&desc, &p, &q) != MP_SUCCESS) fail_at(n, mp_last_error());
-    if (p == 0 || q == 0)
-      fail_at(n, "filter w = ", filter.name, " exceeds the padded height or width of x = ", x.name);
-    require_vector(g, n, 2, "b", filter.extent[0]);
-    set_extent(g, n, 0, {x.extent[0], p, q, filter.extent[0]});
-  }
-
-  void differentiate(Gradients &d, const Node &n) const override {
-    differentiate_weights(d, n, "Conv2DBackpropFilter");
-    differentiate_input(d, n, "Conv2DBackpropInput");
-  }
-
-  void emit(Emitter &e, const Node &n) const override {
-    const Graph &g = e.graph();
-    const auto desc =
-        conv_shape(n).desc(g.in(n, 0).extent, g.in(n, 1).extent, n.dtype, g.out(n, 0).dtype);
-    emit_conv(e, n, "mp_conv2d_fprop", mp_conv2d_fprop, MP_CONV_FPROP, desc,
-              Epilogue(e, n, 2, false));
-  }
-};
-
-class Conv2DBackpropInput final : public BackwardOperation {
- public:
-  Conv2DBackpropInput() : BackwardOperation("Conv2DBackpropInput") {}
-  std::span<const Attribute> attributes() const override { return kConv; }
-  uint16_t flags() const override { return MP_NODE_FLAG_WRITES_EITHER; }
-
-  void emit(Emitter &e, const Node &n) const override {
-    const Graph &g = e.graph();
-    const auto desc =
-        conv_shape(n).desc(g.out(n, 0).extent, g.in(n, 1).extent, n.dtype, g.out(n, 0).dtype);
-    emit_conv(e, n, "mp_conv2d_dgrad", mp_conv2d_dgrad, MP_CONV_DGRAD, desc,
-              Epilogue(e, n, kAbsent, true));
-  }
-};
-
-class Conv2DBackpropFilter final : public BackwardOperation {
- public:
-  Conv2DBackpropFilter() : BackwardOperation("Conv2DBackpropFilter") {}
-  uint8_t output_slot(size_t i) const override { return slot_of_bias_grad(i); }
-  std::span<const Attribute> attributes() const override { return kConv; }
-  uint16_t flags() const override { return MP_NODE_FLAG_WRITES_EITHER; }
-  int64_t depth(const Graph &g, const Node &n) const override { return g.in(n, 1).rows(); }
-
-  void emit(Emitter &e, const Node &n) const override {
-    const Graph &g = e.graph();
-    if (n.has_output(1)) emit_row_sum(e, n, 1, 1);
-    if (!n.has_output(0)) return;
-    const auto desc =
-        conv_shape(n).desc(g.in(n, 0).extent, g.out(n, 0).extent, n.dtype, g.out(n, 0).dtype);
-    emit_conv(e, n, "mp_conv2d_wgrad", mp_conv2d_wgrad, MP_CONV_WGRAD, desc, Epilogue());
-  }
-};
-
-const Linear linear;
-const LinearBackpropInput linear_backprop_input;
-const LinearBackpropWeight linear_backprop_weight;
-const BiasAddGrad bias_add_grad;
-const Conv2D conv2d;
-const Conv2DBackpropInput conv2d_backprop_input;
-const Conv2DBackpropFilter conv2d_backprop_filter;
+// clang-format off
+constexpr Operation kProducts[] = {
+    {"Linear", {{"x"}, {"w"}, {"b", kOptional | kFp32}}, {{"y"}}, kLinear,
+     infer_linear, differentiate_linear, emit_linear,
+     {.flags = MP_NODE_FLAG_WRITES_EITHER, .depth = Depth::columns, .fusion = Fusion::product}},
+    {"LinearBackpropInput", {{"dy"}, {"w"}}, {{"dx"}}, kLinear, nullptr, nullptr, emit_linear,
+     {.flags = MP_NODE_FLAG_WRITES_EITHER, .depth = Depth::columns,
+      .fusion = Fusion::input_gradient}},
+    {"LinearBackpropWeight", {{"x"}, {"dy"}}, {{"dw"}, {"db", kFp32}}, kLinear,
+     nullptr, nullptr, emit_linear_weight,
+     {.flags = MP_NODE_FLAG_WRITES_EITHER, .depth = Depth::rows, .fusion = Fusion::bias_gradient}},
+    {"BiasAddGrad", {{"dy"}}, {{"db", kFp32}}, {}, nullptr, nullptr, emit_row_sum,
+     {.flags = MP_NODE_FLAG_READS_EITHER, .depth = Depth::rows, .fusion = Fusion::bias_gradient}},
+    {"Conv2D", {{"x"}, {"w"}, {"b", kOptional | kFp32}}, {{"y"}}, kConv,
+     infer_conv, differentiate_conv, emit_conv,
+     {.variant = MP_CONV_FPROP, .flags = MP_NODE_FLAG_WRITES_EITHER, .depth = Depth::filter,
+      .fusion = Fusion::product}},
+    {"Conv2DBackpropInput", {{"dy"}, {"w"}}, {{"dx"}}, kConv, nullptr, nullptr, emit_conv,
+     {.variant = MP_CONV_DGRAD, .flags = MP_NODE_FLAG_WRITES_EITHER,
+      .fusion = Fusion::input_gradient}},
+    {"Conv2DBackpropFilter", {{"x"}, {"dy"}}, {{"dw"}, {"db", kFp32}}, kConv,
+     nullptr, nullptr, emit_conv,
+     {.variant = MP_CONV_WGRAD, .flags = MP_NODE_FLAG_WRITES_EITHER, .depth = Depth::rows,
+      .fusion = Fusion::bias_gradient}}};
+// clang-format on
 
 }  // namespace
 
-std::span<const Operation *const> product_operations() {
-  static const Operation *const all[] = {
-      &linear, &linear_backprop_input, &linear_backprop_weight, &bias_add_grad,
-      &conv2d, &conv2d_backprop_input, &conv2d_backprop_filter};
-  return all;
+std::span<const Operation> product_operations() {
+  return kProducts;
 }
 
 }  // namespace mp::graph
