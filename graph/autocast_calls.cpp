@@ -13,7 +13,7 @@
 #include "capi/check.h"
 #include "capi/defaults.h"
 #include "capi/nvtx_payload.h"
-#include "graph/rewrite/glob.h"
+#include "graph/rewrite/policy.h"
 
 namespace mp {
 
@@ -102,16 +102,16 @@ void write_unchanged(const mp_autocast_graph_t &g, const mp_autocast_result_t &r
 }
 
 /// Writes the results per node; returns the number of low nodes.
-int32_t write_nodes(const PrecisionAssignment &painting, mp_dtype_t low, uint32_t num_nodes,
+int32_t write_nodes(const PrecisionAssignment &assignment, mp_dtype_t low, uint32_t num_nodes,
                     const mp_autocast_result_t &r) {
   int32_t num_low = 0;
   for (uint32_t i = 0; i < num_nodes; i++) {
     const auto node = static_cast<int32_t>(i);
-    const bool is_low = painting.is_low_node(node);
+    const bool is_low = assignment.is_low_node(node);
     num_low += is_low ? 1 : 0;
     if (r.node_dtype != nullptr) r.node_dtype[i] = static_cast<uint8_t>(is_low ? low : MP_FP32);
-    if (r.node_reason != nullptr) r.node_reason[i] = static_cast<uint8_t>(painting.why(node));
-    if (r.node_cause != nullptr) r.node_cause[i] = painting.because(node);
+    if (r.node_reason != nullptr) r.node_reason[i] = static_cast<uint8_t>(assignment.reason(node));
+    if (r.node_cause != nullptr) r.node_cause[i] = assignment.cause(node);
   }
   return num_low;
 }
@@ -156,8 +156,8 @@ mp_dtype_t dtype_of_op(const Policy &policy, const char *op, const uint8_t *dtyp
 /// Graph after its rewrite.
 struct Rewrite {
   Rewrite(const Policy &policy, const mp_autocast_graph_t &graph)
-      : painting(policy, graph), casts(policy, graph, painting) {}
-  PrecisionAssignment painting;
+      : assignment(policy, graph), casts(policy, graph, assignment) {}
+  PrecisionAssignment assignment;
   Casts casts;
 };
 
@@ -265,8 +265,8 @@ mp_status_t mp_autocast_rewrite(mp_autocast_t policy, mp_context_t context,
       mp::log_rewrite(p, {g, p.config.dtype_low, r.disabled_reason, nullptr, nullptr});
     } else {
       const mp::Rewrite done(p, g);
-      mp::log_rewrite(p, {g, p.config.dtype_low, nullptr, &done.painting, &done.casts});
-      r.num_low_nodes = mp::write_nodes(done.painting, p.config.dtype_low, g.num_nodes, r);
+      mp::log_rewrite(p, {g, p.config.dtype_low, nullptr, &done.assignment, &done.casts});
+      r.num_low_nodes = mp::write_nodes(done.assignment, p.config.dtype_low, g.num_nodes, r);
       r.num_casts = done.casts.count();
       r.num_parameters_low = done.casts.num_model_copies();
       done.casts.write(r.tensor_dtype, r.input_cast, r.casts);
@@ -290,7 +290,7 @@ mp_status_t mp_autocast_explain(mp_autocast_t policy, const mp_autocast_graph_t 
     if (r.disabled_reason == nullptr) done.emplace(p, g);
     const std::string report =
         mp::autocast::report({g, p.config.dtype_low, r.disabled_reason,
-                              done ? &done->painting : nullptr, done ? &done->casts : nullptr},
+                              done ? &done->assignment : nullptr, done ? &done->casts : nullptr},
                              format);
     const size_t needed = report.size() + 1;
     MP_REQUIRE(text == nullptr || *bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL,

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "capi/context.h"
+#include "graph/rewrite/casts.h"
 #include "graph/rewrite/policy.h"
-#include "graph/rewrite/precision_report.h"
 #include "mpcore.h"
 
 struct mp_autocast {

@@ -1,7 +1,7 @@
 // Assigns a precision to every vertex of a graph, in these steps:
 //
 //     0  Each vertex gets its class: by pattern, graph or list, then by level and limits.
-//     1  ALLOW vertices are 16-bit, except for slot MP_AUTOCAST_SLOT_FP32, which propagates no type.
+//     1  ALLOW vertices are 16-bit, except on MP_AUTOCAST_SLOT_FP32, which propagates no type.
 //     2  DENY propagates forward through INFER, and through CLEAR that leads to INFER or DENY.
 //     3  INFER and CLEAR vertices between two 16-bit ALLOW vertices become 16-bit unless denied.
 //     4  bf16: an INFER vertex that reads a 16-bit vertex becomes 16-bit unless it also reads a
@@ -23,7 +23,7 @@
 
 #include <algorithm>
 
-#include "graph/rewrite/op_lists.h"
+#include "graph/rewrite/policy.h"
 
 namespace mp::autocast {
 
@@ -32,8 +32,8 @@ PrecisionAssignment::PrecisionAssignment(const Policy &policy, const mp_autocast
   const auto count = static_cast<size_t>(vertices_.count());
   class_.resize(count);
   bits_.resize(count);
-  why_.resize(count);
-  because_.resize(count, -1);
+  reasons_.resize(count);
+  causes_.resize(count, -1);
   origin_.resize(count, -1);
   queue_.reserve(count);
 
@@ -42,7 +42,7 @@ PrecisionAssignment::PrecisionAssignment(const Policy &policy, const mp_autocast
   deny();
   containers();
   if (policy_.uses_torch_rules()) {
-    sweep();
+    propagate_forward();
   } else {
     between_allow();
     if (policy_.config.dtype_low == MP_BF16) follow_allow();
@@ -76,7 +76,8 @@ void PrecisionAssignment::classify() {
   apply_limits();
 }
 
-/// MP_AUTOCAST_LEVEL_FORCE_ALL: makes all vertices ALLOW, except constants, state and cross-entropies.
+/// MP_AUTOCAST_LEVEL_FORCE_ALL: makes all vertices ALLOW, except constants, state and
+/// cross-entropies.
 void PrecisionAssignment::force_all() {
   std::vector<bool> is_state(graph_.num_nodes, false);
   for (int32_t t = 0; t < static_cast<int32_t>(graph_.num_tensors); t++)
@@ -93,10 +94,10 @@ void PrecisionAssignment::force_all() {
 
 /// Denies nodes whose values are too large or whose sums are too long.
 void PrecisionAssignment::apply_limits() {
-  const auto deny_node = [&](int32_t node, mp_autocast_reason_t why) {
+  const auto deny_node = [&](int32_t node, mp_autocast_reason_t reason) {
     for (int32_t v = vertices_.of_node(node); v < vertices_.end_of_node(node); v++) {
       class_[static_cast<size_t>(v)] = MP_OP_CLASS_DENY;
-      give_reason(v, why, -1);
+      give_reason(v, reason, -1);
     }
   };
   const int64_t depth_limit = policy_.config.depth_limit;
@@ -120,20 +121,20 @@ void PrecisionAssignment::apply_limits() {
 
 // ---------------------------------------------------------------------------- graph search
 
-void PrecisionAssignment::give_reason(int32_t v, mp_autocast_reason_t why, int32_t because) {
-  why_[static_cast<size_t>(v)] = static_cast<uint8_t>(why);
-  because_[static_cast<size_t>(v)] = because;
+void PrecisionAssignment::give_reason(int32_t v, mp_autocast_reason_t reason, int32_t cause) {
+  reasons_[static_cast<size_t>(v)] = static_cast<uint8_t>(reason);
+  causes_[static_cast<size_t>(v)] = cause;
 }
 
-void PrecisionAssignment::make_low(int32_t v, mp_autocast_reason_t why, int32_t because) {
+void PrecisionAssignment::make_low(int32_t v, mp_autocast_reason_t reason, int32_t cause) {
   if (has(v, kLow)) return;
   set(v, kLow);
-  give_reason(v, why, because);
+  give_reason(v, reason, cause);
 }
 
-void PrecisionAssignment::make_fp32(int32_t v, mp_autocast_reason_t why, int32_t because) {
+void PrecisionAssignment::make_fp32(int32_t v, mp_autocast_reason_t reason, int32_t cause) {
   clear(v, kLow);
-  give_reason(v, why, because);
+  give_reason(v, reason, cause);
 }
 
 void PrecisionAssignment::clear_all(Bits bit) {
@@ -143,26 +144,26 @@ void PrecisionAssignment::clear_all(Bits bit) {
 /// Breadth-first search from all roots.  Visits each vertex once, so enter() may change the result
 /// of may_enter() for it.
 template <class IsRoot, class MayEnter, class Enter>
-void PrecisionAssignment::walk(Direction direction, const IsRoot &is_root,
-                               const MayEnter &may_enter, const Enter &enter) {
+void PrecisionAssignment::search(Direction direction, const IsRoot &is_root,
+                                 const MayEnter &may_enter, const Enter &enter) {
   clear_all(kSeen);
   queue_.clear();
-  const auto meet = [&](int32_t v, int32_t origin) {
+  const auto visit = [&](int32_t v, int32_t origin) {
     set(v, kSeen);
     origin_[static_cast<size_t>(v)] = origin;
     queue_.push_back(v);
     enter(v, vertices_.node(origin));
   };
   for (int32_t v = 0; v < vertices_.count(); v++)
-    if (is_root(v)) meet(v, v);
-  const auto go_on = [&](int32_t from, const Adjacency &edges) {
+    if (is_root(v)) visit(v, v);
+  const auto expand = [&](int32_t from, const Adjacency &edges) {
     for (const int32_t to : edges.of(from))
-      if (!has(to, kSeen) && may_enter(to)) meet(to, origin_[static_cast<size_t>(from)]);
+      if (!has(to, kSeen) && may_enter(to)) visit(to, origin_[static_cast<size_t>(from)]);
   };
   for (size_t next = 0; next < queue_.size(); next++) {
     const int32_t from = queue_[next];
-    if (direction != kBackward) go_on(from, vertices_.forward);
-    if (direction != kForward) go_on(from, vertices_.backward);
+    if (direction != kBackward) expand(from, vertices_.forward);
+    if (direction != kForward) expand(from, vertices_.backward);
   }
 }
 
@@ -170,10 +171,10 @@ void PrecisionAssignment::walk(Direction direction, const IsRoot &is_root,
 
 void PrecisionAssignment::allow() {
   for (int32_t v = 0; v < vertices_.count(); v++) {
-    const bool can_take_colour =
+    const bool takes_precision =
         vertices_.is_eligible(v) && vertices_.slot(v) != MP_AUTOCAST_SLOT_FP32;
-    if (!is(v, MP_OP_CLASS_ALLOW) || !has(v, kProcessable) || !can_take_colour) continue;
-    const bool is_patterned = why_[static_cast<size_t>(v)] == MP_AUTOCAST_REASON_PATTERN;
+    if (!is(v, MP_OP_CLASS_ALLOW) || !has(v, kProcessable) || !takes_precision) continue;
+    const bool is_patterned = reasons_[static_cast<size_t>(v)] == MP_AUTOCAST_REASON_PATTERN;
     make_low(v, is_patterned ? MP_AUTOCAST_REASON_PATTERN : MP_AUTOCAST_REASON_ALLOW_LIST, -1);
   }
 }
@@ -184,11 +185,11 @@ void PrecisionAssignment::deny() {
     if (is_deny(v)) set(v, kDenied);
   if (policy_.uses_torch_rules() || policy_.config.level == MP_AUTOCAST_LEVEL_FORCE_ALL) return;
   clear_all(kInside);
-  walk(
+  search(
       kBackward, [&](int32_t v) { return is_deny(v) || is(v, MP_OP_CLASS_INFER); },
       [&](int32_t v) { return is(v, MP_OP_CLASS_CLEAR); },
       [&](int32_t v, int32_t) { set(v, kInside); });
-  walk(
+  search(
       kForward, is_deny, [&](int32_t v) { return has(v, kInside); },
       [&](int32_t v, int32_t root) {
         if (has(v, kDenied)) return;
@@ -200,14 +201,14 @@ void PrecisionAssignment::deny() {
 void PrecisionAssignment::between_allow() {
   const auto is_root = [&](int32_t v) { return is_allow_root(v); };
   clear_all(kInside);
-  walk(
+  search(
       kForward, is_root,
       [&](int32_t v) {
         return (is(v, MP_OP_CLASS_INFER) || is(v, MP_OP_CLASS_CLEAR)) && can_be_low(v);
       },
       [&](int32_t v, int32_t) { set(v, kInside); });
   upstream_ = origin_;
-  walk(
+  search(
       kBackward, is_root, [&](int32_t v) { return has(v, kInside); },
       [&](int32_t v, int32_t root) {
         if (vertices_.is_eligible(v)) make_low(v, MP_AUTOCAST_REASON_BETWEEN_ALLOW, root);
@@ -219,7 +220,7 @@ void PrecisionAssignment::follow_allow() {
   for (int32_t v = 0; v < vertices_.count(); v++)
     if (has(v, kDenied))
       for (const int32_t reader : vertices_.forward.of(v)) set(reader, kInside);
-  walk(
+  search(
       kForward, [&](int32_t v) { return has(v, kLow); },
       [&](int32_t v) {
         return is(v, MP_OP_CLASS_INFER) && can_be_low(v) && !has(v, kInside) && !has(v, kLow);
@@ -228,13 +229,64 @@ void PrecisionAssignment::follow_allow() {
 }
 
 void PrecisionAssignment::clear_next_to_low() {
-  walk(
+  search(
       kBoth, [&](int32_t v) { return has(v, kLow) && has(v, kProcessable); },
       [&](int32_t v) {
         return is(v, MP_OP_CLASS_CLEAR) && can_be_low(v) && !has(v, kReadsVariable) &&
                !has(v, kLow);
       },
       [&](int32_t v, int32_t root) { make_low(v, MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW, root); });
+}
+
+// ---------------------------------------------------------------------------- torch
+
+/// Rules of torch.amp for a complete graph: one forward pass instead of steps 2 to 5.
+///
+/// ALLOW vertices are 16-bit, DENY vertices are not.  Every other vertex runs in the type of its
+/// inputs: 16-bit if all its floating-point inputs are.  This is the least fixed point, so a cycle
+/// is 16-bit only if all inputs from outside the cycle are.
+void PrecisionAssignment::propagate_forward() {
+  const auto count = static_cast<size_t>(vertices_.count());
+  std::vector<int32_t> fp32_inputs(count, 0);
+  clear_all(kInside);  // here: has an input
+  for (int32_t v = 0; v < vertices_.count(); v++) {
+    const auto before = static_cast<int32_t>(vertices_.backward.of(v).size());
+    fp32_inputs[static_cast<size_t>(v)] = before;
+    if (before > 0) set(v, kInside);
+  }
+  for_each_input(graph_, [&](int32_t node, int32_t input, int32_t tensor) {
+    const uint8_t dtype = graph_.tensor_dtype[tensor];
+    if (dtype == MP_DTYPE_NONE) return;
+    const bool is_counted = dtype == MP_FP32 && graph_.tensor_producer[tensor] >= 0;
+    if (is_counted) return;
+    const uint8_t slot = vertices_.slots.of_input(input);
+    for (int32_t v = vertices_.of_node(node); v < vertices_.end_of_node(node); v++) {
+      if (vertices_.slot(v) != slot) continue;
+      set(v, kInside);
+      if (dtype != policy_.config.dtype_low) fp32_inputs[static_cast<size_t>(v)]++;
+    }
+  });
+
+  const auto is_given_low = [&](int32_t v) {
+    const bool takes_what_it_gets =
+        is(v, MP_OP_CLASS_CLEAR) || is(v, MP_OP_CLASS_PROMOTE) || is(v, MP_OP_CLASS_INFER);
+    return takes_what_it_gets && can_be_low(v) && has(v, kInside) &&
+           fp32_inputs[static_cast<size_t>(v)] == 0;
+  };
+  queue_.clear();
+  for (int32_t v = 0; v < vertices_.count(); v++) {
+    if (!has(v, kLow) && is_given_low(v)) make_low(v, MP_AUTOCAST_REASON_FOLLOWS_ALLOW, -1);
+    if (has(v, kLow) && has(v, kAble)) queue_.push_back(v);
+  }
+  for (size_t next = 0; next < queue_.size(); next++) {
+    const int32_t from = queue_[next];
+    for (const int32_t to : vertices_.forward.of(from)) {
+      fp32_inputs[static_cast<size_t>(to)]--;
+      if (has(to, kLow) || !is_given_low(to)) continue;
+      make_low(to, MP_AUTOCAST_REASON_FOLLOWS_ALLOW, vertices_.node(from));
+      queue_.push_back(to);
+    }
+  }
 }
 
 }  // namespace mp::autocast

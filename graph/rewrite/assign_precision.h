@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "graph/rewrite/groups.h"
 #include "graph/rewrite/policy.h"
 #include "graph/rewrite/vertices.h"
 #include "mpcore.h"
@@ -22,10 +21,11 @@ class PrecisionAssignment {
   bool uses_torch_rules() const { return policy_.uses_torch_rules(); }
   bool is_low(int32_t vertex) const { return has(vertex, kLow); }
   bool is_low_node(int32_t node) const { return is_low(vertices_.main_vertex(node)); }
-  mp_autocast_reason_t why(int32_t node) const;
+  mp_autocast_reason_t reason(int32_t node) const;
   /// Returns the node that caused the precision, or -1.
-  int32_t because(int32_t node) const;
-  /// Returns the earlier of the two nodes that made a node low by MP_AUTOCAST_REASON_BETWEEN_ALLOW, or -1.
+  int32_t cause(int32_t node) const;
+  /// Returns the earlier of the two nodes that made a node low by
+  /// MP_AUTOCAST_REASON_BETWEEN_ALLOW, or -1.
   int32_t upstream(int32_t node) const;
 
  private:
@@ -35,8 +35,8 @@ class PrecisionAssignment {
     kProcessable = 1 << 2,
     kAble = 1 << 3,
     kReadsVariable = 1 << 4,
-    kInside = 1 << 5,  ///< in the set that a walk may enter
-    kSeen = 1 << 6     ///< visited by the walk
+    kInside = 1 << 5,  ///< in the set that a search may enter
+    kSeen = 1 << 6     ///< visited by the search
   };
   enum Direction { kForward, kBackward, kBoth };
 
@@ -48,7 +48,7 @@ class PrecisionAssignment {
   void between_allow();
   void follow_allow();
   void clear_next_to_low();
-  void sweep();
+  void propagate_forward();
   void revert_unsupported();
   void containers();
   void loops();
@@ -56,8 +56,8 @@ class PrecisionAssignment {
   void absorb_casts();
 
   template <class IsRoot, class MayEnter, class Enter>
-  void walk(Direction direction, const IsRoot &is_root, const MayEnter &may_enter,
-            const Enter &enter);
+  void search(Direction direction, const IsRoot &is_root, const MayEnter &may_enter,
+              const Enter &enter);
 
   bool has(int32_t v, Bits bit) const { return (bits_[static_cast<size_t>(v)] & bit) != 0; }
   void set(int32_t v, Bits bit) { bits_[static_cast<size_t>(v)] |= bit; }
@@ -72,18 +72,18 @@ class PrecisionAssignment {
   }
   /// Returns whether a vertex is an endpoint of the paths of between_allow().
   bool is_allow_root(int32_t v) const { return is(v, MP_OP_CLASS_ALLOW) && has(v, kLow); }
-  void give_reason(int32_t v, mp_autocast_reason_t why, int32_t because);
-  void make_low(int32_t v, mp_autocast_reason_t why, int32_t because);
-  void make_fp32(int32_t v, mp_autocast_reason_t why, int32_t because);
+  void give_reason(int32_t v, mp_autocast_reason_t reason, int32_t cause);
+  void make_low(int32_t v, mp_autocast_reason_t reason, int32_t cause);
+  void make_fp32(int32_t v, mp_autocast_reason_t reason, int32_t cause);
 
   const Policy &policy_;
   const mp_autocast_graph_t &graph_;
   Vertices vertices_;
   std::vector<uint8_t> class_;
   std::vector<uint8_t> bits_;
-  std::vector<uint8_t> why_;       ///< 0 if the class is the reason
-  std::vector<int32_t> because_;   ///< cause, as a node
-  std::vector<int32_t> origin_;    ///< root of the latest walk that reached the vertex
+  std::vector<uint8_t> reasons_;   ///< 0 if the class is the reason
+  std::vector<int32_t> causes_;    ///< cause, as a node
+  std::vector<int32_t> origin_;    ///< root of the latest search that reached the vertex
   std::vector<int32_t> upstream_;  ///< preceding ALLOW vertex
   std::vector<int32_t> queue_;
 };

@@ -3,9 +3,9 @@
 namespace mp::autocast {
 
 Casts::Casts(const Policy &policy, const mp_autocast_graph_t &graph,
-             const PrecisionAssignment &painting)
+             const PrecisionAssignment &assignment)
     : graph_(graph),
-      painting_(painting),
+      assignment_(assignment),
       low_(policy.config.dtype_low),
       keeps_io_((policy.config.flags & MP_AUTOCAST_FLAG_KEEP_IO) != 0),
       emulates_((policy.config.flags & MP_AUTOCAST_FLAG_EMULATE) != 0) {
@@ -18,19 +18,19 @@ Casts::Casts(const Policy &policy, const mp_autocast_graph_t &graph,
 bool Casts::has_low_producer(int32_t tensor) const {
   const int32_t producer = graph_.tensor_producer[tensor];
   if (producer < 0 || !is_fp32(graph_, tensor)) return false;
-  const Vertices &v = painting_.vertices();
-  return painting_.is_low(v.find(producer, v.slots.of_tensor(tensor)));
+  const Vertices &v = assignment_.vertices();
+  return assignment_.is_low(v.find(producer, v.slots.of_tensor(tensor)));
 }
 
 bool Casts::is_low_reader(int32_t node, int32_t input) const {
-  const Vertices &v = painting_.vertices();
-  return painting_.is_low(v.find(node, v.slots.of_input(input)));
+  const Vertices &v = assignment_.vertices();
+  return assignment_.is_low(v.find(node, v.slots.of_input(input)));
 }
 
 bool Casts::reads_either(int32_t node, int32_t input) const {
   const bool is_flagged = (flags_of(graph_, node) & MP_NODE_FLAG_READS_EITHER) != 0;
   return is_flagged && !emulates_ &&
-         painting_.vertices().slots.of_input(input) != MP_AUTOCAST_SLOT_FP32;
+         assignment_.vertices().slots.of_input(input) != MP_AUTOCAST_SLOT_FP32;
 }
 
 void Casts::count_readers() {
@@ -61,7 +61,7 @@ bool Casts::producer_writes_other(int32_t tensor) const {
   const int32_t producer = graph_.tensor_producer[tensor];
   const bool can = producer >= 0 && !emulates_ && !is_model_copy(tensor) &&
                    (flags_of(graph_, producer) & MP_NODE_FLAG_WRITES_EITHER) != 0 &&
-                   painting_.vertices().slots.of_tensor(tensor) != MP_AUTOCAST_SLOT_FP32;
+                   assignment_.vertices().slots.of_tensor(tensor) != MP_AUTOCAST_SLOT_FP32;
   const bool is_open_output = role_of(graph_, tensor) == MP_TENSOR_ROLE_OUTPUT && !keeps_io_;
   const auto t = static_cast<size_t>(tensor);
   return can && !is_open_output && others_[t] > 0 && others_[t] == readers_[t];

@@ -10,14 +10,15 @@
 //
 // A tensor therefore has at most one cast.  The total is minimal unless a reader accepts either
 // type: such a reader keeps the producer's type, because it may depend on its precision.  An output
-// also has an external reader.  Its type is known only with MP_AUTOCAST_FLAG_KEEP_IO; otherwise the type
-// of the output does not change.
+// also has an external reader.  Its type is known only with MP_AUTOCAST_FLAG_KEEP_IO; otherwise the
+// type of the output does not change.
 //
 // Emulation (TensorFlow's, for CPUs) rounds instead.  A tensor that a low vertex writes or reads is
 // cast to low once.  It is cast back for each input of a low vertex, and once for all fp32 readers.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "graph/rewrite/assign_precision.h"
@@ -28,7 +29,7 @@ namespace mp::autocast {
 class Casts {
  public:
   Casts(const Policy &policy, const mp_autocast_graph_t &graph,
-        const PrecisionAssignment &painting);
+        const PrecisionAssignment &assignment);
 
   int32_t count() const { return count_; }
   int32_t num_model_copies() const { return num_model_copies_; }
@@ -57,7 +58,7 @@ class Casts {
   void number_casts();
 
   const mp_autocast_graph_t &graph_;
-  const PrecisionAssignment &painting_;
+  const PrecisionAssignment &assignment_;
   const mp_dtype_t low_;
   const bool keeps_io_, emulates_;
   std::vector<int32_t> readers_;     ///< per tensor
@@ -67,5 +68,18 @@ class Casts {
   int32_t count_ = 0;
   int32_t num_model_copies_ = 0;
 };
+
+// ---------------------------------------------------------------------------- report
+
+/// Graph before or after its rewrite.
+struct Rewritten {
+  const mp_autocast_graph_t &graph;
+  mp_dtype_t low;
+  const char *disabled_reason;            ///< reason why nothing changed; nullptr after a rewrite
+  const PrecisionAssignment *assignment;  ///< nullptr before the rewrite
+  const Casts *casts;
+};
+
+std::string report(const Rewritten &rewritten, mp_autocast_format_t format);
 
 }  // namespace mp::autocast

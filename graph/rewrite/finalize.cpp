@@ -1,10 +1,92 @@
 // Step 6 of assign_precision.cpp: vertices without a 16-bit kernel revert to fp32, clusters agree
 // on a type, casts are absorbed.  Also returns the final reason of every node.
 #include <algorithm>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "graph/rewrite/assign_precision.h"
 
 namespace mp::autocast {
+
+namespace {
+
+// ---------------------------------------------------------------------------- groups of clusters
+
+enum ClusterKind : uint8_t { kContainer = 0, kLoop = 1 };
+
+ClusterKind kind_of(const mp_autocast_graph_t &graph, uint32_t cluster) {
+  return static_cast<ClusterKind>(graph.cluster_kind != nullptr ? graph.cluster_kind[cluster] : 0);
+}
+
+/// Union-find (Tarjan) with path halving.
+class DisjointSets {
+ public:
+  explicit DisjointSets(uint32_t count) : parent_(count) {
+    std::iota(parent_.begin(), parent_.end(), 0U);
+  }
+  uint32_t find(uint32_t i) {
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+  void merge(uint32_t a, uint32_t b) {
+    a = find(a);
+    b = find(b);
+    parent_[std::max(a, b)] = std::min(a, b);
+  }
+
+ private:
+  std::vector<uint32_t> parent_;
+};
+
+/// Groups of the clusters of some kinds; clusters that share a node are in one group.
+class Groups {
+ public:
+  /// @param kinds  bitwise or of 1 << ClusterKind
+  Groups(const mp_autocast_graph_t &graph, unsigned kinds);
+
+  size_t count() const { return first_.size() - 1; }
+  /// Returns the nodes of a group, in ascending order and without duplicates.
+  std::span<const int32_t> members(size_t group) const {
+    return {members_.data() + first_[group], first_[group + 1] - first_[group]};
+  }
+
+ private:
+  std::vector<size_t> first_;  ///< groups + 1 entries
+  std::vector<int32_t> members_;
+};
+
+Groups::Groups(const mp_autocast_graph_t &graph, unsigned kinds) {
+  std::vector<std::pair<int32_t, uint32_t>> clusters_of;  // node, cluster
+  for (uint32_t c = 0; c < graph.num_clusters; c++) {
+    if ((kinds & 1U << kind_of(graph, c)) == 0) continue;
+    for (int32_t m = graph.member_offsets[c]; m < graph.member_offsets[c + 1]; m++)
+      clusters_of.emplace_back(graph.member[m], c);
+  }
+  std::sort(clusters_of.begin(), clusters_of.end());
+  DisjointSets sets(clusters_of.empty() ? 0 : graph.num_clusters);
+  for (size_t i = 1; i < clusters_of.size(); i++)
+    if (clusters_of[i].first == clusters_of[i - 1].first)
+      sets.merge(clusters_of[i].second, clusters_of[i - 1].second);
+
+  std::vector<std::pair<uint32_t, int32_t>> members;  // group, node
+  members.reserve(clusters_of.size());
+  for (const auto &[node, cluster] : clusters_of) members.emplace_back(sets.find(cluster), node);
+  std::sort(members.begin(), members.end());
+  members.erase(std::unique(members.begin(), members.end()), members.end());
+
+  members_.reserve(members.size());
+  for (size_t i = 0; i < members.size(); i++) {
+    if (i == 0 || members[i].first != members[i - 1].first) first_.push_back(i);
+    members_.push_back(members[i].second);
+  }
+  first_.push_back(members.size());
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------- kernels
 
 void PrecisionAssignment::revert_unsupported() {
   for (int32_t v = 0; v < vertices_.count(); v++)
@@ -55,15 +137,15 @@ void PrecisionAssignment::loops() {
     const auto fp32 = std::find_if(members.begin(), members.end(), stays_fp32);
     const bool is_low =
         fp32 == members.end() && !std::all_of(members.begin(), members.end(), is_back_edge);
-    const int32_t because = is_low ? *std::find_if_not(members.begin(), members.end(), is_back_edge)
-                            : fp32 != members.end() ? *fp32
-                                                    : -1;
+    const int32_t cause = is_low ? *std::find_if_not(members.begin(), members.end(), is_back_edge)
+                          : fp32 != members.end() ? *fp32
+                                                  : -1;
     for (const int32_t node : members) {
       const int32_t v = vertices_.of_node(node);
       if (is_low)
-        make_low(v, MP_AUTOCAST_REASON_CLUSTER_LOW, because);
+        make_low(v, MP_AUTOCAST_REASON_CLUSTER_LOW, cause);
       else if (has(v, kLow))
-        make_fp32(v, MP_AUTOCAST_REASON_CLUSTER_FP32, because);
+        make_fp32(v, MP_AUTOCAST_REASON_CLUSTER_FP32, cause);
     }
   }
 }
@@ -147,9 +229,9 @@ void PrecisionAssignment::absorb_casts() {
 
 // ---------------------------------------------------------------------------- reasons
 
-mp_autocast_reason_t PrecisionAssignment::why(int32_t node) const {
+mp_autocast_reason_t PrecisionAssignment::reason(int32_t node) const {
   const int32_t v = vertices_.main_vertex(node);
-  const auto given = static_cast<mp_autocast_reason_t>(why_[static_cast<size_t>(v)]);
+  const auto given = static_cast<mp_autocast_reason_t>(reasons_[static_cast<size_t>(v)]);
   if (is_low(v)) return given;
   const uint16_t flags = flags_of(graph_, node);
   if (!vertices_.is_eligible(v)) return MP_AUTOCAST_REASON_NOT_FLOAT;
@@ -164,9 +246,9 @@ mp_autocast_reason_t PrecisionAssignment::why(int32_t node) const {
   return MP_AUTOCAST_REASON_NO_ALLOW_NEARBY;
 }
 
-int32_t PrecisionAssignment::because(int32_t node) const {
+int32_t PrecisionAssignment::cause(int32_t node) const {
   const auto v = static_cast<size_t>(vertices_.main_vertex(node));
-  return why(node) == why_[v] ? because_[v] : -1;
+  return reason(node) == reasons_[v] ? causes_[v] : -1;
 }
 
 int32_t PrecisionAssignment::upstream(int32_t node) const {

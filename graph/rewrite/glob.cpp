@@ -1,4 +1,4 @@
-#include "graph/rewrite/glob.h"
+#include "graph/rewrite/policy.h"
 
 #include <cstddef>
 #include <optional>

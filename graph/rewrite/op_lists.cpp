@@ -1,4 +1,4 @@
-#include "graph/rewrite/op_lists.h"
+#include "graph/rewrite/policy.h"
 
 #include <algorithm>
 

@@ -4,8 +4,6 @@
 #include <iterator>
 
 #include "base/escape.h"
-#include "graph/rewrite/glob.h"
-#include "graph/rewrite/op_lists.h"
 
 namespace mp::autocast {
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -13,6 +14,41 @@
 #include "mpcore.h"
 
 namespace mp::autocast {
+
+// ---------------------------------------------------------------------------- node names
+
+/// Returns whether a shell pattern (* ? [a-z] [!a-z]) is valid: false if a [ is not closed.
+bool is_glob(std::string_view pattern);
+
+/// Returns whether all of `text` matches; * also matches "/".  Takes time up to the product of the
+/// lengths and allocates no memory.
+bool glob_matches(std::string_view pattern, std::string_view text);
+
+// ---------------------------------------------------------------------------- presets
+
+/// Row of op_lists.inc: an operation, with one letter per preset.
+struct ListedOp {
+  std::string_view name;
+  std::string_view letters;
+
+  /// @param preset  1 for the first letter
+  char letter(mp_autocast_preset_t preset) const {
+    return letters[preset - MP_AUTOCAST_PRESET_DEFAULT];
+  }
+  bool is_listed(mp_autocast_preset_t preset) const { return letter(preset) != '.'; }
+  /// Returns whether an operation must not be used in eager mode.  In a graph it is denied.
+  bool is_banned(mp_autocast_preset_t preset) const { return letter(preset) == 'X'; }
+  mp_op_class_t op_class(mp_autocast_preset_t preset) const;
+};
+
+/// Returns all rows, sorted by name.
+std::span<const ListedOp> listed_ops();
+
+/// Returns whether MP_AUTOCAST_LEVEL_FORCE_ALL skips an operation: constants, state and
+/// cross-entropies.
+bool is_never_forced(std::string_view op);
+
+// ---------------------------------------------------------------------------- policies
 
 /// Class of an operation.
 struct OpClass {
@@ -47,7 +83,7 @@ class Policy {
   /// Returns the class after the level is applied.
   mp_op_class_t at_level(mp_op_class_t op_class) const;
 
-  /// MP_AUTOCAST_PRESET_PYTORCH: one forward pass (sweep.cpp) replaces propagation.
+  /// MP_AUTOCAST_PRESET_PYTORCH: one forward pass replaces propagation.
   bool uses_torch_rules() const { return config.preset == MP_AUTOCAST_PRESET_PYTORCH; }
 
   /// Returns "allow: Conv2D MatMul ...", one line per class, sorted.

@@ -1,4 +1,4 @@
-#include "graph/rewrite/precision_report.h"
+#include "graph/rewrite/casts.h"
 
 #include <algorithm>
 #include <array>
@@ -33,22 +33,22 @@ std::string dot_string(std::string_view text) {
 
 struct NodeReport {
   mp_dtype_t dtype;
-  mp_autocast_reason_t why;
-  int32_t because;   ///< a node, or -1
+  mp_autocast_reason_t reason;
+  int32_t cause;     ///< a node, or -1
   int32_t upstream;  ///< MP_AUTOCAST_REASON_BETWEEN_ALLOW: the other cause
 };
 
 NodeReport look_at(const Rewritten &r, int32_t node) {
-  if (r.painting == nullptr) return {MP_FP32, MP_AUTOCAST_REASON_DISABLED, -1, -1};
-  const PrecisionAssignment &painting = *r.painting;
-  return {painting.is_low_node(node) ? r.low : MP_FP32, painting.why(node), painting.because(node),
-          painting.upstream(node)};
+  if (r.assignment == nullptr) return {MP_FP32, MP_AUTOCAST_REASON_DISABLED, -1, -1};
+  const PrecisionAssignment &assignment = *r.assignment;
+  return {assignment.is_low_node(node) ? r.low : MP_FP32, assignment.reason(node),
+          assignment.cause(node), assignment.upstream(node)};
 }
 
 /// Returns the reason as text, for a line that also contains the type.
-std::string reason(const Rewritten &r, const NodeReport &node) {
-  const std::string cause = node.because >= 0 ? name_of(r.graph, node.because) : "";
-  switch (node.why) {
+std::string reason_text(const Rewritten &r, const NodeReport &node) {
+  const std::string cause = node.cause >= 0 ? name_of(r.graph, node.cause) : "";
+  switch (node.reason) {
     case MP_AUTOCAST_REASON_UNLISTED:
       return "in no list";
     case MP_AUTOCAST_REASON_DENY_LIST:
@@ -66,8 +66,8 @@ std::string reason(const Rewritten &r, const NodeReport &node) {
     case MP_AUTOCAST_REASON_NO_KERNEL:
       return "no 16-bit kernel";
     case MP_AUTOCAST_REASON_NO_ALLOW_NEARBY:
-      return r.painting->uses_torch_rules() ? "not all inputs are 16-bit"
-                                            : "not between 16-bit nodes";
+      return r.assignment->uses_torch_rules() ? "not all inputs are 16-bit"
+                                              : "not between 16-bit nodes";
     case MP_AUTOCAST_REASON_NOT_FLOAT:
       return "reads and writes no fp32 tensor";
     case MP_AUTOCAST_REASON_DISABLED:
@@ -92,8 +92,8 @@ std::string reason(const Rewritten &r, const NodeReport &node) {
   return "?";
 }
 
-std::string_view word_of(mp_autocast_reason_t why) {
-  switch (why) {
+std::string_view word_of(mp_autocast_reason_t reason) {
+  switch (reason) {
     case MP_AUTOCAST_REASON_UNLISTED:
       return "unlisted";
     case MP_AUTOCAST_REASON_DENY_LIST:
@@ -144,9 +144,9 @@ struct Summary {
 
 Summary summary_of(const Rewritten &r) {
   Summary s;
-  if (r.painting == nullptr) return s;
+  if (r.assignment == nullptr) return s;
   for (int32_t i = 0; i < static_cast<int32_t>(r.graph.num_nodes); i++)
-    s.low_nodes += r.painting->is_low_node(i) ? 1 : 0;
+    s.low_nodes += r.assignment->is_low_node(i) ? 1 : 0;
   s.casts = r.casts->count();
   s.model_copies = r.casts->num_model_copies();
   return s;
@@ -181,7 +181,7 @@ std::string as_text(const Rewritten &r) {
   for (int32_t i = 0; i < num_nodes; i++) {
     const NodeReport node = look_at(r, i);
     text += padded(name(i), name_width) + padded(op(i), op_width) + mp_dtype_name(node.dtype) +
-            "  " + escaped(reason(r, node)) + "\n";
+            "  " + escaped(reason_text(r, node)) + "\n";
   }
   if (r.disabled_reason != nullptr)
     return text + "the rewrite is disabled: " + r.disabled_reason + "\n";
@@ -206,9 +206,9 @@ std::string as_json(const Rewritten &r) {
     text += std::string(i > 0 ? "," : "") + "\n  {\"name\": " + json_string(name_of(r.graph, i)) +
             ", \"op\": " + json_string(op_of(r.graph, i)) +
             ", \"dtype\": " + json_string(mp_dtype_name(node.dtype)) +
-            ", \"why\": " + json_string(word_of(node.why)) +
-            ", \"because\": " + (node.because >= 0 ? number(node.because) : "null") +
-            ", \"reason\": " + json_string(reason(r, node)) + "}";
+            ", \"why\": " + json_string(word_of(node.reason)) +
+            ", \"because\": " + (node.cause >= 0 ? number(node.cause) : "null") +
+            ", \"reason\": " + json_string(reason_text(r, node)) + "}";
   }
   text += "],\n \"casts\": [";
   std::string_view separator;
@@ -226,21 +226,20 @@ std::string as_json(const Rewritten &r) {
 // ---------------------------------------------------------------------------- DOT
 
 // Light enough for black text, even when printed in grayscale.
-constexpr std::string_view kLowColour = "palegreen3", kFp32Colour = "lightcoral",
-                           kOtherColour = "white";
+constexpr std::string_view kLowFill = "palegreen3", kFp32Fill = "lightcoral", kOtherFill = "white";
 
 std::string dot_node(const Rewritten &r, int32_t i) {
   const NodeReport node = look_at(r, i);
-  std::string_view colour = kFp32Colour;
-  if (node.why == MP_AUTOCAST_REASON_NOT_FLOAT || r.painting == nullptr) colour = kOtherColour;
-  if (node.dtype == r.low) colour = kLowColour;
+  std::string_view fill = kFp32Fill;
+  if (node.reason == MP_AUTOCAST_REASON_NOT_FLOAT || r.assignment == nullptr) fill = kOtherFill;
+  if (node.dtype == r.low) fill = kLowFill;
   // A line break is the two characters \n, which dot_string() would escape.
   std::string label = dot_string(name_of(r.graph, i));
   const std::string op = dot_string(op_of(r.graph, i));
   label.insert(label.size() - 1, "\\n" + op.substr(1, op.size() - 2));
-  return "  n" + number(i) + " [label=" + label + ", fillcolor=" + std::string(colour) +
+  return "  n" + number(i) + " [label=" + label + ", fillcolor=" + std::string(fill) +
          ", tooltip=" +
-         dot_string(std::string(mp_dtype_name(node.dtype)) + ": " + reason(r, node)) + "];\n";
+         dot_string(std::string(mp_dtype_name(node.dtype)) + ": " + reason_text(r, node)) + "];\n";
 }
 
 std::string as_dot(const Rewritten &r) {

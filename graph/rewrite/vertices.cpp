@@ -106,9 +106,9 @@ void Vertices::list_vertices(const mp_autocast_graph_t &graph) {
   }
   first_.push_back(static_cast<int32_t>(node_.size()));
 
-  takes_part_.assign(count, false);
+  is_eligible_.assign(count, false);
   for_each_port([&](int32_t node, uint8_t slot) {
-    takes_part_[static_cast<size_t>(find(node, slot))] = true;
+    is_eligible_[static_cast<size_t>(find(node, slot))] = true;
   });
 }
 

@@ -54,7 +54,7 @@ class Vertices {
   int32_t node(int32_t vertex) const { return node_[static_cast<size_t>(vertex)]; }
   uint8_t slot(int32_t vertex) const { return slot_[static_cast<size_t>(vertex)]; }
   /// Returns whether an fp32 tensor is read or written on the slot.
-  bool is_eligible(int32_t vertex) const { return takes_part_[static_cast<size_t>(vertex)]; }
+  bool is_eligible(int32_t vertex) const { return is_eligible_[static_cast<size_t>(vertex)]; }
   /// Returns the vertex that represents a node in reports.
   int32_t main_vertex(int32_t node) const;
 
@@ -68,7 +68,7 @@ class Vertices {
   std::vector<int32_t> first_;  ///< nodes + 1 entries
   std::vector<int32_t> node_;
   std::vector<uint8_t> slot_;
-  std::vector<bool> takes_part_;
+  std::vector<bool> is_eligible_;
 };
 
 /// Calls visit(node, input, tensor) for every input that is present.

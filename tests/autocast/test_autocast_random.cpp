@@ -335,7 +335,7 @@ std::string check_permuted(const Policy &policy, const Drawn &d, const Result &r
 /// What the host makes of the result, given to the rewrite once more.
 std::string check_again(const Policy &policy, const Drawn &d, const Result &r) {
   if (d.config.level == MP_AUTOCAST_LEVEL_FORCE_ALL) return "";  // it would force the casts
-  // A container that becomes low after the sweep gives its readers 16 bits, which the next sweep sees.
+  // A container that becomes low after the forward pass gives its readers 16 bits, which the next pass sees.
   if (d.config.preset == MP_AUTOCAST_PRESET_PYTORCH && d.has_clusters) return "";
   Graph g = d.graph;
   for (size_t t = 0; t < g.tensors.size(); t++) g.tensors[t].dtype = r.tensor_dtype[t];

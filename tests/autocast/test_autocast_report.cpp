@@ -41,7 +41,7 @@ TEST_CASE("autocast: the report as text", "[autocast]") {
         "4 of 7 nodes in fp16; casts: 2 by a kernel, 1 by the optimizer's copy\n");
 }
 
-TEST_CASE("autocast: the report on a sweep", "[autocast]") {
+TEST_CASE("autocast: the report on a forward pass", "[autocast]") {
   const Policy policy(MP_AUTOCAST_PRESET_PYTORCH);
   Graph graph = Graph::parse("a mm x x\nb softmax a\nc relu b\nd relu a");
   CHECK(explain(policy, graph, MP_AUTOCAST_FORMAT_TEXT) ==

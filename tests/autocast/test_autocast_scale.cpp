@@ -271,15 +271,15 @@ TEST_CASE("autocast: a million random graphs of bytes", "[autocast][pure][fuzz]"
   mp_autocast_config_t config = mp_autocast_config_default(MP_FP16);
   config.amax_limit = 1e10f;
   config.depth_limit = 7;
-  const Policy painting(config);
+  const Policy propagating(config);
   config.preset = MP_AUTOCAST_PRESET_PYTORCH;
   config.flags = MP_AUTOCAST_FLAG_KEEP_IO;
-  const Policy sweeping(config);
+  const Policy forward_only(config);
   config.preset = MP_AUTOCAST_PRESET_TENSORFLOW;
   config.level = MP_AUTOCAST_LEVEL_FORCE_ALL;
   config.flags = MP_AUTOCAST_FLAG_EMULATE;
   const Policy forcing(config);
-  const mp_autocast_t policies[] = {painting.get(), sweeping.get(), forcing.get()};
+  const mp_autocast_t policies[] = {propagating.get(), forward_only.get(), forcing.get()};
   uint64_t taken = 0;
   for (uint64_t seed = 0; seed < kGraphs; seed++)
     taken += rewrite_bytes(policies[seed % 3], seed) ? 1 : 0;
