@@ -28,8 +28,8 @@ extern "C" {
  *  ## Operations
  *
  *  Inputs and outputs are listed with their shapes; "..." is any number of dimensions and "?" marks
- *  an optional tensor.  Attributes follow with their defaults: INT, or FLOAT where the default has a
- *  decimal point (mp_attribute_kind_t).
+ *  an optional tensor.  Attributes follow with their defaults.  Their kind is INT, or FLOAT if the
+ *  default has a decimal point (mp_attribute_kind_t).
  *
  *      Linear         x [... in], w [in out], b? [out] -> y [... out]
  *                       transposed = 0     1: w is [out in]
@@ -83,8 +83,8 @@ extern "C" {
  *  Masks differ between nodes and between forward passes in training.  The offset of mp_dropout is
  *  the step of the graph: the number of previous forward passes in training, see
  *  mp_graph_get_step_sync.  Its seed is seed + n * 0x9E3779B97F4A7C15 modulo 2^64, where seed is
- *  the attribute, read as uint64_t, and n the number of nodes created before this one.  Ranks of data-parallel
- *  training need different seeds.
+ *  the attribute (as uint64_t) and n the number of nodes created before this one.  Ranks of
+ *  data-parallel training need different seeds.
  *
  *  If an offset is bound, mp_dropout gets that offset and the attribute unchanged; nodes with
  *  equal values then have equal masks.
