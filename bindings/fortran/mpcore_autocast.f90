@@ -27,8 +27,8 @@ module mpcore_autocast
   type :: mp_rewritten
     integer(c_int), allocatable :: tensor_dtype(:) !< type in which each tensor is written
     integer(c_int), allocatable :: node_dtype(:) !< MP_FP32 or the 16-bit type
-    integer(c_int), allocatable :: why(:) !< reason for each node, MP_WHY_*
-    integer, allocatable :: because(:) !< a node that caused the type
+    integer(c_int), allocatable :: node_reason(:) !< reason for each node, MP_AUTOCAST_REASON_*
+    integer, allocatable :: node_cause(:) !< a node that caused the type
     !> First input of each node: the inputs of node i are input_offsets(i) to input_offsets(i + 1) - 1.
     integer, allocatable :: input_offsets(:)
     integer, allocatable :: input_cast(:) !< index into casts, per input; 0: no cast
@@ -173,8 +173,8 @@ contains
     character(*), intent(inout), optional :: errmsg
     type(lent_graph), target :: lent
     type(mp_autocast_result_t) :: raw
-    integer(c_int8_t), allocatable, target :: tensor_dtype(:), node_dtype(:), why(:)
-    integer(c_int32_t), allocatable, target :: because(:), input_cast(:)
+    integer(c_int8_t), allocatable, target :: tensor_dtype(:), node_dtype(:), node_reason(:)
+    integer(c_int32_t), allocatable, target :: node_cause(:), input_cast(:)
     type(mp_autocast_cast_t), allocatable, target :: casts(:)
     integer :: nodes, tensors, inputs
     integer(c_int) :: status
@@ -184,13 +184,13 @@ contains
     tensors = lent%raw%num_tensors
     inputs = size(lent%input_tensor)
     ! One more than is written, because c_loc requires a nonempty array.
-    allocate (tensor_dtype(tensors + 1), node_dtype(nodes + 1), why(nodes + 1), because(nodes + 1))
+    allocate (tensor_dtype(tensors + 1), node_dtype(nodes + 1), node_reason(nodes + 1), node_cause(nodes + 1))
     allocate (input_cast(inputs + 1))
     allocate (casts(2*tensors + inputs + 1)) ! the maximum with MP_AUTOCAST_FLAG_EMULATE
     raw%tensor_dtype = c_loc(tensor_dtype)
     raw%node_dtype = c_loc(node_dtype)
-    raw%node_reason = c_loc(why)
-    raw%node_cause = c_loc(because)
+    raw%node_reason = c_loc(node_reason)
+    raw%node_cause = c_loc(node_cause)
     raw%input_cast = c_loc(input_cast)
     raw%casts = c_loc(casts)
     status = mp_autocast_rewrite(policy%handle(), device_of(context), lent%raw, raw)
@@ -199,8 +199,8 @@ contains
 
     rewritten%tensor_dtype = int(tensor_dtype(:tensors), c_int)
     rewritten%node_dtype = int(node_dtype(:nodes), c_int)
-    rewritten%why = int(why(:nodes), c_int)
-    rewritten%because = because(:nodes) + 1
+    rewritten%node_reason = int(node_reason(:nodes), c_int)
+    rewritten%node_cause = node_cause(:nodes) + 1
     rewritten%input_offsets = lent%input_offsets + 1
     rewritten%input_cast = input_cast(:inputs) + 1
     rewritten%casts = casts(:raw%num_casts)

@@ -206,9 +206,9 @@ std::string as_json(const Rewritten &r) {
     text += std::string(i > 0 ? "," : "") + "\n  {\"name\": " + json_string(name_of(r.graph, i)) +
             ", \"op\": " + json_string(op_of(r.graph, i)) +
             ", \"dtype\": " + json_string(mp_dtype_name(node.dtype)) +
-            ", \"why\": " + json_string(word_of(node.reason)) +
-            ", \"because\": " + (node.cause >= 0 ? number(node.cause) : "null") +
-            ", \"reason\": " + json_string(reason_text(r, node)) + "}";
+            ", \"reason\": " + json_string(word_of(node.reason)) +
+            ", \"cause\": " + (node.cause >= 0 ? number(node.cause) : "null") +
+            ", \"text\": " + json_string(reason_text(r, node)) + "}";
   }
   text += "],\n \"casts\": [";
   std::string_view separator;

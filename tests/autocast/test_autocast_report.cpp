@@ -73,8 +73,8 @@ TEST_CASE("autocast: the report as JSON", "[autocast]") {
       explain(policy, graph, MP_AUTOCAST_FORMAT_JSON) ==
       R"({"low": "bf16", "disabled_reason": null, "num_nodes": 2, "num_low_nodes": 2, "num_casts": 2, "num_parameters_low": 1,
  "nodes": [
-  {"name": "a \"quoted\"\\\u000a\u0001", "op": "MatMul", "dtype": "bf16", "why": "allow_list", "because": null, "reason": "on the allow list"},
-  {"name": "b", "op": "Tanh", "dtype": "bf16", "why": "follows_allow", "because": 0, "reason": "follows a \"quoted\"\\\u000a\u0001"}],
+  {"name": "a \"quoted\"\\\u000a\u0001", "op": "MatMul", "dtype": "bf16", "reason": "allow_list", "cause": null, "text": "on the allow list"},
+  {"name": "b", "op": "Tanh", "dtype": "bf16", "reason": "follows_allow", "cause": 0, "text": "follows a \"quoted\"\\\u000a\u0001"}],
  "casts": [
   {"tensor": 0, "from": "fp32", "to": "bf16", "by": "model_copy", "readers": 1},
   {"tensor": 2, "from": "fp32", "to": "bf16", "by": "kernel", "readers": 1}]}

@@ -70,7 +70,7 @@ def test_text(mpautocast, graph):
 def test_json_agrees_with_the_text(mpautocast, graph):
     text, said = mpautocast(graph()), json.loads(mpautocast(graph(), "--json"))
     lines = [line.split(maxsplit=3) for line in text.splitlines()[:-1]]
-    assert [[node[key] for key in ("name", "op", "dtype", "reason")] for node in said["nodes"]] == lines
+    assert [[node[key] for key in ("name", "op", "dtype", "text")] for node in said["nodes"]] == lines
     copies = sum(cast["by"] == "model_copy" for cast in said["casts"])
     assert text.splitlines()[-1] == (
         f"{said['num_low_nodes']} of {said['num_nodes']} nodes in {said['low']}; "
@@ -168,7 +168,7 @@ def test_all_line_syntax_is_accepted(mpautocast, graph):
     assert [node["name"] for node in said["nodes"]] == ["merge", "product", "both", "next", "back", "named", "counts",
                                                         "rounded"]
     assert [node["dtype"] for node in said["nodes"]][:4] == ["fp16"] * 4
-    assert said["nodes"][3]["why"] in ("cluster_low", "clear_next_to_low")
+    assert said["nodes"][3]["reason"] in ("cluster_low", "clear_next_to_low")
 
 
 def test_graphs_of_other_tests_are_accepted(mpautocast, root, graph):

@@ -63,9 +63,9 @@ contains
       MP_FP16, MP_FP16, MP_FP16, MP_FP32]) .and. size(r%tensor_dtype) == TENSORS)
     call expect('types of nodes', all(r%node_dtype == [MP_FP16, MP_FP16, MP_FP16, MP_FP16, MP_FP32]) .and. &
       size(r%node_dtype) == NODES)
-    call expect('reasons', all(r%why == [MP_AUTOCAST_REASON_ALLOW_LIST, MP_AUTOCAST_REASON_BETWEEN_ALLOW, &
+    call expect('reasons', all(r%node_reason == [MP_AUTOCAST_REASON_ALLOW_LIST, MP_AUTOCAST_REASON_BETWEEN_ALLOW, &
       MP_AUTOCAST_REASON_BETWEEN_ALLOW, MP_AUTOCAST_REASON_ALLOW_LIST, MP_AUTOCAST_REASON_DENY_LIST]) .and. &
-      all(r%because == [0, 4, 4, 0, 0]))
+      all(r%node_cause == [0, 4, 4, 0, 0]))
     call expect('casts of which tensors', all(r%casts%tensor == [1, 2, 4, 8]) .and. size(r%casts) == 4)
     call expect('casts from', all(r%casts%from == [MP_FP32, MP_FP32, MP_FP32, MP_FP16]))
     call expect('casts to', all(r%casts%to == [MP_FP16, MP_FP16, MP_FP16, MP_FP32]))
@@ -103,7 +103,7 @@ contains
     call policy%create(c)
     call policy%rewrite(small_graph(), r)
     call expect('bf16 and a limit of the depth', r%node_dtype(4) == MP_BF16 .and. &
-      r%node_dtype(1) == MP_FP32 .and. r%why(1) == MP_AUTOCAST_REASON_DEPTH)
+      r%node_dtype(1) == MP_FP32 .and. r%node_reason(1) == MP_AUTOCAST_REASON_DEPTH)
     c = config()
     c%flags = ior(c%flags, MP_AUTOCAST_FLAG_EMULATE)
     call policy%create(c) ! instead of the one that there was
@@ -138,9 +138,9 @@ contains
     call expect('a wrong pattern: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
       errmsg == 'mp_autocast_set_nodes: pattern = conv[12 has an unmatched [')
     call policy%rewrite(small_graph(), r)
-    call expect('patterns', all(r%why == [MP_AUTOCAST_REASON_PATTERN, MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW, &
+    call expect('patterns', all(r%node_reason == [MP_AUTOCAST_REASON_PATTERN, MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW, &
       MP_AUTOCAST_REASON_UNLISTED, MP_AUTOCAST_REASON_UNLISTED, MP_AUTOCAST_REASON_UNLISTED]) .and. &
-      all(r%because == [0, 1, 0, 0, 0]))
+      all(r%node_cause == [0, 1, 0, 0, 0]))
     call policy%set_class(['Exp'], MP_OP_CLASS_ALLOW, stat, errmsg)
     call expect('a policy that was used: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. errmsg == &
       'mp_autocast_set_class: policy is in use and cannot be modified; create a new one')
@@ -170,7 +170,7 @@ contains
     c%amax_limit = 1000
     call policy%create(c)
     call policy%rewrite(g, r)
-    call expect('reasons of a chain', all(r%why == [MP_AUTOCAST_REASON_RANGE, MP_AUTOCAST_REASON_KEPT, &
+    call expect('reasons of a chain', all(r%node_reason == [MP_AUTOCAST_REASON_RANGE, MP_AUTOCAST_REASON_KEPT, &
       MP_AUTOCAST_REASON_UNLISTED, MP_AUTOCAST_REASON_ALLOW_LIST]))
     call expect('a slot of fp32, and what is no float', all(r%tensor_dtype(6:) == [MP_FP32, MP_DTYPE_NONE]))
     call policy%explain(g, r, report)
@@ -225,11 +225,11 @@ contains
     call policy%rewrite(loop(MP_NODE_FLAG_NO_LOW, .true.), r)
     call expect('a loop that cannot be low', all(r%node_dtype([2, 4]) == MP_FP32))
     call policy%rewrite(loop(MP_NODE_FLAG_NO_LOW, .false.), r)
-    call expect('a container', r%why(2) == MP_AUTOCAST_REASON_CLUSTER_FP32 .and. r%because(2) == 4)
+    call expect('a container', r%node_reason(2) == MP_AUTOCAST_REASON_CLUSTER_FP32 .and. r%node_cause(2) == 4)
     call policy%rewrite(chain(.false.), r)
-    call expect('without an edge', r%why(3) == MP_AUTOCAST_REASON_BETWEEN_ALLOW .and. r%because(3) == 4)
+    call expect('without an edge', r%node_reason(3) == MP_AUTOCAST_REASON_BETWEEN_ALLOW .and. r%node_cause(3) == 4)
     call policy%rewrite(chain(.true.), r)
-    call expect('a hidden edge', r%why(3) == MP_AUTOCAST_REASON_DENY_UPSTREAM .and. r%because(3) == 1)
+    call expect('a hidden edge', r%node_reason(3) == MP_AUTOCAST_REASON_DENY_UPSTREAM .and. r%node_cause(3) == 1)
     call policy%destroy()
   end subroutine
 
@@ -335,7 +335,7 @@ contains
     call expect('disabled: '//text, text == because)
     call policy%rewrite(small_graph(), r, context)
     call expect('the rewrite is disabled', r%disabled_reason == because .and. size(r%casts) == 0 .and. &
-      all(r%why == MP_AUTOCAST_REASON_DISABLED) .and. all(r%tensor_dtype == MP_FP32) .and. all(r%input_cast == 0))
+      all(r%node_reason == MP_AUTOCAST_REASON_DISABLED) .and. all(r%tensor_dtype == MP_FP32) .and. all(r%input_cast == 0))
     call policy%explain(small_graph(), r, text)
     call expect('the report says so', index(text, 'the rewrite is disabled: '//because) > 0)
     call policy%destroy()

@@ -205,7 +205,7 @@ class AutocastResult:
 
     node_dtypes     type of each node
     reasons         reason for each type (mp_autocast_reason_t)
-    because         index of the node that caused it, or None
+    causes          index of the node that caused it, or None
     tensor_dtypes   type in which each tensor is written; None: not floating-point
     input_casts     per node, one index into `casts` per input; None: the input is not cast
     casts           AutocastCasts, ordered by tensor
@@ -232,7 +232,7 @@ class AutocastResult:
         self.node_dtypes = [_name(dtype) for dtype in node_dtype]
         self.tensor_dtypes = [_name(dtype) for dtype in tensor_dtype]
         self.reasons = [_sys.mp_autocast_reason_t(why) for why in node_reason]
-        self.because = [_index(node) for node in node_cause]
+        self.causes = [_index(node) for node in node_cause]
         self.input_casts = [[_index(cast) for cast in input_cast[begin:end]] for begin, end in zip(ends, ends[1:])]
         self.casts = [AutocastCast(cast.tensor, _name(getattr(cast, "from")), _name(cast.to),
                                    _sys.mp_cast_kind_t(cast.kind), cast.readers) for cast in casts[:self.num_casts]]

@@ -45,7 +45,7 @@ class Rewrites(unittest.TestCase):
         self.assertEqual(result.reasons, [_sys.MP_AUTOCAST_REASON_ALLOW_LIST, _sys.MP_AUTOCAST_REASON_BETWEEN_ALLOW, _sys.MP_AUTOCAST_REASON_BETWEEN_ALLOW,
                                           _sys.MP_AUTOCAST_REASON_ALLOW_LIST, _sys.MP_AUTOCAST_REASON_DENY_LIST])
         self.assertIsInstance(result.reasons[0], _sys.mp_autocast_reason_t)
-        self.assertEqual(result.because, [None, 3, 3, None, None])
+        self.assertEqual(result.causes, [None, 3, 3, None, None])
         self.assertEqual((result.num_casts, result.num_low_nodes, result.num_parameters_low), (3, 4, 1))
         self.assertIsNone(result.disabled_reason)
 
@@ -64,7 +64,7 @@ class Rewrites(unittest.TestCase):
         result = careful.rewrite(graph)
         self.assertEqual(low_nodes(graph, result), ["conv1"])
         self.assertEqual(result.reasons[3:], [_sys.MP_AUTOCAST_REASON_DENY_LIST, _sys.MP_AUTOCAST_REASON_DENY_UPSTREAM])
-        self.assertEqual(result.because[4], 3)
+        self.assertEqual(result.causes[4], 3)
         with self.assertRaisesRegex(mpcore.Error, "policy is in use"):
             careful.set_nodes("*", "allow")
 
@@ -103,7 +103,7 @@ class Rewrites(unittest.TestCase):
         graph.node("MatMul", [cast])
         result = policy().rewrite(graph)
         self.assertEqual(result.reasons, [_sys.MP_AUTOCAST_REASON_CAST_ABSORBED, _sys.MP_AUTOCAST_REASON_ALLOW_LIST])
-        self.assertEqual((result.because, result.tensor_dtypes), ([1, None], [None, "float16", "float16"]))
+        self.assertEqual((result.causes, result.tensor_dtypes), ([1, None], [None, "float16", "float16"]))
 
     def test_outputs_and_absent_inputs(self):
         graph = mpcore.AutocastGraph()
@@ -135,7 +135,7 @@ class Rewrites(unittest.TestCase):
         graph.hidden(push, pull)
         result = policy().rewrite(graph)
         self.assertEqual(result.reasons[2], _sys.MP_AUTOCAST_REASON_BETWEEN_ALLOW)
-        self.assertEqual((result.reasons[5], result.because[5]), (_sys.MP_AUTOCAST_REASON_DENY_UPSTREAM, 4))
+        self.assertEqual((result.reasons[5], result.causes[5]), (_sys.MP_AUTOCAST_REASON_DENY_UPSTREAM, 4))
 
     def test_containers(self):
         graph = mpcore.AutocastGraph()
@@ -143,7 +143,7 @@ class Rewrites(unittest.TestCase):
         graph.node("TensorListGetItem", [graph.input()], name="get")
         graph.container([push, "get"])
         result = policy().rewrite(graph)
-        self.assertEqual((result.reasons[2], result.because[2]), (_sys.MP_AUTOCAST_REASON_CLUSTER_LOW, 1))
+        self.assertEqual((result.reasons[2], result.causes[2]), (_sys.MP_AUTOCAST_REASON_CLUSTER_LOW, 1))
 
     def test_a_loop(self):
         """Its circle needs a tensor that is read before there is the node that writes it."""
@@ -207,7 +207,7 @@ class Reports(unittest.TestCase):
     def test_json(self):
         said = json.loads(self.policy.explain(self.graph, self.result, "json"))
         self.assertEqual([node["name"] for node in said["nodes"]], [node.name for node in self.graph.nodes])
-        self.assertEqual([node["because"] for node in said["nodes"]], self.result.because)
+        self.assertEqual([node["cause"] for node in said["nodes"]], self.result.causes)
         self.assertEqual([cast["readers"] for cast in said["casts"]], [cast.readers for cast in self.result.casts])
 
     def test_dot(self):

@@ -158,8 +158,8 @@ impl Autocast {
         };
         let node = |i: usize| RewrittenNode {
             dtype: dtype(node_dtype[i]),
-            why: AutocastReason::from_raw(u32::from(node_reason[i])),
-            because: Some(NodeId(node_cause[i])).filter(|node| node.0 >= 0),
+            reason: AutocastReason::from_raw(u32::from(node_reason[i])),
+            cause: Some(NodeId(node_cause[i])).filter(|node| node.0 >= 0),
             input_casts: casts_of(i),
         };
         Ok(Rewritten {
@@ -257,9 +257,9 @@ pub struct RewrittenNode {
     /// Type of the node: `Fp32` or the 16-bit type.
     pub dtype: Dtype,
     /// Reason for the type; None if it is unknown to this crate.
-    pub why: Option<AutocastReason>,
+    pub reason: Option<AutocastReason>,
     /// Node that caused the type; one of them if there are several.
-    pub because: Option<NodeId>,
+    pub cause: Option<NodeId>,
     /// Index into `casts` for each input.  None: the input is not cast.
     pub input_casts: Vec<Option<usize>>,
 }

@@ -37,7 +37,7 @@ fn small_graph() -> Graph {
 
 /// Type and reason of each node, and the number of the node that did it.
 fn nodes(rewritten: &Rewritten) -> Vec<(Dtype, AutocastReason, Option<usize>)> {
-    let node = |n: &RewrittenNode| (n.dtype, n.why.unwrap(), n.because.map(NodeId::index));
+    let node = |n: &RewrittenNode| (n.dtype, n.reason.unwrap(), n.cause.map(NodeId::index));
     rewritten.nodes.iter().map(node).collect()
 }
 
