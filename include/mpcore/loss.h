@@ -64,7 +64,7 @@ typedef struct mp_xent_tensors {
   /** rows floats, optional, written: log sum_j exp(x[i][j]).  0 if the row is ignored, NaN if its
    *  label is invalid. */
   float *lse;
-  float *loss;     /**< 1 float, optional, written; not multiplied by S.  NaN if rows is 0 */
+  float *loss; /**< 1 float, optional, written; not multiplied by S.  NaN if rows is 0 */
   /** 1 integer, optional: increased by the number of rows whose largest logit (the first if several
    *  are equal) is the label's.  Clear it first. */
   int64_t *correct;
