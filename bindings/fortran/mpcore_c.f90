@@ -11,9 +11,9 @@ module mpcore_c
   public
 
   integer(c_int), parameter :: MP_VERSION_MAJOR = 0
-  integer(c_int), parameter :: MP_VERSION_MINOR = 1
+  integer(c_int), parameter :: MP_VERSION_MINOR = 2
   integer(c_int), parameter :: MP_VERSION_PATCH = 0
-  integer(c_int), parameter :: MP_VERSION_NUMBER = 100
+  integer(c_int), parameter :: MP_VERSION_NUMBER = 200
   integer(c_int), parameter :: MP_DEVICE_CURRENT = -1
   integer(c_int), parameter :: MP_DEVICE_HOST = -2
   integer(c_int), parameter :: MP_DEVICE_AUTO = -3

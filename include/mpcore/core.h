@@ -55,9 +55,9 @@ extern "C" {
  *  @{ */
 
 #define MP_VERSION_MAJOR 0
-#define MP_VERSION_MINOR 1
+#define MP_VERSION_MINOR 2
 #define MP_VERSION_PATCH 0
-/** Version as one integer, comparable with <: 0.1.0 is 100, 1.2.3 is 10203. */
+/** Version as one integer, comparable with <: 0.2.0 is 200, 1.2.3 is 10203. */
 #define MP_VERSION (MP_VERSION_MAJOR * 10000 + MP_VERSION_MINOR * 100 + MP_VERSION_PATCH)
 
 /** Exports a function; all other symbols are hidden.  capi/exports.map enforces the same. */

@@ -13,7 +13,7 @@ struct Report {
   std::vector<std::string> warnings;
 };
 
-/// Version, e.g. "0.1.0", of the header at compile time, and of the loaded library.
+/// Version, e.g. "0.2.0", of the header at compile time, and of the loaded library.
 std::string header_version();
 std::string loaded_version();
 

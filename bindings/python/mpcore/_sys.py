@@ -94,9 +94,9 @@ def _checked(function: Any, arguments: Dict[str, Any]) -> Any:
 
 
 MP_VERSION_MAJOR = 0
-MP_VERSION_MINOR = 1
+MP_VERSION_MINOR = 2
 MP_VERSION_PATCH = 0
-MP_VERSION = 100
+MP_VERSION = 200
 MP_DEVICE_CURRENT = -1
 MP_DEVICE_HOST = -2
 MP_DEVICE_AUTO = -3

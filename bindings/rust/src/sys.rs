@@ -13,9 +13,9 @@ use core::ffi::c_void;
 use std::os::raw::{c_char, c_int};
 
 pub const MP_VERSION_MAJOR: u32 = 0;
-pub const MP_VERSION_MINOR: u32 = 1;
+pub const MP_VERSION_MINOR: u32 = 2;
 pub const MP_VERSION_PATCH: u32 = 0;
-pub const MP_VERSION: u32 = 100;
+pub const MP_VERSION: u32 = 200;
 pub const MP_DEVICE_CURRENT: i32 = -1;
 pub const MP_DEVICE_HOST: i32 = -2;
 pub const MP_DEVICE_AUTO: i32 = -3;
