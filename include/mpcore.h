@@ -19,18 +19,18 @@
  * The headers in reading order; each can be included alone:
  *
  *     mpcore/core.h          1-3  version, status codes, log, context, device memory
- *     mpcore/gemm.h          4    mp_gemm, mp_gemm_batched, mp_gemm_grouped, mp_gemm_ragged
- *     mpcore/conv.h          5    mp_conv2d_fprop, _dgrad, _wgrad
- *     mpcore/tensors.h       6    mp_tensor_stats: overflow, amax, norms of many tensors
- *     mpcore/scaler.h        7    mp_scaler_*: loss scaling
- *     mpcore/optimizer.h     8    mp_optimizer_*: SGD, Adam, LAMB, NovoGrad, Adagrad, RMSProp
- *     mpcore/comm.h          9    mp_grads_all_reduce: gradients across ranks
- *     mpcore/step.h          10   mp_scale_step: check, unscale, clip, update, rescale
- *     mpcore/autocast.h      11   mp_autocast_*: assigns a type to each operation of a graph
- *     mpcore/loss.h          12   mp_softmax_xent, mp_loss: losses and their gradients
- *     mpcore/layers.h        13   mp_pool2d_*, mp_batchnorm_*, mp_pointwise, mp_column_sum
- *     mpcore/rnn.h           14   mp_rnn_*: LSTM, GRU and plain recurrent layers
- *     mpcore/sequences.h     15   mp_embedding_*, mp_dropout
+ *     mpcore/tensors.h       4    mp_tensor_stats: overflow, amax, norms of many tensors
+ *     mpcore/gemm.h          5    mp_gemm, mp_gemm_batched, mp_gemm_grouped, mp_gemm_ragged
+ *     mpcore/conv.h          6    mp_conv2d_fprop, _dgrad, _wgrad
+ *     mpcore/rnn.h           7    mp_rnn_*: LSTM, GRU and plain recurrent layers
+ *     mpcore/layers.h        8    mp_pool2d_*, mp_batchnorm_*, mp_pointwise, mp_column_sum
+ *     mpcore/loss.h          9    mp_softmax_xent, mp_loss: losses and their gradients
+ *     mpcore/sequences.h     10   mp_embedding_*, mp_dropout
+ *     mpcore/scaler.h        11   mp_scaler_*: loss scaling
+ *     mpcore/optimizer.h     12   mp_optimizer_*: SGD, Adam, LAMB, NovoGrad, Adagrad, RMSProp
+ *     mpcore/step.h          13   mp_scale_step: check, unscale, clip, update, rescale
+ *     mpcore/comm.h          14   mp_grads_all_reduce: gradients across ranks
+ *     mpcore/autocast.h      15   mp_autocast_*: assigns a type to each operation of a graph
  *     mpcore/graph.h         16   mp_graph_*: a network as a graph, trained in mixed precision
  *     mpcore/compat.h        17   loss scalers of torch, Megatron and other systems
  *     mpcore/experimental.h  18   kernel selection
@@ -86,18 +86,18 @@
 /* In reading order. */
 /* clang-format off */
 #include "mpcore/core.h"
+#include "mpcore/tensors.h"
 #include "mpcore/gemm.h"
 #include "mpcore/conv.h"
-#include "mpcore/tensors.h"
+#include "mpcore/rnn.h"
+#include "mpcore/layers.h"
+#include "mpcore/loss.h"
+#include "mpcore/sequences.h"
 #include "mpcore/scaler.h"
 #include "mpcore/optimizer.h"
-#include "mpcore/comm.h"
 #include "mpcore/step.h"
+#include "mpcore/comm.h"
 #include "mpcore/autocast.h"
-#include "mpcore/loss.h"
-#include "mpcore/layers.h"
-#include "mpcore/rnn.h"
-#include "mpcore/sequences.h"
 #include "mpcore/graph.h"
 #include "mpcore/compat.h"
 #include "mpcore/experimental.h"

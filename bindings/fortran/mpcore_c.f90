@@ -64,6 +64,47 @@ module mpcore_c
     enumerator :: MP_CONV_FPROP = 1, MP_CONV_DGRAD = 2, MP_CONV_WGRAD = 3
   end enum
 
+  enum, bind(c)  ! mp_rnn_cell_t
+    enumerator :: MP_RNN_TANH = 1, MP_RNN_RELU = 2, MP_RNN_LSTM = 3, MP_RNN_GRU = 4
+  end enum
+
+  enum, bind(c)  ! mp_rnn_flags_t
+    enumerator :: MP_RNN_FLAG_BIDIRECTIONAL = 1, MP_RNN_FLAG_NO_BIAS = 2, &
+      MP_RNN_FLAG_SKIP_INPUT = 4, MP_RNN_FLAG_RESET_FIRST = 8, MP_RNN_FLAG_ACCUMULATE = 16
+  end enum
+
+  enum, bind(c)  ! mp_pool_mode_t
+    enumerator :: MP_POOL_MAX = 1, MP_POOL_AVG_INCLUDE_PAD = 2, MP_POOL_AVG_EXCLUDE_PAD = 3
+  end enum
+
+  enum, bind(c)  ! mp_pool_flags_t
+    enumerator :: MP_POOL_FLAG_CEIL = 1
+  end enum
+
+  enum, bind(c)  ! mp_pointwise_op_t
+    enumerator :: MP_POINTWISE_COPY = 1, MP_POINTWISE_ADD = 2, MP_POINTWISE_MUL = 3
+  end enum
+
+  enum, bind(c)  ! mp_xent_flags_t
+    enumerator :: MP_XENT_FLAG_IGNORE_LABEL = 1
+  end enum
+
+  enum, bind(c)  ! mp_loss_kind_t
+    enumerator :: MP_LOSS_MSE = 1, MP_LOSS_L1 = 2, MP_LOSS_BCE_WITH_LOGITS = 3
+  end enum
+
+  enum, bind(c)  ! mp_loss_reduction_t
+    enumerator :: MP_LOSS_REDUCTION_MEAN = 1, MP_LOSS_REDUCTION_SUM = 2
+  end enum
+
+  enum, bind(c)  ! mp_loss_flags_t
+    enumerator :: MP_LOSS_FLAG_IGNORE_TARGET = 1
+  end enum
+
+  enum, bind(c)  ! mp_embedding_flags_t
+    enumerator :: MP_EMBEDDING_FLAG_PADDING = 1, MP_EMBEDDING_FLAG_ACCUMULATE = 2
+  end enum
+
   enum, bind(c)  ! mp_scaler_policy_t
     enumerator :: MP_SCALER_POLICY_STATIC = 1, MP_SCALER_POLICY_BACKOFF = 2, &
       MP_SCALER_POLICY_LOGNORMAL = 3, MP_SCALER_POLICY_LOGMAX = 4
@@ -168,47 +209,6 @@ module mpcore_c
       MP_AUTOCAST_FORMAT_DOT = 3
   end enum
 
-  enum, bind(c)  ! mp_xent_flags_t
-    enumerator :: MP_XENT_FLAG_IGNORE_LABEL = 1
-  end enum
-
-  enum, bind(c)  ! mp_loss_kind_t
-    enumerator :: MP_LOSS_MSE = 1, MP_LOSS_L1 = 2, MP_LOSS_BCE_WITH_LOGITS = 3
-  end enum
-
-  enum, bind(c)  ! mp_loss_reduction_t
-    enumerator :: MP_LOSS_REDUCTION_MEAN = 1, MP_LOSS_REDUCTION_SUM = 2
-  end enum
-
-  enum, bind(c)  ! mp_loss_flags_t
-    enumerator :: MP_LOSS_FLAG_IGNORE_TARGET = 1
-  end enum
-
-  enum, bind(c)  ! mp_pool_mode_t
-    enumerator :: MP_POOL_MAX = 1, MP_POOL_AVG_INCLUDE_PAD = 2, MP_POOL_AVG_EXCLUDE_PAD = 3
-  end enum
-
-  enum, bind(c)  ! mp_pool_flags_t
-    enumerator :: MP_POOL_FLAG_CEIL = 1
-  end enum
-
-  enum, bind(c)  ! mp_pointwise_op_t
-    enumerator :: MP_POINTWISE_COPY = 1, MP_POINTWISE_ADD = 2, MP_POINTWISE_MUL = 3
-  end enum
-
-  enum, bind(c)  ! mp_rnn_cell_t
-    enumerator :: MP_RNN_TANH = 1, MP_RNN_RELU = 2, MP_RNN_LSTM = 3, MP_RNN_GRU = 4
-  end enum
-
-  enum, bind(c)  ! mp_rnn_flags_t
-    enumerator :: MP_RNN_FLAG_BIDIRECTIONAL = 1, MP_RNN_FLAG_NO_BIAS = 2, &
-      MP_RNN_FLAG_SKIP_INPUT = 4, MP_RNN_FLAG_RESET_FIRST = 8, MP_RNN_FLAG_ACCUMULATE = 16
-  end enum
-
-  enum, bind(c)  ! mp_embedding_flags_t
-    enumerator :: MP_EMBEDDING_FLAG_PADDING = 1, MP_EMBEDDING_FLAG_ACCUMULATE = 2
-  end enum
-
   enum, bind(c)  ! mp_attribute_kind_t
     enumerator :: MP_ATTRIBUTE_KIND_INT = 1, MP_ATTRIBUTE_KIND_FLOAT = 2, &
       MP_ATTRIBUTE_KIND_INTS = 3, MP_ATTRIBUTE_KIND_FLOATS = 4
@@ -249,6 +249,27 @@ module mpcore_c
     integer(c_int32_t) :: arch = 0_c_int32_t, num_sms = 0_c_int32_t
     integer(c_int64_t) :: smem_per_block = 0_c_int64_t, l2_bytes = 0_c_int64_t
     character(kind=c_char) :: name(64) = c_null_char
+  end type
+
+  type, bind(c) :: mp_tensor_list_desc_t
+    integer(c_int32_t) :: struct_size = 40_c_int32_t
+    integer(c_int) :: dtype = 0
+    integer(c_int32_t) :: count = 0_c_int32_t, reserved0 = 0_c_int32_t
+    type(c_ptr) :: data = c_null_ptr, numel = c_null_ptr, dtypes = c_null_ptr
+  end type
+
+  type, bind(c) :: mp_tensor_report_t
+    integer(c_int64_t) :: numel = 0_c_int64_t, num_nan = 0_c_int64_t, num_inf = 0_c_int64_t, &
+      num_zero = 0_c_int64_t, num_subnormal = 0_c_int64_t, bad_tensor = 0_c_int64_t, &
+      bad_element = 0_c_int64_t
+    real(c_float) :: bad_value = 0.0_c_float, amax = 0.0_c_float
+  end type
+
+  type, bind(c) :: mp_stats_outputs_t
+    integer(c_int32_t) :: struct_size = 64_c_int32_t, reserved0 = 0_c_int32_t
+    type(c_ptr) :: found_inf = c_null_ptr, amax = c_null_ptr, tensor_amax = c_null_ptr, &
+      norm = c_null_ptr, tensor_norm = c_null_ptr, report = c_null_ptr, &
+      tensor_reports = c_null_ptr
   end type
 
   type, bind(c) :: mp_epilogue_t
@@ -303,25 +324,141 @@ module mpcore_c
     type(c_ptr) :: plan = c_null_ptr
   end type
 
-  type, bind(c) :: mp_tensor_list_desc_t
-    integer(c_int32_t) :: struct_size = 40_c_int32_t
+  type, bind(c) :: mp_rnn_desc_t
+    integer(c_int32_t) :: struct_size = 96_c_int32_t
+    integer(c_int) :: cell = 0
+    integer(c_int32_t) :: flags = 0_c_int32_t
+    integer(c_int) :: dtype = 0, dtype_dw = 0
+    integer(c_int32_t) :: layers = 0_c_int32_t, input_size = 0_c_int32_t, &
+      hidden_size = 0_c_int32_t, batch = 0_c_int32_t, timesteps = 0_c_int32_t
+    real(c_float) :: dropout = 0.0_c_float, clip = 0.0_c_float
+    integer(c_int64_t) :: dropout_seed = 0_c_int64_t, x_step = 0_c_int64_t, x_row = 0_c_int64_t, &
+      y_step = 0_c_int64_t, y_row = 0_c_int64_t
+    type(c_ptr) :: plan = c_null_ptr
+  end type
+
+  type, bind(c) :: mp_rnn_weights_t
+    integer(c_int32_t) :: struct_size = 40_c_int32_t, reserved0 = 0_c_int32_t
+    type(c_ptr) :: w_ih = c_null_ptr, w_hh = c_null_ptr, b_ih = c_null_ptr, b_hh = c_null_ptr
+  end type
+
+  type, bind(c) :: mp_rnn_weight_grads_t
+    integer(c_int32_t) :: struct_size = 40_c_int32_t, reserved0 = 0_c_int32_t
+    type(c_ptr) :: w_ih = c_null_ptr, w_hh = c_null_ptr, b_ih = c_null_ptr, b_hh = c_null_ptr
+  end type
+
+  type, bind(c) :: mp_rnn_sizes_t
+    integer(c_int32_t) :: struct_size = 32_c_int32_t, directions = 0_c_int32_t, &
+      gates = 0_c_int32_t, num_weights = 0_c_int32_t
+    integer(c_size_t) :: reserve_bytes = 0_c_size_t, workspace_bytes = 0_c_size_t
+  end type
+
+  type, bind(c) :: mp_rnn_tensors_t
+    integer(c_int32_t) :: struct_size = 176_c_int32_t, num_weights = 0_c_int32_t
+    type(c_ptr) :: weights = c_null_ptr, lengths = c_null_ptr, batch_sizes = c_null_ptr, &
+      dropout_offset = c_null_ptr, x = c_null_ptr, h0 = c_null_ptr, c0 = c_null_ptr, &
+      y = c_null_ptr, hn = c_null_ptr, cn = c_null_ptr, reserve = c_null_ptr
+    integer(c_size_t) :: reserve_bytes = 0_c_size_t
+    type(c_ptr) :: dy = c_null_ptr, dhn = c_null_ptr, dcn = c_null_ptr, dx = c_null_ptr, &
+      dh0 = c_null_ptr, dc0 = c_null_ptr, weight_grads = c_null_ptr
+    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
+  end type
+
+  type, bind(c) :: mp_pool2d_desc_t
+    integer(c_int32_t) :: struct_size = 72_c_int32_t
+    integer(c_int) :: dtype = 0, mode = 0
+    integer(c_int32_t) :: n = 0_c_int32_t, h = 0_c_int32_t, w = 0_c_int32_t, c = 0_c_int32_t, &
+      window_h = 0_c_int32_t, window_w = 0_c_int32_t, pad_top = 0_c_int32_t, &
+      pad_bottom = 0_c_int32_t, pad_left = 0_c_int32_t, pad_right = 0_c_int32_t, &
+      stride_h = 0_c_int32_t, stride_w = 0_c_int32_t, flags = 0_c_int32_t, &
+      dilation_h = 0_c_int32_t, dilation_w = 0_c_int32_t
+  end type
+
+  type, bind(c) :: mp_batchnorm_desc_t
+    integer(c_int32_t) :: struct_size = 32_c_int32_t
     integer(c_int) :: dtype = 0
-    integer(c_int32_t) :: count = 0_c_int32_t, reserved0 = 0_c_int32_t
-    type(c_ptr) :: data = c_null_ptr, numel = c_null_ptr, dtypes = c_null_ptr
+    integer(c_int64_t) :: rows = 0_c_int64_t
+    integer(c_int32_t) :: channels = 0_c_int32_t
+    integer(c_int) :: activation = 0
+    real(c_float) :: epsilon = 0.0_c_float, momentum = 0.0_c_float
   end type
 
-  type, bind(c) :: mp_tensor_report_t
-    integer(c_int64_t) :: numel = 0_c_int64_t, num_nan = 0_c_int64_t, num_inf = 0_c_int64_t, &
-      num_zero = 0_c_int64_t, num_subnormal = 0_c_int64_t, bad_tensor = 0_c_int64_t, &
-      bad_element = 0_c_int64_t
-    real(c_float) :: bad_value = 0.0_c_float, amax = 0.0_c_float
+  type, bind(c) :: mp_batchnorm_tensors_t
+    integer(c_int32_t) :: struct_size = 120_c_int32_t, reserved0 = 0_c_int32_t
+    type(c_ptr) :: x = c_null_ptr, gamma = c_null_ptr, beta = c_null_ptr, &
+      running_mean = c_null_ptr, running_var = c_null_ptr, saved_mean = c_null_ptr, &
+      saved_inv_std = c_null_ptr, y = c_null_ptr, dy = c_null_ptr, dx = c_null_ptr, &
+      dgamma = c_null_ptr, dbeta = c_null_ptr
+    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
   end type
 
-  type, bind(c) :: mp_stats_outputs_t
-    integer(c_int32_t) :: struct_size = 64_c_int32_t, reserved0 = 0_c_int32_t
-    type(c_ptr) :: found_inf = c_null_ptr, amax = c_null_ptr, tensor_amax = c_null_ptr, &
-      norm = c_null_ptr, tensor_norm = c_null_ptr, report = c_null_ptr, &
-      tensor_reports = c_null_ptr
+  type, bind(c) :: mp_pointwise_desc_t
+    integer(c_int32_t) :: struct_size = 56_c_int32_t
+    integer(c_int) :: op = 0, activation = 0, dtype = 0, dtype_b = 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    integer(c_int64_t) :: rows = 0_c_int64_t, columns = 0_c_int64_t, ld_b = 0_c_int64_t, &
+      rows_b = 0_c_int64_t
+  end type
+
+  type, bind(c) :: mp_column_sum_desc_t
+    integer(c_int32_t) :: struct_size = 40_c_int32_t
+    integer(c_int) :: dtype = 0, dtype_sum = 0
+    real(c_float) :: beta = 0.0_c_float
+    integer(c_int64_t) :: rows = 0_c_int64_t, columns = 0_c_int64_t, ld = 0_c_int64_t
+  end type
+
+  type, bind(c) :: mp_xent_desc_t
+    integer(c_int32_t) :: struct_size = 72_c_int32_t
+    integer(c_int) :: dtype = 0, dtype_labels = 0
+    integer(c_int32_t) :: flags = 0_c_int32_t
+    integer(c_int64_t) :: rows = 0_c_int64_t, classes = 0_c_int64_t, ld_logits = 0_c_int64_t, &
+      ld_dlogits = 0_c_int64_t, ignore_label = 0_c_int64_t
+    real(c_float) :: weight = 0.0_c_float, label_smoothing = 0.0_c_float, z_loss = 0.0_c_float
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+  end type
+
+  type, bind(c) :: mp_xent_tensors_t
+    integer(c_int32_t) :: struct_size = 128_c_int32_t, reserved0 = 0_c_int32_t
+    type(c_ptr) :: x = c_null_ptr, w = c_null_ptr, bias = c_null_ptr, labels = c_null_ptr, &
+      loss_scale = c_null_ptr, count = c_null_ptr, row_loss = c_null_ptr, lse = c_null_ptr, &
+      loss = c_null_ptr, correct = c_null_ptr, dx = c_null_ptr, dw = c_null_ptr, &
+      dbias = c_null_ptr
+    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
+  end type
+
+  type, bind(c) :: mp_loss_desc_t
+    integer(c_int32_t) :: struct_size = 40_c_int32_t
+    integer(c_int) :: kind = 0, dtype = 0, dtype_target = 0
+    integer(c_int64_t) :: count = 0_c_int64_t
+    real(c_float) :: weight = 0.0_c_float
+    integer(c_int) :: reduction = 0
+    integer(c_int32_t) :: flags = 0_c_int32_t
+    real(c_float) :: ignore_target = 0.0_c_float
+  end type
+
+  type, bind(c) :: mp_loss_tensors_t
+    integer(c_int32_t) :: struct_size = 80_c_int32_t, reserved0 = 0_c_int32_t
+    type(c_ptr) :: prediction = c_null_ptr, target = c_null_ptr, weights = c_null_ptr, &
+      loss_scale = c_null_ptr, element_loss = c_null_ptr, loss = c_null_ptr, &
+      dprediction = c_null_ptr
+    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
+  end type
+
+  type, bind(c) :: mp_embedding_desc_t
+    integer(c_int32_t) :: struct_size = 72_c_int32_t
+    integer(c_int) :: dtype = 0, dtype_dtable = 0, dtype_indices = 0
+    integer(c_int32_t) :: flags = 0_c_int32_t, num_embeddings = 0_c_int32_t
+    integer(c_int64_t) :: num_indices = 0_c_int64_t, embedding_dim = 0_c_int64_t, &
+      padding_index = 0_c_int64_t, ld_table = 0_c_int64_t, ld_out = 0_c_int64_t, &
+      ld_dtable = 0_c_int64_t
+  end type
+
+  type, bind(c) :: mp_dropout_desc_t
+    integer(c_int32_t) :: struct_size = 32_c_int32_t
+    integer(c_int) :: dtype = 0
+    integer(c_int64_t) :: count = 0_c_int64_t, seed = 0_c_int64_t
+    real(c_float) :: p = 0.0_c_float
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
   end type
 
   type, bind(c) :: mp_scaler_config_t
@@ -434,143 +571,6 @@ module mpcore_c
     type(c_ptr) :: tensor_dtype = c_null_ptr, node_dtype = c_null_ptr, input_cast = c_null_ptr, &
       casts = c_null_ptr, node_reason = c_null_ptr, node_cause = c_null_ptr, &
       disabled_reason = c_null_ptr
-  end type
-
-  type, bind(c) :: mp_xent_desc_t
-    integer(c_int32_t) :: struct_size = 72_c_int32_t
-    integer(c_int) :: dtype = 0, dtype_labels = 0
-    integer(c_int32_t) :: flags = 0_c_int32_t
-    integer(c_int64_t) :: rows = 0_c_int64_t, classes = 0_c_int64_t, ld_logits = 0_c_int64_t, &
-      ld_dlogits = 0_c_int64_t, ignore_label = 0_c_int64_t
-    real(c_float) :: weight = 0.0_c_float, label_smoothing = 0.0_c_float, z_loss = 0.0_c_float
-    integer(c_int32_t) :: reserved0 = 0_c_int32_t
-  end type
-
-  type, bind(c) :: mp_xent_tensors_t
-    integer(c_int32_t) :: struct_size = 128_c_int32_t, reserved0 = 0_c_int32_t
-    type(c_ptr) :: x = c_null_ptr, w = c_null_ptr, bias = c_null_ptr, labels = c_null_ptr, &
-      loss_scale = c_null_ptr, count = c_null_ptr, row_loss = c_null_ptr, lse = c_null_ptr, &
-      loss = c_null_ptr, correct = c_null_ptr, dx = c_null_ptr, dw = c_null_ptr, &
-      dbias = c_null_ptr
-    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
-  end type
-
-  type, bind(c) :: mp_loss_desc_t
-    integer(c_int32_t) :: struct_size = 40_c_int32_t
-    integer(c_int) :: kind = 0, dtype = 0, dtype_target = 0
-    integer(c_int64_t) :: count = 0_c_int64_t
-    real(c_float) :: weight = 0.0_c_float
-    integer(c_int) :: reduction = 0
-    integer(c_int32_t) :: flags = 0_c_int32_t
-    real(c_float) :: ignore_target = 0.0_c_float
-  end type
-
-  type, bind(c) :: mp_loss_tensors_t
-    integer(c_int32_t) :: struct_size = 80_c_int32_t, reserved0 = 0_c_int32_t
-    type(c_ptr) :: prediction = c_null_ptr, target = c_null_ptr, weights = c_null_ptr, &
-      loss_scale = c_null_ptr, element_loss = c_null_ptr, loss = c_null_ptr, &
-      dprediction = c_null_ptr
-    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
-  end type
-
-  type, bind(c) :: mp_pool2d_desc_t
-    integer(c_int32_t) :: struct_size = 72_c_int32_t
-    integer(c_int) :: dtype = 0, mode = 0
-    integer(c_int32_t) :: n = 0_c_int32_t, h = 0_c_int32_t, w = 0_c_int32_t, c = 0_c_int32_t, &
-      window_h = 0_c_int32_t, window_w = 0_c_int32_t, pad_top = 0_c_int32_t, &
-      pad_bottom = 0_c_int32_t, pad_left = 0_c_int32_t, pad_right = 0_c_int32_t, &
-      stride_h = 0_c_int32_t, stride_w = 0_c_int32_t, flags = 0_c_int32_t, &
-      dilation_h = 0_c_int32_t, dilation_w = 0_c_int32_t
-  end type
-
-  type, bind(c) :: mp_batchnorm_desc_t
-    integer(c_int32_t) :: struct_size = 32_c_int32_t
-    integer(c_int) :: dtype = 0
-    integer(c_int64_t) :: rows = 0_c_int64_t
-    integer(c_int32_t) :: channels = 0_c_int32_t
-    integer(c_int) :: activation = 0
-    real(c_float) :: epsilon = 0.0_c_float, momentum = 0.0_c_float
-  end type
-
-  type, bind(c) :: mp_batchnorm_tensors_t
-    integer(c_int32_t) :: struct_size = 120_c_int32_t, reserved0 = 0_c_int32_t
-    type(c_ptr) :: x = c_null_ptr, gamma = c_null_ptr, beta = c_null_ptr, &
-      running_mean = c_null_ptr, running_var = c_null_ptr, saved_mean = c_null_ptr, &
-      saved_inv_std = c_null_ptr, y = c_null_ptr, dy = c_null_ptr, dx = c_null_ptr, &
-      dgamma = c_null_ptr, dbeta = c_null_ptr
-    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
-  end type
-
-  type, bind(c) :: mp_pointwise_desc_t
-    integer(c_int32_t) :: struct_size = 56_c_int32_t
-    integer(c_int) :: op = 0, activation = 0, dtype = 0, dtype_b = 0
-    integer(c_int32_t) :: reserved0 = 0_c_int32_t
-    integer(c_int64_t) :: rows = 0_c_int64_t, columns = 0_c_int64_t, ld_b = 0_c_int64_t, &
-      rows_b = 0_c_int64_t
-  end type
-
-  type, bind(c) :: mp_column_sum_desc_t
-    integer(c_int32_t) :: struct_size = 40_c_int32_t
-    integer(c_int) :: dtype = 0, dtype_sum = 0
-    real(c_float) :: beta = 0.0_c_float
-    integer(c_int64_t) :: rows = 0_c_int64_t, columns = 0_c_int64_t, ld = 0_c_int64_t
-  end type
-
-  type, bind(c) :: mp_rnn_desc_t
-    integer(c_int32_t) :: struct_size = 96_c_int32_t
-    integer(c_int) :: cell = 0
-    integer(c_int32_t) :: flags = 0_c_int32_t
-    integer(c_int) :: dtype = 0, dtype_dw = 0
-    integer(c_int32_t) :: layers = 0_c_int32_t, input_size = 0_c_int32_t, &
-      hidden_size = 0_c_int32_t, batch = 0_c_int32_t, timesteps = 0_c_int32_t
-    real(c_float) :: dropout = 0.0_c_float, clip = 0.0_c_float
-    integer(c_int64_t) :: dropout_seed = 0_c_int64_t, x_step = 0_c_int64_t, x_row = 0_c_int64_t, &
-      y_step = 0_c_int64_t, y_row = 0_c_int64_t
-    type(c_ptr) :: plan = c_null_ptr
-  end type
-
-  type, bind(c) :: mp_rnn_weights_t
-    integer(c_int32_t) :: struct_size = 40_c_int32_t, reserved0 = 0_c_int32_t
-    type(c_ptr) :: w_ih = c_null_ptr, w_hh = c_null_ptr, b_ih = c_null_ptr, b_hh = c_null_ptr
-  end type
-
-  type, bind(c) :: mp_rnn_weight_grads_t
-    integer(c_int32_t) :: struct_size = 40_c_int32_t, reserved0 = 0_c_int32_t
-    type(c_ptr) :: w_ih = c_null_ptr, w_hh = c_null_ptr, b_ih = c_null_ptr, b_hh = c_null_ptr
-  end type
-
-  type, bind(c) :: mp_rnn_sizes_t
-    integer(c_int32_t) :: struct_size = 32_c_int32_t, directions = 0_c_int32_t, &
-      gates = 0_c_int32_t, num_weights = 0_c_int32_t
-    integer(c_size_t) :: reserve_bytes = 0_c_size_t, workspace_bytes = 0_c_size_t
-  end type
-
-  type, bind(c) :: mp_rnn_tensors_t
-    integer(c_int32_t) :: struct_size = 176_c_int32_t, num_weights = 0_c_int32_t
-    type(c_ptr) :: weights = c_null_ptr, lengths = c_null_ptr, batch_sizes = c_null_ptr, &
-      dropout_offset = c_null_ptr, x = c_null_ptr, h0 = c_null_ptr, c0 = c_null_ptr, &
-      y = c_null_ptr, hn = c_null_ptr, cn = c_null_ptr, reserve = c_null_ptr
-    integer(c_size_t) :: reserve_bytes = 0_c_size_t
-    type(c_ptr) :: dy = c_null_ptr, dhn = c_null_ptr, dcn = c_null_ptr, dx = c_null_ptr, &
-      dh0 = c_null_ptr, dc0 = c_null_ptr, weight_grads = c_null_ptr
-    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
-  end type
-
-  type, bind(c) :: mp_embedding_desc_t
-    integer(c_int32_t) :: struct_size = 72_c_int32_t
-    integer(c_int) :: dtype = 0, dtype_dtable = 0, dtype_indices = 0
-    integer(c_int32_t) :: flags = 0_c_int32_t, num_embeddings = 0_c_int32_t
-    integer(c_int64_t) :: num_indices = 0_c_int64_t, embedding_dim = 0_c_int64_t, &
-      padding_index = 0_c_int64_t, ld_table = 0_c_int64_t, ld_out = 0_c_int64_t, &
-      ld_dtable = 0_c_int64_t
-  end type
-
-  type, bind(c) :: mp_dropout_desc_t
-    integer(c_int32_t) :: struct_size = 32_c_int32_t
-    integer(c_int) :: dtype = 0
-    integer(c_int64_t) :: count = 0_c_int64_t, seed = 0_c_int64_t
-    real(c_float) :: p = 0.0_c_float
-    integer(c_int32_t) :: reserved0 = 0_c_int32_t
   end type
 
   type, bind(c) :: mp_graph_attribute_t
@@ -714,6 +714,77 @@ module mpcore_c
       type(c_ptr), value :: context, src, dst, stream
       integer(c_int), value :: dtype_src, dtype_dst
       integer(c_int64_t), value :: count
+      integer(c_int) :: answer
+    end function
+    function mp_tensor_list_create(list, context, desc) result(answer) bind(c, &
+      name="mp_tensor_list_create")
+      import
+      type(c_ptr), intent(inout) :: list
+      type(c_ptr), value :: context
+      type(mp_tensor_list_desc_t), optional :: desc
+      integer(c_int) :: answer
+    end function
+    subroutine mp_tensor_list_destroy(list) bind(c, name="mp_tensor_list_destroy")
+      import
+      type(c_ptr), value :: list
+    end subroutine
+    function mp_tensor_list_set_data(list, data, stream) result(answer) bind(c, &
+      name="mp_tensor_list_set_data")
+      import
+      type(c_ptr), value :: list, data, stream
+      integer(c_int) :: answer
+    end function
+    function mp_tensor_list_get_tensor(list, index, data, numel, dtype) result(answer) bind(c, &
+      name="mp_tensor_list_get_tensor")
+      import
+      type(c_ptr), value :: list
+      integer(c_int32_t), value :: index
+      type(c_ptr), intent(inout), optional :: data
+      integer(c_int64_t), intent(inout) :: numel
+      integer(c_int), intent(inout) :: dtype
+      integer(c_int) :: answer
+    end function
+    function mp_check_nonfinite(list, found_inf, stream) result(answer) bind(c, &
+      name="mp_check_nonfinite")
+      import
+      type(c_ptr), value :: list, found_inf, stream
+      integer(c_int) :: answer
+    end function
+    function mp_amax(list, amax, per_tensor, stream) result(answer) bind(c, name="mp_amax")
+      import
+      type(c_ptr), value :: list, amax, per_tensor, stream
+      integer(c_int) :: answer
+    end function
+    function mp_l2norm(list, norm, per_tensor, stream) result(answer) bind(c, name="mp_l2norm")
+      import
+      type(c_ptr), value :: list, norm, per_tensor, stream
+      integer(c_int) :: answer
+    end function
+    function mp_inspect(list, report, tensor_reports, stream) result(answer) bind(c, &
+      name="mp_inspect")
+      import
+      type(c_ptr), value :: list, report, tensor_reports, stream
+      integer(c_int) :: answer
+    end function
+    function mp_tensor_stats(list, outputs, stream) result(answer) bind(c, &
+      name="mp_tensor_stats")
+      import
+      type(c_ptr), value :: list, stream
+      type(mp_stats_outputs_t), optional :: outputs
+      integer(c_int) :: answer
+    end function
+    function mp_unscale(in, out, inv_scale, found_inf, stream) result(answer) bind(c, &
+      name="mp_unscale")
+      import
+      type(c_ptr), value :: in, out, inv_scale, found_inf, stream
+      integer(c_int) :: answer
+    end function
+    function mp_clip_factor(context, scaled_norm, inv_scale, max_norm, grad_scale, &
+      stream) result(answer) &
+      bind(c, name="mp_clip_factor")
+      import
+      type(c_ptr), value :: context, scaled_norm, inv_scale, grad_scale, stream
+      real(c_float), value :: max_norm
       integer(c_int) :: answer
     end function
     function mp_epilogue_init(epilogue, struct_size) result(answer) bind(c, &
@@ -916,75 +987,298 @@ module mpcore_c
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: answer
     end function
-    function mp_tensor_list_create(list, context, desc) result(answer) bind(c, &
-      name="mp_tensor_list_create")
+    function mp_rnn_desc_init(desc, struct_size, cell, batch, timesteps, input_size, &
+      hidden_size, dtype) result(answer) &
+      bind(c, name="mp_rnn_desc_init")
       import
-      type(c_ptr), intent(inout) :: list
+      type(mp_rnn_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int), value :: cell, dtype
+      integer(c_int32_t), value :: batch, timesteps, input_size, hidden_size
+      integer(c_int) :: answer
+    end function
+    function mp_rnn_get_sizes(context, desc, sizes) result(answer) bind(c, &
+      name="mp_rnn_get_sizes")
+      import
       type(c_ptr), value :: context
-      type(mp_tensor_list_desc_t), optional :: desc
+      type(mp_rnn_desc_t), intent(in), optional :: desc
+      type(mp_rnn_sizes_t), intent(inout) :: sizes
       integer(c_int) :: answer
     end function
-    subroutine mp_tensor_list_destroy(list) bind(c, name="mp_tensor_list_destroy")
+    function mp_rnn_get_plan(context, desc, plan) result(answer) bind(c, name="mp_rnn_get_plan")
       import
-      type(c_ptr), value :: list
-    end subroutine
-    function mp_tensor_list_set_data(list, data, stream) result(answer) bind(c, &
-      name="mp_tensor_list_set_data")
-      import
-      type(c_ptr), value :: list, data, stream
+      type(c_ptr), value :: context
+      type(mp_rnn_desc_t), intent(in), optional :: desc
+      type(mp_plan_t), intent(inout) :: plan
       integer(c_int) :: answer
     end function
-    function mp_tensor_list_get_tensor(list, index, data, numel, dtype) result(answer) bind(c, &
-      name="mp_tensor_list_get_tensor")
+    function mp_rnn_forward_training(context, desc, tensors, workspace, workspace_bytes, &
+      stream) result(answer) bind(c, name="mp_rnn_forward_training")
       import
-      type(c_ptr), value :: list
-      integer(c_int32_t), value :: index
-      type(c_ptr), intent(inout), optional :: data
-      integer(c_int64_t), intent(inout) :: numel
-      integer(c_int), intent(inout) :: dtype
+      type(c_ptr), value :: context, workspace, stream
+      type(mp_rnn_desc_t), intent(in), optional :: desc
+      type(mp_rnn_tensors_t), optional :: tensors
+      integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: answer
     end function
-    function mp_check_nonfinite(list, found_inf, stream) result(answer) bind(c, &
-      name="mp_check_nonfinite")
+    function mp_rnn_forward_inference(context, desc, tensors, workspace, workspace_bytes, &
+      stream) result(answer) bind(c, name="mp_rnn_forward_inference")
       import
-      type(c_ptr), value :: list, found_inf, stream
+      type(c_ptr), value :: context, workspace, stream
+      type(mp_rnn_desc_t), intent(in), optional :: desc
+      type(mp_rnn_tensors_t), optional :: tensors
+      integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: answer
     end function
-    function mp_amax(list, amax, per_tensor, stream) result(answer) bind(c, name="mp_amax")
+    function mp_rnn_backward_data(context, desc, tensors, workspace, workspace_bytes, &
+      stream) result(answer) bind(c, name="mp_rnn_backward_data")
       import
-      type(c_ptr), value :: list, amax, per_tensor, stream
+      type(c_ptr), value :: context, workspace, stream
+      type(mp_rnn_desc_t), intent(in), optional :: desc
+      type(mp_rnn_tensors_t), optional :: tensors
+      integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: answer
     end function
-    function mp_l2norm(list, norm, per_tensor, stream) result(answer) bind(c, name="mp_l2norm")
+    function mp_rnn_backward_weights(context, desc, tensors, workspace, workspace_bytes, &
+      stream) result(answer) bind(c, name="mp_rnn_backward_weights")
       import
-      type(c_ptr), value :: list, norm, per_tensor, stream
+      type(c_ptr), value :: context, workspace, stream
+      type(mp_rnn_desc_t), intent(in), optional :: desc
+      type(mp_rnn_tensors_t), optional :: tensors
+      integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: answer
     end function
-    function mp_inspect(list, report, tensor_reports, stream) result(answer) bind(c, &
-      name="mp_inspect")
+    function mp_nchw_to_nhwc(context, n, c, h, w, src, dtype_src, dst, dtype_dst, &
+      stream) result(answer) bind(c, name="mp_nchw_to_nhwc")
       import
-      type(c_ptr), value :: list, report, tensor_reports, stream
+      type(c_ptr), value :: context, src, dst, stream
+      integer(c_int64_t), value :: n, c, h, w
+      integer(c_int), value :: dtype_src, dtype_dst
       integer(c_int) :: answer
     end function
-    function mp_tensor_stats(list, outputs, stream) result(answer) bind(c, &
-      name="mp_tensor_stats")
+    function mp_nhwc_to_nchw(context, n, c, h, w, src, dtype_src, dst, dtype_dst, &
+      stream) result(answer) bind(c, name="mp_nhwc_to_nchw")
       import
-      type(c_ptr), value :: list, stream
-      type(mp_stats_outputs_t), optional :: outputs
+      type(c_ptr), value :: context, src, dst, stream
+      integer(c_int64_t), value :: n, c, h, w
+      integer(c_int), value :: dtype_src, dtype_dst
       integer(c_int) :: answer
     end function
-    function mp_unscale(in, out, inv_scale, found_inf, stream) result(answer) bind(c, &
-      name="mp_unscale")
+    function mp_pool2d_desc_init(desc, struct_size, mode, n, h, w, c, window_h, window_w, &
+      dtype) result(answer) &
+      bind(c, name="mp_pool2d_desc_init")
       import
-      type(c_ptr), value :: in, out, inv_scale, found_inf, stream
+      type(mp_pool2d_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int), value :: mode, dtype
+      integer(c_int32_t), value :: n, h, w, c, window_h, window_w
       integer(c_int) :: answer
     end function
-    function mp_clip_factor(context, scaled_norm, inv_scale, max_norm, grad_scale, &
+    function mp_pool2d_get_output_size(desc, p, q) result(answer) bind(c, &
+      name="mp_pool2d_get_output_size")
+      import
+      type(mp_pool2d_desc_t), intent(in), optional :: desc
+      integer(c_int32_t), intent(inout) :: p, q
+      integer(c_int) :: answer
+    end function
+    function mp_pool2d_forward(context, desc, x, y, stream) result(answer) bind(c, &
+      name="mp_pool2d_forward")
+      import
+      type(c_ptr), value :: context, x, y, stream
+      type(mp_pool2d_desc_t), intent(in), optional :: desc
+      integer(c_int) :: answer
+    end function
+    function mp_pool2d_backward(context, desc, x, dy, dx, stats, stream) result(answer) bind(c, &
+      name="mp_pool2d_backward")
+      import
+      type(c_ptr), value :: context, x, dy, dx, stream
+      type(mp_pool2d_desc_t), intent(in), optional :: desc
+      type(mp_grad_stats_t), optional :: stats
+      integer(c_int) :: answer
+    end function
+    function mp_batchnorm_desc_init(desc, struct_size, rows, channels, &
+      dtype) result(answer) bind(c, name="mp_batchnorm_desc_init")
+      import
+      type(mp_batchnorm_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int64_t), value :: rows
+      integer(c_int32_t), value :: channels
+      integer(c_int), value :: dtype
+      integer(c_int) :: answer
+    end function
+    function mp_batchnorm_workspace_size(context, desc, bytes) result(answer) bind(c, &
+      name="mp_batchnorm_workspace_size")
+      import
+      type(c_ptr), value :: context
+      type(mp_batchnorm_desc_t), intent(in), optional :: desc
+      integer(c_size_t), intent(inout) :: bytes
+      integer(c_int) :: answer
+    end function
+    function mp_batchnorm_forward_training(context, desc, tensors, workspace, workspace_bytes, &
+      stream) result(answer) bind(c, name="mp_batchnorm_forward_training")
+      import
+      type(c_ptr), value :: context, workspace, stream
+      type(mp_batchnorm_desc_t), intent(in), optional :: desc
+      type(mp_batchnorm_tensors_t), optional :: tensors
+      integer(c_size_t), value :: workspace_bytes
+      integer(c_int) :: answer
+    end function
+    function mp_batchnorm_forward_inference(context, desc, tensors, &
+      stream) result(answer) bind(c, name="mp_batchnorm_forward_inference")
+      import
+      type(c_ptr), value :: context, stream
+      type(mp_batchnorm_desc_t), intent(in), optional :: desc
+      type(mp_batchnorm_tensors_t), optional :: tensors
+      integer(c_int) :: answer
+    end function
+    function mp_batchnorm_backward(context, desc, tensors, workspace, workspace_bytes, &
+      stream) result(answer) bind(c, name="mp_batchnorm_backward")
+      import
+      type(c_ptr), value :: context, workspace, stream
+      type(mp_batchnorm_desc_t), intent(in), optional :: desc
+      type(mp_batchnorm_tensors_t), optional :: tensors
+      integer(c_size_t), value :: workspace_bytes
+      integer(c_int) :: answer
+    end function
+    function mp_pointwise_desc_init(desc, struct_size, op, rows, columns, &
+      dtype) result(answer) bind(c, name="mp_pointwise_desc_init")
+      import
+      type(mp_pointwise_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int), value :: op, dtype
+      integer(c_int64_t), value :: rows, columns
+      integer(c_int) :: answer
+    end function
+    function mp_pointwise(context, desc, a, b, y, stats, stream) result(answer) bind(c, &
+      name="mp_pointwise")
+      import
+      type(c_ptr), value :: context, a, b, y, stream
+      type(mp_pointwise_desc_t), intent(in), optional :: desc
+      type(mp_grad_stats_t), optional :: stats
+      integer(c_int) :: answer
+    end function
+    function mp_column_sum_desc_init(desc, struct_size, rows, columns, &
+      dtype) result(answer) bind(c, name="mp_column_sum_desc_init")
+      import
+      type(mp_column_sum_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int64_t), value :: rows, columns
+      integer(c_int), value :: dtype
+      integer(c_int) :: answer
+    end function
+    function mp_column_sum_workspace_size(context, desc, bytes) result(answer) bind(c, &
+      name="mp_column_sum_workspace_size")
+      import
+      type(c_ptr), value :: context
+      type(mp_column_sum_desc_t), intent(in), optional :: desc
+      integer(c_size_t), intent(inout) :: bytes
+      integer(c_int) :: answer
+    end function
+    function mp_column_sum(context, desc, x, sum, epilogue, workspace, workspace_bytes, &
       stream) result(answer) &
-      bind(c, name="mp_clip_factor")
+      bind(c, name="mp_column_sum")
       import
-      type(c_ptr), value :: context, scaled_norm, inv_scale, grad_scale, stream
-      real(c_float), value :: max_norm
+      type(c_ptr), value :: context, x, sum, workspace, stream
+      type(mp_column_sum_desc_t), intent(in), optional :: desc
+      type(mp_epilogue_t), optional :: epilogue
+      integer(c_size_t), value :: workspace_bytes
+      integer(c_int) :: answer
+    end function
+    function mp_xent_desc_init(desc, struct_size, rows, classes, dtype) result(answer) bind(c, &
+      name="mp_xent_desc_init")
+      import
+      type(mp_xent_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int64_t), value :: rows, classes
+      integer(c_int), value :: dtype
+      integer(c_int) :: answer
+    end function
+    function mp_softmax_xent(context, desc, tensors, stream) result(answer) bind(c, &
+      name="mp_softmax_xent")
+      import
+      type(c_ptr), value :: context, stream
+      type(mp_xent_desc_t), intent(in), optional :: desc
+      type(mp_xent_tensors_t), optional :: tensors
+      integer(c_int) :: answer
+    end function
+    function mp_loss_desc_init(desc, struct_size, kind, count, dtype) result(answer) bind(c, &
+      name="mp_loss_desc_init")
+      import
+      type(mp_loss_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int), value :: kind, dtype
+      integer(c_int64_t), value :: count
+      integer(c_int) :: answer
+    end function
+    function mp_loss_workspace_size(context, desc, bytes) result(answer) bind(c, &
+      name="mp_loss_workspace_size")
+      import
+      type(c_ptr), value :: context
+      type(mp_loss_desc_t), intent(in), optional :: desc
+      integer(c_size_t), intent(inout) :: bytes
+      integer(c_int) :: answer
+    end function
+    function mp_loss(context, desc, tensors, workspace, workspace_bytes, &
+      stream) result(answer) bind(c, name="mp_loss")
+      import
+      type(c_ptr), value :: context, workspace, stream
+      type(mp_loss_desc_t), intent(in), optional :: desc
+      type(mp_loss_tensors_t), optional :: tensors
+      integer(c_size_t), value :: workspace_bytes
+      integer(c_int) :: answer
+    end function
+    function mp_embedding_desc_init(desc, struct_size, num_indices, num_embeddings, &
+      embedding_dim, dtype) result(answer) &
+      bind(c, name="mp_embedding_desc_init")
+      import
+      type(mp_embedding_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int64_t), value :: num_indices, embedding_dim
+      integer(c_int32_t), value :: num_embeddings
+      integer(c_int), value :: dtype
+      integer(c_int) :: answer
+    end function
+    function mp_embedding_forward(context, desc, table, indices, out, &
+      stream) result(answer) bind(c, name="mp_embedding_forward")
+      import
+      type(c_ptr), value :: context, table, indices, out, stream
+      type(mp_embedding_desc_t), intent(in), optional :: desc
+      integer(c_int) :: answer
+    end function
+    function mp_embedding_workspace_size(context, desc, bytes) result(answer) bind(c, &
+      name="mp_embedding_workspace_size")
+      import
+      type(c_ptr), value :: context
+      type(mp_embedding_desc_t), intent(in), optional :: desc
+      integer(c_size_t), intent(inout) :: bytes
+      integer(c_int) :: answer
+    end function
+    function mp_embedding_backward(context, desc, indices, dout, dtable, stats, workspace, &
+      workspace_bytes, stream) result(answer) &
+      bind(c, name="mp_embedding_backward")
+      import
+      type(c_ptr), value :: context, indices, dout, dtable, workspace, stream
+      type(mp_embedding_desc_t), intent(in), optional :: desc
+      type(mp_grad_stats_t), optional :: stats
+      integer(c_size_t), value :: workspace_bytes
+      integer(c_int) :: answer
+    end function
+    function mp_dropout_desc_init(desc, struct_size, count, p, dtype) result(answer) bind(c, &
+      name="mp_dropout_desc_init")
+      import
+      type(mp_dropout_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int64_t), value :: count
+      real(c_float), value :: p
+      integer(c_int), value :: dtype
+      integer(c_int) :: answer
+    end function
+    function mp_dropout(context, desc, offset, x, y, stats, stream) result(answer) bind(c, &
+      name="mp_dropout")
+      import
+      type(c_ptr), value :: context, offset, x, y, stream
+      type(mp_dropout_desc_t), intent(in), optional :: desc
+      type(mp_grad_stats_t), optional :: stats
       integer(c_int) :: answer
     end function
     function mp_scaler_config_init(config, struct_size, policy) result(answer) bind(c, &
@@ -1344,300 +1638,6 @@ module mpcore_c
       integer(c_int), intent(inout) :: output
       integer(c_int) :: answer
     end function
-    function mp_xent_desc_init(desc, struct_size, rows, classes, dtype) result(answer) bind(c, &
-      name="mp_xent_desc_init")
-      import
-      type(mp_xent_desc_t), intent(inout) :: desc
-      integer(c_size_t), value :: struct_size
-      integer(c_int64_t), value :: rows, classes
-      integer(c_int), value :: dtype
-      integer(c_int) :: answer
-    end function
-    function mp_softmax_xent(context, desc, tensors, stream) result(answer) bind(c, &
-      name="mp_softmax_xent")
-      import
-      type(c_ptr), value :: context, stream
-      type(mp_xent_desc_t), intent(in), optional :: desc
-      type(mp_xent_tensors_t), optional :: tensors
-      integer(c_int) :: answer
-    end function
-    function mp_loss_desc_init(desc, struct_size, kind, count, dtype) result(answer) bind(c, &
-      name="mp_loss_desc_init")
-      import
-      type(mp_loss_desc_t), intent(inout) :: desc
-      integer(c_size_t), value :: struct_size
-      integer(c_int), value :: kind, dtype
-      integer(c_int64_t), value :: count
-      integer(c_int) :: answer
-    end function
-    function mp_loss_workspace_size(context, desc, bytes) result(answer) bind(c, &
-      name="mp_loss_workspace_size")
-      import
-      type(c_ptr), value :: context
-      type(mp_loss_desc_t), intent(in), optional :: desc
-      integer(c_size_t), intent(inout) :: bytes
-      integer(c_int) :: answer
-    end function
-    function mp_loss(context, desc, tensors, workspace, workspace_bytes, &
-      stream) result(answer) bind(c, name="mp_loss")
-      import
-      type(c_ptr), value :: context, workspace, stream
-      type(mp_loss_desc_t), intent(in), optional :: desc
-      type(mp_loss_tensors_t), optional :: tensors
-      integer(c_size_t), value :: workspace_bytes
-      integer(c_int) :: answer
-    end function
-    function mp_nchw_to_nhwc(context, n, c, h, w, src, dtype_src, dst, dtype_dst, &
-      stream) result(answer) bind(c, name="mp_nchw_to_nhwc")
-      import
-      type(c_ptr), value :: context, src, dst, stream
-      integer(c_int64_t), value :: n, c, h, w
-      integer(c_int), value :: dtype_src, dtype_dst
-      integer(c_int) :: answer
-    end function
-    function mp_nhwc_to_nchw(context, n, c, h, w, src, dtype_src, dst, dtype_dst, &
-      stream) result(answer) bind(c, name="mp_nhwc_to_nchw")
-      import
-      type(c_ptr), value :: context, src, dst, stream
-      integer(c_int64_t), value :: n, c, h, w
-      integer(c_int), value :: dtype_src, dtype_dst
-      integer(c_int) :: answer
-    end function
-    function mp_pool2d_desc_init(desc, struct_size, mode, n, h, w, c, window_h, window_w, &
-      dtype) result(answer) &
-      bind(c, name="mp_pool2d_desc_init")
-      import
-      type(mp_pool2d_desc_t), intent(inout) :: desc
-      integer(c_size_t), value :: struct_size
-      integer(c_int), value :: mode, dtype
-      integer(c_int32_t), value :: n, h, w, c, window_h, window_w
-      integer(c_int) :: answer
-    end function
-    function mp_pool2d_get_output_size(desc, p, q) result(answer) bind(c, &
-      name="mp_pool2d_get_output_size")
-      import
-      type(mp_pool2d_desc_t), intent(in), optional :: desc
-      integer(c_int32_t), intent(inout) :: p, q
-      integer(c_int) :: answer
-    end function
-    function mp_pool2d_forward(context, desc, x, y, stream) result(answer) bind(c, &
-      name="mp_pool2d_forward")
-      import
-      type(c_ptr), value :: context, x, y, stream
-      type(mp_pool2d_desc_t), intent(in), optional :: desc
-      integer(c_int) :: answer
-    end function
-    function mp_pool2d_backward(context, desc, x, dy, dx, stats, stream) result(answer) bind(c, &
-      name="mp_pool2d_backward")
-      import
-      type(c_ptr), value :: context, x, dy, dx, stream
-      type(mp_pool2d_desc_t), intent(in), optional :: desc
-      type(mp_grad_stats_t), optional :: stats
-      integer(c_int) :: answer
-    end function
-    function mp_batchnorm_desc_init(desc, struct_size, rows, channels, &
-      dtype) result(answer) bind(c, name="mp_batchnorm_desc_init")
-      import
-      type(mp_batchnorm_desc_t), intent(inout) :: desc
-      integer(c_size_t), value :: struct_size
-      integer(c_int64_t), value :: rows
-      integer(c_int32_t), value :: channels
-      integer(c_int), value :: dtype
-      integer(c_int) :: answer
-    end function
-    function mp_batchnorm_workspace_size(context, desc, bytes) result(answer) bind(c, &
-      name="mp_batchnorm_workspace_size")
-      import
-      type(c_ptr), value :: context
-      type(mp_batchnorm_desc_t), intent(in), optional :: desc
-      integer(c_size_t), intent(inout) :: bytes
-      integer(c_int) :: answer
-    end function
-    function mp_batchnorm_forward_training(context, desc, tensors, workspace, workspace_bytes, &
-      stream) result(answer) bind(c, name="mp_batchnorm_forward_training")
-      import
-      type(c_ptr), value :: context, workspace, stream
-      type(mp_batchnorm_desc_t), intent(in), optional :: desc
-      type(mp_batchnorm_tensors_t), optional :: tensors
-      integer(c_size_t), value :: workspace_bytes
-      integer(c_int) :: answer
-    end function
-    function mp_batchnorm_forward_inference(context, desc, tensors, &
-      stream) result(answer) bind(c, name="mp_batchnorm_forward_inference")
-      import
-      type(c_ptr), value :: context, stream
-      type(mp_batchnorm_desc_t), intent(in), optional :: desc
-      type(mp_batchnorm_tensors_t), optional :: tensors
-      integer(c_int) :: answer
-    end function
-    function mp_batchnorm_backward(context, desc, tensors, workspace, workspace_bytes, &
-      stream) result(answer) bind(c, name="mp_batchnorm_backward")
-      import
-      type(c_ptr), value :: context, workspace, stream
-      type(mp_batchnorm_desc_t), intent(in), optional :: desc
-      type(mp_batchnorm_tensors_t), optional :: tensors
-      integer(c_size_t), value :: workspace_bytes
-      integer(c_int) :: answer
-    end function
-    function mp_pointwise_desc_init(desc, struct_size, op, rows, columns, &
-      dtype) result(answer) bind(c, name="mp_pointwise_desc_init")
-      import
-      type(mp_pointwise_desc_t), intent(inout) :: desc
-      integer(c_size_t), value :: struct_size
-      integer(c_int), value :: op, dtype
-      integer(c_int64_t), value :: rows, columns
-      integer(c_int) :: answer
-    end function
-    function mp_pointwise(context, desc, a, b, y, stats, stream) result(answer) bind(c, &
-      name="mp_pointwise")
-      import
-      type(c_ptr), value :: context, a, b, y, stream
-      type(mp_pointwise_desc_t), intent(in), optional :: desc
-      type(mp_grad_stats_t), optional :: stats
-      integer(c_int) :: answer
-    end function
-    function mp_column_sum_desc_init(desc, struct_size, rows, columns, &
-      dtype) result(answer) bind(c, name="mp_column_sum_desc_init")
-      import
-      type(mp_column_sum_desc_t), intent(inout) :: desc
-      integer(c_size_t), value :: struct_size
-      integer(c_int64_t), value :: rows, columns
-      integer(c_int), value :: dtype
-      integer(c_int) :: answer
-    end function
-    function mp_column_sum_workspace_size(context, desc, bytes) result(answer) bind(c, &
-      name="mp_column_sum_workspace_size")
-      import
-      type(c_ptr), value :: context
-      type(mp_column_sum_desc_t), intent(in), optional :: desc
-      integer(c_size_t), intent(inout) :: bytes
-      integer(c_int) :: answer
-    end function
-    function mp_column_sum(context, desc, x, sum, epilogue, workspace, workspace_bytes, &
-      stream) result(answer) &
-      bind(c, name="mp_column_sum")
-      import
-      type(c_ptr), value :: context, x, sum, workspace, stream
-      type(mp_column_sum_desc_t), intent(in), optional :: desc
-      type(mp_epilogue_t), optional :: epilogue
-      integer(c_size_t), value :: workspace_bytes
-      integer(c_int) :: answer
-    end function
-    function mp_rnn_desc_init(desc, struct_size, cell, batch, timesteps, input_size, &
-      hidden_size, dtype) result(answer) &
-      bind(c, name="mp_rnn_desc_init")
-      import
-      type(mp_rnn_desc_t), intent(inout) :: desc
-      integer(c_size_t), value :: struct_size
-      integer(c_int), value :: cell, dtype
-      integer(c_int32_t), value :: batch, timesteps, input_size, hidden_size
-      integer(c_int) :: answer
-    end function
-    function mp_rnn_get_sizes(context, desc, sizes) result(answer) bind(c, &
-      name="mp_rnn_get_sizes")
-      import
-      type(c_ptr), value :: context
-      type(mp_rnn_desc_t), intent(in), optional :: desc
-      type(mp_rnn_sizes_t), intent(inout) :: sizes
-      integer(c_int) :: answer
-    end function
-    function mp_rnn_get_plan(context, desc, plan) result(answer) bind(c, name="mp_rnn_get_plan")
-      import
-      type(c_ptr), value :: context
-      type(mp_rnn_desc_t), intent(in), optional :: desc
-      type(mp_plan_t), intent(inout) :: plan
-      integer(c_int) :: answer
-    end function
-    function mp_rnn_forward_training(context, desc, tensors, workspace, workspace_bytes, &
-      stream) result(answer) bind(c, name="mp_rnn_forward_training")
-      import
-      type(c_ptr), value :: context, workspace, stream
-      type(mp_rnn_desc_t), intent(in), optional :: desc
-      type(mp_rnn_tensors_t), optional :: tensors
-      integer(c_size_t), value :: workspace_bytes
-      integer(c_int) :: answer
-    end function
-    function mp_rnn_forward_inference(context, desc, tensors, workspace, workspace_bytes, &
-      stream) result(answer) bind(c, name="mp_rnn_forward_inference")
-      import
-      type(c_ptr), value :: context, workspace, stream
-      type(mp_rnn_desc_t), intent(in), optional :: desc
-      type(mp_rnn_tensors_t), optional :: tensors
-      integer(c_size_t), value :: workspace_bytes
-      integer(c_int) :: answer
-    end function
-    function mp_rnn_backward_data(context, desc, tensors, workspace, workspace_bytes, &
-      stream) result(answer) bind(c, name="mp_rnn_backward_data")
-      import
-      type(c_ptr), value :: context, workspace, stream
-      type(mp_rnn_desc_t), intent(in), optional :: desc
-      type(mp_rnn_tensors_t), optional :: tensors
-      integer(c_size_t), value :: workspace_bytes
-      integer(c_int) :: answer
-    end function
-    function mp_rnn_backward_weights(context, desc, tensors, workspace, workspace_bytes, &
-      stream) result(answer) bind(c, name="mp_rnn_backward_weights")
-      import
-      type(c_ptr), value :: context, workspace, stream
-      type(mp_rnn_desc_t), intent(in), optional :: desc
-      type(mp_rnn_tensors_t), optional :: tensors
-      integer(c_size_t), value :: workspace_bytes
-      integer(c_int) :: answer
-    end function
-    function mp_embedding_desc_init(desc, struct_size, num_indices, num_embeddings, &
-      embedding_dim, dtype) result(answer) &
-      bind(c, name="mp_embedding_desc_init")
-      import
-      type(mp_embedding_desc_t), intent(inout) :: desc
-      integer(c_size_t), value :: struct_size
-      integer(c_int64_t), value :: num_indices, embedding_dim
-      integer(c_int32_t), value :: num_embeddings
-      integer(c_int), value :: dtype
-      integer(c_int) :: answer
-    end function
-    function mp_embedding_forward(context, desc, table, indices, out, &
-      stream) result(answer) bind(c, name="mp_embedding_forward")
-      import
-      type(c_ptr), value :: context, table, indices, out, stream
-      type(mp_embedding_desc_t), intent(in), optional :: desc
-      integer(c_int) :: answer
-    end function
-    function mp_embedding_workspace_size(context, desc, bytes) result(answer) bind(c, &
-      name="mp_embedding_workspace_size")
-      import
-      type(c_ptr), value :: context
-      type(mp_embedding_desc_t), intent(in), optional :: desc
-      integer(c_size_t), intent(inout) :: bytes
-      integer(c_int) :: answer
-    end function
-    function mp_embedding_backward(context, desc, indices, dout, dtable, stats, workspace, &
-      workspace_bytes, stream) result(answer) &
-      bind(c, name="mp_embedding_backward")
-      import
-      type(c_ptr), value :: context, indices, dout, dtable, workspace, stream
-      type(mp_embedding_desc_t), intent(in), optional :: desc
-      type(mp_grad_stats_t), optional :: stats
-      integer(c_size_t), value :: workspace_bytes
-      integer(c_int) :: answer
-    end function
-    function mp_dropout_desc_init(desc, struct_size, count, p, dtype) result(answer) bind(c, &
-      name="mp_dropout_desc_init")
-      import
-      type(mp_dropout_desc_t), intent(inout) :: desc
-      integer(c_size_t), value :: struct_size
-      integer(c_int64_t), value :: count
-      real(c_float), value :: p
-      integer(c_int), value :: dtype
-      integer(c_int) :: answer
-    end function
-    function mp_dropout(context, desc, offset, x, y, stats, stream) result(answer) bind(c, &
-      name="mp_dropout")
-      import
-      type(c_ptr), value :: context, offset, x, y, stream
-      type(mp_dropout_desc_t), intent(in), optional :: desc
-      type(mp_grad_stats_t), optional :: stats
-      integer(c_int) :: answer
-    end function
     function mp_graph_create(graph, context) result(answer) bind(c, name="mp_graph_create")
       import
       type(c_ptr), intent(inout) :: graph
@@ -1948,6 +1948,97 @@ contains
       dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
+  function mp_rnn_desc_default(cell, batch, timesteps, input_size, hidden_size, dtype) result(answer)
+    integer(c_int), value :: cell
+    integer(c_int32_t), value :: batch
+    integer(c_int32_t), value :: timesteps
+    integer(c_int32_t), value :: input_size
+    integer(c_int32_t), value :: hidden_size
+    integer(c_int), value :: dtype
+    type(mp_rnn_desc_t) :: answer
+    if (mp_rnn_desc_init(answer, c_sizeof(answer), cell, batch, timesteps, input_size, &
+      hidden_size, dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  function mp_pool2d_desc_default(mode, n, h, w, c, window_h, window_w, dtype) result(answer)
+    integer(c_int), value :: mode
+    integer(c_int32_t), value :: n
+    integer(c_int32_t), value :: h
+    integer(c_int32_t), value :: w
+    integer(c_int32_t), value :: c
+    integer(c_int32_t), value :: window_h
+    integer(c_int32_t), value :: window_w
+    integer(c_int), value :: dtype
+    type(mp_pool2d_desc_t) :: answer
+    if (mp_pool2d_desc_init(answer, c_sizeof(answer), mode, n, h, w, c, window_h, window_w, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  function mp_batchnorm_desc_default(rows, channels, dtype) result(answer)
+    integer(c_int64_t), value :: rows
+    integer(c_int32_t), value :: channels
+    integer(c_int), value :: dtype
+    type(mp_batchnorm_desc_t) :: answer
+    if (mp_batchnorm_desc_init(answer, c_sizeof(answer), rows, channels, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  function mp_pointwise_desc_default(op, rows, columns, dtype) result(answer)
+    integer(c_int), value :: op
+    integer(c_int64_t), value :: rows
+    integer(c_int64_t), value :: columns
+    integer(c_int), value :: dtype
+    type(mp_pointwise_desc_t) :: answer
+    if (mp_pointwise_desc_init(answer, c_sizeof(answer), op, rows, columns, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  function mp_column_sum_desc_default(rows, columns, dtype) result(answer)
+    integer(c_int64_t), value :: rows
+    integer(c_int64_t), value :: columns
+    integer(c_int), value :: dtype
+    type(mp_column_sum_desc_t) :: answer
+    if (mp_column_sum_desc_init(answer, c_sizeof(answer), rows, columns, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  function mp_xent_desc_default(rows, classes, dtype) result(answer)
+    integer(c_int64_t), value :: rows
+    integer(c_int64_t), value :: classes
+    integer(c_int), value :: dtype
+    type(mp_xent_desc_t) :: answer
+    if (mp_xent_desc_init(answer, c_sizeof(answer), rows, classes, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  function mp_loss_desc_default(kind, count, dtype) result(answer)
+    integer(c_int), value :: kind
+    integer(c_int64_t), value :: count
+    integer(c_int), value :: dtype
+    type(mp_loss_desc_t) :: answer
+    if (mp_loss_desc_init(answer, c_sizeof(answer), kind, count, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  function mp_embedding_desc_default(num_indices, num_embeddings, embedding_dim, dtype) result(answer)
+    integer(c_int64_t), value :: num_indices
+    integer(c_int32_t), value :: num_embeddings
+    integer(c_int64_t), value :: embedding_dim
+    integer(c_int), value :: dtype
+    type(mp_embedding_desc_t) :: answer
+    if (mp_embedding_desc_init(answer, c_sizeof(answer), num_indices, num_embeddings, &
+      embedding_dim, dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  function mp_dropout_desc_default(count, p, dtype) result(answer)
+    integer(c_int64_t), value :: count
+    real(c_float), value :: p
+    integer(c_int), value :: dtype
+    type(mp_dropout_desc_t) :: answer
+    if (mp_dropout_desc_init(answer, c_sizeof(answer), count, p, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
   function mp_scaler_config_default(policy) result(answer)
     integer(c_int), value :: policy
     type(mp_scaler_config_t) :: answer
@@ -2004,97 +2095,6 @@ contains
     type(mp_scaler_config_t) :: answer
     if (mp_autocast_scaler_init(answer, c_sizeof(answer), &
       dtype_low) /= MP_SUCCESS) answer%struct_size = 0
-  end function
-
-  function mp_xent_desc_default(rows, classes, dtype) result(answer)
-    integer(c_int64_t), value :: rows
-    integer(c_int64_t), value :: classes
-    integer(c_int), value :: dtype
-    type(mp_xent_desc_t) :: answer
-    if (mp_xent_desc_init(answer, c_sizeof(answer), rows, classes, &
-      dtype) /= MP_SUCCESS) answer%struct_size = 0
-  end function
-
-  function mp_loss_desc_default(kind, count, dtype) result(answer)
-    integer(c_int), value :: kind
-    integer(c_int64_t), value :: count
-    integer(c_int), value :: dtype
-    type(mp_loss_desc_t) :: answer
-    if (mp_loss_desc_init(answer, c_sizeof(answer), kind, count, &
-      dtype) /= MP_SUCCESS) answer%struct_size = 0
-  end function
-
-  function mp_pool2d_desc_default(mode, n, h, w, c, window_h, window_w, dtype) result(answer)
-    integer(c_int), value :: mode
-    integer(c_int32_t), value :: n
-    integer(c_int32_t), value :: h
-    integer(c_int32_t), value :: w
-    integer(c_int32_t), value :: c
-    integer(c_int32_t), value :: window_h
-    integer(c_int32_t), value :: window_w
-    integer(c_int), value :: dtype
-    type(mp_pool2d_desc_t) :: answer
-    if (mp_pool2d_desc_init(answer, c_sizeof(answer), mode, n, h, w, c, window_h, window_w, &
-      dtype) /= MP_SUCCESS) answer%struct_size = 0
-  end function
-
-  function mp_batchnorm_desc_default(rows, channels, dtype) result(answer)
-    integer(c_int64_t), value :: rows
-    integer(c_int32_t), value :: channels
-    integer(c_int), value :: dtype
-    type(mp_batchnorm_desc_t) :: answer
-    if (mp_batchnorm_desc_init(answer, c_sizeof(answer), rows, channels, &
-      dtype) /= MP_SUCCESS) answer%struct_size = 0
-  end function
-
-  function mp_pointwise_desc_default(op, rows, columns, dtype) result(answer)
-    integer(c_int), value :: op
-    integer(c_int64_t), value :: rows
-    integer(c_int64_t), value :: columns
-    integer(c_int), value :: dtype
-    type(mp_pointwise_desc_t) :: answer
-    if (mp_pointwise_desc_init(answer, c_sizeof(answer), op, rows, columns, &
-      dtype) /= MP_SUCCESS) answer%struct_size = 0
-  end function
-
-  function mp_column_sum_desc_default(rows, columns, dtype) result(answer)
-    integer(c_int64_t), value :: rows
-    integer(c_int64_t), value :: columns
-    integer(c_int), value :: dtype
-    type(mp_column_sum_desc_t) :: answer
-    if (mp_column_sum_desc_init(answer, c_sizeof(answer), rows, columns, &
-      dtype) /= MP_SUCCESS) answer%struct_size = 0
-  end function
-
-  function mp_rnn_desc_default(cell, batch, timesteps, input_size, hidden_size, dtype) result(answer)
-    integer(c_int), value :: cell
-    integer(c_int32_t), value :: batch
-    integer(c_int32_t), value :: timesteps
-    integer(c_int32_t), value :: input_size
-    integer(c_int32_t), value :: hidden_size
-    integer(c_int), value :: dtype
-    type(mp_rnn_desc_t) :: answer
-    if (mp_rnn_desc_init(answer, c_sizeof(answer), cell, batch, timesteps, input_size, &
-      hidden_size, dtype) /= MP_SUCCESS) answer%struct_size = 0
-  end function
-
-  function mp_embedding_desc_default(num_indices, num_embeddings, embedding_dim, dtype) result(answer)
-    integer(c_int64_t), value :: num_indices
-    integer(c_int32_t), value :: num_embeddings
-    integer(c_int64_t), value :: embedding_dim
-    integer(c_int), value :: dtype
-    type(mp_embedding_desc_t) :: answer
-    if (mp_embedding_desc_init(answer, c_sizeof(answer), num_indices, num_embeddings, &
-      embedding_dim, dtype) /= MP_SUCCESS) answer%struct_size = 0
-  end function
-
-  function mp_dropout_desc_default(count, p, dtype) result(answer)
-    integer(c_int64_t), value :: count
-    real(c_float), value :: p
-    integer(c_int), value :: dtype
-    type(mp_dropout_desc_t) :: answer
-    if (mp_dropout_desc_init(answer, c_sizeof(answer), count, p, &
-      dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
   function mp_scaler_config_preset(preset) result(answer)

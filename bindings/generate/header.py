@@ -157,6 +157,21 @@ def files_of(umbrella: pathlib.Path) -> List[pathlib.Path]:
     return [umbrella] + [umbrella.parent / name for name in names]
 
 
+def by_dependency(paths: List[pathlib.Path]) -> List[pathlib.Path]:
+    """Returns the headers with each one after those that it includes."""
+    ordered: List[pathlib.Path] = []
+
+    def visit(path: pathlib.Path) -> None:
+        for name in re.findall(r'^#include "(\w+\.h)"', path.read_text(encoding="utf-8"), re.M):
+            visit(path.parent / name)
+        if path not in ordered:
+            ordered.append(path)
+
+    for path in paths:
+        visit(path)
+    return ordered
+
+
 SYSTEM_TYPES = "size_t int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t".split()
 DEFINE = re.compile(r"^#define (MP_\w+)[ ]+(?!__attribute__)([^\s\\].*?)\s*(?:/\*.*)?$", re.M)
 
@@ -165,7 +180,7 @@ def syntax_tree(umbrella: pathlib.Path, options=("-DMP_ENABLE_EXPERIMENTAL",)) -
     """Returns the syntax tree of all headers.  Integer macros are enumerators at its end."""
     text = "".join(f"typedef int {name};\n" for name in SYSTEM_TYPES)
     constants = []
-    for path in files_of(umbrella):
+    for path in by_dependency(files_of(umbrella)):
         content = path.read_text(encoding="utf-8")
         constants += [name for name, _ in DEFINE.findall(content)]
         text += f'# 1 "{path}"\n' + re.sub(r"^#include.*$", "", content, flags=re.M)

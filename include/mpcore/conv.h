@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/** @defgroup conv 5. Convolution (2-D, NHWC)
+/** @defgroup conv 6. Convolution (2-D, NHWC)
  *  @{ */
 
 /** Shape, types and layout of a convolution.  Names follow the CUTLASS documentation:

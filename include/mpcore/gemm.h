@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/** @defgroup gemm 4. GEMM
+/** @defgroup gemm 5. GEMM
  *
  *  The kernel with the lowest predicted time is selected.  Predictions use built-in constants per
  *  class of devices.  The environment variable MP_GEMM_TUNING names a file that overrides them, as

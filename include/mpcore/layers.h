@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/** @defgroup layers 13. Layout, pooling, batch normalization, pointwise operations
+/** @defgroup layers 8. Layout, pooling, batch normalization, pointwise operations
  *  @{ */
 
 /** Transposes images from NCHW to NHWC, the layout of mp_conv2d_*, mp_pool2d_* and mp_batchnorm_*.
@@ -135,7 +135,7 @@ typedef struct mp_batchnorm_tensors {
   const void *dy;                    /**< rows x channels */
   void *dx;                          /**< rows x channels, written; may be dy */
   float *dgamma, *dbeta;             /**< channels, overwritten, optional; zeros if rows is 0 */
-  mp_grad_stats_t stats;             /**< of dx, dgamma and dbeta */
+  mp_grad_stats_t stats;             /**< statistics of dx, dgamma and dbeta */
 } mp_batchnorm_tensors_t;
 
 /** Returns the workspace size that mp_batchnorm_forward_training and mp_batchnorm_backward require:

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/** @defgroup loss 12. Losses
+/** @defgroup loss 9. Losses
  *  @{ */
 
 /** Bits of mp_xent_desc_t.flags. */
@@ -71,7 +71,7 @@ typedef struct mp_xent_tensors {
   /** dlogits, rows x classes, optional; may be x (equal ld).  NULL = forward only. */
   void *dx;
   float *dw, *dbias;     /**< must be NULL */
-  mp_grad_stats_t stats; /**< of dx */
+  mp_grad_stats_t stats; /**< statistics of dx */
 } mp_xent_tensors_t;
 
 /** Computes softmax cross-entropy and its gradient, in fp32 for every type of logits:
@@ -162,7 +162,7 @@ typedef struct mp_loss_tensors {
   float *element_loss;     /**< count floats, optional, written; not multiplied by S */
   float *loss;             /**< 1 float, optional, written; not multiplied by S */
   void *dprediction;       /**< count elements; may be prediction.  NULL = forward only */
-  mp_grad_stats_t stats;   /**< of dprediction */
+  mp_grad_stats_t stats;   /**< statistics of dprediction */
 } mp_loss_tensors_t;
 
 /** Computes a mean squared error, mean absolute error or binary cross-entropy and its gradient, in

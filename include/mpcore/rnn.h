@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/** @defgroup rnn 14. Recurrent layers
+/** @defgroup rnn 7. Recurrent layers
  *
  *  LSTM, GRU and plain (tanh or ReLU) cells in one or more layers, unidirectional or bidirectional,
  *  over sequences of equal or unequal lengths.  A training step makes three calls:
@@ -158,8 +158,8 @@ typedef struct mp_rnn_tensors {
    *  x_step and y_step are ignored. */
   const int32_t *batch_sizes;
   /** Selects the dropout masks: 1 value, optional; NULL = 0.  Use a counter in device memory that
-   *  changes in every training step, such as mp_optimizer_get_step_address; otherwise all steps have
-   *  equal masks.  A replayed CUDA graph reads its current value.  It must be the same in the
+   *  changes in every training step, such as mp_optimizer_get_step_address; otherwise all steps
+   *  have equal masks.  A replayed CUDA graph reads its current value.  It must be the same in the
    *  passes of one step. */
   const uint64_t *dropout_offset;
   const void *x;   /**< timesteps x batch x input_size */

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/** @defgroup sequences 15. Embedding and dropout
+/** @defgroup sequences 10. Embedding and dropout
  *  @{ */
 
 /** Bits of mp_embedding_desc_t.flags. */

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/** @defgroup step 10. Fused training step
+/** @defgroup step 13. Fused training step
  *  @{ */
 
 /** Bits of mp_step_options.flags. */
@@ -30,9 +30,9 @@ typedef enum mp_step_flags {
    *  MP_STEP_FLAG_CHECKED if the last call had MP_ACCUMULATE_FLAG_LAST. */
   MP_STEP_FLAG_UNSCALED = 1 << 1,
   /** The producers of the gradients have checked them: every backward pass sets
-   *  mp_scaler_get_found_inf_address (without a scaler: that of mp_optimizer_get_scaler) and updates
-   *  amax, as the found_inf and amax of mp_epilogue_t or mp_grad_stats_t.  The step omits pass 1,
-   *  which saves a launch and one of two reads of every gradient.
+   *  mp_scaler_get_found_inf_address (without a scaler: that of mp_optimizer_get_scaler) and
+   *  updates amax, as the found_inf and amax of mp_epilogue_t or mp_grad_stats_t.  The step omits
+   *  pass 1, which saves a launch and one of two reads of every gradient.
    *
    *  Not supported with outputs and limits that need pass 1: max_grad_norm, grad_norm,
    *  tensor_norms, reports, and a group's max_tensor_norm. */

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/** @defgroup tensors 6. Tensor lists and reductions
+/** @defgroup tensors 4. Tensor lists and reductions
  *  @{ */
 
 /** Addresses, sizes and types of `count` dense tensors.  All arrays are host, copied. */

@@ -212,6 +212,92 @@ class mp_conv_op_t(enum.IntEnum):
 MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD = mp_conv_op_t
 
 
+class mp_rnn_cell_t(enum.IntEnum):
+    MP_RNN_TANH = 1
+    MP_RNN_RELU = 2
+    MP_RNN_LSTM = 3
+    MP_RNN_GRU = 4
+
+
+MP_RNN_TANH, MP_RNN_RELU, MP_RNN_LSTM, MP_RNN_GRU = mp_rnn_cell_t
+
+
+class mp_rnn_flags_t(enum.IntFlag):
+    MP_RNN_FLAG_BIDIRECTIONAL = 1
+    MP_RNN_FLAG_NO_BIAS = 2
+    MP_RNN_FLAG_SKIP_INPUT = 4
+    MP_RNN_FLAG_RESET_FIRST = 8
+    MP_RNN_FLAG_ACCUMULATE = 16
+
+
+(MP_RNN_FLAG_BIDIRECTIONAL, MP_RNN_FLAG_NO_BIAS, MP_RNN_FLAG_SKIP_INPUT, MP_RNN_FLAG_RESET_FIRST,
+ MP_RNN_FLAG_ACCUMULATE) = mp_rnn_flags_t
+
+
+class mp_pool_mode_t(enum.IntEnum):
+    MP_POOL_MAX = 1
+    MP_POOL_AVG_INCLUDE_PAD = 2
+    MP_POOL_AVG_EXCLUDE_PAD = 3
+
+
+MP_POOL_MAX, MP_POOL_AVG_INCLUDE_PAD, MP_POOL_AVG_EXCLUDE_PAD = mp_pool_mode_t
+
+
+class mp_pool_flags_t(enum.IntFlag):
+    MP_POOL_FLAG_CEIL = 1
+
+
+MP_POOL_FLAG_CEIL, = mp_pool_flags_t
+
+
+class mp_pointwise_op_t(enum.IntEnum):
+    MP_POINTWISE_COPY = 1
+    MP_POINTWISE_ADD = 2
+    MP_POINTWISE_MUL = 3
+
+
+MP_POINTWISE_COPY, MP_POINTWISE_ADD, MP_POINTWISE_MUL = mp_pointwise_op_t
+
+
+class mp_xent_flags_t(enum.IntFlag):
+    MP_XENT_FLAG_IGNORE_LABEL = 1
+
+
+MP_XENT_FLAG_IGNORE_LABEL, = mp_xent_flags_t
+
+
+class mp_loss_kind_t(enum.IntEnum):
+    MP_LOSS_MSE = 1
+    MP_LOSS_L1 = 2
+    MP_LOSS_BCE_WITH_LOGITS = 3
+
+
+MP_LOSS_MSE, MP_LOSS_L1, MP_LOSS_BCE_WITH_LOGITS = mp_loss_kind_t
+
+
+class mp_loss_reduction_t(enum.IntEnum):
+    MP_LOSS_REDUCTION_MEAN = 1
+    MP_LOSS_REDUCTION_SUM = 2
+
+
+MP_LOSS_REDUCTION_MEAN, MP_LOSS_REDUCTION_SUM = mp_loss_reduction_t
+
+
+class mp_loss_flags_t(enum.IntFlag):
+    MP_LOSS_FLAG_IGNORE_TARGET = 1
+
+
+MP_LOSS_FLAG_IGNORE_TARGET, = mp_loss_flags_t
+
+
+class mp_embedding_flags_t(enum.IntFlag):
+    MP_EMBEDDING_FLAG_PADDING = 1
+    MP_EMBEDDING_FLAG_ACCUMULATE = 2
+
+
+MP_EMBEDDING_FLAG_PADDING, MP_EMBEDDING_FLAG_ACCUMULATE = mp_embedding_flags_t
+
+
 class mp_scaler_policy_t(enum.IntEnum):
     MP_SCALER_POLICY_STATIC = 1
     MP_SCALER_POLICY_BACKOFF = 2
@@ -442,92 +528,6 @@ class mp_autocast_format_t(enum.IntEnum):
 MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_JSON, MP_AUTOCAST_FORMAT_DOT = mp_autocast_format_t
 
 
-class mp_xent_flags_t(enum.IntFlag):
-    MP_XENT_FLAG_IGNORE_LABEL = 1
-
-
-MP_XENT_FLAG_IGNORE_LABEL, = mp_xent_flags_t
-
-
-class mp_loss_kind_t(enum.IntEnum):
-    MP_LOSS_MSE = 1
-    MP_LOSS_L1 = 2
-    MP_LOSS_BCE_WITH_LOGITS = 3
-
-
-MP_LOSS_MSE, MP_LOSS_L1, MP_LOSS_BCE_WITH_LOGITS = mp_loss_kind_t
-
-
-class mp_loss_reduction_t(enum.IntEnum):
-    MP_LOSS_REDUCTION_MEAN = 1
-    MP_LOSS_REDUCTION_SUM = 2
-
-
-MP_LOSS_REDUCTION_MEAN, MP_LOSS_REDUCTION_SUM = mp_loss_reduction_t
-
-
-class mp_loss_flags_t(enum.IntFlag):
-    MP_LOSS_FLAG_IGNORE_TARGET = 1
-
-
-MP_LOSS_FLAG_IGNORE_TARGET, = mp_loss_flags_t
-
-
-class mp_pool_mode_t(enum.IntEnum):
-    MP_POOL_MAX = 1
-    MP_POOL_AVG_INCLUDE_PAD = 2
-    MP_POOL_AVG_EXCLUDE_PAD = 3
-
-
-MP_POOL_MAX, MP_POOL_AVG_INCLUDE_PAD, MP_POOL_AVG_EXCLUDE_PAD = mp_pool_mode_t
-
-
-class mp_pool_flags_t(enum.IntFlag):
-    MP_POOL_FLAG_CEIL = 1
-
-
-MP_POOL_FLAG_CEIL, = mp_pool_flags_t
-
-
-class mp_pointwise_op_t(enum.IntEnum):
-    MP_POINTWISE_COPY = 1
-    MP_POINTWISE_ADD = 2
-    MP_POINTWISE_MUL = 3
-
-
-MP_POINTWISE_COPY, MP_POINTWISE_ADD, MP_POINTWISE_MUL = mp_pointwise_op_t
-
-
-class mp_rnn_cell_t(enum.IntEnum):
-    MP_RNN_TANH = 1
-    MP_RNN_RELU = 2
-    MP_RNN_LSTM = 3
-    MP_RNN_GRU = 4
-
-
-MP_RNN_TANH, MP_RNN_RELU, MP_RNN_LSTM, MP_RNN_GRU = mp_rnn_cell_t
-
-
-class mp_rnn_flags_t(enum.IntFlag):
-    MP_RNN_FLAG_BIDIRECTIONAL = 1
-    MP_RNN_FLAG_NO_BIAS = 2
-    MP_RNN_FLAG_SKIP_INPUT = 4
-    MP_RNN_FLAG_RESET_FIRST = 8
-    MP_RNN_FLAG_ACCUMULATE = 16
-
-
-(MP_RNN_FLAG_BIDIRECTIONAL, MP_RNN_FLAG_NO_BIAS, MP_RNN_FLAG_SKIP_INPUT, MP_RNN_FLAG_RESET_FIRST,
- MP_RNN_FLAG_ACCUMULATE) = mp_rnn_flags_t
-
-
-class mp_embedding_flags_t(enum.IntFlag):
-    MP_EMBEDDING_FLAG_PADDING = 1
-    MP_EMBEDDING_FLAG_ACCUMULATE = 2
-
-
-MP_EMBEDDING_FLAG_PADDING, MP_EMBEDDING_FLAG_ACCUMULATE = mp_embedding_flags_t
-
-
 class mp_attribute_kind_t(enum.IntEnum):
     MP_ATTRIBUTE_KIND_INT = 1
     MP_ATTRIBUTE_KIND_FLOAT = 2
@@ -602,6 +602,29 @@ class mp_device_info_t(_Sized):
     ]
 
 
+class mp_tensor_list_desc_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("dtype", c_uint32), ("count", c_uint32), ("reserved0", c_uint32),
+        ("data", c_void_p), ("numel", c_void_p), ("dtypes", c_void_p),
+    ]
+
+
+class mp_tensor_report_t(Structure):
+    _fields_ = [
+        ("numel", c_int64), ("num_nan", c_int64), ("num_inf", c_int64), ("num_zero", c_int64),
+        ("num_subnormal", c_int64), ("bad_tensor", c_int64), ("bad_element", c_int64), ("bad_value", c_float),
+        ("amax", c_float),
+    ]
+
+
+class mp_stats_outputs_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("reserved0", c_uint32), ("found_inf", c_void_p), ("amax", c_void_p),
+        ("tensor_amax", c_void_p), ("norm", c_void_p), ("tensor_norm", c_void_p), ("report", c_void_p),
+        ("tensor_reports", c_void_p),
+    ]
+
+
 class mp_epilogue_t(_Sized):
     _fields_ = [
         ("struct_size", c_uint32), ("activation", c_uint32), ("scale", c_void_p), ("bias", c_void_p),
@@ -647,26 +670,135 @@ class mp_conv2d_desc_t(_Sized):
     ]
 
 
-class mp_tensor_list_desc_t(_Sized):
+class mp_rnn_desc_t(_Sized):
     _fields_ = [
-        ("struct_size", c_uint32), ("dtype", c_uint32), ("count", c_uint32), ("reserved0", c_uint32),
-        ("data", c_void_p), ("numel", c_void_p), ("dtypes", c_void_p),
+        ("struct_size", c_uint32), ("cell", c_uint32), ("flags", c_uint32), ("dtype", c_uint32),
+        ("dtype_dw", c_uint32), ("layers", c_int32), ("input_size", c_int32), ("hidden_size", c_int32),
+        ("batch", c_int32), ("timesteps", c_int32), ("dropout", c_float), ("clip", c_float),
+        ("dropout_seed", c_uint64), ("x_step", c_int64), ("x_row", c_int64), ("y_step", c_int64),
+        ("y_row", c_int64), ("plan", POINTER(mp_plan_t)),
     ]
 
 
-class mp_tensor_report_t(Structure):
+class mp_rnn_weights_t(_Sized):
     _fields_ = [
-        ("numel", c_int64), ("num_nan", c_int64), ("num_inf", c_int64), ("num_zero", c_int64),
-        ("num_subnormal", c_int64), ("bad_tensor", c_int64), ("bad_element", c_int64), ("bad_value", c_float),
-        ("amax", c_float),
+        ("struct_size", c_uint32), ("reserved0", c_uint32), ("w_ih", c_void_p), ("w_hh", c_void_p),
+        ("b_ih", c_void_p), ("b_hh", c_void_p),
     ]
 
 
-class mp_stats_outputs_t(_Sized):
+class mp_rnn_weight_grads_t(_Sized):
     _fields_ = [
-        ("struct_size", c_uint32), ("reserved0", c_uint32), ("found_inf", c_void_p), ("amax", c_void_p),
-        ("tensor_amax", c_void_p), ("norm", c_void_p), ("tensor_norm", c_void_p), ("report", c_void_p),
-        ("tensor_reports", c_void_p),
+        ("struct_size", c_uint32), ("reserved0", c_uint32), ("w_ih", c_void_p), ("w_hh", c_void_p),
+        ("b_ih", c_void_p), ("b_hh", c_void_p),
+    ]
+
+
+class mp_rnn_sizes_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("directions", c_uint32), ("gates", c_uint32), ("num_weights", c_uint32),
+        ("reserve_bytes", c_size_t), ("workspace_bytes", c_size_t),
+    ]
+
+
+class mp_rnn_tensors_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("num_weights", c_uint32), ("weights", POINTER(mp_rnn_weights_t)),
+        ("lengths", c_void_p), ("batch_sizes", c_void_p), ("dropout_offset", c_void_p), ("x", c_void_p),
+        ("h0", c_void_p), ("c0", c_void_p), ("y", c_void_p), ("hn", c_void_p), ("cn", c_void_p),
+        ("reserve", c_void_p), ("reserve_bytes", c_size_t), ("dy", c_void_p), ("dhn", c_void_p),
+        ("dcn", c_void_p), ("dx", c_void_p), ("dh0", c_void_p), ("dc0", c_void_p),
+        ("weight_grads", POINTER(mp_rnn_weight_grads_t)), ("stats", mp_grad_stats_t),
+    ]
+
+
+class mp_pool2d_desc_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("dtype", c_uint32), ("mode", c_uint32), ("n", c_int32), ("h", c_int32),
+        ("w", c_int32), ("c", c_int32), ("window_h", c_int32), ("window_w", c_int32), ("pad_top", c_int32),
+        ("pad_bottom", c_int32), ("pad_left", c_int32), ("pad_right", c_int32), ("stride_h", c_int32),
+        ("stride_w", c_int32), ("flags", c_uint32), ("dilation_h", c_int32), ("dilation_w", c_int32),
+    ]
+
+
+class mp_batchnorm_desc_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("dtype", c_uint32), ("rows", c_int64), ("channels", c_int32),
+        ("activation", c_uint32), ("epsilon", c_float), ("momentum", c_float),
+    ]
+
+
+class mp_batchnorm_tensors_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("reserved0", c_uint32), ("x", c_void_p), ("gamma", c_void_p),
+        ("beta", c_void_p), ("running_mean", c_void_p), ("running_var", c_void_p), ("saved_mean", c_void_p),
+        ("saved_inv_std", c_void_p), ("y", c_void_p), ("dy", c_void_p), ("dx", c_void_p),
+        ("dgamma", c_void_p), ("dbeta", c_void_p), ("stats", mp_grad_stats_t),
+    ]
+
+
+class mp_pointwise_desc_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("op", c_uint32), ("activation", c_uint32), ("dtype", c_uint32),
+        ("dtype_b", c_uint32), ("reserved0", c_uint32), ("rows", c_int64), ("columns", c_int64),
+        ("ld_b", c_int64), ("rows_b", c_int64),
+    ]
+
+
+class mp_column_sum_desc_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("dtype", c_uint32), ("dtype_sum", c_uint32), ("beta", c_float),
+        ("rows", c_int64), ("columns", c_int64), ("ld", c_int64),
+    ]
+
+
+class mp_xent_desc_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("dtype", c_uint32), ("dtype_labels", c_uint32), ("flags", c_uint32),
+        ("rows", c_int64), ("classes", c_int64), ("ld_logits", c_int64), ("ld_dlogits", c_int64),
+        ("ignore_label", c_int64), ("weight", c_float), ("label_smoothing", c_float), ("z_loss", c_float),
+        ("reserved0", c_uint32),
+    ]
+
+
+class mp_xent_tensors_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("reserved0", c_uint32), ("x", c_void_p), ("w", c_void_p),
+        ("bias", c_void_p), ("labels", c_void_p), ("loss_scale", c_void_p), ("count", c_void_p),
+        ("row_loss", c_void_p), ("lse", c_void_p), ("loss", c_void_p), ("correct", c_void_p),
+        ("dx", c_void_p), ("dw", c_void_p), ("dbias", c_void_p), ("stats", mp_grad_stats_t),
+    ]
+
+
+class mp_loss_desc_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("kind", c_uint32), ("dtype", c_uint32), ("dtype_target", c_uint32),
+        ("count", c_int64), ("weight", c_float), ("reduction", c_uint32), ("flags", c_uint32),
+        ("ignore_target", c_float),
+    ]
+
+
+class mp_loss_tensors_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("reserved0", c_uint32), ("prediction", c_void_p), ("target", c_void_p),
+        ("weights", c_void_p), ("loss_scale", c_void_p), ("element_loss", c_void_p), ("loss", c_void_p),
+        ("dprediction", c_void_p), ("stats", mp_grad_stats_t),
+    ]
+
+
+class mp_embedding_desc_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("dtype", c_uint32), ("dtype_dtable", c_uint32),
+        ("dtype_indices", c_uint32), ("flags", c_uint32), ("num_embeddings", c_int32),
+        ("num_indices", c_int64), ("embedding_dim", c_int64), ("padding_index", c_int64),
+        ("ld_table", c_int64), ("ld_out", c_int64), ("ld_dtable", c_int64),
+    ]
+
+
+class mp_dropout_desc_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("dtype", c_uint32), ("count", c_int64), ("seed", c_uint64),
+        ("p", c_float), ("reserved0", c_uint32),
     ]
 
 
@@ -775,138 +907,6 @@ class mp_autocast_result_t(_Sized):
     ]
 
 
-class mp_xent_desc_t(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("dtype", c_uint32), ("dtype_labels", c_uint32), ("flags", c_uint32),
-        ("rows", c_int64), ("classes", c_int64), ("ld_logits", c_int64), ("ld_dlogits", c_int64),
-        ("ignore_label", c_int64), ("weight", c_float), ("label_smoothing", c_float), ("z_loss", c_float),
-        ("reserved0", c_uint32),
-    ]
-
-
-class mp_xent_tensors_t(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("reserved0", c_uint32), ("x", c_void_p), ("w", c_void_p),
-        ("bias", c_void_p), ("labels", c_void_p), ("loss_scale", c_void_p), ("count", c_void_p),
-        ("row_loss", c_void_p), ("lse", c_void_p), ("loss", c_void_p), ("correct", c_void_p),
-        ("dx", c_void_p), ("dw", c_void_p), ("dbias", c_void_p), ("stats", mp_grad_stats_t),
-    ]
-
-
-class mp_loss_desc_t(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("kind", c_uint32), ("dtype", c_uint32), ("dtype_target", c_uint32),
-        ("count", c_int64), ("weight", c_float), ("reduction", c_uint32), ("flags", c_uint32),
-        ("ignore_target", c_float),
-    ]
-
-
-class mp_loss_tensors_t(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("reserved0", c_uint32), ("prediction", c_void_p), ("target", c_void_p),
-        ("weights", c_void_p), ("loss_scale", c_void_p), ("element_loss", c_void_p), ("loss", c_void_p),
-        ("dprediction", c_void_p), ("stats", mp_grad_stats_t),
-    ]
-
-
-class mp_pool2d_desc_t(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("dtype", c_uint32), ("mode", c_uint32), ("n", c_int32), ("h", c_int32),
-        ("w", c_int32), ("c", c_int32), ("window_h", c_int32), ("window_w", c_int32), ("pad_top", c_int32),
-        ("pad_bottom", c_int32), ("pad_left", c_int32), ("pad_right", c_int32), ("stride_h", c_int32),
-        ("stride_w", c_int32), ("flags", c_uint32), ("dilation_h", c_int32), ("dilation_w", c_int32),
-    ]
-
-
-class mp_batchnorm_desc_t(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("dtype", c_uint32), ("rows", c_int64), ("channels", c_int32),
-        ("activation", c_uint32), ("epsilon", c_float), ("momentum", c_float),
-    ]
-
-
-class mp_batchnorm_tensors_t(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("reserved0", c_uint32), ("x", c_void_p), ("gamma", c_void_p),
-        ("beta", c_void_p), ("running_mean", c_void_p), ("running_var", c_void_p), ("saved_mean", c_void_p),
-        ("saved_inv_std", c_void_p), ("y", c_void_p), ("dy", c_void_p), ("dx", c_void_p),
-        ("dgamma", c_void_p), ("dbeta", c_void_p), ("stats", mp_grad_stats_t),
-    ]
-
-
-class mp_pointwise_desc_t(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("op", c_uint32), ("activation", c_uint32), ("dtype", c_uint32),
-        ("dtype_b", c_uint32), ("reserved0", c_uint32), ("rows", c_int64), ("columns", c_int64),
-        ("ld_b", c_int64), ("rows_b", c_int64),
-    ]
-
-
-class mp_column_sum_desc_t(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("dtype", c_uint32), ("dtype_sum", c_uint32), ("beta", c_float),
-        ("rows", c_int64), ("columns", c_int64), ("ld", c_int64),
-    ]
-
-
-class mp_rnn_desc_t(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("cell", c_uint32), ("flags", c_uint32), ("dtype", c_uint32),
-        ("dtype_dw", c_uint32), ("layers", c_int32), ("input_size", c_int32), ("hidden_size", c_int32),
-        ("batch", c_int32), ("timesteps", c_int32), ("dropout", c_float), ("clip", c_float),
-        ("dropout_seed", c_uint64), ("x_step", c_int64), ("x_row", c_int64), ("y_step", c_int64),
-        ("y_row", c_int64), ("plan", POINTER(mp_plan_t)),
-    ]
-
-
-class mp_rnn_weights_t(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("reserved0", c_uint32), ("w_ih", c_void_p), ("w_hh", c_void_p),
-        ("b_ih", c_void_p), ("b_hh", c_void_p),
-    ]
-
-
-class mp_rnn_weight_grads_t(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("reserved0", c_uint32), ("w_ih", c_void_p), ("w_hh", c_void_p),
-        ("b_ih", c_void_p), ("b_hh", c_void_p),
-    ]
-
-
-class mp_rnn_sizes_t(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("directions", c_uint32), ("gates", c_uint32), ("num_weights", c_uint32),
-        ("reserve_bytes", c_size_t), ("workspace_bytes", c_size_t),
-    ]
-
-
-class mp_rnn_tensors_t(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("num_weights", c_uint32), ("weights", POINTER(mp_rnn_weights_t)),
-        ("lengths", c_void_p), ("batch_sizes", c_void_p), ("dropout_offset", c_void_p), ("x", c_void_p),
-        ("h0", c_void_p), ("c0", c_void_p), ("y", c_void_p), ("hn", c_void_p), ("cn", c_void_p),
-        ("reserve", c_void_p), ("reserve_bytes", c_size_t), ("dy", c_void_p), ("dhn", c_void_p),
-        ("dcn", c_void_p), ("dx", c_void_p), ("dh0", c_void_p), ("dc0", c_void_p),
-        ("weight_grads", POINTER(mp_rnn_weight_grads_t)), ("stats", mp_grad_stats_t),
-    ]
-
-
-class mp_embedding_desc_t(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("dtype", c_uint32), ("dtype_dtable", c_uint32),
-        ("dtype_indices", c_uint32), ("flags", c_uint32), ("num_embeddings", c_int32),
-        ("num_indices", c_int64), ("embedding_dim", c_int64), ("padding_index", c_int64),
-        ("ld_table", c_int64), ("ld_out", c_int64), ("ld_dtable", c_int64),
-    ]
-
-
-class mp_dropout_desc_t(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("dtype", c_uint32), ("count", c_int64), ("seed", c_uint64),
-        ("p", c_float), ("reserved0", c_uint32),
-    ]
-
-
 class mp_graph_attribute_t(_Sized):
     _fields_ = [
         ("struct_size", c_uint32), ("kind", c_uint32), ("name", c_char_p), ("int_value", c_int64),
@@ -987,6 +987,60 @@ def mp_conv2d_desc_default(n: int, h: int, w: int, c: int, k: int, r: int, s: in
     return value
 
 
+def mp_rnn_desc_default(cell: int, batch: int, timesteps: int, input_size: int, hidden_size: int, dtype: int) -> mp_rnn_desc_t:
+    value = mp_rnn_desc_t()
+    _library.mp_rnn_desc_init(value, ctypes.sizeof(value), cell, batch, timesteps, input_size, hidden_size, dtype)
+    return value
+
+
+def mp_pool2d_desc_default(mode: int, n: int, h: int, w: int, c: int, window_h: int, window_w: int, dtype: int) -> mp_pool2d_desc_t:
+    value = mp_pool2d_desc_t()
+    _library.mp_pool2d_desc_init(value, ctypes.sizeof(value), mode, n, h, w, c, window_h, window_w, dtype)
+    return value
+
+
+def mp_batchnorm_desc_default(rows: int, channels: int, dtype: int) -> mp_batchnorm_desc_t:
+    value = mp_batchnorm_desc_t()
+    _library.mp_batchnorm_desc_init(value, ctypes.sizeof(value), rows, channels, dtype)
+    return value
+
+
+def mp_pointwise_desc_default(op: int, rows: int, columns: int, dtype: int) -> mp_pointwise_desc_t:
+    value = mp_pointwise_desc_t()
+    _library.mp_pointwise_desc_init(value, ctypes.sizeof(value), op, rows, columns, dtype)
+    return value
+
+
+def mp_column_sum_desc_default(rows: int, columns: int, dtype: int) -> mp_column_sum_desc_t:
+    value = mp_column_sum_desc_t()
+    _library.mp_column_sum_desc_init(value, ctypes.sizeof(value), rows, columns, dtype)
+    return value
+
+
+def mp_xent_desc_default(rows: int, classes: int, dtype: int) -> mp_xent_desc_t:
+    value = mp_xent_desc_t()
+    _library.mp_xent_desc_init(value, ctypes.sizeof(value), rows, classes, dtype)
+    return value
+
+
+def mp_loss_desc_default(kind: int, count: int, dtype: int) -> mp_loss_desc_t:
+    value = mp_loss_desc_t()
+    _library.mp_loss_desc_init(value, ctypes.sizeof(value), kind, count, dtype)
+    return value
+
+
+def mp_embedding_desc_default(num_indices: int, num_embeddings: int, embedding_dim: int, dtype: int) -> mp_embedding_desc_t:
+    value = mp_embedding_desc_t()
+    _library.mp_embedding_desc_init(value, ctypes.sizeof(value), num_indices, num_embeddings, embedding_dim, dtype)
+    return value
+
+
+def mp_dropout_desc_default(count: int, p: float, dtype: int) -> mp_dropout_desc_t:
+    value = mp_dropout_desc_t()
+    _library.mp_dropout_desc_init(value, ctypes.sizeof(value), count, p, dtype)
+    return value
+
+
 def mp_scaler_config_default(policy: int) -> mp_scaler_config_t:
     value = mp_scaler_config_t()
     _library.mp_scaler_config_init(value, ctypes.sizeof(value), policy)
@@ -1041,60 +1095,6 @@ def mp_autocast_scaler_default(dtype_low: int) -> mp_scaler_config_t:
     return value
 
 
-def mp_xent_desc_default(rows: int, classes: int, dtype: int) -> mp_xent_desc_t:
-    value = mp_xent_desc_t()
-    _library.mp_xent_desc_init(value, ctypes.sizeof(value), rows, classes, dtype)
-    return value
-
-
-def mp_loss_desc_default(kind: int, count: int, dtype: int) -> mp_loss_desc_t:
-    value = mp_loss_desc_t()
-    _library.mp_loss_desc_init(value, ctypes.sizeof(value), kind, count, dtype)
-    return value
-
-
-def mp_pool2d_desc_default(mode: int, n: int, h: int, w: int, c: int, window_h: int, window_w: int, dtype: int) -> mp_pool2d_desc_t:
-    value = mp_pool2d_desc_t()
-    _library.mp_pool2d_desc_init(value, ctypes.sizeof(value), mode, n, h, w, c, window_h, window_w, dtype)
-    return value
-
-
-def mp_batchnorm_desc_default(rows: int, channels: int, dtype: int) -> mp_batchnorm_desc_t:
-    value = mp_batchnorm_desc_t()
-    _library.mp_batchnorm_desc_init(value, ctypes.sizeof(value), rows, channels, dtype)
-    return value
-
-
-def mp_pointwise_desc_default(op: int, rows: int, columns: int, dtype: int) -> mp_pointwise_desc_t:
-    value = mp_pointwise_desc_t()
-    _library.mp_pointwise_desc_init(value, ctypes.sizeof(value), op, rows, columns, dtype)
-    return value
-
-
-def mp_column_sum_desc_default(rows: int, columns: int, dtype: int) -> mp_column_sum_desc_t:
-    value = mp_column_sum_desc_t()
-    _library.mp_column_sum_desc_init(value, ctypes.sizeof(value), rows, columns, dtype)
-    return value
-
-
-def mp_rnn_desc_default(cell: int, batch: int, timesteps: int, input_size: int, hidden_size: int, dtype: int) -> mp_rnn_desc_t:
-    value = mp_rnn_desc_t()
-    _library.mp_rnn_desc_init(value, ctypes.sizeof(value), cell, batch, timesteps, input_size, hidden_size, dtype)
-    return value
-
-
-def mp_embedding_desc_default(num_indices: int, num_embeddings: int, embedding_dim: int, dtype: int) -> mp_embedding_desc_t:
-    value = mp_embedding_desc_t()
-    _library.mp_embedding_desc_init(value, ctypes.sizeof(value), num_indices, num_embeddings, embedding_dim, dtype)
-    return value
-
-
-def mp_dropout_desc_default(count: int, p: float, dtype: int) -> mp_dropout_desc_t:
-    value = mp_dropout_desc_t()
-    _library.mp_dropout_desc_init(value, ctypes.sizeof(value), count, p, dtype)
-    return value
-
-
 def mp_scaler_config_preset(preset: int) -> mp_scaler_config_t:
     value = mp_scaler_config_t()
     _library.mp_scaler_config_init_preset(value, ctypes.sizeof(value), preset)
@@ -1123,6 +1123,17 @@ class Library(ctypes.CDLL):
         def mp_memset(self, context: Handle, dst: Pointer, byte: int, bytes: int, stream: Handle, /) -> int: ...
         def mp_stream_sync(self, context: Handle, stream: Handle, /) -> int: ...
         def mp_cast(self, context: Handle, src: Pointer, dtype_src: int, dst: Pointer, dtype_dst: int, count: int, stream: Handle, /) -> int: ...
+        def mp_tensor_list_create(self, list: Pointer, context: Handle, desc: Pointer, /) -> int: ...
+        def mp_tensor_list_destroy(self, list: Handle, /) -> None: ...
+        def mp_tensor_list_set_data(self, list: Handle, data: Pointer, stream: Handle, /) -> int: ...
+        def mp_tensor_list_get_tensor(self, list: Handle, index: int, data: Pointer, numel: Pointer, dtype: Pointer, /) -> int: ...
+        def mp_check_nonfinite(self, list: Handle, found_inf: Pointer, stream: Handle, /) -> int: ...
+        def mp_amax(self, list: Handle, amax: Pointer, per_tensor: Pointer, stream: Handle, /) -> int: ...
+        def mp_l2norm(self, list: Handle, norm: Pointer, per_tensor: Pointer, stream: Handle, /) -> int: ...
+        def mp_inspect(self, list: Handle, report: Pointer, tensor_reports: Pointer, stream: Handle, /) -> int: ...
+        def mp_tensor_stats(self, list: Handle, outputs: Pointer, stream: Handle, /) -> int: ...
+        def mp_unscale(self, in_: Handle, out: Handle, inv_scale: Pointer, found_inf: Pointer, stream: Handle, /) -> int: ...
+        def mp_clip_factor(self, context: Handle, scaled_norm: Pointer, inv_scale: Pointer, max_norm: float, grad_scale: Pointer, stream: Handle, /) -> int: ...
         def mp_epilogue_init(self, epilogue: Pointer, struct_size: int, /) -> int: ...
         def mp_plan_init(self, plan: Pointer, struct_size: int, kernel: Optional[bytes], /) -> int: ...
         def mp_gemm_desc_init(self, desc: Pointer, struct_size: int, m: int, n: int, k: int, dtype_ab: int, dtype_cd: int, /) -> int: ...
@@ -1144,17 +1155,40 @@ class Library(ctypes.CDLL):
         def mp_conv2d_fprop(self, context: Handle, desc: Pointer, x: Pointer, filter: Pointer, y: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_conv2d_dgrad(self, context: Handle, desc: Pointer, dy: Pointer, filter: Pointer, dx: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_conv2d_wgrad(self, context: Handle, desc: Pointer, x: Pointer, dy: Pointer, dfilter: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
-        def mp_tensor_list_create(self, list: Pointer, context: Handle, desc: Pointer, /) -> int: ...
-        def mp_tensor_list_destroy(self, list: Handle, /) -> None: ...
-        def mp_tensor_list_set_data(self, list: Handle, data: Pointer, stream: Handle, /) -> int: ...
-        def mp_tensor_list_get_tensor(self, list: Handle, index: int, data: Pointer, numel: Pointer, dtype: Pointer, /) -> int: ...
-        def mp_check_nonfinite(self, list: Handle, found_inf: Pointer, stream: Handle, /) -> int: ...
-        def mp_amax(self, list: Handle, amax: Pointer, per_tensor: Pointer, stream: Handle, /) -> int: ...
-        def mp_l2norm(self, list: Handle, norm: Pointer, per_tensor: Pointer, stream: Handle, /) -> int: ...
-        def mp_inspect(self, list: Handle, report: Pointer, tensor_reports: Pointer, stream: Handle, /) -> int: ...
-        def mp_tensor_stats(self, list: Handle, outputs: Pointer, stream: Handle, /) -> int: ...
-        def mp_unscale(self, in_: Handle, out: Handle, inv_scale: Pointer, found_inf: Pointer, stream: Handle, /) -> int: ...
-        def mp_clip_factor(self, context: Handle, scaled_norm: Pointer, inv_scale: Pointer, max_norm: float, grad_scale: Pointer, stream: Handle, /) -> int: ...
+        def mp_rnn_desc_init(self, desc: Pointer, struct_size: int, cell: int, batch: int, timesteps: int, input_size: int, hidden_size: int, dtype: int, /) -> int: ...
+        def mp_rnn_get_sizes(self, context: Handle, desc: Pointer, sizes: Pointer, /) -> int: ...
+        def mp_rnn_get_plan(self, context: Handle, desc: Pointer, plan: Pointer, /) -> int: ...
+        def mp_rnn_forward_training(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
+        def mp_rnn_forward_inference(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
+        def mp_rnn_backward_data(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
+        def mp_rnn_backward_weights(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
+        def mp_nchw_to_nhwc(self, context: Handle, n: int, c: int, h: int, w: int, src: Pointer, dtype_src: int, dst: Pointer, dtype_dst: int, stream: Handle, /) -> int: ...
+        def mp_nhwc_to_nchw(self, context: Handle, n: int, c: int, h: int, w: int, src: Pointer, dtype_src: int, dst: Pointer, dtype_dst: int, stream: Handle, /) -> int: ...
+        def mp_pool2d_desc_init(self, desc: Pointer, struct_size: int, mode: int, n: int, h: int, w: int, c: int, window_h: int, window_w: int, dtype: int, /) -> int: ...
+        def mp_pool2d_get_output_size(self, desc: Pointer, p: Pointer, q: Pointer, /) -> int: ...
+        def mp_pool2d_forward(self, context: Handle, desc: Pointer, x: Pointer, y: Pointer, stream: Handle, /) -> int: ...
+        def mp_pool2d_backward(self, context: Handle, desc: Pointer, x: Pointer, dy: Pointer, dx: Pointer, stats: Pointer, stream: Handle, /) -> int: ...
+        def mp_batchnorm_desc_init(self, desc: Pointer, struct_size: int, rows: int, channels: int, dtype: int, /) -> int: ...
+        def mp_batchnorm_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
+        def mp_batchnorm_forward_training(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
+        def mp_batchnorm_forward_inference(self, context: Handle, desc: Pointer, tensors: Pointer, stream: Handle, /) -> int: ...
+        def mp_batchnorm_backward(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
+        def mp_pointwise_desc_init(self, desc: Pointer, struct_size: int, op: int, rows: int, columns: int, dtype: int, /) -> int: ...
+        def mp_pointwise(self, context: Handle, desc: Pointer, a: Pointer, b: Pointer, y: Pointer, stats: Pointer, stream: Handle, /) -> int: ...
+        def mp_column_sum_desc_init(self, desc: Pointer, struct_size: int, rows: int, columns: int, dtype: int, /) -> int: ...
+        def mp_column_sum_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
+        def mp_column_sum(self, context: Handle, desc: Pointer, x: Pointer, sum: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
+        def mp_xent_desc_init(self, desc: Pointer, struct_size: int, rows: int, classes: int, dtype: int, /) -> int: ...
+        def mp_softmax_xent(self, context: Handle, desc: Pointer, tensors: Pointer, stream: Handle, /) -> int: ...
+        def mp_loss_desc_init(self, desc: Pointer, struct_size: int, kind: int, count: int, dtype: int, /) -> int: ...
+        def mp_loss_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
+        def mp_loss(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
+        def mp_embedding_desc_init(self, desc: Pointer, struct_size: int, num_indices: int, num_embeddings: int, embedding_dim: int, dtype: int, /) -> int: ...
+        def mp_embedding_forward(self, context: Handle, desc: Pointer, table: Pointer, indices: Pointer, out: Pointer, stream: Handle, /) -> int: ...
+        def mp_embedding_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
+        def mp_embedding_backward(self, context: Handle, desc: Pointer, indices: Pointer, dout: Pointer, dtable: Pointer, stats: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
+        def mp_dropout_desc_init(self, desc: Pointer, struct_size: int, count: int, p: float, dtype: int, /) -> int: ...
+        def mp_dropout(self, context: Handle, desc: Pointer, offset: Pointer, x: Pointer, y: Pointer, stats: Pointer, stream: Handle, /) -> int: ...
         def mp_scaler_config_init(self, config: Pointer, struct_size: int, policy: int, /) -> int: ...
         def mp_scaler_state_init(self, state: Pointer, struct_size: int, config: Pointer, /) -> int: ...
         def mp_scaler_create(self, scaler: Pointer, context: Handle, config: Pointer, /) -> int: ...
@@ -1206,40 +1240,6 @@ class Library(ctypes.CDLL):
         def mp_autocast_rewrite(self, policy: Handle, context: Handle, graph: Pointer, result: Pointer, /) -> int: ...
         def mp_autocast_explain(self, policy: Handle, graph: Pointer, result: Pointer, format: int, text: Pointer, bytes: Pointer, /) -> int: ...
         def mp_autocast_op(self, policy: Handle, op_type: Optional[bytes], input_dtype: Pointer, count: int, cast_to: Pointer, output: Pointer, /) -> int: ...
-        def mp_xent_desc_init(self, desc: Pointer, struct_size: int, rows: int, classes: int, dtype: int, /) -> int: ...
-        def mp_softmax_xent(self, context: Handle, desc: Pointer, tensors: Pointer, stream: Handle, /) -> int: ...
-        def mp_loss_desc_init(self, desc: Pointer, struct_size: int, kind: int, count: int, dtype: int, /) -> int: ...
-        def mp_loss_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
-        def mp_loss(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
-        def mp_nchw_to_nhwc(self, context: Handle, n: int, c: int, h: int, w: int, src: Pointer, dtype_src: int, dst: Pointer, dtype_dst: int, stream: Handle, /) -> int: ...
-        def mp_nhwc_to_nchw(self, context: Handle, n: int, c: int, h: int, w: int, src: Pointer, dtype_src: int, dst: Pointer, dtype_dst: int, stream: Handle, /) -> int: ...
-        def mp_pool2d_desc_init(self, desc: Pointer, struct_size: int, mode: int, n: int, h: int, w: int, c: int, window_h: int, window_w: int, dtype: int, /) -> int: ...
-        def mp_pool2d_get_output_size(self, desc: Pointer, p: Pointer, q: Pointer, /) -> int: ...
-        def mp_pool2d_forward(self, context: Handle, desc: Pointer, x: Pointer, y: Pointer, stream: Handle, /) -> int: ...
-        def mp_pool2d_backward(self, context: Handle, desc: Pointer, x: Pointer, dy: Pointer, dx: Pointer, stats: Pointer, stream: Handle, /) -> int: ...
-        def mp_batchnorm_desc_init(self, desc: Pointer, struct_size: int, rows: int, channels: int, dtype: int, /) -> int: ...
-        def mp_batchnorm_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
-        def mp_batchnorm_forward_training(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
-        def mp_batchnorm_forward_inference(self, context: Handle, desc: Pointer, tensors: Pointer, stream: Handle, /) -> int: ...
-        def mp_batchnorm_backward(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
-        def mp_pointwise_desc_init(self, desc: Pointer, struct_size: int, op: int, rows: int, columns: int, dtype: int, /) -> int: ...
-        def mp_pointwise(self, context: Handle, desc: Pointer, a: Pointer, b: Pointer, y: Pointer, stats: Pointer, stream: Handle, /) -> int: ...
-        def mp_column_sum_desc_init(self, desc: Pointer, struct_size: int, rows: int, columns: int, dtype: int, /) -> int: ...
-        def mp_column_sum_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
-        def mp_column_sum(self, context: Handle, desc: Pointer, x: Pointer, sum: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
-        def mp_rnn_desc_init(self, desc: Pointer, struct_size: int, cell: int, batch: int, timesteps: int, input_size: int, hidden_size: int, dtype: int, /) -> int: ...
-        def mp_rnn_get_sizes(self, context: Handle, desc: Pointer, sizes: Pointer, /) -> int: ...
-        def mp_rnn_get_plan(self, context: Handle, desc: Pointer, plan: Pointer, /) -> int: ...
-        def mp_rnn_forward_training(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
-        def mp_rnn_forward_inference(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
-        def mp_rnn_backward_data(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
-        def mp_rnn_backward_weights(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
-        def mp_embedding_desc_init(self, desc: Pointer, struct_size: int, num_indices: int, num_embeddings: int, embedding_dim: int, dtype: int, /) -> int: ...
-        def mp_embedding_forward(self, context: Handle, desc: Pointer, table: Pointer, indices: Pointer, out: Pointer, stream: Handle, /) -> int: ...
-        def mp_embedding_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
-        def mp_embedding_backward(self, context: Handle, desc: Pointer, indices: Pointer, dout: Pointer, dtable: Pointer, stats: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
-        def mp_dropout_desc_init(self, desc: Pointer, struct_size: int, count: int, p: float, dtype: int, /) -> int: ...
-        def mp_dropout(self, context: Handle, desc: Pointer, offset: Pointer, x: Pointer, y: Pointer, stats: Pointer, stream: Handle, /) -> int: ...
         def mp_graph_create(self, graph: Pointer, context: Handle, /) -> int: ...
         def mp_graph_destroy(self, graph: Handle, /) -> None: ...
         def mp_graph_add_input(self, graph: Handle, name: Optional[bytes], dtype: int, rank: int, extent: Pointer, tensor: Pointer, /) -> int: ...
@@ -1296,6 +1296,17 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_memset": (c_uint32, {"context": c_void_p, "dst": c_void_p, "byte": c_int, "bytes": c_size_t, "stream": c_void_p}),
     "mp_stream_sync": (c_uint32, {"context": c_void_p, "stream": c_void_p}),
     "mp_cast": (c_uint32, {"context": c_void_p, "src": c_void_p, "dtype_src": c_uint32, "dst": c_void_p, "dtype_dst": c_uint32, "count": c_int64, "stream": c_void_p}),
+    "mp_tensor_list_create": (c_uint32, {"list": POINTER(c_void_p), "context": c_void_p, "desc": POINTER(mp_tensor_list_desc_t)}),
+    "mp_tensor_list_destroy": (None, {"list": c_void_p}),
+    "mp_tensor_list_set_data": (c_uint32, {"list": c_void_p, "data": c_void_p, "stream": c_void_p}),
+    "mp_tensor_list_get_tensor": (c_uint32, {"list": c_void_p, "index": c_uint32, "data": POINTER(c_void_p), "numel": c_void_p, "dtype": c_void_p}),
+    "mp_check_nonfinite": (c_uint32, {"list": c_void_p, "found_inf": c_void_p, "stream": c_void_p}),
+    "mp_amax": (c_uint32, {"list": c_void_p, "amax": c_void_p, "per_tensor": c_void_p, "stream": c_void_p}),
+    "mp_l2norm": (c_uint32, {"list": c_void_p, "norm": c_void_p, "per_tensor": c_void_p, "stream": c_void_p}),
+    "mp_inspect": (c_uint32, {"list": c_void_p, "report": c_void_p, "tensor_reports": c_void_p, "stream": c_void_p}),
+    "mp_tensor_stats": (c_uint32, {"list": c_void_p, "outputs": POINTER(mp_stats_outputs_t), "stream": c_void_p}),
+    "mp_unscale": (c_uint32, {"in": c_void_p, "out": c_void_p, "inv_scale": c_void_p, "found_inf": c_void_p, "stream": c_void_p}),
+    "mp_clip_factor": (c_uint32, {"context": c_void_p, "scaled_norm": c_void_p, "inv_scale": c_void_p, "max_norm": c_float, "grad_scale": c_void_p, "stream": c_void_p}),
     "mp_epilogue_init": (c_uint32, {"epilogue": POINTER(mp_epilogue_t), "struct_size": c_size_t}),
     "mp_plan_init": (c_uint32, {"plan": POINTER(mp_plan_t), "struct_size": c_size_t, "kernel": c_char_p}),
     "mp_gemm_desc_init": (c_uint32, {"desc": POINTER(mp_gemm_desc_t), "struct_size": c_size_t, "m": c_int64, "n": c_int64, "k": c_int64, "dtype_ab": c_uint32, "dtype_cd": c_uint32}),
@@ -1317,17 +1328,40 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_conv2d_fprop": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "x": c_void_p, "filter": c_void_p, "y": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_conv2d_dgrad": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "dy": c_void_p, "filter": c_void_p, "dx": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_conv2d_wgrad": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "x": c_void_p, "dy": c_void_p, "dfilter": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
-    "mp_tensor_list_create": (c_uint32, {"list": POINTER(c_void_p), "context": c_void_p, "desc": POINTER(mp_tensor_list_desc_t)}),
-    "mp_tensor_list_destroy": (None, {"list": c_void_p}),
-    "mp_tensor_list_set_data": (c_uint32, {"list": c_void_p, "data": c_void_p, "stream": c_void_p}),
-    "mp_tensor_list_get_tensor": (c_uint32, {"list": c_void_p, "index": c_uint32, "data": POINTER(c_void_p), "numel": c_void_p, "dtype": c_void_p}),
-    "mp_check_nonfinite": (c_uint32, {"list": c_void_p, "found_inf": c_void_p, "stream": c_void_p}),
-    "mp_amax": (c_uint32, {"list": c_void_p, "amax": c_void_p, "per_tensor": c_void_p, "stream": c_void_p}),
-    "mp_l2norm": (c_uint32, {"list": c_void_p, "norm": c_void_p, "per_tensor": c_void_p, "stream": c_void_p}),
-    "mp_inspect": (c_uint32, {"list": c_void_p, "report": c_void_p, "tensor_reports": c_void_p, "stream": c_void_p}),
-    "mp_tensor_stats": (c_uint32, {"list": c_void_p, "outputs": POINTER(mp_stats_outputs_t), "stream": c_void_p}),
-    "mp_unscale": (c_uint32, {"in": c_void_p, "out": c_void_p, "inv_scale": c_void_p, "found_inf": c_void_p, "stream": c_void_p}),
-    "mp_clip_factor": (c_uint32, {"context": c_void_p, "scaled_norm": c_void_p, "inv_scale": c_void_p, "max_norm": c_float, "grad_scale": c_void_p, "stream": c_void_p}),
+    "mp_rnn_desc_init": (c_uint32, {"desc": POINTER(mp_rnn_desc_t), "struct_size": c_size_t, "cell": c_uint32, "batch": c_int32, "timesteps": c_int32, "input_size": c_int32, "hidden_size": c_int32, "dtype": c_uint32}),
+    "mp_rnn_get_sizes": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "sizes": POINTER(mp_rnn_sizes_t)}),
+    "mp_rnn_get_plan": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "plan": POINTER(mp_plan_t)}),
+    "mp_rnn_forward_training": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "tensors": POINTER(mp_rnn_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_rnn_forward_inference": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "tensors": POINTER(mp_rnn_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_rnn_backward_data": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "tensors": POINTER(mp_rnn_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_rnn_backward_weights": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "tensors": POINTER(mp_rnn_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_nchw_to_nhwc": (c_uint32, {"context": c_void_p, "n": c_int64, "c": c_int64, "h": c_int64, "w": c_int64, "src": c_void_p, "dtype_src": c_uint32, "dst": c_void_p, "dtype_dst": c_uint32, "stream": c_void_p}),
+    "mp_nhwc_to_nchw": (c_uint32, {"context": c_void_p, "n": c_int64, "c": c_int64, "h": c_int64, "w": c_int64, "src": c_void_p, "dtype_src": c_uint32, "dst": c_void_p, "dtype_dst": c_uint32, "stream": c_void_p}),
+    "mp_pool2d_desc_init": (c_uint32, {"desc": POINTER(mp_pool2d_desc_t), "struct_size": c_size_t, "mode": c_uint32, "n": c_int32, "h": c_int32, "w": c_int32, "c": c_int32, "window_h": c_int32, "window_w": c_int32, "dtype": c_uint32}),
+    "mp_pool2d_get_output_size": (c_uint32, {"desc": POINTER(mp_pool2d_desc_t), "p": c_void_p, "q": c_void_p}),
+    "mp_pool2d_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_pool2d_desc_t), "x": c_void_p, "y": c_void_p, "stream": c_void_p}),
+    "mp_pool2d_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_pool2d_desc_t), "x": c_void_p, "dy": c_void_p, "dx": c_void_p, "stats": POINTER(mp_grad_stats_t), "stream": c_void_p}),
+    "mp_batchnorm_desc_init": (c_uint32, {"desc": POINTER(mp_batchnorm_desc_t), "struct_size": c_size_t, "rows": c_int64, "channels": c_int32, "dtype": c_uint32}),
+    "mp_batchnorm_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_batchnorm_desc_t), "bytes": c_void_p}),
+    "mp_batchnorm_forward_training": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_batchnorm_desc_t), "tensors": POINTER(mp_batchnorm_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_batchnorm_forward_inference": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_batchnorm_desc_t), "tensors": POINTER(mp_batchnorm_tensors_t), "stream": c_void_p}),
+    "mp_batchnorm_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_batchnorm_desc_t), "tensors": POINTER(mp_batchnorm_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_pointwise_desc_init": (c_uint32, {"desc": POINTER(mp_pointwise_desc_t), "struct_size": c_size_t, "op": c_uint32, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
+    "mp_pointwise": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_pointwise_desc_t), "a": c_void_p, "b": c_void_p, "y": c_void_p, "stats": POINTER(mp_grad_stats_t), "stream": c_void_p}),
+    "mp_column_sum_desc_init": (c_uint32, {"desc": POINTER(mp_column_sum_desc_t), "struct_size": c_size_t, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
+    "mp_column_sum_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_column_sum_desc_t), "bytes": c_void_p}),
+    "mp_column_sum": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_column_sum_desc_t), "x": c_void_p, "sum": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_xent_desc_init": (c_uint32, {"desc": POINTER(mp_xent_desc_t), "struct_size": c_size_t, "rows": c_int64, "classes": c_int64, "dtype": c_uint32}),
+    "mp_softmax_xent": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_xent_desc_t), "tensors": POINTER(mp_xent_tensors_t), "stream": c_void_p}),
+    "mp_loss_desc_init": (c_uint32, {"desc": POINTER(mp_loss_desc_t), "struct_size": c_size_t, "kind": c_uint32, "count": c_int64, "dtype": c_uint32}),
+    "mp_loss_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_loss_desc_t), "bytes": c_void_p}),
+    "mp_loss": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_loss_desc_t), "tensors": POINTER(mp_loss_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_embedding_desc_init": (c_uint32, {"desc": POINTER(mp_embedding_desc_t), "struct_size": c_size_t, "num_indices": c_int64, "num_embeddings": c_int32, "embedding_dim": c_int64, "dtype": c_uint32}),
+    "mp_embedding_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_embedding_desc_t), "table": c_void_p, "indices": c_void_p, "out": c_void_p, "stream": c_void_p}),
+    "mp_embedding_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_embedding_desc_t), "bytes": c_void_p}),
+    "mp_embedding_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_embedding_desc_t), "indices": c_void_p, "dout": c_void_p, "dtable": c_void_p, "stats": POINTER(mp_grad_stats_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_dropout_desc_init": (c_uint32, {"desc": POINTER(mp_dropout_desc_t), "struct_size": c_size_t, "count": c_int64, "p": c_float, "dtype": c_uint32}),
+    "mp_dropout": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_dropout_desc_t), "offset": c_void_p, "x": c_void_p, "y": c_void_p, "stats": POINTER(mp_grad_stats_t), "stream": c_void_p}),
     "mp_scaler_config_init": (c_uint32, {"config": POINTER(mp_scaler_config_t), "struct_size": c_size_t, "policy": c_uint32}),
     "mp_scaler_state_init": (c_uint32, {"state": POINTER(mp_scaler_state_t), "struct_size": c_size_t, "config": POINTER(mp_scaler_config_t)}),
     "mp_scaler_create": (c_uint32, {"scaler": POINTER(c_void_p), "context": c_void_p, "config": POINTER(mp_scaler_config_t)}),
@@ -1379,40 +1413,6 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_autocast_rewrite": (c_uint32, {"policy": c_void_p, "context": c_void_p, "graph": POINTER(mp_autocast_graph_t), "result": POINTER(mp_autocast_result_t)}),
     "mp_autocast_explain": (c_uint32, {"policy": c_void_p, "graph": POINTER(mp_autocast_graph_t), "result": POINTER(mp_autocast_result_t), "format": c_uint32, "text": c_char_p, "bytes": c_void_p}),
     "mp_autocast_op": (c_uint32, {"policy": c_void_p, "op_type": c_char_p, "input_dtype": c_void_p, "count": c_uint32, "cast_to": c_void_p, "output": c_void_p}),
-    "mp_xent_desc_init": (c_uint32, {"desc": POINTER(mp_xent_desc_t), "struct_size": c_size_t, "rows": c_int64, "classes": c_int64, "dtype": c_uint32}),
-    "mp_softmax_xent": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_xent_desc_t), "tensors": POINTER(mp_xent_tensors_t), "stream": c_void_p}),
-    "mp_loss_desc_init": (c_uint32, {"desc": POINTER(mp_loss_desc_t), "struct_size": c_size_t, "kind": c_uint32, "count": c_int64, "dtype": c_uint32}),
-    "mp_loss_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_loss_desc_t), "bytes": c_void_p}),
-    "mp_loss": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_loss_desc_t), "tensors": POINTER(mp_loss_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
-    "mp_nchw_to_nhwc": (c_uint32, {"context": c_void_p, "n": c_int64, "c": c_int64, "h": c_int64, "w": c_int64, "src": c_void_p, "dtype_src": c_uint32, "dst": c_void_p, "dtype_dst": c_uint32, "stream": c_void_p}),
-    "mp_nhwc_to_nchw": (c_uint32, {"context": c_void_p, "n": c_int64, "c": c_int64, "h": c_int64, "w": c_int64, "src": c_void_p, "dtype_src": c_uint32, "dst": c_void_p, "dtype_dst": c_uint32, "stream": c_void_p}),
-    "mp_pool2d_desc_init": (c_uint32, {"desc": POINTER(mp_pool2d_desc_t), "struct_size": c_size_t, "mode": c_uint32, "n": c_int32, "h": c_int32, "w": c_int32, "c": c_int32, "window_h": c_int32, "window_w": c_int32, "dtype": c_uint32}),
-    "mp_pool2d_get_output_size": (c_uint32, {"desc": POINTER(mp_pool2d_desc_t), "p": c_void_p, "q": c_void_p}),
-    "mp_pool2d_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_pool2d_desc_t), "x": c_void_p, "y": c_void_p, "stream": c_void_p}),
-    "mp_pool2d_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_pool2d_desc_t), "x": c_void_p, "dy": c_void_p, "dx": c_void_p, "stats": POINTER(mp_grad_stats_t), "stream": c_void_p}),
-    "mp_batchnorm_desc_init": (c_uint32, {"desc": POINTER(mp_batchnorm_desc_t), "struct_size": c_size_t, "rows": c_int64, "channels": c_int32, "dtype": c_uint32}),
-    "mp_batchnorm_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_batchnorm_desc_t), "bytes": c_void_p}),
-    "mp_batchnorm_forward_training": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_batchnorm_desc_t), "tensors": POINTER(mp_batchnorm_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
-    "mp_batchnorm_forward_inference": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_batchnorm_desc_t), "tensors": POINTER(mp_batchnorm_tensors_t), "stream": c_void_p}),
-    "mp_batchnorm_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_batchnorm_desc_t), "tensors": POINTER(mp_batchnorm_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
-    "mp_pointwise_desc_init": (c_uint32, {"desc": POINTER(mp_pointwise_desc_t), "struct_size": c_size_t, "op": c_uint32, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
-    "mp_pointwise": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_pointwise_desc_t), "a": c_void_p, "b": c_void_p, "y": c_void_p, "stats": POINTER(mp_grad_stats_t), "stream": c_void_p}),
-    "mp_column_sum_desc_init": (c_uint32, {"desc": POINTER(mp_column_sum_desc_t), "struct_size": c_size_t, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
-    "mp_column_sum_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_column_sum_desc_t), "bytes": c_void_p}),
-    "mp_column_sum": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_column_sum_desc_t), "x": c_void_p, "sum": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
-    "mp_rnn_desc_init": (c_uint32, {"desc": POINTER(mp_rnn_desc_t), "struct_size": c_size_t, "cell": c_uint32, "batch": c_int32, "timesteps": c_int32, "input_size": c_int32, "hidden_size": c_int32, "dtype": c_uint32}),
-    "mp_rnn_get_sizes": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "sizes": POINTER(mp_rnn_sizes_t)}),
-    "mp_rnn_get_plan": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "plan": POINTER(mp_plan_t)}),
-    "mp_rnn_forward_training": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "tensors": POINTER(mp_rnn_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
-    "mp_rnn_forward_inference": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "tensors": POINTER(mp_rnn_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
-    "mp_rnn_backward_data": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "tensors": POINTER(mp_rnn_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
-    "mp_rnn_backward_weights": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "tensors": POINTER(mp_rnn_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
-    "mp_embedding_desc_init": (c_uint32, {"desc": POINTER(mp_embedding_desc_t), "struct_size": c_size_t, "num_indices": c_int64, "num_embeddings": c_int32, "embedding_dim": c_int64, "dtype": c_uint32}),
-    "mp_embedding_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_embedding_desc_t), "table": c_void_p, "indices": c_void_p, "out": c_void_p, "stream": c_void_p}),
-    "mp_embedding_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_embedding_desc_t), "bytes": c_void_p}),
-    "mp_embedding_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_embedding_desc_t), "indices": c_void_p, "dout": c_void_p, "dtable": c_void_p, "stats": POINTER(mp_grad_stats_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
-    "mp_dropout_desc_init": (c_uint32, {"desc": POINTER(mp_dropout_desc_t), "struct_size": c_size_t, "count": c_int64, "p": c_float, "dtype": c_uint32}),
-    "mp_dropout": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_dropout_desc_t), "offset": c_void_p, "x": c_void_p, "y": c_void_p, "stats": POINTER(mp_grad_stats_t), "stream": c_void_p}),
     "mp_graph_create": (c_uint32, {"graph": POINTER(c_void_p), "context": c_void_p}),
     "mp_graph_destroy": (None, {"graph": c_void_p}),
     "mp_graph_add_input": (c_uint32, {"graph": c_void_p, "name": c_char_p, "dtype": c_uint32, "rank": c_int32, "extent": c_void_p, "tensor": c_void_p}),

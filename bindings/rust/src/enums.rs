@@ -228,6 +228,123 @@ numbered! {
 }
 
 numbered! {
+    /// Cell type.
+    RnnCell {
+        /// [`MP_RNN_TANH`](crate::sys::MP_RNN_TANH)
+        Tanh = 1,
+        /// [`MP_RNN_RELU`](crate::sys::MP_RNN_RELU)
+        Relu = 2,
+        /// gate order in the rows of the weights: i f g o
+        Lstm = 3,
+        /// gate order in the rows of the weights: r z n
+        Gru = 4,
+    }
+}
+
+flags! {
+    /// Bits of [`mp_rnn_desc_t`](crate::sys::mp_rnn_desc_t).flags.
+    RnnFlags {
+        /// [`MP_RNN_FLAG_BIDIRECTIONAL`](crate::sys::MP_RNN_FLAG_BIDIRECTIONAL)
+        BIDIRECTIONAL = 1,
+        /// no biases; b\_ih and b\_hh are ignored
+        NO_BIAS = 2,
+        /// Replaces the input product of the first layer by x\_t, which is added to every gate.  W\_ih is
+        /// ignored; input\_size must equal hidden\_size.
+        SKIP_INPUT = 4,
+        /// Applies the reset gate before the product, [`MP_RNN_GRU`](crate::sys::MP_RNN_GRU) only: n = tanh(p\_n + (r h) W\_n^T + b\_n).
+        /// A time step then has two dependent products.
+        /// Source: Cho et al. 2014; reset\_after=False in TensorFlow and Keras.
+        RESET_FIRST = 8,
+        /// Adds the gradients of weights and biases to the previous values, for micro-batches.  With
+        /// dtype\_dw = [`MP_FP32`](crate::sys::MP_FP32) partial sums are not rounded to 16 bits.
+        ACCUMULATE = 16,
+    }
+}
+
+numbered! {
+    /// Reduction of a window.
+    PoolMode {
+        /// largest element; padding is excluded
+        Max = 1,
+        /// sum / number of pixels in the padded image; padding is 0
+        AvgIncludePad = 2,
+        /// sum / number of pixels in the image
+        AvgExcludePad = 3,
+    }
+}
+
+flags! {
+    /// Bits of [`mp_pool2d_desc_t`](crate::sys::mp_pool2d_desc_t).flags.
+    PoolFlags {
+        /// Rounds P and Q up, like ceil\_mode of torch: the last window may extend beyond the padding, but
+        /// starts inside the image or the padding before it.
+        FLAG_CEIL = 1,
+    }
+}
+
+numbered! {
+    /// Element-wise operation on a and b.
+    PointwiseOp {
+        /// z = a
+        Copy = 1,
+        /// z = a + b
+        Add = 2,
+        /// z = a b
+        Mul = 3,
+    }
+}
+
+flags! {
+    /// Bits of [`mp_xent_desc_t`](crate::sys::mp_xent_desc_t).flags.
+    XentFlags {
+        /// excludes rows whose label is `ignore_label`
+        FLAG_IGNORE_LABEL = 1,
+    }
+}
+
+numbered! {
+    /// Loss l(x, t) of one prediction x and its target t.
+    LossKind {
+        /// (x - t)^2
+        Mse = 1,
+        /// |x - t|; derivative 0 at x = t
+        L1 = 2,
+        /// -t log s(x) - (1 - t) log(1 - s(x)), s(x) = 1 / (1 + exp(-x))
+        BceWithLogits = 3,
+    }
+}
+
+numbered! {
+    /// Divisor of the sum of element losses.
+    LossReduction {
+        /// number of elements that are not ignored
+        Mean = 1,
+        /// 1
+        Sum = 2,
+    }
+}
+
+flags! {
+    /// Bits of [`mp_loss_desc_t`](crate::sys::mp_loss_desc_t).flags.
+    LossFlags {
+        /// excludes elements whose target is `ignore_target`
+        FLAG_IGNORE_TARGET = 1,
+    }
+}
+
+flags! {
+    /// Bits of [`mp_embedding_desc_t`](crate::sys::mp_embedding_desc_t).flags.
+    EmbeddingFlags {
+        /// Makes the gradient of row `padding_index` 0.  The forward pass reads that row like any other,
+        /// as in torch.
+        PADDING = 1,
+        /// Adds the gradient to the previous value, for micro-batches or a table that is used twice.
+        /// With dtype\_dtable = [`MP_FP32`](crate::sys::MP_FP32) partial sums are not rounded to 16 bits.
+        ACCUMULATE = 2,
+    }
+}
+
+numbered! {
     /// Policy that adapts the loss scale S to the gradients.  A step is clean if its outcome is
     /// [`MP_STEP_OUTCOME_TAKEN`](crate::sys::MP_STEP_OUTCOME_TAKEN); other steps are skipped.  docs/loss-scaler.md compares the policies.
     ScalerPolicy {
@@ -456,9 +573,9 @@ flags! {
         /// [`MP_STEP_FLAG_CHECKED`](crate::sys::MP_STEP_FLAG_CHECKED) if the last call had [`MP_ACCUMULATE_FLAG_LAST`](crate::sys::MP_ACCUMULATE_FLAG_LAST).
         UNSCALED = 2,
         /// The producers of the gradients have checked them: every backward pass sets
-        /// [`mp_scaler_get_found_inf_address`](crate::sys::mp_scaler_get_found_inf_address) (without a scaler: that of [`mp_optimizer_get_scaler`](crate::sys::mp_optimizer_get_scaler)) and updates
-        /// amax, as the found\_inf and amax of [`mp_epilogue_t`](crate::sys::mp_epilogue_t) or [`mp_grad_stats_t`](crate::sys::mp_grad_stats_t).  The step omits pass 1,
-        /// which saves a launch and one of two reads of every gradient.
+        /// [`mp_scaler_get_found_inf_address`](crate::sys::mp_scaler_get_found_inf_address) (without a scaler: that of [`mp_optimizer_get_scaler`](crate::sys::mp_optimizer_get_scaler)) and
+        /// updates amax, as the found\_inf and amax of [`mp_epilogue_t`](crate::sys::mp_epilogue_t) or [`mp_grad_stats_t`](crate::sys::mp_grad_stats_t).  The step omits
+        /// pass 1, which saves a launch and one of two reads of every gradient.
         ///
         /// Not supported with outputs and limits that need pass 1: max\_grad\_norm, grad\_norm,
         /// tensor\_norms, reports, and a group's max\_tensor\_norm.
@@ -687,123 +804,6 @@ numbered! {
         Json = 2,
         /// for Graphviz: low precision green, fp32 red, casts on the edges
         Dot = 3,
-    }
-}
-
-flags! {
-    /// Bits of [`mp_xent_desc_t`](crate::sys::mp_xent_desc_t).flags.
-    XentFlags {
-        /// excludes rows whose label is `ignore_label`
-        FLAG_IGNORE_LABEL = 1,
-    }
-}
-
-numbered! {
-    /// Loss l(x, t) of one prediction x and its target t.
-    LossKind {
-        /// (x - t)^2
-        Mse = 1,
-        /// |x - t|; derivative 0 at x = t
-        L1 = 2,
-        /// -t log s(x) - (1 - t) log(1 - s(x)), s(x) = 1 / (1 + exp(-x))
-        BceWithLogits = 3,
-    }
-}
-
-numbered! {
-    /// Divisor of the sum of element losses.
-    LossReduction {
-        /// number of elements that are not ignored
-        Mean = 1,
-        /// 1
-        Sum = 2,
-    }
-}
-
-flags! {
-    /// Bits of [`mp_loss_desc_t`](crate::sys::mp_loss_desc_t).flags.
-    LossFlags {
-        /// excludes elements whose target is `ignore_target`
-        FLAG_IGNORE_TARGET = 1,
-    }
-}
-
-numbered! {
-    /// Reduction of a window.
-    PoolMode {
-        /// largest element; padding is excluded
-        Max = 1,
-        /// sum / number of pixels in the padded image; padding is 0
-        AvgIncludePad = 2,
-        /// sum / number of pixels in the image
-        AvgExcludePad = 3,
-    }
-}
-
-flags! {
-    /// Bits of [`mp_pool2d_desc_t`](crate::sys::mp_pool2d_desc_t).flags.
-    PoolFlags {
-        /// Rounds P and Q up, like ceil\_mode of torch: the last window may extend beyond the padding, but
-        /// starts inside the image or the padding before it.
-        FLAG_CEIL = 1,
-    }
-}
-
-numbered! {
-    /// Element-wise operation on a and b.
-    PointwiseOp {
-        /// z = a
-        Copy = 1,
-        /// z = a + b
-        Add = 2,
-        /// z = a b
-        Mul = 3,
-    }
-}
-
-numbered! {
-    /// Cell type.
-    RnnCell {
-        /// [`MP_RNN_TANH`](crate::sys::MP_RNN_TANH)
-        Tanh = 1,
-        /// [`MP_RNN_RELU`](crate::sys::MP_RNN_RELU)
-        Relu = 2,
-        /// gate order in the rows of the weights: i f g o
-        Lstm = 3,
-        /// gate order in the rows of the weights: r z n
-        Gru = 4,
-    }
-}
-
-flags! {
-    /// Bits of [`mp_rnn_desc_t`](crate::sys::mp_rnn_desc_t).flags.
-    RnnFlags {
-        /// [`MP_RNN_FLAG_BIDIRECTIONAL`](crate::sys::MP_RNN_FLAG_BIDIRECTIONAL)
-        BIDIRECTIONAL = 1,
-        /// no biases; b\_ih and b\_hh are ignored
-        NO_BIAS = 2,
-        /// Replaces the input product of the first layer by x\_t, which is added to every gate.  W\_ih is
-        /// ignored; input\_size must equal hidden\_size.
-        SKIP_INPUT = 4,
-        /// Applies the reset gate before the product, [`MP_RNN_GRU`](crate::sys::MP_RNN_GRU) only: n = tanh(p\_n + (r h) W\_n^T + b\_n).
-        /// A time step then has two dependent products.
-        /// Source: Cho et al. 2014; reset\_after=False in TensorFlow and Keras.
-        RESET_FIRST = 8,
-        /// Adds the gradients of weights and biases to the previous values, for micro-batches.  With
-        /// dtype\_dw = [`MP_FP32`](crate::sys::MP_FP32) partial sums are not rounded to 16 bits.
-        ACCUMULATE = 16,
-    }
-}
-
-flags! {
-    /// Bits of [`mp_embedding_desc_t`](crate::sys::mp_embedding_desc_t).flags.
-    EmbeddingFlags {
-        /// Makes the gradient of row `padding_index` 0.  The forward pass reads that row like any other,
-        /// as in torch.
-        PADDING = 1,
-        /// Adds the gradient to the previous value, for micro-batches or a table that is used twice.
-        /// With dtype\_dtable = [`MP_FP32`](crate::sys::MP_FP32) partial sums are not rounded to 16 bits.
-        ACCUMULATE = 2,
     }
 }
 

@@ -141,6 +141,51 @@ pub const MP_CONV_FPROP: mp_conv_op_t = 1;
 pub const MP_CONV_DGRAD: mp_conv_op_t = 2;
 pub const MP_CONV_WGRAD: mp_conv_op_t = 3;
 
+pub type mp_rnn_cell_t = u32;
+pub const MP_RNN_TANH: mp_rnn_cell_t = 1;
+pub const MP_RNN_RELU: mp_rnn_cell_t = 2;
+pub const MP_RNN_LSTM: mp_rnn_cell_t = 3;
+pub const MP_RNN_GRU: mp_rnn_cell_t = 4;
+
+pub type mp_rnn_flags_t = u32;
+pub const MP_RNN_FLAG_BIDIRECTIONAL: mp_rnn_flags_t = 1;
+pub const MP_RNN_FLAG_NO_BIAS: mp_rnn_flags_t = 2;
+pub const MP_RNN_FLAG_SKIP_INPUT: mp_rnn_flags_t = 4;
+pub const MP_RNN_FLAG_RESET_FIRST: mp_rnn_flags_t = 8;
+pub const MP_RNN_FLAG_ACCUMULATE: mp_rnn_flags_t = 16;
+
+pub type mp_pool_mode_t = u32;
+pub const MP_POOL_MAX: mp_pool_mode_t = 1;
+pub const MP_POOL_AVG_INCLUDE_PAD: mp_pool_mode_t = 2;
+pub const MP_POOL_AVG_EXCLUDE_PAD: mp_pool_mode_t = 3;
+
+pub type mp_pool_flags_t = u32;
+pub const MP_POOL_FLAG_CEIL: mp_pool_flags_t = 1;
+
+pub type mp_pointwise_op_t = u32;
+pub const MP_POINTWISE_COPY: mp_pointwise_op_t = 1;
+pub const MP_POINTWISE_ADD: mp_pointwise_op_t = 2;
+pub const MP_POINTWISE_MUL: mp_pointwise_op_t = 3;
+
+pub type mp_xent_flags_t = u32;
+pub const MP_XENT_FLAG_IGNORE_LABEL: mp_xent_flags_t = 1;
+
+pub type mp_loss_kind_t = u32;
+pub const MP_LOSS_MSE: mp_loss_kind_t = 1;
+pub const MP_LOSS_L1: mp_loss_kind_t = 2;
+pub const MP_LOSS_BCE_WITH_LOGITS: mp_loss_kind_t = 3;
+
+pub type mp_loss_reduction_t = u32;
+pub const MP_LOSS_REDUCTION_MEAN: mp_loss_reduction_t = 1;
+pub const MP_LOSS_REDUCTION_SUM: mp_loss_reduction_t = 2;
+
+pub type mp_loss_flags_t = u32;
+pub const MP_LOSS_FLAG_IGNORE_TARGET: mp_loss_flags_t = 1;
+
+pub type mp_embedding_flags_t = u32;
+pub const MP_EMBEDDING_FLAG_PADDING: mp_embedding_flags_t = 1;
+pub const MP_EMBEDDING_FLAG_ACCUMULATE: mp_embedding_flags_t = 2;
+
 pub type mp_scaler_policy_t = u32;
 pub const MP_SCALER_POLICY_STATIC: mp_scaler_policy_t = 1;
 pub const MP_SCALER_POLICY_BACKOFF: mp_scaler_policy_t = 2;
@@ -277,51 +322,6 @@ pub const MP_AUTOCAST_FORMAT_TEXT: mp_autocast_format_t = 1;
 pub const MP_AUTOCAST_FORMAT_JSON: mp_autocast_format_t = 2;
 pub const MP_AUTOCAST_FORMAT_DOT: mp_autocast_format_t = 3;
 
-pub type mp_xent_flags_t = u32;
-pub const MP_XENT_FLAG_IGNORE_LABEL: mp_xent_flags_t = 1;
-
-pub type mp_loss_kind_t = u32;
-pub const MP_LOSS_MSE: mp_loss_kind_t = 1;
-pub const MP_LOSS_L1: mp_loss_kind_t = 2;
-pub const MP_LOSS_BCE_WITH_LOGITS: mp_loss_kind_t = 3;
-
-pub type mp_loss_reduction_t = u32;
-pub const MP_LOSS_REDUCTION_MEAN: mp_loss_reduction_t = 1;
-pub const MP_LOSS_REDUCTION_SUM: mp_loss_reduction_t = 2;
-
-pub type mp_loss_flags_t = u32;
-pub const MP_LOSS_FLAG_IGNORE_TARGET: mp_loss_flags_t = 1;
-
-pub type mp_pool_mode_t = u32;
-pub const MP_POOL_MAX: mp_pool_mode_t = 1;
-pub const MP_POOL_AVG_INCLUDE_PAD: mp_pool_mode_t = 2;
-pub const MP_POOL_AVG_EXCLUDE_PAD: mp_pool_mode_t = 3;
-
-pub type mp_pool_flags_t = u32;
-pub const MP_POOL_FLAG_CEIL: mp_pool_flags_t = 1;
-
-pub type mp_pointwise_op_t = u32;
-pub const MP_POINTWISE_COPY: mp_pointwise_op_t = 1;
-pub const MP_POINTWISE_ADD: mp_pointwise_op_t = 2;
-pub const MP_POINTWISE_MUL: mp_pointwise_op_t = 3;
-
-pub type mp_rnn_cell_t = u32;
-pub const MP_RNN_TANH: mp_rnn_cell_t = 1;
-pub const MP_RNN_RELU: mp_rnn_cell_t = 2;
-pub const MP_RNN_LSTM: mp_rnn_cell_t = 3;
-pub const MP_RNN_GRU: mp_rnn_cell_t = 4;
-
-pub type mp_rnn_flags_t = u32;
-pub const MP_RNN_FLAG_BIDIRECTIONAL: mp_rnn_flags_t = 1;
-pub const MP_RNN_FLAG_NO_BIAS: mp_rnn_flags_t = 2;
-pub const MP_RNN_FLAG_SKIP_INPUT: mp_rnn_flags_t = 4;
-pub const MP_RNN_FLAG_RESET_FIRST: mp_rnn_flags_t = 8;
-pub const MP_RNN_FLAG_ACCUMULATE: mp_rnn_flags_t = 16;
-
-pub type mp_embedding_flags_t = u32;
-pub const MP_EMBEDDING_FLAG_PADDING: mp_embedding_flags_t = 1;
-pub const MP_EMBEDDING_FLAG_ACCUMULATE: mp_embedding_flags_t = 2;
-
 pub type mp_attribute_kind_t = u32;
 pub const MP_ATTRIBUTE_KIND_INT: mp_attribute_kind_t = 1;
 pub const MP_ATTRIBUTE_KIND_FLOAT: mp_attribute_kind_t = 2;
@@ -382,6 +382,46 @@ pub struct mp_device_info_t {
     pub smem_per_block: i64,
     pub l2_bytes: i64,
     pub name: [c_char; 64],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_tensor_list_desc_t {
+    pub struct_size: u32,
+    pub dtype: mp_dtype_t,
+    pub count: u32,
+    pub reserved0: u32,
+    pub data: *const *mut c_void,
+    pub numel: *const i64,
+    pub dtypes: *const mp_dtype_t,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_tensor_report_t {
+    pub numel: i64,
+    pub num_nan: i64,
+    pub num_inf: i64,
+    pub num_zero: i64,
+    pub num_subnormal: i64,
+    pub bad_tensor: i64,
+    pub bad_element: i64,
+    pub bad_value: f32,
+    pub amax: f32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_stats_outputs_t {
+    pub struct_size: u32,
+    pub reserved0: u32,
+    pub found_inf: *mut f32,
+    pub amax: *mut f32,
+    pub tensor_amax: *mut f32,
+    pub norm: *mut f32,
+    pub tensor_norm: *mut f32,
+    pub report: *mut mp_tensor_report_t,
+    pub tensor_reports: *mut mp_tensor_report_t,
 }
 
 #[repr(C)]
@@ -485,42 +525,263 @@ pub struct mp_conv2d_desc_t {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct mp_tensor_list_desc_t {
+pub struct mp_rnn_desc_t {
+    pub struct_size: u32,
+    pub cell: mp_rnn_cell_t,
+    pub flags: u32,
+    pub dtype: mp_dtype_t,
+    pub dtype_dw: mp_dtype_t,
+    pub layers: i32,
+    pub input_size: i32,
+    pub hidden_size: i32,
+    pub batch: i32,
+    pub timesteps: i32,
+    pub dropout: f32,
+    pub clip: f32,
+    pub dropout_seed: u64,
+    pub x_step: i64,
+    pub x_row: i64,
+    pub y_step: i64,
+    pub y_row: i64,
+    pub plan: *const mp_plan_t,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_rnn_weights_t {
+    pub struct_size: u32,
+    pub reserved0: u32,
+    pub w_ih: *const c_void,
+    pub w_hh: *const c_void,
+    pub b_ih: *const f32,
+    pub b_hh: *const f32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_rnn_weight_grads_t {
+    pub struct_size: u32,
+    pub reserved0: u32,
+    pub w_ih: *mut c_void,
+    pub w_hh: *mut c_void,
+    pub b_ih: *mut f32,
+    pub b_hh: *mut f32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_rnn_sizes_t {
+    pub struct_size: u32,
+    pub directions: u32,
+    pub gates: u32,
+    pub num_weights: u32,
+    pub reserve_bytes: usize,
+    pub workspace_bytes: usize,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_rnn_tensors_t {
+    pub struct_size: u32,
+    pub num_weights: u32,
+    pub weights: *const mp_rnn_weights_t,
+    pub lengths: *const i32,
+    pub batch_sizes: *const i32,
+    pub dropout_offset: *const u64,
+    pub x: *const c_void,
+    pub h0: *const c_void,
+    pub c0: *const f32,
+    pub y: *mut c_void,
+    pub hn: *mut c_void,
+    pub cn: *mut f32,
+    pub reserve: *mut c_void,
+    pub reserve_bytes: usize,
+    pub dy: *const c_void,
+    pub dhn: *const c_void,
+    pub dcn: *const f32,
+    pub dx: *mut c_void,
+    pub dh0: *mut c_void,
+    pub dc0: *mut f32,
+    pub weight_grads: *const mp_rnn_weight_grads_t,
+    pub stats: mp_grad_stats_t,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_pool2d_desc_t {
     pub struct_size: u32,
     pub dtype: mp_dtype_t,
-    pub count: u32,
-    pub reserved0: u32,
-    pub data: *const *mut c_void,
-    pub numel: *const i64,
-    pub dtypes: *const mp_dtype_t,
+    pub mode: mp_pool_mode_t,
+    pub n: i32,
+    pub h: i32,
+    pub w: i32,
+    pub c: i32,
+    pub window_h: i32,
+    pub window_w: i32,
+    pub pad_top: i32,
+    pub pad_bottom: i32,
+    pub pad_left: i32,
+    pub pad_right: i32,
+    pub stride_h: i32,
+    pub stride_w: i32,
+    pub flags: u32,
+    pub dilation_h: i32,
+    pub dilation_w: i32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct mp_tensor_report_t {
-    pub numel: i64,
-    pub num_nan: i64,
-    pub num_inf: i64,
-    pub num_zero: i64,
-    pub num_subnormal: i64,
-    pub bad_tensor: i64,
-    pub bad_element: i64,
-    pub bad_value: f32,
-    pub amax: f32,
+pub struct mp_batchnorm_desc_t {
+    pub struct_size: u32,
+    pub dtype: mp_dtype_t,
+    pub rows: i64,
+    pub channels: i32,
+    pub activation: mp_activation_t,
+    pub epsilon: f32,
+    pub momentum: f32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct mp_stats_outputs_t {
+pub struct mp_batchnorm_tensors_t {
     pub struct_size: u32,
     pub reserved0: u32,
-    pub found_inf: *mut f32,
-    pub amax: *mut f32,
-    pub tensor_amax: *mut f32,
-    pub norm: *mut f32,
-    pub tensor_norm: *mut f32,
-    pub report: *mut mp_tensor_report_t,
-    pub tensor_reports: *mut mp_tensor_report_t,
+    pub x: *const c_void,
+    pub gamma: *const f32,
+    pub beta: *const f32,
+    pub running_mean: *mut f32,
+    pub running_var: *mut f32,
+    pub saved_mean: *mut f32,
+    pub saved_inv_std: *mut f32,
+    pub y: *mut c_void,
+    pub dy: *const c_void,
+    pub dx: *mut c_void,
+    pub dgamma: *mut f32,
+    pub dbeta: *mut f32,
+    pub stats: mp_grad_stats_t,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_pointwise_desc_t {
+    pub struct_size: u32,
+    pub op: mp_pointwise_op_t,
+    pub activation: mp_activation_t,
+    pub dtype: mp_dtype_t,
+    pub dtype_b: mp_dtype_t,
+    pub reserved0: u32,
+    pub rows: i64,
+    pub columns: i64,
+    pub ld_b: i64,
+    pub rows_b: i64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_column_sum_desc_t {
+    pub struct_size: u32,
+    pub dtype: mp_dtype_t,
+    pub dtype_sum: mp_dtype_t,
+    pub beta: f32,
+    pub rows: i64,
+    pub columns: i64,
+    pub ld: i64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_xent_desc_t {
+    pub struct_size: u32,
+    pub dtype: mp_dtype_t,
+    pub dtype_labels: mp_dtype_t,
+    pub flags: u32,
+    pub rows: i64,
+    pub classes: i64,
+    pub ld_logits: i64,
+    pub ld_dlogits: i64,
+    pub ignore_label: i64,
+    pub weight: f32,
+    pub label_smoothing: f32,
+    pub z_loss: f32,
+    pub reserved0: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_xent_tensors_t {
+    pub struct_size: u32,
+    pub reserved0: u32,
+    pub x: *const c_void,
+    pub w: *const c_void,
+    pub bias: *const c_void,
+    pub labels: *const c_void,
+    pub loss_scale: *const f32,
+    pub count: *const f32,
+    pub row_loss: *mut f32,
+    pub lse: *mut f32,
+    pub loss: *mut f32,
+    pub correct: *mut i64,
+    pub dx: *mut c_void,
+    pub dw: *mut f32,
+    pub dbias: *mut f32,
+    pub stats: mp_grad_stats_t,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_loss_desc_t {
+    pub struct_size: u32,
+    pub kind: mp_loss_kind_t,
+    pub dtype: mp_dtype_t,
+    pub dtype_target: mp_dtype_t,
+    pub count: i64,
+    pub weight: f32,
+    pub reduction: mp_loss_reduction_t,
+    pub flags: u32,
+    pub ignore_target: f32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_loss_tensors_t {
+    pub struct_size: u32,
+    pub reserved0: u32,
+    pub prediction: *const c_void,
+    pub target: *const c_void,
+    pub weights: *const f32,
+    pub loss_scale: *const f32,
+    pub element_loss: *mut f32,
+    pub loss: *mut f32,
+    pub dprediction: *mut c_void,
+    pub stats: mp_grad_stats_t,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_embedding_desc_t {
+    pub struct_size: u32,
+    pub dtype: mp_dtype_t,
+    pub dtype_dtable: mp_dtype_t,
+    pub dtype_indices: mp_dtype_t,
+    pub flags: u32,
+    pub num_embeddings: i32,
+    pub num_indices: i64,
+    pub embedding_dim: i64,
+    pub padding_index: i64,
+    pub ld_table: i64,
+    pub ld_out: i64,
+    pub ld_dtable: i64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_dropout_desc_t {
+    pub struct_size: u32,
+    pub dtype: mp_dtype_t,
+    pub count: i64,
+    pub seed: u64,
+    pub p: f32,
+    pub reserved0: u32,
 }
 
 #[repr(C)]
@@ -736,267 +997,6 @@ pub struct mp_autocast_result_t {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct mp_xent_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub dtype_labels: mp_dtype_t,
-    pub flags: u32,
-    pub rows: i64,
-    pub classes: i64,
-    pub ld_logits: i64,
-    pub ld_dlogits: i64,
-    pub ignore_label: i64,
-    pub weight: f32,
-    pub label_smoothing: f32,
-    pub z_loss: f32,
-    pub reserved0: u32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_xent_tensors_t {
-    pub struct_size: u32,
-    pub reserved0: u32,
-    pub x: *const c_void,
-    pub w: *const c_void,
-    pub bias: *const c_void,
-    pub labels: *const c_void,
-    pub loss_scale: *const f32,
-    pub count: *const f32,
-    pub row_loss: *mut f32,
-    pub lse: *mut f32,
-    pub loss: *mut f32,
-    pub correct: *mut i64,
-    pub dx: *mut c_void,
-    pub dw: *mut f32,
-    pub dbias: *mut f32,
-    pub stats: mp_grad_stats_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_loss_desc_t {
-    pub struct_size: u32,
-    pub kind: mp_loss_kind_t,
-    pub dtype: mp_dtype_t,
-    pub dtype_target: mp_dtype_t,
-    pub count: i64,
-    pub weight: f32,
-    pub reduction: mp_loss_reduction_t,
-    pub flags: u32,
-    pub ignore_target: f32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_loss_tensors_t {
-    pub struct_size: u32,
-    pub reserved0: u32,
-    pub prediction: *const c_void,
-    pub target: *const c_void,
-    pub weights: *const f32,
-    pub loss_scale: *const f32,
-    pub element_loss: *mut f32,
-    pub loss: *mut f32,
-    pub dprediction: *mut c_void,
-    pub stats: mp_grad_stats_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_pool2d_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub mode: mp_pool_mode_t,
-    pub n: i32,
-    pub h: i32,
-    pub w: i32,
-    pub c: i32,
-    pub window_h: i32,
-    pub window_w: i32,
-    pub pad_top: i32,
-    pub pad_bottom: i32,
-    pub pad_left: i32,
-    pub pad_right: i32,
-    pub stride_h: i32,
-    pub stride_w: i32,
-    pub flags: u32,
-    pub dilation_h: i32,
-    pub dilation_w: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_batchnorm_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub rows: i64,
-    pub channels: i32,
-    pub activation: mp_activation_t,
-    pub epsilon: f32,
-    pub momentum: f32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_batchnorm_tensors_t {
-    pub struct_size: u32,
-    pub reserved0: u32,
-    pub x: *const c_void,
-    pub gamma: *const f32,
-    pub beta: *const f32,
-    pub running_mean: *mut f32,
-    pub running_var: *mut f32,
-    pub saved_mean: *mut f32,
-    pub saved_inv_std: *mut f32,
-    pub y: *mut c_void,
-    pub dy: *const c_void,
-    pub dx: *mut c_void,
-    pub dgamma: *mut f32,
-    pub dbeta: *mut f32,
-    pub stats: mp_grad_stats_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_pointwise_desc_t {
-    pub struct_size: u32,
-    pub op: mp_pointwise_op_t,
-    pub activation: mp_activation_t,
-    pub dtype: mp_dtype_t,
-    pub dtype_b: mp_dtype_t,
-    pub reserved0: u32,
-    pub rows: i64,
-    pub columns: i64,
-    pub ld_b: i64,
-    pub rows_b: i64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_column_sum_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub dtype_sum: mp_dtype_t,
-    pub beta: f32,
-    pub rows: i64,
-    pub columns: i64,
-    pub ld: i64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_rnn_desc_t {
-    pub struct_size: u32,
-    pub cell: mp_rnn_cell_t,
-    pub flags: u32,
-    pub dtype: mp_dtype_t,
-    pub dtype_dw: mp_dtype_t,
-    pub layers: i32,
-    pub input_size: i32,
-    pub hidden_size: i32,
-    pub batch: i32,
-    pub timesteps: i32,
-    pub dropout: f32,
-    pub clip: f32,
-    pub dropout_seed: u64,
-    pub x_step: i64,
-    pub x_row: i64,
-    pub y_step: i64,
-    pub y_row: i64,
-    pub plan: *const mp_plan_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_rnn_weights_t {
-    pub struct_size: u32,
-    pub reserved0: u32,
-    pub w_ih: *const c_void,
-    pub w_hh: *const c_void,
-    pub b_ih: *const f32,
-    pub b_hh: *const f32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_rnn_weight_grads_t {
-    pub struct_size: u32,
-    pub reserved0: u32,
-    pub w_ih: *mut c_void,
-    pub w_hh: *mut c_void,
-    pub b_ih: *mut f32,
-    pub b_hh: *mut f32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_rnn_sizes_t {
-    pub struct_size: u32,
-    pub directions: u32,
-    pub gates: u32,
-    pub num_weights: u32,
-    pub reserve_bytes: usize,
-    pub workspace_bytes: usize,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_rnn_tensors_t {
-    pub struct_size: u32,
-    pub num_weights: u32,
-    pub weights: *const mp_rnn_weights_t,
-    pub lengths: *const i32,
-    pub batch_sizes: *const i32,
-    pub dropout_offset: *const u64,
-    pub x: *const c_void,
-    pub h0: *const c_void,
-    pub c0: *const f32,
-    pub y: *mut c_void,
-    pub hn: *mut c_void,
-    pub cn: *mut f32,
-    pub reserve: *mut c_void,
-    pub reserve_bytes: usize,
-    pub dy: *const c_void,
-    pub dhn: *const c_void,
-    pub dcn: *const f32,
-    pub dx: *mut c_void,
-    pub dh0: *mut c_void,
-    pub dc0: *mut f32,
-    pub weight_grads: *const mp_rnn_weight_grads_t,
-    pub stats: mp_grad_stats_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_embedding_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub dtype_dtable: mp_dtype_t,
-    pub dtype_indices: mp_dtype_t,
-    pub flags: u32,
-    pub num_embeddings: i32,
-    pub num_indices: i64,
-    pub embedding_dim: i64,
-    pub padding_index: i64,
-    pub ld_table: i64,
-    pub ld_out: i64,
-    pub ld_dtable: i64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_dropout_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub count: i64,
-    pub seed: u64,
-    pub p: f32,
-    pub reserved0: u32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
 pub struct mp_graph_attribute_t {
     pub struct_size: u32,
     pub kind: mp_attribute_kind_t,
@@ -1086,13 +1086,29 @@ zeroed! {
     mp_allocator_t
     mp_context_config_t
     mp_device_info_t
+    mp_tensor_list_desc_t
+    mp_stats_outputs_t
     mp_epilogue_t
     mp_plan_t
     mp_gemm_desc_t
     mp_gemm_group_item_t
     mp_conv2d_desc_t
-    mp_tensor_list_desc_t
-    mp_stats_outputs_t
+    mp_rnn_desc_t
+    mp_rnn_weights_t
+    mp_rnn_weight_grads_t
+    mp_rnn_sizes_t
+    mp_rnn_tensors_t
+    mp_pool2d_desc_t
+    mp_batchnorm_desc_t
+    mp_batchnorm_tensors_t
+    mp_pointwise_desc_t
+    mp_column_sum_desc_t
+    mp_xent_desc_t
+    mp_xent_tensors_t
+    mp_loss_desc_t
+    mp_loss_tensors_t
+    mp_embedding_desc_t
+    mp_dropout_desc_t
     mp_scaler_config_t
     mp_scaler_state_t
     mp_param_group_t
@@ -1103,22 +1119,6 @@ zeroed! {
     mp_autocast_config_t
     mp_autocast_graph_t
     mp_autocast_result_t
-    mp_xent_desc_t
-    mp_xent_tensors_t
-    mp_loss_desc_t
-    mp_loss_tensors_t
-    mp_pool2d_desc_t
-    mp_batchnorm_desc_t
-    mp_batchnorm_tensors_t
-    mp_pointwise_desc_t
-    mp_column_sum_desc_t
-    mp_rnn_desc_t
-    mp_rnn_weights_t
-    mp_rnn_weight_grads_t
-    mp_rnn_sizes_t
-    mp_rnn_tensors_t
-    mp_embedding_desc_t
-    mp_dropout_desc_t
     mp_graph_attribute_t
     mp_graph_tensor_t
     mp_graph_memory_t
@@ -1179,6 +1179,78 @@ pub fn mp_conv2d_desc_default(n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s:
     let size = core::mem::size_of_val(&value);
     // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
     unsafe { mp_conv2d_desc_init(&mut value, size, n, h, w, c, k, r, s, dtype) };
+    value
+}
+
+pub fn mp_rnn_desc_default(cell: mp_rnn_cell_t, batch: i32, timesteps: i32, input_size: i32, hidden_size: i32, dtype: mp_dtype_t) -> mp_rnn_desc_t {
+    let mut value = mp_rnn_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
+    unsafe { mp_rnn_desc_init(&mut value, size, cell, batch, timesteps, input_size, hidden_size, dtype) };
+    value
+}
+
+pub fn mp_pool2d_desc_default(mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32, window_h: i32, window_w: i32, dtype: mp_dtype_t) -> mp_pool2d_desc_t {
+    let mut value = mp_pool2d_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
+    unsafe { mp_pool2d_desc_init(&mut value, size, mode, n, h, w, c, window_h, window_w, dtype) };
+    value
+}
+
+pub fn mp_batchnorm_desc_default(rows: i64, channels: i32, dtype: mp_dtype_t) -> mp_batchnorm_desc_t {
+    let mut value = mp_batchnorm_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
+    unsafe { mp_batchnorm_desc_init(&mut value, size, rows, channels, dtype) };
+    value
+}
+
+pub fn mp_pointwise_desc_default(op: mp_pointwise_op_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_pointwise_desc_t {
+    let mut value = mp_pointwise_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
+    unsafe { mp_pointwise_desc_init(&mut value, size, op, rows, columns, dtype) };
+    value
+}
+
+pub fn mp_column_sum_desc_default(rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_column_sum_desc_t {
+    let mut value = mp_column_sum_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
+    unsafe { mp_column_sum_desc_init(&mut value, size, rows, columns, dtype) };
+    value
+}
+
+pub fn mp_xent_desc_default(rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_xent_desc_t {
+    let mut value = mp_xent_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
+    unsafe { mp_xent_desc_init(&mut value, size, rows, classes, dtype) };
+    value
+}
+
+pub fn mp_loss_desc_default(kind: mp_loss_kind_t, count: i64, dtype: mp_dtype_t) -> mp_loss_desc_t {
+    let mut value = mp_loss_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
+    unsafe { mp_loss_desc_init(&mut value, size, kind, count, dtype) };
+    value
+}
+
+pub fn mp_embedding_desc_default(num_indices: i64, num_embeddings: i32, embedding_dim: i64, dtype: mp_dtype_t) -> mp_embedding_desc_t {
+    let mut value = mp_embedding_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
+    unsafe { mp_embedding_desc_init(&mut value, size, num_indices, num_embeddings, embedding_dim, dtype) };
+    value
+}
+
+pub fn mp_dropout_desc_default(count: i64, p: f32, dtype: mp_dtype_t) -> mp_dropout_desc_t {
+    let mut value = mp_dropout_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
+    unsafe { mp_dropout_desc_init(&mut value, size, count, p, dtype) };
     value
 }
 
@@ -1254,78 +1326,6 @@ pub fn mp_autocast_scaler_default(dtype_low: mp_dtype_t) -> mp_scaler_config_t {
     value
 }
 
-pub fn mp_xent_desc_default(rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_xent_desc_t {
-    let mut value = mp_xent_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_xent_desc_init(&mut value, size, rows, classes, dtype) };
-    value
-}
-
-pub fn mp_loss_desc_default(kind: mp_loss_kind_t, count: i64, dtype: mp_dtype_t) -> mp_loss_desc_t {
-    let mut value = mp_loss_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_loss_desc_init(&mut value, size, kind, count, dtype) };
-    value
-}
-
-pub fn mp_pool2d_desc_default(mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32, window_h: i32, window_w: i32, dtype: mp_dtype_t) -> mp_pool2d_desc_t {
-    let mut value = mp_pool2d_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_pool2d_desc_init(&mut value, size, mode, n, h, w, c, window_h, window_w, dtype) };
-    value
-}
-
-pub fn mp_batchnorm_desc_default(rows: i64, channels: i32, dtype: mp_dtype_t) -> mp_batchnorm_desc_t {
-    let mut value = mp_batchnorm_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_batchnorm_desc_init(&mut value, size, rows, channels, dtype) };
-    value
-}
-
-pub fn mp_pointwise_desc_default(op: mp_pointwise_op_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_pointwise_desc_t {
-    let mut value = mp_pointwise_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_pointwise_desc_init(&mut value, size, op, rows, columns, dtype) };
-    value
-}
-
-pub fn mp_column_sum_desc_default(rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_column_sum_desc_t {
-    let mut value = mp_column_sum_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_column_sum_desc_init(&mut value, size, rows, columns, dtype) };
-    value
-}
-
-pub fn mp_rnn_desc_default(cell: mp_rnn_cell_t, batch: i32, timesteps: i32, input_size: i32, hidden_size: i32, dtype: mp_dtype_t) -> mp_rnn_desc_t {
-    let mut value = mp_rnn_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_rnn_desc_init(&mut value, size, cell, batch, timesteps, input_size, hidden_size, dtype) };
-    value
-}
-
-pub fn mp_embedding_desc_default(num_indices: i64, num_embeddings: i32, embedding_dim: i64, dtype: mp_dtype_t) -> mp_embedding_desc_t {
-    let mut value = mp_embedding_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_embedding_desc_init(&mut value, size, num_indices, num_embeddings, embedding_dim, dtype) };
-    value
-}
-
-pub fn mp_dropout_desc_default(count: i64, p: f32, dtype: mp_dtype_t) -> mp_dropout_desc_t {
-    let mut value = mp_dropout_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_dropout_desc_init(&mut value, size, count, p, dtype) };
-    value
-}
-
 pub fn mp_scaler_config_preset(preset: mp_scaler_preset_t) -> mp_scaler_config_t {
     let mut value = mp_scaler_config_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1352,6 +1352,17 @@ extern "C" {
     pub fn mp_memset(context: mp_context_t, dst: *mut c_void, byte: c_int, bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_stream_sync(context: mp_context_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_cast(context: mp_context_t, src: *const c_void, dtype_src: mp_dtype_t, dst: *mut c_void, dtype_dst: mp_dtype_t, count: i64, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_tensor_list_create(list: *mut mp_tensor_list_t, context: mp_context_t, desc: *const mp_tensor_list_desc_t) -> mp_status_t;
+    pub fn mp_tensor_list_destroy(list: mp_tensor_list_t);
+    pub fn mp_tensor_list_set_data(list: mp_tensor_list_t, data: *const *mut c_void, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_tensor_list_get_tensor(list: mp_tensor_list_t, index: u32, data: *mut *mut c_void, numel: *mut i64, dtype: *mut mp_dtype_t) -> mp_status_t;
+    pub fn mp_check_nonfinite(list: mp_tensor_list_t, found_inf: *mut f32, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_amax(list: mp_tensor_list_t, amax: *mut f32, per_tensor: *mut f32, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_l2norm(list: mp_tensor_list_t, norm: *mut f32, per_tensor: *mut f32, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_inspect(list: mp_tensor_list_t, report: *mut mp_tensor_report_t, tensor_reports: *mut mp_tensor_report_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_tensor_stats(list: mp_tensor_list_t, outputs: *const mp_stats_outputs_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_unscale(in_: mp_tensor_list_t, out: mp_tensor_list_t, inv_scale: *const f32, found_inf: *mut f32, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_clip_factor(context: mp_context_t, scaled_norm: *const f32, inv_scale: *const f32, max_norm: f32, grad_scale: *mut f32, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_epilogue_init(epilogue: *mut mp_epilogue_t, struct_size: usize) -> mp_status_t;
     pub fn mp_plan_init(plan: *mut mp_plan_t, struct_size: usize, kernel: *const c_char) -> mp_status_t;
     pub fn mp_gemm_desc_init(desc: *mut mp_gemm_desc_t, struct_size: usize, m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_status_t;
@@ -1373,17 +1384,40 @@ extern "C" {
     pub fn mp_conv2d_fprop(context: mp_context_t, desc: *const mp_conv2d_desc_t, x: *const c_void, filter: *const c_void, y: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_conv2d_dgrad(context: mp_context_t, desc: *const mp_conv2d_desc_t, dy: *const c_void, filter: *const c_void, dx: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_conv2d_wgrad(context: mp_context_t, desc: *const mp_conv2d_desc_t, x: *const c_void, dy: *const c_void, dfilter: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_tensor_list_create(list: *mut mp_tensor_list_t, context: mp_context_t, desc: *const mp_tensor_list_desc_t) -> mp_status_t;
-    pub fn mp_tensor_list_destroy(list: mp_tensor_list_t);
-    pub fn mp_tensor_list_set_data(list: mp_tensor_list_t, data: *const *mut c_void, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_tensor_list_get_tensor(list: mp_tensor_list_t, index: u32, data: *mut *mut c_void, numel: *mut i64, dtype: *mut mp_dtype_t) -> mp_status_t;
-    pub fn mp_check_nonfinite(list: mp_tensor_list_t, found_inf: *mut f32, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_amax(list: mp_tensor_list_t, amax: *mut f32, per_tensor: *mut f32, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_l2norm(list: mp_tensor_list_t, norm: *mut f32, per_tensor: *mut f32, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_inspect(list: mp_tensor_list_t, report: *mut mp_tensor_report_t, tensor_reports: *mut mp_tensor_report_t, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_tensor_stats(list: mp_tensor_list_t, outputs: *const mp_stats_outputs_t, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_unscale(in_: mp_tensor_list_t, out: mp_tensor_list_t, inv_scale: *const f32, found_inf: *mut f32, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_clip_factor(context: mp_context_t, scaled_norm: *const f32, inv_scale: *const f32, max_norm: f32, grad_scale: *mut f32, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_rnn_desc_init(desc: *mut mp_rnn_desc_t, struct_size: usize, cell: mp_rnn_cell_t, batch: i32, timesteps: i32, input_size: i32, hidden_size: i32, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_rnn_get_sizes(context: mp_context_t, desc: *const mp_rnn_desc_t, sizes: *mut mp_rnn_sizes_t) -> mp_status_t;
+    pub fn mp_rnn_get_plan(context: mp_context_t, desc: *const mp_rnn_desc_t, plan: *mut mp_plan_t) -> mp_status_t;
+    pub fn mp_rnn_forward_training(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_rnn_forward_inference(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_rnn_backward_data(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_rnn_backward_weights(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_nchw_to_nhwc(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, dtype_src: mp_dtype_t, dst: *mut c_void, dtype_dst: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_nhwc_to_nchw(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, dtype_src: mp_dtype_t, dst: *mut c_void, dtype_dst: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_pool2d_desc_init(desc: *mut mp_pool2d_desc_t, struct_size: usize, mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32, window_h: i32, window_w: i32, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_pool2d_get_output_size(desc: *const mp_pool2d_desc_t, p: *mut i32, q: *mut i32) -> mp_status_t;
+    pub fn mp_pool2d_forward(context: mp_context_t, desc: *const mp_pool2d_desc_t, x: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_pool2d_backward(context: mp_context_t, desc: *const mp_pool2d_desc_t, x: *const c_void, dy: *const c_void, dx: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_batchnorm_desc_init(desc: *mut mp_batchnorm_desc_t, struct_size: usize, rows: i64, channels: i32, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_batchnorm_workspace_size(context: mp_context_t, desc: *const mp_batchnorm_desc_t, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_batchnorm_forward_training(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_batchnorm_forward_inference(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_batchnorm_backward(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_pointwise_desc_init(desc: *mut mp_pointwise_desc_t, struct_size: usize, op: mp_pointwise_op_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_pointwise(context: mp_context_t, desc: *const mp_pointwise_desc_t, a: *const c_void, b: *const c_void, y: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_column_sum_desc_init(desc: *mut mp_column_sum_desc_t, struct_size: usize, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_column_sum_workspace_size(context: mp_context_t, desc: *const mp_column_sum_desc_t, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_column_sum(context: mp_context_t, desc: *const mp_column_sum_desc_t, x: *const c_void, sum: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_xent_desc_init(desc: *mut mp_xent_desc_t, struct_size: usize, rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_softmax_xent(context: mp_context_t, desc: *const mp_xent_desc_t, tensors: *const mp_xent_tensors_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_loss_desc_init(desc: *mut mp_loss_desc_t, struct_size: usize, kind: mp_loss_kind_t, count: i64, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_loss_workspace_size(context: mp_context_t, desc: *const mp_loss_desc_t, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_loss(context: mp_context_t, desc: *const mp_loss_desc_t, tensors: *const mp_loss_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_embedding_desc_init(desc: *mut mp_embedding_desc_t, struct_size: usize, num_indices: i64, num_embeddings: i32, embedding_dim: i64, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_embedding_forward(context: mp_context_t, desc: *const mp_embedding_desc_t, table: *const c_void, indices: *const c_void, out: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_embedding_workspace_size(context: mp_context_t, desc: *const mp_embedding_desc_t, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_embedding_backward(context: mp_context_t, desc: *const mp_embedding_desc_t, indices: *const c_void, dout: *const c_void, dtable: *mut c_void, stats: *const mp_grad_stats_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_dropout_desc_init(desc: *mut mp_dropout_desc_t, struct_size: usize, count: i64, p: f32, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_dropout(context: mp_context_t, desc: *const mp_dropout_desc_t, offset: *const u64, x: *const c_void, y: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_scaler_config_init(config: *mut mp_scaler_config_t, struct_size: usize, policy: mp_scaler_policy_t) -> mp_status_t;
     pub fn mp_scaler_state_init(state: *mut mp_scaler_state_t, struct_size: usize, config: *const mp_scaler_config_t) -> mp_status_t;
     pub fn mp_scaler_create(scaler: *mut mp_scaler_t, context: mp_context_t, config: *const mp_scaler_config_t) -> mp_status_t;
@@ -1435,40 +1469,6 @@ extern "C" {
     pub fn mp_autocast_rewrite(policy: mp_autocast_t, context: mp_context_t, graph: *const mp_autocast_graph_t, result: *mut mp_autocast_result_t) -> mp_status_t;
     pub fn mp_autocast_explain(policy: mp_autocast_t, graph: *const mp_autocast_graph_t, result: *const mp_autocast_result_t, format: mp_autocast_format_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
     pub fn mp_autocast_op(policy: mp_autocast_t, op_type: *const c_char, input_dtype: *const u8, count: u32, cast_to: *mut u8, output: *mut mp_dtype_t) -> mp_status_t;
-    pub fn mp_xent_desc_init(desc: *mut mp_xent_desc_t, struct_size: usize, rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_status_t;
-    pub fn mp_softmax_xent(context: mp_context_t, desc: *const mp_xent_desc_t, tensors: *const mp_xent_tensors_t, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_loss_desc_init(desc: *mut mp_loss_desc_t, struct_size: usize, kind: mp_loss_kind_t, count: i64, dtype: mp_dtype_t) -> mp_status_t;
-    pub fn mp_loss_workspace_size(context: mp_context_t, desc: *const mp_loss_desc_t, bytes: *mut usize) -> mp_status_t;
-    pub fn mp_loss(context: mp_context_t, desc: *const mp_loss_desc_t, tensors: *const mp_loss_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_nchw_to_nhwc(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, dtype_src: mp_dtype_t, dst: *mut c_void, dtype_dst: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_nhwc_to_nchw(context: mp_context_t, n: i64, c: i64, h: i64, w: i64, src: *const c_void, dtype_src: mp_dtype_t, dst: *mut c_void, dtype_dst: mp_dtype_t, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_pool2d_desc_init(desc: *mut mp_pool2d_desc_t, struct_size: usize, mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32, window_h: i32, window_w: i32, dtype: mp_dtype_t) -> mp_status_t;
-    pub fn mp_pool2d_get_output_size(desc: *const mp_pool2d_desc_t, p: *mut i32, q: *mut i32) -> mp_status_t;
-    pub fn mp_pool2d_forward(context: mp_context_t, desc: *const mp_pool2d_desc_t, x: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_pool2d_backward(context: mp_context_t, desc: *const mp_pool2d_desc_t, x: *const c_void, dy: *const c_void, dx: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_batchnorm_desc_init(desc: *mut mp_batchnorm_desc_t, struct_size: usize, rows: i64, channels: i32, dtype: mp_dtype_t) -> mp_status_t;
-    pub fn mp_batchnorm_workspace_size(context: mp_context_t, desc: *const mp_batchnorm_desc_t, bytes: *mut usize) -> mp_status_t;
-    pub fn mp_batchnorm_forward_training(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_batchnorm_forward_inference(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_batchnorm_backward(context: mp_context_t, desc: *const mp_batchnorm_desc_t, tensors: *const mp_batchnorm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_pointwise_desc_init(desc: *mut mp_pointwise_desc_t, struct_size: usize, op: mp_pointwise_op_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
-    pub fn mp_pointwise(context: mp_context_t, desc: *const mp_pointwise_desc_t, a: *const c_void, b: *const c_void, y: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_column_sum_desc_init(desc: *mut mp_column_sum_desc_t, struct_size: usize, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
-    pub fn mp_column_sum_workspace_size(context: mp_context_t, desc: *const mp_column_sum_desc_t, bytes: *mut usize) -> mp_status_t;
-    pub fn mp_column_sum(context: mp_context_t, desc: *const mp_column_sum_desc_t, x: *const c_void, sum: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_rnn_desc_init(desc: *mut mp_rnn_desc_t, struct_size: usize, cell: mp_rnn_cell_t, batch: i32, timesteps: i32, input_size: i32, hidden_size: i32, dtype: mp_dtype_t) -> mp_status_t;
-    pub fn mp_rnn_get_sizes(context: mp_context_t, desc: *const mp_rnn_desc_t, sizes: *mut mp_rnn_sizes_t) -> mp_status_t;
-    pub fn mp_rnn_get_plan(context: mp_context_t, desc: *const mp_rnn_desc_t, plan: *mut mp_plan_t) -> mp_status_t;
-    pub fn mp_rnn_forward_training(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_rnn_forward_inference(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_rnn_backward_data(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_rnn_backward_weights(context: mp_context_t, desc: *const mp_rnn_desc_t, tensors: *const mp_rnn_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_embedding_desc_init(desc: *mut mp_embedding_desc_t, struct_size: usize, num_indices: i64, num_embeddings: i32, embedding_dim: i64, dtype: mp_dtype_t) -> mp_status_t;
-    pub fn mp_embedding_forward(context: mp_context_t, desc: *const mp_embedding_desc_t, table: *const c_void, indices: *const c_void, out: *mut c_void, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_embedding_workspace_size(context: mp_context_t, desc: *const mp_embedding_desc_t, bytes: *mut usize) -> mp_status_t;
-    pub fn mp_embedding_backward(context: mp_context_t, desc: *const mp_embedding_desc_t, indices: *const c_void, dout: *const c_void, dtable: *mut c_void, stats: *const mp_grad_stats_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_dropout_desc_init(desc: *mut mp_dropout_desc_t, struct_size: usize, count: i64, p: f32, dtype: mp_dtype_t) -> mp_status_t;
-    pub fn mp_dropout(context: mp_context_t, desc: *const mp_dropout_desc_t, offset: *const u64, x: *const c_void, y: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_graph_create(graph: *mut mp_graph_t, context: mp_context_t) -> mp_status_t;
     pub fn mp_graph_destroy(graph: mp_graph_t);
     pub fn mp_graph_add_input(graph: mp_graph_t, name: *const c_char, dtype: mp_dtype_t, rank: i32, extent: *const i64, tensor: *mut i32) -> mp_status_t;
