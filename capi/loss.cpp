@@ -13,7 +13,7 @@ namespace mp {
 
 namespace {
 
-// ---------------------------------------------------------------------------- softmax cross-entropy
+// --------------------------------------------------------------------------- softmax cross-entropy
 
 void require_rows(const mp_xent_desc_t &desc, int64_t ld, const char *ld_name) {
   MP_REQUIRE(ld >= desc.classes, MP_ERROR_INVALID_ARGUMENT, ld_name, " = ", ld,

@@ -163,10 +163,10 @@ MP_DEVICE bool counts(const XentArgs &args, int64_t row) {
   return !is_ignored(args, label_of(args, row));
 }
 
-/// Returns the divisor of the loss, for a worker whose first row is `first`: *count, or the number of
-/// rows that count.  There is no workspace: if an earlier launch has counted the rows, their number
-/// is in row_loss[first], which no other worker writes.  Must be called by all threads of the
-/// worker.
+/// Returns the divisor of the loss, for a worker whose first row is `first`: *count, or the number
+/// of rows that count.  There is no workspace: if an earlier launch has counted the rows, their
+/// number is in row_loss[first], which no other worker writes.  Must be called by all threads of
+/// the worker.
 /// @tparam kThreads  threads of the worker: kWarpSize for a warp, else a block
 template <int kThreads>
 MP_DEVICE float divisor_of(const XentArgs &args, int64_t first) {

@@ -187,7 +187,8 @@ class Oracle {
     return v.op_class == MP_OP_CLASS_ALLOW && may_be_touched(v) && can_have_low_tensors(v);
   }
 
-  /// "MP_OP_CLASS_DENY: fp32, and so are the MP_OP_CLASS_INFER and what lies before these, behind it."
+  /// "MP_OP_CLASS_DENY: fp32, and so are the MP_OP_CLASS_INFER and what lies before these, behind
+  /// it."
   bool feels_deny(const Vertex &v) const {
     if (is_deny(v)) return true;
     if (config_.uses_torch_rules || config_.level == MP_AUTOCAST_LEVEL_FORCE_ALL) return false;
@@ -229,7 +230,8 @@ class Oracle {
                                  [&](const Vertex &u) { return u.is_low && may_be_touched(u); });
   }
 
-  /// MP_AUTOCAST_PRESET_PYTORCH: "if all its floating-point inputs are low and no list holds it in fp32".
+  /// MP_AUTOCAST_PRESET_PYTORCH: "if all its floating-point inputs are low and no list holds it in
+  /// fp32".
   bool is_given_low(const Vertex &v) const {
     const bool is_held = is_deny(v) || v.op_class == MP_OP_CLASS_UNLISTED;
     if (is_held || v.op_class == MP_OP_CLASS_ALLOW || !can_turn_low(v)) return false;
@@ -276,8 +278,8 @@ class Oracle {
     }
   }
 
-  /// "If all members without MP_NODE_FLAG_BACK_EDGE are low, and the others can be, they are too; else
-  /// none is."
+  /// "If all members without MP_NODE_FLAG_BACK_EDGE are low, and the others can be, they are too;
+  /// else none is."
   void loops() {
     for (const Graph::Cluster &c : g_.clusters) {
       if (c.kind != 1) continue;

@@ -230,8 +230,8 @@ inline std::vector<OptimizerSpec> all_rules() {
   return rules;
 }
 
-/// Every option of mp_param_group_t and mp_optimizer_desc_t at once, on top of any rule; for the five
-/// tensors of small_tensors.
+/// Every option of mp_param_group_t and mp_optimizer_desc_t at once, on top of any rule; for the
+/// five tensors of small_tensors.
 inline OptimizerSpec with_everything(OptimizerSpec spec) {
   mp_param_group_t &hyper = spec.groups[0];
   hyper.eps = .01f;  // where the parts of g cancel, g / |g| would amplify their rounding errors

@@ -1,5 +1,5 @@
-// mp_grads_accumulate, mp_grads_to_fp32 and MP_STEP_FLAG_UNSCALED: sums over micro-batches whose scale
-// may change in between.
+// mp_grads_accumulate, mp_grads_to_fp32 and MP_STEP_FLAG_UNSCALED: sums over micro-batches whose
+// scale may change in between.
 #include <cstring>
 
 #include "checked_optimizer.h"

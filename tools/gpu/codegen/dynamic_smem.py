@@ -13,9 +13,10 @@ import tempfile
 from .occupancy import SMS
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-HEADERS = ["mpcore/conv.h", "kernels/layers/softmax_xent_block.h", "kernels/rnn/fused_wmma.h", "kernels/rnn/fused_wgmma.h"]
-# Expressions used by the launches in gemm_wmma.cu, conv_wmma.cu, wgmma_kernel.h, softmax_xent.cu and
-# rnn/fused*.cu.  SMEM: maximum of a block on the architecture.
+HEADERS = ["mpcore/conv.h", "kernels/layers/softmax_xent_block.h", "kernels/rnn/fused_wmma.h",
+           "kernels/rnn/fused_wgmma.h"]
+# Expressions used by the launches in gemm_wmma.cu, conv_wmma.cu, wgmma_kernel.h, softmax_xent.cu
+# and rnn/fused*.cu.  SMEM: maximum of a block on the architecture.
 KERNEL = r"mp::cuda::\(anonymous namespace\)::"
 CONSTANTS = [(re.compile(KERNEL + kernel + "$"), expression) for kernel, expression in [
     (r"gemm_wmma<(.*)>", r"\1::smem_bytes(true, true)"),
