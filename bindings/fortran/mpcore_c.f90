@@ -1909,9 +1909,10 @@ contains
   end function
 
   function mp_plan_default(kernel) result(answer)
-    character(kind=c_char), intent(in) :: kernel(*)
+    character(kind=c_char), intent(in), target :: kernel(*)
     type(mp_plan_t) :: answer
-    if (mp_plan_init(answer, c_sizeof(answer), kernel) /= MP_SUCCESS) answer%struct_size = 0
+    if (mp_plan_init(answer, c_sizeof(answer), &
+      c_loc(kernel)) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
   function mp_gemm_desc_default(m, n, k, dtype_ab, dtype_cd) result(answer)

@@ -160,11 +160,11 @@ def function(f, model: Model) -> str:
 
 def inline(f, model: Model) -> str:
     names = ", ".join(p.name for p in f.params)
-    arguments = "".join(f", {p.name}" for p in f.params)
+    arguments = "".join(f", c_loc({p.name})" if is_text(p.type) else f", {p.name}" for p in f.params)
     out = f"\n  function {f.name}({names}) result(answer)\n"
     for p in f.params:
         if is_text(p.type):
-            out += f"    character(kind=c_char), intent(in) :: {p.name}(*)\n"
+            out += f"    character(kind=c_char), intent(in), target :: {p.name}(*)\n"
             continue
         kind = f"type({p.type.base}), intent(in)" if p.type.pointers else scalar(p.type, model) + ", value"
         out += f"    {kind} :: {p.name}\n"
