@@ -311,7 +311,7 @@ pub(crate) fn extents(desc: &sys::mp_gemm_desc_t) -> (i128, i128, i128) {
         let [last_row, last_batch] = [i128::from(rows) - 1, i128::from(desc.batch_count) - 1];
         last_row * i128::from(ld) + i128::from(columns) + last_batch * i128::from(stride)
     };
-    let turned = |op: u32, rows, columns| if op == 0 { (rows, columns) } else { (columns, rows) };
+    let turned = |op: u32, rows, columns| if op == Op::T as u32 { (columns, rows) } else { (rows, columns) };
     let (a_rows, a_columns) = turned(desc.op_a, desc.m, desc.k);
     let (b_rows, b_columns) = turned(desc.op_b, desc.k, desc.n);
     (

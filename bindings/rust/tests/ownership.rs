@@ -145,7 +145,7 @@ fn extreme_numbers_are_refused() {
     let sentence = "mp_pointwise: ld_b = -1 must be 0 or at least columns = 1";
     refused(c.pointwise(PointwiseOp::Add, 2, 1).b_with_ld(&d, minus_one).run(&d, &d), sentence);
     let embedding = c.embedding::<f32, f32>(1 << 63, 1, 1);
-    refused(embedding, &negative("mp_embedding_workspace_size: rows"));
+    refused(embedding, &negative("mp_embedding_workspace_size: num_indices"));
     let norm = BatchNorm::<f32>::new(&c, 1 << 63, 1, &BatchNormOptions::default());
     refused(norm, &negative("mp_batchnorm_workspace_size: rows"));
     let empty = c.conv2d([1, 1, 1, 0], [1, 1, 1, 1]).unwrap();
