@@ -188,7 +188,7 @@ class Rnn:
         unknown = [name for name in arrays if name not in self.weight_shapes]
         if unknown:
             raise ValueError(f"{what}: name {unknown[0]!r} is unknown; use one of: {', '.join(self.weight_shapes)}")
-        structs = (struct * len(self._fields))()
+        structs: Any = (struct * len(self._fields))(*[struct() for _ in self._fields])
         structs.views = []  # keep the arrays alive as long as the structs
         for one, fields in zip(structs, self._fields):
             for field, name in fields.items():
