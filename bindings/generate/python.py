@@ -45,7 +45,7 @@ class Structure(ctypes.Structure):
         if _is_whole(value):
             got = getattr(self, name)  # ctypes truncates silently
             if isinstance(got, int) and got != operator.index(value):
-                raise _range_error(name, value, dict(self._fields_)[name])
+                raise _range_error(name, value, next(kind for field, kind, *_ in self._fields_ if field == name))
 
 
 _raised = threading.local()  # .error: exception of a callback during the current call
@@ -163,10 +163,12 @@ def enum_class(e) -> str:
     base = "IntFlag" if e.name.endswith("_flags_t") else "IntEnum"
     out = f"\n\nclass {e.name}(enum.{base}):\n"
     out += "".join(f"    {name} = {value}\n" for name, value, _ in e.values)
-    names = ", ".join(name for name, _, _ in e.values) + ("," if len(e.values) == 1 else "")
+    names = ", ".join(name for name, _, _ in e.values)
+    if len(e.values) == 1:  # mypy 1.0 infers no type from the tuple
+        return out + f"\n\n{names} = {e.name}.{names}\n"
     if len(names) < 90:
-        return out + f"\n\n{names} = {e.name}\n"
-    return out + f"\n\n({wrapped([name for name, _, _ in e.values], ' ', 100).strip().removesuffix(',')}) = {e.name}\n"
+        return out + f"\n\n{names} = tuple({e.name})\n"
+    return out + f"\n\n({wrapped([name for name, _, _ in e.values], ' ', 100).strip().removesuffix(',')}) = tuple({e.name})\n"
 
 
 def struct(s, model: Model) -> str:

@@ -32,7 +32,7 @@ class Structure(ctypes.Structure):
         if _is_whole(value):
             got = getattr(self, name)  # ctypes truncates silently
             if isinstance(got, int) and got != operator.index(value):
-                raise _range_error(name, value, dict(self._fields_)[name])
+                raise _range_error(name, value, next(kind for field, kind, *_ in self._fields_ if field == name))
 
 
 _raised = threading.local()  # .error: exception of a callback during the current call
@@ -122,7 +122,7 @@ class mp_status_t(enum.IntEnum):
 
 (MP_SUCCESS, MP_ERROR_INVALID_ARGUMENT, MP_ERROR_MISALIGNED, MP_ERROR_WORKSPACE_TOO_SMALL,
  MP_ERROR_STRUCT_SIZE, MP_ERROR_UNSUPPORTED, MP_ERROR_ARCH_MISMATCH, MP_ERROR_NOT_FOUND,
- MP_ERROR_OUT_OF_MEMORY, MP_ERROR_CUDA, MP_ERROR_COMM, MP_ERROR_INTERNAL) = mp_status_t
+ MP_ERROR_OUT_OF_MEMORY, MP_ERROR_CUDA, MP_ERROR_COMM, MP_ERROR_INTERNAL) = tuple(mp_status_t)
 
 
 class mp_log_level_t(enum.IntEnum):
@@ -132,7 +132,7 @@ class mp_log_level_t(enum.IntEnum):
     MP_LOG_DEBUG = 4
 
 
-MP_LOG_ERROR, MP_LOG_WARN, MP_LOG_INFO, MP_LOG_DEBUG = mp_log_level_t
+MP_LOG_ERROR, MP_LOG_WARN, MP_LOG_INFO, MP_LOG_DEBUG = tuple(mp_log_level_t)
 
 
 class mp_dtype_t(enum.IntEnum):
@@ -149,7 +149,7 @@ class mp_dtype_t(enum.IntEnum):
 
 
 (MP_DTYPE_NONE, MP_FP16, MP_BF16, MP_FP32, MP_INT32, MP_INT64, MP_STATE_M8, MP_STATE_V8,
- MP_REMAINDER16, MP_REMAINDER8) = mp_dtype_t
+ MP_REMAINDER16, MP_REMAINDER8) = tuple(mp_dtype_t)
 
 
 class mp_target_t(enum.IntEnum):
@@ -157,7 +157,7 @@ class mp_target_t(enum.IntEnum):
     MP_TARGET_HOST = 2
 
 
-MP_TARGET_CUDA, MP_TARGET_HOST = mp_target_t
+MP_TARGET_CUDA, MP_TARGET_HOST = tuple(mp_target_t)
 
 
 class mp_op_t(enum.IntEnum):
@@ -165,7 +165,7 @@ class mp_op_t(enum.IntEnum):
     MP_OP_T = 2
 
 
-MP_OP_N, MP_OP_T = mp_op_t
+MP_OP_N, MP_OP_T = tuple(mp_op_t)
 
 
 class mp_activation_t(enum.IntEnum):
@@ -185,14 +185,14 @@ class mp_activation_t(enum.IntEnum):
 
 
 (MP_ACT_NONE, MP_ACT_RELU, MP_ACT_GELU, MP_ACT_DRELU, MP_ACT_DGELU, MP_ACT_SIGMOID, MP_ACT_TANH,
- MP_ACT_DSIGMOID, MP_ACT_DTANH, MP_ACT_SILU, MP_ACT_DSILU, MP_ACT_GELU_ERF, MP_ACT_DGELU_ERF) = mp_activation_t
+ MP_ACT_DSIGMOID, MP_ACT_DTANH, MP_ACT_SILU, MP_ACT_DSILU, MP_ACT_GELU_ERF, MP_ACT_DGELU_ERF) = tuple(mp_activation_t)
 
 
 class mp_epilogue_flags_t(enum.IntFlag):
     MP_EPILOGUE_FLAG_GATED = 1
 
 
-MP_EPILOGUE_FLAG_GATED, = mp_epilogue_flags_t
+MP_EPILOGUE_FLAG_GATED = mp_epilogue_flags_t.MP_EPILOGUE_FLAG_GATED
 
 
 class mp_ragged_t(enum.IntEnum):
@@ -200,7 +200,7 @@ class mp_ragged_t(enum.IntEnum):
     MP_RAGGED_K = 2
 
 
-MP_RAGGED_M, MP_RAGGED_K = mp_ragged_t
+MP_RAGGED_M, MP_RAGGED_K = tuple(mp_ragged_t)
 
 
 class mp_conv_op_t(enum.IntEnum):
@@ -209,7 +209,7 @@ class mp_conv_op_t(enum.IntEnum):
     MP_CONV_WGRAD = 3
 
 
-MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD = mp_conv_op_t
+MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD = tuple(mp_conv_op_t)
 
 
 class mp_rnn_cell_t(enum.IntEnum):
@@ -219,7 +219,7 @@ class mp_rnn_cell_t(enum.IntEnum):
     MP_RNN_GRU = 4
 
 
-MP_RNN_TANH, MP_RNN_RELU, MP_RNN_LSTM, MP_RNN_GRU = mp_rnn_cell_t
+MP_RNN_TANH, MP_RNN_RELU, MP_RNN_LSTM, MP_RNN_GRU = tuple(mp_rnn_cell_t)
 
 
 class mp_rnn_flags_t(enum.IntFlag):
@@ -231,7 +231,7 @@ class mp_rnn_flags_t(enum.IntFlag):
 
 
 (MP_RNN_FLAG_BIDIRECTIONAL, MP_RNN_FLAG_NO_BIAS, MP_RNN_FLAG_SKIP_INPUT, MP_RNN_FLAG_RESET_FIRST,
- MP_RNN_FLAG_ACCUMULATE) = mp_rnn_flags_t
+ MP_RNN_FLAG_ACCUMULATE) = tuple(mp_rnn_flags_t)
 
 
 class mp_pool_mode_t(enum.IntEnum):
@@ -240,14 +240,14 @@ class mp_pool_mode_t(enum.IntEnum):
     MP_POOL_AVG_EXCLUDE_PAD = 3
 
 
-MP_POOL_MAX, MP_POOL_AVG_INCLUDE_PAD, MP_POOL_AVG_EXCLUDE_PAD = mp_pool_mode_t
+MP_POOL_MAX, MP_POOL_AVG_INCLUDE_PAD, MP_POOL_AVG_EXCLUDE_PAD = tuple(mp_pool_mode_t)
 
 
 class mp_pool_flags_t(enum.IntFlag):
     MP_POOL_FLAG_CEIL = 1
 
 
-MP_POOL_FLAG_CEIL, = mp_pool_flags_t
+MP_POOL_FLAG_CEIL = mp_pool_flags_t.MP_POOL_FLAG_CEIL
 
 
 class mp_pointwise_op_t(enum.IntEnum):
@@ -256,14 +256,14 @@ class mp_pointwise_op_t(enum.IntEnum):
     MP_POINTWISE_MUL = 3
 
 
-MP_POINTWISE_COPY, MP_POINTWISE_ADD, MP_POINTWISE_MUL = mp_pointwise_op_t
+MP_POINTWISE_COPY, MP_POINTWISE_ADD, MP_POINTWISE_MUL = tuple(mp_pointwise_op_t)
 
 
 class mp_xent_flags_t(enum.IntFlag):
     MP_XENT_FLAG_IGNORE_LABEL = 1
 
 
-MP_XENT_FLAG_IGNORE_LABEL, = mp_xent_flags_t
+MP_XENT_FLAG_IGNORE_LABEL = mp_xent_flags_t.MP_XENT_FLAG_IGNORE_LABEL
 
 
 class mp_loss_kind_t(enum.IntEnum):
@@ -272,7 +272,7 @@ class mp_loss_kind_t(enum.IntEnum):
     MP_LOSS_BCE_WITH_LOGITS = 3
 
 
-MP_LOSS_MSE, MP_LOSS_L1, MP_LOSS_BCE_WITH_LOGITS = mp_loss_kind_t
+MP_LOSS_MSE, MP_LOSS_L1, MP_LOSS_BCE_WITH_LOGITS = tuple(mp_loss_kind_t)
 
 
 class mp_loss_reduction_t(enum.IntEnum):
@@ -280,14 +280,14 @@ class mp_loss_reduction_t(enum.IntEnum):
     MP_LOSS_REDUCTION_SUM = 2
 
 
-MP_LOSS_REDUCTION_MEAN, MP_LOSS_REDUCTION_SUM = mp_loss_reduction_t
+MP_LOSS_REDUCTION_MEAN, MP_LOSS_REDUCTION_SUM = tuple(mp_loss_reduction_t)
 
 
 class mp_loss_flags_t(enum.IntFlag):
     MP_LOSS_FLAG_IGNORE_TARGET = 1
 
 
-MP_LOSS_FLAG_IGNORE_TARGET, = mp_loss_flags_t
+MP_LOSS_FLAG_IGNORE_TARGET = mp_loss_flags_t.MP_LOSS_FLAG_IGNORE_TARGET
 
 
 class mp_embedding_flags_t(enum.IntFlag):
@@ -295,7 +295,7 @@ class mp_embedding_flags_t(enum.IntFlag):
     MP_EMBEDDING_FLAG_ACCUMULATE = 2
 
 
-MP_EMBEDDING_FLAG_PADDING, MP_EMBEDDING_FLAG_ACCUMULATE = mp_embedding_flags_t
+MP_EMBEDDING_FLAG_PADDING, MP_EMBEDDING_FLAG_ACCUMULATE = tuple(mp_embedding_flags_t)
 
 
 class mp_scaler_policy_t(enum.IntEnum):
@@ -306,7 +306,7 @@ class mp_scaler_policy_t(enum.IntEnum):
 
 
 (MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL,
- MP_SCALER_POLICY_LOGMAX) = mp_scaler_policy_t
+ MP_SCALER_POLICY_LOGMAX) = tuple(mp_scaler_policy_t)
 
 
 class mp_scaler_flags_t(enum.IntFlag):
@@ -314,7 +314,7 @@ class mp_scaler_flags_t(enum.IntFlag):
     MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED = 2
 
 
-MP_SCALER_FLAG_REFILL_EACH_STEP, MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED = mp_scaler_flags_t
+MP_SCALER_FLAG_REFILL_EACH_STEP, MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED = tuple(mp_scaler_flags_t)
 
 
 class mp_scaler_status_t(enum.IntEnum):
@@ -322,7 +322,7 @@ class mp_scaler_status_t(enum.IntEnum):
     MP_SCALER_STATUS_DIVERGED = 1
 
 
-MP_SCALER_STATUS_OK, MP_SCALER_STATUS_DIVERGED = mp_scaler_status_t
+MP_SCALER_STATUS_OK, MP_SCALER_STATUS_DIVERGED = tuple(mp_scaler_status_t)
 
 
 class mp_optimizer_kind_t(enum.IntEnum):
@@ -334,7 +334,7 @@ class mp_optimizer_kind_t(enum.IntEnum):
     MP_OPT_RMSPROP = 6
 
 
-MP_OPT_SGD, MP_OPT_ADAM, MP_OPT_LAMB, MP_OPT_NOVOGRAD, MP_OPT_ADAGRAD, MP_OPT_RMSPROP = mp_optimizer_kind_t
+MP_OPT_SGD, MP_OPT_ADAM, MP_OPT_LAMB, MP_OPT_NOVOGRAD, MP_OPT_ADAGRAD, MP_OPT_RMSPROP = tuple(mp_optimizer_kind_t)
 
 
 class mp_optimizer_flags_t(enum.IntFlag):
@@ -351,7 +351,7 @@ class mp_optimizer_flags_t(enum.IntFlag):
 
 (MP_OPT_FLAG_NESTEROV, MP_OPT_FLAG_DECOUPLED_DECAY, MP_OPT_FLAG_NO_BIAS_CORRECTION,
  MP_OPT_FLAG_MODEL_OVERFLOW, MP_OPT_FLAG_DECAY_AFTER_MOMENTUM, MP_OPT_FLAG_LARC, MP_OPT_FLAG_LARS,
- MP_OPT_FLAG_NVLAMB, MP_OPT_FLAG_STOCHASTIC_ROUNDING) = mp_optimizer_flags_t
+ MP_OPT_FLAG_NVLAMB, MP_OPT_FLAG_STOCHASTIC_ROUNDING) = tuple(mp_optimizer_flags_t)
 
 
 class mp_lr_schedule_t(enum.IntEnum):
@@ -362,7 +362,7 @@ class mp_lr_schedule_t(enum.IntEnum):
     MP_LR_INVERSE_SQRT = 5
 
 
-MP_LR_CONSTANT, MP_LR_POLYNOMIAL, MP_LR_COSINE, MP_LR_EXPONENTIAL, MP_LR_INVERSE_SQRT = mp_lr_schedule_t
+MP_LR_CONSTANT, MP_LR_POLYNOMIAL, MP_LR_COSINE, MP_LR_EXPONENTIAL, MP_LR_INVERSE_SQRT = tuple(mp_lr_schedule_t)
 
 
 class mp_reduce_op_t(enum.IntEnum):
@@ -370,7 +370,7 @@ class mp_reduce_op_t(enum.IntEnum):
     MP_REDUCE_MAX = 2
 
 
-MP_REDUCE_SUM, MP_REDUCE_MAX = mp_reduce_op_t
+MP_REDUCE_SUM, MP_REDUCE_MAX = tuple(mp_reduce_op_t)
 
 
 class mp_step_flags_t(enum.IntFlag):
@@ -382,7 +382,7 @@ class mp_step_flags_t(enum.IntFlag):
 
 
 (MP_STEP_FLAG_KEEP_SCALER, MP_STEP_FLAG_UNSCALED, MP_STEP_FLAG_CHECKED, MP_STEP_FLAG_SHARDED,
- MP_STEP_FLAG_SUM_DENOMINATOR) = mp_step_flags_t
+ MP_STEP_FLAG_SUM_DENOMINATOR) = tuple(mp_step_flags_t)
 
 
 class mp_accumulate_flags_t(enum.IntFlag):
@@ -390,7 +390,7 @@ class mp_accumulate_flags_t(enum.IntFlag):
     MP_ACCUMULATE_FLAG_LAST = 2
 
 
-MP_ACCUMULATE_FLAG_FIRST, MP_ACCUMULATE_FLAG_LAST = mp_accumulate_flags_t
+MP_ACCUMULATE_FLAG_FIRST, MP_ACCUMULATE_FLAG_LAST = tuple(mp_accumulate_flags_t)
 
 
 class mp_step_outcome_t(enum.IntEnum):
@@ -405,7 +405,7 @@ class mp_step_outcome_t(enum.IntEnum):
 
 (MP_STEP_OUTCOME_PENDING, MP_STEP_OUTCOME_TAKEN, MP_STEP_OUTCOME_SKIPPED,
  MP_STEP_OUTCOME_OUT_OF_RANGE, MP_STEP_OUTCOME_SPIKE, MP_STEP_OUTCOME_NO_SCALE,
- MP_STEP_OUTCOME_OVERFLOW) = mp_step_outcome_t
+ MP_STEP_OUTCOME_OVERFLOW) = tuple(mp_step_outcome_t)
 
 
 class mp_op_class_t(enum.IntEnum):
@@ -418,7 +418,7 @@ class mp_op_class_t(enum.IntEnum):
 
 
 (MP_OP_CLASS_UNLISTED, MP_OP_CLASS_ALLOW, MP_OP_CLASS_INFER, MP_OP_CLASS_DENY, MP_OP_CLASS_CLEAR,
- MP_OP_CLASS_PROMOTE) = mp_op_class_t
+ MP_OP_CLASS_PROMOTE) = tuple(mp_op_class_t)
 
 
 class mp_autocast_preset_t(enum.IntEnum):
@@ -430,7 +430,7 @@ class mp_autocast_preset_t(enum.IntEnum):
 
 
 (MP_AUTOCAST_PRESET_DEFAULT, MP_AUTOCAST_PRESET_TENSORFLOW, MP_AUTOCAST_PRESET_TENSORFLOW_BF16,
- MP_AUTOCAST_PRESET_PYTORCH, MP_AUTOCAST_PRESET_ONNX) = mp_autocast_preset_t
+ MP_AUTOCAST_PRESET_PYTORCH, MP_AUTOCAST_PRESET_ONNX) = tuple(mp_autocast_preset_t)
 
 
 class mp_autocast_level_t(enum.IntEnum):
@@ -441,7 +441,7 @@ class mp_autocast_level_t(enum.IntEnum):
 
 
 (MP_AUTOCAST_LEVEL_NORMAL, MP_AUTOCAST_LEVEL_INFER_AS_DENY, MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY,
- MP_AUTOCAST_LEVEL_FORCE_ALL) = mp_autocast_level_t
+ MP_AUTOCAST_LEVEL_FORCE_ALL) = tuple(mp_autocast_level_t)
 
 
 class mp_autocast_flags_t(enum.IntFlag):
@@ -452,7 +452,7 @@ class mp_autocast_flags_t(enum.IntFlag):
 
 
 (MP_AUTOCAST_FLAG_NO_ENVIRONMENT, MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE, MP_AUTOCAST_FLAG_KEEP_IO,
- MP_AUTOCAST_FLAG_EMULATE) = mp_autocast_flags_t
+ MP_AUTOCAST_FLAG_EMULATE) = tuple(mp_autocast_flags_t)
 
 
 class mp_node_flags_t(enum.IntFlag):
@@ -468,7 +468,7 @@ class mp_node_flags_t(enum.IntFlag):
 
 (MP_NODE_FLAG_KEEP_FP32, MP_NODE_FLAG_OTHER_DEVICE, MP_NODE_FLAG_NO_LOW, MP_NODE_FLAG_CAST,
  MP_NODE_FLAG_READS_VARIABLE, MP_NODE_FLAG_BACK_EDGE, MP_NODE_FLAG_READS_EITHER,
- MP_NODE_FLAG_WRITES_EITHER) = mp_node_flags_t
+ MP_NODE_FLAG_WRITES_EITHER) = tuple(mp_node_flags_t)
 
 
 class mp_tensor_role_t(enum.IntEnum):
@@ -477,7 +477,7 @@ class mp_tensor_role_t(enum.IntEnum):
     MP_TENSOR_ROLE_OUTPUT = 2
 
 
-MP_TENSOR_ROLE_ACTIVATION, MP_TENSOR_ROLE_PARAMETER, MP_TENSOR_ROLE_OUTPUT = mp_tensor_role_t
+MP_TENSOR_ROLE_ACTIVATION, MP_TENSOR_ROLE_PARAMETER, MP_TENSOR_ROLE_OUTPUT = tuple(mp_tensor_role_t)
 
 
 class mp_cast_kind_t(enum.IntEnum):
@@ -485,7 +485,7 @@ class mp_cast_kind_t(enum.IntEnum):
     MP_CAST_KIND_MODEL_COPY = 2
 
 
-MP_CAST_KIND_KERNEL, MP_CAST_KIND_MODEL_COPY = mp_cast_kind_t
+MP_CAST_KIND_KERNEL, MP_CAST_KIND_MODEL_COPY = tuple(mp_cast_kind_t)
 
 
 class mp_autocast_reason_t(enum.IntEnum):
@@ -516,7 +516,7 @@ class mp_autocast_reason_t(enum.IntEnum):
  MP_AUTOCAST_REASON_NOT_FLOAT, MP_AUTOCAST_REASON_DISABLED, MP_AUTOCAST_REASON_CLUSTER_FP32,
  MP_AUTOCAST_REASON_ALLOW_LIST, MP_AUTOCAST_REASON_BETWEEN_ALLOW, MP_AUTOCAST_REASON_FOLLOWS_ALLOW,
  MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW, MP_AUTOCAST_REASON_CLUSTER_LOW,
- MP_AUTOCAST_REASON_CAST_ABSORBED, MP_AUTOCAST_REASON_PATTERN) = mp_autocast_reason_t
+ MP_AUTOCAST_REASON_CAST_ABSORBED, MP_AUTOCAST_REASON_PATTERN) = tuple(mp_autocast_reason_t)
 
 
 class mp_autocast_format_t(enum.IntEnum):
@@ -525,7 +525,7 @@ class mp_autocast_format_t(enum.IntEnum):
     MP_AUTOCAST_FORMAT_DOT = 3
 
 
-MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_JSON, MP_AUTOCAST_FORMAT_DOT = mp_autocast_format_t
+MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_JSON, MP_AUTOCAST_FORMAT_DOT = tuple(mp_autocast_format_t)
 
 
 class mp_attribute_kind_t(enum.IntEnum):
@@ -535,7 +535,7 @@ class mp_attribute_kind_t(enum.IntEnum):
     MP_ATTRIBUTE_KIND_FLOATS = 4
 
 
-(MP_ATTRIBUTE_KIND_INT, MP_ATTRIBUTE_KIND_FLOAT, MP_ATTRIBUTE_KIND_INTS, MP_ATTRIBUTE_KIND_FLOATS) = mp_attribute_kind_t
+(MP_ATTRIBUTE_KIND_INT, MP_ATTRIBUTE_KIND_FLOAT, MP_ATTRIBUTE_KIND_INTS, MP_ATTRIBUTE_KIND_FLOATS) = tuple(mp_attribute_kind_t)
 
 
 class mp_graph_mode_t(enum.IntEnum):
@@ -543,7 +543,7 @@ class mp_graph_mode_t(enum.IntEnum):
     MP_GRAPH_MODE_TRAINING = 2
 
 
-MP_GRAPH_MODE_INFERENCE, MP_GRAPH_MODE_TRAINING = mp_graph_mode_t
+MP_GRAPH_MODE_INFERENCE, MP_GRAPH_MODE_TRAINING = tuple(mp_graph_mode_t)
 
 
 class mp_scaler_preset_t(enum.IntEnum):
@@ -563,7 +563,7 @@ class mp_scaler_preset_t(enum.IntEnum):
 (MP_SCALER_PRESET_LOGNORMAL, MP_SCALER_PRESET_TORCH, MP_SCALER_PRESET_APEX_AMP,
  MP_SCALER_PRESET_APEX_HYSTERESIS, MP_SCALER_PRESET_MEGATRON, MP_SCALER_PRESET_DEEPSPEED,
  MP_SCALER_PRESET_DEEPSPEED_FUSED, MP_SCALER_PRESET_KERAS, MP_SCALER_PRESET_KERAS_3,
- MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF, MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX) = mp_scaler_preset_t
+ MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF, MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX) = tuple(mp_scaler_preset_t)
 
 
 mp_log_callback_t = CFUNCTYPE(None, c_uint32, c_char_p, c_void_p)

@@ -54,7 +54,8 @@ class Context(Handle):
     @property
     def name(self) -> str:
         """Name of the device, from its driver."""
-        return self.info.name.decode()
+        name: bytes = self.info.name
+        return name.decode()
 
     def __repr__(self) -> str:
         return f"<mpcore.Context on {self.name}>"

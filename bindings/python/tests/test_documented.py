@@ -1,7 +1,5 @@
 """What editors and type checkers are told: every public name has its text and its types."""
-import ctypes
 import inspect
-import keyword
 
 import mpcore
 from mpcore import _sys
@@ -54,14 +52,3 @@ def test_injected_gaps_are_found():
     def bare(context, x: int):
         return context, x
     assert gaps("bare", bare) == ["bare: context has no type", "bare: its result has no type", "bare: no text"]
-
-
-STRUCTS = [thing for thing in vars(_sys).values()
-           if inspect.isclass(thing) and issubclass(thing, ctypes.Structure) and hasattr(thing, "_fields_")]
-
-
-def test_fields_of_the_raw_binding_have_types():
-    assert len(STRUCTS) > 30
-    for struct in STRUCTS:
-        names = [name for name, *_ in struct._fields_ if not keyword.iskeyword(name)]
-        assert list(struct.__annotations__) == names, struct.__name__
