@@ -43,8 +43,8 @@ extern "C" {
 typedef enum mp_op_class {
   MP_OP_CLASS_UNLISTED = 0, /**< fp32, independent of its neighbors */
   MP_OP_CLASS_ALLOW = 1,    /**< always low precision: numerically safe, and faster */
-  MP_OP_CLASS_INFER =
-      2, /**< low precision between low-precision nodes, except downstream of a DENY */
+  /** Low precision between low-precision nodes, except downstream of a DENY. */
+  MP_OP_CLASS_INFER = 2,
   /** fp32.  Propagates downstream through MP_OP_CLASS_INFER nodes, and through MP_OP_CLASS_CLEAR
    *  nodes that lead to another MP_OP_CLASS_INFER or MP_OP_CLASS_DENY. */
   MP_OP_CLASS_DENY = 3,
@@ -199,10 +199,10 @@ typedef enum mp_node_flags {
    *  precision does not propagate through it. */
   MP_NODE_FLAG_READS_VARIABLE = 1 << 4,
   MP_NODE_FLAG_BACK_EDGE = 1 << 5, /**< back edge (NextIteration): follows the rest of its loop */
-  MP_NODE_FLAG_READS_EITHER =
-      1 << 6, /**< reads fp32 and low precision, except on MP_AUTOCAST_SLOT_FP32 */
-  MP_NODE_FLAG_WRITES_EITHER =
-      1 << 7 /**< can write fp32 or low precision, like mp_gemm (dtype_cd) */
+  /** Reads fp32 and low precision, except on MP_AUTOCAST_SLOT_FP32. */
+  MP_NODE_FLAG_READS_EITHER = 1 << 6,
+  /** Can write fp32 or low precision, like mp_gemm (dtype_cd). */
+  MP_NODE_FLAG_WRITES_EITHER = 1 << 7
 } mp_node_flags_t;
 
 /** Role of a tensor. */
@@ -269,8 +269,8 @@ typedef struct mp_autocast_cast {
   int32_t tensor;
   mp_dtype_t from, to;
   mp_cast_kind_t kind;
-  int32_t
-      readers; /**< inputs that read the result, plus the caller with MP_AUTOCAST_FLAG_KEEP_IO */
+  /** Inputs that read the result, plus the caller with MP_AUTOCAST_FLAG_KEEP_IO. */
+  int32_t readers;
 } mp_autocast_cast_t;
 
 /** Reason for the type of a node: fp32 if < 32, otherwise low precision.  node_cause is the node
@@ -284,23 +284,23 @@ typedef enum mp_autocast_reason {
   MP_AUTOCAST_REASON_KEPT = 6,          /**< MP_NODE_FLAG_KEEP_FP32 */
   MP_AUTOCAST_REASON_OTHER_DEVICE = 7,  /**< MP_NODE_FLAG_OTHER_DEVICE */
   MP_AUTOCAST_REASON_NO_KERNEL = 8,     /**< MP_NODE_FLAG_NO_LOW */
-  MP_AUTOCAST_REASON_NO_ALLOW_NEARBY =
-      9,                             /**< low precision is possible, but does not propagate to it */
+  /** Low precision is possible, but does not propagate to the node. */
+  MP_AUTOCAST_REASON_NO_ALLOW_NEARBY = 9,
   MP_AUTOCAST_REASON_NOT_FLOAT = 10, /**< reads and writes no MP_FP32 tensor */
   MP_AUTOCAST_REASON_DISABLED = 11, /**< autocast is disabled: mp_autocast_result.disabled_reason */
   MP_AUTOCAST_REASON_CLUSTER_FP32 = 12, /**< in an fp32 cluster [the member that requires fp32] */
 
   MP_AUTOCAST_REASON_ALLOW_LIST = 32, /**< MP_OP_CLASS_ALLOW by list, node_class or level */
-  MP_AUTOCAST_REASON_BETWEEN_ALLOW =
-      33, /**< INFER or CLEAR between two MP_OP_CLASS_ALLOW [the downstream one] */
+  /** INFER or CLEAR between two MP_OP_CLASS_ALLOW [the downstream one]. */
+  MP_AUTOCAST_REASON_BETWEEN_ALLOW = 33,
   /** Downstream of a low-precision node [that node], with MP_BF16 or MP_AUTOCAST_PRESET_PYTORCH. */
   MP_AUTOCAST_REASON_FOLLOWS_ALLOW = 34,
-  MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW =
-      35, /**< MP_OP_CLASS_CLEAR connected to a low-precision node [that node] */
-  MP_AUTOCAST_REASON_CLUSTER_LOW =
-      36, /**< in a low-precision cluster [the member that caused it] */
-  MP_AUTOCAST_REASON_CAST_ABSORBED =
-      37,                         /**< cast to fp32 with only low-precision readers [the first] */
+  /** MP_OP_CLASS_CLEAR connected to a low-precision node [that node]. */
+  MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW = 35,
+  /** Member of a low-precision cluster [the member that caused it]. */
+  MP_AUTOCAST_REASON_CLUSTER_LOW = 36,
+  /** Cast to fp32 with only low-precision readers [the first]. */
+  MP_AUTOCAST_REASON_CAST_ABSORBED = 37,
   MP_AUTOCAST_REASON_PATTERN = 38 /**< MP_OP_CLASS_ALLOW by mp_autocast_set_nodes */
 } mp_autocast_reason_t;
 

@@ -16,11 +16,11 @@ extern "C" {
  *  flat list of calls of this library.  It neither allocates nor waits, and can be captured into a
  *  CUDA graph.
  *
- *      mp_graph_create, _input, _parameter, _node ..., _loss     describe the network
- *      mp_graph_set_autocast                                         mixed precision, optional
- *      mp_graph_compile                                          differentiate, fuse, allocate
- *      mp_graph_write, mp_graph_get_lists, mp_optimizer_create       initial weights, optimizer
- *      mp_graph_bind, _forward, _backward, mp_scale_step         one training step
+ *      mp_graph_create, _add_input, _add_node ..., _set_loss      describe the network
+ *      mp_graph_set_autocast                                      mixed precision, optional
+ *      mp_graph_compile                                           differentiate, fuse, allocate
+ *      mp_graph_write, mp_graph_get_lists, mp_optimizer_create    initial weights, optimizer
+ *      mp_graph_bind, _forward, _backward, mp_scale_step          one training step
  *
  *  Shapes are static, except for the batch, and there is no control flow.  A graph is used by one
  *  thread at a time.
@@ -46,7 +46,7 @@ extern "C" {
  *                       attributes of MaxPool; include_pad = 0
  *      BatchNorm      x [... c], gamma? [c], beta? [c], mean [c], variance [c] -> y [... c]
  *                       epsilon = 1.0e-5, momentum = 0.1
- *      Embedding      table [vocabulary width], indices [...] -> y [... width]
+ *      Embedding      table [rows dim], indices [...] -> y [... dim]
  *      Dropout        x, offset? [] -> y
  *                       p = 0.5, seed = 0
  *      Reshape        x -> y

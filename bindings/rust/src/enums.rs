@@ -636,7 +636,7 @@ numbered! {
         Unlisted = 0,
         /// always low precision: numerically safe, and faster
         Allow = 1,
-        /// low precision between low-precision nodes, except downstream of a DENY
+        /// Low precision between low-precision nodes, except downstream of a DENY.
         Infer = 2,
         /// fp32.  Propagates downstream through [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER) nodes, and through [`MP_OP_CLASS_CLEAR`](crate::sys::MP_OP_CLASS_CLEAR)
         /// nodes that lead to another [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER) or [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY).
@@ -719,9 +719,9 @@ flags! {
         READS_VARIABLE = 16,
         /// back edge (NextIteration): follows the rest of its loop
         BACK_EDGE = 32,
-        /// reads fp32 and low precision, except on [`MP_AUTOCAST_SLOT_FP32`](crate::sys::MP_AUTOCAST_SLOT_FP32)
+        /// Reads fp32 and low precision, except on [`MP_AUTOCAST_SLOT_FP32`](crate::sys::MP_AUTOCAST_SLOT_FP32).
         READS_EITHER = 64,
-        /// can write fp32 or low precision, like [`mp_gemm`](crate::sys::mp_gemm) (dtype\_cd)
+        /// Can write fp32 or low precision, like [`mp_gemm`](crate::sys::mp_gemm) (dtype\_cd).
         WRITES_EITHER = 128,
     }
 }
@@ -769,7 +769,7 @@ numbered! {
         OtherDevice = 7,
         /// [`MP_NODE_FLAG_NO_LOW`](crate::sys::MP_NODE_FLAG_NO_LOW)
         NoKernel = 8,
-        /// low precision is possible, but does not propagate to it
+        /// Low precision is possible, but does not propagate to the node.
         NoAllowNearby = 9,
         /// reads and writes no [`MP_FP32`](crate::sys::MP_FP32) tensor
         NotFloat = 10,
@@ -779,15 +779,15 @@ numbered! {
         ClusterFp32 = 12,
         /// [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW) by list, node\_class or level
         AllowList = 32,
-        /// INFER or CLEAR between two [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW) \[the downstream one\]
+        /// INFER or CLEAR between two [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW) \[the downstream one\].
         BetweenAllow = 33,
         /// Downstream of a low-precision node \[that node\], with [`MP_BF16`](crate::sys::MP_BF16) or [`MP_AUTOCAST_PRESET_PYTORCH`](crate::sys::MP_AUTOCAST_PRESET_PYTORCH).
         FollowsAllow = 34,
-        /// [`MP_OP_CLASS_CLEAR`](crate::sys::MP_OP_CLASS_CLEAR) connected to a low-precision node \[that node\]
+        /// [`MP_OP_CLASS_CLEAR`](crate::sys::MP_OP_CLASS_CLEAR) connected to a low-precision node \[that node\].
         ClearNextToLow = 35,
-        /// in a low-precision cluster \[the member that caused it\]
+        /// Member of a low-precision cluster \[the member that caused it\].
         ClusterLow = 36,
-        /// cast to fp32 with only low-precision readers \[the first\]
+        /// Cast to fp32 with only low-precision readers \[the first\].
         CastAbsorbed = 37,
         /// [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW) by [`mp_autocast_set_nodes`](crate::sys::mp_autocast_set_nodes)
         Pattern = 38,
