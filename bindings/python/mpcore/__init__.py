@@ -17,15 +17,15 @@ copied or pickled.
 
 from typing import Tuple
 
-from ._gemm import gemm, gemm_kernels, gemm_plan, gemm_workspace_size
+from ._gemm import gemm, gemm_explain, gemm_kernels, gemm_plan, gemm_workspace_size
 from ._library import Error, check, lib
 from .arrays import View, view
 from .autocast import Autocast, AutocastCast, AutocastGraph, AutocastResult, AutocastTensor
 from .context import Context, DeviceArray
 from .convolution import Conv2d
 from .graph import Graph, GraphTensor
-from .groups import (Matrices, gemm_batched, gemm_grouped, gemm_grouped_workspace_size, gemm_ragged,
-                     gemm_ragged_workspace_size)
+from .groups import (Matrices, gemm_batched, gemm_batched_plan, gemm_batched_workspace_size, gemm_grouped,
+                     gemm_grouped_workspace_size, gemm_ragged, gemm_ragged_workspace_size)
 from .layers import (BatchNorm, ColumnSum, Pool2d, element_loss, nchw_to_nhwc, nhwc_to_nchw, pointwise,
                      softmax_xent)
 from .rnn import Rnn, RnnStep
@@ -36,10 +36,11 @@ from .training import Optimizer, Scaler, clip_factor, masters_to_model, scale_st
 __all__ = ["Autocast", "AutocastCast", "AutocastGraph", "AutocastResult", "AutocastTensor", "BatchNorm", "Context",
            "ColumnSum", "Conv2d", "DeviceArray", "Embedding", "Error", "Graph", "GraphTensor", "Matrices",
            "Optimizer", "Pool2d", "Reports", "Rnn", "RnnStep", "Scaler", "TensorList", "View", "build_info", "check",
-           "clip_factor", "dropout", "element_loss", "gemm", "gemm_batched", "gemm_grouped",
-           "gemm_grouped_workspace_size", "gemm_kernels", "gemm_plan", "gemm_ragged", "gemm_ragged_workspace_size",
-           "gemm_workspace_size", "lib", "masters_to_model", "nccl_comm", "nchw_to_nhwc", "nhwc_to_nchw", "pointwise",
-           "scale_step", "softmax_xent", "version", "view"]
+           "clip_factor", "dropout", "element_loss", "gemm", "gemm_batched", "gemm_batched_plan",
+           "gemm_batched_workspace_size", "gemm_explain", "gemm_grouped", "gemm_grouped_workspace_size",
+           "gemm_kernels", "gemm_plan", "gemm_ragged", "gemm_ragged_workspace_size", "gemm_workspace_size", "lib",
+           "masters_to_model", "nccl_comm", "nchw_to_nhwc", "nhwc_to_nchw", "pointwise", "scale_step",
+           "softmax_xent", "version", "view"]
 
 
 def build_info() -> str:

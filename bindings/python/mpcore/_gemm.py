@@ -7,7 +7,7 @@ import sys
 from typing import Any, List, Optional, Tuple
 
 from . import _epilogue, _sys
-from ._library import check, lib
+from ._library import check, lib, read_text
 from .arrays import View, dtype_name, mp_dtype_of, point
 from .context import Context, DeviceArray, stream_pointer
 
@@ -136,6 +136,15 @@ def gemm_plan(context: Context, m: int, n: int, k: int, dtype: Any = "fp16", dty
     desc = _dense(m, n, k, dtype, dtype_out, batch_count)
     return _epilogue.plan_of(lib.mp_gemm_get_plan, context.handle, ctypes.byref(desc),
                              _epilogue.for_query(dbias), max_workspace_bytes)
+
+
+def gemm_explain(context: Context, m: int, n: int, k: int, dtype: Any = "fp16", dtype_out: Any = None,
+                 batch_count: int = 1, *, dbias: bool = False, plan: _epilogue.Plan = None) -> str:
+    """Describes a plan, by default the one that gemm selects, for people."""
+    desc = _dense(m, n, k, dtype, dtype_out, batch_count)
+    _epilogue.set_plan(desc, plan)
+    return read_text(lambda text, size: lib.mp_gemm_explain(context.handle, ctypes.byref(desc),
+                                                            _epilogue.for_query(dbias), text, size))
 
 
 def gemm_kernels(context: Context, m: int, n: int, k: int, dtype: Any = "fp16", dtype_out: Any = None,

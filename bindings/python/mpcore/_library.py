@@ -221,6 +221,15 @@ def array_of(name: str, kind: Any, values: Sequence[Any]) -> Any:
     return array
 
 
+def read_text(write: Any) -> str:
+    """Returns the text that a function writes; the first call returns its size."""
+    size = ctypes.c_size_t()
+    check(write(None, ctypes.byref(size)))
+    text = ctypes.create_string_buffer(size.value)
+    check(write(text, ctypes.byref(size)))
+    return text.value.decode(errors="replace")
+
+
 def fill(struct: Any, fields: Dict[str, Any]) -> Any:
     """Sets fields by name.  Raises TypeError for an unknown name or a value of the wrong type, and
     ValueError for an integer beyond the range of its type."""

@@ -8,7 +8,7 @@ import operator
 from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _sys
-from ._library import Handle, array_of, check, enumerator, fill, flags, is_integer, lib
+from ._library import Handle, array_of, check, enumerator, fill, flags, is_integer, lib, read_text
 from .arrays import DTYPES, NAMES, dtype_name
 from .context import Context
 
@@ -312,16 +312,9 @@ class Autocast(Handle):
         (mp_autocast_format_t)."""
         if result._policy is not self or result._graph is not graph:
             raise ValueError("result belongs to another graph or policy")
-        number, size = enumerator(_sys.mp_autocast_format_t, format, "format"), ctypes.c_size_t()
-
-        def write(text: Any) -> None:
-            check(lib.mp_autocast_explain(self.handle, ctypes.byref(result._arrays), ctypes.byref(result._result),
-                                          number, text, ctypes.byref(size)))
-
-        write(None)
-        text = ctypes.create_string_buffer(size.value)
-        write(text)
-        return text.value.decode(errors="replace")
+        number = enumerator(_sys.mp_autocast_format_t, format, "format")
+        return read_text(lambda text, size: lib.mp_autocast_explain(
+            self.handle, ctypes.byref(result._arrays), ctypes.byref(result._result), number, text, size))
 
     def op(self, op_type: str, dtypes: Sequence[Any]) -> Tuple[List[Optional[str]], Optional[str]]:
         """Returns the casts of a single operation, for eager execution.

@@ -7,7 +7,7 @@ import sys
 from typing import Any, List, Sequence, Tuple, Union
 
 from . import _epilogue, _sys
-from ._library import check, enumerator, fill, integers, is_integer, lib
+from ._library import check, enumerator, fill, integers, is_integer, lib, read_text
 from .arrays import DTYPES, dtype_name, point
 from .context import Context, DeviceArray, stream_pointer
 
@@ -98,6 +98,12 @@ class Conv2d:
         return _epilogue.plan_of(lib.mp_conv2d_get_plan, self.context.handle, self._writing(dtype),
                                  enumerator(_sys.mp_conv_op_t, op, "op"), _epilogue.for_query(dbias),
                                  max_workspace_bytes)
+
+    def explain(self, op: Any, dtype: Any = None, *, dbias: bool = False) -> str:
+        """Describes the plan of "fprop", "dgrad" or "wgrad", for people."""
+        return read_text(lambda text, size: lib.mp_conv2d_explain(
+            self.context.handle, self._writing(dtype), enumerator(_sys.mp_conv_op_t, op, "op"),
+            _epilogue.for_query(dbias), text, size))
 
     def kernels(self, op: Any, dtype: Any = None) -> List[_sys.mp_kernel_info_t]:
         """Returns an mp_kernel_info_t for every kernel, first the one that is selected."""

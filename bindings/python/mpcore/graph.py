@@ -7,7 +7,7 @@ import operator
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from . import _sys
-from ._library import Native, array_of, check, enumerator, integers, is_integer, lib
+from ._library import Native, array_of, check, enumerator, integers, is_integer, lib, read_text
 from .arrays import View, dtype_name
 from .autocast import Autocast, _bytes, _name, _number
 from .context import Context, DeviceArray, stream_pointer
@@ -285,12 +285,12 @@ class Graph(Object):
         """Explains the types of the operations: "text", "json", or "dot" for Graphviz
         (mp_autocast_format_t)."""
         number = enumerator(_sys.mp_autocast_format_t, format, "format")
-        return _text(lambda text, size: lib.mp_graph_explain(self.handle, number, text, size))
+        return read_text(lambda text, size: lib.mp_graph_explain(self.handle, number, text, size))
 
     def describe(self) -> str:
         """Lists the launches in order, one per line, with their operations, tensors, types and
         shapes."""
-        return _text(lambda text, size: lib.mp_graph_describe(self.handle, text, size))
+        return read_text(lambda text, size: lib.mp_graph_describe(self.handle, text, size))
 
 
 class _Lent(DeviceArray):
@@ -353,11 +353,3 @@ def _one(tensor: int) -> int:
 
 def _shape(info: Any) -> Tuple[int, ...]:
     return tuple(info.extent[:info.rank])
-
-
-def _text(write: Any) -> str:
-    size = ctypes.c_size_t()
-    check(write(None, ctypes.byref(size)))
-    text = ctypes.create_string_buffer(size.value)
-    check(write(text, ctypes.byref(size)))
-    return text.value.decode(errors="replace")

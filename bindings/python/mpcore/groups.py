@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import sys
 from typing import Any, List, Optional, Sequence, Tuple
 
 from . import _epilogue, _sys
@@ -57,25 +58,43 @@ def gemm_batched(context: Context, a: Matrices, b: Matrices, out: Matrices, *, c
     c defaults to out.  All items share bias=, activation=, scale= and found_inf=.
     """
     c = out if c is None else c
-    for name, got in (("b", b), ("out", out), ("c", c)):
-        if len(got) != len(a):
-            raise ValueError(f"{name} has {len(got)} matrices, but a has {len(a)}")
-    for name, got in (("a", a), ("b", b), ("out", out), ("c", c)):
-        if got.context is not context:
-            raise ValueError(f"{name} belongs to another context")
+    desc = _batched(context, a, b, out, c)
+    desc.alpha, desc.beta = alpha, beta
     for i, view in enumerate(out._views):
         view.require_writable(f"out.arrays[{i}]")
-    m, n, k = _sizes(a.first, b.first, out.first, c.first, "")
-    desc = _sys.mp_gemm_desc_default(m, n, k, a.first.mp_dtype, out.first.mp_dtype)
-    desc.batch_count, desc.alpha, desc.beta = len(a), alpha, beta
-    desc.op_a, (desc.ld_a,) = _op([a.first], "a")
-    desc.op_b, (desc.ld_b,) = _op([b.first], "b")
-    desc.ld_d, desc.ld_c = _rows(out.first, "out"), _rows(c.first, "c")
     _epilogue.set_plan(desc, plan)
-    made = _epilogue.make(context, n, **epilogue)
+    made = _epilogue.make(context, desc.n, **epilogue)
     check(lib.mp_gemm_batched(context.handle, ctypes.byref(desc), a.table.pointer, b.table.pointer,
                               c.table.pointer if beta != 0 else None, out.table.pointer, ctypes.byref(made),
                               *_epilogue.workspace_of(context, workspace), stream_pointer(stream)))
+
+
+def gemm_batched_workspace_size(context: Context, a: Matrices, b: Matrices, out: Matrices) -> int:
+    """Returns the workspace size in bytes with which gemm_batched is fastest."""
+    return _epilogue.bytes_of(lib.mp_gemm_batched_workspace_size, context.handle,
+                              ctypes.byref(_batched(context, a, b, out, out)), None)
+
+
+def gemm_batched_plan(context: Context, a: Matrices, b: Matrices, out: Matrices, *,
+                      max_workspace_bytes: int = sys.maxsize) -> _sys.mp_plan_t:
+    """Returns the fastest plan of gemm_batched, like gemm_plan."""
+    return _epilogue.plan_of(lib.mp_gemm_batched_get_plan, context.handle,
+                             ctypes.byref(_batched(context, a, b, out, out)), None, max_workspace_bytes)
+
+
+def _batched(context: Context, a: Matrices, b: Matrices, out: Matrices, c: Matrices) -> _sys.mp_gemm_desc_t:
+    for name, got in (("a", a), ("b", b), ("out", out), ("c", c)):
+        if len(got) != len(a):
+            raise ValueError(f"{name} has {len(got)} matrices, but a has {len(a)}")
+        if got.context is not context:
+            raise ValueError(f"{name} belongs to another context")
+    desc = _sys.mp_gemm_desc_default(*_sizes(a.first, b.first, out.first, c.first, ""), a.first.mp_dtype,
+                                     out.first.mp_dtype)
+    desc.batch_count = len(a)
+    desc.op_a, (desc.ld_a,) = _op([a.first], "a")
+    desc.op_b, (desc.ld_b,) = _op([b.first], "b")
+    desc.ld_d, desc.ld_c = _rows(out.first, "out"), _rows(c.first, "c")
+    return desc
 
 
 def gemm_grouped(context: Context, products: Sequence[Sequence[Any]], *, alpha: float = 1.0,

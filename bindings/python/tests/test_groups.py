@@ -37,7 +37,11 @@ class Groups(unittest.TestCase):
         start = matrices([self.context.array(Floats([1] * m * n, (m, n))) for _ in a])
         wide = matrices([self.fp16(x, (m, k)) for x in a])
         flat = matrices([self.fp16(x, (k, n)) for x in b])
-        mpcore.gemm_batched(self.context, wide, flat, out, c=start, beta=3)
+        size = mpcore.gemm_batched_workspace_size(self.context, wide, flat, out)
+        plan = mpcore.gemm_batched_plan(self.context, wide, flat, out)
+        self.assertLessEqual(plan.workspace_bytes, size)
+        mpcore.gemm_batched(self.context, wide, flat, out, c=start, beta=3, plan=plan,
+                            workspace=self.context.empty(max(256, size), "uint8"))
         for x, y, got in zip(a, b, out.arrays):
             self.assertEqual(values(got), [v + 3 for v in product(x, y, m, n, k)])
         with self.assertRaisesRegex(ValueError, "b has 2 matrices, but a has 3"):
@@ -111,6 +115,9 @@ class Groups(unittest.TestCase):
             self.assertEqual(values(out), product(a, b, 16, 16, 16), info.name)
         plan = mpcore.gemm_plan(self.context, 16, 16, 16, "fp16", "fp32")
         self.assertEqual(plan.kernel, kernels[0].name)
+        for chosen, info in ((None, kernels[0]), (able[-1].name.decode(), able[-1])):
+            text = mpcore.gemm_explain(self.context, 16, 16, 16, "fp16", "fp32", plan=chosen)
+            self.assertRegex(text, f"\nkernel +{info.name.decode()}\n")
         stored = type(plan).from_buffer_copy(bytes(plan))
         out = mpcore.gemm(self.context, self.fp16(a, (16, 16)), self.fp16(b, (16, 16)), dtype="fp32", plan=stored,
                           workspace=self.context.empty(max(256, stored.workspace_bytes), "uint8"))

@@ -89,6 +89,7 @@ class Convolution(unittest.TestCase):
         able = [info.name.decode() for info in kernels if info.reason is None]
         self.assertTrue(able)
         self.assertTrue(all(info.reason or info.predicted_us > 0 for info in kernels))
+        self.assertRegex(self.conv.explain("fprop", "fp32"), f"\nkernel +{able[0]}\n")
         named = mpcore.Conv2d(self.context, self.X, self.FILTER, stride=(2, 1), padding=(1, 0, 2, 1),
                               dilation=(1, 2), groups=2, plan=able[-1])
         space = self.context.empty(max(256, kernels[len(able) - 1].workspace_bytes), "uint8")

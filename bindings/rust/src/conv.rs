@@ -3,7 +3,7 @@
 use crate::context::{Context, Data, Float};
 use crate::enums::{ConvOp, Dtype};
 use crate::epilogue::{operand, workspace_of, Operand, OutputOptions};
-use crate::error::{check, Error, Result};
+use crate::error::{check, read_text, Error, Result};
 use crate::kernels::{self, KernelInfo, Plan};
 use crate::sys;
 use std::ffi::c_void;
@@ -145,6 +145,24 @@ impl Conv2d {
                 max_workspace_bytes,
                 plan,
             )
+        })
+    }
+
+    /// Describes the plan of a pass without dbias, for people.
+    pub fn explain<I: Float, O: Float>(&self, op: ConvOp) -> Result<String> {
+        let desc = self.complete(I::DTYPE, O::DTYPE);
+        read_text(|text, bytes| {
+            // SAFETY: as above; text is NULL or has `bytes` bytes.
+            check(unsafe {
+                sys::mp_conv2d_explain(
+                    self.context.as_raw(),
+                    &desc,
+                    op as u32,
+                    ptr::null(),
+                    text,
+                    bytes,
+                )
+            })
         })
     }
 

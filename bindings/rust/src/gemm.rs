@@ -3,7 +3,7 @@
 use crate::context::{Context, Data, Float, Stream, View};
 use crate::enums::{Activation, Dtype, Op};
 use crate::epilogue::{operand, workspace_of, Epilogue, Operand};
-use crate::error::{check, Error, Result};
+use crate::error::{check, read_text, Error, Result};
 use crate::kernels::{self, KernelInfo, Plan};
 use crate::sys;
 use std::ffi::c_void;
@@ -198,6 +198,17 @@ impl<'a> Gemm<'a> {
                 max_workspace_bytes,
                 plan,
             )
+        })
+    }
+
+    /// Describes the plan for the given types of A, B and D, for people.
+    pub fn explain<AB: Float, CD: Float>(&self) -> Result<String> {
+        let (desc, epilogue) = self.query(AB::DTYPE, CD::DTYPE)?;
+        read_text(|text, bytes| {
+            // SAFETY: as above; text is NULL or has `bytes` bytes.
+            check(unsafe {
+                sys::mp_gemm_explain(self.context.as_raw(), &desc, &epilogue, text, bytes)
+            })
         })
     }
 

@@ -5,6 +5,7 @@ use crate::enums::{Dtype, Op, Ragged};
 use crate::epilogue::{operand, workspace_of, OutputOptions};
 use crate::error::{check, Error, Result};
 use crate::gemm::{extents, Gemm};
+use crate::kernels::{self, Plan};
 use crate::owner::Owner;
 use crate::sys;
 use std::marker::PhantomData;
@@ -94,6 +95,52 @@ impl<'a> Gemm<'a> {
                 self.stream.0,
             )
         })
+    }
+
+    /// Returns the useful workspace size in bytes for `run_batched` of `count` products.
+    pub fn batched_workspace_size<AB: Float, CD: Float>(&self, count: u32) -> Result<usize> {
+        let (desc, epilogue) = self.query_batched(AB::DTYPE, CD::DTYPE, count)?;
+        let mut bytes = 0;
+        // SAFETY: the descriptor and the plan in it live during the call.
+        check(unsafe {
+            sys::mp_gemm_batched_workspace_size(
+                self.context.as_raw(),
+                &desc,
+                &epilogue,
+                &mut bytes,
+            )
+        })?;
+        Ok(bytes)
+    }
+
+    /// Returns the fastest plan for `run_batched` of `count` products.
+    pub fn batched_get_plan<AB: Float, CD: Float>(
+        &self,
+        count: u32,
+        max_workspace_bytes: usize,
+    ) -> Result<Plan> {
+        let (desc, epilogue) = self.query_batched(AB::DTYPE, CD::DTYPE, count)?;
+        // SAFETY: as above; `plan` is written.
+        kernels::plan(|plan| unsafe {
+            sys::mp_gemm_batched_get_plan(
+                self.context.as_raw(),
+                &desc,
+                &epilogue,
+                max_workspace_bytes,
+                plan,
+            )
+        })
+    }
+
+    fn query_batched(
+        &self,
+        ab: Dtype,
+        cd: Dtype,
+        count: u32,
+    ) -> Result<(sys::mp_gemm_desc_t, sys::mp_epilogue_t)> {
+        let (mut desc, epilogue) = self.query(ab, cd)?;
+        desc.batch_count = count as i32; // the library rejects negative values
+        Ok((desc, epilogue))
     }
 
     /// Enqueues one product per group, with group sizes that are on the device.  Group i contains

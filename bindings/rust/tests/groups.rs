@@ -25,7 +25,11 @@ fn batches_anywhere_in_memory() {
     let (of_a, of_b) = (Matrices::new(&c, &on_a).unwrap(), Matrices::new(&c, &on_b).unwrap());
     let of_d = Matrices::new(&c, &on_d).unwrap();
     let gemm = || c.gemm(m, n, k).alpha(2.0).beta(3.0).bias(&bias);
-    gemm().run_batched(&of_a, &of_b, &of_d).unwrap();
+    let bytes = gemm().batched_workspace_size::<F16, f32>(3).unwrap();
+    let plan = gemm().batched_get_plan::<F16, f32>(3, usize::MAX).unwrap();
+    assert!(plan.workspace_bytes <= bytes);
+    let space = c.alloc::<u8>(bytes.max(256)).unwrap();
+    gemm().plan(&plan).workspace(&space).run_batched(&of_a, &of_b, &of_d).unwrap();
     for (i, got) in d.iter().enumerate() {
         let wanted: Vec<f32> = product(&integers(m * k, i), &integers(k * n, i + 7), m, n, k)
             .iter()
@@ -166,6 +170,10 @@ fn every_kernel_by_name() {
         assert_eq!(d.to_vec().unwrap(), wanted, "{}", info.name);
     }
     let plan = c.gemm(16, 16, 16).get_plan::<F16, f32>(usize::MAX).unwrap();
+    for name in [&kernels[0].name, &kernels[able - 1].name] {
+        let text = c.gemm(16, 16, 16).kernel(name).explain::<F16, f32>().unwrap();
+        assert!(text.lines().any(|line| line.starts_with("kernel ") && line.ends_with(name)));
+    }
     let space = c.alloc::<u8>(plan.workspace_bytes.max(256)).unwrap();
     let d = c.alloc::<f32>(256).unwrap();
     c.gemm(16, 16, 16).plan(&plan).workspace(&space).run(&a, &b, &d).unwrap();

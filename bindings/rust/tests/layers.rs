@@ -88,6 +88,8 @@ fn the_epilogue_and_every_kernel() {
     let kernels = conv(&c).kernels::<F16, f32>(ConvOp::Fprop).unwrap();
     let able: Vec<_> = kernels.iter().filter(|info| info.reason.is_none()).collect();
     assert!(able.len() > 1 && able.len() < kernels.len());
+    let text = conv(&c).explain::<F16, f32>(ConvOp::Fprop).unwrap();
+    assert!(text.lines().any(|line| line.starts_with("kernel ") && line.ends_with(&able[0].name)));
     for info in able {
         let (aux, amax) = (c.alloc::<f32>(OF_Y).unwrap(), c.alloc::<f32>(1).unwrap());
         let space = c.alloc::<u8>(info.workspace_bytes.max(256)).unwrap();
