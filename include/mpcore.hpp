@@ -717,8 +717,8 @@ struct list_tensor {
   mp_dtype_t dtype;
 };
 
-/// Returns a tensor of a list (mp_tensor_list_get_tensor), including lists that belong to an optimizer
-/// (optimizer::moments) or graph (graph::lists).
+/// Returns a tensor of a list (mp_tensor_list_get_tensor), including lists that belong to an
+/// optimizer (optimizer::moments) or graph (graph::lists).
 inline outcome<list_tensor> tensor_list_get(mp_tensor_list_t list, uint32_t index) {
   list_tensor tensor{};
   const mp_status_t status =
@@ -1164,8 +1164,8 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
     const int32_t end = has_inputs ? graph.input_offsets[graph.num_nodes] : 0;
     // An invalid end is rejected by the library.
     const size_t tensors = graph.num_tensors, inputs = end > 0 ? static_cast<size_t>(end) : 0;
-    // Sized for MP_AUTOCAST_FLAG_EMULATE, which cannot be queried from the handle.  Uninitialized, so
-    // that unused elements take no physical memory.
+    // Sized for MP_AUTOCAST_FLAG_EMULATE, which cannot be queried from the handle.  Uninitialized,
+    // so that unused elements take no physical memory.
     const std::unique_ptr<mp_autocast_cast_t[]> casts(new mp_autocast_cast_t[2 * tensors + inputs]);
 
     autocast_result owned;
@@ -1322,7 +1322,8 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
     return detail::finish(status, std::move(input));
   }
 
-  /// Enables mixed precision (mp_graph_set_autocast).  The policy must exist until compile() returns.
+  /// Enables mixed precision (mp_graph_set_autocast).  The policy must exist until compile()
+  /// returns.
   outcome<void> autocast(mp_autocast_t policy) const {
     return check(mp_graph_set_autocast(get(), policy));
   }

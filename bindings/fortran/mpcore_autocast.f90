@@ -29,7 +29,8 @@ module mpcore_autocast
     integer(c_int), allocatable :: node_dtype(:) !< MP_FP32 or the 16-bit type
     integer(c_int), allocatable :: node_reason(:) !< reason for each node, MP_AUTOCAST_REASON_*
     integer, allocatable :: node_cause(:) !< a node that caused the type
-    !> First input of each node: the inputs of node i are input_offsets(i) to input_offsets(i + 1) - 1.
+    !> First input of each node: the inputs of node i are input_offsets(i) to
+    !> input_offsets(i + 1) - 1.
     integer, allocatable :: input_offsets(:)
     integer, allocatable :: input_cast(:) !< index into casts, per input; 0: no cast
     type(mp_autocast_cast_t), allocatable :: casts(:) !< ordered by tensor
@@ -211,7 +212,8 @@ contains
     rewritten%reason_of_c = raw%disabled_reason
   end subroutine
 
-  !> Returns a report on a rewrite of this graph by this policy; default format: MP_AUTOCAST_FORMAT_TEXT.
+  !> Returns a report on a rewrite of this graph by this policy; default format:
+  !> MP_AUTOCAST_FORMAT_TEXT.
   subroutine explain(policy, graph, rewritten, report, format, stat, errmsg)
     class(mp_autocast), intent(in) :: policy
     type(mp_graph), intent(in), target :: graph

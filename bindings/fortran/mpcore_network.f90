@@ -218,7 +218,8 @@ contains
     call mp_check(status, stat, errmsg)
   end subroutine
 
-  !> Runs the forward pass on the bound inputs, in mode MP_GRAPH_MODE_TRAINING or MP_GRAPH_MODE_INFERENCE.
+  !> Runs the forward pass on the bound inputs, in mode MP_GRAPH_MODE_TRAINING or
+  !> MP_GRAPH_MODE_INFERENCE.
   subroutine forward(net, mode, stream, stat, errmsg)
     class(mp_network), intent(in) :: net
     integer(c_int), intent(in) :: mode

@@ -1,4 +1,5 @@
-"""Pooling, batch normalization, pointwise operations and losses, in N H W C (mpcore/layers.h, loss.h).
+"""Pooling, batch normalization, pointwise operations and losses, in N H W C (mpcore/layers.h,
+mpcore/loss.h).
 
 Calls that compute gradients accept found_inf (float32, 1 element: Scaler.found_inf), which is set
 to 1 if a gradient is infinite or NaN, and amax (float32, 1 element), which is updated to

@@ -142,9 +142,9 @@ class Scaler(Object):
         check(lib.mp_grads_to_fp32(self.handle, grads.handle, out.written("out"), stream_pointer(stream)))
 
     def query(self, step: int) -> Any:
-        """Returns the outcome of a step without waiting: MP_STEP_OUTCOME_PENDING, MP_STEP_OUTCOME_TAKEN, or the
-        cause of a skip, such as MP_STEP_OUTCOME_OVERFLOW (mpcore._sys).  Steps are numbered from 1, like
-        state().steps."""
+        """Returns the outcome of a step without waiting: MP_STEP_OUTCOME_PENDING,
+        MP_STEP_OUTCOME_TAKEN, or the cause of a skip, such as MP_STEP_OUTCOME_OVERFLOW
+        (mpcore._sys).  Steps are numbered from 1, like state().steps."""
         outcome = ctypes.c_uint32()
         check(lib.mp_scaler_query_step(self.handle, step, ctypes.byref(outcome)))
         return _sys.mp_step_outcome_t(outcome.value)
@@ -211,8 +211,8 @@ class Optimizer(Object):
                     with the flag "decoupled_decay" and, like torch, weight_decay=0.01
     grads, master   parallel TensorLists; master is float32
     model           TensorList of 16-bit copies, optional
-    lr, **options   fields of mp_param_group_t for all tensors, or torch's names: momentum is beta1 (sgd,
-                    rmsprop), betas is (beta1, beta2) (adam, lamb, novograd)
+    lr, **options   fields of mp_param_group_t for all tensors, or torch's names: momentum is beta1
+                    (sgd, rmsprop), betas is (beta1, beta2) (adam, lamb, novograd)
     groups          instead of lr and options: a list of such dictionaries
     tensor_group    index into groups, one per tensor
     flags           "decoupled_decay", ("larc", "nesterov"), ... (mp_optimizer_flags_t); None: the
@@ -222,8 +222,9 @@ class Optimizer(Object):
     For checkpoints use save() and restore(), which include the scaler, or state_dict() and
     load_state_dict().  Neither contains the hyperparameters.
 
-    Defaults are those of mp_param_group_default; for example, sgd has a momentum of 0.9.  Hyperparameters
-    are rounded to float32, while the options of a Scaler keep the precision of Python.
+    Defaults are those of mp_param_group_default; for example, sgd has a momentum of 0.9.
+    Hyperparameters are rounded to float32, while the options of a Scaler keep the precision of
+    Python.
     """
 
     _destroy = "mp_optimizer_destroy"
