@@ -1,4 +1,4 @@
-/* mpcore/layers.h: layout, pooling and batch normalisation of small fp16 tensors. */
+/* mpcore/layers.h: layout, pooling and batch normalization of small fp16 tensors. */
 #include <math.h>
 #include <string.h>
 
@@ -162,7 +162,7 @@ static void test_pool_pointers(void) {
   WORKS(mp_pool2d_backward(context, &average, NULL, at(kDy), at(kDx), NULL, NULL));
 }
 
-/* ---------------------------------------------------------------- batch normalisation: 16 x 8 */
+/* ---------------------------------------------------------------- batch normalization: 16 x 8 */
 
 /** Every argument as it should be. */
 struct arguments {
