@@ -11,17 +11,20 @@ the structs, so differences show how a language passes arguments and receives re
 """
 
 from . import fortran, rust
-from .header import Inline, Model
+from .header import Inline, Model, is_text
 from .layout import struct_layout
 
 
-def arguments(f: Inline, model: Model, number, call) -> list:
-    """Returns the arguments; number(type, text) and call(function) write them in the language."""
+def arguments(f: Inline, model: Model, number, call, text: str) -> list:
+    """Returns the arguments; number(type, text) and call(function) write them in the language, and
+    text is a string in it."""
     out = []
     for position, p in enumerate(f.params):
         enum = model.enum(p.type.base)
         maker = next((g for g in model.inlines if g.result.base == p.type.base), None)
-        if p.type.pointers:
+        if is_text(p.type):
+            out.append(text)
+        elif p.type.pointers:
             out.append(call(maker))
         else:
             # Not the last enumerator: no call takes storage types.
@@ -47,13 +50,13 @@ def c(model: Model) -> str:
         out += f"  printf(\"constant {name} %d\\n\", (int){name});\n"
 
     def call(f: Inline, pointer: str = "&argument") -> str:
-        names = arguments(f, model, lambda kind, text: f"({kind.base}){text}", lambda _: pointer)
+        names = arguments(f, model, lambda kind, text: f"({kind.base}){text}", lambda _: pointer, '"name"')
         return f"{f.name}({', '.join(names)})"
 
     for f in model.inlines:
         out += "  {\n"
         for p in f.params:
-            if p.type.pointers:
+            if p.type.pointers and not is_text(p.type):
                 maker = next(g for g in model.inlines if g.result.base == p.type.base)
                 out += f"    const {p.type.base} argument = {call(maker)};\n"
         out += f"    const {f.result.base} r = {call(f)};\n    bytes(\"{f.name}\", &r, sizeof r);\n  }}\n"
@@ -65,7 +68,7 @@ def c(model: Model) -> str:
 
 def rust_program(model: Model) -> str:
     """Returns the program; the caller must prepend a declaration of the module sys."""
-    out = ("use sys::*;\n\n"
+    out = ("use std::ffi::CStr;\nuse sys::*;\n\n"
            "fn bytes<T>(name: &str, value: T) {\n"
            "    let p = &value as *const T as *const u8;\n    print!(\"default {} \", name);\n"
            "    for i in 0..std::mem::size_of::<T>() {\n"
@@ -84,7 +87,7 @@ def rust_program(model: Model) -> str:
 
     def call(f: Inline) -> str:
         names = arguments(f, model, lambda kind, text: f"{text} as {rust.type_name(kind, model)}",
-                          lambda maker: "&" + call(maker))
+                          lambda maker: "&" + call(maker), r'CStr::from_bytes_with_nul(b"name\0").unwrap()')
         return f"{f.name}({', '.join(names)})"
 
     for f in model.inlines:
@@ -106,7 +109,8 @@ def python(model: Model) -> str:
     out += "".join(f"print('constant {name}', int(_sys.{name}))\n" for name in model.values())
 
     def call(f: Inline) -> str:
-        return f"{f.name}({', '.join(arguments(f, model, lambda _, text: text, call))})"
+        names = arguments(f, model, lambda _, text: text, call, 'b"name"')
+        return f"{f.name}({', '.join(names)})"
 
     return out + "".join(f"show('{f.name}', {call(f)})\n" for f in model.inlines)
 
@@ -130,7 +134,7 @@ def fortran_program(model: Model) -> str:
         main += f"  print '(a,i0)', 'constant {name} ', {fortran.constant_name(name, model)}\n"
 
     def call(f: Inline) -> str:
-        names = arguments(f, model, lambda kind, text: fortran.number(text, kind), call)
+        names = arguments(f, model, lambda kind, text: fortran.number(text, kind), call, '"name"//c_null_char')
         return f"{f.name}({', '.join(names)})"
 
     for f in model.inlines:
