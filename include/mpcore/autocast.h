@@ -237,7 +237,7 @@ typedef struct mp_autocast_graph {
   const int32_t *tensor_producer; /**< node that writes the tensor; -1 = outside the graph */
   const uint8_t *tensor_slot;     /**< optional: slot of the producer that writes the tensor */
   /** mp_dtype_t: MP_FP32 may become low precision, MP_FP16 and MP_BF16 stay; MP_DTYPE_NONE is any
-   *  other type. */
+   *  other type, as are MP_INT32 and MP_INT64. */
   const uint8_t *tensor_dtype;
   const uint8_t *tensor_role; /**< optional: mp_tensor_role_t */
   const float *tensor_amax;   /**< optional: largest |x|, e.g. of mp_inspect; < 0, NaN = unknown */
@@ -370,12 +370,13 @@ MP_API mp_status_t mp_autocast_explain(mp_autocast_t policy, const mp_autocast_g
  *      MP_OP_CLASS_DENY     inputs and output in fp32
  *      otherwise        inputs of one type stay unchanged; inputs of several types become fp32
  *
- *  Inputs of MP_DTYPE_NONE, such as integers or fp64, stay unchanged.  The performance condition
- *  and the level are ignored, but MP_AUTOCAST=off disables all casts.
+ *  Inputs of MP_DTYPE_NONE (any other type, such as fp64), MP_INT32 and MP_INT64 stay unchanged.
+ *  The performance condition and the level are ignored, but MP_AUTOCAST=off disables all casts.
  *
  *  @param input_dtype  host, count values of mp_dtype_t; NULL if count is 0.
  *  @param cast_to      host, out, count values of mp_dtype_t; MP_DTYPE_NONE = no cast.
- *  @param output       host, out: type of the output; MP_DTYPE_NONE if all inputs are.
+ *  @param output       host, out: type of the output; MP_DTYPE_NONE if no input has a
+ *                      floating-point type of mp_dtype_t.
  *  @retval MP_ERROR_UNSUPPORTED the operation is unsafe in 16 bits; the message names a
  *          replacement */
 MP_API mp_status_t mp_autocast_op(mp_autocast_t policy, const char *op_type,

@@ -18,11 +18,11 @@ extern "C" {
  *    mp_step_flags_t.  Exceptions are mp_dtype_t (MP_FP16) and mp_status_t (MP_ERROR_CUDA).
  *  - dtype_x is the type of x, ld_x the leading dimension of matrix x, num_x a count.
  *  - mp_object_get_x returns x to the host; mp_object_get_x_address returns its device address,
- *    which is constant for the life of the object.  mp_call_workspace_size returns the size of the
- *    workspace of mp_call.
+ *    which is constant for the life of the object.  mp_x_workspace_size returns the workspace size
+ *    of mp_x, or of every function whose name begins with mp_x and that takes a workspace.
  *
  *  Value 0 of an enumeration means "not set": functions that read such a field reject it.  0 is a
- *  value only where it names the absence of something: MP_DTYPE_NONE, MP_ACT_NONE,
+ *  value only where it names the absence of something: MP_SUCCESS, MP_DTYPE_NONE, MP_ACT_NONE,
  *  MP_OP_CLASS_UNLISTED, MP_STEP_OUTCOME_PENDING, MP_SCALER_STATUS_OK and
  *  MP_TENSOR_ROLE_ACTIVATION.
  *
@@ -131,7 +131,7 @@ typedef void (*mp_log_callback_t)(mp_log_level_t level, const char *message, voi
 
 /** Sends messages of severity `level` or higher to `callback`, for the whole process.  The callback
  *  may run on several threads concurrently and must not call mpcore.  If it throws a C++ exception,
- *  the message is written to stderr.
+ *  the message is written to stderr.  With level 0, no message is sent.
  *
  *  NULL restores the default: MP_LOG_WARN and more severe to stderr, except errors that a call
  *  returns (see mp_last_error).  The environment variable MP_LOG=error|warn|info|debug changes the
@@ -176,10 +176,13 @@ MP_API size_t mp_dtype_size(mp_dtype_t dtype);
 MP_API const char *mp_dtype_name(mp_dtype_t dtype);
 
 /** Statistics of the gradients that a call writes, taken after rounding: device, 1 float each,
- *  optional.  Frozen: every call that produces gradients embeds or takes this pair. */
+ *  optional.  They must overlap neither each other nor a tensor that the call writes.  Frozen:
+ *  every call that produces gradients embeds or takes this pair. */
 typedef struct mp_grad_stats {
   float *found_inf; /**< set to 1 if an element is infinite or NaN; never cleared (sticky) */
-  float *amax;      /**< updated: the largest absolute value so far; clear it first */
+  /** Updated: the largest absolute value so far.  Clear it first: its value must be >= 0.  After a
+   *  NaN it stays NaN until it is cleared. */
+  float *amax;
 } mp_grad_stats_t;
 
 typedef struct mp_context *mp_context_t;         /**< one device and its limits */

@@ -57,8 +57,8 @@ typedef struct mp_xent_tensors {
   const void *w, *bias;    /**< must be NULL */
   const void *labels;      /**< rows integers of desc->dtype_labels */
   const float *loss_scale; /**< 1 float S, e.g. mp_scaler_get_scale_address(); NULL = 1 */
-  /** 1 float, optional: `counted` of all calls that share a mean.  NULL = the number of rows of
-   *  this call that are not ignored. */
+  /** 1 float, optional: the total number of rows that are not ignored, over all micro-batches and
+   *  ranks.  NULL = their number in this call. */
   const float *count;
   float *row_loss; /**< rows floats, written; not multiplied by S */
   /** rows floats, optional, written: log sum_j exp(x[i][j]).  0 if the row is ignored, NaN if its

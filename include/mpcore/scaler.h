@@ -20,7 +20,7 @@ typedef enum mp_scaler_policy {
   /** Multiplicative backoff and growth.  An overflow sets S *= backoff_factor.  growth_interval
    *  clean steps in a row set S *= growth_factor, unless the product is not finite.
    *
-   *  With hysteresis h > 1, h - 1 overflows leave S unchanged; further ones back off until the
+   *  If hysteresis > 1, hysteresis - 1 overflows leave S unchanged; further ones back off until the
    *  budget is refilled: when S grows (Megatron-LM) or, with MP_SCALER_FLAG_REFILL_EACH_STEP, by
    *  every clean step (Apex, update_scale_hysteresis).
    *  @source torch.amp.GradScaler. */

@@ -29,10 +29,11 @@ typedef enum mp_step_flags {
    *  the scaler uses the amax recorded there, which lognormal and logmax require.  Add
    *  MP_STEP_FLAG_CHECKED if the last call had MP_ACCUMULATE_FLAG_LAST. */
   MP_STEP_FLAG_UNSCALED = 1 << 1,
-  /** The producers of the gradients have checked them: every backward pass sets
-   *  mp_scaler_get_found_inf_address (without a scaler: that of mp_optimizer_get_scaler) and
-   *  updates amax, as the found_inf and amax of mp_epilogue_t or mp_grad_stats_t.  The step omits
-   *  pass 1, which saves a launch and one of two reads of every gradient.
+  /** The producers of the gradients have checked them: every call of the backward pass updates amax
+   *  and, at mp_scaler_get_found_inf_address, found_inf (without a scaler: that of
+   *  mp_optimizer_get_scaler), both by its `stats`.  mp_rnn_backward_data and mp_gemm_grouped have
+   *  found_inf only.  The step omits pass 1, which saves a launch and one of two reads of every
+   *  gradient.
    *
    *  Not supported with outputs and limits that need pass 1: max_grad_norm, grad_norm,
    *  tensor_norms, reports, and a group's max_tensor_norm. */

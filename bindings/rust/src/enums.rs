@@ -353,7 +353,7 @@ numbered! {
         /// Multiplicative backoff and growth.  An overflow sets S \*= backoff\_factor.  growth\_interval
         /// clean steps in a row set S \*= growth\_factor, unless the product is not finite.
         ///
-        /// With hysteresis h \> 1, h - 1 overflows leave S unchanged; further ones back off until the
+        /// If hysteresis \> 1, hysteresis - 1 overflows leave S unchanged; further ones back off until the
         /// budget is refilled: when S grows (Megatron-LM) or, with [`MP_SCALER_FLAG_REFILL_EACH_STEP`](crate::sys::MP_SCALER_FLAG_REFILL_EACH_STEP), by
         /// every clean step (Apex, update\_scale\_hysteresis).
         /// Source: torch.amp.GradScaler.
@@ -572,10 +572,11 @@ flags! {
         /// the scaler uses the amax recorded there, which lognormal and logmax require.  Add
         /// [`MP_STEP_FLAG_CHECKED`](crate::sys::MP_STEP_FLAG_CHECKED) if the last call had [`MP_ACCUMULATE_FLAG_LAST`](crate::sys::MP_ACCUMULATE_FLAG_LAST).
         UNSCALED = 2,
-        /// The producers of the gradients have checked them: every backward pass sets
-        /// [`mp_scaler_get_found_inf_address`](crate::sys::mp_scaler_get_found_inf_address) (without a scaler: that of [`mp_optimizer_get_scaler`](crate::sys::mp_optimizer_get_scaler)) and
-        /// updates amax, as the found\_inf and amax of [`mp_epilogue_t`](crate::sys::mp_epilogue_t) or [`mp_grad_stats_t`](crate::sys::mp_grad_stats_t).  The step omits
-        /// pass 1, which saves a launch and one of two reads of every gradient.
+        /// The producers of the gradients have checked them: every call of the backward pass updates amax
+        /// and, at [`mp_scaler_get_found_inf_address`](crate::sys::mp_scaler_get_found_inf_address), found\_inf (without a scaler: that of
+        /// [`mp_optimizer_get_scaler`](crate::sys::mp_optimizer_get_scaler)), both by its `stats`.  [`mp_rnn_backward_data`](crate::sys::mp_rnn_backward_data) and [`mp_gemm_grouped`](crate::sys::mp_gemm_grouped) have
+        /// found\_inf only.  The step omits pass 1, which saves a launch and one of two reads of every
+        /// gradient.
         ///
         /// Not supported with outputs and limits that need pass 1: max\_grad\_norm, grad\_norm,
         /// tensor\_norms, reports, and a group's max\_tensor\_norm.
