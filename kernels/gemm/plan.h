@@ -2,8 +2,9 @@
 // once.
 //
 // Selection (select*.cpp, plan.cpp) makes plans from shapes; launches follow them and decide
-// nothing again.  All functions are pure.  Every problem has a plan for any workspace and any
-// alignment of its operands, though perhaps a slower one.
+// nothing again.  Only the store path may change: kernels replace direct by staged if D requires it
+// (WgmmaEpilogue::path).  All functions are pure.  Every problem has a plan for any workspace and
+// any alignment of its operands, though perhaps a slower one.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +35,7 @@ bool is_estimated(const GemmTuning &tuning, const Device &device);
 enum class StorePath {
   tma,     ///< 16-bit D, through staging buffers
   direct,  ///< fp32 D with alpha and beta, from registers
-  staged   ///< everything else, element by element through shared memory
+  staged   ///< everything else, in vectors of 16 bytes through shared memory
 };
 
 /// The matrix beside D that an epilogue reads or writes element by element.
