@@ -52,7 +52,7 @@ size_t Cublas::version() const {
 
 CublasBatchedGemm::CublasBatchedGemm(const Cublas &library, const mp_gemm_desc_t &desc)
     : library_(library), desc_(desc) {
-  for (const int64_t extent : {desc.m, desc.n, desc.k, desc.lda, desc.ldb, desc.ldd})
+  for (const int64_t extent : {desc.m, desc.n, desc.k, desc.ld_a, desc.ld_b, desc.ld_d})
     (void)narrow(extent);
 }
 
@@ -63,9 +63,9 @@ void CublasBatchedGemm::enqueue(const Operands &t, size_t) const {
   check_blas(library_.blas_.gemm_batched(
                  library_.handle_, cublaslt::operation(desc_.op_b), cublaslt::operation(desc_.op_a),
                  narrow(desc_.n), narrow(desc_.m), narrow(desc_.k), &kAlpha, t.items.second,
-                 type_ab, narrow(desc_.ldb), t.items.first, type_ab, narrow(desc_.lda), &desc_.beta,
-                 t.items.out, type_cd, narrow(desc_.ldd), desc_.batch_count, cublaslt::kCompute32F,
-                 cublas::kDefaultAlgo),
+                 type_ab, narrow(desc_.ld_b), t.items.first, type_ab, narrow(desc_.ld_a),
+                 &desc_.beta, t.items.out, type_cd, narrow(desc_.ld_d), desc_.batch_count,
+                 cublaslt::kCompute32F, cublas::kDefaultAlgo),
              "cublasGemmBatchedEx");
 }
 
@@ -81,9 +81,9 @@ CublasGroupedGemm::CublasGroupedGemm(const Cublas &library,
     m_.push_back(narrow(item.n));
     n_.push_back(narrow(item.m));
     k_.push_back(narrow(item.k));
-    left_ld_.push_back(narrow(item.ldb));
-    right_ld_.push_back(narrow(item.lda));
-    out_ld_.push_back(narrow(item.ldd));
+    left_ld_.push_back(narrow(item.ld_b));
+    right_ld_.push_back(narrow(item.ld_a));
+    out_ld_.push_back(narrow(item.ld_d));
     sizes_.push_back(1);
     alpha_.push_back(item.alpha);
     beta_.push_back(item.beta);

@@ -49,7 +49,7 @@ void CublasLtGemm::create_descriptors(const mp_gemm_desc_t &desc, PeerMath math)
            "cublasLtMatmulDescCreate");
   set(cublaslt::kTransA, left_op);
   set(cublaslt::kTransB, right_op);
-  if (epilogue_ != cublaslt::kDefault) set_epilogue(desc.ldd);
+  if (epilogue_ != cublaslt::kDefault) set_epilogue(desc.ld_d);
 
   // The row-major matrix has `cols` columns, which are column-major rows.
   const auto create_layout = [&](cublaslt::MatrixLayout *layout, mp_dtype_t dtype, int64_t rows,
@@ -68,10 +68,10 @@ void CublasLtGemm::create_descriptors(const mp_gemm_desc_t &desc, PeerMath math)
   const bool a_as_stored = desc.op_a == MP_OP_N;
   const bool b_as_stored = desc.op_b == MP_OP_N;
   create_layout(&left_, desc.dtype_ab, b_as_stored ? desc.k : desc.n, b_as_stored ? desc.n : desc.k,
-                desc.ldb, desc.stride_b);
+                desc.ld_b, desc.stride_b);
   create_layout(&right_, desc.dtype_ab, a_as_stored ? desc.m : desc.k,
-                a_as_stored ? desc.k : desc.m, desc.lda, desc.stride_a);
-  create_layout(&out_, desc.dtype_cd, desc.m, desc.n, desc.ldd, desc.stride_d);
+                a_as_stored ? desc.k : desc.m, desc.ld_a, desc.stride_a);
+  create_layout(&out_, desc.dtype_cd, desc.m, desc.n, desc.ld_d, desc.stride_d);
 }
 
 template <typename Value>
