@@ -125,12 +125,13 @@ void require_level(const Policy &policy) {
 
 // ---------------------------------------------------------------------------- one operation
 
-/// Returns the common type of all inputs, MP_FP32 if they differ, MP_DTYPE_NONE if there is none.
+/// Returns the common floating-point type of all inputs, MP_FP32 if they differ, MP_DTYPE_NONE if
+/// there is none.
 mp_dtype_t widest(const uint8_t *dtypes, uint32_t count) {
   mp_dtype_t found = MP_DTYPE_NONE;
   for (uint32_t i = 0; i < count; i++) {
     const auto dtype = static_cast<mp_dtype_t>(dtypes[i]);
-    if (dtype == MP_DTYPE_NONE || dtype == found) continue;
+    if (!autocast::is_float(dtypes[i]) || dtype == found) continue;
     found = found == MP_DTYPE_NONE ? dtype : MP_FP32;
   }
   return found;
@@ -311,8 +312,9 @@ mp_status_t mp_autocast_op(mp_autocast_t policy, const char *op_type, const uint
     }
     mp::require_pointer(output, "output");
     for (uint32_t i = 0; i < count; i++)
-      MP_REQUIRE(input_dtype[i] <= MP_FP32, MP_ERROR_INVALID_ARGUMENT, "input_dtype[", i,
-                 "] = ", input_dtype[i], " must be an mp_dtype_t");
+      MP_REQUIRE(mp::autocast::is_element_dtype(input_dtype[i]), MP_ERROR_INVALID_ARGUMENT,
+                 "input_dtype[", i, "] = ", input_dtype[i],
+                 " must be the mp_dtype_t of an element");
     // Losses on probabilities are banned: 16 bits round probabilities to 0 and 1.
     MP_REQUIRE(p.is_off || !p.is_banned(op), MP_ERROR_UNSUPPORTED, "op_type = ", op,
                " is not supported: its inputs are not safe in 16 bits; use ", op, "_with_logits");
@@ -320,7 +322,8 @@ mp_status_t mp_autocast_op(mp_autocast_t policy, const char *op_type, const uint
     const mp_dtype_t wanted =
         p.is_off ? mp::widest(input_dtype, count) : mp::dtype_of_op(p, op, input_dtype, count);
     for (uint32_t i = 0; i < count; i++) {
-      const bool is_cast = !p.is_off && input_dtype[i] != MP_DTYPE_NONE && input_dtype[i] != wanted;
+      const bool is_cast =
+          !p.is_off && mp::autocast::is_float(input_dtype[i]) && input_dtype[i] != wanted;
       cast_to[i] = static_cast<uint8_t>(is_cast ? wanted : MP_DTYPE_NONE);
     }
     *output = wanted;

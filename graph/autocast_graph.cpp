@@ -89,7 +89,9 @@ void require_tensors(const mp_autocast_graph_t &g) {
   require_indices(g.tensor_producer, "tensor_producer", g.num_tensors, -1, g.num_nodes,
                   "num_nodes");
   require_array(g.tensor_dtype, "tensor_dtype", g.num_tensors);
-  require_at_most(g.tensor_dtype, "tensor_dtype", g.num_tensors, MP_FP32, " must be an mp_dtype_t");
+  for (int64_t i = 0; i < g.num_tensors; i++)
+    if (!autocast::is_element_dtype(g.tensor_dtype[i]))
+      fail_at("tensor_dtype", i, g.tensor_dtype[i], " must be the mp_dtype_t of an element");
   require_at_most(g.tensor_role, "tensor_role", g.num_tensors, MP_TENSOR_ROLE_OUTPUT,
                   " must be an mp_tensor_role_t");
 }

@@ -108,7 +108,7 @@ void PrecisionAssignment::apply_limits() {
   if (amax_limit > 0.0f && graph_.tensor_amax != nullptr) {
     // NaN means unknown and does not exceed the limit.
     const auto is_too_large = [&](int32_t t) {
-      return graph_.tensor_dtype[t] != MP_DTYPE_NONE && graph_.tensor_amax[t] > amax_limit;
+      return is_float(graph_.tensor_dtype[t]) && graph_.tensor_amax[t] > amax_limit;
     };
     for_each_input(graph_, [&](int32_t node, int32_t, int32_t tensor) {
       if (is_too_large(tensor)) deny_node(node, MP_AUTOCAST_REASON_RANGE);
@@ -256,7 +256,7 @@ void PrecisionAssignment::propagate_forward() {
   }
   for_each_input(graph_, [&](int32_t node, int32_t input, int32_t tensor) {
     const uint8_t dtype = graph_.tensor_dtype[tensor];
-    if (dtype == MP_DTYPE_NONE) return;
+    if (!is_float(dtype)) return;
     const bool is_counted = dtype == MP_FP32 && graph_.tensor_producer[tensor] >= 0;
     if (is_counted) return;
     const uint8_t slot = vertices_.slots.of_input(input);

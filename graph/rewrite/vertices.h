@@ -83,6 +83,15 @@ inline int32_t num_inputs(const mp_autocast_graph_t &graph) {
   return graph.num_nodes > 0 ? graph.input_offsets[graph.num_nodes] : 0;
 }
 
+inline bool is_float(uint8_t dtype) {
+  return dtype >= MP_FP16 && dtype <= MP_FP32;
+}
+
+/// Returns whether autocast accepts a type; all but the floating-point types stay unchanged.
+inline bool is_element_dtype(uint8_t dtype) {
+  return is_float(dtype) || dtype == MP_DTYPE_NONE || dtype == MP_INT32 || dtype == MP_INT64;
+}
+
 inline bool is_fp32(const mp_autocast_graph_t &graph, int32_t tensor) {
   return graph.tensor_dtype[tensor] == MP_FP32;
 }

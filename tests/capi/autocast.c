@@ -127,6 +127,10 @@ static void test_good(void) {
   check(counts.num_casts == result.num_casts && counts.num_low_nodes == result.num_low_nodes,
         "counts without arrays");
 
+  a.dtype[1] = MP_INT64;
+  WORKS(mp_autocast_rewrite(policy, NULL, &g, &result));
+  check(results.tensor_dtype[1] == MP_INT64, "integers stay unchanged");
+
   mp_autocast_graph_t empty;
   MP_INIT_STRUCT(&empty);
   WORKS(mp_autocast_rewrite(policy, NULL, &empty, &result));
@@ -177,6 +181,7 @@ static void test_values(void) {
   WRONG(a.flags[0] = UINT16_MAX, "graph->node_flags[0] = 65535");
   WRONG(a.depth[1] = -1, "graph->node_depth[1] = -1");
   WRONG(a.dtype[0] = 4, "graph->tensor_dtype[0] = 4");
+  WRONG(a.dtype[1] = MP_STATE_M8, "graph->tensor_dtype[1] = 32");
   WRONG(a.dtype[3] = 255, "graph->tensor_dtype[3] = 255");
   WRONG(a.role[1] = 3, "graph->tensor_role[1] = 3");
   WRONG(a.kind[1] = 2, "graph->cluster_kind[1] = 2");
@@ -351,6 +356,12 @@ static void test_calls(void) {
   FAILS(mp_autocast_op, (policy, "MatMul", inputs, 3, to, &output), wrong, "input_dtype[2] = 4");
   check(to[0] == 9 && output == MP_DTYPE_NONE, "an operation that is refused writes nothing");
   WORKS(mp_autocast_op(policy, "MatMul", NULL, 0, NULL, &output));
+  const uint8_t integers[] = {MP_INT32, MP_FP32, MP_INT64};
+  WORKS(mp_autocast_op(policy, "MatMul", integers, 3, to, &output));
+  check(to[0] == MP_DTYPE_NONE && to[1] == MP_FP16 && to[2] == MP_DTYPE_NONE && output == MP_FP16,
+        "integers stay unchanged");
+  WORKS(mp_autocast_op(policy, "MatMul", integers, 1, to, &output));
+  check(output == MP_DTYPE_NONE, "integers alone give no type");
 }
 
 void test_autocast(void) {
