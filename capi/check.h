@@ -229,16 +229,26 @@ void require_unset(Value value, const char *name) {
              ": is not supported by this version");
 }
 
-/// Checks the outputs of the statistics of gradients.
-inline void require_stats(const mp_grad_stats_t &stats, const char *found_inf, const char *amax) {
-  require_aligned(stats.found_inf, found_inf);
-  require_aligned(stats.amax, amax);
+/// Names of the statistics of gradients in messages.
+struct StatsNames {
+  const char *found_inf, *amax;
+};
+constexpr StatsNames kStatsArgument{"stats->found_inf", "stats->amax"};
+constexpr StatsNames kStatsOfTensors{"tensors->stats.found_inf", "tensors->stats.amax"};
+
+/// Checks the outputs of the statistics of gradients; require_stats_apart (overlap.h) compares them
+/// with tensors.
+inline void require_stats(const mp_grad_stats_t &stats, const StatsNames &names = kStatsOfTensors) {
+  require_aligned(stats.found_inf, names.found_inf);
+  require_aligned(stats.amax, names.amax);
+  MP_REQUIRE(stats.found_inf == nullptr || stats.found_inf != stats.amax, MP_ERROR_INVALID_ARGUMENT,
+             names.found_inf, " = ", stats.found_inf, " overlaps ", names.amax, " = ", stats.amax);
 }
 
 /// Returns a copy of optional statistics of gradients.
 inline mp_grad_stats_t read_stats(const mp_grad_stats_t *user) {
   const mp_grad_stats_t stats = user != nullptr ? *user : mp_grad_stats_t{};
-  require_stats(stats, "stats->found_inf", "stats->amax");
+  require_stats(stats, kStatsArgument);
   return stats;
 }
 

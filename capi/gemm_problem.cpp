@@ -126,8 +126,7 @@ mp_epilogue_t read_common(const mp_epilogue_t *user) {
   MP_REQUIRE(e.flags == 0, MP_ERROR_UNSUPPORTED, "flags = ", Flags{e.flags},
              ": MP_EPILOGUE_FLAG_GATED is not supported by this version");
   require_aligned(e.scale, "scale");
-  require_aligned(e.stats.found_inf, "stats.found_inf");
-  require_aligned(e.stats.amax, "stats.amax");
+  require_stats(e.stats, {"stats.found_inf", "stats.amax"});
   return e;
 }
 
@@ -229,6 +228,8 @@ void check_overlap(const Output &out, const Region &d, std::initializer_list<Reg
   require_written_apart(dbias);
   require_written_apart(amax);
   require_written_apart(found_inf);
+  require_apart(aux, {dbias, amax, found_inf});
+  require_apart(dbias, {amax, found_inf});
 }
 
 Region region_of(const Matrix &matrix, const void *data, const char *name, int64_t batch_count) {

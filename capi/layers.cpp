@@ -309,9 +309,10 @@ mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *des
       if (d.mode == MP_POOL_MAX) mp::require_device(x, "x", alignment);
       mp::require_device(dy, "dy", alignment);
     }
-    mp::require_apart(mp::image_region(d, dx, "dx"),
-                      {mp::image_region(d, d.mode == MP_POOL_MAX ? x : nullptr, "x"),
-                       mp::output_region(d, outputs, dy, "dy")});
+    const mp::Region written = mp::image_region(d, dx, "dx");
+    mp::require_stats_apart(of_dx, mp::kStatsArgument, {written});
+    mp::require_apart(written, {mp::image_region(d, d.mode == MP_POOL_MAX ? x : nullptr, "x"),
+                                mp::output_region(d, outputs, dy, "dy")});
     c.backend.pool_backward(
         c.device,
         {.desc = d, .p = outputs.p, .q = outputs.q, .x = x, .dy = dy, .dx = dx, .stats = of_dx},
@@ -385,7 +386,7 @@ mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_
     if (d.channels == 0) return;
     mp::require_aligned(t.dgamma, "tensors->dgamma");
     mp::require_aligned(t.dbeta, "tensors->dbeta");
-    mp::require_stats(t.stats, "tensors->stats.found_inf", "tensors->stats.amax");
+    mp::require_stats(t.stats);
     if (d.rows == 0) {
       const size_t bytes = static_cast<size_t>(d.channels) * sizeof(float);
       for (float *const gradient : {t.dgamma, t.dbeta})
@@ -397,10 +398,13 @@ mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_
     mp::require_device(t.saved_mean, "tensors->saved_mean");
     mp::require_device(t.saved_inv_std, "tensors->saved_inv_std");
     mp::require_device(t.dx, "tensors->dx", mp_dtype_size(d.dtype));
+    const mp::Region dx = mp::activations(d, t.dx, "tensors->dx");
+    const mp::Region dgamma = mp::channels(d, t.dgamma, "tensors->dgamma");
+    const mp::Region dbeta = mp::channels(d, t.dbeta, "tensors->dbeta");
+    mp::require_stats_apart(t.stats, mp::kStatsOfTensors, {dx, dgamma, dbeta});
     mp::check_overlap(
-        mp::activations(d, t.dx, "tensors->dx"),
-        {mp::activations(d, t.x, "tensors->x"), mp::activations(d, t.dy, "tensors->dy")},
-        {mp::channels(d, t.dgamma, "tensors->dgamma"), mp::channels(d, t.dbeta, "tensors->dbeta")},
+        dx, {mp::activations(d, t.x, "tensors->x"), mp::activations(d, t.dy, "tensors->dy")},
+        {dgamma, dbeta},
         {mp::channels(d, t.gamma, "tensors->gamma"), mp::channels(d, t.beta, "tensors->beta"),
          mp::channels(d, t.saved_mean, "tensors->saved_mean"),
          mp::channels(d, t.saved_inv_std, "tensors->saved_inv_std")});

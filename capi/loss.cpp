@@ -61,7 +61,7 @@ void require_tensors(const mp_xent_desc_t &d, const mp_xent_tensors_t &t) {
   require_aligned(t.lse, "tensors->lse");
   require_aligned(t.correct, "tensors->correct");
   require_aligned(t.dx, "tensors->dx", mp_dtype_size(d.dtype));
-  require_stats(t.stats, "tensors->stats.found_inf", "tensors->stats.amax");
+  require_stats(t.stats);
   MP_REQUIRE(t.dx != t.x || d.ld_dlogits == d.ld_logits, MP_ERROR_INVALID_ARGUMENT,
              "ld_dlogits = ", d.ld_dlogits, " must equal ld_logits = ", d.ld_logits,
              " if tensors->dx = tensors->x");
@@ -79,7 +79,11 @@ void require_tensors(const mp_xent_desc_t &d, const mp_xent_tensors_t &t) {
   require_apart(gradient, {labels, scale, count, losses, lse});
   require_apart(losses, {in, labels, scale, count, lse});
   require_apart(lse, {in, labels, scale, count});
-  require_apart(dense_region(t.loss, "tensors->loss"), {in, labels, gradient, losses, lse, count});
+  const Region loss = dense_region(t.loss, "tensors->loss");
+  const Region correct = dense_region(t.correct, "tensors->correct");
+  require_apart(loss, {in, labels, gradient, losses, lse, count});
+  require_apart(correct, {in, labels, scale, count, gradient, losses, lse, loss});
+  require_stats_apart(t.stats, kStatsOfTensors, {gradient, losses, lse, loss, correct});
 }
 
 // ---------------------------------------------------------------------------- elementwise losses
@@ -155,7 +159,7 @@ mp_status_t mp_loss(mp_context_t context, const mp_loss_desc_t *desc,
     mp::require_aligned(t.loss_scale, "tensors->loss_scale");
     mp::require_aligned(t.element_loss, "tensors->element_loss");
     mp::require_aligned(t.dprediction, "tensors->dprediction", mp_dtype_size(d.dtype));
-    mp::require_stats(t.stats, "tensors->stats.found_inf", "tensors->stats.amax");
+    mp::require_stats(t.stats);
     const mp::Region in = mp::dense_region(t.prediction, "tensors->prediction", d.count, d.dtype);
     const mp::Region wanted =
         mp::dense_region(t.target, "tensors->target", d.count, d.dtype_target);
@@ -167,8 +171,9 @@ mp_status_t mp_loss(mp_context_t context, const mp_loss_desc_t *desc,
     mp::require_apart(
         gradient, {wanted, factors, mp::dense_region(t.loss_scale, "tensors->loss_scale"), losses});
     mp::require_apart(losses, {in, wanted, factors});
-    mp::require_apart(mp::dense_region(t.loss, "tensors->loss"),
-                      {in, wanted, factors, gradient, losses});
+    const mp::Region loss = mp::dense_region(t.loss, "tensors->loss");
+    mp::require_apart(loss, {in, wanted, factors, gradient, losses});
+    mp::require_stats_apart(t.stats, mp::kStatsOfTensors, {gradient, losses, loss});
     const size_t needed = mp::workspace_bytes(d);
     MP_REQUIRE(workspace_bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL,
                "workspace_bytes = ", workspace_bytes, " must be at least ", needed);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "capi/check.h"
 #include "mpcore.h"
 
 namespace mp {
@@ -62,6 +63,13 @@ inline Region dense_region(const void *data, const char *name, int64_t count, mp
 template <class T>
 Region dense_region(const T *data, const char *name, int64_t count = 1) {
   return {data, name, count * int64_t{sizeof(T)}};
+}
+
+/// Fails if statistics of gradients overlap tensors of the call.
+inline void require_stats_apart(const mp_grad_stats_t &stats, const StatsNames &names,
+                                std::initializer_list<Region> tensors) {
+  require_apart(dense_region(stats.found_inf, names.found_inf), tensors);
+  require_apart(dense_region(stats.amax, names.amax), tensors);
 }
 
 /// Returns the region of `rows` rows of `cols` elements, `ld` elements apart.

@@ -70,6 +70,7 @@ mp_status_t mp_pointwise(mp_context_t context, const mp_pointwise_desc_t *desc, 
     mp::require_device(y, "y", mp_dtype_size(d.dtype));
     const mp::Region written = mp::dense_region(y, "y", d.rows * d.columns, d.dtype);
     mp::require_apart_or_same(written, mp::dense_region(a, "a", d.rows * d.columns, d.dtype));
+    mp::require_stats_apart(of_y, mp::kStatsArgument, {written});
     if (mp::reads_b(d)) {
       mp::require_device(b, "b", mp_dtype_size(d.dtype_b));
       mp::require_same_places(d, b, y);

@@ -238,8 +238,7 @@ class TensorReader {
       check(g.b_ih, "b_ih", alignof(float));
       check(g.b_hh, "b_hh", alignof(float));
     }
-    require_aligned(t_.stats.found_inf, "tensors->stats.found_inf");
-    require_aligned(t_.stats.amax, "tensors->stats.amax");
+    require_stats(t_.stats);
     if (reads_x) required(t_.x, "tensors->x");
   }
 
@@ -301,8 +300,10 @@ void check_overlap(const RnnShape &s, RnnPass pass, const mp_rnn_tensors_t &t,
   if (pass == RnnPass::backward_data) {
     const Region dy = outer(t.dy, "tensors->dy"), dx = inner(t.dx, "tensors->dx");
     const Region dhn = state(t.dhn, "tensors->dhn"), dcn = cell(t.dcn, "tensors->dcn");
+    const Region dh0 = state(t.dh0, "tensors->dh0"), dc0 = cell(t.dc0, "tensors->dc0");
     require_apart(dx, {dy, dhn, dcn, cell(t.c0, "tensors->c0")});
-    for (const Region &written : {state(t.dh0, "tensors->dh0"), cell(t.dc0, "tensors->dc0")}) {
+    require_apart(dense_region(t.stats.found_inf, kStatsOfTensors.found_inf), {dx, dh0, dc0});
+    for (const Region &written : {dh0, dc0}) {
       require_apart(written, {dy, dx});
       require_apart_or_same(written, dhn);
       require_apart_or_same(written, dcn);

@@ -121,9 +121,11 @@ mp_status_t mp_embedding_backward(mp_context_t context, const mp_embedding_desc_
     }
     mp::require_device(dtable, "dtable", mp_dtype_size(d.dtype_dtable));
     mp::require_workspace(d, workspace, workspace_bytes);
+    const mp::Region written = mp::matrix_region(dtable, "dtable", d.num_embeddings,
+                                                 d.embedding_dim, d.ld_dtable, d.dtype_dtable);
+    mp::require_stats_apart(of_dtable, mp::kStatsArgument, {written});
     mp::require_apart(
-        mp::matrix_region(dtable, "dtable", d.num_embeddings, d.embedding_dim, d.ld_dtable,
-                          d.dtype_dtable),
+        written,
         {mp::matrix_region(dout, "dout", d.num_indices, d.embedding_dim, d.ld_out, d.dtype),
          mp::dense_region(indices, "indices", d.num_indices, d.dtype_indices)});
     c.backend.embedding_backward(c.device,
@@ -147,8 +149,9 @@ mp_status_t mp_dropout(mp_context_t context, const mp_dropout_desc_t *desc, cons
     if (d.count == 0) return;
     mp::require_device(x, "x", mp_dtype_size(d.dtype));
     mp::require_device(y, "y", mp_dtype_size(d.dtype));
-    mp::require_apart_or_same(mp::dense_region(y, "y", d.count, d.dtype),
-                              mp::dense_region(x, "x", d.count, d.dtype));
+    const mp::Region written = mp::dense_region(y, "y", d.count, d.dtype);
+    mp::require_apart_or_same(written, mp::dense_region(x, "x", d.count, d.dtype));
+    mp::require_stats_apart(of_y, mp::kStatsArgument, {written});
     c.backend.dropout(c.device, {.desc = d, .offset = offset, .x = x, .y = y, .stats = of_y},
                       stream);
   });

@@ -9,8 +9,17 @@ enum { kSide = 16, kElems = kSide * kSide, kBytes = 4 * kElems };
 enum { kFirst = 0, kSecond = kBytes, kThird = 2 * kBytes, kOut = 3 * kBytes, kFar = 5 * kBytes };
 enum { kSmall = 6 * kBytes };
 
+enum {
+  kLse = kSmall + 4 * kSide,
+  kLoss = kLse + 4 * kSide,
+  kCorrect = kLoss + 8,
+  kApart = kLoss + 64
+};
+
 /** A call with its tensors at these offsets. */
 typedef mp_status_t (*call_at)(size_t first, size_t second, size_t out);
+/** Statistics of the calls below that take them. */
+static mp_grad_stats_t stats;
 
 static mp_gemm_desc_t square(void) {
   return mp_gemm_desc_default(kSide, kSide, kSide, MP_FP32, MP_FP32);
@@ -30,6 +39,7 @@ static mp_status_t call_gemm_aux(size_t aux, size_t b, size_t d) {
   mp_epilogue_t e = mp_epilogue_default();
   e.activation = MP_ACT_RELU;
   e.aux = at(aux);
+  e.stats = stats;
   return mp_gemm(context, &desc, at(kThird), at(b), NULL, at(d), &e, NULL, 0, NULL);
 }
 static mp_status_t call_gemm_backward(size_t aux, size_t bias, size_t d) {
@@ -45,6 +55,7 @@ static mp_status_t call_gemm_dbias(size_t a, size_t b, size_t dbias) {
   const mp_gemm_desc_t desc = square();
   mp_epilogue_t e = mp_epilogue_default();
   e.dbias = at(dbias);
+  e.stats = stats;
   return mp_gemm(context, &desc, at(a), at(b), NULL, at(kFar), &e, NULL, 0, NULL);
 }
 static mp_status_t call_batched(size_t a, size_t b, size_t d) {
@@ -92,7 +103,7 @@ static mp_status_t call_pool(size_t x, size_t unused, size_t y) {
 }
 static mp_status_t call_pool_backward(size_t x, size_t dy, size_t dx) {
   const mp_pool2d_desc_t d = pool_desc();
-  return mp_pool2d_backward(context, &d, at(x), at(dy), at(dx), NULL, NULL);
+  return mp_pool2d_backward(context, &d, at(x), at(dy), at(dx), &stats, NULL);
 }
 static mp_status_t call_transpose(size_t src, size_t unused, size_t dst) {
   (void)unused;
@@ -106,16 +117,37 @@ static mp_status_t call_batchnorm(size_t x, size_t gamma, size_t y) {
   t.beta = t.running_mean = t.running_var = at(kSmall);
   return mp_batchnorm_forward_inference(context, &d, &t, NULL);
 }
+static mp_status_t call_batchnorm_backward(size_t x, size_t dy, size_t dx) {
+  const mp_batchnorm_desc_t d = mp_batchnorm_desc_default(kSide, kSide, MP_FP32);
+  mp_batchnorm_tensors_t t;
+  size_t bytes = 0;
+  MP_INIT_STRUCT(&t);
+  t.x = at(x), t.dy = at(dy), t.dx = at(dx), t.stats = stats;
+  t.saved_mean = t.saved_inv_std = at(kApart + 64), t.dgamma = at(kSmall), t.dbeta = at(kLse);
+  mp_batchnorm_workspace_size(context, &d, &bytes);
+  return mp_batchnorm_backward(context, &d, &t, at(8 * kBytes), bytes, NULL);
+}
 static mp_status_t call_xent(size_t logits, size_t labels, size_t dlogits) {
   const mp_xent_desc_t d = mp_xent_desc_default(kSide, kSide, MP_FP32);
   mp_xent_tensors_t t;
   MP_INIT_STRUCT(&t);
   t.x = at(logits), t.labels = at(labels), t.row_loss = at(kSmall), t.dx = at(dlogits);
+  t.lse = at(kLse), t.loss = at(kLoss), t.correct = at(kCorrect), t.stats = stats;
   return mp_softmax_xent(context, &d, &t, NULL);
+}
+static mp_status_t call_loss(size_t prediction, size_t target, size_t dprediction) {
+  const mp_loss_desc_t d = mp_loss_desc_default(MP_LOSS_MSE, kElems, MP_FP32);
+  mp_loss_tensors_t t;
+  size_t bytes = 0;
+  MP_INIT_STRUCT(&t);
+  t.prediction = at(prediction), t.target = at(target), t.dprediction = at(dprediction);
+  t.element_loss = at(kFar), t.loss = at(kLoss), t.stats = stats;
+  mp_loss_workspace_size(context, &d, &bytes);
+  return mp_loss(context, &d, &t, at(8 * kBytes), bytes, NULL);
 }
 static mp_status_t call_pointwise(size_t a, size_t b, size_t y) {
   const mp_pointwise_desc_t d = mp_pointwise_desc_default(MP_POINTWISE_ADD, kSide, kSide, MP_FP32);
-  return mp_pointwise(context, &d, at(a), at(b), at(y), NULL, NULL);
+  return mp_pointwise(context, &d, at(a), at(b), at(y), &stats, NULL);
 }
 static mp_status_t call_embedding(size_t table, size_t indices, size_t out_at) {
   const mp_embedding_desc_t d = mp_embedding_desc_default(kSide, kSide, kSide, MP_FP32);
@@ -124,7 +156,7 @@ static mp_status_t call_embedding(size_t table, size_t indices, size_t out_at) {
 static mp_status_t call_dropout(size_t x, size_t unused, size_t y) {
   const mp_dropout_desc_t d = mp_dropout_desc_default(kElems, 0.5f, MP_FP32);
   (void)unused;
-  return mp_dropout(context, &d, NULL, at(x), at(y), NULL, NULL);
+  return mp_dropout(context, &d, NULL, at(x), at(y), &stats, NULL);
 }
 static mp_status_t call_cast(size_t src, size_t unused, size_t dst) {
   (void)unused;
@@ -228,7 +260,49 @@ static void test_group(void) {
         "items[2]");
 }
 
+/** Outputs that must not overlap the statistics. */
+static const struct {
+  const char *function;
+  call_at call;
+  int num_written;
+  size_t written[5];
+} kMeasured[] = {
+    {"mp_gemm", call_gemm_aux, 2, {kOut, kFirst}},
+    {"mp_gemm", call_gemm_dbias, 1, {kOut}},
+    {"mp_pool2d_backward", call_pool_backward, 1, {kOut}},
+    {"mp_batchnorm_backward", call_batchnorm_backward, 3, {kOut, kSmall, kLse}},
+    {"mp_softmax_xent", call_xent, 5, {kOut, kSmall, kLse, kLoss, kCorrect}},
+    {"mp_loss", call_loss, 3, {kOut, kFar, kLoss}},
+    {"mp_pointwise", call_pointwise, 1, {kOut}},
+    {"mp_dropout", call_dropout, 1, {kOut}},
+};
+
+static void check_stats(size_t i, void *found_inf, void *amax, const char *culprit) {
+  reset();
+  stats.found_inf = found_inf, stats.amax = amax;
+  const mp_status_t got = kMeasured[i].call(kFirst, kSecond, kOut);
+  if (culprit == NULL)
+    check_success("statistics beside the tensors", got);
+  else
+    check_failure("statistics overlap", kMeasured[i].function, got, MP_ERROR_INVALID_ARGUMENT,
+                  culprit);
+}
+
+static void test_stats(void) {
+  for (size_t i = 0; i < sizeof kMeasured / sizeof *kMeasured; i++) {
+    check_stats(i, at(kApart), at(kApart + 4), NULL);
+    check_stats(i, at(kApart), at(kApart), "stats");
+    for (int j = 0; j < kMeasured[i].num_written; j++) {
+      void *const written = at(kMeasured[i].written[j]);
+      check_stats(i, written, at(kApart), "found_inf");
+      check_stats(i, at(kApart), written, "amax");
+    }
+  }
+  memset(&stats, 0, sizeof stats);
+}
+
 void test_overlap(void) {
+  test_stats();
   for (size_t i = 0; i < sizeof kCalls / sizeof *kCalls; i++) {
     check_call(i, 0);
     if ((kCalls[i].allowed & kHasNoSecond) == 0) check_call(i, 1);

@@ -449,14 +449,14 @@ static void test_tensors_struct(void) {
 }
 
 static void test_in_place(void) {
-  set_arguments();
-  args.tensors.hn = at(kH0);
+  set_arguments(), args.tensors.hn = at(kH0);
   fail(kTraining, "hn = h0", MP_ERROR_INVALID_ARGUMENT, "hn");
   work(kInference, "hn = h0");
-  set_arguments();
-  args.tensors.cn = at(kC0);
+  set_arguments(), args.tensors.cn = at(kC0);
   fail(kTraining, "cn = c0", MP_ERROR_INVALID_ARGUMENT, "cn");
   work(kInference, "cn = c0");
+  set_arguments(), args.tensors.stats.found_inf = args.tensors.stats.amax = at(kDh0);
+  fail(kData | kGrads, "statistics overlap", MP_ERROR_INVALID_ARGUMENT, "found_inf");
 }
 
 static void test_batch_sizes(void) {

@@ -30,7 +30,7 @@ static mp_xent_tensors_t xent_tensors(void) {
   t.loss_scale = t.count = at(kScale);
   t.row_loss = at(kRowLoss), t.lse = at(kLse), t.loss = at(kLoss), t.correct = at(kCorrect);
   t.dx = at(kDlogits);
-  t.stats.found_inf = t.stats.amax = at(kStats);
+  t.stats.found_inf = at(kStats), t.stats.amax = at(kStats + 4);
   return t;
 }
 
@@ -158,7 +158,7 @@ static mp_loss_tensors_t loss_tensors(void) {
   t.prediction = at(kPrediction), t.target = at(kTarget);
   t.weights = at(kWeights), t.loss_scale = at(kScale);
   t.element_loss = at(kElements), t.loss = at(kLoss), t.dprediction = at(kDlogits);
-  t.stats.found_inf = t.stats.amax = at(kStats);
+  t.stats.found_inf = at(kStats), t.stats.amax = at(kStats + 4);
   return t;
 }
 
