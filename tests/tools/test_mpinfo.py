@@ -27,7 +27,7 @@ def test_machine(as_json):
     assert said["version"] == said["header_version"]
     cpu, *others = said["devices"]
     assert (cpu["device"], cpu["target"]) == ("host", "host")
-    assert others and all("name" in one or one["why_not"] for one in others), "a GPU or why there is none"
+    assert others and all("name" in one or one["reason"] for one in others), "a GPU or why there is none"
     if "SOFTGPU_ARCH" in os.environ:  # the name shows that it is not hardware
         assert re.fullmatch(rf"softgpu \w+ \(sm_{os.environ['SOFTGPU_ARCH']}\)", others[0]["name"])
 
@@ -48,9 +48,9 @@ def test_gemm(as_json, mpinfo):
     problem = ["gemm", 512, 256, 1000, "--op", "TN", "--dtype", "bf16", "--out", "fp32"]
     product = as_json(*problem)["problems"][0]
     assert product["problem"] == "GEMM 512 x 256 x 1000, op TN, bf16 to fp32"
-    times = [one["predicted_us"] for one in product["kernels"] if "why_not" not in one]
+    times = [one["predicted_us"] for one in product["kernels"] if "reason" not in one]
     assert len(times) > 10 and times == sorted(times), "ranks by predicted time"
-    reasons = [one["why_not"] for one in product["kernels"] if "why_not" in one]
+    reasons = [one["reason"] for one in product["kernels"] if "reason" in one]
     assert reasons and all(reasons)
     assert f"  {product['kernels'][0]['name']}  <- selected" in mpinfo(*problem)
 
@@ -68,7 +68,7 @@ def test_explain(as_json, mpinfo):
 def test_alignment(as_json):
     workspace = lambda ld_a: {  # noqa: E731
         one["name"]: one["workspace_bytes"]
-        for one in as_json("gemm", 512, 256, 1000, "--lda", ld_a)["problems"][0]["kernels"] if "why_not" not in one}
+        for one in as_json("gemm", 512, 256, 1000, "--lda", ld_a)["problems"][0]["kernels"] if "reason" not in one}
     aligned, copied = workspace(1000), workspace(1001)
     if "wgmma_128x256x64_s4" not in aligned:
         pytest.skip("a copy of A for TMA (this device has no wgmma)")
@@ -78,7 +78,7 @@ def test_alignment(as_json):
 def test_conv(as_json):
     assert len(as_json("conv", 8, 14, 14, 32, 64, 3, 3, "--pad", 1)["problems"]) == 3, "a convolution has three passes"
     depthwise = as_json("conv", 8, 14, 14, 32, 32, 3, 3, "--groups", 32, "--pass", "dgrad")["problems"][0]["kernels"]
-    assert any(one["name"] == "conv_depthwise" and "why_not" not in one for one in depthwise)
+    assert any(one["name"] == "conv_depthwise" and "reason" not in one for one in depthwise)
 
 
 def test_all_shows_more(mpinfo):

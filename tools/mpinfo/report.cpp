@@ -71,7 +71,7 @@ std::string text_of(const Problem &problem, bool all) {
 }
 
 Json json_of(const Device &device) {
-  if (!device.info) return {{"device", device.flag}, {"why_not", device.why_not}};
+  if (!device.info) return {{"device", device.flag}, {"reason", device.why_not}};
   const mp_device_info_t &info = *device.info;
   return {{"device", device.flag},
           {"name", info.name},
@@ -89,7 +89,7 @@ Json json_of(const Variable &variable) {
 }
 
 Json json_of(const Kernel &kernel) {
-  if (!kernel.why_not.empty()) return {{"name", kernel.name}, {"why_not", kernel.why_not}};
+  if (!kernel.why_not.empty()) return {{"name", kernel.name}, {"reason", kernel.why_not}};
   return {{"name", kernel.name},
           {"predicted_us", kernel.predicted_us},
           {"workspace_bytes", kernel.workspace_bytes}};
