@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/lifetime.h"
 #include "capi/check.h"
@@ -294,10 +295,10 @@ mp_status_t mp_autocast_explain(mp_autocast_t policy, const mp_autocast_graph_t 
                               done ? &done->assignment : nullptr, done ? &done->casts : nullptr},
                              format);
     const size_t needed = report.size() + 1;
-    MP_REQUIRE(text == nullptr || *bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL,
-               "*bytes = ", *bytes, " must be at least ", needed);
+    const size_t given = std::exchange(*bytes, needed);
+    MP_REQUIRE(text == nullptr || given >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "*bytes = ", given,
+               " must be at least ", needed);
     if (text != nullptr) std::memcpy(text, report.c_str(), needed);
-    *bytes = needed;
   });
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capi/check.h"
@@ -224,10 +225,10 @@ size_t element_alignment(const Tensor &t) {
 void write_text(const std::string &report, char *text, size_t *bytes) {
   require_pointer(bytes, "bytes");
   const size_t needed = report.size() + 1;
-  MP_REQUIRE(text == nullptr || *bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "*bytes = ", *bytes,
+  const size_t given = std::exchange(*bytes, needed);
+  MP_REQUIRE(text == nullptr || given >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "*bytes = ", given,
              " must be at least ", needed);
   if (text != nullptr) std::memcpy(text, report.c_str(), needed);
-  *bytes = needed;
 }
 
 }  // namespace

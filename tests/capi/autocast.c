@@ -343,7 +343,7 @@ static void test_calls(void) {
   bytes = sizeof text;
   FAILS(mp_autocast_explain, (policy, &g, &r, MP_AUTOCAST_FORMAT_TEXT, text, &bytes),
         MP_ERROR_WORKSPACE_TOO_SMALL, "*bytes = 4");
-  check(bytes == sizeof text, "the room is not changed by a call that fails");
+  check(bytes > sizeof text, "the required size is returned");
 
   const uint8_t inputs[] = {MP_FP32, MP_FP16, 4};
   uint8_t to[3] = {9, 9, 9};
