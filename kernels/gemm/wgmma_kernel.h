@@ -368,7 +368,7 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
 /// Returns a grid of at most one block per SM.
 template <class Tile>
 LaunchShape wgmma_launch_shape(const Device &device, uint32_t num_work_tiles, int32_t cluster) {
-  const int64_t clusters = min_of<int64_t>(num_work_tiles, device.num_sms / cluster);
+  const int64_t clusters = min_of<int64_t>(num_work_tiles, max_of(device.num_sms / cluster, 1));
   return {clusters * cluster, Tile::kThreads, Tile::kSmemBytes, cluster, true};
 }
 
