@@ -69,7 +69,8 @@ inline bool log_enabled(mp_log_level_t level) {
 
 /// Passes one line to the callback, if its level is enabled.
 void write_log(mp_log_level_t level, const Message &line);
-/// Passes a line of level MP_LOG_INFO that the user has requested, whatever levels are enabled.
+/// Passes a line of level MP_LOG_INFO that the user has requested to the callback, or writes it to
+/// stderr if the callback does not receive that level.
 void write_requested_log(const Message &line);
 
 template <class... Parts>

@@ -133,7 +133,10 @@ void write_log(mp_log_level_t level, const Message &line) {
 
 void write_requested_log(const Message &line) {
   const std::shared_lock lock(sink_mutex);
-  write_to_sink(MP_LOG_INFO, line);
+  if (log_enabled(MP_LOG_INFO))
+    write_to_sink(MP_LOG_INFO, line);
+  else
+    log_to_stderr(MP_LOG_INFO, line.c_str(), nullptr);
 }
 
 NestedCallScope::NestedCallScope() {

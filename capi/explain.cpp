@@ -4,8 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <utility>
 
 #include "base/environment.h"
+#include "base/lifetime.h"
 #include "capi/check.h"
 #include "capi/plan_cache.h"
 
@@ -32,6 +37,18 @@ const char *source_name(EpilogueSource source) {
 /// Rounds for display.
 double shown(double us) {
   return std::round(us * 100) / 100;
+}
+
+std::mutex lines_mutex;
+const ForkGuard<lines_mutex> lines_of_a_child;
+
+/// Returns true once per process for each line, and for at most kMaxLines lines.
+bool is_new_line(const char *line) {
+  constexpr size_t kMaxLines = 4096;
+  const size_t hash = std::hash<std::string_view>()(line);
+  std::set<size_t> &known = lazy_init([] { return std::set<size_t>(); });
+  const std::lock_guard lock(lines_mutex);
+  return known.size() < kMaxLines && known.insert(hash).second;
 }
 
 /// Lines of a text.
@@ -118,23 +135,25 @@ std::string plan_text(const Context &context, const std::string &problem, const 
 void write_text(const std::string &text, char *user, size_t *bytes) {
   require_pointer(bytes, "bytes");
   const size_t needed = text.size() + 1;
-  MP_REQUIRE(user == nullptr || *bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "*bytes = ", *bytes,
+  const size_t given = std::exchange(*bytes, needed);
+  MP_REQUIRE(user == nullptr || given >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "*bytes = ", given,
              " must be at least ", needed);
   if (user != nullptr) std::memcpy(user, text.c_str(), needed);
-  *bytes = needed;
 }
 
 bool logs_plans() {
-  static constinit EnvironmentVariable variable("MP_LOG_PLANS", "must be 0 or 1");
-  static const bool is_on = variable.integer(0, 1).value_or(0) == 1;
-  return is_on;
+  return lazy_init([] {
+    static constinit EnvironmentVariable variable("MP_LOG_PLANS", "must be 0 or 1");
+    return variable.integer(0, 1).value_or(0) == 1;
+  });
 }
 
 void log_new_plan(const std::string &problem, const char *name, const GemmPlan &plan) {
-  write_requested_log(Message("plan: ", name, " for ", problem, ", split_k = ", plan.split_k,
-                              ", store path = ", store_path_name(plan),
-                              ", workspace_bytes = ", workspace_bytes_of(plan),
-                              ", predicted_us = ", shown(plan.predicted_us)));
+  const Message line("plan: ", name, " for ", problem, ", split_k = ", plan.split_k,
+                     ", store path = ", store_path_name(plan),
+                     ", workspace_bytes = ", workspace_bytes_of(plan),
+                     ", predicted_us = ", shown(plan.predicted_us));
+  if (is_new_line(line.c_str())) write_requested_log(line);
 }
 
 }  // namespace mp

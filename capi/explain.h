@@ -38,7 +38,7 @@ void write_text(const std::string &text, char *user, size_t *bytes);
 
 /// Returns whether the environment variable MP_LOG_PLANS is 1.
 bool logs_plans();
-/// Logs a new plan in one line.
+/// Logs a plan in one line, the first time in the process.
 void log_new_plan(const std::string &problem, const char *name, const GemmPlan &);
 
 }  // namespace mp
