@@ -74,8 +74,11 @@ struct Query {
     shape.out.items = items;
   }
 
+  /// Returns the plan of the requested kernel even if alpha = 0, when a call does not use it.
   GemmPlan plan(const Context &context, size_t workspace_bytes) const {
-    return find_gemm_plan(context, shape, requested, desc.alpha, workspace_bytes);
+    GemmShape planned = shape;
+    if (requested.is_set()) planned.k = desc.k;
+    return find_plan(context, planned, requested, workspace_bytes);
   }
   mp_kernel_info_t info(const Context &context, int32_t index) const {
     const PlanRequest request = plan_request(context);
@@ -86,7 +89,8 @@ struct Query {
                        });
   }
   size_t workspace_bytes(const Context &context) const {
-    if (!is_empty(desc)) return workspace_bytes_of(plan(context, SIZE_MAX));
+    if (!is_empty(desc))
+      return workspace_bytes_of(find_call_plan(context, shape, requested, SIZE_MAX));
     requested.require_known(gemm_names());
     return 0;
   }
@@ -129,8 +133,7 @@ mp_status_t get_plan(const char *function, mp_context_t context, const mp_gemm_d
 void run(const Context &context, const char *function, const GemmProblem &problem,
          const RequestedPlan &requested, const Workspace &workspace, mp_stream_t stream) {
   const GemmShape shape = shape_of(problem);
-  const GemmPlan plan =
-      find_gemm_plan(context, shape, requested, problem.out.alpha, workspace.bytes);
+  const GemmPlan plan = find_call_plan(context, shape, requested, workspace.bytes);
   log_slow_plan(context, function, problem.out, plan, workspace.bytes,
                 [&] { return slow_path_reason(shape, context.device); });
   log_plan(context, function, problem, plan);

@@ -134,8 +134,7 @@ size_t most_workspace(const GemmGroup &group, const Context &context,
   size_t most = 0;
   for (const GemmGroupItem &item : items_of(group)) {
     const GemmPlan plan = for_item(item.index, ": ", [&] {
-      return find_gemm_plan(context, shape_of(group, item), requested, group.common.out.alpha,
-                            SIZE_MAX);
+      return find_call_plan(context, shape_of(group, item), requested, SIZE_MAX);
     });
     most = std::max(most, plan.workspace.bytes);
   }
@@ -183,8 +182,7 @@ void run_one_by_one(const Context &context, const GemmGroup &group, const Reques
   std::vector<GemmPlan> plans;
   for (const GemmGroupItem &item : items_of(group)) {
     plans.push_back(for_item(item.index, ": ", [&] {
-      return find_gemm_plan(context, shape_of(group, item), requested, group.common.out.alpha,
-                            workspace.bytes);
+      return find_call_plan(context, shape_of(group, item), requested, workspace.bytes);
     }));
   }
   log_slow_path(context, "mp_gemm_grouped", [&] {
@@ -209,6 +207,8 @@ void run(const Context &context, const GemmGroup &group, const RequestedPlan &re
   if (!plan_gemm_grouped(group, plan_request(context, workspace.bytes), requested.kernel(), &plan))
     return run_one_by_one(context, group, requested, workspace, stream);
   log_group(context, group, plan);
+  if (logs_plans())
+    log_new_plan(std::to_string(group.count) + " GEMMs in one launch", plan.name, plan);
   context.backend.gemm_grouped(context.device, group, plan, workspace.ptr, stream);
 }
 
@@ -288,7 +288,7 @@ mp_gemm_desc_t read_desc(const mp_gemm_desc_t *user, const mp_ragged_t &ragged) 
 void run(const Context &context, const RaggedProblem &problem, const RequestedPlan &requested,
          const Workspace &workspace, mp_stream_t stream) {
   const RaggedShape shape = shape_of(problem);
-  const GemmPlan plan = find_plan(context, shape, requested, workspace.bytes);
+  const GemmPlan plan = find_call_plan(context, shape, requested, workspace.bytes);
   log_slow_plan(context, kFunction, problem.all.out, plan, workspace.bytes,
                 [&] { return slow_path_reason(shape.all, context.device); });
   log_plan(context, kFunction, problem.all, plan);
@@ -311,7 +311,7 @@ mp_status_t mp_gemm_ragged_workspace_size(mp_context_t context, const mp_gemm_de
     problem.all.out.epilogue = mp::read_scaling_epilogue(epilogue, mp::kFunction);
     size_t needed = 0;
     if (!mp::is_empty(d)) {
-      needed = mp::find_plan(c, mp::shape_of(problem), requested, SIZE_MAX).workspace.bytes;
+      needed = mp::find_call_plan(c, mp::shape_of(problem), requested, SIZE_MAX).workspace.bytes;
     } else {
       requested.require_known(mp::gemm_names());
     }

@@ -13,6 +13,7 @@ RequestedPlan::RequestedPlan(const mp_plan_t *user) : is_set_(user != nullptr) {
   plan_ = read_struct(user, "plan");
   MP_REQUIRE(std::memchr(plan_.kernel, 0, sizeof plan_.kernel) != nullptr,
              MP_ERROR_INVALID_ARGUMENT, "plan->kernel must be NUL-terminated");
+  MP_REQUIRE(plan_.kernel[0] != 0, MP_ERROR_INVALID_ARGUMENT, "plan->kernel = : must be set");
   require_not_negative(plan_.split_k, "plan->split_k");
   require_not_negative(plan_.num_sms, "plan->num_sms");
   require_zero(plan_.reserved0, "plan->reserved0");
@@ -22,14 +23,6 @@ RequestedPlan RequestedPlan::kernel_only() const {
   RequestedPlan only = *this;
   only.plan_.split_k = 0;
   return only;
-}
-
-size_t RequestedPlan::workspace_limit(size_t workspace_bytes) const {
-  if (!is_complete()) return workspace_bytes;
-  MP_REQUIRE(plan_.workspace_bytes <= workspace_bytes, MP_ERROR_WORKSPACE_TOO_SMALL,
-             "workspace_bytes = ", workspace_bytes,
-             " is smaller than plan->workspace_bytes = ", plan_.workspace_bytes);
-  return plan_.workspace_bytes;
 }
 
 void RequestedPlan::require_known(std::span<const char *const> names) const {
@@ -43,10 +36,9 @@ void RequestedPlan::finish(bool is_planned, const char *why, size_t workspace_by
   MP_REQUIRE(is_planned || why != nullptr, MP_ERROR_NOT_FOUND, "plan->kernel = ", plan_.kernel,
              " is unknown");
   MP_REQUIRE(is_planned, MP_ERROR_UNSUPPORTED, "plan->kernel = ", plan_.kernel, " ", why);
-  MP_REQUIRE(plan.workspace.bytes <= workspace_limit(workspace_bytes), MP_ERROR_WORKSPACE_TOO_SMALL,
-             is_complete() ? "plan->workspace_bytes = " : "workspace_bytes = ",
-             workspace_limit(workspace_bytes), ", but plan->kernel = ", plan_.kernel, " requires ",
-             plan.workspace.bytes);
+  MP_REQUIRE(workspace_bytes_of(plan) <= workspace_bytes, MP_ERROR_WORKSPACE_TOO_SMALL,
+             "workspace_bytes = ", workspace_bytes, ", but plan->kernel = ", plan_.kernel,
+             " requires ", workspace_bytes_of(plan));
   if (!is_complete()) return;
   MP_REQUIRE(plan.split_k == plan_.split_k, MP_ERROR_INVALID_ARGUMENT,
              "plan->split_k = ", plan_.split_k, " must be ", plan.split_k,
@@ -66,13 +58,6 @@ mp_plan_t stable_plan(const char *name, const GemmPlan &plan) {
   stable.predicted_us = plan.predicted_us;
   stable.num_sms = plan.num_sms;
   return stable;
-}
-
-GemmPlan find_gemm_plan(const Context &context, const GemmShape &shape,
-                        const RequestedPlan &requested, float alpha, size_t workspace_bytes) {
-  if (alpha != 0.0f) return find_plan(context, shape, requested, workspace_bytes);
-  requested.require_known(gemm_names());
-  return find_plan(context, shape, {}, requested.workspace_limit(workspace_bytes));
 }
 
 }  // namespace mp

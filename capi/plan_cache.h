@@ -66,11 +66,14 @@ class RequestedPlan {
   RequestedPlan kernel_only() const;
 
   /// Returns the workspace to plan for: bits of dbias depend on it.
-  size_t workspace_limit(size_t workspace_bytes) const;
+  size_t workspace_limit(size_t workspace_bytes) const {
+    return is_complete() ? plan_.workspace_bytes : workspace_bytes;
+  }
   /// Checks the kernel of a call that launches nothing.
   void require_known(std::span<const char *const> names) const;
   /// Completes a plan of this kernel, or fails: plan_named_gemm or plan_named_conv did.
-  /// @param why  reason of the failure
+  /// @param why              reason of the failure
+  /// @param workspace_bytes  of the caller
   void finish(bool is_planned, const char *why, size_t workspace_bytes, GemmPlan &plan) const;
 
  private:
@@ -103,8 +106,21 @@ GemmPlan find_plan(const Context &context, const Shape &shape, const RequestedPl
   return plan;
 }
 
-/// find_plan of a product that with alpha = 0 multiplies nothing, so that any kernel runs it.
-GemmPlan find_gemm_plan(const Context &, const GemmShape &, const RequestedPlan &, float alpha,
-                        size_t workspace_bytes);
+inline int64_t k_of(const GemmShape &shape) {
+  return shape.k;
+}
+inline int64_t k_of(const RaggedShape &shape) {
+  return shape.all.k;
+}
+
+/// find_plan of a call.  With k = 0 it multiplies nothing: the library chooses the kernel, and a
+/// complete plan allows no workspace, so that bits of dbias do not depend on it.
+template <class Shape>
+GemmPlan find_call_plan(const Context &context, const Shape &shape, const RequestedPlan &requested,
+                        size_t workspace_bytes) {
+  if (k_of(shape) != 0) return find_plan(context, shape, requested, workspace_bytes);
+  requested.require_known(gemm_names());
+  return find_plan(context, shape, {}, requested.is_complete() ? 0 : workspace_bytes);
+}
 
 }  // namespace mp

@@ -400,6 +400,8 @@ mp_status_t mp_rnn_get_plan(mp_context_t context, const mp_rnn_desc_t *desc, mp_
     const mp::Context &c = *mp::require_context(context);
     const mp::RnnShape s = mp::read_shape(desc);
     mp::require_struct(plan, "plan");
+    MP_REQUIRE(!s.is_empty(), MP_ERROR_NOT_FOUND, "batch = ", s.batch,
+               ", timesteps = ", s.timesteps, ": an empty problem requires no kernel");
     mp::write_struct(plan, "plan", mp::stable_rnn_plan(c, s, s.plan));
   });
 }

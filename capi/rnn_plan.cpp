@@ -46,6 +46,8 @@ uint32_t code_of(std::string_view kernel) {
 GemmPlan planned_product(const Context &context, const GemmShape &shape, const mp_plan_t &plan,
                          int index) {
   const uint32_t code = plan.products[index];
+  MP_REQUIRE(code != 0, MP_ERROR_UNSUPPORTED, "plan->products[", index,
+             "] = 0: the plan is of a network with other layers");
   const auto names = gemm_names();
   const auto name = std::ranges::find(names, code, code_of);
   MP_REQUIRE(name != names.end(), MP_ERROR_NOT_FOUND, "plan->products[", index, "] = ", code,
@@ -54,7 +56,7 @@ GemmPlan planned_product(const Context &context, const GemmShape &shape, const m
   const char *why;
   MP_REQUIRE(plan_named_gemm(shape, plan_request(context), *name, &gemm, &why),
              MP_ERROR_UNSUPPORTED, "plan->products[", index, "] = ", *name, " ", why);
-  gemm.num_sms = plan.num_sms;
+  if (plan.num_sms != 0) gemm.num_sms = plan.num_sms;
   return gemm;
 }
 
@@ -67,18 +69,21 @@ RnnPlan plan_rnn(const Context &context, const RnnShape &s, const RequestedPlan 
                .gemm_bytes = 0,
                .tuning = requested.is_complete() ? &builtin_gemm_tuning() : &gemm_tuning(),
                .device = context.device};
-  if (requested.is_complete()) plan.device.num_sms = requested.get().num_sms;
+  if (requested.is_complete() && requested.get().num_sms != 0)
+    plan.device.num_sms = requested.get().num_sms;
   if (s.is_empty()) return plan;
   for (int64_t layer = 0; layer < std::min(s.layers, kPlannedLayers); layer++)
     for (const RnnProduct product : rnn_products(s, pass, layer)) {
       const GemmShape shape = shape_of(rnn_product(s, product, layer));
       GemmPlan &gemm = plan.plans[layer][static_cast<int>(product)];
-      if (requested.is_complete())
+      if (requested.is_complete()) {
         gemm = planned_product(context, shape, requested.get(), index_of(layer, product));
-      else if (has_any_rows(s, product))
+      } else if (has_any_rows(s, product)) {
         gemm = plan_for_any_rows(shape, {context.device, *plan.tuning});
-      else
+        if (logs_plans()) log_new_plan(text_of(shape), gemm.name, gemm);
+      } else {
         gemm = find_plan(context, shape, {}, SIZE_MAX);
+      }
       plan.gemm_bytes = std::max(plan.gemm_bytes, gemm.workspace.bytes);
     }
   return plan;

@@ -89,31 +89,45 @@ static inline mp_epilogue_t mp_epilogue_default(void) {
  *  plan contains no pointers, so it can be stored in a file.
  *
  *  Promise: the same plan, descriptor and data with the same alignment give the same bits on all
- *  devices of one architecture, whatever the workspace size, tuning file and SM limit.  A plan for
- *  another descriptor runs if its kernel supports the shape.
+ *  devices of one architecture, whatever the workspace size, tuning file and SM limit.  Exception:
+ *  kernels "..._c2" use pairs of SMs, so with an SM limit of 1 the call returns
+ *  MP_ERROR_UNSUPPORTED.  A plan for another descriptor runs if its kernel supports the shape; it
+ *  may then require another workspace, which the workspace query with that plan returns.
  *
  *  Errors of calls with a plan:
  *
  *      MP_ERROR_NOT_FOUND            unknown kernel, even if the problem is empty
  *      MP_ERROR_UNSUPPORTED          the kernel does not support this problem; the message has the
  *                                    reason
- *      MP_ERROR_WORKSPACE_TOO_SMALL  fewer than workspace_bytes
+ *      MP_ERROR_INVALID_ARGUMENT     kernel is empty, split_k differs from that of the kernel, or
+ *                                    a field is negative
+ *      MP_ERROR_WORKSPACE_TOO_SMALL  fewer bytes than the workspace query returns
+ *
+ *  Calls with alpha == 0 or k == 0 use neither the plan nor its workspace: an unknown kernel is an
+ *  error, an unsupported one is not.
  *
  *  A plan that only names a kernel, as from mp_plan_init, has split_k = 0.  It forces that kernel,
  *  without the promise: dbias and rnn products depend on the workspace and the device. */
 typedef struct mp_plan {
   uint32_t struct_size;
-  int32_t split_k;        /**< slices of k; 0 = the plan only names a kernel */
+  int32_t split_k;        /**< number of slices of k; 1 = no split; 0 = not set: the plan only
+                               names a kernel, and calls ignore the other fields */
   char kernel[64];        /**< NUL-terminated, e.g. "wmma_128x128x32_s3_k8" */
-  size_t workspace_bytes; /**< workspace that a call with this plan requires */
+  size_t workspace_bytes; /**< workspace that a call with this plan and the descriptor of the
+                               plan requires */
   double predicted_us;    /**< 0 for recurrent layers; not read by calls */
-  int32_t num_sms;        /**< SMs that partial sums are chosen for */
+  int32_t num_sms;        /**< number of SMs among which some kernels divide a sum, whatever SMs
+                               run it; 0 = those of the device */
   uint32_t reserved0;     /**< must be 0 */
-  uint32_t products[18];  /**< recurrent layers: codes of the kernels of the products; else 0 */
+  /** Recurrent layers: one code of a kernel name per product: [0, 9) for the first layer, [9, 18)
+   *  for all others, 0 for a product that the layer lacks.  The order of the products and the codes
+   *  belong to the library.  Otherwise 0. */
+  uint32_t products[18];
 } mp_plan_t;
 
 /** Initializes a plan that only names a kernel.
- *  @param kernel  host, NUL-terminated, at most 63 characters; see mp_gemm_kernel_info */
+ *  @param kernel  host, NUL-terminated; see mp_gemm_kernel_info.  Calls reject a plan made with
+ *                 NULL or with a name of 64 or more characters, which no kernel has. */
 MP_API mp_status_t mp_plan_init(mp_plan_t *plan, size_t struct_size, const char *kernel);
 static inline mp_plan_t mp_plan_default(const char *kernel) {
   mp_plan_t plan;
@@ -150,8 +164,8 @@ static inline mp_gemm_desc_t mp_gemm_desc_default(int64_t m, int64_t n, int64_t 
 
 /** Returns the workspace size with which mp_gemm is fastest, for 16-byte aligned operands; often 0.
  *  If desc->plan is set, returns that of the plan.
- *  @param epilogue  host, optional: that of the call.  Its pointers are not read; any aligned
- *                   address stands for data that does not exist yet.
+ *  @param epilogue  host, optional: that of the call.  Its pointers are not read; any multiple of
+ *                   16 stands for data that does not exist yet.
  *  @param bytes  host, out. */
 MP_API mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                           const mp_epilogue_t *epilogue, size_t *bytes);
@@ -169,8 +183,7 @@ MP_API mp_status_t mp_gemm_get_plan(mp_context_t context, const mp_gemm_desc_t *
 /** Computes a matrix product with fp32 accumulation: D = epilogue(alpha op(A) op(B) + beta C).
  *
  *  @param A  device; m x k with row stride ld_a (MP_OP_N), or k x m (MP_OP_T).  A and B are not
- *            read if alpha == 0 (may be NULL, may hold NaN); the kernel of desc->plan is then
- *            checked but not used.
+ *            read if alpha == 0 (may be NULL, may hold NaN).
  *  @param B  device; k x n with row stride ld_b (MP_OP_N), or n x k (MP_OP_T).
  *  @param C  device; m x n.  Not read if beta == 0 (may be NULL, may hold NaN).
  *  @param D  device; m x n.  May be the same matrix as C (equal ld and stride).  Any other overlap
@@ -192,8 +205,9 @@ MP_API mp_status_t mp_gemm_get_plan(mp_context_t context, const mp_gemm_desc_t *
  *  logged once at MP_LOG_WARN.
  *
  *  Accuracy: products of fp16/bf16 are exact in fp32.  They are summed in fp32, with the
- *  rounding of tensor cores, in an order that depends only on (desc, alignment, workspace_bytes,
- *  device, MP_GEMM_TUNING), or with desc->plan as mp_plan_t promises.  D is rounded once.
+ *  rounding of tensor cores, in an order that depends only on (desc, epilogue, alignment,
+ *  workspace_bytes, device, MP_GEMM_TUNING), or with desc->plan as mp_plan_t promises.  D is
+ *  rounded once.
  *  @source Micikevicius et al., Mixed Precision Training, ICLR 2018, section 3.3.
  *
  *  @retval MP_ERROR_INVALID_ARGUMENT a dimension < 0, an ld smaller than the row length, or an

@@ -189,8 +189,10 @@ MP_API mp_status_t mp_rnn_get_sizes(mp_context_t context, const mp_rnn_desc_t *d
                                     mp_rnn_sizes_t *sizes);
 
 /** Returns the plan of all four passes, like mp_gemm_get_plan: the implementation of the time steps
- *  and the kernels of the products.
- *  @param plan  host, out; initialize it with MP_INIT_STRUCT. */
+ *  and the kernels of the products.  Calls with a plan of one layer for a network of several return
+ *  MP_ERROR_UNSUPPORTED.
+ *  @param plan  host, out; initialize it with MP_INIT_STRUCT.
+ *  @retval MP_ERROR_NOT_FOUND batch or timesteps is 0 */
 MP_API mp_status_t mp_rnn_get_plan(mp_context_t context, const mp_rnn_desc_t *desc,
                                    mp_plan_t *plan);
 

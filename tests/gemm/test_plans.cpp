@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
 
 #include "tests/support/run_again.h"
 #include "tests/support/tally.h"
@@ -238,6 +239,137 @@ TEST_CASE("plans: a call reports the plan that it cannot follow", "[gemm]") {
   expect_status(call(plan, plan.workspace_bytes - 1), MP_ERROR_WORKSPACE_TOO_SMALL);
 }
 
+namespace {
+
+/// Returns a complete plan for 64 x 64 x 4096, or nullopt if the device does not support it.
+std::optional<mp_plan_t> plan_of_kernel(const char *kernel) {
+  const mp_plan_t named = mp_plan_default(kernel);
+  mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, 4096, MP_FP16, MP_FP32);
+  desc.plan = &named;
+  mp_plan_t plan;
+  MP_INIT_STRUCT(&plan);
+  const mp_status_t status = mp_gemm_get_plan(context(), &desc, nullptr, SIZE_MAX, &plan);
+  if (status == MP_ERROR_UNSUPPORTED) return std::nullopt;
+  require_ok(status);
+  return plan;
+}
+
+constexpr const char *kPlannedKernels[] = {"wmma_128x128x32_s3_k8", "wgmma_64x128x64_s8_k2",
+                                           "simt_64x64x16", "wgmma_64x128x64_s8"};
+
+}  // namespace
+
+TEST_CASE("plans: query and call agree on the workspace of a plan for another shape", "[gemm]") {
+  for (const char *const kernel : kPlannedKernels) {
+    const std::optional<mp_plan_t> plan = plan_of_kernel(kernel);
+    if (!plan) continue;
+    for (const int64_t m : {16, 64, 256}) {
+      CAPTURE(kernel, m);
+      mp_gemm_desc_t desc = mp_gemm_desc_default(m, 64, 4096, MP_FP16, MP_FP32);
+      desc.plan = &*plan;
+      size_t bytes = 0;
+      require_ok(mp_gemm_workspace_size(context(), &desc, nullptr, &bytes));
+      CHECK(bytes == plan->workspace_bytes * static_cast<size_t>(m) / 64);
+      const Problem problem = gemm(m, 64, 4096, MP_FP32, false);
+      const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes + 256));
+      require_ok(problem.call(context(), &*plan, workspace.data(), bytes));
+      if (bytes > 0)
+        expect_status(problem.call(context(), &*plan, workspace.data(), bytes - 1),
+                      MP_ERROR_WORKSPACE_TOO_SMALL);
+    }
+    mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, 4096, MP_FP16, MP_FP32);
+    desc.plan = &*plan;
+    size_t bytes = 0;
+    require_ok(mp_gemm_batched_workspace_size(context(), &desc, nullptr, &bytes));
+    CHECK(bytes >= plan->workspace_bytes);
+    if (bytes == 0) continue;
+    const DeviceBuffer<uint8_t> space(static_cast<int64_t>(bytes + 1024));
+    const auto at = [&](int i) { return reinterpret_cast<void **>(space.data() + 256 * i); };
+    expect_status(mp_gemm_batched(context(), &desc, at(0), at(1), nullptr, at(2), nullptr,
+                                  space.data(), bytes - 1, kStream),
+                  MP_ERROR_WORKSPACE_TOO_SMALL);
+  }
+}
+
+TEST_CASE("plans: alpha = 0 and k = 0 need neither the plan nor its workspace", "[gemm]") {
+  const auto d = array(MP_FP32, 64 * 64, 3), dbias = array(MP_FP32, 64, 4);
+  mp_epilogue_t epilogue = mp_epilogue_default();
+  epilogue.dbias = static_cast<float *>(dbias->data());
+  for (const char *const kernel : kPlannedKernels) {
+    const std::optional<mp_plan_t> plan = plan_of_kernel(kernel);
+    if (!plan) continue;
+    for (const bool is_alpha : {true, false}) {
+      CAPTURE(kernel, is_alpha);
+      mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, is_alpha ? 4096 : 0, MP_FP16, MP_FP32);
+      if (is_alpha) desc.alpha = 0.0f;
+      desc.plan = &*plan;
+      size_t bytes = 1;
+      require_ok(mp_gemm_workspace_size(context(), &desc, &epilogue, &bytes));
+      CHECK(bytes == 0);
+      require_ok(mp_gemm(context(), &desc, nullptr, nullptr, nullptr, d->data(), &epilogue, nullptr,
+                         0, kStream));
+      mp_plan_t again;
+      MP_INIT_STRUCT(&again);
+      if (!is_alpha) continue;
+      require_ok(mp_gemm_get_plan(context(), &desc, nullptr, SIZE_MAX, &again));
+      CHECK(std::string(again.kernel) == kernel);
+      CHECK(again.workspace_bytes == plan->workspace_bytes);
+    }
+  }
+  require_ok(mp_stream_sync(context(), kStream));
+}
+
+TEST_CASE("plans: a plan without a name or with a long one is rejected", "[gemm]") {
+  const Problem problem = gemm(64, 64, 64, MP_FP16, false);
+  const mp_plan_t none = mp_plan_default(nullptr);
+  expect_status(problem.call(context(), &none, nullptr, 0), MP_ERROR_INVALID_ARGUMENT);
+  CHECK(std::string(mp_last_error()) == "mp_gemm: plan->kernel = : must be set");
+  const mp_plan_t longest = mp_plan_default(std::string(64, 'w').c_str());
+  expect_status(problem.call(context(), &longest, nullptr, 0), MP_ERROR_NOT_FOUND);
+}
+
+TEST_CASE("plans: recurrent layers check the plan", "[rnn]") {
+  mp_rnn_desc_t desc = mp_rnn_desc_default(MP_RNN_LSTM, 3, 30, 64, 64, MP_FP16);
+  mp_plan_t plan;
+  MP_INIT_STRUCT(&plan);
+  require_ok(mp_rnn_get_plan(context(), &desc, &plan));
+  mp_rnn_sizes_t sizes, same;
+  MP_INIT_STRUCT(&sizes);
+  MP_INIT_STRUCT(&same);
+  desc.plan = &plan;
+  require_ok(mp_rnn_get_sizes(context(), &desc, &sizes));
+  plan.num_sms = 0;
+  require_ok(mp_rnn_get_sizes(context(), &desc, &same));
+  CHECK(sizes.workspace_bytes == same.workspace_bytes);
+  desc.layers = 2;
+  expect_status(mp_rnn_get_sizes(context(), &desc, &sizes), MP_ERROR_UNSUPPORTED);
+  desc.plan = nullptr;
+  desc.timesteps = 0;
+  expect_status(mp_rnn_get_plan(context(), &desc, &plan), MP_ERROR_NOT_FOUND);
+}
+
+TEST_CASE("plans: a recurrent layer with num_sms = 0 or 1 runs a kernel of clusters", "[rnn]") {
+  const Problem problem = lstm();
+  mp_plan_t plan;
+  MP_INIT_STRUCT(&plan);
+  require_ok(problem.get_plan(context(), SIZE_MAX, &plan));
+  uint32_t code = 2166136261u;
+  for (const char c : std::string("wgmma_64x256x64_s4_c2"))
+    code = (code ^ static_cast<unsigned char>(c)) * 16777619u;
+  plan.products[0] = code;  // x W_ih^T, of 90 x 256
+  const DeviceBuffer<uint8_t> workspace(64 << 20);
+  std::vector<std::vector<uint8_t>> bits;
+  for (const int32_t num_sms : {0, 1}) {
+    plan.num_sms = num_sms;
+    const mp_status_t status = problem.call(context(), &plan, workspace.data(), 64 << 20);
+    if (status == MP_ERROR_UNSUPPORTED) return skip(mp_last_error());
+    require_ok(status);
+    require_ok(mp_stream_sync(context(), kStream));
+    bits.push_back(problem.bits());
+  }
+  CHECK(bits[0] == bits[1]);
+}
+
 TEST_CASE("explain: a text has the kernel of the plan, its cost and five candidates", "[gemm]") {
   const mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, 4096, MP_FP16, MP_FP16);
   mp_plan_t plan;
@@ -252,23 +384,48 @@ TEST_CASE("explain: a text has the kernel of the plan, its cost and five candida
   CHECK(times(text, "tiles: main loops") == 1);
   const std::string next = text.substr(text.find("next candidates\n"));
   CHECK(times(next, "\n  ") == 5);
-  bytes--;
+  const size_t needed = bytes--;
   expect_status(mp_gemm_explain(context(), &desc, nullptr, text.data(), &bytes),
                 MP_ERROR_WORKSPACE_TOO_SMALL);
+  CHECK(bytes == needed);
 }
 
-TEST_CASE("two shapes and the first again", "[.]") {
+namespace {
+
+/// Two shapes, each in two contexts.
+void plan_repeatedly() {
+  const LimitedContext other(0);
   size_t bytes = 0;
-  for (const int64_t m : {64, 96, 64}) {
-    const mp_gemm_desc_t desc = mp_gemm_desc_default(m, 64, 64, MP_FP16, MP_FP16);
-    require_ok(mp_gemm_workspace_size(context(), &desc, nullptr, &bytes));
-  }
+  for (const mp_context_t context : {mptest::context(), other.get()})
+    for (const int64_t m : {64, 96, 64}) {
+      const mp_gemm_desc_t desc = mp_gemm_desc_default(m, 64, 64, MP_FP16, MP_FP16);
+      require_ok(mp_gemm_workspace_size(context, &desc, nullptr, &bytes));
+    }
 }
 
-TEST_CASE("log: MP_LOG_PLANS logs each new plan once, whatever the level", "[gemm]") {
-  const auto lines = [](const char *variables) {
-    return times(output_of_test("two shapes and the first again", variables), "info: plan: ");
+}  // namespace
+
+TEST_CASE("two shapes in two contexts", "[.]") {
+  plan_repeatedly();
+}
+
+TEST_CASE("two shapes with a callback for errors", "[.]") {
+  const auto print = [](mp_log_level_t, const char *line, void *) {
+    std::printf("callback: %s\n", line);
   };
-  CHECK(lines("MP_LOG=error MP_LOG_PLANS=1") == 2);
-  CHECK(lines("MP_LOG=error MP_LOG_PLANS=0") == 0);
+  mp_set_log_callback(print, nullptr, MP_LOG_ERROR);
+  plan_repeatedly();
+}
+
+TEST_CASE("log: MP_LOG_PLANS logs each plan once per process, whatever the level", "[gemm]") {
+  const auto output = [](const char *variables) {
+    return output_of_test("two shapes in two contexts", variables);
+  };
+  CHECK(times(output("MP_LOG=error MP_LOG_PLANS=1"), "info: plan: ") == 2);
+  CHECK(times(output("MP_LOG=error MP_LOG_PLANS=0"), "info: plan: ") == 0);
+  const std::string other =
+      output_of_test("two shapes with a callback for errors", "MP_LOG_PLANS=1");
+  CAPTURE(other);
+  CHECK(times(other, "info: plan: ") == 2);
+  CHECK(times(other, "callback: plan: ") == 0);
 }
