@@ -15,7 +15,7 @@ infer2 Log clr3
 clr4 Relu infer2
 deny2 SparseMatMul clr4 clr4
 clr5 Relu deny2
-fetch Identity clr5 !keep)";
+fetch Identity clr5 !keep_fp32)";
 
 inline constexpr const char *kTwoProducts = R"(
 input Const
@@ -26,7 +26,7 @@ infer1 Sqrt clr2
 clr3 Relu infer1
 allow1 MatMul clr3 clr3
 clr4 Relu allow1
-fetch Identity clr4 !keep)";
+fetch Identity clr4 !keep_fp32)";
 
 inline constexpr const char *kMixedFanout = R"(
 input1 Const
@@ -35,7 +35,7 @@ allow1 MatMul input1 input2
 allow2 MatMul allow1 input2
 deny Exp allow1
 infer Add deny allow2
-fetch Identity infer !keep)";
+fetch Identity infer !keep_fp32)";
 
 /// What the comment on step 2 in graph/rewrite/assign_precision.cpp says.
 inline constexpr const char *kDenyChain = R"(
@@ -46,7 +46,7 @@ clear1 Relu infer1
 infer2 Sqrt clear1
 clear2 Relu infer2
 allow MatMul clear2 clear2
-fetch Identity allow !keep)";
+fetch Identity allow !keep_fp32)";
 
 /// Products with inputs and outputs of MP_AUTOCAST_SLOT_FP32, and what touches these alone.
 inline constexpr const char *kFp32Slots = R"(

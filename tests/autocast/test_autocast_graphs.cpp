@@ -38,8 +38,8 @@ tl1r2 TensorListGetItem tl1w3 index
 tl2 TensorListReserve >none
 tl2w1 TensorListSetItem tl2 index input >none
 tl2r1 TensorListGetItem tl2w1 index
-fetch1 Identity tl1r2 !keep
-fetch2 Identity tl2r1 !keep
+fetch1 Identity tl1r2 !keep_fp32
+fetch2 Identity tl2r1 !keep_fp32
 container tl1 tl1w1 tl1w2 tl1r1 tl1w3 tl1r2
 container tl2 tl2w1 tl2r1
 hidden tl1w1 tl1r1
@@ -57,7 +57,7 @@ deny1 Exp input
 clr1 Relu deny1
 infer1 Sqrt clr1
 clr2 Relu infer1
-fetch Identity clr2 !keep)",
+fetch Identity clr2 !keep_fp32)",
      "", 0},
     {"TensorFlow: AlreadyFp16", R"(
 input Const
@@ -66,7 +66,7 @@ allow1 MatMul cst1 cst1 >half
 clr1 Relu allow1 >half
 cst2 Cast clr1 !cast =@1
 clr2 Relu cst2
-fetch Identity clr2 !keep)",
+fetch Identity clr2 !keep_fp32)",
      "", 0},
     {"TensorFlow: Simple", kSimple, "clr2 allow1 clr3", 2},
     {"TensorFlow: BidirectionalClearChain", R"(
@@ -76,18 +76,18 @@ clr2 Relu input
 allow1 MatMul clr1 clr1
 clr3 ShapeN clr1 clr2 >none
 clr4 Relu clr2
-fetch1 Identity allow1 !keep
-fetch2 Identity clr4 !keep)",
+fetch1 Identity allow1 !keep_fp32
+fetch2 Identity clr4 !keep_fp32)",
      "clr1 clr2 allow1 clr3 clr4", 3},
     {"TensorFlow: PreserveFetches", R"(
 input Const
-allow1 MatMul input input !keep
+allow1 MatMul input input !keep_fp32
 clr1 Relu allow1
 infer1 Sqrt clr1
 deny1 Exp infer1
-clr2 Relu deny1 !keep
+clr2 Relu deny1 !keep_fp32
 allow2 MatMul clr2 clr2
-clr3 Relu allow2 !keep
+clr3 Relu allow2 !keep_fp32
 deny2 Exp clr3
 clr4 Relu deny2)",
      "allow2", 2},
@@ -96,9 +96,9 @@ input Const
 clr1 Relu input
 allow1 MatMul clr1 clr1
 infer1 Tanh allow1
-allow2 MatMul infer1 infer1 !elsewhere
+allow2 MatMul infer1 infer1 !other_device
 clr2 Relu allow2
-fetch Identity clr2 !keep)",
+fetch Identity clr2 !keep_fp32)",
      "clr1 allow1", 2},
     {"TensorFlow: PreserveIdentityAfterVariable", R"(
 input Const
@@ -108,8 +108,8 @@ allow1 MatMul input clr1
 input2 Const
 clr2 Identity input2
 allow2 MatMul input clr2
-fetch1 Identity allow1 !keep
-fetch2 Identity allow2 !keep)",
+fetch1 Identity allow1 !keep_fp32
+fetch2 Identity allow2 !keep_fp32)",
      "allow1 clr2 allow2", 5},
     {"TensorFlow: FusedBatchNorm", R"(
 input Const
@@ -119,7 +119,7 @@ fbn1 FusedBatchNorm allow1 scale offset mean variance > > > >
 bng1 FusedBatchNormGrad fbn1 allow1 scale fbn1.3 fbn1.4 > > > >
 infer1 Add fbn1 bng1
 allow2 Conv2D infer1 weight
-fetch Identity allow2 !keep)",
+fetch Identity allow2 !keep_fp32)",
      "allow1 fbn1 bng1 infer1 allow2", 3},
     {"TensorFlow: RepeatedAndListTypeAttrs", R"(
 input Const
@@ -127,13 +127,13 @@ allow1 MatMul input input
 clr1 IdentityN allow1 allow1 allow1 > >
 infer1 AddN clr1 clr1.1 clr1.2
 allow2 MatMul infer1 infer1
-fetch Identity allow2 !keep)",
+fetch Identity allow2 !keep_fp32)",
      "allow1 clr1 infer1 allow2", 2},
     {"TensorFlow: ExistingCast", R"(
 input Const >none
 cst1 Cast input !cast =@1
 allow1 MatMul cst1 cst1
-fetch Identity allow1 !keep)",
+fetch Identity allow1 !keep_fp32)",
      "cst1 allow1", 1},
     {"TensorFlow: RecurrentEdgeColorMismatch", R"(
 input Const
@@ -145,7 +145,7 @@ infer1 Sqrt swt1.1
 allow1 MatMul infer1 infer1
 nxt1 NextIteration allow1 !back_edge
 ext1 Exit swt1
-fetch Identity ext1 !keep
+fetch Identity ext1 !keep_fp32
 mrg2 Merge ent1 nxt1
 loop mrg1 mrg2 nxt1)",
      "allow1", 2},
@@ -157,7 +157,7 @@ mrg1 Merge ent1 nxt1
 allow1 MatMul mrg1 mrg1
 nxt1 NextIteration allow1 !back_edge
 ext1 Exit mrg1
-fetch Identity ext1 !keep
+fetch Identity ext1 !keep_fp32
 loop mrg1 nxt1)",
      "allow0 ent1 mrg1 allow1 nxt1 ext1", 2},
     {"a loop whose back edge has no 16-bit kernel", R"(
@@ -178,8 +178,8 @@ tl1w1 TensorListPushBack tl1 allow1 >none
 tl1r1 TensorListPopBack tl1w1 >
 infer1 Tanh tl1r1.1
 allow2 MatMul infer1 infer1
-retval _Retval tl1w1 !keep
-fetch Identity allow2 !keep
+retval _Retval tl1w1 !keep_fp32
+fetch Identity allow2 !keep_fp32
 container tl1 tl1w1 tl1r1 retval
 hidden tl1w1 tl1r1)",
      "allow1 allow2", 4},
@@ -207,7 +207,7 @@ loop merge other nxt)",
     {"TensorFlow: BatchMatMul", R"(
 input Const
 allow1 BatchMatMul input input
-fetch1 Identity allow1 !keep)",
+fetch1 Identity allow1 !keep_fp32)",
      "allow1", 2},
     {"TensorFlow, bf16: Simple", kSimple, "clr2 allow1 clr3", 2, MP_AUTOCAST_PRESET_TENSORFLOW_BF16,
      MP_BF16},

@@ -52,7 +52,7 @@ TEST_CASE("autocast: every node has its reason", "[autocast]") {
 integer i
 a MatMul x x
 b Tanh a
-elsewhere MatMul b b !elsewhere
+elsewhere MatMul b b !other_device
 none MatMul a a !no_low
 count Shape i >none
 cast Cast i !cast =@1
@@ -96,7 +96,7 @@ e MatMul d d ^10 ~10
 f MatMul e e ~11
 list TensorListReserve >none
 write TensorListSetItem list e >none
-kept TensorListGetItem list !keep
+kept TensorListGetItem list !keep_fp32
 container list write kept)"),
                 {{"own/a", MP_AUTOCAST_REASON_PATTERN, nullptr},
                  {"b", MP_AUTOCAST_REASON_FOLLOWS_ALLOW, "own/a"},

@@ -7,7 +7,7 @@ namespace mptest::autocast {
 
 namespace {
 
-constexpr std::string_view kFlags[] = {"keep",         "elsewhere",      "no_low",
+constexpr std::string_view kFlags[] = {"keep_fp32",    "other_device",   "no_low",
                                        "cast",         "reads_variable", "back_edge",
                                        "reads_either", "writes_either"};
 

@@ -51,7 +51,7 @@ class Graph {
   ///
   ///     conv1 Conv2D x w        an input that is no node comes from outside
   ///     norm Norm conv1 s@255   with slot 255; "-" is absent; norm.1 is a node's second output
-  ///     fetch Identity norm !keep
+  ///     fetch Identity norm !keep_fp32
   ///
   /// Behind the inputs: !flag of mp_node_flags_t; > another output, >@255 of slot 255, >none of no float; ~9 terms
   /// of a sum; ^7e4 the largest value of the first output.  Other lines: parameter w, integer i, half h, output y,

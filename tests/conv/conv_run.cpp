@@ -136,7 +136,8 @@ size_t ConvRun::workspace_bytes(const std::string &kernel) const {
   forced.kernel = kernel;
   const mp_conv2d_desc_t desc = desc_of(forced);
   size_t bytes = 0;
-  require_ok(mp_conv2d_workspace_size(context(), &desc, case_.op, nullptr, &bytes));
+  const mp_epilogue_t options = epilogue();
+  require_ok(mp_conv2d_workspace_size(context(), &desc, case_.op, &options, &bytes));
   return bytes;
 }
 

@@ -157,7 +157,8 @@ std::vector<std::string> RaggedRun::kernels() const {
 size_t RaggedRun::workspace_bytes(const std::string &kernel) const {
   const mp_gemm_desc_t d = desc(kernel);
   size_t bytes = 0;
-  require_ok(mp_gemm_ragged_workspace_size(context(), &d, case_.dimension, nullptr, &bytes));
+  const mp_epilogue_t options = epilogue();
+  require_ok(mp_gemm_ragged_workspace_size(context(), &d, case_.dimension, &options, &bytes));
   return bytes;
 }
 

@@ -164,8 +164,9 @@ std::vector<std::string> GemmRun::kernels() const {
 size_t GemmRun::workspace_bytes(const std::string &kernel) const {
   const mp_gemm_desc_t forced = desc(kernel);
   const auto query = case_.pointers ? mp_gemm_batched_workspace_size : mp_gemm_workspace_size;
+  const mp_epilogue_t options = epilogue();
   size_t bytes = 0;
-  require_ok(query(context(), &forced, nullptr, &bytes));
+  require_ok(query(context(), &forced, &options, &bytes));
   return bytes;
 }
 

@@ -55,6 +55,7 @@ class OutputRun {
   /// `common` is the case of the derived class; `columns` is the number of columns of D.
   OutputRun(const OutputCase &common, int64_t columns);
 
+  mp_epilogue_t epilogue() const;
   virtual mp_status_t call(const std::string &kernel, const mp_epilogue_t *epilogue,
                            void *workspace, size_t workspace_bytes) = 0;
   virtual std::vector<uint8_t> input_bits() const = 0;
@@ -72,7 +73,6 @@ class OutputRun {
   std::string launched_kernel_;
 
  private:
-  mp_epilogue_t epilogue() const;
   std::string verify_matrix(const char *name, const DeviceMatrices &got, const Matrices &exact,
                             const Matrices &error) const;
   std::string verify_dbias(const Matrices &d) const;

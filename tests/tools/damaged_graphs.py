@@ -14,7 +14,7 @@ import random
 import sys
 import tempfile
 
-WORDS = ["", "#", "!", "!keep", "!green", ">", ">half", ">@3", "@", "x@", "x@256", "x@-1", "=@255", "~", "~9", "~" + "9" * 30, "^",
+WORDS = ["", "#", "!", "!keep_fp32", "!green", ">", ">half", ">@3", "@", "x@", "x@256", "x@-1", "=@255", "~", "~9", "~" + "9" * 30, "^",
          "^1e99", "^nan", "-", "hidden", "loop", "container", "parameter", "output", "integer", "half", "\0", "ü", "=", "@@", "*"]
 
 

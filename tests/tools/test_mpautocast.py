@@ -54,7 +54,7 @@ def test_pictures_of_the_guide(root, mpautocast):
         nodes = json.loads(mpautocast(path, "--json"))["nodes"]
         colours = {"fp16": "#7ccd7c", "fp32": "lightcoral"}
         assert sorted((int(number), said, colour) for number, said, colour in drawn) == [
-            (number, f"{node['dtype']}: {node['reason']}", colours[node["dtype"]]) for number, node in enumerate(nodes)]
+            (number, f"{node['dtype']}: {node['text']}", colours[node["dtype"]]) for number, node in enumerate(nodes)]
 
 
 def test_text(mpautocast, graph):
