@@ -8,6 +8,10 @@
 
 namespace mp {
 
+namespace {
+constexpr int32_t kMaxSms = 1 << 16;  // of one device; bounds products of num_sms in selection
+}
+
 RequestedPlan::RequestedPlan(const mp_plan_t *user) : is_set_(user != nullptr) {
   if (!is_set_) return;
   plan_ = read_struct(user, "plan");
@@ -16,6 +20,8 @@ RequestedPlan::RequestedPlan(const mp_plan_t *user) : is_set_(user != nullptr) {
   MP_REQUIRE(plan_.kernel[0] != 0, MP_ERROR_INVALID_ARGUMENT, "plan->kernel = : must be set");
   require_not_negative(plan_.split_k, "plan->split_k");
   require_not_negative(plan_.num_sms, "plan->num_sms");
+  MP_REQUIRE(plan_.num_sms <= kMaxSms, MP_ERROR_INVALID_ARGUMENT, "plan->num_sms = ", plan_.num_sms,
+             " exceeds ", kMaxSms);
   require_zero(plan_.reserved0, "plan->reserved0");
 }
 

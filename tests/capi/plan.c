@@ -28,6 +28,7 @@ void test_plan(void) {
       PLAN_FIELD(split_k, i, -1, MP_ERROR_INVALID_ARGUMENT),
       PLAN_FIELD(split_k, i, 77, MP_ERROR_INVALID_ARGUMENT),
       PLAN_FIELD(num_sms, i, -1, MP_ERROR_INVALID_ARGUMENT),
+      PLAN_FIELD(num_sms, i, 65537, MP_ERROR_INVALID_ARGUMENT),
       PLAN_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
   };
   const struct subject subject = {"mp_gemm", "plan", sizeof(mp_plan_t), init_plan, call_plan};
