@@ -166,7 +166,8 @@ size_t GemmRun::workspace_bytes(const std::string &kernel) const {
   const auto query = case_.pointers ? mp_gemm_batched_workspace_size : mp_gemm_workspace_size;
   const mp_epilogue_t options = epilogue();
   size_t bytes = 0;
-  require_ok(query(context(), &forced, &options, &bytes));
+  // mp_gemm_batched rejects some epilogues, which tests call on purpose.
+  require_ok(query(context(), &forced, case_.pointers ? nullptr : &options, &bytes));
   return bytes;
 }
 

@@ -128,13 +128,15 @@ int64_t num_sums_left(const GemmRun &run, const SubtilePlace &place) {
 
 /// With room for the sums, and with a byte less: the same bits.  Of at most 512 rows: one chunk.
 void check_subtiles(const GemmCase &c) {
+  GemmCase without_dbias = c;
+  without_dbias.dbias = false;
+  const GemmRun own_run(without_dbias);
   GemmRun run(c);
   int count = 0;
   for (const std::string &kernel : run.kernels()) {
     const bool is_split = kernel.find("_k") != std::string::npos;  // and its sums have no subtiles
     if (!is_wgmma(kernel) || is_split) continue;
-    const size_t own = run.workspace_bytes(kernel);
-    const SubtilePlace place(c, own);
+    const SubtilePlace place(c, own_run.workspace_bytes(kernel));
     const int64_t all = c.batch * place.rows_per_item * c.n;
     std::vector<uint8_t> bits;
     for (const bool has_room : {true, false}) {

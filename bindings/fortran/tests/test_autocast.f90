@@ -274,7 +274,7 @@ contains
     call refused(g%add_node('MatMul', [1], op_class=500), &
       'graph->node_class[5] = 255 must be 0 or 1 + mp_op_class_t')
     g = small_graph()
-    call refused(g%add_tensor(256 + MP_FP32), 'graph->tensor_dtype[9] = 255 must be an mp_dtype_t')
+    call refused(g%add_tensor(256 + MP_FP32), 'graph->tensor_dtype[9] = 255 must be the mp_dtype_t of an element')
     call test_what_is_not_added()
     call policy%destroy()
 
@@ -379,7 +379,7 @@ contains
     call expect('one without inputs', output == MP_DTYPE_NONE .and. size(cast_to) == 0)
     call policy%op('matmul', [256 + MP_FP32], cast_to, output, stat, errmsg)
     call expect('no type: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
-      errmsg == 'mp_autocast_op: input_dtype[0] = 255 must be an mp_dtype_t')
+      errmsg == 'mp_autocast_op: input_dtype[0] = 255 must be the mp_dtype_t of an element')
     call policy%op('binary_cross_entropy', [MP_FP16, MP_FP16], cast_to, output, stat, errmsg)
     call expect('one that is banned: '//trim(errmsg), stat == MP_ERROR_UNSUPPORTED .and. &
       index(errmsg, 'use binary_cross_entropy_with_logits') > 0)
