@@ -1,4 +1,5 @@
-/* mp_plan_t and mp_gemm_get_plan: wrong plans. */
+/* mp_plan_t: wrong plans, and wrong arguments of the functions that make or explain plans. */
+#define MP_ENABLE_EXPERIMENTAL
 #include <stdint.h>
 #include <string.h>
 
@@ -49,4 +50,17 @@ void test_plan(void) {
   memset(plan.kernel, 'x', sizeof plan.kernel);
   FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), NULL, NULL, 0, NULL),
         MP_ERROR_INVALID_ARGUMENT, "kernel");
+  FAILS(mp_plan_init, (NULL, sizeof plan, "gemv"), MP_ERROR_INVALID_ARGUMENT, "plan");
+  FAILS(mp_plan_init, (&plan, 0, "gemv"), MP_ERROR_STRUCT_SIZE, "struct_size");
+  d = good_desc();
+  mp_conv2d_desc_t conv = mp_conv2d_desc_default(1, 8, 8, 8, 8, 3, 3, MP_FP16);
+  mp_rnn_desc_t rnn = mp_rnn_desc_default(MP_RNN_LSTM, 1, 1, 8, 8, MP_FP16);
+  size_t bytes = 0;
+  FAILS(mp_gemm_batched_get_plan, (context, &d, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "plan");
+  FAILS(mp_conv2d_get_plan, (context, &conv, MP_CONV_FPROP, NULL, 0, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "plan");
+  FAILS(mp_rnn_get_plan, (context, &rnn, NULL), MP_ERROR_INVALID_ARGUMENT, "plan");
+  FAILS(mp_gemm_explain, (context, NULL, NULL, NULL, &bytes), MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(mp_conv2d_explain, (context, NULL, MP_CONV_FPROP, NULL, NULL, &bytes),
+        MP_ERROR_INVALID_ARGUMENT, "desc");
 }

@@ -154,9 +154,9 @@ class SoakRun {
     constexpr Mistake kMistakes[] = {
         {"growth_tracker", Sabotage::tracker, kAdam, "after it is restored, first in byte 12 "},
         {"t of the optimizer", Sabotage::counter, kAdam,
-         "after it is restored, first in byte 112 "},
-        {"master weight", Sabotage::weight, kAdam, "after it is restored, first in byte 120 "},
-        {"moment", Sabotage::moment, kAdam, "after it is restored, first in byte 2808 "},
+         "after it is restored, first in byte 120 "},
+        {"master weight", Sabotage::weight, kAdam, "after it is restored, first in byte 128 "},
+        {"moment", Sabotage::moment, kAdam, "after it is restored, first in byte 2816 "},
         {"16-bit copy", Sabotage::copy, kRoundedAtRandom, "after it is restored, first in byte "},
         {"overflow that is not predicted", Sabotage::skip, kAdam, "step 1: it was skipped"},
         {"leak", Sabotage::leak, kAdam, "growth of memory, in blocks, is "}};
