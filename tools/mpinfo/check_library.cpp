@@ -64,7 +64,7 @@ Findings check_library(Machine &) {
   const std::string file = library_file();
   return {ok(mp_build_info()),
           file.empty()
-              ? note("The file of the library could not be determined", "Run ld_d on mpinfo.")
+              ? note("The file of the library could not be determined", "Run ldd on mpinfo.")
               : ok("The library was loaded from " + file),
           compare_versions()};
 }
