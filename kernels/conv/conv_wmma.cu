@@ -34,7 +34,7 @@ class PatchRowsLoader {
 
  public:
   static constexpr bool kByK = true;
-  static constexpr int kPitch = Chunks::kPitch;
+  [[maybe_unused]] static constexpr int kPitch = Chunks::kPitch;
 
   MP_DEVICE PatchRowsLoader(const PatchMap &patches, const T *image, bool vectorized, int64_t row0,
                             int64_t k0)
@@ -103,7 +103,7 @@ class FilterRowsLoader {
 
  public:
   static constexpr bool kByK = true;
-  static constexpr int kPitch = Chunks::kPitch;
+  [[maybe_unused]] static constexpr int kPitch = Chunks::kPitch;
 
   /// `filter`: first output channel of the tile; `rows`: output channels from there on.
   MP_DEVICE FilterRowsLoader(const ConvArgs &args, const T *filter, int64_t rows, int64_t k0)
@@ -163,7 +163,7 @@ class FilterTapsLoader {
 
  public:
   static constexpr bool kByK = false;
-  static constexpr int kPitch = Chunks::kPitch;
+  [[maybe_unused]] static constexpr int kPitch = Chunks::kPitch;
 
   /// `filter`: first input channel of the tile; `cols`: input channels from there on.
   MP_DEVICE FilterTapsLoader(const ConvProduct<MP_CONV_DGRAD> &product, int64_t filter_elems,
@@ -216,7 +216,7 @@ class PatchColumnsLoader {
 
  public:
   static constexpr bool kByK = false;
-  static constexpr int kPitch = Chunks::kPitch;
+  [[maybe_unused]] static constexpr int kPitch = Chunks::kPitch;
 
   /// Loads rows [k0, k_end) and zeros after them.  `k_end` <= patches.num_rows.
   MP_DEVICE PatchColumnsLoader(const PatchMap &patches, const T *image, bool vectorized,
