@@ -1,5 +1,5 @@
-"""What pyproject.toml cannot say: the version is the header's; a wheel with the library in it
-(tools/package/make_wheel) is for one platform and any Python 3."""
+"""Metadata that pyproject.toml cannot express: the version, taken from the header, and the tag
+of a wheel with the library in it (tools/package/make_wheel): one platform, any Python 3."""
 import pathlib
 import re
 

@@ -1,18 +1,18 @@
-!> What the tests expect, and how often it was so.
+!> Counts of passed and failed expectations.
 module expectations
   implicit none
   integer :: passed = 0, failed = 0
 
 contains
 
-  subroutine expect(what, holds)
-    character(*), intent(in) :: what
+  subroutine expect(title, holds)
+    character(*), intent(in) :: title
     logical, intent(in) :: holds
     if (holds) then
       passed = passed + 1
     else
       failed = failed + 1
-      print '(a)', 'FAILED: '//what
+      print '(a)', 'FAILED: '//title
     end if
   end subroutine
 

@@ -1,4 +1,4 @@
-!> Tests of the module mpcore_autocast: a convolution, a norm, a ReLU, a convolution and an exponential.
+!> Tests of the module mpcore_autocast.
 module autocast_tests
   use mpcore
   use mpcore_autocast
@@ -16,12 +16,12 @@ contains
     call test_small_graph()
     call test_configurations()
     call test_classes_and_patterns()
-    call test_facts()
+    call test_node_properties()
     call test_loops_and_edges()
     call test_many_nodes()
     call test_wrong_graphs()
-    call test_gate(context)
-    call test_left_alone(context)
+    call test_disabled(context)
+    call test_unwritten_outputs(context)
     call test_operations()
     call test_assignment()
   end subroutine
@@ -32,7 +32,7 @@ contains
     it%flags = MP_AUTOCAST_FLAG_NO_ENVIRONMENT
   end function
 
-  !> The nodes are conv1, norm, relu, conv2 and exp; the tensors x, w1, gain, w2 and what the nodes write.
+  !> Nodes: conv1, norm, relu, conv2, exp.  Tensors: x, w1, gain, w2 and the outputs of the nodes.
   function small_graph() result(g)
     type(mp_graph) :: g
     integer :: x, w1, gain, w2, node
@@ -102,21 +102,21 @@ contains
     c%depth_limit = 575
     call policy%create(c)
     call policy%rewrite(small_graph(), r)
-    call expect('bf16 and a limit of the depth', r%node_dtype(4) == MP_BF16 .and. &
+    call expect('bf16 and a depth limit', r%node_dtype(4) == MP_BF16 .and. &
       r%node_dtype(1) == MP_FP32 .and. r%node_reason(1) == MP_AUTOCAST_REASON_DEPTH)
     c = config()
     c%flags = ior(c%flags, MP_AUTOCAST_FLAG_EMULATE)
-    call policy%create(c) ! instead of the one that there was
+    call policy%create(c) ! destroys the previous policy
     call policy%rewrite(small_graph(), r)
-    ! To fp16: x, both filters, and what four nodes write; back: each of their inputs, and that of exp.
+    ! To fp16: x, both filters, four outputs.  To fp32: the inputs of these nodes and of exp.
     call expect('emulated', all(r%tensor_dtype == MP_FP32) .and. r%node_dtype(1) == MP_FP16 .and. size(r%casts) == 14)
     c%depth_limit = -1
     call policy%create(c, stat, errmsg)
-    call expect('a wrong limit: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
+    call expect('a negative depth limit: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
       errmsg == 'mp_autocast_create: config->depth_limit = -1 is negative')
     call policy%destroy()
     scaler = mp_autocast_scaler_default(MP_FP16)
-    call expect('its scaler', scaler%init_scale == 32768)
+    call expect('the scaler of fp16', scaler%init_scale == 32768)
   end subroutine
 
   subroutine test_classes_and_patterns()
@@ -128,27 +128,27 @@ contains
     call expect('classes', policy%class_of('Conv2D') == MP_OP_CLASS_ALLOW .and. &
       policy%class_of('exp  ') == MP_OP_CLASS_DENY .and. policy%class_of('Nobody') == MP_OP_CLASS_UNLISTED)
     call policy%set_class([character(9) :: 'Nobody', 'BatchNorm'], MP_OP_CLASS_DENY)
-    call expect('another class', policy%class_of('Nobody') == MP_OP_CLASS_DENY .and. &
+    call expect('set_class replaces a class', policy%class_of('Nobody') == MP_OP_CLASS_DENY .and. &
       policy%class_of('BatchNorm') == MP_OP_CLASS_DENY)
     call policy%set_class([character(1) ::], MP_OP_CLASS_DENY)
     call policy%set_nodes('*', MP_OP_CLASS_UNLISTED)
     call policy%set_nodes('conv[!2]', MP_OP_CLASS_ALLOW)
     call policy%set_nodes('n*m', MP_OP_CLASS_CLEAR)
     call policy%set_nodes('conv[12', MP_OP_CLASS_ALLOW, stat, errmsg)
-    call expect('a wrong pattern: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
+    call expect('an unmatched bracket in a pattern: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
       errmsg == 'mp_autocast_set_nodes: pattern = conv[12 has an unmatched [')
     call policy%rewrite(small_graph(), r)
     call expect('patterns', all(r%node_reason == [MP_AUTOCAST_REASON_PATTERN, MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW, &
       MP_AUTOCAST_REASON_UNLISTED, MP_AUTOCAST_REASON_UNLISTED, MP_AUTOCAST_REASON_UNLISTED]) .and. &
       all(r%node_cause == [0, 1, 0, 0, 0]))
     call policy%set_class(['Exp'], MP_OP_CLASS_ALLOW, stat, errmsg)
-    call expect('a policy that was used: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. errmsg == &
+    call expect('a policy in use is immutable: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. errmsg == &
       'mp_autocast_set_class: policy is in use and cannot be modified; create a new one')
     call policy%destroy()
   end subroutine
 
-  !> A chain of products, of each of which something else is said.
-  subroutine test_facts()
+  !> A chain of products that differ in amax, flags, class and slots.
+  subroutine test_node_properties()
     type(mp_autocast) :: policy
     type(mp_autocast_config_t) :: c
     type(mp_graph) :: g
@@ -172,9 +172,9 @@ contains
     call policy%rewrite(g, r)
     call expect('reasons of a chain', all(r%node_reason == [MP_AUTOCAST_REASON_RANGE, MP_AUTOCAST_REASON_KEPT, &
       MP_AUTOCAST_REASON_UNLISTED, MP_AUTOCAST_REASON_ALLOW_LIST]))
-    call expect('a slot of fp32, and what is no float', all(r%tensor_dtype(6:) == [MP_FP32, MP_DTYPE_NONE]))
+    call expect('an fp32 slot, and a tensor of no type', all(r%tensor_dtype(6:) == [MP_FP32, MP_DTYPE_NONE]))
     call policy%explain(g, r, report)
-    call expect('without names', index(report, '#0  MatMul  fp32  a tensor exceeds amax_limit') > 0)
+    call expect('a node without a name', index(report, '#0  MatMul  fp32  a tensor exceeds amax_limit') > 0)
     call policy%destroy()
   end subroutine
 
@@ -199,7 +199,7 @@ contains
     call g%add_cluster([merge, next], is_loop)
   end function
 
-  !> Exp and MatMul read x; Tanh and another MatMul lie behind that product.
+  !> Exp and MatMul read x; Tanh and another MatMul follow that MatMul.
   function chain(has_edge) result(g)
     logical, intent(in) :: has_edge
     type(mp_graph) :: g
@@ -223,9 +223,9 @@ contains
     call policy%rewrite(loop(0, .true.), r)
     call expect('a loop', all(r%node_dtype == MP_FP16) .and. r%tensor_dtype(2) == MP_FP16)
     call policy%rewrite(loop(MP_NODE_FLAG_NO_LOW, .true.), r)
-    call expect('a loop that cannot be low', all(r%node_dtype([2, 4]) == MP_FP32))
+    call expect('a loop with a NO_LOW node', all(r%node_dtype([2, 4]) == MP_FP32))
     call policy%rewrite(loop(MP_NODE_FLAG_NO_LOW, .false.), r)
-    call expect('a container', r%node_reason(2) == MP_AUTOCAST_REASON_CLUSTER_FP32 .and. r%node_cause(2) == 4)
+    call expect('a non-loop cluster', r%node_reason(2) == MP_AUTOCAST_REASON_CLUSTER_FP32 .and. r%node_cause(2) == 4)
     call policy%rewrite(chain(.false.), r)
     call expect('without an edge', r%node_reason(3) == MP_AUTOCAST_REASON_BETWEEN_ALLOW .and. r%node_cause(3) == 4)
     call policy%rewrite(chain(.true.), r)
@@ -233,7 +233,7 @@ contains
     call policy%destroy()
   end subroutine
 
-  !> More than arrays begin with.
+  !> More nodes than the initial capacity of the arrays.
   subroutine test_many_nodes()
     integer, parameter :: many = 1000
     type(mp_autocast) :: policy
@@ -263,41 +263,43 @@ contains
     call policy%create(config())
     call policy%rewrite(small_graph(), good)
     g = small_graph()
-    call refused(g%add_node('MatMul', [1, 20]), 'graph->input_tensor[10] = 19 is outside [-1, num_tensors = 9)')
+    call expect_rejected(g%add_node('MatMul', [1, 20]), 'graph->input_tensor[10] = 19 is outside [-1, num_tensors = 9)')
     g = small_graph()
-    call refused(g%add_node('MatMul', [1], depth=-3_c_int64_t), 'graph->node_depth[5] = -3 is negative')
+    call expect_rejected(g%add_node('MatMul', [1], depth=-3_c_int64_t), 'graph->node_depth[5] = -3 is negative')
     g = small_graph()
-    call refused(g%add_node('MatMul', [1], flags=-1), 'graph->node_flags[5] = 32767 has unknown bits')
+    call expect_rejected(g%add_node('MatMul', [1], flags=-1), 'graph->node_flags[5] = 32767 has unknown bits')
     g = small_graph()
-    call refused(g%add_node('', [1]), 'graph->node_op[5] = NULL, but graph->node_class does not set the class of the node')
+    call expect_rejected(g%add_node('', [1]), &
+      'graph->node_op[5] = NULL, but graph->node_class does not set the class of the node')
     g = small_graph()
-    call refused(g%add_node('MatMul', [1], op_class=500), &
+    call expect_rejected(g%add_node('MatMul', [1], op_class=500), &
       'graph->node_class[5] = 255 must be 0 or 1 + mp_op_class_t')
     g = small_graph()
-    call refused(g%add_tensor(256 + MP_FP32), 'graph->tensor_dtype[9] = 255 must be the mp_dtype_t of an element')
-    call test_what_is_not_added()
+    call expect_rejected(g%add_tensor(256 + MP_FP32), &
+      'graph->tensor_dtype[9] = 255 must be the mp_dtype_t of an element')
+    call test_rejected_additions()
     call policy%destroy()
 
   contains
 
-    !> The graph with what was added.
-    subroutine refused(added, sentence)
+    !> Expects that rewrite and explain reject the graph after an addition, and with this message.
+    subroutine expect_rejected(added, message)
       integer, intent(in) :: added
-      character(*), intent(in) :: sentence
+      character(*), intent(in) :: message
       type(mp_rewritten) :: r
       integer(c_int) :: stat
       character(200) :: errmsg
       character(:), allocatable :: report
       call policy%rewrite(g, r, stat=stat, errmsg=errmsg)
       call expect('rewrite: '//trim(errmsg), added > 0 .and. stat == MP_ERROR_INVALID_ARGUMENT .and. &
-        errmsg == 'mp_autocast_rewrite: '//sentence .and. .not. allocated(r%node_dtype))
+        errmsg == 'mp_autocast_rewrite: '//message .and. .not. allocated(r%node_dtype))
       call policy%explain(g, good, report, stat=stat, errmsg=errmsg)
       call expect('explain: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
-        errmsg == 'mp_autocast_explain: '//sentence .and. .not. allocated(report))
+        errmsg == 'mp_autocast_explain: '//message .and. .not. allocated(report))
     end subroutine
 
-    !> Of these no number of C could tell.
-    subroutine test_what_is_not_added()
+    !> Errors that the module reports: mp_autocast_graph_t cannot represent these values.
+    subroutine test_rejected_additions()
       type(mp_rewritten) :: r
       integer(c_int) :: stat
       character(200) :: errmsg
@@ -316,12 +318,12 @@ contains
         errmsg == 'mp_graph: tensor = 10 is outside [1, 9]')
       call g%set_producer(1, 0, stat)
       call policy%rewrite(g, r)
-      call expect('the graph is as it was', stat == MP_SUCCESS .and. all(r%node_dtype == good%node_dtype))
+      call expect('the graph is unchanged', stat == MP_SUCCESS .and. all(r%node_dtype == good%node_dtype))
     end subroutine
 
   end subroutine
 
-  subroutine test_gate(context)
+  subroutine test_disabled(context)
     type(c_ptr), intent(in) :: context
     character(*), parameter :: because = '16-bit arithmetic is not faster on the CPU'
     type(mp_autocast) :: policy
@@ -337,28 +339,28 @@ contains
     call expect('the rewrite is disabled', r%disabled_reason == because .and. size(r%casts) == 0 .and. &
       all(r%node_reason == MP_AUTOCAST_REASON_DISABLED) .and. all(r%tensor_dtype == MP_FP32) .and. all(r%input_cast == 0))
     call policy%explain(small_graph(), r, text)
-    call expect('the report says so', index(text, 'the rewrite is disabled: '//because) > 0)
+    call expect('the report has the reason', index(text, 'the rewrite is disabled: '//because) > 0)
     call policy%destroy()
     call policy%get_disabled_reason(text, stat=stat)
     call expect('without a policy', stat == MP_ERROR_INVALID_ARGUMENT)
   end subroutine
 
-  !> What a call would have written, had it not been refused, is as it was.
-  subroutine test_left_alone(context)
+  !> A rejected call does not write its outputs.
+  subroutine test_unwritten_outputs(context)
     type(c_ptr), intent(in) :: context
     type(c_ptr) :: text, policy
     integer(c_int8_t) :: cast_to
     integer(c_int) :: stat, output
     text = context
     stat = mp_autocast_get_disabled_reason(c_null_ptr, c_null_ptr, text)
-    call expect('a text is left alone', stat /= MP_SUCCESS .and. c_associated(text, context))
+    call expect('a rejected query does not write its text', stat /= MP_SUCCESS .and. c_associated(text, context))
     policy = context
     stat = mp_autocast_create(policy, mp_autocast_config_t())
-    call expect('an object is left alone', stat /= MP_SUCCESS .and. c_associated(policy, context))
+    call expect('a rejected creation does not write its object', stat /= MP_SUCCESS .and. c_associated(policy, context))
     output = 77
     cast_to = 7
     stat = mp_autocast_op(c_null_ptr, c_null_ptr, c_null_ptr, 1, cast_to, output)
-    call expect('numbers are left alone', stat /= MP_SUCCESS .and. cast_to == 7 .and. output == 77)
+    call expect('a rejected call does not write its numbers', stat /= MP_SUCCESS .and. cast_to == 7 .and. output == 77)
   end subroutine
 
   subroutine test_operations()
@@ -374,34 +376,34 @@ contains
     call expect('an operation of the allow list', output == MP_FP16 .and. &
       all(cast_to == [MP_FP16, MP_DTYPE_NONE, MP_DTYPE_NONE]) .and. size(cast_to) == 3)
     call policy%op('exp', [MP_FP16], cast_to, output)
-    call expect('one of the deny list', output == MP_FP32 .and. all(cast_to == [MP_FP32]))
+    call expect('an operation of the deny list', output == MP_FP32 .and. all(cast_to == [MP_FP32]))
     call policy%op('arange', [integer(c_int) ::], cast_to, output)
-    call expect('one without inputs', output == MP_DTYPE_NONE .and. size(cast_to) == 0)
+    call expect('an operation without inputs', output == MP_DTYPE_NONE .and. size(cast_to) == 0)
     call policy%op('matmul', [256 + MP_FP32], cast_to, output, stat, errmsg)
-    call expect('no type: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
+    call expect('an invalid type: '//trim(errmsg), stat == MP_ERROR_INVALID_ARGUMENT .and. &
       errmsg == 'mp_autocast_op: input_dtype[0] = 255 must be the mp_dtype_t of an element')
     call policy%op('binary_cross_entropy', [MP_FP16, MP_FP16], cast_to, output, stat, errmsg)
-    call expect('one that is banned: '//trim(errmsg), stat == MP_ERROR_UNSUPPORTED .and. &
+    call expect('a banned operation: '//trim(errmsg), stat == MP_ERROR_UNSUPPORTED .and. &
       index(errmsg, 'use binary_cross_entropy_with_logits') > 0)
     call policy%destroy()
   end subroutine
 
-  !> Two variables, one policy, which is destroyed once.
+  !> Assignment copies the reference: both variables own one policy, which is destroyed once.
   subroutine test_assignment()
     type(mp_autocast) :: first, second
     integer(c_int) :: stat
-    character(200) :: sentence
+    character(200) :: errmsg
     call first%create(config())
     second = first
     call second%set_class(['Mine'], MP_OP_CLASS_INFER)
-    call expect('a policy has two names', first%class_of('Mine') == MP_OP_CLASS_INFER)
+    call expect('variables share a policy after an assignment', first%class_of('Mine') == MP_OP_CLASS_INFER)
     call first%destroy()
-    call second%set_class(['Mine'], MP_OP_CLASS_DENY, stat, sentence)
-    call expect('both names end', stat == MP_ERROR_INVALID_ARGUMENT .and. &
-      sentence == 'mp_autocast_set_class: policy = NULL')
+    call second%set_class(['Mine'], MP_OP_CLASS_DENY, stat, errmsg)
+    call expect('destroy invalidates both variables', stat == MP_ERROR_INVALID_ARGUMENT .and. &
+      errmsg == 'mp_autocast_set_class: policy = NULL')
     call second%destroy()
     call second%create(config())
-    call expect('one name begins again', second%class_of('Mine') == MP_OP_CLASS_UNLISTED .and. &
+    call expect('a variable holds a new policy after create', second%class_of('Mine') == MP_OP_CLASS_UNLISTED .and. &
       .not. c_associated(first%handle()))
     call second%destroy()
   end subroutine

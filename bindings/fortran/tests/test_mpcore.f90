@@ -1,5 +1,4 @@
-!> Tests of the module mpcore on the host target.  Products of integers are exact, so every comparison is
-!> for equality.
+!> Tests of the module mpcore on the host target.  Integers make every product exact.
 program test_mpcore
   use mpcore
   use autocast_tests
@@ -37,8 +36,8 @@ contains
     call mp_check(mp_context_create(context, config))
     call mp_check(mp_context_get_info(context, info))
     call expect('the context is on the host', info%target == MP_TARGET_HOST)
-    call expect('the library is that of the header', mp_version() == MP_VERSION_NUMBER)
-    call expect('text of C', index(mp_text(mp_build_info()), 'mpcore ') == 1)
+    call expect('library and header have one version', mp_version() == MP_VERSION_NUMBER)
+    call expect('mp_text converts a C string', index(mp_text(mp_build_info()), 'mpcore ') == 1)
   end subroutine
 
   subroutine test_defaults()
@@ -46,15 +45,15 @@ contains
     type(mp_scaler_config_t) :: scaler
     type(mp_context_config_t) :: config
     type(mp_param_group_t) :: group
-    call expect('a variable begins with its size and zeros', &
+    call expect('a struct is initialized to its size and zeros', &
       gemm%struct_size == c_sizeof(gemm) .and. gemm%m == 0 .and. .not. c_associated(gemm%plan))
     gemm = mp_gemm_desc_default(2_c_int64_t, 3_c_int64_t, 5_c_int64_t, MP_FP16, MP_FP32)
     call expect('gemm', gemm%alpha == 1 .and. gemm%batch_count == 1 .and. gemm%ld_b == 3 .and. &
       gemm%struct_size == c_sizeof(gemm))
     config = mp_context_config_default()
-    call expect('a context begins with AUTO', config%device == MP_DEVICE_AUTO)
+    call expect('the default device is AUTO', config%device == MP_DEVICE_AUTO)
     scaler = mp_scaler_config_default(MP_SCALER_POLICY_STATIC)
-    call expect('a static scaler begins with 1', scaler%init_scale == 1)
+    call expect('a static scaler starts at 1', scaler%init_scale == 1)
     scaler = mp_scaler_config_preset(MP_SCALER_PRESET_MEGATRON)
     call expect('a preset', scaler%init_scale == 2.0**32 .and. scaler%hysteresis == 2)
     group = mp_param_group_default(MP_OPT_ADAM, 0.25)
@@ -105,13 +104,13 @@ contains
     wanted = 77
     wanted(2:5, 3:8) = matmul(a(3:6, 2:7), b(2:7, 4:9))
     call mp_gemm(context, a(3:6, 2:7), b(2:7, 4:9), c(2:5, 3:8))
-    call expect('sections lie where they are', all(c == wanted))
+    call expect('sections are not copied', all(c == wanted))
     call mp_gemm(context, a(3:6, 1:7:2), b(2:5, 4:9), c(2:5, 3:8))
     wanted(2:5, 3:8) = matmul(a(3:6, 1:7:2), b(2:5, 4:9))
     call expect('every other column', all(c == wanted))
   end subroutine
 
-  !> Small integers in fp16: 0, 1, 2, 4 and their opposites.
+  !> Small integers in fp16: 0, +-1, +-2, +-4.
   elemental function half(x) result(bits)
     integer, intent(in) :: x
     integer(c_int16_t) :: bits
@@ -143,7 +142,7 @@ contains
     call expect('fp16 to fp16', all(c16 == half(ia(:, 1:2))))
     a32 = real(ia)
     call mp_gemm(context, a32, real(reshape([1, 0, 0, 0, 0, 1, 0, 0], [4, 2])), c16, dtype=MP_BF16)
-    ! 2 is 4000 in bf16, -1 is bf80: 16256 above the smallest integer.
+    ! In bf16, 2 is 4000 and -1 is bf80: 16256 above the smallest integer.
     call expect('fp32 to bf16', all(c16 == merge(16384, -32768 + 16256, ia(:, 1:2) == 2)))
   end subroutine
 
@@ -165,7 +164,7 @@ contains
     epilogue%aux = c_loc(aux)
     call mp_gemm(context, a, b, c, epilogue=epilogue)
     z = matmul(a, b) + spread(bias, 2, n)
-    call expect('bias counts rows', all(c == max(z, 0.0)))
+    call expect('bias has one element per row', all(c == max(z, 0.0)))
     call expect('aux', all(aux == z))
     call expect('dbias sums over columns', all(dbias == sum(max(z, 0.0), 2)))
     call expect('amax', amax(1) == maxval(max(z, 0.0)))
@@ -188,21 +187,21 @@ contains
     call mp_gemm(context, a(1:5:2, :), b, c(1:3, :), stat=stat, errmsg=errmsg)
     call expect('every other row: '//trim(errmsg), errmsg == 'mp_gemm: columns of a must be contiguous')
     call mp_gemm(context, a, b(6:1:-1, :), c, stat=stat, errmsg=errmsg)
-    call expect('backwards: '//trim(errmsg), errmsg == 'mp_gemm: columns of b must be contiguous')
+    call expect('reversed rows: '//trim(errmsg), errmsg == 'mp_gemm: columns of b must be contiguous')
     call mp_gemm(context, a(:, 6:1:-1), b, c, stat=stat, errmsg=errmsg)
-    call expect('columns backwards', stat == MP_ERROR_INVALID_ARGUMENT)
-    call expect('nothing was written', all(c == 9))
+    call expect('reversed columns', stat == MP_ERROR_INVALID_ARGUMENT)
+    call expect('rejected calls do not write c', all(c == 9))
     config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF)
     config%growth_factor = 0.5d0
     call mp_check(mp_scaler_create(scaler, context, config), stat, errmsg)
-    call expect('what the library says: '//trim(errmsg), &
+    call expect('an error of the library: '//trim(errmsg), &
                 stat == MP_ERROR_INVALID_ARGUMENT .and. index(errmsg, 'growth_factor = 0.5') > 0)
     call mp_gemm(context, a, b, c, stat=stat)
     call expect('stat of success', stat == MP_SUCCESS)
   end subroutine
 
-  !> y = w x by gradient descent on |y - target|^2 / 2, beside the same in Fortran.  All numbers are
-  !> multiples of powers of two that fp32 holds, so that the weights are equal, not close.
+  !> Gradient descent on |y - target|^2 / 2 with y = w x, compared with the same in Fortran.  All
+  !> numbers are multiples of powers of two that fp32 represents, so the weights are equal.
   subroutine test_layer()
     integer, parameter :: outputs = 3, inputs = 4, samples = 8
     real(c_float) :: x(inputs, samples), target_y(outputs, samples), error(outputs, samples)
@@ -250,7 +249,7 @@ contains
     call mp_deallocate(context, dw)
   end subroutine
 
-  !> The functions of mpcore_c as they are: what C has as N H W C is (C, W, H, N) here.
+  !> Functions of mpcore_c take reversed extents: N H W C in C is (C, W, H, N) here.
   subroutine test_convolution()
     integer, parameter :: n = 2, h = 5, w = 6, c = 4, k = 3, r = 3, s = 2, p = 3, q = 7
     real(c_float), target :: x(c, w, h, n), filter(c, s, r, k), y(k, q, p, n)
@@ -289,8 +288,8 @@ contains
       index(sentence, 'stride_h = 0') > 0 .and. all(y == 77))
   end subroutine
 
-  !> Likewise: what C has as steps x sequences x elements is (element, sequence, step) here, and the weights
-  !> are (input, output).
+  !> C's steps x sequences x elements is (element, sequence, step) here, and the weights are (input,
+  !> output).
   subroutine test_recurrent_layer()
     integer, parameter :: steps = 4, n = 3, inputs = 2, hidden = 3
     real(c_float), target :: x(inputs, n, steps), dx(inputs, n, steps), dw_ih(inputs, hidden)
@@ -375,26 +374,26 @@ contains
     call expect('a recurrent layer', all(y == wanted_y) .and. all(hn == wanted_hn))
     call mp_check(mp_rnn_backward_data(context, desc, tensors, c_loc(workspace), sizes%workspace_bytes, &
       c_null_ptr))
-    call expect('gradients of its data', all(dx == wanted_dx) .and. all(dh0 == wanted_dh0))
+    call expect('data gradients of a recurrent layer', all(dx == wanted_dx) .and. all(dh0 == wanted_dh0))
     call mp_check(mp_rnn_backward_weights(context, desc, tensors, c_loc(workspace), sizes%workspace_bytes, &
       c_null_ptr))
-    call expect('gradients of its weights', all(dw_ih == wanted_dw_ih) .and. &
+    call expect('weight gradients of a recurrent layer', all(dw_ih == wanted_dw_ih) .and. &
       all(dw_hh == wanted_dw_hh) .and. all(db == wanted_db))
     y = 77
     call mp_check(mp_rnn_forward_inference(context, desc, tensors, c_loc(workspace), sizes%workspace_bytes, &
       c_null_ptr))
-    call expect('inference', all(y == wanted_y))
+    call expect('inference of a recurrent layer', all(y == wanted_y))
     y = 77
     weights(1)%w_hh = c_null_ptr
     call mp_check(mp_rnn_forward_inference(context, desc, tensors, c_loc(workspace), sizes%workspace_bytes, &
       c_null_ptr), stat, sentence)
-    call expect('weights that are missing', stat == MP_ERROR_INVALID_ARGUMENT .and. &
+    call expect('missing weights are rejected', stat == MP_ERROR_INVALID_ARGUMENT .and. &
       index(sentence, 'weights[0].w_hh = NULL') > 0 .and. all(y == 77))
     call mp_deallocate(context, reserve)
     call mp_deallocate(context, workspace)
   end subroutine
 
-  !> Rows of C are columns here.
+  !> Rows in C are columns here.
   subroutine test_pointwise()
     integer, parameter :: m = 5, n = 3
     real(c_float), target :: a(m, n), b(m, n), y(m, n)
@@ -413,7 +412,7 @@ contains
     call expect('a product and ReLU', all(y == max(a*b, 0.0)))
     desc%ld_b = 0
     call mp_check(mp_pointwise(context, desc, c_loc(a), c_loc(b), c_loc(a), stream=c_null_ptr))
-    call expect('one row for all, in place', all(a == max(integers(m, n, 1)*spread(b(:, 1), 2, n), 0.0)))
+    call expect('a broadcast row, in place', all(a == max(integers(m, n, 1)*spread(b(:, 1), 2, n), 0.0)))
     desc%activation = MP_ACT_DTANH
     call mp_check(mp_pointwise(context, desc, c_loc(a), c_loc(b), c_loc(y), stream=c_null_ptr), stat, sentence)
     call expect('a derivative of a product', stat == MP_ERROR_INVALID_ARGUMENT .and. &
@@ -423,11 +422,11 @@ contains
     call mp_allocate(context, workspace, int(bytes + 3)/4)
     call mp_check(mp_column_sum(context, columns, c_loc(b), c_loc(sums), workspace=c_loc(workspace), &
       workspace_bytes=bytes, stream=c_null_ptr))
-    call expect('sums over the rows of C', all(sums == sum(b, dim=2)))
+    call expect('column sums in C', all(sums == sum(b, dim=2)))
     call mp_deallocate(context, workspace)
   end subroutine
 
-  !> Rows of a table are columns here.
+  !> Rows of a table in C are columns here.
   subroutine test_sequences()
     integer, parameter :: rows = 6, vocabulary = 5, width = 3, padding = 2
     real(c_float), target :: table(width, vocabulary), dtable(width, vocabulary), found_inf, amax
@@ -465,14 +464,14 @@ contains
     stats = mp_grad_stats_t(c_loc(found_inf), c_loc(amax))
     call mp_check(mp_embedding_backward(context, embedding, c_loc(indices), c_loc(dout), c_loc(dtable), &
       stats, c_loc(workspace), bytes, c_null_ptr))
-    call expect('its gradient', all(dtable == wanted) .and. found_inf == 0)
+    call expect('the gradient of an embedding', all(dtable == wanted) .and. found_inf == 0)
     call mp_check(mp_embedding_backward(context, embedding, c_loc(indices), c_loc(dout), c_loc(dtable), &
       workspace=c_loc(workspace), workspace_bytes=bytes - 1, stream=c_null_ptr), stat, sentence)
-    call expect('a workspace that is too small', stat == MP_ERROR_WORKSPACE_TOO_SMALL .and. &
+    call expect('a workspace that is too small is rejected', stat == MP_ERROR_WORKSPACE_TOO_SMALL .and. &
       index(sentence, 'workspace_bytes = ') > 0 .and. all(dtable == wanted))
     call mp_deallocate(context, workspace)
 
-    ! Philox of zeros begins with 6627e8d5 e169c58d bc57ac4c 9b00dbd8; 2^32 3/4 is c0000000.
+    ! Philox of zeros starts with 6627e8d5 e169c58d bc57ac4c 9b00dbd8; 2^32 3/4 is c0000000.
     x = [1, 2, 3, 4]
     dropout = mp_dropout_desc_default(size(x, kind=c_int64_t), 0.75, MP_FP32)
     call mp_check(mp_dropout(context, dropout, c_null_ptr, c_loc(x), c_loc(y), stream=c_null_ptr))
@@ -483,7 +482,7 @@ contains
     call expect('dropout in place', all(x == [0, 4, 6, 8]))
     dropout%p = 1
     call mp_check(mp_dropout(context, dropout, c_null_ptr, c_loc(x), c_loc(y), stream=c_null_ptr), stat, sentence)
-    call expect('all are dropped', stat == MP_ERROR_INVALID_ARGUMENT .and. index(sentence, 'p = 1') > 0)
+    call expect('p = 1 is rejected', stat == MP_ERROR_INVALID_ARGUMENT .and. index(sentence, 'p = 1') > 0)
   end subroutine
 
   function outer(a, b) result(product)

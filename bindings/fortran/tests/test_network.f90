@@ -1,4 +1,4 @@
-!> Tests of the module mpcore_network: a perceptron that learns in fp32 and in mixed precision.
+!> Tests of the module mpcore_network: a perceptron trained in fp32 and in mixed precision.
 module network_tests
   use mpcore
   use mpcore_autocast
@@ -39,7 +39,7 @@ contains
     call test_loss(context)
   end subroutine
 
-  !> In steps that every type holds.
+  !> Multiples of step that every type represents.
   function numbers(count, seed, step) result(values)
     integer, intent(in) :: count, seed
     real(c_float), intent(in) :: step
@@ -169,7 +169,7 @@ contains
       call p%net%autocast(policy)
     end if
     call start(p)
-    call policy%destroy() ! it is not needed any more
+    call policy%destroy() ! the network keeps a reference
 
     group = mp_param_group_default(MP_OPT_SGD, 0.25)
     group%beta1 = 0
@@ -187,33 +187,33 @@ contains
     call expect('the loss falls', losses(1) > 1.2 .and. losses(STEPS) < losses(1) - 0.1)
 
     call p%net%get_tensor(p%w1, w1)
-    call expect('a tensor', w1%rank == 2 .and. all(w1%extent(:2) == [HIDDEN, IN]) .and. w1%dtype == MP_FP32 .and. &
+    call expect('a parameter', w1%rank == 2 .and. all(w1%extent(:2) == [HIDDEN, IN]) .and. w1%dtype == MP_FP32 .and. &
       mp_text(w1%name) == 'w1' .and. c_associated(w1%grad))
     call p%net%read(p%w1, masters)
-    call expect('it was trained', any(reshape(masters, [HIDDEN*IN]) /= numbers(IN*HIDDEN, 2, 0.0625)))
+    call expect('training changes the masters', any(reshape(masters, [HIDDEN*IN]) /= numbers(IN*HIDDEN, 2, 0.0625)))
     call p%net%get_memory(memory)
     call p%net%describe(report)
-    call expect('one launch for two nodes: '//report, index(report, 'fc1, relu  mp_gemm') > 0)
+    call expect('two nodes are fused into one launch: '//report, index(report, 'fc1, relu  mp_gemm') > 0)
     if (low == MP_FP32) then
-      call expect('nothing is mixed', .not. c_associated(sgd%model) .and. w1%dtype_copy == MP_DTYPE_NONE .and. &
+      call expect('no 16-bit copies', .not. c_associated(sgd%model) .and. w1%dtype_copy == MP_DTYPE_NONE .and. &
         memory%copies == 0)
       call p%net%explain(report, stat=stat, errmsg=sentence)
-      call expect('no reasons', stat == MP_ERROR_INVALID_ARGUMENT .and. &
+      call expect('explain is rejected without a policy', stat == MP_ERROR_INVALID_ARGUMENT .and. &
         index(sentence, 'compiled without mp_graph_set_autocast') > 0)
     else
-      call expect('copies', c_associated(sgd%model) .and. w1%dtype_copy == low .and. w1%dtype_grad == low .and. &
+      call expect('16-bit copies', c_associated(sgd%model) .and. w1%dtype_copy == low .and. w1%dtype_grad == low .and. &
         c_associated(w1%copy) .and. memory%copies > 0)
       call p%net%explain(report)
       call expect('reasons: '//report, index(report, 'fc1/grad_w') > 0)
       call p%net%explain(report, MP_AUTOCAST_FORMAT_DOT)
-      call expect('a picture', index(report, 'digraph') == 1)
+      call expect('explain writes DOT', index(report, 'digraph') == 1)
     end if
     call mp_optimizer_destroy(optimizer)
     call mp_scaler_destroy(scaler)
     call p%net%destroy()
   end subroutine
 
-  !> The loss of a part of the batch is the mean of its rows.
+  !> The loss of a partial batch is the mean of its rows.
   subroutine test_batches(context)
     type(c_ptr), intent(in) :: context
     integer, parameter :: first = 12, count = 5
@@ -230,22 +230,22 @@ contains
     call p%net%bind(p%x, x_data(:, first:))
     call p%net%bind(p%labels, label_data(first:))
     call p%net%forward(MP_GRAPH_MODE_INFERENCE, stat=stat, errmsg=sentence)
-    call expect('elements', stat == MP_ERROR_INVALID_ARGUMENT .and. &
+    call expect('too few elements are rejected', stat == MP_ERROR_INVALID_ARGUMENT .and. &
       sentence == 'mp_graph_forward: x has 128 elements, but the array has 40')
     call p%net%set_batch(count)
     call p%net%forward(MP_GRAPH_MODE_INFERENCE)
     call p%net%read(p%outputs(1), loss)
-    call expect('the mean of a part', abs(loss - sum(rows(first:))/count) < 1e-6)
+    call expect('the loss of a partial batch is the mean of its rows', abs(loss - sum(rows(first:))/count) < 1e-6)
     call p%net%read(p%outputs(3), correct)
     call expect('a count', correct >= 0 .and. correct <= count)
     call p%net%get_tensor(p%logits, info)
     call expect('the batch comes last', all(info%extent(:2) == [CLASSES, count]))
     call p%net%bind(p%labels, c_null_ptr)
     call p%net%forward(MP_GRAPH_MODE_INFERENCE, stat=stat)
-    call expect('no labels, no loss', stat == MP_SUCCESS)
+    call expect('inference without labels succeeds', stat == MP_SUCCESS)
     call p%net%bind(p%x, c_null_ptr)
     call p%net%forward(MP_GRAPH_MODE_INFERENCE, stat=stat, errmsg=sentence)
-    call expect('no input', stat == MP_ERROR_INVALID_ARGUMENT .and. &
+    call expect('an unbound input is rejected', stat == MP_ERROR_INVALID_ARGUMENT .and. &
       sentence == 'mp_graph_forward: input x is not bound; call mp_graph_bind')
     call p%net%destroy()
   end subroutine
@@ -256,7 +256,7 @@ contains
     type(mp_network) :: net
     type(c_ptr) :: grads, master
     type(mp_graph_tensor_t) :: info
-    integer, parameter :: ONE = int(z'3C00') ! of fp16
+    integer, parameter :: ONE = int(z'3C00') ! in fp16
     integer :: x, h, mean, variance, gamma, beta, offset, y, z, i
     integer(c_int16_t), target :: halves(4, 2) = ONE
     integer(c_int64_t), target :: zero = 0
@@ -275,7 +275,7 @@ contains
     beta = net%parameter('beta', [3])
     y = net%node('Reshape', 'turned', [x], [mp_attribute('extent', [-1, 2, 0])])
     call net%get_tensor(y, info)
-    call expect('extents of Fortran', info%rank == 3 .and. all(info%extent(:3) == [3, 2, 2]))
+    call expect('extents are in Fortran order', info%rank == 3 .and. all(info%extent(:3) == [3, 2, 2]))
     y = net%node('BatchNorm', 'norm', [y, gamma, beta, mean, variance], [mp_attribute('epsilon', 0)])
     y = net%node('Dropout', 'dropped', [y, offset], [mp_attribute('p', 0.25), mp_attribute('seed', 7)])
     y = net%node('Dropout', 'again', [y, 0])
@@ -290,14 +290,14 @@ contains
     call net%bind(x, values)
     call net%bind(h, halves)
     call net%bind(offset, label_data(1), stat, sentence)
-    call expect('an offset is long', stat == MP_ERROR_INVALID_ARGUMENT .and. &
+    call expect('an offset of 32 bits is rejected', stat == MP_ERROR_INVALID_ARGUMENT .and. &
       sentence == 'mp_graph_bind: offset is integer(c_int64_t), not integer(c_int32_t)')
     call net%bind(offset, zero)
     call net%forward(MP_GRAPH_MODE_INFERENCE)
     call net%read(y, out)
-    call expect('a norm', all(reshape(out, [6, 2]) == values + 1))
+    call expect('batch normalization', all(reshape(out, [6, 2]) == values + 1))
     call net%read(z, sums)
-    call expect('a sum of halves', all(sums == 2))
+    call expect('a sum in fp16', all(sums == 2))
     call net%set_step(41_c_int64_t)
     call net%get_step(step)
     call expect('the step of a network', step == 41)
@@ -352,10 +352,10 @@ contains
     call expect('a policy that emulates', stat == MP_ERROR_UNSUPPORTED)
     call policy%destroy()
     call net%forward(MP_GRAPH_MODE_INFERENCE, stat=stat, errmsg=sentence)
-    call expect('too early', index(sentence, 'graph is not compiled') > 0)
+    call expect('a call before compile is rejected', index(sentence, 'graph is not compiled') > 0)
     call net%destroy()
     call net%forward(MP_GRAPH_MODE_INFERENCE, stat=stat, errmsg=sentence)
-    call expect('destroyed', sentence == 'mp_graph_forward: graph = NULL')
+    call expect('a destroyed network is rejected', sentence == 'mp_graph_forward: graph = NULL')
   end subroutine
 
   subroutine test_wrong_calls(context)
@@ -377,20 +377,20 @@ contains
     call p%net%write(p%w1, [1.0], stat=stat, errmsg=sentence)
     call expect('too few', sentence == 'mp_graph_write: w1 has 128 elements, but the array has 1')
     call p%net%write(p%x, x_data, stat=stat, errmsg=sentence)
-    call expect('what is written', index(sentence, 'must be a parameter or a state') > 0)
+    call expect('writing an input is rejected', index(sentence, 'must be a parameter or a state') > 0)
     call p%net%set_batch(17, stat, sentence)
     call expect('a batch', sentence == 'mp_graph_set_batch: batch = 17 is outside [1, 16]')
     call p%net%backward(stat=stat, errmsg=sentence)
-    call expect('backward alone', index(sentence, 'requires mp_graph_forward in training mode') > 0)
+    call expect('backward without forward', index(sentence, 'requires mp_graph_forward in training mode') > 0)
     call p%net%read(p%w1, value, stat=stat, errmsg=sentence)
     call expect('too few to read', sentence == 'mp_graph_read: w1 has 128 elements, but the array has 1')
     call p%net%read(p%outputs(3), value, stat=stat, errmsg=sentence)
-    call expect('a count is long', sentence == &
+    call expect('a count of 32 bits is rejected', sentence == &
       'mp_graph_read: loss:2 is integer(c_int64_t), not real(c_float)')
     call p%net%destroy()
   end subroutine
 
-  !> Two variables, one network, which is destroyed once; what is bound under one name is checked under the other.
+  !> Assignment copies the reference: both variables own one network, and share its bindings.
   subroutine test_assignment(context)
     type(c_ptr), intent(in) :: context
     type(mp_network) :: first, second
@@ -407,14 +407,14 @@ contains
     small = 1
     call second%bind(x, small)
     call first%forward(MP_GRAPH_MODE_INFERENCE, stat=stat, errmsg=sentence)
-    call expect('both know what is bound', sentence == 'mp_graph_forward: x has 6 elements, but the array has 3')
+    call expect('bindings are shared', sentence == 'mp_graph_forward: x has 6 elements, but the array has 3')
     call second%set_batch(1)
     call first%forward(MP_GRAPH_MODE_INFERENCE)
     call first%read(y, small)
-    call expect('a network has two names', all(small == 1))
+    call expect('variables share a network after an assignment', all(small == 1))
     call first%destroy()
     call second%forward(MP_GRAPH_MODE_INFERENCE, stat=stat, errmsg=sentence)
-    call expect('both names end', sentence == 'mp_graph_forward: graph = NULL')
+    call expect('destroy invalidates both variables', sentence == 'mp_graph_forward: graph = NULL')
     call second%destroy()
   end subroutine
 

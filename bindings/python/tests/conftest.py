@@ -1,4 +1,4 @@
-"""The package under test is the one beside this folder; pytest 6 cannot be told so in pytest.ini."""
+"""Puts the package in the parent folder on sys.path; pytest 6 cannot do so in pytest.ini."""
 import pathlib
 import sys
 

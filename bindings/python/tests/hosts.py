@@ -13,10 +13,10 @@ try:
 except ImportError:
     numpy = None
 
-TARGET = os.environ.get("MP_TEST_DEVICE", "host")  # or cuda: the target under test
+TARGET = os.environ.get("MP_TEST_DEVICE", "host")  # or cuda
 
 needs_numpy = unittest.skipIf(numpy is None, "no numpy for this Python")
-needs_host = unittest.skipIf(TARGET != "host", "gives arrays of the host to calls, which the host target alone takes")
+needs_host = unittest.skipIf(TARGET != "host", "passes host arrays, which only the host target supports")
 
 
 def context() -> mpcore.Context:
@@ -27,27 +27,27 @@ class Floats:
     """Python's own array with a shape and an array interface, read-only."""
 
     def __init__(self, numbers, shape, typestr="<f4"):
-        self.values = array.array({"<f2": "H", "<f4": "f", "<i4": "i", "<i8": "q"}[typestr], numbers)  # f2: bits
+        # f2: bits
+        self.values = array.array({"<f2": "H", "<f4": "f", "<i4": "i", "<i8": "q"}[typestr], numbers)
         self.__array_interface__ = {"shape": shape, "typestr": typestr, "version": 3,
                                     "data": (self.values.buffer_info()[0], True)}
 
 
 class Fleeting(Floats):
-    """One whose elements become NaN when its last reference goes, as if the memory were used again."""
+    """Floats that become NaN when the last reference is dropped, as if the memory were reused."""
 
-    _memory: list = []
+    _memory: list = []  # never freed, so that a use after free reads NaN and not arbitrary data
 
     def __del__(self):
-        self._memory.append(self.values)  # what reads it too late reads NaN, not whatever came there
+        self._memory.append(self.values)
         for i in range(len(self.values)):
             self.values[i] = float("nan")
 
 
 class FleetingCopy:
-    """Floats of which DLPack gives a copy: its elements become NaN when the capsule goes, as if the memory were used
-    again."""
+    """Floats that DLPack exports as a copy, which becomes NaN when its capsule is freed."""
 
-    _memory: list = []  # what reads it too late reads NaN, not whatever came there
+    _memory: list = []  # never freed, so that a use after free reads NaN and not arbitrary data
 
     def __init__(self, numbers, shape):
         self._numbers, self._shape = list(numbers), shape
@@ -68,5 +68,5 @@ class FleetingCopy:
 
 
 def integers(count, seed):
-    """Small integers, of which sums of products are exact in fp32."""
+    """Small integers, whose sums of products are exact in fp32."""
     return [(i * 7 + seed * 5) % 9 - 4 for i in range(count)]

@@ -1,4 +1,4 @@
-"""What is accepted as an array, and what is said of what is not."""
+"""Arrays that the package accepts, and the errors for other objects."""
 
 import ctypes
 import unittest
@@ -9,7 +9,7 @@ from mpcore.arrays import _Tensor, _Versioned
 
 
 class OnlyDlpack:
-    """An array whose only word is DLPack, as of a package that knows neither interface."""
+    """An array that supports only DLPack."""
 
     def __init__(self, array):
         self._array = array
@@ -22,7 +22,7 @@ class OnlyDlpack:
 
 
 class OnCuda:
-    """A host array that says it is on a GPU; as torch does, with a device."""
+    """A host array that claims to be on a GPU, and has a device attribute like torch.Tensor."""
 
     class device:
         index = 1
@@ -33,7 +33,7 @@ class OnCuda:
 
 
 class Bfloat16Capsule:
-    """A DLPack tensor of a type that the array interface cannot name, as torch has it."""
+    """A bfloat16 DLPack tensor; its array interface raises TypeError, as in torch."""
 
     def __init__(self, device_type=1, code=4, bits=16):
         from mpcore.arrays import _Tensor
@@ -58,7 +58,7 @@ class Views(unittest.TestCase):
     def setUp(self):
         self.context = context()
 
-    def test_own(self):
+    def test_device_array(self):
         a = self.context.zeros((2, 3), "fp16")
         got = mpcore.view(a)
         self.assertEqual((got.dtype, got.shape, got.strides), ("float16", (2, 3), (3, 1)))
@@ -80,7 +80,7 @@ class Views(unittest.TestCase):
             mpcore.view(a.astype(numpy.complex64))
 
     @needs_numpy
-    def test_numpy_looks_into_an_own_array(self):
+    def test_numpy_view_of_device_array(self):
         a = self.context.zeros((2, 2))
         if not self.context.on_host:
             with self.assertRaisesRegex(AttributeError, "on a CUDA device; copy it with numpy\\(\\)"):
@@ -113,8 +113,7 @@ class Views(unittest.TestCase):
         self.assertEqual((got.address, got.dtype, got.device), (4096, "float16", 1))
 
     @needs_numpy
-    def test_byte_order(self):
-        """What the library would read the wrong way round."""
+    def test_big_endian_arrays_are_rejected(self):
         for dtype in (">f2", ">f4", ">f8", ">i4", ">i8"):
             sentence = f"elements of '{dtype}' are big-endian, .* x.astype\\('<{dtype[1:]}'\\)"
             with self.assertRaisesRegex(TypeError, sentence):
@@ -127,20 +126,20 @@ class Views(unittest.TestCase):
             self.context.zeros(3, numpy.dtype(">f4"))
         self.assertEqual(mpcore.view(numpy.ones(2, "<f4")).dtype, "float32")
 
-    def test_an_interface_without_an_address(self):
-        class Image:  # as of PIL
+    def test_array_interface_without_address(self):
+        class Image:  # like PIL.Image
             __array_interface__ = {"shape": (2,), "typestr": "|u1", "data": b"ab", "version": 3}
 
         with self.assertRaisesRegex(TypeError, "Image has no address: its data is of type bytes"):
             mpcore.view(Image())
 
-    def test_no_array(self):
+    def test_object_without_interface(self):
         with self.assertRaisesRegex(TypeError, "list is not an array"):
             mpcore.view([1, 2])
 
 
-class Refusals(unittest.TestCase):
-    """Nothing that the library would read wrongly reaches it."""
+class InvalidArrays(unittest.TestCase):
+    """Invalid arrays are rejected before the library reads them."""
 
     def setUp(self):
         self.context = context()
@@ -192,7 +191,7 @@ class Refusals(unittest.TestCase):
 
     @needs_host
     def test_read_only_arrays_are_never_written(self):
-        """Every output and every written list, by one rule."""
+        """Every output and every written list is checked."""
         here, frozen = self.context, Floats([1] * 16, (4, 4))
         ones = here.array(frozen)
 
@@ -228,8 +227,9 @@ class Refusals(unittest.TestCase):
                 call()
         self.assertEqual(set(frozen.values) | set(images.values), {1})
         self.assertEqual(set(frozen_half.values), {0})
-        mpcore.gemm(here, ones, ones, activation="drelu", aux=frozen)  # which is read
-        optimizer = mpcore.Optimizer(here, "sgd", read_only(), writable, half, lr=1, m=momentum)  # as gradients are
+        mpcore.gemm(here, ones, ones, activation="drelu", aux=frozen)  # aux is only read
+        # Gradients are only read.
+        optimizer = mpcore.Optimizer(here, "sgd", read_only(), writable, half, lr=1, m=momentum)
         with self.assertRaisesRegex(ValueError, r"arrays\[0\] is read-only"):
             writable.set_data([frozen])
         mpcore.scale_step(optimizer)
@@ -237,7 +237,7 @@ class Refusals(unittest.TestCase):
 
     @needs_host
     def test_read_only_dlpack(self):
-        """The flag of DLPack 1.0 counts."""
+        """The read-only flag of DLPack 1.0 is respected."""
 
         class Versioned:
             def __init__(self, flags):
@@ -263,7 +263,7 @@ class Refusals(unittest.TestCase):
                 self.assertEqual(list(array.data), [1, 2, 3, 4])
 
     @needs_host
-    def test_device_addresses_stay_away_from_the_host(self):
+    def test_cuda_arrays_are_rejected_on_the_host(self):
         class OfCuda:
             __cuda_array_interface__ = {"shape": (4,), "typestr": "<f4", "data": (0x7F0000000000, False), "version": 3}
 
@@ -277,8 +277,8 @@ class Refusals(unittest.TestCase):
             with self.subTest(name), self.assertRaisesRegex(ValueError, name + " is on a CUDA device, but the context is on the"):
                 call()
 
-    def test_integers_beyond_their_type(self):
-        """None is cut on its way to C: arguments, fields and elements of arrays."""
+    def test_integers_that_overflow_their_c_type(self):
+        """Arguments, fields and array elements are never truncated."""
         here, scaler = self.context, mpcore.Scaler(self.context, "static")
         optimizer = mpcore.Optimizer(here, "sgd", *[mpcore.TensorList(here, [here.zeros(3)]) for _ in range(2)], lr=1)
         cases = {
@@ -307,12 +307,12 @@ class Refusals(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "this array is closed"):
             mpcore.gemm(self.context, self.a, self.a)
 
-    def test_what_the_library_says(self):
+    def test_error_of_the_library(self):
         with self.assertRaisesRegex(mpcore.Error, "kernel") as caught:
             mpcore.gemm(self.context, self.a, self.a, plan="none_such")
         self.assertEqual(caught.exception.status, mpcore._sys.MP_ERROR_NOT_FOUND)
 
-    def test_names(self):
+    def test_unknown_names(self):
         with self.assertRaisesRegex(ValueError, "^activation = 'rely' must be one of: none, relu, gelu"):
             mpcore.gemm(self.context, self.a, self.a, activation="rely")
         with self.assertRaisesRegex(ValueError, "^activation = 99 must be one of: none, relu, gelu"):
@@ -326,8 +326,8 @@ class Refusals(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "int7 is not supported"):
             self.context.zeros(3, "int7")
 
-    def test_whole_numbers(self):
-        """Of whatever type, but whole: none is cut."""
+    def test_integer_arguments(self):
+        """Any type with __index__ is accepted; floats are rejected, not truncated."""
 
         class Whole:
             def __init__(self, value):
@@ -344,7 +344,8 @@ class Refusals(unittest.TestCase):
         self.assertEqual(pool.y_shape, shape)
         conv = mpcore.Conv2d(self.context, shape, (2, 3, 3, 2), padding=(one, one), groups=one)
         self.assertEqual(conv.y_shape, shape)
-        self.assertEqual(mpcore.Pool2d(self.context, one, shape, 2).y_shape, (1, 2, 2, 2))  # one is MP_POOL_MAX
+        # 1 is MP_POOL_MAX.
+        self.assertEqual(mpcore.Pool2d(self.context, one, shape, 2).y_shape, (1, 2, 2, 2))
         graph = mpcore.Graph(self.context)
         self.assertEqual(graph.tensor(graph.parameter("w", three)).shape, (3,))
         for kind, sentence, call in (

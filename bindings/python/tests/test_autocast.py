@@ -1,4 +1,4 @@
-"""Which type each operation of a graph runs in: what goes into the arrays, and what comes out of them."""
+"""Autocast: rewrites of graphs, reports, single operations, and errors."""
 
 import json
 import os
@@ -53,7 +53,7 @@ class Rewrites(unittest.TestCase):
         result = policy("bf16", "tensorflow_bf16").rewrite(net())
         self.assertEqual(result.node_dtypes, ["bfloat16"] * 4 + ["float32"])
 
-    def test_a_pattern_and_a_class(self):
+    def test_pattern_and_class(self):
         graph, careful = net(), policy()
         careful.set_nodes("conv[2-9]", "deny")
         careful.set_class("Relu", "unlisted")
@@ -82,7 +82,7 @@ class Rewrites(unittest.TestCase):
         result = policy(level=_sys.MP_AUTOCAST_LEVEL_INFER_AS_DENY).rewrite(graph)
         self.assertEqual(result.reasons[1], _sys.MP_AUTOCAST_REASON_DENY_LIST)
 
-    def test_flags_of_nodes(self):
+    def test_node_flags(self):
         reasons = {"keep_fp32": _sys.MP_AUTOCAST_REASON_KEPT, "other_device": _sys.MP_AUTOCAST_REASON_OTHER_DEVICE, "no_low": _sys.MP_AUTOCAST_REASON_NO_KERNEL}
         for flag, why in reasons.items():
             graph = mpcore.AutocastGraph()
@@ -137,7 +137,7 @@ class Rewrites(unittest.TestCase):
         self.assertEqual(result.reasons[2], _sys.MP_AUTOCAST_REASON_BETWEEN_ALLOW)
         self.assertEqual((result.reasons[5], result.causes[5]), (_sys.MP_AUTOCAST_REASON_DENY_UPSTREAM, 4))
 
-    def test_containers(self):
+    def test_container(self):
         graph = mpcore.AutocastGraph()
         push = graph.node("Relu", [graph.node("MatMul", [graph.input()])])
         graph.node("TensorListGetItem", [graph.input()], name="get")
@@ -145,8 +145,8 @@ class Rewrites(unittest.TestCase):
         result = policy().rewrite(graph)
         self.assertEqual((result.reasons[2], result.causes[2]), (_sys.MP_AUTOCAST_REASON_CLUSTER_LOW, 1))
 
-    def test_a_loop(self):
-        """Its circle needs a tensor that is read before there is the node that writes it."""
+    def test_loop(self):
+        """A loop needs a tensor that is read before the node that writes it is added."""
         for back_edge in (True, False):
             graph = mpcore.AutocastGraph()
             back = graph.tensor()
@@ -175,23 +175,23 @@ class Rewrites(unittest.TestCase):
             x = graph.node("MatMul", [x, w])
         result = policy(emulate=True).rewrite(graph)
         self.assertEqual(set(result.tensor_dtypes), {"float32"})
-        # Down: of all tensors but the last, which nobody reads.  Up: for each input.
+        # To fp16: all tensors except the last, which is not read.  To fp32: each input.
         self.assertEqual((result.num_low_nodes, result.num_casts), (3, 4 + 6))
         self.assertEqual(len(result.casts), result.num_casts)
         self.assertTrue(all(result.casts[cast].to_dtype == "float32" for casts in result.input_casts for cast in casts))
 
-    def test_an_empty_graph(self):
+    def test_empty_graph(self):
         graph, one = mpcore.AutocastGraph(), policy()
         result = one.rewrite(graph)
         self.assertEqual((result.node_dtypes, result.casts, result.input_casts), ([], [], []))
         self.assertIn("0 of 0 nodes", one.explain(graph, result))
 
-    def test_the_same_graph_grows(self):
+    def test_nodes_added_after_a_rewrite(self):
         graph, one = net(), policy()
         before = one.rewrite(graph)
         graph.node("Exp", [graph.tensors[-1]], name="more")
         self.assertEqual(len(one.rewrite(graph).node_dtypes), 6)
-        self.assertNotIn("more", one.explain(graph, before), "the graph as it was rewritten")
+        self.assertNotIn("more", one.explain(graph, before), "explains the graph that was rewritten")
 
 
 class Reports(unittest.TestCase):
@@ -200,27 +200,27 @@ class Reports(unittest.TestCase):
         self.result = self.policy.rewrite(self.graph)
 
     def test_text(self):
-        said = self.policy.explain(self.graph, self.result).splitlines()
-        self.assertRegex(said[1], "^norm +FusedBatchNormV3 +fp16 +between conv1 and conv2$")
-        self.assertRegex(said[-1], "^4 of 5 nodes in fp16; casts: 2 by a kernel, 1 by the optimizer's copy$")
+        lines = self.policy.explain(self.graph, self.result).splitlines()
+        self.assertRegex(lines[1], "^norm +FusedBatchNormV3 +fp16 +between conv1 and conv2$")
+        self.assertRegex(lines[-1], "^4 of 5 nodes in fp16; casts: 2 by a kernel, 1 by the optimizer's copy$")
 
     def test_json(self):
-        said = json.loads(self.policy.explain(self.graph, self.result, "json"))
-        self.assertEqual([node["name"] for node in said["nodes"]], [node.name for node in self.graph.nodes])
-        self.assertEqual([node["cause"] for node in said["nodes"]], self.result.causes)
-        self.assertEqual([cast["readers"] for cast in said["casts"]], [cast.readers for cast in self.result.casts])
+        report = json.loads(self.policy.explain(self.graph, self.result, "json"))
+        self.assertEqual([node["name"] for node in report["nodes"]], [node.name for node in self.graph.nodes])
+        self.assertEqual([node["cause"] for node in report["nodes"]], self.result.causes)
+        self.assertEqual([cast["readers"] for cast in report["casts"]], [cast.readers for cast in self.result.casts])
 
     def test_dot(self):
         self.assertTrue(self.policy.explain(self.graph, self.result, _sys.MP_AUTOCAST_FORMAT_DOT).startswith("digraph"))
 
-    def test_of_something_else(self):
+    def test_result_of_another_policy_or_graph(self):
         for one, graph in ((self.policy, net()), (policy(), self.graph)):
             with self.assertRaisesRegex(ValueError, "result belongs to another"):
                 one.explain(graph, self.result)
 
 
-class Gate(unittest.TestCase):
-    def test_of_a_device(self):
+class DisabledRewrite(unittest.TestCase):
+    def test_disabled_by_device(self):
         with context() as device:
             one, graph = policy(), net()
             self.assertIsNone(one.disabled_reason())
@@ -234,7 +234,7 @@ class Gate(unittest.TestCase):
             self.assertIsNone(eager.disabled_reason(device))
             self.assertEqual(eager.rewrite(graph, device).num_low_nodes, 4)
 
-    def test_environment(self):
+    def test_disabled_by_environment(self):
         with mock.patch.dict(os.environ, {"MP_AUTOCAST": "off"}):
             closed, open_one = mpcore.Autocast(), policy()
         self.assertIn("MP_AUTOCAST", closed.disabled_reason())
@@ -275,7 +275,7 @@ class OneOperation(unittest.TestCase):
                 mpcore.Scaler(device, "static", config=config)
 
 
-class Refusals(unittest.TestCase):
+class InvalidArguments(unittest.TestCase):
     def refused(self, kind, sentence, call, *arguments, **options):
         with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
             call(*arguments, **options)
@@ -310,7 +310,7 @@ class Refusals(unittest.TestCase):
                                 (one.set_class, ("Relu", "deny")), (one.op, ("Relu", []))):
             self.refused(ValueError, "this Autocast is closed", call, *arguments)
 
-    def test_what_is_added(self):
+    def test_invalid_additions(self):
         graph, other = net(), net()
         x = graph.tensors[0]
         node = graph.node
@@ -326,9 +326,9 @@ class Refusals(unittest.TestCase):
         self.refused(ValueError, "node = <mpcore.AutocastTensor 0> must be an output of a node", graph.container, [x])
         graph.node("Add", name="conv1")
         self.refused(ValueError, "node = 'conv1': 2 nodes have this name", graph.loop, ["conv1"])
-        self.assertEqual(len(graph.nodes), 6, "a node that was refused is not there")
+        self.assertEqual(len(graph.nodes), 6, "a rejected node is not added")
 
-    def test_the_library_names_array_and_index(self):
+    def test_errors_name_array_and_index(self):
         def add(**options):
             graph = net()
             graph.node("MatMul", [graph.tensors[0]], **options)
@@ -368,9 +368,9 @@ class Refusals(unittest.TestCase):
         self.refused(TypeError, "op_type = None must be a string", policy().op, None, ["fp32"])
         self.refused(TypeError, "dtype fp8 is not supported", policy().op, "Relu", ["fp8"])
 
-    def test_anything_gives_an_answer_or_an_exception(self):
+    def test_random_arguments_return_or_raise(self):
         chance = random.Random(7)
-        huge = [2**31, 2**64]  # but not as a number of outputs, which would all be made
+        huge = [2**31, 2**64]  # not as a number of outputs: each output would be created
         values = [None, -1, 0, 1, 2, 5, 255, 256, -2**63, 0.5, float("nan"), "", "fp16", "deny", "conv1",
                   "é\0", b"x", [], [None], {}, object(), mpcore.AutocastGraph()]
         answers = exceptions = 0

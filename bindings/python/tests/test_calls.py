@@ -1,4 +1,4 @@
-"""Numbers: products of integers are exact, so every comparison is for equality."""
+"""Calls on arrays.  Products of integers are exact."""
 
 import array
 import ctypes
@@ -25,7 +25,7 @@ class Gemm(unittest.TestCase):
     def fp16(self, numbers, shape):
         return self.context.array(Floats(numbers, shape), "fp16")
 
-    def test_plain(self):
+    def test_product(self):
         m, n, k = 5, 7, 6
         a, b = integers(m * k, 1), integers(k * n, 2)
         out = mpcore.gemm(self.context, self.fp16(a, (m, k)), self.fp16(b, (k, n)), dtype="fp32")
@@ -77,7 +77,7 @@ class Gemm(unittest.TestCase):
 
     @needs_numpy
     @needs_host
-    def test_one_row_one_column(self):
+    def test_extents_of_0_and_1(self):
         for m, n, k in ((1, 1, 1), (1, 5, 3), (5, 1, 3), (4, 5, 1), (0, 5, 3), (4, 5, 0)):
             a = numpy.arange(m * k, dtype=numpy.float32).reshape(m, k)
             b = numpy.arange(k * n, dtype=numpy.float32).reshape(n, k).T
@@ -85,7 +85,7 @@ class Gemm(unittest.TestCase):
             mpcore.gemm(self.context, a, b, out)
             self.assertTrue((out == a @ b).all(), (m, n, k))
 
-    def test_beta_needs_something_to_add_to(self):
+    def test_beta_requires_out_or_c(self):
         a = self.fp16([1, 0, 0, 1], (2, 2))
         with self.assertRaisesRegex(ValueError, "^beta = 0.5 requires out"):
             mpcore.gemm(self.context, a, a, beta=0.5)
@@ -169,14 +169,14 @@ class Training(unittest.TestCase):
         self.assertEqual(again.state_dict(), state)
         self.assertEqual(optimizer.get_step(), 0)
 
-    def test_every_optimizer_makes_its_state(self):
+    def test_every_optimizer_allocates_its_state(self):
         for kind in ("sgd", "adam", "lamb", "novograd", "adagrad", "rmsprop"):
             master, grads = self.list_of([1, 2], [3]), self.list_of([1, 1], [1])
             mpcore.scale_step(mpcore.Optimizer(self.context, kind, grads, master, lr=0.5))
             self.assertLess(values(master.arrays[1])[0], 3, kind)
 
-    def test_names_of_torch(self):
-        """momentum, betas and "adamw" are words for what mp_param_group_t and a flag say."""
+    def test_torch_names(self):
+        """momentum, betas and "adamw" set fields of mp_param_group_t and a flag."""
 
         def after_two_steps(kind, **options):
             master, grads = self.list_of([1, -2], [3]), self.list_of([0.5, 0.25], [-1])
@@ -255,7 +255,7 @@ class Training(unittest.TestCase):
             mpcore.scale_step(optimizer, tensor_reports=whole)
 
     def test_checked_step(self):
-        """The flag of the scaler decides; the gradients are not looked at."""
+        """The scaler's flag decides; gradients are not checked."""
         grads, master = self.list_of([65536]), self.list_of([1])
         optimizer = mpcore.Optimizer(self.context, "sgd", grads, master, lr=0.5, beta1=0)
         scaler = mpcore.Scaler(self.context, "backoff")
@@ -266,7 +266,7 @@ class Training(unittest.TestCase):
         self.assertEqual(values(master.arrays[0]), [0.5])
 
     def test_ranks(self):
-        """The other rank has the same numbers: a sum is twice one's own."""
+        """Two ranks with equal data: a sum doubles each element."""
 
         def copy(dst, src, count):
             mpcore._library.check(mpcore._library.lib.mp_memcpy(self.context.handle, dst, src, 4 * count, None))
@@ -293,8 +293,8 @@ class Training(unittest.TestCase):
         self.assertEqual(values(master.arrays[0]), [-1, 6])
 
     @needs_host
-    def test_a_communicator_that_raises(self):
-        """The caller gets its exception; weights and the scale stay."""
+    def test_exception_of_a_communicator(self):
+        """The caller receives the exception; weights and scale are unchanged."""
         fields = dict(mpcore._sys.mp_comm_t._fields_)
 
         class Lost(Exception):
@@ -319,13 +319,13 @@ class Training(unittest.TestCase):
                 self.assertEqual(calls, wanted)
                 self.assertIn(b"returned -1", mpcore.lib.mp_last_error())
         self.assertEqual(values(master.arrays[0]), [1, 2])
-        self.assertEqual(values(grads.amax()), [16])  # and no exception is left for the next call
+        self.assertEqual(values(grads.amax()), [16])  # the next call does not raise
         code = fields["all_reduce"](lambda *arguments: 3)
         with self.assertRaisesRegex(mpcore.Error, "comm->all_reduce returned 3"):
             grads.all_reduce(mpcore._sys.mp_comm_t(rank=0, world_size=2, all_reduce=code))
 
     def test_checkpoints(self):
-        """Whole, as bytes; or as dictionaries.  The 16-bit copies follow with the optimizer's rounding."""
+        """Bytes or dictionaries; 16-bit copies are rounded like the optimizer's."""
         options = {"lr": 0.01, "flags": "stochastic_rounding", "rounding_seed": 5}
 
         def make(kind="adamw", **more):
@@ -368,9 +368,9 @@ class Training(unittest.TestCase):
                 ("policy", lambda: first.restore(as_bytes)), ("bytes", lambda: first.restore(as_bytes[:-1], scaler))):
             with self.subTest(sentence), self.assertRaisesRegex((ValueError, mpcore.Error), sentence):
                 call()
-        self.assertEqual(all_of(first, scaler), after)  # nothing was written
+        self.assertEqual(all_of(first, scaler), after)  # unchanged
 
-    def test_names_of_scalers(self):
+    def test_scaler_names(self):
         named = mpcore.Scaler(self.context, name="dynamic")
         self.assertEqual(bytes(mpcore.Scaler(self.context, "dynamic").config), bytes(named.config))
         static = mpcore.Scaler(self.context, "128")
@@ -387,8 +387,8 @@ class Training(unittest.TestCase):
         self.assertEqual(scaler.scale.item(), 4096)
 
     def test_damaged_checkpoints(self):
-        """Anything in the place of some values of a saved state: an exception and the same scaler as before, or a state
-        that comes back as it is; never a part of one."""
+        """A saved state with invalid values either raises and leaves the scaler unchanged, or is
+        loaded completely."""
         odd = [None, "x", b"a", [], {}, -1, 1.5, 0.0, 0, 2**31, 2**32 + 512, 2**70, math.inf, math.nan]
 
         def damaged(random, saved):
@@ -400,7 +400,7 @@ class Training(unittest.TestCase):
                     state[name] = random.choice(odd)
             return state
 
-        def as_text(state):  # in which NaN is NaN, and 0 is 0.0
+        def as_text(state):  # NaN equals NaN, 0 equals 0.0
             return {name: str(float(value)) for name, value in state.items()}
 
         random, taken, refused = Random(1), 0, 0
@@ -472,7 +472,7 @@ class Training(unittest.TestCase):
             scaler.query(0)
 
     def test_lifetimes(self):
-        """What an object needs lives as long as it, whatever the program forgets."""
+        """An object keeps the objects that it uses alive."""
         import gc
 
         def make():

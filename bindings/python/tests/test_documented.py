@@ -1,4 +1,4 @@
-"""What editors and type checkers are told: every public name has its text and its types."""
+"""Every public name has a docstring and type annotations."""
 import inspect
 
 import mpcore
@@ -6,7 +6,7 @@ from mpcore import _sys
 
 
 def members(kind: type) -> dict:
-    """What a class offers by itself, by "name of the class.member"."""
+    """Public functions that a class defines itself, by "class.member"."""
     unwrapped = {name: getattr(thing, "fget", getattr(thing, "__func__", thing))
                  for name, thing in vars(kind).items()}
     return {f"{kind.__name__}.{name}": function for name, function in unwrapped.items()
@@ -21,7 +21,7 @@ for base in {base for kind in CLASSES for base in kind.__mro__ if base.__module_
 
 
 def gaps(name: str, function) -> list:
-    """What the function does not say of itself."""
+    """Missing annotations and a missing docstring of a function."""
     signature = inspect.signature(function)
     found = [f"{name}: {parameter.name} has no type" for parameter in signature.parameters.values()
              if parameter.annotation is parameter.empty and parameter.name not in ("self", "cls")]
@@ -30,21 +30,22 @@ def gaps(name: str, function) -> list:
     return found if inspect.getdoc(function) else [*found, f"{name}: no text"]
 
 
-def test_every_public_name_is_a_class_or_a_function_or_the_library():
+def test_public_names_are_classes_functions_and_the_library():
     assert [name for name in PUBLIC if name not in FUNCTIONS and PUBLIC[name] not in CLASSES] == ["lib"]
     assert isinstance(mpcore.lib, _sys.Library)
 
 
-def test_functions():
+def test_functions_are_documented():
     assert len(FUNCTIONS) > 100
     assert not [gap for name, function in FUNCTIONS.items() for gap in gaps(name, function)]
 
 
-def test_classes():
-    """Whose text is that of the class, and whose result is an object of it."""
+def test_classes_are_documented():
+    """A constructor has the docstring of its class, and needs no return annotation."""
     assert not [kind.__name__ for kind in CLASSES if not kind.__doc__]
-    made = [kind for kind in CLASSES if inspect.isfunction(kind.__init__)]  # not by NamedTuple
-    found = [gap for kind in made for gap in gaps(kind.__name__, kind.__init__)]
+    # Excludes NamedTuple.
+    constructed = [kind for kind in CLASSES if inspect.isfunction(kind.__init__)]
+    found = [gap for kind in constructed for gap in gaps(kind.__name__, kind.__init__)]
     assert not [gap for gap in found if not gap.endswith((": its result has no type", ": no text"))]
 
 

@@ -1,4 +1,4 @@
-"""Graphs: a perceptron that learns in fp32 and in mixed precision, and what a graph refuses."""
+"""Graphs: a perceptron trained in fp32 and in mixed precision, and errors."""
 
 import array
 import gc
@@ -13,7 +13,7 @@ BATCH, IN, HIDDEN, CLASSES, STEPS = 16, 8, 16, 4, 20
 
 
 def numbers(count, seed, step):
-    """In steps that every type holds."""
+    """Multiples of step that every type represents."""
     return [((i * 7 + i // 3 + seed * 5) % 9 - 4) * step for i in range(count)]
 
 
@@ -60,7 +60,7 @@ class Perceptron:
 
 class Learns(unittest.TestCase):
     def learn(self, low, **options):
-        """The graph after some steps, once the loss has become smaller."""
+        """Trains, and expects a smaller loss."""
         with context() as device:
             net = Perceptron(device, None if low == "fp32" else policy(low))
             with mpcore.Scaler(device, config=mpcore.Autocast.scaler_config(low)) as scaler:
@@ -122,7 +122,7 @@ class Learns(unittest.TestCase):
             self.assertLess(net.loss_now(), before)
             optimizer.close()
 
-    def test_a_closed_gate_changes_nothing(self):
+    def test_slow_device_leaves_graph_in_fp32(self):
         with context() as device:
             net = Perceptron(device, mpcore.Autocast(environment=False))
             if device.on_host:
@@ -132,8 +132,8 @@ class Learns(unittest.TestCase):
 
 
 class Runs(unittest.TestCase):
-    def test_batches(self):
-        """The loss of a part is the mean of its rows."""
+    def test_partial_batch(self):
+        """The loss of a partial batch is the mean of its rows."""
         with context() as device:
             net = Perceptron(device)
             graph = net.graph
@@ -152,7 +152,7 @@ class Runs(unittest.TestCase):
                 graph.forward("training")
             graph.close()
 
-    def test_states_reshape_and_dropout(self):
+    def test_inference_with_states_reshape_and_dropout(self):
         with context() as device:
             graph = mpcore.Graph(device)
             x, offset = graph.input("x", (2, 6), "fp32"), graph.input("offset", (), "int64")
@@ -189,7 +189,7 @@ class Runs(unittest.TestCase):
             graph.close()
 
     @needs_host
-    def test_losses_and_gradients_from_outside(self):
+    def test_seeded_gradient_equals_that_of_a_loss(self):
         c = mpcore.Context("host")
         gradients = []
         for seeded in False, True:
@@ -208,11 +208,11 @@ class Runs(unittest.TestCase):
             g.forward("training")
             g.backward()
             gradients.append(memoryview(g.tensor(w).grad.tobytes()).cast("f").tolist())
-        # dL/dy = 2 (y - t) 2 / 2, y = 3 and 6, so 4 and 10; times x.
+        # dL/dy = 2 (y - t) 2 / 2: 4 and 10 for y = 3 and 6.  dL/dw = 4 x 1 + 10 x 2.
         self.assertEqual(gradients, [[24], [24]])
 
     @needs_host
-    def test_what_is_bound_lives(self):
+    def test_graph_keeps_bound_arrays_alive(self):
         with context() as device:
             net = Perceptron(device)
             net.graph.bind(net.x, Fleeting(numbers(BATCH * IN, 1, 0.5), (BATCH, IN)))
@@ -223,7 +223,7 @@ class Runs(unittest.TestCase):
             self.assertIsInstance(bound, Fleeting)
             net.graph.close()
 
-    def test_what_is_lent_keeps_its_graph(self):
+    def test_lists_and_tensors_keep_the_graph_alive(self):
         with context() as device:
             net = Perceptron(device)
             optimizer = mpcore.Optimizer(device, "sgd", *net.graph.lists(), lr=0.25, beta1=0)
@@ -237,18 +237,18 @@ class Runs(unittest.TestCase):
             self.assertNotEqual(w1.tobytes(), before)
             optimizer.close()
 
-    def test_a_policy_may_go_once_it_is_used(self):
+    def test_graph_keeps_its_policy_alive(self):
         with context() as device:
             net = Perceptron(device, policy(), compiled=False)
             gc.collect()
             net.graph.compile()
             with policy() as gone:
                 other = Perceptron(device, gone, compiled=False)
-            other.graph.compile()  # which was the last to use it
+            other.graph.compile()  # the last reference to the policy
             net.graph.close()
 
 
-class Refusals(unittest.TestCase):
+class InvalidCalls(unittest.TestCase):
     def refused(self, kind, sentence, call, *arguments, **options):
         with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
             call(*arguments, **options)
@@ -320,7 +320,7 @@ class Refusals(unittest.TestCase):
             self.refused(ValueError, "this Graph is closed", loss.tobytes)
             self.refused(ValueError, "this Graph is closed", lists[0].amax)
 
-    def test_anything_gives_an_answer_or_an_exception(self):
+    def test_random_arguments_return_or_raise(self):
         chance = random.Random(3)
         values = [None, -1, 0, 1, 2, 3, 2**31, 2**64, 0.5, float("nan"), "", "fp16", "Linear", "Relu", "é\0", b"x", [],
                   [None], (2, 3), {}, object(), mpcore.Autocast(environment=False)]

@@ -1,4 +1,4 @@
-"""Many products in one call, and kernels by name."""
+"""Batched, grouped and ragged products, and kernels by name."""
 
 import array
 import unittest
@@ -87,9 +87,10 @@ class Groups(unittest.TestCase):
         mpcore.gemm_ragged(self.context, wide, batch, last, out, alpha=2, workspace=space)
         rows = [(begin, end, b[i]) for i, (begin, end) in enumerate(zip([0, *ends], ends))]
         wanted = [2 * v for begin, end, of in rows for v in product(a[begin * k:end * k], of, end - begin, n, k)]
-        self.assertEqual(values(out), wanted + [7] * (m - ends[-1]) * n)  # the last row is in no group
+        # The last row is in no group.
+        self.assertEqual(values(out), wanted + [7] * (m - ends[-1]) * n)
 
-        # The gradients of the weights: k is what the groups share.
+        # Weight gradients: the groups split k.
         dy = integers(m * n, 9)
         grads = self.context.array(Floats([1] * 3 * k * n, (3, k, n)))
         mpcore.gemm_ragged(self.context, wide.T, self.fp16(dy, (m, n)), last, grads, beta=1)
@@ -128,7 +129,7 @@ class Groups(unittest.TestCase):
             mpcore.gemm_kernels(self.context, 1, 1, 1, "float64")
 
 
-class Rest(unittest.TestCase):
+class Queries(unittest.TestCase):
     def setUp(self):
         self.context = context()
 
@@ -156,11 +157,11 @@ class Rest(unittest.TestCase):
 
     def test_clip_factor(self):
         scaler = mpcore.Scaler(self.context, "static", init_scale=4)
-        norm = self.list_of([24, 32]).l2norm()  # 40, of which a quarter is 10
+        norm = self.list_of([24, 32]).l2norm()  # 40, unscaled 10
         self.assertAlmostEqual(values(mpcore.clip_factor(norm, scaler, 5))[0], 0.125, places=6)
         self.assertEqual(values(mpcore.clip_factor(norm, scaler, 20)), [0.25])
 
     def test_nccl(self):
-        """Without a communicator nothing is filled, whether NCCL is here or not."""
+        """A NULL communicator raises, with or without NCCL."""
         with self.assertRaisesRegex(mpcore.Error, "nccl"):
             mpcore.nccl_comm(None)

@@ -1,4 +1,4 @@
-"""Convolution and what lies around it, against plain loops; integers, so every sum is exact."""
+"""Convolution, pooling and other layers, compared with plain loops on integers."""
 
 import array
 import math
@@ -13,7 +13,7 @@ def values(got):
 
 
 def patches(n, h, w, p, q, r, s, stride, padding, dilation=(1, 1)):
-    """All (image, output pixel, filter pixel, input pixel) that meet inside the image."""
+    """Pairs of output pixel and filter tap inside the image: (output pixel, tap, input pixel)."""
     for i in range(n * p * q * r * s):
         i, fs = divmod(i, s)
         i, fr = divmod(i, r)
@@ -25,7 +25,7 @@ def patches(n, h, w, p, q, r, s, stride, padding, dilation=(1, 1)):
 
 
 class Convolution(unittest.TestCase):
-    """2 images of 5 x 6 pixels and 4 channels, 6 filters of 3 x 2, strides, dilation, a side without
+    """2 images of 5 x 6 pixels and 4 channels, 6 filters of 3 x 2, strides, dilation, asymmetric
     padding, two groups."""
 
     X, FILTER, GROUPS = (2, 5, 6, 4), (6, 3, 2, 2), 2
@@ -42,7 +42,7 @@ class Convolution(unittest.TestCase):
         return self.context.array(Floats(numbers, shape), "fp16")
 
     def loop(self, visit):
-        """visit(y=, filter=, x=), three indices, for every product of the convolution."""
+        """Calls visit(y=, filter=, x=) with three indices for every product of the convolution."""
         for pixel, tap, source in patches(2, 5, 6, 2, 7, 3, 2, (2, 1), (1, 2), (1, 2)):
             for k in range(6):
                 for c in range(2):
@@ -59,7 +59,7 @@ class Convolution(unittest.TestCase):
         self.loop(visit)
         return sums
 
-    def test_three_products(self):
+    def test_fprop_dgrad_wgrad(self):
         conv, shape = self.conv, (2, 2, 7, 6)
         self.assertEqual(conv.y_shape, shape)
         x, f, dy = self.fp16(self.x, self.X), self.fp16(self.f, self.FILTER), self.fp16(self.dy, shape)
@@ -162,7 +162,7 @@ class Layers(unittest.TestCase):
             y, dx = [0.0] * len(dy), [0.0] * len(numbers)
             for at, sources in windows.items():
                 if mode == "max":
-                    best = max(sources, key=lambda i: numbers[i])  # the first among equals
+                    best = max(sources, key=lambda i: numbers[i])  # the first of equal maxima
                     y[at] = numbers[best]
                     dx[best] += dy[at]
                 else:
@@ -184,7 +184,7 @@ class Layers(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "mode = 'mean' must be one of: max"):
             mpcore.Pool2d(self.context, "mean", (1, 4, 4, 1), 2)
 
-    def test_pool_rounded_up_and_dilated(self):
+    def test_pool_with_ceil_mode_and_dilation(self):
         context = self.context
         x = context.array(Floats(list(range(1, 8)), (1, 1, 7, 1)))
         pool = mpcore.Pool2d(context, "max", (1, 1, 7, 1), (1, 2), "fp32", stride=(1, 2), ceil_mode=True)
@@ -264,7 +264,7 @@ class Layers(unittest.TestCase):
             mpcore.ColumnSum(self.context, -1, 3)
 
     @needs_host  # context.array() makes the copy contiguous
-    def test_pointwise_of_rows_that_lie_apart(self):
+    def test_pointwise_of_strided_rows(self):
         wide = numpy.arange(30, dtype=numpy.float32).reshape(3, 10)
         y = mpcore.pointwise(self.context, "add", numpy.ones((3, 4), numpy.float32), wide[:, 2:6])
         self.assertEqual(values(y), [1 + v for v in wide[:, 2:6].ravel()])
@@ -288,8 +288,8 @@ class Layers(unittest.TestCase):
                 mpcore.pointwise(self.context, *arguments, **options)
 
     @needs_host
-    def test_arguments_live_until_the_call_returns(self):
-        """Each array is a temporary whose last reference the call itself has."""
+    def test_temporary_arguments_outlive_the_call(self):
+        """Each array is a temporary whose only reference is the call's argument."""
         context = self.context
 
         def numbers(kind, count, shape, seed):

@@ -1,4 +1,4 @@
-"""Who keeps memory alive, until when, and that nothing is freed twice."""
+"""Lifetime of memory: who keeps it alive, until when, and no double free."""
 
 import array
 import copy
@@ -18,7 +18,7 @@ def values(got):
 
 @needs_host
 class ExportedCopies(unittest.TestCase):
-    """DLPack may give a copy that lives as long as its capsule, which only the view has."""
+    """DLPack may export a copy that lives as long as its capsule, which only the view owns."""
 
     def setUp(self):
         self.context = context()
@@ -55,7 +55,7 @@ class ExportedCopies(unittest.TestCase):
                         aux=FleetingCopy([1, 0], (1, 1, 1, 2)))
         self.assertEqual(values(dx), [5, 0])
 
-    def test_numbers_of_a_scaler(self):
+    def test_scaler_arguments(self):
         scaler = mpcore.Scaler(self.context, "logmax")
         again = mpcore.Scaler(self.context, "logmax")
         scaler.update(FleetingCopy([3], (1,)))
@@ -67,7 +67,7 @@ class ExportedCopies(unittest.TestCase):
         self.list_of([8, -2]).unscale(out, FleetingCopy([0.5], (1,)), static.found_inf)
         self.assertEqual(values(out.arrays[0]), [4, -1])
 
-    def test_numbers_of_a_step(self):
+    def test_step_arguments(self):
         grads, master = self.list_of([8, 4], [2]), self.list_of([1, 1], [1])
         optimizer = mpcore.Optimizer(self.context, "sgd", grads, master, lr=0.5, beta1=0, weight_decay=1,
                                      lr_multipliers=FleetingCopy([1, 2], (2,)),
@@ -83,9 +83,9 @@ class ExportedCopies(unittest.TestCase):
 
 
 class Copies(unittest.TestCase):
-    """A second object with the same address would free it again."""
+    """Objects cannot be copied: a second object with the same address would free it again."""
 
-    def test_all_are_refused(self):
+    def test_copies_are_rejected(self):
         here = context()
         tensors = mpcore.TensorList(here, [here.zeros(3)])
         graph = mpcore.Graph(here)
@@ -106,7 +106,7 @@ class Copies(unittest.TestCase):
                 with self.subTest(type=type(one).__name__), self.assertRaisesRegex(TypeError, "cannot be copied"):
                     copy.copy(one)
 
-    def test_what_to_do_instead(self):
+    def test_errors_name_the_alternative(self):
         here = context()
         for one, sentence in ((here.zeros(3), r"a DeviceArray can.*: use context\.array\(x\) to copy its elements "
                                               r"or x\.numpy\(\) to pickle them"),
@@ -115,7 +115,7 @@ class Copies(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, sentence):
                 copy.copy(one)
 
-    def test_what_has_no_memory_can_be_copied(self):
+    def test_autocast_graph_can_be_copied(self):
         graph = mpcore.AutocastGraph()
         graph.node("MatMul", [graph.input(), graph.parameter()], name="fc")
         again = pickle.loads(pickle.dumps(copy.deepcopy(graph)))
@@ -124,7 +124,7 @@ class Copies(unittest.TestCase):
 
 @needs_host
 class InUse(unittest.TestCase):
-    """close() of something in use: it is unusable at once and freed with its last user."""
+    """close() of an object in use: unusable at once, freed with its last user."""
 
     def setUp(self):
         gc.collect()
@@ -146,10 +146,10 @@ class InUse(unittest.TestCase):
         return self.context.array(Floats([1] * count, (count,)))
 
     def refill(self):
-        """Memory that was freed too early has other values now."""
+        """Allocates arrays, which overwrites memory that was freed too early."""
         return [self.context.array(Floats([9] * 64, (64,))) for _ in range(20)]
 
-    def test_an_array_of_a_list(self):
+    def test_array_of_a_list(self):
         array = self.ones()
         tensors = mpcore.TensorList(self.context, [array])
         array.close()
@@ -185,7 +185,7 @@ class InUse(unittest.TestCase):
         self.assertEqual(sorted(self.freed[1:]), ["mp_free"] * 3 + ["mp_tensor_list_destroy"] * 2)
         del others
 
-    def test_the_graph_of_an_optimizer(self):
+    def test_graph_of_an_optimizer(self):
         graph = mpcore.Graph(self.context)
         x, w = graph.input("x", (4, 8)), graph.parameter("w", (8, 2))
         y = graph.node("Linear", "fc", [x, w])
@@ -204,14 +204,15 @@ class InUse(unittest.TestCase):
         self.assertLess(self.freed.index("mp_optimizer_destroy"), self.freed.index("mp_graph_destroy"))
         del others
 
-    def test_the_context_of_everything(self):
+    def test_context_of_all_objects(self):
         tensors = mpcore.TensorList(self.context, [self.ones()])
         scaler = mpcore.Scaler(self.context, "static")
         self.context.close()
         with self.assertRaisesRegex(ValueError, "this Context is closed"):
             tensors.amax()
         self.assertEqual(self.freed, [])
-        tensors.circle, scaler.circle = scaler, tensors  # which the garbage collector finds together
+        # A reference cycle, so that the garbage collector frees both at once.
+        tensors.cycle, scaler.cycle = scaler, tensors
         del tensors, scaler
         gc.collect()
         self.assertEqual(sorted(self.freed), ["mp_context_destroy", "mp_free", "mp_scaler_destroy",
@@ -221,7 +222,7 @@ class InUse(unittest.TestCase):
 
 @needs_host
 class OwnScaler(unittest.TestCase):
-    """The scaler of an optimizer: its reports, and its life."""
+    """The scaler of an optimizer: outcomes and lifetime."""
 
     def test_outcomes(self):
         own_context = context()
@@ -249,14 +250,14 @@ class OwnScaler(unittest.TestCase):
 
 @needs_numpy
 @needs_host
-class LookedInto(unittest.TestCase):
-    """numpy.asarray does not copy, so the memory stays until the last array that looks into it goes."""
+class NumpyViews(unittest.TestCase):
+    """numpy.asarray does not copy: the memory lives until the last view is dropped."""
 
     def setUp(self):
         self.context = context()
 
     def use_memory(self):
-        """What has been freed is likely to be given out again."""
+        """Allocates arrays, which overwrites memory that was freed too early."""
         return [self.context.array(numpy.full(1000, 9, numpy.float32)) for _ in range(20)]
 
     def test_array(self):
@@ -271,7 +272,7 @@ class LookedInto(unittest.TestCase):
             numpy.asarray(ours)
         del ours, theirs, others
 
-    def test_memory_is_given_back_then(self):
+    def test_memory_is_freed_with_the_last_view(self):
         freed = []
         ours = self.context.zeros(1000)
         ours._give_back = lambda: freed.append(True)

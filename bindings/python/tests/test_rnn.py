@@ -1,5 +1,5 @@
-"""Recurrent layers: RELU cells with small integers, so that every sum is exact, against plain loops; the other
-cells against torch, where it is there."""
+"""Recurrent layers: RELU cells on small integers, whose sums are exact, compared with plain loops;
+other cells compared with torch, if installed."""
 
 import array
 import math
@@ -14,7 +14,7 @@ except ImportError:
     torch = None
 
 T, N, I, H, LAYERS = 4, 3, 2, 3, 2
-LENGTHS = [4, 2, 1]  # falling, so that they can be packed
+LENGTHS = [4, 2, 1]  # descending, as packed sequences require
 BATCH_SIZES = [3, 2, 1, 1]
 
 
@@ -23,8 +23,9 @@ def values(got):
 
 
 class Loop:
-    """A network of RELU cells in both directions and its gradients, one sequence and one unit at a time.  All
-    tensors are dicts from indices to numbers: x[t, n, i], h0[layer * 2 + direction, n, j], w[name][row, column]."""
+    """A bidirectional network of RELU cells and its gradients, computed per sequence and unit.  All
+    tensors are dicts from indices to numbers: x[t, n, i], h0[layer * 2 + direction, n, j],
+    w[name][row, column]."""
 
     def __init__(self, data, lengths):
         self.data, self.lengths = data, lengths
@@ -90,7 +91,7 @@ class Loop:
 
 
 def numbered(numbers, shape):
-    """A dict from the indices of a dense array to its elements."""
+    """Dict from the indices of a dense array to its elements."""
     keys = [()]
     for extent in shape:
         keys = [key + (i,) for key in keys for i in range(extent)]
@@ -105,7 +106,7 @@ class Relu(unittest.TestCase):
         return mpcore.Rnn(self.context, "relu", x_shape, H, dtype, layers=LAYERS, bidirectional=True, **options)
 
     def data(self, rnn):
-        """Everything that a training step reads; weights of -1, 0 and 1, so that sums stay small."""
+        """Operands of a training step; weights of -1, 0 and 1 keep sums small."""
         def tensor(shape, seed, most=4):
             return numbered([max(-most, min(most, v)) for v in integers(math.prod(shape), seed)], shape)
 
@@ -129,7 +130,7 @@ class Relu(unittest.TestCase):
         self.assertEqual(values(got), [wanted[key] for key in keys or wanted])
 
     def check_passes(self, rnn, order, shape, **given):
-        """The passes of a training step, and inference; tensors of steps lie in this order of (t, n)."""
+        """Runs a training step and inference on sequences stored in this order of (t, n)."""
         data = self.data(rnn)
         loop = Loop(data, LENGTHS if given else [T] * N)
         keys = {columns: [(t, n, i) for t, n in order for i in range(columns)] for columns in (I, 2 * H)}
@@ -160,10 +161,10 @@ class Relu(unittest.TestCase):
         self.equal(y, loop.y, keys[2 * H])
         self.equal(hn, loop.hn, sorted(loop.hn))
 
-    def test_steps_first(self):
+    def test_time_major(self):
         self.check_passes(self.rnn(), [(t, n) for t in range(T) for n in range(N)], (T, N))
 
-    def test_sequences_first_in_16_bits(self):
+    def test_batch_first_in_16_bits(self):
         rnn = self.rnn("fp16", (N, T, I), batch_first=True, dtype_dw="fp32")
         self.check_passes(rnn, [(t, n) for n in range(N) for t in range(T)], (N, T))
 
@@ -176,7 +177,7 @@ class Relu(unittest.TestCase):
         for options in ({}, {"x_shape": (N, T, I), "batch_first": True}):
             self.check_passes(self.rnn(**options), order, (len(order),), batch_sizes=BATCH_SIZES)
 
-    def test_what_is_given_is_used(self):
+    def test_outputs_are_written_to_given_arrays(self):
         rnn, context = self.rnn(), self.context
         data = self.data(rnn)
         x, weights = self.dense(data["x"]), self.weights(data)
@@ -191,12 +192,12 @@ class Relu(unittest.TestCase):
         grads = step.backward_weights()
         some = {"weight_hh_l1": self.array([1] * H * H, (H, H))}
         again = rnn.forward(x, weights, reserve=reserve)
-        self.assertEqual(again.backward_data(dy)[1], None)  # there is no h0
+        self.assertEqual(again.backward_data(dy)[1], None)  # without h0
         self.assertIs(again.backward_weights(some, accumulate=True), some)
         self.assertEqual(values(some["weight_hh_l1"]), [v + 1 for v in values(grads["weight_hh_l1"])])
 
-    def test_without_weight_ih_and_without_biases(self):
-        """As with the identity, and with biases of 0."""
+    def test_skip_input_without_biases(self):
+        """Equals an identity weight_ih and biases of 0."""
         results = []
         for options in ({}, {"skip_input": True, "bias": False}):
             rnn = mpcore.Rnn(self.context, "relu", (T, N, H), H, "fp32", **options)
@@ -214,7 +215,8 @@ class Relu(unittest.TestCase):
     def test_kernels(self):
         kernels = self.rnn("fp16").kernels()
         self.assertEqual(sorted(info.name for info in kernels), [b"rnn_fused_wgmma", b"rnn_fused_wmma", b"rnn_steps"])
-        self.assertEqual([info.name for info in kernels if info.reason], [b"rnn_fused_wgmma"])  # of 3 units
+        # rnn_fused_wgmma does not support 3 units.
+        self.assertEqual([info.name for info in kernels if info.reason], [b"rnn_fused_wgmma"])
         for info in kernels[:2]:
             with self.subTest(kernel=info.name):
                 rnn = self.rnn("fp16", plan=info.name.decode())
@@ -223,7 +225,7 @@ class Relu(unittest.TestCase):
         self.assertEqual(fused.reason, b"requires FP16 or BF16")
 
     def test_dropout(self):
-        """Sums of the first layer's outputs, all of them 1: half of them become 0, the others 2."""
+        """All outputs of the first layer are 1: dropout makes some of them 0, others 2."""
         units = 64
         rnn = mpcore.Rnn(self.context, "relu", (2, 1, 1), units, "fp32", layers=2, bias=False, dropout=0.5,
                          dropout_seed=2**64 - 1)
@@ -238,7 +240,7 @@ class Relu(unittest.TestCase):
         self.assertNotEqual(absent, second)
         self.assertEqual(values(rnn.inference(x, one)[0]), [1] * 2 * units)
 
-    def test_shapes_are_refused(self):
+    def test_invalid_shapes(self):
         context, rnn = self.context, self.rnn()
         data = self.data(rnn)
         x, weights = self.dense(data["x"]), self.weights(data)
@@ -281,7 +283,7 @@ class Relu(unittest.TestCase):
         refused(r"grads\['bias_ih_l0'\] has shape", step.backward_weights, {"bias_ih_l0": x})
         refused("accumulate requires grads", step.backward_weights, accumulate=True)
 
-    def test_the_library_refuses(self):
+    def test_errors_of_the_library(self):
         context, rnn = self.context, self.rnn()
         data = self.data(rnn)
         x, weights = self.dense(data["x"]), self.weights(data)
@@ -301,8 +303,8 @@ class Relu(unittest.TestCase):
             rnn.forward(x, weights, h0=h0, hn=h0)
 
     @needs_host
-    def test_arguments_live_until_the_backward_pass(self):
-        """Each array is a temporary whose last reference the object has."""
+    def test_arguments_outlive_the_backward_pass(self):
+        """Each array is a temporary that only the step references."""
         rnn, kept = self.rnn(), []
         data = self.data(rnn)
 
@@ -327,7 +329,7 @@ class Relu(unittest.TestCase):
 
 class Lstm(unittest.TestCase):
     def test_clip(self):
-        """Gates that are open: c grows by 1 at each step, up to the bound, where no gradient passes."""
+        """Open gates: c grows by 1 per step up to the bound, where the gradient is 0."""
         here = context()
         rnn = mpcore.Rnn(here, "lstm", (3, 1, 1), 1, "fp32", clip=1.5)
         weights = {"weight_ih_l0": here.zeros((4, 1)), "weight_hh_l0": here.zeros((4, 1)), "bias_hh_l0": here.zeros(4),
@@ -342,7 +344,7 @@ class Lstm(unittest.TestCase):
 @unittest.skipIf(torch is None, "no torch for this Python")
 @needs_host
 class Torch(unittest.TestCase):
-    """Two layers in both directions, with torch's own weights, in fp32."""
+    """Two bidirectional layers in fp32 with torch's weights."""
 
     T, N, I, H = 7, 5, 6, 8
     LENGTHS = [7, 6, 6, 3, 1]

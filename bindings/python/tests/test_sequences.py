@@ -1,4 +1,4 @@
-"""Embeddings, with small integers, so that every sum is exact, and dropout, against Philox in plain Python."""
+"""Embeddings of small integers, and dropout compared with Philox in plain Python."""
 
 import array
 import math
@@ -50,7 +50,7 @@ class Embeddings(unittest.TestCase):
             self.assertIs(embedding.forward(table, self.indices, given), given)
             self.assertEqual(given.tobytes(), out.tobytes())
 
-    def test_an_index_outside_gives_nan(self):
+    def test_index_out_of_range_gives_nan(self):
         embedding = self.embedding()
         indices = self.context.array(Floats([VOCABULARY, 1, 1, 1, 1, -1], SHAPE, "<i4"))
         out = values(embedding.forward(self.array(self.table, embedding.table_shape), indices))
@@ -70,7 +70,7 @@ class Embeddings(unittest.TestCase):
                 self.assertEqual(values(amax), [max(map(abs, wanted))])
 
     def test_accumulate(self):
-        """Once alone: the flag is of the call."""
+        """The flag applies to one call."""
         embedding, dout = self.embedding(padding_index=PADDING), self.array(self.dout, (*SHAPE, WIDTH))
         dtable = self.array([2] * VOCABULARY * WIDTH, embedding.table_shape)
         self.assertIs(embedding.backward(self.indices, dout, dtable, accumulate=True), dtable)
@@ -124,7 +124,7 @@ class Embeddings(unittest.TestCase):
 
 
 def philox(key, counter):
-    """4x32-10; the counter has its low words first."""
+    """Philox 4x32-10; the low words of the counter come first."""
     words, keys = list(counter), [key & 0xFFFFFFFF, key >> 32]
     for _ in range(10):
         first, second = 0xD2511F53 * words[0], 0xCD9E8D57 * words[2]
@@ -141,7 +141,7 @@ class Dropout(unittest.TestCase):
         self.context = context()
         self.numbers = [v or 5 for v in integers(self.COUNT, 3)]
 
-    def test_philox_is_the_published_one(self):
+    def test_philox_has_the_published_values(self):
         self.assertEqual(philox(0, (0, 0, 0, 0)), [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8])
 
     def wanted(self, p, seed, offset):
@@ -161,7 +161,7 @@ class Dropout(unittest.TestCase):
                 self.assertIs(mpcore.dropout(self.context, x, p, seed, x, offset=counter), x)
                 self.assertEqual(x.tobytes(), y.tobytes())
 
-    def test_nothing(self):
+    def test_empty_array(self):
         self.assertEqual(mpcore.dropout(self.context, self.context.empty(0), 0.5, 0).tobytes(), b"")
 
     def test_refusals(self):

@@ -1,4 +1,4 @@
-//! Autocast: a convolution, a norm, a ReLU, a convolution and an exponential.
+//! Autocast: rewrites of small graphs, reasons, and errors.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn parameter() -> GraphTensor {
     GraphTensor { role: TensorRole::Parameter, ..FP32.into() }
 }
 
-/// The nodes are conv1, norm, relu, conv2 and exp; the tensors x, w1, gain, w2 and what the nodes write.
+/// Nodes: conv1, norm, relu, conv2, exp.  Tensors: x, w1, gain, w2 and the outputs of the nodes.
 fn small_graph() -> Graph {
     let mut g = Graph::new();
     let x = g.tensor(FP32);
@@ -35,13 +35,13 @@ fn small_graph() -> Graph {
     g
 }
 
-/// Type and reason of each node, and the number of the node that did it.
+/// Type, reason and causing node of each node.
 fn nodes(rewritten: &Rewritten) -> Vec<(Dtype, AutocastReason, Option<usize>)> {
     let node = |n: &RewrittenNode| (n.dtype, n.reason.unwrap(), n.cause.map(NodeId::index));
     rewritten.nodes.iter().map(node).collect()
 }
 
-/// Which tensor, to which type, how, and for how many.
+/// Tensor, type, kind and number of readers of each cast.
 fn casts(rewritten: &Rewritten) -> Vec<(usize, Dtype, CastKind, usize)> {
     let cast = |c: &GraphCast| {
         assert_ne!(c.from, c.to);
@@ -51,7 +51,7 @@ fn casts(rewritten: &Rewritten) -> Vec<(usize, Dtype, CastKind, usize)> {
 }
 
 #[test]
-fn a_small_graph() {
+fn small_graph_is_rewritten() {
     let (policy, graph) = (policy(), small_graph());
     let r = policy.rewrite(None, &graph).unwrap();
     assert_eq!(r.tensors, [FP32, FP32, FP32, FP32, FP16, FP16, FP16, FP16, FP32]);
@@ -99,7 +99,7 @@ fn a_small_graph() {
 }
 
 #[test]
-fn configurations() {
+fn configuration_selects_type_preset_level_and_limits() {
     let bf16 = AutocastConfig { dtype_low: Dtype::Bf16 as u32, ..config() };
     let r = Autocast::new(&bf16).unwrap().rewrite(None, &small_graph()).unwrap();
     assert_eq!(r.nodes[0].dtype, Dtype::Bf16);
@@ -116,7 +116,7 @@ fn configurations() {
     let emulated = Autocast::new(&config().with_flags(AutocastFlags::EMULATE)).unwrap();
     let r = emulated.rewrite(None, &small_graph()).unwrap();
     assert!(r.tensors.iter().all(|&dtype| dtype == FP32) && r.nodes[0].dtype == FP16);
-    // To fp16: x, both filters, and what four nodes write; back: each of their inputs, and that of exp.
+    // To fp16: x, both filters, four outputs.  To fp32: the inputs of these nodes and of exp.
     assert_eq!(r.casts.len(), 7 + 7);
     let to_fp32 = r.nodes[2].input_casts[0].unwrap();
     assert_eq!((r.casts[to_fp32].from, r.casts[to_fp32].to), (FP16, FP32));
@@ -129,7 +129,7 @@ fn configurations() {
 }
 
 #[test]
-fn classes_and_patterns() {
+fn classes_and_patterns_override_the_lists() {
     let mut policy = policy();
     assert_eq!(policy.class_of("Conv2D"), Some(OpClass::Allow));
     assert_eq!(policy.class_of("exp"), Some(OpClass::Deny));
@@ -165,9 +165,9 @@ fn classes_and_patterns() {
     assert_eq!(policy.class_of("Exp"), Some(OpClass::Deny));
 }
 
-/// A chain of products, of each of which something else is said.
+/// A chain of products that differ in amax, flags, class and slots.
 #[test]
-fn facts_of_nodes_and_tensors() {
+fn properties_of_nodes_and_tensors_decide_their_types() {
     let mut g = Graph::new();
     let w = g.tensor(FP32);
     let x = g.tensor(GraphTensor { amax: Some(2000.0), ..FP32.into() });
@@ -196,9 +196,9 @@ fn facts_of_nodes_and_tensors() {
     assert!(text.contains("#0  MatMul  fp32  a tensor exceeds amax_limit\n"), "{text}");
 }
 
-/// x -> Merge -> Relu -> NextIteration -> Merge; the products before and behind it are low.
+/// x -> MatMul -> Merge -> Relu -> NextIteration -> Merge; another MatMul reads the output of Relu.
 #[test]
-fn a_loop() {
+fn loop_runs_in_one_type() {
     for (kind, flags, low) in [
         (ClusterKind::Loop, NodeFlags::default(), true),
         (ClusterKind::Loop, NodeFlags::NO_LOW, false),
@@ -221,9 +221,9 @@ fn a_loop() {
     }
 }
 
-/// exp writes into a list that tanh reads: without the edge tanh lies between two products.
+/// exp appends to a list that tanh reads; only the hidden edge shows that.
 #[test]
-fn hidden_edges() {
+fn hidden_edge_propagates_deny() {
     for is_there in [false, true] {
         let mut g = Graph::new();
         let x = g.tensor(FP32);
@@ -246,7 +246,7 @@ fn hidden_edges() {
 }
 
 #[test]
-fn wrong_graphs() {
+fn invalid_graphs_are_rejected() {
     let mut larger = Graph::new();
     let foreign = [0; 10].map(|_| larger.tensor(FP32))[9];
     let graph = |class: fn(GraphNode<'_>, TensorId) -> TensorId| {
@@ -284,7 +284,7 @@ fn wrong_graphs() {
 }
 
 #[test]
-fn gates() {
+fn slow_device_disables_the_rewrite() {
     let host = Context::new(Device::Host).unwrap();
     let because = "16-bit arithmetic is not faster on the CPU";
     let (policy, graph) = (policy(), small_graph());
@@ -294,7 +294,7 @@ fn gates() {
     assert_eq!(r.disabled_reason().as_deref(), Some(because));
     assert_eq!((r.casts.len(), r.num_low_nodes), (0, 0));
     assert_eq!(nodes(&r), [(FP32, AutocastReason::Disabled, None); 5]);
-    drop(host); // the clause is in static storage
+    drop(host); // the reason is in static storage
     let text = policy.explain(&graph, &r, AutocastFormat::Text).unwrap();
     assert!(text.ends_with(&format!("the rewrite is disabled: {because}\n")), "{text}");
 
@@ -303,7 +303,7 @@ fn gates() {
 }
 
 #[test]
-fn one_operation() {
+fn op_returns_the_types_of_one_operation() {
     let policy = policy();
     let (cast_to, output) = policy.op("MatMul", &[FP32, FP16, Dtype::DtypeNone]).unwrap();
     assert_eq!((cast_to, output), (vec![Some(FP16), None, None], Some(FP16)));

@@ -1,4 +1,4 @@
-//! Numbers: products of integers are exact, so every comparison is for equality.
+//! Calls on arrays.  Products of integers are exact.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{context, integers, product, refused, target, to_f16};
 use mpcore::*;
 
 #[test]
-fn the_library_is_the_one_of_the_header() {
+fn library_and_header_have_one_version() {
     assert_eq!(version(), sys::MP_VERSION);
     assert!(build_info().starts_with("mpcore "));
     let info = context().info().unwrap();
@@ -72,7 +72,7 @@ fn gemm_has_an_epilogue() {
 }
 
 #[test]
-fn gemm_has_batches_rows_apart_and_a_workspace() {
+fn gemm_supports_batches_leading_dimensions_and_a_workspace() {
     let c = context();
     let (a, b) = (integers(3 * 2 * 4, 1), integers(4 * 5, 2));
     let (da, db) = (c.upload(&to_f16(&a)).unwrap(), c.upload(&to_f16(&b)).unwrap());
@@ -93,7 +93,7 @@ fn gemm_has_batches_rows_apart_and_a_workspace() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_by_name() {
+fn mismatched_buffer_is_rejected_by_name() {
     let c = context();
     let small = c.alloc::<F16>(15).unwrap();
     let right = c.alloc::<F16>(16).unwrap();
@@ -122,7 +122,7 @@ fn what_does_not_fit_is_refused_by_name() {
     let other = context();
     let foreign = other.alloc::<F16>(16).unwrap();
     refused(c.gemm(4, 4, 4).run(&right, &foreign, &right), "gemm: b belongs to another context");
-    // Three batches of 4 elements, the last of 2: 14 and no more.
+    // Three batches of 4 elements and a last one of 2: 14.
     let thirteen = c.alloc::<F16>(13).unwrap();
     let batch = || c.gemm(1, 2, 4).batch(4, 4, 0, 4);
     batch().run(&right, &right, &small).unwrap();
@@ -133,7 +133,7 @@ fn what_does_not_fit_is_refused_by_name() {
 }
 
 #[test]
-fn the_library_says_what_is_wrong() {
+fn errors_of_the_library_name_the_argument() {
     let c = context();
     let (x, d) = (c.alloc::<F16>(16).unwrap(), c.alloc::<F16>(16).unwrap());
     let error = c.gemm(4, 4, 4).kernel("none_such").run(&x, &x, &d).unwrap_err();
@@ -148,7 +148,7 @@ fn the_library_says_what_is_wrong() {
 }
 
 #[test]
-fn a_wrong_struct_size_reaches_nobody() {
+fn struct_size_of_the_caller_is_replaced() {
     let c = context();
     let mut config = ScalerConfig::preset(ScalerPreset::Torch);
     config.struct_size = 1 << 20;
@@ -175,7 +175,7 @@ fn slices_and_casts() {
 }
 
 #[test]
-fn losses_of_single_elements() {
+fn pointwise_losses() {
     let c = context();
     let (x, t) = (c.upload(&[1.0f32, 3.0]).unwrap(), c.upload(&[0.0f32, f32::NAN]).unwrap());
     let loss = c.alloc::<f32>(1).unwrap();

@@ -1,4 +1,4 @@
-//! Many products in one call, kernels by name, and what lists and optimizers say besides.
+//! Batched, grouped and ragged products, kernels by name, and queries of lists and optimizers.
 
 mod common;
 
@@ -12,7 +12,7 @@ fn up(c: &Context, count: usize, seed: usize) -> DeviceBuffer<F16> {
 }
 
 #[test]
-fn batches_anywhere_in_memory() {
+fn batch_of_pointers_equals_single_products() {
     let (m, n, k) = (3, 5, 4);
     let c = context();
     let a: Vec<_> = (0..3).map(|i| up(&c, m * k, i)).collect();
@@ -55,7 +55,7 @@ fn batches_anywhere_in_memory() {
 }
 
 #[test]
-fn groups_of_different_shapes() {
+fn group_of_different_shapes_equals_single_products() {
     let c = context();
     let shapes = [(2, 3, 4), (5, 1, 2), (3, 2, 0)];
     let half = c.upload(&[0.5f32]).unwrap();
@@ -97,7 +97,7 @@ fn groups_of_different_shapes() {
 }
 
 #[test]
-fn groups_whose_sizes_the_device_knows() {
+fn ragged_groups_have_sizes_on_the_device() {
     let c = context();
     let (m, n, k, ends) = (6, 3, 4, [2, 2, 5]);
     let (a, b) = (up(&c, m * k, 1), up(&c, 3 * k * n, 2));
@@ -133,7 +133,7 @@ fn groups_whose_sizes_the_device_knows() {
         "gemm_ragged: d has 1 elements, but must have at least 18",
     );
 
-    // The gradients of the weights: k is what the groups share.
+    // Weight gradients: the groups split k.
     let (dy, grads) = (up(&c, m * n, 5), c.upload(&vec![1.0f32; 3 * k * n]).unwrap());
     c.gemm(k, n, m)
         .transpose_a()
@@ -156,7 +156,7 @@ fn groups_whose_sizes_the_device_knows() {
 }
 
 #[test]
-fn every_kernel_by_name() {
+fn every_kernel_runs_by_name() {
     let c = context();
     let (a, b) = (up(&c, 256, 1), up(&c, 256, 2));
     let wanted = product(&integers(256, 1), &integers(256, 2), 16, 16, 16);
@@ -181,7 +181,7 @@ fn every_kernel_by_name() {
 }
 
 #[test]
-fn the_history_of_a_scaler_and_its_clip_factor() {
+fn scaler_records_its_history_and_clip_factor() {
     let c = context();
     let mut config = ScalerConfig::new(ScalerPolicy::Backoff);
     (config.init_scale, config.growth_interval, config.history_length) = (8.0, 1, 2);
@@ -189,7 +189,7 @@ fn the_history_of_a_scaler_and_its_clip_factor() {
     let grads = c.upload(&[24.0f32, 32.0]).unwrap();
     let list = TensorList::new(&c, &[Tensor::new(&grads)]).unwrap();
     let (norm, factor) = (c.alloc::<f32>(1).unwrap(), c.alloc::<f32>(1).unwrap());
-    list.l2norm(Some(&norm.view()), None, STREAM).unwrap(); // 40, an eighth of it is 5
+    list.l2norm(Some(&norm.view()), None, STREAM).unwrap(); // 40, unscaled 5
     scaler.clip_factor(&norm.view(), 2.5, &factor.view(), STREAM).unwrap();
     assert!((factor.to_vec().unwrap()[0] - 0.0625).abs() < 1e-6);
     scaler.clip_factor(&norm.view(), 10.0, &factor.view(), STREAM).unwrap();
@@ -213,7 +213,7 @@ fn the_history_of_a_scaler_and_its_clip_factor() {
 }
 
 #[test]
-fn what_an_optimizer_says() {
+fn optimizer_returns_rates_and_regularization() {
     let c = context();
     let (w, v) = (c.upload(&[1.0f32, -2.0]).unwrap(), c.upload(&[4.0f32]).unwrap());
     let (g, h) = (c.alloc::<f32>(2).unwrap(), c.alloc::<f32>(1).unwrap());

@@ -1,4 +1,4 @@
-//! Convolution and what lies around it, against plain loops; integers, so every sum is exact.
+//! Convolution, pooling and batch normalization, compared with plain loops on integers.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn conv(c: &Context) -> Conv2d {
     c.conv2d(X, FILTER).unwrap().stride(2, 1).padding(1, 0, 2, 1).dilation(1, 2)
 }
 
-/// Indices in y, in the filter and in x of every product of that convolution.
+/// Indices into y, the filter and x of every product of the convolution.
 fn products() -> Vec<(usize, usize, usize)> {
     let mut all = Vec::new();
     for i in 0..OF_Y * 3 * 2 * 2 {
@@ -34,7 +34,7 @@ fn products() -> Vec<(usize, usize, usize)> {
 }
 
 #[test]
-fn three_products() {
+fn fprop_dgrad_and_wgrad() {
     let c = context();
     assert_eq!(conv(&c).output_size().unwrap(), (2, 7));
     let (x, filter, dy) = (integers(OF_X, 1), integers(OF_FILTER, 2), integers(OF_Y, 3));
@@ -74,7 +74,7 @@ fn three_products() {
 }
 
 #[test]
-fn the_epilogue_and_every_kernel() {
+fn every_kernel_has_the_epilogue() {
     let c = context();
     let (x, filter, bias, start) =
         (integers(OF_X, 1), integers(OF_FILTER, 2), integers(6, 4), integers(OF_Y, 5));
@@ -110,7 +110,7 @@ fn the_epilogue_and_every_kernel() {
 }
 
 #[test]
-fn a_convolution_that_does_not_fit_is_refused() {
+fn mismatched_convolution_is_rejected() {
     let (c, other) = (context(), context());
     let alloc = |len| c.alloc::<F16>(len).unwrap();
     let (x, filter, y) = (alloc(OF_X), alloc(OF_FILTER), alloc(OF_Y));
@@ -140,7 +140,7 @@ fn a_convolution_that_does_not_fit_is_refused() {
 }
 
 #[test]
-fn layouts() {
+fn layouts_are_converted() {
     let c = context();
     let [n, channels, h, w] = [2, 3, 4, 5];
     let numbers = integers(120, 1);
@@ -168,7 +168,7 @@ fn layouts() {
 }
 
 #[test]
-fn pooling() {
+fn max_and_average_pooling() {
     let c = context();
     let (h, w, channels, p, q) = (5, 4, 3, 3, 2);
     let (x, dy) = (integers(2 * h * w * channels, 1), integers(2 * p * q * channels, 2));
@@ -186,7 +186,7 @@ fn pooling() {
                 .map(|(r, s)| ((n * h + r) * w + s) * channels + k)
                 .collect();
             if mode == PoolMode::Max {
-                // The first among equals.
+                // The first of equal maxima.
                 let best = inside.iter().fold(inside[0], |a, &b| if x[b] > x[a] { b } else { a });
                 y[i] = x[best];
                 dx[best] += dy[i];
@@ -219,7 +219,7 @@ fn pooling() {
 }
 
 #[test]
-fn pooling_rounded_up_and_dilated() {
+fn pooling_with_ceil_mode_and_dilation() {
     let c = context();
     let x = c.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]).unwrap();
     let y = c.alloc::<f32>(4).unwrap();

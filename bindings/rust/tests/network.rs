@@ -1,4 +1,4 @@
-//! Networks: a perceptron that learns in f32 and in mixed precision, and what a network refuses.
+//! Networks: a perceptron trained in f32 and in mixed precision, and errors.
 
 mod common;
 
@@ -12,7 +12,7 @@ const HIDDEN: usize = 16;
 const CLASSES: usize = 4;
 const STEPS: usize = 20;
 
-/// In steps that every type holds.
+/// Multiples of step that every type represents.
 fn numbers(count: usize, seed: usize, step: f32) -> Vec<f32> {
     (0..count).map(|i| (((i * 7 + i / 3 + seed * 5) % 9) as f32 - 4.0) * step).collect()
 }
@@ -22,7 +22,7 @@ fn policy(low: Dtype) -> Autocast {
     Autocast::new(&AutocastConfig::new(low).with_flags(flags)).unwrap()
 }
 
-/// Where the tensors are.
+/// Tensors of the perceptron.
 struct Tensors {
     x: TensorId,
     labels: TensorId,
@@ -135,7 +135,7 @@ fn bf16_learns() {
 }
 
 #[test]
-fn a_closed_gate_changes_nothing() {
+fn slow_device_leaves_the_network_in_f32() {
     let c = context();
     let config = AutocastConfig::new(Dtype::Fp16).with_flags(AutocastFlags::NO_ENVIRONMENT);
     let policy = Autocast::new(&config).unwrap();
@@ -150,9 +150,9 @@ fn a_closed_gate_changes_nothing() {
     }
 }
 
-/// The loss of a part of the batch is the mean of its rows, which may lie anywhere in a buffer.
+/// The loss of a partial batch is the mean of its rows; the rows may begin anywhere in a buffer.
 #[test]
-fn batches() {
+fn loss_of_a_partial_batch() {
     let c = context();
     let x = c.upload(&numbers(BATCH * IN, 1, 0.5)).unwrap();
     let classes = c.upload(&labels()).unwrap();
@@ -187,7 +187,7 @@ fn batches() {
 }
 
 #[test]
-fn states_reshape_and_dropout() {
+fn inference_with_states_reshape_and_dropout() {
     let c = context();
     let values: Vec<f32> = (0..12).map(|i| i as f32).collect();
     let (x, ones) = (c.upload(&values).unwrap(), c.upload(&[1.0; 3]).unwrap());
@@ -228,7 +228,7 @@ fn states_reshape_and_dropout() {
 }
 
 #[test]
-fn wrong_descriptions() {
+fn invalid_descriptions_are_rejected() {
     let c = context();
     let mut n = Network::builder(&c).unwrap();
     let x = n.input("x", Dtype::Fp32, &[4, 8]).unwrap();
@@ -268,7 +268,7 @@ fn wrong_descriptions() {
 }
 
 #[test]
-fn a_parameter_without_a_gradient_is_named() {
+fn parameter_without_gradient_is_rejected_by_name() {
     let c = context();
     let mut n = Network::builder(&c).unwrap();
     perceptron(&mut n).unwrap();
@@ -278,7 +278,7 @@ fn a_parameter_without_a_gradient_is_named() {
 }
 
 #[test]
-fn wrong_calls() {
+fn invalid_calls_are_rejected() {
     let (c, other) = (context(), context());
     let (halves, elsewhere) = (c.alloc::<F16>(BATCH * IN).unwrap(), other.alloc::<f32>(9).unwrap());
     let mut builder = Network::builder(&c).unwrap();

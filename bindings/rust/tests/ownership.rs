@@ -1,4 +1,4 @@
-//! Ownership: objects fit into one struct, keep what they use, and are sent between threads.
+//! Ownership: objects fit into one struct, own the objects that they use, and are Send.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::thread;
 
 const STREAM: Stream = Stream::DEFAULT;
 
-/// Everything of a training program.  The context is dropped first.
+/// Every object of a training program.  The context is dropped first.
 struct Trainer {
     context: Context,
     network: Network,
@@ -38,7 +38,7 @@ fn trainer() -> Result<Trainer> {
 }
 
 #[test]
-fn a_struct_of_all_objects_trains_in_another_thread() {
+fn struct_of_all_objects_trains_in_another_thread() {
     let trainer = trainer().unwrap();
     let trainer = thread::spawn(move || {
         let t = trainer;
@@ -56,7 +56,7 @@ fn a_struct_of_all_objects_trains_in_another_thread() {
 }
 
 #[test]
-fn an_optimizer_outlives_its_network_lists_and_buffers() {
+fn optimizer_outlives_its_network_lists_and_buffers() {
     let c = context();
     let (optimizer, w) = {
         let (w, g) = (c.upload(&[1.0f32]).unwrap(), c.upload(&[0.25f32]).unwrap());
@@ -77,7 +77,7 @@ fn an_optimizer_outlives_its_network_lists_and_buffers() {
 }
 
 #[test]
-fn a_context_lives_as_long_as_its_objects() {
+fn context_outlives_its_objects() {
     let buffer = context().upload(&[7i32]).unwrap();
     assert_eq!(buffer.to_vec().unwrap(), [7]);
     let view = |b: &DeviceBuffer<i32>| b.slice(0, 1).to_vec();
@@ -85,7 +85,7 @@ fn a_context_lives_as_long_as_its_objects() {
 }
 
 #[test]
-fn a_list_follows_set_data_under_its_optimizer() {
+fn set_data_is_visible_to_the_optimizer_of_a_list() {
     let c = context();
     let w = c.upload(&[8.0f32]).unwrap();
     let master = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
@@ -99,9 +99,9 @@ fn a_list_follows_set_data_under_its_optimizer() {
     assert_eq!(w.to_vec().unwrap(), [5.0]);
 }
 
-/// Norms of a buffer that another thread overwrites are those of the old or the new numbers.
+/// The norm of a buffer that another thread overwrites is that of the old or of the new elements.
 #[test]
-fn threads_that_share_memory_take_turns() {
+fn threads_that_share_memory_are_serialized() {
     const COUNT: usize = 1 << 18;
     const ROUNDS: usize = 200;
     let c = context();
@@ -121,9 +121,9 @@ fn threads_that_share_memory_take_turns() {
     writer.join().unwrap();
 }
 
-/// Counts beyond the library's types are refused, and nothing is computed from them.
+/// Counts that exceed the C types are rejected before any work.
 #[test]
-fn extreme_numbers_are_refused() {
+fn extreme_numbers_are_rejected() {
     let c = context();
     let d = c.upload(&[7.0f32; 4]).unwrap();
     let run = |gemm: Gemm<'_>| gemm.run(&d, &d, &d);
@@ -156,9 +156,9 @@ fn extreme_numbers_are_refused() {
     assert_eq!(d.to_vec().unwrap(), [7.0; 4]);
 }
 
-/// A model list may have absent tensors, but no list that an optimizer reads.
+/// A model list may have absent tensors; lists that an optimizer reads may not.
 #[test]
-fn absent_tensors_are_for_models() {
+fn absent_tensors_are_allowed_in_model_lists_only() {
     let c = context();
     let list = || {
         let buffer = c.upload(&[1.0f32]).unwrap();
@@ -180,7 +180,7 @@ fn absent_tensors_are_for_models() {
 }
 
 #[test]
-fn objects_that_last_are_send() {
+fn objects_are_send() {
     fn send<T: Send + 'static>() {}
     send::<Context>();
     send::<DeviceBuffer<F16>>();

@@ -1,4 +1,4 @@
-//! Functions of single elements; small integers, so that all is exact.
+//! Pointwise functions of small integers, which are exact.
 
 mod common;
 
@@ -9,7 +9,7 @@ const ROWS: usize = 3;
 const COLUMNS: usize = 5;
 const COUNT: usize = ROWS * COLUMNS;
 
-/// As the library: -0 stays, of which f32::max may make either zero.
+/// Keeps -0 like the library; f32::max may return either zero.
 fn relu(x: f32) -> f32 {
     if x < 0.0 {
         0.0
@@ -19,7 +19,7 @@ fn relu(x: f32) -> f32 {
 }
 
 #[test]
-fn two_operands() {
+fn binary_operations() {
     let c = context();
     let (a, b) = (integers(COUNT, 1), integers(COUNT + 2 * 2, 2));
     let (on_a, on_b) = (c.upload(&to_f16(&a)).unwrap(), c.upload(&b).unwrap());
@@ -38,12 +38,12 @@ fn two_operands() {
     );
     call(PointwiseOp::Mul).bias(&on_b.slice(0, COLUMNS)).run(&on_a, &y).unwrap();
     assert_eq!(y.to_vec().unwrap(), of(|a, b| a * b, |i| i % COLUMNS));
-    call(PointwiseOp::Mul).bias(&on_b).run(&on_a, &on_a).unwrap(); // y may be a
+    call(PointwiseOp::Mul).bias(&on_b).run(&on_a, &on_a).unwrap(); // in place
     assert_eq!(on_a.to_vec().unwrap(), y.to_vec().unwrap());
 }
 
 #[test]
-fn one_operand_and_its_gradient() {
+fn unary_operations_and_gradients() {
     let c = context();
     let (a, dy) = (integers(COUNT, 1), integers(COUNT, 2));
     let (x, gradient) = (c.upload(&a).unwrap(), c.upload(&dy).unwrap());
@@ -57,7 +57,7 @@ fn one_operand_and_its_gradient() {
 }
 
 #[test]
-fn sums_of_columns() {
+fn column_sums() {
     let c = context();
     let values = integers(COUNT, 1);
     let x = c.upload(&to_f16(&values)).unwrap();
@@ -77,7 +77,7 @@ fn sums_of_columns() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_arguments_are_rejected() {
     let (c, other) = (context(), context());
     let (long, short) = (c.alloc::<f32>(COUNT).unwrap(), c.alloc::<f32>(COUNT - 1).unwrap());
     let foreign = other.alloc::<f32>(COUNT).unwrap();

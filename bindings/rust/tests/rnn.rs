@@ -1,4 +1,4 @@
-//! Recurrent layers: RELU cells with small integers, so that every sum is exact, against plain loops.
+//! Recurrent layers: RELU cells on small integers, whose sums are exact, compared with plain loops.
 
 mod common;
 
@@ -12,7 +12,7 @@ const I: usize = 2;
 const H: usize = 3;
 const STATE: usize = 2 * N * H;
 
-/// Of one direction, or their gradients.
+/// Weights of one direction, or their gradients.
 #[derive(Clone, Debug, PartialEq)]
 struct Weights {
     ih: Vec<f32>,
@@ -21,7 +21,7 @@ struct Weights {
     b_hh: Vec<f32>,
 }
 
-/// Numbers by step and sequence: x\[(t N + n) I + i\], dy\[(t N + n) 2 H + j\]; weights of -1, 0 and 1.
+/// Operands: x\[(t N + n) I + i\], dy\[(t N + n) 2 H + j\]; weights of -1, 0 and 1.
 struct Given {
     weights: [Weights; 2],
     x: Vec<f32>,
@@ -58,7 +58,7 @@ fn data() -> Given {
     }
 }
 
-/// One layer in both directions, one sequence and one unit at a time.
+/// The layer in both directions, computed per sequence and unit.
 fn by_loops(data: &Given, lengths: [usize; N]) -> Written {
     let zeros = || Weights {
         ih: vec![0.0; H * I],
@@ -81,7 +81,7 @@ fn by_loops(data: &Given, lengths: [usize; N]) -> Written {
         if d == 1 {
             steps.reverse();
         }
-        let mut h = vec![data.h0[state..state + H].to_vec()]; // before each step, and after the last
+        let mut h = vec![data.h0[state..state + H].to_vec()]; // h[i]: before step i
         for &t in &steps {
             let before = &h[h.len() - 1];
             let next: Vec<f32> = (0..H)
@@ -118,7 +118,7 @@ fn by_loops(data: &Given, lengths: [usize; N]) -> Written {
     r
 }
 
-/// The rows of a tensor of steps in another order.
+/// Rows of a tensor of time steps, reordered.
 fn in_order(numbers: &[f32], columns: usize, order: &[(usize, usize)]) -> Vec<f32> {
     order.iter().flat_map(|&(t, n)| &numbers[(t * N + n) * columns..][..columns]).copied().collect()
 }
@@ -131,7 +131,7 @@ fn relu(c: &Context) -> RnnBuilder<'_> {
     c.rnn(RnnCell::Relu, [T, N, I], H).unwrap().bidirectional()
 }
 
-/// All passes of fp16 and fp32 numbers, whose steps lie in this order.
+/// Runs all passes in fp16 with fp32 gradients on time steps stored in this order.
 fn check_passes(
     c: &Context,
     rnn: RnnBuilder<'_>,
@@ -204,7 +204,7 @@ fn check_passes(
     assert_eq!(found_inf.to_vec().unwrap(), [0.0]);
     assert!(amax.to_vec().unwrap()[0] > 0.0);
 
-    // In place of h0.
+    // hn overwrites h0.
     let outputs = RnnOutputs { y: y.view(), hn: Some(h0.view()), cn: None };
     y.copy_from(&to_f16(&vec![9.0; order.len() * 2 * H])).unwrap();
     rnn.inference(&inputs, &outputs, STREAM).unwrap();
@@ -213,7 +213,7 @@ fn check_passes(
 }
 
 #[test]
-fn all_passes() {
+fn all_passes_of_dense_padded_and_packed_sequences() {
     let c = context();
     check_passes(&c, relu(&c), [T; N], RnnSteps::All, &steps_first());
     let batch_first: Vec<_> = (0..T * N).map(|i| (i % T, i / T)).collect();
@@ -227,7 +227,7 @@ fn all_passes() {
     }
 }
 
-/// LSTM whose gates are open: c grows by 1 at each step, up to the bound, where no gradient passes.
+/// LSTM with open gates: c grows by 1 per step up to the bound, where the gradient is 0.
 #[test]
 fn clipped_cells() {
     let c = context();
@@ -262,7 +262,7 @@ fn clipped_cells() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_arguments_are_rejected() {
     let c = context();
     let said = |rnn: RnnBuilder<'_>, wanted: &str| {
         let error = rnn.build::<f32, f32>().err().unwrap().to_string();

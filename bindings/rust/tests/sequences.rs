@@ -1,4 +1,4 @@
-//! Embeddings and dropout; small integers, so that every sum is exact.
+//! Embeddings and dropout of small integers, which are exact.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn embedding<T: Float, G: Float>(c: &Context) -> Embedding<T, G> {
 }
 
 #[test]
-fn rows_of_a_table() {
+fn embedding_gathers_rows() {
     let c = context();
     let table: Vec<f32> = integers(OF_TABLE, 1);
     let wanted: Vec<f32> =
@@ -45,7 +45,7 @@ fn rows_of_a_table() {
 }
 
 #[test]
-fn its_gradient() {
+fn embedding_gradient_sums_rows() {
     let c = context();
     let numbers = integers(OF_OUT, 2);
     let (dout, indices) = (c.upload(&to_f16(&numbers)).unwrap(), c.upload(&INDICES).unwrap());
@@ -81,9 +81,9 @@ fn its_gradient() {
     }
 }
 
-/// Philox of zeros begins with 6627e8d5 e169c58d bc57ac4c 9b00dbd8, and 2^32 3/4 is c0000000.
+/// Philox of zeros starts with 6627e8d5 e169c58d bc57ac4c 9b00dbd8, and 2^32 3/4 is c0000000.
 #[test]
-fn masks() {
+fn dropout_masks() {
     let c = context();
     let x = c.upload(&to_f16(&[1.0, 2.0, 3.0, 4.0])).unwrap();
     let (y, offset) = (c.alloc::<F16>(4).unwrap(), c.upload(&[0i64]).unwrap());
@@ -103,7 +103,7 @@ fn masks() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_arguments_are_rejected() {
     let c = context();
     let all = c.alloc::<f32>(OF_OUT + OF_TABLE).unwrap(); // large enough for everything
     let (table, out) = (all.slice(0, OF_TABLE), all.slice(OF_TABLE, OF_OUT));

@@ -1,4 +1,4 @@
-//! Lists, the scaler, optimizers and the step.
+//! Tensor lists, the scaler, optimizers and the step.
 
 mod common;
 
@@ -9,7 +9,7 @@ const STREAM: Stream = Stream::DEFAULT;
 const STREAM_OF_C: sys::mp_stream_t = std::ptr::null_mut();
 
 #[test]
-fn a_training_step() {
+fn training_step_updates_weights() {
     let c = context();
     let (w, g) = (c.upload(&[1.0f32, 2.0]).unwrap(), c.upload(&[8.0f32, -16.0]).unwrap());
     let copy = c.alloc::<F16>(2).unwrap();
@@ -100,7 +100,7 @@ fn reductions() {
 }
 
 #[test]
-fn buffers_may_move_to_another_thread() {
+fn buffers_are_send() {
     let c = context();
     let x = c.upload(&[1.0f32, 2.0]).unwrap();
     let back = std::thread::scope(|s| s.spawn(move || x.to_vec().unwrap()).join().unwrap());
@@ -131,7 +131,7 @@ fn masters_become_16_bit_copies() {
 }
 
 #[test]
-fn reports() {
+fn inspect_reports_lists_and_tensors() {
     let c = context();
     let (x, y) =
         (c.upload(&[1.0f32, 0.0]).unwrap(), c.upload(&[f32::INFINITY, -8.0, f32::NAN]).unwrap());
@@ -149,7 +149,7 @@ fn reports() {
     );
 }
 
-/// The other rank has the same numbers: a sum is twice one's own.
+/// All-reduce of two ranks with equal data: doubles each element.
 /// @param user  the context
 unsafe extern "C" fn twice(
     send: *const std::ffi::c_void,
@@ -173,13 +173,13 @@ unsafe extern "C" fn twice(
 }
 
 #[test]
-fn ranks() {
+fn all_reduce_sums_and_step_averages() {
     let c = context();
     let mut table = sys::mp_comm_default();
     table.world_size = 2;
     table.all_reduce = Some(twice);
     table.user = c.as_raw().cast();
-    // SAFETY: all lists here are of f32, and the context lives longer.
+    // SAFETY: all lists here are of f32, and the context outlives the call.
     let comm = unsafe { Comm::from_raw(table) };
     let (w, g) = (c.upload(&[1.0f32, 2.0]).unwrap(), c.upload(&[8.0f32, -16.0]).unwrap());
     let master = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
@@ -222,9 +222,9 @@ fn accumulation_and_queries() {
     assert!(scaler.query(0).is_err());
 }
 
-/// One weight in fp16, of which every checkpoint goes on bit for bit, clamped copies included.
+/// Training of one fp16 weight continues from any checkpoint bit for bit, clamped copies included.
 #[test]
-fn a_checkpoint_restores_masters_moments_steps_copies_and_scaler() {
+fn checkpoint_restores_masters_moments_steps_copies_and_scaler() {
     let c = context();
     let new = || {
         let w = c.upload(&[70000.0f32, 1.0, -3.0]).unwrap();
@@ -273,7 +273,7 @@ fn a_checkpoint_restores_masters_moments_steps_copies_and_scaler() {
 }
 
 #[test]
-fn moments_are_allocated_as_the_groups_need_them() {
+fn moments_are_allocated_as_required_by_the_groups() {
     let c = context();
     let list = || TensorList::new(&c, &[Tensor::new(&c.upload(&[1.0f32; 2]).unwrap())]).unwrap();
     let (grads, master) = (list(), list());
