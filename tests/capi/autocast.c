@@ -1,4 +1,4 @@
-/* mpcore/autocast.h: two products with a cast between, in a graph that has all arrays. */
+/* mpcore/autocast.h: two products and a cast, in a graph that uses every array. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ enum { kCasts = kTensors, kUnwritten = 0x5a };
 
 static mp_autocast_t policy;
 
-/* ---------------------------------------------------------------- a graph, and room for its result */
+/* ---------------------------------------------------------------- a graph and its result */
 
 static struct arrays {
   const char *op[kNodes], *name[kNodes];
@@ -96,7 +96,7 @@ static mp_autocast_result_t result_of(struct results *r) {
   return result;
 }
 
-/** The calls that read a graph refuse this one with these words, and write nothing. */
+/** Checks that calls that read the graph reject it with these words, and write nothing. */
 static void check_wrong(const char *label, const mp_autocast_graph_t *g, const char *words) {
   mp_autocast_result_t result = result_of(&results);
   const mp_autocast_result_t before = result;
@@ -134,8 +134,8 @@ static void test_good(void) {
   mp_autocast_graph_t empty;
   MP_INIT_STRUCT(&empty);
   WORKS(mp_autocast_rewrite(policy, NULL, &empty, &result));
-  check(result.num_casts == 0 && result.num_low_nodes == 0, "an empty graph");
-  mp_autocast_graph_t tensors = good_graph(); /* without nodes: all come from outside */
+  check(result.num_casts == 0 && result.num_low_nodes == 0, "an empty graph has no casts");
+  mp_autocast_graph_t tensors = good_graph(); /* without nodes: all tensors are inputs */
   tensors.num_nodes = tensors.num_hidden_edges = tensors.num_clusters = 0;
   memset(a.producer, 0xff, sizeof a.producer);
   tensors.node_op = NULL;
@@ -143,7 +143,7 @@ static void test_good(void) {
   WORKS(mp_autocast_rewrite(policy, NULL, &tensors, &result));
 }
 
-/* ---------------------------------------------------------------- wrong arrays */
+/* ---------------------------------------------------------------- invalid arrays */
 
 #define WRONG(change, words)              \
   do {                                    \
@@ -246,7 +246,7 @@ static void init_config(void *s) {
 static mp_status_t call_create(void *s) {
   mp_autocast_t created = policy;
   const mp_status_t status = mp_autocast_create(&created, s);
-  check((created == policy) == (status != MP_SUCCESS), "the handle stays where the call fails");
+  check((created == policy) == (status != MP_SUCCESS), "a failing call does not write the handle");
   if (status == MP_SUCCESS) mp_autocast_destroy(created);
   return status;
 }
@@ -277,7 +277,7 @@ static void test_structs(void) {
   check_fields(&config, fields, sizeof fields / sizeof *fields);
 }
 
-/* ---------------------------------------------------------------- the other calls */
+/* ---------------------------------------------------------------- other calls */
 
 static void test_policies(void) {
   const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT;
@@ -288,8 +288,7 @@ static void test_policies(void) {
   FAILS(mp_autocast_set_class, (NULL, ops, 1, MP_OP_CLASS_ALLOW), wrong, "policy");
   FAILS(mp_autocast_set_class, (p, NULL, 1, MP_OP_CLASS_ALLOW), wrong, "op_types");
   FAILS(mp_autocast_set_class, (p, ops, 3, MP_OP_CLASS_ALLOW), wrong, "op_types[1]");
-  check(mp_autocast_get_class(p, "A") == MP_OP_CLASS_UNLISTED,
-        "of a list that is refused, none is set");
+  check(mp_autocast_get_class(p, "A") == MP_OP_CLASS_UNLISTED, "a rejected list sets no class");
   FAILS(mp_autocast_set_class, (p, ops, 1, (mp_op_class_t)6), wrong, "op_class");
   FAILS(mp_autocast_set_class, (p, ops, 1, (mp_op_class_t)-1), wrong, "op_class");
   FAILS(mp_autocast_set_nodes, (NULL, "*", MP_OP_CLASS_ALLOW), wrong, "policy");
@@ -300,15 +299,16 @@ static void test_policies(void) {
     FAILS(mp_autocast_set_nodes, (p, open[i], MP_OP_CLASS_ALLOW), wrong, open[i]);
   WORKS(mp_autocast_set_class(p, NULL, 0, MP_OP_CLASS_ALLOW));
   WORKS(mp_autocast_set_nodes(p, "", MP_OP_CLASS_ALLOW));
-  check(mp_autocast_get_class(NULL, "MatMul") == MP_OP_CLASS_UNLISTED, "no policy has no classes");
-  check(mp_autocast_get_class(p, NULL) == MP_OP_CLASS_UNLISTED, "NULL is in no list");
+  check(mp_autocast_get_class(NULL, "MatMul") == MP_OP_CLASS_UNLISTED,
+        "without a policy, every operation is unlisted");
+  check(mp_autocast_get_class(p, NULL) == MP_OP_CLASS_UNLISTED, "NULL is unlisted");
   mp_autocast_destroy(p);
   mp_autocast_destroy(NULL);
 
   const char *why = "before";
   FAILS(mp_autocast_get_disabled_reason, (NULL, context, &why), wrong, "policy");
   FAILS(mp_autocast_get_disabled_reason, (policy, context, NULL), wrong, "disabled_reason");
-  check(strcmp(why, "before") == 0, "a gate that is not asked says nothing");
+  check(strcmp(why, "before") == 0, "a failing query does not write the reason");
 
   mp_autocast_config_t c = mp_autocast_config_default(MP_BF16);
   c.flags = MP_AUTOCAST_FLAG_NO_ENVIRONMENT;
@@ -354,14 +354,14 @@ static void test_calls(void) {
   FAILS(mp_autocast_op, (policy, "MatMul", inputs, 2, NULL, &output), wrong, "cast_to");
   FAILS(mp_autocast_op, (policy, "MatMul", inputs, 2, to, NULL), wrong, "output");
   FAILS(mp_autocast_op, (policy, "MatMul", inputs, 3, to, &output), wrong, "input_dtype[2] = 4");
-  check(to[0] == 9 && output == MP_DTYPE_NONE, "an operation that is refused writes nothing");
+  check(to[0] == 9 && output == MP_DTYPE_NONE, "a rejected operation writes nothing");
   WORKS(mp_autocast_op(policy, "MatMul", NULL, 0, NULL, &output));
   const uint8_t integers[] = {MP_INT32, MP_FP32, MP_INT64};
   WORKS(mp_autocast_op(policy, "MatMul", integers, 3, to, &output));
   check(to[0] == MP_DTYPE_NONE && to[1] == MP_FP16 && to[2] == MP_DTYPE_NONE && output == MP_FP16,
         "integers stay unchanged");
   WORKS(mp_autocast_op(policy, "MatMul", integers, 1, to, &output));
-  check(output == MP_DTYPE_NONE, "integers alone give no type");
+  check(output == MP_DTYPE_NONE, "integer inputs give no type");
 }
 
 void test_autocast(void) {

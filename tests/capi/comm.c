@@ -75,7 +75,7 @@ static void test_all_reduce(void) {
   FAILS(mp_grads_all_reduce, (list, &comm, NAN, 1, NULL), MP_ERROR_INVALID_ARGUMENT, "pre");
   FAILS(mp_grads_all_reduce, (list, &comm, 1, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "post");
   FAILS(mp_grads_all_reduce, (list, &comm, 1, INFINITY, NULL), MP_ERROR_INVALID_ARGUMENT, "post");
-  check(all_reduces == 0, "a refused mp_grads_all_reduce calls nothing");
+  check(all_reduces == 0, "a rejected mp_grads_all_reduce calls nothing");
   WORKS(mp_grads_all_reduce(list, &comm, 1, 1, NULL));
   check(all_reduces == kCount, "one all_reduce per tensor");
 
@@ -101,7 +101,8 @@ static void test_nccl(void) {
   comm.struct_size = 0;
   FAILS(mp_comm_init_nccl, (&comm, at(0)), MP_ERROR_STRUCT_SIZE, "struct_size");
   comm.struct_size = before.struct_size;
-  check(memcmp(&comm, &before, sizeof comm) == 0, "a failing mp_comm_init_nccl leaves comm alone");
+  check(memcmp(&comm, &before, sizeof comm) == 0,
+        "a failing mp_comm_init_nccl does not write comm");
 }
 
 void test_comm(void) {

@@ -28,7 +28,7 @@ static const struct pass kPasses[] = {
     {"mp_conv2d_wgrad", mp_conv2d_wgrad, MP_CONV_WGRAD, "x", "dy", "dfilter"},
 };
 static const struct pass *const kPassesEnd = kPasses + 3;
-static const struct pass *current; /**< of the calls below */
+static const struct pass *current; /**< pass under test */
 
 static mp_conv2d_desc_t good_desc(void) {
   mp_conv2d_desc_t d = mp_conv2d_desc_default(1, 4, 4, 8, 16, 3, 3, MP_FP16);
@@ -40,7 +40,7 @@ static mp_status_t run(const mp_conv2d_desc_t *d, const mp_epilogue_t *e) {
   return current->call(context, d, at(kFirst), at(kSecond), at(kOut), e, NULL, 0, NULL);
 }
 
-/** Runs tensors larger than their places: the call must fail. */
+/** Runs tensors larger than their buffers: the call must fail. */
 static mp_status_t run_large(const mp_conv2d_desc_t *d, void *workspace, size_t bytes) {
   return current->call(context, d, at(kFirst), at(kSecond), nowhere(), NULL, workspace, bytes,
                        NULL);
@@ -74,7 +74,7 @@ static mp_status_t call_kernel_info(void *s) {
 
 #define CONV_FIELD(field, v) FIELD(mp_conv2d_desc_t, field, i, v, MP_ERROR_INVALID_ARGUMENT)
 
-/** Types, which the sizes of the output do not depend on. */
+/** Checks types, which mp_conv2d_get_output_size ignores. */
 static void check_desc_types(const char *function, mp_status_t (*call)(void *)) {
   const struct field_case fields[] = {
       CONV_FIELD(dtype, MP_DTYPE_NONE),
@@ -86,7 +86,7 @@ static void check_desc_types(const char *function, mp_status_t (*call)(void *)) 
   check_fields(&desc, fields, sizeof fields / sizeof *fields);
 }
 
-/** Wrong in themselves, so every function that takes a descriptor refuses them. */
+/** Checks fields that every function with a descriptor rejects. */
 static void check_desc(const char *function, mp_status_t (*call)(void *)) {
   const struct field_case fields[] = {
       CONV_FIELD(n, -1),
@@ -106,8 +106,8 @@ static void check_desc(const char *function, mp_status_t (*call)(void *)) {
       CONV_FIELD(dilation_w, -1),
       CONV_FIELD(groups, 0),
       CONV_FIELD(groups, -1),
-      CONV_FIELD(groups, 3),  /* divides neither */
-      CONV_FIELD(groups, 16), /* divides k alone */
+      CONV_FIELD(groups, 3),  /* divides neither c nor k */
+      CONV_FIELD(groups, 16), /* divides k but not c */
       CONV_FIELD(reserved0, 1),
   };
   const struct subject desc = {function, "desc", sizeof(mp_conv2d_desc_t), init_desc, call};
@@ -129,7 +129,7 @@ static void test_output_size(void) {
   FAILS(mp_conv2d_get_output_size, (&d, &p, &q), MP_ERROR_UNSUPPORTED,
         "h + pad_top + pad_bottom = 4294967298, w + pad_left + pad_right = 6: p = 4294967296 and q "
         "= 4 must be less than 2^31");
-  check(p == -7 && q == -7, "mp_conv2d_get_output_size that fails leaves p and q alone");
+  check(p == -7 && q == -7, "a failing mp_conv2d_get_output_size does not write p and q");
 
   d = good_desc();
   d.h = 11;
@@ -142,9 +142,9 @@ static void test_output_size(void) {
   d.pad_left = d.pad_right = 0;
   WORKS(mp_conv2d_get_output_size(&d, &p, &q));
   check(p == 6 && q == 0, "p = (1 + 11 + 3 - 2 * 2 - 1) / 2 + 1, q = 0");
-  d.h = d.r = d.dilation_h = d.pad_top = INT_MAX; /* no 32 bits hold what is between */
+  d.h = d.r = d.dilation_h = d.pad_top = INT_MAX; /* intermediate results exceed 32 bits */
   WORKS(mp_conv2d_get_output_size(&d, &p, &q));
-  check(p == 0, "p = 0 where the filter covers 2^62 rows");
+  check(p == 0, "p = 0 if the filter covers 2^62 rows");
 }
 
 /* ---------------------------------------------------------------- epilogue */
@@ -246,7 +246,7 @@ static void test_tensors_of_pass(void) {
   refused("unknown kernel", run(&d, NULL), MP_ERROR_NOT_FOUND, "kernel");
 }
 
-/** Sizes that the header declares too large, of tensors that nobody could allocate. */
+/** Sizes that exceed the documented limits; such tensors cannot be allocated. */
 static void test_limits(void) {
   mp_conv2d_desc_t image = good_desc(), output = good_desc(), filter = good_desc();
   mp_conv2d_desc_t pixels = good_desc(), output_pixels;
@@ -284,7 +284,7 @@ static void test_limits(void) {
   }
 }
 
-/** A number of outputs: without images or outputs there is nothing to read. */
+/** Problems without images or without outputs read nothing. */
 static void test_empty_problems(void) {
   for (int which = 0; which < 2; which++) {
     mp_conv2d_desc_t d = good_desc();
@@ -298,7 +298,7 @@ static void test_empty_problems(void) {
     refused("unknown kernel of an empty convolution", run(&d, NULL), MP_ERROR_NOT_FOUND, "kernel");
     FAILS(mp_conv2d_workspace_size, (context, &d, current->op, NULL, &out.bytes),
           MP_ERROR_NOT_FOUND, "kernel");
-    d.plan = named_plan("conv_wmma_128x128x32_s3"); /* known, and not needed */
+    d.plan = named_plan("conv_wmma_128x128x32_s3"); /* known, but unused */
     WORKS(mp_conv2d_workspace_size(context, &d, current->op, NULL, &bytes));
     d.plan = NULL;
     const int writes = current->op == MP_CONV_WGRAD || (current->op == MP_CONV_DGRAD && which == 1);
@@ -310,7 +310,7 @@ static void test_empty_problems(void) {
   }
 }
 
-/* ---------------------------------------------------------------- choice of kernel */
+/* ---------------------------------------------------------------- kernel selection */
 
 static void test_queries(void) {
   mp_conv2d_desc_t d = good_desc();
@@ -350,7 +350,7 @@ static void test_queries(void) {
         MP_ERROR_NOT_FOUND, "kernel");
 }
 
-/** The index-th of those that can run it; NULL behind the last. */
+/** Returns the name of the index-th kernel that supports the problem; NULL after the last. */
 static const char *kernel_of(const mp_conv2d_desc_t *d, int32_t index) {
   mp_kernel_info_t info;
   MP_INIT_STRUCT(&info);
@@ -360,7 +360,7 @@ static const char *kernel_of(const mp_conv2d_desc_t *d, int32_t index) {
              : NULL;
 }
 
-/** A kernel for tensor cores cannot multiply fp32. */
+/** Tensor-core kernels do not support fp32. */
 static void test_unfit_kernel(void) {
   mp_conv2d_desc_t d = good_desc(), fp32 = good_desc();
   fp32.dtype = fp32.dtype_out = MP_FP32;
@@ -372,10 +372,10 @@ static void test_unfit_kernel(void) {
   }
   reset();
   if (refuses)
-    refused("a kernel that cannot run the problem", run_large(&fp32, NULL, 0), MP_ERROR_UNSUPPORTED,
-            "kernel");
+    refused("a kernel that does not support the problem", run_large(&fp32, NULL, 0),
+            MP_ERROR_UNSUPPORTED, "kernel");
   else
-    skip("a convolution with a kernel that cannot run it", "every kernel can");
+    skip("a kernel that does not support the problem", "every kernel supports it");
 }
 
 static void test_workspace(void) {
@@ -390,9 +390,9 @@ static void test_workspace(void) {
     skip("MP_ERROR_WORKSPACE_TOO_SMALL", "no kernel of this pass needs a workspace");
     return;
   }
-  refused("no workspace for a kernel that needs one", run_large(&d, NULL, 0),
+  refused("no workspace for a kernel that requires one", run_large(&d, NULL, 0),
           MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes");
-  refused("a byte of workspace too little", run_large(&d, at(kWorkspace), bytes - 1),
+  refused("one byte of workspace too few", run_large(&d, at(kWorkspace), bytes - 1),
           MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes");
 }
 

@@ -5,10 +5,10 @@
 
 #include "harness.h"
 
-/* ---------------------------------------------------------------- what cannot fail */
+/* ---------------------------------------------------------------- functions that cannot fail */
 
 static void test_names(void) {
-  check(mp_version() == MP_VERSION, "mp_version is that of the header");
+  check(mp_version() == MP_VERSION, "mp_version equals MP_VERSION of the header");
   check(strncmp(mp_build_info(), "mpcore ", 7) == 0 && strchr(mp_build_info(), '\n') == NULL,
         "mp_build_info is one line");
   check(strcmp(mp_status_string(MP_ERROR_UNSUPPORTED), "MP_ERROR_UNSUPPORTED") == 0,
@@ -73,15 +73,15 @@ static int lines_of_one_gemm(mp_log_level_t level, struct lines *lines) {
 static void test_log(void) {
   struct lines lines;
   int good = lines_of_one_gemm(MP_LOG_INFO, &lines);
-  check(good && lines.count[MP_LOG_INFO] == 1, "the first choice of a kernel is logged");
+  check(good && lines.count[MP_LOG_INFO] == 1, "the first selection of a kernel is logged");
   good = lines_of_one_gemm(MP_LOG_INFO, &lines);
-  check(good && lines.count[MP_LOG_INFO] == 0, "the same choice again is not");
+  check(good && lines.count[MP_LOG_INFO] == 0, "a repeated selection is not logged");
   good = lines_of_one_gemm(MP_LOG_DEBUG, &lines);
   check(good && lines.count[MP_LOG_DEBUG] == 1 && strcmp(lines.debug, "mp_gemm") == 0,
         "every call is logged at MP_LOG_DEBUG");
   good = lines_of_one_gemm(MP_LOG_WARN, &lines);
   check(good && lines.count[MP_LOG_DEBUG] + lines.count[MP_LOG_INFO] == 0,
-        "what is less important than the level is not logged");
+        "messages below the log level are not logged");
   reset();
 }
 
@@ -174,15 +174,16 @@ static void test_auto(void) {
   reset();
 }
 
-/** What device = 0 gives depends on build and machine; which statuses it may be does not. */
+/** Checks device = 0, whose status depends on build and machine. */
 static void test_cuda_devices(void) {
   static const struct {
     mp_status_t status;
     const char *label, *reason;
   } outcomes[] = {
-      {MP_ERROR_UNSUPPORTED, "device = 0 in a build without CUDA target", "this build has it"},
-      {MP_ERROR_CUDA, "device = 0 without a usable CUDA device", "there is one, or no CUDA target"},
-      {MP_ERROR_ARCH_MISMATCH, "device = 0 without code for it", "there is no such device"},
+      {MP_ERROR_UNSUPPORTED, "device = 0 in a build without CUDA target",
+       "this build has a CUDA target"},
+      {MP_ERROR_CUDA, "device = 0 without a usable CUDA device", "it is usable, or no CUDA target"},
+      {MP_ERROR_ARCH_MISMATCH, "device = 0 without code for it", "no such device"},
   };
   mp_context_config_t config = mp_context_config_default();
   config.device = 0;
@@ -212,7 +213,7 @@ static void test_cuda_devices(void) {
 
 /* ---------------------------------------------------------------- allocators */
 
-/** What an allocator has given out and not got back. */
+/** Memory allocated and not yet freed. */
 struct ledger {
   int pieces;
   size_t bytes;
@@ -234,7 +235,7 @@ static void take(void *ptr, size_t bytes, void *user) {
   mp_free(context, ptr);
 }
 
-/** Creates a list of no tensors with that allocator, in a context that goes away. */
+/** Creates a list without tensors in a context with this allocator, then destroys the context. */
 static mp_status_t create_list(mp_allocator_t allocator) {
   mp_context_config_t config = test_config();
   config.allocator = &allocator;
@@ -266,7 +267,7 @@ static void test_allocators(void) {
   int good = create_list(allocator) == MP_SUCCESS && ledger.pieces > 0;
   if (good) mp_tensor_list_destroy(out.list);
   check(good && ledger.pieces == 0 && ledger.bytes == 0,
-        "objects take all memory from the allocator and give it back");
+        "objects free all memory that they allocate from the allocator");
   reset();
 }
 

@@ -1,4 +1,4 @@
-/* mp_*_init: the sizes that they take and refuse, and what they leave where they fail. */
+/* mp_*_init: sizes that are accepted and rejected, and the contents after a failure. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 static const mp_scaler_config_t *config_of_state;
 
-/* function, type, name of its first parameter, arguments behind the size */
+/* function, type, name of its first parameter, arguments after the size */
 #define ALL_INITS(X)                                                                               \
   X(mp_context_config_init, mp_context_config_t, config, (s, size))                                \
   X(mp_epilogue_init, mp_epilogue_t, epilogue, (s, size))                                          \
@@ -95,9 +95,8 @@ static void check_init(const struct init_case *c) {
     b = filled_with_pattern();
     snprintf(label, sizeof label, "%s: struct_size = %lu", c->function, (unsigned long)refused[i]);
     check_failure(label, c->function, c->call(&b, refused[i]), MP_ERROR_STRUCT_SIZE, "struct_size");
-    /* Zeros, which every function refuses, for as much as the caller says that there is; a size
-     *  that no
-     * version of a struct has is not believed. */
+    /* A failing call zeroes as many bytes as the caller specifies.  A size that no version of a
+     * struct has writes nothing. */
     const size_t zeros = refused[i] < c->size ? refused[i] : 0;
     check(all_are(b.byte, zeros, 0) && all_are(b.byte + zeros, sizeof b - zeros, kPattern), label);
   }
@@ -106,9 +105,8 @@ static void check_init(const struct init_case *c) {
                 c->parameter);
 }
 
-/** Unknown numbers are kept as they are, for the function that takes the struct to
- *  refuse. */
-static void test_numbers_that_are_no_enumerators(void) {
+/** Unknown enumerators are kept; the function that takes the struct rejects them. */
+static void test_unknown_enumerators(void) {
   const int numbers[] = {-1, 4, 77, INT32_MAX, INT32_MIN};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
     const int n = numbers[i];
@@ -136,12 +134,12 @@ static void test_numbers_that_are_no_enumerators(void) {
                         (int)norm.dtype,        (int)dropout.dtype,     (int)config.policy,
                         (int)autocast.dtype_low};
     for (size_t f = 0; f < sizeof kept / sizeof *kept; f++)
-      check(kept[f] == n, "an unknown number is kept");
-    check((int)optimizer.kind == n && group.lr == 0.5f, "an unknown number is kept");
+      check(kept[f] == n, "an unknown enumerator is kept");
+    check((int)optimizer.kind == n && group.lr == 0.5f, "an unknown enumerator is kept");
   }
 }
 
-/** What no default is known for is a struct of zeros, which every other call refuses. */
+/** A struct without known defaults is zeroed, and every other call rejects it. */
 static void test_without_defaults(void) {
   mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   mp_scaler_state_t state;
@@ -161,7 +159,7 @@ static void test_without_defaults(void) {
 
   FAILS(mp_scaler_state_init, (&state, sizeof state, NULL), MP_ERROR_INVALID_ARGUMENT, "config");
   FAILS(mp_scaler_state_init, (&state, sizeof state, &config), MP_ERROR_STRUCT_SIZE, "config");
-  check(state.struct_size == 0, "nor is there a state without a config");
+  check(state.struct_size == 0, "a state without a config is not initialized");
 }
 
 static int same_config(const char *name, mp_scaler_config_t wanted) {
@@ -170,7 +168,7 @@ static int same_config(const char *name, mp_scaler_config_t wanted) {
          memcmp(&config, &wanted, sizeof config) == 0;
 }
 
-/** A static scale, which a scaler takes. */
+/** Returns whether the name gives a static scale that a scaler accepts. */
 static int is_static(const char *name, float scale) {
   mp_scaler_config_t config;
   mp_scaler_t scaler;
@@ -249,7 +247,8 @@ static void test_names(void) {
   for (size_t i = 0; i < sizeof no_scales / sizeof *no_scales; i++)
     FAILS(mp_scaler_config_from_name, (no_scales[i], &config, sizeof config),
           MP_ERROR_INVALID_ARGUMENT, no_scales[i]);
-  check(all_are((const unsigned char *)&config, sizeof config, 0), "a wrong number leaves zeros");
+  check(all_are((const unsigned char *)&config, sizeof config, 0),
+        "an invalid number leaves zeros");
   static const char *const unknown[] = {"", "static", "backof", "Backoff ", "128x", "0x80", "+1"};
   for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
     FAILS(mp_scaler_config_from_name, (unknown[i], &config, sizeof config), MP_ERROR_NOT_FOUND,
@@ -271,8 +270,8 @@ static mp_torch_scaler_t good_torch(void) {
   return torch;
 }
 
-/** What GradScaler could not have saved, or goes on with in a way that no scaler here does. */
-static void test_states_of_torch(void) {
+/** Checks states that GradScaler cannot have saved, or that no scaler of this library supports. */
+static void test_torch_states(void) {
   mp_scaler_config_t config;
   mp_scaler_state_t state;
   MP_INIT_STRUCT(&config);
@@ -308,13 +307,13 @@ static void test_states_of_torch(void) {
   FAILS(mp_scaler_from_torch, (&torch, &config, &state), MP_ERROR_INVALID_ARGUMENT,
         "saved->backoff_factor");
   check(config.init_scale == 0.0f && state.scale == 0.0f,
-        "a refused state of torch writes nothing");
+        "a rejected state of torch writes nothing");
   torch = good_torch();
   torch.growth_tracker = 99;
   WORKS(mp_scaler_from_torch(&torch, &config, &state));
 }
 
-static void test_states_of_megatron(void) {
+static void test_megatron_states(void) {
   mp_scaler_state_t state;
   MP_INIT_STRUCT(&state);
   const float scales[] = {0.0f, -1.0f, INFINITY, NAN};
@@ -325,9 +324,9 @@ static void test_states_of_megatron(void) {
   const mp_megatron_scaler_t negative = {1024.0f, -1, 1};
   FAILS(mp_scaler_from_megatron, (&negative, &state), MP_ERROR_INVALID_ARGUMENT,
         "saved->growth_tracker");
-  check(state.scale == 0.0f, "a refused state of Megatron writes nothing");
+  check(state.scale == 0.0f, "a rejected state of Megatron writes nothing");
 
-  /* What depends on the scaler, mp_scaler_set_state_sync sees. */
+  /* mp_scaler_set_state_sync checks the fields that depend on the scaler. */
   const mp_scaler_config_t config = mp_scaler_config_preset(MP_SCALER_PRESET_MEGATRON);
   mp_scaler_t scaler = NULL;
   WORKS(mp_scaler_create(&scaler, context, &config));
@@ -341,7 +340,7 @@ static void test_states_of_megatron(void) {
   mp_scaler_destroy(scaler);
 }
 
-static void test_other_systems(void) {
+static void test_conversions(void) {
   mp_torch_scaler_t torch = good_torch();
   mp_megatron_scaler_t megatron = {1024.0f, 7, -1};
   mp_scaler_config_t config;
@@ -371,18 +370,18 @@ static void test_other_systems(void) {
   FAILS(mp_scaler_to_megatron, (&state, NULL), wrong, "saved");
   config.struct_size = 8;
   FAILS(mp_scaler_from_torch, (&torch, &config, &state), MP_ERROR_STRUCT_SIZE, "config");
-  check(state.growth_tracker == 7, "where one is refused, none is written");
+  check(state.growth_tracker == 7, "a rejected config leaves the state unchanged");
 }
 
 void test_defaults(void) {
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   config_of_state = &config;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_init(&cases[i]);
-  test_numbers_that_are_no_enumerators();
+  test_unknown_enumerators();
   test_without_defaults();
   test_optimizer_names();
   test_names();
-  test_other_systems();
-  test_states_of_torch();
-  test_states_of_megatron();
+  test_conversions();
+  test_torch_states();
+  test_megatron_states();
 }

@@ -59,7 +59,7 @@ static mp_status_t call_kernel_info(void *s) {
   return mp_gemm_kernel_info(context, s, 0, &info);
 }
 
-/** The index-th of those that can run it; NULL behind the last. */
+/** Returns the name of the index-th kernel that supports the problem; NULL after the last. */
 static const char *kernel_of(const mp_gemm_desc_t *d, int32_t index) {
   mp_kernel_info_t info;
   MP_INIT_STRUCT(&info);
@@ -70,7 +70,7 @@ static const char *kernel_of(const mp_gemm_desc_t *d, int32_t index) {
 
 #define GEMM_FIELD(field, member, v, status) FIELD(mp_gemm_desc_t, field, member, v, status)
 
-/** Wrong in themselves, so every function that takes a descriptor refuses them. */
+/** Checks fields that every function with a descriptor rejects. */
 static void check_desc(const char *function, mp_status_t (*call)(void *)) {
   const struct field_case fields[] = {
       GEMM_FIELD(op_a, i, 0, MP_ERROR_INVALID_ARGUMENT),
@@ -143,7 +143,7 @@ static void test_epilogue(void) {
   check_epilogue(&epilogue, 16);
 
   const struct field_case strided_fields[] = {
-      EPILOGUE_FIELD(ld_aux, i, 17, MP_ERROR_INVALID_ARGUMENT), /* items further apart than D's */
+      EPILOGUE_FIELD(ld_aux, i, 17, MP_ERROR_INVALID_ARGUMENT), /* items farther apart than D's */
   };
   const struct subject strided = {"mp_gemm", "epilogue (strided)", sizeof(mp_epilogue_t),
                                   init_epilogue, call_strided_epilogue};
@@ -159,8 +159,8 @@ static void test_epilogue(void) {
         MP_ERROR_INVALID_ARGUMENT, "aux");
 }
 
-/* Tiles have numbers of 31 bits.  In 32 the first of these had no tile at all. */
-static void test_most_tiles(void) {
+/* The number of tiles must fit into 31 bits.  In 32 bits, that of the first shape would be 0. */
+static void test_max_tiles(void) {
   const struct {
     int64_t m, n;
     int32_t batch_count;
@@ -230,7 +230,7 @@ static void test_empty_problems(void) {
     int good = mp_gemm(context, &d, NULL, NULL, NULL, NULL, &e, NULL, 0, NULL) == MP_SUCCESS;
     good = good && mp_memcpy(context, dbias, e.dbias, sizeof dbias, NULL) == MP_SUCCESS &&
            mp_stream_sync(context, NULL) == MP_SUCCESS;
-    static const char *const labels[] = {"m = 0 clears dbias", "n = 0 leaves dbias alone",
+    static const char *const labels[] = {"m = 0 clears dbias", "n = 0 does not write dbias",
                                          "batch_count = 0 clears dbias"};
     uint32_t first;
     memcpy(&first, dbias, sizeof first);
@@ -241,7 +241,7 @@ static void test_empty_problems(void) {
     size_t bytes = 1;
     const int sized = mp_gemm_workspace_size(context, &d, NULL, &bytes) == MP_SUCCESS;
     check(sized && bytes == 0, "an empty problem needs no workspace");
-    d.plan = named_plan("wmma_128x128x32_s3"); /* known, and not needed */
+    d.plan = named_plan("wmma_128x128x32_s3"); /* known, but unused */
     WORKS(mp_gemm(context, &d, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL));
     d.plan = named_plan("abacus");
     FAILS(mp_gemm, (context, &d, NULL, NULL, NULL, NULL, &e, NULL, 0, NULL), MP_ERROR_NOT_FOUND,
@@ -259,7 +259,7 @@ static void test_empty_problems(void) {
   d.k = 0;
   WORKS(mp_gemm(context, &d, NULL, NULL, NULL, at(kD), NULL, NULL, 0, NULL));
 
-  d = good_strided_desc(); /* items beside each other in rows of 32 */
+  d = good_strided_desc(); /* adjacent items in rows of 32 */
   d.ld_d = 32;
   d.stride_d = 16;
   WORKS(gemm(&d, NULL));
@@ -268,7 +268,7 @@ static void test_empty_problems(void) {
         MP_ERROR_INVALID_ARGUMENT, "stride_d");
 }
 
-/* ---------------------------------------------------------------- choice of kernel */
+/* ---------------------------------------------------------------- kernel selection */
 
 static void test_forced_kernel(void) {
   mp_gemm_desc_t d = good_desc();
@@ -291,7 +291,7 @@ static void test_forced_kernel(void) {
         MP_ERROR_NOT_FOUND, "kernel");
   FAILS(mp_gemm_workspace_size, (context, &d, NULL, &out.bytes), MP_ERROR_NOT_FOUND, "kernel");
 
-  /* A tensor-core kernel cannot multiply fp32. */
+  /* Tensor-core kernels do not support fp32. */
   mp_gemm_desc_t fp32 = mp_gemm_desc_default(4, 16, 8, MP_FP32, MP_FP32);
   int refused = 0;
   for (int32_t i = 0; !refused && (name = kernel_of(&d, i)) != NULL; i++) {
@@ -304,7 +304,7 @@ static void test_forced_kernel(void) {
     FAILS(mp_gemm, (context, &fp32, at(kA), at(kB), NULL, at(kD), NULL, NULL, 0, NULL),
           MP_ERROR_UNSUPPORTED, "kernel");
   } else {
-    skip("mp_gemm with a kernel that cannot run the problem", "every kernel can");
+    skip("mp_gemm with a kernel that does not support the problem", "every kernel supports it");
   }
 }
 
@@ -403,7 +403,7 @@ static void test_batched(void) {
   WORKS(mp_gemm_batched(context, &d, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL));
 }
 
-/** D is 16 x 4, whose rows are not 16-byte aligned, so that kernels that read copies are included. */
+/** The rows of a 16 x 4 D are not 16-byte aligned, so kernels that read copies are included. */
 static void test_batch_of_one(void) {
   mp_gemm_desc_t shapes[2] = {good_desc(), mp_gemm_desc_default(16, 4, 12, MP_FP16, MP_FP16)};
   int32_t runs = 0, bad = 0;
@@ -427,10 +427,10 @@ static void test_batch_of_one(void) {
     mp_stream_sync(context, NULL);
     reset();
   }
-  check(runs > 0 && bad == 0, "each query is enough for its function, with any kernel");
+  check(runs > 0 && bad == 0, "the workspace size of each query suffices for every kernel");
 }
 
-/** As in BLAS: with alpha = 0 or k = 0 the product is not there. */
+/** As in BLAS, alpha = 0 or k = 0 omits the product. */
 static void test_no_product(void) {
   for (int which = 0; which < 2; which++) {
     mp_gemm_desc_t d = mp_gemm_desc_default(2, 2, which == 0 ? 2 : 0, MP_FP32, MP_FP32);
@@ -468,7 +468,7 @@ void test_gemm(void) {
   check_desc("mp_gemm_workspace_size", call_workspace_size);
   check_desc("mp_gemm_kernel_info", call_kernel_info);
   test_epilogue();
-  test_most_tiles();
+  test_max_tiles();
   test_operands();
   test_empty_problems();
   test_forced_kernel();

@@ -1,4 +1,4 @@
-/* mpcore/graph.h: wrong descriptions, and calls at the wrong time. */
+/* mpcore/graph.h: invalid descriptions, and calls at an invalid time. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,8 +8,8 @@ enum { kBatch = 4, kIn = 8, kOut = 6 };
 
 static mp_graph_t graph; /* x, w, b, indices and table; not compiled */
 static int32_t x, w, b, image, filter, indices, table, gamma_, mean, labels, offset;
-static int32_t tensor;     /* where failing calls would write */
-static int32_t outputs[8]; /* the same */
+static int32_t tensor;     /* output of failing calls */
+static int32_t outputs[8]; /* likewise */
 
 static int32_t add(mp_status_t (*call)(mp_graph_t, const char *, int32_t, const int64_t *,
                                        int32_t *),
@@ -93,12 +93,12 @@ static void test_tensors_of_graphs(void) {
 
 /* ---------------------------------------------------------------- nodes */
 
-/** An attribute of kind INTS with these elements. */
+/** Attribute of kind INTS with these elements. */
 #define INTS(name, ...)                               \
   mp_graph_ints(name, (const int64_t[]){__VA_ARGS__}, \
                 sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
-/** A node that cannot be. */
+/** A node that mp_graph_add_node rejects. */
 struct node_case {
   const char *label, *op;
   int32_t inputs[9];
@@ -106,7 +106,7 @@ struct node_case {
   mp_graph_attribute_t attributes[3];
   uint32_t num_attributes;
   mp_status_t status;
-  const char *argument; /**< what the sentence names */
+  const char *argument; /**< word in the error message */
 };
 
 static mp_graph_attribute_t of_kind(int kind) {
@@ -158,7 +158,7 @@ static void test_nodes(void) {
   const int32_t huge_table = add(mp_graph_add_state, "huge_table", 2, huge_extent);
   /* clang-format off */
   const struct node_case cases[] = {
-      {"an input that is no tensor", "Linear", {x, 9999}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT,
+      {"an input index out of range", "Linear", {x, 9999}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT,
        "inputs[1]"},
       {"an input that may not be absent", "Linear", {-1, w}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT,
        "inputs[0]"},
@@ -172,47 +172,47 @@ static void test_nodes(void) {
        MP_ERROR_NOT_FOUND, "stride"},
       {"out of range", "Linear", {x, w}, 2, {mp_graph_int("transposed", 2)}, 1,
        MP_ERROR_INVALID_ARGUMENT, "transposed"},
-      {"two dimensions", "Conv2D", {x, filter}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "x = x"},
+      {"a 2D image", "Conv2D", {x, filter}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "x = x"},
       {"channels", "Conv2D", {image, filter}, 2, {mp_graph_int("groups", 2)}, 1,
        MP_ERROR_INVALID_ARGUMENT, "channels"},
       {"a stride of 0", "Conv2D", {image, filter}, 2, {mp_graph_int("stride", 0)}, 1,
        MP_ERROR_INVALID_ARGUMENT, "stride"},
-      {"half a stride", "Conv2D", {image, filter}, 2, {mp_graph_float("stride", 1.5)}, 1,
+      {"a fractional stride", "Conv2D", {image, filter}, 2, {mp_graph_float("stride", 1.5)}, 1,
        MP_ERROR_INVALID_ARGUMENT, "stride"},
-      {"half a stride", "MaxPool", {image}, 1, {mp_graph_float("stride", 1.5)}, 1,
+      {"a fractional stride", "MaxPool", {image}, 1, {mp_graph_float("stride", 1.5)}, 1,
        MP_ERROR_INVALID_ARGUMENT, "stride"},
-      {"too wide", "Conv2D", {image, filter}, 2, {mp_graph_int("dilation", 4)}, 1,
+      {"a wide filter", "Conv2D", {image, filter}, 2, {mp_graph_int("dilation", 4)}, 1,
        MP_ERROR_INVALID_ARGUMENT, "w = filter"},
       {"padding beyond 32 bits", "Conv2D", {image, filter}, 2, {mp_graph_int("pad", 2147483647)}, 1,
        MP_ERROR_INVALID_ARGUMENT, "Conv2D"},
-      {"shapes", "Add", {x, w}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "b = w"},
-      {"shapes", "Mul", {x, image}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "b = image"},
+      {"different shapes", "Add", {x, w}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "b = w"},
+      {"different shapes", "Mul", {x, image}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "b = image"},
       {"b of another size", "BiasAdd", {x, b}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "b = b"},
       {"a window beyond the image", "MaxPool", {image}, 1, {mp_graph_int("window", 6)}, 1,
        MP_ERROR_INVALID_ARGUMENT, "window"},
       {"padding as large as the window", "AvgPool", {image}, 1, {mp_graph_int("pad", 2)}, 1,
        MP_ERROR_INVALID_ARGUMENT, "pad_top"},
-      {"an attribute of the other pool", "MaxPool", {image}, 1, {mp_graph_int("include_pad", 1)}, 1,
+      {"an attribute of AvgPool", "MaxPool", {image}, 1, {mp_graph_int("include_pad", 1)}, 1,
        MP_ERROR_NOT_FOUND, "include_pad"},
       {"a parameter as a state", "BatchNorm", {image, gamma_, gamma_, gamma_, mean}, 5, {{0}}, 0,
        MP_ERROR_INVALID_ARGUMENT, "mean = gamma"},
-      {"another size", "BatchNorm", {image, b, gamma_, mean, mean}, 5, {{0}}, 0,
+      {"gamma of another size", "BatchNorm", {image, b, gamma_, mean, mean}, 5, {{0}}, 0,
        MP_ERROR_INVALID_ARGUMENT, "gamma = b"},
       {"a vocabulary beyond 32 bits", "Embedding", {huge_table, indices}, 2, {{0}}, 0,
        MP_ERROR_INVALID_ARGUMENT, "huge_table"},
       {"floats as indices", "Embedding", {table, x}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT,
        "indices = x"},
-      {"all dropped", "Dropout", {x}, 1, {mp_graph_float("p", 1)}, 1, MP_ERROR_INVALID_ARGUMENT,
+      {"p = 1", "Dropout", {x}, 1, {mp_graph_float("p", 1)}, 1, MP_ERROR_INVALID_ARGUMENT,
        "p = 1"},
-      {"many offsets", "Dropout", {x, labels}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT,
+      {"several offsets", "Dropout", {x, labels}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT,
        "offset = labels"},
       {"two open extents", "Reshape", {x}, 1, {INTS("extent", -1, -1)}, 1,
        MP_ERROR_INVALID_ARGUMENT, "extents 0 and 1"},
-      {"an extent that is not there", "Reshape", {x}, 1, {INTS("extent", 0, 0, 0)}, 1,
+      {"extent 0 beyond the input's rank", "Reshape", {x}, 1, {INTS("extent", 0, 0, 0)}, 1,
        MP_ERROR_INVALID_ARGUMENT, "extent 2"},
-      {"elements", "Reshape", {x}, 1, {INTS("extent", 7)}, 1, MP_ERROR_INVALID_ARGUMENT,
+      {"7 elements", "Reshape", {x}, 1, {INTS("extent", 7)}, 1, MP_ERROR_INVALID_ARGUMENT,
        "elements"},
-      {"another attribute", "Reshape", {x}, 1, {mp_graph_int("shape", 7)}, 1, MP_ERROR_NOT_FOUND,
+      {"unknown attribute", "Reshape", {x}, 1, {mp_graph_int("shape", 7)}, 1, MP_ERROR_NOT_FOUND,
        "shape"},
       {"a size below -1", "Reshape", {x}, 1, {INTS("extent", 1, -2)}, 1, MP_ERROR_INVALID_ARGUMENT,
        "extent[1] = -2"},
@@ -241,12 +241,12 @@ static void test_nodes(void) {
        "attribute window must be given only once"},
       {"extents whose product overflows", "Reshape", {x}, 1, {INTS("extent", 281474976710656,
        281474976710656, -1)}, 1, MP_ERROR_INVALID_ARGUMENT, "extents"},
-      {"two dimensions", "LSTM", {x, w, w}, 3, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "x = x"},
+      {"a 2D input", "LSTM", {x, w, w}, 3, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "x = x"},
       {"labels of another shape", "SoftmaxXent", {x, indices}, 2, {{0}}, 0,
        MP_ERROR_INVALID_ARGUMENT, "labels = indices"},
       {"labels that are computed", "SoftmaxXent", {x, x}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT,
        "labels = x"},
-      {"smoothing", "SoftmaxXent", {x, labels}, 2, {mp_graph_float("label_smoothing", 1)}, 1,
+      {"smoothing = 1", "SoftmaxXent", {x, labels}, 2, {mp_graph_float("label_smoothing", 1)}, 1,
        MP_ERROR_INVALID_ARGUMENT, "label_smoothing"},
   };
   /* clang-format on */
@@ -279,7 +279,7 @@ static void test_reports(int32_t y) {
   FAILS(mp_graph_get_memory, (graph, &memory), MP_ERROR_STRUCT_SIZE, "memory");
 }
 
-/* ---------------------------------------------------------------- at the wrong time */
+/* ---------------------------------------------------------------- calls at an invalid time */
 
 static void test_order(void) {
   const int32_t inputs[] = {x, w, b};
@@ -339,11 +339,11 @@ static void test_order(void) {
         "graph");
   FAILS(mp_graph_describe, (graph, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "bytes");
   WORKS(mp_graph_describe(graph, NULL, &bytes));
-  check(bytes > 40, "a description has some length");
+  check(bytes > 40, "a description is not empty");
   char text[512] = {0};
   bytes -= 1;
   FAILS(mp_graph_describe, (graph, text, &bytes), MP_ERROR_WORKSPACE_TOO_SMALL, "*bytes");
-  check(text[0] == 0, "and is not written where there is no room");
+  check(text[0] == 0, "a description that does not fit is not written");
   test_reports(y);
   WORKS(mp_graph_get_lists(graph, NULL, &list, NULL));
   check(list != NULL, "the masters of a graph without loss");
@@ -351,7 +351,7 @@ static void test_order(void) {
   WORKS(mp_graph_forward(graph, MP_GRAPH_MODE_INFERENCE, NULL));
 }
 
-/** A loss that does not reach a parameter; autocast that graphs do not do. */
+/** A loss that does not depend on a parameter; a policy that graphs do not support. */
 static void test_compile(void) {
   const int32_t inputs[] = {x, labels}, products[] = {x, w};
   mp_autocast_config_t config = mp_autocast_config_default(MP_FP16);

@@ -232,7 +232,7 @@ static void test_distance(void) {
       good && mp_memcpy(context, &corners[0], at(kD), 2, NULL) == MP_SUCCESS &&
       mp_memcpy(context, &corners[1], at(kD + kItem + (8 * 16 - 1) * 2), 2, NULL) == MP_SUCCESS &&
       mp_stream_sync(context, NULL) == MP_SUCCESS;
-  check(good && corners[0] == 0 && corners[1] == 0, "items further apart than this version's");
+  check(good && corners[0] == 0 && corners[1] == 0, "items with the stride of a newer version");
   reset();
 
   newer.bytes[sizeof newer.bytes - 1] = 1;
@@ -357,13 +357,14 @@ static void test_forced_kernel(void) {
         !refused) {
       refused = 1;
       reset();
-      check_failure("a kernel that cannot run one of the products", "mp_gemm_grouped",
+      check_failure("a kernel that does not support one of the products", "mp_gemm_grouped",
                     grouped(&d, 2, items), MP_ERROR_UNSUPPORTED, "items[0]");
     }
   }
   reset();
   if (!needs_workspace) skip("a kernel with too little workspace", "no kernel needs any");
-  if (!refused) skip("a kernel that cannot run one of the products", "every kernel can");
+  if (!refused)
+    skip("a kernel that does not support one of the products", "every kernel supports them");
 }
 
 void test_gemm_grouped(void) {

@@ -145,7 +145,7 @@ static int has_word(const char *text, const char *word) {
 static const char *complaint_about_failure(const char *function, mp_status_t got, mp_status_t want,
                                            const char *argument) {
   static char complaint[256];
-  const char *sentence = mp_last_error();
+  const char *message = mp_last_error();
   const size_t prefix = strlen(function);
   const int errors = logged.errors;
   logged.errors = 0;
@@ -154,13 +154,13 @@ static const char *complaint_about_failure(const char *function, mp_status_t got
              mp_status_string(want));
     return complaint;
   }
-  if (strncmp(sentence, function, prefix) != 0 || strncmp(sentence + prefix, ": ", 2) != 0)
-    return "the sentence does not start with the function";
-  if (!has_word(sentence + prefix, argument)) {
-    snprintf(complaint, sizeof complaint, "the sentence does not name %s", argument);
+  if (strncmp(message, function, prefix) != 0 || strncmp(message + prefix, ": ", 2) != 0)
+    return "the message does not start with the function";
+  if (!has_word(message + prefix, argument)) {
+    snprintf(complaint, sizeof complaint, "the message does not name %s", argument);
     return complaint;
   }
-  if (errors != 1 || strcmp(logged.last, sentence) != 0) return "not logged once";
+  if (errors != 1 || strcmp(logged.last, message) != 0) return "not logged once";
   if (want < 40 && !outputs_untouched()) return "an output was written";
   return NULL;
 }
@@ -178,7 +178,7 @@ void check_success(const char *label, mp_status_t got) {
 
 /* ---------------------------------------------------------------- cases made from one struct */
 
-/** A struct inside a larger buffer, so that callers newer than the library can be played. */
+/** A struct in a larger buffer, which allows the size of a newer caller's struct. */
 union buffer {
   unsigned char bytes[kMaxStruct];
   uint32_t struct_size;
@@ -196,7 +196,7 @@ static const char *label_of(const struct subject *subject, const char *rest) {
   return label;
 }
 
-/** The call fails and leaves the struct itself alone. */
+/** Checks that the call fails and does not write the struct. */
 static void check_refused(const struct subject *subject, union buffer *b, const char *rest,
                           mp_status_t want, const char *argument) {
   static union buffer before;
@@ -240,10 +240,10 @@ void check_struct_size(const struct subject *subject) {
 
   init(subject, &b);
   b.struct_size = size + 16;
-  b.bytes[size + 16] = 1; /* the caller's own, behind the struct */
+  b.bytes[size + 16] = 1; /* after the struct */
   check_success(label_of(subject, "unknown bytes 0"), subject->call(&b));
   check(b.bytes[size + 16] == 1 && b.struct_size == size + 16,
-        label_of(subject, "struct_size and what lies behind stay"));
+        label_of(subject, "struct_size and bytes after the struct are not written"));
 }
 
 const mp_plan_t *named_plan(const char *kernel) {

@@ -1,8 +1,8 @@
-/* What every case of test_capi is checked with.
+/* Checks that every case of test_capi uses.
  *
- * A failing call must return the documented status, leave a sentence that starts with the
- * function and names the argument, log that sentence once at MP_LOG_ERROR, and write nothing:
- * all outputs lie in memory filled with a pattern, which is compared after each call.
+ * A failing call must return the documented status, set an error message that starts with the
+ * function and names the argument, log this message once at MP_LOG_ERROR, and write nothing: all
+ * outputs are in memory filled with a pattern, which is compared after each call.
  */
 #ifndef CAPI_HARNESS_H
 #define CAPI_HARNESS_H
@@ -12,21 +12,21 @@
 
 #include "mpcore.h"
 
-/* ---------------------------------------------------------------- what the cases share */
+/* ---------------------------------------------------------------- shared state */
 
-/** Of the target under test, MP_TEST_DEVICE=host|cuda. */
+/** Contexts of the target under test, MP_TEST_DEVICE=host|cuda. */
 extern mp_context_t context;
 extern mp_context_t other_context;
 
 mp_context_config_t test_config(void);
 mp_scaler_t make_scaler(mp_context_t of, mp_scaler_policy_t policy);
-/** `count` tensors of one type. */
+/** Creates a list of `count` tensors of one type. */
 mp_tensor_list_t make_list(mp_context_t of, mp_dtype_t dtype, uint32_t count, void *const *data,
                            const int64_t *numel);
 
 /** Pattern-filled device memory, 256-byte aligned; at(1) is misaligned for every type. */
 void *at(size_t offset);
-/** An address that overlaps nothing, for calls that are refused: there is no memory. */
+/** Returns an address without memory that overlaps no tensor, for calls that fail. */
 void *nowhere(void);
 
 /** Pattern-filled host memory for the outputs of failing calls. */
@@ -43,7 +43,7 @@ struct host_outputs {
 extern struct host_outputs out;
 
 int start(void);
-/** Listens to the log again, and fills the memory again. */
+/** Sets the log callback and fills the memory with the pattern. */
 void reset(void);
 /** Prints the totals; returns the exit status. */
 int finish(void);
@@ -53,17 +53,17 @@ int finish(void);
 void check(int good, const char *label);
 void skip(const char *label, const char *reason);
 
-/** A call that fails; `argument` is the word of the sentence that names the culprit. */
+/** Checks a call that fails; the error message must contain the word `argument`. */
 void check_failure(const char *label, const char *function, mp_status_t got, mp_status_t want,
                    const char *argument);
 #define FAILS(function, arguments, status, argument) \
   check_failure(#function #arguments, #function, function arguments, status, argument)
 
-/** A call that succeeds, and may write. */
+/** Checks a call that succeeds, and may write. */
 void check_success(const char *label, mp_status_t got);
 #define WORKS(call) check_success(#call, call)
 
-/* ---------------------------------------------------------------- cases made from one struct */
+/* ---------------------------------------------------------------- cases of one struct */
 
 /** A call as a function of one of its structs. */
 struct subject {
@@ -94,21 +94,22 @@ struct field_case {
         {.member = (v) }, status                                                \
   }
 
-/** A plan that names a kernel, until 64 others have been made; NULL for NULL. */
+/** Returns a plan that names a kernel, valid for the next 63 calls; NULL for NULL. */
 const mp_plan_t *named_plan(const char *kernel);
 
-/** The unchanged struct works, and every case fails. */
+/** Checks that the unchanged struct works and that every case fails. */
 void check_fields(const struct subject *subject, const struct field_case *cases, size_t count);
 
 #define EPILOGUE_FIELD(field, member, v, status) FIELD(mp_epilogue_t, field, member, v, status)
 
-/** The fields and the size of an epilogue with all that there is, for a D whose rows have `cols` elements. */
+/** Checks the fields and struct_size of a full epilogue, for a D with rows of `cols` elements. */
 void check_epilogue(const struct subject *subject, int64_t cols);
 
-/** The same of an epilogue in which scale and found_inf are all that the call takes; `amax` is one it refuses. */
+/** Checks an epilogue of which the call supports scale and found_inf only.  `amax` must fail with
+ *  `of_amax`. */
 void check_scaling_epilogue(const struct subject *subject, const void *amax, mp_status_t of_amax);
 
-/** struct_size of 0, too small, with unknown zeros, with unknown bytes set, absurd. */
+/** Checks a struct_size of 0, too small, too large, and with unknown bytes that are 0 or set. */
 void check_struct_size(const struct subject *subject);
 
 /* ---------------------------------------------------------------- one function per file */

@@ -56,7 +56,7 @@ static void destroy_lists(void) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) mp_tensor_list_destroy(all[i]);
 }
 
-static mp_param_group_t group; /* of the optimizers that the subjects below create */
+static mp_param_group_t group; /* of the optimizers created below */
 
 static mp_optimizer_desc_t desc_of(mp_optimizer_kind_t kind) {
   mp_optimizer_desc_t d = mp_optimizer_desc_default(kind);
@@ -134,7 +134,7 @@ static void test_create(void) {
       OPTIMIZER_FIELD(m, p, lists.master),
       OPTIMIZER_FIELD(v, p, lists.m),
       OPTIMIZER_FIELD(v, p, lists.master),
-      OPTIMIZER_FIELD(v, p, lists.same_m), /* another list of the same memory */
+      OPTIMIZER_FIELD(v, p, lists.same_m), /* same memory as m */
       OPTIMIZER_FIELD(model, p, lists.grads),
       OPTIMIZER_FIELD(extra_grads, p, lists.master),
       OPTIMIZER_FIELD(extra_grads, p, lists.v),
@@ -210,18 +210,18 @@ static void test_create(void) {
   FAILS(mp_optimizer_create, (&out.optimizer, context, &d), MP_ERROR_INVALID_ARGUMENT,
         "must differ from grads");
   d.grads = lists.grads;
-  d.m = NULL; /* allocated */
+  d.m = NULL; /* allocated by the optimizer */
   WORKS(call_optimizer(&d));
   group.beta1 = 0.0f;
   WORKS(call_optimizer(&d));
-  d.grads = d.extra_grads = lists.m; /* both are read only */
+  d.grads = d.extra_grads = lists.m; /* both lists are only read */
   WORKS(call_optimizer(&d));
   mp_optimizer_destroy(NULL);
 }
 
 /* ---------------------------------------------------------------- hyperparameters */
 
-static uint32_t flags; /* of the optimizers below */
+static uint32_t flags; /* of the optimizers created below */
 
 static void init_group(void *s) {
   const mp_param_group_t h =
@@ -229,7 +229,7 @@ static void init_group(void *s) {
   memcpy(s, &h, sizeof h);
 }
 
-/** As the groups of a new optimizer; Nesterov stands for SGD. */
+/** Creates an optimizer with these groups: SGD for MP_OPT_FLAG_NESTEROV, otherwise Adam. */
 static mp_status_t call_groups(void *s) {
   mp_optimizer_desc_t d = desc_of(flags == MP_OPT_FLAG_NESTEROV ? MP_OPT_SGD : MP_OPT_ADAM);
   d.flags = flags;
@@ -323,7 +323,7 @@ static void check_schedules(void) {
   check_fields(&subject, exponential, sizeof exponential / sizeof *exponential);
 }
 
-/** `trust_coefficient` counts with MP_OPT_FLAG_LARC and MP_OPT_FLAG_LARS only. */
+/** `trust_coefficient` is used with MP_OPT_FLAG_LARC and MP_OPT_FLAG_LARS only. */
 static void check_trust(void) {
   mp_optimizer_desc_t d = desc_of(MP_OPT_SGD);
   group = mp_param_group_default(MP_OPT_SGD, 0.1f);
@@ -408,11 +408,11 @@ static void test_optimizer_step(void) {
 
   check(mp_optimizer_get_step_address(NULL) == NULL &&
             mp_optimizer_get_step_address(optimizer) != NULL,
-        "mp_optimizer_get_step_address is NULL without an optimizer only");
+        "mp_optimizer_get_step_address is NULL only without an optimizer");
   check(mp_optimizer_get_scaler(NULL) == NULL && mp_optimizer_get_scaler(optimizer) != NULL,
-        "mp_optimizer_get_scaler is NULL without an optimizer only");
+        "mp_optimizer_get_scaler is NULL only without an optimizer");
   check(mp_optimizer_get_lr_address(NULL) == NULL && mp_optimizer_get_lr_address(optimizer) != NULL,
-        "mp_optimizer_get_lr_address is NULL without an optimizer only");
+        "mp_optimizer_get_lr_address is NULL only without an optimizer");
   FAILS(mp_optimizer_regularization, (NULL, at(0), NULL), MP_ERROR_INVALID_ARGUMENT, "optimizer");
   FAILS(mp_optimizer_regularization, (optimizer, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "loss");
   FAILS(mp_optimizer_regularization, (optimizer, at(2), NULL), MP_ERROR_MISALIGNED, "loss");
@@ -431,7 +431,7 @@ static void test_optimizer_step(void) {
   WORKS(mp_optimizer_set_step_sync(optimizer, most, NULL, NULL));
   WORKS(mp_optimizer_set_step_sync(optimizer, 41, NULL, NULL));
   check(mp_optimizer_get_step_sync(optimizer, &t, NULL, NULL) == MP_SUCCESS && t == 41,
-        "t is what it was set to");
+        "mp_optimizer_get_step_sync returns the step that was set");
 
   /* Both tensors have elements, so both counts are t. */
   int64_t tensor_steps[kTensors] = {0, 0};
@@ -443,7 +443,7 @@ static void test_optimizer_step(void) {
   FAILS(mp_optimizer_set_step_sync, (optimizer, 41, tensor_steps, NULL), MP_ERROR_UNSUPPORTED,
         "tensor_steps[1] = 40");
 
-  /* A gradient that went away is noticed before anything is written. */
+  /* An absent gradient is detected before anything is written. */
   void *data[kTensors] = {NULL, NULL};
   data[1] = at(256);
   WORKS(mp_tensor_list_set_data(lists.grads, data, NULL));

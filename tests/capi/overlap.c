@@ -1,5 +1,5 @@
-/* Outputs that share memory with another argument: each call refuses them by name, unless its
- * header allows the place.  Unless stated otherwise, tensors have 16 x 16 elements of fp32: 1 KiB. */
+/* Outputs that share memory with another argument: each call rejects them by name, unless its
+ * header allows it.  Unless stated otherwise, tensors have 16 x 16 elements of fp32: 1 KiB. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,9 +16,9 @@ enum {
   kApart = kLoss + 64
 };
 
-/** A call with its tensors at these offsets. */
+/** A call with its tensors at these offsets of at(). */
 typedef mp_status_t (*call_at)(size_t first, size_t second, size_t out);
-/** Statistics of the calls below that take them. */
+/** Statistics outputs of the calls below that have them. */
 static mp_grad_stats_t stats;
 
 static mp_gemm_desc_t square(void) {
@@ -33,7 +33,7 @@ static mp_status_t call_gemm_c(size_t a, size_t c, size_t d) {
   desc.beta = 1;
   return mp_gemm(context, &desc, at(a), at(kSecond), at(c), at(d), NULL, NULL, 0, NULL);
 }
-/** The first is written. */
+/** aux is an output. */
 static mp_status_t call_gemm_aux(size_t aux, size_t b, size_t d) {
   const mp_gemm_desc_t desc = square();
   mp_epilogue_t e = mp_epilogue_default();
@@ -167,7 +167,7 @@ static mp_status_t call_memcpy(size_t src, size_t unused, size_t dst) {
   return mp_memcpy(context, at(dst), at(src), kBytes, NULL);
 }
 
-/** Inputs that may begin at the output. */
+/** Inputs that may equal the output. */
 enum { kNeither = 0, kFirstMay = 1, kSecondMay = 2, kHasNoSecond = 4 };
 
 static const struct {
@@ -199,7 +199,7 @@ static const struct {
     {"mp_memcpy", "dst", call_memcpy, kFirstMay | kHasNoSecond, 0},
 };
 
-/** One of the inputs in another place. */
+/** Calls with one input at another offset. */
 static mp_status_t call_with(size_t i, int is_second, size_t place) {
   reset();
   return kCalls[i].call(is_second ? kFirst : place, is_second ? place : kSecond, kOut);
@@ -225,7 +225,7 @@ static void check_call(size_t i, int is_second) {
                 MP_ERROR_INVALID_ARGUMENT, kCalls[i].out);
 }
 
-/** D in the columns of a wider matrix that A and B leave free. */
+/** D in columns of a wider matrix that A and B do not use. */
 static void test_columns(void) {
   mp_gemm_desc_t d = mp_gemm_desc_default(8, 8, 8, MP_FP32, MP_FP32);
   d.ld_a = d.ld_b = d.ld_c = d.ld_d = 24;
@@ -236,13 +236,13 @@ static void test_columns(void) {
   WORKS(mp_gemm(context, &d, at(0), at(32), NULL, at(64), NULL, NULL, 0, NULL));
   FAILS(mp_gemm, (context, &d, at(0), at(36), NULL, at(64), NULL, NULL, 0, NULL),
         MP_ERROR_INVALID_ARGUMENT, "D");
-  d.ld_b = 25; /* rows of B run into those of D */
+  d.ld_b = 25; /* rows of B overlap rows of D */
   d.batch_count = 1;
   FAILS(mp_gemm, (context, &d, at(0), at(32), NULL, at(64), NULL, NULL, 0, NULL),
         MP_ERROR_INVALID_ARGUMENT, "D");
 }
 
-/** Two items of a group that write the same elements, or elements beside each other. */
+/** Two items of a group that write the same elements, or adjacent elements. */
 static void test_group(void) {
   const mp_gemm_desc_t d = mp_gemm_desc_default(0, 0, 0, MP_FP32, MP_FP32);
   mp_gemm_group_item_t items[3];
@@ -282,7 +282,7 @@ static void check_stats(size_t i, void *found_inf, void *amax, const char *culpr
   stats.found_inf = found_inf, stats.amax = amax;
   const mp_status_t got = kMeasured[i].call(kFirst, kSecond, kOut);
   if (culprit == NULL)
-    check_success("statistics beside the tensors", got);
+    check_success("statistics outside the tensors", got);
   else
     check_failure("statistics overlap", kMeasured[i].function, got, MP_ERROR_INVALID_ARGUMENT,
                   culprit);

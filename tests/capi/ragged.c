@@ -1,5 +1,5 @@
-/* mpcore/gemm.h: groups whose sizes the device alone knows.  Two of them share the rows of a 12 x 16 x 8 product, or
- * the k of a 4 x 16 x 12 one; all fp16, dense; each matrix has 1024 bytes of the arena. */
+/* mpcore/gemm.h: groups whose sizes are on the device.  Two groups split the rows of a 12 x 16 x 8
+ * product, or the k of a 4 x 16 x 12 product; all fp16, dense, 1024 bytes of the arena each. */
 #define MP_ENABLE_EXPERIMENTAL
 #include <string.h>
 
@@ -80,25 +80,25 @@ static void check_k_desc(const char *function, mp_status_t (*call)(void *)) {
       DESC_FIELD(stride_a, 8, MP_ERROR_INVALID_ARGUMENT),
       DESC_FIELD(stride_b, 8, MP_ERROR_INVALID_ARGUMENT),
       DESC_FIELD(stride_d, 0, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(stride_d, 63, MP_ERROR_INVALID_ARGUMENT), /* the last element is shared */
+      DESC_FIELD(stride_d, 63, MP_ERROR_INVALID_ARGUMENT), /* items share one element */
   };
   const struct subject desc = {function, "desc (k)", sizeof(mp_gemm_desc_t), init_k_desc, call};
   check_fields(&desc, fields, sizeof fields / sizeof *fields);
 }
 
-static void test_sentences(void) {
+static void test_messages(void) {
   mp_gemm_desc_t d = rows_desc();
   d.stride_a = 96;
   (void)ragged(&d, MP_RAGGED_M, NULL);
   check(strcmp(mp_last_error(),
                "mp_gemm_ragged: stride_a = 96 must be 0: MP_RAGGED_M divides the "
                "rows among the groups") == 0,
-        "a sentence about a stride says why there is none");
+        "the message about a stride gives the reason");
   d = rows_desc();
   (void)ragged(&d, (mp_ragged_t)0, NULL);
   check(
       strcmp(mp_last_error(), "mp_gemm_ragged: ragged = 0 must be MP_RAGGED_M or MP_RAGGED_K") == 0,
-      "a sentence about the dimension");
+      "the message about the dimension lists its values");
   reset();
 }
 
@@ -123,7 +123,7 @@ static void test_epilogue(void) {
   check_scaling_epilogue(&epilogue, at(2), MP_ERROR_MISALIGNED);
 }
 
-/* ---------------------------------------------------------------- everything else */
+/* ---------------------------------------------------------------- other arguments */
 
 static void test_arguments(void) {
   const mp_gemm_desc_t d = rows_desc();
@@ -180,12 +180,12 @@ static void test_empty(void) {
         MP_ERROR_NOT_FOUND, "kernel");
   FAILS(mp_gemm_ragged_workspace_size, (context, &d, MP_RAGGED_M, NULL, &out.bytes),
         MP_ERROR_NOT_FOUND, "kernel");
-  d.plan = named_plan("wmma_128x128x32_s3"); /* known, and not needed */
+  d.plan = named_plan("wmma_128x128x32_s3"); /* known, but unused */
   WORKS(
       mp_gemm_ragged(context, &d, MP_RAGGED_M, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL));
   check(mp_gemm_ragged_workspace_size(context, &d, MP_RAGGED_M, NULL, &bytes) == MP_SUCCESS &&
             bytes == 0,
-        "no groups need no workspace");
+        "zero groups need no workspace");
   d.batch_count = 2;
   d.m = 0;
   WORKS(
@@ -201,7 +201,7 @@ void test_gemm_ragged(void) {
   check_rows_desc("mp_gemm_ragged_workspace_size", size_of_rows);
   check_k_desc("mp_gemm_ragged", call_k);
   check_k_desc("mp_gemm_ragged_workspace_size", size_of_k);
-  test_sentences();
+  test_messages();
   test_epilogue();
   test_arguments();
   test_empty();

@@ -1,5 +1,5 @@
-/* The recipes of mpcore/step.h as a C program has them; the lines between the rulers stand
- * there too.  Plain descent, w -= g, with all gradients of a micro-batch equal. */
+/* The recipes of mpcore/step.h as a C program; lines between two rulers are those of the header.
+ * Plain gradient descent, w -= g, with all gradients of a micro-batch equal. */
 #include "harness.h"
 
 enum { kTensors = 2, kMost = 16 };
@@ -44,13 +44,13 @@ static float float_at(const void *device) {
   return value;
 }
 
-/** The last weight, from its 16-bit copy. */
+/** Returns the last weight, from its 16-bit copy. */
 static float weight(void) {
   mp_cast(ctx, tensor(kModels, 1), MP_FP16, tensor(kScratch, 0), MP_FP32, numel[1], stream);
   return float_at((const float *)tensor(kScratch, 0) + numel[1] - 1);
 }
 
-/** A gradient of 2, scaled; of infinity in micro-batch `bad`. */
+/** Micro-batch whose gradients are infinite; the others are 2, scaled. */
 static int bad = -1;
 static void forward_and_backward(int64_t i) {
   const float scale = float_at(mp_scaler_get_scale_address(scaler));
@@ -144,7 +144,7 @@ static void test_windows(void (*window)(int k), int64_t updates, const char *lab
 
 /* ---------------------------------------------------------------- any optimizer */
 
-/** On the device, as far as this program is concerned: with the kernels that it has. */
+/** An optimizer that is not part of the library; here it runs the library's kernels. */
 static void my_optimizer(const float *found_inf) {
   if (float_at(found_inf) != 0.0f) return;
   mp_optimizer_step(optimizer, NULL, NULL, stream);
@@ -193,7 +193,7 @@ static void test_optimizers(int on_host) {
   end();
 }
 
-/* ---------------------------------------------------------------- asking without waiting */
+/* ---------------------------------------------------------------- queries without waiting */
 
 static int advanced;
 static void advance_lr_schedule(void) {
@@ -222,6 +222,6 @@ void test_recipes(void) {
   bad = 3;
   train(6);
   bad = -1;
-  check(advanced == 4 && weight() == 90.0f, "recipe: asking for the step before");
+  check(advanced == 4 && weight() == 90.0f, "recipe: query of the previous step");
   end();
 }

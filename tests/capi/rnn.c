@@ -1,4 +1,4 @@
-/* mpcore/rnn.h: wrong arguments, of an LSTM of two layers in both directions. */
+/* mpcore/rnn.h: invalid arguments of a bidirectional LSTM of two layers. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 enum { kLayers = 2, kWeights = 4, kSteps = 3, kBatch = 2, kInput = 6, kHidden = 4 };
 
-/* Offsets of what the calls are given; of weights, 512 bytes per layer and direction. */
+/* Offsets of the arguments; weights have 512 bytes per layer and direction. */
 enum { kX = 0, kY = 256, kH0 = 512, kC0 = 640, kHn = 768, kCn = 896, kDy = 1024, kDx = 1152 };
 enum { kDhn = 1280, kDcn = 1344, kDh0 = 1472, kDc0 = 1536, kFoundInf = 1792, kAmax = 1796 };
 enum { kLengths = 1800, kW = 2048, kDw = 4096, kReserve = 6144, kWorkspace = 8192 };
@@ -30,7 +30,7 @@ static void set_desc(void) {
   args.desc.flags = MP_RNN_FLAG_BIDIRECTIONAL;
 }
 
-/** All that there is, as it should be. */
+/** Sets all arguments, optional ones included, to valid values. */
 static void set_arguments(void) {
   mp_rnn_tensors_t *t = &args.tensors;
   memset(&args, 0, sizeof args);
@@ -176,7 +176,7 @@ static void test_desc_fields(void) {
   }
 }
 
-/** Fields that are wrong beside each other. */
+/** Checks combinations of fields that are invalid together. */
 static void check_pair(const char *what, const char *argument) {
   mp_rnn_sizes_t sizes;
   MP_INIT_STRUCT(&sizes);
@@ -186,7 +186,7 @@ static void check_pair(const char *what, const char *argument) {
   set_desc();
 }
 
-/** Sequence by sequence, which begin too early by that many elements. */
+/** Batch-major strides; sequences begin this many elements too early. */
 static void make_batch_major(int64_t of_x, int64_t of_y) {
   args.desc.x_step = kInput, args.desc.x_row = kSteps * kInput - of_x;
   args.desc.y_step = 2 * kHidden, args.desc.y_row = kSteps * 2 * kHidden - of_y;
@@ -197,36 +197,36 @@ static void test_desc_pairs(void) {
   set_arguments();
   for (size_t i = 0; i < 3; i++) {
     args.desc.cell = cells[i], args.desc.clip = 1;
-    check_pair("clip is not for this cell", "clip");
+    check_pair("clip is not supported by this cell", "clip");
     if (cells[i] == MP_RNN_GRU) continue;
     args.desc.cell = cells[i], args.desc.flags |= MP_RNN_FLAG_RESET_FIRST;
-    check_pair("MP_RNN_FLAG_RESET_FIRST is not for this cell", "flags");
+    check_pair("MP_RNN_FLAG_RESET_FIRST is not supported by this cell", "flags");
   }
   args.desc.flags |= MP_RNN_FLAG_SKIP_INPUT;
-  check_pair("MP_RNN_FLAG_SKIP_INPUT with other sizes", "input_size");
+  check_pair("MP_RNN_FLAG_SKIP_INPUT with input_size != hidden_size", "input_size");
   make_batch_major(1, 0);
   check_pair("sequences of x overlap", "x_row");
   make_batch_major(0, 1);
   check_pair("sequences of y overlap", "y_row");
 
   args.desc.timesteps = args.desc.batch = args.desc.hidden_size = INT32_MAX;
-  check_pair("3 sizes beyond 64 bits", "timesteps");
+  check_pair("a product of three sizes that exceeds 64 bits", "timesteps");
   args.desc.batch = args.desc.hidden_size = INT32_MAX;
-  check_pair("2 sizes beyond 64 bits", "batch");
+  check_pair("a product of two sizes that exceeds 64 bits", "batch");
   args.desc.layers = 65535, args.desc.hidden_size = INT32_MAX;
-  check_pair("layers of a size beyond 64 bits", "layers");
+  check_pair("a size of all layers that exceeds 64 bits", "layers");
   args.desc.timesteps = args.desc.input_size = INT32_MAX;
-  check_pair("inputs of a size beyond 64 bits", "input_size");
+  check_pair("a size of the inputs that exceeds 64 bits", "input_size");
 }
 
-/** What is at the edge of what is wrong. */
+/** Checks descriptors just inside the limits. */
 static void test_desc_works(void) {
   set_arguments();
   make_batch_major(0, 0);
   work(kAll, "batch-major");
   set_desc();
   args.desc.x_step = 13, args.desc.y_row = 9;
-  work(kAll, "gaps");
+  work(kAll, "strided rows and steps");
   set_desc();
   args.desc.plan = named_plan("rnn_steps");
   args.desc.dropout = 0.875f, args.desc.clip = 1;
@@ -240,7 +240,7 @@ static void test_desc_works(void) {
 
 /* ---------------------------------------------------------------- bytes */
 
-/** What each call needs is what mp_rnn_get_sizes says or less; one byte less is refused. */
+/** Each call needs at most the bytes of mp_rnn_get_sizes; one byte fewer is rejected. */
 static void test_bytes(void) {
   mp_rnn_sizes_t sizes;
   char sentence[96];
@@ -249,7 +249,7 @@ static void test_bytes(void) {
   WORKS(mp_rnn_get_sizes(context, &args.desc, &sizes));
   check(sizes.reserve_bytes <= args.tensors.reserve_bytes &&
             sizes.workspace_bytes <= args.workspace_bytes,
-        "reserve and workspace fit into the memory of the test");
+        "reserve and workspace fit into the arena");
   args.tensors.reserve_bytes = sizes.reserve_bytes;
   args.workspace_bytes = sizes.workspace_bytes;
   work(kAll, "the bytes of mp_rnn_get_sizes");
@@ -266,8 +266,8 @@ static void test_bytes(void) {
     const char *needed = strstr(mp_last_error(), "at least ");
     args.workspace_bytes = needed == NULL ? 0 : strtoul(needed + 9, NULL, 10);
     check(args.workspace_bytes > 0 && args.workspace_bytes <= sizes.workspace_bytes,
-          label_of(&passes[i], "needs what mp_rnn_get_sizes says, or less"));
-    work(passes[i].bit, "workspace_bytes that are needed");
+          label_of(&passes[i], "needs at most the bytes of mp_rnn_get_sizes"));
+    work(passes[i].bit, "the required workspace_bytes");
     snprintf(sentence, sizeof sentence, "workspace_bytes = %lu must be at least %lu",
              (unsigned long)args.workspace_bytes - 1, (unsigned long)args.workspace_bytes);
     args.workspace_bytes--;
@@ -277,7 +277,7 @@ static void test_bytes(void) {
 
 /* ---------------------------------------------------------------- pointers */
 
-/** A field of the tensors, who requires it, who may do without; the others do not look at it. */
+/** A pointer of the tensors, and the passes that require or support it; other passes ignore it. */
 static const struct pointer_case {
   const char *name;
   size_t member;
@@ -322,20 +322,20 @@ static void test_pointers(void) {
     snprintf(what, sizeof what, "%s is misaligned", p->name);
     fail(p->required | p->optional, what, MP_ERROR_MISALIGNED, p->name);
     set_pointer(p, at(1));
-    snprintf(what, sizeof what, "%s is not looked at", p->name);
+    snprintf(what, sizeof what, "%s is ignored", p->name);
     work(kAll & ~(p->required | p->optional), what);
   }
   set_arguments();
   for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
     if (pointers[i].required == 0) set_pointer(&pointers[i], NULL);
   for (size_t i = 0; i < kWeights; i++) MP_INIT_STRUCT(&args.grads[i]);
-  work(kAll, "without anything optional");
+  work(kAll, "without optional tensors");
 
   set_arguments();
   args.desc.cell = MP_RNN_GRU;
   args.tensors.c0 = args.tensors.dcn = at(1);
   args.tensors.cn = args.tensors.dc0 = at(1);
-  work(kAll, "what is for MP_RNN_LSTM is not looked at");
+  work(kAll, "tensors of MP_RNN_LSTM are ignored by other cells");
   set_arguments();
   args.desc.dtype = MP_FP32;
   args.tensors.x = at(2);
@@ -372,7 +372,7 @@ static void test_pointers(void) {
   }
 }
 
-/** One pointer of an element of an array on the host, missing and misaligned. */
+/** Checks a pointer in a host array that is NULL or misaligned. */
 static void check_element(int bits, const char *array, size_t i, const char *field, void *element) {
   void *good, *bad = at(1);
   char name[48], what[80];
@@ -388,7 +388,7 @@ static void check_element(int bits, const char *array, size_t i, const char *fie
   memcpy(element, &good, sizeof good);
 }
 
-/** Each of them; then those that the flags take away are garbage, and nobody minds. */
+/** Checks all pointers of the arrays; pointers that the flags disable are ignored. */
 static void check_elements(uint32_t flags) {
   void *taken[8 * kWeights], *bad = at(1);
   size_t count = 0;
@@ -418,11 +418,11 @@ static void check_elements(uint32_t flags) {
     }
   }
   for (size_t i = 0; i < count; i++) memcpy(taken[i], &bad, sizeof bad);
-  work(kUsesWeights, "weights that the flags take away are not looked at");
-  work(kGrads, "gradients of weights that the flags take away are not looked at");
+  work(kUsesWeights, "weights that the flags disable are ignored");
+  work(kGrads, "gradients of weights that the flags disable are ignored");
 }
 
-/* ---------------------------------------------------------------- the tensors as a whole */
+/* ---------------------------------------------------------------- mp_rnn_tensors_t */
 
 static void init_tensors(void *s) {
   set_arguments();
@@ -482,7 +482,7 @@ static void test_batch_sizes(void) {
   work(kAll, "lengths");
   args.tensors.batch_sizes = good, args.tensors.lengths = NULL;
   args.desc.x_step = args.desc.y_step = 1000;
-  work(kAll, "packed: x_step and y_step play no part");
+  work(kAll, "packed: x_step and y_step are ignored");
 }
 
 void test_rnn(void) {

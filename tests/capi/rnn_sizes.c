@@ -1,4 +1,4 @@
-/* mpcore/rnn.h: what mp_rnn_get_sizes says, and calls of no steps or no sequences. */
+/* mpcore/rnn.h: sizes from mp_rnn_get_sizes, and calls without steps or sequences. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static mp_status_t get_these_sizes(void *s) {
   return mp_rnn_get_sizes(context, &d, s);
 }
 
-/** Per step, sequence, unit, layer and direction. */
+/** Bytes of the reserve per step, sequence, unit, layer and direction. */
 static const struct kept {
   mp_rnn_cell_t cell;
   uint32_t flags, gates;
@@ -80,7 +80,7 @@ static void test_kernel_info(void) {
   WORKS(mp_rnn_kernel_info(context, &d, 0, &info));
   WORKS(mp_rnn_get_sizes(context, &d, &sizes));
   check(info.reason == NULL && info.workspace_bytes == sizes.workspace_bytes,
-        "mp_rnn_kernel_info: the first kernel is the one that is taken");
+        "mp_rnn_kernel_info: the first kernel is the selected one");
   d.plan = named_plan("rnn_fused_wmma");
   d.dtype = MP_FP32;
   FAILS(mp_rnn_get_sizes, (context, &d, &sizes), MP_ERROR_UNSUPPORTED, "kernel");
@@ -90,7 +90,7 @@ static void test_kernel_info(void) {
   for (int32_t index = 1; index <= 2; index++) {
     WORKS(mp_rnn_kernel_info(context, &d, index, &info));
     check(info.reason != NULL && info.workspace_bytes == 0,
-          "mp_rnn_kernel_info: why a kernel cannot run this");
+          "mp_rnn_kernel_info: the reason why a kernel does not support this");
   }
   d.flags = 0;
   d.hidden_size = 12;
@@ -102,11 +102,11 @@ static void test_default(void) {
   const mp_rnn_desc_t d = mp_rnn_desc_default(MP_RNN_GRU, 2, 3, 6, 4, MP_BF16);
   check(d.cell == MP_RNN_GRU && d.batch == 2 && d.timesteps == 3 && d.input_size == 6 &&
             d.hidden_size == 4 && d.dtype == MP_BF16,
-        "mp_rnn_desc_default: what it was given");
+        "mp_rnn_desc_default: arguments");
   check(d.layers == 1 && d.flags == 0 && d.dtype_dw == MP_BF16 && d.dropout == 0.0f &&
             d.clip == 0.0f && d.dropout_seed == 0 && d.x_step == 0 && d.x_row == 0 &&
             d.y_step == 0 && d.y_row == 0 && d.plan == NULL,
-        "mp_rnn_desc_default: what it was not given");
+        "mp_rnn_desc_default: other fields");
 }
 
 static void test_sizes(void) {
@@ -154,7 +154,7 @@ static void set_arguments(int32_t batch, int32_t timesteps) {
   tensors.num_weights = 1, tensors.weights = &weights, tensors.weight_grads = &grads;
 }
 
-/** States before and behind the steps; x, y and dy are absent, as they have no rows. */
+/** Sets the states and their gradients; x, y and dy are absent because they have no rows. */
 static void set_states(void) {
   tensors.h0 = at(kH0), tensors.hn = at(kHn), tensors.dhn = at(kDhn), tensors.dh0 = at(kDh0);
   tensors.c0 = at(kC0), tensors.cn = at(kCn), tensors.dcn = at(kDcn), tensors.dc0 = at(kDc0);
@@ -164,7 +164,7 @@ static void set_states(void) {
   mp_memset(context, at(kDcn), kFill + 3, kC, NULL);
 }
 
-/** `count` bytes at `offset` are `value`, and those behind them were not written. */
+/** Returns whether `count` bytes at `offset` are `value`, and the bytes after them unwritten. */
 static int are(size_t offset, size_t count, int value) {
   unsigned char bytes[512 + kBehind];
   mp_memcpy(context, bytes, at(offset), count + kBehind, NULL);
@@ -191,7 +191,7 @@ static void check_weight_grads(const char *label) {
   reset();
 }
 
-/** The states go through as they are. */
+/** Checks that states and gradients of states are copied unchanged. */
 static void check_states(const char *label) {
   set_states();
   check(CALL(mp_rnn_forward_training) && are(kHn, kH, kFill) && are(kCn, kC, kFill + 1), label);
@@ -211,19 +211,20 @@ static void check_states(const char *label) {
 
 static void test_no_steps(void) {
   set_arguments(kBatch, 0);
-  check_states("no steps: h and c, and their gradients, go through");
-  check_weight_grads("the gradients of no steps are 0, or what they were");
+  check_states("no steps: h, c and their gradients are copied");
+  check_weight_grads("no steps: weight gradients are zeroed or, if accumulated, unchanged");
 }
 
-/** Steps that no sequence has. */
-static void test_packed_of_nothing(void) {
+/** Packed steps without sequences. */
+static void test_packed_without_rows(void) {
   const int32_t sizes[] = {0, 0, 0};
   set_arguments(kBatch, 3);
   tensors.batch_sizes = sizes;
   tensors.x = at(0), tensors.y = at(0), tensors.dy = at(0);
   tensors.reserve = at(kReserve), tensors.reserve_bytes = kReserveBytes;
-  check_states("packed steps without rows: h and c, and their gradients, go through");
-  check_weight_grads("the gradients of no rows are 0, or what they were");
+  check_states("packed steps without rows: h, c and their gradients are copied");
+  check_weight_grads(
+      "packed steps without rows: weight gradients are zeroed or, if accumulated, unchanged");
 }
 
 static void test_no_sequences(void) {
@@ -231,15 +232,15 @@ static void test_no_sequences(void) {
   check(CALL(mp_rnn_forward_training) && CALL(mp_rnn_forward_inference), "no sequences: forward");
   check(CALL(mp_rnn_backward_data), "no sequences: backward");
   reset();
-  check_weight_grads("the gradients of no sequences are 0, or what they were");
+  check_weight_grads("no sequences: weight gradients are zeroed or, if accumulated, unchanged");
   set_states();
   check(CALL(mp_rnn_forward_training) && CALL(mp_rnn_backward_data) && are(kHn, kH, kPattern) &&
             are(kDh0, kH, kPattern),
-        "no sequences: no states");
+        "no sequences: states are not written");
   reset();
 }
 
-/** Fields other than the pointers, in arrays of two weights and gradients. */
+/** Checks fields other than pointers in arrays of two weights and gradients. */
 static void test_array_elements(void) {
   const uint32_t size = sizeof(mp_rnn_weights_t);
   const struct {
@@ -275,7 +276,7 @@ void test_rnn_sizes(void) {
   test_sizes();
   test_kernel_info();
   test_no_steps();
-  test_packed_of_nothing();
+  test_packed_without_rows();
   test_no_sequences();
   test_array_elements();
 }

@@ -6,7 +6,7 @@
 
 /* ---------------------------------------------------------------- creation */
 
-static mp_scaler_policy_t policy; /* of the scaler that the subjects below create */
+static mp_scaler_policy_t policy; /* of the scalers created below */
 
 static void init_config(void *s) {
   const mp_scaler_config_t c = mp_scaler_config_default(policy);
@@ -103,12 +103,12 @@ static void test_create(void) {
   check(mp_scaler_get_scale_address(NULL) == NULL &&
             mp_scaler_get_inv_scale_address(NULL) == NULL &&
             mp_scaler_get_found_inf_address(NULL) == NULL,
-        "the addresses of no scaler are NULL");
+        "without a scaler, addresses are NULL");
 }
 
 /* ---------------------------------------------------------------- state */
 
-static mp_scaler_t lognormal_scaler, backoff_scaler, logmax_scaler; /* of the subjects below */
+static mp_scaler_t lognormal_scaler, backoff_scaler, logmax_scaler; /* used by the subjects below */
 
 static void init_state_of(mp_scaler_t scaler, void *s) {
   mp_scaler_state_t state;
@@ -129,7 +129,7 @@ static void init_logmax_state(void *s) {
   init_state_of(logmax_scaler, s);
 }
 
-/** As after ten steps, a third of which overflowed. */
+/** State after ten steps, of which three were skipped. */
 static void init_trained_state(void *s) {
   mp_scaler_state_t state;
   init_state(&state);
@@ -194,11 +194,11 @@ static void test_state(void) {
       STATE_FIELD(log2_mean_slow, f, INFINITY),
       STATE_FIELD(log2_square_slow, f, NAN),
       STATE_FIELD(headroom, f, NAN),
-      STATE_FIELD(beta1_power, i, -1), /* a NaN of 64 ones */
+      STATE_FIELD(beta1_power, i, -1), /* NaN: all bits set */
       STATE_FIELD(beta2_power, i, -1),
       STATE_FIELD(beta1_power, d, -0.5),
       STATE_FIELD(beta2_power, d, 1.5),
-      STATE_FIELD(log2_mean, f, 1.0f), /* a mean of nothing */
+      STATE_FIELD(log2_mean, f, 1.0f), /* a mean without samples */
       STATE_FIELD(log2_mean_slow, f, -1.0f),
       STATE_FIELD(log2_square_slow, f, 1.0f),
       STATE_FIELD(headroom, f, -1.0f),
@@ -212,18 +212,18 @@ static void test_state(void) {
                                       sizeof(mp_scaler_state_t), init_trained_state,
                                       call_set_state};
   const struct field_case trained_fields[] = {
-      STATE_FIELD(skipped, i, 11), /* of ten */
+      STATE_FIELD(skipped, i, 11), /* of ten steps */
       STATE_FIELD(skipped, i, INT64_MAX),
       STATE_FIELD(skipped, i, 4), /* the sum of its causes */
       STATE_FIELD(overflows, i, -1),
       STATE_FIELD(out_of_range, i, 2),
       STATE_FIELD(no_scale, i, 1),
       STATE_FIELD(no_scale, i, INT64_MAX),
-      STATE_FIELD(skipped_nan, i, 3), /* more than overflows */
+      STATE_FIELD(skipped_nan, i, 3), /* more than the overflows */
       STATE_FIELD(skipped_nan, i, INT64_MAX),
       STATE_FIELD(consecutive_skips, i, 4),
       STATE_FIELD(consecutive_skips, i, INT64_MAX),
-      STATE_FIELD(log2_mean, f, 200.0f), /* of log2 of gradients, 400 on average */
+      STATE_FIELD(log2_mean, f, 200.0f), /* log2 of gradients with mean 400 */
       STATE_FIELD(log2_mean, f, -1e30f),
       STATE_FIELD(log2_mean_slow, f, -200.0f),
       STATE_FIELD(log2_square_slow, f, -1.0f),
@@ -237,7 +237,7 @@ static void test_state(void) {
   const struct field_case backoff_fields[] = {
       STATE_FIELD(policy, i, MP_SCALER_POLICY_LOGNORMAL),
       STATE_FIELD(hysteresis_left, i, -1),
-      STATE_FIELD(hysteresis_left, i, 2), /* of hysteresis = 1 */
+      STATE_FIELD(hysteresis_left, i, 2), /* hysteresis = 1 */
       STATE_FIELD(growth_tracker, i, -1),
       STATE_FIELD(growth_tracker, i, 2000),
       STATE_FIELD(growth_tracker, i, INT32_MAX),
@@ -320,7 +320,7 @@ static void test_calls(mp_scaler_t scaler) {
         MP_ERROR_INVALID_ARGUMENT, "count");
   int64_t count = -1;
   WORKS(mp_scaler_get_history_sync(scaler, 1, NULL, NULL, &count, NULL));
-  check(count == 0, "a scaler without history has none to tell");
+  check(count == 0, "the history of a scaler without history is empty");
 }
 
 static void test_query(mp_scaler_t scaler) {
@@ -336,7 +336,7 @@ static void test_query(mp_scaler_t scaler) {
   FAILS(mp_scaler_query_step, (scaler, 10, &out.outcome), MP_ERROR_NOT_FOUND, "step");
   mp_step_outcome_t outcome = MP_STEP_OUTCOME_TAKEN;
   WORKS(mp_scaler_query_step(scaler, 11, &outcome));
-  check(outcome == MP_STEP_OUTCOME_PENDING, "a step to come is pending");
+  check(outcome == MP_STEP_OUTCOME_PENDING, "a future step is pending");
 }
 
 /* ---------------------------------------------------------------- accumulation */

@@ -11,7 +11,7 @@ enum { kRows = 6, kVocabulary = 5, kWidth = 8 };
 enum { kTable = 0, kIndices = 256, kOut = 512, kDout = 1024, kDtable = 1536, kFoundInf = 2048 };
 enum { kAmax = 2304, kX = 2560, kY = 3072, kOffset = 3584 };
 
-/** More than the memory of the harness has: it is scratch, and what is written there is nobody's business. */
+/** Scratch memory; larger than the arena, and its contents are not checked. */
 static void *workspace;
 static size_t workspace_bytes;
 
@@ -36,7 +36,7 @@ static mp_status_t call_backward(void *s) {
 static mp_status_t call_size(void *s) {
   size_t bytes = 1;
   const mp_status_t status = mp_embedding_workspace_size(context, s, &bytes);
-  check((status != MP_SUCCESS) == (bytes == 1), "bytes stay where the call fails");
+  check((status != MP_SUCCESS) == (bytes == 1), "a failing call does not write the bytes");
   return status;
 }
 
@@ -198,7 +198,7 @@ static void test_bytes(void) {
         "desc");
   FAILS(mp_embedding_workspace_size, (context, &d, NULL), MP_ERROR_INVALID_ARGUMENT, "bytes");
   WORKS(mp_embedding_workspace_size(context, &d, &bytes));
-  check(bytes == workspace_bytes, "the workspace has the bytes that are needed");
+  check(bytes == workspace_bytes, "the workspace has the required bytes");
   snprintf(sentence, sizeof sentence, "workspace_bytes = %lu must be at least %lu",
            (unsigned long)bytes - 1, (unsigned long)bytes);
   FAILS(mp_embedding_backward,

@@ -47,7 +47,7 @@ static mp_step_options_t options_with(const mp_comm_t *comm) {
   return o;
 }
 
-/** What is wrong with a table in general is in capi_comm.c. */
+/** Invalid tables in general are tested in comm.c. */
 static void test_comm_of_step(void) {
   mp_comm_t comm = mp_comm_default();
   mp_step_options_t o = options_with(&comm);
@@ -130,7 +130,7 @@ static void test_checked(void) {
       CHECKED_FIELD(tensor_norms, p, at(8200)),
       CHECKED_FIELD(report, p, at(8256)),
       CHECKED_FIELD(tensor_reports, p, at(8256)),
-      CHECKED_FIELD(amax, p, NULL), /* lognormal learns from it */
+      CHECKED_FIELD(amax, p, NULL), /* required by lognormal */
   };
   const struct subject options = {"mp_scale_step", "options", sizeof(mp_step_options_t),
                                   init_checked, call_scale_step};

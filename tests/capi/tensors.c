@@ -233,7 +233,8 @@ static void test_overlaps(mp_tensor_list_t list) {
   for (int i = 0; i < 2; i++) {
     mp_tensor_list_t o = overlapping[i];
     FAILS(mp_unscale, (list, o, at(2048), at(2052), NULL), bad, "out: data[2]");
-    check(strstr(mp_last_error(), " overlaps data[0] = ") != NULL, "the other tensor is named too");
+    check(strstr(mp_last_error(), " overlaps data[0] = ") != NULL,
+          "the message names the other tensor");
     FAILS(mp_grads_accumulate, (scaler, list, o, 1.0f, 0, NULL), bad, "sums: data[2]");
     FAILS(mp_grads_to_fp32, (scaler, list, o, NULL), bad, "out: data[2]");
     FAILS(mp_grads_all_reduce, (o, &alone, 1.0f, 1.0f, NULL), bad, "grads: data[2]");
