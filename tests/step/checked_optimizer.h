@@ -1,8 +1,8 @@
-// An optimizer whose every step is compared with the formulas in fp64.
+// An optimizer whose steps are compared with the formulas in fp64.
 //
-// Each step is checked on its own: the oracle starts from the state that the device had before it,
-// so one step's error bound suffices and nothing can hide in the drift of many.  The 16-bit copy
-// must be the device's own new master weight, rounded.
+// Each step is checked separately: the oracle starts from the device's state before the step, so
+// the error bound of one step suffices and errors do not accumulate.  The 16-bit copy must be the
+// device's new master weight, rounded.
 #pragma once
 
 #include "oracle_optimizer.h"
@@ -10,28 +10,28 @@
 
 namespace mptest {
 
-/// Starts with random weights.
+/// Optimizer with random initial weights.
 class CheckedRun {
  public:
   CheckedRun(const OptimizerSpec &spec, uint64_t seed) : run(spec), random_(seed) {
     run.master().upload(real_values(run.master().specs(), random_, 2.0));
   }
 
-  /// A step with new gradients in [-8, 8) times grad_scale.
+  /// Takes a step with new gradients in [-8, 8) times grad_scale.
   void step(float grad_scale) {
     draw_gradients();
     const DeviceFloat scale(grad_scale);
     check_step(grad_scale, [&] { run.step(scale.data()); });
   }
 
-  /// The same through mp_scale_step.
+  /// Takes a step with new gradients by mp_scale_step.
   void fused_step(mp_scaler_t scaler) {
     draw_gradients();
     check_step(read_float(mp_scaler_get_inv_scale_address(scaler)),
                [&] { require_ok(mp_scale_step(run.get(), scaler, nullptr, kStream)); });
   }
 
-  /// One with a gradient that is not finite: nothing may change.
+  /// Takes a step with a non-finite gradient: nothing may change.
   void overflowing_step(mp_scaler_t scaler) {
     draw_gradients();
     const std::vector<TensorSpec> &specs = run.grads().specs();
@@ -135,7 +135,7 @@ class CheckedRun {
 
 // ---------------------------------------------------------------------------- specs
 
-/// One copy in each 16-bit type and one parameter without, in turn.
+/// Returns the types of the copies: FP16, BF16 and none, repeated.
 inline std::vector<mp_dtype_t> mixed_models(size_t count) {
   const mp_dtype_t types[] = {MP_FP16, MP_BF16, MP_DTYPE_NONE};
   std::vector<mp_dtype_t> models;
@@ -159,7 +159,7 @@ inline OptimizerSpec with_weight_decay(OptimizerSpec spec, float weight_decay) {
   return spec;
 }
 
-/// The kind with its defaults and weight decay.
+/// Returns a spec with the default hyperparameters of `kind` and the given weight decay.
 inline OptimizerSpec spec_of(mp_optimizer_kind_t kind, float weight_decay, uint32_t flags) {
   return with_weight_decay(spec_of(kind, mp_param_group_default(kind, .01f), flags), weight_decay);
 }
@@ -185,14 +185,14 @@ inline OptimizerSpec rmsprop_spec() {
   return spec;
 }
 
-/// One of each kind, LARC beside plain SGD.
+/// Returns a spec of each kind, and of SGD with LARC.
 inline std::vector<OptimizerSpec> all_kinds() {
   return {momentum_spec(), larc_spec(),     adamw_spec(),
           lamb_spec(),     novograd_spec(), spec_of(MP_OPT_ADAGRAD, .05f, 0),
           rmsprop_spec()};
 }
 
-/// The rules with all their options.
+/// Returns specs of all rules and their flags.
 inline std::vector<OptimizerSpec> all_rules() {
   const uint32_t uncorrected = MP_OPT_FLAG_NO_BIAS_CORRECTION,
                  decoupled = MP_OPT_FLAG_DECOUPLED_DECAY;
@@ -230,11 +230,11 @@ inline std::vector<OptimizerSpec> all_rules() {
   return rules;
 }
 
-/// Every option of mp_param_group_t and mp_optimizer_desc_t at once, on top of any rule; for the
-/// five tensors of small_tensors.
+/// Enables all options of mp_param_group_t and mp_optimizer_desc_t; requires the five tensors of
+/// small_tensors.
 inline OptimizerSpec with_everything(OptimizerSpec spec) {
   mp_param_group_t &hyper = spec.groups[0];
-  hyper.eps = .01f;  // where the parts of g cancel, g / |g| would amplify their rounding errors
+  hyper.eps = .01f;  // if the terms of g cancel, g / |g| would amplify their rounding errors
   hyper.max_tensor_norm = 2.0f;
   hyper.clip_value = .75f;
   hyper.l1 = .03f;

@@ -1,5 +1,5 @@
-// The optimizers of mpcore/optimizer.h, written a second time: one step of one whole tensor, in fp64
-// with a running bound on what fp32 may make of it.
+// Reference implementation of the optimizers of mpcore/optimizer.h: one step of one tensor, in fp64
+// with a running bound on the rounding error of fp32.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,11 @@ struct Weight {
   Bounded w, m, v;
 };
 
-/// What a step knows of a tensor besides its elements.
+/// Parameters of a step that all elements of a tensor share.
 struct TensorStep {
   mp_optimizer_kind_t kind;
   uint32_t flags;
-  mp_param_group_t hyper;  ///< of its group
+  mp_param_group_t hyper;  ///< parameters of the tensor's group
   double lr_multiplier = 1.0, decay_multiplier = 1.0;
   double grad_scale = 1.0;
   int64_t t = 1;  ///< number of applied steps including this one
@@ -28,8 +28,8 @@ struct TensorStep {
 
 // ---------------------------------------------------------------------------- learning rate
 
-/// By cases and in the powers of e where the library has a power: fp64 is exact enough beside the
-/// one rounding to fp32.
+/// Uses cases and exp() where the library uses pow(): the error of fp64 is negligible compared with
+/// the rounding to fp32.
 inline Bounded learning_rate(const mp_param_group_t &hyper, int64_t t) {
   const double lr = hyper.lr, end = hyper.lr_end, warmup = hyper.warmup_steps;
   const double step = static_cast<double>(t);
@@ -54,9 +54,9 @@ inline Bounded learning_rate(const mp_param_group_t &hyper, int64_t t) {
   return rounded(value, 0.0);
 }
 
-// ---------------------------------------------------------------------------- a tensor's numbers
+// ---------------------------------------------------------------------------- norms and gradients
 
-/// Every product with a multiplier is rounded; one with 1 is exact.
+/// A product with a multiplier is rounded; a product with 1 is exact.
 inline Bounded scaled_by(const Bounded &x, double multiplier) {
   return multiplier == 1.0 ? x : x * multiplier;
 }
@@ -65,8 +65,8 @@ inline Bounded weight_decay_of(const TensorStep &s) {
   return scaled_by(s.hyper.weight_decay, s.decay_multiplier);
 }
 
-/// sqrt(sum x^2) of numbers that are inexact themselves: by the triangle inequality their errors
-/// enlarge the norm by at most the norm of the errors.  Squares may underflow.
+/// sqrt(sum x^2) of inexact numbers: by the triangle inequality, their errors increase the norm by
+/// at most the norm of the errors.  Squares may underflow.
 inline Bounded norm_of(const std::vector<Bounded> &x, int64_t chunk_elems) {
   double squares = 0.0, errors = 0.0;
   for (const Bounded &value : x) {
@@ -83,8 +83,8 @@ inline Bounded clamped_to(const Bounded &x, double most) {
   return {std::clamp(x.value, -most, most), x.error};
 }
 
-/// g of the formulas.
-/// @param extra  empty: none
+/// Returns g of the documented formulas.
+/// @param extra  extra gradients; may be empty
 inline std::vector<Bounded> final_gradients(const TensorStep &s,
                                             const std::vector<double> &gradients,
                                             const std::vector<double> &extra,
@@ -110,14 +110,14 @@ inline std::vector<Bounded> final_gradients(const TensorStep &s,
   return result;
 }
 
-/// 1 - beta^t is taken in fp64: in fp32 it would cancel for beta2 = 0.999.
+/// Computed in fp64: in fp32, 1 - beta^t would cancel for beta2 = 0.999.
 inline Bounded bias_correction(float beta, int64_t t) {
   return rounded(1.0 / (1.0 - std::pow(static_cast<double>(beta), static_cast<double>(t))), 0.0);
 }
 
 // ---------------------------------------------------------------------------- the rules
 
-/// @param ratio  LARC, LARS: their a
+/// @param ratio  the trust ratio of LARC and LARS
 inline Weight sgd(const Weight &old, Bounded g, const TensorStep &s, const Bounded &lr,
                   const Bounded *ratio) {
   const Bounded momentum = s.hyper.beta1, decay = weight_decay_of(s);
@@ -135,7 +135,7 @@ inline Weight sgd(const Weight &old, Bounded g, const TensorStep &s, const Bound
   return next;
 }
 
-/// Advances m and v; what is to be multiplied by the learning rate.
+/// Updates m and v; returns the update before it is multiplied by the learning rate.
 inline Bounded adam_direction(Weight &weight, Bounded g, const TensorStep &s) {
   const Bounded one = 1.0, b1 = s.hyper.beta1, b2 = s.hyper.beta2, decay = weight_decay_of(s);
   const bool decoupled = (s.flags & MP_OPT_FLAG_DECOUPLED_DECAY) != 0;
@@ -170,7 +170,7 @@ inline Weight rmsprop(Weight weight, Bounded g, const TensorStep &s, const Bound
   return weight;
 }
 
-// ---------------------------------------------------------------------------- whole tensors
+// ---------------------------------------------------------------------------- tensors
 
 inline std::vector<Bounded> weights_of(const std::vector<Weight> &tensor) {
   std::vector<Bounded> w;
@@ -191,7 +191,7 @@ inline std::vector<Weight> lamb(std::vector<Weight> tensor, const std::vector<Bo
   return tensor;
 }
 
-/// a of LARC and LARS.
+/// Returns the trust ratio of LARC and LARS.
 inline Bounded larc_ratio(const std::vector<Weight> &tensor, const std::vector<Bounded> &g,
                           const TensorStep &s, const Bounded &lr) {
   const Bounded w_norm = norm_of(weights_of(tensor), s.chunk_elems);
@@ -202,7 +202,7 @@ inline Bounded larc_ratio(const std::vector<Weight> &tensor, const std::vector<B
   return s.flags & MP_OPT_FLAG_LARS ? ratio : min(1.0, ratio / lr);
 }
 
-/// @param v  in, out: of the whole tensor
+/// @param v  in, out: the second moment of the tensor
 inline std::vector<Weight> novograd(std::vector<Weight> tensor, const std::vector<Bounded> &g,
                                     const TensorStep &s, const Bounded &lr, Bounded &v) {
   const Bounded norm = norm_of(g, s.chunk_elems), squares = norm * norm, b2 = s.hyper.beta2;
@@ -218,7 +218,7 @@ inline std::vector<Weight> novograd(std::vector<Weight> tensor, const std::vecto
   return tensor;
 }
 
-/// One step of one tensor.
+/// Returns a tensor after one step.
 /// @param tensor_v  in, out: NovoGrad's second moment
 inline std::vector<Weight> step_tensor(const TensorStep &s, const std::vector<double> &gradients,
                                        const std::vector<double> &extra,
@@ -244,7 +244,7 @@ inline std::vector<Weight> step_tensor(const TensorStep &s, const std::vector<do
   return next;
 }
 
-/// The 16-bit copy of a weight.
+/// Returns the 16-bit copy of a weight.
 inline double model_of(double w, mp_dtype_t dtype, uint32_t flags) {
   if ((flags & MP_OPT_FLAG_MODEL_OVERFLOW) == 0 && !std::isnan(w)) {
     w = std::clamp(w, -largest_finite(dtype), largest_finite(dtype));

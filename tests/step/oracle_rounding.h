@@ -1,5 +1,5 @@
-// The 16-bit copy of a master weight as mpcore.h documents it, in fp64: to nearest or stochastically,
-// clamped or infinite.
+// The 16-bit copy of a master weight as documented in mpcore/optimizer.h, in fp64: rounded to
+// nearest or stochastically, clamped or infinite.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 
 namespace mptest::oracle {
 
-/// Philox 4x32-10 as the paper has it: two multiplications per round, their halves crossed, the keys
-/// raised by the golden ratio and by sqrt(3) - 1.
+/// Philox 4x32-10, from Salmon et al. 2011: per round two multiplications, whose
+/// halves are exchanged; the keys are incremented by the golden ratio and by sqrt(3) - 1.
 inline std::array<uint32_t, 4> philox(const std::array<uint32_t, 4> &counter, uint64_t seed) {
   constexpr uint64_t kLow = 0xffffffff;
   std::array<uint64_t, 4> c = {counter[0], counter[1], counter[2], counter[3]};
@@ -25,7 +25,7 @@ inline std::array<uint32_t, 4> philox(const std::array<uint32_t, 4> &counter, ui
   return words;
 }
 
-/// Which random number a weight gets in step t.
+/// Returns the random word of a weight in step t.
 inline uint32_t rounding_word(uint64_t seed, int64_t t, size_t tensor, size_t element) {
   const uint64_t quad = element / 4, step = static_cast<uint64_t>(t);
   const uint64_t high = (quad >> 32) + (step >> 32) * 4096;
@@ -34,10 +34,10 @@ inline uint32_t rounding_word(uint64_t seed, int64_t t, size_t tensor, size_t el
                 seed)[element % 4];
 }
 
-/// The neighbours of a number in a type that has no largest number.
+/// Values adjacent to a number in a type of unlimited range.
 struct Neighbours {
-  double below, above;  ///< in magnitude; above is the next one where w is in the type itself
-  double fraction;      ///< of the way from below to above, in [0, 1)
+  double below, above;  ///< magnitudes; if the type holds w, below is |w|
+  double fraction;      ///< position of |w| between below and above, in [0, 1)
 };
 
 inline Neighbours neighbours(double w, mp_dtype_t dtype) {
@@ -54,7 +54,7 @@ inline Neighbours neighbours(double w, mp_dtype_t dtype) {
 inline double stochastically_rounded(double w, mp_dtype_t dtype, uint32_t word) {
   if (!std::isfinite(w)) return w;
   const Neighbours n = neighbours(w, dtype);
-  // Subnormals of fp16 compare the word with the fraction; the others add its low bits to it.
+  // FP16 subnormals compare the word with the fraction; other values add its low bits.
   const bool subnormal = dtype == MP_FP16 && std::fabs(w) < 0x1p-14;
   const double bits = std::ldexp(1.0, 24 - format_of(dtype).digits);
   const bool up = subnormal ? word < std::floor(n.fraction * 0x1p32)

@@ -1,9 +1,9 @@
-// The tensor reductions, the loss-scale policies and the softmax loss as mpcore.h documents them,
-// written a second time in fp64; the update rules are in oracle_optimizer.h.
+// Reference implementations in fp64 of the tensor reductions, the loss-scale policies and the
+// softmax loss, as documented in mpcore.h; the update rules are in oracle_optimizer.h.
 //
 // Formulas in fp32 arithmetic come with their error bound (running_error.h).  The policies are
-// scalar and are spelled out in the way furthest from the library's: the log-normal statistics, for
-// instance, as weighted sums over the whole history instead of recursions.
+// scalar and written differently from the library: the log-normal statistics, for example, are
+// weighted sums over the full history instead of recursions.
 #pragma once
 
 #include <cmath>
@@ -22,8 +22,8 @@ inline double sum_squares(const std::vector<double> &values) {
   return sum;
 }
 
-/// fp32 within a chunk, in any order, and fp64 across chunks: every square has taken one rounding
-/// and at most chunk_elems additions.  The root does not enlarge a relative error; it is rounded.
+/// fp32 within a chunk, in any order, and fp64 across chunks: every square takes one rounding
+/// and at most chunk_elems additions.  The root does not increase a relative error; it is rounded.
 inline Bounded l2norm(double sum_squares, int64_t chunk_elems) {
   const double norm = std::sqrt(sum_squares);
   return rounded(norm,
@@ -42,8 +42,8 @@ inline double clamped(const mp_scaler_config_t &config, double scale) {
   return std::clamp<double>(scale, config.min_scale, config.max_scale);
 }
 
-/// torch.amp.GradScaler, with the hysteresis of Megatron-LM or of apex.  Counts what has happened
-/// since, instead of what is left.
+/// torch.amp.GradScaler with the hysteresis of Megatron-LM or Apex.  Counts up from the last reset,
+/// where the library counts down.
 class BackoffScaler {
  public:
   explicit BackoffScaler(const mp_scaler_config_t &config)
@@ -55,7 +55,7 @@ class BackoffScaler {
  private:
   void shrink() {
     clean_steps_ = 0;
-    ++overflows_;  // since the budget was last full
+    ++overflows_;  // since the hysteresis was last reset
     if (overflows_ < config_.hysteresis) return;
     scale_ = clamped(config_, round_to(MP_FP32, scale_ * config_.backoff_factor));
   }
@@ -73,7 +73,7 @@ class BackoffScaler {
   int64_t overflows_ = 0;
 };
 
-/// The model of log2 amax.  Weights decay by beta per step, so the newest sample has weight 1.
+/// The log-normal policy.  Weights decay by beta per step, so the newest sample has weight 1.
 class LognormalScaler {
  public:
   explicit LognormalScaler(const mp_scaler_config_t &config)
@@ -82,7 +82,7 @@ class LognormalScaler {
   double scale() const { return scale_; }
   double headroom() const { return headroom_; }
 
-  /// @param scaled_amax  as the library gets it; not looked at when `overflow`
+  /// @param scaled_amax  as passed to the library; ignored if `overflow`
   void update(bool overflow, double scaled_amax) {
     if (overflow) {
       overflowed_ = true;
@@ -100,12 +100,11 @@ class LognormalScaler {
     scale_ = clamped(config_, std::exp2(std::floor(proposal()) - headroom_));
   }
 
-  /// Whether a library that keeps its statistics in fp32 may have rounded the last proposal down to
-  /// the next integer instead.
+  /// True if fp32 statistics may round the last proposal down to the next smaller integer.
   bool is_ambiguous() const {
     return std::fabs(proposal() - std::round(proposal())) <= proposal_error();
   }
-  /// Goes on from there.
+  /// Continues from the library's scale and headroom.
   void follow(double scale, double headroom) {
     scale_ = scale;
     headroom_ = headroom;
@@ -126,7 +125,7 @@ class LognormalScaler {
     return sum / weights;
   }
 
-  /// log2 of the scale that the statistics ask for.
+  /// Returns log2 of the scale that the statistics propose.
   double proposal() const {
     const auto itself = [](double x) { return x; };
     const double mean = weighted_mean(config_.beta1, itself);
@@ -137,9 +136,9 @@ class LognormalScaler {
     return config_.log2_max - mean - config_.overflow_std_dev * sigma;
   }
 
-  /// A running mean of n samples |x| <= X has taken n roundings of at most u X each, if all is
-  /// divided by the bias correction: n u X.  Likewise n u X^2 for the mean of squares.  The variance
-  /// adds the two, and 2 X times the error of the mean; sigma divides by 2 sigma_floor.
+  /// The running mean of n samples |x| <= X, divided by the bias correction, takes n roundings of
+  /// at most u X each: n u X.  The mean of squares takes n u X^2.  The variance adds both errors
+  /// and 2 X times the error of the mean; sigma divides by 2 sigma_floor.
   double proposal_error() const {
     const double n = static_cast<double>(samples_.size());
     const double mean = n * unit_roundoff(MP_FP32) * largest_;
@@ -159,19 +158,19 @@ class LognormalScaler {
 // ---------------------------------------------------------------------------- softmax loss
 
 struct XentOptions {
-  mp_dtype_t dtype;  ///< of the logits
-  int64_t counted;   ///< rows of the whole matrix that count
+  mp_dtype_t dtype;  ///< type of the logits
+  int64_t counted;   ///< rows of the whole matrix whose label is not ignored
   double scale = 1.0, weight = 1.0, smoothing = 0.0;
 };
 
 struct XentRow {
   Bounded loss;
-  std::vector<Bounded> dlogits;  ///< before rounding to the type of the logits
+  std::vector<Bounded> dlogits;  ///< exact gradient, not yet rounded to the type of the logits
   bool correct;
 };
 
-/// exp(logit - largest).  That of 16-bit logits is 2^x with x rounded twice more, and 0 where it would be
-/// subnormal.
+/// exp(logit - largest).  With 16-bit logits, the library computes 2^x, where x takes two more
+/// roundings, and flushes subnormal results to 0.
 inline Bounded softmax_power(double logit, double largest, mp_dtype_t dtype) {
   if (logit == -INFINITY) return 0.0;
   const Bounded difference = Bounded(logit) - largest;
@@ -180,8 +179,9 @@ inline Bounded softmax_power(double logit, double largest, mp_dtype_t dtype) {
   return {power.value, power.error + 0x1p-126};
 }
 
-/// One row that counts.  The bound of the sum over the classes, in any order, takes in that parts of it are
-/// rescaled a few times: with so many classes no term meets half as many additions.
+/// One row whose label is not ignored.  The error bound of the sum over the classes holds in any
+/// order and covers rescaling of partial sums: with many classes, a term takes part in less than
+/// half of the additions that the bound allows.
 inline XentRow softmax_xent(const std::vector<double> &logits, int64_t label,
                             const XentOptions &options) {
   const Bounded not_a_number(std::nan(""));
@@ -204,7 +204,7 @@ inline XentRow softmax_xent(const std::vector<double> &logits, int64_t label,
     infinite = logit == -INFINITY;
     if (!infinite) differences.add(Bounded(logit) - logits[target]);
   }
-  row.correct = largest - logits.begin() == label;  // max_element finds the first of equals
+  row.correct = largest - logits.begin() == label;  // max_element finds the first of equal values
   const Bounded share = Bounded(options.smoothing) / static_cast<double>(logits.size());
   const Bounded plain = infinite ? Bounded(INFINITY)
                         : logits[target] == *largest

@@ -1,4 +1,4 @@
-// Optimizers and scalers of several ranks that step together, for the tests of options.comm.
+// Optimizers and scalers of several ranks that take steps together, for tests of options.comm.
 #pragma once
 
 #include <cstring>
@@ -9,12 +9,12 @@
 
 namespace mptest {
 
-/// Bytes, so that NaN equals itself.
+/// Compares bytes, so that NaN equals itself.
 inline bool same_state(const mp_scaler_state_t &one, const mp_scaler_state_t &other) {
   return std::memcmp(&one, &other, sizeof one) == 0;
 }
 
-/// What one rank has.
+/// Optimizer, scaler and reported values of one rank.
 struct RankOfSteps {
   OptimizerRun run;
   UniqueScaler scaler;  ///< NULL without a config
@@ -28,7 +28,7 @@ struct RankOfSteps {
   }
 
   void set_grads(double value) { run.grads().upload(constant_values(run.grads().specs(), value)); }
-  /// Into the first tensor that has elements.
+  /// Sets the first element of the first tensor that is not empty.
   void inject(double value) {
     size_t t = 0;
     while (run.grads().spec(t).numel == 0) ++t;
@@ -55,7 +55,7 @@ class RanksOfSteps {
   auto begin() { return ranks_.begin(); }
   auto end() { return ranks_.end(); }
 
-  /// One step of all ranks.
+  /// Takes one step on all ranks.
   void step(const mp_step_options_t &options) {
     on_all_ranks(count(),
                  [&](int rank, const mp_comm_t &comm) { return at(rank).step(&comm, options); });
@@ -65,7 +65,7 @@ class RanksOfSteps {
   std::deque<RankOfSteps> ranks_;
 };
 
-/// The tensors of `whole`, given to the ranks in turn; the last rank gets none.
+/// Distributes the tensors of `whole` round-robin; the last rank gets none.
 inline std::vector<OptimizerSpec> sharded(const OptimizerSpec &whole, int count) {
   std::vector<OptimizerSpec> shards(static_cast<size_t>(count), whole);
   for (OptimizerSpec &shard : shards) shard.grads.clear(), shard.model.clear();
@@ -77,7 +77,7 @@ inline std::vector<OptimizerSpec> sharded(const OptimizerSpec &whole, int count)
   return shards;
 }
 
-/// Of the rank, in the order of the whole.
+/// Returns the index, in its shard, of tensor t of the whole list.
 inline size_t tensor_of_shard(size_t t, int count) {
   return t / (static_cast<size_t>(count) - 1);
 }

@@ -1,7 +1,7 @@
-// Several ranks in one process: threads of this one, with a communicator between them.
+// Several ranks in one process: threads with a communicator between them.
 //
-// Catch2 belongs to one thread, so the ranks only make calls of the library; what they work on is
-// made, and looked at afterwards, outside of them.
+// Catch2 assertions are not thread-safe, so the rank threads make only library calls; their
+// operands are created and checked outside of them.
 #pragma once
 
 #include <functional>
@@ -13,15 +13,14 @@
 
 namespace mptest {
 
-/// One call on every rank at the same time; each must succeed.
+/// Makes one call on all ranks concurrently; each must succeed.
 void on_all_ranks(int count, const std::function<mp_status_t(int, const mp_comm_t &)> &call);
 
-/// Without communication: what the library asks for is written down.
+/// Communicator that records the library's calls instead of communicating.
 class RecordedComm {
  public:
-  /// One line per callback.
-  std::vector<std::string> calls;
-  /// The callback whose line begins with this fails with this code.
+  std::vector<std::string> calls;  ///< one line per callback
+  /// Prefix of the line whose callback fails with `code`.
   std::string failing = "none";
   int code = 0;
 

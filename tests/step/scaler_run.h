@@ -1,11 +1,11 @@
-// A scaler that is fed by hand: overflows and gradients instead of a training.
+// A scaler updated with given overflows and gradients instead of by training.
 #pragma once
 
 #include "step_fixtures.h"
 
 namespace mptest {
 
-/// The amax reaches the policies that learn from it: lognormal and logmax.
+/// Passes amax only to the policies that learn from it: lognormal and logmax.
 class ScalerRun {
  public:
   explicit ScalerRun(const mp_scaler_config_t &config)
@@ -18,15 +18,15 @@ class ScalerRun {
   float found_inf() const { return read_float(mp_scaler_get_found_inf_address(get())); }
   mp_scaler_state_t state() const { return state_of(get()); }
 
-  /// One update.
-  /// @param found_inf  what the flag holds before it
+  /// Makes one update.
+  /// @param found_inf  the flag before the update
   /// @param amax       largest gradient before scaling
-  /// @return S after it
+  /// @return S after the update
   float update(float found_inf, double amax = 1.0) {
     return update_scaled(found_inf, static_cast<float>(amax * scale()));
   }
 
-  /// @param scaled_amax  as the library gets it
+  /// @param scaled_amax  as passed to the library
   float update_scaled(float found_inf, float scaled_amax) {
     write_float(mp_scaler_get_found_inf_address(get()), found_inf);
     amax_.set(scaled_amax);
@@ -34,7 +34,7 @@ class ScalerRun {
     return scale();
   }
 
-  /// One update that gets the amax whatever the policy, and no flag.
+  /// Makes an update that passes amax for every policy and leaves the flag unchanged.
   float update_by_amax(float scaled_amax) {
     amax_.set(scaled_amax);
     require_ok(mp_scaler_update(get(), amax_.data(), kStream));

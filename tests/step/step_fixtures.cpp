@@ -1,4 +1,4 @@
-// Tensor lists, scalers and optimizers for the tests of the step: see step_fixtures.h.
+// Tensor lists, scalers and optimizers for the tests of mp_scale_step.
 #include "step_fixtures.h"
 
 #include <bit>
@@ -6,7 +6,7 @@
 
 namespace mptest {
 
-// ---------------------------------------------------------------------------- objects
+// ---------------------------------------------------------------------------- ownership
 
 UniqueContext make_context(int32_t sm_limit) {
   mp_context_config_t config = mp_context_config_default();
@@ -36,7 +36,7 @@ void set_state(mp_scaler_t scaler, const mp_scaler_state_t &state) {
 
 mp_step_outcome_t outcome_sync(const UniqueScaler &scaler, int64_t step) {
   require_ok(mp_stream_sync(context(), kStream));
-  auto outcome = static_cast<mp_step_outcome_t>(77);  // none of them
+  auto outcome = static_cast<mp_step_outcome_t>(77);  // not an enumerator
   require_ok(mp_scaler_query_step(scaler.get(), step, &outcome));
   return outcome;
 }
@@ -86,7 +86,7 @@ UniqueList TensorSet::list_in(mp_context_t context) const {
   desc.count = static_cast<uint32_t>(count());
   desc.data = data.data();
   desc.numel = numel.data();
-  desc.dtype = MP_FP32;  // counts only where `dtypes` is NULL, as it may be for an empty list
+  desc.dtype = MP_FP32;  // used only if `dtypes` is NULL, which is allowed for an empty list
   desc.dtypes = dtypes.data();
   mp_tensor_list_t list = nullptr;
   require_ok(mp_tensor_list_create(&list, context, &desc));

@@ -1,5 +1,5 @@
-// Tensor lists, scalers and optimizers as the tests of the step need them: owned, on guarded
-// memory, with misaligned, empty and mixed tensors for the asking.
+// Tensor lists, scalers and optimizers for the tests of mp_scale_step, with automatic ownership and
+// guarded memory.  Tensors can be misaligned, empty and of mixed types.
 #pragma once
 
 #include <deque>
@@ -25,12 +25,12 @@ using UniqueList = std::unique_ptr<mp_tensor_list, Destroy>;
 using UniqueScaler = std::unique_ptr<mp_scaler, Destroy>;
 using UniqueOptimizer = std::unique_ptr<mp_optimizer, Destroy>;
 
-/// Another context of the device under test; 0 = all of its SMs.
+/// Returns another context of the device under test; sm_limit = 0 allows all of its SMs.
 UniqueContext make_context(int32_t sm_limit);
 UniqueScaler make_scaler(const mp_scaler_config_t &config);
 mp_scaler_state_t state_of(mp_scaler_t scaler);
 void set_state(mp_scaler_t scaler, const mp_scaler_state_t &state);
-/// What became of a step, after everything that has been enqueued: mp_scaler_query_step does not wait for it.
+/// Waits for all enqueued work (mp_scaler_query_step does not), then returns the outcome of a step.
 mp_step_outcome_t outcome_sync(const UniqueScaler &scaler, int64_t step);
 
 // ---------------------------------------------------------------------------- single floats
@@ -38,7 +38,7 @@ mp_step_outcome_t outcome_sync(const UniqueScaler &scaler, int64_t step);
 float read_float(const float *device);
 void write_float(float *device, float value);
 
-/// One float on the device.
+/// A float in device memory.
 class DeviceFloat {
  public:
   explicit DeviceFloat(float value) : buffer_(std::vector<float>{value}) {}
@@ -50,7 +50,7 @@ class DeviceFloat {
   DeviceBuffer<float> buffer_;
 };
 
-/// Bit for bit, so that NaN equals itself and -0 differs from 0.
+/// Compares bits, so that NaN equals itself and -0 differs from 0.
 bool same_bits(float x, float y);
 
 // ---------------------------------------------------------------------------- tensors
@@ -58,13 +58,13 @@ bool same_bits(float x, float y);
 struct TensorSpec {
   mp_dtype_t dtype;  ///< MP_DTYPE_NONE: a NULL pointer in the list
   int64_t numel;
-  int64_t offset = 0;  ///< elements by which the tensor misses 256-byte alignment
+  int64_t offset = 0;  ///< in elements, from 256-byte alignment
 };
 
 /// One vector per tensor.
 using TensorValues = std::vector<std::vector<double>>;
 
-/// Tensors between guard zones full of NaN, and the list over them.
+/// Tensors between guard zones of NaN, and a list of them.
 class TensorSet {
  public:
   explicit TensorSet(const std::vector<TensorSpec> &specs);
@@ -79,11 +79,11 @@ class TensorSet {
 
   void upload(const TensorValues &values);
   TensorValues download() const;
-  /// Everything, for the comparison of two moments or two sets.
+  /// Returns the bits of all tensors, to compare states or sets.
   std::vector<uint8_t> bits() const;
-  /// What bits() gave.
+  /// Restores the result of bits().
   void upload_bits(const std::vector<uint8_t> &all);
-  /// Puts storage bits, not a value: NaNs have many.
+  /// Sets the storage bits of an element, to distinguish NaNs.
   void inject(size_t t, int64_t at, uint32_t bits);
 
  private:
@@ -92,18 +92,18 @@ class TensorSet {
   UniqueList list_;
 };
 
-/// Integers in [-range, range], or reals in [-range, range).
+/// Returns integers in [-range, range], or reals in [-range, range).
 TensorValues integer_values(const std::vector<TensorSpec> &specs, Random &random, int64_t range);
 TensorValues real_values(const std::vector<TensorSpec> &specs, Random &random, double range);
 TensorValues constant_values(const std::vector<TensorSpec> &specs, double value);
 std::vector<TensorSpec> with_dtype(std::vector<TensorSpec> specs, mp_dtype_t dtype);
 
-/// Sizes around the 8 elements of one access, the chunk and a few others; all types; empty tensors
-/// at both ends and in the middle; misaligned ones.
+/// Tensors of all types, with sizes around 8-element vectors and chunks, misaligned ones, and empty
+/// ones at both ends and in the middle.
 std::vector<TensorSpec> awkward_tensors();
-/// Fewer and smaller ones, for tests that make many steps.
+/// Fewer and smaller tensors, for tests of many steps.
 std::vector<TensorSpec> small_tensors();
-constexpr int64_t kChunk = 16384;  ///< elements that a block takes at a time
+constexpr int64_t kChunk = 16384;  ///< elements that a block processes at a time
 
 // ---------------------------------------------------------------------------- optimizers
 
@@ -113,11 +113,11 @@ struct OptimizerSpec {
   std::vector<mp_param_group_t> groups;
   std::vector<uint32_t> tensor_group;  ///< empty: all in group 0
   std::vector<TensorSpec> grads;
-  std::vector<mp_dtype_t> model;  ///< per tensor, MP_DTYPE_NONE = no copy; empty: no list at all
-  bool has_m = true;              ///< where the kind leaves the choice
-  bool has_own_moments = false;   ///< m and v are allocated by the optimizer
+  std::vector<mp_dtype_t> model;  ///< per tensor, MP_DTYPE_NONE = no copy; empty: no list
+  bool has_m = true;              ///< used by kinds for which m is optional
+  bool has_own_moments = false;   ///< the optimizer allocates m and v
   std::vector<float> lr_multipliers, decay_multipliers;  ///< per tensor; empty: none
-  bool has_extra = false;                                ///< a list of extra gradients
+  bool has_extra = false;                                ///< passes a list of extra gradients
   uint64_t rounding_seed = 0;
 };
 
@@ -125,7 +125,7 @@ mp_param_group_t sgd_hyper(float lr, float momentum, float dampening = 0.0f,
                            float weight_decay = 0.0f);
 mp_param_group_t adam_hyper(float lr, float weight_decay = 0.0f);
 
-/// What a step may change.
+/// All state that a step can change.
 struct OptimizerState {
   int64_t t;
   std::vector<float> lr;
@@ -133,7 +133,7 @@ struct OptimizerState {
   bool operator==(const OptimizerState &) const = default;
 };
 
-/// An optimizer and the tensors it updates.  m and v start at 0, as the header asks.
+/// An optimizer and its tensors.  m and v start at 0, as mpcore/optimizer.h requires.
 class OptimizerRun {
  public:
   explicit OptimizerRun(const OptimizerSpec &spec);
@@ -151,7 +151,7 @@ class OptimizerRun {
 
   void step(const float *grad_scale = nullptr, const float *found_inf = nullptr);
   void set_hyper(uint32_t group, const mp_param_group_t &hyper);
-  /// In the caller's own memory, as the header allows.
+  /// Overwrites the caller-owned multipliers, as mpcore/optimizer.h allows.
   void set_lr_multipliers(const std::vector<float> &multipliers);
   int64_t t() const;
   void set_t(int64_t t);

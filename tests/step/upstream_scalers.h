@@ -1,8 +1,8 @@
-// The loss scalers of other systems, written from their descriptions with the variables and the
-// arithmetic that they have: Python's numbers are doubles, tensors are floats.
+// Loss scalers of other systems, reimplemented with upstream's variables and arithmetic: Python
+// numbers are doubles, tensors are floats.  Class and member names are upstream's.
 //
-// Each takes its interval, and hysteresis where there is one, as arguments, so that short sequences
-// reach everything.  The names are theirs.
+// Constructors take the growth interval, and the hysteresis if there is one, so that short
+// sequences cover all branches.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace mptest::upstream {
 class Scaler {
  public:
   virtual ~Scaler() = default;
-  /// As wide as it is kept there.
+  /// Returns S in upstream's precision.
   virtual double scale() const = 0;
   /// @param scaled_amax  largest gradient, multiplied by the scale; finite unless `overflow`
   virtual void update(bool overflow, float scaled_amax) = 0;
@@ -50,7 +50,7 @@ class Torch : public Scaler {
   int growth_tracker_ = 0;
 };
 
-/// apex/amp/scaler.py: LossScaler.
+/// Apex, apex/amp/scaler.py: LossScaler.
 class ApexAmp : public Scaler {
  public:
   explicit ApexAmp(int scale_window) : scale_seq_len_(scale_window) {}
@@ -74,7 +74,7 @@ class ApexAmp : public Scaler {
   int unskipped_ = 0;
 };
 
-/// apex csrc/update_scale_hysteresis.cu.
+/// Apex, csrc/update_scale_hysteresis.cu.
 class ApexHysteresis : public Scaler {
  public:
   ApexHysteresis(int growth_interval, int hysteresis)
@@ -265,8 +265,8 @@ class OpenSeq2SeqBackoff : public Scaler {
   int64_t iteration_ = 0, last_overflow_iteration_ = -1;
 };
 
-/// The same file: LogMaxScaler.  Upstream Real is float; with double it shows what was meant.
-/// TensorFlow's log and pow are accurate to an ulp or so; here they are rounded correctly.
+/// LogMaxScaler from the same file.  Upstream computes in float; Real = double gives the intended
+/// result.  TensorFlow's log and pow are accurate to about an ulp; here they are rounded correctly.
 template <typename Real>
 class OpenSeq2SeqLogMax : public Scaler {
  public:
@@ -286,7 +286,7 @@ class OpenSeq2SeqLogMax : public Scaler {
     const Real e_xsquared = xsquared_hat_ / (1 - b2_correction_);
     const Real slow_mu = slow_x_hat_ / (1 - b2_correction_);
     const Real sigma2 = e_xsquared - slow_mu * slow_mu;
-    const Real sigma = std::sqrt(sigma2 < 0 ? 0 : sigma2);  // NaN stays NaN
+    const Real sigma = std::sqrt(sigma2 < 0 ? 0 : sigma2);  // keeps NaN
     const Real log_cutoff = sigma * static_cast<Real>(3.09) + mu;
     const Real log_difference = 16 - log_cutoff;
     const Real proposed = static_cast<Real>(std::pow(2.0, double{log_difference}));
@@ -302,7 +302,7 @@ class OpenSeq2SeqLogMax : public Scaler {
   Real b1_correction_ = 1, b2_correction_ = 1;
 };
 
-/// The library's own: OpenSeq2Seq's with the repairs of mpcore.h.
+/// The library's policy: OpenSeq2Seq's with the corrections described in mpcore/scaler.h.
 class Lognormal : public Scaler {
  public:
   explicit Lognormal(int window) : window_(window) {}
@@ -351,7 +351,7 @@ class Lognormal : public Scaler {
   double fast_weight_ = 1.0, slow_weight_ = 1.0;
 };
 
-/// What MP_SCALER_PRESET_* says it is.
+/// Returns the upstream scaler of a preset.
 inline std::unique_ptr<Scaler> make_scaler(mp_scaler_preset_t preset, int interval,
                                            int hysteresis) {
   switch (preset) {
