@@ -126,11 +126,11 @@ CASES = [
     Case("regularization", 80, 3, "measure_master", library(
         "optimizer options: the loss over many chunks, twice the same")),
     Case("gradients", 80, 3, "accumulate_list<", library(
-        "unscale: small lists, in place and beside", "accumulate: exact sums, S another in every micro-batch",
-        "accumulate: a sum beyond fp32 is found in every warp", "accumulate: the scaler learns*",
-        "accumulate: the outcome comes with the last call of several lists", "query: before the update*")),
+        "unscale: small lists are exact*", "accumulate: sums are exact if S differs in each micro-batch",
+        "accumulate: a sum that overflows fp32 is detected in every warp", "accumulate: the scaler receives*",
+        "accumulate: the last call of several lists sets the outcome", "query: before the update*")),
     Case("copies of weights", 80, 3, "copy_list<", library(
-        "model: every copy is its master, rounded", "model: overflows are counted over many chunks and calls")),
+        "model: every copy is its rounded master weight", "model: overflows are counted over many chunks and calls")),
     Case("batch norm", 80, 3, "", library(
         "batch norm: the same bits whatever the device", "batch norm: training, small and unaligned",
         "batch norm: gradients, small and unaligned, in place")),

@@ -1,5 +1,5 @@
-// mp_grads_accumulate, mp_grads_to_fp32 and MP_STEP_FLAG_UNSCALED: sums over micro-batches whose
-// scale may change in between.
+// mp_grads_accumulate, mp_grads_to_fp32 and MP_STEP_FLAG_UNSCALED: sums over micro-batches between
+// which the scale may change.
 #include <cstring>
 
 #include "checked_optimizer.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kFirst = MP_ACCUMULATE_FLAG_FIRST, kLast = MP_ACCUMULATE_FLAG_LAST;
 
-/// A scaler that begins at `scale`, and where MP_SCALER_POLICY_STATIC stays there.
+/// Returns a scaler that starts at `scale`.
 UniqueScaler scaler_at(float scale, mp_scaler_policy_t policy = MP_SCALER_POLICY_STATIC) {
   mp_scaler_config_t config = mp_scaler_config_default(policy);
   config.min_scale = 0x1p-20f;
@@ -66,12 +66,12 @@ double amax_of(const TensorValues &values) {
   return amax;
 }
 
-/// Micro-batches of small integers, each with another power of two as S: every sum is exact.
+/// Sums micro-batches of small integers, each with a different power of two as S: exact.
 void check_exact_window(const std::vector<TensorSpec> &specs, const std::vector<float> &weights,
                         uint64_t seed) {
   Random random(seed);
   const UniqueScaler scaler = scaler_at(1.0f);
-  TensorSet grads(specs), sums(with_dtype(specs, MP_FP32));  // poisoned: NaN
+  TensorSet grads(specs), sums(with_dtype(specs, MP_FP32));  // initially NaN
   TensorValues wanted = constant_values(specs, 0.0);
   for (size_t i = 0; i < weights.size(); ++i) {
     const auto scale = static_cast<float>(std::exp2(random.integer(-8, 12)));
@@ -94,10 +94,10 @@ void check_exact_window(const std::vector<TensorSpec> &specs, const std::vector<
 
 constexpr int kMicroBatches = 3;
 
-/// Who tells the scaler: the step at the end of the window, or an update after each micro-batch.
+/// When the scaler is updated: by the step at the end of a window, or after each micro-batch.
 enum class Usage { scale_per_window, scale_per_batch };
 
-/// Plain gradient descent on sums over micro-batches: w -= sum.
+/// Gradient descent on sums over micro-batches: w -= sum.
 struct Training {
   Training(Usage usage, mp_scaler_policy_t policy)
       : usage(usage), scaler(scaler_at(1024.0f, policy)), grads(small_tensors()), run(spec()) {
@@ -111,7 +111,7 @@ struct Training {
     return spec;
   }
 
-  /// Gradients of 2 in each micro-batch, and `bad` in one of them.
+  /// Accumulates gradients of 2, with one element of one micro-batch set to `bad`, and steps.
   void window(int bad_batch = -1, size_t tensor = 0, int64_t at = 0, double bad = 0.0) {
     for (int i = 0; i < kMicroBatches; ++i) {
       grads.upload(constant_values(grads.specs(), 2.0 * scale_of(scaler)));
@@ -133,7 +133,7 @@ struct Training {
   DeviceFloat discarded{-1.0f};
 };
 
-/// A window with one overflow between clean ones.
+/// Takes a step with an overflow between clean ones.
 void check_discarded(Usage usage, mp_scaler_policy_t policy, int batch, size_t tensor, int64_t at,
                      double bad) {
   Training training(usage, policy);
@@ -161,7 +161,8 @@ void check_discarded(Usage usage, mp_scaler_policy_t policy, int batch, size_t t
   CHECK(state_of(training.scaler.get()).skipped == 1);
 }
 
-/// Windows of three micro-batches; what the scaler learns is what another is told.
+/// Compares a scaler's state after windows of three micro-batches with that of one which is given
+/// the largest gradients.
 void check_learning(const std::vector<TensorSpec> &specs) {
   const UniqueScaler windows = scaler_at(64.0f, MP_SCALER_POLICY_LOGNORMAL);
   const UniqueScaler told = scaler_at(64.0f, MP_SCALER_POLICY_LOGNORMAL);
@@ -180,7 +181,7 @@ void check_learning(const std::vector<TensorSpec> &specs) {
     const mp_scaler_state_t got = state_of(windows.get()), wanted = state_of(told.get());
     CHECK(std::memcmp(&got, &wanted, sizeof got) == 0);
   }
-  // Nothing has been measured since.
+  // The last update consumed the measured amax.
   expect_status(mp_scaler_update(windows.get(), nullptr, kStream), MP_ERROR_INVALID_ARGUMENT);
 }
 
@@ -188,7 +189,7 @@ void check_learning(const std::vector<TensorSpec> &specs) {
 
 // ---------------------------------------------------------------------------- sums
 
-TEST_CASE("accumulate: exact sums, S another in every micro-batch", "[accumulate][strict]") {
+TEST_CASE("accumulate: sums are exact if S differs in each micro-batch", "[accumulate][strict]") {
   const std::vector<TensorSpec> one_each = {
       {MP_FP16, 0}, {MP_BF16, 1, 3}, {MP_FP32, 1}, {MP_FP16, 1}, {MP_FP32, 0}};
   uint64_t seed = 1;
@@ -201,11 +202,11 @@ TEST_CASE("accumulate: exact sums, S another in every micro-batch", "[accumulate
   }
 }
 
-TEST_CASE("accumulate: awkward tensors", "[accumulate]") {
+TEST_CASE("accumulate: sums are exact for awkward sizes, types and alignments", "[accumulate]") {
   check_exact_window(awkward_tensors(), {1.0f, 0.5f, -4.0f}, 20);
 }
 
-TEST_CASE("accumulate: one rounding of the factor and one of each sum", "[accumulate][strict]") {
+TEST_CASE("accumulate: the factor is rounded once and each sum once", "[accumulate][strict]") {
   const UniqueScaler scaler = scaler_at(96.0f);
   const float weight = 1.0f / 3.0f;
   const float factor = weight * read_float(mp_scaler_get_inv_scale_address(scaler.get()));
@@ -226,7 +227,7 @@ TEST_CASE("accumulate: one rounding of the factor and one of each sum", "[accumu
   }
 }
 
-TEST_CASE("accumulate: fp32 gradients in place", "[accumulate][strict]") {
+TEST_CASE("grads_to_fp32: fp32 gradients can be converted in place", "[accumulate][strict]") {
   const UniqueScaler scaler = scaler_at(4.0f);
   TensorSet grads(with_dtype(small_tensors(), MP_FP32));
   Random random(4);
@@ -236,7 +237,7 @@ TEST_CASE("accumulate: fp32 gradients in place", "[accumulate][strict]") {
   CHECK(count_differences(grads.download(), scaled(values, 0.25)) == 0);
 }
 
-TEST_CASE("grads_to_fp32: equals mp_unscale, for any S", "[accumulate][strict]") {
+TEST_CASE("grads_to_fp32: result equals mp_unscale for any S", "[accumulate][strict]") {
   for (const float scale : {1.0f, 96.0f, 0x1p-10f, 65536.0f}) {
     const UniqueScaler scaler = scaler_at(scale);
     TensorSet grads(small_tensors());
@@ -255,7 +256,7 @@ TEST_CASE("grads_to_fp32: equals mp_unscale, for any S", "[accumulate][strict]")
 
 // ---------------------------------------------------------------------------- overflow
 
-TEST_CASE("accumulate: one overflow discards its window and no other", "[accumulate][strict]") {
+TEST_CASE("accumulate: an overflow discards only its own window", "[accumulate][strict]") {
   for (const Usage usage : {Usage::scale_per_window, Usage::scale_per_batch}) {
     for (int batch = 0; batch < kMicroBatches; ++batch) {
       for (const double bad : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
@@ -279,7 +280,7 @@ TEST_CASE("accumulate: overflows of opposite signs do not cancel", "[accumulate]
   CHECK(flag_of(scaler) == 1.0f);
 }
 
-TEST_CASE("accumulate: a weight of 0 still notices an overflow", "[accumulate][strict]") {
+TEST_CASE("accumulate: an overflow is detected with weight = 0", "[accumulate][strict]") {
   for (const double bad : {HUGE_VAL, std::nan("")}) {
     const UniqueScaler scaler = scaler_at(8.0f, MP_SCALER_POLICY_BACKOFF);
     TensorSet grads({{MP_BF16, 9, 1}}), sums({{MP_FP32, 9}});
@@ -294,7 +295,7 @@ TEST_CASE("accumulate: a weight of 0 still notices an overflow", "[accumulate][s
   }
 }
 
-TEST_CASE("accumulate: a sum beyond fp32 is found by the last call, or by the step",
+TEST_CASE("accumulate: a sum that overflows fp32 is detected by the last call or by the step",
           "[accumulate][strict]") {
   const UniqueScaler scaler = scaler_at(1.0f);
   OptimizerSpec spec = Training::spec();
@@ -317,7 +318,8 @@ TEST_CASE("accumulate: a sum beyond fp32 is found by the last call, or by the st
   CHECK(state_of(scaler.get()).skipped == 2);
 }
 
-TEST_CASE("accumulate: a sum beyond fp32 is found in every warp", "[accumulate][strict]") {
+TEST_CASE("accumulate: a sum that overflows fp32 is detected in every warp",
+          "[accumulate][strict]") {
   const UniqueScaler scaler = scaler_at(1.0f);
   const std::vector<TensorSpec> specs = {{MP_FP32, 3000}};
   TensorSet grads(specs), sums(specs);
@@ -337,7 +339,7 @@ TEST_CASE("accumulate: a sum beyond fp32 is found in every warp", "[accumulate][
   }
 }
 
-TEST_CASE("accumulate: a scale of 0 has no gradients", "[accumulate][strict]") {
+TEST_CASE("accumulate: S = 0 counts as an overflow", "[accumulate][strict]") {
   const UniqueScaler scaler = make_scaler(mp_scaler_config_preset(MP_SCALER_PRESET_TORCH));
   for (int i = 0; i < 170; ++i) {
     write_float(mp_scaler_get_found_inf_address(scaler.get()), 1.0f);
@@ -351,15 +353,15 @@ TEST_CASE("accumulate: a scale of 0 has no gradients", "[accumulate][strict]") {
   CHECK(outcome_sync(scaler, 171) == MP_STEP_OUTCOME_OVERFLOW);
 }
 
-// ---------------------------------------------------------------------------- what the scaler gets
+// ---------------------------------------------------------------------------- scaler
 
-TEST_CASE("accumulate: the scaler learns the largest scaled gradient of the window",
+TEST_CASE("accumulate: the scaler receives the largest scaled gradient of the window",
           "[accumulate][strict]") {
   check_learning(small_tensors());
-  check_learning({{MP_FP16, 3000}});  // every warp of a block has some
+  check_learning({{MP_FP16, 3000}});  // one in every warp of a block
 }
 
-TEST_CASE("accumulate: the outcome comes with the last call of several lists",
+TEST_CASE("accumulate: the last call of several lists sets the outcome",
           "[accumulate][query][strict]") {
   const UniqueScaler scaler = scaler_at(8.0f, MP_SCALER_POLICY_BACKOFF);
   TensorSet grads({{MP_FP16, 9}}), sums({{MP_FP32, 9}});
@@ -385,7 +387,7 @@ TEST_CASE("accumulate: the outcome comes with the last call of several lists",
   }
 }
 
-TEST_CASE("unscaled step: a learning scaler needs a measured gradient", "[accumulate][strict]") {
+TEST_CASE("unscaled step: a learning scaler requires a measured amax", "[accumulate][strict]") {
   for (const mp_scaler_policy_t policy : {MP_SCALER_POLICY_LOGNORMAL, MP_SCALER_POLICY_LOGMAX}) {
     Training training(Usage::scale_per_window, policy);
     training.run.grads().upload(constant_values(training.run.grads().specs(), 1.0));

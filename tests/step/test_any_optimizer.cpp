@@ -1,9 +1,9 @@
-// Mixed precision around an optimizer that is not the library's: a plain fp32 Adam on the host,
-// between mp_grads_to_fp32 and mp_masters_to_model, does what mp_scale_step does.
+// Mixed precision around another optimizer: an fp32 Adam on the host, between mp_grads_to_fp32 and
+// mp_masters_to_model, equals mp_scale_step.
 //
-// On the host target bit for bit: both write the formula in the same order, and no compiler fuses
-// anything there.  nvcc may fuse a product into a sum, so on a GPU only decisions and scales are
-// compared; the update rules have bounds of their own (test_optimizer.cpp).
+// On the host target bit for bit: both evaluate the formula in the same order, without fused
+// multiply-add.  nvcc may contract a product and a sum, so on a GPU only outcomes and scales are
+// compared; test_optimizer.cpp bounds the errors of the update rules.
 #include <cstring>
 
 #include "checked_optimizer.h"
@@ -12,7 +12,7 @@ using namespace mptest;
 
 namespace {
 
-/// Kingma & Ba 2015, algorithm 1, as anybody would write it.  The values are floats.
+/// Kingma & Ba 2015, algorithm 1, without optimizations.  The values are floats.
 class HostAdam {
  public:
   HostAdam(const mp_param_group_t &hyper, const std::vector<TensorSpec> &specs) : hyper_(hyper) {
@@ -50,7 +50,7 @@ class HostAdam {
   int64_t t_ = 0;
 };
 
-/// A host program with an optimizer of its own.
+/// A training program that uses HostAdam.
 class HostProgram {
  public:
   HostProgram(const OptimizerRun &like, const mp_scaler_config_t &config, const TensorSet &models)
@@ -61,7 +61,7 @@ class HostProgram {
         grads32_(masters.specs()),
         adam_(like.spec().groups[0], grads.specs()) {}
 
-  /// Step number `step`; returns whether it was taken.
+  /// Takes step number `step`; returns whether it was applied.
   bool step(int64_t step) {
     require_ok(mp_grads_to_fp32(scaler.get(), grads.list(), grads32_.list(), kStream));
     const bool taken = wait_for(step) == MP_STEP_OUTCOME_TAKEN;
@@ -95,7 +95,7 @@ class HostProgram {
   HostAdam adam_;
 };
 
-/// The same random gradients for both sides, in about every fourth step with an overflow.
+/// Sets equal random gradients on both sides; about every fourth step overflows.
 void upload_gradients(TensorSet &one, TensorSet &other, Random &random) {
   const TensorValues values = real_values(one.specs(), random, std::exp2(random.real(-3.0, 12.0)));
   const uint32_t overflow = encode(MP_FP16, random.integer(0, 1) != 0 ? HUGE_VAL : std::nan(""));
@@ -137,9 +137,9 @@ void check_case(const OptimizerSpec &spec, const mp_scaler_config_t &config, uin
 
 }  // namespace
 
-TEST_CASE("any optimizer: a host program's own Adam equals mp_scale_step", "[anyopt][strict]") {
+TEST_CASE("any optimizer: Adam on the host equals mp_scale_step", "[anyopt][strict]") {
   mp_scaler_config_t fixed = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
-  fixed.init_scale = 96.0f;  // with an inexact reciprocal
+  fixed.init_scale = 96.0f;  // its reciprocal is inexact
   mp_scaler_config_t backoff = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   backoff.growth_interval = 3;
   uint64_t seed = 70;

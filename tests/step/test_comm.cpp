@@ -1,5 +1,5 @@
-// mp_grads_all_reduce between threads: exact sums, its two factors, what is not finite, and which
-// callbacks are called.
+// mp_grads_all_reduce between threads: exact sums, both factors, non-finite gradients, and the
+// callbacks that are called.
 #include <cstring>
 #include <deque>
 
@@ -9,7 +9,7 @@ using namespace mptest;
 
 namespace {
 
-/// Equal tensors on every rank.
+/// Equal tensors on each rank.
 struct Ranks {
   std::deque<TensorSet> grads;
 
@@ -34,7 +34,7 @@ TensorValues sum(const TensorValues &x, const TensorValues &y) {
   return result;
 }
 
-/// As it reads back from memory of the tensor's type.
+/// Returns values * factor, rounded to the types of the tensors.
 TensorValues rounded(const std::vector<TensorSpec> &specs, TensorValues values, double factor) {
   for (size_t t = 0; t < values.size(); ++t) {
     for (double &x : values[t]) x = round_to(specs[t].dtype, x * factor);
@@ -61,7 +61,7 @@ void check_sums(int count, const std::vector<TensorSpec> &specs, float pre, floa
 
 }  // namespace
 
-TEST_CASE("all-reduce: sums of integers are exact, on every rank", "[comm]") {
+TEST_CASE("all-reduce: integer sums are exact on every rank", "[comm]") {
   uint64_t seed = 1;
   for (const int count : {1, 2, 3, 4}) check_sums(count, awkward_tensors(), 1.0f, 1.0f, ++seed);
 }
@@ -77,7 +77,7 @@ TEST_CASE("all-reduce: the factors multiply before and after the sum", "[comm]")
   }
 }
 
-TEST_CASE("all-reduce: ranks that hold the same gradient average to it", "[comm]") {
+TEST_CASE("all-reduce: the average of equal gradients is the gradient", "[comm]") {
   for (const int count : {1, 2, 4, 8}) {
     for (const bool before : {true, false}) {
       Ranks ranks(count, small_tensors());
@@ -93,7 +93,7 @@ TEST_CASE("all-reduce: ranks that hold the same gradient average to it", "[comm]
   }
 }
 
-TEST_CASE("all-reduce: every rank sees what is not finite on one", "[comm]") {
+TEST_CASE("all-reduce: a non-finite gradient of one rank reaches every rank", "[comm]") {
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
     Ranks ranks(3, {{dtype, 40}});
     for (TensorSet &grads : ranks.grads) grads.upload(constant_values(grads.specs(), 1.0));
@@ -112,10 +112,10 @@ TEST_CASE("all-reduce: every rank sees what is not finite on one", "[comm]") {
   }
 }
 
-TEST_CASE("all-reduce: factors of 1 leave the gradients alone", "[comm][strict]") {
+TEST_CASE("all-reduce: factors of 1 leave gradients unchanged", "[comm][strict]") {
   TensorSet grads({{MP_FP32, 9}});
   grads.upload(constant_values(grads.specs(), 1.0));
-  grads.inject(0, 4, 0x7f800001);  // a signalling NaN: any product would make it quiet
+  grads.inject(0, 4, 0x7f800001);  // a signaling NaN: any product would make it quiet
   const std::vector<uint8_t> bits = grads.bits();
   RecordedComm recorded;
   const mp_comm_t two = recorded.table(), one = mp_comm_default();
@@ -124,7 +124,7 @@ TEST_CASE("all-reduce: factors of 1 leave the gradients alone", "[comm][strict]"
   CHECK(grads.bits() == bits);
 }
 
-TEST_CASE("all-reduce: one in-place call per tensor with elements, in one batch",
+TEST_CASE("all-reduce: each non-empty tensor takes one in-place call within one group",
           "[comm][strict]") {
   TensorSet grads(small_tensors());
   grads.upload(constant_values(grads.specs(), 1.0));
@@ -145,7 +145,7 @@ TEST_CASE("all-reduce: one in-place call per tensor with elements, in one batch"
   CHECK(recorded.calls == std::vector<std::string>(wanted.begin() + 1, wanted.end() - 1));
 }
 
-TEST_CASE("all-reduce: a failing callback ends the call, not the batch", "[comm][strict]") {
+TEST_CASE("all-reduce: a failing callback ends the call and closes the group", "[comm][strict]") {
   struct {
     std::string failing;
     size_t calls;

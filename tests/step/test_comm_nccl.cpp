@@ -1,5 +1,5 @@
-// mp_comm_init_nccl against a stub for NCCL (stub/nccl.c), and its declarations against
-// nccl.h, where that is installed.  Names the internals of capi/comm.h.
+// mp_comm_init_nccl against a stub of NCCL (stub/nccl.c), and its declarations against nccl.h if
+// that is installed.  Uses internals of capi/comm.h.
 #include "capi/comm.h"
 
 #include <dlfcn.h>
@@ -25,7 +25,7 @@ static_assert(same_call(kNccl.comm_user_rank, ncclCommUserRank));
 static_assert(same_call(kNccl.all_reduce, ncclAllReduce));
 static_assert(same_call(kNccl.group_start, ncclGroupStart));
 static_assert(same_call(kNccl.group_end, ncclGroupEnd));
-// Types and operations are passed as int: which stands where is seen in the call that takes both.
+// Data types and operations are passed as int: the call that takes both checks their order.
 static_assert(std::is_invocable_v<decltype(ncclAllReduce), const void *, void *, size_t,
                                   ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t>);
 static_assert(std::is_same_v<mp_stream_t, cudaStream_t>);
@@ -43,7 +43,7 @@ using namespace mptest;
 
 namespace {
 
-/// Asked in another process, because a library cannot be unloaded for certain.
+/// Checks in a child process, because dlclose does not guarantee that a library is unloaded.
 bool has_nccl() {
   const pid_t child = fork();
   if (child == 0) _exit(dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL) != nullptr);
@@ -54,7 +54,7 @@ bool has_nccl() {
   return WEXITSTATUS(status) != 0;
 }
 
-/// What is loaded is found by its name before anything that is installed.
+/// A library that is already loaded is found by name before any installed library.
 stub_groups &load_stub() {
   const auto tests = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   void *const library = dlopen((tests / "stub/libnccl.so.2").c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -64,7 +64,7 @@ stub_groups &load_stub() {
 
 }  // namespace
 
-TEST_CASE("nccl: without it an error", "[comm]") {
+TEST_CASE("nccl: an error is reported if the library is missing", "[comm]") {
   if (has_nccl()) return skip("libnccl.so.2 is installed");
   ncclComm nccl{};
   mp_comm_t comm = mp_comm_default();
@@ -73,7 +73,7 @@ TEST_CASE("nccl: without it an error", "[comm]") {
   CHECK(comm.all_reduce == nullptr);
 }
 
-TEST_CASE("nccl: with it a table of its functions", "[comm]") {
+TEST_CASE("nccl: mp_comm_init_nccl returns a table of NCCL functions", "[comm]") {
   ncclComm nccl{};
   nccl.rank = 2;
   nccl.count = 4;

@@ -1,5 +1,5 @@
-// A sharded optimizer, every tensor whole on one rank: together the ranks do what one optimizer
-// does with all tensors.
+// A sharded optimizer, each tensor entirely on one rank: the ranks together equal one optimizer
+// with all tensors.
 #include "rank_steps.h"
 
 using namespace mptest;
@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kRanks = 3;
 
-/// One optimizer over all tensors, and its shards, the last of which is empty.
+/// An optimizer with all tensors, and its shards, the last of which is empty.
 struct Sharding {
   RankOfSteps whole;
   RanksOfSteps ranks;
@@ -39,7 +39,7 @@ struct Sharding {
     options.flags = MP_STEP_FLAG_SHARDED;
     ranks.step(options);
   }
-  /// Of tensor t, as the whole has it and as its owner has it.
+  /// Returns the weights of tensor t in the full optimizer and in its shard.
   std::pair<std::vector<double>, std::vector<double>> weights(size_t t) {
     return {whole.run.master().at(t).download(),
             owner(t).run.master().at(tensor_of_shard(t, kRanks)).download()};
@@ -57,8 +57,7 @@ void check_scalers(Sharding &s) {
 
 }  // namespace
 
-TEST_CASE("sharded: equals one optimizer, bit for bit, where the squares are exact",
-          "[comm][step]") {
+TEST_CASE("sharded: equals one optimizer bit for bit if squares are exact", "[comm][step]") {
   for (const OptimizerSpec &spec : all_kinds()) {
     for (const float max_grad_norm : {0.0f, 0.01f}) {
       mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL);
@@ -83,10 +82,10 @@ TEST_CASE("sharded: equals one optimizer, bit for bit, where the squares are exa
   }
 }
 
-TEST_CASE("sharded: a clipped step equals that of one optimizer within the rounding of the norm",
+TEST_CASE("sharded: a clipped step equals that of one optimizer within the norm's rounding error",
           "[comm][step]") {
-  // Each rank rounds its sum of squares to fp32, and so may every addition; the root halves that,
-  // and is itself rounded, on both sides.
+  // Each rank rounds its sum of squares to fp32, and each addition may round; the root halves the
+  // relative error and is itself rounded, on both sides.
   const double u = unit_roundoff(MP_FP32);
   const double norm_error = (0.5 * (kRanks + kRanks - 1) + 2.0) * u * (1.0 + 16.0 * u);
   // The factor adds a product, a sum, a quotient and a product; the update two products and a sum.

@@ -1,5 +1,5 @@
-// mp_scale_step with a communicator: what one rank finds, all ranks act upon; and the parts of a
-// sharded optimizer together do what one optimizer does with all tensors.
+// mp_scale_step with a communicator: all ranks act on the findings of one, and the shards of a
+// sharded optimizer together equal one optimizer with all tensors.
 #include "rank_steps.h"
 
 using namespace mptest;
@@ -25,7 +25,7 @@ void check_ranks_agree(RanksOfSteps &ranks, bool skips) {
 
 }  // namespace
 
-TEST_CASE("ranks: what is not finite on one of them makes all skip", "[comm][step]") {
+TEST_CASE("ranks: a non-finite gradient on one rank makes all skip", "[comm][step]") {
   const std::vector<OptimizerSpec> specs(3, small_spec());
   for (const mp_scaler_policy_t policy : kPolicies) {
     for (const double value : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
@@ -52,7 +52,7 @@ TEST_CASE("ranks: what is not finite on one of them makes all skip", "[comm][ste
   }
 }
 
-TEST_CASE("ranks: without scalers they skip together, this step only", "[comm][step]") {
+TEST_CASE("ranks: without scalers, all ranks skip one step together", "[comm][step]") {
   RanksOfSteps ranks(std::vector<OptimizerSpec>(2, small_spec()), nullptr);
   ranks.at(1).inject(std::nan(""));
   ranks.step(mp_step_options_default());
@@ -64,7 +64,7 @@ TEST_CASE("ranks: without scalers they skip together, this step only", "[comm][s
   CHECK(ranks.at(0).run.t() == 1);
 }
 
-TEST_CASE("ranks: a flag that an epilogue raised on one of them makes all skip", "[comm][step]") {
+TEST_CASE("ranks: a flag raised by an epilogue on one rank makes all skip", "[comm][step]") {
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL);
   RanksOfSteps ranks(std::vector<OptimizerSpec>(2, small_spec()), &config);
   for (const float flag : {1.0f, 2.0f, NAN}) {
@@ -76,12 +76,12 @@ TEST_CASE("ranks: a flag that an epilogue raised on one of them makes all skip",
   CHECK(state_of(ranks.at(0).scaler.get()).skipped_nan == 0);
 }
 
-TEST_CASE("ranks: the scalers stay equal over random steps", "[comm][step]") {
+TEST_CASE("ranks: scalers stay equal over random steps", "[comm][step]") {
   for (const mp_scaler_policy_t policy : kPolicies) {
     mp_scaler_config_t config = mp_scaler_config_default(policy);
     config.growth_interval = 3;
     RanksOfSteps ranks(std::vector<OptimizerSpec>(3, small_spec()), &config);
-    // What one rank with all gradients would have.
+    // One rank that has all gradients.
     RankOfSteps single(small_spec(), &config);
     Random random(7);
     for (int step = 0; step < 40; ++step) {
@@ -90,7 +90,7 @@ TEST_CASE("ranks: the scalers stay equal over random steps", "[comm][step]") {
       double largest = 0.0;
       for (RankOfSteps &rank : ranks) {
         const double grad = std::exp2(random.real(-20.0, 10.0));
-        const double rounded = round_to(MP_BF16, grad);  // a value of all three types
+        const double rounded = round_to(MP_BF16, grad);  // representable in all three types
         rank.set_grads(rounded);
         largest = std::max(largest, round_to(MP_FP16, rounded));
       }
@@ -108,7 +108,7 @@ TEST_CASE("ranks: the scalers stay equal over random steps", "[comm][step]") {
   }
 }
 
-TEST_CASE("ranks: what another optimizer has left in the scaler counts for all ranks",
+TEST_CASE("ranks: a flag that another optimizer left in the scaler counts on all ranks",
           "[comm][step]") {
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL);
   const std::vector<OptimizerSpec> specs(2, small_spec());
@@ -137,7 +137,7 @@ TEST_CASE("ranks: what another optimizer has left in the scaler counts for all r
   }
 }
 
-TEST_CASE("ranks: four with the same gradients do what one does, bit for bit", "[comm][step]") {
+TEST_CASE("ranks: four ranks with equal gradients equal one bit for bit", "[comm][step]") {
   mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL);
   config.growth_interval = 2;
   mp_step_options_t options = mp_step_options_default();
@@ -168,7 +168,8 @@ TEST_CASE("ranks: four with the same gradients do what one does, bit for bit", "
   }
 }
 
-TEST_CASE("ranks: a table of one rank changes nothing and is not called", "[comm][step][strict]") {
+TEST_CASE("ranks: a communicator of one rank is not called and changes nothing",
+          "[comm][step][strict]") {
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   RankOfSteps one(adamw_spec(), &config), other(adamw_spec(), &config);
   mp_step_options_t options = mp_step_options_default();
@@ -182,7 +183,8 @@ TEST_CASE("ranks: a table of one rank changes nothing and is not called", "[comm
   CHECK(same_state(state_of(one.scaler.get()), state_of(other.scaler.get())));
 }
 
-TEST_CASE("ranks: a step reduces one maximum, a sharded one also a sum", "[comm][step][strict]") {
+TEST_CASE("ranks: a step reduces one maximum, a sharded step also one sum",
+          "[comm][step][strict]") {
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   RankOfSteps rank(small_spec(), &config);
   RecordedComm recorded;
@@ -198,7 +200,7 @@ TEST_CASE("ranks: a step reduces one maximum, a sharded one also a sum", "[comm]
   CHECK(recorded.calls == wanted);
 }
 
-TEST_CASE("ranks: where a callback fails nothing is updated", "[comm][step][strict]") {
+TEST_CASE("ranks: nothing is updated if a callback fails", "[comm][step][strict]") {
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   for (const mp_scaler_config_t *scaler : {&config, (const mp_scaler_config_t *)nullptr}) {
     RankOfSteps rank(small_spec(), scaler);
@@ -214,7 +216,7 @@ TEST_CASE("ranks: where a callback fails nothing is updated", "[comm][step][stri
     CHECK(rank.run.state() == before);
     CHECK(rank.skipped.value() == -1.0f);
     if (scaler != nullptr) CHECK(state_of(rank.scaler.get()).steps == 0);
-    // Without a scaler the flag is the library's own, and forgotten.
+    // Without a scaler, the flag belongs to the library and is cleared.
     rank.set_grads(1.0);
     require_ok(rank.step(nullptr, mp_step_options_default()));
     CHECK(rank.run.t() == (scaler != nullptr ? 0 : 1));

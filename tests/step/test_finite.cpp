@@ -1,5 +1,5 @@
-// The finite rule: finite gradients, weights and moments stay finite, and one outcome per step,
-// which queries, options, the state and the history of the scaler report alike.
+// Finite gradients, weights and moments stay finite, and a step has one outcome, which queries,
+// options, the scaler's state and its history report consistently.
 #include <cfloat>
 
 #include "checked_optimizer.h"
@@ -11,7 +11,7 @@ namespace {
 
 const mp_scaler_config_t kBackoff = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
 
-/// SGD without momentum, w = 1.
+/// Returns SGD without momentum, w = 1.
 OptimizerSpec plain_spec(const std::vector<TensorSpec> &grads, float lr = 1.0f) {
   OptimizerSpec spec;
   spec.groups = {sgd_hyper(lr, 0.0f)};
@@ -35,7 +35,7 @@ float norm_of(const std::vector<std::vector<double>> &chunks) {
 
 // ---------------------------------------------------------------------------- norms
 
-TEST_CASE("finite: a norm is exact at every exponent", "[finite][norm][strict]") {
+TEST_CASE("finite: norms are exact at every exponent", "[finite][norm][strict]") {
   const auto many = [](int64_t count, double x) {
     return std::vector<double>(static_cast<size_t>(count), x);
   };
@@ -49,10 +49,11 @@ TEST_CASE("finite: a norm is exact at every exponent", "[finite][norm][strict]")
   CHECK(norm_of({{3 * 0x1p100, 4 * 0x1p100}, {12 * 0x1p100}}) == 13 * 0x1p100f);
   CHECK(norm_of({{3 * 0x1p-100, 4 * 0x1p-100}, {12 * 0x1p-100}}) == 13 * 0x1p-100f);
   CHECK(norm_of({{0x1p-140, 0x1p-149}, {0x1p90}}) == 0x1p90f);
-  CHECK(norm_of({many(5, FLT_MAX)}) == HUGE_VALF);  // it exceeds fp32
+  CHECK(norm_of({many(5, FLT_MAX)}) == HUGE_VALF);  // exceeds fp32
 }
 
-TEST_CASE("finite: clipping brings a huge gradient back", "[finite][step][strict]") {
+TEST_CASE("finite: clipping makes a gradient whose norm overflows applicable",
+          "[finite][step][strict]") {
   for (const float scale : {1.0f, 0x1p-40f}) {
     for (const bool unscaled : {false, true}) {
       OptimizerRun run(plain_spec({{MP_FP32, 16}, {MP_FP16, 0}}));
@@ -76,7 +77,7 @@ TEST_CASE("finite: clipping brings a huge gradient back", "[finite][step][strict
   }
 }
 
-TEST_CASE("finite: the norm of a tensor clips it at every exponent",
+TEST_CASE("finite: clipping by tensor norm works at every exponent",
           "[finite][optimizer][strict]") {
   for (const int exponent : {-60, 0, 60, 120}) {
     OptimizerSpec spec = plain_spec({{MP_FP32, 16}, {MP_FP32, 4}});
@@ -87,7 +88,7 @@ TEST_CASE("finite: the norm of a tensor clips it at every exponent",
     run.step();
     const TensorValues w = run.master().download();
     CAPTURE(exponent);
-    // The 1e-6 of the clip factor counts for small norms.
+    // The 1e-6 of the clip factor matters for small norms.
     const auto wanted = [&](double norm) {
       const double g = std::ldexp(1.0, exponent + 1), most = std::ldexp(1.0, exponent);
       return -g * std::min(1.0, most / (norm * g + static_cast<double>(1e-6f)));
@@ -97,8 +98,8 @@ TEST_CASE("finite: the norm of a tensor clips it at every exponent",
   }
 }
 
-TEST_CASE("finite: ratios of norms hold at every exponent", "[finite][optimizer][strict]") {
-  // All ratios are those of w = g = 1 if w and g have one exponent: LARS 1/2, LAMB |w| / 1.
+TEST_CASE("finite: norm ratios are correct at every exponent", "[finite][optimizer][strict]") {
+  // If w and g have one exponent, all ratios equal those of w = g = 1: LARS 1/2, LAMB |w| / 1.
   for (const int exponent : {-60, -30, 0, 40, 62}) {
     const double x = std::ldexp(1.0, exponent);
     OptimizerSpec lars = plain_spec({{MP_FP32, 64}});
@@ -134,7 +135,7 @@ mp_step_outcome_t outcome_of(unsigned causes) {
   return causes & kRange ? MP_STEP_OUTCOME_OUT_OF_RANGE : MP_STEP_OUTCOME_TAKEN;
 }
 
-/// A run and its scaler, and everything that reports an outcome.
+/// An optimizer with its scaler, and all reports of an outcome.
 struct ReportedRun {
   OptimizerRun run{plain_spec({{MP_FP32, 40}}, 0x1p-80f)};
   UniqueScaler created;
@@ -214,7 +215,7 @@ void check_outcome(ReportedRun &reported, unsigned causes) {
 
 }  // namespace
 
-TEST_CASE("outcome: every pair of causes gives one outcome, reported alike everywhere",
+TEST_CASE("outcome: each pair of causes gives one outcome in all reports",
           "[finite][step][query][strict]") {
   const unsigned all[] = {0, kFlag, kInfinity, kNan, kNoScale, kRange};
   for (const bool has_scaler : {true, false}) {
@@ -231,13 +232,13 @@ TEST_CASE("outcome: every pair of causes gives one outcome, reported alike every
         check_outcome(reported, causes);
         check_outcome(reported, causes);
         if (causes & kNoScale) continue;
-        check_outcome(reported, 0);  // nothing stays of a skip
+        check_outcome(reported, 0);  // a skip leaves no trace
       }
     }
   }
 }
 
-TEST_CASE("outcome: without a scaler divergence is reported", "[finite][step][strict]") {
+TEST_CASE("outcome: divergence is reported without a scaler", "[finite][step][strict]") {
   ReportedRun reported(false);
   for (int i = 0; i < 100; ++i) {
     CHECK(state_of(reported.scaler()).status == MP_SCALER_STATUS_OK);
@@ -247,12 +248,12 @@ TEST_CASE("outcome: without a scaler divergence is reported", "[finite][step][st
   CHECK(state_of(reported.scaler()).out_of_range == 50);
   reported.step(0);
   CHECK(state_of(reported.scaler()).status == MP_SCALER_STATUS_OK);
-  mp_scaler_destroy(reported.scaler());  // the optimizer's: no effect
+  mp_scaler_destroy(reported.scaler());  // belongs to the optimizer: no effect
   reported.step(0);
   CHECK(reported.run.t() == 2);
 }
 
-TEST_CASE("outcome: gradients out of range skip all optimizers of a scaler from there on",
+TEST_CASE("outcome: an out-of-range gradient makes later optimizers of the scaler skip",
           "[finite][step][shared][strict]") {
   ReportedRun one(true), other(false);
   const auto step_other = [&](uint32_t flags) {
@@ -277,7 +278,7 @@ TEST_CASE("outcome: gradients out of range skip all optimizers of a scaler from 
 
 // ---------------------------------------------------------------------------- ranks
 
-TEST_CASE("finite: ranks agree on range and on norms of every exponent",
+TEST_CASE("finite: ranks agree on range and norms at every exponent",
           "[finite][comm][step][strict]") {
   for (const int exponent : {-120, -60, 0, 40, 70, 110}) {
     const double x = std::ldexp(1.0, exponent);
@@ -294,7 +295,7 @@ TEST_CASE("finite: ranks agree on range and on norms of every exponent",
       const mp_scaler_state_t state = state_of(mp_optimizer_get_scaler(rank.run.get()));
       CHECK(state.out_of_range == (exponent >= 63));
     }
-    // One rank alone is out of range; clipping brings it back for all.
+    // Only one rank is out of range; clipping makes the step applicable on all.
     for (const float max_grad_norm : {0.0f, 1.0f}) {
       ranks.at(0).set_grads(1.0);
       ranks.at(1).set_grads(0x1p80);
@@ -370,7 +371,7 @@ TEST_CASE("finite: finite states and gradients of any exponent stay finite",
   CHECK(total > 0);
 }
 
-TEST_CASE("finite: an element keeps its old values, its neighbors are updated",
+TEST_CASE("finite: an element with a non-finite update keeps its values, its neighbors are updated",
           "[finite][optimizer][strict]") {
   const size_t bad[] = {0, 5, 8, 131, 255, 258};
   for (OptimizerSpec spec : all_kinds()) {
@@ -383,7 +384,7 @@ TEST_CASE("finite: an element keeps its old values, its neighbors are updated",
       each->master().upload(constant_values(spec.grads, 1.0));
       each->grads().upload(constant_values(spec.grads, 0.5));
       each->extra()->upload(constant_values(spec.grads, 0.25));
-      each->step();  // moments that are not 0
+      each->step();  // makes the moments nonzero
     }
     const TensorValues before = run.master().download();
     const TensorValues m = run.m() != nullptr ? run.m()->download() : TensorValues{};
@@ -425,7 +426,7 @@ TEST_CASE("finite: moments that a rule does not use are not checked",
 
 // ---------------------------------------------------------------------------- accumulation
 
-TEST_CASE("accumulate: a quotient that overflows raises the flag of its own micro-batch",
+TEST_CASE("accumulate: an overflowing quotient raises the flag of its micro-batch",
           "[finite][accumulate][strict]") {
   mp_scaler_config_t config = kBackoff;
   config.min_scale = config.init_scale = 0x1p-40f;
@@ -442,7 +443,7 @@ TEST_CASE("accumulate: a quotient that overflows raises the flag of its own micr
   };
   CHECK(flag_after(0x1p87, 1.0f, MP_ACCUMULATE_FLAG_FIRST) == 0.0f);
   CHECK(flag_after(0x1p88, 1.0f, MP_ACCUMULATE_FLAG_FIRST) == 1.0f);
-  CHECK(flag_after(1.0, 1.0f, 0) == 0.0f);  // the sum is infinite from before
+  CHECK(flag_after(1.0, 1.0f, 0) == 0.0f);  // the sum was infinite before
   CHECK(flag_after(-0x1p88, 0.5f, MP_ACCUMULATE_FLAG_FIRST) == 0.0f);
   CHECK(flag_after(-0x1p89, 0.5f, 0) == 1.0f);
 

@@ -1,5 +1,5 @@
-// The 16-bit copy of the master weights, from mp_masters_to_model and from the steps of optimizers:
-// to nearest or stochastically, clamped or infinite, counted.
+// The 16-bit copy of the master weights, from mp_masters_to_model and from optimizer steps: rounded
+// to nearest or stochastically, clamped or infinite, overflows counted.
 #include <limits>
 
 #include "checked_optimizer.h"
@@ -13,7 +13,7 @@ constexpr uint32_t kOverflow = MP_OPT_FLAG_MODEL_OVERFLOW;
 constexpr uint32_t kStochastic = MP_OPT_FLAG_STOCHASTIC_ROUNDING;
 constexpr uint32_t kPolicies[] = {0, kOverflow, kStochastic, kOverflow | kStochastic};
 
-/// One 64-bit integer on the device.
+/// An int64_t in device memory.
 class DeviceInteger {
  public:
   explicit DeviceInteger(int64_t value) : buffer_(std::vector<int64_t>{value}) {}
@@ -24,14 +24,14 @@ class DeviceInteger {
   DeviceBuffer<int64_t> buffer_;
 };
 
-/// How copies are made.
+/// Rounding and overflow options of a copy.
 struct Policy {
   uint32_t flags = 0;
   uint64_t seed = 0;
   int64_t t = 0;
 };
 
-/// Masters and their copies, which begin as -7.
+/// Master weights and their copies, which are initially -7.
 struct Copied {
   TensorSet master, model;
 
@@ -40,7 +40,7 @@ struct Copied {
     model.upload(constant_values(model.specs(), -7.0));
   }
 
-  /// @return how many copies overflowed
+  /// @return number of copies that overflowed
   int64_t copy(const Policy &policy, const float *found_inf = nullptr) {
     const DeviceInteger t(policy.t), overflows(100);
     mp_model_options_t options = mp_model_options_default();
@@ -64,7 +64,7 @@ struct Copied {
   }
 };
 
-/// Around every limit of the two types, and what is no number.
+/// Returns values around every limit of both types, infinities and NaN.
 std::vector<double> special_weights() {
   const double most = std::numeric_limits<float>::max();
   return {0.0,       -0.0,       1.0,         -1.0,        0.1f,        65504.0,     65519.0,
@@ -74,7 +74,7 @@ std::vector<double> special_weights() {
           -HUGE_VAL, -0x1.1p-15, 0x1.ffep-15, std::nan("")};
 }
 
-/// Copies `weights`, and compares every one, and the count, with the oracle.
+/// Copies `weights`; compares each copy and the overflow count with the oracle.
 void check_copies(Copied &c, const Policy &policy) {
   const int64_t overflows = c.copy(policy);
   const TensorValues weights = c.master.download(), got = c.model.download();
@@ -97,7 +97,7 @@ void check_copies(Copied &c, const Policy &policy) {
 
 // ---------------------------------------------------------------------------- every policy
 
-TEST_CASE("model: every copy is its master, rounded", "[model][strict]") {
+TEST_CASE("model: every copy is its rounded master weight", "[model][strict]") {
   const std::vector<double> special = special_weights();
   const int64_t count = static_cast<int64_t>(special.size());
   for (const uint32_t flags : kPolicies) {
@@ -111,7 +111,7 @@ TEST_CASE("model: every copy is its master, rounded", "[model][strict]") {
   }
 }
 
-TEST_CASE("model: without options to nearest and clamped", "[model][strict]") {
+TEST_CASE("model: the default rounds to nearest and clamps", "[model][strict]") {
   const std::vector<double> special = special_weights();
   Copied c({{MP_FP32, static_cast<int64_t>(special.size()), 1}}, {MP_FP16});
   c.master.upload({special});
@@ -121,7 +121,7 @@ TEST_CASE("model: without options to nearest and clamped", "[model][strict]") {
   CHECK(c.model.bits() == wanted);
 }
 
-TEST_CASE("model: awkward sizes, alignments and parameters without a copy", "[model]") {
+TEST_CASE("model: awkward sizes and alignments, parameters without a copy", "[model]") {
   const std::vector<TensorSpec> specs = awkward_tensors();
   Copied c(specs, mixed_models(specs.size()));
   Random random(1);
@@ -131,14 +131,14 @@ TEST_CASE("model: awkward sizes, alignments and parameters without a copy", "[mo
   CHECK(c.master.bits() == before);
 }
 
-TEST_CASE("model: no tensors, or only empty ones", "[model][strict]") {
+TEST_CASE("model: empty lists and empty tensors are accepted", "[model][strict]") {
   for (const size_t count : {0, 1, 3}) {
     Copied c(std::vector<TensorSpec>(count, {MP_FP32, 0}), std::vector<mp_dtype_t>(count, MP_BF16));
     for (const uint32_t flags : kPolicies) CHECK(c.copy({flags, 0, 0}) == 0);
   }
 }
 
-TEST_CASE("model: a raised flag leaves copy and count alone", "[model][strict]") {
+TEST_CASE("model: a raised flag leaves copies and count unchanged", "[model][strict]") {
   for (const uint32_t flags : kPolicies) {
     Copied c({{MP_FP32, 33, 1}, {MP_FP32, 8}}, {MP_FP16, MP_BF16});
     c.master.upload(constant_values(c.master.specs(), HUGE_VAL));
@@ -163,7 +163,7 @@ TEST_CASE("model: overflows are counted over many chunks and calls", "[model][st
   TensorValues weights = constant_values(c.master.specs(), 1.0);
   for (const int64_t at : {int64_t{0}, kChunk - 1, kChunk, 2 * kChunk + 4})
     weights[0][static_cast<size_t>(at)] = -1e6;
-  weights[1][39] = 1e6;  // bf16 holds it
+  weights[1][39] = 1e6;  // representable in BF16
   c.master.upload(weights);
   const DeviceInteger overflows(0);
   mp_model_options_t options = mp_model_options_default();
@@ -174,11 +174,11 @@ TEST_CASE("model: overflows are counted over many chunks and calls", "[model][st
   }
 }
 
-// ---------------------------------------------------------------------------- random rounding
+// ---------------------------------------------------------------------------- stochastic rounding
 
 TEST_CASE("model: stochastic rounding is unbiased", "[model]") {
-  // n weights of the same value round up with probability p each: the number that do lies within
-  // 6 sqrt(n p (1 - p)) of n p, but for 2 in 10^9 seeds, and these are fixed.
+  // n equal weights round up with probability p each: outside of 2 in 10^9 seeds (these are fixed),
+  // their number differs from n p by at most 6 sqrt(n p (1 - p)).
   constexpr int64_t kCount = 40000;
   const double weights[] = {0.1f,        -0.3f,    1.0f + 0x1p-20f, 3.14159274f, -1e-3f,
                             0x1.234p-17, 0x1p-26f, -0x1.8p-25,      60001.5f,    0x1.fffffep-15};
@@ -204,7 +204,7 @@ TEST_CASE("model: stochastic rounding is unbiased", "[model]") {
   }
 }
 
-TEST_CASE("model: what the type holds is never rounded", "[model]") {
+TEST_CASE("model: representable values are never rounded", "[model]") {
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
     TensorValues all(1);
     for (uint32_t bits = 0; bits < 1u << 16; ++bits) all[0].push_back(decode(dtype, bits));
@@ -221,14 +221,14 @@ TEST_CASE("model: what the type holds is never rounded", "[model]") {
   }
 }
 
-TEST_CASE("model: random rounding follows seed, t, tensor and element, and nothing else",
+TEST_CASE("model: stochastic rounding depends only on seed, t, tensor and element",
           "[model][strict]") {
   const int64_t count = kChunk + 77;
   const std::vector<TensorSpec> aligned = {{MP_FP32, count}, {MP_FP32, count}};
   const std::vector<TensorSpec> shifted = {{MP_FP32, count, 1}, {MP_FP32, count, 3}};
   const auto filled = [](const std::vector<TensorSpec> &specs) {
     auto c = std::make_unique<Copied>(specs, std::vector<mp_dtype_t>(2, MP_BF16));
-    c->master.upload(constant_values(specs, 1.0 + 0x1p-8));  // half way
+    c->master.upload(constant_values(specs, 1.0 + 0x1p-8));  // halfway
     return c;
   };
   const auto c = filled(aligned);
@@ -248,7 +248,7 @@ TEST_CASE("model: random rounding follows seed, t, tensor and element, and nothi
   require_ok(mp_masters_to_model(master.get(), model.get(), nullptr, &options, kStream));
   CHECK(c->model.bits() == first);
 
-  // About half of the elements differ where anything does; 6 sigma.
+  // About half of the elements differ if any of the four does; tolerance: 6 sigma.
   const auto differences = [](const std::vector<double> &x, const std::vector<double> &y) {
     int64_t different = 0;
     for (size_t i = 0; i < x.size(); ++i) different += x[i] != y[i];
@@ -284,7 +284,7 @@ void upload_weights(OptimizerRun &run, const TensorValues &weights) {
   if (run.model() != nullptr) run.model()->upload(constant_values(run.model()->specs(), -7.0));
 }
 
-/// Steps of `fused` against steps without a copy that mp_masters_to_model follows.
+/// Compares steps of `fused` with steps without a copy, each followed by mp_masters_to_model.
 void check_composed(const OptimizerSpec &fused_spec, uint64_t seed) {
   OptimizerSpec plain_spec = fused_spec;
   plain_spec.model.clear();
@@ -325,13 +325,13 @@ void check_composed(const OptimizerSpec &fused_spec, uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("model: a step without a copy, then the copy, equals the step", "[model][strict]") {
+TEST_CASE("model: a step and a separate copy equal the fused step", "[model][strict]") {
   for (const uint32_t flags : kPolicies) {
     for (const OptimizerSpec &spec : all_kinds()) check_composed(with_policy(spec, flags), 2);
   }
 }
 
-TEST_CASE("model: counting changes nothing else", "[model][strict]") {
+TEST_CASE("model: counting overflows changes no other result", "[model][strict]") {
   for (const uint32_t flags : kPolicies) {
     for (const OptimizerSpec &spec : all_kinds()) {
       OptimizerRun counted(with_policy(spec, flags)), plain(with_policy(spec, flags));
@@ -352,7 +352,8 @@ TEST_CASE("model: counting changes nothing else", "[model][strict]") {
   }
 }
 
-TEST_CASE("model: random rounding goes on where a checkpoint stopped", "[model][strict]") {
+TEST_CASE("model: stochastic rounding continues bit for bit after a checkpoint",
+          "[model][strict]") {
   const OptimizerSpec spec = with_policy(adamw_spec(), kStochastic);
   OptimizerRun first(spec), second(spec);
   Random random(4);
@@ -378,8 +379,9 @@ TEST_CASE("model: random rounding goes on where a checkpoint stopped", "[model][
   CHECK(third.state() == first.state());
 }
 
-TEST_CASE("model: small changes add up under random rounding only", "[model][strict]") {
-  // 64 steps of a quarter of a unit of bf16 each: 16 units on average; to nearest, none.
+TEST_CASE("model: updates below half a unit accumulate only with stochastic rounding",
+          "[model][strict]") {
+  // 64 steps of a quarter of a BF16 unit each: 16 units on average; to nearest, none.
   for (const uint32_t flags : {0u, kStochastic}) {
     OptimizerSpec spec = with_policy(spec_of(MP_OPT_SGD, sgd_hyper(1, 0)), flags);
     spec.grads = {{MP_FP32, 1000}};
@@ -389,7 +391,7 @@ TEST_CASE("model: small changes add up under random rounding only", "[model][str
     run.grads().upload(constant_values(spec.grads, -0x1p-9));
     for (int step = 0; step < 64; ++step) {
       run.step();
-      run.master().upload(run.model()->download());  // a program without masters
+      run.master().upload(run.model()->download());  // trains without master weights
     }
     double mean = 0.0;
     const std::vector<double> weights = run.model()->download()[0];

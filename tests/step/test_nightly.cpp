@@ -1,7 +1,7 @@
-// Lists of more than 2^31 elements through the whole step.  Too slow for every day: `make nightly`.
+// A step on lists of more than 2^31 elements (`make nightly`: too slow for `make test`).
 //
-// All is zero but a few elements around 2^31 and at the very ends.  A value that is a power of two
-// of its own tells which elements a norm has seen.
+// All elements are zero except a few around 2^31 and at both ends.  Each is a different power of
+// two, so a norm shows which elements it covers.
 #include "step_fixtures.h"
 #include "tests/support/sparse_zeros.h"
 
@@ -9,7 +9,7 @@ using namespace mptest;
 
 namespace {
 
-/// One tensor of more than 2^31 elements, one that the chunk table lists beyond that.
+/// One tensor of more than 2^31 elements, and one whose chunks follow it in the chunk table.
 constexpr int64_t kLarge = (int64_t{1} << 31) + kChunk + 5, kSmall = kChunk + 7;
 const std::vector<int64_t> kNumel = {kLarge, kSmall};
 
@@ -21,7 +21,7 @@ const std::vector<Place> kPlaces = {
     {0, 0},         {0, (int64_t{1} << 31) - 1}, {0, int64_t{1} << 31}, {0, kLarge - 1}, {1, 0},
     {1, kSmall - 1}};
 
-/// The two tensors in one type.
+/// Both tensors in one type.
 class LargeTensors {
  public:
   explicit LargeTensors(mp_dtype_t dtype) : dtype_(dtype) {
@@ -115,7 +115,7 @@ TEST_CASE("nightly: statistics and unscaling of more than 2^31 elements", "[.nig
   }
 }
 
-TEST_CASE("nightly: a step of more than 2^31 weights, and a skipped one", "[.nightly]") {
+TEST_CASE("nightly: applied and skipped steps of more than 2^31 weights", "[.nightly]") {
   LargeTensors grads(MP_FP16), master(MP_FP32), model(MP_BF16), m(MP_FP32);
   for (const LargeTensors *tensors : {&grads, &master, &model, &m}) {
     if (!tensors->allocated()) return skip(kNoMemory);

@@ -1,4 +1,4 @@
-// mp_unscale and mp_clip_factor: the gradient made ready for an update.
+// mp_unscale and mp_clip_factor: preparation of gradients for an update.
 //
 // The product of two floats is exact in fp64, so the unscaled gradient is known bit for bit: the
 // product rounded to fp32, then to the type of the output.
@@ -9,7 +9,7 @@ using namespace mptest;
 
 namespace {
 
-/// Another type for each tensor, at another alignment.
+/// Returns the specs with other types and alignments.
 std::vector<TensorSpec> rotated(std::vector<TensorSpec> specs, int by) {
   for (TensorSpec &spec : specs) {
     spec.dtype = kDtypes[(spec.dtype - 1 + by) % 3];
@@ -38,7 +38,7 @@ int count_differences(const TensorValues &got, const TensorValues &wanted) {
   return different;
 }
 
-/// Unscales `in` into `out` and checks every element and the flag.
+/// Unscales `in` into `out`; checks every element and the flag.
 void check_unscale(TensorSet &in, TensorSet &out, const TensorValues &values, float factor) {
   DeviceFloat inv_scale(factor), found_inf(0.0f);
   in.upload(values);
@@ -55,7 +55,7 @@ void check_unscale(TensorSet &in, TensorSet &out, const TensorValues &values, fl
   CHECK(found_inf.value() == (nonfinite ? 1.0f : 0.0f));
 }
 
-/// Real values that the types of `specs` hold.
+/// Returns real values that are representable in the types of `specs`.
 TensorValues representable(const std::vector<TensorSpec> &specs, uint64_t seed) {
   Random random(seed);
   TensorValues values = real_values(specs, random, 100.0);
@@ -67,14 +67,14 @@ TensorValues representable(const std::vector<TensorSpec> &specs, uint64_t seed) 
 
 }  // namespace
 
-TEST_CASE("unscale: all types, sizes and alignments", "[unscale]") {
+TEST_CASE("unscale: all types, sizes and alignments are exact", "[unscale]") {
   for (const int by : {0, 1, 2}) {
     TensorSet in(awkward_tensors()), out(rotated(awkward_tensors(), by));
     check_unscale(in, out, representable(in.specs(), 1), 0.3f);
   }
 }
 
-TEST_CASE("unscale: small lists, in place and beside", "[unscale][strict]") {
+TEST_CASE("unscale: small lists are exact, in place and out of place", "[unscale][strict]") {
   for (const float factor : {1.0f, 0x1p-16f, 1.0f / 3.0f, 0.0f, 0x1p-140f}) {
     TensorSet in(small_tensors()), out(rotated(small_tensors(), 1));
     const TensorValues values = representable(in.specs(), 2);
@@ -83,12 +83,12 @@ TEST_CASE("unscale: small lists, in place and beside", "[unscale][strict]") {
   }
 }
 
-TEST_CASE("unscale: one list as input and output", "[unscale]") {
+TEST_CASE("unscale: one list can be input and output", "[unscale]") {
   TensorSet tensors(awkward_tensors());
   check_unscale(tensors, tensors, representable(tensors.specs(), 3), 0.125f);
 }
 
-TEST_CASE("unscale: empty lists and empty tensors", "[unscale][strict]") {
+TEST_CASE("unscale: empty lists and empty tensors are accepted", "[unscale][strict]") {
   for (const std::vector<TensorSpec> &specs : std::vector<std::vector<TensorSpec>>{
            {}, {{MP_FP16, 0}}, {{MP_FP16, 0}, {MP_FP32, 9, 1}}, {{MP_FP32, 9, 1}, {MP_FP16, 0}}}) {
     TensorSet in(specs), out(specs);
@@ -96,7 +96,7 @@ TEST_CASE("unscale: empty lists and empty tensors", "[unscale][strict]") {
   }
 }
 
-TEST_CASE("unscale: found_inf looks at every element of the input", "[unscale][strict]") {
+TEST_CASE("unscale: found_inf covers every element of the input", "[unscale][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     TensorSet in({{dtype, 0}, {dtype, 3}, {dtype, 299, 1}});
     TensorSet out({{MP_FP32, 0}, {MP_FP32, 3, 1}, {MP_FP32, 299}});
@@ -112,14 +112,15 @@ TEST_CASE("unscale: found_inf looks at every element of the input", "[unscale][s
   }
 }
 
-TEST_CASE("unscale: a product beyond fp32 is found_inf, an output beyond its type is not",
-          "[unscale][strict]") {
+TEST_CASE(
+    "unscale: only a product that overflows fp32 sets found_inf, not the rounding of the output",
+    "[unscale][strict]") {
   TensorSet in({{MP_FP32, 20}}), out({{MP_FP16, 20}});
   check_unscale(in, out, {std::vector<double>(20, 70000.0)}, 1.0f);
   check_unscale(in, out, {std::vector<double>(20, 0x1p127)}, 4.0f);
 }
 
-TEST_CASE("unscale: infinity times 0 is NaN and found", "[unscale][strict]") {
+TEST_CASE("unscale: infinity times 0 is NaN and sets found_inf", "[unscale][strict]") {
   TensorSet in({{MP_FP16, 20}}), out({{MP_FP32, 20}});
   check_unscale(in, out, {std::vector<double>(20, HUGE_VAL)}, 0.0f);
 }
@@ -146,7 +147,7 @@ float clip(float scaled_norm, float inv_scale, float max_norm) {
 
 }  // namespace
 
-TEST_CASE("clip: the documented factor", "[clip][strict]") {
+TEST_CASE("clip: the factor equals the documented formula", "[clip][strict]") {
   Random random(6);
   for (int i = 0; i < 300; ++i) {
     const float norm = static_cast<float>(std::exp2(random.real(-10.0, 30.0)));
@@ -157,13 +158,13 @@ TEST_CASE("clip: the documented factor", "[clip][strict]") {
   }
 }
 
-TEST_CASE("clip: gradients within the limit are unscaled and no more", "[clip][strict]") {
+TEST_CASE("clip: gradients within the limit are only unscaled", "[clip][strict]") {
   CHECK(same_bits(clip(0.0f, 0x1p-16f, 1.0f), 0x1p-16f));
   CHECK(same_bits(clip(65536.0f * 0.99f, 0x1p-16f, 1.0f), 0x1p-16f));
   CHECK(same_bits(clip(3.0f, 0.3f, HUGE_VALF), 0.3f));
 }
 
-TEST_CASE("clip: a gradient of exactly the limit is shortened by the 1e-6 only", "[clip][strict]") {
+TEST_CASE("clip: a norm equal to the limit is reduced only by the 1e-6", "[clip][strict]") {
   const float factor = clip(1.0f, 1.0f, 1.0f);
   CHECK(factor < 1.0f);
   CHECK(factor > 1.0f - 2e-6f);
