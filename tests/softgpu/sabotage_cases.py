@@ -115,16 +115,16 @@ CASES = [
     Case("statistics with reports", 80, 3, "measure_list<true>", library(
         "report: either output alone", "report: of several, the lowest tensor*", "report: the same each time*")),
     Case("norms of tensors", 80, 3, "measure_tensors<", library(
-        "optimizer norms: powers of two are exact*", "optimizer norms: the result does not depend*")),
+        "optimizer norms: results for powers of two are exact*", "optimizer norms: results do not depend*")),
     Case("optimizer", 80, 1, "update_list<", library(
-        "optimizer: awkward sizes, types and alignments", "checked step: a raised flag skips in every warp*",
-        "optimizer options: schedules of more groups*", "query: steps of every kind of optimizer",
+        "optimizer: every rule follows its formula for awkward*", "checked step: a raised flag skips in every warp*",
+        "optimizer options: schedules support more groups*", "query: steps of every kind of optimizer",
         "query: what is logged of S*")),
     Case("loss scale alone", 80, 3, "update_scaler_alone", library(
         "scaler backoff: growth after every third clean step", "scaler lognormal: a known sequence",
         "query: an amax that is not finite is an overflow", "query: a skipped step is logged once*")),
     Case("regularization", 80, 3, "measure_master", library(
-        "optimizer options: the loss over many chunks, twice the same")),
+        "optimizer options: the loss over many chunks is deterministic")),
     Case("gradients", 80, 3, "accumulate_list<", library(
         "unscale: small lists are exact*", "accumulate: sums are exact if S differs in each micro-batch",
         "accumulate: a sum that overflows fp32 is detected in every warp", "accumulate: the scaler receives*",

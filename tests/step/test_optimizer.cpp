@@ -15,7 +15,8 @@ TEST_CASE("optimizer: every rule follows its formula", "[optimizer][strict]") {
   }
 }
 
-TEST_CASE("optimizer: awkward sizes, types and alignments", "[optimizer]") {
+TEST_CASE("optimizer: every rule follows its formula for awkward sizes, types and alignments",
+          "[optimizer]") {
   for (OptimizerSpec spec : all_kinds()) {
     spec.grads = awkward_tensors();
     spec.model = mixed_models(spec.grads.size());
@@ -25,8 +26,8 @@ TEST_CASE("optimizer: awkward sizes, types and alignments", "[optimizer]") {
   }
 }
 
-TEST_CASE("optimizer: powers of two are exact", "[optimizer][strict]") {
-  // w = 4, g = 3 at S = 2: by hand, so that a bound cannot hide a missing term.
+TEST_CASE("optimizer: results for powers of two are exact", "[optimizer][strict]") {
+  // w = 4, g = 3 at S = 2: computed by hand, because a bound could hide a missing term.
   OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(.5f, .5f, .25f, .5f));
   OptimizerRun run(spec);
   const DeviceFloat half(0.5f);
@@ -40,7 +41,8 @@ TEST_CASE("optimizer: powers of two are exact", "[optimizer][strict]") {
   CHECK(run.master().download() == constant_values(run.grads().specs(), 0.390625));
 }
 
-TEST_CASE("optimizer: powers of two are exact, the other rules", "[optimizer][strict]") {
+TEST_CASE("optimizer: results for powers of two are exact for the other rules",
+          "[optimizer][strict]") {
   const auto first_step = [](const OptimizerSpec &spec, double w, double g, double m, double v) {
     OptimizerRun run(spec);
     run.master().upload(constant_values(run.master().specs(), w));
@@ -69,8 +71,8 @@ TEST_CASE("optimizer: powers of two are exact, the other rules", "[optimizer][st
   CHECK(first_step(spec, 4, 2, 2, 4) == all(3));  // v = 4; m = .5 * 2 + 2 / 2; w = 4 - .5 * 2
 }
 
-TEST_CASE("optimizer: the first Adam step has the size of lr", "[optimizer][strict]") {
-  // mhat = g, vhat = g^2, whatever g is: that is what the bias correction is for.
+TEST_CASE("optimizer: the first Adam step equals lr", "[optimizer][strict]") {
+  // mhat = g and vhat = g^2 for any g, because of the bias correction.
   OptimizerSpec spec = spec_of(MP_OPT_ADAM, adam_hyper(.125f));
   spec.groups[0].eps = 0x1p-100f;
   CheckedRun checked(spec, 3);
@@ -85,7 +87,7 @@ TEST_CASE("optimizer: the first Adam step has the size of lr", "[optimizer][stri
   }
 }
 
-TEST_CASE("optimizer: t far from 1", "[optimizer][strict]") {
+TEST_CASE("optimizer: formulas hold for large t", "[optimizer][strict]") {
   for (const int64_t t : {int64_t{999}, int64_t{1000000}, int64_t{1} << 40}) {
     CheckedRun checked(spec_of(MP_OPT_ADAM, adam_hyper(.01f)), 4);
     checked.run.set_t(t);
@@ -95,7 +97,7 @@ TEST_CASE("optimizer: t far from 1", "[optimizer][strict]") {
   }
 }
 
-TEST_CASE("optimizer: zero gradients leave Adam's weights alone", "[optimizer][strict]") {
+TEST_CASE("optimizer: zero gradients leave Adam's weights unchanged", "[optimizer][strict]") {
   OptimizerRun run(spec_of(MP_OPT_ADAM, adam_hyper(.01f)));
   Random random(5);
   run.master().upload(real_values(run.master().specs(), random, 2.0));
@@ -109,7 +111,7 @@ TEST_CASE("optimizer: zero gradients leave Adam's weights alone", "[optimizer][s
   CHECK(after.t == 1);
 }
 
-TEST_CASE("optimizer: SGD without momentum needs no m, and leaves a given one alone",
+TEST_CASE("optimizer: SGD without momentum does not require m and leaves a given m unchanged",
           "[optimizer][strict]") {
   OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(.1f, 0, 0, .05f));
   spec.has_m = false;
@@ -128,7 +130,7 @@ TEST_CASE("optimizer: SGD without momentum needs no m, and leaves a given one al
   CHECK(with.state().m == before);
 }
 
-TEST_CASE("optimizer: no copy, copies for some, copies for all", "[optimizer][strict]") {
+TEST_CASE("optimizer: model copies can be absent, partial or complete", "[optimizer][strict]") {
   for (const std::vector<mp_dtype_t> &model : std::vector<std::vector<mp_dtype_t>>{
            {},
            {MP_DTYPE_NONE, MP_FP16, MP_DTYPE_NONE, MP_BF16, MP_DTYPE_NONE},
@@ -140,7 +142,7 @@ TEST_CASE("optimizer: no copy, copies for some, copies for all", "[optimizer][st
   }
 }
 
-TEST_CASE("optimizer: no tensors, or only empty ones, still count steps", "[optimizer][strict]") {
+TEST_CASE("optimizer: steps without elements are counted", "[optimizer][strict]") {
   for (const std::vector<TensorSpec> &grads :
        std::vector<std::vector<TensorSpec>>{{}, {{MP_FP16, 0}}, {{MP_FP16, 0}, {MP_FP32, 0}}}) {
     for (OptimizerSpec spec : all_kinds()) {
@@ -172,23 +174,23 @@ TEST_CASE("optimizer: every tensor follows the hyperparameters of its group",
     mp_param_group_t changed = spec.groups[0];
     changed.lr = 0.25f;
     changed.weight_decay = 0.125f;
-    changed.beta1 = 0.25f;  // and with it Adam's bias correction
+    changed.beta1 = 0.25f;  // changes Adam's bias correction too
     checked.run.set_hyper(0, changed);
     checked.step(1.0f);
     checked.step(1.0f);
-    checked.run.set_t(1);  // what the step before has left for step 6 does not suit step 2
+    checked.run.set_t(1);  // the learning rate prepared for step 6 does not apply to step 2
     checked.step(1.0f);
   }
 }
 
-TEST_CASE("optimizer: set_hyper reaches its own group only", "[optimizer][strict]") {
+TEST_CASE("optimizer: set_hyper changes only its own group", "[optimizer][strict]") {
   OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(.5f, 0));
   spec.groups = {sgd_hyper(.5f, 0), sgd_hyper(.5f, 0)};
   spec.tensor_group = {0, 1, 1, 0, 0};
   OptimizerRun run(spec);
   run.master().upload(constant_values(run.master().specs(), 1.0));
   run.grads().upload(constant_values(run.grads().specs(), 1.0));
-  run.set_hyper(1, sgd_hyper(0, 0));  // freezes it
+  run.set_hyper(1, sgd_hyper(0, 0));  // freezes the group
   run.step();
   const TensorValues w = run.master().download();
   for (size_t t = 0; t < w.size(); ++t) {
@@ -200,7 +202,7 @@ TEST_CASE("optimizer: set_hyper reaches its own group only", "[optimizer][strict
 
 namespace {
 
-/// The copies of weights that a step leaves as they are, infinite ones too.
+/// Returns the copies after a step that leaves the weights, infinite ones included, unchanged.
 std::vector<double> copies_of(const std::vector<double> &weights, mp_dtype_t dtype,
                               uint32_t flags) {
   OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(1, 0), flags);
@@ -217,7 +219,7 @@ std::vector<double> copies_of(const std::vector<double> &weights, mp_dtype_t dty
 
 }  // namespace
 
-TEST_CASE("optimizer: a copy that would overflow is clamped, or not if asked",
+TEST_CASE("optimizer: an overflowing copy is clamped unless MP_OPT_FLAG_MODEL_OVERFLOW is set",
           "[optimizer][strict]") {
   const double most = std::numeric_limits<float>::max();
   const std::vector<double> weights = {65504,    65519,    65520,     -70000,       most,
@@ -234,7 +236,7 @@ TEST_CASE("optimizer: a copy that would overflow is clamped, or not if asked",
   }
 }
 
-TEST_CASE("optimizer: a NaN among the master weights stays where it is", "[optimizer][strict]") {
+TEST_CASE("optimizer: a NaN master weight affects only its own copy", "[optimizer][strict]") {
   for (OptimizerSpec spec :
        {spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f)), spec_of(MP_OPT_ADAM, adam_hyper(.01f))}) {
     spec.grads = {{MP_FP16, 20}};
@@ -252,11 +254,11 @@ TEST_CASE("optimizer: a NaN among the master weights stays where it is", "[optim
   }
 }
 
-// ---------------------------------------------------------------------------- skipping
+// ---------------------------------------------------------------------------- skipped steps
 
 namespace {
 
-/// Every byte that a step may write is known: also the copies, which no step has written yet.
+/// Initializes all bytes that a step may write, including copies that no step has written yet.
 void fill_model(OptimizerRun &run) {
   if (run.model() != nullptr) run.model()->upload(constant_values(run.model()->specs(), -7.0));
 }
@@ -277,7 +279,7 @@ TEST_CASE("optimizer: a skipped step changes nothing", "[optimizer][strict]") {
         CHECK(checked.run.state() == before);
         CHECK(same_bits(found_inf.value(), flag));
       }
-      checked.step(1.0f);  // after a skipped first step, momentum must still begin as the gradient
+      checked.step(1.0f);  // after a skipped first step, momentum must still start as the gradient
     }
   }
 }
@@ -288,7 +290,7 @@ TEST_CASE("optimizer: random sequences with overflows follow the formulas", "[op
     CheckedRun checked(spec, 20);
     fill_model(checked.run);
     const UniqueScaler scaler = make_scaler(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
-    // The first step, one and two in a row in the middle, and whatever chance adds.
+    // The first step overflows, then one and two in a row, and random ones.
     Random random(21);
     for (int step = 0; step < 24; ++step) {
       const bool overflows = step < 2 || step == 5 || step == 8 || step == 9;
@@ -313,7 +315,7 @@ TEST_CASE("optimizer: a NaN in an odd tail skips the step", "[optimizer][strict]
   }
 }
 
-TEST_CASE("optimizer: a clear flag applies the step", "[optimizer][strict]") {
+TEST_CASE("optimizer: a cleared flag applies the step", "[optimizer][strict]") {
   for (const float flag : {0.0f, -0.0f}) {
     OptimizerRun run(spec_of(MP_OPT_SGD, sgd_hyper(.5f, 0)));
     run.master().upload(constant_values(run.master().specs(), 1.0));
@@ -327,7 +329,7 @@ TEST_CASE("optimizer: a clear flag applies the step", "[optimizer][strict]") {
 
 // ---------------------------------------------------------------------------- checkpoints
 
-TEST_CASE("optimizer: a restored optimizer goes on bit for bit", "[optimizer][strict]") {
+TEST_CASE("optimizer: a restored optimizer continues bit for bit", "[optimizer][strict]") {
   for (const OptimizerSpec &spec : all_rules()) {
     CheckedRun first(spec, 11);
     for (int i = 0; i < 3; ++i) first.step(1.0f);
@@ -347,7 +349,7 @@ TEST_CASE("optimizer: a restored optimizer goes on bit for bit", "[optimizer][st
   }
 }
 
-TEST_CASE("optimizer: t set back to 0 makes the next step the first", "[optimizer][strict]") {
+TEST_CASE("optimizer: setting t to 0 makes the next step the first", "[optimizer][strict]") {
   CheckedRun checked(spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, .5f)), 12);
   checked.step(1.0f);
   checked.run.set_t(0);

@@ -1,15 +1,15 @@
-// Four steps that were worked out elsewhere, in fp64 and from the formulas of the systems named: SGD
-// with momentum (torch, apex), Adam with L2 decay (apex FusedAdam, adam_w_mode = False), AdamW (apex
-// FusedAdam, torch).
+// Four steps with results from independent implementations, in fp64 and from the formulas of the
+// named systems: SGD with momentum (torch, Apex), Adam with L2 decay (Apex FusedAdam, adam_w_mode =
+// False), AdamW (Apex FusedAdam, torch).
 #include "checked_optimizer.h"
 
 using namespace mptest;
 
 namespace {
 
-/// Two tensors; the second has no gradient in the last step.  The weights below were known, but not
-/// the gradients that lead to them.  These were found by search: of all multiples of 1/80 up to 2, for
-/// each weight, they alone lead to its three known values.
+/// Two tensors; the second has no gradient in the last step.  Only the weights below were given.
+/// The gradients were found by search: of all multiples of 1/80 up to 2, for each weight, only
+/// these lead to its three given values.
 const std::vector<TensorSpec> kTensors = {{MP_FP32, 3}, {MP_FP32, 2}};
 const TensorValues kStart = {{.5, -1.25, 2}, {.75, -.375}};
 const TensorValues kGradients[] = {{{.25, -.5, .125}, {1, -2}},
@@ -17,12 +17,12 @@ const TensorValues kGradients[] = {{{.25, -.5, .125}, {1, -2}},
                                    {{.1, .2, -.3}, {-.4, .6}},
                                    {{0, -.125, .5}, {0, 0}}};
 
-// The weights are known to seven digits.  The oracle differs from them further because lr, betas,
-// weight decay and gradients are rounded to fp32: five numbers that change by a part of u, which
-// moves no weight by more than that.
+// The weights are given to seven digits.  In addition, the oracle rounds lr, betas, weight decay
+// and gradients to fp32: five numbers whose relative errors, at most u each, move no weight by more
+// than that.
 const double kKnownError = 0.5e-7 + 5 * unit_roundoff(MP_FP32);
 
-/// The same by the formulas, its error bound growing from step to step.
+/// Computes the weights by the formulas; the error bound grows from step to step.
 std::vector<std::vector<Bounded>> by_formula(const OptimizerSpec &spec) {
   std::vector<std::vector<Bounded>> weights;
   for (size_t tensor = 0; tensor < kStart.size(); ++tensor) {
@@ -68,7 +68,8 @@ void check_known(mp_optimizer_kind_t kind, const mp_param_group_t &hyper, uint32
 
 }  // namespace
 
-TEST_CASE("optimizer known: SGD with momentum, Adam with L2 decay, AdamW", "[optimizer][strict]") {
+TEST_CASE("optimizer known: SGD with momentum, Adam with L2 decay and AdamW match given results",
+          "[optimizer][strict]") {
   check_known(MP_OPT_SGD, sgd_hyper(.1f, .9f), 0,
               {{.5982750, -1.2390500, 1.9470750}, {.3466000, .1310500}});
   check_known(MP_OPT_ADAM, adam_hyper(.1f, .01f), 0,

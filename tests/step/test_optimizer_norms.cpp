@@ -1,4 +1,4 @@
-// The rules that look at the norms of a tensor: LAMB, LARC, LARS and NovoGrad.
+// The rules that use norms of tensors: LAMB, LARC, LARS and NovoGrad.
 #include "checked_optimizer.h"
 
 using namespace mptest;
@@ -11,7 +11,7 @@ std::vector<OptimizerSpec> rules_with_norms() {
   return {lamb_spec(), novograd_spec(), larc_spec(), lars};
 }
 
-/// Tensors of 4 and 16 elements, whose norms are powers of two when their elements are.
+/// Tensors of 4 and 16 equal elements: if these are powers of two, so are the norms.
 OptimizerSpec square_spec(mp_optimizer_kind_t kind, const mp_param_group_t &hyper, uint32_t flags) {
   OptimizerSpec spec = spec_of(kind, hyper, flags);
   spec.grads = {{MP_FP32, 4}, {MP_FP16, 16, 1}};
@@ -25,7 +25,7 @@ TensorValues after_step(OptimizerRun &run, double g) {
   return run.master().download();
 }
 
-/// The weights, 4 at first, after one step with gradients of 1.
+/// Returns the weights, initially 4, after one step with gradients g.
 TensorValues after_first_step(const OptimizerSpec &spec, double g) {
   OptimizerRun run(spec);
   run.master().upload(constant_values(run.master().specs(), 4.0));
@@ -38,8 +38,9 @@ TensorValues pair_of(double first, double second) {
 
 }  // namespace
 
-TEST_CASE("optimizer norms: powers of two are exact, LARS and LARC", "[optimizer][strict]") {
-  // |w| / (|g| + wd |w|) = 4 / (1 + .25 * 4) = 2 whatever the size; g + wd w = 2.
+TEST_CASE("optimizer norms: results for powers of two are exact with LARS and LARC",
+          "[optimizer][strict]") {
+  // |w| / (|g| + wd |w|) = 4 / (1 + .25 * 4) = 2 for any size; g + wd w = 2.
   mp_param_group_t hyper = sgd_hyper(.5f, 0, 0, .25f);
   hyper.trust_coefficient = .25f;
   CHECK(after_first_step(square_spec(MP_OPT_SGD, hyper, MP_OPT_FLAG_LARS), 1) ==
@@ -53,7 +54,7 @@ TEST_CASE("optimizer norms: powers of two are exact, LARS and LARC", "[optimizer
   CHECK(after_first_step(square_spec(MP_OPT_SGD, hyper, MP_OPT_FLAG_LARC), 1) == pair_of(4, 4));
 }
 
-TEST_CASE("optimizer norms: powers of two are exact, LAMB", "[optimizer][strict]") {
+TEST_CASE("optimizer norms: results for powers of two are exact with LAMB", "[optimizer][strict]") {
   // The first corrected Adam step is 1; u = 1 + wd w = 2, r = 4 / 2.
   mp_param_group_t hyper = mp_param_group_default(MP_OPT_LAMB, .5f);
   hyper.beta1 = hyper.beta2 = .5f;
@@ -67,7 +68,8 @@ TEST_CASE("optimizer norms: powers of two are exact, LAMB", "[optimizer][strict]
         pair_of(2, 2));  // r = 4
 }
 
-TEST_CASE("optimizer norms: powers of two are exact, NovoGrad", "[optimizer][strict]") {
+TEST_CASE("optimizer norms: results for powers of two are exact with NovoGrad",
+          "[optimizer][strict]") {
   mp_param_group_t hyper = mp_param_group_default(MP_OPT_NOVOGRAD, .5f);
   hyper.beta1 = .5f;
   hyper.beta2 = .75f;
@@ -78,12 +80,12 @@ TEST_CASE("optimizer norms: powers of two are exact, NovoGrad", "[optimizer][str
   // |g|^2 = 16 and 64: m = 2 / 4 + 1 and 2 / 8 + 1.
   CHECK(after_step(run, 2) == pair_of(3.25, 3.375));
   CHECK(run.v()->download() == TensorValues{{16}, {64}});
-  // The second moment is remembered: beta2 v.
+  // The second moment decays: beta2 v.
   (void)after_step(run, 0);
   CHECK(run.v()->download() == TensorValues{{12}, {48}});
 }
 
-TEST_CASE("optimizer norms: a norm of 0 leaves the plain step", "[optimizer][strict]") {
+TEST_CASE("optimizer norms: a norm of 0 disables the ratio", "[optimizer][strict]") {
   for (const uint32_t flags : {MP_OPT_FLAG_LARC, MP_OPT_FLAG_LARS}) {
     const OptimizerSpec spec = square_spec(MP_OPT_SGD, sgd_hyper(.5f, 0, 0, .25f), flags);
     CHECK(after_first_step(spec, 0) == pair_of(3.5, 3.5));  // w -= lr wd w
@@ -103,11 +105,10 @@ TEST_CASE("optimizer norms: a norm of 0 leaves the plain step", "[optimizer][str
   CHECK(after_step(novograd, 0) == pair_of(4, 4));
 }
 
-TEST_CASE("optimizer norms: the result does not depend on the number of blocks",
-          "[optimizer][strict]") {
+TEST_CASE("optimizer norms: results do not depend on the number of blocks", "[optimizer][strict]") {
   const UniqueContext one_sm = make_context(1);
   for (OptimizerSpec spec : rules_with_norms()) {
-    // More chunks than one SM has blocks, so that a block has several.
+    // More chunks than one SM has blocks, so that a block processes several.
     spec.grads = {{MP_FP16, 9 * kChunk + 5, 1}, {MP_FP32, 7}, {MP_BF16, kChunk}};
     spec.model = mixed_models(spec.grads.size());
     OptimizerRun run(spec), other(spec);

@@ -1,12 +1,12 @@
-// What every optimizer can do besides its rule: learning-rate schedules, multipliers per tensor,
-// clipping per tensor and by value, regularizers, extra gradients.
+// Options of all optimizers: learning-rate schedules, multipliers per tensor, clipping per tensor
+// and by value, regularizers, extra gradients.
 #include "checked_optimizer.h"
 
 using namespace mptest;
 
 namespace {
 
-/// All weights are w, all gradients g.
+/// Sets all weights to w and all gradients to g.
 OptimizerRun plain_run(const OptimizerSpec &spec, double w, double g) {
   OptimizerRun run(spec);
   run.master().upload(constant_values(run.master().specs(), w));
@@ -14,14 +14,15 @@ OptimizerRun plain_run(const OptimizerSpec &spec, double w, double g) {
   return run;
 }
 
-/// SGD with lr = .5 and nothing else.
+/// Returns SGD with lr = .5 and no other option.
 OptimizerSpec plain_spec() {
   return spec_of(MP_OPT_SGD, sgd_hyper(.5f, 0));
 }
 
 }  // namespace
 
-TEST_CASE("optimizer options: together with every rule", "[optimizer]") {
+TEST_CASE("optimizer options: all options together follow the formulas with every rule",
+          "[optimizer]") {
   for (const OptimizerSpec &spec : all_rules()) {
     CAPTURE(spec.kind, spec.flags, spec.groups[0].beta1, spec.groups[0].weight_decay);
     CheckedRun checked(with_everything(spec), 40);
@@ -33,7 +34,8 @@ TEST_CASE("optimizer options: together with every rule", "[optimizer]") {
   }
 }
 
-TEST_CASE("optimizer options: together, restored, they go on bit for bit", "[optimizer][strict]") {
+TEST_CASE("optimizer options: a restored optimizer with all options continues bit for bit",
+          "[optimizer][strict]") {
   for (const OptimizerSpec &plain : all_kinds()) {
     const OptimizerSpec spec = with_everything(plain);
     CheckedRun first(spec, 42);
@@ -57,7 +59,7 @@ TEST_CASE("optimizer options: together, restored, they go on bit for bit", "[opt
 
 namespace {
 
-/// Compares a list that the optimizer has allocated with the caller's of another one.
+/// Compares a list allocated by the optimizer with another optimizer's caller-owned list.
 void check_moments(const TensorSet *wanted, mp_tensor_list_t got, bool is_needed) {
   REQUIRE((got != nullptr) == (wanted != nullptr && is_needed));
   if (got == nullptr) return;
@@ -80,7 +82,7 @@ void check_moments(const TensorSet *wanted, mp_tensor_list_t got, bool is_needed
 
 }  // namespace
 
-TEST_CASE("optimizer: allocated moments are zeros and equal those of the caller bit for bit",
+TEST_CASE("optimizer: allocated moments start at zero and equal caller-owned ones bit for bit",
           "[optimizer][strict]") {
   for (OptimizerSpec spec : all_rules()) {
     OptimizerRun lists(spec);
@@ -107,7 +109,7 @@ TEST_CASE("optimizer: allocated moments are zeros and equal those of the caller 
   }
 }
 
-TEST_CASE("optimizer: momentum cannot come later without a list m", "[optimizer][strict]") {
+TEST_CASE("optimizer: momentum cannot be enabled later without a list m", "[optimizer][strict]") {
   OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(.5f, 0));
   spec.has_own_moments = true;
   OptimizerRun run(spec);
@@ -118,7 +120,7 @@ TEST_CASE("optimizer: momentum cannot come later without a list m", "[optimizer]
 
 // ---------------------------------------------------------------------------- schedules
 
-TEST_CASE("optimizer options: schedules, by hand", "[optimizer][strict]") {
+TEST_CASE("optimizer options: schedules follow hand-computed values", "[optimizer][strict]") {
   mp_param_group_t base = sgd_hyper(8, 0);
   const auto rates = [&](const mp_param_group_t &hyper, int steps) {
     OptimizerRun run(spec_of(MP_OPT_SGD, hyper));
@@ -128,7 +130,7 @@ TEST_CASE("optimizer options: schedules, by hand", "[optimizer][strict]") {
     std::vector<float> found;
     for (int step = 0; step < steps; ++step) {
       const DeviceFloat overflow(1.0f);
-      run.step(nullptr, overflow.data());  // does not count
+      run.step(nullptr, overflow.data());  // a skipped step does not advance the schedule
       CHECK(run.lr(0) == (found.empty() ? 0.0f : found.back()));
       run.step();
       found.push_back(run.lr(0));
@@ -159,7 +161,7 @@ TEST_CASE("optimizer options: schedules, by hand", "[optimizer][strict]") {
   CHECK(rates(base, 5) == std::vector<float>{8, 8, 5, 2, 2});
 }
 
-TEST_CASE("optimizer options: a schedule belongs to its group", "[optimizer][strict]") {
+TEST_CASE("optimizer options: a schedule applies only to its group", "[optimizer][strict]") {
   OptimizerSpec spec = plain_spec();
   spec.groups = {sgd_hyper(.5f, 0), sgd_hyper(.5f, 0)};
   spec.groups[1].warmup_steps = 2;
@@ -174,7 +176,7 @@ TEST_CASE("optimizer options: a schedule belongs to its group", "[optimizer][str
   }
 }
 
-TEST_CASE("optimizer options: schedules of more groups than a block has threads",
+TEST_CASE("optimizer options: schedules support more groups than a block has threads",
           "[optimizer][strict]") {
   for (OptimizerSpec spec : all_kinds()) {
     spec.groups.resize(300, spec.groups[0]);
@@ -197,7 +199,7 @@ TEST_CASE("optimizer options: schedules of more groups than a block has threads"
 
 // ---------------------------------------------------------------------------- multipliers
 
-TEST_CASE("optimizer options: multipliers, rewritten between steps", "[optimizer][strict]") {
+TEST_CASE("optimizer options: multipliers can be rewritten between steps", "[optimizer][strict]") {
   OptimizerSpec spec = plain_spec();
   spec.groups[0].weight_decay = .5f;
   spec.lr_multipliers = {1, 1, 0, 2, .5f};
@@ -219,7 +221,8 @@ TEST_CASE("optimizer options: multipliers, rewritten between steps", "[optimizer
   check(later);
 }
 
-TEST_CASE("optimizer options: without decay LAMB leaves a tensor to Adam", "[optimizer][strict]") {
+TEST_CASE("optimizer options: LAMB without decay updates a tensor like Adam",
+          "[optimizer][strict]") {
   OptimizerSpec lamb = lamb_spec(), adam = adamw_spec();
   lamb.decay_multipliers = std::vector<float>(lamb.grads.size(), 0.0f);
   adam.groups[0] = lamb.groups[0];
@@ -233,7 +236,7 @@ TEST_CASE("optimizer options: without decay LAMB leaves a tensor to Adam", "[opt
 // ---------------------------------------------------------------------------- regularizers
 
 TEST_CASE("optimizer options: regularizers of 1e-5 do not underflow", "[optimizer][strict]") {
-  // OpenSeq2Seq's own example: in fp16 the gradient 2e-9 of a weight of 1e-4 would be 0.
+  // OpenSeq2Seq's example: in FP16, the gradient 2e-9 of a weight of 1e-4 would be 0.
   OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(1, 0));
   spec.groups[0].l2 = 1e-5f;
   OptimizerRun run = plain_run(spec, 1e-4f, 0.0);
@@ -247,7 +250,7 @@ TEST_CASE("optimizer options: regularizers of 1e-5 do not underflow", "[optimize
   }
 }
 
-TEST_CASE("optimizer options: regularizers are exact, and l1 has no gradient at 0",
+TEST_CASE("optimizer options: regularizers are exact and l1 has no gradient at 0",
           "[optimizer][strict]") {
   OptimizerSpec spec = plain_spec();
   spec.groups[0].l1 = 2.0f;
@@ -263,7 +266,7 @@ TEST_CASE("optimizer options: regularizers are exact, and l1 has no gradient at 
   CHECK(moved(0) == constant_values(spec.grads, -.5));
 }
 
-TEST_CASE("optimizer options: the loss of the regularizers", "[optimizer][strict]") {
+TEST_CASE("optimizer options: the loss of the regularizers is exact", "[optimizer][strict]") {
   const auto loss_of = [](OptimizerRun &run) {
     const DeviceFloat loss(-1.0f);
     require_ok(mp_optimizer_regularization(run.get(), loss.data(), kStream));
@@ -273,7 +276,7 @@ TEST_CASE("optimizer options: the loss of the regularizers", "[optimizer][strict
   spec.groups = {sgd_hyper(1, 0), sgd_hyper(1, 0)};
   spec.groups[0].l1 = 2.0f;
   spec.groups[1].l2 = .5f;
-  spec.tensor_group = {0, 1, 1, 0, 1};  // of 33, 0, 40, 7 and 8 elements
+  spec.tensor_group = {0, 1, 1, 0, 1};  // tensors of 33, 0, 40, 7 and 8 elements
   OptimizerRun run = plain_run(spec, -4.0, 0.0);
   CHECK(loss_of(run) == 40 * 2 * 4 + 48 * .5 * 16);
   CHECK(run.t() == 0);
@@ -285,7 +288,7 @@ TEST_CASE("optimizer options: the loss of the regularizers", "[optimizer][strict
   CHECK(loss_of(none) == 0.0f);
 }
 
-TEST_CASE("optimizer options: the loss over many chunks, twice the same", "[optimizer]") {
+TEST_CASE("optimizer options: the loss over many chunks is deterministic", "[optimizer]") {
   OptimizerSpec spec = plain_spec();
   spec.grads = awkward_tensors();
   spec.model = {};
@@ -305,7 +308,7 @@ TEST_CASE("optimizer options: the loss over many chunks, twice the same", "[opti
       exact += static_cast<double>(.03f) * std::fabs(x) + static_cast<double>(.01f) * x * x;
     }
   }
-  // All terms have one sign; a chunk's sum has taken at most kChunk roundings, a square one more.
+  // All terms have one sign; a chunk's sum takes at most kChunk roundings, a square one more.
   const double error = exact * gamma_bound(kChunk + 1.0, fp32_operation());
   CHECK(within(rounded(exact, error), loss.value()));
 }
@@ -338,21 +341,21 @@ TEST_CASE("optimizer options: clipping by value keeps signs and small values",
   CHECK(run.master().download() == TensorValues{{.5, -.5, -.25, .125, 0}});
 }
 
-TEST_CASE("optimizer options: clipping by the norm of a tensor", "[optimizer][strict]") {
+TEST_CASE("optimizer options: clipping by tensor norm", "[optimizer][strict]") {
   OptimizerSpec spec = plain_spec();
   spec.grads = {{MP_FP32, 4}, {MP_FP16, 16}, {MP_FP32, 0}};
   spec.model = {};
   spec.groups[0].max_tensor_norm = 4.0f;
   OptimizerRun run = plain_run(spec, 0.0, 2.0);
   const DeviceFloat half(0.5f);
-  run.step(half.data());  // |g| = 2 stays; 4 meets the limit but for the 1e-6
+  run.step(half.data());  // |g| = 2 is unchanged; 4 is scaled to the limit except for the 1e-6
   const TensorValues w = run.master().download();
   for (const double value : w[0]) CHECK(value == -.5);
   const Bounded clipped = oracle::clip_factor(8.0, .5, 4.0) * 2.0;
   for (const double value : w[1]) CHECK(within(Bounded(0.0) - Bounded(.5) * clipped, value));
 }
 
-TEST_CASE("optimizer options: a limit on norms cannot come later", "[optimizer][strict]") {
+TEST_CASE("optimizer options: a norm limit cannot be enabled later", "[optimizer][strict]") {
   mp_param_group_t limited = sgd_hyper(.5f, 0);
   limited.max_tensor_norm = 1.0f;
   OptimizerRun run(plain_spec());
@@ -360,7 +363,7 @@ TEST_CASE("optimizer options: a limit on norms cannot come later", "[optimizer][
   OptimizerSpec spec = plain_spec();
   spec.groups[0] = limited;
   OptimizerRun other = plain_run(spec, 4.0, 64.0);
-  other.set_hyper(0, sgd_hyper(.5f, 0));  // but may go
+  other.set_hyper(0, sgd_hyper(.5f, 0));  // can be disabled
   other.step();
   CHECK(other.master().download() == constant_values(spec.grads, -28.0));
 }

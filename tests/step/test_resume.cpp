@@ -1,5 +1,5 @@
-// A training that is saved as bytes, destroyed and made anew goes on as if nothing had happened:
-// every rule with all its options, every policy, saved after any of the first steps.
+// A training that is saved as bytes, destroyed and created again continues bit for bit: every rule
+// with all options, every policy, saved after each of the first steps.
 #include <cstddef>
 #include <cstring>
 #include <limits>
@@ -11,9 +11,9 @@ using namespace mptest;
 
 namespace {
 
-// ---------------------------------------------------------------------------- what is saved
+// ---------------------------------------------------------------------------- saved state
 
-/// A checkpoint, and the 16-bit copies beside it, which follow from it.
+/// A checkpoint, and the 16-bit copies, which it determines but does not contain.
 struct Saved {
   std::vector<uint8_t> checkpoint, models;
   bool operator==(const Saved &) const = default;
@@ -36,7 +36,7 @@ struct Program {
 
 class Training {
  public:
-  /// Starts with some weights beyond the range of fp16.
+  /// Initializes weights, some of which exceed the range of FP16.
   explicit Training(const Program &program)
       : run_(program.optimizer), scaler_(make_scaler(program.scaler)) {
     Random random(1);
@@ -59,7 +59,7 @@ class Training {
 
   Saved saved() { return {save(run_.get(), scaler_.get()), run_.model()->bits()}; }
 
-  /// One step of the data that belongs to its number.
+  /// Takes step `number`, which determines the data.
   void step(int number, bool overflows) {
     Random random(static_cast<uint64_t>(100 + number));
     TensorValues grads = real_values(run_.grads().specs(), random, std::exp2(random.real(-3, 6)));
@@ -78,11 +78,11 @@ class Training {
   UniqueScaler scaler_;
 };
 
-/// Overflows where anything begins, alone, and more in a row than hysteresis forgives.
+/// Overflows in the first step, alone, and more in a row than the hysteresis tolerates.
 const std::string kSequence = "x..x.xxx...x..";
 
-/// Saves after every step; from each of these on, another program must come to the same bytes.
-/// @return whether a save was in the middle of a hysteresis
+/// Saves after every step; from each checkpoint, another program must reach the same bytes.
+/// @return whether a checkpoint was taken with the hysteresis partly used
 bool check_program(const Program &program, int steps_after) {
   const int steps = static_cast<int>(kSequence.size());
   const auto take = [](Training &training, int number) {
@@ -112,10 +112,10 @@ bool check_program(const Program &program, int steps_after) {
 
 // ---------------------------------------------------------------------------- cases
 
-/// Every preset, and a scale that never changes; with intervals that end within the sequence.
+/// Returns every preset and a static scale, with intervals that end within the sequence.
 std::vector<mp_scaler_config_t> all_scalers() {
   std::vector<mp_scaler_config_t> scalers = {mp_scaler_config_default(MP_SCALER_POLICY_STATIC)};
-  scalers[0].init_scale = 96.0f;  // with an inexact reciprocal
+  scalers[0].init_scale = 96.0f;  // its reciprocal is inexact
   for (int preset = MP_SCALER_PRESET_LOGNORMAL; preset <= MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX;
        ++preset) {
     scalers.push_back(mp_scaler_config_preset(static_cast<mp_scaler_preset_t>(preset)));
@@ -128,7 +128,7 @@ std::vector<mp_scaler_config_t> all_scalers() {
 
 }  // namespace
 
-TEST_CASE("resume: every rule goes on bit for bit", "[step][resume]") {
+TEST_CASE("resume: every rule continues bit for bit", "[step][resume]") {
   const std::vector<mp_scaler_config_t> scalers = all_scalers();
   size_t next = 0;
   for (const OptimizerSpec &rule : all_rules()) {
@@ -142,7 +142,7 @@ TEST_CASE("resume: every rule goes on bit for bit", "[step][resume]") {
   }
 }
 
-TEST_CASE("resume: a checkpoint of another training is refused and writes nothing",
+TEST_CASE("resume: another training's checkpoint is rejected and changes nothing",
           "[step][resume]") {
   const Program program{with_everything(adamw_spec()), all_scalers()[1]};
   Training training(program), other(program);
@@ -156,7 +156,7 @@ TEST_CASE("resume: a checkpoint of another training is refused and writes nothin
   for (size_t i = 0; i < 32; ++i) {  // the header
     std::vector<uint8_t> bad = good.checkpoint;
     bad[i] ^= 0x80;
-    if (i >= 24 && i != 31) continue;  // another t
+    if (i >= 24 && i != 31) continue;  // a different t is valid
     refuses(bad, i < 24 ? "checkpoint" : "t = ");
   }
   std::vector<uint8_t> bad = good.checkpoint;
@@ -183,12 +183,12 @@ TEST_CASE("resume: a checkpoint of another training is refused and writes nothin
   CHECK(other.saved() == good);
 }
 
-TEST_CASE("resume: every policy goes on bit for bit", "[step][resume][strict]") {
+TEST_CASE("resume: every policy continues bit for bit", "[step][resume][strict]") {
   int amid_hysteresis = 0;
   for (const mp_scaler_config_t &scaler : all_scalers()) {
     CAPTURE(scaler.policy, scaler.hysteresis, scaler.flags);
     OptimizerSpec spec = with_everything(momentum_spec());
     amid_hysteresis += check_program({spec, scaler}, 2);
   }
-  CHECK(amid_hysteresis == 3);  // the presets that have one: apex, Megatron, DeepSpeed
+  CHECK(amid_hysteresis == 3);  // the presets with hysteresis: Apex, Megatron, DeepSpeed
 }

@@ -33,7 +33,7 @@ TESTS = {
     "update_scaler_alone": "query: an amax that is not finite is an overflow",
     "clip_alone": "clip: the factor equals the documented formula",
     "measure_tensors": "optimizer: a NaN in an odd tail skips the step",
-    "measure_master": "optimizer options: the loss of the regularizers",
+    "measure_master": "optimizer options: the loss of the regularizers is exact",
     "copy_list": "model: the default rounds to nearest and clamps",
     "write_message": "ranks: without scalers, all ranks skip one step together",
     "take_message": "ranks: without scalers, all ranks skip one step together",
