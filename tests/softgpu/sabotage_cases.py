@@ -121,7 +121,7 @@ CASES = [
         "optimizer options: schedules support more groups*", "query: steps of every kind of optimizer",
         "query: what is logged of S*")),
     Case("loss scale alone", 80, 3, "update_scaler_alone", library(
-        "scaler backoff: growth after every third clean step", "scaler lognormal: a known sequence",
+        "scaler backoff: S grows after every third clean step", "scaler lognormal: reproduces a known sequence",
         "query: an amax that is not finite is an overflow", "query: a skipped step is logged once*")),
     Case("regularization", 80, 3, "measure_master", library(
         "optimizer options: the loss over many chunks is deterministic")),

@@ -1,7 +1,7 @@
-// Loss scalers: sequences known from other systems, random sequences against the oracles, and a
-// closed loop in which the scale decides whether the next step overflows.
+// Loss scalers: known sequences of other systems, random sequences against the oracles, and a
+// closed loop in which the scale determines whether the next step overflows.
 //
-// S and all factors here are powers of two unless said otherwise, so scales are compared exactly.
+// Unless stated otherwise, S and all factors are powers of two, so scales are compared exactly.
 #include <cstring>
 
 #include "oracle_step.h"
@@ -42,8 +42,8 @@ Scales scales_of(const Config &config, const std::string &overflows) {
   return scales;
 }
 
-/// The sequence on which the policies of several systems were compared; its overflows come with an
-/// amax of infinity or NaN.
+/// The sequence on which the policies of several systems were compared; in an overflowing step,
+/// amax is infinity or NaN.
 const std::vector<double> kSequenceA = {.5,  .25,  2, HUGE_VAL, 1, std::nan(""),
                                         .75, .125, 4, .03125,   8, .5};
 const char *const kOverflowsOfA = "...x.x......";
@@ -61,63 +61,63 @@ Scales lognormal_scales(const Config &config, const std::vector<double> &amaxes)
 
 // ---------------------------------------------------------------------------- known sequences
 
-TEST_CASE("scaler backoff: the sequence of torch's own test", "[scaler][strict]") {
+TEST_CASE("scaler backoff: reproduces the sequence of torch's test", "[scaler][strict]") {
   CHECK(scales_of(backoff(4, 1, 16777216, 2, .25, 2), "..x") == Scales{4, 8, 2});
 }
 
-TEST_CASE("scaler backoff: growth after every third clean step", "[scaler][strict]") {
+TEST_CASE("scaler backoff: S grows after every third clean step", "[scaler][strict]") {
   CHECK(scales_of(backoff(16384, 1, 16384, 2, .5, 3), kOverflowsOfA) ==
         Scales{16384, 16384, 16384, 8192, 8192, 4096, 4096, 4096, 8192, 8192, 8192, 16384});
   CHECK(scales_of(backoff(16384, 1, 16384, 2, .5, 2000), kOverflowsOfA) ==
         Scales{16384, 16384, 16384, 8192, 8192, 4096, 4096, 4096, 4096, 4096, 4096, 4096});
 }
 
-TEST_CASE("scaler backoff: the scale stays between its limits", "[scaler][strict]") {
+TEST_CASE("scaler backoff: S stays within its limits", "[scaler][strict]") {
   CHECK(scales_of(backoff(16, 4, 16, 4, .25, 2), "xxx....x....") ==
         Scales{4, 4, 4, 4, 16, 16, 16, 4, 4, 16, 16, 16});
 }
 
-TEST_CASE("scaler backoff: limits that are no power of the factor are met exactly",
+TEST_CASE("scaler backoff: limits that are not powers of the factor are reached exactly",
           "[scaler][strict]") {
   CHECK(scales_of(backoff(8, 3, 20, 2, .5, 1), "xxx....") == Scales{4, 3, 3, 6, 12, 20, 20});
 }
 
-TEST_CASE("scaler backoff: an overflow starts the count of clean steps again", "[scaler][strict]") {
+TEST_CASE("scaler backoff: an overflow restarts the count of clean steps", "[scaler][strict]") {
   CHECK(scales_of(backoff(8, 1, 64, 2, .5, 3), "..x..x...") == Scales{8, 8, 4, 4, 4, 2, 2, 2, 4});
 }
 
-TEST_CASE("scaler backoff: hysteresis refilled when the scale grows", "[scaler][strict]") {
-  // Megatron-LM: a clean step between two overflows does not restore the budget.
+TEST_CASE("scaler backoff: hysteresis is reset when S grows", "[scaler][strict]") {
+  // Megatron-LM: a clean step between two overflows does not reset the hysteresis.
   CHECK(scales_of(backoff(64, 1, 1024, 2, .5, 3, 2), "x.x.x...x.x") ==
         Scales{64, 64, 32, 32, 16, 16, 16, 32, 32, 32, 16});
 }
 
-TEST_CASE("scaler backoff: hysteresis refilled by every clean step", "[scaler][strict]") {
-  // apex: only overflows in a row use it up.
+TEST_CASE("scaler backoff: hysteresis is reset by every clean step", "[scaler][strict]") {
+  // Apex: only consecutive overflows use up the hysteresis.
   Config config = backoff(64, 1, 1024, 2, .5, 100, 3);
   config.flags = MP_SCALER_FLAG_REFILL_EACH_STEP;
   CHECK(scales_of(config, "xx.xxxx.xx") == Scales{64, 64, 64, 64, 64, 32, 16, 16, 16, 16});
 }
 
-TEST_CASE("scaler backoff: a forgiven overflow still restarts growth", "[scaler][strict]") {
+TEST_CASE("scaler backoff: a tolerated overflow still restarts growth", "[scaler][strict]") {
   CHECK(scales_of(backoff(64, 1, 1024, 2, .5, 2, 2), ".x.") == Scales{64, 64, 64});
 }
 
-TEST_CASE("scaler lognormal: a known sequence", "[scaler][strict]") {
+TEST_CASE("scaler lognormal: reproduces a known sequence", "[scaler][strict]") {
   CHECK(lognormal_scales(lognormal(2000), kSequenceA) ==
         Scales{32768, 32768, 4096, 2048, 4096, 2048, 2048, 1024, 512, 256, 128, 128});
   CHECK(lognormal_scales(lognormal(3), kSequenceA) ==
         Scales{32768, 32768, 4096, 2048, 4096, 2048, 2048, 1024, 1024, 512, 256, 512});
 }
 
-TEST_CASE("scaler lognormal: the first gradient sets the scale", "[scaler][strict]") {
-  // log2 65504 - log2 amax - 3.0902 * 0.5, rounded down: nothing but the floor of sigma is known.
+TEST_CASE("scaler lognormal: the first gradient determines S", "[scaler][strict]") {
+  // log2 65504 - log2 amax - 3.0902 * 0.5, rounded down: only the floor of sigma is known.
   CHECK(lognormal_scales(lognormal(2000), {1.0}) == Scales{16384});
   CHECK(lognormal_scales(lognormal(2000), {1024.0}) == Scales{16});
 }
 
-TEST_CASE("scaler lognormal: gradients of one size never overflow", "[scaler][strict]") {
-  // With sigma = 0 and no floor the scale would put amax on 65504 itself.
+TEST_CASE("scaler lognormal: constant gradients never overflow", "[scaler][strict]") {
+  // If sigma were 0 without a floor, S would scale amax to exactly 65504.
   ScalerRun run(lognormal(2000));
   for (int step = 0; step < 50; ++step) {
     const float scale = run.update(0.0f, 3.0);
@@ -140,20 +140,20 @@ TEST_CASE("scaler lognormal: a step of zeros changes nothing", "[scaler][strict]
   CHECK(std::memcmp(&after, &before, sizeof after) == 0);
 }
 
-TEST_CASE("scaler lognormal: the first statistics do not undo overflows before them",
+TEST_CASE("scaler lognormal: the first statistics do not undo earlier overflows",
           "[scaler][strict]") {
   ScalerRun run(lognormal(2));
   CHECK(run.update(1.0f) == 32768.0f);
   CHECK(run.update(1.0f) == 16384.0f);
   CHECK(run.state().headroom == 0.0f);
-  // Alone it would ask for 2^24.
+  // Alone, this gradient would give 2^24.
   const float scales[] = {16384, 32768, 32768, 65536, 65536, 131072};
   for (const float scale : scales) CHECK(run.update(0.0f, 0x1p-10) == scale);
 }
 
-// CUDA's log2 of 2^3, 2^6, 2^12, 2^13 and 2^24 is too small by an ulp; of S it would make a head-room of that
-// ulp, which takes a whole bit.
-TEST_CASE("scaler lognormal: overflows before the first statistics leave the S that these ask for",
+// CUDA's log2 of 2^3, 2^6, 2^12, 2^13 and 2^24 is an ulp too small.  If S were computed with it,
+// the headroom would be that ulp, which costs a full bit.
+TEST_CASE("scaler lognormal: overflows before the first statistics leave S at the proposed value",
           "[scaler][strict]") {
   for (int bits = 0; bits <= 24; ++bits) {
     const float scale = std::ldexp(1.0f, bits);
@@ -167,8 +167,8 @@ TEST_CASE("scaler lognormal: overflows before the first statistics leave the S t
   }
 }
 
-// The ninth random sequence of test_scaler_presets.cpp; with such a head-room it goes on with 2048.
-TEST_CASE("scaler lognormal: four overflows and a gradient that 4096 is right for",
+// The ninth random sequence of test_scaler_presets.cpp; a headroom of one ulp would give 2048 next.
+TEST_CASE("scaler lognormal: S stays 4096 after four overflows and a matching gradient",
           "[scaler][strict]") {
   ScalerRun run(lognormal(2));
   for (const float scale : {32768.0f, 16384.0f, 8192.0f, 4096.0f}) CHECK(run.update(1.0f) == scale);
@@ -188,7 +188,7 @@ TEST_CASE("scaler lognormal: a non-finite amax is an overflow without the flag",
   }
 }
 
-TEST_CASE("scaler static: never changes", "[scaler][strict]") {
+TEST_CASE("scaler static: S never changes", "[scaler][strict]") {
   Config config = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
   config.init_scale = 1024.0f;
   CHECK(scales_of(config, "x.xx..") == Scales(6, 1024.0f));
@@ -199,7 +199,7 @@ TEST_CASE("scaler static: never changes", "[scaler][strict]") {
 TEST_CASE("scaler backoff: random sequences follow the oracle", "[scaler][strict]") {
   Random random(1);
   for (int sequence = 0; sequence < 24; ++sequence) {
-    const float factor = sequence % 2 == 0 ? 2.0f : 1.7f;  // 1.7: with rounding
+    const float factor = sequence % 2 == 0 ? 2.0f : 1.7f;  // 1.7: inexact
     const auto interval = static_cast<int32_t>(random.integer(1, 6));
     const auto hysteresis = static_cast<int32_t>(random.integer(1, 4));
     Config config = backoff(1024, 2, 65536, factor, 1.0f / factor, interval, hysteresis);
@@ -253,8 +253,8 @@ TEST_CASE("scaler lognormal: random sequences follow the oracle", "[scaler][stri
 namespace {
 
 struct Loop {
-  double mean, deviation;  ///< of log2 of the largest parameter gradient
-  double activation_bits;  ///< log2 by which an activation gradient exceeds it
+  double mean, deviation;  ///< distribution of log2 of the largest parameter gradient
+  double activation_bits;  ///< log2 of largest activation / largest parameter gradient
 };
 
 /// Approximately normal: the sum of twelve uniform numbers.
@@ -264,7 +264,7 @@ double normal(Random &random) {
   return sum;
 }
 
-/// How many of `steps` steps overflow.
+/// Returns the number of steps that overflow.
 int overflows_of(const Config &config, const Loop &loop, int steps) {
   ScalerRun run(config);
   Random random(3);
@@ -281,20 +281,22 @@ int overflows_of(const Config &config, const Loop &loop, int steps) {
 
 }  // namespace
 
-TEST_CASE("scaler lognormal: an overflowing activation gradient does not livelock it", "[scaler]") {
-  // Without head-room about every second step is lost: the next clean one restores the scale.
+TEST_CASE("scaler lognormal: an overflowing activation gradient does not cause a livelock",
+          "[scaler]") {
+  // If there were no headroom, about every second step would be lost: the next clean one restores
+  // S.
   constexpr int kSteps = 10000, kInterval = 2000;
   for (const Loop &loop : {Loop{0, .5, 4}, Loop{-6, 1, 4}, Loop{0, .5, 12}, Loop{4, 0, 2}}) {
     const int overflows = overflows_of(lognormal(kInterval), loop, kSteps);
-    // Bit by bit down from 2^16; after each bit given back a few times, where the deviation asks for
-    // it.
+    // S decreases bit by bit from 2^16, and again a few times after headroom is returned, if the
+    // deviation requires it.
     const int descent = static_cast<int>(loop.activation_bits + std::max(loop.mean, 0.0)) + 4;
     CAPTURE(loop.mean, loop.deviation, loop.activation_bits);
     CHECK(overflows <= descent + 3 * kSteps / kInterval);
   }
 }
 
-TEST_CASE("scaler lognormal: it skips no more than torch's policy and ten", "[scaler]") {
+TEST_CASE("scaler lognormal: skips at most ten steps more than torch's policy", "[scaler]") {
   constexpr int kSteps = 20000;
   const mp_scaler_config_t torch = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH);
   for (const Loop &loop : {Loop{0, .5, 0}, Loop{0, .5, 4}, Loop{-6, 1, 4}, Loop{0, .5, 12},
@@ -304,8 +306,8 @@ TEST_CASE("scaler lognormal: it skips no more than torch's policy and ten", "[sc
   }
 }
 
-TEST_CASE("scaler lognormal: gradients it can see rarely overflow", "[scaler]") {
-  // 0.001 per step is asked for; rounding down to a power of two makes it less.
+TEST_CASE("scaler lognormal: parameter gradients rarely overflow", "[scaler]") {
+  // The target is 0.001 per step; rounding S down to a power of two reduces it.
   constexpr int kSteps = 10000;
   for (const Loop &loop : {Loop{0, .5, 0}, Loop{4, .5, 0}, Loop{-6, 1, 0}, Loop{4, 0, 0}}) {
     CAPTURE(loop.mean, loop.deviation);
@@ -315,7 +317,7 @@ TEST_CASE("scaler lognormal: gradients it can see rarely overflow", "[scaler]") 
 
 // ---------------------------------------------------------------------------- state
 
-TEST_CASE("scaler: a restored state goes on bit for bit", "[scaler][strict]") {
+TEST_CASE("scaler: a restored state continues bit for bit", "[scaler][strict]") {
   Config configs[] = {mp_scaler_config_default(MP_SCALER_POLICY_STATIC),
                       backoff(65536, 1, 16777216, 2, .5, 5, 3), lognormal(5)};
   configs[0].init_scale = 8.0f;
@@ -326,7 +328,8 @@ TEST_CASE("scaler: a restored state goes on bit for bit", "[scaler][strict]") {
       const bool overflow = source.real(0.0, 1.0) < 0.3;
       run.update(overflow ? 1.0f : 0.0f, std::exp2(source.real(-8.0, 2.0)));
     };
-    for (int i = 0; i < 33; ++i) step(first, random);  // ends amid hysteresis and growth interval
+    for (int i = 0; i < 33; ++i)
+      step(first, random);  // ends with hysteresis and growth interval partly used
     const mp_scaler_state_t saved = first.state();
     set_state(second.get(), saved);
     CHECK(same_bits(second.scale(), first.scale()));
@@ -343,7 +346,7 @@ TEST_CASE("scaler: a restored state goes on bit for bit", "[scaler][strict]") {
   }
 }
 
-TEST_CASE("scaler: the state starts as configured", "[scaler][strict]") {
+TEST_CASE("scaler: the initial state is the configured one", "[scaler][strict]") {
   const mp_scaler_state_t state = state_of(make_scaler(backoff(256, 1, 512, 2, .5, 7, 3)).get());
   CHECK(state.policy == MP_SCALER_POLICY_BACKOFF);
   CHECK(state.scale == 256.0f);
@@ -352,7 +355,7 @@ TEST_CASE("scaler: the state starts as configured", "[scaler][strict]") {
   CHECK(state.skipped == 0);
 }
 
-TEST_CASE("scaler: steps and skipped are counted by every policy", "[scaler][strict]") {
+TEST_CASE("scaler: every policy counts steps and skipped steps", "[scaler][strict]") {
   for (const auto policy :
        {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {
     ScalerRun run(mp_scaler_config_default(policy));
@@ -362,7 +365,7 @@ TEST_CASE("scaler: steps and skipped are counted by every policy", "[scaler][str
   }
 }
 
-TEST_CASE("scaler: any flag but 0 is an overflow, and an update clears it", "[scaler][strict]") {
+TEST_CASE("scaler: any flag except 0 is an overflow, and an update clears it", "[scaler][strict]") {
   for (const auto policy :
        {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {
     for (const float found_inf : {1.0f, 2.0f, 8.0f, -1.0f, 0x1p-149f, NAN, HUGE_VALF}) {
@@ -386,7 +389,7 @@ TEST_CASE("scaler: inv_scale is the rounded reciprocal of S", "[scaler][strict]"
   }
 }
 
-TEST_CASE("scaler: the device addresses never change", "[scaler][strict]") {
+TEST_CASE("scaler: device addresses never change", "[scaler][strict]") {
   ScalerRun run(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
   const float *const scale = mp_scaler_get_scale_address(run.get());
   const float *const inv_scale = mp_scaler_get_inv_scale_address(run.get());
@@ -398,7 +401,7 @@ TEST_CASE("scaler: the device addresses never change", "[scaler][strict]") {
   CHECK(mp_scaler_get_found_inf_address(run.get()) == found_inf);
 }
 
-TEST_CASE("scaler: the loss times S, rounded once", "[scaler][strict]") {
+TEST_CASE("scaler: the loss times S is rounded once", "[scaler][strict]") {
   ScalerRun run(backoff(3000, 1, 65536, 2, .5, 5));
   Random random(6);
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {

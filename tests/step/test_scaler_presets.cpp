@@ -1,5 +1,5 @@
-// Every preset against the system that it is named after, as upstream_scalers.h has it: the scales
-// are exactly equal, step after step.
+// Every preset against the system that it is named after, as implemented in upstream_scalers.h: the
+// scales are equal in every step.
 #include <cstring>
 
 #include "scaler_run.h"
@@ -29,7 +29,7 @@ mp_scaler_config_t short_config(mp_scaler_preset_t preset, int interval, int hys
   return config;
 }
 
-/// Overflows and amaxes of one training: overflows come singly and in bursts, gradients drift.
+/// Overflows and amaxes of a training: overflows occur singly and in bursts, gradients drift.
 class Training {
  public:
   explicit Training(uint64_t seed) : random_(seed), rate_(random_.real(0.0, 0.5)) {}
@@ -52,13 +52,13 @@ class Training {
   int64_t burst_ = 0;
 };
 
-/// Whether there is an fp32 scale to compare with; some systems go on in fp64, or to infinity.
+/// True if S can be compared in fp32; some systems continue in fp64 or to infinity.
 bool is_fp32(double scale) {
   return std::isfinite(static_cast<float>(scale)) &&
          static_cast<double>(static_cast<float>(scale)) == scale;
 }
 
-/// @return steps compared
+/// @return number of compared steps
 int check_training(ScalerRun &run, upstream::Scaler &wanted, uint64_t seed, int steps) {
   Training training(seed);
   for (int i = 0; i < steps; ++i) {
@@ -96,12 +96,13 @@ TEST_CASE("scaler presets: random sequences equal upstream's", "[scaler][strict]
 
 TEST_CASE("scaler presets: thousands of random sequences equal upstream's",
           "[scaler][many_launches]") {
-  // On a GPU a step takes a launch and a wait, and all of them more than the two minutes an H200 was there for.
+  // Each step takes, on a GPU, a launch and a wait; all sequences together exceeded the two minutes
+  // available on an H200.
   const uint64_t sequences = on_host() ? 2000 : 200;
   for (const mp_scaler_preset_t preset : kPresets) check_preset(preset, sequences, 100);
 }
 
-TEST_CASE("scaler presets: with their own intervals", "[scaler]") {
+TEST_CASE("scaler presets: default intervals equal upstream's", "[scaler]") {
   for (const mp_scaler_preset_t preset : kPresets) {
     const mp_scaler_config_t config = mp_scaler_config_preset(preset);
     ScalerRun run(config);
@@ -117,7 +118,7 @@ TEST_CASE("scaler presets: with their own intervals", "[scaler]") {
   }
 }
 
-TEST_CASE("scaler presets: DeepSpeed with consecutive_hysteresis", "[scaler]") {
+TEST_CASE("scaler presets: DeepSpeed with consecutive_hysteresis equals upstream's", "[scaler]") {
   for (uint64_t seed = 1; seed <= 500; ++seed) {
     const int interval = static_cast<int>(seed % 8 + 1),
               hysteresis = static_cast<int>(seed % 5 + 1);
@@ -155,7 +156,7 @@ mp_scaler_config_t logmax() {
 
 }  // namespace
 
-TEST_CASE("scaler presets: OpenSeq2Seq Backoff, known sequences", "[scaler][strict]") {
+TEST_CASE("scaler presets: OpenSeq2Seq Backoff reproduces known sequences", "[scaler][strict]") {
   mp_scaler_config_t config = mp_scaler_config_preset(MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF);
   CHECK(scales_of(config, kSequenceA) ==
         Scales{16384, 16384, 16384, 8192, 8192, 4096, 4096, 4096, 4096, 4096, 4096, 4096});
@@ -166,7 +167,7 @@ TEST_CASE("scaler presets: OpenSeq2Seq Backoff, known sequences", "[scaler][stri
 
 namespace {
 
-/// What LogMaxScaler was meant to compute.
+/// Computes LogMaxScaler in fp64, as intended.
 std::vector<double> meant_scales(const std::vector<double> &amaxes) {
   upstream::OpenSeq2SeqLogMax<double> meant(16777216.0);
   std::vector<double> scales;
@@ -184,13 +185,14 @@ void check_close(double got, double wanted, double relative_error) {
 
 }  // namespace
 
-// The known scales are of fp64.  In fp32 1 - b2_correction, about 0.001 t after t steps, has taken t
-// roundings of u, so it is wrong by a part of u / 0.001 = 6e-5.  The variance, a difference of two
-// numbers that ought to be equal, is wrong by that part of x^2, sigma by 7.7e-3 |x|, log2 S by 3.09
-// times that; |x| <= 2 here.
+// The known scales were computed in fp64.  In fp32, 1 - b2_correction, about 0.001 t after t steps,
+// takes t roundings of u: a relative error of u / 0.001 = 6e-5.  The variance is the difference of
+// two numbers that should be equal: its error is 6e-5 x^2, that of sigma 7.7e-3 |x|, that of log2 S
+// 3.09 times as much; here |x| <= 2.
 const double kFp32Error = std::exp2(3.09 * 7.7e-3 * 2) - 1;
 
-TEST_CASE("scaler presets: LogMax pins S after one overflow, as shipped", "[scaler][strict]") {
+TEST_CASE("scaler presets: LogMax keeps S = 1 long after one overflow, like upstream",
+          "[scaler][strict]") {
   const Scales scales = scales_of(logmax(), kSequenceA);
   const std::vector<double> meant = meant_scales(kSequenceA);
   const double known[] = {131072, 63634.113, 7155.992};
@@ -207,7 +209,8 @@ TEST_CASE("scaler presets: LogMax pins S after one overflow, as shipped", "[scal
   CHECK(run.scale() > 1000.0f);
 }
 
-TEST_CASE("scaler presets: LogMax is dead after a step of zeros, as shipped", "[scaler][strict]") {
+TEST_CASE("scaler presets: LogMax gives S = NaN after a step of zeros, like upstream",
+          "[scaler][strict]") {
   ScalerRun run(logmax());
   CHECK(run.update(0.0f, 1.0) == 65536.0f);
   check_close(run.update(0.0f, 2.0), 15853.2, kFp32Error);
@@ -216,7 +219,7 @@ TEST_CASE("scaler presets: LogMax is dead after a step of zeros, as shipped", "[
   CHECK(mp_scaler_set_state_sync(run.get(), &dead, kStream) == MP_ERROR_INVALID_ARGUMENT);
 }
 
-TEST_CASE("scaler presets: LogMax puts gradients of one size on 2^16, as shipped",
+TEST_CASE("scaler presets: LogMax scales constant gradients to 2^16, like upstream",
           "[scaler][strict]") {
   ScalerRun run(logmax());
   for (int i = 0; i < 5; ++i) {
@@ -224,7 +227,7 @@ TEST_CASE("scaler presets: LogMax puts gradients of one size on 2^16, as shipped
   }
 }
 
-TEST_CASE("scaler presets: LogMax's log2_max is the sample of an overflow only, as shipped",
+TEST_CASE("scaler presets: LogMax uses log2_max only as the sample of an overflow, like upstream",
           "[scaler][strict]") {
   mp_scaler_config_t config = logmax();
   config.log2_max = 10.0f;
@@ -235,7 +238,7 @@ TEST_CASE("scaler presets: LogMax's log2_max is the sample of an overflow only, 
   CHECK(run.state().log2_mean == 0.01f * 1024.0f);
 }
 
-TEST_CASE("scaler presets: torch grows while that is finite", "[scaler][strict]") {
+TEST_CASE("scaler presets: torch does not grow S to infinity", "[scaler][strict]") {
   mp_scaler_config_t config = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH);
   config.init_scale = 1e38f;
   config.growth_factor = 10.0;
@@ -256,7 +259,7 @@ TEST_CASE("scaler presets: torch's factors are doubles", "[scaler][strict]") {
   }
 }
 
-TEST_CASE("scaler presets: without minimum S sinks to 0 and stays", "[scaler][strict]") {
+TEST_CASE("scaler presets: S can decrease to 0 without a minimum and stays 0", "[scaler][strict]") {
   ScalerRun run(mp_scaler_config_preset(MP_SCALER_PRESET_TORCH));
   for (int i = 1; i <= 165; ++i) REQUIRE(run.update(1.0f) == std::ldexp(65536.0f, -i));
   CHECK(run.update(1.0f) == 0.0f);
@@ -265,7 +268,7 @@ TEST_CASE("scaler presets: without minimum S sinks to 0 and stays", "[scaler][st
   set_state(run.get(), sunk);
 }
 
-TEST_CASE("scaler presets: an unknown one makes no scaler", "[scaler][strict]") {
+TEST_CASE("scaler presets: an unknown preset creates no scaler", "[scaler][strict]") {
   const mp_scaler_config_t config = mp_scaler_config_preset(static_cast<mp_scaler_preset_t>(0));
   mp_scaler_t scaler = nullptr;
   CHECK(mp_scaler_create(&scaler, context(), &config) == MP_ERROR_STRUCT_SIZE);
@@ -273,7 +276,8 @@ TEST_CASE("scaler presets: an unknown one makes no scaler", "[scaler][strict]") 
 
 // ---------------------------------------------------------------------------- checkpoints
 
-TEST_CASE("scaler presets: restored anywhere, they go on bit for bit", "[scaler][strict]") {
+TEST_CASE("scaler presets: a scaler restored at any step continues bit for bit",
+          "[scaler][strict]") {
   for (const mp_scaler_preset_t preset : kPresets) {
     mp_scaler_config_t config = short_config(preset, 4, 3);
     config.max_consecutive_skips = 5;
@@ -304,7 +308,7 @@ TEST_CASE("scaler presets: restored anywhere, they go on bit for bit", "[scaler]
   }
 }
 
-TEST_CASE("scaler presets: torch's state_dict, there and back", "[scaler][strict]") {
+TEST_CASE("scaler presets: torch's state_dict can be imported and exported", "[scaler][strict]") {
   for (int cut = 0; cut <= 30; ++cut) {
     ScalerRun first(short_config(MP_SCALER_PRESET_TORCH, 4, 1));
     Training training(8);
@@ -332,7 +336,8 @@ TEST_CASE("scaler presets: torch's state_dict, there and back", "[scaler][strict
   }
 }
 
-TEST_CASE("scaler presets: Megatron's state_dict, there and back", "[scaler][strict]") {
+TEST_CASE("scaler presets: Megatron's state_dict can be imported and exported",
+          "[scaler][strict]") {
   for (int cut = 0; cut <= 30; ++cut) {
     const mp_scaler_config_t config = short_config(MP_SCALER_PRESET_MEGATRON, 4, 3);
     ScalerRun first(config), second(config);

@@ -1,5 +1,5 @@
-// What a scaler tells of its past: divergence, NaN told from infinity, the history; and that it takes back every state
-// that it has been in.
+// Reported state of a scaler: divergence, NaN versus infinity, the history; every reached state can
+// be restored.
 #include <cfloat>
 #include <cstring>
 
@@ -24,7 +24,7 @@ const mp_scaler_policy_t kAllPolicies[] = {MP_SCALER_POLICY_STATIC, MP_SCALER_PO
 
 // ---------------------------------------------------------------------------- divergence
 
-TEST_CASE("scaler state: diverged after so many skips in a row", "[scaler][strict]") {
+TEST_CASE("scaler state: diverges after max_consecutive_skips skips in a row", "[scaler][strict]") {
   for (const mp_scaler_policy_t policy : kAllPolicies) {
     ScalerRun run(diverging(policy, 5));
     for (int skips = 1; skips <= 8; ++skips) {
@@ -36,7 +36,7 @@ TEST_CASE("scaler state: diverged after so many skips in a row", "[scaler][stric
   }
 }
 
-TEST_CASE("scaler state: once diverged S stays, and the policy with it", "[scaler][strict]") {
+TEST_CASE("scaler state: divergence freezes S and the policy", "[scaler][strict]") {
   for (const mp_scaler_policy_t policy : kDynamicPolicies) {
     ScalerRun run(diverging(policy, 5));
     run.update(0.0f, 0.25);
@@ -54,7 +54,7 @@ TEST_CASE("scaler state: once diverged S stays, and the policy with it", "[scale
   }
 }
 
-TEST_CASE("scaler state: a clean step ends the divergence", "[scaler][strict]") {
+TEST_CASE("scaler state: a clean step ends divergence", "[scaler][strict]") {
   for (const mp_scaler_policy_t policy : kAllPolicies) {
     ScalerRun run(diverging(policy, 3));
     for (int round = 1; round <= 3; ++round) {
@@ -68,8 +68,7 @@ TEST_CASE("scaler state: a clean step ends the divergence", "[scaler][strict]") 
   }
 }
 
-TEST_CASE("scaler state: it sinks no further than max_consecutive_skips lets it",
-          "[scaler][strict]") {
+TEST_CASE("scaler state: S decreases at most max_consecutive_skips times", "[scaler][strict]") {
   mp_scaler_config_t config = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH);
   config.max_consecutive_skips = 20;
   ScalerRun run(config);
@@ -79,7 +78,7 @@ TEST_CASE("scaler state: it sinks no further than max_consecutive_skips lets it"
   CHECK(run.update(1.0f) == 0.03125f);
 }
 
-TEST_CASE("scaler state: with max_consecutive_skips = 0 it never diverges", "[scaler][strict]") {
+TEST_CASE("scaler state: max_consecutive_skips = 0 disables divergence", "[scaler][strict]") {
   ScalerRun run(diverging(MP_SCALER_POLICY_BACKOFF, 0));
   for (int i = 0; i < 300; ++i) run.update(1.0f);
   CHECK(run.state().status == MP_SCALER_STATUS_OK);
@@ -88,7 +87,7 @@ TEST_CASE("scaler state: with max_consecutive_skips = 0 it never diverges", "[sc
 
 // ---------------------------------------------------------------------------- NaN
 
-TEST_CASE("scaler state: an amax tells NaN from infinity", "[scaler][strict]") {
+TEST_CASE("scaler state: amax distinguishes NaN from infinity", "[scaler][strict]") {
   for (const mp_scaler_policy_t policy : kAllPolicies) {
     ScalerRun run(mp_scaler_config_default(policy));
     for (const float amax : {1.0f, HUGE_VALF, NAN, -NAN, 0.0f, HUGE_VALF, 2.0f}) {
@@ -103,7 +102,7 @@ TEST_CASE("scaler state: an amax tells NaN from infinity", "[scaler][strict]") {
   }
 }
 
-TEST_CASE("scaler state: for backoff an amax is an overflow or nothing", "[scaler][strict]") {
+TEST_CASE("scaler state: backoff uses amax only to detect overflow", "[scaler][strict]") {
   ScalerRun by_flag(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
   ScalerRun by_amax(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
   for (const float amax : {1.0f, HUGE_VALF, 0.0f, NAN, 65504.0f}) {
@@ -139,14 +138,14 @@ History history_of(mp_scaler_t scaler, int64_t capacity) {
   return history;
 }
 
-/// The newest `count` of all.
+/// Returns the newest `count` entries.
 History last_of(const History &all, size_t count) {
   const auto from = static_cast<ptrdiff_t>(all.scales.size() - std::min(count, all.scales.size()));
   return {{all.scales.begin() + from, all.scales.end()},
           {all.skipped.begin() + from, all.skipped.end()}};
 }
 
-/// Updates, one in three an overflow, and what they ought to leave behind.
+/// Makes an update, one in three an overflow, and appends the expected history entry.
 void run_and_note(ScalerRun &run, History &all, Random &random) {
   const float amaxes[] = {1.0f, 0.5f, 2.0f, 0.25f, HUGE_VALF, NAN};
   const float amax = amaxes[random.integer(0, 5)];
@@ -157,7 +156,7 @@ void run_and_note(ScalerRun &run, History &all, Random &random) {
 
 }  // namespace
 
-TEST_CASE("scaler state: the history is the last updates", "[scaler][strict]") {
+TEST_CASE("scaler state: the history contains the last updates", "[scaler][strict]") {
   for (const mp_scaler_policy_t policy : kDynamicPolicies) {
     for (const int32_t length : {1, 2, 7, 100}) {
       mp_scaler_config_t config = mp_scaler_config_default(policy);
@@ -207,8 +206,7 @@ TEST_CASE("scaler state: restoring a state empties the history", "[scaler][stric
   CHECK(history_of(run.get(), 4) == History{{scale}, {0}});
 }
 
-TEST_CASE("scaler state: restoring a state clears the flag of the steps that are given up",
-          "[scaler][strict]") {
+TEST_CASE("scaler state: restoring a state clears the flag", "[scaler][strict]") {
   ScalerRun run(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
   write_float(mp_scaler_get_found_inf_address(run.get()), 1.0f);
   set_state(run.get(), run.state());
@@ -219,7 +217,7 @@ TEST_CASE("scaler state: restoring a state clears the flag of the steps that are
 
 namespace {
 
-/// As wide as the policy allows, so that nothing keeps its statistics from the ends of their range.
+/// Returns the widest limits of the policy, so that its statistics reach the ends of their range.
 mp_scaler_config_t wide(mp_scaler_policy_t policy, double beta1, double beta2) {
   mp_scaler_config_t config = mp_scaler_config_default(policy);
   config.min_scale = 0x1p-127f;
@@ -245,16 +243,15 @@ std::vector<mp_scaler_config_t> wide_configs() {
         std::pair{0.999999, 0.9999999}, std::pair{1 - 0x1p-40, 1 - 0x1p-53}})
     configs.push_back(wide(MP_SCALER_POLICY_LOGNORMAL, beta1, beta2));
   configs.push_back(wide(MP_SCALER_POLICY_LOGNORMAL, 0.99, 0.999));
-  configs.back().backoff_factor = DBL_MIN;  // an overflow asks for S = 0
+  configs.back().backoff_factor = DBL_MIN;  // an overflow computes S = 0
   configs.push_back(wide(MP_SCALER_POLICY_LOGMAX, 0.99, 0.999));
   return configs;
 }
 
 }  // namespace
 
-TEST_CASE("scaler state: whatever a scaler has seen, its state can be restored",
-          "[scaler][strict]") {
-  // Gradients at the ends of fp32, always or in turn: there the statistics are the largest that there are.
+TEST_CASE("scaler state: every reachable state can be restored", "[scaler][strict]") {
+  // Gradients at the ends of fp32, constant or alternating, give the most extreme statistics.
   for (const mp_scaler_config_t &config : wide_configs()) {
     for (const std::vector<float> &amaxes :
          {std::vector<float>{FLT_TRUE_MIN}, std::vector<float>{FLT_MAX},
@@ -265,7 +262,7 @@ TEST_CASE("scaler state: whatever a scaler has seen, its state can be restored",
       for (size_t i = 0; i < 60; ++i) {
         run.update_by_amax(amaxes[i % amaxes.size()]);
         const mp_scaler_state_t state = run.state();
-        if (std::isnan(state.scale)) break;  // logmax, as shipped
+        if (std::isnan(state.scale)) break;  // logmax, like upstream
         CAPTURE(config.policy, config.beta2, amaxes[0], i, state.log2_mean, state.log2_mean_slow,
                 state.log2_square_slow, state.beta2_power);
         REQUIRE(mp_scaler_set_state_sync(run.get(), &state, kStream) == MP_SUCCESS);

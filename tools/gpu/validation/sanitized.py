@@ -24,7 +24,7 @@ TESTS = {
     "dgrad_wgmma": "conv wgmma: classes of pixels of a strided dgrad",
     "conv_depthwise": "conv epilogue: a few generated options",
     "conv_depthwise_wgrad": "conv: layers as networks have them",
-    "scale_array": "scaler: the loss times S, rounded once",
+    "scale_array": "scaler: the loss times S is rounded once",
     "multiply_list": "all-reduce: the factors multiply before and after the sum",
     "measure_list": "report: fp32 beyond the range of the others",
     "transpose_tiles": "layout: small, odd and aligned images",
