@@ -118,17 +118,17 @@ CASES = [
         "optimizer norms: results for powers of two are exact*", "optimizer norms: results do not depend*")),
     Case("optimizer", 80, 1, "update_list<", library(
         "optimizer: every rule follows its formula for awkward*", "checked step: a raised flag skips in every warp*",
-        "optimizer options: schedules support more groups*", "query: steps of every kind of optimizer",
-        "query: what is logged of S*")),
+        "optimizer options: schedules support more groups*", "query: steps of every kind of optimizer have outcomes",
+        "query: logged scales*")),
     Case("loss scale alone", 80, 3, "update_scaler_alone", library(
         "scaler backoff: S grows after every third clean step", "scaler lognormal: reproduces a known sequence",
-        "query: an amax that is not finite is an overflow", "query: a skipped step is logged once*")),
+        "query: a non-finite amax is an overflow", "query: a skipped step is logged once*")),
     Case("regularization", 80, 3, "measure_master", library(
         "optimizer options: the loss over many chunks is deterministic")),
     Case("gradients", 80, 3, "accumulate_list<", library(
         "unscale: small lists are exact*", "accumulate: sums are exact if S differs in each micro-batch",
         "accumulate: a sum that overflows fp32 is detected in every warp", "accumulate: the scaler receives*",
-        "accumulate: the last call of several lists sets the outcome", "query: before the update*")),
+        "accumulate: the last call of several lists sets the outcome", "query: S after a pending update*")),
     Case("copies of weights", 80, 3, "copy_list<", library(
         "model: every copy is its rounded master weight", "model: overflows are counted over many chunks and calls")),
     Case("batch norm", 80, 3, "", library(

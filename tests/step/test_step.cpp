@@ -1,7 +1,7 @@
-// mp_scale_step must equal, bit for bit, the calls that the header says it stands for.
+// mp_scale_step equals, bit for bit, the sequence of calls that mpcore/step.h documents.
 //
-// Two optimizers with equal tensors and two equal scalers get the same gradients, step after step;
-// one side makes the fused call, the other the separate ones in the documented order.
+// Two optimizers with equal tensors and two equal scalers receive the same gradients in each step;
+// one side makes the fused call, the other the separate calls in the documented order.
 #include <cstring>
 
 #include "checked_optimizer.h"
@@ -16,10 +16,10 @@ struct StepCase {
   OptimizerSpec optimizer;
   std::optional<mp_scaler_config_t> scaler;
   float max_grad_norm = 0.0f;  ///< 0 = no clipping
-  bool with_outputs = true;    ///< ask for grad_norm and found_inf
+  bool with_outputs = true;    ///< request grad_norm and found_inf
 };
 
-/// An optimizer, perhaps a scaler, and the floats that a step reports.
+/// An optimizer, an optional scaler, and the reported values.
 struct Side {
   explicit Side(const StepCase &c) : run(c.optimizer) {
     if (c.scaler) scaler = make_scaler(*c.scaler);
@@ -27,7 +27,7 @@ struct Side {
     if (run.model() != nullptr) run.model()->upload(constant_values(run.model()->specs(), -7.0));
   }
 
-  /// The flag as the next step will find it.
+  /// Returns the flag that the next step will read.
   float flag() const {
     return scaler ? read_float(mp_scaler_get_found_inf_address(scaler.get())) : found_inf.value();
   }
@@ -36,7 +36,7 @@ struct Side {
   UniqueScaler scaler;
   DeviceFloat grad_norm{-1.0f}, skipped{-1.0f};
   DeviceBuffer<float> tensor_norms{std::vector<float>(run.grads().count(), -1.0f)};
-  DeviceFloat found_inf{0.0f};  ///< the flag where there is no scaler
+  DeviceFloat found_inf{0.0f};  ///< the flag if there is no scaler
 };
 
 void fused_step(Side &side, const StepCase &c) {
@@ -52,7 +52,8 @@ void fused_step(Side &side, const StepCase &c) {
                            kStream));
 }
 
-/// mp_check_nonfinite, mp_l2norm, mp_amax, mp_clip_factor, mp_optimizer_step, mp_scaler_update.
+/// Calls mp_check_nonfinite, mp_l2norm, mp_amax, mp_clip_factor, mp_optimizer_step,
+/// mp_scaler_update.
 void separate_steps(Side &side, const StepCase &c) {
   const mp_tensor_list_t grads = side.run.grads().list();
   const mp_scaler_t scaler = side.scaler.get();
@@ -100,7 +101,7 @@ void check_equal(const Side &fused, const Side &separate, const StepCase &c) {
                   read_float(mp_scaler_get_inv_scale_address(separate.scaler.get()))));
 }
 
-/// Random gradients for both sides; in about every third step one of them is not finite.
+/// Sets equal random gradients on both sides; in about every third step one of them is non-finite.
 /// @return whether one is
 bool upload_gradients(Side &one, Side &other, Random &random) {
   const std::vector<TensorSpec> &specs = one.run.grads().specs();
@@ -121,7 +122,7 @@ bool upload_gradients(Side &one, Side &other, Random &random) {
   return true;
 }
 
-/// As a GEMM epilogue does that has seen an overflowing activation gradient.
+/// Raises the flag like a GEMM epilogue with an overflowing activation gradient.
 void raise_flag(const Side &side) {
   write_float(mp_scaler_get_found_inf_address(side.scaler.get()), 1.0f);
 }
@@ -151,7 +152,7 @@ void check_case(const StepCase &c, int steps, uint64_t seed) {
 
 std::vector<std::optional<mp_scaler_config_t>> all_scalers() {
   mp_scaler_config_t fixed = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
-  fixed.init_scale = 96.0f;  // with an inexact reciprocal
+  fixed.init_scale = 96.0f;  // its reciprocal is inexact
   mp_scaler_config_t backoff = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   backoff.growth_interval = 3;
   backoff.hysteresis = 2;
@@ -165,7 +166,7 @@ std::vector<std::optional<mp_scaler_config_t>> all_scalers() {
 
 // ---------------------------------------------------------------------------- tests
 
-TEST_CASE("step: equals its parts, for every rule, policy and clipping", "[step][strict]") {
+TEST_CASE("step: equals its parts for every rule, policy and clipping", "[step][strict]") {
   uint64_t seed = 1;
   for (const OptimizerSpec &optimizer : {momentum_spec(), adamw_spec()}) {
     for (const auto &scaler : all_scalers()) {
@@ -179,7 +180,7 @@ TEST_CASE("step: equals its parts, for every rule, policy and clipping", "[step]
   }
 }
 
-TEST_CASE("step: equals its parts, for every kind of optimizer", "[step][strict]") {
+TEST_CASE("step: equals its parts for every kind of optimizer", "[step][strict]") {
   uint64_t seed = 50;
   for (const OptimizerSpec &optimizer : all_kinds()) {
     for (const auto &scaler : all_scalers()) {
@@ -189,7 +190,7 @@ TEST_CASE("step: equals its parts, for every kind of optimizer", "[step][strict]
   }
 }
 
-TEST_CASE("step: equals its parts, for every rule with all its options", "[step]") {
+TEST_CASE("step: equals its parts for every rule with all its options", "[step]") {
   uint64_t seed = 300;
   for (const OptimizerSpec &optimizer : all_rules()) {
     for (const auto &scaler : all_scalers()) {
@@ -213,7 +214,7 @@ TEST_CASE("step: equals its parts over a long run", "[step]") {
   }
 }
 
-TEST_CASE("step: no tensors at all", "[step][strict]") {
+TEST_CASE("step: an empty list is accepted", "[step][strict]") {
   for (const std::vector<TensorSpec> &grads :
        std::vector<std::vector<TensorSpec>>{{}, {{MP_FP16, 0}, {MP_FP32, 0}}}) {
     for (const auto &scaler : all_scalers()) {
@@ -229,7 +230,7 @@ TEST_CASE("step: no tensors at all", "[step][strict]") {
   }
 }
 
-TEST_CASE("step: a flag raised before it skips, and is cleared", "[step][strict]") {
+TEST_CASE("step: a flag raised before the step skips it and is cleared", "[step][strict]") {
   for (const auto &scaler : all_scalers()) {
     if (!scaler) continue;
     const StepCase c{adamw_spec(), scaler, 0.5f, true};
@@ -249,7 +250,7 @@ TEST_CASE("step: a flag raised before it skips, and is cleared", "[step][strict]
   }
 }
 
-TEST_CASE("step: without a scaler a non-finite gradient skips this step only", "[step][strict]") {
+TEST_CASE("step: without a scaler, a non-finite gradient skips only one step", "[step][strict]") {
   const StepCase c{momentum_spec(), std::nullopt, 0.0f, true};
   Side side(c);
   side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
@@ -264,7 +265,8 @@ TEST_CASE("step: without a scaler a non-finite gradient skips this step only", "
   CHECK(side.skipped.value() == 0.0f);
 }
 
-TEST_CASE("step: the norm is of the unscaled gradient, before clipping", "[step][strict]") {
+TEST_CASE("step: grad_norm is the norm of the unscaled gradient before clipping",
+          "[step][strict]") {
   mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
   config.init_scale = 1024.0f;
   for (const float max_grad_norm : {0.0f, 0.25f}) {
@@ -285,7 +287,7 @@ TEST_CASE("step: the norm is of the unscaled gradient, before clipping", "[step]
 }
 
 TEST_CASE("step: S falls and recovers with the gradients", "[step][strict]") {
-  // A gradient of 1 at S overflows fp16 from S = 2^16 on.
+  // A gradient of 1 times S overflows FP16 from S = 2^16 on.
   mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   config.growth_interval = 4;
   const StepCase c{momentum_spec(), config, 0.0f, true};
@@ -302,7 +304,7 @@ TEST_CASE("step: S falls and recovers with the gradients", "[step][strict]") {
   CHECK(side.run.t() == 9);
 }
 
-TEST_CASE("step: S below 1 makes room for gradients beyond fp16", "[step][strict]") {
+TEST_CASE("step: S below 1 makes gradients beyond FP16 representable", "[step][strict]") {
   constexpr double kGrad = 0x1p20;
   const auto train = [&](mp_scaler_policy_t policy, float min_scale) {
     mp_scaler_config_t config = mp_scaler_config_default(policy);
@@ -320,14 +322,14 @@ TEST_CASE("step: S below 1 makes room for gradients beyond fp16", "[step][strict
           constant_values(side.run.master().specs(), 1.0 - applied));
     return applied;
   };
-  // From 4 down to 2^-5, where 2^20 becomes 2^15, are seven overflows.
+  // It takes seven overflows from 4 to 2^-5, where 2^20 becomes 2^15.
   for (const mp_scaler_policy_t policy : {MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {
     CHECK(train(policy, 0x1p-10f) == 5);
     CHECK(train(policy, 1.0f) == 0);
   }
 }
 
-TEST_CASE("step: set_data moves the gradients under the optimizer", "[step][strict]") {
+TEST_CASE("step: set_data replaces the optimizer's gradients", "[step][strict]") {
   const StepCase c{momentum_spec(), all_scalers()[1], 0.5f, true};
   Side side(c), same(c);
   TensorSet other(c.optimizer.grads);
@@ -341,7 +343,7 @@ TEST_CASE("step: set_data moves the gradients under the optimizer", "[step][stri
   CHECK(side.run.state() == same.run.state());
 }
 
-TEST_CASE("step: a scaler of another context is refused", "[step][strict]") {
+TEST_CASE("step: a scaler of another context is rejected", "[step][strict]") {
   const UniqueContext other = make_context(0);
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   mp_scaler_t scaler = nullptr;

@@ -1,5 +1,5 @@
-// MP_STEP_FLAG_CHECKED: a step whose gradients somebody else has inspected must equal, bit for bit, the one
-// that inspects them itself.
+// MP_STEP_FLAG_CHECKED: a step whose gradients were already checked equals, bit for bit, a step
+// that checks them.
 #include "rank_steps.h"
 
 using namespace mptest;
@@ -22,7 +22,7 @@ mp_scaler_config_t config_of(mp_scaler_policy_t policy) {
 const mp_scaler_policy_t kPolicies[] = {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF,
                                         MP_SCALER_POLICY_LOGNORMAL};
 
-/// An optimizer, its scaler, and what its gradients' producer has measured.
+/// An optimizer, its scaler, and the flag and amax measured with the gradients.
 struct Side {
   Side(const OptimizerSpec &spec, const mp_scaler_config_t &config)
       : run(spec), scaler(make_scaler(config)) {
@@ -32,7 +32,7 @@ struct Side {
 
   float *flag() const { return mp_scaler_get_found_inf_address(scaler.get()); }
   float scale() const { return read_float(mp_scaler_get_scale_address(scaler.get())); }
-  /// As the epilogues do while they write the gradients.
+  /// Checks the gradients as epilogues do while they write them.
   void inspect() {
     require_ok(mp_check_nonfinite(run.grads().list(), flag(), kStream));
     require_ok(mp_amax(run.grads().list(), amax.data(), nullptr, kStream));
@@ -58,7 +58,7 @@ void check_equal(const Side &one, const Side &other) {
   CHECK(std::memcmp(&a, &b, sizeof a) == 0);
 }
 
-/// Gradients for both; in about every third step one is not finite.
+/// Sets equal gradients on both sides; in about every third step one is non-finite.
 void upload_gradients(Side &one, Side &other, Random &random) {
   const std::vector<TensorSpec> &specs = one.run.grads().specs();
   TensorValues values = real_values(specs, random, std::exp2(random.real(-3.0, 12.0)));
@@ -83,7 +83,7 @@ void check_steps(const OptimizerSpec &spec, const mp_scaler_config_t &config, ui
       check_equal(checked, two_passes);
       CHECK(same_bits(checked.amax.value(), amax));
     } else {
-      // NaN was not told from infinity.
+      // The step counts NaN as infinity if it gets no amax.
       CHECK(checked.run.state() == two_passes.run.state());
       CHECK(same_bits(checked.scale(), two_passes.scale()));
     }
@@ -96,7 +96,7 @@ void spoil_gradient(Side &side, double value) {
 
 }  // namespace
 
-TEST_CASE("checked step: equals the step that inspects, for every rule and policy",
+TEST_CASE("checked step: equals the step that checks, for every rule and policy",
           "[step][strict]") {
   uint64_t seed = 1;
   for (const OptimizerSpec &spec : all_kinds()) {
@@ -107,8 +107,7 @@ TEST_CASE("checked step: equals the step that inspects, for every rule and polic
   }
 }
 
-TEST_CASE("checked step: a gradient that is not finite loses its own update alone",
-          "[step][strict]") {
+TEST_CASE("checked step: a non-finite gradient loses only its own update", "[step][strict]") {
   const OptimizerSpec spec = momentum_spec();
   Side side(spec, config_of(MP_SCALER_POLICY_BACKOFF));
   side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
@@ -120,8 +119,7 @@ TEST_CASE("checked step: a gradient that is not finite loses its own update alon
   for (size_t i = 0; i < after[4].size(); ++i) CHECK((after[4][i] == before[4][i]) == (i == 7));
 }
 
-TEST_CASE("checked step: a raised flag skips, and so does an amax that is not finite",
-          "[step][strict]") {
+TEST_CASE("checked step: a raised flag or a non-finite amax skips the step", "[step][strict]") {
   for (const OptimizerSpec &spec : all_kinds()) {
     for (const float amax : {1.0f, HUGE_VALF, NAN}) {
       Side side(spec, config_of(MP_SCALER_POLICY_BACKOFF));
@@ -152,7 +150,7 @@ TEST_CASE("checked step: a raised flag skips in every warp of every block", "[st
     side.run.grads().upload(constant_values(spec.grads, 1.0));
     side.amax.set(1.0f);
     const OptimizerState before = side.run.state();
-    for (int step = 0; step < 6; ++step) {  // the flag is lowered by the last block of each
+    for (int step = 0; step < 6; ++step) {  // the last block of each step clears the flag
       write_float(side.flag(), 1.0f);
       side.step(checked_options(side.amax.data()));
     }
@@ -162,7 +160,7 @@ TEST_CASE("checked step: a raised flag skips in every warp of every block", "[st
   }
 }
 
-TEST_CASE("checked step: several optimizers, one scaler", "[step][strict]") {
+TEST_CASE("checked step: several optimizers share one scaler", "[step][strict]") {
   for (const mp_scaler_policy_t policy : kPolicies) {
     const OptimizerSpec spec = adamw_spec();
     Side a(spec, config_of(policy)), whole(spec, config_of(policy));
@@ -175,7 +173,7 @@ TEST_CASE("checked step: several optimizers, one scaler", "[step][strict]") {
       b.grads().upload(a.run.grads().download());
       a.inspect();
       a.step(checked_options(a.amax.data(), MP_STEP_FLAG_KEEP_SCALER));
-      // What the first has measured is kept, so that the second needs no amax.
+      // The first optimizer's amax is stored, so the second needs none.
       mp_step_options_t options = checked_options(nullptr);
       options.found_inf = skipped.data();
       require_ok(mp_scale_step(b.get(), a.scaler.get(), &options, kStream));
@@ -187,14 +185,14 @@ TEST_CASE("checked step: several optimizers, one scaler", "[step][strict]") {
   }
 }
 
-TEST_CASE("checked step: the epilogue of a GEMM is such an inspector", "[step][strict]") {
+TEST_CASE("checked step: a GEMM epilogue provides flag and amax", "[step][strict]") {
   constexpr int64_t kRows = 24, kCols = 16;
   OptimizerSpec spec = spec_of(MP_OPT_ADAM, adam_hyper(.01f));
   spec.grads = {{MP_FP16, kRows * kCols}};
   spec.model = {MP_FP16};
   for (const mp_scaler_policy_t policy : kPolicies) {
     Side checked(spec, config_of(policy)), two_passes(spec, config_of(policy));
-    for (const double x : {3.0, 300.0, 2.0, std::nan(""), 1.0}) {  // 300^2 overflows fp16
+    for (const double x : {3.0, 300.0, 2.0, std::nan(""), 1.0}) {  // 300^2 overflows FP16
       const DeviceArray left(MP_FP16, std::vector<double>(kRows, x));
       const DeviceArray right(MP_FP16, std::vector<double>(kCols, x));
       checked.amax.set(0.0f);
@@ -217,7 +215,7 @@ TEST_CASE("checked step: the epilogue of a GEMM is such an inspector", "[step][s
   }
 }
 
-TEST_CASE("checked step: ranks agree on what each has been told", "[comm][step]") {
+TEST_CASE("checked step: ranks agree if their flags and amaxes differ", "[comm][step]") {
   const mp_scaler_config_t config = config_of(MP_SCALER_POLICY_LOGNORMAL);
   for (const uint32_t sharded : {0u, static_cast<uint32_t>(MP_STEP_FLAG_SHARDED)}) {
     RanksOfSteps ranks(std::vector<OptimizerSpec>(3, adamw_spec()), &config);
@@ -253,7 +251,7 @@ TEST_CASE("checked step: ranks agree on what each has been told", "[comm][step]"
   }
 }
 
-TEST_CASE("checked step: what only pass 1 can give is refused", "[step][strict]") {
+TEST_CASE("checked step: options that require pass 1 are rejected", "[step][strict]") {
   Side side(adamw_spec(), config_of(MP_SCALER_POLICY_LOGNORMAL));
   const OptimizerState before = side.run.state();
   const mp_scaler_state_t scaler_before = state_of(side.scaler.get());
@@ -270,7 +268,7 @@ TEST_CASE("checked step: what only pass 1 can give is refused", "[step][strict]"
   refused([&](mp_step_options_t &o) { o.tensor_norms = results.data(); });
   refused([&](mp_step_options_t &o) { o.report = reports.data(); });
   refused([&](mp_step_options_t &o) { o.tensor_reports = reports.data(); });
-  refused([](mp_step_options_t &o) { o.amax = nullptr; });  // lognormal learns from it
+  refused([](mp_step_options_t &o) { o.amax = nullptr; });  // required by lognormal
   refused([](mp_step_options_t &o) { o.flags = 0; });       // pass 1 measures amax
   CHECK(side.run.state() == before);
   const mp_scaler_state_t scaler_after = state_of(side.scaler.get());
@@ -283,7 +281,7 @@ TEST_CASE("checked step: what only pass 1 can give is refused", "[step][strict]"
   CHECK(clips.run.t() == 0);
 }
 
-TEST_CASE("checked step: an amax that nobody kept is still missed", "[step][strict]") {
+TEST_CASE("checked step: an update without a stored amax is rejected", "[step][strict]") {
   Side side(adamw_spec(), config_of(MP_SCALER_POLICY_LOGNORMAL));
   side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
   side.step(checked_options(nullptr, MP_STEP_FLAG_KEEP_SCALER));

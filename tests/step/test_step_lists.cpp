@@ -1,5 +1,5 @@
-// The step on lists of every shape: empty tensors at each end or nothing else, thousands of tensors of
-// one element, and what is not finite in the last element of an odd one.
+// Steps on lists of any shape: empty tensors at each end or only empty ones, thousands of tensors
+// of one element, and non-finite values in the last element of an odd tensor.
 #include "checked_optimizer.h"
 
 using namespace mptest;
@@ -21,7 +21,7 @@ bool has_elements(const std::vector<TensorSpec> &tensors) {
 
 }  // namespace
 
-TEST_CASE("step lists: empty tensors first, last, in the middle, alone", "[step][strict]") {
+TEST_CASE("step lists: empty tensors first, last, in the middle and alone", "[step][strict]") {
   const std::vector<std::vector<TensorSpec>> lists = {
       {{MP_FP16, 0}},
       {{MP_FP16, 0}, {MP_FP32, 0}, {MP_BF16, 0}},
@@ -43,7 +43,8 @@ TEST_CASE("step lists: empty tensors first, last, in the middle, alone", "[step]
 
 // ---------------------------------------------------------------------------- odd tails
 
-TEST_CASE("step lists: the last element of an odd, misaligned tensor skips", "[step][strict]") {
+TEST_CASE("step lists: a non-finite last element of an odd, misaligned tensor skips",
+          "[step][strict]") {
   const mp_dtype_t types[] = {MP_FP16, MP_BF16, MP_FP32};
   const double values[] = {HUGE_VAL, -HUGE_VAL, std::nan("")};
   int64_t turn = 0;
@@ -70,11 +71,11 @@ TEST_CASE("step lists: the last element of an odd, misaligned tensor skips", "[s
   }
 }
 
-// ---------------------------------------------------------------------------- many
+// ---------------------------------------------------------------------------- many tensors
 
 namespace {
 
-/// Tensors of one element, side by side: each is the guard zone of the next.
+/// Adjacent tensors of one element: each is the guard zone of its neighbors.
 class Singles {
  public:
   Singles(mp_dtype_t dtype, const std::vector<double> &values) : array_(dtype, values) {
@@ -125,7 +126,7 @@ struct ManySingles {
 
   void step() { require_ok(mp_scale_step(optimizer.get(), nullptr, nullptr, kStream)); }
 
-  /// The first step, from weights w and states of 0.
+  /// Counts wrong results of the first step, from weights w and zero states.
   int count_wrong(const std::vector<double> &w) const {
     const std::vector<double> g = grads.download(), w1 = master.download();
     const std::vector<double> m1 = m.download(), v1 = v.download(), copy = model.download();

@@ -1,4 +1,4 @@
-// mp_scaler_query_step: what the host learns of a step without waiting for it.
+// mp_scaler_query_step: outcomes of steps, without waiting for them.
 #include <atomic>
 #include <charconv>
 #include <limits>
@@ -17,9 +17,10 @@ namespace {
 
 constexpr int64_t kDepth = MP_SCALER_QUERY_DEPTH;
 const mp_scaler_config_t kBackoff = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
-constexpr auto kForgotten = static_cast<mp_step_outcome_t>(7);  // no outcome, but in its range
+constexpr auto kForgotten =
+    static_cast<mp_step_outcome_t>(7);  // not an outcome, but in the range of the enum
 
-/// The outcome after everything that has been enqueued, or kForgotten.
+/// Waits for all enqueued work, then returns the outcome, or kForgotten.
 mp_step_outcome_t query(const UniqueScaler &scaler, int64_t step) {
   require_ok(mp_stream_sync(context(), kStream));
   mp_step_outcome_t outcome = kForgotten;
@@ -32,7 +33,7 @@ mp_step_outcome_t outcome_of(bool skipped) {
   return skipped ? MP_STEP_OUTCOME_OVERFLOW : MP_STEP_OUTCOME_TAKEN;
 }
 
-/// Steps that overflow for the asking.
+/// Takes steps that overflow on request.
 struct Steps {
   explicit Steps(mp_scaler_policy_t policy = MP_SCALER_POLICY_BACKOFF,
                  const OptimizerSpec &optimizer = momentum_spec())
@@ -64,7 +65,7 @@ struct Steps {
   OptimizerRun run;
 };
 
-/// What mp_scaler_query_step says at MP_LOG_INFO, while this lives.
+/// Collects the lines that mp_scaler_query_step logs during its lifetime.
 class InfoLines {
  public:
   explicit InfoLines(mp_log_level_t level) { listen(level); }
@@ -83,7 +84,7 @@ class InfoLines {
   std::vector<std::string> lines_;
 };
 
-/// The line of one step; without `after` where it is asked for before the update.
+/// Returns the expected line; without `after` if the step is queried before the update.
 std::string overflow_in(int64_t step, float before, std::optional<float> after) {
   const auto shortest = [](float x) {
     char digits[32];
@@ -95,7 +96,7 @@ std::string overflow_in(int64_t step, float before, std::optional<float> after) 
 
 }  // namespace
 
-TEST_CASE("query: every step from pending to its outcome", "[query][strict]") {
+TEST_CASE("query: every step changes from pending to its outcome", "[query][strict]") {
   for (const mp_scaler_policy_t policy :
        {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {
     Steps steps(policy);
@@ -114,7 +115,7 @@ TEST_CASE("query: every step from pending to its outcome", "[query][strict]") {
   }
 }
 
-TEST_CASE("query: steps of every kind of optimizer", "[query][strict]") {
+TEST_CASE("query: steps of every kind of optimizer have outcomes", "[query][strict]") {
   for (const OptimizerSpec &optimizer : all_kinds()) {
     Steps steps(MP_SCALER_POLICY_BACKOFF, optimizer);
     InfoLines lines(MP_LOG_INFO);
@@ -126,7 +127,7 @@ TEST_CASE("query: steps of every kind of optimizer", "[query][strict]") {
   }
 }
 
-TEST_CASE("query: the last steps are remembered, those before are not", "[query]") {
+TEST_CASE("query: only the last MP_SCALER_QUERY_DEPTH outcomes are stored", "[query]") {
   Steps steps;
   const auto overflows = [](int64_t n) { return n % 3 == 0 || n % 7 == 0; };
   const int64_t last = 2 * kDepth + 5;
@@ -140,7 +141,7 @@ TEST_CASE("query: the last steps are remembered, those before are not", "[query]
   CHECK(query(steps.scaler, last + 1) == MP_STEP_OUTCOME_PENDING);
 }
 
-TEST_CASE("query: a restored state begins anew", "[query][strict]") {
+TEST_CASE("query: restoring a state clears stored outcomes", "[query][strict]") {
   for (const int64_t restored : {int64_t{0}, int64_t{2}, int64_t{5}, int64_t{4000}}) {
     Steps steps;
     for (int i = 0; i < 5; ++i) steps.step(false);
@@ -174,7 +175,7 @@ TEST_CASE("query: optimizers that share a scaler take one step together", "[quer
   }
 }
 
-TEST_CASE("query: an amax that is not finite is an overflow", "[query][strict]") {
+TEST_CASE("query: a non-finite amax is an overflow", "[query][strict]") {
   Steps steps;
   for (const float amax : {HUGE_VALF, NAN, 1.0f}) {
     const DeviceFloat measured(amax);
@@ -185,7 +186,7 @@ TEST_CASE("query: an amax that is not finite is an overflow", "[query][strict]")
   CHECK(query(steps.scaler, 3) == MP_STEP_OUTCOME_TAKEN);
 }
 
-TEST_CASE("query: with a scale of 0 no step is taken", "[query][strict]") {
+TEST_CASE("query: no step is taken if S = 0", "[query][strict]") {
   Steps steps;
   steps.scaler = make_scaler(mp_scaler_config_preset(MP_SCALER_PRESET_TORCH));
   for (int i = 0; i < 170; ++i) steps.update(true);
@@ -197,7 +198,7 @@ TEST_CASE("query: with a scale of 0 no step is taken", "[query][strict]") {
   CHECK(query(steps.scaler, 172) == MP_STEP_OUTCOME_NO_SCALE);
 }
 
-TEST_CASE("query: a skipped step is logged once, when the host asks for it", "[query][strict]") {
+TEST_CASE("query: a skipped step is logged once, when it is queried", "[query][strict]") {
   Steps steps;
   for (const bool overflow : {false, true, false, true}) steps.update(overflow);
   InfoLines lines(MP_LOG_WARN);
@@ -215,7 +216,7 @@ TEST_CASE("query: a skipped step is logged once, when the host asks for it", "[q
   CHECK(lines.get() == std::vector{second, fourth, first});
 }
 
-TEST_CASE("query: what is logged of S is what the policy makes of it", "[query][strict]") {
+TEST_CASE("query: logged scales equal those of the policy", "[query][strict]") {
   for (const mp_scaler_policy_t policy : {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF,
                                           MP_SCALER_POLICY_LOGNORMAL, MP_SCALER_POLICY_LOGMAX}) {
     Steps steps(policy);
@@ -234,7 +235,7 @@ TEST_CASE("query: what is logged of S is what the policy makes of it", "[query][
   }
 }
 
-TEST_CASE("query: before the update, S after it is not logged", "[query][strict]") {
+TEST_CASE("query: S after a pending update is not logged", "[query][strict]") {
   Steps steps;
   TensorSet grads({{MP_FP16, 9, 1}}), sums({{MP_FP32, 9}});
   grads.upload(constant_values(grads.specs(), HUGE_VAL));
@@ -244,7 +245,7 @@ TEST_CASE("query: before the update, S after it is not logged", "[query][strict]
   };
   InfoLines lines(MP_LOG_INFO);
   std::vector<std::string> expected;
-  // The second time steps 1 and 2 come again, and must not find what was said of the first ones.
+  // The second run repeats steps 1 and 2 and must not reuse the log state of the first.
   for (int run = 0; run < 2; ++run) {
     set_state(steps.scaler.get(), mp_scaler_state_default(&kBackoff));
     for (int64_t n = 1; n <= 2; ++n) {
@@ -260,7 +261,7 @@ TEST_CASE("query: before the update, S after it is not logged", "[query][strict]
   CHECK(lines.get() == expected);
 }
 
-TEST_CASE("query: from another thread, while steps are taken", "[query]") {
+TEST_CASE("query: concurrent queries from another thread are correct", "[query]") {
   Steps steps;
   constexpr int64_t kSteps = 300;
   std::atomic<bool> give_up = false;
@@ -275,7 +276,8 @@ TEST_CASE("query: from another thread, while steps are taken", "[query]") {
     }
   });
   for (int64_t n = 1; n <= kSteps; ++n) steps.update(n % 4 == 0);
-  give_up = query(steps.scaler, kSteps) == MP_STEP_OUTCOME_PENDING;  // else the loop ends by itself
+  give_up =
+      query(steps.scaler, kSteps) == MP_STEP_OUTCOME_PENDING;  // otherwise the loop ends by itself
   other.join();
   CHECK(known == kSteps);
   CHECK(wrong == 0);

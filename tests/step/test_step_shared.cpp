@@ -1,5 +1,5 @@
-// One scaler for several optimizers, several scalers in one program, and the scales with which no
-// step can be taken.
+// One scaler for several optimizers, several scalers in one program, and scales with which no step
+// can be taken.
 #include <cstring>
 
 #include "step_fixtures.h"
@@ -15,7 +15,7 @@ OptimizerSpec spec() {
   return spec;
 }
 
-/// An optimizer whose gradients are all `grad`.
+/// An optimizer whose gradients all equal `grad`.
 struct Part {
   OptimizerRun run{spec()};
   DeviceFloat skipped{-1.0f};
@@ -51,7 +51,7 @@ float flag_of(const UniqueScaler &scaler) {
 
 }  // namespace
 
-TEST_CASE("shared scaler: the last optimizer updates it, once", "[step][strict]") {
+TEST_CASE("shared scaler: the last optimizer updates it once", "[step][strict]") {
   for (const mp_scaler_policy_t policy : kPolicies) {
     const UniqueScaler scaler = make_scaler(config_of(policy));
     Part a(1.0), b(2.0);
@@ -68,7 +68,7 @@ TEST_CASE("shared scaler: the last optimizer updates it, once", "[step][strict]"
   }
 }
 
-TEST_CASE("shared scaler: both skip, whoever overflows", "[step][strict]") {
+TEST_CASE("shared scaler: both optimizers skip if either overflows", "[step][strict]") {
   for (const mp_scaler_policy_t policy : kPolicies) {
     for (const bool in_a : {true, false}) {
       for (const double value : {HUGE_VAL, std::nan("")}) {
@@ -102,7 +102,8 @@ TEST_CASE("shared scaler: both skip, whoever overflows", "[step][strict]") {
   }
 }
 
-TEST_CASE("shared scaler: unchecked, an earlier optimizer steps, as with torch", "[step][strict]") {
+TEST_CASE("shared scaler: an optimizer stepped before the overflow is applied, as in torch",
+          "[step][strict]") {
   const UniqueScaler scaler = make_scaler(config_of(MP_SCALER_POLICY_BACKOFF));
   Part a(1.0), b(2.0);
   b.inject(HUGE_VAL);
@@ -113,7 +114,8 @@ TEST_CASE("shared scaler: unchecked, an earlier optimizer steps, as with torch",
   CHECK(state_of(scaler.get()).skipped == 1);
 }
 
-TEST_CASE("shared scaler: lognormal learns the largest gradient of all", "[step][strict]") {
+TEST_CASE("shared scaler: lognormal uses the largest gradient of all optimizers",
+          "[step][strict]") {
   const double grads[][2] = {{8.0, 0.5}, {0.5, 8.0}, {0.25, 0.125}};
   const UniqueScaler shared = make_scaler(config_of(MP_SCALER_POLICY_LOGNORMAL));
   const UniqueScaler alone = make_scaler(config_of(MP_SCALER_POLICY_LOGNORMAL));
@@ -132,11 +134,11 @@ TEST_CASE("shared scaler: lognormal learns the largest gradient of all", "[step]
       CHECK(std::memcmp(&got, &wanted, sizeof got) == 0);
     }
   }
-  // Nothing has been measured since.
+  // The last update consumed the measured amax.
   expect_status(mp_scaler_update(updated.get(), nullptr, kStream), MP_ERROR_INVALID_ARGUMENT);
 }
 
-TEST_CASE("shared scaler: one for each loss, they do not touch each other", "[step][strict]") {
+TEST_CASE("shared scaler: scalers of different losses are independent", "[step][strict]") {
   const UniqueScaler one = make_scaler(config_of(MP_SCALER_POLICY_BACKOFF));
   const UniqueScaler other = make_scaler(config_of(MP_SCALER_POLICY_LOGNORMAL));
   Part a(1.0), b(2.0);
@@ -150,7 +152,8 @@ TEST_CASE("shared scaler: one for each loss, they do not touch each other", "[st
   CHECK(flag_of(other) == 0.0f);
 }
 
-TEST_CASE("shared scaler: without one the scaler of the optimizer is kept", "[step][strict]") {
+TEST_CASE("shared scaler: MP_STEP_FLAG_KEEP_SCALER keeps the optimizer's internal scaler",
+          "[step][strict]") {
   Part a(1.0);
   mp_step_options_t options = mp_step_options_default();
   options.flags = MP_STEP_FLAG_KEEP_SCALER;
@@ -159,7 +162,7 @@ TEST_CASE("shared scaler: without one the scaler of the optimizer is kept", "[st
   CHECK(state_of(mp_optimizer_get_scaler(a.run.get())).steps == 0);
 }
 
-TEST_CASE("step: any flag but 0 skips", "[step][strict]") {
+TEST_CASE("step: any flag except 0 skips", "[step][strict]") {
   for (const float found_inf : {1.0f, 2.0f, -1.0f, 0x1p-149f, NAN}) {
     const UniqueScaler scaler = make_scaler(config_of(MP_SCALER_POLICY_BACKOFF));
     Part a(1.0);
@@ -173,7 +176,7 @@ TEST_CASE("step: any flag but 0 skips", "[step][strict]") {
   }
 }
 
-TEST_CASE("step: NaN is told from infinity, whatever the policy", "[step][strict]") {
+TEST_CASE("step: every policy distinguishes NaN from infinity", "[step][strict]") {
   for (const mp_scaler_policy_t policy : kPolicies) {
     const UniqueScaler scaler = make_scaler(config_of(policy));
     Part a(1.0);
@@ -187,7 +190,7 @@ TEST_CASE("step: NaN is told from infinity, whatever the policy", "[step][strict
   }
 }
 
-TEST_CASE("step: a scale that has sunk to 0 updates nothing", "[step][strict]") {
+TEST_CASE("step: S = 0 updates nothing", "[step][strict]") {
   const UniqueScaler scaler = make_scaler(mp_scaler_config_preset(MP_SCALER_PRESET_TORCH));
   for (int i = 0; i < 170; ++i) {
     write_float(mp_scaler_get_found_inf_address(scaler.get()), 1.0f);

@@ -1,26 +1,27 @@
-// Skipped steps.  For every rule and every reason to skip: nothing that a step writes changes by a
-// bit, and what follows is what would have followed without the skipped steps.
+// Skipped steps: for every rule and cause, a skipped step changes no bit of a step's outputs, and
+// later steps proceed as if there had been none.
 //
-// Two runs make the same steps, but one of them is asked for some more, which skip.  Gradients are
-// small integers times a power of two, and so are the loss scales that change: unscaling is exact,
-// and the runs agree bit for bit though an overflow has lowered S in one of them.
+// Two runs take the same steps, but one also takes additional steps, which skip.  Gradients are
+// small integers times a power of two, and so are scales that change: unscaling is exact, and the
+// runs agree bit for bit although an overflow reduced S in one of them.
 #include "checked_optimizer.h"
 
 using namespace mptest;
 
 namespace {
 
-// ---------------------------------------------------------------------------- reasons to skip
+// ---------------------------------------------------------------------------- causes of skips
 
 enum class Call { optimizer_step, scale_step, shared_step };
 enum class Reason { gradient, flag, grad_scale };
 
-/// How a step is called, and what is put where when it is to skip.
+/// Call that takes a step, and the value injected to make it skip.
 struct SkipPath {
   Call call;
   Reason reason;
   float value;
-  std::optional<mp_scaler_policy_t> policy = std::nullopt;  ///< of the scaler, if there is one
+  std::optional<mp_scaler_policy_t> policy =
+      std::nullopt;  ///< policy of the scaler, if there is one
   float max_grad_norm = 0.0f;
 };
 
@@ -42,7 +43,7 @@ const SkipPath kPaths[] = {
     {Call::shared_step, Reason::flag, 2.0f, MP_SCALER_POLICY_LOGNORMAL},
 };
 
-/// The first steps, one in the middle, two in a row.
+/// Skips the first steps, one in the middle and two in a row.
 const char *const kSequence = "xx.x..xx.";
 
 // ---------------------------------------------------------------------------- a run
@@ -64,7 +65,7 @@ class SkippingRun {
 
   OptimizerState state() const { return run_.state(); }
 
-  /// @param seed  equal seeds give equal gradients, before they are multiplied by S
+  /// @param seed  equal seeds give equal gradients before multiplication by S
   void step(uint64_t seed, bool skips) {
     upload_gradients(seed, skips && path_.reason == Reason::gradient);
     const std::vector<uint8_t> read = bits_read();
@@ -79,7 +80,7 @@ class SkippingRun {
   }
 
  private:
-  static constexpr float kScale = 8.0f;  ///< where there is no scaler
+  static constexpr float kScale = 8.0f;  ///< used without a scaler
 
   float scale() const {
     return scaler_ ? read_float(mp_scaler_get_scale_address(scaler_.get())) : kScale;
@@ -91,11 +92,11 @@ class SkippingRun {
   void upload_gradients(uint64_t seed, bool spoilt) {
     Random random(seed);
     const std::vector<TensorSpec> &specs = run_.grads().specs();
-    TensorValues values = integer_values(specs, random, 127);  // 127 is exact in bf16
+    TensorValues values = integer_values(specs, random, 127);  // 127 is exact in BF16
     for (std::vector<double> &tensor : values) {
       for (double &value : tensor) value *= 0x1p-10 * static_cast<double>(scale());
     }
-    if (spoilt) values[0].back() = static_cast<double>(path_.value);  // the tail of an odd tensor
+    if (spoilt) values[0].back() = static_cast<double>(path_.value);  // in an odd tail
     run_.grads().upload(values);
     if (run_.extra() != nullptr) {
       run_.extra()->upload(real_values(run_.extra()->specs(), random, 1.0));
@@ -110,7 +111,7 @@ class SkippingRun {
     return bits;
   }
 
-  /// A flag of -0 is none.
+  /// A flag of -0 is not raised.
   void step_alone(bool skips) {
     const float raised = value_or(-0.0f, Reason::flag, skips);
     const DeviceFloat grad_scale(value_or(1.0f / kScale, Reason::grad_scale, skips));
@@ -160,7 +161,7 @@ void check_path(const OptimizerSpec &spec, const SkipPath &path) {
   CHECK(skipping.state().t == 4);
 }
 
-/// An odd and misaligned tensor, an empty and an even one.
+/// Keeps an odd misaligned, an empty and an even tensor.
 OptimizerSpec shortened(OptimizerSpec spec) {
   constexpr size_t kCount = 3;
   spec.grads.resize(kCount);
@@ -170,7 +171,8 @@ OptimizerSpec shortened(OptimizerSpec spec) {
   return spec;
 }
 
-/// Every rule alone, and with a schedule, clipping, multipliers, regularizers and extra gradients.
+/// Returns every rule alone, and with a schedule, clipping, multipliers, regularizers and extra
+/// gradients.
 std::vector<OptimizerSpec> all_cases() {
   std::vector<OptimizerSpec> cases;
   for (const OptimizerSpec &spec : all_rules()) {
@@ -182,13 +184,13 @@ std::vector<OptimizerSpec> all_cases() {
 
 }  // namespace
 
-TEST_CASE("step skips: every rule, every reason, first, in the middle and twice", "[step]") {
+TEST_CASE("step skips: every rule with every cause, first, in the middle and twice", "[step]") {
   for (const OptimizerSpec &spec : all_cases()) {
     for (const SkipPath &path : kPaths) check_path(spec, path);
   }
 }
 
-TEST_CASE("step skips: every rule for one reason, every reason for one rule", "[step][strict]") {
+TEST_CASE("step skips: every rule with one cause, every cause with one rule", "[step][strict]") {
   size_t next = 0;
   for (const OptimizerSpec &spec : all_cases()) {
     check_path(spec, kPaths[next]);

@@ -1,5 +1,5 @@
-// MP_STEP_FLAG_UNSCALED: a step from unscaled gradients is the step from the scaled ones, with its norms,
-// its clipping and its effect on the scaler.
+// MP_STEP_FLAG_UNSCALED: a step with unscaled gradients equals the step with scaled ones, including
+// norms, clipping and effect on the scaler.
 #include <cstring>
 
 #include "checked_optimizer.h"
@@ -15,7 +15,7 @@ mp_scaler_config_t power_of_two_config(mp_scaler_policy_t policy) {
   return config;
 }
 
-/// Optimizer, scaler, and what a step reports.
+/// An optimizer, a scaler, and the values reported by a step.
 struct Reported {
   Reported(const OptimizerSpec &spec, const mp_scaler_config_t &config)
       : run(spec), scaler(make_scaler(config)) {
@@ -38,8 +38,8 @@ struct Reported {
   DeviceBuffer<float> tensor_norms{std::vector<float>(run.grads().count(), -1.0f)};
 };
 
-/// Unscaling by a power of two is exact, so a step from scaled gradients and one from unscaled ones
-/// have the same bits.
+/// Unscaling by a power of two is exact, so steps with scaled and unscaled gradients have equal
+/// bits.
 void check_unscaled(const OptimizerSpec &spec, mp_scaler_policy_t policy, float max_grad_norm,
                     uint64_t seed) {
   OptimizerSpec spec32 = spec;
@@ -75,7 +75,7 @@ void check_unscaled(const OptimizerSpec &spec, mp_scaler_policy_t policy, float 
 
 }  // namespace
 
-TEST_CASE("unscaled step: norms, clipping and all rules as for scaled gradients",
+TEST_CASE("unscaled step: norms, clipping and all rules equal those of scaled gradients",
           "[step][accumulate][strict]") {
   uint64_t seed = 30;
   for (const OptimizerSpec &spec : all_kinds()) {
@@ -87,7 +87,7 @@ TEST_CASE("unscaled step: norms, clipping and all rules as for scaled gradients"
   }
 }
 
-TEST_CASE("unscaled step: without a scaler it is the step with S = 1",
+TEST_CASE("unscaled step: without a scaler it equals the step with S = 1",
           "[step][accumulate][strict]") {
   OptimizerRun run(momentum_spec()), plain(momentum_spec());
   for (OptimizerRun *each : {&run, &plain}) {
@@ -101,7 +101,7 @@ TEST_CASE("unscaled step: without a scaler it is the step with S = 1",
   CHECK(run.state() == plain.state());
 }
 
-TEST_CASE("unscaled step: sums that were looked at need no pass over them",
+TEST_CASE("unscaled step: MP_STEP_FLAG_CHECKED equals the step that checks the sums",
           "[step][accumulate][strict]") {
   for (const mp_scaler_policy_t policy :
        {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {

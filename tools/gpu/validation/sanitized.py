@@ -30,7 +30,7 @@ TESTS = {
     "transpose_tiles": "layout: small, odd and aligned images",
     "accumulate_list": "accumulate: overflows of opposite signs do not cancel",
     "update_list": "optimizer: a NaN in an odd tail skips the step",
-    "update_scaler_alone": "query: an amax that is not finite is an overflow",
+    "update_scaler_alone": "query: a non-finite amax is an overflow",
     "clip_alone": "clip: the factor equals the documented formula",
     "measure_tensors": "optimizer: a NaN in an odd tail skips the step",
     "measure_master": "optimizer options: the loss of the regularizers is exact",
