@@ -1,4 +1,4 @@
-// Graphs that several tests look at: the first three are of TensorFlow's own tests.
+// Graphs shared by several tests; the first three are from TensorFlow's tests.
 #pragma once
 
 namespace mptest::autocast {
@@ -37,7 +37,7 @@ deny Exp allow1
 infer Add deny allow2
 fetch Identity infer !keep_fp32)";
 
-/// What the comment on step 2 in graph/rewrite/assign_precision.cpp says.
+/// DENY propagates through infer1 and clear1 to infer2, but not to clear2, which leads to an ALLOW.
 inline constexpr const char *kDenyChain = R"(
 input Const
 deny Exp input
@@ -48,7 +48,7 @@ clear2 Relu infer2
 allow MatMul clear2 clear2
 fetch Identity allow !keep_fp32)";
 
-/// Products with inputs and outputs of MP_AUTOCAST_SLOT_FP32, and what touches these alone.
+/// Products with inputs and outputs of MP_AUTOCAST_SLOT_FP32, and nodes connected to these only.
 inline constexpr const char *kFp32Slots = R"(
 attention Attention q k v >@255
 clear Reshape attention.1

@@ -1,6 +1,6 @@
-// The colors of a graph by the words of mpcore/autocast.h and of docs/autocast.md.  Each rule is a
-// condition on one vertex, mostly the existence of a path, and is tested by a search from there.
-// Slow, and without anything of the library's.
+// Reference precisions of a graph, by the rules of mpcore/autocast.h and docs/autocast.md.  Each
+// rule is a condition on one vertex, mostly the existence of a path, and starts its own search.
+// Slow; shares no code with the library.
 #pragma once
 
 #include <algorithm>
@@ -29,15 +29,15 @@ class Oracle {
     find_neighbors();
     for (Vertex &v : all_) v.op_class = class_at_level(v, classes[v.node]);
     for (Vertex &v : all_) v.is_low = begins_low(v);
-    for (Vertex &v : all_) v.can_feel_deny = can_feel_deny(v);
-    for (Vertex &v : all_) v.is_denied = feels_deny(v);
+    for (Vertex &v : all_) v.propagates_deny = propagates_deny(v);
+    for (Vertex &v : all_) v.is_denied = is_downstream_of_deny(v);
     containers();
     if (config_.uses_torch_rules) {
       make_low_until_none([&](const Vertex &v) { return is_given_low(v); });
     } else {
       make_low([&](const Vertex &v) { return is_between(v); });
       if (config_.low == MP_BF16) make_low([&](const Vertex &v) { return follows(v); });
-      make_low([&](const Vertex &v) { return is_beside(v); });
+      make_low([&](const Vertex &v) { return is_connected(v); });
     }
     for (Vertex &v : all_) v.is_low = v.is_low && !has(v, MP_NODE_FLAG_NO_LOW) && v.is_eligible;
     containers();
@@ -51,16 +51,16 @@ class Oracle {
   }
 
  private:
-  /// A node with one of its slots: slot 0, and those on which the node takes part.
+  /// A node with one of its slots: slot 0, and each slot on which it has eligible tensors.
   struct Vertex {
     size_t node;
     uint8_t slot;
     bool is_eligible = false;
     bool is_low = false;
     bool is_denied = false;
-    bool can_feel_deny = false;  ///< MP_OP_CLASS_INFER, or before one
+    bool propagates_deny = false;  ///< INFER, or leads to one
     mp_op_class_t op_class = MP_OP_CLASS_UNLISTED;
-    std::vector<size_t> before{}, behind{};  ///< along MP_FP32 tensors and hidden edges
+    std::vector<size_t> before{}, after{};  ///< along MP_FP32 tensors and hidden edges
   };
   using Test = std::function<bool(const Vertex &)>;
 
@@ -84,7 +84,7 @@ class Oracle {
 
   void find_neighbors() {
     const auto link = [&](size_t from, size_t to) {
-      all_[from].behind.push_back(to);
+      all_[from].after.push_back(to);
       all_[to].before.push_back(from);
     };
     for (size_t i = 0; i < g_.nodes.size(); i++)
@@ -102,15 +102,15 @@ class Oracle {
   const Graph::Node &node(const Vertex &v) const { return g_.nodes[v.node]; }
   size_t index(const Vertex &v) const { return static_cast<size_t>(&v - all_.data()); }
   bool has(const Vertex &v, mp_node_flags_t flag) const { return (node(v).flags & flag) != 0; }
-  bool may_be_touched(const Vertex &v) const {
+  bool is_processable(const Vertex &v) const {
     return !has(v, MP_NODE_FLAG_KEEP_FP32) && !has(v, MP_NODE_FLAG_OTHER_DEVICE);
   }
-  /// "MP_AUTOCAST_SLOT_FP32: fp32 always"; "MP_FP32 also where nothing takes part".
+  /// MP_AUTOCAST_SLOT_FP32 is always fp32.
   static bool can_have_low_tensors(const Vertex &v) {
     return v.is_eligible && v.slot != MP_AUTOCAST_SLOT_FP32;
   }
   bool can_turn_low(const Vertex &v) const {
-    return can_have_low_tensors(v) && may_be_touched(v) && !has(v, MP_NODE_FLAG_NO_LOW) &&
+    return can_have_low_tensors(v) && is_processable(v) && !has(v, MP_NODE_FLAG_NO_LOW) &&
            !v.is_denied;
   }
 
@@ -121,7 +121,7 @@ class Oracle {
     return found;
   }
 
-  enum Direction { kBefore = 1, kBehind = 2 };
+  enum Direction { kBefore = 1, kAfter = 2 };
 
   /// Returns whether a path leads from v to a vertex for which `ends` holds, through vertices for
   /// which `inside` holds.
@@ -141,7 +141,7 @@ class Oracle {
       const Vertex &from = all_[open.back()];
       open.pop_back();
       if ((directions & kBefore) != 0 && meet(from.before)) return true;
-      if ((directions & kBehind) != 0 && meet(from.behind)) return true;
+      if ((directions & kAfter) != 0 && meet(from.after)) return true;
     }
     return false;
   }
@@ -166,7 +166,7 @@ class Oracle {
     if (config_.level == MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY && c != MP_OP_CLASS_ALLOW)
       return MP_OP_CLASS_UNLISTED;
     if (config_.level != MP_AUTOCAST_LEVEL_FORCE_ALL) return c;
-    // "everything that can, but constants, state and cross-entropies": nodes have no names here.
+    // All nodes that can, except constants, state and cross-entropies; nodes have no names here.
     const bool is_state =
         has(v, MP_NODE_FLAG_READS_VARIABLE) ||
         std::any_of(g_.tensors.begin(), g_.tensors.end(), [&](const Graph::Tensor &t) {
@@ -180,38 +180,37 @@ class Oracle {
   static bool is_infer(const Vertex &v) { return v.op_class == MP_OP_CLASS_INFER; }
   static bool is_deny(const Vertex &v) { return v.op_class == MP_OP_CLASS_DENY; }
 
-  // ---------------------------------------------------------------------------- colors
+  // ---------------------------------------------------------------------------- precisions
 
-  /// "MP_OP_CLASS_ALLOW: always low."  Without a 16-bit kernel "low spreads from it, and it stays".
+  /// MP_OP_CLASS_ALLOW is always low precision.  Without a 16-bit kernel it is fp32, but spreads.
   bool begins_low(const Vertex &v) const {
-    return v.op_class == MP_OP_CLASS_ALLOW && may_be_touched(v) && can_have_low_tensors(v);
+    return v.op_class == MP_OP_CLASS_ALLOW && is_processable(v) && can_have_low_tensors(v);
   }
 
-  /// "MP_OP_CLASS_DENY: fp32, and so are the MP_OP_CLASS_INFER and what lies before these, behind
-  /// it."
-  bool feels_deny(const Vertex &v) const {
+  /// MP_OP_CLASS_DENY is fp32, and propagates downstream through MP_OP_CLASS_INFER and vertices
+  /// that lead to one.
+  bool is_downstream_of_deny(const Vertex &v) const {
     if (is_deny(v)) return true;
     if (config_.uses_torch_rules || config_.level == MP_AUTOCAST_LEVEL_FORCE_ALL) return false;
-    const Test inside = [](const Vertex &u) { return u.can_feel_deny; };
-    return v.can_feel_deny && has_path(v, kBefore, inside, is_deny);
+    const Test inside = [](const Vertex &u) { return u.propagates_deny; };
+    return v.propagates_deny && has_path(v, kBefore, inside, is_deny);
   }
-  bool can_feel_deny(const Vertex &v) const {
-    return is_infer(v) || (is_clear(v) && has_path(v, kBehind, is_clear, [](const Vertex &u) {
+  bool propagates_deny(const Vertex &v) const {
+    return is_infer(v) || (is_clear(v) && has_path(v, kAfter, is_clear, [](const Vertex &u) {
                              return is_infer(u) || is_deny(u);
                            }));
   }
 
-  /// "MP_OP_CLASS_INFER or _CLEAR between two low ones": MP_OP_CLASS_ALLOW, which are low.
+  /// MP_OP_CLASS_INFER or _CLEAR between two MP_OP_CLASS_ALLOW that are low precision.
   bool is_between(const Vertex &v) const {
     const Test inside = [&](const Vertex &u) {
       return (is_infer(u) || is_clear(u)) && can_turn_low(u);
     };
     const Test is_end = [](const Vertex &u) { return u.op_class == MP_OP_CLASS_ALLOW && u.is_low; };
-    return inside(v) && has_path(v, kBefore, inside, is_end) &&
-           has_path(v, kBehind, inside, is_end);
+    return inside(v) && has_path(v, kBefore, inside, is_end) && has_path(v, kAfter, inside, is_end);
   }
 
-  /// bf16: "an infer behind a low one becomes low, unless it also reads what is denied".
+  /// bf16: INFER after a low-precision vertex becomes low, unless it also reads a denied one.
   bool follows(const Vertex &v) const {
     const Test inside = [&](const Vertex &u) {
       return is_infer(u) && can_turn_low(u) &&
@@ -221,17 +220,16 @@ class Oracle {
     return inside(v) && has_path(v, kBefore, inside, [](const Vertex &u) { return u.is_low; });
   }
 
-  /// "Clear that is connected with a low one through clear becomes low, in both directions."
-  bool is_beside(const Vertex &v) const {
+  /// CLEAR connected to a low-precision vertex through CLEAR becomes low, in both directions.
+  bool is_connected(const Vertex &v) const {
     const Test inside = [&](const Vertex &u) {
       return is_clear(u) && can_turn_low(u) && !has(u, MP_NODE_FLAG_READS_VARIABLE);
     };
-    return inside(v) && has_path(v, kBefore | kBehind, inside,
-                                 [&](const Vertex &u) { return u.is_low && may_be_touched(u); });
+    return inside(v) && has_path(v, kBefore | kAfter, inside,
+                                 [&](const Vertex &u) { return u.is_low && is_processable(u); });
   }
 
-  /// MP_AUTOCAST_PRESET_PYTORCH: "if all its floating-point inputs are low and no list holds it in
-  /// fp32".
+  /// MP_AUTOCAST_PRESET_PYTORCH: low if all floating-point inputs are and no list requires fp32.
   bool is_given_low(const Vertex &v) const {
     const bool is_held = is_deny(v) || v.op_class == MP_OP_CLASS_UNLISTED;
     if (is_held || v.op_class == MP_OP_CLASS_ALLOW || !can_turn_low(v)) return false;
@@ -260,15 +258,15 @@ class Oracle {
 
   Vertex &slot_0(int32_t node) { return all_[vertex_.at({node, 0})]; }
 
-  /// "A member that is denied, is not to be touched or has no 16-bit kernel denies all; else one
-  /// that is low makes all low, of any class."
+  /// A member that is denied, must not be processed or has no 16-bit kernel denies all members;
+  /// otherwise one low-precision member makes all low precision, of any class.
   void containers() {
     for (const Graph::Cluster &c : g_.clusters) {
       if (c.kind != 0) continue;
       bool is_denied = false, is_low = false;
       for (const int32_t m : c.members) {
         const Vertex &v = slot_0(m);
-        is_denied |= v.is_denied || !may_be_touched(v) || has(v, MP_NODE_FLAG_NO_LOW);
+        is_denied |= v.is_denied || !is_processable(v) || has(v, MP_NODE_FLAG_NO_LOW);
         is_low |= v.is_low;
       }
       for (const int32_t m : c.members) {
@@ -278,8 +276,8 @@ class Oracle {
     }
   }
 
-  /// "If all members without MP_NODE_FLAG_BACK_EDGE are low, and the others can be, they are too;
-  /// else none is."
+  /// If all members without MP_NODE_FLAG_BACK_EDGE are low, and the others can be, all are low;
+  /// otherwise none is.
   void loops() {
     for (const Graph::Cluster &c : g_.clusters) {
       if (c.kind != 1) continue;
@@ -293,9 +291,9 @@ class Oracle {
     }
   }
 
-  /// "A cast to fp32 all whose readers are low casts to 16 bits instead."
+  /// A cast to fp32 of which all readers are low precision casts to 16 bits instead.
   bool is_absorbed(const Vertex &v) const {
-    if (!has(v, MP_NODE_FLAG_CAST) || !may_be_touched(v) || is_deny(v)) return false;
+    if (!has(v, MP_NODE_FLAG_CAST) || !is_processable(v) || is_deny(v)) return false;
     if (!can_have_low_tensors(v) || has(v, MP_NODE_FLAG_NO_LOW)) return false;
     const auto id = static_cast<int32_t>(v.node);
     for (const Graph::Cluster &c : g_.clusters)

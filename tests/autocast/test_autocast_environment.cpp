@@ -1,4 +1,4 @@
-// The variables that change a policy.
+// Environment variables that change a policy.
 #include <cstdlib>
 
 #include "test_graph.h"
@@ -27,7 +27,7 @@ class Environment {
   std::vector<const char *> names_;
 };
 
-/// Made under the variables that are set now.
+/// A policy created under the variables that are set.
 struct UnderEnvironment {
   explicit UnderEnvironment(mp_autocast_preset_t preset, uint32_t flags = 0,
                             mp_autocast_level_t level = MP_AUTOCAST_LEVEL_NORMAL) {
@@ -40,7 +40,7 @@ struct UnderEnvironment {
   ~UnderEnvironment() { mp_autocast_destroy(policy); }
 
   mp_op_class_t class_of(const char *op) const { return mp_autocast_get_class(policy, op); }
-  /// "a b": names of the low nodes, and their type.
+  /// Low-precision nodes as "name:type ", in order.
   std::string low(const char *text) const {
     Graph graph = Graph::parse(text);
     std::vector<uint8_t> dtype(graph.nodes.size());
@@ -71,7 +71,7 @@ void expect_refused(mp_autocast_preset_t preset, const std::vector<std::string> 
 
 }  // namespace
 
-TEST_CASE("autocast: the environment", "[autocast]") {
+TEST_CASE("autocast: environment variables change a policy", "[autocast]") {
   CHECK(UnderEnvironment(MP_AUTOCAST_PRESET_DEFAULT).low(kThree) == "a:fp16 b:fp16 c:fp16 ");
   {
     const Environment e({{"MP_AUTOCAST", "bf16"}, {"MP_AUTOCAST_LEVEL", "infer_as_deny"}});
@@ -81,7 +81,7 @@ TEST_CASE("autocast: the environment", "[autocast]") {
         "a:fp16 b:fp16 c:fp16 ");
   }
   {
-    const Environment e({{"MP_AUTOCAST_LEVEL", "NORMAL"}});  // wins over the configuration
+    const Environment e({{"MP_AUTOCAST_LEVEL", "NORMAL"}});  // overrides the configuration
     CHECK(UnderEnvironment(MP_AUTOCAST_PRESET_DEFAULT, 0, MP_AUTOCAST_LEVEL_INFER_AS_DENY)
               .low(kThree) == "a:fp16 b:fp16 c:fp16 ");
   }
@@ -109,8 +109,7 @@ TEST_CASE("autocast: the environment", "[autocast]") {
     CHECK(made.class_of("Own") == MP_OP_CLASS_ALLOW);
     CHECK(made.class_of("Tanh") == MP_OP_CLASS_ALLOW);
     CHECK(made.class_of("Mine") == MP_OP_CLASS_DENY);
-    CHECK(made.class_of("Relu") ==
-          MP_OP_CLASS_CLEAR);  // was in another list than it is removed from
+    CHECK(made.class_of("Relu") == MP_OP_CLASS_CLEAR);  // listed elsewhere: not removed
     CHECK(made.class_of("Reshape") == MP_OP_CLASS_UNLISTED);
     const char *const op = "Own";
     require_ok(mp_autocast_set_class(made.policy, &op, 1, MP_OP_CLASS_DENY));
@@ -118,7 +117,7 @@ TEST_CASE("autocast: the environment", "[autocast]") {
   }
 }
 
-TEST_CASE("autocast: the environment of TensorFlow", "[autocast]") {
+TEST_CASE("autocast: TensorFlow's environment variables change a policy", "[autocast]") {
   const Environment e({{"TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_WHITELIST_ADD", "Own"},
                        {"TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_DENYLIST_ADD", "Mine"},
                        {"TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_GRAYLIST_REMOVE", "Tanh"},
@@ -133,13 +132,13 @@ TEST_CASE("autocast: the environment of TensorFlow", "[autocast]") {
   const char *why = "?";
   require_ok(mp_autocast_get_disabled_reason(made.policy, context(), &why));
   CHECK(why == nullptr);
-  const Environment ours({{"MP_AUTOCAST_LEVEL", "normal"}});  // is read behind it
+  const Environment ours({{"MP_AUTOCAST_LEVEL", "normal"}});  // read after TensorFlow's
   CHECK(UnderEnvironment(MP_AUTOCAST_PRESET_TENSORFLOW).low("a MatMul x\nb Log a\nc MatMul b") ==
         "a:fp16 b:fp16 c:fp16 ");
   CHECK(UnderEnvironment(MP_AUTOCAST_PRESET_DEFAULT).class_of("Own") == MP_OP_CLASS_UNLISTED);
 }
 
-TEST_CASE("autocast: an environment that means nothing is refused", "[autocast]") {
+TEST_CASE("autocast: invalid environment variables are rejected", "[autocast]") {
   const auto refused = [](const char *name, const char *value, std::vector<std::string> words) {
     const Environment e({{name, value}});
     words.emplace_back(name);

@@ -1,4 +1,4 @@
-// Graphs with the colours, casts and reasons that they must have.  The first are those of TensorFlow's own tests
+// Graphs with expected precisions, casts and reasons.  The first are from TensorFlow's tests
 // (grappler/optimizers/auto_mixed_precision_test.cc), with their numbers of casts.
 #include "known_graphs.h"
 #include "test_graph.h"
@@ -149,7 +149,7 @@ fetch Identity ext1 !keep_fp32
 mrg2 Merge ent1 nxt1
 loop mrg1 mrg2 nxt1)",
      "allow1", 2},
-    {"a loop that is low throughout", R"(
+    {"a loop in low precision", R"(
 input Const
 allow0 MatMul input input
 ent1 Enter allow0
@@ -170,7 +170,7 @@ loop mrg1 nxt1)",
      "allow0 allow1", 4},
     {"TensorFlow: TensorListSetGet", kTensorListSetGet,
      "tl1 tl1w1 allow1 tl1w2 tl1r1 infer1 allow2 tl1w3 tl1r2", 2},
-    {"TensorFlow: TensorListPushPop, of which one list leaves the graph", R"(
+    {"TensorFlow: TensorListPushPop, one list is an output", R"(
 input Const
 tl1 EmptyTensorList >none
 allow1 MatMul input input
@@ -192,7 +192,7 @@ allow2 MatMul read read
 container write read
 hidden write read)",
      "allow1 allow2", 3},
-    {"a container and a loop that share a node, and would have it otherwise", R"(
+    {"a container and a loop that share a node and disagree", R"(
 input Const
 allow1 MatMul input input
 write TensorListSetItem allow1 >none
@@ -220,7 +220,7 @@ fetch1 Identity allow1 !keep_fp32)",
     {"TensorFlow: two products, UNSAFE_FORCE_ALL", kTwoProducts,
      "clr1 allow0 clr2 infer1 clr3 allow1 clr4", 2, MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16,
      MP_AUTOCAST_LEVEL_FORCE_ALL},
-    {"UNSAFE_FORCE_ALL spares constants, state and cross-entropies", R"(
+    {"UNSAFE_FORCE_ALL exempts constants, state and cross-entropies", R"(
 c Const
 v Variable
 read Identity v !reads_variable
@@ -234,29 +234,29 @@ unknown Anything loss)",
     {"TensorFlow, emulated: MixedFanout", kMixedFanout, "allow1 allow2", 10,
      MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, MP_AUTOCAST_FLAG_EMULATE},
     {"TensorFlow: MixedFanout", kMixedFanout, "allow1 allow2", 4},
-    {"what lies behind a denied node", kDenyChain, "clear2 allow", 2},
+    {"downstream of a denied node", kDenyChain, "clear2 allow", 2},
 
-    {"bf16: an infer behind a low one", R"(
+    {"bf16: INFER after a low-precision node", R"(
 input Const
 allow MatMul input input
 infer Add allow allow
 deny Exp infer)",
      "allow infer", 2, MP_AUTOCAST_PRESET_TENSORFLOW, MP_BF16},
-    {"bf16: an infer behind a low and a denied one", R"(
+    {"bf16: INFER after a low-precision and a denied node", R"(
 input Const
 allow MatMul input input
 deny Exp input
 infer Add allow deny
 clear Relu infer)",
      "allow", 2, MP_AUTOCAST_PRESET_TENSORFLOW, MP_BF16},
-    {"bf16: a chain of infers", R"(
+    {"bf16: a chain of INFER nodes", R"(
 input Const
 allow MatMul input input
 infer3 Tanh infer2
 infer2 Tanh infer1
 infer1 Tanh allow)",
      "allow infer3 infer2 infer1", 1, MP_AUTOCAST_PRESET_TENSORFLOW, MP_BF16},
-    {"fp16: the same chain", R"(
+    {"fp16: a chain of INFER nodes", R"(
 input Const
 allow MatMul input input
 infer3 Tanh infer2
@@ -264,65 +264,65 @@ infer2 Tanh infer1
 infer1 Tanh allow)",
      "allow", 2},
 
-    {"a parameter needs no kernel", R"(
+    {"casts of parameters are the optimizer's copies", R"(
 parameter w
 allow1 MatMul x w
 allow2 MatMul allow1 w
 norm Mean w)",
      "allow1 allow2", 2, MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, 0, 1},
-    {"a product that can write either", R"(
+    {"WRITES_EITHER: a product with an fp32 reader", R"(
 allow MatMul x x !writes_either
 deny Exp allow)",
      "allow", 1},
-    {"a product that can write either, with readers of both", R"(
+    {"WRITES_EITHER: a product with readers of both types", R"(
 allow MatMul x x !writes_either
 deny Exp allow
 next MatMul allow allow)",
      "allow next", 2},
-    {"an fp32 node that can write either", R"(
+    {"WRITES_EITHER: an fp32 node with a low-precision reader", R"(
 deny Exp x !writes_either
 allow MatMul deny deny)",
      "allow", 0},
-    {"an output is not changed by its producer", R"(
+    {"WRITES_EITHER: a graph output keeps its type", R"(
 deny Exp x !writes_either
 allow MatMul deny deny
 output deny)",
      "allow", 1},
-    {"a reader of either takes what is there", R"(
+    {"READS_EITHER: the input is not cast", R"(
 allow MatMul x x
 loss SoftmaxCrossEntropyWithLogits allow !reads_either)",
      "allow", 1},
-    {"... but in fp32 where it must", R"(
+    {"READS_EITHER: an fp32 slot is cast", R"(
 allow MatMul x x
 norm Mean allow allow@255 !reads_either)",
      "allow", 2},
-    {"... and keeps the producer from writing the other type", R"(
+    {"READS_EITHER: the producer writes one type", R"(
 allow MatMul x x !writes_either
 loss Exp allow !reads_either
 deny Exp allow)",
      "allow", 2},
-    {"outputs may be low", "allow MatMul x x\noutput allow", "allow", 1},
-    {"outputs are kept in fp32", "allow MatMul x x\noutput allow", "allow", 2,
+    {"outputs may be low precision", "allow MatMul x x\noutput allow", "allow", 1},
+    {"KEEP_IO: outputs are fp32", "allow MatMul x x\noutput allow", "allow", 2,
      MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, MP_AUTOCAST_FLAG_KEEP_IO},
-    {"outputs are kept in fp32, by a product that can write it",
+    {"KEEP_IO: WRITES_EITHER writes an fp32 output",
      "allow MatMul x x !writes_either\noutput allow", "allow", 1, MP_AUTOCAST_PRESET_TENSORFLOW,
      MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, MP_AUTOCAST_FLAG_KEEP_IO},
-    {"no 16-bit kernel: low spreads from it, and it stays", R"(
+    {"no 16-bit kernel: an ALLOW spreads low precision and stays fp32", R"(
 clr1 Relu x
 allow1 MatMul clr1 clr1 !no_low
 clr2 Relu allow1)",
      "clr1 clr2", 3},
-    {"fp32 slots of an allow: no clear beside it", kFp32Slots, "attention lstm next mul", 7,
-     MP_AUTOCAST_PRESET_DEFAULT},
-    {"fp32 slots of an allow: no infer behind it, nor between two", kFp32Slots,
+    {"fp32 slots of an ALLOW: CLEAR connected to them stays fp32", kFp32Slots,
+     "attention lstm next mul", 7, MP_AUTOCAST_PRESET_DEFAULT},
+    {"fp32 slots of an ALLOW: INFER after them stays fp32", kFp32Slots,
      "attention lstm next mul tail", 7, MP_AUTOCAST_PRESET_DEFAULT, MP_BF16},
-    {"fp32 slots of an allow: slot 0 without a tensor ends no path", R"(
+    {"fp32 slots of an ALLOW: slot 0 without a tensor ends no path", R"(
 a MatMul s@255 >none
 b Tanh x
 c MatMul b
 hidden a b)",
      "c", 1, MP_AUTOCAST_PRESET_DEFAULT},
-    {"evidence: a range", R"(
+    {"amax_limit: a value in range and one above", R"(
 clr1 Relu x
 allow1 MatMul clr1 clr1 ^2000
 clr2 Relu allow1
@@ -330,16 +330,16 @@ allow2 MatMul clr2 clr2
 allow3 MatMul allow2 allow2)",
      "allow2 allow3", 1, MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, 0, 0,
      1023.5f},
-    {"evidence: a depth", R"(
+    {"depth_limit: a sum that is too long", R"(
 allow1 MatMul x x ~4096
 allow2 MatMul allow1 allow1 ~4095)",
      "allow2", 1, MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, 0, 0, 0.0f,
      4095},
-    {"evidence is not looked at where the limits are 0", R"(
+    {"limits of 0 are ignored", R"(
 a MatMul x x ~4096 ^2000
 b MatMul a a)",
      "a b", 1},
-    {"evidence: the range of what node 0 writes", R"(
+    {"amax_limit: the output of node 0", R"(
 a MatMul x x ^2000
 b MatMul x x)",
      "b", 1, MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, 0, 0, 1000.0f},
@@ -350,18 +350,18 @@ allow MatMul clr -
 count Size allow >none
 other Gather table2 count)",
      "clr allow count", 1},
-    {"casts in a row are absorbed together", R"(
+    {"consecutive casts are absorbed", R"(
 half h
 c1 Cast h !cast =@1
 c2 Cast c1@1 !cast =@1
 allow MatMul c2 c2)",
      "c1 c2 allow", 0},
-    {"casts in a row, of which node 0 is one", R"(
+    {"consecutive casts that include node 0 are absorbed", R"(
 c1 Cast !cast =@1
 c2 Cast c1@1 !cast =@1
 allow MatMul c2 c2)",
      "c1 c2 allow", 0},
-    {"a cast that is kept for the outside is not absorbed", R"(
+    {"a cast that is a graph output is not absorbed", R"(
 c Cast !cast =@1
 allow MatMul c c
 output c)",
@@ -373,12 +373,12 @@ c Cast h !cast =@1
 allow MatMul c c
 deny Exp c)",
      "allow", 1},
-    {"a circle of clear nodes", R"(
+    {"a cycle of CLEAR nodes", R"(
 a Relu b
 b Relu a
 allow MatMul a a)",
      "a b allow", 0},
-    {"nothing at all", "", "", 0},
+    {"an empty graph", "", "", 0},
 
     {"PyTorch: a residual block", R"(
 parameter w1
@@ -400,7 +400,7 @@ c addcmul a b b
 d addcmul a b x
 e cat a c)",
      "a b c e", 3, MP_AUTOCAST_PRESET_PYTORCH},
-    {"PyTorch: a circle is low only where all that enters it is", R"(
+    {"PyTorch: a cycle is low precision if all its inputs are", R"(
 a mm x x
 m add a n
 n relu m
@@ -408,14 +408,14 @@ k add a l
 l relu k
 w add l x)",
      "a", 2, MP_AUTOCAST_PRESET_PYTORCH},
-    {"the default: softmax is denied, and costs no cast where it reads either", R"(
+    {"default preset: a denied softmax with READS_EITHER needs no cast", R"(
 parameter w
 qk MatMul x w
 s Softmax qk !reads_either
 v MatMul s x !writes_either
 loss SoftmaxXent v !reads_either)",
      "qk v", 3, MP_AUTOCAST_PRESET_DEFAULT, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, 0, 1},
-    {"ONNX: names of its own", R"(
+    {"ONNX: operation names", R"(
 parameter w
 c Conv x w
 b BatchNormalization c s@255 t@255
@@ -439,7 +439,7 @@ mp_autocast_config_t config_of(const Case &c) {
 
 }  // namespace
 
-TEST_CASE("autocast: colours and casts of graphs by hand", "[autocast]") {
+TEST_CASE("autocast: known graphs have the expected precisions and casts", "[autocast]") {
   for (const Case &c : kCases) {
     CAPTURE(c.name);
     const Policy policy(config_of(c));

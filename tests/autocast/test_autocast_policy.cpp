@@ -1,4 +1,4 @@
-// Policies: lists, patterns, the performance condition, single operations.
+// Policies: lists, patterns, disabled rewrites, single operations.
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -28,7 +28,7 @@ const std::map<std::string, mp_op_class_t> kClasses = {
     {"clear", MP_OP_CLASS_CLEAR},       {"promote", MP_OP_CLASS_PROMOTE},
     {"banned", MP_OP_CLASS_DENY}};
 
-/// Of a preset, by class: the names in lists.txt.
+/// Names in lists.txt of one preset, by class.
 using Lists = std::map<std::string, std::vector<std::string>>;
 
 std::map<std::string, Lists> read_lists() {
@@ -43,7 +43,7 @@ std::map<std::string, Lists> read_lists() {
     REQUIRE(op_class.back() == ':');
     op_class = op_class.substr(op_class.rfind('_') + 1);  // composite_deny: deny
     op_class.pop_back();
-    std::vector<std::string> &names = all[preset][op_class];  // of several lines, perhaps
+    std::vector<std::string> &names = all[preset][op_class];  // may have several lines
     for (std::string name; words >> name;) names.push_back(name);
   }
   return all;
@@ -51,7 +51,7 @@ std::map<std::string, Lists> read_lists() {
 
 }  // namespace
 
-TEST_CASE("autocast: the presets list what their sources do", "[autocast]") {
+TEST_CASE("autocast: presets equal the lists of their sources", "[autocast]") {
   const std::map<std::string, Lists> all = read_lists();
   REQUIRE(all.size() == std::size(kPresets));
   for (const PresetName &preset : kPresets) {
@@ -65,7 +65,7 @@ TEST_CASE("autocast: the presets list what their sources do", "[autocast]") {
               (is_open ? MP_OP_CLASS_CLEAR : kClasses.at(word)));
       }
     }
-    // Of no other preset: what this one does not name.
+    // Names that only other presets list.
     for (const auto &[other, lists] : all)
       for (const auto &[word, names] : lists)
         for (const std::string &name : names) {
@@ -96,12 +96,12 @@ TEST_CASE("autocast: the presets list what their sources do", "[autocast]") {
   CHECK(count("pytorch", "promote") == 17);
 }
 
-TEST_CASE("autocast: the default preset knows the names of all others", "[autocast]") {
+TEST_CASE("autocast: the default preset contains the names of all presets", "[autocast]") {
   const Policy policy(MP_AUTOCAST_PRESET_DEFAULT);
   const auto class_of = [&](const std::string &name) {
     return mp_autocast_get_class(policy.get(), name.c_str());
   };
-  // In this order the first that a name has in any preset is its class.
+  // A name has the first class in this order that any preset gives it.
   const std::vector<std::string> strictest = {"banned", "deny",    "allow",
                                               "infer",  "promote", "clear"};
   std::map<std::string, std::string> wanted;
@@ -109,7 +109,7 @@ TEST_CASE("autocast: the default preset knows the names of all others", "[autoca
     for (const std::string &word : strictest)
       if (lists.count(word) > 0)
         for (const std::string &name : lists.at(word)) {
-          // Sum and Mean: TensorFlow denies them in fp16, which is what this preset starts from.
+          // Sum and Mean: TensorFlow denies them in fp16, the base of this preset.
           std::string &known = wanted[name];
           const auto rank = [&](const std::string &w) {
             return std::find(strictest.begin(), strictest.end(), w) - strictest.begin();
@@ -118,8 +118,8 @@ TEST_CASE("autocast: the default preset knows the names of all others", "[autoca
         }
   for (const auto &[name, word] : wanted) {
     CAPTURE(name);
-    const mp_op_class_t as_painted = word == "promote" ? MP_OP_CLASS_INFER : kClasses.at(word);
-    CHECK(class_of(name) == as_painted);
+    const mp_op_class_t effective_class = word == "promote" ? MP_OP_CLASS_INFER : kClasses.at(word);
+    CHECK(class_of(name) == effective_class);
   }
   for (const char *name : {"Linear", "Attention", "LSTM", "GRU", "RNN", "Conv2D", "MatMul"})
     CHECK(class_of(name) == MP_OP_CLASS_ALLOW);
@@ -130,10 +130,10 @@ TEST_CASE("autocast: the default preset knows the names of all others", "[autoca
   for (const char *name :
        {"Embedding", "Gather", "Dropout", "Relu", "Reshape", "Transpose", "MaxPool"})
     CHECK(class_of(name) == MP_OP_CLASS_CLEAR);
-  CHECK(class_of("softmaxXent") == MP_OP_CLASS_UNLISTED);  // case counts
+  CHECK(class_of("softmaxXent") == MP_OP_CLASS_UNLISTED);  // case-sensitive
 }
 
-TEST_CASE("autocast: classes that the caller sets", "[autocast]") {
+TEST_CASE("autocast: set_class overrides the preset until the policy is used", "[autocast]") {
   const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   policy.set_class("Own", MP_OP_CLASS_ALLOW);
   policy.set_class("MatMul", MP_OP_CLASS_DENY);
@@ -151,7 +151,7 @@ TEST_CASE("autocast: classes that the caller sets", "[autocast]") {
   CHECK(mp_autocast_get_class(policy.get(), "Own") == MP_OP_CLASS_ALLOW);
 }
 
-TEST_CASE("autocast: the class that a graph says itself", "[autocast]") {
+TEST_CASE("autocast: node_class overrides the class of the operation", "[autocast]") {
   const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   Graph graph = Graph::parse("a MatMul x\nb MatMul x\nc MatMul x\nd MatMul x");
   graph.nodes[0].node_class = 1 + MP_OP_CLASS_UNLISTED;
@@ -165,8 +165,8 @@ TEST_CASE("autocast: the class that a graph says itself", "[autocast]") {
 
 namespace {
 
-/// What the pattern takes of these names.
-std::string taken(const char *pattern, std::initializer_list<const char *> names) {
+/// Returns the names that the pattern matches.
+std::string matches(const char *pattern, std::initializer_list<const char *> names) {
   const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   require_ok(mp_autocast_set_nodes(policy.get(), pattern, MP_OP_CLASS_ALLOW));
   Graph graph;
@@ -183,24 +183,24 @@ std::string taken(const char *pattern, std::initializer_list<const char *> names
 
 }  // namespace
 
-TEST_CASE("autocast: patterns of names", "[autocast]") {
-  CHECK(taken("encoder/*", {"encoder/a", "encoder/a/b", "encoder/", "encoder", "decoder/a"}) ==
+TEST_CASE("autocast: patterns match names like glob", "[autocast]") {
+  CHECK(matches("encoder/*", {"encoder/a", "encoder/a/b", "encoder/", "encoder", "decoder/a"}) ==
         "encoder/a encoder/a/b encoder/");
-  CHECK(taken("*", {"a", "b/c"}) == "a b/c");
-  CHECK(taken("", {"a"}).empty());
-  CHECK(taken("a?c", {"abc", "ac", "abbc", "a/c"}) == "abc a/c");
-  CHECK(taken("[a-c]x", {"ax", "bx", "cx", "dx", "x", "]x", "-x"}) == "ax bx cx");
-  CHECK(taken("[!a-c]x", {"ax", "dx", "-x"}) == "dx -x");
-  CHECK(taken("[]a]", {"]", "a", "b"}) == "] a");
-  CHECK(taken("[!]a]", {"]", "a", "b"}) == "b");
-  CHECK(taken("[a-]", {"a", "-", "b"}) == "a -");
-  CHECK(taken("*a*b", {"ab", "aab", "abab", "aba", "xaxbxb", "b"}) == "ab aab abab xaxbxb");
-  CHECK(taken("layer[0-9]*/w", {"layer1/w", "layer12/w", "layer/w", "layer1/b"}) ==
+  CHECK(matches("*", {"a", "b/c"}) == "a b/c");
+  CHECK(matches("", {"a"}).empty());
+  CHECK(matches("a?c", {"abc", "ac", "abbc", "a/c"}) == "abc a/c");
+  CHECK(matches("[a-c]x", {"ax", "bx", "cx", "dx", "x", "]x", "-x"}) == "ax bx cx");
+  CHECK(matches("[!a-c]x", {"ax", "dx", "-x"}) == "dx -x");
+  CHECK(matches("[]a]", {"]", "a", "b"}) == "] a");
+  CHECK(matches("[!]a]", {"]", "a", "b"}) == "b");
+  CHECK(matches("[a-]", {"a", "-", "b"}) == "a -");
+  CHECK(matches("*a*b", {"ab", "aab", "abab", "aba", "xaxbxb", "b"}) == "ab aab abab xaxbxb");
+  CHECK(matches("layer[0-9]*/w", {"layer1/w", "layer12/w", "layer/w", "layer1/b"}) ==
         "layer1/w layer12/w");
-  CHECK(taken("\xc3?", {"\xc3\xa9", "\xc3"}) == "\xc3\xa9");
+  CHECK(matches("\xc3?", {"\xc3\xa9", "\xc3"}) == "\xc3\xa9");
 }
 
-TEST_CASE("autocast: of several patterns the last one wins", "[autocast]") {
+TEST_CASE("autocast: the last matching pattern decides", "[autocast]") {
   const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   require_ok(mp_autocast_set_nodes(policy.get(), "net/*", MP_OP_CLASS_DENY));
   require_ok(mp_autocast_set_nodes(policy.get(), "net/head/*", MP_OP_CLASS_ALLOW));
@@ -213,15 +213,15 @@ other MatMul x)");
   CHECK(low_nodes(graph, rewrite(policy, graph)) == "net/head/a other");
 }
 
-// Exponential in a matcher that goes back to every star.
-TEST_CASE("autocast: a pattern of many stars takes no time", "[autocast]") {
+// Exponential for a matcher that backtracks to every star.
+TEST_CASE("autocast: a pattern of 200 stars is not matched in exponential time", "[autocast]") {
   std::string pattern, name(2000, 'a');
   for (int i = 0; i < 200; i++) pattern += "a*";
   pattern += "b";
-  CHECK(taken(pattern.c_str(), {name.c_str(), (name + "b").c_str()}) == name + "b");
+  CHECK(matches(pattern.c_str(), {name.c_str(), (name + "b").c_str()}) == name + "b");
 }
 
-// ---------------------------------------------------------------- performance condition
+// ---------------------------------------------------------------- disabled rewrites
 
 TEST_CASE("autocast: a disabled rewrite changes nothing and warns once", "[autocast]") {
   static int warnings;
@@ -302,7 +302,7 @@ TEST_CASE("autocast: disabled reason of the device under test", "[autocast]") {
 
 // ---------------------------------------------------------------------------- one operation
 
-TEST_CASE("autocast: one operation at a time", "[autocast]") {
+TEST_CASE("autocast: mp_autocast_op returns casts and output type", "[autocast]") {
   using Types = std::vector<uint8_t>;
   constexpr uint8_t kNone = MP_DTYPE_NONE, kHalf = MP_FP16, kBfloat = MP_BF16, kFloat = MP_FP32;
   struct OpCase {
@@ -338,7 +338,7 @@ TEST_CASE("autocast: one operation at a time", "[autocast]") {
   }
 }
 
-TEST_CASE("autocast: a banned operation says what to use", "[autocast]") {
+TEST_CASE("autocast: the error of a banned operation names the alternative", "[autocast]") {
   const uint8_t input = MP_FP16;
   uint8_t cast_to = 9;
   mp_dtype_t output = MP_BF16;
@@ -350,7 +350,7 @@ TEST_CASE("autocast: a banned operation says what to use", "[autocast]") {
   CHECK(cast_to == 9);
   CHECK(output == MP_BF16);
   Graph graph = Graph::parse("a mm x x\nloss binary_cross_entropy a");
-  CHECK(low_nodes(graph, rewrite(policy, graph)) == "a");  // in a graph it is fp32
+  CHECK(low_nodes(graph, rewrite(policy, graph)) == "a");  // fp32 in a graph
 
   const Policy other(MP_AUTOCAST_PRESET_PYTORCH);
   other.set_class("binary_cross_entropy", MP_OP_CLASS_DENY);
@@ -358,9 +358,9 @@ TEST_CASE("autocast: a banned operation says what to use", "[autocast]") {
   CHECK(cast_to == MP_FP32);
 }
 
-// ---------------------------------------------------------------------------- what belongs to it
+// ---------------------------------------------------------------------------- scaler
 
-TEST_CASE("autocast: the scaler that belongs to a type", "[autocast]") {
+TEST_CASE("autocast: default scaler of each type", "[autocast]") {
   const mp_scaler_config_t fp16 = mp_autocast_scaler_default(MP_FP16);
   mp_scaler_config_t keras;
   require_ok(mp_scaler_config_init_preset(&keras, sizeof keras, MP_SCALER_PRESET_KERAS));

@@ -1,4 +1,4 @@
-// Graphs drawn at random: the colours are the oracle's, and what has to hold of any graph holds.
+// Random graphs: precisions equal the oracle's, and invariants of all graphs hold.
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -52,7 +52,7 @@ uint8_t draw_slot(Random &random) {
                               : uint8_t{MP_AUTOCAST_SLOT_FP32};
 }
 
-/// At most one cluster a node, so that the order of clusters does not count.
+/// Assigns each node to at most one cluster, so that the order of clusters has no effect.
 void draw_clusters(Random &random, Graph &g) {
   std::vector<int32_t> nodes(g.nodes.size());
   std::iota(nodes.begin(), nodes.end(), 0);
@@ -77,7 +77,7 @@ Drawn draw(uint64_t seed, size_t num_nodes) {
   d.has_casts = chance(random, 40);
   const bool has_circles = chance(random, 30);
 
-  // More of what colour travels through than of what stops it.
+  // More classes that low precision propagates through than classes that stop it.
   constexpr mp_op_class_t kClasses[] = {MP_OP_CLASS_ALLOW,    MP_OP_CLASS_ALLOW,  MP_OP_CLASS_INFER,
                                         MP_OP_CLASS_INFER,    MP_OP_CLASS_CLEAR,  MP_OP_CLASS_CLEAR,
                                         MP_OP_CLASS_CLEAR,    MP_OP_CLASS_CLEAR,  MP_OP_CLASS_DENY,
@@ -134,10 +134,10 @@ OracleConfig oracle_config(const Drawn &d) {
           (d.config.flags & MP_AUTOCAST_FLAG_KEEP_IO) != 0};
 }
 
-// ---------------------------------------------------------------------------- what holds of any graph
+// ---------------------------------------------------------------------------- invariants
 
-/// The colour of each vertex, as far as the library shows it: by the oracle, which agrees with it on every node.
-struct Colours {
+/// Precision of each vertex, from the oracle, which agrees with the library on every node.
+struct Precisions {
   const Graph &graph;
   const Oracle &oracle;
 
@@ -150,7 +150,7 @@ struct Colours {
   }
 };
 
-/// The lowest slot on which an fp32 tensor is read or written; 0 if there is none.
+/// Returns the lowest slot on which the node reads or writes an fp32 tensor; 0 if there is none.
 uint8_t main_slot(const Graph &g, int32_t node) {
   int slot = 256;
   for (const Graph::Input &in : g.nodes[static_cast<size_t>(node)].inputs)
@@ -161,14 +161,13 @@ uint8_t main_slot(const Graph &g, int32_t node) {
   return slot == 256 ? uint8_t{0} : static_cast<uint8_t>(slot);
 }
 
-std::string check_colours(const Graph &g, const Result &r, const Oracle &oracle) {
+std::string check_precisions(const Graph &g, const Result &r, const Oracle &oracle) {
   int32_t num_low = 0;
   for (int32_t i = 0; i < static_cast<int32_t>(g.nodes.size()); i++) {
     const bool wanted = oracle.is_low(i, main_slot(g, i));
     num_low += wanted ? 1 : 0;
     if (r.is_low(i) != wanted)
-      return format("node %d is %s", i,
-                    wanted ? "fp32, and is to be low" : "low, and is to be fp32");
+      return format("node %d is %s", i, wanted ? "fp32, but must be low" : "low, but must be fp32");
     if ((r.node_reason[static_cast<size_t>(i)] >= 32) != wanted)
       return format("node %d has reason %d", i, r.node_reason[static_cast<size_t>(i)]);
   }
@@ -177,13 +176,13 @@ std::string check_colours(const Graph &g, const Result &r, const Oracle &oracle)
              : format("num_low_nodes = %d, not %d", r.num_low_nodes, num_low);
 }
 
-/// Types and casts follow from the colours.
+/// Checks that types and casts follow from the precisions.
 std::string check_casts(const Drawn &d, const Result &r, const Oracle &oracle) {
   const Graph &g = d.graph;
-  const Colours colours{g, oracle};
+  const Precisions precisions{g, oracle};
   const bool keeps_io = (d.config.flags & MP_AUTOCAST_FLAG_KEEP_IO) != 0;
   struct Readers {
-    int all = 0, low = 0, fp32 = 0;  ///< the last two: who want that type, whatever else
+    int all = 0, low = 0, fp32 = 0;  ///< low, fp32: readers that require the type
   };
   std::vector<Readers> readers(g.tensors.size());
   size_t input = 0;
@@ -192,7 +191,7 @@ std::string check_casts(const Drawn &d, const Result &r, const Oracle &oracle) {
     const Graph::Node &n = g.nodes[static_cast<size_t>(i)];
     for (const Graph::Input &in : n.inputs) {
       const int32_t cast = r.input_cast[input++];
-      if (in.tensor < 0 || !colours.is_fp32(in.tensor)) {
+      if (in.tensor < 0 || !precisions.is_fp32(in.tensor)) {
         if (cast != -1) return format("input %zu has a cast", input - 1);
         continue;
       }
@@ -243,7 +242,7 @@ std::string check_casts(const Drawn &d, const Result &r, const Oracle &oracle) {
         return format("tensor %zu, of another type, was changed", t);
       continue;
     }
-    const bool is_low = colours.has_low_producer(static_cast<int32_t>(t));
+    const bool is_low = precisions.has_low_producer(static_cast<int32_t>(t));
     const bool is_output = tensor.role == MP_TENSOR_ROLE_OUTPUT;
     Readers &want = readers[t];
     if (is_output && keeps_io) want.all++, want.fp32++;
@@ -264,7 +263,7 @@ std::string check_casts(const Drawn &d, const Result &r, const Oracle &oracle) {
   return "";
 }
 
-/// Whatever the oracle says.
+/// Checks rules that hold independently of the oracle.
 std::string check_rules(const Drawn &d, const Result &r) {
   const bool is_forced = d.config.level == MP_AUTOCAST_LEVEL_FORCE_ALL;
   for (size_t i = 0; i < d.graph.nodes.size(); i++) {
@@ -280,17 +279,17 @@ std::string check_rules(const Drawn &d, const Result &r) {
         (n.flags & (MP_NODE_FLAG_KEEP_FP32 | MP_NODE_FLAG_OTHER_DEVICE | MP_NODE_FLAG_NO_LOW)) !=
             0 ||
         slot == MP_AUTOCAST_SLOT_FP32;
-    if (is_low && is_fixed) return format("node %zu cannot be low, and is", i);
+    if (is_low && is_fixed) return format("node %zu is low, but cannot be", i);
     const bool is_absorbed = r.node_reason[i] == MP_AUTOCAST_REASON_CAST_ABSORBED;
     const bool is_held = node_class == MP_OP_CLASS_DENY || node_class == MP_OP_CLASS_UNLISTED;
     if (is_low && is_held && !is_clustered && !is_absorbed && !is_forced)
-      return format("node %zu is denied or unlisted, and low", i);
+      return format("node %zu is low, but denied or unlisted", i);
     const bool is_eligible = r.node_reason[i] != MP_AUTOCAST_REASON_NOT_FLOAT;
     if (!is_low && node_class == MP_OP_CLASS_ALLOW && !is_fixed && is_eligible && !is_clustered)
-      return format("node %zu is allowed, and fp32", i);
+      return format("node %zu is fp32, but allowed", i);
     const int32_t because = r.node_cause[i];
     if (because < -1 || because >= static_cast<int32_t>(d.graph.nodes.size()))
-      return format("node %zu is as it is because of %d", i, because);
+      return format("node %zu has cause %d", i, because);
     if (r.node_reason[i] == MP_AUTOCAST_REASON_DENY_UPSTREAM && (because < 0 || r.is_low(because)))
       return format("node %zu is denied by %d", i, because);
     const bool has_low_cause = r.node_reason[i] == MP_AUTOCAST_REASON_BETWEEN_ALLOW ||
@@ -300,7 +299,7 @@ std::string check_rules(const Drawn &d, const Result &r) {
   return "";
 }
 
-/// The same graph with its nodes in another order.
+/// Checks the same graph with its nodes permuted.
 std::string check_permuted(const Policy &policy, const Drawn &d, const Result &r, Random &random) {
   const size_t n = d.graph.nodes.size();
   std::vector<int32_t> place(n);
@@ -320,8 +319,8 @@ std::string check_permuted(const Policy &policy, const Drawn &d, const Result &r
   for (size_t i = 0; i < n; i++) {
     const auto j = static_cast<size_t>(place[i]);
     if (q.node_dtype[j] != r.node_dtype[i])
-      return format("the colour of node %zu depends on the order", i);
-    // Of a cluster, another member may have decided.
+      return format("the precision of node %zu depends on the order", i);
+    // Another member of the cluster may have decided.
     if (q.node_reason[j] != r.node_reason[i] && d.graph.clusters.empty())
       return format("the reason of node %zu depends on the order", i);
   }
@@ -332,10 +331,11 @@ std::string check_permuted(const Policy &policy, const Drawn &d, const Result &r
   return "";
 }
 
-/// What the host makes of the result, given to the rewrite once more.
+/// Checks that a rewrite of the rewritten graph changes nothing.
 std::string check_again(const Policy &policy, const Drawn &d, const Result &r) {
   if (d.config.level == MP_AUTOCAST_LEVEL_FORCE_ALL) return "";  // it would force the casts
-  // A container that becomes low after the forward pass gives its readers 16 bits, which the next pass sees.
+  // A container that becomes low after the forward pass gives its readers 16 bits; only the next
+  // rewrite takes them into account.
   if (d.config.preset == MP_AUTOCAST_PRESET_PYTORCH && d.has_clusters) return "";
   Graph g = d.graph;
   for (size_t t = 0; t < g.tensors.size(); t++) g.tensors[t].dtype = r.tensor_dtype[t];
@@ -366,7 +366,7 @@ std::string check_again(const Policy &policy, const Drawn &d, const Result &r) {
       if (cast >= 0) in.tensor = made[static_cast<size_t>(cast)];
     }
   const Result q = rewrite(policy, g);
-  return q.num_casts == 0 ? "" : format("the rewritten graph takes %d more casts", q.num_casts);
+  return q.num_casts == 0 ? "" : format("the rewritten graph requires %d more casts", q.num_casts);
 }
 
 std::string check_levels(const Drawn &d, const Result &r, Graph &graph) {
@@ -388,39 +388,38 @@ std::string check_levels(const Drawn &d, const Result &r, Graph &graph) {
   for (size_t i = 0; i < graph.nodes.size(); i++) {
     const bool is_allow = graph.nodes[i].node_class == 1 + MP_OP_CLASS_ALLOW;
     if (r.is_low(static_cast<int32_t>(i)) && !is_allow)
-      return format("node %zu is low, and no product", i);
+      return format("node %zu is low, but is not a product", i);
   }
   return "";
 }
 
-/// The same colours emulated: every tensor stays, and what is low is rounded on its way.
+/// Checks that emulation has equal precisions, keeps all types, and rounds low-precision tensors.
 std::string check_emulated(const Drawn &d, const Result &plain, Graph &graph) {
   mp_autocast_config_t config = d.config;
   config.flags |= MP_AUTOCAST_FLAG_EMULATE;
   const Result r = rewrite(Policy(config), graph);
-  if (r.node_dtype != plain.node_dtype) return "emulation has other colours";
+  if (r.node_dtype != plain.node_dtype) return "emulation has other precisions";
   struct Readers {
     int low = 0, fp32 = 0;
   };
   std::vector<Readers> readers(graph.tensors.size());
   const Oracle oracle(graph, d.classes(), oracle_config(d));
-  const Colours colours{graph, oracle};
+  const Precisions precisions{graph, oracle};
   int32_t wanted = 0;
   size_t input = 0;
   std::vector<int> cast_readers(r.casts.size(), 0);
   for (int32_t i = 0; i < static_cast<int32_t>(graph.nodes.size()); i++)
     for (const Graph::Input &in : graph.nodes[static_cast<size_t>(i)].inputs) {
       const int32_t cast = r.input_cast[input++];
-      if (in.tensor < 0 || !colours.is_fp32(in.tensor)) {
+      if (in.tensor < 0 || !precisions.is_fp32(in.tensor)) {
         if (cast != -1) return format("input %zu has a cast", input - 1);
         continue;
       }
       const bool is_low = oracle.is_low(i, in.slot);
       Readers &of = readers[static_cast<size_t>(in.tensor)];
       (is_low ? of.low : of.fp32)++;
-      const bool is_rounded = is_low || colours.has_low_producer(in.tensor);
-      if ((cast >= 0) != is_rounded)
-        return format("input %zu is not rounded as it should", input - 1);
+      const bool is_rounded = is_low || precisions.has_low_producer(in.tensor);
+      if ((cast >= 0) != is_rounded) return format("input %zu is rounded incorrectly", input - 1);
       if (cast < 0) continue;
       const mp_autocast_cast_t &c = r.casts[static_cast<size_t>(cast)];
       if (c.tensor != in.tensor || c.to != MP_FP32 || c.from != config.dtype_low)
@@ -445,7 +444,7 @@ std::string check_emulated(const Drawn &d, const Result &plain, Graph &graph) {
     if ((config.flags & MP_AUTOCAST_FLAG_KEEP_IO) != 0 &&
         graph.tensors[t].role == MP_TENSOR_ROLE_OUTPUT && graph.tensors[t].dtype == MP_FP32)
       of.fp32++;
-    const bool is_low = colours.has_low_producer(static_cast<int32_t>(t));
+    const bool is_low = precisions.has_low_producer(static_cast<int32_t>(t));
     const int is_rounded = (is_low ? of.low + of.fp32 : of.low) > 0 ? 1 : 0;
     if (to_low[t] != is_rounded) return format("tensor %zu is rounded %d times", t, to_low[t]);
     wanted += is_rounded + (is_low && of.fp32 > 0 ? 1 : 0);
@@ -453,44 +452,44 @@ std::string check_emulated(const Drawn &d, const Result &plain, Graph &graph) {
   return wanted == r.num_casts ? "" : format("%d casts, not %d", r.num_casts, wanted);
 }
 
-/// Empty, or what is wrong.
-std::string check_drawn(uint64_t seed, size_t num_nodes) {
+/// Returns the first violation, or an empty string.
+std::string check_graph(uint64_t seed, size_t num_nodes) {
   Drawn d = draw(seed, num_nodes);
   const Policy policy(d.config);
   const Result r = rewrite(policy, d.graph);
   const Oracle oracle(d.graph, d.classes(), oracle_config(d));
   Random random(~seed);
-  for (const auto &check : {std::function([&] { return check_colours(d.graph, r, oracle); }),
+  for (const auto &check : {std::function([&] { return check_precisions(d.graph, r, oracle); }),
                             std::function([&] { return check_casts(d, r, oracle); }),
                             std::function([&] { return check_rules(d, r); }),
                             std::function([&] { return check_permuted(policy, d, r, random); }),
                             std::function([&] { return check_again(policy, d, r); }),
                             std::function([&] { return check_emulated(d, r, d.graph); }),
                             std::function([&] { return check_levels(d, r, d.graph); })}) {
-    const std::string damage = check();
-    if (!damage.empty()) return damage;
+    const std::string violation = check();
+    if (!violation.empty()) return violation;
   }
   return "";
 }
 
 void check_many(uint64_t first, uint64_t count, size_t num_nodes) {
   for (uint64_t seed = first; seed < first + count; seed++) {
-    const std::string damage = check_drawn(seed, num_nodes);
-    if (!damage.empty()) expect_none(damage, repro(seed, num_nodes));
+    const std::string violation = check_graph(seed, num_nodes);
+    if (!violation.empty()) expect_none(violation, repro(seed, num_nodes));
   }
   SUCCEED(count << " graphs");
 }
 
 }  // namespace
 
-TEST_CASE("autocast: random graphs of 18 nodes, against sets", "[autocast][pure][long]") {
+TEST_CASE("autocast: random graphs of 18 nodes equal the oracle", "[autocast][pure][long]") {
   check_many(0, 100000, 18);
 }
 
-TEST_CASE("autocast: random graphs of a few nodes, against sets", "[autocast][pure]") {
+TEST_CASE("autocast: random graphs of 1 to 8 nodes equal the oracle", "[autocast][pure]") {
   for (const size_t num_nodes : {1, 2, 3, 5, 8}) check_many(1000000 * num_nodes, 4000, num_nodes);
 }
 
-TEST_CASE("autocast: random graphs of 2000 nodes, against sets", "[autocast][pure][long]") {
+TEST_CASE("autocast: random graphs of 2000 nodes equal the oracle", "[autocast][pure][long]") {
   check_many(0, 1000, 2000);
 }

@@ -1,4 +1,4 @@
-// Why every node has its type, and because of whom.
+// Reason and causing node of every node's type.
 #include "known_graphs.h"
 #include "test_graph.h"
 
@@ -10,7 +10,7 @@ namespace {
 struct Reason {
   const char *node;
   mp_autocast_reason_t why;
-  const char *because;  ///< nullptr: nobody
+  const char *because;  ///< nullptr: none
 };
 
 void check_reasons(const Policy &policy, Graph graph, std::initializer_list<Reason> reasons) {
@@ -27,7 +27,7 @@ void check_reasons(const Policy &policy, Graph graph, std::initializer_list<Reas
 
 }  // namespace
 
-TEST_CASE("autocast: every node has its reason", "[autocast]") {
+TEST_CASE("autocast: every node has its reason and cause", "[autocast]") {
   const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   check_reasons(policy, Graph::parse(kDenyChain),
                 {{"input", MP_AUTOCAST_REASON_UNLISTED, nullptr},

@@ -1,4 +1,4 @@
-// What mp_autocast_explain and MP_AUTOCAST_LOG write.
+// Output of mp_autocast_explain and MP_AUTOCAST_LOG.
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ tail Tanh exp)";
 
 }  // namespace
 
-TEST_CASE("autocast: the report as text", "[autocast]") {
+TEST_CASE("autocast: explain writes text", "[autocast]") {
   const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   Graph graph = Graph::parse(kNet);
   CHECK(explain(policy, graph, MP_AUTOCAST_FORMAT_TEXT) ==
@@ -41,7 +41,7 @@ TEST_CASE("autocast: the report as text", "[autocast]") {
         "4 of 7 nodes in fp16; casts: 2 by a kernel, 1 by the optimizer's copy\n");
 }
 
-TEST_CASE("autocast: the report on a forward pass", "[autocast]") {
+TEST_CASE("autocast: explain writes reasons of the PyTorch preset", "[autocast]") {
   const Policy policy(MP_AUTOCAST_PRESET_PYTORCH);
   Graph graph = Graph::parse("a mm x x\nb softmax a\nc relu b\nd relu a");
   CHECK(explain(policy, graph, MP_AUTOCAST_FORMAT_TEXT) ==
@@ -65,7 +65,7 @@ TEST_CASE("autocast: nodes without names and operations are numbered", "[autocas
         "3 of 3 nodes in fp16; casts: 1 by a kernel, 0 by the optimizer's copy\n");
 }
 
-TEST_CASE("autocast: the report as JSON", "[autocast]") {
+TEST_CASE("autocast: explain writes JSON", "[autocast]") {
   const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW, MP_BF16);
   Graph graph = Graph::parse("parameter w\na MatMul x w\nb Tanh a");
   graph.nodes[0].name = "a \"quoted\"\\\n\x01";
@@ -81,7 +81,7 @@ TEST_CASE("autocast: the report as JSON", "[autocast]") {
 )");
 }
 
-TEST_CASE("autocast: the report as a picture", "[autocast]") {
+TEST_CASE("autocast: explain writes DOT", "[autocast]") {
   const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   Graph graph = Graph::parse("parameter w\na MatMul x w\nb Exp a\nc Size b >none\nhidden a c");
   CHECK(explain(policy, graph, MP_AUTOCAST_FORMAT_DOT) ==
@@ -102,7 +102,7 @@ TEST_CASE("autocast: the report as a picture", "[autocast]") {
 )");
 }
 
-TEST_CASE("autocast: quotes in names and operations do not end a label", "[autocast]") {
+TEST_CASE("autocast: explain escapes quotes in names and operations", "[autocast]") {
   const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   Graph graph = Graph::parse("a MatMul x");
   graph.nodes[0].name = "a\"b";
@@ -111,8 +111,7 @@ TEST_CASE("autocast: quotes in names and operations do not end a label", "[autoc
              Catch::Matchers::ContainsSubstring(R"([label="a\"b\nc\\\"", fillcolor=)"));
 }
 
-TEST_CASE("autocast: names cannot forge lines of a report, nor make it invalid UTF-8",
-          "[autocast]") {
+TEST_CASE("autocast: explain escapes control characters and invalid UTF-8", "[autocast]") {
   const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   Graph graph = Graph::parse("a MatMul x\nb Exp a");
   graph.nodes[0].name = "a\n2 of 2\r\x1b[2K\x7f\xff\xc3\xa4";
@@ -132,7 +131,7 @@ TEST_CASE("autocast: names cannot forge lines of a report, nor make it invalid U
                       !Catch::Matchers::ContainsSubstring("\x1b"));
 }
 
-TEST_CASE("autocast: a report that does not fit is not begun", "[autocast]") {
+TEST_CASE("autocast: explain writes nothing if the report does not fit", "[autocast]") {
   const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   Graph graph = Graph::parse(kNet);
   const size_t needed = explain(policy, graph, MP_AUTOCAST_FORMAT_TEXT).size() + 1;
@@ -159,7 +158,7 @@ std::string content(const std::filesystem::path &path) {
 
 }  // namespace
 
-TEST_CASE("autocast: MP_AUTOCAST_LOG leaves four files a rewrite", "[autocast]") {
+TEST_CASE("autocast: MP_AUTOCAST_LOG writes four files per rewrite", "[autocast]") {
   char name[] = "/tmp/mp_autocast_XXXXXX";
   REQUIRE(mkdtemp(name) != nullptr);
   const std::filesystem::path folder = std::filesystem::path(name) / "new" / "folder";
@@ -176,7 +175,7 @@ TEST_CASE("autocast: MP_AUTOCAST_LOG leaves four files a rewrite", "[autocast]")
   require_ok(mp_autocast_rewrite(policy, nullptr, &graph.view(), &result));
   mp_autocast_destroy(policy);
 
-  std::map<std::string, std::string> files;  // by what follows the number
+  std::map<std::string, std::string> files;  // by suffix after the number
   for (const auto &entry : std::filesystem::directory_iterator(folder)) {
     const std::string file = entry.path().filename();
     files[file.substr(file.rfind('-'))] = content(entry.path());
@@ -193,14 +192,14 @@ TEST_CASE("autocast: MP_AUTOCAST_LOG leaves four files a rewrite", "[autocast]")
   std::filesystem::remove_all(name);
 }
 
-TEST_CASE("autocast: MP_AUTOCAST_LOG replaces a symbolic link, and does not follow it",
+TEST_CASE("autocast: MP_AUTOCAST_LOG replaces symbolic links and does not follow them",
           "[autocast]") {
   char name[] = "/tmp/mp_autocast_XXXXXX";
   REQUIRE(mkdtemp(name) != nullptr);
   const std::filesystem::path folder = name;
   std::ofstream(folder / "victim") << "precious";
   const std::string stem = "autocast-" + std::to_string(getpid()) + "-";
-  for (int i = 1; i < 2000; i++)  // whatever the number of the next rewrite is
+  for (int i = 1; i < 2000; i++)  // for any number of the next rewrite
     std::filesystem::create_symlink("victim", folder / (stem + std::to_string(i) + "-lists.txt"));
   setenv("MP_AUTOCAST_LOG", name, 1);
   mp_autocast_t policy;
@@ -219,7 +218,7 @@ TEST_CASE("autocast: MP_AUTOCAST_LOG replaces a symbolic link, and does not foll
   std::filesystem::remove_all(name);
 }
 
-TEST_CASE("autocast: a folder that cannot be written is a warning", "[autocast]") {
+TEST_CASE("autocast: MP_AUTOCAST_LOG warns about a folder that cannot be written", "[autocast]") {
   static std::string warning;
   warning.clear();
   mp_set_log_callback([](mp_log_level_t, const char *message, void *) { warning += message; },

@@ -1,4 +1,4 @@
-// Large graphs, long ones, and bytes that are no graph.
+// Large and deep graphs, and random bytes.
 #include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ using namespace mptest::autocast;
 
 namespace {
 
-/// A chain of nodes, each of which reads the one before it and the one that lies `back` before that.
+/// Chain of nodes; each reads its predecessor and the node `back` before the predecessor.
 struct Chain {
   std::vector<const char *> op;
   std::vector<int32_t> input_offsets, input, producer;
@@ -55,16 +55,16 @@ int64_t status_kilobytes(const std::string &field) {
   return -1;
 }
 
-/// By how many bytes the largest memory of a process of its own rises during a rewrite.
+/// Returns the growth of the peak memory during a rewrite, measured in a child process.
 int64_t bytes_of_rewrite(const Policy &policy, const Chain &chain) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    // Whatever is large is mapped for itself, and not found in memory that was freed before.
+    // Large blocks are mapped separately, and not served from freed memory.
     mallopt(M_MMAP_THRESHOLD, 65536);
-    std::ofstream("/proc/self/clear_refs") << "5";  // the largest so far is what there is now
+    std::ofstream("/proc/self/clear_refs") << "5";  // resets the peak
     const int64_t before = status_kilobytes("VmHWM:");
     mp_autocast_result_t result;
     MP_INIT_STRUCT(&result);
@@ -86,22 +86,23 @@ int64_t bytes_of_rewrite(const Policy &policy, const Chain &chain) {
 
 }  // namespace
 
-TEST_CASE("autocast: a million nodes", "[autocast][pure]") {
+TEST_CASE("autocast: a rewrite of a million nodes needs at most 100 bytes per node",
+          "[autocast][pure]") {
   constexpr int32_t kNodes = 1000000;
   const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
-  // Two products, and 10 nodes between, of which one denies.
+  // Two products with 10 nodes between, of which one is denied.
   const Chain chain(kNodes, 7,
                     {"MatMul", "Relu", "Tanh", "Relu", "MatMul", "Relu", "Exp", "Relu", "Tanh",
                      "Relu", "Relu", "Relu"});
   const int64_t bytes = bytes_of_rewrite(policy, chain);
   INFO(bytes << " bytes");
   CHECK(bytes < 100 * int64_t{kNodes});
-  CHECK(bytes > 20 * int64_t{kNodes});  // or it was not measured
+  CHECK(bytes > 20 * int64_t{kNodes});  // otherwise the measurement failed
   CHECK(rewrite_chain(policy, chain).num_low_nodes >= 2 * (kNodes / 12));
 }
 
-// A walk that calls itself for every node ends in the stack's guard page.
-TEST_CASE("autocast: a chain of a million nodes that one end colours", "[autocast][pure]") {
+// Recursion over the nodes would overflow the stack.
+TEST_CASE("autocast: precision propagates along a chain of a million nodes", "[autocast][pure]") {
   constexpr int32_t kNodes = 1000000;
   Chain chain(kNodes, kNodes, {"Relu"});
   chain.op[0] = "MatMul";
@@ -125,8 +126,8 @@ TEST_CASE("autocast: a chain of a million nodes that one end colours", "[autocas
   CHECK(rewrite_chain(Policy(MP_AUTOCAST_PRESET_TENSORFLOW), casts).num_low_nodes == kNodes);
 }
 
-// Quadratic in whoever asks every reader again for all of its inputs, or every cluster for all others.
-TEST_CASE("autocast: a node with very many inputs, and clusters that are linked in a row",
+// Quadratic if each reader rescans all of its inputs, or each cluster all others.
+TEST_CASE("autocast: rewrite time is not quadratic in inputs of a node or linked clusters",
           "[autocast][pure]") {
   constexpr int32_t kNodes = 200000;
   Chain wide(kNodes, kNodes, {"MatMul"});
@@ -156,17 +157,17 @@ TEST_CASE("autocast: a node with very many inputs, and clusters that are linked 
   CHECK(rewrite_chain(Policy(MP_AUTOCAST_PRESET_TENSORFLOW), linked).num_low_nodes == kNodes);
 }
 
-// ---------------------------------------------------------------------------- bytes
+// ---------------------------------------------------------------------------- random bytes
 
 namespace {
 
-/// Arrays of numbers that are nearly all of a graph.
+/// Source of arrays that form a nearly valid graph.
 class Bytes {
  public:
   explicit Bytes(uint64_t seed) : random_(seed) {}
   uint64_t next() { return random_.bits(); }
   bool chance(uint64_t percent) { return next() % 100 < percent; }
-  /// On the heap, to the byte, so that a sanitizer sees who reads beyond it.  Mostly small numbers.
+  /// Heap array of exact size, so that a sanitizer detects accesses beyond it; mostly small values.
   template <class T>
   std::unique_ptr<T[]> array(size_t count, uint64_t below, int64_t from = 0) {
     auto values = std::make_unique<T[]>(count);
@@ -179,7 +180,7 @@ class Bytes {
   Random random_;
 };
 
-/// Whether the library took it for a graph.
+/// Returns whether the library accepted the graph.
 bool rewrite_bytes(mp_autocast_t policy, uint64_t seed) {
   Bytes bytes(seed);
   const size_t nodes = bytes.next() % 6, tensors = bytes.next() % 6, edges = bytes.next() % 3;
@@ -189,7 +190,7 @@ bool rewrite_bytes(mp_autocast_t policy, uint64_t seed) {
     for (size_t i = 0; i < count; i++)
       first[i + 1] = first[i] + static_cast<int32_t>(bytes.next() % 4);
     *total = static_cast<size_t>(first[count]);
-    // Nothing is read that the last number does not say is there, so that one stays.
+    // The last offset stays valid: it determines how many elements are read.
     if (count > 0 && bytes.chance(2))
       first[bytes.next() % count] = static_cast<int32_t>(bytes.next());
     return first;
@@ -266,7 +267,7 @@ bool rewrite_bytes(mp_autocast_t policy, uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("autocast: a million random graphs of bytes", "[autocast][pure][fuzz]") {
+TEST_CASE("autocast: graphs of random bytes are rewritten or rejected", "[autocast][pure][fuzz]") {
   constexpr uint64_t kGraphs = 1000000;
   mp_autocast_config_t config = mp_autocast_config_default(MP_FP16);
   config.amax_limit = 1e10f;
@@ -280,10 +281,10 @@ TEST_CASE("autocast: a million random graphs of bytes", "[autocast][pure][fuzz]"
   config.flags = MP_AUTOCAST_FLAG_EMULATE;
   const Policy forcing(config);
   const mp_autocast_t policies[] = {propagating.get(), forward_only.get(), forcing.get()};
-  uint64_t taken = 0;
+  uint64_t accepted = 0;
   for (uint64_t seed = 0; seed < kGraphs; seed++)
-    taken += rewrite_bytes(policies[seed % 3], seed) ? 1 : 0;
-  INFO(taken << " of " << kGraphs << " are graphs");
-  CHECK(taken > kGraphs / 20);
-  CHECK(taken < kGraphs * 19 / 20);
+    accepted += rewrite_bytes(policies[seed % 3], seed) ? 1 : 0;
+  INFO(accepted << " of " << kGraphs << " are valid graphs");
+  CHECK(accepted > kGraphs / 20);
+  CHECK(accepted < kGraphs * 19 / 20);
 }

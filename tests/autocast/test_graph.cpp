@@ -46,7 +46,7 @@ int32_t Graph::find_node(std::string_view name) const {
   return static_cast<int32_t>(found - nodes.begin());
 }
 
-// A tensor is called as its producer, which may come behind its readers: graphs have circles.
+// A tensor has the name of its producer, which may follow its readers: graphs have cycles.
 void Graph::read_line(std::string_view line) {
   std::istringstream words{std::string(line)};
   std::string first, word;
@@ -204,7 +204,7 @@ Result rewrite(const Policy &policy, Graph &graph) {
   r.node_reason.assign(num_nodes, kUnwritten);
   r.node_cause.assign(num_nodes, kUnwritten);
   r.input_cast.assign(num_inputs, kUnwritten);
-  r.casts.resize(2 * num_tensors + num_inputs);  // as many as emulation can need
+  r.casts.resize(2 * num_tensors + num_inputs);  // the maximum, for emulation
   mp_autocast_result_t result;
   MP_INIT_STRUCT(&result);
   result.tensor_dtype = r.tensor_dtype.data();

@@ -1,5 +1,5 @@
-// Graphs for the tests of autocast: built by hand, read from lines of text, or drawn at random; and what a
-// rewrite makes of them.
+// Graphs for the tests of autocast, built by hand, parsed from text or random, and results of their
+// rewrites.
 #pragma once
 
 #include <cstdint>
@@ -47,18 +47,18 @@ class Graph {
   std::vector<Edge> hidden;
   std::vector<Cluster> clusters;
 
-  /// One line a node, "name op input input ...":
+  /// Parses one node per line, "name op input input ...":
   ///
-  ///     conv1 Conv2D x w        an input that is no node comes from outside
+  ///     conv1 Conv2D x w        names without a node are graph inputs
   ///     norm Norm conv1 s@255   with slot 255; "-" is absent; norm.1 is a node's second output
   ///     fetch Identity norm !keep_fp32
   ///
-  /// Behind the inputs: !flag of mp_node_flags_t; > another output, >@255 of slot 255, >none of no float; ~9 terms
-  /// of a sum; ^7e4 the largest value of the first output.  Other lines: parameter w, integer i, half h, output y,
-  /// hidden a b, container a b c, loop a b.
+  /// After the inputs: !flag of mp_node_flags_t; > another output, >@255 in slot 255, >none not
+  /// floating-point; ~9 number of terms of a sum; ^7e4 amax of the first output.  Other lines:
+  /// parameter w, integer i, half h, output y, hidden a b, container a b c, loop a b.
   static Graph parse(std::string_view text);
 
-  /// Points into this graph, which must not change meanwhile.
+  /// Returns pointers into this graph, which must not change meanwhile.
   const mp_autocast_graph_t &view();
   int32_t find_node(std::string_view name) const;
   int32_t num_inputs() const;
@@ -78,7 +78,7 @@ class Graph {
   std::vector<float> amax_;
 };
 
-/// A policy that no environment changes.
+/// A policy that ignores the environment.
 class Policy {
  public:
   explicit Policy(mp_autocast_config_t config);
@@ -95,7 +95,7 @@ class Policy {
   mp_autocast_t handle_ = nullptr;
 };
 
-/// All that a rewrite says.
+/// Result of a rewrite.
 struct Result {
   std::vector<uint8_t> tensor_dtype, node_dtype, node_reason;
   std::vector<int32_t> input_cast, node_cause;
@@ -109,7 +109,7 @@ struct Result {
 Result rewrite(const Policy &policy, Graph &graph);
 std::string explain(const Policy &policy, Graph &graph, mp_autocast_format_t form);
 
-/// Names of the low nodes, in their order, with a space between.
+/// Returns the names of the low-precision nodes in order, separated by spaces.
 std::string low_nodes(const Graph &graph, const Result &result);
 
 }  // namespace mptest::autocast
