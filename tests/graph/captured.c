@@ -1,8 +1,6 @@
-/* A step through mp_graph_forward and _backward, captured into a CUDA graph, against the same step called: with autocast,
- * with skipped steps, and with a device that has loaded nothing of it before but one step.
- *
- * Its own program, since it calls the CUDA runtime.
- */
+/* Compares a training whose steps are captured into a CUDA graph with one that calls
+ * mp_graph_forward and _backward, with autocast and a skipped step.  One step runs before the
+ * capture.  A separate program, because it calls the CUDA runtime. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +28,7 @@ struct training {
   mp_scaler_t scaler;
 };
 
-/* The first output of a node without attributes. */
+/* Adds a node without attributes; returns its first output. */
 static int32_t node(mp_graph_t graph, const char *op, const char *name, int32_t a, int32_t b) {
   const int32_t inputs[] = {a, b};
   int32_t y;
@@ -83,7 +81,7 @@ static void create(struct training *t) {
   CHECK(mp_optimizer_create(&t->optimizer, context, &sgd));
   const mp_scaler_config_t backoff = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   CHECK(mp_scaler_create(&t->scaler, context, &backoff));
-  CHECK(mp_stream_sync(context, stream)); /* the values are on our stack */
+  CHECK(mp_stream_sync(context, stream)); /* the values are on this stack */
 }
 
 static void destroy(struct training *t) {
@@ -111,7 +109,7 @@ static cudaGraphExec_t capture_step(const struct training *t) {
   return step;
 }
 
-/* @param step  NULL: call by call */
+/* @param step  NULL: calls instead of replays */
 static void train(const struct training *t, cudaGraphExec_t step) {
   for (int i = 0; i < STEPS; i++) {
     const float pixel = i == BROKEN_STEP ? 1e6f : 1.0f; /* infinity in fp16 */
@@ -125,10 +123,10 @@ static void train(const struct training *t, cudaGraphExec_t step) {
   }
 }
 
-/* What both trainings must agree on. */
+/* State in which both trainings must agree. */
 struct outcome {
   mp_scaler_state_t scaler;
-  int64_t step; /* masks of dropout follow it */
+  int64_t step; /* determines the dropout masks */
   float loss, weights[WEIGHTS];
 };
 

@@ -1,4 +1,4 @@
-// Graphs for the tests, described in a line per node, and an optimizer on their lists.
+// Builder for graphs of tests, with a line per node, and an optimizer on their lists.
 #pragma once
 
 #include <memory>
@@ -20,16 +20,16 @@ using PolicyHandle = std::unique_ptr<mp_autocast, mptools::Destroyer<mp_autocast
 using Attributes = std::vector<mp::attribute>;
 using Floats32 = std::vector<float>;
 
-/// Without the environment, and without a gate: the tests want the casts, fast or not.
+/// Policy that ignores the environment and performance, so that casts do not depend on the device.
 PolicyHandle make_policy(mp_dtype_t low, mp_autocast_level_t level = MP_AUTOCAST_LEVEL_NORMAL,
                          uint32_t flags = 0);
 
-/// Values in steps of 2^-6, which every type holds.
+/// Returns multiples of 2^-6, which every type represents.
 Floats32 random_values(Random &random, int64_t count, double bound);
-/// 1 / sqrt(fan_in), or so.
+/// Returns values of about 1 / sqrt(fan_in).
 Floats32 random_weights(Random &random, int64_t count, int64_t fan_in);
 
-/// A graph; whatever fails ends the test.
+/// A graph; a failing call ends the test.
 class Described {
  public:
   explicit Described(mp_context_t context = mptest::context());
@@ -40,7 +40,7 @@ class Described {
   int32_t input(const char *name, mp_dtype_t dtype, const std::vector<int64_t> &extent);
   int32_t parameter(const char *name, const std::vector<int64_t> &extent);
   int32_t state(const char *name, const std::vector<int64_t> &extent);
-  /// The first output.
+  /// Adds a node; returns its first output.
   int32_t node(const char *op, const char *name, const std::vector<int32_t> &inputs,
                const Attributes &attributes = {});
   std::vector<int32_t> node_of(const char *op, const char *name, const std::vector<int32_t> &inputs,
@@ -57,10 +57,10 @@ class Described {
   mp_graph_memory_t memory() const;
   std::string describe() const;
   std::string explain() const;
-  /// Any tensor that lasts, as fp64.
+  /// Reads any tensor that keeps its memory, as fp64.
   std::vector<double> read(int32_t tensor) const;
   std::vector<double> gradient(int32_t tensor) const;
-  /// All parameters, in their order.
+  /// All parameters in the order of creation.
   std::vector<float> masters() const;
 
   mp_graph_t handle = nullptr;
@@ -70,7 +70,7 @@ class Described {
 /// SGD with momentum on three lists of tensors.
 class Trainer {
  public:
-  /// @param model  nullptr: there is none
+  /// @param model  nullptr: none
   /// @param numel  of the parameters
   Trainer(mp_tensor_list_t grads, mp_tensor_list_t master, mp_tensor_list_t model,
           const std::vector<int64_t> &numel);
@@ -85,11 +85,11 @@ class Trainer {
 ListHandle make_tensor_list(const std::vector<void *> &data, const std::vector<int64_t> &numel,
                             const std::vector<mp_dtype_t> &dtypes);
 
-/// Allocations of a context: how many there were, how many are alive; and which are refused.
+/// Allocations of a context: total, live and failing ones.
 struct Allocations {
   int64_t count = 0, alive = 0, largest = 0;
-  int64_t fails_at = -1;      ///< the allocation of this number
-  int64_t limit = INT64_MAX;  ///< larger ones are refused
+  int64_t fails_at = -1;      ///< number of the allocation that fails
+  int64_t limit = INT64_MAX;  ///< larger allocations fail
 
   static void *alloc(size_t bytes, void *user);
   static void free(void *ptr, size_t bytes, void *user);
@@ -97,7 +97,7 @@ struct Allocations {
 
 mp_context_t counted_context(Allocations &allocations);
 
-/// A scaler so high that the first steps overflow in fp16, and are skipped.
+/// A scaler with an initial scale so high that the first steps overflow in fp16, and are skipped.
 ScalerHandle make_high_scaler();
 
 }  // namespace mptest

@@ -1,4 +1,4 @@
-// The calls that mpcore/gemm.h, conv.h and layers.h describe, and nothing of graphs.
+// Networks from single calls of mpcore/gemm.h, conv.h and layers.h, without graphs.
 #include "tests/graph/hand_written.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@ namespace mptest {
 
 namespace {
 
-/// What a network by hand has of memory, and how it multiplies.
+/// Memory and products of a network without a graph.
 class ByHand : public Trained {
  public:
   ByHand(mp_dtype_t dtype, std::vector<Floats32> initial, std::vector<bool> is_weight)
@@ -51,7 +51,7 @@ class ByHand : public Trained {
   float *wide_grad(size_t i) const { return static_cast<float *>(grad_[i]->data()); }
   mp_dtype_t dtype() const { return dtype_; }
 
-  /// As large as the call asks for.
+  /// Multiplies with the workspace size that the library returns.
   void multiply(const mp_gemm_desc_t &desc, const void *a, const void *b, void *d,
                 const mp_epilogue_t &epilogue) const {
     size_t bytes = 0;
@@ -71,7 +71,7 @@ class ByHand : public Trained {
     multiply(mp_gemm_desc_default(rows, out, in, dtype_, dtype_), x, weight(w), y, epilogue);
   }
 
-  /// dW = x^T dz, and dx = dz W^T with what `below` asks for; dx may be nullptr.
+  /// dW = x^T dz and dx = dz W^T with epilogue `below`; dx may be nullptr.
   void linear_backward(int64_t rows, int64_t in, int64_t out, const void *x, const void *dz,
                        size_t w, void *dx, const mp_epilogue_t &below) const {
     mp_gemm_desc_t dw = mp_gemm_desc_default(in, out, rows, dtype_, dtype_);
@@ -85,7 +85,7 @@ class ByHand : public Trained {
     multiply(desc, dz, weight(w), dx, below);
   }
 
-  /// relu' and the gradient of the bias, for the product that makes dz of the layer below.
+  /// Epilogue of the product that computes dz of the layer below: relu' and the bias gradient.
   mp_epilogue_t below_relu(void *y, size_t bias, mp_scaler_t scaler) const {
     mp_epilogue_t epilogue = below(scaler);
     epilogue.activation = MP_ACT_DRELU;
@@ -99,7 +99,7 @@ class ByHand : public Trained {
     return epilogue;
   }
 
-  /// The gradient of the last bias, as a product with a row of ones.
+  /// Gradient of the last bias, as a product with a row of ones.
   void sum_rows(int64_t rows, int64_t columns, const void *dz, size_t bias) const {
     const DeviceArray ones(dtype_, std::vector<double>(static_cast<size_t>(rows), 1.0));
     multiply(mp_gemm_desc_default(1, columns, rows, dtype_, MP_FP32), ones.data(), dz, grad(bias),
@@ -120,7 +120,7 @@ class ByHand : public Trained {
     require_ok(mp_softmax_xent(context(), &desc, &t, kStream));
   }
 
-  /// The input in the type of the network.
+  /// Casts the input to the type of the network.
   void cast(const float *x, const DeviceArray &to, int64_t count) const {
     require_ok(mp_cast(context(), x, MP_FP32, to.data(), dtype_, count, kStream));
   }
@@ -182,7 +182,7 @@ class PerceptronByHand final : public ByHand {
 
 // ---------------------------------------------------------------------------- convnet
 
-/// Convolution, batch normalisation with relu, pooling of 2 x 2.
+/// Convolution, batch normalization with relu, pooling of 2 x 2.
 struct Block {
   int64_t side, in, out;
   int64_t numel(int64_t rows) const { return rows * side * side * out; }

@@ -1,4 +1,4 @@
-// The two networks of the equality: as graphs, and call by call as a program without graphs writes them.
+// Two networks, each as a graph and as single calls; the two forms must be bitwise equal.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace mptest {
 
-/// A network, whatever it is made of.
+/// A network in either form.
 class Trained {
  public:
   virtual ~Trained() = default;
@@ -20,7 +20,7 @@ class Trained {
   virtual std::vector<double> logits(int64_t rows) const = 0;
 };
 
-/// Sizes, among them some that are multiples of nothing.
+/// Sizes; some are not multiples of any tile size.
 struct Perceptron {
   static constexpr int64_t rows = 24, in = 20, hidden = 40, middle = 24, classes = 7;
 };
@@ -29,13 +29,13 @@ struct Convnet {
                            classes = 10;
 };
 
-/// @param low  MP_FP32: without autocast
+/// @param low  MP_FP32: no autocast
 std::unique_ptr<Trained> perceptron_as_graph(mp_dtype_t low);
 std::unique_ptr<Trained> perceptron_by_hand(mp_dtype_t dtype);
 std::unique_ptr<Trained> convnet_as_graph(mp_dtype_t low);
 std::unique_ptr<Trained> convnet_by_hand(mp_dtype_t dtype);
 
-/// The initial parameters of both forms, in their order.
+/// Initial parameters of both forms, in order.
 std::vector<Floats32> perceptron_parameters();
 std::vector<Floats32> convnet_parameters();
 

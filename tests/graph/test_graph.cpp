@@ -1,4 +1,4 @@
-// What a graph says of itself, what it fuses and shares, and what it leaves alone.
+// Descriptions of graphs, fusion, shared memory, and the order of calls.
 #include <algorithm>
 #include <cmath>
 #include <sstream>
@@ -20,7 +20,7 @@ bool has(const std::string &text, const std::string &part) {
   return text.find(part) != std::string::npos;
 }
 
-/// x -> Linear, what `behind` makes of it, Linear -> loss
+/// x -> Linear -> `behind` -> Linear -> loss
 class Small {
  public:
   template <class Behind>
@@ -61,7 +61,7 @@ int32_t relu(Described &g, int32_t z) {
 
 }  // namespace
 
-TEST_CASE("graph: what is launched, in fp32", "[graph]") {
+TEST_CASE("graph: describe lists the launches in fp32", "[graph]") {
   const Small small(relu);
   CHECK(
       lines_of(small.graph.describe()) ==
@@ -79,7 +79,7 @@ TEST_CASE("graph: what is launched, in fp32", "[graph]") {
           "backward  fc1/grad_w  mp_gemm  x fp32, d fc1 fp32 -> d w1 fp32 [16 24]"});
 }
 
-TEST_CASE("graph: what is launched, mixed", "[graph]") {
+TEST_CASE("graph: describe lists the launches in mixed precision", "[graph]") {
   const PolicyHandle policy = make_policy(MP_BF16);
   const Small small(relu, policy.get());
   CHECK(
@@ -99,7 +99,7 @@ TEST_CASE("graph: what is launched, mixed", "[graph]") {
           "backward  fc1/grad_w  mp_gemm  x bf16, d fc1 bf16 -> d w1 bf16 [16 24]"});
 }
 
-TEST_CASE("graph: names cannot forge lines of a description", "[graph]") {
+TEST_CASE("graph: describe escapes control characters in names", "[graph]") {
   const Small small(
       [](Described &g, int32_t z) { return g.node("Relu", "re\nbackward\x1b", {z}); });
   const std::vector<std::string> lines = lines_of(small.graph.describe());
@@ -107,7 +107,7 @@ TEST_CASE("graph: names cannot forge lines of a description", "[graph]") {
   CHECK(lines[0].starts_with("forward  fc1, re\\u000abackward\\u001b  mp_gemm  "));
 }
 
-TEST_CASE("graph: derivatives that need z get it from the epilogue", "[graph]") {
+TEST_CASE("graph: an activation whose derivative needs z is fused", "[graph]") {
   const Small small([](Described &g, int32_t z) { return g.node("Gelu", "gelu", {z}); });
   const std::string text = small.graph.describe();
   CHECK(has(text, "forward  fc1, gelu  mp_gemm"));
@@ -115,7 +115,7 @@ TEST_CASE("graph: derivatives that need z get it from the epilogue", "[graph]") 
   CHECK(!has(text, "mp_pointwise"));
 }
 
-TEST_CASE("graph: what others read is not fused away", "[graph]") {
+TEST_CASE("graph: tensors with other readers are not fused away", "[graph]") {
   SECTION("an output") {
     Described g;
     const int32_t x = g.input("x", MP_FP32, {4, 8});
@@ -130,13 +130,14 @@ TEST_CASE("graph: what others read is not fused away", "[graph]") {
       return g.node("Add", "add", {g.node("Relu", "relu", {z}), z});
     });
     const std::string text = small.graph.describe();
-    CHECK(has(text, "forward  fc1, relu  mp_gemm"));  // z comes out beside it
+    CHECK(has(text, "forward  fc1, relu  mp_gemm"));  // the epilogue stores z
     CHECK(has(text, "forward  add  mp_pointwise  relu fp32, fc1 fp32 -> add fp32 [8 24]"));
     CHECK(has(text, "backward  fc1/grad_sum  mp_pointwise"));
   }
 }
 
-TEST_CASE("graph: a pattern of names keeps a layer in fp32, forward and backward", "[graph]") {
+TEST_CASE("graph: a pattern of names keeps the forward and backward pass of a layer in fp32",
+          "[graph]") {
   const PolicyHandle policy = make_policy(MP_FP16);
   require_ok(mp_autocast_set_nodes(policy.get(), "fc2*", MP_OP_CLASS_DENY));
   Small small(relu, policy.get());
@@ -151,9 +152,9 @@ TEST_CASE("graph: a pattern of names keeps a layer in fp32, forward and backward
   CHECK(std::isfinite(small.graph.read(small.loss).front()));
 }
 
-TEST_CASE("graph: logits in fp32 before a backward pass in 16 bits", "[graph]") {
+TEST_CASE("graph: a gradient of fp32 logits is cast for a 16-bit backward pass", "[graph]") {
   const PolicyHandle policy = make_policy(MP_FP16);
-  require_ok(mp_autocast_set_nodes(policy.get(), "fc2", MP_OP_CLASS_DENY));  // and not fc2/grad_*
+  require_ok(mp_autocast_set_nodes(policy.get(), "fc2", MP_OP_CLASS_DENY));  // excludes fc2/grad_*
   Small mixed(relu, policy.get()), wide(relu);
   CHECK(has(mixed.graph.describe(), "cast  mp_cast  d fc2 fp32 -> d fc2 fp16 [8 4]"));
   mixed.fill(), wide.fill();
@@ -180,7 +181,7 @@ TEST_CASE("graph: KEEP_IO leaves outputs and gradients in fp32", "[graph]") {
     CHECK(g.info(output).dtype == MP_FP32);
     CHECK(g.info(output).data != nullptr);
   }
-  CHECK(g.info(y).dtype_copy == MP_FP16);  // what fc2 reads
+  CHECK(g.info(y).dtype_copy == MP_FP16);  // read by fc2
   CHECK(g.info(w).dtype_grad == MP_FP32);
   Random random(1);
   g.write(w, random_weights(random, 64, 8));
@@ -191,7 +192,7 @@ TEST_CASE("graph: KEEP_IO leaves outputs and gradients in fp32", "[graph]") {
   CHECK(std::any_of(values.begin(), values.end(), [](double v) { return v != 0; }));
 }
 
-TEST_CASE("graph: inference needs no labels, and has the loss where they are", "[graph]") {
+TEST_CASE("graph: inference computes the loss only if labels are bound", "[graph]") {
   Small small(relu);
   small.fill();
   small.graph.step();
@@ -203,7 +204,7 @@ TEST_CASE("graph: inference needs no labels, and has the loss where they are", "
 
   small.graph.bind(small.labels, nullptr);
   require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
-  CHECK(small.graph.read(small.loss).front() == trained);  // from before
+  CHECK(small.graph.read(small.loss).front() == trained);  // not recomputed
   require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_MODE_TRAINING, kStream));
   expect_status(mp_graph_backward(small.graph.handle, nullptr, kStream), MP_ERROR_INVALID_ARGUMENT);
   CHECK(has(mp_last_error(), "input labels is not bound"));
@@ -218,7 +219,7 @@ TEST_CASE("graph: inference needs no labels, and has the loss where they are", "
   CHECK(correct <= 8);
 }
 
-TEST_CASE("graph: activations share memory, and outputs keep theirs", "[graph]") {
+TEST_CASE("graph: activations share memory, outputs do not", "[graph]") {
   const auto deep = [](bool has_outputs) {
     auto g = std::make_unique<Described>();
     int32_t h = g->input("x", MP_FP32, {32, 64});
@@ -232,7 +233,7 @@ TEST_CASE("graph: activations share memory, and outputs keep theirs", "[graph]")
   };
   const int64_t one = 32 * 64 * 4;
   const mp_graph_memory_t shared = deep(false)->memory(), apart = deep(true)->memory();
-  CHECK(shared.activations == 3 * one);  // what is read, what is written, and the output
+  CHECK(shared.activations == 3 * one);  // input and output of a node, and the graph's output
   CHECK(shared.activations_unshared == 8 * one);
   CHECK(apart.activations == 8 * one);
   CHECK(shared.parameters == 8 * 64 * 64 * 4);
@@ -240,7 +241,8 @@ TEST_CASE("graph: activations share memory, and outputs keep theirs", "[graph]")
   CHECK(shared.gradients == 0);
 }
 
-TEST_CASE("graph: mixed precision halves what it says it halves", "[graph]") {
+TEST_CASE("graph: mixed precision halves gradients; copies have half the bytes of parameters",
+          "[graph]") {
   const PolicyHandle policy = make_policy(MP_FP16);
   const Small wide(relu), mixed(relu, policy.get());
   const mp_graph_memory_t w = wide.graph.memory(), m = mixed.graph.memory();
@@ -251,7 +253,7 @@ TEST_CASE("graph: mixed precision halves what it says it halves", "[graph]") {
   CHECK(w.copies == 0);
 }
 
-TEST_CASE("graph: after compiling, nothing is allocated; at the end, nothing is left", "[graph]") {
+TEST_CASE("graph: nothing is allocated after compile, and everything is freed", "[graph]") {
   Allocations allocations;
   const mp_context_t counted = counted_context(allocations);
   {
@@ -271,7 +273,7 @@ TEST_CASE("graph: after compiling, nothing is allocated; at the end, nothing is 
   mp_context_destroy(counted);
 }
 
-TEST_CASE("graph: a compile that runs out of memory leaves nothing, and may be repeated",
+TEST_CASE("graph: a compile that runs out of memory frees everything and can be repeated",
           "[graph]") {
   Allocations allocations;
   const mp_context_t counted = counted_context(allocations);
@@ -293,12 +295,12 @@ TEST_CASE("graph: a compile that runs out of memory leaves nothing, and may be r
     CHECK(allocations.alive == before);
     require_ok(mp_graph_compile(g.handle));
   }
-  CHECK(failures >= 4);  // the block, and three lists
+  CHECK(failures >= 4);  // the memory block and three lists
   CHECK(allocations.alive == 0);
   mp_context_destroy(counted);
 }
 
-TEST_CASE("graph: equal calls give equal bits, and an empty scaler is S = 1", "[graph]") {
+TEST_CASE("graph: equal calls give equal bits; without a scaler S = 1", "[graph]") {
   Small small(relu);
   small.fill();
   small.graph.step();
@@ -317,7 +319,7 @@ TEST_CASE("graph: equal calls give equal bits, and an empty scaler is S = 1", "[
   CHECK(scaled == first);  // powers of two cancel in fp32
 }
 
-TEST_CASE("graph: gradients that are looked at", "[graph]") {
+TEST_CASE("graph: kept gradients of activations are readable after the backward pass", "[graph]") {
   Described g;
   const int32_t x = g.input("x", MP_FP32, {8, 16});
   const int32_t z = g.node("Linear", "fc1", {x, g.parameter("w1", {16, 24})});
@@ -347,7 +349,7 @@ TEST_CASE("graph: gradients that are looked at", "[graph]") {
   CHECK(passed < static_cast<int64_t>(dz.size()));
 }
 
-TEST_CASE("graph: relu behind a normalisation is computed there, forward and backward", "[graph]") {
+TEST_CASE("graph: relu after a batch norm is fused, forward and backward", "[graph]") {
   const auto describe = [](bool keeps_gradient) {
     Described g;
     const int32_t x = g.input("x", MP_FP32, {16, 4});
@@ -368,25 +370,25 @@ TEST_CASE("graph: relu behind a normalisation is computed there, forward and bac
   CHECK(has(kept, "backward  relu/grad_x  mp_pointwise"));
 }
 
-TEST_CASE("graph: a backward pass needs a forward pass of its own", "[graph]") {
+TEST_CASE("graph: each backward pass requires a forward pass in training mode", "[graph]") {
   Small small(relu);
   small.fill();
-  const auto is_refused = [&] {
+  const auto expect_rejected = [&] {
     expect_status(mp_graph_backward(small.graph.handle, nullptr, kStream),
                   MP_ERROR_INVALID_ARGUMENT);
     CHECK(has(mp_last_error(), "requires mp_graph_forward in training mode"));
   };
-  is_refused();
+  expect_rejected();
   require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
-  is_refused();
+  expect_rejected();
   small.graph.step();
-  is_refused();  // the first one has written over what it read
+  expect_rejected();  // the first pass overwrote its inputs
   require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_MODE_TRAINING, kStream));
   require_ok(mp_graph_set_batch(small.graph.handle, 4));
-  is_refused();
+  expect_rejected();
 }
 
-TEST_CASE("graph: a batch that does not fit changes nothing", "[graph]") {
+TEST_CASE("graph: a rejected batch size changes nothing", "[graph]") {
   Described g;
   const int32_t x = g.input("x", MP_FP32, {8, 6});
   const int32_t y = g.node("Reshape", "pairs", {x}, {{"extent", {4, -1}}});
@@ -402,7 +404,7 @@ TEST_CASE("graph: a batch that does not fit changes nothing", "[graph]") {
   CHECK(g.info(x).extent[0] == 8);
 }
 
-TEST_CASE("graph: inputs of 16 bits are cast up for nodes in fp32", "[graph]") {
+TEST_CASE("graph: 16-bit inputs are cast for fp32 nodes", "[graph]") {
   Described g;
   const int32_t x = g.input("x", MP_FP16, {4, 8});
   const int32_t w = g.parameter("w", {8, 8});
@@ -431,7 +433,7 @@ TEST_CASE("graph: inputs of 16 bits are cast up for nodes in fp32", "[graph]") {
   CHECK(wide.read(wy) == values);
 }
 
-TEST_CASE("graph: the parts of its memory are what it has allocated", "[graph]") {
+TEST_CASE("graph: the parts of its memory add up to the allocation", "[graph]") {
   Allocations allocations;
   const mp_context_t counted = counted_context(allocations);
   {

@@ -1,11 +1,13 @@
-// Gradients of every operation against differences of the loss, and those of mixed precision against those in fp32.
+// Gradients of every operation compared with differences of the loss, and gradients in mixed
+// precision compared with fp32.
 //
-// The functions are smooth (what has kinks, relu and the largest of a window, is in the equality with the networks by
-// hand).  Of a smooth loss L the central difference (L(w + h d) - L(w - h d)) / 2h misses the derivative along d by
-// h^2 / 6 times the third one.  Weights and inputs are around 1, and the third derivative is taken to be at most 25 times
-// the first: 2^-10 of it.  L is some 2 and sums some ten terms in fp32, so each of the two is wrong by up to 2^-20, and
-// their difference over 2h by 2^-14.  A gradient that a wrong transpose, a missing sum or another tensor has made is
-// wrong by its own size.
+// All functions are smooth; relu and max pooling are tested against the networks without graphs.
+// The central difference (L(w + h d) - L(w - h d)) / 2h of a smooth loss L differs from the
+// derivative along d by h^2 / 6 times the third derivative.  Weights and inputs are around 1, and
+// the third derivative is assumed to be at most 25 times the first: an error of 2^-10.  L is about
+// 2 and sums about ten terms in fp32, so each loss has an error of up to 2^-20, and their
+// difference over 2h one of 2^-14.  A wrong transpose, a missing sum or a wrong tensor causes an
+// error of the size of the gradient.
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -21,12 +23,12 @@ constexpr int64_t kClasses = 5;
 constexpr double kStep = 0x1p-6;
 constexpr double kCurvature = 0x1p-10, kRounding = 0x1p-14;
 
-/// A network behind one input; what it returns goes through a Linear to the classes.
+/// A network of one input; a Linear maps its output to the classes.
 struct Subject {
   const char *name;
   std::vector<int64_t> x;  ///< extent of the input, without the batch
   std::function<int32_t(Described &, int32_t)> build;
-  bool reads_integers = false;  ///< in place of x
+  bool reads_integers = false;  ///< input of integers
 };
 
 class Net {
@@ -64,14 +66,14 @@ class Net {
     graph.bind(labels, labels_->data());
   }
 
-  /// Loss of a step that draws the masks of the first one.
+  /// Returns the loss of a step with the dropout masks of the first step.
   double loss() {
     require_ok(mp_graph_set_step_sync(graph.handle, 0, kStream));
     graph.step();
     return graph.read(loss_).front();
   }
 
-  /// Of the loss when one parameter moves along `d`.
+  /// Returns the central difference of the loss along direction `d` of one parameter.
   double difference(size_t parameter, const std::vector<double> &d) {
     const auto at = [&](double h) {
       Floats32 moved = values_[parameter];
@@ -134,7 +136,7 @@ const std::vector<Subject> &subjects() {
       {"activations alone",
        {10},
        [](Described &g, int32_t x) {
-         // Two readers of z: nothing can be fused away.
+         // Two readers of z prevent fusion.
          const int32_t z = linear(g, "a", x, 10, 12);
          return g.node("Add", "add",
                        {g.node("Gelu", "gelu", {g.node("Sigmoid", "sigmoid", {z})}),
@@ -148,7 +150,7 @@ const std::vector<Subject> &subjects() {
          return g.node("Add", "add",
                        {g.node("Silu", "alone", {h}), g.node("Gelu", "too", {h}, {{"erf", 1}})});
        }},
-      {"residuals and gates",
+      {"residuals and gated products",
        {12},
        [](Described &g, int32_t x) {
          const int32_t h = g.node("Tanh", "tanh", {linear(g, "a", x, 12, 12)});
@@ -165,14 +167,14 @@ const std::vector<Subject> &subjects() {
              "Tanh", "up",
              {g.node("Linear", "fc2", {h, w, g.parameter("b", {8})}, {{"transposed", 1}})});
        }},
-      {"bias by itself",
+      {"bias in a separate node",
        {4, 6},
        [](Described &g, int32_t x) {
          const int32_t h = g.node("Linear", "fc", {x, g.parameter("w", {6, 10})});
          const int32_t b = g.node("BiasAdd", "bias", {h, g.parameter("b", {10})});
          return g.node("BiasAdd", "again", {g.node("Gelu", "gelu", {b}), g.parameter("b2", {10})});
        }},
-      {"convolutions and means",
+      {"convolutions and average pooling",
        {9, 9, 4},
        [](Described &g, int32_t x) {
          int32_t h =
@@ -186,7 +188,7 @@ const std::vector<Subject> &subjects() {
          return g.node("AvgPool", "pool2", {h},
                        {{"window", 2}, {"stride", 1}, {"pad", 1}, {"include_pad", 1}});
        }},
-      {"batch normalisation",
+      {"batch norm",
        {5, 5, 3},
        [](Described &g, int32_t x) {
          int32_t h = g.node("Conv2D", "conv", {x, g.parameter("f", {4, 3, 3, 3})});
@@ -195,7 +197,7 @@ const std::vector<Subject> &subjects() {
                      g.state("variance", {4})});
          return g.node("Tanh", "tanh", {h});
        }},
-      {"means rounded up and dilated, and batch normalisation without gamma and beta",
+      {"average pooling with ceil_mode and dilation, and batch norm without gamma and beta",
        {7, 8, 3},
        [](Described &g, int32_t x) {
          int32_t h = g.node("Conv2D", "conv", {x, g.parameter("f", {4, 3, 3, 3})});
@@ -220,13 +222,13 @@ const std::vector<Subject> &subjects() {
          return recurrent(g, "LSTM", "lstm", e, 6, 8, 4);
        },
        true},
-      {"the last h of two layers",
+      {"last h of two layers",
        {7, 4},
        [](Described &g, int32_t x) {
          return recurrent(g, "LSTM", "second", recurrent(g, "LSTM", "first", x, 4, 8, 4), 8, 6, 4,
                           {}, 1);
        }},
-      {"h and c handed over",
+      {"h and c as initial states of another layer",
        {5, 4},
        [](Described &g, int32_t x) {
          const auto first = g.node_of("LSTM", "first",
@@ -276,8 +278,9 @@ TEST_CASE("graph: gradients are the derivatives of the loss", "[graph]") {
   }
 }
 
-TEST_CASE("graph: gradients in 16 bits are those in fp32, rounded on the way", "[graph]") {
-  // At most 32 tensors are rounded between the loss and a weight, by 2^-11 or 2^-8 of their size each.
+TEST_CASE("graph: gradients in 16 bits equal those in fp32 within rounding errors", "[graph]") {
+  // At most 32 tensors are rounded between the loss and a weight, each by a relative error of at
+  // most 2^-11 or 2^-8.
   for (const auto &[low, bound] : {std::pair{MP_FP16, 0x1p-6}, std::pair{MP_BF16, 0x1p-3}}) {
     const PolicyHandle policy = make_policy(low);
     for (const Subject &subject : subjects()) {

@@ -1,4 +1,4 @@
-// Losses of single elements in graphs, and gradients that the caller computes.
+// Element-wise losses in graphs, and gradients from the caller.
 #include <cmath>
 
 #include "tests/graph/described.h"
@@ -61,7 +61,7 @@ Floats32 targets_of(const char *op) {
 
 }  // namespace
 
-TEST_CASE("graph: gradients of losses of single elements are their derivatives", "[graph][loss]") {
+TEST_CASE("graph: gradients of element-wise losses equal their derivatives", "[graph][loss]") {
   // As in test_graph_gradients.cpp; no prediction is within a step of its target.
   constexpr double kStep = 0x1p-6;
   for (const char *const op : kOps) {
@@ -90,7 +90,7 @@ TEST_CASE("graph: gradients of losses of single elements are their derivatives",
           };
           const double difference = (at(kStep) - at(-kStep)) / (2 * kStep);
           CAPTURE(op, has_weight, p, i);
-          // |x - t| has kinks; a step that crosses one of 32 is wrong by up to 1 / 32 of a weight
+          // |x - t| has kinks; a step across one of 32 kinks causes an error of up to 1/32 of a weight
           // of 2.5.
           const double kink = std::string(op) == "L1" ? 2.5 / 32 : 0.0;
           CHECK(std::fabs(difference - gradients[p][i]) <=
@@ -101,7 +101,7 @@ TEST_CASE("graph: gradients of losses of single elements are their derivatives",
   }
 }
 
-TEST_CASE("graph: losses of single elements are those of mp_loss, in fp16 too", "[graph][loss]") {
+TEST_CASE("graph: element-wise losses equal mp_loss in fp32 and fp16", "[graph][loss]") {
   const PolicyHandle policy = make_policy(MP_FP16);
   const mp_loss_kind_t kinds[] = {MP_LOSS_MSE, MP_LOSS_L1, MP_LOSS_BCE_WITH_LOGITS};
   for (size_t k = 0; k < 3; ++k) {
@@ -117,7 +117,7 @@ TEST_CASE("graph: losses of single elements are those of mp_loss, in fp16 too", 
       const mp_graph_tensor_t y = net.graph.info(net.y);
       CAPTURE(kOps[k], is_low);
       CHECK(y.dtype == (is_low ? MP_FP16 : MP_FP32));
-      CHECK(y.dtype_grad == y.dtype);  // no casts around a loss
+      CHECK(y.dtype_grad == y.dtype);  // a loss needs no casts
       mp_loss_desc_t desc = mp_loss_desc_default(kinds[k], kBatch * kOut, y.dtype);
       desc.dtype_target = MP_FP32;
       size_t bytes = 0;
@@ -138,7 +138,7 @@ TEST_CASE("graph: losses of single elements are those of mp_loss, in fp16 too", 
   }
 }
 
-TEST_CASE("graph: a loss without its target is left out in inference", "[graph][loss]") {
+TEST_CASE("graph: inference skips a loss whose target is not bound", "[graph][loss]") {
   Net net;
   net.graph.loss(net.add_loss("MSE", false));
   net.graph.output(net.y);
@@ -151,7 +151,7 @@ TEST_CASE("graph: a loss without its target is left out in inference", "[graph][
         "mp_graph_backward: input target is not bound; call mp_graph_bind");
 }
 
-TEST_CASE("graph: a target or a weight that depends on a parameter is refused", "[graph][loss]") {
+TEST_CASE("graph: a target or weight that depends on a parameter is rejected", "[graph][loss]") {
   for (const bool is_weight : {false, true}) {
     Net net;
     const int32_t other = net.graph.node("Tanh", "other", {net.y});
@@ -168,9 +168,8 @@ TEST_CASE("graph: a target or a weight that depends on a parameter is refused", 
 
 // ---------------------------------------------------------------------------- seeds
 
-TEST_CASE("graph: a gradient from outside has the effect of the loss that it is of",
-          "[graph][loss]") {
-  // 32 elements and a scale that is a power of two: the seed is exact.
+TEST_CASE("graph: a seeded gradient equals that of the corresponding loss", "[graph][loss]") {
+  // 32 elements and a power of two as scale: the seed is exact.
   const PolicyHandle policy = make_policy(MP_FP16);
   for (const bool is_low : {false, true}) {
     for (const bool has_scaler : {false, true}) {
@@ -183,7 +182,7 @@ TEST_CASE("graph: a gradient from outside has the effect of the loss that it is 
       const mp_scaler_t used = has_scaler ? scaler.get() : nullptr;
       Net with_loss;
       with_loss.graph.loss(with_loss.add_loss("MSE", false));
-      // The same type of y and of its gradient in both.
+      // Both have equal types of y and of its gradient.
       with_loss.graph.output(with_loss.y);
       with_loss.compile(is_low ? policy.get() : nullptr);
       with_loss.graph.bind(with_loss.target, targets.data());
@@ -213,7 +212,7 @@ TEST_CASE("graph: a gradient from outside has the effect of the loss that it is 
   }
 }
 
-TEST_CASE("graph: a loss and gradients from outside add up, for every batch", "[graph][loss]") {
+TEST_CASE("graph: loss and seeded gradients add up for every batch size", "[graph][loss]") {
   const DeviceBuffer<float> targets(targets_of("MSE"));
   const auto gradients = [&](bool has_loss, bool has_seed, int64_t batch) {
     Net net;
@@ -237,7 +236,8 @@ TEST_CASE("graph: a loss and gradients from outside add up, for every batch", "[
   }
 }
 
-TEST_CASE("graph: a loss of no parameter is refused, seeds or not", "[graph][loss]") {
+TEST_CASE("graph: a loss that depends on no parameter is rejected, with or without seeds",
+          "[graph][loss]") {
   Net net;
   const int32_t target = net.graph.input("target", MP_FP32, {kBatch, kIn});
   int32_t seed = -1;
@@ -247,7 +247,7 @@ TEST_CASE("graph: a loss of no parameter is refused, seeds or not", "[graph][los
   CHECK(std::string(mp_last_error()).find("must depend on a parameter") != std::string::npos);
 }
 
-TEST_CASE("graph: tensors that cannot be seeded are refused", "[graph][loss]") {
+TEST_CASE("graph: tensors that cannot be seeded are rejected", "[graph][loss]") {
   Net net;
   const int32_t loss = net.add_loss("MSE", false);
   int32_t seed = -1;

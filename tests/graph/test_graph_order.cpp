@@ -1,5 +1,5 @@
-// The order in which a graph computes, and its memory: nothing is read before it is written, and no
-// two gradients of parameters share memory.
+// Order of execution and memory of graphs: no tensor is read before it is written, and no two
+// gradients of parameters share memory.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -14,14 +14,14 @@ bool has(const std::string &text, const std::string &part) {
   return text.find(part) != std::string::npos;
 }
 
-/// A row of small whole numbers, so that sums are exact.
+/// Row of small integers, whose sums are exact.
 Floats32 whole_numbers(int64_t count, int first) {
   Floats32 values;
   for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<float>((first + i) % 7 - 3));
   return values;
 }
 
-/// A loss on the columns of `y`, which are the classes.
+/// A loss whose classes are the columns of `y`.
 class WithLoss {
  public:
   WithLoss(Described &graph, int32_t y) : graph_(graph) {
@@ -39,7 +39,7 @@ class WithLoss {
 
 }  // namespace
 
-TEST_CASE("graph: a bias that is computed behind its product is added behind it", "[graph]") {
+TEST_CASE("graph: a bias that is computed after its product is added after it", "[graph]") {
   for (const bool is_convolution : {false, true}) {
     for (const bool is_behind : {false, true}) {
       CAPTURE(is_convolution, is_behind);
@@ -79,7 +79,7 @@ TEST_CASE("graph: a bias that is computed behind its product is added behind it"
   }
 }
 
-TEST_CASE("graph: a bias from outside must be bound, fused or not", "[graph]") {
+TEST_CASE("graph: a bias that is an input must be bound, fused or not", "[graph]") {
   for (const bool is_fused : {false, true}) {
     CAPTURE(is_fused);
     Described g;
@@ -98,9 +98,8 @@ TEST_CASE("graph: a bias from outside must be bound, fused or not", "[graph]") {
   }
 }
 
-TEST_CASE("graph: a bias gradient of an epilogue is cast for its readers", "[graph]") {
-  // The bias has another shape in the list of parameters, so the view of its gradient is 16 bits
-  // wide.
+TEST_CASE("graph: a bias gradient from an epilogue is cast for its readers", "[graph]") {
+  // The bias has another shape in the list of parameters, so the view of its gradient has 16 bits.
   const PolicyHandle policy = make_policy(MP_FP16);
   const auto gradient = [&](mp_autocast_t low) {
     Described g;
@@ -133,7 +132,7 @@ TEST_CASE("graph: a bias gradient of an epilogue is cast for its readers", "[gra
   for (size_t i = 0; i < want.size(); ++i) CHECK(std::abs(got[i] - want[i]) < largest / 16);
 }
 
-TEST_CASE("graph: parameters that are added have separate gradients", "[graph]") {
+TEST_CASE("graph: the gradients of added parameters have separate memory", "[graph]") {
   struct Sharing {
     const char *name;
     int32_t (*build)(Described &g, int32_t x);
@@ -159,7 +158,7 @@ TEST_CASE("graph: parameters that are added have separate gradients", "[graph]")
          const int32_t b = g.node("Reshape", "b", {sum}, {{"extent", {2}}});
          return g.node("Linear", "fc", {x, g.parameter("w", {3, 2}), b});
        }},
-      {"a gradient that is looked at",
+      {"a kept gradient",
        [](Described &g, int32_t x) {
          const int32_t b = g.node("Add", "b", {g.parameter("b0", {2}), g.parameter("b1", {2})});
          require_ok(mp_graph_keep_gradient(g.handle, b));
@@ -193,7 +192,7 @@ TEST_CASE("graph: parameters that are added have separate gradients", "[graph]")
         scaled.push_back(g.gradient(p));
       }
       CHECK(places.size() == g.parameters.size());
-      const int32_t kept = g.parameters[1] + 1;  // the tensor computed from b1
+      const int32_t kept = g.parameters[1] + 1;  // tensor computed from b1
       const bool has_kept = g.info(kept).grad != nullptr && g.info(kept).name[0] == 'b';
       const std::vector<double> before = has_kept ? g.gradient(kept) : std::vector<double>();
       mp_tensor_list_t grads = nullptr;
@@ -210,7 +209,7 @@ TEST_CASE("graph: parameters that are added have separate gradients", "[graph]")
   }
 }
 
-TEST_CASE("graph: a loss beside the loss needs its labels if it is read", "[graph]") {
+TEST_CASE("graph: a second loss requires its labels if it is read", "[graph]") {
   for (const bool is_read : {false, true}) {
     CAPTURE(is_read);
     Described g;
@@ -236,7 +235,7 @@ TEST_CASE("graph: a loss beside the loss needs its labels if it is read", "[grap
   }
 }
 
-TEST_CASE("graph: what depends on the loss is listed with it", "[graph]") {
+TEST_CASE("graph: nodes that depend on the loss run after it", "[graph]") {
   Described g;
   const int32_t x = g.input("x", MP_FP32, {4, 3});
   const int32_t y = g.node("Linear", "fc", {x, g.parameter("w", {3, 5})});

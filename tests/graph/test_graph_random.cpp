@@ -1,10 +1,10 @@
-// Random graphs.  Shared memory and fusion compute the same as a graph whose tensors are all
-// outputs, which shares nothing and fuses next to nothing; and gradients are the derivatives of
-// the loss.
+// Random graphs.  A graph with shared memory and fusion computes the same as a graph whose tensors
+// are all outputs, which shares no memory and fuses almost nothing; gradients are the derivatives
+// of the loss.
 //
-// Weights, biases and scales are parameters, parameters with several readers, or computed, before
-// the product that they are added to or behind it.  Some nodes drop, some have no path to the loss,
-// some are made after the loss, and some depend on it.
+// Weights, biases and scales are parameters, parameters with several readers, or computed before
+// or after the product that uses them.  Some nodes are dropout, some have no path to the loss, some
+// are added after the loss, and some depend on it.
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -16,7 +16,7 @@ using namespace mptest;
 namespace {
 
 constexpr int64_t kBatch = 4, kClasses = 3;
-constexpr int64_t kHeads = 16;  // sums of as many logits, at most
+constexpr int64_t kHeads = 16;  // maximum number of summed logits
 
 struct Recipe {
   uint64_t seed;
@@ -47,14 +47,14 @@ class RandomNet {
     graph.bind(labels_tensor_, labels_->data());
   }
 
-  /// One step, the masks of which are those of the first.
+  /// Runs a step with the dropout masks of the first step.
   double step() {
     require_ok(mp_graph_set_step_sync(graph.handle, 3, kStream));
     graph.step();
     return graph.read(loss).front();
   }
 
-  /// Loss with one parameter moved by `t` along `d`.
+  /// Returns the loss with one parameter moved by `t` along `d`.
   double loss_at(size_t parameter, const std::vector<double> &d, double t) {
     Floats32 moved = values_[parameter];
     for (size_t i = 0; i < moved.size(); ++i) moved[i] += static_cast<float>(t * d[i]);
@@ -63,15 +63,16 @@ class RandomNet {
     graph.write(graph.parameters[parameter], values_[parameter]);
     return moved_loss;
   }
-  /// Central difference quotient of the loss along `d`.
+  /// Returns the central difference quotient of the loss along `d`.
   double difference(size_t parameter, const std::vector<double> &d, double h) {
     return (loss_at(parameter, d, h) - loss_at(parameter, d, -h)) / (2 * h);
   }
-  /// Standard deviation of the loss's rounding errors: from fourth differences at steps so small
-  /// that they vanish for the exact loss (More and Wild, Estimating Computational Noise, 2011).
+  /// Returns the standard deviation of the loss's rounding errors, from fourth differences at steps
+  /// so small that the differences of the exact loss vanish (More and Wild, Estimating Computational
+  /// Noise, 2011).
   double noise(size_t parameter, const std::vector<double> &d) {
     constexpr int kPoints = 12, kOrder = 4;
-    constexpr double kVariance = 70;  // of a fourth difference: 1 + 16 + 36 + 16 + 1
+    constexpr double kVariance = 70;  // coefficients of a fourth difference: 1 + 16 + 36 + 16 + 1
     std::vector<double> f;
     for (int i = 0; i < kPoints; ++i) f.push_back(loss_at(parameter, d, 0x1p-12 * (i - 5)));
     for (int order = 0; order < kOrder; ++order)
@@ -119,7 +120,7 @@ class RandomNet {
 
   bool flip() { return random_.integer(0, 1) == 1; }
 
-  /// A parameter: a new one, or one of this shape that others use.
+  /// Returns a new parameter, or one of this shape that has other readers.
   int32_t parameter(const std::vector<int64_t> &extent, int64_t fan_in) {
     std::vector<int32_t> &same = by_extent_[extent];
     if (same.empty() || random_.integer(0, 2) > 0) {
@@ -129,7 +130,7 @@ class RandomNet {
     }
     return same[static_cast<size_t>(random_.integer(0, static_cast<int64_t>(same.size()) - 1))];
   }
-  /// A parameter, or a tensor computed from one or two.
+  /// Returns a parameter, or a tensor computed from one or two.
   int32_t weights(const std::vector<int64_t> &extent, int64_t fan_in = 8) {
     const int number = ++num_weights_ + 2000;
     const int64_t kind = random_.integer(0, 7);
@@ -167,7 +168,7 @@ class RandomNet {
         if (has_bias) inputs.push_back(weights({out}));
         const int32_t y =
             is_flat ? node("Linear", i, inputs) : node("Conv2D", i, inputs, {{"pad", 1}});
-        // A bias that is computed behind the product.
+        // A bias that is computed after the product.
         return add(has_bias || flip() ? y : node("BiasAdd", 300 + i, {y, weights({out})}));
       }
       case 3:
@@ -197,7 +198,7 @@ class RandomNet {
     watched.push_back(tensor);
   }
 
-  /// Whatever nobody has read goes into the logits.
+  /// Adds all tensors without readers to the logits.
   void close() {
     int32_t sum = -1;
     int number = 1000;
@@ -216,7 +217,7 @@ class RandomNet {
     graph.loss(loss);
     twice_row_loss = graph.node("Add", "twice", {row_loss, row_loss});
     watch(twice_row_loss);
-    // Some of these depend on the loss and on activations, some on activations alone.
+    // Some of these depend on the loss and on activations, some only on activations.
     const int32_t x = pick(2);
     const int64_t columns = graph.info(x).extent[1];
     const int32_t column = graph.node("Reshape", "column", {twice_row_loss}, {{"extent", {0, 1}}});
@@ -244,7 +245,7 @@ double norm(const std::vector<double> &v) {
   return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
 }
 
-/// How far gradients are from others, relative to these.
+/// Returns the distance of gradients from reference gradients, relative to the latter.
 double distance(const RandomNet &net, const RandomNet &reference) {
   double error = 0, size = 0;
   for (size_t p = 0; p < reference.graph.parameters.size(); ++p) {
@@ -259,7 +260,7 @@ double distance(const RandomNet &net, const RandomNet &reference) {
 
 }  // namespace
 
-TEST_CASE("graph: random graphs, shared and fused, against unshared and plain", "[graph]") {
+TEST_CASE("graph: random graphs with shared memory and fusion equal graphs without", "[graph]") {
   const PolicyHandle fp16 = make_policy(MP_FP16), bf16 = make_policy(MP_BF16);
   for (uint64_t seed = 0; seed < 120; ++seed) {
     const int nodes = 4 + static_cast<int>(seed % 20);
@@ -267,7 +268,7 @@ TEST_CASE("graph: random graphs, shared and fused, against unshared and plain", 
     RandomNet plain({seed, nodes, true}, nullptr), shared({seed, nodes, false}, nullptr);
     plain.step();
     shared.step();
-    // The same operations on the same fp32 numbers; sums of biases come in two orders.
+    // Equal operations on equal fp32 numbers, except for the order of bias sums.
     CHECK(shared.graph.read(shared.loss) == plain.graph.read(plain.loss));
     CHECK(distance(shared, plain) < 1e-5);
     const mp_graph_memory_t less = shared.graph.memory(), more = plain.graph.memory();
@@ -278,7 +279,7 @@ TEST_CASE("graph: random graphs, shared and fused, against unshared and plain", 
     };
     check_watched();
 
-    // The roundings of up to 23 layers may grow, but not to the size of the whole.
+    // Rounding errors of up to 23 layers may grow, but not to the size of the gradient.
     RandomNet mixed({seed, nodes, false}, seed % 2 == 0 ? fp16.get() : bf16.get());
     mixed.step();
     CHECK(distance(mixed, plain) < 0.5);
@@ -290,11 +291,11 @@ TEST_CASE("graph: random graphs, shared and fused, against unshared and plain", 
   }
 }
 
-TEST_CASE("graph: gradients of random graphs are the derivatives of the loss", "[graph]") {
-  // Central differences with steps of h and h / 2 miss the derivative by c h^2 and c h^2 / 4: the
-  // second by a third of the distance between both, and by terms in h^4.  Rounding adds the noise
-  // of two losses, divided by h: independent errors, of which six standard deviations are allowed,
-  // and one unit in the last place, because small noise need not show in the rounded losses.
+TEST_CASE("graph: gradients of random graphs equal the derivatives of the loss", "[graph]") {
+  // Central differences with steps of h and h / 2 differ from the derivative by c h^2 and
+  // c h^2 / 4: the second by a third of the distance between both, and by terms in h^4.  Rounding
+  // adds the noise of two losses, divided by h: six standard deviations of independent errors are
+  // allowed, and one unit in the last place, because small noise may be invisible in the losses.
   constexpr double kStep = 0x1p-5, kDeviations = 6;
   for (uint64_t seed = 0; seed < 60; ++seed) {
     const int nodes = 4 + static_cast<int>(seed % 12);
@@ -321,7 +322,7 @@ TEST_CASE("graph: gradients of random graphs are the derivatives of the loss", "
   }
 }
 
-TEST_CASE("graph: what depends on the loss is that of the same pass", "[graph]") {
+TEST_CASE("graph: tensors that depend on the loss are of the same pass", "[graph]") {
   const PolicyHandle fp16 = make_policy(MP_FP16);
   for (uint64_t seed = 0; seed < 12; ++seed) {
     for (const mp_autocast_t policy : {mp_autocast_t{nullptr}, fp16.get()}) {

@@ -1,5 +1,5 @@
-// Sizes of graphs: smaller batches in the memory of the full one, a compile time that does not
-// depend on the batch, and sums that 64 bits cannot hold.
+// Sizes of graphs: smaller batches in the memory of the full batch, a compile time independent of
+// the batch, and sums that exceed 64 bits.
 #include <set>
 
 #include "tests/graph/described.h"
@@ -16,7 +16,7 @@ void count_line(mp_log_level_t, const char *, void *user) {
   ++*static_cast<int64_t *>(user);
 }
 
-/// Lines that are logged up to a level while it lives.
+/// Counts log lines up to a level during its lifetime.
 class LoggedLines {
  public:
   explicit LoggedLines(mp_log_level_t level) { mp_set_log_callback(count_line, &count, level); }
@@ -33,7 +33,7 @@ int32_t perceptron(Described &g, int32_t x, const std::vector<int64_t> &widths) 
 
 }  // namespace
 
-TEST_CASE("graph: a smaller batch needs no more workspace than was planned", "[graph]") {
+TEST_CASE("graph: a smaller batch fits into the planned workspace", "[graph]") {
   constexpr int64_t kBatch = 128;
   Allocations allocations;
   const mp_context_t counted = counted_context(allocations);
@@ -66,8 +66,8 @@ TEST_CASE("graph: a smaller batch needs no more workspace than was planned", "[g
   mp_context_destroy(counted);
 }
 
-TEST_CASE("graph: a batch that was not planned for gets workspace when it is set", "[graph]") {
-  // Only the full batch of the planned ones fits the shape [17 -1].
+TEST_CASE("graph: set_batch allocates workspace for a batch that was not planned", "[graph]") {
+  // Only the full batch of the planned batches fits the shape [17 -1].
   constexpr int64_t kBatch = 85, kOther = 17;
   Allocations allocations;
   const mp_context_t counted = counted_context(allocations);
@@ -112,10 +112,10 @@ TEST_CASE("graph: a batch that was not planned for gets workspace when it is set
   mp_context_destroy(counted);
 }
 
-TEST_CASE("graph: compiling makes as many calls for any batch", "[graph]") {
+TEST_CASE("graph: the number of calls of a compile does not depend on the batch", "[graph]") {
   Allocations allocations;
   const mp_context_t counted = counted_context(allocations);
-  allocations.limit = 1 << 20;  // the compiled graph is not allocated
+  allocations.limit = 1 << 20;  // fails the allocation of the compiled graph
   const auto calls = [&](int64_t batch) {
     Described g(counted);
     const int32_t x = g.input("x", MP_FP32, {batch, 2, 1});
@@ -140,13 +140,13 @@ TEST_CASE("graph: compiling makes as many calls for any batch", "[graph]") {
   mp_context_destroy(counted);
 }
 
-TEST_CASE("graph: bytes and elements that 64 bits cannot count are refused", "[graph]") {
+TEST_CASE("graph: numbers of bytes and elements beyond 64 bits are rejected", "[graph]") {
   constexpr int64_t kHuge = int64_t{1} << 48;
   const auto is_refused = [](const Described &g) {
     expect_status(mp_graph_compile(g.handle), MP_ERROR_INVALID_ARGUMENT);
     CHECK(has(mp_last_error(), "size of all tensors in bytes exceeds 2^63 - 1"));
   };
-  SECTION("states whose sum is 256 beyond 2^64") {
+  SECTION("states whose sum is 2^64 + 256") {
     Described g;
     g.state("first", {1 << 16});
     g.state("second", {64});

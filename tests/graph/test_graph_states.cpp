@@ -1,12 +1,12 @@
-// What goes from one pass to the next: statistics of a normalisation, h and c of a recurrent layer,
-// the step that masks of dropout follow.
+// State between passes: running statistics of batch norm, h and c of a recurrent layer, and the
+// step that determines dropout masks.
 #include <utility>
 
 #include "tests/graph/described.h"
 
 using namespace mptest;
 
-TEST_CASE("graph: states of a normalisation are used in inference, and moved in training",
+TEST_CASE("graph: batch norm uses running statistics in inference and updates them in training",
           "[graph]") {
   Described g;
   const int32_t x = g.input("x", MP_FP32, {16, 4});
@@ -36,7 +36,7 @@ TEST_CASE("graph: states of a normalisation are used in inference, and moved in 
   CHECK(g.memory().states == 2 * 256);  // two of them, each aligned
 }
 
-TEST_CASE("graph: a state that is not bound is zero, cast or not", "[graph]") {
+TEST_CASE("graph: an unbound state is zero, cast or not", "[graph]") {
   constexpr int64_t batch = 3, steps = 2, in = 8, hidden = 16;
   for (const mp_dtype_t low : {MP_FP32, MP_FP16}) {
     Described g;
@@ -84,12 +84,12 @@ TEST_CASE("graph: a state that is not bound is zero, cast or not", "[graph]") {
 
 namespace {
 
-/// Two nodes of dropout on ones, and a loss behind their sum.
+/// Two dropout nodes on ones, and a loss of their sum.
 class Dropped {
  public:
   static constexpr int64_t kRows = 4, kColumns = 64;
 
-  /// @param has_offset  the first node has one, which is an input
+  /// @param has_offset  the first node has an offset, which is an input
   explicit Dropped(bool has_offset = false, int64_t seed = 5) {
     x = g.input("x", MP_FP32, {kRows, kColumns});
     offset = g.input("offset", MP_DTYPE_NONE, {});
@@ -124,7 +124,7 @@ class Dropped {
     require_ok(mp_graph_get_step_sync(g.handle, &t, kStream));
     return t;
   }
-  /// The mask of mp_dropout.
+  /// Returns the mask of mp_dropout.
   std::vector<double> mask_of(uint64_t seed, uint64_t step) const {
     mp_dropout_desc_t desc = mp_dropout_desc_default(kRows * kColumns, 0.5f, MP_FP32);
     desc.seed = seed;
@@ -146,7 +146,7 @@ class Dropped {
 
 }  // namespace
 
-TEST_CASE("graph: masks of dropout differ between steps and nodes, and are those of the header",
+TEST_CASE("graph: dropout masks differ between steps and nodes, and equal the documented ones",
           "[graph]") {
   constexpr uint64_t kSeedStep = 0x9E3779B97F4A7C15;
   Dropped net;
@@ -158,7 +158,7 @@ TEST_CASE("graph: masks of dropout differ between steps and nodes, and are those
     CHECK(masks[1] == net.mask_of(5 + kSeedStep * 2, step));
     CHECK(masks[0] != masks[1]);
     CHECK(net.count() == static_cast<int64_t>(step) + 1);
-    // The gradient passes where the value has.
+    // Gradients have the mask of the values.
     const std::vector<double> dy[] = {net.g.gradient(net.y[0]), net.g.gradient(net.y[1])};
     const std::vector<double> dh = net.g.gradient(net.hidden);
     for (size_t i = 0; i < dh.size(); ++i)
@@ -169,14 +169,14 @@ TEST_CASE("graph: masks of dropout differ between steps and nodes, and are those
   CHECK(net.count() == 4);
 }
 
-TEST_CASE("graph: a resumed run draws the masks of the run that goes on", "[graph]") {
+TEST_CASE("graph: a resumed run has the masks of the uninterrupted run", "[graph]") {
   Dropped one, other;
   one.step(), one.step();
   require_ok(mp_graph_set_step_sync(other.g.handle, one.count(), kStream));
   for (int step = 0; step < 3; ++step) CHECK(other.step() == one.step());
   CHECK(other.count() == 5);
 
-  // A pass forward and its pass backward have one mask, whatever is set between them.
+  // A forward and its backward pass have equal masks, even if the step is set in between.
   require_ok(mp_graph_forward(one.g.handle, MP_GRAPH_MODE_TRAINING, kStream));
   require_ok(mp_graph_set_step_sync(one.g.handle, 77, kStream));
   require_ok(mp_graph_backward(one.g.handle, nullptr, kStream));
@@ -186,7 +186,7 @@ TEST_CASE("graph: a resumed run draws the masks of the run that goes on", "[grap
   CHECK(one.count() == 77);
 }
 
-TEST_CASE("graph: a bound offset draws the mask of mp_dropout, an unbound one that of the step",
+TEST_CASE("graph: a bound offset selects the mask of mp_dropout, an unbound one that of the step",
           "[graph]") {
   Dropped net(true);
   const auto own = net.step();
@@ -199,7 +199,7 @@ TEST_CASE("graph: a bound offset draws the mask of mp_dropout, an unbound one th
   CHECK(net.step() == own);
 }
 
-TEST_CASE("graph: all 64 bits of a seed reach dropout", "[graph]") {
+TEST_CASE("graph: dropout uses all 64 bits of the seed", "[graph]") {
   const DeviceBuffer<uint64_t> at(std::vector<uint64_t>{9});
   for (const uint64_t seed : {(uint64_t{1} << 53) + 1, ~uint64_t{0}}) {
     Dropped net(true, static_cast<int64_t>(seed));

@@ -1,5 +1,5 @@
-// A graph trains to the bits of the same network written call by call, in each type, with skipped steps and
-// with batches of several sizes.
+// Training of a graph is bitwise equal to the same network of single calls, in each type, with
+// skipped steps and several batch sizes.
 #include <numeric>
 
 #include "tests/graph/hand_written.h"
@@ -19,7 +19,7 @@ void check_equal_training(Trained &graph, Trained &by_hand, mp_dtype_t dtype, in
   for (int step = 0; step < kSteps; ++step) {
     CAPTURE(step, mp_dtype_name(dtype));
     const int64_t batch =
-        step % 3 == 2 ? rows / 2 + 1 : rows;  // the last batch of an epoch is a smaller one
+        step % 3 == 2 ? rows / 2 + 1 : rows;  // the last batch of an epoch is smaller
     const DeviceBuffer<float> x(random_values(random, batch * numel, 1.0));
     std::vector<int32_t> all(static_cast<size_t>(batch));
     for (int32_t &label : all) label = static_cast<int32_t>(random.integer(0, classes - 1));
@@ -41,7 +41,7 @@ void check_equal_training(Trained &graph, Trained &by_hand, mp_dtype_t dtype, in
 
 }  // namespace
 
-TEST_CASE("graph: a perceptron has the weights of the one by hand", "[graph][strict]") {
+TEST_CASE("graph: a perceptron trains to the weights of single calls", "[graph][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     const auto graph = perceptron_as_graph(dtype), by_hand = perceptron_by_hand(dtype);
     const std::vector<float> initial = graph->masters();
@@ -51,7 +51,7 @@ TEST_CASE("graph: a perceptron has the weights of the one by hand", "[graph][str
   }
 }
 
-TEST_CASE("graph: a convnet has the weights of the one by hand", "[graph]") {
+TEST_CASE("graph: a convnet trains to the weights of single calls", "[graph]") {
   for (const mp_dtype_t dtype : kDtypes) {
     const auto graph = convnet_as_graph(dtype), by_hand = convnet_by_hand(dtype);
     check_equal_training(*graph, *by_hand, dtype, Convnet::rows, Convnet::side * Convnet::side,

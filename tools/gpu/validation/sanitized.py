@@ -63,7 +63,7 @@ TESTS = {
     "embedding_zeros": "embedding: nothing given that is optional",
     "pointwise_elements": "pointwise: what is not finite, and what is at the end of the range",
     "dropout_elements": "dropout: what is not finite is dropped as well",
-    "count_one": "graph: a resumed run draws the masks of the run that goes on",
+    "count_one": "graph: a resumed run has the masks of the uninterrupted run",
     "rnn_step_forward": "rnn: nothing given that is optional",
     "rnn_reset_h": "rnn: nothing given that is optional",
     "rnn_step_backward": "rnn: nothing given that is optional",
