@@ -1,7 +1,8 @@
-// mp_gemm_grouped: a group as plain data that prints as one line, and each of its products as a
-// GemmRun, which has operands between guard zones, an oracle, and the check of what was written.
+// mp_gemm_grouped: a group as plain data that is printed as one line.  Each of its products is a
+// GemmRun, which provides operands between guard zones, an oracle and checks.
 //
-//   MP_REPRO="m=1 n=1 k=1 op=TN ab=fp16 ... items=129x64x72,0x5x3,64x64x64@ad" mptests "[repro-group]"
+//   export MP_REPRO="m=1 n=1 k=1 op=TN ab=fp16 ... items=129x64x72,0x5x3,64x64x64@ad"
+//   mptests "[repro-group]"
 #pragma once
 
 #include <memory>
@@ -12,16 +13,16 @@
 
 namespace mptest {
 
-/// What products of a group may differ in.  Prints as 129x64x72+5@ad!
+/// Parameters in which the products of a group may differ.  Printed as 129x64x72+5@ad!
 struct GroupItem {
   int64_t m, n, k;
   int64_t pad = 0;         ///< +5: GemmCase::pad
-  std::string stray = "";  ///< @ad: these operands miss 16-byte alignment by one element
+  std::string stray = "";  ///< @ad: operands whose addresses are one element past 16-byte alignment
   bool infinite = false;   ///< !: an infinity in A
 };
 
 struct GroupCase {
-  GemmCase common;  ///< without m, n, k, pad; found_inf and scale are shared by the products
+  GemmCase common;  ///< m, n, k, pad unused; found_inf and scale apply to all products
   std::vector<GroupItem> items;
 };
 
@@ -32,11 +33,11 @@ class GroupRun {
  public:
   explicit GroupRun(const GroupCase &c);
 
-  /// Those that can run every product.
+  /// Returns the kernels that support every product.
   std::vector<std::string> kernels() const;
   size_t workspace_bytes(const std::string &kernel) const;
 
-  /// As GemmRun's.  The items are overwritten as soon as the call has returned.
+  /// Launches like GemmRun.  Overwrites the items when the call has returned.
   mp_status_t launch(const std::string &kernel);
   mp_status_t launch(const std::string &kernel, size_t workspace_bytes);
   std::string verify() const;
@@ -57,8 +58,8 @@ class GroupRun {
   std::unique_ptr<DeviceBuffer<uint8_t>> workspace_;
 };
 
-/// Every kernel that can run the products, by name, and the one that the library chooses.  A kernel
-/// may decline misaligned pointers, leaving all D alone.
+/// Checks every kernel that supports the products, by name, and the one that the library selects.
+/// A kernel may reject misaligned pointers; it must then leave every D unchanged.
 void check_group(const GroupCase &c);
 
 }  // namespace mptest

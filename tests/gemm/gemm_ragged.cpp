@@ -1,4 +1,4 @@
-// See gemm_ragged.h.
+// Operands, oracle and launch of RaggedRun.
 #define MP_ENABLE_EXPERIMENTAL
 #include "gemm_ragged.h"
 
@@ -14,11 +14,12 @@ namespace mptest {
 
 namespace {
 
-/// In every type, and smaller than what is written, so that amax of all of D is that of its groups.
+/// Representable in every type, and smaller than any written value, so that the amax of all of D
+/// equals that of its groups.
 constexpr double kUntouched = 0x1p-10;
-constexpr int64_t kLargest = 3;  // of the integers in A and B: no sum overflows fp16
+constexpr int64_t kLargest = 3;  // largest integer in A and B: no sum overflows FP16
 
-/// What the header says of ends: they neither fall nor leave the bound.
+/// Returns the ends as the library uses them: ascending and within the bound.
 std::vector<int64_t> clamped(const RaggedCase &c) {
   std::vector<int64_t> ends;
   int64_t before = 0;

@@ -1,5 +1,5 @@
-// mp_gemm_ragged: a case as plain data that prints as one line, and its run on the device: an OutputRun, whose
-// expected D is made of the sums of each group.
+// mp_gemm_ragged: a case as plain data that is printed as one line, and its run on the device: an
+// OutputRun whose expected D consists of the sums of each group.
 //
 //   MP_REPRO="m=230 n=40 k=24 op=TN ab=fp16 ... ragged=m ends=1,1,70" mptests "[repro-ragged]"
 #pragma once
@@ -13,9 +13,9 @@
 
 namespace mptest {
 
-struct RaggedCase : GemmCase {  ///< without batch and special; shared_b with MP_RAGGED_M alone
+struct RaggedCase : GemmCase {  ///< batch and special unused; shared_b only with MP_RAGGED_M
   mp_ragged_t dimension = MP_RAGGED_M;
-  std::vector<int32_t> ends;  ///< as they are given: perhaps bad
+  std::vector<int32_t> ends;  ///< passed unchanged; may be invalid
   int64_t infinite = -1;      ///< row of A (MP_RAGGED_M) or element of k that holds an infinity
 };
 
@@ -24,15 +24,15 @@ RaggedCase parse_ragged_case(const std::string &line);
 
 class RaggedRun : public OutputRun {
  public:
-  /// What lies past the last end is NaN in A and B, and D must keep what it held there.
+  /// Sets elements past the last end to NaN in A and B; in D, they must stay unchanged.
   explicit RaggedRun(const RaggedCase &c);
 
   std::vector<std::string> kernels() const override;
   size_t workspace_bytes(const std::string &kernel) const override;
   std::string repro() const override;
 
-  /// Calls for one list of ends after the other, with one workspace and nothing between them but what writes the
-  /// ends: so a CUDA graph is replayed.  verify() is then about the last list.
+  /// Makes one call per list of ends, like replays of a CUDA graph: the workspace is shared, and
+  /// only the ends are written between calls.  Afterwards verify() checks the last list.
   void replay(const std::string &kernel, const std::vector<std::vector<int32_t>> &lists);
 
  private:
@@ -47,13 +47,13 @@ class RaggedRun : public OutputRun {
 
   RaggedCase case_;
   oracle::GemmInputs inputs_;
-  Matrices before_;  ///< D
+  Matrices before_;  ///< D before the call
   std::optional<DeviceMatrices> a_, b_, c_;
-  Layout layout_a_, layout_b_, layout_c_;  ///< D has that of C
+  Layout layout_a_, layout_b_, layout_c_;  ///< D has the layout of C
   DeviceBuffer<int32_t> ends_;
 };
 
-/// Every kernel that can run the case, and the library's choice.  Returns their names.
+/// Checks every kernel that supports the case, and the library's choice.  Returns their names.
 std::vector<std::string> check_ragged(const RaggedCase &c);
 
 }  // namespace mptest

@@ -1,4 +1,4 @@
-// See gemm_run.h.
+// Operands, oracle and launch of GemmRun.
 #define MP_ENABLE_EXPERIMENTAL
 #include "gemm_run.h"
 #include "tests/support/kernels.h"
@@ -28,7 +28,7 @@ GemmRun::Layout GemmRun::layout(int64_t rows, int64_t cols, int64_t more_padding
   return {ld, case_.batch == 1 ? 0 : rows * ld + room * case_.multiple};
 }
 
-/// The batch item of that operand which lies one element further than the others, or -1.
+/// Returns the batch item of that operand which is offset by one element, or -1.
 int64_t GemmRun::stray_item(char operand) const {
   const std::string &stray = case_.stray;
   if (stray.find(operand) == std::string::npos) return -1;
@@ -36,14 +36,14 @@ int64_t GemmRun::stray_item(char operand) const {
 }
 
 GemmRun::GemmRun(const GemmCase &c) : OutputRun(c, c.n), case_(c), items_(4 * c.batch) {
-  // C and aux get rows of their own length where there is padding at all.
+  // C and aux get longer rows if there is padding.
   const int64_t more = c.pad == 0 || c.in_place ? 0 : c.multiple;
   layout_a_ = c.op[0] == 'N' ? layout(c.m, c.k, 0) : layout(c.k, c.m, 0);
   layout_b_ = c.op[1] == 'N' ? layout(c.k, c.n, 0) : layout(c.n, c.k, 0);
   layout_c_ = layout(c.m, c.n, more);
   layout_d_ = layout(c.m, c.n, 0);
   layout_aux_ = layout(c.m, c.n, 2 * more);
-  // aux has the stride of D, which therefore has to hold its longer rows.
+  // aux has the stride of D, so D's stride must also fit aux's longer rows.
   layout_d_.stride = layout_aux_.stride;
   if (c.in_place) layout_c_ = layout_d_;
 
@@ -67,8 +67,8 @@ void GemmRun::fill_inputs() {
   fill_epilogue_inputs(inputs_, random, Matrices(c.batch, c.m, c.n));
 }
 
-/// B has no zeros where the special value meets it: infinity gives infinities alone, so that the
-/// NaN which it makes of the zeros that pad a tile would show in amax.
+/// B has no zeros at the indices of the special value: an infinity in A gives only infinities, so
+/// that NaN from zero padding of a tile would be visible in amax.
 void GemmRun::put_special_in_a() {
   const GemmCase &c = case_;
   const int64_t p = place_in(c.k, c.place);
@@ -145,7 +145,7 @@ std::vector<std::string> GemmRun::kernels() const {
     const std::vector<const char *> names = runnable_kernels(any);
     return {names.begin(), names.end()};
   }
-  // The kernels of mp_gemm that mp_gemm_batched can run, its own choice first.
+  // Kernels of mp_gemm that mp_gemm_batched supports, the library's choice first.
   mp_plan_t best;
   MP_INIT_STRUCT(&best);
   if (mp_gemm_batched_get_plan(context(), &any, nullptr, SIZE_MAX, &best) != MP_SUCCESS) return {};
@@ -166,7 +166,7 @@ size_t GemmRun::workspace_bytes(const std::string &kernel) const {
   const auto query = case_.pointers ? mp_gemm_batched_workspace_size : mp_gemm_workspace_size;
   const mp_epilogue_t options = epilogue();
   size_t bytes = 0;
-  // mp_gemm_batched rejects some epilogues, which tests call on purpose.
+  // Some tests pass epilogues that mp_gemm_batched rejects.
   require_ok(query(context(), &forced, case_.pointers ? nullptr : &options, &bytes));
   return bytes;
 }

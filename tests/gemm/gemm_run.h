@@ -1,5 +1,5 @@
-// A GemmCase on the device: operands between guard zones, their oracle, and the call; outputs and
-// their check are OutputRun's.
+// A GemmCase on the device: operands between guard zones, their oracle, and the call.  OutputRun
+// provides the outputs and their checks.
 #pragma once
 
 #include <optional>
@@ -15,14 +15,14 @@ class GemmRun : public OutputRun {
  public:
   explicit GemmRun(const GemmCase &c);
 
-  /// The descriptor of the case with `kernel`; "" leaves the choice to the library.
+  /// Returns the descriptor of the case with `kernel`; "" leaves the selection to the library.
   mp_gemm_desc_t desc(const std::string &kernel) const;
   std::vector<std::string> kernels() const override;
   size_t workspace_bytes(const std::string &kernel) const override;
   void reset_outputs() override;
   std::string repro() const override;
 
-  /// The product as an item of a group, for a call that others make.
+  /// Returns the product as an item of a group that the caller launches.
   mp_gemm_group_item_t group_item() const;
 
   bool null_c = false;  ///< pass NULL for C
@@ -46,17 +46,17 @@ class GemmRun : public OutputRun {
   DeviceBuffer<void *> items_;  ///< A, B, C, D of each item, for mp_gemm_batched
 };
 
-/// "wgmma_128x256x64_s4".
+/// True for names like "wgmma_128x256x64_s4".
 bool is_wgmma(const std::string &kernel);
-/// Whether the device has them; else the test is skipped, with that as its reason.
+/// Returns whether the device supports wgmma; otherwise skips the test with that reason.
 bool has_wgmma();
 
-/// Every kernel that can run the case, by name: correct, with guard zones, padding and inputs
-/// untouched.  A kernel may decline misaligned pointers, leaving D alone.
+/// Checks every kernel that supports the case, by name: correct results; guard zones, padding and
+/// inputs unchanged.  A kernel may reject misaligned pointers; it must then leave D unchanged.
 void check_every_kernel(const GemmCase &c);
-/// The same for the kernels that are wanted, at least one of which must run the case.
+/// Checks the kernels for which is_wanted is true; at least one must support the case.
 void check_kernels(const GemmCase &c, bool (*is_wanted)(const std::string &kernel));
-/// The same for the kernel that the library chooses.
+/// Checks the kernel that the library selects.
 void check_library_choice(const GemmCase &c);
 
 }  // namespace mptest
