@@ -1,4 +1,4 @@
-// A process that forks while others of its threads are inside calls.
+// Fork while other threads of the process are inside calls.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kSize = 64;
 
-/// Whether a product in a context of its own is right.  No test macros: a child calls it as well.
+/// Returns whether a product in a new context is correct.  Uses no test macros: children call it.
 bool multiplies() {
   mp_context_config_t config = mp_context_config_default();
   config.device = MP_DEVICE_HOST;
@@ -34,12 +34,12 @@ bool multiplies() {
   return has_run && d == std::vector<float>(kSize * kSize, static_cast<float>(kSize));
 }
 
-/// So slow that forks mostly fall into it.
+/// Delays log calls, so that most forks happen during one.
 void slow_log(mp_log_level_t, const char *, void *) {
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-/// A child that hangs is ended by its alarm.
+/// Returns whether a product in a child is correct; an alarm ends a child that hangs.
 bool child_multiplies() {
   const pid_t child = fork();
   REQUIRE(child >= 0);
@@ -53,7 +53,7 @@ bool child_multiplies() {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/// Threads that do the same thing until the test is over.
+/// Threads that repeat `work` until destruction.
 class Busy {
  public:
   template <typename Work>
@@ -75,7 +75,7 @@ class Busy {
 
 }  // namespace
 
-TEST_CASE("fork: a child works, whatever the threads of its parent were doing", "[fork]") {
+TEST_CASE("fork: a child works regardless of the parent's other threads", "[fork]") {
   if (!on_host()) return skip("CUDA does not work in a child of a process that has used it");
   mp_set_log_callback(slow_log, nullptr, MP_LOG_INFO);
   {
@@ -106,7 +106,7 @@ TEST_CASE("fork: while another thread reads the tuning", "[.][fork_in_first_call
   CHECK(is_right);
 }
 
-TEST_CASE("fork: a child waits for nobody's first call", "[fork]") {
+TEST_CASE("fork: a first call in progress in the parent does not block a child", "[fork]") {
   if (!on_host()) return skip("CUDA does not work in a child of a process that has used it");
   const std::string output = output_of_test("[fork_in_first_call]", "MP_GEMM_TUNING=/dev/null");
   INFO(output);

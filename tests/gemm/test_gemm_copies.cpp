@@ -1,5 +1,5 @@
-// A and B whose rows are not aligned, by the kernels that read copies of them: those of WMMA that have such a name, and
-// those of wgmma, which have no other way.  Rows and items end in poison, and so does the workspace begin.
+// A and B with unaligned rows, with kernels that read aligned copies of them: WMMA kernels whose
+// name ends in "_copied", and all wgmma kernels.  Rows, items and the initial workspace end in NaN.
 #include "gemm_run.h"
 
 using namespace mptest;
@@ -9,7 +9,7 @@ namespace {
 bool reads_copies(const std::string &kernel) {
   return kernel.ends_with("_copied") || is_wgmma(kernel);
 }
-/// "wmma_64x64x32_s4_copied", not "..._k4_copied".
+/// True for "wmma_64x64x32_s4_copied", not for "..._k4_copied".
 bool reads_copies_whole(const std::string &kernel) {
   return reads_copies(kernel) && kernel.find("_k") == std::string::npos;
 }
@@ -25,7 +25,7 @@ GemmCase make_case(int64_t m, int64_t n, int64_t k, const std::string &op, int64
   return c;
 }
 
-/// Of items that lie apart by no multiple of 8; several tiles and, for splits, slices.
+/// Batch items with a stride that is not a multiple of 8; several tiles, and several slices of k.
 GemmCase batch_case(const std::string &op) {
   GemmCase c = make_case(70, 131, 601, op, 1);
   c.batch = 2;
@@ -36,7 +36,7 @@ GemmCase batch_case(const std::string &op) {
 
 }  // namespace
 
-TEST_CASE("copies: every order of operands, rows by words of two and of four bytes",
+TEST_CASE("copies: rows are copied in 2- and 4-byte words in every order of operands",
           "[gemm][wgmma]") {
   const bool has_bf16 = device_info().arch >= 80;
   for (const char *const op : kAllOps) {
@@ -50,12 +50,13 @@ TEST_CASE("copies: every order of operands, rows by words of two and of four byt
   }
 }
 
-TEST_CASE("copies: one operand is copied, and the other read where it is", "[gemm][wgmma]") {
-  check_kernels(make_case(136, 131, 72, "NN"), reads_copies_whole);  // n is odd: B, and D
-  check_kernels(make_case(131, 136, 72, "TT"), reads_copies_whole);  // m: A
+TEST_CASE("copies: an aligned operand is read in place", "[gemm][wgmma]") {
+  check_kernels(make_case(136, 131, 72, "NN"),
+                reads_copies_whole);  // n is odd: B and D are unaligned
+  check_kernels(make_case(131, 136, 72, "TT"), reads_copies_whole);  // m is odd: A is unaligned
 }
 
-TEST_CASE("copies: batches, shared operands and splits", "[gemm][wgmma]") {
+TEST_CASE("copies: batches, shared operands and split-k", "[gemm][wgmma]") {
   for (const char *const op : {"NN", "TT"}) check_kernels(batch_case(op), reads_copies);
   for (const auto &[shared_a, shared_b] :
        {std::pair{true, false}, std::pair{false, true}, std::pair{true, true}}) {
@@ -64,7 +65,7 @@ TEST_CASE("copies: batches, shared operands and splits", "[gemm][wgmma]") {
     c.shared_b = shared_b;
     check_kernels(c, reads_copies_whole);
   }
-  // Rows of 80 and of 136 elements are aligned, items that lie 20 behind the last of them are not.
+  // Rows of 80 and 136 elements are aligned; item strides, 20 elements longer, are not.
   GemmCase c = batch_case("TN");
   c.m = 72;
   c.pad = 5;
@@ -72,7 +73,7 @@ TEST_CASE("copies: batches, shared operands and splits", "[gemm][wgmma]") {
   check_kernels(c, reads_copies_whole);
 }
 
-TEST_CASE("copies: non-finite values stay where they are", "[gemm][wgmma]") {
+TEST_CASE("copies: non-finite values affect only their rows and columns", "[gemm][wgmma]") {
   for (const Special special : {Special::kInfinity, Special::kNan}) {
     for (const Place place : {Place::kFirst, Place::kLast}) {
       GemmCase c = batch_case("NN");
@@ -83,7 +84,7 @@ TEST_CASE("copies: non-finite values stay where they are", "[gemm][wgmma]") {
   }
 }
 
-TEST_CASE("copies: a kernel that reads them refuses a byte less of workspace", "[gemm][wgmma]") {
+TEST_CASE("copies: too small a workspace is rejected", "[gemm][wgmma]") {
   GemmRun run(batch_case("NN"));
   for (const std::string &kernel : run.kernels()) {
     if (!reads_copies(kernel)) continue;
@@ -95,7 +96,7 @@ TEST_CASE("copies: a kernel that reads them refuses a byte less of workspace", "
   }
 }
 
-TEST_CASE("copies: what else is in the way makes their kernels decline", "[gemm][strict]") {
+TEST_CASE("copies: kernels reject misaligned operands and arrays of pointers", "[gemm][strict]") {
   GemmCase c = batch_case("NN");
   GemmRun odd_rows(c);
   c.offset = 1;

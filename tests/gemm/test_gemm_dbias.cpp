@@ -1,4 +1,5 @@
-// dbias, the column sums of D: by every kernel, in one order, by a pass over D or as its tiles leave.
+// dbias, the column sums of D: with every kernel, in one order of summation, by a pass over D or
+// from partial sums that the epilogue writes.
 #include <cstring>
 
 #include "gemm_run.h"
@@ -7,7 +8,7 @@ using namespace mptest;
 
 namespace {
 
-/// Off the tiles in every direction, with its own padding for C, D and aux.
+/// Not a multiple of any tile, with separate padding for C, D and aux.
 GemmCase make_case(mp_dtype_t ab, mp_dtype_t cd, int64_t m = 131, int64_t n = 69, int64_t k = 50) {
   GemmCase c;
   c.m = m;
@@ -25,7 +26,7 @@ constexpr Types kTypes[] = {
 
 }  // namespace
 
-TEST_CASE("dbias: it sums the columns of D", "[gemm][strict]") {
+TEST_CASE("dbias: equals the column sums of D", "[gemm][strict]") {
   for (const Types &types : kTypes) {
     GemmCase c = make_case(types.ab, types.cd);
     check_every_kernel(c);
@@ -35,7 +36,7 @@ TEST_CASE("dbias: it sums the columns of D", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("dbias: it has the same bits twice and with every kernel that gives the same D",
+TEST_CASE("dbias: has the same bits in repeated calls and with all kernels that give the same D",
           "[gemm]") {
   GemmCase c = make_case(MP_FP16, MP_FP16);
   c.m = 700;
@@ -54,9 +55,10 @@ TEST_CASE("dbias: it has the same bits twice and with every kernel that gives th
   }
 }
 
-TEST_CASE("dbias: many rows are summed in as many chunks as there is workspace for", "[gemm]") {
-  // 2800 rows of three items in chunks of 512 and more, whose borders lie within the items.  No kernel sums
-  // subtiles of an fp32 D, so that the workspace is that of the chunks alone, whichever is the fastest.
+TEST_CASE("dbias: as many row blocks are summed in parallel as workspace allows", "[gemm]") {
+  // 2800 rows of three items in blocks of at least 512, whose borders are within the items.  No
+  // kernel writes partial sums of an fp32 D, so the workspace is that of the row blocks for every
+  // kernel.
   GemmCase c = make_case(MP_FP16, MP_FP32);
   c.m = 933;
   c.n = 72;
@@ -72,7 +74,7 @@ TEST_CASE("dbias: many rows are summed in as many chunks as there is workspace f
   check_kernels(c, [](const std::string &kernel) { return kernel == "simt_64x64x16"; });
 }
 
-TEST_CASE("dbias: of wide and of tall matrices", "[gemm]") {
+TEST_CASE("dbias: wide and tall matrices are summed correctly", "[gemm]") {
   for (const auto &[m, n] : {std::pair<int64_t, int64_t>{1, 1030}, {1030, 1}, {3, 257}}) {
     GemmCase c = make_case(MP_FP16, MP_FP32);
     c.m = m;
@@ -81,20 +83,21 @@ TEST_CASE("dbias: of wide and of tall matrices", "[gemm]") {
   }
 }
 
-// ---------------------------------------------------------------------------- as D leaves
+// ---------------------------------------------------------------------------- partial column sums
 
 namespace {
 
-constexpr int64_t kRows = 16, kRun = 8;
+constexpr int64_t kRows = 16, kVector = 8;
 
 int64_t round_up(int64_t x, int64_t multiple) {
   return (x + multiple - 1) / multiple * multiple;
 }
 
-/// The sums of 16 rows each behind what the kernel itself needs, columns rounded up.
-struct SubtilePlace {
-  SubtilePlace(const GemmCase &c, size_t own_bytes)
-      : ld(round_up(c.n, kRun)),
+/// Location of the partial sums of 16 rows each, after the kernel's other workspace; columns
+/// rounded up.
+struct PartialSumLayout {
+  PartialSumLayout(const GemmCase &c, size_t own_bytes)
+      : ld(round_up(c.n, kVector)),
         rows_per_item(round_up(c.m, kRows) / kRows),
         first(static_cast<size_t>(round_up(static_cast<int64_t>(own_bytes), 256))),
         end(first + static_cast<size_t>(round_up(c.batch * rows_per_item * ld * 4, 256))) {}
@@ -102,7 +105,7 @@ struct SubtilePlace {
   const size_t first, end;  ///< bytes
 };
 
-/// Of D as it is stored.
+/// Sums elements of the stored D.
 float sum_of_rows(const Matrices &d, int64_t item, int64_t subtile, int64_t column) {
   float sum = 0.0f;
   for (int64_t i = subtile * kRows; i < std::min(d.rows, (subtile + 1) * kRows); i++)
@@ -110,23 +113,24 @@ float sum_of_rows(const Matrices &d, int64_t item, int64_t subtile, int64_t colu
   return sum;
 }
 
-/// How many of the sums are in workspace as they should be.
-int64_t num_sums_left(const GemmRun &run, const SubtilePlace &place) {
+/// Returns the number of correct partial sums in workspace.
+int64_t num_correct_sums(const GemmRun &run, const PartialSumLayout &layout) {
   const Matrices d = run.d();
   const std::vector<uint8_t> workspace = run.workspace();
   int64_t right = 0;
   for (int64_t item = 0; item < d.count; item++)
-    for (int64_t subtile = 0; subtile < place.rows_per_item; subtile++)
+    for (int64_t subtile = 0; subtile < layout.rows_per_item; subtile++)
       for (int64_t j = 0; j < d.cols; j++) {
-        const int64_t at = (item * place.rows_per_item + subtile) * place.ld + j;
+        const int64_t at = (item * layout.rows_per_item + subtile) * layout.ld + j;
         float got;
-        std::memcpy(&got, workspace.data() + place.first + at * 4, sizeof got);
+        std::memcpy(&got, workspace.data() + layout.first + at * 4, sizeof got);
         right += same_value(got, sum_of_rows(d, item, subtile, j)) ? 1 : 0;
       }
   return right;
 }
 
-/// With room for the sums, and with a byte less: the same bits.  Of at most 512 rows: one chunk.
+/// Checks that a workspace for the partial sums and one that is a byte too small give the same
+/// bits.  Requires at most 512 rows: one row block.
 void check_subtiles(const GemmCase &c) {
   GemmCase without_dbias = c;
   without_dbias.dbias = false;
@@ -134,17 +138,19 @@ void check_subtiles(const GemmCase &c) {
   GemmRun run(c);
   int count = 0;
   for (const std::string &kernel : run.kernels()) {
-    const bool is_split = kernel.find("_k") != std::string::npos;  // and its sums have no subtiles
+    const bool is_split =
+        kernel.find("_k") != std::string::npos;  // split-k kernels write no partial sums
     if (!is_wgmma(kernel) || is_split) continue;
-    const SubtilePlace place(c, own_run.workspace_bytes(kernel));
-    const int64_t all = c.batch * place.rows_per_item * c.n;
+    const PartialSumLayout layout(c, own_run.workspace_bytes(kernel));
+    const int64_t all = c.batch * layout.rows_per_item * c.n;
     std::vector<uint8_t> bits;
     for (const bool has_room : {true, false}) {
-      require_ok(run.launch(kernel, place.end - (has_room ? 0 : 1)));
+      require_ok(run.launch(kernel, layout.end - (has_room ? 0 : 1)));
       expect_none(run.verify(), run.repro());
       std::vector<uint8_t> last = run.output_bits();
       if (has_room)
-        expect_none(num_sums_left(run, place) == all ? "" : "sums were not left", run.repro());
+        expect_none(num_correct_sums(run, layout) == all ? "" : "partial sums are missing",
+                    run.repro());
       else
         expect_none(last == bits ? "" : "a pass over D gives other bits", run.repro());
       bits = std::move(last);
@@ -156,8 +162,7 @@ void check_subtiles(const GemmCase &c) {
 
 }  // namespace
 
-TEST_CASE("dbias: sums of 16 rows are left as D leaves, where workspace has room for them",
-          "[gemm][wgmma]") {
+TEST_CASE("dbias: epilogues write sums of 16 rows if workspace has room", "[gemm][wgmma]") {
   if (!has_wgmma()) return;
   for (const mp_dtype_t cd : {MP_FP16, MP_BF16}) {
     GemmCase c = make_case(MP_FP16, cd, 267, 523, 72);
@@ -168,18 +173,18 @@ TEST_CASE("dbias: sums of 16 rows are left as D leaves, where workspace has room
     c.n = 256;
     check_subtiles(c);
   }
-  GemmCase c = make_case(MP_BF16, MP_BF16, 131, 69, 600);  // and split
+  GemmCase c = make_case(MP_BF16, MP_BF16, 131, 69, 600);  // also tested with split-k shapes
   c.batch = 3;
   c.fill = Fill::kRounding;
   c.alpha = 1.0f / 64.0f;
   check_subtiles(c);
 }
 
-TEST_CASE("dbias: the sums of subtiles come behind every other epilogue", "[gemm][wgmma]") {
+TEST_CASE("dbias: partial sums include every other part of the epilogue", "[gemm][wgmma]") {
   if (!has_wgmma()) return;
   GemmCase c = make_case(MP_FP16, MP_FP16, 139, 266, 72);
   c.batch = 2;
-  c.bias = MP_FP32;  // which rows beyond the last one have too
+  c.bias = MP_FP32;  // also added to rows past the last
   check_subtiles(c);
   c.amax = c.found_inf = true;
   check_subtiles(c);
@@ -191,11 +196,11 @@ TEST_CASE("dbias: the sums of subtiles come behind every other epilogue", "[gemm
     c.activation = activation;
     check_subtiles(c);
   }
-  c.special = Special::kInfinity;  // in sums, it stays in its columns or subtiles
+  c.special = Special::kInfinity;  // in partial sums, it stays in its columns and subtiles
   check_subtiles(c);
 }
 
-TEST_CASE("dbias: sums of subtiles lie behind the copies of A and B", "[gemm][wgmma]") {
+TEST_CASE("dbias: partial sums are stored after the copies of A and B", "[gemm][wgmma]") {
   if (!has_wgmma()) return;
   GemmCase c = make_case(MP_FP16, MP_FP16, 139, 69, 50);
   c.op = "NT";
@@ -203,21 +208,21 @@ TEST_CASE("dbias: sums of subtiles lie behind the copies of A and B", "[gemm][wg
   check_subtiles(c);
 }
 
-TEST_CASE("dbias: without it nothing is summed, whatever room there is", "[gemm][wgmma]") {
+TEST_CASE("dbias: no partial sums are written without dbias", "[gemm][wgmma]") {
   if (!has_wgmma()) return;
   GemmCase c = make_case(MP_FP16, MP_FP16, 139, 266, 72);
   c.dbias = false;
   GemmRun run(c);
   for (const std::string &kernel : run.kernels()) {
     const size_t own = run.workspace_bytes(kernel);
-    const SubtilePlace place(c, own);
-    require_ok(run.launch(kernel, place.end));
+    const PartialSumLayout layout(c, own);
+    require_ok(run.launch(kernel, layout.end));
     expect_none(run.verify(), run.repro());
-    expect_none(num_sums_left(run, place) == 0 ? "" : "sums were left", run.repro());
+    expect_none(num_correct_sums(run, layout) == 0 ? "" : "partial sums were written", run.repro());
   }
 }
 
-TEST_CASE("dbias: of many rows the sums of subtiles are summed in the chunks of a pass",
+TEST_CASE("dbias: partial sums of many rows are added in the row blocks of a pass over D",
           "[gemm][wgmma]") {
   if (!has_wgmma()) return;
   GemmCase c = make_case(MP_FP16, MP_FP16, 1400, 72, 64);
@@ -227,7 +232,7 @@ TEST_CASE("dbias: of many rows the sums of subtiles are summed in the chunks of 
   GemmRun run(c);
   std::vector<uint8_t> first;
   for (const std::string &kernel : run.kernels()) {
-    // Enough for all that a pass may want, with the sums of subtiles and without.
+    // Room for everything that a pass uses, with partial sums and without.
     for (const int64_t more : {int64_t{72 * 4 * 6}, int64_t{1} << 20}) {
       require_ok(run.launch(kernel, run.workspace_bytes(kernel) + static_cast<size_t>(more)));
       expect_none(run.verify(), run.repro());

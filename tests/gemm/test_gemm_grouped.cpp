@@ -1,5 +1,5 @@
-// mp_gemm_grouped: products of different shapes in one call.  GroupRun checks each product as
-// GemmRun does, guard zones around every D included.
+// mp_gemm_grouped: products of different shapes in one call.  GroupRun checks each product like
+// GemmRun, including guard zones around every D.
 #include <cstdlib>
 #include <set>
 
@@ -9,7 +9,7 @@ using namespace mptest;
 
 namespace {
 
-/// Tiles are 64, 128 or 256 wide: whole ones, single elements, primes, long and thin, nothing.
+/// Tiles are 64, 128 or 256 wide: full tiles, single elements, primes, long and thin, empty.
 const std::vector<GroupItem> kSeventeen = {
     {129, 64, 72}, {0, 5, 3},     {1, 1, 1},     {256, 128, 64},  {17, 300, 40}, {64, 64, 0},
     {5, 0, 7},     {300, 17, 96}, {127, 65, 33}, {128, 128, 128}, {1, 257, 64},  {255, 1, 200},
@@ -29,7 +29,7 @@ GroupCase make_group(const std::vector<GroupItem> &items, const std::string &op,
 
 std::vector<GroupItem> many_shapes(int count, uint64_t seed) {
   Random random(seed);
-  const auto extent = [&random] {  // small and large alike, sometimes nothing
+  const auto extent = [&random] {  // small and large with equal probability, sometimes 0
     return random.integer(0, int64_t{1} << random.integer(0, 8));
   };
   std::vector<GroupItem> items;
@@ -39,7 +39,7 @@ std::vector<GroupItem> many_shapes(int count, uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("gemm group: every kernel, order and type is exact on every shape", "[gemm]") {
+TEST_CASE("gemm group: every kernel, order and type is exact for every shape", "[gemm]") {
   for (const Types &types : kAllTypes) {
     for (const char *const op : kAllOps) {
       GroupCase c = make_group(kSeventeen, op, types);
@@ -55,7 +55,7 @@ TEST_CASE("gemm group: every kernel and order is exact", "[gemm][wgmma][strict]"
   }
 }
 
-TEST_CASE("gemm group: one and two products, and none but empty ones", "[gemm][strict]") {
+TEST_CASE("gemm group: one, two and only empty products", "[gemm][strict]") {
   for (const Types &types : kOneOfEach) {
     check_group(make_group({{129, 65, 72}}, "NT", types));
     check_group(make_group({{1, 1, 1}, {200, 70, 136}}, "TN", types));
@@ -75,17 +75,16 @@ TEST_CASE("gemm group: a hundred products", "[gemm]") {
   }
 }
 
-TEST_CASE("gemm group: more products than the parameters of a launch hold", "[gemm]") {
+TEST_CASE("gemm group: more products than launch parameters can hold", "[gemm]") {
   check_group(make_group(std::vector<GroupItem>(1500, {2, 3, 8}), "NT", {MP_FP16, MP_FP32}));
 }
 
-TEST_CASE("gemm group: a product of many tiles among small ones", "[gemm][wgmma]") {
+TEST_CASE("gemm group: one product of many tiles among small ones", "[gemm][wgmma]") {
   check_group(make_group({{3, 5, 8}, {1030, 520, 40}, {8, 8, 8}, {70, 2100, 40}}, "NT",
                          {MP_BF16, MP_BF16}));
 }
 
-TEST_CASE("gemm group: rows longer than the matrix leave the padding alone",
-          "[gemm][wgmma][strict]") {
+TEST_CASE("gemm group: row padding stays unchanged", "[gemm][wgmma][strict]") {
   for (const Types &types : kOneOfEach) {
     for (const int64_t multiple : {1, 8}) {
       GroupCase c = make_group({{67, 131, 45, 5}, {64, 64, 64}, {3, 9, 80, 2}, {130, 7, 16, 40}},
@@ -108,7 +107,7 @@ TEST_CASE("gemm group: one misaligned product among aligned ones", "[gemm][stric
   }
 }
 
-TEST_CASE("gemm group: alpha, beta and scale, D beside C and in its place",
+TEST_CASE("gemm group: alpha, beta and scale, D out of place and in place",
           "[gemm][wgmma][strict]") {
   for (const Types &types : kOneOfEach) {
     for (const float beta : {0.0f, 1.0f, -3.0f}) {
@@ -134,7 +133,7 @@ TEST_CASE("gemm group: integers beyond 16 bits are rounded once, to nearest even
   }
 }
 
-TEST_CASE("gemm group: with alpha = 0 or *scale = 0 an infinity of A does not reach D",
+TEST_CASE("gemm group: an infinity in A does not reach D if alpha = 0 or *scale = 0",
           "[gemm][strict]") {
   for (const bool on_device : {false, true}) {
     GroupCase c;
@@ -147,7 +146,7 @@ TEST_CASE("gemm group: with alpha = 0 or *scale = 0 an infinity of A does not re
   }
 }
 
-TEST_CASE("gemm group: a single product raises found_inf, none clears it", "[gemm][strict]") {
+TEST_CASE("gemm group: any product raises found_inf, none clears it", "[gemm][strict]") {
   const GroupCase finite = [] {
     GroupCase c =
         make_group({{65, 40, 72}, {0, 3, 3}, {20, 130, 16}, {8, 8, 8}}, "NN", {MP_FP16, MP_FP16});
@@ -158,7 +157,7 @@ TEST_CASE("gemm group: a single product raises found_inf, none clears it", "[gem
     GroupCase c = finite;
     c.items[culprit].infinite = true;
     check_group(c);
-    c.common.found_inf = false;  // no pointer, no flag
+    c.common.found_inf = false;  // a null pointer, so no flag
     check_group(c);
   }
   GroupRun run(finite);
@@ -170,8 +169,8 @@ TEST_CASE("gemm group: a single product raises found_inf, none clears it", "[gem
   }
 }
 
-TEST_CASE("gemm group: the library makes do with the workspace there is", "[gemm][strict]") {
-  // A long k and few tiles: splitting it pays.
+TEST_CASE("gemm group: any workspace size is accepted", "[gemm][strict]") {
+  // Split-k is faster for a long k and few tiles.
   GroupRun run(
       make_group({{64, 64, 4096}, {33, 40, 64}, {20, 64, 1000}}, "TN", {MP_FP16, MP_FP16}));
   const size_t wanted = run.workspace_bytes("");
@@ -181,7 +180,7 @@ TEST_CASE("gemm group: the library makes do with the workspace there is", "[gemm
   }
 }
 
-TEST_CASE("gemm group: reals have the same bits twice, whatever the workspace held", "[gemm]") {
+TEST_CASE("gemm group: repeated calls give the same bits for any initial workspace", "[gemm]") {
   for (const Types &types : kOneOfEach) {
     for (const char *const op : kAllOps) {
       GroupCase c = make_group({{130, 67, 555}, {64, 64, 2048}, {5, 9, 300}}, op, types);
@@ -193,7 +192,8 @@ TEST_CASE("gemm group: reals have the same bits twice, whatever the workspace he
       require_ok(run.launch("", wanted));
       expect_none(run.verify(), run.repro());
       const std::vector<uint8_t> first = run.output_bits();
-      // Twice: with other garbage at another address, and with what the first call left.
+      // The first call starts with new garbage at another address, the second with the first's
+      // results.
       for (int i = 0; i < 2; ++i) {
         require_ok(run.launch("", wanted));
         const bool same_bits = run.output_bits() == first;
@@ -203,9 +203,8 @@ TEST_CASE("gemm group: reals have the same bits twice, whatever the workspace he
   }
 }
 
-TEST_CASE("gemm group: products may share A, and write neighbouring rows of one D",
-          "[gemm][strict]") {
-  // The weight gradients of parallel layers: dW_i = X^T dY_i, stacked.
+TEST_CASE("gemm group: products may share A and write adjacent rows of one D", "[gemm][strict]") {
+  // Weight gradients of parallel layers, stacked: dW_i = X^T dY_i.
   constexpr int64_t kRows = 72, kInputs = 40, kOutputs[] = {16, 64, 8};
   constexpr int64_t kStacked = 3 * kInputs, kWidest = 64;
   Random random(3);
@@ -224,7 +223,7 @@ TEST_CASE("gemm group: products may share A, and write neighbouring rows of one 
   const Matrices x = integers(kRows, kInputs);
   const auto device_x = place(x, kInputs, kPoison);
   const auto device_d = place(Matrices(1, kStacked, kWidest), kWidest, kCanary);
-  Matrices expected(1, kStacked, kWidest);  // beyond the columns of a product: the 0 that is there
+  Matrices expected(1, kStacked, kWidest);  // columns beyond a product keep their 0
   std::vector<std::unique_ptr<DeviceMatrices>> device_dy;
   std::vector<mp_gemm_group_item_t> items;
   for (int64_t i = 0; i < 3; ++i) {
@@ -256,13 +255,13 @@ TEST_CASE("gemm group: products may share A, and write neighbouring rows of one 
   CHECK(device_d->damage() == "");
 }
 
-TEST_CASE("gemm group: a kernel that does not exist or does not fit leaves all D alone",
+TEST_CASE("gemm group: an unknown or unsupported kernel leaves every D unchanged",
           "[gemm][strict]") {
   GroupRun run(make_group(kSome, "NN", {MP_FP32, MP_FP32}));
   expect_status(run.launch("no_such_kernel", 0), MP_ERROR_NOT_FOUND);
   expect_none(run.verify_untouched(), run.repro());
 
-  // The first product is long enough to be split, the second is not.
+  // The first product is long enough for split-k, the second is not.
   GroupRun split(make_group({{64, 64, 1024}, {64, 64, 8}}, "NN", {MP_FP16, MP_FP32}));
   GroupRun first(make_group({{64, 64, 1024}}, "NN", {MP_FP16, MP_FP32}));
   int refused = 0;
@@ -277,9 +276,9 @@ TEST_CASE("gemm group: a kernel that does not exist or does not fit leaves all D
   CHECK(refused > 0);
 }
 
-TEST_CASE("gemm group: the log names each kernel once, and no product that has lost no time",
+TEST_CASE("gemm group: each kernel is logged once, only slowed products are named",
           "[gemm][strict]") {
-  mp_context_t fresh = nullptr;  // what has been logged is remembered per context
+  mp_context_t fresh = nullptr;  // the log state is kept per context
   mp_context_config_t config = mp_context_config_default();
   config.device = on_host() ? MP_DEVICE_HOST : MP_DEVICE_CURRENT;
   require_ok(mp_context_create(&fresh, &config));
@@ -316,8 +315,7 @@ TEST_CASE("gemm group: the log names each kernel once, and no product that has l
   for (const std::string &line : lines) CHECK(line.rfind("mp_gemm_grouped: ", 0) == 0);
 }
 
-TEST_CASE("gemm group: a case prints as a line that reads back as the same case",
-          "[gemm][strict]") {
+TEST_CASE("gemm group: printing and parsing preserve a case", "[gemm][strict]") {
   GroupCase c =
       make_group({{129, 64, 72}, {0, 5, 3}, {64, 8, 16, 5, "ad", true}}, "TN", {MP_BF16, MP_FP32});
   c.common.beta = -2.0f;

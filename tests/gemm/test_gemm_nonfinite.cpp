@@ -1,5 +1,5 @@
-// mp_gemm on infinities and NaNs: they spread exactly as IEEE 754 says, and amax and found_inf see
-// them wherever they are.
+// mp_gemm with infinities and NaN: they propagate according to IEEE 754, and amax and found_inf
+// detect them everywhere.
 #include <limits>
 
 #include "gemm_run.h"
@@ -26,7 +26,7 @@ constexpr Place kPlaces[] = {Place::kFirst, Place::kMiddle, Place::kLast};
 
 }  // namespace
 
-TEST_CASE("gemm non-finite: one element of A", "[gemm]") {
+TEST_CASE("gemm non-finite: one element of A propagates according to IEEE 754", "[gemm]") {
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
     for (const char *const op : {"NN", "NT", "TN", "TT"}) {
       for (const Special special : kSpecials) {
@@ -40,13 +40,13 @@ TEST_CASE("gemm non-finite: one element of A", "[gemm]") {
   }
 }
 
-TEST_CASE("gemm non-finite: the last element of A", "[gemm][strict]") {
+TEST_CASE("gemm non-finite: the last element of A is detected", "[gemm][strict]") {
   for (const Special special : kSpecials) {
     check_every_kernel(with_special(MP_FP16, MP_FP32, special, Place::kLast));
   }
 }
 
-TEST_CASE("gemm non-finite: the last batch item", "[gemm][strict]") {
+TEST_CASE("gemm non-finite: the last batch item is detected", "[gemm][strict]") {
   for (const Special special : kSpecials) {
     GemmCase c = with_special(MP_BF16, MP_FP32, special, Place::kLast);
     c.batch = 3;
@@ -54,13 +54,13 @@ TEST_CASE("gemm non-finite: the last batch item", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemm non-finite: with alpha = 0 or *scale = 0 neither NaN nor infinity reaches D",
+TEST_CASE("gemm non-finite: neither NaN nor infinity reaches D if alpha = 0 or *scale = 0",
           "[gemm][strict]") {
   struct Way {
     mp_dtype_t cd;
     mp_activation_t activation;
     float beta;
-    int64_t k;  // the longer one has kernels that split it
+    int64_t k;  // the longer k has split-k kernels
   };
   for (const mp_dtype_t ab : {MP_FP16, MP_FP32})
     for (const Way &way : {Way{MP_FP16, MP_ACT_NONE, 0, 43}, Way{MP_FP16, MP_ACT_RELU, 2, 600},
@@ -92,12 +92,12 @@ TEST_CASE("gemm non-finite: NaN passes through ReLU", "[gemm][strict]") {
   check_every_kernel(c);
 }
 
-TEST_CASE("gemm non-finite: fp16 overflows in the last rounding and raises found_inf",
+TEST_CASE("gemm non-finite: an FP16 overflow in the last rounding raises found_inf",
           "[gemm][strict]") {
   GemmCase c = with_special(MP_FP16, MP_FP16, Special::kNone, Place::kFirst);
   c.fill = Fill::kRounding;
   GemmRun run(c);
-  // The inputs are finite and so is y: only D is not.
+  // The inputs and y are finite; only D is not.
   REQUIRE(oracle::amax(run.expected().y.values, 0.0) > 65520.0);
   REQUIRE(!oracle::any_nonfinite(run.expected().y.values));
   for (const std::string &kernel : run.kernels()) {
@@ -108,7 +108,7 @@ TEST_CASE("gemm non-finite: fp16 overflows in the last rounding and raises found
   }
 }
 
-TEST_CASE("gemm non-finite: the same values in fp32 raise nothing", "[gemm][strict]") {
+TEST_CASE("gemm non-finite: the same values in fp32 do not raise found_inf", "[gemm][strict]") {
   GemmCase c = with_special(MP_FP16, MP_FP32, Special::kNone, Place::kFirst);
   c.fill = Fill::kRounding;
   GemmRun run(c);
@@ -119,7 +119,7 @@ TEST_CASE("gemm non-finite: the same values in fp32 raise nothing", "[gemm][stri
   }
 }
 
-TEST_CASE("gemm non-finite: found_inf is never cleared, amax never lowered", "[gemm][strict]") {
+TEST_CASE("gemm non-finite: found_inf is never cleared, amax never reduced", "[gemm][strict]") {
   GemmRun run(with_special(MP_FP16, MP_FP32, Special::kNone, Place::kFirst));
   const float nan = std::numeric_limits<float>::quiet_NaN();
   run.found_inf_start = 1.0f;

@@ -1,5 +1,5 @@
-// mp_gemm_ragged: groups whose sizes the device alone knows.  RaggedRun checks every element of D, guard zones
-// around it, and that NaNs past the last end matter to nothing.
+// mp_gemm_ragged: groups whose sizes only the device has.  RaggedRun checks every element of D,
+// guard zones around it, and that NaN past the last end affects nothing.
 #include <algorithm>
 #include <cstdlib>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr mp_ragged_t kDimensions[] = {MP_RAGGED_M, MP_RAGGED_K};
 
-/// Small beside a tile, with the bound in the dimension that the groups share.
+/// Returns a case that is small compared with a tile; the groups share dimension `dimension`.
 RaggedCase make_case(mp_ragged_t dimension, int64_t bound, const std::vector<int32_t> &ends,
                      const std::string &op = "NN", const Types &types = kAllTypes[0]) {
   RaggedCase c;
@@ -27,7 +27,7 @@ RaggedCase make_case(mp_ragged_t dimension, int64_t bound, const std::vector<int
   return c;
 }
 
-/// One element, none, many tiles, starts that are aligned to nothing.
+/// Ends that give one element, none and many tiles, with unaligned starts.
 const std::vector<int32_t> kUneven = {1, 1, 70, 70, 75, 210, 211, 211};
 
 std::vector<int32_t> many_groups(int count, int64_t bound, uint64_t seed) {
@@ -69,7 +69,7 @@ TEST_CASE("gemm ragged: generated problems", "[gemm]") {
   for (int i = 0; i < 30; ++i) check_ragged(random_case(random));
 }
 
-TEST_CASE("gemm ragged: every kernel, order and type", "[gemm]") {
+TEST_CASE("gemm ragged: every kernel, order and type is exact", "[gemm]") {
   for (const mp_ragged_t dimension : kDimensions) {
     for (const Types &types : kAllTypes) {
       for (const char *const op : {"NN", "NT", "TN", "TT"}) {
@@ -87,7 +87,7 @@ TEST_CASE("gemm ragged: every kernel, order and type", "[gemm]") {
   }
 }
 
-TEST_CASE("gemm ragged: every kernel and order", "[gemm][wgmma][strict]") {
+TEST_CASE("gemm ragged: every kernel and order is exact", "[gemm][wgmma][strict]") {
   for (const mp_ragged_t dimension : kDimensions) {
     for (const Types &types : kOneOfEach) {
       for (const char *const op : {"NN", "TT"}) {
@@ -99,8 +99,7 @@ TEST_CASE("gemm ragged: every kernel and order", "[gemm][wgmma][strict]") {
   }
 }
 
-TEST_CASE("gemm ragged: no group but empty ones, one with everything, the last end anywhere",
-          "[gemm][strict]") {
+TEST_CASE("gemm ragged: only empty groups, one full group, any last end", "[gemm][strict]") {
   for (const mp_ragged_t dimension : kDimensions) {
     for (const Types &types : kOneOfEach) {
       for (const std::vector<int32_t> &ends :
@@ -110,7 +109,7 @@ TEST_CASE("gemm ragged: no group but empty ones, one with everything, the last e
   }
 }
 
-TEST_CASE("gemm ragged: bad ends read and write nothing that is not there", "[gemm][strict]") {
+TEST_CASE("gemm ragged: invalid ends cause no access outside the matrices", "[gemm][strict]") {
   for (const mp_ragged_t dimension : kDimensions) {
     for (const Types &types : kOneOfEach) {
       for (const std::vector<int32_t> &ends : {std::vector<int32_t>{-5, 20, 10, 999, 30},
@@ -148,8 +147,7 @@ TEST_CASE("gemm ragged: several tiles in both directions", "[gemm][wgmma]") {
   }
 }
 
-TEST_CASE("gemm ragged: one B for all groups, rows with padding, D in the place of C",
-          "[gemm][strict]") {
+TEST_CASE("gemm ragged: one B for all groups, padded rows, in-place D", "[gemm][strict]") {
   for (const mp_ragged_t dimension : kDimensions) {
     for (const Types &types : kOneOfEach) {
       for (const int64_t multiple : {1, 8}) {
@@ -166,7 +164,7 @@ TEST_CASE("gemm ragged: one B for all groups, rows with padding, D in the place 
   }
 }
 
-TEST_CASE("gemm ragged: operands that miss 16-byte alignment", "[gemm][strict]") {
+TEST_CASE("gemm ragged: operands that are not 16-byte aligned", "[gemm][strict]") {
   for (const mp_ragged_t dimension : kDimensions) {
     for (const Types &types : kOneOfEach) {
       RaggedCase c = make_case(dimension, 100, {5, 60, 99}, "NN", types);
@@ -179,7 +177,7 @@ TEST_CASE("gemm ragged: operands that miss 16-byte alignment", "[gemm][strict]")
   }
 }
 
-TEST_CASE("gemm ragged: no products at all", "[gemm][strict]") {
+TEST_CASE("gemm ragged: empty problems", "[gemm][strict]") {
   for (const Types &types : kOneOfEach) {
     RaggedCase by_m = make_case(MP_RAGGED_M, 100, {5, 60, 99}, "NN", types);
     by_m.k = 0;
@@ -191,11 +189,10 @@ TEST_CASE("gemm ragged: no products at all", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemm ragged: an infinity stays in its group, found_inf and amax see what is written",
-          "[gemm][strict]") {
+TEST_CASE("gemm ragged: an infinity affects only its group, found_inf and amax", "[gemm][strict]") {
   for (const mp_ragged_t dimension : kDimensions) {
     for (const Types &types : kOneOfEach) {
-      for (const int64_t infinite : {-1, 0, 69, 70, 99}) {  // the last one is in no group
+      for (const int64_t infinite : {-1, 0, 69, 70, 99}) {  // 99 is in no group
         RaggedCase c = make_case(dimension, 100, {1, 70, 70, 95}, "NN", types);
         c.found_inf = c.amax = true;
         c.infinite = infinite;
@@ -205,7 +202,7 @@ TEST_CASE("gemm ragged: an infinity stays in its group, found_inf and amax see w
   }
 }
 
-TEST_CASE("gemm ragged: with alpha = 0 or *scale = 0 an infinity of A does not reach D",
+TEST_CASE("gemm ragged: an infinity in A does not reach D if alpha = 0 or *scale = 0",
           "[gemm][strict]") {
   for (const mp_ragged_t dimension : kDimensions)
     for (const bool on_device : {false, true}) {
@@ -213,14 +210,13 @@ TEST_CASE("gemm ragged: with alpha = 0 or *scale = 0 an infinity of A does not r
       c.alpha = on_device ? 2.0f : 0.0f;
       c.zero_scale = on_device;
       c.infinite = 72;
-      c.beta = 1.0f;  // amax sees more than rows that are not written
+      c.beta = 1.0f;  // amax then also depends on written rows
       c.amax = c.found_inf = true;
       check_ragged(c);
     }
 }
 
-TEST_CASE("gemm ragged: a call that is repeated finds the ends that are there then",
-          "[gemm][strict]") {
+TEST_CASE("gemm ragged: a repeated call uses the ends of that moment", "[gemm][strict]") {
   for (const mp_ragged_t dimension : kDimensions) {
     for (const Types &types : kOneOfEach) {
       RaggedRun run(make_case(dimension, 130, {130, 130, 130, 130}, "TN", types));
@@ -232,7 +228,8 @@ TEST_CASE("gemm ragged: a call that is repeated finds the ends that are there th
   }
 }
 
-TEST_CASE("gemm ragged: reals are within bounds, and have the same bits twice", "[gemm]") {
+TEST_CASE("gemm ragged: reals are within bounds and have the same bits in repeated calls",
+          "[gemm]") {
   for (const mp_ragged_t dimension : kDimensions) {
     for (const Types &types : kOneOfEach) {
       RaggedCase c = make_case(dimension, 230, kUneven, "NT", types);
@@ -243,7 +240,7 @@ TEST_CASE("gemm ragged: reals are within bounds, and have the same bits twice", 
   }
 }
 
-TEST_CASE("gemm ragged: the library makes do with the workspace there is", "[gemm][strict]") {
+TEST_CASE("gemm ragged: any workspace size is accepted", "[gemm][strict]") {
   for (const mp_ragged_t dimension : kDimensions) {
     RaggedRun run(make_case(dimension, 130, {3, 90, 128}));
     const size_t wanted = run.workspace_bytes("");
@@ -252,8 +249,7 @@ TEST_CASE("gemm ragged: the library makes do with the workspace there is", "[gem
   }
 }
 
-TEST_CASE("gemm ragged: a case prints as a line that reads back as the same case",
-          "[gemm][strict]") {
+TEST_CASE("gemm ragged: printing and parsing preserve a case", "[gemm][strict]") {
   RaggedCase c = make_case(MP_RAGGED_K, 90, {1, -5, 90}, "TN", {MP_BF16, MP_FP32});
   c.beta = -2.0f;
   c.infinite = 7;

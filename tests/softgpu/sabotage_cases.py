@@ -104,7 +104,7 @@ CASES = [
               "m=66 n=8 k=1900 op=TN cd=fp16 amax=1 kernel=wmma_64x64x32_s4_k12",
               "m=300 n=70 k=40 op=TN cd=fp16 dbias=1 kernel=wmma_64x64x32_s4",
               "m=3000 n=300 k=8 op=TN cd=fp16 dbias=1 kernel=wmma_64x64x32_s4"),
-        *library("dbias: many rows are summed in as many chunks*")]),
+        *library("dbias: as many row blocks*")]),
     Case("copied operands", 90, 2, "copy_rows", gemm(
         *(f"m=136 n=130 k={k} op=NT multiple=1 kernel=wgmma_128x128x64_s6" for k in (69, 70)))),
     Case("padded images", 90, 2, "pad_channels", gemm(
