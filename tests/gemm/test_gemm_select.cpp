@@ -1,4 +1,4 @@
-// Which kernels there are for a problem, and what happens to a name that does not fit.
+// Names of the kernels for a problem, and rejection of unsuitable names.
 #define MP_ENABLE_EXPERIMENTAL
 #include <set>
 
@@ -13,7 +13,7 @@ mp_gemm_desc_t random_problem(Random &random) {
   constexpr mp_dtype_t kTypes[][2] = {{MP_FP16, MP_FP16}, {MP_FP16, MP_FP32}, {MP_BF16, MP_BF16},
                                       {MP_BF16, MP_FP32}, {MP_FP32, MP_FP32}, {MP_FP32, MP_FP16}};
   const auto &types = kTypes[random.integer(0, 5)];
-  const auto extent = [&random] {  // small and large alike
+  const auto extent = [&random] {  // small and large with equal probability
     return random.integer(1, int64_t{1} << random.integer(0, 16));
   };
   mp_gemm_desc_t desc = mp_gemm_desc_default(extent(), extent(), extent(), types[0], types[1]);
@@ -38,7 +38,7 @@ GemmCase small_case(mp_dtype_t ab, mp_dtype_t cd) {
 
 }  // namespace
 
-TEST_CASE("select: every problem has kernels, with unique and lasting names", "[gemm][strict]") {
+TEST_CASE("select: every problem has kernels with unique and persistent names", "[gemm][strict]") {
   Random random(11);
   for (int i = 0; i < 300; ++i) {
     const mp_gemm_desc_t desc = random_problem(random);
@@ -46,11 +46,11 @@ TEST_CASE("select: every problem has kernels, with unique and lasting names", "[
     const std::vector<const char *> names = runnable_kernels(desc);
     REQUIRE(!names.empty());
     CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());
-    CHECK(runnable_kernels(desc) == names);  // the same storage, too
+    CHECK(runnable_kernels(desc) == names);  // also the same storage
   }
 }
 
-TEST_CASE("select: the first name is what the library launches", "[gemm][strict]") {
+TEST_CASE("select: the first kernel of the ranking is launched", "[gemm][strict]") {
   for (const int64_t k : {40, 600}) {
     GemmCase c = small_case(MP_FP16, MP_FP32);
     c.k = k;
@@ -65,9 +65,9 @@ TEST_CASE("select: the first name is what the library launches", "[gemm][strict]
   }
 }
 
-TEST_CASE("select: what a thread remembers is what it would choose anew", "[gemm]") {
-  // More problems than are remembered, twice, alternately by two contexts with other limits: the ranking
-  // of mp_gemm_kernel_info is never remembered.
+TEST_CASE("select: a cached plan equals a new one", "[gemm]") {
+  // More problems than the cache holds, twice, alternating between contexts with different limits:
+  // the ranking of mp_gemm_kernel_info is never cached.
   mp_context_config_t narrow = mp_context_config_default();
   narrow.device = on_host() ? MP_DEVICE_HOST : MP_DEVICE_AUTO;
   narrow.sm_limit = 1;
@@ -77,22 +77,22 @@ TEST_CASE("select: what a thread remembers is what it would choose anew", "[gemm
     Random random(12);
     for (int i = 0; i < 600; ++i) {
       const mp_gemm_desc_t desc = random_problem(random);
-      for (const mp_context_t asked : {context(), one_sm}) {
-        CAPTURE(round, i, desc.m, desc.n, desc.k, asked == one_sm);
+      for (const mp_context_t each : {context(), one_sm}) {
+        CAPTURE(round, i, desc.m, desc.n, desc.k, each == one_sm);
         mp_kernel_info_t best;
         MP_INIT_STRUCT(&best);
-        require_ok(mp_gemm_kernel_info(asked, &desc, 0, &best));
+        require_ok(mp_gemm_kernel_info(each, &desc, 0, &best));
         mp_epilogue_t sums = mp_epilogue_default();
-        alignas(16) float dbias = 0.0f;  // its address only
+        alignas(16) float dbias = 0.0f;  // only its address is used
         sums.dbias = &dbias;
         size_t bytes = SIZE_MAX, with_dbias = SIZE_MAX;
-        require_ok(mp_gemm_workspace_size(asked, &desc, nullptr, &bytes));
-        require_ok(mp_gemm_workspace_size(asked, &desc, &sums, &with_dbias));
+        require_ok(mp_gemm_workspace_size(each, &desc, nullptr, &bytes));
+        require_ok(mp_gemm_workspace_size(each, &desc, &sums, &with_dbias));
         REQUIRE(bytes == best.workspace_bytes);
         for (const bool has_dbias : {false, true}) {
           mp_plan_t plan;
           MP_INIT_STRUCT(&plan);
-          require_ok(mp_gemm_get_plan(asked, &desc, has_dbias ? &sums : nullptr, SIZE_MAX, &plan));
+          require_ok(mp_gemm_get_plan(each, &desc, has_dbias ? &sums : nullptr, SIZE_MAX, &plan));
           REQUIRE(plan.workspace_bytes == (has_dbias ? with_dbias : bytes));
         }
       }
@@ -111,8 +111,8 @@ TEST_CASE("select: an unknown name is not found", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("select: a kernel that cannot run the problem says so", "[gemm][strict]") {
-  // fp32 runs on other kernels than fp16: at least one name fits only one of them.
+TEST_CASE("select: a kernel that does not support the problem is rejected", "[gemm][strict]") {
+  // FP32 has other kernels than FP16: at least one name supports only one of them.
   GemmRun fp16(small_case(MP_FP16, MP_FP16));
   GemmRun fp32(small_case(MP_FP32, MP_FP32));
   const std::vector<std::string> suitable = fp32.kernels();

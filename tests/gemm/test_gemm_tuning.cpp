@@ -1,6 +1,6 @@
-// MP_GEMM_TUNING: the table it names changes the choice; a file that is no table is logged once and
-// changes nothing.  The variable is read once per process, so each case is a process of its own: this
-// program again, with a hidden test that asks for the first kernel.
+// MP_GEMM_TUNING: the table that it names changes the selection; an invalid file is logged once and
+// ignored.  The variable is read once per process, so each case runs in its own process: this
+// program, with a hidden test that queries the first kernel.
 #define MP_ENABLE_EXPERIMENTAL
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,12 +27,12 @@ mp_kernel_info_t first_kernel() {
   return best;
 }
 
-/// What the hidden test prints, log included, in a process with that value of the variable.
+/// Returns the output of the hidden test, including log, in a process with that value.
 std::string output_with(const std::string &value) {
   return output_of_test("the first kernel", "MP_LOG=info MP_GEMM_TUNING='" + value + "'");
 }
 
-/// A file with that text, while it lives.
+/// A file that exists during the lifetime of the object.
 class TextFile {
  public:
   explicit TextFile(const std::string &text)
@@ -47,7 +47,7 @@ class TextFile {
   std::filesystem::path path_;
 };
 
-/// In which the smallest simt kernel costs nothing.
+/// Returns a table in which the smallest simt kernel costs nothing.
 std::string strange_table() {
   std::string text;
   for (const std::string name : {"sm_75", "sm_80", "sm_90", "host"})
@@ -55,7 +55,8 @@ std::string strange_table() {
   return text;
 }
 
-/// In which a small wgmma tile is the cheapest, until an epilogue has operations: wgmma kernels have more of them.
+/// Returns a table in which a small wgmma tile is the cheapest unless the epilogue has operations,
+/// of which wgmma kernels have more.
 std::string table_of_operations() {
   const mp_gemm_desc_t one_tile = mp_gemm_desc_default(64, 64, 64, MP_FP16, MP_FP16);
   std::string text;
@@ -85,7 +86,7 @@ TEST_CASE("the first kernel", "[.]") {
   std::printf("estimated: %u\n", first_kernel().is_estimated);
 }
 
-TEST_CASE("tuning: MP_GEMM_TUNING names the table that decides", "[gemm]") {
+TEST_CASE("tuning: MP_GEMM_TUNING names the table of the selection", "[gemm]") {
   const TextFile file(strange_table());
   const std::string output = output_with(file.path());
   CAPTURE(output);
@@ -103,7 +104,7 @@ TEST_CASE("a product and the same with amax", "[.]") {
   require_ok(mp_stream_sync(context(), kStream));
 }
 
-TEST_CASE("tuning: calls that differ by their epilogue alone have their own choices", "[gemm]") {
+TEST_CASE("tuning: calls that differ only in their epilogue have separate plans", "[gemm]") {
   if (device_info().arch != 90) return skip("this device has no wgmma");
   const TextFile file(table_of_operations());
   const std::string output = output_of_test("a product and the same with amax",
@@ -116,7 +117,7 @@ TEST_CASE("tuning: calls that differ by their epilogue alone have their own choi
   CHECK(plain < with_amax);
 }
 
-/// In which a small WMMA tile is the fastest by far, but for elements that are loaded one by one.
+/// Returns a table in which a small WMMA tile is the fastest except for scalar loads.
 std::string table_of_copies() {
   const mp_gemm_desc_t one_tile = mp_gemm_desc_default(64, 64, 64, MP_FP16, MP_FP16);
   std::string text;
@@ -144,16 +145,16 @@ TEST_CASE("products of odd rows by the choice of the library", "[.]") {
   }
 }
 
-TEST_CASE("tuning: copies of odd rows are made where a table says that they pay", "[gemm]") {
+TEST_CASE("tuning: unaligned rows are copied if the table predicts a gain", "[gemm]") {
   const TextFile file(table_of_copies());
   const std::string output = output_of_test("products of odd rows by the choice of the library",
                                             "MP_LOG=info MP_GEMM_TUNING='" + file.path() + "'");
   CAPTURE(output);
-  // The first, of op NN: 2 x 73 rows of 301 elements, which become 304, and 2 x 301 of 131, which become 136.  Each
-  // operand takes whole 256 bytes: 88832 + 163840.
+  // The first product (NN) copies 2 x 73 rows of 301 elements with a pitch of 304 and 2 x 301 rows
+  // of 131 with a pitch of 136.  Each copy is a multiple of 256 bytes: 88832 + 163840.
   CHECK(times(output, "mp_gemm: wmma_64x64x32_s4_copied for") == 1);
   CHECK(times(output, "op = NN, fp16 to fp32, workspace_bytes = 252672") == 1);
-  // Copies that cost nothing are no reason for a warning.
+  // Copies that cost nothing cause no warning.
   CHECK(times(output, "a slower path") == 0);
 }
 
@@ -171,8 +172,7 @@ TEST_CASE("a group whose second product has odd rows", "[.]") {
   require_ok(mp_stream_sync(context(), kStream));
 }
 
-TEST_CASE("tuning: the log names the product of a group that takes longer than it could, once",
-          "[gemm]") {
+TEST_CASE("tuning: the slow product of a group is logged once", "[gemm]") {
   const TextFile file(table_of_copies());
   const std::string output = output_of_test("a group whose second product has odd rows",
                                             "MP_LOG=warn MP_GEMM_TUNING='" + file.path() + "'");
@@ -200,8 +200,7 @@ TEST_CASE("one tile and a long k without and with workspace", "[.]") {
   multiply_with(0);
 }
 
-TEST_CASE("gemm: a workspace that costs time is told, and one that is as large as it should be not",
-          "[gemm]") {
+TEST_CASE("gemm: only a workspace that is too small causes a warning", "[gemm]") {
   const std::string output = output_of_test("one tile and a long k without and with workspace",
                                             "MP_LOG=warn MP_HOST_THREADS=4");
   CAPTURE(output);
@@ -211,7 +210,7 @@ TEST_CASE("gemm: a workspace that costs time is told, and one that is as large a
   CHECK(output.find("and without") < output.find(why));
 }
 
-TEST_CASE("tuning: a prediction says whether its constants were measured", "[gemm]") {
+TEST_CASE("tuning: a prediction reports whether its constants were measured", "[gemm]") {
   const auto table = [](const std::string &value) {
     std::string text;
     for (const std::string name : {"sm_75", "sm_80", "sm_90", "host"})
@@ -224,8 +223,7 @@ TEST_CASE("tuning: a prediction says whether its constants were measured", "[gem
   }
 }
 
-TEST_CASE("environment: a value that cannot be used is logged once, and cannot forge a line",
-          "[gemm]") {
+TEST_CASE("environment: an invalid value is logged once and escaped", "[gemm]") {
   if (!on_host()) return skip("the threads are those of the host target");
   const std::string output =
       output_of_test("the first kernel", "MP_LOG=warn MP_HOST_THREADS='a\nb\033'");
@@ -239,7 +237,7 @@ TEST_CASE("environment: a value that cannot be used is logged once, and cannot f
               "default\n") == 1);
 }
 
-TEST_CASE("tuning: a file that is no table is logged once, and not used", "[gemm]") {
+TEST_CASE("tuning: an invalid file is logged once and ignored", "[gemm]") {
   const std::string usual = output_with("");
   const std::string kernel = usual.substr(usual.find("kernel: "));
   const auto expect_warning = [&](const std::string &path, const std::string &why) {
@@ -256,6 +254,6 @@ TEST_CASE("tuning: a file that is no table is logged once, and not used", "[gemm
   expect_warning("/", "must be a regular file");
   const std::string pipe = file.path() + "_pipe";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
-  expect_warning(pipe, "must be a regular file");  // and is not waited for
+  expect_warning(pipe, "must be a regular file");  // rejected without waiting for a writer
   std::filesystem::remove(pipe);
 }

@@ -1,7 +1,7 @@
-// The wgmma kernels by name: every tile, cluster and split, where their pipelines turn corners.
+// The wgmma kernels by name: every tile, cluster and split, at the boundaries of their pipelines.
 //
-// Runs where the device has them: sm_90, and the simulator, which models it.  On the host target these
-// tests are for the strict mode with many seeds; `make test` gives them 20.
+// Requires wgmma: sm_90, or the host target, whose simulator supports it.  On the host target these
+// tests are intended for checked mode with many seeds; `make test` runs them with 20.
 #include "gemm_run.h"
 #include "tests/support/named_plan.h"
 
@@ -23,45 +23,47 @@ GemmCase make_case(int64_t m, int64_t n, int64_t k, const std::string &op = "NN"
   return c;
 }
 
-/// "wgmma_128x256x64_s4_c2", not "..._k4".
+/// True for "wgmma_128x256x64_s4_c2", not for "..._k4".
 bool is_whole(const std::string &kernel) {
   return is_wgmma(kernel) && kernel.find("_k") == std::string::npos;
 }
 
-/// Every tile, alone and in clusters.
+/// Checks every tile, alone and in clusters.
 void check(const GemmCase &c) {
   check_kernels(c, is_whole);
 }
-/// And every split of k.
+/// Checks every split of k too.
 void check_splits(const GemmCase &c) {
   check_kernels(c, is_wgmma);
 }
 
 }  // namespace
 
-TEST_CASE("wgmma: every order of operands and type, several tiles per block", "[wgmma]") {
+TEST_CASE("wgmma: every order of operands and type with several tiles per block", "[wgmma]") {
   if (!has_wgmma()) return;
-  // Tiles of 128 x 256, 256 x 128, ..., whole ones and edges; their numbers are odd and even, so that
-  // clusters have a last tile without a partner.  In the simulator a block has at least three.
+  // Full and partial tiles of 128 x 256, 256 x 128, ...; their numbers are odd and even, so that
+  // clusters have a last tile without a partner.  In the simulator, a block has at least three
+  // tiles.
   for (const Types &types : kTypes) {
     for (const char *const op : kAllOps) check(make_case(520, 520, 72, op, types));
   }
   check(make_case(1100, 100, 72));
   check(make_case(100, 1100, 72, "NT"));
-  // Columns of two and three tiles for each order of B, of which a cluster brings halves.
+  // Columns of two and three tiles for each order of B, half of which is loaded by each cluster
+  // block.
   for (const char *const op : {"NN", "TT"}) check(make_case(1290, 64, 136, op));
   for (const char *const op : {"TN", "NT"}) check(make_case(650, 192, 136, op));
 }
 
 TEST_CASE("wgmma: k below, at and above the depth of the pipeline", "[wgmma]") {
   if (!has_wgmma()) return;
-  // 64 of k per stage, 4, 6 or 8 stages; three tiles of each kind go on in the ring where the one
-  // before them stopped.
+  // A stage has 64 of k; a pipeline has 4, 6 or 8 stages.  Each of the three tiles continues at the
+  // ring position where the previous tile ended.
   for (const int64_t k : {1, 16, 63, 64, 65, 192, 255, 256, 257, 320, 384, 385, 512, 513, 1000})
     check(make_case(260, 264, k, k % 2 == 0 ? "TN" : "NT"));
 }
 
-TEST_CASE("wgmma: awkward shapes", "[wgmma]") {
+TEST_CASE("wgmma: awkward shapes are exact", "[wgmma]") {
   if (!has_wgmma()) return;
   constexpr int64_t kShapes[][3] = {{1, 1, 1},      {1, 129, 64},   {127, 1, 33},   {128, 256, 64},
                                     {256, 128, 64}, {257, 129, 31}, {129, 255, 65}, {64, 64, 128},
@@ -72,7 +74,7 @@ TEST_CASE("wgmma: awkward shapes", "[wgmma]") {
   }
 }
 
-TEST_CASE("wgmma: 16-bit tiles leave by TMA or through a patch", "[wgmma]") {
+TEST_CASE("wgmma: 16-bit tiles are exact with TMA stores and staged stores", "[wgmma]") {
   if (!has_wgmma()) return;
   for (const mp_dtype_t cd : {MP_FP16, MP_BF16}) {
     GemmCase c = make_case(272, 520, 80, "NT", {MP_FP16, cd});
@@ -82,7 +84,7 @@ TEST_CASE("wgmma: 16-bit tiles leave by TMA or through a patch", "[wgmma]") {
     check(c);
     if (cd == MP_BF16) continue;
     c.bias = MP_FP16;
-    c.offset = 8;  // 16 bytes: still good for TMA
+    c.offset = 8;  // 16 bytes: TMA still works
     check(c);
     c.offset = 0;
     c.pad = 3;
@@ -96,12 +98,12 @@ TEST_CASE("wgmma: 16-bit tiles leave by TMA or through a patch", "[wgmma]") {
   }
 }
 
-TEST_CASE("wgmma: C and aux come and go beside a 16-bit D", "[wgmma][long]") {
+TEST_CASE("wgmma: C and aux are loaded and stored with a 16-bit D", "[wgmma][long]") {
   if (!has_wgmma()) return;
   for (const mp_dtype_t cd : {MP_FP16, MP_BF16}) {
     GemmCase c = make_case(272, 520, 80, "NT", {cd, cd});
     c.beta = -2.0f;
-    c.bias = cd == MP_FP16 ? MP_BF16 : MP_FP16;  // its last subtile is not whole
+    c.bias = cd == MP_FP16 ? MP_BF16 : MP_FP16;  // its last subtile is partial
     check(c);
     c.in_place = true;
     c.amax = c.found_inf = true;
@@ -121,7 +123,7 @@ TEST_CASE("wgmma: C and aux come and go beside a 16-bit D", "[wgmma][long]") {
   }
 }
 
-TEST_CASE("wgmma: the last slice fetches what stands beside D", "[wgmma]") {
+TEST_CASE("wgmma: the last slice loads C and aux", "[wgmma]") {
   if (!has_wgmma()) return;
   GemmCase c = make_case(136, 264, 520, "TN");
   c.beta = -2.0f;
@@ -134,7 +136,7 @@ TEST_CASE("wgmma: the last slice fetches what stands beside D", "[wgmma]") {
   check_splits(c);
 }
 
-TEST_CASE("wgmma: fp32 tiles are stored and accumulated without a detour", "[wgmma]") {
+TEST_CASE("wgmma: fp32 tiles are exact with direct stores", "[wgmma]") {
   if (!has_wgmma()) return;
   for (const auto &[beta, in_place] :
        {std::pair{0.0f, false}, std::pair{1.0f, true}, std::pair{-3.0f, false}}) {
@@ -149,7 +151,7 @@ TEST_CASE("wgmma: fp32 tiles are stored and accumulated without a detour", "[wgm
   }
 }
 
-TEST_CASE("wgmma: backward epilogues", "[wgmma]") {
+TEST_CASE("wgmma: backward epilogues are exact", "[wgmma]") {
   if (!has_wgmma()) return;
   for (const mp_activation_t activation : kBackwardActivations) {
     GemmCase c = make_case(260, 264, 72, "NN");
@@ -160,7 +162,7 @@ TEST_CASE("wgmma: backward epilogues", "[wgmma]") {
   }
 }
 
-TEST_CASE("wgmma: D that TMA cannot write", "[wgmma]") {
+TEST_CASE("wgmma: D that does not support TMA is exact", "[wgmma]") {
   if (!has_wgmma()) return;
   // n is odd, so the rows of D are not 16-byte aligned; those of A and B are.
   GemmCase c = make_case(272, 517, 80, "NT");
@@ -168,7 +170,7 @@ TEST_CASE("wgmma: D that TMA cannot write", "[wgmma]") {
   check(c);
 }
 
-TEST_CASE("wgmma: split k sums in a fixed order", "[wgmma]") {
+TEST_CASE("wgmma: split-k sums in a fixed order", "[wgmma]") {
   if (!has_wgmma()) return;
   GemmCase c = make_case(136, 264, 1100, "TN", {MP_FP16, MP_FP32});
   c.beta = 1.0f;
@@ -190,7 +192,7 @@ TEST_CASE("wgmma: split k sums in a fixed order", "[wgmma]") {
 
 TEST_CASE("wgmma: slices are added in the order of k", "[wgmma]") {
   if (!has_wgmma()) return;
-  // Three slices that sum to 2^25, 1 and -2^25: beside 2^25 the 1 is lost, unless it comes last.
+  // Three slices with sums 2^25, 1 and -2^25: 2^25 absorbs the 1 unless it is added last.
   constexpr int64_t kM = 64, kN = 128, kSlice = 128, kK = 3 * kSlice;
   constexpr uint16_t kOne = 0x3c00, kBig = 0x7800, kMinusBig = 0xf800,
                      kFactor = 0x6400;  // 2^15, 2^10
@@ -246,14 +248,14 @@ TEST_CASE("wgmma: batches by stride, shared operands and pointers", "[wgmma]") {
     c.shared_b = shared_b;
     check(c);
   }
-  GemmCase c = make_case(72, 136, 600, "TN", {MP_BF16, MP_FP32});  // and split
+  GemmCase c = make_case(72, 136, 600, "TN", {MP_BF16, MP_FP32});  // also with split-k
   c.batch = 2;
   check_splits(c);
   c.pointers = true;
   check_splits(c);
 }
 
-TEST_CASE("wgmma: items behind misaligned pointers are multiplied all the same", "[wgmma]") {
+TEST_CASE("wgmma: batch items with misaligned pointers are multiplied", "[wgmma]") {
   if (!has_wgmma()) return;
   GemmCase c = make_case(136, 200, 72, "NT");
   c.batch = 3;
@@ -263,7 +265,7 @@ TEST_CASE("wgmma: items behind misaligned pointers are multiplied all the same",
   check(c);
 }
 
-TEST_CASE("wgmma: one misaligned pointer among many is found by any warp and block", "[wgmma]") {
+TEST_CASE("wgmma: one misaligned pointer among many is detected in any warp and block", "[wgmma]") {
   if (!has_wgmma()) return;
   GemmCase c = make_case(8, 8, 8, "NT");
   c.pointers = true;
@@ -274,9 +276,9 @@ TEST_CASE("wgmma: one misaligned pointer among many is found by any warp and blo
   }
 }
 
-TEST_CASE("wgmma: non-finite values stay where they are", "[wgmma]") {
+TEST_CASE("wgmma: non-finite values affect only their rows and columns", "[wgmma]") {
   if (!has_wgmma()) return;
-  // Zeros beyond the edge times infinity are NaN: none of them may be stored or measured.
+  // Zeros past the edge times infinity are NaN: none may be stored or counted.
   for (const Special special : {Special::kInfinity, Special::kNan}) {
     for (const Place place : {Place::kFirst, Place::kLast}) {
       GemmCase c = make_case(140, 270, 70, "NT");

@@ -1,4 +1,4 @@
-// Split-k and the workspace it needs: same results, no byte beyond, no trust in what it held.
+// Split-k and its workspace: equal results, no access past the end, any initial contents.
 #include "gemm_run.h"
 #include "tests/support/named_plan.h"
 
@@ -16,7 +16,7 @@ GemmCase long_case(int64_t m, int64_t n, int64_t k, mp_dtype_t cd) {
   return c;
 }
 
-/// Kernels that sum slices of k apart are named "..._k2", "..._k4", ...
+/// True for split-k kernels, which are named "..._k2", "..._k4", ...
 bool splits_k(const std::string &kernel) {
   return kernel.find("_k") != std::string::npos;
 }
@@ -31,7 +31,7 @@ std::vector<std::string> splitting(const std::vector<std::string> &kernels) {
 
 }  // namespace
 
-TEST_CASE("split-k: every kernel is exact, whole slices and a residue", "[gemm][strict]") {
+TEST_CASE("split-k: every kernel is exact for full and partial slices", "[gemm][strict]") {
   for (const auto &[k, cd] :
        {std::pair{512, MP_FP16}, std::pair{1023, MP_FP32}, std::pair{4097, MP_FP16}}) {
     GemmCase c = long_case(33, 70, k, cd);
@@ -41,9 +41,8 @@ TEST_CASE("split-k: every kernel is exact, whole slices and a residue", "[gemm][
   }
 }
 
-TEST_CASE("split-k: as many slices as there can be, dealt to the warps that add them up",
-          "[gemm][strict]") {
-  GemmCase c = long_case(5, 70, 128 * 128 - 1, MP_FP32);  // the last of 128 slices is not whole
+TEST_CASE("split-k: the maximum number of slices is exact", "[gemm][strict]") {
+  GemmCase c = long_case(5, 70, 128 * 128 - 1, MP_FP32);  // the last of 128 slices is partial
   c.amax = true;
   GemmRun run(c);
   int count = 0;
@@ -57,7 +56,7 @@ TEST_CASE("split-k: as many slices as there can be, dealt to the warps that add 
   CHECK(count > 0);
 }
 
-TEST_CASE("split-k: the whole epilogue runs once, after the sum", "[gemm][strict]") {
+TEST_CASE("split-k: the epilogue runs once, after the sum", "[gemm][strict]") {
   GemmCase c = long_case(37, 66, 520, MP_FP16);
   c.pad = 3;
   c.beta = -2.0f;
@@ -87,7 +86,7 @@ TEST_CASE("split-k: batches and non-finite values", "[gemm][strict]") {
   check_every_kernel(c);
 }
 
-TEST_CASE("split-k: reals have the same bits twice, whatever the workspace held", "[gemm]") {
+TEST_CASE("split-k: repeated calls give the same bits for any initial workspace", "[gemm]") {
   GemmCase c = long_case(65, 70, 2050, MP_FP32);
   c.fill = Fill::kReal;
   GemmRun run(c);
@@ -95,14 +94,14 @@ TEST_CASE("split-k: reals have the same bits twice, whatever the workspace held"
     require_ok(run.launch(kernel));
     expect_none(run.verify(), run.repro());
     const std::vector<uint8_t> first = run.output_bits();
-    // Not the same garbage: more of it, at another address.
+    // Other initial contents: a larger workspace at another address.
     require_ok(run.launch(kernel, run.workspace_bytes(kernel) + 4096));
     expect_none(run.output_bits() == first ? "" : "two equal calls gave different bits",
                 run.repro());
   }
 }
 
-TEST_CASE("workspace: a forced kernel refuses too little of it", "[gemm][strict]") {
+TEST_CASE("workspace: a named kernel rejects too small a workspace", "[gemm][strict]") {
   GemmRun run(long_case(40, 50, 512, MP_FP16));
   const std::vector<std::string> kernels = splitting(run.kernels());
   REQUIRE(!kernels.empty());
@@ -117,8 +116,8 @@ TEST_CASE("workspace: a forced kernel refuses too little of it", "[gemm][strict]
   }
 }
 
-TEST_CASE("workspace: the library makes do with what there is", "[gemm][strict]") {
-  // Two tiles and a long k: on a GPU splitting is the fastest choice.
+TEST_CASE("workspace: any workspace size is accepted", "[gemm][strict]") {
+  // Two tiles and a long k: on a GPU, split-k is the fastest choice.
   GemmRun run(long_case(64, 64, 4096, MP_FP16));
   const size_t wanted = run.workspace_bytes("");
   for (const size_t bytes : {size_t{0}, wanted / 2, wanted, wanted + 256}) {
@@ -133,7 +132,7 @@ void keep_last(mp_log_level_t, const char *message, void *user) {
   *static_cast<std::string *>(user) = message;
 }
 
-/// What mp_gemm_batched logs of its choice for one product.  A new context, as each logs a kernel once.
+/// Returns the kernel that mp_gemm_batched logs.  Uses a new context, as each logs a kernel once.
 std::string choice_with(const mp_gemm_desc_t &desc, size_t workspace_bytes) {
   mp_context_config_t config = mp_context_config_default();
   config.device = on_host() ? MP_DEVICE_HOST : MP_DEVICE_AUTO;
@@ -171,7 +170,7 @@ TEST_CASE("workspace: mp_gemm_batched_workspace_size suffices for the fastest ke
   }
 }
 
-TEST_CASE("workspace: only mp_gemm_batched needs a table of pointers", "[gemm]") {
+TEST_CASE("workspace: only mp_gemm_batched requires a table of pointers", "[gemm]") {
   if (!has_wgmma()) return;
   mp_gemm_desc_t desc = mp_gemm_desc_default(512, 512, 512, MP_FP16, MP_FP32);
   desc.plan = named_plan("wgmma_128x128x64_s6");

@@ -1,8 +1,8 @@
-// The kernel "gemv": a product with at most 16 rows, or at most 16 columns.
+// The kernel "gemv": products with at most 16 rows or at most 16 columns.
 //
-// A block has 256 threads that share a tile of the larger operand by ways along k; how many ways
-// there are follows from the extents, the batch and the device.  The shapes stand at the edges of
-// all that: vectors of 16 bytes, steps, stages of 512 to 2048 elements of k, tiles of 32 to 2048.
+// The 256 threads of a block share a tile of the larger operand and split k; the number of splits
+// depends on the extents, the batch and the device.  The shapes are at the boundaries of all of
+// these: 16-byte vectors, steps, stages of 512 to 2048 elements of k, tiles of 32 to 2048.
 #include "gemm_run.h"
 #include "tests/support/named_plan.h"
 
@@ -10,12 +10,12 @@ using namespace mptest;
 
 namespace {
 
-/// The operand with few rows or columns, the extent of the other, and k.
+/// Rows or columns of the small operand, the extent of the other operand, and k.
 struct Shape {
   int64_t count, extent, k;
 };
 
-/// `few_rows`: D is count x extent; else extent x count.
+/// `few_rows`: D is count x extent; otherwise extent x count.
 GemmCase make_case(const Shape &shape, bool few_rows, const std::string &op, const Types &types) {
   GemmCase c;
   c.m = few_rows ? shape.count : shape.extent;
@@ -33,7 +33,7 @@ void check_gemv(const GemmCase &c) {
   expect_none(status == MP_SUCCESS ? run.verify() : mp_last_error(), run.repro());
 }
 
-/// With few rows and with few columns, in every order of the operands.
+/// Checks few rows and few columns in every order of the operands.
 void check_orders(const Shape &shape, const Types &types, void (*change)(GemmCase &) = nullptr) {
   for (const bool few_rows : {true, false}) {
     for (const char *const op : kAllOps) {
@@ -46,13 +46,13 @@ void check_orders(const Shape &shape, const Types &types, void (*change)(GemmCas
 
 }  // namespace
 
-TEST_CASE("gemv: every number of vectors", "[gemm][strict]") {
+TEST_CASE("gemv: every number of vectors is exact", "[gemm][strict]") {
   for (const Types &types : kOneOfEach) {
     for (int64_t count = 1; count <= 16; ++count) check_orders({count, 37, 45}, types);
   }
 }
 
-TEST_CASE("gemv: extents around runs, lines and tiles", "[gemm]") {
+TEST_CASE("gemv: extents around vectors, cache lines and tiles are exact", "[gemm]") {
   for (const Types &types : kAllTypes) {
     for (const int64_t count : {1, 3, 16}) {
       for (const int64_t extent : {1, 7, 8, 9, 16, 31, 32, 33, 63, 65, 127, 129, 257, 300})
@@ -61,7 +61,7 @@ TEST_CASE("gemv: extents around runs, lines and tiles", "[gemm]") {
   }
 }
 
-TEST_CASE("gemv: k around vectors and steps", "[gemm]") {
+TEST_CASE("gemv: k around vectors and steps is exact", "[gemm]") {
   for (const Types &types : kAllTypes) {
     for (const int64_t count : {1, 2, 7, 15}) {
       for (const int64_t k : {0, 1, 3, 4, 7, 8, 9, 15, 17, 33, 63, 65, 100})
@@ -70,7 +70,7 @@ TEST_CASE("gemv: k around vectors and steps", "[gemm]") {
   }
 }
 
-TEST_CASE("gemv: k around stages", "[gemm]") {
+TEST_CASE("gemv: k around stages is exact", "[gemm]") {
   for (const Types &types : kOneOfEach) {
     for (const int64_t count : {1, 4, 8, 16}) {
       for (const int64_t k : {511, 513, 1024, 1025, 2047, 2049, 4097})
@@ -79,7 +79,7 @@ TEST_CASE("gemv: k around stages", "[gemm]") {
   }
 }
 
-TEST_CASE("gemv: tall and wide, from one way along k to all threads", "[gemm]") {
+TEST_CASE("gemv: tall and wide shapes are exact from one split of k to one per thread", "[gemm]") {
   for (const Types &types : kOneOfEach) {
     for (const Shape &shape : {Shape{1, 1, 20000}, Shape{16, 16, 5001}, Shape{1, 9000, 9},
                                Shape{16, 3000, 1}, Shape{5, 2100, 40}, Shape{1, 700, 300}})
@@ -87,7 +87,7 @@ TEST_CASE("gemv: tall and wide, from one way along k to all threads", "[gemm]") 
   }
 }
 
-TEST_CASE("gemv: k of more than one stage", "[gemm][strict]") {
+TEST_CASE("gemv: k of more than one stage is exact", "[gemm][strict]") {
   for (const Types &types : kOneOfEach) {
     check_orders({1, 9, 2100}, types);
     check_orders({5, 33, 1030}, types);
@@ -95,7 +95,7 @@ TEST_CASE("gemv: k of more than one stage", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemv: pointers and rows of any alignment", "[gemm]") {
+TEST_CASE("gemv: pointers and rows of any alignment are supported", "[gemm]") {
   for (const Types &types : kAllTypes) {
     for (const int64_t count : {1, 6, 13}) {
       for (const int64_t multiple : {1, 2, 4, 8}) {
@@ -115,7 +115,8 @@ TEST_CASE("gemv: pointers and rows of any alignment", "[gemm]") {
   }
 }
 
-TEST_CASE("gemv: misaligned by one element, and rows longer than the matrix", "[gemm][strict]") {
+TEST_CASE("gemv: operands misaligned by one element and padded rows are supported",
+          "[gemm][strict]") {
   for (const Types &types : kOneOfEach) {
     check_orders({3, 35, 43}, types, [](GemmCase &c) { c.offset = 1, c.beta = 1.0f; });
     check_orders({3, 35, 43}, types, [](GemmCase &c) { c.multiple = 1, c.pad = 5, c.beta = 1.0f; });
@@ -139,7 +140,7 @@ TEST_CASE("gemv: batches by stride, shared and by pointers", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemv: alpha and beta, D beside C and in its place", "[gemm][strict]") {
+TEST_CASE("gemv: alpha and beta, D out of place and in place", "[gemm][strict]") {
   for (const Types &types : kOneOfEach) {
     for (const float alpha : {0.0f, -2.0f}) {
       for (const float beta : {0.0f, -3.0f}) {
@@ -157,7 +158,7 @@ TEST_CASE("gemv: alpha and beta, D beside C and in its place", "[gemm][strict]")
   }
 }
 
-TEST_CASE("gemv: k = 0 leaves the epilogue of beta C", "[gemm][strict]") {
+TEST_CASE("gemv: k = 0 computes the epilogue of beta C", "[gemm][strict]") {
   for (const float beta : {0.0f, -3.0f}) {
     for (const bool few_rows : {true, false}) {
       GemmCase c = make_case({5, 66, 0}, few_rows, "NN", {MP_FP16, MP_FP16});
@@ -170,7 +171,7 @@ TEST_CASE("gemv: k = 0 leaves the epilogue of beta C", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemv: the whole epilogue, forward", "[gemm][strict]") {
+TEST_CASE("gemv: the complete forward epilogue", "[gemm][strict]") {
   for (const mp_activation_t activation :
        {MP_ACT_NONE, MP_ACT_RELU, MP_ACT_GELU, MP_ACT_SIGMOID, MP_ACT_TANH}) {
     for (const Types &types : kOneOfEach) {
@@ -195,7 +196,7 @@ TEST_CASE("gemv: the whole epilogue, forward", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemv: the whole epilogue, backward", "[gemm][strict]") {
+TEST_CASE("gemv: the complete backward epilogue", "[gemm][strict]") {
   for (const mp_activation_t activation : kBackwardActivations) {
     for (const bool few_rows : {true, false}) {
       GemmCase c = make_case({7, 131, 50}, few_rows, "NN", {MP_FP16, MP_FP16});
@@ -220,8 +221,8 @@ TEST_CASE("gemv: integers beyond 16 bits are rounded once, to nearest even", "[g
   }
 }
 
-TEST_CASE("gemv: one element of A is not finite", "[gemm][strict]") {
-  // k and the extent are no multiples of a run: what pads them meets the element and must not show.
+TEST_CASE("gemv: a non-finite element of A affects only its row", "[gemm][strict]") {
+  // k and the extent are not multiples of a vector: the padding must not spread the element.
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
     for (const Special special : {Special::kInfinity, Special::kNan}) {
       for (const Place place : {Place::kFirst, Place::kMiddle, Place::kLast}) {
@@ -239,7 +240,8 @@ TEST_CASE("gemv: one element of A is not finite", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemv: reals stay within the derived bound, with the same bits twice", "[gemm]") {
+TEST_CASE("gemv: reals are within the derived bound and have the same bits in repeated calls",
+          "[gemm]") {
   for (const Types &types : kOneOfEach) {
     for (const bool few_rows : {true, false}) {
       for (const char *const op : kAllOps) {
@@ -261,9 +263,10 @@ TEST_CASE("gemv: reals stay within the derived bound, with the same bits twice",
   }
 }
 
-TEST_CASE("gemv: reads nothing beyond its operands", "[gemm][strict]") {
-  // Without guard zones, and of whole multiples of 256 bytes: AddressSanitizer and compute-sanitizer
-  // see what lies behind.  68 and 12 end in half a run of x, 3 and 5 in a group of vectors.
+TEST_CASE("gemv: nothing is read beyond the operands", "[gemm][strict]") {
+  // The buffers have no guard zones and are multiples of 256 bytes, so AddressSanitizer and
+  // compute-sanitizer detect accesses past them.  68 and 12 end in half a vector, 3 and 5 in a
+  // partial group of vectors.
   for (const Shape &shape : {Shape{3, 68, 64}, Shape{5, 12, 512}}) {
     for (const bool few_rows : {true, false}) {
       for (const char *const op : kAllOps) {
@@ -292,7 +295,7 @@ TEST_CASE("gemv: reads nothing beyond its operands", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemv: declines more than 16 rows and columns", "[gemm][strict]") {
+TEST_CASE("gemv: more than 16 rows and columns are rejected", "[gemm][strict]") {
   for (const Types &types : kOneOfEach) {
     GemmRun run(make_case({17, 17, 20}, true, "NN", types));
     expect_status(run.launch("gemv", 0), MP_ERROR_UNSUPPORTED);

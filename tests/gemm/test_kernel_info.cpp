@@ -1,4 +1,5 @@
-// What mpinfo shows: every kernel, with its predicted time or the reason why it cannot run.
+// mp_gemm_kernel_info and mp_conv2d_kernel_info: predicted times, or reasons of unsupported
+// kernels.
 #define MP_ENABLE_EXPERIMENTAL
 #include <functional>
 #include <set>
@@ -10,13 +11,13 @@ using namespace mptest;
 
 namespace {
 
-/// The two questions that can be asked about one problem.
-struct Questions {
+/// The two queries about a problem.
+struct Queries {
   std::function<mp_status_t(int32_t, mp_kernel_info_t *)> info;
   std::function<mp_status_t(const char *)> force;
 };
 
-Questions about(const mp_gemm_desc_t &desc) {
+Queries queries_of(const mp_gemm_desc_t &desc) {
   return {[=](int32_t i, mp_kernel_info_t *info) {
             return mp_gemm_kernel_info(context(), &desc, i, info);
           },
@@ -28,7 +29,7 @@ Questions about(const mp_gemm_desc_t &desc) {
           }};
 }
 
-Questions about(const mp_conv2d_desc_t &desc, mp_conv_op_t op) {
+Queries queries_of(const mp_conv2d_desc_t &desc, mp_conv_op_t op) {
   return {[=](int32_t i, mp_kernel_info_t *info) {
             return mp_conv2d_kernel_info(context(), &desc, op, i, info);
           },
@@ -40,18 +41,18 @@ Questions about(const mp_conv2d_desc_t &desc, mp_conv_op_t op) {
           }};
 }
 
-std::vector<mp_kernel_info_t> all_kernels(const Questions &ask) {
+std::vector<mp_kernel_info_t> all_kernels(const Queries &queries) {
   std::vector<mp_kernel_info_t> all;
   mp_kernel_info_t info;
   MP_INIT_STRUCT(&info);
-  while (ask.info(static_cast<int32_t>(all.size()), &info) == MP_SUCCESS) all.push_back(info);
+  while (queries.info(static_cast<int32_t>(all.size()), &info) == MP_SUCCESS) all.push_back(info);
   return all;
 }
 
-/// Those that can run come first, the fastest before the others; the rest say why, as the call does
-/// that is made to use them.
-void check_kernels(const Questions &ask, size_t expected) {
-  const std::vector<mp_kernel_info_t> all = all_kernels(ask);
+/// Supported kernels come first, by predicted time; the others have the reason that a call which
+/// names them reports.
+void check_kernels(const Queries &queries, size_t expected) {
+  const std::vector<mp_kernel_info_t> all = all_kernels(queries);
   CHECK(all.size() == expected);
   std::set<std::string> names;
   size_t runnable = 0;
@@ -64,11 +65,11 @@ void check_kernels(const Questions &ask, size_t expected) {
       CHECK(runnable++ == i);
       CHECK(kernel.predicted_us >= slowest_us);
       slowest_us = kernel.predicted_us;
-      CHECK(ask.force(kernel.name) == MP_SUCCESS);
+      CHECK(queries.force(kernel.name) == MP_SUCCESS);
     } else {
       CHECK(kernel.predicted_us == 0);
       CHECK(kernel.workspace_bytes == 0);
-      CHECK(ask.force(kernel.name) == MP_ERROR_UNSUPPORTED);
+      CHECK(queries.force(kernel.name) == MP_ERROR_UNSUPPORTED);
       CHECK_THAT(mp_last_error(), Catch::Matchers::ContainsSubstring(kernel.reason));
     }
   }
@@ -78,33 +79,33 @@ void check_kernels(const Questions &ask, size_t expected) {
 
 }  // namespace
 
-TEST_CASE("kernel info: every GEMM kernel is ranked or says why not", "[gemm][strict]") {
+TEST_CASE("kernel info: every GEMM kernel has a rank or a reason", "[gemm][strict]") {
   const size_t kernels =
-      all_kernels(about(mp_gemm_desc_default(256, 256, 256, MP_FP16, MP_FP16))).size();
+      all_kernels(queries_of(mp_gemm_desc_default(256, 256, 256, MP_FP16, MP_FP16))).size();
   CHECK(kernels > 50);
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
     for (const int64_t k : {int64_t{1}, int64_t{63}, int64_t{4096}}) {
       CAPTURE(dtype, k);
-      check_kernels(about(mp_gemm_desc_default(200, 96, k, dtype, MP_FP32)), kernels);
+      check_kernels(queries_of(mp_gemm_desc_default(200, 96, k, dtype, MP_FP32)), kernels);
     }
   }
 }
 
-TEST_CASE("kernel info: every convolution kernel is ranked or says why not", "[conv][strict]") {
+TEST_CASE("kernel info: every convolution kernel has a rank or a reason", "[conv][strict]") {
   mp_conv2d_desc_t desc = mp_conv2d_desc_default(2, 14, 14, 32, 32, 3, 3, MP_FP16);
   for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD}) {
     desc.groups = 1;
-    const size_t kernels = all_kernels(about(desc, op)).size();
+    const size_t kernels = all_kernels(queries_of(desc, op)).size();
     CHECK(kernels > 50);
     for (const int32_t groups : {1, 4, 32}) {
       CAPTURE(op, groups);
       desc.groups = groups;
-      check_kernels(about(desc, op), kernels);
+      check_kernels(queries_of(desc, op), kernels);
     }
   }
 }
 
-TEST_CASE("kernel info: wrong arguments", "[gemm][conv]") {
+TEST_CASE("kernel info: invalid arguments are rejected", "[gemm][conv]") {
   const mp_gemm_desc_t gemm = mp_gemm_desc_default(64, 64, 64, MP_FP16, MP_FP16);
   const mp_conv2d_desc_t conv = mp_conv2d_desc_default(1, 8, 8, 8, 8, 3, 3, MP_FP16);
   mp_kernel_info_t info;
