@@ -1,4 +1,4 @@
-// What both halves of the tests of mpcore.hpp look at.
+// Helpers of the tests of mpcore.hpp, with and without exceptions.
 #pragma once
 
 #define MP_ENABLE_EXPERIMENTAL
@@ -17,7 +17,7 @@ inline mp_context_config_t on_host() {
 
 #if defined(__cpp_exceptions)
 template <class Call>
-std::string sentence_of(const Call &call) {
+std::string message_of(const Call &call) {
   try {
     call();
   } catch (const mp::error &error) {
@@ -28,4 +28,4 @@ std::string sentence_of(const Call &call) {
 #endif
 
 inline const mp_gemm_desc_t kNegative = mp_gemm_desc_default(-1, 1, 1, MP_FP16, MP_FP16);
-inline constexpr char kSentence[] = "mp_gemm: m = -1 is negative";
+inline constexpr char kMessage[] = "mp_gemm: m = -1 is negative";

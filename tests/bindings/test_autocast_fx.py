@@ -1,5 +1,5 @@
-"""examples/python/autocast_fx.py: traced modules, coloured with the lists of torch.amp, against what torch.autocast
-does with each of their operations."""
+"""examples/python/autocast_fx.py: types that the lists of torch.amp give to traced modules,
+compared with torch.autocast."""
 import importlib.util
 import sys
 
@@ -7,8 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the walker over torch.fx graphs (no torch for this Python)")
 
-# What the lists for CUDA, which are those of the preset, hold in fp32, and those for the CPU do not name.
-OF_CUDA_ALONE = {"exp", "layer_norm", "group_norm", "log_softmax", "pow", "softmax", "sum"}
+# Kept in fp32 by the lists for CUDA (those of the preset), and not listed for the CPU.
+CUDA_ONLY = {"exp", "layer_norm", "group_norm", "log_softmax", "pow", "softmax", "sum"}
 
 
 @pytest.fixture(scope="module")
@@ -23,12 +23,12 @@ def example(root, build):
 
 @pytest.fixture(scope="module")
 def rewrite(example):
-    """rewrite(graph): by torch's lists for bf16."""
+    """rewrite(graph): a rewrite to bf16 with torch's lists."""
     return example.mpcore.Autocast("bf16", "pytorch", environment=False).rewrite
 
 
 class Operations(torch.nn.Module):
-    """Operations of every class of the lists, with inputs in either type and in both."""
+    """Operations of every class of the lists, with inputs of fp32, of bf16 and of both."""
 
     def __init__(self):
         super().__init__()
@@ -39,7 +39,7 @@ class Operations(torch.nn.Module):
     def forward(self, x, indices):
         F = torch.nn.functional
         low = self.norm(self.conv(x))
-        rows = self.table(indices)  # a table in fp32, and indices
+        rows = self.table(indices)  # an fp32 table and indices
         first, second = torch.split(low, 2, dim=1)
         both = torch.cat([first, torch.relu(second), x[:, :1]], dim=1)
         products = torch.matmul(rows, self.slope(low)), torch.bmm(low, low.transpose(1, 2)), rows @ rows.transpose(1, 2)
@@ -50,8 +50,8 @@ class Operations(torch.nn.Module):
 
 
 class UnderAutocast(torch.fx.Interpreter):
-    """Runs each operation under torch.autocast, on inputs of the types that the rewrite gave them, and notes the type
-    of its output."""
+    """Runs each operation under torch.autocast, on inputs of the types that the rewrite assigned,
+    and records the types of outputs."""
 
     def __init__(self, traced, decided: dict):
         super().__init__(traced)
@@ -68,11 +68,11 @@ class UnderAutocast(torch.fx.Interpreter):
 
 
 def compare(example, rewrite, module, *inputs) -> dict:
-    """The types of all operations by name, once they have been found the same."""
+    """Compares the types of all operations with torch's; returns them by name."""
     traced, graph, tensors = example.walk(module, *inputs)
     result = rewrite(graph)
     decided = {node: result.tensor_dtypes[tensor.index] for node, tensor in tensors.items()}
-    # The type of a node is that of what it writes; of integers it has none.
+    # The type of a node is that of its output, if floating-point.
     for node, tensor in tensors.items():
         if tensor.producer is not None and decided[node] is not None:
             assert result.node_dtypes[tensor.producer] == decided[node], node
@@ -80,7 +80,7 @@ def compare(example, rewrite, module, *inputs) -> dict:
     run.run(*inputs)
     names = {node: graph.nodes[tensors[node].producer].op for node in run.found}
     differ = [(node.name, names[node], decided[node], dtype) for node, dtype in run.found.items()
-              if names[node] not in OF_CUDA_ALONE and decided[node] != dtype]
+              if names[node] not in CUDA_ONLY and decided[node] != dtype]
     assert not differ, "(node, operation, what mpcore decides, what torch does)"
     return {node.name: dtype for node, dtype in run.found.items()}
 
@@ -108,8 +108,8 @@ def test_operations(example, rewrite):
 
 
 def test_parameters(example, rewrite):
-    """The optimizer's copies are those of the weights of products; what a norm has stays fp32; a parameter of two
-    modules is one."""
+    """Weights of products have 16-bit copies, norms stay fp32; a parameter of two modules is one
+    tensor."""
     twice = torch.nn.Linear(4, 4)
     module = torch.nn.Sequential(twice, torch.nn.BatchNorm1d(4), twice, torch.nn.LayerNorm(4))
     _, graph, _ = example.walk(module.eval(), torch.randn(2, 4))
@@ -119,6 +119,7 @@ def test_parameters(example, rewrite):
 
 
 def test_report(root, build, run):
-    said = run(sys.executable, "-B", "examples/python/autocast_fx.py", "fp16",
+    output = run(sys.executable, "-B", "examples/python/autocast_fx.py", "fp16",
                env={"MPCORE_DIR": str(build), "PYTHONPATH": str(root / "bindings/python")})
-    assert "scaled_dot_product_attention  fp16  on the allow list\n" in said and " by the optimizer's copy\n" in said
+    assert "scaled_dot_product_attention  fp16  on the allow list\n" in output
+    assert " by the optimizer's copy\n" in output

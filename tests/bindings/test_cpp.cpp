@@ -1,4 +1,4 @@
-// mpcore.hpp with exceptions: what its functions return, throw and free.
+// mpcore.hpp with exceptions: results, exceptions and ownership.
 #include "cpp.h"
 
 #include <type_traits>
@@ -9,41 +9,41 @@ static_assert(!std::is_copy_constructible_v<mp::context>);
 static_assert(std::is_nothrow_move_constructible_v<mp::context>);
 static_assert(std::is_nothrow_move_assignable_v<mp::memory>);
 
-/// True if objects with a name convert to the argument of C functions, and temporaries do not.
+/// True if named objects convert to the argument of C functions, and temporaries do not.
 template <class Owner, class Raw>
-constexpr bool converts_by_name_alone =
+constexpr bool converts_if_named =
     std::is_convertible_v<const Owner &, Raw> &&std::is_convertible_v<Owner &, Raw> &&
     !std::is_convertible_v<Owner, Raw> && !std::is_convertible_v<const Owner, Raw>;
-static_assert(converts_by_name_alone<mp::context, mp_context_t>);
-static_assert(converts_by_name_alone<mp::tensor_list, mp_tensor_list_t>);
-static_assert(converts_by_name_alone<mp::scaler, mp_scaler_t>);
-static_assert(converts_by_name_alone<mp::optimizer, mp_optimizer_t>);
-static_assert(converts_by_name_alone<mp::autocast, mp_autocast_t>);
-static_assert(converts_by_name_alone<mp::graph, mp_graph_t>);
-static_assert(converts_by_name_alone<mp::memory, void *>);
-static_assert(converts_by_name_alone<mp::memory, const void *>);
-static_assert(converts_by_name_alone<mp::autocast_graph, mp_autocast_graph_t>);
+static_assert(converts_if_named<mp::context, mp_context_t>);
+static_assert(converts_if_named<mp::tensor_list, mp_tensor_list_t>);
+static_assert(converts_if_named<mp::scaler, mp_scaler_t>);
+static_assert(converts_if_named<mp::optimizer, mp_optimizer_t>);
+static_assert(converts_if_named<mp::autocast, mp_autocast_t>);
+static_assert(converts_if_named<mp::graph, mp_graph_t>);
+static_assert(converts_if_named<mp::memory, void *>);
+static_assert(converts_if_named<mp::memory, const void *>);
+static_assert(converts_if_named<mp::autocast_graph, mp_autocast_graph_t>);
 
-/// The same rule for a member that returns an address inside its object.
+/// The same rule for members that return an address inside their object.
 template <class Owner, class Call>
-constexpr bool lends_by_name_alone(Call) {
+constexpr bool lends_if_named(Call) {
   return std::is_invocable_v<Call, const Owner &> && !std::is_invocable_v<Call, Owner>;
 }
-#define LENDS_BY_NAME_ALONE(owner, call)    \
-  static_assert(lends_by_name_alone<owner>( \
+#define LENDS_IF_NAMED(owner, call)    \
+  static_assert(lends_if_named<owner>( \
       [](auto &&it) -> decltype(std::forward<decltype(it)>(it).call) { std::abort(); }))
-LENDS_BY_NAME_ALONE(mp::memory, template as<float>());
-LENDS_BY_NAME_ALONE(mp::scaler, scale());
-LENDS_BY_NAME_ALONE(mp::scaler, inv_scale());
-LENDS_BY_NAME_ALONE(mp::scaler, found_inf());
-LENDS_BY_NAME_ALONE(mp::optimizer, lr());
-LENDS_BY_NAME_ALONE(mp::optimizer, step_counter());
-LENDS_BY_NAME_ALONE(mp::optimizer, moments());
-LENDS_BY_NAME_ALONE(mp::autocast_graph, get());
-LENDS_BY_NAME_ALONE(mp::graph, lists());
-LENDS_BY_NAME_ALONE(mp::graph, get_tensor(0));
+LENDS_IF_NAMED(mp::memory, template as<float>());
+LENDS_IF_NAMED(mp::scaler, scale());
+LENDS_IF_NAMED(mp::scaler, inv_scale());
+LENDS_IF_NAMED(mp::scaler, found_inf());
+LENDS_IF_NAMED(mp::optimizer, lr());
+LENDS_IF_NAMED(mp::optimizer, step_counter());
+LENDS_IF_NAMED(mp::optimizer, moments());
+LENDS_IF_NAMED(mp::autocast_graph, get());
+LENDS_IF_NAMED(mp::graph, lists());
+LENDS_IF_NAMED(mp::graph, get_tensor(0));
 
-/// Counts what a context takes and gives back.
+/// Counts allocations of a context that are not freed.
 struct Counts {
   int allocated = 0, freed = 0;
 };
@@ -65,18 +65,18 @@ mp_allocator_t counting_allocator(Counts *counts) {
 
 }  // namespace
 
-TEST_CASE("C++: a failure throws its status and sentence", "[cpp]") {
+TEST_CASE("C++: a failure throws an exception with status and message", "[cpp]") {
   const mp::context context = mp::context::create(on_host());
   try {
     context.gemm(kNegative, nullptr, nullptr, nullptr, nullptr);
     FAIL("nothing is thrown");
   } catch (const mp::error &error) {
     CHECK(error.status() == MP_ERROR_INVALID_ARGUMENT);
-    CHECK(std::strcmp(error.what(), kSentence) == 0);
+    CHECK(std::strcmp(error.what(), kMessage) == 0);
   }
 }
 
-TEST_CASE("C++: results are returned", "[cpp]") {
+TEST_CASE("C++: functions return their results", "[cpp]") {
   const mp::context context = mp::context::create(on_host());
   CHECK(context.get_info().target == MP_TARGET_HOST);
   const mp_conv2d_desc_t conv = mp_conv2d_desc_default(1, 8, 6, 8, 8, 3, 3, MP_FP16);
@@ -89,7 +89,7 @@ TEST_CASE("C++: results are returned", "[cpp]") {
   CHECK(context.gemm_kernel_info(gemm, 0).name != nullptr);
 }
 
-TEST_CASE("C++: every handle frees what it made, once, wherever it has been moved", "[cpp]") {
+TEST_CASE("C++: every handle frees its object once, also after moves", "[cpp]") {
   Counts counts;
   const mp_allocator_t allocator = counting_allocator(&counts);
   mp_context_config_t config = on_host();

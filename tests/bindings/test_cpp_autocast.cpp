@@ -1,4 +1,4 @@
-// Autocast through mpcore.hpp: a small graph, from which every type, cast and reason follows.
+// Autocast through mpcore.hpp: rewrites of a small graph.
 #include "cpp.h"
 
 #include <array>
@@ -20,7 +20,7 @@ mp_autocast_config_t config(uint32_t flags = 0, mp_dtype_t low = MP_FP16) {
   return config;
 }
 
-/// x -> conv1 -> norm -> relu -> conv2 -> exp.  Tensors: x, w1, gain, w2, and what each node writes.
+/// x -> conv1 -> norm -> relu -> conv2 -> exp.  Tensors: x, w1, gain, w2, outputs of the nodes.
 struct Network {
   enum Node : int32_t { kConv1, kNorm, kRelu, kConv2, kExp };
   enum Tensor : int32_t { kX, kW1, kGain, kW2, kFirstWritten };
@@ -40,7 +40,7 @@ struct Network {
     add({"Exp", {conv2}, "two/exp"}, MP_TENSOR_ROLE_OUTPUT);
   }
 
-  /// Returns the tensor that it writes.
+  /// Returns the output of the node.
   int32_t add(const mp::autocast_node &node, mp_tensor_role_t role = MP_TENSOR_ROLE_ACTIVATION) {
     return graph.add_tensor({graph.add_node(node), MP_FP32, role});
   }
@@ -52,7 +52,7 @@ std::array<int32_t, 5> fields(const mp_autocast_cast_t &cast) {
 
 }  // namespace
 
-TEST_CASE("C++: a rewrite says types, casts and reasons", "[cpp][autocast]") {
+TEST_CASE("C++: a rewrite returns types, casts and reasons", "[cpp][autocast]") {
   const Network network;
   const mp::autocast policy = mp::autocast::create(config());
   const mp::autocast_result result = policy.rewrite(nullptr, network.graph);
@@ -80,8 +80,7 @@ TEST_CASE("C++: a rewrite says types, casts and reasons", "[cpp][autocast]") {
         std::array<int32_t, 5>{kConv2Writes, MP_FP16, MP_FP32, MP_CAST_KIND_KERNEL, 1});
 }
 
-TEST_CASE("C++: a graph that has been moved is the same, and what is left of the first is empty",
-          "[cpp][autocast]") {
+TEST_CASE("C++: an autocast graph can be moved; the moved-from graph is empty", "[cpp][autocast]") {
   Network network;
   mp::autocast_graph moved = std::move(network.graph);
   const mp::autocast policy = mp::autocast::create(config());
@@ -93,7 +92,7 @@ TEST_CASE("C++: a graph that has been moved is the same, and what is left of the
   CHECK(policy.rewrite(nullptr, moved).node_dtype == Bytes{MP_FP16});
 }
 
-TEST_CASE("C++: classes by operation and by name", "[cpp][autocast]") {
+TEST_CASE("C++: set_class and set_nodes override classes", "[cpp][autocast]") {
   const Network network;
   const mp::autocast policy = mp::autocast::create(config());
   CHECK(policy.class_of("Exp") == MP_OP_CLASS_DENY);
@@ -106,11 +105,11 @@ TEST_CASE("C++: classes by operation and by name", "[cpp][autocast]") {
   CHECK(result.node_reason == Bytes{MP_AUTOCAST_REASON_DENY_LIST, MP_AUTOCAST_REASON_DENY_LIST,
                                     MP_AUTOCAST_REASON_DENY_LIST, MP_AUTOCAST_REASON_ALLOW_LIST,
                                     MP_AUTOCAST_REASON_ALLOW_LIST});
-  CHECK(sentence_of([&] { policy.set_nodes("two/*", MP_OP_CLASS_DENY); }) ==
+  CHECK(message_of([&] { policy.set_nodes("two/*", MP_OP_CLASS_DENY); }) ==
         "mp_autocast_set_nodes: policy is in use and cannot be modified; create a new one");
 }
 
-TEST_CASE("C++: what stands beside the operation of a node", "[cpp][autocast]") {
+TEST_CASE("C++: amax, depth, flags and class of a node decide its type", "[cpp][autocast]") {
   mp_autocast_config_t limited = config();
   limited.amax_limit = 1000;
   limited.depth_limit = 4096;
@@ -135,7 +134,7 @@ TEST_CASE("C++: what stands beside the operation of a node", "[cpp][autocast]") 
   CHECK(reason_of({"MatMul", {x}, "", 0, 0, MP_OP_CLASS_UNLISTED}) == MP_AUTOCAST_REASON_UNLISTED);
 }
 
-TEST_CASE("C++: hidden edges and containers", "[cpp][autocast]") {
+TEST_CASE("C++: hidden edges and containers connect nodes", "[cpp][autocast]") {
   const mp::autocast policy = mp::autocast::create(config());
   mp::autocast_graph graph;
   const int32_t x = graph.add_tensor();
@@ -145,12 +144,12 @@ TEST_CASE("C++: hidden edges and containers", "[cpp][autocast]") {
     return number;
   };
   const int32_t product = add({"MatMul", {x, x}});
-  const int32_t beside = add({"Relu", {x}});
-  graph.add_hidden_edge(product, beside);
+  const int32_t neighbor = add({"Relu", {x}});
+  graph.add_hidden_edge(product, neighbor);
   const int32_t member = add({"no such operation", {x}});
   graph.add_container({member, product});
   const mp::autocast_result result = policy.rewrite(nullptr, graph);
-  CHECK(result.node_reason[static_cast<size_t>(beside)] == MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW);
+  CHECK(result.node_reason[static_cast<size_t>(neighbor)] == MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW);
   CHECK(result.node_reason[static_cast<size_t>(member)] == MP_AUTOCAST_REASON_CLUSTER_LOW);
   CHECK(result.node_cause[static_cast<size_t>(member)] == product);
 }

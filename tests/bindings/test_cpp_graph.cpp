@@ -1,4 +1,4 @@
-// Graphs through mpcore.hpp: a perceptron that learns in fp32 and in mixed precision.
+// Graphs through mpcore.hpp: a perceptron trained in fp32 and in mixed precision.
 #include "cpp.h"
 
 #include <array>
@@ -12,7 +12,7 @@ static_assert(std::is_nothrow_move_constructible_v<mp::graph>);
 constexpr int32_t kBatch = 16, kIn = 8, kHidden = 16, kClasses = 4;
 constexpr int kSteps = 20;
 
-/// Small numbers, in steps that every type holds.
+/// Small multiples of a step that every type represents.
 std::vector<float> numbers(int32_t count, int32_t seed, float step) {
   std::vector<float> values;
   for (int32_t i = 0; i < count; i++)
@@ -26,7 +26,7 @@ mp::autocast make_policy(mp_dtype_t low = MP_FP16, uint32_t flags = 0) {
   return mp::autocast::create(config);
 }
 
-/// Linear, ReLU, Linear, cross-entropy, on the host target, whose memory is that of the test.
+/// Linear, ReLU, Linear, cross-entropy on the host target; device memory is host memory.
 struct Perceptron {
   const mp::context context = mp::context::create(on_host());
   std::vector<float> x = numbers(kBatch * kIn, 1, 0.5f);
@@ -78,7 +78,7 @@ struct Perceptron {
   float loss_now() const { return *static_cast<const float *>(graph.get_tensor(loss[0]).data); }
 };
 
-/// The first loss and the last.
+/// First and last loss of a training.
 std::array<float, 2> train(const Perceptron &net, mp_dtype_t low) {
   const mp::scaler scaler = mp::scaler::create(net.context, mp_autocast_scaler_default(low));
   const mp::optimizer sgd = net.make_sgd();
@@ -110,13 +110,13 @@ TEST_CASE("C++: a graph learns in fp32, without an optimizer's 16-bit copies", "
   CHECK(w1.grad != nullptr);
   CHECK(net.graph.get_tensor(net.logits).grad != nullptr);
   CHECK(net.graph.get_memory().copies == 0);
-  CHECK(sentence_of([&] { net.graph.explain(); }) ==
+  CHECK(message_of([&] { net.graph.explain(); }) ==
         "mp_graph_explain: graph was compiled without mp_graph_set_autocast");
 }
 
-TEST_CASE("C++: a graph learns in mixed precision by one more call", "[cpp][graph]") {
+TEST_CASE("C++: one more call trains a graph in mixed precision", "[cpp][graph]") {
   const auto compile = [](const mp::autocast &policy) { return Perceptron(policy); };
-  const Perceptron net = compile(make_policy());  // the policy is gone once it is compiled
+  const Perceptron net = compile(make_policy());  // the policy is destroyed after compile
   const auto [first, last] = train(net, MP_FP16);
   CHECK(first > 1.2f);
   CHECK(last < first - 0.1f);
@@ -129,28 +129,29 @@ TEST_CASE("C++: a graph learns in mixed precision by one more call", "[cpp][grap
   CHECK(net.graph.explain(MP_AUTOCAST_FORMAT_DOT).find("digraph") == 0);
 }
 
-TEST_CASE("C++: a smaller batch, inference, and what cannot be", "[cpp][graph]") {
+TEST_CASE("C++: a graph runs smaller batches and inference, and rejects invalid calls",
+          "[cpp][graph]") {
   const Perceptron net;
   net.graph.set_batch(5);
   CHECK(net.graph.get_tensor(net.logits).extent[0] == 5);
   net.graph.forward(MP_GRAPH_MODE_INFERENCE);
   const auto *const correct = static_cast<const int64_t *>(net.graph.get_tensor(net.loss[2]).data);
   CHECK(*correct <= 5);
-  CHECK(sentence_of([&] { net.graph.set_batch(kBatch + 1); }) ==
+  CHECK(message_of([&] { net.graph.set_batch(kBatch + 1); }) ==
         "mp_graph_set_batch: batch = 17 is outside [1, 16]");
-  CHECK(sentence_of([&] {
+  CHECK(message_of([&] {
           net.graph.backward();
         }).find("requires mp_graph_forward in training mode") != std::string::npos);
-  CHECK(sentence_of([&] { net.graph.node("Relu", "late", {net.logits}); }).find("compiled") !=
+  CHECK(message_of([&] { net.graph.node("Relu", "late", {net.logits}); }).find("compiled") !=
         std::string::npos);
 
   const mp::graph open = mp::graph::create(net.context);
   const int32_t x = open.input("x", MP_FP32, {4, 6});
   const int32_t counts = open.state("counts", {6, 2});
-  CHECK(sentence_of([&] {
+  CHECK(message_of([&] {
           open.node("Linear", "fc", {x, counts}, {{"transposed", 1}});
         }).find("node fc: ") != std::string::npos);
-  CHECK(sentence_of([&] {
+  CHECK(message_of([&] {
           open.node("Linear", "fc", {x, counts}, {{"transposed", std::vector<double>{0.5}}});
         }).find("kind of transposed = MP_ATTRIBUTE_KIND_FLOATS") != std::string::npos);
   const int32_t y = open.node("Reshape", "turned", {x}, {{"extent", {0, 3, -1}}});
@@ -160,17 +161,17 @@ TEST_CASE("C++: a smaller batch, inference, and what cannot be", "[cpp][graph]")
   open.compile();
   open.set_step_sync(41);
   CHECK(open.get_step_sync() == 41);
-  CHECK(sentence_of([&] { open.set_step_sync(-1); }) ==
+  CHECK(message_of([&] { open.set_step_sync(-1); }) ==
         "mp_graph_set_step_sync: t = -1 is outside [0, 2^52]");
   CHECK(open.lists(false).master != nullptr);
-  CHECK(sentence_of([&] { open.lists(); }).find("requires a loss") != std::string::npos);
+  CHECK(message_of([&] { open.lists(); }).find("requires a loss") != std::string::npos);
 }
 
-TEST_CASE("C++: a graph that has been moved runs on", "[cpp][graph]") {
+TEST_CASE("C++: a graph can be moved between compile and forward", "[cpp][graph]") {
   Perceptron net;
   const mp::graph moved = std::move(net.graph);
   CHECK(net.graph.get() == nullptr);
   moved.forward(MP_GRAPH_MODE_TRAINING);
   moved.backward();
-  CHECK(sentence_of([&] { net.graph.compile(); }).find("graph") != std::string::npos);
+  CHECK(message_of([&] { net.graph.compile(); }).find("graph") != std::string::npos);
 }

@@ -1,4 +1,4 @@
-// Functions of single elements through mpcore.hpp.
+// Pointwise functions through mpcore.hpp.
 #include "cpp.h"
 
 #include <array>
@@ -15,7 +15,7 @@ mp_pointwise_desc_t two_rows(mp_pointwise_op_t op, mp_activation_t activation) {
 
 }  // namespace
 
-TEST_CASE("C++: functions of single elements", "[cpp][pointwise]") {
+TEST_CASE("C++: pointwise operations", "[cpp][pointwise]") {
   const mp::context context = mp::context::create(on_host());
   Six a = {1, -2, 3, -4, 5, -6};
   const Six b = {1, 1, -4, 7, -5, 8};
@@ -30,13 +30,13 @@ TEST_CASE("C++: functions of single elements", "[cpp][pointwise]") {
   CHECK(a == Six{1, -2, 0, -4, 0, -6});
   context.pointwise(two_rows(MP_POINTWISE_COPY, MP_ACT_RELU), &b, nullptr, &y);
   CHECK(y == Six{1, 1, 0, 7, 0, 8});
-  CHECK(sentence_of(
+  CHECK(message_of(
             [&] { context.pointwise(two_rows(MP_POINTWISE_ADD, MP_ACT_DTANH), &a, &b, &y); }) ==
         "mp_pointwise: activation = MP_ACT_DTANH requires op = MP_POINTWISE_COPY, but op = "
         "MP_POINTWISE_ADD");
 }
 
-TEST_CASE("C++: columns are summed, and a workspace that is too small is refused",
+TEST_CASE("C++: columns are summed, and a workspace that is too small is rejected",
           "[cpp][pointwise]") {
   const mp::context context = mp::context::create(on_host());
   const Six x = {1, 2, 3, 10, 20, 30};
@@ -48,12 +48,12 @@ TEST_CASE("C++: columns are summed, and a workspace that is too small is refused
   REQUIRE(bytes <= space.size());
   context.column_sum(desc, &x, &sum, nullptr, {&space, bytes});
   CHECK(sum == std::array<float, 3>{111, 122, 133});
-  CHECK(sentence_of([&] {
+  CHECK(message_of([&] {
           context.column_sum(desc, &x, &sum, nullptr, {});
         }).find("mp_column_sum: workspace_bytes = 0 must be at least ") == 0);
 }
 
-TEST_CASE("C++: losses of single elements", "[cpp][pointwise]") {
+TEST_CASE("C++: pointwise losses", "[cpp][pointwise]") {
   const mp::context context = mp::context::create(on_host());
   const mp_loss_desc_t desc = mp_loss_desc_default(MP_LOSS_MSE, 6, MP_FP32);
   const Six x = {1, 2, 3, 4, 5, 6}, t = {1, 1, 1, 1, 1, 1};

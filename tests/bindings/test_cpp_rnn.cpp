@@ -1,4 +1,4 @@
-// Recurrent layers through mpcore.hpp: one RELU cell in one direction, integers, so that every sum is exact.
+// Recurrent layers through mpcore.hpp: a RELU cell in one direction; integers make sums exact.
 #include "cpp.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ template <int columns>
 using Steps = std::array<Matrix<kBatch, columns>, kSteps>;
 using Row = std::array<float, kHidden>;
 
-/// The weights, or their gradients.
+/// Weights, or their gradients.
 struct Weights {
   Matrix<kHidden, kInputs> ih;
   Matrix<kHidden, kHidden> hh;
@@ -35,7 +35,7 @@ const Steps<kInputs> kX = {{{{{1, 2}, {3, 1}}}, {{{-1, 1}, {2, 2}}}, {{{0, 3}, {
 const Matrix<kBatch, kHidden> kH0 = {{{1, 2}, {0, 3}}}, kDhn = {{{1, -1}, {2, 1}}};
 const Steps<kHidden> kDy = {{{{{1, 2}, {-1, 1}}}, {{{2, 1}, {1, 3}}}, {{{1, -2}, {2, 1}}}}};
 
-/// One sequence and one unit at a time.
+/// Reference, computed per sequence and unit.
 Result by_loops() {
   Result r{};
   for (int n = 0; n < kBatch; ++n) {
@@ -81,7 +81,7 @@ mp_rnn_desc_t relu() {
 
 }  // namespace
 
-TEST_CASE("C++: the passes of a recurrent layer", "[cpp][rnn]") {
+TEST_CASE("C++: all passes of a recurrent layer equal the reference", "[cpp][rnn]") {
   const mp::context context = mp::context::create(on_host());
   const mp_rnn_desc_t desc = relu();
   const mp_rnn_sizes_t sizes = context.rnn_get_sizes(desc);
@@ -134,14 +134,14 @@ TEST_CASE("C++: the passes of a recurrent layer", "[cpp][rnn]") {
   CHECK(got.y == wanted.y);
 }
 
-TEST_CASE("C++: a recurrent layer that is refused names what is wrong", "[cpp][rnn]") {
+TEST_CASE("C++: errors of a recurrent layer name the argument", "[cpp][rnn]") {
   const mp::context context = mp::context::create(on_host());
   mp_rnn_tensors_t tensors;
   MP_INIT_STRUCT(&tensors);
   mp_rnn_desc_t desc = relu();
-  CHECK(sentence_of([&] { context.rnn_forward_training(desc, tensors, {}); }) ==
+  CHECK(message_of([&] { context.rnn_forward_training(desc, tensors, {}); }) ==
         "mp_rnn_forward_training: tensors->num_weights = 0 must equal layers * directions = 1");
   desc.layers = 0;
-  CHECK(sentence_of([&] { context.rnn_get_sizes(desc); }) ==
+  CHECK(message_of([&] { context.rnn_get_sizes(desc); }) ==
         "mp_rnn_get_sizes: layers = 0 is outside [1, 65535]");
 }

@@ -1,4 +1,4 @@
-// Embeddings and dropout through mpcore.hpp: small integers, so that every sum is exact.
+// Embeddings and dropout through mpcore.hpp; small integers make sums exact.
 #include "cpp.h"
 
 #include <array>
@@ -23,7 +23,7 @@ mp_embedding_desc_t embedding() {
 
 }  // namespace
 
-TEST_CASE("C++: an embedding", "[cpp][sequences]") {
+TEST_CASE("C++: an embedding gathers rows", "[cpp][sequences]") {
   const mp::context context = mp::context::create(on_host());
   Rows out{};
   context.embedding_forward(embedding(), &kTable, kIndices.data(), &out);
@@ -36,7 +36,7 @@ TEST_CASE("C++: an embedding", "[cpp][sequences]") {
   CHECK(out[3] == kTable[1]);
 }
 
-TEST_CASE("C++: the gradient of an embedding", "[cpp][sequences]") {
+TEST_CASE("C++: the gradient of an embedding sums rows", "[cpp][sequences]") {
   const mp::context context = mp::context::create(on_host());
   mp_embedding_desc_t desc = embedding();
   const size_t bytes = context.embedding_workspace_size(desc);
@@ -57,8 +57,8 @@ TEST_CASE("C++: the gradient of an embedding", "[cpp][sequences]") {
   CHECK(dtable == Table{{{6, 2}, {2, 2}, {-6, 12}}});
 }
 
-// Philox of zeros begins with 6627e8d5 e169c58d bc57ac4c 9b00dbd8, and 2^32 3/4 is c0000000.
-TEST_CASE("C++: dropout", "[cpp][sequences]") {
+// Philox of zeros starts with 6627e8d5 e169c58d bc57ac4c 9b00dbd8, and 2^32 3/4 is c0000000.
+TEST_CASE("C++: dropout has the documented mask, also in place", "[cpp][sequences]") {
   const mp::context context = mp::context::create(on_host());
   Four x = {1, 2, 3, 4}, y{};
   context.dropout(mp_dropout_desc_default(4, 0.75f, MP_FP32), nullptr, &x, &y);
@@ -68,14 +68,14 @@ TEST_CASE("C++: dropout", "[cpp][sequences]") {
   CHECK(x == Four{0, 4, 6, 8});
 }
 
-TEST_CASE("C++: what stands around sequences and is refused", "[cpp][sequences]") {
+TEST_CASE("C++: invalid descriptors of embeddings and dropout are rejected", "[cpp][sequences]") {
   const mp::context context = mp::context::create(on_host());
   Four x{};
-  CHECK(sentence_of([&] {
+  CHECK(message_of([&] {
           context.dropout(mp_dropout_desc_default(4, 1.0f, MP_FP32), nullptr, &x, &x);
         }) == "mp_dropout: p = 1 is outside [0, 1)");
   mp_embedding_desc_t desc = embedding();
   desc.num_embeddings = 0;
-  CHECK(sentence_of([&] { context.embedding_workspace_size(desc); }) ==
+  CHECK(message_of([&] { context.embedding_workspace_size(desc); }) ==
         "mp_embedding_workspace_size: num_embeddings = 0 must be at least 1");
 }

@@ -1,5 +1,5 @@
-"""What the C and C++ examples print on the target under test; cuda_graph needs a CUDA device.  train and
-train_cpp train the same net, so they must print the same hash of the weights, after a resume too."""
+"""Output of the C and C++ examples on the target under test; cuda_graph requires a CUDA device.
+train and train_cpp train equal networks, so they print equal hashes, after a resume too."""
 import re
 
 import pytest
@@ -10,8 +10,8 @@ def examples(build):
     return build / "examples"
 
 
-def weights(said: str) -> str:
-    last = said.splitlines()[-1]
+def weights(output: str) -> str:
+    last = output.splitlines()[-1]
     assert re.fullmatch("weights [0-9a-f]{16}", last)
     return last
 
@@ -30,7 +30,7 @@ def test_step_lowers_the_loss(examples, run):
 
 
 def test_cuda_graph(examples, run):
-    """A replayed step is as good as a called one; without a device it says that there is none."""
+    """A replayed step equals a called step; without a device the example reports this."""
     if not (examples / "cuda_graph").exists():
         pytest.skip("the example about CUDA graphs (no nvcc)")
     run(examples / "cuda_graph")
@@ -39,23 +39,23 @@ def test_cuda_graph(examples, run):
 @pytest.mark.parametrize("name", ["train", "train_cpp"])
 class TestTraining:
     def test_run(self, examples, run, device, reference, name):
-        said = run(examples / name, "--device", device)
-        assert weights(said) == reference
+        output = run(examples / name, "--device", device)
+        assert weights(output) == reference
 
         def field(step: int, what: str) -> float:
-            return float(re.search(rf"^step {step} .* {what} *([0-9.]+)", said, re.MULTILINE)[1])
+            return float(re.search(rf"^step {step} .* {what} *([0-9.]+)", output, re.MULTILINE)[1])
         assert field(120, "loss") < field(10, "loss"), "it learns"
         assert field(10, "scale") < field(20, "scale"), "it moves its scale"
         assert field(30, "skipped") < field(40, "skipped"), "it skips the broken sample"
 
     def test_resume(self, examples, run, device, reference, tmp_path, name):
         checkpoint = tmp_path / "checkpoint"
-        said = run(examples / name, "--device", device, "--steps", 45, "--checkpoint", checkpoint)
-        assert weights(said) != reference
+        output = run(examples / name, "--device", device, "--steps", 45, "--checkpoint", checkpoint)
+        assert weights(output) != reference
         assert weights(run(examples / name, "--device", device, "--resume", checkpoint)) == reference
         checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
-        said = run(examples / name, "--device", device, "--resume", checkpoint, code=2)
-        assert "invalid checkpoint" in said, "half of one is refused"
+        output = run(examples / name, "--device", device, "--resume", checkpoint, code=2)
+        assert "invalid checkpoint" in output, "half of one is refused"
 
     def test_wrong_arguments(self, examples, run, name):
         assert "unknown argument --stpes" in run(examples / name, "--stpes", 3, code=2)

@@ -1,5 +1,5 @@
-"""The perceptron of examples/*/fashion.*, described once in each language: in every type all print the same loss,
-on images that are made here."""
+"""The perceptron of examples/*/fashion.* in each language: for each type all print the same loss,
+on generated images."""
 import math
 import re
 import sys
@@ -13,7 +13,7 @@ TYPES = ("fp32", "fp16", "bf16")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """As Fashion-MNIST is unpacked: a pattern of each class under noise; images that no step reads are black."""
+    """Files like those of Fashion-MNIST: noisy patterns of each class; unused images are black."""
     numpy = pytest.importorskip("numpy", reason="Fashion-MNIST in five languages (no numpy for this Python)")
     random = numpy.random.default_rng(1)
     patterns = random.integers(0, 256, (CLASSES, PIXELS))
@@ -29,14 +29,14 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def losses(run, build, library_path, folder):
-    """losses(command): what the example prints for each type."""
+    """losses(command): the output of the example for each type."""
     def losses_of(*command, **env) -> list:
         env |= {"LD_LIBRARY_PATH": library_path(build), "MPCORE_DIR": str(build), "MP_AUTOCAST": ""}
-        said = [run(*command, folder, low, STEPS, env=env) for low in TYPES]
-        for low, line in zip(TYPES, said):
+        output = [run(*command, folder, low, STEPS, env=env) for low in TYPES]
+        for low, line in zip(TYPES, output):
             match = re.fullmatch(rf"{low}: loss (\d\.\d{{4}})\n", line)
             assert match and float(match[1]) < math.log(CLASSES), line
-        return said
+        return output
     return losses_of
 
 
@@ -46,7 +46,7 @@ def reference(losses, build) -> list:
 
 
 def test_types_differ(reference):
-    """Or nobody sees whether anything is mixed."""
+    """Checks that the types have an effect: otherwise the comparisons show nothing."""
     assert len({line.split()[-1] for line in reference}) > 1, reference
 
 

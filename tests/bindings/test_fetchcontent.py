@@ -1,5 +1,6 @@
-"""CMakeLists.txt: a project that fetches mpcore and builds it as a part of itself.  Building takes minutes, so
-either the library is there already (MPCORE_BUILD), or a Makefile of one target stands for the real one."""
+"""CMakeLists.txt: a project that fetches mpcore and builds it as a subproject.  Building takes
+minutes, so either the library exists (MPCORE_BUILD), or a Makefile of one target replaces the
+real one."""
 import shutil
 
 import pytest
@@ -24,21 +25,21 @@ PROGRAM = """\
 #include <stdio.h>
 int main(void) { return mp_version() == MP_VERSION ? printf("same\\n") < 0 : 1; }
 """
-# Puts the finished library where the real one would build it, and says what it was told.
+# Copies the finished library to the build folder, and records variables.
 MAKEFILE = """\
 lib:
 	@mkdir -p $(BUILD) && cp -a $(FINISHED)/libmpcore.so* $(BUILD)
-	@echo 'NVCC: $(origin NVCC) "$(NVCC)"' > $(BUILD)/said
-	@echo 'ARCHS: "$(ARCHS)"' >> $(BUILD)/said
-	@echo 'compilers: $(origin CC) $(origin CXX)' >> $(BUILD)/said
-	@echo 'jobs: $(MAKEFLAGS)' >> $(BUILD)/said
+	@echo 'NVCC: $(origin NVCC) "$(NVCC)"' > $(BUILD)/output
+	@echo 'ARCHS: "$(ARCHS)"' >> $(BUILD)/output
+	@echo 'compilers: $(origin CC) $(origin CXX)' >> $(BUILD)/output
+	@echo 'jobs: $(MAKEFLAGS)' >> $(BUILD)/output
 """
 GENERATORS = {"Ninja": "ninja", "Unix Makefiles": "make"}
 
 
 @pytest.fixture
 def sources(root, tmp_path):
-    """What CMake needs of this repository, with the other Makefile."""
+    """The files that CMake needs, with the replaced Makefile."""
     folder = tmp_path / "mpcore"
     for part in ("include", "bindings/fortran"):
         shutil.copytree(root / part, folder / part)
@@ -51,7 +52,7 @@ def sources(root, tmp_path):
 
 @pytest.fixture
 def configure(root, run, cc, cxx, need, tmp_path):
-    """configure(where, generator, argument..., folder="out", code=0): (what CMake said, the build folder)"""
+    """configure(where, generator, argument..., folder="out", code=0): output and build folder"""
     def configure_it(where: str, generator: str, *arguments, folder="out", code=0) -> tuple:
         need("cmake", "FetchContent")
         need(GENERATORS[generator], f"FetchContent with {generator}")
@@ -61,9 +62,9 @@ def configure(root, run, cc, cxx, need, tmp_path):
         (project / "version.c").write_text(PROGRAM)
         shutil.copy(root / "examples/cpp/train.cpp", project)
         out = tmp_path / folder
-        said = run("cmake", "-G", generator, "-S", project, "-B", out, f"-DCMAKE_C_COMPILER={cc[-1]}",
+        output = run("cmake", "-G", generator, "-S", project, "-B", out, f"-DCMAKE_C_COMPILER={cc[-1]}",
                    f"-DCMAKE_CXX_COMPILER={cxx[-1]}", *arguments, code=code)
-        return " ".join(said.split()), out
+        return " ".join(output.split()), out
     return configure_it
 
 
@@ -71,7 +72,7 @@ def configure(root, run, cc, cxx, need, tmp_path):
 def works(run):
     """works(build folder): builds the project and runs both programs."""
     def try_it(out):
-        # Without what a make around the tests says.
+        # Ignores the variables of a make that runs the tests.
         others = [word for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "NVCC", "ARCHS") for word in ("-u", name)]
         run("env", *others, "cmake", "--build", out, "-j", 2)
         assert run("env", "-u", "LD_LIBRARY_PATH", out / "version") == "same\n"
@@ -80,7 +81,7 @@ def works(run):
 
 
 @pytest.mark.parametrize("generator", GENERATORS)
-def test_a_library_that_is_built(root, build, configure, works, generator):
+def test_existing_library(root, build, configure, works, generator):
     _, out = configure(f'SOURCE_DIR "{root}"', generator, f"-DMPCORE_BUILD={build}")
     works(out)
 
@@ -95,26 +96,26 @@ def test_git(sources, build, configure, works, run, need):
 
 
 @pytest.mark.parametrize("generator", GENERATORS)
-def test_make_builds_it(sources, build, configure, works, generator):
+def test_library_built_by_make(sources, build, configure, works, generator):
     options = ["-DMPCORE_CUDA=OFF", "-DMPCORE_ARCHS=75;90a", f"-DMPCORE_MAKE_ARGS=FINISHED={build}"]
     _, out = configure(f'SOURCE_DIR "{sources}"', generator, *options)
     works(out)
-    said = (out / "_deps/mpcore-build/make/said").read_text()
-    assert 'NVCC: command line ""\nARCHS: "75 90a"\ncompilers: command line command line\n' in said
-    assert ("--jobserver" in said) == (generator == "Unix Makefiles"), "make below make has the jobs of both"
+    output = (out / "_deps/mpcore-build/make/output").read_text()
+    assert 'NVCC: command line ""\nARCHS: "75 90a"\ncompilers: command line command line\n' in output
+    assert ("--jobserver" in output) == (generator == "Unix Makefiles"), "a nested make shares the jobs"
 
 
-def test_with_cuda_the_makefile_looks_for_nvcc(sources, build, configure, works):
+def test_nvcc_is_left_to_the_makefile(sources, build, configure, works):
     _, out = configure(f'SOURCE_DIR "{sources}"', "Unix Makefiles", f"-DMPCORE_MAKE_ARGS=FINISHED={build}")
     works(out)
-    assert 'NVCC: undefined ""\nARCHS: ""\n' in (out / "_deps/mpcore-build/make/said").read_text()
+    assert 'NVCC: undefined ""\nARCHS: ""\n' in (out / "_deps/mpcore-build/make/output").read_text()
 
 
-def test_no_library_there(root, configure, tmp_path):
-    said, _ = configure(f'SOURCE_DIR "{root}"', "Unix Makefiles", f"-DMPCORE_BUILD={tmp_path}", code=1)
-    assert "MPCORE_BUILD = " in said and "does not exist" in said
+def test_missing_library(root, configure, tmp_path):
+    output, _ = configure(f'SOURCE_DIR "{root}"', "Unix Makefiles", f"-DMPCORE_BUILD={tmp_path}", code=1)
+    assert "MPCORE_BUILD = " in output and "does not exist" in output
 
 
-def test_a_blank_in_the_path(sources, configure):
-    said, _ = configure(f'SOURCE_DIR "{sources}"', "Unix Makefiles", folder="my build", code=1)
-    assert "the path must not contain a blank" in said
+def test_blank_in_the_path(sources, configure):
+    output, _ = configure(f'SOURCE_DIR "{sources}"', "Unix Makefiles", folder="my build", code=1)
+    assert "the path must not contain a blank" in output

@@ -6,7 +6,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def fpm(build, run, need):
-    """fpm(argument..., cwd=...): what it says, with the library of the build."""
+    """fpm(argument..., cwd=...): its output, with the library of the build"""
     need("gfortran", "the Fortran modules for fpm")
     need("fpm", "the Fortran modules for fpm")
     if "Fortran" not in run("fpm", "--version", code=None):
@@ -17,7 +17,7 @@ def fpm(build, run, need):
 
 @pytest.fixture(scope="module")
 def weights(root, build, run, need, tmp_path_factory) -> str:
-    """The last line of the example, compiled by hand."""
+    """The last line of the example, compiled without fpm."""
     need("gfortran", "the example in Fortran")
     out = tmp_path_factory.mktemp("train")
     run("gfortran", "-O1", f"-J{out}", "bindings/fortran/mpcore_c.f90", "bindings/fortran/mpcore.f90",
@@ -27,7 +27,7 @@ def weights(root, build, run, need, tmp_path_factory) -> str:
 
 @pytest.fixture
 def package(root, tmp_path):
-    """package(dependency): a package whose program is the example, and which names mpcore like that."""
+    """package(dependency): a package with the example as program and this dependency on mpcore"""
     def make(dependency: str):
         (tmp_path / "user/app").mkdir(parents=True)
         shutil.copy(root / "examples/fortran/train.f90", tmp_path / "user/app/main.f90")
@@ -38,7 +38,7 @@ def package(root, tmp_path):
 
 @pytest.fixture
 def sources(root, tmp_path):
-    """What fpm needs of this repository, as a repository of its own."""
+    """A repository with the files that fpm needs."""
     for folder in ("bindings/fortran", "examples/fortran"):
         shutil.copytree(root / folder, tmp_path / "mpcore" / folder)
     shutil.copy(root / "fpm.toml", tmp_path / "mpcore")
@@ -46,7 +46,7 @@ def sources(root, tmp_path):
 
 
 def test_path(fpm, package, sources, weights):
-    user = package('path = "../mpcore"')  # relative: fpm knows no other
+    user = package('path = "../mpcore"')  # relative: fpm supports no other
     assert fpm("run", "--", "host", cwd=user).splitlines()[-1] == weights
     assert not list(user.glob("build/**/*test*")), "the tests of the modules are not built"
 

@@ -53,9 +53,9 @@ def c_lines(probe, run, cc, link, tmp_path) -> list:
 
 
 def test_python(probe, run, build, c_lines):
-    said = run(sys.executable, "-B", probe("python", "probe.py"),
+    output = run(sys.executable, "-B", probe("python", "probe.py"),
                env={"MPCORE_DIR": str(build), "PYTHONPATH": "bindings/python"})
-    assert said.splitlines() == c_lines
+    assert output.splitlines() == c_lines
 
 
 def test_rust(probe, run, root, build, c_lines, need, tmp_path):
@@ -96,8 +96,8 @@ def change(root, tmp_path):
 @pytest.mark.parametrize("what, where, pattern, replacement, file", MISSING)
 def test_check_names_what_is_missing(generate, change, what, where, pattern, replacement, file):
     copy = change(f"{where}/{file}" if file else where, pattern, replacement)
-    said = generate("--check", "--root", copy, code=1)
-    assert re.search(rf"{where} has no {what}$", said, re.MULTILINE), said
+    output = generate("--check", "--root", copy, code=1)
+    assert re.search(rf"{where} has no {what}$", output, re.MULTILINE), output
 
 
 @pytest.mark.parametrize("name, pattern", [
@@ -107,8 +107,8 @@ def test_check_names_what_is_missing(generate, change, what, where, pattern, rep
 def test_check_reports_a_deleted_call_of_mpcore_hpp(generate, change, name, pattern):
     copy = change("include/mpcore.hpp", pattern, "")  # comments still name the function
     assert name in (copy / "include/mpcore.hpp").read_text(encoding="utf-8")
-    said = generate("--check", "--root", copy, code=1)
-    assert f"include/mpcore.hpp does not call {name}\n" in said
+    output = generate("--check", "--root", copy, code=1)
+    assert f"include/mpcore.hpp does not call {name}\n" in output
 
 
 @pytest.mark.parametrize("header, pattern, replacement, sentence", [
@@ -118,8 +118,8 @@ def test_check_reports_a_deleted_call_of_mpcore_hpp(generate, change, name, patt
     ("tensors.h", "Frozen", "Small", "mp_tensor_report_t has no struct_size"),
 ])
 def test_check_names_a_broken_rule_of_declarations(generate, change, header, pattern, replacement, sentence):
-    said = generate("--check", "--root", change(f"include/mpcore/{header}", pattern, replacement), code=1)
-    assert sentence in said
+    output = generate("--check", "--root", change(f"include/mpcore/{header}", pattern, replacement), code=1)
+    assert sentence in output
 
 
 @pytest.mark.parametrize("file, pattern, replacement", [

@@ -1,4 +1,4 @@
-"""What mypy --strict says of the Python package and of programs that use it."""
+"""mypy --strict of the Python package and of programs that use it."""
 import pytest
 
 RIGHT = """\
@@ -34,7 +34,7 @@ WRONG = [
 
 @pytest.fixture(scope="module")
 def mypy(root, run, need, tmp_path_factory):
-    """mypy(argument..., code=0): what it says.  numpy, which one method imports, may be without types or missing."""
+    """mypy(argument..., code=0): its output.  numpy may be missing or without types."""
     need("mypy", "the types of the Python package")
     cache = tmp_path_factory.mktemp("mypy")
     return lambda *arguments, code=0: run("mypy", "--strict", "--ignore-missing-imports", "--cache-dir", cache,
@@ -54,7 +54,7 @@ def test_program(mypy, tmp_path):
 def test_injected_errors_are_found(mypy, tmp_path):
     lines = ["import mpcore", "from mpcore import _sys", *(line for line, _ in WRONG)]
     (tmp_path / "wrong.py").write_text("\n".join(lines) + "\n")
-    said = mypy(tmp_path / "wrong.py", code=1)
+    output = mypy(tmp_path / "wrong.py", code=1)
     for number, (line, kind) in enumerate(WRONG, 3):
-        found = [text for text in said.splitlines() if f"wrong.py:{number}: error: " in text]
+        found = [text for text in output.splitlines() if f"wrong.py:{number}: error: " in text]
         assert any(f"[{kind}]" in text for text in found), f"{line}: {found}"

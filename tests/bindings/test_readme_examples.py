@@ -1,5 +1,5 @@
-"""Copies the examples of README.md and of the guide, exactly as they stand there, into an empty folder, builds them
-against an installed library and runs them."""
+"""Copies the examples of README.md and of the guide into an empty folder, builds them against an
+installed library and runs them."""
 import re
 import shutil
 import sys
@@ -35,7 +35,7 @@ def copy(root, tmp_path):
 
 @pytest.fixture
 def output(run, prefix, library_path, tmp_path, monkeypatch):
-    """output(command): what it prints in the folder of the example, with the installed library."""
+    """output(command): its output in the folder of the example, with the installed library"""
     for name in ("MPCORE_DIR", "MPCORE_LIBRARY"):
         monkeypatch.delenv(name, raising=False)
     installed = {"LD_LIBRARY_PATH": library_path(prefix / "lib"), "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
@@ -43,7 +43,7 @@ def output(run, prefix, library_path, tmp_path, monkeypatch):
 
 
 def expect_fp16(output, *command, **env):
-    """The four programs of the guide are one product in FP16."""
+    """The four programs of the guide compute the same product in FP16."""
     assert output(*command, **env) == "392\n"
     assert ", fp16 to " in output(*command, **env, MP_LOG="info"), "the product runs in FP16"
 
@@ -53,14 +53,14 @@ def test_c(copy, output, cc, flags):
     assert output("./example") == "392\n"
 
 
-def test_a_program_of_your_own(copy, output, cc, flags, root):
+def test_first_program(copy, output, cc, flags, root):
     assert output(*cc, "-std=c99", *STRICT, copy(TEN_MINUTES, "c", "mine.c"), *flags, "-o", "mine") == ""
-    said, page = output("./mine"), first_block(root / TEN_MINUTES, "text")
-    assert without_figures(said) == without_figures(page), said
-    assert int(said.splitlines()[-1].split()[0]) > 56, said
+    printed, page = output("./mine"), first_block(root / TEN_MINUTES, "text")
+    assert without_numbers(printed) == without_numbers(page), printed
+    assert int(printed.splitlines()[-1].split()[0]) > 56, printed
 
 
-def without_figures(text: str) -> str:
+def without_numbers(text: str) -> str:
     return re.sub(r"[\d.]+", "0", text)
 
 

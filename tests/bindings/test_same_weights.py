@@ -1,5 +1,5 @@
-"""The same small training run in C, C++, Python, Rust and Fortran: all five print the same hash of the
-weights, which is another on each target."""
+"""A small training in C, C++, Python, Rust and Fortran: all print the same hash of the weights,
+which differs between targets."""
 import re
 import sys
 
@@ -10,9 +10,9 @@ import pytest
 def weights(run, build, library_path):
     """weights(command): the last line of the example, run on the target under test."""
     def weights_of(*command, **env) -> str:
-        said = run(*command, env={"LD_LIBRARY_PATH": library_path(build)} | env)
-        last = said.splitlines()[-1]
-        assert re.fullmatch("weights [0-9a-f]{16}", last), said
+        output = run(*command, env={"LD_LIBRARY_PATH": library_path(build)} | env)
+        last = output.splitlines()[-1]
+        assert re.fullmatch("weights [0-9a-f]{16}", last), output
         return last
     return weights_of
 
@@ -21,11 +21,11 @@ def weights(run, build, library_path):
 def reference(weights, build, device) -> str:
     of_target = weights(build / "examples/train", "--device", device)
     if device != "host":
-        assert of_target != weights(build / "examples/train", "--device", "host"), "or nobody sees who runs there"
+        assert of_target != weights(build / "examples/train", "--device", "host"), "the target has no effect"
     return of_target
 
 
-def test_c_again(weights, reference, build, device):
+def test_c_is_deterministic(weights, reference, build, device):
     assert weights(build / "examples/train", "--device", device) == reference
 
 

@@ -1,4 +1,4 @@
-"""The Python package as a wheel, in an empty folder.  The tests of the package are bindings/python/tests."""
+"""The Python package as a wheel in an empty folder; bindings/python/tests tests the package."""
 import pathlib
 import platform
 import re
@@ -12,14 +12,14 @@ import pytest
 
 @pytest.fixture(scope="module")
 def make_wheel(root, build, run):
-    """make_wheel(folder, argument..., library=that of the build, code=0): the wheel, or what it said instead."""
+    """make_wheel(folder, argument..., library=that of the build, code=0): the wheel or the error"""
     modules = ["/usr/bin/python3", "-c", "import build, setuptools, wheel"]
     if subprocess.run(modules, cwd="/", check=False).returncode != 0:
         pytest.skip("the wheel (no build, setuptools or wheel for /usr/bin/python3)")
 
     def make_it(out, *arguments, library=build / "libmpcore.so", code=0):
-        said = run(root / "tools/package/make_wheel", library, out, *arguments, code=code).strip()
-        return said if code else pathlib.Path(said)
+        output = run(root / "tools/package/make_wheel", library, out, *arguments, code=code).strip()
+        return output if code else pathlib.Path(output)
     return make_it
 
 
@@ -57,11 +57,11 @@ def test_pip(wheel, run, tmp_path):
     assert (tmp_path / "mpcore/libmpcore.so.0").stat().st_size > 0
 
 
-# ---------------------------------------------------------------- where pip may install it
+# ---------------------------------------------------------------- platform tag
 
 
-def test_tag_has_what_the_library_needs(wheel, build, run):
-    """By the symbols themselves, where the tool reads the list of their versions."""
+def test_tag_covers_the_symbols_of_the_library(wheel, build, run):
+    """Reads the symbols; the tool reads the list of their versions."""
     symbols = run("objdump", "-T", build / "libmpcore.so")
     newest = max(int(minor) for minor in re.findall(r"\*UND\*.*\(GLIBC_2\.(\d+)", symbols))
     tag = tag_of(wheel)
@@ -72,8 +72,8 @@ def test_tag_has_what_the_library_needs(wheel, build, run):
 
 def test_auditwheel_agrees(wheel, run, need):
     need("auditwheel", "auditwheel's opinion of the wheel")
-    said = " ".join(run("auditwheel", "show", wheel).split())
-    assert f'is consistent with the following platform tag: "{tag_of(wheel)}"' in said
+    output = " ".join(run("auditwheel", "show", wheel).split())
+    assert f'is consistent with the following platform tag: "{tag_of(wheel)}"' in output
 
 
 @pytest.mark.parametrize("versions, x", [
@@ -103,7 +103,7 @@ def test_no_policy(platform_tag, versions, culprit):
         platform_tag["policy_of"](set(versions.split()))
 
 
-def test_a_library_that_needs_others_is_refused(make_wheel, run, cc, tmp_path):
+def test_library_with_dependencies_is_rejected(make_wheel, run, cc, tmp_path):
     (tmp_path / "other.c").write_text("int other(void) { return 1; }\n")
     (tmp_path / "one.c").write_text("int other(void);\nint one(void) { return other(); }\n")
     shared = [*cc, "-shared", "-fPIC", "-Wl,--no-as-needed"]

@@ -90,8 +90,8 @@ TEST_CASE("graph: gradients of element-wise losses equal their derivatives", "[g
           };
           const double difference = (at(kStep) - at(-kStep)) / (2 * kStep);
           CAPTURE(op, has_weight, p, i);
-          // |x - t| has kinks; a step across one of 32 kinks causes an error of up to 1/32 of a weight
-          // of 2.5.
+          // |x - t| has kinks; a step across one of 32 kinks causes an error of up to 1/32 of a
+          // weight of 2.5.
           const double kink = std::string(op) == "L1" ? 2.5 / 32 : 0.0;
           CHECK(std::fabs(difference - gradients[p][i]) <=
                 0x1p-10 * (std::fabs(gradients[p][i]) + 1.0) + 0x1p-14 + kink);

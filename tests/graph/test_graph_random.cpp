@@ -67,9 +67,9 @@ class RandomNet {
   double difference(size_t parameter, const std::vector<double> &d, double h) {
     return (loss_at(parameter, d, h) - loss_at(parameter, d, -h)) / (2 * h);
   }
-  /// Returns the standard deviation of the loss's rounding errors, from fourth differences at steps
-  /// so small that the differences of the exact loss vanish (More and Wild, Estimating Computational
-  /// Noise, 2011).
+  /// Returns the standard deviation of the loss's rounding errors, from fourth differences at
+  /// steps so small that the differences of the exact loss vanish (More and Wild, Estimating
+  /// Computational Noise, 2011).
   double noise(size_t parameter, const std::vector<double> &d) {
     constexpr int kPoints = 12, kOrder = 4;
     constexpr double kVariance = 70;  // coefficients of a fourth difference: 1 + 16 + 36 + 16 + 1
