@@ -1,4 +1,4 @@
-// A batch-normalisation layer for the tests: its data, and the calls on guarded memory.
+// A batch normalization layer: its data, and its calls on guarded memory.
 #pragma once
 
 #include <limits>
@@ -12,30 +12,30 @@ namespace mptest::batch_norm {
 using Vector = std::vector<double>;
 
 constexpr mp_activation_t kActivations[] = {MP_ACT_NONE, MP_ACT_RELU};
-/// Around the 4 rows, 8 channels and 64 channels that the kernels take at a time.
+/// Sizes around the 4 rows, 8 channels and 64 channels that kernels process at a time.
 constexpr int64_t kRows[] = {2, 3, 31, 129, 600, 1700};
 constexpr int32_t kChannels[] = {1, 3, 8, 9, 17, 40, 65, 130};
 
 struct Layer {
   mp_batchnorm_desc_t desc;
-  int64_t offset = 0;  ///< elements by which everything misses 256-byte alignment
+  int64_t offset = 0;  ///< in elements, from 256-byte alignment
   Matrices x;
   Vector gamma, beta;
   Vector running_mean, running_var;
-  bool has_gamma = true, has_beta = true;  ///< false: NULL is passed
-  bool has_grads = true;                   ///< false: NULL for dgamma and dbeta
+  bool has_gamma = true, has_beta = true;  ///< false: pass NULL
+  bool has_grads = true;                   ///< false: pass NULL for dgamma and dbeta
 
   int64_t rows() const { return desc.rows; }
   int64_t channels() const { return desc.channels; }
 };
 
-/// x about `mean`, up to 2 away from it.
+/// Returns a layer with x in [mean - 2, mean + 2).
 Layer random_layer(mp_dtype_t dtype, int64_t rows, int32_t channels, uint64_t seed,
                    double mean = 0.5);
-/// Gradients of y, up to 3 large.
+/// Returns gradients of y in [-3, 3).
 Vector random_dy(const Layer &layer, uint64_t seed);
 
-/// fp32 numbers on the device.
+/// An fp32 array in device memory.
 class Floats {
  public:
   explicit Floats(const Vector &values, int64_t offset = 0) : array_(MP_FP32, values, offset) {}
@@ -47,7 +47,7 @@ class Floats {
   DeviceArray array_;
 };
 
-/// As large as has to be, between guard zones.
+/// Workspace of the required size, between guard zones.
 class Workspace {
  public:
   explicit Workspace(const mp_batchnorm_desc_t &desc);
@@ -58,7 +58,7 @@ class Workspace {
   GuardedBytes memory_;
 };
 
-/// What every pass reads.
+/// Returns the tensors that every pass reads.
 mp_batchnorm_tensors_t tensors_of(const DeviceArray &x, const Floats &gamma, const Floats &beta,
                                   const Layer &layer = {});
 
@@ -78,7 +78,7 @@ struct Gradients {
 Gradients run_backward(const Layer &layer, const Saved &saved, const Vector &dy,
                        bool in_place = false);
 
-/// What y is before the activation.
+/// Returns y before the activation.
 inline Bounded normalised(double x, const Bounded &mean, const Bounded &inv_std, double gamma,
                           double beta) {
   return (Bounded(x) - mean) * (Bounded(gamma) * inv_std) + beta;

@@ -1,19 +1,18 @@
-// Batch normalisation, forward, against fp64.
+// Batch normalization, forward, against fp64.
 //
-// Error of the statistics, fp32 to nearest (u = 2^-24), X = max |x|, R = max x - min x.  Numbers are
-// combined in groups of 4 rows, then by Chan's formulas; at most kCombined times on the way to the
-// result (the rest is fp64).
-//   mean      The mean of 4 is the first of them and the mean of the differences to it, which takes
-//   7
-//             roundings of at most 4 R / 3, and is good to u X + 10 u R.  Combining is a weighted
-//             mean of the parts, so their errors do not grow; its own roundings are 5 u R in the
-//             difference and its share, and u X in the sum:
+// Error of the statistics in fp32 (u = 2^-24), with X = max |x| and R = max x - min x.  Groups of 4
+// rows are combined by Chan's formulas, at most kCombined times until the result; the remaining
+// steps are in fp64.
+//   mean      The mean of 4 rows is the first row plus the mean of the differences from it.  It
+//             takes 7 roundings of at most 4 R / 3; its error is at most u X + 10 u R.  Combining
+//             is a weighted mean, which does not increase the errors of its parts; it adds 5 u R
+//             for the weighted difference and u X for the sum:
 //             E = u X + 10 u R + kCombined u (X + 5 R).
-//   variance  Squared deviations delta^2 w, w <= the smaller count.  delta is wrong by
-//             e <= 2 E + u R.  In a chain of parts the w sum to at most n, and there are three
-//             chains (thread, group, block), so by Cauchy-Schwarz the sum of 2 delta e w is at most
-//             2 e sqrt(3) n sigma, that of e^2 w 3 n e^2; the mean of a group adds n E^2.  Every
-//             term takes at most 12 roundings and kCombined additions.
+//   variance  Squared deviations delta^2 w, where w is at most the smaller count.  The error of
+//             delta is e <= 2 E + u R.  In a chain of parts the sum of w is at most n, and there
+//             are three chains (thread, group, block).  By Cauchy-Schwarz, the sum of 2 delta e w
+//             is at most 2 e sqrt(3) n sigma, and that of e^2 w is 3 n e^2; the mean of a group
+//             adds n E^2.  Every term takes at most 12 roundings and kCombined additions.
 #include "batch_norm_layer.h"
 #include "tests/step/step_fixtures.h"
 
@@ -25,10 +24,10 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const double kNaN = std::nan("");
 
-/// A thread with 20 rows has 5 groups; then 8 threads and at most 32 groups of them.
+/// A thread with 20 rows has 5 groups; then 8 threads and at most 32 of their groups are combined.
 constexpr double kCombined = 5 + 7 + 32;
 int64_t bounded_rows(int64_t channels) {
-  return 512 * 20 * (channels <= 8 ? 256 : 32);  // chunks, rows of a thread, threads beside it
+  return 512 * 20 * (channels <= 8 ? 256 : 32);  // row blocks, rows per thread, threads per column
 }
 
 struct Statistics {
@@ -67,7 +66,7 @@ Bounded inverse_std(const Bounded &var, double epsilon) {
 
 Bounded activated(const Bounded &z, mp_activation_t activation) {
   if (activation == MP_ACT_NONE) return z;
-  return {std::max(z.value, 0.0), z.error};  // no further from its exact value than z
+  return {std::max(z.value, 0.0), z.error};  // clamping does not increase the error
 }
 
 void check_y(const Layer &l, const Vector &y, const std::vector<Bounded> &mean,
@@ -85,7 +84,7 @@ void check_y(const Layer &l, const Vector &y, const std::vector<Bounded> &mean,
   CHECK(wrong == 0);
 }
 
-/// Everything that the forward pass writes.
+/// Checks all outputs of the forward pass.
 void check_training(const Layer &l) {
   CAPTURE(l.rows(), l.channels(), mp_dtype_name(l.desc.dtype), l.desc.activation, l.offset);
   const Trained got = train(l);
@@ -114,7 +113,8 @@ void check_training(const Layer &l) {
 
 // ---------------------------------------------------------------------------- forward
 
-TEST_CASE("batch norm: training, all types and shapes", "[layers][batch_norm]") {
+TEST_CASE("batch norm: training is within bounds for all types and shapes",
+          "[layers][batch_norm]") {
   uint64_t seed = 0;
   for (const mp_dtype_t dtype : kDtypes) {
     for (const mp_activation_t activation : kActivations) {
@@ -129,7 +129,8 @@ TEST_CASE("batch norm: training, all types and shapes", "[layers][batch_norm]") 
   }
 }
 
-TEST_CASE("batch norm: training, small and unaligned", "[layers][batch_norm][strict]") {
+TEST_CASE("batch norm: training is within bounds for small and unaligned tensors",
+          "[layers][batch_norm][strict]") {
   uint64_t seed = 100;
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int32_t channels : {1, 8, 19, 72}) {
@@ -143,8 +144,8 @@ TEST_CASE("batch norm: training, small and unaligned", "[layers][batch_norm][str
   }
 }
 
-TEST_CASE("batch norm: every row counts once", "[layers][batch_norm][strict]") {
-  // Channel j has its only nonzero in row j.
+TEST_CASE("batch norm: every row is counted once", "[layers][batch_norm][strict]") {
+  // The only nonzero of channel j is in row j.
   constexpr int32_t kSize = 300;
   constexpr double kValue = 1024.0;
   Layer l = random_layer(MP_FP32, kSize, kSize, 200);
@@ -153,13 +154,13 @@ TEST_CASE("batch norm: every row counts once", "[layers][batch_norm][strict]") {
   check_training(l);
 }
 
-TEST_CASE("batch norm: more rows than there are partial sums", "[layers][batch_norm]") {
+TEST_CASE("batch norm: more rows than partial sums", "[layers][batch_norm]") {
   check_training(random_layer(MP_FP16, 2'200'000, 1, 201));
 }
 
-TEST_CASE("batch norm: a large mean does not spoil a small variance",
+TEST_CASE("batch norm: a large mean does not increase the error of a small variance",
           "[layers][batch_norm][strict]") {
-  // E[x^2] - E[x]^2 in fp32 would be wrong by about 2^-24 mean^2, which is the variance or more.
+  // E[x^2] - E[x]^2 in fp32 would have an error of about 2^-24 mean^2, at least the variance.
   for (const double mean : {4000.0, -10000.0}) {
     Layer l = random_layer(MP_FP32, 4000, 9, 202, mean);
     const Statistics s = statistics(l, 0);
@@ -186,11 +187,11 @@ TEST_CASE("batch norm: a constant channel becomes beta", "[layers][batch_norm][s
   }
 }
 
-TEST_CASE("batch norm: one row", "[layers][batch_norm][strict]") {
+TEST_CASE("batch norm: a batch of one row", "[layers][batch_norm][strict]") {
   for (const mp_dtype_t dtype : kDtypes) check_training(random_layer(dtype, 1, 13, 204));
 }
 
-TEST_CASE("batch norm: momentum 0 and 1, running statistics left out",
+TEST_CASE("batch norm: momentum 0 and 1, absent running statistics",
           "[layers][batch_norm][strict]") {
   Layer l = random_layer(MP_FP32, 64, 10, 205);
   const Vector old_mean = l.running_mean, old_var = l.running_var;
@@ -213,7 +214,8 @@ TEST_CASE("batch norm: momentum 0 and 1, running statistics left out",
   CHECK(y.download() == kept.y);
 }
 
-TEST_CASE("batch norm: the same bits whatever the device", "[layers][batch_norm][strict]") {
+TEST_CASE("batch norm: results have the same bits on any number of SMs",
+          "[layers][batch_norm][strict]") {
   const Layer l = random_layer(MP_FP16, 1500, 70, 206);
   const Trained all = train(l);
   CHECK(train(l) == all);
@@ -223,7 +225,7 @@ TEST_CASE("batch norm: the same bits whatever the device", "[layers][batch_norm]
 
 // ---------------------------------------------------------------------------- inference
 
-TEST_CASE("batch norm: inference", "[layers][batch_norm][strict]") {
+TEST_CASE("batch norm: inference is within bounds", "[layers][batch_norm][strict]") {
   uint64_t seed = 300;
   for (const mp_dtype_t dtype : kDtypes) {
     for (const mp_activation_t activation : kActivations) {
@@ -257,7 +259,7 @@ TEST_CASE("batch norm: inference", "[layers][batch_norm][strict]") {
   }
 }
 
-TEST_CASE("batch norm: inference, exactly", "[layers][batch_norm][strict]") {
+TEST_CASE("batch norm: inference is exact for integers", "[layers][batch_norm][strict]") {
   Layer l = random_layer(MP_FP16, 4, 2, 301);
   l.x.values = {1, 2, 3, 4, 5, 6, 7, 8};
   l.desc.epsilon = 0.0f;
@@ -273,9 +275,9 @@ TEST_CASE("batch norm: inference, exactly", "[layers][batch_norm][strict]") {
   CHECK(y.download() == Vector{0, 9, 0, 7, 2.5, 5, 6.5, 3});
 }
 
-// ---------------------------------------------------------------------------- not finite
+// ---------------------------------------------------------------------------- non-finite values
 
-TEST_CASE("batch norm: a channel that is not finite is NaN, its neighbours are not",
+TEST_CASE("batch norm: a non-finite value makes only its channel NaN",
           "[layers][batch_norm][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const double bad : {kNaN, kInfinity, -kInfinity}) {
@@ -306,9 +308,9 @@ TEST_CASE("batch norm: a channel that is not finite is NaN, its neighbours are n
   }
 }
 
-TEST_CASE("batch norm: statistics that are not finite do not enter the running ones",
+TEST_CASE("batch norm: non-finite batch statistics do not update the running ones",
           "[layers][batch_norm][strict]") {
-  // Channels: finite; an infinity; a NaN; a variance beyond fp32, with a mean of 0.
+  // Channels: finite; an infinity; a NaN; a mean of 0 and a variance that overflows fp32.
   for (const float momentum : {0.0f, 0.1f, 1.0f}) {
     Layer l = random_layer(MP_FP32, 2, 4, 806);
     l.desc.momentum = momentum;
@@ -330,7 +332,7 @@ TEST_CASE("batch norm: statistics that are not finite do not enter the running o
   }
 }
 
-TEST_CASE("batch norm: running statistics that are not finite start anew with a finite batch",
+TEST_CASE("batch norm: a finite batch replaces non-finite running statistics",
           "[layers][batch_norm][strict]") {
   for (const float momentum : {0.0f, 0.1f, 1.0f}) {
     Layer l = random_layer(MP_FP32, 64, 4, 807);
@@ -345,7 +347,7 @@ TEST_CASE("batch norm: running statistics that are not finite start anew with a 
     for (const size_t c : {0, 3}) CHECK(got.running_mean[c] == clean.running_mean[c]);
     CHECK(got.running_mean[2] == clean.running_mean[2]);
     CHECK(got.running_var[1] == clean.running_var[1]);
-    if (momentum == 0.0f) {  // the batch has no weight
+    if (momentum == 0.0f) {  // the batch has weight 0
       CHECK(std::isnan(got.running_mean[1]));
       CHECK(std::isinf(got.running_var[2]));
     } else {
@@ -379,7 +381,7 @@ TEST_CASE("batch norm: a constant channel of any finite value has variance 0",
   }
 }
 
-TEST_CASE("batch norm: what overflows shows", "[layers][batch_norm][strict]") {
+TEST_CASE("batch norm: overflow gives infinity or NaN", "[layers][batch_norm][strict]") {
   Layer half = random_layer(MP_FP16, 64, 1, 804);
   half.gamma = {1e6};
   const Trained large = train(half);
@@ -387,14 +389,14 @@ TEST_CASE("batch norm: what overflows shows", "[layers][batch_norm][strict]") {
   CHECK(std::count_if(large.y.begin(), large.y.end(), [](double y) { return std::isinf(y); }) > 32);
 
   Layer wide = random_layer(MP_FP32, 64, 1, 805);
-  for (double &x : wide.x.values) x = round_to(MP_FP32, 1e25 * x);  // the variance is beyond fp32
+  for (double &x : wide.x.values) x = round_to(MP_FP32, 1e25 * x);  // the variance overflows fp32
   const Trained got = train(wide);
   CHECK(std::all_of(got.y.begin(), got.y.end(), [](double y) { return std::isnan(y); }));
 }
 
-// ---------------------------------------------------------------------------- nothing to do
+// ---------------------------------------------------------------------------- empty tensors
 
-TEST_CASE("batch norm: no rows, no channels", "[layers][batch_norm][strict]") {
+TEST_CASE("batch norm: no rows or no channels", "[layers][batch_norm][strict]") {
   for (const auto &[rows, channels] : {std::pair<int64_t, int32_t>{0, 5}, {7, 0}, {0, 0}}) {
     const mp_batchnorm_desc_t desc = mp_batchnorm_desc_default(rows, channels, MP_FP16);
     size_t bytes = 1;

@@ -1,4 +1,5 @@
-// Batch normalisation, backward: the formulas of the header in fp64, and the derivative itself.
+// Batch normalization, backward, against the documented formulas in fp64 and the numerical
+// derivative.
 #include "batch_norm_layer.h"
 
 using namespace mptest;
@@ -18,18 +19,18 @@ Bounded z_of(const Layer &l, const Saved &saved, int64_t i, int64_t j) {
   return normalised(l.x.at(0, i, j), saved.mean[c], saved.inv_std[c], l.gamma[c], l.beta[c]);
 }
 
-/// Makes dy 0 where rounding decides whether ReLU is active.
-void settle_signs(const Layer &l, const Saved &saved, Vector &dy) {
-  int64_t settled = 0;
+/// Sets dy to 0 where rounding determines whether ReLU is active.
+void clear_ambiguous_signs(const Layer &l, const Saved &saved, Vector &dy) {
+  int64_t cleared = 0;
   for (int64_t i = 0; i < l.rows(); ++i) {
     for (int64_t j = 0; j < l.channels(); ++j) {
       const Bounded z = z_of(l, saved, i, j);
       if (l.desc.activation == MP_ACT_NONE || std::fabs(z.value) > z.error) continue;
       dy[static_cast<size_t>(i * l.channels() + j)] = 0.0;
-      ++settled;
+      ++cleared;
     }
   }
-  REQUIRE(settled * 1000 <= static_cast<int64_t>(dy.size()));
+  REQUIRE(cleared * 1000 <= static_cast<int64_t>(dy.size()));
 }
 
 BoundedGradients gradients(const Layer &l, const Saved &saved, const Vector &dy) {
@@ -78,12 +79,12 @@ int64_t count_different(const std::vector<Bounded> &wanted, const Vector &got, m
   return wrong;
 }
 
-/// Gradients of a layer that has been trained.
+/// Checks the gradients after a training step.
 void check_backward(const Layer &l, Vector dy) {
   CAPTURE(l.rows(), l.channels(), mp_dtype_name(l.desc.dtype), l.desc.activation, l.offset);
   const Trained trained = train(l);
   const Saved saved{trained.mean, trained.inv_std};
-  settle_signs(l, saved, dy);
+  clear_ambiguous_signs(l, saved, dy);
   const BoundedGradients wanted = gradients(l, saved, dy);
   const Gradients got = run_backward(l, saved, dy);
   CHECK(count_outside(wanted.dbeta, got.dbeta, MP_FP32) == 0);
@@ -93,7 +94,8 @@ void check_backward(const Layer &l, Vector dy) {
 
 }  // namespace
 
-TEST_CASE("batch norm: gradients, all types and shapes", "[layers][batch_norm]") {
+TEST_CASE("batch norm: gradients are within bounds for all types and shapes",
+          "[layers][batch_norm]") {
   uint64_t seed = 400;
   for (const mp_dtype_t dtype : kDtypes) {
     for (const mp_activation_t activation : kActivations) {
@@ -108,7 +110,8 @@ TEST_CASE("batch norm: gradients, all types and shapes", "[layers][batch_norm]")
   }
 }
 
-TEST_CASE("batch norm: gradients, small and unaligned, in place", "[layers][batch_norm][strict]") {
+TEST_CASE("batch norm: gradients are within bounds if small, unaligned or in place",
+          "[layers][batch_norm][strict]") {
   uint64_t seed = 500;
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int32_t channels : {1, 8, 19, 72}) {
@@ -126,9 +129,9 @@ TEST_CASE("batch norm: gradients, small and unaligned, in place", "[layers][batc
   }
 }
 
-TEST_CASE("batch norm: gradients of integers, exactly", "[layers][batch_norm][strict]") {
-  // Statistics that are powers of two and integers, whatever x; then all of it is exact, the ReLU
-  // at 0 included.
+TEST_CASE("batch norm: gradients of integers are exact", "[layers][batch_norm][strict]") {
+  // The statistics are powers of two and integers for any x, so all results are exact, including
+  // ReLU at 0.
   Random random(600);
   for (const mp_dtype_t dtype : kDtypes) {
     for (const mp_activation_t activation : kActivations) {
@@ -158,9 +161,9 @@ TEST_CASE("batch norm: gradients of integers, exactly", "[layers][batch_norm][st
   }
 }
 
-TEST_CASE("batch norm: the gradient is the derivative", "[layers][batch_norm][strict]") {
-  // Of sum dy y, by central differences of the formulas in fp64 with a step h = 1e-4: wrong by
-  // h^2 times third derivatives of order 10^2, and by 2^-53 / h.
+TEST_CASE("batch norm: gradients equal the numerical derivative", "[layers][batch_norm][strict]") {
+  // The derivative of sum dy y by central differences of the fp64 formulas with step h = 1e-4: the
+  // error is h^2 times third derivatives of order 10^2, plus 2^-53 / h.
   constexpr double kStep = 1e-4, kError = 1e-5;
   for (const mp_activation_t activation : kActivations) {
     Layer l = random_layer(MP_FP32, 13, 3, 700);
@@ -204,7 +207,7 @@ TEST_CASE("batch norm: the gradient is the derivative", "[layers][batch_norm][st
   }
 }
 
-TEST_CASE("batch norm: a gradient that is not finite spreads over its channel",
+TEST_CASE("batch norm: a non-finite gradient affects only its channel",
           "[layers][batch_norm][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const double bad : {kNaN, kInfinity, -kInfinity}) {
@@ -239,7 +242,7 @@ TEST_CASE("batch norm: absent gamma and beta give the bits of ones and zeros",
               Layer given = l;
               if (without_gamma) given.gamma.assign(given.gamma.size(), 1.0);
               if (without_beta) given.beta.assign(given.beta.size(), 0.0);
-              Layer absent = l;  // poison would show
+              Layer absent = l;  // gamma and beta have values that must not be read
               absent.has_gamma = !without_gamma;
               absent.has_beta = !without_beta;
               CAPTURE(mp_dtype_name(dtype), activation, rows, channels, without_gamma,

@@ -1,4 +1,4 @@
-// Dropout against masks that an independent Philox draws.
+// Dropout against masks from an independent Philox implementation.
 #include <limits>
 
 #include "tests/step/oracle_rounding.h"
@@ -17,7 +17,7 @@ struct Layer {
   uint64_t offset = 0;
   bool has_offset = false;
   std::vector<double> x;
-  int64_t x_offset = 0, y_offset = 0;  ///< elements by which tensors miss 256 bytes
+  int64_t x_offset = 0, y_offset = 0;  ///< in elements, from 256-byte alignment
   bool in_place = false;
 };
 
@@ -42,7 +42,7 @@ std::vector<double> run(const Layer &l) {
   return y.download();
 }
 
-/// As mpcore/sequences.h has it.
+/// Implements the mask documented in mpcore/sequences.h.
 bool is_dropped(const Layer &l, uint64_t i) {
   const uint64_t quad = i / 4, offset = l.has_offset ? l.offset : 0;
   const auto words =
@@ -68,7 +68,7 @@ void check(const Layer &l) {
 
 }  // namespace
 
-TEST_CASE("dropout: the mask is the documented one", "[layers][dropout][strict]") {
+TEST_CASE("dropout: the mask equals the documented one", "[layers][dropout][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t count : {1, 3, 4, 5, 8, 31, 255, 256, 257, 1000, 9001})
       check(make_layer(count, 0.375f, dtype));
@@ -77,8 +77,7 @@ TEST_CASE("dropout: the mask is the documented one", "[layers][dropout][strict]"
   }
 }
 
-TEST_CASE("dropout: tensors that are not aligned, in place and beside",
-          "[layers][dropout][strict]") {
+TEST_CASE("dropout: unaligned tensors in place and out of place", "[layers][dropout][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t x_offset : {0, 1, 4}) {
       for (const int64_t y_offset : {0, 3, 8}) {
@@ -93,11 +92,11 @@ TEST_CASE("dropout: tensors that are not aligned, in place and beside",
   }
 }
 
-TEST_CASE("dropout: more elements than are in one piece", "[layers][dropout]") {
+TEST_CASE("dropout: more elements than one block processes", "[layers][dropout]") {
   for (const mp_dtype_t dtype : kDtypes) check(make_layer(300007, 0.7f, dtype));
 }
 
-TEST_CASE("dropout: as many are dropped as should be", "[layers][dropout]") {
+TEST_CASE("dropout: the expected number of elements is dropped", "[layers][dropout]") {
   constexpr int64_t kCount = 400000;
   for (const float p : {0.01f, 0.1f, 0.5f, 0.8f}) {
     Layer l = make_layer(kCount, p);
@@ -109,11 +108,11 @@ TEST_CASE("dropout: as many are dropped as should be", "[layers][dropout]") {
   }
 }
 
-TEST_CASE("dropout: another seed or offset is another mask", "[layers][dropout][strict]") {
+TEST_CASE("dropout: another seed or offset gives another mask", "[layers][dropout][strict]") {
   Layer l = make_layer(400, 0.5f, MP_FP16);
   const std::vector<double> first = run(l);
   CHECK(run(l) == first);
-  l.has_offset = true;  // 0, as if it were absent
+  l.has_offset = true;  // 0, the default
   CHECK(run(l) == first);
   for (const uint64_t offset : {uint64_t{1}, uint64_t{1} << 32, ~uint64_t{0}}) {
     l.offset = offset;
@@ -128,7 +127,7 @@ TEST_CASE("dropout: another seed or offset is another mask", "[layers][dropout][
   }
 }
 
-TEST_CASE("dropout: a gradient meets the mask of the forward pass", "[layers][dropout][strict]") {
+TEST_CASE("dropout: a gradient gets the mask of the forward pass", "[layers][dropout][strict]") {
   Layer forward = make_layer(2000, 0.5f, MP_BF16);
   forward.x.assign(2000, 3.0);
   Layer backward = forward;
@@ -154,7 +153,7 @@ TEST_CASE("dropout: p = 0 copies", "[layers][dropout][strict]") {
   }
 }
 
-TEST_CASE("dropout: what is not finite is dropped as well", "[layers][dropout][strict]") {
+TEST_CASE("dropout: non-finite values are dropped too", "[layers][dropout][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const double bad : {kNaN, kInfinity, -kInfinity, largest_finite(dtype)}) {
       Layer l = make_layer(64, 0.5f, dtype);
@@ -164,7 +163,7 @@ TEST_CASE("dropout: what is not finite is dropped as well", "[layers][dropout][s
   }
 }
 
-TEST_CASE("dropout: no elements", "[layers][dropout][strict]") {
+TEST_CASE("dropout: empty tensors", "[layers][dropout][strict]") {
   const mp_dropout_desc_t d = mp_dropout_desc_default(0, 0.5f, MP_FP16);
   require_ok(mp_dropout(context(), &d, nullptr, nullptr, nullptr, nullptr, kStream));
 }

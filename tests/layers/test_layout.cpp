@@ -1,4 +1,4 @@
-// NCHW to NHWC and back: every element in its place, in every type, bit for bit.
+// NCHW to NHWC and back: every element, in every type, bit for bit.
 #include <limits>
 
 #include "tests/support/testing.h"
@@ -22,7 +22,7 @@ std::vector<double> random_values(mp_dtype_t dtype, int64_t count, uint64_t seed
   return values;
 }
 
-/// Where element (n, c, y, x) is.
+/// Returns the index of element (n, c, y, x).
 size_t nchw(const Images &s, int64_t n, int64_t c, int64_t y, int64_t x) {
   return static_cast<size_t>(((n * s.c + c) * s.h + y) * s.w + x);
 }
@@ -46,7 +46,7 @@ void expect_equal(const std::vector<double> &got, std::vector<double> wanted, mp
   CHECK(wrong == 0);
 }
 
-/// Both directions.
+/// Checks both directions.
 void check(const Images &s, mp_dtype_t dtype_src, mp_dtype_t dtype_dst, int64_t src_offset = 0,
            int64_t dst_offset = 0) {
   CAPTURE(s.n, s.c, s.h, s.w, mp_dtype_name(dtype_src), mp_dtype_name(dtype_dst), src_offset,
@@ -74,8 +74,8 @@ TEST_CASE("layout: small, odd and aligned images", "[layers][layout][strict]") {
     check({3, 1, 5, 7}, dtype, dtype);   // one channel
     check({3, 37, 1, 1}, dtype, dtype);  // one pixel
     check({2, 3, 5, 7}, dtype, dtype);
-    check({2, 8, 16, 32}, dtype, dtype);  // few channels, a whole tile
-    check({2, 7, 27, 19}, dtype, dtype);  // and a tile and one pixel
+    check({2, 8, 16, 32}, dtype, dtype);  // few channels, a full tile
+    check({2, 7, 27, 19}, dtype, dtype);  // also with a tile and one pixel
     check({2, 600, 2, 3}, dtype, dtype);  // few pixels
     check({1, 64, 8, 8}, dtype, dtype);   // one square tile
     check({2, 65, 7, 9}, dtype, dtype);   // one more and one less
@@ -84,7 +84,7 @@ TEST_CASE("layout: small, odd and aligned images", "[layers][layout][strict]") {
   }
 }
 
-TEST_CASE("layout: from every type to every type, aligned or not", "[layers][layout][strict]") {
+TEST_CASE("layout: conversions between all types, aligned or not", "[layers][layout][strict]") {
   for (const mp_dtype_t src : kDtypes) {
     for (const mp_dtype_t dst : kDtypes) {
       for (const int64_t offset : {0, 1, 4}) {
@@ -100,7 +100,8 @@ TEST_CASE("layout: many images", "[layers][layout]") {
   check({70, 20, 28, 28}, MP_FP16, MP_FP32);
 }
 
-TEST_CASE("layout: overflow, infinities and NaN pass as in a cast", "[layers][layout][strict]") {
+TEST_CASE("layout: overflow, infinities and NaN are converted as by mp_cast",
+          "[layers][layout][strict]") {
   const double infinity = std::numeric_limits<double>::infinity();
   const Images s{1, 3, 2, 2};
   const std::vector<double> values = {65519.0,  65520.0,   -1e30,        0x1p-25, 0x1p-24, -0.0,

@@ -1,5 +1,5 @@
-// Functions of single elements: exactly where one operation of fp32 and a rounding is all there is, else within the
-// bounds of the epilogues' activations.
+// Element-wise functions: exact if they consist of one fp32 operation and a rounding, otherwise
+// within the bounds of the epilogues' activations.
 #include <cstring>
 #include <limits>
 
@@ -27,7 +27,7 @@ bool reads_b(const Function &f) {
   return f.op != MP_POINTWISE_COPY || is_derivative(f.activation);
 }
 
-/// After which fp32 has made no error but that of one operation.
+/// Functions whose only fp32 error is that of one operation.
 constexpr Function kExact[] = {{MP_POINTWISE_COPY, MP_ACT_NONE}, {MP_POINTWISE_COPY, MP_ACT_RELU},
                                {MP_POINTWISE_ADD, MP_ACT_NONE},  {MP_POINTWISE_ADD, MP_ACT_RELU},
                                {MP_POINTWISE_MUL, MP_ACT_NONE},  {MP_POINTWISE_MUL, MP_ACT_RELU},
@@ -44,7 +44,7 @@ std::vector<Function> all_functions() {
   return all;
 }
 
-/// How the rows of b lie.
+/// Layout of the rows of b: contiguous, with gaps, or one row for all.
 enum class Rows { kDense, kApart, kOne };
 constexpr Rows kRows[] = {Rows::kDense, Rows::kApart, Rows::kOne};
 
@@ -52,8 +52,8 @@ enum class InPlace { kNo, kA, kB };
 
 struct Layer {
   mp_pointwise_desc_t desc;
-  std::vector<double> a, b;  ///< rows x columns; of a single row of b the first one
-  int64_t a_offset = 0, b_offset = 0, y_offset = 0;  ///< elements by which they miss 256 bytes
+  std::vector<double> a, b;  ///< rows x columns; a single row of b is the first
+  int64_t a_offset = 0, b_offset = 0, y_offset = 0;  ///< in elements, from 256-byte alignment
   InPlace in_place = InPlace::kNo;
 
   Function function() const { return {desc.op, desc.activation}; }
@@ -67,7 +67,7 @@ struct Shape {
   int64_t rows, columns;
 };
 
-/// With integers that are exact in every type, and so are their products.
+/// Returns a layer of integers that are exact in every type, as are their products.
 Layer make_layer(const Function &f, const Shape &shape, Rows rows, mp_dtype_t dtype,
                  mp_dtype_t dtype_b) {
   Layer l{mp_pointwise_desc_default(f.op, shape.rows, shape.columns, dtype), {}, {}};
@@ -89,7 +89,7 @@ void fill_with_reals(Layer &l, double range) {
   for (double &x : l.b) x = round_to(l.desc.dtype_b, random.real(-range, range));
 }
 
-/// b as it lies in memory; what is between its rows is NaN.
+/// Returns b as stored, with NaN between its rows.
 std::vector<double> laid_out(const Layer &l) {
   const int64_t rows = l.desc.ld_b == 0 ? 1 : l.desc.rows;
   std::vector<double> memory(static_cast<size_t>((rows - 1) * l.desc.ld_b + l.desc.columns), kNaN);
@@ -115,14 +115,14 @@ std::vector<double> run(const Layer &l) {
   return y.download();
 }
 
-// ---------------------------------------------------------------------------- what is right
+// ---------------------------------------------------------------------------- oracle
 
 double combined(const Layer &l, size_t i) {
   const double a = l.a[i], b = l.b_at(i);
   return l.desc.op == MP_POINTWISE_ADD ? a + b : l.desc.op == MP_POINTWISE_MUL ? a * b : a;
 }
 
-/// As oracle::activate, with the limits that its formulas for GELU and SiLU do not reach.
+/// Extends oracle::activate by the limits of GELU and SiLU, which its formulas do not cover.
 double activated(mp_activation_t activation, double z, double b) {
   const bool is_product =
       activation == MP_ACT_GELU || activation == MP_ACT_SILU || activation == MP_ACT_GELU_ERF;
@@ -133,14 +133,15 @@ double activated(mp_activation_t activation, double z, double b) {
   return oracle::activate(activation, z, b);
 }
 
-/// Where fp32 makes no error but that of one operation: no curve, or its ends, which are 0, 1 or the argument.
+/// True if the only fp32 error is that of one operation: no activation curve, or its ends, which
+/// are 0, 1 or the argument.
 bool is_exact(mp_activation_t activation, double z, double b) {
   if (activation == MP_ACT_NONE || activation == MP_ACT_RELU || activation == MP_ACT_DRELU)
     return true;
   return std::fabs(is_derivative(activation) ? b : z) > 1000.0;
 }
 
-/// Of element i, before it is rounded.
+/// Returns the error bound of element i before rounding.
 double error_of(const Layer &l, size_t i) {
   const mp_activation_t activation = l.desc.activation;
   const double z = combined(l, i), b = l.b_at(i);
@@ -150,7 +151,7 @@ double error_of(const Layer &l, size_t i) {
   return oracle::activation_error(activation, z, b, error);
 }
 
-/// Empty, or the first element that is wrong.
+/// Describes the first wrong element, or returns an empty string.
 std::string damage_of(const Layer &l, const std::vector<double> &y) {
   const mp_activation_t activation = l.desc.activation;
   const mp_dtype_t dtype = l.desc.dtype;
@@ -216,8 +217,7 @@ TEST_CASE("pointwise: reals are rounded once", "[layers][pointwise][strict]") {
   }
 }
 
-TEST_CASE("pointwise: tensors that are not aligned, in place and beside",
-          "[layers][pointwise][strict]") {
+TEST_CASE("pointwise: unaligned tensors in place and out of place", "[layers][pointwise][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const Rows rows : kRows) {
       for (const Shape &shape : {Shape{3, 1337}, Shape{6, 664}}) {
@@ -238,7 +238,7 @@ TEST_CASE("pointwise: tensors that are not aligned, in place and beside",
   }
 }
 
-TEST_CASE("pointwise: y is b", "[layers][pointwise][strict]") {
+TEST_CASE("pointwise: y can be b", "[layers][pointwise][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const Function &f : kExact) {
       if (!reads_b(f)) continue;
@@ -247,7 +247,7 @@ TEST_CASE("pointwise: y is b", "[layers][pointwise][strict]") {
         l.in_place = InPlace::kB;
         l.b_offset = offset;
         check(l);
-        // Of one row, ld_b says nothing.
+        // ld_b is irrelevant for one row.
         for (const Rows rows : {Rows::kApart, Rows::kOne}) {
           Layer one = make_layer(f, {1, 300}, rows, dtype, dtype);
           one.in_place = InPlace::kB;
@@ -258,7 +258,7 @@ TEST_CASE("pointwise: y is b", "[layers][pointwise][strict]") {
   }
 }
 
-TEST_CASE("pointwise: more elements than are in one piece", "[layers][pointwise]") {
+TEST_CASE("pointwise: more elements than one block processes", "[layers][pointwise]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const Rows rows : kRows) {
       for (const Shape &shape : {Shape{1, 300007}, Shape{300007, 1}, Shape{75001, 4},
@@ -269,7 +269,7 @@ TEST_CASE("pointwise: more elements than are in one piece", "[layers][pointwise]
   }
 }
 
-TEST_CASE("pointwise: every function against fp64", "[layers][pointwise][strict]") {
+TEST_CASE("pointwise: every function is within the error bound", "[layers][pointwise][strict]") {
   for (const Function &f : all_functions()) {
     for (const mp_dtype_t dtype : kDtypes) {
       for (const mp_dtype_t dtype_b : kDtypes) {
@@ -284,7 +284,7 @@ TEST_CASE("pointwise: every function against fp64", "[layers][pointwise][strict]
   }
 }
 
-TEST_CASE("pointwise: what is not finite, and what is at the end of the range",
+TEST_CASE("pointwise: non-finite values and values at the ends of the range",
           "[layers][pointwise][strict]") {
   for (const Function &f : all_functions()) {
     for (const mp_dtype_t dtype : kDtypes) {
@@ -302,7 +302,8 @@ TEST_CASE("pointwise: what is not finite, and what is at the end of the range",
   }
 }
 
-TEST_CASE("pointwise: a NaN passes through whatever reads it", "[layers][pointwise][strict]") {
+TEST_CASE("pointwise: NaN propagates through every function that reads it",
+          "[layers][pointwise][strict]") {
   for (const Function &f : all_functions()) {
     for (const mp_dtype_t dtype : kDtypes) {
       Layer l = make_layer(f, {3, 40}, Rows::kDense, dtype, dtype);
@@ -332,11 +333,12 @@ TEST_CASE("pointwise: a copy has the bits of a", "[layers][pointwise][strict]") 
   }
 }
 
-TEST_CASE("pointwise: b is not looked at where it is not read", "[layers][pointwise][strict]") {
+TEST_CASE("pointwise: b is ignored if the function does not read it",
+          "[layers][pointwise][strict]") {
   Layer l = make_layer({MP_POINTWISE_COPY, MP_ACT_GELU}, {2, 20}, Rows::kDense, MP_FP16, MP_FP32);
   const DeviceArray a(MP_FP16, l.a), y(MP_FP16, 40, 0, kCanary);
   void *nowhere = nullptr;
-  const uintptr_t odd = 1;  // an address that every other function refuses
+  const uintptr_t odd = 1;  // an address that all other functions reject
   std::memcpy(&nowhere, &odd, sizeof nowhere);
   for (const Rows rows : kRows) {
     l.desc.ld_b = rows == Rows::kDense ? 20 : rows == Rows::kApart ? 30 : 0;
@@ -347,7 +349,7 @@ TEST_CASE("pointwise: b is not looked at where it is not read", "[layers][pointw
   }
 }
 
-TEST_CASE("pointwise: no elements", "[layers][pointwise][strict]") {
+TEST_CASE("pointwise: empty tensors", "[layers][pointwise][strict]") {
   for (const Shape &shape : {Shape{0, 5}, Shape{5, 0}, Shape{0, 0}}) {
     for (const int64_t ld_b : {int64_t{0}, shape.columns, shape.columns + 2}) {
       auto d = mp_pointwise_desc_default(MP_POINTWISE_ADD, shape.rows, shape.columns, MP_BF16);

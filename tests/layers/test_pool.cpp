@@ -1,7 +1,7 @@
-// Pooling against its definition: windows visited one by one, gradients scattered from them.
+// Pooling against its definition: loops over windows, gradients scattered from them.
 //
-// Maxima, sums of small integers and one division of them are exact in fp32, so they must agree to
-// the last rounding; so must the gradients where 1 / count is exact.  The others are within their
+// Maxima, sums of small integers and one division of these are exact in fp32, so they are compared
+// to the last rounding, as are gradients if 1 / count is exact.  All others are within their
 // running error.
 #include <limits>
 
@@ -45,22 +45,22 @@ mp_pool2d_desc_t rounded_up(mp_pool2d_desc_t d) {
   return d;
 }
 
-/// Without a type and a mode.
+/// Returns descriptors without type and mode.
 std::vector<mp_pool2d_desc_t> shapes() {
   return {
       make_desc(2, 6, 8, 8, 2, 2, 2, 2),
-      make_desc(2, 7, 9, 3, 2, 2, 2, 2),                 // the last row and column are left over
+      make_desc(2, 7, 9, 3, 2, 2, 2, 2),                 // the last row and column are unused
       make_desc(1, 7, 8, 16, 3, 3, 2, 2, {1, 1, 1, 1}),  // ResNet
-      make_desc(2, 5, 6, 9, 3, 3, 1, 1, {1, 1, 1, 1}),   // windows on each other
-      make_desc(1, 9, 7, 17, 5, 3, 2, 1, {1, 3, 0, 2}),  // every side different
+      make_desc(2, 5, 6, 9, 3, 3, 1, 1, {1, 1, 1, 1}),   // overlapping windows
+      make_desc(1, 9, 7, 17, 5, 3, 2, 1, {1, 3, 0, 2}),  // different padding on every side
       make_desc(1, 3, 4, 1, 5, 5, 1, 1, {2, 2, 2, 2}),   // larger than the image, one channel
       make_desc(2, 3, 3, 5, 7, 7, 4, 3, {4, 3, 6, 2}),
-      make_desc(1, 13, 11, 4, 2, 3, 5, 4, {1, 0, 2, 0}),  // gaps between the windows
-      make_desc(3, 4, 4, 24, 4, 4, 1, 1),                 // the whole image
-      make_desc(2, 3, 5, 7, 1, 1, 1, 1),                  // nothing at all
-      make_desc(2, 5, 5, 6, 1, 1, 3, 2),                  // but a stride
+      make_desc(1, 13, 11, 4, 2, 3, 5, 4, {1, 0, 2, 0}),  // gaps between windows
+      make_desc(3, 4, 4, 24, 4, 4, 1, 1),                 // the full image
+      make_desc(2, 3, 5, 7, 1, 1, 1, 1),                  // identity
+      make_desc(2, 5, 5, 6, 1, 1, 3, 2),                  // identity with a stride
       make_desc(1, 1, 40, 2, 1, 4, 1, 4),                 // one dimension
-      // Tiles of a gradient: several on each side and of channels, with more windows than smem holds at a time.
+      // Gradient tiles: several along every dimension, with more windows than shared memory holds.
       make_desc(1, 11, 13, 70, 5, 5, 1, 1, {2, 2, 2, 2}),
       make_desc(2, 19, 10, 33, 3, 3, 2, 2, {1, 1, 1, 1}),
       // Dilated; rounded up; both.
@@ -70,9 +70,9 @@ std::vector<mp_pool2d_desc_t> shapes() {
       dilated(make_desc(1, 23, 20, 40, 3, 4, 1, 2, {1, 1, 3, 2}), 5, 4),
       rounded_up(make_desc(2, 7, 9, 3, 2, 2, 2, 2)),
       rounded_up(make_desc(1, 8, 7, 9, 3, 3, 2, 2, {1, 1, 1, 1})),
-      rounded_up(
-          make_desc(2, 5, 4, 8, 2, 3, 4, 3, {1, 1, 2, 2})),  // the last would begin in the padding
-      rounded_up(make_desc(1, 2, 3, 8, 3, 4, 2, 2)),         // windows larger than the image
+      rounded_up(make_desc(2, 5, 4, 8, 2, 3, 4, 3,
+                           {1, 1, 2, 2})),            // the last window would start in the padding
+      rounded_up(make_desc(1, 2, 3, 8, 3, 4, 2, 2)),  // window larger than the image
       rounded_up(make_desc(1, 20, 21, 35, 5, 4, 3, 3, {2, 1, 0, 3})),
       rounded_up(dilated(make_desc(2, 10, 9, 5, 2, 3, 3, 2, {2, 0, 1, 3}), 3, 2)),
   };
@@ -82,8 +82,8 @@ struct Outputs {
   int64_t p, q;
 };
 
-/// Counts the windows that end within the padding, or, rounded up, reach past it by less than a
-/// stride and begin before the end of the image.
+/// Counts windows that end within the padding; with rounding up, also windows that exceed it by
+/// less than a stride and start before the end of the image.
 int64_t count_windows(int64_t size, int64_t before, int64_t behind, int64_t extent, int64_t stride,
                       bool is_ceil) {
   int64_t count = 0;
@@ -104,8 +104,8 @@ Outputs outputs_of(const mp_pool2d_desc_t &d) {
 
 // ---------------------------------------------------------------------------- oracle
 
-/// Elements of x in one window and channel, by rows: their places; and how many pixels it has in
-/// the padded image.
+/// Indices of the elements of x in one window and channel, in row order; number of pixels of the
+/// window in the padded image.
 struct Window {
   std::vector<size_t> places;
   int64_t padded = 0;
@@ -125,7 +125,7 @@ Window window_of(const mp_pool2d_desc_t &d, int64_t n, int64_t p, int64_t q, int
   return window;
 }
 
-/// Calls visit(place in y, window).
+/// Calls visit(index in y, window).
 template <typename Visit>
 void each_window(const mp_pool2d_desc_t &d, Visit visit) {
   const Outputs outputs = outputs_of(d);
@@ -198,7 +198,7 @@ std::vector<double> run_forward(const mp_pool2d_desc_t &d, const std::vector<dou
   return y.download();
 }
 
-/// Averages do not get x.
+/// Runs the backward pass; averages do not receive x.
 std::vector<double> run_backward(const mp_pool2d_desc_t &d, const std::vector<double> &x,
                                  const std::vector<double> &dy, int64_t offset = 0) {
   const DeviceArray x_device(d.dtype, x, offset);
@@ -234,7 +234,7 @@ int64_t count_outside(const std::vector<Bounded> &wanted, const std::vector<doub
   return wrong;
 }
 
-/// To the last bit: what is exact in fp32, or one fp32 division of exact numbers, then rounded.
+/// Compares bits: results exact in fp32, or one fp32 division of exact numbers, then rounded.
 int64_t count_different(const std::vector<Bounded> &wanted, const std::vector<double> &got,
                         mp_dtype_t dtype) {
   REQUIRE(got.size() == wanted.size());
@@ -251,7 +251,7 @@ bool is_power_of_two(double count) {
   return std::frexp(count, &exponent) == 0.5;
 }
 
-/// Integers with many ties, both passes.
+/// Checks both passes with integers that have many ties.
 void check_exact(const mp_pool2d_desc_t &d, int64_t offset = 0) {
   CAPTURE(d.n, d.h, d.w, d.c, d.window_h, d.window_w, d.dilation_h, d.flags, mp_dtype_name(d.dtype),
           d.mode, offset);
@@ -271,7 +271,7 @@ void check_exact(const mp_pool2d_desc_t &d, int64_t offset = 0) {
 
 // ---------------------------------------------------------------------------- shapes and types
 
-TEST_CASE("pool: all modes, types and shapes, exactly", "[layers][pool][strict]") {
+TEST_CASE("pool: all modes, types and shapes are exact", "[layers][pool][strict]") {
   for (mp_pool2d_desc_t d : shapes()) {
     for (const mp_dtype_t dtype : kDtypes) {
       for (const mp_pool_mode_t mode : kModes) {
@@ -283,7 +283,7 @@ TEST_CASE("pool: all modes, types and shapes, exactly", "[layers][pool][strict]"
   }
 }
 
-TEST_CASE("pool: tensors that are not aligned", "[layers][pool][strict]") {
+TEST_CASE("pool: unaligned tensors", "[layers][pool][strict]") {
   for (const int32_t channels : {8, 11}) {
     mp_pool2d_desc_t d = make_desc(2, 6, 5, channels, 3, 2, 2, 1, {1, 1, 0, 1});
     for (const mp_dtype_t dtype : kDtypes) {
@@ -298,7 +298,7 @@ TEST_CASE("pool: tensors that are not aligned", "[layers][pool][strict]") {
   }
 }
 
-TEST_CASE("pool: real numbers within their error", "[layers][pool][strict]") {
+TEST_CASE("pool: reals are within their error bound", "[layers][pool][strict]") {
   for (mp_pool2d_desc_t d : shapes()) {
     for (const mp_dtype_t dtype : kDtypes) {
       for (const mp_pool_mode_t mode : kModes) {
@@ -314,7 +314,7 @@ TEST_CASE("pool: real numbers within their error", "[layers][pool][strict]") {
   }
 }
 
-TEST_CASE("pool: more pixels than threads run at a time", "[layers][pool]") {
+TEST_CASE("pool: more pixels than concurrent threads", "[layers][pool]") {
   mp_pool2d_desc_t d = make_desc(9, 57, 61, 8, 3, 3, 2, 2, {1, 1, 1, 1});
   d.dtype = MP_FP16;
   for (const mp_pool_mode_t mode : kModes) {
@@ -323,7 +323,7 @@ TEST_CASE("pool: more pixels than threads run at a time", "[layers][pool]") {
   }
 }
 
-TEST_CASE("pool: equal bits each time", "[layers][pool][strict]") {
+TEST_CASE("pool: results have the same bits in repeated calls", "[layers][pool][strict]") {
   mp_pool2d_desc_t d = make_desc(1, 9, 9, 5, 3, 3, 1, 1, {1, 1, 1, 1});
   for (const mp_pool_mode_t mode : kModes) {
     d.mode = mode;
@@ -334,7 +334,8 @@ TEST_CASE("pool: equal bits each time", "[layers][pool][strict]") {
   }
 }
 
-TEST_CASE("pool: sizes of torch, rounded up and dilated", "[layers][pool][strict]") {
+TEST_CASE("pool: output sizes equal torch's with ceil_mode and dilation",
+          "[layers][pool][strict]") {
   // torch.nn.functional.max_pool2d(x, 3, stride=2, padding=1, dilation=2, ceil_mode=...) of 10 x 11
   // pixels gives 4 x 5 and 5 x 5; with 2, stride=2, padding=0 and no dilation 5 x 5 and 5 x 6.
   const auto size = [](const mp_pool2d_desc_t &d) {
@@ -348,7 +349,7 @@ TEST_CASE("pool: sizes of torch, rounded up and dilated", "[layers][pool][strict
   const mp_pool2d_desc_t narrow = make_desc(1, 10, 11, 1, 2, 2, 2, 2);
   CHECK(size(narrow) == std::pair(5, 5));
   CHECK(size(rounded_up(narrow)) == std::pair(5, 6));
-  // The third window of 2 would begin in the padding behind 3 pixels: torch leaves it out.
+  // The third window of 2 would start in the padding after 3 pixels: torch omits it.
   CHECK(size(rounded_up(make_desc(1, 3, 3, 1, 2, 2, 2, 2, {1, 1, 1, 1}))) == std::pair(2, 2));
   for (mp_pool2d_desc_t d : shapes()) {
     d.dtype = MP_FP32;
@@ -356,7 +357,7 @@ TEST_CASE("pool: sizes of torch, rounded up and dilated", "[layers][pool][strict
     CHECK(size(d) == std::pair(static_cast<int32_t>(outputs.p), static_cast<int32_t>(outputs.q)));
   }
   mp_pool2d_desc_t zero = narrow;
-  zero.dilation_h = zero.dilation_w = 0;  // as callers of the first version leave it
+  zero.dilation_h = zero.dilation_w = 0;  // as set by callers of the first version
   CHECK(size(zero) == size(narrow));
 }
 
@@ -374,7 +375,7 @@ TEST_CASE("pool: padding is not a pixel", "[layers][pool][strict]") {
   CHECK(run_forward(d, x).front() == -10.0 / 16);
 }
 
-TEST_CASE("pool: the first of the largest gets the gradient", "[layers][pool][strict]") {
+TEST_CASE("pool: the first of equal maxima gets the gradient", "[layers][pool][strict]") {
   const mp_pool2d_desc_t d = make_desc(1, 2, 2, 1, 2, 2, 1, 1);
   CHECK(run_backward(d, {1.0, 5.0, 5.0, 5.0}, {7.0}) == std::vector<double>{0.0, 7.0, 0.0, 0.0});
   CHECK(run_backward(d, {-0.0, 0.0, 0.0, -1.0}, {7.0}) == std::vector<double>{7.0, 0.0, 0.0, 0.0});
@@ -382,7 +383,7 @@ TEST_CASE("pool: the first of the largest gets the gradient", "[layers][pool][st
         std::vector<double>{7.0, 0.0, 0.0, 0.0});
 }
 
-TEST_CASE("pool: NaN and infinities", "[layers][pool][strict]") {
+TEST_CASE("pool: NaN and infinities propagate", "[layers][pool][strict]") {
   for (mp_pool2d_desc_t d : shapes()) {
     for (const mp_dtype_t dtype : kDtypes) {
       for (const mp_pool_mode_t mode : kModes) {
@@ -401,7 +402,7 @@ TEST_CASE("pool: NaN and infinities", "[layers][pool][strict]") {
   }
 }
 
-TEST_CASE("pool: a gradient that is not finite reaches its pixels and no others",
+TEST_CASE("pool: a non-finite gradient reaches only the pixels of its window",
           "[layers][pool][strict]") {
   mp_pool2d_desc_t d = make_desc(1, 4, 4, 9, 2, 2, 2, 2);
   for (const mp_pool_mode_t mode : kModes) {
@@ -415,7 +416,7 @@ TEST_CASE("pool: a gradient that is not finite reaches its pixels and no others"
   }
 }
 
-TEST_CASE("pool: means of large numbers do not overflow the sum", "[layers][pool][strict]") {
+TEST_CASE("pool: means of large numbers do not overflow", "[layers][pool][strict]") {
   mp_pool2d_desc_t d = make_desc(1, 4, 4, 8, 4, 4, 4, 4);
   d.dtype = MP_FP16;
   d.mode = MP_POOL_AVG_INCLUDE_PAD;
@@ -423,7 +424,7 @@ TEST_CASE("pool: means of large numbers do not overflow the sum", "[layers][pool
   CHECK(run_forward(d, x) == std::vector<double>(8, 65504.0));
 }
 
-TEST_CASE("pool: a constant is its own mean", "[layers][pool][strict]") {
+TEST_CASE("pool: the mean of a constant is the constant", "[layers][pool][strict]") {
   mp_pool2d_desc_t d = make_desc(1, 9, 9, 3, 3, 3, 1, 1);
   d.mode = MP_POOL_AVG_EXCLUDE_PAD;
   const std::vector<double> x(static_cast<size_t>(elems_of_x(d)), 43.0);

@@ -132,20 +132,20 @@ CASES = [
     Case("copies of weights", 80, 3, "copy_list<", library(
         "model: every copy is its rounded master weight", "model: overflows are counted over many chunks and calls")),
     Case("batch norm", 80, 3, "", library(
-        "batch norm: the same bits whatever the device", "batch norm: training, small and unaligned",
-        "batch norm: gradients, small and unaligned, in place")),
+        "batch norm: results have the same bits*", "batch norm: training is within bounds for small*",
+        "batch norm: gradients are within bounds if small, unaligned or in place")),
     Case("max pooling backward", 80, 3, "largest_backward", library(
-        "pool: the first of the largest gets the gradient", "pool: tensors that are not aligned",
-        "pool: all modes, types and shapes, exactly")),
+        "pool: the first of equal maxima gets the gradient", "pool: unaligned tensors",
+        "pool: all modes, types and shapes are exact")),
     Case("softmax cross-entropy", 80, 3, "xent_.*half|mean_loss|count_rows", library(
         "xent: small batches", "xent long: all types and lengths", "xent ignore: rows with the label*", "xent long: any alignment*",
         "xent ignore: around the number of rows*", "xent ignore: a block goes on*")),
     Case("embeddings and dropout", 80, 1, "embedding_|dropout_elements", library(
         "embedding: segments that begin and end anywhere", "embedding: indices that are none",
-        "embedding: a sum beyond fp16 is found", "dropout: what is not finite is dropped as well")),
+        "embedding: a sum beyond fp16 is found", "dropout: non-finite values are dropped too")),
     Case("functions of single elements", 80, 3, "pointwise_elements", library(
-        "pointwise: rows of any length", "pointwise: tensors that are not aligned*",
-        "pointwise: every function against fp64")),
+        "pointwise: rows of any length", "pointwise: unaligned tensors*",
+        "pointwise: every function is within the error bound")),
     Case("recurrent steps", 80, 3, r"rnn_(?!fused)|rnn_fused_\w+<LstmCell", library(
         "rnn: a few networks of integers, exactly", "rnn: saturated gates of GRU, both forms", "rnn: x itself*",
         "rnn: all cells and types against fp64", "rnn: rows that two warps share*",
@@ -160,7 +160,7 @@ CASES = [
         "rnn: a few networks of integers, exactly", "rnn: x itself*", "rnn: steps behind products*"), "griddepcontrol.wait"),
     Case("consecutive kernels", 90, 3, "^(?!.*embedding_begins)", library("sequences: *"), "griddepcontrol.wait"),
     Case("kernel after a sort", 90, 3, "embedding_begins", library("sequences: a table whose*"), "griddepcontrol.wait"),
-    Case("transposes", 80, 3, "transpose_tiles", library("layout: from every type to every type, aligned or not")),
+    Case("transposes", 80, 3, "transpose_tiles", library("layout: conversions between all types, aligned or not")),
 ]
 
 # Opcodes that are removed.
