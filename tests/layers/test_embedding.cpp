@@ -1,7 +1,7 @@
-// Rows of a table that are looked up, and the gradient of the table, against loops over the indices.
+// Embedding lookups and the gradient of the table, against loops over the indices.
 //
-// Sums of small integers are exact in fp32 in any order, so they must agree to the last bit; where the order shows, it is
-// the documented one.
+// Sums of small integers are exact in fp32 in any order, so they are compared to the last bit.
+// Tests of the order compare with the documented one.
 #include <cstring>
 #include <limits>
 #include <set>
@@ -24,9 +24,9 @@ constexpr int32_t kMin = std::numeric_limits<int32_t>::min(),
 struct Case {
   mp_embedding_desc_t desc;
   std::vector<int64_t> indices;
-  Matrices table;  ///< and what is in dtable before
+  Matrices table;  ///< also the initial contents of dtable
   Matrices dout;
-  int64_t offset = 0;  ///< elements by which matrices miss 256 bytes
+  int64_t offset = 0;  ///< offset of the matrices from 256-byte alignment, in elements
 
   bool has(mp_embedding_flags_t flag) const { return (desc.flags & flag) != 0; }
   bool is_in_table(int64_t index) const { return index >= 0 && index < desc.num_embeddings; }
@@ -56,7 +56,7 @@ std::vector<int64_t> any_indices(int64_t rows, int32_t vocabulary, uint64_t seed
   return indices;
 }
 
-/// The r-th word is there 1 / r as often as the first one.
+/// Returns indices in which the r-th word is 1 / r as frequent as the first.
 std::vector<int64_t> zipf_indices(int64_t rows, int32_t vocabulary, uint64_t seed) {
   std::vector<double> up_to;
   double total = 0.0;
@@ -65,7 +65,7 @@ std::vector<int64_t> zipf_indices(int64_t rows, int32_t vocabulary, uint64_t see
   std::vector<int64_t> indices;
   for (int64_t i = 0; i < rows; ++i) {
     const auto place = std::ranges::upper_bound(up_to, random.real(0.0, total));
-    // Words that are frequent are not the first ones of the table.
+    // Frequent words are spread over the table.
     indices.push_back((place - up_to.begin()) * 7 % vocabulary);
   }
   return indices;
@@ -73,7 +73,7 @@ std::vector<int64_t> zipf_indices(int64_t rows, int32_t vocabulary, uint64_t see
 
 // ---------------------------------------------------------------------------- calls
 
-/// Indices on the device, in the type of the descriptor.
+/// Device indices of the descriptor's type.
 class Indices {
  public:
   explicit Indices(const Case &c)
@@ -150,7 +150,7 @@ void check_forward(const Case &c) {
   CHECK(wrong == 0);
 }
 
-/// The sums in fp64, which integers do not leave the fp32 of.
+/// Compares with fp64 sums, which are exact in fp32 for integers.
 void check_backward(const Case &c) {
   const mp_embedding_desc_t &d = c.desc;
   const Gradient got = differentiate(c);
@@ -186,7 +186,7 @@ void check(const Case &c) {
   check_backward(c);
 }
 
-/// Strides and addresses of all sorts.
+/// Checks combinations of strides and alignments.
 void check_layouts(Case c) {
   const mp_embedding_desc_t dense = c.desc;
   for (const int64_t gap : {0, 1, 8}) {
@@ -204,7 +204,7 @@ void check_layouts(Case c) {
 
 // ---------------------------------------------------------------------------- shapes and types
 
-TEST_CASE("embedding: all types, exactly", "[layers][embedding][strict]") {
+TEST_CASE("embedding: all types are exact", "[layers][embedding][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const mp_dtype_t dtype_dtable : kDtypes) {
       Case c = make_case(any_indices(90, 20, 3), 20, 24, dtype);
@@ -218,24 +218,24 @@ TEST_CASE("embedding: all types, exactly", "[layers][embedding][strict]") {
   }
 }
 
-TEST_CASE("embedding: odd widths", "[layers][embedding][strict]") {
+TEST_CASE("embedding: odd widths are exact", "[layers][embedding][strict]") {
   for (const int64_t width : {1, 2, 7, 8, 9, 33, 64, 65, 130, 257, 300})
     check(make_case(any_indices(70, 11, 4), 11, width));
 }
 
-TEST_CASE("embedding: strides and addresses that are not aligned", "[layers][embedding][strict]") {
+TEST_CASE("embedding: unaligned strides and addresses", "[layers][embedding][strict]") {
   for (const mp_dtype_t dtype : kDtypes)
     check_layouts(make_case(any_indices(75, 9, 5), 9, 40, dtype));
   check_layouts(make_case(any_indices(75, 9, 6), 9, 13));
 }
 
-TEST_CASE("embedding: few rows, few words", "[layers][embedding][strict]") {
+TEST_CASE("embedding: few rows and few words", "[layers][embedding][strict]") {
   for (const int64_t rows : {1, 2, 63, 64, 65, 127, 128, 129, 200})
     for (const int32_t vocabulary : {1, 2, 255, 256})
       check(make_case(any_indices(rows, vocabulary, 7), vocabulary, 5));
 }
 
-TEST_CASE("embedding: one word, as often as it likes", "[layers][embedding][strict]") {
+TEST_CASE("embedding: one word with any frequency", "[layers][embedding][strict]") {
   for (const int64_t rows : {64, 65, 128, 129, 130, 640, 1000}) {
     const size_t count = static_cast<size_t>(rows);
     check(make_case(std::vector<int64_t>(count, 0), 3, 20));
@@ -243,8 +243,8 @@ TEST_CASE("embedding: one word, as often as it likes", "[layers][embedding][stri
   }
 }
 
-TEST_CASE("embedding: segments that begin and end anywhere", "[layers][embedding][strict]") {
-  // Their lengths follow each other; the words stand in no order.
+TEST_CASE("embedding: segments with any start and length", "[layers][embedding][strict]") {
+  // Segments of these lengths, in shuffled order.
   std::vector<int64_t> indices;
   int32_t word = 0;
   for (const int length : {1, 63, 64, 65, 1, 128, 129, 200, 2, 66, 65, 65, 64, 63, 320, 1})
@@ -257,7 +257,7 @@ TEST_CASE("embedding: segments that begin and end anywhere", "[layers][embedding
     for (const int64_t width : {2, 3, 64, 264}) check(make_case(indices, 16, width, dtype));
 }
 
-TEST_CASE("embedding: words as in a text", "[layers][embedding]") {
+TEST_CASE("embedding: word frequencies of a text", "[layers][embedding]") {
   for (const mp_dtype_t dtype : kDtypes) {
     Case c = make_case(zipf_indices(9000, 3000, 9), 3000, 72, dtype);
     c.desc.dtype_dtable = MP_FP32;
@@ -272,7 +272,7 @@ TEST_CASE("embedding: large vocabularies", "[layers][embedding]") {
   check(make_case(zipf_indices(4000, 70000, 10), 70000, 16));
 }
 
-TEST_CASE("embedding: more rows than fit into a tile of the sort", "[layers][embedding]") {
+TEST_CASE("embedding: more rows than a tile of the sort", "[layers][embedding]") {
   Case c = make_case(zipf_indices(30000, 500, 11), 500, 8);
   c.desc.dtype_dtable = MP_FP32;
   check(c);
@@ -280,7 +280,8 @@ TEST_CASE("embedding: more rows than fit into a tile of the sort", "[layers][emb
 
 // ---------------------------------------------------------------------------- indices
 
-TEST_CASE("embedding: indices that are none", "[layers][embedding][strict]") {
+TEST_CASE("embedding: indices outside the table give NaN rows and no gradient",
+          "[layers][embedding][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     std::vector<int64_t> indices = any_indices(70, 6, 12);
     for (const int32_t wrong : {-1, 6, 7, kMin, kMax, 255, 256, 1 << 16, -256})
@@ -309,11 +310,12 @@ TEST_CASE("embedding: 64-bit indices do not wrap", "[layers][embedding][strict]"
   }
 }
 
-TEST_CASE("embedding: the padding is read, and gets no gradient", "[layers][embedding][strict]") {
+TEST_CASE("embedding: the padding row is read and gets no gradient",
+          "[layers][embedding][strict]") {
   for (const int32_t padding : {0, 3, 5}) {
     Case c = make_case(any_indices(100, 6, 13), 6, 17);
     c.desc.padding_index = padding;
-    check(c);  // without the flag it is a word
+    check(c);  // an ordinary word without the flag
     c.desc.flags = MP_EMBEDDING_FLAG_PADDING;
     for (int64_t i = 0; i < c.desc.num_indices; ++i)
       if (c.indices[static_cast<size_t>(i)] == padding) c.dout.at(0, i, 4) = kNaN;
@@ -350,7 +352,8 @@ TEST_CASE("embedding: a sum is taken in the order of the rows", "[layers][embedd
   CHECK(std::memcmp(got.bits.data(), sums.data(), got.bits.size()) == 0);
 }
 
-TEST_CASE("embedding: equal bits each time, whatever the device", "[layers][embedding][strict]") {
+TEST_CASE("embedding: results have the same bits in repeated calls and on any number of SMs",
+          "[layers][embedding][strict]") {
   Case c = make_case(zipf_indices(700, 40, 16), 40, 300, MP_FP32);
   Random random(17);
   for (double &value : c.dout.values) value = random.real(-1.0, 1.0);
@@ -360,8 +363,9 @@ TEST_CASE("embedding: equal bits each time, whatever the device", "[layers][embe
   CHECK(differentiate(c, one_sm.get()).bits == first.bits);
 }
 
-TEST_CASE("embedding: a row does not depend on other words", "[layers][embedding][strict]") {
-  // The 200 rows of a word, alone, and among those of words before and behind it.
+TEST_CASE("embedding: the gradient of a word does not depend on other words",
+          "[layers][embedding][strict]") {
+  // The 200 rows of a word alone, and between rows of the words before and after it.
   Case alone = make_case(std::vector<int64_t>(200, 1), 3, 24, MP_FP32);
   Random random(18);
   for (double &value : alone.dout.values) value = random.real(-1.0, 1.0);
@@ -380,9 +384,9 @@ TEST_CASE("embedding: a row does not depend on other words", "[layers][embedding
   for (int64_t j = 0; j < 24; ++j) CHECK(a.at(0, 1, j) == b.at(0, 1, j));
 }
 
-// ---------------------------------------------------------------------------- what is not finite
+// ---------------------------------------------------------------------------- non-finite values
 
-TEST_CASE("embedding: a NaN reaches its row and no other", "[layers][embedding][strict]") {
+TEST_CASE("embedding: a non-finite value reaches only its row", "[layers][embedding][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const double bad : {kNaN, kInfinity, -kInfinity}) {
       Case c = make_case(zipf_indices(300, 10, 19), 10, 21, dtype);
@@ -396,7 +400,7 @@ TEST_CASE("embedding: a NaN reaches its row and no other", "[layers][embedding][
   }
 }
 
-TEST_CASE("embedding: a sum beyond fp16 is found", "[layers][embedding][strict]") {
+TEST_CASE("embedding: a sum that overflows FP16 raises found_inf", "[layers][embedding][strict]") {
   for (const int64_t rows : {3, 100}) {
     Case c = make_case(std::vector<int64_t>(static_cast<size_t>(rows), 1), 2, 9);
     c.dout.at(0, 0, 5) = c.dout.at(0, 1, 5) = 60000.0;
@@ -410,7 +414,7 @@ TEST_CASE("embedding: a sum beyond fp16 is found", "[layers][embedding][strict]"
   }
 }
 
-TEST_CASE("embedding: nothing given that is optional", "[layers][embedding][strict]") {
+TEST_CASE("embedding: optional outputs can be NULL", "[layers][embedding][strict]") {
   const Case c = make_case(any_indices(150, 2, 20), 2, 12, MP_FP32);
   const mp_embedding_desc_t &d = c.desc;
   const DeviceArray dout(MP_FP32, c.dout.values), dtable(MP_FP32, 2 * 12);
@@ -424,8 +428,7 @@ TEST_CASE("embedding: nothing given that is optional", "[layers][embedding][stri
   check_forward(c);
 }
 
-TEST_CASE("embedding: the workspace is what the documentation says",
-          "[layers][embedding][strict]") {
+TEST_CASE("embedding: the workspace has the documented size", "[layers][embedding][strict]") {
   for (const int64_t rows : {1, 64, 65, 1 << 20, kMax}) {
     for (const int64_t width : {1, 512, 70000}) {
       const mp_embedding_desc_t d = mp_embedding_desc_default(rows, 50000, width, MP_FP16);

@@ -1,6 +1,6 @@
-// Calls on one stream, one behind the other with no wait between them, each of which reads what those before it wrote and
-// writes what they read.  Kernels that begin before the one ahead of them has ended (LaunchShape::uses_pdl) must not
-// touch either too early.
+// Sequences of calls on one stream without synchronization: each call reads tensors that previous
+// calls wrote, and overwrites tensors that they read.  Kernels that start before their predecessor
+// has ended (LaunchShape::uses_pdl) must access neither too early.
 #define MP_ENABLE_EXPERIMENTAL
 #include <cstring>
 #include <functional>
@@ -12,7 +12,7 @@ using namespace mptest;
 
 namespace {
 
-/// Memory that calls read and write: it is put back, and looked at when all is done.
+/// A tensor that calls read and write; initialized before a sequence and compared after it.
 struct Tensor {
   DeviceArray device;
   std::vector<double> first;
@@ -38,7 +38,7 @@ std::vector<std::vector<uint8_t>> run(const Calls &calls, const std::vector<Tens
   return bits;
 }
 
-/// The tensors must have the same bits as if the host had waited after each call.
+/// Checks that the tensors have the same bits as with a synchronization after each call.
 void check_sequence(const Calls &calls, const std::vector<Tensor *> &tensors,
                     const std::string &what) {
   const auto wanted = run(calls, tensors, true);
@@ -52,7 +52,7 @@ std::vector<double> integers(int64_t count, int64_t range, uint64_t seed) {
   return values;
 }
 
-/// A matrix that exchanges columns, so that products stay what they are but for their places.
+/// Returns a permutation matrix that shifts columns, so that a product keeps all values.
 std::vector<double> shift_of_columns(int64_t n, int64_t by) {
   std::vector<double> values(static_cast<size_t>(n * n));
   for (int64_t i = 0; i < n; i++) values[static_cast<size_t>(i * n + (i + by) % n)] = 1.0;
@@ -61,7 +61,7 @@ std::vector<double> shift_of_columns(int64_t n, int64_t by) {
 
 constexpr int kTurns = 4;
 
-/// X of `rows` x `n` becomes X P and goes to the other buffer, again and again; `items` of them.
+/// Computes X P alternately into two buffers, where X is `rows` x `n`; `items` batch items.
 struct Products {
   Products(int64_t rows, int64_t n, int32_t items = 1)
       : even(MP_FP16, integers(items * rows * n, 100, 1)),
@@ -77,7 +77,8 @@ struct Products {
   mp_gemm_desc_t desc;
 };
 
-/// The kernels that begin early, and let the next one do so; elsewhere the fastest one.
+/// Returns the kernels that use programmatic dependent launch; if there are none, the fastest
+/// kernel.
 std::vector<const char *> early_of(std::vector<const char *> kernels) {
   const char *const fastest = kernels.at(0);
   std::erase_if(kernels, [](const char *name) { return !std::strstr(name, "wgmma"); });
@@ -90,7 +91,7 @@ std::vector<const char *> early_kernels(const mp_gemm_desc_t &desc) {
 
 /// Returns the workspace of a product with dbias.
 size_t workspace_of(const mp_gemm_desc_t &desc) {
-  alignas(16) static float dbias;  // its address only
+  alignas(16) static float dbias;  // only its address is used
   mp_epilogue_t epilogue = mp_epilogue_default();
   epilogue.dbias = &dbias;
   size_t bytes = 0;
@@ -98,7 +99,7 @@ size_t workspace_of(const mp_gemm_desc_t &desc) {
   return bytes;
 }
 
-/// A product and the sums of its columns, of which there are `n` for each turn.
+/// Computes a product and its column sums; every turn has its own `n` sums.
 mp_status_t multiply_and_sum(const mp_gemm_desc_t &desc, const Products &p, int turn,
                              const Tensor &sums, const DeviceMemory &workspace) {
   mp_epilogue_t epilogue = mp_epilogue_default();
@@ -119,18 +120,18 @@ void check_products(Products &p, const char *kernel) {
 
 }  // namespace
 
-TEST_CASE("sequences: products of products, and sums of their columns", "[sequences]") {
+TEST_CASE("sequences: products of products and their column sums", "[sequences]") {
   Products p(40, 256);
   for (const char *kernel : early_kernels(p.desc)) check_products(p, kernel);
 }
 
-TEST_CASE("sequences: products whose sums are split", "[sequences]") {
+TEST_CASE("sequences: split-k products", "[sequences]") {
   Products p(40, 256);
   const bool has_wgmma = std::strstr(early_kernels(p.desc).at(0), "wgmma") != nullptr;
   check_products(p, has_wgmma ? "wgmma_128x128x64_s6_k2" : "wmma_64x64x32_s4_k2");
 }
 
-TEST_CASE("sequences: products of rows that are copied first", "[sequences]") {
+TEST_CASE("sequences: products with copied rows", "[sequences]") {
   Products words(40, 254), elements(40, 255);
   for (Products *p : {&words, &elements}) check_products(*p, early_kernels(p->desc).at(0));
 }
@@ -142,7 +143,7 @@ TEST_CASE("sequences: a convolution and its gradients", "[sequences]") {
         mp_conv2d_desc_default(2, 8 * stride, 8 * stride, kChannels, kChannels, 3, 3, MP_FP16);
     desc.pad_top = desc.pad_bottom = desc.pad_left = desc.pad_right = 1;
     desc.stride_h = desc.stride_w = stride;
-    desc.alpha = 0x1p-5f;  // what comes out is about as large as what goes in
+    desc.alpha = 0x1p-5f;  // keeps the magnitude of the output equal to that of the input
     const int64_t pixels = 2 * 8 * 8;
     Tensor x(MP_FP16, integers(pixels * stride * stride * kChannels, 3, 1)),
         filter(MP_FP16, integers(9 * kChannels * kChannels, 3, 2)),
@@ -181,7 +182,7 @@ TEST_CASE("sequences: a convolution and its gradients", "[sequences]") {
   }
 }
 
-TEST_CASE("sequences: an image is padded behind the call that writes it", "[sequences]") {
+TEST_CASE("sequences: an image is padded after the call that writes it", "[sequences]") {
   constexpr int32_t kSize = 40;
   mp_conv2d_desc_t desc = mp_conv2d_desc_default(1, kSize, kSize, 3, 16, 3, 3, MP_FP16);
   const std::vector<const char *> kernels = runnable_kernels(desc, MP_CONV_FPROP);
@@ -214,7 +215,7 @@ TEST_CASE("sequences: an image is padded behind the call that writes it", "[sequ
   check_sequence(calls, {&even, &odd, &y}, desc.plan->kernel);
 }
 
-TEST_CASE("sequences: one product, and products of its parts at pointers", "[sequences]") {
+TEST_CASE("sequences: a product, and products of its parts by pointers", "[sequences]") {
   constexpr int32_t kItems = 24;
   constexpr int64_t kSize = 64;
   Products p(kSize, kSize, kItems);
@@ -250,11 +251,11 @@ TEST_CASE("sequences: one product, and products of its parts at pointers", "[seq
   }
 }
 
-TEST_CASE("sequences: products of groups whose sizes the device knows", "[sequences]") {
+TEST_CASE("sequences: products of groups whose sizes are on the device", "[sequences]") {
   constexpr int64_t kSize = 128;
   Products p(kSize, kSize);
   p.desc.batch_count = 2;
-  // Other ends in each turn: the tables of groups differ.
+  // The ends differ between turns, and so do the tables of groups.
   std::vector<int32_t> ends;
   for (int turn = 0; turn < kTurns; turn++) ends.insert(ends.end(), {20 * (turn + 1), kSize});
   const DeviceBuffer<int32_t> on_device(ends);
@@ -271,7 +272,7 @@ TEST_CASE("sequences: products of groups whose sizes the device knows", "[sequen
   check_sequence(calls, p.tensors(), "ragged");
 }
 
-TEST_CASE("sequences: normalisation of what was normalised, and its gradients", "[sequences]") {
+TEST_CASE("sequences: repeated normalization and its gradients", "[sequences]") {
   constexpr int64_t kRows = 300;
   constexpr int32_t kChannels = 72;
   const mp_batchnorm_desc_t desc = mp_batchnorm_desc_default(kRows, kChannels, MP_FP16);
@@ -306,8 +307,8 @@ TEST_CASE("sequences: normalisation of what was normalised, and its gradients", 
   check_sequence(calls, {&even, &odd, &dy, &saved}, "batch norm");
 }
 
-// Every block reads a row that one block of the call before it has written.
-TEST_CASE("sequences: functions of single elements, of sums with one row", "[sequences]") {
+// Every block reads a row that one block of the previous call wrote.
+TEST_CASE("sequences: element-wise functions and sums with one row", "[sequences]") {
   constexpr int64_t kRows = 40, kColumns = 1003;
   mp_pointwise_desc_t sum = mp_pointwise_desc_default(MP_POINTWISE_ADD, kRows, kColumns, MP_FP16);
   sum.ld_b = 0;
@@ -333,14 +334,15 @@ TEST_CASE("sequences: functions of single elements, of sums with one row", "[seq
   check_sequence(calls, {&even, &odd, &row}, "pointwise");
 }
 
-// The smaller one leaves blocks for a kernel that begins early; in the larger one there is more to overtake.
-TEST_CASE("sequences: a table whose gradient is the next one's rows", "[sequences]") {
+// The smaller table leaves SMs free for a kernel that starts early; the larger one has more
+// accesses that could be overtaken.
+TEST_CASE("sequences: the gradient of a table becomes the next table", "[sequences]") {
   constexpr int64_t kRows = 1500, kMoreRows = 6000, kWidth = 72;
   for (const int32_t vocabulary : {150, 300}) {
     const auto desc = mp_embedding_desc_default(kRows, vocabulary, kWidth, MP_FP32);
     const auto more = mp_embedding_desc_default(kMoreRows, vocabulary, kWidth, MP_FP32);
     const auto mask = mp_dropout_desc_default(kRows * kWidth, 0.5f, MP_FP32);
-    // A third is nowhere; a few are there often; in every other turn they are others.
+    // A third of the words does not occur, a few occur often; which ones alternates between turns.
     Random random(1);
     const int32_t third = vocabulary / 3;
     std::vector<int32_t> indices;
@@ -366,7 +368,7 @@ TEST_CASE("sequences: a table whose gradient is the next one's rows", "[sequence
       calls.push_back([&] {
         return mp_dropout(context(), &mask, nullptr, rows.data(), rows.data(), nullptr, kStream);
       });
-      // In the workspace of one, other things lie than in that of the other.
+      // The workspace contents differ between the calls.
       for (const auto &[one, to] :
            {std::pair{&desc, of_few.data()}, {&more, of_many.data()}, {&desc, gradient}})
         calls.push_back([&, one = one, to = to, words] {

@@ -1,4 +1,4 @@
-// Softmax cross-entropy of rows of all lengths: loss, count of correct rows and the scaled gradient.
+// Softmax cross-entropy of rows of any length: loss, number of correct rows and scaled gradient.
 #include "tests/layers/xent_case.h"
 
 using namespace mptest;
@@ -22,7 +22,7 @@ TEST_CASE("xent: small batches", "[xent][strict]") {
   }
 }
 
-TEST_CASE("xent: more rows than blocks run at a time", "[xent]") {
+TEST_CASE("xent: more rows than concurrent blocks", "[xent]") {
   check(random_case(MP_FP16, 3001, 10, 4.0, 200));
 }
 
@@ -42,7 +42,7 @@ TEST_CASE("xent: in place, forward only, padded and misaligned", "[xent][strict]
   }
 }
 
-TEST_CASE("xent: in place gives the bits of the call beside", "[xent][strict]") {
+TEST_CASE("xent: in place and out of place give the same bits", "[xent][strict]") {
   XentCase c = random_case(MP_FP16, 17, 100, 6.0, 301);
   const XentResult beside = run(c);
   c.in_place = true;
@@ -50,13 +50,13 @@ TEST_CASE("xent: in place gives the bits of the call beside", "[xent][strict]") 
   check_same(in_place, beside);
 }
 
-TEST_CASE("xent: equal bits each time", "[xent][strict]") {
+TEST_CASE("xent: repeated calls give the same bits", "[xent][strict]") {
   const XentCase c = random_case(MP_FP32, 40, 77, 6.0, 302);
   const XentResult first = run(c), second = run(c);
   check_same(first, second);
 }
 
-TEST_CASE("xent: the loss scale is in the gradient and not in the loss", "[xent][strict]") {
+TEST_CASE("xent: the loss scale multiplies the gradient and not the loss", "[xent][strict]") {
   XentCase c = random_case(MP_FP32, 5, 12, 3.0, 303);
   c.loss_scale = 65536.0f;
   c.weight = 0.25f;
@@ -72,7 +72,7 @@ TEST_CASE("xent: the loss scale is in the gradient and not in the loss", "[xent]
   CHECK(run(c).dlogits.values == unscaled.dlogits.values);
 }
 
-TEST_CASE("xent: a loss scale that overflows the type shows as infinity", "[xent][strict]") {
+TEST_CASE("xent: a loss scale that overflows the type gives infinity", "[xent][strict]") {
   XentCase c = row_case(MP_FP16, {0.0, 0.0}, 0);
   c.loss_scale = 0x1p20f;
   CHECK(run(c).dlogits.values == std::vector<double>{-kInfinity, kInfinity});
@@ -80,7 +80,7 @@ TEST_CASE("xent: a loss scale that overflows the type shows as infinity", "[xent
 
 // ---------------------------------------------------------------------------- exact rows
 
-TEST_CASE("xent: equal logits share the probability exactly", "[xent][strict]") {
+TEST_CASE("xent: equal logits have exactly equal probabilities", "[xent][strict]") {
   for (const int64_t classes : {1, 2, 32, 64, 1024, 2048, 16384, 131072}) {  // 1 / classes is exact
     XentCase c = row_case(MP_FP32, std::vector<double>(static_cast<size_t>(classes), -3.25), 0);
     const XentResult got = run(c);
@@ -94,8 +94,8 @@ TEST_CASE("xent: equal logits share the probability exactly", "[xent][strict]") 
   }
 }
 
-TEST_CASE("xent: every class counts, wherever it is", "[xent][strict]") {
-  // Two classes are possible: half the probability each.
+TEST_CASE("xent: every class is included at any position", "[xent][strict]") {
+  // Two classes are not masked and have a probability of one half each.
   constexpr int64_t kClasses = 67;
   for (int64_t other = 1; other < kClasses; ++other) {
     std::vector<double> logits(kClasses, -kInfinity);
@@ -130,8 +130,7 @@ TEST_CASE("xent: masked classes have probability 0", "[xent][strict]") {
   CHECK(impossible.dlogits.values == std::vector<double>{1.0, -1.0});
 }
 
-TEST_CASE("xent: a row with a NaN or an infinite logit is NaN, its neighbours are not",
-          "[xent][strict]") {
+TEST_CASE("xent: a NaN or infinite logit makes only its row NaN", "[xent][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const double bad : {kNaN, -kNaN, kInfinity}) {
       for (const int64_t at : {0, 15, 39}) {
@@ -163,8 +162,7 @@ TEST_CASE("xent: a label out of range makes its row NaN", "[xent][strict]") {
   }
 }
 
-TEST_CASE("xent: a weight of 0 leaves no loss and no gradient, and hides no NaN",
-          "[xent][strict]") {
+TEST_CASE("xent: a weight of 0 gives loss and gradient 0, except for NaN", "[xent][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t classes : {3, 40, 2000, 20000}) {
       for (const float smoothing : {0.0f, 0.1f}) {
@@ -199,17 +197,17 @@ TEST_CASE("xent: a confident row keeps its loss and the gradient of its label", 
       check(c);
       const double others = static_cast<double>(classes - 1) * std::exp(-20.0);
       CAPTURE(classes, label);
-      // The bound of softmax_xent.h: an exponential to 2 ulp, at most classes additions in a row, 6
-      // roundings.
+      // The bound of softmax_xent.h: an exponential with error 2 ulp, at most `classes` additions
+      // in sequence, 6 roundings.
       const double bound = (2.0 + static_cast<double>(classes) + 6.0) * unit_roundoff(MP_FP32);
       const XentResult got = run(c);
       const double gradient = got.dlogits.at(0, 0, label);
       CHECK(std::fabs(gradient / (-others / (1.0 + others)) - 1.0) <= bound);
       CHECK(std::fabs(got.row_loss[0] / std::log1p(others) - 1.0) <= bound);
-      double sum = 0.0;  // of the gradients, which is 0
+      double sum = 0.0;  // sum of the gradients, which is 0
       for (const double g : got.dlogits.values) sum += g;
       CHECK(std::fabs(sum) <= 2.0 * bound * others);
-      // With a loss scale it survives in 16 bits.
+      // A loss scale makes it representable in 16 bits.
       c.dtype = MP_FP16;
       c.loss_scale = 0x1p15f;
       if (classes == 5) CHECK(run(c).dlogits.at(0, 0, label) < 0.0);
@@ -219,7 +217,7 @@ TEST_CASE("xent: a confident row keeps its loss and the gradient of its label", 
 
 // ---------------------------------------------------------------------------- counting
 
-TEST_CASE("xent: the first of the largest logits is the prediction", "[xent][strict]") {
+TEST_CASE("xent: the first of equal largest logits is the prediction", "[xent][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     const std::vector<double> tied = {1.0, 5.0, 5.0, -2.0, 5.0};
     CHECK(run(row_case(dtype, tied, 1)).correct == 1);
@@ -231,7 +229,7 @@ TEST_CASE("xent: the first of the largest logits is the prediction", "[xent][str
   }
 }
 
-TEST_CASE("xent: 0 and -0 are equally large", "[xent][strict]") {
+TEST_CASE("xent: 0 and -0 are equal", "[xent][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     CHECK(run(row_case(dtype, {-1.0, -0.0, 0.0}, 1)).correct == 1);
     CHECK(run(row_case(dtype, {-1.0, -0.0, 0.0}, 2)).correct == 0);

@@ -1,5 +1,5 @@
-// Softmax cross-entropy of rows that belong to a block: single elements before and behind vectors of 16
-// bytes, batches of vectors, and what shared memory has no room for.
+// Softmax cross-entropy of rows that one block processes: elements before and after 16-byte
+// vectors, several vectors per thread, and rows that exceed shared memory.
 #include <thread>
 
 #include "tests/layers/xent_case.h"
@@ -8,13 +8,13 @@ using namespace mptest;
 
 namespace {
 
-constexpr int64_t kShortest = 1025;  // classes of a row that is too long for a warp
+constexpr int64_t kShortest = 1025;  // classes of the shortest row that a block processes
 
 int64_t elements_of_16_bytes(mp_dtype_t dtype) {
   return static_cast<int64_t>(16 / mp_dtype_size(dtype));
 }
 
-/// Positions in a row of `classes` around which something could be forgotten.
+/// Returns positions at the boundaries of vectors and threads in a row of `classes`.
 std::vector<int64_t> corners(int64_t classes) {
   return {0,   1,           6,           7,           8,           9,          511,
           512, classes / 2, classes - 9, classes - 8, classes - 2, classes - 1};
@@ -42,8 +42,8 @@ TEST_CASE("xent long: more classes than shared memory holds", "[xent]") {
   }
 }
 
-TEST_CASE("xent long: another thread needed less shared memory meanwhile", "[xent]") {
-  // On CUDA the limit that a kernel asks for is the same for all threads.
+TEST_CASE("xent long: another thread used less shared memory in between", "[xent]") {
+  // CUDA's shared-memory limit of a kernel is the same for all threads.
   const XentCase large = random_case(MP_FP32, 2, 32000, 8.0, 1150);
   const XentCase small = random_case(MP_FP32, 2, 16000, 8.0, 1151);
   check(large);
@@ -58,7 +58,7 @@ TEST_CASE("xent long: any alignment of logits and gradient", "[xent][strict]") {
       XentCase c = random_case(dtype, 3, kShortest, 6.0, ++seed);
       c.offset = offset;
       c.loss_scale = 1024.0f;
-      check(c);  // rows of 1025: each lies differently
+      check(c);  // rows of 1025 have different alignments
       c.padding = elements_of_16_bytes(dtype) - 1;
       c.gradient_offset = 1;
       c.gradient_padding = 2;
@@ -71,7 +71,7 @@ TEST_CASE("xent long: any alignment of logits and gradient", "[xent][strict]") {
   }
 }
 
-TEST_CASE("xent long: every class counts, wherever it is", "[xent]") {
+TEST_CASE("xent long: every class is included at any position", "[xent]") {
   constexpr int64_t kClasses = 1100;
   std::vector<double> logits(kClasses, -kInfinity);
   logits[0] = 1.5;
@@ -89,7 +89,7 @@ TEST_CASE("xent long: every class counts, wherever it is", "[xent]") {
 }
 
 TEST_CASE("xent long: logits that rise and fall by orders of magnitude", "[xent][strict]") {
-  // The largest logit so far is raised many times, from masked classes on, or never again.
+  // The running maximum increases many times, increases after masked classes, or never increases.
   constexpr int64_t kClasses = 20000;
   for (const mp_dtype_t dtype : kDtypes) {
     for (const double slope : {0.005, -0.005, 3.0, -3.0}) {
@@ -106,7 +106,7 @@ TEST_CASE("xent long: logits that rise and fall by orders of magnitude", "[xent]
   }
 }
 
-TEST_CASE("xent long: a NaN or an infinite logit anywhere makes its row NaN, and no other",
+TEST_CASE("xent long: a NaN or infinite logit at any position makes only its row NaN",
           "[xent][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const double bad : {kNaN, -kNaN, kInfinity}) {
@@ -119,11 +119,11 @@ TEST_CASE("xent long: a NaN or an infinite logit anywhere makes its row NaN, and
       }
     }
     check(row_case(dtype, std::vector<double>(2000, -kInfinity), 0));
-    check(row_case(dtype, std::vector<double>(2000, 1.0), 2000));  // no such class
+    check(row_case(dtype, std::vector<double>(2000, 1.0), 2000));  // not a class
   }
 }
 
-TEST_CASE("xent long: the first of the largest logits is the prediction", "[xent][strict]") {
+TEST_CASE("xent long: the first of equal largest logits is the prediction", "[xent][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t first : corners(kShortest)) {
       std::vector<double> logits(kShortest, -2.0);
@@ -139,7 +139,7 @@ TEST_CASE("xent long: the first of the largest logits is the prediction", "[xent
   }
 }
 
-TEST_CASE("xent long: equal bits each time, in place and beside", "[xent][strict]") {
+TEST_CASE("xent long: same bits in repeated calls, in place and out of place", "[xent][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     XentCase c = random_case(dtype, 5, 9001, 6.0, 1400);
     c.labels[1] = c.ignore_label;

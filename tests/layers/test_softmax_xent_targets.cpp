@@ -1,14 +1,14 @@
-// Softmax cross-entropy: rows that do not count, and targets with label smoothing.
+// Softmax cross-entropy with ignored rows, label smoothing, 64-bit labels and a given count.
 #include "tests/layers/xent_case.h"
 
 using namespace mptest;
 
 namespace {
 
-/// Numbers of classes for each way in which a row is worked on.
+/// Numbers of classes for each kernel path.
 constexpr int64_t kLengths[] = {10, 100, 1500};
 
-/// Every second row is ignored, and so are the first and the last; their logits are NaN.
+/// Returns a case whose first, last and every second row are ignored; their logits are NaN.
 XentCase padded_case(mp_dtype_t dtype, int64_t rows, int64_t classes, int32_t ignore_label,
                      uint64_t seed) {
   XentCase c = random_case(dtype, rows, classes, 5.0, seed);
@@ -26,7 +26,7 @@ XentCase padded_case(mp_dtype_t dtype, int64_t rows, int64_t classes, int32_t ig
 
 }  // namespace
 
-TEST_CASE("xent ignore: rows with the label neither count nor are read", "[xent][strict]") {
+TEST_CASE("xent ignore: rows with ignore_label are neither read nor counted", "[xent][strict]") {
   uint64_t seed = 2000;
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t classes : kLengths) {
@@ -47,13 +47,13 @@ TEST_CASE("xent ignore: rows with the label neither count nor are read", "[xent]
   }
 }
 
-TEST_CASE("xent ignore: the gradient is that of the other rows alone", "[xent][strict]") {
+TEST_CASE("xent ignore: results equal those of the other rows alone", "[xent][strict]") {
   for (const int64_t classes : kLengths) {
     const XentCase padded = padded_case(MP_FP32, 8, classes, -100, 2100);
     XentCase others = padded;
     others.logits = Matrices(1, 3, classes);
     others.labels.clear();
-    others.padding = classes;  // as far apart as before
+    others.padding = classes;  // keeps the distance between rows
     others.flags = 0;
     for (int64_t i = 0; i < 3; ++i) {
       others.labels.push_back(padded.label(2 * i + 1));
@@ -61,7 +61,7 @@ TEST_CASE("xent ignore: the gradient is that of the other rows alone", "[xent][s
         others.logits.at(0, i, j) = padded.logits.at(0, 2 * i + 1, j);
     }
     XentCase apart = padded;
-    apart.offset = classes % 4;  // row 1 lies to 16 bytes as row 0 of the others
+    apart.offset = classes % 4;  // aligns row 1 like row 0 of the others
     apart.offset = (4 - apart.offset) % 4;
     const XentResult got = run(apart), want = run(others);
     CAPTURE(classes);
@@ -75,7 +75,7 @@ TEST_CASE("xent ignore: the gradient is that of the other rows alone", "[xent][s
   }
 }
 
-TEST_CASE("xent ignore: no row is left", "[xent][strict]") {
+TEST_CASE("xent ignore: if no row is left, the loss is NaN and the gradient 0", "[xent][strict]") {
   for (const int64_t rows : {1, 5, 700}) {
     for (const int64_t classes : kLengths) {
       XentCase c = random_case(MP_FP16, rows, classes, 5.0, 2200);
@@ -90,7 +90,7 @@ TEST_CASE("xent ignore: no row is left", "[xent][strict]") {
   }
 }
 
-TEST_CASE("xent ignore: other labels that are no class are still a mistake", "[xent][strict]") {
+TEST_CASE("xent ignore: other labels out of range still give NaN", "[xent][strict]") {
   for (const int32_t label : {-1, -99, -101, 10}) {
     XentCase c = padded_case(MP_FP16, 6, 10, -100, 2300);
     c.labels[3] = label;
@@ -103,7 +103,7 @@ TEST_CASE("xent ignore: other labels that are no class are still a mistake", "[x
 TEST_CASE("xent ignore: without the flag no label is ignored", "[xent][strict]") {
   XentCase c = random_case(MP_FP32, 6, 10, 4.0, 2400);
   c.flags = 0;
-  c.ignore_label = c.label(2);  // not looked at
+  c.ignore_label = c.label(2);  // unused
   check(c);
   c.ignore_label = -100;
   c.labels[2] = -100;
@@ -111,8 +111,7 @@ TEST_CASE("xent ignore: without the flag no label is ignored", "[xent][strict]")
   CHECK(std::isnan(run(c).row_loss[2]));
 }
 
-TEST_CASE("xent ignore: whether or not it is asked for, rows that all count have the same bits",
-          "[xent][strict]") {
+TEST_CASE("xent ignore: the flag changes no bit if no row is ignored", "[xent][strict]") {
   for (const int64_t rows : {7, 600}) {
     for (const int64_t classes : kLengths) {
       XentCase c = random_case(MP_BF16, rows, classes, 4.0, 2500);
@@ -123,23 +122,23 @@ TEST_CASE("xent ignore: whether or not it is asked for, rows that all count have
   }
 }
 
-TEST_CASE("xent ignore: around the number of rows that are counted by a launch of their own",
-          "[xent]") {
+TEST_CASE("xent ignore: around the number of rows that a separate launch counts", "[xent]") {
   for (const int64_t rows : {511, 512, 513, 1500}) {
     for (const int64_t classes : {3, 40, 1030})
       check(padded_case(MP_FP16, rows, classes, -100, 2600));
   }
 }
 
-TEST_CASE("xent ignore: more rows than workers", "[xent]") {
+TEST_CASE("xent ignore: more rows than concurrent warps", "[xent]") {
   XentCase c = random_case(MP_FP16, 70001, 2, 4.0, 2700);
   for (size_t i = 0; i < c.labels.size(); i += 3) c.labels[i] = -100;
   check(c);
 }
 
-TEST_CASE("xent ignore: a block goes on to a second row behind one that is ignored", "[xent]") {
-  // At most 65536 blocks share the rows.  All rows are ignored but the second of the first block,
-  // which is told how many count where the loss of its first row comes to lie.
+TEST_CASE("xent ignore: a block proceeds to a second row after an ignored one", "[xent]") {
+  // 65536 blocks, the maximum, share the rows.  Only the second row of the first block is not
+  // ignored.  The number of counted rows is passed in the row_loss element of the block's first
+  // row.
   constexpr int64_t kRows = 65537, kClasses = 1025;
   std::vector<int32_t> labels(kRows, -100);
   labels.back() = 3;
@@ -156,7 +155,7 @@ TEST_CASE("xent ignore: a block goes on to a second row behind one that is ignor
   t.loss = loss.data();
   t.dx = logits.data();
   require_ok(mp_softmax_xent(context(), &desc, &t, kStream));
-  // p = 1 / 1025 everywhere.
+  // All probabilities are 1 / 1025.
   std::vector<uint16_t> last(kClasses);
   copy_bytes(last.data(), logits.data() + (kRows - 1) * kClasses, kClasses * sizeof(uint16_t));
   int64_t wrong = 0;
@@ -167,7 +166,7 @@ TEST_CASE("xent ignore: a block goes on to a second row behind one that is ignor
   CHECK(wrong == 0);
 }
 
-TEST_CASE("xent ignore: the default descriptor ignores -100, one of zeros nothing",
+TEST_CASE("xent ignore: the default descriptor ignores -100, a zeroed one nothing",
           "[xent][strict]") {
   const DeviceArray logits(MP_FP32, {1.0, 2.0, 3.0, 4.0});
   const DeviceBuffer<int32_t> labels(std::vector<int32_t>{-100, 0});
@@ -215,7 +214,7 @@ TEST_CASE("xent smoothing: all types and lengths", "[xent][strict]") {
   }
 }
 
-TEST_CASE("xent smoothing: with ignored rows", "[xent][strict]") {
+TEST_CASE("xent smoothing: ignored rows", "[xent][strict]") {
   for (const int64_t classes : kLengths) {
     XentCase c = padded_case(MP_FP16, 9, classes, -100, 3100);
     c.label_smoothing = 0.1f;
@@ -224,7 +223,7 @@ TEST_CASE("xent smoothing: with ignored rows", "[xent][strict]") {
 }
 
 TEST_CASE("xent smoothing: equal logits give exact gradients", "[xent][strict]") {
-  // p = 1 / classes; q = 1/2 (j == label) + 1/2 / classes: the loss is that of any target.
+  // p = 1 / classes; q = 1/2 (j == label) + 1/2 / classes: the loss does not depend on the target.
   for (const int64_t classes : {1, 2, 64, 1024, 2048, 16384}) {
     XentCase c = row_case(MP_FP32, std::vector<double>(static_cast<size_t>(classes), 7.5), 0);
     c.label_smoothing = 0.5f;
@@ -239,7 +238,7 @@ TEST_CASE("xent smoothing: equal logits give exact gradients", "[xent][strict]")
   }
 }
 
-TEST_CASE("xent smoothing: a common offset of the logits changes no bit", "[xent][strict]") {
+TEST_CASE("xent smoothing: a constant added to all logits changes no bit", "[xent][strict]") {
   for (const int64_t classes : kLengths) {
     XentCase c = random_case(MP_FP32, 3, classes, 1.0, 3200);
     c.label_smoothing = 0.25f;
@@ -250,7 +249,7 @@ TEST_CASE("xent smoothing: a common offset of the logits changes no bit", "[xent
   }
 }
 
-TEST_CASE("xent smoothing: a masked class has an infinite loss and a finite gradient",
+TEST_CASE("xent smoothing: a masked class gives an infinite loss and a finite gradient",
           "[xent][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const size_t length : {4, 2048}) {
@@ -290,10 +289,11 @@ TEST_CASE("xent smoothing: NaN and infinite logits make their row NaN", "[xent][
 
 // ---------------------------------------------------------------------------- types of labels
 
-TEST_CASE("xent: 64-bit labels give the bits of 32-bit ones", "[xent][strict]") {
+TEST_CASE("xent: 64-bit and 32-bit labels give the same bits", "[xent][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t classes : {5, 300, 1100}) {
-      XentCase c = random_case(dtype, 600, classes, 4.0, 2800);  // rows are counted in advance
+      XentCase c = random_case(dtype, 600, classes, 4.0,
+                               2800);  // enough rows for a separate counting launch
       for (size_t i = 0; i < c.labels.size(); i += 4) c.labels[i] = -100;
       const XentResult narrow = run(c);
       c.dtype_labels = MP_INT64;
@@ -326,7 +326,7 @@ TEST_CASE("xent: an ignore_label beyond 32 bits matches no 32-bit label", "[xent
   XentCase c = random_case(MP_FP32, 3, 4, 4.0, 3000);
   c.labels = {0, 2, 3};
   const XentResult all = run(c);
-  c.ignore_label = int64_t{1} << 32;  // 0 in the low word
+  c.ignore_label = int64_t{1} << 32;  // its low word is 0
   check_same(run(c), all);
 }
 
@@ -339,13 +339,13 @@ TEST_CASE("xent: count replaces the number of rows that are not ignored", "[xent
     const XentResult own = run(c);
     c.count = static_cast<float>(rows - 2);
     check_same(run(c), own);
-    c.count *= 2.0f;  // another micro-batch of equal size
+    c.count *= 2.0f;  // includes another micro-batch of equal size
     const XentResult half = run(c);
     CHECK(half.row_loss == own.row_loss);
     CHECK(half.loss == own.loss / 2.0f);
     for (size_t i = 0; i < own.dlogits.values.size(); ++i)
       REQUIRE(half.dlogits.values[i] == own.dlogits.values[i] / 2.0);
     std::fill(c.labels.begin(), c.labels.end(), -100);
-    CHECK(run(c).loss == 0.0f);  // the other micro-batches have rows that count
+    CHECK(run(c).loss == 0.0f);  // other micro-batches have counted rows
   }
 }

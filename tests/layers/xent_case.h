@@ -1,7 +1,8 @@
-// Softmax cross-entropy against fp64: one call of mp_softmax_xent, and a check of all that it wrote.
+// Softmax cross-entropy against fp64: a call of mp_softmax_xent, and checks of all outputs.
 //
-// Rows whose exponentials are exact (equal logits, or all but some of them -inf) can be checked to the
-// last rounding, so that no class can be missing from a sum; all others within their running error.
+// Rows whose exponentials are exact (equal logits, or all except some equal to -inf) are compared
+// to the last rounding, so a class missing from a sum is detected; others within their running
+// error.
 #pragma once
 
 #include <limits>
@@ -17,7 +18,7 @@ inline const double kNaN = std::nan("");
 
 struct XentCase {
   mp_dtype_t dtype = MP_FP32;
-  Matrices logits;  ///< one matrix, of values that `dtype` holds
+  Matrices logits;  ///< one matrix, of values representable in `dtype`
   std::vector<int64_t> labels;
   mp_dtype_t dtype_labels = MP_INT32;
   float weight = 1.0f;
@@ -25,10 +26,10 @@ struct XentCase {
   uint32_t flags = MP_XENT_FLAG_IGNORE_LABEL;
   int64_t ignore_label = -100;
   float label_smoothing = 0.0f;
-  float count = 0.0f;            ///< 0: pass NULL, the number of rows that are not ignored
-  int64_t padding = 0;           ///< elements by which a row is longer than its classes
-  int64_t offset = 0;            ///< elements by which the matrices miss 256-byte alignment
-  int64_t gradient_padding = 0;  ///< more of both for the gradient alone
+  float count = 0.0f;   ///< 0: pass NULL, which means the number of rows that are not ignored
+  int64_t padding = 0;  ///< ld - classes, in elements
+  int64_t offset = 0;   ///< offset of the matrices from 256-byte alignment, in elements
+  int64_t gradient_padding = 0;  ///< added to both for the gradient
   int64_t gradient_offset = 0;
   bool in_place = false;
   bool forward_only = false;
@@ -45,7 +46,7 @@ struct XentCase {
 struct XentResult {
   std::vector<float> row_loss, lse;
   float loss;
-  int64_t correct;  ///< on top of 100
+  int64_t correct;  ///< added to an initial 100
   Matrices dlogits;
 };
 
@@ -104,7 +105,7 @@ inline XentResult run(const XentCase &c) {
           dlogits.download()};
 }
 
-/// Same bits of loss and gradient; the loss may be NaN.
+/// Compares the bits of loss and gradient; the loss may be NaN.
 inline void check_same(const XentResult &a, const XentResult &b) {
   CHECK(a.dlogits.values == b.dlogits.values);
   CHECK(a.row_loss == b.row_loss);
@@ -117,7 +118,7 @@ inline std::vector<double> row_of(const Matrices &matrix, int64_t i) {
   return {begin, begin + matrix.cols};
 }
 
-/// What the call has to say of row i.
+/// Returns the expected outputs of row i.
 inline oracle::XentRow expected_row(const XentCase &c, int64_t i, int64_t counted) {
   if (c.ignored(i)) return {0.0, std::vector<Bounded>(static_cast<size_t>(c.classes())), false};
   return oracle::softmax_xent(row_of(c.logits, i), c.label(i),
@@ -128,7 +129,7 @@ inline oracle::XentRow expected_row(const XentCase &c, int64_t i, int64_t counte
                                .smoothing = c.label_smoothing});
 }
 
-/// log sum exp(x) of a row, or 0 if it is ignored.
+/// Returns log sum exp(x) of a row, or 0 if it is ignored.
 inline double expected_lse(const XentCase &c, int64_t i) {
   if (c.ignored(i)) return 0.0;
   const std::vector<double> row = row_of(c.logits, i);
@@ -138,7 +139,7 @@ inline double expected_lse(const XentCase &c, int64_t i) {
   return largest + std::log(sum);
 }
 
-/// Every output of the call is within the error bound of the oracle.
+/// Checks that every output of the call is within the error bound of the oracle.
 inline void check(const XentCase &c) {
   const XentResult got = run(c);
   int64_t counted = 0;
@@ -153,7 +154,7 @@ inline void check(const XentCase &c) {
     CAPTURE(i, row.loss.value, row.loss.error, row_loss);
     CHECK(within(row.loss, row_loss));
     const double lse = expected_lse(c, i);
-    // Less accurate than a loss, which is a difference; NaN without a valid label.
+    // lse is less accurate than the loss, which is a difference; it is NaN without a valid label.
     if (!std::isnan(row.loss.value) && std::isfinite(lse))
       CHECK(std::fabs(got.lse[static_cast<size_t>(i)] - lse) <= 0x1p-17 * (1.0 + std::fabs(lse)));
     if (c.forward_only) continue;
@@ -163,7 +164,7 @@ inline void check(const XentCase &c) {
   }
   CHECK(wrong == 0);
   CHECK(got.correct == correct);
-  // The sum in any order in fp64, the mean rounded to fp32 once: one ulp.
+  // The sum is fp64 in any order, and the mean is rounded to fp32 once: one ulp.
   CHECK(within(rounded(sum / static_cast<double>(counted), 0.0), got.loss));
 }
 
