@@ -1,4 +1,4 @@
-"""What the tests in Python share: where the build lies, which compilers to use, how to run a program."""
+"""Fixtures of the Python tests: folder of the build, compilers, execution of programs."""
 import os
 import pathlib
 import shlex
@@ -9,7 +9,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-# pytest.ini could name these, but not to pytest 6, which Ubuntu 22.04 has.
+# Not in pytest.ini: pytest 6 of Ubuntu 22.04 does not support these options.
 sys.path[:0] = [str(ROOT / folder) for folder in ("bench", "bench/suites", "tools/gpu", "bindings/python")]
 os.environ.setdefault("MP_LOG", "error")
 
@@ -30,7 +30,7 @@ def build(request) -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def target() -> str:
-    """host or cuda: the target under test."""
+    """Target under test: host or cuda."""
     name = os.environ.get("MP_TEST_DEVICE", "host")
     assert name in ("host", "cuda"), f"MP_TEST_DEVICE = {name}"
     return name
@@ -38,13 +38,13 @@ def target() -> str:
 
 @pytest.fixture(scope="session")
 def device(target) -> str:
-    """A device of that target, as the programs' --device has it."""
+    """A device of the target, in the syntax of the programs' --device."""
     return "host" if target == "host" else "0"
 
 
 @pytest.fixture(scope="session")
 def library_path():
-    """library_path(folder): LD_LIBRARY_PATH with the folder at its end, behind the library of the software device."""
+    """library_path(folder): LD_LIBRARY_PATH with the folder appended, after the software device."""
     return lambda folder: os.pathsep.join(filter(None, [os.environ.get("LD_LIBRARY_PATH"), str(folder)]))
 
 
@@ -60,8 +60,8 @@ def cxx() -> list:
 
 @pytest.fixture(scope="session")
 def run():
-    """run(program, argument..., code=0, env={}): what it said, out and err together, once its exit code is
-    `code`; None takes any."""
+    """run(program, argument..., code=0, env={}): its stdout and stderr, merged, after checking that
+    its exit code is `code`; None allows any."""
     def run_it(*command, code=0, env=(), cwd=ROOT) -> str:
         done = subprocess.run(list(map(str, command)), cwd=cwd, env=os.environ | dict(env), text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False)
@@ -80,7 +80,7 @@ def prefix(build, run, tmp_path_factory) -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def need():
-    """need(program, what): skips the test where there is no such program."""
+    """need(program, what): skips the test if the program is not installed."""
     def need_it(program: str, what: str):
         if shutil.which(program) is None:
             pytest.skip(f"{what} (no {program})")

@@ -1,4 +1,4 @@
-/* mpcore/layers.h: functions of single elements, of 6 x 8 fp16 elements. */
+/* mpcore/layers.h: pointwise operations on 6 x 8 fp16 elements. */
 #include <stdint.h>
 #include <string.h>
 

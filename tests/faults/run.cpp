@@ -63,7 +63,7 @@ void Run::begin(const char *function) {
 void Run::end() {
   disarm();
   if (group_depth_ == 0) return;
-  note("has left the group of its communicator open");
+  note("does not end the group of its communicator");
   group_depth_ = 0;
 }
 
@@ -150,7 +150,7 @@ void Run::release(void *block, size_t bytes, void *user) {
   const Paused paused;
   Run &run = *static_cast<Run *>(user);
   const auto found = std::ranges::find(run.blocks_, std::pair(block, bytes));
-  if (found == run.blocks_.end()) return run.note("frees what it does not have, or another size");
+  if (found == run.blocks_.end()) return run.note("frees an unknown block, or with a wrong size");
   run.blocks_.erase(found);
   std::free(block);
 }
@@ -175,7 +175,7 @@ int Run::group_begin(void *user) {
   return 0;
 }
 
-/// A group has ended even if its end reports a failure.
+/// A group has ended even if group_end reports a failure.
 int Run::group_end(void *user) {
   --static_cast<Run *>(user)->group_depth_;
   return is_refused(Source::kComm) ? kCode : 0;

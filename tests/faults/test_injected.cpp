@@ -115,7 +115,7 @@ TEST_CASE("faults: the checks find injected errors", "[injected]") {
       {fail_again, "failed without a fault"},
       {abort_the_process, "killed by signal 6"},
       {hang, "killed by signal 14"},
-      {forget_a_group, "has left the group of its communicator open"},
+      {forget_a_group, "does not end the group of its communicator"},
   };
   for (const auto &c : cases) {
     const Found found = run_campaign({"injected", c.run}, {.source = Source::kMemory});

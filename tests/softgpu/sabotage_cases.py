@@ -143,7 +143,7 @@ CASES = [
     Case("embeddings and dropout", 80, 1, "embedding_|dropout_elements", library(
         "embedding: segments with any start and length", "embedding: indices outside the table*",
         "embedding: a sum that overflows FP16 raises found_inf", "dropout: non-finite values are dropped too")),
-    Case("functions of single elements", 80, 3, "pointwise_elements", library(
+    Case("pointwise operations", 80, 3, "pointwise_elements", library(
         "pointwise: rows of any length", "pointwise: unaligned tensors*",
         "pointwise: every function is within the error bound")),
     Case("recurrent steps", 80, 3, r"rnn_(?!fused)|rnn_fused_\w+<LstmCell", library(
@@ -220,9 +220,9 @@ REASONS = [
     *(Reason(cases, "griddepcontrol.wait", "left out", None, "a single call; consecutive kernels are a separate case")
       for cases in ("*wgmma*", "copied operands", "padded images")),
     Reason("consecutive recurrent steps", "griddepcontrol.wait", "left out", 1,
-           "last step, from which a backward pass starts: follows copies, which do not allow an early start"),
+           "last step, from which a backward pass starts: follows copies, which do not allow programmatic dependent launch"),
     Reason("kernel after a sort", "griddepcontrol.wait", "left out", None,
-           "kernels of CUB do not allow an early start"),
+           "kernels of CUB do not allow programmatic dependent launch"),
     Reason("wgmma, ping-pong", "fence.mbarrier_init*", "left out", None,
            "a cluster of one block, for which bar.sync is sufficient"),
     Reason("*", "membar.*", "left out", None, "execution is sequentially consistent"),

@@ -106,7 +106,7 @@ def test_totals():
     assert counted.kernel_of(ROW) == "wgmma_128x128x64" and counted.kernel_of(STEP) == "split_k_sum"
 
 
-@pytest.mark.parametrize("what, change, says", [
+@pytest.mark.parametrize("what, change, message", [
     ("classes that are not all", lambda run: run["rows"][0]["counts"][0]["classes"].update(integer=3999), "is not its issue slots"),
     ("sectors below the least", lambda run: run["rows"][0]["counts"][0]["global"]["store"].update(sectors=4095), "fewer sectors by store"),
     ("wavefronts below the least", lambda run: run["rows"][0]["counts"][0]["shared"]["stmatrix"].update(wavefronts=1), "fewer wavefronts by"),
@@ -120,10 +120,10 @@ def test_totals():
     ("a count that is a part", lambda run: run["rows"][1]["counts"][0].update(issue_slots=0.5), "0.5 is not of type 'integer'"),
     ("counts in a run that is not counted", lambda run: run.pop("counted"), "rows[0]"),
 ])
-def test_inconsistent_counts_are_rejected(tool, made, tmp_path, what, change, says):
+def test_inconsistent_counts_are_rejected(tool, made, tmp_path, what, change, message):
     tool("--check", write(tmp_path / "whole.json", made))
     change(made)
-    assert says in tool("--check", write(tmp_path / "broken.json", made), code=1), f"{what} is found"
+    assert message in tool("--check", write(tmp_path / "broken.json", made), code=1), f"{what} is found"
 
 
 def test_counts_are_not_compared_with_times(tool, made, tmp_path):

@@ -193,7 +193,7 @@ def test_committed_results(tool):
     tool("--check")
 
 
-@pytest.mark.parametrize("what, change, says", [
+@pytest.mark.parametrize("what, change, message", [
     ("a missing field", lambda run: run["rows"][0].pop("q1_us"), "rows[0]: 'q1_us' is a required property"),
     ("an unknown field", lambda run: run.update(extra=1), "'extra' was unexpected"),
     ("an unknown field of a row", lambda run: run["rows"][0].update(extra=1), "rows[0]: Unevaluated properties"),
@@ -240,9 +240,9 @@ def test_committed_results(tool):
      "'host' is a required property"),
     ("a host result that is not called a sample", lambda run: run.pop("sample"), 'has no "sample"'),
 ])
-def test_invalid_results(tool, sample, tmp_path, what, change, says):
+def test_invalid_results(tool, sample, tmp_path, what, change, message):
     change(sample)
-    assert says in tool("--check", write(tmp_path / "broken.json", sample), code=1), f"{what} is found"
+    assert message in tool("--check", write(tmp_path / "broken.json", sample), code=1), f"{what} is found"
 
 
 def test_compare(tool, sample, tmp_path):
@@ -333,14 +333,14 @@ def test_below(tool, made_up_gpu, tmp_path):
 
 def test_estimated_costs(tool, made_up_gpu, tmp_path):
     """Each report shows whether the constants of kernel selection were measured."""
-    says = "The cost table of sm_90 is estimated"
+    message = "The cost table of sm_90 is estimated"
     page = tmp_path / "page.md"
     for estimated, file in ((True, made_up_gpu(1)), (False, made_up_gpu(2))):
         path = write(tmp_path / "gpu.json", file)
         page.write_text(f"{speed_page.START}\n{speed_page.END}\n", encoding="utf-8")
         tool("--figures", page, path)
-        assert (says in page.read_text(encoding="utf-8")) == estimated
-        assert (says in tool("--below", "2", path)) == estimated
+        assert (message in page.read_text(encoding="utf-8")) == estimated
+        assert (message in tool("--below", "2", path)) == estimated
         assert bool(results.Device("", [file]).estimated_costs) == estimated
 
 
@@ -425,9 +425,9 @@ def table_of_graphs(page: pathlib.Path):
     """Returns (cells of the lines, paragraph after the table) of the page."""
     text = page.read_text(encoding="utf-8")
     section = text[text.index("<h3>Graphs compared with calls by hand"):]
-    section, says = section[:section.index("</p>")].split('<p class="faint">')
+    section, note = section[:section.index("</p>")].split('<p class="faint">')
     return [[re.sub("<[^>]*>", "", cell) for cell in re.findall(r"<td.*?</td>", line)]
-            for line in section.splitlines() if "<td" in line], says
+            for line in section.splitlines() if "<td" in line], note
 
 
 def test_graphs(build, tool, gpu_page, tmp_path):
@@ -441,13 +441,13 @@ def test_graphs(build, tool, gpu_page, tmp_path):
                 *(f"{times[f'time_over_hand{part}']:.3f}" for part in ("", "_q1", "_q3"))]
 
     tool("--build", build, "--out", tmp_path, GRAPHS)
-    lines, says = table_of_graphs(tmp_path / "index.html")
+    lines, note = table_of_graphs(tmp_path / "index.html")
     assert lines == [[row["network"], row["dtype"], str(row["launches"]), *shown(row), *5 * ["–"]] for row in rows]
-    assert f"In {sum(row['time_over_hand'] <= 1.03 for row in rows)} of 4 rows" in says
-    lines, says = table_of_graphs(gpu_page)
+    assert f"In {sum(row['time_over_hand'] <= 1.03 for row in rows)} of 4 rows" in note
+    lines, note = table_of_graphs(gpu_page)
     made_up = injected.graph(50, 1.02)
     assert lines[0] == [made_up["network"], "fp16", "29", *shown(made_up), *shown(made_up["host"])]
-    assert "In 1 of 2 rows" in says and "at most 3 % more" in says, "one of two rows exceeds the limit"
+    assert "In 1 of 2 rows" in note and "at most 3 % more" in note, "one of two rows exceeds the limit"
 
 
 def test_page_of_results(build, tool, tmp_path):
@@ -488,10 +488,10 @@ def test_only_tables_scroll_on_a_phone(gpu_page, tmp_path):
         pytest.skip("the width of the page of the bench report (no chromium)")
     # The window of a headless browser has a minimum width, a frame has none.
     (tmp_path / "frame.html").write_text(f"""<iframe id="page" src="{gpu_page}" width="{PHONE}"></iframe>
-<p id="says"></p><script>onload = () => {{
+<p id="width"></p><script>onload = () => {{
   const inside = document.getElementById("page").contentDocument;
   inside.querySelectorAll("details").forEach(one => one.open = true);
-  document.getElementById("says").textContent = "width " + inside.documentElement.scrollWidth;
+  document.getElementById("width").textContent = "width " + inside.documentElement.scrollWidth;
 }}</script>""", encoding="utf-8")
     done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
                            f"--user-data-dir={tmp_path / 'browser'}", "--virtual-time-budget=20000", "--dump-dom",

@@ -253,12 +253,12 @@ def test_verse_labels_are_removed(charlm, tmp_path):
     assert rows.count("\n") == 1
 
 
-@pytest.mark.parametrize("text, says", [
+@pytest.mark.parametrize("text, message", [
     (None, "install the Debian package bible-kjv, or pass a text file"),
     ("", "text has fewer than two lines"),
     ("one\ntwo\nthr\u00e9\n", "text, line 3: contains a character that is not printable ASCII"),
 ])
-def test_no_text(build, run, tmp_path, text, says):
+def test_no_text(build, run, tmp_path, text, message):
     demo_curves.skip_without_demo(build, data=None)
     arguments, nowhere = [], tmp_path / "nowhere"
     if text is not None:
@@ -266,19 +266,19 @@ def test_no_text(build, run, tmp_path, text, says):
         arguments = ["--text", tmp_path / "text"]
     said = run(build / "mpdemo", "--device", "host", "--net", "charlm", "--out", tmp_path, *arguments, code=1,
                env={"PATH": str(nowhere)})
-    assert says in said and said.count("\n") == 1
+    assert message in said and said.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments, says", [
+@pytest.mark.parametrize("arguments, message", [
     ("--loss-scale backof", "Backoff, LogMax, lognormal, dynamic, none"),
     ("--loss-scale 0", "a loss scale must be positive and finite"),
     ("--dtype fp32", "--dtype: fp32 not in"),
     ("--net gru", "--net: gru not in"),
     ("--net charlm --ranks 2", "--net charlm requires --ranks 1"),
 ])
-def test_wrong_options(build, run, arguments, says):
+def test_wrong_options(build, run, arguments, message):
     demo_curves.skip_without_demo(build, arguments)
-    assert says in run(build / "mpdemo", *arguments.split(), code=2)
+    assert message in run(build / "mpdemo", *arguments.split(), code=2)
 
 
 # ---------------------------------------------------------------- damaged files
@@ -291,7 +291,7 @@ def idx(extents: list, elements: bytes, magic=b"\0\0\x08") -> bytes:
     return magic + bytes([len(extents)]) + b"".join(extent.to_bytes(4, "big") for extent in extents) + elements
 
 
-@pytest.mark.parametrize("name, content, says", [
+@pytest.mark.parametrize("name, content, message", [
     (IMAGES, idx([60000, 28, 28], b"", b"\0\1\x08"), "is not an idx file of 3-dimensional bytes"),
     (IMAGES, idx([60000, 28], b""), "is not an idx file of 3-dimensional bytes"),
     (IMAGES, idx([2**32 - 1, 28, 28], b""), "has a dimension of 4294967295 instead of 60000"),
@@ -301,14 +301,14 @@ def idx(extents: list, elements: bytes, magic=b"\0\0\x08") -> bytes:
     (LABELS, idx([60000], bytes(60001)), "is damaged: extra bytes after the last element"),
     (LABELS, None, "is missing: install"),
 ], ids=["type", "rank", "extent", "short", "empty", "label", "long", "missing"])
-def test_damaged_images(build, run, tmp_path, name, content, says):
+def test_damaged_images(build, run, tmp_path, name, content, message):
     demo_curves.skip_without_demo(build, "--net", "mlp")
     whole = {IMAGES: idx([60000, 28, 28], bytes(60000 * 28 * 28)), LABELS: idx([60000], bytes(60000))}
     for file, bytes_ in (whole | {name: content}).items():
         if bytes_ is not None:
             (tmp_path / file).write_bytes(gzip.compress(bytes_, 1))
     said = run(build / "mpdemo", "--device", "host", "--net", "mlp", "--data", tmp_path, "--out", tmp_path / "out", code=1)
-    assert f"{tmp_path / name} {says}" in said
+    assert f"{tmp_path / name} {message}" in said
 
 
 @pytest.mark.parametrize("place, mask", [(-8, 0x40), (-4, 1), (-1, 0x80), (5000, 0x40), (0, 0)],

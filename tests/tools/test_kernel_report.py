@@ -36,7 +36,7 @@ class Report:
         return self.run_program(self.tool, "--baseline", self.work / "baseline.json", *arguments, build or self.work,
                                 code=code)
 
-    def disabled_reason(self, what, kernels, code, *texts, **how):
+    def check(self, what, kernels, code, *texts, **how):
         """Checks the result of --check for this build and the baseline."""
         injected.build(self.work, kernels, **how)
         said = self.run("--check", code=code)
@@ -52,43 +52,43 @@ def test_gates(report):
     base, other = injected.Injected(PLAIN), injected.Injected(OTHER)
     changed = lambda **values: [dataclasses.replace(base, **values), other]  # noqa: E731
     name = "sm_80 f<MP_OP_T>"
-    report.disabled_reason("no baseline, no comparison", [base, other], 0, "no baseline")
+    report.check("no baseline, no comparison", [base, other], 0, "no baseline")
     report.run("--write-baseline")
     baseline = report.work / "baseline.json"
     written = baseline.read_bytes()
 
-    report.disabled_reason("a build equal to the baseline", [base, other], 0)
+    report.check("a build equal to the baseline", [base, other], 0)
     assert report.run("--check").count("\n") == 1, "and has no differences"
-    report.disabled_reason("a spill", changed(spill=8), 1, f"{name} spills: 8 bytes of stores, 8 of loads")
+    report.check("a spill", changed(spill=8), 1, f"{name} spills: 8 bytes of stores, 8 of loads")
     report.run("--write-baseline", code=1)  # a build with spills is rejected as baseline
     assert baseline.read_bytes() == written, "and leaves the one that is there"
-    report.disabled_reason("a spill in a called function", changed(callee_spill=4), 1, f"{name} spills")
+    report.check("a spill in a called function", changed(callee_spill=4), 1, f"{name} spills")
     for code in ("C7510", "C7518"):
         warning = f"ptxas info : ({code}) Potential Performance Loss: wgmma.mma_async instructions are serialized"
-        report.disabled_reason("serialised wgmma", changed(warning=warning), 1, "kernels/injected.cu: ", f"({code})")
-    report.disabled_reason("a warning", changed(warning="ptxas warning : something"), 1, "something")
-    report.disabled_reason("more stack", changed(stack=16), 1, name, "stack 0 -> 16: more stack")
-    report.disabled_reason("registers that nothing depends on", changed(registers=61), 0,
-                f"{name}: registers 64 -> 61", "make kernel-baseline")
+        report.check("serialized wgmma", changed(warning=warning), 1, "kernels/injected.cu: ", f"({code})")
+    report.check("a warning", changed(warning="ptxas warning : something"), 1, "something")
+    report.check("more stack", changed(stack=16), 1, name, "stack 0 -> 16: more stack")
+    report.check("registers that nothing depends on", changed(registers=61), 0,
+                 f"{name}: registers 64 -> 61", "make kernel-baseline")
     # 64 registers: 4 blocks of 8 warps; 65 are given as 72: 28 warps fit, which are 3 blocks.
-    report.disabled_reason("registers that leave fewer warps", changed(registers=65), 1,
-                f"{name}: registers 64 -> 65", "24 warps per SM instead of 32, limited by registers")
-    report.disabled_reason("smem that leaves fewer warps", changed(smem=100 * 1024), 1,
-                "8 warps per SM instead of 32, limited by shared memory")
-    report.disabled_reason("larger blocks, as many warps", changed(threads=512), 0, "threads 256 -> 512")
-    report.disabled_reason("a kernel less", [base], 0, "gone: sm_80 g<MP_OP_T>")
-    report.disabled_reason("a kernel more", [base, other, injected.Injected(mangled("h"))], 0,
-                "new: sm_80 h<MP_OP_T>")
-    report.disabled_reason("another architecture", [base, other, injected.Injected(PLAIN, arch="90a")], 0,
-                "sm_90a is not in the baseline")
-    report.disabled_reason("an architecture less", [injected.Injected(PLAIN, arch="90a")], 0,
-                "sm_80 of the baseline was not built")
-    report.disabled_reason("another compiler: not compared", changed(stack=16), 0,
-                "compiled by 12.4.131, but the baseline by 13.0.88", toolkit="12.4.131")
-    report.disabled_reason("another compiler: no spills", changed(spill=8), 1, "spills", toolkit="12.4.131")
-    report.disabled_reason("no kernels", [], 1, "the ptxas logs contain no kernel")
+    report.check("registers that leave fewer warps", changed(registers=65), 1,
+                 f"{name}: registers 64 -> 65", "24 warps per SM instead of 32, limited by registers")
+    report.check("smem that leaves fewer warps", changed(smem=100 * 1024), 1,
+                 "8 warps per SM instead of 32, limited by shared memory")
+    report.check("larger blocks, as many warps", changed(threads=512), 0, "threads 256 -> 512")
+    report.check("a removed kernel", [base], 0, "gone: sm_80 g<MP_OP_T>")
+    report.check("an added kernel", [base, other, injected.Injected(mangled("h"))], 0,
+                 "new: sm_80 h<MP_OP_T>")
+    report.check("another architecture", [base, other, injected.Injected(PLAIN, arch="90a")], 0,
+                 "sm_90a is not in the baseline")
+    report.check("a removed architecture", [injected.Injected(PLAIN, arch="90a")], 0,
+                 "sm_80 of the baseline was not built")
+    report.check("another compiler: not compared", changed(stack=16), 0,
+                 "compiled by 12.4.131, but the baseline by 13.0.88", toolkit="12.4.131")
+    report.check("another compiler: no spills", changed(spill=8), 1, "spills", toolkit="12.4.131")
+    report.check("no kernels", [], 1, "the ptxas logs contain no kernel")
     twin = dataclasses.replace(base, mangled=mangled("f", "b8cf07f3"))
-    report.disabled_reason("two kernels of one name", [base, twin], 1, "two kernels are named sm_80 f<MP_OP_T>")
+    report.check("two kernels of one name", [base, twin], 1, "two kernels are named sm_80 f<MP_OP_T>")
 
 
 def test_tables(report):
@@ -152,34 +152,34 @@ def test_instruction_gates(report):
                            instructions={"HMMA": 4, "LDSM": 2, "LDGSTS.128": 2, "LDG.128": 8, "LDG.32": 4})
     changed = lambda **counts: [dataclasses.replace(  # noqa: E731
         base, instructions=base.instructions | counts)]
-    report.disabled_reason("tensor cores in a kernel for them", [base], 0)
+    report.check("tensor cores in a kernel for them", [base], 0)
     report.run("--write-baseline")
-    report.disabled_reason("instructions like the baseline's", [base], 0)
+    report.check("instructions like the baseline's", [base], 0)
     assert report.run("--check").count("\n") == 1, "an equal build has no differences"
-    report.disabled_reason("no tensor cores", changed(HMMA=0), 1, f"sm_80 {WMMA_NAME} has no HMMA", "HMMA 4 -> 0")
+    report.check("no tensor cores", changed(HMMA=0), 1, f"sm_80 {WMMA_NAME} has no HMMA", "HMMA 4 -> 0")
     report.run("--write-baseline", code=1)  # a build without MMA is rejected as baseline
-    report.disabled_reason("fewer tensor core instructions", changed(HMMA=2), 0, "HMMA 4 -> 2")
-    report.disabled_reason("asynchronous copies that are gone", changed(**{"LDGSTS.128": 0, "LDGSTS.32": 8}), 1,
-                "no longer uses LDGSTS.128")
-    report.disabled_reason("128-bit loads that became narrow", changed(**{"LDG.128": 4, "LDG.32": 20}), 1,
-                "4 instead of 8 128-bit loads of global memory, 20 instead of 4 narrower ones")
-    report.disabled_reason("loads that became generic", changed(**{"LDG.128": 4, "LD.128": 4}), 1,
-                "4 instead of 0 generic loads, 8 instead of 12 of global memory")
-    report.disabled_reason("a loop that is unrolled less", changed(**{"LDG.128": 4, "LDG.32": 2}), 0, "LDG.128 8 -> 4")
-    report.disabled_reason("more narrow loads beside", changed(**{"LDG.32": 20}), 0, "LDG.32 4 -> 20")
-    report.disabled_reason("instructions without a limit", changed(FADD=5), 0)
-    report.disabled_reason("code that cannot be read", [base], 0, has_cubins=False)
+    report.check("fewer tensor core instructions", changed(HMMA=2), 0, "HMMA 4 -> 2")
+    report.check("removed asynchronous copies", changed(**{"LDGSTS.128": 0, "LDGSTS.32": 8}), 1,
+                 "no longer uses LDGSTS.128")
+    report.check("128-bit loads that became narrow", changed(**{"LDG.128": 4, "LDG.32": 20}), 1,
+                 "4 instead of 8 128-bit loads of global memory, 20 instead of 4 narrower ones")
+    report.check("loads that became generic", changed(**{"LDG.128": 4, "LD.128": 4}), 1,
+                 "4 instead of 0 generic loads, 8 instead of 12 of global memory")
+    report.check("a loop that is unrolled less", changed(**{"LDG.128": 4, "LDG.32": 2}), 0, "LDG.128 8 -> 4")
+    report.check("more narrow loads", changed(**{"LDG.32": 20}), 0, "LDG.32 4 -> 20")
+    report.check("instructions without a limit", changed(FADD=5), 0)
+    report.check("code that cannot be read", [base], 0, has_cubins=False)
 
 
 def test_loads_in_flight_gates(report):
     base = injected.Injected(PLAIN, loads_in_flight=4)
     changed = lambda loads: [dataclasses.replace(base, loads_in_flight=loads)]  # noqa: E731
-    report.disabled_reason("no baseline", [base], 0)
+    report.check("no baseline", [base], 0)
     report.run("--write-baseline")
-    report.disabled_reason("as many loads in flight", [base], 0)
+    report.check("as many loads in flight", [base], 0)
     assert report.run("--check").count("\n") == 1, "an equal build has no differences"
-    report.disabled_reason("fewer loads in flight", changed(2), 1, "loads_in_flight 4 -> 2", "fewer loads in flight")
-    report.disabled_reason("more loads in flight", changed(8), 0, "loads_in_flight 4 -> 8")
+    report.check("fewer loads in flight", changed(2), 1, "loads_in_flight 4 -> 2", "fewer loads in flight")
+    report.check("more loads in flight", changed(8), 0, "loads_in_flight 4 -> 8")
     (kernel,) = json.loads(report.run("--json"))["kernels"]
     assert kernel["loads_in_flight"] == 8
     assert "| 8 | 128 |" in report.run("--markdown"), "8 x 16 bytes x 4 blocks x 256 threads"
@@ -190,86 +190,94 @@ def test_loads_in_flight_gates(report):
     for values in [older["columns"], *older["kernels"].values()]:
         del values[at]
     baseline.write_text(json.dumps(older))
-    report.disabled_reason("a baseline without the column", changed(2), 0, "lacks the columns loads_in_flight")
+    report.check("a baseline without the column", changed(2), 0, "lacks the columns loads_in_flight")
 
     streaming = injected.Injected(mangled("copy_list"), loads_in_flight=4)
-    report.disabled_reason("a kernel that streams", [streaming], 0)
-    report.disabled_reason("one load after the other", [dataclasses.replace(streaming, loads_in_flight=1)], 1,
-                "has 1 loads in flight, but a streaming kernel needs 4")
+    report.check("a kernel that streams", [streaming], 0)
+    report.check("one load after the other", [dataclasses.replace(streaming, loads_in_flight=1)], 1,
+                 "has 1 loads in flight, but a streaming kernel needs 4")
 
 
 def test_main_loop_gates(report):
     step = ("HMMA", "LDSM", "other", "HMMA")
     base = injected.Injected(PLAIN, main_loop=step)
     changed = lambda *groups: [dataclasses.replace(base, main_loop=groups)]  # noqa: E731
-    report.disabled_reason("a main loop", [base], 0)
+    report.check("an unchanged main loop", [base], 0)
     report.run("--write-baseline")
     (kernel,) = json.loads(report.run("--json"))["kernels"]
     assert kernel["main_loop"] == {"instructions": 5, "products": 2, "fences": 0, "warpgroup": 0}
     assert "| 2/5 |" in report.run("--markdown")
-    report.disabled_reason("a fence in it", changed(*step, "HMMA", "MEMBAR"), 1, "has 1 MEMBAR in its main loop")
+    report.check("a fence in the main loop", changed(*step, "HMMA", "MEMBAR"), 1, "has 1 MEMBAR in its main loop")
     wgmma = ["WARPGROUP", *step, *step, "HMMA", "WARPGROUP"]
-    report.disabled_reason("a fence and a wait of wgmma", changed(*wgmma), 0)
-    report.disabled_reason("a wait for each", changed(*wgmma, "WARPGROUP"), 1, "has 3 WARPGROUP in its main loop")
-    report.disabled_reason("a fence outside", [dataclasses.replace(base, instructions={"MEMBAR": 1})], 0)
-    report.disabled_reason("fewer products in as many instructions", changed("HMMA", "LDSM", "other", "other"), 1,
-                "5.0 instead of 2.5 main-loop instructions per product")
-    report.disabled_reason("a longer one, unrolled", changed(*step, *step), 0, "main_loop")
-    report.disabled_reason("no products at all", changed("LDSM", "other"), 1, "no longer uses HMMA")
+    report.check("a fence and a wait of wgmma", changed(*wgmma), 0)
+    report.check("a wait per product", changed(*wgmma, "WARPGROUP"), 1, "has 3 WARPGROUP in its main loop")
+    report.check("a fence outside the main loop", [dataclasses.replace(base, instructions={"MEMBAR": 1})], 0)
+    report.check("fewer products in as many instructions", changed("HMMA", "LDSM", "other", "other"), 1,
+                 "5.0 instead of 2.5 main-loop instructions per product")
+    report.check("a main loop unrolled twice", changed(*step, *step), 0, "main_loop")
+    report.check("no products", changed("LDSM", "other"), 1, "no longer uses HMMA")
     both = lambda *groups: [dataclasses.replace(base, other_loop=groups)]  # noqa: E731
-    report.disabled_reason("another that is as long", both(*step), 0)
-    report.disabled_reason("the heavier of two", both("HMMA", "LDSM", "other", "other"), 1, "5.0 instead of 2.5 main-loop instructions")
-    report.disabled_reason("a fence in the lighter of two", both(*step, "HMMA", "HMMA", "HMMA", "MEMBAR"), 1, "has 1 MEMBAR")
+    report.check("a second main loop of equal length", both(*step), 0)
+    report.check("a second main loop with more instructions per product",
+                 both("HMMA", "LDSM", "other", "other"), 1, "5.0 instead of 2.5 main-loop instructions")
+    report.check("a fence in the loop with fewer instructions per product",
+                 both(*step, "HMMA", "HMMA", "HMMA", "MEMBAR"), 1, "has 1 MEMBAR")
 
 
 def test_early_launch_gate(report):
-    kernel = lambda *groups, name=PLAIN: [injected.Injected(name, instructions=dict.fromkeys(groups, 1))]  # noqa: E731
-    report.disabled_reason("a kernel that waits first", kernel("SHFL", "LDS.32", "ACQBULK", "LDG.32", "UTMASTG"), 0)
-    report.disabled_reason("one that has nothing to wait for", kernel("LDG.32"), 0)
-    report.disabled_reason("a load and a store too early", kernel("LDG.32", "SHFL", "UTMASTG", "ACQBULK"), 1,
-                "accesses global memory 2 times before its grid-dependency wait")
-    report.disabled_reason("a load by TMA while older kernels may run", kernel("PREEXIT", "UTMALDG", "ACQBULK"), 1, "accesses global memory 1 ")
-    report.disabled_reason("a TMA load of data that the previous kernel does not write", kernel("UTMALDG", "ACQBULK", "PREEXIT"), 0)
-    report.disabled_reason("another load then", kernel("UTMALDG", "LDG.32", "ACQBULK", "PREEXIT"), 1, "accesses global memory 1 ")
-    report.disabled_reason("a kernel of CUB's", kernel("LDG.32", "ACQBULK", name="_ZN3cub11EmptyKernelIvEEvv"), 0)
+    def kernel(*groups, name=PLAIN):
+        return [injected.Injected(name, instructions=dict.fromkeys(groups, 1))]
+
+    report.check("a kernel that waits before it accesses memory",
+                 kernel("SHFL", "LDS.32", "ACQBULK", "LDG.32", "UTMASTG"), 0)
+    report.check("a kernel without a wait", kernel("LDG.32"), 0)
+    report.check("a load and a store before the wait", kernel("LDG.32", "SHFL", "UTMASTG", "ACQBULK"), 1,
+                 "accesses global memory 2 times before its grid-dependency wait")
+    report.check("a load by TMA while older kernels may run", kernel("PREEXIT", "UTMALDG", "ACQBULK"), 1,
+                 "accesses global memory 1 ")
+    report.check("a TMA load of data that the previous kernel does not write",
+                 kernel("UTMALDG", "ACQBULK", "PREEXIT"), 0)
+    report.check("a normal load in the same place", kernel("UTMALDG", "LDG.32", "ACQBULK", "PREEXIT"), 1,
+                 "accesses global memory 1 ")
+    report.check("a kernel of CUB", kernel("LDG.32", "ACQBULK", name="_ZN3cub11EmptyKernelIvEEvv"), 0)
 
 
 def test_peers(report):
     """Compares with the peers of 128x256 that peers.json lists."""
     toolkit, libraries, loops = peers.read()
-    beside = [peer for peer in loops if peer["tile"] == [128, 256]]
-    heaviest = max((peer for peer in beside if peer["schedule"] == "cooperative"), key=peers.per_product)
+    baselines = [peer for peer in loops if peer["tile"] == [128, 256]]
+    heaviest = max((peer for peer in baselines if peer["schedule"] == "cooperative"), key=peers.per_product)
     most = int(4 * peers.MORE * peers.per_product(heaviest))
     name = mangled("gemm_wgmma").replace("IL5mp_op2E", "INS_9WgmmaTileILi128ELi256ELi4ELb0EEE")
     loop = lambda length: ("HGMMA",) * 4 + ("other",) * (length - 5)  # noqa: E731  and a branch
     base = injected.Injected(name, arch="90a", instructions={"UTMALDG": 1}, main_loop=loop(most))
     changed = lambda **values: [dataclasses.replace(base, **values)]  # noqa: E731
-    report.disabled_reason("a tenth more", changed(), 0, toolkit=toolkit)
+    report.check("a tenth more", changed(), 0, toolkit=toolkit)
     text = report.run("--peers")
     ours = {"library": "mpcore", "schedule": "cooperative", "instructions": most, "products": 4}
     lines = [line.split()[2:] for line in text.splitlines() if line.startswith("128x256 ")]
     assert lines == [[one["library"], one["schedule"], str(one["instructions"]), str(one["products"]),
-                      f"{peers.per_product(one):.1f}"] for one in [ours, *beside]]
+                      f"{peers.per_product(one):.1f}"] for one in [ours, *baselines]]
     assert all(f"{library}: {what}." in text for library, what in libraries.items())
     assert "| `256x128 TN` | CUTLASS |" in report.run("--peers", "--markdown")
     heavier = loop(most + 1)
-    report.disabled_reason("more than a tenth more", changed(main_loop=heavier), 1,
-                f"main-loop instructions per HGMMA, {heaviest['library']} has {peers.per_product(heaviest):.1f}",
-                toolkit=toolkit)
-    report.disabled_reason("another compiler's", changed(main_loop=heavier), 0, toolkit="12.4.131")
+    report.check("more than a tenth more", changed(main_loop=heavier), 1,
+                 f"main-loop instructions per HGMMA, {heaviest['library']} has {peers.per_product(heaviest):.1f}",
+                 toolkit=toolkit)
+    report.check("another compiler's", changed(main_loop=heavier), 0, toolkit="12.4.131")
     other = name.replace("Li128ELi256", "Li192ELi256")
-    report.disabled_reason("a tile without a peer", changed(mangled=other, main_loop=heavier), 0, toolkit=toolkit)
+    report.check("a tile without a peer", changed(mangled=other, main_loop=heavier), 0, toolkit=toolkit)
 
 
 def test_generic_gate(report):
     generic = {"LD.128": 2, "ST.32": 1}
-    report.disabled_reason("generic accesses", [injected.Injected(PLAIN, instructions=generic)], 1, "has 3 generic accesses")
+    report.check("generic accesses", [injected.Injected(PLAIN, instructions=generic)], 1, "has 3 generic accesses")
     clusters = mangled("rnn_fused_wgmma_forward").replace("IL5mp_op2E", "INS0_9PlainCellE")
     of_clusters = {"HGMMA": 1, "UTMALDG": 1, "LD.128": 2}
-    report.disabled_reason("shared memory of a cluster", [injected.Injected(clusters, arch="90a", instructions=of_clusters)], 0)
-    report.disabled_reason("other accesses beside it", [injected.Injected(clusters, arch="90a", instructions=of_clusters | generic)], 1,
-                "has 1 generic accesses")
-    report.disabled_reason("accesses to global memory", [injected.Injected(PLAIN, instructions={"LDG.128": 2})], 0)
+    report.check("shared memory of a cluster", [injected.Injected(clusters, arch="90a", instructions=of_clusters)], 0)
+    report.check("other accesses baselines it", [injected.Injected(clusters, arch="90a", instructions=of_clusters | generic)], 1,
+                 "has 1 generic accesses")
+    report.check("accesses to global memory", [injected.Injected(PLAIN, instructions={"LDG.128": 2})], 0)
 
 
 CUDA_HOME = os.environ.get("CUDA_HOME", "/usr/local/cuda")

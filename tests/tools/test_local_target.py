@@ -79,7 +79,7 @@ STEPS = """\
 all: one two
 one two:
 \t@echo "  CXX  $@.cpp"
-\t@echo $@ says something
+\t@echo $@ prints a line
 bad: one
 \t@echo "  CXX  $@.cpp"
 \t@echo bad: error: wrong; exit 3
@@ -89,9 +89,9 @@ bad: one
 def test_bar(root, tmp_path):
     (tmp_path / "Makefile").write_text(STEPS, encoding="utf-8")
     shown, code = on_terminal([root / "tools/build_bar", "-C", tmp_path, "all"], root)
-    assert code == 0 and "says something" not in shown
+    assert code == 0 and "prints a line" not in shown
     assert [int(percent) for percent in re.findall(r"(\d+) %", shown)] == [0, 0, 50]
     shown, code = on_terminal([root / "tools/build_bar", "-C", tmp_path, "bad"], root)
-    assert code == 2 and "bad: error: wrong" in shown and "one says something" in shown
+    assert code == 2 and "bad: error: wrong" in shown and "one prints a line" in shown
     plain = subprocess.run([root / "tools/build_bar", "-C", tmp_path, "all"], capture_output=True, text=True, check=True)
-    assert "one says something" in plain.stdout and "building" not in plain.stdout + plain.stderr
+    assert "one prints a line" in plain.stdout and "building" not in plain.stdout + plain.stderr

@@ -123,7 +123,7 @@ def test_environment(mpautocast, graph):
     assert "MP_AUTOCAST = off" in mpautocast(graph(), env={"MP_AUTOCAST": "off"})
 
 
-@pytest.mark.parametrize("options, code, says", [
+@pytest.mark.parametrize("options, code, message", [
     ("--jsno", 2, "unrecognized arguments: --jsno"),
     ("--json --dot", 2, "not allowed with argument"),
     ("--low fp8", 2, "argument --low: invalid choice: 'fp8'"),
@@ -136,8 +136,8 @@ def test_environment(mpautocast, graph):
     ("--amax-limit -1", 1, "config->amax_limit = -1 is negative"),
     ("--low bf16 --level force_all", 1, "level = MP_AUTOCAST_LEVEL_FORCE_ALL requires dtype_low = MP_FP16"),
 ])
-def test_wrong_arguments(mpautocast, graph, options, code, says):
-    assert says in mpautocast(graph(), *options.split(), code=code)
+def test_wrong_arguments(mpautocast, graph, options, code, message):
+    assert message in mpautocast(graph(), *options.split(), code=code)
 
 
 def test_no_library(root, run, graph, tmp_path):
@@ -179,7 +179,7 @@ def test_graphs_of_other_tests_are_accepted(mpautocast, root, graph):
         mpautocast(graph(text))
 
 
-@pytest.mark.parametrize("line, says", [
+@pytest.mark.parametrize("line, message", [
     ("alone", "'alone' has no operation"),
     ("relu Relu conv1", "node 'relu' is defined twice"),
     ("more Relu conv1 !kep", "unknown flag '!kep'; must be one of keep_fp32, other_device, no_low,"),
@@ -196,9 +196,9 @@ def test_graphs_of_other_tests_are_accepted(mpautocast, root, graph):
     ("hidden relu tanh", "unknown node 'tanh'"),
     ("loop relu tanh", "unknown node 'tanh'"),
 ])
-def test_bad_lines(mpautocast, graph, line, says):
-    file = graph(f"relu Relu x\n\n{line}\nanother line that is bad, of which nobody reads\n")
-    assert mpautocast(file, code=2).startswith(f"mpautocast: {file}:3: {says}")
+def test_invalid_lines(mpautocast, graph, line, message):
+    file = graph(f"relu Relu x\n\n{line}\nanother invalid line, which is not reported\n")
+    assert mpautocast(file, code=2).startswith(f"mpautocast: {file}:3: {message}")
 
 
 def test_two_writers(mpautocast, graph):

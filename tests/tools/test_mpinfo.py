@@ -92,7 +92,7 @@ def test_library_warnings_are_printed(mpinfo, tmp_path):
     assert str(tmp_path / "table") in said
 
 
-@pytest.mark.parametrize("arguments, code, says", [
+@pytest.mark.parametrize("arguments, code, message", [
     ("--jsno", 2, "not expected: --jsno"),
     ("gemv", 2, "not expected: gemv"),
     ("gemm 3 4", 2, "K is required"),
@@ -107,8 +107,8 @@ def test_library_warnings_are_printed(mpinfo, tmp_path):
     ("gemm 3 4 5 --lda 1", 1, "ld_a = 1 is smaller than k = 5"),  # message of the library
     ("gemm 0 4 5", 1, "an empty problem requires no kernel"),
 ])
-def test_wrong_arguments(mpinfo, arguments, code, says):
-    assert says in mpinfo(*arguments.split(), code=code)
+def test_wrong_arguments(mpinfo, arguments, code, message):
+    assert message in mpinfo(*arguments.split(), code=code)
 
 
 @pytest.mark.parametrize("program", ["mpinfo", "mpdemo"])

@@ -177,7 +177,7 @@ def test_a_driver_and_its_devices(driver):
     assert "sm_90" in found.of("devices") and "141.0 GiB" in found.of("devices")
 
 
-@pytest.mark.parametrize("stub, verdict, says", [
+@pytest.mark.parametrize("stub, verdict, message", [
     ({"STUB_DRIVER_CUDA": "12040", "STUB_DRIVER_GPUS": "1"}, "problem",
      r"supports CUDA 12\.4, but the library was built with CUDA 13\.0\. Install a newer driver"),
     ({"STUB_DRIVER_CUDA": "0"}, "problem", r"does not work \(.*libcuda\.so\.1\): cuDriverGetVersion failed: "
@@ -186,9 +186,9 @@ def test_a_driver_and_its_devices(driver):
     ({"STUB_DRIVER_GPUS": "2"}, "problem", "lists 2 GPUs, but the library cannot use any: refused by the test"),
     ({"STUB_DRIVER_INIT": "100"}, "note", "detects no GPU. The library uses the CPU; see docs/no-gpu.md"),
 ])
-def test_an_unusable_driver_is_reported(driver, stub, verdict, says):
+def test_an_unusable_driver_is_reported(driver, stub, verdict, message):
     found = driver(STUB_CUDA_STATUS=CUDA_ERROR, STUB_BUILD=CUDA_BUILD, **stub)
-    assert re.search(f"{verdict}: .*{says}", found.of("driver")), found.of("driver")
+    assert re.search(f"{verdict}: .*{message}", found.of("driver")), found.of("driver")
     assert found.code == (verdict == "problem")
 
 
@@ -218,16 +218,16 @@ def test_an_invalid_libcuda_is_reported(driver, run, cc, tmp_path):
     assert f"does not work ({tmp_path}/libcuda.so.1): cuGetErrorName is missing" in found.of("driver")
 
 
-@pytest.mark.parametrize("value, stub, verdict, says", [
+@pytest.mark.parametrize("value, stub, verdict, message", [
     ("", {"STUB_DRIVER_INIT": "100"}, "note", '"" hides all GPUs. Unset it'),
     ("-1", {"STUB_DRIVER_INIT": "100"}, "note", "-1 hides all GPUs"),
     ("7", {"STUB_DRIVER_INIT": "100"}, "problem", "7 lists no GPU of this machine"),
     ("0,1,9", {"STUB_DRIVER_GPUS": "2"}, "note", "0,1,9 lists more devices than the 2 that are visible"),
     ("1,0", {"STUB_DRIVER_GPUS": "2"}, "ok", "1,0 makes 2 GPUs visible"),
 ])
-def test_visible_devices(driver, value, stub, verdict, says):
+def test_visible_devices(driver, value, stub, verdict, message):
     found = driver(CUDA_VISIBLE_DEVICES=value, STUB_CUDA_STATUS=CUDA_ERROR, STUB_BUILD=CUDA_BUILD, **stub)
-    assert f"{verdict}: CUDA_VISIBLE_DEVICES = {says}" in found.of("visible devices")
+    assert f"{verdict}: CUDA_VISIBLE_DEVICES = {message}" in found.of("visible devices")
 
 
 def test_cuda_settings(library):
@@ -360,7 +360,7 @@ def test_warnings_of_the_library_are_reported(library):
     assert "mp_gemm: slow" not in library().of("warnings")
 
 
-@pytest.mark.parametrize("arguments, says", [
+@pytest.mark.parametrize("arguments, message", [
     ("--device host", "doctor does not accept --device"),
     ("--dtype fp16", "doctor does not accept --dtype"),
     ("--all", "doctor does not accept --all"),
@@ -368,9 +368,9 @@ def test_warnings_of_the_library_are_reported(library):
     ("--jsno", "not expected: --jsno"),
     ("gemm 1 2 3", "not expected"),
 ])
-def test_wrong_arguments(execute, arguments, says):
+def test_wrong_arguments(execute, arguments, message):
     done = execute(*arguments.split())
-    assert done.returncode == 2 and says in done.stderr and done.stdout == ""
+    assert done.returncode == 2 and message in done.stderr and done.stdout == ""
 
 
 def test_help(execute, build, run):

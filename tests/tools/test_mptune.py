@@ -49,7 +49,7 @@ def test_other_times_other_constants(work, mptune, tmp_path):
     assert constants(tmp_path / "changed.txt") not in ([], constants(work / "table.txt"))
 
 
-@pytest.mark.parametrize("what, pattern, replacement, says", [
+@pytest.mark.parametrize("what, pattern, replacement, message", [
     ("a file that ends early", r"[^\n]*\n\Z", "", "parse error"),
     ("not JSON", r"(?s).*", "m,n,k\n", "parse error"),
     ("a kernel that is unknown", r'simt_64x64x16"', 'simt_1x1"', "kernel simt_1x1"),
@@ -64,12 +64,12 @@ def test_other_times_other_constants(work, mptune, tmp_path):
     *((f"a newline in {name}", rf'"{name}": .*,', rf'"{name}": "1\\nsm_90 launch_us=1e9",', f"{name} = ")
       for name in ("device", "driver", "date")),
 ])
-def test_invalid_measurements_are_rejected(work, mptune, tmp_path, what, pattern, replacement, says):
+def test_invalid_measurements_are_rejected(work, mptune, tmp_path, what, pattern, replacement, message):
     text = (work / "measured.json").read_text()
     changed = re.sub(pattern, replacement, text)
     assert changed != text, what
     (tmp_path / "broken.json").write_text(changed)
-    assert says in mptune("--from", tmp_path / "broken.json", "--out", tmp_path / "none.txt", code=1)
+    assert message in mptune("--from", tmp_path / "broken.json", "--out", tmp_path / "none.txt", code=1)
     assert not (tmp_path / "none.txt").exists()
 
 

@@ -70,32 +70,32 @@ def test_check_repeats(reports, parity):
     assert parity("--check") == "parity: ok, 40 runs\n"
 
 
-@pytest.mark.parametrize("changed, says", [
+@pytest.mark.parametrize("changed, message", [
     ({"test_bits_per_character": 0.8521}, "charlm: Standard, mixed, backoff: test is 0.8521, the page has 0.8520"),
     ({"final_scale": 2**15}, "charlm: Standard, mixed, backoff: final scale is 2^15, the page has 2^16"),
     ({"skipped": 4}, "charlm: Standard, mixed, backoff: skipped is 4, the page has 3"),
     ({"name": "mixed, dynamic"}, "charlm: Standard, mixed, backoff: only on the page"),
     ({"name": "mixed, dynamic"}, "charlm: Standard, mixed, dynamic: not on the page"),
 ])
-def test_check_finds_violations(reports, parity, changed, says):
+def test_check_finds_violations(reports, parity, changed, message):
     parity()
     reports("charlm", "standard", "mixed, backoff", **changed)
     said = parity("--check", code=1)
-    assert f"parity: {says}\n" in said and "parity: NOT ok" in said
+    assert f"parity: {message}\n" in said and "parity: NOT ok" in said
     assert "on another device" not in said, "the device is the same"
     assert parity("--check", "--net", "cnn") == "parity: ok, 10 runs\n"
 
 
-@pytest.mark.parametrize("net, setting, name, value, says", [
+@pytest.mark.parametrize("net, setting, name, value, message", [
     ("mlp", "standard", "mixed, backoff", 0.856, "mlp, standard, mixed, backoff: +0.60 from FP32, exceeds 0.50"),
     ("charlm", "small_weight", "bf16, no scaler", 0.8201, "bf16, no scaler: -0.0299 from FP32, exceeds 0.0200"),
     ("charlm", "standard", "mixed, lognormal", None, "mixed, lognormal: +nan from FP32"),
     ("rows", "small_weight", "mixed, S = 1", 0.849, "mixed, S = 1: -0.10 from FP32: must fail with a small task weight"),
 ])
-def test_verdict(reports, parity, net, setting, name, value, says):
+def test_verdict(reports, parity, net, setting, name, value, message):
     key = "test_bits_per_character" if net == "charlm" else "test_accuracy"
     reports(net, setting, name, **{key: value})
-    assert says in parity(code=1)
+    assert message in parity(code=1)
     reports(net, setting, name, **{key: 0.85 if name != "mixed, S = 1" else None})
     assert "parity: ok" in parity()
 

@@ -22,7 +22,7 @@ case $1 in debootstrap | true) exec "$@" ;; esac
 echo "in ${5##*/}: $6"
 [ -e "$5/root/mpcore/README.md" ] && [ "$6" != "make test" ]
 """
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="roots are made by root")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="chroots require root")
 
 
 def roots(tmp_path, *arguments, path=None, **commands):
@@ -42,7 +42,7 @@ def both(tmp_path, *arguments):
 
 
 @needs_root
-def test_a_step_that_fails_ends_its_root(tmp_path):
+def test_failed_step_ends_its_root(tmp_path):
     said, code = both(tmp_path, "trixie", "sid")
     assert code == 1
     assert "debootstrap: --variant=minbase --include=git,make,g++,ca-certificates trixie " in said
@@ -53,7 +53,7 @@ def test_a_step_that_fails_ends_its_root(tmp_path):
 
 
 @needs_root
-def test_a_root_is_made_once_and_unpacked_after_that(tmp_path):
+def test_root_is_cached(tmp_path):
     for is_first in (True, False):
         said, code = both(tmp_path, "--quick", "--keep", "bookworm")
         assert code == 0 and said.endswith("\n5 passed, 0 failed\n")
@@ -62,7 +62,7 @@ def test_a_root_is_made_once_and_unpacked_after_that(tmp_path):
 
 
 @needs_root
-def test_the_working_tree_instead_of_the_commit(tmp_path):
+def test_uncommitted_copies_the_working_tree(tmp_path):
     said, code = both(tmp_path, "--quick", "--keep", "--uncommitted", "bookworm")
     assert code == 0, said
     copy = tmp_path / "roots/bookworm/root/mpcore"
@@ -74,20 +74,20 @@ def test_the_working_tree_instead_of_the_commit(tmp_path):
 
 
 @needs_root
-def test_ubuntu_is_elsewhere(tmp_path):
+def test_ubuntu_has_another_mirror(tmp_path):
     said, _ = both(tmp_path, "--quick", "noble")
     assert ",make,g++,ca-certificates --components=main,universe noble " in said
     assert "/roots/noble http://archive.ubuntu.com/ubuntu\n" in said
 
 
 @needs_root
-def test_the_reason_to_skip_is_printed(tmp_path):
+def test_reason_of_a_skip_is_printed(tmp_path):
     said, code = roots(tmp_path, path="/nowhere")
     assert (said, code) == ("skipped: roots: there is no debootstrap\n0 passed, 0 failed, 1 skipped\n", 0)
     said, code = roots(tmp_path, debootstrap=DEBOOTSTRAP, unshare="#!/bin/sh\nexit 1\n")
-    assert code == 0 and said.startswith("skipped: roots: this container may not make mounts of its own")
+    assert code == 0 and said.startswith("skipped: roots: this container may not create mounts")
 
 
-def test_a_release_is_a_name(tmp_path):
+def test_invalid_release_is_rejected(tmp_path):
     said, code = roots(tmp_path, "../trixie")
-    assert code == 2 and '"../trixie" is no code name' in said
+    assert code == 2 and '"../trixie" is not a code name' in said

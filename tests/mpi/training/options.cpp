@@ -35,19 +35,21 @@ Options parse_options(int argc, const char *const *argv) {
   mptools::CommandLine line("training", "Trains a small network on all ranks of an MPI program.",
                             "");
   mptools::add_integer(line, "--steps", options.steps, int64_t{1},
-                       "in all, those resumed included");
-  mptools::add_integer(line, "--seed", options.seed, uint64_t{0}, "of weights, data and overflows");
-  line.add_option("--folder", options.folder, "of checkpoints, one per rank")->required();
+                       "total, including resumed steps");
+  mptools::add_integer(line, "--seed", options.seed, uint64_t{0},
+                       "seed of weights, data and overflows");
+  line.add_option("--folder", options.folder, "folder of checkpoints, one per rank")->required();
   mptools::add_integer(line, "--save-every", options.save_every, int64_t{1},
                        "steps per checkpoint");
-  line.add_flag("--resume", options.resumes, "from the last step of which all ranks have one");
-  mptools::add_choice(line, "--fault", options.fault.kind, kFaults, "what goes wrong");
-  mptools::add_integer(line, "--rank", options.fault.rank, 0, "where");
-  mptools::add_integer(line, "--at", options.fault.step, int64_t{1}, "in which step");
-  mptools::add_integer(line, "--callback", options.fault.callback, 1, "in which of its callbacks");
-  line.add_flag("--give-up", options.gives_up, "a callback that waits too long there fails");
+  line.add_flag("--resume", options.resumes, "resume from the last step that all ranks saved");
+  mptools::add_choice(line, "--fault", options.fault.kind, kFaults, "kind of fault");
+  mptools::add_integer(line, "--rank", options.fault.rank, 0, "rank of the fault");
+  mptools::add_integer(line, "--at", options.fault.step, int64_t{1}, "step of the fault");
+  mptools::add_integer(line, "--callback", options.fault.callback, 1,
+                       "callback of the fault in this step");
+  line.add_flag("--give-up", options.gives_up, "callbacks of other ranks time out in this step");
   mptools::add_choice(line, "--on-failure", options.on_failure, kOnFailure,
-                      "what becomes of the others then");
+                      "behavior of the other ranks");
   line.parse(argc, argv);
   return options;
 }
