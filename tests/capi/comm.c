@@ -92,7 +92,7 @@ static void test_all_reduce(void) {
 
 /* ---------------------------------------------------------------- NCCL */
 
-/* What works needs a communicator: test_comm_nccl.cpp. */
+/* Successful calls require a communicator: test_comm_nccl.cpp. */
 static void test_nccl(void) {
   mp_comm_t comm = mp_comm_default();
   const mp_comm_t before = comm;

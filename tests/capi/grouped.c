@@ -161,7 +161,7 @@ static void test_item_data(void) {
                sizeof transposed_fields / sizeof *transposed_fields);
 }
 
-/** The whole sentence; that nothing was written shows that item 0 was not launched either. */
+/** Checks the complete message; nothing was written, so item 0 was not launched either. */
 static void check_sentence(const char *sentence, const mp_gemm_desc_t *d, int32_t count,
                            const mp_gemm_group_item_t *items, mp_status_t want) {
   check_failure(sentence, "mp_gemm_grouped", grouped(d, count, items), want,
@@ -200,7 +200,7 @@ static void test_sentences(void) {
                  MP_ERROR_INVALID_ARGUMENT);
 }
 
-/** struct_size of the first item is the distance to the second. */
+/** struct_size of the first item is the stride of the items. */
 static void test_distance(void) {
   const mp_gemm_desc_t d = good_desc();
   mp_gemm_group_item_t items[3] = {good_item(0), good_item(1), good_item(1)};
@@ -211,7 +211,7 @@ static void test_distance(void) {
   check_sentence("mp_gemm_grouped: items[0].struct_size = 100 must be a multiple of 8", &d, 2,
                  items, MP_ERROR_STRUCT_SIZE);
 
-  /* A caller newer than the library: 16 bytes more per item. */
+  /* A newer caller: 16 more bytes per item. */
   union {
     unsigned char bytes[2 * (sizeof(mp_gemm_group_item_t) + 16)];
     mp_gemm_group_item_t first;
@@ -264,7 +264,7 @@ static void test_epilogue(void) {
   check_scaling_epilogue(&epilogue, at(kC), MP_ERROR_UNSUPPORTED);
 }
 
-/* ---------------------------------------------------------------- everything else */
+/* ---------------------------------------------------------------- other arguments */
 
 static void test_arguments(void) {
   const mp_gemm_desc_t d = good_desc();
@@ -308,7 +308,7 @@ static void test_empty(void) {
         "kernel");
   FAILS(mp_gemm_grouped_workspace_size, (context, &d, 0, NULL, NULL, &out.bytes),
         MP_ERROR_NOT_FOUND, "kernel");
-  d.plan = named_plan("wmma_128x128x32_s3"); /* known, and not needed */
+  d.plan = named_plan("wmma_128x128x32_s3"); /* known, but unused */
   WORKS(grouped(&d, 0, NULL));
   check(mp_gemm_grouped_workspace_size(context, &d, 0, NULL, NULL, &bytes) == MP_SUCCESS &&
             bytes == 0,
@@ -331,7 +331,7 @@ static void test_empty(void) {
   WORKS(mp_gemm_grouped_workspace_size(context, &d, 2, no_data, NULL, &bytes));
 }
 
-/** A kernel that needs workspace for one of the products, and one that cannot run them. */
+/** A kernel that requires workspace for one of the products, and one that does not support them. */
 static void test_forced_kernel(void) {
   mp_gemm_desc_t d = good_desc();
   mp_gemm_desc_t alone = mp_gemm_desc_default(4, 16, 2048, MP_FP16, MP_FP16);

@@ -164,7 +164,7 @@ static void test_pool_pointers(void) {
 
 /* ---------------------------------------------------------------- batch normalization: 16 x 8 */
 
-/** Every argument as it should be. */
+/** Sets every argument to a valid value. */
 struct arguments {
   mp_batchnorm_tensors_t tensors;
   void *workspace;

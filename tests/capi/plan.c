@@ -1,4 +1,4 @@
-/* mp_plan_t: wrong plans, and wrong arguments of the functions that make or explain plans. */
+/* mp_plan_t: invalid plans, and invalid arguments of the functions that create or explain plans. */
 #define MP_ENABLE_EXPERIMENTAL
 #include <stdint.h>
 #include <string.h>

@@ -53,7 +53,7 @@ static void test_desc(void) {
       "no activation; b is dense, and of the same type");
 }
 
-/** The sentences, whole but for addresses. */
+/** Complete messages, except addresses. */
 static void test_sentences(void) {
   const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT;
   void *const a = at(kA), *const b = at(kB), *const y = at(kY);
@@ -131,7 +131,7 @@ static void test_not_read(void) {
   WORKS(mp_pointwise(context, &d, NULL, NULL, NULL, NULL, NULL));
 }
 
-/* ---------------------------------------------------------------- sums of columns */
+/* ---------------------------------------------------------------- column sums */
 
 enum { kSum = 1536, kWorkspace = 8192 };
 

@@ -144,7 +144,7 @@ static void test_xent(void) {
         "the loss of no rows is NaN");
 }
 
-/* ---------------------------------------------------------------- losses of single elements */
+/* ---------------------------------------------------------------- element-wise losses */
 
 enum { kPrediction = 0, kTarget = 256, kWeights = 512, kElements = 1024 };
 

@@ -72,7 +72,7 @@ static void test_create(void) {
   check_fields(&desc, fields, sizeof fields / sizeof *fields);
   check_struct_size(&desc);
 
-  /* The tensor at fault is named by its index. */
+  /* The message names the index of the tensor. */
   mp_tensor_list_desc_t d = good_desc();
   d.numel = negative;
   FAILS(mp_tensor_list_create, (&out.list, context, &d), MP_ERROR_INVALID_ARGUMENT, "numel[2]");
@@ -99,7 +99,7 @@ static void test_set_data(mp_tensor_list_t list) {
   WORKS(mp_tensor_list_set_data(list, data, NULL));
 }
 
-/** The list needs no context of the caller any more. */
+/** A list keeps its context alive. */
 static void test_list_outlives_context(void) {
   mp_context_t short_lived;
   const mp_context_config_t config = test_config();
@@ -202,7 +202,7 @@ static void test_unscale(mp_tensor_list_t list, mp_tensor_list_t holes) {
   mp_tensor_list_destroy(fewer_tensors);
 }
 
-/** Two tensors with one byte in common can be read; every call that writes them names both. */
+/** Two tensors that share one byte can be read; calls that write them fail and name both. */
 static void test_overlaps(mp_tensor_list_t list) {
   const mp_status_t bad = MP_ERROR_INVALID_ARGUMENT;
   mp_tensor_list_desc_t d = good_desc();

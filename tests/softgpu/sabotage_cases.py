@@ -220,9 +220,9 @@ REASONS = [
     *(Reason(cases, "griddepcontrol.wait", "left out", None, "a single call; consecutive kernels are a separate case")
       for cases in ("*wgmma*", "copied operands", "padded images")),
     Reason("consecutive recurrent steps", "griddepcontrol.wait", "left out", 1,
-           "last step, from which a backward pass starts: follows copies, which do not allow programmatic dependent launch"),
+           "last step, from which a backward pass starts: follows copies, which do not allow PDL"),
     Reason("kernel after a sort", "griddepcontrol.wait", "left out", None,
-           "kernels of CUB do not allow programmatic dependent launch"),
+           "kernels of CUB do not allow PDL"),
     Reason("wgmma, ping-pong", "fence.mbarrier_init*", "left out", None,
            "a cluster of one block, for which bar.sync is sufficient"),
     Reason("*", "membar.*", "left out", None, "execution is sequentially consistent"),
