@@ -10,7 +10,7 @@ bool reads_copies(const std::string &kernel) {
   return kernel.ends_with("_copied") || is_wgmma(kernel);
 }
 /// True for "wmma_64x64x32_s4_copied", not for "..._k4_copied".
-bool reads_copies_whole(const std::string &kernel) {
+bool reads_unsplit_copies(const std::string &kernel) {
   return reads_copies(kernel) && kernel.find("_k") == std::string::npos;
 }
 
@@ -45,15 +45,15 @@ TEST_CASE("copies: rows are copied in 2- and 4-byte words in every order of oper
       if (pad == 1) c.cd = MP_FP32;
       if (pad == 1 && has_bf16) c.ab = MP_BF16;
       c.beta = 1.0f;
-      check_kernels(c, reads_copies_whole);
+      check_kernels(c, reads_unsplit_copies);
     }
   }
 }
 
 TEST_CASE("copies: an aligned operand is read in place", "[gemm][wgmma]") {
   check_kernels(make_case(136, 131, 72, "NN"),
-                reads_copies_whole);  // n is odd: B and D are unaligned
-  check_kernels(make_case(131, 136, 72, "TT"), reads_copies_whole);  // m is odd: A is unaligned
+                reads_unsplit_copies);  // n is odd: B and D are unaligned
+  check_kernels(make_case(131, 136, 72, "TT"), reads_unsplit_copies);  // m is odd: A is unaligned
 }
 
 TEST_CASE("copies: batches, shared operands and split-k", "[gemm][wgmma]") {
@@ -63,14 +63,14 @@ TEST_CASE("copies: batches, shared operands and split-k", "[gemm][wgmma]") {
     GemmCase c = batch_case("NT");
     c.shared_a = shared_a;
     c.shared_b = shared_b;
-    check_kernels(c, reads_copies_whole);
+    check_kernels(c, reads_unsplit_copies);
   }
   // Rows of 80 and 136 elements are aligned; item strides, 20 elements longer, are not.
   GemmCase c = batch_case("TN");
   c.m = 72;
   c.pad = 5;
   c.multiple = 4;
-  check_kernels(c, reads_copies_whole);
+  check_kernels(c, reads_unsplit_copies);
 }
 
 TEST_CASE("copies: non-finite values affect only their rows and columns", "[gemm][wgmma]") {
@@ -79,7 +79,7 @@ TEST_CASE("copies: non-finite values affect only their rows and columns", "[gemm
       GemmCase c = batch_case("NN");
       c.special = special;
       c.place = place;
-      check_kernels(c, reads_copies_whole);
+      check_kernels(c, reads_unsplit_copies);
     }
   }
 }

@@ -24,13 +24,13 @@ GemmCase make_case(int64_t m, int64_t n, int64_t k, const std::string &op = "NN"
 }
 
 /// True for "wgmma_128x256x64_s4_c2", not for "..._k4".
-bool is_whole(const std::string &kernel) {
+bool is_unsplit(const std::string &kernel) {
   return is_wgmma(kernel) && kernel.find("_k") == std::string::npos;
 }
 
 /// Checks every tile, alone and in clusters.
 void check(const GemmCase &c) {
-  check_kernels(c, is_whole);
+  check_kernels(c, is_unsplit);
 }
 /// Checks every split of k too.
 void check_splits(const GemmCase &c) {
