@@ -1,6 +1,7 @@
-// A recurrent network and its gradients in plain fp64 loops, from the equations of mpcore/rnn.h.
+// Reference implementation of recurrent networks and their gradients in fp64, from the equations of
+// mpcore/rnn.h.
 //
-// One unit at a time, one sequence at a time: nothing is batched, so that every length is a loop of its own.
+// Units and sequences are computed one at a time, without batching: every length has its own loop.
 #pragma once
 
 #include <functional>
@@ -9,22 +10,22 @@
 
 namespace mptest::oracle {
 
-/// What the backward pass of one step needs; of each unit.
+/// Values of one step that its backward pass reads.
 struct RnnStep {
-  Values gates, q_n;  ///< gates by name, [gate][unit]; GRU: h W_n^T + b
+  Values gates, q_n;  ///< [gate][unit]; q_n: h W_n^T + b of GRU
   Values h_before, c_before, h, c;
   std::vector<bool> clipped;
 };
 
 class Rnn {
  public:
-  /// `mask` of the element (layer that reads, t, n, direction, unit): 0 or 1 / (1 - p).
+  /// Returns the mask of element (reading layer, t, n, direction, unit): 0 or 1 / (1 - p).
   using Mask = std::function<double(int64_t, int64_t, int64_t, int64_t, int64_t)>;
 
   Rnn(const RnnCase &c, const RnnData &data, Mask mask = {})
       : c_(c), data_(data), mask_(std::move(mask)) {}
 
-  /// The largest h and gradient of a gate on the way.
+  /// Returns the largest |h| and gradient of a gate.
   double largest() const { return largest_; }
 
   RnnResult run() {
@@ -79,7 +80,7 @@ class Rnn {
             y[c_.y_at(t, n, d) + static_cast<size_t>(j)] *= mask_(layer, t, n, d, j);
   }
 
-  /// sum over k of v[k] w[row][k]
+  /// Returns the sum over k of v[k] w[row][k].
   static double dot(const double *v, const Values &w, int64_t row, int64_t k) {
     double sum = 0.0;
     for (int64_t i = 0; i < k; ++i) sum += v[i] * w[static_cast<size_t>(row * k + i)];
@@ -221,7 +222,8 @@ class Rnn {
     }
   }
 
-  /// The gradient `grad` of row `row` of q, whose operand was v: into dW_hh, db_hh and dv.
+  /// Adds the contributions of gradient `grad` of q[row], whose operand was v, to dW_hh, db_hh and
+  /// dv.
   void spread(const RnnWeights &w, RnnWeights &dw, int64_t row, double grad, const Values &v,
               Values &dv) {
     const int64_t hidden = c_.hidden();
@@ -232,7 +234,7 @@ class Rnn {
       dv[unit] += grad * w.w_hh[i];
     }
   }
-  /// The same of p.
+  /// Adds the contributions of gradient `grad` of p[row] to dW_ih, db_ih and dx.
   void spread_input(int64_t layer, const RnnWeights &w, RnnWeights &dw, int64_t row, double grad,
                     size_t x_at, Values &dx) const {
     const int64_t inputs = c_.inputs(layer);
@@ -261,7 +263,7 @@ class Rnn {
     const auto gate = [&](int64_t g, int64_t j) {
       return step.gates[static_cast<size_t>(g * hidden + j)];
     };
-    /// The gradient of the argument of a gate, of p and q alike.
+    // The pre-activation p + q of a gate: both summands have the same gradient.
     const auto both = [&](int64_t g, int64_t j, double grad) {
       spread_input(layer, w, dw, g * hidden + j, grad, x_at, dx);
       spread(w, dw, g * hidden + j, grad, step.h_before, dh_before);
@@ -316,7 +318,7 @@ class Rnn {
   const RnnData &data_;
   const Mask mask_;
   std::vector<RnnStep> steps_;
-  std::vector<Values> inputs_;  ///< of each layer, dropped
+  std::vector<Values> inputs_;  ///< per layer, after dropout
   RnnResult result_;
   double largest_ = 0.0;
 };

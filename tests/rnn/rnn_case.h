@@ -1,4 +1,4 @@
-// A recurrent network as plain data: its descriptor, lengths, and every tensor in fp64.
+// A recurrent network as plain data: descriptor, lengths and all tensors in fp64.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace mptest {
 
 using Values = std::vector<double>;
 
-/// Every cell, with the flags that make it another one.
+/// A cell, with the flags that change its equations.
 struct RnnCell {
   mp_rnn_cell_t cell;
   uint32_t flags;
@@ -23,17 +23,17 @@ inline constexpr RnnCell kRnnCells[] = {{MP_RNN_TANH, 0},
                                         {MP_RNN_GRU, 0},
                                         {MP_RNN_GRU, MP_RNN_FLAG_RESET_FIRST}};
 
-/// How x, y and their gradients lie in memory.
+/// Layout of x, y and their gradients.
 enum class RnnLayout { kDense, kPadded, kBatchMajor };
 
 struct RnnCase {
   mp_rnn_desc_t desc{};
-  std::vector<int32_t> lengths;  ///< empty: all have every step
-  bool packed = false;           ///< lengths fall
-  bool states = true;            ///< h_0, c_0 and the gradients of h_n, c_n are there
-  bool final_states = true;      ///< h_n, c_n, dh_0, dc_0 are wanted
+  std::vector<int32_t> lengths;  ///< empty: all sequences have `timesteps` steps
+  bool packed = false;           ///< lengths must be in descending order
+  bool states = true;            ///< h_0, c_0 and the gradients of h_n, c_n are passed
+  bool final_states = true;      ///< h_n, c_n, dh_0, dc_0 are requested
   RnnLayout layout = RnnLayout::kDense;
-  int64_t offset = 0;  ///< elements by which tensors miss 256 bytes
+  int64_t offset = 0;  ///< offset of tensors from 256-byte alignment, in elements
   uint64_t dropout_offset = 0;
   bool has_dropout_offset = false;
 
@@ -72,21 +72,22 @@ inline RnnCase make_rnn(mp_rnn_cell_t cell, int32_t batch, int32_t timesteps, in
   return c;
 }
 
-/// Of a layer and direction; also the gradients of it.
+/// Weights of a layer and direction, or their gradients.
 struct RnnWeights {
   Values w_ih, w_hh, b_ih, b_hh;
 };
 
-/// What a network reads.  Rows of x and dy behind the end of a sequence are NaN: nobody is to read them.
+/// Inputs of a network.  Rows of x and dy past the end of a sequence are NaN: they must not be
+/// read.
 struct RnnData {
   Values x;                         ///< [t][n][input]
   Values h0, c0;                    ///< [layer][direction][n][hidden]
   std::vector<RnnWeights> weights;  ///< [layer][direction]
   Values dy, dhn, dcn;
-  std::vector<RnnWeights> dw;  ///< what gradients are added to
+  std::vector<RnnWeights> dw;  ///< initial gradients of the weights
 };
 
-/// What it writes.
+/// Outputs of a network.
 struct RnnResult {
   Values y, hn, cn, dx, dh0, dc0;
   std::vector<RnnWeights> dw;
@@ -97,7 +98,8 @@ inline bool equal(const Values &a, const Values &b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_value);
 }
 
-/// Values of every tensor from a function of the random generator, in the order of the struct.
+/// Returns rounded values from a random generator; tensors are generated in the order of the
+/// struct.
 template <class Draw>
 Values drawn(int64_t count, mp_dtype_t dtype, Draw draw) {
   Values values(static_cast<size_t>(count));
@@ -112,7 +114,7 @@ inline void hide_padding(const RnnCase &c, Values &rows, int64_t columns) {
         rows[static_cast<size_t>((t * c.desc.batch + n) * columns + j)] = std::nan("");
 }
 
-/// Uniform in [-1, 1), weights in +-1/sqrt(hidden), as torch begins.
+/// Returns values in [-1, 1) and weights in +-1/sqrt(hidden), like torch's initialization.
 inline RnnData real_data(const RnnCase &c, uint64_t seed, double dy_size = 1.0) {
   Random random(seed);
   const mp_dtype_t dtype = c.desc.dtype;

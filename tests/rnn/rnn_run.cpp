@@ -174,7 +174,7 @@ RnnRun::RnnRun(const RnnCase &c, const RnnData &data)
 }
 
 mp_status_t RnnRun::call(Call function) {
-  // What a pass leaves in the workspace is of no use to the next one.
+  // A pass must not depend on the workspace contents of the previous one.
   const std::vector<uint8_t> garbage(workspace_->bytes(), kPoison);
   if (!garbage.empty()) workspace_->upload(garbage.data(), garbage.size());
   return function(context(), &desc, &tensors, workspace_->data(), workspace_->bytes(), kStream);

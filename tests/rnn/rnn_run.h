@@ -1,4 +1,4 @@
-// A recurrent network on the device, with every tensor between guard zones, in any layout.
+// A recurrent network on the device, with all tensors between guard zones, in any layout.
 #pragma once
 
 #include <memory>
@@ -16,13 +16,13 @@ class StepArray {
   void *data() const { return array_->data(); }
   int64_t step() const { return step_; }
   int64_t row() const { return row_; }
-  void upload(const Values &values);  ///< rows that are there
-  Values download() const;            ///< 0 of packed rows that are not there
-  /// Empty, or that something between the rows was written.
+  void upload(const Values &values);  ///< packed layouts: only existing rows
+  Values download() const;            ///< packed layouts: 0 for missing rows
+  /// Returns "" or that elements between the rows were written.
   std::string damage() const;
 
  private:
-  /// The element where a row begins; -1: it is not there.
+  /// Returns the index of the first element of a row; -1 if the row does not exist.
   int64_t at(int64_t t, int64_t n) const;
 
   const RnnCase &c_;
@@ -41,11 +41,11 @@ class RnnRun {
   mp_status_t backward_data();
   mp_status_t backward_weights();
 
-  /// The three passes of training, behind one another on a stream.
+  /// Enqueues the three passes of training.
   void enqueue_training(mp_stream_t stream);
   void set_x(const Values &x) { x_.upload(x); }
 
-  /// What the passes have written so far.
+  /// Returns the outputs of the passes enqueued so far.
   RnnResult result() const;
   std::string damage() const;
 
@@ -74,10 +74,10 @@ class RnnRun {
   std::optional<GuardedBytes> reserve_, workspace_;
 };
 
-/// The names of the kernels that can run the case, the library's choice first.
+/// Returns the names of the kernels that support the case, the library's choice first.
 std::vector<const char *> kernels_of(const RnnCase &c);
 
-/// All three passes of training.
+/// Runs all three passes of training.
 RnnResult train(const RnnCase &c, const RnnData &data);
 
 }  // namespace mptest

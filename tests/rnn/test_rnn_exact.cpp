@@ -1,8 +1,8 @@
-// Recurrent networks of integers, exactly.
+// Recurrent networks with exact results, compared bit for bit.
 //
-// RELU cells: W_hh is a signed permutation and a row of W_ih has one element, so that h and all gradients stay
-// integers that every type holds (the oracle says how large they became), and results must be equal bit for bit.
-// LSTM and GRU: biases of +-infinity make every gate 0, 1 or -1, so that c and h are exact too.
+// RELU cells: W_hh is a signed permutation and a row of W_ih has one nonzero, so h and all
+// gradients remain integers that every type represents; the oracle reports their largest magnitude.
+// LSTM and GRU: biases of +-infinity make every gate 0, 1 or -1, so c and h are exact too.
 #include <algorithm>
 #include <numeric>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// ---------------------------------------------------------------------------- fills
+// ---------------------------------------------------------------------------- exact values
 
 Values signed_permutation(int64_t rows, int64_t columns, Random &random) {
   Values w(static_cast<size_t>(rows * columns));
@@ -80,7 +80,7 @@ std::vector<int32_t> random_lengths(int32_t batch, int32_t timesteps, Random &ra
   return lengths;
 }
 
-/// A RELU network of any kind.
+/// Returns a random RELU network.
 RnnCase random_case(uint64_t seed) {
   Random random(seed);
   const int32_t hidden = pick({1, 3, 8, 16, 17, 32, 33, 40, 64, 65, 72, 136}, random);
@@ -123,7 +123,7 @@ std::string text(const RnnCase &c) {
 
 // ---------------------------------------------------------------------------- checks
 
-/// Elements that differ from the exact value, which the type must hold.
+/// Counts elements that differ from the exact value, which must be representable in the type.
 int64_t count_different(const Values &wanted, const Values &got, mp_dtype_t dtype) {
   REQUIRE(got.size() == wanted.size());
   int64_t wrong = 0, not_exact = 0;
@@ -135,7 +135,7 @@ int64_t count_different(const Values &wanted, const Values &got, mp_dtype_t dtyp
   return wrong;
 }
 
-/// By the kernel that the case names.
+/// Checks the kernel that the case names.
 void check_results(const RnnCase &c, const RnnData &data, const RnnResult &wanted) {
   const RnnResult got = train(c, data);
   const mp_dtype_t dtype = c.desc.dtype;
@@ -158,7 +158,7 @@ void check_results(const RnnCase &c, const RnnData &data, const RnnResult &wante
   CHECK(got.found_inf == 0.0f);
 }
 
-/// By every kernel.
+/// Checks every kernel.
 void check_exact(RnnCase c, uint64_t seed) {
   const RnnData data = exact_data(c, seed);
   oracle::Rnn oracle(c, data);
@@ -176,18 +176,18 @@ void check_exact(RnnCase c, uint64_t seed) {
 
 // ---------------------------------------------------------------------------- RELU
 
-TEST_CASE("rnn: networks of integers, exactly", "[rnn]") {
+TEST_CASE("rnn: integer networks are exact", "[rnn]") {
   for (uint64_t seed = 1; seed <= 300; ++seed) check_exact(random_case(seed), seed);
 }
 
-TEST_CASE("rnn: a few networks of integers, exactly", "[rnn][strict]") {
+TEST_CASE("rnn: a few integer networks are exact", "[rnn][strict]") {
   for (uint64_t seed = 1001; seed <= 1012; ++seed) {
     RnnCase c = random_case(seed);
     if (c.desc.batch <= 33) check_exact(c, seed);
   }
 }
 
-TEST_CASE("rnn: more tiles of k than a product has stages, exactly", "[rnn][strict]") {
+TEST_CASE("rnn: more k tiles than pipeline stages are exact", "[rnn][strict]") {
   uint64_t seed = 0;
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16})
     for (const int32_t batch : {5, 70})
@@ -198,7 +198,7 @@ TEST_CASE("rnn: more tiles of k than a product has stages, exactly", "[rnn][stri
       }
 }
 
-TEST_CASE("rnn: x itself is added to every gate, exactly", "[rnn][strict]") {
+TEST_CASE("rnn: inputs added directly to every gate are exact", "[rnn][strict]") {
   uint64_t seed = 0;
   for (const mp_dtype_t dtype : kDtypes)
     for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_BIDIRECTIONAL}}) {
@@ -209,7 +209,7 @@ TEST_CASE("rnn: x itself is added to every gate, exactly", "[rnn][strict]") {
     }
 }
 
-TEST_CASE("rnn: gradients of weights in 16 bits", "[rnn][strict]") {
+TEST_CASE("rnn: 16-bit weight gradients are exact", "[rnn][strict]") {
   uint64_t seed = 0;
   for (const mp_dtype_t dtype : kDtypes)
     for (const mp_dtype_t dtype_dw : kDtypes)
@@ -220,7 +220,7 @@ TEST_CASE("rnn: gradients of weights in 16 bits", "[rnn][strict]") {
       }
 }
 
-TEST_CASE("rnn: more steps than are multiplied with W_ih at a time", "[rnn]") {
+TEST_CASE("rnn: more steps than one W_ih product covers", "[rnn]") {
   for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_BIDIRECTIONAL}}) {
     RnnCase c = make_rnn(MP_RNN_RELU, 900, 5, 8, 8, MP_FP16, flags, 2);
     c.desc.dtype_dw = MP_FP32;
@@ -231,11 +231,11 @@ TEST_CASE("rnn: more steps than are multiplied with W_ih at a time", "[rnn]") {
   }
 }
 
-// ---------------------------------------------------------------------------- gates that are 0 or 1
+// ---------------------------------------------------------------------------- saturated gates
 
 namespace {
 
-/// Every gate of every unit is saturated, and so is the candidate.
+/// Returns data that saturate every gate and candidate.
 RnnData saturated_data(const RnnCase &c, uint64_t seed) {
   RnnData data = real_data(c, seed);
   Random random(seed + 1);
@@ -248,7 +248,7 @@ RnnData saturated_data(const RnnCase &c, uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("rnn: saturated gates of LSTM", "[rnn][strict]") {
+TEST_CASE("rnn: saturated LSTM gates are exact", "[rnn][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_BIDIRECTIONAL}}) {
       const RnnCase c = make_rnn(MP_RNN_LSTM, 5, 6, 7, 19, dtype, flags);
@@ -259,7 +259,8 @@ TEST_CASE("rnn: saturated gates of LSTM", "[rnn][strict]") {
       require_ok(run.forward_training());
       const RnnResult got = run.result();
       CHECK(count_different(wanted.cn, got.cn, MP_FP32) == 0);
-      int64_t wrong = 0;  // tanh of an integer is right to a few ulp of fp32, and then rounded
+      int64_t wrong =
+          0;  // fp32 tanh of an integer has an error of a few ulp, before rounding to the type of h
       for (size_t i = 0; i < got.y.size(); ++i)
         wrong += std::fabs(got.y[i] - wanted.y[i]) >
                  1.01 * unit_roundoff(dtype) + 4.0 * unit_roundoff(MP_FP32);
@@ -268,7 +269,7 @@ TEST_CASE("rnn: saturated gates of LSTM", "[rnn][strict]") {
   }
 }
 
-TEST_CASE("rnn: saturated gates of GRU, both forms", "[rnn][strict]") {
+TEST_CASE("rnn: saturated GRU gates are exact in both forms", "[rnn][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_RESET_FIRST}}) {
       const RnnCase c = make_rnn(MP_RNN_GRU, 5, 6, 7, 19, dtype, flags | MP_RNN_FLAG_BIDIRECTIONAL);

@@ -1,7 +1,7 @@
-// Recurrent networks of real numbers against fp64: all cells, and everything that they write.
+// Recurrent networks of real numbers against fp64: all cells, all outputs.
 //
-// FP32: the largest error is 1e-5 of the largest value.  16 bits: four times what a program in fp64 with roundings
-// at the places that mpcore/rnn.h names has measured (1e-3 with fp16, whose unit is 4.9e-4).
+// Tolerance in FP32: an error of 1e-5 of the largest value.  In 16 bits: four times the error of an
+// fp64 program that rounds where mpcore/rnn.h documents it (1e-3 in FP16, whose unit is 4.9e-4).
 #include "oracle_rnn.h"
 #include "rnn_run.h"
 #include "tests/step/oracle_rounding.h"
@@ -16,7 +16,7 @@ double tolerance(mp_dtype_t dtype) {
   return 4.0 * 1e-3 * unit_roundoff(dtype) / unit_roundoff(MP_FP16);
 }
 
-/// Largest error over largest value.
+/// Returns the largest error divided by the largest value.
 double distance(const Values &wanted, const Values &got) {
   REQUIRE(got.size() == wanted.size());
   double error = 0.0, largest = 0.0;
@@ -52,7 +52,7 @@ void check_close(const RnnCase &c, const RnnResult &wanted, const RnnResult &got
   }
 }
 
-/// The mask of dropout, from its definition: kept with probability 1 - p.
+/// Returns the dropout mask by its definition: kept with probability 1 - p.
 oracle::Rnn::Mask mask_of(const RnnCase &c) {
   return [&c](int64_t layer, int64_t t, int64_t n, int64_t direction, int64_t unit) {
     const int64_t row = (t * c.desc.batch + n) * c.directions() + direction;
@@ -88,7 +88,8 @@ void check_kernel(const RnnCase &c, const RnnData &data, const RnnResult &wanted
 }
 
 void check_case(RnnCase c, uint64_t seed) {
-  // The derivative of RELU jumps, and a rounded h decides about its side: test_rnn_exact.cpp has that.
+  // RELU's derivative is discontinuous: rounding of h may change it.  test_rnn_exact.cpp tests
+  // this.
   if (c.desc.cell == MP_RNN_RELU && c.desc.dtype != MP_FP32) return;
   CAPTURE(c.desc.cell, c.desc.flags, mp_dtype_name(c.desc.dtype), c.desc.layers, c.desc.batch,
           c.desc.timesteps, c.desc.input_size, c.desc.hidden_size, c.desc.dropout, c.desc.clip,
@@ -107,7 +108,7 @@ void check_case(RnnCase c, uint64_t seed) {
 
 // ---------------------------------------------------------------------------- the oracle
 
-TEST_CASE("rnn: the gradients of the oracle are those of its forward pass", "[rnn]") {
+TEST_CASE("rnn: the oracle's gradients equal the derivative of its forward pass", "[rnn]") {
   uint64_t seed = 0;
   for (const RnnCell &cell : kRnnCells) {
     RnnCase c = make_rnn(cell.cell, 3, 4, 3, 4, MP_FP32, cell.flags | MP_RNN_FLAG_BIDIRECTIONAL, 2);
@@ -155,20 +156,20 @@ TEST_CASE("rnn: the gradients of the oracle are those of its forward pass", "[rn
 
 // ---------------------------------------------------------------------------- the library
 
-TEST_CASE("rnn: all cells and types against fp64", "[rnn][strict]") {
+TEST_CASE("rnn: all cells and types are within tolerance", "[rnn][strict]") {
   uint64_t seed = 100;
   for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : kDtypes)
-      for (const int32_t hidden : {8, 24}) {  // one tile of k, and several
+      for (const int32_t hidden : {8, 24}) {  // one k tile, and several
         RnnCase c = make_rnn(cell.cell, 5, 6, 11, hidden, dtype, cell.flags);
         c.desc.dtype_dw = MP_FP32;
         check_case(c, ++seed);
       }
 }
 
-TEST_CASE("rnn: rows that two warps share, against fp64", "[rnn]") {
-  // Three runs to a row (for_each_row_run): where they are two warps', they are stored in no order, and the last one
-  // has the first elements of the next gate behind it.
+TEST_CASE("rnn: rows shared by two warps are within tolerance", "[rnn]") {
+  // A row has three 8-element vectors (for_each_row_run).  If two warps share a row, its vectors
+  // are stored in any order, and the last one is followed by the first elements of the next gate.
   uint64_t seed = 800;
   for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : kDtypes) {
@@ -178,7 +179,7 @@ TEST_CASE("rnn: rows that two warps share, against fp64", "[rnn]") {
     }
 }
 
-TEST_CASE("rnn: steps behind products that are large enough for wgmma, against fp64", "[rnn]") {
+TEST_CASE("rnn: steps after products large enough for wgmma are within tolerance", "[rnn]") {
   uint64_t seed = 900;
   for (const RnnCell &cell : kRnnCells) {
     RnnCase c = make_rnn(cell.cell, 70, 3, 9, 264, MP_FP16, cell.flags);
@@ -187,7 +188,8 @@ TEST_CASE("rnn: steps behind products that are large enough for wgmma, against f
   }
 }
 
-TEST_CASE("rnn: more tiles of k than a product has stages, all cells", "[rnn][strict]") {
+TEST_CASE("rnn: more k tiles than pipeline stages are within tolerance in all cells",
+          "[rnn][strict]") {
   uint64_t seed = 150;
   for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
@@ -197,7 +199,7 @@ TEST_CASE("rnn: more tiles of k than a product has stages, all cells", "[rnn][st
     }
 }
 
-TEST_CASE("rnn: so many units that each block of a cluster goes round its stages", "[rnn]") {
+TEST_CASE("rnn: clusters whose blocks reuse their pipeline stages are within tolerance", "[rnn]") {
   RnnCase c = make_rnn(MP_RNN_LSTM, 9, 2, 9, 1096, MP_FP16);
   c.desc.dtype_dw = MP_FP32;
   const RnnData data = real_data(c, 180);
@@ -209,7 +211,8 @@ TEST_CASE("rnn: so many units that each block of a cluster goes round its stages
   }
 }
 
-TEST_CASE("rnn: layers, two directions, unequal lengths and dropout against fp64", "[rnn]") {
+TEST_CASE("rnn: layers, two directions, unequal lengths and dropout are within tolerance",
+          "[rnn]") {
   uint64_t seed = 200;
   for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : kDtypes)
@@ -229,7 +232,7 @@ TEST_CASE("rnn: layers, two directions, unequal lengths and dropout against fp64
         }
 }
 
-TEST_CASE("rnn: many steps against fp64", "[rnn]") {
+TEST_CASE("rnn: many steps are within tolerance", "[rnn]") {
   uint64_t seed = 300;
   for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : kDtypes) {
@@ -245,7 +248,7 @@ TEST_CASE("rnn: inputs added to the gates, no biases, a clipped c", "[rnn][stric
   for (const RnnCell &cell : kRnnCells)
     for (const int flags :
          {int{MP_RNN_FLAG_SKIP_INPUT}, MP_RNN_FLAG_SKIP_INPUT | MP_RNN_FLAG_NO_BIAS}) {
-      // As with RELU: whether c is cut may depend on the rounding of h.
+      // Rounding of h may change whether c is clipped, as with RELU.
       const mp_dtype_t dtype = cell.cell == MP_RNN_LSTM ? MP_FP32 : MP_FP16;
       RnnCase c =
           make_rnn(cell.cell, 4, 5, 24, 24, dtype,
@@ -256,7 +259,7 @@ TEST_CASE("rnn: inputs added to the gates, no biases, a clipped c", "[rnn][stric
     }
 }
 
-TEST_CASE("rnn: nothing given that is optional", "[rnn][strict]") {
+TEST_CASE("rnn: all optional tensors can be NULL", "[rnn][strict]") {
   uint64_t seed = 500;
   for (const RnnCell &cell : kRnnCells) {
     RnnCase c = make_rnn(cell.cell, 4, 5, 9, 17, MP_FP32, cell.flags, 2);
@@ -284,7 +287,7 @@ double dot(const Values &a, const Values &b) {
   return sum;
 }
 
-/// All that a network is given, and beside it its gradients.
+/// Calls visit(input, gradient) for all inputs of a network.
 template <class Visit>
 void visit_inputs(const RnnCase &c, RnnData &data, const RnnResult &gradients, Visit visit) {
   visit(data.x, gradients.dx);
@@ -300,7 +303,7 @@ void visit_inputs(const RnnCase &c, RnnData &data, const RnnResult &gradients, V
   }
 }
 
-/// <w, f(inputs + scale v)>, as the library computes f; w is dy, dhn, dcn, and v drawn from the seed.
+/// Returns <w, f(inputs + scale v)> for the library's f; w is dy, dhn, dcn, and v is random.
 double moved_forward(const RnnCase &c, RnnData data, const RnnResult &any, double scale,
                      double *product) {
   Random random(77);
@@ -321,12 +324,12 @@ double moved_forward(const RnnCase &c, RnnData data, const RnnResult &any, doubl
 
 }  // namespace
 
-TEST_CASE("rnn: <J v, w> = <v, J^T w>, of the library's own passes in fp32", "[rnn]") {
+TEST_CASE("rnn: <J v, w> = <v, J^T w> for the library's fp32 passes", "[rnn]") {
   uint64_t seed = 600;
   for (const RnnCell &cell : kRnnCells)
     for (const uint32_t flags :
          {0u, uint32_t{MP_RNN_FLAG_SKIP_INPUT}, uint32_t{MP_RNN_FLAG_NO_BIAS}}) {
-      if (cell.cell == MP_RNN_RELU) continue;  // not differentiable where a sum passes 0
+      if (cell.cell == MP_RNN_RELU) continue;  // not differentiable where a pre-activation is 0
       RnnCase c = make_rnn(cell.cell, 4, 6, 20, 20, MP_FP32,
                            cell.flags | flags | uint32_t{MP_RNN_FLAG_BIDIRECTIONAL}, 2);
       c.lengths = {6, 0, 3, 5};
@@ -343,8 +346,8 @@ TEST_CASE("rnn: <J v, w> = <v, J^T w>, of the library's own passes in fp32", "[r
     }
 }
 
-TEST_CASE("rnn: small gradients need the loss scale", "[rnn]") {
-  // dy of 1e-6: fp16 cannot hold most of what comes of it, and 1024 times as much it can.
+TEST_CASE("rnn: small gradients require the loss scale", "[rnn]") {
+  // dy is 1e-6: FP16 cannot represent most of the resulting gradients, but can if scaled by 1024.
   for (const RnnCell &cell : {kRnnCells[0], kRnnCells[2], kRnnCells[3]}) {
     RnnCase c = make_rnn(cell.cell, 8, 25, 32, 64, MP_FP16, cell.flags);
     c.desc.dtype_dw = MP_FP32;

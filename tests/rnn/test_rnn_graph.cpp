@@ -9,7 +9,7 @@ using namespace mptest;
 
 namespace {
 
-/// The runtime of the toolkit, if it is there; what the library has linked it keeps to itself.
+/// The toolkit's CUDA runtime, if installed; the one linked into the library is not exported.
 class Cudart {
  public:
   Cudart() {
@@ -18,7 +18,7 @@ class Cudart {
   }
   bool is_present() const { return library_ != nullptr; }
 
-  /// Calls a function that returns 0.
+  /// Calls a function that must return 0.
   template <class... Arguments>
   void call(const char *name, Arguments... arguments) const {
     const auto function = reinterpret_cast<int (*)(Arguments...)>(dlsym(library_, name));
@@ -48,7 +48,7 @@ void check_equal(const RnnResult &wanted, const RnnResult &got) {
 
 }  // namespace
 
-TEST_CASE("rnn: a captured training step comes to the same bits, whatever x is by then", "[rnn]") {
+TEST_CASE("rnn: a replayed training step gives the bits of a call with the current x", "[rnn]") {
   if (on_host()) return skip("a CUDA graph needs the CUDA target");
   const Cudart cudart;
   if (!cudart.is_present()) return skip("no libcudart.so");

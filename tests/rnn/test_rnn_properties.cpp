@@ -1,4 +1,4 @@
-// What must hold of a recurrent network whatever its numbers are; and numbers that are none.
+// Properties of recurrent networks that do not depend on values; non-finite values; edge cases.
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -38,7 +38,7 @@ RnnResult infer(const RnnCase &c, const RnnData &data) {
   return run.result();
 }
 
-/// Rows [t][n] of other extents: `columns` elements each.
+/// Rearranges rows of `columns` elements into [t][n] with other extents.
 Values rearranged(const Values &values, int64_t timesteps, int64_t batch, int64_t columns,
                   const std::function<int64_t(int64_t, int64_t)> &row_of) {
   Values result;
@@ -54,7 +54,7 @@ Values rearranged(const Values &values, int64_t timesteps, int64_t batch, int64_
 
 // ---------------------------------------------------------------------------- equal bits
 
-TEST_CASE("rnn: equal bits each time, and in inference", "[rnn][strict]") {
+TEST_CASE("rnn: repeated calls and inference give the same bits", "[rnn][strict]") {
   each_case([](RnnCase &c) {
     c.lengths = {12, 3, 0, 7, 1, 12};
     const RnnData data = real_data(c, 1);
@@ -68,7 +68,7 @@ TEST_CASE("rnn: equal bits each time, and in inference", "[rnn][strict]") {
   });
 }
 
-TEST_CASE("rnn: more padding changes no bit", "[rnn][strict]") {
+TEST_CASE("rnn: additional padding changes no bit", "[rnn][strict]") {
   each_case([](RnnCase &c) {
     c.lengths = {12, 3, 0, 7, 1, 12};
     const RnnData data = real_data(c, 2);
@@ -119,8 +119,8 @@ TEST_CASE("rnn: a permuted batch gives permuted results", "[rnn][strict]") {
   });
 }
 
-TEST_CASE("rnn: by wgmma a sequence has the same bits in any batch", "[rnn][strict]") {
-  // Without W_ih, whose product has kernels for few rows and for many.
+TEST_CASE("rnn: a sequence has the same bits in any batch with wgmma", "[rnn][strict]") {
+  // W_ih is omitted, because its product has different kernels for few and for many rows.
   constexpr int32_t kSteps = 3, kHidden = 136, kBatch = 70;
   int ran = 0;
   for (const RnnCell &cell : kRnnCells) {
@@ -149,7 +149,7 @@ TEST_CASE("rnn: by wgmma a sequence has the same bits in any batch", "[rnn][stri
   if (ran == 0) skip("no wgmma on this device");
 }
 
-TEST_CASE("rnn: windows with h and c handed over come to the same bits", "[rnn][strict]") {
+TEST_CASE("rnn: consecutive windows that pass on h and c give the same bits", "[rnn][strict]") {
   for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : kDtypes) {
       RnnCase c = make_rnn(cell.cell, 12, 18, 10, 24, dtype, cell.flags, 2);
@@ -179,7 +179,7 @@ TEST_CASE("rnn: windows with h and c handed over come to the same bits", "[rnn][
     }
 }
 
-TEST_CASE("rnn: the second direction is the first one reversed", "[rnn][strict]") {
+TEST_CASE("rnn: the second direction equals the reversed first", "[rnn][strict]") {
   for (const RnnCell &cell : kRnnCells) {
     RnnCase both =
         make_rnn(cell.cell, 5, 9, 10, 24, MP_FP16, cell.flags | MP_RNN_FLAG_BIDIRECTIONAL);
@@ -201,7 +201,7 @@ TEST_CASE("rnn: the second direction is the first one reversed", "[rnn][strict]"
   }
 }
 
-TEST_CASE("rnn: packed batches have the bits of padded ones", "[rnn][strict]") {
+TEST_CASE("rnn: packed and padded batches give the same bits", "[rnn][strict]") {
   each_case([](RnnCase &c) {
     c.lengths = {12, 12, 7, 3, 1, 0};
     c.desc.dropout = 0.5f;
@@ -217,7 +217,7 @@ TEST_CASE("rnn: packed batches have the bits of padded ones", "[rnn][strict]") {
   });
 }
 
-TEST_CASE("rnn: dropout draws by its seed and offset", "[rnn][strict]") {
+TEST_CASE("rnn: dropout depends on its seed and offset", "[rnn][strict]") {
   RnnCase c = make_rnn(MP_RNN_GRU, 6, 8, 10, 24, MP_FP16, 0, 2);
   const RnnData data = real_data(c, 7);
   const auto y = [&] {
@@ -239,9 +239,9 @@ TEST_CASE("rnn: dropout draws by its seed and offset", "[rnn][strict]") {
   CHECK(!equal(y(), seed_0));
 }
 
-// ---------------------------------------------------------------------------- not finite
+// ---------------------------------------------------------------------------- non-finite values
 
-TEST_CASE("rnn: a NaN in one sequence reaches no other", "[rnn][strict]") {
+TEST_CASE("rnn: a NaN in a sequence does not reach other sequences", "[rnn][strict]") {
   each_case([](RnnCase &c) {
     c.lengths = {12, 3, 12, 7, 1, 12};
     const RnnData clean = real_data(c, 8);
@@ -270,7 +270,7 @@ TEST_CASE("rnn: a NaN in one sequence reaches no other", "[rnn][strict]") {
 
 namespace {
 
-/// Elements that are not the same, but for those that `is_skipped` of their row and column.
+/// Counts different elements except those for which is_skipped(row, column).
 template <class Skipped>
 int64_t count_other(const Values &wanted, const Values &got, int64_t columns, Skipped is_skipped) {
   int64_t other = 0;
@@ -283,10 +283,9 @@ int64_t count_other(const Values &wanted, const Values &got, int64_t columns, Sk
 
 }  // namespace
 
-TEST_CASE("rnn: where a product ends within a tile, what lies behind has no part in it",
-          "[rnn][strict]") {
-  // Zeros stand there, and hide all that they are multiplied with but infinity and NaN.  Of 200 units the last tile
-  // takes the place of one before.
+TEST_CASE("rnn: elements past the end of a product do not affect its last tile", "[rnn][strict]") {
+  // Zeros past the end hide every factor except infinity and NaN.  With 200 units, the last tile
+  // reuses the shared memory of an earlier one.
   const double infinity = std::numeric_limits<double>::infinity();
   constexpr int64_t kBatch = 20, kUnit = 5;
   const auto is_changed = [](int64_t row, int64_t) { return row % 4 == 2; };  // of every step
@@ -303,7 +302,8 @@ TEST_CASE("rnn: where a product ends within a tile, what lies behind has no part
           nan_before.h0[c.state_at(0, 0, n) + static_cast<size_t>(j)] = kNaN;
           infinite_dy.dy[c.y_at(1, n) + static_cast<size_t>(j)] = infinity;
         }
-      // In every gate; but MP_RNN_FLAG_RESET_FIRST multiplies r h with weights, which takes r to all units.
+      // All gates, except that MP_RNN_FLAG_RESET_FIRST multiplies r h with weights: r affects all
+      // units.
       const int64_t first_gate = cell.flags & MP_RNN_FLAG_RESET_FIRST ? c.gate_rows() - hidden : 0;
       for (int64_t row = first_gate + kUnit; row < c.gate_rows(); row += hidden)
         infinite_weight.weights[0].w_hh[static_cast<size_t>(row * hidden)] = infinity;
@@ -316,7 +316,7 @@ TEST_CASE("rnn: where a product ends within a tile, what lies behind has no part
         CHECK(count_other(wanted.dx, grad.dx, 10, is_changed) == 0);
         CHECK(count_other(wanted.dh0, grad.dh0, hidden, is_changed) == 0);
 
-        RnnCase one = c;  // a step later the unit has reached all others
+        RnnCase one = c;  // after another step, the unit would affect all others
         one.desc.timesteps = 1;
         const RnnResult step = train(one, clean), weight = train(one, infinite_weight);
         CHECK(count_other(step.y, weight.y, hidden, is_unit) == 0);
@@ -325,7 +325,7 @@ TEST_CASE("rnn: where a product ends within a tile, what lies behind has no part
     }
 }
 
-TEST_CASE("rnn: a length that is none makes its sequence NaN, and no other", "[rnn][strict]") {
+TEST_CASE("rnn: an invalid length makes only its sequence NaN", "[rnn][strict]") {
   each_case([](RnnCase &c) {
     c.lengths = {12, 12, 5, 12, 1, 12};
     const RnnData data = real_data(c, 9);
@@ -361,7 +361,7 @@ TEST_CASE("rnn: a length that is none makes its sequence NaN, and no other", "[r
 }
 
 TEST_CASE("rnn: gradients that overflow raise found_inf", "[rnn][strict]") {
-  // dy is finite; summed over steps, the gradients of the plain cells are beyond fp16.  Gates damp them in the others.
+  // dy is finite; sums over steps overflow FP16 in TANH and RELU cells.  Gates damp them in others.
   for (const mp_rnn_cell_t cell : {MP_RNN_TANH, MP_RNN_RELU})
     for (const double size : {60000.0, 1e-3}) {
       const RnnCase c = make_rnn(cell, 4, 5, 10, 24, MP_FP16);
@@ -380,7 +380,7 @@ TEST_CASE("rnn: an infinite dy raises found_inf in every cell", "[rnn][strict]")
   for (const RnnCell &cell : kRnnCells) {
     RnnCase c = make_rnn(cell.cell, 4, 5, 10, 24, MP_FP16, cell.flags);
     RnnData data = real_data(c, 11);
-    // Of every unit, for RELU stops it where h' is 0.
+    // All units are infinite, because RELU blocks the gradient of units with h' = 0.
     for (size_t j = 0; j < 24; ++j)
       data.dy[c.y_at(3, 2) + j] = std::numeric_limits<double>::infinity();
     CAPTURE(cell.cell, cell.flags);
@@ -394,8 +394,8 @@ TEST_CASE("rnn: an infinite dy raises found_inf in every cell", "[rnn][strict]")
   }
 }
 
-TEST_CASE("rnn: amax and found_inf of the weights alone", "[rnn][strict]") {
-  // The gradients of the gates fit into fp16, and their sum over many rows does not.
+TEST_CASE("rnn: amax and found_inf include weight gradients", "[rnn][strict]") {
+  // The gradients of the gates are representable in FP16; their sum over many rows is not.
   RnnCase c = make_rnn(MP_RNN_RELU, 64, 4, 8, 8, MP_FP16);
   RnnData data = real_data(c, 12);
   for (double &value : data.x) value = 8.0;
@@ -451,7 +451,7 @@ TEST_CASE("rnn: sequences without steps keep their states", "[rnn][strict]") {
   });
 }
 
-TEST_CASE("rnn: the reserve is what the gates, c and h take", "[rnn][strict]") {
+TEST_CASE("rnn: the reserve has the size of gates, c and h", "[rnn][strict]") {
   struct Bytes {
     mp_rnn_cell_t cell;
     size_t half, full;
@@ -473,7 +473,7 @@ TEST_CASE("rnn: the reserve is what the gates, c and h take", "[rnn][strict]") {
           }
 }
 
-TEST_CASE("nightly: rnn, ten thousand steps of training, the same bits at the end", "[.nightly]") {
+TEST_CASE("nightly: rnn, ten thousand training steps give the same bits", "[.nightly]") {
   for (const RnnCell &cell : kRnnCells) {
     RnnCase c =
         make_rnn(cell.cell, 3, 4, 8, 16, MP_FP16, cell.flags | MP_RNN_FLAG_BIDIRECTIONAL, 2);
@@ -481,7 +481,7 @@ TEST_CASE("nightly: rnn, ten thousand steps of training, the same bits at the en
     const RnnData data = real_data(c, 15);
     RnnRun run(c, data);
     RnnResult first;
-    for (int step = 0; step < 2000; ++step) {  // of each of five cells
+    for (int step = 0; step < 2000; ++step) {  // for each of five cells
       require_ok(run.forward_training());
       require_ok(run.backward_data());
       require_ok(run.backward_weights());

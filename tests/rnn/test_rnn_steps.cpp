@@ -1,8 +1,9 @@
-// Forward, step by step, within derived bounds: every step is computed in fp64 from the library's own h and c of the
-// step before, so that nothing accumulates.
+// Forward steps within derived bounds: every step is recomputed in fp64 from the library's h and c
+// of the previous step, so errors do not accumulate.
 //
-// The bound of a step follows its operands (running_error.h): sums of products in any order, the logistic function
-// and tanh with 2.5 ulp (kernels/simt/logistic.h) and slopes of 1/4 and 1, one rounding to the type of h.
+// The bound depends on the operands (running_error.h): sums of products in any order, the logistic
+// function and tanh with an error of 2.5 ulp (kernels/simt/logistic.h) and slopes of at most 1/4
+// and 1, and one rounding to the type of h.
 #include "rnn_run.h"
 #include "tests/support/named_plan.h"
 #include "tests/support/running_error.h"
@@ -11,7 +12,7 @@ using namespace mptest;
 
 namespace {
 
-constexpr double kUlps = 2.5 * 2.0;  // in units of u
+constexpr double kUlps = 2.5 * 2.0;  // in units of the unit roundoff u
 
 Bounded logistic(const Bounded &a) {
   const double s = 1.0 / (1.0 + std::exp(-a.value));
@@ -23,7 +24,7 @@ Bounded tanh_of(const Bounded &a) {
 }
 
 struct Before {
-  Values h, c;  ///< of one sequence
+  Values h, c;  ///< states of one sequence
 };
 
 class Step {
@@ -31,7 +32,7 @@ class Step {
   Step(const RnnCase &c, const RnnData &data, int64_t t, int64_t n, const Before &before)
       : c_(c), w_(data.weights[0]), x_(data.x.data() + c.x_at(t, n)), before_(before) {}
 
-  /// h' and c' of a unit.
+  /// New h and c of a unit.
   struct Result {
     Bounded h, c;
   };
@@ -80,7 +81,7 @@ class Step {
   const Before &before_;
 };
 
-/// c of every step: c_n of a run that ends there.
+/// Returns c of every step, which is c_n of a run that ends there.
 std::vector<Values> cells_of(const RnnCase &c, const RnnData &data) {
   std::vector<Values> cells = {data.c0};
   for (int32_t t = 1; t <= c.desc.timesteps && c.is_lstm(); ++t) {
@@ -131,7 +132,7 @@ void check_steps(const RnnCase &c, uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("rnn: every step within its bound", "[rnn]") {
+TEST_CASE("rnn: every step is within its bound", "[rnn]") {
   uint64_t seed = 0;
   for (const mp_rnn_cell_t cell : {MP_RNN_TANH, MP_RNN_RELU, MP_RNN_LSTM, MP_RNN_GRU})
     for (const mp_dtype_t dtype : kDtypes)

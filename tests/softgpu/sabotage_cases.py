@@ -147,17 +147,17 @@ CASES = [
         "pointwise: rows of any length", "pointwise: unaligned tensors*",
         "pointwise: every function is within the error bound")),
     Case("recurrent steps", 80, 3, r"rnn_(?!fused)|rnn_fused_\w+<LstmCell", library(
-        "rnn: a few networks of integers, exactly", "rnn: saturated gates of GRU, both forms", "rnn: x itself*",
-        "rnn: all cells and types against fp64", "rnn: rows that two warps share*",
-        "rnn: more tiles of k than a product has stages, exactly",
-        "rnn: more tiles of k than a product has stages, all cells",
-        "rnn: an infinite dy raises found_inf in every cell", "rnn: amax and found_inf of the weights alone",
-        "rnn: where a product ends within a tile*")),
+        "rnn: a few integer networks are exact", "rnn: saturated GRU gates are exact*", "rnn: inputs added directly*",
+        "rnn: all cells and types are within tolerance", "rnn: rows shared by two warps*",
+        "rnn: more k tiles than pipeline stages are exact",
+        "rnn: more k tiles than pipeline stages are within tolerance in all cells",
+        "rnn: an infinite dy raises found_inf in every cell", "rnn: amax and found_inf include weight gradients",
+        "rnn: elements past the end of a product*")),
     Case("recurrent steps by wgmma", 90, 70, r"rnn_fused_wgmma_\w+<LstmCell", library(
-        "rnn: more tiles of k than a product has stages, all cells", "rnn: so many units*",
+        "rnn: more k tiles than pipeline stages are within tolerance in all cells", "rnn: clusters whose blocks reuse*",
         "rnn: gradients that overflow raise found_inf")),
     Case("consecutive recurrent steps", 90, 3, "rnn_(?!.*bf16)", library(
-        "rnn: a few networks of integers, exactly", "rnn: x itself*", "rnn: steps behind products*"), "griddepcontrol.wait"),
+        "rnn: a few integer networks are exact", "rnn: inputs added directly*", "rnn: steps after products*"), "griddepcontrol.wait"),
     Case("consecutive kernels", 90, 3, "^(?!.*embedding_begins)", library("sequences: *"), "griddepcontrol.wait"),
     Case("kernel after a sort", 90, 3, "embedding_begins", library(
         "sequences: the gradient of a table*"), "griddepcontrol.wait"),
