@@ -1,5 +1,5 @@
-// One convolution call as plain data that prints as one line, "op=fprop n=2 h=7 w=9 c=3 k=8 ...",
-// and is read back from it:  MP_REPRO="<the line>" mptests "[repro-conv]"  runs the case again.
+// A convolution call as plain data that is printed as one line, "op=fprop n=2 h=7 w=9 c=3 k=8 ...",
+// and parsed from it: MP_REPRO="<the line>" mptests "[repro-conv]" reruns the case.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ struct ConvCase : OutputCase {
   int32_t pad_top = 0, pad_bottom = 0, pad_left = 0, pad_right = 0;
   int32_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
   int32_t groups = 1;
-  int64_t aux_pad = 0;  ///< elements by which the rows of aux are longer than those of the output
-  /// Operands that lie one element further than `offset` says: 1, 2 the inputs, d the output, x aux.
+  int64_t aux_pad = 0;  ///< row length of aux minus that of the output, in elements
+  /// Operands offset by one element more than `offset`: 1, 2 the inputs, d the output, x aux.
   std::string stray;
   bool special_in_second = false;  ///< in the second input (filter; wgrad: dy) instead of the first
 };
 
-/// Whatever differs from a default ConvCase.
+/// Prints the fields that differ from a default ConvCase.
 std::string to_string(const ConvCase &c);
 ConvCase parse_conv_case(const std::string &line);
 

@@ -1,4 +1,4 @@
-// The convolutions of the tests: awkward ones by name, and any number of generated ones.
+// Convolutions of the tests: typical, awkward and generated ones.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ inline ConvCase with(ConvCase v, mp_conv_op_t op, const Types &types) {
   return v;
 }
 
-/// Layers as networks have them.
+/// Typical layers of networks.
 inline std::vector<ConvCase> usual_convs() {
   return {
       padded(conv_case(2, 9, 11, 16, 24, 3, 3), 1),
@@ -79,22 +79,22 @@ inline std::vector<ConvCase> usual_convs() {
   };
 }
 
-/// Where index arithmetic goes wrong.
+/// Shapes at the boundaries of index arithmetic.
 inline std::vector<ConvCase> awkward_convs() {
   return {
       conv_case(2, 3, 4, 8, 8, 5, 3),                            // P = 0
       conv_case(2, 5, 3, 8, 8, 3, 4),                            // Q = 0
       padded(conv_case(2, 3, 4, 8, 8, 5, 6), 1),                 // larger than the image, P = 1
-      padded(conv_case(1, 2, 2, 8, 16, 7, 7), 3),                // still larger
+      padded(conv_case(1, 2, 2, 8, 16, 7, 7), 3),                // larger by several pixels
       conv_case(2, 5, 4, 8, 8, 5, 4),                            // exactly the image
       dilated(conv_case(2, 5, 5, 8, 8, 3, 3), 3, 2),             // P = 0 by dilation
-      dilated(padded(conv_case(1, 4, 5, 8, 8, 3, 3), 4), 4, 3),  // taps that never meet
+      dilated(padded(conv_case(1, 4, 5, 8, 8, 3, 3), 4), 4, 3),  // taps that never coincide
       strided(conv_case(2, 10, 11, 8, 8, 2, 1), 3, 4),           // stride > filter
       strided(conv_case(2, 5, 6, 8, 8, 3, 3), 7, 9),             // stride > image
       strided(padded(conv_case(2, 6, 7, 8, 8, 3, 3), 1), 3, 2),  // unequal strides
       strided(dilated(padded(conv_case(1, 9, 8, 8, 8, 3, 3), 2), 2, 3), 2, 3),
       strided(dilated(padded(conv_case(1, 9, 8, 8, 8, 3, 2), 3), 2, 2), 2, 2),  // common factor
-      padded(conv_case(1, 4, 5, 8, 8, 3, 3), 5),  // outputs that see zeros only
+      padded(conv_case(1, 4, 5, 8, 8, 3, 3), 5),  // outputs that read only zeros
       padded(conv_case(1, 4, 5, 8, 8, 1, 1), 2),  // 1 x 1 with padding
       padded(conv_case(1, 5, 6, 8, 8, 3, 3), 0, 2, 1, 0),
       padded(conv_case(1, 5, 6, 8, 8, 2, 4), 3, 0, 0, 1),
@@ -111,7 +111,7 @@ inline std::vector<ConvCase> awkward_convs() {
   };
 }
 
-/// More than one tile of any kernel in every direction, with residues.
+/// Shapes with more than one tile of every kernel in every direction, with partial tiles.
 inline std::vector<ConvCase> large_convs() {
   return {
       padded(conv_case(2, 13, 14, 24, 136, 3, 3), 1),
@@ -125,9 +125,9 @@ inline std::vector<ConvCase> large_convs() {
   };
 }
 
-/// Any shape, types, scalars and alignment, with at most `most_products` products.
+/// Returns a random shape, types, scalars and alignment, with at most `most_products` products.
 ConvCase random_conv(Random &random, int64_t most_products);
-/// And any epilogue that its pass takes.
+/// Also returns a random epilogue that the pass supports.
 ConvCase random_conv_with_epilogue(Random &random, int64_t most_products);
 
 }  // namespace mptest

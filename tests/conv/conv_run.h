@@ -1,5 +1,5 @@
-// A ConvCase on the device: tensors between guard zones, their oracle, and the call; the output and
-// its check are OutputRun's.
+// A ConvCase on the device: tensors between guard zones, their oracle, and the call.  OutputRun
+// provides the output and its checks.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 namespace mptest {
 
 oracle::Convolution convolution_of(const ConvCase &c);
-/// The descriptor of the case, with the kernel that the case names.
+/// Returns the descriptor of the case, with the kernel that the case names.
 mp_conv2d_desc_t desc_of(const ConvCase &c);
 
 class ConvRun : public OutputRun {
@@ -42,9 +42,9 @@ class ConvRun : public OutputRun {
   std::optional<DeviceArray> device_first_, device_second_;
 };
 
-/// Every kernel that can run the case, by name, and the library's choice with the workspace it asks
-/// for, with less and with none: correct, with guard zones and inputs untouched.  A kernel may
-/// decline misaligned pointers, leaving the output alone.
+/// Checks every kernel that supports the case, by name, and the library's choice with its preferred
+/// workspace, with less and with none: correct results; guard zones and inputs unchanged.  A kernel
+/// may reject misaligned pointers; it must then leave the output unchanged.
 void check_conv(const ConvCase &c);
 
 }  // namespace mptest

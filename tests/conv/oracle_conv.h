@@ -1,15 +1,15 @@
-// Convolution as mpcore.h defines it, in plain fp64 loops:
+// Reference implementation of convolution in fp64, as documented in mpcore/conv.h:
 //
-//   y[n][p][q][k] = sum over r, s, c of  filter[k][r][s][c]
-//       x[n][p stride_h - pad_top + r dilation_h][q stride_w - pad_left + s dilation_w][c]
+// y[n][p][q][k] = sum over r, s, c of  filter[k][r][s][c]
+// x[n][p stride_h - pad_top + r dilation_h][q stride_w - pad_left + s dilation_w][c]
 //
-// Each term joins one element of x, one of the filter and one of y.  The gradients are sums over
+// Each term combines one element of x, one of the filter and one of y.  The gradients are sums over
 // the same terms: dx of dy filter, dfilter of x dy.
 //
-// Where x lies outside the image it is 0, and whether that zero is multiplied is left open.  It
-// shows only against a non-finite factor: the filter in fprop, dy in wgrad.  dgrad likewise may
-// multiply a zero where a filter element meets no dy.  Then a NaN is as right as the sum without
-// that product; EpilogueResult::may_be_nan marks these elements.
+// x is 0 outside the image; it is unspecified whether that zero is multiplied.  This matters only
+// if the other factor is non-finite: the filter in fprop, dy in wgrad.  Likewise, dgrad may
+// multiply a zero if a filter element has no matching dy.  Then both NaN and the sum without that
+// product are correct; EpilogueResult::may_be_nan marks these elements.
 #pragma once
 
 #include <cmath>
@@ -65,7 +65,8 @@ void each_term(const Convolution &v, Visit visit) {
   }
 }
 
-/// The output as the matrix that an epilogue sees; `terms` of the longest sum, padding included.
+/// Returns zero sums with the shape that an epilogue receives; `terms` of the longest sum, padding
+/// included.
 inline Sums empty_sums(const Convolution &v, mp_conv_op_t op) {
   const int64_t pixels = v.n * v.p() * v.q();
   switch (op) {
@@ -84,7 +85,7 @@ inline Sums empty_sums(const Convolution &v, mp_conv_op_t op) {
   }
 }
 
-/// @param first, second  the two inputs in the order of the arguments of mp_conv2d_*
+/// @param first, second  the inputs in the order of the arguments of mp_conv2d_*
 inline Sums convolve(const Convolution &v, mp_conv_op_t op, const std::vector<double> &first,
                      const std::vector<double> &second) {
   Sums sums = empty_sums(v, op);
@@ -101,7 +102,7 @@ inline Sums convolve(const Convolution &v, mp_conv_op_t op, const std::vector<do
   return sums;
 }
 
-/// Which outputs a non-finite element of the second input may reach by way of a zero; see above.
+/// Returns the outputs that a non-finite element of the second input may reach through a zero.
 inline std::vector<bool> reached_by_zeros(const Convolution &v, mp_conv_op_t op,
                                           const std::vector<double> &second) {
   std::vector<bool> reached(empty_sums(v, op).sum.values.size());
@@ -119,7 +120,7 @@ inline std::vector<bool> reached_by_zeros(const Convolution &v, mp_conv_op_t op,
     const int64_t from_second = op == MP_CONV_WGRAD ? y : f;
     if (std::isfinite(second[static_cast<size_t>(from_second)])) return;
     if (op == MP_CONV_DGRAD) {
-      if (x >= 0) reached[static_cast<size_t>(x)] = false;  // by a term, and only by that
+      if (x >= 0) reached[static_cast<size_t>(x)] = false;  // reached by a regular term
     } else if (x < 0) {
       reached[static_cast<size_t>(op == MP_CONV_FPROP ? y : f)] = true;
     }
