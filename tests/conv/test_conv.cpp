@@ -1,7 +1,7 @@
-// mp_conv2d_fprop, _dgrad, _wgrad: every kernel by name on usual, awkward and generated problems.
+// mp_conv2d_fprop, _dgrad, _wgrad: every kernel by name on typical, awkward and generated problems.
 //
-// Integer fills are compared bit for bit, reals with the bounds of bounds.h.  OutputRun::verify
-// also checks guard zones and inputs, and the output holds NaN wherever it must not be read.
+// Integer inputs are compared bit for bit, reals with the bounds of bounds.h.  OutputRun::verify
+// also checks guard zones and inputs, and the output is initially NaN if it must not be read.
 #include <cstdlib>
 #include <iterator>
 
@@ -23,7 +23,7 @@ void check_all(const std::vector<ConvCase> &shapes, const Types &types,
   }
 }
 
-/// One of kOneOfEach for each shape in turn.
+/// Checks each shape with one element of kOneOfEach, cyclically.
 void check_all_with_types_in_turn(const std::vector<ConvCase> &shapes) {
   for (size_t i = 0; i < shapes.size(); ++i) {
     check_all({shapes[i]}, kOneOfEach[i % std::size(kOneOfEach)]);
@@ -32,8 +32,8 @@ void check_all_with_types_in_turn(const std::vector<ConvCase> &shapes) {
 
 }  // namespace
 
-TEST_CASE("conv: the oracle computes what is written out here by hand", "[conv][strict]") {
-  // Cross-correlation: with one pixel of padding on the left, the filter's last tap comes first.
+TEST_CASE("conv: the oracle equals results computed by hand", "[conv][strict]") {
+  // Cross-correlation: with one pixel of padding on the left, the filter's last tap is read first.
   oracle::Convolution line{.n = 1,
                            .h = 1,
                            .w = 3,
@@ -62,14 +62,14 @@ TEST_CASE("conv: the oracle computes what is written out here by hand", "[conv][
   line.pad_right = 1;
   CHECK(oracle::convolve(line, MP_CONV_FPROP, x, f).sum.values == Values{30});
 
-  // Two groups of two channels to one: channels 2 and 3 make the second output.
+  // Two groups with two input channels and one output: channels 2 and 3 give the second output.
   oracle::Convolution groups = line;
   groups.w = 1, groups.c = 4, groups.k = 2, groups.s = 1, groups.pad_left = groups.pad_right = 0;
   groups.groups = 2;
   CHECK(oracle::convolve(groups, MP_CONV_FPROP, {1, 2, 3, 4}, {1, 10, 100, 1000}).sum.values ==
         Values{21, 4300});
 
-  // Rows before columns in image and filter alike.
+  // Row-major order in image and filter.
   oracle::Convolution square = line;
   square.h = square.w = square.r = square.s = 2, square.dilation_w = square.stride_w = 1;
   square.pad_left = square.pad_right = 0;
@@ -77,27 +77,27 @@ TEST_CASE("conv: the oracle computes what is written out here by hand", "[conv][
         Values{4321});
 }
 
-TEST_CASE("conv: layers as networks have them, every type", "[conv]") {
+TEST_CASE("conv: typical layers are exact in every type", "[conv]") {
   for (const Types &types : kAllTypes) check_all(usual_convs(), types);
 }
 
-TEST_CASE("conv: layers as networks have them", "[conv][strict]") {
+TEST_CASE("conv: typical layers are exact", "[conv][strict]") {
   check_all_with_types_in_turn(usual_convs());
 }
 
-TEST_CASE("conv: awkward shapes, every type", "[conv][long]") {
+TEST_CASE("conv: awkward shapes are exact in every type", "[conv][long]") {
   for (const Types &types : kAllTypes) check_all(awkward_convs(), types);
 }
 
-TEST_CASE("conv: awkward shapes that add to what is there", "[conv][strict]") {
+TEST_CASE("conv: awkward shapes are exact with beta = 1", "[conv][strict]") {
   check_all(awkward_convs(), {MP_FP16, MP_FP32}, [](ConvCase &c) { c.beta = 1.0f; });
 }
 
-TEST_CASE("conv: many tiles", "[conv][long]") {
+TEST_CASE("conv: many tiles are exact", "[conv][long]") {
   check_all_with_types_in_turn(large_convs());
 }
 
-TEST_CASE("conv: depthwise outputs side by side, in lines of any length", "[conv][strict]") {
+TEST_CASE("conv: adjacent depthwise outputs in image rows of any length", "[conv][strict]") {
   const auto is_depthwise = [](const std::string &kernel) { return kernel == "conv_depthwise"; };
   for (const int32_t width : {1, 2, 3, 4, 5, 7, 8, 13}) {
     const ConvCase square = grouped(padded(conv_case(3, 3, width, 24, 24, 3, 3), 1), 24);
@@ -151,7 +151,7 @@ TEST_CASE("conv: integers beyond 16 bits are rounded once, to nearest even", "[c
   }
 }
 
-TEST_CASE("conv: reals stay within the derived bound", "[conv]") {
+TEST_CASE("conv: reals are within the derived bound", "[conv]") {
   for (const Types &types : kOneOfEach) {
     check_all(usual_convs(), types, [](ConvCase &c) {
       c.fill = Fill::kReal;
@@ -161,7 +161,7 @@ TEST_CASE("conv: reals stay within the derived bound", "[conv]") {
   }
 }
 
-TEST_CASE("conv: misaligned tensors, all and one by one", "[conv]") {
+TEST_CASE("conv: misaligned tensors, together and separately", "[conv]") {
   const std::vector<ConvCase> shapes = {padded(conv_case(2, 6, 7, 16, 24, 3, 3), 1),
                                         conv_case(2, 5, 6, 16, 24, 1, 1),
                                         strided(padded(conv_case(1, 9, 9, 3, 8, 5, 5), 2), 2, 2),
@@ -177,12 +177,12 @@ TEST_CASE("conv: misaligned tensors, all and one by one", "[conv]") {
   }
 }
 
-TEST_CASE("conv: misaligned by one element", "[conv][strict]") {
+TEST_CASE("conv: tensors misaligned by one element", "[conv][strict]") {
   check_all({padded(conv_case(1, 5, 6, 16, 24, 3, 3), 1)}, {MP_FP16, MP_FP16},
             [](ConvCase &c) { c.offset = 1; });
 }
 
-TEST_CASE("conv: a case prints as a line that reads back as the same case", "[conv][strict]") {
+TEST_CASE("conv: printing and parsing preserve a case", "[conv][strict]") {
   ConvCase c = strided(padded(conv_case(2, 7, 9, 3, 8, 3, 5), 1, 0, 2, 3), 2, 1);
   c = with(dilated(grouped(c, 1), 1, 2), MP_CONV_WGRAD, {MP_BF16, MP_FP32});
   c.special = Special::kNan;

@@ -1,8 +1,8 @@
-// What ties the three convolutions together, without any oracle: with integers, exactly
+// Relations between the three convolutions, without an oracle.  For integers, exactly:
 //
 //     <y, conv(x, w)>  =  <dgrad(y, w), x>  =  <wgrad(x, y), w>
 //
-// and a 1 x 1 convolution is mp_gemm.
+// A 1 x 1 convolution equals mp_gemm.
 #include <numeric>
 
 #include "conv_cases.h"
@@ -25,7 +25,7 @@ double dot(const std::vector<double> &a, const std::vector<double> &b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-/// One pass with fp32 output by the kernel that the library chooses.
+/// Runs one pass with fp32 output and the kernel that the library selects.
 std::vector<double> pass(const ConvCase &c, mp_conv_op_t op, const std::vector<double> &first,
                          const std::vector<double> &second, size_t out_count) {
   const mp_conv2d_desc_t desc = desc_of(with(c, op, {c.ab, MP_FP32}));
@@ -68,7 +68,7 @@ TEST_CASE("conv adjoint: the passes agree on a few generated problems", "[conv][
   for (int i = 0; i < 20; ++i) check_adjoint(random_conv(random, 20000), random);
 }
 
-TEST_CASE("conv adjoint: a 1 x 1 convolution is mp_gemm", "[conv][strict]") {
+TEST_CASE("conv adjoint: a 1 x 1 convolution equals mp_gemm", "[conv][strict]") {
   Random random(7);
   const int32_t pixels = 35, c = 24, k = 40;
   const ConvCase layer = conv_case(1, 5, 7, c, k, 1, 1);

@@ -1,5 +1,5 @@
-// Images whose channels are no multiple of 8, by the kernels that read a padded copy of them.
-// The workspace begins as poison.
+// Images whose channels are not a multiple of 8, with kernels that read a padded copy of them.
+// The workspace is initially NaN.
 #include "conv_cases.h"
 #include "conv_run.h"
 
@@ -12,29 +12,29 @@ constexpr mp_conv_op_t kCopyingOps[] = {MP_CONV_FPROP, MP_CONV_WGRAD};
 bool reads_copies(const std::string &kernel) {
   return kernel.ends_with("_copied");
 }
-/// "conv_wmma_64x64x32_s4_copied", not "..._k4_copied".
-bool reads_copies_whole(const std::string &kernel) {
+/// True for "conv_wmma_64x64x32_s4_copied", not for "..._k4_copied".
+bool reads_unsplit_copies(const std::string &kernel) {
   return reads_copies(kernel) && kernel.find("_k") == std::string::npos;
 }
-/// Also where it is: four channels may be aligned without a copy.
-bool reads_patches_whole(const std::string &kernel) {
+/// Includes kernels without a copy, which support four channels if aligned.
+bool is_unsplit_wmma(const std::string &kernel) {
   return kernel.starts_with("conv_wmma") && kernel.find("_k") == std::string::npos;
 }
 
-int check_copies(const ConvCase &c, bool (*is_wanted)(const std::string &) = reads_copies_whole) {
+int check_copies(const ConvCase &c, bool (*is_wanted)(const std::string &) = reads_unsplit_copies) {
   ConvRun run(c);
   INFO(to_string(c));
   return check_kernels(run, Misaligned::kNo, is_wanted);
 }
 
-/// Lines that begin and end in padding, of 17 pixels.
+/// Returns a layer with image rows of 17 pixels, padded at both ends.
 ConvCase rgb(int32_t channels = 3) {
   return strided(padded(conv_case(2, 9, 17, channels, 16, 3, 5), 1, 2, 2, 1), 1, 2);
 }
 
 }  // namespace
 
-TEST_CASE("conv copies: channels, strides and padding of any number", "[conv][strict]") {
+TEST_CASE("conv copies: any number of channels, stride and padding is exact", "[conv][strict]") {
   constexpr Types kTypes[] = {
       {MP_FP16, MP_FP16}, {MP_FP16, MP_FP32}, {MP_BF16, MP_FP32}, {MP_BF16, MP_BF16}};
   size_t drawn = 0;
@@ -46,14 +46,15 @@ TEST_CASE("conv copies: channels, strides and padding of any number", "[conv][st
         c.w += channels % 2 == 0;
         for (const mp_conv_op_t op : kCopyingOps)
           checked +=
-              check_copies(with(c, op, kTypes[drawn++ % std::size(kTypes)]), reads_patches_whole);
+              check_copies(with(c, op, kTypes[drawn++ % std::size(kTypes)]), is_unsplit_wmma);
       }
     }
   }
   CHECK(checked > 150);
 }
 
-TEST_CASE("conv copies: filters of one tap, of a row, of a column, and dilated", "[conv][strict]") {
+TEST_CASE("conv copies: filters of one tap, one row, one column, and dilated ones are exact",
+          "[conv][strict]") {
   for (const ConvCase &layer :
        {conv_case(2, 5, 6, 12, 16, 1, 1), strided(conv_case(2, 5, 7, 12, 16, 1, 1), 2, 2),
         padded(conv_case(2, 1, 40, 3, 8, 1, 5), 0, 0, 2, 2), conv_case(2, 7, 6, 5, 8, 3, 1),
@@ -67,7 +68,7 @@ TEST_CASE("conv copies: filters of one tap, of a row, of a column, and dilated",
   }
 }
 
-TEST_CASE("conv copies: splits, epilogues, and tensors that are not aligned", "[conv][strict]") {
+TEST_CASE("conv copies: split-k, epilogues and unaligned tensors are exact", "[conv][strict]") {
   ConvCase wgrad =
       with(padded(conv_case(3, 20, 24, 3, 24, 3, 3), 1), MP_CONV_WGRAD, {MP_FP16, MP_FP16});
   wgrad.beta = 1.0f;
@@ -88,7 +89,7 @@ TEST_CASE("conv copies: splits, epilogues, and tensors that are not aligned", "[
   }
 }
 
-TEST_CASE("conv copies: what is not finite stays where it is", "[conv][strict]") {
+TEST_CASE("conv copies: non-finite values affect only their outputs", "[conv][strict]") {
   for (const mp_conv_op_t op : kCopyingOps) {
     for (const Special special : {Special::kInfinity, Special::kNan}) {
       for (const Place place : {Place::kFirst, Place::kMiddle, Place::kLast}) {
@@ -105,14 +106,14 @@ TEST_CASE("conv copies: what is not finite stays where it is", "[conv][strict]")
   }
 }
 
-TEST_CASE("conv copies: their kernels refuse a byte less of workspace", "[conv][strict]") {
+TEST_CASE("conv copies: too small a workspace is rejected", "[conv][strict]") {
   for (const mp_conv_op_t op : kCopyingOps) {
     ConvRun run(with(rgb(), op, {MP_FP16, MP_FP16}));
     for (const std::string &kernel : run.kernels()) {
       if (!reads_copies(kernel)) continue;
       const size_t needed = run.workspace_bytes(kernel);
       CAPTURE(kernel, needed);
-      // Eight places 2 apart and 5 taps reach 19 pixels: lines of an even 20, of four channels.
+      // Eight outputs with stride 2 and 5 taps cover 19 pixels: image rows of 20, of four channels.
       CHECK(needed >= size_t{2} * 2 * 9 * 20 * 4);
       expect_status(run.launch(kernel, needed - 1), MP_ERROR_WORKSPACE_TOO_SMALL);
       expect_none(run.verify_untouched(), run.repro());
@@ -120,7 +121,7 @@ TEST_CASE("conv copies: their kernels refuse a byte less of workspace", "[conv][
   }
 }
 
-TEST_CASE("conv copies: declined where nothing is to be padded", "[conv][strict]") {
+TEST_CASE("conv copies: kernels reject problems without padded channels", "[conv][strict]") {
   const std::string kernel = "conv_wmma_64x64x32_s4_copied";
   const Types fp16{MP_FP16, MP_FP16};
   for (const ConvCase &c :

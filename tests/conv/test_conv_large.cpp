@@ -1,7 +1,7 @@
-// Tensors beyond 2^32 elements, cheaply: nine images of 2^29 elements each, of which a large stride
-// or a large padding leaves two pixels to read.  Only their pages are ever touched.
+// Tensors of more than 2^32 elements at low cost: nine images of 2^29 elements, of which a large
+// stride or padding makes only two pixels relevant.  Only the pages of these pixels are touched.
 //
-// Each problem equals a compact one, with those pixels alone, whose result the oracle knows.
+// Each problem equals a compact one with only these pixels, whose result the oracle computes.
 #define MP_ENABLE_EXPERIMENTAL
 #include "conv_cases.h"
 #include "conv_run.h"
@@ -12,14 +12,14 @@ using namespace mptest;
 namespace {
 
 constexpr int32_t kImages = 9;
-constexpr int32_t kChannels = 16;         // of the large tensor
-constexpr int32_t kOthers = 8;            // channels on the other side
-constexpr int32_t kPixels = 1 << 25;      // of a large image, 2^29 elements
+constexpr int32_t kChannels = 16;         // channels of the large tensor
+constexpr int32_t kOthers = 8;            // channels of the other tensor
+constexpr int32_t kPixels = 1 << 25;      // pixels of a large image, which has 2^29 elements
 constexpr int32_t kStride = kPixels - 1;  // pixels 0 and 2^25 - 1 are read
 constexpr size_t kElemBytes = 2;          // fp16
 constexpr size_t kRowBytes = kChannels * kElemBytes;
 
-/// The pixels `first` and `second` of every image are those of the compact tensor.
+/// Sets the pixels `first` and `second` of every image to those of the compact tensor.
 void scatter(uint8_t *arena, int64_t image_pixels, int64_t first, int64_t second,
              const std::vector<double> &compact) {
   for (int64_t image = 0; image < kImages; ++image) {
@@ -42,7 +42,8 @@ std::vector<double> integers(int64_t count, int64_t seed) {
   return values;
 }
 
-/// The first input is large; `compact` is the same convolution of what is in it.
+/// Checks a convolution whose first input is large against the `compact` one of its relevant
+/// pixels.
 void check_large(const ConvCase &large, const ConvCase &compact, const uint8_t *arena,
                  const std::vector<double> &first) {
   const oracle::Convolution shape = convolution_of(compact);
@@ -94,7 +95,7 @@ TEST_CASE("conv large: x of fprop and wgrad", "[conv][strict]") {
 TEST_CASE("conv large: dy of dgrad", "[conv][strict]") {
   const DeviceMemory arena(kArenaBytes);
   if (!arena.allocated()) return skip(format("needs %zu MB of memory", kArenaBytes >> 20));
-  // One pixel behind kPixels columns of zeros: the last two outputs see it.
+  // One pixel follows kPixels columns of zeros: the last two outputs depend on it.
   const std::vector<double> dy = integers(kImages * 2 * kChannels, 6);
   scatter(arena.data(), int64_t{kPixels} + 1, kPixels - 1, kPixels, dy);
   const ConvCase image = conv_case(kImages, 1, 1, kOthers, kChannels, 1, 2);

@@ -1,7 +1,7 @@
-// The wgmma kernels of convolution by name: where tiles, taps, images and pipelines turn corners, and
-// what im2col TMA cannot do.
+// The wgmma kernels of convolution by name, at the boundaries of tiles, taps, images and pipelines,
+// and the limits of im2col TMA.
 //
-// As test_gemm_wgmma.cpp: for the strict mode with many seeds.
+// Intended for checked mode with many seeds, like test_gemm_wgmma.cpp.
 #define MP_ENABLE_EXPERIMENTAL
 #include "conv_cases.h"
 #include "conv_run.h"
@@ -13,8 +13,8 @@ namespace {
 bool is_wgmma(const std::string &kernel) {
   return kernel.rfind("conv_wgmma", 0) == 0;
 }
-/// "conv_wgmma_128x256x64_s4_c2", not "..._k4".
-bool is_whole(const std::string &kernel) {
+/// True for "conv_wgmma_128x256x64_s4_c2", not for "..._k4".
+bool is_unsplit(const std::string &kernel) {
   return is_wgmma(kernel) && kernel.find("_k") == std::string::npos;
 }
 bool is_split(const std::string &kernel) {
@@ -28,8 +28,8 @@ bool has_wgmma() {
   return false;
 }
 
-/// At least one of the kernels that are wanted must run the case.
-void check(const ConvCase &c, bool (*is_wanted)(const std::string &) = is_whole) {
+/// Checks the kernels for which is_wanted is true; at least one must support the case.
+void check(const ConvCase &c, bool (*is_wanted)(const std::string &) = is_unsplit) {
   ConvRun run(c);
   INFO(to_string(c));
   CHECK(check_kernels(run, Misaligned::kNo, is_wanted) > 0);
@@ -37,14 +37,14 @@ void check(const ConvCase &c, bool (*is_wanted)(const std::string &) = is_whole)
 
 constexpr Types kTypes[] = {{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}};
 
-/// Either way of storing 16 and 32 bits, in turns.
+/// Checks 16-bit and fp32 outputs alternately.
 void check_ops(const ConvCase &layer, const std::vector<mp_conv_op_t> &ops) {
   for (const mp_conv_op_t op : ops) check(with(layer, op, kTypes[op % 2]));
 }
 
 const std::vector<mp_conv_op_t> kAllOps(std::begin(kConvOps), std::end(kConvOps));
 
-/// Why that kernel does not run the case.
+/// Returns the reason why the kernel does not support the case.
 std::string refusal(ConvCase c, const std::string &kernel = "conv_wgmma_128x128x64_s6") {
   c.kernel = kernel;
   const mp_conv2d_desc_t desc = desc_of(c);
@@ -58,49 +58,49 @@ std::string refusal(ConvCase c, const std::string &kernel = "conv_wgmma_128x128x
 
 }  // namespace
 
-TEST_CASE("conv wgmma: several tiles, rows and images in each of them", "[conv][wgmma]") {
+TEST_CASE("conv wgmma: tiles with several image rows and images are exact", "[conv][wgmma]") {
   if (!has_wgmma()) return;
-  // Numbers of tiles are odd and even, so that clusters have a last tile without a partner; 72
-  // channels are one block of 64 and a part of one.
+  // The numbers of tiles are odd and even, so that clusters have a last tile without a partner; 72
+  // channels are a full and a partial block of 64.
   check_ops(padded(conv_case(3, 11, 9, 72, 136, 3, 3), 1), kAllOps);
   check_ops(conv_case(1, 12, 14, 136, 72, 2, 2), kAllOps);
-  // Images much smaller than a tile; whole blocks of channels.
+  // Images much smaller than a tile; full channel blocks.
   check_ops(padded(conv_case(60, 1, 5, 64, 64, 1, 3), 0, 0, 1, 1), kAllOps);
 }
 
-TEST_CASE("conv wgmma: strides, dilations, unequal padding", "[conv][wgmma]") {
+TEST_CASE("conv wgmma: strides, dilations and unequal padding are exact", "[conv][wgmma]") {
   if (!has_wgmma()) return;
   check_ops(strided(padded(conv_case(2, 17, 15, 24, 40, 3, 5), 1, 2, 2, 1), 2, 3), kAllOps);
   check_ops(dilated(padded(conv_case(2, 9, 10, 16, 8, 3, 2), 0, 5, 4, 1), 3, 5), kAllOps);
   check_ops(strided(dilated(padded(conv_case(1, 20, 19, 8, 8, 3, 3), 3), 2, 3), 3, 2), kAllOps);
-  // Padding without pixels; a filter larger than the image.
+  // Padding wider than the filter; a filter larger than the image.
   check_ops(padded(conv_case(2, 4, 5, 8, 8, 3, 3), 5), kAllOps);
   check_ops(padded(conv_case(3, 2, 3, 8, 16, 5, 6), 4), kAllOps);
 }
 
-TEST_CASE("conv wgmma: classes of pixels of a strided dgrad", "[conv][wgmma]") {
+TEST_CASE("conv wgmma: stride phases of dgrad are exact", "[conv][wgmma]") {
   if (!has_wgmma()) return;
   const auto check_dgrad = [](const ConvCase &layer) {
     for (const Types &types : {Types{MP_FP16, MP_FP16}, Types{MP_BF16, MP_BF16}, kTypes[1]})
       check(with(layer, MP_CONV_DGRAD, types));
   };
-  // As networks have them; two tiles and more, and rows of images that end within a subtile.
+  // Typical layers; two tiles and more, and image rows that end within a subtile.
   check_dgrad(strided(padded(conv_case(3, 28, 26, 72, 40, 3, 3), 1), 2, 2));
-  // Of four classes three have no taps.
+  // Three of four stride phases have no taps.
   check_dgrad(strided(conv_case(2, 20, 22, 136, 72, 1, 1), 2, 2));
-  // Odd extents: classes of fewer pixels than others.
+  // Odd extents: some stride phases have fewer pixels.
   check_dgrad(strided(padded(conv_case(2, 21, 23, 24, 8, 7, 7), 3), 2, 2));
   check_dgrad(strided(padded(conv_case(4, 11, 10, 8, 72, 4, 5), 2, 0, 1, 3), 3, 2));
-  // Subtiles that lie in many rows, of one column each.
+  // Subtiles that cover many image rows of one column each.
   check_dgrad(strided(padded(conv_case(5, 40, 3, 16, 8, 3, 3), 1), 2, 3));
-  // Taps of which no class has two; the same with strides and dilations that share a factor.
+  // Stride phases with at most one tap; also strides and dilations with a common factor.
   check_dgrad(strided(padded(conv_case(1, 15, 17, 8, 16, 2, 3), 1), 5, 3));
   check_dgrad(strided(dilated(padded(conv_case(2, 17, 18, 8, 8, 3, 3), 4), 2, 6), 2, 4));
-  // Pixels that no output sees, and a class of rows without pixels.
+  // Pixels that no output reads, and a stride phase without pixels.
   check_dgrad(strided(conv_case(2, 2, 30, 8, 8, 1, 2), 3, 7));
 }
 
-TEST_CASE("conv wgmma: epilogues and slices of a strided dgrad", "[conv][wgmma]") {
+TEST_CASE("conv wgmma: epilogues and slices of a strided dgrad are exact", "[conv][wgmma]") {
   if (!has_wgmma()) return;
   for (const ConvCase &layer : {strided(padded(conv_case(2, 13, 14, 24, 72, 3, 3), 1), 2, 2),
                                 strided(padded(conv_case(2, 9, 20, 136, 8, 2, 3), 1), 2, 3),
@@ -109,7 +109,7 @@ TEST_CASE("conv wgmma: epilogues and slices of a strided dgrad", "[conv][wgmma]"
       const ConvCase plain = with(layer, MP_CONV_DGRAD, types);
       const auto check_both = [&](const ConvCase &v) {
         check(v);
-        if (layer.k > 64) check(v, is_split);  // else the sum is too short
+        if (layer.k > 64) check(v, is_split);  // otherwise the sum is too short
       };
       check_both(plain);
       ConvCase c = plain;
@@ -124,7 +124,7 @@ TEST_CASE("conv wgmma: epilogues and slices of a strided dgrad", "[conv][wgmma]"
       c.aux = c.dbias = c.amax = true;
       c.aux_pad = 8;
       check_both(c);
-      c.aux_pad = 3;  // no tensor map has such rows
+      c.aux_pad = 3;  // such rows cannot be described by a tensor map
       check(c);
       c.activation = MP_ACT_RELU;  // writes aux
       check(c);
@@ -134,8 +134,8 @@ TEST_CASE("conv wgmma: epilogues and slices of a strided dgrad", "[conv][wgmma]"
       check(c);
     }
   }
-  // The classes of odd rows and columns are smaller, and where theirs have no pixel any more, they
-  // multiply the last pixel of dy, which only the padding sees: its infinity must not be found.
+  // The stride phases of odd rows and columns are smaller; past their last pixel they multiply the
+  // last pixel of dy, which is used only by the padding: its infinity must not be detected.
   for (const mp_dtype_t out : {MP_FP16, MP_FP32}) {
     ConvCase c = with(strided(padded(conv_case(2, 5, 5, 8, 16, 1, 1), 1), 2, 2), MP_CONV_DGRAD,
                       {MP_FP16, out});
@@ -146,16 +146,16 @@ TEST_CASE("conv wgmma: epilogues and slices of a strided dgrad", "[conv][wgmma]"
   }
 }
 
-TEST_CASE("conv wgmma: fewer, as many and more taps than stages", "[conv][wgmma]") {
+TEST_CASE("conv wgmma: fewer, as many and more taps than stages are exact", "[conv][wgmma]") {
   if (!has_wgmma()) return;
-  // Four tiles go on in the ring where the one before them stopped; 64 pixels per stage in wgrad.
+  // Four tiles continue at the ring position of the previous tile; wgrad has 64 pixels per stage.
   for (const int32_t s : {1, 3, 4, 5, 6, 7, 13})
     check(with(conv_case(6, 9, 8 + s, 8, 8, 1, s), MP_CONV_FPROP, kTypes[0]));
   for (const int32_t n : {1, 4, 5, 6, 7})
     check(with(padded(conv_case(n, 8, 8, 16, 136, 3, 3), 1), MP_CONV_WGRAD, kTypes[1]));
 }
 
-TEST_CASE("conv wgmma: slices of the sum", "[conv][wgmma]") {
+TEST_CASE("conv wgmma: split-k slices are exact", "[conv][wgmma]") {
   if (!has_wgmma()) return;
   for (const mp_conv_op_t op : kConvOps) {
     ConvCase c = with(padded(conv_case(2, 13, 11, 24, 72, 3, 3), 1), op, {MP_FP16, MP_FP32});
@@ -167,16 +167,17 @@ TEST_CASE("conv wgmma: slices of the sum", "[conv][wgmma]") {
   }
 }
 
-TEST_CASE("conv wgmma: 64 channels fill the tile of 64 columns, whatever the epilogue",
+TEST_CASE("conv wgmma: a 64-column tile is exact for 64 channels with every epilogue",
           "[conv][wgmma]") {
   if (!has_wgmma()) return;
   const auto is_narrow = [](const std::string &kernel) {
-    return is_whole(kernel) && kernel.find("_256x64x64") != std::string::npos;
+    return is_unsplit(kernel) && kernel.find("_256x64x64") != std::string::npos;
   };
   const auto is_narrow_and_split = [](const std::string &kernel) {
     return is_split(kernel) && kernel.find("_256x64x64") != std::string::npos;
   };
-  // 616 pixels are three tiles, so that the last of a cluster has no partner; the sum has 9 or 18 stages.
+  // 616 pixels are three tiles, so the last one of a cluster has no partner; sums have 9 or 18
+  // stages.
   const ConvCase fprop = padded(conv_case(4, 11, 14, 72, 64, 3, 3), 1);
   const ConvCase dgrad = padded(conv_case(4, 11, 14, 64, 64, 3, 3), 1);
   for (const Types &types : {Types{MP_FP16, MP_FP16}, {MP_BF16, MP_BF16}, {MP_FP16, MP_FP32}}) {
@@ -203,7 +204,7 @@ TEST_CASE("conv wgmma: 64 channels fill the tile of 64 columns, whatever the epi
     c.aux = c.dbias = c.amax = c.found_inf = true;
     check(c, is_narrow);
   }
-  // Infinity times the zeros beyond 56 channels is NaN, which nothing may show.
+  // Infinity times the zeros beyond 56 channels is NaN, which must not reach any output.
   ConvCase c = with(padded(conv_case(4, 11, 14, 64, 56, 3, 3), 1), MP_CONV_FPROP, kTypes[0]);
   c.amax = c.found_inf = true;
   c.special = Special::kInfinity;
@@ -212,7 +213,7 @@ TEST_CASE("conv wgmma: 64 channels fill the tile of 64 columns, whatever the epi
         "does not support this pass");
 }
 
-TEST_CASE("conv wgmma: dbias has the same bits with workspace for the sums of subtiles and without",
+TEST_CASE("conv wgmma: dbias has the same bits with and without workspace for partial sums",
           "[conv][wgmma]") {
   if (!has_wgmma()) return;
   const ConvCase layer = padded(conv_case(3, 9, 14, 72, 136, 3, 3), 1);
@@ -225,13 +226,13 @@ TEST_CASE("conv wgmma: dbias has the same bits with workspace for the sums of su
     summed.alpha = 1.0f / 64.0f;
     ConvRun run(summed);
     for (const std::string &kernel : run.kernels())
-      if (is_whole(kernel) || is_split(kernel)) check_same_bits(run, kernel);
+      if (is_unsplit(kernel) || is_split(kernel)) check_same_bits(run, kernel);
   }
 }
 
-TEST_CASE("conv wgmma: weight gradients whose taps are padded", "[conv][wgmma]") {
+TEST_CASE("conv wgmma: weight gradients with padded taps are exact", "[conv][wgmma]") {
   if (!has_wgmma()) return;
-  for (const int32_t channels : {8, 40, 64, 72}) {  // 64 need no padding
+  for (const int32_t channels : {8, 40, 64, 72}) {  // 64 requires no padding
     for (const mp_dtype_t out : {MP_FP16, MP_FP32}) {
       ConvCase c =
           with(padded(conv_case(2, 7, 8, channels, 136, 3, 2), 1), MP_CONV_WGRAD, {MP_FP16, out});
@@ -239,8 +240,8 @@ TEST_CASE("conv wgmma: weight gradients whose taps are padded", "[conv][wgmma]")
       c.beta = 1.0f;
       c.amax = c.found_inf = true;
       check(c);
-      // Infinity times the zeros that pad a tap is NaN, which no gradient and no amax may show.
-      // Without padding of the image every gradient of that channel is infinite.
+      // Infinity times the zeros that pad a tap is NaN, which must not reach gradients or amax.
+      // Without image padding, every gradient of that channel is infinite.
       c = with(conv_case(2, 7, 8, channels, 136, 3, 2), MP_CONV_WGRAD, {MP_FP16, out});
       c.amax = c.found_inf = true;
       c.special = Special::kInfinity;
@@ -250,7 +251,8 @@ TEST_CASE("conv wgmma: weight gradients whose taps are padded", "[conv][wgmma]")
   }
 }
 
-TEST_CASE("conv wgmma: at the limits of im2col TMA and beyond", "[conv][wgmma]") {
+TEST_CASE("conv wgmma: the limits of im2col TMA are supported and exceeded limits rejected",
+          "[conv][wgmma]") {
   if (!has_wgmma()) return;
   const ConvCase square = padded(conv_case(1, 9, 9, 8, 8, 3, 3), 1);
   check_ops(strided(square, 8, 8), kAllOps);

@@ -157,7 +157,8 @@ CASES = [
         "rnn: more k tiles than pipeline stages are within tolerance in all cells", "rnn: clusters whose blocks reuse*",
         "rnn: gradients that overflow raise found_inf")),
     Case("consecutive recurrent steps", 90, 3, "rnn_(?!.*bf16)", library(
-        "rnn: a few integer networks are exact", "rnn: inputs added directly*", "rnn: steps after products*"), "griddepcontrol.wait"),
+        "rnn: a few integer networks are exact", "rnn: inputs added directly*",
+        "rnn: steps after products*"), "griddepcontrol.wait"),
     Case("consecutive kernels", 90, 3, "^(?!.*embedding_begins)", library("sequences: *"), "griddepcontrol.wait"),
     Case("kernel after a sort", 90, 3, "embedding_begins", library(
         "sequences: the gradient of a table*"), "griddepcontrol.wait"),

@@ -79,7 +79,7 @@ softgpu_callers = "sm_$(1): Python::MP_LOG=error $(ON_SOFTGPU) --arch $(1) tests
 # SOFTGPU_RACECHECK makes the device ten times slower.  One kernel of each kind runs here, all
 # light tests in the nightly run.
 SOFTGPU_RACES = SOFTGPU_RACECHECK=1 $(ON_SOFTGPU)
-SOFTGPU_RACE_SUITES = "sm_90, races: wgmma::$(SOFTGPU_RACES) $(BUILD)/tests/mptests 'wgmma: awkward shapes are exact,wgmma: split-k sums in a fixed order,wgmma: backward epilogues are exact,conv wgmma: slices of the sum'" \
+SOFTGPU_RACE_SUITES = "sm_90, races: wgmma::$(SOFTGPU_RACES) $(BUILD)/tests/mptests 'wgmma: awkward shapes are exact,wgmma: split-k sums in a fixed order,wgmma: backward epilogues are exact,conv wgmma: split-k slices are exact'" \
   "sm_80, races: GEMM::$(SOFTGPU_RACES) --arch 80 $(BUILD)/tests/mptests 'gemm: many tiles in both directions'" \
   $(foreach arch,90 75,"sm_$(arch), races: conformance::$(SOFTGPU_RACES) --arch $(arch) $(SOFTGPU)/conformance")
 # Kernels whose PTX or selection differs from sm_90; all others run the same PTX there
