@@ -34,7 +34,6 @@ class PatchRowsLoader {
 
  public:
   static constexpr bool kByK = true;
-  [[maybe_unused]] static constexpr int kPitch = Chunks::kPitch;
 
   MP_DEVICE PatchRowsLoader(const PatchMap &patches, const T *image, bool vectorized, int64_t row0,
                             int64_t k0)
@@ -73,7 +72,7 @@ class PatchRowsLoader {
     for (int i = 0; i < Chunks::kIterations; i++) {
       const Row &row = rows_[i];
       const bool is_inside = patches_.is_inside(row.h + tap.h, row.elem + tap.elem);
-      copy_async_16(target + i * Chunks::kRowStep * kPitch, row.first + tap.offset,
+      copy_async_16(target + i * Chunks::kRowStep * Chunks::kPitch, row.first + tap.offset,
                     is_inside ? 16 : 0);
     }
   }
@@ -83,7 +82,7 @@ class PatchRowsLoader {
     for (int i = 0; i < Chunks::kIterations; i++) {
       const Span8 span = patches_.span(patches_.origin(row_ + i * Chunks::kRowStep), tap);
       copy_span(target, image_, span, vectorized_);
-      target += Chunks::kRowStep * kPitch;
+      target += Chunks::kRowStep * Chunks::kPitch;
     }
   }
 
@@ -103,7 +102,6 @@ class FilterRowsLoader {
 
  public:
   static constexpr bool kByK = true;
-  [[maybe_unused]] static constexpr int kPitch = Chunks::kPitch;
 
   /// `filter`: first output channel of the tile; `rows`: output channels from there on.
   MP_DEVICE FilterRowsLoader(const ConvArgs &args, const T *filter, int64_t rows, int64_t k0)
@@ -131,7 +129,7 @@ class FilterRowsLoader {
     MP_UNROLL
     for (int i = 0; i < Chunks::kIterations; i++) {
       copy_async_16(target, source, i * Chunks::kRowStep < rows_left_ ? 16 : 0);
-      target += Chunks::kRowStep * kPitch;
+      target += Chunks::kRowStep * Chunks::kPitch;
       source += Chunks::kRowStep * args_.filter_elems;
     }
   }
@@ -141,7 +139,7 @@ class FilterRowsLoader {
     for (int i = 0; i < Chunks::kIterations; i++) {
       const Span8 span{0, 0, i * Chunks::kRowStep < rows_left_ ? valid : 0};
       copy_span(target, source, span, vectorized_);
-      target += Chunks::kRowStep * kPitch;
+      target += Chunks::kRowStep * Chunks::kPitch;
       source += Chunks::kRowStep * args_.filter_elems;
     }
   }
@@ -163,7 +161,6 @@ class FilterTapsLoader {
 
  public:
   static constexpr bool kByK = false;
-  [[maybe_unused]] static constexpr int kPitch = Chunks::kPitch;
 
   /// `filter`: first input channel of the tile; `cols`: input channels from there on.
   MP_DEVICE FilterTapsLoader(const ConvProduct<MP_CONV_DGRAD> &product, int64_t filter_elems,
@@ -181,7 +178,7 @@ class FilterTapsLoader {
     T *target = smem + smem_offset_;
     const auto copy_next = [&](auto copy) {
       copy(filter_ + product_.filter.offset(at_, at_.elem, filter_elems_), at_.valid(segments) > 0);
-      target += Chunks::kRowStep * kPitch;
+      target += Chunks::kRowStep * Chunks::kPitch;
       at_.advance(segments, Chunks::kRowStep);
     };
     if (vectorized_) {
@@ -216,7 +213,6 @@ class PatchColumnsLoader {
 
  public:
   static constexpr bool kByK = false;
-  [[maybe_unused]] static constexpr int kPitch = Chunks::kPitch;
 
   /// Loads rows [k0, k_end) and zeros after them.  `k_end` <= patches.num_rows.
   MP_DEVICE PatchColumnsLoader(const PatchMap &patches, const T *image, bool vectorized,
@@ -247,8 +243,8 @@ class PatchColumnsLoader {
       const bool is_inside =
           row < k_end_ &&
           patches_.is_inside(origin.h + tap_.h, origin.w * patches_.channels + tap_.elem);
-      copy_async_16(target + i * Chunks::kRowStep * kPitch, image_ + (origin.offset + tap_.offset),
-                    is_inside ? 16 : 0);
+      copy_async_16(target + i * Chunks::kRowStep * Chunks::kPitch,
+                    image_ + (origin.offset + tap_.offset), is_inside ? 16 : 0);
     }
   }
 
@@ -259,7 +255,7 @@ class PatchColumnsLoader {
       Span8 span = patches_.span(patches_.origin(row), tap_);
       if (row >= k_end_) span.end = 0;
       copy_span(target, image_, span, vectorized_);
-      target += Chunks::kRowStep * kPitch;
+      target += Chunks::kRowStep * Chunks::kPitch;
     }
   }
 

@@ -37,6 +37,9 @@ constexpr GemmTiles gemm_tiles(std::initializer_list<GemmTile> tiles) {
 }
 constexpr GemmTiles kAllGemmTiles = (GemmTiles{1} << kNumGemmTiles) - 1;
 
+/// Padding elements of every row of a WMMA stage in smem (wmma_loop.h).
+constexpr int kWmmaPad = 8;
+
 /// WMMA tile: kM x kN of D per block, kWarpM x kWarpN per warp, kK of k per stage.
 template <int kM_, int kN_, int kWarpM_, int kWarpN_, int kStages_, int kMinBlocks_>
 struct WmmaTile {
@@ -45,11 +48,14 @@ struct WmmaTile {
   static constexpr int kStages = kStages_;
   static constexpr int kMinBlocks = kMinBlocks_;  ///< per SM; bounds the registers
   static constexpr int kThreads = kM / kWarpM * (kN / kWarpN) * 32;
-  static constexpr int kPad = 8;  ///< padding elements of every row in smem
 
-  /// Returns the elements in smem of one stage of an operand with `extent` rows (A) or columns (B).
+  /// Returns the elements from row to row in smem of an operand with `extent` rows (A) or columns (B).
+  static constexpr int pitch(int extent, bool k_is_contiguous) {
+    return (k_is_contiguous ? kK : extent) + kWmmaPad;
+  }
+  /// Returns the elements in smem of one stage of the operand.
   static constexpr int stage_elems(int extent, bool k_is_contiguous) {
-    return k_is_contiguous ? extent * (kK + kPad) : kK * (extent + kPad);
+    return (k_is_contiguous ? extent : kK) * pitch(extent, k_is_contiguous);
   }
   static constexpr size_t smem_bytes(bool a_by_k, bool b_by_k) {
     return size_t{2} * kStages * (stage_elems(kM, a_by_k) + stage_elems(kN, b_by_k));

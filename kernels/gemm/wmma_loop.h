@@ -10,7 +10,6 @@
 // A loader copies one operand:
 //
 //     static constexpr bool kByK;     rows have kK elements of k; otherwise there are kK rows
-//     static constexpr int kPitch;    elements from row to row in shared memory
 //     void load_next(T *smem);        issues the copy of the next k-tile, zeros beyond the end of k
 #pragma once
 
@@ -29,7 +28,7 @@ namespace mp::MP_TARGET {
 /// lanes copy half of every second row of eight; such rows begin eight banks apart.
 template <int kRows, int kCols, int kThreads>
 struct TileChunks {
-  static constexpr int kPitch = kCols + 8;
+  static constexpr int kPitch = kCols + kWmmaPad;
   static constexpr int kChunksPerRow = kCols / kVec;
   static constexpr int kRowStep = kThreads / kChunksPerRow;
   static constexpr int kIterations = kRows / kRowStep;
@@ -63,8 +62,8 @@ struct WmmaStages {
   static constexpr int kElemsB = Tile::stage_elems(Tile::kN, LoadB::kByK);
   static constexpr auto kLayoutA = LoadA::kByK ? wmma::Layout::row_major : wmma::Layout::col_major;
   static constexpr auto kLayoutB = LoadB::kByK ? wmma::Layout::col_major : wmma::Layout::row_major;
-  static_assert(LoadA::kPitch == (LoadA::kByK ? Tile::kK : Tile::kM) + Tile::kPad);
-  static_assert(LoadB::kPitch == (LoadB::kByK ? Tile::kK : Tile::kN) + Tile::kPad);
+  static constexpr int kPitchA = Tile::pitch(Tile::kM, LoadA::kByK);
+  static constexpr int kPitchB = Tile::pitch(Tile::kN, LoadB::kByK);
 
   static MP_DEVICE T *a(std::byte *smem, int stage) {
     return reinterpret_cast<T *>(smem) + stage * kElemsA;
@@ -165,7 +164,7 @@ class WmmaLoop {
     using LoadB = typename Stages::LoadB;
     const T *const a = Stages::a(smem, stage);
     const T *const b = Stages::b(smem, stage);
-    constexpr int kPitchA = LoadA::kPitch, kPitchB = LoadB::kPitch;
+    constexpr int kPitchA = Stages::kPitchA, kPitchB = Stages::kPitchB;
     MP_UNROLL
     for (int k = 0; k < Tile::kK; k += wmma::kTile) {
       wmma::FragmentA<T, Stages::kLayoutA> fa[kFragsM];
@@ -232,7 +231,6 @@ class MatrixLoader {
 
  public:
   static constexpr bool kByK = kByK_;
-  static constexpr int kPitch = Chunks::kPitch;
 
   /// `origin`: first element of the first tile, in a matrix of row stride `ld`.  From there on,
   /// `extent` elements of m or n and `k` elements of k are in bounds.
@@ -265,7 +263,7 @@ class MatrixLoader {
     MP_UNROLL
     for (int i = 0; i < Chunks::kIterations; i++) {
       copy_async_16(target, source, i * Chunks::kRowStep < rows ? 16 : 0);
-      target += Chunks::kRowStep * kPitch;
+      target += Chunks::kRowStep * Chunks::kPitch;
       source += row_step_;
     }
   }
@@ -279,7 +277,7 @@ class MatrixLoader {
         copy_async_16(target, source, valid_here * int{sizeof(T)});
       else
         copy_elements(target, source, 0, valid_here);
-      target += Chunks::kRowStep * kPitch;
+      target += Chunks::kRowStep * Chunks::kPitch;
       source += row_step_;
     }
   }

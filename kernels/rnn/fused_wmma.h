@@ -21,7 +21,6 @@ class GateLoader {
 
  public:
   static constexpr bool kByK = true;
-  static constexpr int kPitch = Chunks::kPitch;
 
   /// W_hh has gates x hidden rows of `hidden` elements; the tile begins at unit `unit`.
   MP_DEVICE GateLoader(const T *w, int64_t hidden, int64_t unit)
@@ -39,7 +38,7 @@ class GateLoader {
     const auto copy_next = [&](int i, auto copy) {
       const int gate = i / kPerGate, u = i % kPerGate * kRows;
       copy(source_ + gate * gate_step_ + u * ld_, u < units_left_ ? valid : 0);
-      target += kRows * kPitch;
+      target += kRows * Chunks::kPitch;
     };
     if (vectorized_) {
       MP_UNROLL
@@ -77,7 +76,7 @@ class NarrowLoader {
 
  public:
   static constexpr bool kByK = false;
-  static constexpr int kPitch = Tile::kN + Tile::kPad;
+  static constexpr int kPitch = Tile::kN + kWmmaPad;
 
   MP_DEVICE NarrowLoader(const T *w, int64_t hidden, int64_t unit, int64_t rows)
       : source_(w + row() * hidden + unit + col()),
