@@ -57,7 +57,7 @@ struct XentRow {
   int64_t number, classes;
   const T *logits;
   T *dlogits;  ///< NULL: no gradient
-  int64_t label;
+  int64_t label;  ///< -1: not a class
   bool ignored;
   float label_logit;  ///< NaN if the label is not a class; the loss is then NaN
 
@@ -70,7 +70,8 @@ struct XentRow {
         label(label_of(args, number)),
         ignored(is_ignored(args, label)),
         label_logit(kXentNaN) {
-    if (!ignored && label >= 0 && label < classes) label_logit = to_float(logits[label]);
+    if (label < 0 || label >= classes) label = -1;
+    if (!ignored && label >= 0) label_logit = to_float(logits[label]);
   }
 };
 
