@@ -2,7 +2,7 @@
 //
 // Values are small integers: the squares of a chunk then sum exactly in fp32 in any order, and the
 // norm is the rounded root of an integer, bit for bit.  The guard zones around every tensor are
-// NaN, so a single element read beyond an end spoils the result.
+// NaN, so reading one element past an end changes the result.
 #include "tests/step/oracle_step.h"
 #include "tests/step/step_fixtures.h"
 #include "tests/support/sparse_zeros.h"
@@ -15,7 +15,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kRange = 3;
 static_assert(kChunk * kRange * kRange < 1 << 24);
 
-// ---------------------------------------------------------------------------- measuring
+// ---------------------------------------------------------------------------- statistics
 
 struct Statistics {
   float found_inf, amax, norm;
@@ -35,7 +35,7 @@ Statistics measure(const TensorSet &tensors) {
   return measure(tensors.list(), tensors.count());
 }
 
-/// All of `values` must be exact in fp32, and so must their sum of squares be.
+/// Returns the expected statistics; `values` and their sum of squares must be exact in fp32.
 Statistics expected(const TensorValues &values) {
   Statistics wanted{};
   double amax = 0.0, squares = 0.0;
@@ -71,7 +71,7 @@ void check_equal(const Statistics &got, const Statistics &wanted) {
   CHECK(count_differences(got.norms, wanted.norms) == 0);
 }
 
-/// Small integers in tensors of these shapes give exact statistics, and are not changed.
+/// Checks that small integers give exact statistics and remain unchanged.
 void check_exact(const std::vector<TensorSpec> &specs, uint64_t seed) {
   Random random(seed);
   TensorSet tensors(specs);
@@ -101,7 +101,7 @@ TEST_CASE("tensors: small lists are exact", "[tensors][strict]") {
   check_exact({{MP_FP16, kChunk + 1, 1}}, 3);
 }
 
-TEST_CASE("tensors: empty tensors anywhere", "[tensors][strict]") {
+TEST_CASE("tensors: empty tensors at any position", "[tensors][strict]") {
   check_exact({}, 4);
   for (const auto &sizes : std::vector<std::vector<int64_t>>{
            {0}, {0, 0, 0}, {0, 5}, {5, 0}, {5, 0, 0, 9}, {0, 5, 0, 9, 0}, {0, 17, 0}}) {
@@ -116,14 +116,14 @@ TEST_CASE("tensors: an empty list has norm 0 and amax 0", "[tensors][strict]") {
   CHECK(got.found_inf == 0.0f);
 }
 
-TEST_CASE("tensors: both sides of the chunk boundary", "[tensors]") {
+TEST_CASE("tensors: both sides of the chunk boundary are exact", "[tensors]") {
   for (const mp_dtype_t dtype : kDtypes) {
     check_exact(of_sizes(dtype, {kChunk - 1, kChunk, kChunk + 1, 2 * kChunk - 1, 2 * kChunk + 1}),
                 6);
   }
 }
 
-TEST_CASE("tensors: pairs of very different size, repeated", "[tensors]") {
+TEST_CASE("tensors: repeated pairs of very different sizes are exact", "[tensors]") {
   const std::vector<std::vector<int64_t>> pairs = {
       {7777 * 77, 555 * 555}, {777, 555},   {555, 2048 * 32 + 1}, {2048 * 32 + 1, 555},
       {555, 2048 * 32},       {33333, 555}, {555, 33333}};
@@ -140,7 +140,7 @@ TEST_CASE("tensors: pairs of very different size, repeated", "[tensors]") {
   }
 }
 
-TEST_CASE("tensors: thousands of tensors", "[tensors]") {
+TEST_CASE("tensors: thousands of tensors are exact", "[tensors]") {
   Random random(8);
   std::vector<TensorSpec> specs;
   for (int t = 0; t < 3000; ++t) {
@@ -149,7 +149,7 @@ TEST_CASE("tensors: thousands of tensors", "[tensors]") {
   check_exact(specs, 9);
 }
 
-TEST_CASE("tensors: the largest of many tensors is found wherever it is", "[tensors][strict]") {
+TEST_CASE("tensors: the largest of many tensors is found at any position", "[tensors][strict]") {
   const std::vector<TensorSpec> specs(300, {MP_FP32, 1});
   for (size_t at = 0; at < specs.size(); at += 37) {
     TensorValues values = constant_values(specs, 1.0);
@@ -161,12 +161,12 @@ TEST_CASE("tensors: the largest of many tensors is found wherever it is", "[tens
   }
 }
 
-TEST_CASE("tensors: reals stay within the derived bound", "[tensors]") {
+TEST_CASE("tensors: reals are within the derived bound", "[tensors]") {
   Random random(10);
   const std::vector<TensorSpec> specs = awkward_tensors();
   TensorSet tensors(specs);
   tensors.upload(real_values(specs, random, 2.0));
-  const TensorValues values = tensors.download();  // as rounded to their types
+  const TensorValues values = tensors.download();  // rounded to their types
   const Statistics got = measure(tensors);
   double squares = 0.0;
   for (size_t t = 0; t < values.size(); ++t) {
@@ -180,7 +180,7 @@ TEST_CASE("tensors: reals stay within the derived bound", "[tensors]") {
 }
 
 TEST_CASE("tensors: chunks are summed in fp64", "[tensors][strict]") {
-  // The first chunk has 2^26, each other one 1: in fp32 these would be lost one by one.
+  // The first chunk has 2^26, each other chunk 1: fp32 sums would lose these.
   constexpr int64_t kOthers = 64;
   TensorSet tensors({{MP_FP32, (kOthers + 1) * kChunk}});
   TensorValues values = constant_values(tensors.specs(), 0.0);
@@ -191,7 +191,7 @@ TEST_CASE("tensors: chunks are summed in fp64", "[tensors][strict]") {
   check_equal(measure(tensors), expected(values));
 }
 
-TEST_CASE("tensors: equal bits each time and for any number of SMs", "[tensors][strict]") {
+TEST_CASE("tensors: repeated calls and any number of SMs give the same bits", "[tensors][strict]") {
   Random random(11);
   const std::vector<TensorSpec> specs = {{MP_FP32, 5 * kChunk + 77}, {MP_FP16, 3 * kChunk + 1, 1}};
   TensorSet tensors(specs);
@@ -221,8 +221,8 @@ TEST_CASE("tensors: each output alone", "[tensors][strict]") {
 
 namespace {
 
-/// mp_tensor_stats gives the bits of the functions for one output each, with a report (another kernel
-/// runs) and without.
+/// Checks that mp_tensor_stats gives the bits of the functions with one output each, with a report,
+/// which runs another kernel, and without.
 void check_stats(const TensorSet &tensors) {
   const Statistics wanted = measure(tensors);
   const auto count = static_cast<int64_t>(tensors.count());
@@ -266,7 +266,7 @@ TEST_CASE("tensors: several outputs in one pass", "[tensors][strict]") {
   }
 }
 
-TEST_CASE("tensors: set_data points the list at other buffers", "[tensors][strict]") {
+TEST_CASE("tensors: set_data replaces the buffers of the list", "[tensors][strict]") {
   Random random(13);
   TensorSet first(awkward_tensors()), second(awkward_tensors());
   const TensorValues old_values = integer_values(first.specs(), random, kRange);
@@ -283,15 +283,15 @@ TEST_CASE("tensors: set_data points the list at other buffers", "[tensors][stric
 
 namespace {
 
-/// Infinities and NaNs of a type: quiet and signalling, of both signs.
+/// Returns infinities and NaNs of a type: quiet and signaling, of both signs.
 std::vector<uint32_t> nonfinite_bits(mp_dtype_t dtype) {
   const uint32_t infinity = encode(dtype, kInfinity);
   const uint32_t sign = 1u << (format_of(dtype).bits - 1);
   return {infinity, sign | infinity, infinity | 1u, sign | infinity | 1u, sign | (sign - 1)};
 }
 
-/// With `bits` at element `at` of tensor t, found_inf, amax and norm must show it, and per tensor
-/// those of t alone.
+/// Checks that `bits` at element `at` of tensor t affect found_inf, amax and norm of the list and,
+/// per tensor, only those of t.
 void check_injected(TensorSet &tensors, TensorValues values, size_t t, int64_t at, uint32_t bits) {
   CAPTURE(mp_dtype_name(tensors.spec(t).dtype), t, at, bits);
   double &element = values[t][static_cast<size_t>(at)];
@@ -304,7 +304,8 @@ void check_injected(TensorSet &tensors, TensorValues values, size_t t, int64_t a
 
 }  // namespace
 
-TEST_CASE("tensors: inf and NaN in the first, middle and last element", "[tensors]") {
+TEST_CASE("tensors: infinity and NaN are detected in the first, middle and last element",
+          "[tensors]") {
   for (const mp_dtype_t dtype : kDtypes) {
     TensorSet tensors({{dtype, 9, 1}, {dtype, 1}, {dtype, kChunk + 33, 3}, {dtype, 0}});
     Random random(14);
@@ -320,7 +321,7 @@ TEST_CASE("tensors: inf and NaN in the first, middle and last element", "[tensor
   }
 }
 
-TEST_CASE("tensors: an infinity in any element", "[tensors][strict]") {
+TEST_CASE("tensors: an infinity is detected in any element", "[tensors][strict]") {
   for (const int64_t offset : {0, 1}) {
     TensorSet tensors({{MP_FP16, 35, offset}});
     const TensorValues values = constant_values(tensors.specs(), 1.0);
@@ -329,7 +330,8 @@ TEST_CASE("tensors: an infinity in any element", "[tensors][strict]") {
   }
 }
 
-TEST_CASE("tensors: the last element of an odd-length misaligned tensor", "[tensors][strict]") {
+TEST_CASE("tensors: the last element of an odd-length misaligned tensor is checked",
+          "[tensors][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     TensorSet tensors({{dtype, 5}, {dtype, kChunk + 7, 1}});
     const TensorValues values = constant_values(tensors.specs(), 2.0);
@@ -338,7 +340,7 @@ TEST_CASE("tensors: the last element of an odd-length misaligned tensor", "[tens
   }
 }
 
-TEST_CASE("tensors: NaN survives beside infinity, in either order", "[tensors][strict]") {
+TEST_CASE("tensors: NaN takes precedence over infinity in either order", "[tensors][strict]") {
   for (const mp_dtype_t dtype : kDtypes) {
     const uint32_t infinity = encode(dtype, kInfinity), nan = encode(dtype, std::nan(""));
     for (const int64_t distance : {1, 8, 300, 16384}) {
@@ -387,7 +389,8 @@ TEST_CASE("tensors: found_inf is set to 1 and never cleared", "[tensors][strict]
   CHECK(after(spoilt) == 1.0f);
 }
 
-// ---------------------------------------------------------------------------- beyond 2^31
+// ---------------------------------------------------------------------------- more than 2^31
+// elements
 
 TEST_CASE("tensors: one tensor of more than 2^31 elements", "[tensors][slow]") {
   const int64_t count = (int64_t{1} << 31) + kChunk + 5;
@@ -402,7 +405,7 @@ TEST_CASE("tensors: one tensor of more than 2^31 elements", "[tensors][slow]") {
   for (const int64_t at : written) {
     const uint16_t bits = static_cast<uint16_t>(encode(MP_FP16, value));
     copy_bytes(zeros.data() + at, &bits, sizeof bits);
-    squares += value * value;  // a bit of its own for each: the norm tells which were seen
+    squares += value * value;  // different powers of two: the norm shows which elements it covers
     value *= 2.0;
   }
   void *const pointers[] = {zeros.data()};
