@@ -1,5 +1,5 @@
-// 16-bit types: every pattern to fp32, and fp32 to them at and around every place where the rounding
-// changes.
+// 16-bit types: conversion of every pattern to fp32, and of fp32 at and around all values where
+// rounding changes.
 #include "cases.h"
 
 namespace mp::MP_TARGET {
@@ -13,7 +13,7 @@ struct WidenArgs {
   uint32_t *from_half, *from_bf16;
 };
 
-/// Payloads of a NaN may differ.
+/// Replaces the payload of a NaN, which is unspecified.
 MP_DEVICE uint32_t without_payload(float x) {
   return magnitude_bits(x) > kInfinityBits ? 0x7fffffffu : bits_of(x);
 }
@@ -31,9 +31,9 @@ MP_KERNEL(kThreads, 1) widen_patterns(MP_PARAM(WidenArgs) args) {
 struct NarrowArgs {
   const float *in;
   uint16_t *to_half, *to_bf16;
-  uint32_t *half_pairs, *bf16_pairs;  ///< of an element and its negative, NaN left out
+  uint32_t *half_pairs, *bf16_pairs;  ///< an element and its negative, packed; 0 for NaN
   int64_t count;
-  uint32_t mask;  ///< of the bits that are looked at
+  uint32_t mask;  ///< selects bits of the input
 };
 
 MP_KERNEL(kThreads, 1) narrow_floats(MP_PARAM(NarrowArgs) args) {
@@ -47,7 +47,8 @@ MP_KERNEL(kThreads, 1) narrow_floats(MP_PARAM(NarrowArgs) args) {
   args.bf16_pairs[i] = is_nan ? 0 : pack_pair<bf16>(x, -x);
 }
 
-/// Of each pattern of either type: its value, the midpoint to the next, and the neighbours of both.
+/// Returns, for each pattern of either type, its value, the midpoint to the next, and the neighbors
+/// of both.
 std::vector<float> places_of_rounding() {
   std::vector<float> places;
   const auto add = [&](uint32_t bits) {
@@ -57,12 +58,12 @@ std::vector<float> places_of_rounding() {
   };
   for (uint32_t pattern = 0; pattern < kPatterns; pattern++) {
     for (const uint32_t offset : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu})
-      add(pattern << 16 | offset);  // bf16 is the upper half
+      add(pattern << 16 | offset);  // BF16 is the upper half
     const uint32_t sign = pattern >> 15 << 31, magnitude = pattern & 0x7fff;
     if (magnitude < 0x7c00 && magnitude >= 0x400)
       for (const uint32_t offset : {0u, 1u, 0xfffu, 0x1000u, 0x1001u, 0x1fffu})
         add(sign | (0x38000000 + (magnitude << 13)) | offset);
-    if (magnitude < 0x400) {  // subnormal in fp16
+    if (magnitude < 0x400) {  // subnormal in FP16
       const float unit = static_cast<float>(magnitude) * 0x1p-24f, middle = unit + 0x1p-25f;
       for (const float x : {unit, middle})
         for (const uint32_t step : {0xffffffffu, 0u, 1u}) {
@@ -77,7 +78,7 @@ std::vector<float> places_of_rounding() {
 
 }  // namespace
 
-/// The mistake: numbers are cut off.
+/// Injected bug: numbers are truncated.
 Output conform_conversions(const Device &device, Mistake mistake) {
   const Memory<uint32_t> from_half(device, kPatterns), from_bf16(device, kPatterns);
   run(device, "widen_patterns", widen_patterns, {kPatterns / kThreads, kThreads},

@@ -1,4 +1,4 @@
-// Between memories and registers: cp.async, and runs of elements of every type.
+// Copies between memory and registers: cp.async, and vectors of elements of every type.
 #include "cases.h"
 #include "kernels/simt/sm80.h"
 #include "kernels/simt/vector.h"
@@ -10,17 +10,17 @@ namespace {
 // ---------------------------------------------------------------- cp.async
 
 constexpr int kPieceBytes = 16;
-constexpr int kPieces = kPieceBytes + 1;  // of 0 to 16 valid bytes
+constexpr int kPieces = kPieceBytes + 1;  // with 0 to 16 valid bytes
 constexpr int kStages = 3;
 using Piece = Pack<unsigned char, kPieceBytes>;
 
 struct CopyArgs {
   const unsigned char *in;  ///< [kStages][kPieces][kPieceBytes]
-  unsigned char *out;       ///< the same
+  unsigned char *out;       ///< same layout as `in`
   bool reversed;
 };
 
-/// Groups of copies, two in flight; each thread's piece is read by another one.
+/// Copies in groups, two in flight; each thread reads a vector that another thread copied.
 MP_KERNEL(kWarpSize, 1) copy_in_groups(MP_PARAM(CopyArgs) args) {
   MP_SHARED(Piece, pieces, [kStages][kPieces]);
   const int mine = thread_index();
@@ -47,26 +47,26 @@ MP_KERNEL(kWarpSize, 1) copy_in_groups(MP_PARAM(CopyArgs) args) {
   store(2);
 }
 
-// ---------------------------------------------------------------- runs
+// ---------------------------------------------------------------- vectors of elements
 
-constexpr int kRuns = 16 * (kVec + 1);  // offsets 0 to 15, 0 to 8 valid elements
-constexpr int kRunThreads = 160;
-constexpr int kSpan = 32;  // elements of memory for each
+constexpr int kAccesses = 16 * (kVec + 1);  // offsets 0 to 15, 0 to 8 valid elements
+constexpr int kVectorThreads = 160;
+constexpr int kSpan = 32;  // elements of memory per access
 
 template <class T>
-struct RunArgs {
-  const T *in;    ///< [kRuns][kSpan]
-  float *loaded;  ///< [kRuns][kVec]
-  float *packed;  ///< [kRuns][kVec], by load_elements; 16-byte words where aligned
-  T *stored;      ///< [kRuns][kSpan]
+struct VectorArgs {
+  const T *in;    ///< [kAccesses][kSpan]
+  float *loaded;  ///< [kAccesses][kVec]
+  float *packed;  ///< [kAccesses][kVec], by load_elements; 16-byte words if aligned
+  T *stored;      ///< [kAccesses][kSpan]
   int off;        ///< added to the offsets
 };
 
 template <class T>
-MP_KERNEL(kRunThreads, 1)
-load_and_store(MP_PARAM(RunArgs<T>) args) {
+MP_KERNEL(kVectorThreads, 1)
+load_and_store(MP_PARAM(VectorArgs<T>) args) {
   const int run = thread_index();
-  if (run >= kRuns) return;
+  if (run >= kAccesses) return;
   const int offset = (run / (kVec + 1) + args.off) % 16, valid = run % (kVec + 1);
   const T *const from = args.in + run * kSpan + offset;
   float x[kVec];
@@ -86,17 +86,17 @@ load_and_store(MP_PARAM(RunArgs<T>) args) {
 
 template <class T>
 void add_runs(Output &output, const Device &device, const std::string &type, Mistake mistake) {
-  std::vector<T> elements(kRuns * kSpan);
+  std::vector<T> elements(kAccesses * kSpan);
   for (size_t i = 0; i < elements.size(); i++) {
     const float value = static_cast<float>(i * 7 % 2039) - 1000.0f;  // exact in fp16
     if constexpr (std::is_same_v<T, float>)
       elements[i] = value;
     else
-      elements[i] = {static_cast<uint16_t>(i * 31 % 0x7000)};  // finite in either type
+      elements[i] = {static_cast<uint16_t>(i * 31 % 0x7000)};  // finite in both types
   }
   const Memory<T> in(device, elements), stored(device, elements.size());
-  const Memory<float> loaded(device, kRuns * kVec), packed(device, kRuns * kVec);
-  run(device, "load_and_store", load_and_store<T>, {1, kRunThreads},
+  const Memory<float> loaded(device, kAccesses * kVec), packed(device, kAccesses * kVec);
+  run(device, "load_and_store", load_and_store<T>, {1, kVectorThreads},
       {in.data(), loaded.data(), packed.data(), stored.data(), mistake == Mistake::made ? 1 : 0});
   output.push_back(make_part("load_vector, " + type, kVec, loaded.download()));
   output.push_back(make_part("Packed, " + type, kVec, packed.download()));

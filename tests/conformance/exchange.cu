@@ -9,7 +9,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kBlocks = 40;
 
-/// No two threads of a block the same; their sum over the grid is exact in fp32.
+/// Returns a value that is unique in the block; sums over the grid are exact in fp32.
 MP_DEVICE int value_of_thread() {
   return static_cast<int>(block_index()) * 10 + 3 * thread_index() + 1;
 }
@@ -28,12 +28,12 @@ MP_KERNEL(kThreads, 1) shuffle_all(MP_PARAM(ShuffleArgs) args) {
 }
 
 struct ReduceArgs {
-  int *sums, *largest, *least;  ///< of each thread's warp
-  int *running, *peaks;         ///< of the lanes up to each
-  float *block_sums;            ///< of each block; exact
+  int *sums, *largest, *least;  ///< per thread, of its warp
+  int *running, *peaks;         ///< per thread, of the lanes up to it
+  float *block_sums;            ///< per block; exact
   uint32_t *block_largest;
   uint32_t *blocks_done;
-  float *total;  ///< by the last block
+  float *total;  ///< written by the last block
   bool skip_one;
 };
 
@@ -62,7 +62,7 @@ struct AtomicArgs {
   uint32_t *largest;
   int64_t *sum;
   uint32_t *counter;  ///< wraps at kThreads - 2
-  uint32_t *drawn;    ///< [kThreads]: how often the counter had this value
+  uint32_t *drawn;    ///< [kThreads]: how often atomic_wrap_inc returned each value
   float *flag, *unraised;
   int64_t addend;
 };
@@ -71,7 +71,7 @@ MP_KERNEL(kThreads, 1) count_atomically(MP_PARAM(AtomicArgs) args) {
   atomic_max(args.largest, static_cast<uint32_t>(value_of_thread()) * 2654435761u);
   atomic_add(args.sum, args.addend * value_of_thread());
   const uint32_t drawn = atomic_wrap_inc(args.counter, kThreads - 2);
-  // A count by atomic_max alone: with equal draws the value before is one less.
+  // A counter with atomic_max only: of threads with equal values, one succeeds per round.
   uint32_t seen = 0;
   while (atomic_max(args.drawn + drawn, seen + 1) != seen) seen++;
   if (value_of_thread() == 1) raise_flag(args.flag);
@@ -121,9 +121,9 @@ Output conform_atomics(const Device &device, Mistake mistake) {
   return {make_part("atomic_max", 1, largest.download()),
           make_part("atomic_add", 1, sum.download()),
           make_part("atomic_wrap_inc", 1, counter.download()),
-          make_part("what it returned", kThreads, drawn.download()),
+          make_part("values of atomic_wrap_inc", kThreads, drawn.download()),
           make_part("raise_flag", 1, flag.download()),
-          make_part("a flag that nobody raises", 1, unraised.download())};
+          make_part("a flag that no thread raises", 1, unraised.download())};
 }
 
 }  // namespace mp::MP_TARGET

@@ -1,4 +1,4 @@
-// Kernels that start before those ahead of them in the stream have ended.
+// Programmatic dependent launch: kernels that start before their predecessors have ended.
 #include "cases.h"
 #include "kernels/simt/sm90_pdl.h"
 
@@ -7,7 +7,7 @@ namespace mp::MP_TARGET {
 namespace {
 
 constexpr int kThreads = 256;
-// Several to an SM: the last ones of a kernel run beside the next kernel.
+// Several blocks per SM: the last ones of a kernel run concurrently with the next kernel.
 constexpr int kBlocks = 512;
 constexpr int kCount = kBlocks * kThreads;
 constexpr int kTurns = 24;
@@ -18,8 +18,8 @@ struct TurnArgs {
   int turn;
 };
 
-/// Reads what a far block of the turn before wrote, where the turn before that had written something
-/// else, and takes its time before it writes.
+/// Reads values that a distant block of the previous launch wrote over those of the launch before
+/// it, and delays its own writes.
 template <bool kLetsNextStartLater>
 MP_KERNEL(kThreads, 1)
 take_turn(MP_PARAM(TurnArgs) args) {
@@ -36,7 +36,7 @@ take_turn(MP_PARAM(TurnArgs) args) {
 
 }  // namespace
 
-/// The mistake: one turn finds what a turn too early left.
+/// Injected bug: one launch reads the output of the launch before the previous one.
 Output conform_early_launches(const Device &device, Mistake mistake) {
   std::vector<int> first(kCount);
   for (int i = 0; i < kCount; i++) first[static_cast<size_t>(i)] = i * 7;

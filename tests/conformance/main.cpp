@@ -1,10 +1,10 @@
-// Layout conformance: every primitive of kernels/simt/ alone, the GPU against the simulator.
+// Conformance of the simulator: every primitive of kernels/simt/ separately, GPU against simulator.
 //
-// With MP_TEST_DEVICE=cuda each case runs on the GPU and in the simulator, from one source, and all
-// that the kernels wrote must be the same, bit for bit.  Without it, the modes of the simulator are
-// compared with each other, and each case is run once more with an injected mistake, which must
-// show: a case that cannot fail says nothing about a GPU either.  The tests in tests/simulator
-// compare the simulator with what the documents say.
+// With MP_TEST_DEVICE=cuda, each case runs on the GPU and in the simulator, from one source, and
+// all outputs of the kernels must be equal bit for bit.  Otherwise the modes of the simulator are
+// compared with each other, and each case also runs with an injected bug, which must change its
+// output: a case that cannot fail proves nothing about a GPU either.  The tests in tests/simulator
+// compare the simulator with the hardware documentation.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -24,12 +24,10 @@ constexpr uint64_t kSeeds = 3;
 constexpr char kUsage[] =
     "conformance [--list | --help | CASE...]\n"
     "\n"
-    "With MP_TEST_DEVICE=cuda: compares what each primitive writes on the GPU with what it writes "
-    "in\n"
-    "the simulator.  Without: compares the modes of the simulator with each other, and checks that "
-    "an\n"
-    "injected mistake shows.  No CASE means all of them; the last line is \"N passed, N failed[, N "
-    "skipped]\".\n"
+    "With MP_TEST_DEVICE=cuda: compares the output of each primitive on the GPU with that in the\n"
+    "simulator.  Without: compares the modes of the simulator with each other, and checks that an\n"
+    "injected bug changes the output.  No CASE means all of them; the last line is \"N passed, N\n"
+    "failed[, N skipped]\".\n"
     "\n"
     "Exit code: 0 all passed or were skipped, 1 one failed, 2 wrong arguments.\n";
 
@@ -42,7 +40,7 @@ bool wants_cuda() {
   return name != nullptr && std::strcmp(name, "cuda") == 0;
 }
 
-/// Nothing if all is well.
+/// Returns an empty string, or a description of the first difference.
 std::string check_on_host(const Case &one, const mp::Device &host) {
   engine::set_mode(engine::Mode::plain());
   const Output plain = one.run(host, Mistake::none);
@@ -58,7 +56,7 @@ std::string check_on_host(const Case &one, const mp::Device &host) {
 
 std::string check_on_cuda(const Case &on_host, const Case &on_cuda, mp::Device host,
                           const mp::Device &cuda) {
-  host.arch = std::min(host.arch, cuda.arch);  // older ones have fewer types
+  host.arch = std::min(host.arch, cuda.arch);  // older architectures have fewer types
   engine::set_mode(engine::Mode::plain());
   const Output wanted = on_host.run(host, Mistake::none);
   const Output got = on_cuda.run(cuda, Mistake::none);

@@ -1,4 +1,4 @@
-// The functions of reproducible_math.h, on ordinary numbers, powers of two and what is no ordinary number.
+// The functions of reproducible_math.h for ordinary numbers, powers of two and special values.
 #include "kernels/simt/reproducible_math.h"
 
 #include <random>
@@ -14,11 +14,11 @@ constexpr int64_t kArguments = 256 * kThreads;
 constexpr int kFunctions = 7;
 
 struct MathArgs {
-  const double *any;       ///< kArguments: all bits but the sign are arbitrary
-  const double *exponent;  ///< of a power that is often finite
+  const double *any;       ///< kArguments values with arbitrary bits except the sign
+  const double *exponent;  ///< exponents of powers that are often finite
   const double *fraction;  ///< in [0, 1]
   double *out;             ///< kArguments rows of kFunctions
-  bool fused;              ///< the mistake: a product that is fused into a sum
+  bool fused;              ///< injected bug: a product is contracted with a sum
 };
 
 MP_KERNEL(kThreads, 1) call_functions(MP_PARAM(MathArgs) args) {
@@ -37,7 +37,7 @@ MP_KERNEL(kThreads, 1) call_functions(MP_PARAM(MathArgs) args) {
 
 }  // namespace
 
-/// NaN comes from no arithmetic here, so that its payload is the same too.
+/// No arithmetic produces NaN here, so NaN payloads are equal too.
 Output conform_math(const Device &device, Mistake mistake) {
   std::mt19937_64 random(1);
   std::vector<double> any, exponent, fraction;

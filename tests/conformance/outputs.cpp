@@ -7,7 +7,7 @@ namespace mpconform {
 
 namespace {
 
-/// As one number in hexadecimal, little-endian in memory.
+/// Formats an element as one hexadecimal number; bytes are little-endian in memory.
 std::string element_text(const Part &part, size_t index) {
   std::string text = "0x";
   for (size_t i = part.element_bytes; i-- > 0;) {

@@ -9,7 +9,7 @@
 
 namespace mpconform {
 
-/// What one launch wrote, in rows of `columns` elements.
+/// Output of one launch, in rows of `columns` elements.
 struct Part {
   std::string name;
   size_t element_bytes;
@@ -28,8 +28,8 @@ Part make_part(std::string name, size_t columns, const std::vector<T> &elements)
   return part;
 }
 
-/// Empty where every element is the same, bit for bit; else a line for each part that differs: how
-/// many of its elements do, and the first of them.
+/// Returns an empty string if all elements are equal bit for bit; otherwise a line for each part
+/// that differs, with the number of different elements and the first of them.
 std::string differences(const Output &wanted, const Output &got);
 
 }  // namespace mpconform

@@ -1,4 +1,4 @@
-// Pairs sorted by their keys, of which many are equal, so that an order that is not stable shows.
+// Pairs sorted by key, with many equal keys, so that an unstable order is detected.
 #include "kernels/simt/sort.h"
 
 #include <algorithm>
@@ -15,11 +15,11 @@ struct Pairs {
   std::vector<uint32_t> keys, values;
 };
 
-/// Keys of so many bits; values are their places.
+/// Returns pairs with keys of `bits` bits; the values are their initial positions.
 Pairs random_pairs(size_t count, int bits) {
   std::mt19937 random(1);
   Pairs pairs;
-  // A few keys often, and any others.
+  // Half of the keys are one of a few, the others are random.
   for (size_t i = 0; i < count; i++)
     pairs.keys.push_back((random() % 2 == 0 ? random() % 3 * 0x11111111 : random()) >> (32 - bits));
   pairs.values.resize(count);
@@ -47,7 +47,7 @@ std::vector<uint32_t> places_by_key(const Pairs &pairs) {
 
 }  // namespace
 
-/// The mistake: the highest bit is left out.
+/// Injected bug: the highest bit is ignored.
 Output conform_sorts(const Device &device, Mistake mistake) {
   Output output;
   for (const int bits : {2, 8, 9, 17, 32}) {

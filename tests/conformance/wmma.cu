@@ -20,7 +20,7 @@ struct WmmaArgs {
   int ld;
 };
 
-/// D = 3 + the sum of kTerms products; columns beyond kTile are left alone.
+/// Computes D = 3 + the sum of kTerms products; columns past kTile stay unchanged.
 template <class T, Layout la, Layout lb>
 MP_KERNEL(kWarpSize, 1)
 multiply_fragments(MP_PARAM(WmmaArgs<T>) args) {
@@ -55,7 +55,7 @@ multiply_fragments(MP_PARAM(WmmaArgs<T>) args) {
 template <class T>
 constexpr size_t kSmemBytes = sizeof(float) * kTile *kLdD + 2 * sizeof(T) * kTerms *kTile *kMaxLd;
 
-/// Element number i of the terms of an operand.
+/// Returns element i of the terms of an operand.
 int element(int i, int seed) {
   return (i * i * 7 + i * 11 + seed) % 19 - 9;
 }
@@ -68,7 +68,7 @@ std::vector<T> integers(int ld, int seed) {
   return values;
 }
 
-/// D, with what memory holds before in the columns beyond kTile.
+/// Returns D, including the initial memory contents in columns past kTile.
 std::vector<float> product(Layout la, Layout lb, int ld) {
   std::vector<float> d(kTile * kLdD);
   std::memset(d.data(), mpconform::kUntouched, d.size() * sizeof(float));
@@ -86,7 +86,7 @@ std::vector<float> product(Layout la, Layout lb, int ld) {
   return d;
 }
 
-/// The mistake: rows of B for columns.
+/// Injected bug: B is loaded in the other layout.
 template <class T, Layout la, Layout lb>
 void add_product(Output &output, const Device &device, const std::string &name, Mistake mistake) {
   constexpr Layout kOther = lb == Layout::row_major ? Layout::col_major : Layout::row_major;
