@@ -1,12 +1,12 @@
-// mbarriers that go through phases, also of another block of the cluster, the shared memory of such a block, and named
-// barriers.
+// mbarriers over several phases, also those of another block of the cluster; distributed shared
+// memory; named barriers.
 #include "cases.h"
 
 namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int kWarps = 3;  // one fills the slots, two read them
+constexpr int kWarps = 3;  // one producer, two consumers
 constexpr int kThreads = kWarps * kWarpSize;
 constexpr int kSlots = 2;
 constexpr int kTurns = 7;
@@ -17,8 +17,8 @@ struct RingArgs {
   bool wrong_slot;
 };
 
-/// A ring of slots with a full and an empty barrier each.  The readers of either block free the slots
-/// of both, so neither runs ahead of the other.
+/// A ring of slots with a full and an empty barrier each.  The consumers of each block free the
+/// slots of all blocks, so no block runs ahead.
 template <int kSize>
 MP_KERNEL(kThreads, 1)
 pass_through_ring(MP_PARAM(RingArgs) args) {
@@ -62,7 +62,7 @@ struct LoadArgs {
   bool reversed;
 };
 
-/// Every block reads what all blocks of its cluster have written, itself among them.
+/// Every block reads the values that all blocks of its cluster, including itself, have written.
 MP_KERNEL(kWarpSize, 1) read_each_other(MP_PARAM(LoadArgs) args) {
   if constexpr (has_sm90()) {
     MP_SHARED(float, values, [kWarpSize][4]);
@@ -85,7 +85,8 @@ struct NamedArgs {
   bool reversed;
 };
 
-/// Two warps hand a value to and fro, by two named barriers at which one waits and one arrives.
+/// Two warps update a value alternately, with two named barriers: one warp waits, the other
+/// arrives.
 MP_KERNEL(2 * kWarpSize, 1) take_turns(MP_PARAM(NamedArgs) args) {
   MP_SHARED(int, value, [kWarpSize]);
   constexpr int kFirst = 1, kBoth = 2 * kWarpSize;

@@ -1,9 +1,9 @@
-// What the cases share: memory of the device, and launches that wait for the kernel.
+// Utilities of the cases: device memory, and launches that wait for the kernel.
 //
 // A case is a function of the device, compiled once per target like the kernels.  It launches small
-// kernels, each around one primitive, on integers that are exact in every type, and returns all that
-// they wrote.  With Mistake::made it makes one of the mistakes that such a primitive invites; its
-// output must then differ.
+// kernels, each for one primitive, on integers that are exact in every type, and returns all their
+// outputs.  With Mistake::made it contains a typical bug of the primitive's use; its output must
+// then differ.
 #pragma once
 
 #include <stdexcept>
@@ -20,7 +20,7 @@
 
 namespace mpconform {
 
-/// Every byte of memory before a kernel writes it.
+/// Initial value of every byte of memory.
 constexpr int kUntouched = 0x5A;
 
 }  // namespace mpconform
@@ -49,7 +49,7 @@ class Memory {
   ~Memory() {
     try {
       release(device_, data_);
-    } catch (const TargetError &) {  // a fault has been reported by the launch before
+    } catch (const TargetError &) {  // the fault was already reported by the launch
     }
   }
 
@@ -67,19 +67,20 @@ class Memory {
   size_t count_;
 };
 
-/// An integer of at most 2^8 in magnitude, exact in either type; for code that runs on the CPU.
+/// Returns an integer of magnitude at most 2^8, exact in every type; for host code.
 template <class T>
 T small_integer(int value) {
   const float exact = static_cast<float>(value);
   uint32_t bits;
   std::memcpy(&bits, &exact, sizeof bits);
   if (std::is_same_v<T, bf16> || value == 0) return {static_cast<uint16_t>(bits >> 16)};
-  constexpr uint32_t kBiases = (127 - 15) << 10;  // of the exponents
+  constexpr uint32_t kBiases = (127 - 15) << 10;  // difference of the exponent biases
   return {static_cast<uint16_t>((bits >> 16 & 0x8000) | ((bits >> 13 & 0x3ffff) - kBiases))};
 }
 
-/// Compares the simulator with the definition, computed in plain C++; a GPU is compared with the
-/// simulator elsewhere.  @throws std::logic_error
+/// Compares the simulator with the definition, computed in plain C++.  GPUs are compared with the
+/// simulator instead.
+/// @throws std::logic_error if they differ
 template <class T>
 void require_defined(const Device &device, Mistake mistake, const std::string &name,
                      const std::vector<T> &got, const std::vector<T> &defined) {
@@ -87,7 +88,7 @@ void require_defined(const Device &device, Mistake mistake, const std::string &n
   throw std::logic_error(name + ": the simulator differs from the definition");
 }
 
-/// Launches and waits.
+/// Launches a kernel and waits for it.
 template <class Argument>
 void run(const Device &device, const char *name, void (*kernel)(MP_PARAM(Argument)),
          const LaunchShape &shape, const std::type_identity_t<Argument> &argument) {
@@ -95,22 +96,22 @@ void run(const Device &device, const char *name, void (*kernel)(MP_PARAM(Argumen
   synchronize(device, nullptr);
 }
 
-/// Whether the code for the architecture being compiled for has TMA, clusters and wgmma.
+/// Returns whether the architecture being compiled for has TMA, clusters and wgmma.
 MP_HD constexpr bool has_sm90() {
   return wgmma_supported<0>();
 }
 
 constexpr int kSwizzlePeriodBytes = 1024;
 
-/// The dynamic shared memory from its first multiple of 1024 bytes on.
+/// Returns the first address of dynamic shared memory that is a multiple of 1024 bytes.
 MP_DEVICE unsigned char *aligned_smem() {
   MP_DYN_SHARED(unsigned char, smem);
   const SmemAddress address = smem_address(smem);
   return smem + (kSwizzlePeriodBytes - address % kSwizzlePeriodBytes) % kSwizzlePeriodBytes;
 }
 
-/// To be called by the block: copies between shared and global memory.  Addresses and `bytes` are
-/// multiples of 16.
+/// Copies between shared and global memory; called by all threads of a block.  Addresses and
+/// `bytes` must be multiples of 16.
 MP_DEVICE void copy_pieces(unsigned char *to, const unsigned char *from, int bytes,
                            int num_threads) {
   using Piece = Pack<uint32_t, 4>;

@@ -1,5 +1,5 @@
-// im2col TMA: the pixels of every tap of convolutions with padding, strides, dilation and a tail of
-// channels, over rows and images; into one block and into several.
+// im2col TMA: the pixels of every filter tap, with padding, strides, dilation and partial channel
+// blocks, across rows and images; into one block and by multicast.
 #include "cases.h"
 #include "tests/simulator/im2col_images.h"
 #include "tma.h"
@@ -13,7 +13,7 @@ using mptest::kImages;
 
 constexpr int kThreads = 64;
 
-/// The pixels as one matrix.
+/// Returns the shape of all pixels as one matrix.
 TensorShape shape_of(const Images &images) {
   return {images.dtype,
           {images.pixel_stride, int64_t{images.images} * images.h.extent * images.w.extent, 1},
@@ -22,7 +22,7 @@ TensorShape shape_of(const Images &images) {
           images.swizzle_128};
 }
 
-/// Of output pixel number `place`, in the order n, p, q.
+/// Returns the coordinate of output pixel `place` in n, p, q order.
 Im2colCoord place_of(const Images &images, int place, int c, int r, int s) {
   const int q = place % images.w.places(), p = place / images.w.places() % images.h.places();
   return {c,
@@ -33,14 +33,15 @@ Im2colCoord place_of(const Images &images, int place, int c, int r, int s) {
           r * images.h.dilation};
 }
 
-/// Every tap from the first place of every tile, from its neighbour, from the last place and beyond.
+/// Returns loads of every tap at the first pixel of every tile, its neighbor, the last pixel and
+/// past it.
 std::vector<Im2colCoord> loads_of(const Images &images) {
   std::vector<int> places;
   for (int place = 0; place < images.places(); place += images.box_pixels)
     for (const int near : {place, place + 1, place + images.w.places() - 1})
       if (near < images.places()) places.push_back(near);
   places.push_back(images.places() - 1);
-  places.push_back(images.places());  // the first image that is not there
+  places.push_back(images.places());  // in an image past the last
   std::vector<Im2colCoord> loads;
   for (const int place : places)
     for (int c = 0; c < images.channels; c += images.box_channels)
@@ -55,7 +56,7 @@ struct LoadArgs {
   TensorMap map;
   const Im2colCoord *places;
   int count, box_bytes;
-  unsigned char *boxes;  ///< out, one after the other
+  unsigned char *boxes;  ///< out, consecutive
   bool exchange_taps;
 };
 
@@ -90,7 +91,7 @@ struct MulticastArgs {
   int other_rank;        ///< XORed with the rank of a box
 };
 
-/// A box of either kind into the blocks of the mask.
+/// Loads boxes of both kinds into the blocks of the mask.
 template <int kUnused>
 MP_KERNEL(kThreads, 1)
 load_into_many(MP_PARAM(MulticastArgs) args) {

@@ -1,4 +1,4 @@
-// The cases, once per target.
+// The conformance cases of one target.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace mpconform {
 
-/// What one target offers: suite.cu is compiled once for each.
+/// A primitive's test; suite.cu is compiled once per target.
 struct Case {
   const char *name;
   bool needs_sm90;  ///< sm_90a: code for newer architectures has no wgmma
@@ -19,8 +19,8 @@ struct Case {
 
 struct Suite {
   std::vector<Case> cases;
-  std::string why_no_device;  ///< empty: there is one
-  mp::Device device;          ///< the current one
+  std::string why_no_device;  ///< empty if there is a device
+  mp::Device device;          ///< the current device
 };
 
 }  // namespace mpconform

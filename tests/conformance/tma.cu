@@ -1,5 +1,5 @@
-// TMA: boxes loaded from and stored to places inside of a tensor, across its edges and far away; sums
-// in gmem; maps whose base was replaced.
+// TMA: boxes loaded and stored inside a tensor, across its edges and far away; reductions in global
+// memory; tensor maps with a replaced base.
 #include "tma.h"
 
 #include <climits>
@@ -22,17 +22,18 @@ const TensorShape kShapes[] = {
     {MP_FP16, {150, 21, 2}, {152, 152 * 21}, {40, 7}, false},
     {MP_FP32, {70, 21, 3}, {72, 72 * 22}, {32, 12}, true},
     {MP_FP32, {70, 21, 2}, {72, 72 * 21}, {52, 5}, false},
-    {MP_FP16, {64, 10, 4}, {256, 64}, {64, 8}, true},  // matrices side by side, as heads are
+    {MP_FP16, {64, 10, 4}, {256, 64}, {64, 8}, true},  // adjacent matrices, like attention heads
     {MP_FP16, {300, 3, 1}, {304, 0}, {256, 1}, false},
 };
 
-/// The largest whole number of 16 bytes of a row that is not above `column`: a box begins with one.
+/// Rounds `column` down to a multiple of 16 bytes, where a box must start.
 int whole(const TensorShape &shape, int64_t column) {
   const int64_t unit = 16 / shape.element_bytes();
   return static_cast<int>(column - (column % unit + unit) % unit);
 }
 
-/// Inside, across each edge and corner, beside it by one element or 16 bytes, and far away.
+/// Returns positions inside, across each edge and corner, adjacent by one element or 16 bytes, and
+/// far away.
 std::vector<Place> places_of(const TensorShape &shape) {
   const auto along = [](int64_t extent, int box) {
     const int e = static_cast<int>(extent);
@@ -53,8 +54,8 @@ size_t smem_bytes(const TensorShape &shape) {
 
 // ---------------------------------------------------------------- load
 
-/// A box as it lies in smem: zero outside of the tensor; under the swizzle bits 4 to 6 of an address
-/// are XORed with bits 7 to 9.  PTX ISA, Tensors.
+/// Appends a box as stored in shared memory: zero outside the tensor; with the swizzle, bits 4 to 6
+/// of an address are XORed with bits 7 to 9 (PTX ISA, "Tensors").
 void append_box(std::vector<unsigned char> &boxes, const TensorShape &shape,
                 const std::vector<unsigned char> &tensor, const Place &place) {
   const auto element_bytes = static_cast<size_t>(shape.element_bytes());
@@ -75,10 +76,10 @@ void append_box(std::vector<unsigned char> &boxes, const TensorShape &shape,
 
 struct LoadArgs {
   TensorMap map;
-  const TensorMap *map_in_gmem;  ///< instead of `map`, unless NULL
+  const TensorMap *map_in_gmem;  ///< replaces `map` unless NULL
   const Place *places;
   int count, box_bytes;
-  unsigned char *boxes;  ///< out, one after the other
+  unsigned char *boxes;  ///< out, consecutive
 };
 
 template <int kUnused>
@@ -128,7 +129,7 @@ struct StoreArgs {
   Place place;
   int box_bytes;
   bool add;
-  const unsigned char *box;  ///< what lies in smem
+  const unsigned char *box;  ///< contents of shared memory
 };
 
 template <int kUnused>
@@ -149,7 +150,8 @@ store_box(MP_PARAM(StoreArgs) args) {
   }
 }
 
-/// Into a tensor with whole units of 16 bytes, from its first element on: TMA stores nothing else.
+/// Stores into a tensor of whole 16-byte units, from its first element: TMA supports no other
+/// tensors.
 void add_stores(Output &output, const Device &device, TensorShape shape, Mistake mistake,
                 bool add) {
   shape.extent[0] = whole(shape, shape.extent[0]);
@@ -173,7 +175,7 @@ void add_stores(Output &output, const Device &device, TensorShape shape, Mistake
   }
 }
 
-// ---------------------------------------------------------------- another base
+// ---------------------------------------------------------------- replaced base
 
 struct BaseArgs {
   TensorMap map;
@@ -187,7 +189,7 @@ MP_KERNEL(kWarpSize, 1) replace_base(MP_PARAM(BaseArgs) args) {
   tensor_map_release();
 }
 
-// ---------------------------------------------------------------- another matrix
+// ---------------------------------------------------------------- replaced matrix
 
 struct MatrixArgs {
   TensorMap map;
@@ -228,7 +230,7 @@ Output conform_tma_store(const Device &device, Mistake mistake) {
   return output;
 }
 
-/// The mistake: the base is not replaced.
+/// Injected bug: the base is not replaced.
 Output conform_tma_base(const Device &device, Mistake mistake) {
   const TensorShape &shape = kShapes[0];
   const Memory<unsigned char> first(device,
@@ -243,8 +245,8 @@ Output conform_tma_base(const Device &device, Mistake mistake) {
   return {box_part(shape.name(), shape, boxes)};
 }
 
-/// A map of another matrix, with other columns, rows and stride, is the one that the host encodes.  The
-/// mistake: a row too few.
+/// A map modified for a matrix with other columns, rows and stride equals the one that the host
+/// encodes.  Injected bug: one row is missing.
 Output conform_tma_matrix(const Device &device, Mistake mistake) {
   const TensorShape &shape = kShapes[0];
   const Memory<unsigned char> first(device,
@@ -276,8 +278,8 @@ Output conform_tma_matrix(const Device &device, Mistake mistake) {
   return output;
 }
 
-/// One place in gmem has one map after the other, as a workspace that is used again.  The mistake: the
-/// second is not made.
+/// One address in global memory holds one map after the other, like a reused workspace.  Injected
+/// bug: the second map is not written.
 Output conform_tma_stored_maps(const Device &device, Mistake mistake) {
   const TensorShape &shape = kShapes[0];
   const Memory<TensorMap> gmem(device, 1);

@@ -1,11 +1,11 @@
-// Tensors for the cases of TMA: small integers, no two neighbours the same, padding included.
+// Tensors for TMA cases: small integers, different in adjacent elements, including padding.
 #pragma once
 
 #include "harness.h"
 
 namespace mp::MP_TARGET {
 
-/// As TensorMapSpec, but for the base.
+/// TensorMapSpec without the base.
 struct TensorShape {
   mp_dtype_t dtype;
   int64_t extent[3], stride[2];
@@ -35,7 +35,7 @@ struct TensorShape {
   }
 };
 
-/// The mistake: a map without the swizzle, or with it where it would do.
+/// Injected bug: a map without its swizzle, or with a swizzle it should not have.
 inline TensorShape with_other_swizzle(TensorShape shape) {
   if (shape.box[0] * shape.element_bytes() == 128) shape.swizzle_128 = !shape.swizzle_128;
   return shape;
@@ -55,14 +55,14 @@ inline std::vector<unsigned char> numbered_bytes(size_t bytes, int element_bytes
   return all;
 }
 
-/// Boxes as they came, rows of 16-bit elements or of fp32.
+/// Returns boxes as loaded, in rows of 16-bit elements or of fp32.
 inline mpconform::Part box_part(const std::string &name, const TensorShape &shape,
                                 std::vector<unsigned char> bytes) {
   return {name, static_cast<size_t>(shape.element_bytes()), static_cast<size_t>(shape.box[0]),
           std::move(bytes)};
 }
 
-/// Initialises one mbarrier for one arrival; by the block.
+/// Initializes one mbarrier for one arrival; called by all threads of a block.
 MP_DEVICE SmemAddress single_barrier() {
   MP_SHARED(uint64_t, loaded, [1]);
   const SmemAddress bar = smem_address(loaded);

@@ -1,4 +1,4 @@
-// wgmma: accumulators and operands of every type, width and swizzle, either major; stmatrix, ldmatrix.
+// wgmma: accumulators and operands of every type, width, swizzle and major; stmatrix, ldmatrix.
 #include "tests/support/wgmma_tile.h"
 
 #include "cases.h"
@@ -7,21 +7,21 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int kM = 64, kK = 16;  // of one wgmma
-constexpr int kDepth = 64;       // of a product
+constexpr int kM = 64, kK = 16;  // shape of one wgmma
+constexpr int kDepth = 64;       // k of a product
 constexpr int kTerms = kDepth / kK;
 constexpr int kWarpgroup = 128;
 constexpr int kSeedA = 1, kSeedB = 2;
 
 struct WgmmaArgs {
-  const uint16_t *image;  ///< of A and B in smem
+  const uint16_t *image;  ///< A and B as stored in shared memory
   int image_elems;
   uint64_t a[kTerms], b[kTerms];  ///< descriptors, relative to the image
   float *d;                       ///< [kM][kN]
   bool accumulate;
 };
 
-/// D = A B^T, plus 3 if `accumulate`.
+/// Computes D = A B^T, plus 3 if `accumulate`.
 template <class T, int kN, Major a_major, Major b_major>
 MP_KERNEL(kWarpgroup, 1)
 multiply_tiles(MP_PARAM(WgmmaArgs) args) {
@@ -57,7 +57,7 @@ Swizzle swizzle_of(int width) {
                        : Swizzle::none;
 }
 
-/// Element [i][j] of an operand.
+/// Returns element [i][j] of an operand.
 int element(int i, int j, int seed) {
   return (i * i * 3 + i * 7 + j * 5 + seed * j * j) % 17 - 8;
 }
@@ -89,7 +89,7 @@ void describe_terms(uint64_t (&terms)[kTerms], const mptest::WgmmaTile &tile) {
                                 static_cast<uint32_t>(tile.stride_bytes), swizzle_of(tile.width));
 }
 
-/// The mistake: operands that were not swizzled.
+/// Injected bug: operands are not swizzled.
 template <class T, int kN, Major a_major, Major b_major>
 void add_product(Output &output, const Device &device, int width, Mistake mistake) {
   const mptest::WgmmaTile a(a_major == Major::k, width, kM, kDepth);
@@ -130,11 +130,11 @@ void add_majors(Output &output, const Device &device, int width, Mistake mistake
 struct StoreArgs {
   uint16_t *out;   ///< [2 warps][16][32]
   uint32_t *back;  ///< [2 warps][32 lanes][4]
-  int off;         ///< added to the units that the lanes name
+  int off;         ///< added to the addresses of the lanes, in 16-byte units
 };
 
-/// Each warp stores four 8x8 matrices as a 2x2 tile with rows of 64 bytes, rotated by the row, and loads
-/// those that begin one row further down.
+/// Each warp stores four 8x8 matrices as a 2x2 tile with rows of 64 bytes, rotated by the row, and
+/// loads the matrices that start one row below.
 template <int kUnused>
 MP_KERNEL(2 * kWarpSize, 1)
 store_matrices(MP_PARAM(StoreArgs) args) {
@@ -165,7 +165,7 @@ store_matrices(MP_PARAM(StoreArgs) args) {
 Output conform_wgmma(const Device &device, Mistake mistake) {
   Output output;
   for (const int width : {0, 32, 64, 128}) add_majors<half, 64>(output, device, width, mistake);
-  constexpr int kWidth = 128;  // what the kernels use
+  constexpr int kWidth = 128;  // the width that kernels use
   add_majors<bf16, 128>(output, device, kWidth, mistake);
   add_majors<half, 192>(output, device, kWidth, mistake);
   add_majors<half, 256>(output, device, kWidth, mistake);
