@@ -1,5 +1,5 @@
-// What the predicted times know of the way from the accumulators to D: which way a tile takes, what an epilogue adds
-// to it, which kernels hide it, and the choices that follow.
+// Predicted times of epilogues: the store path of a tile, the costs that an epilogue adds, the
+// kernels that overlap it with products, and the resulting plans.
 #include "kernels/gemm/wgmma_store.h"
 #include "select_cases.h"
 
@@ -8,7 +8,7 @@ using namespace mptest;
 namespace {
 
 constexpr const char *kCooperative = "wgmma_128x256x64_s4", *kPingPong = "wgmma_128x128x64_s6";
-constexpr double kTile = 128. * 256 / (1 << 20);  // elements of the cooperative one
+constexpr double kTile = 128. * 256 / (1 << 20);  // elements of the cooperative tile, in Mi
 
 alignas(16) char memory[64];
 
@@ -44,7 +44,7 @@ bool is_ping_pong(const mp::GemmProblem &p) {
 
 }  // namespace
 
-TEST_CASE("epilogue: the way that a tile leaves") {
+TEST_CASE("epilogue: the store path of a tile") {
   using mp::StorePath, mp::wgmma_store_path;
   const mp::GemmProblem p = problem(512, 512, 512);
   CHECK(wgmma_store_path(shape(p).out) == StorePath::tma);
@@ -61,7 +61,7 @@ TEST_CASE("epilogue: the way that a tile leaves") {
   CHECK(wgmma_store_path(shape(q).out) == StorePath::staged);
   q.out.d.base = memory + 16;
   CHECK(wgmma_store_path(shape(q).out) == StorePath::tma);
-  // The matrix beside D needs a map, too, and there is room for one.
+  // C or aux requires a tensor map too; there is space for one.
   q = p;
   q.out.beta = 1;
   CHECK(wgmma_store_path(shape(q).out) == StorePath::tma);
@@ -71,34 +71,34 @@ TEST_CASE("epilogue: the way that a tile leaves") {
   CHECK(wgmma_store_path(shape(q).out) == StorePath::staged);
   q.out.beta = 0;
   CHECK(wgmma_store_path(shape(q).out) == StorePath::tma);
-  // Columns that are not in D: nothing may look at what they hold.
+  // Columns of the product that D lacks: their values must not be used.
   q = p;
   q.out.n = 640;
   CHECK(wgmma_store_path(shape(q).out) == StorePath::tma);
   CHECK(wgmma_store_path(shape(with_bias(q)).out) == StorePath::staged);
 }
 
-TEST_CASE("epilogue: each way has its price, for each tile") {
+TEST_CASE("epilogue: each store path has its cost per tile") {
   Priced f;
   f.sm_90.tma_store_us = 1;
   f.sm_90.direct_store_us = 10;
   f.sm_90.staged_store_us = 100;
-  const mp::GemmProblem p = problem(128 * 2, 256 * 66, 512);  // a tile for each SM
+  const mp::GemmProblem p = problem(128 * 2, 256 * 66, 512);  // one tile per SM
   CHECK(f.us(kCooperative, p) == Approx(kTile));
   CHECK(f.us(kCooperative, with_ld_of_d(p, 256 * 66 + 1)) == Approx(100 * kTile));
   CHECK(f.us(kCooperative, with_fp32_d(p, 0)) == Approx(10 * kTile));
   CHECK(f.us(kCooperative, with_batch(p, 3)) == Approx(3 * kTile));
-  CHECK(f.us("wmma_128x128x32_s3", p) == 0);  // all of them leave alike
+  CHECK(f.us("wmma_128x128x32_s3", p) == 0);  // has only one store path
   CHECK(f.us("simt_64x64x16", with_fp32_d(p, 0)) == 0);
-  // Pairs want an even number of columns, and every row of D at an even element.
+  // Direct stores require an even number of columns, and rows of D that start at even elements.
   CHECK(f.us(kCooperative, with_fp32_d(problem(128, 500, 512), 0)) == Approx(10 * kTile));
   CHECK(f.us(kCooperative, with_fp32_d(problem(128, 501, 512), 0)) == Approx(100 * kTile));
   CHECK(f.us(kCooperative, with_ld_of_d(with_fp32_d(p, 0), 256 * 66 + 1)) == Approx(100 * kTile));
-  // A tile has no more rows and columns than D.
+  // The stored part of a tile is limited by D.
   CHECK(f.us(kCooperative, problem(32, 64, 512)) == Approx(32. * 64 / (1 << 20)));
 }
 
-TEST_CASE("epilogue: what stands beside D is read or written by SMs and by DRAM") {
+TEST_CASE("epilogue: C and aux are charged to SMs and DRAM") {
   Priced f;
   f.sm_90.source_us_per_mb = 1;
   mp::GemmProblem p = problem(256, 256 * 66, 512), q = p;
@@ -118,7 +118,7 @@ TEST_CASE("epilogue: what stands beside D is read or written by SMs and by DRAM"
   CHECK(f.us(kCooperative, with_aux(q, MP_ACT_GELU)) == Approx(ab_mb + 3 * d_mb));
 }
 
-TEST_CASE("epilogue: operations cost more the more there are, on every kernel") {
+TEST_CASE("epilogue: cost increases with the operations on every kernel") {
   Priced f;
   f.sm_90.op_us = 1;
   const mp::GemmProblem p = problem(512, 512, 512);
@@ -135,25 +135,27 @@ TEST_CASE("epilogue: operations cost more the more there are, on every kernel") 
     CHECK(f.us(name, gelu) > f.us(name, relu));
     CHECK(f.us(name, with_aux(p, MP_ACT_DGELU)) > f.us(name, with_aux(p, MP_ACT_DRELU)));
   }
-  // Subtiles leave a short way with bias and ReLU alone, and a long one, of two more an element, with anything else.
+  // TMA stores have a fast path for only bias and ReLU; all other epilogues take the general path,
+  // with two more operations per element.
   mp::GemmProblem relu_amax = relu;
   relu_amax.out.epilogue.amax = amax.out.epilogue.amax;
   CHECK(f.us(kCooperative, with_bias(p)) == Approx(3 * kTile));
   CHECK(f.us(kCooperative, relu) == Approx(5 * kTile));
   CHECK(f.us(kCooperative, amax) == Approx((2 + 2) * kTile));
   CHECK(f.us(kCooperative, relu_amax) == Approx((5 + 2 + 2) * kTile));
-  // The short way needs whole units of 16 bytes in a row of D; 1004 elements end within one.
+  // The fast path requires rows of D that are multiples of 16 bytes; 1004 elements are not.
   const mp::GemmProblem whole = problem(512, 1008, 512);
   mp::GemmProblem partial = with_ld_of_d(problem(512, 1004, 512), 1008);
   CHECK(f.us(kCooperative, whole) == 0);
   CHECK(f.us(kCooperative, partial) > 0);
   CHECK(f.us(kCooperative, partial) < f.us(kCooperative, with_bias(partial)));
-  // A patch waits for what it loads.
+  // A staged store waits for its loads.
   const mp::GemmProblem drelu = with_aux(p, MP_ACT_DRELU);
   CHECK(f.us(kCooperative, with_ld_of_d(drelu, 513)) > 2 * f.us(kCooperative, drelu));
 }
 
-TEST_CASE("epilogue: ping-pong hides all but the last behind the products, cooperation does not") {
+TEST_CASE(
+    "epilogue: ping-pong kernels overlap all epilogues except the last, cooperative ones none") {
   Priced f;
   const auto tiles = [](int64_t per_sm, int64_t columns) {
     return problem(128 * per_sm, 132 * columns, 1024);
@@ -165,7 +167,7 @@ TEST_CASE("epilogue: ping-pong hides all but the last behind the products, coope
   CHECK(f.us(kCooperative, tiles(5, 256)) == Approx(5 * (11 + 4)));
   CHECK(f.us(kPingPong, tiles(1, 128)) == Approx(11 + 2));
   CHECK(f.us(kPingPong, tiles(5, 128)) == Approx(5 * 11 + 2));
-  // Longer than the products: two tiles take as long as one and its epilogue.
+  // An epilogue longer than the products: two tiles take as long as one tile and its epilogue.
   f.sm_90.tma_store_us = 2 * 31 / kTile;
   CHECK(f.us(kPingPong, tiles(1, 128)) == Approx(11 + 31));
   CHECK(f.us(kPingPong, tiles(5, 128)) == Approx(4 * (11 + 31) / 2. + 11 + 31));
@@ -175,14 +177,14 @@ TEST_CASE("epilogue: ping-pong hides all but the last behind the products, coope
   CHECK(f.us(kPingPong, problem(128 * 10, 128, 1024), host_device()) == Approx(5 * (11 + 31)));
 }
 
-TEST_CASE("epilogue: with a split it is done once, by all SMs together") {
+TEST_CASE("epilogue: with split-k it runs once, distributed over all SMs") {
   Priced f;
   f.sm_90.op_us = 1;
   const mp::GemmProblem p = with_bias(problem(128, 256, 8192));
   CHECK(f.us(kCooperative, p) > 0);
-  const double ops = 3 * kTile;  // of the sum's threads: a bias
+  const double ops = 3 * kTile;  // of the summing threads: a bias
   CHECK(f.us("wgmma_128x256x64_s4_k4", p) == Approx(ops / 132));
-  CHECK(f.us("wmma_128x128x32_s3", p) == Approx(1.3 * ops / 2));  // alone on its SM
+  CHECK(f.us("wmma_128x128x32_s3", p) == Approx(1.3 * ops / 2));  // one block per SM
   CHECK(f.us("wmma_128x128x32_s3_k4", p) == Approx(ops / 132));
   f.sm_90 = {};
   f.sm_90.dram_us_per_mb = 1;
@@ -191,7 +193,7 @@ TEST_CASE("epilogue: with a split it is done once, by all SMs together") {
   CHECK(f.us("wmma_128x128x32_s3_k4", p) == Approx(f.us("wmma_128x128x32_s3", p) / 4 + d_mb));
 }
 
-TEST_CASE("epilogue: dbias is a pass of its own, or two, over D or the sums of its subtiles") {
+TEST_CASE("epilogue: dbias costs one or two passes over D or its partial sums") {
   Priced f;
   f.sm_90.launch_us = 1;
   const mp::GemmProblem large = problem(8192, 4096, 512), small = problem(16, 64, 512);
@@ -206,13 +208,13 @@ TEST_CASE("epilogue: dbias is a pass of its own, or two, over D or the sums of i
   constexpr const char *kWmma = "wmma_128x128x32_s3";
   CHECK(pass_us(kWmma, large) == Approx(2e-6 * 8192 * 4096));
   CHECK(pass_us(kWmma, small) == Approx(2e-6 * 16 * 64 * 132));  // one of 132 SMs
-  // A row of sums for 16 of D is written by all SMs, and read.
+  // All SMs write a row of sums per 16 rows of D, and read it.
   CHECK(pass_us(kCooperative, large) == Approx(2 * 4e-6 * 8192 / 16 * 4096));
   CHECK(pass_us(kCooperative, small) == Approx(4e-6 * 64 * (1 + 132)));
   CHECK(pass_us(kCooperative, with_ld_of_d(large, 4097)) == Approx(2e-6 * 8192 * 4096));
 }
 
-TEST_CASE("epilogue: a heavy one behind short products is left to kernels that hide it") {
+TEST_CASE("epilogue: a heavy epilogue after short products selects kernels that overlap it") {
   for (const int64_t k : {512, 768, 1024}) {
     CAPTURE(k);
     const mp::GemmProblem p = problem(8192, 4096, k);
@@ -224,7 +226,7 @@ TEST_CASE("epilogue: a heavy one behind short products is left to kernels that h
   CHECK(!is_ping_pong(with_fp32_d(p, 1)));
 }
 
-TEST_CASE("epilogue: no epilogue makes a product faster, and none is free") {
+TEST_CASE("epilogue: no epilogue reduces the time, and none is free") {
   const mp::GemmProblem p = problem(8192, 4096, 1024);
   for (const mp::Device &device : {t4(), a100(), h200()}) {
     const auto us = [&](const mp::GemmProblem &q) {

@@ -1,5 +1,5 @@
-// The fit behind mptune: constants that made times are found again in them, also where the times are
-// disturbed; and the least squares below it.
+// The fit of mptune: recovers constants from the times that they predict, also with disturbed
+// times; the least-squares solver.
 #include <cmath>
 
 #include "bench/tune/fit.h"
@@ -10,7 +10,8 @@ using namespace mptest;
 
 namespace {
 
-/// What mptune would measure on a GPU: all kernels on problems that tell the constants apart.
+/// Returns the samples mptune would measure on a GPU: all kernels on problems that separate
+/// constants.
 std::vector<mptune::Sample> samples_on(const mp::Device &device, const mp::ClassTuning &truth) {
   std::vector<mp::GemmProblem> problems;
   for (const int64_t edge : {128, 512, 1024, 2048, 4096, 8192})
@@ -40,7 +41,7 @@ std::vector<mptune::Sample> samples_on(const mp::Device &device, const mp::Class
   return samples;
 }
 
-/// The built-in constants, each off by a factor between 1/2 and 2.
+/// Returns the built-in constants, each multiplied by a factor between 1/2 and 2.
 mp::ClassTuning disturbed(const mp::ClassTuning &tuning, Random &random) {
   mp::ClassTuning other = tuning;
   const auto disturb = [&](double &value) { value *= std::exp2(random.real(-1, 1)); };
@@ -74,7 +75,7 @@ double median_error(const std::vector<mptune::Sample> &samples, const mp::ClassT
 
 }  // namespace
 
-TEST_CASE("fit: the constants that made the times are found") {
+TEST_CASE("fit: constants are recovered from their predicted times") {
   for (const mp::Device &device : {t4(), a100(), h200(), host_device()}) {
     CAPTURE(device.arch, device.target);
     const mp::ClassTuning &start = mp::builtin_gemm_tuning().of(class_of(device));
@@ -93,7 +94,7 @@ TEST_CASE("fit: the constants that made the times are found") {
   }
 }
 
-TEST_CASE("fit: a tenth of the times disturbed by other work moves little") {
+TEST_CASE("fit: disturbing a tenth of the times changes constants little") {
   const mp::ClassTuning &start = mp::builtin_gemm_tuning().of(mp::DeviceClass::sm_80);
   Random random(9);
   const mp::ClassTuning truth = disturbed(start, random);
@@ -106,7 +107,7 @@ TEST_CASE("fit: a tenth of the times disturbed by other work moves little") {
   CHECK(median_error(clean, mptune::fit_tuning(noisy, start)) < 0.02);
 }
 
-TEST_CASE("fit: what was not measured keeps its constants") {
+TEST_CASE("fit: constants that were not measured stay unchanged") {
   const mp::ClassTuning &start = mp::builtin_gemm_tuning().of(mp::DeviceClass::sm_80);
   std::vector<mptune::Sample> samples = samples_on(a100(), start);
   const mp::GemmKernel &absent = kernel_named("simt_64x64x16");
@@ -120,7 +121,7 @@ TEST_CASE("fit: what was not measured keeps its constants") {
   CHECK(mptune::fit_tuning({}, start).launch_us == start.launch_us);
 }
 
-TEST_CASE("fit: no bound is made up where the class has none") {
+TEST_CASE("fit: classes without a bound get none") {
   const mp::ClassTuning &start = mp::builtin_gemm_tuning().of(mp::DeviceClass::host);
   REQUIRE(start.dram_us_per_mb == 0);
   std::vector<mptune::Sample> samples = samples_on(host_device(), start);
@@ -131,8 +132,8 @@ TEST_CASE("fit: no bound is made up where the class has none") {
   CHECK(fitted.l2_us_per_mb == 0);
 }
 
-TEST_CASE("least squares: the conditions of an optimum over x >= 0 hold") {
-  // Karush, Kuhn and Tucker: x >= 0, the gradient is 0 where x > 0, and pushes down where x = 0.
+TEST_CASE("least squares: the optimum over x >= 0 satisfies the KKT conditions") {
+  // Karush-Kuhn-Tucker: x >= 0; the gradient is 0 where x > 0, and not negative where x = 0.
   constexpr Eigen::Index kUnknowns = 6;
   Random random(8);
   int at_zero = 0;

@@ -1,5 +1,5 @@
-// The predicted times: each term of the formula by itself, on constants that make the arithmetic
-// easy to follow, and the choices that follow from the built-in constants.
+// Predicted times: each term of the formula separately, with constants that simplify the
+// arithmetic, and plans that result from the built-in constants.
 #include <cmath>
 
 #include "select_cases.h"
@@ -8,12 +8,12 @@ using namespace mptest;
 
 namespace {
 
-/// Nothing costs anything, on any device.
+/// Returns a table in which nothing has a cost on any device.
 mp::GemmTuning free_of_charge() {
   return {};
 }
 
-/// Of one variant; host, unless something else is asked for.
+/// Returns the predicted time of one variant.
 double us(const char *name, const mp::GemmProblem &p, const mp::GemmTuning &tuning,
           const mp::Device &device, bool aligned = kAligned) {
   return plan_named(name, p, device, tuning, aligned).predicted_us;
@@ -31,7 +31,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("model: a device is of the class of its architecture, the CPU of its own") {
+TEST_CASE("model: a device's class follows from its architecture, the CPU has its own") {
   const auto class_name = [](const mp::Device &device) {
     return std::string(name_of(class_of(device)));
   };
@@ -43,7 +43,7 @@ TEST_CASE("model: a device is of the class of its architecture, the CPU of its o
   CHECK(class_name(host_device()) == "host");
 }
 
-TEST_CASE("model: waves of tiles, the last of them as long as a full one") {
+TEST_CASE("model: the last wave of tiles takes as long as a full one") {
   Fixture f;
   f.of("wmma_256x128x32_s3") = {.tile_us = 2, .k_us = 10};
   const auto us_of_tiles = [&](int64_t tiles) {
@@ -56,7 +56,7 @@ TEST_CASE("model: waves of tiles, the last of them as long as a full one") {
   CHECK(us_of_tiles(217) == Approx(21));
 }
 
-TEST_CASE("model: a residue costs a whole tile, of k a whole step") {
+TEST_CASE("model: partial tiles and partial k steps cost full ones") {
   Fixture f;
   f.of("wmma_256x128x32_s3") = {.tile_us = 2, .k_us = 10};
   const auto us_of = [&](int64_t m, int64_t n, int64_t k) {
@@ -70,9 +70,9 @@ TEST_CASE("model: a residue costs a whole tile, of k a whole step") {
   CHECK(us_of(256, 128, 0) == Approx(2));
 }
 
-TEST_CASE("model: blocks share an SM, and few of them leave it idle") {
+TEST_CASE("model: blocks share an SM, and a single block leaves it partly idle") {
   Fixture f;
-  f.of("wmma_64x64x32_s4") = {.tile_us = 1, .k_us = 0};  // 4 share an SM; alone it takes 2
+  f.of("wmma_64x64x32_s4") = {.tile_us = 1, .k_us = 0};  // 4 share an SM; a single one takes 2
   const auto us_of_tiles = [&](int64_t tiles) {
     return f.on_a100("wmma_64x64x32_s4", problem(64 * tiles, 64, 32));
   };
@@ -90,14 +90,14 @@ TEST_CASE("model: blocks share an SM, and few of them leave it idle") {
   CHECK(us("wmma_64x64x32_s4", problem(3 * 64, 64, 32), f.tuning, host_device()) == Approx(2));
 }
 
-TEST_CASE("model: every launch is paid for, and a split has two") {
+TEST_CASE("model: every launch is charged, two for split-k") {
   Fixture f;
   f.a100_class.launch_us = 3;
   CHECK(f.on_a100("simt_64x64x16", problem(64, 64, 4096)) == Approx(3));
   CHECK(f.on_a100("wmma_64x64x32_s4_k4", problem(64, 64, 4096)) == Approx(6));
 }
 
-TEST_CASE("model: a split makes shorter tiles, and pays for its partial sums twice") {
+TEST_CASE("model: split-k shortens tiles and charges partial sums twice") {
   Fixture f;
   f.of("wmma_256x128x32_s3") = {.tile_us = 2, .k_us = 10};
   const mp::GemmProblem p = problem(256 * 27, 128, 4096);
@@ -110,7 +110,7 @@ TEST_CASE("model: a split makes shorter tiles, and pays for its partial sums twi
   CHECK(f.on_a100("wmma_256x128x32_s3_k4", p) == Approx(12 + 2 * 100 * partial_mb));
 }
 
-TEST_CASE("model: misaligned rows slow wmma kernels down, not simt kernels") {
+TEST_CASE("model: misaligned rows slow down wmma kernels, not simt kernels") {
   Fixture f;
   f.a100_class.scalar_load_us = 100;
   f.of("wmma_256x128x32_s3") = {.tile_us = 2, .k_us = 10};
@@ -119,7 +119,7 @@ TEST_CASE("model: misaligned rows slow wmma kernels down, not simt kernels") {
   CHECK(f.on_a100("wmma_256x128x32_s3", p) == Approx(2 + 10));
   CHECK(f.on_a100("wmma_256x128x32_s3", p, !kAligned) == Approx(2 + 10 + 100 * 384. / 1024));
   CHECK(f.on_a100("simt_128x128x16", p, !kAligned) == f.on_a100("simt_128x128x16", p));
-  // One operand, and no more of it than there is.
+  // One operand, limited to its actual size.
   mp::GemmProblem q = p;
   q.b.ld += 4;
   CHECK(f.on_a100("wmma_256x128x32_s3", q) == Approx(2 + 10 + 100 * 128. / 1024));
@@ -130,7 +130,7 @@ TEST_CASE("model: misaligned rows slow wmma kernels down, not simt kernels") {
   CHECK(f.on_a100("wmma_256x128x32_s3", q) == Approx(2 + 10 + 100 * 8. / 1024));
 }
 
-TEST_CASE("model: no less than reading and writing every matrix once") {
+TEST_CASE("model: the time is at least that of reading and writing every matrix once") {
   Fixture f;
   f.a100_class.dram_us_per_mb = 1;
   const char *const name = "wmma_256x128x32_s3";
@@ -142,24 +142,24 @@ TEST_CASE("model: no less than reading and writing every matrix once") {
   CHECK(f.on_a100(name, q) == Approx(6 + 12 + 2 * 8));
   q = with_batch(p, 5);
   CHECK(f.on_a100(name, q) == Approx(5 * 22));
-  q.b.stride = 0;  // the same for all
+  q.b.stride = 0;  // shared by all items
   CHECK(f.on_a100(name, q) == Approx(5 * (6 + 4) + 12));
   CHECK(f.on_a100(name, with_pointers(p, 5)) == Approx(5 * 22));
   f.of(name).k_us = 100;  // one wave of 4 x 16 tiles
   CHECK(f.on_a100(name, p) == Approx(100 * 3008. / 1024));
 }
 
-TEST_CASE("model: no less than what all tiles read together") {
+TEST_CASE("model: the time is at least that of the L2 reads of all tiles") {
   Fixture f;
   f.a100_class.l2_us_per_mb = 1;
-  // 8 rows of 4 tiles: A is read by 4 of them, B by 8.
+  // 8 rows of 4 tiles: A is read 4 times, B 8 times.
   const mp::GemmProblem p = problem(2048, 512, 1000);
   CHECK(f.on_a100("wmma_256x128x32_s3", p) == Approx(2e-6 * 1000 * (4 * 2048 + 8 * 512)));
   CHECK(f.on_a100("wmma_256x128x32_s3", with_batch(p, 7)) ==
         Approx(7 * 2e-6 * 1000 * (4 * 2048 + 8 * 512)));
 }
 
-TEST_CASE("model: a split is chosen where tiles are few and k is long, and only there") {
+TEST_CASE("model: split-k is selected only for few tiles and a long k") {
   for (const mp::Device &device : {t4(), a100(), h200()}) {
     CAPTURE(device.arch);
     const auto split_of = [&](int64_t m, int64_t n, int64_t k) {
@@ -173,7 +173,7 @@ TEST_CASE("model: a split is chosen where tiles are few and k is long, and only 
   }
 }
 
-TEST_CASE("model: copies cost their launches and their bytes, and then all rows are aligned") {
+TEST_CASE("model: copies cost launches and bytes, and make all rows aligned") {
   Fixture f;
   f.a100_class.launch_us = 3;
   f.a100_class.copy_us_per_mb = 1000;
@@ -188,7 +188,7 @@ TEST_CASE("model: copies cost their launches and their bytes, and then all rows 
   CHECK(f.on_a100("wmma_256x128x32_s3", p) == Approx(3 + 2 + 10 + 100 * 384. / 1024));
 }
 
-TEST_CASE("model: the built-in table has constants for whatever can run") {
+TEST_CASE("model: the built-in table has constants for every supported kernel") {
   Random random(3);
   for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_device()}) {
     const mp::ClassTuning &tuning = mp::builtin_gemm_tuning().of(class_of(device));
@@ -207,8 +207,8 @@ TEST_CASE("model: the built-in table has constants for whatever can run") {
   }
 }
 
-TEST_CASE("model: large squares come near the rate of the device") {
-  // Between half and all of the data sheet: the built-in constants are of the right size.
+TEST_CASE("model: large square products are predicted close to the peak rate") {
+  // The constants have the right magnitude: the rate is between half of the data sheet's and all.
   const auto tflops = [](const mp::Device &device) {
     const mp::GemmProblem p = problem(8192, 8192, 8192);
     return 2 * std::pow(8192., 3) * 1e-6 / ranking(p, device).front().predicted_us;
@@ -219,14 +219,14 @@ TEST_CASE("model: large squares come near the rate of the device") {
   CHECK(tflops(a100()) < 312);
 }
 
-TEST_CASE("model gemv: the elements of the matrix, over all SMs, for each of the padded vectors") {
+TEST_CASE("model gemv: time is per element of the matrix, over all SMs, for each padded vector") {
   Fixture f;
   f.of("gemv") = {.tile_us = 10, .k_us = 1};
   constexpr int64_t kK = 1 << 20;
   const auto us_of = [&](int64_t m, int64_t n, int64_t k = 1 << 20) {
     return f.on_a100("gemv", problem(m, n, k));
   };
-  CHECK(us_of(1, 10800) == Approx(100 * (10 + 1)));  // of k for each SM: 100 rows
+  CHECK(us_of(1, 10800) == Approx(100 * (10 + 1)));  // 100 rows per SM
   CHECK(us_of(10800, 1) == us_of(1, 10800));
   CHECK(us_of(2, 10800) == Approx(100 * (10 + 4)));
   CHECK(us_of(4, 10800) == us_of(2, 10800));
@@ -236,7 +236,7 @@ TEST_CASE("model gemv: the elements of the matrix, over all SMs, for each of the
   CHECK(us_of(1, 32) == Approx(16 * (10 + 1)));
   CHECK(f.on_a100("gemv", with_batch(problem(1, 32, kK), 54)) == Approx(16 * (10 + 1)));
   CHECK(us_of(1, 10800, 0) == 0);
-  // A block works on one product alone, so that an SM begins with as many as it gets.
+  // A block computes one product, so an SM starts once per product.
   f.of("gemv").start_us = 5;
   CHECK(us_of(1, 10800) == Approx(5 + 100 * (10 + 1)));
   CHECK(f.on_a100("gemv", with_batch(problem(1, 32, kK), 108)) == Approx(5 + 32 * (10 + 1)));
@@ -250,7 +250,7 @@ TEST_CASE("model gemv: the elements of the matrix, over all SMs, for each of the
   CHECK(us_of(1, 10800) == Approx(2 * 1.048576 * 10801 + 10801e-6 * 2).epsilon(0.01));
 }
 
-TEST_CASE("select gemv: for at most 16 rows or columns of any type and alignment") {
+TEST_CASE("select gemv: supports at most 16 rows or columns of any type and alignment") {
   for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_device()}) {
     for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
       mp::GemmProblem p = problem(16, 1000, 500);
@@ -266,7 +266,7 @@ TEST_CASE("select gemv: for at most 16 rows or columns of any type and alignment
   }
 }
 
-TEST_CASE("select gemv: not for thousands of tiny products on the host target") {
+TEST_CASE("select gemv: not selected for thousands of tiny products on the host target") {
   for (const mp_dtype_t dtype : {MP_FP16, MP_FP32}) {
     mp::GemmProblem p = with_batch(problem(8, 8, 8), 2000);
     p.dtype_ab = dtype;
@@ -277,7 +277,7 @@ TEST_CASE("select gemv: not for thousands of tiny products on the host target") 
   }
 }
 
-TEST_CASE("select gemv: a vector times a matrix takes it, sixteen on tensor cores do not") {
+TEST_CASE("select gemv: selected for a vector times a matrix, not for sixteen on tensor cores") {
   for (const mp::Device &device : {t4(), a100(), h200()}) {
     CAPTURE(device.arch);
     for (const int64_t extent : {2048, 4096, 14336}) {

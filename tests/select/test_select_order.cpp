@@ -1,9 +1,10 @@
-// The order of the predictions, against work counted from first principles: what a kernel issues on the busiest SM and
-// what it moves, each over the peak that the device's documents name.  Where the work of two kernels differs by half, the
-// prediction must not say the opposite; and nothing is predicted to be faster than a peak.
+// The order of predictions, compared with work counted from first principles: the instructions that
+// a kernel issues on the busiest SM and the bytes that it moves, each divided by the documented
+// peak.  If the work of two kernels differs by half, their predictions must not be in the opposite
+// order; and no prediction may be faster than a peak.
 //
-// With predict.cpp the counts share how D is cut into tiles and k into slices, how D leaves, and how many blocks an SM
-// has; no formula of a time, and no constant of the tuning table.
+// The counts share with predict.cpp how D is divided into tiles and k into slices, the store path,
+// and the number of blocks per SM, but no formula for time and no constant of the tuning table.
 #include <algorithm>
 #include <cmath>
 #include <sstream>
@@ -18,19 +19,19 @@ using namespace mptest;
 
 namespace {
 
-/// Per SM and clock, but for the last three.
+/// Peak rates per SM and clock, except the last three.
 struct Peak {
   double tensor;    ///< multiply-adds on tensor cores
-  double fma;       ///< on CUDA cores
+  double fma;       ///< multiply-adds on CUDA cores
   double smem;      ///< bytes from shared memory
   double l2;        ///< bytes from L2
-  double clock;     ///< per microsecond
+  double clock;     ///< clocks per microsecond
   double dram;      ///< bytes per microsecond, of the device
-  double l2_bytes;  ///< that L2 keeps
+  double l2_bytes;  ///< size of L2
 };
 
-/// T4: data sheet (65 TFLOP/s, 320 GB/s), Jia et al. 2019 (L2).  A100: white paper.  H200: data sheet, the clock of short
-/// runs as bench/results has it, L2 as measured in arXiv:2402.13499.
+/// T4: data sheet (65 TFLOP/s, 320 GB/s), Jia et al. 2019 (L2).  A100: white paper.  H200: data
+/// sheet; the clock of short runs in bench/results; L2 as measured in arXiv:2402.13499.
 Peak peak_of(const mp::Device &device) {
   if (device.arch == 75) return {512, 64, 64, 20, 1200, 320e3, 4e6};
   if (device.arch == 80) return {1024, 64, 128, 47, 1380, 1935e3, 40e6};
@@ -38,7 +39,7 @@ Peak peak_of(const mp::Device &device) {
 }
 
 constexpr double kLaunchUs = 4, kSlotsPerClock = 128;
-constexpr double kL2OfSm = 64;  // bytes per clock, if not all SMs want so much
+constexpr double kL2OfSm = 64;  // bytes per clock, if L2 is not the limit
 
 double peak_rate(const mp::GemmKernel &kernel, const mp::Device &device) {
   const bool has_tensor_cores =
@@ -46,15 +47,15 @@ double peak_rate(const mp::GemmKernel &kernel, const mp::Device &device) {
   return has_tensor_cores ? peak_of(device).tensor : peak_of(device).fma;
 }
 
-/// Of two units that the same warps feed: most of the shorter work hides behind the longer one.
+/// Time of two units that the same warps use: most of the shorter work overlaps the longer one.
 double together(double x, double y) {
   return std::max(x, y) + std::min(x, y) / 4;
 }
 
-/// Multiply-adds per clock that a kernel of that class can keep.  WMMA on Hopper is mma.sync, which reaches 65 % of
-/// wgmma (arXiv:2402.13499); sm_75 has no copies past its registers.  CUDA cores: of the instructions multiply-adds are
-/// two thirds in large tiles and half in narrow ones, which read more of shared memory (nvdisasm); four are issued a
-/// clock.
+/// Returns the multiply-adds per clock that a kernel of that class sustains.  WMMA on Hopper is
+/// mma.sync, which reaches 65 % of wgmma (arXiv:2402.13499); sm_75 has no asynchronous copies.
+/// CUDA cores: multiply-adds are two thirds of the instructions in large tiles and half in skinny
+/// ones, which read more shared memory (nvdisasm); four instructions are issued per clock.
 double rate_of(const mp::GemmKernel &kernel, const mp::Device &device) {
   const double peak = peak_rate(kernel, device);
   if (kernel.family == mp::GemmFamily::wgmma) return 0.9 * peak;
@@ -84,14 +85,14 @@ class Work {
     return launches() * kLaunchUs + std::max(sm_us(), dram_us()) + partial_us() + copies_us();
   }
 
-  /// What no kernel of its class can be faster than.
+  /// Returns a lower bound for every kernel of its class.
   double least_us() const {
     const double macs = double(p_.out.m) * double(p_.out.n) * double(p_.k) * p_.out.batch_count;
     return macs / peak_rate(kernel_, device_) / device_.num_sms / peak_.clock;
   }
 
  private:
-  /// Of D in a tile.
+  /// Extent of a tile of D.
   double rows() const { return double(std::min<int64_t>(kernel_.tile_m, p_.out.m)); }
   double cols() const { return double(std::min<int64_t>(kernel_.tile_n, p_.out.n)); }
 
@@ -104,7 +105,7 @@ class Work {
     return std::ceil(blocks() / (device_.num_sms / variant_.cluster * variant_.cluster));
   }
 
-  /// A block alone has not the warps to keep its schedulers busy.
+  /// A single block has too few warps to keep its schedulers busy.
   double idle() const {
     if (kernel_.family == mp::GemmFamily::wgmma) return 1;
     const double on_sm = std::min<double>(waves(), kernel_.blocks_per_sm);
@@ -116,18 +117,19 @@ class Work {
     const double macs = double(kernel_.tile_m) * kernel_.tile_n * k;
     double main = macs / rate_of(kernel_, device_);
     if (kernel_.family == mp::GemmFamily::wmma)
-      main += one_by_one() * k * kSlotsOfElement / kSlotsPerClock;
+      main += scalar_elems() * k * kSlotsOfElement / kSlotsPerClock;
     const double reads = smem_bytes_per_k() * k / peak_.smem;
-    // wgmma reads shared memory by itself.
+    // wgmma reads shared memory asynchronously.
     main = kernel_.family == mp::GemmFamily::wgmma ? std::max(main, reads) : together(main, reads);
     const double operands = (rows() / (kernel_.cluster_along_m ? 1 : variant_.cluster) +
                              cols() / (kernel_.cluster_along_m ? variant_.cluster : 1)) *
                             k * bytes_of(p_.dtype_ab);
-    const double out = epilogues() * exit_clocks() / waves();  // of a slice
+    const double out = epilogues() * epilogue_clocks() / waves();  // per slice
     const double tile = kernel_.ping_pong ? std::max(main, (main + out) / 2) : main + out;
     const double from_l2 =
         std::max(waves() * operands / kL2OfSm, blocks() * operands / device_.num_sms / peak_.l2);
-    // Blocks that do not stay start with two latencies of memory (same source), which others on the SM hide.
+    // Non-persistent blocks start with two memory latencies (same source), which other blocks on
+    // the SM hide.
     constexpr double kLatency = 479;
     const double fill = kernel_.family == mp::GemmFamily::wgmma
                             ? 2 * kLatency
@@ -135,12 +137,12 @@ class Work {
     return (fill + std::max(waves() * idle() * tile, from_l2)) / peak_.clock;
   }
 
-  /// In the machine code of sm_80 54 instructions load eight elements one by one.  Neighbouring lanes have them 16 bytes
-  /// apart, so that each takes of L1, and then of the banks, as much as all eight would.
+  /// Code for sm_80: 54 instructions load eight elements one at a time (nvdisasm).  Adjacent lanes
+  /// access addresses 16 bytes apart, so each access uses L1 and banks as much as a 16-byte access.
   static constexpr double kSlotsOfElement = 7, kBytesOfElement = 2 * 16;
 
-  /// Of tensor cores, which read what the warps (warpgroups) of a tile share as often as there are such; and the
-  /// copies into it.
+  /// Bytes per k that tensor cores read, once per warp (warpgroup) that uses them, and the copies
+  /// into shared memory.
   double smem_bytes_per_k() const {
     const double m = kernel_.tile_m, n = kernel_.tile_n;
     const auto bytes = [&](double own_m, double own_n) {
@@ -148,11 +150,12 @@ class Work {
     };
     if (kernel_.family == mp::GemmFamily::wgmma) return bytes(64, n);
     if (kernel_.family != mp::GemmFamily::wmma) return 0;
-    return (kernel_.tile_m == 64 ? bytes(32, 32) : bytes(64, 64)) + one_by_one() * kBytesOfElement;
+    return (kernel_.tile_m == 64 ? bytes(32, 32) : bytes(64, 64)) +
+           scalar_elems() * kBytesOfElement;
   }
 
-  /// Elements of a column of k that are loaded one by one.
-  double one_by_one() const {
+  /// Elements per k that are loaded one at a time.
+  double scalar_elems() const {
     if (reads_copies_) return 0;
     const auto count = [](const mp::Operand &x, int64_t extent, int tile) {
       return (x.ld | x.stride) % 8 == 0 ? 0 : double(std::min<int64_t>(extent, tile));
@@ -160,21 +163,21 @@ class Work {
     return count(p_.a, p_.out.m, kernel_.tile_m) + count(p_.b, p_.out.n, kernel_.tile_n);
   }
 
-  /// Tiles of D that leave the busiest SM; of a split, other than wgmma's, none do.
+  /// Epilogues on the busiest SM; with split-k, only wgmma has any.
   double epilogues() const {
     if (variant_.split_k == 1) return waves();
     if (kernel_.family != mp::GemmFamily::wgmma) return 0;
     return std::ceil(blocks() / variant_.split_k / device_.num_sms);
   }
 
-  double exit_clocks() const {
+  double epilogue_clocks() const {
     const double elems = rows() * cols();
-    const bool by_patches = kernel_.family == mp::GemmFamily::wgmma &&
-                            mp::wgmma_store_path(shape(p_).out) == mp::StorePath::staged;
+    const bool is_staged = kernel_.family == mp::GemmFamily::wgmma &&
+                           mp::wgmma_store_path(shape(p_).out) == mp::StorePath::staged;
     constexpr double kGeluSlots =
-        24;  // two of the special function unit, at an eighth of the rate, and what else
+        24;  // two special-function instructions, at an eighth of the rate, and others
     const double slots =
-        (by_patches ? 40 : 4) + (p_.out.epilogue.activation == MP_ACT_GELU ? kGeluSlots : 0);
+        (is_staged ? 40 : 4) + (p_.out.epilogue.activation == MP_ACT_GELU ? kGeluSlots : 0);
     return elems *
            std::max(slots / kSlotsPerClock, matrices_of_d() * bytes_of(p_.out.dtype) / peak_.l2);
   }
@@ -187,7 +190,7 @@ class Work {
     const double ab = (times(p_.a) * m + times(p_.b) * n) * double(p_.k) * bytes_of(p_.dtype_ab);
     return (ab + cd_bytes()) / peak_.dram;
   }
-  /// D, C and aux.
+  /// Number of matrices D, C and aux.
   double matrices_of_d() const {
     return 1 + (p_.out.beta != 0 ? 1 : 0) + (p_.out.epilogue.aux != nullptr ? 1 : 0);
   }
@@ -196,7 +199,8 @@ class Work {
            bytes_of(p_.out.dtype);
   }
 
-  /// Written and read; by the last block of each tile alone where there is no pass for it.
+  /// Partial sums are written and read, by the last block of each tile if there is no separate
+  /// pass.
   double partial_us() const {
     if (variant_.split_k == 1) return 0;
     const double tile = double(kernel_.tile_m) * kernel_.tile_n * sizeof(float);
@@ -212,7 +216,7 @@ class Work {
            peak_.clock;
   }
 
-  /// Of the operands whose rows are not aligned: a launch each, which reads and writes them.
+  /// Copies of unaligned operands: each takes a launch that reads and writes the operand.
   double copies_us() const {
     if (!reads_copies_) return 0;
     const auto us = [&](const mp::Operand &x, int64_t extent) {
@@ -230,7 +234,7 @@ class Work {
     const double elems = double(std::max(p_.out.m, p_.out.n)) * double(p_.k) * p_.out.batch_count;
     const double sms = std::min<double>(
         device_.num_sms, std::ceil(double(std::max(p_.out.m, p_.out.n)) / 16) * p_.out.batch_count);
-    constexpr double kLoads = 3;  // clocks of an SM per element, beside the products
+    constexpr double kLoads = 3;  // clocks of an SM per element, in addition to the products
     return elems * (kLoads / 64 + vectors / (0.8 * peak_.fma)) / sms / peak_.clock;
   }
 
@@ -251,7 +255,7 @@ std::vector<mp::GemmProblem> all_problems() {
   };
   add("llm_gemm_shapes.csv", mpbench::parse_llm);
   add("transformer_gemm_shapes.csv", mpbench::parse_llm);
-  // Each that writes 16 bits also with a heavy epilogue.
+  // Problems with 16-bit outputs also with a heavy epilogue.
   for (size_t i = 0, plain = problems.size(); i < plain; i++) {
     if (problems[i].out.dtype == MP_FP32) continue;
     static char somewhere[16];
@@ -266,7 +270,8 @@ std::vector<mp::GemmProblem> all_problems() {
   return problems;
 }
 
-/// As a product of that family's kernels, each class of pixels of a strided dgrad as large as the largest.
+/// Returns the GEMM of the family's kernels, with the largest stride phase of a dgrad for all of
+/// them.
 mp::GemmProblem largest_product_of(const mp::ConvProblem &p, mp::ConvFamily family) {
   if (family == mp::ConvFamily::im2col) return mp::im2col_gemm(p);
   if (family == mp::ConvFamily::gemm) return mp::pointwise_gemm(p);
@@ -279,7 +284,7 @@ mp::GemmProblem largest_product_of(const mp::ConvProblem &p, mp::ConvFamily fami
   return gemm;
 }
 
-/// Every tap of a dgrad reaches one class of pixels, so that their sums have the mean of all lengths.
+/// Each tap of a dgrad belongs to one stride phase, so the mean of all sums' lengths is used.
 mp::GemmProblem product_of(const mp::ConvProblem &p, mp::ConvFamily family) {
   mp::GemmProblem gemm = largest_product_of(p, family);
   if (p.op != MP_CONV_DGRAD || family == mp::ConvFamily::gemm) return gemm;
@@ -289,7 +294,7 @@ mp::GemmProblem product_of(const mp::ConvProblem &p, mp::ConvFamily family) {
   return gemm;
 }
 
-/// Where all channels are whole vectors.
+/// Returns convolutions whose channels are multiples of 8.
 std::vector<mp::ConvProblem> all_convolutions() {
   std::vector<mp::ConvProblem> problems;
   for (const char *const path : {"resnet50.csv", "deepbench_conv_train.csv"})
@@ -298,7 +303,7 @@ std::vector<mp::ConvProblem> all_convolutions() {
   return problems;
 }
 
-// ---------------------------------------------------------------------------- the order
+// ---------------------------------------------------------------------------- order of predictions
 
 struct Candidate {
   const char *name;
@@ -310,8 +315,8 @@ struct Tally {
   std::vector<std::string> offenders;
 };
 
-/// `ranked` by prediction: what comes first must not have much more work than anything behind it, unless the
-/// predictions are the same but for 5 %.
+/// Checks `ranked`, sorted by prediction: no kernel may have much more work than a later one,
+/// unless their predictions differ by at most 5 %.
 void check_order(const std::string &problem, const std::vector<Candidate> &ranked, Tally &tally) {
   constexpr double kDiffers = 1.5, kSame = 1.05;
   for (size_t i = 0; i < ranked.size(); i++) {
@@ -339,7 +344,8 @@ std::string name_of(const mp::GemmProblem &p, const mp::Device &device) {
   return name.str();
 }
 
-/// Measured constants know what no count does: how WMMA waits on Hopper, or where reads of shared memory meet in banks.
+/// Measured constants include effects that counts do not, such as stalls of WMMA on Hopper or bank
+/// conflicts.
 std::vector<mp::Device> devices_without_measurements() {
   std::vector<mp::Device> devices;
   for (const mp::Device &device : {t4(), a100(), h200()})
@@ -386,7 +392,7 @@ void expect_none(const Tally &tally) {
   CHECK(tally.offenders.empty());
 }
 
-/// Choices that are predicted to take less than their multiply-adds at the peak.
+/// Counts predictions shorter than their multiply-adds at the peak rate.
 int64_t impossible_predictions(const mp::GemmTuning &tuning) {
   int64_t count = 0;
   for (const mp::Device &device : {t4(), a100(), h200()})
@@ -399,20 +405,20 @@ int64_t impossible_predictions(const mp::GemmTuning &tuning) {
 
 }  // namespace
 
-TEST_CASE("order: predictions agree with counted work on the shapes of the bench") {
+TEST_CASE("order: predictions agree with counted work for the shapes of the bench") {
   expect_none(tally_of(mp::builtin_gemm_tuning()));
 }
 
-TEST_CASE("order: so they do for convolutions") {
+TEST_CASE("order: convolution predictions agree with counted work") {
   expect_none(tally_of_convolutions(mp::builtin_gemm_tuning()));
 }
 
-TEST_CASE("order: nothing is predicted to be faster than the peak of its units") {
+TEST_CASE("order: no prediction is faster than the peak of its units") {
   CHECK(impossible_predictions(mp::builtin_gemm_tuning()) == 0);
 }
 
-TEST_CASE("order injected: tables with a mistake are found") {
-  // Constants of two kernels exchanged, a digit lost, something ten times too dear.
+TEST_CASE("order injected: tables with injected bugs are detected") {
+  // Constants of two kernels exchanged, a digit lost, a cost multiplied by ten.
   for (const char *const lines :
        {"sm_80 wmma_128x128x32_s3 0.5 5.9\nsm_80 wmma_64x64x32_s4 1.4 14.5",
         "sm_75 simt_128x16x16 0.6 84\nsm_75 simt_64x64x16 1.2 54",
@@ -421,6 +427,6 @@ TEST_CASE("order injected: tables with a mistake are found") {
     CAPTURE(lines);
     CHECK(!tally_of(tuning_with(lines)).offenders.empty());
   }
-  // As if an SM of an A100 had 128 units for fp32.
+  // A table in which an SM of an A100 would have 128 fp32 units.
   CHECK(impossible_predictions(tuning_with("sm_80 simt_128x128x16 3 136")) > 0);
 }

@@ -1,11 +1,11 @@
-// The text of a tuning table: what it may say, what is wrong with it, and what it changes.
+// The text of a tuning table: syntax, errors and effects.
 #include "select_cases.h"
 
 using namespace mptest;
 
 namespace {
 
-/// Why the text is no table; empty if it is one.
+/// Returns the reason why the text is not a table, or an empty string.
 std::string why_no_table(const std::string &text) {
   std::string why;
   return mp::parse_gemm_tuning(text, &why) == nullptr ? why : "";
@@ -40,7 +40,7 @@ TEST_CASE("tuning: lines set constants of classes and kernels") {
   CHECK(constants(tuning, mp::DeviceClass::sm_80, "wmma_64x64x32_s4").start_us == 0);
 }
 
-TEST_CASE("tuning: what a table leaves out is as in the built-in one, and later lines win") {
+TEST_CASE("tuning: omitted constants keep built-in values, later lines override earlier ones") {
   const mp::GemmTuning &builtin = mp::builtin_gemm_tuning();
   const mp::GemmTuning tuning = tuning_with("sm_90 launch_us=1\nsm_90 launch_us=2\n");
   CHECK(tuning.of(mp::DeviceClass::sm_90).launch_us == 2);
@@ -55,11 +55,11 @@ TEST_CASE("tuning: what a table leaves out is as in the built-in one, and later 
   CHECK(why_no_table("# nothing\n\n\n") == "");
 }
 
-TEST_CASE("tuning: constants are estimates until a table says otherwise") {
+TEST_CASE("tuning: constants are estimates unless a table declares them measured") {
   const mp::GemmTuning &builtin = mp::builtin_gemm_tuning();
   for (const mp::Device &device : {t4(), a100()}) CHECK(is_estimated(builtin, device));
   for (const mp::Device &device : {h200(), host_device()}) CHECK(!is_estimated(builtin, device));
-  // What mptune writes says so; other constants alone do not.
+  // mptune writes that declaration; other lines do not imply it.
   const mp::GemmTuning measured = tuning_with("sm_80 launch_us=1 estimated=0\nsm_75 launch_us=1\n");
   CHECK(!is_estimated(measured, a100()));
   CHECK(is_estimated(measured, t4()));
@@ -68,7 +68,7 @@ TEST_CASE("tuning: constants are estimates until a table says otherwise") {
   CHECK(is_estimated(tuning_with(tuning_text(builtin, mp::DeviceClass::sm_80, {})), a100()));
 }
 
-TEST_CASE("tuning: constants measured on one architecture are estimates on the later ones") {
+TEST_CASE("tuning: constants measured on one architecture are estimates on later ones") {
   const mp::GemmTuning &builtin = mp::builtin_gemm_tuning();
   for (const int arch : {100, 103, 110, 120, 121}) {
     mp::Device device = h200();
@@ -76,7 +76,7 @@ TEST_CASE("tuning: constants measured on one architecture are estimates on the l
     device.has_wgmma = false;
     CAPTURE(arch);
     CHECK(is_estimated(builtin, device));
-    // A table that mptune writes there is measured there, and no longer on sm_90.
+    // A table written by mptune on `arch` is measured there, and no longer on sm_90.
     mp::GemmTuning measured = builtin;
     measured.of(mp::DeviceClass::sm_90).measured_arch = arch;
     const mp::GemmTuning written = tuning_with(tuning_text(measured, mp::DeviceClass::sm_90, {}));
@@ -86,7 +86,7 @@ TEST_CASE("tuning: constants measured on one architecture are estimates on the l
   CHECK(!is_estimated(tuning_with(tuning_text(builtin, mp::DeviceClass::sm_90, {})), h200()));
 }
 
-TEST_CASE("tuning: an error names its line and its word") {
+TEST_CASE("tuning: an error names its line and word") {
   struct Case {
     const char *text, *why;
   };
@@ -114,7 +114,7 @@ TEST_CASE("tuning: an error names its line and its word") {
   }
 }
 
-TEST_CASE("tuning: no bytes make the parser crash") {
+TEST_CASE("tuning: no input crashes the parser") {
   Random random(1);
   const std::string alphabet("sm_90 host\twmma_64x64x32_s4=.1e9-\n#\r\0\xff", 38);
   for (int i = 0; i < 2000; ++i) {
@@ -128,7 +128,7 @@ TEST_CASE("tuning: no bytes make the parser crash") {
   }
 }
 
-TEST_CASE("tuning: what is written is read back to the same bits") {
+TEST_CASE("tuning: writing and reading a table preserves all bits") {
   Random random(2);
   mp::GemmTuning tuning{};
   std::vector<const mp::GemmKernel *> kernels;
@@ -158,7 +158,7 @@ TEST_CASE("tuning: what is written is read back to the same bits") {
   }
 }
 
-TEST_CASE("tuning: a table changes the ranking, of its class only") {
+TEST_CASE("tuning: a table changes only the ranking of its class") {
   const mp::GemmProblem p = problem(256, 256, 256);
   const std::string usual = ranking(p, a100()).front().name;
   REQUIRE(usual != "simt_64x64x16");
