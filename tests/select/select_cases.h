@@ -1,4 +1,4 @@
-// Problems and devices for the tests of selection, none of which has to be there.
+// Problems and descriptions of devices for the tests of kernel selection; no device is required.
 #pragma once
 
 #include <memory>
@@ -40,13 +40,13 @@ inline mp::Device h200() {
 inline mp::Device h20() {
   return cuda_device(90, 78, 232448);
 }
-/// As a build without sm_90a sees it, or any build whose driver compiles its PTX.
+/// An H200 for a build without sm_90a, or whose PTX the driver compiles.
 inline mp::Device h200_without_sm_90a() {
   mp::Device device = h200();
   device.has_wgmma = false;
   return device;
 }
-/// Newer than any kernel here.
+/// A device newer than all kernels.
 inline mp::Device sm_120() {
   return cuda_device(120, 170, 99 << 10);
 }
@@ -56,7 +56,7 @@ inline mp::Device host_device() {
   return device;
 }
 
-/// Dense; fp16 to fp16.
+/// Returns a dense FP16 product.
 inline mp::GemmProblem problem(int64_t m, int64_t n, int64_t k, mp_op_t op_a = MP_OP_N,
                                mp_op_t op_b = MP_OP_T) {
   mp::GemmProblem p{};
@@ -99,7 +99,7 @@ inline mp::GemmProblem with_pointers(mp::GemmProblem p, int64_t items) {
   return p;
 }
 
-/// The built-in table but for these lines.
+/// Returns the built-in table with these lines replaced.
 inline mp::GemmTuning tuning_with(const std::string &lines) {
   std::string why;
   const std::shared_ptr<const mp::GemmTuning> tuning = mp::parse_gemm_tuning(lines, &why);
@@ -110,7 +110,7 @@ inline mp::GemmTuning tuning_with(const std::string &lines) {
 
 constexpr bool kAligned = true;
 
-/// @param aligned  false: A and B are aligned to their elements only
+/// @param aligned  false: A and B are aligned only to their elements
 inline mp::GemmShape shape(const mp::GemmProblem &p, bool aligned = kAligned) {
   mp::GemmShape s = mp::shape_of(p);
   if (!aligned) s.a.alignment = s.b.alignment = 2;
@@ -145,7 +145,7 @@ inline std::string best_name(const mp::GemmProblem &p, const mp::Device &device)
   return plan_of(p, device).name;
 }
 
-/// Reason why that kernel cannot run the problem; empty if it can.
+/// Returns the reason why the kernel does not support the problem, or an empty string.
 inline std::string why_not(const char *name, const mp::GemmProblem &p, const mp::Device &device,
                            bool aligned = kAligned) {
   mp::GemmPlan plan;

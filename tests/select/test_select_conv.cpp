@@ -1,4 +1,4 @@
-// Selection of convolution kernels: what each can run, what is preferred, and the names.
+// Selection of convolution kernels: supported problems, preferred kernels, and names.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -28,7 +28,7 @@ mp::ConvProblem conv_problem(mp_conv_op_t op, const mp::ConvShape &shape) {
   return p;
 }
 
-/// A square image, filter, stride and as much padding as keeps the size.
+/// Returns a convolution with square image, filter and stride, padded to keep the size.
 mp::ConvShape square(int32_t n, int32_t size, int32_t c, int32_t k, int32_t taps,
                      int32_t stride = 1, int32_t groups = 1) {
   mp::ConvShape s{};
@@ -76,7 +76,7 @@ std::string first_name(mp_conv_op_t op, const mp::ConvShape &shape, const mp::De
   return ranking(conv_problem(op, shape), device).front().name;
 }
 
-/// Why that kernel cannot run the problem; empty if it can.
+/// Returns the reason why the kernel does not support the problem, or an empty string.
 std::string why_no_conv(const char *name, const mp::ConvProblem &p, const mp::Device &device) {
   mp::ConvPlan plan;
   const char *why;
@@ -86,7 +86,7 @@ std::string why_no_conv(const char *name, const mp::ConvProblem &p, const mp::De
 
 }  // namespace
 
-TEST_CASE("conv selection: a ranking is sorted, without doubles, and found again by name") {
+TEST_CASE("conv selection: a ranking is sorted, without duplicates, and its names can be planned") {
   for (const mp::Device &device :
        {t4(), a100(), h200(), h200_without_sm_90a(), sm_120(), host_device()}) {
     for (const mp::ConvShape &shape : shapes()) {
@@ -118,7 +118,7 @@ TEST_CASE("conv selection: a ranking is sorted, without doubles, and found again
   }
 }
 
-TEST_CASE("conv selection: the best is the first of the ranking that needs no more workspace") {
+TEST_CASE("conv selection: the plan is the first of the ranking whose workspace fits") {
   for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_device()}) {
     for (const mp::ConvShape &shape : shapes()) {
       for (const mp_conv_op_t op : kAllOps) {
@@ -140,7 +140,7 @@ TEST_CASE("conv selection: the best is the first of the ranking that needs no mo
   }
 }
 
-TEST_CASE("conv selection: 1 x 1 filters are GEMMs, and only where nothing is skipped or added") {
+TEST_CASE("conv selection: only 1 x 1 filters with stride 1 and no padding are GEMMs") {
   const char *const gemm = "wmma_128x128x32_s3";
   const mp::ConvShape plain = square(32, 56, 256, 64, 1);
   for (const mp_conv_op_t op : kAllOps) {
@@ -159,8 +159,7 @@ TEST_CASE("conv selection: 1 x 1 filters are GEMMs, and only where nothing is sk
   CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, padded), a100()) == why);
 }
 
-TEST_CASE(
-    "conv selection: an image of few channels is read from a padded copy, a product never is") {
+TEST_CASE("conv selection: an image of few channels is copied with padding, a product never is") {
   const mp::ConvShape rgb = square(32, 224, 3, 64, 7, 2);
   for (const mp::Device &device : {t4(), a100(), h200()}) {
     CAPTURE(device.arch);
@@ -169,14 +168,15 @@ TEST_CASE(
       const mp::RankedConv first = ranking(p, device).front();
       CHECK(std::string_view(first.name).ends_with("_copied"));
       CHECK(first.reads_copies);
-      // Lines of 112 places, 2 apart, and 7 taps: 229 pixels, an even number of them, of four channels.
+      // Rows of 112 outputs with stride 2 and 7 taps: 229 pixels, rounded up to even, of four
+      // channels.
       const size_t image = size_t{32} * 224 * 230 * 4 * 2, filter = size_t{64} * 7 * 32 * 2;
       const size_t partial_sums = first.split_k > 1 ? size_t{4} * first.split_k * 64 * 7 * 32 : 0;
       CHECK(first.workspace_bytes == image + (op == MP_CONV_FPROP ? filter : partial_sums));
       const mp::ConvPlan without = plan_of(p, device, image);
       CHECK(without.copy.bytes() == 0);
       CHECK(without.gemm.best_workspace_bytes == first.workspace_bytes);
-      CHECK(without.gemm.aligned_us == 0);  // nothing that the caller can change, but workspace
+      CHECK(without.gemm.aligned_us == 0);  // the caller can change only the workspace
     }
     for (const mp_conv_op_t op : kAllOps) {
       const mp::ConvProblem p = conv_problem(op, square(32, 56, 255, 1001, 1));
@@ -188,7 +188,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("conv selection: kernels read a padded copy by 16 bytes, whatever it is of") {
+TEST_CASE("conv selection: padded copies are read in 16-byte units") {
   int copies = 0;
   for (const int32_t channels : {1, 2, 3, 4, 5, 12, 33}) {
     for (const int32_t taps : {1, 2, 3, 5, 7}) {
@@ -214,7 +214,7 @@ TEST_CASE("conv selection: kernels read a padded copy by 16 bytes, whatever it i
   CHECK(copies > 900);
 }
 
-TEST_CASE("conv selection: what is aligned, in one group or by fours, is not copied") {
+TEST_CASE("conv selection: aligned, grouped or four-channel images are not copied") {
   const auto why = [](const mp::ConvProblem &p) {
     return why_no_conv("conv_wmma_64x64x32_s4_copied", p, a100());
   };
@@ -224,25 +224,25 @@ TEST_CASE("conv selection: what is aligned, in one group or by fours, is not cop
   CHECK(why(conv_problem(MP_CONV_DGRAD, square(4, 28, 3, 16, 3))) == nothing);
   CHECK(why(conv_problem(MP_CONV_FPROP, square(4, 28, 16, 16, 3))) == nothing);
   CHECK(why(conv_problem(MP_CONV_WGRAD, square(4, 28, 6, 16, 3, 1, 2))) == nothing);
-  // Rows of taps begin at every eighth element as they are.
+  // Contiguous segments start at multiples of eight elements without a copy.
   CHECK(why(conv_problem(MP_CONV_FPROP, square(4, 28, 4, 16, 5, 2))) == nothing);
   CHECK(why_no_conv("conv_wmma_64x64x32_copied",
                     conv_problem(MP_CONV_FPROP, square(4, 28, 3, 16, 3)), a100()) == "unknown");
-  // A stride times channels is counted in 64 bits.
+  // The product of stride and channels requires 64 bits.
   CHECK(why(conv_problem(MP_CONV_FPROP, square(1, 8, 3, 8, 3, 1 << 30))) == "");
-  // An image of 2^30 elements is more than kernels count.
+  // An image of 2^30 elements exceeds the range of the kernels' indices.
   CHECK(why(conv_problem(MP_CONV_FPROP, square(1, 16384, 3, 8, 3))) == nothing);
   CHECK(why(conv_problem(MP_CONV_FPROP, square(1, 8192, 3, 8, 3))) == "");
 }
 
-TEST_CASE("conv selection: the weight gradient of few tiles is split where there are many SMs") {
+TEST_CASE("conv selection: the weight gradient of few tiles is split if there are many SMs") {
   const mp::ConvShape shape = square(32, 56, 64, 64, 3);
   CHECK(ranking(conv_problem(MP_CONV_WGRAD, shape), a100()).front().split_k > 1);
   const mp::ConvShape many_tiles = square(8, 28, 512, 512, 3);
   CHECK(ranking(conv_problem(MP_CONV_WGRAD, many_tiles), host_device()).front().split_k == 1);
 }
 
-TEST_CASE("conv selection: few channels in fp32 get the narrow CUDA-core tile, many never do") {
+TEST_CASE("conv selection: few channels in fp32 select the skinny CUDA-core tile, many never do") {
   const auto name = [](mp_conv_op_t op, int32_t c, int32_t k, const mp::Device &device) {
     mp::ConvProblem p = conv_problem(op, square(128, 28, c, k, 5));
     p.dtype = p.out.dtype = MP_FP32;
@@ -254,10 +254,10 @@ TEST_CASE("conv selection: few channels in fp32 get the narrow CUDA-core tile, m
       CAPTURE(few);
       CHECK(name(MP_CONV_FPROP, 3, few, device).starts_with("conv_simt_128x16x16"));
       CHECK(name(MP_CONV_DGRAD, few, 64, device).starts_with("conv_simt_128x16x16"));
-      if (few > 16) continue;  // two such tiles are about as good as one of 64 x 64
+      if (few > 16) continue;  // two such tiles and one of 64 x 64 are about equally fast
       CHECK(name(MP_CONV_WGRAD, 16, few, device).starts_with("conv_simt_16x128x16"));
     }
-    // Not 96, which fill six narrow tiles and leave a quarter of a large one empty: about as good.
+    // Except 96: six skinny tiles and a large one that is a quarter empty are about equally fast.
     for (const int32_t many : {64, 128, 256, 512}) {
       CAPTURE(many);
       for (const mp_conv_op_t op : kAllOps)
@@ -267,9 +267,8 @@ TEST_CASE("conv selection: few channels in fp32 get the narrow CUDA-core tile, m
   }
 }
 
-TEST_CASE(
-    "conv selection: the gradient of an image of few channels is multiplied by tensor cores") {
-  // Only the filter is copied element by element, and three columns of it.
+TEST_CASE("conv selection: the gradient of an image with few channels uses tensor cores") {
+  // Only the filter, with three columns, is loaded element by element.
   for (const mp::Device &device : {t4(), a100(), h200()})
     for (const int32_t few : {1, 3, 4}) {
       CAPTURE(device.arch, few);
@@ -278,7 +277,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("conv selection: each pass has the narrow tile that is long where it is") {
+TEST_CASE("conv selection: each pass supports the skinny tile of its shape") {
   for (const mp_conv_op_t op : kAllOps) {
     const mp::ConvProblem p = conv_problem(op, square(8, 14, 64, 64, 3));
     const bool is_wgrad = op == MP_CONV_WGRAD;
@@ -289,14 +288,14 @@ TEST_CASE("conv selection: each pass has the narrow tile that is long where it i
   }
 }
 
-TEST_CASE("conv selection: an fp32 weight gradient of few tiles is split, too") {
+TEST_CASE("conv selection: an fp32 weight gradient of few tiles is split") {
   mp::ConvProblem p = conv_problem(MP_CONV_WGRAD, square(128, 28, 1, 8, 5));
   p.dtype = p.out.dtype = MP_FP32;
   for (const mp::Device &device : {t4(), a100(), h200()})
     CHECK(ranking(p, device).front().split_k >= 32);
 }
 
-TEST_CASE("conv selection: a filter per channel is not multiplied as a matrix") {
+TEST_CASE("conv selection: a depthwise convolution is not computed as a GEMM") {
   const mp::ConvShape shape = square(32, 56, 96, 96, 3, 1, 96);
   for (const mp::Device &device : {t4(), a100(), h200(), host_device()}) {
     for (const mp_conv_op_t op : kAllOps)
@@ -316,8 +315,7 @@ TEST_CASE("conv selection: a filter per channel is not multiplied as a matrix") 
         "requires more output pixels for this split");
 }
 
-TEST_CASE(
-    "conv selection: what makes a convolution slow is said, be it the channels or the device") {
+TEST_CASE("conv selection: the reason of a slow path names the channels or the device") {
   using mp::conv_slow_path_reason;
   mp::ConvProblem p = conv_problem(MP_CONV_DGRAD, square(4, 28, 16, 16, 3));
   CHECK(conv_slow_path_reason(p, t4()) == "");
@@ -330,15 +328,15 @@ TEST_CASE(
   const auto aligned_us = [&](bool aligned) {
     return plan_of(aligned ? p : misaligned(p), a100()).gemm.aligned_us;
   };
-  CHECK(aligned_us(true) > 0);   // with 16 channels
-  CHECK(aligned_us(false) > 0);  // with 12, of aligned tensors
+  CHECK(aligned_us(true) > 0);   // compared with 16 channels
+  CHECK(aligned_us(false) > 0);  // compared with 12 channels in aligned tensors
   CHECK(aligned_us(false) < plan_of(misaligned(p), a100()).gemm.predicted_us * 1.001);
   p = conv_problem(MP_CONV_FPROP, square(4, 28, 16, 16, 3, 1, 16));
-  p.dtype = MP_BF16;  // multiplied channel by channel, without tensor cores on any device
+  p.dtype = MP_BF16;  // depthwise: no device uses tensor cores
   CHECK(conv_slow_path_reason(p, t4()) == "");
 }
 
-TEST_CASE("conv selection: the key of the plan cache tells which tensor is misaligned") {
+TEST_CASE("conv selection: the cache key includes the alignment of each tensor") {
   mp::ConvProblem p = conv_problem(MP_CONV_WGRAD, square(2, 32, 3, 64, 3)), image = p, other = p;
   image.image = misaligned(p).image;
   other.other = misaligned(p).other;
@@ -347,15 +345,15 @@ TEST_CASE("conv selection: the key of the plan cache tells which tensor is misal
   CHECK(mp::key_of(image) != mp::key_of(other));
 }
 
-TEST_CASE("conv selection: a dgrad with a huge stride is planned without a walk over its phases") {
+TEST_CASE("conv selection: a dgrad with a huge stride is planned without a loop over its phases") {
   mp::ConvShape shape = square(1, 1, 1, 1, 1);
-  shape.w = shape.stride_w = (1 << 30) - 1;  // seconds, if each of these phases were visited
+  shape.w = shape.stride_w = (1 << 30) - 1;  // would take seconds with a loop over these phases
   const mp::ConvProblem p = conv_problem(MP_CONV_DGRAD, shape);
   for (const mp::Device &device : {t4(), h200(), host_device()})
     for (int i = 0; i < 100; i++) CHECK(plan_of(p, device).family != mp::ConvFamily::im2col);
 }
 
-TEST_CASE("conv selection: names") {
+TEST_CASE("conv selection: unknown and unsupported names are rejected") {
   const mp::ConvProblem p = conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 3));
   CHECK(why_no_conv("conv_simt_64x64x16", p, a100()).empty());
   CHECK(why_no_conv("conv_gemv", p, a100()) == "requires m or n of at most 16");
@@ -363,7 +361,7 @@ TEST_CASE("conv selection: names") {
     CHECK(why_no_conv(name, p, a100()) == "unknown");
 }
 
-TEST_CASE("conv selection: runs are rows of taps where channels are few") {
+TEST_CASE("conv selection: segments are rows of taps if channels are few") {
   const auto runs = [](mp_conv_op_t op, const mp::ConvShape &s) {
     return mp::segment_shape(conv_problem(op, s));
   };
@@ -379,14 +377,14 @@ TEST_CASE("conv selection: runs are rows of taps where channels are few") {
   CHECK(runs(MP_CONV_FPROP, dilated).taps_w == 7);
 }
 
-TEST_CASE("conv selection: phases of a strided dgrad share out taps and pixels") {
+TEST_CASE("conv selection: phases of a strided dgrad partition taps and pixels") {
   for (int32_t extent = 1; extent < 12; extent++) {
     for (int32_t taps = 1; taps < 7; taps++) {
       for (int32_t stride = 1; stride < 6; stride++) {
         for (int32_t dilation = 1; dilation < 5; dilation++) {
           CAPTURE(extent, taps, stride, dilation);
           const mp::DgradDirection d = mp::dgrad_direction(extent, taps, stride, dilation);
-          // What the definition says, counted.
+          // Count from the definition.
           int32_t most_pixels = 0, most_taps = 0, phases = 0;
           for (int32_t residue = 0; residue < stride; residue++) {
             int32_t pixels = 0, reach = 0;
@@ -407,15 +405,15 @@ TEST_CASE("conv selection: phases of a strided dgrad share out taps and pixels")
   }
 }
 
-TEST_CASE("conv selection: on Hopper TMA reads the patches where it can") {
+TEST_CASE("conv selection: on Hopper TMA reads im2col operands if supported") {
   for (const mp_conv_op_t op : kAllOps) {
     CAPTURE(op);
     CHECK(first_name(op, square(32, 28, 128, 128, 3), h200()).starts_with("conv_wgmma"));
-    // 64 channels have a tile of as many columns, or in wgrad of as many rows.
+    // 64 channels use a tile of 64 columns, or of 64 rows in wgrad.
     const char *const tile = op == MP_CONV_WGRAD ? "conv_wgmma_64x" : "conv_wgmma_256x64x";
     for (const int32_t n : {32, 256})
       CHECK(first_name(op, square(n, 56, 64, 64, 3), h200()).starts_with(tile));
-    // Taps of eight channels would be padded to 64, which is too much where they are many.
+    // Taps of eight channels would be padded to 64, which costs too much for many taps.
     CHECK(first_name(op, square(32, 56, 8, 8, 7), h200()).starts_with("conv_wmma"));
     const mp::ConvProblem p = conv_problem(op, square(32, 28, 128, 128, 3));
     CHECK(why_no_conv("conv_wgmma_128x128x64_s6", p, a100()) == "requires sm_90");
@@ -424,10 +422,8 @@ TEST_CASE("conv selection: on Hopper TMA reads the patches where it can") {
   }
 }
 
-TEST_CASE(
-    "conv selection: a strided dgrad runs on wgmma, half as long again as its forward pass at "
-    "most") {
-  // As many multiply-adds, in classes of pixels whose waves are not whole.
+TEST_CASE("conv selection: a strided dgrad on wgmma takes at most 1.5 times its forward pass") {
+  // The number of multiply-adds is equal, but stride phases have partial waves.
   for (const int32_t taps : {3, 5, 7}) {
     for (const int32_t stride : {2, 3}) {
       CAPTURE(taps, stride);

@@ -1,7 +1,8 @@
-// Plans of the bench's shapes: kernel, split, store path, copies, workspace and predicted time, as digests.
+// Digests of the plans for the bench's shapes: kernel, split, store path, copies, workspace and
+// predicted time.
 //
-// A change of kernel selection that is meant to change plans updates kPlans; a refactoring leaves it as it is.  To
-// see which plans differ, compare the texts of two builds:
+// A change of kernel selection that intends to change plans updates kPlans; a refactoring leaves it
+// unchanged.  To see the plans that differ, compare the texts of two builds:
 //
 //     MP_PLANS=before.txt build/tests/simulator "plans: *"
 #include <cinttypes>
@@ -20,7 +21,7 @@ using namespace mptest;
 
 namespace {
 
-/// Lines by device.
+/// Lines of text per device.
 using Plans = std::map<std::string, std::string>;
 
 struct NamedDevice {
@@ -38,7 +39,7 @@ std::vector<NamedDevice> devices() {
           {"host", host_device()}};
 }
 
-/// 16-byte aligned, and never read.
+/// Returns a 16-byte aligned address that is never read.
 void *some_address() {
   alignas(16) static char data[16];
   return data;
@@ -79,7 +80,8 @@ void add_gemm(Plans &plans, const char *kind, const mp::GemmProblem &p, bool ali
   }
 }
 
-/// The layers of a transformer, with what is fused to their products; misaligned, batched and by pointers too.
+/// Adds products with the fused epilogues of a transformer, also misaligned, batched and by
+/// pointers.
 void add_variants(Plans &plans, const mp::GemmProblem &p) {
   mp::GemmProblem forward = p;
   forward.out.epilogue.bias = some_address();
@@ -177,7 +179,7 @@ const std::map<std::string, uint32_t> kPlans = {{"A100", 0xedb281f4},
 
 }  // namespace
 
-TEST_CASE("plans: those of the bench's shapes are unchanged") {
+TEST_CASE("plans: plans of the bench's shapes are unchanged") {
   const Plans plans = bench_plans();
   if (const char *const path = std::getenv("MP_PLANS"); path != nullptr) {
     std::ofstream file(path);

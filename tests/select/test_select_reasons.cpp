@@ -1,5 +1,5 @@
-// When the log says that a call takes longer than it could: where the prediction is a fifth better with more workspace,
-// or with a D that TMA can store, and only there.
+// Warnings of slow calls: logged only if a larger workspace, or a D that TMA can store, is
+// predicted to be faster by a fifth.
 #include "kernels/gemm/plan_text.h"
 #include "select_cases.h"
 
@@ -7,7 +7,7 @@ using namespace mptest;
 
 namespace {
 
-/// Of the best choice with that much workspace.
+/// Returns the reason of the best plan with that workspace.
 std::string reason(const mp::GemmProblem &p, size_t workspace_bytes,
                    const mp::Device &device = h200()) {
   const mp::GemmTuning &tuning = mp::builtin_gemm_tuning();
@@ -15,7 +15,7 @@ std::string reason(const mp::GemmProblem &p, size_t workspace_bytes,
   return lost_time_reason(shape(p).out, choice, {device, tuning, workspace_bytes});
 }
 
-/// The text of the log for A and B.
+/// Returns the logged reason about A and B.
 std::string operand_reason(const mp::GemmProblem &p, const mp::Device &device,
                            bool aligned = kAligned, size_t workspace_bytes = SIZE_MAX) {
   const mp::GemmPlan choice =
@@ -44,7 +44,7 @@ mp::GemmProblem with_dbias(mp::GemmProblem p) {
 
 }  // namespace
 
-TEST_CASE("slow choice: a split that has no room is told with its bytes") {
+TEST_CASE("slow choice: too small a workspace for split-k is logged with the required bytes") {
   for (const mp::Device &device : {t4(), a100(), h200()}) {
     CAPTURE(device.arch);
     const mp::GemmProblem p = problem(256, 256, 65536);
@@ -57,11 +57,11 @@ TEST_CASE("slow choice: a split that has no room is told with its bytes") {
     CHECK(why.ends_with(" us with " + std::to_string(bytes) + " bytes"));
     CHECK(reason(p, bytes, device) == "");
     CHECK(reason(p, SIZE_MAX, device) == "");
-    CHECK(reason(problem(8192, 8192, 8192), 0, device) == "");  // nothing to gain
+    CHECK(reason(problem(8192, 8192, 8192), 0, device) == "");  // no gain
   }
 }
 
-TEST_CASE("slow choice: so are the sums of dbias") {
+TEST_CASE("slow choice: too small a workspace for dbias is logged") {
   const mp::GemmProblem p = with_dbias(problem(802816, 64, 64));
   const size_t bytes = mp::dbias_workspace_bytes(shape(p).out, best(p, h200()));
   REQUIRE(best_bytes(p, h200()) < bytes);
@@ -70,8 +70,7 @@ TEST_CASE("slow choice: so are the sums of dbias") {
   CHECK(reason(problem(802816, 64, 64), 0) == "");
 }
 
-TEST_CASE("slow choice: what mp_gemm_workspace_size says is enough, whatever the epilogue") {
-  // It knows no epilogue.
+TEST_CASE("slow choice: workspace for the product and dbias suffices for any epilogue") {
   alignas(16) static char somewhere[16];
   for (const mp::Device &device : {t4(), a100(), h200()})
     for (const int64_t m : {64, 128, 512, 2048})
@@ -91,16 +90,16 @@ TEST_CASE("slow choice: what mp_gemm_workspace_size says is enough, whatever the
         }
 }
 
-TEST_CASE("slow choice: a D whose rows have no tensor map is named, where it matters") {
+TEST_CASE("slow choice: rows of D without a tensor map are logged if they matter") {
   const mp::GemmProblem p = problem(8192, 4096, 128);
   CHECK(reason(p, SIZE_MAX) == "");
   CHECK(
       begins_with(reason(with_ld_of_d(p, 4097), SIZE_MAX), "ld_d = 4097 is not a multiple of 8 ("));
   CHECK(reason(with_ld_of_d(p, 4097), SIZE_MAX).find(" us predicted, ") != std::string::npos);
   CHECK(reason(with_ld_of_d(p, 4104), SIZE_MAX) == "");
-  CHECK(reason(with_ld_of_d(p, 4097), SIZE_MAX, a100()) == "");  // has no other way
+  CHECK(reason(with_ld_of_d(p, 4097), SIZE_MAX, a100()) == "");  // has only one store path
   CHECK(reason(with_ld_of_d(with_fp32_d(p, 0), 4098), SIZE_MAX) == "");
-  // Where the products take long, who waits for the rest?
+  // The cost is negligible for long products.
   CHECK(reason(with_ld_of_d(problem(8192, 8192, 65536), 8193), SIZE_MAX) == "");
 
   alignas(16) static char memory[32];
@@ -118,7 +117,7 @@ TEST_CASE("slow choice: a D whose rows have no tensor map is named, where it mat
   CHECK(begins_with(reason(q, SIZE_MAX), "ld_c = 4098 is not a multiple of 8 ("));
 }
 
-TEST_CASE("slow choice: rows of A and B are named if aligned ones are a fifth faster") {
+TEST_CASE("slow choice: unaligned rows of A and B are logged if aligned ones are a fifth faster") {
   for (const mp::Device &device : {t4(), a100(), h200()}) {
     mp::GemmProblem p = problem(4096, 4096, 4096);
     p.b.ld = 4097;
@@ -137,7 +136,7 @@ TEST_CASE("slow choice: rows of A and B are named if aligned ones are a fifth fa
   CHECK(begins_with(operand_reason(bf16, t4()), "sm_75 has Tensor Cores for FP16"));
 }
 
-TEST_CASE("slow choice: a warning has a choice that would be faster, on every device") {
+TEST_CASE("slow choice: a warning implies a faster plan on every device") {
   int told = 0, silent = 0;
   for (const mp::Device &device : {t4(), a100(), h200(), host_device()})
     for (const int64_t m : {4, 64, 128, 1000, 4096})
@@ -158,7 +157,7 @@ TEST_CASE("slow choice: a warning has a choice that would be faster, on every de
   CHECK(silent > 10);
 }
 
-TEST_CASE("slow choice: the products of a small layer on the host have lost nothing") {
+TEST_CASE("slow choice: products of a small layer on the host are not logged") {
   // 4 classes of 64 hidden units, 128 samples: forward and both gradients.
   for (const mp::GemmProblem &p :
        {problem(128, 4, 64, MP_OP_N, MP_OP_N), problem(128, 64, 4, MP_OP_N, MP_OP_T),
@@ -166,7 +165,7 @@ TEST_CASE("slow choice: the products of a small layer on the host have lost noth
     CHECK(operand_reason(p, host_device()) == "");
 }
 
-TEST_CASE("slow choice: a kernel that was named has lost nothing") {
+TEST_CASE("slow choice: a named kernel is not logged") {
   const mp::GemmProblem p = problem(256, 256, 65536);
   const mp::GemmPlan choice = plan_named("simt_64x64x16", p, h200());
   CHECK(lost_time_reason(shape(p).out, choice, {h200(), mp::builtin_gemm_tuning(), 0}) == "");

@@ -1,4 +1,4 @@
-// The table of kernels: names, what each row can run, and a choice for every problem.
+// The table of kernels: names, supported problems, and a plan for every problem.
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -19,7 +19,7 @@ std::vector<mp::Device> all_devices() {
 }
 
 mp::GemmProblem random_problem(Random &random) {
-  const auto extent = [&random](int64_t least) {  // small and large alike
+  const auto extent = [&random](int64_t least) {  // small and large with equal probability
     return random.integer(least, int64_t{1} << random.integer(0, 18));
   };
   const auto op = [&random] { return random.integer(0, 1) != 0 ? MP_OP_T : MP_OP_N; };
@@ -36,7 +36,7 @@ mp::GemmProblem random_problem(Random &random) {
 
 }  // namespace
 
-TEST_CASE("select: names are unique, lasting and made of kernel, cluster, split and copies") {
+TEST_CASE("select: names are unique, persistent and made of kernel, cluster, split and copies") {
   std::set<std::string> names;
   for (const mp::GemmVariant &variant : mp::gemm_variants()) {
     std::string name = variant.kernel->name;
@@ -63,7 +63,7 @@ TEST_CASE("select: names are unique, lasting and made of kernel, cluster, split 
   CHECK(mp::gemm_variants().data() == mp::gemm_variants().data());
 }
 
-TEST_CASE("select: callers may rely on these names") {
+TEST_CASE("select: stable names exist and similar ones are unknown") {
   for (const char *name : {"wmma_256x128x32_s3", "wmma_128x128x32_s3_k2", "wmma_128x128x32_s3_k3",
                            "wmma_64x64x32_s4_k32", "simt_128x128x16", "simt_128x16x16",
                            "simt_16x128x16_k4", "simt_64x64x16", "simt_64x64x16_k2"}) {
@@ -78,7 +78,7 @@ TEST_CASE("select: callers may rely on these names") {
   }
 }
 
-TEST_CASE("select: each reason why a wmma kernel cannot run") {
+TEST_CASE("select: each reason why a wmma kernel rejects a problem") {
   const mp::GemmProblem p = problem(256, 256, 256);
   mp::GemmProblem fp32 = p, bf16 = p;
   fp32.dtype_ab = MP_FP32;
@@ -108,7 +108,7 @@ TEST_CASE("select: sm_70 multiplies FP16 on tensor cores and BF16 on CUDA cores"
   }
 }
 
-TEST_CASE("select: each reason why a wmma kernel cannot read copies") {
+TEST_CASE("select: each reason why a wmma kernel does not read copies") {
   const mp::GemmProblem aligned = problem(256, 256, 256);
   mp::GemmProblem p = aligned;
   p.b.ld = 257;
@@ -137,7 +137,7 @@ TEST_CASE("select: each reason why a wmma kernel cannot read copies") {
   CHECK(why_not(name, p, a100()) == nothing_to_copy);
 }
 
-TEST_CASE("select: what makes a product slow is said, be it the operands or the device") {
+TEST_CASE("select: the reason of a slow path names the operands or the device") {
   using mp::slow_path_reason;
   mp::GemmProblem p = problem(64, 64, 64);
   for (const mp::Device &device : {t4(), a100(), h200(), host_device()}) {
@@ -153,7 +153,7 @@ TEST_CASE("select: what makes a product slow is said, be it the operands or the 
   CHECK(slow_path_reason(shape(p, false), t4()) == "");
 }
 
-TEST_CASE("select: a large product with rows that are not aligned reads copies of them") {
+TEST_CASE("select: a large product with unaligned rows reads copies") {
   for (const mp::Device &device : {t4(), a100(), h200(), h200_without_sm_90a()}) {
     mp::GemmProblem p = problem(4096, 4096, 4096);
     p.b.ld = 4097;
@@ -173,7 +173,7 @@ TEST_CASE("select: a large product with rows that are not aligned reads copies o
   }
 }
 
-TEST_CASE("select: k is split into at least two slices of at least 128, none of them empty") {
+TEST_CASE("select: split-k has at least two slices of at least 128, none of them empty") {
   const auto why = [](const char *name, int64_t k) {
     return why_not(name, problem(64, 64, k), a100());
   };
@@ -182,7 +182,7 @@ TEST_CASE("select: k is split into at least two slices of at least 128, none of 
   CHECK(why("wmma_64x64x32_s4_k2", 225) == "");
   CHECK(why("wmma_64x64x32_s4_k2", 192) == too_short);
   CHECK(why("wmma_64x64x32_s4_k2", 0) == too_short);
-  // 16 slices of ceil(2080 / 16) = 130, rounded up to 160: the 13th ends beyond k.
+  // 16 slices of ceil(2080 / 16) = 130, rounded up to 160: the 13th ends past k.
   CHECK(why("wmma_64x64x32_s4_k16", 2080) == too_short);
   CHECK(why("wmma_64x64x32_s4_k16", 15 * 160) == too_short);
   CHECK(why("wmma_64x64x32_s4_k16", 15 * 160 + 1) == "");
@@ -199,7 +199,7 @@ TEST_CASE("select: k is split into at least two slices of at least 128, none of 
   CHECK(why_not("wmma_64x64x32_s4", huge, a100()) == "");
 }
 
-TEST_CASE("select: simt kernels run everything, without workspace") {
+TEST_CASE("select: simt kernels support every problem without workspace") {
   Random random(5);
   for (int i = 0; i < 500; ++i) {
     const mp::GemmProblem p = random_problem(random);
@@ -210,7 +210,7 @@ TEST_CASE("select: simt kernels run everything, without workspace") {
   }
 }
 
-TEST_CASE("select: every problem has a choice on every device, and the best is the first") {
+TEST_CASE("select: every problem has a plan on every device, the first that fits") {
   Random random(7);
   for (int i = 0; i < 3000; ++i) {
     const mp::GemmProblem p = random_problem(random);
@@ -227,7 +227,7 @@ TEST_CASE("select: every problem has a choice on every device, and the best is t
         REQUIRE(choice.predicted_us >= last_us);
         last_us = choice.predicted_us;
       }
-      // Whatever workspace there is, the first that fits.
+      // The first plan that fits, with any workspace.
       const size_t wanted = choices.front().workspace_bytes;
       for (const size_t bytes : {size_t{0}, wanted / 2, wanted, SIZE_MAX}) {
         const auto first = std::find_if(choices.begin(), choices.end(), [&](const auto &choice) {
@@ -245,13 +245,13 @@ TEST_CASE("select: every problem has a choice on every device, and the best is t
   }
 }
 
-TEST_CASE("select: workspace of a wmma split holds the slices of all items") {
+TEST_CASE("select: the workspace of a wmma split holds the slices of all items") {
   const mp::GemmProblem p = with_batch(problem(100, 60, 1024), 3);
   CHECK(plan_named("wmma_64x64x32_s4_k4", p, a100()).workspace.bytes == 4 * 4 * 3 * 100 * 60);
   CHECK(plan_named("wmma_64x64x32_s4", p, a100()).workspace.bytes == 0);
   mp::GemmProblem odd = p;
   odd.b.ld = 1025;
-  // Three matrices of 60 rows, rounded up to 256 bytes, in front of them.
+  // Preceded by three matrices of 60 rows, rounded up to 256 bytes.
   constexpr size_t kCopies = size_t{3} * 60 * 1024 * 2;
   CHECK(plan_named("wmma_64x64x32_s4_copied", odd, a100()).workspace.bytes == kCopies);
   CHECK(plan_named("wmma_64x64x32_s4_k4_copied", odd, a100()).workspace.bytes ==

@@ -1,5 +1,5 @@
-// Every tile that a kernel is compiled for is the first choice for some product of the bench's sets on some device: one
-// that is not is machine code that every user compiles and loads for nothing.
+// Every compiled tile is the first choice for some product of the bench on some device: any other
+// would be machine code that users compile and load without benefit.
 #include <map>
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ using namespace mptest;
 
 namespace {
 
-/// By the kernel template that launches them: "gemm", "conv wgrad", "strided dgrad by wgmma" ...
+/// Tiles per kernel template that launches them, such as "gemm" or "strided dgrad by wgmma".
 using TilesOfKernels = std::map<std::string, mp::GemmTiles>;
 
 const char *const kPasses[] = {"fprop", "dgrad", "wgrad"};
@@ -65,7 +65,7 @@ void add_convolutions(const mp::GemmTuning &tuning, TilesOfKernels &used) {
         }
 }
 
-/// "conv wgrad: wmma_64x64x32_s4" for each tile that is chosen for nothing.
+/// Returns "conv wgrad: wmma_64x64x32_s4" for each tile that is never selected.
 std::vector<std::string> unused_tiles(const mp::GemmTuning &tuning) {
   TilesOfKernels used;
   add_gemms(tuning, used);
@@ -84,8 +84,8 @@ TEST_CASE("used: each tile of each kernel is the first choice for some shape of 
   CHECK(unused_tiles(mp::builtin_gemm_tuning()) == std::vector<std::string>{});
 }
 
-TEST_CASE("used injected: tiles that no shape would choose are found") {
-  // A tile that takes ten times as long as it does.
+TEST_CASE("used injected: tiles that no shape selects are detected") {
+  // A tile that is predicted to take ten times as long.
   const mp::GemmTuning tuning = tuning_with("sm_90 wgmma_64x256x64_s4 10 100");
   CHECK(unused_tiles(tuning) ==
         std::vector<std::string>{"gemm: wgmma_64x256x64_s4", "wgrad by wgmma: wgmma_64x256x64_s4"});

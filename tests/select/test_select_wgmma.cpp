@@ -1,5 +1,5 @@
-// What selection knows of the wgmma kernels: where they can run, what they need, what they cost, and
-// that on an H200 they are chosen as one would choose by hand.
+// Selection of wgmma kernels: supported problems, workspace, predicted time, and plausible plans
+// for an H200.
 #include <fstream>
 
 #include "bench/shapes/shapes.h"
@@ -43,14 +43,14 @@ void add_lines(const char *path, mpbench::Shape (*parse)(std::string_view),
   }
 }
 
-/// Share of the data sheet's 989.5 TFLOP/s that the predicted time stands for.
+/// Returns the predicted rate as a fraction of the data sheet's 989.5 TFLOP/s.
 double share_of_peak(const mp::GemmProblem &p, double us) {
   const double flop =
       2 * static_cast<double>(p.out.m) * static_cast<double>(p.out.n) * static_cast<double>(p.k);
   return flop / us * 1e-6 / 989.5;
 }
 
-/// In waves of the SMs: how much of the grid's time is spent on elements of D.
+/// Returns the fraction of the grid's time, in waves, that is spent on elements of D.
 double use_of_tiles(const mp::GemmProblem &p, const mp::GemmPlan &choice) {
   const mp::TileCounts tiles = tile_counts(*choice.kernel, choice.cluster, p.out.m, p.out.n);
   const int64_t blocks = tiles.m * tiles.n * p.out.batch_count * choice.split_k;
@@ -61,7 +61,7 @@ double use_of_tiles(const mp::GemmProblem &p, const mp::GemmPlan &choice) {
 
 }  // namespace
 
-TEST_CASE("select wgmma: seven tiles, alone with every split, in pairs with few slices") {
+TEST_CASE("select wgmma: seven tiles support every split alone and few slices in clusters") {
   const mp::GemmProblem p = problem(4096, 4096, 16384);
   for (const std::string name : kWgmma) {
     CAPTURE(name);
@@ -79,7 +79,7 @@ TEST_CASE("select wgmma: seven tiles, alone with every split, in pairs with few 
   CHECK(choice.split_k == 4);
 }
 
-TEST_CASE("select wgmma: code without sm_90a runs no kernel whose body is empty in it") {
+TEST_CASE("select wgmma: builds without sm_90a select no wgmma kernel") {
   const mp::Device device = h200_without_sm_90a();
   for (const mp::GemmProblem &p :
        {problem(4096, 4096, 4096), with_batch(problem(64, 128, 256), 500)}) {
@@ -98,7 +98,7 @@ TEST_CASE("select wgmma: code without sm_90a runs no kernel whose body is empty 
 TEST_CASE("select wgmma: groups whose sizes are on the device") {
   const mp::GemmTuning &tuning = mp::builtin_gemm_tuning();
   for (const mp_ragged_t dimension : {MP_RAGGED_M, MP_RAGGED_K}) {
-    // The orders of a forward pass and of weight gradients, in which groups lie one below the other.
+    // Operand orders of a forward pass and of weight gradients, in which groups are separate rows.
     const bool in_k = dimension == MP_RAGGED_K;
     mp::RaggedProblem experts{
         problem(8192, 4096, 1024, in_k ? MP_OP_T : MP_OP_N, in_k ? MP_OP_N : MP_OP_T), dimension,
@@ -144,12 +144,12 @@ TEST_CASE("select wgmma: groups whose sizes are on the device") {
     CHECK(why_not_named("wgmma_128x256x64_s4_c2") ==
           "uses clusters, which mp_gemm_ragged does not support");
     CHECK(why_not_named("wmma_64x64x32_s4_k2").find("split") != std::string::npos);
-    experts.all.out.m = int64_t{1} << 31;  // a share of it would do
+    experts.all.out.m = int64_t{1} << 31;  // a part of it would be supported
     CHECK(why_not_named("wgmma_128x256x64_s4") == "requires dimensions less than 2^31");
     experts.all.out.m = experts.all.out.n = 8;
     CHECK(why_not_named("gemv") == "does not support mp_gemm_ragged");
   }
-  // Elsewhere a row of A or B goes through several groups, and a group begins anywhere in it.
+  // Other orders have several groups in a row of A or B, and groups with any start.
   for (const mp_ragged_t dimension : {MP_RAGGED_M, MP_RAGGED_K})
     for (const mp_op_t op_a : {MP_OP_N, MP_OP_T})
       for (const mp_op_t op_b : {MP_OP_N, MP_OP_T}) {
@@ -162,7 +162,7 @@ TEST_CASE("select wgmma: groups whose sizes are on the device") {
       }
 }
 
-TEST_CASE("select wgmma: each reason why a kernel cannot run") {
+TEST_CASE("select wgmma: each reason why a kernel rejects a problem") {
   const mp::GemmProblem p = problem(1024, 1024, 1024);
   for (const char *const name : kWgmma) {
     CAPTURE(name);
@@ -185,7 +185,7 @@ TEST_CASE("select wgmma: each reason why a kernel cannot run") {
 
     CHECK(why_not(name, p, h200(), false) == "requires 16-byte aligned rows");
     for (mp::Operand mp::GemmProblem::*const x : {&mp::GemmProblem::a, &mp::GemmProblem::b}) {
-      // Read from a copy, unless something else is amiss.
+      // Read from a copy, unless there is another reason.
       q = p;
       (q.*x).ld += 4;
       CHECK(why_not(name, q, h200()) == "");
@@ -203,7 +203,7 @@ TEST_CASE("select wgmma: each reason why a kernel cannot run") {
       (q.*x).stride = int64_t{1} << 39;
       CHECK(why_not(name, q, h200()) == "requires row and batch strides of less than 2^40 bytes");
     }
-    // C and D may lie as they like.
+    // C and D may have any layout.
     q = p;
     q.out.c.ld = q.out.d.ld = 1025;
     CHECK(why_not(name, q, h200()) == "");
@@ -227,9 +227,9 @@ TEST_CASE("select wgmma: all tiles fit into the shared memory of an H200, barrie
   }
 }
 
-TEST_CASE("select wgmma: a pair needs two neighbouring tiles, and two SMs") {
+TEST_CASE("select wgmma: a cluster requires two adjacent tiles and two SMs") {
   const std::string no_pair = "requires two adjacent tiles for a cluster";
-  // 128x256 shares B: its blocks are neighbours in m.
+  // 128x256 shares B: its blocks are adjacent along M.
   CHECK(why_not("wgmma_128x256x64_s4_c2", problem(128, 8192, 256), h200()) == no_pair);
   CHECK(why_not("wgmma_128x256x64_s4_c2", problem(129, 8, 256), h200()) == "");
   CHECK(why_not("wgmma_64x256x64_s4_c2", problem(64, 8192, 256), h200()) == no_pair);
@@ -237,17 +237,17 @@ TEST_CASE("select wgmma: a pair needs two neighbouring tiles, and two SMs") {
   CHECK(why_not("wgmma_128x128x64_s6_c2", problem(129, 8, 256), h200()) == "");
   CHECK(why_not("wgmma_128x192x64_s4_c2", problem(128, 8192, 256), h200()) == no_pair);
   CHECK(why_not("wgmma_128x192x64_s4_c2", problem(129, 8, 256), h200()) == "");
-  // 256x64 as well, though A is larger: its products have few columns.
+  // 256x64 too, although A is larger: its products have few columns.
   CHECK(why_not("wgmma_256x64x64_s4_c2", problem(256, 8192, 256), h200()) == no_pair);
   CHECK(why_not("wgmma_256x64x64_s4_c2", problem(257, 8, 256), h200()) == "");
-  // 256x128 shares A: in n.
+  // 256x128 shares A: adjacent along N.
   CHECK(why_not("wgmma_256x128x64_s4_c2", problem(8192, 128, 256), h200()) == no_pair);
   CHECK(why_not("wgmma_256x128x64_s4_c2", problem(8, 129, 256), h200()) == "");
   CHECK(why_not("wgmma_128x256x64_s4_c2", problem(512, 512, 256), cuda_device(90, 1, 232448)) ==
         "requires two SMs for a cluster");
 }
 
-TEST_CASE("select wgmma: tiles and slices have numbers below 2^31") {
+TEST_CASE("select wgmma: tile and slice indices are below 2^31") {
   const auto many = [](int64_t items) { return with_batch(problem(1, 1, 256), items); };
   CHECK(why_not("wgmma_64x128x64_s8", many(INT32_MAX), h200()) == "");
   CHECK(why_not("wgmma_64x128x64_s8_k2", many(INT32_MAX / 2), h200()) == "");
@@ -256,7 +256,7 @@ TEST_CASE("select wgmma: tiles and slices have numbers below 2^31") {
   CHECK(why_not("wgmma_64x128x64_s8_k2", many(INT32_MAX / 2 + 1), h200()) == too_many);
 }
 
-TEST_CASE("select wgmma: workspace has the table and the sums of every slice") {
+TEST_CASE("select wgmma: workspace holds the pointer table and the sums of every slice") {
   const auto bytes = [](const char *name, const mp::GemmProblem &p) {
     return plan_named(name, p, h200()).workspace.bytes;
   };
@@ -275,7 +275,7 @@ TEST_CASE("select wgmma: workspace has the table and the sums of every slice") {
         aligned_table + rounded(15 * slice));
 }
 
-TEST_CASE("model wgmma: a pair takes two SMs, whole pairs of tiles, and reads one operand once") {
+TEST_CASE("model wgmma: a cluster takes two SMs and two tiles, and reads one operand once") {
   mp::GemmTuning tuning{};
   mp::ClassTuning &c = tuning.of(mp::DeviceClass::sm_90);
   const auto us = [&](const char *name, const mp::GemmProblem &p, int sms = 132) {
@@ -289,12 +289,12 @@ TEST_CASE("model wgmma: a pair takes two SMs, whole pairs of tiles, and reads on
   CHECK(us("wgmma_128x256x64_s4", column(133)) == Approx(22));
   CHECK(us("wgmma_128x256x64_s4_c2", column(133)) == Approx(12));
   CHECK(us("wgmma_128x256x64_s4_c2", column(131)) == Approx(6));
-  // 5 SMs hold 2 pairs.
+  // 5 SMs hold 2 clusters.
   CHECK(us("wgmma_128x256x64_s4", column(5), 5) == Approx(11));
   CHECK(us("wgmma_128x256x64_s4_c2", column(4), 5) == Approx(6));
   CHECK(us("wgmma_128x256x64_s4_c2", column(5), 5) == Approx(12));
   CHECK(us("wgmma_128x256x64_s4_c2", column(20), 5) == Approx(5 * 6));
-  // However many tiles a block has, it starts once.
+  // A persistent block starts once for any number of tiles.
   c.of(kernel_named("wgmma_128x256x64_s4")).start_us = 7;
   CHECK(us("wgmma_128x256x64_s4", column(132)) == Approx(7 + 11));
   CHECK(us("wgmma_128x256x64_s4", column(3 * 132)) == Approx(7 + 33));
@@ -308,7 +308,7 @@ TEST_CASE("model wgmma: a pair takes two SMs, whole pairs of tiles, and reads on
   CHECK(us("wgmma_256x128x64_s4_c2", p) == Approx(2e-6 * 1000 * (4 * 512 + 2 * 1024)));
 }
 
-TEST_CASE("model wgmma: what a split and a table of pointers add") {
+TEST_CASE("model wgmma: cost of split-k and of a pointer table") {
   mp::GemmTuning tuning{};
   mp::ClassTuning &c = tuning.of(mp::DeviceClass::sm_90);
   const auto us = [&](const char *name, const mp::GemmProblem &p) {
@@ -328,12 +328,12 @@ TEST_CASE("model wgmma: what a split and a table of pointers add") {
   CHECK(us("wgmma_128x256x64_s4_k4", p) == Approx(2 * 4 * kTileMb));
   CHECK(us("wgmma_128x256x64_s4_k2", q) == Approx(2 * 2 * 133 * kTileMb));
   c = {};
-  c.dram_us_per_mb = 1;  // more than L2 keeps
+  c.dram_us_per_mb = 1;  // exceeds L2
   const double matrices_mb = 2e-6 * 4096 * (133 * 128 + 256), d_mb = 2e-6 * 133 * 128 * 256;
   CHECK(us("wgmma_128x256x64_s4_k4", q) == Approx(matrices_mb + d_mb + 2 * 4 * 133 * kTileMb));
 }
 
-TEST_CASE("select wgmma: large products take the largest tiles") {
+TEST_CASE("select wgmma: large products select the largest tiles") {
   for (const int64_t edge : {4096, 8192, 16384}) {
     const mp::GemmProblem p = problem(edge, edge, edge);
     const mp::GemmPlan choice = best_on_h200(p);
@@ -363,12 +363,12 @@ TEST_CASE("select wgmma: few tiles with a long k are split, or made smaller") {
   }
 }
 
-TEST_CASE("select wgmma: a problem of one tile or less is not split, and takes a small tile") {
+TEST_CASE("select wgmma: a problem of at most one tile is not split and selects a small tile") {
   const mp::GemmPlan best = best_on_h200(problem(64, 128, 256));
   CHECK(std::string(best.name) == "wgmma_64x128x64_s8");
 }
 
-TEST_CASE("select wgmma: 64 and 192 columns have tiles of their own, and fill them") {
+TEST_CASE("select wgmma: 64 and 192 columns select tiles of that width and fill them") {
   for (const mp_op_t op_b : {MP_OP_N, MP_OP_T}) {
     for (const auto &[n, tile] : {std::pair{64, "wgmma_256x64x64_s4"},
                                   {56, "wgmma_256x64x64_s4"},
@@ -381,11 +381,13 @@ TEST_CASE("select wgmma: 64 and 192 columns have tiles of their own, and fill th
       CHECK(use_of_tiles(p, best) > 0.8);
     }
   }
-  // 24 x 16 tiles instead of 24 x 12 take 3 waves as those do, of three quarters the length.
+  // 24 x 16 tiles take 3 waves, like 24 x 12 tiles, each of three quarters the length.
   CHECK(std::string(best_on_h200(problem(3072, 3072, 4096)).kernel->name) == "wgmma_128x192x64_s4");
 }
 
-TEST_CASE("select wgmma: what TMA cannot load is copied where that pays, or goes to wmma") {
+TEST_CASE(
+    "select wgmma: operands that TMA cannot load are copied if faster, otherwise wmma is "
+    "selected") {
   const mp::GemmProblem in_place = problem(4096, 4096, 4096);
   mp::GemmProblem p = in_place;
   p.a.ld = 4097;
@@ -414,7 +416,7 @@ TEST_CASE("select wgmma: what TMA cannot load is copied where that pays, or goes
   CHECK(best_on_h200(p).kernel->family == mp::GemmFamily::simt);
 }
 
-TEST_CASE("select wgmma: plausible choices for the shapes of the bench") {
+TEST_CASE("select wgmma: plausible plans for the shapes of the bench") {
   std::vector<mpbench::Shape> shapes;
   add_lines("bench/shapes/llm_gemm_shapes.csv", mpbench::parse_llm, shapes);
   add_lines("bench/shapes/deepbench_gemm_train.csv", mpbench::parse_deepbench, shapes);
@@ -429,7 +431,7 @@ TEST_CASE("select wgmma: plausible choices for the shapes of the bench") {
       CHECK(is_wgmma(best));
       CHECK(use_of_tiles(p, best) > 0.5);
     }
-    // Partial sums are no more than a few times what is read anyway.
+    // Partial sums are at most a few times as large as the operands.
     if (best.split_k > 1)
       CHECK(static_cast<double>(best.workspace.bytes) <
             8 * 2.0 * static_cast<double>((p.out.m + p.out.n) * p.k));
