@@ -49,7 +49,7 @@ struct WmmaTile {
   static constexpr int kMinBlocks = kMinBlocks_;  ///< per SM; bounds the registers
   static constexpr int kThreads = kM / kWarpM * (kN / kWarpN) * 32;
 
-  /// Returns the elements from row to row in smem of an operand with `extent` rows (A) or columns (B).
+  /// Returns the elements between rows in smem of an operand with `extent` rows (A) or columns (B).
   static constexpr int pitch(int extent, bool k_is_contiguous) {
     return (k_is_contiguous ? kK : extent) + kWmmaPad;
   }

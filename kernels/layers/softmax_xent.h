@@ -56,7 +56,7 @@ template <class T>
 struct XentRow {
   int64_t number, classes;
   const T *logits;
-  T *dlogits;  ///< NULL: no gradient
+  T *dlogits;     ///< NULL: no gradient
   int64_t label;  ///< -1: not a class
   bool ignored;
   float label_logit;  ///< NaN if the label is not a class; the loss is then NaN
