@@ -41,9 +41,8 @@ HAVE_LIBFUZZER = $(shell echo 'extern "C" int LLVMFuzzerTestOneInput(const char 
 FUZZ_SECONDS ?= 60
 FUZZ_SEED ?= 1
 
-.PHONY: fuzzers fuzz
-fuzzers: $(FUZZERS)
+.PHONY: fuzz
 ## fuzz: fuzz calls, states, environments and tables under ASan and UBSan (FUZZ_SECONDS=60)
 fuzz: setup-test
-	@$(if $(HAVE_LIBFUZZER),$(MAKE) fuzzers && tests/fuzz/run --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED) $(BUILD), \
+	@$(if $(HAVE_LIBFUZZER),$(MAKE) $(FUZZERS) && tests/fuzz/run --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED) $(BUILD), \
 	  echo "skipped: fuzzers (no $(FUZZ_CXX) with libFuzzer)" && echo "0 passed, 0 failed, 1 skipped")

@@ -57,14 +57,13 @@ SOFTGPU_TESTS := softgpu $(BUILD)/tests/softgpu_tests
 ON_SOFTGPU = SOFTGPU_THREADS=1 tools/softgpu/run --build $(BUILD)
 # The nightly run includes [slow] and [many_launches].  [.]: parts that other tests start, and
 # [nightly] (TESTING.md).  [pure]: tests without a device.
-COMMA := ,
 SOFTGPU_LEFT_OUT := ~[slow]~[many_launches]~[pure]~[.]
 SOFTGPU_LIBRARY = $(BUILD)/tests/mptests '$(SOFTGPU_LEFT_OUT)'
 # Test files of the host target that also run with MP_TEST_DEVICE=cuda.  TESTING.md lists the others
 # with reasons.
 SOFTGPU_EXAMPLES := $(addprefix tests/bindings/test_,examples.py same_weights.py $(addprefix readme_examples.py::test_,c cpp))
 SOFTGPU_TOOLS := $(addprefix tests/tools/test_,mpinfo.py mpinfo_doctor.py nvtx.py) $(CUDA_TOOL_TESTS)
-softgpu_library = "sm_$(1): $(2)::$(ON_SOFTGPU) --arch $(1) $(BUILD)/tests/mptests '$(3)$(SOFTGPU_LEFT_OUT)'"
+softgpu_library = "sm_$(1): library::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU_LIBRARY)"
 softgpu_suites = "sm_$(1): conformance::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/conformance" \
   "sm_$(1): C ABI, as C99::$(ON_SOFTGPU) --arch $(1) $(BUILD)/tests/test_capi" \
   "sm_$(1): CUDA graph::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/cuda_graph" \
@@ -85,16 +84,16 @@ SOFTGPU_RACE_SUITES = "sm_90, races: wgmma::$(SOFTGPU_RACES) $(BUILD)/tests/mpte
 # Kernels whose PTX or selection differs from sm_90; all others run the same PTX there
 # (UP_TO_SM75, UP_TO_SM80).
 SOFTGPU_SM80 = "sm_80: gemm, conv, rnn::$(ON_SOFTGPU) --arch 80 $(BUILD)/tests/mptests \
-  '$(subst $() ,$(COMMA),$(foreach tag,[gemm] [conv] [rnn],$(tag)~[long]$(SOFTGPU_LEFT_OUT)))'"
+  '[gemm]~[long]$(SOFTGPU_LEFT_OUT),[conv]~[long]$(SOFTGPU_LEFT_OUT),[rnn]~[long]$(SOFTGPU_LEFT_OUT)'"
 # The longest suites begin first, so that no processor is idle at the end.
-SOFTGPU_SUITES = $(call softgpu_library,90,library) $(SOFTGPU_SM80) \
+SOFTGPU_SUITES = $(call softgpu_library,90) $(SOFTGPU_SM80) \
   $(foreach arch,90 80 75,$(call softgpu_suites,$(arch))) \
   $(call softgpu_callers,90) \
   "sm_90 with 5 SMs in a random order: wgmma::$(ON_SOFTGPU) --sms 5 --seed 1 $(BUILD)/tests/mptests [wgmma]" \
   $(SOFTGPU_RACE_SUITES) \
   "software device::$(BUILD)/tests/softgpu_tests"
 # Suites of older architectures that CI skips.
-SOFTGPU_OLDER_SUITES = $(call softgpu_library,80,library) $(call softgpu_library,75,library) \
+SOFTGPU_OLDER_SUITES = $(call softgpu_library,80) $(call softgpu_library,75) \
   $(foreach arch,80 75,$(call softgpu_callers,$(arch)))
 SOFTGPU_SEED_SUITES = $(foreach seed,2 3 4 5,"sm_90, seed $(seed): library::SOFTGPU_DIVERGE=1 $(ON_SOFTGPU) --seed $(seed) $(SOFTGPU_LIBRARY)") \
   $(foreach arch,80 75,"sm_$(arch), seed 6: library::SOFTGPU_LAG=1 $(ON_SOFTGPU) --arch $(arch) --seed 6 $(SOFTGPU_LIBRARY)") \
