@@ -18,7 +18,7 @@
 // Function that is never inlined, for long code that runs rarely.
 #define MP_OUT_OF_LINE inline __device__ __noinline__
 #if MP_WITHOUT_KERNELS
-#define MP_KERNEL(...) static_assert(false, "WITHOUT_KERNELS in the Makefile names this file");
+#define MP_KERNEL(...) static_assert(false, "WITHOUT_KERNELS in kernels/cuda.mk names this file");
 #else
 #define MP_KERNEL(max_threads, min_blocks) \
   __global__ void __launch_bounds__(max_threads, min_blocks)

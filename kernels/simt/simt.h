@@ -135,7 +135,7 @@ MP_DEVICE uint32_t atomic_wrap_inc(uint32_t *address, uint32_t limit) {
 /// uses_pdl, every thread must call it before it accesses gmem: until it returns, previous kernels
 /// may still write its inputs and read its outputs.  The next kernel, if it uses PDL too, may be
 /// launched as soon as all blocks have made this call.
-#if !MP_UP_TO_SM80  // defined by the Makefile
+#if !MP_UP_TO_SM80  // defined by kernels/cuda.mk
 MP_DEVICE void wait_for_previous_kernel() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");

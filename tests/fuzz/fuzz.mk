@@ -7,19 +7,18 @@ FUZZ := $(BUILD)/fuzz
 FUZZ_CXX ?= clang++
 FUZZERS := $(addprefix $(FUZZ)/,calls environment scaler_states tuning)
 FUZZ_SANITIZERS := address,undefined
+FUZZ_LINK = $(FUZZ_CXX) -fsanitize=fuzzer,$(FUZZ_SANITIZERS)
 # Without -fsanitize=enum: the library accepts any integer and checks enumerators (enum_value).
 FUZZ_FLAGS := -std=c++20 -O1 -g1 $(WARN) -Wno-unknown-pragmas $(INCLUDES) -I$(FUZZ) $(HOST_DEFINES) -fno-omit-frame-pointer \
   -fsanitize=fuzzer-no-link,$(FUZZ_SANITIZERS) -fno-sanitize=enum -fno-sanitize-recover=undefined
-FUZZ_OBJS := $(PURE_CPP:%.cpp=$(FUZZ)/obj/%.o)
+FUZZ_OBJS := $(PURE_OBJS:$(BUILD)/%=$(FUZZ)/%)
 # These definitions become weak for fuzzers whose kernels do nothing (idle_device.cpp).
 REPLACED := $(addprefix host/,device.o workers.o)
-FUZZ_KERNELS := $(filter-out $(REPLACED:%=$(BUILD)/obj/%),$(SIM_CPP:%.cpp=$(BUILD)/obj/%.o)) \
+FUZZ_KERNELS := $(filter-out $(REPLACED:%=$(BUILD)/obj/%),$(SIM_OBJS)) \
   $(REPLACED:%=$(FUZZ)/weak/%) $(HOST_OBJS)
 
 $(FUZZ)/obj/%.o: %.cpp
-	@mkdir -p $(@D)
-	@echo "  FUZZ $<"
-	$(Q)$(FUZZ_CXX) $(FUZZ_FLAGS) -MMD -MP -c $< -o $@
+	$(call compile,FUZZ,$(FUZZ_CXX) $(FUZZ_FLAGS))
 
 $(FUZZ)/weak/%.o: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
@@ -32,12 +31,11 @@ $(FUZZ)/obj/tests/fuzz/calls.o: $(FUZZ)/tests/fuzz/calls.inc
 $(FUZZ)/calls: $(addprefix $(FUZZ)/obj/tests/fuzz/,usual_objects.o world.o idle_device.o)
 
 $(FUZZERS): $(FUZZ)/%: $(FUZZ)/obj/tests/fuzz/%.o $(FUZZ_OBJS) $(FUZZ_KERNELS)
-	@echo "  LINK $@"
-	$(Q)$(FUZZ_CXX) -fsanitize=fuzzer,$(FUZZ_SANITIZERS) $^ -l:libboost_context.a -lpthread -ldl -o $@
+	$(call link,$(FUZZ_LINK) $^ $(LDLIBS_HOST))
 
 # Debian also packages clang without the runtime libraries that this requires.
 HAVE_LIBFUZZER = $(shell echo 'extern "C" int LLVMFuzzerTestOneInput(const char *, long) { return 0; }' | \
-  $(FUZZ_CXX) -fsanitize=fuzzer,$(FUZZ_SANITIZERS) -x c++ - -o /dev/null > /dev/null 2>&1 && echo 1)
+  $(FUZZ_LINK) -x c++ - -o /dev/null > /dev/null 2>&1 && echo 1)
 FUZZ_SECONDS ?= 60
 FUZZ_SEED ?= 1
 

@@ -4,6 +4,7 @@
 SOFTGPU := $(BUILD)/softgpu
 SOFTGPU_OBJS := $(patsubst tools/softgpu/%.cpp,$(SOFTGPU)/%.o,$(wildcard tools/softgpu/*.cpp tools/softgpu/*/*.cpp))
 SOFTGPU_CUDART := $(SOFTGPU)/libcudart.so.$(firstword $(subst ., ,$(CUDA_VERSION)))
+LINK_SOFTGPU := -L$(SOFTGPU) -l:$(notdir $(SOFTGPU_CUDART))
 # -march=native: the build machine also runs the device; its handlers are loops over 32 lanes.
 SOFTGPU_CXXFLAGS := -std=c++20 -O3 -g1 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math $(WARN) -I.
 SOFTGPU_RPATH := -Wl,-rpath,'$$ORIGIN'
@@ -11,41 +12,33 @@ SOFTGPU_RPATH := -Wl,-rpath,'$$ORIGIN'
 SOFTGPU_NEEDS := -lzstd -llz4 -lpthread
 
 $(SOFTGPU)/%.o: tools/softgpu/%.cpp
-	@mkdir -p $(@D)
-	@echo "  CXX  $<"
-	$(Q)$(CXX) $(SOFTGPU_CXXFLAGS) $(HIDDEN) $(CAPI_INCLUDES) -MMD -MP -c $< -o $@
+	$(call compile,CXX ,$(CXX) $(SOFTGPU_CXXFLAGS) $(HIDDEN) $(CAPI_INCLUDES))
 
 # CUDA runtime of the software device.
+SOFTGPU_LDFLAGS = -shared -Wl,-soname,$(@F) -Wl,--default-symver -Wl,--no-undefined
 $(SOFTGPU_CUDART): $(SOFTGPU_OBJS)
-	@echo "  LINK $@"
-	$(Q)$(CXX) -shared -Wl,-soname,$(@F) -Wl,--default-symver -Wl,--no-undefined -o $@ $^ $(SOFTGPU_NEEDS)
+	$(call link,$(CXX) $(SOFTGPU_LDFLAGS) $^ $(SOFTGPU_NEEDS))
 
 # The same library linked with this runtime.  LD_LIBRARY_PATH selects it.
 SOFTGPU_LIB := $(SOFTGPU)/libmpcore.so
-SOFTGPU_LDLIBS := -L$(SOFTGPU) -l:$(notdir $(SOFTGPU_CUDART)) $(SOFTGPU_RPATH) -l:libboost_context.a -lpthread -ldl
-$(SOFTGPU_LIB): $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) capi/exports.map $(SOFTGPU_CUDART)
-	@echo "  LINK $@"
-	$(Q)$(CXX) $(LDFLAGS_SO) -o $@ $(BASE_OBJS) $(HOST_OBJS) $(CUDA_OBJS) $(SOFTGPU_LDLIBS)
+SOFTGPU_LDLIBS := $(LINK_SOFTGPU) $(SOFTGPU_RPATH) $(LDLIBS_HOST)
+$(SOFTGPU_LIB): $(LIB_OBJS) capi/exports.map $(SOFTGPU_CUDART)
+	$(call link,$(CXX) $(LDFLAGS_SO) $(LIB_OBJS) $(SOFTGPU_LDLIBS))
 	$(Q)ln -sf $(@F) $@.$(SOMAJOR)
 $(SOFTGPU)/conformance: $(CONFORM_OBJS) $(SOFTGPU_CUDART)
-	@echo "  LINK $@"
-	$(Q)$(CXX) $(CONFORM_OBJS) $(SOFTGPU_LDLIBS) -o $@
+	$(call link,$(CXX) $(CONFORM_OBJS) $(SOFTGPU_LDLIBS))
 
 # Programs that create CUDA graphs, and therefore call the CUDA runtime.
 $(SOFTGPU)/cuda_graph: examples/c/cuda_graph.c
 $(SOFTGPU)/captured: tests/graph/captured.c
 $(SOFTGPU)/cuda_graph $(SOFTGPU)/captured: $(HEADERS) $(SOFTGPU_LIB)
-	@echo "  CC   $@"
-	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude $(CAPI_INCLUDES) -O1 -g1 $(filter %.c,$^) -L$(SOFTGPU) -l:libmpcore.so \
-	  -l:$(notdir $(SOFTGPU_CUDART)) $(SOFTGPU_RPATH) -o $@
+	$(call step,CC  ,$@,$(C99) $(CAPI_INCLUDES) $(filter %.c,$^) -L$(SOFTGPU) -l:libmpcore.so -l:$(notdir $(SOFTGPU_CUDART)) $(SOFTGPU_RPATH))
 
 # Tests of the software device.  They do not need nvcc: their kernels are PTX text.
-SOFTGPU_TEST_OBJS := $(patsubst %.cpp,$(BUILD)/%.o,$(wildcard tests/softgpu/*.cpp))
 $(BUILD)/tests/softgpu/%.o: private TEST_CXXFLAGS += $(CAPI_INCLUDES)
 # -rdynamic: SOFTGPU_FAIL accepts the functions that the program exports.
-$(BUILD)/tests/softgpu_tests: $(SOFTGPU_TEST_OBJS) $(BUILD)/tests/support/tally.o $(SOFTGPU_OBJS)
-	@echo "  LINK $@"
-	$(Q)$(CXX) -rdynamic $^ $(LINK_CATCH) $(SOFTGPU_NEEDS) -o $@
+$(BUILD)/tests/softgpu_tests: $(call objects,,tests/softgpu) $(BUILD)/tests/support/tally.o $(SOFTGPU_OBJS)
+	$(call link,$(CXX) -rdynamic $^ $(LINK_CATCH) $(SOFTGPU_NEEDS))
 
 .PHONY: softgpu test-cuda
 ## softgpu: build the software device, and the library for tools/softgpu/run

@@ -4,8 +4,6 @@
 CALIBRATION := $(BUILD)/calibration
 CALIBRATION_SRC := tests/softgpu/calibration
 CALIBRATION_PACKAGES := $(CALIBRATION)/packages
-CALIBRATION_PROGRAMS := $(patsubst $(CALIBRATION_SRC)/%.cu,$(CALIBRATION)/%,$(wildcard $(CALIBRATION_SRC)/*.cu)) \
-  $(CALIBRATION)/triton
 CUTLASS := $(CALIBRATION_PACKAGES)/cutlass_library/source
 # PTX only: the software device does not run machine code.
 CALIBRATION_ARCH = compute_$(if $(filter %_sm80,$*),80,90a)
@@ -17,22 +15,25 @@ $(CALIBRATION_PACKAGES)/installed: $(CALIBRATION_SRC)/requirements.txt
 	$(Q)rm -rf $(@D) && /usr/bin/python3 -m pip install --quiet --root-user-action=ignore --no-deps --target $(@D) -r $< && touch $@
 
 $(CALIBRATION)/%.o: $(CALIBRATION_SRC)/%.cu $(CALIBRATION_PACKAGES)/installed
-	@echo "  NVCC $<"
-	$(Q)$(NVCC) $(CALIBRATION_FLAGS) -MMD -MP -c $< -o $@
-$(CALIBRATION)/%: $(CALIBRATION)/%.o | $(SOFTGPU_CUDART)
-	@echo "  LINK $@"
-	$(Q)$(CXX) $< -L$(SOFTGPU) -l:$(notdir $(SOFTGPU_CUDART)) -o $@
-
+	$(call compile,NVCC,$(NVCC) $(CALIBRATION_FLAGS))
+# GEMMs of CUTLASS for `make counted-cutlass`.
+$(SOFTGPU)/cutlass_gemm.o: CALIBRATION_ARCH = compute_90a
+$(SOFTGPU)/cutlass_gemm.o: bench/peers/cutlass_gemm.cu $(CALIBRATION_PACKAGES)/installed
+	$(call compile,NVCC,$(NVCC) $(CALIBRATION_FLAGS))
 # Triton kernels are compiled to PTX ahead of time.
-$(CALIBRATION)/triton: $(BUILD)/$(CALIBRATION_SRC)/triton.o | $(SOFTGPU_CUDART) $(CALIBRATION)/triton_ptx/made
-	@echo "  LINK $@"
-	$(Q)$(CXX) $< -L$(SOFTGPU) -l:$(notdir $(SOFTGPU_CUDART)) -o $@
 $(CALIBRATION)/triton_ptx/made: $(CALIBRATION_SRC)/triton_kernels.py $(CALIBRATION_PACKAGES)/installed
 	@echo "  PTX  $<"
 	$(Q)PYTHONPATH=$(CALIBRATION_PACKAGES) TRITON_CACHE_DIR=$(CALIBRATION)/triton_cache /usr/bin/python3 -B $< $(@D)
 	$(Q)touch $@
 
-.PRECIOUS: $(CALIBRATION)/%.o
+CALIBRATION_PROGRAMS := $(patsubst $(CALIBRATION_SRC)/%.cu,$(CALIBRATION)/%,$(wildcard $(CALIBRATION_SRC)/*.cu)) \
+  $(CALIBRATION)/triton
+$(filter-out %/triton,$(CALIBRATION_PROGRAMS)) $(SOFTGPU)/cutlass_gemm: %: %.o
+$(CALIBRATION)/triton: $(BUILD)/$(CALIBRATION_SRC)/triton.o | $(CALIBRATION)/triton_ptx/made
+$(CALIBRATION_PROGRAMS) $(SOFTGPU)/cutlass_gemm: | $(SOFTGPU_CUDART)
+	$(call link,$(CXX) $< $(LINK_SOFTGPU) $(CALIBRATION_LIBS))
+$(SOFTGPU)/cutlass_gemm: private CALIBRATION_LIBS := -ldl
+
 .PHONY: calibrate
 ## calibrate: run kernels of CUTLASS, CUB and Triton on the software device, in six orders
 calibrate: setup-calibrate
