@@ -49,7 +49,7 @@ $(STUBS):
 	$(Q)$(CC) -std=c99 -pedantic -Wall -Wextra -Werror -fPIC -shared -Wl,-soname,$(@F) $< -lm -o $@
 
 # Parts of the bench that the tests call.
-TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o rows/row.o rows/counted.o rows/figures.o rows/step_row.o rows/rnn_layer_row.o \
+TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o rows/row.o rows/figures.o rows/rows.o \
   shapes/shapes.o shapes/conv_shapes.o shapes/rnn_shapes.o shapes/epilogue_shapes.o shapes/batched_shapes.o shapes/layer_shapes.o \
   timing/counts.o timing/gpu_watch.o timing/agreement.o timing/machine.o timing/timing.o \
   peers/dynamic_library.o peers/nvml.o peers/cuda_runtime.o peers/cublaslt.o peers/cublas.o peers/cudnn.o peers/cudnn_rnn.o \

@@ -28,7 +28,7 @@ Json json_of(const MachineRate &rate) {
   Json json{{"name", rate.name}, {"unit", rate.unit}, {"rate", nullptr}, {"how", rate.how}};
   if (!rate.timing) return json;
   json["rate"] = rate.rate();
-  add_gpu_load(json, rate.timing->gpu);
+  json.update(json_of(gpu_load_fields(rate.timing->gpu)));
   return json;
 }
 
@@ -93,7 +93,14 @@ void Report::describe(const Machine &machine) {
 
 void Report::set_peak(const Peak &peak) {
   peak_ = peak;
-  print("GEMM peak:" + teraflops_text(peak.tflops) + " TFLOP/s (" + peak.from + ").\n");
+  print(text("GEMM peak:%8.*f TFLOP/s (", rate_digits(peak.tflops), peak.tflops) + peak.from +
+        ").\n");
+}
+
+void Report::add(const Fields &row) {
+  print_heading(heading_of(row));
+  print(line_of(row));
+  rows_.push_back(json_of(row));
 }
 
 void Report::add(const std::optional<GpuState> &state) {

@@ -22,13 +22,12 @@ class Report {
 
   /// Later rows of GEMMs and convolutions are compared with this peak.
   void set_peak(const Peak &peak);
-  /// @param row  a row type from this folder
+  /// @param row  a type from rows.h
   template <typename Row>
   void add(const Row &row) {
-    print_heading(heading_of(row));
-    print(line_of(row, peak_));
-    rows_.push_back(json_of(row, peak_));
+    add(fields_of(row, peak_));
   }
+  void add(const Fields &row);
   void add(const std::optional<GpuState> &state);
   void add(const MachineRate &rate);
   /// Adds a library to the report; repeated calls add it once.

@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "bench/rows/allreduce_row.h"
+#include "bench/rows/rows.h"
 #include "bench/shapes/allreduce_shapes.h"
 #include "bench/shapes/selection.h"
 #include "bench/shapes/sets.h"

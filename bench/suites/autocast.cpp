@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "autocast_graph.h"
-#include "bench/rows/autocast_row.h"
+#include "bench/rows/rows.h"
 #include "bench/shapes/selection.h"
 #include "bench/timing/heap.h"
 #include "suite.h"

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "batched_operation.h"
-#include "bench/rows/batched_row.h"
+#include "bench/rows/rows.h"
 #include "peer_library.h"
 #include "problem_timer.h"
 #include "suite.h"

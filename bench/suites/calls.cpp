@@ -1,7 +1,7 @@
 // mpbench calls: host time of each call of a training step.
 #include <optional>
 
-#include "bench/rows/call_row.h"
+#include "bench/rows/rows.h"
 #include "bench/shapes/selection.h"
 #include "call_cases.h"
 #include "peer_library.h"
@@ -49,7 +49,7 @@ void CallBench::measure(const CallCase &call) {
   std::vector<Work> works = {call.make(machine_, pools_)};
   if (std::optional<Work> peer = make_peer(call)) works.push_back(std::move(*peer));
   const std::vector<Timing> timings = stopwatch_.time_host(works);
-  CallRow row{.call = call.call, .problem = call.problem, .timing = timings[0], .peer = {}};
+  CallRow row{.call = call.call, .problem = call.problem, .timing = timings[0]};
   if (works.size() > 1) row.peer = peer_result(name_of(*library_), timings[1]);
   report_.add(row);
 }

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "bench/peers/cudnn_peer.h"
-#include "bench/rows/conv_row.h"
+#include "bench/rows/rows.h"
 #include "bench/shapes/conv_shapes.h"
 #include "peer_library.h"
 #include "problem_timer.h"

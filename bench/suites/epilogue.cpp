@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "bench/peers/cublaslt.h"
-#include "bench/rows/epilogue_row.h"
+#include "bench/rows/rows.h"
 #include "gemm_then_stats.h"
 #include "peer_library.h"
 #include "problem_timer.h"

@@ -1,6 +1,6 @@
 // mpbench gemm: GEMMs of real networks, compared with cuBLASLt and with the rate of large squares
 // in the same run.
-#include "bench/rows/gemm_row.h"
+#include "bench/rows/rows.h"
 #include "bench/shapes/shapes.h"
 #include "gemm_timer.h"
 #include "suite.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "bench/rows/graph_row.h"
+#include "bench/rows/rows.h"
 #include "bench/shapes/selection.h"
 #include "perceptron.h"
 #include "suite.h"
@@ -145,8 +145,7 @@ void GraphBench::measure(const GraphItem &item) const {
   GraphRow row{.shape = item.shape,
                .dtype = item.dtype,
                .launches = launches,
-               .whole = timed(stopwatch_.time(works, pace)),
-               .host = {}};
+               .whole = timed(stopwatch_.time(works, pace))};
   if (!machine_.on_host()) row.host = timed(stopwatch_.time_host(works, pace.least_batches));
   // Enqueue time per step, not that of one call.
   row.whole.graph.enqueue_us = (row.host ? *row.host : row.whole).graph.median_us;

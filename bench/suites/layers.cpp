@@ -3,7 +3,7 @@
 #include <memory>
 #include <optional>
 
-#include "bench/rows/layer_row.h"
+#include "bench/rows/rows.h"
 #include "layer_data.h"
 #include "peer_library.h"
 #include "step_ops.h"
@@ -48,10 +48,7 @@ void LayerBench::measure(const LayerShape &shape) {
                .dtype = options_.dtype,
                .workspace_bytes = data.workspace_bytes(),
                .sets = data.sets(),
-               .timing = {},
-               .copy = {shape.min_bytes(options_.dtype), {}},
-               .peer = {},
-               .peer_workspace = {}};
+               .copy = {shape.min_bytes(options_.dtype)}};
   if (machine_.is_counted())
     row.counts = count_call(machine_, data.own());
   else

@@ -16,14 +16,7 @@ Figures untimed_figures(const Problem &problem) {
           .kernel = operation.kernels.front(),
           .predicted_us = operation.predicted_us,
           .workspace_bytes = problem.workspace_bytes(),
-          .sets = problem.sets(),
-          .timing = {},
-          .peer = {},
-          .peer_workspace = {},
-          .peer_best = {},
-          .baselines = {},
-          .rank = {},
-          .sustained = {}};
+          .sets = problem.sets()};
 }
 
 }  // namespace
@@ -84,7 +77,7 @@ Figures ProblemTimer::compare(const Comparand &comparand, Problem &problem, cons
   figures.timing = comparison.run(stopwatch_, pace);
   const double seconds = options_.sustained_seconds(comparand.is_headline, machine_.on_host());
   if (seconds > 0) {
-    figures.sustained = SustainedResult{stopwatch_.sustain(problem.own(), seconds), {}};
+    figures.sustained = SustainedResult{stopwatch_.sustain(problem.own(), seconds)};
     if (peer) figures.sustained->peer = stopwatch_.sustain(problem.peer(*peer), seconds);
   }
   if (!peer) return figures;

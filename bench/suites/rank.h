@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "bench/rows/row.h"
+#include "bench/rows/figures.h"
 #include "bench/timing/timing.h"
 #include "problem.h"
 

@@ -1,5 +1,5 @@
 // mpbench rnn: the GEMMs of recurrent layers without the cells, then the complete layers.
-#include "bench/rows/rnn_row.h"
+#include "bench/rows/rows.h"
 #include "bench/shapes/rnn_shapes.h"
 #include "gemm_timer.h"
 #include "rnn_layer.h"

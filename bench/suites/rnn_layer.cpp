@@ -36,16 +36,8 @@ Figures untimed_figures(const RnnData &data) {
           .flop = shape.gemms().flop(),
           .min_bytes = min_bytes(shape, desc, data.reserve_bytes()),
           .kernel = data.kernels().front(),
-          .predicted_us = 0,
           .workspace_bytes = data.workspace_bytes(),
-          .sets = data.sets(),
-          .timing = {},
-          .peer = {},
-          .peer_workspace = {},
-          .peer_best = {},
-          .baselines = {},
-          .rank = {},
-          .sustained = {}};
+          .sets = data.sets()};
 }
 
 }  // namespace
@@ -65,10 +57,8 @@ RnnLayerTimer::RnnLayerTimer(const Options &options, const Machine &machine, Rep
 
 RnnLayerRow RnnLayerTimer::measure(const RnnShape &shape) {
   RnnData data(machine_, shape, make_desc(shape, options_.dtype, options_.out_dtype));
-  RnnLayerRow row{.shape = shape,
-                  .figures = untimed_figures(data),
-                  .reserve_bytes = data.reserve_bytes(),
-                  .products = {}};
+  RnnLayerRow row{
+      .shape = shape, .figures = untimed_figures(data), .reserve_bytes = data.reserve_bytes()};
   if (machine_.is_counted())
     row.figures.counts = count_call(machine_, data.own());
   else

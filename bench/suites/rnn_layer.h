@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "bench/rows/rnn_layer_row.h"
+#include "bench/rows/rows.h"
 #include "comparison.h"
 #include "peer_library.h"
 #include "problem.h"

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "bench/peers/command.h"
-#include "bench/rows/startup_row.h"
+#include "bench/rows/rows.h"
 #include "bench/shapes/selection.h"
 #include "suite.h"
 #include "suites.h"

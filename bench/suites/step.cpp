@@ -4,7 +4,7 @@
 #include <functional>
 #include <list>
 
-#include "bench/rows/step_row.h"
+#include "bench/rows/rows.h"
 #include "bench/shapes/selection.h"
 #include "layouts.h"
 #include "step_ops.h"
@@ -126,9 +126,7 @@ void StepBench::measure(const StepItem &item) {
               .parameters = layout.parameters(),
               .bytes_per_parameter = op.bytes_per_parameter,
               .sets = plan.sets,
-              .timing = {},
-              .copy = {static_cast<double>(plan.copy_bytes), {}},
-              .peers = {}};
+              .copy = {static_cast<double>(plan.copy_bytes)}};
   if (machine_.is_counted())
     row.counts = count_call(machine_, work);
   else

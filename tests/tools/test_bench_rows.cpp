@@ -1,13 +1,21 @@
-// Tests of bench/rows/step_row.h and rnn_layer_row.h: a step with several peers or with counts, and
-// a recurrent layer with its GEMMs, cuDNN and torch, in the table and in the JSON.
-#include "bench/rows/rnn_layer_row.h"
-#include "bench/rows/step_row.h"
+// Tests of bench/rows/rows.h: a step with several peers or with counts, and a recurrent layer with
+// its GEMMs, cuDNN and torch, in the table and in the JSON.
+#include "bench/rows/rows.h"
 #include "tests/support/testing.h"
 
 using namespace mpbench;
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
+
+template <typename Row>
+Fields fields(const Row &row) {
+  return fields_of(row, {});
+}
+
+PeerResult timed(const std::string &name, double us) {
+  return {.name = name, .median_us = us, .q1_us = us, .q3_us = us};
+}
 
 StepRow row_beside(const std::vector<std::pair<std::string, double>> &peers) {
   StepRow row{.op = "scale_step adamw",
@@ -16,33 +24,30 @@ StepRow row_beside(const std::vector<std::pair<std::string, double>> &peers) {
               .parameters = 1000,
               .bytes_per_parameter = 30,
               .sets = 1,
-              .timing = {},
-              .copy = {30000.0, {}},
-              .peers = {}};
+              .copy = {30000.0}};
   row.timing.median_us = 10;
   row.copy.timing.median_us = 8;
-  for (const auto &[name, us] : peers)
-    row.peers.push_back({.name = name, .median_us = us, .q1_us = us, .q3_us = us, .agrees = {}});
+  for (const auto &[name, us] : peers) row.peers.push_back(timed(name, us));
   return row;
 }
 
 }  // namespace
 
 TEST_CASE("rows: a step has a line for each peer", "[bench]") {
-  const Json none = json_of(row_beside({}), {});
+  const Json none = json_of(fields(row_beside({})));
   CHECK(none["gb_per_s"] == 3.0);
   CHECK(none["copy_gb_per_s"] == 3.75);
   CHECK(none["percent_of_copy"] == 80.0);
   CHECK_FALSE(none.contains("peer"));
   CHECK_FALSE(none.contains("other_peers"));
 
-  const Json one = json_of(row_beside({{"torch", 15}}), {});
+  const Json one = json_of(fields(row_beside({{"torch", 15}})));
   CHECK(one["peer"] == "torch");
   CHECK(one["ratio_to_peer"] == 1.5);
   CHECK_FALSE(one.contains("other_peers"));
 
   const StepRow row = row_beside({{"torch", 15}, {"Apex", 20}, {"TE", 25}});
-  const Json three = json_of(row, {});
+  const Json three = json_of(fields(row));
   CHECK(three["peer"] == "torch");
   CHECK(three["other_peers"].size() == 2);
   CHECK(three["other_peers"][0]["peer"] == "Apex");
@@ -50,7 +55,7 @@ TEST_CASE("rows: a step has a line for each peer", "[bench]") {
   CHECK(three["other_peers"][1]["ratio_to_peer"] == 2.5);
 
   // Each peer has a line with its values in the columns of the heading.
-  const std::string heading = heading_of(row), lines = line_of(row, {});
+  const std::string heading = heading_of(fields(row)), lines = line_of(fields(row));
   std::vector<std::string> split;
   for (size_t at = 0; at < lines.size(); at = lines.find('\n', at) + 1)
     split.push_back(lines.substr(at, lines.find('\n', at) - at));
@@ -77,7 +82,7 @@ TEST_CASE("rows: a counted step has counts and no times", "[bench]") {
   CHECK(row.counts->sectors == 48);
   CHECK(row.counts->least_sectors == 24);
 
-  const Json json = json_of(row, {});
+  const Json json = json_of(fields(row));
   for (const auto &[name, value] : json.items()) {
     CAPTURE(name);
     CHECK(name.find("_us") == std::string::npos);
@@ -90,16 +95,14 @@ TEST_CASE("rows: a counted step has counts and no times", "[bench]") {
   CHECK(counted["global"]["load"]["sectors"] == 40);
   CHECK_FALSE(counted.contains("file"));
 
-  const std::string line = line_of(row, {});
-  CHECK_THAT(line, ContainsSubstring("2.00"));       // sectors over the least
-  CHECK_THAT(line, ContainsSubstring("3.00"));       // wavefronts
-  CHECK(line.size() == heading_of(row).size() - 1);  // heading_of() begins with an empty line
+  const std::string line = line_of(fields(row));
+  CHECK_THAT(line, ContainsSubstring("2.00"));  // sectors over the least
+  CHECK_THAT(line, ContainsSubstring("3.00"));  // wavefronts
+  // heading_of() begins with an empty line.
+  CHECK(line.size() == heading_of(fields(row)).size() - 1);
 }
 
 TEST_CASE("rows: a recurrent layer has columns for its GEMMs, cuDNN and torch", "[bench]") {
-  const auto timed = [](const char *name, double us) {
-    return PeerResult{.name = name, .median_us = us, .q1_us = us, .q3_us = us, .agrees = {}};
-  };
   RnnLayerRow row{.shape = parse_rnn("8,2,3,lstm"),
                   .figures = {.dtype = MP_FP16,
                               .out_dtype = MP_FP16,
@@ -107,23 +110,14 @@ TEST_CASE("rows: a recurrent layer has columns for its GEMMs, cuDNN and torch", 
                               .flop = 4e7,
                               .min_bytes = 2e4,
                               .kernel = "rnn_steps",
-                              .predicted_us = 0,
                               .workspace_bytes = 1 << 20,
-                              .sets = 2,
-                              .timing = {},
-                              .peer = {},
-                              .peer_workspace = {},
-                              .peer_best = {},
-                              .baselines = {},
-                              .rank = {},
-                              .sustained = {},
-                              .counts = {}},
+                              .sets = 2},
                   .reserve_bytes = 3 << 20,
                   .products = timed("products", 8)};
   row.shape.set = "deepbench_rnn_train";
   row.figures.timing.median_us = 10;
 
-  const Json alone = json_of(row, {});
+  const Json alone = json_of(fields(row));
   CHECK(alone["bench"] == "rnn_layer");
   CHECK(alone["shape"] == "fprop lstm h8 n2 t3");
   CHECK(alone["training"] == true);
@@ -134,12 +128,12 @@ TEST_CASE("rows: a recurrent layer has columns for its GEMMs, cuDNN and torch", 
   CHECK(alone["workspace_bytes"] == 1 << 20);
   for (const char *field : {"peer", "peer_reserve_bytes", "with_w_ih"})
     CHECK_FALSE(alone.contains(field));
-  CHECK_THAT(heading_of(row), ContainsSubstring("deepbench_rnn_train, full layers"));
-  const std::string line = line_of(row, {});
+  CHECK_THAT(heading_of(fields(row)), ContainsSubstring("deepbench_rnn_train, full layers"));
+  const std::string line = line_of(fields(row));
   CHECK(line.find('\n') == line.size() - 1);
   CHECK_THAT(line, ContainsSubstring("8.0   1.250            3 "));
   // The values are in the columns of the heading.
-  const std::string heading = heading_of(row);
+  const std::string heading = heading_of(fields(row));
   const size_t columns = heading.rfind('\n', heading.size() - 2) + 1;
   CHECK(heading.find("x GEMMs") + 7 - columns == line.find("1.250") + 5);
   CHECK(heading.find("reserve MiB") + 11 - columns == line.find(" 3 ") + 2);
@@ -150,23 +144,23 @@ TEST_CASE("rows: a recurrent layer has columns for its GEMMs, cuDNN and torch", 
   row.torch = BesideTorch{.what = "forward, with W_ih",
                           .own = timed("mpcore", 11),
                           .torch = timed("torch 1, nn.LSTM", 22)};
-  const Json beside = json_of(row, {});
+  const Json beside = json_of(fields(row));
   CHECK(beside["ratio_to_peer"] == 1.2);
   CHECK(beside["peer_reserve_bytes"] == 5);
   CHECK(beside["peer_workspace_bytes"] == 7);
   CHECK(beside["with_w_ih"]["torch"] == "torch 1, nn.LSTM");
   CHECK(beside["with_w_ih"]["mpcore_median_us"] == 11.0);
   CHECK(beside["with_w_ih"]["ratio_to_torch"] == 2.0);
-  CHECK_THAT(line_of(row, {}),
+  CHECK_THAT(line_of(fields(row)),
              ContainsSubstring("forward, with W_ih: 11.0 us, torch 1, nn.LSTM 22.0, ratio 2.000"));
 
   // Inference saves no data for gradients, and a counted row has no times.
   row.shape.set = "deepbench_rnn_infer";
-  CHECK(json_of(row, {})["training"] == false);
+  CHECK(json_of(fields(row))["training"] == false);
   row.products = {};
   row.torch = {};
   row.figures.counts = Counts{};
-  const Json counted = json_of(row, {});
+  const Json counted = json_of(fields(row));
   for (const auto &[name, value] : counted.items()) {
     CAPTURE(name);
     CHECK(name.find("_us") == std::string::npos);

@@ -1,0 +1,246 @@
+#include "rows.h"
+
+namespace mpbench {
+namespace {
+
+double mib(int64_t bytes) {
+  return static_cast<double>(bytes) / (1 << 20);
+}
+
+/// First fields of a row with a shape; `title` is that of the column with the shape's name.
+Fields shape_fields(const char *bench, const std::string &set, const std::string &name,
+                    const std::string &comment, const char *title = nullptr, int width = 0) {
+  Fields fields{
+      {"bench", bench}, {"set", set}, {"shape", name, title, width}, {"comment", comment}};
+  fields.set = set;
+  return fields;
+}
+
+Fields rnn_fields(const char *bench, const RnnShape &shape) {
+  return shape_fields(bench, shape.set, shape.name(), "", "layer", -34) +
+         Fields{{"pass", shape.pass},
+                {"cell", shape.cell},
+                {"hidden", shape.hidden},
+                {"batch", shape.batch},
+                {"timesteps", shape.timesteps}};
+}
+
+/// @param title  of the column with the time of the graph
+Fields hand_fields(const GraphBesideHand &times, const char *title) {
+  const Quartiles ratio = ratio_between(times.graph, times.by_hand);
+  return Fields{{"", times.graph.median_us, title, 10}} + timing_fields(times.graph) +
+         times_fields("by_hand", peer_result("", times.by_hand), "by hand", 10) +
+         Fields{{"time_over_hand", ratio.median, "ratio", 6, 3},
+                {"time_over_hand_q1", ratio.q1, "q1", 6, 3},
+                {"time_over_hand_q3", ratio.q3, "q3", 6, 3}};
+}
+
+}  // namespace
+
+Fields fields_of(const GemmRow &row, const std::optional<Peak> &peak) {
+  const Shape &shape = row.shape;
+  return shape_fields("gemm", shape.set, shape.name(), shape.comment) +
+         Fields{{"", shape.name().substr(0, 2), "op", -2},
+                {"m", shape.m, "m", 7},
+                {"n", shape.n, "n", 7},
+                {"k", shape.k, "k", 7},
+                gap()} +
+         figures_fields(row.figures, peak);
+}
+
+Fields fields_of(const EpilogueRow &row, const std::optional<Peak> &peak) {
+  const Shape &gemm = row.shape.gemm;
+  return shape_fields("epilogue", gemm.set, row.shape.name(), gemm.comment, "GEMM and epilogue",
+                      -34) +
+         Fields{{"epilogue", name_of(row.shape.epilogue)},
+                {"m", gemm.m},
+                {"n", gemm.n},
+                {"k", gemm.k},
+                gap()} +
+         figures_fields(row.figures, peak);
+}
+
+Fields fields_of(const BatchedRow &row, const std::optional<Peak> &peak) {
+  const Shape &gemm = row.shape.gemm;
+  return shape_fields("batched", gemm.set, row.shape.name(), gemm.comment, "GEMMs in one call",
+                      -35) +
+         Fields{{"form", name_of(row.shape.form)},
+                {"count", row.shape.count},
+                {"rows", row.shape.rows()},
+                {"m", gemm.m},
+                {"n", gemm.n},
+                {"k", gemm.k},
+                gap()} +
+         figures_fields(row.figures, peak);
+}
+
+Fields fields_of(const ConvRow &row, const std::optional<Peak> &peak) {
+  const ConvShape &shape = row.shape;
+  return shape_fields("conv", shape.set, shape.name(), shape.comment, "convolution", -42) +
+         Fields{{"pass", shape.pass()},
+                {"n", shape.n},
+                {"h", shape.h},
+                {"w", shape.w},
+                {"c", shape.c},
+                {"k", shape.k},
+                {"r", shape.r},
+                {"s", shape.s},
+                {"pad_h", shape.pad_h},
+                {"pad_w", shape.pad_w},
+                {"stride_h", shape.stride_h},
+                {"stride_w", shape.stride_w},
+                {"layers", shape.layers},
+                gap()} +
+         figures_fields(row.figures, peak);
+}
+
+Fields fields_of(const RnnRow &row, const std::optional<Peak> &peak) {
+  const Shape gemms = row.shape.gemms();
+  return rnn_fields("rnn", row.shape) +
+         Fields{{"", gemms.calls, "calls", 5},
+                gap(),
+                {"gemm", gemms.name(), "of", -22},
+                {"gemm_calls", gemms.calls}} +
+         figures_fields(row.figures, peak);
+}
+
+Fields fields_of(const RnnLayerRow &row, const std::optional<Peak> &peak) {
+  Fields fields = rnn_fields("rnn_layer", row.shape);
+  fields.set += ", full layers";
+  fields += {{"training", row.shape.is_training()}, {"reserve_bytes", row.reserve_bytes}};
+  // Above 1 the cells add time, below 1 the layer saves time.
+  const double over_products =
+      row.products ? row.figures.timing.median_us / row.products->median_us : 0;
+  if (row.products)
+    fields += {{"", row.products->median_us, "products us", 12},
+               {"", over_products, "x GEMMs", 7, 3},
+               {"", text("%.4g", mib(row.reserve_bytes)), "reserve MiB", 12}};
+  fields += figures_fields(row.figures, peak);
+  if (row.products)
+    fields +=
+        times_fields("products", *row.products) + Fields{{"time_over_products", over_products}};
+  if (row.peer_reserve_bytes) fields += {{"peer_reserve_bytes", *row.peer_reserve_bytes}};
+  if (!row.torch) return fields;
+  const auto &[what, own, torch] = *row.torch;
+  const double ratio = torch.median_us / own.median_us;
+  fields.more = text("%34s %s: %.1f us, %s %.1f, ratio %.3f\n", "", what.c_str(), own.median_us,
+                     torch.name.c_str(), torch.median_us, ratio);
+  return fields +=
+         nested("with_w_ih", Fields{{"what", what}, {"torch", torch.name}} +
+                                 times_fields("mpcore", own) + times_fields("torch", torch) +
+                                 Fields{{"ratio_to_torch", ratio}});
+}
+
+Fields fields_of(const LayerRow &row, const std::optional<Peak> &) {
+  const LayerShape &shape = row.shape;
+  const double min_bytes = shape.min_bytes(row.dtype);
+  const Fields fields =
+      shape_fields("layers", shape.set, shape.name(), shape.comment, "layer", -46) +
+      Fields{{"op", shape.op()},
+             {"dtype", mp_dtype_name(row.dtype), "type", -5},
+             {"min_bytes", min_bytes},
+             {"workspace_bytes", row.workspace_bytes}};
+  if (row.counts) return fields + counts_fields(*row.counts);
+  return fields + Fields{{"sets", row.sets}} + memory_fields(row.timing, min_bytes, row.copy) +
+         peer_fields(row.peer, row.timing) + workspace_fields("peer", row.peer_workspace);
+}
+
+Fields fields_of(const StepRow &row, const std::optional<Peak> &) {
+  Fields fields{{"bench", "step"},
+                {"op", row.op, "op", -27},
+                {"layout", row.layout, "layout", -8},
+                {"tensors", row.tensors, "tensors", 7},
+                {"parameters", row.parameters, "parameters", 11},
+                {"bytes_per_parameter", row.bytes_per_parameter, "B/param", 8}};
+  if (row.counts) return fields + counts_fields(*row.counts);
+  const std::vector<PeerResult> &peers = row.peers;
+  fields += {{"sets", row.sets}};
+  fields += memory_fields(row.timing, static_cast<double>(row.bytes_per_parameter * row.parameters),
+                          row.copy);
+  fields += peer_fields(peers.empty() ? std::nullopt : std::optional(peers[0]), row.timing);
+  Json others;
+  for (size_t i = 1; i < peers.size(); i++) {
+    const Fields other = peer_fields(peers[i], row.timing);
+    others.push_back(json_of(other));
+    fields.more += text("%108s%s  %s\n", "", columns_of(other).c_str(), peers[i].name.c_str());
+  }
+  return fields += {{"other_peers", others}};
+}
+
+Fields fields_of(const CallRow &row, const std::optional<Peak> &) {
+  return Fields{{"bench", "calls"},
+                {"call", row.call, "call", -31},
+                {"problem", row.problem, "problem", -30}} +
+         timing_fields(row.timing, "host us", 9, 3) + peer_fields(row.peer, row.timing);
+}
+
+Fields fields_of(const StartupRow &row, const std::optional<Peak> &) {
+  return Fields{{"bench", "startup"},
+                {"phase", row.phase, "start-up", -8},
+                {"", row.what, "", -34},
+                {"edge", row.edge, "edge", 6},
+                {"", mib(row.library_bytes), ".so MiB", 8},
+                {"library_bytes", row.library_bytes}} +
+         timing_fields(row.timing, "time us");
+}
+
+Fields fields_of(const AutocastRow &row, const std::optional<Peak> &) {
+  const auto nodes = static_cast<double>(row.nodes);
+  return Fields{{"bench", "autocast"},
+                // The rewrite runs on the host only and depends on no device.
+                {"runs_on", "host"},
+                {"graph", row.graph, "autocast", -8},
+                {"nodes", row.nodes, "nodes", 8},
+                {"tensors", row.tensors, "tensors", 8},
+                {"low_nodes", row.low_nodes},
+                {"casts", row.casts},
+                {"heap_bytes", row.heap_bytes}} +
+         timing_fields(row.timing, "host us", 10) +
+         Fields{{"ns_per_node", 1e3 * row.timing.median_us / nodes, "ns/node", 8},
+                {"bytes_per_node", static_cast<double>(row.heap_bytes) / nodes, "bytes/node", 10},
+                {"", row.low_nodes, "low", 8},
+                {"", row.casts, "casts", 8}};
+}
+
+Fields fields_of(const GraphRow &row, const std::optional<Peak> &) {
+  const char *const dtype = mp_dtype_name(row.dtype);
+  const Fields fields = Fields{{"bench", "graph"},
+                               {"network", row.shape.name(), "graph", -29},
+                               {"layers", row.shape.layers},
+                               {"width", row.shape.width},
+                               {"batch", row.shape.batch},
+                               {"dtype", dtype, "type", -5},
+                               {"parameters", row.shape.parameters()},
+                               {"launches", row.launches, "launches", 8},
+                               {"synchronous", !row.host}} +
+                        hand_fields(row.whole, "time us");
+  if (row.host) return fields + nested("host", hand_fields(*row.host, "host us"));
+  return fields + Fields{{"", "the same", "host us", 10},
+                         {"", "", "by hand", 10},
+                         {"", "", "ratio", 6},
+                         {"", "", "q1", 6},
+                         {"", "", "q3", 6}};
+}
+
+Fields fields_of(const AllReduceRow &row, const std::optional<Peak> &) {
+  const auto bytes = static_cast<double>(row.shape.elems * dtype_bytes(row.dtype));
+  const auto ranks = static_cast<double>(row.ranks);
+  // Minimum bytes per link: each rank sends (ranks - 1) / ranks of its gradients to be summed, and
+  // as much of the sum.
+  // Source: nccl-tests, doc/PERFORMANCE.md, "Bus bandwidth".
+  const double bus_bytes = bytes * 2 * (ranks - 1) / ranks;
+  Fields fields = Fields{{"bench", "allreduce"},
+                         {"set", row.shape.set},
+                         {"shape", row.shape.name()},
+                         {"elements", row.shape.elems, "elements", 11},
+                         {"dtype", mp_dtype_name(row.dtype), "type", -5},
+                         {"ranks", row.ranks, "ranks", 5},
+                         {"transport", row.transport, "transport", -9}} +
+                  timing_fields(row.timing, "time us") +
+                  Fields{{"gb_per_s", row.timing.giga_per_s(bytes), "GB/s", 8},
+                         {"bus_gb_per_s", row.timing.giga_per_s(bus_bytes), "bus GB/s", 8}};
+  fields.set = row.shape.set;
+  return fields;
+}
+
+}  // namespace mpbench
