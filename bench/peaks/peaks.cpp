@@ -81,15 +81,12 @@ void PeakBench::measure_copy() {
   measure({.name = "copy",
            .unit = "GB/s",
            .how = "device-to-device copy; bytes read plus bytes written",
-           .amount = kGiga * static_cast<double>(bytes),
-           .timing = {}},
+           .amount = kGiga * static_cast<double>(bytes)},
           "", [&] { return make_copy(machine_, bytes); });
 }
 
 void PeakBench::measure_read() {
-  if (machine_.on_host())
-    return measure({.name = "read", .unit = "GB/s", .how = {}, .amount = 0, .timing = {}}, kOnHost,
-                   nullptr);
+  if (machine_.on_host()) return measure({.name = "read", .unit = "GB/s"}, kOnHost, nullptr);
   // Large enough that data left in L2 by the last pass is negligible.
   const int64_t most_bytes = std::min(int64_t{4} << 30, machine_.cuda()->free_bytes() / 4);
   const int64_t pieces = most_bytes / peaks::kReadPieceBytes;
@@ -97,8 +94,7 @@ void PeakBench::measure_read() {
   measure({.name = "read",
            .unit = "GB/s",
            .how = "read-only kernel, 16 bytes per load",
-           .amount = kGiga * static_cast<double>(bytes),
-           .timing = {}},
+           .amount = kGiga * static_cast<double>(bytes)},
           "", [&] {
             const auto data = std::make_shared<Buffer>(random_halves(bytes / 2));
             return launching([=](const peaks::Gpu &gpu, float *sink) {
@@ -111,8 +107,7 @@ void PeakBench::measure_mma() {
   measure({.name = "mma.sync",
            .unit = "TFLOP/s",
            .how = "m16n8k16 fp16, fp32 accumulation, random operands in registers",
-           .amount = kTera * peaks::mma_flop(machine_.info().num_sms),
-           .timing = {}},
+           .amount = kTera * peaks::mma_flop(machine_.info().num_sms)},
           machine_.on_host() ? kOnHost : "", [&] {
             const auto operands = std::make_shared<Buffer>(random_halves(peaks::kMmaOperandElems));
             return launching([=](const peaks::Gpu &gpu, float *sink) {
@@ -127,8 +122,7 @@ void PeakBench::measure_wgmma() {
   measure({.name = "wgmma",
            .unit = "TFLOP/s",
            .how = "m64n256k16 fp16, fp32 accumulation, random operands in shared memory",
-           .amount = kTera * peaks::wgmma_flop(machine_.info().num_sms),
-           .timing = {}},
+           .amount = kTera * peaks::wgmma_flop(machine_.info().num_sms)},
           machine_.on_host() ? kOnHost : unfit, [&] {
             const auto operands =
                 std::make_shared<Buffer>(random_halves(peaks::kWgmmaOperandElems));

@@ -6,7 +6,7 @@
 namespace mpbench {
 
 struct AllReduceShape {
-  std::string set;  ///< name in sets.h
+  std::string set = {};  ///< name in sets.h
   int64_t elems;
 
   std::string name() const { return std::to_string(elems) + " elements"; }
@@ -20,7 +20,7 @@ struct AllReduceShape {
 inline AllReduceShape parse_allreduce(std::string_view line) {
   const std::vector<std::string_view> fields = split_line(line, 2);
   if (fields.size() != 2) throw std::runtime_error("a line must be num_floats,repeats");
-  return {.set = {}, .elems = parse_field(fields[0])};
+  return {.elems = parse_field(fields[0])};
 }
 
 }  // namespace mpbench

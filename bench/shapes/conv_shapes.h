@@ -15,7 +15,7 @@ namespace mpbench {
 
 /// One of the three passes of a layer.
 struct ConvShape {
-  std::string set;  ///< name in sets.h
+  std::string set = {};  ///< name in sets.h
   mp_conv_op_t op;
   int32_t n, h, w, c, k, r, s;
   int32_t pad_h, pad_w, stride_h, stride_w;
@@ -94,8 +94,7 @@ inline ConvShape parse_conv(std::string_view line) {
     return static_cast<int32_t>(parse_field(fields[field], least));
   };
   const bool is_annotated = fields.size() == 13;
-  ConvShape shape{.set = {},
-                  .op = MP_CONV_FPROP,
+  ConvShape shape{.op = MP_CONV_FPROP,
                   .n = number(3, 1),
                   .h = number(1, 1),
                   .w = number(0, 1),

@@ -76,8 +76,7 @@ LayerShape parse_layer(std::string_view line) {
   for (const auto &[name, layer] : kLayers) {
     if (fields[0] != name) continue;
     const int64_t least = layer == Layer::kMaxPool || layer == Layer::kAvgPool ? 1 : 0;
-    LayerShape shape{.set = {},
-                     .layer = layer,
+    LayerShape shape{.layer = layer,
                      .pass = LayerPass::kForward,
                      .n = number(1, 1),
                      .h = number(2, 1),

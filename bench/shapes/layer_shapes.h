@@ -14,7 +14,7 @@ enum class Layer { kBatchNorm, kMaxPool, kAvgPool, kSoftmaxXent };
 enum class LayerPass { kForward, kBackward };
 
 struct LayerShape {
-  std::string set;  ///< name in sets.h
+  std::string set = {};  ///< name in sets.h
   Layer layer;
   LayerPass pass;
   int64_t n, h, w, c;

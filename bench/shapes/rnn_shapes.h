@@ -26,9 +26,9 @@ enum class RnnPass { kForward, kBackwardData, kBackwardWeights };
 
 /// One pass of a layer.
 struct RnnShape {
-  std::string set;   ///< name in sets.h
-  std::string pass;  ///< "fprop", "dgrad" or "wgrad"
-  std::string cell;  ///< "vanilla", "lstm" or "gru"
+  std::string set = {};  ///< name in sets.h
+  std::string pass;      ///< "fprop", "dgrad" or "wgrad"
+  std::string cell;      ///< "vanilla", "lstm" or "gru"
   int64_t hidden, batch, timesteps;
 
   int64_t gates() const { return cell == "lstm" ? 4 : cell == "gru" ? 3 : 1; }
@@ -62,7 +62,6 @@ struct RnnShape {
             .op_a = is_wgrad ? MP_OP_T : MP_OP_N,
             .op_b = pass == "fprop" ? MP_OP_T : MP_OP_N,
             .is_wgrad = is_wgrad,
-            .comment = {},
             .calls = is_wgrad ? 1 : timesteps};
   }
 };
@@ -73,8 +72,7 @@ inline RnnShape parse_rnn(std::string_view line) {
   if (fields.size() != 4) throw std::runtime_error("a line must be hidden,batch,timesteps,type");
   if (fields[3] != "vanilla" && fields[3] != "lstm" && fields[3] != "gru")
     throw std::runtime_error("type must be vanilla, lstm or gru");
-  const RnnShape shape{.set = {},
-                       .pass = "fprop",
+  const RnnShape shape{.pass = "fprop",
                        .cell = std::string(fields[3]),
                        .hidden = parse_field(fields[0]),
                        .batch = parse_field(fields[1]),

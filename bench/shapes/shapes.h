@@ -28,8 +28,8 @@ struct Shape {
   int64_t m, n, k;
   mp_op_t op_a, op_b;
   /// Accumulates weight gradients over micro-batches: by default, D is fp32 and beta is 1.
-  bool is_wgrad;
-  std::string comment;
+  bool is_wgrad = false;
+  std::string comment = {};
   /// Number of consecutive GEMMs of this shape, with separate A and D and a shared B.
   int64_t calls = 1;
 
@@ -96,9 +96,7 @@ inline Shape parse_deepbench(std::string_view line) {
           .n = parse_field(fields[0]),
           .k = parse_field(fields[2]),
           .op_a = b_t ? MP_OP_T : MP_OP_N,
-          .op_b = a_t ? MP_OP_T : MP_OP_N,
-          .is_wgrad = false,
-          .comment = {}};
+          .op_b = a_t ? MP_OP_T : MP_OP_N};
 }
 
 /// Parses "m,n,k,layout,comment", row-major; TN is a weight gradient dW = dy^T x.

@@ -65,10 +65,8 @@ std::unique_ptr<Peer> BatchedBench::make_peer(const BatchedShape &shape) const {
 Comparand BatchedBench::comparand(const BatchedShape &shape) const {
   return {.name = shape.name(),
           .operation = [=, this] { return batched_operation(machine_, shape, options_.dtype); },
-          .fp32_operation = {},
           .library = library_for(shape.form),
-          .make_peer = [=, this](const Problem &) { return make_peer(shape); },
-          .make_fp32_peer = {}};
+          .make_peer = [=, this](const Problem &) { return make_peer(shape); }};
 }
 
 }  // namespace

@@ -115,12 +115,8 @@ Operation batched_operation(const Machine &machine, const BatchedShape &shape, m
                       .calls = 1,
                       .flop = shape.flop(),
                       .min_bytes = min_bytes(shape, dtype),
-                      .kernels = {},
-                      .predicted_us = 0,
                       .tolerance = tolerance_of_sums(shape.gemm.k, dtype),
-                      .items = {offsets.begin(), offsets.end() - 1},
-                      .workspace_bytes = {},
-                      .enqueue = {}};
+                      .items = {offsets.begin(), offsets.end() - 1}};
   if (shape.form == BatchForm::kStrided)
     add_gemm_kernels(operation, machine, make_desc(shape, dtype));
   else

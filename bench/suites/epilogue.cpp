@@ -61,15 +61,13 @@ Comparand EpilogueBench::comparand(const EpilogueShape &shape) const {
   const char *const then = is_measured_apart ? ", then mp_tensor_stats" : "";
   return {.name = shape.name(),
           .operation = [=, this] { return epilogue_operation(machine_, shape, desc); },
-          .fp32_operation = {},
           .library = library_ ? name_of(*library_) + then : "",
           .make_peer = [=, this](const Problem &problem) -> std::unique_ptr<Peer> {
             if (is_measured_apart)
               return std::make_unique<GemmThenStats>(machine_, *library_, desc, problem);
             return std::make_unique<CublasLtGemm>(*library_, desc, PeerMath::kFp32,
                                                   peer_epilogue(shape.epilogue));
-          },
-          .make_fp32_peer = {}};
+          }};
 }
 
 }  // namespace

@@ -28,14 +28,7 @@ class GemmBench {
 };
 
 Shape square(int64_t edge) {
-  return {.set = "square",
-          .m = edge,
-          .n = edge,
-          .k = edge,
-          .op_a = MP_OP_N,
-          .op_b = MP_OP_T,
-          .is_wgrad = false,
-          .comment = {}};
+  return {.set = "square", .m = edge, .n = edge, .k = edge, .op_a = MP_OP_N, .op_b = MP_OP_T};
 }
 
 void GemmBench::begin() {
@@ -46,7 +39,7 @@ void GemmBench::begin() {
   // The warm-up also brings the GPU to the clocks that its power limit allows.
   if (!machine_.on_host()) pace.warm_up_us = 1.5e6;
 
-  Peak peak{.tflops = 0, .from = {}};
+  Peak peak;
   for (const int64_t edge : edges) {
     const Shape shape = square(edge);
     const std::string during = edge == edges.back() ? "mp_gemm " + shape.name() : "";

@@ -77,11 +77,7 @@ Operation gemm_operation(const Machine &machine, const Shape &shape, const mp_ge
                       .calls = shape.calls,
                       .flop = shape.flop(),
                       .min_bytes = min_bytes(desc, shape.calls),
-                      .kernels = {},
-                      .predicted_us = 0,
-                      .tolerance = tolerance_of_sums(desc.k, desc.dtype_cd),
-                      .workspace_bytes = {},
-                      .enqueue = {}};
+                      .tolerance = tolerance_of_sums(desc.k, desc.dtype_cd)};
   operation.workspace_bytes = [&machine, desc](const char *kernel) {
     const mp_gemm_desc_t forced = with_kernel(desc, kernel);
     size_t bytes = 0;
@@ -152,11 +148,7 @@ Operation conv_operation(const Machine &machine, const ConvShape &shape,
                       .calls = 1,
                       .flop = shape.flop(),
                       .min_bytes = min_bytes(shape, desc),
-                      .kernels = {},
-                      .predicted_us = 0,
-                      .tolerance = tolerance_of(shape, desc),
-                      .workspace_bytes = {},
-                      .enqueue = {}};
+                      .tolerance = tolerance_of(shape, desc)};
   set_elems(operation, shape);
   operation.workspace_bytes = [&machine, desc, op](const char *kernel) {
     const mp_conv2d_desc_t forced = with_kernel(desc, kernel);

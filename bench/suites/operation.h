@@ -20,17 +20,17 @@ struct Operation {
   float beta;
   /// Number of consecutive calls, with separate first and out and a shared second.
   int64_t calls;
-  double flop, min_bytes;             ///< for all calls; each operand is counted once
-  std::vector<const char *> kernels;  ///< all that can run it, the library's choice first
-  double predicted_us;                ///< for all calls, by the cost model of kernel selection
-  Tolerance tolerance;                ///< for an output element, between mpcore and a peer
+  double flop, min_bytes;                  ///< for all calls; each operand is counted once
+  std::vector<const char *> kernels = {};  ///< all that can run it, the library's choice first
+  double predicted_us = 0;                 ///< for all calls, by the cost model of kernel selection
+  Tolerance tolerance;                     ///< for an output element, between mpcore and a peer
   Epilogue epilogue = Epilogue::kNone;
   int64_t row_elems = 0;                ///< row length of the output, if there is an epilogue
   std::vector<ItemOffsets> items = {};  ///< entries of a batch with pointers in Operands::items
 
   /// @param kernel  NULL: the library's choice
-  std::function<int64_t(const char *kernel)> workspace_bytes;
-  std::function<void(const char *kernel, const Operands &, const Buffer &workspace)> enqueue;
+  std::function<int64_t(const char *kernel)> workspace_bytes = {};
+  std::function<void(const char *kernel, const Operands &, const Buffer &workspace)> enqueue = {};
 };
 
 /// Kernel name of calls for which the library has no kernel query: pointer arrays, groups,

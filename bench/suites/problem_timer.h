@@ -18,11 +18,11 @@ namespace mpbench {
 struct Comparand {
   std::string name;          ///< name of the shape
   bool is_headline = false;  ///< also timed alone, unless options say otherwise
-  std::function<Operation()> operation, fp32_operation;
+  std::function<Operation()> operation, fp32_operation = {};
   std::string library;  ///< peer library and version; empty = none
   /// Both throw std::runtime_error if the library has no algorithm for the problem.
   std::function<std::unique_ptr<Peer>(const Problem &)> make_peer;
-  std::function<std::unique_ptr<Peer>(const Problem &, PeerMath)> make_fp32_peer;
+  std::function<std::unique_ptr<Peer>(const Problem &, PeerMath)> make_fp32_peer = {};
 };
 
 /// Times a problem, or, on a software device, only counts it.

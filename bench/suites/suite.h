@@ -17,10 +17,10 @@ struct Job {
 
 struct Suite {
   const char *name;
-  std::vector<Job> jobs;
+  std::vector<Job> jobs = {};
   /// Creates data shared by all jobs and returns a function that measures jobs[i] and owns the
   /// data. Both throw exceptions on failure.
-  std::function<std::function<void(size_t)>()> open;
+  std::function<std::function<void(size_t)>()> open = {};
 };
 
 /// @tparam Bench  constructed from (options, machine, report), has measure(item), and optionally
@@ -28,7 +28,7 @@ struct Suite {
 template <typename Bench, typename Item, typename Cost>
 Suite make_suite(const char *name, std::vector<Item> items, Cost cost_us, const Options &options,
                  const Machine &machine, Report &report) {
-  Suite suite{.name = name, .jobs = {}, .open = {}};
+  Suite suite{.name = name};
   for (const Item &item : items) suite.jobs.push_back({item.label(), cost_us(item)});
   suite.open = [items = std::move(items), &options, &machine, &report] {
     const auto bench = std::make_shared<Bench>(options, machine, report);

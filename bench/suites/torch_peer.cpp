@@ -49,8 +49,7 @@ std::optional<PeerResult> TorchPeer::result() {
   return PeerResult{.name = field(answer, "peer"),
                     .median_us = number(answer, "median_us"),
                     .q1_us = number(answer, "q1_us"),
-                    .q3_us = number(answer, "q3_us"),
-                    .agrees = {}};
+                    .q3_us = number(answer, "q3_us")};
 }
 
 }  // namespace mpbench

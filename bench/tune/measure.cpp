@@ -98,7 +98,7 @@ std::vector<double> Measurer::times_us(const std::vector<mpbench::Work> &works) 
 Measured Measurer::measure(const mpbench::Shape &shape) {
   mpbench::Problem problem(machine_, pool_, gemm_operation(machine_, shape, desc_of(shape)));
   const std::vector<double> us = times_us(works_of_kernels(problem));
-  Measured measured{.shape = shape, .runs = {}};
+  Measured measured{.shape = shape};
   for (size_t i = 0; i < us.size(); ++i)
     measured.runs.push_back(run_of(shape, device_, problem.operation().kernels[i], us[i]));
   return measured;

@@ -19,7 +19,7 @@ struct Run {
 
 struct Measured {
   mpbench::Shape shape;
-  std::vector<Run> runs;  ///< the library's choice first
+  std::vector<Run> runs = {};  ///< the library's choice first
 };
 
 /// @throws std::runtime_error if mptune has no such kernel, or the kernel cannot run the problem.
@@ -29,12 +29,12 @@ Run run_of(const mpbench::Shape &shape, const mp::Device &device, const std::str
 /// Device and build that measured the times.
 struct Origin {
   std::string name, driver, date;
-  mp::Device device;  ///< in the form that selection uses
+  mp::Device device = {};  ///< in the form that selection uses
 };
 
 struct Measurements {
   Origin origin;
-  std::vector<Measured> measured;
+  std::vector<Measured> measured = {};
 };
 
 Origin origin_of(const mpbench::Machine &machine);

@@ -47,8 +47,7 @@ Shape shape_of(const GridShape &grid) {
           .k = grid.k,
           .op_a = mpbench::parse_op(layout[0]),
           .op_b = mpbench::parse_op(layout[1]),
-          .is_wgrad = layout == "TN",
-          .comment = {}};
+          .is_wgrad = layout == "TN"};
 }
 
 std::vector<Shape> grid_of(const mpbench::Machine &machine) {

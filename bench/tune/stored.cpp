@@ -36,8 +36,7 @@ std::string line_at(const Json &json, const char *name) {
 Origin origin_of(const Json &file) {
   Origin origin{.name = line_at(file, "device"),
                 .driver = line_at(file, "driver"),
-                .date = line_at(file, "date"),
-                .device = {}};
+                .date = line_at(file, "date")};
   origin.device.target = file.at("target") == "host" ? MP_TARGET_HOST : MP_TARGET_CUDA;
   origin.device.arch = static_cast<int32_t>(integer_at(file, "arch", 1, 9999));
   origin.device.has_wgmma = origin.device.arch == 90;
@@ -55,12 +54,11 @@ mpbench::Shape shape_of(const Json &problem) {
           .k = integer_at(problem, "k", 1, mpbench::kMaxExtent),
           .op_a = mpbench::parse_op(layout[0]),
           .op_b = mpbench::parse_op(layout[1]),
-          .is_wgrad = problem.at("is_wgrad"),
-          .comment = {}};
+          .is_wgrad = problem.at("is_wgrad")};
 }
 
 Measured measured_of(const Json &problem, const mp::Device &device) {
-  Measured measured{.shape = shape_of(problem), .runs = {}};
+  Measured measured{.shape = shape_of(problem)};
   for (const Json &run : problem.at("kernels")) {
     const double us = run.at("us");
     if (!(us > 0)) throw std::runtime_error("us must be positive");
@@ -72,7 +70,7 @@ Measured measured_of(const Json &problem, const mp::Device &device) {
 }
 
 Measurements measurements_of(const Json &file) {
-  Measurements measurements{.origin = origin_of(file), .measured = {}};
+  Measurements measurements{.origin = origin_of(file)};
   for (const Json &problem : file.at("problems"))
     measurements.measured.push_back(measured_of(problem, measurements.origin.device));
   return measurements;

@@ -64,14 +64,7 @@ class OtherKernel : public Peer {
 };
 
 Shape shape_of(int64_t m, int64_t n, int64_t k, mp_op_t op_a = MP_OP_N, mp_op_t op_b = MP_OP_T) {
-  return {.set = "test",
-          .m = m,
-          .n = n,
-          .k = k,
-          .op_a = op_a,
-          .op_b = op_b,
-          .is_wgrad = false,
-          .comment = {}};
+  return {.set = "test", .m = m, .n = n, .k = k, .op_a = op_a, .op_b = op_b};
 }
 
 /// Reference for a batch: one call of mp_gemm per matrix, on the operands of each set.
