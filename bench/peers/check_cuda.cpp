@@ -15,10 +15,7 @@
 namespace mpbench {
 namespace {
 
-constexpr cublaslt::Functions kLt{};
-#define SAME_CALL(member, function) static_assert(same_call(kLt.member, function));
-MPBENCH_CUBLASLT_FUNCTIONS(SAME_CALL)
-#undef SAME_CALL
+MPBENCH_SAME_CALLS(cublaslt::Functions, MPBENCH_CUBLASLT_FUNCTIONS, MPBENCH_SAME_CALL)
 
 using Theirs = cublasLtMatmulHeuristicResult_t;
 using Ours = cublaslt::HeuristicResult;
@@ -55,32 +52,21 @@ static_assert(int{cublaslt::kReductionSchemes} == int{CUBLASLT_MATMUL_PREF_REDUC
 static_assert(uint32_t{cublaslt::kInComputeType} ==
               uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
 
-constexpr cublas::Functions kBlas{};
-#define SAME_CALL(member, function) static_assert(same_call(kBlas.member, function));
-MPBENCH_CUBLAS_FUNCTIONS(SAME_CALL)
-#undef SAME_CALL
 // The overload for C.
-using GemmBatched = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int,
-                                       int, int, const void *, const void *const *, cudaDataType,
-                                       int, const void *const *, cudaDataType, int, const void *,
-                                       void *const *, cudaDataType, int, int, cublasComputeType_t,
-                                       cublasGemmAlgo_t);
-#define SAME_CALL(member, function) \
-  static_assert(same_call(kBlas.member, static_cast<GemmBatched>(function)));
-MPBENCH_CUBLAS_OVERLOADED_FUNCTIONS(SAME_CALL)
-#undef SAME_CALL
+constexpr cublasStatus_t (*kGemmBatchedEx)(cublasHandle_t, cublasOperation_t, cublasOperation_t,
+                                           int, int, int, const void *, const void *const *,
+                                           cudaDataType, int, const void *const *, cudaDataType,
+                                           int, const void *, void *const *, cudaDataType, int, int,
+                                           cublasComputeType_t,
+                                           cublasGemmAlgo_t) = cublasGemmBatchedEx;
+#define cublasGemmBatchedEx kGemmBatchedEx
+MPBENCH_SAME_CALLS(cublas::Functions, MPBENCH_CUBLAS_FUNCTIONS, MPBENCH_SAME_CALL)
 #if CUBLAS_VERSION >= 120500
-constexpr cublas::GroupedFunctions kGrouped{};
-#define SAME_CALL(member, function) static_assert(same_call(kGrouped.member, function));
-MPBENCH_CUBLAS_GROUPED_FUNCTIONS(SAME_CALL)
-#undef SAME_CALL
+MPBENCH_SAME_CALLS(cublas::GroupedFunctions, MPBENCH_CUBLAS_GROUPED_FUNCTIONS, MPBENCH_SAME_CALL)
 #endif
 static_assert(int{cublas::kDefaultAlgo} == int{CUBLAS_GEMM_DEFAULT});
 
-constexpr CudaFunctions kCuda{};
-#define SAME_CALL(member, function) static_assert(same_call(kCuda.member, function));
-MPBENCH_CUDA_FUNCTIONS(SAME_CALL)
-#undef SAME_CALL
+MPBENCH_SAME_CALLS(CudaFunctions, MPBENCH_CUDA_FUNCTIONS, MPBENCH_SAME_CALL)
 
 static_assert(int{cudaSuccess} == 0);
 static_assert(std::is_same_v<mp_stream_t, cudaStream_t>);

@@ -36,15 +36,11 @@ requires(sizeof...(P) == sizeof...(Q)) struct SameObjects<R (*)(P...), S (*)(Q..
     : std::bool_constant<(kSameObject<P, Q> && ...)> {
 };
 
-template <typename Theirs, typename Ours>
-consteval bool same(Ours ours, Theirs theirs) {
-  return same_call(ours, theirs) && SameObjects<Ours, Theirs>::value;
-}
+#define SAME_CALL(result, member, symbol, ...)           \
+  MPBENCH_SAME_CALL(result, member, symbol, __VA_ARGS__) \
+  static_assert(SameObjects<decltype(member), decltype(+symbol)>::value, #symbol);
 
-constexpr cudnn::Functions kDnn{};
-#define SAME_CALL(member, function) static_assert(same(kDnn.member, function));
-MPBENCH_CUDNN_FUNCTIONS(SAME_CALL)
-#undef SAME_CALL
+MPBENCH_SAME_CALLS(cudnn::Functions, MPBENCH_CUDNN_FUNCTIONS, SAME_CALL)
 
 // DataType, Format, Mode and MathType are all passed as int; their order is checked in the two
 // calls that take more than one of them.
@@ -83,12 +79,9 @@ static_assert(int{cudnn::kFma} == int{CUDNN_FMA_MATH});
 
 // ---------------------------------------------------------------------------- layers
 
-constexpr cudnn::LayerFunctions kLayers{};
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-#define SAME_CALL(member, function) static_assert(same(kLayers.member, function));
-MPBENCH_CUDNN_LAYER_FUNCTIONS(SAME_CALL)
-#undef SAME_CALL
+MPBENCH_SAME_CALLS(cudnn::LayerFunctions, MPBENCH_CUDNN_LAYER_FUNCTIONS, SAME_CALL)
 static_assert(int{cudnn::kAccurate} == int{CUDNN_SOFTMAX_ACCURATE});
 static_assert(int{cudnn::kInstance} == int{CUDNN_SOFTMAX_MODE_INSTANCE});
 static_assert(int{cudnn::kMax} == int{CUDNN_POOLING_MAX});
@@ -100,10 +93,7 @@ static_assert(int{cudnn::kBatchNormAlone} == int{CUDNN_BATCHNORM_OPS_BN});
 
 // ---------------------------------------------------------------------------- recurrent layers
 
-constexpr cudnn::RnnFunctions kRnn{};
-#define SAME_CALL(member, function) static_assert(same(kRnn.member, function));
-MPBENCH_CUDNN_RNN_FUNCTIONS(SAME_CALL)
-#undef SAME_CALL
+MPBENCH_SAME_CALLS(cudnn::RnnFunctions, MPBENCH_CUDNN_RNN_FUNCTIONS, SAME_CALL)
 static_assert(int{cudnn::kStandard} == int{CUDNN_RNN_ALGO_STANDARD});
 static_assert(int{cudnn::kPersistStatic} == int{CUDNN_RNN_ALGO_PERSIST_STATIC});
 static_assert(int{cudnn::kPersistDynamic} == int{CUDNN_RNN_ALGO_PERSIST_DYNAMIC});
@@ -130,10 +120,7 @@ static_assert(
 
 // ---------------------------------------------------------------------------- graph API
 
-constexpr cudnn::GraphFunctions kGraphCalls{};
-#define SAME_CALL(member, function) static_assert(same_call(kGraphCalls.member, function));
-MPBENCH_CUDNN_GRAPH_FUNCTIONS(SAME_CALL)
-#undef SAME_CALL
+MPBENCH_SAME_CALLS(cudnn::GraphFunctions, MPBENCH_CUDNN_GRAPH_FUNCTIONS, MPBENCH_SAME_CALL)
 
 // Attribute and type are both passed as int; this checks their order.
 static_assert(std::is_invocable_v<decltype(cudnnBackendSetAttribute), cudnnBackendDescriptor_t,

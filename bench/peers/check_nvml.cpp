@@ -13,13 +13,10 @@
 namespace mpbench {
 namespace {
 
-constexpr nvml::Functions kNvml{};
 // Two functions are deprecated since CUDA 13 and work with every driver.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-#define SAME_CALL(member, function) static_assert(same_call(kNvml.member, function));
-MPBENCH_NVML_FUNCTIONS(SAME_CALL)
-#undef SAME_CALL
+MPBENCH_SAME_CALLS(nvml::Functions, MPBENCH_NVML_FUNCTIONS, MPBENCH_SAME_CALL)
 #pragma GCC diagnostic pop
 
 static_assert(int{NVML_SUCCESS} == 0);

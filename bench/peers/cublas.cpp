@@ -19,14 +19,9 @@ int narrow(int64_t extent) {
 Cublas::Cublas(mp_context_t context, mp_stream_t stream)
     : library_({"libcublas.so.13", "libcublas.so.12"}),
       workspace_(context, CublasLt::kWorkspaceBytes) {
-#define FIND(member, function) library_.find(#function, blas_.member);
-  MPBENCH_CUBLAS_FUNCTIONS(FIND)
-  MPBENCH_CUBLAS_OVERLOADED_FUNCTIONS(FIND)
-#undef FIND
+  blas_.load(library_);
   try {
-#define FIND(member, function) library_.find(#function, grouped_.member);
-    MPBENCH_CUBLAS_GROUPED_FUNCTIONS(FIND)
-#undef FIND
+    grouped_.load(library_);
   } catch (const std::exception &) {
     grouped_ = {};
   }

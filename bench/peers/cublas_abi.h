@@ -16,38 +16,26 @@ using cublaslt::Operation;
 
 enum Algo : int { kDefaultAlgo = -1 };
 
-/// Pointer arrays of the entries are in device memory, all other data in host memory.
-struct Functions {
-  Status (*create)(Handle *);
-  Status (*destroy)(Handle);
-  Status (*get_version)(Handle, int *);
-  Status (*set_stream)(Handle, mp_stream_t);
-  Status (*set_workspace)(Handle, void *, size_t);
-  Status (*gemm_batched)(Handle, Operation a, Operation b, int m, int n, int k, const void *alpha,
-                         const void *const *a_items, DataType, int lda, const void *const *b_items,
-                         DataType, int ldb, const void *beta, void *const *c_items, DataType,
-                         int ldc, int count, ComputeType, Algo);
-};
+// Pointer arrays of the entries are in device memory, all other data in host memory.
+#define MPBENCH_CUBLAS_FUNCTIONS(X)                                                            \
+  X(Status, create, cublasCreate_v2, Handle *)                                                 \
+  X(Status, destroy, cublasDestroy_v2, Handle)                                                 \
+  X(Status, get_version, cublasGetVersion_v2, Handle, int *)                                   \
+  X(Status, set_stream, cublasSetStream_v2, Handle, mp_stream_t)                               \
+  X(Status, set_workspace, cublasSetWorkspace_v2, Handle, void *, size_t)                      \
+  X(Status, gemm_batched, cublasGemmBatchedEx, Handle, Operation a, Operation b, int m, int n, \
+    int k, const void *alpha, const void *const *a_items, DataType, int lda,                   \
+    const void *const *b_items, DataType, int ldb, const void *beta, void *const *c_items,     \
+    DataType, int ldc, int count, ComputeType, Algo)
+MPBENCH_TABLE(Functions, MPBENCH_CUBLAS_FUNCTIONS)
 
-// Each function with its symbol name, for dlsym and for the comparison with the headers.
-#define MPBENCH_CUBLAS_FUNCTIONS(X)   \
-  X(create, cublasCreate_v2)          \
-  X(destroy, cublasDestroy_v2)        \
-  X(get_version, cublasGetVersion_v2) \
-  X(set_stream, cublasSetStream_v2)   \
-  X(set_workspace, cublasSetWorkspace_v2)
-// The C++ headers of cuBLAS add an overload of this function.
-#define MPBENCH_CUBLAS_OVERLOADED_FUNCTIONS(X) X(gemm_batched, cublasGemmBatchedEx)
-
-/// Since CUDA 12.5.
-struct GroupedFunctions {
-  Status (*gemm_grouped)(Handle, const Operation *a, const Operation *b, const int *m, const int *n,
-                         const int *k, const void *alpha, const void *const *a_items, DataType,
-                         const int *lda, const void *const *b_items, DataType, const int *ldb,
-                         const void *beta, void *const *c_items, DataType, const int *ldc,
-                         int groups, const int *group_sizes, ComputeType);
-};
-
-#define MPBENCH_CUBLAS_GROUPED_FUNCTIONS(X) X(gemm_grouped, cublasGemmGroupedBatchedEx)
+// Since CUDA 12.5.
+#define MPBENCH_CUBLAS_GROUPED_FUNCTIONS(X)                                                       \
+  X(Status, gemm_grouped, cublasGemmGroupedBatchedEx, Handle, const Operation *a,                 \
+    const Operation *b, const int *m, const int *n, const int *k, const void *alpha,              \
+    const void *const *a_items, DataType, const int *lda, const void *const *b_items, DataType,   \
+    const int *ldb, const void *beta, void *const *c_items, DataType, const int *ldc, int groups, \
+    const int *group_sizes, ComputeType)
+MPBENCH_TABLE(GroupedFunctions, MPBENCH_CUBLAS_GROUPED_FUNCTIONS)
 
 }  // namespace mpbench::cublas

@@ -13,9 +13,7 @@ CublasLt::CublasLt(mp_context_t context, mp_stream_t stream)
     : library_({"libcublasLt.so.13", "libcublasLt.so.12"}),
       stream_(stream),
       workspace_(context, kWorkspaceBytes) {
-#define FIND(member, function) library_.find(#function, lt_.member);
-  MPBENCH_CUBLASLT_FUNCTIONS(FIND)
-#undef FIND
+  lt_.load(library_);
   check_lt(lt_.create(&handle_), "cublasLtCreate");
 }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "dynamic_library.h"
 #include "mpcore.h"
 
 namespace mpbench::cublaslt {
@@ -61,44 +62,30 @@ struct HeuristicResult {
   int reserved[4];
 };
 
-struct Functions {
-  Status (*create)(Handle *);
-  Status (*destroy)(Handle);
-  size_t (*get_version)();
-  Status (*matmul_desc_create)(MatmulDesc *, ComputeType, DataType scale_type);
-  Status (*matmul_desc_destroy)(MatmulDesc);
-  Status (*matmul_desc_set_attribute)(MatmulDesc, MatmulDescAttribute, const void *, size_t);
-  Status (*matrix_layout_create)(MatrixLayout *, DataType, uint64_t rows, uint64_t cols,
-                                 int64_t ld);
-  Status (*matrix_layout_destroy)(MatrixLayout);
-  Status (*matrix_layout_set_attribute)(MatrixLayout, MatrixLayoutAttribute, const void *, size_t);
-  Status (*preference_create)(Preference *);
-  Status (*preference_destroy)(Preference);
-  Status (*preference_set_attribute)(Preference, PreferenceAttribute, const void *, size_t);
-  Status (*algo_get_heuristic)(Handle, MatmulDesc, MatrixLayout a, MatrixLayout b, MatrixLayout c,
-                               MatrixLayout d, Preference, int requested, HeuristicResult *,
-                               int *returned);
-  Status (*matmul)(Handle, MatmulDesc, const void *alpha, const void *a, MatrixLayout,
-                   const void *b, MatrixLayout, const void *beta, const void *c, MatrixLayout,
-                   void *d, MatrixLayout, const Algo *, void *workspace, size_t workspace_bytes,
-                   mp_stream_t);
-};
-
-// Each function with its symbol name, for dlsym and for the comparison with the headers.
-#define MPBENCH_CUBLASLT_FUNCTIONS(X)                               \
-  X(create, cublasLtCreate)                                         \
-  X(destroy, cublasLtDestroy)                                       \
-  X(get_version, cublasLtGetVersion)                                \
-  X(matmul_desc_create, cublasLtMatmulDescCreate)                   \
-  X(matmul_desc_destroy, cublasLtMatmulDescDestroy)                 \
-  X(matmul_desc_set_attribute, cublasLtMatmulDescSetAttribute)      \
-  X(matrix_layout_create, cublasLtMatrixLayoutCreate)               \
-  X(matrix_layout_destroy, cublasLtMatrixLayoutDestroy)             \
-  X(matrix_layout_set_attribute, cublasLtMatrixLayoutSetAttribute)  \
-  X(preference_create, cublasLtMatmulPreferenceCreate)              \
-  X(preference_destroy, cublasLtMatmulPreferenceDestroy)            \
-  X(preference_set_attribute, cublasLtMatmulPreferenceSetAttribute) \
-  X(algo_get_heuristic, cublasLtMatmulAlgoGetHeuristic)             \
-  X(matmul, cublasLtMatmul)
+#define MPBENCH_CUBLASLT_FUNCTIONS(X)                                                          \
+  X(Status, create, cublasLtCreate, Handle *)                                                  \
+  X(Status, destroy, cublasLtDestroy, Handle)                                                  \
+  X(size_t, get_version, cublasLtGetVersion)                                                   \
+  X(Status, matmul_desc_create, cublasLtMatmulDescCreate, MatmulDesc *, ComputeType,           \
+    DataType scale_type)                                                                       \
+  X(Status, matmul_desc_destroy, cublasLtMatmulDescDestroy, MatmulDesc)                        \
+  X(Status, matmul_desc_set_attribute, cublasLtMatmulDescSetAttribute, MatmulDesc,             \
+    MatmulDescAttribute, const void *, size_t)                                                 \
+  X(Status, matrix_layout_create, cublasLtMatrixLayoutCreate, MatrixLayout *, DataType,        \
+    uint64_t rows, uint64_t cols, int64_t ld)                                                  \
+  X(Status, matrix_layout_destroy, cublasLtMatrixLayoutDestroy, MatrixLayout)                  \
+  X(Status, matrix_layout_set_attribute, cublasLtMatrixLayoutSetAttribute, MatrixLayout,       \
+    MatrixLayoutAttribute, const void *, size_t)                                               \
+  X(Status, preference_create, cublasLtMatmulPreferenceCreate, Preference *)                   \
+  X(Status, preference_destroy, cublasLtMatmulPreferenceDestroy, Preference)                   \
+  X(Status, preference_set_attribute, cublasLtMatmulPreferenceSetAttribute, Preference,        \
+    PreferenceAttribute, const void *, size_t)                                                 \
+  X(Status, algo_get_heuristic, cublasLtMatmulAlgoGetHeuristic, Handle, MatmulDesc,            \
+    MatrixLayout a, MatrixLayout b, MatrixLayout c, MatrixLayout d, Preference, int requested, \
+    HeuristicResult *, int *returned)                                                          \
+  X(Status, matmul, cublasLtMatmul, Handle, MatmulDesc, const void *alpha, const void *a,      \
+    MatrixLayout, const void *b, MatrixLayout, const void *beta, const void *c, MatrixLayout,  \
+    void *d, MatrixLayout, const Algo *, void *workspace, size_t workspace_bytes, mp_stream_t)
+MPBENCH_TABLE(Functions, MPBENCH_CUBLASLT_FUNCTIONS)
 
 }  // namespace mpbench::cublaslt

@@ -3,9 +3,7 @@
 namespace mpbench {
 
 CudaRuntime::CudaRuntime(int32_t ordinal) : library_({"libcudart.so.13", "libcudart.so.12"}) {
-#define FIND(member, function) library_.find(#function, cuda_.member);
-  MPBENCH_CUDA_FUNCTIONS(FIND)
-#undef FIND
+  cuda_.load(library_);
   take_counts_ = library_.find_if_there<const char *()>("softgpu_take_counts");
 
   if (ordinal >= 0) check(cuda_.set_device(ordinal), "cudaSetDevice");

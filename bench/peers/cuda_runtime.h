@@ -17,42 +17,24 @@ namespace mpbench {
 
 using CudaEvent = struct CUevent_st *;  // cudaEvent_t
 
-/// Signatures use int for cudaError_t and mp_stream_t for cudaStream_t.
-struct CudaFunctions {
-  int (*get_device_count)(int *);
-  int (*get_device)(int *);
-  int (*set_device)(int);
-  int (*get_pci_bus_id)(char *, int, int);
-  int (*driver_get_version)(int *);
-  int (*runtime_get_version)(int *);
-  int (*mem_get_info)(size_t *, size_t *);
-  int (*stream_create)(mp_stream_t *);
-  int (*stream_destroy)(mp_stream_t);
-  int (*event_create)(CudaEvent *);
-  int (*event_destroy)(CudaEvent);
-  int (*event_record)(CudaEvent, mp_stream_t);
-  int (*event_synchronize)(CudaEvent);
-  int (*event_elapsed_time)(float *, CudaEvent, CudaEvent);
-  const char *(*get_error_name)(int);
-};
-
-// Each function with its symbol name, for dlsym and for the comparison with the headers.
-#define MPBENCH_CUDA_FUNCTIONS(X)               \
-  X(get_device_count, cudaGetDeviceCount)       \
-  X(get_device, cudaGetDevice)                  \
-  X(set_device, cudaSetDevice)                  \
-  X(get_pci_bus_id, cudaDeviceGetPCIBusId)      \
-  X(driver_get_version, cudaDriverGetVersion)   \
-  X(runtime_get_version, cudaRuntimeGetVersion) \
-  X(mem_get_info, cudaMemGetInfo)               \
-  X(stream_create, cudaStreamCreate)            \
-  X(stream_destroy, cudaStreamDestroy)          \
-  X(event_create, cudaEventCreate)              \
-  X(event_destroy, cudaEventDestroy)            \
-  X(event_record, cudaEventRecord)              \
-  X(event_synchronize, cudaEventSynchronize)    \
-  X(event_elapsed_time, cudaEventElapsedTime)   \
-  X(get_error_name, cudaGetErrorName)
+// Signatures use int for cudaError_t and mp_stream_t for cudaStream_t.
+#define MPBENCH_CUDA_FUNCTIONS(X)                                                 \
+  X(int, get_device_count, cudaGetDeviceCount, int *)                             \
+  X(int, get_device, cudaGetDevice, int *)                                        \
+  X(int, set_device, cudaSetDevice, int)                                          \
+  X(int, get_pci_bus_id, cudaDeviceGetPCIBusId, char *, int, int)                 \
+  X(int, driver_get_version, cudaDriverGetVersion, int *)                         \
+  X(int, runtime_get_version, cudaRuntimeGetVersion, int *)                       \
+  X(int, mem_get_info, cudaMemGetInfo, size_t *, size_t *)                        \
+  X(int, stream_create, cudaStreamCreate, mp_stream_t *)                          \
+  X(int, stream_destroy, cudaStreamDestroy, mp_stream_t)                          \
+  X(int, event_create, cudaEventCreate, CudaEvent *)                              \
+  X(int, event_destroy, cudaEventDestroy, CudaEvent)                              \
+  X(int, event_record, cudaEventRecord, CudaEvent, mp_stream_t)                   \
+  X(int, event_synchronize, cudaEventSynchronize, CudaEvent)                      \
+  X(int, event_elapsed_time, cudaEventElapsedTime, float *, CudaEvent, CudaEvent) \
+  X(const char *, get_error_name, cudaGetErrorName, int)
+MPBENCH_TABLE(CudaFunctions, MPBENCH_CUDA_FUNCTIONS)
 
 /// One device, one stream, and two events on it.
 class CudaRuntime {

@@ -9,12 +9,8 @@ constexpr int kMaxAlgos = 16;  // cuDNN has at most 8
 
 Cudnn::Cudnn(mp_context_t context, mp_stream_t stream)
     : library_({"libcudnn.so.9", "libcudnn.so.8"}), context_(context), stream_(stream) {
-#define FIND(member, function) library_.find(#function, dnn_.member);
-  MPBENCH_CUDNN_FUNCTIONS(FIND)
-#undef FIND
-#define FIND(member, function) library_.find(#function, graph_.member);
-  MPBENCH_CUDNN_GRAPH_FUNCTIONS(FIND)
-#undef FIND
+  dnn_.load(library_);
+  graph_.load(library_);
   check(dnn_.create(&handle_), "cudnnCreate");
   const cudnn::Status status = dnn_.set_stream(handle_, stream);
   if (status != 0) dnn_.destroy(handle_);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "dynamic_library.h"
 #include "mpcore.h"
 
 namespace mpbench::cudnn {
@@ -38,72 +39,46 @@ struct AlgoPerf {
   int reserved[3];
 };
 
-/// Descriptors and pointers of the two inputs in the order of the pass's own functions.
-struct Functions {
-  size_t (*get_version)();
-  const char *(*get_error_string)(Status);
-  Status (*create)(Handle *);
-  Status (*destroy)(Handle);
-  Status (*set_stream)(Handle, mp_stream_t);
-
-  Status (*create_tensor)(TensorDesc *);
-  Status (*destroy_tensor)(TensorDesc);
-  Status (*set_tensor_4d)(TensorDesc, Format, DataType, int n, int c, int h, int w);
-  Status (*create_filter)(FilterDesc *);
-  Status (*destroy_filter)(FilterDesc);
-  Status (*set_filter_4d)(FilterDesc, DataType, Format, int k, int c, int r, int s);
-  Status (*create_convolution)(ConvDesc *);
-  Status (*destroy_convolution)(ConvDesc);
-  Status (*set_convolution_2d)(ConvDesc, int pad_h, int pad_w, int stride_h, int stride_w,
-                               int dilation_h, int dilation_w, Mode, DataType compute);
-  Status (*set_group_count)(ConvDesc, int);
-  Status (*set_math_type)(ConvDesc, MathType);
-
-  Status (*find_forward)(Handle, TensorDesc x_desc, const void *x, FilterDesc, const void *filter,
-                         ConvDesc, TensorDesc y_desc, void *y, int requested, int *returned,
-                         AlgoPerf *, void *workspace, size_t workspace_bytes);
-  Status (*find_backward_data)(Handle, FilterDesc, const void *filter, TensorDesc dy_desc,
-                               const void *dy, ConvDesc, TensorDesc dx_desc, void *dx,
-                               int requested, int *returned, AlgoPerf *, void *workspace,
-                               size_t workspace_bytes);
-  Status (*find_backward_filter)(Handle, TensorDesc x_desc, const void *x, TensorDesc dy_desc,
-                                 const void *dy, ConvDesc, FilterDesc, void *dfilter, int requested,
-                                 int *returned, AlgoPerf *, void *workspace,
-                                 size_t workspace_bytes);
-  Status (*forward)(Handle, const void *alpha, TensorDesc x_desc, const void *x, FilterDesc,
-                    const void *filter, ConvDesc, Algo, void *workspace, size_t workspace_bytes,
-                    const void *beta, TensorDesc y_desc, void *y);
-  Status (*backward_data)(Handle, const void *alpha, FilterDesc, const void *filter,
-                          TensorDesc dy_desc, const void *dy, ConvDesc, Algo, void *workspace,
-                          size_t workspace_bytes, const void *beta, TensorDesc dx_desc, void *dx);
-  Status (*backward_filter)(Handle, const void *alpha, TensorDesc x_desc, const void *x,
-                            TensorDesc dy_desc, const void *dy, ConvDesc, Algo, void *workspace,
-                            size_t workspace_bytes, const void *beta, FilterDesc, void *dfilter);
-};
-
-// Each function with its symbol name, for dlsym and for the comparison with the headers.
-#define MPBENCH_CUDNN_FUNCTIONS(X)                                       \
-  X(get_version, cudnnGetVersion)                                        \
-  X(get_error_string, cudnnGetErrorString)                               \
-  X(create, cudnnCreate)                                                 \
-  X(destroy, cudnnDestroy)                                               \
-  X(set_stream, cudnnSetStream)                                          \
-  X(create_tensor, cudnnCreateTensorDescriptor)                          \
-  X(destroy_tensor, cudnnDestroyTensorDescriptor)                        \
-  X(set_tensor_4d, cudnnSetTensor4dDescriptor)                           \
-  X(create_filter, cudnnCreateFilterDescriptor)                          \
-  X(destroy_filter, cudnnDestroyFilterDescriptor)                        \
-  X(set_filter_4d, cudnnSetFilter4dDescriptor)                           \
-  X(create_convolution, cudnnCreateConvolutionDescriptor)                \
-  X(destroy_convolution, cudnnDestroyConvolutionDescriptor)              \
-  X(set_convolution_2d, cudnnSetConvolution2dDescriptor)                 \
-  X(set_group_count, cudnnSetConvolutionGroupCount)                      \
-  X(set_math_type, cudnnSetConvolutionMathType)                          \
-  X(find_forward, cudnnFindConvolutionForwardAlgorithmEx)                \
-  X(find_backward_data, cudnnFindConvolutionBackwardDataAlgorithmEx)     \
-  X(find_backward_filter, cudnnFindConvolutionBackwardFilterAlgorithmEx) \
-  X(forward, cudnnConvolutionForward)                                    \
-  X(backward_data, cudnnConvolutionBackwardData)                         \
-  X(backward_filter, cudnnConvolutionBackwardFilter)
+// Descriptors and pointers of the two inputs in the order of the pass's own functions.
+#define MPBENCH_CUDNN_FUNCTIONS(X)                                                                 \
+  X(size_t, get_version, cudnnGetVersion)                                                          \
+  X(const char *, get_error_string, cudnnGetErrorString, Status)                                   \
+  X(Status, create, cudnnCreate, Handle *)                                                         \
+  X(Status, destroy, cudnnDestroy, Handle)                                                         \
+  X(Status, set_stream, cudnnSetStream, Handle, mp_stream_t)                                       \
+  X(Status, create_tensor, cudnnCreateTensorDescriptor, TensorDesc *)                              \
+  X(Status, destroy_tensor, cudnnDestroyTensorDescriptor, TensorDesc)                              \
+  X(Status, set_tensor_4d, cudnnSetTensor4dDescriptor, TensorDesc, Format, DataType, int n, int c, \
+    int h, int w)                                                                                  \
+  X(Status, create_filter, cudnnCreateFilterDescriptor, FilterDesc *)                              \
+  X(Status, destroy_filter, cudnnDestroyFilterDescriptor, FilterDesc)                              \
+  X(Status, set_filter_4d, cudnnSetFilter4dDescriptor, FilterDesc, DataType, Format, int k, int c, \
+    int r, int s)                                                                                  \
+  X(Status, create_convolution, cudnnCreateConvolutionDescriptor, ConvDesc *)                      \
+  X(Status, destroy_convolution, cudnnDestroyConvolutionDescriptor, ConvDesc)                      \
+  X(Status, set_convolution_2d, cudnnSetConvolution2dDescriptor, ConvDesc, int pad_h, int pad_w,   \
+    int stride_h, int stride_w, int dilation_h, int dilation_w, Mode, DataType compute)            \
+  X(Status, set_group_count, cudnnSetConvolutionGroupCount, ConvDesc, int)                         \
+  X(Status, set_math_type, cudnnSetConvolutionMathType, ConvDesc, MathType)                        \
+  X(Status, find_forward, cudnnFindConvolutionForwardAlgorithmEx, Handle, TensorDesc x_desc,       \
+    const void *x, FilterDesc, const void *filter, ConvDesc, TensorDesc y_desc, void *y,           \
+    int requested, int *returned, AlgoPerf *, void *workspace, size_t workspace_bytes)             \
+  X(Status, find_backward_data, cudnnFindConvolutionBackwardDataAlgorithmEx, Handle, FilterDesc,   \
+    const void *filter, TensorDesc dy_desc, const void *dy, ConvDesc, TensorDesc dx_desc,          \
+    void *dx, int requested, int *returned, AlgoPerf *, void *workspace, size_t workspace_bytes)   \
+  X(Status, find_backward_filter, cudnnFindConvolutionBackwardFilterAlgorithmEx, Handle,           \
+    TensorDesc x_desc, const void *x, TensorDesc dy_desc, const void *dy, ConvDesc, FilterDesc,    \
+    void *dfilter, int requested, int *returned, AlgoPerf *, void *workspace,                      \
+    size_t workspace_bytes)                                                                        \
+  X(Status, forward, cudnnConvolutionForward, Handle, const void *alpha, TensorDesc x_desc,        \
+    const void *x, FilterDesc, const void *filter, ConvDesc, Algo, void *workspace,                \
+    size_t workspace_bytes, const void *beta, TensorDesc y_desc, void *y)                          \
+  X(Status, backward_data, cudnnConvolutionBackwardData, Handle, const void *alpha, FilterDesc,    \
+    const void *filter, TensorDesc dy_desc, const void *dy, ConvDesc, Algo, void *workspace,       \
+    size_t workspace_bytes, const void *beta, TensorDesc dx_desc, void *dx)                        \
+  X(Status, backward_filter, cudnnConvolutionBackwardFilter, Handle, const void *alpha,            \
+    TensorDesc x_desc, const void *x, TensorDesc dy_desc, const void *dy, ConvDesc, Algo,          \
+    void *workspace, size_t workspace_bytes, const void *beta, FilterDesc, void *dfilter)
+MPBENCH_TABLE(Functions, MPBENCH_CUDNN_FUNCTIONS)
 
 }  // namespace mpbench::cudnn

@@ -96,22 +96,15 @@ enum HeuristicMode : int { MPBENCH_CUDNN_HEURISTIC_MODES(MPBENCH_ENUMERATOR) };
 enum NumericalNote : int { MPBENCH_CUDNN_NUMERICAL_NOTES(MPBENCH_ENUMERATOR) };
 constexpr int kNoteCount = 10;
 
-struct GraphFunctions {
-  Status (*create)(GraphDescType, GraphDesc *);
-  Status (*destroy)(GraphDesc);
-  Status (*finalize)(GraphDesc);
-  Status (*set)(GraphDesc, GraphAttribute, GraphType, int64_t count, const void *elems);
-  Status (*get)(GraphDesc, GraphAttribute, GraphType, int64_t room, int64_t *count, void *elems);
-  Status (*execute)(Handle, GraphDesc plan, GraphDesc pack);
-};
-
-// Each function with its symbol name, for dlsym and for the comparison with the headers.
-#define MPBENCH_CUDNN_GRAPH_FUNCTIONS(X)    \
-  X(create, cudnnBackendCreateDescriptor)   \
-  X(destroy, cudnnBackendDestroyDescriptor) \
-  X(finalize, cudnnBackendFinalize)         \
-  X(set, cudnnBackendSetAttribute)          \
-  X(get, cudnnBackendGetAttribute)          \
-  X(execute, cudnnBackendExecute)
+#define MPBENCH_CUDNN_GRAPH_FUNCTIONS(X)                                                        \
+  X(Status, create, cudnnBackendCreateDescriptor, GraphDescType, GraphDesc *)                   \
+  X(Status, destroy, cudnnBackendDestroyDescriptor, GraphDesc)                                  \
+  X(Status, finalize, cudnnBackendFinalize, GraphDesc)                                          \
+  X(Status, set, cudnnBackendSetAttribute, GraphDesc, GraphAttribute, GraphType, int64_t count, \
+    const void *elems)                                                                          \
+  X(Status, get, cudnnBackendGetAttribute, GraphDesc, GraphAttribute, GraphType, int64_t room,  \
+    int64_t *count, void *elems)                                                                \
+  X(Status, execute, cudnnBackendExecute, Handle, GraphDesc plan, GraphDesc pack)
+MPBENCH_TABLE(GraphFunctions, MPBENCH_CUDNN_GRAPH_FUNCTIONS)
 
 }  // namespace mpbench::cudnn

@@ -11,9 +11,7 @@ constexpr cudnn::BatchNormOps kOps = cudnn::kBatchNormAlone;
 
 CudnnLayer::CudnnLayer(const Cudnn &library, const LayerShape &shape, mp_dtype_t dtype)
     : library_(library), shape_(shape) {
-#define FIND(member, function) library.library_.find(#function, layers_.member);
-  MPBENCH_CUDNN_LAYER_FUNCTIONS(FIND)
-#undef FIND
+  layers_.load(library.library_);
   try {
     create_descriptors(dtype);
     if (shape.is_pool()) create_pool();

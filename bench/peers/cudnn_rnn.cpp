@@ -11,9 +11,7 @@ const char *name_of(cudnn::RnnAlgo algo) {
 CudnnRnn::CudnnRnn(const Cudnn &library, const RnnShape &shape, mp_dtype_t dtype,
                    cudnn::RnnAlgo algo, const std::vector<RnnTensors> &sets, PeerMath math)
     : library_(library), shape_(shape), dtype_(dtype), algo_(algo), sets_(sets) {
-#define FIND(member, function) library.library_.find(#function, rnn_.member);
-  MPBENCH_CUDNN_RNN_FUNCTIONS(FIND)
-#undef FIND
+  rnn_.load(library.library_);
   try {
     create_descriptors(math);
     create_sets();

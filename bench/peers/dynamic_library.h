@@ -9,6 +9,16 @@
 #include <string>
 #include <vector>
 
+// Defines a struct of pointers to functions.  `list` is a macro of entries
+// X(result, member, symbol, parameters...), which check_*.cpp compare with the vendor's headers.
+#define MPBENCH_TABLE(name, list)                                    \
+  struct name {                                                      \
+    list(MPBENCH_MEMBER);                                            \
+    void load(const DynamicLibrary &library) { list(MPBENCH_FIND); } \
+  };
+#define MPBENCH_MEMBER(result, member, symbol, ...) result (*member)(__VA_ARGS__);
+#define MPBENCH_FIND(result, member, symbol, ...) library.find(#symbol, member);
+
 namespace mpbench {
 
 struct LibraryPlace {

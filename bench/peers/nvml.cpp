@@ -16,9 +16,7 @@ double value_of(Get get, Arguments... arguments) {
 
 // nvmlShutdown is not called: NVML is used until the process ends.
 Nvml::Nvml(const std::string &pci_bus_id) : library_({"libnvidia-ml.so.1"}) {
-#define FIND(member, function) library_.find(#function, nvml_.member);
-  MPBENCH_NVML_FUNCTIONS(FIND)
-#undef FIND
+  nvml_.load(library_);
   const auto check = [&](nvml::Status status, const char *call) {
     if (status != 0)
       throw std::runtime_error(std::string(call) + ": " + nvml_.error_string(status));

@@ -27,32 +27,19 @@ enum Reason : uint64_t {
   kHwPowerBrake = 0x80,
 };
 
-struct Functions {
-  Status (*init)();
-  const char *(*error_string)(Status);
-  Status (*get_driver_version)(char *, unsigned length);
-  Status (*get_device)(const char *pci_bus_id, Device *);
-  Status (*get_clock)(Device, ClockType, unsigned *mhz);
-  Status (*get_max_clock)(Device, ClockType, unsigned *mhz);
-  Status (*get_power)(Device, unsigned *milliwatts);
-  Status (*get_power_limit)(Device, unsigned *milliwatts);
-  Status (*get_temperature)(Device, Sensor, unsigned *celsius);
-  Status (*get_reasons)(Device, unsigned long long *);
-};
-
-// Each function with its symbol name, for dlsym and for the comparison with the headers.  Drivers
-// before 535 lack the newer name of the last one, ...ClocksEventReasons.
-#define MPBENCH_NVML_FUNCTIONS(X)                     \
-  X(init, nvmlInit_v2)                                \
-  X(error_string, nvmlErrorString)                    \
-  X(get_driver_version, nvmlSystemGetDriverVersion)   \
-  X(get_device, nvmlDeviceGetHandleByPciBusId_v2)     \
-  X(get_clock, nvmlDeviceGetClockInfo)                \
-  X(get_max_clock, nvmlDeviceGetMaxClockInfo)         \
-  X(get_power, nvmlDeviceGetPowerUsage)               \
-  X(get_power_limit, nvmlDeviceGetEnforcedPowerLimit) \
-  X(get_temperature, nvmlDeviceGetTemperature)        \
-  X(get_reasons, nvmlDeviceGetCurrentClocksThrottleReasons)
+// Drivers before 535 lack the newer name of the last function, ...ClocksEventReasons.
+#define MPBENCH_NVML_FUNCTIONS(X)                                                           \
+  X(Status, init, nvmlInit_v2)                                                              \
+  X(const char *, error_string, nvmlErrorString, Status)                                    \
+  X(Status, get_driver_version, nvmlSystemGetDriverVersion, char *, unsigned length)        \
+  X(Status, get_device, nvmlDeviceGetHandleByPciBusId_v2, const char *pci_bus_id, Device *) \
+  X(Status, get_clock, nvmlDeviceGetClockInfo, Device, ClockType, unsigned *mhz)            \
+  X(Status, get_max_clock, nvmlDeviceGetMaxClockInfo, Device, ClockType, unsigned *mhz)     \
+  X(Status, get_power, nvmlDeviceGetPowerUsage, Device, unsigned *milliwatts)               \
+  X(Status, get_power_limit, nvmlDeviceGetEnforcedPowerLimit, Device, unsigned *milliwatts) \
+  X(Status, get_temperature, nvmlDeviceGetTemperature, Device, Sensor, unsigned *celsius)   \
+  X(Status, get_reasons, nvmlDeviceGetCurrentClocksThrottleReasons, Device, unsigned long long *)
+MPBENCH_TABLE(Functions, MPBENCH_NVML_FUNCTIONS)
 
 }  // namespace nvml
 

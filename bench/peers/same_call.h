@@ -26,4 +26,15 @@ consteval bool same_call(Ours, Theirs) {
   return SameCall<Ours, Theirs>::value;
 }
 
+// Compares each entry of a table (dynamic_library.h).
+#define MPBENCH_SAME_CALLS(table, list, compare) \
+  static_assert([] {                             \
+    struct Same : table {                        \
+      list(compare)                              \
+    };                                           \
+    return true;                                 \
+  }());
+#define MPBENCH_SAME_CALL(result, member, symbol, ...) \
+  static_assert(SameCall<decltype(member), decltype(+symbol)>::value, #symbol);
+
 }  // namespace mpbench
