@@ -40,6 +40,29 @@ TEST_CASE("a valid TMA load is clean", "[tma]") {
   CHECK(Load().run().is_clean());
 }
 
+TEST_CASE("TMA requires a fence after the initialization of its mbarrier", "[tma]") {
+  const std::string begin = "fence.mbarrier_init.release.cluster;\n";
+  const auto run = [&](const std::string &fence, const std::string &before, bool checks = true) {
+    const WithOptions with([&](Options &o) { o.checks_fences = checks; });
+    const Load load;
+    std::string text = tma_module(4096, before + load_box(load.tensor.map));
+    text.replace(text.find(begin), begin.size(), fence);
+    const MapInMemory map(load.tensor.map);
+    return launch(Kernel(text), Shape{}, map.address(), {}, 0);
+  };
+  CHECK(run(begin, "").is_clean());
+  CHECK(run("fence.proxy.async.shared::cta;\n", "").is_clean());
+  CHECK(run("", "fence.proxy.async;\n").is_clean());  // by the issuing thread, after the barrier
+  CHECK(run("", "", false).is_clean());
+  for (const std::string fence :
+       {"", "membar.cta;\n", "@!%one fence.mbarrier_init.release.cluster;\n"}) {
+    const Outcome outcome = run(fence, "");
+    REQUIRE(!outcome.violations.empty());
+    CHECK_THAT(outcome.violations[0],
+               ContainsSubstring("which thread 0 has initialized without a subsequent fence"));
+  }
+}
+
 TEST_CASE("map and TMA instruction must match", "[tma]") {
   Load load;
   TensorMap other = load.tensor.map;

@@ -58,6 +58,7 @@ Options read_options() {
   o.skips_products = read_switch("SOFTGPU_SKIP_PRODUCTS");
   o.checks_initialised = read_switch("SOFTGPU_INITCHECK");
   o.checks_races = read_switch("SOFTGPU_RACECHECK");
+  o.checks_fences = read_switch("SOFTGPU_FENCECHECK");
   o.traces = read_switch("SOFTGPU_TRACE");
   o.aborts = read_switch("SOFTGPU_ABORT");
   o.edit = text_of("SOFTGPU_EDIT");

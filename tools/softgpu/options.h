@@ -32,8 +32,10 @@ struct Options {
   bool counts_memory = false;     ///< SOFTGPU_COUNT=file or 1: also counts sectors and wavefronts
   bool skips_products = false;    ///< SOFTGPU_SKIP_PRODUCTS=1: matrix instructions compute nothing
   bool checks_initialised = false;  ///< SOFTGPU_INITCHECK=1: reports reads of uninitialized memory
-  bool checks_races = false;        ///< SOFTGPU_RACECHECK=1: reports races on shared memory
-  bool traces = false;              ///< SOFTGPU_TRACE=1: prints launches and tensor maps to stderr
+  bool checks_races = false;        ///< SOFTGPU_RACECHECK=1: reports races
+  /// SOFTGPU_FENCECHECK=1: reports missing fences after mbarrier.init that hardware tolerates.
+  bool checks_fences = false;
+  bool traces = false;  ///< SOFTGPU_TRACE=1: prints launches and tensor maps to stderr
   bool aborts = false;  ///< SOFTGPU_ABORT=1: calls abort() at the first fault, for a debugger
   std::string edit;     ///< SOFTGPU_EDIT: see program/edit.h
 

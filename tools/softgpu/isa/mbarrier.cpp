@@ -48,12 +48,13 @@ std::byte *place_of(Warp &warp, const Instruction &i, int lane, uint32_t address
                     : shared_at(warp, i, lane, address, 8);
 }
 
-/// Not tracked in clusters of one block: Triton's kernels, which are correct on hardware, have no
-/// fence before TMA there.
+/// Not tracked in clusters of one block without SOFTGPU_FENCECHECK: Triton's kernels, which are
+/// correct on hardware, have no fence before TMA there.
 void note_initialised(Warp &warp, int lane, uint32_t address) {
   Block &block = *warp.block;
-  if (block.cluster->blocks.size() > 1)
-    block.unfenced_mbarriers.initialise(address & kOffsetMask, warp.thread_of(lane));
+  if (block.cluster->blocks.size() > 1 || options().checks_fences)
+    block.unfenced_mbarriers.initialise(address & kOffsetMask, warp.thread_of(lane),
+                                        block.smem.time());
 }
 
 Mbarrier read(Warp &warp, const Instruction &i, int lane, const std::byte *from) {
@@ -294,7 +295,18 @@ void decode_wait(Decoder &d, Instruction &i, bool may_block) {
 void check_mbarrier_visible(Warp &warp, const Instruction &i, int lane, uint32_t mbarrier,
                             MbarrierUser user) {
   const uint32_t rank = mbarrier >> kRankShift;
-  if (rank == warp.block->rank) return;
+  if (rank == warp.block->rank) {
+    // Other threads see it after a barrier, as they do other generic writes.
+    if (user != MbarrierUser::kBulkCopy || !options().checks_fences) return;
+    const int thread = warp.block->unfenced_mbarriers.unfenced_thread_of_own(
+        mbarrier & kOffsetMask, warp.bulk.fenced[static_cast<size_t>(lane)]);
+    if (thread >= 0)
+      violation(warp, i, lane,
+                "signals an mbarrier through the async proxy, which thread %d has initialized "
+                "without a subsequent fence.mbarrier_init or fence.proxy.async",
+                thread);
+    return;
+  }
   const int thread = warp.block->cluster->blocks[rank]->unfenced_mbarriers.unfenced_thread(
       mbarrier & kOffsetMask, user);
   if (thread >= 0)

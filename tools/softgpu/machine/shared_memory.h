@@ -62,6 +62,7 @@ class SharedMemory {
   void forget_writes(uint32_t offset, uint32_t bytes);
   /// Executes a fence.proxy.async and returns its time, which is later than all previous writes.
   uint32_t fence() { return ++clock_; }
+  uint32_t time() const { return clock_; }  ///< time of the last fence
   /// Returns the thread whose write in this range is not followed by a fence, or -1.
   /// @param fences        time of the last fence of each thread of the block
   /// @param reader_fence  time of the last fence of the reader

@@ -1,4 +1,5 @@
-// mbarriers of a block whose initialization may be invisible to other blocks of the cluster.
+// mbarriers of a block whose initialization may be invisible to other blocks of the cluster, or to
+// the async proxy.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +9,16 @@
 
 namespace softgpu {
 
-/// Access to an mbarrier of another block: by a thread, or by an asynchronous copy.
+/// User of an mbarrier: a thread, or an asynchronous copy.
 enum class MbarrierUser : uint8_t { kThread, kBulkCopy };
 
-/// List of these mbarriers; always empty in a cluster of one block.
+/// List of these mbarriers.
 class UnfencedMbarriers {
  public:
-  void initialise(uint32_t offset, int thread) {
+  /// @param time  SharedMemory::time()
+  void initialise(uint32_t offset, int thread, uint32_t time) {
     forget(offset);
-    list_.push_back({offset, thread, false});
+    list_.push_back({offset, thread, time, false});
   }
   void forget(uint32_t offset) {
     std::erase_if(list_, [&](const Entry &x) { return x.offset == offset; });
@@ -36,11 +38,19 @@ class UnfencedMbarriers {
       if (x.offset == offset && !(x.is_released && user == MbarrierUser::kThread)) return x.thread;
     return -1;
   }
+  /// Returns unfenced_thread for a copy that a thread of the block issues.
+  /// @param fenced  time of the last proxy fence of that thread, which may follow a barrier
+  int unfenced_thread_of_own(uint32_t offset, uint32_t fenced) const {
+    for (const Entry &x : list_)
+      if (x.offset == offset && fenced <= x.time) return x.thread;
+    return -1;
+  }
 
  private:
   struct Entry {
     uint32_t offset;
     int thread;
+    uint32_t time;
     bool is_released;
   };
   static bool is_of(const Entry &x, int first_thread, Lanes lanes) {
