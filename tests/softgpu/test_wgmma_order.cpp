@@ -115,6 +115,24 @@ TEST_CASE("modified accumulators require another wgmma.fence", "[wgmma]") {
             .outcome.is_clean());
 }
 
+TEST_CASE("registers of A that are written require another wgmma.fence", "[wgmma]") {
+  WgmmaText wgmma{kColumns};
+  wgmma.a_is_in_registers = true;
+  const std::string declare = ".reg .b32 %a<4>;\n", last = wgmma.text() + kCommit + wait(0),
+                    more = "add.u32 %a1, %a1, 1;\n";
+  std::string load;
+  for (int r = 0; r < 4; r++) load += "add.u32 %a" + std::to_string(r) + ", %t, 7;\n";
+  CHECK(run(declare + load + kFence + last).outcome.is_clean());
+  CHECK(run(declare + load + kFence + last + more + kFence + last).outcome.is_clean());
+  CHECK(run(declare + load + kFence + last + last).outcome.is_clean());
+  for (const std::string &body : {kFence + load + last, load + kFence + last + more + last,
+                                  load + kFence + "setp.eq.u32 %q, %t, 77;\n@%q " + more + last}) {
+    const Run r = run(declare + body);
+    REQUIRE(!r.outcome.violations.empty());
+    CHECK_THAT(r.outcome.violations[0], ContainsSubstring("registers of A of wgmma were written"));
+  }
+}
+
 TEST_CASE("generic writes require a proxy fence before wgmma", "[wgmma]") {
   const std::string body = kFence + multiply() + kCommit + wait(0);
   CHECK(run(body).outcome.is_clean());

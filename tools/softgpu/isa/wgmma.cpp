@@ -65,6 +65,18 @@ void check_unchanged(Warp &warp, const Instruction &i, const RegisterSlot *rows,
   }
 }
 
+/// Reports registers of A that differ from their values at the last wgmma.fence.
+void check_a_is_fenced(Warp &warp, const Instruction &i, const RegisterSlot *a) {
+  const auto &rows = warp.program->wgmma_a;
+  if (warp.wgmma.fenced_a.empty()) return;  // no fence at all: reported by the caller
+  for (size_t r = 0; r < 4; r++) {
+    const auto at = static_cast<size_t>(std::find(rows.begin(), rows.end(), a[r]) - rows.begin());
+    if (std::memcmp(&warp.wgmma.fenced_a[at * kWarpSize], warp.row<uint32_t>(a[r]),
+                    kWarpSize * 4) != 0)
+      return violation(warp, i, -1, "registers of A of wgmma were written without wgmma.fence");
+  }
+}
+
 /// Moves the values of registers into an accumulator, unless the wgmma does not read them.
 uint32_t take_accumulator(Warp &warp, const Instruction &i, const RegisterSlot *rows,
                           size_t num_rows, bool accumulates) {
@@ -131,10 +143,12 @@ Step issue(Warp &warp, const Instruction &i, Lanes lanes) {
   operation.accumulates = accumulates != 0;
   if (RaceCheck *races = races_of(warp)) operation.issued = races->release(warp, kAllLanes);
   compare_with_warpgroup(warp, i, operation);
-  if (o.a_is_in_registers)
+  if (o.a_is_in_registers) {
+    const RegisterSlot *a = rows_at(warp, o.a_rows);
+    check_a_is_fenced(warp, i, a);
     for (size_t r = 0; r < operation.a.size(); r++)
-      std::memcpy(operation.a[r].data(), warp.row<uint32_t>(rows_at(warp, o.a_rows)[r]),
-                  sizeof operation.a[r]);
+      std::memcpy(operation.a[r].data(), warp.row<uint32_t>(a[r]), sizeof operation.a[r]);
+  }
 
   const RegisterSlot *rows = rows_at(warp, o.d);
   const int found = find_accumulator(warp, i, rows, o.num_registers());
@@ -150,6 +164,10 @@ Step issue(Warp &warp, const Instruction &i, Lanes lanes) {
 Step fence(Warp &warp, const Instruction &, Lanes) {
   if (!warp.is_converged()) return Step::kRetry;
   warp.wgmma.has_fenced = true;
+  const auto &rows = warp.program->wgmma_a;
+  warp.wgmma.fenced_a.resize(rows.size() * kWarpSize);
+  for (size_t r = 0; r < rows.size(); r++)
+    std::memcpy(&warp.wgmma.fenced_a[r * kWarpSize], warp.row<uint32_t>(rows[r]), kWarpSize * 4);
   for (WgmmaAccumulator &x : warp.wgmma.accumulators) x.is_unfenced = false;
   return Step::kNext;
 }
@@ -223,6 +241,7 @@ void decode_issue(Decoder &d, Instruction &i) {
     for (const auto &x : registers_of(operands[1])) d.hold(x);
     if (a.size() != 4) d.unknown("number of registers of A");
     o.a_rows = d.list(a);
+    d.program().wgmma_a.insert(d.program().wgmma_a.end(), a.begin(), a.end());
   } else {
     o.descriptor_a = d.read(operands[1], 8);
   }

@@ -41,6 +41,8 @@ struct WgmmaState {
   uint32_t num_committed = 0;
   uint64_t next_sequence = 0;
   bool has_fenced = false;
+  /// Values of Program::wgmma_a at the last wgmma.fence: 32 per register.
+  std::vector<uint32_t> fenced_a;
 
   /// Returns whether a register belongs to a live accumulator.  32-bit registers are at least 128
   /// bytes apart.

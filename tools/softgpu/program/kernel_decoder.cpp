@@ -85,6 +85,7 @@ void KernelDecoder::place_rows(const Flow &flow) {
 void KernelDecoder::decode() {
   is_first_pass_ = false;
   program_.lists.clear();
+  program_.wgmma_a.clear();
   program_.branch_targets.clear();
   program_.code.resize(body_.statements.size());
   program_.source.reserve(body_.statements.size());

@@ -42,6 +42,7 @@ struct Program : ptx::LaunchBounds {
   std::vector<Instruction> code;
   std::vector<SourceLine> source;        ///< source of each instruction
   std::vector<RegisterSlot> lists;       ///< operands of variable number: accumulators, coordinates
+  std::vector<RegisterSlot> wgmma_a;     ///< registers of A of all wgmma
   std::vector<uint32_t> branch_targets;  ///< targets of brx.idx
   std::vector<ConstantRow> constants;
   std::vector<SpecialRow> specials;
