@@ -197,3 +197,18 @@ TEST_CASE("early kernels: a kernel begins after all previous blocks allow it",
 TEST_CASE("early kernels: a fault stops all of them", "[dependent_launch]") {
   is_reported("case: an early kernel that faults", "trap");
 }
+
+TEST_CASE("early kernels: accesses without a wait race with the previous kernel",
+          "[dependent_launch][race]") {
+  const Environment with{{"SOFTGPU_RACECHECK", "1"}};
+  CHECK(run_case("case: early kernels that wait", with).passed());
+  CHECK(run_case("case: a graph of early kernels that wait", with).passed());
+  CHECK(run_case("case: a kernel launched without the early-launch attribute", with).passed());
+  for (const char *name : {"case: an early kernel that reads without waiting",
+                           "case: an early kernel that writes without waiting"}) {
+    const CaseResult result = run_case(name, with);
+    INFO(result);
+    CHECK(result.exit_code == 99);
+    CHECK(result.says("race: "));
+  }
+}

@@ -47,7 +47,7 @@ softgpu: $(SOFTGPU_LIB) $(SOFTGPU)/conformance $(SOFTGPU)/cuda_graph $(SOFTGPU)/
 ifdef HAVE_CUDA
 SOFTGPU_TESTS := softgpu $(BUILD)/tests/softgpu_tests
 # One thread per process, for repeatable runs; JOBS processes run in parallel.
-ON_SOFTGPU = SOFTGPU_THREADS=1 tools/softgpu/run --build $(BUILD)
+ON_SOFTGPU = SOFTGPU_THREADS=1 SOFTGPU_FENCECHECK=1 tools/softgpu/run --build $(BUILD)
 # The nightly run includes [slow] and [many_launches].  [.]: parts that other tests start, and
 # [nightly] (TESTING.md).  [pure]: tests without a device.
 SOFTGPU_LEFT_OUT := ~[slow]~[many_launches]~[pure]~[.]
@@ -72,6 +72,7 @@ softgpu_callers = "sm_$(1): Python::MP_LOG=error $(ON_SOFTGPU) --arch $(1) tests
 # light tests in the nightly run.
 SOFTGPU_RACES = SOFTGPU_RACECHECK=1 $(ON_SOFTGPU)
 SOFTGPU_RACE_SUITES = "sm_90, races: wgmma::$(SOFTGPU_RACES) $(BUILD)/tests/mptests 'wgmma: awkward shapes are exact,wgmma: split-k sums in a fixed order,wgmma: backward epilogues are exact,conv wgmma: split-k slices are exact'" \
+  "sm_90, races: last blocks::$(SOFTGPU_RACES) $(BUILD)/tests/mptests 'tensors: small lists are exact,step: S falls*,optimizer norms: results for powers of two are exact*'" \
   "sm_80, races: GEMM::$(SOFTGPU_RACES) --arch 80 $(BUILD)/tests/mptests 'gemm: many tiles in both directions'" \
   $(foreach arch,90 75,"sm_$(arch), races: conformance::$(SOFTGPU_RACES) --arch $(arch) $(SOFTGPU)/conformance")
 # Kernels whose PTX or selection differs from sm_90; all others run the same PTX there

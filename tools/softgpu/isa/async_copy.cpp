@@ -41,10 +41,12 @@ void read_valid_bytes(Warp &warp, const Instruction &i, Lanes lanes, uint32_t *v
   }
 }
 
-/// Reports the source accesses to the counters and the initialization check.
+/// Reports the source accesses to the counters and the checks.
 void watch_sources(Warp &warp, const Instruction &i, Lanes reading, const LaneAddresses &sources,
                    const uint32_t *valid, bool all_read_all) {
   if (!watches_memory()) return;
+  if (RaceCheck *races = races_of(warp))
+    races->read_global_copy(warp, i, reading, sources.of, valid);
   if (all_read_all)
     return watch_global(warp, i, reading, sources.of, valid[first_lane(reading)], Access::kRead);
   std::vector<MemoryRun> runs;

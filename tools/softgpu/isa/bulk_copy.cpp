@@ -83,7 +83,12 @@ void land_load(Cluster &cluster, const BulkCopy &copy) {
       std::memcpy(block.smem.at(offset), first->smem.at(offset), copy.num_bytes);
     if (first == nullptr) first = &block;
     watch_bulk_shared(*copy.warp, *copy.at, block, offset, copy.num_bytes, Access::kWrite);
-    if (cluster.races) cluster.races->land_bulk(copy, block);
+    if (cluster.races) {
+      for_each_row(copy.map, copy.place, [&](const BoxRow &row) {
+        cluster.races->read_global_bulk(copy, block, row.address, row.bytes);
+      });
+      cluster.races->land_bulk(copy, block);
+    }
     complete_transaction(*copy.warp, *copy.at, copy.lane, mbarrier_of(copy, block), copy.num_bytes);
   });
 }
@@ -112,6 +117,8 @@ void write_box(const BulkCopy &copy) {
   for_each_row(copy.map, copy.place, [&](const BoxRow &row) {
     if (row.bytes == 0) return;
     std::byte *to = global_at(*copy.warp, *copy.at, copy.lane, row.address, row.bytes, true);
+    if (RaceCheck *races = races_of(*copy.warp))
+      races->write_global_bulk(copy, row.address, row.bytes);
     const std::byte *from = &copy.data[row.at + row.skipped];
     if (copy.kind == BulkKind::kStore)
       std::memcpy(to, from, row.bytes);

@@ -33,7 +33,7 @@ Step wait_group(Warp &warp, const Instruction &i, Lanes lanes) {
     land_bulk_copy(cluster, index, !o.until_read);
     if (o.until_read) index++;  // otherwise the copy has been removed
   }
-  if (cluster.races) cluster.races->wait_for_bulk(warp, lanes, o.num_pending);
+  if (cluster.races) cluster.races->wait_for_bulk(warp, lanes, o.num_pending, o.until_read);
   return Step::kNext;
 }
 

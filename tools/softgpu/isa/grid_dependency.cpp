@@ -4,6 +4,7 @@
 #include "tools/softgpu/isa/operands.h"
 #include "tools/softgpu/machine/block.h"
 #include "tools/softgpu/machine/dependence.h"
+#include "tools/softgpu/machine/race_check.h"
 
 namespace softgpu {
 namespace {
@@ -14,9 +15,11 @@ Step launch_dependents(Warp &warp, const Instruction &, Lanes) {
   return may_leave_parking(*warp.block->cluster) ? Step::kNext : Step::kRetry;
 }
 
-Step wait_for_prerequisite(Warp &warp, const Instruction &, Lanes) {
+Step wait_for_prerequisite(Warp &warp, const Instruction &, Lanes lanes) {
   const GridState *const prerequisite = warp.block->cluster->prerequisite;
-  return prerequisite == nullptr || prerequisite->has_ended() ? Step::kNext : Step::kRetry;
+  if (prerequisite != nullptr && !prerequisite->has_ended()) return Step::kRetry;
+  if (RaceCheck *races = races_of(warp)) races->wait_for_grid(warp, lanes);
+  return Step::kNext;
 }
 
 }  // namespace

@@ -6,7 +6,15 @@
 namespace softgpu {
 namespace {
 
-Step fence_async(Warp &warp, const Instruction &, Lanes lanes) {
+struct AsyncFence {
+  bool is_of_shared, is_of_global;
+};
+
+Step fence_async(Warp &warp, const Instruction &i, Lanes lanes) {
+  const auto &o = i.as<AsyncFence>();
+  RaceCheck *const races = races_of(warp);
+  if (o.is_of_global && races != nullptr) races->fence_proxy(warp, lanes);
+  if (!o.is_of_shared) return Step::kNext;
   const uint32_t now = warp.block->smem.fence();
   for_each_lane(lanes, [&](int lane) { warp.bulk.fenced[static_cast<size_t>(lane)] = now; });
   warp.block->unfenced_mbarriers.fence(warp.first_thread(), lanes);
@@ -56,8 +64,9 @@ bool decode_proxy_fence(Decoder &d, Instruction &i) {
   if (d.part(1) != "proxy") return false;
   check_kind(d);
   need_operands(d, 0, 0);
-  const bool is_of_shared = !d.has("alias") && !d.has("global");
-  i.execute = is_of_shared ? fence_async : nothing;
+  const bool has_space = d.statement().opcode.size() > 3 || d.part(2) != "async";
+  i.make<AsyncFence>() = {!d.has("global"), !has_space || d.has("global")};
+  i.execute = d.has("alias") ? nothing : fence_async;
   return true;
 }
 

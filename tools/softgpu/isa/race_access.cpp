@@ -35,6 +35,14 @@ SharedLanes shared_lanes(Warp &warp, Lanes lanes, const AccessOperands &o,
   return shared;
 }
 
+/// Returns the lanes whose addresses are in global memory, valid or not.
+Lanes global_lanes(Lanes lanes, Space space, const LaneAddresses &addresses) {
+  if (space == Space::kGlobal) return lanes;
+  if (space != Space::kGeneric) return 0;
+  return lanes & ~lanes_in_shared(space, addresses) &
+         lanes_where([&](int l) { return (addresses.of[l] & kWindowMask) != kLocalWindow; });
+}
+
 /// Returns the lanes whose bytes overlap with those of another lane.
 Lanes overlapping_lanes(const SharedLanes &shared, uint32_t bytes) {
   std::pair<uint32_t, int> sorted[kWarpSize];
@@ -84,11 +92,14 @@ Step execute_checked(Warp &warp, const Instruction &i, Lanes lanes,
   const AccessOperands &o = i.as<AccessOperands>();
   if (o.space == Space::kLocal || o.space == Space::kParameter) return o.watched(warp, i, lanes);
   RaceCheck &races = *races_of(warp);
+  const auto lock = races.lock_global();
   const SharedLanes shared = shared_lanes(warp, lanes, o, addresses);
   const bool writes = o.access != Access::kRead, is_update = o.access == Access::kUpdate;
   // The release includes this access.
   races.touch(warp, i, shared.lanes, shared.addresses, o.bytes,
               {.writes = writes, .is_strong = o.order.is_strong});
+  const RaceKind kind{.writes = writes, .is_strong = o.order.is_strong, .observes = is_update};
+  races.touch_global(warp, i, global_lanes(lanes, o.space, addresses), addresses.of, o.bytes, kind);
   if (o.order.is_strong && writes)
     races.release_flags(warp, lanes, addresses.of, is_update, o.order.releases);
   const bool overlaps = o.access == Access::kWrite && overlapping_lanes(shared, o.bytes) != 0;

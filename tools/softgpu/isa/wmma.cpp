@@ -65,11 +65,15 @@ MemoryRows memory_rows(Warp &warp, const Instruction &i, uint32_t element_bytes,
                   : global_at(warp, i, 0, address, kSize * element_bytes, is_write);
   }
   RaceCheck *races = races_of(warp);
-  if (races != nullptr && is_shared) {
-    // The lane of each element is unspecified, so each lane counts as accessing all elements.
-    for (const uint64_t address : rows.addresses)
+  if (races == nullptr) return rows;
+  // The lane of each element is unspecified, so each lane counts as accessing all elements.
+  const RaceKind kind{.writes = is_write, .is_strong = false};
+  for (const uint64_t address : rows.addresses) {
+    if (is_shared)
       races->touch_together(warp, i, kAllLanes, static_cast<uint32_t>(address),
-                            kSize * element_bytes, {.writes = is_write, .is_strong = false});
+                            kSize * element_bytes, kind);
+    else
+      races->touch_global_together(warp, i, kAllLanes, address, kSize * element_bytes, kind);
   }
   return rows;
 }

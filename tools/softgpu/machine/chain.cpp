@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "tools/softgpu/machine/faults.h"
+#include "tools/softgpu/machine/global_races.h"
 #include "tools/softgpu/options.h"
 #include "tools/softgpu/program/program.h"
 
@@ -27,11 +28,14 @@ void let_others_run() {
 
 DependentLaunches::DependentLaunches(const Grid &first, int num_workers)
     : num_workers_(num_workers),
+      races_(options().checks_races ? std::make_unique<GlobalRaces>() : nullptr),
       progress_(num_workers),
       may_grow_(first.begin_dependent != nullptr) {
   const std::shared_ptr<const Grid> not_owned(std::shared_ptr<void>(), &first);
-  launches_.push_back(std::make_shared<Launch>(not_owned, num_workers));
+  launches_.push_back(std::make_shared<Launch>(not_owned, num_workers, races_.get()));
 }
+
+DependentLaunches::~DependentLaunches() = default;
 
 std::vector<std::shared_ptr<Launch>> DependentLaunches::begun_since(uint64_t *num_seen) {
   std::vector<std::shared_ptr<Launch>> begun;
@@ -57,7 +61,8 @@ bool DependentLaunches::begin_dependent() {
   if (grid) {
     while (!launches_.empty() && launches_.front()->state()->has_ended())
       launches_.erase(launches_.begin());
-    launches_.push_back(std::make_shared<Launch>(std::move(grid), num_workers_, last->state()));
+    launches_.push_back(
+        std::make_shared<Launch>(std::move(grid), num_workers_, races_.get(), last->state()));
     num_begun_++;
   }
   may_grow_ = may_grow;

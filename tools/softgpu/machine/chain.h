@@ -16,6 +16,7 @@ namespace softgpu {
 class DependentLaunches {
  public:
   DependentLaunches(const Grid &first, int num_workers);
+  ~DependentLaunches();
 
   Progress &progress() { return progress_; }
   /// Returns the launches that have begun since launch number `*num_seen`, and updates the number.
@@ -32,6 +33,7 @@ class DependentLaunches {
 
  private:
   const int num_workers_;
+  const std::unique_ptr<GlobalRaces> races_;  ///< null unless options().checks_races
   Progress progress_;
   std::mutex mutex_;  // guards the following members
   /// Sorted by start.  Launches at the front are removed when they have ended.

@@ -6,7 +6,6 @@
 
 #include "tools/softgpu/machine/dependence.h"
 #include "tools/softgpu/machine/faults.h"
-#include "tools/softgpu/machine/race_check.h"
 #include "tools/softgpu/options.h"
 #include "tools/softgpu/program/program.h"
 
@@ -52,6 +51,15 @@ uint32_t smem_of(const Grid &grid) {
   return has_dynamic ? program.dynamic_smem_offset + grid.dynamic_smem : program.static_smem;
 }
 
+Dim3 block_id(const Grid &grid, uint64_t cluster, uint32_t rank) {
+  Dim3 num_clusters{};
+  for (size_t i = 0; i < 3; i++) num_clusters[i] = grid.num_blocks[i] / grid.cluster[i];
+  const Dim3 first = place_in(num_clusters, cluster), inside = place_in(grid.cluster, rank);
+  Dim3 id{};
+  for (size_t i = 0; i < 3; i++) id[i] = first[i] * grid.cluster[i] + inside[i];
+  return id;
+}
+
 ClusterMaker::ClusterMaker(const Grid &grid) : grid_(grid) {
   const Program &program = *grid.program;
   registers_.resize(program.register_bytes);
@@ -83,7 +91,6 @@ std::unique_ptr<Cluster> ClusterMaker::make(Worker &worker, KernelCounters &tall
     cluster->blocks.push_back(make_block(worker, tally, *cluster, rank));
   cluster->num_warps = grid_.blocks_per_cluster() * static_cast<uint32_t>(grid_.warps_per_block());
   cluster->num_running = cluster->num_warps;
-  if (options().checks_races) cluster->races = std::make_shared<RaceCheck>(*cluster);
   return cluster;
 }
 
@@ -95,10 +102,7 @@ std::unique_ptr<Block> ClusterMaker::make_block(Worker &worker, KernelCounters &
   block->grid = &grid_;
   block->rank = rank;
   block->in_cluster = place_in(grid_.cluster, rank);
-  Dim3 num_clusters{};
-  for (size_t i = 0; i < 3; i++) num_clusters[i] = grid_.num_blocks[i] / grid_.cluster[i];
-  const Dim3 first = place_in(num_clusters, cluster.index);
-  for (size_t i = 0; i < 3; i++) block->id[i] = first[i] * grid_.cluster[i] + block->in_cluster[i];
+  block->id = block_id(grid_, cluster.index, rank);
 
   if (!worker.shared_memories.empty()) {
     block->smem = std::move(worker.shared_memories.back());

@@ -13,6 +13,9 @@ namespace softgpu {
 /// Returns the shared memory of a block in bytes, without the reserved part.
 uint32_t smem_of(const Grid &);
 
+/// Returns %ctaid of a block of a cluster.
+Dim3 block_id(const Grid &, uint64_t cluster, uint32_t rank);
+
 /// Creates the clusters of one launch.
 class ClusterMaker {
  public:

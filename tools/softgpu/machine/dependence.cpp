@@ -1,12 +1,14 @@
 #include "tools/softgpu/machine/dependence.h"
 
 #include "tools/softgpu/machine/block.h"
+#include "tools/softgpu/machine/race_check.h"
 
 namespace softgpu {
 
 void allow_dependents(Block &block) {
   if (block.allows_dependents) return;
   block.allows_dependents = true;
+  if (const RaceCheck *races = block.cluster->races.get()) races->allow_dependents(block);
   block.cluster->state->num_blocks_holding--;
 }
 

@@ -4,7 +4,9 @@
 #include <numeric>
 
 #include "tools/softgpu/machine/faults.h"
+#include "tools/softgpu/machine/global_races.h"
 #include "tools/softgpu/machine/occupancy.h"
+#include "tools/softgpu/machine/race_check.h"
 #include "tools/softgpu/options.h"
 #include "tools/softgpu/program/program.h"
 
@@ -42,11 +44,13 @@ std::shared_ptr<GridState> make_state(const Grid &grid, uint64_t num_clusters) {
 
 }  // namespace
 
-Launch::Launch(std::shared_ptr<const Grid> grid, int num_shares,
+Launch::Launch(std::shared_ptr<const Grid> grid, int num_shares, GlobalRaces *races,
                std::shared_ptr<const GridState> before)
     : grid_(std::move(grid)),
       num_clusters_(count_clusters(*grid_)),
       capacity_(clusters_per_device(*grid_)),
+      races_(races),
+      first_cluster_(races != nullptr ? races->add_grid(grid_) : 0),
       num_shares_(num_shares),
       begin_(Clock::now()),
       state_(make_state(*grid_, num_clusters_)),
@@ -94,6 +98,8 @@ std::unique_ptr<Cluster> Launch::make_cluster(Worker &worker, KernelCounters &ta
   std::unique_ptr<Cluster> cluster = maker_.make(worker, tally, index);
   cluster->state = state_.get();
   cluster->prerequisite = before_.get();
+  if (races_ != nullptr)
+    cluster->races = std::make_shared<RaceCheck>(*cluster, *races_, first_cluster_);
   return cluster;
 }
 

@@ -16,11 +16,14 @@
 
 namespace softgpu {
 
+class GlobalRaces;
+
 /// Running grid.  Thread-safe, except for the constructor.
 class Launch {
  public:
+  /// @param races   null unless options().checks_races
   /// @param before  state of the previous grid, if this grid begins before its end
-  Launch(std::shared_ptr<const Grid>, int num_shares,
+  Launch(std::shared_ptr<const Grid>, int num_shares, GlobalRaces *races,
          std::shared_ptr<const GridState> before = nullptr);
   /// Adds the launch to the totals of the program.
   ~Launch();
@@ -47,6 +50,8 @@ class Launch {
  private:
   const std::shared_ptr<const Grid> grid_;
   const uint64_t num_clusters_, capacity_;
+  GlobalRaces *const races_;
+  const uint32_t first_cluster_;  ///< number of the first cluster in races_
   const int num_shares_;
   const std::chrono::steady_clock::time_point begin_;
   const std::shared_ptr<GridState> state_;

@@ -1,7 +1,14 @@
 #include "tools/softgpu/machine/race_check.h"
 
+#include <atomic>
+#include <cinttypes>
+#include <optional>
+
 #include "tools/softgpu/machine/block.h"
+#include "tools/softgpu/machine/cluster.h"
+#include "tools/softgpu/machine/dependence.h"
 #include "tools/softgpu/machine/faults.h"
+#include "tools/softgpu/machine/global_memory.h"
 #include "tools/softgpu/program/program.h"
 
 namespace softgpu {
@@ -26,19 +33,21 @@ const char *verb_of(const RaceAccess &access) {
 
 }  // namespace
 
-RaceCheck::RaceCheck(const Cluster &cluster)
+RaceCheck::RaceCheck(const Cluster &cluster, GlobalRaces &global, uint32_t first_cluster)
     : cluster_(cluster),
+      global_(global),
+      first_cluster_(first_cluster),
+      first_known_(cluster.prerequisite != nullptr ? cluster.prerequisite->first_cluster.load()
+                                                   : first_cluster),
       warps_per_block_(static_cast<uint32_t>(cluster.grid->warps_per_block())),
-      order_(static_cast<uint32_t>(cluster.blocks.size()) * warps_per_block_) {
-  for (const auto &block : cluster.blocks) shadows_.emplace_back(block->smem.end());
+      order_(static_cast<uint32_t>(cluster.blocks.size()) * warps_per_block_,
+             first_cluster + static_cast<uint32_t>(cluster.index), first_known_),
+      has_waited_(cluster.blocks.size()) {
+  for (const auto &block : cluster.blocks) shared_.of_block.emplace_back(block->smem.end());
 }
 
 uint32_t RaceCheck::index_of(const Warp &warp) const {
   return warp.block->rank * warps_per_block_ + static_cast<uint32_t>(warp.index);
-}
-
-Warp &RaceCheck::warp_at(uint32_t index) const {
-  return *cluster_.blocks[index / warps_per_block_]->warps[index % warps_per_block_];
 }
 
 RaceActorId RaceCheck::wgmma_of(const Warp &warp) const {
@@ -53,82 +62,94 @@ RaceAccess RaceCheck::access_of(const Warp &warp, const Instruction &i, Lanes la
           warp.program->index_of(i),
           order_.id_of(RaceActor::kThreads, index),
           kind.writes,
-          kind.is_strong};
+          kind.is_strong,
+          kind.observes,
+          order_.cluster()};
 }
 
 // ---- accesses
 
-void RaceCheck::touch(Warp &warp, const Instruction &i, Lanes lanes, const uint32_t *addresses,
-                      uint32_t bytes, RaceKind kind) {
+template <class Memory, class Address>
+void RaceCheck::touch_in(Memory &memory, Warp &warp, const Instruction &i, Lanes lanes,
+                         const Address *addresses, uint32_t bytes, RaceAccess now) {
   const uint32_t index = index_of(warp);
-  RaceAccess now = access_of(warp, i, 0, kind);
   bool was_reported = false;
   // Lanes of one statement do not race: one of the writes to an address wins, and store_one_by_one
-  // (isa/race_access.cpp) reports values that differ.  All lanes are therefore compared with
-  // earlier accesses before any of them is added.
+  // (isa/race_access.cpp) reports values that differ in shared memory.  All lanes are therefore
+  // compared with earlier accesses before any of them is added.
   for_each_lane(lanes, [&](int l) {
     now.lanes = Lanes{1} << l;
-    const auto happened_before = [&](const RaceAccess &x) {
+    const RaceAccess *race = memory.find_race(addresses[l], bytes, now, [&](const RaceAccess &x) {
       return order_.happened_before(x, index, l);
-    };
-    const RaceAccess *race =
-        shadow_of(addresses[l]).find_race(addresses[l] & kOffsetMask, bytes, now, happened_before);
+    });
     if (race != nullptr && !was_reported) report(warp, i, l, addresses[l], now, *race);
     was_reported |= race != nullptr;
   });
   for_each_lane(lanes, [&](int l) {
     now.lanes = Lanes{1} << l;
-    shadow_of(addresses[l]).add(addresses[l] & kOffsetMask, bytes, now, [&](const RaceAccess &x) {
-      return order_.happened_before(x, index, l);
-    });
+    memory.add(addresses[l], bytes, now,
+               [&](const RaceAccess &x) { return order_.happened_before(x, index, l); });
   });
 }
 
-void RaceCheck::touch_together(Warp &warp, const Instruction &i, Lanes lanes, uint32_t address,
-                               uint32_t bytes, RaceKind kind) {
+template <class Memory, class Address>
+void RaceCheck::touch_together_in(Memory &memory, Warp &warp, const Instruction &i,
+                                  const RaceAccess &now, Address address, uint32_t bytes) {
   const uint32_t index = index_of(warp);
-  const RaceAccess now = access_of(warp, i, lanes, kind);
   const auto happened_before = [&](const RaceAccess &x) {
     bool is_known = true;
-    for_each_lane(lanes,
+    for_each_lane(now.lanes,
                   [&](int l) { is_known = is_known && order_.happened_before(x, index, l); });
     return is_known;
   };
-  RaceShadow &shadow = shadow_of(address);
-  const uint32_t offset = address & kOffsetMask;
-  if (const RaceAccess *race = shadow.find_race(offset, bytes, now, happened_before))
-    report(warp, i, only_lane(lanes), address, now, *race);
-  shadow.add(offset, bytes, now, happened_before);
+  if (const RaceAccess *race = memory.find_race(address, bytes, now, happened_before))
+    report(warp, i, only_lane(now.lanes), address, now, *race);
+  memory.add(address, bytes, now, happened_before);
 }
 
-void RaceCheck::copy(Warp &warp, const Instruction &i, Lanes lanes, const uint32_t *addresses,
-                     uint32_t bytes) {
+template <class Memory, class Address, class Bytes>
+void RaceCheck::copy_in(Memory &memory, Warp &warp, const Instruction &i, Lanes lanes,
+                        const Address *addresses, Bytes &&bytes, RaceKind kind) {
   const uint32_t index = index_of(warp);
-  const RaceActorId actor = order_.id_of(RaceActor::kCopies, index);
-  RaceAccess now = access_of(warp, i, 0, kWrite);
-  now.actor = actor;
+  RaceAccess now = access_of(warp, i, 0, kind);
+  now.actor = order_.id_of(RaceActor::kCopies, index);
+  now.component = order_.take_component(now.actor);
   for_each_lane(lanes, [&](int l) {
     now.lanes = Lanes{1} << l;
     now.time = order_.copy_group(index, l);
     const auto happened_before = [&](const RaceAccess &x) {
       return order_.happened_before(x, index, l);
     };
-    RaceShadow &shadow = shadow_of(addresses[l]);
-    const uint32_t offset = addresses[l] & kOffsetMask;
-    if (const RaceAccess *race = shadow.find_race(offset, bytes, now, happened_before))
+    if (const RaceAccess *race = memory.find_race(addresses[l], bytes(l), now, happened_before))
       report(warp, i, l, addresses[l], now, *race);
-    shadow.add(offset, bytes, now, happened_before);
+    memory.add(addresses[l], bytes(l), now, happened_before);
   });
 }
 
-void RaceCheck::touch_later(Warp &warp, const Instruction &i, int lane, uint32_t address,
-                            uint32_t bytes, const RaceAccess &now, const SharedClock &clock) {
+template <class Memory, class Address>
+void RaceCheck::touch_later(Memory &memory, Warp &warp, const Instruction &i, int lane,
+                            Address address, uint64_t bytes, const RaceAccess &now,
+                            const SharedClock &clock) {
   const auto happened_before = [&](const RaceAccess &x) { return order_.is_known(x, clock); };
-  RaceShadow &shadow = shadow_of(address);
-  const uint32_t offset = address & kOffsetMask;
-  if (const RaceAccess *race = shadow.find_race(offset, bytes, now, happened_before))
+  if (const RaceAccess *race = memory.find_race(address, bytes, now, happened_before))
     report(warp, i, lane, address, now, *race);
-  shadow.add(offset, bytes, now, happened_before);
+  memory.add(address, bytes, now, happened_before);
+}
+
+void RaceCheck::touch(Warp &warp, const Instruction &i, Lanes lanes, const uint32_t *addresses,
+                      uint32_t bytes, RaceKind kind) {
+  touch_in(shared_, warp, i, lanes, addresses, bytes, access_of(warp, i, 0, kind));
+}
+
+void RaceCheck::touch_together(Warp &warp, const Instruction &i, Lanes lanes, uint32_t address,
+                               uint32_t bytes, RaceKind kind) {
+  touch_together_in(shared_, warp, i, access_of(warp, i, lanes, kind), address, bytes);
+}
+
+void RaceCheck::copy(Warp &warp, const Instruction &i, Lanes lanes, const uint32_t *addresses,
+                     uint32_t bytes) {
+  copy_in(
+      shared_, warp, i, lanes, addresses, [&](int) { return bytes; }, kWrite);
 }
 
 void RaceCheck::read_wgmma(Warp &warp, const Instruction &i, const SharedClock &issued,
@@ -136,14 +157,15 @@ void RaceCheck::read_wgmma(Warp &warp, const Instruction &i, const SharedClock &
   RaceAccess now = access_of(warp, i, 1, kRead);
   now.actor = wgmma_of(warp);
   now.time = static_cast<uint32_t>(sequence + 1);
-  touch_later(warp, i, -1, warp.block->rank << kRankShift | offset, bytes, now, issued);
+  touch_later(shared_, warp, i, -1, warp.block->rank << kRankShift | offset, bytes, now, issued);
 }
 
 void RaceCheck::read_bulk(const BulkCopy &copy) {
   RaceAccess now = access_of(*copy.warp, *copy.at, Lanes{1} << copy.lane, kRead);
   now.actor = order_.id_of(RaceActor::kBulk, index_of(*copy.warp));
   now.time = copy.group + 1;
-  touch_later(*copy.warp, *copy.at, copy.lane, copy.smem, copy.num_bytes, now, copy.issued);
+  touch_later(shared_, *copy.warp, *copy.at, copy.lane, copy.smem, copy.num_bytes, now,
+              copy.issued);
 }
 
 void RaceCheck::land_bulk(const BulkCopy &copy, Block &block) {
@@ -152,31 +174,111 @@ void RaceCheck::land_bulk(const BulkCopy &copy, Block &block) {
   RaceAccess now = access_of(*copy.warp, *copy.at, 1, kWrite);
   now.actor = order_.id_of(RaceActor::kTma, mbarrier.index);
   now.time = mbarrier.num_phases + 1;
-  touch_later(*copy.warp, *copy.at, copy.lane, (copy.smem & kOffsetMask) | rank, copy.num_bytes,
-              now, copy.issued);
+  touch_later(shared_, *copy.warp, *copy.at, copy.lane, (copy.smem & kOffsetMask) | rank,
+              copy.num_bytes, now, copy.issued);
   now.is_strong = true;  // access to the mbarrier, which must be initialized
-  touch_later(*copy.warp, *copy.at, copy.lane, (copy.mbarrier & kOffsetMask) | rank, kMbarrierBytes,
-              now, copy.issued);
+  touch_later(shared_, *copy.warp, *copy.at, copy.lane, (copy.mbarrier & kOffsetMask) | rank,
+              kMbarrierBytes, now, copy.issued);
+}
+
+// ---- accesses to global memory
+
+void RaceCheck::touch_global(Warp &warp, const Instruction &i, Lanes lanes,
+                             const uint64_t *addresses, uint32_t bytes, RaceKind kind) {
+  const auto lock = lock_global();
+  RaceAccess now = access_of(warp, i, 0, kind);
+  now.component = order_.take_component(now.actor);
+  touch_in(global_, warp, i, lanes, addresses, bytes, now);
+}
+
+void RaceCheck::touch_global_together(Warp &warp, const Instruction &i, Lanes lanes,
+                                      uint64_t address, uint32_t bytes, RaceKind kind) {
+  const auto lock = lock_global();
+  RaceAccess now = access_of(warp, i, lanes, kind);
+  now.component = order_.take_component(now.actor);
+  touch_together_in(global_, warp, i, now, address, bytes);
+}
+
+void RaceCheck::read_global_copy(Warp &warp, const Instruction &i, Lanes lanes,
+                                 const uint64_t *addresses, const uint32_t *bytes) {
+  const auto lock = lock_global();
+  copy_in(
+      global_, warp, i, lanes, addresses, [&](int l) { return bytes[l]; }, kRead);
+}
+
+/// Also reports generic writes of the grid that happened before the issue, but without a proxy
+/// fence in between.  The end of a grid includes that fence.
+void RaceCheck::touch_global_later(const BulkCopy &copy, RaceAccess now, uint64_t address,
+                                   uint64_t bytes) {
+  const auto lock = lock_global();
+  now.component = order_.take_component(now.actor);
+  const SharedClock &fenced = copy.issued->proxy_fenced;
+  RaceAccess any_write = now;
+  any_write.writes = any_write.is_strong = false;
+  const RaceAccess *unfenced =
+      global_.find_race(address, bytes, any_write, [&](const RaceAccess &x) {
+        return x.cluster < first_cluster_ || order_.actor_of(x.actor) != RaceActor::kThreads ||
+               !order_.is_known(x, copy.issued) || order_.is_known(x, fenced);
+      });
+  if (unfenced != nullptr)
+    violation(*copy.warp, *copy.at, copy.lane,
+              "%s global memory without fence.proxy.async after a generic write"
+              "\n    the write: %s",
+              now.writes ? "a bulk store writes" : "a bulk load reads",
+              describe(*unfenced).c_str());
+  touch_later(global_, *copy.warp, *copy.at, copy.lane, address, bytes, now, copy.issued);
+}
+
+void RaceCheck::read_global_bulk(const BulkCopy &copy, const Block &block, uint64_t address,
+                                 uint64_t bytes) {
+  const Mbarrier &mbarrier = mbarrier_at((copy.mbarrier & kOffsetMask) | block.rank << kRankShift);
+  RaceAccess now = access_of(*copy.warp, *copy.at, 1, kRead);
+  now.actor = order_.id_of(RaceActor::kTma, mbarrier.index);
+  now.time = mbarrier.num_phases + 1;
+  touch_global_later(copy, now, address, bytes);
+}
+
+void RaceCheck::write_global_bulk(const BulkCopy &copy, uint64_t address, uint64_t bytes) {
+  const bool is_update = copy.kind == BulkKind::kReduce;
+  RaceAccess now =
+      access_of(*copy.warp, *copy.at, Lanes{1} << copy.lane, is_update ? kUpdate : kWrite);
+  now.actor = order_.id_of(RaceActor::kStores, index_of(*copy.warp));
+  now.time = copy.group + 1;
+  touch_global_later(copy, now, address, bytes);
 }
 
 // ---- messages
 
 std::string RaceCheck::describe(const RaceAccess &access) const {
-  const uint32_t index = order_.index_of(access.actor);
-  const Instruction &at = cluster_.grid->program->code[access.statement];
+  const auto lock = global_.lock();
+  uint32_t cluster = access.cluster;
+  const Grid &grid = global_.grid_of(&cluster);
+  // The cluster may have ended.
+  const auto warps_per_block = static_cast<uint32_t>(grid.warps_per_block());
+  const RaceOrder order(grid.blocks_per_cluster() * warps_per_block, 0, 0);
+  const uint32_t index = order.index_of(access.actor);
+  const Instruction &at = grid.program->code[access.statement];
+  Block block;
+  Warp warp;
+  block.grid = &grid;
+  block.id = block_id(grid, cluster, index / warps_per_block);
+  warp.block = &block;
+  warp.program = grid.program;
+  warp.index = static_cast<int>(index % warps_per_block);
   const int lane = only_lane(access.lanes);
-  switch (order_.actor_of(access.actor)) {
+  switch (order.actor_of(access.actor)) {
     case RaceActor::kWgmma:
     case RaceActor::kTma: {
-      const SourceLine &source = cluster_.grid->program->source[access.statement];
-      return format("the asynchronous %s:%u: %s", cluster_.grid->program->file.c_str(), source.line,
+      const SourceLine &source = grid.program->source[access.statement];
+      return format("the asynchronous %s:%u: %s", grid.program->file.c_str(), source.line,
                     source.text.c_str());
     }
     case RaceActor::kCopies:
     case RaceActor::kBulk:
-      return "a copy in flight of " + location(warp_at(index), at, lane);
+    case RaceActor::kStores:
+      return "a copy in flight of " + location(warp, at, lane);
     default:
-      return location(warp_at(index), at, lane);
+      return location(warp, at, lane);
   }
 }
 
@@ -186,6 +288,17 @@ void RaceCheck::report(Warp &warp, const Instruction &i, int lane, uint32_t addr
             "race: %s byte %d of shared memory, which another %s, and nothing orders the two"
             "\n    the other: %s",
             verb_of(now), static_cast<int>(address & kOffsetMask) - static_cast<int>(kReservedSmem),
+            verb_of(before), describe(before).c_str());
+}
+
+void RaceCheck::report(Warp &warp, const Instruction &i, int lane, uint64_t address,
+                       const RaceAccess &now, const RaceAccess &before) const {
+  const std::optional<Allocation> a = find_allocation(address);
+  violation(warp, i, lane,
+            "race: %s byte %" PRIu64
+            " of %s, which another %s, and nothing orders the two"
+            "\n    the other: %s",
+            verb_of(now), a ? address - a->begin : address, a ? a->name.c_str() : "global memory",
             verb_of(before), describe(before).c_str());
 }
 
@@ -292,15 +405,31 @@ void RaceCheck::wait_for_copies(Warp &warp, Lanes lanes, uint32_t num_pending) {
   order_.wait_for_copies(index_of(warp), lanes, num_pending);
 }
 
-void RaceCheck::wait_for_bulk(Warp &warp, Lanes lanes, uint32_t num_pending) {
+void RaceCheck::wait_for_bulk(Warp &warp, Lanes lanes, uint32_t num_pending, bool until_read) {
   for_each_lane(lanes, [&](int l) {
     const uint32_t num_groups = warp.bulk.num_committed[static_cast<size_t>(l)];
-    if (num_groups > num_pending) order_.wait_for_bulk(index_of(warp), l, num_groups - num_pending);
+    if (num_groups > num_pending)
+      order_.wait_for_bulk(index_of(warp), l, num_groups - num_pending, until_read);
   });
 }
 
 void RaceCheck::wait_for_wgmma(Warp &warp, uint64_t num_done) {
   order_.learn(index_of(warp), kAllLanes, wgmma_of(warp), static_cast<uint32_t>(num_done));
+}
+
+void RaceCheck::wait_for_grid(Warp &warp, Lanes lanes) {
+  RaceClock clock;
+  clock.first_cluster = first_cluster_;
+  order_.acquire(index_of(warp), lanes, share(clock));
+  has_waited_[warp.block->rank] = true;
+}
+
+void RaceCheck::allow_dependents(const Block &block) const {
+  const uint32_t known = has_waited_[block.rank] ? first_cluster_ : first_known_;
+  std::atomic<uint32_t> &least = block.cluster->state->first_cluster;
+  uint32_t before = least;
+  while (known < before && !least.compare_exchange_weak(before, known)) {
+  }
 }
 
 // ---- fences and flags
@@ -309,23 +438,50 @@ void RaceCheck::fence(Warp &warp, Lanes lanes) {
   order_.fence(index_of(warp), lanes);
 }
 
+void RaceCheck::fence_proxy(Warp &warp, Lanes lanes) {
+  order_.fence_proxy(index_of(warp), lanes);
+}
+
+bool RaceCheck::is_global(uint64_t address) const {
+  return address >> 32 != 0 && (address & kWindowMask) != kSharedWindow;
+}
+
+SharedClock RaceCheck::exported(const SharedClock &clock) {
+  if (!clock) return nullptr;
+  if (clock != to_export_) {
+    to_export_ = clock;
+    exported_ = share(clock->exported_by(order_.cluster()));
+  }
+  return exported_;
+}
+
 void RaceCheck::release_flags(Warp &warp, Lanes lanes, const uint64_t *addresses, bool is_update,
                               bool releases) {
+  const auto lock = lock_global();
   for_each_lane(lanes, [&](int l) {
-    const SharedClock released = released_by(warp, l, releases);
+    const bool is_of_global = is_global(addresses[l]);
+    auto &flags = is_of_global ? global_.flags : flags_;
+    SharedClock released = released_by(warp, l, releases);
+    if (is_of_global) released = exported(released);
     // An update extends the release sequence of previous values: PTX ISA, Release Pattern.
-    const auto flag = flags_.find(addresses[l]);
-    if (flag != flags_.end())
+    const auto flag = flags.find(addresses[l]);
+    if (flag != flags.end())
       flag->second = is_update ? join(flag->second, released) : released;
     else if (released)
-      flags_[addresses[l]] = released;
+      flags[addresses[l]] = released;
   });
 }
 
 void RaceCheck::acquire_flags(Warp &warp, Lanes lanes, const uint64_t *addresses, bool acquires) {
+  const auto lock = lock_global();
   for_each_lane(lanes, [&](int l) {
-    const auto flag = flags_.find(addresses[l]);
-    if (flag != flags_.end()) acquire(warp, Lanes{1} << l, flag->second, acquires);
+    const bool is_of_global = is_global(addresses[l]);
+    const auto &flags = is_of_global ? global_.flags : flags_;
+    const auto flag = flags.find(addresses[l]);
+    if (flag == flags.end() || !flag->second) return;
+    const SharedClock clock =
+        is_of_global ? share(flag->second->imported_by(order_.cluster())) : flag->second;
+    acquire(warp, Lanes{1} << l, clock, acquires);
   });
 }
 

@@ -1,4 +1,5 @@
-// SOFTGPU_RACECHECK: detects conflicting, unordered accesses to the shared memory of a cluster.
+// SOFTGPU_RACECHECK: detects conflicting, unordered accesses to the shared memory of a cluster and
+// to global memory.
 //
 // Each asynchronous operation (cp.async, bulk copy, wgmma) is a logical thread that starts at the
 // issue.  It happens before the code after the wait, or the wait on an mbarrier, that the PTX ISA
@@ -11,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tools/softgpu/machine/global_races.h"
 #include "tools/softgpu/machine/race_order.h"
 #include "tools/softgpu/machine/race_shadow.h"
 #include "tools/softgpu/machine/shared_memory.h"
@@ -27,11 +29,13 @@ struct Warp;
 struct RaceKind {
   bool writes;
   bool is_strong;  ///< as in RaceAccess
+  bool observes = false;
 };
 
 class RaceCheck {
  public:
-  explicit RaceCheck(const Cluster &);
+  /// @param first_cluster  number of the grid's first cluster
+  RaceCheck(const Cluster &, GlobalRaces &, uint32_t first_cluster);
 
   // Accesses.  Addresses are cluster addresses: a rank and a checked offset.
 
@@ -50,6 +54,20 @@ class RaceCheck {
                   uint32_t offset, uint32_t bytes);
   void read_bulk(const BulkCopy &);
   void land_bulk(const BulkCopy &, Block &);
+
+  // Accesses to global memory.
+
+  auto lock_global() { return global_.lock(); }
+  void touch_global(Warp &, const Instruction &, Lanes, const uint64_t *addresses, uint32_t bytes,
+                    RaceKind);
+  void touch_global_together(Warp &, const Instruction &, Lanes, uint64_t address, uint32_t bytes,
+                             RaceKind);
+  /// Records the reads of a cp.async by each lane of the set: bytes[lane] bytes.
+  void read_global_copy(Warp &, const Instruction &, Lanes, const uint64_t *addresses,
+                        const uint32_t *bytes);
+  /// Records a row of a load that a block receives.
+  void read_global_bulk(const BulkCopy &, const Block &, uint64_t address, uint64_t bytes);
+  void write_global_bulk(const BulkCopy &, uint64_t address, uint64_t bytes);
 
   // Synchronization.
 
@@ -75,10 +93,16 @@ class RaceCheck {
 
   void commit_copies(Warp &, Lanes);
   void wait_for_copies(Warp &, Lanes, uint32_t num_pending);
-  void wait_for_bulk(Warp &, Lanes, uint32_t num_pending);
+  void wait_for_bulk(Warp &, Lanes, uint32_t num_pending, bool until_read);
   void wait_for_wgmma(Warp &, uint64_t num_done);
 
+  /// griddepcontrol
+  void wait_for_grid(Warp &, Lanes);
+  void allow_dependents(const Block &) const;
+
   void fence(Warp &, Lanes);
+  /// fence.proxy.async of global memory
+  void fence_proxy(Warp &, Lanes);
   /// Strong operations in any state space, which may access a flag.  release_flags is called before
   /// a write, acquire_flags after a read.
   void release_flags(Warp &, Lanes, const uint64_t *addresses, bool is_update, bool releases);
@@ -93,29 +117,67 @@ class RaceCheck {
   };
 
   uint32_t index_of(const Warp &) const;
-  Warp &warp_at(uint32_t index) const;
   RaceAccess access_of(const Warp &, const Instruction &, Lanes, RaceKind) const;
-  RaceShadow &shadow_of(uint32_t address) { return shadows_[address >> kRankShift]; }
   Mbarrier &mbarrier_at(uint32_t address);
   RaceActorId wgmma_of(const Warp &) const;
   SharedClock released_by(Warp &, int lane, bool releases);
   void acquire(Warp &, Lanes, const SharedClock &, bool acquires);
+  bool is_global(uint64_t address) const;
+  SharedClock exported(const SharedClock &);
+
+  // Memory is SharedRaces or GlobalRaces.
+
+  template <class Memory, class Address>
+  void touch_in(Memory &, Warp &, const Instruction &, Lanes, const Address *addresses,
+                uint32_t bytes, RaceAccess);
+  template <class Memory, class Address>
+  void touch_together_in(Memory &, Warp &, const Instruction &, const RaceAccess &, Address address,
+                         uint32_t bytes);
+  /// @param bytes  returns the bytes of a lane
+  template <class Memory, class Address, class Bytes>
+  void copy_in(Memory &, Warp &, const Instruction &, Lanes, const Address *addresses,
+               Bytes &&bytes, RaceKind);
   /// Records an access of an asynchronous operation, with the clock of its issue.
-  void touch_later(Warp &, const Instruction &, int lane, uint32_t address, uint32_t bytes,
+  template <class Memory, class Address>
+  void touch_later(Memory &, Warp &, const Instruction &, int lane, Address address, uint64_t bytes,
                    const RaceAccess &, const SharedClock &);
+  void touch_global_later(const BulkCopy &, RaceAccess, uint64_t address, uint64_t bytes);
   void report(Warp &, const Instruction &, int lane, uint32_t address, const RaceAccess &now,
+              const RaceAccess &before) const;
+  void report(Warp &, const Instruction &, int lane, uint64_t address, const RaceAccess &now,
               const RaceAccess &before) const;
   std::string describe(const RaceAccess &) const;
 
+  /// Shared memory of the blocks, by cluster address.
+  struct SharedRaces {
+    template <class F>
+    const RaceAccess *find_race(uint32_t address, uint64_t bytes, const RaceAccess &now, F &&f) {
+      return of_block[address >> kRankShift].find_race(address & kOffsetMask,
+                                                       static_cast<uint32_t>(bytes), now, f);
+    }
+    template <class F>
+    void add(uint32_t address, uint64_t bytes, const RaceAccess &now, F &&f) {
+      of_block[address >> kRankShift].add(address & kOffsetMask, static_cast<uint32_t>(bytes), now,
+                                          f);
+    }
+    std::vector<RaceShadow> of_block;
+  };
+
   const Cluster &cluster_;
+  GlobalRaces &global_;
+  const uint32_t first_cluster_;  ///< number of the grid's first cluster
+  const uint32_t first_known_;    ///< RaceClock::first_cluster before griddepcontrol.wait
   const uint32_t warps_per_block_;
   RaceOrder order_;
-  std::vector<RaceShadow> shadows_;  ///< per block
+  SharedRaces shared_;
+  std::vector<bool> has_waited_;  ///< per block: griddepcontrol.wait
+  /// Clock that was exported last, and the result: the lanes of a warp often release the same one.
+  SharedClock to_export_, exported_;
   std::unordered_map<const NamedBarrier *, RaceClock> barriers_;
   RaceClock cluster_arrived_;
   SharedClock cluster_completed_;
   std::unordered_map<uint32_t, Mbarrier> mbarriers_;  ///< key: address
-  std::unordered_map<uint64_t, SharedClock> flags_;   ///< released clocks by address
+  std::unordered_map<uint64_t, SharedClock> flags_;   ///< as in GlobalRaces, for shared memory
 };
 
 }  // namespace softgpu

@@ -14,11 +14,72 @@ void RaceClock::join(const RaceClock &other) {
   uint32_t *to = times_.data();
   const uint32_t *from = other.times_.data();
   for (size_t i = 0; i < other.times_.size(); i++) to[i] = to[i] < from[i] ? from[i] : to[i];
+  others_ = join(others_, other.others_);
+  fenced = softgpu::join(fenced, other.fenced);
+  proxy_fenced = softgpu::join(proxy_fenced, other.proxy_fenced);
+  at_fence = softgpu::join(at_fence, other.at_fence);
+  first_cluster = std::max(first_cluster, other.first_cluster);
 }
 
 void RaceClock::meet(const RaceClock &other) {
   times_.resize(std::min(times_.size(), other.times_.size()));
   for (size_t i = 0; i < times_.size(); i++) times_[i] = std::min(times_[i], other.times_[i]);
+  others_ = nullptr;
+  fenced = proxy_fenced = at_fence = nullptr;
+  first_cluster = std::min(first_cluster, other.first_cluster);
+}
+
+SharedClock RaceClock::of_cluster(uint32_t cluster) const {
+  if (!others_) return nullptr;
+  const auto found = std::ranges::lower_bound(*others_, cluster, {}, &Other::cluster);
+  return found == others_->end() || found->cluster != cluster ? nullptr : found->clock;
+}
+
+std::shared_ptr<const RaceClock::Others> RaceClock::join(const std::shared_ptr<const Others> &x,
+                                                         const std::shared_ptr<const Others> &y) {
+  if (x == y || !y) return x;
+  if (!x) return y;
+  auto both = std::make_shared<Others>();
+  both->reserve(x->size() + y->size());
+  auto a = x->begin(), b = y->begin();
+  while (a != x->end() || b != y->end()) {
+    if (b == y->end() || (a != x->end() && a->cluster < b->cluster)) {
+      both->push_back(*a++);
+    } else if (a == x->end() || b->cluster < a->cluster) {
+      both->push_back(*b++);
+    } else {
+      both->push_back({a->cluster, softgpu::join(a->clock, b->clock)});
+      a++, b++;
+    }
+  }
+  return both;
+}
+
+RaceClock RaceClock::exported_by(uint32_t cluster) const {
+  auto own = std::make_shared<RaceClock>();
+  own->times_ = times_;
+  RaceClock exported;
+  exported.others_ = join(others_, std::make_shared<Others>(Others{{cluster, own}}));
+  exported.first_cluster = first_cluster;
+  const auto export_part = [&](const SharedClock &part) {
+    return part ? std::make_shared<RaceClock>(part->exported_by(cluster)) : nullptr;
+  };
+  exported.fenced = export_part(fenced);
+  exported.proxy_fenced = export_part(proxy_fenced);
+  exported.at_fence = export_part(at_fence);
+  return exported;
+}
+
+RaceClock RaceClock::imported_by(uint32_t cluster) const {
+  RaceClock imported = *this;
+  if (const SharedClock own = of_cluster(cluster)) imported.times_ = own->times_;
+  const auto import_part = [&](const SharedClock &part) {
+    return part ? std::make_shared<RaceClock>(part->imported_by(cluster)) : nullptr;
+  };
+  imported.fenced = import_part(fenced);
+  imported.proxy_fenced = import_part(proxy_fenced);
+  imported.at_fence = import_part(at_fence);
+  return imported;
 }
 
 SharedClock join(const SharedClock &x, const SharedClock &y) {

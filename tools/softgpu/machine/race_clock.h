@@ -8,7 +8,12 @@
 
 namespace softgpu {
 
-/// Vector clock: for each component, the time up to which its accesses have happened before.
+class RaceClock;
+/// Immutable clock that threads share after a barrier; null is the empty clock.
+using SharedClock = std::shared_ptr<const RaceClock>;
+
+/// Vector clock of a cluster: for each component, the time up to which its accesses have happened
+/// before.  Also contains the clocks of other clusters, for global memory.
 class RaceClock {
  public:
   uint32_t operator[](size_t component) const {
@@ -17,15 +22,35 @@ class RaceClock {
   void learn(size_t component, uint32_t time);
   /// Sets each component to the maximum.
   void join(const RaceClock &other);
-  /// Sets each component to the minimum.
+  /// Sets each component of the own cluster to the minimum, and removes all others.
   void meet(const RaceClock &other);
 
- private:
-  std::vector<uint32_t> times_;
-};
+  /// Returns the components of another cluster.
+  SharedClock of_cluster(uint32_t cluster) const;
+  /// Returns the clock as it is passed to other clusters.
+  RaceClock exported_by(uint32_t cluster) const;
+  /// Returns an exported clock as seen by a cluster.
+  RaceClock imported_by(uint32_t cluster) const;
 
-/// Immutable clock that threads share after a barrier; null is the empty clock.
-using SharedClock = std::shared_ptr<const RaceClock>;
+  /// Accesses that a fence, or a fence.proxy.async for global memory, follows.
+  SharedClock fenced, proxy_fenced;
+  /// Clocks that relaxed operations have acquired, for the next fence.
+  SharedClock at_fence;
+  /// Clusters with lower numbers have ended before: those of previous grids.
+  uint32_t first_cluster = 0;
+
+ private:
+  struct Other {
+    uint32_t cluster;
+    SharedClock clock;
+  };
+  using Others = std::vector<Other>;  ///< sorted by cluster
+  static std::shared_ptr<const Others> join(const std::shared_ptr<const Others> &,
+                                            const std::shared_ptr<const Others> &);
+
+  std::vector<uint32_t> times_;
+  std::shared_ptr<const Others> others_;
+};
 
 /// Returns the component-wise maximum.
 SharedClock join(const SharedClock &, const SharedClock &);

@@ -1,6 +1,7 @@
 #include "tools/softgpu/machine/race_order.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace softgpu {
 namespace {
@@ -44,17 +45,22 @@ uint32_t RaceOrder::take_component(RaceActorId id) {
   if (id >= components_.size()) components_.resize(id + 1u, kNoComponent);
   if (components_[id] == kNoComponent) {
     components_[id] = num_components_;
-    num_components_ += actor_of(id) <= RaceActor::kBulk ? kWarpSize : 1;
+    num_components_ += actor_of(id) <= RaceActor::kStores ? kWarpSize : 1;
   }
   return components_[id];
 }
 
 bool RaceOrder::is_known(const RaceAccess &access, const SharedClock &clock) const {
-  const uint32_t first = component_of(access.actor);
-  if (!clock || first == kNoComponent) return false;
+  if (access.cluster < std::max(first_cluster_, clock ? clock->first_cluster : 0)) return true;
+  if (!clock) return false;
+  const bool is_own = is_own_cluster(access);
+  const SharedClock of_other = is_own ? nullptr : clock->of_cluster(access.cluster);
+  const RaceClock *times = is_own ? clock.get() : of_other.get();
+  const uint32_t first = is_own ? component_of(access.actor) : access.component;
+  if (times == nullptr || first == kNoComponent) return false;
   bool is_known = true;
   for_each_lane(access.lanes, [&](int l) {
-    is_known &= (*clock)[first + static_cast<uint32_t>(l)] >= access.time;
+    is_known &= (*times)[first + static_cast<uint32_t>(l)] >= access.time;
   });
   return is_known;
 }
@@ -63,12 +69,16 @@ bool RaceOrder::happened_before(const RaceAccess &access, uint32_t warp, int lan
   const WarpState &state = warps_[warp];
   const auto own = static_cast<size_t>(lane);
   RaceAccess of_others = access;
-  const bool is_own = actor_of(access.actor) <= RaceActor::kBulk && index_of(access.actor) == warp;
+  const bool is_own = is_own_cluster(access) && actor_of(access.actor) <= RaceActor::kStores &&
+                      index_of(access.actor) == warp;
   if (is_own && (access.lanes >> lane & 1) != 0) {
+    // The lanes of a statement update memory in any order; this one may be the last.
+    if (access.observes) return true;
     of_others.lanes &= ~(Lanes{1} << lane);
     const RaceActor actor = actor_of(access.actor);
     if (actor == RaceActor::kCopies && state.copies_done[own] < access.time) return false;
     if (actor == RaceActor::kBulk && state.bulk_done[own] < access.time) return false;
+    if (actor == RaceActor::kStores && state.stores_done[own] < access.time) return false;
   }
   return of_others.lanes == 0 || is_known(of_others, state.known[own]);
 }
@@ -86,6 +96,7 @@ void RaceOrder::add_own(RaceClock &clock, uint32_t warp, Lanes lanes) {
   };
   add(RaceActor::kCopies, state.copies_done);
   add(RaceActor::kBulk, state.bulk_done);
+  add(RaceActor::kStores, state.stores_done);
 }
 
 SharedClock RaceOrder::release(uint32_t warp, Lanes lanes) {
@@ -131,25 +142,47 @@ void RaceOrder::wait_for_copies(uint32_t warp, Lanes lanes, uint32_t num_pending
   });
 }
 
-void RaceOrder::wait_for_bulk(uint32_t warp, int lane, uint32_t num_groups) {
-  take_component(id_of(RaceActor::kBulk, warp));
-  uint32_t &done = warps_[warp].bulk_done[static_cast<size_t>(lane)];
-  done = std::max(done, num_groups);
+void RaceOrder::wait_for_bulk(uint32_t warp, int lane, uint32_t num_groups, bool until_read) {
+  const auto finish = [&](RaceActor actor, Times &done) {
+    take_component(id_of(actor, warp));
+    uint32_t &of_lane = done[static_cast<size_t>(lane)];
+    of_lane = std::max(of_lane, num_groups);
+  };
+  finish(RaceActor::kBulk, warps_[warp].bulk_done);
+  if (!until_read) finish(RaceActor::kStores, warps_[warp].stores_done);
 }
 
 void RaceOrder::fence(uint32_t warp, Lanes lanes) {
-  WarpState &state = warps_[warp];
-  for_each_lane(lanes, [&](int lane) {
-    const auto l = static_cast<size_t>(lane);
-    acquire(warp, Lanes{1} << lane, state.at_fence[l]);
-    state.at_fence[l] = nullptr;
-    state.fenced[l] = release(warp, Lanes{1} << lane);
+  for_each_lane(lanes, [&](int l) {
+    const Lanes lane = Lanes{1} << l;
+    SharedClock &known = warps_[warp].known[static_cast<size_t>(l)];
+    if (known && known->at_fence) {
+      RaceClock acquired = *known;
+      const SharedClock at_fence = std::exchange(acquired.at_fence, nullptr);
+      acquired.join(*at_fence);
+      known = std::make_shared<RaceClock>(std::move(acquired));
+    }
+    RaceClock fenced = *release(warp, lane), clock;
+    fenced.fenced = fenced.at_fence = nullptr;
+    clock.fenced = std::make_shared<RaceClock>(std::move(fenced));
+    acquire(warp, lane, std::make_shared<RaceClock>(std::move(clock)));
   });
 }
 
-void RaceOrder::acquire_at_fence(uint32_t warp, int lane, const SharedClock &clock) {
-  SharedClock &later = warps_[warp].at_fence[static_cast<size_t>(lane)];
-  later = join(later, clock);
+void RaceOrder::fence_proxy(uint32_t warp, Lanes lanes) {
+  for_each_lane(lanes, [&](int l) {
+    RaceClock fenced = *release(warp, Lanes{1} << l), clock;
+    fenced.fenced = fenced.proxy_fenced = fenced.at_fence = nullptr;
+    clock.proxy_fenced = std::make_shared<RaceClock>(std::move(fenced));
+    acquire(warp, Lanes{1} << l, std::make_shared<RaceClock>(std::move(clock)));
+  });
+}
+
+void RaceOrder::acquire_at_fence(uint32_t warp, int lane, const SharedClock &at_fence) {
+  if (!at_fence) return;
+  RaceClock clock;
+  clock.at_fence = at_fence;
+  acquire(warp, Lanes{1} << lane, std::make_shared<RaceClock>(std::move(clock)));
 }
 
 }  // namespace softgpu

@@ -14,11 +14,12 @@
 
 namespace softgpu {
 
-/// Kinds of logical threads.  The first three exist per warp, with 32 lanes each.
+/// Kinds of logical threads.  The first four exist per warp, with 32 lanes each.
 enum class RaceActor : uint8_t {
   kThreads,
   kCopies,  ///< cp.async of a lane; its time is the group number
-  kBulk,    ///< bulk stores of a lane; its time is the group number
+  kBulk,    ///< reads of bulk stores of a lane; its time is the group number
+  kStores,  ///< writes of bulk stores of a lane; its time is the group number
   kWgmma,   ///< wgmma of the warpgroup that starts at a warp; its time is the operation number
   kTma,     ///< bulk loads that an mbarrier tracks; its time is the phase number
 };
@@ -33,16 +34,26 @@ struct RaceAccess {
   RaceActorId actor = 0;
   bool writes = false;
   bool is_strong = false;  ///< atomic access: does not conflict with other strong accesses
+  // Global memory only:
+  bool observes = false;   ///< atomic update, which all previous strong accesses precede
+  uint32_t cluster = 0;    ///< number of the cluster in a sequence of grids
+  uint32_t component = 0;  ///< component of lane 0 in the clocks of that cluster
 };
 
 class RaceOrder {
  public:
-  explicit RaceOrder(uint32_t num_warps) : num_warps_(num_warps), warps_(num_warps) {}
+  /// @param first_cluster  clusters with lower numbers have ended before
+  RaceOrder(uint32_t num_warps, uint32_t cluster, uint32_t first_cluster)
+      : num_warps_(num_warps),
+        cluster_(cluster),
+        first_cluster_(first_cluster),
+        warps_(num_warps) {}
 
   RaceActorId id_of(RaceActor, uint32_t warp_or_mbarrier) const;
   RaceActor actor_of(RaceActorId) const;
   uint32_t index_of(RaceActorId) const;  ///< warp or mbarrier
 
+  uint32_t cluster() const { return cluster_; }
   uint32_t time_of(uint32_t warp) const { return warps_[warp].time; }
   uint32_t copy_group(uint32_t warp, int lane) const {
     return warps_[warp].num_copy_groups[static_cast<size_t>(lane)] + 1;
@@ -61,21 +72,26 @@ class RaceOrder {
   /// Orders the lanes after the accesses of an asynchronous logical thread up to a time.
   void learn(uint32_t warp, Lanes, RaceActorId, uint32_t time);
   void add_to(RaceClock &clock, RaceActorId, uint32_t time);
+  /// Returns the first component of a logical thread.
+  uint32_t take_component(RaceActorId);
 
   // Groups of cp.async and bulk stores, per lane.
 
   void commit_copies(uint32_t warp, Lanes);
   void wait_for_copies(uint32_t warp, Lanes, uint32_t num_pending);
-  void wait_for_bulk(uint32_t warp, int lane, uint32_t num_groups);
+  void wait_for_bulk(uint32_t warp, int lane, uint32_t num_groups, bool until_read);
 
   // Fences, and relaxed operations that only fences order: PTX ISA, Release and Acquire Patterns.
 
   void fence(uint32_t warp, Lanes);
-  /// Returns the clock that the lane's last fence released.
-  const SharedClock &fenced(uint32_t warp, int lane) const {
-    return warps_[warp].fenced[static_cast<size_t>(lane)];
+  /// Returns the clock that the last fence of the lane, or of a lane before a barrier, released.
+  SharedClock fenced(uint32_t warp, int lane) const {
+    const SharedClock &known = warps_[warp].known[static_cast<size_t>(lane)];
+    return known ? known->fenced : nullptr;
   }
-  /// Defers the acquisition of a clock to the lane's next fence.
+  /// Records a fence.proxy.async for global memory.
+  void fence_proxy(uint32_t warp, Lanes);
+  /// Defers the acquisition of a clock to the next fence of the lane, or of a lane after a barrier.
   void acquire_at_fence(uint32_t warp, int lane, const SharedClock &);
 
  private:
@@ -83,16 +99,16 @@ class RaceOrder {
   struct WarpState {
     uint32_t time = 1;
     /// Clocks of other threads per lane; a lane's own accesses are always known.
-    std::array<SharedClock, kWarpSize> known, fenced, at_fence;
-    Times num_copy_groups{}, copies_done{}, bulk_done{};  ///< group numbers
+    std::array<SharedClock, kWarpSize> known;
+    Times num_copy_groups{}, copies_done{}, bulk_done{}, stores_done{};  ///< group numbers
   };
 
   static constexpr uint32_t kNoComponent = ~0u;
   uint32_t component_of(RaceActorId) const;
-  uint32_t take_component(RaceActorId);
+  bool is_own_cluster(const RaceAccess &access) const { return access.cluster == cluster_; }
   void add_own(RaceClock &, uint32_t warp, Lanes);
 
-  const uint32_t num_warps_;
+  const uint32_t num_warps_, cluster_, first_cluster_;
   std::vector<WarpState> warps_;
   std::vector<uint32_t> components_;  ///< first component of each logical thread
   uint32_t num_components_ = 0;

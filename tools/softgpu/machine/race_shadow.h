@@ -32,8 +32,7 @@ class RaceShadow {
   void add(uint32_t offset, uint32_t bytes, const RaceAccess &now, F &&happened_before) {
     for_each_cell(offset, bytes, [&](Cell &cell) {
       if (!now.writes || now.is_strong) return add_to_others(cell, now, happened_before);
-      const bool is_same = cell.write.actor == now.actor && cell.write.time == now.time &&
-                           cell.write.statement == now.statement;
+      const bool is_same = is_same_time(cell.write, now) && cell.write.statement == now.statement;
       // Lanes of one statement write the same value.
       const Lanes before = is_same ? cell.write.lanes : 0;
       cell.write = now;
@@ -57,6 +56,10 @@ class RaceShadow {
     uint32_t bytes = 0;  ///< index in bytes_; 0: one cell for the word
   };
   using Bytes = std::array<Cell, kWordBytes>;
+
+  static bool is_same_time(const RaceAccess &x, const RaceAccess &y) {
+    return x.actor == y.actor && x.time == y.time && x.cluster == y.cluster;
+  }
 
   template <class F>
   static bool is_race(const RaceAccess &before, const RaceAccess &now, F &&happened_before) {
@@ -97,15 +100,17 @@ class RaceShadow {
   template <class F>
   static bool take_over(RaceAccess &before, const RaceAccess &now, F &&happened_before) {
     if (before.lanes == 0) return false;
-    const bool is_same_kind = before.writes == now.writes && before.is_strong == now.is_strong;
-    if (before.actor == now.actor && before.time == now.time && is_same_kind) {
+    const bool is_same_kind = before.writes == now.writes && before.is_strong == now.is_strong &&
+                              (!now.observes || before.statement == now.statement);
+    if (is_same_time(before, now) && is_same_kind) {
       before.lanes |= now.lanes;
       before.statement = now.statement;
       return true;
     }
     const bool conflicts_with_as_much =
         (now.writes || !before.writes) && (!now.is_strong || before.is_strong);
-    if (conflicts_with_as_much && happened_before(before)) before.lanes = 0;
+    const bool is_observed = now.observes && before.is_strong;
+    if (is_observed || (conflicts_with_as_much && happened_before(before))) before.lanes = 0;
     return false;
   }
 
