@@ -1,4 +1,4 @@
-// Activations of one element against fp64, and at their limits.
+// Activations of one element: errors against fp64, and exact limits.
 #include "kernels/simt/activation.h"
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 const float kNan = std::nanf("");
 
-/// How often f is further from its oracle than the bound of an exact argument.
+/// Returns the number of results of f whose error exceeds the bound for an exact argument.
 template <class F>
 int count_wrong(F f, mp_activation_t forward, mp_activation_t backward) {
   int wrong = 0;
@@ -30,7 +30,7 @@ int count_wrong(F f, mp_activation_t forward, mp_activation_t backward) {
 
 }  // namespace
 
-TEST_CASE("activation: sigmoid, tanh, SiLU and both forms of GELU within their bounds") {
+TEST_CASE("activation: sigmoid, tanh, SiLU and both forms of GELU are within their error bounds") {
   CHECK(count_wrong(Sigmoid{}, MP_ACT_SIGMOID, MP_ACT_DSIGMOID) == 0);
   CHECK(count_wrong(Tanh{}, MP_ACT_TANH, MP_ACT_DTANH) == 0);
   CHECK(count_wrong(Gelu{}, MP_ACT_GELU, MP_ACT_DGELU) == 0);
@@ -38,7 +38,7 @@ TEST_CASE("activation: sigmoid, tanh, SiLU and both forms of GELU within their b
   CHECK(count_wrong(GeluErf{}, MP_ACT_GELU_ERF, MP_ACT_DGELU_ERF) == 0);
 }
 
-TEST_CASE("activation: limits") {
+TEST_CASE("activation: limits at zero, infinity and NaN are exact") {
   CHECK(Sigmoid::value(0.0f) == 0.5f);
   CHECK(Sigmoid::value(kInfinity) == 1.0f);
   CHECK(Sigmoid::value(-kInfinity) == 0.0f);

@@ -1,5 +1,5 @@
-// The random numbers of the 16-bit copy (kernels/simt/random.h), and the rounding that they decide
-// (kernels/step/model_copy.h), whose probabilities can be counted out here.
+// Random numbers of the 16-bit model copy (kernels/simt/random.h), and stochastic rounding
+// (kernels/step/model_copy.h), whose probabilities are counted exhaustively.
 #include "kernels/step/model_copy.h"
 #include "testing.h"
 #include "tests/support/input_values.h"
@@ -23,7 +23,7 @@ float negative(float w) {
 
 }  // namespace
 
-TEST_CASE("philox: the known answers of Random123") {
+TEST_CASE("philox: output equals the known answers of Random123") {
   // kat_vectors, philox4x32 10: zeros, ones, digits of pi.
   check_words(philox({{0, 0, 0, 0}}, 0), {{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}});
   constexpr uint32_t kOnes = 0xffffffff;
@@ -34,8 +34,8 @@ TEST_CASE("philox: the known answers of Random123") {
               {{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}});
 }
 
-TEST_CASE("stochastic rounding: as many words round up as the fraction says") {
-  // Of the 2^bits values of the deciding bits, exactly the dropped part of w many round up.
+TEST_CASE("stochastic rounding: the share of words that round up equals the dropped fraction") {
+  // `fraction` is the dropped part of w: exactly that number of the 2^bits values must round up.
   Random random(1);
   for (const mp_dtype_t dtype : kTypes) {
     const int bits = dtype == MP_FP16 ? 13 : 16;
@@ -45,7 +45,7 @@ TEST_CASE("stochastic rounding: as many words round up as the fraction says") {
                                 : i == 2
                                     ? (1u << bits) - 1
                                     : static_cast<uint32_t>(random.integer(0, (1 << bits) - 1));
-      // fp16: exponents of its normal numbers; bf16: all, 0 (subnormal) included.
+      // fp16: exponents of normal numbers; bf16: all exponents, including 0 (subnormal).
       const uint32_t exponent = static_cast<uint32_t>(dtype == MP_FP16 ? random.integer(113, 142)
                                                                        : random.integer(0, 254));
       const uint32_t kept = static_cast<uint32_t>(random.integer(0, 0x7fffff)) >> bits << bits;
@@ -68,7 +68,7 @@ TEST_CASE("stochastic rounding: as many words round up as the fraction says") {
   }
 }
 
-TEST_CASE("stochastic rounding: subnormals of fp16 turn at their fraction of 2^32") {
+TEST_CASE("stochastic rounding: the threshold of fp16 subnormals is their fraction of 2^32") {
   Random random(2);
   for (int i = 0; i < 2000; i++) {
     const float w =
@@ -88,7 +88,7 @@ TEST_CASE("stochastic rounding: subnormals of fp16 turn at their fraction of 2^3
   }
 }
 
-TEST_CASE("stochastic rounding: what the type holds stays, whatever the word") {
+TEST_CASE("stochastic rounding: representable values do not change for any word") {
   for (const mp_dtype_t dtype : kTypes) {
     int64_t wrong = 0;
     for (uint32_t bits = 0; bits < 1u << 16; bits++) {
@@ -102,13 +102,13 @@ TEST_CASE("stochastic rounding: what the type holds stays, whatever the word") {
   }
 }
 
-TEST_CASE("stochastic rounding: beyond the largest finite number lies an overflow") {
-  const float between = 65520.0f;  // half way from 65504 to what would be 65536
+TEST_CASE("stochastic rounding: rounding up from the largest finite number overflows") {
+  const float between = 65520.0f;  // halfway between 65504 and 65536, the next multiple of the ulp
   CHECK(stochastically_rounded(between, MP_FP16, 0x0fff) == 65504.0f);
   CHECK(stochastically_rounded(between, MP_FP16, 0x1000) == 65536.0f);
   CHECK(!overflows(65504.0f, MP_FP16));
   CHECK(overflows(65536.0f, MP_FP16));
-  const float most = std::numeric_limits<float>::max();  // 0xffff / 2^16 from the largest bf16
+  const float most = std::numeric_limits<float>::max();  // 0xffff / 2^16 ulp above the largest bf16
   CHECK(stochastically_rounded(most, MP_BF16, 0) == kBf16Max);
   CHECK(stochastically_rounded(-most, MP_BF16, 1) == -std::numeric_limits<float>::infinity());
   CHECK(!overflows(kBf16Max, MP_BF16));

@@ -1,4 +1,4 @@
-// The release store with which a kernel publishes to the CPU what it has written.
+// store_release_system, by which a kernel publishes its writes to the CPU.
 #include <array>
 #include <atomic>
 #include <thread>
@@ -15,11 +15,11 @@ constexpr uint64_t kWords = 200;
 constexpr uint64_t kPattern = 0xA5A5A5A5A5A5A5A5;
 
 struct Args {
-  uint64_t *data;   ///< kWords
-  uint64_t *count;  ///< how many of them have been published
+  uint64_t *data;   ///< [kWords]
+  uint64_t *count;  ///< number of published words
 };
 
-/// One thread writes words, and publishes their number after each.
+/// One thread writes words and publishes their number after each.
 MP_KERNEL(kThreads, 1)
 publish(MP_PARAM(Args) args) {
   if (thread_index() != 37) return;
@@ -29,7 +29,7 @@ publish(MP_PARAM(Args) args) {
   }
 }
 
-/// Reads the counter until the kernel has finished; returns how many of the published words were wrong.
+/// Polls the counter until the kernel has finished; returns the number of wrong published words.
 uint64_t watch(const std::vector<uint64_t> &data, uint64_t &count,
                const std::atomic<bool> &finished) {
   uint64_t wrong = 0;
@@ -43,17 +43,17 @@ uint64_t watch(const std::vector<uint64_t> &data, uint64_t &count,
 
 }  // namespace
 
-TEST_CASE("release store: whoever sees it sees what was written before") {
+TEST_CASE("release store: a reader of the counter reads all earlier writes") {
   in_every_mode([] {
     std::vector<uint64_t> data(kWords, 0);
     std::array<uint64_t, 3> counter = {kPattern, 0, kPattern};
     std::atomic<bool> finished = false;
     uint64_t wrong = 1;
     std::thread host([&] { wrong = watch(data, counter[1], finished); });
-    const std::string complaint = outcome(publish, {1, kThreads}, {data.data(), &counter[1]});
+    const std::string diagnostic = outcome(publish, {1, kThreads}, {data.data(), &counter[1]});
     finished = true;
     host.join();
-    CHECK(complaint == "");
+    CHECK(diagnostic == "");
     CHECK(wrong == 0);
     CHECK(counter == std::array<uint64_t, 3>{kPattern, kWords, kPattern});
   });

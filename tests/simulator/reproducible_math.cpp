@@ -1,5 +1,5 @@
-// kernels/simt/reproducible_math.h against the long doubles of the C library, which have 11 bits more or 60,
-// and where it is to be exact.  tests/conformance compares the bits of the targets.
+// kernels/simt/reproducible_math.h against the C library in long double, which has 11 or 60 more
+// bits, and at arguments with exact results.  tests/conformance compares the bits of the targets.
 #include "kernels/simt/reproducible_math.h"
 
 #include <cfloat>
@@ -21,17 +21,17 @@ constexpr double kMinSubnormal = 0x1p-1074, kMinNormal = 0x1p-1022, kLargest = D
 constexpr int kMinExponent = -1074, kMaxExponent = 1023;
 constexpr int kArguments = 20000;
 
-/// The functions below have a documented error of 1 ulp, the C library's of 1 ulp of a long double.
+/// Documented error of 1 ulp, and margin for the 1 ulp of the long double reference.
 constexpr long double kMaxUlps = 1.0L + 0x1p-10L;
 
-/// Of a result of `wanted` before rounding; subnormals have that of the least normal number.
+/// Returns the ulp of `wanted`; subnormals have the ulp of the smallest normal number.
 long double ulp_at(long double wanted) {
   return std::ldexp(1.0L, std::max(std::ilogb(wanted), -1022) - 52);
 }
 
 struct Worst {
   long double ulps = 0.0L;
-  void look_at(double got, long double wanted) {
+  void update(double got, long double wanted) {
     if (std::fabs(wanted) > static_cast<long double>(kLargest)) {
       REQUIRE((std::isinf(got) || std::fabs(got) == kLargest));
       return;
@@ -40,7 +40,7 @@ struct Worst {
   }
 };
 
-/// Positive and finite: any bits, subnormals, and neighbours of 1.
+/// Returns a positive finite number: any bits, a subnormal, or a number near 1.
 double positive(Random &random) {
   const auto mantissa = static_cast<uint64_t>(random.integer(0, (int64_t{1} << 52) - 1));
   switch (random.integer(0, 3)) {
@@ -60,7 +60,7 @@ bool is_zero_of_either_sign(double x) {
   return x == 0.0;
 }
 
-/// How many powers of two `log2` does not map to their exponents.
+/// Returns the number of powers of two that `log2` does not map to their exponents.
 template <class F>
 int count_inexact(const F &log2) {
   int inexact = 0;
@@ -68,7 +68,8 @@ int count_inexact(const F &log2) {
   return inexact;
 }
 
-/// CUDA's, over a log that is the same at the powers of two as its own: the loss scale must not rest on it.
+/// CUDA's formula for log2, with a log that equals CUDA's at powers of two.  It is inexact there,
+/// so the loss scale must not use it.
 double log2_of_cuda(double x) {
   const double ln = std::log(x);
   return std::fma(ln, 0x1.71547652b82fep+0, ln * 0x1.777d0ffda0d24p-56);
@@ -83,7 +84,7 @@ TEST_CASE("reproducible math: log2 of every power of two, and exp2 of every expo
   for (int k = kMinExponent; k <= kMaxExponent; k++) REQUIRE(math::exp2(k) == std::ldexp(1.0, k));
 }
 
-TEST_CASE("reproducible math: log2 does not fall around powers of two") {
+TEST_CASE("reproducible math: log2 is monotonic around powers of two") {
   for (int k = kMinExponent; k <= kMaxExponent; k++) {
     double x = std::ldexp(1.0, k), y = x;
     for (int i = 0; i < 4; i++) {
@@ -96,7 +97,7 @@ TEST_CASE("reproducible math: log2 does not fall around powers of two") {
   }
 }
 
-TEST_CASE("reproducible math: exp2 does not fall around integers and halves") {
+TEST_CASE("reproducible math: exp2 is monotonic around integers and halves") {
   for (int twice = 2 * kMinExponent; twice < 2 * kMaxExponent; twice++) {
     const double y = twice / 2.0;
     REQUIRE(math::exp2(std::nextafter(y, -kInfinity)) <= math::exp2(y));
@@ -110,8 +111,8 @@ TEST_CASE("reproducible math: logarithms are within 1 ulp") {
   for (int i = 0; i < kArguments; i++) {
     const double x = positive(random);
     if (x == 1.0) continue;
-    log2.look_at(math::log2(x), std::log2(static_cast<long double>(x)));
-    log.look_at(math::log(x), std::log(static_cast<long double>(x)));
+    log2.update(math::log2(x), std::log2(static_cast<long double>(x)));
+    log.update(math::log(x), std::log(static_cast<long double>(x)));
   }
   CHECK(log2.ulps <= kMaxUlps);
   CHECK(log.ulps <= kMaxUlps);
@@ -121,33 +122,33 @@ TEST_CASE("reproducible math: exp2 is within 1 ulp, down to subnormals") {
   Random random(2);
   Worst small, any, subnormal;
   for (int i = 0; i < kArguments; i++) {
-    const auto look = [&](Worst &worst, double least, double most) {
+    const auto update = [&](Worst &worst, double least, double most) {
       const double y = random.real(least, most);
-      worst.look_at(math::exp2(y), std::exp2(static_cast<long double>(y)));
+      worst.update(math::exp2(y), std::exp2(static_cast<long double>(y)));
     };
-    look(small, -1.0, 1.0);
-    look(any, -1022.0, 1024.0);
-    look(subnormal, -1080.0, -1020.0);
+    update(small, -1.0, 1.0);
+    update(any, -1022.0, 1024.0);
+    update(subnormal, -1080.0, -1020.0);
   }
   CHECK(small.ulps <= kMaxUlps);
   CHECK(any.ulps <= kMaxUlps);
   CHECK(subnormal.ulps <= kMaxUlps);
 }
 
-TEST_CASE("reproducible math: pow is within 1 ulp wherever it is finite") {
+TEST_CASE("reproducible math: pow is within 1 ulp if the result is finite") {
   Random random(3);
   Worst any, decay;
-  const auto look = [](Worst &worst, double x, double y) {
-    worst.look_at(math::pow(x, y), std::pow(static_cast<long double>(x), y));
+  const auto update = [](Worst &worst, double x, double y) {
+    worst.update(math::pow(x, y), std::pow(static_cast<long double>(x), y));
   };
   for (int i = 0; i < kArguments; i++) {
     const double x = positive(random);
     if (x == 1.0) continue;
-    look(any, x, random.real(-1080.0, 1024.0) / math::log2(x));
-    // As a step takes it: beta^t.
+    update(any, x, random.real(-1080.0, 1024.0) / math::log2(x));
+    // beta^t, as in the bias correction of an optimizer step.
     const double beta =
         1.0 - std::ldexp(random.real(0.5, 1.0), -static_cast<int>(random.integer(0, 30)));
-    look(decay, static_cast<float>(beta), static_cast<double>(random.integer(1, 1000000)));
+    update(decay, static_cast<float>(beta), static_cast<double>(random.integer(1, 1000000)));
     REQUIRE(math::pow(x, 1.0) == x);
   }
   CHECK(any.ulps <= kMaxUlps);
@@ -167,14 +168,14 @@ TEST_CASE("reproducible math: cospi is within 1 ulp, and exact at 0, 1/2 and 1")
     for (const double x : {random.real(0.0, 1.0), near_half}) {
       if (x == 0.5) continue;
       const long double from_half = 0.5L - x;  // exact
-      worst.look_at(math::cospi(x),
-                    std::fabs(from_half) < 0.25L ? std::sin(kPi * from_half) : std::cos(kPi * x));
+      worst.update(math::cospi(x),
+                   std::fabs(from_half) < 0.25L ? std::sin(kPi * from_half) : std::cos(kPi * x));
     }
   }
   CHECK(worst.ulps <= kMaxUlps);
 }
 
-TEST_CASE("reproducible math: logarithms and exp2 of what is no ordinary number") {
+TEST_CASE("reproducible math: logarithms and exp2 are exact at limits, infinity and NaN") {
   for (const auto log : {math::log2, math::log}) {
     CHECK(log(0.0) == -kInfinity);
     CHECK(log(-0.0) == -kInfinity);
@@ -195,7 +196,7 @@ TEST_CASE("reproducible math: logarithms and exp2 of what is no ordinary number"
   CHECK(std::isnan(math::exp2(kNan)));
 }
 
-TEST_CASE("reproducible math: pow of what is no ordinary number is that of C") {
+TEST_CASE("reproducible math: pow equals C's pow at limits, infinity and NaN") {
   const double numbers[] = {0.0, kMinSubnormal, kMinNormal, 1e-300,   0.25,      0.999,
                             1.0, 2.0,           1e300,      kLargest, kInfinity, kNan};
   const double exponents[] = {-kInfinity, -kLargest, -1e300,   -3.0,      -0.5, -1e-300,

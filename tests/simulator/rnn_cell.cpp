@@ -1,8 +1,9 @@
-// The cells of recurrent layers, one unit in one step (kernels/rnn/cell.h), against fp64 over a grid of arguments.
+// Cells of recurrent layers, one unit in one step (kernels/rnn/cell.h), against fp64 on a grid of
+// arguments.
 //
-// Forward: gates are good to 4 ulp, being logistic functions and tanh; what is made of them is a sum of one or two
-// products, each good to 16 ulp with those of its factors.  Backward: products of up to five factors, and
-// differences 1 - s, whose error is that of s.
+// Forward: gates are logistic functions and tanh, with errors of at most 4 ulp.  States are sums of
+// one or two products, with at most 16 ulp per product, including the errors of its factors.
+// Backward: products of up to five factors, and differences 1 - s, whose error is that of s.
 #include "kernels/rnn/cell.h"
 
 #include <cmath>
@@ -29,7 +30,7 @@ double sigmoid(double a) {
   return a < 0.0 ? std::exp(a) / (1.0 + std::exp(a)) : 1.0 / (1.0 + std::exp(-a));
 }
 
-/// |got - exact| <= ulps of a number as large as `magnitude`.
+/// Checks that |got - exact| is at most `ulps` ulps of `magnitude`.
 void check_close(float got, double exact, double magnitude, double ulps) {
   CAPTURE(got, exact, magnitude);
   if (std::isnan(exact)) {
@@ -51,7 +52,7 @@ void each_pair(Visit visit) {
 
 }  // namespace
 
-TEST_CASE("rnn cell: plain cells") {
+TEST_CASE("rnn cell: plain cells are within their error bounds") {
   each_pair([](float p, float q) {
     float slots[1];
     const double sum = static_cast<float>(p + q);
@@ -69,7 +70,7 @@ TEST_CASE("rnn cell: plain cells") {
     }
 }
 
-TEST_CASE("rnn cell: LSTM forward") {
+TEST_CASE("rnn cell: LSTM forward is within its error bounds") {
   for (const float c_before : {0.0f, -0.5f, 3.0f, 1e4f})
     each_pair([&](float a, float b) {
       const float p[4] = {a, b, -a, 0.25f}, q[4] = {0.0f, 0.5f, b, a};
@@ -88,7 +89,7 @@ TEST_CASE("rnn cell: LSTM forward") {
     });
 }
 
-TEST_CASE("rnn cell: LSTM clips c, and lets no gradient through") {
+TEST_CASE("rnn cell: LSTM clips c, and a clipped c has no gradient") {
   constexpr CellOptions kClip{2.0f, false};
   const float p[4] = {kInfinity, kInfinity, kInfinity, kInfinity}, q[4] = {};  // gates of 1
   float slots[4];
@@ -105,7 +106,7 @@ TEST_CASE("rnn cell: LSTM clips c, and lets no gradient through") {
   CHECK(std::isnan(LstmCell::forward(p, q, {0.0f, kNan}, slots, kClip).c));
 }
 
-TEST_CASE("rnn cell: LSTM backward") {
+TEST_CASE("rnn cell: LSTM backward is within its error bounds") {
   for (const float c_before : {0.0f, -0.5f, 3.0f})
     for (const float i : {0.0f, 0.25f, 1.0f})
       for (const float g : {-1.0f, 0.5f})
@@ -128,7 +129,7 @@ TEST_CASE("rnn cell: LSTM backward") {
           }
 }
 
-TEST_CASE("rnn cell: GRU forward, both forms") {
+TEST_CASE("rnn cell: both forms of GRU forward are within their error bounds") {
   for (const float h : {0.0f, -0.5f, 3.0f})
     each_pair([&](float a, float b) {
       const float p[3] = {a, b, 0.25f}, q[3] = {0.0f, 0.5f, std::isinf(b) ? 1.0f : b};
@@ -152,7 +153,7 @@ TEST_CASE("rnn cell: GRU forward, both forms") {
     });
 }
 
-TEST_CASE("rnn cell: z of 0 and 1 takes n and keeps h to the last bit") {
+TEST_CASE("rnn cell: GRU returns exactly n if z = 0 and exactly h if z = 1") {
   for (const float h : {3.0f, 1e-30f, -0.1f})
     for (const float n : {1.0f, 1e-20f, -0.3f}) {
       CHECK(interpolated(n, h, 1.0f) == h);
@@ -160,7 +161,7 @@ TEST_CASE("rnn cell: z of 0 and 1 takes n and keeps h to the last bit") {
     }
 }
 
-TEST_CASE("rnn cell: GRU backward, both forms") {
+TEST_CASE("rnn cell: both forms of GRU backward are within their error bounds") {
   for (const float h : {0.0f, -0.5f, 3.0f})
     for (const float r : {0.0f, 0.25f, 1.0f})
       for (const float z : {0.125f, 1.0f})
@@ -188,7 +189,7 @@ TEST_CASE("rnn cell: GRU backward, both forms") {
           }
 }
 
-TEST_CASE("rnn cell: NaN stays NaN") {
+TEST_CASE("rnn cell: NaN propagates") {
   const float p[4] = {0.5f, 0.5f, kNan, 0.5f}, q[4] = {}, one[1] = {kNan}, none[1] = {};
   const float three[3] = {0.5f, 0.5f, kNan}, zeros[3] = {};
   float slots[4], slot[1];

@@ -1,5 +1,5 @@
-// How threads divide a stretch of memory into runs (kernels/tensors/runs.h): every element once, whatever
-// the length, the alignment and the number of runs in flight.
+// Distribution of a contiguous segment over threads in vectors (kernels/tensors/runs.h): every
+// element is visited once for any length, alignment and number of vectors in flight.
 #include <numeric>
 
 #include "kernels/tensors/runs.h"
@@ -15,21 +15,21 @@ constexpr int kStride = kThreads * kVec;
 constexpr int kGuard = 64;
 constexpr float kUntouched = -7.0f;
 
-struct Stretch {
+struct Segment {
   mp_dtype_t dtype;
   const void *in;
   void *out;
-  int32_t *visits;   ///< by element
-  int32_t *threads;  ///< by element: who visited
-  int32_t *order;    ///< by element: the how many-th run of its thread
-  int32_t *wrong;    ///< by thread: what was loaded from beside the stretch
+  int32_t *visits;   ///< [element], number of visits
+  int32_t *threads;  ///< [element], visiting thread
+  int32_t *order;    ///< [element], index of the vector in its thread
+  int32_t *wrong;    ///< [thread], non-zero values loaded outside the segment
   int begin, count;
   bool is_aligned;
 };
 
-/// out = 2 in.
+/// Computes out = 2 in.
 template <int kRuns>
-void double_all(const Stretch &s) {
+void double_all(const Segment &s) {
   int number = 0;
   for_each_vector<kThreads, kRuns>(s.begin, s.count, s.is_aligned, [&](auto runs) {
     float x[runs.kRuns][kVec];
@@ -71,7 +71,7 @@ void check(mp_dtype_t dtype, int begin, int count, int misalignment) {
     store_vector(dtype, at(in), i, inside, 1);
     store_vector(dtype, at(out), i, outside, 1);
   }
-  const Stretch stretch{dtype,
+  const Segment segment{dtype,
                         at(in),
                         at(out),
                         visits.data(),
@@ -83,26 +83,26 @@ void check(mp_dtype_t dtype, int begin, int count, int misalignment) {
                         misalignment == 0};
   mp::Device device{};
   device.num_sms = engine::max_workers();
-  launch("double_all", double_all<kRuns>, device, {1, kThreads}, nullptr, stretch);
+  launch("double_all", double_all<kRuns>, device, {1, kThreads}, nullptr, segment);
 
   int wrong = std::accumulate(loaded_wrong.begin(), loaded_wrong.end(), 0);
   for (int i = 0; i < usable; i++) {
     const bool inside = i >= begin && i < begin + count;
     float value[1];
     load_vector(value, dtype, at(out), i, 1);
-    const int lane = (i - begin) / kQuad % kWarpSize, stretch = (i - begin) / kWarpSpan;
+    const int lane = (i - begin) / kQuad % kWarpSize, span = (i - begin) / kWarpSpan;
     wrong += visits[static_cast<size_t>(i)] != inside;
     wrong += value[0] != (inside ? 2.0f * static_cast<float>(i % 251) : kUntouched);
     if (!inside) continue;
-    wrong += threads[static_cast<size_t>(i)] != stretch % kWarps * kWarpSize + lane;
-    wrong += order[static_cast<size_t>(i)] != stretch / kWarps;
+    wrong += threads[static_cast<size_t>(i)] != span % kWarps * kWarpSize + lane;
+    wrong += order[static_cast<size_t>(i)] != span / kWarps;
   }
   CHECK(wrong == 0);
 }
 
 }  // namespace
 
-TEST_CASE("runs: every element once, by the same thread in the same order") {
+TEST_CASE("runs: every element is visited once, by the same thread in the same order") {
   const int lengths[] = {0, 1, 4, 5, 127, 129, kWarpSpan - 1, kWarpSpan, 4 * kStride};
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
     for (const int misalignment : {0, 1, 4}) {

@@ -1,5 +1,5 @@
-// What a step computes in fp64 once per group instead of once per chunk: each step leaves it for the
-// next, and nobody uses what belongs to another t or to other hyperparameters.
+// Step factors, which a step computes in fp64 once per group instead of once per chunk: each step
+// stores the factors of the next step, and factors of another t are not used.
 #include <algorithm>
 
 #include "kernels/step/update_rules.h"
@@ -33,7 +33,7 @@ bool same(const mp::StepFactors &a, const mp::StepFactors &b) {
          a.v_correction == b.v_correction;
 }
 
-/// Adam of one tensor, as capi would put it into device memory; g = 1, eps = 0, w begins as 0.
+/// Adam on one tensor, with capi's layout of device memory; g = 1, eps = 0, w starts at 0.
 struct OneTensor {
   float g[kElems], w[kElems] = {}, m[kElems] = {}, v[kElems] = {};
   void *addresses[4] = {g, w, m, v};
@@ -72,7 +72,7 @@ struct OneTensor {
 
 }  // namespace
 
-TEST_CASE("step factors: every applied step leaves those of the next") {
+TEST_CASE("step factors: every applied step stores the factors of the next step") {
   in_every_mode([] {
     OneTensor tensor;
     for (int64_t t = 1; t <= 4; t++) {
@@ -84,7 +84,7 @@ TEST_CASE("step factors: every applied step leaves those of the next") {
   });
 }
 
-TEST_CASE("step factors: a skipped step leaves them, and the next one uses them") {
+TEST_CASE("step factors: a skipped step keeps the factors, and the next step uses them") {
   OneTensor tensor, other;
   tensor.step(), other.step();
   tensor.found_inf = 1.0f;
@@ -95,10 +95,10 @@ TEST_CASE("step factors: a skipped step leaves them, and the next one uses them"
   CHECK(std::equal(tensor.w, tensor.w + kElems, other.w));
 }
 
-TEST_CASE("step factors: a step computes none that it finds") {
+TEST_CASE("step factors: a step does not recompute stored factors") {
   OneTensor tensor;
   tensor.step();
-  tensor.group.factors = {2, 4.0f, 0.0f, 1.0f};  // with a correction of 0 nothing moves
+  tensor.group.factors = {2, 4.0f, 0.0f, 1.0f};  // a correction of 0 keeps w unchanged
   const std::vector<float> before(tensor.w, tensor.w + kElems);
   tensor.step();
   CHECK(std::equal(before.begin(), before.end(), tensor.w));
@@ -106,7 +106,7 @@ TEST_CASE("step factors: a step computes none that it finds") {
   CHECK(same(tensor.group.factors, tensor.factors_at(3)));
 }
 
-TEST_CASE("step factors: those of another t are not used") {
+TEST_CASE("step factors: factors of another t are not used") {
   for (const int64_t t : {0, 1, 6, 40}) {
     INFO("t = " << t);
     OneTensor stale, fresh;

@@ -1,5 +1,5 @@
-// Between memory and registers (vector.h): runs and packed words of every type, length, alignment
-// and residue.
+// Loads and stores of vectors and packed words (vector.h) of every type, length, alignment and
+// remainder.
 #include "kernels/simt/vector.h"
 #include "testing.h"
 
@@ -8,12 +8,12 @@ using namespace mptest;
 
 namespace {
 
-constexpr int kSpan = 32;  // elements of memory, of which a run takes some in the middle
+constexpr int kSpan = 32;  // elements of memory, larger than any vector
 constexpr float kFilling = -1.0f;
 
 template <class T, int kRun>
 void check_run(int offset, int valid) {
-  INFO("run of " << kRun << " x " << sizeof(T) << " bytes at " << offset << ", " << valid);
+  INFO("vector of " << kRun << " x " << sizeof(T) << " bytes at " << offset << ", " << valid);
   alignas(64) T memory[kSpan];
   for (T &x : memory) x = round_to<T>(kFilling);
   float out[kRun], in[kRun];
@@ -87,19 +87,19 @@ void check_transpose() {
 
 }  // namespace
 
-TEST_CASE("vector: runs of every length, type and alignment", "[vector]") {
+TEST_CASE("vector: loads and stores of every length, type and alignment are exact", "[vector]") {
   check_type<half>();
   check_type<bf16>();
   check_type<float>();
 }
 
-TEST_CASE("vector: packed words of every type and alignment", "[vector]") {
+TEST_CASE("vector: packed words of every type and alignment are exact", "[vector]") {
   check_packed<half>();
   check_packed<bf16>();
   check_packed<float>();
 }
 
-TEST_CASE("vector: transposition", "[vector]") {
+TEST_CASE("vector: a transposition exchanges rows and columns", "[vector]") {
   check_transpose<8, 8>();
   check_transpose<8, 4>();
   check_transpose<4, 8>();
