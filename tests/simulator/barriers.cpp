@@ -1,4 +1,4 @@
-// mbarriers and named barriers of the simulator: each alone, in every mode.
+// mbarriers and named barriers of the simulator in every mode.
 #include <cstring>
 
 #include "host/race.h"
@@ -20,7 +20,7 @@ struct OutArgs {
 constexpr int kStages = 3;
 constexpr int kRounds = 20;
 
-/// One producer warp hands numbers to three consumer warps through a ring.
+/// A producer warp passes numbers to three consumer warps through a ring of stages.
 MP_KERNEL(128, 1) pass_through_ring(MP_PARAM(OutArgs) args) {
   MP_SHARED(uint64_t, full, [kStages]);
   MP_SHARED(uint64_t, empty, [kStages]);
@@ -53,7 +53,7 @@ MP_KERNEL(128, 1) pass_through_ring(MP_PARAM(OutArgs) args) {
 
 constexpr int kPhases = 41;
 
-/// All threads arrive and wait, over and over; each reads what another wrote in the same phase.
+/// All threads arrive and wait in each phase, then read the value of another thread of that phase.
 MP_KERNEL(96, 1) meet_in_phases(MP_PARAM(OutArgs) args) {
   constexpr int kThreads = 96;
   MP_SHARED(uint64_t, bar, [2]);
@@ -65,7 +65,7 @@ MP_KERNEL(96, 1) meet_in_phases(MP_PARAM(OutArgs) args) {
   block_sync();
   int wrong = 0;
   for (int phase = 0; phase < kPhases; phase++) {
-    // Two barriers, so that no thread is a phase ahead of one that has not woken up yet.
+    // Alternating mbarriers keep a thread from running a phase ahead of a sleeping thread.
     const SmemAddress now = smem_address(&bar[phase % 2]);
     slots[phase % 2][thread_index()] = phase + thread_index();
     mbarrier_arrive(now);
@@ -76,13 +76,13 @@ MP_KERNEL(96, 1) meet_in_phases(MP_PARAM(OutArgs) args) {
   args.out[thread_index()] = wrong;
 }
 
-/// Thread 0 waits for three others; after the wait it must see what all three counted.
+/// Thread 0 waits for three threads; after the wait it must read all three increments.
 MP_KERNEL(64, 1) count_arrivals(MP_PARAM(OutArgs) args) {
   MP_SHARED(uint64_t, bar, [1]);
   if (thread_index() == 0) mbarrier_init(smem_address(bar), 3), mbarrier_init_fence();
   block_sync();
   if (thread_index() == 61) {
-    mbarrier_wait(smem_address(bar), 1);  // the phase before the first has completed
+    mbarrier_wait(smem_address(bar), 1);  // the phase before the first counts as complete
     args.out[2] = 2;
   }
   block_sync();
@@ -93,18 +93,18 @@ MP_KERNEL(64, 1) count_arrivals(MP_PARAM(OutArgs) args) {
   if (thread_index() == 0) {
     mbarrier_wait(smem_address(bar), 0);
     args.out[0] = args.out[1];
-    mbarrier_wait(smem_address(bar), 0);  // it is still complete
+    mbarrier_wait(smem_address(bar), 0);  // phase 0 is still complete
   }
 }
 
 struct BytesArgs {
   int *out;
-  uint32_t expected[2];  ///< by arriving threads 0 and 32
+  uint32_t expected[2];  ///< bytes that threads 0 and 32 expect
   bool bytes_first;      ///< the bytes complete before any thread arrives
 };
 constexpr int kParts = 4;
 
-/// An asynchronous operation writes one part of `slots` and completes its bytes.
+/// Starts an asynchronous operation that writes one element of `slots` and completes its bytes.
 [[gnu::noinline]] void write_part(int *slots, int part, SmemAddress bar) {
   engine::race::tma_load_started(bar, slots + part, 4, __builtin_return_address(0));
   const SmemAddress dst = smem_address(slots + part);
@@ -115,7 +115,7 @@ constexpr int kParts = 4;
   });
 }
 
-/// A phase of two arrivals and kParts times four bytes.
+/// Waits for a phase of two arrivals and 4 * kParts bytes.
 MP_KERNEL(64, 1) wait_for_bytes(MP_PARAM(BytesArgs) args) {
   MP_SHARED(uint64_t, bars, [1]);
   MP_SHARED(int, slots, [kParts]);
@@ -148,7 +148,7 @@ void check_bytes(uint32_t expected0, uint32_t expected1, bool bytes_first) {
 
 // ---------------------------------------------------------------- named barriers
 
-/// Pairs of warps synchronise at barriers of their own, and pass numbers on.
+/// Pairs of warps exchange numbers, each pair at its own barrier.
 MP_KERNEL(512, 1) sync_in_pairs(MP_PARAM(OutArgs) args) {
   MP_SHARED(int, slots, [512]);
   const int pair = warp_index() % 8;  // warps w and w + 8
@@ -167,7 +167,7 @@ struct CountArgs {
   int64_t *count;
 };
 
-/// Warp 0 only arrives where the three others wait, and waits where they only arrive.
+/// Warp 0 arrives at barrier 1 and waits at barrier 2; the other warps do the opposite.
 MP_KERNEL(128, 1) arrive_and_sync(MP_PARAM(CountArgs) args) {
   MP_SHARED(int, slot, [1]);
   for (int round = 0; round < kRounds; round++) {
@@ -183,7 +183,7 @@ MP_KERNEL(128, 1) arrive_and_sync(MP_PARAM(CountArgs) args) {
   }
 }
 
-/// A barrier may be of one warp alone, and later serve other warps.
+/// Uses barriers of a single warp, then one barrier for a different pair of warps in each round.
 MP_KERNEL(96, 1) sync_in_turns(MP_PARAM(OutArgs) args) {
   MP_SHARED(int, slots, [96]);
   slots[thread_index()] = thread_index();
@@ -197,7 +197,7 @@ MP_KERNEL(96, 1) sync_in_turns(MP_PARAM(OutArgs) args) {
 
 }  // namespace
 
-TEST_CASE("simulator: a ring of mbarriers") {
+TEST_CASE("simulator: a ring of mbarriers passes every value to the consumers") {
   in_every_mode([] {
     std::vector<int> out(3 * kRounds);
     run(pass_through_ring, {1, 128}, {out.data()});
@@ -205,7 +205,7 @@ TEST_CASE("simulator: a ring of mbarriers") {
   });
 }
 
-TEST_CASE("simulator: an mbarrier goes through phases of alternating parity") {
+TEST_CASE("simulator: mbarrier phases alternate in parity") {
   in_every_mode([] {
     std::vector<int> out(96, -1);
     run(meet_in_phases, {1, 96}, {out.data()});
@@ -221,7 +221,7 @@ TEST_CASE("simulator: a phase completes with its last arrival") {
   });
 }
 
-TEST_CASE("simulator: a phase completes when all bytes it expects are complete") {
+TEST_CASE("simulator: a phase completes when all expected bytes are complete") {
   in_every_mode([] {
     for (const bool bytes_first : {false, true}) {
       check_bytes(16, 0, bytes_first);
@@ -231,7 +231,7 @@ TEST_CASE("simulator: a phase completes when all bytes it expects are complete")
   });
 }
 
-TEST_CASE("simulator: named barriers of some of the warps") {
+TEST_CASE("simulator: a named barrier synchronizes a subset of the warps") {
   in_every_mode([] {
     std::vector<int> out(512);
     run(sync_in_pairs, {1, 512}, {out.data()});
@@ -241,7 +241,7 @@ TEST_CASE("simulator: named barriers of some of the warps") {
   });
 }
 
-TEST_CASE("simulator: a named barrier counts those who arrive and do not wait") {
+TEST_CASE("simulator: a named barrier counts threads that arrive without waiting") {
   in_every_mode([] {
     int64_t count = 0;
     run(arrive_and_sync, {1, 128}, {&count});

@@ -1,5 +1,5 @@
-// Mistakes with mbarriers and named barriers: each has a report of its own, in every mode.  Also
-// what the report of a deadlock says of barriers.
+// Misuse of mbarriers and named barriers: every violation has its own message, in every mode.
+// Deadlock reports list the state of the barriers.
 #include "kernels/simt/sm90.h"
 #include "violations.h"
 
@@ -17,7 +17,7 @@ MP_DEVICE Bars bars() {
   MP_SHARED(uint64_t, bars, [2]);
   return {bars};
 }
-/// The second mbarrier, correctly initialized.
+/// Returns the second mbarrier, initialized and fenced.
 MP_DEVICE SmemAddress good_bar(int arrivals) {
   const SmemAddress bar = bars().second();
   if (thread_index() == 0) mbarrier_init(bar, arrivals), mbarrier_init_fence();
@@ -28,7 +28,7 @@ MP_DEVICE bool is_first() {
   return thread_index() == 0;
 }
 
-// ---------------------------------------------------------------- places
+// ---------------------------------------------------------------- addresses
 
 MP_KERNEL(32, 1) init_misaligned(MP_PARAM(Lines) lines) {
   const SmemAddress bar = bars().first() + 4;
@@ -109,7 +109,7 @@ MP_KERNEL(32, 1) overwrite(MP_PARAM(Lines) lines) {
   if (is_first()) lines.first = __LINE__, mbarrier_wait(bar, 0);
 }
 
-// ---------------------------------------------------------------- counts
+// ---------------------------------------------------------------- arrivals and bytes
 
 MP_KERNEL(32, 1) arrive_too_often(MP_PARAM(Lines) lines) {
   const SmemAddress bar = good_bar(2);
@@ -230,7 +230,7 @@ MP_KERNEL(64, 1) wait_for_each_other(MP_PARAM(Lines) lines) {
 
 }  // namespace
 
-TEST_CASE("simulator: places where no mbarrier can be") {
+TEST_CASE("simulator: an invalid mbarrier address is reported") {
   check_violation(init_misaligned, {1, 32}, {"mbarrier_init that is not 8-byte aligned"});
   check_violation(init_outside, {1, 32}, {"outside all shared variables to mbarrier_init"});
   check_violation(init_across_the_end, {1, 32},
@@ -242,7 +242,7 @@ TEST_CASE("simulator: places where no mbarrier can be") {
   check_violation(wait_mapped, {1, 32}, {"from in_block to mbarrier_wait,"});
 }
 
-TEST_CASE("simulator: mbarriers are initialized once, by one thread, and fenced") {
+TEST_CASE("simulator: use of an mbarrier that is not initialized once and fenced is reported") {
   check_violation(init_without_arrivals, {1, 32}, {"0 arrivals to mbarrier_init"});
   check_violation(init_too_many_arrivals, {1, 32}, {"1048576 arrivals to mbarrier_init"});
   check_violation(init_twice, {1, 32}, {"initializes mbarrier bars + 8 bytes a second time"});
@@ -257,7 +257,7 @@ TEST_CASE("simulator: mbarriers are initialized once, by one thread, and fenced"
   check_violation(overwrite, {1, 32}, {"finds mbarrier bars + 8 bytes overwritten"});
 }
 
-TEST_CASE("simulator: arrivals and bytes of an mbarrier") {
+TEST_CASE("simulator: too many arrivals or bytes at an mbarrier are reported") {
   check_violation(arrive_too_often, {1, 32}, {"bars + 8 bytes", "more than 2 times in a phase"});
   check_violation(expect_too_much, {1, 32}, {"bars + 8 bytes", "to 1048576", "2^20 - 1"});
   check_violation(expect_too_much_in_sum, {1, 32}, {"bars + 8 bytes", "to 1200000", "2^20 - 1"});
@@ -268,19 +268,19 @@ TEST_CASE("simulator: arrivals and bytes of an mbarrier") {
   check_violation(wait_for_parity_2, {1, 32}, {"parity 2"});
 }
 
-TEST_CASE("simulator: a wait may miss its phase") {
-  // In order: the waiting threads are asleep when both phases complete.
+TEST_CASE("simulator: a wait that may miss its phase is reported") {
+  // The plain mode keeps the waiting threads asleep until both phases are complete.
   const ModeScope scope(engine::Mode::plain());
   const Lines lines;
-  const std::string complaint = outcome(miss_a_phase, {1, 64}, lines);
-  CHECK(complaint ==
+  const std::string diagnostic = outcome(miss_a_phase, {1, 64}, lines);
+  CHECK(diagnostic ==
         "kernel: block 0 thread 32 waits for phase 0 of mbarrier bars + 8 bytes and may miss it: "
         "the next phase is also complete at barriers_violations.cpp:" +
             std::to_string(lines.first));
   check_next_launch();
 }
 
-TEST_CASE("simulator: the threads of a named barrier") {
+TEST_CASE("simulator: an invalid number or set of threads at a named barrier is reported") {
   check_violation(sync_at_0, {1, 64}, {"barrier 0 to named_barrier_sync"});
   check_violation(arrive_at_16, {1, 64}, {"barrier 16 to named_barrier_arrive"});
   check_violation(sync_no_threads, {1, 64}, {"0 threads to named_barrier_sync"});
@@ -294,7 +294,7 @@ TEST_CASE("simulator: the threads of a named barrier") {
                   {"calls named_barrier_sync after lanes of its warp have returned"});
 }
 
-TEST_CASE("simulator: a deadlock at a barrier says what the barrier lacks") {
+TEST_CASE("simulator: a deadlock report lists the missing arrivals and bytes of each barrier") {
   check_violation(lack_arrivals_and_bytes, {1, 64},
                   {"deadlocked; thread 50 waits in mbarrier_wait at ",
                    " for mbarrier bars + 8 bytes, whose phase 1 of parity 1 lacks 2 of 3 arrivals "

@@ -1,5 +1,5 @@
-// Clusters in the simulator: which blocks run together, addresses in another block, the barrier
-// of the cluster, and asynchronous operations between blocks.
+// Clusters in the simulator: block indices, addresses in other blocks, cluster_sync, and
+// asynchronous operations between blocks.
 #include <cmath>
 #include <cstring>
 
@@ -13,12 +13,12 @@ using namespace mptest;
 
 namespace {
 
-// ---------------------------------------------------------------- places
+// ---------------------------------------------------------------- indices and addresses
 
 struct Place {
   int64_t block;
   int rank, size, thread;
-  SmemAddress first, second;  ///< of variables that odd and even blocks declare in another order
+  SmemAddress first, second;  ///< shared variables; odd blocks declare them in reverse order
   uintptr_t arena;
 };
 struct PlaceArgs {
@@ -68,7 +68,7 @@ struct NanArgs {
   int *wrong;
 };
 
-/// Every block finds its own memory NaN, and later what it wrote itself.
+/// Shared memory of every block starts as NaN and later holds only values of that block.
 MP_KERNEL(64, 1) write_own_memory(MP_PARAM(NanArgs) args) {
   MP_SHARED(float, values, [64]);
   if (!std::isnan(values[thread_index()])) args.wrong[block_index()]++;
@@ -81,12 +81,12 @@ MP_KERNEL(64, 1) write_own_memory(MP_PARAM(NanArgs) args) {
 // ---------------------------------------------------------------- between blocks
 
 struct OutArgs {
-  int *out;  ///< by block
+  int *out;
 };
 
 constexpr uint32_t kBytes = 4;
 
-/// An asynchronous operation writes `value` and completes bytes of the mbarrier, as TMA does.
+/// Starts an asynchronous write of `value` that completes bytes of the mbarrier, like a TMA load.
 [[gnu::noinline, gnu::no_sanitize_thread]] void write_async(
     SmemAddress dst, SmemAddress bar, int value,
     source_location where = source_location::current()) {
@@ -98,8 +98,8 @@ constexpr uint32_t kBytes = 4;
   });
 }
 
-/// Each block sends numbers to the next block of its cluster, whose mbarrier counts the bytes; the
-/// receiver arrives at an mbarrier of the sender when it has read them.
+/// Each block sends numbers to the next block of its cluster.  The receiver's mbarrier counts the
+/// bytes; after reading them the receiver arrives at an mbarrier of the sender.
 MP_KERNEL(64, 1) pass_to_next_block(MP_PARAM(OutArgs) args) {
   MP_SHARED(uint64_t, full, [1]);
   MP_SHARED(uint64_t, empty, [1]);
@@ -138,7 +138,7 @@ void check_pass(int cluster, int64_t num_blocks) {
   }
 }
 
-/// All threads of the cluster arrive at one barrier of its last block, many times.
+/// All threads of the cluster arrive at an mbarrier of its last block in each round.
 MP_KERNEL(32, 1) arrive_at_last_block(MP_PARAM(OutArgs) args) {
   MP_SHARED(uint64_t, bar, [1]);
   const int last = cluster_size() - 1;
@@ -147,7 +147,7 @@ MP_KERNEL(32, 1) arrive_at_last_block(MP_PARAM(OutArgs) args) {
   cluster_sync();
   for (int round = 0; round < 7; round++) {
     args.out[block_index() * 32 + thread_index()]++;
-    device_fence();  // an arrival publishes nothing to other blocks
+    device_fence();  // an arrival does not publish writes to other blocks
     mbarrier_arrive_cluster(in_block(smem_address(bar), last));
     if (cluster_rank() == last) {
       mbarrier_wait(smem_address(bar), round % 2);
@@ -159,7 +159,7 @@ MP_KERNEL(32, 1) arrive_at_last_block(MP_PARAM(OutArgs) args) {
   }
 }
 
-/// Each round, each block sends its number, then all synchronise; no block may run a round ahead.
+/// Every block stores the round number, then all synchronize; none may run a round ahead.
 MP_KERNEL(96, 1) sync_in_rounds(MP_PARAM(OutArgs) args) {
   for (int round = 1; round <= 9; round++) {
     if (thread_index() == 7 * round) args.out[block_index()] = round;
@@ -171,7 +171,8 @@ MP_KERNEL(96, 1) sync_in_rounds(MP_PARAM(OutArgs) args) {
   }
 }
 
-/// cluster_sync does not wait for warps that have returned; the others may call it on different lines.
+/// cluster_sync does not wait for warps that have returned; the remaining warps may call it on
+/// different lines.
 MP_KERNEL(128, 1) leave_early(MP_PARAM(OutArgs) args) {
   if (warp_index() == 3 || (cluster_rank() == 1 && warp_index() == 0)) return;
   if (thread_index() == 64) args.out[block_index()] = 1;
@@ -184,7 +185,7 @@ MP_KERNEL(128, 1) leave_early(MP_PARAM(OutArgs) args) {
 
 // ---------------------------------------------------------------- asynchronous operations
 
-/// Thread 0 starts an operation and returns; another thread of the block is still there.
+/// Thread 0 starts an operation and returns; another thread of the block waits for the operation.
 MP_KERNEL(64, 1) start_and_return(MP_PARAM(OutArgs) args) {
   MP_SHARED(uint64_t, bar, [1]);
   if (thread_index() == 0) mbarrier_init(smem_address(bar), 1), mbarrier_init_fence();
@@ -201,7 +202,7 @@ MP_KERNEL(64, 1) start_and_return(MP_PARAM(OutArgs) args) {
   if (thread_index() == 33) mbarrier_wait(address, 0), *out += 1;
 }
 
-/// No thread waits: the operation is performed at the end of the cluster at the latest.
+/// No thread waits: the operations complete at the end of the cluster at the latest.
 MP_KERNEL(32, 1) start_and_forget(MP_PARAM(OutArgs) args) {
   int *const out = args.out + block_index();
   if (thread_index() == 3)
@@ -209,7 +210,7 @@ MP_KERNEL(32, 1) start_and_forget(MP_PARAM(OutArgs) args) {
       engine::start_async([=]() __attribute__((no_sanitize_thread)) { *out += 1; });
 }
 
-/// How many of 40 operations had been performed after the next switches.
+/// Counts how many of 40 operations have completed after the next thread switches.
 MP_KERNEL(32, 1) observe_operations(MP_PARAM(OutArgs) args) {
   int *const out = args.out;
   if (thread_index() == 0)
@@ -229,7 +230,8 @@ int operations_at_switch(const engine::Mode &mode) {
 
 }  // namespace
 
-TEST_CASE("simulator: the blocks of a cluster have consecutive indices and equal layouts") {
+TEST_CASE(
+    "simulator: blocks of a cluster have consecutive indices and equal layouts of shared memory") {
   in_every_mode([] {
     for (int cluster = 1; cluster <= 8; cluster++) {
       check_places(cluster, 64, cluster);
@@ -252,7 +254,7 @@ TEST_CASE("simulator: every block of a cluster has its own shared memory") {
   });
 }
 
-TEST_CASE("simulator: blocks of a cluster hand values around") {
+TEST_CASE("simulator: blocks of a cluster pass values through shared memory") {
   in_every_mode([] {
     for (const int cluster : {1, 2, 3, 8}) {
       check_pass(cluster, cluster);
@@ -261,7 +263,7 @@ TEST_CASE("simulator: blocks of a cluster hand values around") {
   });
 }
 
-TEST_CASE("simulator: threads of other blocks arrive at an mbarrier") {
+TEST_CASE("simulator: an mbarrier counts arrivals from other blocks of the cluster") {
   in_every_mode([] {
     for (const int cluster : {1, 2, 4}) {
       std::vector<int> out(32 * 12);
@@ -284,7 +286,7 @@ TEST_CASE("simulator: cluster_sync waits for the threads of all blocks") {
   });
 }
 
-TEST_CASE("simulator: asynchronous operations happen sooner or later") {
+TEST_CASE("simulator: asynchronous operations complete by the end of the cluster") {
   in_every_mode([] {
     std::vector<int> out(3);
     run(start_and_return, {3, 64}, {out.data()});
@@ -295,7 +297,7 @@ TEST_CASE("simulator: asynchronous operations happen sooner or later") {
   });
 }
 
-TEST_CASE("simulator: the mode says when asynchronous operations happen") {
+TEST_CASE("simulator: the mode selects when asynchronous operations complete") {
   CHECK(operations_at_switch(engine::Mode::plain()) == 40);
   for (uint64_t seed = 0; seed < kSeeds; seed++) {
     CHECK(operations_at_switch({true, seed, engine::CopyTiming::immediate}) == 40);

@@ -1,4 +1,4 @@
-// Mistakes in clusters: each has a report of its own, in every mode.
+// Misuse of clusters: every violation has its own message, in every mode.
 #include "host/start_async.h"
 #include "kernels/simt/sm90.h"
 #include "violations.h"
@@ -101,7 +101,7 @@ MP_KERNEL(64, 1) wait_for_the_other_block(MP_PARAM(Lines) lines) {
   lines.first = __LINE__, mbarrier_wait(smem_address(bar), 0);
 }
 
-/// One element past the end, in the second block of the second cluster.
+/// Writes one element past the end, in the second block of the second cluster.
 MP_KERNEL(32, 1) write_past_the_end(MP_PARAM(Lines)) {
   MP_SHARED(float, table, [10]);
   volatile float *const variable = table;
@@ -112,7 +112,7 @@ MP_KERNEL(32, 1) do_nothing(MP_PARAM(Lines)) {}
 
 }  // namespace
 
-TEST_CASE("simulator: addresses in a cluster") {
+TEST_CASE("simulator: an invalid address in a cluster is reported") {
   check_violation(map_beyond, {2, 32, 0, 2}, {"to block 2 of its cluster of 2 in in_block"});
   check_violation(map_below, {1, 32}, {"to block -1 of its cluster of 1 in in_block"});
   check_violation(map_twice, {2, 32, 0, 2}, {"to in_block that is already mapped to a block"});
@@ -124,7 +124,7 @@ TEST_CASE("simulator: addresses in a cluster") {
   check_violation(load_unaligned, {2, 32, 0, 2}, {"to load_cluster that is not 16-byte aligned"});
 }
 
-TEST_CASE("simulator: blocks that are not there yet or not any more") {
+TEST_CASE("simulator: use of a block before its initialization or after its return is reported") {
   check_violation(arrive_at_returned_block, {2, 64, 0, 2},
                   {"block 0 thread 0 uses shared memory of block 1, which has returned, in "
                    "mbarrier_arrive_cluster"});
@@ -136,7 +136,7 @@ TEST_CASE("simulator: blocks that are not there yet or not any more") {
   check_violation(arrive_before_init, {4, 32, 0, 2}, {"which is not initialized"});
 }
 
-TEST_CASE("simulator: the barrier of a cluster") {
+TEST_CASE("simulator: divergent cluster_sync and deadlocks of a cluster are reported") {
   check_violation(sync_in_two_places, {2, 64, 0, 2},
                   {"calls a different cluster_sync than its warp"});
   check_violation(
@@ -148,13 +148,13 @@ TEST_CASE("simulator: the barrier of a cluster") {
                   {"thread 40 of block ", "lacks 2 of 2 arrivals", "lacks 1 of 2 arrivals"});
 }
 
-TEST_CASE("simulator: a write past a variable names the block of the cluster") {
+TEST_CASE("simulator: the report of an out-of-bounds write names the block of the cluster") {
   if (kAsanBuild) return skip("AddressSanitizer stops the process at the bad access instead");
   check_violation(write_past_the_end, {4, 32, 0, 2},
                   {"kernel: block 3 wrote to shared table + 40 bytes, past its end"});
 }
 
-TEST_CASE("simulator: the shape of a launch in clusters") {
+TEST_CASE("simulator: a launch with an invalid cluster shape is rejected") {
   const Lines lines;
   for (const int cluster : {0, -1, 9})
     CHECK(outcome(do_nothing, {72, 32, 0, cluster}, lines)

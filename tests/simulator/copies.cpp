@@ -1,4 +1,4 @@
-// cp.async in the simulator: every size, groups, and when copies complete.
+// cp.async in the simulator: sizes, groups and completion times.
 #include <cstring>
 
 #include "kernels/simt/sm80.h"
@@ -47,10 +47,10 @@ constexpr int kGroups = 4;
 
 struct GroupArgs {
   int32_t *source;  ///< [kGroups][2][4]: two copies per group
-  int32_t *landed;  ///< [kGroups][2]: what was copied
+  int32_t *copied;  ///< out, [kGroups][2]: the copied values
 };
 
-/// The source changes after the wait: a copy that has completed by then copies 1, a later one 2.
+/// Changes the source from 1 to 2 after the wait: copies completed by then have 1, later ones 2.
 template <int kPending, bool last_committed>
 MP_KERNEL(32, 1)
 change_source(MP_PARAM(GroupArgs) args) {
@@ -67,10 +67,10 @@ change_source(MP_PARAM(GroupArgs) args) {
   for (int i = 0; i < kGroups * 2 * 4; i++) args.source[i] = 2;
   if (!last_committed) copy_async_commit();
   copy_async_wait<0>();
-  for (int i = 0; i < kGroups * 2; i++) args.landed[i] = slots[4 * i];
+  for (int i = 0; i < kGroups * 2; i++) args.copied[i] = slots[4 * i];
 }
 
-/// `num_covered` groups had to complete in the wait; when the rest do depends on the mode.
+/// `num_covered` groups must complete in the wait; the mode decides when the others complete.
 template <int kPending, bool last_committed>
 void check_groups(int num_covered) {
   for (const engine::CopyTiming timing :
@@ -80,10 +80,10 @@ void check_groups(int num_covered) {
       const ModeScope scope({true, seed, timing});
       alignas(kBytes) int32_t source[kGroups * 2 * 4];
       std::fill(std::begin(source), std::end(source), 1);
-      std::vector<int32_t> landed(kGroups * 2);
-      run(change_source<kPending, last_committed>, {1, 32}, {source, landed.data()});
-      for (int i = 0; i < 2 * num_covered; i++) CHECK(landed[i] == 1);
-      for (int i = 2 * num_covered; i < 2 * kGroups; i++) (landed[i] == 1 ? num_early : num_late)++;
+      std::vector<int32_t> copied(kGroups * 2);
+      run(change_source<kPending, last_committed>, {1, 32}, {source, copied.data()});
+      for (int i = 0; i < 2 * num_covered; i++) CHECK(copied[i] == 1);
+      for (int i = 2 * num_covered; i < 2 * kGroups; i++) (copied[i] == 1 ? num_early : num_late)++;
     }
     const int num_open = static_cast<int>(kSeeds) * 2 * (kGroups - num_covered);
     INFO("timing " << static_cast<int>(timing) << ", pending " << kPending);
@@ -114,12 +114,12 @@ TEST_CASE("simulator: copy_async_wait covers all but the newest groups") {
   check_groups<7, true>(0);
 }
 
-TEST_CASE("simulator: copy_async_wait does not cover what was not committed") {
+TEST_CASE("simulator: copy_async_wait does not cover uncommitted copies") {
   check_groups<0, false>(3);
   check_groups<1, false>(2);
 }
 
-TEST_CASE("simulator: the seeds of the strict mode try all three timings") {
+TEST_CASE("simulator: seeds of the strict mode cover late, immediate and random copies") {
   using engine::CopyTiming;
   CHECK(engine::Mode::plain().copies == CopyTiming::immediate);
   CHECK(engine::Mode::strict_with(0).copies == CopyTiming::late);

@@ -1,5 +1,5 @@
-// Kernels that are launched before those ahead of them have ended: no thread may touch gmem, or return,
-// before it has waited for them.
+// Programmatic dependent launch (PDL): no thread may access gmem or return before it has waited for
+// the previous kernel.
 #include "kernels/simt/device.h"
 #include "kernels/simt/sm80.h"
 #include "kernels/simt/sm90.h"
@@ -70,13 +70,14 @@ MP_KERNEL(64, 1) write_too_early(MP_PARAM(OneArgs) args) {
 
 }  // namespace
 
-TEST_CASE("early launch: every thread must wait for the kernels before", "[dependent_launch]") {
+TEST_CASE("dependent launch: a return or a copy before the wait is reported",
+          "[dependent_launch]") {
   check_violation(return_without_waiting, kEarly,
                   {"thread 33 returned without wait_for_previous_kernel"});
   check_violation(copy_before_waiting, kEarly, {"calls copy_async_16 before"});
 }
 
-TEST_CASE("early launch: TMA loads before what is settled, and nothing else",
+TEST_CASE("dependent launch: only tma_load_before_wait loads before the wait",
           "[dependent_launch]") {
   alignas(16) static float values[4] = {1, 2, 3, 4};
   int seen = 0;
@@ -88,7 +89,8 @@ TEST_CASE("early launch: TMA loads before what is settled, and nothing else",
             .find("calls tma_load before wait_for_previous_kernel") != std::string::npos);
 }
 
-TEST_CASE("early launch: a kernel that waits, and one that need not", "[dependent_launch]") {
+TEST_CASE("dependent launch: gmem is accessible after the wait, or without PDL",
+          "[dependent_launch]") {
   const mp::Device device = describe(0);
   int *const value = static_cast<int *>(allocate(device, sizeof(int)));
   in_every_mode([value] {
@@ -101,16 +103,17 @@ TEST_CASE("early launch: a kernel that waits, and one that need not", "[dependen
   release(device, value);
 }
 
-TEST_CASE("early launch: gmem may not be touched before", "[dependent_launch][race]") {
+TEST_CASE("dependent launch: gmem accesses before the wait are reported",
+          "[dependent_launch][race]") {
   if (!kRaceBuild) return skip("accesses are seen in the build with SAN=race alone");
   const mp::Device device = describe(0);
   int *const value = static_cast<int *>(allocate(device, sizeof(int)));
   const auto expect = [value](void (*kernel)(const OneArgs &), const char *text) {
     *value = 5;
-    const std::string complaint = outcome(kernel, kEarly, {value});
-    INFO("complaint: " << complaint);
-    CHECK(complaint.find(text) != std::string::npos);
-    CHECK(complaint.find(") before wait_for_previous_kernel") != std::string::npos);
+    const std::string diagnostic = outcome(kernel, kEarly, {value});
+    INFO("diagnostic: " << diagnostic);
+    CHECK(diagnostic.find(text) != std::string::npos);
+    CHECK(diagnostic.find(") before wait_for_previous_kernel") != std::string::npos);
     CHECK(*value == 5);
   };
   in_every_mode([&] {

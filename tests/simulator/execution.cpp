@@ -1,5 +1,5 @@
-// The simulator: launch, order, exchange, reductions, atomics, shared memory; each primitive
-// alone against what simt.h and reduce.h say of it, in the plain mode and over the strict seeds.
+// Kernel execution in the simulator: launch, synchronization, shuffles, reductions, atomics and
+// shared memory.  Each primitive is compared with its contract in simt.h or reduce.h in every mode.
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -42,14 +42,14 @@ void check_indices(int64_t num_blocks, int num_threads, int num_sms) {
   CHECK(wrong == 0);
 }
 
-// ---------------------------------------------------------------- order
+// ---------------------------------------------------------------- synchronization and order
 
 struct RoundArgs {
   int *out;
   int rounds;
 };
 
-/// Each round reads what another thread wrote: of the block, or of the warp.
+/// Every thread reads the value of another thread of its block or warp in each round.
 template <bool of_block>
 MP_KERNEL(256, 1)
 pass_around(MP_PARAM(RoundArgs) args) {
@@ -76,7 +76,7 @@ void check_pass_around() {
   for (int t = 0; t < 256; t++) CHECK(out[t] == t / kGroup * kGroup + (t + 7 * kRounds) % kGroup);
 }
 
-/// Three of four warps leave at once; the barrier no longer counts them.
+/// Three of four warps return at once; block_sync does not wait for them.
 MP_KERNEL(128, 1) leave_early(MP_PARAM(RoundArgs) args) {
   MP_SHARED(int, slots, [kWarpSize]);
   if (warp_index() != 2) return;
@@ -102,7 +102,7 @@ std::vector<int> order_of_threads(const engine::Mode &mode) {
   return order;
 }
 
-// ---------------------------------------------------------------- exchange
+// ---------------------------------------------------------------- shuffles
 
 template <class T>
 struct ExchangeArgs {
@@ -111,7 +111,7 @@ struct ExchangeArgs {
   int which;
 };
 
-/// Lane l reads lane 3 l + which, which may be beyond 31.
+/// Lane l reads lane 3 l + which, modulo the warp size.
 template <class T>
 MP_KERNEL(64, 1)
 shuffle_all(MP_PARAM(ExchangeArgs<T>) args) {
@@ -168,7 +168,7 @@ void check_warp_reduce() {
   }
 }
 
-/// Twice in a row, in two types: the calls must not disturb each other.
+/// Consecutive calls in two types must not interfere.
 template <int kThreads>
 MP_KERNEL(kThreads, 1)
 reduce_block(MP_PARAM(ReduceArgs<double>) args) {
@@ -260,7 +260,7 @@ MP_KERNEL(32, 1) look_at_shared(MP_PARAM(SharedArgs) args) {
 
 }  // namespace
 
-TEST_CASE("simulator: every thread of every block runs once and knows its place") {
+TEST_CASE("simulator: every thread of every block runs once with correct indices") {
   for (const int64_t num_blocks : {1, 2, 7, 33, 500}) check_indices(num_blocks, 64, 4);
   for (const int num_threads : {32, 96, 256, 1024}) check_indices(3, num_threads, 4);
   check_indices(20, 32, 1);
@@ -274,7 +274,7 @@ TEST_CASE("simulator: block_sync and warp_sync order reads after writes") {
   });
 }
 
-TEST_CASE("simulator: a barrier counts only threads that have not returned") {
+TEST_CASE("simulator: a barrier does not wait for threads that have returned") {
   in_every_mode([] {
     std::vector<int> out(32);
     run(leave_early, {1, 128}, {out.data(), 0});
@@ -282,7 +282,7 @@ TEST_CASE("simulator: a barrier counts only threads that have not returned") {
   });
 }
 
-TEST_CASE("simulator: a seed is a schedule") {
+TEST_CASE("simulator: every seed has a different, repeatable thread order") {
   std::vector<int> in_order(256);
   std::iota(in_order.begin(), in_order.end(), 0);
   CHECK(order_of_threads(engine::Mode::plain()) == in_order);
@@ -294,7 +294,7 @@ TEST_CASE("simulator: a seed is a schedule") {
   }
 }
 
-TEST_CASE("simulator: shuffles") {
+TEST_CASE("simulator: a shuffle returns the value of the requested lane") {
   in_every_mode([] {
     check_shuffles<float>();
     check_shuffles<uint64_t>();
@@ -304,7 +304,7 @@ TEST_CASE("simulator: shuffles") {
   check_shuffles<uint8_t>();
 }
 
-TEST_CASE("simulator: warp_reduce gives every lane the result") {
+TEST_CASE("simulator: warp_reduce returns the result to every lane") {
   in_every_mode([] {
     check_warp_reduce<int>();
     check_warp_reduce<float>();
@@ -312,7 +312,7 @@ TEST_CASE("simulator: warp_reduce gives every lane the result") {
   });
 }
 
-TEST_CASE("simulator: block_reduce gives thread 0 the result") {
+TEST_CASE("simulator: block_reduce returns the result to thread 0") {
   in_every_mode([] {
     check_block_reduce<32>();
     check_block_reduce<256>();
@@ -320,7 +320,8 @@ TEST_CASE("simulator: block_reduce gives thread 0 the result") {
   });
 }
 
-TEST_CASE("simulator: arrive_last sees all blocks and leaves the blocks_done at 0") {
+TEST_CASE(
+    "simulator: the last block reads the results of all blocks, and blocks_done returns to 0") {
   in_every_mode([] {
     for (const int64_t num_blocks : {1, 2, 50}) {
       uint32_t blocks_done = 0;
@@ -335,7 +336,7 @@ TEST_CASE("simulator: arrive_last sees all blocks and leaves the blocks_done at 
   });
 }
 
-TEST_CASE("simulator: atomics") {
+TEST_CASE("simulator: concurrent atomics lose no update") {
   in_every_mode([] {
     constexpr int64_t kCount = 10 * 128;
     uint32_t maximum = 5, counter = 0, expected = 5;
@@ -353,7 +354,7 @@ TEST_CASE("simulator: atomics") {
   });
 }
 
-TEST_CASE("simulator: shared variables are apart, aligned, and NaN in every block") {
+TEST_CASE("simulator: shared variables are disjoint, aligned and initially NaN in every block") {
   in_every_mode([] {
     bool all_nan = false;
     std::vector<uint64_t> addresses(5);
@@ -369,22 +370,22 @@ TEST_CASE("simulator: shared variables are apart, aligned, and NaN in every bloc
   });
 }
 
-TEST_CASE("simulator: launches from several OS threads at once") {
+TEST_CASE("simulator: concurrent launches from several OS threads are correct") {
   constexpr int kCallers = 4;
-  std::vector<std::string> complaints(kCallers);
+  std::vector<std::string> diagnostics(kCallers);
   std::vector<int64_t> totals(kCallers);
   std::vector<std::thread> callers;
   for (int c = 0; c < kCallers; c++)
     callers.emplace_back([&, c] {
       uint32_t blocks_done = 0;
       std::vector<int64_t> parts(20);
-      for (int i = 0; i < 25 && complaints[c].empty(); i++)
-        complaints[c] =
+      for (int i = 0; i < 25 && diagnostics[c].empty(); i++)
+        diagnostics[c] =
             outcome(sum_in_last_block, {20, 64}, {&blocks_done, parts.data(), &totals[c]});
     });
   for (std::thread &caller : callers) caller.join();
   for (int c = 0; c < kCallers; c++) {
-    CHECK(complaints[c] == "");
+    CHECK(diagnostics[c] == "");
     CHECK(totals[c] == 25 * 20 * 21 / 2);
   }
 }

@@ -1,5 +1,5 @@
-// What the tests of the simulator share.  They are kernels of their own, so unlike all other
-// tests they see kernels/simt/, and they are linked with its engine instead of libmpcore.so.
+// Helpers of the simulator tests: modes and launches.  These tests define kernels, so unlike all
+// other tests they include kernels/simt/ and link the simulator instead of libmpcore.so.
 #pragma once
 
 #include <string>
@@ -35,7 +35,7 @@ inline void use(int value) {
   asm volatile("" : : "r"(value));
 }
 
-/// The simulator's mode for a scope.
+/// Sets the simulator's mode for a scope.
 class ModeScope {
  public:
   explicit ModeScope(const engine::Mode &mode) : before_(engine::mode()) { engine::set_mode(mode); }
@@ -62,7 +62,7 @@ void in_every_mode(Test test) {
   }
 }
 
-/// Launches; returns what the simulator complained of, or nothing.
+/// Launches `kernel`; returns the simulator's diagnostic, empty if there is none.
 template <class Argument>
 std::string outcome(void (*kernel)(const Argument &), const mp::host::LaunchShape &shape,
                     const std::type_identity_t<Argument> &argument,
@@ -77,12 +77,12 @@ std::string outcome(void (*kernel)(const Argument &), const mp::host::LaunchShap
   return "";
 }
 
-/// A launch that must go well.
+/// Launches `kernel`; fails the test if the simulator reports a violation.
 template <class Argument>
 void run(void (*kernel)(const Argument &), const mp::host::LaunchShape &shape,
          const std::type_identity_t<Argument> &argument, int num_sms = engine::max_workers()) {
-  const std::string complaint = outcome(kernel, shape, argument, num_sms);
-  if (!complaint.empty()) FAIL(complaint);
+  const std::string diagnostic = outcome(kernel, shape, argument, num_sms);
+  if (!diagnostic.empty()) FAIL(diagnostic);
 }
 
 }  // namespace mptest

@@ -142,10 +142,10 @@ MP_KERNEL(32, 1) write_out_of_bounds(MP_PARAM(OutOfBoundsArgs) args) {
 }
 
 void check_write_out_of_bounds(const OutOfBoundsArgs &args, const std::string &text) {
-  const std::string complaint = outcome(write_out_of_bounds, {3, 32, 160}, args);
-  INFO("complaint: " << complaint);
-  CHECK(complaint.find("kernel: block ") == 0);
-  CHECK(complaint.find(text) != std::string::npos);
+  const std::string diagnostic = outcome(write_out_of_bounds, {3, 32, 160}, args);
+  INFO("diagnostic: " << diagnostic);
+  CHECK(diagnostic.find("kernel: block ") == 0);
+  CHECK(diagnostic.find(text) != std::string::npos);
   check_next_launch();
 }
 
