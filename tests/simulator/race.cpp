@@ -1,6 +1,6 @@
-// The race detector, in the build that has it: what orders shared memory and what does not.
+// Race detector (build with SAN=race): ordered accesses to shared memory, and races.
 //
-// A race must be found in every schedule, also where the result happens to be right.
+// A race must be reported in every schedule, even if the result happens to be correct.
 #include "kernels/simt/sm80.h"
 #include "kernels/simt/vector.h"
 #include "kernels/simt/wmma.h"
@@ -34,16 +34,16 @@ void expect_none(const Body &body) {
   in_every_mode([&] { CHECK(outcome_of(body) == ""); });
 }
 
-/// The report must have all of `parts`.
+/// Checks in every mode that a race is reported, with all of `parts`.
 template <class Body>
 void expect_race(const Body &body, const std::vector<std::string> &parts = {}) {
   if (!kRaceBuild) return;
   in_every_mode([&] {
-    const std::string complaint = outcome_of(body);
-    INFO("complaint: " << complaint);
-    CHECK(complaint.find("kernel: block 0 thread ") == 0);
-    CHECK(complaint.find(" races with ") != std::string::npos);
-    for (const std::string &part : parts) CHECK(complaint.find(part) != std::string::npos);
+    const std::string diagnostic = outcome_of(body);
+    INFO("diagnostic: " << diagnostic);
+    CHECK(diagnostic.find("kernel: block 0 thread ") == 0);
+    CHECK(diagnostic.find(" races with ") != std::string::npos);
+    for (const std::string &part : parts) CHECK(diagnostic.find(part) != std::string::npos);
   });
 }
 
@@ -66,14 +66,14 @@ MP_DEVICE int other_warp() {
 
 alignas(16) constexpr int kSource[4] = {1, 2, 3, 4};
 
-/// This thread's four slots.
+/// Copies to the four slots of this thread.
 MP_DEVICE void copy_to_mine() {
   copy_async_16(slots() + 4 * thread_index(), kSource, 16);
 }
 
 }  // namespace
 
-TEST_CASE("race: without a barrier nothing is ordered", "[race]") {
+TEST_CASE("race: accesses without a barrier race", "[race]") {
   skip_without_detector();
   expect_race([] { write_mine(), read_of(next_lane()); },
               {"shared slots_smem + ", "read by thread"});
@@ -83,7 +83,7 @@ TEST_CASE("race: without a barrier nothing is ordered", "[race]") {
   expect_none([] { read_of(7); });
 }
 
-TEST_CASE("race: the report names both sides", "[race]") {
+TEST_CASE("race: the report names both accesses", "[race]") {
   skip_without_detector();
   const auto one_writer_one_reader = [] {
     if (thread_index() == 3) slots()[10] = 1;
@@ -98,7 +98,7 @@ TEST_CASE("race: the report names both sides", "[race]") {
   expect_race(one_copy_one_reader, {"write by cp.async of thread 3 (", "read by thread 40 ("});
 }
 
-TEST_CASE("race: block_sync orders the block", "[race]") {
+TEST_CASE("race: block_sync orders accesses of the block", "[race]") {
   skip_without_detector();
   expect_none([] {
     write_mine();
@@ -115,7 +115,7 @@ TEST_CASE("race: block_sync orders the block", "[race]") {
   });
 }
 
-TEST_CASE("race: warp_sync orders the warp alone", "[race]") {
+TEST_CASE("race: warp_sync orders only accesses of its warp", "[race]") {
   skip_without_detector();
   expect_none([] {
     write_mine();
@@ -131,7 +131,7 @@ TEST_CASE("race: warp_sync orders the warp alone", "[race]") {
   });
 }
 
-TEST_CASE("race: what one barrier gave, another passes on", "[race]") {
+TEST_CASE("race: the order of barriers is transitive", "[race]") {
   skip_without_detector();
   expect_none([] {
     if (thread_index() == 0) slots()[0] = 1;
@@ -143,7 +143,7 @@ TEST_CASE("race: what one barrier gave, another passes on", "[race]") {
   });
 }
 
-TEST_CASE("race: exchanging values orders no memory", "[race]") {
+TEST_CASE("race: shuffles and reductions do not order memory", "[race]") {
   skip_without_detector();
   expect_race([] {
     write_mine();
@@ -157,7 +157,7 @@ TEST_CASE("race: exchanging values orders no memory", "[race]") {
   });
 }
 
-TEST_CASE("race: every concurrent reader is remembered", "[race]") {
+TEST_CASE("race: a write races with each of several concurrent readers", "[race]") {
   skip_without_detector();
   for (int unordered = kWarpSize; unordered < kThreads; unordered += 5) {
     expect_race(
@@ -170,7 +170,7 @@ TEST_CASE("race: every concurrent reader is remembered", "[race]") {
   }
 }
 
-TEST_CASE("race: a copy lands in its thread's wait", "[race]") {
+TEST_CASE("race: a wait orders the copies of its thread", "[race]") {
   skip_without_detector();
   expect_none([] {
     copy_to_mine();
@@ -199,14 +199,14 @@ TEST_CASE("race: a copy lands in its thread's wait", "[race]") {
     read_of(4 * next_lane());
     copy_async_wait<0>();
   });
-  expect_race([] {  // not committed
+  expect_race([] {  // a copy that is not committed
     copy_to_mine();
     copy_async_wait<0>();
     read_of(4 * thread_index());
   });
 }
 
-TEST_CASE("race: a wait covers the older groups", "[race]") {
+TEST_CASE("race: a wait orders all but the newest groups", "[race]") {
   skip_without_detector();
   const auto read_after_wait_1 = [](int group) {
     if (thread_index() != 0) return;
@@ -223,7 +223,7 @@ TEST_CASE("race: a wait covers the older groups", "[race]") {
   expect_race([=] { read_after_wait_1(2); });
 }
 
-TEST_CASE("race: a copy may write as soon as it is started", "[race]") {
+TEST_CASE("race: a copy may write as soon as it is issued", "[race]") {
   skip_without_detector();
   expect_race([] {
     read_of(4 * next_lane());
@@ -239,7 +239,7 @@ TEST_CASE("race: a copy may write as soon as it is started", "[race]") {
 
 namespace {
 
-/// Plain accesses and those of wmma or vector.h, to be ordered by `sync`.
+// Plain accesses and accesses of wmma or vector.h, separated by `sync`.
 template <class Sync>
 void check_wmma_store(Sync sync, bool is_ordered) {
   const auto body = [sync] {
@@ -286,7 +286,7 @@ constexpr auto kWarpSync = [] { warp_sync(); };
 
 }  // namespace
 
-TEST_CASE("race: accesses of WMMA fragments are seen", "[race]") {
+TEST_CASE("race: accesses of WMMA fragments are checked", "[race]") {
   skip_without_detector();
   using wmma::Layout;
   check_wmma_store(kNoSync, false);
@@ -297,7 +297,7 @@ TEST_CASE("race: accesses of WMMA fragments are seen", "[race]") {
   check_wmma_load<bf16, Layout::col_major>(kWarpSync, true);
 }
 
-TEST_CASE("race: accesses of eight elements are seen", "[race]") {
+TEST_CASE("race: accesses of 8-element vectors are checked", "[race]") {
   skip_without_detector();
   for (const int offset : {0, 1}) {
     check_vector<half>(offset, kNoSync, false);
@@ -307,9 +307,9 @@ TEST_CASE("race: accesses of eight elements are seen", "[race]") {
   }
 }
 
-TEST_CASE("race: found in order too, where the result is right", "[race]") {
-  // Thread 1 writes, thread 0 reads.  Without the second barrier the next write may come too early,
-  // but in the plain mode thread 0 happens to run first.
+TEST_CASE("race: a race is reported in the plain mode even if the result is correct", "[race]") {
+  // The next write of thread 1 races with the read of thread 0 without the second barrier, but in
+  // the plain mode thread 0 runs first.
   const auto sum_of_two = [](bool synced, int *sum) {
     for (int round = 1; round <= 2; round++) {
       if (thread_index() == 1) slots()[0] = round;
@@ -323,11 +323,11 @@ TEST_CASE("race: found in order too, where the result is right", "[race]") {
   CHECK(outcome_of([&] { sum_of_two(true, &sum); }) == "");
   CHECK(sum == 1 + 2);
   sum = 0;
-  const std::string complaint = outcome_of([&] { sum_of_two(false, &sum); });
+  const std::string diagnostic = outcome_of([&] { sum_of_two(false, &sum); });
   if (kRaceBuild) {
-    CHECK(complaint.find("has a race in shared slots_smem + 0 bytes") != std::string::npos);
+    CHECK(diagnostic.find("has a race in shared slots_smem + 0 bytes") != std::string::npos);
   } else {
-    CHECK(complaint == "");
+    CHECK(diagnostic == "");
     CHECK(sum == 1 + 2);
   }
 }

@@ -1,5 +1,5 @@
-// The race detector with mbarriers, named barriers, clusters and asynchronous operations: what they
-// order and what they do not.
+// Race detector with mbarriers, named barriers, clusters and asynchronous operations: ordered
+// accesses, and races.
 #include "host/race.h"
 #include "host/start_async.h"
 #include "kernels/simt/sm90.h"
@@ -27,7 +27,7 @@ MP_DEVICE Shared shared() {
   return {bars, slots};
 }
 
-/// With both mbarriers initialized correctly.
+/// Initializes and fences both mbarriers.
 MP_DEVICE Shared with_barriers(int arrivals0, int arrivals1 = 1) {
   const Shared smem = shared();
   if (thread_index() == 0) {
@@ -49,8 +49,7 @@ MP_DEVICE void read_of(int thread) {
   use(slot_of(thread));
 }
 
-// ---- asynchronous operations on the 16 bytes of a thread, as the simulator reports them to the
-// detector
+// ---- asynchronous operations on a thread's slot, as the simulator notifies the detector
 
 [[gnu::noinline]] void start_load(int thread, int bar, int rank) {
   const Shared smem = shared();
@@ -60,7 +59,7 @@ MP_DEVICE void read_of(int thread) {
                          __builtin_return_address(0));
   engine::start_async([=] { engine::mbarrier_complete_tx(mbarrier, 16, {}); });
 }
-/// A store in group 0.
+/// Starts a store in group 0.
 [[gnu::noinline]] void start_store(int thread) {
   race::tma_store_started(&slot_of(thread), 16, 0, __builtin_return_address(0));
 }
@@ -73,7 +72,7 @@ MP_DEVICE void fence_async() {
 struct Count {
   mutable int of_warpgroup[2] = {};
 };
-/// In group 0.  All threads of the warpgroup call this, and the last one issues.
+/// Starts a wgmma in group 0.  All threads of the warpgroup call this; the last one issues.
 [[gnu::noinline]] void start_multiply(int thread, const Count &issued) {
   if (++issued.of_warpgroup[warp_index() / 4] == 128)
     race::wgmma_started(&slot_of(thread), 16, 0, __builtin_return_address(0));
@@ -96,17 +95,17 @@ void expect_none(const Body &body, int cluster = 1) {
   });
 }
 
-/// The race must be found in every schedule, with a report that has all of `parts`.
+/// Checks in every mode that a race is reported, with all of `parts`.
 template <class Body>
 void expect_race(const Body &body, const std::vector<std::string> &parts = {"races with"},
                  int cluster = 1) {
   if (!kRaceBuild) return;
   in_every_mode([&] {
     const Body fresh = body;
-    const std::string complaint = outcome(call<Body>, {cluster, kThreads, 0, cluster}, fresh);
-    INFO("complaint: " << complaint);
-    CHECK(complaint.find("kernel: block ") == 0);
-    for (const std::string &part : parts) CHECK(complaint.find(part) != std::string::npos);
+    const std::string diagnostic = outcome(call<Body>, {cluster, kThreads, 0, cluster}, fresh);
+    INFO("diagnostic: " << diagnostic);
+    CHECK(diagnostic.find("kernel: block ") == 0);
+    for (const std::string &part : parts) CHECK(diagnostic.find(part) != std::string::npos);
   });
 }
 
@@ -116,7 +115,7 @@ void skip_without_detector() {
 
 }  // namespace
 
-TEST_CASE("race: an arrive releases what its own thread did", "[race]") {
+TEST_CASE("race: an arrive releases accesses of its own thread", "[race]") {
   skip_without_detector();
   expect_none([] {  // every lane arrives
     const Shared smem = with_barriers(kWarpSize);
@@ -133,7 +132,7 @@ TEST_CASE("race: an arrive releases what its own thread did", "[race]") {
     if (warp_index() == 1) mbarrier_wait(smem.bar(0), 0), read_of(lane_index());
   });
   expect_race(
-      [] {  // what the other lanes did did not happen before it
+      [] {  // the arrive does not release accesses of other lanes
         const Shared smem = with_barriers(1);
         if (warp_index() == 0) {
           write_mine();
@@ -154,7 +153,7 @@ TEST_CASE("race: an arrive releases what its own thread did", "[race]") {
   });
 }
 
-TEST_CASE("race: a wait acquires for its own thread", "[race]") {
+TEST_CASE("race: a wait acquires only for its own thread", "[race]") {
   skip_without_detector();
   const auto wait_in_lane_0 = [](bool then_sync) {
     const Shared smem = with_barriers(1);
@@ -169,7 +168,7 @@ TEST_CASE("race: a wait acquires for its own thread", "[race]") {
   expect_race([=] { wait_in_lane_0(false); }, {"read by thread 7 (", "write by thread 40 ("});
 }
 
-TEST_CASE("race: a wait acquires what was released in its phase and the earlier ones", "[race]") {
+TEST_CASE("race: a wait acquires accesses released in its phase and earlier phases", "[race]") {
   skip_without_detector();
   const auto wait_for = [](int num_phases) {
     const Shared smem = with_barriers(1);
@@ -192,7 +191,7 @@ TEST_CASE("race: a wait acquires what was released in its phase and the earlier 
   expect_race([=] { wait_for(1); }, {"slots + 16 bytes"});
 }
 
-TEST_CASE("race: a slot is released when it has been read", "[race]") {
+TEST_CASE("race: a slot is writable only after its reader has released it", "[race]") {
   skip_without_detector();
   const auto reuse_slot = [](bool release_early) {
     const Shared smem = with_barriers(1);
@@ -213,25 +212,25 @@ TEST_CASE("race: a slot is released when it has been read", "[race]") {
   expect_race([=] { reuse_slot(true); });
 }
 
-TEST_CASE("race: mbarriers are initialized before others use them", "[race]") {
+TEST_CASE("race: a use that is not ordered after mbarrier_init is reported", "[race]") {
   skip_without_detector();
-  // In this schedule the initializing lane happens to run first.
+  // The initializing thread runs first in the plain mode.
   const auto use_without_sync = [] {
     const Shared smem = shared();
     if (thread_index() == 0) mbarrier_init(smem.bar(0), 1), mbarrier_init_fence();
     if (thread_index() == 32) mbarrier_arrive(smem.bar(0));
   };
   const ModeScope scope(engine::Mode::plain());
-  const std::string complaint =
+  const std::string diagnostic =
       outcome(call<decltype(use_without_sync)>, {1, kThreads}, use_without_sync);
   if (kRaceBuild)
-    CHECK(complaint.find("has a race in mbarrier bars + 0 bytes: its use races with mbarrier_init "
-                         "by thread 0") != std::string::npos);
+    CHECK(diagnostic.find("has a race in mbarrier bars + 0 bytes: its use races with mbarrier_init "
+                          "by thread 0") != std::string::npos);
   else
-    CHECK(complaint == "");
+    CHECK(diagnostic == "");
 }
 
-TEST_CASE("race: a named barrier orders the warps that arrive", "[race]") {
+TEST_CASE("race: a named barrier orders the warps that arrive at it", "[race]") {
   skip_without_detector();
   expect_none([] {
     if (warp_index() < 2) {
@@ -240,7 +239,7 @@ TEST_CASE("race: a named barrier orders the warps that arrive", "[race]") {
       read_of(thread_index() ^ 33);
     }
   });
-  expect_race([] {  // warps 2 and 3 use another
+  expect_race([] {  // warps 2 and 3 use another barrier
     if (warp_index() >= 4) return;
     write_mine();
     named_barrier_sync(1 + warp_index() / 2, 64);
@@ -260,7 +259,7 @@ TEST_CASE("race: a named barrier orders the warps that arrive", "[race]") {
   expect_race([=] { arrive_and_sync(true); });
 }
 
-TEST_CASE("race: a TMA load happens before what follows a wait for its phase", "[race]") {
+TEST_CASE("race: a wait for its phase orders a TMA load before later accesses", "[race]") {
   skip_without_detector();
   const auto load = [](bool reader_waits) {
     const Shared smem = with_barriers(1);
@@ -277,7 +276,7 @@ TEST_CASE("race: a TMA load happens before what follows a wait for its phase", "
   expect_none([=] { load(true); });
   expect_race([=] { load(false); }, {"slots + 80 bytes"});
   expect_race(
-      [] {  // two loads into one place
+      [] {  // two loads into the same slot
         const Shared smem = with_barriers(1);
         if (thread_index() != 0) return;
         mbarrier_arrive_expect(smem.bar(0), 32);
@@ -300,7 +299,7 @@ TEST_CASE("race: a TMA load happens before what follows a wait for its phase", "
   expect_race([=] { load_into_used_slot(false); }, {"thread 64 ("});
 }
 
-TEST_CASE("race: a read of what another block of the cluster writes", "[race]") {
+TEST_CASE("race: cluster_sync orders reads of another block's shared memory", "[race]") {
   skip_without_detector();
   const auto read_there = [](bool synced) {
     const Shared smem = shared();
@@ -317,9 +316,9 @@ TEST_CASE("race: a read of what another block of the cluster writes", "[race]") 
   expect_race([=] { read_there(false); }, {"thread 5 of block 1", "slots + 80 bytes"}, 2);
 }
 
-TEST_CASE("race: a TMA load into another block of the cluster", "[race]") {
+TEST_CASE("race: a TMA load into another block races with unordered reads there", "[race]") {
   skip_without_detector();
-  // Block 1 reads its slot; block 0 starts a load into it.
+  // Block 1 reads a slot into which block 0 then starts a load.
   const auto load_there = [](bool synced) {
     const Shared smem = with_barriers(1);
     if (cluster_rank() == 1 && thread_index() == 8) read_of(5);
@@ -379,7 +378,7 @@ TEST_CASE("race: a TMA store reads until its thread has waited", "[race]") {
   });
 }
 
-TEST_CASE("race: asynchronous operations see only writes that were fenced", "[race]") {
+TEST_CASE("race: an asynchronous read of an unfenced write is reported", "[race]") {
   skip_without_detector();
   enum class Fence { none, before_write, by_writer, by_reader, by_other };
   const auto store = [](Fence fence) {
@@ -402,7 +401,7 @@ TEST_CASE("race: asynchronous operations see only writes that were fenced", "[ra
   expect_race([=] { store(Fence::by_other); }, report);
 }
 
-TEST_CASE("race: wgmma reads what happened before it in every thread of the warpgroup", "[race]") {
+TEST_CASE("race: wgmma operands must be ordered in every warp of the warpgroup", "[race]") {
   skip_without_detector();
   const auto multiply_loaded = [](const Count &issued, int warp_without_wait) {
     const Shared smem = with_barriers(1);
@@ -431,7 +430,7 @@ TEST_CASE("race: wgmma reads what happened before it in every thread of the warp
               {"lacks an async_proxy_fence", "write by thread 77 ("});
 }
 
-TEST_CASE("race: each warp waits for its own share of a wgmma", "[race]") {
+TEST_CASE("race: wgmma operands are writable after all warps have waited", "[race]") {
   skip_without_detector();
   // Eight warps read a slot and release it; the producer fills it again.
   const auto multiply_and_release = [](const Count &issued, int arrivals, bool release_early) {

@@ -1,4 +1,4 @@
-// Tensor maps: which specs are possible, and the cache of each thread.
+// Tensor maps: limits of specs, and the per-thread cache.
 #include "kernels/simt/tensor_map.h"
 
 #include <bit>
@@ -16,12 +16,12 @@ alignas(256) char tensor[1 << 12];
 
 constexpr int64_t kGi = int64_t{1} << 30;
 
-/// 100 x 60 x 3, rows of 104.
+/// Returns a valid spec: 100 x 60 x 3 elements with a row stride of 104.
 TensorMapSpec good_spec() {
   return {tensor, MP_FP16, {100, 60, 3}, {104, 104 * 60}, {64, 32}, true};
 }
 
-/// The limits of cuda.h and those that tensor_map.cpp adds, written a second time.
+/// Independent implementation of the limits of cuda.h and of tensor_map.cpp.
 bool is_allowed(const TensorMapSpec &spec) {
   bool ok = spec.base != nullptr && reinterpret_cast<uintptr_t>(spec.base) % 16 == 0;
   ok = ok && (spec.dtype == MP_FP16 || spec.dtype == MP_BF16 || spec.dtype == MP_FP32);
@@ -43,7 +43,7 @@ T one_of(std::mt19937_64 &random, std::initializer_list<T> values) {
   return values.begin()[random() % values.size()];
 }
 
-/// Mostly within the limits, often exactly at one.
+/// Returns a random spec, mostly within the limits and often exactly at one.
 TensorMapSpec some_spec(std::mt19937_64 &random) {
   TensorMapSpec spec = good_spec();
   const auto rarely = [&random] { return random() % 4 == 0; };
@@ -64,7 +64,7 @@ TensorMapSpec some_spec(std::mt19937_64 &random) {
   return spec;
 }
 
-/// `spoil` makes the only mistake in the spec.
+/// Checks the reason for rejecting a valid spec after `spoil` has changed it.
 void check_reason(const char *why, const std::function<void(TensorMapSpec &)> &spoil) {
   TensorMapSpec spec = good_spec();
   REQUIRE(mp::why_no_tensor_map(spec) == nullptr);
@@ -90,7 +90,7 @@ int64_t encodes_of(const std::function<void()> &calls) {
 
 }  // namespace
 
-TEST_CASE("tensor map: the limits, against the rules once more") {
+TEST_CASE("tensor map: a random spec is accepted if and only if it is within the limits") {
   std::mt19937_64 random(1);
   int num_allowed = 0;
   constexpr int kTries = 200000;
@@ -108,7 +108,7 @@ TEST_CASE("tensor map: the limits, against the rules once more") {
   CHECK(num_allowed < kTries / 2);
 }
 
-TEST_CASE("tensor map: every limit has its reason") {
+TEST_CASE("tensor map: every exceeded limit has its reason") {
   check_reason("requires elements of fp16, bf16 or fp32", [](auto &s) { s.dtype = MP_DTYPE_NONE; });
   check_reason("requires a base", [](auto &s) { s.base = nullptr; });
   check_reason("requires a 16-byte aligned base", [](auto &s) { s.base = tensor + 8; });
@@ -130,7 +130,7 @@ TEST_CASE("tensor map: every limit has its reason") {
   check_reason("requires box rows of 128 bytes with the swizzle", [](auto &s) { s.box[0] = 32; });
 }
 
-TEST_CASE("tensor map: what is within the limits") {
+TEST_CASE("tensor map: specs at the limits are accepted") {
   check_fine([](auto &s) { s.base = tensor + 16; });
   check_fine([](auto &s) { s.extent[0] = s.stride[0]; });
   check_fine([](auto &s) { s.extent[1] = 2 * kGi - 1; });
@@ -139,12 +139,12 @@ TEST_CASE("tensor map: what is within the limits") {
   check_fine([](auto &s) { s.box[1] = 256; });   // more rows than the tensor has
   check_fine([](auto &s) { s.dtype = MP_FP32, s.box[0] = 32; });
   check_fine([](auto &s) { s.swizzle_128 = false, s.box[0] = 256; });
-  // Strides that lead nowhere.
+  // Strides of dimensions with extent 1 are unused.
   check_fine([](auto &s) { s.extent[1] = 1, s.stride[0] = 3; });
   check_fine([](auto &s) { s.extent[2] = 1, s.stride[1] = 0; });
 }
 
-TEST_CASE("tensor map: a stride that leads nowhere is within the limits of the driver") {
+TEST_CASE("tensor map: an unused stride is replaced by a stride that the driver accepts") {
   TensorMapSpec spec = good_spec();
   CHECK(mp::tensor_map_stride_bytes(spec, 1) == 208);
   CHECK(mp::tensor_map_stride_bytes(spec, 2) == 208 * 60);
@@ -157,7 +157,7 @@ TEST_CASE("tensor map: a stride that leads nowhere is within the limits of the d
   CHECK(mp::tensor_map_stride_bytes(spec, 2) == 208);
 }
 
-TEST_CASE("tensor map: a spec is encoded once, and again if any field of it changes") {
+TEST_CASE("tensor map: a spec is encoded once, and again if any field changes") {
   const TensorMapSpec spec = good_spec();
   mp::host::tensor_map(spec);
   CHECK(encodes_of([&] {
@@ -181,8 +181,8 @@ TEST_CASE("tensor map: a spec is encoded once, and again if any field of it chan
   }
 }
 
-TEST_CASE("tensor map: the cache may forget but not mix up") {
-  // A map whose contents tell the spec and which of two encoders made it.
+TEST_CASE("tensor map: the cache returns only the map of the given spec and encoder") {
+  // The contents of the map identify its spec and which of two encoders created it.
   const auto encode = [](const TensorMapSpec &s) {
     return mp::TensorMap{{1, std::bit_cast<uint64_t>(s.base), static_cast<uint64_t>(s.dtype),
                           static_cast<uint64_t>(s.extent[0]), static_cast<uint64_t>(s.extent[1]),
@@ -193,7 +193,7 @@ TEST_CASE("tensor map: the cache may forget but not mix up") {
   const auto encode_otherwise = [](const TensorMapSpec &) { return mp::TensorMap{{2}}; };
   std::mt19937_64 random(2);
   for (int i = 0; i < 100000; i++) {
-    // Specs that differ in one field, or in two.
+    // Every spec differs from good_spec() in one or two fields.
     TensorMapSpec spec = good_spec();
     const int value = static_cast<int>(random() % 200);
     switch (random() % 10) {
@@ -236,7 +236,7 @@ TEST_CASE("tensor map: the cache may forget but not mix up") {
   }
 }
 
-TEST_CASE("tensor map: every thread has a cache of its own") {
+TEST_CASE("tensor map: every thread has its own cache") {
   mp::host::tensor_map(good_spec());
   int64_t encodes = -1;
   std::thread([&encodes] {
@@ -247,7 +247,7 @@ TEST_CASE("tensor map: every thread has a cache of its own") {
   CHECK(encodes == 1);
 }
 
-TEST_CASE("tensor map: a failed encode leaves nothing behind") {
+TEST_CASE("tensor map: a failed encode is not cached") {
   TensorMapSpec bad = good_spec();
   bad.base = tensor + 8;
   for (int i = 0; i < 2; i++) {

@@ -1,5 +1,5 @@
-// Which tiles the blocks of a persistent grid compute: every tile of every batch item and slice once,
-// whatever the number of tiles, blocks and clusters.
+// Tile scheduler of persistent grids: every tile of every batch item and slice is computed once,
+// for any number of tiles, blocks and clusters.
 #include <bit>
 #include <set>
 #include <tuple>
@@ -16,7 +16,7 @@ namespace {
 struct RecordArgs {
   WgmmaArgs gemm;
   WgmmaWorkTile *tiles;  ///< [block][kMaxTilesOfBlock]
-  int *counts;           ///< of each block
+  int *counts;           ///< [block]
 };
 constexpr int kMaxTilesOfBlock = 256;
 constexpr int kMaxBlocks = 8;
@@ -34,7 +34,7 @@ record_tiles(MP_PARAM(RecordArgs) args) {
   args.counts[block_index()] = count;
 }
 
-/// The last tile of each of the two blocks of a cluster.
+/// Records the last tile of each block of a cluster of two.
 MP_KERNEL(32, 1) record_last_tile(MP_PARAM(RecordArgs) args) {
   if (thread_index() != 0) return;
   for (WgmmaTileScheduler<mp::WgmmaTile128x256> scheduler(args.gemm); !scheduler.done();
@@ -42,7 +42,7 @@ MP_KERNEL(32, 1) record_last_tile(MP_PARAM(RecordArgs) args) {
     args.tiles[block_index()] = scheduler.get();
 }
 
-/// Items whose sums have lengths of their own: item i of 70 i, the first of nothing.
+/// Batch items with different k: item i has k = 70 i, so item 0 is empty.
 struct UnequalArgs : WgmmaArgs {
   WgmmaWorkTile *tiles;
 
@@ -63,7 +63,7 @@ std::vector<WgmmaWorkTile> tiles_of(const WgmmaArgs &args, int num_blocks, int c
   for (int block = 0; block < num_blocks; block++) {
     REQUIRE(counts[block] <= kMaxTilesOfBlock);
     for (int i = 0; i < counts[block]; i++) all.push_back(tiles[block * kMaxTilesOfBlock + i]);
-    // Blocks of a cluster load for each other, so they take the same number of work tiles.
+    // Blocks of a cluster share loads, so they have the same number of work tiles.
     CHECK(counts[block] == counts[block / cluster * cluster]);
   }
   return all;
@@ -119,7 +119,7 @@ using Tile = mp::WgmmaTile128x128;
 
 struct Product {
   int m, n, k;
-  int m0 = 0, k0 = 0;  ///< where rows and k begin; m and k are their ends
+  int m0 = 0, k0 = 0;  ///< first row and first k; m and k are the ends
 };
 
 void check_group(const std::vector<Product> &products, int num_blocks,
@@ -160,7 +160,7 @@ void check_group(const std::vector<Product> &products, int num_blocks,
   CHECK(seen.size() == expected);
 }
 
-/// Walks as a block does, `step` tiles at a time, and counts what it looks at.
+/// Searches like a block that advances by `step` tiles, and checks the number of entries read.
 void check_search(const std::vector<uint32_t> &tiles, uint32_t step) {
   std::vector<uint32_t> first_tile;
   uint32_t sum = 0;
@@ -174,21 +174,21 @@ void check_search(const std::vector<uint32_t> &tiles, uint32_t step) {
   for (uint32_t number = 0; number < sum; number += step) {
     uint32_t expected = item;
     while (expected + 1 < count && first_tile[expected + 1] <= number) expected++;
-    int looks = 0;
+    int reads = 0;
     const uint32_t before = item;
     item = find_item(before, count, number, [&](uint32_t i) {
-      looks++;
+      reads++;
       return first_tile.at(i);
     });
     REQUIRE(item == expected);
     REQUIRE(number - first_tile[item] < tiles[item]);
-    REQUIRE(looks <= 2 * static_cast<int>(std::bit_width(item - before)) + 1);
+    REQUIRE(reads <= 2 * static_cast<int>(std::bit_width(item - before)) + 1);
   }
 }
 
 }  // namespace
 
-TEST_CASE("tile scheduler: the item of a tile is found by few looks") {
+TEST_CASE("tile scheduler: the item of a tile is found in a logarithmic number of reads") {
   std::vector<uint32_t> mixed = {0, 0, 1000, 1, 0, 1, 0, 0, 7, 0};
   for (uint32_t i = 0; i < 300; i++) mixed.push_back(i % 3);
   mixed.insert(mixed.begin() + 100, 50, 0);
@@ -202,7 +202,7 @@ TEST_CASE("tile scheduler: the item of a tile is found by few looks") {
   }
 }
 
-TEST_CASE("tile scheduler: items whose sums have lengths of their own, in slices of the longest") {
+TEST_CASE("tile scheduler: batch items with different k are split into slices of the longest k") {
   constexpr int kItems = 8, kSlices = 3, kSliceK = 192;  // 3 k-tiles
   std::vector<WgmmaWorkTile> tiles(kItems * kSlices);
   UnequalArgs args{};
@@ -218,7 +218,7 @@ TEST_CASE("tile scheduler: items whose sums have lengths of their own, in slices
     CAPTURE(work.batch_item, work.slice);
     const int left = 70 * work.batch_item - work.slice * kSliceK;
     CHECK(work.k0 == work.slice * kSliceK);
-    // A slice of nothing is one k-tile of zeros.
+    // An empty slice has one k-tile of zeros.
     CHECK(work.k_tiles == (left <= 0 ? 1 : left >= kSliceK ? 3 : ceil_div(left, 64)));
   }
 }
@@ -228,9 +228,8 @@ TEST_CASE("tile scheduler: every tile of a batch and every slice of k is compute
   check_batches<mp::WgmmaTile256x128>();
 }
 
-TEST_CASE(
-    "tile scheduler: 2^31 - 1 rows are a whole number of pairs of tiles, and none begins later") {
-  // One tile fewer leaves the second tile of the last pair outside.
+TEST_CASE("tile scheduler: tile coordinates of a matrix with 2^31 - 1 rows do not overflow") {
+  // With one tile fewer, the second tile of the last cluster is out of bounds.
   for (const int32_t rows : {INT32_MAX, INT32_MAX - 128}) {
     constexpr int kTile = 128;
     WgmmaArgs args{};
@@ -248,7 +247,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("tile scheduler: every tile of a group is computed once") {
+TEST_CASE("tile scheduler: every tile of a grouped GEMM is computed once") {
   const std::vector<Product> products = {{1, 1, 1},     {500, 300, 64}, {128, 128, 65},
                                          {129, 1, 640}, {7, 400, 128},  {900, 130, 3}};
   for (const int blocks : {1, 2, 3, 5, 8}) {
@@ -263,7 +262,7 @@ TEST_CASE("tile scheduler: every tile of a group is computed once") {
   }
 }
 
-TEST_CASE("tile scheduler: the group of tiles makes the least of A and B be read at a time") {
+TEST_CASE("tile scheduler: the rasterization group minimizes concurrent reads of A and B") {
   CHECK(raster_group(128, 128, 1) == 1);
   for (const int num_blocks : {2, 108, 132})
     for (const auto &[m, n] : {std::pair{128, 256}, {256, 128}, {128, 128}, {64, 128}}) {

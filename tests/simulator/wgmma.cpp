@@ -1,8 +1,8 @@
 // wgmma in the simulator, against the definitions of the PTX ISA.
 //
-// Operands are laid out here as TMA lays them out, by the formulas of wgmma_tile.h.  Every element
-// that a descriptor selects is checked by a product with the identity; other products are of integers
-// small enough to be exact, and compared with fp64.
+// Operands have TMA's layout, by the formulas of wgmma_tile.h.  Products with the identity check
+// every element that a descriptor selects.  Other products use integers small enough to be exact
+// and are compared with fp64.
 #include <cstring>
 
 #include "kernels/simt/sm90.h"
@@ -52,20 +52,20 @@ void place(Image &image, const Tile &tile, const Value &value) {
     }
 }
 
-constexpr int kAtom = 1024;  // the start of the image, like that of every swizzled tile
+constexpr int kAtom = 1024;  // alignment of the image and of swizzled tiles
 
-/// Descriptors are relative to the image.
+/// Descriptors of a term, relative to the image.
 struct Terms {
   uint64_t a, b;
 };
 struct WgmmaArgs {
   const std::byte *image;
   int image_bytes;
-  const Terms *terms;  ///< num_terms for each warpgroup
+  const Terms *terms;  ///< [warpgroup][num_terms]
   int num_terms;
   int num_threads;
   float *d;  ///< one or num_terms matrices [64][kN] for each warpgroup
-  float c;   ///< what d starts from, if `accumulate`
+  float c;   ///< initial value of d if `accumulate`
   bool accumulate;
 };
 
@@ -73,7 +73,7 @@ size_t smem_bytes(const Image &image) {
   return image.size() + kAtom;
 }
 
-/// Copies the image to the first multiple of kAtom and returns it.
+/// Copies the image to the first multiple of kAtom; returns that address as added to descriptors.
 MP_DEVICE uint64_t load_image(unsigned char *smem, const WgmmaArgs &args) {
   const uint32_t skip = (kAtom - smem_address(smem) % kAtom) % kAtom;
   for (int i = 2 * thread_index(); i < args.image_bytes; i += 2 * args.num_threads)
@@ -90,7 +90,7 @@ MP_DEVICE void store_fragments(float *out, const float (&d)[kN / 2]) {
     out[(row + i / 2 % 2 * 8) * kN + i / 4 * 8 + thread % 4 * 2 + i % 2] = d[i];
 }
 
-/// Each term by itself.
+/// Stores each term separately.
 template <class T, int kN, Major a_major, Major b_major>
 MP_KERNEL(kWarpgroup, 1)
 multiply_each(MP_PARAM(WgmmaArgs) args) {
@@ -106,7 +106,7 @@ multiply_each(MP_PARAM(WgmmaArgs) args) {
   }
 }
 
-/// The sum of the terms, in groups of up to four of which two are in flight, by each warpgroup.
+/// Each warpgroup sums its terms in groups of up to four, with two groups in flight.
 template <class T, int kN, Major a_major, Major b_major>
 MP_KERNEL(2 * kWarpgroup, 1)
 multiply_sum(MP_PARAM(WgmmaArgs) args) {
@@ -132,9 +132,9 @@ multiply_sum(MP_PARAM(WgmmaArgs) args) {
 
 // ---------------------------------------------------------------- descriptors
 
-/// Which elements do the descriptors select?  A product with the identity shows it: D[m][n] is
-/// A[m][n], or B[n][m], of the 16 k of each term.  Returns what the simulator complained of, or
-/// "wrong" if an element is not that of the tile, or nothing.
+/// Operand whose descriptors are tested.  A product with the identity shows the selected elements:
+/// D[m][n] is A[m][n] or B[n][m] of the 16 k of each term.  select() returns the simulator's
+/// diagnostic, "wrong" if an element differs from the tile, or an empty string.
 enum class Role { a, b };
 
 float label(int i, int j) {
@@ -159,8 +159,8 @@ std::string select(const Tile &tile, Role role, int first_mn) {
                        0.0f,         false};
   const auto kernel = role == Role::a ? multiply_each<half, kN, major, Major::k>
                                       : multiply_each<half, kN, Major::k, major>;
-  const std::string complaint = outcome(kernel, {1, kWarpgroup, smem_bytes(image)}, args, 1);
-  if (!complaint.empty()) return complaint;
+  const std::string diagnostic = outcome(kernel, {1, kWarpgroup, smem_bytes(image)}, args, 1);
+  if (!diagnostic.empty()) return diagnostic;
   const int num_mn = role == Role::a ? kM : kN;
   for (size_t t = 0; t < terms.size(); t++)
     for (int i = 0; i < num_mn; i++)
@@ -240,8 +240,8 @@ void check_all_shapes() {
 // ---------------------------------------------------------------- stmatrix, ldmatrix
 
 struct StoreArgs {
-  uint16_t *out;   ///< of each warp, 16 rows of 32 elements
-  uint32_t *back;  ///< of each thread, the four words it loaded
+  uint16_t *out;   ///< [warp][16][32]
+  uint32_t *back;  ///< [thread][4], loaded words
 };
 
 /// Each warp stores four 8x8 matrices as a 2x2 tile with rows of 64 bytes, rotated by the row.
@@ -256,7 +256,7 @@ MP_KERNEL(2 * kWarpSize, 1) store_matrices(MP_PARAM(StoreArgs) args) {
   const int matrix = lane / 8, row = matrix / 2 * 8 + lane % 8, unit = (matrix % 2 + row) % 4;
   store_matrix_x4(smem_address(&tile[warp][row][unit * 8]), r);
   block_sync();
-  // Matrices 0 and 1 change places, and so do 2 and 3.
+  // Exchanges matrices 0 and 1, and matrices 2 and 3.
   load_matrix_x4(smem_address(&tile[warp][row][(1 - matrix % 2 + row) % 4 * 8]), r);
   for (int i = 0; i < 4; i++) args.back[4 * thread_index() + i] = r[i];
   for (int i = thread_index(); i < 2 * 16 * 32; i += 2 * kWarpSize)
@@ -279,7 +279,7 @@ TEST_CASE("simulator: wgmma descriptors select the elements of every canonical l
           }
 }
 
-TEST_CASE("simulator: typical mistakes in a wgmma descriptor are found") {
+TEST_CASE("simulator: common bugs in wgmma descriptors are detected") {
   const auto mistaken = [](Tile tile, int leading_bytes, int stride_bytes) {
     tile.leading_bytes = leading_bytes;
     tile.stride_bytes = stride_bytes;
@@ -290,24 +290,24 @@ TEST_CASE("simulator: typical mistakes in a wgmma descriptor are found") {
   CHECK(mistaken(mn_major, 8192, 1024) == "");
   // The leading dimension of a swizzled K-major operand is ignored.
   CHECK(mistaken(k_major, 8192, 1024) == "");
-  // That of an MN-major operand is used.
+  // The leading dimension of an MN-major operand is used.
   CHECK(mistaken(mn_major, 16, 1024).find("16 bytes apart along n, not a multiple of 1024") !=
         std::string::npos);
-  // The pitch of one row in place of eight.
+  // The stride of one row instead of eight.
   CHECK(mistaken(k_major, 16, 128).find("128 bytes apart along n, not a multiple of 1024") !=
         std::string::npos);
   CHECK(mistaken(k_major, 16, 512).find("not a multiple of 1024") != std::string::npos);
-  // Too far, and exchanged as they are without a swizzle.
+  // A stride that is too large, and strides exchanged as in the layout without swizzle.
   CHECK(mistaken(k_major, 16, 2048).find("outside all shared variables") != std::string::npos);
   CHECK(mistaken(mn_major, 8192, 2048) == "wrong");
   CHECK(mistaken(mn_major, 1024, 8192) == "wrong");
   CHECK(mistaken(mn_major, 1024, 1024) == "wrong");
-  // Tiles that start off the atoms of their swizzle.
+  // Tiles that are not aligned to the atoms of their swizzle.
   for (const Major major : {Major::k, Major::mn})
     for (const int width : {32, 64, 128}) {
-      const std::string complaint = select(Tile(major, width, 64, 64, kAtom + 4 * width), Role::b);
-      CAPTURE(major, width, complaint);
-      CHECK(complaint.find("bytes past a multiple of " + std::to_string(8 * width)) !=
+      const std::string diagnostic = select(Tile(major, width, 64, 64, kAtom + 4 * width), Role::b);
+      CAPTURE(major, width, diagnostic);
+      CHECK(diagnostic.find("bytes past a multiple of " + std::to_string(8 * width)) !=
             std::string::npos);
     }
 }
@@ -319,8 +319,7 @@ TEST_CASE("simulator: wgmma multiplies every type, shape and pair of majors exac
   });
 }
 
-TEST_CASE(
-    "simulator: stmatrix stores each matrix where its lanes say, and ldmatrix finds it there") {
+TEST_CASE("simulator: stmatrix and ldmatrix access rows at the addresses of their lanes") {
   in_every_mode([] {
     std::vector<uint16_t> out(2 * 16 * 32);
     std::vector<uint32_t> back(2 * kWarpSize * 4);

@@ -1,4 +1,4 @@
-// Mistakes with warpgroups: each has a report of its own, in every mode.
+// Misuse of warpgroup instructions: every violation has its own message, in every mode.
 #include <cmath>
 
 #include "kernels/simt/sm90.h"
@@ -13,7 +13,7 @@ constexpr int kThreads = 128;
 constexpr size_t kSmemBytes = 16 * 1024 + 1024;
 constexpr int kN = 64;
 
-/// K-major tiles of 64 rows, 128 bytes each, one for A and one for B.
+/// K-major tiles of A and B, 64 rows of 128 bytes each.
 struct Tiles {
   SmemAddress a, b;
 };
@@ -44,7 +44,7 @@ MP_DEVICE void finish() {
 
 // ---------------------------------------------------------------- operands
 
-/// The kernel multiplies with these descriptors.
+/// Multiplies with the given descriptors.
 template <class Descriptors>
 MP_DEVICE void multiply_with(const Lines &lines, const Descriptors &descriptors) {
   const auto [a, b] = descriptors(tiles());
@@ -224,7 +224,7 @@ MP_KERNEL(kThreads, 1) return_without_commit(MP_PARAM(Lines) lines) {
 struct ReadArgs {
   float *in_flight, *retired;
 };
-/// Operands of ones.  The second group goes on with e; d is retired by then.
+/// Operands are ones.  wgmma_wait<1> retires d; the second group, on e, stays in flight.
 MP_KERNEL(kThreads, 1) read_in_flight(MP_PARAM(ReadArgs) args) {
   MP_DYN_SHARED(unsigned char, smem);
   for (int i = thread_index(); i < static_cast<int>(kSmemBytes / 2); i += kThreads)
@@ -322,7 +322,7 @@ void check_in_warpgroup(void (*kernel)(const Lines &), const std::vector<std::st
 
 }  // namespace
 
-TEST_CASE("simulator: wgmma refuses descriptors that no canonical layout defines") {
+TEST_CASE("simulator: wgmma rejects descriptors that no canonical layout defines") {
   check_in_warpgroup(set_base_offset, {"descriptor of A whose base offset is not 0"});
   check_in_warpgroup(set_unused_bits, {"descriptor of B", "bits outside its fields"});
   check_in_warpgroup(start_between_atoms, {"starts A at", "128 bytes past a multiple of 1024"});
@@ -333,18 +333,18 @@ TEST_CASE("simulator: wgmma refuses descriptors that no canonical layout defines
   check_in_warpgroup(read_below_the_start, {"reads B at", "outside all shared variables"});
 }
 
-TEST_CASE("simulator: wgmma reads what was written before async_proxy_fence") {
+TEST_CASE("simulator: wgmma operands written without async_proxy_fence are reported") {
   for (uint64_t seed = 0; seed < kSeeds; seed++) {
     const ModeScope scope(engine::Mode::strict_with(seed));
     const Lines lines;
-    const std::string complaint = outcome(read_unfenced_writes, {1, kThreads, kSmemBytes}, lines);
-    CHECK(complaint.find("reads B in wgmma, which thread") != std::string::npos);
-    CHECK(complaint.find("wrote without async_proxy_fence") != std::string::npos);
+    const std::string diagnostic = outcome(read_unfenced_writes, {1, kThreads, kSmemBytes}, lines);
+    CHECK(diagnostic.find("reads B in wgmma, which thread") != std::string::npos);
+    CHECK(diagnostic.find("wrote without async_proxy_fence") != std::string::npos);
     run(read_fenced_writes, {1, kThreads, kSmemBytes}, lines);
   }
 }
 
-TEST_CASE("simulator: the threads of a warpgroup agree on wgmma") {
+TEST_CASE("simulator: wgmma with divergent threads of a warpgroup is reported") {
   check_in_warpgroup(disagree_on_an_operand, {"disagrees", "on an operand of wgmma"});
   check_in_warpgroup(disagree_on_the_place,
                      {"calls a different wgmma than its warpgroup, which is at"});
@@ -357,7 +357,7 @@ TEST_CASE("simulator: the threads of a warpgroup agree on wgmma") {
   check_violation(multiply_in_three_warps, {1, 96, kSmemBytes}, {"outside a full warpgroup"});
 }
 
-TEST_CASE("simulator: the accumulators of wgmma in flight are out of reach") {
+TEST_CASE("simulator: accumulators in flight read as NaN, and writes to them are reported") {
   check_in_warpgroup(omit_the_fence, {"lacks a wgmma_fence"});
   check_in_warpgroup(omit_the_second_fence, {"lacks a wgmma_fence"});
   check_in_warpgroup(write_in_flight, {"wrote to the accumulators", "in flight"});
@@ -374,7 +374,7 @@ TEST_CASE("simulator: the accumulators of wgmma in flight are out of reach") {
   });
 }
 
-TEST_CASE("simulator: registers go from warpgroup to warpgroup") {
+TEST_CASE("simulator: setmaxnreg moves registers between warpgroups and its misuse is reported") {
   in_every_mode([] { run(share_all_registers, {3, 384}, {}); });
   check_violation(claim_more_than_released, {1, 384},
                   {"deadlock", "waits in registers_claim", "to go from 168 to 240, more than"});
@@ -388,7 +388,7 @@ TEST_CASE("simulator: registers go from warpgroup to warpgroup") {
   check_violation(release_twice, {1, 128}, {"but its warpgroup is in registers_release"});
 }
 
-TEST_CASE("simulator: addresses of stmatrix and ldmatrix") {
+TEST_CASE("simulator: an invalid address or a missing lane of stmatrix or ldmatrix is reported") {
   check_violation(load_misaligned, {1, 32}, {"to load_matrix_x4", "16-byte aligned"});
   check_violation(store_misaligned, {1, 32}, {"16-byte aligned"});
   check_violation(store_to_another_block, {1, 32}, {"an address from in_block"});
