@@ -1,5 +1,5 @@
-// Bugs injected into small kernels.  The strict mode must find each within 20 seeds, and nothing in the
-// same kernel without a bug, which must give the same bits in every mode.
+// Bugs injected into small kernels.  The strict mode must detect each within 20 seeds.  Without a
+// bug the kernels must pass and give the same bits in every mode.
 #include <algorithm>
 #include <cstdio>
 
@@ -34,7 +34,7 @@ MP_DEVICE Position position() {
           block_index() % kTilesPerRow * kTileN};
 }
 
-/// D = A B, tile by tile through smem.
+/// D = A B with tiles in smem.
 template <Bug bug>
 MP_KERNEL(kThreads, 1)
 multiply(MP_PARAM(MatrixArgs) args) {
@@ -52,7 +52,7 @@ multiply(MP_PARAM(MatrixArgs) args) {
   args.d[(p.row0 + p.row) * kN + p.col0 + p.col] = sum;
 }
 
-/// D = A^T.  The pitch of the tile is one more than its width, against bank conflicts.
+/// D = A^T.  The pitch of the tile is its width + 1 to avoid bank conflicts.
 template <Bug bug>
 MP_KERNEL(kThreads, 1)
 transpose(MP_PARAM(MatrixArgs) args) {
@@ -65,7 +65,7 @@ transpose(MP_PARAM(MatrixArgs) args) {
   args.d[(p.col0 + p.row) * kN + p.row0 + p.col] = tile[p.col * kPitch + p.row];
 }
 
-/// D = A B as above, the tiles fetched by cp.async into a ring of two stages.
+/// D = A B with tiles loaded by cp.async into a ring of two stages.
 template <Bug bug>
 MP_KERNEL(kThreads, 1)
 multiply_async(MP_PARAM(MatrixArgs) args) {
@@ -165,7 +165,7 @@ void check_caught(const char *name, Kernel kernel, const std::vector<float> &exp
 
 }  // namespace
 
-TEST_CASE("injected: without a bug, the bits are the same in every mode") {
+TEST_CASE("injected: without a bug, kernels give the same bits in every mode") {
   const auto result_of = [](Kernel kernel) {
     Fixture fixture(Fill::reals);
     CHECK(fixture.launch(kernel) == "");
@@ -178,7 +178,7 @@ TEST_CASE("injected: without a bug, the bits are the same in every mode") {
   }
 }
 
-TEST_CASE("injected: a missing block_sync in a tiled multiply") {
+TEST_CASE("injected: a missing block_sync in a tiled product is detected") {
   const std::vector<float> expected = Fixture().product();
   check_correct(multiply<Bug::none>, expected);
   check_caught("multiply, no block_sync before use", multiply<Bug::no_sync_before_use>, expected);
@@ -186,19 +186,19 @@ TEST_CASE("injected: a missing block_sync in a tiled multiply") {
                expected);
 }
 
-TEST_CASE("injected: a missing block_sync in a transpose") {
+TEST_CASE("injected: a missing block_sync in a transpose is detected") {
   const std::vector<float> expected = Fixture().transposed();
   check_correct(transpose<Bug::none>, expected);
   check_caught("transpose, no block_sync before use", transpose<Bug::no_sync_before_use>, expected);
 }
 
-TEST_CASE("injected: a write outside a shared variable") {
+TEST_CASE("injected: a write outside a shared variable is detected") {
   if (kAsanBuild) return skip("AddressSanitizer stops the process at the bad access instead");
   check_caught("transpose, tile smaller than its pitch", transpose<Bug::pitch_too_small>,
                Fixture().transposed());
 }
 
-TEST_CASE("injected: errors in a cp.async pipeline") {
+TEST_CASE("injected: bugs in a cp.async pipeline are detected") {
   const std::vector<float> expected = Fixture().product();
   check_correct(multiply_async<Bug::none>, expected);
   check_caught("cp.async, wait after the use", multiply_async<Bug::late_wait>, expected);

@@ -1,5 +1,5 @@
-// Mistakes with barriers, injected into small kernels.  The strict mode must find each within 20 seeds,
-// and nothing in the same kernel without a mistake.
+// Barrier bugs injected into small kernels.  The strict mode must detect each within 20 seeds.
+// Without a bug the kernels must pass in every mode.
 #include <algorithm>
 #include <cstdio>
 
@@ -43,7 +43,7 @@ MP_DEVICE int item(int number, int lane) {
   return 100 * number + lane;
 }
 
-/// Warp 0 writes items into a ring; each of the others reads them backwards.
+/// Warp 0 writes items into a ring; the other warps read them in reverse order of lanes.
 template <Bug bug>
 MP_KERNEL(kThreads, 1)
 pass_through_ring(MP_PARAM(Args) args) {
@@ -107,7 +107,7 @@ exchange_in_pairs(MP_PARAM(Args) args) {
   }
 }
 
-/// Two blocks take turns: each arrives at the other's mbarrier when it is done with an item.
+/// Two blocks alternate: each arrives at the other's mbarrier after its item.
 template <Bug bug>
 MP_KERNEL(kThreads, 1)
 take_turns(MP_PARAM(Args) args) {
@@ -121,7 +121,7 @@ take_turns(MP_PARAM(Args) args) {
   const int other = bug == Bug::arrive_at_own_block ? cluster_rank() : cluster_rank() ^ 1;
   if (warp_index() < kConsumers)
     for (int i = 0; i < kItems; i++) {
-      const int turns = i / 2;  // of the other block so far
+      const int turns = i / 2;  // previous items of this block
       if (i % 2 == cluster_rank()) {
         if (i > 0) mbarrier_wait(bar, (turns - (cluster_rank() == 0)) % 2);
         args.out[(i * kConsumers + warp_index()) * kWarpSize + lane_index()] =
@@ -151,11 +151,11 @@ template <Bug bug>
 constexpr Kernel kTurns = {
     take_turns<bug>, {2, kThreads, 0, 2}, [](int i, int, int) { return i + 1; }};
 
-/// What the simulator complained of; "wrong" if the result is; or nothing.
+/// Returns the simulator's diagnostic, "wrong" if only the result is wrong, or an empty string.
 std::string outcome_of(const Kernel &kernel) {
   std::vector<int> out(kItems * kConsumers * kWarpSize, -1);
-  const std::string complaint = outcome(kernel.kernel, kernel.shape, {out.data()});
-  if (!complaint.empty()) return complaint;
+  const std::string diagnostic = outcome(kernel.kernel, kernel.shape, {out.data()});
+  if (!diagnostic.empty()) return diagnostic;
   for (int i = 0; i < kItems * kConsumers * kWarpSize; i++)
     if (out[i] !=
         kernel.expected(i / (kConsumers * kWarpSize), i / kWarpSize % kConsumers, i % kWarpSize))
@@ -178,7 +178,7 @@ void check_caught(const char *name, const Kernel &kernel) {
 
 }  // namespace
 
-TEST_CASE("injected: barriers used as they should be") {
+TEST_CASE("injected: correct barriers give correct results in every mode") {
   in_every_mode([] {
     CHECK(outcome_of(kRing<Bug::none>) == "");
     CHECK(outcome_of(kPairs<Bug::none>) == "");
@@ -186,7 +186,7 @@ TEST_CASE("injected: barriers used as they should be") {
   });
 }
 
-TEST_CASE("injected: mistakes in a ring of mbarriers") {
+TEST_CASE("injected: bugs in a ring of mbarriers are detected") {
   check_caught("ring, no block_sync after mbarrier_init", kRing<Bug::no_sync_after_init>);
   check_caught("ring, consumers do not wait", kRing<Bug::no_wait_for_full>);
   check_caught("ring, producer does not wait", kRing<Bug::no_wait_for_empty>);
@@ -199,12 +199,12 @@ TEST_CASE("injected: mistakes in a ring of mbarriers") {
   check_caught("ring, empty counts one warp too many", kRing<Bug::one_arrival_too_many>);
 }
 
-TEST_CASE("injected: mistakes with named barriers") {
+TEST_CASE("injected: bugs with named barriers are detected") {
   check_caught("pairs, no barrier", kPairs<Bug::no_barrier_between_warps>);
   check_caught("pairs, barrier of one warp", kPairs<Bug::barrier_of_half_the_warps>);
 }
 
-TEST_CASE("injected: mistakes in a cluster") {
+TEST_CASE("injected: bugs in a cluster are detected") {
   check_caught("turns, block_sync after mbarrier_init", kTurns<Bug::no_cluster_sync_after_init>);
   check_caught("turns, no cluster_sync at the end", kTurns<Bug::no_cluster_sync_at_the_end>);
   check_caught("turns, arrives at its own block", kTurns<Bug::arrive_at_own_block>);

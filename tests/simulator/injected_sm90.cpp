@@ -1,39 +1,39 @@
-// The mistakes that are commonly made in Hopper GEMMs, injected into one (injected_sm90.h).  The strict
-// mode must find each within 20 seeds, and nothing in the kernel without a mistake.
+// Common bugs of Hopper GEMMs, injected into one (injected_sm90.h).  The strict mode must detect
+// each within 20 seeds.  Without a bug the kernel must pass in every mode.
 //
-//   mistake                                   what catches it
-//   ----------------------------------------  ------------------------------------------------------
-//   stride, leading stride, step along k or   wgmma, where no canonical layout has such a
-//   major of a descriptor                     descriptor; else D
-//   swizzle of map and descriptor differ      wgmma; D
-//   stages or buffers off the atoms             tma_load, tma_store
-//   bytes expected: too few, none             the mbarrier, when more come
-//   too many, or no arrival                   a deadlock, which says what the mbarrier lacks
+//   bug                                       detected by
+//   ----------------------------------------  ----------------------------------------------------
+//   stride, leading stride, step along k or   wgmma, if no canonical layout has such a descriptor;
+//   major of a descriptor                     else a wrong D
+//   swizzle of map and descriptor differ      wgmma; wrong D
+//   stages or buffers not atom-aligned        tma_load, tma_store
+//   expected bytes: too few, none             the mbarrier, when more bytes complete
+//   too many expected bytes, or no arrival    a deadlock, whose report lists the missing arrivals
 //   parity: start, flip, reset per tile       a deadlock, or the mbarrier: a phase missed, or more
 //                                             arrivals than its count
 //   count of an mbarrier                      too large: a deadlock; too small: the end of the
 //                                             block, in the middle of a phase
-//   release before the wgmmas are done        D, as they happen late; a phase missed
+//   release before the wgmmas are complete    wrong D, as they complete late; a phase missed
 //   proxy fence missing, or not in all warps  tma_store
-//   buffer reused before it is read             D, as stores read late; warps held back
+//   buffer reused before it is read           wrong D, as stores read late; delayed warps
 //   return before the last store has read     the end of the thread
 //   wgmma_fence missing                       wgmma; on the device also ptxas, C7519
 //   commit or wait missing                    the end of the thread; D is NaN until the wait
 //   more registers claimed than released      a deadlock
-//   setmaxnreg without launch bounds          make cuda-gates, C7508 (here MP_KERNEL has them)
-//   accumulators touched in flight            wgmma_wait if written, NaN if read
+//   setmaxnreg without launch bounds          make cuda-gates, C7508 (MP_KERNEL sets the bounds)
+//   accumulators accessed in flight           wgmma_wait if written, NaN if read
 //                                             (wgmma_violations.cpp); ptxas, C7511, C7514,
 //                                             C7515, C7517
-//   wgmma behind a call, or spills            make cuda-gates, C7510 and the spill gate
-//   a block returns before its peer is done   the peer's arrive or multicast
+//   wgmma after a call, or spills             make cuda-gates, C7510 and the spill gate
+//   a block returns before its peer           the peer's arrive or multicast
 //   arrive at the own block's barrier only    a deadlock
-//   odd tiles: a block of a pair drops out    a deadlock
-//   tile skipped, counter not reset           D
-//   tile done twice                           D with split k; without, the result is the same
+//   odd tiles: a block of a cluster exits     a deadlock
+//   tile skipped, counter not reset           wrong D
+//   tile computed twice                       wrong D with split-k; correct otherwise
 //   limits of tensor maps                     tensor_map.cpp
 //
-// Not caught here: a reduction in another order, whose sums of integers are the same, and a missing
-// device_fence between blocks, as gmem is sequentially consistent in the simulator.
+// Not detected here: a reduction in another order, because sums of integers are exact, and a
+// missing device_fence between blocks, because gmem is sequentially consistent in the simulator.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -49,18 +49,18 @@ namespace {
 
 struct Problem {
   int m, n, k, split_k;
-  int clusters;  ///< of the grid
+  int clusters;  ///< in the grid
 };
 
-/// More k tiles than stages, and not a multiple of them; edges in all directions; more tiles than
-/// blocks.
+/// The number of k tiles exceeds the number of stages and is not a multiple of it; tiles are
+/// partial in m, n and k; there are more tiles than blocks.
 constexpr Problem kPlain{136, 200, 300, 1, 1};
 constexpr Problem kSplit{136, 120, 300, 2, 2};
 constexpr Problem kOddPairs{264, 72, 300, 1, 1};
 constexpr Problem kSplitPairs{264, 72, 300, 2, 2};
 
 constexpr uint16_t kUnwritten = 0xFFFF;  // a NaN
-constexpr int kPadding = 8;              // elements beyond each row
+constexpr int kPadding = 8;              // elements after each row
 
 int padded(int n) {
   return ceil_div(n, 8) * 8 + kPadding;
@@ -82,7 +82,7 @@ class Fixture {
     partials_.resize(static_cast<size_t>(p_.split_k) * tiles * kTileM * kTileN);
   }
 
-  /// What D must be, the padding included.
+  /// Returns the expected D, including the padding.
   std::vector<uint16_t> expected() const {
     std::vector<uint16_t> d(d_.size(), kUnwritten);
     for (int i = 0; i < p_.m; i++)
@@ -143,47 +143,49 @@ void check_correct(const Problem &problem) {
   });
 }
 
-/// Launches twice, because the first launch leaves its workspace to the second.  With a `sentence` the
-/// simulator must report it (or a race, where the detector finds one first); without one D must be wrong
-/// or anything reported.
+/// Launches twice, because the second launch reuses the workspace of the first.  If `message` is
+/// given, the simulator must report it, or a race that the detector finds first.  Otherwise D must
+/// be wrong or any violation reported.
 template <Bug bug, int kCluster = 1>
-void check_caught(const char *mistake, const char *sentence = nullptr,
+void check_caught(const char *name, const char *message = nullptr,
                   const Problem &problem = kCluster == 1 ? kPlain : kOddPairs) {
   const std::vector<uint16_t> expected = Fixture(problem).expected();
-  int num_wrong = 0, num_violations = 0, num_sentences = 0;
+  int num_wrong = 0, num_violations = 0, num_messages = 0;
   for (uint64_t seed = 0; seed < kSeeds; seed++) {
     const ModeScope scope(engine::Mode::strict_with(seed));
     Fixture fixture(problem);
-    std::string complaint;
+    std::string diagnostic;
     bool is_correct = true;
     for (int launches = 0; launches < 2 && is_correct; launches++) {
-      complaint = fixture.launch<bug, kCluster>();
-      is_correct = complaint.empty() && fixture.is_correct(expected);
+      diagnostic = fixture.launch<bug, kCluster>();
+      is_correct = diagnostic.empty() && fixture.is_correct(expected);
     }
-    num_violations += !complaint.empty();
-    num_wrong += complaint.empty() && !is_correct;
-    const auto says = [&](const char *text) { return complaint.find(text) != std::string::npos; };
-    num_sentences +=
-        sentence != nullptr && (says(sentence) || (kRaceBuild && says(" races with ")));
+    num_violations += !diagnostic.empty();
+    num_wrong += diagnostic.empty() && !is_correct;
+    const auto reports = [&](const char *text) {
+      return diagnostic.find(text) != std::string::npos;
+    };
+    num_messages +=
+        message != nullptr && (reports(message) || (kRaceBuild && reports(" races with ")));
   }
   std::printf("injected: sm90, %s: caught in %d of %d seeds (%d wrong results, %d violations)\n",
-              mistake, num_wrong + num_violations, static_cast<int>(kSeeds), num_wrong,
+              name, num_wrong + num_violations, static_cast<int>(kSeeds), num_wrong,
               num_violations);
-  CAPTURE(mistake);
+  CAPTURE(name);
   CHECK(num_wrong + num_violations > 0);
-  if (sentence != nullptr && !kRaceBuild) CHECK(num_sentences > 0);
+  if (message != nullptr && !kRaceBuild) CHECK(num_messages > 0);
 }
 
 }  // namespace
 
-TEST_CASE("injected: sm90: without a mistake, D is right in every mode") {
+TEST_CASE("injected: sm90: without a bug, D is correct in every mode") {
   check_correct<1>(kPlain);
   check_correct<1>(kSplit);
   check_correct<2>(kOddPairs);
   check_correct<2>(kSplitPairs);
 }
 
-TEST_CASE("injected: sm90: descriptors and swizzles") {
+TEST_CASE("injected: sm90: bugs in descriptors and swizzles are detected") {
   check_caught<Bug::a_stride_of_one_row>("A strides by one row",
                                          "128 bytes apart along m, not a multiple of 1024");
   check_caught<Bug::a_stride_of_two_atoms>("A strides by two atoms");
@@ -200,7 +202,7 @@ TEST_CASE("injected: sm90: descriptors and swizzles") {
   check_caught<Bug::unaligned_stages>("stages off the swizzle's atoms", "not 1024-byte aligned");
 }
 
-TEST_CASE("injected: sm90: transaction bytes") {
+TEST_CASE("injected: sm90: wrong transaction bytes are detected") {
   check_caught<Bug::too_few_bytes>("too few bytes expected", "more than its phase expects");
   check_caught<Bug::too_many_bytes>("too many bytes expected", "0 of 1 arrivals and 128 bytes");
   check_caught<Bug::own_multicast_only_counted, 2>("the peer's multicast not counted",
@@ -209,7 +211,7 @@ TEST_CASE("injected: sm90: transaction bytes") {
   check_caught<Bug::no_arrival_at_full>("no arrival at full", "32768 unexpected bytes");
 }
 
-TEST_CASE("injected: sm90: phases and counts") {
+TEST_CASE("injected: sm90: wrong mbarrier phases and counts are detected") {
   check_caught<Bug::producer_waits_for_parity_0>("the producer's first wait is for parity 0",
                                                  "deadlocked");
   check_caught<Bug::consumer_parity_never_flips>("the consumers' parity never flips", "");
@@ -223,25 +225,25 @@ TEST_CASE("injected: sm90: phases and counts") {
                                           "more than 1 times in a phase");
 }
 
-TEST_CASE("injected: sm90: release of a stage") {
+TEST_CASE("injected: sm90: an early release of a stage is detected") {
   check_caught<Bug::release_before_wait>("a stage released before its wgmmas", "");
   check_caught<Bug::release_one_stage_early>("a stage released while its wgmmas are in flight", "");
 }
 
-TEST_CASE("injected: sm90: TMA stores") {
+TEST_CASE("injected: sm90: bugs in TMA stores are detected") {
   check_caught<Bug::no_proxy_fence>("no proxy fence", "wrote without async_proxy_fence");
   check_caught<Bug::proxy_fence_in_one_warp>("a proxy fence in one warp of four",
                                              "wrote without async_proxy_fence");
   check_caught<Bug::no_barrier_before_store>("no barrier between stmatrix and store", "");
-  check_caught<Bug::slab_reused_unread>("a buffer reused before it is read");
-  check_caught<Bug::slab_reused_without_barrier>(
-      "a buffer reused when one thread knows it is read");
+  check_caught<Bug::buffer_reused_unread>("a buffer reused before it is read");
+  check_caught<Bug::buffer_reused_without_barrier>(
+      "a buffer reused without a barrier after the wait");
   check_caught<Bug::return_before_read>("return before the last buffer is read",
                                         "returned before its TMA store has read");
-  check_caught<Bug::unaligned_slab>("buffers off the swizzle's atoms", "not 1024-byte aligned");
+  check_caught<Bug::unaligned_buffers>("buffers off the swizzle's atoms", "not 1024-byte aligned");
 }
 
-TEST_CASE("injected: sm90: accumulators and registers") {
+TEST_CASE("injected: sm90: bugs in accumulators and registers are detected") {
   check_caught<Bug::no_wgmma_fence>("no wgmma_fence", "lacks a wgmma_fence");
   check_caught<Bug::no_commit>("no commit", "returned without a wgmma_wait");
   check_caught<Bug::accumulators_read_in_flight>("accumulators read in flight",
@@ -250,7 +252,7 @@ TEST_CASE("injected: sm90: accumulators and registers") {
                                               "to go from 168 to 240");
 }
 
-TEST_CASE("injected: sm90: clusters") {
+TEST_CASE("injected: sm90: bugs in clusters are detected") {
   check_caught<Bug::no_cluster_sync_after_init, 2>("no cluster_sync after the barriers' init",
                                                    "which is not initialized");
   check_caught<Bug::no_cluster_sync_before_return, 2>("no cluster_sync before return",
@@ -261,7 +263,7 @@ TEST_CASE("injected: sm90: clusters") {
                                                  "deadlocked");
 }
 
-TEST_CASE("injected: sm90: schedule") {
+TEST_CASE("injected: sm90: bugs in the tile schedule are detected") {
   check_caught<Bug::tile_skipped>("the tiles at the edge skipped");
   check_caught<Bug::tiles_done_twice>("tiles done by two blocks", nullptr, kSplit);
   check_caught<Bug::counter_not_reset>("the counter of slices not reset", nullptr, kSplit);

@@ -1,11 +1,11 @@
-// A small but complete Hopper GEMM, and the mistakes that can be injected into it.
+// A small but complete Hopper GEMM, and the bugs that can be injected into it.
 //
-// D = A B in fp16, A [m][k] (K-major in smem), B [k][n] (MN-major).  A persistent grid; in each
-// block one thread of the first warpgroup fetches tiles by TMA into a ring of stages, and the two
-// other warpgroups multiply them by wgmma and store D through stmatrix and TMA.  The blocks of a
-// cluster of two work on neighbours along m; each fetches one half of their common tile of B and
-// sends it to both.  With split_k > 1 the sums over the slices of k go through gmem, and the block
-// that finishes the last slice of a tile adds them up in order.
+// D = A B in fp16, A [m][k] (K-major in smem), B [k][n] (MN-major).  The grid is persistent.  In
+// each block a producer thread of the first warpgroup loads tiles by TMA into a ring of stages; two
+// consumer warpgroups multiply them by wgmma and store D through stmatrix and TMA.  The two blocks
+// of a cluster compute adjacent tiles along m; each loads one half of their common tile of B and
+// multicasts it to both.  With split_k > 1 the sums over the slices of k go through gmem, and the
+// block that finishes the last slice of a tile adds them in order.
 #pragma once
 
 #include "kernels/simt/sm90.h"
@@ -42,10 +42,10 @@ enum class Bug {
   no_proxy_fence,
   proxy_fence_in_one_warp,
   no_barrier_before_store,
-  slab_reused_unread,
-  slab_reused_without_barrier,
+  buffer_reused_unread,
+  buffer_reused_without_barrier,
   return_before_read,
-  unaligned_slab,
+  unaligned_buffers,
   no_wgmma_fence,
   no_commit,
   accumulators_read_in_flight,
@@ -65,13 +65,13 @@ constexpr int kWarpgroup = 128;
 constexpr int kConsumers = 2;  // warpgroups, 64 rows of the tile each
 constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
 constexpr int kConsumerM = kTileM / kConsumers;
-constexpr int kRegs = kTileN / 2;  // of the accumulators
+constexpr int kRegs = kTileN / 2;  // accumulators per thread
 
 constexpr uint32_t kAtom = 1024;
 constexpr int kChunk = 64;  // elements of a swizzled row: k of A, n of B and D
 constexpr uint32_t kRowBytes = kChunk * sizeof(half);
 constexpr uint32_t kABytes = kTileM * kRowBytes;
-constexpr uint32_t kChunkBytes = kTileK * kRowBytes;  // of B
+constexpr uint32_t kChunkBytes = kTileK * kRowBytes;  // one chunk of B
 constexpr uint32_t kBBytes = kTileN / kChunk * kChunkBytes;
 constexpr uint32_t kStageBytes = kABytes + kBBytes;
 constexpr uint32_t kStagingBytes = kConsumerM * kRowBytes;  // of D, per consumer
@@ -84,7 +84,7 @@ struct InjectedArgs {
   uint32_t *counters;  ///< [tile][consumer], zero between launches
 };
 
-/// A position in the ring, and the parity of the mbarrier phase there.
+/// Stage of the ring and parity of its mbarrier phase.
 struct Ring {
   int stage = 0;
   uint32_t parity = 0;
@@ -106,7 +106,7 @@ template <Bug bug, int kCluster>
 struct InjectedGemm {
   const InjectedArgs &args;
   SmemAddress stages, buffers, full, empty;
-  uint32_t *blocks_done;  ///< of the consumers, in smem
+  uint32_t *blocks_done;  ///< [consumer], in smem
 
   // ---- schedule
 
@@ -116,7 +116,7 @@ struct InjectedGemm {
   }
   int tiles_n() const { return ceil_div(args.n, kTileN); }
 
-  /// Calls work(unit) for those of this block.  Blocks of a cluster go in step.
+  /// Calls work(unit) for each unit of this block.  Blocks of a cluster have the same sequence.
   template <class Work>
   void for_each_unit(const Work &work) const {
     const int num_clusters = static_cast<int>(grid_size()) / kCluster;
@@ -203,7 +203,7 @@ struct InjectedGemm {
     });
   }
 
-  /// To be called by each warp when its wgmmas no longer read the stage.
+  /// Releases a stage; called by each warp after its wgmmas have read the stage.
   void release(int stage) const {
     if (lane_index() != 0) return;
     if (kCluster == 1 || bug == Bug::release_to_own_block_only) {
@@ -247,7 +247,7 @@ struct InjectedGemm {
     fence_accumulators(d);
   }
 
-  /// One group of wgmmas stays in flight: the previous stage is still read while this one is waited for.
+  /// Keeps one wgmma group in flight: a stage is released after the wgmmas of the next are issued.
   void multiply_unit(float (&d)[kRegs], const Unit &unit, int consumer, Ring &ring) const {
     int previous = 0;
     for (int t = 0; t < unit.num_k_tiles; t++) {
@@ -273,8 +273,8 @@ struct InjectedGemm {
 
   void sync_warpgroup(int consumer) const { named_barrier_sync(1 + consumer, kWarpgroup); }
 
-  /// 64 columns of D, in smem as TMA swizzles them.
-  void store_slab(const float *d, SmemAddress buffer) const {
+  /// Writes 64 columns of D to smem in TMA's swizzle.
+  void write_buffer(const float *d, SmemAddress buffer) const {
     const int lane = lane_index(), row = warp_index() % 4 * 16 + lane % 16;
     for (int j = 0; j < kChunk / 16; j++) {
       uint32_t r[4];
@@ -289,9 +289,9 @@ struct InjectedGemm {
     const bool is_storer = thread_index() % kWarpgroup == 0;
     const SmemAddress buffer = buffers + static_cast<SmemAddress>(consumer) * kStagingBytes;
     for (int c = 0; c < kTileN / kChunk; c++) {
-      if (is_storer && bug != Bug::slab_reused_unread) tma_store_wait_read<0>();
-      if (bug != Bug::slab_reused_without_barrier) sync_warpgroup(consumer);
-      store_slab(d + c * kChunk / 2, buffer);
+      if (is_storer && bug != Bug::buffer_reused_unread) tma_store_wait_read<0>();
+      if (bug != Bug::buffer_reused_without_barrier) sync_warpgroup(consumer);
+      write_buffer(d + c * kChunk / 2, buffer);
       if (bug != Bug::no_proxy_fence &&
           (bug != Bug::proxy_fence_in_one_warp || warp_index() % 4 == 0))
         async_proxy_fence();
@@ -303,7 +303,7 @@ struct InjectedGemm {
     }
   }
 
-  /// True for the block that finishes the tile; its d is then the sum over the slices.
+  /// Returns whether this block finishes the tile; if so, d becomes the sum over the slices.
   bool add_slices(float (&d)[kRegs], const Unit &unit, int consumer) const {
     if (args.split_k == 1) return true;
     const int thread = thread_index() % kWarpgroup, num_tiles = tiles_m() * tiles_n();
@@ -353,7 +353,7 @@ injected_gemm(MP_PARAM(InjectedArgs) args) {
   const SmemAddress buffers = first + kStages * kStageBytes;
   const InjectedGemm<bug, kCluster> gemm{args,
                                          bug == Bug::unaligned_stages ? first - kAtom / 2 : first,
-                                         bug == Bug::unaligned_slab ? buffers - 16 : buffers,
+                                         bug == Bug::unaligned_buffers ? buffers - 16 : buffers,
                                          smem_address(full),
                                          smem_address(empty),
                                          blocks_done};

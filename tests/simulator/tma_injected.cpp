@@ -1,5 +1,5 @@
-// Bugs injected into a TMA pipeline.  The strict mode must find each within 20 seeds, and nothing in the
-// same kernel without a bug, which must give the right bits in every mode.
+// Bugs injected into a TMA pipeline.  The strict mode must detect each within 20 seeds.  Without a
+// bug the kernel must pass and give the correct bits in every mode.
 #include <cstdio>
 
 #include "kernels/simt/half.h"
@@ -30,7 +30,7 @@ constexpr int kStages = 2;
 constexpr int kTilesPerBlock = 7;
 constexpr int kBlocks = 2;
 constexpr int kTileRows = 8;
-/// One tile per matrix of the tensor; the last columns and rows of it lie outside.
+/// One tile per matrix of the tensor; the last columns and rows of the tile are out of bounds.
 constexpr TensorShape kShape{MP_FP16, 56,        7,   kBlocks *kTilesPerBlock, 64, 64 * 7,
                              64,      kTileRows, true};
 constexpr uint32_t kTileBytes = 1024;
@@ -52,7 +52,7 @@ void produce(const Args &args, SmemAddress stages, SmemAddress full, SmemAddress
   }
 }
 
-/// Twice the elements of 8 columns and 8 rows of the tile: two per lane, as store_matrix_x4 takes them.
+/// Returns twice the elements of an 8 x 8 matrix of the tile, two per lane, for store_matrix_x4.
 uint32_t doubled(const uint8_t *tile, int columns) {
   const int row = lane_index() / 4, column = columns + lane_index() % 4 * 2;
   half pair[2];
@@ -91,7 +91,7 @@ void consume(const Args &args, const uint8_t *stages, SmemAddress out, SmemAddre
   if (bug != Bug::no_wait_at_end && lane_index() == 0) tma_store_wait_read<0>();
 }
 
-/// out = 2 in, tile by tile through a ring of stages: warp 0 loads, warp 1 computes and stores.
+/// Computes out = 2 in through a ring of stages: warp 0 loads tiles, warp 1 computes and stores.
 template <Bug bug>
 MP_KERNEL(kThreads, 1)
 double_tiles(MP_PARAM(Args) args) {
@@ -110,7 +110,7 @@ double_tiles(MP_PARAM(Args) args) {
 
 struct Tensors {
   Tensor in{kShape}, out{kShape};
-  std::vector<uint8_t> expected;  ///< of out, with its surroundings
+  std::vector<uint8_t> expected;  ///< contents of `out`, including the padding
 
   Tensors() {
     Tensor twice(kShape);
@@ -153,7 +153,7 @@ void check_caught(const char *name) {
 
 }  // namespace
 
-TEST_CASE("injected: a TMA pipeline without a bug") {
+TEST_CASE("injected: a TMA pipeline without a bug is correct in every mode") {
   in_every_mode([] {
     Tensors tensors;
     CHECK(tensors.launch<Bug::none>() == "");
@@ -161,7 +161,7 @@ TEST_CASE("injected: a TMA pipeline without a bug") {
   });
 }
 
-TEST_CASE("injected: errors in a TMA pipeline") {
+TEST_CASE("injected: bugs in a TMA pipeline are detected") {
   check_caught<Bug::no_wait_for_load>("no wait for the load");
   check_caught<Bug::no_wait_for_empty_stage>("no wait for an empty stage");
   check_caught<Bug::stage_freed_before_use>("stage freed before its use");
