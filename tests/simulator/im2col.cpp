@@ -1,5 +1,5 @@
-// im2col loads in the simulator: what they load, against the definition of a convolution; and the
-// reports of kernels that break a rule.
+// im2col loads in the simulator: results against the definition of a convolution, and reports of
+// violations.
 #include "im2col_images.h"
 #include "tma.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kThreads = 64;
 
-/// As Tensor and place_in_box see it.
+/// Views the images as a matrix of pixels by channels, for Tensor and place_in_box.
 TensorShape shape_of(const Images &c) {
   return {c.dtype,
           c.pixel_stride,
@@ -23,7 +23,7 @@ TensorShape shape_of(const Images &c) {
           c.swizzle_128};
 }
 
-/// Place number `place` of the filter, in the order of the output's pixels (n, p, q), and one tap.
+/// Load of channel c and tap (r, s) at filter position `place`, in the order of outputs (n, p, q).
 struct Load {
   int place, c, s, r;
 };
@@ -39,7 +39,7 @@ Im2colCoord instruction(const Images &images, const Load &load) {
           load.r * images.h.dilation};
 }
 
-/// The rows of the stored im2col matrix: x[n][p stride - pad + r dilation][q ...][c], or zero.
+/// Rows of the im2col matrix: x[n][p stride - pad + r dilation][q ...][c], zero outside the image.
 std::vector<uint8_t> expected_rows(Tensor &tensor, const Images &images, const Load &load) {
   const TensorShape shape = shape_of(images);
   std::vector<uint8_t> rows(static_cast<size_t>(shape_of(images).box_bytes()), 0);
@@ -59,14 +59,14 @@ std::vector<uint8_t> expected_rows(Tensor &tensor, const Images &images, const L
   return rows;
 }
 
-/// Every tap, from every place that is the first one of some tile or near an end.
+/// Returns loads of every tap from the first position of each box, its neighbors, and past the end.
 std::vector<Load> loads_of(const Images &images) {
   std::vector<int> places;
   for (int place = 0; place < images.places(); place += images.box_pixels)
     for (int near : {place, place + 1, place + images.w.places() - 1})
       if (near < images.places()) places.push_back(near);
   places.push_back(images.places() - 1);
-  places.push_back(images.places());  // the first image that is not there
+  places.push_back(images.places());  // the first position past the last image
   places.push_back(images.places() + images.w.places() + 1);
   std::vector<Load> loads;
   for (int place : places)
@@ -82,7 +82,7 @@ struct LoadArgs {
   mp::TensorMap map;
   const Im2colCoord *places;
   int count, box_bytes;
-  uint8_t *boxes;  ///< out, one after the other
+  uint8_t *boxes;  ///< out, contiguous
 };
 
 MP_KERNEL(kThreads, 1) load_im2col(MP_PARAM(LoadArgs) args) {
@@ -120,7 +120,7 @@ call(MP_PARAM(Body) body) {
 
 }  // namespace
 
-TEST_CASE("im2col: a load copies the rows of the im2col matrix, zero outside of the images") {
+TEST_CASE("im2col: a load copies rows of the im2col matrix, zero outside the images") {
   for (const Images &images : kImages) {
     Tensor tensor(shape_of(images));
     REQUIRE(mp::why_no_tensor_map(images.spec(tensor.base())) == nullptr);
@@ -133,7 +133,7 @@ TEST_CASE("im2col: a load copies the rows of the im2col matrix, zero outside of 
       expected.insert(expected.end(), rows.begin(), rows.end());
     }
     CHECK(std::count(expected.begin(), expected.end(), 0) <
-          static_cast<int64_t>(expected.size()));  // something is read at all
+          static_cast<int64_t>(expected.size()));  // some expected bytes are not zero
     const LoadArgs args{im2col_map(images.spec(tensor.base())), places.data(),
                         static_cast<int>(places.size()), shape_of(images).box_bytes(), nullptr};
     in_every_mode([&] {
@@ -185,7 +185,7 @@ MP_KERNEL(kThreads, 1) load_into_many(MP_PARAM(MulticastArgs) args) {
 
 }  // namespace
 
-TEST_CASE("im2col: a multicast reaches the blocks of its mask") {
+TEST_CASE("im2col: a multicast writes only to the blocks of its mask") {
   const Images &images = kImages[0];
   Tensor tensor(shape_of(images));
   const Load load{30, 0, 2, 1};
@@ -207,11 +207,11 @@ TEST_CASE("im2col: a multicast reaches the blocks of its mask") {
   });
 }
 
-// ---------------------------------------------------------------- what breaks a rule
+// ---------------------------------------------------------------- violations
 
 namespace {
 
-/// The line that a report should name.
+/// Line that a report must name.
 int noted_line = 0;
 
 struct Fixture {
@@ -220,14 +220,14 @@ struct Fixture {
   const mp::TensorMap map = im2col_map(images.spec(tensor.base()));
   const mp::TensorMap tiled = tensor.map();
 
-  /// In every mode, the report has the text and names the noted line.
+  /// Checks in every mode that the report has the text and the noted line.
   template <class Body>
   void check_violation(const Body &body, const std::string &text) const {
     in_every_mode([&] {
-      const std::string complaint = outcome(call<Body>, launch_shape(images), body);
-      CAPTURE(complaint, text, noted_line);
-      CHECK(complaint.find(text) != std::string::npos);
-      CHECK(complaint.find("im2col.cpp:" + std::to_string(noted_line)) != std::string::npos);
+      const std::string diagnostic = outcome(call<Body>, launch_shape(images), body);
+      CAPTURE(diagnostic, text, noted_line);
+      CHECK(diagnostic.find(text) != std::string::npos);
+      CHECK(diagnostic.find("im2col.cpp:" + std::to_string(noted_line)) != std::string::npos);
     });
   }
 };
@@ -245,7 +245,7 @@ SmemAddress initialized_barrier() {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "im2col: places where no filter can stand") {
+TEST_CASE_METHOD(Fixture, "im2col: an invalid filter position or offset is reported") {
   const mp::TensorMap m = map;
   const auto load_at = [m](const Im2colCoord &at) {
     return [m, at] {
@@ -254,7 +254,7 @@ TEST_CASE_METHOD(Fixture, "im2col: places where no filter can stand") {
       noted_line = __LINE__, tma_load_im2col(smem_address(aligned_smem()), m, bar, at);
     };
   };
-  // Columns 0 to 10 in steps of 2, rows -2 to 7 in steps of 3.
+  // Valid columns are 0 to 10 in steps of 2, valid rows -2 to 7 in steps of 3.
   check_violation(load_at({0, -2, -2, 0, 0, 0}),
                   "passes column -2 to tma_load_im2col, outside "
                   "the pixel box [0, 11)");
@@ -272,7 +272,8 @@ TEST_CASE_METHOD(Fixture, "im2col: places where no filter can stand") {
                   "outside [0, 255]");
 }
 
-TEST_CASE_METHOD(Fixture, "im2col: the first channel is a multiple of 16 bytes") {
+TEST_CASE_METHOD(Fixture,
+                 "im2col: a first channel that is not a multiple of 16 bytes is reported") {
   const mp::TensorMap m = map;
   const uint32_t bytes = static_cast<uint32_t>(shape_of(images).box_bytes());
   const auto load_from = [m, bytes](int channel, bool multicast) {
@@ -303,7 +304,7 @@ TEST_CASE_METHOD(Fixture, "im2col: the first channel is a multiple of 16 bytes")
   }
 }
 
-TEST_CASE_METHOD(Fixture, "im2col: maps and places in smem of the wrong kind") {
+TEST_CASE_METHOD(Fixture, "im2col: an invalid tensor map, box address or mask is reported") {
   const mp::TensorMap m = map, other = tiled;
   const Im2colCoord origin{0, 0, -2, 0, 0, 0};
   const auto in_one_thread = [](const auto &body) {
@@ -339,7 +340,7 @@ TEST_CASE_METHOD(Fixture, "im2col: maps and places in smem of the wrong kind") {
   check_violation(in_one_thread(copy), "passes an im2col map to tensor_map_copy_with_base");
 }
 
-TEST_CASE_METHOD(Fixture, "im2col: every pixel counts, wherever it lies") {
+TEST_CASE_METHOD(Fixture, "im2col: the mbarrier counts the bytes of pixels outside the images") {
   const mp::TensorMap m = map;
   const uint32_t bytes = static_cast<uint32_t>(shape_of(images).box_bytes());
   const auto load_expecting = [=, beyond = images.images](uint32_t expected) {

@@ -1,4 +1,4 @@
-// TMA in the simulator: every element of every box, against the definition.
+// TMA in the simulator: every element of every box against the definition.
 #include "tma.h"
 
 #include <climits>
@@ -20,14 +20,14 @@ const TensorShape kShapes[] = {
     {MP_FP16, 150, 21, 2, 152, 152 * 21, 40, 7, false},
     {MP_FP32, 70, 21, 3, 72, 72 * 22, 32, 12, true},
     {MP_FP32, 70, 21, 2, 72, 72 * 21, 52, 5, false},
-    {MP_FP16, 64, 10, 4, 256, 64, 64, 8, true},  // matrices side by side, as heads are
+    {MP_FP16, 64, 10, 4, 256, 64, 64, 8, true},  // interleaved matrices, like attention heads
     {MP_FP16, 300, 3, 1, 304, 0, 256, 1, false},
 };
 
-/// Inside, across each edge and corner, beside it by one row or unit of columns, and far away.
+/// Returns boxes inside the tensor, across each edge and corner, just outside, and far outside.
 std::vector<Place> places_of(const TensorShape &shape) {
   const auto along = [](int extent, int box, int unit) {
-    const int last = (extent - 1) / unit * unit;  // the unit that has the last element
+    const int last = (extent - 1) / unit * unit;  // unit of the last element
     const int far = INT_MAX / unit * unit;
     return std::vector<int>{INT_MIN,     -box, unit - box,        -unit,
                             0,           unit, 2 * unit,          last,
@@ -41,8 +41,8 @@ std::vector<Place> places_of(const TensorShape &shape) {
   return places;
 }
 
-/// Those from which a box can be stored: not before the tensor, nor across its last column if that does not
-/// end a unit.
+/// Returns boxes that can be stored: not before the tensor, and not across the last column if that
+/// does not end a unit.
 std::vector<Place> stored_places_of(const TensorShape &shape) {
   const bool has_whole_units = shape.columns % shape.unit() == 0;
   std::vector<Place> places = places_of(shape);
@@ -57,7 +57,7 @@ size_t smem_bytes(const TensorShape &shape) {
   return static_cast<size_t>(shape.box_bytes()) + kSwizzlePeriodBytes;
 }
 
-/// To be called by the block; the sizes of all tensors and boxes here are multiples of 16 bytes.
+/// Copies with all threads of the block; `bytes` must be a multiple of 16.
 void copy(uint8_t *to, const uint8_t *from, int bytes) {
   constexpr int kPiece = 16;
   for (int at = thread_index() * kPiece; at < bytes; at += kThreads * kPiece)
@@ -70,7 +70,7 @@ struct LoadArgs {
   mp::TensorMap map;
   const Place *places;
   int count, box_bytes;
-  uint8_t *boxes;  ///< out, one after the other
+  uint8_t *boxes;  ///< out, contiguous
 };
 
 MP_KERNEL(kThreads, 1) load_boxes(MP_PARAM(LoadArgs) args) {
@@ -106,7 +106,7 @@ struct StoreArgs {
   uint8_t *tensor;     ///< the memory of the map; restored from `before` after every store
   const uint8_t *before;
   int tensor_bytes;
-  uint8_t *tensors;  ///< out: after each store
+  uint8_t *tensors;  ///< out: a copy of the tensor after each store
 };
 
 MP_KERNEL(kThreads, 1) store_boxes(MP_PARAM(StoreArgs) args) {
@@ -129,7 +129,7 @@ MP_KERNEL(kThreads, 1) store_boxes(MP_PARAM(StoreArgs) args) {
   }
 }
 
-/// Values that the tensor does not have, swizzled as the box is.
+/// Returns a box, swizzled if its map is, of values that do not occur in the tensor.
 std::vector<uint8_t> some_box(const TensorShape &shape) {
   std::vector<uint8_t> box(static_cast<size_t>(shape.box_bytes()));
   for (int row = 0; row < shape.box_rows; row++)
@@ -146,7 +146,7 @@ std::vector<uint8_t> some_box(const TensorShape &shape) {
   return box;
 }
 
-/// Stores the box into the tensor, by the definition.
+/// Reference implementation of a store or an fp32 reduction.
 void store_or_add(Tensor &tensor, const TensorShape &shape, const std::vector<uint8_t> &box,
                   const Place &place, bool add) {
   for (int row = 0; row < shape.box_rows; row++)
@@ -197,7 +197,7 @@ void check_stores(const TensorShape &shape, bool add) {
 
 }  // namespace
 
-TEST_CASE("tma: a load copies every element of the box to its place, zero outside of the tensor") {
+TEST_CASE("tma: a load copies every element of the box, and zeros outside the tensor") {
   for (const TensorShape &shape : kShapes) {
     const std::vector<Place> places = places_of(shape);
     Tensor tensor(shape);
@@ -221,7 +221,7 @@ TEST_CASE("tma: a load copies every element of the box to its place, zero outsid
   }
 }
 
-TEST_CASE("tma: a store writes the elements of the box that are in the tensor, and nothing else") {
+TEST_CASE("tma: a store writes only the elements of the box that are in the tensor") {
   for (const TensorShape &shape : kShapes) {
     check_stores(shape, false);
     check_stores(shape.with_columns(shape.columns / shape.unit() * shape.unit()), false);
@@ -244,7 +244,7 @@ struct AddArgs {
   mp::TensorMap map;
 };
 
-constexpr int kAdditions = 20;  // of each block
+constexpr int kAdditions = 20;  // per block
 
 /// Every block adds its index + 1 to the same box, kAdditions times.
 MP_KERNEL(32, 1) add_from_all_blocks(MP_PARAM(AddArgs) args) {
@@ -267,7 +267,7 @@ struct MulticastArgs {
   int issuer;
   uint32_t mask;
   int box_bytes;
-  uint8_t *boxes;  ///< out, by rank
+  uint8_t *boxes;  ///< out, [rank]
 };
 
 /// One block loads a box into the blocks of the mask; each of them waits for its own mbarrier.
@@ -293,7 +293,7 @@ MP_KERNEL(kThreads, 1) load_into_many(MP_PARAM(MulticastArgs) args) {
 
 }  // namespace
 
-TEST_CASE("tma: reductions of many blocks lose no term") {
+TEST_CASE("tma: concurrent reductions of many blocks lose no addend") {
   const TensorShape shape{MP_FP32, 40, 12, 1, 40, 40 * 12, 32, 8, true};
   constexpr int kBlocks = 100;
   in_every_mode([&] {
@@ -312,7 +312,7 @@ TEST_CASE("tma: reductions of many blocks lose no term") {
   });
 }
 
-TEST_CASE("tma: a multicast reaches the blocks of its mask, at the same place and barrier") {
+TEST_CASE("tma: a multicast uses the same address and mbarrier in all blocks of its mask") {
   for (const TensorShape &shape : {kShapes[0], kShapes[2]}) {
     Tensor tensor(shape);
     const std::vector<uint8_t> box = expected_box(tensor, shape, 8, -2, 1);

@@ -1,5 +1,5 @@
-// What the tests of TMA in the simulator share: a tensor with something in every byte around
-// its elements, and where a box of it must lie in shared memory, from the definition.
+// Helpers of the TMA tests: a tensor with values in its padding and guard zones around it, and the
+// layout of its boxes in shared memory.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ inline int bytes_of(mp_dtype_t dtype) {
   return dtype == MP_FP32 ? 4 : 2;
 }
 
-/// TMA reads and writes the rows of a tensor in units of so many bytes.
+/// Granularity of TMA accesses to the rows of a tensor.
 constexpr int kUnitBytes = 16;
 
 struct TensorShape {
@@ -36,8 +36,7 @@ struct TensorShape {
   }
 };
 
-/// Elements and padding hold small integers, no two neighbours the same; a guard zone on either
-/// side.
+/// Tensor between two guard zones.  Elements and padding are small integers; neighbors differ.
 class Tensor {
  public:
   explicit Tensor(const TensorShape &shape)
@@ -51,7 +50,7 @@ class Tensor {
   Tensor &operator=(const Tensor &) = delete;
 
   uint8_t *base() { return base_; }
-  /// With the padding, without the guard zones.  Matrices may lie side by side.
+  /// Size with padding, without guard zones.  Matrices may interleave.
   size_t size_bytes() const {
     const int count =
         std::max(shape_.matrices * shape_.matrix_stride, shape_.rows * shape_.row_stride);
@@ -69,7 +68,7 @@ class Tensor {
   }
   mp::TensorMap map() const { return mp::host::tensor_map(spec()); }
 
-  /// NULL if there is no such element.
+  /// Returns the address of an element, NULL if it is out of bounds.
   uint8_t *element(int64_t x, int64_t y, int64_t z) {
     if (x < 0 || x >= shape_.columns || y < 0 || y >= shape_.rows || z < 0 || z >= shape_.matrices)
       return nullptr;
@@ -94,14 +93,14 @@ class Tensor {
   uint8_t *base_;
 };
 
-/// Where element (column, row) of a box lies behind the start of the box, which is a multiple of
-/// 1024 bytes: bits 4..6 of the address are XORed with bits 7..9.
+/// Byte offset of element (column, row) in a box that starts at a multiple of 1024 bytes: the
+/// swizzle XORs bits 4..6 of the address with bits 7..9.
 inline int place_in_box(const TensorShape &shape, int column, int row) {
   const int linear = (row * shape.box_columns + column) * bytes_of(shape.dtype);
   return shape.swizzle_128 ? linear ^ (linear >> 7 & 7) << 4 : linear;
 }
 
-/// The box as a load must leave it in shared memory.
+/// Returns the contents of shared memory that a load must produce.
 inline std::vector<uint8_t> expected_box(Tensor &tensor, const TensorShape &shape, int64_t x,
                                          int64_t y, int64_t z) {
   std::vector<uint8_t> box(static_cast<size_t>(shape.box_bytes()), 0);
@@ -113,7 +112,8 @@ inline std::vector<uint8_t> expected_box(Tensor &tensor, const TensorShape &shap
   return box;
 }
 
-/// The dynamic shared memory from its first multiple of 1024 bytes on: the strict mode moves it.
+/// Returns the first multiple of 1024 bytes in dynamic shared memory, whose start varies in the
+/// strict mode.
 inline uint8_t *aligned_smem() {
   MP_DYN_SHARED(uint8_t, smem);
   const mp::host::SmemAddress address = mp::host::smem_address(smem);

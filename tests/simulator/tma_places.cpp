@@ -1,5 +1,5 @@
-// TMA in the simulator: where a box may begin, and where it may end that is stored.  The PTX ISA
-// does not have these rules; they were seen on an H200 with driver 580.159.
+// TMA in the simulator: valid start coordinates of boxes, and valid ends of stored boxes.  The PTX
+// ISA does not have these rules; they were observed on an H200 with driver 580.159.
 #include <array>
 #include <climits>
 
@@ -38,7 +38,7 @@ void store(const mp::TensorMap &map, int x, int y, int z) {
   tma_store_wait_read<0>();
 }
 
-/// A primitive that copies a box: thread 0 calls it and waits for what it has started.
+/// Primitive that copies a box; `copy` issues it in thread 0 and waits for its completion.
 struct Primitive {
   std::string name;
   void (*copy)(const mp::TensorMap &, int x, int y, int z);
@@ -53,10 +53,10 @@ auto at(const Primitive &primitive, const mp::TensorMap &map, int x, int y = 0, 
   return [copy = primitive.copy, map, x, y, z] { copy(map, x, y, z); };
 }
 
-/// A row of these is so many whole units.
+/// Number of columns whose rows consist of full units.
 constexpr int kWholeColumns = 96;
 
-/// Not of columns before the tensor, from which only a load may begin.
+/// Checks first columns, except aligned columns before the tensor, which only loads support.
 void check_first_columns(const Primitive &primitive) {
   const Tensor tensor(primitive.shape.with_columns(kWholeColumns));
   const int unit = primitive.shape.unit(), columns = kWholeColumns;
@@ -71,7 +71,7 @@ void check_first_columns(const Primitive &primitive) {
 
 }  // namespace
 
-TEST_CASE("tma: the rows of a box begin at a multiple of 16 bytes") {
+TEST_CASE("tma: a first column that is not a multiple of 16 bytes is reported") {
   for (const Primitive &primitive : kLoads) {
     check_first_columns(primitive);
     const int unit = primitive.shape.unit();
@@ -81,7 +81,7 @@ TEST_CASE("tma: the rows of a box begin at a multiple of 16 bytes") {
   for (const Primitive &primitive : kStores) check_first_columns(primitive);
 }
 
-TEST_CASE("tma: only a load begins before the tensor") {
+TEST_CASE("tma: a load may begin before the tensor, a store is reported") {
   const auto places = [](const TensorShape &shape) {
     return std::vector<std::array<int, 3>>{{-shape.unit(), 0, 0}, {INT_MIN, 0, 0}, {0, -1, 0},
                                            {0, INT_MIN, 0},       {0, 0, -1},      {8, -3, -1}};
@@ -93,7 +93,7 @@ TEST_CASE("tma: only a load begins before the tensor") {
                       {"passes column " + std::to_string(x) + ", row " + std::to_string(y) +
                        ", matrix " + std::to_string(z) + " to " + primitive.name + ": a store "});
     check_fine(at(primitive, tensor.map(), 0, 0, 0));
-    check_fine(at(primitive, tensor.map(), 0, primitive.shape.rows, 0));  // behind the tensor
+    check_fine(at(primitive, tensor.map(), 0, primitive.shape.rows, 0));  // after the tensor
     check_fine(at(primitive, tensor.map(), 0, 0, primitive.shape.matrices));
   }
   for (const Primitive &primitive : kLoads) {
@@ -103,7 +103,7 @@ TEST_CASE("tma: only a load begins before the tensor") {
   }
 }
 
-TEST_CASE("tma: a store across the last column wants rows of whole units of 16 bytes") {
+TEST_CASE("tma: a store across the last column requires rows of a multiple of 16 bytes") {
   for (const Primitive &primitive : kStores) {
     const TensorShape &shape = primitive.shape;
     const int unit = shape.unit(), end = kWholeColumns;
@@ -114,14 +114,14 @@ TEST_CASE("tma: a store across the last column wants rows of whole units of 16 b
         check_violation(at(primitive, tensor.map(), x),
                         {"stores a box with " + primitive.name + " that ends at the last of " +
                          std::to_string(columns) + " columns, not at a multiple of 16 bytes"});
-      // What ends before the last unit, and what begins behind it.
+      // Boxes that end before the last unit or begin after it are valid.
       check_fine(at(primitive, tensor.map(), end - unit - shape.box_columns));
       check_fine(at(primitive, tensor.map(), end));
     }
     const Tensor whole(shape.with_columns(end));
     for (const int x : {end - shape.box_columns, end - shape.box_columns + unit, end - unit})
       check_fine(at(primitive, whole.map(), x));
-    // The end of the box is beyond an int.
+    // The end of the box exceeds INT_MAX.
     const Tensor line(shape);
     mp::TensorMapSpec long_line = line.spec();
     long_line.extent[0] = INT_MAX, long_line.extent[1] = long_line.extent[2] = 1;

@@ -1,4 +1,4 @@
-// TMA in the simulator: a kernel that breaks a rule gets a report with the rule and the line.
+// TMA in the simulator: the report of a violation names the rule and the line.
 #include "tma_rules.h"
 #include "host/tensor_box.h"
 
@@ -10,7 +10,7 @@ namespace {
 constexpr TensorShape kSwizzled{MP_FP16, 100, 30, 3, 104, 104 * 30, 64, 8, true};
 constexpr TensorShape kPlain{MP_FP16, 100, 30, 3, 104, 104 * 30, 64, 8, false};
 
-/// The tensor maps of the kernels of this file, which have them as captures.
+/// Tensor maps that the kernels of this file capture.
 struct Maps {
   mp::TensorMap swizzled, plain;
 };
@@ -22,7 +22,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE_METHOD(Fixture, "tma: places in shared memory that no box can have") {
+TEST_CASE_METHOD(Fixture, "tma: an invalid address of a box in shared memory is reported") {
   const Maps m = maps;
   const auto load_to = [m](SmemAddress offset, bool swizzled) {
     return [map = swizzled ? m.swizzled : m.plain, offset] {
@@ -35,7 +35,7 @@ TEST_CASE_METHOD(Fixture, "tma: places in shared memory that no box can have") {
   check_violation(load_to(64, false), {"to tma_load that is not 128-byte aligned"});
   check_violation(load_to(128, true), {"to tma_load that is not 1024-byte aligned"});
   check_violation(load_to(512, true), {"to tma_load that is not 1024-byte aligned"});
-  check_violation(load_to(kBoxes * kBytes + 512, false), {"tma_load"});  // ends outside
+  check_violation(load_to(kBoxes * kBytes + 512, false), {"tma_load"});  // ends out of bounds
   check_violation(load_to(1u << 20, false), {"outside all shared variables", "tma_load"});
   const auto store_from = [m](SmemAddress offset, bool swizzled) {
     return [map = swizzled ? m.swizzled : m.plain, offset] {
@@ -48,7 +48,7 @@ TEST_CASE_METHOD(Fixture, "tma: places in shared memory that no box can have") {
   check_violation(store_from(kBoxes * kBytes + 512, false), {"tma_store"});
 }
 
-TEST_CASE_METHOD(Fixture, "tma: things that are no tensor map") {
+TEST_CASE_METHOD(Fixture, "tma: an invalid tensor map is reported") {
   alignas(128) char memory[256] = {};
   const auto *const no_map = reinterpret_cast<mp::TensorMap *>(memory);
   check_violation([=] { noted_line = __LINE__, tma_prefetch(*no_map); },
@@ -65,14 +65,14 @@ TEST_CASE_METHOD(Fixture, "tma: things that are no tensor map") {
                   {"passes a tensor map to tma_store that is not 64-byte aligned"});
 }
 
-TEST_CASE_METHOD(Fixture, "tma: an mbarrier that expects other bytes than come") {
+TEST_CASE_METHOD(Fixture, "tma: a wrong number of expected bytes is reported") {
   const Maps m = maps;
   const auto load_expecting = [m](uint32_t bytes) {
     return [m, bytes] {
       const SmemAddress bar = initialized_barrier();
       if (thread_index() == 0) {
         mbarrier_arrive_expect(bar, bytes);
-        // Most of the box lies outside of the tensor; the mbarrier counts all of it.
+        // Most of the box is outside the tensor; the mbarrier counts all of its bytes.
         if (bytes < kBytes) noted_line = __LINE__ + 1;
         tma_load(box(1), m.plain, bar, 88, 28, 0);
       }
@@ -87,7 +87,7 @@ TEST_CASE_METHOD(Fixture, "tma: an mbarrier that expects other bytes than come")
   check_violation(load_expecting(kBytes - 16), {"loaded", "16 bytes more"});
 }
 
-TEST_CASE_METHOD(Fixture, "tma: a thread that returns before its stores have read") {
+TEST_CASE_METHOD(Fixture, "tma: a return before stores have read shared memory is reported") {
   const Maps m = maps;
   const char *const kText = "returned before its TMA store has read shared memory";
   const auto store_then = [m](auto rest) {
@@ -104,7 +104,7 @@ TEST_CASE_METHOD(Fixture, "tma: a thread that returns before its stores have rea
   check_fine(store_then([] { tma_store_commit(), tma_store_wait_read<0>(); }));
   check_fine(store_then([] { tma_store_commit(), tma_store_wait<0>(); }));
   check_fine(store_then([] { tma_store_commit(), tma_store_commit(), tma_store_wait_read<1>(); }));
-  // A wait of another thread does not cover them.
+  // A wait of another thread does not cover the stores.
   check_violation(
       [m] {
         if (thread_index() == 1) tma_store(m.plain, box(0), 0, 0, 0), tma_store_commit();
@@ -114,7 +114,7 @@ TEST_CASE_METHOD(Fixture, "tma: a thread that returns before its stores have rea
       {kText, "thread 1 "});
 }
 
-TEST_CASE_METHOD(Fixture, "tma: a load that nobody waits for lands in a block that has returned") {
+TEST_CASE_METHOD(Fixture, "tma: a load that completes after its block has returned is reported") {
   const Maps m = maps;
   const auto load_and_return = [m] {
     const SmemAddress bar = initialized_barrier();
@@ -123,13 +123,13 @@ TEST_CASE_METHOD(Fixture, "tma: a load that nobody waits for lands in a block th
     noted_line = __LINE__, tma_load(box(0), m.plain, bar, 0, 0, 0);
   };
   const ModeScope scope({true, 0, engine::CopyTiming::late});
-  const std::string complaint = outcome_of(load_and_return);
-  CAPTURE(complaint);
-  CHECK(complaint.find("which has returned, in tma_load at tma_rules.cpp:" +
-                       std::to_string(noted_line)) != std::string::npos);
+  const std::string diagnostic = outcome_of(load_and_return);
+  CAPTURE(diagnostic);
+  CHECK(diagnostic.find("which has returned, in tma_load at tma_rules.cpp:" +
+                        std::to_string(noted_line)) != std::string::npos);
 }
 
-TEST_CASE_METHOD(Fixture, "tma: blocks of a cluster") {
+TEST_CASE_METHOD(Fixture, "tma: an invalid mask or address of another block is reported") {
   const Maps m = maps;
   const auto multicast_to = [m](uint32_t mask) {
     return [m, mask] {
@@ -157,7 +157,7 @@ TEST_CASE_METHOD(Fixture, "tma: blocks of a cluster") {
         cluster_sync();
       },
       {"passes an smem address of another block to tma_store"}, 2);
-  // A load into another block, which waits for it.
+  // A load into another block is valid if that block waits for it.
   check_fine(
       [m] {
         const SmemAddress bar = initialized_barrier();
@@ -171,7 +171,7 @@ TEST_CASE_METHOD(Fixture, "tma: blocks of a cluster") {
       2);
 }
 
-// ---------------------------------------------------------------- maps that a kernel makes
+// ---------------------------------------------------------------- maps built by kernels
 
 namespace {
 
@@ -192,7 +192,7 @@ MP_KERNEL(kThreads, 1) make_maps(MP_PARAM(MakeArgs) args) {
 struct UseArgs {
   const mp::TensorMap *made;
   uint8_t *boxes;  ///< out, [kTensors]
-  int acquirer;    ///< thread
+  int acquirer;    ///< thread index
 };
 
 /// Warp 1 loads the boxes of all tensors; thread `acquirer`, if it exists, acquires their maps.
@@ -215,7 +215,7 @@ MP_KERNEL(kThreads, 1) load_with_made_maps(MP_PARAM(UseArgs) args) {
 
 }  // namespace
 
-TEST_CASE("tma: maps that a kernel makes are those of another base") {
+TEST_CASE("tma: a map built by a kernel addresses the tensor at its base") {
   std::vector<std::unique_ptr<Tensor>> tensors;
   alignas(128) mp::TensorMap made[kTensors];
   MakeArgs make{Tensor(kSwizzled).map(), made, {}};
@@ -235,12 +235,12 @@ TEST_CASE("tma: maps that a kernel makes are those of another base") {
       run(load_with_made_maps, shape, {made, boxes.data(), acquirer});
       CHECK(boxes == expected);
     }
-    const std::string complaint = outcome(load_with_made_maps, shape, {made, boxes.data(), -1});
+    const std::string diagnostic = outcome(load_with_made_maps, shape, {made, boxes.data(), -1});
     if (engine::mode().strict)
-      CHECK(complaint.find("that a kernel built, without tensor_map_acquire at tma_rules") !=
+      CHECK(diagnostic.find("that a kernel built, without tensor_map_acquire at tma_rules") !=
             std::string::npos);
     else
-      CHECK(complaint == "");
+      CHECK(diagnostic == "");
   });
 }
 
@@ -260,7 +260,7 @@ MP_KERNEL(kThreads, 1) make_map_of_matrix(MP_PARAM(MakeMatrixArgs) args) {
 
 }  // namespace
 
-TEST_CASE("tma: the map that a kernel makes of a matrix is the one that the host encodes") {
+TEST_CASE("tma: a map of a matrix built by a kernel equals the map that the host encodes") {
   const Tensor any(kSwizzled);
   alignas(128) mp::TensorMap made;
   for (const auto &[columns, rows] : {std::pair{64, 32}, {1, 1}, {7, 2}, {129, 1}, {130, 500}}) {
@@ -280,7 +280,7 @@ TEST_CASE("tma: the map that a kernel makes of a matrix is the one that the host
   }
 }
 
-TEST_CASE_METHOD(Fixture, "tma: maps that no kernel can make") {
+TEST_CASE_METHOD(Fixture, "tma: an invalid map built by a kernel is reported") {
   const Maps m = maps;
   alignas(128) mp::TensorMap made[2];
   auto *const misaligned = reinterpret_cast<mp::TensorMap *>(reinterpret_cast<char *>(made) + 64);
@@ -300,7 +300,7 @@ TEST_CASE_METHOD(Fixture, "tma: maps that no kernel can make") {
   check_violation(make_matrix({base, 5, 5, 24}), {"with a row stride of 24 bytes"});
   check_violation(make_matrix({base, 5, 5, 0}), {"with a row stride of 0 bytes"});
   check_violation(make_matrix({base + 8, 5, 5, 16}), {"with a base that is not 16-byte aligned"});
-  // A map that is made again must be released and acquired again.
+  // A map that is rebuilt must be released and acquired again.
   const ModeScope scope({true, 2, engine::CopyTiming::random});
   for (const bool releases : {false, true}) {
     const auto make_use_make_use = [=] {

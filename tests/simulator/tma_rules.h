@@ -1,5 +1,4 @@
-// What the tests of TMA's rules share: kernels with boxes of 1 KB, and the reports of those that
-// break a rule.
+// Helpers of the tests of TMA's rules: kernels with boxes of 1 KB, and checks of reports.
 #pragma once
 
 #include <filesystem>
@@ -11,9 +10,9 @@ namespace mptest {
 using namespace mp::host;
 
 constexpr int kThreads = 64;
-constexpr uint32_t kBytes = 1024;  // of every box
+constexpr uint32_t kBytes = 1024;  // per box
 
-/// The line that a report should name.
+/// Line that a report must name.
 inline int noted_line = 0;
 
 template <class Body>
@@ -22,7 +21,7 @@ call(MP_PARAM(Body) body) {
   body();
 }
 
-/// 1 KB boxes in the aligned part of the dynamic memory.
+/// Number of boxes in the aligned part of dynamic shared memory.
 constexpr int kBoxes = 4;
 inline SmemAddress box(int index) {
   return smem_address(aligned_smem()) + static_cast<SmemAddress>(index) * kBytes;
@@ -44,19 +43,20 @@ std::string outcome_of(const Body &body, int cluster = 1) {
   return outcome(call<Body>, {cluster, kThreads, (kBoxes + 1) * kBytes, cluster}, body);
 }
 
-/// In every mode the report has all of `texts` and names the noted line, and the next launch works.
+/// Checks in every mode that the report has all of `texts` and the noted line, and that the next
+/// launch succeeds.
 template <class Body>
 void check_violation(const Body &body, const std::vector<std::string> &texts, int cluster = 1,
                      source_location test = source_location::current()) {
   const std::string file = std::filesystem::path(test.file_name()).filename();
   in_every_mode([&] {
     noted_line = 0;
-    const std::string complaint = outcome_of(body, cluster);
-    INFO("complaint: " << complaint);
-    CHECK(complaint.find("kernel: block ") == 0);
-    for (const std::string &text : texts) CHECK(complaint.find(text) != std::string::npos);
+    const std::string diagnostic = outcome_of(body, cluster);
+    INFO("diagnostic: " << diagnostic);
+    CHECK(diagnostic.find("kernel: block ") == 0);
+    for (const std::string &text : texts) CHECK(diagnostic.find(text) != std::string::npos);
     if (noted_line != 0)
-      CHECK(complaint.find(file + ":" + std::to_string(noted_line)) != std::string::npos);
+      CHECK(diagnostic.find(file + ":" + std::to_string(noted_line)) != std::string::npos);
     CHECK(outcome_of([] { initialized_barrier(); }, cluster) == "");
   });
 }

@@ -1,4 +1,4 @@
-// TMA in the simulator: when loads complete, when stores read and write, and which fences they need.
+// TMA in the simulator: completion of loads, reads and writes of stores, and required fences.
 #include "tma.h"
 
 using namespace mp::host;
@@ -7,7 +7,7 @@ using namespace mptest;
 namespace {
 
 constexpr int kGroups = 4;
-constexpr int kColumns = 32;  // of fp32: rows of 128 bytes
+constexpr int kColumns = 32;  // fp32, so rows have 128 bytes
 constexpr TensorShape kShape{MP_FP32,      kColumns, 8, kGroups, kColumns,
                              kColumns * 8, kColumns, 8, true};
 constexpr int kBoxElements = kColumns * 8;
@@ -21,13 +21,13 @@ void fill(float *box, float value) {
 struct GroupArgs {
   mp::TensorMap map;
   const float *first;  ///< [kGroups], first elements of the matrices
-  float *seen;         ///< out: their values after the wait
+  float *seen;         ///< out, [kGroups], first elements after the wait
 };
 
 enum class Wait { read, written };
 
-/// Group g stores ones to matrix g.  After the wait all boxes become twos, so a store that has read
-/// smem by then stores 1, a later one 2.
+/// Group g stores ones to matrix g.  After the wait all boxes become twos: a store that has read
+/// smem by then stores 1, a later store 2.
 template <Wait kWait, int kPending>
 MP_KERNEL(32, 1)
 store_groups(MP_PARAM(GroupArgs) args) {
@@ -36,7 +36,7 @@ store_groups(MP_PARAM(GroupArgs) args) {
   async_proxy_fence();
   block_sync();
   if (thread_index() == 0) {
-    tma_store_commit();  // a group of nothing
+    tma_store_commit();  // an empty group
     for (int group = 0; group < kGroups; group++) {
       tma_store(args.map, smem_address(boxes + group * kBoxElements), 0, 0, group);
       tma_store_commit();
@@ -56,7 +56,7 @@ store_groups(MP_PARAM(GroupArgs) args) {
 }
 
 struct Outcome {
-  std::vector<float> seen, at_end;  ///< by group
+  std::vector<float> seen, at_end;  ///< [group]
 };
 
 template <Wait kWait, int kPending>
@@ -76,7 +76,7 @@ Outcome store_in(const engine::Mode &mode) {
 constexpr engine::CopyTiming kTimings[] = {engine::CopyTiming::immediate, engine::CopyTiming::late,
                                            engine::CopyTiming::random};
 
-/// For each group, the number of seeds for which it was `value`.
+/// Returns for each group the number of seeds with the result `value`.
 template <class Get>
 std::vector<int> count(float value, engine::CopyTiming timing, const Get &get) {
   std::vector<int> counts(kGroups);
@@ -87,7 +87,7 @@ std::vector<int> count(float value, engine::CopyTiming timing, const Get &get) {
   return counts;
 }
 
-/// All groups below `num_sure` must have `value`; whether the others have depends on the timing.
+/// Groups below `num_sure` must have `value`; results of the other groups depend on the timing.
 template <class Get>
 void check_counts(float value, int num_sure, const Get &get) {
   for (const engine::CopyTiming timing : kTimings) {
@@ -138,34 +138,34 @@ MP_KERNEL(32, 1) load_and_look(MP_PARAM(LoadArgs) args) {
   if (!args.waits) mbarrier_wait(bar, 0);
 }
 
-/// The number of seeds for which the load had completed when the kernel read the box.
-int num_landed(engine::CopyTiming timing, bool waits) {
+/// Returns the number of seeds for which the load had completed when the kernel read the box.
+int num_completed(engine::CopyTiming timing, bool waits) {
   Tensor tensor(kShape);
   uint32_t expected;
   std::memcpy(&expected, tensor.base(), sizeof expected);
-  int landed = 0;
+  int completed = 0;
   for (uint64_t seed = 0; seed < kSeeds; seed++) {
     const ModeScope scope({true, seed, timing});
     uint32_t first = 0;
     run(load_and_look, {1, 32, 2048}, {tensor.map(), &first, waits});
     CHECK((first == expected || (!waits && first == ~0u)));
-    landed += first == expected;
+    completed += first == expected;
   }
-  return landed;
+  return completed;
 }
 
-// ---------------------------------------------------------------- the fence of the async proxy
+// ---------------------------------------------------------------- async proxy fence
 
 enum class Fence { none, before_the_write, by_another, after_the_write };
 
 struct FenceArgs {
   mp::TensorMap map;
   Fence fence;
-  int offset;  ///< of the write, from the box
+  int offset;  ///< bytes from the box to the write
   bool load;
 };
 
-/// Thread 5 writes 16 bytes, as store_matrix does, and thread 0 has TMA use the box.
+/// Thread 5 writes 16 bytes like store_matrix; thread 0 then loads or stores the box by TMA.
 MP_KERNEL(32, 1) write_then_store(MP_PARAM(FenceArgs) args) {
   MP_SHARED(uint64_t, loaded, [1]);
   const SmemAddress box = smem_address(aligned_smem()) + 1024;
@@ -197,16 +197,16 @@ std::string outcome_of(Fence fence, int offset, bool load) {
 
 }  // namespace
 
-TEST_CASE("tma: tma_store_wait_read covers all but the newest groups") {
+TEST_CASE("tma: tma_store_wait_read covers the reads of all but the newest groups") {
   check_wait_read<0>();
-  if (kRaceBuild) return;  // the twos race with the stores that are not covered
+  if (kRaceBuild) return;  // writing twos races with stores that the wait does not cover
   check_wait_read<1>();
   check_wait_read<3>();
   check_wait_read<4>();
   check_wait_read<7>();
 }
 
-TEST_CASE("tma: tma_store_wait covers the writing of all but the newest groups") {
+TEST_CASE("tma: tma_store_wait covers the writes of all but the newest groups") {
   check_wait_written<0>();
   if (kRaceBuild) return;
   check_wait_written<1>();
@@ -214,23 +214,23 @@ TEST_CASE("tma: tma_store_wait covers the writing of all but the newest groups")
   check_wait_written<4>();
 }
 
-TEST_CASE("tma: tma_store_wait_read does not cover the writing, the end of the kernel does") {
+TEST_CASE("tma: the end of the kernel covers writes of stores, tma_store_wait_read does not") {
   check_counts(1, 0, [](auto mode) { return store_in<Wait::read, 0>(mode).seen; });
   check_counts(1, kGroups, [](auto mode) { return store_in<Wait::read, 0>(mode).at_end; });
 }
 
-TEST_CASE("tma: a load has landed after the wait for its mbarrier, before it may have") {
+TEST_CASE("tma: a load is complete after the wait for its mbarrier, and may complete before") {
   const int all = static_cast<int>(kSeeds);
-  for (const engine::CopyTiming timing : kTimings) CHECK(num_landed(timing, true) == all);
+  for (const engine::CopyTiming timing : kTimings) CHECK(num_completed(timing, true) == all);
   if (kRaceBuild) return;
-  CHECK(num_landed(engine::CopyTiming::immediate, false) == all);
-  CHECK(num_landed(engine::CopyTiming::late, false) == 0);
-  const int landed = num_landed(engine::CopyTiming::random, false);
-  CHECK(landed > 0);
-  CHECK(landed < all);
+  CHECK(num_completed(engine::CopyTiming::immediate, false) == all);
+  CHECK(num_completed(engine::CopyTiming::late, false) == 0);
+  const int completed = num_completed(engine::CopyTiming::random, false);
+  CHECK(completed > 0);
+  CHECK(completed < all);
 }
 
-TEST_CASE("tma: what was written to shared memory needs async_proxy_fence by its writer") {
+TEST_CASE("tma: a write to shared memory without async_proxy_fence by its writer is reported") {
   const std::string text = "thread 0 passes shared dynamic part + ";
   const std::string why = ", which thread 5 wrote without async_proxy_fence at tma_timing";
   in_every_mode([&] {
@@ -238,14 +238,14 @@ TEST_CASE("tma: what was written to shared memory needs async_proxy_fence by its
       for (const Fence fence : {Fence::none, Fence::before_the_write, Fence::by_another})
         for (const int offset : {0, 16, 512, 1024 - 16}) {
           CAPTURE(load, static_cast<int>(fence), offset);
-          const std::string complaint = outcome_of(fence, offset, load);
-          CAPTURE(complaint);
-          CHECK(complaint.find(text) != std::string::npos);
-          CHECK(complaint.find(load ? " to tma_load" + why : " to tma_store" + why) !=
+          const std::string diagnostic = outcome_of(fence, offset, load);
+          CAPTURE(diagnostic);
+          CHECK(diagnostic.find(text) != std::string::npos);
+          CHECK(diagnostic.find(load ? " to tma_load" + why : " to tma_store" + why) !=
                 std::string::npos);
           CHECK(outcome_of(Fence::after_the_write, offset, load) == "");
         }
-    // Beside the box.
+    // Writes just outside the box need no fence.
     CHECK(outcome_of(Fence::none, -16, false) == "");
     CHECK(outcome_of(Fence::none, 1024, false) == "");
   });
