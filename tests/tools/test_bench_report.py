@@ -374,7 +374,7 @@ def test_page_of_samples(build, tool, tmp_path):
     tool("--build", build, "--out", tmp_path / "sample", *sorted(SAMPLE.parent.glob("sample_*.json")))
     page = (tmp_path / "sample" / "index.html").read_text(encoding="utf-8").replace("<wbr>", "")
     # Samples are labeled.
-    assert "Sample, host target: says nothing about a GPU" in page
+    assert "Sample, host target: does not predict the speed of a GPU" in page
     assert "no results of GPUs" in page
     assert all(peer in page for peer in ("cuBLASLt was not", "cuDNN was not", "torch")), "missing peers are named"
     assert published.V100 in page, "published figures are named"
