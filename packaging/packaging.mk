@@ -5,15 +5,15 @@ PREFIX ?= /usr/local
 LIBDIR ?= lib
 
 .PHONY: bindings docs install uninstall deb wheel
-INSTALL = tools/package/install --build '$(BUILD)' --prefix '$(PREFIX)' --libdir '$(LIBDIR)' --destdir '$(DESTDIR)'
+INSTALL_TREE = tools/package/install --build '$(BUILD)' --prefix '$(PREFIX)' --libdir '$(LIBDIR)' --destdir '$(DESTDIR)'
 ## install: install library, headers, tools, docs, pkg-config and CMake files under PREFIX
 install: setup-install
 	@$(MAKE) lib $(INSTALLED)
-	@$(INSTALL)
+	@$(INSTALL_TREE)
 
 ## uninstall: remove the installed files, given the same PREFIX
 uninstall:
-	@$(INSTALL) --uninstall
+	@$(INSTALL_TREE) --uninstall
 
 ## deb: Debian package in build/
 deb: setup-install setup-deb

@@ -8,7 +8,7 @@
 #include "kernels/simt/simt.h"
 
 #if MP_UP_TO_SM75
-#error UP_TO_SM75 in kernels/cuda.mk names this file, which uses something of sm_80
+#error UP_TO_SM75 in kernels/cuda.mk names this file, which uses features of sm_80
 #endif
 
 namespace mp::MP_TARGET {

@@ -17,7 +17,7 @@
 #include "kernels/simt/simt.h"
 
 #if MP_UP_TO_SM80
-#error UP_TO_SM80 in kernels/cuda.mk names this file, which uses something of sm_90
+#error UP_TO_SM80 in kernels/cuda.mk names this file, which uses features of sm_90
 #endif
 
 namespace mp::MP_TARGET {

@@ -101,7 +101,7 @@ TEST_CASE("autocast: the default preset contains the names of all presets", "[au
   const auto class_of = [&](const std::string &name) {
     return mp_autocast_get_class(policy.get(), name.c_str());
   };
-  // A name has the first class in this order that any preset gives it.
+  // If presets disagree, the first class in this list applies.
   const std::vector<std::string> strictest = {"banned", "deny",    "allow",
                                               "infer",  "promote", "clear"};
   std::map<std::string, std::string> wanted;

@@ -18,8 +18,8 @@ struct TurnArgs {
   int turn;
 };
 
-/// Reads values that a distant block of the previous launch wrote over those of the launch before
-/// it, and delays its own writes.
+/// Reads values that a distant block of the previous launch has overwritten, and delays its own
+/// writes.
 template <bool kLetsNextStartLater>
 MP_KERNEL(kThreads, 1)
 take_turn(MP_PARAM(TurnArgs) args) {

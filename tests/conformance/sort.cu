@@ -19,7 +19,7 @@ struct Pairs {
 Pairs random_pairs(size_t count, int bits) {
   std::mt19937 random(1);
   Pairs pairs;
-  // Half of the keys are one of a few, the others are random.
+  // Half of the keys have one of three values, the others are random.
   for (size_t i = 0; i < count; i++)
     pairs.keys.push_back((random() % 2 == 0 ? random() % 3 * 0x11111111 : random()) >> (32 - bits));
   pairs.values.resize(count);

@@ -216,7 +216,7 @@ TEST_CASE("gemm ragged: an infinity in A does not reach D if alpha = 0 or *scale
     }
 }
 
-TEST_CASE("gemm ragged: a repeated call uses the ends of that moment", "[gemm][strict]") {
+TEST_CASE("gemm ragged: a repeated call reads the current ends", "[gemm][strict]") {
   for (const mp_ragged_t dimension : kDimensions) {
     for (const Types &types : kOneOfEach) {
       RaggedRun run(make_case(dimension, 130, {130, 130, 130, 130}, "TN", types));

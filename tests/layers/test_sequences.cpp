@@ -215,7 +215,8 @@ TEST_CASE("sequences: an image is padded after the call that writes it", "[seque
   check_sequence(calls, {&even, &odd, &y}, desc.plan->kernel);
 }
 
-TEST_CASE("sequences: a product, and products of its parts by pointers", "[sequences]") {
+TEST_CASE("sequences: products of pointers follow the product that writes an operand",
+          "[sequences]") {
   constexpr int32_t kItems = 24;
   constexpr int64_t kSize = 64;
   Products p(kSize, kSize, kItems);

@@ -42,7 +42,8 @@ TEST_CASE("xent long: more classes than shared memory holds", "[xent]") {
   }
 }
 
-TEST_CASE("xent long: another thread used less shared memory in between", "[xent]") {
+TEST_CASE("xent long: a smaller launch of another thread keeps the limit of shared memory",
+          "[xent]") {
   // CUDA's shared-memory limit of a kernel is the same for all threads.
   const XentCase large = random_case(MP_FP32, 2, 32000, 8.0, 1150);
   const XentCase small = random_case(MP_FP32, 2, 16000, 8.0, 1151);

@@ -122,7 +122,7 @@ TEST_CASE("xent ignore: the flag changes no bit if no row is ignored", "[xent][s
   }
 }
 
-TEST_CASE("xent ignore: around the number of rows that a separate launch counts", "[xent]") {
+TEST_CASE("xent ignore: rows are counted exactly with and without a separate launch", "[xent]") {
   for (const int64_t rows : {511, 512, 513, 1500}) {
     for (const int64_t classes : {3, 40, 1030})
       check(padded_case(MP_FP16, rows, classes, -100, 2600));

@@ -227,7 +227,7 @@ TEST_CASE("scaler presets: LogMax scales constant gradients to 2^16, like upstre
   }
 }
 
-TEST_CASE("scaler presets: LogMax uses log2_max only as the sample of an overflow, like upstream",
+TEST_CASE("scaler presets: LogMax samples log2_max only at an overflow, like upstream",
           "[scaler][strict]") {
   mp_scaler_config_t config = logmax();
   config.log2_max = 10.0f;

@@ -322,7 +322,7 @@ TEST_CASE("step: S below 1 makes gradients beyond FP16 representable", "[step][s
           constant_values(side.run.master().specs(), 1.0 - applied));
     return applied;
   };
-  // It takes seven overflows from 4 to 2^-5, where 2^20 becomes 2^15.
+  // S falls from 4 to 2^-5 in seven overflows; a gradient of 2^20 becomes 2^15.
   for (const mp_scaler_policy_t policy : {MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {
     CHECK(train(policy, 0x1p-10f) == 5);
     CHECK(train(policy, 1.0f) == 0);
