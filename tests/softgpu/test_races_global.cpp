@@ -173,6 +173,16 @@ TEST_CASE("race: cp.async reads global memory until its wait", "[race]") {
   CHECK(run_blocks(kCopy + wait + "@%one st.global.u32 [%p0+16], 1;\n", 1).is_clean());
 }
 
+TEST_CASE("race: cp.async reports a write to a part of its words", "[race]") {
+  const Outcome outcome = run_blocks(
+      ".reg .b16 %h;\nmov.u16 %h, 1;\nsetp.eq.and.u32 %q, %c, 0, %one;\n"
+      "@%q st.global.u16 [%p0+2], %h;\nsetp.eq.and.u32 %q, %c, 1, %one;\n"
+      "@%q cp.async.ca.shared.global [tile], [%p0], 8, 6;\n");
+  REQUIRE(outcome.violations.size() == 1);
+  CHECK_THAT(outcome.violations[0], ContainsSubstring("race: "));
+  CHECK_THAT(outcome.violations[0], ContainsSubstring("@%q st.global.u16 [%p0+2], %h"));
+}
+
 const std::string kLoad =
                       "@%one mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 128;\n"
                       "@%one cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "

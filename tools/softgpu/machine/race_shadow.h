@@ -15,13 +15,19 @@ class RaceShadow {
   explicit RaceShadow(uint32_t num_bytes) : words_((num_bytes + kWordBytes - 1) / kWordBytes) {}
 
   /// Returns a previous access to these bytes that conflicts with `now` and for which
-  /// happened_before(access) is false, or null.
+  /// happened_before(access) is false, or null.  The pointer is valid until the next add().
   template <class F>
   const RaceAccess *find_race(uint32_t offset, uint32_t bytes, const RaceAccess &now,
-                              F &&happened_before) {
+                              F &&happened_before) const {
     const RaceAccess *found = nullptr;
-    for_each_cell(offset, bytes, [&](Cell &cell) {
-      if (found == nullptr) found = find_race(cell, now, happened_before);
+    for_each_word(offset, bytes, [&](uint32_t index, uint32_t begin, uint32_t end) {
+      const Word &word = words_[index];
+      if (word.bytes == 0) {
+        if (found == nullptr) found = find_race(word.cell, now, happened_before);
+        return;
+      }
+      for (uint32_t b = begin; b < end && found == nullptr; b++)
+        found = find_race(bytes_[word.bytes][b], now, happened_before);
     });
     return found;
   }
@@ -114,22 +120,26 @@ class RaceShadow {
     return false;
   }
 
-  /// Calls f(Cell &) for each cell of a range.
+  /// Calls f(word, begin, end) for each word of a range, with the range of its bytes.
   template <class F>
-  void for_each_cell(uint32_t offset, uint32_t bytes, F &&f) {
+  static void for_each_word(uint32_t offset, uint32_t bytes, F &&f) {
     const uint32_t end = offset + bytes;
     while (offset < end) {
-      Word &word = words_[offset / kWordBytes];
       const uint32_t begin = offset % kWordBytes;
       const uint32_t last = std::min(kWordBytes, begin + (end - offset));
-      if (last - begin < kWordBytes && word.bytes == 0) split(word);
-      if (word.bytes == 0) {
-        f(word.cell);
-      } else {
-        for (uint32_t b = begin; b < last; b++) f(bytes_[word.bytes][b]);
-      }
+      f(offset / kWordBytes, begin, last);
       offset += last - begin;
     }
+  }
+  /// Calls f(Cell &) for each cell of a range, which must not add cells.
+  template <class F>
+  void for_each_cell(uint32_t offset, uint32_t bytes, F &&f) {
+    for_each_word(offset, bytes, [&](uint32_t index, uint32_t begin, uint32_t end) {
+      Word &word = words_[index];
+      if (end - begin < kWordBytes && word.bytes == 0) split(word);
+      if (word.bytes == 0) return f(word.cell);
+      for (uint32_t b = begin; b < end; b++) f(bytes_[word.bytes][b]);
+    });
   }
   void split(Word &);
 
