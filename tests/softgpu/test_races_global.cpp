@@ -159,6 +159,18 @@ TEST_CASE("race: atomics on global memory conflict only with weak accesses", "[r
   CHECK(is_race(run_blocks("st.global.u32 [%p0], 1;\n")));
 }
 
+TEST_CASE("race: an atomic update is not ordered after polls by other blocks", "[race]") {
+  for (uint64_t seed = 0; seed < 8; seed++) {
+    const WithOptions with([&](Options &o) { o.seed = seed; });
+    const Outcome outcome = run_blocks(
+        "setp.eq.u32 %q, %c, 1;\n@%q bra reader;\n@%one atom.global.add.u32 %v, [%p0], 1;\n"
+        "@%one st.global.u32 [%p0], 0;\nret;\n"
+        "reader:\n@%one ld.volatile.global.u32 %v, [%p0];\n");
+    INFO("seed " << seed << ": " << outcome);
+    CHECK(is_race(outcome));
+  }
+}
+
 // ---- asynchronous operations
 
 const std::string kCopy =

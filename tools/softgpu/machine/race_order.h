@@ -35,7 +35,7 @@ struct RaceAccess {
   bool writes = false;
   bool is_strong = false;  ///< atomic access: does not conflict with other strong accesses
   // Global memory only:
-  bool observes = false;   ///< atomic update, which all previous strong accesses precede
+  bool observes = false;   ///< atomic update, which all previous strong writes precede
   uint32_t cluster = 0;    ///< number of the cluster in a sequence of grids
   uint32_t component = 0;  ///< component of lane 0 in the clocks of that cluster
 };

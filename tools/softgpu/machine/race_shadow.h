@@ -115,7 +115,7 @@ class RaceShadow {
     }
     const bool conflicts_with_as_much =
         (now.writes || !before.writes) && (!now.is_strong || before.is_strong);
-    const bool is_observed = now.observes && before.is_strong;
+    const bool is_observed = now.observes && before.is_strong && before.writes;
     if (is_observed || (conflicts_with_as_much && happened_before(before))) before.lanes = 0;
     return false;
   }
