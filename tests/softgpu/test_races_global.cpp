@@ -171,6 +171,14 @@ TEST_CASE("race: an atomic update is not ordered after polls by other blocks", "
   }
 }
 
+TEST_CASE("race: a lane's update is not ordered after strong stores of other lanes", "[race]") {
+  const std::string update = "@%one atom.global.add.u32 %v, [%p0], 1;\n",
+                    store = "setp.eq.u32 %q, %t, 1;\n@%q st.volatile.global.u32 [%p0], 3;\n",
+                    reset = "@%one st.global.u32 [%p0], 0;\n";
+  CHECK(run_blocks(store + update + reset, 1).is_clean());
+  CHECK(is_race(run_blocks(update + store + reset, 1)));
+}
+
 // ---- asynchronous operations
 
 const std::string kCopy =

@@ -107,6 +107,7 @@ class RaceShadow {
   static bool take_over(RaceAccess &before, const RaceAccess &now, F &&happened_before) {
     if (before.lanes == 0) return false;
     const bool is_same_kind = before.writes == now.writes && before.is_strong == now.is_strong &&
+                              before.observes == now.observes &&
                               (!now.observes || before.statement == now.statement);
     if (is_same_time(before, now) && is_same_kind) {
       before.lanes |= now.lanes;
