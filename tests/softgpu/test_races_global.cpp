@@ -134,21 +134,30 @@ TEST_CASE("race: a flag in global memory orders two blocks", "[race]") {
 
 TEST_CASE("race: order passes from block to block", "[race]") {
   // Block 0 releases to block 1, which releases to block 2.
-  const auto run = [](const std::string &second) {
+  const auto run = [](const std::string &first, const std::string &get, const std::string &second) {
     return run_blocks(
         "setp.eq.u32 %q, %c, 2;\n@%q bra last;\nsetp.eq.u32 %q, %c, 1;\n"
-        "@%q bra middle;\n@%one st.global.u32 [%p0+128], 7;\n"
-        "@%one st.release.gpu.global.u32 [%p0], 1;\nret;\n"
-        "middle:\nld.acquire.gpu.global.u32 %v, [%p0];\nsetp.eq.u32 %q, %v, 0;\n"
-        "@%q bra middle;\nbar.warp.sync -1;\n@%one st." +
-            second +
-            ".global.u32 [%p0+4], 1;\nret;\n"
+        "@%q bra middle;\n@%one st.global.u32 [%p0+128], 7;\n" +
+            first + "ret;\nmiddle:\n" + get +
+            "setp.eq.u32 %q, %v, 0;\n@%q bra middle;\nbar.warp.sync -1;\n" + second +
+            "ret;\n"
             "last:\nld.acquire.gpu.global.u32 %v, [%p0+4];\nsetp.eq.u32 %q, %v, 0;\n"
-            "@%q bra last;\nld.global.u32 %v, [%p0+128];\n",
+            "@%q bra last;\nmembar.gl;\nld.global.u32 %v, [%p0+128];\n",
         3);
   };
-  CHECK(run("release.gpu").is_clean());
-  CHECK(is_race(run("relaxed.gpu")));
+  const std::string release = "@%one st.release.gpu.global.u32 [%p0], 1;\n",
+                    acquire = "ld.acquire.gpu.global.u32 %v, [%p0];\n",
+                    relaxed_get = "ld.relaxed.gpu.global.u32 %v, [%p0];\n",
+                    release_next = "@%one st.release.gpu.global.u32 [%p0+4], 1;\n",
+                    relaxed_next = "@%one st.relaxed.gpu.global.u32 [%p0+4], 1;\n",
+                    fence = "membar.gl;\n";
+  CHECK(run(release, acquire, release_next).is_clean());
+  CHECK(run(release, acquire, fence + relaxed_next).is_clean());
+  CHECK(run(release, relaxed_get, fence + release_next).is_clean());
+  CHECK(is_race(run(release, acquire, relaxed_next)));
+  // A fence in another block does not help.
+  CHECK(is_race(run(fence + release, acquire, relaxed_next)));
+  CHECK(is_race(run(release, relaxed_get, release_next)));
 }
 
 TEST_CASE("race: atomics on global memory conflict only with weak accesses", "[race]") {

@@ -61,24 +61,16 @@ RaceClock RaceClock::exported_by(uint32_t cluster) const {
   RaceClock exported;
   exported.others_ = join(others_, std::make_shared<Others>(Others{{cluster, own}}));
   exported.first_cluster = first_cluster;
-  const auto export_part = [&](const SharedClock &part) {
-    return part ? std::make_shared<RaceClock>(part->exported_by(cluster)) : nullptr;
-  };
-  exported.fenced = export_part(fenced);
-  exported.proxy_fenced = export_part(proxy_fenced);
-  exported.at_fence = export_part(at_fence);
+  if (proxy_fenced)
+    exported.proxy_fenced = std::make_shared<RaceClock>(proxy_fenced->exported_by(cluster));
   return exported;
 }
 
 RaceClock RaceClock::imported_by(uint32_t cluster) const {
   RaceClock imported = *this;
   if (const SharedClock own = of_cluster(cluster)) imported.times_ = own->times_;
-  const auto import_part = [&](const SharedClock &part) {
-    return part ? std::make_shared<RaceClock>(part->imported_by(cluster)) : nullptr;
-  };
-  imported.fenced = import_part(fenced);
-  imported.proxy_fenced = import_part(proxy_fenced);
-  imported.at_fence = import_part(at_fence);
+  if (proxy_fenced)
+    imported.proxy_fenced = std::make_shared<RaceClock>(proxy_fenced->imported_by(cluster));
   return imported;
 }
 

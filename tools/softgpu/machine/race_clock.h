@@ -27,7 +27,9 @@ class RaceClock {
 
   /// Returns the components of another cluster.
   SharedClock of_cluster(uint32_t cluster) const;
-  /// Returns the clock as it is passed to other clusters.
+  /// Returns the clock as it is passed to other clusters: without `fenced` and `at_fence`, because
+  /// a fence orders only relaxed operations of its own block (PTX ISA, Release and Acquire
+  /// Patterns).
   RaceClock exported_by(uint32_t cluster) const;
   /// Returns an exported clock as seen by a cluster.
   RaceClock imported_by(uint32_t cluster) const;

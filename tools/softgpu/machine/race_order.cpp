@@ -182,6 +182,11 @@ void RaceOrder::acquire_at_fence(uint32_t warp, int lane, const SharedClock &at_
   if (!at_fence) return;
   RaceClock clock;
   clock.at_fence = at_fence;
+  if (at_fence->at_fence) {  // deferred by the releasing lane, whose own fence is missing
+    auto released = std::make_shared<RaceClock>(*at_fence);
+    released->at_fence = nullptr;
+    clock.at_fence = std::move(released);
+  }
   acquire(warp, Lanes{1} << lane, std::make_shared<RaceClock>(std::move(clock)));
 }
 
