@@ -1,5 +1,9 @@
 // Vector clocks of the race check.
+#include <memory>
+
 #include "tests/support/catch.h"
+#include "tools/softgpu/machine/block.h"
+#include "tools/softgpu/machine/global_races.h"
 #include "tools/softgpu/machine/race_order.h"
 
 namespace softgpu::test {
@@ -7,7 +11,7 @@ namespace {
 
 TEST_CASE("race: clocks for the next fence are not nested", "[race]") {
   // A lane repeatedly releases to a flag and reads the flag without acquiring it.
-  RaceOrder order(1, 0, 0);
+  RaceOrder order(1, 0, nullptr);
   for (int i = 0; i < 3; i++) order.acquire_at_fence(0, 0, order.release(0, 1));
   const SharedClock clock = order.release(0, 1);
   REQUIRE(clock->at_fence != nullptr);
@@ -15,7 +19,7 @@ TEST_CASE("race: clocks for the next fence are not nested", "[race]") {
 }
 
 TEST_CASE("race: other blocks do not receive the effects of fences", "[race]") {
-  RaceOrder order(1, 0, 0);
+  RaceOrder order(1, 0, nullptr);
   order.fence(0, 1);
   order.fence_proxy(0, 1);
   order.acquire_at_fence(0, 0, order.release(0, 1));
@@ -23,6 +27,49 @@ TEST_CASE("race: other blocks do not receive the effects of fences", "[race]") {
   CHECK(exported.fenced == nullptr);
   CHECK(exported.at_fence == nullptr);
   CHECK(exported.proxy_fenced != nullptr);
+}
+
+TEST_CASE("race: a wait for a grid includes the grids that it has waited for", "[race]") {
+  // Each grid has one cluster.
+  for (const bool second_waits : {false, true}) {
+    GlobalRaces races;
+    for (uint32_t grid = 0; grid < 4; grid++) {
+      CHECK(races.add_grid(std::make_shared<Grid>()) == grid);
+      const bool waits = grid != 1 || second_waits;
+      races.allow_dependents(grid, false);
+      if (waits) races.wait_for_previous(grid);
+    }
+    CHECK(!contains(races.wait_for_previous(0), 0));
+    CHECK(contains(races.wait_for_previous(2), 0) == second_waits);
+    CHECK(contains(races.wait_for_previous(2), 1));
+    CHECK(!contains(races.wait_for_previous(2), 2));
+    CHECK(contains(races.wait_for_previous(3), 0) == second_waits);
+    CHECK(contains(races.wait_for_previous(3), 1));
+    CHECK(contains(races.wait_for_previous(3), 2));
+    for (uint32_t grid = 0; grid < 4; grid++) CHECK(races.ended_before(grid) == nullptr);
+  }
+}
+
+TEST_CASE("race: a grid begins after those that the previous one has waited for", "[race]") {
+  GlobalRaces races;
+  const auto begin = [&](bool waits) {
+    const uint32_t grid = races.add_grid(std::make_shared<Grid>());
+    if (waits) races.wait_for_previous(grid);
+    races.allow_dependents(grid, waits);
+  };
+  begin(true);   // 0
+  begin(true);   // 1, whose wait is for 0
+  begin(false);  // 2, which does not wait for 1
+  begin(true);   // 3, whose wait is for 2
+  begin(true);   // 4
+  CHECK(contains(races.ended_before(2), 0));
+  CHECK(!contains(races.ended_before(2), 1));
+  CHECK(contains(races.ended_before(3), 0));
+  CHECK(!contains(races.ended_before(3), 1));
+  CHECK(contains(races.ended_before(4), 0));
+  CHECK(!contains(races.ended_before(4), 1));
+  CHECK(contains(races.ended_before(4), 2));
+  CHECK(!contains(races.ended_before(4), 3));
 }
 
 }  // namespace

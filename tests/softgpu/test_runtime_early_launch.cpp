@@ -1,5 +1,7 @@
 // Programmatic dependent launch: kernels that begin before the previous kernel in the stream has
 // ended.
+#include <string>
+
 #include "tests/softgpu/runtime_case.h"
 #include "tests/support/catch.h"
 
@@ -87,6 +89,18 @@ void run_two(Kind first, Kind second, bool is_early = true) {
   require_words(turn.c, kOld + 2);
 }
 
+/// Returns whether a race between two kernels `waits` is reported.
+bool kernels_that_wait_race(const CaseResult &result) {
+  const std::string other = "the other: kernel waits,";
+  const std::string &output = result.output;
+  for (size_t at = output.find(other); at != std::string::npos; at = output.find(other, at + 1)) {
+    const size_t line = output.find('\n', at);
+    if (line != std::string::npos && output.substr(line + 1).starts_with("    kernel waits,"))
+      return true;
+  }
+  return false;
+}
+
 void run_captured(Kind second) {
   const Turns turn;
   cudaGraph_t graph = nullptr;
@@ -146,6 +160,31 @@ TEST_CASE("case: a kernel without wait between two that wait", "[.]") {
     CHECK(turn(kWaits, i % 2 ? turn.a : turn.c, turn.b) == cudaSuccess);
   }
   require_words(turn.a, kOld + 2 * kTurns);
+}
+
+TEST_CASE("case: a kernel that reads data from before a kernel without wait", "[.]") {
+  const Turns turn;
+  CHECK(turn(kWaits, turn.b, turn.a) == cudaSuccess);
+  CHECK(turn(kHasty, turn.d, turn.c) == cudaSuccess);
+  CHECK(turn(kWaits, turn.a, turn.b) == cudaSuccess);
+  CHECK(cudaStreamSynchronize(turn.stream) == cudaSuccess);
+}
+
+TEST_CASE("case: a kernel that reads data from before a kernel that waits", "[.]") {
+  const Turns turn;
+  CHECK(turn(kWaits, turn.b, turn.a) == cudaSuccess);
+  CHECK(turn(kWaits, turn.d, turn.c) == cudaSuccess);
+  CHECK(turn(kWaits, turn.a, turn.b) == cudaSuccess);
+  require_words(turn.a, kOld + 2);
+}
+
+TEST_CASE("case: an early kernel after two that wait before they allow it", "[.]") {
+  // The last kernel begins after the end of the first one.
+  const Turns turn;
+  CHECK(turn(kAllowsAtTheEnd, turn.b, turn.a) == cudaSuccess);
+  CHECK(turn(kAllowsAtTheEnd, turn.d, turn.c) == cudaSuccess);
+  CHECK(turn(kHasty, turn.a, turn.b) == cudaSuccess);
+  require_words(turn.a, kOld + 2);
 }
 
 TEST_CASE("case: a graph of early kernels that wait", "[.]") {
@@ -210,5 +249,25 @@ TEST_CASE("early kernels: accesses without a wait race with the previous kernel"
     INFO(result);
     CHECK(result.exit_code == 99);
     CHECK(result.says("race: "));
+  }
+}
+
+TEST_CASE("early kernels: a wait orders earlier kernels only if the previous kernel has waited",
+          "[dependent_launch][race]") {
+  const Environment with{{"SOFTGPU_RACECHECK", "1"}};
+  const CaseResult result =
+      run_case("case: a kernel that reads data from before a kernel without wait", with);
+  INFO(result);
+  CHECK(result.exit_code == 99);
+  CHECK(result.says("race: "));
+  CHECK(run_case("case: a kernel that reads data from before a kernel that waits", with).passed());
+  CHECK(run_case("case: an early kernel after two that wait before they allow it", with).passed());
+
+  for (int seed = 0; seed <= 4; seed++) {
+    const CaseResult repeated =
+        run_case("case: a kernel without wait between two that wait",
+                 {{"SOFTGPU_RACECHECK", "1"}, {"SOFTGPU_SEED", std::to_string(seed)}});
+    INFO("seed " << seed << ": " << repeated);
+    CHECK(kernels_that_wait_race(repeated));
   }
 }

@@ -8,7 +8,7 @@ namespace softgpu {
 void allow_dependents(Block &block) {
   if (block.allows_dependents) return;
   block.allows_dependents = true;
-  if (const RaceCheck *races = block.cluster->races.get()) races->allow_dependents(block);
+  if (RaceCheck *races = block.cluster->races.get()) races->allow_dependents(block);
   block.cluster->state->num_blocks_holding--;
 }
 

@@ -24,8 +24,6 @@ struct GridState {
   std::atomic<bool> parks{false};              ///< blocks pause in launch_dependents
   std::atomic<uint64_t> num_parked{0};         ///< clusters that pause
   std::atomic<bool> may_leave{false};          ///< one of these clusters may continue
-  /// Clusters with lower numbers had ended before any block allowed dependents (RaceClock).
-  std::atomic<uint32_t> first_cluster{~0u};
 
   bool allows_dependents() const { return num_blocks_holding == 0; }
   bool has_ended() const { return num_clusters_left == 0; }

@@ -29,6 +29,19 @@ class GlobalRaces {
   /// Returns the grid of a cluster, and replaces the number by the index in the grid.
   const Grid &grid_of(uint32_t *cluster) const;
 
+  // Programmatic dependent launch.  `cluster` identifies a grid.
+
+  /// Returns the clusters that had ended before a grid began.
+  SharedClusters ended_before(uint32_t cluster);
+  /// Records that griddepcontrol.wait returns, and returns the clusters that have ended before.
+  ///
+  /// The instruction waits for the end of the previous grid.  Earlier grids have ended as well if
+  /// any thread of the previous grid has waited for them.
+  SharedClusters wait_for_previous(uint32_t cluster);
+  /// Records that a block has allowed dependents.
+  /// @param has_waited  whether one of its threads has waited before
+  void allow_dependents(uint32_t cluster, bool has_waited);
+
   /// As in RaceShadow.
   template <class F>
   const RaceAccess *find_race(uint64_t address, uint64_t bytes, const RaceAccess &now,
@@ -72,7 +85,11 @@ class GlobalRaces {
   struct Entry {
     uint32_t first_cluster;
     std::shared_ptr<const Grid> grid;
+    SharedClusters ended_before = nullptr;  ///< clusters that had ended before the grid began
+    SharedClusters waited_for = nullptr;    ///< result of wait_for_previous; null: not called
+    bool allows_before_wait = false;  ///< a block has allowed dependents, or exited, without a wait
   };
+  size_t index_of(uint32_t cluster) const;
 
   std::recursive_mutex mutex_;
   std::vector<Entry> grids_;

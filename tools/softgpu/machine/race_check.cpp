@@ -1,12 +1,10 @@
 #include "tools/softgpu/machine/race_check.h"
 
-#include <atomic>
 #include <cinttypes>
 #include <optional>
 
 #include "tools/softgpu/machine/block.h"
 #include "tools/softgpu/machine/cluster.h"
-#include "tools/softgpu/machine/dependence.h"
 #include "tools/softgpu/machine/faults.h"
 #include "tools/softgpu/machine/global_memory.h"
 #include "tools/softgpu/program/program.h"
@@ -37,11 +35,10 @@ RaceCheck::RaceCheck(const Cluster &cluster, GlobalRaces &global, uint32_t first
     : cluster_(cluster),
       global_(global),
       first_cluster_(first_cluster),
-      first_known_(cluster.prerequisite != nullptr ? cluster.prerequisite->first_cluster.load()
-                                                   : first_cluster),
       warps_per_block_(static_cast<uint32_t>(cluster.grid->warps_per_block())),
       order_(static_cast<uint32_t>(cluster.blocks.size()) * warps_per_block_,
-             first_cluster + static_cast<uint32_t>(cluster.index), first_known_),
+             first_cluster + static_cast<uint32_t>(cluster.index),
+             global.ended_before(first_cluster)),
       has_waited_(cluster.blocks.size()) {
   for (const auto &block : cluster.blocks) shared_.of_block.emplace_back(block->smem.end());
 }
@@ -255,7 +252,7 @@ std::string RaceCheck::describe(const RaceAccess &access) const {
   const Grid &grid = global_.grid_of(&cluster);
   // The cluster may have ended.
   const auto warps_per_block = static_cast<uint32_t>(grid.warps_per_block());
-  const RaceOrder order(grid.blocks_per_cluster() * warps_per_block, 0, 0);
+  const RaceOrder order(grid.blocks_per_cluster() * warps_per_block, 0, nullptr);
   const uint32_t index = order.index_of(access.actor);
   const Instruction &at = grid.program->code[access.statement];
   Block block;
@@ -419,17 +416,13 @@ void RaceCheck::wait_for_wgmma(Warp &warp, uint64_t num_done) {
 
 void RaceCheck::wait_for_grid(Warp &warp, Lanes lanes) {
   RaceClock clock;
-  clock.first_cluster = first_cluster_;
+  clock.ended = global_.wait_for_previous(first_cluster_);
   order_.acquire(index_of(warp), lanes, share(clock));
   has_waited_[warp.block->rank] = true;
 }
 
-void RaceCheck::allow_dependents(const Block &block) const {
-  const uint32_t known = has_waited_[block.rank] ? first_cluster_ : first_known_;
-  std::atomic<uint32_t> &least = block.cluster->state->first_cluster;
-  uint32_t before = least;
-  while (known < before && !least.compare_exchange_weak(before, known)) {
-  }
+void RaceCheck::allow_dependents(const Block &block) {
+  global_.allow_dependents(first_cluster_, has_waited_[block.rank]);
 }
 
 // ---- fences and flags

@@ -98,7 +98,7 @@ class RaceCheck {
 
   /// griddepcontrol
   void wait_for_grid(Warp &, Lanes);
-  void allow_dependents(const Block &) const;
+  void allow_dependents(const Block &);
 
   void fence(Warp &, Lanes);
   /// fence.proxy.async of global memory
@@ -166,7 +166,6 @@ class RaceCheck {
   const Cluster &cluster_;
   GlobalRaces &global_;
   const uint32_t first_cluster_;  ///< number of the grid's first cluster
-  const uint32_t first_known_;    ///< RaceClock::first_cluster before griddepcontrol.wait
   const uint32_t warps_per_block_;
   RaceOrder order_;
   SharedRaces shared_;

@@ -18,7 +18,7 @@ void RaceClock::join(const RaceClock &other) {
   fenced = softgpu::join(fenced, other.fenced);
   proxy_fenced = softgpu::join(proxy_fenced, other.proxy_fenced);
   at_fence = softgpu::join(at_fence, other.at_fence);
-  first_cluster = std::max(first_cluster, other.first_cluster);
+  ended = softgpu::join(ended, other.ended);
 }
 
 void RaceClock::meet(const RaceClock &other) {
@@ -26,7 +26,7 @@ void RaceClock::meet(const RaceClock &other) {
   for (size_t i = 0; i < times_.size(); i++) times_[i] = std::min(times_[i], other.times_[i]);
   others_ = nullptr;
   fenced = proxy_fenced = at_fence = nullptr;
-  first_cluster = std::min(first_cluster, other.first_cluster);
+  ended = nullptr;
 }
 
 SharedClock RaceClock::of_cluster(uint32_t cluster) const {
@@ -60,7 +60,7 @@ RaceClock RaceClock::exported_by(uint32_t cluster) const {
   own->times_ = times_;
   RaceClock exported;
   exported.others_ = join(others_, std::make_shared<Others>(Others{{cluster, own}}));
-  exported.first_cluster = first_cluster;
+  exported.ended = ended;
   if (proxy_fenced)
     exported.proxy_fenced = std::make_shared<RaceClock>(proxy_fenced->exported_by(cluster));
   return exported;

@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "tools/softgpu/machine/cluster_ranges.h"
+
 namespace softgpu {
 
 class RaceClock;
@@ -22,7 +24,7 @@ class RaceClock {
   void learn(size_t component, uint32_t time);
   /// Sets each component to the maximum.
   void join(const RaceClock &other);
-  /// Sets each component of the own cluster to the minimum, and removes all others.
+  /// Sets each component of the own cluster to the minimum, and removes other clusters.
   void meet(const RaceClock &other);
 
   /// Returns the components of another cluster.
@@ -38,8 +40,7 @@ class RaceClock {
   SharedClock fenced, proxy_fenced;
   /// Clocks that relaxed operations have acquired, for the next fence.
   SharedClock at_fence;
-  /// Clusters with lower numbers have ended before: those of previous grids.
-  uint32_t first_cluster = 0;
+  SharedClusters ended;  ///< clusters of previous grids that have ended before
 
  private:
   struct Other {

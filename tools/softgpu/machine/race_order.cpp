@@ -51,9 +51,10 @@ uint32_t RaceOrder::take_component(RaceActorId id) {
 }
 
 bool RaceOrder::is_known(const RaceAccess &access, const SharedClock &clock) const {
-  if (access.cluster < std::max(first_cluster_, clock ? clock->first_cluster : 0)) return true;
-  if (!clock) return false;
   const bool is_own = is_own_cluster(access);
+  if (!is_own && contains(ended_, access.cluster)) return true;
+  if (!clock) return false;
+  if (!is_own && contains(clock->ended, access.cluster)) return true;
   const SharedClock of_other = is_own ? nullptr : clock->of_cluster(access.cluster);
   const RaceClock *times = is_own ? clock.get() : of_other.get();
   const uint32_t first = is_own ? component_of(access.actor) : access.component;

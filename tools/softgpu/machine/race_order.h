@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "tools/softgpu/machine/lanes.h"
@@ -42,12 +43,9 @@ struct RaceAccess {
 
 class RaceOrder {
  public:
-  /// @param first_cluster  clusters with lower numbers have ended before
-  RaceOrder(uint32_t num_warps, uint32_t cluster, uint32_t first_cluster)
-      : num_warps_(num_warps),
-        cluster_(cluster),
-        first_cluster_(first_cluster),
-        warps_(num_warps) {}
+  /// @param ended  clusters that had ended before the grid began
+  RaceOrder(uint32_t num_warps, uint32_t cluster, SharedClusters ended)
+      : num_warps_(num_warps), cluster_(cluster), ended_(std::move(ended)), warps_(num_warps) {}
 
   RaceActorId id_of(RaceActor, uint32_t warp_or_mbarrier) const;
   RaceActor actor_of(RaceActorId) const;
@@ -108,7 +106,8 @@ class RaceOrder {
   bool is_own_cluster(const RaceAccess &access) const { return access.cluster == cluster_; }
   void add_own(RaceClock &, uint32_t warp, Lanes);
 
-  const uint32_t num_warps_, cluster_, first_cluster_;
+  const uint32_t num_warps_, cluster_;
+  const SharedClusters ended_;
   std::vector<WarpState> warps_;
   std::vector<uint32_t> components_;  ///< first component of each logical thread
   uint32_t num_components_ = 0;
