@@ -41,6 +41,20 @@ inline Lanes lanes_where(F &&f) {
   return lanes;
 }
 
+/// Calls f(value, same) for each distinct values[lane] of the lanes, with the lanes that have it.
+template <class Values, class F>
+inline void for_each_value(const Values &values, Lanes lanes, F &&f) {
+  while (lanes != 0) {
+    const auto value = values[static_cast<size_t>(std::countr_zero(lanes))];
+    Lanes same = 0;
+    for_each_lane(lanes, [&](int lane) {
+      same |= static_cast<Lanes>(values[static_cast<size_t>(lane)] == value) << lane;
+    });
+    f(value, same);
+    lanes &= ~same;
+  }
+}
+
 inline int first_lane(Lanes lanes) {
   return std::countr_zero(lanes);
 }

@@ -74,18 +74,21 @@ void RaceCheck::touch_in(Memory &memory, Warp &warp, const Instruction &i, Lanes
   // Lanes of one statement do not race: one of the writes to an address wins, and store_one_by_one
   // (isa/race_access.cpp) reports values that differ in shared memory.  All lanes are therefore
   // compared with earlier accesses before any of them is added.
-  for_each_lane(lanes, [&](int l) {
-    now.lanes = Lanes{1} << l;
-    const RaceAccess *race = memory.find_race(addresses[l], bytes, now, [&](const RaceAccess &x) {
-      return order_.happened_before(x, index, l);
+  for_each_value(addresses, lanes, [&](Address address, Lanes same) {
+    now.lanes = same;
+    const RaceAccess *race = memory.find_race(address, bytes, now, [&](const RaceAccess &x) {
+      return order_.happened_before_all(x, index, same);
     });
-    if (race != nullptr && !was_reported) report(warp, i, l, addresses[l], now, *race);
-    was_reported |= race != nullptr;
+    if (race == nullptr || was_reported) return;
+    was_reported = true;
+    const Lanes racing =
+        lanes_where([&](int l) { return !order_.happened_before(*race, index, l); });
+    report(warp, i, first_lane(same & racing), address, now, *race);
   });
-  for_each_lane(lanes, [&](int l) {
-    now.lanes = Lanes{1} << l;
-    memory.add(addresses[l], bytes, now,
-               [&](const RaceAccess &x) { return order_.happened_before(x, index, l); });
+  for_each_value(addresses, lanes, [&](Address address, Lanes same) {
+    now.lanes = same;
+    memory.add(address, bytes, now,
+               [&](const RaceAccess &x) { return order_.happened_before_all(x, index, same); });
   });
 }
 
@@ -94,10 +97,7 @@ void RaceCheck::touch_together_in(Memory &memory, Warp &warp, const Instruction 
                                   const RaceAccess &now, Address address, uint32_t bytes) {
   const uint32_t index = index_of(warp);
   const auto happened_before = [&](const RaceAccess &x) {
-    bool is_known = true;
-    for_each_lane(now.lanes,
-                  [&](int l) { is_known = is_known && order_.happened_before(x, index, l); });
-    return is_known;
+    return order_.happened_before_all(x, index, now.lanes);
   };
   if (const RaceAccess *race = memory.find_race(address, bytes, now, happened_before))
     report(warp, i, only_lane(now.lanes), address, now, *race);
@@ -381,15 +381,9 @@ void RaceCheck::complete_mbarrier(uint32_t address) {
 void RaceCheck::wait_for_mbarriers(Warp &warp, const Instruction &i, Lanes lanes,
                                    const uint32_t *addresses, bool acquires) {
   touch(warp, i, lanes, addresses, kMbarrierBytes, kStrongRead);
-  while (lanes != 0) {
-    const uint32_t address = addresses[first_lane(lanes)];
-    Lanes same = 0;
-    for_each_lane(lanes, [&](int l) {
-      if (addresses[l] == address) same |= Lanes{1} << l;
-    });
+  for_each_value(addresses, lanes, [&](uint32_t address, Lanes same) {
     acquire(warp, same, mbarrier_at(address).completed, acquires);
-    lanes &= ~same;
-  }
+  });
 }
 
 // ---- waits for asynchronous operations

@@ -4,23 +4,6 @@
 #include <utility>
 
 namespace softgpu {
-namespace {
-
-/// Calls f(clock, lanes) for each distinct clock of the lanes.
-template <class Clocks, class F>
-void for_each_clock(Clocks &clocks, Lanes lanes, F &&f) {
-  while (lanes != 0) {
-    const auto first = static_cast<size_t>(first_lane(lanes));
-    Lanes same = 0;
-    for_each_lane(lanes, [&](int l) {
-      if (clocks[static_cast<size_t>(l)] == clocks[first]) same |= Lanes{1} << l;
-    });
-    f(SharedClock(clocks[first]), same);
-    lanes &= ~same;
-  }
-}
-
-}  // namespace
 
 // Per-warp logical threads have the indices kind * warps + warp; mbarriers follow.
 
@@ -66,13 +49,16 @@ bool RaceOrder::is_known(const RaceAccess &access, const SharedClock &clock) con
   return is_known;
 }
 
+bool RaceOrder::is_own_warp(const RaceAccess &access, uint32_t warp) const {
+  return is_own_cluster(access) && actor_of(access.actor) <= RaceActor::kStores &&
+         index_of(access.actor) == warp;
+}
+
 bool RaceOrder::happened_before(const RaceAccess &access, uint32_t warp, int lane) const {
   const WarpState &state = warps_[warp];
   const auto own = static_cast<size_t>(lane);
   RaceAccess of_others = access;
-  const bool is_own = is_own_cluster(access) && actor_of(access.actor) <= RaceActor::kStores &&
-                      index_of(access.actor) == warp;
-  if (is_own && (access.lanes >> lane & 1) != 0) {
+  if (is_own_warp(access, warp) && (access.lanes >> lane & 1) != 0) {
     // The lanes of a statement update memory in any order; this one may be the last.
     if (access.observes) return true;
     of_others.lanes &= ~(Lanes{1} << lane);
@@ -82,6 +68,20 @@ bool RaceOrder::happened_before(const RaceAccess &access, uint32_t warp, int lan
     if (actor == RaceActor::kStores && state.stores_done[own] < access.time) return false;
   }
   return of_others.lanes == 0 || is_known(of_others, state.known[own]);
+}
+
+bool RaceOrder::happened_before_all(const RaceAccess &access, uint32_t warp, Lanes lanes) const {
+  // Lanes with the same clock have the same result, except for accesses of their own warp.
+  const bool is_own = is_own_warp(access, warp);
+  const SharedClock *last = nullptr;
+  bool is_known = true;
+  for_each_lane(lanes, [&](int l) {
+    const SharedClock &clock = warps_[warp].known[static_cast<size_t>(l)];
+    if (!is_known || (!is_own && last != nullptr && *last == clock)) return;
+    last = &clock;
+    is_known = happened_before(access, warp, l);
+  });
+  return is_known;
 }
 
 void RaceOrder::add_own(RaceClock &clock, uint32_t warp, Lanes lanes) {
@@ -102,7 +102,7 @@ void RaceOrder::add_own(RaceClock &clock, uint32_t warp, Lanes lanes) {
 
 SharedClock RaceOrder::release(uint32_t warp, Lanes lanes) {
   auto clock = std::make_shared<RaceClock>();
-  for_each_clock(warps_[warp].known, lanes, [&](const SharedClock &known, Lanes) {
+  for_each_value(warps_[warp].known, lanes, [&](const SharedClock &known, Lanes) {
     if (known) clock->join(*known);
   });
   add_own(*clock, warp, lanes);
@@ -112,7 +112,7 @@ SharedClock RaceOrder::release(uint32_t warp, Lanes lanes) {
 
 void RaceOrder::acquire(uint32_t warp, Lanes lanes, const SharedClock &clock) {
   auto &known = warps_[warp].known;
-  for_each_clock(known, lanes, [&](const SharedClock &before, Lanes same) {
+  for_each_value(known, lanes, [&](const SharedClock &before, Lanes same) {
     const SharedClock both = join(before, clock);
     for_each_lane(same, [&](int l) { known[static_cast<size_t>(l)] = both; });
   });

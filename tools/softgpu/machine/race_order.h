@@ -59,6 +59,7 @@ class RaceOrder {
 
   /// Returns whether an access happened before the current operation of a lane.
   bool happened_before(const RaceAccess &access, uint32_t warp, int lane) const;
+  bool happened_before_all(const RaceAccess &access, uint32_t warp, Lanes) const;
   bool is_known(const RaceAccess &access, const SharedClock &) const;
 
   /// Returns the accesses of these lanes, and those that happened before them.  Later accesses are
@@ -104,6 +105,7 @@ class RaceOrder {
   static constexpr uint32_t kNoComponent = ~0u;
   uint32_t component_of(RaceActorId) const;
   bool is_own_cluster(const RaceAccess &access) const { return access.cluster == cluster_; }
+  bool is_own_warp(const RaceAccess &, uint32_t warp) const;
   void add_own(RaceClock &, uint32_t warp, Lanes);
 
   const uint32_t num_warps_, cluster_;

@@ -7,8 +7,8 @@ void RaceShadow::split(Word &word) {
   for (Cell &cell : bytes) {
     cell = word.cell;
     if (cell.more == 0) continue;
-    cell.more = static_cast<uint32_t>(lists_.size());
-    lists_.push_back(std::vector<RaceAccess>(lists_[word.cell.more]));
+    cell.more = static_cast<uint32_t>(others_.size());
+    others_.push_back(Others(others_[word.cell.more]));
   }
   word.bytes = static_cast<uint32_t>(bytes_.size());
   bytes_.push_back(bytes);

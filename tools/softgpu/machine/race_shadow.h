@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tools/softgpu/machine/race_order.h"
+#include "tools/softgpu/machine/race_set.h"
 
 namespace softgpu {
 
@@ -44,7 +44,7 @@ class RaceShadow {
       cell.write = now;
       cell.write.lanes |= before;
       cell.first = RaceAccess();
-      if (cell.more != 0) lists_[cell.more].clear();
+      if (cell.more != 0) others_[cell.more].clear();
     });
   }
 
@@ -55,7 +55,17 @@ class RaceShadow {
   struct Cell {
     RaceAccess write;   ///< last write that is not strong
     RaceAccess first;   ///< first of the later accesses: reads and strong writes
-    uint32_t more = 0;  ///< index in lists_ of the remaining ones; 0: none
+    uint32_t more = 0;  ///< index in others_ of the remaining ones; 0: none
+  };
+  struct Others {
+    RaceSet weak_reads, strong_reads, strong_writes;
+
+    RaceSet &of_kind(const RaceAccess &access) {
+      return access.writes ? strong_writes : access.is_strong ? strong_reads : weak_reads;
+    }
+    void clear() {
+      for (RaceSet *set : {&weak_reads, &strong_reads, &strong_writes}) set->clear();
+    }
   };
   struct Word {
     Cell cell;
@@ -75,50 +85,40 @@ class RaceShadow {
 
   template <class F>
   const RaceAccess *find_race(const Cell &cell, const RaceAccess &now, F &&happened_before) const {
-    if (is_race(cell.write, now, happened_before)) return &cell.write;
-    if (is_race(cell.first, now, happened_before)) return &cell.first;
+    const auto races = [&](const RaceAccess &x) { return is_race(x, now, happened_before); };
+    if (races(cell.write)) return &cell.write;
+    if (races(cell.first)) return &cell.first;
     if (cell.more == 0) return nullptr;
-    for (const RaceAccess &other : lists_[cell.more])
-      if (is_race(other, now, happened_before)) return &other;
-    return nullptr;
+    const Others &others = others_[cell.more];
+    const RaceAccess *found = nullptr;
+    if (now.writes) found = others.weak_reads.find_if(races);
+    if (now.writes && !now.is_strong && found == nullptr)
+      found = others.strong_reads.find_if(races);
+    if (!now.is_strong && found == nullptr) found = others.strong_writes.find_if(races);
+    return found;
   }
 
   template <class F>
-  void add_to_others(Cell &cell, const RaceAccess &now, F &&happened_before) {
-    if (take_over(cell.first, now, happened_before)) return;
-    if (cell.first.lanes == 0 && (cell.more == 0 || lists_[cell.more].empty())) {
-      cell.first = now;
+  void add_to_others(Cell &cell, RaceAccess now, F &&happened_before) {
+    if (now.observes) remove_strong_writes(cell);
+    RaceAccess &first = cell.first;
+    const bool conflicts_with_as_much =
+        (now.writes || !first.writes) && (!now.is_strong || first.is_strong);
+    if (now.writes == first.writes && now.is_strong == first.is_strong)
+      RaceSet::absorb(first, &now);
+    if (first.lanes == 0 || (conflicts_with_as_much && happened_before(first))) {
+      first = now;
       return;
     }
     if (cell.more == 0) {
-      cell.more = static_cast<uint32_t>(lists_.size());
-      lists_.emplace_back();
+      cell.more = static_cast<uint32_t>(others_.size());
+      others_.emplace_back();
     }
-    auto &list = lists_[cell.more];
-    for (RaceAccess &other : list)
-      if (take_over(other, now, happened_before)) return;
-    std::erase_if(list, [](const RaceAccess &other) { return other.lanes == 0; });
-    (cell.first.lanes == 0 ? cell.first : list.emplace_back()) = now;
+    others_[cell.more].of_kind(now).add(now, happened_before);
   }
-
-  /// Merges `now` into an equal access of the same logical thread and returns true.  Otherwise
-  /// clears the access if `now` supersedes it.
-  template <class F>
-  static bool take_over(RaceAccess &before, const RaceAccess &now, F &&happened_before) {
-    if (before.lanes == 0) return false;
-    const bool is_same_kind = before.writes == now.writes && before.is_strong == now.is_strong &&
-                              before.observes == now.observes &&
-                              (!now.observes || before.statement == now.statement);
-    if (is_same_time(before, now) && is_same_kind) {
-      before.lanes |= now.lanes;
-      before.statement = now.statement;
-      return true;
-    }
-    const bool conflicts_with_as_much =
-        (now.writes || !before.writes) && (!now.is_strong || before.is_strong);
-    const bool is_observed = now.observes && before.is_strong && before.writes;
-    if (is_observed || (conflicts_with_as_much && happened_before(before))) before.lanes = 0;
-    return false;
+  void remove_strong_writes(Cell &cell) {
+    if (cell.first.writes) cell.first.lanes = 0;
+    if (cell.more != 0) others_[cell.more].strong_writes.clear();
   }
 
   /// Calls f(word, begin, end) for each word of a range, with the range of its bytes.
@@ -146,7 +146,7 @@ class RaceShadow {
 
   std::vector<Word> words_;
   std::vector<Bytes> bytes_{1};
-  std::vector<std::vector<RaceAccess>> lists_{1};
+  std::vector<Others> others_{1};
 };
 
 }  // namespace softgpu
