@@ -61,6 +61,7 @@ bool DependentLaunches::begin_dependent() {
   if (grid) {
     while (!launches_.empty() && launches_.front()->state()->has_ended())
       launches_.erase(launches_.begin());
+    if (races_) races_->note_ended(num_begun_ - launches_.size());
     launches_.push_back(
         std::make_shared<Launch>(std::move(grid), num_workers_, races_.get(), last->state()));
     num_begun_++;

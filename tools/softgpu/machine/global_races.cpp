@@ -21,6 +21,14 @@ uint32_t GlobalRaces::add_grid(std::shared_ptr<const Grid> grid) {
   return grids_.back().first_cluster;
 }
 
+void GlobalRaces::note_ended(size_t num_ended) {
+  if (num_ended < 2) return;
+  const auto guard = lock();
+  const uint32_t first_kept = grids_[num_ended - 1].first_cluster;
+  std::erase_if(pages_, [&](const auto &page) { return page.second.newest_cluster < first_kept; });
+  last_page_ = nullptr;
+}
+
 size_t GlobalRaces::index_of(uint32_t cluster) const {
   const auto after = std::ranges::upper_bound(grids_, cluster, {}, &Entry::first_cluster);
   return static_cast<size_t>(after - grids_.begin()) - 1;

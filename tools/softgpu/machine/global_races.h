@@ -5,6 +5,7 @@
 // first one are not recorded.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -26,6 +27,12 @@ class GlobalRaces {
 
   /// Returns the number of the grid's first cluster.
   uint32_t add_grid(std::shared_ptr<const Grid>);
+  /// Bounds the memory after the first `num_ended` grids have ended: removes the pages whose
+  /// accesses are all by these grids, except for the last of them.
+  ///
+  /// No race is missed if each grid waits before it allows dependents: a grid then begins after the
+  /// end of all grids before the previous one.
+  void note_ended(size_t num_ended);
   /// Returns the grid of a cluster, and replaces the number by the index in the grid.
   const Grid &grid_of(uint32_t *cluster) const;
 
@@ -47,15 +54,16 @@ class GlobalRaces {
   const RaceAccess *find_race(uint64_t address, uint64_t bytes, const RaceAccess &now,
                               F &&happened_before) {
     const RaceAccess *found = nullptr;
-    for_each_page(address, bytes, [&](RaceShadow &page, uint32_t offset, uint32_t size) {
-      if (found == nullptr) found = page.find_race(offset, size, now, happened_before);
+    for_each_page(address, bytes, [&](Page &page, uint32_t offset, uint32_t size) {
+      if (found == nullptr) found = page.shadow.find_race(offset, size, now, happened_before);
     });
     return found;
   }
   template <class F>
   void add(uint64_t address, uint64_t bytes, const RaceAccess &now, F &&happened_before) {
-    for_each_page(address, bytes, [&](RaceShadow &page, uint32_t offset, uint32_t size) {
-      page.add(offset, size, now, happened_before);
+    for_each_page(address, bytes, [&](Page &page, uint32_t offset, uint32_t size) {
+      page.newest_cluster = std::max(page.newest_cluster, now.cluster);
+      page.shadow.add(offset, size, now, happened_before);
     });
   }
 
@@ -63,6 +71,10 @@ class GlobalRaces {
 
  private:
   static constexpr uint64_t kPageBytes = 4096;
+  struct Page {
+    RaceShadow shadow{uint32_t{kPageBytes}};
+    uint32_t newest_cluster = 0;  ///< maximum of the accesses
+  };
 
   template <class F>
   void for_each_page(uint64_t address, uint64_t bytes, F &&f) {
@@ -74,9 +86,9 @@ class GlobalRaces {
       bytes -= size;
     }
   }
-  RaceShadow &page_at(uint64_t number) {
+  Page &page_at(uint64_t number) {
     if (last_page_ == nullptr || number != last_number_) {
-      last_page_ = &pages_.try_emplace(number, uint32_t{kPageBytes}).first->second;
+      last_page_ = &pages_[number];
       last_number_ = number;
     }
     return *last_page_;
@@ -94,8 +106,8 @@ class GlobalRaces {
   std::recursive_mutex mutex_;
   std::vector<Entry> grids_;
   uint32_t num_clusters_ = 0;
-  std::unordered_map<uint64_t, RaceShadow> pages_;
-  RaceShadow *last_page_ = nullptr;
+  std::unordered_map<uint64_t, Page> pages_;
+  Page *last_page_ = nullptr;
   uint64_t last_number_ = 0;
 };
 
