@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 #include "tools/softgpu/machine/faults.h"
 #include "tools/softgpu/machine/race_check.h"
@@ -92,14 +93,16 @@ Step execute_checked(Warp &warp, const Instruction &i, Lanes lanes,
   const AccessOperands &o = i.as<AccessOperands>();
   if (o.space == Space::kLocal || o.space == Space::kParameter) return o.watched(warp, i, lanes);
   RaceCheck &races = *races_of(warp);
-  const auto lock = races.lock_global();
+  const Lanes global = global_lanes(lanes, o.space, addresses);
+  std::unique_lock<std::recursive_mutex> lock;
+  if (global != 0) lock = races.lock_global();
   const SharedLanes shared = shared_lanes(warp, lanes, o, addresses);
   const bool writes = o.access != Access::kRead, is_update = o.access == Access::kUpdate;
   // The release includes this access.
   races.touch(warp, i, shared.lanes, shared.addresses, o.bytes,
               {.writes = writes, .is_strong = o.order.is_strong});
   const RaceKind kind{.writes = writes, .is_strong = o.order.is_strong, .observes = is_update};
-  races.touch_global(warp, i, global_lanes(lanes, o.space, addresses), addresses.of, o.bytes, kind);
+  if (global != 0) races.touch_global(warp, i, global, addresses.of, o.bytes, kind);
   if (o.order.is_strong && writes)
     races.release_flags(warp, lanes, addresses.of, is_update, o.order.releases);
   const bool overlaps = o.access == Access::kWrite && overlapping_lanes(shared, o.bytes) != 0;

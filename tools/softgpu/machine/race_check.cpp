@@ -433,6 +433,12 @@ bool RaceCheck::is_global(uint64_t address) const {
   return address >> 32 != 0 && (address & kWindowMask) != kSharedWindow;
 }
 
+std::unique_lock<std::recursive_mutex> RaceCheck::lock_flags(Lanes lanes,
+                                                             const uint64_t *addresses) {
+  const bool any = (lanes & lanes_where([&](int l) { return is_global(addresses[l]); })) != 0;
+  return any ? lock_global() : std::unique_lock<std::recursive_mutex>();
+}
+
 SharedClock RaceCheck::exported(const SharedClock &clock) {
   if (!clock) return nullptr;
   if (clock != to_export_) {
@@ -444,7 +450,7 @@ SharedClock RaceCheck::exported(const SharedClock &clock) {
 
 void RaceCheck::release_flags(Warp &warp, Lanes lanes, const uint64_t *addresses, bool is_update,
                               bool releases) {
-  const auto lock = lock_global();
+  const auto lock = lock_flags(lanes, addresses);
   for_each_lane(lanes, [&](int l) {
     const bool is_of_global = is_global(addresses[l]);
     auto &flags = is_of_global ? global_.flags : flags_;
@@ -460,7 +466,7 @@ void RaceCheck::release_flags(Warp &warp, Lanes lanes, const uint64_t *addresses
 }
 
 void RaceCheck::acquire_flags(Warp &warp, Lanes lanes, const uint64_t *addresses, bool acquires) {
-  const auto lock = lock_global();
+  const auto lock = lock_flags(lanes, addresses);
   for_each_lane(lanes, [&](int l) {
     const bool is_of_global = is_global(addresses[l]);
     const auto &flags = is_of_global ? global_.flags : flags_;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -123,6 +124,8 @@ class RaceCheck {
   SharedClock released_by(Warp &, int lane, bool releases);
   void acquire(Warp &, Lanes, const SharedClock &, bool acquires);
   bool is_global(uint64_t address) const;
+  /// Returns a lock if any of the flags is in global memory.
+  std::unique_lock<std::recursive_mutex> lock_flags(Lanes, const uint64_t *addresses);
   SharedClock exported(const SharedClock &);
 
   // Memory is SharedRaces or GlobalRaces.
