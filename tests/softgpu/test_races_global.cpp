@@ -160,6 +160,31 @@ TEST_CASE("race: order passes from block to block", "[race]") {
   CHECK(is_race(run(release, relaxed_get, release_next)));
 }
 
+TEST_CASE("race: lanes of one statement may write the same value to global memory", "[race]") {
+  const auto run = [](const std::string &statements) {
+    return run_blocks(".reg .b16 %h;\nshr.u32 %x, %t, 1;\n" + statements, 1);
+  };
+  CHECK(run("mov.u32 %v, 7;\nst.global.u32 [%p0], %v;\n").is_clean());
+  CHECK(run("st.volatile.global.u32 [%p0], %t;\n").is_clean());
+  // Pairs of lanes write the same value.
+  const std::string address = "mad.wide.u32 %g, %x, 4, %p0;\n";
+  CHECK(run(address + "st.global.u32 [%g], %x;\n").is_clean());
+  for (const std::string store :
+       {"st.global.u32 [%g+16], %t;\n", "cvta.global.u64 %g, %g;\nst.u32 [%g+16], %t;\n"}) {
+    const Outcome outcome = run(address + store);
+    REQUIRE(outcome.violations.size() == 1);
+    CHECK_THAT(outcome.violations[0],
+               ContainsSubstring("race: thread 0 concurrently writes a different value to "
+                                 "byte 16 of a test buffer"));
+    CHECK_THAT(outcome.violations[0], ContainsSubstring("kernel test, block 0, thread 1, "));
+  }
+  // Statements of one or two bytes that overlap.
+  CHECK(run("cvt.u16.u32 %h, %x;\nmad.wide.u32 %g, %x, 2, %p0;\nst.global.u16 [%g], %h;\n")
+            .is_clean());
+  CHECK(
+      is_race(run("cvt.u16.u32 %h, %t;\nmad.wide.u32 %g, %x, 2, %p0;\nst.global.u16 [%g], %h;\n")));
+}
+
 TEST_CASE("race: atomics on global memory conflict only with weak accesses", "[race]") {
   const std::string add = "red.global.add.u32 [%p0], 1;\n";
   CHECK(run_blocks(add + "atom.global.max.u32 %v, [%p0], 9;\nld.volatile.global.u32 %v, [%p0];\n")
