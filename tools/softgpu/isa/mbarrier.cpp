@@ -48,8 +48,9 @@ std::byte *place_of(Warp &warp, const Instruction &i, int lane, uint32_t address
                     : shared_at(warp, i, lane, address, 8);
 }
 
-/// Not tracked in clusters of one block without SOFTGPU_FENCECHECK: Triton's kernels, which are
-/// correct on hardware, have no fence before TMA there.
+/// Records an initialization, which a fence must follow.  Does nothing in clusters of one block
+/// without SOFTGPU_FENCECHECK: Triton's kernels, which are correct on hardware, have no fence
+/// before TMA there.
 void note_initialised(Warp &warp, int lane, uint32_t address) {
   Block &block = *warp.block;
   if (block.cluster->blocks.size() > 1 || options().checks_fences)

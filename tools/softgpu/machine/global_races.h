@@ -18,7 +18,8 @@ namespace softgpu {
 
 struct Grid;
 
-/// Not thread-safe, except for lock.
+/// State that all clusters share.  find_race, add, grid_of and flags require the lock; the other
+/// functions take it themselves.
 class GlobalRaces {
  public:
   /// Returns a lock, which a thread may hold repeatedly.  Atomic operations hold it from the check

@@ -1,4 +1,5 @@
-// Shadow memory for SOFTGPU_RACECHECK: the last accesses to each byte of a block's shared memory.
+// Shadow memory for SOFTGPU_RACECHECK: the last accesses to each byte of a block's shared memory
+// or of a page of global memory.
 #pragma once
 
 #include <algorithm>
