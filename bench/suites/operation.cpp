@@ -112,7 +112,7 @@ Operation epilogue_operation(const Machine &machine, const EpilogueShape &shape,
         1.13 * operation.tolerance.absolute + 0x1p-10 * magnitude_of_sums(desc.k);
   }
   operation.workspace_bytes = [&machine, desc, epilogue](const char *kernel) {
-    alignas(16) static float any;  // its address only
+    alignas(16) static float any;  // only the address is used
     EpilogueTensors t;
     if (epilogue == Epilogue::kBiasRelu || epilogue == Epilogue::kBiasGeluAux) t.bias = &any;
     if (epilogue == Epilogue::kBiasGeluAux || epilogue == Epilogue::kDgeluDbias) t.aux = &any;

@@ -10,7 +10,7 @@ namespace {
 // ---------------------------------------------------------------- cp.async
 
 constexpr int kPieceBytes = 16;
-constexpr int kPieces = kPieceBytes + 1;  // with 0 to 16 valid bytes
+constexpr int kPieces = kPieceBytes + 1;  // one per count of valid bytes, 0 to 16
 constexpr int kStages = 3;
 using Piece = Pack<unsigned char, kPieceBytes>;
 

@@ -41,7 +41,7 @@ std::vector<Im2colCoord> loads_of(const Images &images) {
     for (const int near : {place, place + 1, place + images.w.places() - 1})
       if (near < images.places()) places.push_back(near);
   places.push_back(images.places() - 1);
-  places.push_back(images.places());  // in an image past the last
+  places.push_back(images.places());  // pixel of an image past the last
   std::vector<Im2colCoord> loads;
   for (const int place : places)
     for (int c = 0; c < images.channels; c += images.box_channels)

@@ -196,7 +196,7 @@ TEST_CASE("dbias: partial sums include every other part of the epilogue", "[gemm
     c.activation = activation;
     check_subtiles(c);
   }
-  c.special = Special::kInfinity;  // in partial sums, it stays in its columns and subtiles
+  c.special = Special::kInfinity;  // affects only its columns and subtiles
   check_subtiles(c);
 }
 

@@ -103,7 +103,7 @@ TEST_CASE("wgmma: C and aux are loaded and stored with a 16-bit D", "[wgmma][lon
   for (const mp_dtype_t cd : {MP_FP16, MP_BF16}) {
     GemmCase c = make_case(272, 520, 80, "NT", {cd, cd});
     c.beta = -2.0f;
-    c.bias = cd == MP_FP16 ? MP_BF16 : MP_FP16;  // its last subtile is partial
+    c.bias = cd == MP_FP16 ? MP_BF16 : MP_FP16;  // partial last subtile
     check(c);
     c.in_place = true;
     c.amax = c.found_inf = true;

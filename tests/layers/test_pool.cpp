@@ -357,7 +357,7 @@ TEST_CASE("pool: output sizes equal torch's with ceil_mode and dilation",
     CHECK(size(d) == std::pair(static_cast<int32_t>(outputs.p), static_cast<int32_t>(outputs.q)));
   }
   mp_pool2d_desc_t zero = narrow;
-  zero.dilation_h = zero.dilation_w = 0;  // as set by callers of the first version
+  zero.dilation_h = zero.dilation_w = 0;  // value set by callers of the first version
   CHECK(size(zero) == size(narrow));
 }
 

@@ -142,7 +142,7 @@ TEST_CASE("xent ignore: a block proceeds to a second row after an ignored one", 
   constexpr int64_t kRows = 65537, kClasses = 1025;
   std::vector<int32_t> labels(kRows, -100);
   labels.back() = 3;
-  const DeviceBuffer<uint16_t> logits(kRows * kClasses, 0, 0);  // in place
+  const DeviceBuffer<uint16_t> logits(kRows * kClasses, 0, 0);  // also the gradient
   const DeviceBuffer<int32_t> on_device(labels);
   const DeviceBuffer<float> row_loss(kRows);
   const mp_xent_desc_t desc = mp_xent_desc_default(kRows, kClasses, MP_FP16);
@@ -326,7 +326,7 @@ TEST_CASE("xent: an ignore_label beyond 32 bits matches no 32-bit label", "[xent
   XentCase c = random_case(MP_FP32, 3, 4, 4.0, 3000);
   c.labels = {0, 2, 3};
   const XentResult all = run(c);
-  c.ignore_label = int64_t{1} << 32;  // its low word is 0
+  c.ignore_label = int64_t{1} << 32;  // low word 0
   check_same(run(c), all);
 }
 

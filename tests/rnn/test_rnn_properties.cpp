@@ -288,7 +288,7 @@ TEST_CASE("rnn: elements past the end of a product do not affect its last tile",
   // reuses the shared memory of an earlier one.
   const double infinity = std::numeric_limits<double>::infinity();
   constexpr int64_t kBatch = 20, kUnit = 5;
-  const auto is_changed = [](int64_t row, int64_t) { return row % 4 == 2; };  // of every step
+  const auto is_changed = [](int64_t row, int64_t) { return row % 4 == 2; };  // every step
   const auto is_unit = [](int64_t, int64_t column) { return column == kUnit; };
   const mp_dtype_t dtype = GENERATE(MP_FP16, MP_BF16);
   const auto sizes = dtype == MP_FP16 ? std::vector{20, 24, 72, 200} : std::vector{24, 200};
@@ -481,7 +481,7 @@ TEST_CASE("nightly: rnn, ten thousand training steps give the same bits", "[.nig
     const RnnData data = real_data(c, 15);
     RnnRun run(c, data);
     RnnResult first;
-    for (int step = 0; step < 2000; ++step) {  // for each of five cells
+    for (int step = 0; step < 2000; ++step) {  // 2000 steps of each of five cells
       require_ok(run.forward_training());
       require_ok(run.backward_data());
       require_ok(run.backward_weights());

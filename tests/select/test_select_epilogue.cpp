@@ -182,7 +182,7 @@ TEST_CASE("epilogue: with split-k it runs once, distributed over all SMs") {
   f.sm_90.op_us = 1;
   const mp::GemmProblem p = with_bias(problem(128, 256, 8192));
   CHECK(f.us(kCooperative, p) > 0);
-  const double ops = 3 * kTile;  // of the summing threads: a bias
+  const double ops = 3 * kTile;  // bias, added by the summing threads
   CHECK(f.us("wgmma_128x256x64_s4_k4", p) == Approx(ops / 132));
   CHECK(f.us("wmma_128x128x32_s3", p) == Approx(1.3 * ops / 2));  // one block per SM
   CHECK(f.us("wmma_128x128x32_s3_k4", p) == Approx(ops / 132));

@@ -317,7 +317,7 @@ TEST_CASE("model wgmma: cost of split-k and of a pointer table") {
   const mp::GemmProblem p = problem(128, 256, 4096), q = problem(128 * 133, 256, 4096);
   c.launch_us = 1;
   CHECK(us("wgmma_128x256x64_s4", p) == Approx(1));
-  CHECK(us("wgmma_128x256x64_s4_k4", p) == Approx(2));  // and the sum
+  CHECK(us("wgmma_128x256x64_s4_k4", p) == Approx(2));  // product and sum
   CHECK(us("wgmma_128x256x64_s4", with_batch(p, 9)) == Approx(1));
   CHECK(us("wgmma_128x256x64_s4", with_pointers(p, 512)) == Approx(3));
   CHECK(us("wgmma_128x256x64_s4", with_pointers(p, 513)) == Approx(4));

@@ -74,7 +74,7 @@ constexpr uint32_t kABytes = kTileM * kRowBytes;
 constexpr uint32_t kChunkBytes = kTileK * kRowBytes;  // one chunk of B
 constexpr uint32_t kBBytes = kTileN / kChunk * kChunkBytes;
 constexpr uint32_t kStageBytes = kABytes + kBBytes;
-constexpr uint32_t kStagingBytes = kConsumerM * kRowBytes;  // of D, per consumer
+constexpr uint32_t kStagingBytes = kConsumerM * kRowBytes;  // part of D, per consumer
 constexpr size_t kInjectedSmemBytes = kStages * kStageBytes + kConsumers * kStagingBytes + kAtom;
 
 struct InjectedArgs {

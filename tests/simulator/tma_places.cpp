@@ -93,7 +93,8 @@ TEST_CASE("tma: a load may begin before the tensor, a store is reported") {
                       {"passes column " + std::to_string(x) + ", row " + std::to_string(y) +
                        ", matrix " + std::to_string(z) + " to " + primitive.name + ": a store "});
     check_fine(at(primitive, tensor.map(), 0, 0, 0));
-    check_fine(at(primitive, tensor.map(), 0, primitive.shape.rows, 0));  // after the tensor
+    check_fine(
+        at(primitive, tensor.map(), 0, primitive.shape.rows, 0));  // first row after the tensor
     check_fine(at(primitive, tensor.map(), 0, 0, primitive.shape.matrices));
   }
   for (const Primitive &primitive : kLoads) {

@@ -15,7 +15,7 @@ using namespace mptest;
 
 namespace {
 
-constexpr int kM = 64, kK = 16;  // of one wgmma
+constexpr int kM = 64, kK = 16;  // extents of one wgmma
 constexpr int kWarpgroup = 128;
 
 // ---------------------------------------------------------------- operands in smem
@@ -331,7 +331,7 @@ TEST_CASE("simulator: stmatrix and ldmatrix access rows at the addresses of thei
     }
     for (int i = 0; i < 2 * 16 * 32; i++) {
       const int row = i / 32 % 16, unit = i % 32 / 8;
-      const int half = (unit - row % 4 + 4) % 4;  // which half of the tile this unit is
+      const int half = (unit - row % 4 + 4) % 4;  // half of the tile that contains the unit
       const int matrix = row / 8 * 2 + half;
       const uint16_t expected =
           half < 2 ? static_cast<uint16_t>(64 * matrix + row % 8 * 8 + i % 8) : 0xFFFF;

@@ -31,7 +31,7 @@ inline Bounded l2norm(double sum_squares, int64_t chunk_elems) {
 }
 
 inline Bounded clip_factor(double scaled_norm, double inv_scale, double max_norm) {
-  const Bounded epsilon(1e-6, unit_roundoff(MP_FP32) * 1e-6);  // as a float
+  const Bounded epsilon(1e-6, unit_roundoff(MP_FP32) * 1e-6);  // float constant
   const Bounded ratio = Bounded(max_norm) / (Bounded(inv_scale) * scaled_norm + epsilon);
   return Bounded(inv_scale) * min(1.0, ratio);
 }

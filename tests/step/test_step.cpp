@@ -152,7 +152,7 @@ void check_case(const StepCase &c, int steps, uint64_t seed) {
 
 std::vector<std::optional<mp_scaler_config_t>> all_scalers() {
   mp_scaler_config_t fixed = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
-  fixed.init_scale = 96.0f;  // its reciprocal is inexact
+  fixed.init_scale = 96.0f;  // inexact reciprocal
   mp_scaler_config_t backoff = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   backoff.growth_interval = 3;
   backoff.hysteresis = 2;
