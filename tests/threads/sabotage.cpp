@@ -1,4 +1,6 @@
 // Misuse of the library that ThreadSanitizer must detect.
+#include <atomic>
+
 #include "gang.h"
 #include "support/device.h"
 #include "tests/support/testing.h"
@@ -11,9 +13,16 @@ TEST_CASE("child: share a scaler", "[.][injected]") {
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   mp_scaler_t scaler = nullptr;
   mptools::check(mp_scaler_create(&scaler, context.get(), &config));
-  together(2, [&](int) {
-    for (int i = 0; i < 100; ++i)
+  // Threads take turns, so that calls of both are next to each other however they are scheduled.
+  // Relaxed accesses do not order the calls.
+  constexpr int kCalls = 100;
+  std::atomic<int> turn = 0;
+  together(2, [&](int thread) {
+    for (int i = 0; i < kCalls; ++i) {
+      while (turn.load(std::memory_order_relaxed) % 2 != thread) std::this_thread::yield();
       mptools::check(mp_scaler_update(scaler, nullptr, mptools::kStream));
+      turn.fetch_add(1, std::memory_order_relaxed);
+    }
   });
   mp_scaler_destroy(scaler);
   CHECK(scaler != nullptr);
