@@ -61,6 +61,11 @@ TEST_CASE("race: order is transitive over several barriers", "[race]") {
                    "[%first];\n")));
 }
 
+TEST_CASE("race: barriers with different numbers do not order their threads", "[race]") {
+  CHECK(is_race(race(kWriteOwn + "add.u32 %x, %w, 1;\nbar.sync %x, 32;\n" + kReadNext)));
+  CHECK(race(kWriteOwn + "mov.u32 %x, 2;\nbar.sync %x, 64;\n" + kReadNext).is_clean());
+}
+
 TEST_CASE("race: bar.warp.sync orders only the lanes of its mask", "[race]") {
   const std::string read_next_lane = R"(
     xor.b32 %x, %t, 1;
@@ -102,6 +107,16 @@ TEST_CASE("race: parts of a word are distinguished", "[race]") {
   check_needed(declare, kBarrier, "ld.shared.u16 %h, [%own+2];\n");
   check_needed(declare, kBarrier, "ld.shared.u32 %v, [%first];\n");
   check_needed(kWriteOwn, kBarrier, "@%one st.shared.u8 [%first+7], 1;\n");
+}
+
+TEST_CASE("race: every element of a vector is checked", "[race]") {
+  // Thread 7 accesses the last word of the vector that thread 0 accesses.
+  const std::string is_last = "setp.eq.u32 %q, %t, 7;\n@%q ",
+                    load = "@%one ld.shared.v4.u32 {%v, %x, %w, %b}, [%first+16];\n",
+                    store = "@%one st.shared.v4.u32 [%first+16], {%t, %t, %t, %t};\n";
+  check_needed(is_last + kWriteOwn, kBarrier, load);
+  check_needed(load, kBarrier, is_last + kWriteOwn);
+  check_needed(store, kBarrier, is_last + kReadOwn);
 }
 
 TEST_CASE("race: lanes of one statement may write the same value", "[race]") {

@@ -6,6 +6,8 @@
 namespace softgpu::test {
 namespace {
 
+using Catch::Matchers::ContainsSubstring;
+
 // ---- cp.async
 
 const std::string kCopy =
@@ -27,6 +29,23 @@ TEST_CASE("race: a wait orders cp.async before its thread", "[race]") {
   // The copy may write from its issue until the wait.
   CHECK(is_race(race(kCopy + "st.shared.u32 [%x], 1;\n" + kCommit + wait(0))));
   CHECK(race("mad.lo.u32 %x, %t, 16, %first;\nst.shared.u32 [%x], 1;\n" + kCopy).is_clean());
+}
+
+TEST_CASE("race: two copies to one address require a wait in between", "[race]") {
+  CHECK(race(kCopy + kCommit + wait(0) + kCopy + kCommit + wait(0)).is_clean());
+  CHECK(is_race(race(kCopy + kCopy + kCommit + wait(0))));
+  CHECK(is_race(race(kCopy + kCommit + kCopy + kCommit + wait(0))));
+}
+
+TEST_CASE("race: the report names the thread that issued a copy", "[race]") {
+  const Outcome outcome = race(
+      "setp.eq.u32 %q, %t, 3;\nmad.lo.u32 %x, %t, 16, %first;\n"
+      "@%q cp.async.cg.shared.global [%x], [%g], 16;\n" +
+      kCommit + "setp.eq.u32 %q, %t, 40;\n@%q ld.shared.u32 %v, [%first+52];\n" + wait(0));
+  REQUIRE(is_race(outcome));
+  CHECK_THAT(outcome.violations[0],
+             ContainsSubstring("the other: a copy in flight of kernel test, block 0, thread 3"));
+  CHECK_THAT(outcome.violations[0], ContainsSubstring("kernel test, block 0, thread 40"));
 }
 
 TEST_CASE("race: a wait covers only the older groups", "[race]") {
@@ -132,6 +151,42 @@ TEST_CASE("race: a bulk load must follow reads of its destination", "[race]") {
   CHECK(is_race(race(body + kLoad + wait_for(0, "w"))));
 }
 
+TEST_CASE("race: bulk loads to one address in the same phase race", "[race]") {
+  CHECK(race(kLoadBegin + kLoad + wait_for(0, "w") + kBarrier + kLoad + wait_for(1, "again"))
+            .is_clean());
+  const std::string load =
+      "@%one cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%first], [%p0], "
+      "256, [%b];\n";
+  CHECK(
+      is_race(race(kLoadBegin + "@%one mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 512;\n" +
+                   load + load + wait_for(0, "w"))));
+}
+
+TEST_CASE("race: a bulk load into another block must follow reads there", "[race]") {
+  const std::string wait = "barrier.cluster.wait.aligned;\n",
+                    sync = "barrier.cluster.arrive.aligned;\n" + wait,
+                    relaxed = "barrier.cluster.arrive.relaxed.aligned;\n" + wait;
+  // Block 0 loads into block 1.
+  const std::string load = R"(
+    mov.u32 %w, %cluster_ctarank;
+    setp.eq.and.u32 %q, %w, 1, %one;
+    @%q mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 256;
+    mov.u32 %x, 1;
+    mapa.shared::cluster.u32 %own, %first, %x;
+    mapa.shared::cluster.u32 %next, %b, %x;
+    setp.eq.and.u32 %q, %w, 0, %one;
+    @%q cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
+        [%own], [%p0], 256, [%next];
+    setp.eq.u32 %q, %w, 0;
+    @%q bra done;
+  )" + wait_for(0, "w") + "done:\n";
+  const std::string begin =
+      initialise(1) + "fence.mbarrier_init.release.cluster;\n" + sync + kReadOwn;
+  CHECK(race(begin + sync + load, 64, 2).is_clean());
+  CHECK(is_race(race(begin + relaxed + load, 64, 2)));
+  CHECK(is_race(race(begin + kBarrier + load, 64, 2)));
+}
+
 TEST_CASE("race: a bulk store reads until the wait of its thread", "[race]") {
   const std::string begin = kWriteOwn + "fence.proxy.async.shared::cta;\n" + kBarrier +
                             "@%one cp.async.bulk.global.shared::cta.bulk_group [%p0], [%first], "
@@ -192,6 +247,8 @@ TEST_CASE("race: wgmma follows the accesses of all warps of its warpgroup", "[ra
   CHECK(multiply("", "", write + "bar.sync 0;\n").is_clean());
   CHECK(is_race(multiply("", "", write)));
   CHECK(is_race(multiply("", "", write + "bar.warp.sync -1;\n")));
+  // The fourth warp is not ordered.
+  CHECK(is_race(multiply("", "", write + "setp.lt.u32 %q, %t, 96;\n@%q bar.sync 1, 96;\n")));
 }
 
 }  // namespace
