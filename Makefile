@@ -44,10 +44,7 @@ HEADERS := include/mpcore.h $(wildcard include/mpcore/*.h)
 WARN := -Wall -Wextra
 HIDDEN := -fPIC -fvisibility=hidden
 SAN_FLAGS_address := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-SAN_FLAGS_race := -DMP_RACE=1
 SAN_FLAGS := $(SAN_FLAGS_$(SAN))
-# Kernels are instrumented, the simulator is not; host/race/ is linked instead of libtsan.
-SAN_KERNEL_FLAGS_race := -fsanitize=thread -Wno-tsan
 OPT := $(if $(filter address,$(SAN)),-O1,-O2) -g1
 
 # Excluded are the kernels of the host target and the simulator: tiles are arrays on fiber stacks,
@@ -61,7 +58,7 @@ CXXFLAGS_BASE := -std=c++20 $(OPT) $(WARN) $(INCLUDES) $(SAN_FLAGS)
 # bits. -fno-trapping-math: floating-point exceptions are unused, so selects need no branch and
 # loops vectorize.
 HOST_MATH_FLAGS := $(if $(SAN),,-O3) -ffp-contract=off -fno-trapping-math $(if $(HOST_MARCH),-march=$(HOST_MARCH))
-HOST_KERNEL_FLAGS := $(HOST_MATH_FLAGS) -Wno-unknown-pragmas $(SAN_KERNEL_FLAGS_$(SAN))
+HOST_KERNEL_FLAGS := $(HOST_MATH_FLAGS) -Wno-unknown-pragmas
 HOST_DEFINES := $(if $(filter x86-64-v3,$(HOST_MARCH)),-DMP_HOST_NEEDS_X86_64_V3=1)
 # Objects do not contain the path of the sources, so that builds are reproducible.
 COMPILE_BASE = $(CXXFLAGS_BASE) -ffile-prefix-map=$(CURDIR)=. $(HIDDEN)
@@ -101,8 +98,7 @@ objects = $(patsubst %.cpp,$(BUILD)/$(1)%.o,$(wildcard $(2:%=%/*.cpp)))
 
 LIB := $(BUILD)/libmpcore.so
 # The simulator, which runs kernels without a GPU.
-SIM_FOLDERS := host $(if $(filter race,$(SAN)),host/race)
-SIM_OBJS := $(call objects,obj/,$(SIM_FOLDERS))
+SIM_OBJS := $(call objects,obj/,host)
 # Code that is independent of the target.
 PURE_FOLDERS := base kernels/simt kernels/gemm kernels/conv kernels/rnn $(if $(filter 1,$(GRAPH)),graph graph/*) kernels capi
 PURE_OBJS := $(call objects,obj/,$(PURE_FOLDERS))

@@ -2,7 +2,6 @@
 #include <cstring>
 
 #include "host/engine.h"
-#include "host/race.h"
 #include "host/shared_memory.h"
 
 namespace mp::host::engine {
@@ -34,7 +33,6 @@ void start_copy(void *smem, const void *gmem, int valid_bytes, source_location w
   Thread &thread = *current;
   if (!thread.block->smem->holds(smem, kCopyBytes))
     violation(where, "copies to an address outside all shared variables in copy_async_16");
-  race::copy_started(smem, kCopyBytes, __builtin_return_address(0));
   const PendingCopy copy{smem, gmem, valid_bytes, thread.copy_group};
   if (defer_copy())
     thread.copies.push_back(copy);
@@ -45,7 +43,6 @@ void start_copy(void *smem, const void *gmem, int valid_bytes, source_location w
 void wait_for_copies(int64_t pending_groups) {
   Thread &thread = *current;
   const int64_t landed = thread.copy_group - pending_groups;  // groups below this number
-  race::copies_landed(landed);
   auto copy = thread.copies.begin();
   while (copy != thread.copies.end() && copy->group < landed) land(*copy++);
   thread.copies.erase(thread.copies.begin(), copy);

@@ -33,20 +33,18 @@ void BulkStores::write(const Pending &pending) {
   perform(pending.store, pending.has_read ? pending.bytes.data() : pending.store.smem);
 }
 
-int64_t BulkStores::wait_read(int64_t num_pending) {
+void BulkStores::wait_read(int64_t num_pending) {
   groups_read_ = std::max(groups_read_, group_ - num_pending);
   for (Pending &pending : pending_)
     if (pending.group < groups_read_) read(pending);
-  return groups_read_;
 }
 
-int64_t BulkStores::wait(int64_t num_pending) {
+void BulkStores::wait(int64_t num_pending) {
   const int64_t groups_written = group_ - num_pending;
   groups_read_ = std::max(groups_read_, groups_written);
   auto pending = pending_.begin();
   while (pending != pending_.end() && pending->group < groups_written) write(*pending++);
   pending_.erase(pending_.begin(), pending);
-  return groups_read_;
 }
 
 bool BulkStores::finish() {

@@ -18,9 +18,9 @@ namespace mp::host::engine {
 // Shared memory of a block that was written through the generic proxy and may not be visible to the
 // async proxy (TMA, wgmma), because the writing thread has not called async_proxy_fence.
 //
-// Only writes of store_matrix_x4 are recorded here; the race detector tracks all writes.  For every
-// 16 bytes of smem, the last write is stored as a thread and an epoch of that thread.  A fence
-// begins a new epoch of its thread, a new block begins new epochs of all threads.
+// Only writes of store_matrix_x4 are recorded here; the software device tracks all writes.  For
+// every 16 bytes of smem, the last write is stored as a thread and an epoch of that thread.  A
+// fence begins a new epoch of its thread, a new block begins new epochs of all threads.
 class GenericWrites {
  public:
   void begin_block() { block_epoch_ = ++last_epoch_; }
@@ -81,12 +81,11 @@ class BulkStores {
  public:
   void start(const BulkStore &, source_location);
   void commit() { group_++; }
-  int64_t group() const { return group_; }
 
   /// Waits until all but the newest `num_pending` committed groups have read smem (wait_read), or
-  /// have also written gmem (wait).  Both return the number of groups that have read smem.
-  int64_t wait_read(int64_t num_pending);
-  int64_t wait(int64_t num_pending);
+  /// have also written gmem (wait).
+  void wait_read(int64_t num_pending);
+  void wait(int64_t num_pending);
 
   /// Executes the pending writes to gmem when the thread returns from the kernel.  Returns false if
   /// the thread has not waited for all its stores to read smem.

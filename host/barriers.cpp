@@ -10,7 +10,6 @@
 #include <cstring>
 #include <utility>
 
-#include "host/race.h"
 #include "host/shared_memory.h"
 #include "kernels/simt/sm90_barrier.h"
 
@@ -96,7 +95,6 @@ void settle(Mbarrier &bar, MbarrierWord word, source_location where) {
   word.pending = word.arrivals;
   store(bar, word);
   bar.num_complete++;
-  race::mbarrier_completed(bar);
   Block &block = *bar.block;
   for (int w = 0; w < block.num_warps(); w++)
     if (bar.waiting[w] != 0) wake(block.warps[w], std::exchange(bar.waiting[w], 0u));
@@ -119,7 +117,6 @@ void arrive(SmemAddress address, uint32_t bytes, const char *primitive, source_l
     violation(where, "arrives at mbarrier %s in %s more than %d times in a phase",
               name_of(bar).text, primitive, static_cast<int>(word.arrivals));
   add_bytes(bar, word, bytes, primitive, where);
-  race::mbarrier_arrived(bar);
   word.pending--;
   settle(bar, word, where);
   may_switch(where);
@@ -197,10 +194,8 @@ bool arrive_named(Thread &me, int id, int threads, bool waits, const char *primi
               id, file_and_line(bar.warp_at[w]).text);
   bar.lanes[w] |= lane;
   if (waits) bar.waiting[w] |= lane;
-  race::named_barrier_arrived(bar);
   if (bar.lanes[w] == ~0u) bar.arrived += kWarpSize;
   if (bar.arrived < threads) return false;
-  race::named_barrier_completed(bar);
   bar.waiting[w] &= ~lane;
   release(block, bar);
   return true;
@@ -228,10 +223,6 @@ void Barriers::begin_block() {
 
 // ---------------------------------------------------------------- interface for the simulator
 
-const Mbarrier *find_mbarrier(SmemAddress address) {
-  return find(block_of(address, "find_mbarrier", {}), offset_in_arena(address));
-}
-
 void mbarrier_complete_tx(SmemAddress address, uint32_t bytes, source_location where) {
   Mbarrier &bar = mbarrier_at(address, User::async_proxy, "complete_tx", where);
   MbarrierWord word = word_of(bar);
@@ -256,10 +247,8 @@ void mbarrier_init(SmemAddress address, int arrivals, source_location where) {
   Mbarrier &bar = block.barriers->mbarriers.emplace_back();
   bar.block = &block;
   bar.offset = offset;
-  bar.id = block.cluster->num_mbarriers++;
   bar.initialized_by = current;
   store(bar, {0, static_cast<uint64_t>(arrivals), static_cast<uint64_t>(arrivals), 0});
-  race::mbarrier_initialized(bar);
 }
 
 void mbarrier_init_fence() {
@@ -289,7 +278,6 @@ void mbarrier_wait(SmemAddress address, uint32_t parity, source_location where) 
   if (parity > 1) violation(where, "passes parity %u to mbarrier_wait", parity);
   may_switch(where);
   Mbarrier &bar = mbarrier_at(address, User::thread, "mbarrier_wait", where);
-  race::mbarrier_waited(bar);
   if (word_of(bar).phase != parity) return;
   const int64_t phase = bar.num_complete;
   Thread &me = *current;

@@ -23,7 +23,6 @@ static_assert(sizeof(MbarrierWord) == sizeof(uint64_t));
 struct Mbarrier {
   Block *block;
   uint32_t offset;       ///< in the arena
-  int id;                ///< in the cluster, from 0
   uint64_t word;         ///< expected word in the arena
   int64_t num_complete;  ///< phases; also the index of the current phase
   const Thread *initialized_by;
@@ -53,9 +52,6 @@ struct Barriers {
   /// block: its arrival count does not match the kernel's arrivals.
   std::string unfinished() const;
 };
-
-/// Returns NULL if no mbarrier is initialized at the address.
-const Mbarrier *find_mbarrier(SmemAddress);
 
 /// Completes the barrier in progress: all threads have arrived or have returned.
 void release_block_barrier(Block &);

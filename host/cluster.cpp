@@ -3,7 +3,6 @@
 
 #include "host/barriers.h"
 #include "host/cluster.h"
-#include "host/race.h"
 #include "host/shared_memory.h"
 #include "kernels/simt/sm90_barrier.h"
 
@@ -60,7 +59,6 @@ std::byte *smem_at(const Block &block, SmemAddress address, size_t bytes, const 
 }
 
 void release_cluster_barrier(Cluster &cluster) {
-  race::join(cluster.warps, static_cast<size_t>(cluster.num_warps));
   cluster.at_sync = 0;
   for (int w = 0; w < cluster.num_warps; w++)
     if (cluster.sync_waiting[w] != 0)
@@ -130,7 +128,6 @@ void ClusterState::prepare(const Grid &grid) {
 void ClusterState::begin(const Grid &grid, int64_t index, const Mode &mode) {
   prepare(grid);
   cluster_.alive = static_cast<int>(threads_.size());
-  cluster_.num_mbarriers = 0;
   cluster_.at_sync = 0;
   for (Warp &warp : warps_) {
     warp.ready = 0;

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "host/barriers.h"
-#include "host/race.h"
 
 namespace mp::host::engine {
 
@@ -24,7 +23,6 @@ void block_barrier(Thread &me, source_location where) {
 }
 
 void release_block_barrier(Block &block) {
-  race::join(block.warps, static_cast<size_t>(block.num_warps()));
   block.at_barrier = 0;
   for (int w = 0; w < block.num_warps(); w++) {
     uint32_t &waiting = block.barrier_waiting[w];
@@ -51,10 +49,7 @@ void warp_collective(Thread &me, const char *collective, void (*combine)(Warp &)
     return;
   }
   warp.arrived = 0;
-  if (combine != nullptr)
-    combine(warp);
-  else
-    race::join(&warp, 1);  // warp_sync orders memory; shuffles do not
+  if (combine != nullptr) combine(warp);
   wake(warp, ~(1u << me.lane));
 }
 

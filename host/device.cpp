@@ -16,7 +16,6 @@
 
 #include "base/workspace_layout.h"
 #include "host/engine.h"
-#include "host/race.h"
 
 namespace mp::host {
 
@@ -93,11 +92,9 @@ void *allocate(const Device &, size_t bytes) {
   const size_t rounded = align_up(bytes, kAlignment);
   void *const ptr = std::aligned_alloc(kAlignment, rounded);
   if (ptr == nullptr) throw std::bad_alloc();
-  engine::race::gmem_allocated(ptr, rounded);
   return ptr;
 }
 void release(const Device &, void *ptr) {
-  engine::race::gmem_released(ptr);
   std::free(ptr);
 }
 MappedMemory allocate_mapped(const Device &device, size_t bytes) {

@@ -14,7 +14,6 @@
 #include "base/target_error.h"
 #include "host/cluster.h"
 #include "host/fiber.h"
-#include "host/race.h"
 #include "host/scheduler.h"
 #include "host/workers.h"
 
@@ -57,7 +56,6 @@ class Engine {
     const Mode mode = engine::mode();
     state_.begin(grid, index, mode);
     scheduler_.begin_cluster(cluster_, index, mode);
-    race::begin_cluster(cluster_);
     Thread *const first = scheduler_.pick();
     Fiber &fiber = fibers_.take();
     fiber.start = current_ = first;

@@ -124,7 +124,6 @@ struct Cluster {
   Warp *warps;
   int num_warps;
   int alive;  ///< threads that have not returned
-  int num_mbarriers;
 
   // The cluster_sync in progress.
   int at_sync;                         ///< threads that wait

@@ -4,7 +4,6 @@
 #include <bit>
 
 #include "host/async_proxy.h"
-#include "host/race.h"
 #include "host/shared_memory.h"
 #include "host/start_async.h"
 #include "host/tensor_box.h"
@@ -27,7 +26,6 @@ constexpr int64_t kUnitBytes = 16;  // granularity of TMA accesses to rows of gm
 struct Call {
   const char *primitive;
   source_location where;
-  const void *code;  ///< return address, for the race detector
 };
 
 AsyncProxy &async_proxy() {
@@ -152,8 +150,7 @@ std::byte *check_box(const TensorMapFields &map, SmemAddress address, const char
 template <class Box>
 void load(SmemAddress dst, const Box &box, SmemAddress bar, const Call &call) {
   const uint32_t bytes = static_cast<uint32_t>(box.map.box_bytes());
-  const std::byte *const smem = check_box(box.map, dst, call.primitive, call.where);
-  race::tma_load_started(bar, smem, bytes, call.code);
+  check_box(box.map, dst, call.primitive, call.where);
   start_async([=] {
     load_box(box, smem_at(dst, bytes, call.primitive, call.where));
     mbarrier_complete_tx(bar, bytes, call.where);
@@ -193,9 +190,7 @@ void store(const TensorBox &box, SmemAddress src, bool add, const Call &call) {
   const std::byte *const smem = check_box(box.map, src, call.primitive, call.where);
   std::vector<BulkStores> &stores = async_proxy().stores;
   if (stores.empty()) stores.resize(static_cast<size_t>(current->block->num_threads));
-  BulkStores &mine = stores[static_cast<size_t>(current->index)];
-  race::tma_store_started(smem, static_cast<size_t>(box.map.box_bytes()), mine.group(), call.code);
-  mine.start({box, smem, add}, call.where);
+  stores[static_cast<size_t>(current->index)].start({box, smem, add}, call.where);
 }
 
 /// Returns NULL if no thread of the block has issued a TMA store.
@@ -207,12 +202,10 @@ BulkStores *stores_of_this_thread() {
 }  // namespace
 
 void wait_for_bulk_reads(int64_t pending_groups) {
-  if (BulkStores *const stores = stores_of_this_thread())
-    race::tma_stores_read(stores->wait_read(pending_groups));
+  if (BulkStores *const stores = stores_of_this_thread()) stores->wait_read(pending_groups);
 }
 void wait_for_bulk_stores(int64_t pending_groups) {
-  if (BulkStores *const stores = stores_of_this_thread())
-    race::tma_stores_read(stores->wait(pending_groups));
+  if (BulkStores *const stores = stores_of_this_thread()) stores->wait(pending_groups);
 }
 
 void note_generic_write(const Thread &me, SmemAddress address, size_t bytes) {
@@ -235,19 +228,19 @@ void tma_prefetch(const TensorMap &map, source_location where) {
 
 void tma_load(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x, int y, int z,
               source_location where) {
-  const Call call{"tma_load", where, __builtin_return_address(0)};
+  const Call call{"tma_load", where};
   load_here(dst, tiled_box(map, x, y, z, call), bar, call);
 }
 
 void tma_load_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x, int y, int z,
                         uint32_t block_mask, source_location where) {
-  const Call call{"tma_load_multicast", where, __builtin_return_address(0)};
+  const Call call{"tma_load_multicast", where};
   load_multicast(dst, tiled_box(map, x, y, z, call), bar, block_mask, call);
 }
 
 void tma_load_im2col(SmemAddress dst, const TensorMap &map, SmemAddress bar, const Im2colCoord &at,
                      source_location where) {
-  const Call call{"tma_load_im2col", where, __builtin_return_address(0)};
+  const Call call{"tma_load_im2col", where};
   const TensorMapFields fields = check_im2col_map(map, call.primitive, where);
   check_place(fields, at, call.primitive, where);
   load_here(dst, Im2colBox{fields, at}, bar, call);
@@ -255,20 +248,20 @@ void tma_load_im2col(SmemAddress dst, const TensorMap &map, SmemAddress bar, con
 
 void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &map, SmemAddress bar,
                                const Im2colCoord &at, uint32_t block_mask, source_location where) {
-  const Call call{"tma_load_im2col_multicast", where, __builtin_return_address(0)};
+  const Call call{"tma_load_im2col_multicast", where};
   const TensorMapFields fields = check_im2col_map(map, call.primitive, where);
   check_place(fields, at, call.primitive, where);
   load_multicast(dst, Im2colBox{fields, at}, bar, block_mask, call);
 }
 
 void tma_store(const TensorMap &map, SmemAddress src, int x, int y, int z, source_location where) {
-  const Call call{"tma_store", where, __builtin_return_address(0)};
+  const Call call{"tma_store", where};
   store(tiled_box(map, x, y, z, call), src, false, call);
 }
 
 void tma_reduce_add(const TensorMap &map, SmemAddress src, int x, int y, int z,
                     source_location where) {
-  const Call call{"tma_reduce_add", where, __builtin_return_address(0)};
+  const Call call{"tma_reduce_add", where};
   const TensorBox box = tiled_box(map, x, y, z, call);
   if (box.map.element_bytes != sizeof(float))
     violation(where, "passes a tensor map to tma_reduce_add that is not of fp32");
@@ -281,7 +274,6 @@ void tma_store_commit() {
 
 void async_proxy_fence() {
   async_proxy().writes.fence(current->index);
-  race::async_proxy_fenced();
 }
 
 void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from, const void *base,

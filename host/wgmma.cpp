@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "host/async_proxy.h"
-#include "host/race.h"
 #include "host/shared_memory.h"
 
 namespace mp::host::engine {
@@ -136,17 +135,8 @@ void perform_until(Warpgroup &group, int64_t end) {
   group.performed = end;
 }
 
-void tell_race_detector(const WgmmaLayout &layout, int num_mn, int64_t group, const void *code) {
-  layout.for_each_unit(num_mn, [&](uint32_t unit) {
-    race::wgmma_started(current->block->smem->at(unit), kWgmmaUnitBytes, group, code);
-  });
-}
-
 /// Completes the issue of an operation; called for the last of the 128 threads.
-void complete(const Block &block, Warpgroup &group, int64_t number, const void *code) {
-  const WgmmaOperation &operation = group.operation(number);
-  tell_race_detector(operation.operands.a(), kWgmmaM, operation.group, code);
-  tell_race_detector(operation.operands.b(), operation.operands.n, operation.group, code);
+void complete(const Block &block, Warpgroup &group, int64_t number) {
   wake_all(block, group);
   if (mode().strict && !defer_copy()) perform_until(group, number + 1);
 }
@@ -251,8 +241,7 @@ void wgmma_issue(Thread &thread, const WgmmaOperands &operands, float *d, source
   if (binding == nullptr) binding = &bind_registers(index, me, d, operation, where);
   binding->group = me.group;
   binding->at = where;
-  if (++operation.arrived == kWarpgroupThreads)
-    complete(*thread.block, group, me.issued - 1, __builtin_return_address(0));
+  if (++operation.arrived == kWarpgroupThreads) complete(*thread.block, group, me.issued - 1);
 }
 
 void wgmma_fence(const Thread &thread, source_location where) {
@@ -276,7 +265,6 @@ void wgmma_wait(Thread &thread, int pending_groups, source_location where) {
     unbind_registers(index, binding, where);
     return true;
   };
-  race::wgmma_done(retired);
   if (std::erase_if(me.bound, is_retired) > 0) me.is_fenced = false;
 }
 

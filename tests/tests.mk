@@ -98,7 +98,7 @@ $(BUILD)/simulator/tests/%.o: tests/%.cpp $(call precompiled,simulator).gch
 $(BUILD)/simulator/%.o: %.cpp
 	$(call compile,CXX ,$(CXX) $(SIMULATOR_FLAGS))
 $(BUILD)/tests/simulator: $(call objects,simulator/,tests/simulator tests/select) $(BUILD)/tests/support/tally.o \
-  $(call objects,obj/,base $(SIM_FOLDERS) kernels/simt kernels/gemm kernels/conv) \
+  $(call objects,obj/,base host kernels/simt kernels/gemm kernels/conv) \
   $(addprefix $(BUILD)/host/kernels/,layers/softmax_xent.o step/optimizer.o step/tensor_ratios.o) \
   $(BUILD)/simulator/bench/tune/fit.o $(LIB)
 	$(call link,$(CXX) $(SAN_FLAGS) $(filter %.o,$^) $(LINK_CATCH) $(LINK_LIB) -l:libboost_context.a -lpthread)
@@ -108,7 +108,7 @@ $(BUILD)/tests/simulator: $(call objects,simulator/,tests/simulator tests/select
 CONFORM := $(BUILD)/conformance
 CONFORM_CU := $(notdir $(wildcard tests/conformance/*.cu))
 CONFORM_OBJS := $(addprefix $(CONFORM)/,main.o outputs.o $(CONFORM_CU:%.cu=host/%.o) $(if $(HAVE_CUDA),$(CONFORM_CU:%.cu=cuda/%.o))) \
-  $(call objects,obj/,base $(SIM_FOLDERS) kernels/simt) $(CUDA_SIMT_OBJS)
+  $(call objects,obj/,base host kernels/simt) $(CUDA_SIMT_OBJS)
 $(CONFORM)/main.o: $(BUILD)/flags_cuda  # depends on the cuda target
 $(CONFORM)/%.o: tests/conformance/%.cpp
 	$(call compile,CXX ,$(CXX) $(SIMULATOR_FLAGS) $(if $(HAVE_CUDA),-DMP_HAVE_CUDA=1))

@@ -1,6 +1,6 @@
 # Runs the tests in tiers (TESTING.md), and with the sanitizers.  Included by the Makefile.
 
-.PHONY: test built-for-test run-tests test-all nightly sanitize race light
+.PHONY: test built-for-test run-tests test-all nightly sanitize light
 PYTEST = CC='$(CC)' CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tests/pytest --build $(BUILD)
 HOST_TOOL_TESTS := $(addprefix tests/tools/test_,mptune.py bench_report.py ranks.py mpi_faults.py demo.py)
 # Tests of the CUDA target together with the host target, and after an error.
@@ -58,16 +58,15 @@ run-tests: LIBRARY_FILTER = $() '~[long]~[.]'
 run-tests:
 	@tests/run --jobs $(JOBS) --log $(BUILD)/tests/log_test $(SUITES) $(if $(filter cuda,$(MP_TEST_DEVICE)),,$(STRICT_STEPS))
 
-## test-all: tests of CI: also more seeds, sanitizers, race detector, code generation, the demo
-test-all: SEEDS = 2  # the race detector has seed 1
-# Hopper kernels take many minutes per run under AddressSanitizer and the race detector: these use
-# plain mode or one seed.
+## test-all: tests of CI: also more seeds, sanitizers, software device, code generation, the demo
+test-all: SEEDS = 2
+# Hopper kernels take many minutes per run under AddressSanitizer, which therefore runs only plain
+# mode here.
 test-all: setup-test setup-demo
 	@$(MAKE) tests $(SOFTGPU_TESTS)
 	@$(RUN_TESTS) $(SUITES) $(LONG_STEPS) $(STRICT_STEPS) $(WGMMA_STEPS) $(SOFTGPU_SUITES) $(call HOSTILE_STEPS,12,1) $(TIMING_STEPS) \
 	  "alone: code generation::$(STEP_MAKE) cuda-gates" \
 	  "alone: AddressSanitizer, UBSan::$(STEP_MAKE) sanitize SEEDS=" \
-	  "alone: race detector::$(STEP_MAKE) race PLAIN= SEEDS=1" \
 	  "alone: demo::$(BUILD)/mpdemo --net mlp --out $(BUILD)/demo"
 
 ## nightly: tests of hours: all seeds, more than 2^31 elements, clean chroots of two Debian releases
@@ -79,36 +78,29 @@ nightly: setup-test setup-roots
 	@$(RUN_TESTS) "alone: nightly::$(BUILD)/tests/mptests [nightly] -d yes" $(SEED_STEPS) $(SOFTGPU_SEED_SUITES) $(SOFTGPU_OLDER_SUITES) \
 	  $(call HOSTILE_STEPS,3600,0) "soak, 100000 steps::$(BUILD)/tests/soaktest --steps 100000 --resume-every 1000" \
 	  "alone: AddressSanitizer, UBSan::$(STEP_MAKE) sanitize SEEDS='1 2'" \
-	  "alone: race detector::$(STEP_MAKE) race SEEDS='2 3 4 5'" \
 	  "alone: roots of two releases::tests/roots/run --build $(BUILD)" \
 	  "alone: aarch64::tests/aarch64/run --build $(BUILD) --jobs $(JOBS)"
 
-# The tests are built once and run with the sanitizer builds of the library, which the loader finds
+# The tests are built once and run with the sanitizer build of the library, which the loader finds
 # first through LD_LIBRARY_PATH.  PLAIN= disables plain mode; strict mode runs once per seed.
 PLAIN ?= 1
+ASAN := $(BUILD)/asan
 
 ## sanitize: short tests under AddressSanitizer and UBSan, plain and strict
 sanitize: setup-test
 	@$(MAKE) tests
-	@$(MAKE) lib $(BUILD)/asan/tests/simulator $(BUILD)/asan/tests/conformance SAN=address BUILD=$(BUILD)/asan
-	@$(MAKE) light SAN=address PRELOAD="$$($(CXX) -print-file-name=libasan.so)"
-
-## race: short tests under the race detector, plain and strict
-race: setup-test
-	@$(MAKE) tests
-	@$(MAKE) lib $(BUILD)/race/tests/simulator $(BUILD)/race/tests/conformance SAN=race BUILD=$(BUILD)/race
-	@$(MAKE) light SAN=race
+	@$(MAKE) lib $(ASAN)/tests/simulator $(ASAN)/tests/conformance SAN=address BUILD=$(ASAN)
+	@$(MAKE) light PRELOAD="$$($(CXX) -print-file-name=libasan.so)"
 
 # Splits the strict tests into two parts of similar duration, which run in parallel.
 HALVES := [gemm] ~[gemm]
-SAN_BUILD = $(BUILD)/$(if $(filter address,$(SAN)),asan,$(SAN))
-light: export LD_LIBRARY_PATH := $(SAN_BUILD)
+light: export LD_LIBRARY_PATH := $(ASAN)
 light: export ASAN_OPTIONS := allocator_may_return_null=1  # mp_malloc of 2^60 bytes is a test
 light:
-	@tests/run --jobs $(JOBS) --log $(SAN_BUILD)/log \
-	  "$(SAN): the simulator::$(SAN_BUILD)/tests/simulator" \
-	  "$(SAN): conformance::$(SAN_BUILD)/tests/conformance" \
-	  "$(SAN): C ABI::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/test_capi" \
-	  $(foreach half,$(HALVES),$(if $(PLAIN),"$(SAN): plain $(half)::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/mptests [strict]$(half)")) \
-	  $(if $(PRELOAD),"$(SAN): fuzz::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/mptests [fuzz]") \
-	  $(foreach s,$(SEEDS),$(foreach half,$(HALVES),"$(SAN): strict, seed $(s), $(half)::LD_PRELOAD=$(PRELOAD) MP_HOST_MODE=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]$(half)"))
+	@tests/run --jobs $(JOBS) --log $(ASAN)/log \
+	  "address: the simulator::$(ASAN)/tests/simulator" \
+	  "address: conformance::$(ASAN)/tests/conformance" \
+	  "address: C ABI::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/test_capi" \
+	  $(foreach half,$(HALVES),$(if $(PLAIN),"address: plain $(half)::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/mptests [strict]$(half)")) \
+	  "address: fuzz::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/mptests [fuzz]" \
+	  $(foreach s,$(SEEDS),$(foreach half,$(HALVES),"address: strict, seed $(s), $(half)::LD_PRELOAD=$(PRELOAD) MP_HOST_MODE=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]$(half)"))

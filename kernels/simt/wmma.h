@@ -207,8 +207,7 @@ MP_DEVICE void store_row_major(float *smem, const Accumulator &fragment, int ld,
   check_alignment(smem, ld, where);
   settle();
   const int lane = lane_index();
-  float *__restrict const target = smem + lane / 2 * ld + lane % 2 * 8;
-  for (int i = 0; i < 8; i++) target[i] = fragment.x[i];  // the race detector does not see memcpy
+  std::memcpy(smem + lane / 2 * ld + lane % 2 * 8, fragment.x, sizeof fragment.x);
 }
 
 /// d = a b + c for one warp: 16x16x16, fp32 fused multiply-adds in order of k.

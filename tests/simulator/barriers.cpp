@@ -1,7 +1,6 @@
 // mbarriers and named barriers of the simulator in every mode.
 #include <cstring>
 
-#include "host/race.h"
 #include "host/start_async.h"
 #include "kernels/simt/sm90.h"
 #include "testing.h"
@@ -105,10 +104,9 @@ struct BytesArgs {
 constexpr int kParts = 4;
 
 /// Starts an asynchronous operation that writes one element of `slots` and completes its bytes.
-[[gnu::noinline]] void write_part(int *slots, int part, SmemAddress bar) {
-  engine::race::tma_load_started(bar, slots + part, 4, __builtin_return_address(0));
+void write_part(int *slots, int part, SmemAddress bar) {
   const SmemAddress dst = smem_address(slots + part);
-  engine::start_async([=]() __attribute__((no_sanitize_thread)) {
+  engine::start_async([=] {
     const int value = 10 + part;
     std::memcpy(engine::smem_at(dst, 4, "write", {}), &value, 4);
     engine::mbarrier_complete_tx(bar, 4, {});

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "host/race.h"
 #include "host/start_async.h"
 #include "kernels/simt/sm90.h"
 #include "violations.h"
@@ -87,12 +86,9 @@ struct OutArgs {
 constexpr uint32_t kBytes = 4;
 
 /// Starts an asynchronous write of `value` that completes bytes of the mbarrier, like a TMA load.
-[[gnu::noinline, gnu::no_sanitize_thread]] void write_async(
-    SmemAddress dst, SmemAddress bar, int value,
-    source_location where = source_location::current()) {
-  engine::race::tma_load_started(bar, engine::smem_at(dst, kBytes, "write_async", where), kBytes,
-                                 __builtin_return_address(0));
-  engine::start_async([=]() __attribute__((no_sanitize_thread)) {
+void write_async(SmemAddress dst, SmemAddress bar, int value,
+                 source_location where = source_location::current()) {
+  engine::start_async([=] {
     std::memcpy(engine::smem_at(dst, kBytes, "write_async", where), &value, kBytes);
     engine::mbarrier_complete_tx(bar, kBytes, where);
   });
@@ -193,7 +189,7 @@ MP_KERNEL(64, 1) start_and_return(MP_PARAM(OutArgs) args) {
   int *const out = args.out + block_index();
   const SmemAddress address = smem_address(bar);
   if (thread_index() == 0) {
-    engine::start_async([=]() __attribute__((no_sanitize_thread)) {
+    engine::start_async([=] {
       *out = 10 * engine::current->index + 1;
       engine::mbarrier_complete_tx(address, 8, {});
     });
@@ -206,16 +202,14 @@ MP_KERNEL(64, 1) start_and_return(MP_PARAM(OutArgs) args) {
 MP_KERNEL(32, 1) start_and_forget(MP_PARAM(OutArgs) args) {
   int *const out = args.out + block_index();
   if (thread_index() == 3)
-    for (int i = 0; i < 4; i++)
-      engine::start_async([=]() __attribute__((no_sanitize_thread)) { *out += 1; });
+    for (int i = 0; i < 4; i++) engine::start_async([=] { *out += 1; });
 }
 
 /// Counts how many of 40 operations have completed after the next thread switches.
 MP_KERNEL(32, 1) observe_operations(MP_PARAM(OutArgs) args) {
   int *const out = args.out;
   if (thread_index() == 0)
-    for (int i = 0; i < 40; i++)
-      engine::start_async([=]() __attribute__((no_sanitize_thread)) { out[0]++; });
+    for (int i = 0; i < 40; i++) engine::start_async([=] { out[0]++; });
   warp_sync();
   if (thread_index() == 0) out[1] = out[0];
 }

@@ -12,16 +12,10 @@
 #include "tests/support/catch.h"
 #include "tests/support/tally.h"
 
-#ifndef MP_RACE
-#define MP_RACE 0
-#endif
-
 namespace mptest {
 
 namespace engine = mp::host::engine;
 
-/// True in the build whose engine reports races in shared memory.
-constexpr bool kRaceBuild = MP_RACE;
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool kAsanBuild = true;
 #else
@@ -29,11 +23,6 @@ constexpr bool kAsanBuild = false;
 #endif
 
 constexpr uint64_t kSeeds = 20;
-
-/// Keeps the load of `value` in the program.
-inline void use(int value) {
-  asm volatile("" : : "r"(value));
-}
 
 /// Sets the simulator's mode for a scope.
 class ModeScope {

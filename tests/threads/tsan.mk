@@ -1,7 +1,7 @@
 # Builds the library's code and tests/threads with ThreadSanitizer.  Included by the Makefile.
 #
 # Kernels and the fiber switching code are compiled without it: ThreadSanitizer assumes one stack
-# per thread; the race detector (make race) supports fibers.
+# per thread.  Races in kernels are detected on the software device.
 
 TSAN := $(BUILD)/tsan
 TSAN_FLAGS := -std=c++20 -O1 -g1 $(WARN) -Wno-tsan $(INCLUDES) -fsanitize=thread
