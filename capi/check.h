@@ -347,6 +347,8 @@ inline void require_count(int64_t count, const char *name, mp_dtype_t dtype) {
   X(mp_pool2d_desc_t, 72)        \
   X(mp_batchnorm_desc_t, 32)     \
   X(mp_batchnorm_tensors_t, 120) \
+  X(mp_norm_desc_t, 88)          \
+  X(mp_norm_tensors_t, 144)      \
   X(mp_pointwise_desc_t, 56)     \
   X(mp_column_sum_desc_t, 40)    \
   X(mp_rnn_desc_t, 96)           \

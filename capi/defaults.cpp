@@ -304,6 +304,20 @@ mp_status_t mp_batchnorm_desc_init(mp_batchnorm_desc_t *desc, size_t struct_size
   });
 }
 
+mp_status_t mp_norm_desc_init(mp_norm_desc_t *desc, size_t struct_size, mp_norm_kind_t kind,
+                              int64_t rows, int64_t columns, mp_dtype_t dtype) {
+  return mp::init(__func__, desc, "desc", struct_size, [&] {
+    auto d = mp::zero_struct<mp_norm_desc_t>();
+    mp::set_enum(kind, d.kind);
+    mp::set_enum(dtype, d.dtype, d.dtype_residual);
+    d.rows = rows;
+    d.columns = columns;
+    d.groups = 1;
+    d.epsilon = 1e-5f;
+    return d;
+  });
+}
+
 mp_status_t mp_pointwise_desc_init(mp_pointwise_desc_t *desc, size_t struct_size,
                                    mp_pointwise_op_t op, int64_t rows, int64_t columns,
                                    mp_dtype_t dtype) {

@@ -66,6 +66,11 @@ MP_ENUMERATORS(mp_pool_mode_t, MP_LIST)
 #undef MP_LIST
 
 #define MP_LIST(X) \
+  X(MP_NORM_LAYER) X(MP_NORM_RMS)
+MP_ENUMERATORS(mp_norm_kind_t, MP_LIST)
+#undef MP_LIST
+
+#define MP_LIST(X) \
   X(MP_POINTWISE_COPY) X(MP_POINTWISE_ADD) X(MP_POINTWISE_MUL)
 MP_ENUMERATORS(mp_pointwise_op_t, MP_LIST)
 #undef MP_LIST

@@ -37,6 +37,11 @@ inline Message payload_text(const mp_batchnorm_desc_t &d) {
   return Message("rows = ", d.rows, ", channels = ", d.channels, ", ", mp_dtype_name(d.dtype));
 }
 
+inline Message payload_text(const mp_norm_desc_t &d) {
+  return Message("rows = ", d.rows, ", columns = ", d.columns, ", groups = ", d.groups,
+                 ", kind = ", d.kind, ", ", mp_dtype_name(d.dtype));
+}
+
 inline Message payload_text(const mp_pointwise_desc_t &d) {
   return Message("rows = ", d.rows, ", columns = ", d.columns, ", op = ", d.op,
                  ", activation = ", d.activation, ", ", mp_dtype_name(d.dtype));

@@ -34,6 +34,7 @@
  *     mpcore/graph.h         16   mp_graph_*: a network as a graph, trained in mixed precision
  *     mpcore/compat.h        17   loss scalers of torch, Megatron and other systems
  *     mpcore/experimental.h  18   kernel selection
+ *     mpcore/norm.h          19   mp_norm_*: layer normalization and RMS normalization
  */
 #ifndef MPCORE_H
 #define MPCORE_H
@@ -93,6 +94,7 @@
 #include "mpcore/layers.h"
 #include "mpcore/loss.h"
 #include "mpcore/sequences.h"
+#include "mpcore/norm.h"
 #include "mpcore/scaler.h"
 #include "mpcore/optimizer.h"
 #include "mpcore/step.h"

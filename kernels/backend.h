@@ -40,6 +40,7 @@ struct LossArgs;
 struct TransposeArgs;
 struct PoolArgs;
 struct BatchNormArgs;
+struct NormArgs;
 struct PointwiseArgs;
 struct EmbeddingArgs;
 struct EmbeddingBackwardArgs;
@@ -73,6 +74,8 @@ struct RnnProblem;
   LAUNCH(batch_norm_training, const BatchNormArgs &)                                               \
   LAUNCH(batch_norm_inference, const BatchNormArgs &)                                              \
   LAUNCH(batch_norm_backward, const BatchNormArgs &)                                               \
+  LAUNCH(norm_forward, const NormArgs &)                                                           \
+  LAUNCH(norm_backward, const NormArgs &)                                                          \
   LAUNCH(pointwise, const PointwiseArgs &)                                                         \
   LAUNCH(rnn_forward, const RnnProblem &)                                                          \
   LAUNCH(rnn_backward_data, const RnnProblem &)                                                    \

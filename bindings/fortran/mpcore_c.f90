@@ -105,6 +105,14 @@ module mpcore_c
     enumerator :: MP_EMBEDDING_FLAG_PADDING = 1, MP_EMBEDDING_FLAG_ACCUMULATE = 2
   end enum
 
+  enum, bind(c)  ! mp_norm_kind_t
+    enumerator :: MP_NORM_LAYER = 1, MP_NORM_RMS = 2
+  end enum
+
+  enum, bind(c)  ! mp_norm_flags_t
+    enumerator :: MP_NORM_FLAG_ZERO_CENTERED = 1, MP_NORM_FLAG_ACCUMULATE = 2
+  end enum
+
   enum, bind(c)  ! mp_scaler_policy_t
     enumerator :: MP_SCALER_POLICY_STATIC = 1, MP_SCALER_POLICY_BACKOFF = 2, &
       MP_SCALER_POLICY_LOGNORMAL = 3, MP_SCALER_POLICY_LOGMAX = 4
@@ -459,6 +467,26 @@ module mpcore_c
     integer(c_int64_t) :: count = 0_c_int64_t, seed = 0_c_int64_t
     real(c_float) :: p = 0.0_c_float
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
+  end type
+
+  type, bind(c) :: mp_norm_desc_t
+    integer(c_int32_t) :: struct_size = 88_c_int32_t
+    integer(c_int) :: kind = 0, dtype = 0, dtype_residual = 0
+    integer(c_int64_t) :: rows = 0_c_int64_t, columns = 0_c_int64_t
+    integer(c_int32_t) :: groups = 0_c_int32_t, flags = 0_c_int32_t
+    integer(c_int64_t) :: x_row = 0_c_int64_t, x_group = 0_c_int64_t, y_row = 0_c_int64_t, &
+      y_group = 0_c_int64_t
+    real(c_float) :: epsilon = 0.0_c_float, dropout = 0.0_c_float
+    integer(c_int64_t) :: dropout_seed = 0_c_int64_t
+  end type
+
+  type, bind(c) :: mp_norm_tensors_t
+    integer(c_int32_t) :: struct_size = 144_c_int32_t, reserved0 = 0_c_int32_t
+    type(c_ptr) :: x = c_null_ptr, residual = c_null_ptr, gamma = c_null_ptr, beta = c_null_ptr, &
+      dropout_offset = c_null_ptr, sum = c_null_ptr, y = c_null_ptr, mean = c_null_ptr, &
+      rstd = c_null_ptr, dy = c_null_ptr, dsum = c_null_ptr, dx = c_null_ptr, &
+      dresidual = c_null_ptr, dgamma = c_null_ptr, dbeta = c_null_ptr
+    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
   end type
 
   type, bind(c) :: mp_scaler_config_t
@@ -1281,6 +1309,40 @@ module mpcore_c
       type(mp_grad_stats_t), optional :: stats
       integer(c_int) :: answer
     end function
+    function mp_norm_desc_init(desc, struct_size, kind, rows, columns, &
+      dtype) result(answer) bind(c, name="mp_norm_desc_init")
+      import
+      type(mp_norm_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int), value :: kind, dtype
+      integer(c_int64_t), value :: rows, columns
+      integer(c_int) :: answer
+    end function
+    function mp_norm_forward(context, desc, tensors, stream) result(answer) bind(c, &
+      name="mp_norm_forward")
+      import
+      type(c_ptr), value :: context, stream
+      type(mp_norm_desc_t), intent(in), optional :: desc
+      type(mp_norm_tensors_t), optional :: tensors
+      integer(c_int) :: answer
+    end function
+    function mp_norm_backward_workspace_size(context, desc, bytes) result(answer) bind(c, &
+      name="mp_norm_backward_workspace_size")
+      import
+      type(c_ptr), value :: context
+      type(mp_norm_desc_t), intent(in), optional :: desc
+      integer(c_size_t), intent(inout) :: bytes
+      integer(c_int) :: answer
+    end function
+    function mp_norm_backward(context, desc, tensors, workspace, workspace_bytes, &
+      stream) result(answer) bind(c, name="mp_norm_backward")
+      import
+      type(c_ptr), value :: context, workspace, stream
+      type(mp_norm_desc_t), intent(in), optional :: desc
+      type(mp_norm_tensors_t), optional :: tensors
+      integer(c_size_t), value :: workspace_bytes
+      integer(c_int) :: answer
+    end function
     function mp_scaler_config_init(config, struct_size, policy) result(answer) bind(c, &
       name="mp_scaler_config_init")
       import
@@ -2037,6 +2099,16 @@ contains
     integer(c_int), value :: dtype
     type(mp_dropout_desc_t) :: answer
     if (mp_dropout_desc_init(answer, c_sizeof(answer), count, p, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  function mp_norm_desc_default(kind, rows, columns, dtype) result(answer)
+    integer(c_int), value :: kind
+    integer(c_int64_t), value :: rows
+    integer(c_int64_t), value :: columns
+    integer(c_int), value :: dtype
+    type(mp_norm_desc_t) :: answer
+    if (mp_norm_desc_init(answer, c_sizeof(answer), kind, rows, columns, &
       dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 

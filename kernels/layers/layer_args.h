@@ -7,6 +7,7 @@
 #include "base/workspace_layout.h"
 #include "mpcore/layers.h"
 #include "mpcore/loss.h"
+#include "mpcore/norm.h"
 #include "mpcore/sequences.h"
 
 namespace mp {
@@ -65,6 +66,34 @@ struct BatchNormArgs : mp_batchnorm_tensors_t {
   mp_batchnorm_desc_t desc;
   float *workspace;  ///< inference: NULL
 };
+
+/// Arguments of both passes; strides are not 0.
+struct NormArgs : mp_norm_tensors_t {
+  mp_norm_desc_t desc;
+  float *workspace;  ///< forward: NULL
+
+  int64_t num_vectors() const { return desc.rows * desc.groups; }
+};
+
+/// Ranges of vectors whose column sums are computed separately.  Depends on the shape only, so that
+/// sums are the same on all devices.
+struct NormPartition {
+  int64_t ranges, vectors_per_range;
+
+  NormPartition(int64_t vectors, int64_t columns) {
+    constexpr int64_t kMinVectors = 16, kMinRanges = 32, kMaxSums = int64_t{1} << 20;
+    const int64_t most = kMaxSums / columns > kMinRanges ? kMaxSums / columns : kMinRanges;
+    vectors_per_range = vectors / most + (vectors % most != 0);
+    if (vectors_per_range < kMinVectors) vectors_per_range = kMinVectors;
+    ranges = vectors / vectors_per_range + (vectors % vectors_per_range != 0);
+  }
+};
+
+/// Returns the workspace size: two floats per range and column.
+inline size_t norm_workspace_bytes(const mp_norm_desc_t &desc) {
+  const NormPartition partition(desc.rows * desc.groups, desc.columns);
+  return static_cast<size_t>(2 * partition.ranges * desc.columns) * sizeof(float);
+}
 
 struct EmbeddingArgs {
   mp_embedding_desc_t desc;

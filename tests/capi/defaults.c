@@ -30,6 +30,7 @@ static const mp_scaler_config_t *config_of_state;
   X(mp_pool2d_desc_init, mp_pool2d_desc_t, desc,                                                   \
     (s, size, MP_POOL_MAX, 1, 4, 4, 3, 2, 2, MP_BF16))                                             \
   X(mp_batchnorm_desc_init, mp_batchnorm_desc_t, desc, (s, size, 7, 3, MP_FP32))                   \
+  X(mp_norm_desc_init, mp_norm_desc_t, desc, (s, size, MP_NORM_RMS, 7, 3, MP_FP16))                \
   X(mp_loss_desc_init, mp_loss_desc_t, desc, (s, size, MP_LOSS_L1, 7, MP_BF16))                    \
   X(mp_pointwise_desc_init, mp_pointwise_desc_t, desc, (s, size, MP_POINTWISE_MUL, 7, 3, MP_BF16)) \
   X(mp_column_sum_desc_init, mp_column_sum_desc_t, desc, (s, size, 7, 3, MP_BF16))                 \
@@ -120,7 +121,8 @@ static void test_unknown_enumerators(void) {
     const mp_pool2d_desc_t pool =
         mp_pool2d_desc_default((mp_pool_mode_t)n, 1, 4, 4, 3, 2, 2, dtype);
     const mp_xent_desc_t xent = mp_xent_desc_default(2, 3, dtype);
-    const mp_batchnorm_desc_t norm = mp_batchnorm_desc_default(7, 3, dtype);
+    const mp_batchnorm_desc_t batch_norm = mp_batchnorm_desc_default(7, 3, dtype);
+    const mp_norm_desc_t norm = mp_norm_desc_default((mp_norm_kind_t)n, 7, 3, dtype);
     const mp_dropout_desc_t dropout = mp_dropout_desc_default(7, 0.5f, dtype);
     const mp_scaler_config_t config = mp_scaler_config_default((mp_scaler_policy_t)n);
     const mp_optimizer_desc_t optimizer = mp_optimizer_desc_default((mp_optimizer_kind_t)n);
@@ -131,7 +133,8 @@ static void test_unknown_enumerators(void) {
                         (int)rnn.cell,          (int)pointwise.dtype_b, (int)rnn.dtype,
                         (int)rnn.dtype_dw,      (int)embedding.dtype,   (int)embedding.dtype_dtable,
                         (int)pool.mode,         (int)pool.dtype,        (int)xent.dtype,
-                        (int)norm.dtype,        (int)dropout.dtype,     (int)config.policy,
+                        (int)batch_norm.dtype,  (int)dropout.dtype,     (int)config.policy,
+                        (int)norm.kind,         (int)norm.dtype,        (int)norm.dtype_residual,
                         (int)autocast.dtype_low};
     for (size_t f = 0; f < sizeof kept / sizeof *kept; f++)
       check(kept[f] == n, "an unknown enumerator is kept");

@@ -129,6 +129,7 @@ void test_comm(void);
 void test_step(void);
 void test_softmax_xent(void);
 void test_layers(void);
+void test_norm(void);
 void test_pointwise(void);
 void test_rnn(void);
 void test_plan(void);

@@ -25,6 +25,7 @@ int main(void) {
   test_step();
   test_softmax_xent();
   test_layers();
+  test_norm();
   test_pointwise();
   test_rnn();
   test_plan();

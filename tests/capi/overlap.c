@@ -127,6 +127,23 @@ static mp_status_t call_batchnorm_backward(size_t x, size_t dy, size_t dx) {
   mp_batchnorm_workspace_size(context, &d, &bytes);
   return mp_batchnorm_backward(context, &d, &t, at(8 * kBytes), bytes, NULL);
 }
+static mp_status_t call_norm(size_t x, size_t residual, size_t y) {
+  const mp_norm_desc_t d = mp_norm_desc_default(MP_NORM_RMS, kSide, kSide, MP_FP32);
+  mp_norm_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.x = at(x), t.residual = at(residual), t.y = at(y), t.rstd = at(kSmall);
+  return mp_norm_forward(context, &d, &t, NULL);
+}
+static mp_status_t call_norm_backward(size_t x, size_t dy, size_t dx) {
+  const mp_norm_desc_t d = mp_norm_desc_default(MP_NORM_LAYER, kSide, kSide, MP_FP32);
+  mp_norm_tensors_t t;
+  size_t bytes = 0;
+  MP_INIT_STRUCT(&t);
+  t.x = at(x), t.dy = at(dy), t.dx = at(dx), t.stats = stats;
+  t.mean = t.rstd = at(kApart + 64), t.dgamma = at(kSmall), t.dbeta = at(kLse);
+  mp_norm_backward_workspace_size(context, &d, &bytes);
+  return mp_norm_backward(context, &d, &t, at(8 * kBytes), bytes, NULL);
+}
 static mp_status_t call_xent(size_t logits, size_t labels, size_t dlogits) {
   const mp_xent_desc_t d = mp_xent_desc_default(kSide, kSide, MP_FP32);
   mp_xent_tensors_t t;
@@ -191,6 +208,8 @@ static const struct {
     {"mp_pool2d_backward", "dx", call_pool_backward, kNeither, kBytes},
     {"mp_nchw_to_nhwc", "dst", call_transpose, kHasNoSecond, 0},
     {"mp_batchnorm_forward_inference", "tensors->y", call_batchnorm, kFirstMay, 4 * kSide},
+    {"mp_norm_forward", "tensors->y", call_norm, kFirstMay, kBytes},
+    {"mp_norm_backward", "tensors->dx", call_norm_backward, kSecondMay, kBytes},
     {"mp_softmax_xent", "dx", call_xent, kFirstMay, 4 * kSide},
     {"mp_pointwise", "y", call_pointwise, kFirstMay | kSecondMay, kBytes},
     {"mp_embedding_forward", "out", call_embedding, kNeither, 4 * kSide},
@@ -271,6 +290,7 @@ static const struct {
     {"mp_gemm", call_gemm_dbias, 1, {kOut}},
     {"mp_pool2d_backward", call_pool_backward, 1, {kOut}},
     {"mp_batchnorm_backward", call_batchnorm_backward, 3, {kOut, kSmall, kLse}},
+    {"mp_norm_backward", call_norm_backward, 3, {kOut, kSmall, kLse}},
     {"mp_softmax_xent", call_xent, 5, {kOut, kSmall, kLse, kLoss, kCorrect}},
     {"mp_loss", call_loss, 3, {kOut, kFar, kLoss}},
     {"mp_pointwise", call_pointwise, 1, {kOut}},

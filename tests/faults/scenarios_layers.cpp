@@ -72,6 +72,32 @@ void normalize(Run &run) {
   run.record_device(tensors.y, kRows * kChannels * sizeof(uint16_t));
 }
 
+void normalize_rows(Run &run) {
+  constexpr int64_t kRows = 6, kColumns = 8, kCount = kRows * kColumns;
+  mp_norm_desc_t desc = mp_norm_desc_default(MP_NORM_LAYER, kRows, kColumns, MP_FP16);
+  desc.dropout = 0.5f;
+  mp_norm_tensors_t tensors;
+  MP_INIT_STRUCT(&tensors);
+  tensors.x = run.tensor(MP_FP16, kCount, 1);
+  tensors.residual = run.tensor(MP_FP16, kCount, 2);
+  tensors.gamma = run.floats(kColumns, 3);
+  tensors.sum = run.tensor(MP_FP16, kCount, 4);
+  tensors.y = run.tensor(MP_FP16, kCount, 5);
+  tensors.mean = run.floats(kRows, 6);
+  tensors.rstd = run.floats(kRows, 7);
+  tensors.dy = run.tensor(MP_FP16, kCount, 8);
+  tensors.dx = run.tensor(MP_FP16, kCount, 9);
+  tensors.dgamma = run.floats(kColumns);
+  size_t bytes = 0;
+  FAULTY_CALL(run, mp_norm_forward, run.context(), &desc, &tensors, nullptr);
+  FAULTY_CALL(run, mp_norm_backward_workspace_size, run.context(), &desc, &bytes);
+  void *const workspace = bytes > 0 ? run.bytes(bytes) : nullptr;
+  FAULTY_CALL(run, mp_norm_backward, run.context(), &desc, &tensors, workspace, bytes, nullptr);
+  run.record_device(tensors.y, kCount * sizeof(uint16_t));
+  run.record_device(tensors.dx, kCount * sizeof(uint16_t));
+  run.record_device(tensors.dgamma, kColumns * sizeof(float));
+}
+
 void embed(Run &run) {
   const mp_embedding_desc_t desc = mp_embedding_desc_default(6, 12, 8, MP_FP16);
   void *const table = run.tensor(MP_FP16, 12 * 8, 1), *const out = run.tensor(MP_FP16, 6 * 8, 2);
@@ -121,6 +147,7 @@ void run_layers(Run &run) {
   classify(run);
   pool(run);
   normalize(run);
+  normalize_rows(run);
   embed(run);
   compute_by_element(run);
 }

@@ -54,6 +54,28 @@ Bytes normalise(mp_context_t context) {
   return operands.bytes();
 }
 
+Bytes norm(mp_context_t context) {
+  constexpr int64_t kRows = 70, kColumns = 300, kCount = kRows * kColumns;
+  Operands operands(context);
+  mp_norm_desc_t desc = mp_norm_desc_default(MP_NORM_RMS, kRows, kColumns, MP_FP16);
+  desc.dropout = 0.25f;
+  size_t bytes = 0;
+  check(mp_norm_backward_workspace_size(context, &desc, &bytes));
+  mp_norm_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.x = operands.input(MP_FP16, kCount);
+  t.gamma = static_cast<const float *>(operands.input(MP_FP32, kColumns));
+  t.y = operands.output(MP_FP16, kCount);
+  t.rstd = static_cast<float *>(operands.output(MP_FP32, kRows));
+  t.dy = operands.input(MP_FP16, kCount);
+  t.dx = operands.output(MP_FP16, kCount);
+  t.dgamma = static_cast<float *>(operands.output(MP_FP32, kColumns));
+  void *const workspace = operands.scratch(bytes);
+  check(mp_norm_forward(context, &desc, &t, kStream));
+  check(mp_norm_backward(context, &desc, &t, workspace, bytes, kStream));
+  return operands.bytes();
+}
+
 Bytes pointwise(mp_context_t context) {
   constexpr int64_t kRows = 30, kColumns = 50;
   Operands operands(context);
@@ -167,6 +189,7 @@ void add_layers(std::vector<Call> &calls) {
   calls.push_back({"cast", cast});
   calls.push_back({"pool2d", pool});
   calls.push_back({"batchnorm", normalise});
+  calls.push_back({"norm", norm});
   calls.push_back({"pointwise", pointwise});
   calls.push_back({"column_sum", column_sum});
   calls.push_back({"element_loss", element_loss});

@@ -298,6 +298,22 @@ class mp_embedding_flags_t(enum.IntFlag):
 MP_EMBEDDING_FLAG_PADDING, MP_EMBEDDING_FLAG_ACCUMULATE = tuple(mp_embedding_flags_t)
 
 
+class mp_norm_kind_t(enum.IntEnum):
+    MP_NORM_LAYER = 1
+    MP_NORM_RMS = 2
+
+
+MP_NORM_LAYER, MP_NORM_RMS = tuple(mp_norm_kind_t)
+
+
+class mp_norm_flags_t(enum.IntFlag):
+    MP_NORM_FLAG_ZERO_CENTERED = 1
+    MP_NORM_FLAG_ACCUMULATE = 2
+
+
+MP_NORM_FLAG_ZERO_CENTERED, MP_NORM_FLAG_ACCUMULATE = tuple(mp_norm_flags_t)
+
+
 class mp_scaler_policy_t(enum.IntEnum):
     MP_SCALER_POLICY_STATIC = 1
     MP_SCALER_POLICY_BACKOFF = 2
@@ -802,6 +818,25 @@ class mp_dropout_desc_t(_Sized):
     ]
 
 
+class mp_norm_desc_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("kind", c_uint32), ("dtype", c_uint32), ("dtype_residual", c_uint32),
+        ("rows", c_int64), ("columns", c_int64), ("groups", c_int32), ("flags", c_uint32), ("x_row", c_int64),
+        ("x_group", c_int64), ("y_row", c_int64), ("y_group", c_int64), ("epsilon", c_float),
+        ("dropout", c_float), ("dropout_seed", c_uint64),
+    ]
+
+
+class mp_norm_tensors_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("reserved0", c_uint32), ("x", c_void_p), ("residual", c_void_p),
+        ("gamma", c_void_p), ("beta", c_void_p), ("dropout_offset", c_void_p), ("sum", c_void_p),
+        ("y", c_void_p), ("mean", c_void_p), ("rstd", c_void_p), ("dy", c_void_p), ("dsum", c_void_p),
+        ("dx", c_void_p), ("dresidual", c_void_p), ("dgamma", c_void_p), ("dbeta", c_void_p),
+        ("stats", mp_grad_stats_t),
+    ]
+
+
 class mp_scaler_config_t(_Sized):
     _fields_ = [
         ("struct_size", c_uint32), ("policy", c_uint32), ("flags", c_uint32), ("init_scale", c_float),
@@ -1041,6 +1076,12 @@ def mp_dropout_desc_default(count: int, p: float, dtype: int) -> mp_dropout_desc
     return value
 
 
+def mp_norm_desc_default(kind: int, rows: int, columns: int, dtype: int) -> mp_norm_desc_t:
+    value = mp_norm_desc_t()
+    _library.mp_norm_desc_init(value, ctypes.sizeof(value), kind, rows, columns, dtype)
+    return value
+
+
 def mp_scaler_config_default(policy: int) -> mp_scaler_config_t:
     value = mp_scaler_config_t()
     _library.mp_scaler_config_init(value, ctypes.sizeof(value), policy)
@@ -1189,6 +1230,10 @@ class Library(ctypes.CDLL):
         def mp_embedding_backward(self, context: Handle, desc: Pointer, indices: Pointer, dout: Pointer, dtable: Pointer, stats: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_dropout_desc_init(self, desc: Pointer, struct_size: int, count: int, p: float, dtype: int, /) -> int: ...
         def mp_dropout(self, context: Handle, desc: Pointer, offset: Pointer, x: Pointer, y: Pointer, stats: Pointer, stream: Handle, /) -> int: ...
+        def mp_norm_desc_init(self, desc: Pointer, struct_size: int, kind: int, rows: int, columns: int, dtype: int, /) -> int: ...
+        def mp_norm_forward(self, context: Handle, desc: Pointer, tensors: Pointer, stream: Handle, /) -> int: ...
+        def mp_norm_backward_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
+        def mp_norm_backward(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_scaler_config_init(self, config: Pointer, struct_size: int, policy: int, /) -> int: ...
         def mp_scaler_state_init(self, state: Pointer, struct_size: int, config: Pointer, /) -> int: ...
         def mp_scaler_create(self, scaler: Pointer, context: Handle, config: Pointer, /) -> int: ...
@@ -1362,6 +1407,10 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_embedding_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_embedding_desc_t), "indices": c_void_p, "dout": c_void_p, "dtable": c_void_p, "stats": POINTER(mp_grad_stats_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_dropout_desc_init": (c_uint32, {"desc": POINTER(mp_dropout_desc_t), "struct_size": c_size_t, "count": c_int64, "p": c_float, "dtype": c_uint32}),
     "mp_dropout": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_dropout_desc_t), "offset": c_void_p, "x": c_void_p, "y": c_void_p, "stats": POINTER(mp_grad_stats_t), "stream": c_void_p}),
+    "mp_norm_desc_init": (c_uint32, {"desc": POINTER(mp_norm_desc_t), "struct_size": c_size_t, "kind": c_uint32, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
+    "mp_norm_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_norm_desc_t), "tensors": POINTER(mp_norm_tensors_t), "stream": c_void_p}),
+    "mp_norm_backward_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_norm_desc_t), "bytes": c_void_p}),
+    "mp_norm_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_norm_desc_t), "tensors": POINTER(mp_norm_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_scaler_config_init": (c_uint32, {"config": POINTER(mp_scaler_config_t), "struct_size": c_size_t, "policy": c_uint32}),
     "mp_scaler_state_init": (c_uint32, {"state": POINTER(mp_scaler_state_t), "struct_size": c_size_t, "config": POINTER(mp_scaler_config_t)}),
     "mp_scaler_create": (c_uint32, {"scaler": POINTER(c_void_p), "context": c_void_p, "config": POINTER(mp_scaler_config_t)}),

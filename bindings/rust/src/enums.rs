@@ -345,6 +345,26 @@ flags! {
 }
 
 numbered! {
+    /// Statistics by which a vector is normalized.
+    NormKind {
+        /// mean and variance
+        Layer = 1,
+        /// mean square
+        Rms = 2,
+    }
+}
+
+flags! {
+    /// Bits of [`mp_norm_desc_t`](crate::sys::mp_norm_desc_t).flags.
+    NormFlags {
+        /// multiplies by 1 + gamma instead of gamma
+        ZERO_CENTERED = 1,
+        /// adds to the previous dgamma and dbeta
+        ACCUMULATE = 2,
+    }
+}
+
+numbered! {
     /// Policy that adapts the loss scale S to the gradients.  A step is clean if its outcome is
     /// [`MP_STEP_OUTCOME_TAKEN`](crate::sys::MP_STEP_OUTCOME_TAKEN); other steps are skipped.  docs/loss-scaler.md compares the policies.
     ScalerPolicy {

@@ -186,6 +186,14 @@ pub type mp_embedding_flags_t = u32;
 pub const MP_EMBEDDING_FLAG_PADDING: mp_embedding_flags_t = 1;
 pub const MP_EMBEDDING_FLAG_ACCUMULATE: mp_embedding_flags_t = 2;
 
+pub type mp_norm_kind_t = u32;
+pub const MP_NORM_LAYER: mp_norm_kind_t = 1;
+pub const MP_NORM_RMS: mp_norm_kind_t = 2;
+
+pub type mp_norm_flags_t = u32;
+pub const MP_NORM_FLAG_ZERO_CENTERED: mp_norm_flags_t = 1;
+pub const MP_NORM_FLAG_ACCUMULATE: mp_norm_flags_t = 2;
+
 pub type mp_scaler_policy_t = u32;
 pub const MP_SCALER_POLICY_STATIC: mp_scaler_policy_t = 1;
 pub const MP_SCALER_POLICY_BACKOFF: mp_scaler_policy_t = 2;
@@ -786,6 +794,49 @@ pub struct mp_dropout_desc_t {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
+pub struct mp_norm_desc_t {
+    pub struct_size: u32,
+    pub kind: mp_norm_kind_t,
+    pub dtype: mp_dtype_t,
+    pub dtype_residual: mp_dtype_t,
+    pub rows: i64,
+    pub columns: i64,
+    pub groups: i32,
+    pub flags: u32,
+    pub x_row: i64,
+    pub x_group: i64,
+    pub y_row: i64,
+    pub y_group: i64,
+    pub epsilon: f32,
+    pub dropout: f32,
+    pub dropout_seed: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_norm_tensors_t {
+    pub struct_size: u32,
+    pub reserved0: u32,
+    pub x: *const c_void,
+    pub residual: *const c_void,
+    pub gamma: *const f32,
+    pub beta: *const f32,
+    pub dropout_offset: *const u64,
+    pub sum: *mut c_void,
+    pub y: *mut c_void,
+    pub mean: *mut f32,
+    pub rstd: *mut f32,
+    pub dy: *const c_void,
+    pub dsum: *const c_void,
+    pub dx: *mut c_void,
+    pub dresidual: *mut c_void,
+    pub dgamma: *mut f32,
+    pub dbeta: *mut f32,
+    pub stats: mp_grad_stats_t,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct mp_scaler_config_t {
     pub struct_size: u32,
     pub policy: mp_scaler_policy_t,
@@ -1109,6 +1160,8 @@ zeroed! {
     mp_loss_tensors_t
     mp_embedding_desc_t
     mp_dropout_desc_t
+    mp_norm_desc_t
+    mp_norm_tensors_t
     mp_scaler_config_t
     mp_scaler_state_t
     mp_param_group_t
@@ -1251,6 +1304,14 @@ pub fn mp_dropout_desc_default(count: i64, p: f32, dtype: mp_dtype_t) -> mp_drop
     let size = core::mem::size_of_val(&value);
     // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
     unsafe { mp_dropout_desc_init(&mut value, size, count, p, dtype) };
+    value
+}
+
+pub fn mp_norm_desc_default(kind: mp_norm_kind_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_norm_desc_t {
+    let mut value = mp_norm_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
+    unsafe { mp_norm_desc_init(&mut value, size, kind, rows, columns, dtype) };
     value
 }
 
@@ -1418,6 +1479,10 @@ extern "C" {
     pub fn mp_embedding_backward(context: mp_context_t, desc: *const mp_embedding_desc_t, indices: *const c_void, dout: *const c_void, dtable: *mut c_void, stats: *const mp_grad_stats_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_dropout_desc_init(desc: *mut mp_dropout_desc_t, struct_size: usize, count: i64, p: f32, dtype: mp_dtype_t) -> mp_status_t;
     pub fn mp_dropout(context: mp_context_t, desc: *const mp_dropout_desc_t, offset: *const u64, x: *const c_void, y: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_norm_desc_init(desc: *mut mp_norm_desc_t, struct_size: usize, kind: mp_norm_kind_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_norm_forward(context: mp_context_t, desc: *const mp_norm_desc_t, tensors: *const mp_norm_tensors_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_norm_backward_workspace_size(context: mp_context_t, desc: *const mp_norm_desc_t, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_norm_backward(context: mp_context_t, desc: *const mp_norm_desc_t, tensors: *const mp_norm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_scaler_config_init(config: *mut mp_scaler_config_t, struct_size: usize, policy: mp_scaler_policy_t) -> mp_status_t;
     pub fn mp_scaler_state_init(state: *mut mp_scaler_state_t, struct_size: usize, config: *const mp_scaler_config_t) -> mp_status_t;
     pub fn mp_scaler_create(scaler: *mut mp_scaler_t, context: mp_context_t, config: *const mp_scaler_config_t) -> mp_status_t;

@@ -1,0 +1,260 @@
+// mpcore/norm.h.
+#include "capi/check.h"
+#include "capi/context.h"
+#include "capi/nvtx_payload.h"
+#include "capi/overlap.h"
+#include "kernels/backend.h"
+#include "kernels/layers/layer_args.h"
+#include "mpcore.h"
+
+namespace mp {
+
+namespace {
+
+constexpr int64_t kMaxColumns = 65536;
+
+// ---------------------------------------------------------------------------- descriptor
+
+struct Stride {
+  int64_t &elems;
+  const char *name;
+};
+
+/// Sets strides of 0 to their defaults and checks both.
+void resolve_strides(const mp_norm_desc_t &d, const Stride &row, const Stride &group) {
+  const auto require_stride = [&](const Stride &stride) {
+    MP_REQUIRE(stride.elems >= d.columns, MP_ERROR_INVALID_ARGUMENT, stride.name, " = ",
+               stride.elems, " is smaller than columns = ", d.columns);
+  };
+  const auto require_size = [&](bool fits, const Stride &stride) {
+    MP_REQUIRE(fits, MP_ERROR_INVALID_ARGUMENT, stride.name, " = ", stride.elems,
+               " with rows = ", d.rows, ", groups = ", d.groups,
+               ": size in bytes exceeds 2^63 - 1");
+  };
+  if (group.elems == 0) group.elems = d.columns;
+  require_stride(group);
+  int64_t dense_row, row_extent, elems;
+  require_size(multiply_add(d.groups, group.elems, 0, &dense_row), group);
+  if (row.elems == 0) row.elems = dense_row;
+  require_stride(row);
+  require_size(strided_extent(d.groups, group.elems, d.columns, &row_extent) &&
+                   strided_extent(d.rows, row.elems, row_extent, &elems) &&
+                   bytes_fit(elems, d.dtype),
+               row);
+  // Either the vectors of a row are adjacent, or the rows of a group.
+  const bool overlap = d.rows > 1 && d.groups > 1 && row.elems < row_extent &&
+                       group.elems < (d.rows - 1) * row.elems + d.columns;
+  MP_REQUIRE(!overlap, MP_ERROR_INVALID_ARGUMENT, row.name, " = ", row.elems, ", ", group.name,
+             " = ", group.elems, ": vectors overlap");
+}
+
+mp_norm_desc_t read_desc(const mp_norm_desc_t *user) {
+  mp_norm_desc_t d = read_struct(user, "desc");
+  require_enum(d.kind, "kind", MP_NORM_LAYER, MP_NORM_RMS);
+  require_dtype(d.dtype, "dtype");
+  require_dtype(d.dtype_residual, "dtype_residual");
+  MP_REQUIRE(d.dtype_residual == d.dtype || d.dtype_residual == MP_FP32, MP_ERROR_INVALID_ARGUMENT,
+             "dtype_residual = ", d.dtype_residual, " must be dtype = ", d.dtype, " or MP_FP32");
+  require_not_negative(d.rows, "rows");
+  require_positive(d.columns, "columns");
+  MP_REQUIRE(d.columns <= kMaxColumns, MP_ERROR_INVALID_ARGUMENT, "columns = ", d.columns,
+             " exceeds ", kMaxColumns);
+  require_positive(d.groups, "groups");
+  require_flags(d.flags, MP_NORM_FLAG_ZERO_CENTERED | MP_NORM_FLAG_ACCUMULATE, "flags");
+  int64_t elems;
+  MP_REQUIRE(multiply_add(d.rows, d.groups * d.columns, 0, &elems) && bytes_fit(elems, MP_FP32),
+             MP_ERROR_INVALID_ARGUMENT, "rows = ", d.rows, " with groups = ", d.groups,
+             ", columns = ", d.columns, ": size in bytes exceeds 2^63 - 1");
+  resolve_strides(d, {d.x_row, "x_row"}, {d.x_group, "x_group"});
+  resolve_strides(d, {d.y_row, "y_row"}, {d.y_group, "y_group"});
+  require_finite(d.epsilon, "epsilon");
+  MP_REQUIRE(d.epsilon >= 0.0f, MP_ERROR_INVALID_ARGUMENT, "epsilon = ", d.epsilon, " is negative");
+  MP_REQUIRE(d.dropout >= 0.0f && d.dropout < 1.0f, MP_ERROR_INVALID_ARGUMENT,
+             "dropout = ", d.dropout, " is outside [0, 1)");
+  return d;
+}
+
+// ---------------------------------------------------------------------------- tensors
+
+mp_norm_tensors_t read_tensors(const mp_norm_tensors_t *user) {
+  const mp_norm_tensors_t t = read_struct(user, "tensors");
+  require_zero(t.reserved0, "tensors->reserved0");
+  return t;
+}
+
+bool have_equal_strides(const mp_norm_desc_t &d) {
+  return d.x_row == d.y_row && d.x_group == d.y_group;
+}
+
+/// Checks an output with the strides of one side that is an input with those of the other.
+void require_in_place(const mp_norm_desc_t &d, const void *out, const char *out_name,
+                      const void *in, const char *in_name) {
+  MP_REQUIRE(out != in || have_equal_strides(d), MP_ERROR_INVALID_ARGUMENT, out_name, " = ",
+             in_name, ": strides of x and y must be equal");
+}
+
+/// Fails if a tensor of another kind of normalization is present.
+void require_layer(const mp_norm_desc_t &d, const float *tensor, const char *name) {
+  MP_REQUIRE(d.kind == MP_NORM_LAYER || tensor == nullptr, MP_ERROR_INVALID_ARGUMENT, name, " = ",
+             tensor, " must be NULL for MP_NORM_RMS");
+}
+
+/// Regions of tensors by layout.
+struct Regions {
+  const mp_norm_desc_t &d;
+
+  Region like_x(const void *data, const char *name) const {
+    return strided(data, name, d.x_row, d.x_group);
+  }
+  Region like_y(const void *data, const char *name) const {
+    return strided(data, name, d.y_row, d.y_group);
+  }
+  Region residual(const void *data, const char *name) const {
+    return dense_region(data, name, d.rows * d.groups * d.columns, d.dtype_residual);
+  }
+  Region statistics(const float *data, const char *name) const {
+    return dense_region(data, name, d.rows * d.groups);
+  }
+  Region columns(const float *data, const char *name) const {
+    return dense_region(data, name, d.columns);
+  }
+
+ private:
+  Region strided(const void *data, const char *name, int64_t row, int64_t group) const {
+    const auto elem = static_cast<int64_t>(mp_dtype_size(d.dtype));
+    return {data, name, d.columns * elem, {d.groups, group * elem}, {d.rows, row * elem}};
+  }
+};
+
+/// Checks the forward pass of at least one row.
+void require_forward(const mp_norm_desc_t &d, const mp_norm_tensors_t &t) {
+  const size_t alignment = mp_dtype_size(d.dtype);
+  const size_t residual_alignment = mp_dtype_size(d.dtype_residual);
+  require_device(t.x, "tensors->x", alignment);
+  require_aligned(t.residual, "tensors->residual", residual_alignment);
+  require_aligned(t.gamma, "tensors->gamma");
+  require_aligned(t.beta, "tensors->beta");
+  require_layer(d, t.beta, "tensors->beta");
+  require_aligned(t.dropout_offset, "tensors->dropout_offset");
+  require_aligned(t.sum, "tensors->sum", residual_alignment);
+  MP_REQUIRE(t.sum == nullptr || t.residual != nullptr, MP_ERROR_INVALID_ARGUMENT,
+             "tensors->sum = ", t.sum, " must be NULL if tensors->residual = NULL");
+  require_device(t.y, "tensors->y", alignment);
+  require_aligned(t.mean, "tensors->mean");
+  require_aligned(t.rstd, "tensors->rstd");
+  require_in_place(d, t.y, "tensors->y", t.x, "tensors->x");
+
+  const Regions of{d};
+  const Region x = of.like_x(t.x, "tensors->x"), y = of.like_y(t.y, "tensors->y");
+  const Region residual = of.residual(t.residual, "tensors->residual");
+  const Region sum = of.residual(t.sum, "tensors->sum");
+  const Region mean = of.statistics(d.kind == MP_NORM_LAYER ? t.mean : nullptr, "tensors->mean");
+  const Region rstd = of.statistics(t.rstd, "tensors->rstd");
+  const Region gamma = of.columns(t.gamma, "tensors->gamma");
+  const Region beta = of.columns(t.beta, "tensors->beta");
+  const Region offset = dense_region(t.dropout_offset, "tensors->dropout_offset");
+  require_apart_or_same(y, x);
+  require_apart(y, {residual, sum, gamma, beta, offset});
+  require_apart_or_same(sum, residual);
+  require_apart(sum, {x, gamma, beta, offset});
+  require_apart(mean, {x, y, residual, sum, gamma, beta, offset, rstd});
+  require_apart(rstd, {x, y, residual, sum, gamma, beta, offset});
+}
+
+/// Checks the backward pass of at least one row.
+void require_backward(const mp_norm_desc_t &d, const mp_norm_tensors_t &t) {
+  const size_t alignment = mp_dtype_size(d.dtype);
+  const size_t residual_alignment = mp_dtype_size(d.dtype_residual);
+  MP_REQUIRE(t.sum != nullptr || t.residual == nullptr, MP_ERROR_INVALID_ARGUMENT,
+             "tensors->sum = NULL: is required with tensors->residual");
+  MP_REQUIRE(t.sum != nullptr || t.dresidual == nullptr, MP_ERROR_INVALID_ARGUMENT,
+             "tensors->dresidual = ", t.dresidual, " must be NULL if tensors->sum = NULL");
+  if (t.sum != nullptr)
+    require_aligned(t.sum, "tensors->sum", residual_alignment);
+  else
+    require_device(t.x, "tensors->x", alignment);
+  require_aligned(t.gamma, "tensors->gamma");
+  require_aligned(t.dropout_offset, "tensors->dropout_offset");
+  if (d.kind == MP_NORM_LAYER) require_device(t.mean, "tensors->mean");
+  require_device(t.rstd, "tensors->rstd");
+  require_device(t.dy, "tensors->dy", alignment);
+  require_aligned(t.dsum, "tensors->dsum", residual_alignment);
+  require_aligned(t.dresidual, "tensors->dresidual", residual_alignment);
+  if (t.dresidual == nullptr)
+    require_device(t.dx, "tensors->dx", alignment);
+  else
+    require_aligned(t.dx, "tensors->dx", alignment);
+  require_in_place(d, t.dx, "tensors->dx", t.dy, "tensors->dy");
+
+  const Regions of{d};
+  const Region r =
+      t.sum != nullptr ? of.residual(t.sum, "tensors->sum") : of.like_x(t.x, "tensors->x");
+  const Region dy = of.like_y(t.dy, "tensors->dy"), dsum = of.residual(t.dsum, "tensors->dsum");
+  const Region dx = of.like_x(t.dx, "tensors->dx");
+  const Region dresidual = of.residual(t.dresidual, "tensors->dresidual");
+  const Region mean = of.statistics(d.kind == MP_NORM_LAYER ? t.mean : nullptr, "tensors->mean");
+  const Region rstd = of.statistics(t.rstd, "tensors->rstd");
+  const Region gamma = of.columns(t.gamma, "tensors->gamma");
+  const Region offset = dense_region(t.dropout_offset, "tensors->dropout_offset");
+  const Region dgamma = of.columns(t.dgamma, "tensors->dgamma");
+  const Region dbeta = of.columns(t.dbeta, "tensors->dbeta");
+  require_apart_or_same(dx, dy);
+  require_apart(dx, {r, dsum, mean, rstd, gamma, offset});
+  require_apart_or_same(dresidual, dsum);
+  require_apart(dresidual, {r, dy, dx, mean, rstd, gamma, offset});
+  require_apart(dgamma, {r, dy, dsum, dx, dresidual, mean, rstd, gamma, offset, dbeta});
+  require_apart(dbeta, {r, dy, dsum, dx, dresidual, mean, rstd, gamma, offset});
+  require_stats_apart(t.stats, kStatsOfTensors, {dx, dresidual, dgamma, dbeta});
+}
+
+}  // namespace
+
+}  // namespace mp
+
+mp_status_t mp_norm_forward(mp_context_t context, const mp_norm_desc_t *desc,
+                            const mp_norm_tensors_t *tensors, mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_norm_desc_t d = mp::read_desc(desc);
+    const mp_norm_tensors_t t = mp::read_tensors(tensors);
+    if (d.rows == 0) return;
+    mp::require_forward(d, t);
+    c.backend.norm_forward(c.device, {t, d, nullptr}, stream);
+  });
+}
+
+mp_status_t mp_norm_backward_workspace_size(mp_context_t context, const mp_norm_desc_t *desc,
+                                            size_t *bytes) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    mp::require_context(context);
+    const mp_norm_desc_t d = mp::read_desc(desc);
+    mp::require_pointer(bytes, "bytes") = mp::norm_workspace_bytes(d);
+  });
+}
+
+mp_status_t mp_norm_backward(mp_context_t context, const mp_norm_desc_t *desc,
+                             const mp_norm_tensors_t *tensors, void *workspace,
+                             size_t workspace_bytes, mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_norm_desc_t d = mp::read_desc(desc);
+    const mp_norm_tensors_t t = mp::read_tensors(tensors);
+    mp::require_aligned(t.dgamma, "tensors->dgamma");
+    mp::require_aligned(t.dbeta, "tensors->dbeta");
+    mp::require_layer(d, t.dbeta, "tensors->dbeta");
+    mp::require_stats(t.stats);
+    if (d.rows == 0) {
+      if ((d.flags & MP_NORM_FLAG_ACCUMULATE) != 0) return;
+      const size_t bytes = static_cast<size_t>(d.columns) * sizeof(float);
+      for (float *const gradient : {t.dgamma, t.dbeta})
+        if (gradient != nullptr) c.backend.fill(c.device, gradient, 0, bytes, stream);
+      return;
+    }
+    mp::require_backward(d, t);
+    const size_t needed = mp::norm_workspace_bytes(d);
+    MP_REQUIRE(workspace_bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL,
+               "workspace_bytes = ", workspace_bytes, " must be at least ", needed);
+    mp::require_device(workspace, "workspace", 256);
+    c.backend.norm_backward(c.device, {t, d, static_cast<float *>(workspace)}, stream);
+  });
+}

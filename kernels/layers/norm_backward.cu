@@ -1,0 +1,323 @@
+// Layer and RMS normalization, backward: see mp_norm_backward.
+//
+//      xhat = (r - mean) rstd,  g = dy gamma
+//      dr = rstd (g - mean of g - xhat mean of (g xhat))
+//      dgamma = sum dy xhat,  dbeta = sum dy
+//
+// A block processes a range of vectors and sums dy xhat and dy of its columns.  A second kernel
+// adds the ranges.  By length of the vectors, registers contain
+//
+//      one tile                  xhat, g and the column sums
+//      two to three tiles        the column sums; the second sweep reads the vector again, from L1
+//      more, 12289 columns on    one tile; the column sums are in the workspace
+//
+// Source: Ba, Kiros & Hinton, Layer Normalization, 2016; Zhang & Sennrich, Root Mean Square Layer
+// Normalization, 2019.
+#include "kernels/layers/norm_vector.h"
+#include "kernels/simt/columns.h"
+#include "kernels/tensors/watch.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+struct GradientArgs : NormKernelArgs {
+  NormPartition partition;
+
+  explicit GradientArgs(const NormArgs &call)
+      : NormKernelArgs(call), partition(vectors, call.desc.columns) {}
+
+  /// Returns the sums of dy xhat and of dy of a range, one per column.
+  MP_DEVICE float *gamma_sums(int64_t range) const {
+    return call.workspace + range * call.desc.columns;
+  }
+  MP_DEVICE float *beta_sums(int64_t range) const { return gamma_sums(partition.ranges + range); }
+  MP_DEVICE bool has_sums() const { return call.dgamma != nullptr || call.dbeta != nullptr; }
+};
+
+/// Column sums of a thread in one tile.
+template <class Team>
+struct ColumnSums {
+  TileElements<Team> gamma = {}, beta = {};
+};
+
+/// Number of tiles of a vector if their column sums are in the workspace.
+constexpr int kAnyTiles = 0;
+
+/// Adds the sums of the teams of a block in ascending order and stores them.
+template <class Team>
+MP_DEVICE void store_sums(float *sums, int columns, const TileElements<Team> &own) {
+  if constexpr (Team::kTeams == 1) {
+    for_each_run<Team>(columns, [&](int run, int valid) {
+      store_vector(sums + Team::column(run), own[run], valid);
+    });
+  } else {
+    MP_SHARED(Quad, by_team, [Team::kTeams][Team::kTile / kQuad]);
+    block_sync();  // a previous call may still read by_team
+    MP_UNROLL
+    for (int run = 0; run < Team::kRuns; run++)
+      store_smem_run(by_team[Team::index()][Team::column(run) / kQuad].x, own[run]);
+    block_sync();
+    for (int column = thread_index(); column < columns; column += Team::kThreads) {
+      float sum = by_team[0][column / kQuad].x[column % kQuad];
+      MP_UNROLL
+      for (int team = 1; team < Team::kTeams; team++)
+        sum += by_team[team][column / kQuad].x[column % kQuad];
+      sums[column] = sum;
+    }
+  }
+}
+
+/// Gradients of the vector of a team.
+/// @tparam kTiles  maximum number of tiles, or kAnyTiles
+template <class T, class Team, int kTiles>
+class VectorGradient {
+ public:
+  MP_DEVICE VectorGradient(const GradientArgs &args, uint64_t offset, const NormVector &v)
+      : args_(args),
+        offset_(offset),
+        v_(v),
+        mean_(args.has_mean() ? args.call.mean[v.number] : 0.0f),
+        rstd_(args.call.rstd[v.number]) {}
+
+  /// Computes dr and stores dresidual and dx.
+  /// @param accumulate  (number of a tile, xhat, dy): adds to the column sums
+  template <class Accumulate>
+  MP_DEVICE void compute(const Accumulate &accumulate, AmaxTracker &tracker) {
+    float sum[kVec] = {}, sum_xhat[kVec] = {};  // of g, of g xhat
+    for_each_tile([&](int number) {
+      load(number * Team::kTile);
+      accumulate(number, xhat_, g_);
+      multiply_by_factors(number * Team::kTile);
+      MP_UNROLL
+      for (int run = 0; run < Team::kRuns; run++) {
+        MP_UNROLL
+        for (int i = 0; i < kVec; i++) {
+          sum[i] += g_[run][i];
+          sum_xhat[i] = fmaf(g_[run][i], xhat_[run][i], sum_xhat[i]);
+        }
+      }
+    });
+    const auto count = static_cast<float>(args_.columns());
+    const float mean_g = args_.has_mean() ? Team::sum(sum_of(sum)) / count : 0.0f;
+    const float mean_g_xhat = Team::sum(sum_of(sum_xhat)) / count;
+    for_each_tile([&](int number) {
+      if constexpr (kTiles != 1) {
+        load(number * Team::kTile);
+        multiply_by_factors(number * Team::kTile);
+      }
+      store(number * Team::kTile, mean_g, mean_g_xhat, tracker);
+    });
+  }
+
+ private:
+  template <class Visit>
+  MP_DEVICE void for_each_tile(const Visit &visit) const {
+    if constexpr (kTiles == kAnyTiles) {
+      for (int number = 0; number * Team::kTile < v_.columns; number++) visit(number);
+    } else {
+      MP_UNROLL
+      for (int number = 0; number < kTiles; number++)
+        if (number * Team::kTile < v_.columns) visit(number);
+    }
+  }
+
+  /// Loads xhat, and dy into g.  Elements past the last column become 0.
+  MP_DEVICE void load(int tile) {
+    const mp_norm_tensors_t &t = args_.call;
+    if (t.sum != nullptr)
+      load_residual<Team, T>(xhat_, args_, t.sum, v_.dense + tile, v_.columns - tile);
+    else
+      load_dropped<Team, T>(xhat_, args_, offset_, v_, tile);
+    load_tile<Team>(g_, static_cast<const T *>(t.dy) + v_.y + tile, v_.columns - tile);
+    for_each_run<Team>(v_.columns - tile, [&](int run, int valid) {
+      MP_UNROLL
+      for (int i = 0; i < kVec; i++)
+        xhat_[run][i] = i < valid ? (xhat_[run][i] - mean_) * rstd_ : 0.0f;
+    });
+  }
+
+  /// g = dy gamma.
+  MP_DEVICE void multiply_by_factors(int tile) {
+    for_each_run<Team>(v_.columns - tile, [&](int run, int valid) {
+      float factor[kVec];
+      load_factors(factor, args_, tile + Team::column(run), valid);
+      MP_UNROLL
+      for (int i = 0; i < kVec; i++) g_[run][i] = i < valid ? g_[run][i] * factor[i] : 0.0f;
+    });
+  }
+
+  MP_DEVICE void store(int tile, float mean_g, float mean_g_xhat, AmaxTracker &tracker) {
+    const mp_norm_tensors_t &t = args_.call;
+    const mp_dtype_t dtype_residual = args_.call.desc.dtype_residual;
+    TileElements<Team> dsum;
+    if (t.dsum != nullptr)
+      load_residual<Team, T>(dsum, args_, t.dsum, v_.dense + tile, v_.columns - tile);
+    for_each_run<Team>(v_.columns - tile, [&](int run, int valid) {
+      const int column = tile + Team::column(run);
+      float dr[kVec];
+      MP_UNROLL
+      for (int i = 0; i < kVec; i++) {
+        dr[i] = rstd_ * fmaf(-xhat_[run][i], mean_g_xhat, g_[run][i] - mean_g);
+        if (t.dsum != nullptr) dr[i] += dsum[run][i];
+      }
+      if (t.dresidual != nullptr) {
+        store_residual<T>(args_, t.dresidual, v_.dense + column, dr, valid);
+        tracker.see(dtype_residual, dr, valid);
+      }
+      if (t.dx == nullptr) return;
+      if (args_.keep_factor != 0.0f) drop_run(dr, args_, offset_, v_.dense + column);
+      store_vector(static_cast<T *>(t.dx) + v_.x + column, dr, valid);
+      tracker.see<T>(dr, valid);
+    });
+  }
+
+  const GradientArgs &args_;
+  const uint64_t offset_;
+  const NormVector &v_;
+  const float mean_, rstd_;
+  TileElements<Team> xhat_, g_;
+};
+
+/// Adds a tile to column sums in registers.
+template <class Team>
+MP_DEVICE void add_to(ColumnSums<Team> &sums, const TileElements<Team> &xhat,
+                      const TileElements<Team> &dy) {
+  MP_UNROLL
+  for (int run = 0; run < Team::kRuns; run++) {
+    MP_UNROLL
+    for (int i = 0; i < kVec; i++) {
+      sums.gamma[run][i] = fmaf(dy[run][i], xhat[run][i], sums.gamma[run][i]);
+      sums.beta[run][i] += dy[run][i];
+    }
+  }
+}
+
+/// Adds a tile of `columns` columns to column sums in the workspace.
+/// @param is_first  true if they have no value yet
+template <class Team>
+MP_DEVICE void add_to(float *gamma, float *beta, int columns, bool is_first,
+                      const TileElements<Team> &xhat, const TileElements<Team> &dy) {
+  ColumnSums<Team> sums;
+  if (!is_first) {
+    load_tile<Team>(sums.gamma, gamma, columns);
+    load_tile<Team>(sums.beta, beta, columns);
+  }
+  add_to<Team>(sums, xhat, dy);
+  for_each_run<Team>(columns, [&](int run, int valid) {
+    store_vector(gamma + Team::column(run), sums.gamma[run], valid);
+    store_vector(beta + Team::column(run), sums.beta[run], valid);
+  });
+}
+
+template <class T, class Team, int kTiles>
+MP_KERNEL(Team::kThreads, 1)
+norm_gradients(MP_PARAM(GradientArgs) args) {
+  constexpr int kTilesInRegisters = max_of(kTiles, 1);
+  wait_for_previous_kernel();
+  const uint64_t offset = args.offset();
+  const int columns = args.columns();
+  const int64_t range = block_index(), begin = range * args.partition.vectors_per_range;
+  const int64_t end = min_of(begin + args.partition.vectors_per_range, args.vectors);
+  float *const gamma_sums = args.gamma_sums(range), *const beta_sums = args.beta_sums(range);
+  AmaxTracker tracker(args.call.stats);
+  [[maybe_unused]] ColumnSums<Team> sums[kTilesInRegisters];
+  for (int64_t first = begin; first < end; first += Team::kTeams) {
+    const NormVector v(args, first + Team::index(), end);
+    VectorGradient<T, Team, kTiles> gradient(args, offset, v);
+    gradient.compute(
+        [&](int number, const TileElements<Team> &xhat, const TileElements<Team> &dy) {
+          const int tile = number * Team::kTile;
+          if constexpr (kTiles != kAnyTiles)
+            add_to<Team>(sums[number], xhat, dy);
+          else if (args.has_sums())
+            add_to<Team>(gamma_sums + tile, beta_sums + tile, columns - tile, first == begin, xhat,
+                         dy);
+        },
+        tracker);
+  }
+  if (kTiles != kAnyTiles && args.has_sums()) {
+    MP_UNROLL
+    for (int number = 0; number < kTilesInRegisters; number++) {
+      const int tile = number * Team::kTile;
+      store_sums<Team>(gamma_sums + tile, columns - tile, sums[number].gamma);
+      store_sums<Team>(beta_sums + tile, columns - tile, sums[number].beta);
+    }
+  }
+  tracker.finish();
+}
+
+// ---------------------------------------------------------------------------- dgamma, dbeta
+
+struct RangeSums {
+  double gamma, beta;
+
+  MP_DEVICE RangeSums operator+(const RangeSums &b) const {
+    return {gamma + b.gamma, beta + b.beta};
+  }
+};
+
+MP_KERNEL(ColumnPartition::kThreads, 1)
+combine_ranges(MP_PARAM(GradientArgs) args) {
+  const NormArgs &call = args.call;
+  AmaxTracker tracker(call.stats);
+  const auto store = [&](float *gradient, int64_t column, double sum) {
+    if (gradient == nullptr) return;
+    const bool adds = (call.desc.flags & MP_NORM_FLAG_ACCUMULATE) != 0;
+    const auto value = static_cast<float>(adds ? sum + static_cast<double>(gradient[column]) : sum);
+    gradient[column] = value;
+    tracker.see<float>(value);
+  };
+  combine_chunks<RangeSums>(
+      args.partition.ranges, call.desc.columns,
+      [&](int64_t range, int64_t column) {
+        return RangeSums{args.gamma_sums(range)[column], args.beta_sums(range)[column]};
+      },
+      [&](int64_t column, const RangeSums &all) {
+        store(call.dgamma, column, all.gamma);
+        store(call.dbeta, column, all.beta);
+      });
+  if (warp_index() == 0) tracker.finish();
+}
+
+template <class T, class Team, int kTiles = 1>
+void launch_ranges(const Device &device, const GradientArgs &args, mp_stream_t stream) {
+  launch("norm_backward", norm_gradients<T, Team, kTiles>, device,
+         {.num_blocks = args.partition.ranges, .num_threads = Team::kThreads, .uses_pdl = true},
+         stream, args);
+}
+
+/// Selects the team by the number of columns only, because it determines the order of the sums.
+template <class T>
+void launch_teams(const Device &device, const GradientArgs &args, mp_stream_t stream) {
+  using HalfWarp = Team<kWarpSize / 2, 2>;
+  using Warp = Team<kWarpSize, 4>;
+  using SmallBlock = Team<256, 2>;
+  using LargeBlock = Team<512, 2>;
+  using TiledBlock = Team<512, 1>;  // small tiles leave registers for the column sums
+  const int64_t columns = args.call.desc.columns;
+  if (columns <= HalfWarp::kTile)
+    launch_ranges<T, HalfWarp>(device, args, stream);
+  else if (columns <= Warp::kTile)
+    launch_ranges<T, Warp>(device, args, stream);
+  else if (columns <= SmallBlock::kTile)
+    launch_ranges<T, SmallBlock>(device, args, stream);
+  else if (columns <= LargeBlock::kTile)
+    launch_ranges<T, LargeBlock>(device, args, stream);
+  else if (columns <= 3 * TiledBlock::kTile)
+    launch_ranges<T, TiledBlock, 3>(device, args, stream);
+  else
+    launch_ranges<T, TiledBlock, kAnyTiles>(device, args, stream);
+}
+
+}  // namespace
+
+void norm_backward(const Device &device, const NormArgs &call, mp_stream_t stream) {
+  const GradientArgs args(call);
+  with_type(call.desc.dtype,
+            [&](auto type) { launch_teams<typename decltype(type)::type>(device, args, stream); });
+  if (call.dgamma == nullptr && call.dbeta == nullptr) return;
+  launch_combine("norm_combine", combine_ranges, device, call.desc.columns, args, stream);
+}
+
+}  // namespace mp::MP_TARGET
