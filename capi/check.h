@@ -351,13 +351,17 @@ inline void require_count(int64_t count, const char *name, mp_dtype_t dtype) {
   X(mp_norm_tensors_t, 144)      \
   X(mp_pointwise_desc_t, 56)     \
   X(mp_column_sum_desc_t, 40)    \
+  X(mp_sum_rows_desc_t, 56)      \
+  X(mp_glu_desc_t, 48)           \
   X(mp_rnn_desc_t, 96)           \
   X(mp_rnn_sizes_t, 32)          \
   X(mp_rnn_tensors_t, 176)       \
   X(mp_rnn_weights_t, 40)        \
   X(mp_rnn_weight_grads_t, 40)   \
   X(mp_embedding_desc_t, 72)     \
-  X(mp_dropout_desc_t, 32)
+  X(mp_dropout_desc_t, 32)       \
+  X(mp_rope_desc_t, 64)          \
+  X(mp_softmax_desc_t, 72)
 
 template <class Struct>
 inline constexpr uint32_t kFirstSize = 0;

@@ -343,6 +343,33 @@ mp_status_t mp_column_sum_desc_init(mp_column_sum_desc_t *desc, size_t struct_si
   });
 }
 
+mp_status_t mp_sum_rows_desc_init(mp_sum_rows_desc_t *desc, size_t struct_size, int64_t rows,
+                                  int64_t period, int64_t columns, mp_dtype_t dtype) {
+  return mp::init(__func__, desc, "desc", struct_size, [&] {
+    auto d = mp::zero_struct<mp_sum_rows_desc_t>();
+    mp::set_enum(dtype, d.dtype);
+    d.dtype_sum = MP_FP32;
+    d.rows = rows;
+    d.period = period;
+    d.columns = d.ld_x = d.ld_sum = columns;
+    return d;
+  });
+}
+
+mp_status_t mp_glu_desc_init(mp_glu_desc_t *desc, size_t struct_size, mp_activation_t activation,
+                             int64_t rows, int64_t columns, mp_dtype_t dtype) {
+  return mp::init(__func__, desc, "desc", struct_size, [&] {
+    auto d = mp::zero_struct<mp_glu_desc_t>();
+    mp::set_enum(activation, d.activation);
+    mp::set_enum(dtype, d.dtype);
+    d.rows = rows;
+    d.columns = d.ld_y = columns;
+    // An overflow leaves 0, which the functions reject.
+    if (__builtin_mul_overflow(columns, 2, &d.ld_x)) d.ld_x = 0;
+    return d;
+  });
+}
+
 mp_status_t mp_rnn_desc_init(mp_rnn_desc_t *desc, size_t struct_size, mp_rnn_cell_t cell,
                              int32_t batch, int32_t timesteps, int32_t input_size,
                              int32_t hidden_size, mp_dtype_t dtype) {
@@ -380,6 +407,31 @@ mp_status_t mp_dropout_desc_init(mp_dropout_desc_t *desc, size_t struct_size, in
     mp::set_enum(dtype, d.dtype);
     d.count = count;
     d.p = p;
+    return d;
+  });
+}
+
+mp_status_t mp_rope_desc_init(mp_rope_desc_t *desc, size_t struct_size, int64_t rows, int32_t heads,
+                              int32_t head_dim, mp_dtype_t dtype) {
+  return mp::init(__func__, desc, "desc", struct_size, [&] {
+    auto d = mp::zero_struct<mp_rope_desc_t>();
+    mp::set_enum(dtype, d.dtype);
+    d.rows = rows;
+    d.heads = heads;
+    d.head_dim = d.rotary_dim = head_dim;
+    d.base = 10000.0f;
+    return d;
+  });
+}
+
+mp_status_t mp_softmax_desc_init(mp_softmax_desc_t *desc, size_t struct_size, int64_t rows,
+                                 int64_t columns, mp_dtype_t dtype) {
+  return mp::init(__func__, desc, "desc", struct_size, [&] {
+    auto d = mp::zero_struct<mp_softmax_desc_t>();
+    mp::set_enum(dtype, d.dtype, d.dtype_mask);
+    d.rows = rows;
+    d.columns = d.ld_x = d.ld_y = d.ld_mask = columns;
+    d.scale = 1.0f;
     return d;
   });
 }

@@ -52,6 +52,16 @@ inline Message payload_text(const mp_column_sum_desc_t &d) {
                  mp_dtype_name(d.dtype_sum));
 }
 
+inline Message payload_text(const mp_sum_rows_desc_t &d) {
+  return Message("rows = ", d.rows, ", period = ", d.period, ", columns = ", d.columns, ", ",
+                 mp_dtype_name(d.dtype), " to ", mp_dtype_name(d.dtype_sum));
+}
+
+inline Message payload_text(const mp_glu_desc_t &d) {
+  return Message("rows = ", d.rows, ", columns = ", d.columns, ", activation = ", d.activation,
+                 ", ", mp_dtype_name(d.dtype));
+}
+
 inline Message payload_text(const mp_rnn_desc_t &d) {
   return Message("batch = ", d.batch, ", timesteps = ", d.timesteps, ", input = ", d.input_size,
                  ", hidden = ", d.hidden_size, ", layers = ", d.layers, ", cell = ", d.cell,
@@ -66,6 +76,17 @@ inline Message payload_text(const mp_embedding_desc_t &d) {
 
 inline Message payload_text(const mp_dropout_desc_t &d) {
   return Message("count = ", d.count, ", p = ", d.p, ", ", mp_dtype_name(d.dtype));
+}
+
+inline Message payload_text(const mp_rope_desc_t &d) {
+  return Message("rows = ", d.rows, ", heads = ", d.heads, ", head_dim = ", d.head_dim,
+                 ", rotary_dim = ", d.rotary_dim, ", flags = ", d.flags, ", ",
+                 mp_dtype_name(d.dtype));
+}
+
+inline Message payload_text(const mp_softmax_desc_t &d) {
+  return Message("rows = ", d.rows, ", columns = ", d.columns, ", mask = ", d.mask,
+                 ", flags = ", d.flags, ", ", mp_dtype_name(d.dtype));
 }
 
 Message payload_text(const mp_tensor_list &);

@@ -1,4 +1,5 @@
-// mpcore/sequences.h: embeddings and dropout.
+// mpcore/sequences.h: embeddings, dropout, rotary embeddings, softmax.
+#include <algorithm>
 #include <limits>
 
 #include "capi/check.h"
@@ -73,6 +74,119 @@ mp_dropout_desc_t read_desc(const mp_dropout_desc_t *user) {
              " is outside [0, 1)");
   require_zero(d.reserved0, "reserved0");
   return d;
+}
+
+// ---------------------------------------------------------------------------- rotary embeddings
+
+/// Fails if two elements of a tensor with these strides share an address, or if the size in bytes
+/// overflows.
+void require_strides(const mp_rope_desc_t &d) {
+  if (d.rows == 0 || d.heads == 0) return;
+  MP_REQUIRE(d.heads <= 1 || d.x_head >= d.head_dim, MP_ERROR_INVALID_ARGUMENT,
+             "x_head = ", d.x_head, " is smaller than head_dim = ", d.head_dim);
+  MP_REQUIRE(d.rows <= 1 || d.x_row >= d.head_dim, MP_ERROR_INVALID_ARGUMENT, "x_row = ", d.x_row,
+             " is smaller than head_dim = ", d.head_dim);
+  int64_t of_heads, of_rows, elems;
+  MP_REQUIRE(strided_extent(d.heads, d.x_head, d.head_dim, &of_heads) &&
+                 strided_extent(d.rows, d.x_row, d.head_dim, &of_rows) &&
+                 strided_extent(d.rows, d.x_row, of_heads, &elems) && bytes_fit(elems, d.dtype),
+             MP_ERROR_INVALID_ARGUMENT, "rows = ", d.rows, " with x_row = ", d.x_row,
+             " and x_head = ", d.x_head, ": size in bytes exceeds 2^63 - 1");
+  MP_REQUIRE(d.rows == 1 || d.heads == 1 || d.x_row >= of_heads || d.x_head >= of_rows,
+             MP_ERROR_INVALID_ARGUMENT, "x_row = ", d.x_row, " with x_head = ", d.x_head,
+             ": rows overlap");
+}
+
+/// Returns the descriptor with strides and period that are not 0.
+mp_rope_desc_t read_desc(const mp_rope_desc_t *user) {
+  mp_rope_desc_t d = read_struct(user, "desc");
+  require_dtype(d.dtype, "dtype");
+  require_not_negative(d.rows, "rows");
+  require_not_negative(d.heads, "heads");
+  MP_REQUIRE(d.rotary_dim >= 2 && d.rotary_dim <= kMaxRotaryDim, MP_ERROR_INVALID_ARGUMENT,
+             "rotary_dim = ", d.rotary_dim, " is outside [2, ", kMaxRotaryDim, "]");
+  MP_REQUIRE(d.rotary_dim % 2 == 0, MP_ERROR_INVALID_ARGUMENT, "rotary_dim = ", d.rotary_dim,
+             " must be even");
+  MP_REQUIRE(d.head_dim >= d.rotary_dim, MP_ERROR_INVALID_ARGUMENT, "head_dim = ", d.head_dim,
+             " is smaller than rotary_dim = ", d.rotary_dim);
+  require_flags(d.flags, MP_ROPE_FLAG_INTERLEAVED | MP_ROPE_FLAG_INVERSE, "flags");
+  require_not_negative(d.x_row, "x_row");
+  require_not_negative(d.x_head, "x_head");
+  require_finite(d.base, "base");
+  MP_REQUIRE(d.base > 0.0f, MP_ERROR_INVALID_ARGUMENT, "base = ", d.base, " must be positive");
+  require_zero(d.reserved0, "reserved0");
+  require_not_negative(d.period, "period");
+  if (d.x_head == 0) d.x_head = d.head_dim;
+  if (d.x_row == 0)
+    MP_REQUIRE(multiply_add(d.heads, d.x_head, 0, &d.x_row), MP_ERROR_INVALID_ARGUMENT,
+               "x_head = ", d.x_head, " with heads = ", d.heads,
+               ": size in bytes exceeds 2^63 - 1");
+  if (d.period == 0) d.period = d.rows;
+  require_strides(d);
+  return d;
+}
+
+Region rope_region(const mp_rope_desc_t &d, const void *data, const char *name) {
+  const auto elem = static_cast<int64_t>(mp_dtype_size(d.dtype));
+  return {data, name, d.head_dim * elem, {d.heads, d.x_head * elem}, {d.rows, d.x_row * elem}};
+}
+
+// ---------------------------------------------------------------------------- softmax
+
+void require_ld(const mp_softmax_desc_t &d, int64_t rows, int64_t ld, const char *ld_name,
+                mp_dtype_t dtype) {
+  MP_REQUIRE(ld >= d.columns, MP_ERROR_INVALID_ARGUMENT, ld_name, " = ", ld,
+             " is smaller than columns = ", d.columns);
+  int64_t elems;
+  MP_REQUIRE(strided_extent(rows, ld, d.columns, &elems) && bytes_fit(elems, dtype),
+             MP_ERROR_INVALID_ARGUMENT, "rows = ", rows, " with ", ld_name, " = ", ld,
+             ": size in bytes exceeds 2^63 - 1");
+}
+
+/// Returns the descriptor with mask_rows from 1 to rows, or 0 if rows is 0.
+mp_softmax_desc_t read_desc(const mp_softmax_desc_t *user) {
+  mp_softmax_desc_t d = read_struct(user, "desc");
+  require_dtype(d.dtype, "dtype");
+  require_enum(d.mask, "mask", MP_SOFTMAX_MASK_NONE, MP_SOFTMAX_MASK_ADDITIVE);
+  require_flags(d.flags, MP_SOFTMAX_FLAG_LOG, "flags");
+  require_not_negative(d.rows, "rows");
+  require_not_negative(d.columns, "columns");
+  require_ld(d, d.rows, d.ld_x, "ld_x", d.dtype);
+  require_ld(d, d.rows, d.ld_y, "ld_y", d.dtype);
+  require_finite(d.scale, "scale");
+  require_not_negative(d.mask_rows, "mask_rows");
+  if (d.mask_rows == 0) d.mask_rows = d.rows;
+  if (d.mask == MP_SOFTMAX_MASK_ADDITIVE) {
+    require_dtype(d.dtype_mask, "dtype_mask");
+    require_ld(d, std::min(d.mask_rows, d.rows), d.ld_mask, "ld_mask", d.dtype_mask);
+  }
+  return d;
+}
+
+Region softmax_input(const mp_softmax_desc_t &d, const void *data, const char *name) {
+  return matrix_region(data, name, d.rows, d.columns, d.ld_x, d.dtype);
+}
+Region softmax_output(const mp_softmax_desc_t &d, const void *data, const char *name) {
+  return matrix_region(data, name, d.rows, d.columns, d.ld_y, d.dtype);
+}
+
+/// Checks the address of the lengths, or of an additive mask, and returns its region.
+Region require_mask(const mp_softmax_desc_t &d, const void *mask) {
+  if (d.mask == MP_SOFTMAX_MASK_LENGTHS) {
+    require_device(mask, "mask", sizeof(int32_t));
+    return dense_region(mask, "mask", (d.rows - 1) / d.mask_rows + 1, MP_INT32);
+  }
+  if (d.mask != MP_SOFTMAX_MASK_ADDITIVE) return {};
+  require_device(mask, "mask", mp_dtype_size(d.dtype_mask));
+  return matrix_region(mask, "mask", std::min(d.mask_rows, d.rows), d.columns, d.ld_mask,
+                       d.dtype_mask);
+}
+
+/// Fails if an output in place of an input has another leading dimension.
+void require_same_ld(const mp_softmax_desc_t &d, const Region &out, const Region &in) {
+  require_apart_or_same(out, in);
+  MP_REQUIRE(out.data != in.data || d.ld_y == d.ld_x, MP_ERROR_INVALID_ARGUMENT, "ld_y = ", d.ld_y,
+             " must equal ld_x = ", d.ld_x, " if ", out.name, " = ", in.name);
 }
 
 }  // namespace
@@ -154,5 +268,68 @@ mp_status_t mp_dropout(mp_context_t context, const mp_dropout_desc_t *desc, cons
     mp::require_stats_apart(of_y, mp::kStatsArgument, {written});
     c.backend.dropout(c.device, {.desc = d, .offset = offset, .x = x, .y = y, .stats = of_y},
                       stream);
+  });
+}
+
+mp_status_t mp_rope(mp_context_t context, const mp_rope_desc_t *desc, const int32_t *positions,
+                    const float *inv_freq, const void *x, void *y, const mp_grad_stats_t *stats,
+                    mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_rope_desc_t d = mp::read_desc(desc);
+    mp::require_aligned(positions, "positions");
+    mp::require_aligned(inv_freq, "inv_freq");
+    const mp_grad_stats_t of_y = mp::read_stats(stats);
+    if (d.rows == 0 || d.heads == 0) return;
+    mp::require_device(x, "x", mp_dtype_size(d.dtype));
+    mp::require_device(y, "y", mp_dtype_size(d.dtype));
+    const mp::Region written = mp::rope_region(d, y, "y");
+    mp::require_apart_or_same(written, mp::rope_region(d, x, "x"));
+    mp::require_apart(written, {mp::dense_region(positions, "positions", d.rows),
+                                mp::dense_region(inv_freq, "inv_freq", d.rotary_dim / 2)});
+    mp::require_stats_apart(of_y, mp::kStatsArgument, {written});
+    c.backend.rope(
+        c.device,
+        {.desc = d, .positions = positions, .inv_freq = inv_freq, .x = x, .y = y, .stats = of_y},
+        stream);
+  });
+}
+
+mp_status_t mp_softmax_forward(mp_context_t context, const mp_softmax_desc_t *desc, const void *x,
+                               const void *mask, void *y, mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_softmax_desc_t d = mp::read_desc(desc);
+    if (d.rows == 0 || d.columns == 0) return;
+    mp::require_device(x, "x", mp_dtype_size(d.dtype));
+    const mp::Region of_mask = mp::require_mask(d, mask);
+    mp::require_device(y, "y", mp_dtype_size(d.dtype));
+    const mp::Region written = mp::softmax_output(d, y, "y");
+    mp::require_same_ld(d, written, mp::softmax_input(d, x, "x"));
+    mp::require_apart(written, of_mask);
+    c.backend.softmax_forward(c.device, {.desc = d, .mask = mask, .x = x, .out = y}, stream);
+  });
+}
+
+mp_status_t mp_softmax_backward(mp_context_t context, const mp_softmax_desc_t *desc, const void *y,
+                                const void *dy, const void *mask, void *dx,
+                                const mp_grad_stats_t *stats, mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    mp_softmax_desc_t d = mp::read_desc(desc);
+    if (d.mask == MP_SOFTMAX_MASK_ADDITIVE) d.mask = MP_SOFTMAX_MASK_NONE;  // not read
+    const mp_grad_stats_t of_dx = mp::read_stats(stats);
+    if (d.rows == 0 || d.columns == 0) return;
+    mp::require_device(y, "y", mp_dtype_size(d.dtype));
+    mp::require_device(dy, "dy", mp_dtype_size(d.dtype));
+    const mp::Region of_mask = mp::require_mask(d, mask);
+    mp::require_device(dx, "dx", mp_dtype_size(d.dtype));
+    const mp::Region written = mp::softmax_input(d, dx, "dx");
+    mp::require_same_ld(d, written, mp::softmax_output(d, y, "y"));
+    mp::require_same_ld(d, written, mp::softmax_output(d, dy, "dy"));
+    mp::require_apart(written, of_mask);
+    mp::require_stats_apart(of_dx, mp::kStatsArgument, {written});
+    c.backend.softmax_backward(
+        c.device, {.desc = d, .mask = mask, .y = y, .dy = dy, .out = dx, .stats = of_dx}, stream);
   });
 }

@@ -23,9 +23,10 @@
  *     mpcore/gemm.h          5    mp_gemm, mp_gemm_batched, mp_gemm_grouped, mp_gemm_ragged
  *     mpcore/conv.h          6    mp_conv2d_fprop, _dgrad, _wgrad
  *     mpcore/rnn.h           7    mp_rnn_*: LSTM, GRU and plain recurrent layers
- *     mpcore/layers.h        8    mp_pool2d_*, mp_batchnorm_*, mp_pointwise, mp_column_sum
+ *     mpcore/layers.h        8    mp_pool2d_*, mp_batchnorm_*, mp_pointwise, mp_glu_*,
+ *                                 mp_column_sum, mp_sum_rows
  *     mpcore/loss.h          9    mp_softmax_xent, mp_loss: losses and their gradients
- *     mpcore/sequences.h     10   mp_embedding_*, mp_dropout
+ *     mpcore/sequences.h     10   mp_embedding_*, mp_dropout, mp_rope, mp_softmax_*
  *     mpcore/scaler.h        11   mp_scaler_*: loss scaling
  *     mpcore/optimizer.h     12   mp_optimizer_*: SGD, Adam, LAMB, NovoGrad, Adagrad, RMSProp
  *     mpcore/step.h          13   mp_scale_step: check, unscale, clip, update, rescale

@@ -42,9 +42,13 @@ struct PoolArgs;
 struct BatchNormArgs;
 struct NormArgs;
 struct PointwiseArgs;
+struct SumRowsArgs;
+struct GluArgs;
 struct EmbeddingArgs;
 struct EmbeddingBackwardArgs;
 struct DropoutArgs;
+struct RopeArgs;
+struct SoftmaxArgs;
 struct RnnProblem;
 
 // clang-format off
@@ -77,12 +81,18 @@ struct RnnProblem;
   LAUNCH(norm_forward, const NormArgs &)                                                           \
   LAUNCH(norm_backward, const NormArgs &)                                                          \
   LAUNCH(pointwise, const PointwiseArgs &)                                                         \
+  LAUNCH(sum_rows, const SumRowsArgs &)                                                            \
+  LAUNCH(glu_forward, const GluArgs &)                                                             \
+  LAUNCH(glu_backward, const GluArgs &)                                                            \
   LAUNCH(rnn_forward, const RnnProblem &)                                                          \
   LAUNCH(rnn_backward_data, const RnnProblem &)                                                    \
   LAUNCH(rnn_backward_weights, const RnnProblem &)                                                 \
   LAUNCH(embedding_forward, const EmbeddingArgs &)                                                 \
   LAUNCH(embedding_backward, const EmbeddingBackwardArgs &)                                        \
   LAUNCH(dropout, const DropoutArgs &)                                                             \
+  LAUNCH(rope, const RopeArgs &)                                                                   \
+  LAUNCH(softmax_forward, const SoftmaxArgs &)                                                     \
+  LAUNCH(softmax_backward, const SoftmaxArgs &)                                                    \
   LAUNCH(sum_columns, const Output &x, const Output &sums, void *workspace)                        \
   LAUNCH(count_step, uint64_t *steps)
 // clang-format on

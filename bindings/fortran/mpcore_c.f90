@@ -105,6 +105,19 @@ module mpcore_c
     enumerator :: MP_EMBEDDING_FLAG_PADDING = 1, MP_EMBEDDING_FLAG_ACCUMULATE = 2
   end enum
 
+  enum, bind(c)  ! mp_rope_flags_t
+    enumerator :: MP_ROPE_FLAG_INTERLEAVED = 1, MP_ROPE_FLAG_INVERSE = 2
+  end enum
+
+  enum, bind(c)  ! mp_softmax_mask_t
+    enumerator :: MP_SOFTMAX_MASK_NONE = 0, MP_SOFTMAX_MASK_CAUSAL = 1, &
+      MP_SOFTMAX_MASK_LENGTHS = 2, MP_SOFTMAX_MASK_ADDITIVE = 3
+  end enum
+
+  enum, bind(c)  ! mp_softmax_flags_t
+    enumerator :: MP_SOFTMAX_FLAG_LOG = 1
+  end enum
+
   enum, bind(c)  ! mp_norm_kind_t
     enumerator :: MP_NORM_LAYER = 1, MP_NORM_RMS = 2
   end enum
@@ -415,6 +428,22 @@ module mpcore_c
     integer(c_int64_t) :: rows = 0_c_int64_t, columns = 0_c_int64_t, ld = 0_c_int64_t
   end type
 
+  type, bind(c) :: mp_sum_rows_desc_t
+    integer(c_int32_t) :: struct_size = 56_c_int32_t
+    integer(c_int) :: dtype = 0, dtype_sum = 0
+    real(c_float) :: beta = 0.0_c_float
+    integer(c_int64_t) :: rows = 0_c_int64_t, period = 0_c_int64_t, columns = 0_c_int64_t, &
+      ld_x = 0_c_int64_t, ld_sum = 0_c_int64_t
+  end type
+
+  type, bind(c) :: mp_glu_desc_t
+    integer(c_int32_t) :: struct_size = 48_c_int32_t
+    integer(c_int) :: dtype = 0, activation = 0
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    integer(c_int64_t) :: rows = 0_c_int64_t, columns = 0_c_int64_t, ld_x = 0_c_int64_t, &
+      ld_y = 0_c_int64_t
+  end type
+
   type, bind(c) :: mp_xent_desc_t
     integer(c_int32_t) :: struct_size = 72_c_int32_t
     integer(c_int) :: dtype = 0, dtype_labels = 0
@@ -467,6 +496,29 @@ module mpcore_c
     integer(c_int64_t) :: count = 0_c_int64_t, seed = 0_c_int64_t
     real(c_float) :: p = 0.0_c_float
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
+  end type
+
+  type, bind(c) :: mp_rope_desc_t
+    integer(c_int32_t) :: struct_size = 64_c_int32_t
+    integer(c_int) :: dtype = 0
+    integer(c_int64_t) :: rows = 0_c_int64_t
+    integer(c_int32_t) :: heads = 0_c_int32_t, head_dim = 0_c_int32_t, rotary_dim = 0_c_int32_t, &
+      flags = 0_c_int32_t
+    integer(c_int64_t) :: x_row = 0_c_int64_t, x_head = 0_c_int64_t
+    real(c_float) :: base = 0.0_c_float
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    integer(c_int64_t) :: period = 0_c_int64_t
+  end type
+
+  type, bind(c) :: mp_softmax_desc_t
+    integer(c_int32_t) :: struct_size = 72_c_int32_t
+    integer(c_int) :: dtype = 0, mask = 0
+    integer(c_int32_t) :: flags = 0_c_int32_t
+    integer(c_int64_t) :: rows = 0_c_int64_t, columns = 0_c_int64_t, ld_x = 0_c_int64_t, &
+      ld_y = 0_c_int64_t
+    real(c_float) :: scale = 0.0_c_float
+    integer(c_int) :: dtype_mask = 0
+    integer(c_int64_t) :: mask_rows = 0_c_int64_t, ld_mask = 0_c_int64_t
   end type
 
   type, bind(c) :: mp_norm_desc_t
@@ -1212,6 +1264,47 @@ module mpcore_c
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: answer
     end function
+    function mp_sum_rows_desc_init(desc, struct_size, rows, period, columns, &
+      dtype) result(answer) bind(c, name="mp_sum_rows_desc_init")
+      import
+      type(mp_sum_rows_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int64_t), value :: rows, period, columns
+      integer(c_int), value :: dtype
+      integer(c_int) :: answer
+    end function
+    function mp_sum_rows(context, desc, x, sum, stats, stream) result(answer) bind(c, &
+      name="mp_sum_rows")
+      import
+      type(c_ptr), value :: context, x, sum, stream
+      type(mp_sum_rows_desc_t), intent(in), optional :: desc
+      type(mp_grad_stats_t), optional :: stats
+      integer(c_int) :: answer
+    end function
+    function mp_glu_desc_init(desc, struct_size, activation, rows, columns, &
+      dtype) result(answer) bind(c, name="mp_glu_desc_init")
+      import
+      type(mp_glu_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int), value :: activation, dtype
+      integer(c_int64_t), value :: rows, columns
+      integer(c_int) :: answer
+    end function
+    function mp_glu_forward(context, desc, x, y, stream) result(answer) bind(c, &
+      name="mp_glu_forward")
+      import
+      type(c_ptr), value :: context, x, y, stream
+      type(mp_glu_desc_t), intent(in), optional :: desc
+      integer(c_int) :: answer
+    end function
+    function mp_glu_backward(context, desc, x, dy, dx, stats, stream) result(answer) bind(c, &
+      name="mp_glu_backward")
+      import
+      type(c_ptr), value :: context, x, dy, dx, stream
+      type(mp_glu_desc_t), intent(in), optional :: desc
+      type(mp_grad_stats_t), optional :: stats
+      integer(c_int) :: answer
+    end function
     function mp_xent_desc_init(desc, struct_size, rows, classes, dtype) result(answer) bind(c, &
       name="mp_xent_desc_init")
       import
@@ -1306,6 +1399,48 @@ module mpcore_c
       import
       type(c_ptr), value :: context, offset, x, y, stream
       type(mp_dropout_desc_t), intent(in), optional :: desc
+      type(mp_grad_stats_t), optional :: stats
+      integer(c_int) :: answer
+    end function
+    function mp_rope_desc_init(desc, struct_size, rows, heads, head_dim, &
+      dtype) result(answer) bind(c, name="mp_rope_desc_init")
+      import
+      type(mp_rope_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int64_t), value :: rows
+      integer(c_int32_t), value :: heads, head_dim
+      integer(c_int), value :: dtype
+      integer(c_int) :: answer
+    end function
+    function mp_rope(context, desc, positions, inv_freq, x, y, stats, &
+      stream) result(answer) bind(c, name="mp_rope")
+      import
+      type(c_ptr), value :: context, positions, inv_freq, x, y, stream
+      type(mp_rope_desc_t), intent(in), optional :: desc
+      type(mp_grad_stats_t), optional :: stats
+      integer(c_int) :: answer
+    end function
+    function mp_softmax_desc_init(desc, struct_size, rows, columns, &
+      dtype) result(answer) bind(c, name="mp_softmax_desc_init")
+      import
+      type(mp_softmax_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int64_t), value :: rows, columns
+      integer(c_int), value :: dtype
+      integer(c_int) :: answer
+    end function
+    function mp_softmax_forward(context, desc, x, mask, y, stream) result(answer) bind(c, &
+      name="mp_softmax_forward")
+      import
+      type(c_ptr), value :: context, x, mask, y, stream
+      type(mp_softmax_desc_t), intent(in), optional :: desc
+      integer(c_int) :: answer
+    end function
+    function mp_softmax_backward(context, desc, y, dy, mask, dx, stats, &
+      stream) result(answer) bind(c, name="mp_softmax_backward")
+      import
+      type(c_ptr), value :: context, y, dy, mask, dx, stream
+      type(mp_softmax_desc_t), intent(in), optional :: desc
       type(mp_grad_stats_t), optional :: stats
       integer(c_int) :: answer
     end function
@@ -2065,6 +2200,26 @@ contains
       dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
+  function mp_sum_rows_desc_default(rows, period, columns, dtype) result(answer)
+    integer(c_int64_t), value :: rows
+    integer(c_int64_t), value :: period
+    integer(c_int64_t), value :: columns
+    integer(c_int), value :: dtype
+    type(mp_sum_rows_desc_t) :: answer
+    if (mp_sum_rows_desc_init(answer, c_sizeof(answer), rows, period, columns, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  function mp_glu_desc_default(activation, rows, columns, dtype) result(answer)
+    integer(c_int), value :: activation
+    integer(c_int64_t), value :: rows
+    integer(c_int64_t), value :: columns
+    integer(c_int), value :: dtype
+    type(mp_glu_desc_t) :: answer
+    if (mp_glu_desc_init(answer, c_sizeof(answer), activation, rows, columns, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
   function mp_xent_desc_default(rows, classes, dtype) result(answer)
     integer(c_int64_t), value :: rows
     integer(c_int64_t), value :: classes
@@ -2099,6 +2254,25 @@ contains
     integer(c_int), value :: dtype
     type(mp_dropout_desc_t) :: answer
     if (mp_dropout_desc_init(answer, c_sizeof(answer), count, p, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  function mp_rope_desc_default(rows, heads, head_dim, dtype) result(answer)
+    integer(c_int64_t), value :: rows
+    integer(c_int32_t), value :: heads
+    integer(c_int32_t), value :: head_dim
+    integer(c_int), value :: dtype
+    type(mp_rope_desc_t) :: answer
+    if (mp_rope_desc_init(answer, c_sizeof(answer), rows, heads, head_dim, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  function mp_softmax_desc_default(rows, columns, dtype) result(answer)
+    integer(c_int64_t), value :: rows
+    integer(c_int64_t), value :: columns
+    integer(c_int), value :: dtype
+    type(mp_softmax_desc_t) :: answer
+    if (mp_softmax_desc_init(answer, c_sizeof(answer), rows, columns, &
       dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 

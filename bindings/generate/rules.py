@@ -7,8 +7,8 @@ from typing import Iterator
 from .header import Model
 
 # Enumerators with value 0: each names the absence of something.
-ABSENCES = {"MP_SUCCESS", "MP_DTYPE_NONE", "MP_ACT_NONE", "MP_OP_CLASS_UNLISTED", "MP_STEP_OUTCOME_PENDING",
-            "MP_SCALER_STATUS_OK", "MP_TENSOR_ROLE_ACTIVATION"}
+ABSENCES = {"MP_SUCCESS", "MP_DTYPE_NONE", "MP_ACT_NONE", "MP_SOFTMAX_MASK_NONE", "MP_OP_CLASS_UNLISTED",
+            "MP_STEP_OUTCOME_PENDING", "MP_SCALER_STATUS_OK", "MP_TENSOR_ROLE_ACTIVATION"}
 
 
 def broken_rules(model: Model) -> Iterator[str]:

@@ -23,7 +23,7 @@ extern "C" {
  *
  *  Value 0 of an enumeration means "not set": functions that read such a field reject it.  0 is a
  *  value only where it names the absence of something: MP_SUCCESS, MP_DTYPE_NONE, MP_ACT_NONE,
- *  MP_OP_CLASS_UNLISTED, MP_STEP_OUTCOME_PENDING, MP_SCALER_STATUS_OK and
+ *  MP_SOFTMAX_MASK_NONE, MP_OP_CLASS_UNLISTED, MP_STEP_OUTCOME_PENDING, MP_SCALER_STATUS_OK and
  *  MP_TENSOR_ROLE_ACTIVATION.
  *
  *  More than six pointers to tensors are passed as a struct, mp_*_tensors_t.

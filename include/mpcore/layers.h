@@ -1,4 +1,4 @@
-/* mpcore/layers.h: layout, pooling, batch normalization and pointwise operations. */
+/* mpcore/layers.h: layout, pooling, batch normalization, pointwise operations, gated units. */
 #ifndef MPCORE_LAYERS_H
 #define MPCORE_LAYERS_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/** @defgroup layers 8. Layout, pooling, batch normalization, pointwise operations
+/** @defgroup layers 8. Layout, pooling, batch normalization, pointwise operations, gated units
  *  @{ */
 
 /** Transposes images from NCHW to NHWC, the layout of mp_conv2d_*, mp_pool2d_* and mp_batchnorm_*.
@@ -211,7 +211,8 @@ typedef enum mp_pointwise_op {
 /** Shape, types and operation of mp_pointwise:
  *
  *      a, y    rows x columns, dense
- *      b       rows x columns with row stride ld_b, or one broadcast row (ld_b = 0), such as a bias
+ *      b       rows x columns with row stride ld_b; one row for all (ld_b = 0), such as a bias; or
+ *              rows_b rows that repeat, such as a table of positions for a batch of sequences
  *
  *  If b is dense or not read, a tensor of any shape can be passed as one row. */
 typedef struct mp_pointwise_desc {
@@ -226,7 +227,8 @@ typedef struct mp_pointwise_desc {
   int64_t rows;       /**< >= 0 */
   int64_t columns;    /**< >= 0 */
   int64_t ld_b;       /**< >= columns; 0 = the first row of b for every row */
-  int64_t rows_b;     /**< must be 0; other values are not supported by this version */
+  /** >= 0.  Row i of y uses row i % rows_b of b; 0 = rows.  mp_sum_rows is the gradient of b. */
+  int64_t rows_b;
 } mp_pointwise_desc_t;
 
 /** Initializes a pass over dense tensors: dtype_b = dtype, no activation. */
@@ -248,7 +250,7 @@ static inline mp_pointwise_desc_t mp_pointwise_desc_default(mp_pointwise_op_t op
  *  @param a      device, rows x columns.
  *  @param b      device; ignored, and may be NULL, with MP_POINTWISE_COPY and no D* activation.
  *  @param y      device, rows x columns, written; may be a.  May be b if both have the same type
- *                and layout: dtype_b = dtype, and ld_b = columns or rows = 1.
+ *                and layout: dtype_b = dtype, and rows = 1 or ld_b = columns without repetition.
  *  @param stats  host, optional: of y, for a y that is a gradient.
  *  @source Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU);
  *          Ramachandran, Zoph & Le, Searching for Activation Functions, 2017 (SiLU).
@@ -300,6 +302,100 @@ MP_API mp_status_t mp_column_sum_workspace_size(mp_context_t context,
 MP_API mp_status_t mp_column_sum(mp_context_t context, const mp_column_sum_desc_t *desc,
                                  const void *x, void *sum, const mp_epilogue_t *epilogue,
                                  void *workspace, size_t workspace_bytes, mp_stream_t stream);
+
+/** Shape and types of mp_sum_rows. */
+typedef struct mp_sum_rows_desc {
+  uint32_t struct_size;
+  mp_dtype_t dtype;     /**< type of x */
+  mp_dtype_t dtype_sum; /**< type of sum */
+  float beta;           /**< factor of the previous sum; 1 accumulates over micro-batches */
+  int64_t rows;         /**< rows of x, >= 0; need not be a multiple of period */
+  int64_t period;       /**< rows of sum, >= 0; must not be 0 if rows is not */
+  int64_t columns;      /**< >= 0 */
+  int64_t ld_x;         /**< >= columns */
+  int64_t ld_sum;       /**< >= columns */
+} mp_sum_rows_desc_t;
+
+/** Initializes a sum over dense rows: dtype_sum = MP_FP32, beta = 0. */
+MP_API mp_status_t mp_sum_rows_desc_init(mp_sum_rows_desc_t *desc, size_t struct_size, int64_t rows,
+                                         int64_t period, int64_t columns, mp_dtype_t dtype);
+static inline mp_sum_rows_desc_t mp_sum_rows_desc_default(int64_t rows, int64_t period,
+                                                          int64_t columns, mp_dtype_t dtype) {
+  mp_sum_rows_desc_t desc;
+  mp_sum_rows_desc_init(&desc, sizeof desc, rows, period, columns, dtype);
+  return desc;
+}
+
+/** Sums the rows of a matrix that are `period` rows apart:
+ *
+ *      sum[i][j] = round(x[i][j] + x[i + period][j] + x[i + 2 period][j] + ... + beta sum[i][j])
+ *
+ *  This is the gradient of an operand that mp_pointwise repeats (rows_b = period), e.g. a table of
+ *  learned positions, or of an additive mask that mp_softmax_forward repeats.  The sum is in fp32,
+ *  in ascending order, and rounded once.  Rows of sum without a row of x become beta sum.
+ *
+ *  Not here: fast sums of few long columns, which one thread would add.  mp_column_sum computes
+ *  period = 1 with all SMs.
+ *
+ *  @param x      device, rows x columns.
+ *  @param sum    device, period x columns, written; read only if beta != 0.  Must not overlap x.
+ *  @param stats  host, optional: of sum. */
+MP_API mp_status_t mp_sum_rows(mp_context_t context, const mp_sum_rows_desc_t *desc, const void *x,
+                               void *sum, const mp_grad_stats_t *stats, mp_stream_t stream);
+
+/** Shape, type and activation of a gated linear unit:
+ *
+ *      x, dx    rows x 2 columns, [gate | up]: gate is the left half, up the right half
+ *      y, dy    rows x columns */
+typedef struct mp_glu_desc {
+  uint32_t struct_size;
+  mp_dtype_t dtype; /**< type of x, y, dy and dx */
+  /** Applied to gate; any kind but D*.  MP_ACT_SILU gives SwiGLU, MP_ACT_GELU and MP_ACT_GELU_ERF
+   *  GeGLU, MP_ACT_SIGMOID GLU, MP_ACT_RELU ReGLU, MP_ACT_NONE the bilinear unit. */
+  mp_activation_t activation;
+  uint32_t reserved0; /**< must be 0 */
+  int64_t rows;       /**< >= 0 */
+  int64_t columns;    /**< >= 0 */
+  int64_t ld_x;       /**< row stride of x and dx, >= 2 columns */
+  int64_t ld_y;       /**< row stride of y and dy, >= columns */
+} mp_glu_desc_t;
+
+/** Initializes a gated linear unit with dense rows. */
+MP_API mp_status_t mp_glu_desc_init(mp_glu_desc_t *desc, size_t struct_size,
+                                    mp_activation_t activation, int64_t rows, int64_t columns,
+                                    mp_dtype_t dtype);
+static inline mp_glu_desc_t mp_glu_desc_default(mp_activation_t activation, int64_t rows,
+                                                int64_t columns, mp_dtype_t dtype) {
+  mp_glu_desc_t desc;
+  mp_glu_desc_init(&desc, sizeof desc, activation, rows, columns, dtype);
+  return desc;
+}
+
+/** Computes y = activation(gate) up, in fp32 and rounded once.
+ *
+ *  NaN is propagated.  rows = 0 or columns = 0 does nothing.  Rows of 16-byte aligned halves
+ *  (ld_x and columns multiples of 8 for 16-bit types) are read with vector loads.
+ *
+ *  @param x  device, rows x 2 columns.
+ *  @param y  device, rows x columns, written; must not overlap x.
+ *  @source Shazeer, GLU Variants Improve Transformer, 2020; Dauphin et al., Language Modeling with
+ *          Gated Convolutional Networks, 2017. */
+MP_API mp_status_t mp_glu_forward(mp_context_t context, const mp_glu_desc_t *desc, const void *x,
+                                  void *y, mp_stream_t stream);
+
+/** Computes the gradient of mp_glu_forward, in fp32 and rounded once:
+ *
+ *      dgate = dy up activation'(gate),  dup = dy activation(gate)
+ *
+ *  With MP_ACT_RELU, dgate is 0 unless gate > 0, even if dy or up is NaN.
+ *
+ *  @param x      device, rows x 2 columns, as in the forward pass.
+ *  @param dy     device, rows x columns.
+ *  @param dx     device, rows x 2 columns, [dgate | dup], written; may be x.  Must not overlap dy.
+ *  @param stats  host, optional: of dx. */
+MP_API mp_status_t mp_glu_backward(mp_context_t context, const mp_glu_desc_t *desc, const void *x,
+                                   const void *dy, void *dx, const mp_grad_stats_t *stats,
+                                   mp_stream_t stream);
 
 /** @} */
 

@@ -1,4 +1,4 @@
-/* mpcore/sequences.h: embedding and dropout. */
+/* mpcore/sequences.h: embedding, dropout, rotary embedding and softmax. */
 #ifndef MPCORE_SEQUENCES_H
 #define MPCORE_SEQUENCES_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/** @defgroup sequences 10. Embedding and dropout
+/** @defgroup sequences 10. Embedding, dropout, rotary embedding, softmax
  *  @{ */
 
 /** Bits of mp_embedding_desc_t.flags. */
@@ -136,6 +136,164 @@ static inline mp_dropout_desc_t mp_dropout_desc_default(int64_t count, float p, 
 MP_API mp_status_t mp_dropout(mp_context_t context, const mp_dropout_desc_t *desc,
                               const uint64_t *offset, const void *x, void *y,
                               const mp_grad_stats_t *stats, mp_stream_t stream);
+
+/** Bits of mp_rope_desc_t.flags. */
+typedef enum mp_rope_flags {
+  /** Rotates the pairs of elements (2i, 2i + 1), as in GPT-J.  Without it, the pairs are
+   *  (i, i + rotary_dim / 2), as in GPT-NeoX and Llama. */
+  MP_ROPE_FLAG_INTERLEAVED = 1 << 0,
+  /** Rotates by the negative angles: the backward pass, with dy as x and dx as y. */
+  MP_ROPE_FLAG_INVERSE = 1 << 1
+} mp_rope_flags_t;
+
+/** Shape, layout and angles of a rotary position embedding:
+ *
+ *      x, y    rows x heads x head_dim: element (i, h, e) is at i x_row + h x_head + e
+ *
+ *  A row is a token.  One call rotates q and k in a packed [q | k | v]: heads = q_heads + kv_heads,
+ *  x_row = (q_heads + 2 kv_heads) head_dim.  Tensors of layout heads x rows x head_dim have
+ *  x_head = rows head_dim and x_row = head_dim. */
+typedef struct mp_rope_desc {
+  uint32_t struct_size;
+  mp_dtype_t dtype;   /**< type of x and y */
+  int64_t rows;       /**< tokens, >= 0 */
+  int32_t heads;      /**< >= 0 */
+  int32_t head_dim;   /**< elements per head, >= 2 */
+  int32_t rotary_dim; /**< leading elements that are rotated: even, 2 to min(head_dim, 512) */
+  uint32_t flags;     /**< mp_rope_flags_t, or-ed */
+  int64_t x_row;      /**< stride of rows in elements; 0 = heads x_head */
+  int64_t x_head;     /**< stride of heads in elements; 0 = head_dim */
+  float base;         /**< finite, > 0; used only without inv_freq */
+  uint32_t reserved0; /**< must be 0 */
+  int64_t period;     /**< >= 0: tokens of a sequence, used only without positions; 0 = rows */
+} mp_rope_desc_t;
+
+/** Initializes a rotation of all elements of dense rows: base = 10000, no flags, one sequence. */
+MP_API mp_status_t mp_rope_desc_init(mp_rope_desc_t *desc, size_t struct_size, int64_t rows,
+                                     int32_t heads, int32_t head_dim, mp_dtype_t dtype);
+static inline mp_rope_desc_t mp_rope_desc_default(int64_t rows, int32_t heads, int32_t head_dim,
+                                                  mp_dtype_t dtype) {
+  mp_rope_desc_t desc;
+  mp_rope_desc_init(&desc, sizeof desc, rows, heads, head_dim, dtype);
+  return desc;
+}
+
+/** Rotates pairs of elements by angles that are proportional to the position of the token:
+ *
+ *      angle[r][i] = position[r] inv_freq[i]                         0 <= i < rotary_dim / 2
+ *      y[r][h][a] = x[r][h][a] cos(angle[r][i]) - x[r][h][b] sin(angle[r][i])
+ *      y[r][h][b] = x[r][h][b] cos(angle[r][i]) + x[r][h][a] sin(angle[r][i])
+ *
+ *  (a, b) are the elements of pair i.  Elements from rotary_dim on are copied.
+ *
+ *  - Accuracy: the position is rounded to fp32, and so is the product.  cos and sin of this angle
+ *    are within 0.51 ulp of fp32.  The rotation is in fp32 and rounded once.  Both targets give
+ *    equal bits.
+ *  - Range: an angle beyond 2^31 in magnitude, infinite or NaN makes its pairs NaN.
+ *  - rows = 0 or heads = 0 does nothing.
+ *
+ *  Not here: different strides of x and y, and positions with several coordinates.
+ *
+ *  @param positions  device, rows integers of any sign; NULL = row number % period.
+ *  @param inv_freq   device, rotary_dim / 2 floats, e.g. scaled for long contexts;
+ *                    NULL = base^(-2i / rotary_dim), rounded to fp32.
+ *  @param x          device, rows x heads x head_dim.
+ *  @param y          device, with the layout of x, written; may be x.
+ *  @param stats      host, optional: of y, in the backward pass.
+ *  @source Su et al., RoFormer: Enhanced Transformer with Rotary Position Embedding, 2021,
+ *          section 3.2.2.
+ *  @retval MP_ERROR_INVALID_ARGUMENT strides with which two elements share an address */
+MP_API mp_status_t mp_rope(mp_context_t context, const mp_rope_desc_t *desc,
+                           const int32_t *positions, const float *inv_freq, const void *x, void *y,
+                           const mp_grad_stats_t *stats, mp_stream_t stream);
+
+/** Elements of a row that a softmax includes. */
+typedef enum mp_softmax_mask {
+  MP_SOFTMAX_MASK_NONE = 0, /**< all */
+  /** Row i includes columns 0 to i % mask_rows + columns - mask_rows: the last query sees all keys.
+   *  With more queries than keys, the first mask_rows - columns of them see none. */
+  MP_SOFTMAX_MASK_CAUSAL = 1,
+  MP_SOFTMAX_MASK_LENGTHS = 2, /**< row i includes columns 0 to mask[i / mask_rows] - 1 */
+  MP_SOFTMAX_MASK_ADDITIVE = 3 /**< all; row i % mask_rows of a matrix is added to row i */
+} mp_softmax_mask_t;
+
+/** Bits of mp_softmax_desc_t.flags. */
+typedef enum mp_softmax_flags {
+  MP_SOFTMAX_FLAG_LOG = 1 << 0 /**< y is the natural logarithm of the softmax */
+} mp_softmax_flags_t;
+
+/** Shape, types and mask of a softmax over the columns of each row. */
+typedef struct mp_softmax_desc {
+  uint32_t struct_size;
+  mp_dtype_t dtype; /**< type of x, y, dy and dx */
+  mp_softmax_mask_t mask;
+  uint32_t flags;  /**< mp_softmax_flags_t, or-ed */
+  int64_t rows;    /**< >= 0 */
+  int64_t columns; /**< >= 0 */
+  int64_t ld_x;    /**< row stride of x and dx, >= columns */
+  int64_t ld_y;    /**< row stride of y and dy, >= columns */
+  float scale;     /**< factor of x, finite; e.g. 1 / sqrt(head_dim) */
+  /** Type of the mask, used only with MP_SOFTMAX_MASK_ADDITIVE. */
+  mp_dtype_t dtype_mask;
+  /** >= 0; 0 = rows.  CAUSAL: queries of a matrix.  LENGTHS: consecutive rows with the same length.
+   *  ADDITIVE: rows of the mask. */
+  int64_t mask_rows;
+  int64_t ld_mask; /**< >= columns, used only with MP_SOFTMAX_MASK_ADDITIVE */
+} mp_softmax_desc_t;
+
+/** Initializes a softmax of dense rows: scale = 1, no mask, dtype_mask = dtype, ld_mask = columns.
+ */
+MP_API mp_status_t mp_softmax_desc_init(mp_softmax_desc_t *desc, size_t struct_size, int64_t rows,
+                                        int64_t columns, mp_dtype_t dtype);
+static inline mp_softmax_desc_t mp_softmax_desc_default(int64_t rows, int64_t columns,
+                                                        mp_dtype_t dtype) {
+  mp_softmax_desc_t desc;
+  mp_softmax_desc_init(&desc, sizeof desc, rows, columns, dtype);
+  return desc;
+}
+
+/** Computes softmax or log-softmax of each row, in fp32 and rounded once:
+ *
+ *      s[j] = scale x[i][j] + mask[i % mask_rows][j]      the mask only if it is additive
+ *      y[i][j] = exp(s[j]) / sum_k exp(s[k])              over the columns that the mask includes
+ *
+ *  - Excluded elements of x are not read; their y is 0, with MP_SOFTMAX_FLAG_LOG -infinity.
+ *  - A row without an included element, or with -infinity in all of them, is 0 in every element;
+ *    with MP_SOFTMAX_FLAG_LOG it is -infinity.
+ *  - NaN or +infinity in an included element makes the included elements of the row NaN.
+ *  - A length outside [0, columns] makes its rows NaN, so that the step is skipped.  The host
+ *    cannot check lengths without waiting.
+ *  - Determinism: the bits of a row depend on its values, the type, the number of columns and the
+ *    mask, not on other rows, addresses or the size of the device.
+ *
+ *  With mp_gemm_batched, this is attention with stored scores, e.g. with a trained additive bias.
+ *
+ *  @param x     device, rows x columns.
+ *  @param mask  device; LENGTHS: ceil(rows / mask_rows) int32; ADDITIVE: mask_rows x columns of
+ *               desc->dtype_mask; otherwise ignored, and may be NULL.
+ *  @param y     device, rows x columns, written; may be x (equal ld).  Must not overlap the mask.
+ *  @source Vaswani et al., Attention Is All You Need, 2017, sections 3.2.1 and 3.2.3. */
+MP_API mp_status_t mp_softmax_forward(mp_context_t context, const mp_softmax_desc_t *desc,
+                                      const void *x, const void *mask, void *y, mp_stream_t stream);
+
+/** Computes the gradient of mp_softmax_forward from its result, in fp32 and rounded once:
+ *
+ *      dx[i][j] = scale y[i][j] (dy[i][j] - sum_k dy[i][k] y[i][k])
+ *      dx[i][j] = scale (dy[i][j] - exp(y[i][j]) sum_k dy[i][k])          MP_SOFTMAX_FLAG_LOG
+ *
+ *  - Excluded elements of dy are not read; their dx is 0.  dx is 0 also where y is 0, or -infinity
+ *    with MP_SOFTMAX_FLAG_LOG, if dy is finite.
+ *  - An additive mask is not read.  Its gradient is the sum of dx / scale over the repetitions:
+ *    mp_sum_rows of dx with period = mask_rows if scale = 1.
+ *
+ *  @param y      device, rows x columns, of mp_softmax_forward.
+ *  @param dy     device, rows x columns.
+ *  @param mask   device, as in the forward pass; ADDITIVE: ignored, and may be NULL.
+ *  @param dx     device, rows x columns, written; may be y or dy (equal ld).
+ *  @param stats  host, optional: of dx. */
+MP_API mp_status_t mp_softmax_backward(mp_context_t context, const mp_softmax_desc_t *desc,
+                                       const void *y, const void *dy, const void *mask, void *dx,
+                                       const mp_grad_stats_t *stats, mp_stream_t stream);
 
 /** @} */
 

@@ -142,12 +142,47 @@ struct PointwiseArgs {
   mp_grad_stats_t stats;
 };
 
+struct SumRowsArgs {
+  mp_sum_rows_desc_t desc;
+  const void *x;
+  void *sum;
+  mp_grad_stats_t stats;
+};
+
+/// Arguments of both passes; each reads only some of them.
+struct GluArgs {
+  mp_glu_desc_t desc;
+  const void *x, *dy = nullptr;
+  void *y = nullptr, *dx = nullptr;
+  mp_grad_stats_t stats = {};
+};
+
 struct DropoutArgs {
   mp_dropout_desc_t desc;
   const uint64_t *offset;  ///< optional
   const void *x;
   void *y;
   mp_grad_stats_t stats;
+};
+
+constexpr int32_t kMaxRotaryDim = 512;
+
+struct RopeArgs {
+  mp_rope_desc_t desc;  ///< strides and period are not 0
+  const int32_t *positions;
+  const float *inv_freq;
+  const void *x;
+  void *y;
+  mp_grad_stats_t stats;
+};
+
+/// Arguments of both passes; each reads only some of them.
+struct SoftmaxArgs {
+  mp_softmax_desc_t desc;  ///< mask_rows is not 0
+  const void *mask;
+  const void *x = nullptr, *y = nullptr, *dy = nullptr;  ///< forward: x; backward: y and dy
+  void *out;                                             ///< y or dx
+  mp_grad_stats_t stats = {};
 };
 
 }  // namespace mp

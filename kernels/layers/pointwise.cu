@@ -2,8 +2,8 @@
 // activation'(b); dropout.
 //
 // a and y are dense, so each block processes consecutive elements regardless of rows.  b is either
-// dense too, or each of its quads (4 elements) is addressed by row and column: b is then a bias,
-// whose few elements are in the caches, or a matrix with a row stride.
+// dense too, or each of its quads (4 elements) is addressed by row and column: b is then a bias or
+// a table, whose elements are in the caches, or a matrix with a row stride.
 #include "kernels/layers/layer_args.h"
 #include "kernels/simt/activation.h"
 #include "kernels/simt/random.h"
@@ -26,7 +26,7 @@ constexpr int kPiece = (kThreads * kVec) * kRuns<kReadsB>;
 struct ElementsArgs {
   PointwiseArgs call;
   int64_t count;    ///< elements of a and of y
-  bool b_is_dense;  ///< b has the layout of y
+  bool b_is_dense;  ///< b has the layout of y, without repetition
 
   /// Returns whether all dense operands are 16-byte aligned.
   MP_DEVICE bool is_aligned() const {
@@ -36,13 +36,15 @@ struct ElementsArgs {
 
 // ---------------------------------------------------------------------------- loading
 
-/// Index of an element of b, and the number of elements from there to the end of its row.
+/// Row and index of an element of b, and the number of elements from there to the end of its row.
 struct IndexInB {
-  int64_t index, left;
+  int64_t row, index, left;
 
   /// Finds the element of b that belongs to element `i` of y.
   MP_DEVICE IndexInB(const mp_pointwise_desc_t &desc, int64_t i) {
-    const int64_t row = i / desc.columns, column = i - row * desc.columns;
+    row = i / desc.columns;
+    const int64_t column = i - row * desc.columns;
+    if (desc.rows_b != 0) row %= desc.rows_b;
     index = row * desc.ld_b + column;
     left = desc.columns - column;
   }
@@ -52,6 +54,7 @@ struct IndexInB {
     if (--left > 0) return;
     index += desc.ld_b - desc.columns;
     left = desc.columns;
+    if (++row == desc.rows_b) row = index = 0;
   }
 };
 
@@ -166,7 +169,8 @@ void pointwise(const Device &device, const PointwiseArgs &call, mp_stream_t stre
   ElementsArgs args{};
   args.call = call;
   args.count = desc.rows * desc.columns;
-  args.b_is_dense = desc.ld_b == desc.columns || desc.rows == 1;
+  const bool repeats = desc.rows_b != 0 && desc.rows_b < desc.rows;
+  args.b_is_dense = desc.rows == 1 || (desc.ld_b == desc.columns && !repeats);
   (call.b != nullptr ? launch_elements<true> : launch_elements<false>)(device, args, stream);
 }
 

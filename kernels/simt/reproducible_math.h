@@ -184,7 +184,7 @@ MP_DEVICE double pow(double x, double y) {
   return exp2_of(product(log2_x, {y, 0.0}));
 }
 
-// ---------------------------------------------------------------------------- cosine
+// ---------------------------------------------------------------------------- sine and cosine
 
 /// cos t = 1 - z/2 + z^2 (...) with z = t^2.  1 - z/2 is a double-double; the rest is small.
 MP_DEVICE double taylor_cos(const TwoDoubles &t) {
@@ -208,6 +208,31 @@ MP_DEVICE double cospi(double x) {
   const double value = turned > 0.25 ? taylor_sin(product(kPi, {0.5 - turned, 0.0}))
                                      : taylor_cos(product(kPi, {turned, 0.0}));
   return x > 0.5 ? -value : value;
+}
+
+struct SinCos {
+  float sin, cos;
+};
+
+/// Sine and cosine of an fp32 angle, errors below 0.51 ulp of fp32; NaN if |x| > 2^31.
+/// x = n pi/2 + r with |r| <= pi/4.  pi/2 is a double-double.  x - n hi is exact: if n is not 0,
+/// both terms are multiples of 2^-52, and the difference is below 1.
+MP_DEVICE SinCos sin_cos(float x) {
+  constexpr TwoDoubles kHalfPi{0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
+  constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
+  if (!(fabsf(x) <= 0x1p31f)) return {NAN, NAN};
+  const double wide = static_cast<double>(x), n = rint(wide * kTwoOverPi);
+  const double r = fma(-n, kHalfPi.lo, fma(-n, kHalfPi.hi, wide)), z = r * r;
+  const double sin_r =
+      fma(r * z, polynomial(z, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800), r);
+  const double cos_r = fma(
+      z,
+      polynomial(z, -1.0 / 2, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800, 1.0 / 479001600),
+      1.0);
+  const int quadrant = static_cast<int>(n);
+  const float sin = static_cast<float>(quadrant & 1 ? cos_r : sin_r);
+  const float cos = static_cast<float>(quadrant & 1 ? sin_r : cos_r);
+  return {quadrant & 2 ? -sin : sin, (quadrant + 1) & 2 ? -cos : cos};
 }
 
 }  // namespace mp::MP_TARGET::reproducible

@@ -34,9 +34,13 @@ static const mp_scaler_config_t *config_of_state;
   X(mp_loss_desc_init, mp_loss_desc_t, desc, (s, size, MP_LOSS_L1, 7, MP_BF16))                    \
   X(mp_pointwise_desc_init, mp_pointwise_desc_t, desc, (s, size, MP_POINTWISE_MUL, 7, 3, MP_BF16)) \
   X(mp_column_sum_desc_init, mp_column_sum_desc_t, desc, (s, size, 7, 3, MP_BF16))                 \
+  X(mp_sum_rows_desc_init, mp_sum_rows_desc_t, desc, (s, size, 7, 2, 3, MP_BF16))                  \
+  X(mp_glu_desc_init, mp_glu_desc_t, desc, (s, size, MP_ACT_SILU, 7, 3, MP_BF16))                  \
   X(mp_rnn_desc_init, mp_rnn_desc_t, desc, (s, size, MP_RNN_GRU, 2, 3, 4, 5, MP_BF16))             \
   X(mp_embedding_desc_init, mp_embedding_desc_t, desc, (s, size, 7, 3, 5, MP_FP16))                \
-  X(mp_dropout_desc_init, mp_dropout_desc_t, desc, (s, size, 7, 0.5f, MP_FP32))
+  X(mp_dropout_desc_init, mp_dropout_desc_t, desc, (s, size, 7, 0.5f, MP_FP32))                    \
+  X(mp_rope_desc_init, mp_rope_desc_t, desc, (s, size, 7, 2, 8, MP_FP16))                          \
+  X(mp_softmax_desc_init, mp_softmax_desc_t, desc, (s, size, 7, 3, MP_FP16))
 
 #define DEFINE_CALL(function, type, parameter, arguments)    \
   static mp_status_t call_##function(void *s, size_t size) { \
@@ -124,18 +128,25 @@ static void test_unknown_enumerators(void) {
     const mp_batchnorm_desc_t batch_norm = mp_batchnorm_desc_default(7, 3, dtype);
     const mp_norm_desc_t norm = mp_norm_desc_default((mp_norm_kind_t)n, 7, 3, dtype);
     const mp_dropout_desc_t dropout = mp_dropout_desc_default(7, 0.5f, dtype);
+    const mp_sum_rows_desc_t sum = mp_sum_rows_desc_default(7, 2, 3, dtype);
+    const mp_glu_desc_t glu = mp_glu_desc_default((mp_activation_t)n, 7, 3, dtype);
+    const mp_rope_desc_t rope = mp_rope_desc_default(7, 2, 8, dtype);
+    const mp_softmax_desc_t softmax = mp_softmax_desc_default(7, 3, dtype);
     const mp_scaler_config_t config = mp_scaler_config_default((mp_scaler_policy_t)n);
     const mp_optimizer_desc_t optimizer = mp_optimizer_desc_default((mp_optimizer_kind_t)n);
     const mp_autocast_config_t autocast = mp_autocast_config_default(dtype);
     const mp_param_group_t group = mp_param_group_default((mp_optimizer_kind_t)n, 0.5f);
-    const int kept[] = {(int)gemm.dtype_ab,     (int)gemm.dtype_cd,     (int)conv.dtype,
-                        (int)conv.dtype_out,    (int)pointwise.op,      (int)pointwise.dtype,
-                        (int)rnn.cell,          (int)pointwise.dtype_b, (int)rnn.dtype,
-                        (int)rnn.dtype_dw,      (int)embedding.dtype,   (int)embedding.dtype_dtable,
-                        (int)pool.mode,         (int)pool.dtype,        (int)xent.dtype,
-                        (int)batch_norm.dtype,  (int)dropout.dtype,     (int)config.policy,
-                        (int)norm.kind,         (int)norm.dtype,        (int)norm.dtype_residual,
-                        (int)autocast.dtype_low};
+    const int kept[] = {
+        (int)gemm.dtype_ab,      (int)gemm.dtype_cd,     (int)conv.dtype,
+        (int)conv.dtype_out,     (int)pointwise.op,      (int)pointwise.dtype,
+        (int)rnn.cell,           (int)pointwise.dtype_b, (int)rnn.dtype,
+        (int)rnn.dtype_dw,       (int)embedding.dtype,   (int)embedding.dtype_dtable,
+        (int)pool.mode,          (int)pool.dtype,        (int)xent.dtype,
+        (int)batch_norm.dtype,   (int)dropout.dtype,     (int)config.policy,
+        (int)norm.kind,          (int)norm.dtype,        (int)norm.dtype_residual,
+        (int)autocast.dtype_low, (int)sum.dtype,         (int)glu.activation,
+        (int)glu.dtype,          (int)rope.dtype,        (int)softmax.dtype,
+        (int)softmax.dtype_mask};
     for (size_t f = 0; f < sizeof kept / sizeof *kept; f++)
       check(kept[f] == n, "an unknown enumerator is kept");
     check((int)optimizer.kind == n && group.lr == 0.5f, "an unknown enumerator is kept");

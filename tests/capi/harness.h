@@ -135,6 +135,7 @@ void test_rnn(void);
 void test_plan(void);
 void test_rnn_sizes(void);
 void test_sequences(void);
+void test_transformer(void);
 void test_overlap(void);
 void test_autocast(void);
 void test_graph(void);

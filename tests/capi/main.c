@@ -31,6 +31,7 @@ int main(void) {
   test_plan();
   test_rnn_sizes();
   test_sequences();
+  test_transformer();
   test_overlap();
   test_autocast();
   test_graph();

@@ -166,6 +166,46 @@ static mp_status_t call_pointwise(size_t a, size_t b, size_t y) {
   const mp_pointwise_desc_t d = mp_pointwise_desc_default(MP_POINTWISE_ADD, kSide, kSide, MP_FP32);
   return mp_pointwise(context, &d, at(a), at(b), at(y), &stats, NULL);
 }
+static mp_status_t call_sum_rows(size_t x, size_t unused, size_t sum) {
+  const mp_sum_rows_desc_t d = mp_sum_rows_desc_default(kSide, kSide, kSide, MP_FP32);
+  (void)unused;
+  return mp_sum_rows(context, &d, at(x), at(sum), &stats, NULL);
+}
+/** dy has half of the columns of x. */
+static mp_status_t call_glu_backward(size_t x, size_t dy, size_t dx) {
+  const mp_glu_desc_t d = mp_glu_desc_default(MP_ACT_SILU, kSide, kSide / 2, MP_FP32);
+  return mp_glu_backward(context, &d, at(x), at(dy), at(dx), &stats, NULL);
+}
+static mp_status_t call_rope(size_t x, size_t inv_freq, size_t y) {
+  const mp_rope_desc_t d = mp_rope_desc_default(kSide, 1, kSide, MP_FP32);
+  return mp_rope(context, &d, NULL, at(inv_freq), at(x), at(y), &stats, NULL);
+}
+static mp_status_t call_rope_positions(size_t x, size_t positions, size_t y) {
+  const mp_rope_desc_t d = mp_rope_desc_default(kSide, 1, kSide, MP_FP32);
+  return mp_rope(context, &d, at(positions), NULL, at(x), at(y), NULL, NULL);
+}
+static mp_softmax_desc_t softmax_desc(mp_softmax_mask_t mask) {
+  mp_softmax_desc_t d = mp_softmax_desc_default(kSide, kSide, MP_FP32);
+  d.mask = mask;
+  d.mask_rows = mask == MP_SOFTMAX_MASK_LENGTHS;
+  return d;
+}
+static mp_status_t call_softmax(size_t x, size_t mask, size_t y) {
+  const mp_softmax_desc_t d = softmax_desc(MP_SOFTMAX_MASK_ADDITIVE);
+  return mp_softmax_forward(context, &d, at(x), at(mask), at(y), NULL);
+}
+static mp_status_t call_softmax_lengths(size_t x, size_t lengths, size_t y) {
+  const mp_softmax_desc_t d = softmax_desc(MP_SOFTMAX_MASK_LENGTHS);
+  return mp_softmax_forward(context, &d, at(x), at(lengths), at(y), NULL);
+}
+static mp_status_t call_softmax_backward(size_t y, size_t dy, size_t dx) {
+  const mp_softmax_desc_t d = softmax_desc(MP_SOFTMAX_MASK_NONE);
+  return mp_softmax_backward(context, &d, at(y), at(dy), NULL, at(dx), &stats, NULL);
+}
+static mp_status_t call_softmax_backward_lengths(size_t y, size_t lengths, size_t dx) {
+  const mp_softmax_desc_t d = softmax_desc(MP_SOFTMAX_MASK_LENGTHS);
+  return mp_softmax_backward(context, &d, at(y), at(kSecond), at(lengths), at(dx), &stats, NULL);
+}
 static mp_status_t call_embedding(size_t table, size_t indices, size_t out_at) {
   const mp_embedding_desc_t d = mp_embedding_desc_default(kSide, kSide, kSide, MP_FP32);
   return mp_embedding_forward(context, &d, at(table), at(indices), at(out_at), NULL);
@@ -212,6 +252,14 @@ static const struct {
     {"mp_norm_backward", "tensors->dx", call_norm_backward, kSecondMay, kBytes},
     {"mp_softmax_xent", "dx", call_xent, kFirstMay, 4 * kSide},
     {"mp_pointwise", "y", call_pointwise, kFirstMay | kSecondMay, kBytes},
+    {"mp_sum_rows", "sum", call_sum_rows, kHasNoSecond, 0},
+    {"mp_glu_backward", "dx", call_glu_backward, kFirstMay, kBytes / 2},
+    {"mp_rope", "y", call_rope, kFirstMay, 4 * kSide / 2},
+    {"mp_rope", "y", call_rope_positions, kFirstMay, 4 * kSide},
+    {"mp_softmax_forward", "y", call_softmax, kFirstMay, kBytes},
+    {"mp_softmax_forward", "y", call_softmax_lengths, kFirstMay, 4 * kSide},
+    {"mp_softmax_backward", "dx", call_softmax_backward, kFirstMay | kSecondMay, kBytes},
+    {"mp_softmax_backward", "dx", call_softmax_backward_lengths, kFirstMay, 4 * kSide},
     {"mp_embedding_forward", "out", call_embedding, kNeither, 4 * kSide},
     {"mp_dropout", "y", call_dropout, kFirstMay | kHasNoSecond, 0},
     {"mp_cast", "dst", call_cast, kFirstMay | kHasNoSecond, 0},
@@ -294,6 +342,10 @@ static const struct {
     {"mp_softmax_xent", call_xent, 5, {kOut, kSmall, kLse, kLoss, kCorrect}},
     {"mp_loss", call_loss, 3, {kOut, kFar, kLoss}},
     {"mp_pointwise", call_pointwise, 1, {kOut}},
+    {"mp_sum_rows", call_sum_rows, 1, {kOut}},
+    {"mp_glu_backward", call_glu_backward, 1, {kOut}},
+    {"mp_rope", call_rope, 1, {kOut}},
+    {"mp_softmax_backward", call_softmax_backward, 1, {kOut}},
     {"mp_dropout", call_dropout, 1, {kOut}},
 };
 

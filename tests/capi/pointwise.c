@@ -41,7 +41,8 @@ static void test_desc(void) {
       POINTWISE_FIELD(ld_b, i, -8),
       POINTWISE_FIELD(ld_b, i, kColumns - 1),
       POINTWISE_FIELD(ld_b, i, INT64_MAX),
-      FIELD(mp_pointwise_desc_t, rows_b, i, 2, MP_ERROR_UNSUPPORTED),
+      POINTWISE_FIELD(rows_b, i, -1),
+      POINTWISE_FIELD(rows_b, i, INT64_MIN),
   };
   const struct subject subject = {"mp_pointwise", "desc", sizeof(mp_pointwise_desc_t), init, call};
   check_fields(&subject, fields, sizeof fields / sizeof *fields);
@@ -108,6 +109,18 @@ static void test_pointers(void) {
   FAILS(mp_pointwise, (context, &d, a, y, y, NULL, NULL), wrong,
         "ld_b = 9 must equal columns = 8 if y = b");
   WORKS(mp_pointwise(context, &d, y, b, y, NULL, NULL));
+  d = add();
+  d.rows_b = kRows - 1;
+  FAILS(mp_pointwise, (context, &d, a, y, y, NULL, NULL), wrong,
+        "rows_b = 5 must be 0 or at least rows = 6 if y = b");
+  WORKS(mp_pointwise(context, &d, a, b, y, NULL, NULL));
+  FAILS(mp_pointwise, (context, &d, a, at(kY - 2), y, NULL, NULL), wrong, "y");
+  d.rows_b = 2; /* the third row of b is not read */
+  WORKS(mp_pointwise(context, &d, a, at(kY - 2 * 2 * kColumns), y, NULL, NULL));
+  d.rows_b = kRows;
+  WORKS(mp_pointwise(context, &d, a, y, y, NULL, NULL));
+  d.rows_b = INT64_MAX;
+  WORKS(mp_pointwise(context, &d, a, y, y, NULL, NULL));
   d.rows = 1;
   WORKS(mp_pointwise(context, &d, a, y, y, NULL, NULL));
   d.ld_b = 0;

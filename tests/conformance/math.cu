@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int64_t kArguments = 256 * kThreads;
-constexpr int kFunctions = 7;
+constexpr int kFunctions = 9;
 
 struct MathArgs {
   const double *any;       ///< kArguments values with arbitrary bits except the sign
@@ -33,6 +33,10 @@ MP_KERNEL(kThreads, 1) call_functions(MP_PARAM(MathArgs) args) {
   out[4] = 1.0 - math::pow(fraction, exponent);
   out[5] = math::cospi(fraction);
   out[6] = args.fused ? fma(-fraction, fraction, 1.0) : 1.0 - math::product(fraction, fraction);
+  const auto angle = static_cast<float>(exponent * fraction * 0x1p+20);  // below 2^31
+  const math::SinCos of_angle = math::sin_cos(angle);
+  out[7] = static_cast<double>(of_angle.sin);
+  out[8] = static_cast<double>(of_angle.cos);
 }
 
 }  // namespace

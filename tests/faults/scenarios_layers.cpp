@@ -130,6 +130,19 @@ void compute_by_element(Run &run) {
               bytes, nullptr);
   const mp_dropout_desc_t dropout = mp_dropout_desc_default(64, 0.5f, MP_FP16);
   FAULTY_CALL(run, mp_dropout, run.context(), &dropout, nullptr, y, y, nullptr, nullptr);
+  const mp_glu_desc_t glu = mp_glu_desc_default(MP_ACT_SILU, 8, 4, MP_FP16);
+  FAULTY_CALL(run, mp_glu_forward, run.context(), &glu, a, y, nullptr);
+  FAULTY_CALL(run, mp_glu_backward, run.context(), &glu, a, b, y, nullptr, nullptr);
+  const mp_rope_desc_t rope = mp_rope_desc_default(8, 2, 4, MP_FP16);
+  FAULTY_CALL(run, mp_rope, run.context(), &rope, nullptr, nullptr, y, y, nullptr, nullptr);
+  const mp_softmax_desc_t softmax = mp_softmax_desc_default(8, 8, MP_FP16);
+  FAULTY_CALL(run, mp_softmax_forward, run.context(), &softmax, y, nullptr, y, nullptr);
+  FAULTY_CALL(run, mp_softmax_backward, run.context(), &softmax, y, a, nullptr, y, nullptr,
+              nullptr);
+  float *const sums = run.floats(16);
+  const mp_sum_rows_desc_t rows = mp_sum_rows_desc_default(8, 2, 8, MP_FP16);
+  FAULTY_CALL(run, mp_sum_rows, run.context(), &rows, y, sums, nullptr, nullptr);
+  run.record_device(sums, 16 * sizeof *sums);
   const mp_column_sum_desc_t columns = mp_column_sum_desc_default(8, 8, MP_FP16);
   bytes = 0;
   FAULTY_CALL(run, mp_column_sum_workspace_size, run.context(), &columns, &bytes);

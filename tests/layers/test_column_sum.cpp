@@ -1,6 +1,8 @@
 // mp_column_sum: exact sums of integers, the bits of dbias, overflow, and guard zones.
+// mp_sum_rows: exact sums of integers, the order of the sum, and empty sums.
 #include <limits>
 
+#include "tests/support/grad_stats.h"
 #include "tests/support/testing.h"
 
 using namespace mptest;
@@ -147,4 +149,103 @@ TEST_CASE("column sum: overflow in the last rounding raises found_inf, and so do
   c.has_scale = true;
   c.scale = 0.0f;
   CHECK(run(c, x, before).sum == std::vector<double>(3, 0.0));
+}
+
+// ---------------------------------------------------------------------------- sums of rows
+
+namespace {
+
+/// Runs mp_sum_rows with NaN in the padding of x, a pattern in that of sum, and guard zones.
+Matrices sum_rows(const mp_sum_rows_desc_t &d, const Matrices &x, double before, int64_t offset) {
+  DeviceMatrices in(d.dtype, 1, d.rows, d.columns, d.ld_x, 0, offset, kPoison);
+  DeviceMatrices sum(d.dtype_sum, 1, d.period, d.columns, d.ld_sum, 0, offset, kCanary);
+  if (d.rows > 0) in.upload(x);
+  sum.upload(Matrices(1, d.period, d.columns, before));
+  const GradStats stats;
+  const mp_grad_stats_t pointers = stats.pointers();
+  require_ok(mp_sum_rows(context(), &d, in.data(), sum.data(), &pointers, kStream));
+  CHECK(in.damage() == "");
+  CHECK(sum.damage() == "");
+  const Matrices got = sum.download();
+  stats.check(got.values);
+  return got;
+}
+
+Matrices random_integers(const mp_sum_rows_desc_t &d, int64_t range) {
+  Matrices x(1, d.rows, d.columns);
+  Random random(static_cast<uint64_t>(d.rows * 131 + d.columns));
+  for (double &value : x.values) value = static_cast<double>(random.integer(-range, range));
+  return x;
+}
+
+void check_sum_rows(const mp_sum_rows_desc_t &d, int64_t offset) {
+  CAPTURE(d.rows, d.period, d.columns, d.ld_x, d.ld_sum, d.beta, mp_dtype_name(d.dtype),
+          mp_dtype_name(d.dtype_sum), offset);
+  const Matrices x = random_integers(d, 2);
+  Matrices wanted(1, d.period, d.columns, d.beta == 0.0f ? 0.0 : 3.0 * d.beta);
+  for (int64_t i = 0; i < d.rows; i++)
+    for (int64_t j = 0; j < d.columns; j++) wanted.at(0, i % d.period, j) += x.at(0, i, j);
+  const double before = d.beta == 0.0f ? std::nan("") : 3.0;
+  CHECK(sum_rows(d, x, before, offset).values == wanted.values);
+}
+
+}  // namespace
+
+TEST_CASE("sum rows: integers are exact for every shape, type and layout",
+          "[layers][sum_rows][strict]") {
+  for (const mp_dtype_t dtype : kDtypes)
+    for (const mp_dtype_t dtype_sum : kDtypes)
+      for (const int64_t rows : {0, 1, 4, 5, 23, 100})
+        for (const int64_t period : {1, 3, 5, 40})
+          for (const int64_t columns : {1, 7, 8, 65}) {
+            auto d = mp_sum_rows_desc_default(rows, period, columns, dtype);
+            d.dtype_sum = dtype_sum;
+            check_sum_rows(d, 0);
+            d.ld_x += 5;
+            d.ld_sum += 8;
+            d.beta = 2.0f;
+            check_sum_rows(d, 1);
+          }
+}
+
+TEST_CASE("sum rows: more rows than one block processes", "[layers][sum_rows]") {
+  for (const mp_dtype_t dtype : kDtypes)
+    check_sum_rows(mp_sum_rows_desc_default(9000, 3001, 40, dtype), 0);
+}
+
+TEST_CASE("sum rows: the sum is fp32, in ascending order, and rounded once",
+          "[layers][sum_rows][strict]") {
+  const auto d = mp_sum_rows_desc_default(3 * 37, 3, 9, MP_FP32);
+  Matrices x(1, d.rows, d.columns);
+  Random random(5);
+  for (double &value : x.values) value = round_to(MP_FP32, random.real(-1.0, 1.0));
+  Matrices wanted(1, 3, 9);
+  for (int64_t i = 0; i < d.rows; i++)
+    for (int64_t j = 0; j < 9; j++) {
+      double &sum = wanted.at(0, i % 3, j);
+      sum = round_to(MP_FP32, sum + x.at(0, i, j));
+    }
+  CHECK(sum_rows(d, x, 0.0, 0).values == wanted.values);
+  auto half = d;
+  half.dtype_sum = MP_FP16;
+  for (double &value : wanted.values) value = round_to(MP_FP16, value);
+  CHECK(sum_rows(half, x, 0.0, 0).values == wanted.values);
+}
+
+TEST_CASE("sum rows: overflow and NaN stay in their column", "[layers][sum_rows][strict]") {
+  auto d = mp_sum_rows_desc_default(4, 2, 3, MP_FP32);
+  d.dtype_sum = MP_FP16;
+  Matrices x(1, 4, 3, 1.0);
+  x.at(0, 0, 1) = x.at(0, 2, 1) = 60000.0;
+  x.at(0, 3, 2) = std::nan("");
+  const Matrices got = sum_rows(d, x, 0.0, 0);
+  CHECK((got.at(0, 0, 0) == 2.0 && got.at(0, 0, 1) == kInfinity && got.at(0, 0, 2) == 2.0));
+  CHECK((got.at(0, 1, 0) == 2.0 && got.at(0, 1, 1) == 2.0 && std::isnan(got.at(0, 1, 2))));
+}
+
+TEST_CASE("sum rows: no columns, no rows of the sum", "[layers][sum_rows][strict]") {
+  for (const int64_t columns : {0, 4}) {
+    const auto d = mp_sum_rows_desc_default(0, columns == 0 ? 5 : 0, columns, MP_FP16);
+    require_ok(mp_sum_rows(context(), &d, nullptr, nullptr, nullptr, kStream));
+  }
 }

@@ -44,23 +44,26 @@ std::vector<Function> all_functions() {
   return all;
 }
 
-/// Layout of the rows of b: contiguous, with gaps, or one row for all.
-enum class Rows { kDense, kApart, kOne };
-constexpr Rows kRows[] = {Rows::kDense, Rows::kApart, Rows::kOne};
+/// Layout of the rows of b: contiguous, with gaps, one row for all, or two rows that repeat.
+enum class Rows { kDense, kApart, kOne, kRepeated, kRepeatedApart };
+constexpr Rows kRows[] = {Rows::kDense, Rows::kApart, Rows::kOne, Rows::kRepeated,
+                          Rows::kRepeatedApart};
 
 enum class InPlace { kNo, kA, kB };
 
 struct Layer {
   mp_pointwise_desc_t desc;
-  std::vector<double> a, b;  ///< rows x columns; a single row of b is the first
+  std::vector<double> a, b;  ///< rows x columns; repeated rows of b are the first
   int64_t a_offset = 0, b_offset = 0, y_offset = 0;  ///< in elements, from 256-byte alignment
   InPlace in_place = InPlace::kNo;
 
   Function function() const { return {desc.op, desc.activation}; }
-  double b_at(size_t i) const {
-    const size_t columns = static_cast<size_t>(desc.columns);
-    return b[desc.ld_b == 0 ? i % columns : i];
+  /// Number of different rows of b.
+  int64_t rows_of_b() const {
+    const int64_t rows = desc.rows_b == 0 ? desc.rows : std::min(desc.rows_b, desc.rows);
+    return desc.ld_b == 0 ? 1 : rows;
   }
+  double b_at(size_t i) const { return b[i % static_cast<size_t>(rows_of_b() * desc.columns)]; }
 };
 
 struct Shape {
@@ -73,7 +76,8 @@ Layer make_layer(const Function &f, const Shape &shape, Rows rows, mp_dtype_t dt
   Layer l{mp_pointwise_desc_default(f.op, shape.rows, shape.columns, dtype), {}, {}};
   l.desc.activation = f.activation;
   l.desc.dtype_b = dtype_b;
-  if (rows == Rows::kApart) l.desc.ld_b = shape.columns + 3;
+  if (rows == Rows::kApart || rows == Rows::kRepeatedApart) l.desc.ld_b = shape.columns + 3;
+  if (rows == Rows::kRepeated || rows == Rows::kRepeatedApart) l.desc.rows_b = 2;
   if (rows == Rows::kOne) l.desc.ld_b = 0;
   Random random(static_cast<uint64_t>(shape.rows * 1000 + shape.columns));
   for (int64_t i = 0; i < shape.rows * shape.columns; i++) {
@@ -91,7 +95,7 @@ void fill_with_reals(Layer &l, double range) {
 
 /// Returns b as stored, with NaN between its rows.
 std::vector<double> laid_out(const Layer &l) {
-  const int64_t rows = l.desc.ld_b == 0 ? 1 : l.desc.rows;
+  const int64_t rows = l.rows_of_b();
   std::vector<double> memory(static_cast<size_t>((rows - 1) * l.desc.ld_b + l.desc.columns), kNaN);
   for (int64_t i = 0; i < rows; i++)
     std::copy_n(l.b.begin() + i * l.desc.columns, l.desc.columns, memory.begin() + i * l.desc.ld_b);
@@ -172,14 +176,15 @@ std::string damage_of(const Layer &l, const std::vector<double> &y) {
 
 void check(const Layer &l) {
   const mp_pointwise_desc_t &d = l.desc;
-  expect_none(damage_of(l, run(l)),
-              format("op = %d, activation = %d, %s and %s, %lld x %lld, ld_b = %lld, offsets %lld, "
-                     "%lld, %lld, in place %d",
-                     d.op, d.activation, mp_dtype_name(d.dtype), mp_dtype_name(d.dtype_b),
-                     static_cast<long long>(d.rows), static_cast<long long>(d.columns),
-                     static_cast<long long>(d.ld_b), static_cast<long long>(l.a_offset),
-                     static_cast<long long>(l.b_offset), static_cast<long long>(l.y_offset),
-                     static_cast<int>(l.in_place)));
+  expect_none(
+      damage_of(l, run(l)),
+      format("op = %d, activation = %d, %s and %s, %lld x %lld, ld_b = %lld, rows_b = %lld, "
+             "offsets %lld, %lld, %lld, in place %d",
+             d.op, d.activation, mp_dtype_name(d.dtype), mp_dtype_name(d.dtype_b),
+             static_cast<long long>(d.rows), static_cast<long long>(d.columns),
+             static_cast<long long>(d.ld_b), static_cast<long long>(d.rows_b),
+             static_cast<long long>(l.a_offset), static_cast<long long>(l.b_offset),
+             static_cast<long long>(l.y_offset), static_cast<int>(l.in_place)));
 }
 
 }  // namespace
@@ -248,7 +253,7 @@ TEST_CASE("pointwise: y can be b", "[layers][pointwise][strict]") {
         l.b_offset = offset;
         check(l);
         // ld_b is irrelevant for one row.
-        for (const Rows rows : {Rows::kApart, Rows::kOne}) {
+        for (const Rows rows : {Rows::kApart, Rows::kOne, Rows::kRepeatedApart}) {
           Layer one = make_layer(f, {1, 300}, rows, dtype, dtype);
           one.in_place = InPlace::kB;
           check(one);

@@ -212,3 +212,24 @@ TEST_CASE("reproducible math: pow equals C's pow at limits, infinity and NaN") {
   }
   CHECK(std::isnan(math::pow(-2.0, 2.0)));
 }
+
+TEST_CASE("reproducible math: sine and cosine of fp32 angles are within 0.51 ulp") {
+  const auto ulps = [](float got, long double wanted) {
+    const int exponent = std::max(std::ilogb(wanted), -126);
+    return std::fabs(static_cast<long double>(got) - wanted) / std::ldexp(1.0L, exponent - 23);
+  };
+  long double worst = 0.0L;
+  for (uint32_t bits = 1; bits <= 0x4f000000u; bits += 997)  // up to 2^31
+    for (const uint32_t sign : {0u, 0x80000000u}) {
+      const float x = mp::host::float_from_bits(bits | sign);
+      const math::SinCos got = math::sin_cos(x);
+      worst = std::max({worst, ulps(got.sin, std::sin(static_cast<long double>(x))),
+                        ulps(got.cos, std::cos(static_cast<long double>(x)))});
+    }
+  CHECK(worst <= 0.51L);
+  CHECK((math::sin_cos(0.0f).sin == 0.0f && math::sin_cos(0.0f).cos == 1.0f));
+  for (const float out : {0x1.000002p+31f, HUGE_VALF, NAN}) {
+    CHECK(std::isnan(math::sin_cos(out).sin));
+    CHECK(std::isnan(math::sin_cos(-out).cos));
+  }
+}

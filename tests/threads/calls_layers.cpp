@@ -157,6 +157,44 @@ Bytes dropout(mp_context_t context) {
   return operands.bytes();
 }
 
+Bytes gated_unit(mp_context_t context) {
+  constexpr int64_t kRows = 30, kColumns = 50;
+  Operands operands(context);
+  const mp_glu_desc_t desc = mp_glu_desc_default(MP_ACT_SILU, kRows, kColumns, MP_BF16);
+  const void *const x = operands.input(MP_BF16, kRows * 2 * kColumns);
+  check(mp_glu_forward(context, &desc, x, operands.output(MP_BF16, kRows * kColumns), kStream));
+  void *const dx = operands.output(MP_BF16, kRows * 2 * kColumns);
+  check(mp_glu_backward(context, &desc, x, operands.input(MP_BF16, kRows * kColumns), dx, nullptr,
+                        kStream));
+  const mp_sum_rows_desc_t sum = mp_sum_rows_desc_default(kRows, 3, 2 * kColumns, MP_BF16);
+  check(
+      mp_sum_rows(context, &sum, dx, operands.output(MP_FP32, 3 * 2 * kColumns), nullptr, kStream));
+  return operands.bytes();
+}
+
+Bytes rope(mp_context_t context) {
+  constexpr int32_t kTokens = 30, kHeads = 3, kWidth = 16;
+  Operands operands(context);
+  const mp_rope_desc_t desc = mp_rope_desc_default(kTokens, kHeads, kWidth, MP_FP16);
+  check(mp_rope(context, &desc, nullptr, nullptr,
+                operands.input(MP_FP16, kTokens * kHeads * kWidth),
+                operands.output(MP_FP16, kTokens * kHeads * kWidth), nullptr, kStream));
+  return operands.bytes();
+}
+
+Bytes softmax(mp_context_t context) {
+  constexpr int64_t kRows = 20, kColumns = 2000;
+  Operands operands(context);
+  mp_softmax_desc_t desc = mp_softmax_desc_default(kRows, kColumns, MP_FP16);
+  desc.mask = MP_SOFTMAX_MASK_CAUSAL;
+  void *const y = operands.output(MP_FP16, kRows * kColumns);
+  check(mp_softmax_forward(context, &desc, operands.input(MP_FP16, kRows * kColumns), nullptr, y,
+                           kStream));
+  check(mp_softmax_backward(context, &desc, y, operands.input(MP_FP16, kRows * kColumns), nullptr,
+                            operands.output(MP_FP16, kRows * kColumns), nullptr, kStream));
+  return operands.bytes();
+}
+
 Bytes lstm(mp_context_t context) {
   constexpr int32_t kBatch = 4, kSteps = 3, kIn = 16, kHidden = 24;
   Operands operands(context);
@@ -196,6 +234,9 @@ void add_layers(std::vector<Call> &calls) {
   calls.push_back({"softmax_xent", softmax_xent});
   calls.push_back({"embedding", embedding});
   calls.push_back({"dropout", dropout});
+  calls.push_back({"glu and sum_rows", gated_unit});
+  calls.push_back({"rope", rope});
+  calls.push_back({"softmax", softmax});
   calls.push_back({"rnn", lstm});
 }
 

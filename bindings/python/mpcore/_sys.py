@@ -298,6 +298,31 @@ class mp_embedding_flags_t(enum.IntFlag):
 MP_EMBEDDING_FLAG_PADDING, MP_EMBEDDING_FLAG_ACCUMULATE = tuple(mp_embedding_flags_t)
 
 
+class mp_rope_flags_t(enum.IntFlag):
+    MP_ROPE_FLAG_INTERLEAVED = 1
+    MP_ROPE_FLAG_INVERSE = 2
+
+
+MP_ROPE_FLAG_INTERLEAVED, MP_ROPE_FLAG_INVERSE = tuple(mp_rope_flags_t)
+
+
+class mp_softmax_mask_t(enum.IntEnum):
+    MP_SOFTMAX_MASK_NONE = 0
+    MP_SOFTMAX_MASK_CAUSAL = 1
+    MP_SOFTMAX_MASK_LENGTHS = 2
+    MP_SOFTMAX_MASK_ADDITIVE = 3
+
+
+(MP_SOFTMAX_MASK_NONE, MP_SOFTMAX_MASK_CAUSAL, MP_SOFTMAX_MASK_LENGTHS, MP_SOFTMAX_MASK_ADDITIVE) = tuple(mp_softmax_mask_t)
+
+
+class mp_softmax_flags_t(enum.IntFlag):
+    MP_SOFTMAX_FLAG_LOG = 1
+
+
+MP_SOFTMAX_FLAG_LOG = mp_softmax_flags_t.MP_SOFTMAX_FLAG_LOG
+
+
 class mp_norm_kind_t(enum.IntEnum):
     MP_NORM_LAYER = 1
     MP_NORM_RMS = 2
@@ -768,6 +793,20 @@ class mp_column_sum_desc_t(_Sized):
     ]
 
 
+class mp_sum_rows_desc_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("dtype", c_uint32), ("dtype_sum", c_uint32), ("beta", c_float),
+        ("rows", c_int64), ("period", c_int64), ("columns", c_int64), ("ld_x", c_int64), ("ld_sum", c_int64),
+    ]
+
+
+class mp_glu_desc_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("dtype", c_uint32), ("activation", c_uint32), ("reserved0", c_uint32),
+        ("rows", c_int64), ("columns", c_int64), ("ld_x", c_int64), ("ld_y", c_int64),
+    ]
+
+
 class mp_xent_desc_t(_Sized):
     _fields_ = [
         ("struct_size", c_uint32), ("dtype", c_uint32), ("dtype_labels", c_uint32), ("flags", c_uint32),
@@ -815,6 +854,22 @@ class mp_dropout_desc_t(_Sized):
     _fields_ = [
         ("struct_size", c_uint32), ("dtype", c_uint32), ("count", c_int64), ("seed", c_uint64),
         ("p", c_float), ("reserved0", c_uint32),
+    ]
+
+
+class mp_rope_desc_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("dtype", c_uint32), ("rows", c_int64), ("heads", c_int32),
+        ("head_dim", c_int32), ("rotary_dim", c_int32), ("flags", c_uint32), ("x_row", c_int64),
+        ("x_head", c_int64), ("base", c_float), ("reserved0", c_uint32), ("period", c_int64),
+    ]
+
+
+class mp_softmax_desc_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("dtype", c_uint32), ("mask", c_uint32), ("flags", c_uint32),
+        ("rows", c_int64), ("columns", c_int64), ("ld_x", c_int64), ("ld_y", c_int64), ("scale", c_float),
+        ("dtype_mask", c_uint32), ("mask_rows", c_int64), ("ld_mask", c_int64),
     ]
 
 
@@ -1052,6 +1107,18 @@ def mp_column_sum_desc_default(rows: int, columns: int, dtype: int) -> mp_column
     return value
 
 
+def mp_sum_rows_desc_default(rows: int, period: int, columns: int, dtype: int) -> mp_sum_rows_desc_t:
+    value = mp_sum_rows_desc_t()
+    _library.mp_sum_rows_desc_init(value, ctypes.sizeof(value), rows, period, columns, dtype)
+    return value
+
+
+def mp_glu_desc_default(activation: int, rows: int, columns: int, dtype: int) -> mp_glu_desc_t:
+    value = mp_glu_desc_t()
+    _library.mp_glu_desc_init(value, ctypes.sizeof(value), activation, rows, columns, dtype)
+    return value
+
+
 def mp_xent_desc_default(rows: int, classes: int, dtype: int) -> mp_xent_desc_t:
     value = mp_xent_desc_t()
     _library.mp_xent_desc_init(value, ctypes.sizeof(value), rows, classes, dtype)
@@ -1073,6 +1140,18 @@ def mp_embedding_desc_default(num_indices: int, num_embeddings: int, embedding_d
 def mp_dropout_desc_default(count: int, p: float, dtype: int) -> mp_dropout_desc_t:
     value = mp_dropout_desc_t()
     _library.mp_dropout_desc_init(value, ctypes.sizeof(value), count, p, dtype)
+    return value
+
+
+def mp_rope_desc_default(rows: int, heads: int, head_dim: int, dtype: int) -> mp_rope_desc_t:
+    value = mp_rope_desc_t()
+    _library.mp_rope_desc_init(value, ctypes.sizeof(value), rows, heads, head_dim, dtype)
+    return value
+
+
+def mp_softmax_desc_default(rows: int, columns: int, dtype: int) -> mp_softmax_desc_t:
+    value = mp_softmax_desc_t()
+    _library.mp_softmax_desc_init(value, ctypes.sizeof(value), rows, columns, dtype)
     return value
 
 
@@ -1219,6 +1298,11 @@ class Library(ctypes.CDLL):
         def mp_column_sum_desc_init(self, desc: Pointer, struct_size: int, rows: int, columns: int, dtype: int, /) -> int: ...
         def mp_column_sum_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
         def mp_column_sum(self, context: Handle, desc: Pointer, x: Pointer, sum: Pointer, epilogue: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
+        def mp_sum_rows_desc_init(self, desc: Pointer, struct_size: int, rows: int, period: int, columns: int, dtype: int, /) -> int: ...
+        def mp_sum_rows(self, context: Handle, desc: Pointer, x: Pointer, sum: Pointer, stats: Pointer, stream: Handle, /) -> int: ...
+        def mp_glu_desc_init(self, desc: Pointer, struct_size: int, activation: int, rows: int, columns: int, dtype: int, /) -> int: ...
+        def mp_glu_forward(self, context: Handle, desc: Pointer, x: Pointer, y: Pointer, stream: Handle, /) -> int: ...
+        def mp_glu_backward(self, context: Handle, desc: Pointer, x: Pointer, dy: Pointer, dx: Pointer, stats: Pointer, stream: Handle, /) -> int: ...
         def mp_xent_desc_init(self, desc: Pointer, struct_size: int, rows: int, classes: int, dtype: int, /) -> int: ...
         def mp_softmax_xent(self, context: Handle, desc: Pointer, tensors: Pointer, stream: Handle, /) -> int: ...
         def mp_loss_desc_init(self, desc: Pointer, struct_size: int, kind: int, count: int, dtype: int, /) -> int: ...
@@ -1230,6 +1314,11 @@ class Library(ctypes.CDLL):
         def mp_embedding_backward(self, context: Handle, desc: Pointer, indices: Pointer, dout: Pointer, dtable: Pointer, stats: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_dropout_desc_init(self, desc: Pointer, struct_size: int, count: int, p: float, dtype: int, /) -> int: ...
         def mp_dropout(self, context: Handle, desc: Pointer, offset: Pointer, x: Pointer, y: Pointer, stats: Pointer, stream: Handle, /) -> int: ...
+        def mp_rope_desc_init(self, desc: Pointer, struct_size: int, rows: int, heads: int, head_dim: int, dtype: int, /) -> int: ...
+        def mp_rope(self, context: Handle, desc: Pointer, positions: Pointer, inv_freq: Pointer, x: Pointer, y: Pointer, stats: Pointer, stream: Handle, /) -> int: ...
+        def mp_softmax_desc_init(self, desc: Pointer, struct_size: int, rows: int, columns: int, dtype: int, /) -> int: ...
+        def mp_softmax_forward(self, context: Handle, desc: Pointer, x: Pointer, mask: Pointer, y: Pointer, stream: Handle, /) -> int: ...
+        def mp_softmax_backward(self, context: Handle, desc: Pointer, y: Pointer, dy: Pointer, mask: Pointer, dx: Pointer, stats: Pointer, stream: Handle, /) -> int: ...
         def mp_norm_desc_init(self, desc: Pointer, struct_size: int, kind: int, rows: int, columns: int, dtype: int, /) -> int: ...
         def mp_norm_forward(self, context: Handle, desc: Pointer, tensors: Pointer, stream: Handle, /) -> int: ...
         def mp_norm_backward_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
@@ -1396,6 +1485,11 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_column_sum_desc_init": (c_uint32, {"desc": POINTER(mp_column_sum_desc_t), "struct_size": c_size_t, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
     "mp_column_sum_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_column_sum_desc_t), "bytes": c_void_p}),
     "mp_column_sum": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_column_sum_desc_t), "x": c_void_p, "sum": c_void_p, "epilogue": POINTER(mp_epilogue_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_sum_rows_desc_init": (c_uint32, {"desc": POINTER(mp_sum_rows_desc_t), "struct_size": c_size_t, "rows": c_int64, "period": c_int64, "columns": c_int64, "dtype": c_uint32}),
+    "mp_sum_rows": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_sum_rows_desc_t), "x": c_void_p, "sum": c_void_p, "stats": POINTER(mp_grad_stats_t), "stream": c_void_p}),
+    "mp_glu_desc_init": (c_uint32, {"desc": POINTER(mp_glu_desc_t), "struct_size": c_size_t, "activation": c_uint32, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
+    "mp_glu_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_glu_desc_t), "x": c_void_p, "y": c_void_p, "stream": c_void_p}),
+    "mp_glu_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_glu_desc_t), "x": c_void_p, "dy": c_void_p, "dx": c_void_p, "stats": POINTER(mp_grad_stats_t), "stream": c_void_p}),
     "mp_xent_desc_init": (c_uint32, {"desc": POINTER(mp_xent_desc_t), "struct_size": c_size_t, "rows": c_int64, "classes": c_int64, "dtype": c_uint32}),
     "mp_softmax_xent": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_xent_desc_t), "tensors": POINTER(mp_xent_tensors_t), "stream": c_void_p}),
     "mp_loss_desc_init": (c_uint32, {"desc": POINTER(mp_loss_desc_t), "struct_size": c_size_t, "kind": c_uint32, "count": c_int64, "dtype": c_uint32}),
@@ -1407,6 +1501,11 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_embedding_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_embedding_desc_t), "indices": c_void_p, "dout": c_void_p, "dtable": c_void_p, "stats": POINTER(mp_grad_stats_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_dropout_desc_init": (c_uint32, {"desc": POINTER(mp_dropout_desc_t), "struct_size": c_size_t, "count": c_int64, "p": c_float, "dtype": c_uint32}),
     "mp_dropout": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_dropout_desc_t), "offset": c_void_p, "x": c_void_p, "y": c_void_p, "stats": POINTER(mp_grad_stats_t), "stream": c_void_p}),
+    "mp_rope_desc_init": (c_uint32, {"desc": POINTER(mp_rope_desc_t), "struct_size": c_size_t, "rows": c_int64, "heads": c_int32, "head_dim": c_int32, "dtype": c_uint32}),
+    "mp_rope": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rope_desc_t), "positions": c_void_p, "inv_freq": c_void_p, "x": c_void_p, "y": c_void_p, "stats": POINTER(mp_grad_stats_t), "stream": c_void_p}),
+    "mp_softmax_desc_init": (c_uint32, {"desc": POINTER(mp_softmax_desc_t), "struct_size": c_size_t, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
+    "mp_softmax_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_softmax_desc_t), "x": c_void_p, "mask": c_void_p, "y": c_void_p, "stream": c_void_p}),
+    "mp_softmax_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_softmax_desc_t), "y": c_void_p, "dy": c_void_p, "mask": c_void_p, "dx": c_void_p, "stats": POINTER(mp_grad_stats_t), "stream": c_void_p}),
     "mp_norm_desc_init": (c_uint32, {"desc": POINTER(mp_norm_desc_t), "struct_size": c_size_t, "kind": c_uint32, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
     "mp_norm_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_norm_desc_t), "tensors": POINTER(mp_norm_tensors_t), "stream": c_void_p}),
     "mp_norm_backward_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_norm_desc_t), "bytes": c_void_p}),

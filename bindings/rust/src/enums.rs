@@ -344,6 +344,40 @@ flags! {
     }
 }
 
+flags! {
+    /// Bits of [`mp_rope_desc_t`](crate::sys::mp_rope_desc_t).flags.
+    RopeFlags {
+        /// Rotates the pairs of elements (2i, 2i + 1), as in GPT-J.  Without it, the pairs are
+        /// (i, i + rotary\_dim / 2), as in GPT-NeoX and Llama.
+        INTERLEAVED = 1,
+        /// Rotates by the negative angles: the backward pass, with dy as x and dx as y.
+        INVERSE = 2,
+    }
+}
+
+numbered! {
+    /// Elements of a row that a softmax includes.
+    SoftmaxMask {
+        /// all
+        None = 0,
+        /// Row i includes columns 0 to i % mask\_rows + columns - mask\_rows: the last query sees all keys.
+        /// With more queries than keys, the first mask\_rows - columns of them see none.
+        Causal = 1,
+        /// row i includes columns 0 to mask\[i / mask\_rows\] - 1
+        Lengths = 2,
+        /// all; row i % mask\_rows of a matrix is added to row i
+        Additive = 3,
+    }
+}
+
+flags! {
+    /// Bits of [`mp_softmax_desc_t`](crate::sys::mp_softmax_desc_t).flags.
+    SoftmaxFlags {
+        /// y is the natural logarithm of the softmax
+        FLAG_LOG = 1,
+    }
+}
+
 numbered! {
     /// Statistics by which a vector is normalized.
     NormKind {

@@ -186,6 +186,19 @@ pub type mp_embedding_flags_t = u32;
 pub const MP_EMBEDDING_FLAG_PADDING: mp_embedding_flags_t = 1;
 pub const MP_EMBEDDING_FLAG_ACCUMULATE: mp_embedding_flags_t = 2;
 
+pub type mp_rope_flags_t = u32;
+pub const MP_ROPE_FLAG_INTERLEAVED: mp_rope_flags_t = 1;
+pub const MP_ROPE_FLAG_INVERSE: mp_rope_flags_t = 2;
+
+pub type mp_softmax_mask_t = u32;
+pub const MP_SOFTMAX_MASK_NONE: mp_softmax_mask_t = 0;
+pub const MP_SOFTMAX_MASK_CAUSAL: mp_softmax_mask_t = 1;
+pub const MP_SOFTMAX_MASK_LENGTHS: mp_softmax_mask_t = 2;
+pub const MP_SOFTMAX_MASK_ADDITIVE: mp_softmax_mask_t = 3;
+
+pub type mp_softmax_flags_t = u32;
+pub const MP_SOFTMAX_FLAG_LOG: mp_softmax_flags_t = 1;
+
 pub type mp_norm_kind_t = u32;
 pub const MP_NORM_LAYER: mp_norm_kind_t = 1;
 pub const MP_NORM_RMS: mp_norm_kind_t = 2;
@@ -698,6 +711,33 @@ pub struct mp_column_sum_desc_t {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
+pub struct mp_sum_rows_desc_t {
+    pub struct_size: u32,
+    pub dtype: mp_dtype_t,
+    pub dtype_sum: mp_dtype_t,
+    pub beta: f32,
+    pub rows: i64,
+    pub period: i64,
+    pub columns: i64,
+    pub ld_x: i64,
+    pub ld_sum: i64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_glu_desc_t {
+    pub struct_size: u32,
+    pub dtype: mp_dtype_t,
+    pub activation: mp_activation_t,
+    pub reserved0: u32,
+    pub rows: i64,
+    pub columns: i64,
+    pub ld_x: i64,
+    pub ld_y: i64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct mp_xent_desc_t {
     pub struct_size: u32,
     pub dtype: mp_dtype_t,
@@ -790,6 +830,40 @@ pub struct mp_dropout_desc_t {
     pub seed: u64,
     pub p: f32,
     pub reserved0: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_rope_desc_t {
+    pub struct_size: u32,
+    pub dtype: mp_dtype_t,
+    pub rows: i64,
+    pub heads: i32,
+    pub head_dim: i32,
+    pub rotary_dim: i32,
+    pub flags: u32,
+    pub x_row: i64,
+    pub x_head: i64,
+    pub base: f32,
+    pub reserved0: u32,
+    pub period: i64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_softmax_desc_t {
+    pub struct_size: u32,
+    pub dtype: mp_dtype_t,
+    pub mask: mp_softmax_mask_t,
+    pub flags: u32,
+    pub rows: i64,
+    pub columns: i64,
+    pub ld_x: i64,
+    pub ld_y: i64,
+    pub scale: f32,
+    pub dtype_mask: mp_dtype_t,
+    pub mask_rows: i64,
+    pub ld_mask: i64,
 }
 
 #[repr(C)]
@@ -1154,12 +1228,16 @@ zeroed! {
     mp_batchnorm_tensors_t
     mp_pointwise_desc_t
     mp_column_sum_desc_t
+    mp_sum_rows_desc_t
+    mp_glu_desc_t
     mp_xent_desc_t
     mp_xent_tensors_t
     mp_loss_desc_t
     mp_loss_tensors_t
     mp_embedding_desc_t
     mp_dropout_desc_t
+    mp_rope_desc_t
+    mp_softmax_desc_t
     mp_norm_desc_t
     mp_norm_tensors_t
     mp_scaler_config_t
@@ -1275,6 +1353,22 @@ pub fn mp_column_sum_desc_default(rows: i64, columns: i64, dtype: mp_dtype_t) ->
     value
 }
 
+pub fn mp_sum_rows_desc_default(rows: i64, period: i64, columns: i64, dtype: mp_dtype_t) -> mp_sum_rows_desc_t {
+    let mut value = mp_sum_rows_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
+    unsafe { mp_sum_rows_desc_init(&mut value, size, rows, period, columns, dtype) };
+    value
+}
+
+pub fn mp_glu_desc_default(activation: mp_activation_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_glu_desc_t {
+    let mut value = mp_glu_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
+    unsafe { mp_glu_desc_init(&mut value, size, activation, rows, columns, dtype) };
+    value
+}
+
 pub fn mp_xent_desc_default(rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_xent_desc_t {
     let mut value = mp_xent_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1304,6 +1398,22 @@ pub fn mp_dropout_desc_default(count: i64, p: f32, dtype: mp_dtype_t) -> mp_drop
     let size = core::mem::size_of_val(&value);
     // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
     unsafe { mp_dropout_desc_init(&mut value, size, count, p, dtype) };
+    value
+}
+
+pub fn mp_rope_desc_default(rows: i64, heads: i32, head_dim: i32, dtype: mp_dtype_t) -> mp_rope_desc_t {
+    let mut value = mp_rope_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
+    unsafe { mp_rope_desc_init(&mut value, size, rows, heads, head_dim, dtype) };
+    value
+}
+
+pub fn mp_softmax_desc_default(rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_softmax_desc_t {
+    let mut value = mp_softmax_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
+    unsafe { mp_softmax_desc_init(&mut value, size, rows, columns, dtype) };
     value
 }
 
@@ -1468,6 +1578,11 @@ extern "C" {
     pub fn mp_column_sum_desc_init(desc: *mut mp_column_sum_desc_t, struct_size: usize, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
     pub fn mp_column_sum_workspace_size(context: mp_context_t, desc: *const mp_column_sum_desc_t, bytes: *mut usize) -> mp_status_t;
     pub fn mp_column_sum(context: mp_context_t, desc: *const mp_column_sum_desc_t, x: *const c_void, sum: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_sum_rows_desc_init(desc: *mut mp_sum_rows_desc_t, struct_size: usize, rows: i64, period: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_sum_rows(context: mp_context_t, desc: *const mp_sum_rows_desc_t, x: *const c_void, sum: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_glu_desc_init(desc: *mut mp_glu_desc_t, struct_size: usize, activation: mp_activation_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_glu_forward(context: mp_context_t, desc: *const mp_glu_desc_t, x: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_glu_backward(context: mp_context_t, desc: *const mp_glu_desc_t, x: *const c_void, dy: *const c_void, dx: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_xent_desc_init(desc: *mut mp_xent_desc_t, struct_size: usize, rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_status_t;
     pub fn mp_softmax_xent(context: mp_context_t, desc: *const mp_xent_desc_t, tensors: *const mp_xent_tensors_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_loss_desc_init(desc: *mut mp_loss_desc_t, struct_size: usize, kind: mp_loss_kind_t, count: i64, dtype: mp_dtype_t) -> mp_status_t;
@@ -1479,6 +1594,11 @@ extern "C" {
     pub fn mp_embedding_backward(context: mp_context_t, desc: *const mp_embedding_desc_t, indices: *const c_void, dout: *const c_void, dtable: *mut c_void, stats: *const mp_grad_stats_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_dropout_desc_init(desc: *mut mp_dropout_desc_t, struct_size: usize, count: i64, p: f32, dtype: mp_dtype_t) -> mp_status_t;
     pub fn mp_dropout(context: mp_context_t, desc: *const mp_dropout_desc_t, offset: *const u64, x: *const c_void, y: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_rope_desc_init(desc: *mut mp_rope_desc_t, struct_size: usize, rows: i64, heads: i32, head_dim: i32, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_rope(context: mp_context_t, desc: *const mp_rope_desc_t, positions: *const i32, inv_freq: *const f32, x: *const c_void, y: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_softmax_desc_init(desc: *mut mp_softmax_desc_t, struct_size: usize, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_softmax_forward(context: mp_context_t, desc: *const mp_softmax_desc_t, x: *const c_void, mask: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_softmax_backward(context: mp_context_t, desc: *const mp_softmax_desc_t, y: *const c_void, dy: *const c_void, mask: *const c_void, dx: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_norm_desc_init(desc: *mut mp_norm_desc_t, struct_size: usize, kind: mp_norm_kind_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
     pub fn mp_norm_forward(context: mp_context_t, desc: *const mp_norm_desc_t, tensors: *const mp_norm_tensors_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_norm_backward_workspace_size(context: mp_context_t, desc: *const mp_norm_desc_t, bytes: *mut usize) -> mp_status_t;

@@ -1,0 +1,387 @@
+// Softmax and log-softmax with masks, and their gradients, against fp64: exact where all terms are
+// powers of two, otherwise within derived bounds.
+//
+// Bounds, with u = 2^-24.  A score s = scale x + mask has one rounding, and so has its distance
+// from the largest.  The exponential of d takes 4 u + 2.4 |d| u (fast_exp), expf at most as much.
+// A sum of positive terms with a sequential additions adds a u, the reciprocal and product 2 u.
+#include <limits>
+
+#include "tests/support/bounds.h"
+#include "tests/support/grad_stats.h"
+#include "tests/support/testing.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const double kNaN = std::nan("");
+const double kU = unit_roundoff(MP_FP32);
+const double kFlushed = static_cast<double>(std::numeric_limits<float>::min());
+
+constexpr mp_softmax_mask_t kMasks[] = {MP_SOFTMAX_MASK_NONE, MP_SOFTMAX_MASK_CAUSAL,
+                                        MP_SOFTMAX_MASK_LENGTHS, MP_SOFTMAX_MASK_ADDITIVE};
+
+enum class InPlace { kNo, kFirst, kSecond };  ///< second: dy in the backward pass
+
+struct Layer {
+  mp_softmax_desc_t desc;
+  Matrices x, dy;
+  std::vector<int32_t> lengths;
+  Matrices mask;
+  InPlace in_place = InPlace::kNo;
+  int64_t offset = 0;
+
+  bool is_log() const { return desc.flags == MP_SOFTMAX_FLAG_LOG; }
+  int64_t mask_rows() const { return desc.mask_rows != 0 ? desc.mask_rows : desc.rows; }
+  /// Columns [0, included) take part; -1: the length is out of range.
+  int64_t included(int64_t row) const {
+    if (desc.mask == MP_SOFTMAX_MASK_CAUSAL)
+      return std::clamp<int64_t>(row % mask_rows() + desc.columns - mask_rows() + 1, 0,
+                                 desc.columns);
+    if (desc.mask != MP_SOFTMAX_MASK_LENGTHS) return desc.columns;
+    const int64_t length = lengths[static_cast<size_t>(row / mask_rows())];
+    return length > desc.columns ? -1 : std::max<int64_t>(length, -1);
+  }
+  double score(int64_t row, int64_t j) const {
+    const double added =
+        desc.mask == MP_SOFTMAX_MASK_ADDITIVE ? mask.at(0, row % mask_rows(), j) : 0.0;
+    return desc.scale * x.at(0, row, j) + added;
+  }
+  /// Sequential additions of a sum: within a vector, over the vectors of a thread, over lanes and
+  /// warps.
+  double additions() const {
+    return 8.0 + static_cast<double>(desc.columns) / 256.0 + 4.0 + 32.0 + 16.0;
+  }
+};
+
+Layer make_layer(int64_t rows, int64_t columns, mp_softmax_mask_t mask, mp_dtype_t dtype = MP_FP32,
+                 uint32_t flags = 0) {
+  Layer l{mp_softmax_desc_default(rows, columns, dtype),
+          Matrices(1, rows, columns),
+          Matrices(1, rows, columns),
+          {},
+          {}};
+  l.desc.mask = mask;
+  l.desc.flags = flags;
+  Random random(static_cast<uint64_t>(rows * 100000 + columns));
+  for (double &value : l.x.values) value = round_to(dtype, random.real(-6.0, 6.0));
+  for (double &value : l.dy.values) value = round_to(dtype, random.real(-2.0, 2.0));
+  if (mask != MP_SOFTMAX_MASK_NONE) l.desc.mask_rows = std::max<int64_t>(rows / 2, 1);
+  if (mask == MP_SOFTMAX_MASK_LENGTHS)
+    for (int64_t i = 0; i < rows; i += l.desc.mask_rows)
+      l.lengths.push_back(static_cast<int32_t>(random.integer(0, columns)));
+  if (mask == MP_SOFTMAX_MASK_ADDITIVE) {
+    l.desc.dtype_mask = MP_FP16;
+    l.mask = Matrices(1, l.desc.mask_rows, columns);
+    for (double &value : l.mask.values) value = round_to(MP_FP16, random.real(-3.0, 3.0));
+    l.mask.values[0] = -kInfinity;
+  }
+  return l;
+}
+
+/// The mask on the device.
+struct DeviceMask {
+  explicit DeviceMask(const Layer &l)
+      : lengths(l.lengths),
+        additive(l.desc.dtype_mask, 1, l.mask.rows, l.mask.cols, l.desc.ld_mask, 0, l.offset,
+                 kPoison) {
+    if (l.mask.rows > 0) additive.upload(l.mask);
+    data = l.desc.mask == MP_SOFTMAX_MASK_LENGTHS    ? lengths.data()
+           : l.desc.mask == MP_SOFTMAX_MASK_ADDITIVE ? additive.data()
+                                                     : nullptr;
+  }
+  DeviceBuffer<int32_t> lengths;
+  DeviceMatrices additive;
+  const void *data;
+};
+
+/// Returns values with NaN where the mask excludes them.
+Matrices poisoned(const Layer &l, Matrices values) {
+  for (int64_t i = 0; i < l.desc.rows; i++)
+    for (int64_t j = std::max<int64_t>(l.included(i), 0); j < l.desc.columns; j++)
+      values.at(0, i, j) = kNaN;
+  return values;
+}
+
+DeviceMatrices on_device(const Layer &l, int64_t ld, uint8_t padding) {
+  return DeviceMatrices(l.desc.dtype, 1, l.desc.rows, l.desc.columns, ld, 0, l.offset, padding);
+}
+
+Matrices forward(const Layer &l) {
+  const DeviceMask mask(l);
+  DeviceMatrices x = on_device(l, l.desc.ld_x, kCanary),
+                 beside = on_device(l, l.desc.ld_y, kCanary);
+  const DeviceMatrices &y = l.in_place == InPlace::kNo ? beside : x;
+  x.upload(poisoned(l, l.x));
+  require_ok(mp_softmax_forward(context(), &l.desc, x.data(), mask.data, y.data(), kStream));
+  CHECK(y.damage() == "");
+  return y.download();
+}
+
+Matrices backward(const Layer &l, const Matrices &result) {
+  const DeviceMask mask(l);
+  DeviceMatrices y = on_device(l, l.desc.ld_y, kCanary), dy = on_device(l, l.desc.ld_y, kCanary),
+                 beside = on_device(l, l.desc.ld_x, kCanary);
+  const DeviceMatrices &dx = l.in_place == InPlace::kNo      ? beside
+                             : l.in_place == InPlace::kFirst ? y
+                                                             : dy;
+  y.upload(result);
+  dy.upload(poisoned(l, l.dy));
+  const void *const lengths = l.desc.mask == MP_SOFTMAX_MASK_LENGTHS ? mask.data : nullptr;
+  const GradStats stats;
+  const mp_grad_stats_t pointers = stats.pointers();
+  require_ok(mp_softmax_backward(context(), &l.desc, y.data(), dy.data(), lengths, dx.data(),
+                                 &pointers, kStream));
+  CHECK(dx.damage() == "");
+  const Matrices got = dx.download();
+  stats.check(got.values);
+  return got;
+}
+
+/// Counts wrong elements of y in a row whose included elements are finite or -infinity.
+int64_t count_wrong(const Layer &l, const Matrices &y, int64_t row) {
+  const int64_t end = l.included(row);
+  double largest = -kInfinity, sum = 0.0, worst = 0.0;
+  for (int64_t j = 0; j < end; j++) largest = std::max(largest, l.score(row, j));
+  const auto error_of = [&](double s) {  // of s - largest
+    return kU * (std::fabs(s) + std::fabs(largest) + std::fabs(s - largest));
+  };
+  const auto power_error = [&](double s) {
+    return std::expm1(error_of(s)) + kU * (4.0 + 2.4 * std::fabs(s - largest));
+  };
+  for (int64_t j = 0; j < end; j++) {
+    const double s = l.score(row, j);
+    if (s == -kInfinity) continue;
+    sum += std::exp(s - largest);
+    if (s - largest > -80.0) worst = std::max(worst, power_error(s));
+  }
+  const double sum_error = worst + kU * l.additions();
+  int64_t wrong = 0;
+  for (int64_t j = 0; j < l.desc.columns; j++) {
+    const double s = j < end ? l.score(row, j) : -kInfinity, got = y.at(0, row, j);
+    double wanted = l.is_log() ? -kInfinity : 0.0, bound = 0.0;
+    if (s != -kInfinity) {
+      const double error =
+          l.is_log()
+              ? error_of(s) + sum_error +
+                    kU * (4.0 * std::log(sum) + std::fabs(s - largest - std::log(sum)))
+              : std::exp(s - largest) / sum * (power_error(s) + sum_error + 2.0 * kU) + kFlushed;
+      wanted = l.is_log() ? s - largest - std::log(sum) : std::exp(s - largest) / sum;
+      bound = rounded_error(l.desc.dtype, wanted, error);
+    }
+    wrong += !(got == wanted || std::fabs(got - wanted) <= bound);
+  }
+  return wrong;
+}
+
+/// Counts wrong elements of dx for a given y.
+int64_t count_wrong_gradients(const Layer &l, const Matrices &y, const Matrices &dx, int64_t row) {
+  const int64_t end = l.included(row);
+  double sum = 0.0, sum_abs = 0.0;
+  for (int64_t j = 0; j < end; j++) {
+    const double term = l.dy.at(0, row, j) * (l.is_log() ? 1.0 : y.at(0, row, j));
+    sum += term;
+    sum_abs += std::fabs(term);
+  }
+  const double sum_error = kU * (l.additions() + 1.0) * sum_abs, scale = l.desc.scale;
+  int64_t wrong = 0;
+  for (int64_t j = 0; j < l.desc.columns; j++) {
+    double wanted = 0.0, error = 0.0;
+    if (j < end) {
+      const double of_y = y.at(0, row, j), dy = l.dy.at(0, row, j);
+      if (!l.is_log()) {
+        wanted = scale * of_y * (dy - sum);
+        error = std::fabs(scale * of_y) * sum_error + 4.0 * kU * std::fabs(wanted);
+      } else if (of_y != -kInfinity) {
+        const double p = std::exp(of_y);
+        wanted = scale * (dy - p * sum);
+        error = std::fabs(scale) *
+                    (p * sum_error + kU * (5.0 + 2.4 * std::fabs(of_y)) * p * std::fabs(sum) +
+                     kFlushed * (1.0 + std::fabs(sum))) +
+                2.0 * kU * std::fabs(wanted);
+      }
+    }
+    const double got = dx.at(0, row, j);
+    const double bound =
+        wanted == 0.0 && error == 0.0 ? 0.0 : rounded_error(l.desc.dtype, wanted, error);
+    wrong += !(std::fabs(got - wanted) <= bound);
+  }
+  return wrong;
+}
+
+void check(const Layer &l) {
+  const mp_softmax_desc_t &d = l.desc;
+  CAPTURE(d.rows, d.columns, d.ld_x, d.ld_y, d.mask, d.mask_rows, d.flags, d.scale, l.offset,
+          mp_dtype_name(d.dtype), static_cast<int>(l.in_place));
+  const Matrices y = forward(l), dx = backward(l, y);
+  int64_t wrong = 0, wrong_gradients = 0;
+  for (int64_t i = 0; i < d.rows; i++) {
+    wrong += count_wrong(l, y, i);
+    wrong_gradients += count_wrong_gradients(l, y, dx, i);
+  }
+  CHECK(wrong == 0);
+  CHECK(wrong_gradients == 0);
+}
+
+/// Around vectors, warps, rows in registers of a warp and of a block.
+constexpr int64_t kColumns[] = {1,    2,    7,    8,    9,    31,   33,   256,  257,
+                                1000, 1023, 1024, 1025, 2049, 8191, 8192, 8193, 13000};
+
+bool all_are(const Matrices &values, int64_t row, bool (*predicate)(double)) {
+  const auto begin = values.values.begin() + row * values.cols;
+  return std::all_of(begin, begin + values.cols, predicate);
+}
+
+}  // namespace
+
+TEST_CASE("softmax: every mask, length and type", "[layers][softmax][strict]") {
+  for (const int64_t columns : kColumns)
+    for (const mp_softmax_mask_t mask : kMasks)
+      for (const uint32_t flags : {0, int{MP_SOFTMAX_FLAG_LOG}})
+        for (const mp_dtype_t dtype : kDtypes) {
+          Layer l = make_layer(6, columns, mask, dtype, flags);
+          l.desc.scale = 0.7f;
+          check(l);
+        }
+}
+
+TEST_CASE("softmax: layouts, in place and out of place", "[layers][softmax][strict]") {
+  for (const int64_t columns : {45, 1500, 9000})
+    for (const mp_softmax_mask_t mask : kMasks)
+      for (const mp_dtype_t dtype : kDtypes)
+        for (const InPlace in_place : {InPlace::kNo, InPlace::kFirst, InPlace::kSecond}) {
+          Layer l = make_layer(7, columns, mask, dtype);
+          l.in_place = in_place;
+          check(l);
+          l.offset = 1;
+          l.desc.ld_x = l.desc.ld_y = columns + 3;
+          l.desc.ld_mask = columns + 1;
+          if (in_place == InPlace::kNo) l.desc.ld_y += 8;
+          check(l);
+        }
+}
+
+TEST_CASE("softmax: more rows than the grid has warps", "[layers][softmax]") {
+  for (const mp_softmax_mask_t mask : kMasks) check(make_layer(5003, 40, mask, MP_FP16));
+}
+
+TEST_CASE("softmax: equal scores of 2^k columns are exact, and so is a score far above all others",
+          "[layers][softmax][strict]") {
+  for (const int64_t columns : {1, 2, 16, 32, 256, 1024, 2048, 8192, 16384})
+    for (const mp_dtype_t dtype : kDtypes)
+      for (const bool has_lengths : {false, true}) {
+        Layer l = make_layer(3, columns + (has_lengths ? 5 : 0),
+                             has_lengths ? MP_SOFTMAX_MASK_LENGTHS : MP_SOFTMAX_MASK_NONE, dtype);
+        l.lengths.assign(3, static_cast<int32_t>(columns));
+        l.x.values.assign(l.x.values.size(), -3.0);
+        for (double &value : l.dy.values) value = 4.0 * std::round(value);
+        const Matrices y = forward(l), dx = backward(l, y);
+        const double p = 1.0 / static_cast<double>(columns);
+        for (int64_t i = 0; i < 3; i++) {
+          double sum = 0.0;
+          for (int64_t j = 0; j < columns; j++) sum += p * l.dy.at(0, i, j);
+          for (int64_t j = 0; j < l.desc.columns; j++) {
+            REQUIRE(y.at(0, i, j) == (j < columns ? p : 0.0));
+            REQUIRE(dx.at(0, i, j) ==
+                    (j < columns ? round_to(dtype, p * (l.dy.at(0, i, j) - sum)) : 0.0));
+          }
+          l.x.at(0, i, columns - 1) = 2048.0;
+        }
+        const Matrices one_hot = forward(l);
+        for (int64_t i = 0; i < 3; i++)
+          for (int64_t j = 0; j < l.desc.columns; j++)
+            REQUIRE(one_hot.at(0, i, j) == (j == columns - 1 ? 1.0 : 0.0));
+      }
+}
+
+TEST_CASE("softmax: a row without an included element is 0", "[layers][softmax][strict]") {
+  const auto is_zero = [](double v) { return v == 0.0; };
+  const auto is_lowest = [](double v) { return v == -kInfinity; };
+  for (const int64_t columns : {5, 2000, 9000})
+    for (const uint32_t flags : {0, int{MP_SOFTMAX_FLAG_LOG}}) {
+      Layer lengths = make_layer(4, columns, MP_SOFTMAX_MASK_LENGTHS, MP_FP16, flags);
+      lengths.lengths = {0, static_cast<int32_t>(columns)};
+      Layer infinite = make_layer(4, columns, MP_SOFTMAX_MASK_NONE, MP_FP16, flags);
+      for (int64_t j = 0; j < columns; j++) infinite.x.at(0, 1, j) = -kInfinity;
+      for (const Layer &l : {lengths, infinite}) {
+        const Matrices y = forward(l), dx = backward(l, y);
+        CHECK((flags == 0 ? all_are(y, 1, is_zero) : all_are(y, 1, is_lowest)));
+        CHECK(all_are(dx, 1, is_zero));
+        check(l);
+      }
+    }
+  // Three queries and two keys: the first sees none.
+  Layer l = make_layer(3, 2, MP_SOFTMAX_MASK_CAUSAL);
+  l.desc.mask_rows = 3;
+  CHECK((l.included(0) == 0 && l.included(1) == 1 && l.included(2) == 2));
+  check(l);
+}
+
+TEST_CASE("softmax: a length out of range makes its rows NaN", "[layers][softmax][strict]") {
+  const auto is_nan = [](double v) { return std::isnan(v); };
+  for (const int64_t columns : {5, 2000, 9000})
+    for (const uint32_t flags : {0, int{MP_SOFTMAX_FLAG_LOG}})
+      for (const int32_t bad :
+           {-1, static_cast<int32_t>(columns) + 1, std::numeric_limits<int32_t>::max()}) {
+        Layer l = make_layer(4, columns, MP_SOFTMAX_MASK_LENGTHS, MP_FP32, flags);
+        l.lengths = {3, bad};
+        const Matrices y = forward(l), dx = backward(l, y);
+        for (int64_t i = 0; i < 4; i++) {
+          CHECK(all_are(y, i, is_nan) == (i >= 2));
+          CHECK(all_are(dx, i, is_nan) == (i >= 2));
+        }
+        CHECK(count_wrong(l, y, 1) == 0);
+      }
+}
+
+TEST_CASE("softmax: NaN and infinity stay in their row", "[layers][softmax][strict]") {
+  for (const int64_t columns : {9, 3000, 9000})
+    for (const uint32_t flags : {0, int{MP_SOFTMAX_FLAG_LOG}})
+      for (const double bad : {kNaN, kInfinity}) {
+        Layer l = make_layer(3, columns, MP_SOFTMAX_MASK_CAUSAL, MP_FP16, flags);
+        l.desc.mask_rows = 3;
+        l.x.at(0, 1, 2) = bad;
+        const Matrices y = forward(l);
+        for (int64_t j = 0; j < columns; j++)
+          REQUIRE(std::isnan(y.at(0, 1, j)) == (j < l.included(1)));
+        CHECK(count_wrong(l, y, 0) + count_wrong(l, y, 2) == 0);
+        l.x.at(0, 1, 2) = 0.0;
+        l.dy.at(0, 1, 2) = bad;
+        const Matrices dx = backward(l, forward(l));
+        CHECK(std::isnan(dx.at(0, 1, 2)));
+        for (const int64_t i : {0, 2})
+          for (int64_t j = 0; j < columns; j++) REQUIRE(std::isfinite(dx.at(0, i, j)));
+      }
+}
+
+TEST_CASE("softmax: the bits of a row depend on neither other rows nor addresses",
+          "[layers][softmax][strict]") {
+  for (const int64_t columns : {100, 1500, 9001}) {
+    const Layer all = make_layer(9, columns, MP_SOFTMAX_MASK_NONE, MP_FP32);
+    const Matrices y = forward(all), dx = backward(all, y);
+    for (const int64_t row : {0, 5}) {
+      Layer one = make_layer(1, columns, MP_SOFTMAX_MASK_NONE, MP_FP32);
+      one.offset = row;
+      one.desc.ld_x = one.desc.ld_y = columns + 2;
+      Matrices of_row(1, 1, columns);
+      for (int64_t j = 0; j < columns; j++) {
+        one.x.at(0, 0, j) = all.x.at(0, row, j);
+        one.dy.at(0, 0, j) = all.dy.at(0, row, j);
+        of_row.at(0, 0, j) = y.at(0, row, j);
+      }
+      CHECK(forward(one).values == of_row.values);
+      const Matrices of_dx = backward(one, of_row);
+      for (int64_t j = 0; j < columns; j++) REQUIRE(of_dx.at(0, 0, j) == dx.at(0, row, j));
+    }
+  }
+}
+
+TEST_CASE("softmax: no rows, no columns", "[layers][softmax][strict]") {
+  for (const int64_t rows : {0, 3}) {
+    const auto d = mp_softmax_desc_default(rows, rows == 0 ? 8 : 0, MP_FP16);
+    require_ok(mp_softmax_forward(context(), &d, nullptr, nullptr, nullptr, kStream));
+    require_ok(
+        mp_softmax_backward(context(), &d, nullptr, nullptr, nullptr, nullptr, nullptr, kStream));
+  }
+}
