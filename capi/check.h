@@ -361,7 +361,9 @@ inline void require_count(int64_t count, const char *name, mp_dtype_t dtype) {
   X(mp_embedding_desc_t, 72)     \
   X(mp_dropout_desc_t, 32)       \
   X(mp_rope_desc_t, 64)          \
-  X(mp_softmax_desc_t, 72)
+  X(mp_softmax_desc_t, 72)       \
+  X(mp_attention_desc_t, 184)    \
+  X(mp_attention_tensors_t, 152)
 
 template <class Struct>
 inline constexpr uint32_t kFirstSize = 0;

@@ -435,3 +435,19 @@ mp_status_t mp_softmax_desc_init(mp_softmax_desc_t *desc, size_t struct_size, in
     return d;
   });
 }
+
+mp_status_t mp_attention_desc_init(mp_attention_desc_t *desc, size_t struct_size, int32_t batch,
+                                   int32_t heads, int64_t q_len, int64_t kv_len, int32_t head_dim,
+                                   mp_dtype_t dtype) {
+  return mp::init(__func__, desc, "desc", struct_size, [&] {
+    auto d = mp::zero_struct<mp_attention_desc_t>();
+    mp::set_enum(dtype, d.dtype);
+    d.batch = batch;
+    d.heads = d.kv_heads = heads;
+    d.head_dim = d.head_dim_v = head_dim;
+    d.q_len = q_len;
+    d.kv_len = kv_len;
+    d.window_left = d.window_right = -1;
+    return d;
+  });
+}

@@ -89,6 +89,12 @@ inline Message payload_text(const mp_softmax_desc_t &d) {
                  ", flags = ", d.flags, ", ", mp_dtype_name(d.dtype));
 }
 
+inline Message payload_text(const mp_attention_desc_t &d) {
+  return Message("batch = ", d.batch, ", heads = ", d.heads, " / ", d.kv_heads,
+                 ", q_len = ", d.q_len, ", kv_len = ", d.kv_len, ", head_dim = ", d.head_dim, " / ",
+                 d.head_dim_v, ", flags = ", d.flags, ", ", mp_dtype_name(d.dtype));
+}
+
 Message payload_text(const mp_tensor_list &);
 Message payload_text(const mp_optimizer &);
 

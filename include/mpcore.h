@@ -25,17 +25,18 @@
  *     mpcore/rnn.h           7    mp_rnn_*: LSTM, GRU and plain recurrent layers
  *     mpcore/layers.h        8    mp_pool2d_*, mp_batchnorm_*, mp_pointwise, mp_glu_*,
  *                                 mp_column_sum, mp_sum_rows
- *     mpcore/loss.h          9    mp_softmax_xent, mp_loss: losses and their gradients
- *     mpcore/sequences.h     10   mp_embedding_*, mp_dropout, mp_rope, mp_softmax_*
- *     mpcore/scaler.h        11   mp_scaler_*: loss scaling
- *     mpcore/optimizer.h     12   mp_optimizer_*: SGD, Adam, LAMB, NovoGrad, Adagrad, RMSProp
- *     mpcore/step.h          13   mp_scale_step: check, unscale, clip, update, rescale
- *     mpcore/comm.h          14   mp_grads_all_reduce: gradients across ranks
- *     mpcore/autocast.h      15   mp_autocast_*: assigns a type to each operation of a graph
- *     mpcore/graph.h         16   mp_graph_*: a network as a graph, trained in mixed precision
- *     mpcore/compat.h        17   loss scalers of torch, Megatron and other systems
- *     mpcore/experimental.h  18   kernel selection
- *     mpcore/norm.h          19   mp_norm_*: layer normalization and RMS normalization
+ *     mpcore/norm.h          9    mp_norm_*: layer normalization and RMS normalization
+ *     mpcore/loss.h          10   mp_softmax_xent, mp_loss: losses and their gradients
+ *     mpcore/sequences.h     11   mp_embedding_*, mp_dropout, mp_rope, mp_softmax_*
+ *     mpcore/attention.h     12   mp_attention_*: scaled dot-product attention
+ *     mpcore/scaler.h        13   mp_scaler_*: loss scaling
+ *     mpcore/optimizer.h     14   mp_optimizer_*: SGD, Adam, LAMB, NovoGrad, Adagrad, RMSProp
+ *     mpcore/step.h          15   mp_scale_step: check, unscale, clip, update, rescale
+ *     mpcore/comm.h          16   mp_grads_all_reduce: gradients across ranks
+ *     mpcore/autocast.h      17   mp_autocast_*: assigns a type to each operation of a graph
+ *     mpcore/graph.h         18   mp_graph_*: a network as a graph, trained in mixed precision
+ *     mpcore/compat.h        19   loss scalers of torch, Megatron and other systems
+ *     mpcore/experimental.h  20   kernel selection
  */
 #ifndef MPCORE_H
 #define MPCORE_H
@@ -104,6 +105,7 @@
 #include "mpcore/graph.h"
 #include "mpcore/compat.h"
 #include "mpcore/experimental.h"
+#include "mpcore/attention.h"
 /* clang-format on */
 
 #endif /* MPCORE_H */

@@ -49,6 +49,7 @@ struct EmbeddingBackwardArgs;
 struct DropoutArgs;
 struct RopeArgs;
 struct SoftmaxArgs;
+struct AttentionArgs;
 struct RnnProblem;
 
 // clang-format off
@@ -93,6 +94,8 @@ struct RnnProblem;
   LAUNCH(rope, const RopeArgs &)                                                                   \
   LAUNCH(softmax_forward, const SoftmaxArgs &)                                                     \
   LAUNCH(softmax_backward, const SoftmaxArgs &)                                                    \
+  LAUNCH(attention_forward, const AttentionArgs &)                                                 \
+  LAUNCH(attention_backward, const AttentionArgs &)                                                \
   LAUNCH(sum_columns, const Output &x, const Output &sums, void *workspace)                        \
   LAUNCH(count_step, uint64_t *steps)
 // clang-format on

@@ -56,7 +56,7 @@ TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o rows/row.o rows/figures.o 
   suites/operation.o suites/batched_operation.o suites/problem.o suites/rnn_data.o)
 # Rules for structs are tested with a struct that is not part of the library.
 TESTED_CHECKS := $(addprefix $(BUILD)/obj/capi/,check.o enumerators.o overlap.o)
-TEST_FOLDERS := support gemm conv tensors step layers rnn autocast graph bindings tools
+TEST_FOLDERS := support gemm conv tensors step layers attention rnn autocast graph bindings tools
 $(BUILD)/tests/mptests: $(call objects,,$(TEST_FOLDERS:%=tests/%)) $(TESTED_BENCH) $(TESTED_CHECKS) $(LIB) | $(STUBS)
 	$(call link,$(CXX) $(SAN_FLAGS) $(filter %.o,$^) $(LINK_CATCH) $(LINK_LIB) -ldl -lpthread)
 

@@ -248,6 +248,10 @@ module mpcore_c
       MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 11
   end enum
 
+  enum, bind(c)  ! mp_attention_flags_t
+    enumerator :: MP_ATTENTION_FLAG_CAUSAL = 1, MP_ATTENTION_FLAG_WINDOW = 2
+  end enum
+
   type, bind(c) :: mp_grad_stats_t
     type(c_ptr) :: found_inf = c_null_ptr, amax = c_null_ptr
   end type
@@ -697,6 +701,35 @@ module mpcore_c
     type(c_ptr) :: name = c_null_ptr, reason = c_null_ptr
     real(c_double) :: predicted_us = 0.0_c_double
     integer(c_size_t) :: workspace_bytes = 0_c_size_t
+  end type
+
+  type, bind(c) :: mp_attention_layout_t
+    integer(c_int64_t) :: batch = 0_c_int64_t, row = 0_c_int64_t, head = 0_c_int64_t
+  end type
+
+  type, bind(c) :: mp_attention_desc_t
+    integer(c_int32_t) :: struct_size = 184_c_int32_t
+    integer(c_int) :: dtype = 0
+    integer(c_int32_t) :: batch = 0_c_int32_t, heads = 0_c_int32_t, kv_heads = 0_c_int32_t, &
+      head_dim = 0_c_int32_t, head_dim_v = 0_c_int32_t
+    real(c_float) :: dropout = 0.0_c_float
+    integer(c_int64_t) :: q_len = 0_c_int64_t, kv_len = 0_c_int64_t, q_rows = 0_c_int64_t, &
+      kv_rows = 0_c_int64_t
+    real(c_float) :: scale = 0.0_c_float
+    integer(c_int32_t) :: flags = 0_c_int32_t, window_left = 0_c_int32_t, &
+      window_right = 0_c_int32_t
+    integer(c_int64_t) :: dropout_seed = 0_c_int64_t
+    type(mp_attention_layout_t) :: q = mp_attention_layout_t(), k = mp_attention_layout_t(), &
+      v = mp_attention_layout_t(), o = mp_attention_layout_t()
+  end type
+
+  type, bind(c) :: mp_attention_tensors_t
+    integer(c_int32_t) :: struct_size = 152_c_int32_t, reserved0 = 0_c_int32_t
+    type(c_ptr) :: q_ends = c_null_ptr, kv_ends = c_null_ptr, q_lengths = c_null_ptr, &
+      kv_lengths = c_null_ptr, dropout_offset = c_null_ptr, sinks = c_null_ptr, q = c_null_ptr, &
+      k = c_null_ptr, v = c_null_ptr, d_o = c_null_ptr, o = c_null_ptr, dq = c_null_ptr, &
+      dk = c_null_ptr, dv = c_null_ptr, lse = c_null_ptr, dsinks = c_null_ptr
+    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
   end type
 
   interface
@@ -2091,6 +2124,42 @@ module mpcore_c
       type(mp_kernel_info_t), intent(inout) :: info
       integer(c_int) :: answer
     end function
+    function mp_attention_desc_init(desc, struct_size, batch, heads, q_len, kv_len, head_dim, &
+      dtype) result(answer) &
+      bind(c, name="mp_attention_desc_init")
+      import
+      type(mp_attention_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int32_t), value :: batch, heads, head_dim
+      integer(c_int64_t), value :: q_len, kv_len
+      integer(c_int), value :: dtype
+      integer(c_int) :: answer
+    end function
+    function mp_attention_forward(context, desc, tensors, stream) result(answer) bind(c, &
+      name="mp_attention_forward")
+      import
+      type(c_ptr), value :: context, stream
+      type(mp_attention_desc_t), intent(in), optional :: desc
+      type(mp_attention_tensors_t), optional :: tensors
+      integer(c_int) :: answer
+    end function
+    function mp_attention_backward_workspace_size(context, desc, bytes) result(answer) bind(c, &
+      name="mp_attention_backward_workspace_size")
+      import
+      type(c_ptr), value :: context
+      type(mp_attention_desc_t), intent(in), optional :: desc
+      integer(c_size_t), intent(inout) :: bytes
+      integer(c_int) :: answer
+    end function
+    function mp_attention_backward(context, desc, tensors, workspace, workspace_bytes, &
+      stream) result(answer) bind(c, name="mp_attention_backward")
+      import
+      type(c_ptr), value :: context, workspace, stream
+      type(mp_attention_desc_t), intent(in), optional :: desc
+      type(mp_attention_tensors_t), optional :: tensors
+      integer(c_size_t), value :: workspace_bytes
+      integer(c_int) :: answer
+    end function
   end interface
 
 contains
@@ -2349,6 +2418,18 @@ contains
     type(mp_scaler_config_t) :: answer
     if (mp_scaler_config_init_preset(answer, c_sizeof(answer), &
       preset) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  function mp_attention_desc_default(batch, heads, q_len, kv_len, head_dim, dtype) result(answer)
+    integer(c_int32_t), value :: batch
+    integer(c_int32_t), value :: heads
+    integer(c_int64_t), value :: q_len
+    integer(c_int64_t), value :: kv_len
+    integer(c_int32_t), value :: head_dim
+    integer(c_int), value :: dtype
+    type(mp_attention_desc_t) :: answer
+    if (mp_attention_desc_init(answer, c_sizeof(answer), batch, heads, q_len, kv_len, head_dim, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
 end module

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/** @defgroup autocast 15. Autocast
+/** @defgroup autocast 17. Autocast
  *
  *  Autocast assigns a precision to each operation of a graph, for programs with their own graph and
  *  executor.  mp_autocast_rewrite reads arrays that describe an fp32 graph and writes arrays with

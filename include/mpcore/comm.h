@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/** @defgroup comm 14. Communication between ranks
+/** @defgroup comm 16. Communication between ranks
  *  @{ */
 
 /** Element-wise reduction across ranks. */

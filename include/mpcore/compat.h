@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/** @defgroup compat 17. Loss scalers of other systems
+/** @defgroup compat 19. Loss scalers of other systems
  *
  *  Presets for comparing policies, and conversions of checkpoints for resuming training runs.
  *

@@ -11,7 +11,7 @@ extern "C" {
 
 #ifdef MP_ENABLE_EXPERIMENTAL
 
-/** @defgroup experimental 18. Experimental: kernel selection
+/** @defgroup experimental 20. Experimental: kernel selection
  *
  *  Declared only with MP_ENABLE_EXPERIMENTAL; may change in any release.
  *

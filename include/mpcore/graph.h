@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/** @defgroup graph 16. Graphs
+/** @defgroup graph 18. Graphs
  *
  *  Graphs train networks without a framework.  The caller describes a network in fp32.
  *  mp_graph_compile then appends the backward pass, assigns a type to each operation, fuses

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/** @defgroup loss 9. Losses
+/** @defgroup loss 10. Losses
  *  @{ */
 
 /** Bits of mp_xent_desc_t.flags. */

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/** @defgroup norm 19. Layer and RMS normalization
+/** @defgroup norm 9. Layer and RMS normalization
  *  @{ */
 
 /** Statistics by which a vector is normalized. */

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/** @defgroup optimizer 12. Optimizers
+/** @defgroup optimizer 14. Optimizers
  *  @{ */
 
 /** Update rule.  Symbols in the formulas:

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/** @defgroup scaler 11. Loss scaler
+/** @defgroup scaler 13. Loss scaler
  *  @{ */
 
 /** Policy that adapts the loss scale S to the gradients.  A step is clean if its outcome is

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/** @defgroup sequences 10. Embedding, dropout, rotary embedding, softmax
+/** @defgroup sequences 11. Embedding, dropout, rotary embedding, softmax
  *  @{ */
 
 /** Bits of mp_embedding_desc_t.flags. */

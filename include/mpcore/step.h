@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/** @defgroup step 13. Fused training step
+/** @defgroup step 15. Fused training step
  *  @{ */
 
 /** Bits of mp_step_options.flags. */

@@ -40,7 +40,8 @@ static const mp_scaler_config_t *config_of_state;
   X(mp_embedding_desc_init, mp_embedding_desc_t, desc, (s, size, 7, 3, 5, MP_FP16))                \
   X(mp_dropout_desc_init, mp_dropout_desc_t, desc, (s, size, 7, 0.5f, MP_FP32))                    \
   X(mp_rope_desc_init, mp_rope_desc_t, desc, (s, size, 7, 2, 8, MP_FP16))                          \
-  X(mp_softmax_desc_init, mp_softmax_desc_t, desc, (s, size, 7, 3, MP_FP16))
+  X(mp_softmax_desc_init, mp_softmax_desc_t, desc, (s, size, 7, 3, MP_FP16))                       \
+  X(mp_attention_desc_init, mp_attention_desc_t, desc, (s, size, 2, 3, 4, 5, 6, MP_FP16))
 
 #define DEFINE_CALL(function, type, parameter, arguments)    \
   static mp_status_t call_##function(void *s, size_t size) { \
@@ -132,6 +133,7 @@ static void test_unknown_enumerators(void) {
     const mp_glu_desc_t glu = mp_glu_desc_default((mp_activation_t)n, 7, 3, dtype);
     const mp_rope_desc_t rope = mp_rope_desc_default(7, 2, 8, dtype);
     const mp_softmax_desc_t softmax = mp_softmax_desc_default(7, 3, dtype);
+    const mp_attention_desc_t attention = mp_attention_desc_default(2, 3, 4, 5, 6, dtype);
     const mp_scaler_config_t config = mp_scaler_config_default((mp_scaler_policy_t)n);
     const mp_optimizer_desc_t optimizer = mp_optimizer_desc_default((mp_optimizer_kind_t)n);
     const mp_autocast_config_t autocast = mp_autocast_config_default(dtype);
@@ -146,7 +148,7 @@ static void test_unknown_enumerators(void) {
         (int)norm.kind,          (int)norm.dtype,        (int)norm.dtype_residual,
         (int)autocast.dtype_low, (int)sum.dtype,         (int)glu.activation,
         (int)glu.dtype,          (int)rope.dtype,        (int)softmax.dtype,
-        (int)softmax.dtype_mask};
+        (int)softmax.dtype_mask, (int)attention.dtype};
     for (size_t f = 0; f < sizeof kept / sizeof *kept; f++)
       check(kept[f] == n, "an unknown enumerator is kept");
     check((int)optimizer.kind == n && group.lr == 0.5f, "an unknown enumerator is kept");

@@ -136,6 +136,7 @@ void test_plan(void);
 void test_rnn_sizes(void);
 void test_sequences(void);
 void test_transformer(void);
+void test_attention(void);
 void test_overlap(void);
 void test_autocast(void);
 void test_graph(void);

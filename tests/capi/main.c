@@ -32,6 +32,7 @@ int main(void) {
   test_rnn_sizes();
   test_sequences();
   test_transformer();
+  test_attention();
   test_overlap();
   test_autocast();
   test_graph();

@@ -112,6 +112,29 @@ void embed(Run &run) {
   run.record_device(dtable, 12 * 8 * sizeof(uint16_t));
 }
 
+void attend(Run &run) {
+  constexpr int64_t kElems = 2 * 5 * 2 * 8;
+  const mp_attention_desc_t desc = mp_attention_desc_default(2, 2, 5, 5, 8, MP_FP16);
+  mp_attention_tensors_t tensors;
+  MP_INIT_STRUCT(&tensors);
+  tensors.q = run.tensor(MP_FP16, kElems, 1);
+  tensors.k = run.tensor(MP_FP16, kElems, 2);
+  tensors.v = run.tensor(MP_FP16, kElems, 3);
+  tensors.d_o = run.tensor(MP_FP16, kElems, 4);
+  tensors.o = run.tensor(MP_FP16, kElems, 5);
+  tensors.dq = run.tensor(MP_FP16, kElems, 6);
+  tensors.dk = run.tensor(MP_FP16, kElems, 7);
+  tensors.dv = run.tensor(MP_FP16, kElems, 8);
+  tensors.lse = run.floats(2 * 2 * 5);
+  size_t bytes = 0;
+  FAULTY_CALL(run, mp_attention_forward, run.context(), &desc, &tensors, nullptr);
+  FAULTY_CALL(run, mp_attention_backward_workspace_size, run.context(), &desc, &bytes);
+  void *const workspace = bytes > 0 ? run.bytes(bytes) : nullptr;
+  FAULTY_CALL(run, mp_attention_backward, run.context(), &desc, &tensors, workspace, bytes,
+              nullptr);
+  run.record_device(tensors.dk, kElems * sizeof(uint16_t));
+}
+
 /// Scalar arguments of elementwise calls.
 void compute_by_element(Run &run) {
   void *const a = run.tensor(MP_FP16, 64, 1), *const b = run.tensor(MP_FP16, 64, 2);
@@ -162,6 +185,7 @@ void run_layers(Run &run) {
   normalize(run);
   normalize_rows(run);
   embed(run);
+  attend(run);
   compute_by_element(run);
 }
 

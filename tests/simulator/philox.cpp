@@ -32,6 +32,13 @@ TEST_CASE("philox: output equals the known answers of Random123") {
   check_words(philox({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}},
                      uint64_t{0x299f31d0} << 32 | 0xa4093822),
               {{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}});
+  // philox4x32 7.
+  check_words(philox<7>({{0, 0, 0, 0}}, 0), {{0x5f6fb709, 0x0d893f64, 0x4f121f81, 0x4f730a48}});
+  check_words(philox<7>({{kOnes, kOnes, kOnes, kOnes}}, ~uint64_t{0}),
+              {{0x5207ddc2, 0x45165e59, 0x4d8ee751, 0x8c52f662}});
+  check_words(philox<7>({{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}},
+                        uint64_t{0x299f31d0} << 32 | 0xa4093822),
+              {{0x4dfccaba, 0x190a87f0, 0xc47362ba, 0xb6b5242a}});
 }
 
 TEST_CASE("stochastic rounding: the share of words that round up equals the dropped fraction") {

@@ -9,12 +9,13 @@
 
 namespace mptest::oracle {
 
-/// Philox 4x32-10, from Salmon et al. 2011: per round two multiplications, whose
+/// Philox 4x32 of `rounds` rounds, from Salmon et al. 2011: per round two multiplications, whose
 /// halves are exchanged; the keys are incremented by the golden ratio and by sqrt(3) - 1.
-inline std::array<uint32_t, 4> philox(const std::array<uint32_t, 4> &counter, uint64_t seed) {
+inline std::array<uint32_t, 4> philox(const std::array<uint32_t, 4> &counter, uint64_t seed,
+                                      uint64_t rounds = 10) {
   constexpr uint64_t kLow = 0xffffffff;
   std::array<uint64_t, 4> c = {counter[0], counter[1], counter[2], counter[3]};
-  for (uint64_t round = 0; round < 10; ++round) {
+  for (uint64_t round = 0; round < rounds; ++round) {
     const uint64_t key_0 = (seed + round * 0x9e3779b9) & kLow;
     const uint64_t key_1 = ((seed >> 32) + round * 0xbb67ae85) & kLow;
     const uint64_t left = c[2] * 0xcd9e8d57, right = c[0] * 0xd2511f53;

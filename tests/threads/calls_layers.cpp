@@ -195,6 +195,30 @@ Bytes softmax(mp_context_t context) {
   return operands.bytes();
 }
 
+Bytes attention(mp_context_t context) {
+  constexpr int64_t kRows = 40, kWidth = 2 * 8;
+  Operands operands(context);
+  mp_attention_desc_t desc = mp_attention_desc_default(1, 2, kRows, kRows, 8, MP_FP16);
+  desc.flags = MP_ATTENTION_FLAG_CAUSAL;
+  desc.dropout = 0.25f;
+  size_t bytes = 0;
+  check(mp_attention_backward_workspace_size(context, &desc, &bytes));
+  mp_attention_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.q = operands.input(MP_FP16, kRows * kWidth);
+  t.k = operands.input(MP_FP16, kRows * kWidth);
+  t.v = operands.input(MP_FP16, kRows * kWidth);
+  t.d_o = operands.input(MP_FP16, kRows * kWidth);
+  t.o = operands.output(MP_FP16, kRows * kWidth);
+  t.lse = static_cast<float *>(operands.output(MP_FP32, 2 * kRows));
+  t.dq = operands.output(MP_FP16, kRows * kWidth);
+  t.dk = operands.output(MP_FP16, kRows * kWidth);
+  t.dv = operands.output(MP_FP16, kRows * kWidth);
+  check(mp_attention_forward(context, &desc, &t, kStream));
+  check(mp_attention_backward(context, &desc, &t, operands.scratch(bytes), bytes, kStream));
+  return operands.bytes();
+}
+
 Bytes lstm(mp_context_t context) {
   constexpr int32_t kBatch = 4, kSteps = 3, kIn = 16, kHidden = 24;
   Operands operands(context);
@@ -237,6 +261,7 @@ void add_layers(std::vector<Call> &calls) {
   calls.push_back({"glu and sum_rows", gated_unit});
   calls.push_back({"rope", rope});
   calls.push_back({"softmax", softmax});
+  calls.push_back({"attention", attention});
   calls.push_back({"rnn", lstm});
 }
 

@@ -21,6 +21,7 @@ BREAKS = [
     ("kernels/gemm/wmma_loop.h", "#include <mma.h>", "kernels/gemm"),
     ("kernels/step/a.cu", '#include "kernels/gemm/epilogue.h"', "kernels/step"),
     ("kernels/layers/a.cu", '#include "kernels/step/loss_scale.h"', "kernels/layers"),
+    ("kernels/attention/a.cu", '#include "kernels/gemm/epilogue.h"', "kernels/attention"),
     ("kernels/rnn/a.cu", '#include "kernels/conv/conv_args.h"', "kernels/rnn"),
     ("graph/rewrite/a.cpp", '#include "kernels/gemm/problem.h"', "graph/rewrite"),
     ("graph/executor/a.cpp", '#include "kernels/backend.h"', "graph may include only"),

@@ -607,6 +607,14 @@ class mp_scaler_preset_t(enum.IntEnum):
  MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF, MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX) = tuple(mp_scaler_preset_t)
 
 
+class mp_attention_flags_t(enum.IntFlag):
+    MP_ATTENTION_FLAG_CAUSAL = 1
+    MP_ATTENTION_FLAG_WINDOW = 2
+
+
+MP_ATTENTION_FLAG_CAUSAL, MP_ATTENTION_FLAG_WINDOW = tuple(mp_attention_flags_t)
+
+
 mp_log_callback_t = CFUNCTYPE(None, c_uint32, c_char_p, c_void_p)
 
 
@@ -1041,6 +1049,33 @@ class mp_kernel_info_t(_Sized):
     ]
 
 
+class mp_attention_layout_t(Structure):
+    _fields_ = [
+        ("batch", c_int64), ("row", c_int64), ("head", c_int64),
+    ]
+
+
+class mp_attention_desc_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("dtype", c_uint32), ("batch", c_int32), ("heads", c_int32),
+        ("kv_heads", c_int32), ("head_dim", c_int32), ("head_dim_v", c_int32), ("dropout", c_float),
+        ("q_len", c_int64), ("kv_len", c_int64), ("q_rows", c_int64), ("kv_rows", c_int64),
+        ("scale", c_float), ("flags", c_uint32), ("window_left", c_int32), ("window_right", c_int32),
+        ("dropout_seed", c_uint64), ("q", mp_attention_layout_t), ("k", mp_attention_layout_t),
+        ("v", mp_attention_layout_t), ("o", mp_attention_layout_t),
+    ]
+
+
+class mp_attention_tensors_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("reserved0", c_uint32), ("q_ends", c_void_p), ("kv_ends", c_void_p),
+        ("q_lengths", c_void_p), ("kv_lengths", c_void_p), ("dropout_offset", c_void_p), ("sinks", c_void_p),
+        ("q", c_void_p), ("k", c_void_p), ("v", c_void_p), ("d_o", c_void_p), ("o", c_void_p),
+        ("dq", c_void_p), ("dk", c_void_p), ("dv", c_void_p), ("lse", c_void_p), ("dsinks", c_void_p),
+        ("stats", mp_grad_stats_t),
+    ]
+
+
 def mp_context_config_default() -> mp_context_config_t:
     value = mp_context_config_t()
     _library.mp_context_config_init(value, ctypes.sizeof(value))
@@ -1218,6 +1253,12 @@ def mp_autocast_scaler_default(dtype_low: int) -> mp_scaler_config_t:
 def mp_scaler_config_preset(preset: int) -> mp_scaler_config_t:
     value = mp_scaler_config_t()
     _library.mp_scaler_config_init_preset(value, ctypes.sizeof(value), preset)
+    return value
+
+
+def mp_attention_desc_default(batch: int, heads: int, q_len: int, kv_len: int, head_dim: int, dtype: int) -> mp_attention_desc_t:
+    value = mp_attention_desc_t()
+    _library.mp_attention_desc_init(value, ctypes.sizeof(value), batch, heads, q_len, kv_len, head_dim, dtype)
     return value
 
 
@@ -1409,6 +1450,10 @@ class Library(ctypes.CDLL):
         def mp_conv2d_explain(self, context: Handle, desc: Pointer, op: int, epilogue: Pointer, text: Pointer, bytes: Pointer, /) -> int: ...
         def mp_conv2d_kernel_info(self, context: Handle, desc: Pointer, op: int, index: int, info: Pointer, /) -> int: ...
         def mp_rnn_kernel_info(self, context: Handle, desc: Pointer, index: int, info: Pointer, /) -> int: ...
+        def mp_attention_desc_init(self, desc: Pointer, struct_size: int, batch: int, heads: int, q_len: int, kv_len: int, head_dim: int, dtype: int, /) -> int: ...
+        def mp_attention_forward(self, context: Handle, desc: Pointer, tensors: Pointer, stream: Handle, /) -> int: ...
+        def mp_attention_backward_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
+        def mp_attention_backward(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
 
 
 # name: (result, types of its arguments)
@@ -1596,6 +1641,10 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_conv2d_explain": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "op": c_uint32, "epilogue": POINTER(mp_epilogue_t), "text": c_char_p, "bytes": c_void_p}),
     "mp_conv2d_kernel_info": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "op": c_uint32, "index": c_int32, "info": POINTER(mp_kernel_info_t)}),
     "mp_rnn_kernel_info": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "index": c_int32, "info": POINTER(mp_kernel_info_t)}),
+    "mp_attention_desc_init": (c_uint32, {"desc": POINTER(mp_attention_desc_t), "struct_size": c_size_t, "batch": c_int32, "heads": c_int32, "q_len": c_int64, "kv_len": c_int64, "head_dim": c_int32, "dtype": c_uint32}),
+    "mp_attention_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_attention_desc_t), "tensors": POINTER(mp_attention_tensors_t), "stream": c_void_p}),
+    "mp_attention_backward_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_attention_desc_t), "bytes": c_void_p}),
+    "mp_attention_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_attention_desc_t), "tensors": POINTER(mp_attention_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
 }
 
 _library: Library  # set by declare()

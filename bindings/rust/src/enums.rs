@@ -930,3 +930,13 @@ numbered! {
         Openseq2seqLogmax = 11,
     }
 }
+
+flags! {
+    /// Bits of [`mp_attention_desc_t`](crate::sys::mp_attention_desc_t).flags.
+    AttentionFlags {
+        /// hides the keys after the diagonal
+        CAUSAL = 1,
+        /// applies window\_left and window\_right
+        WINDOW = 2,
+    }
+}

@@ -366,6 +366,10 @@ pub const MP_SCALER_PRESET_KERAS_3: mp_scaler_preset_t = 9;
 pub const MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF: mp_scaler_preset_t = 10;
 pub const MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX: mp_scaler_preset_t = 11;
 
+pub type mp_attention_flags_t = u32;
+pub const MP_ATTENTION_FLAG_CAUSAL: mp_attention_flags_t = 1;
+pub const MP_ATTENTION_FLAG_WINDOW: mp_attention_flags_t = 2;
+
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_grad_stats_t {
@@ -1193,6 +1197,64 @@ pub struct mp_kernel_info_t {
     pub workspace_bytes: usize,
 }
 
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_attention_layout_t {
+    pub batch: i64,
+    pub row: i64,
+    pub head: i64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_attention_desc_t {
+    pub struct_size: u32,
+    pub dtype: mp_dtype_t,
+    pub batch: i32,
+    pub heads: i32,
+    pub kv_heads: i32,
+    pub head_dim: i32,
+    pub head_dim_v: i32,
+    pub dropout: f32,
+    pub q_len: i64,
+    pub kv_len: i64,
+    pub q_rows: i64,
+    pub kv_rows: i64,
+    pub scale: f32,
+    pub flags: u32,
+    pub window_left: i32,
+    pub window_right: i32,
+    pub dropout_seed: u64,
+    pub q: mp_attention_layout_t,
+    pub k: mp_attention_layout_t,
+    pub v: mp_attention_layout_t,
+    pub o: mp_attention_layout_t,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_attention_tensors_t {
+    pub struct_size: u32,
+    pub reserved0: u32,
+    pub q_ends: *const i32,
+    pub kv_ends: *const i32,
+    pub q_lengths: *const i32,
+    pub kv_lengths: *const i32,
+    pub dropout_offset: *const u64,
+    pub sinks: *const f32,
+    pub q: *const c_void,
+    pub k: *const c_void,
+    pub v: *const c_void,
+    pub d_o: *const c_void,
+    pub o: *mut c_void,
+    pub dq: *mut c_void,
+    pub dk: *mut c_void,
+    pub dv: *mut c_void,
+    pub lse: *mut f32,
+    pub dsinks: *mut f32,
+    pub stats: mp_grad_stats_t,
+}
+
 macro_rules! zeroed {
     ($about:literal, $finish:expr, $($name:ident)*) => { $(
         impl $name {
@@ -1254,6 +1316,8 @@ zeroed! {
     mp_graph_tensor_t
     mp_graph_memory_t
     mp_kernel_info_t
+    mp_attention_desc_t
+    mp_attention_tensors_t
 }
 zeroed! {
     "Returns zeros.",
@@ -1263,6 +1327,7 @@ zeroed! {
     mp_autocast_cast_t
     mp_torch_scaler_t
     mp_megatron_scaler_t
+    mp_attention_layout_t
 }
 
 pub fn mp_context_config_default() -> mp_context_config_t {
@@ -1505,6 +1570,14 @@ pub fn mp_scaler_config_preset(preset: mp_scaler_preset_t) -> mp_scaler_config_t
     value
 }
 
+pub fn mp_attention_desc_default(batch: i32, heads: i32, q_len: i64, kv_len: i64, head_dim: i32, dtype: mp_dtype_t) -> mp_attention_desc_t {
+    let mut value = mp_attention_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
+    unsafe { mp_attention_desc_init(&mut value, size, batch, heads, q_len, kv_len, head_dim, dtype) };
+    value
+}
+
 extern "C" {
     pub fn mp_version() -> u32;
     pub fn mp_build_info() -> *const c_char;
@@ -1689,4 +1762,8 @@ extern "C" {
     pub fn mp_conv2d_explain(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, epilogue: *const mp_epilogue_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
     pub fn mp_conv2d_kernel_info(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
     pub fn mp_rnn_kernel_info(context: mp_context_t, desc: *const mp_rnn_desc_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
+    pub fn mp_attention_desc_init(desc: *mut mp_attention_desc_t, struct_size: usize, batch: i32, heads: i32, q_len: i64, kv_len: i64, head_dim: i32, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_attention_forward(context: mp_context_t, desc: *const mp_attention_desc_t, tensors: *const mp_attention_tensors_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_attention_backward_workspace_size(context: mp_context_t, desc: *const mp_attention_desc_t, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_attention_backward(context: mp_context_t, desc: *const mp_attention_desc_t, tensors: *const mp_attention_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 }

@@ -1,0 +1,353 @@
+// mpcore/attention.h.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "capi/check.h"
+#include "capi/context.h"
+#include "capi/nvtx_payload.h"
+#include "capi/overlap.h"
+#include "kernels/attention/attention_args.h"
+#include "kernels/backend.h"
+#include "mpcore.h"
+
+namespace mp {
+
+namespace {
+
+constexpr int32_t kMaxHeadDim = 256;
+constexpr int64_t kMaxLength = int64_t{1} << 30;
+constexpr int64_t kMaxRows = (int64_t{1} << 31) - 1;
+
+// ---------------------------------------------------------------------------- layouts
+
+/// Tensor of rows and heads: q, k, v or o.
+struct Heads {
+  const char *name;  ///< name of its layout in the descriptor
+  mp_attention_layout_t layout;
+  int64_t batch, rows, heads, dim;
+
+  /// Returns batch, rows and heads by descending distance; levels of at most one item are last.
+  std::array<Region::Level, 3> levels() const {
+    std::array<Region::Level, 3> all{
+        {{batch, layout.batch}, {rows, layout.row}, {heads, layout.head}}};
+    for (Region::Level &level : all)
+      if (level.count <= 1) level.pitch = 0;
+    std::ranges::stable_sort(all, std::ranges::greater{}, &Region::Level::pitch);
+    return all;
+  }
+};
+
+/// Replaces strides of 0 by those of dense tensors.
+mp_attention_layout_t dense(mp_attention_layout_t layout, int64_t rows, int64_t heads,
+                            int64_t dim) {
+  if (layout.head == 0) layout.head = dim;
+  if (layout.row == 0) layout.row = heads * dim;
+  if (layout.batch == 0 && !multiply_add(rows, layout.row, 0, &layout.batch))
+    layout.batch = std::numeric_limits<int64_t>::max();  // rejected by require_layout
+  return layout;
+}
+
+/// Tensors of a descriptor whose layouts are complete.
+struct AllHeads {
+  Heads q, k, v, o;
+
+  explicit AllHeads(const mp_attention_desc_t &d)
+      : q(of("q", d.q, d, true, d.heads, d.head_dim)),
+        k(of("k", d.k, d, false, d.kv_heads, d.head_dim)),
+        v(of("v", d.v, d, false, d.kv_heads, d.head_dim_v)),
+        o(of("o", d.o, d, true, d.heads, d.head_dim_v)) {}
+
+ private:
+  static Heads of(const char *name, const mp_attention_layout_t &layout,
+                  const mp_attention_desc_t &d, bool of_queries, int64_t heads, int64_t dim) {
+    const int64_t rows = of_queries ? d.q_rows : d.kv_rows, len = of_queries ? d.q_len : d.kv_len;
+    return {name, layout, is_packed(d) ? 1 : d.batch, is_packed(d) ? rows : len, heads, dim};
+  }
+};
+
+/// Fails if heads or rows overlap, or if the size overflows.
+void require_layout(const Heads &t, mp_dtype_t dtype) {
+  if (t.batch == 0 || t.rows == 0) return;
+  const std::array<Region::Level, 3> levels = t.levels();
+  int64_t extent = t.dim;
+  for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
+    if (level->count <= 1) continue;
+    MP_REQUIRE(level->pitch >= extent, MP_ERROR_INVALID_ARGUMENT, t.name,
+               ".batch = ", t.layout.batch, ", ", t.name, ".row = ", t.layout.row, ", ", t.name,
+               ".head = ", t.layout.head, ": rows or heads of ", t.dim, " elements overlap");
+    MP_REQUIRE(
+        multiply_add(level->count - 1, level->pitch, extent, &extent) && bytes_fit(extent, dtype),
+        MP_ERROR_INVALID_ARGUMENT, t.name, ".batch = ", t.layout.batch, ", ", t.name,
+        ".row = ", t.layout.row, ", ", t.name, ".head = ", t.layout.head,
+        ": size in bytes exceeds 2^63 - 1");
+  }
+}
+
+/// Returns the region of a tensor.  Regions have two levels: if no two levels can be merged, the
+/// innermost one is treated as contiguous.
+Region region(const void *data, const char *name, const Heads &t, mp_dtype_t dtype) {
+  if (t.batch == 0 || t.rows == 0) return {};
+  std::array<Region::Level, 3> levels = t.levels();
+  auto &[outer, middle, inner] = levels;
+  int64_t run = t.dim;
+  const auto absorb = [&](Region::Level &level) {
+    run += (level.count - 1) * level.pitch;
+    level = {};
+  };
+  if (inner.count <= 1 || inner.pitch == run) absorb(inner);
+  if (inner.count == 1 && (middle.count <= 1 || middle.pitch == run)) absorb(middle);
+  if (inner.count > 1 && middle.pitch == inner.count * inner.pitch) {
+    middle = {middle.count * inner.count, inner.pitch};
+  } else if (inner.count > 1 && outer.pitch == middle.count * middle.pitch) {
+    outer = {outer.count * middle.count, middle.pitch};
+    middle = inner;
+  } else if (inner.count > 1) {
+    absorb(inner);
+  }
+  const auto elem = static_cast<int64_t>(mp_dtype_size(dtype));
+  return {data,
+          name,
+          run * elem,
+          {middle.count, middle.pitch * elem},
+          {outer.count, outer.pitch * elem}};
+}
+
+// ---------------------------------------------------------------------------- descriptor
+
+void require_dim(int32_t dim, const char *name) {
+  MP_REQUIRE(dim >= 1 && dim <= kMaxHeadDim, MP_ERROR_INVALID_ARGUMENT, name, " = ", dim,
+             " is outside [1, ", kMaxHeadDim, "]");
+}
+
+void require_range(int64_t value, const char *name, int64_t most) {
+  MP_REQUIRE(value >= 0 && value <= most, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
+             " is outside [0, ", most, "]");
+}
+
+void require_strides(const mp_attention_layout_t &layout, const char *batch, const char *row,
+                     const char *head) {
+  require_not_negative(layout.batch, batch);
+  require_not_negative(layout.row, row);
+  require_not_negative(layout.head, head);
+}
+
+/// Returns the descriptor with all default values replaced.
+mp_attention_desc_t read_desc(const mp_attention_desc_t *user) {
+  mp_attention_desc_t d = read_struct(user, "desc");
+  require_dtype(d.dtype, "dtype");
+  require_not_negative(d.batch, "batch");
+  require_positive(d.heads, "heads");
+  require_positive(d.kv_heads, "kv_heads");
+  MP_REQUIRE(d.heads % d.kv_heads == 0, MP_ERROR_INVALID_ARGUMENT, "kv_heads = ", d.kv_heads,
+             " must divide heads = ", d.heads);
+  MP_REQUIRE(int64_t{d.batch} * d.heads <= kMaxRows, MP_ERROR_INVALID_ARGUMENT, "batch = ", d.batch,
+             " x heads = ", d.heads, " exceeds 2^31 - 1");
+  require_dim(d.head_dim, "head_dim");
+  if (d.head_dim_v == 0) d.head_dim_v = d.head_dim;
+  require_dim(d.head_dim_v, "head_dim_v");
+  MP_REQUIRE(d.dropout >= 0.0f && d.dropout * 256.0f < 255.5f, MP_ERROR_INVALID_ARGUMENT,
+             "dropout = ", d.dropout, " is outside [0, 1) when rounded to a multiple of 1/256");
+  require_range(d.q_len, "q_len", kMaxLength);
+  require_range(d.kv_len, "kv_len", kMaxLength);
+  require_range(d.q_rows, "q_rows", kMaxRows);
+  require_range(d.kv_rows, "kv_rows", kMaxRows);
+  MP_REQUIRE((d.q_rows > 0) == (d.kv_rows > 0), MP_ERROR_INVALID_ARGUMENT, "q_rows = ", d.q_rows,
+             " and kv_rows = ", d.kv_rows, ": both or none must be 0");
+  require_finite(d.scale, "scale");
+  MP_REQUIRE(d.scale >= 0.0f, MP_ERROR_INVALID_ARGUMENT, "scale = ", d.scale, " is negative");
+  if (d.scale == 0.0f) d.scale = 1.0f / std::sqrt(static_cast<float>(d.head_dim));
+  require_flags(d.flags, MP_ATTENTION_FLAG_CAUSAL | MP_ATTENTION_FLAG_WINDOW, "flags");
+  if ((d.flags & MP_ATTENTION_FLAG_WINDOW) != 0) {
+    MP_REQUIRE(d.window_left >= -1, MP_ERROR_INVALID_ARGUMENT, "window_left = ", d.window_left,
+               " must be at least -1");
+    MP_REQUIRE(d.window_right >= -1, MP_ERROR_INVALID_ARGUMENT, "window_right = ", d.window_right,
+               " must be at least -1");
+  }
+  require_strides(d.q, "q.batch", "q.row", "q.head");
+  require_strides(d.k, "k.batch", "k.row", "k.head");
+  require_strides(d.v, "v.batch", "v.row", "v.head");
+  require_strides(d.o, "o.batch", "o.row", "o.head");
+  d.q = dense(d.q, d.q_len, d.heads, d.head_dim);
+  d.k = dense(d.k, d.kv_len, d.kv_heads, d.head_dim);
+  d.v = dense(d.v, d.kv_len, d.kv_heads, d.head_dim_v);
+  d.o = dense(d.o, d.q_len, d.heads, d.head_dim_v);
+  int64_t rows;
+  MP_REQUIRE(multiply_add(int64_t{d.batch} * d.heads, std::max(d.q_len, d.q_rows), 0, &rows) &&
+                 bytes_fit(rows, MP_FP32),
+             MP_ERROR_INVALID_ARGUMENT, "q_len = ", d.q_len, ": size of lse exceeds 2^63 - 1");
+  const AllHeads all(d);
+  for (const Heads *one : {&all.q, &all.k, &all.v, &all.o}) require_layout(*one, d.dtype);
+  return d;
+}
+
+int32_t drop_threshold(const mp_attention_desc_t &d) {
+  return static_cast<int32_t>(std::lround(d.dropout * 256.0f));
+}
+
+size_t backward_workspace_bytes(const mp_attention_desc_t &d) {
+  return static_cast<size_t>(attention_lse_elems(d)) * sizeof(float);
+}
+
+// ---------------------------------------------------------------------------- tensors
+
+mp_attention_tensors_t read_tensors(const mp_attention_tensors_t *user) {
+  const mp_attention_tensors_t t = read_struct(user, "tensors");
+  require_zero(t.reserved0, "tensors->reserved0");
+  return t;
+}
+
+/// Checks a pointer that one of the two forms of sequences supports.
+void require_form(const int32_t *pointer, const char *name, bool is_supported, const char *form) {
+  MP_REQUIRE(pointer == nullptr || is_supported, MP_ERROR_INVALID_ARGUMENT, name, " = ",
+             static_cast<const void *>(pointer), " is not supported by the ", form, " form");
+  require_aligned(pointer, name);
+}
+
+/// Checks the arguments that both passes read, for at least one sequence.
+void require_inputs(const mp_attention_desc_t &d, const mp_attention_tensors_t &t) {
+  const bool packed = is_packed(d);
+  require_form(t.q_lengths, "tensors->q_lengths", !packed, "packed");
+  require_form(t.kv_lengths, "tensors->kv_lengths", !packed, "packed");
+  require_form(t.q_ends, "tensors->q_ends", packed, "padded");
+  require_form(t.kv_ends, "tensors->kv_ends", packed, "padded");
+  if (packed) {
+    require_device(t.q_ends, "tensors->q_ends");
+    require_device(t.kv_ends, "tensors->kv_ends");
+  }
+  require_aligned(t.dropout_offset, "tensors->dropout_offset");
+  require_aligned(t.sinks, "tensors->sinks");
+  require_aligned(t.lse, "tensors->lse");
+  const size_t elem = mp_dtype_size(d.dtype);
+  if (packed || d.q_len > 0) {
+    require_device(t.q, "tensors->q", elem);
+    require_device(t.o, "tensors->o", elem);
+  }
+  if (packed || d.kv_len > 0) {
+    require_device(t.k, "tensors->k", elem);
+    require_device(t.v, "tensors->v", elem);
+  }
+}
+
+/// Memory of the tensors of a call.
+struct Regions {
+  Region q, k, v, o, lse, q_ends, kv_ends, q_lengths, kv_lengths, offset, sinks;
+
+  Regions(const mp_attention_desc_t &d, const mp_attention_tensors_t &t) {
+    const AllHeads all(d);
+    q = region(t.q, "tensors->q", all.q, d.dtype);
+    k = region(t.k, "tensors->k", all.k, d.dtype);
+    v = region(t.v, "tensors->v", all.v, d.dtype);
+    o = region(t.o, "tensors->o", all.o, d.dtype);
+    lse = dense_region(t.lse, "tensors->lse", attention_lse_elems(d));
+    q_ends = dense_region(t.q_ends, "tensors->q_ends", d.batch);
+    kv_ends = dense_region(t.kv_ends, "tensors->kv_ends", d.batch);
+    q_lengths = dense_region(t.q_lengths, "tensors->q_lengths", d.batch);
+    kv_lengths = dense_region(t.kv_lengths, "tensors->kv_lengths", d.batch);
+    offset = dense_region(t.dropout_offset, "tensors->dropout_offset");
+    sinks = dense_region(t.sinks, "tensors->sinks", d.heads);
+  }
+
+  /// Fails if `written` overlaps an argument that both passes only read.
+  void require_inputs_apart(const Region &written) const {
+    require_apart(written, {q, k, v, q_ends, kv_ends, q_lengths, kv_lengths, offset, sinks});
+  }
+};
+
+void require_forward(const mp_attention_desc_t &d, const mp_attention_tensors_t &t) {
+  require_inputs(d, t);
+  const Regions regions(d, t);
+  regions.require_inputs_apart(regions.o);
+  regions.require_inputs_apart(regions.lse);
+  require_apart(regions.o, regions.lse);
+}
+
+void require_sinks(const mp_attention_tensors_t &t) {
+  require_aligned(t.dsinks, "tensors->dsinks");
+  MP_REQUIRE(t.dsinks == nullptr || t.sinks != nullptr, MP_ERROR_INVALID_ARGUMENT,
+             "tensors->sinks = NULL, but tensors->dsinks requires it");
+}
+
+void require_backward(const mp_attention_desc_t &d, const mp_attention_tensors_t &t,
+                      const Region &workspace) {
+  require_inputs(d, t);
+  const size_t elem = mp_dtype_size(d.dtype);
+  if (is_packed(d) || d.q_len > 0) {
+    require_device(t.d_o, "tensors->d_o", elem);
+    require_device(t.dq, "tensors->dq", elem);
+    require_device(t.lse, "tensors->lse");
+  }
+  if (is_packed(d) || d.kv_len > 0) {
+    require_device(t.dk, "tensors->dk", elem);
+    require_device(t.dv, "tensors->dv", elem);
+  }
+  require_stats(t.stats);
+  const Regions regions(d, t);
+  const AllHeads all(d);
+  const Region d_o = region(t.d_o, "tensors->d_o", all.o, d.dtype);
+  const Region dq = region(t.dq, "tensors->dq", all.q, d.dtype);
+  const Region dk = region(t.dk, "tensors->dk", all.k, d.dtype);
+  const Region dv = region(t.dv, "tensors->dv", all.v, d.dtype);
+  const Region dsinks = dense_region(t.dsinks, "tensors->dsinks", d.heads);
+  for (const Region *written : {&dq, &dk, &dv, &dsinks, &workspace}) {
+    regions.require_inputs_apart(*written);
+    require_apart(*written, {regions.o, regions.lse, d_o});
+  }
+  require_apart(dq, {dk, dv, dsinks, workspace});
+  require_apart(dk, {dv, dsinks, workspace});
+  require_apart(dv, {dsinks, workspace});
+  require_apart(dsinks, workspace);
+  require_stats_apart(t.stats, kStatsOfTensors, {dq, dk, dv, dsinks, workspace});
+}
+
+}  // namespace
+
+}  // namespace mp
+
+mp_status_t mp_attention_forward(mp_context_t context, const mp_attention_desc_t *desc,
+                                 const mp_attention_tensors_t *tensors, mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_attention_desc_t d = mp::read_desc(desc);
+    const mp_attention_tensors_t t = mp::read_tensors(tensors);
+    if (d.batch == 0) return;
+    mp::require_forward(d, t);
+    c.backend.attention_forward(c.device, {t, d, mp::drop_threshold(d), nullptr}, stream);
+  });
+}
+
+mp_status_t mp_attention_backward_workspace_size(mp_context_t context,
+                                                 const mp_attention_desc_t *desc, size_t *bytes) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    mp::require_context(context);
+    const mp_attention_desc_t d = mp::read_desc(desc);
+    mp::require_pointer(bytes, "bytes") = mp::backward_workspace_bytes(d);
+  });
+}
+
+mp_status_t mp_attention_backward(mp_context_t context, const mp_attention_desc_t *desc,
+                                  const mp_attention_tensors_t *tensors, void *workspace,
+                                  size_t workspace_bytes, mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_attention_desc_t d = mp::read_desc(desc);
+    const mp_attention_tensors_t t = mp::read_tensors(tensors);
+    mp::require_sinks(t);
+    if (d.batch == 0) {
+      // Sums over no sequences are 0.
+      const size_t bytes = static_cast<size_t>(d.heads) * sizeof *t.dsinks;
+      if (t.dsinks != nullptr) c.backend.fill(c.device, t.dsinks, 0, bytes, stream);
+      return;
+    }
+    const size_t needed = mp::backward_workspace_bytes(d);
+    MP_REQUIRE(workspace_bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL,
+               "workspace_bytes = ", workspace_bytes, " must be at least ", needed);
+    if (needed > 0) mp::require_device(workspace, "workspace", 256);
+    mp::require_backward(d, t,
+                         mp::dense_region(static_cast<float *>(workspace), "workspace",
+                                          needed > 0 ? mp::attention_lse_elems(d) : 0));
+    c.backend.attention_backward(
+        c.device, {t, d, mp::drop_threshold(d), static_cast<float *>(workspace)}, stream);
+  });
+}

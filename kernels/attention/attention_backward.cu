@@ -1,0 +1,318 @@
+// Backward pass of attention, plain kernels, without communication between blocks:
+//
+//     attention_dq_plain     a block per tile of queries: D, then dq over ascending tiles of keys
+//     attention_dkv_plain    a block per tile of keys: dk and dv over the query heads of its group,
+//                            ascending, and over tiles of queries, descending
+//     attention_dsink_plain  a block per head
+//
+// Both passes over tiles recompute the scores, which takes seven products instead of five but needs
+// no workspace except D and no order between blocks.
+//
+// Source: Dao, FlashAttention-2, 2023, section 3.1.2.
+#include <limits>
+
+#include "kernels/attention/attention_tile.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+/// Returns p for a visible score, not scaled.
+MP_DEVICE float probability(float score, float to_power, float lse) {
+  return fast_exp2(fmaf(score, to_power, -lse * kLog2E));
+}
+
+// ---------------------------------------------------------------------------- dq
+
+/// A tile of queries of one sequence and head.
+template <class T, int kPanels>
+class QueryTile {
+ public:
+  /// @param lse, row_dots  of the sequence and head
+  MP_DEVICE QueryTile(const AttentionArgs &args, const Sequence &sequence, int head, int64_t x0,
+                      const float *lse, float *row_dots, AttentionSmem &smem)
+      : args_(args),
+        in_(args, sequence, head),
+        band_(Band::of_queries(args.desc, sequence)),
+        visible_(band_, x0),
+        dropout_(args, sequence.number, head),
+        x0_(x0),
+        smem_(smem) {
+    clear(sums_);
+    store_row_dots(row_dots);
+    MP_UNROLL
+    for (int r = 0; r < kThreadRows; r++) {
+      const int64_t x = x0 + thread_row() + r;
+      lse_[r] = x < in_.q.rows ? lse[x] : 0.0f;
+      row_dots_[r] = smem_.of_threads[thread_row() + r];
+    }
+  }
+
+  MP_DEVICE void visit_keys() {
+    const int end = band_.end_tile(x0_);
+    for (int tile = band_.first_tile(x0_); tile < end; tile++) {
+      const int64_t y0 = int64_t{tile} * kTileColumns;
+      ThreadTile scores, dp;
+      dot_products(scores, in_.q, x0_, in_.k, y0, smem_);
+      dot_products(dp, in_.d_o, x0_, in_.v, y0, smem_);
+      differentiate(scores, dp, y0);
+      store_weights<T>(scores, smem_);
+      add_weighted(sums_, in_.k, y0, smem_);
+    }
+  }
+
+  MP_DEVICE void finish(const HeadRows<T> &dq, AmaxTracker &tracker) {
+    float factors[kThreadRows];
+    MP_UNROLL
+    for (int r = 0; r < kThreadRows; r++) factors[r] = args_.desc.scale;
+    store_sums(dq, x0_, sums_, factors, visible_, tracker);
+    block_sync();  // the next tile may store
+  }
+
+ private:
+  /// Computes D = sum of d_o o for each row: four threads per row, whose sums are added in order.
+  MP_DEVICE void store_row_dots(float *row_dots) {
+    constexpr int kParts = kAttentionThreads / kTileRows;
+    const int row = thread_index() / kParts, part = thread_index() % kParts;
+    const int64_t x = x0_ + row;
+    float sum = 0.0f;
+    for (int c = part * kVec; c < in_.o.width && x < in_.o.rows; c += kParts * kVec) {
+      const int valid = min_of(in_.o.width - c, kVec);
+      float d_o[kVec], o[kVec];
+      load_vector(d_o, in_.d_o.row(x) + c, valid);
+      load_vector(o, in_.o.row(x) + c, valid);
+      MP_UNROLL
+      for (int i = 0; i < kVec; i++) sum = fmaf(d_o[i], o[i], sum);
+    }
+    float *const parts = smem_.of_threads + kTileRows;
+    parts[thread_index()] = sum;
+    block_sync();
+    if (part == 0) {
+      for (int i = 1; i < kParts; i++) sum += parts[row * kParts + i];
+      smem_.of_threads[row] = sum;
+      if (x < in_.o.rows) row_dots[x] = sum;
+    }
+    block_sync();
+  }
+
+  /// Replaces scores by ds.
+  MP_DEVICE void differentiate(ThreadTile &scores, ThreadTile &dp, int64_t y0) const {
+    const float to_power = args_.desc.scale * kLog2E, keep = ScoreDropout::keep_factor(args_);
+    const int y = static_cast<int>(y0) + thread_column();
+    dropout_.for_each_dropped<false>(x0_, y0, [&](int r, int c) { dp[r][c] = 0.0f; });
+    MP_UNROLL
+    for (int r = 0; r < kThreadRows; r++) {
+      MP_UNROLL
+      for (int c = 0; c < kVec; c++) {
+        const float p = probability(scores[r][c], to_power, lse_[r]);
+        const float ds = p * (keep * dp[r][c] - row_dots_[r]);
+        scores[r][c] = visible_.sees(r, y + c) ? ds : 0.0f;
+      }
+    }
+  }
+
+  const AttentionArgs &args_;
+  const HeadInputs<T> in_;
+  const Band band_;
+  const ThreadBand visible_;
+  const ScoreDropout dropout_;
+  const int64_t x0_;
+  AttentionSmem &smem_;
+  ThreadTile sums_[kPanels];
+  float lse_[kThreadRows], row_dots_[kThreadRows];
+};
+
+template <class T, int kPanels>
+MP_KERNEL(kAttentionThreads, 2)
+attention_dq_plain(MP_PARAM(AttentionArgs) args) {
+  MP_SHARED(AttentionSmem, smem, [1]);
+  const mp_attention_desc_t &d = args.desc;
+  const AttentionUnits units(d, d.q_len, d.heads);
+  AmaxTracker tracker(args.stats);
+  for (int64_t i = block_index(); i < units.count(); i += grid_size()) {
+    const AttentionUnit unit = units.unit(i);
+    const Sequence sequence(args, unit.sequence);
+    const auto dq = rows_of<T>(args.dq, d.q, d, unit.sequence, sequence.q.first, unit.head,
+                               sequence.q.stored, d.head_dim);
+    if (!sequence.is_valid()) {
+      fill_rows(dq, unit.x0, units.step(), kNaN, tracker);
+    } else {
+      const int64_t index = sequence.lse_index(d, unit.head);
+      QueryTile<T, kPanels> tile(args, sequence, unit.head, unit.x0, args.lse + index,
+                                 args.row_dots + index, smem[0]);
+      tile.visit_keys();
+      tile.finish(dq, tracker);
+    }
+    if (is_packed(d) && unit.sequence == d.batch - 1) {
+      HeadRows<T> all = dq;
+      all.rows = d.q_rows - sequence.q.first;
+      fill_rows(all, sequence.q.count + unit.x0, units.step(), 0.0f, tracker);
+    }
+  }
+  tracker.finish();
+}
+
+// ---------------------------------------------------------------------------- dk and dv
+
+/// A tile of keys of one sequence and head of k and v.
+template <class T, int kPanels>
+class KeyTile {
+ public:
+  MP_DEVICE KeyTile(const AttentionArgs &args, const Sequence &sequence, int64_t x0,
+                    AttentionSmem &smem)
+      : args_(args),
+        sequence_(sequence),
+        band_(Band::of_keys(args.desc, sequence)),
+        visible_(band_, x0),
+        x0_(x0),
+        smem_(smem) {
+    clear(dk_);
+    clear(dv_);
+  }
+
+  /// Adds the gradients of a query head.
+  MP_DEVICE void visit_queries(int head) {
+    const HeadInputs<T> in(args_, sequence_, head);
+    const ScoreDropout dropout(args_, sequence_.number, head);
+    const int64_t index = sequence_.lse_index(args_.desc, head);
+    for (int tile = band_.end_tile(x0_) - 1; tile >= band_.first_tile(x0_); tile--) {
+      const int64_t y0 = int64_t{tile} * kTileColumns;
+      ThreadTile p, dp;
+      dot_products(p, in.k, x0_, in.q, y0, smem_);
+      dot_products(dp, in.v, x0_, in.d_o, y0, smem_);
+      differentiate(p, dp, y0, in.q.rows, index, dropout);
+      // The products with d_o and q follow each other, because their weights share a buffer.
+      dropout.for_each_dropped<true>(x0_, y0, [&](int r, int c) { p[r][c] = 0.0f; });
+      store_weights<T>(p, smem_);
+      add_weighted(dv_, in.d_o, y0, smem_);
+      block_sync();
+      store_weights<T>(dp, smem_);
+      add_weighted(dk_, in.q, y0, smem_);
+    }
+  }
+
+  MP_DEVICE void finish(const HeadRows<T> &dk, const HeadRows<T> &dv, AmaxTracker &tracker) {
+    float of_dk[kThreadRows], of_dv[kThreadRows];
+    MP_UNROLL
+    for (int r = 0; r < kThreadRows; r++) {
+      of_dk[r] = args_.desc.scale;
+      of_dv[r] = ScoreDropout::keep_factor(args_);
+    }
+    store_sums(dk, x0_, dk_, of_dk, visible_, tracker);
+    store_sums(dv, x0_, dv_, of_dv, visible_, tracker);
+  }
+
+ private:
+  /// Replaces scores by p, and dp by ds.
+  MP_DEVICE void differentiate(ThreadTile &scores, ThreadTile &dp, int64_t y0, int64_t queries,
+                               int64_t index, const ScoreDropout &dropout) const {
+    const float to_power = args_.desc.scale * kLog2E, keep = ScoreDropout::keep_factor(args_);
+    const int y = static_cast<int>(y0) + thread_column();
+    dropout.for_each_dropped<true>(x0_, y0, [&](int r, int c) { dp[r][c] = 0.0f; });
+    const int valid = clamp_to_int(queries - y, kVec);
+    float lse[kVec], row_dots[kVec];
+    load_vector(lse, args_.lse + index + y, valid);
+    load_vector(row_dots, args_.row_dots + index + y, valid);
+    MP_UNROLL
+    for (int r = 0; r < kThreadRows; r++) {
+      MP_UNROLL
+      for (int c = 0; c < kVec; c++) {
+        const bool is_visible = visible_.sees(r, y + c);
+        const float p = probability(scores[r][c], to_power, lse[c]);
+        scores[r][c] = is_visible ? p : 0.0f;
+        dp[r][c] = is_visible ? p * (keep * dp[r][c] - row_dots[c]) : 0.0f;
+      }
+    }
+  }
+
+  const AttentionArgs &args_;
+  const Sequence &sequence_;
+  const Band band_;
+  const ThreadBand visible_;
+  const int64_t x0_;
+  AttentionSmem &smem_;
+  ThreadTile dk_[kPanels], dv_[kPanels];
+};
+
+template <class T, int kPanels>
+MP_KERNEL(kAttentionThreads, 2)
+attention_dkv_plain(MP_PARAM(AttentionArgs) args) {
+  MP_SHARED(AttentionSmem, smem, [1]);
+  const mp_attention_desc_t &d = args.desc;
+  const AttentionUnits units(d, d.kv_len, d.kv_heads);
+  const int group = d.heads / d.kv_heads;
+  AmaxTracker tracker(args.stats);
+  for (int64_t i = block_index(); i < units.count(); i += grid_size()) {
+    const AttentionUnit unit = units.unit(i);
+    const Sequence sequence(args, unit.sequence);
+    const auto dk = rows_of<T>(args.dk, d.k, d, unit.sequence, sequence.kv.first, unit.head,
+                               sequence.kv.stored, d.head_dim);
+    const auto dv = rows_of<T>(args.dv, d.v, d, unit.sequence, sequence.kv.first, unit.head,
+                               sequence.kv.stored, d.head_dim_v);
+    if (!sequence.is_valid()) {
+      fill_rows(dk, unit.x0, units.step(), kNaN, tracker);
+      fill_rows(dv, unit.x0, units.step(), kNaN, tracker);
+    } else {
+      KeyTile<T, kPanels> tile(args, sequence, unit.x0, smem[0]);
+      for (int h = 0; h < group; h++) tile.visit_queries(unit.head * group + h);
+      tile.finish(dk, dv, tracker);
+    }
+    if (is_packed(d) && unit.sequence == d.batch - 1) {
+      const int64_t rows = d.kv_rows - sequence.kv.first, x0 = sequence.kv.count + unit.x0;
+      HeadRows<T> all_dk = dk, all_dv = dv;
+      all_dk.rows = all_dv.rows = rows;
+      fill_rows(all_dk, x0, units.step(), 0.0f, tracker);
+      fill_rows(all_dv, x0, units.step(), 0.0f, tracker);
+    }
+  }
+  tracker.finish();
+}
+
+// ---------------------------------------------------------------------------- dsinks
+
+constexpr int kSinkThreads = 256;
+
+/// Sums over the rows of lse and D of a head.  Rows outside of sequences have lse = -infinity.
+MP_KERNEL(kSinkThreads, 4)
+attention_dsink_plain(MP_PARAM(AttentionArgs) args) {
+  const mp_attention_desc_t &d = args.desc;
+  const int64_t rows = is_packed(d) ? d.q_rows : d.batch * d.q_len;
+  for (int64_t head = block_index(); head < d.heads; head += grid_size()) {
+    const float sink = args.sinks[head];
+    float sum = 0.0f;
+    for (int64_t x = thread_index(); x < rows; x += kSinkThreads) {
+      const int64_t index =
+          is_packed(d) ? head * rows + x : (x / d.q_len * d.heads + head) * d.q_len + x % d.q_len;
+      const float lse = args.lse[index];
+      if (lse != kHidden) sum -= expf(sink - lse) * args.row_dots[index];
+    }
+    sum = block_reduce<kSinkThreads, Sum>(sum);
+    if (thread_index() == 0) args.dsinks[head] = sum;
+  }
+}
+
+template <class T>
+void launch_backward(const Device &device, const AttentionArgs &args, mp_stream_t stream) {
+  const mp_attention_desc_t &d = args.desc;
+  const AttentionUnits of_queries(d, d.q_len, d.heads), of_keys(d, d.kv_len, d.kv_heads);
+  const auto dq = d.head_dim <= kTileColumns ? attention_dq_plain<T, 1> : attention_dq_plain<T, 2>;
+  const auto dkv = max_of(d.head_dim, d.head_dim_v) <= kTileColumns ? attention_dkv_plain<T, 1>
+                                                                    : attention_dkv_plain<T, 2>;
+  launch_units("attention_dq_plain", dq, device, of_queries, args, stream);
+  launch_units("attention_dkv_plain", dkv, device, of_keys, args, stream);
+}
+
+}  // namespace
+
+void attention_backward(const Device &device, const AttentionArgs &args, mp_stream_t stream) {
+  with_type(args.desc.dtype, [&](auto type) {
+    launch_backward<typename decltype(type)::type>(device, args, stream);
+  });
+  if (args.dsinks != nullptr)
+    launch("attention_dsink_plain", attention_dsink_plain, device,
+           {int64_t{args.desc.heads}, kSinkThreads}, stream, args);
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,204 @@
+// Forward pass of attention, plain kernel: a block per tile of queries, with an online softmax.
+//
+// A block visits the tiles of keys from the last to the first.  A new maximum rescales the sums of
+// the earlier tiles, so scores are never stored.  Each thread sums the exponentials of its own
+// columns; the sums of the threads of a row are added at the end, in a fixed order.
+//
+// Source: Dao, FlashAttention-2, 2023, section 3.1.1; Milakov & Gimelshein, Online normalizer
+// calculation for softmax, 2018.
+#include <limits>
+
+#include "kernels/attention/attention_tile.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+/// A tile of queries of one sequence and head.
+template <class T, int kPanels>
+class ForwardTile {
+ public:
+  MP_DEVICE ForwardTile(const AttentionArgs &args, const Sequence &sequence, int head, int64_t x0,
+                        AttentionSmem &smem)
+      : args_(args),
+        in_(args, sequence, head),
+        band_(Band::of_queries(args.desc, sequence)),
+        visible_(band_, x0),
+        dropout_(args, sequence.number, head),
+        x0_(x0),
+        smem_(smem) {
+    clear(sums_);
+    MP_UNROLL
+    for (int r = 0; r < kThreadRows; r++) {
+      largest_[r] = kHidden;
+      total_[r] = 0.0f;
+    }
+  }
+
+  MP_DEVICE void visit_keys() {
+    for (int tile = band_.end_tile(x0_) - 1; tile >= band_.first_tile(x0_); tile--) {
+      const int64_t y0 = int64_t{tile} * kTileColumns;
+      ThreadTile scores;
+      dot_products(scores, in_.q, x0_, in_.k, y0, smem_);
+      hide(scores, y0);
+      exponentiate(scores);
+      dropout_.for_each_dropped<false>(x0_, y0, [&](int r, int c) { scores[r][c] = 0.0f; });
+      store_weights<T>(scores, smem_);
+      add_weighted(sums_, in_.v, y0, smem_);
+    }
+  }
+
+  /// @param sink  -infinity: none
+  /// @param lse   of the sequence and head; NULL: not written
+  MP_DEVICE void finish(const HeadRows<T> &out, float sink, float *lse) {
+    add_totals_of_threads();
+    const float keep = ScoreDropout::keep_factor(args_);
+    float factors[kThreadRows];
+    MP_UNROLL
+    for (int r = 0; r < kThreadRows; r++) {
+      const float top = largest_[r] * args_.desc.scale, with_sink = max_number(top, sink);
+      const float weight = top == kHidden ? kNaN : expf(top - with_sink);  // 1 without a sink
+      const float total = total_[r] * weight + expf(sink - with_sink);
+      factors[r] = keep * weight / total;
+      const int64_t x = x0_ + thread_row() + r;
+      if (lse == nullptr || thread_column() != 0 || x >= out.rows) continue;
+      lse[x] = visible_.is_empty(r) ? kHidden : with_sink + logf(total);
+    }
+    AmaxTracker untracked(nullptr, nullptr);
+    store_sums(out, x0_, sums_, factors, visible_, untracked);
+  }
+
+ private:
+  MP_DEVICE void hide(ThreadTile &scores, int64_t y0) const {
+    const int y = static_cast<int>(y0) + thread_column();
+    MP_UNROLL
+    for (int r = 0; r < kThreadRows; r++) {
+      MP_UNROLL
+      for (int c = 0; c < kVec; c++)
+        scores[r][c] = visible_.sees(r, y + c) ? scores[r][c] : kHidden;
+    }
+  }
+
+  /// Replaces the value of each thread by the reduction over its row, in a fixed order.
+  template <class Reduce>
+  MP_DEVICE void reduce_rows(float (&values)[kThreadRows], Reduce reduce) {
+    const int part = thread_index() % kThreadsPerRow;
+    MP_UNROLL
+    for (int r = 0; r < kThreadRows; r++)
+      smem_.of_threads[(thread_row() + r) * kPartPitch + part] = values[r];
+    block_sync();
+    MP_UNROLL
+    for (int r = 0; r < kThreadRows; r++) {
+      const float *const parts = smem_.of_threads + (thread_row() + r) * kPartPitch;
+      values[r] = parts[0];
+      for (int i = 1; i < kThreadsPerRow; i++) values[r] = reduce(values[r], parts[i]);
+    }
+  }
+
+  /// Replaces scores by exp(scale (score - largest)), and rescales the sums if `largest` grows.
+  MP_DEVICE void exponentiate(ThreadTile &scores) {
+    const float to_power = args_.desc.scale * kLog2E;
+    float largest[kThreadRows];
+    MP_UNROLL
+    for (int r = 0; r < kThreadRows; r++) {
+      largest[r] = largest_[r];
+      MP_UNROLL
+      for (int c = 0; c < kVec; c++) largest[r] = max_number(largest[r], scores[r][c]);
+    }
+    reduce_rows(largest, [](float a, float b) { return max_number(a, b); });
+    MP_UNROLL
+    for (int r = 0; r < kThreadRows; r++) {
+      const bool grows = largest_[r] != largest[r];
+      const float factor = grows ? fast_exp2((largest_[r] - largest[r]) * to_power) : 1.0f;
+      largest_[r] = largest[r];
+      // Makes the exponentials 0, not NaN, while all scores are hidden.
+      const float shift = largest[r] == kHidden ? 0.0f : largest[r] * to_power;
+      total_[r] *= factor;
+      MP_UNROLL
+      for (int c = 0; c < kVec; c++) {
+        scores[r][c] = fast_exp2(fmaf(scores[r][c], to_power, -shift));
+        total_[r] += scores[r][c];
+      }
+      if (!grows) continue;
+      MP_UNROLL
+      for (int panel = 0; panel < kPanels; panel++) {
+        MP_UNROLL
+        for (int c = 0; c < kVec; c++) sums_[panel][r][c] *= factor;
+      }
+    }
+  }
+
+  MP_DEVICE void add_totals_of_threads() {
+    block_sync();  // the largest scores have been read
+    reduce_rows(total_, [](float a, float b) { return a + b; });
+    block_sync();  // the next tile may store
+  }
+
+  const AttentionArgs &args_;
+  const HeadInputs<T> in_;
+  const Band band_;
+  const ThreadBand visible_;
+  const ScoreDropout dropout_;
+  const int64_t x0_;
+  AttentionSmem &smem_;
+  ThreadTile sums_[kPanels];
+  float largest_[kThreadRows];  ///< visible score so far, not scaled
+  float total_[kThreadRows];    ///< exponentials of the columns of this thread
+};
+
+/// Fills rows of o and lse without a valid query.
+template <class T>
+MP_DEVICE void fill_outputs(const HeadRows<T> &out, float *lse, int64_t x0, int64_t step,
+                            float value, float value_of_lse) {
+  AmaxTracker untracked(nullptr, nullptr);
+  fill_rows(out, x0, step, value, untracked);
+  if (lse == nullptr || thread_index() >= kTileRows) return;
+  for (int64_t x = x0 + thread_index(); x < out.rows; x += step) lse[x] = value_of_lse;
+}
+
+template <class T, int kPanels>
+MP_KERNEL(kAttentionThreads, 2)
+attention_forward_plain(MP_PARAM(AttentionArgs) args) {
+  MP_SHARED(AttentionSmem, smem, [1]);
+  const mp_attention_desc_t &d = args.desc;
+  const AttentionUnits units(d, d.q_len, d.heads);
+  for (int64_t i = block_index(); i < units.count(); i += grid_size()) {
+    const AttentionUnit unit = units.unit(i);
+    const Sequence sequence(args, unit.sequence);
+    const auto out = rows_of<T>(args.o, d.o, d, unit.sequence, sequence.q.first, unit.head,
+                                sequence.q.stored, d.head_dim_v);
+    float *const lse = args.lse != nullptr ? args.lse + sequence.lse_index(d, unit.head) : nullptr;
+    if (!sequence.is_valid()) {
+      fill_outputs(out, lse, unit.x0, units.step(), kNaN, kNaN);
+    } else {
+      ForwardTile<T, kPanels> tile(args, sequence, unit.head, unit.x0, smem[0]);
+      tile.visit_keys();
+      tile.finish(out, args.sinks != nullptr ? args.sinks[unit.head] : kHidden, lse);
+    }
+    if (is_packed(d) && unit.sequence == d.batch - 1) {
+      HeadRows<T> all = out;
+      all.rows = d.q_rows - sequence.q.first;
+      fill_outputs(all, lse, sequence.q.count + unit.x0, units.step(), 0.0f, kHidden);
+    }
+  }
+}
+
+template <class T>
+void launch_forward(const Device &device, const AttentionArgs &args, mp_stream_t stream) {
+  const AttentionUnits units(args.desc, args.desc.q_len, args.desc.heads);
+  const auto kernel = args.desc.head_dim_v <= kTileColumns ? attention_forward_plain<T, 1>
+                                                           : attention_forward_plain<T, 2>;
+  launch_units("attention_forward_plain", kernel, device, units, args, stream);
+}
+
+}  // namespace
+
+void attention_forward(const Device &device, const AttentionArgs &args, mp_stream_t stream) {
+  with_type(args.desc.dtype, [&](auto type) {
+    launch_forward<typename decltype(type)::type>(device, args, stream);
+  });
+}
+
+}  // namespace mp::MP_TARGET

@@ -1,0 +1,289 @@
+// Attention of one call against fp64: shapes, masks, heads, sinks, dropout.
+#include "tests/attention/oracle_attention.h"
+
+using namespace mptest;
+
+namespace {
+
+constexpr uint32_t kCausal = MP_ATTENTION_FLAG_CAUSAL, kWindow = MP_ATTENTION_FLAG_WINDOW;
+constexpr mp_dtype_t kHalves[] = {MP_FP16, MP_BF16};
+
+/// Lengths around the tiles of the kernels: 32 rows and 128 columns.
+constexpr int64_t kLengths[] = {1, 31, 32, 33, 127, 128, 129, 257};
+
+struct Mask {
+  uint32_t flags;
+  int32_t left, right;
+};
+constexpr Mask kMasks[] = {{0, -1, -1},      {kCausal, -1, -1}, {kWindow, 40, 9},
+                           {kWindow, 0, -1}, {kWindow, -1, 0},  {kCausal | kWindow, 33, 5}};
+
+void set(AttentionCase &c, const Mask &mask) {
+  c.desc.flags = mask.flags;
+  c.desc.window_left = mask.left;
+  c.desc.window_right = mask.right;
+}
+
+/// Returns a random integer with |x| <= range for each element.
+void fill_integers(HeadTensor &t, int64_t range, uint64_t seed) {
+  Random random(seed);
+  for (double &x : t.values) x = static_cast<double>(random.integer(-range, range));
+}
+
+bool is_power_of_two(int64_t x) {
+  return x > 0 && (x & (x - 1)) == 0;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------- shapes
+
+TEST_CASE("attention: lengths around tiles", "[attention]") {
+  uint64_t seed = 0;
+  for (const int64_t q_len : kLengths)
+    for (const int64_t kv_len : kLengths) {
+      const mp_dtype_t dtype = kDtypes[seed % 3];
+      AttentionCase c = random_case(dtype, {.q_len = q_len, .kv_len = kv_len, .dim = 16}, ++seed);
+      set(c, kMasks[seed % std::size(kMasks)]);
+      check(c);
+    }
+}
+
+TEST_CASE("attention: head dimensions", "[attention][strict]") {
+  uint64_t seed = 100;
+  for (const mp_dtype_t dtype : kDtypes)
+    for (const int32_t dim : {1, 7, 8, 31, 32, 33, 64, 96, 127, 128, 129, 255, 256}) {
+      const Shape shape{.q_len = 5, .kv_len = 37, .dim = dim};
+      AttentionCase c = random_case(dtype, shape, ++seed);
+      check(c);
+      c.desc.scale = 0.0f;  // 1 / sqrt(head_dim)
+      set(c, {kCausal, -1, -1});
+      check(c);
+    }
+}
+
+TEST_CASE("attention: values of another dimension", "[attention][strict]") {
+  uint64_t seed = 200;
+  for (const mp_dtype_t dtype : kDtypes)
+    for (const auto &[dim, dim_v] : {std::pair{192, 128}, {3, 200}, {200, 3}, {64, 129}}) {
+      check(random_case(dtype, {.q_len = 33, .kv_len = 9, .dim = dim, .dim_v = dim_v}, ++seed));
+    }
+}
+
+TEST_CASE("attention: masks", "[attention][strict]") {
+  uint64_t seed = 300;
+  for (const Mask &mask : kMasks)
+    for (const auto &[q_len, kv_len] : {std::pair{70, 70}, {70, 20}, {20, 150}, {1, 9}}) {
+      const mp_dtype_t dtype = kDtypes[seed % 3];
+      AttentionCase c = random_case(dtype, {.q_len = q_len, .kv_len = kv_len, .dim = 24}, ++seed);
+      set(c, mask);
+      check(c);
+    }
+}
+
+TEST_CASE("attention: a query without a key has zeros and lse -infinity", "[attention][strict]") {
+  AttentionCase c = random_case(MP_FP16, {.q_len = 40, .kv_len = 3}, 400);
+  set(c, {kCausal, -1, -1});  // query 37 is the first that sees a key
+  c.sinks = {1.0f};
+  for (double &x : c.v.values) x = kNaN;
+  const AttentionResult got = run(c);
+  for (int64_t i = 0; i < 37; ++i) {
+    CHECK(got.lse.at(0, i, 0, 0) == -kInfinity);
+    CHECK(got.o.at(0, i, 0, 5) == 0.0);
+    CHECK(got.dq.at(0, i, 0, 5) == 0.0);
+  }
+  CHECK(std::isnan(got.o.at(0, 37, 0, 5)));
+  const AttentionResult none = run(random_case(MP_BF16, {.q_len = 3, .kv_len = 0}, 401));
+  CHECK(none.lse.values == std::vector<double>(3, -kInfinity));
+  CHECK(none.o.values == std::vector<double>(48, 0.0));
+  const AttentionResult unseen = run(random_case(MP_FP32, {.q_len = 0, .kv_len = 40}, 402));
+  CHECK(unseen.dk.values == std::vector<double>(640, 0.0));
+}
+
+TEST_CASE("attention: grouped query heads", "[attention][strict]") {
+  uint64_t seed = 500;
+  for (const mp_dtype_t dtype : kDtypes)
+    for (const auto &[heads, kv_heads] : {std::pair{3, 3}, {4, 2}, {6, 1}}) {
+      AttentionCase c = random_case(
+          dtype, {.batch = 2, .heads = heads, .kv_heads = kv_heads, .q_len = 35, .kv_len = 34},
+          ++seed);
+      c.sinks = std::vector<float>(static_cast<size_t>(heads), 0.5f);
+      c.sinks[0] = -2.0f;
+      set(c, {kCausal, -1, -1});
+      check(c);
+    }
+}
+
+TEST_CASE("attention: sinks of any size", "[attention][strict]") {
+  for (const mp_dtype_t dtype : kDtypes)
+    for (const float sink : {-1e30f, -20.0f, 0.0f, 3.0f, 15.0f}) {
+      AttentionCase c = random_case(dtype, {.q_len = 9, .kv_len = 140}, 600);
+      c.sinks = {sink};
+      check(c);
+    }
+}
+
+// ---------------------------------------------------------------------------- exact results
+
+TEST_CASE("attention: equal scores average integers exactly", "[attention][strict]") {
+  for (const mp_dtype_t dtype : kDtypes)
+    for (const auto &[q_len, kv_len] : {std::pair{33, 128}, {128, 128}, {129, 256}, {40, 64}}) {
+      AttentionCase c = zero_case(dtype, {.q_len = q_len, .kv_len = kv_len, .dim = 40});
+      fill_integers(c.q, 8, 700);  // k = 0
+      fill_integers(c.v, 1, 701);
+      for (double &x : c.v.values) x *= 256.0;  // sums / 2^n have few digits
+      for (const Mask &mask : {Mask{0, -1, -1}, Mask{kCausal, -1, -1}}) {
+        set(c, mask);
+        const AttentionResult got = run(c);
+        int64_t rows = 0, wrong = 0;
+        for (int64_t i = 0; i < q_len; ++i) {
+          const int64_t keys = mask.flags == 0 ? kv_len : i + 1 + kv_len - q_len;
+          if (!is_power_of_two(keys)) continue;
+          ++rows;
+          for (int64_t e = 0; e < 40; ++e) {
+            double sum = 0.0;
+            for (int64_t j = 0; j < keys; ++j) sum += c.v.at(0, j, 0, e);
+            wrong += got.o.at(0, i, 0, e) != round_to(dtype, sum / static_cast<double>(keys));
+          }
+        }
+        CAPTURE(mp_dtype_name(dtype), q_len, kv_len, mask.flags);
+        CHECK(rows > 0);
+        CHECK(wrong == 0);
+      }
+    }
+}
+
+TEST_CASE("attention: a large score selects its value exactly", "[attention][strict]") {
+  for (const mp_dtype_t dtype : kDtypes)
+    for (const int64_t target : {0, 31, 32, 127, 128, 255, 256, 299}) {
+      AttentionCase c = zero_case(dtype, {.q_len = 34, .kv_len = 300, .dim = 3, .dim_v = 130});
+      // The score of the target is 0, the others are -12288.
+      for (double &x : c.q.values) x = 64.0;
+      for (double &x : c.k.values) x = -64.0;
+      for (int64_t e = 0; e < 3; ++e) c.k.at(0, target, 0, e) = 0.0;
+      fill_integers(c.v, 100, 800);
+      fill_integers(c.d_o, 4, 801);
+      c.desc.scale = 1.0f;
+      const AttentionResult got = run(c);
+      CAPTURE(mp_dtype_name(dtype), target);
+      int64_t wrong = 0;
+      for (int64_t i = 0; i < 34; ++i)
+        for (int64_t e = 0; e < 130; ++e) wrong += got.o.at(0, i, 0, e) != c.v.at(0, target, 0, e);
+      // p is 1 for the target and 0 elsewhere; ds is 0.
+      for (int64_t e = 0; e < 130; ++e) {
+        double sum = 0.0;
+        for (int64_t i = 0; i < 34; ++i) sum += c.d_o.at(0, i, 0, e);
+        for (int64_t j = 0; j < 300; ++j)
+          wrong += got.dv.at(0, j, 0, e) != (j == target ? sum : 0.0);
+      }
+      CHECK(wrong == 0);
+      CHECK(std::ranges::count(got.dq.values, 0.0) == std::ssize(got.dq.values));
+    }
+}
+
+TEST_CASE("attention: gradients of two equal scores are exact", "[attention][strict]") {
+  // p = 1/2 and ds = +-(dp[0] - dp[1]) / 4 in 16 bits; fp32 keeps the error of lse.
+  for (const mp_dtype_t dtype : kHalves)
+    for (const int64_t q_len : {1, 32, 33, 129}) {
+      AttentionCase c = zero_case(dtype, {.q_len = q_len, .kv_len = 2, .dim = 9, .dim_v = 4});
+      fill_integers(c.k, 2, 900);
+      for (int64_t e = 0; e < 9; ++e) c.k.at(0, 1, 0, e) = -c.k.at(0, 0, 0, e);  // q = 0
+      for (double &x : c.v.values) x = 4.0;
+      for (int64_t e = 0; e < 4; ++e) c.v.at(0, 1, 0, e) = 0.0;
+      fill_integers(c.d_o, 1, 901);
+      c.desc.scale = 0.5f;
+      const AttentionResult got = run(c);
+      int64_t wrong = 0;
+      std::vector<double> dv(4);
+      for (int64_t i = 0; i < q_len; ++i) {
+        double dp = 0.0;
+        for (int64_t e = 0; e < 4; ++e) {
+          dp += 4.0 * c.d_o.at(0, i, 0, e);
+          dv[static_cast<size_t>(e)] += 0.5 * c.d_o.at(0, i, 0, e);
+        }
+        for (int64_t e = 0; e < 9; ++e) {
+          const double dq = 0.5 * (0.25 * dp * c.k.at(0, 0, 0, e) - 0.25 * dp * c.k.at(0, 1, 0, e));
+          wrong += got.dq.at(0, i, 0, e) != dq;
+        }
+      }
+      for (int64_t e = 0; e < 4; ++e)
+        wrong += got.dv.at(0, 0, 0, e) != round_to(dtype, dv[static_cast<size_t>(e)]);
+      CAPTURE(mp_dtype_name(dtype), q_len);
+      CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("attention: sums of gradients vanish", "[attention][strict]") {
+  // sum(d_o o) = sum(dv v), and without sinks sum_j dk[j] = 0 for equal queries.
+  AttentionCase c = random_case(MP_FP32, {.q_len = 50, .kv_len = 60}, 1000);
+  for (int64_t i = 0; i < 50; ++i)
+    for (int64_t e = 0; e < 16; ++e) c.q.at(0, i, 0, e) = c.q.at(0, 0, 0, e);
+  const AttentionResult got = run(c);
+  const oracle::Attention bound = oracle::attention(c);
+  const auto dot = [](const HeadTensor &a, const HeadTensor &b) {
+    return std::inner_product(a.values.begin(), a.values.end(), b.values.begin(), 0.0);
+  };
+  const auto error = [&](HeadTensor a, const HeadTensor &b) {
+    for (double &x : a.values) x = std::fabs(x);
+    return dot(a, b);
+  };
+  CHECK(std::fabs(dot(c.d_o, got.o) - dot(got.dv, c.v)) <=
+        error(c.d_o, bound.o.error) + error(c.v, bound.dv.error));
+  CHECK(std::fabs(dot(c.q, got.dq) - dot(c.k, got.dk)) <=
+        error(c.q, bound.dq.error) + error(c.k, bound.dk.error));
+  for (int64_t e = 0; e < 16; ++e) {
+    double sum = 0.0, most = 0.0;
+    for (int64_t j = 0; j < 60; ++j) {
+      sum += got.dk.at(0, j, 0, e);
+      most += bound.dk.error.at(0, j, 0, e);
+    }
+    CHECK(std::fabs(sum) <= most);
+  }
+}
+
+// ---------------------------------------------------------------------------- dropout
+
+TEST_CASE("attention: dropout masks equal the documented ones", "[attention][dropout][strict]") {
+  uint64_t seed = 1100;
+  for (const mp_dtype_t dtype : kDtypes)
+    for (const float p : {0.002f, 0.1f, 0.5f, 0.99f}) {
+      AttentionCase c = random_case(
+          dtype, {.batch = 2, .heads = 2, .kv_heads = 1, .q_len = 41, .kv_len = 139}, ++seed);
+      c.desc.dropout = p;
+      c.desc.dropout_seed = seed << 32 | 17;
+      check(c);
+      c.offset = uint64_t{1} << 40 | 3;
+      set(c, {kCausal, -1, -1});
+      check(c);
+    }
+}
+
+TEST_CASE("attention: the expected number of scores is dropped", "[attention][dropout]") {
+  // Equal scores and v = 1: o is the share of the scores that are kept, times 1 / (1 - p).
+  AttentionCase c =
+      zero_case(MP_FP32, {.heads = 4, .kv_heads = 4, .q_len = 200, .kv_len = 512, .dim = 1});
+  std::ranges::fill(c.v.values, 1.0);
+  for (const float p : {0.125f, 0.5f, 0.75f}) {
+    c.desc.dropout = p;
+    const AttentionResult got = run(c);
+    double kept = 0.0;
+    for (const double o : got.o.values) kept += o * (1.0 - p);
+    const double rows = 800.0, deviation = std::sqrt(p * (1.0 - p) / (rows * 512.0));
+    CHECK(std::fabs(kept / rows - (1.0 - p)) < 5.0 * deviation);
+  }
+}
+
+TEST_CASE("attention: another seed or offset gives another mask", "[attention][dropout][strict]") {
+  AttentionCase c = random_case(MP_FP16, {.q_len = 20, .kv_len = 20}, 1200);
+  const AttentionResult without = run(c);
+  c.desc.dropout = 0.001f;  // rounds to 0
+  check_same(run(c), without);
+  c.desc.dropout = 0.5f;
+  const AttentionResult first = run(c);
+  check_same(run(c), first);
+  c.offset = 1;
+  CHECK(run(c).o.values != first.o.values);
+  c.offset = 0;
+  c.desc.dropout_seed = 1;
+  CHECK(run(c).o.values != first.o.values);
+}

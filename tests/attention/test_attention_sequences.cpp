@@ -1,0 +1,288 @@
+// Attention of several sequences and heads: equal bits in every form, layout and order, isolation
+// of sequences, invalid lengths and ends.
+#include "tests/attention/oracle_attention.h"
+
+using namespace mptest;
+
+namespace {
+
+const std::vector<int32_t> kQueries = {33, 0, 1, 70, 128}, kKeys = {40, 7, 0, 129, 128};
+
+/// Sequences of unequal lengths, with all options.
+AttentionCase ragged_case(mp_dtype_t dtype, uint64_t seed) {
+  AttentionCase c = random_case(
+      dtype,
+      {.batch = 5, .heads = 4, .kv_heads = 2, .q_len = 129, .kv_len = 130, .dim = 24, .dim_v = 17},
+      seed);
+  c.q_lengths = kQueries;
+  c.kv_lengths = kKeys;
+  c.sinks = {0.5f, -1.0f, 2.0f, 0.0f};
+  c.desc.flags = MP_ATTENTION_FLAG_WINDOW;
+  c.desc.window_left = 60;
+  c.desc.window_right = 3;
+  c.desc.dropout = 0.25f;
+  return c;
+}
+
+/// Returns heads [head, head + heads) of rows [row, row + rows) of a sequence.
+HeadTensor part_of(const HeadTensor &t, int64_t b, int64_t row, int64_t rows, int64_t head,
+                   int64_t heads) {
+  HeadTensor part(1, rows, heads, t.dim);
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t e = 0; e < t.dim; ++e) part.at(0, i, h, e) = t.at(b, row + i, head + h, e);
+  return part;
+}
+
+/// Checks that the rows of a sequence, and only they, are NaN.
+void check_only_nan(const HeadTensor &t, const std::vector<int64_t> &sequences) {
+  for (int64_t b = 0; b < t.batch; ++b) {
+    const bool is_bad = std::ranges::find(sequences, b) != sequences.end();
+    int64_t nans = 0, all = 0;
+    for (int64_t i = 0; i < t.rows; ++i)
+      for (int64_t h = 0; h < t.heads; ++h)
+        for (int64_t e = 0; e < t.dim; ++e, ++all) nans += std::isnan(t.at(b, i, h, e));
+    CAPTURE(b);
+    CHECK(nans == (is_bad ? all : 0));
+  }
+}
+
+void set_row(HeadTensor &t, int64_t b, int64_t i, double value) {
+  for (int64_t h = 0; h < t.heads; ++h)
+    for (int64_t e = 0; e < t.dim; ++e) t.at(b, i, h, e) = value;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------------------- equal bits
+
+TEST_CASE("attention sequences: padded and packed forms", "[attention][strict]") {
+  uint64_t seed = 0;
+  for (const mp_dtype_t dtype : kDtypes) {
+    const AttentionCase c = ragged_case(dtype, ++seed);
+    const AttentionResult padded = check(c);
+    for (const bool is_packed : {false, true})
+      for (const int64_t padding : {0, 5})
+        for (const int64_t offset : {0, 3}) {
+          CAPTURE(mp_dtype_name(dtype), is_packed, padding, offset);
+          const AttentionResult other =
+              run(c, {.is_packed = is_packed, .padding = padding, .offset = offset});
+          check_same(other, padded);
+        }
+  }
+}
+
+TEST_CASE("attention sequences: q, k and v in one matrix", "[attention][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    AttentionCase c = random_case(
+        dtype, {.batch = 2, .heads = 4, .kv_heads = 2, .q_len = 45, .kv_len = 45, .dim = 8}, 10);
+    const AttentionResult apart = check(c);
+    for (const bool is_packed : {false, true})
+      for (const int64_t padding : {0, 1}) {
+        CAPTURE(is_packed, padding);
+        check_same(run(c, {.is_packed = is_packed, .in_one_matrix = true, .padding = padding}),
+                   apart);
+      }
+  }
+}
+
+TEST_CASE("attention sequences: each sequence and head has the bits of its own call",
+          "[attention][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    AttentionCase c = ragged_case(dtype, 20);
+    c.desc.dropout = 0.0f;  // masks depend on the number of the sequence
+    const AttentionResult all = run(c);
+    for (int64_t b = 0; b < 5; ++b)
+      for (int64_t g = 0; g < 2; ++g) {
+        const int64_t queries = c.q_length(b), keys = c.kv_length(b);
+        AttentionCase one = c;
+        one.desc.batch = 1;
+        one.desc.heads = 2;
+        one.desc.kv_heads = 1;
+        one.desc.q_len = queries;
+        one.desc.kv_len = keys;
+        one.q_lengths = one.kv_lengths = {};
+        one.sinks = {c.sinks[static_cast<size_t>(2 * g)], c.sinks[static_cast<size_t>(2 * g + 1)]};
+        one.q = part_of(c.q, b, 0, queries, 2 * g, 2);
+        one.k = part_of(c.k, b, 0, keys, g, 1);
+        one.v = part_of(c.v, b, 0, keys, g, 1);
+        one.d_o = part_of(c.d_o, b, 0, queries, 2 * g, 2);
+        AttentionResult expected = all;
+        expected.o = part_of(all.o, b, 0, queries, 2 * g, 2);
+        expected.lse = part_of(all.lse, b, 0, queries, 2 * g, 2);
+        expected.dq = part_of(all.dq, b, 0, queries, 2 * g, 2);
+        expected.dk = part_of(all.dk, b, 0, keys, g, 1);
+        expected.dv = part_of(all.dv, b, 0, keys, g, 1);
+        CAPTURE(mp_dtype_name(dtype), b, g);
+        check_same(run(one), expected);
+      }
+  }
+}
+
+TEST_CASE("attention sequences: a row of o does not depend on other queries",
+          "[attention][strict]") {
+  for (const uint32_t flags : {0, 1}) {
+    AttentionCase c =
+        random_case(MP_FP16, {.heads = 2, .kv_heads = 2, .q_len = 150, .kv_len = 150}, 30);
+    c.desc.flags = flags;
+    const AttentionResult all = run(c);
+    for (const int64_t first : {1, 31, 100, 149}) {  // the last queries keep their diagonal
+      const int64_t rows = 150 - first;
+      AttentionCase some = c;
+      some.desc.q_len = rows;
+      some.q = part_of(c.q, 0, first, rows, 0, 2);
+      some.d_o = part_of(c.d_o, 0, first, rows, 0, 2);
+      const AttentionResult got = run(some);
+      CAPTURE(flags, first);
+      CHECK(count_different(got.o.values, part_of(all.o, 0, first, rows, 0, 2).values) == 0);
+      CHECK(count_different(got.lse.values, part_of(all.lse, 0, first, rows, 0, 2).values) == 0);
+      CHECK(count_different(got.dq.values, part_of(all.dq, 0, first, rows, 0, 2).values) == 0);
+    }
+  }
+}
+
+TEST_CASE("attention sequences: repeated calls give the same bits", "[attention][strict]") {
+  const AttentionCase c = ragged_case(MP_BF16, 40);
+  const AttentionResult first = run(c), second = run(c);
+  check_same(first, second);
+  CHECK(first.dsinks == second.dsinks);
+  // Packing and padding change no bit of the sum of each sequence, but its order.
+  const AttentionResult packed = run(c, {.is_packed = true});
+  const oracle::Attention bound = oracle::attention(c);
+  for (size_t h = 0; h < 4; ++h) CHECK(within(bound.dsinks[h], packed.dsinks[h]));
+}
+
+// ---------------------------------------------------------------------------- isolation
+
+TEST_CASE("attention sequences: NaN and infinity do not cross sequences", "[attention][strict]") {
+  for (const mp_dtype_t dtype : kDtypes)
+    for (const double bad : {kNaN, kInfinity})
+      for (const bool is_packed : {false, true}) {
+        AttentionCase c = ragged_case(dtype, 50);
+        c.sinks = {};
+        const Placement p{.is_packed = is_packed};
+        const AttentionResult clean = run(c, p);
+        for (HeadTensor *const t : {&c.k, &c.v}) set_row(*t, 3, 128, bad);
+        for (HeadTensor *const t : {&c.q, &c.d_o}) set_row(*t, 3, 69, bad);
+        const AttentionResult got = run(c, p);
+        int64_t changed = 0;
+        for (const int64_t b : {0, 1, 2, 4}) {
+          const auto differ = [&](const HeadTensor &x, const HeadTensor &y) {
+            return count_different(part_of(x, b, 0, x.rows, 0, x.heads).values,
+                                   part_of(y, b, 0, y.rows, 0, y.heads).values);
+          };
+          changed += differ(got.o, clean.o) + differ(got.lse, clean.lse) +
+                     differ(got.dq, clean.dq) + differ(got.dk, clean.dk) + differ(got.dv, clean.dv);
+        }
+        CAPTURE(mp_dtype_name(dtype), bad, is_packed);
+        CHECK(changed == 0);
+        CHECK_FALSE(std::isfinite(got.o.at(3, 69, 0, 0)));
+        CHECK_FALSE(std::isfinite(got.dk.at(3, 128, 0, 0)));
+      }
+}
+
+TEST_CASE("attention sequences: scores of -infinity alone give NaN", "[attention][strict]") {
+  for (const bool has_sink : {false, true}) {
+    AttentionCase c = zero_case(MP_FP32, {.q_len = 2, .kv_len = 130, .dim = 1});
+    c.q.values = {kInfinity, 1.0};
+    for (double &x : c.k.values) x = -1.0;
+    for (double &x : c.v.values) x = 3.0;
+    if (has_sink) c.sinks = {0.0f};
+    const AttentionResult got = run(c);
+    CHECK(std::isnan(got.o.at(0, 0, 0, 0)));
+    CHECK(std::isnan(got.lse.at(0, 0, 0, 0)));
+    CHECK(std::isfinite(got.o.at(0, 1, 0, 0)));
+  }
+}
+
+// ---------------------------------------------------------------------------- invalid device data
+
+TEST_CASE("attention sequences: a length out of range makes its sequence NaN",
+          "[attention][strict]") {
+  const int32_t most = std::numeric_limits<int32_t>::max();
+  for (const mp_dtype_t dtype : kDtypes)
+    for (const auto &[queries, keys] : {std::pair{-1, 20},
+                                        {41, 20},
+                                        {20, -5},
+                                        {20, 36},
+                                        {most, 20},
+                                        {std::numeric_limits<int32_t>::min(), most}}) {
+      AttentionCase c = random_case(dtype, {.batch = 3, .q_len = 40, .kv_len = 35}, 60);
+      c.q_lengths = {40, queries, 3};
+      c.kv_lengths = {35, keys, 4};
+      const AttentionResult got = run(c);
+      CAPTURE(mp_dtype_name(dtype), queries, keys);
+      for (const HeadTensor *const t : {&got.o, &got.lse, &got.dq, &got.dk, &got.dv}) {
+        HeadTensor masked = *t;  // lse is -infinity past a length
+        check_only_nan(masked, {1});
+      }
+      // The other sequences have the bits of a call with valid lengths.
+      c.q_lengths[1] = c.kv_lengths[1] = 1;
+      const AttentionResult valid = run(c);
+      for (const int64_t b : {0, 2})
+        CHECK(count_different(part_of(got.o, b, 0, 40, 0, 1).values,
+                              part_of(valid.o, b, 0, 40, 0, 1).values) == 0);
+    }
+}
+
+namespace {
+
+/// A packed call with any ends, on 60 rows of q and 50 of k and v, all of which are 1.
+struct PackedCall {
+  static constexpr int64_t kQueries = 60, kKeys = 50;
+  std::vector<int32_t> q_ends, kv_ends;
+  int64_t q_len = kQueries, kv_len = kKeys;
+
+  /// Results of o, lse, dq, dk and dv.
+  std::array<std::vector<double>, 5> run() const {
+    const DeviceArray q(MP_FP32, std::vector<double>(kQueries, 1.0)),
+        d_o(MP_FP32, std::vector<double>(kQueries, 1.0)),
+        k(MP_FP32, std::vector<double>(kKeys, 1.0)), v(MP_FP32, std::vector<double>(kKeys, 1.0)),
+        o(MP_FP32, kQueries), lse(MP_FP32, kQueries), dq(MP_FP32, kQueries), dk(MP_FP32, kKeys),
+        dv(MP_FP32, kKeys), workspace(MP_FP32, kQueries);
+    const DeviceBuffer<int32_t> of_q(q_ends), of_kv(kv_ends);
+    mp_attention_desc_t desc = mp_attention_desc_default(static_cast<int32_t>(q_ends.size()), 1,
+                                                         q_len, kv_len, 1, MP_FP32);
+    desc.q_rows = kQueries;
+    desc.kv_rows = kKeys;
+    mp_attention_tensors_t t;
+    MP_INIT_STRUCT(&t);
+    t.q_ends = of_q.data(), t.kv_ends = of_kv.data();
+    t.q = q.data(), t.k = k.data(), t.v = v.data(), t.d_o = d_o.data();
+    t.o = o.data(), t.lse = static_cast<float *>(lse.data());
+    t.dq = dq.data(), t.dk = dk.data(), t.dv = dv.data();
+    require_ok(mp_attention_forward(context(), &desc, &t, kStream));
+    require_ok(mp_attention_backward(context(), &desc, &t, workspace.data(),
+                                     kQueries * sizeof(float), kStream));
+    for (const DeviceArray *const a : {&o, &lse, &dq, &dk, &dv}) CHECK(a->guard_damage() == "");
+    return {o.download(), lse.download(), dq.download(), dk.download(), dv.download()};
+  }
+};
+
+void check_equal(const PackedCall &a, const PackedCall &b) {
+  const auto x = a.run(), y = b.run();
+  for (size_t i = 0; i < x.size(); ++i) CHECK(count_different(x[i], y[i]) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("attention sequences: ends out of range count as the nearest valid ones",
+          "[attention][strict]") {
+  const int32_t most = std::numeric_limits<int32_t>::max();
+  check_equal({{20, 10, 70}, {-7, 30, 20}}, {{20, 20, 60}, {0, 30, 30}});
+  check_equal({{-most, most, 3}, {most, most, 0}}, {{0, 60, 60}, {50, 50, 50}});
+  const auto got = PackedCall{{20, 40}, {25, 50}}.run();
+  for (size_t i = 0; i < 60; ++i) {
+    CHECK(got[0][i] == (i < 40 ? 1.0 : 0.0));
+    CHECK(std::isinf(got[1][i]) == (i >= 40));
+  }
+}
+
+TEST_CASE("attention sequences: a packed sequence that is too long is NaN", "[attention][strict]") {
+  const auto got = PackedCall{{10, 50, 60}, {10, 40, 50}, 39, 50}.run();
+  for (size_t i = 0; i < 60; ++i) {
+    const bool is_bad = i >= 10 && i < 50;
+    for (size_t tensor = 0; tensor < 3; ++tensor) CHECK(std::isnan(got[tensor][i]) == is_bad);
+  }
+  for (size_t j = 0; j < 50; ++j) CHECK(std::isnan(got[3][j]) == (j >= 10 && j < 40));
+}
