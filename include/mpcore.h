@@ -94,9 +94,10 @@
 #include "mpcore/conv.h"
 #include "mpcore/rnn.h"
 #include "mpcore/layers.h"
+#include "mpcore/norm.h"
 #include "mpcore/loss.h"
 #include "mpcore/sequences.h"
-#include "mpcore/norm.h"
+#include "mpcore/attention.h"
 #include "mpcore/scaler.h"
 #include "mpcore/optimizer.h"
 #include "mpcore/step.h"
@@ -105,7 +106,6 @@
 #include "mpcore/graph.h"
 #include "mpcore/compat.h"
 #include "mpcore/experimental.h"
-#include "mpcore/attention.h"
 /* clang-format on */
 
 #endif /* MPCORE_H */
