@@ -85,6 +85,14 @@ module mpcore_c
     enumerator :: MP_POINTWISE_COPY = 1, MP_POINTWISE_ADD = 2, MP_POINTWISE_MUL = 3
   end enum
 
+  enum, bind(c)  ! mp_norm_kind_t
+    enumerator :: MP_NORM_LAYER = 1, MP_NORM_RMS = 2
+  end enum
+
+  enum, bind(c)  ! mp_norm_flags_t
+    enumerator :: MP_NORM_FLAG_ZERO_CENTERED = 1, MP_NORM_FLAG_ACCUMULATE = 2
+  end enum
+
   enum, bind(c)  ! mp_xent_flags_t
     enumerator :: MP_XENT_FLAG_IGNORE_LABEL = 1
   end enum
@@ -118,12 +126,8 @@ module mpcore_c
     enumerator :: MP_SOFTMAX_FLAG_LOG = 1
   end enum
 
-  enum, bind(c)  ! mp_norm_kind_t
-    enumerator :: MP_NORM_LAYER = 1, MP_NORM_RMS = 2
-  end enum
-
-  enum, bind(c)  ! mp_norm_flags_t
-    enumerator :: MP_NORM_FLAG_ZERO_CENTERED = 1, MP_NORM_FLAG_ACCUMULATE = 2
+  enum, bind(c)  ! mp_attention_flags_t
+    enumerator :: MP_ATTENTION_FLAG_CAUSAL = 1, MP_ATTENTION_FLAG_WINDOW = 2
   end enum
 
   enum, bind(c)  ! mp_scaler_policy_t
@@ -246,10 +250,6 @@ module mpcore_c
       MP_SCALER_PRESET_DEEPSPEED_FUSED = 7, MP_SCALER_PRESET_KERAS = 8, &
       MP_SCALER_PRESET_KERAS_3 = 9, MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 10, &
       MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 11
-  end enum
-
-  enum, bind(c)  ! mp_attention_flags_t
-    enumerator :: MP_ATTENTION_FLAG_CAUSAL = 1, MP_ATTENTION_FLAG_WINDOW = 2
   end enum
 
   type, bind(c) :: mp_grad_stats_t
@@ -448,6 +448,26 @@ module mpcore_c
       ld_y = 0_c_int64_t
   end type
 
+  type, bind(c) :: mp_norm_desc_t
+    integer(c_int32_t) :: struct_size = 88_c_int32_t
+    integer(c_int) :: kind = 0, dtype = 0, dtype_residual = 0
+    integer(c_int64_t) :: rows = 0_c_int64_t, columns = 0_c_int64_t
+    integer(c_int32_t) :: groups = 0_c_int32_t, flags = 0_c_int32_t
+    integer(c_int64_t) :: x_row = 0_c_int64_t, x_group = 0_c_int64_t, y_row = 0_c_int64_t, &
+      y_group = 0_c_int64_t
+    real(c_float) :: epsilon = 0.0_c_float, dropout = 0.0_c_float
+    integer(c_int64_t) :: dropout_seed = 0_c_int64_t
+  end type
+
+  type, bind(c) :: mp_norm_tensors_t
+    integer(c_int32_t) :: struct_size = 144_c_int32_t, reserved0 = 0_c_int32_t
+    type(c_ptr) :: x = c_null_ptr, residual = c_null_ptr, gamma = c_null_ptr, beta = c_null_ptr, &
+      dropout_offset = c_null_ptr, sum = c_null_ptr, y = c_null_ptr, mean = c_null_ptr, &
+      rstd = c_null_ptr, dy = c_null_ptr, dsum = c_null_ptr, dx = c_null_ptr, &
+      dresidual = c_null_ptr, dgamma = c_null_ptr, dbeta = c_null_ptr
+    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
+  end type
+
   type, bind(c) :: mp_xent_desc_t
     integer(c_int32_t) :: struct_size = 72_c_int32_t
     integer(c_int) :: dtype = 0, dtype_labels = 0
@@ -525,23 +545,32 @@ module mpcore_c
     integer(c_int64_t) :: mask_rows = 0_c_int64_t, ld_mask = 0_c_int64_t
   end type
 
-  type, bind(c) :: mp_norm_desc_t
-    integer(c_int32_t) :: struct_size = 88_c_int32_t
-    integer(c_int) :: kind = 0, dtype = 0, dtype_residual = 0
-    integer(c_int64_t) :: rows = 0_c_int64_t, columns = 0_c_int64_t
-    integer(c_int32_t) :: groups = 0_c_int32_t, flags = 0_c_int32_t
-    integer(c_int64_t) :: x_row = 0_c_int64_t, x_group = 0_c_int64_t, y_row = 0_c_int64_t, &
-      y_group = 0_c_int64_t
-    real(c_float) :: epsilon = 0.0_c_float, dropout = 0.0_c_float
-    integer(c_int64_t) :: dropout_seed = 0_c_int64_t
+  type, bind(c) :: mp_attention_layout_t
+    integer(c_int64_t) :: batch = 0_c_int64_t, row = 0_c_int64_t, head = 0_c_int64_t
   end type
 
-  type, bind(c) :: mp_norm_tensors_t
-    integer(c_int32_t) :: struct_size = 144_c_int32_t, reserved0 = 0_c_int32_t
-    type(c_ptr) :: x = c_null_ptr, residual = c_null_ptr, gamma = c_null_ptr, beta = c_null_ptr, &
-      dropout_offset = c_null_ptr, sum = c_null_ptr, y = c_null_ptr, mean = c_null_ptr, &
-      rstd = c_null_ptr, dy = c_null_ptr, dsum = c_null_ptr, dx = c_null_ptr, &
-      dresidual = c_null_ptr, dgamma = c_null_ptr, dbeta = c_null_ptr
+  type, bind(c) :: mp_attention_desc_t
+    integer(c_int32_t) :: struct_size = 184_c_int32_t
+    integer(c_int) :: dtype = 0
+    integer(c_int32_t) :: batch = 0_c_int32_t, heads = 0_c_int32_t, kv_heads = 0_c_int32_t, &
+      head_dim = 0_c_int32_t, head_dim_v = 0_c_int32_t
+    real(c_float) :: dropout = 0.0_c_float
+    integer(c_int64_t) :: q_len = 0_c_int64_t, kv_len = 0_c_int64_t, q_rows = 0_c_int64_t, &
+      kv_rows = 0_c_int64_t
+    real(c_float) :: scale = 0.0_c_float
+    integer(c_int32_t) :: flags = 0_c_int32_t, window_left = 0_c_int32_t, &
+      window_right = 0_c_int32_t
+    integer(c_int64_t) :: dropout_seed = 0_c_int64_t
+    type(mp_attention_layout_t) :: q = mp_attention_layout_t(), k = mp_attention_layout_t(), &
+      v = mp_attention_layout_t(), o = mp_attention_layout_t()
+  end type
+
+  type, bind(c) :: mp_attention_tensors_t
+    integer(c_int32_t) :: struct_size = 152_c_int32_t, reserved0 = 0_c_int32_t
+    type(c_ptr) :: q_ends = c_null_ptr, kv_ends = c_null_ptr, q_lengths = c_null_ptr, &
+      kv_lengths = c_null_ptr, dropout_offset = c_null_ptr, sinks = c_null_ptr, q = c_null_ptr, &
+      k = c_null_ptr, v = c_null_ptr, d_o = c_null_ptr, o = c_null_ptr, dq = c_null_ptr, &
+      dk = c_null_ptr, dv = c_null_ptr, lse = c_null_ptr, dsinks = c_null_ptr
     type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
   end type
 
@@ -701,35 +730,6 @@ module mpcore_c
     type(c_ptr) :: name = c_null_ptr, reason = c_null_ptr
     real(c_double) :: predicted_us = 0.0_c_double
     integer(c_size_t) :: workspace_bytes = 0_c_size_t
-  end type
-
-  type, bind(c) :: mp_attention_layout_t
-    integer(c_int64_t) :: batch = 0_c_int64_t, row = 0_c_int64_t, head = 0_c_int64_t
-  end type
-
-  type, bind(c) :: mp_attention_desc_t
-    integer(c_int32_t) :: struct_size = 184_c_int32_t
-    integer(c_int) :: dtype = 0
-    integer(c_int32_t) :: batch = 0_c_int32_t, heads = 0_c_int32_t, kv_heads = 0_c_int32_t, &
-      head_dim = 0_c_int32_t, head_dim_v = 0_c_int32_t
-    real(c_float) :: dropout = 0.0_c_float
-    integer(c_int64_t) :: q_len = 0_c_int64_t, kv_len = 0_c_int64_t, q_rows = 0_c_int64_t, &
-      kv_rows = 0_c_int64_t
-    real(c_float) :: scale = 0.0_c_float
-    integer(c_int32_t) :: flags = 0_c_int32_t, window_left = 0_c_int32_t, &
-      window_right = 0_c_int32_t
-    integer(c_int64_t) :: dropout_seed = 0_c_int64_t
-    type(mp_attention_layout_t) :: q = mp_attention_layout_t(), k = mp_attention_layout_t(), &
-      v = mp_attention_layout_t(), o = mp_attention_layout_t()
-  end type
-
-  type, bind(c) :: mp_attention_tensors_t
-    integer(c_int32_t) :: struct_size = 152_c_int32_t, reserved0 = 0_c_int32_t
-    type(c_ptr) :: q_ends = c_null_ptr, kv_ends = c_null_ptr, q_lengths = c_null_ptr, &
-      kv_lengths = c_null_ptr, dropout_offset = c_null_ptr, sinks = c_null_ptr, q = c_null_ptr, &
-      k = c_null_ptr, v = c_null_ptr, d_o = c_null_ptr, o = c_null_ptr, dq = c_null_ptr, &
-      dk = c_null_ptr, dv = c_null_ptr, lse = c_null_ptr, dsinks = c_null_ptr
-    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
   end type
 
   interface
@@ -1338,6 +1338,40 @@ module mpcore_c
       type(mp_grad_stats_t), optional :: stats
       integer(c_int) :: answer
     end function
+    function mp_norm_desc_init(desc, struct_size, kind, rows, columns, &
+      dtype) result(answer) bind(c, name="mp_norm_desc_init")
+      import
+      type(mp_norm_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int), value :: kind, dtype
+      integer(c_int64_t), value :: rows, columns
+      integer(c_int) :: answer
+    end function
+    function mp_norm_forward(context, desc, tensors, stream) result(answer) bind(c, &
+      name="mp_norm_forward")
+      import
+      type(c_ptr), value :: context, stream
+      type(mp_norm_desc_t), intent(in), optional :: desc
+      type(mp_norm_tensors_t), optional :: tensors
+      integer(c_int) :: answer
+    end function
+    function mp_norm_backward_workspace_size(context, desc, bytes) result(answer) bind(c, &
+      name="mp_norm_backward_workspace_size")
+      import
+      type(c_ptr), value :: context
+      type(mp_norm_desc_t), intent(in), optional :: desc
+      integer(c_size_t), intent(inout) :: bytes
+      integer(c_int) :: answer
+    end function
+    function mp_norm_backward(context, desc, tensors, workspace, workspace_bytes, &
+      stream) result(answer) bind(c, name="mp_norm_backward")
+      import
+      type(c_ptr), value :: context, workspace, stream
+      type(mp_norm_desc_t), intent(in), optional :: desc
+      type(mp_norm_tensors_t), optional :: tensors
+      integer(c_size_t), value :: workspace_bytes
+      integer(c_int) :: answer
+    end function
     function mp_xent_desc_init(desc, struct_size, rows, classes, dtype) result(answer) bind(c, &
       name="mp_xent_desc_init")
       import
@@ -1477,37 +1511,39 @@ module mpcore_c
       type(mp_grad_stats_t), optional :: stats
       integer(c_int) :: answer
     end function
-    function mp_norm_desc_init(desc, struct_size, kind, rows, columns, &
-      dtype) result(answer) bind(c, name="mp_norm_desc_init")
+    function mp_attention_desc_init(desc, struct_size, batch, heads, q_len, kv_len, head_dim, &
+      dtype) result(answer) &
+      bind(c, name="mp_attention_desc_init")
       import
-      type(mp_norm_desc_t), intent(inout) :: desc
+      type(mp_attention_desc_t), intent(inout) :: desc
       integer(c_size_t), value :: struct_size
-      integer(c_int), value :: kind, dtype
-      integer(c_int64_t), value :: rows, columns
+      integer(c_int32_t), value :: batch, heads, head_dim
+      integer(c_int64_t), value :: q_len, kv_len
+      integer(c_int), value :: dtype
       integer(c_int) :: answer
     end function
-    function mp_norm_forward(context, desc, tensors, stream) result(answer) bind(c, &
-      name="mp_norm_forward")
+    function mp_attention_forward(context, desc, tensors, stream) result(answer) bind(c, &
+      name="mp_attention_forward")
       import
       type(c_ptr), value :: context, stream
-      type(mp_norm_desc_t), intent(in), optional :: desc
-      type(mp_norm_tensors_t), optional :: tensors
+      type(mp_attention_desc_t), intent(in), optional :: desc
+      type(mp_attention_tensors_t), optional :: tensors
       integer(c_int) :: answer
     end function
-    function mp_norm_backward_workspace_size(context, desc, bytes) result(answer) bind(c, &
-      name="mp_norm_backward_workspace_size")
+    function mp_attention_backward_workspace_size(context, desc, bytes) result(answer) bind(c, &
+      name="mp_attention_backward_workspace_size")
       import
       type(c_ptr), value :: context
-      type(mp_norm_desc_t), intent(in), optional :: desc
+      type(mp_attention_desc_t), intent(in), optional :: desc
       integer(c_size_t), intent(inout) :: bytes
       integer(c_int) :: answer
     end function
-    function mp_norm_backward(context, desc, tensors, workspace, workspace_bytes, &
-      stream) result(answer) bind(c, name="mp_norm_backward")
+    function mp_attention_backward(context, desc, tensors, workspace, workspace_bytes, &
+      stream) result(answer) bind(c, name="mp_attention_backward")
       import
       type(c_ptr), value :: context, workspace, stream
-      type(mp_norm_desc_t), intent(in), optional :: desc
-      type(mp_norm_tensors_t), optional :: tensors
+      type(mp_attention_desc_t), intent(in), optional :: desc
+      type(mp_attention_tensors_t), optional :: tensors
       integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: answer
     end function
@@ -2124,42 +2160,6 @@ module mpcore_c
       type(mp_kernel_info_t), intent(inout) :: info
       integer(c_int) :: answer
     end function
-    function mp_attention_desc_init(desc, struct_size, batch, heads, q_len, kv_len, head_dim, &
-      dtype) result(answer) &
-      bind(c, name="mp_attention_desc_init")
-      import
-      type(mp_attention_desc_t), intent(inout) :: desc
-      integer(c_size_t), value :: struct_size
-      integer(c_int32_t), value :: batch, heads, head_dim
-      integer(c_int64_t), value :: q_len, kv_len
-      integer(c_int), value :: dtype
-      integer(c_int) :: answer
-    end function
-    function mp_attention_forward(context, desc, tensors, stream) result(answer) bind(c, &
-      name="mp_attention_forward")
-      import
-      type(c_ptr), value :: context, stream
-      type(mp_attention_desc_t), intent(in), optional :: desc
-      type(mp_attention_tensors_t), optional :: tensors
-      integer(c_int) :: answer
-    end function
-    function mp_attention_backward_workspace_size(context, desc, bytes) result(answer) bind(c, &
-      name="mp_attention_backward_workspace_size")
-      import
-      type(c_ptr), value :: context
-      type(mp_attention_desc_t), intent(in), optional :: desc
-      integer(c_size_t), intent(inout) :: bytes
-      integer(c_int) :: answer
-    end function
-    function mp_attention_backward(context, desc, tensors, workspace, workspace_bytes, &
-      stream) result(answer) bind(c, name="mp_attention_backward")
-      import
-      type(c_ptr), value :: context, workspace, stream
-      type(mp_attention_desc_t), intent(in), optional :: desc
-      type(mp_attention_tensors_t), optional :: tensors
-      integer(c_size_t), value :: workspace_bytes
-      integer(c_int) :: answer
-    end function
   end interface
 
 contains
@@ -2289,6 +2289,16 @@ contains
       dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
+  function mp_norm_desc_default(kind, rows, columns, dtype) result(answer)
+    integer(c_int), value :: kind
+    integer(c_int64_t), value :: rows
+    integer(c_int64_t), value :: columns
+    integer(c_int), value :: dtype
+    type(mp_norm_desc_t) :: answer
+    if (mp_norm_desc_init(answer, c_sizeof(answer), kind, rows, columns, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
   function mp_xent_desc_default(rows, classes, dtype) result(answer)
     integer(c_int64_t), value :: rows
     integer(c_int64_t), value :: classes
@@ -2345,13 +2355,15 @@ contains
       dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
-  function mp_norm_desc_default(kind, rows, columns, dtype) result(answer)
-    integer(c_int), value :: kind
-    integer(c_int64_t), value :: rows
-    integer(c_int64_t), value :: columns
+  function mp_attention_desc_default(batch, heads, q_len, kv_len, head_dim, dtype) result(answer)
+    integer(c_int32_t), value :: batch
+    integer(c_int32_t), value :: heads
+    integer(c_int64_t), value :: q_len
+    integer(c_int64_t), value :: kv_len
+    integer(c_int32_t), value :: head_dim
     integer(c_int), value :: dtype
-    type(mp_norm_desc_t) :: answer
-    if (mp_norm_desc_init(answer, c_sizeof(answer), kind, rows, columns, &
+    type(mp_attention_desc_t) :: answer
+    if (mp_attention_desc_init(answer, c_sizeof(answer), batch, heads, q_len, kv_len, head_dim, &
       dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
@@ -2418,18 +2430,6 @@ contains
     type(mp_scaler_config_t) :: answer
     if (mp_scaler_config_init_preset(answer, c_sizeof(answer), &
       preset) /= MP_SUCCESS) answer%struct_size = 0
-  end function
-
-  function mp_attention_desc_default(batch, heads, q_len, kv_len, head_dim, dtype) result(answer)
-    integer(c_int32_t), value :: batch
-    integer(c_int32_t), value :: heads
-    integer(c_int64_t), value :: q_len
-    integer(c_int64_t), value :: kv_len
-    integer(c_int32_t), value :: head_dim
-    integer(c_int), value :: dtype
-    type(mp_attention_desc_t) :: answer
-    if (mp_attention_desc_init(answer, c_sizeof(answer), batch, heads, q_len, kv_len, head_dim, &
-      dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
 end module

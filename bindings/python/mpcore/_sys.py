@@ -259,6 +259,22 @@ class mp_pointwise_op_t(enum.IntEnum):
 MP_POINTWISE_COPY, MP_POINTWISE_ADD, MP_POINTWISE_MUL = tuple(mp_pointwise_op_t)
 
 
+class mp_norm_kind_t(enum.IntEnum):
+    MP_NORM_LAYER = 1
+    MP_NORM_RMS = 2
+
+
+MP_NORM_LAYER, MP_NORM_RMS = tuple(mp_norm_kind_t)
+
+
+class mp_norm_flags_t(enum.IntFlag):
+    MP_NORM_FLAG_ZERO_CENTERED = 1
+    MP_NORM_FLAG_ACCUMULATE = 2
+
+
+MP_NORM_FLAG_ZERO_CENTERED, MP_NORM_FLAG_ACCUMULATE = tuple(mp_norm_flags_t)
+
+
 class mp_xent_flags_t(enum.IntFlag):
     MP_XENT_FLAG_IGNORE_LABEL = 1
 
@@ -323,20 +339,12 @@ class mp_softmax_flags_t(enum.IntFlag):
 MP_SOFTMAX_FLAG_LOG = mp_softmax_flags_t.MP_SOFTMAX_FLAG_LOG
 
 
-class mp_norm_kind_t(enum.IntEnum):
-    MP_NORM_LAYER = 1
-    MP_NORM_RMS = 2
+class mp_attention_flags_t(enum.IntFlag):
+    MP_ATTENTION_FLAG_CAUSAL = 1
+    MP_ATTENTION_FLAG_WINDOW = 2
 
 
-MP_NORM_LAYER, MP_NORM_RMS = tuple(mp_norm_kind_t)
-
-
-class mp_norm_flags_t(enum.IntFlag):
-    MP_NORM_FLAG_ZERO_CENTERED = 1
-    MP_NORM_FLAG_ACCUMULATE = 2
-
-
-MP_NORM_FLAG_ZERO_CENTERED, MP_NORM_FLAG_ACCUMULATE = tuple(mp_norm_flags_t)
+MP_ATTENTION_FLAG_CAUSAL, MP_ATTENTION_FLAG_WINDOW = tuple(mp_attention_flags_t)
 
 
 class mp_scaler_policy_t(enum.IntEnum):
@@ -607,14 +615,6 @@ class mp_scaler_preset_t(enum.IntEnum):
  MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF, MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX) = tuple(mp_scaler_preset_t)
 
 
-class mp_attention_flags_t(enum.IntFlag):
-    MP_ATTENTION_FLAG_CAUSAL = 1
-    MP_ATTENTION_FLAG_WINDOW = 2
-
-
-MP_ATTENTION_FLAG_CAUSAL, MP_ATTENTION_FLAG_WINDOW = tuple(mp_attention_flags_t)
-
-
 mp_log_callback_t = CFUNCTYPE(None, c_uint32, c_char_p, c_void_p)
 
 
@@ -815,6 +815,25 @@ class mp_glu_desc_t(_Sized):
     ]
 
 
+class mp_norm_desc_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("kind", c_uint32), ("dtype", c_uint32), ("dtype_residual", c_uint32),
+        ("rows", c_int64), ("columns", c_int64), ("groups", c_int32), ("flags", c_uint32), ("x_row", c_int64),
+        ("x_group", c_int64), ("y_row", c_int64), ("y_group", c_int64), ("epsilon", c_float),
+        ("dropout", c_float), ("dropout_seed", c_uint64),
+    ]
+
+
+class mp_norm_tensors_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("reserved0", c_uint32), ("x", c_void_p), ("residual", c_void_p),
+        ("gamma", c_void_p), ("beta", c_void_p), ("dropout_offset", c_void_p), ("sum", c_void_p),
+        ("y", c_void_p), ("mean", c_void_p), ("rstd", c_void_p), ("dy", c_void_p), ("dsum", c_void_p),
+        ("dx", c_void_p), ("dresidual", c_void_p), ("dgamma", c_void_p), ("dbeta", c_void_p),
+        ("stats", mp_grad_stats_t),
+    ]
+
+
 class mp_xent_desc_t(_Sized):
     _fields_ = [
         ("struct_size", c_uint32), ("dtype", c_uint32), ("dtype_labels", c_uint32), ("flags", c_uint32),
@@ -881,21 +900,29 @@ class mp_softmax_desc_t(_Sized):
     ]
 
 
-class mp_norm_desc_t(_Sized):
+class mp_attention_layout_t(Structure):
     _fields_ = [
-        ("struct_size", c_uint32), ("kind", c_uint32), ("dtype", c_uint32), ("dtype_residual", c_uint32),
-        ("rows", c_int64), ("columns", c_int64), ("groups", c_int32), ("flags", c_uint32), ("x_row", c_int64),
-        ("x_group", c_int64), ("y_row", c_int64), ("y_group", c_int64), ("epsilon", c_float),
-        ("dropout", c_float), ("dropout_seed", c_uint64),
+        ("batch", c_int64), ("row", c_int64), ("head", c_int64),
     ]
 
 
-class mp_norm_tensors_t(_Sized):
+class mp_attention_desc_t(_Sized):
     _fields_ = [
-        ("struct_size", c_uint32), ("reserved0", c_uint32), ("x", c_void_p), ("residual", c_void_p),
-        ("gamma", c_void_p), ("beta", c_void_p), ("dropout_offset", c_void_p), ("sum", c_void_p),
-        ("y", c_void_p), ("mean", c_void_p), ("rstd", c_void_p), ("dy", c_void_p), ("dsum", c_void_p),
-        ("dx", c_void_p), ("dresidual", c_void_p), ("dgamma", c_void_p), ("dbeta", c_void_p),
+        ("struct_size", c_uint32), ("dtype", c_uint32), ("batch", c_int32), ("heads", c_int32),
+        ("kv_heads", c_int32), ("head_dim", c_int32), ("head_dim_v", c_int32), ("dropout", c_float),
+        ("q_len", c_int64), ("kv_len", c_int64), ("q_rows", c_int64), ("kv_rows", c_int64),
+        ("scale", c_float), ("flags", c_uint32), ("window_left", c_int32), ("window_right", c_int32),
+        ("dropout_seed", c_uint64), ("q", mp_attention_layout_t), ("k", mp_attention_layout_t),
+        ("v", mp_attention_layout_t), ("o", mp_attention_layout_t),
+    ]
+
+
+class mp_attention_tensors_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("reserved0", c_uint32), ("q_ends", c_void_p), ("kv_ends", c_void_p),
+        ("q_lengths", c_void_p), ("kv_lengths", c_void_p), ("dropout_offset", c_void_p), ("sinks", c_void_p),
+        ("q", c_void_p), ("k", c_void_p), ("v", c_void_p), ("d_o", c_void_p), ("o", c_void_p),
+        ("dq", c_void_p), ("dk", c_void_p), ("dv", c_void_p), ("lse", c_void_p), ("dsinks", c_void_p),
         ("stats", mp_grad_stats_t),
     ]
 
@@ -1049,33 +1076,6 @@ class mp_kernel_info_t(_Sized):
     ]
 
 
-class mp_attention_layout_t(Structure):
-    _fields_ = [
-        ("batch", c_int64), ("row", c_int64), ("head", c_int64),
-    ]
-
-
-class mp_attention_desc_t(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("dtype", c_uint32), ("batch", c_int32), ("heads", c_int32),
-        ("kv_heads", c_int32), ("head_dim", c_int32), ("head_dim_v", c_int32), ("dropout", c_float),
-        ("q_len", c_int64), ("kv_len", c_int64), ("q_rows", c_int64), ("kv_rows", c_int64),
-        ("scale", c_float), ("flags", c_uint32), ("window_left", c_int32), ("window_right", c_int32),
-        ("dropout_seed", c_uint64), ("q", mp_attention_layout_t), ("k", mp_attention_layout_t),
-        ("v", mp_attention_layout_t), ("o", mp_attention_layout_t),
-    ]
-
-
-class mp_attention_tensors_t(_Sized):
-    _fields_ = [
-        ("struct_size", c_uint32), ("reserved0", c_uint32), ("q_ends", c_void_p), ("kv_ends", c_void_p),
-        ("q_lengths", c_void_p), ("kv_lengths", c_void_p), ("dropout_offset", c_void_p), ("sinks", c_void_p),
-        ("q", c_void_p), ("k", c_void_p), ("v", c_void_p), ("d_o", c_void_p), ("o", c_void_p),
-        ("dq", c_void_p), ("dk", c_void_p), ("dv", c_void_p), ("lse", c_void_p), ("dsinks", c_void_p),
-        ("stats", mp_grad_stats_t),
-    ]
-
-
 def mp_context_config_default() -> mp_context_config_t:
     value = mp_context_config_t()
     _library.mp_context_config_init(value, ctypes.sizeof(value))
@@ -1154,6 +1154,12 @@ def mp_glu_desc_default(activation: int, rows: int, columns: int, dtype: int) ->
     return value
 
 
+def mp_norm_desc_default(kind: int, rows: int, columns: int, dtype: int) -> mp_norm_desc_t:
+    value = mp_norm_desc_t()
+    _library.mp_norm_desc_init(value, ctypes.sizeof(value), kind, rows, columns, dtype)
+    return value
+
+
 def mp_xent_desc_default(rows: int, classes: int, dtype: int) -> mp_xent_desc_t:
     value = mp_xent_desc_t()
     _library.mp_xent_desc_init(value, ctypes.sizeof(value), rows, classes, dtype)
@@ -1190,9 +1196,9 @@ def mp_softmax_desc_default(rows: int, columns: int, dtype: int) -> mp_softmax_d
     return value
 
 
-def mp_norm_desc_default(kind: int, rows: int, columns: int, dtype: int) -> mp_norm_desc_t:
-    value = mp_norm_desc_t()
-    _library.mp_norm_desc_init(value, ctypes.sizeof(value), kind, rows, columns, dtype)
+def mp_attention_desc_default(batch: int, heads: int, q_len: int, kv_len: int, head_dim: int, dtype: int) -> mp_attention_desc_t:
+    value = mp_attention_desc_t()
+    _library.mp_attention_desc_init(value, ctypes.sizeof(value), batch, heads, q_len, kv_len, head_dim, dtype)
     return value
 
 
@@ -1253,12 +1259,6 @@ def mp_autocast_scaler_default(dtype_low: int) -> mp_scaler_config_t:
 def mp_scaler_config_preset(preset: int) -> mp_scaler_config_t:
     value = mp_scaler_config_t()
     _library.mp_scaler_config_init_preset(value, ctypes.sizeof(value), preset)
-    return value
-
-
-def mp_attention_desc_default(batch: int, heads: int, q_len: int, kv_len: int, head_dim: int, dtype: int) -> mp_attention_desc_t:
-    value = mp_attention_desc_t()
-    _library.mp_attention_desc_init(value, ctypes.sizeof(value), batch, heads, q_len, kv_len, head_dim, dtype)
     return value
 
 
@@ -1344,6 +1344,10 @@ class Library(ctypes.CDLL):
         def mp_glu_desc_init(self, desc: Pointer, struct_size: int, activation: int, rows: int, columns: int, dtype: int, /) -> int: ...
         def mp_glu_forward(self, context: Handle, desc: Pointer, x: Pointer, y: Pointer, stream: Handle, /) -> int: ...
         def mp_glu_backward(self, context: Handle, desc: Pointer, x: Pointer, dy: Pointer, dx: Pointer, stats: Pointer, stream: Handle, /) -> int: ...
+        def mp_norm_desc_init(self, desc: Pointer, struct_size: int, kind: int, rows: int, columns: int, dtype: int, /) -> int: ...
+        def mp_norm_forward(self, context: Handle, desc: Pointer, tensors: Pointer, stream: Handle, /) -> int: ...
+        def mp_norm_backward_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
+        def mp_norm_backward(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_xent_desc_init(self, desc: Pointer, struct_size: int, rows: int, classes: int, dtype: int, /) -> int: ...
         def mp_softmax_xent(self, context: Handle, desc: Pointer, tensors: Pointer, stream: Handle, /) -> int: ...
         def mp_loss_desc_init(self, desc: Pointer, struct_size: int, kind: int, count: int, dtype: int, /) -> int: ...
@@ -1360,10 +1364,10 @@ class Library(ctypes.CDLL):
         def mp_softmax_desc_init(self, desc: Pointer, struct_size: int, rows: int, columns: int, dtype: int, /) -> int: ...
         def mp_softmax_forward(self, context: Handle, desc: Pointer, x: Pointer, mask: Pointer, y: Pointer, stream: Handle, /) -> int: ...
         def mp_softmax_backward(self, context: Handle, desc: Pointer, y: Pointer, dy: Pointer, mask: Pointer, dx: Pointer, stats: Pointer, stream: Handle, /) -> int: ...
-        def mp_norm_desc_init(self, desc: Pointer, struct_size: int, kind: int, rows: int, columns: int, dtype: int, /) -> int: ...
-        def mp_norm_forward(self, context: Handle, desc: Pointer, tensors: Pointer, stream: Handle, /) -> int: ...
-        def mp_norm_backward_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
-        def mp_norm_backward(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
+        def mp_attention_desc_init(self, desc: Pointer, struct_size: int, batch: int, heads: int, q_len: int, kv_len: int, head_dim: int, dtype: int, /) -> int: ...
+        def mp_attention_forward(self, context: Handle, desc: Pointer, tensors: Pointer, stream: Handle, /) -> int: ...
+        def mp_attention_backward_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
+        def mp_attention_backward(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_scaler_config_init(self, config: Pointer, struct_size: int, policy: int, /) -> int: ...
         def mp_scaler_state_init(self, state: Pointer, struct_size: int, config: Pointer, /) -> int: ...
         def mp_scaler_create(self, scaler: Pointer, context: Handle, config: Pointer, /) -> int: ...
@@ -1450,10 +1454,6 @@ class Library(ctypes.CDLL):
         def mp_conv2d_explain(self, context: Handle, desc: Pointer, op: int, epilogue: Pointer, text: Pointer, bytes: Pointer, /) -> int: ...
         def mp_conv2d_kernel_info(self, context: Handle, desc: Pointer, op: int, index: int, info: Pointer, /) -> int: ...
         def mp_rnn_kernel_info(self, context: Handle, desc: Pointer, index: int, info: Pointer, /) -> int: ...
-        def mp_attention_desc_init(self, desc: Pointer, struct_size: int, batch: int, heads: int, q_len: int, kv_len: int, head_dim: int, dtype: int, /) -> int: ...
-        def mp_attention_forward(self, context: Handle, desc: Pointer, tensors: Pointer, stream: Handle, /) -> int: ...
-        def mp_attention_backward_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
-        def mp_attention_backward(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
 
 
 # name: (result, types of its arguments)
@@ -1535,6 +1535,10 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_glu_desc_init": (c_uint32, {"desc": POINTER(mp_glu_desc_t), "struct_size": c_size_t, "activation": c_uint32, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
     "mp_glu_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_glu_desc_t), "x": c_void_p, "y": c_void_p, "stream": c_void_p}),
     "mp_glu_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_glu_desc_t), "x": c_void_p, "dy": c_void_p, "dx": c_void_p, "stats": POINTER(mp_grad_stats_t), "stream": c_void_p}),
+    "mp_norm_desc_init": (c_uint32, {"desc": POINTER(mp_norm_desc_t), "struct_size": c_size_t, "kind": c_uint32, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
+    "mp_norm_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_norm_desc_t), "tensors": POINTER(mp_norm_tensors_t), "stream": c_void_p}),
+    "mp_norm_backward_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_norm_desc_t), "bytes": c_void_p}),
+    "mp_norm_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_norm_desc_t), "tensors": POINTER(mp_norm_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_xent_desc_init": (c_uint32, {"desc": POINTER(mp_xent_desc_t), "struct_size": c_size_t, "rows": c_int64, "classes": c_int64, "dtype": c_uint32}),
     "mp_softmax_xent": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_xent_desc_t), "tensors": POINTER(mp_xent_tensors_t), "stream": c_void_p}),
     "mp_loss_desc_init": (c_uint32, {"desc": POINTER(mp_loss_desc_t), "struct_size": c_size_t, "kind": c_uint32, "count": c_int64, "dtype": c_uint32}),
@@ -1551,10 +1555,10 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_softmax_desc_init": (c_uint32, {"desc": POINTER(mp_softmax_desc_t), "struct_size": c_size_t, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
     "mp_softmax_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_softmax_desc_t), "x": c_void_p, "mask": c_void_p, "y": c_void_p, "stream": c_void_p}),
     "mp_softmax_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_softmax_desc_t), "y": c_void_p, "dy": c_void_p, "mask": c_void_p, "dx": c_void_p, "stats": POINTER(mp_grad_stats_t), "stream": c_void_p}),
-    "mp_norm_desc_init": (c_uint32, {"desc": POINTER(mp_norm_desc_t), "struct_size": c_size_t, "kind": c_uint32, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
-    "mp_norm_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_norm_desc_t), "tensors": POINTER(mp_norm_tensors_t), "stream": c_void_p}),
-    "mp_norm_backward_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_norm_desc_t), "bytes": c_void_p}),
-    "mp_norm_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_norm_desc_t), "tensors": POINTER(mp_norm_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
+    "mp_attention_desc_init": (c_uint32, {"desc": POINTER(mp_attention_desc_t), "struct_size": c_size_t, "batch": c_int32, "heads": c_int32, "q_len": c_int64, "kv_len": c_int64, "head_dim": c_int32, "dtype": c_uint32}),
+    "mp_attention_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_attention_desc_t), "tensors": POINTER(mp_attention_tensors_t), "stream": c_void_p}),
+    "mp_attention_backward_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_attention_desc_t), "bytes": c_void_p}),
+    "mp_attention_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_attention_desc_t), "tensors": POINTER(mp_attention_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_scaler_config_init": (c_uint32, {"config": POINTER(mp_scaler_config_t), "struct_size": c_size_t, "policy": c_uint32}),
     "mp_scaler_state_init": (c_uint32, {"state": POINTER(mp_scaler_state_t), "struct_size": c_size_t, "config": POINTER(mp_scaler_config_t)}),
     "mp_scaler_create": (c_uint32, {"scaler": POINTER(c_void_p), "context": c_void_p, "config": POINTER(mp_scaler_config_t)}),
@@ -1641,10 +1645,6 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_conv2d_explain": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "op": c_uint32, "epilogue": POINTER(mp_epilogue_t), "text": c_char_p, "bytes": c_void_p}),
     "mp_conv2d_kernel_info": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_conv2d_desc_t), "op": c_uint32, "index": c_int32, "info": POINTER(mp_kernel_info_t)}),
     "mp_rnn_kernel_info": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_rnn_desc_t), "index": c_int32, "info": POINTER(mp_kernel_info_t)}),
-    "mp_attention_desc_init": (c_uint32, {"desc": POINTER(mp_attention_desc_t), "struct_size": c_size_t, "batch": c_int32, "heads": c_int32, "q_len": c_int64, "kv_len": c_int64, "head_dim": c_int32, "dtype": c_uint32}),
-    "mp_attention_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_attention_desc_t), "tensors": POINTER(mp_attention_tensors_t), "stream": c_void_p}),
-    "mp_attention_backward_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_attention_desc_t), "bytes": c_void_p}),
-    "mp_attention_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_attention_desc_t), "tensors": POINTER(mp_attention_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
 }
 
 _library: Library  # set by declare()

@@ -294,6 +294,26 @@ numbered! {
     }
 }
 
+numbered! {
+    /// Statistics by which a vector is normalized.
+    NormKind {
+        /// mean and variance
+        Layer = 1,
+        /// mean square
+        Rms = 2,
+    }
+}
+
+flags! {
+    /// Bits of [`mp_norm_desc_t`](crate::sys::mp_norm_desc_t).flags.
+    NormFlags {
+        /// multiplies by 1 + gamma instead of gamma
+        ZERO_CENTERED = 1,
+        /// adds to the previous dgamma and dbeta
+        ACCUMULATE = 2,
+    }
+}
+
 flags! {
     /// Bits of [`mp_xent_desc_t`](crate::sys::mp_xent_desc_t).flags.
     XentFlags {
@@ -378,23 +398,13 @@ flags! {
     }
 }
 
-numbered! {
-    /// Statistics by which a vector is normalized.
-    NormKind {
-        /// mean and variance
-        Layer = 1,
-        /// mean square
-        Rms = 2,
-    }
-}
-
 flags! {
-    /// Bits of [`mp_norm_desc_t`](crate::sys::mp_norm_desc_t).flags.
-    NormFlags {
-        /// multiplies by 1 + gamma instead of gamma
-        ZERO_CENTERED = 1,
-        /// adds to the previous dgamma and dbeta
-        ACCUMULATE = 2,
+    /// Bits of [`mp_attention_desc_t`](crate::sys::mp_attention_desc_t).flags.
+    AttentionFlags {
+        /// hides the keys after the diagonal
+        CAUSAL = 1,
+        /// applies window\_left and window\_right
+        WINDOW = 2,
     }
 }
 
@@ -928,15 +938,5 @@ numbered! {
         Openseq2seqBackoff = 10,
         /// OpenSeq2Seq LogMaxScaler: [`MP_SCALER_POLICY_LOGMAX`](crate::sys::MP_SCALER_POLICY_LOGMAX).  Initial S 1, minimum 1, maximum 2^14.
         Openseq2seqLogmax = 11,
-    }
-}
-
-flags! {
-    /// Bits of [`mp_attention_desc_t`](crate::sys::mp_attention_desc_t).flags.
-    AttentionFlags {
-        /// hides the keys after the diagonal
-        CAUSAL = 1,
-        /// applies window\_left and window\_right
-        WINDOW = 2,
     }
 }

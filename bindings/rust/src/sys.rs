@@ -167,6 +167,14 @@ pub const MP_POINTWISE_COPY: mp_pointwise_op_t = 1;
 pub const MP_POINTWISE_ADD: mp_pointwise_op_t = 2;
 pub const MP_POINTWISE_MUL: mp_pointwise_op_t = 3;
 
+pub type mp_norm_kind_t = u32;
+pub const MP_NORM_LAYER: mp_norm_kind_t = 1;
+pub const MP_NORM_RMS: mp_norm_kind_t = 2;
+
+pub type mp_norm_flags_t = u32;
+pub const MP_NORM_FLAG_ZERO_CENTERED: mp_norm_flags_t = 1;
+pub const MP_NORM_FLAG_ACCUMULATE: mp_norm_flags_t = 2;
+
 pub type mp_xent_flags_t = u32;
 pub const MP_XENT_FLAG_IGNORE_LABEL: mp_xent_flags_t = 1;
 
@@ -199,13 +207,9 @@ pub const MP_SOFTMAX_MASK_ADDITIVE: mp_softmax_mask_t = 3;
 pub type mp_softmax_flags_t = u32;
 pub const MP_SOFTMAX_FLAG_LOG: mp_softmax_flags_t = 1;
 
-pub type mp_norm_kind_t = u32;
-pub const MP_NORM_LAYER: mp_norm_kind_t = 1;
-pub const MP_NORM_RMS: mp_norm_kind_t = 2;
-
-pub type mp_norm_flags_t = u32;
-pub const MP_NORM_FLAG_ZERO_CENTERED: mp_norm_flags_t = 1;
-pub const MP_NORM_FLAG_ACCUMULATE: mp_norm_flags_t = 2;
+pub type mp_attention_flags_t = u32;
+pub const MP_ATTENTION_FLAG_CAUSAL: mp_attention_flags_t = 1;
+pub const MP_ATTENTION_FLAG_WINDOW: mp_attention_flags_t = 2;
 
 pub type mp_scaler_policy_t = u32;
 pub const MP_SCALER_POLICY_STATIC: mp_scaler_policy_t = 1;
@@ -365,10 +369,6 @@ pub const MP_SCALER_PRESET_KERAS: mp_scaler_preset_t = 8;
 pub const MP_SCALER_PRESET_KERAS_3: mp_scaler_preset_t = 9;
 pub const MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF: mp_scaler_preset_t = 10;
 pub const MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX: mp_scaler_preset_t = 11;
-
-pub type mp_attention_flags_t = u32;
-pub const MP_ATTENTION_FLAG_CAUSAL: mp_attention_flags_t = 1;
-pub const MP_ATTENTION_FLAG_WINDOW: mp_attention_flags_t = 2;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -742,6 +742,49 @@ pub struct mp_glu_desc_t {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
+pub struct mp_norm_desc_t {
+    pub struct_size: u32,
+    pub kind: mp_norm_kind_t,
+    pub dtype: mp_dtype_t,
+    pub dtype_residual: mp_dtype_t,
+    pub rows: i64,
+    pub columns: i64,
+    pub groups: i32,
+    pub flags: u32,
+    pub x_row: i64,
+    pub x_group: i64,
+    pub y_row: i64,
+    pub y_group: i64,
+    pub epsilon: f32,
+    pub dropout: f32,
+    pub dropout_seed: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_norm_tensors_t {
+    pub struct_size: u32,
+    pub reserved0: u32,
+    pub x: *const c_void,
+    pub residual: *const c_void,
+    pub gamma: *const f32,
+    pub beta: *const f32,
+    pub dropout_offset: *const u64,
+    pub sum: *mut c_void,
+    pub y: *mut c_void,
+    pub mean: *mut f32,
+    pub rstd: *mut f32,
+    pub dy: *const c_void,
+    pub dsum: *const c_void,
+    pub dx: *mut c_void,
+    pub dresidual: *mut c_void,
+    pub dgamma: *mut f32,
+    pub dbeta: *mut f32,
+    pub stats: mp_grad_stats_t,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct mp_xent_desc_t {
     pub struct_size: u32,
     pub dtype: mp_dtype_t,
@@ -872,44 +915,59 @@ pub struct mp_softmax_desc_t {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct mp_norm_desc_t {
-    pub struct_size: u32,
-    pub kind: mp_norm_kind_t,
-    pub dtype: mp_dtype_t,
-    pub dtype_residual: mp_dtype_t,
-    pub rows: i64,
-    pub columns: i64,
-    pub groups: i32,
-    pub flags: u32,
-    pub x_row: i64,
-    pub x_group: i64,
-    pub y_row: i64,
-    pub y_group: i64,
-    pub epsilon: f32,
-    pub dropout: f32,
-    pub dropout_seed: u64,
+pub struct mp_attention_layout_t {
+    pub batch: i64,
+    pub row: i64,
+    pub head: i64,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct mp_norm_tensors_t {
+pub struct mp_attention_desc_t {
+    pub struct_size: u32,
+    pub dtype: mp_dtype_t,
+    pub batch: i32,
+    pub heads: i32,
+    pub kv_heads: i32,
+    pub head_dim: i32,
+    pub head_dim_v: i32,
+    pub dropout: f32,
+    pub q_len: i64,
+    pub kv_len: i64,
+    pub q_rows: i64,
+    pub kv_rows: i64,
+    pub scale: f32,
+    pub flags: u32,
+    pub window_left: i32,
+    pub window_right: i32,
+    pub dropout_seed: u64,
+    pub q: mp_attention_layout_t,
+    pub k: mp_attention_layout_t,
+    pub v: mp_attention_layout_t,
+    pub o: mp_attention_layout_t,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_attention_tensors_t {
     pub struct_size: u32,
     pub reserved0: u32,
-    pub x: *const c_void,
-    pub residual: *const c_void,
-    pub gamma: *const f32,
-    pub beta: *const f32,
+    pub q_ends: *const i32,
+    pub kv_ends: *const i32,
+    pub q_lengths: *const i32,
+    pub kv_lengths: *const i32,
     pub dropout_offset: *const u64,
-    pub sum: *mut c_void,
-    pub y: *mut c_void,
-    pub mean: *mut f32,
-    pub rstd: *mut f32,
-    pub dy: *const c_void,
-    pub dsum: *const c_void,
-    pub dx: *mut c_void,
-    pub dresidual: *mut c_void,
-    pub dgamma: *mut f32,
-    pub dbeta: *mut f32,
+    pub sinks: *const f32,
+    pub q: *const c_void,
+    pub k: *const c_void,
+    pub v: *const c_void,
+    pub d_o: *const c_void,
+    pub o: *mut c_void,
+    pub dq: *mut c_void,
+    pub dk: *mut c_void,
+    pub dv: *mut c_void,
+    pub lse: *mut f32,
+    pub dsinks: *mut f32,
     pub stats: mp_grad_stats_t,
 }
 
@@ -1197,64 +1255,6 @@ pub struct mp_kernel_info_t {
     pub workspace_bytes: usize,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_attention_layout_t {
-    pub batch: i64,
-    pub row: i64,
-    pub head: i64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_attention_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub batch: i32,
-    pub heads: i32,
-    pub kv_heads: i32,
-    pub head_dim: i32,
-    pub head_dim_v: i32,
-    pub dropout: f32,
-    pub q_len: i64,
-    pub kv_len: i64,
-    pub q_rows: i64,
-    pub kv_rows: i64,
-    pub scale: f32,
-    pub flags: u32,
-    pub window_left: i32,
-    pub window_right: i32,
-    pub dropout_seed: u64,
-    pub q: mp_attention_layout_t,
-    pub k: mp_attention_layout_t,
-    pub v: mp_attention_layout_t,
-    pub o: mp_attention_layout_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_attention_tensors_t {
-    pub struct_size: u32,
-    pub reserved0: u32,
-    pub q_ends: *const i32,
-    pub kv_ends: *const i32,
-    pub q_lengths: *const i32,
-    pub kv_lengths: *const i32,
-    pub dropout_offset: *const u64,
-    pub sinks: *const f32,
-    pub q: *const c_void,
-    pub k: *const c_void,
-    pub v: *const c_void,
-    pub d_o: *const c_void,
-    pub o: *mut c_void,
-    pub dq: *mut c_void,
-    pub dk: *mut c_void,
-    pub dv: *mut c_void,
-    pub lse: *mut f32,
-    pub dsinks: *mut f32,
-    pub stats: mp_grad_stats_t,
-}
-
 macro_rules! zeroed {
     ($about:literal, $finish:expr, $($name:ident)*) => { $(
         impl $name {
@@ -1292,6 +1292,8 @@ zeroed! {
     mp_column_sum_desc_t
     mp_sum_rows_desc_t
     mp_glu_desc_t
+    mp_norm_desc_t
+    mp_norm_tensors_t
     mp_xent_desc_t
     mp_xent_tensors_t
     mp_loss_desc_t
@@ -1300,8 +1302,8 @@ zeroed! {
     mp_dropout_desc_t
     mp_rope_desc_t
     mp_softmax_desc_t
-    mp_norm_desc_t
-    mp_norm_tensors_t
+    mp_attention_desc_t
+    mp_attention_tensors_t
     mp_scaler_config_t
     mp_scaler_state_t
     mp_param_group_t
@@ -1316,18 +1318,16 @@ zeroed! {
     mp_graph_tensor_t
     mp_graph_memory_t
     mp_kernel_info_t
-    mp_attention_desc_t
-    mp_attention_tensors_t
 }
 zeroed! {
     "Returns zeros.",
     |s| s,
     mp_grad_stats_t
     mp_tensor_report_t
+    mp_attention_layout_t
     mp_autocast_cast_t
     mp_torch_scaler_t
     mp_megatron_scaler_t
-    mp_attention_layout_t
 }
 
 pub fn mp_context_config_default() -> mp_context_config_t {
@@ -1434,6 +1434,14 @@ pub fn mp_glu_desc_default(activation: mp_activation_t, rows: i64, columns: i64,
     value
 }
 
+pub fn mp_norm_desc_default(kind: mp_norm_kind_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_norm_desc_t {
+    let mut value = mp_norm_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
+    unsafe { mp_norm_desc_init(&mut value, size, kind, rows, columns, dtype) };
+    value
+}
+
 pub fn mp_xent_desc_default(rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_xent_desc_t {
     let mut value = mp_xent_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1482,11 +1490,11 @@ pub fn mp_softmax_desc_default(rows: i64, columns: i64, dtype: mp_dtype_t) -> mp
     value
 }
 
-pub fn mp_norm_desc_default(kind: mp_norm_kind_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_norm_desc_t {
-    let mut value = mp_norm_desc_t::zeroed();
+pub fn mp_attention_desc_default(batch: i32, heads: i32, q_len: i64, kv_len: i64, head_dim: i32, dtype: mp_dtype_t) -> mp_attention_desc_t {
+    let mut value = mp_attention_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
     // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_norm_desc_init(&mut value, size, kind, rows, columns, dtype) };
+    unsafe { mp_attention_desc_init(&mut value, size, batch, heads, q_len, kv_len, head_dim, dtype) };
     value
 }
 
@@ -1570,14 +1578,6 @@ pub fn mp_scaler_config_preset(preset: mp_scaler_preset_t) -> mp_scaler_config_t
     value
 }
 
-pub fn mp_attention_desc_default(batch: i32, heads: i32, q_len: i64, kv_len: i64, head_dim: i32, dtype: mp_dtype_t) -> mp_attention_desc_t {
-    let mut value = mp_attention_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_attention_desc_init(&mut value, size, batch, heads, q_len, kv_len, head_dim, dtype) };
-    value
-}
-
 extern "C" {
     pub fn mp_version() -> u32;
     pub fn mp_build_info() -> *const c_char;
@@ -1656,6 +1656,10 @@ extern "C" {
     pub fn mp_glu_desc_init(desc: *mut mp_glu_desc_t, struct_size: usize, activation: mp_activation_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
     pub fn mp_glu_forward(context: mp_context_t, desc: *const mp_glu_desc_t, x: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_glu_backward(context: mp_context_t, desc: *const mp_glu_desc_t, x: *const c_void, dy: *const c_void, dx: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_norm_desc_init(desc: *mut mp_norm_desc_t, struct_size: usize, kind: mp_norm_kind_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_norm_forward(context: mp_context_t, desc: *const mp_norm_desc_t, tensors: *const mp_norm_tensors_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_norm_backward_workspace_size(context: mp_context_t, desc: *const mp_norm_desc_t, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_norm_backward(context: mp_context_t, desc: *const mp_norm_desc_t, tensors: *const mp_norm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_xent_desc_init(desc: *mut mp_xent_desc_t, struct_size: usize, rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_status_t;
     pub fn mp_softmax_xent(context: mp_context_t, desc: *const mp_xent_desc_t, tensors: *const mp_xent_tensors_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_loss_desc_init(desc: *mut mp_loss_desc_t, struct_size: usize, kind: mp_loss_kind_t, count: i64, dtype: mp_dtype_t) -> mp_status_t;
@@ -1672,10 +1676,10 @@ extern "C" {
     pub fn mp_softmax_desc_init(desc: *mut mp_softmax_desc_t, struct_size: usize, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
     pub fn mp_softmax_forward(context: mp_context_t, desc: *const mp_softmax_desc_t, x: *const c_void, mask: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_softmax_backward(context: mp_context_t, desc: *const mp_softmax_desc_t, y: *const c_void, dy: *const c_void, mask: *const c_void, dx: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_norm_desc_init(desc: *mut mp_norm_desc_t, struct_size: usize, kind: mp_norm_kind_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
-    pub fn mp_norm_forward(context: mp_context_t, desc: *const mp_norm_desc_t, tensors: *const mp_norm_tensors_t, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_norm_backward_workspace_size(context: mp_context_t, desc: *const mp_norm_desc_t, bytes: *mut usize) -> mp_status_t;
-    pub fn mp_norm_backward(context: mp_context_t, desc: *const mp_norm_desc_t, tensors: *const mp_norm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_attention_desc_init(desc: *mut mp_attention_desc_t, struct_size: usize, batch: i32, heads: i32, q_len: i64, kv_len: i64, head_dim: i32, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_attention_forward(context: mp_context_t, desc: *const mp_attention_desc_t, tensors: *const mp_attention_tensors_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_attention_backward_workspace_size(context: mp_context_t, desc: *const mp_attention_desc_t, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_attention_backward(context: mp_context_t, desc: *const mp_attention_desc_t, tensors: *const mp_attention_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_scaler_config_init(config: *mut mp_scaler_config_t, struct_size: usize, policy: mp_scaler_policy_t) -> mp_status_t;
     pub fn mp_scaler_state_init(state: *mut mp_scaler_state_t, struct_size: usize, config: *const mp_scaler_config_t) -> mp_status_t;
     pub fn mp_scaler_create(scaler: *mut mp_scaler_t, context: mp_context_t, config: *const mp_scaler_config_t) -> mp_status_t;
@@ -1762,8 +1766,4 @@ extern "C" {
     pub fn mp_conv2d_explain(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, epilogue: *const mp_epilogue_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
     pub fn mp_conv2d_kernel_info(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
     pub fn mp_rnn_kernel_info(context: mp_context_t, desc: *const mp_rnn_desc_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
-    pub fn mp_attention_desc_init(desc: *mut mp_attention_desc_t, struct_size: usize, batch: i32, heads: i32, q_len: i64, kv_len: i64, head_dim: i32, dtype: mp_dtype_t) -> mp_status_t;
-    pub fn mp_attention_forward(context: mp_context_t, desc: *const mp_attention_desc_t, tensors: *const mp_attention_tensors_t, stream: mp_stream_t) -> mp_status_t;
-    pub fn mp_attention_backward_workspace_size(context: mp_context_t, desc: *const mp_attention_desc_t, bytes: *mut usize) -> mp_status_t;
-    pub fn mp_attention_backward(context: mp_context_t, desc: *const mp_attention_desc_t, tensors: *const mp_attention_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
 }
