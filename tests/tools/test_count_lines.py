@@ -1,23 +1,128 @@
-"""Tests of tools/check/count_lines in a scratch repository: growth since the tag."""
+"""Tests of tools/check/count_lines in a scratch repository: growth, budgets and their reasons."""
+import subprocess
+
+import pytest
 
 
-def test_count_lines(root, run, tmp_path):
-    def git(*arguments):
-        run("git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments, cwd=tmp_path)
+class Repository:
+    def __init__(self, folder, tool):
+        self.folder, self.tool = folder, tool
+        self.git("init", "-q")
 
-    def count(*arguments) -> str:
-        return run(root / "tools/check/count_lines", *arguments, cwd=tmp_path)
+    def git(self, *arguments):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], cwd=self.folder, check=True)
 
-    git("init", "-q")
-    for name in ("Makefile", "kernels/gemm/deep/a.h", "capi/b.h", "bench/data.csv"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("one\ntwo\n")
-    git("add", ".")
-    git("commit", "-qm", "first")
-    assert count() == "      2  .\n      2  capi\n      2  kernels/gemm\n      6  in all\n"
-    git("tag", "v1")
-    (tmp_path / "capi/b.h").write_text("one\ntwo\nthree\n")
-    (tmp_path / "kernels/gemm/deep/a.h").unlink()
-    assert count() == ("      2  .\n      3  capi  +1 since v1\n      0  kernels/gemm  -2 since v1\n"
-                       "      5  in all  -1 since v1\n")
-    assert "kernels/gemm  -2 since HEAD" in count("--base", "HEAD")
+    def write(self, name: str, lines: int):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("line\n" * lines)
+        self.git("add", name)
+
+    def update(self) -> str:
+        said = self.count("--update")[0]
+        self.git("add", ".")
+        return said
+
+    def count(self, *arguments, cwd=None):
+        """Returns (output, exit code)."""
+        done = subprocess.run([self.tool, *arguments], cwd=cwd or self.folder, text=True, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return done.stdout, done.returncode
+
+
+@pytest.fixture(name="repository")
+def fixture_repository(root, tmp_path):
+    """Two folders with budgets, kernels/gemm apart from kernels."""
+    made = Repository(tmp_path, root / "tools/check/count_lines")
+    for name in ("Makefile", "kernels/a.h", "kernels/gemm/deep/a.h", "capi/b.h", "bench/data.csv"):
+        made.write(name, 2)
+    made.write("tools/check/line_budgets", 0)
+    (tmp_path / "tools/check/line_budgets").write_text("2  .\n2  capi\n2  kernels\n2  kernels/gemm\n")
+    made.git("add", ".")
+    made.git("commit", "-qm", "first")
+    return made
+
+
+def test_growth_since_a_tag(repository):
+    assert repository.count() == ("      2  .\n      2  capi\n      2  kernels\n      2  kernels/gemm\n"
+                                  "      8  in all\nlines: ok\n", 0)
+    repository.git("tag", "v1")
+    (repository.folder / "kernels/gemm/deep/a.h").unlink()
+    assert repository.count() == ("      2  .\n      2  capi\n      2  kernels\n      0  kernels/gemm  -2 since v1\n"
+                                  "      6  in all  -2 since v1\nlines: ok\n", 0)
+    assert "kernels/gemm  -2 since HEAD" in repository.count("--base", "HEAD")[0]
+
+
+def test_growth_beyond_a_budget_fails(repository):
+    repository.write("kernels/gemm/deep/a.h", 5)
+    output, code = repository.count()
+    assert code == 1
+    assert "lines: kernels/gemm has 5 lines, its budget is 2; remove lines, or run" in output
+    assert "lines: kernels has" not in output
+    (repository.folder / "kernels/new.h").write_text("line\n")
+    assert "lines: kernels has 3 lines, its budget is 2;" in repository.count()[0]
+    (repository.folder / "kernels/new.h").unlink()
+    repository.write("kernels/gemm/deep/a.h", 1)
+    assert repository.count()[1] == 0
+
+
+def test_a_folder_without_budget_fails(repository):
+    repository.write("softgpu/isa/a.h", 3)
+    output, code = repository.count()
+    assert code == 1 and "lines: softgpu has 3 lines, its budget is 0" in output
+    assert repository.update() == "budget: softgpu +3: REASON\n"
+    assert repository.count()[1] == 0
+
+
+def test_update_removes_an_empty_folder(repository):
+    repository.git("mv", "kernels/gemm", "gemm")
+    assert repository.update() == "budget: gemm +2: REASON\n"
+    assert (repository.folder / "tools/check/line_budgets").read_text() == \
+        "     2  .\n     2  capi\n     2  gemm\n     2  kernels\n"
+
+
+@pytest.mark.parametrize("body, is_allowed", [
+    ("", False), ("budget: capi +3: checks of sizes", True), ("budget: capi +4: checks of sizes", False),
+    ("budget: capi +3:", False), ("budget: kernels +3: checks of sizes", False)])
+def test_a_raise_requires_a_reason(repository, body, is_allowed):
+    repository.write("capi/b.h", 5)
+    assert repository.update() == "budget: capi +3: REASON\n"
+    assert repository.count()[1] == 0  # not committed yet
+    repository.git("commit", "-qm", f"capi: check sizes\n\nWhy.\n{body}\n")
+    output, code = repository.count()
+    assert code == (0 if is_allowed else 1)
+    assert ('lacks a line "budget: capi +3: REASON"' in output) != is_allowed
+    repository.git("commit", "-qm", "capi: explain\n\nbudget: capi +3: checks of sizes", "--allow-empty")
+    assert repository.count()[1] == 0
+
+
+def test_a_lower_budget_requires_no_reason(repository):
+    repository.write("capi/b.h", 1)
+    assert repository.update() == ""
+    repository.git("commit", "-qm", "capi: remove a line")
+    assert repository.count()[1] == 0
+
+
+def test_commits_of_main_are_not_checked_on_a_branch(repository):
+    repository.write("capi/b.h", 5)
+    repository.update()
+    repository.git("commit", "-qm", "capi: check sizes")
+    assert repository.count()[1] == 1
+    repository.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    repository.write("capi/b.h", 4)
+    repository.git("commit", "-qam", "capi: remove a line")
+    assert repository.count()[1] == 0
+
+
+def test_without_history_only_lines_are_checked(repository, tmp_path_factory):
+    repository.write("capi/b.h", 5)
+    repository.update()
+    repository.git("commit", "-qm", "capi: check sizes")
+    shallow = tmp_path_factory.mktemp("shallow")
+    repository.git("clone", "-q", "--depth", "1", f"file://{repository.folder}", str(shallow))
+    output, code = repository.count(cwd=shallow)
+    assert code == 0 and "lines: shallow clone, commit messages are not checked" in output
+    (shallow / "capi/b.h").write_text("line\n" * 9)
+    assert repository.count(cwd=shallow)[1] == 1
+    bare = tmp_path_factory.mktemp("tarball")
+    assert repository.count(cwd=bare) == ("lines: not a git checkout, lines are not counted\n", 0)

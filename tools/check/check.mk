@@ -1,7 +1,7 @@
 # Checks that run no tests.  Included by the Makefile.
 
 .PHONY: check without-graph abi-check abi-baseline format cuda-gates kernel-baseline gpu-check
-## check: format, layers, English, lines (BASE=v0.1), headers, bindings, symbols, docs, tables
+## check: format, layers, English, budgets (BASE=v0.1), headers, bindings, symbols, docs, tables
 check: setup-check
 	@$(MAKE) lib
 	@tools/check/check_format
