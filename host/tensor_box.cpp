@@ -175,7 +175,7 @@ engine::TensorMapFields tensor_fields(const Spec &spec) {
   for (int i = 0; i < kDimensions; i++) fields.extent[i] = spec.extent[i];
   for (int i = 1; i < kDimensions; i++)
     fields.stride_bytes[i - 1] = tensor_map_stride_bytes(spec, i);
-  fields.element_bytes = spec.dtype == MP_FP32 ? 4 : 2;
+  fields.element_bytes = static_cast<int32_t>(dtype_bytes(spec.dtype));
   fields.swizzle_128 = spec.swizzle_128;
   return fields;
 }

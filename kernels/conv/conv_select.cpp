@@ -106,7 +106,7 @@ ConvTraits conv_traits(const ConvProblem &p, ConvFamily family) {
   const double read = p.op == MP_CONV_FPROP   ? x + filter
                       : p.op == MP_CONV_DGRAD ? y + filter
                                               : x + y;
-  return {.memory_mb = read * elem_bytes(p.dtype) * kMb,
+  return {.memory_mb = read * dtype_bytes(p.dtype) * kMb,
           .is_wgrad = p.op == MP_CONV_WGRAD,
           .has_stride_phases = is_strided_dgrad(p),
           .store = family == ConvFamily::im2col && why_no_im2col(p) == nullptr ? im2col_store(p)
@@ -231,7 +231,7 @@ double depthwise_us(const ConvProblem &p, const PlanRequest &request, int32_t sp
   const Device &device = request.device;
   const ClassTuning &constants = request.tuning.of(class_of(device));
   const double inputs = double(s.n) * s.h * s.w * s.c, outputs = double(s.n) * s.p * s.q * s.c;
-  const double elem_mb = elem_bytes(p.dtype) * kMb;
+  const double elem_mb = dtype_bytes(p.dtype) * kMb;
   const double blocks =
       p.op == MP_CONV_WGRAD ? std::ceil(s.c / kChannelsPerBlock) * split_k : device.num_sms;
   const double sms = std::min<double>(blocks, device.num_sms);

@@ -103,7 +103,7 @@ TensorMapSpec filter_spec(const ConvShape &s, const void *filter, mp_dtype_t dty
 
 TensorMapSpec phase_spec(const Output &out, const ConvShape &s, int32_t residue) {
   const auto *const dx = static_cast<const std::byte *>(out.d.base);
-  const int64_t first = int64_t{residue} * s.c * (out.dtype == MP_FP32 ? 4 : 2);
+  const int64_t first = int64_t{residue} * s.c * dtype_bytes(out.dtype);
   return {
       .base = dx != nullptr ? dx + first : nullptr,
       .dtype = out.dtype,

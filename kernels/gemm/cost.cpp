@@ -71,7 +71,7 @@ double num_loaded(const OutputShape &out) {
 /// Work of `elems` elements without their stores: also the share of an SM in the sum after a split.
 EpilogueCost count_epilogue(const OutputShape &out, double elems) {
   EpilogueCost epilogue{};
-  epilogue.source_mb = num_sources(out) * elems * elem_bytes(out.dtype) * kMb;
+  epilogue.source_mb = num_sources(out) * elems * dtype_bytes(out.dtype) * kMb;
   epilogue.ops = ops_per_elem(out) * elems * kMega;
   return epilogue;
 }
@@ -79,7 +79,7 @@ EpilogueCost count_epilogue(const OutputShape &out, double elems) {
 /// C, aux and D in memory, once.
 double epilogue_mb(const OutputShape &out) {
   return (1 + num_sources(out)) * static_cast<double>(out.m) * static_cast<double>(out.n) *
-         out.batch_count * elem_bytes(out.dtype) * kMb;
+         out.batch_count * dtype_bytes(out.dtype) * kMb;
 }
 
 constexpr double kElemsPerGemvWave = 1 << 20;
@@ -195,7 +195,7 @@ DbiasPass count_dbias(const OutputShape &out, const DbiasPlan &plan, const Devic
   if (!out.epilogue.has_dbias) return {0, 0};
   const double parts = static_cast<double>(plan.partition.tiles * plan.partition.chunks);
   const double d_mb = static_cast<double>(out.m) * static_cast<double>(out.n) * out.batch_count *
-                      elem_bytes(out.dtype) * kMb;
+                      dtype_bytes(out.dtype) * kMb;
   const double subtile_mb = static_cast<double>(plan.partial_bytes) * kMb;
   const double read_mb = plan.in_epilogue ? subtile_mb : d_mb;
   return {plan.partition.chunks > 1 ? 2.0 : 1.0,
@@ -220,7 +220,7 @@ CostCounter::CostCounter(const GemmKernel &kernel, int cluster, const GemmShape 
 
   const double m = static_cast<double>(out.m), n = static_cast<double>(out.n),
                k = static_cast<double>(shape.k);
-  const double ab_bytes = elem_bytes(shape.dtype_ab);
+  const double ab_bytes = dtype_bytes(shape.dtype_ab);
   double reads_of_a = static_cast<double>(counts.n), reads_of_b = static_cast<double>(counts.m);
   (kernel.cluster_along_m ? reads_of_b : reads_of_a) /= cluster;
   d_mb_ = items * m * n * sizeof(float) * kMb;

@@ -18,9 +18,6 @@ namespace mp {
 
 constexpr double kElemsPerK = 1024;  ///< the unit of slice_k and k_us
 constexpr double kMb = 1e-6;         ///< MB per byte
-inline double elem_bytes(mp_dtype_t dtype) {
-  return dtype == MP_FP32 ? 4 : 2;
-}
 
 // ---------------------------------------------------------------------------- prices
 

@@ -12,17 +12,13 @@
 
 #include "kernels/gemm/problem.h"
 #include "kernels/simt/activation.h"
-#include "kernels/simt/reduce.h"
 #include "kernels/simt/simt.h"
 #include "kernels/simt/vector.h"
+#include "kernels/tensors/watch.h"
 
 namespace mp::MP_TARGET {
 
 // ---------------------------------------------------------------------------- addresses
-
-MP_HD int64_t dtype_bytes(mp_dtype_t dtype) {
-  return dtype == MP_FP32 ? 4 : 2;
-}
 
 /// Returns the address of a batch item.
 MP_DEVICE const void *item_address(const Operand &operand, mp_dtype_t dtype, int64_t item) {
@@ -133,24 +129,17 @@ class EpilogueWriter {
     if (!measures()) return;
     with_type(out_.dtype, [&]<class T>(std::type_identity<T>) {
       MP_UNROLL
-      for (int i = 0; i < kRun; i++) {
-        const float stored = to_float(round_to<T>(y[i]));
-        if (i < valid) count(magnitude_bits(stored));
-      }
+      for (int i = 0; i < kRun; i++)
+        if (i < valid) largest_.see<T>(y[i]);
     });
   }
 
   /// Updates amax with the magnitude of an element of D.
-  MP_DEVICE void count(uint32_t bits) { amax_bits_ = max_of(amax_bits_, bits); }
+  MP_DEVICE void count(uint32_t bits) { largest_.count(bits); }
 
   /// Publishes amax and found_inf.  Every lane of the warp must call it once, after all elements.
-  MP_DEVICE void finish() {
-    const Epilogue &e = out_.epilogue;
-    if (!measures()) return;
-    const uint32_t bits = warp_reduce<Max>(amax_bits_);
-    if (lane_index() != 0) return;
-    if (e.amax != nullptr) atomic_max(reinterpret_cast<uint32_t *>(e.amax), bits);
-    if (e.found_inf != nullptr && bits >= kInfinityBits) raise_flag(e.found_inf);
+  MP_DEVICE void finish() const {
+    if (measures()) largest_.publish(out_.epilogue.found_inf, out_.epilogue.amax);
   }
 
  private:
@@ -187,7 +176,7 @@ class EpilogueWriter {
   const Output &out_;
   const EpilogueTarget target_;
   float alpha_;
-  uint32_t amax_bits_ = 0;
+  LargestMagnitude largest_;
 };
 
 }  // namespace mp::MP_TARGET

@@ -156,9 +156,6 @@ struct RankedGemm {
   const char *name;
 };
 
-/// No ranking has more entries.
-constexpr int kMaxRankedGemms = 256;
-
 /// Returns every variant that can run `shape`, fastest first, whatever workspace it needs; never
 /// empty.
 std::vector<RankedGemm> rank_gemm(const GemmShape &, const PlanRequest &);

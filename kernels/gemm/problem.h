@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/device_info.h"
-#include "kernels/simt/compiler.h"
+#include "kernels/simt/dtype.h"
 #include "mpcore/gemm.h"
 
 namespace mp {

@@ -5,10 +5,10 @@
 #include "kernels/gemm/select.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/lifetime.h"
@@ -138,11 +138,11 @@ class Candidate {
   }
 
   /// Order of equally fast variants: by family, then by the elements of all tiles, since those
-  /// beyond D cost power. The low byte is 0.
+  /// beyond D cost power.
   uint32_t tie_break() const {
     const double elems = static_cast<double>(tiles_.m) * kernel_.tile_m *
                          static_cast<double>(tiles_.n) * kernel_.tile_n;
-    return static_cast<uint32_t>(kernel_.family) << 30 | float_bits(elems) >> 9 << 8;
+    return static_cast<uint32_t>(kernel_.family) << 30 | float_bits(elems) >> 9;
   }
 
   bool can_fuse_dbias() const { return can_fuse_dbias_; }
@@ -169,10 +169,11 @@ const char *name_of(const GemmVariant &variant, const SelectionInput &input) {
 
 /// Ranks the variants with these tiles, fastest first; may be empty.
 std::vector<RankedGemm> rank(GemmTiles tiles, const SelectionInput &input) {
-  std::array<RankedGemm, kMaxRankedGemms> runnable;
-  std::array<uint64_t, kMaxRankedGemms> order;
-  static_assert(kMaxRankedGemms <= UINT8_MAX + 1);
-  uint32_t count = 0;
+  std::vector<RankedGemm> runnable;
+  // Sort key and index: among equal keys the earlier row wins, the larger tile and smaller split.
+  std::vector<std::pair<uint64_t, size_t>> order;
+  runnable.reserve(gemm_variants().size());
+  order.reserve(gemm_variants().size());
   std::optional<Candidate> candidate;
   for (const GemmVariant &variant : gemm_variants()) {
     if (variant.split_k == 1) {
@@ -182,17 +183,15 @@ std::vector<RankedGemm> rank(GemmTiles tiles, const SelectionInput &input) {
         candidate.emplace(*variant.kernel, variant.cluster, input);
     }
     if (!candidate || candidate->why_not_split(variant.split_k) != nullptr) continue;
-    runnable[count] = {&variant, input.copies.bytes() > 0,
-                       candidate->us(candidate->cost(variant.split_k)),
-                       candidate->workspace(variant.split_k).bytes, name_of(variant, input)};
-    // Among equals the earlier row wins: the larger tile, and the smaller split.
-    order[count] =
-        uint64_t{float_bits(runnable[count].predicted_us)} << 32 | candidate->tie_break() | count;
-    count++;
+    const float us = candidate->us(candidate->cost(variant.split_k));
+    order.emplace_back(uint64_t{float_bits(us)} << 32 | candidate->tie_break(), runnable.size());
+    runnable.push_back({&variant, input.copies.bytes() > 0, us,
+                        candidate->workspace(variant.split_k).bytes, name_of(variant, input)});
   }
-  std::sort(order.data(), order.data() + count);
-  std::vector<RankedGemm> ranked(count);
-  for (uint32_t i = 0; i < count; i++) ranked[i] = runnable[order[i] & UINT8_MAX];
+  std::ranges::sort(order);
+  std::vector<RankedGemm> ranked;
+  ranked.reserve(order.size());
+  for (const auto &[key, i] : order) ranked.push_back(runnable[i]);
   return ranked;
 }
 

@@ -128,17 +128,6 @@ constexpr std::span<const int> splits_of(const GemmKernel &kernel, int cluster) 
   return std::span(kWgmmaSplits).first(cluster > 1 ? kPairedSplits : kWgmmaSplits.size());
 }
 
-/// Returns the number of names; two per WMMA kernel, which reads misaligned rows with or without
-/// copies.
-constexpr size_t num_names() {
-  size_t count = 0;
-  for (const GemmKernel &kernel : kKernels)
-    for (const int cluster : clusters_of(kernel))
-      count += splits_of(kernel, cluster).size() * (kernel.family == GemmFamily::wmma ? 2 : 1);
-  return count;
-}
-static_assert(num_names() <= size_t{kMaxRankedGemms});
-
 /// Returns a name such as "wgmma_128x256x64_s4_c2_k4".
 std::string variant_name(const GemmKernel &kernel, int cluster, int split_k) {
   std::string name = kernel.name;

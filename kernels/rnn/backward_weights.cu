@@ -95,8 +95,7 @@ class WeightGrads {
     const RowMatrix h = states_before(direction);
     multiply(RnnProduct::weights_hh, slot_column(s_, direction, 0), h, to);
     if (s_.cell != MP_RNN_GRU) return;
-    const int64_t element = s_.dtype_dw == MP_FP32 ? 4 : 2;
-    void *const to_n = advanced(to, 2 * hidden * hidden * element);
+    void *const to_n = advanced(to, 2 * hidden * hidden * dtype_bytes(s_.dtype_dw));
     const int64_t last = slot_column(s_, direction, s_.gates);
     if (!s_.resets_first()) return multiply(RnnProduct::weights_n, last, h, to_n);
     const RowMatrix reset_h{f_.elements(f_.slots(layer_), last), s_.slot_columns};

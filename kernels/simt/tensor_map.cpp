@@ -22,10 +22,6 @@ constexpr int32_t kMaxPixels = 1024;
 constexpr int32_t kMinCorner = -128, kMaxCorner = 127;
 constexpr int32_t kMaxStep = 8;
 
-int64_t element_bytes(mp_dtype_t dtype) {
-  return dtype == MP_FP32 ? 4 : 2;
-}
-
 template <class Spec>
 void mix_tensor(Hash &hash, const Spec &spec) {
   hash.mix(std::bit_cast<uint64_t>(spec.base));
@@ -113,7 +109,7 @@ const char *why_no_box_row(int64_t bytes, bool swizzle_128) {
 
 template <class Spec>
 int64_t stride_bytes(const Spec &spec, int dimension) {
-  const int64_t bytes = element_bytes(spec.dtype);
+  const int64_t bytes = dtype_bytes(spec.dtype);
   if (spec.extent[dimension] > 1) return spec.stride[dimension - 1] * bytes;
   if (dimension > 1) return stride_bytes(spec, dimension - 1);
   return align_up(spec.extent[0] * bytes, kAlignment);
@@ -125,7 +121,7 @@ int64_t stride_bytes(const Spec &spec, int dimension) {
 /// below.
 const char *why_no_tensor_layout(const TensorMapSpec &spec) {
   if (const char *const why = why_no_tensor(spec.dtype, spec.extent)) return why;
-  const int64_t bytes = element_bytes(spec.dtype);
+  const int64_t bytes = dtype_bytes(spec.dtype);
   for (int i = 0; i < 2; i++) {
     if (spec.extent[i + 1] == 1) continue;
     // Rows of a matrix must not overlap, but matrices may interleave (adjacent attention heads).  A
@@ -142,7 +138,7 @@ const char *why_no_tensor_layout(const TensorMapSpec &spec) {
 /// The rules of cuTensorMapEncodeIm2col (cuda.h 13.0) for rank 4, and the same stricter ones.
 const char *why_no_tensor_layout(const Im2colSpec &spec) {
   if (const char *const why = why_no_tensor(spec.dtype, spec.extent)) return why;
-  const int64_t bytes = element_bytes(spec.dtype);
+  const int64_t bytes = dtype_bytes(spec.dtype);
   int64_t least_stride = spec.extent[0];
   for (int i = 0; i < 3; i++) {
     if (spec.extent[i + 1] == 1) continue;

@@ -14,7 +14,7 @@
 #include <cstdint>
 
 #include "base/device_info.h"
-#include "kernels/simt/compiler.h"
+#include "kernels/simt/dtype.h"
 
 namespace mp {
 

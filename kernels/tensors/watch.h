@@ -7,6 +7,29 @@
 namespace mp::MP_TARGET {
 
 /// Largest magnitude of the values that a thread stores.
+class LargestMagnitude {
+ public:
+  MP_DEVICE void count(uint32_t bits) { bits_ = max_of(bits_, bits); }
+  /// Updates the maximum with x rounded to T.
+  template <class T>
+  MP_DEVICE void see(float x) {
+    count(magnitude_bits(to_float(round_to<T>(x))));
+  }
+
+  /// Writes the outputs that are not NULL.  Every lane of the warp must call it once, after all
+  /// updates.
+  MP_DEVICE void publish(float *found_inf, float *amax) const {
+    const uint32_t bits = warp_reduce<Max>(bits_);
+    if (lane_index() != 0) return;
+    if (amax != nullptr) atomic_max(reinterpret_cast<uint32_t *>(amax), bits);
+    if (found_inf != nullptr && bits >= kInfinityBits) raise_flag(found_inf);
+  }
+
+ private:
+  uint32_t bits_ = 0;
+};
+
+/// LargestMagnitude together with its outputs.
 class AmaxTracker {
  public:
   MP_DEVICE explicit AmaxTracker(const mp_grad_stats_t &stats)
@@ -19,7 +42,7 @@ class AmaxTracker {
   /// Updates the maximum with x rounded to T.
   template <class T>
   MP_DEVICE void see(float x) {
-    largest_ = max_of(largest_, magnitude_bits(to_float(round_to<T>(x))));
+    largest_.see<T>(x);
   }
   template <class T, int kRun>
   MP_DEVICE void see(const float (&x)[kRun], int valid) {
@@ -35,7 +58,7 @@ class AmaxTracker {
     if (!is_enabled()) return;
     MP_UNROLL
     for (int i = 0; i < kRun; i++)
-      if (i < valid) largest_ = max_of(largest_, magnitude_bits(rounded_to(dtype, x[i])));
+      if (i < valid) largest_.count(magnitude_bits(rounded_to(dtype, x[i])));
   }
   /// Updates the maximum with the elements of vectors (runs.h), rounded to `dtype`.
   template <class Runs>
@@ -53,16 +76,12 @@ class AmaxTracker {
 
   /// Writes the outputs.  Every lane of the warp must call it once, after all updates.
   MP_DEVICE void finish() const {
-    if (!is_enabled()) return;
-    const uint32_t bits = warp_reduce<Max>(largest_);
-    if (lane_index() != 0) return;
-    if (amax_ != nullptr) atomic_max(reinterpret_cast<uint32_t *>(amax_), bits);
-    if (found_inf_ != nullptr && bits >= kInfinityBits) raise_flag(found_inf_);
+    if (is_enabled()) largest_.publish(found_inf_, amax_);
   }
 
  private:
   float *const found_inf_, *const amax_;
-  uint32_t largest_ = 0;
+  LargestMagnitude largest_;
 };
 
 }  // namespace mp::MP_TARGET
