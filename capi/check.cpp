@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <string>
+#include <utility>
 
 #include "base/escape.h"
 
@@ -22,6 +23,38 @@ void fail_enum(const char *name, int32_t value, Enumerators all, int32_t first, 
   const char *const known = name_of(all, value);
   fail(MP_ERROR_INVALID_ARGUMENT, name, " = ",
        known != nullptr ? Message::Part(known) : Message::Part(value), " must be ", names);
+}
+
+void require_matrix_bytes(const NamedNumber &rows, int64_t columns, const NamedNumber &ld,
+                          mp_dtype_t dtype) {
+  int64_t elems;
+  MP_REQUIRE(strided_extent(rows.value, ld.value, columns, &elems) && bytes_fit(elems, dtype),
+             MP_ERROR_INVALID_ARGUMENT, rows.name, " = ", rows.value, " with ", ld.name, " = ",
+             ld.value, ": size in bytes exceeds 2^63 - 1");
+}
+
+void require_matrix(const NamedNumber &rows, const NamedNumber &columns, const NamedNumber &ld,
+                    mp_dtype_t dtype) {
+  MP_REQUIRE(ld.value >= columns.value, MP_ERROR_INVALID_ARGUMENT, ld.name, " = ", ld.value,
+             " is smaller than ", columns.name, " = ", columns.value);
+  require_matrix_bytes(rows, columns.value, ld, dtype);
+}
+
+void require_workspace(const void *workspace, size_t bytes, size_t needed) {
+  MP_REQUIRE(bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes = ", bytes,
+             " must be at least ", needed);
+  if (needed > 0) require_device(workspace, "workspace", 256);
+}
+
+void write_text(std::string_view text, char *user, size_t *bytes) {
+  require_pointer(bytes, "bytes");
+  const size_t needed = text.size() + 1;
+  const size_t given = std::exchange(*bytes, needed);
+  MP_REQUIRE(user == nullptr || given >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "*bytes = ", given,
+             " must be at least ", needed);
+  if (user == nullptr) return;
+  std::memcpy(user, text.data(), text.size());
+  user[text.size()] = '\0';
 }
 
 void require_struct_size(size_t size, uint32_t first_size, const char *name, const char *arrow,

@@ -312,6 +312,27 @@ inline void require_count(int64_t count, const char *name, mp_dtype_t dtype) {
              ": size in bytes exceeds 2^63 - 1");
 }
 
+/// Integer with its name in messages.
+struct NamedNumber {
+  int64_t value;
+  const char *name;
+};
+
+/// Fails if the size in bytes of a matrix overflows.
+void require_matrix_bytes(const NamedNumber &rows, int64_t columns, const NamedNumber &ld,
+                          mp_dtype_t dtype);
+/// Fails if the leading dimension of a matrix is smaller than its columns, or its size in bytes
+/// overflows.
+void require_matrix(const NamedNumber &rows, const NamedNumber &columns, const NamedNumber &ld,
+                    mp_dtype_t dtype);
+
+/// Fails if a workspace is smaller than `needed`, NULL or misaligned; if `needed` is 0, any
+/// workspace is valid.
+void require_workspace(const void *workspace, size_t bytes, size_t needed);
+
+/// Copies a text to the caller and sets *bytes to its size; NULL as `user` requests only the size.
+void write_text(std::string_view text, char *user, size_t *bytes);
+
 // ---------------------------------------------------------------------------- struct_size
 
 /// Structs of callers and their sizes in version 0.2, the minimum for any caller.  Sizes must never

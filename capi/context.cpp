@@ -184,6 +184,12 @@ void increment(const Context &context, uint64_t *counter, mp_stream_t stream) {
   context.backend.count_step(context.device, counter, stream);
 }
 
+void clear_sums(const Context &context, float *sums, int64_t count, mp_stream_t stream) {
+  if (sums == nullptr || count == 0) return;
+  const size_t bytes = static_cast<size_t>(count) * sizeof(float);
+  context.backend.fill(context.device, sums, 0, bytes, stream);
+}
+
 DeviceBuffer DeviceImage::upload(const ContextPtr &context) const {
   DeviceBuffer memory = allocate_device(context, bytes_.size());
   context->backend.copy(context->device, memory.get(), bytes_.data(), bytes_.size(), nullptr);

@@ -74,6 +74,9 @@ DeviceBuffer allocate_device(const ContextPtr &context, size_t bytes);
 /// Enqueues *counter += 1, in device memory.
 void increment(const Context &context, uint64_t *counter, mp_stream_t stream);
 
+/// Enqueues the sums over no rows: sets `count` floats to 0, unless `sums` is NULL.
+void clear_sums(const Context &context, float *sums, int64_t count, mp_stream_t stream);
+
 /// Host image of the arrays of an object, uploaded as one block.
 class DeviceImage {
  public:

@@ -185,9 +185,8 @@ void run_without_product(const Context &context, const ConvProblem &problem, mp_
     const GemmProblem gemm = operands_of(problem);
     const GemmPlan plan = find_plan(context, shape_of(gemm), {}, 0);
     context.backend.gemm(context.device, gemm, plan, {nullptr, 0}, stream);
-  } else if (out.epilogue.dbias != nullptr) {
-    context.backend.fill(context.device, out.epilogue.dbias, 0,
-                         static_cast<size_t>(out.n) * sizeof(float), stream);
+  } else {
+    clear_sums(context, out.epilogue.dbias, out.n, stream);
   }
 }
 

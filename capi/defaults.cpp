@@ -137,8 +137,7 @@ mp_status_t mp_epilogue_init(mp_epilogue_t *epilogue, size_t struct_size) {
 
 mp_status_t mp_gemm_desc_init(mp_gemm_desc_t *desc, size_t struct_size, int64_t m, int64_t n,
                               int64_t k, mp_dtype_t dtype_ab, mp_dtype_t dtype_cd) {
-  return mp::init(__func__, desc, "desc", struct_size, [&] {
-    auto d = mp::zero_struct<mp_gemm_desc_t>();
+  return mp::init_desc(__func__, desc, struct_size, [&](mp_gemm_desc_t &d) {
     d.op_a = d.op_b = MP_OP_N;
     mp::set_enum(dtype_ab, d.dtype_ab);
     mp::set_enum(dtype_cd, d.dtype_cd);
@@ -149,7 +148,6 @@ mp_status_t mp_gemm_desc_init(mp_gemm_desc_t *desc, size_t struct_size, int64_t 
     d.k = k;
     d.ld_a = k;
     d.ld_b = d.ld_c = d.ld_d = n;
-    return d;
   });
 }
 
@@ -169,8 +167,7 @@ mp_status_t mp_gemm_group_item_init(mp_gemm_group_item_t *item, size_t struct_si
 mp_status_t mp_conv2d_desc_init(mp_conv2d_desc_t *desc, size_t struct_size, int32_t n, int32_t h,
                                 int32_t w, int32_t c, int32_t k, int32_t r, int32_t s,
                                 mp_dtype_t dtype) {
-  return mp::init(__func__, desc, "desc", struct_size, [&] {
-    auto d = mp::zero_struct<mp_conv2d_desc_t>();
+  return mp::init_desc(__func__, desc, struct_size, [&](mp_conv2d_desc_t &d) {
     mp::set_enum(dtype, d.dtype, d.dtype_out);
     d.n = n;
     d.h = h;
@@ -182,7 +179,6 @@ mp_status_t mp_conv2d_desc_init(mp_conv2d_desc_t *desc, size_t struct_size, int3
     d.stride_h = d.stride_w = d.dilation_h = d.dilation_w = 1;
     d.groups = 1;
     d.alpha = 1.0f;
-    return d;
   });
 }
 
@@ -247,8 +243,7 @@ mp_status_t mp_step_options_init(mp_step_options_t *options, size_t struct_size)
 
 mp_status_t mp_xent_desc_init(mp_xent_desc_t *desc, size_t struct_size, int64_t rows,
                               int64_t classes, mp_dtype_t dtype) {
-  return mp::init(__func__, desc, "desc", struct_size, [&] {
-    auto d = mp::zero_struct<mp_xent_desc_t>();
+  return mp::init_desc(__func__, desc, struct_size, [&](mp_xent_desc_t &d) {
     mp::set_enum(dtype, d.dtype);
     d.rows = rows;
     d.classes = d.ld_logits = d.ld_dlogits = classes;
@@ -256,28 +251,24 @@ mp_status_t mp_xent_desc_init(mp_xent_desc_t *desc, size_t struct_size, int64_t 
     d.weight = 1.0f;
     d.flags = MP_XENT_FLAG_IGNORE_LABEL;
     d.ignore_label = -100;
-    return d;
   });
 }
 
 mp_status_t mp_loss_desc_init(mp_loss_desc_t *desc, size_t struct_size, mp_loss_kind_t kind,
                               int64_t count, mp_dtype_t dtype) {
-  return mp::init(__func__, desc, "desc", struct_size, [&] {
-    auto d = mp::zero_struct<mp_loss_desc_t>();
+  return mp::init_desc(__func__, desc, struct_size, [&](mp_loss_desc_t &d) {
     mp::set_enum(kind, d.kind);
     mp::set_enum(dtype, d.dtype, d.dtype_target);
     d.count = count;
     d.weight = 1.0f;
     d.reduction = MP_LOSS_REDUCTION_MEAN;
-    return d;
   });
 }
 
 mp_status_t mp_pool2d_desc_init(mp_pool2d_desc_t *desc, size_t struct_size, mp_pool_mode_t mode,
                                 int32_t n, int32_t h, int32_t w, int32_t c, int32_t window_h,
                                 int32_t window_w, mp_dtype_t dtype) {
-  return mp::init(__func__, desc, "desc", struct_size, [&] {
-    auto d = mp::zero_struct<mp_pool2d_desc_t>();
+  return mp::init_desc(__func__, desc, struct_size, [&](mp_pool2d_desc_t &d) {
     mp::set_enum(dtype, d.dtype);
     mp::set_enum(mode, d.mode);
     d.n = n;
@@ -287,94 +278,80 @@ mp_status_t mp_pool2d_desc_init(mp_pool2d_desc_t *desc, size_t struct_size, mp_p
     d.window_h = d.stride_h = window_h;
     d.window_w = d.stride_w = window_w;
     d.dilation_h = d.dilation_w = 1;
-    return d;
   });
 }
 
 mp_status_t mp_batchnorm_desc_init(mp_batchnorm_desc_t *desc, size_t struct_size, int64_t rows,
                                    int32_t channels, mp_dtype_t dtype) {
-  return mp::init(__func__, desc, "desc", struct_size, [&] {
-    auto d = mp::zero_struct<mp_batchnorm_desc_t>();
+  return mp::init_desc(__func__, desc, struct_size, [&](mp_batchnorm_desc_t &d) {
     mp::set_enum(dtype, d.dtype);
     d.rows = rows;
     d.channels = channels;
     d.epsilon = 1e-5f;
     d.momentum = 0.1f;
-    return d;
   });
 }
 
 mp_status_t mp_norm_desc_init(mp_norm_desc_t *desc, size_t struct_size, mp_norm_kind_t kind,
                               int64_t rows, int64_t columns, mp_dtype_t dtype) {
-  return mp::init(__func__, desc, "desc", struct_size, [&] {
-    auto d = mp::zero_struct<mp_norm_desc_t>();
+  return mp::init_desc(__func__, desc, struct_size, [&](mp_norm_desc_t &d) {
     mp::set_enum(kind, d.kind);
     mp::set_enum(dtype, d.dtype, d.dtype_residual);
     d.rows = rows;
     d.columns = columns;
     d.groups = 1;
     d.epsilon = 1e-5f;
-    return d;
   });
 }
 
 mp_status_t mp_pointwise_desc_init(mp_pointwise_desc_t *desc, size_t struct_size,
                                    mp_pointwise_op_t op, int64_t rows, int64_t columns,
                                    mp_dtype_t dtype) {
-  return mp::init(__func__, desc, "desc", struct_size, [&] {
-    auto d = mp::zero_struct<mp_pointwise_desc_t>();
+  return mp::init_desc(__func__, desc, struct_size, [&](mp_pointwise_desc_t &d) {
     mp::set_enum(op, d.op);
     mp::set_enum(dtype, d.dtype, d.dtype_b);
     d.rows = rows;
     d.columns = d.ld_b = columns;
-    return d;
   });
 }
 
 mp_status_t mp_column_sum_desc_init(mp_column_sum_desc_t *desc, size_t struct_size, int64_t rows,
                                     int64_t columns, mp_dtype_t dtype) {
-  return mp::init(__func__, desc, "desc", struct_size, [&] {
-    auto d = mp::zero_struct<mp_column_sum_desc_t>();
+  return mp::init_desc(__func__, desc, struct_size, [&](mp_column_sum_desc_t &d) {
     mp::set_enum(dtype, d.dtype);
     d.dtype_sum = MP_FP32;
     d.rows = rows;
     d.columns = d.ld = columns;
-    return d;
   });
 }
 
 mp_status_t mp_sum_rows_desc_init(mp_sum_rows_desc_t *desc, size_t struct_size, int64_t rows,
                                   int64_t period, int64_t columns, mp_dtype_t dtype) {
-  return mp::init(__func__, desc, "desc", struct_size, [&] {
-    auto d = mp::zero_struct<mp_sum_rows_desc_t>();
+  return mp::init_desc(__func__, desc, struct_size, [&](mp_sum_rows_desc_t &d) {
     mp::set_enum(dtype, d.dtype);
     d.dtype_sum = MP_FP32;
     d.rows = rows;
     d.period = period;
     d.columns = d.ld_x = d.ld_sum = columns;
-    return d;
   });
 }
 
 mp_status_t mp_glu_desc_init(mp_glu_desc_t *desc, size_t struct_size, mp_activation_t activation,
                              int64_t rows, int64_t columns, mp_dtype_t dtype) {
-  return mp::init(__func__, desc, "desc", struct_size, [&] {
-    auto d = mp::zero_struct<mp_glu_desc_t>();
+  return mp::init_desc(__func__, desc, struct_size, [&](mp_glu_desc_t &d) {
     mp::set_enum(activation, d.activation);
     mp::set_enum(dtype, d.dtype);
     d.rows = rows;
     d.columns = d.ld_y = columns;
     // An overflow leaves 0, which the functions reject.
     if (__builtin_mul_overflow(columns, 2, &d.ld_x)) d.ld_x = 0;
-    return d;
   });
 }
 
 mp_status_t mp_rnn_desc_init(mp_rnn_desc_t *desc, size_t struct_size, mp_rnn_cell_t cell,
                              int32_t batch, int32_t timesteps, int32_t input_size,
                              int32_t hidden_size, mp_dtype_t dtype) {
-  return mp::init(__func__, desc, "desc", struct_size, [&] {
-    auto d = mp::zero_struct<mp_rnn_desc_t>();
+  return mp::init_desc(__func__, desc, struct_size, [&](mp_rnn_desc_t &d) {
     mp::set_enum(cell, d.cell);
     mp::set_enum(dtype, d.dtype, d.dtype_dw);
     d.layers = 1;
@@ -382,65 +359,55 @@ mp_status_t mp_rnn_desc_init(mp_rnn_desc_t *desc, size_t struct_size, mp_rnn_cel
     d.hidden_size = hidden_size;
     d.batch = batch;
     d.timesteps = timesteps;
-    return d;
   });
 }
 
 mp_status_t mp_embedding_desc_init(mp_embedding_desc_t *desc, size_t struct_size,
                                    int64_t num_indices, int32_t num_embeddings,
                                    int64_t embedding_dim, mp_dtype_t dtype) {
-  return mp::init(__func__, desc, "desc", struct_size, [&] {
-    auto d = mp::zero_struct<mp_embedding_desc_t>();
+  return mp::init_desc(__func__, desc, struct_size, [&](mp_embedding_desc_t &d) {
     mp::set_enum(dtype, d.dtype, d.dtype_dtable);
     d.dtype_indices = MP_INT32;
     d.num_indices = num_indices;
     d.num_embeddings = num_embeddings;
     d.embedding_dim = d.ld_table = d.ld_out = d.ld_dtable = embedding_dim;
-    return d;
   });
 }
 
 mp_status_t mp_dropout_desc_init(mp_dropout_desc_t *desc, size_t struct_size, int64_t count,
                                  float p, mp_dtype_t dtype) {
-  return mp::init(__func__, desc, "desc", struct_size, [&] {
-    auto d = mp::zero_struct<mp_dropout_desc_t>();
+  return mp::init_desc(__func__, desc, struct_size, [&](mp_dropout_desc_t &d) {
     mp::set_enum(dtype, d.dtype);
     d.count = count;
     d.p = p;
-    return d;
   });
 }
 
 mp_status_t mp_rope_desc_init(mp_rope_desc_t *desc, size_t struct_size, int64_t rows, int32_t heads,
                               int32_t head_dim, mp_dtype_t dtype) {
-  return mp::init(__func__, desc, "desc", struct_size, [&] {
-    auto d = mp::zero_struct<mp_rope_desc_t>();
+  return mp::init_desc(__func__, desc, struct_size, [&](mp_rope_desc_t &d) {
     mp::set_enum(dtype, d.dtype);
     d.rows = rows;
     d.heads = heads;
     d.head_dim = d.rotary_dim = head_dim;
     d.base = 10000.0f;
-    return d;
   });
 }
 
 mp_status_t mp_softmax_desc_init(mp_softmax_desc_t *desc, size_t struct_size, int64_t rows,
                                  int64_t columns, mp_dtype_t dtype) {
-  return mp::init(__func__, desc, "desc", struct_size, [&] {
-    auto d = mp::zero_struct<mp_softmax_desc_t>();
+  return mp::init_desc(__func__, desc, struct_size, [&](mp_softmax_desc_t &d) {
     mp::set_enum(dtype, d.dtype, d.dtype_mask);
     d.rows = rows;
     d.columns = d.ld_x = d.ld_y = d.ld_mask = columns;
     d.scale = 1.0f;
-    return d;
   });
 }
 
 mp_status_t mp_attention_desc_init(mp_attention_desc_t *desc, size_t struct_size, int32_t batch,
                                    int32_t heads, int64_t q_len, int64_t kv_len, int32_t head_dim,
                                    mp_dtype_t dtype) {
-  return mp::init(__func__, desc, "desc", struct_size, [&] {
-    auto d = mp::zero_struct<mp_attention_desc_t>();
+  return mp::init_desc(__func__, desc, struct_size, [&](mp_attention_desc_t &d) {
     mp::set_enum(dtype, d.dtype);
     d.batch = batch;
     d.heads = d.kv_heads = heads;
@@ -448,6 +415,5 @@ mp_status_t mp_attention_desc_init(mp_attention_desc_t *desc, size_t struct_size
     d.q_len = q_len;
     d.kv_len = kv_len;
     d.window_left = d.window_right = -1;
-    return d;
   });
 }

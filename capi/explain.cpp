@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <mutex>
 #include <set>
-#include <utility>
 
 #include "base/environment.h"
 #include "base/lifetime.h"
@@ -130,15 +128,6 @@ std::string plan_text(const Context &context, const std::string &problem, const 
   add_cost(lines, plan, context);
   add_candidates(lines, candidates);
   return lines.text();
-}
-
-void write_text(const std::string &text, char *user, size_t *bytes) {
-  require_pointer(bytes, "bytes");
-  const size_t needed = text.size() + 1;
-  const size_t given = std::exchange(*bytes, needed);
-  MP_REQUIRE(user == nullptr || given >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "*bytes = ", given,
-             " must be at least ", needed);
-  if (user != nullptr) std::memcpy(user, text.c_str(), needed);
 }
 
 bool logs_plans() {

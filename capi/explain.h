@@ -33,8 +33,6 @@ constexpr size_t kPlanCandidates = 5;
 /// @param copied_bytes  copies of operands, at offset 0 of the workspace
 std::string plan_text(const Context &, const std::string &problem, const char *name,
                       const GemmPlan &, size_t copied_bytes, const std::vector<PlanCandidate> &);
-/// Copies a text to the caller, or its size alone.
-void write_text(const std::string &text, char *user, size_t *bytes);
 
 /// Returns whether the environment variable MP_LOG_PLANS is 1.
 bool logs_plans();

@@ -140,13 +140,6 @@ void run(const Context &context, const char *function, const GemmProblem &proble
   context.backend.gemm(context.device, problem, plan, workspace, stream);
 }
 
-/// Sets dbias to 0, the sum over no rows.
-void clear_dbias(const Context &context, const GemmProblem &problem, mp_stream_t stream) {
-  if (problem.out.epilogue.dbias == nullptr || problem.out.n == 0) return;
-  context.backend.fill(context.device, problem.out.epilogue.dbias, 0,
-                       static_cast<size_t>(problem.out.n) * sizeof(float), stream);
-}
-
 }  // namespace
 
 }  // namespace mp
@@ -190,7 +183,7 @@ mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void
     mp::check_workspace(space);
     if (mp::is_empty(d)) {
       requested.require_known(mp::gemm_names());
-      return mp::clear_dbias(c, problem, stream);
+      return mp::clear_sums(c, problem.out.epilogue.dbias, problem.out.n, stream);
     }
 
     mp::check_overlap({A, B, C, D}, d, problem.out);
@@ -313,10 +306,7 @@ mp_status_t mp_column_sum(mp_context_t context, const mp_column_sum_desc_t *desc
     const mp::Output in = mp::input_of(d, x);
     if (d.rows > 0) mp::require_device(x, "x", mp_dtype_size(d.dtype));
     mp::require_device(sum, "sum", mp_dtype_size(d.dtype_sum));
-    const size_t needed = mp::column_sum_bytes(mp::shape_of(in));
-    MP_REQUIRE(workspace_bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL,
-               "workspace_bytes = ", workspace_bytes, " must be at least ", needed);
-    if (needed > 0) mp::require_device(workspace, "workspace", 256);
+    mp::require_workspace(workspace, workspace_bytes, mp::column_sum_bytes(mp::shape_of(in)));
     mp::check_overlap(sums, mp::dense_region(sum, "sum", d.columns, d.dtype_sum),
                       {mp::matrix_region(x, "x", d.rows, d.columns, d.ld, d.dtype)});
     c.backend.sum_columns(c.device, in, sums, workspace, stream);

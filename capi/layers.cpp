@@ -239,14 +239,6 @@ size_t workspace_bytes(const mp_batchnorm_desc_t &d) {
   return is_empty(d) ? 0 : batch_norm_workspace_bytes(d);
 }
 
-float *require_workspace(const mp_batchnorm_desc_t &d, void *workspace, size_t bytes) {
-  const size_t needed = workspace_bytes(d);
-  MP_REQUIRE(bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes = ", bytes,
-             " must be at least ", needed);
-  require_device(workspace, "workspace", 256);
-  return static_cast<float *>(workspace);
-}
-
 }  // namespace
 
 }  // namespace mp
@@ -350,8 +342,8 @@ mp_status_t mp_batchnorm_forward_training(mp_context_t context, const mp_batchno
          mp::channels(d, t.running_mean, "tensors->running_mean"),
          mp::channels(d, t.running_var, "tensors->running_var")},
         {mp::channels(d, t.gamma, "tensors->gamma"), mp::channels(d, t.beta, "tensors->beta")});
-    c.backend.batch_norm_training(
-        c.device, {t, d, mp::require_workspace(d, workspace, workspace_bytes)}, stream);
+    mp::require_workspace(workspace, workspace_bytes, mp::workspace_bytes(d));
+    c.backend.batch_norm_training(c.device, {t, d, static_cast<float *>(workspace)}, stream);
   });
 }
 
@@ -388,9 +380,7 @@ mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_
     mp::require_aligned(t.dbeta, "tensors->dbeta");
     mp::require_stats(t.stats);
     if (d.rows == 0) {
-      const size_t bytes = static_cast<size_t>(d.channels) * sizeof(float);
-      for (float *const gradient : {t.dgamma, t.dbeta})
-        if (gradient != nullptr) c.backend.fill(c.device, gradient, 0, bytes, stream);
+      for (float *const sums : {t.dgamma, t.dbeta}) mp::clear_sums(c, sums, d.channels, stream);
       return;
     }
     mp::require_read(d, t);
@@ -408,7 +398,7 @@ mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_
         {mp::channels(d, t.gamma, "tensors->gamma"), mp::channels(d, t.beta, "tensors->beta"),
          mp::channels(d, t.saved_mean, "tensors->saved_mean"),
          mp::channels(d, t.saved_inv_std, "tensors->saved_inv_std")});
-    c.backend.batch_norm_backward(
-        c.device, {t, d, mp::require_workspace(d, workspace, workspace_bytes)}, stream);
+    mp::require_workspace(workspace, workspace_bytes, mp::workspace_bytes(d));
+    c.backend.batch_norm_backward(c.device, {t, d, static_cast<float *>(workspace)}, stream);
   });
 }

@@ -15,23 +15,15 @@ namespace {
 
 // --------------------------------------------------------------------------- softmax cross-entropy
 
-void require_rows(const mp_xent_desc_t &desc, int64_t ld, const char *ld_name) {
-  MP_REQUIRE(ld >= desc.classes, MP_ERROR_INVALID_ARGUMENT, ld_name, " = ", ld,
-             " is smaller than classes = ", desc.classes);
-  int64_t elems;
-  MP_REQUIRE(strided_extent(desc.rows, ld, desc.classes, &elems) && bytes_fit(elems, desc.dtype),
-             MP_ERROR_INVALID_ARGUMENT, "rows = ", desc.rows, " with ", ld_name, " = ", ld,
-             ": size in bytes exceeds 2^63 - 1");
-}
-
 mp_xent_desc_t read_desc(const mp_xent_desc_t *user) {
   const mp_xent_desc_t desc = read_struct(user, "desc");
   require_dtype(desc.dtype, "dtype");
   require_integer_dtype(desc.dtype_labels, "dtype_labels");
   require_not_negative(desc.rows, "rows");
   require_positive(desc.classes, "classes");
-  require_rows(desc, desc.ld_logits, "ld_logits");
-  require_rows(desc, desc.ld_dlogits, "ld_dlogits");
+  const NamedNumber rows{desc.rows, "rows"}, classes{desc.classes, "classes"};
+  require_matrix(rows, classes, {desc.ld_logits, "ld_logits"}, desc.dtype);
+  require_matrix(rows, classes, {desc.ld_dlogits, "ld_dlogits"}, desc.dtype);
   require_finite(desc.weight, "weight");
   require_flags(desc.flags, MP_XENT_FLAG_IGNORE_LABEL, "flags");
   MP_REQUIRE(desc.label_smoothing >= 0.0f && desc.label_smoothing < 1.0f, MP_ERROR_INVALID_ARGUMENT,
@@ -174,10 +166,7 @@ mp_status_t mp_loss(mp_context_t context, const mp_loss_desc_t *desc,
     const mp::Region loss = mp::dense_region(t.loss, "tensors->loss");
     mp::require_apart(loss, {in, wanted, factors, gradient, losses});
     mp::require_stats_apart(t.stats, mp::kStatsOfTensors, {gradient, losses, loss});
-    const size_t needed = mp::workspace_bytes(d);
-    MP_REQUIRE(workspace_bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL,
-               "workspace_bytes = ", workspace_bytes, " must be at least ", needed);
-    mp::require_device(workspace, "workspace", 256);
+    mp::require_workspace(workspace, workspace_bytes, mp::workspace_bytes(d));
     c.backend.element_loss(c.device, {t, d, static_cast<mp::LossPartial *>(workspace)}, stream);
   });
 }

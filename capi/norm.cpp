@@ -245,16 +245,11 @@ mp_status_t mp_norm_backward(mp_context_t context, const mp_norm_desc_t *desc,
     mp::require_stats(t.stats);
     if (d.rows == 0) {
       if ((d.flags & MP_NORM_FLAG_ACCUMULATE) != 0) return;
-      const size_t bytes = static_cast<size_t>(d.columns) * sizeof(float);
-      for (float *const gradient : {t.dgamma, t.dbeta})
-        if (gradient != nullptr) c.backend.fill(c.device, gradient, 0, bytes, stream);
+      for (float *const sums : {t.dgamma, t.dbeta}) mp::clear_sums(c, sums, d.columns, stream);
       return;
     }
     mp::require_backward(d, t);
-    const size_t needed = mp::norm_workspace_bytes(d);
-    MP_REQUIRE(workspace_bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL,
-               "workspace_bytes = ", workspace_bytes, " must be at least ", needed);
-    mp::require_device(workspace, "workspace", 256);
+    mp::require_workspace(workspace, workspace_bytes, mp::norm_workspace_bytes(d));
     c.backend.norm_backward(c.device, {t, d, static_cast<float *>(workspace)}, stream);
   });
 }

@@ -14,28 +14,6 @@ namespace mp {
 
 namespace {
 
-struct NamedNumber {
-  int64_t value;
-  const char *name;
-};
-
-/// Fails if the size in bytes of a matrix overflows.
-void require_bytes(const NamedNumber &rows, int64_t columns, const NamedNumber &ld,
-                   mp_dtype_t dtype) {
-  int64_t elems;
-  MP_REQUIRE(strided_extent(rows.value, ld.value, columns, &elems) && bytes_fit(elems, dtype),
-             MP_ERROR_INVALID_ARGUMENT, rows.name, " = ", rows.value, " with ", ld.name, " = ",
-             ld.value, ": size in bytes exceeds 2^63 - 1");
-}
-
-/// Fails if the leading dimension of a matrix is too small, or its size in bytes overflows.
-void require_matrix(const NamedNumber &rows, int64_t columns, const NamedNumber &ld,
-                    mp_dtype_t dtype) {
-  MP_REQUIRE(ld.value >= columns, MP_ERROR_INVALID_ARGUMENT, ld.name, " = ", ld.value,
-             " is smaller than columns = ", columns);
-  require_bytes(rows, columns, ld, dtype);
-}
-
 // ---------------------------------------------------------------------------- pointwise functions
 
 /// Returns the number of different rows of b.
@@ -57,9 +35,9 @@ mp_pointwise_desc_t read_desc(const mp_pointwise_desc_t *user) {
   require_not_negative(d.columns, "columns");
   MP_REQUIRE(d.ld_b == 0 || d.ld_b >= d.columns, MP_ERROR_INVALID_ARGUMENT, "ld_b = ", d.ld_b,
              " must be 0 or at least columns = ", d.columns);
-  require_bytes({d.rows, "rows"}, d.columns, {d.columns, "columns"}, d.dtype);
-  require_bytes({rows_of_b(d), d.rows_b == 0 ? "rows" : "rows_b"}, d.columns, {d.ld_b, "ld_b"},
-                d.dtype_b);
+  require_matrix_bytes({d.rows, "rows"}, d.columns, {d.columns, "columns"}, d.dtype);
+  require_matrix_bytes({rows_of_b(d), d.rows_b == 0 ? "rows" : "rows_b"}, d.columns,
+                       {d.ld_b, "ld_b"}, d.dtype_b);
   return d;
 }
 
@@ -92,8 +70,8 @@ mp_sum_rows_desc_t read_desc(const mp_sum_rows_desc_t *user) {
   MP_REQUIRE(d.rows == 0 || d.period > 0, MP_ERROR_INVALID_ARGUMENT,
              "period = 0 must be at least 1 if rows = ", d.rows);
   require_not_negative(d.columns, "columns");
-  require_matrix({d.rows, "rows"}, d.columns, {d.ld_x, "ld_x"}, d.dtype);
-  require_matrix({d.period, "period"}, d.columns, {d.ld_sum, "ld_sum"}, d.dtype_sum);
+  require_matrix({d.rows, "rows"}, {d.columns, "columns"}, {d.ld_x, "ld_x"}, d.dtype);
+  require_matrix({d.period, "period"}, {d.columns, "columns"}, {d.ld_sum, "ld_sum"}, d.dtype_sum);
   return d;
 }
 
@@ -110,8 +88,8 @@ mp_glu_desc_t read_desc(const mp_glu_desc_t *user) {
   require_not_negative(d.columns, "columns");
   MP_REQUIRE(d.ld_x >= 0 && d.ld_x / 2 >= d.columns, MP_ERROR_INVALID_ARGUMENT, "ld_x = ", d.ld_x,
              " is smaller than 2 columns, columns = ", d.columns);
-  require_bytes({d.rows, "rows"}, 2 * d.columns, {d.ld_x, "ld_x"}, d.dtype);
-  require_matrix({d.rows, "rows"}, d.columns, {d.ld_y, "ld_y"}, d.dtype);
+  require_matrix_bytes({d.rows, "rows"}, 2 * d.columns, {d.ld_x, "ld_x"}, d.dtype);
+  require_matrix({d.rows, "rows"}, {d.columns, "columns"}, {d.ld_y, "ld_y"}, d.dtype);
   return d;
 }
 

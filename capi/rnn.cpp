@@ -320,12 +320,6 @@ void check_overlap(const RnnShape &s, RnnPass pass, const mp_rnn_tensors_t &t,
   }
 }
 
-void require_workspace(const void *workspace, size_t bytes, size_t needed) {
-  MP_REQUIRE(bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes = ", bytes,
-             " must be at least ", needed);
-  if (needed > 0) require_device(workspace, "workspace", 256);
-}
-
 // ---------------------------------------------------------------------------- calls
 
 /// Sets all gradients to 0, the sum over no rows.

@@ -16,22 +16,6 @@ namespace {
 
 // ---------------------------------------------------------------------------- embeddings
 
-struct NamedRows {
-  int64_t rows;
-  const char *name;
-};
-
-/// Checks the leading dimension of a matrix of embedding_dim columns.
-void require_ld(int64_t ld, const char *ld_name, const mp_embedding_desc_t &d,
-                const NamedRows &rows) {
-  MP_REQUIRE(ld >= d.embedding_dim, MP_ERROR_INVALID_ARGUMENT, ld_name, " = ", ld,
-             " is smaller than embedding_dim = ", d.embedding_dim);
-  int64_t elems;
-  MP_REQUIRE(strided_extent(rows.rows, ld, d.embedding_dim, &elems) && bytes_fit(elems, MP_FP32),
-             MP_ERROR_INVALID_ARGUMENT, rows.name, " = ", rows.rows, " with ", ld_name, " = ", ld,
-             ": size in bytes exceeds 2^63 - 1");
-}
-
 mp_embedding_desc_t read_desc(const mp_embedding_desc_t *user) {
   constexpr int64_t kMaxRows = std::numeric_limits<int32_t>::max();
   constexpr int64_t kMaxColumns = int64_t{1} << 56;  // two rows of sums fit in 63 bits
@@ -51,17 +35,12 @@ mp_embedding_desc_t read_desc(const mp_embedding_desc_t *user) {
   require_positive(d.embedding_dim, "embedding_dim");
   MP_REQUIRE(d.embedding_dim <= kMaxColumns, MP_ERROR_INVALID_ARGUMENT,
              "embedding_dim = ", d.embedding_dim, ": size in bytes exceeds 2^63 - 1");
-  require_ld(d.ld_table, "ld_table", d, {d.num_embeddings, "num_embeddings"});
-  require_ld(d.ld_out, "ld_out", d, {d.num_indices, "num_indices"});
-  require_ld(d.ld_dtable, "ld_dtable", d, {d.num_embeddings, "num_embeddings"});
+  const NamedNumber embeddings{d.num_embeddings, "num_embeddings"};
+  const NamedNumber columns{d.embedding_dim, "embedding_dim"};
+  require_matrix(embeddings, columns, {d.ld_table, "ld_table"}, MP_FP32);
+  require_matrix({d.num_indices, "num_indices"}, columns, {d.ld_out, "ld_out"}, MP_FP32);
+  require_matrix(embeddings, columns, {d.ld_dtable, "ld_dtable"}, MP_FP32);
   return d;
-}
-
-void require_workspace(const mp_embedding_desc_t &d, const void *workspace, size_t bytes) {
-  const size_t needed = EmbeddingWorkspace(d).bytes;
-  MP_REQUIRE(bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes = ", bytes,
-             " must be at least ", needed);
-  if (needed > 0) require_device(workspace, "workspace", 256);
 }
 
 // ---------------------------------------------------------------------------- dropout
@@ -133,16 +112,6 @@ Region rope_region(const mp_rope_desc_t &d, const void *data, const char *name) 
 
 // ---------------------------------------------------------------------------- softmax
 
-void require_ld(const mp_softmax_desc_t &d, int64_t rows, int64_t ld, const char *ld_name,
-                mp_dtype_t dtype) {
-  MP_REQUIRE(ld >= d.columns, MP_ERROR_INVALID_ARGUMENT, ld_name, " = ", ld,
-             " is smaller than columns = ", d.columns);
-  int64_t elems;
-  MP_REQUIRE(strided_extent(rows, ld, d.columns, &elems) && bytes_fit(elems, dtype),
-             MP_ERROR_INVALID_ARGUMENT, "rows = ", rows, " with ", ld_name, " = ", ld,
-             ": size in bytes exceeds 2^63 - 1");
-}
-
 /// Returns the descriptor with mask_rows from 1 to rows, or 0 if rows is 0.
 mp_softmax_desc_t read_desc(const mp_softmax_desc_t *user) {
   mp_softmax_desc_t d = read_struct(user, "desc");
@@ -151,14 +120,16 @@ mp_softmax_desc_t read_desc(const mp_softmax_desc_t *user) {
   require_flags(d.flags, MP_SOFTMAX_FLAG_LOG, "flags");
   require_not_negative(d.rows, "rows");
   require_not_negative(d.columns, "columns");
-  require_ld(d, d.rows, d.ld_x, "ld_x", d.dtype);
-  require_ld(d, d.rows, d.ld_y, "ld_y", d.dtype);
+  const NamedNumber rows{d.rows, "rows"}, columns{d.columns, "columns"};
+  require_matrix(rows, columns, {d.ld_x, "ld_x"}, d.dtype);
+  require_matrix(rows, columns, {d.ld_y, "ld_y"}, d.dtype);
   require_finite(d.scale, "scale");
   require_not_negative(d.mask_rows, "mask_rows");
   if (d.mask_rows == 0) d.mask_rows = d.rows;
   if (d.mask == MP_SOFTMAX_MASK_ADDITIVE) {
     require_dtype(d.dtype_mask, "dtype_mask");
-    require_ld(d, std::min(d.mask_rows, d.rows), d.ld_mask, "ld_mask", d.dtype_mask);
+    const int64_t mask_rows = std::min(d.mask_rows, d.rows);
+    require_matrix({mask_rows, "rows"}, columns, {d.ld_mask, "ld_mask"}, d.dtype_mask);
   }
   return d;
 }
@@ -234,7 +205,7 @@ mp_status_t mp_embedding_backward(mp_context_t context, const mp_embedding_desc_
       mp::require_device(dout, "dout", mp_dtype_size(d.dtype));
     }
     mp::require_device(dtable, "dtable", mp_dtype_size(d.dtype_dtable));
-    mp::require_workspace(d, workspace, workspace_bytes);
+    mp::require_workspace(workspace, workspace_bytes, mp::EmbeddingWorkspace(d).bytes);
     const mp::Region written = mp::matrix_region(dtable, "dtable", d.num_embeddings,
                                                  d.embedding_dim, d.ld_dtable, d.dtype_dtable);
     mp::require_stats_apart(of_dtable, mp::kStatsArgument, {written});

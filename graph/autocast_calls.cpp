@@ -2,13 +2,11 @@
 #include "graph/autocast_object.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 
 #include "base/lifetime.h"
 #include "capi/check.h"
@@ -294,11 +292,7 @@ mp_status_t mp_autocast_explain(mp_autocast_t policy, const mp_autocast_graph_t 
         mp::autocast::report({g, p.config.dtype_low, r.disabled_reason,
                               done ? &done->assignment : nullptr, done ? &done->casts : nullptr},
                              format);
-    const size_t needed = report.size() + 1;
-    const size_t given = std::exchange(*bytes, needed);
-    MP_REQUIRE(text == nullptr || given >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "*bytes = ", given,
-               " must be at least ", needed);
-    if (text != nullptr) std::memcpy(text, report.c_str(), needed);
+    mp::write_text(report, text, bytes);
   });
 }
 

@@ -1,6 +1,5 @@
 // Implementation of mpcore/graph.h: validates arguments.
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -218,17 +217,6 @@ void add_node(Graph &graph, Node node, uint32_t num_outputs) {
 size_t element_alignment(const Tensor &t) {
   if (t.dtype != MP_DTYPE_NONE) return mp_dtype_size(t.dtype);
   return t.extent.empty() ? sizeof(uint64_t) : sizeof(int32_t);
-}
-
-// ---------------------------------------------------------------------------- reports
-
-void write_text(const std::string &report, char *text, size_t *bytes) {
-  require_pointer(bytes, "bytes");
-  const size_t needed = report.size() + 1;
-  const size_t given = std::exchange(*bytes, needed);
-  MP_REQUIRE(text == nullptr || given >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "*bytes = ", given,
-             " must be at least ", needed);
-  if (text != nullptr) std::memcpy(text, report.c_str(), needed);
 }
 
 }  // namespace

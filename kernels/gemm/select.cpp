@@ -343,22 +343,26 @@ double dbias_us(const OutputShape &out, const DbiasPlan &plan, const Device &dev
   return pass.launches * tuning.launch_us + pass.mb * tuning.dram_us_per_mb;
 }
 
+struct Length {
+  const char *name;
+  int64_t elems;
+};
+/// Returns the first length that is not a multiple of 8, or "".
+std::string first_unaligned(std::initializer_list<Length> lengths) {
+  for (const auto &[name, elems] : lengths)
+    if (elems % 8 != 0)
+      return std::string(name) + " = " + std::to_string(elems) + " is not a multiple of 8";
+  return "";
+}
+
 /// Returns the first property that aligned_for_tma_store would change.
 std::string why_no_tma_store(const OutputShape &out) {
-  const EpilogueShape &e = out.epilogue;
-  const struct {
-    const char *name;
-    int64_t value;
-  } lengths[] = {{"ld_d", out.d.ld},
-                 {"stride_d", out.d.stride},
-                 {"ld_c", out.c.ld},
-                 {"stride_c", out.c.stride},
-                 {"ld_aux", e.aux.ld}};
-  for (const auto &length : lengths)
-    if (length.value % 8 != 0)
-      return std::string(length.name) + " = " + std::to_string(length.value) +
-             " is not a multiple of 8";
-  return "C, D or aux is not 16-byte aligned";
+  const std::string why = first_unaligned({{"ld_d", out.d.ld},
+                                           {"stride_d", out.d.stride},
+                                           {"ld_c", out.c.ld},
+                                           {"stride_c", out.c.stride},
+                                           {"ld_aux", out.epilogue.aux.ld}});
+  return !why.empty() ? why : "C, D or aux is not 16-byte aligned";
 }
 
 }  // namespace
@@ -372,18 +376,10 @@ std::string slow_path_reason(const GemmShape &shape, const Device &device) {
   if (shape.dtype_ab == MP_FP32) return "";
   if (const std::string why = why_no_tensor_cores(shape.dtype_ab, device); !why.empty()) return why;
   if (!is_aligned(shape)) return "A or B is not 16-byte aligned";
-  const struct {
-    const char *name;
-    int64_t value;
-  } lengths[] = {{"ld_a", shape.a.ld},
-                 {"ld_b", shape.b.ld},
-                 {"stride_a", shape.a.stride},
-                 {"stride_b", shape.b.stride}};
-  for (const auto &length : lengths)
-    if (length.value % 8 != 0)
-      return std::string(length.name) + " = " + std::to_string(length.value) +
-             " is not a multiple of 8";
-  return "";
+  return first_unaligned({{"ld_a", shape.a.ld},
+                          {"ld_b", shape.b.ld},
+                          {"stride_a", shape.a.stride},
+                          {"stride_b", shape.b.stride}});
 }
 
 GemmShape without_slow_path(const GemmShape &shape, const Device &device) {

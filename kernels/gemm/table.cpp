@@ -40,34 +40,25 @@ constexpr GemmKernel wgmma_row(const char *name) {
           .ping_pong = Tile::kPingPong};
 }
 
+/// Returns the row of a WMMA or SIMT kernel.
 template <GemmTile tile>
-constexpr GemmKernel wmma_row(const char *name, double single_block_slowdown) {
+constexpr GemmKernel tile_row(const char *name, double single_block_slowdown) {
   using Tile = typename TileOf<tile>::type;
-  return {.family = GemmFamily::wmma,
-          .tile = tile,
-          .name = name,
-          .tile_m = Tile::kM,
-          .tile_n = Tile::kN,
-          .tile_k = Tile::kK,
-          .smem_bytes = Tile::smem_bytes,
-          .cluster_along_m = false,
-          .blocks_per_sm = Tile::kMinBlocks,
-          .single_block_slowdown = single_block_slowdown};
-}
-
-template <GemmTile tile>
-constexpr GemmKernel simt_row(const char *name, double single_block_slowdown) {
-  using Tile = typename TileOf<tile>::type;
-  return {.family = GemmFamily::simt,
-          .tile = tile,
-          .name = name,
-          .tile_m = Tile::kM,
-          .tile_n = Tile::kN,
-          .tile_k = Tile::kK,
-          .smem_bytes = no_dynamic_smem,
-          .cluster_along_m = false,
-          .blocks_per_sm = Tile::kMinBlocks,
-          .single_block_slowdown = single_block_slowdown};
+  GemmKernel kernel{.family = GemmFamily::simt,
+                    .tile = tile,
+                    .name = name,
+                    .tile_m = Tile::kM,
+                    .tile_n = Tile::kN,
+                    .tile_k = Tile::kK,
+                    .smem_bytes = no_dynamic_smem,
+                    .cluster_along_m = false,
+                    .blocks_per_sm = Tile::kMinBlocks,
+                    .single_block_slowdown = single_block_slowdown};
+  if constexpr ((WmmaTiles::kSet & gemm_tiles({tile})) != 0) {
+    kernel.family = GemmFamily::wmma;
+    kernel.smem_bytes = Tile::smem_bytes;
+  }
+  return kernel;
 }
 
 /// Returns the row of the gemv kernel.  Its tile serves only to count tiles and slices: the kernel
@@ -96,13 +87,13 @@ constexpr std::array kKernels = {
     wgmma_row<GemmTile::wgmma_64x256>("wgmma_64x256x64_s4"),
     wgmma_row<GemmTile::wgmma_256x64>("wgmma_256x64x64_s4"),
     wgmma_row<GemmTile::wgmma_64x128>("wgmma_64x128x64_s8"),
-    wmma_row<GemmTile::wmma_256x128>("wmma_256x128x32_s3", 1),
-    wmma_row<GemmTile::wmma_128x128>("wmma_128x128x32_s3", 1.3),
-    wmma_row<GemmTile::wmma_64x64>("wmma_64x64x32_s4", 2),
-    simt_row<GemmTile::simt_128x128>("simt_128x128x16", 1.3),
-    simt_row<GemmTile::simt_128x16>("simt_128x16x16", 2),
-    simt_row<GemmTile::simt_16x128>("simt_16x128x16", 2),
-    simt_row<GemmTile::simt_64x64>("simt_64x64x16", 2),
+    tile_row<GemmTile::wmma_256x128>("wmma_256x128x32_s3", 1),
+    tile_row<GemmTile::wmma_128x128>("wmma_128x128x32_s3", 1.3),
+    tile_row<GemmTile::wmma_64x64>("wmma_64x64x32_s4", 2),
+    tile_row<GemmTile::simt_128x128>("simt_128x128x16", 1.3),
+    tile_row<GemmTile::simt_128x16>("simt_128x16x16", 2),
+    tile_row<GemmTile::simt_16x128>("simt_16x128x16", 2),
+    tile_row<GemmTile::simt_64x64>("simt_64x64x16", 2),
 };
 
 static_assert(std::all_of(kKernels.begin(), kKernels.end(), [](const GemmKernel &kernel) {
