@@ -44,8 +44,9 @@ HEADERS := include/mpcore.h $(wildcard include/mpcore/*.h)
 WARN := -Wall -Wextra
 HIDDEN := -fPIC -fvisibility=hidden
 SAN_FLAGS_address := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+SAN_FLAGS_coverage := --coverage -fprofile-update=atomic
 SAN_FLAGS := $(SAN_FLAGS_$(SAN))
-OPT := $(if $(filter address,$(SAN)),-O1,-O2) -g1
+OPT := $(if $(SAN),-O1,-O2) -g1
 
 # Excluded are the kernels of the host target and the simulator: tiles are arrays on fiber stacks,
 # and barriers are called for each thread of a block, so all these functions would get guards.  The

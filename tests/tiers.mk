@@ -1,6 +1,6 @@
 # Runs the tests in tiers (TESTING.md), and with the sanitizers.  Included by the Makefile.
 
-.PHONY: test built-for-test run-tests test-all nightly sanitize light
+.PHONY: test built-for-test run-tests test-all nightly sanitize light coverage measured
 PYTEST = CC='$(CC)' CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tests/pytest --build $(BUILD)
 HOST_TOOL_TESTS := $(addprefix tests/tools/test_,mptune.py bench_report.py ranks.py mpi_faults.py demo.py)
 # Tests of the CUDA target together with the host target, and after an error.
@@ -104,3 +104,25 @@ light:
 	  $(foreach half,$(HALVES),$(if $(PLAIN),"address: plain $(half)::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/mptests [strict]$(half)")) \
 	  "address: fuzz::LD_PRELOAD=$(PRELOAD) $(BUILD)/tests/mptests [fuzz]" \
 	  $(foreach s,$(SEEDS),$(foreach half,$(HALVES),"address: strict, seed $(s), $(half)::LD_PRELOAD=$(PRELOAD) MP_HOST_MODE=strict MP_HOST_SEED=$(s) $(BUILD)/tests/mptests [strict]$(half)"))
+
+# Counters of the library; the simulator and the tests are not instrumented.
+COVERAGE := $(BUILD)/coverage
+GCOV ?= gcov
+ifeq ($(SAN),coverage)
+$(SIM_OBJS): private CXXFLAGS_BASE := $(filter-out $(SAN_FLAGS),$(CXXFLAGS_BASE))
+endif
+
+## coverage: executed lines of capi, graph and kernels on the host target (COVERED="[strict]")
+coverage: setup-test
+	@$(MAKE) tests
+	@$(MAKE) lib $(COVERAGE)/tests/simulator SAN=coverage BUILD=$(COVERAGE)
+	@find $(COVERAGE) -name '*.gcda' -delete
+	@-$(MAKE) measured
+	@tests/coverage --gcov $(GCOV) $(COVERAGE)
+
+COVERED ?= ~[long]~[.]
+measured: export LD_LIBRARY_PATH := $(abspath $(COVERAGE))
+measured:
+	@tests/run --jobs $(JOBS) --log $(COVERAGE)/log "coverage: the simulator::$(COVERAGE)/tests/simulator" \
+	  "coverage: C ABI::$(BUILD)/tests/test_capi" \
+	  $(foreach half,$(HALVES),"coverage: library $(half)::$(BUILD)/tests/mptests '$(COVERED)$(half)'")

@@ -1,0 +1,69 @@
+"""Tests of tests/coverage with an instrumented program of two files."""
+import shutil
+import subprocess
+
+import pytest
+
+CHECK = """#define MP_REQUIRE(condition, why) if (!(condition)) throw why
+inline int twice(int x) {
+  return 2 * x;
+}
+"""
+GEMM = """#include "check.h"
+int f(int x) {
+  MP_REQUIRE(x != 1, 1);
+  MP_REQUIRE(x != 2, 2);
+  if (x == 3)
+    return twice(x);
+  return x;
+}
+"""
+MAIN = """int f(int);
+int main() {
+  try {
+    f(1);
+  } catch (int) {
+  }
+  return f(0);
+}
+"""
+
+
+@pytest.fixture(name="report")
+def fixture_report(root, tmp_path):
+    """report(*arguments): output for a copy of tests/coverage."""
+    if shutil.which("gcov") is None or shutil.which("g++") is None:
+        pytest.skip("coverage (no gcov or g++)")
+    files = {"capi/check.h": CHECK, "capi/gemm.cpp": GEMM, "capi/unused.cpp": GEMM.replace("int f", "int g"),
+             "tests/main.cpp": MAIN}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    shutil.copy(root / "tests/coverage", tmp_path / "tests/coverage")
+
+    def run(*command) -> str:
+        return subprocess.run(command, cwd=tmp_path, text=True, check=True, stdout=subprocess.PIPE).stdout
+
+    (tmp_path / "build").mkdir()
+    sources = [name for name in files if name.endswith(".cpp")]
+    for source in sources:
+        run("g++", "-O1", "-g1", "--coverage", "-c", source, "-o", f"build/{source.replace('/', '_')}.o")
+    run("g++", "--coverage", *(f"build/{name.replace('/', '_')}.o" for name in sources), "-o", "build/main")
+    run("build/main")
+    return lambda *arguments: run("tests/coverage", *arguments, "build")
+
+
+def test_report(report):
+    heading, *rows = report().splitlines()
+    assert heading.split() == ["lines", "executed", "%", "checks", "failed", "folder"]
+    (lines, executed, percent, checks, failed, folder), = map(str.split, rows)
+    assert (checks, failed, folder) == ("4", "1", "capi")
+    assert 3 <= int(executed) <= int(lines) / 2  # g is unused; compilers count lines differently
+    assert percent == f"{100 * int(executed) / int(lines):.1f}"
+
+
+def test_list(report):
+    output = report("--list", "capi/gemm")
+    assert "capi/gemm.cpp: not executed: 6\n" in output
+    assert "capi/gemm.cpp: checks that never failed: 4\n" in output
+    assert "unused" not in output
