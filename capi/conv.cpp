@@ -128,13 +128,6 @@ ConvPlan find_conv_plan(const Context &context, const ConvProblem &problem,
   return plan;
 }
 
-void log_plan(const Context &context, const char *function, const ConvShape &s,
-              const ConvPlan &plan) {
-  if (!is_first_occurrence(context, plan.name)) return;
-  log(MP_LOG_INFO, function, ": ", plan.name, " for ", text_of(s),
-      ", workspace_bytes = ", plan.gemm.workspace.bytes);
-}
-
 // ---------------------------------------------------------------------------- calls
 
 /// Tensor argument with its name.
@@ -174,7 +167,7 @@ void run(const Context &context, const ConvCall &call, const ConvProblem &proble
   const ConvPlan plan = find_conv_plan(context, problem, requested, space.bytes);
   log_slow_plan(context, call.function, problem.out, plan.gemm, space.bytes,
                 [&] { return conv_slow_path_reason(problem, context.device); });
-  log_plan(context, call.function, problem.shape, plan);
+  log_plan(context, call.function, problem.shape, plan.name, plan.gemm.workspace.bytes);
   context.backend.conv(context.device, problem, plan, space, stream);
 }
 

@@ -183,34 +183,8 @@ const char *mp_build_info(void) {
 }
 
 const char *mp_status_string(mp_status_t status) {
-  switch (mp::enum_value(status)) {
-    case MP_SUCCESS:
-      return "MP_SUCCESS";
-    case MP_ERROR_INVALID_ARGUMENT:
-      return "MP_ERROR_INVALID_ARGUMENT";
-    case MP_ERROR_MISALIGNED:
-      return "MP_ERROR_MISALIGNED";
-    case MP_ERROR_WORKSPACE_TOO_SMALL:
-      return "MP_ERROR_WORKSPACE_TOO_SMALL";
-    case MP_ERROR_STRUCT_SIZE:
-      return "MP_ERROR_STRUCT_SIZE";
-    case MP_ERROR_UNSUPPORTED:
-      return "MP_ERROR_UNSUPPORTED";
-    case MP_ERROR_ARCH_MISMATCH:
-      return "MP_ERROR_ARCH_MISMATCH";
-    case MP_ERROR_NOT_FOUND:
-      return "MP_ERROR_NOT_FOUND";
-    case MP_ERROR_OUT_OF_MEMORY:
-      return "MP_ERROR_OUT_OF_MEMORY";
-    case MP_ERROR_CUDA:
-      return "MP_ERROR_CUDA";
-    case MP_ERROR_COMM:
-      return "MP_ERROR_COMM";
-    case MP_ERROR_INTERNAL:
-      return "MP_ERROR_INTERNAL";
-    default:
-      return "unknown mp_status_t";
-  }
+  const char *const name = mp::name_of(mp::enumerators_of<mp_status_t>(), mp::enum_value(status));
+  return name != nullptr ? name : "unknown mp_status_t";
 }
 
 const char *mp_last_error(void) {

@@ -136,7 +136,7 @@ void run(const Context &context, const char *function, const GemmProblem &proble
   const GemmPlan plan = find_call_plan(context, shape, requested, workspace.bytes);
   log_slow_plan(context, function, problem.out, plan, workspace.bytes,
                 [&] { return slow_path_reason(shape, context.device); });
-  log_plan(context, function, problem, plan);
+  log_plan(context, function, shape, plan.name, plan.workspace.bytes);
   context.backend.gemm(context.device, problem, plan, workspace, stream);
 }
 

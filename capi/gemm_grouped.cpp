@@ -190,7 +190,8 @@ void run_one_by_one(const Context &context, const GemmGroup &group, const Reques
   });
   for (size_t i = 0; i < plans.size(); ++i) {
     const GemmProblem problem = item_problem(group, group.items[i]);
-    log_plan(context, "mp_gemm_grouped", problem, plans[i]);
+    log_plan(context, "mp_gemm_grouped", shape_of(problem), plans[i].name,
+             plans[i].workspace.bytes);
     context.backend.gemm(context.device, problem, plans[i], workspace, stream);
   }
 }
@@ -291,7 +292,7 @@ void run(const Context &context, const RaggedProblem &problem, const RequestedPl
   const GemmPlan plan = find_call_plan(context, shape, requested, workspace.bytes);
   log_slow_plan(context, kFunction, problem.all.out, plan, workspace.bytes,
                 [&] { return slow_path_reason(shape.all, context.device); });
-  log_plan(context, kFunction, problem.all, plan);
+  log_plan(context, kFunction, shape, plan.name, plan.workspace.bytes);
   context.backend.gemm_ragged(context.device, problem, plan, workspace.ptr, stream);
 }
 

@@ -278,13 +278,6 @@ bool is_first_occurrence(const Context &context, const char *kernel) {
   return context.logged.kernels.insert(kernel).second;
 }
 
-void log_plan(const Context &context, const char *function, const GemmProblem &problem,
-              const GemmPlan &plan) {
-  if (!is_first_occurrence(context, plan.name)) return;
-  log(MP_LOG_INFO, function, ": ", plan.name, " for ", text_of(shape_of(problem)),
-      ", workspace_bytes = ", plan.workspace.bytes);
-}
-
 }  // namespace mp
 
 // ---------------------------------------------------------------------------- tuning table

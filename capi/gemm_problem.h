@@ -120,6 +120,13 @@ void log_slow_plan(const Context &context, const char *function, const Output &o
 /// True for the first use of a kernel while logging at this level is enabled.
 bool is_first_occurrence(const Context &, const char *kernel);
 
-void log_plan(const Context &, const char *function, const GemmProblem &, const GemmPlan &);
+/// Logs the first use of a kernel.
+template <class Shape>
+void log_plan(const Context &context, const char *function, const Shape &shape, const char *kernel,
+              size_t workspace_bytes) {
+  if (is_first_occurrence(context, kernel))
+    log(MP_LOG_INFO, function, ": ", kernel, " for ", text_of(shape),
+        ", workspace_bytes = ", workspace_bytes);
+}
 
 }  // namespace mp

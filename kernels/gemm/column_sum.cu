@@ -33,11 +33,7 @@ MP_DEVICE void add_subtile(const ColumnSumArgs &args, int64_t subtile, const Row
   for (int first = 0; first < kSubtileRows; first += kRowsAtOnce) {
     float x[kRowsAtOnce][kVec];
     load_rows(x, d + first * out.d.ld, out.d.ld, 1, out.m - row - first, rows.valid);
-    MP_UNROLL
-    for (int r = 0; r < kRowsAtOnce; r++) {
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) of_subtile[i] += x[r][i];
-    }
+    add_rows(of_subtile, x);
   }
   MP_UNROLL
   for (int i = 0; i < kVec; i++) sum[i] += of_subtile[i];
@@ -50,11 +46,7 @@ MP_DEVICE void add_column_partials(const ColumnPartials &subtiles, const RowsOfT
     float x[kRowsAtOnce][kVec];
     load_rows(x, subtiles.base + row * subtiles.ld + rows.column, rows.stride * subtiles.ld,
               rows.stride, end - row, rows.valid);
-    MP_UNROLL
-    for (int r = 0; r < kRowsAtOnce; r++) {
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) sum[i] += x[r][i];
-    }
+    add_rows(sum, x);
   }
 }
 

@@ -182,11 +182,7 @@ MP_DEVICE void sum_listed(float (&sum)[kVec], const T *columns, int64_t ld, cons
   for (int first = 0; first < count; first += kRowsAtOnce) {
     float x[kRowsAtOnce][kVec];
     load_listed(x, columns, ld, rows + first, count - first, valid, is_whole);
-    MP_UNROLL
-    for (int r = 0; r < kRowsAtOnce; r++) {
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) sum[i] += x[r][i];
-    }
+    add_rows(sum, x);
   }
 }
 

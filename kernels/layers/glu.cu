@@ -120,11 +120,7 @@ sum_repetitions(MP_PARAM(SumRowsArgs) args) {
     for (int64_t done = 0; done < count; done += kRowsAtOnce) {
       float x[kRowsAtOnce][kVec];
       load_rows(x, first + done * step, step, 1, count - done, valid);
-      MP_UNROLL
-      for (int r = 0; r < kRowsAtOnce; r++) {
-        MP_UNROLL
-        for (int i = 0; i < kVec; i++) sum[i] += x[r][i];
-      }
+      add_rows(sum, x);
     }
     const int64_t at = row * desc.ld_sum + column;
     if (desc.beta != 0.0f) {

@@ -59,11 +59,7 @@ MP_DEVICE void add_window(const PoolArgs &args, const Shape &shape, const PixelC
       float x[kAtOnce][kVec];
       load_rows(x, static_cast<const T *>(args.x) + shape.in_x(at.n, i, j) + at.channel,
                 int64_t{cols.step} * shape.channels, 1, left, at.valid);
-      MP_UNROLL
-      for (int r = 0; r < kAtOnce; r++) {
-        MP_UNROLL
-        for (int k = 0; k < kVec; k++) sum[k] += x[r][k];
-      }
+      add_rows(sum, x);
     }
   }
 }

@@ -273,6 +273,16 @@ MP_DEVICE void transpose(float (&out)[kCols][kRows], const float (&in)[kRows][kC
 #endif
 }
 
+/// sum += x[r] for each row in order.
+template <int kRows, int kRun>
+MP_DEVICE void add_rows(float (&sum)[kRun], const float (&x)[kRows][kRun]) {
+  MP_UNROLL
+  for (int r = 0; r < kRows; r++) {
+    MP_UNROLL
+    for (int i = 0; i < kRun; i++) sum[i] += x[r][i];
+  }
+}
+
 /// x[i] = p[i] for i < valid, else 0.
 template <class T, int kRun>
 MP_DEVICE void load_vector(float (&x)[kRun], const T *p, int valid) {
