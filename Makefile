@@ -179,8 +179,8 @@ include tests/tests.mk
 include tests/tiers.mk
 include tests/threads/tsan.mk
 include tests/fuzz/fuzz.mk
-include tools/softgpu/softgpu.mk
-include tests/softgpu/calibration/calibration.mk
+include softgpu/softgpu.mk
+include tests/device/device.mk
 include tools/check/check.mk
 include packaging/packaging.mk
 

@@ -48,7 +48,7 @@ counted: setup-test
 	@$(MAKE) softgpu $(BUILD)/mpbench
 	@mkdir -p $(COUNTED)
 	@set -e; for arch in $(COUNTED_ARCHS); do SOFTGPU_COUNT=1 SOFTGPU_SKIP_PRODUCTS=1 \
-	  tools/softgpu/run --build $(BUILD) --arch $$arch $(BUILD)/mpbench $(ARGS) --json $(COUNTED)/sm_$$arch.json; done
+	  softgpu/run --build $(BUILD) --arch $$arch $(BUILD)/mpbench $(ARGS) --json $(COUNTED)/sm_$$arch.json; done
 
 ## counted-cutlass: after counted: the same for CUTLASS: build/counted/cutlass_sm_90.json
 counted-cutlass: setup-calibrate

@@ -24,7 +24,7 @@ struct Options {
   std::string filter;
   bool quick = false;
   bool brief = false;
-  bool counted = false;  ///< device is tools/softgpu; detected, not an option
+  bool counted = false;  ///< device is softgpu; detected, not an option
   int64_t limit = 0;     ///< per suite; 0 = all
   Peers peers;
   mp_dtype_t dtype = MP_FP16;

@@ -61,10 +61,10 @@ class CudaRuntime {
   int runtime_version() const;
   const DynamicLibrary &library() const { return library_; }
 
-  /// True if the devices are those of tools/softgpu, which have counts instead of times.
+  /// True if the devices are those of softgpu, which have counts instead of times.
   bool is_software() const { return take_counts_ != nullptr; }
   /// Waits for all work; returns JSON of the counts since the last call, as described in
-  /// tools/softgpu/README.md.
+  /// softgpu/README.md.
   /// @throws std::runtime_error if the devices have no counters
   std::string take_counts() const;
 

@@ -96,7 +96,7 @@ def section(runs: list, out: pathlib.Path) -> str:
         return ""
     return "\n".join([
         "<h2>Counted on the software device</h2>",
-        "<p>The work of each call, counted by tools/softgpu, which interprets the PTX of the kernels without a GPU. The "
+        "<p>The work of each call, counted by softgpu, which interprets the PTX of the kernels without a GPU. The "
         "counts give the clocks for which each unit of a device is busy, if the work is spread evenly over the "
         "multiprocessors and the device executes the PTX instructions. The busiest unit is a lower bound, not a time. "
         "The table has the clocks of the other units in percent of it, and the bytes per clock that L2 would supply "

@@ -1,4 +1,4 @@
-// Instruction and traffic counts of a call on a software device (tools/softgpu), which has no
+// Instruction and traffic counts of a call on a software device (softgpu), which has no
 // times.
 #pragma once
 

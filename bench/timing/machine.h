@@ -26,7 +26,7 @@ class Machine {
   mp_context_t context() const { return context_.get(); }
   const mp_device_info_t &info() const { return info_; }
   bool on_host() const { return info_.target == MP_TARGET_HOST; }
-  /// True for the cuda target without a GPU (tools/softgpu): calls are counted instead of timed.
+  /// True for the cuda target without a GPU (softgpu): calls are counted instead of timed.
   bool is_counted() const { return cuda_ && cuda_->is_software(); }
   /// NULL on the host target.
   const CudaRuntime *cuda() const { return cuda_ ? &*cuda_ : nullptr; }

@@ -156,7 +156,7 @@ def test_mpbench_counts_on_the_software_device(root, build, run, tool, tmp_path)
     if not (build / "softgpu/libmpcore.so").exists():
         pytest.skip("mpbench on the software device (make softgpu)")
     file = tmp_path / "fresh.json"
-    command = (root / "tools/softgpu/run", "--arch", "75", "--build", build, build / "mpbench", "step", "--filter",
+    command = (root / "softgpu/run", "--arch", "75", "--build", build, build / "mpbench", "step", "--filter",
                "check_nonfinite, ", "--limit", "1", "--json", file)
     run(*command, env={"SOFTGPU_COUNT": "1"})
     tool("--check", file)
@@ -175,5 +175,5 @@ def test_mpbench_counts_on_the_software_device(root, build, run, tool, tmp_path)
 def test_mptune_rejects_software_devices(root, build, run):
     if not (build / "softgpu/libmpcore.so").exists():
         pytest.skip("mptune on the software device (make softgpu)")
-    said = run(root / "tools/softgpu/run", "--build", build, build / "mptune", "--device", "cuda", code=1)
+    said = run(root / "softgpu/run", "--build", build, build / "mptune", "--device", "cuda", code=1)
     assert "the software device measures no times" in said

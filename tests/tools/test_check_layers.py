@@ -45,12 +45,12 @@ BREAKS = [
     ("tests/gemm/a.cpp", '#include "kernels/gemm/select.h"', "tests may not include kernels or capi"),
     ("tests/select/a.cpp", '#include "capi/check.h"', "tests of internals"),
     ("tests/support/a.h", '#include "tests/step/ranks.h"', "tests/support"),
-    ("tools/softgpu/runtime/a.cpp", '#include "capi/check.h"', "software device: runtime and tests"),
-    ("tools/softgpu/ptx/a.h", '#include "tools/softgpu/program/program.h"', "software device: ptx"),
-    ("tools/softgpu/environment.cpp", '#include "tools/softgpu/ptx/syntax.h"', "software device: options"),
-    ("tools/softgpu/program/a.h", '#include "tools/softgpu/machine/warp.h"', "software device: program"),
-    ("tools/softgpu/machine/a.h", '#include "tools/softgpu/isa/half.h"', "software device: machine"),
-    ("tools/softgpu/isa/a.cpp", '#include "tools/softgpu/runtime/streams.h"', "software device: isa"),
+    ("softgpu/runtime/a.cpp", '#include "capi/check.h"', "software device: runtime and tests"),
+    ("softgpu/ptx/a.h", '#include "softgpu/program/program.h"', "software device: ptx"),
+    ("softgpu/environment.cpp", '#include "softgpu/ptx/syntax.h"', "software device: options"),
+    ("softgpu/program/a.h", '#include "softgpu/machine/warp.h"', "software device: program"),
+    ("softgpu/machine/a.h", '#include "softgpu/isa/half.h"', "software device: machine"),
+    ("softgpu/isa/a.cpp", '#include "softgpu/runtime/streams.h"', "software device: isa"),
     ("kernels/gemm/a.cu", "  if (threadIdx.x == 0) return;", "asm, launches, CUDA keywords"),
     ("kernels/step/a.cu", "#if MP_TARGET_CUDA", "asm, launches, CUDA keywords"),
     ("kernels/gemm/select.cpp", "  launch(grid);", "selection, update rules and loss scale must be pure"),
@@ -115,8 +115,8 @@ support/text.h <string>
 bench/main.cpp support/text.h
 bench/tune/main.cpp kernels/gemm/cost.h bench/suites/suites.h
 tests/simulator/simt.cpp kernels/simt/simt.h
-tools/softgpu/isa/half.h tools/softgpu/machine/warp.h tools/softgpu/options.h
-tests/softgpu/test_ptx.cpp tools/softgpu/ptx/syntax.h tests/support/tally.h
+softgpu/isa/half.h softgpu/machine/warp.h softgpu/options.h
+softgpu/tests/test_ptx.cpp softgpu/ptx/syntax.h tests/support/tally.h
 """
 
 

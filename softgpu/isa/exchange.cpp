@@ -1,0 +1,343 @@
+// Exchange between the lanes of a warp: shfl.sync, vote.sync, match.sync, redux.sync, elect.sync,
+// bar.warp.sync, activemask.  PTX ISA, Data Movement Instructions (shfl), and Parallel
+// Synchronization and Communication Instructions.
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+#include "softgpu/isa/control_parts.h"
+#include "softgpu/isa/operands.h"
+#include "softgpu/machine/block.h"
+#include "softgpu/machine/faults.h"
+#include "softgpu/machine/race_check.h"
+#include "softgpu/machine/warp.h"
+
+namespace softgpu {
+namespace {
+
+// ---- member masks
+
+/// Returns the lanes that specify the same member mask as the first of `lanes`.  Faults if one of
+/// them is not a member.
+Lanes lanes_of_one_set(Warp &warp, const Instruction &instruction, Lanes lanes,
+                       const uint32_t *members) {
+  const Lanes set = members[first_lane(lanes)];
+  const Lanes same = lanes & lanes_where([&](int lane) { return members[lane] == set; });
+  if ((same & ~set) != 0) {
+    fault(warp, instruction, first_lane(same & ~set), "the lane is not in its member mask %08x",
+          set);
+  }
+  return same;
+}
+
+/// Separates waiting lanes, which specify other members, from lanes that can continue.
+Step split_off(Warp &warp, Lanes waiting) {
+  LaneGroup &group = warp.group();
+  const uint32_t pc = group.pc++;
+  group.lanes &= ~waiting;
+  warp.groups.push_back({pc, waiting, false});
+  return Step::kJump;
+}
+
+/// Calls f(lanes) for each member mask whose lanes have all arrived.  Exited members are ignored.
+template <class F>
+Step exchange(Warp &warp, const Instruction &instruction, Lanes lanes, RegisterSlot row, F &&f) {
+  const uint32_t *members = warp.row<uint32_t>(row);
+  Lanes waiting = 0;
+  for (Lanes rest = lanes; rest != 0;) {
+    const Lanes same = lanes_of_one_set(warp, instruction, rest, members);
+    const bool all_here = same == (members[first_lane(same)] & warp.alive);
+    if (all_here) {
+      f(same);
+    } else {
+      waiting |= same;
+    }
+    rest &= ~same;
+  }
+  if (waiting == 0) return Step::kNext;
+  return waiting == lanes ? Step::kRetry : split_off(warp, waiting);
+}
+
+// ---- shfl
+
+enum class ShuffleMode { kUp, kDown, kButterfly, kIndex };
+
+struct Shuffle {
+  RegisterSlot to, from, index, clamp, members, inside;
+  bool has_inside;
+};
+
+struct Source {
+  int lane;
+  bool is_inside;  ///< source lane is within the segment
+};
+/// Source: pseudocode of shfl.sync in the PTX ISA.
+template <ShuffleMode kMode>
+inline Source source_of(int lane, uint32_t index, uint32_t clamp) {
+  const int b = index & 31, c = clamp & 31, segment = clamp >> 8 & 31;
+  const int last = (lane & segment) | (c & ~segment), first = lane & segment;
+  const int source = kMode == ShuffleMode::kUp          ? lane - b
+                     : kMode == ShuffleMode::kDown      ? lane + b
+                     : kMode == ShuffleMode::kButterfly ? lane ^ b
+                                                        : first | (b & ~segment);
+  const bool is_inside = kMode == ShuffleMode::kUp ? source >= last : source <= last;
+  return {is_inside ? source : lane, is_inside};
+}
+
+template <ShuffleMode kMode>
+Step shuffle(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
+  const auto &o = instruction.as<Shuffle>();
+  return exchange(warp, instruction, group_lanes, o.members, [&](Lanes lanes) {
+    const uint32_t *index = warp.row<uint32_t>(o.index), *clamp = warp.row<uint32_t>(o.clamp);
+    uint32_t values[kWarpSize];
+    int sources[kWarpSize];
+    // The destination may be the same register.
+    std::memcpy(values, warp.row<uint32_t>(o.from), sizeof values);
+    set_lanes(sources, kAllLanes,
+              [&](int lane) { return source_of<kMode>(lane, index[lane], clamp[lane]).lane; });
+    const Lanes inside = lanes_where(
+        [&](int lane) { return source_of<kMode>(lane, index[lane], clamp[lane]).is_inside; });
+    if (lanes != kAllLanes) {
+      const Lanes lost =
+          lanes & lanes_where([&](int lane) { return (lanes >> sources[lane] & 1) == 0; });
+      for_each_lane(lost, [&](int lane) {
+        violation(warp, instruction, lane, "shfl reads lane %d, which does not participate",
+                  sources[lane]);
+      });
+    }
+    set_lanes(warp.row<uint32_t>(o.to), lanes, [&](int lane) { return values[sources[lane]]; });
+    if (o.has_inside) warp.set_predicate(o.inside, lanes, inside);
+  });
+}
+
+// ---- vote
+
+enum class VoteMode : uint8_t { kAll, kAny, kUniform, kBallot };
+
+struct Vote {
+  RegisterSlot to, predicate, members;
+  VoteMode mode;
+  bool is_negated;
+};
+
+Step vote(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
+  const auto &o = instruction.as<Vote>();
+  return exchange(warp, instruction, group_lanes, o.members, [&](Lanes lanes) {
+    const Lanes p = lanes & (warp.predicate(o.predicate) ^ (o.is_negated ? kAllLanes : 0));
+    if (o.mode == VoteMode::kBallot) {
+      set_lanes(warp.row<uint32_t>(o.to), lanes, [&](int) { return p; });
+      return;
+    }
+    const bool is_true = o.mode == VoteMode::kAll   ? p == lanes
+                         : o.mode == VoteMode::kAny ? p != 0
+                                                    : p == 0 || p == lanes;
+    warp.set_predicate(o.to, lanes, is_true ? kAllLanes : 0);
+  });
+}
+
+// ---- match
+
+struct Match {
+  RegisterSlot to, from, members, all_same;
+  bool has_all_same;
+};
+
+template <class T, bool kAll>
+Step match(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
+  const auto &o = instruction.as<Match>();
+  return exchange(warp, instruction, group_lanes, o.members, [&](Lanes lanes) {
+    T values[kWarpSize];
+    // The destination may be the same register.
+    std::memcpy(values, warp.row<T>(o.from), sizeof values);
+    uint32_t *to = warp.row<uint32_t>(o.to);
+    Lanes all_same = 0;
+    for (Lanes rest = lanes; rest != 0;) {
+      const T value = values[first_lane(rest)];
+      const Lanes same = lanes & lanes_where([&](int lane) { return values[lane] == value; });
+      if (same == lanes) all_same = lanes;
+      set_lanes(to, same, [&](int) { return !kAll || same == lanes ? same : 0; });
+      rest &= ~same;
+    }
+    if (o.has_all_same) warp.set_predicate(o.all_same, lanes, all_same);
+  });
+}
+
+// ---- redux
+
+struct Reduce {
+  RegisterSlot to, from, members;
+};
+
+template <class T, auto kOp>
+Step reduce(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
+  const auto &o = instruction.as<Reduce>();
+  return exchange(warp, instruction, group_lanes, o.members, [&](Lanes lanes) {
+    const T *values = warp.row<T>(o.from);
+    T result = values[first_lane(lanes)];
+    for_each_lane(lanes & (lanes - 1), [&](int lane) { result = kOp(result, values[lane]); });
+    set_lanes(warp.row<T>(o.to), lanes, [&](int) { return result; });
+  });
+}
+
+// ---- elect, bar.warp.sync, activemask
+
+struct Elect {
+  RegisterSlot leader, is_leader, members;
+};
+
+Step elect(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
+  const auto &o = instruction.as<Elect>();
+  return exchange(warp, instruction, group_lanes, o.members, [&](Lanes lanes) {
+    const int leader = first_lane(lanes);
+    set_lanes(warp.row<int32_t>(o.leader), lanes, [&](int) { return leader; });
+    warp.set_predicate(o.is_leader, lanes, Lanes{1} << leader);
+  });
+}
+
+struct WarpBarrier {
+  RegisterSlot members;
+};
+
+Step warp_barrier(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
+  const auto &o = instruction.as<WarpBarrier>();
+  return exchange(warp, instruction, group_lanes, o.members, [&](Lanes lanes) {
+    if (RaceCheck *races = races_of(warp)) races->join_lanes(warp, lanes);
+  });
+}
+
+struct ActiveMask {
+  RegisterSlot to;
+};
+
+Step active_mask(Warp &warp, const Instruction &instruction, Lanes lanes) {
+  set_lanes(warp.row<uint32_t>(instruction.as<ActiveMask>().to), lanes, [&](int) { return lanes; });
+  return Step::kNext;
+}
+
+// ---- decoding
+
+Handler shuffle_handler(Decoder &d) {
+  const std::string_view mode = d.part(2);
+  if (mode == "up") return shuffle<ShuffleMode::kUp>;
+  if (mode == "down") return shuffle<ShuffleMode::kDown>;
+  if (mode == "bfly") return shuffle<ShuffleMode::kButterfly>;
+  if (mode == "idx") return shuffle<ShuffleMode::kIndex>;
+  d.unknown("mode of shfl.sync");
+}
+
+void decode_shuffle(Decoder &d, Instruction &instruction) {
+  need_parts(d, {"sync", d.part(2), "b32"});
+  need_operands(d, 5, 5);
+  const auto &operands = d.operands();
+  auto &o = instruction.make<Shuffle>();
+  instruction.execute = shuffle_handler(d);
+  o.to = d.write_pair(operands[0], 4, &o.has_inside, &o.inside);
+  o.from = d.read(operands.at(1), 4);
+  o.index = d.read(operands.at(2), 4);
+  o.clamp = d.read(operands.at(3), 4);
+  o.members = d.read(operands.at(4), 4);
+}
+
+void decode_vote(Decoder &d, Instruction &instruction) {
+  const auto &operands = d.operands();
+  // The manual specifies vote.sync.MODE; CUB uses vote.MODE.sync, which ptxas also accepts.
+  const std::string_view mode = d.part(d.part(1) == "sync" ? 2 : 1);
+  auto &o = instruction.make<Vote>();
+  instruction.execute = vote;
+  constexpr std::string_view kModes[] = {"all", "any", "uni", "ballot"};
+  const auto found = std::find(std::begin(kModes), std::end(kModes), mode);
+  if (found == std::end(kModes)) d.unknown("mode of vote.sync");
+  o.mode = static_cast<VoteMode>(found - kModes);
+  need_parts(d, {"sync", mode, o.mode == VoteMode::kBallot ? "b32" : "pred"});
+  need_operands(d, 3, 3);
+  o.to = d.write(operands.at(0), o.mode == VoteMode::kBallot ? 4 : 1);
+  o.predicate = d.read_predicate(operands.at(1), &o.is_negated);
+  o.members = d.read(operands.at(2), 4);
+}
+
+void decode_match(Decoder &d, Instruction &instruction) {
+  const auto &operands = d.operands();
+  const bool all = d.part(1) == "all", is_wide = d.type() == "b64";
+  if ((!all && d.part(1) != "any") || (!is_wide && d.type() != "b32")) d.unknown("match.sync");
+  need_parts(d, {d.part(1), "sync", d.type()});
+  need_operands(d, 3, 3);
+  auto &o = instruction.make<Match>();
+  instruction.execute = is_wide ? (all ? match<uint64_t, true> : match<uint64_t, false>)
+                                : (all ? match<uint32_t, true> : match<uint32_t, false>);
+  o.to = d.write_pair(operands[0], 4, &o.has_all_same, &o.all_same);
+  if (o.has_all_same && !all) d.unknown("predicate of match.any");
+  o.from = d.read(operands.at(1), is_wide ? 8 : 4);
+  o.members = d.read(operands.at(2), 4);
+}
+
+Handler reduce_handler(Decoder &d) {
+  constexpr auto kMin = [](auto a, auto b) { return std::min(a, b); };
+  constexpr auto kMax = [](auto a, auto b) { return std::max(a, b); };
+  const std::string_view operation = d.part(2);
+  const bool is_signed = d.type() == "s32";
+  if (!is_signed && d.type() != "u32" && d.type() != "b32") d.unknown("type of redux.sync");
+  if (operation == "add") return reduce<uint32_t, std::plus<>{}>;
+  if (operation == "and") return reduce<uint32_t, std::bit_and<>{}>;
+  if (operation == "or") return reduce<uint32_t, std::bit_or<>{}>;
+  if (operation == "xor") return reduce<uint32_t, std::bit_xor<>{}>;
+  if (operation == "min") return is_signed ? reduce<int32_t, kMin> : reduce<uint32_t, kMin>;
+  if (operation == "max") return is_signed ? reduce<int32_t, kMax> : reduce<uint32_t, kMax>;
+  d.unknown("operation of redux.sync");
+}
+
+void decode_reduce(Decoder &d, Instruction &instruction) {
+  need_parts(d, {"sync", d.part(2), d.type()});
+  need_operands(d, 3, 3);
+  const auto &operands = d.operands();
+  auto &o = instruction.make<Reduce>();
+  instruction.execute = reduce_handler(d);
+  o.to = d.write(operands.at(0), 4);
+  o.from = d.read(operands.at(1), 4);
+  o.members = d.read(operands.at(2), 4);
+}
+
+void decode_elect(Decoder &d, Instruction &instruction) {
+  const auto &operands = d.operands();
+  need_parts(d, {"sync"});
+  need_operands(d, 2, 2);
+  auto &o = instruction.make<Elect>();
+  instruction.execute = elect;
+  bool has_predicate;
+  o.leader = d.write_pair(operands[0], 4, &has_predicate, &o.is_leader);
+  if (!has_predicate) d.unknown("elect.sync without a predicate");
+  o.members = d.read(operands.at(1), 4);
+}
+
+void decode_warp_barrier(Decoder &d, Instruction &instruction) {
+  need_parts(d, {"warp", "sync"});
+  need_operands(d, 1, 1);
+  instruction.make<WarpBarrier>().members = d.read(d.operands().at(0), 4);
+  instruction.execute = warp_barrier;
+}
+
+}  // namespace
+
+bool decode_exchange(Decoder &d, Instruction &instruction) {
+  const std::string_view opcode = d.opcode();
+  if (opcode == "activemask") {
+    need_parts(d, {"b32"});
+    need_operands(d, 1, 1);
+    instruction.execute = active_mask;
+    instruction.make<ActiveMask>().to = d.write(d.operands().at(0), 4);
+    return true;
+  }
+  void (*decode)(Decoder &, Instruction &) = nullptr;
+  if (opcode == "shfl") decode = decode_shuffle;
+  if (opcode == "vote") decode = decode_vote;
+  if (opcode == "match") decode = decode_match;
+  if (opcode == "redux") decode = decode_reduce;
+  if (opcode == "elect") decode = decode_elect;
+  if (opcode == "bar" && d.part(1) == "warp") decode = decode_warp_barrier;
+  if (!decode) return false;
+  if (!d.has("sync")) d.unknown("the form before sm_70, without .sync");
+  decode(d, instruction);
+  instruction.is_collective = true;
+  return true;
+}
+
+}  // namespace softgpu

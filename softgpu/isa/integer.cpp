@@ -1,0 +1,142 @@
+// PTX ISA, Integer Arithmetic Instructions, except those on bits (bits.cpp).
+#include <algorithm>
+#include <cstdint>
+
+#include "softgpu/isa/arithmetic.h"
+#include "softgpu/isa/elementwise.h"
+
+namespace softgpu {
+namespace {
+
+template <class T>
+using Unsigned = std::make_unsigned_t<T>;
+/// Result type of mul.wide.
+template <class T>
+using Twice =
+    std::conditional_t<sizeof(T) == 2, std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>,
+                       Wide<T>>;
+
+// Sums and products wrap around; C++ defines this only for unsigned types.
+
+constexpr auto add = []<class T>(T a, T b) {
+  return static_cast<T>(static_cast<Unsigned<T>>(a) + static_cast<Unsigned<T>>(b));
+};
+constexpr auto subtract = []<class T>(T a, T b) {
+  return static_cast<T>(static_cast<Unsigned<T>>(a) - static_cast<Unsigned<T>>(b));
+};
+constexpr auto multiply_low = []<class T>(T a, T b) {
+  return static_cast<T>(1u * static_cast<Unsigned<T>>(a) * static_cast<Unsigned<T>>(b));
+};
+constexpr auto multiply_high = []<class T>(T a, T b) {
+  return static_cast<T>(Wide<T>{a} * Wide<T>{b} >> (8 * sizeof(T)));
+};
+constexpr auto multiply_wide = []<class T>(T a, T b) { return Twice<T>{a} * Twice<T>{b}; };
+
+template <auto kProduct>
+constexpr auto multiply_add =
+    []<class T>(T a, T b, decltype(kProduct(T{}, T{})) c) { return add(kProduct(a, b), c); };
+
+template <auto kOp>
+int32_t saturated(int32_t a, int32_t b) {
+  return static_cast<int32_t>(
+      std::clamp<int64_t>(kOp(int64_t{a}, int64_t{b}), INT32_MIN, INT32_MAX));
+}
+
+/// Division by zero returns all ones, like GPUs; PTX does not specify it.  Up to 32 bits, the
+/// quotient is computed in double precision, which vectorizes.
+constexpr auto divide = []<class T>(T a, T b) -> T {
+  if constexpr (sizeof(T) < 8) {
+    const double quotient = static_cast<double>(a) / static_cast<double>(b == 0 ? T{1} : b);
+    // -2^31 / -1 does not fit in an int32_t.
+    const T wrapped = static_cast<T>(static_cast<int64_t>(quotient));
+    return b == 0 ? static_cast<T>(-1) : wrapped;
+  } else {
+    if (b == 0) return static_cast<T>(-1);
+    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return subtract(T{0}, a);
+    return a / b;
+  }
+};
+constexpr auto remainder = []<class T>(T a, T b) {
+  return b == 0 ? a : subtract(a, multiply_low(divide(a, b), b));
+};
+
+constexpr auto minimum = []<class T>(T a, T b) { return std::min(a, b); };
+constexpr auto maximum = []<class T>(T a, T b) { return std::max(a, b); };
+constexpr auto negate = []<class T>(T a) { return subtract(T{0}, a); };
+constexpr auto absolute = []<class T>(T a) { return a < 0 ? negate(a) : a; };
+/// sad: c + |a - b|.
+constexpr auto add_difference = []<class T>(T a, T b, T c) {
+  return add(c, a < b ? subtract(b, a) : subtract(a, b));
+};
+/// min.relu and max.relu replace a negative result by 0.
+template <auto kOp>
+int32_t relu(int32_t a, int32_t b) {
+  return std::max(0, kOp(a, b));
+}
+
+template <auto kOp>
+void decode_typed(OpcodeCursor &form) {
+  using enum Type;
+  decode_one_of<kOp, kU16, kS16, kU32, kS32, kU64, kS64>(form);
+}
+template <auto kOp>
+void decode_signed(OpcodeCursor &form) {
+  decode_one_of<kOp, Type::kS16, Type::kS32, Type::kS64>(form);
+}
+
+template <auto kOp>
+void decode_sum(OpcodeCursor &form) {
+  if (form.decoder.has("cc")) return decode_extended_precision(form);
+  if (!form.take("sat")) return decode_typed<kOp>(form);
+  if (form.type != Type::kS32) form.unknown_type();
+  decode_elementwise<saturated<kOp>>(form);
+}
+
+/// mul, and mad, which adds to the same products.
+template <auto kLow, auto kHigh, auto kWide>
+void decode_product(OpcodeCursor &form) {
+  using enum Type;
+  if (form.decoder.has("cc")) return decode_extended_precision(form);
+  switch (form.need_any({"lo", "hi", "wide"})) {
+    case 0:
+      return decode_typed<kLow>(form);
+    case 1:
+      return decode_typed<kHigh>(form);
+    default:
+      return decode_one_of<kWide, kU16, kS16, kU32, kS32>(form);
+  }
+}
+
+template <auto kOp>
+void decode_extremum(OpcodeCursor &form) {
+  if (!form.take("relu")) return decode_typed<kOp>(form);
+  if (form.type != Type::kS32) form.unknown_type();
+  decode_elementwise<relu<kOp>>(form);
+}
+
+constexpr OpcodeEntry kOpcodes[] = {
+    {"abs", decode_signed<absolute>},
+    {"add", decode_sum<add>},
+    {"addc", decode_extended_precision},
+    {"div", decode_typed<divide>},
+    {"mad", decode_product<multiply_add<multiply_low>, multiply_add<multiply_high>,
+                           multiply_add<multiply_wide>>},
+    {"madc", decode_extended_precision},
+    {"max", decode_extremum<maximum>},
+    {"min", decode_extremum<minimum>},
+    {"mul", decode_product<multiply_low, multiply_high, multiply_wide>},
+    {"neg", decode_signed<negate>},
+    {"rem", decode_typed<remainder>},
+    {"sad", decode_typed<add_difference>},
+    {"sub", decode_sum<subtract>},
+    {"subc", decode_extended_precision},
+};
+static_assert(is_sorted(kOpcodes));
+
+}  // namespace
+
+bool decode_integer(OpcodeCursor &form) {
+  return decode_by(kOpcodes, form);
+}
+
+}  // namespace softgpu

@@ -1,0 +1,284 @@
+// Tensor maps that are modified on the device: tensormap.replace, tensormap.cp_fenceproxy,
+// fence.proxy.tensormap and prefetch.tensormap.  PTX ISA, Tensor Map Proxy and tensormap.replace.
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "softgpu/isa/async.h"
+#include "softgpu/isa/operands.h"
+#include "softgpu/isa/tensor_map_memory.h"
+#include "softgpu/machine/changed_maps.h"
+
+namespace softgpu {
+namespace {
+
+constexpr uint32_t kMapBytes = 128;
+
+TensorMap map_at(Warp &warp, const Instruction &i, int lane, uint64_t address) {
+  if (address % 64 != 0) fault(warp, i, lane, "misaligned tensor map");
+  const auto map = unpack(global_at(warp, i, lane, address, kMapBytes, false));
+  if (!map)
+    fault(warp, i, lane, "no tensor map at %#llx", static_cast<unsigned long long>(address));
+  return *map;
+}
+
+// ---- tensormap.replace
+
+enum class Field : uint8_t {
+  kGlobalAddress,
+  kRank,
+  kBoxDim,
+  kGlobalDim,
+  kGlobalStride,
+  kElementStride,
+  kElementType,
+  kInterleave,
+  kSwizzle,
+  kFill,
+};
+constexpr std::string_view kFields[] = {
+    "global_address", "rank",     "box_dim",           "global_dim",   "global_stride",
+    "element_stride", "elemtype", "interleave_layout", "swizzle_mode", "fill_mode"};
+
+/// Type codes of tensormap.replace.
+constexpr ElementType kElementTypes[] = {
+    ElementType::kU8,     ElementType::kU16, ElementType::kU32,  ElementType::kS32,
+    ElementType::kU64,    ElementType::kS64, ElementType::kF16,  ElementType::kF32,
+    ElementType::kF32Ftz, ElementType::kF64, ElementType::kBf16, ElementType::kTf32,
+    ElementType::kTf32Ftz};
+
+struct Replace {
+  AddressOperand address;
+  RegisterSlot value;
+  Field field;
+  uint8_t dimension;
+  uint8_t width;  ///< width of the value
+  bool is_shared;
+};
+
+/// Sets a field.  Returns nullptr, or the name of the field if the value is invalid.
+const char *set_field(TensorMap &map, const Replace &o, uint64_t value) {
+  switch (o.field) {
+    case Field::kGlobalAddress:
+      map.base = value;
+      return value % 16 == 0 ? nullptr : "a base that is not 16-byte aligned";
+    case Field::kRank:  // value is rank - 1
+      map.rank = static_cast<uint8_t>(value + 1);
+      return value <= 4 ? nullptr : "the rank";
+    case Field::kBoxDim:
+      map.box[o.dimension] = static_cast<uint16_t>(value);
+      return value >= 1 && value <= 256 ? nullptr : "the box";
+    case Field::kGlobalDim:
+      map.sizes[o.dimension] = value;
+      return value >= 1 ? nullptr : "a dimension of 0";
+    case Field::kGlobalStride:
+      map.strides[o.dimension] = value;
+      return value % 16 == 0 ? nullptr : "a stride that is not a multiple of 16";
+    case Field::kElementStride:
+      map.element_strides[o.dimension] = static_cast<uint8_t>(value);
+      return value == 1 ? nullptr : "element strides of tiles, which are not supported";
+    case Field::kElementType:
+      if (value >= std::size(kElementTypes)) return "the type of elements";
+      map.type = kElementTypes[value];
+      return nullptr;
+    case Field::kInterleave:
+      return value == 0 ? nullptr : "interleave, which is not supported";
+    case Field::kSwizzle:
+      map.swizzle = static_cast<Swizzle>(value);
+      return value <= 3 ? nullptr : "a swizzle that is not supported";
+    case Field::kFill:
+      map.fills_nan = value != 0;
+      return value <= 1 ? nullptr : "the fill mode";
+  }
+  return "the field";
+}
+
+/// Records a modification, which requires a new release and acquire by the tensormap proxy.
+void note_changed(Block &block, uint64_t address, MapChange change) {
+  ChangedMaps::get().set(address, change);
+  block.acquired_maps.erase(address);
+  if (change == MapChange::kMade) block.changed_maps.insert(address);
+}
+
+/// Returns the map that tensormap.replace modifies; 128 zero bytes are an empty map.
+TensorMap map_to_change(Warp &warp, const Instruction &i, int lane, const std::byte *bytes) {
+  if (const auto map = unpack(bytes)) return *map;
+  if (std::any_of(bytes, bytes + kMapBytes, [](std::byte x) { return x != std::byte{0}; }))
+    fault(warp, i, lane, "tensormap.replace of an invalid tensor map");
+  return TensorMap();
+}
+
+Step replace(Warp &warp, const Instruction &i, Lanes lanes) {
+  const auto &o = i.as<Replace>();
+  for_each_lane(lanes, [&](int lane) {
+    const uint64_t address = address_of(warp, o.address, lane);
+    if (address % kMapBytes != 0)
+      fault(warp, i, lane, "misaligned tensor map of tensormap.replace");
+    std::byte *at = o.is_shared
+                        ? shared_at(warp, i, lane, static_cast<uint32_t>(address), kMapBytes)
+                        : global_at(warp, i, lane, address, kMapBytes, true);
+    TensorMap map = map_to_change(warp, i, lane, at);
+    const uint64_t value =
+        o.width == 8 ? warp.row<uint64_t>(o.value)[lane] : warp.row<uint32_t>(o.value)[lane];
+    if (const char *wrong = set_field(map, o, value))
+      fault(warp, i, lane, "tensormap.replace with %s: %llu", wrong,
+            static_cast<unsigned long long>(value));
+    const auto packed = pack(map);
+    std::memcpy(at, packed.data(), packed.size());
+    if (o.is_shared)
+      warp.block->smem.note_write(warp.thread_of(lane),
+                                  static_cast<uint32_t>(address) & kOffsetMask, kMapBytes);
+    else
+      note_changed(*warp.block, address, MapChange::kMade);
+  });
+  return Step::kNext;
+}
+
+// ---- tensormap proxy
+
+struct CopyMap {
+  AddressOperand to, from;
+};
+
+/// tensormap.cp_fenceproxy: copies a map from shared to global memory by the complete warp, and
+/// releases it.
+Step copy_map(Warp &warp, const Instruction &i, Lanes lanes) {
+  if (!warp.is_converged()) return Step::kRetry;
+  const auto &o = i.as<CopyMap>();
+  const int lane = first_lane(lanes);
+  const uint64_t to = address_of(warp, o.to, lane);
+  const uint32_t from = shared_address_of(warp, o.from, lane);
+  if (to % kMapBytes != 0 || from % kMapBytes != 0)
+    fault(warp, i, lane, "misaligned tensor map of tensormap.cp_fenceproxy");
+  std::memcpy(global_at(warp, i, lane, to, kMapBytes, true),
+              shared_at(warp, i, lane, from, kMapBytes), kMapBytes);
+  note_written(to, kMapBytes);
+  note_changed(*warp.block, to, MapChange::kReleased);
+  return Step::kNext;
+}
+
+struct OneMap {
+  AddressOperand address;
+};
+
+Step acquire_map(Warp &warp, const Instruction &i, Lanes lanes) {
+  for_each_lane(lanes, [&](int lane) {
+    warp.block->acquired_maps.insert(address_of(warp, i.as<OneMap>().address, lane));
+  });
+  return Step::kNext;
+}
+
+/// Releases all modifications of the block: a thread after a barrier also releases earlier ones of
+/// other threads.
+Step release_maps(Warp &warp, const Instruction &, Lanes) {
+  ChangedMaps::get().release(warp.block->changed_maps);
+  warp.block->changed_maps.clear();
+  return Step::kNext;
+}
+
+Step prefetch_map(Warp &warp, const Instruction &i, Lanes lanes) {
+  for_each_lane(lanes, [&](int lane) {
+    map_at(warp, i, lane, address_of(warp, i.as<OneMap>().address, lane));
+  });
+  return Step::kNext;
+}
+
+// ---- decoding
+
+/// Returns the scope in an opcode part.
+std::string_view scope_of(const Decoder &d, size_t part) {
+  const std::string_view scope = d.part(part);
+  if (scope != "cta" && scope != "cluster" && scope != "gpu" && scope != "sys") d.unknown("scope");
+  return scope;
+}
+
+/// tensormap.replace.tile.FIELD.SPACE.b1024.TYPE [address]{, dimension}, value
+void decode_replace(Decoder &d, Instruction &i) {
+  const auto field = std::find(std::begin(kFields), std::end(kFields), d.part(3));
+  if (d.part(2) != "tile" || field == std::end(kFields)) d.unknown("field of tensormap.replace");
+  if (!d.has("global") && !d.has("shared::cta")) d.unknown("space of tensormap.replace");
+  const bool is_wide = *field == "global_address" || *field == "global_stride";
+  need_parts(d, {"replace", "tile", *field, d.has("global") ? "global" : "shared::cta", "b1024",
+                 is_wide ? "b64" : "b32"});
+  auto &o = i.make<Replace>();
+  o.field = static_cast<Field>(field - std::begin(kFields));
+  const bool has_dimension = o.field == Field::kBoxDim || o.field == Field::kGlobalDim ||
+                             o.field == Field::kGlobalStride || o.field == Field::kElementStride;
+  need_operands(d, has_dimension ? 3 : 2, has_dimension ? 3 : 2);
+  o.is_shared = !d.has("global");
+  o.address = decode_address(d, d.operands()[0]);
+  if (has_dimension) {
+    const int64_t dimension = constant_of(d, d.operands()[1]);
+    const int64_t last = o.field == Field::kGlobalStride ? 3 : 4;
+    if (dimension < 0 || dimension > last) d.unknown("dimension of tensormap.replace");
+    o.dimension = static_cast<uint8_t>(dimension);
+  }
+  o.width = is_wide ? 8 : 4;
+  o.value = d.read(d.operands().back(), o.width);
+  i.execute = replace;
+}
+
+/// tensormap.cp_fenceproxy.... [global], [shared], 128
+void decode_copy(Decoder &d, Instruction &i) {
+  need_parts(d, {"cp_fenceproxy", "global", "shared::cta", "tensormap::generic", "release",
+                 scope_of(d, 6), "sync", "aligned"});
+  need_operands(d, 3, 3);
+  if (constant_of(d, d.operands()[2]) != kMapBytes) d.unknown("size of tensormap.cp_fenceproxy");
+  i.make<CopyMap>() = {decode_address(d, d.operands()[0]), decode_address(d, d.operands()[1])};
+  i.is_collective = true;
+  i.execute = copy_map;
+}
+
+/// fence.proxy.tensormap::generic.{acquire.SCOPE [address], 128 | release.SCOPE}
+void decode_fence(Decoder &d, Instruction &i) {
+  const bool acquires = d.has("acquire");
+  need_parts(d, {"proxy", "tensormap::generic", acquires ? "acquire" : "release", scope_of(d, 4)});
+  need_operands(d, acquires ? 2 : 0, acquires ? 2 : 0);
+  if (!acquires) {
+    i.execute = release_maps;
+    return;
+  }
+  if (constant_of(d, d.operands()[1]) != kMapBytes) d.unknown("size of fence.proxy.tensormap");
+  i.make<OneMap>() = {decode_address(d, d.operands()[0])};
+  i.execute = acquire_map;
+}
+
+void decode_prefetch(Decoder &d, Instruction &i) {
+  allow_parts(d, {"tensormap", "param", "const", "global"});
+  need_operands(d, 1, 1);
+  i.make<OneMap>() = {decode_address(d, d.operands()[0])};
+  i.execute = prefetch_map;
+}
+
+}  // namespace
+
+TensorMap read_tensor_map(Warp &warp, const Instruction &i, int lane, uint64_t address) {
+  const TensorMap map = map_at(warp, i, lane, address);
+  const MapChange change = ChangedMaps::get().at(address);
+  const char *missing =
+      change == MapChange::kMade                                                       ? "release"
+      : change == MapChange::kReleased && !warp.block->acquired_maps.contains(address) ? "acquire"
+                                                                                       : nullptr;
+  if (missing != nullptr)
+    violation(warp, i, lane,
+              "uses a tensor map that was modified on the device, without fence.proxy.tensormap %s",
+              missing);
+  return map;
+}
+
+bool decode_tensor_map(Decoder &d, Instruction &i) {
+  if (d.opcode() == "tensormap" && d.part(1) == "replace") {
+    decode_replace(d, i);
+  } else if (d.opcode() == "tensormap" && d.part(1) == "cp_fenceproxy") {
+    decode_copy(d, i);
+  } else if (d.opcode() == "fence" && d.part(2) == "tensormap::generic") {
+    decode_fence(d, i);
+  } else if (d.opcode() == "prefetch" && d.has("tensormap")) {
+    decode_prefetch(d, i);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace softgpu

@@ -1,0 +1,248 @@
+// cp.async.bulk.tensor and cp.reduce.async.bulk.tensor: PTX ISA, Data Movement and Conversion
+// Instructions, Tensor copy.
+#include "softgpu/isa/async.h"
+#include "softgpu/isa/operands.h"
+#include "softgpu/isa/reduce_elements.h"
+#include "softgpu/isa/tensor_map_memory.h"
+#include "softgpu/machine/bulk_copy.h"
+
+namespace softgpu {
+namespace {
+
+struct TensorCopy {
+  AddressOperand smem, map, mbarrier;
+  uint32_t rows;  ///< index of a list: coordinates, offsets of im2col loads, multicast mask
+  BulkKind kind;
+  uint8_t rank;
+  bool is_im2col, is_multicast;
+
+  uint32_t num_offsets() const { return is_im2col && kind == BulkKind::kLoad ? rank - 2u : 0u; }
+};
+static_assert(sizeof(TensorCopy) <= sizeof(Instruction::operands));
+
+uint32_t value_of(Warp &warp, const TensorCopy &o, uint32_t index, int lane) {
+  return warp.row<uint32_t>(rows_at(warp, o.rows)[index])[lane];
+}
+
+/// Checks that map and instruction are of the same kind.
+void check_map(Warp &warp, const Instruction &i, int lane, const TensorMap &map) {
+  const auto &o = i.as<TensorCopy>();
+  if (map.rank != o.rank)
+    fault(warp, i, lane, "TMA of rank %d with a map of rank %d", o.rank, map.rank);
+  if (map.is_im2col != o.is_im2col) fault(warp, i, lane, "TMA mode and map differ");
+  if (map.row_bytes() % 16 != 0)
+    fault(warp, i, lane, "TMA with a box with rows of %u bytes, not a multiple of 16",
+          map.row_bytes());
+  if (map.box_bytes() > options().smem_per_block)
+    fault(warp, i, lane, "TMA with a box of %llu bytes, which exceeds shared memory",
+          static_cast<unsigned long long>(map.box_bytes()));
+  if (o.kind == BulkKind::kLoad && map.fills_nan)
+    fault(warp, i, lane, "TMA that fills with NaN is not supported");
+  if (o.kind == BulkKind::kReduce && !can_add(map.type))
+    fault(warp, i, lane, "reduction of a type that is not supported");
+}
+
+/// PTX ISA, Im2col Mode: the rank determines the number of bits per offset.
+void check_offset(Warp &warp, const Instruction &i, int lane, uint32_t offset) {
+  const int rank = i.as<TensorCopy>().rank;
+  const uint32_t limit = rank == 3 ? 65535 : rank == 4 ? 255 : 31;
+  if (offset > limit) fault(warp, i, lane, "im2col offset %u", offset);
+}
+
+/// Checks that the first pixel is in the pixel box, at a multiple of the step from its corner.
+/// Pixels of an image after the last one are not checked.
+void check_first_pixel(Warp &warp, const Instruction &i, int lane, const BulkCopy &copy) {
+  const TensorMap &map = copy.map;
+  const size_t image = map.rank - 1u;
+  if (copy.place.coordinates[image] >= static_cast<int64_t>(map.sizes[image])) return;
+  for (size_t d = 1; d < image; d++) {
+    const int64_t at = copy.place.coordinates[d], lower = map.lower[d - 1];
+    const int64_t upper = static_cast<int64_t>(map.sizes[d]) - 1 + map.upper[d - 1];
+    const int step = map.element_strides[d];
+    if (at < lower || at > upper || (at - lower) % step != 0)
+      violation(warp, i, lane, "im2col starts at %d in dimension %d, box is %d to %d step %d",
+                static_cast<int>(at), static_cast<int>(d), static_cast<int>(lower),
+                static_cast<int>(upper), step);
+  }
+}
+
+/// PTX ISA, Swizzling Modes: the pattern depends on the address, so a box must begin at its start.
+void check_shared_address(Warp &warp, const Instruction &i, int lane, const BulkCopy &copy) {
+  if (copy.smem % 128 != 0)
+    fault(warp, i, lane, "TMA with shared address %#x, not 128-byte aligned", copy.smem);
+  const uint32_t pattern = swizzle_span(copy.map.swizzle) * 8;
+  if (copy.map.swizzle != Swizzle::kNone && copy.smem % pattern != 0)
+    violation(warp, i, lane, "swizzled TMA with shared address %#x, not a multiple of %u",
+              copy.smem, pattern);
+}
+
+/// Checks three rules that are not in the PTX ISA, but were observed on an H200 (driver 580.159).
+/// Violations of the first two caused cudaErrorIllegalInstruction; under the third, columns after
+/// the last one were overwritten.
+void check_units(Warp &warp, const Instruction &i, int lane, const BulkCopy &copy) {
+  constexpr int kUnitBytes = 16;
+  const TensorMap &map = copy.map;
+  const int64_t element = map.element_bytes(), column = copy.place.coordinates[0];
+  if (column * element % kUnitBytes != 0)
+    fault(warp, i, lane, "TMA from column %d, not a multiple of %d bytes", static_cast<int>(column),
+          kUnitBytes);
+  if (copy.kind == BulkKind::kLoad) return;
+  for (size_t d = 0; d < map.rank; d++)
+    if (copy.place.coordinates[d] < 0)
+      fault(warp, i, lane, "TMA store to %d in dimension %d", copy.place.coordinates[d],
+            static_cast<int>(d));
+  const int64_t columns = static_cast<int64_t>(map.sizes[0]);
+  if (columns * element % kUnitBytes != 0 && column < columns &&
+      column + map.row_bytes() / element > columns)
+    violation(warp, i, lane,
+              "TMA store across the last of %d columns, which ends within a unit of %d bytes",
+              static_cast<int>(columns), kUnitBytes);
+}
+
+/// Reads the destination blocks of a load and its mbarrier.
+void read_target(Warp &warp, const Instruction &i, int lane, BulkCopy &copy) {
+  const auto &o = i.as<TensorCopy>();
+  const uint32_t rank = copy.smem >> kRankShift;
+  copy.mbarrier = shared_address_of(warp, o.mbarrier, lane);
+  if (copy.mbarrier >> kRankShift != rank)
+    fault(warp, i, lane, "TMA: mbarrier and destination are in different blocks");
+  const uint32_t mask_at = o.rank + o.num_offsets();
+  copy.multicast =
+      o.is_multicast ? value_of(warp, o, mask_at, lane) & 0xFFFF : uint32_t{1} << (rank & 31);
+  const size_t num_blocks = warp.block->cluster->blocks.size();
+  if (copy.multicast == 0 || copy.multicast >> num_blocks != 0)
+    fault(warp, i, lane, "TMA to blocks %#x of a cluster of %zu blocks", copy.multicast,
+          num_blocks);
+}
+
+void issue(Warp &warp, const Instruction &i, int lane) {
+  const auto &o = i.as<TensorCopy>();
+  BulkCopy copy;
+  copy.kind = o.kind;
+  copy.map = read_tensor_map(warp, i, lane, address_of(warp, o.map, lane));
+  check_map(warp, i, lane, copy.map);
+  for (uint32_t d = 0; d < o.rank; d++)
+    copy.place.coordinates[d] = static_cast<int32_t>(value_of(warp, o, d, lane));
+  for (uint32_t d = 0; d < o.num_offsets(); d++) {
+    const uint32_t offset = value_of(warp, o, o.rank + d, lane) & 0xFFFF;
+    check_offset(warp, i, lane, offset);
+    copy.place.offsets[d] = static_cast<uint16_t>(offset);
+  }
+  if (o.is_im2col) check_first_pixel(warp, i, lane, copy);
+  check_units(warp, i, lane, copy);
+  copy.smem = shared_address_of(warp, o.smem, lane);
+  copy.num_bytes = static_cast<uint32_t>(copy.map.box_bytes());
+  check_shared_address(warp, i, lane, copy);
+  if (o.kind == BulkKind::kLoad) read_target(warp, i, lane, copy);
+  issue_bulk_copy(warp, i, lane, std::move(copy));
+}
+
+Step copy_tensor(Warp &warp, const Instruction &i, Lanes lanes) {
+  for_each_lane(lanes, [&](int lane) { issue(warp, i, lane); });
+  return Step::kNext;
+}
+
+/// A prefetch to the L2 cache has no visible effect.
+Step prefetch(Warp &, const Instruction &, Lanes) {
+  return Step::kNext;
+}
+
+// ---- decoding
+
+int rank_of(const Decoder &d) {
+  for (int rank = 1; rank <= 5; rank++)
+    if (d.has(std::to_string(rank) + "d")) return rank;
+  d.unknown("rank of a tensor copy");
+}
+
+void append_rows(Decoder &d, const ptx::Operand &from, size_t count,
+                 std::vector<RegisterSlot> *to) {
+  const auto rows = read_rows(d, from);
+  if (rows.size() != count) d.unknown("number of coordinates");
+  to->insert(to->end(), rows.begin(), rows.end());
+}
+
+/// [map, {coordinates}]
+void decode_map(Decoder &d, const ptx::Operand &operand, TensorCopy &o,
+                std::vector<RegisterSlot> *rows) {
+  if (operand.items.size() != 1) d.unknown("form of a tensor operand");
+  ptx::Operand address = operand;
+  address.items.clear();
+  o.map = decode_address(d, address);
+  append_rows(d, operand.items[0], o.rank, rows);
+}
+
+/// [smem], [map, {coordinates}], [mbarrier]{, {offsets}}{, mask}
+size_t decode_load(Decoder &d, TensorCopy &o, std::vector<RegisterSlot> *rows) {
+  const auto &operands = d.operands();
+  need_operands(d, 3, 6);
+  o.smem = decode_address(d, operands[0]);
+  decode_map(d, operands[1], o, rows);
+  o.mbarrier = decode_address(d, operands[2]);
+  size_t next = 3;
+  if (o.is_im2col) append_rows(d, operands.at(next++), o.rank - 2u, rows);
+  if (o.is_multicast) rows->push_back(d.read(operands.at(next++), 4));
+  return next;
+}
+
+/// [map, {coordinates}], [smem]
+size_t decode_store(Decoder &d, TensorCopy &o, std::vector<RegisterSlot> *rows) {
+  need_operands(d, 2, 3);
+  decode_map(d, d.operands()[0], o, rows);
+  o.smem = decode_address(d, d.operands()[1]);
+  return 2;
+}
+
+}  // namespace
+
+bool decode_tensor_copy(Decoder &d, Instruction &i) {
+  const bool reduces = d.part(1) == "reduce";
+  if (d.opcode() != "cp" || !d.has("bulk") || !d.has("tensor")) return false;
+  allow_parts(d, {"async",
+                  "reduce",
+                  "bulk",
+                  "prefetch",
+                  "tensor",
+                  "1d",
+                  "2d",
+                  "3d",
+                  "4d",
+                  "5d",
+                  "shared::cta",
+                  "shared::cluster",
+                  "global",
+                  "L2",
+                  "tile",
+                  "im2col",
+                  "im2col_no_offs",
+                  "mbarrier::complete_tx::bytes",
+                  "multicast::cluster",
+                  "bulk_group",
+                  "add",
+                  "L2::cache_hint"});
+  auto &o = i.make<TensorCopy>();
+  o.rank = static_cast<uint8_t>(rank_of(d));
+  if (d.has("prefetch")) {
+    need_operands(d, 1, 3);
+    i.execute = prefetch;
+    return true;
+  }
+  const bool is_load = d.has("mbarrier::complete_tx::bytes");
+  o.is_multicast = d.has("multicast::cluster");
+  if (is_load == d.has("bulk_group") || reduces != d.has("add") || !d.has("global") ||
+      d.has("L2") || (o.is_multicast && !is_load))
+    d.unknown("form of tensor copy");
+  o.kind = is_load ? BulkKind::kLoad : reduces ? BulkKind::kReduce : BulkKind::kStore;
+  o.is_im2col = d.has("im2col") || d.has("im2col_no_offs");
+  if (o.is_im2col && (o.rank < 3 || is_load != d.has("im2col"))) d.unknown("form of im2col");
+
+  std::vector<RegisterSlot> rows;
+  const size_t next = is_load ? decode_load(d, o, &rows) : decode_store(d, o, &rows);
+  if (next + (d.has("L2::cache_hint") ? 1 : 0) != d.operands().size())
+    d.unknown("number of operands of a tensor copy");
+  o.rows = d.list(rows);
+  i.execute = copy_tensor;
+  return true;
+}
+
+}  // namespace softgpu

@@ -1,0 +1,79 @@
+#include "softgpu/options.h"
+
+#include <limits>
+#include <string_view>
+
+#include "softgpu/environment.h"
+
+namespace softgpu {
+namespace {
+
+Completion read_landing(bool is_random) {
+  const std::string_view text = text_of("SOFTGPU_COMPLETION");
+  if (text.empty()) return is_random ? Completion::kRandom : Completion::kLate;
+  if (text == "late") return Completion::kLate;
+  if (text == "random") return Completion::kRandom;
+  if (text == "early") return Completion::kEarly;
+  refuse("SOFTGPU_COMPLETION", text, "late, random or early");
+}
+
+/// Sets the opt-in maximum of dynamic shared memory (CUDA C++ Programming Guide, technical
+/// specifications per compute capability) and the multiprocessors of a T4, an A100 or an H200.
+void set_architecture(Options &o) {
+  switch (o.arch) {
+    case 75:
+      o.smem_per_block = 64 * 1024;
+      o.num_sms = 40;
+      return;
+    case 80:
+      o.smem_per_block = 163 * 1024;
+      o.num_sms = 108;
+      return;
+    case 90:
+      o.smem_per_block = 227 * 1024;
+      o.num_sms = 132;
+      return;
+    default:
+      refuse("SOFTGPU_ARCH", text_of("SOFTGPU_ARCH"), "75, 80 or 90");
+  }
+}
+
+Options read_options() {
+  constexpr uint64_t kAny = std::numeric_limits<uint64_t>::max();
+  Options o;
+  read_number("SOFTGPU_ARCH", 0, 999, &o.arch);
+  set_architecture(o);
+  read_number("SOFTGPU_SMS", 1, 1024, &o.num_sms);
+  read_number("SOFTGPU_DEVICES", 1, 64, &o.num_devices);
+  read_number("SOFTGPU_SEED", 0, kAny, &o.seed);
+  o.completion = read_landing(o.is_random());
+  o.diverges = read_switch("SOFTGPU_DIVERGE");
+  o.lags = read_switch("SOFTGPU_LAG");
+  read_number("SOFTGPU_QUANTUM", 1, 1 << 30, &o.quantum);
+  read_number("SOFTGPU_THREADS", 1, 1024, &o.num_threads);
+  read_number("SOFTGPU_RESIDENT", 1, 1 << 20, &o.num_resident);
+  read_number("SOFTGPU_TRUNCATE", 0, 64, &o.truncated_sums);
+  read_number("SOFTGPU_LIMIT", 0, kAny, &o.max_instructions);
+  o.counts_memory = !text_of("SOFTGPU_COUNT").empty();
+  o.skips_products = read_switch("SOFTGPU_SKIP_PRODUCTS");
+  o.checks_initialised = read_switch("SOFTGPU_INITCHECK");
+  o.checks_races = read_switch("SOFTGPU_RACECHECK");
+  o.checks_fences = read_switch("SOFTGPU_FENCECHECK");
+  o.traces = read_switch("SOFTGPU_TRACE");
+  o.aborts = read_switch("SOFTGPU_ABORT");
+  o.edit = text_of("SOFTGPU_EDIT");
+  return o;
+}
+
+}  // namespace
+
+constinit std::atomic<const Options *> options_when_read = nullptr;
+
+Options &options_for_tests() {
+  // Never destroyed: the exit report uses it.
+  static Options *const read = new Options(read_options());
+  options_when_read.store(read, std::memory_order_release);
+  return *read;
+}
+
+}  // namespace softgpu

@@ -1,0 +1,261 @@
+#include "softgpu/runtime/device.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+
+#include "softgpu/options.h"
+#include "softgpu/runtime/errors.h"
+#include "softgpu/runtime/memory.h"
+#include "softgpu/runtime/settings.h"
+#include "softgpu/runtime/streams.h"
+
+namespace softgpu::runtime {
+
+namespace {
+
+// Source: data sheets.
+constexpr DeviceLimits kT4 = {kSm75, "softgpu T4 (sm_75)", 4 << 20, 1590'000, 5001'000, 256};
+constexpr DeviceLimits kA100 = {kSm80, "softgpu A100 (sm_80)", 40 << 20, 1410'000, 1215'000, 5120};
+constexpr DeviceLimits kH200 = {kSm90, "softgpu H200 (sm_90)", 60 << 20, 1980'000, 3201'000, 6144};
+
+constexpr int kFirstBus = 0x17;
+
+/// Returns the values for cudaDeviceGetAttribute, except the PCI bus.
+const std::map<cudaDeviceAttr, int> &attributes() {
+  const DeviceLimits &limits = device_limits();
+  static const std::map<cudaDeviceAttr, int> values = {
+      {cudaDevAttrComputeCapabilityMajor, options().arch / 10},
+      {cudaDevAttrComputeCapabilityMinor, options().arch % 10},
+      {cudaDevAttrMultiProcessorCount, options().num_sms},
+      {cudaDevAttrWarpSize, 32},
+      {cudaDevAttrMaxThreadsPerBlock, kMaxThreadsPerBlock},
+      {cudaDevAttrMaxBlockDimX, static_cast<int>(kMaxBlockDim[0])},
+      {cudaDevAttrMaxBlockDimY, static_cast<int>(kMaxBlockDim[1])},
+      {cudaDevAttrMaxBlockDimZ, static_cast<int>(kMaxBlockDim[2])},
+      {cudaDevAttrMaxGridDimX, static_cast<int>(kMaxGridDim[0])},
+      {cudaDevAttrMaxGridDimY, static_cast<int>(kMaxGridDim[1])},
+      {cudaDevAttrMaxGridDimZ, static_cast<int>(kMaxGridDim[2])},
+      {cudaDevAttrMaxThreadsPerMultiProcessor, limits.threads_per_sm},
+      {cudaDevAttrMaxBlocksPerMultiprocessor, limits.blocks_per_sm},
+      {cudaDevAttrMaxRegistersPerBlock, limits.registers_per_sm},
+      {cudaDevAttrMaxRegistersPerMultiprocessor, limits.registers_per_sm},
+      {cudaDevAttrMaxSharedMemoryPerBlock, kSmemWithoutOptIn},
+      {cudaDevAttrMaxSharedMemoryPerBlockOptin, static_cast<int>(options().smem_per_block)},
+      {cudaDevAttrMaxSharedMemoryPerMultiprocessor, limits.smem_per_sm},
+      {cudaDevAttrReservedSharedMemoryPerBlock, limits.reserved_smem},
+      {cudaDevAttrTotalConstantMemory, 65536},
+      {cudaDevAttrL2CacheSize, limits.l2_bytes},
+      {cudaDevAttrClockRate, limits.clock_khz},
+      {cudaDevAttrMemoryClockRate, limits.memory_clock_khz},
+      {cudaDevAttrGlobalMemoryBusWidth, limits.memory_bus_bits},
+      {cudaDevAttrClusterLaunch, options().arch >= 90},
+      {cudaDevAttrUnifiedAddressing, 1},
+      {cudaDevAttrCanMapHostMemory, 1},
+      {cudaDevAttrCanUseHostPointerForRegisteredMem, 1},
+      {cudaDevAttrConcurrentKernels, 1},
+      {cudaDevAttrStreamPrioritiesSupported, 1},
+      {cudaDevAttrMemoryPoolsSupported, 1},
+      {cudaDevAttrAsyncEngineCount, 3},
+      {cudaDevAttrComputeMode, cudaComputeModeDefault},
+      {cudaDevAttrCooperativeLaunch, 0},
+      {cudaDevAttrManagedMemory, 0},
+      {cudaDevAttrConcurrentManagedAccess, 0},
+      {cudaDevAttrPageableMemoryAccess, 0},
+      {cudaDevAttrIntegrated, 0},
+      {cudaDevAttrEccEnabled, 1},
+      {cudaDevAttrKernelExecTimeout, 0},
+      {cudaDevAttrPciDomainId, 0},
+      {cudaDevAttrPciDeviceId, 0},
+  };
+  return values;
+}
+
+int attribute_of(cudaDeviceAttr attribute, int device) {
+  if (attribute == cudaDevAttrPciBusId) return kFirstBus + device;
+  const auto found = attributes().find(attribute);
+  if (found != attributes().end()) return found->second;
+  std::fprintf(stderr, "softgpu: cudaDeviceGetAttribute: attribute %d is not supported\n",
+               static_cast<int>(attribute));
+  throw ApiError{cudaErrorInvalidValue};
+}
+
+cudaDeviceProp properties_of(int device) {
+  const DeviceLimits &limits = device_limits();
+  cudaDeviceProp p{};
+  std::snprintf(p.name, sizeof p.name, "%s", limits.name);
+  std::fill_n(p.uuid.bytes, sizeof p.uuid.bytes, static_cast<char>(device + 1));
+  p.major = options().arch / 10;
+  p.minor = options().arch % 10;
+  p.totalGlobalMem = settings().memory_bytes;
+  p.sharedMemPerBlock = kSmemWithoutOptIn;
+  p.sharedMemPerBlockOptin = options().smem_per_block;
+  p.sharedMemPerMultiprocessor = static_cast<size_t>(limits.smem_per_sm);
+  p.reservedSharedMemPerBlock = static_cast<size_t>(limits.reserved_smem);
+  p.regsPerBlock = p.regsPerMultiprocessor = limits.registers_per_sm;
+  p.warpSize = 32;
+  p.maxThreadsPerBlock = kMaxThreadsPerBlock;
+  p.maxThreadsPerMultiProcessor = limits.threads_per_sm;
+  p.maxBlocksPerMultiProcessor = limits.blocks_per_sm;
+  for (size_t i = 0; i < 3; i++) {
+    p.maxThreadsDim[i] = static_cast<int>(kMaxBlockDim[i]);
+    p.maxGridSize[i] = static_cast<int>(kMaxGridDim[i]);
+  }
+  p.multiProcessorCount = options().num_sms;
+  p.l2CacheSize = limits.l2_bytes;
+  p.memoryBusWidth = limits.memory_bus_bits;
+  p.totalConstMem = 65536;
+  p.pciBusID = kFirstBus + device;
+  p.unifiedAddressing = p.canMapHostMemory = p.concurrentKernels = 1;
+  p.canUseHostPointerForRegisteredMem = p.streamPrioritiesSupported = 1;
+  p.memoryPoolsSupported = p.ECCEnabled = 1;
+  p.asyncEngineCount = 3;
+  p.clusterLaunch = options().arch >= 90;
+  return p;
+}
+
+template <class Body>
+cudaError_t ask(const char *name, Body &&body) {
+  return call(name, cudaErrorInvalidValue, body, Needs::kProcess);
+}
+
+std::atomic<uint64_t> &peers_of(int device) {
+  return reachable_peers[static_cast<size_t>(device)];
+}
+
+void reset_device(int device) {
+  require_no_capture();
+  scheduler().wait_for_device(device);
+  release_device_memory(device);
+  peers_of(device) = 0;
+  clear_sticky_error(device);
+}
+
+}  // namespace
+
+const DeviceLimits &device_limits() {
+  if (options().arch >= 90) return kH200;
+  return options().arch >= 80 ? kA100 : kT4;
+}
+
+}  // namespace softgpu::runtime
+
+using namespace softgpu;
+using namespace softgpu::runtime;
+
+extern "C" {
+
+cudaError_t cudaGetDeviceCount(int *count) {
+  if (count) *count = 0;
+  return call(
+      "cudaGetDeviceCount", cudaErrorNoDevice,
+      [&] {
+        require(count, cudaErrorInvalidValue);
+        *count = options().num_devices;
+        require(*count > 0, cudaErrorNoDevice);
+      },
+      Needs::kProcess);
+}
+
+cudaError_t cudaGetDevice(int *device) {
+  return ask("cudaGetDevice", [&] {
+    require(device, cudaErrorInvalidValue);
+    *device = current_device();
+  });
+}
+
+cudaError_t cudaSetDevice(int device) {
+  return ask("cudaSetDevice", [&] { set_current_device(device); });
+}
+
+cudaError_t cudaInitDevice(int device, unsigned, unsigned) {
+  return ask("cudaInitDevice", [&] { check_device(device); });
+}
+
+cudaError_t cudaSetDeviceFlags(unsigned) {
+  return ask("cudaSetDeviceFlags", [] {});
+}
+
+cudaError_t cudaDeviceReset() {
+  return ask("cudaDeviceReset", [] { reset_device(current_device()); });
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
+  return ask("cudaDeviceGetAttribute", [&] {
+    require(value, cudaErrorInvalidValue);
+    check_device(device);
+    *value = attribute_of(attribute, device);
+  });
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
+  return ask("cudaGetDeviceProperties", [&] {
+    require(properties, cudaErrorInvalidValue);
+    check_device(device);
+    *properties = properties_of(device);
+  });
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device) {
+  return ask("cudaDeviceGetPCIBusId", [&] {
+    constexpr int kSize = sizeof "0000:17:00.0";
+    require(text && size >= kSize, cudaErrorInvalidValue);
+    check_device(device);
+    std::snprintf(text, static_cast<size_t>(size), "0000:%02x:00.0", kFirstBus + device);
+  });
+}
+
+cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *text) {
+  return ask("cudaDeviceGetByPCIBusId", [&] {
+    require(device && text, cudaErrorInvalidValue);
+    unsigned domain = 0, bus = 0, slot = 0;
+    require(std::sscanf(text, "%x:%x:%x", &domain, &bus, &slot) == 3, cudaErrorInvalidValue);
+    *device = static_cast<int>(bus) - kFirstBus;
+    check_device(*device);
+  });
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
+  return ask("cudaDeviceCanAccessPeer", [&] {
+    require(can, cudaErrorInvalidValue);
+    check_device(device);
+    check_device(peer);
+    *can = device != peer;
+  });
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  return call("cudaDeviceEnablePeerAccess", cudaErrorPeerAccessUnsupported, [&] {
+    require(flags == 0, cudaErrorInvalidValue);
+    check_device(peer);
+    require(peer != current_device(), cudaErrorInvalidDevice);
+    const uint64_t bit = uint64_t{1} << peer;
+    require((peers_of(current_device()).fetch_or(bit) & bit) == 0,
+            cudaErrorPeerAccessAlreadyEnabled);
+  });
+}
+
+cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+  return call("cudaDeviceDisablePeerAccess", cudaErrorPeerAccessNotEnabled, [&] {
+    check_device(peer);
+    const uint64_t bit = uint64_t{1} << peer;
+    require((peers_of(current_device()).fetch_and(~bit) & bit) != 0, cudaErrorPeerAccessNotEnabled);
+  });
+}
+
+cudaError_t cudaDriverGetVersion(int *version) {
+  return ask("cudaDriverGetVersion", [&] {
+    require(version, cudaErrorInvalidValue);
+    *version = CUDART_VERSION;
+  });
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version) {
+  return ask("cudaRuntimeGetVersion", [&] {
+    require(version, cudaErrorInvalidValue);
+    *version = CUDART_VERSION;
+  });
+}
+
+}  // extern "C"

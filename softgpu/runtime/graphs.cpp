@@ -1,0 +1,244 @@
+#include "softgpu/runtime/graphs.h"
+
+#include <map>
+
+#include "softgpu/runtime/errors.h"
+#include "softgpu/runtime/streams.h"
+
+namespace softgpu::runtime {
+
+namespace {
+
+Graph &graph_of(cudaGraph_t handle) {
+  require(handle != nullptr, cudaErrorInvalidValue);
+  return *reinterpret_cast<Graph *>(handle);
+}
+
+GraphExec &exec_of(cudaGraphExec_t handle) {
+  require(handle != nullptr, cudaErrorInvalidValue);
+  return *reinterpret_cast<GraphExec *>(handle);
+}
+
+cudaGraphNode_t handle_of(const GraphNode *node) {
+  return reinterpret_cast<cudaGraphNode_t>(const_cast<GraphNode *>(node));
+}
+
+/// Returns the nodes without successors, from index `begin` on.
+std::vector<GraphNode *> leaves_of(const std::vector<std::unique_ptr<GraphNode>> &nodes,
+                                   size_t begin) {
+  std::vector<bool> is_leaf(nodes.size(), true);
+  for (const auto &node : nodes)
+    for (const GraphNode *before : node->before) is_leaf[before->index] = false;
+  std::vector<GraphNode *> leaves;
+  for (size_t i = begin; i < nodes.size(); i++)
+    if (is_leaf[i]) leaves.push_back(nodes[i].get());
+  return leaves;
+}
+
+std::unique_ptr<GraphExec> instantiate(const Graph &graph, unsigned long long flags) {
+  auto exec = std::make_unique<GraphExec>();
+  exec->graph.add_copy(graph, {});
+  exec->flags = flags;
+  return exec;
+}
+
+cudaError_t instantiate(const char *name, cudaGraphExec_t *handle, cudaGraph_t graph,
+                        unsigned long long flags) {
+  return call(name, cudaErrorMemoryAllocation, [&] {
+    constexpr unsigned long long kKnown =
+        cudaGraphInstantiateFlagAutoFreeOnLaunch | cudaGraphInstantiateFlagUpload;
+    require(handle && (flags & ~kKnown) == 0, cudaErrorInvalidValue);
+    const std::lock_guard lock(streams_mutex());
+    *handle = reinterpret_cast<cudaGraphExec_t>(instantiate(graph_of(graph), flags).release());
+  });
+}
+
+/// Returns a marker that follows all work of a graph launch.
+WorkPtr submit(const GraphExec &exec, Stream &stream) {
+  std::vector<WorkPtr> before = all_before(stream);
+  before.push_back(exec.last);
+  std::vector<WorkPtr> works;
+  for (const auto &node : exec.graph.nodes) {
+    const WorkPtr work = make_work(stream, node->task);
+    work->device = node->task.device;
+    work->stream += node->index << 32;  // branches are as independent as streams
+    std::vector<WorkPtr> inside;
+    for (const GraphNode *other : node->before) inside.push_back(works[other->index]);
+    // A single edge between two kernels is programmatic if it was programmatic in the captured
+    // stream.
+    if (node->task.begins_early && inside.size() == 1) work->primary = inside[0];
+    scheduler().submit(work, inside.empty() ? before : inside);
+    works.push_back(work);
+  }
+  const WorkPtr end = make_work(stream);
+  for (const GraphNode *leaf : leaves_of(exec.graph.nodes, 0)) before.push_back(works[leaf->index]);
+  append(stream, end, std::move(before));
+  return end;
+}
+
+/// Launches a graph.  Returns null if the stream is captured: the nodes then belong to that
+/// capture.
+WorkPtr launch(GraphExec &exec, cudaStream_t handle) {
+  const std::lock_guard lock(streams_mutex());
+  Stream &stream = stream_of(handle);
+  check_legacy_is_free(stream);
+  if (!stream.capture) return exec.last = submit(exec, stream);
+  require(!stream.capture->is_invalid, cudaErrorStreamCaptureInvalidated);
+  if (!exec.graph.nodes.empty())
+    stream.front = stream.capture->graph.add_copy(exec.graph, stream.front);
+  return nullptr;
+}
+
+/// Reason that a graph cannot replace another one; its node is null if no single node differs.
+struct Difference {
+  cudaGraphExecUpdateResult kind = cudaGraphExecUpdateSuccess;
+  const GraphNode *node = nullptr;
+};
+Difference compare(const Graph &a, const Graph &b) {
+  if (a.nodes.size() != b.nodes.size()) return {cudaGraphExecUpdateErrorTopologyChanged, nullptr};
+  for (size_t i = 0; i < a.nodes.size(); i++) {
+    const GraphNode &x = *a.nodes[i], &y = *b.nodes[i];
+    if (x.task.type != y.task.type) return {cudaGraphExecUpdateErrorNodeTypeChanged, &y};
+    const bool is_same =
+        std::ranges::equal(x.before, y.before, {}, &GraphNode::index, &GraphNode::index);
+    if (!is_same) return {cudaGraphExecUpdateErrorTopologyChanged, &y};
+  }
+  return {};
+}
+
+/// Copies nodes to an array of the caller, for all functions that list nodes.
+/// @param count  in: size of the array; out: number of nodes
+template <class Nodes>
+void list_nodes(const Nodes &nodes, cudaGraphNode_t *array, size_t *count) {
+  require(count, cudaErrorInvalidValue);
+  if (array) {
+    for (size_t i = 0; i < *count; i++)
+      array[i] = i < nodes.size() ? handle_of(&*nodes[i]) : nullptr;
+  }
+  *count = array ? std::min(*count, nodes.size()) : nodes.size();
+}
+
+}  // namespace
+
+GraphNode *Graph::add(Task task, std::vector<GraphNode *> before) {
+  auto node = std::make_unique<GraphNode>();
+  node->task = std::move(task);
+  node->before = std::move(before);
+  node->index = nodes.size();
+  return nodes.emplace_back(std::move(node)).get();
+}
+
+std::vector<GraphNode *> Graph::add_copy(const Graph &other,
+                                         const std::vector<GraphNode *> &before) {
+  const size_t begin = nodes.size();
+  for (const auto &node : other.nodes) {
+    std::vector<GraphNode *> inside;
+    for (const GraphNode *b : node->before) inside.push_back(nodes[begin + b->index].get());
+    add(node->task, inside.empty() ? before : inside);
+  }
+  return leaves_of(nodes, begin);
+}
+
+}  // namespace softgpu::runtime
+
+using namespace softgpu::runtime;
+
+extern "C" {
+
+cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags) {
+  return call("cudaGraphCreate", cudaErrorMemoryAllocation, [&] {
+    require(graph && flags == 0, cudaErrorInvalidValue);
+    *graph = reinterpret_cast<cudaGraph_t>(new Graph);
+  });
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  return call("cudaGraphDestroy", cudaErrorInvalidValue, [&] { delete &graph_of(graph); });
+}
+
+cudaError_t cudaGraphClone(cudaGraph_t *clone, cudaGraph_t graph) {
+  return call("cudaGraphClone", cudaErrorMemoryAllocation, [&] {
+    require(clone, cudaErrorInvalidValue);
+    auto copy = std::make_unique<Graph>();
+    copy->add_copy(graph_of(graph), {});
+    *clone = reinterpret_cast<cudaGraph_t>(copy.release());
+  });
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
+  return call("cudaGraphGetNodes", cudaErrorInvalidValue,
+              [&] { list_nodes(graph_of(graph).nodes, nodes, count); });
+}
+
+cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
+  return call("cudaGraphGetRootNodes", cudaErrorInvalidValue, [&] {
+    std::vector<const GraphNode *> roots;
+    for (const auto &node : graph_of(graph).nodes)
+      if (node->before.empty()) roots.push_back(node.get());
+    list_nodes(roots, nodes, count);
+  });
+}
+
+cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType *type) {
+  return call("cudaGraphNodeGetType", cudaErrorInvalidValue, [&] {
+    require(node && type, cudaErrorInvalidValue);
+    *type = reinterpret_cast<GraphNode *>(node)->task.type;
+  });
+}
+
+#if CUDART_VERSION >= 13000
+cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *nodes,
+                                         cudaGraphEdgeData *edges, size_t *count) {
+  return call("cudaGraphNodeGetDependencies", cudaErrorInvalidValue, [&] {
+    require(node && !edges, cudaErrorInvalidValue);
+    list_nodes(reinterpret_cast<GraphNode *>(node)->before, nodes, count);
+  });
+}
+#endif
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                 unsigned long long flags) {
+  return instantiate("cudaGraphInstantiate", exec, graph, flags);
+}
+
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                          unsigned long long flags) {
+  return instantiate("cudaGraphInstantiateWithFlags", exec, graph, flags);
+}
+
+cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t exec, unsigned long long *flags) {
+  return call("cudaGraphExecGetFlags", cudaErrorInvalidValue, [&] {
+    require(flags, cudaErrorInvalidValue);
+    *flags = exec_of(exec).flags;
+  });
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+  return call("cudaGraphExecDestroy", cudaErrorInvalidValue, [&] { delete &exec_of(exec); });
+}
+
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
+                                cudaGraphExecUpdateResultInfo *info) {
+  return call("cudaGraphExecUpdate", cudaErrorGraphExecUpdateFailure, [&] {
+    const std::lock_guard lock(streams_mutex());
+    const Graph &from = graph_of(graph);
+    Graph &to = exec_of(exec).graph;
+    const Difference difference = compare(to, from);
+    if (info) *info = {difference.kind, handle_of(difference.node), nullptr};
+    require(difference.kind == cudaGraphExecUpdateSuccess, cudaErrorGraphExecUpdateFailure);
+    for (size_t i = 0; i < to.nodes.size(); i++) to.nodes[i]->task = from.nodes[i]->task;
+  });
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t) {
+  return call("cudaGraphUpload", cudaErrorMemoryAllocation, [&] { exec_of(exec); });
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+  return call("cudaGraphLaunch", cudaErrorLaunchOutOfResources, [&] {
+    const WorkPtr end = launch(exec_of(exec), stream);
+    if (end) settle(end);
+  });
+}
+
+}  // extern "C"

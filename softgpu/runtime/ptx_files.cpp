@@ -1,0 +1,126 @@
+#include "softgpu/runtime/ptx_files.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string_view>
+
+#include "softgpu/runtime/settings.h"
+
+namespace softgpu::runtime {
+
+namespace {
+
+/// The .target directive follows a comment of a few lines.
+constexpr size_t kHeadBytes = 4096;
+
+std::string read_file(const std::string &path, size_t most = std::string::npos) {
+  std::ifstream file(path, std::ios::binary);
+  if (most == std::string::npos) {
+    std::ostringstream text;
+    text << file.rdbuf();
+    return std::move(text).str();
+  }
+  std::string text(most, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(most));
+  text.resize(static_cast<size_t>(file.gcount()));
+  return text;
+}
+
+/// Parses ".target sm_90a".
+std::optional<Target> target_in(std::string_view text) {
+  constexpr std::string_view kDirective = ".target sm_";
+  const size_t at = text.find(kDirective);
+  if (at == std::string_view::npos) return std::nullopt;
+  Target target;
+  size_t i = at + kDirective.size();
+  for (; i < text.size() && std::isdigit(static_cast<unsigned char>(text[i])); i++)
+    target.arch = 10 * target.arch + (text[i] - '0');
+  target.is_specific = i < text.size() && text[i] == 'a';
+  return target;
+}
+
+/// Returns the names after .entry.
+std::vector<std::string> entries_in(std::string_view text) {
+  constexpr std::string_view kDirective = ".entry ";
+  std::vector<std::string> names;
+  for (size_t at = text.find(kDirective); at != std::string_view::npos;
+       at = text.find(kDirective, at)) {
+    at += kDirective.size();
+    const size_t end = text.find_first_of("( \t\r\n", at);
+    if (end == std::string_view::npos) break;
+    names.emplace_back(text.substr(at, end - at));
+  }
+  return names;
+}
+
+std::string key(const Target &target, const std::string &name) {
+  return std::to_string(target.arch) + (target.is_specific ? "a " : " ") + name;
+}
+
+}  // namespace
+
+void PtxFiles::list_files() {
+  if (is_listed_) return;
+  is_listed_ = true;
+  namespace fs = std::filesystem;
+  std::set<std::string> paths;  // sorted, for an order that does not depend on the file system
+  for (const std::string &folder : settings().ptx_folders) {
+    std::error_code error;
+    for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
+         at.increment(error))
+      if (at->path().extension() == ".ptx" && at->is_regular_file())
+        paths.insert(at->path().string());
+  }
+  for (const std::string &path : paths)
+    if (const std::optional<Target> target = target_in(read_file(path, kHeadBytes)))
+      files_.push_back({path, *target});
+}
+
+void PtxFiles::index(const Target &target) {
+  if (std::ranges::find(indexed_, target) != indexed_.end()) return;
+  indexed_.push_back(target);
+  for (size_t i = 0; i < files_.size(); i++) {
+    if (files_[i].target != target) continue;
+    for (const std::string &name : entries_in(read_file(files_[i].path)))
+      entries_.emplace(key(target, name), i);
+  }
+}
+
+Module *PtxFiles::module_of(File &file) {
+  if (file.is_read) return file.module;
+  file.is_read = true;
+  return file.module =
+             add_module(file.path, std::make_shared<const std::string>(read_file(file.path)));
+}
+
+std::vector<Target> PtxFiles::targets() {
+  list_files();
+  std::vector<Target> all;
+  for (const File &file : files_)
+    if (std::ranges::find(all, file.target) == all.end()) all.push_back(file.target);
+  return all;
+}
+
+Module *PtxFiles::find_entry(const Target &target, const std::string &name) {
+  list_files();
+  index(target);
+  const auto found = entries_.find(key(target, name));
+  return found == entries_.end() ? nullptr : module_of(files_[found->second]);
+}
+
+Module *PtxFiles::find_global(const Target &target, const std::string &name) {
+  list_files();
+  for (File &file : files_) {
+    if (file.target != target || read_file(file.path).find(name) == std::string::npos) continue;
+    Module *const module = module_of(file);
+    if (module && module->has_global(name)) return module;
+  }
+  return nullptr;
+}
+
+}  // namespace softgpu::runtime

@@ -1,0 +1,316 @@
+#include "softgpu/runtime/streams.h"
+
+#include <algorithm>
+#include <map>
+
+#include "softgpu/options.h"
+#include "softgpu/runtime/device.h"
+#include "softgpu/runtime/errors.h"
+#include "softgpu/runtime/settings.h"
+
+namespace softgpu::runtime {
+
+namespace {
+
+constexpr int kMinPriority = 0, kGreatestPriority = -5;
+
+/// All streams of the process.
+struct Registry {
+  std::map<cudaStream_t, std::unique_ptr<Stream>> created;
+  std::vector<std::unique_ptr<Stream>> defaults;   ///< legacy and per-thread
+  std::vector<std::unique_ptr<Stream>> destroyed;  ///< destroyed, with pending work
+  uint64_t num_created = 0;
+  std::mutex mutex;
+};
+Registry &registry() {
+  static Registry *const the_registry = new Registry;
+  return *the_registry;
+}
+
+std::unique_ptr<Stream> make_stream(int device, unsigned flags, int priority) {
+  auto stream = std::make_unique<Stream>();
+  stream->device = device;
+  stream->flags = flags;
+  stream->is_blocking = (flags & cudaStreamNonBlocking) == 0;
+  stream->priority = std::clamp(priority, kGreatestPriority, kMinPriority);
+  stream->id = ++registry().num_created;
+  return stream;
+}
+
+/// Keeps a destroyed stream until its work is done.
+void retire(std::unique_ptr<Stream> stream) {
+  Registry &r = registry();
+  std::erase_if(r.destroyed, [](const auto &s) { return scheduler().is_done(s->last); });
+  if (!scheduler().is_done(stream->last)) r.destroyed.push_back(std::move(stream));
+}
+
+Stream *add_default(int device, bool is_legacy) {
+  std::unique_ptr<Stream> stream = make_stream(device, cudaStreamDefault, kMinPriority);
+  stream->is_legacy = is_legacy;
+  stream->is_blocking = !is_legacy;
+  return registry().defaults.emplace_back(std::move(stream)).get();
+}
+
+Stream &legacy_stream(int device) {
+  static std::vector<Stream *> streams(kMaxDevices);
+  Stream *&stream = streams[static_cast<size_t>(device)];
+  if (!stream) stream = add_default(device, true);
+  return *stream;
+}
+
+/// Default streams of a thread; destroyed with the thread.
+struct ThreadStreams {
+  std::vector<Stream *> of_device = std::vector<Stream *>(kMaxDevices);
+
+  ~ThreadStreams() {
+    const std::lock_guard lock(registry().mutex);
+    auto &defaults = registry().defaults;
+    for (Stream *stream : of_device) {
+      const auto found =
+          std::ranges::find_if(defaults, [&](const auto &s) { return s.get() == stream; });
+      if (found == defaults.end()) continue;
+      retire(std::move(*found));
+      defaults.erase(found);
+    }
+  }
+};
+
+Stream &per_thread_stream(int device) {
+  thread_local ThreadStreams streams;
+  Stream *&stream = streams.of_device[static_cast<size_t>(device)];
+  if (!stream) stream = add_default(device, false);
+  return *stream;
+}
+
+cudaError_t create_stream(const char *name, cudaStream_t *handle, unsigned flags, int priority) {
+  return call(name, cudaErrorMemoryAllocation, [&] {
+    require(handle && (flags & ~unsigned{cudaStreamNonBlocking}) == 0, cudaErrorInvalidValue);
+    const std::lock_guard lock(registry().mutex);
+    std::unique_ptr<Stream> stream = make_stream(current_device(), flags, priority);
+    *handle = reinterpret_cast<cudaStream_t>(stream.get());
+    registry().created.emplace(*handle, std::move(stream));
+  });
+}
+
+void destroy_stream(cudaStream_t handle) {
+  const std::lock_guard lock(registry().mutex);
+  Stream &stream = stream_of(handle);
+  const auto found = registry().created.find(handle);
+  require(found != registry().created.end(), cudaErrorInvalidResourceHandle);
+  check_not_captured(stream);
+  retire(std::move(found->second));
+  registry().created.erase(found);
+}
+
+/// Pending work of a stream.
+struct Rest {
+  int device;
+  std::vector<WorkPtr> works;
+
+  void wait() const { scheduler().wait(works); }
+  bool poll() const { return scheduler().poll(works); }
+};
+
+/// Waiting for the legacy stream includes waiting for all blocking streams.
+Rest rest_of(cudaStream_t handle) {
+  const std::lock_guard lock(registry().mutex);
+  Stream &stream = stream_of(handle);
+  check_not_captured(stream);
+  check_no_capture_forbids();
+  if (!stream.is_legacy) return {stream.device, {stream.last}};
+  check_legacy_is_free(stream);
+  return {stream.device, all_before(stream)};
+}
+
+template <class Value, class Get>
+cudaError_t get_property(const char *name, cudaStream_t handle, Value *value, Get get) {
+  return call(name, cudaErrorInvalidValue, [&] {
+    require(value, cudaErrorInvalidValue);
+    const std::lock_guard lock(registry().mutex);
+    *value = get(stream_of(handle));
+  });
+}
+
+}  // namespace
+
+std::mutex &streams_mutex() {
+  return registry().mutex;
+}
+
+Stream &stream_of(cudaStream_t handle) {
+  if (handle == nullptr || handle == cudaStreamLegacy) return legacy_stream(current_device());
+  if (handle == cudaStreamPerThread) return per_thread_stream(current_device());
+  const auto found = registry().created.find(handle);
+  require(found != registry().created.end(), cudaErrorInvalidResourceHandle);
+  return *found->second;
+}
+
+std::vector<Stream *> all_streams() {
+  std::vector<Stream *> all;
+  for (const auto &[handle, stream] : registry().created) all.push_back(stream.get());
+  for (const auto &stream : registry().defaults) all.push_back(stream.get());
+  for (const auto &stream : registry().destroyed) all.push_back(stream.get());
+  return all;
+}
+
+WorkPtr make_work(const Stream &stream, const Task &task) {
+  auto work = std::make_shared<Work>();
+  work->run = task.run;
+  work->make_grid = task.make_grid;
+  work->device = stream.device;
+  work->stream = stream.id;
+  work->runs_after_fault = task.runs_after_fault;
+  work->calls_host = task.type == cudaGraphNodeTypeHost;
+  return work;
+}
+
+std::vector<WorkPtr> all_before(Stream &stream) {
+  std::vector<WorkPtr> before{stream.last};
+  if (stream.is_blocking) before.push_back(legacy_stream(stream.device).last);
+  if (stream.is_legacy) {
+    for (const Stream *other : all_streams())
+      if (other->is_blocking && other->device == stream.device) before.push_back(other->last);
+  }
+  return before;
+}
+
+void append(Stream &stream, const WorkPtr &work, std::vector<WorkPtr> before) {
+  scheduler().submit(work, before);
+  stream.last = work;
+}
+
+void settle(const WorkPtr &work) {
+  scheduler().run_some();
+  if (settings().is_synchronous) scheduler().wait(work);
+}
+
+WorkPtr enqueue(cudaStream_t handle, Task task) {
+  WorkPtr work;
+  {
+    const std::lock_guard lock(registry().mutex);
+    Stream &stream = stream_of(handle);
+    check_legacy_is_free(stream);
+    if (stream.capture) {
+      task.device = stream.device;
+      capture_task(stream, std::move(task));
+      return nullptr;
+    }
+    work = make_work(stream, task);
+    if (task.begins_early && stream.last) work->primary = stream.last;
+    append(stream, work, all_before(stream));
+  }
+  settle(work);
+  return work;
+}
+
+bool is_captured(cudaStream_t handle) {
+  const std::lock_guard lock(registry().mutex);
+  return stream_of(handle).capture != nullptr;
+}
+
+}  // namespace softgpu::runtime
+
+using namespace softgpu::runtime;
+
+extern "C" {
+
+cudaError_t cudaStreamCreate(cudaStream_t *stream) {
+  return create_stream("cudaStreamCreate", stream, cudaStreamDefault, 0);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
+  return create_stream("cudaStreamCreateWithFlags", stream, flags, 0);
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority) {
+  return create_stream("cudaStreamCreateWithPriority", stream, flags, priority);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return call("cudaStreamDestroy", cudaErrorInvalidResourceHandle, [&] { destroy_stream(stream); });
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return call("cudaStreamSynchronize", cudaErrorLaunchFailure, [&] {
+    const Rest rest = rest_of(stream);
+    rest.wait();
+    return sticky_error(rest.device);
+  });
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  return call("cudaStreamQuery", cudaErrorLaunchFailure, [&] {
+    const Rest rest = rest_of(stream);
+    return rest.poll() ? sticky_error(rest.device) : cudaErrorNotReady;
+  });
+}
+
+cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned *flags) {
+  return get_property("cudaStreamGetFlags", stream, flags, [](const Stream &s) { return s.flags; });
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority) {
+  return get_property("cudaStreamGetPriority", stream, priority,
+                      [](const Stream &s) { return s.priority; });
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device) {
+  return get_property("cudaStreamGetDevice", stream, device,
+                      [](const Stream &s) { return s.device; });
+}
+
+cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id) {
+  return get_property("cudaStreamGetId", stream, id, [](const Stream &s) { return s.id; });
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+  return call("cudaDeviceGetStreamPriorityRange", cudaErrorInvalidValue, [&] {
+    if (least) *least = kMinPriority;
+    if (greatest) *greatest = kGreatestPriority;
+  });
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  return call("cudaDeviceSynchronize", cudaErrorLaunchFailure, [&] {
+    require_no_capture();
+    scheduler().wait_for_device(current_device());
+    return sticky_error(current_device());
+  });
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument) {
+  return call("cudaLaunchHostFunc", cudaErrorInvalidValue, [&] {
+    require(function, cudaErrorInvalidValue);
+    enqueue(stream, {.type = cudaGraphNodeTypeHost, .run = [=] { call_user(function, argument); }});
+  });
+}
+
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function,
+                                  void *argument, unsigned flags) {
+  return call("cudaStreamAddCallback", cudaErrorInvalidValue, [&] {
+    require(function && flags == 0, cudaErrorInvalidValue);
+    require(!is_captured(stream), cudaErrorStreamCaptureUnsupported);
+    const int device = current_device();
+    struct Call {
+      cudaStream_t stream;
+      cudaStreamCallback_t function;
+      void *argument;
+      cudaError_t error;
+    };
+    enqueue(stream, {.type = cudaGraphNodeTypeHost,
+                     .run =
+                         [=] {
+                           Call c{stream, function, argument, sticky_error(device)};
+                           call_user(
+                               [](void *p) {
+                                 const Call &the_call = *static_cast<Call *>(p);
+                                 the_call.function(the_call.stream, the_call.error,
+                                                   the_call.argument);
+                               },
+                               &c);
+                         },
+                     .runs_after_fault = true});
+  });
+}
+
+}  // extern "C"

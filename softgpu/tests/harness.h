@@ -1,0 +1,117 @@
+// Runs a kernel given as PTX text and returns the outcome.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "softgpu/machine/block.h"
+#include "softgpu/machine/global_memory.h"
+#include "softgpu/options.h"
+#include "softgpu/program/program.h"
+
+namespace softgpu::test {
+
+/// Device memory: a vector that kernels may access during its lifetime.
+template <class T>
+class Buffer {
+ public:
+  explicit Buffer(std::vector<T> values) : values_(std::move(values)) { add(); }
+  explicit Buffer(size_t size, T fill = T()) : values_(size, fill) { add(); }
+  ~Buffer() { remove_allocation(address()); }
+  Buffer(const Buffer &) = delete;
+  Buffer &operator=(const Buffer &) = delete;
+
+  uint64_t address() const { return reinterpret_cast<uint64_t>(values_.data()); }
+  size_t size() const { return values_.size(); }
+  T &operator[](size_t i) { return values_[i]; }
+  const T &operator[](size_t i) const { return values_[i]; }
+  std::vector<T> &values() { return values_; }
+
+ private:
+  void add() {
+    add_allocation(
+        {address(), values_.size() * sizeof(T), MemoryKind::kDevice, 0, "a test buffer"});
+  }
+  std::vector<T> values_;
+};
+
+struct Shape {
+  Dim3 blocks{1, 1, 1}, threads{32, 1, 1}, cluster{1, 1, 1};
+  uint32_t dynamic_smem = 0;
+  uint64_t id = 0;  ///< launch number, which is mixed with the seed; 0: next number
+};
+
+/// Result of a launch.
+struct Outcome {
+  std::string fault;                    ///< message, or ""
+  std::vector<std::string> violations;  ///< messages
+  bool is_clean() const { return fault.empty() && violations.empty(); }
+};
+/// Prints an outcome in Catch2 messages.
+std::ostream &operator<<(std::ostream &, const Outcome &);
+
+/// An executable kernel.
+class Kernel {
+ public:
+  /// Compiles the first kernel of a module.  Throws ptx::Error.
+  explicit Kernel(std::string module);
+
+  const Program &program() const { return *program_; }
+
+  /// Launches with arguments in the order of the parameters: numbers of the parameter's size,
+  /// structures, and buffers, which are passed by address.
+  template <class... Arguments>
+  Outcome operator()(const Shape &shape, const Arguments &...arguments) const {
+    std::vector<std::string> bytes{bytes_of(arguments)...};
+    return launch(shape, bytes);
+  }
+
+ private:
+  template <class T>
+  static std::string bytes_of(const Buffer<T> &buffer) {
+    return bytes_of(buffer.address());
+  }
+  template <class T>
+  static std::string bytes_of(const T &value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    return {reinterpret_cast<const char *>(&value), sizeof(T)};
+  }
+  Outcome launch(const Shape &, const std::vector<std::string> &arguments) const;
+
+  std::unique_ptr<Program> program_;
+};
+
+/// Returns a module with one kernel `test`.
+/// @param parameters  such as ".param .u64 out, .param .u32 n"
+/// @param body        text without braces
+/// @param module      text before the kernel, such as variables of the module
+std::string module_text(const std::string &parameters, const std::string &body,
+                        const std::string &module = "", const std::string &target = "sm_90a");
+
+/// Returns a module whose kernel has one 64-bit address parameter per buffer.  The body finds them
+/// in %p0, %p1, ... as global addresses, and %tid.x in %t (32 bits) and %T (64 bits).  It declares
+/// all other registers.
+std::string body_text(size_t num_buffers, const std::string &body);
+
+/// Changes options() during its lifetime: WithOptions with([](Options &o) { o.seed = 7; });
+class WithOptions {
+ public:
+  template <class F>
+  explicit WithOptions(F &&change) : before_(options()) {
+    change(options_for_tests());
+  }
+  ~WithOptions() { options_for_tests() = before_; }
+  WithOptions(const WithOptions &) = delete;
+  WithOptions &operator=(const WithOptions &) = delete;
+
+ private:
+  Options before_;
+};
+
+}  // namespace softgpu::test

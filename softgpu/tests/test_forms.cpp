@@ -1,0 +1,99 @@
+// Invalid forms of instructions: an additional or missing modifier or operand, or an operand that
+// must not be negated.  Each is an error that names the instruction.
+#include "softgpu/tests/harness.h"
+#include "tests/support/catch.h"
+
+namespace softgpu::test {
+namespace {
+
+/// Returns "" if the statement decodes, otherwise the message.
+std::string error_of(const std::string &statement) {
+  constexpr char kRegisters[] =
+      ".reg .pred %q, %s;\n.reg .b32 %r<9>;\n.reg .f32 %f<4>;\n.reg .b64 %rd<9>;\n";
+  try {
+    const Kernel kernel(body_text(1, kRegisters + statement + ";\nend:\nret;"));
+  } catch (const ptx::Error &error) {
+    return error.what();
+  }
+  return "";
+}
+
+struct OpcodeCursor {
+  const char *known, *unknown;
+};
+
+constexpr OpcodeCursor kForms[] = {
+    {"add.u32 %r0, %r1, %r2", "add.u32 %r0, !%r1, %r2"},
+    {"add.u32 %r0, %r1, %r2", "add.u32 %r0|%q, %r1, %r2"},
+    {"setp.eq.and.u32 %q|%s, %r0, 1, !%q", "setp.eq.and.u32 %q|%s, !%r0, 1, %q"},
+    {"selp.u32 %r0, %r1, %r2, !%q", "selp.u32 %r0, %r1|%q, %r2, %q"},
+    {"ld.global.u32 %r0, [%p0]", "ld.global.u32 %r0, [%p0, {%r1}]"},
+    {"bra.uni end", "bra.wide end"},
+    {"exit", "exit.uni"},
+    {"ret.uni", "ret %r0"},
+    {"trap", "trap 1"},
+    {"bar.sync 0, 64", "bar.sync 0, 64, 5"},
+    {"bar.sync 0", "bar.sync.popc 0"},
+    {"bar.arrive 1, 64", "bar.arrive 1"},
+    {"bar.red.popc.u32 %r0, 0, !%q", "bar.red.popc.pred %r0, 0, !%q"},
+    {"barrier.red.or.aligned.pred %q, 0, 64, %s", "barrier.red.or.and.pred %q, 0, %s"},
+    {"barrier.cluster.arrive.relaxed.aligned", "barrier.cluster.arrive.acquire.aligned"},
+    {"barrier.cluster.wait", "barrier.cluster.wait 0"},
+    {"griddepcontrol.wait", "griddepcontrol.wait.all"},
+    {"shfl.sync.idx.b32 %r0|%q, %r1, 0, 31, -1", "shfl.sync.idx.b32 %r0, %r1, 0, 31, -1, 0"},
+    {"vote.sync.any.pred %q, !%s, -1", "vote.sync.any.b32 %q, %s, -1"},
+    {"match.all.sync.b32 %r0|%q, %r1, -1", "match.any.sync.b32 %r0|%q, %r1, -1"},
+    {"redux.sync.add.u32 %r0, %r1, -1", "redux.sync.add.sat.u32 %r0, %r1, -1"},
+    {"elect.sync %r0|%q, -1", "elect.sync.b32 %r0|%q, -1"},
+    {"bar.warp.sync -1", "bar.warp.sync -1, 0"},
+    {"activemask.b32 %r0", "activemask.b32 %r0, %r1"},
+    {"membar.gl", "membar"},
+    {"fence.acq_rel.gpu", "fence.acq_rel.gpu 1"},
+    {"fence.proxy.async", "fence.proxy"},
+    {"fence.proxy.async.global", "fence.proxy.async.alias"},
+    {"fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster",
+     "fence.proxy.async::generic.cluster"},
+    {"fence.proxy.tensormap::generic.release.gpu", "fence.proxy.tensormap::generic"},
+    {"fence.mbarrier_init.release.cluster", "fence.mbarrier_init"},
+    {"createpolicy.fractional.L2::evict_first.b64 %rd0, 1.0",
+     "createpolicy.fractional.L3::evict_first.b64 %rd0, 1.0"},
+    {"createpolicy.cvt.L2.b64 %rd0, %rd1", "createpolicy.L2.b64 %rd0, %rd1"},
+    {"prefetch.global.L2 [%p0]", "prefetch.global.L3 [%p0]"},
+    {"nanosleep.u32 100", "nanosleep.u32 100, 5"},
+    {"cp.async.wait_group 0", "cp.async.wait_group.read 0"},
+    {"cp.async.ca.shared.global [%r0], [%p0], 16, %q",
+     "cp.async.ca.shared.global [%r0], [%p0], 16, !%q"},
+    {"cp.async.bulk.commit_group", "cp.async.bulk.commit_group 0"},
+    {"cp.async.bulk.global.shared::cta.bulk_group [%p0], [%r0], 16",
+     "cp.async.bulk.global.shared::cta.bulk_group.f16 [%p0], [%r0], 16"},
+    {"cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%p0, {%r1}], [%r0]",
+     "cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group.multicast::cluster "
+     "[%p0, {%r1}], [%r0]"},
+    {"tensormap.replace.tile.rank.global.b1024.b32 [%p0], 2",
+     "tensormap.replace.tile.rank.global.b1024.b64 [%p0], 2"},
+    {"mbarrier.init.shared::cta.b64 [%r0], 1", "mbarrier.init.parity.shared::cta.b64 [%r0], 1"},
+    {"mbarrier.try_wait.parity.shared::cta.b64 %q, [%r0], 0",
+     "mbarrier.try_wait.parity.expect_tx.shared::cta.b64 %q, [%r0], 0"},
+    {"setmaxnreg.dec.sync.aligned.u32 40", "setmaxnreg.sync.aligned.u32 40"},
+    {"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0, %r1, %r2, %r3}, [%r4]",
+     "ldmatrix.sync.aligned.m8n8.shared.b16 {%r0, %r1, %r2, %r3}, [%r4]"},
+    {"wgmma.fence.sync.aligned", "wgmma.fence.sync.aligned 0"},
+    {"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd0, %rd1, "
+     "%q, 1, -1, 0, 1",
+     "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd0, %rd1, "
+     "!%q, 1, -1, 0, 1"},
+    {"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd0, %rd1, "
+     "%q, 1, 1, 0, 0",
+     "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd0, %rd1, "
+     "%q, 1, 0, 0, 0"},
+};
+
+TEST_CASE("invalid instruction forms are rejected", "[forms]") {
+  for (const OpcodeCursor &form : kForms) {
+    CHECK(error_of(form.known) == "");
+    CHECK_THAT(error_of(form.unknown), Catch::Matchers::ContainsSubstring(form.unknown));
+  }
+}
+
+}  // namespace
+}  // namespace softgpu::test

@@ -1,0 +1,337 @@
+// mbarriers: phases, counts and transactions, in a block and across a cluster.
+#include "softgpu/tests/harness.h"
+#include "tests/support/catch.h"
+
+namespace softgpu::test {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Words = Buffer<uint32_t>;
+
+/// Thread 0 initializes the mbarrier at %b for `count` arrivals; %one is the predicate of thread 0.
+std::string with_mbarrier(const std::string &count, const std::string &body) {
+  return body_text(1,
+                   ".shared .align 8 .b64 bar;\n.reg .b32 %b, %r, %i, %n;\n.reg .b64 %g, %state;\n"
+                   ".reg .pred %one, %q;\nsetp.eq.u32 %one, %t, 0;\nmov.u32 %b, bar;\n"
+                   "@%one mbarrier.init.shared::cta.b64 [%b], " +
+                       count + ";\nbar.sync 0;\n" + body + "ret;");
+}
+const std::string kStore = "mad.wide.u32 %g, %t, 4, %p0;\nst.global.u32 [%g], %r;\n";
+const std::string kArrive = "mbarrier.arrive.shared::cta.b64 _, [%b];\n";
+
+std::string test_wait(int parity) {
+  return "mbarrier.test_wait.parity.shared::cta.b64 %q, [%b], " + std::to_string(parity) +
+         ";\nselp.u32 %r, 1, 0, %q;\n";
+}
+std::string try_wait(int parity) {
+  const std::string label = "wait" + std::to_string(parity);
+  return label + ":\nmbarrier.try_wait.parity.shared::cta.b64 %q, [%b], " + std::to_string(parity) +
+         ";\n@!%q bra " + label + ";\n";
+}
+
+Outcome run(const std::string &module, Words &out, uint32_t num_threads = 64) {
+  Shape shape;
+  shape.threads = {num_threads, 1, 1};
+  return Kernel(module)(shape, out);
+}
+Outcome run(const std::string &count, const std::string &body, uint32_t num_threads = 64) {
+  Words out(64);
+  return run(with_mbarrier(count, body), out, num_threads);
+}
+
+TEST_CASE("a phase completes after all arrivals", "[mbarrier]") {
+  Words out(64);
+  // The last thread arrives after all have tested the phase.
+  CHECK(run(with_mbarrier("2", "@%one " + kArrive + "bar.sync 0;\n" + test_wait(0) + kStore), out)
+            .is_clean());
+  CHECK(out[0] == 0);
+  CHECK(run(with_mbarrier("2", "@%one " + kArrive + "@%one " + kArrive + "bar.sync 0;\n" +
+                                   test_wait(0) + kStore),
+            out)
+            .is_clean());
+  CHECK(out[0] == 1);
+  CHECK(out[63] == 1);
+}
+
+TEST_CASE("waits for an incomplete phase are counted once", "[mbarrier]") {
+  const WithOptions with([](Options &o) { o.quantum = 1; });
+  Words out(64);
+  // The second warp waits for many iterations of the first.
+  std::string turns = "setp.lt.u32 %q, %t, 32;\n@!%q bra come;\n";
+  for (int i = 0; i < 20; i++) turns += "add.u32 %i, %t, 1;\n";
+  const Kernel kernel(
+      with_mbarrier("1", turns + "@%one " + kArrive + "come:\n" + try_wait(0) + try_wait(1)));
+  CHECK(!kernel({.threads = {64, 1, 1}}, out).is_clean());  // the second phase never completes
+  uint64_t incomplete[2] = {0, 0}, executed[2] = {0, 0};
+  const Program &program = kernel.program();
+  for (size_t i = 0, n = 0; i < program.source.size(); i++) {
+    if (program.source[i].text.find("try_wait") == std::string::npos) continue;
+    incomplete[n] = program.totals->tally.accesses[i].incomplete;
+    executed[n++] = program.totals->tally.executed[i];
+  }
+  CHECK(incomplete[0] == 1);
+  CHECK(executed[0] == 2);
+  CHECK(incomplete[1] == 2);
+  CHECK(executed[1] == 0);
+}
+
+TEST_CASE("try_wait returns false so that the warp can complete the phase itself", "[mbarrier]") {
+  const std::string poll = "mbarrier.try_wait.parity.shared::cta.b64 %q, [%b], 0;\n";
+  const Kernel kernel(with_mbarrier(
+      "1", poll + "selp.u32 %r, 1, 0, %q;\n" + kStore + "@%one " + kArrive + try_wait(0)));
+  for (uint64_t seed = 0; seed < 4; seed++) {
+    const WithOptions with([&](Options &o) { o.seed = seed; });
+    Words out(32, 5);
+    CHECK(kernel({}, out).is_clean());
+    CHECK(out[0] == 0);
+  }
+}
+
+TEST_CASE("try_wait may return early with a seed", "[mbarrier]") {
+  const Kernel kernel(with_mbarrier(
+      "1", "setp.lt.u32 %q, %t, 32;\n@!%q bra come;\n@%one " + kArrive + "ret;\ncome:\n" +
+               "mbarrier.try_wait.parity.shared::cta.b64 %q, [%b], 0;\nselp.u32 %r, 1, 0, %q;\n" +
+               kStore));
+  size_t num_done = 0;
+  for (uint64_t seed = 0; seed < 32; seed++) {
+    const WithOptions with([&](Options &o) { o.seed = seed; });
+    Words out(64);
+    CHECK(kernel({.threads = {64, 1, 1}}, out).is_clean());
+    if (seed == 0) CHECK(out[32] == 1);
+    num_done += out[32];
+  }
+  CHECK(num_done < 32);
+}
+
+TEST_CASE("a deadlock of mbarrier waits lists all warps", "[mbarrier]") {
+  for (uint64_t seed = 0; seed < 4; seed++) {
+    const WithOptions with([&](Options &o) { o.seed = seed; });
+    const std::string fault = run("1", try_wait(0)).fault;
+    CHECK_THAT(fault, ContainsSubstring("deadlock"));
+    CHECK_THAT(fault, ContainsSubstring("warp 0 lanes ffffffff at ") &&
+                          ContainsSubstring("warp 1 lanes ffffffff at "));
+    CHECK_THAT(fault, ContainsSubstring("try_wait"));
+  }
+}
+
+TEST_CASE("the phase before the first is complete and has parity 1", "[mbarrier]") {
+  Words out(64);
+  CHECK(run(with_mbarrier("1", test_wait(1) + kStore), out).is_clean());
+  CHECK(out[7] == 1);
+}
+
+TEST_CASE("phases order values passed between threads", "[mbarrier]") {
+  Words out(64);
+  // Warp 0 writes three values, each after warp 1 has received the previous one.
+  const Outcome outcome = run(body_text(1, R"(
+    .shared .align 8 .b64 bars[2];
+    .shared .b32 value;
+    .reg .b32 %full, %empty, %i, %parity, %v, %sum;
+    .reg .pred %one, %q, %writer;
+    mov.u32 %full, bars;
+    add.u32 %empty, %full, 8;
+    setp.eq.u32 %one, %t, 0;
+    @%one mbarrier.init.shared::cta.b64 [%full], 32;
+    @%one mbarrier.init.shared::cta.b64 [%empty], 32;
+    bar.sync 0;
+    setp.lt.u32 %writer, %t, 32;
+    mov.u32 %i, 0;
+    mov.u32 %sum, 0;
+  loop:
+    and.b32 %parity, %i, 1;
+    @!%writer bra reader;
+    xor.b32 %parity, %parity, 1;
+  wait_empty:
+    mbarrier.try_wait.parity.shared::cta.b64 %q, [%empty], %parity;
+    @!%q bra wait_empty;
+    mad.lo.u32 %v, %i, 10, 7;
+    st.shared.u32 [value], %v;
+    mbarrier.arrive.shared::cta.b64 _, [%full];
+    bra next;
+  reader:
+    mbarrier.try_wait.parity.shared::cta.b64 %q, [%full], %parity, 1000;
+    @!%q bra reader;
+    ld.shared.u32 %v, [value];
+    mad.lo.u32 %sum, %sum, 100, %v;
+    mbarrier.arrive.shared::cta.b64 _, [%empty];
+  next:
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %q, %i, 3;
+    @%q bra loop;
+    setp.eq.u32 %one, %t, 40;
+    @%one st.global.u32 [%p0], %sum;
+    ret;)"),
+                              out);
+  CHECK(outcome.is_clean());
+  CHECK(out[0] == 71727);
+}
+
+TEST_CASE("arrive returns the previous state", "[mbarrier]") {
+  Words out(64);
+  const std::string body =
+      "@%one mbarrier.arrive.shared::cta.b64 %state, [%b];\n"
+      "mbarrier.test_wait.shared::cta.b64 %q, [%b], %state;\n"
+      "selp.u32 %r, 1, 0, %q;\n@%one st.global.u32 [%p0], %r;\n";
+  CHECK(run(with_mbarrier("2", body), out, 32).is_clean());
+  CHECK(out[0] == 0);
+  CHECK(run(with_mbarrier("1", body), out, 32).is_clean());
+  CHECK(out[0] == 1);
+}
+
+TEST_CASE("an arrival may have a count", "[mbarrier]") {
+  Words out(64);
+  const std::string arrive = "mov.u32 %n, 3;\n@%one mbarrier.arrive.shared::cta.b64 _, [%b], %n;\n";
+  CHECK(run(with_mbarrier("3", arrive + "bar.sync 0;\n" + test_wait(0) + kStore), out).is_clean());
+  CHECK(out[1] == 1);
+}
+
+TEST_CASE("arrive_drop reduces the expected arrivals", "[mbarrier]") {
+  Words out(64);
+  const std::string body = "@%one mbarrier.arrive_drop.shared::cta.b64 _, [%b];\n@%one " + kArrive +
+                           "@%one " + kArrive + "bar.sync 0;\n" + test_wait(1) +
+                           kStore;  // phases 0 and 1
+  CHECK(run(with_mbarrier("2", body), out).is_clean());
+  CHECK(out[0] == 1);
+}
+
+TEST_CASE("a phase waits for its transactions", "[mbarrier]") {
+  Words out(64);
+  const std::string expect = "@%one mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 48;\n";
+  const auto complete = [](int bytes) {
+    return "@%one mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%b], " + std::to_string(bytes) +
+           ";\n";
+  };
+  const std::string look = "bar.sync 0;\n" + test_wait(0) + kStore;
+  CHECK(run(with_mbarrier("1", expect + complete(16) + look), out).is_clean());
+  CHECK(out[0] == 0);
+  CHECK(run(with_mbarrier("1", expect + complete(16) + complete(32) + look), out).is_clean());
+  CHECK(out[0] == 1);
+  const std::string expect_more =
+      "@%one mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%b], 16;\n";
+  CHECK(run(with_mbarrier("1", expect_more + expect + complete(48) + look), out).is_clean());
+  CHECK(out[0] == 0);
+}
+
+TEST_CASE("misuse of an mbarrier is a fault", "[mbarrier]") {
+  CHECK(run("64", kArrive).is_clean());
+  CHECK(run("63", kArrive + try_wait(0)).is_clean());
+  CHECK_THAT(run("40", "@%one mbarrier.arrive.shared::cta.b64 _, [%b], 41;\n").fault,
+             ContainsSubstring("41 arrivals at an mbarrier whose phase waits for 40 more"));
+  CHECK_THAT(run("0", "").fault, ContainsSubstring("mbarrier of 0 arrivals"));
+  CHECK_THAT(run("1", "add.u32 %b, %b, 4;\n@%one " + kArrive).fault,
+             ContainsSubstring("misaligned mbarrier"));
+  CHECK_THAT(
+      run("1", "mov.u32 %n, 2;\nmbarrier.test_wait.parity.shared::cta.b64 %q, [%b], %n;\n").fault,
+      ContainsSubstring("parity 2"));
+  CHECK_THAT(run("1", "@%one mbarrier.inval.shared::cta.b64 [%b];\n@%one " + kArrive).fault,
+             ContainsSubstring("not initialized"));
+  CHECK_THAT(run("2", "@%one " + kArrive + try_wait(0)).fault, ContainsSubstring("deadlock"));
+  CHECK_THAT(run("1", "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%b], 1048000;\n").fault,
+             ContainsSubstring("tx-count"));
+  Words out(1);
+  CHECK_THAT(run(body_text(1,
+                           ".shared .align 8 .b64 bar;\nmbarrier.arrive.shared::cta.b64 _, "
+                           "[bar];\nret;"),
+                 out)
+                 .fault,
+             ContainsSubstring("not initialized"));
+}
+
+/// Two blocks; thread 0 of each arrives at the mbarrier of the other block and waits at its own.
+std::string exchange(const std::string &rank) {
+  return body_text(1, R"(
+    .shared .align 8 .b64 bar;
+    .reg .b32 %b, %other, %r, %rank;
+    .reg .b64 %g;
+    .reg .pred %one, %q;
+    setp.eq.u32 %one, %t, 0;
+    mov.u32 %b, bar;
+    @%one mbarrier.init.shared::cta.b64 [%b], 1;
+    fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive.relaxed.aligned;
+    barrier.cluster.wait.acquire.aligned;
+    mov.u32 %r, %cluster_ctarank;
+    xor.b32 %rank, %r, 1;
+    mapa.shared::cluster.u32 %other, %b, )" +
+                          rank + R"(;
+    @%one mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%other];
+  wait:
+    mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %q, [%b], 0;
+    @!%q bra wait;
+    getctarank.shared::cluster.u32 %rank, %other;
+    mad.wide.u32 %g, %r, 4, %p0;
+    st.global.u32 [%g], %rank;
+    barrier.cluster.arrive.release.aligned;
+    barrier.cluster.wait.acquire.aligned;
+    ret;)");
+}
+
+TEST_CASE("blocks of a cluster may arrive at remote mbarriers", "[mbarrier]") {
+  Shape shape;
+  shape.blocks = {2, 1, 1};
+  shape.cluster = {2, 1, 1};
+  for (uint64_t seed = 0; seed < 4; seed++) {
+    const WithOptions with([&](Options &o) { o.seed = seed; });
+    Words out(2);
+    CHECK(Kernel(exchange("%rank"))(shape, out).is_clean());
+    CHECK(out.values() == std::vector<uint32_t>{1, 0});
+  }
+  Words out(2);
+  CHECK_THAT(Kernel(exchange("2"))(shape, out).fault, ContainsSubstring("mapa of rank 2"));
+}
+
+TEST_CASE("a remote mbarrier is visible after a fence or a releasing barrier", "[mbarrier]") {
+  Shape shape;
+  shape.blocks = {2, 1, 1};
+  shape.cluster = {2, 1, 1};
+  const auto run = [&](const std::string &fence, const std::string &arrive) {
+    const std::string both =
+        "fence.mbarrier_init.release.cluster;\n    barrier.cluster.arrive.relaxed.aligned;";
+    std::string text = exchange("%rank");
+    text.replace(text.find(both), both.size(), fence + "barrier.cluster.arrive" + arrive);
+    Words out(2);
+    return Kernel(text)(shape, out);
+  };
+  const std::string relaxed = ".relaxed.aligned;", releasing = ".aligned;";
+  CHECK(run("", releasing).is_clean());
+  CHECK(run("fence.proxy.async;\n", relaxed).is_clean());
+  CHECK(run("fence.acq_rel.cluster;\n", relaxed).is_clean());
+  for (const char *fence : {"", "@!%one fence.mbarrier_init.release.cluster;\n"}) {
+    const Outcome outcome = run(fence, relaxed);
+    REQUIRE(!outcome.violations.empty());
+    CHECK_THAT(outcome.violations[0],
+               ContainsSubstring("whose thread 0 has initialized it without a subsequent fence"));
+  }
+}
+
+TEST_CASE("shared::cta addresses the own block", "[mbarrier]") {
+  Shape shape;
+  shape.blocks = {2, 1, 1};
+  shape.cluster = {2, 1, 1};
+  std::string text = exchange("%rank");
+  const std::string remote = "mbarrier.arrive.release.cluster.shared::cluster.b64";
+  text.replace(text.find(remote), remote.size(), "mbarrier.arrive.shared::cta.b64");
+  Words out(2);
+  CHECK_THAT(Kernel(text)(shape, out).fault, ContainsSubstring("not in its own block"));
+}
+
+TEST_CASE("a generic address keeps its window through mapa", "[mbarrier]") {
+  const Kernel kernel(body_text(1, R"(
+    .shared .align 8 .b32 word;
+    .reg .b64 %a, %m;
+    .reg .b32 %r;
+    mov.u64 %a, word;
+    cvta.shared.u64 %a, %a;
+    mov.u32 %r, 0;
+    mapa.u64 %m, %a, %r;
+    xor.b64 %m, %m, %a;
+    st.global.u64 [%p0], %m;
+    ret;)"));
+  Words out(2, 1);
+  CHECK(kernel(Shape{}, out).is_clean());
+  CHECK(out[0] == 0);
+  CHECK(out[1] == 0);
+}
+
+}  // namespace
+}  // namespace softgpu::test

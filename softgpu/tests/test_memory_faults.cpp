@@ -1,0 +1,238 @@
+// Invalid accesses and their messages.
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "softgpu/machine/faults.h"
+#include "softgpu/tests/harness.h"
+#include "tests/support/catch.h"
+
+namespace softgpu::test {
+namespace {
+
+constexpr const char *kRegisters = R"(
+  .reg .b32 %x, %s; .reg .b64 %a, %b, %d; .reg .pred %g;
+  .shared .align 16 .b8 smem[256]; .local .align 8 .b8 stack[16];
+  mov.u32 %s, smem;
+)";
+
+/// Returns the fault of a statement, with a buffer of 1024 bytes at %p0.
+std::string fault_of(const std::string &statements) {
+  const Kernel kernel(body_text(1, kRegisters + statements + "\nret;"));
+  Buffer<uint32_t> buffer(256);
+  const Outcome outcome = kernel({}, buffer);
+  REQUIRE(outcome.violations.empty());
+  return outcome.fault;
+}
+
+using Catch::Matchers::ContainsSubstring;
+
+}  // namespace
+
+TEST_CASE("an out-of-bounds global access is a fault") {
+  REQUIRE(fault_of("ld.global.u32 %x, [%p0+1020];").empty());
+  REQUIRE(fault_of("st.global.u8 [%p0+1023], %x;").empty());
+  REQUIRE_THAT(fault_of("ld.global.u32 %x, [%p0+1024];"),
+               ContainsSubstring("out of bounds: read of 4 bytes at 0x") &&
+                   ContainsSubstring("0 bytes after the end of a test buffer of 1024 bytes"));
+  REQUIRE_THAT(
+      fault_of("ld.global.v4.u32 {%x, %x, %x, %x}, [%p0+1040];"),
+      ContainsSubstring("read of 16 bytes") && ContainsSubstring("16 bytes after the end of"));
+  REQUIRE_THAT(fault_of("st.global.u32 [%p0+-4], %x;"),
+               ContainsSubstring("out of bounds: write of 4 bytes") &&
+                   ContainsSubstring("4 bytes before a test buffer"));
+  REQUIRE_THAT(fault_of("atom.global.add.u32 %x, [%p0+1024], 1;"),
+               ContainsSubstring("write of 4 bytes"));
+  REQUIRE_THAT(fault_of("red.global.add.u32 [%p0+1024], 1;"),
+               ContainsSubstring("write of 4 bytes"));
+  REQUIRE_THAT(fault_of("mov.b64 %a, 0; ld.global.u32 %x, [%a];"),
+               ContainsSubstring("no allocation nearby"));
+}
+
+TEST_CASE("an access across the end of an allocation is a fault") {
+  const Kernel kernel(body_text(1, ".reg .b64 %a; ld.global.u64 %a, [%p0+1016]; ret;"));
+  Buffer<std::byte> buffer(1020);
+  REQUIRE_THAT(kernel({}, buffer).fault,
+               ContainsSubstring("across the end of a test buffer of 1020 bytes, at 1016"));
+}
+
+TEST_CASE("an access to freed memory is a fault") {
+  auto buffer = std::make_unique<Buffer<uint32_t>>(64);
+  const uint64_t address = buffer->address();
+  const Kernel kernel(body_text(1, ".reg .b32 %x; ld.global.u32 %x, [%p0]; ret;"));
+  REQUIRE(kernel({}, address).is_clean());
+  const Allocation allocation = *remove_allocation(address);
+  REQUIRE_THAT(kernel({}, address).fault,
+               ContainsSubstring("a test buffer of 256 bytes at this address was freed"));
+  add_allocation(allocation);
+  REQUIRE(kernel({}, address).is_clean());
+}
+
+TEST_CASE("an out-of-bounds lane is a fault if others are in bounds") {
+  const Kernel kernel(body_text(1, R"(
+    .reg .b64 %a; .reg .b32 %x;
+    shl.b64 %a, %T, 2; add.s64 %a, %p0, %a; ld.global.u32 %x, [%a]; ret;)"));
+  Buffer<uint32_t> enough(64), short_by_one(63), whole(32);
+  REQUIRE(kernel({.threads = {64, 1, 1}}, enough).is_clean());
+  REQUIRE_THAT(kernel({.threads = {64, 1, 1}}, short_by_one).fault,
+               ContainsSubstring("kernel test, block 0, thread 63, test.ptx:") &&
+                   ContainsSubstring("ld.global.u32 %x, [%a]"));
+  // Inactive lanes may have any address.
+  REQUIRE(kernel({.threads = {20, 1, 1}}, short_by_one).is_clean());
+  REQUIRE(kernel({.blocks = {3, 1, 1}}, whole).is_clean());
+}
+
+TEST_CASE("messages name the block") {
+  const Kernel kernel(body_text(1, R"(
+    .reg .b64 %a; .reg .b32 %x, %y; .reg .pred %g;
+    mov.u32 %y, %ctaid.y; setp.ne.u32 %g, %y, 1; @%g ret;
+    mov.u32 %y, %ctaid.x; setp.ne.u32 %g, %y, 2; @%g ret;
+    ld.global.u32 %x, [%p0+1000]; ret;)"));
+  Buffer<uint32_t> buffer(64);
+  REQUIRE_THAT(kernel({.blocks = {3, 2, 1}}, buffer).fault,
+               ContainsSubstring("block (2, 1, 0), thread 0"));
+}
+
+TEST_CASE("a misaligned access is a fault") {
+  REQUIRE_THAT(fault_of("ld.global.u32 %x, [%p0+2];"),
+               ContainsSubstring("misaligned address 0x") && ContainsSubstring("for 4 bytes"));
+  REQUIRE_THAT(fault_of("ld.global.v2.u32 {%x, %x}, [%p0+4];"), ContainsSubstring("for 8 bytes"));
+  REQUIRE_THAT(fault_of("st.global.v4.u32 [%p0+8], {%x, %x, %x, %x};"),
+               ContainsSubstring("for 16 bytes"));
+  REQUIRE_THAT(fault_of("st.shared.u64 [%s+4], %a;"), ContainsSubstring("misaligned address"));
+  REQUIRE_THAT(fault_of("atom.global.add.u64 %a, [%p0+4], 1;"),
+               ContainsSubstring("misaligned address"));
+  REQUIRE_THAT(fault_of("cp.async.ca.shared.global [%s], [%p0+4], 8;"),
+               ContainsSubstring("misaligned"));
+  REQUIRE_THAT(fault_of("cp.async.ca.shared.global [%s+4], [%p0], 8;"),
+               ContainsSubstring("misaligned"));
+  REQUIRE(fault_of("ld.global.v2.u16 {%x, %x}, [%p0+4];").empty());
+}
+
+TEST_CASE("an out-of-bounds shared access is a fault") {
+  REQUIRE(fault_of("ld.shared.u32 %x, [%s+252];").empty());
+  REQUIRE(fault_of("st.shared.u32 [%s], %x;").empty());
+  REQUIRE_THAT(fault_of("ld.shared.u32 %x, [%s+256];"),
+               ContainsSubstring("out of bounds of shared memory: 4 bytes at 256 of 256"));
+  REQUIRE_THAT(fault_of("st.shared.u32 [%s+-4], %x;"),
+               ContainsSubstring("out of bounds of shared memory: 4 bytes at -4 of 256"));
+  REQUIRE_THAT(fault_of("mov.u32 %s, 0x2000400; ld.shared.u32 %x, [%s];"),
+               ContainsSubstring("not in its own block"));
+  REQUIRE_THAT(fault_of("mov.u32 %s, 0x2000400; ld.shared::cluster.u32 %x, [%s];"),
+               ContainsSubstring("in no block of the cluster"));
+  REQUIRE_THAT(fault_of("atom.shared.add.u32 %x, [%s+256], 1;"),
+               ContainsSubstring("out of bounds of shared"));
+  REQUIRE_THAT(fault_of("cp.async.ca.shared.global [%s+256], [%p0], 4;"),
+               ContainsSubstring("out of bounds of shared"));
+}
+
+TEST_CASE("ld.global of a generic shared or local address is a fault") {
+  REQUIRE_THAT(fault_of("cvta.shared.u64 %a, smem; ld.global.u32 %x, [%a];"),
+               ContainsSubstring("generic address of shared memory"));
+  REQUIRE_THAT(fault_of("cvta.local.u64 %a, stack; st.global.u32 [%a], %x;"),
+               ContainsSubstring("generic address of local memory"));
+  REQUIRE(fault_of("cvta.shared.u64 %a, smem; ld.u32 %x, [%a];").empty());
+  REQUIRE_THAT(fault_of("cvta.shared.u64 %a, smem; ld.u32 %x, [%a+256];"),
+               ContainsSubstring("out of bounds of shared"));
+}
+
+TEST_CASE("out-of-bounds local and parameter accesses are faults") {
+  REQUIRE(fault_of("mov.u64 %a, stack; ld.local.u32 %x, [%a+12];").empty());
+  REQUIRE_THAT(fault_of("mov.u64 %a, stack; ld.local.u32 %x, [%a+16];"),
+               ContainsSubstring("out of bounds of local memory: 4 bytes at 16 of 16"));
+  REQUIRE_THAT(fault_of("cvta.local.u64 %a, stack; st.u32 [%a+16], %x;"),
+               ContainsSubstring("out of bounds of local memory"));
+  REQUIRE_THAT(fault_of("ld.param.u32 %x, [p0+8];"),
+               ContainsSubstring("outside of the parameters"));
+  REQUIRE_THAT(fault_of("mov.u64 %a, p0; st.u32 [%a], %x;"),
+               ContainsSubstring("writes a parameter"));
+}
+
+TEST_CASE("cp.async reads only src-size bytes") {
+  const char *const at_the_end = "cp.async.cg.shared.global [%s], [%p0+1024], 16, ";
+  REQUIRE(fault_of(std::string(at_the_end) + "0;").empty());
+  REQUIRE_THAT(fault_of(std::string(at_the_end) + "4;"),
+               ContainsSubstring("out of bounds: read of 4 bytes"));
+  REQUIRE_THAT(fault_of("cp.async.cg.shared.global [%s], [%p0], 16, 17;"),
+               ContainsSubstring("cp.async of 17 of 16 bytes"));
+  REQUIRE(fault_of("setp.eq.u32 %g, 0, 0; cp.async.cg.shared.global [%s], [%p0+1024], 16, %g;")
+              .empty());
+  REQUIRE_THAT(
+      fault_of("setp.ne.u32 %g, 0, 0; cp.async.cg.shared.global [%s], [%p0+1024], 16, %g;"),
+      ContainsSubstring("out of bounds"));
+}
+
+namespace {
+
+/// Captures stderr during its lifetime.
+class Stderr {
+ public:
+  Stderr() : before_(dup(2)) {
+    fflush(stderr);
+    dup2(fileno(file_), 2);
+  }
+  ~Stderr() {
+    dup2(before_, 2);
+    close(before_);
+    fclose(file_);
+  }
+  int count(const std::string &text) {
+    rewind(file_);
+    std::string all(10000, '\0');
+    all.resize(fread(all.data(), 1, all.size(), file_));
+    int n = 0;
+    for (size_t at = 0; (at = all.find(text, at)) != std::string::npos; at++) n++;
+    return n;
+  }
+
+ private:
+  FILE *file_ = tmpfile();
+  int before_;
+};
+
+}  // namespace
+
+TEST_CASE("all violations are counted, the first per location are printed") {
+  const uint64_t before = num_violations();
+  REQUIRE_FALSE(fault_of("ld.global.u32 %x, [%p0+1024];").empty());
+  REQUIRE(num_violations() == before + 1);
+
+  Stderr printed;
+  for (int i = 0; i < 5; i++) violation("said by a test");
+  violation("said by another");
+  REQUIRE(num_violations() == before + 7);
+  REQUIRE(printed.count("softgpu: VIOLATION: said by a test\n") == 2);
+  REQUIRE(printed.count("said by another") == 1);
+}
+
+TEST_CASE("the host may allocate while a kernel runs") {
+  const Kernel kernel(body_text(1, R"(
+    .reg .b64 %a; .reg .b32 %i, %x; .reg .pred %g;
+    mov.u32 %i, 0;
+  LOOP:
+    and.b32 %x, %i, 63; mul.wide.u32 %a, %x, 8; add.s64 %a, %p0, %a;
+    ld.global.u64 %a, [%a]; ld.global.u32 %x, [%a]; add.u32 %x, %x, 1; st.global.u32 [%a], %x;
+    add.u32 %i, %i, 1; setp.lt.u32 %g, %i, 20000; @%g bra LOOP;
+    ret;)"));
+  std::vector<std::unique_ptr<Buffer<uint32_t>>> buffers;
+  Buffer<uint64_t> addresses(64);
+  for (uint64_t &a : addresses.values()) {
+    buffers.push_back(std::make_unique<Buffer<uint32_t>>(1));
+    a = buffers.back()->address();
+  }
+  Outcome outcome;
+  std::atomic<bool> is_running = true;
+  std::thread device([&] {
+    outcome = kernel({.threads = {1, 1, 1}}, addresses);
+    is_running = false;
+  });
+  while (is_running) Buffer<uint32_t> temporary(1000);
+  device.join();
+  REQUIRE(outcome.is_clean());
+  for (size_t i = 0; i < 64; i++) REQUIRE((*buffers[i])[0] == (20000 - i + 63) / 64);
+}
+
+}  // namespace softgpu::test

@@ -1,0 +1,293 @@
+// Compiled kernels: locations of variables, constants, and correct results.
+#include <algorithm>
+#include <set>
+
+#include "softgpu/program/edit.h"
+#include "softgpu/program/registers.h"
+#include "softgpu/tests/harness.h"
+#include "tests/support/catch.h"
+
+using namespace softgpu;
+using namespace softgpu::test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+/// Runs a kernel in one warp, with a buffer in %p0 and the thread in %t and %T.  Returns the
+/// buffer.
+std::vector<uint32_t> results_of(const std::string &body, size_t size = 32) {
+  const Kernel kernel(body_text(1, body));
+  Buffer<uint32_t> out(size, 0xDEAD);
+  const Outcome outcome = kernel({}, out);
+  CHECK(outcome.fault == "");
+  CHECK(outcome.violations.empty());
+  return out.values();
+}
+
+/// Stores a 32-bit register to the thread's element.
+const std::string kStore = "shl.b64 %T, %T, 2; add.s64 %T, %T, %p0; st.global.b32 [%T], ";
+
+template <class F>
+std::vector<uint32_t> of_each_thread(F &&f) {
+  std::vector<uint32_t> values;
+  for (uint32_t t = 0; t < 32; t++) values.push_back(f(t));
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("constants have one slot each, at the beginning", "[program]") {
+  const Kernel kernel(module_text(".param .u64 p, .param .u32 n", R"(
+    .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %q<3>; .shared .align 8 .b8 s[24];
+    add.s32 %r1, %r2, 5;
+    add.s32 %r1, %r1, 5;
+    add.s64 %rd1, %rd2, 5;
+    mov.u32 %r3, %tid.x;
+    add.s32 %r3, %r3, %tid.x;
+    ld.param.u32 %r4, [n];
+    ld.param.u64 %rd4, [p];
+    mov.u64 %rd5, s;
+    mov.u64 %rd5, s+8;
+    ld.shared.u32 %r5, [s+4];
+    and.pred %q1, %q2, 1;)"));
+  const Program &program = kernel.program();
+  const auto count = [&](uint8_t width, ConstantKind kind, uint64_t value) {
+    return std::ranges::count_if(program.constants, [&](const ConstantRow &c) {
+      return c.width == width && c.kind == kind && c.value == value;
+    });
+  };
+  CHECK(count(4, ConstantKind::kValue, 5) == 1);
+  CHECK(count(8, ConstantKind::kValue, 5) == 1);
+  CHECK(count(1, ConstantKind::kValue, 1) == 1);
+  CHECK(count(8, ConstantKind::kParameter, 0) == 1);
+  CHECK(count(8, ConstantKind::kParameter, 8) == 1);
+  CHECK(count(8, ConstantKind::kShared, 0) == 1);  // the instruction contains the offset of [s+4]
+  CHECK(count(8, ConstantKind::kShared, 8) == 1);
+  REQUIRE(program.specials.size() == 1);
+  CHECK(program.specials[0].name == "%tid.x");
+
+  std::vector<std::pair<RegisterSlot, uint8_t>> rows{
+      {program.specials[0].row, program.specials[0].width}};
+  for (const ConstantRow &c : program.constants) rows.emplace_back(c.row, c.width);
+  std::ranges::sort(rows);
+  uint32_t end = 0;
+  for (const auto &[row, width] : rows) {
+    CHECK(row == end);
+    CHECK((width == 1 || row % 64 == 0));
+    end += row_bytes(width);
+  }
+  CHECK(program.constant_bytes == end);
+  CHECK(program.register_bytes > end);
+  CHECK(program.register_bytes % 64 == 0);
+}
+
+TEST_CASE("parameters, shared and local variables are laid out by alignment", "[program]") {
+  const Kernel kernel(
+      module_text(".param .u8 a, .param .align 16 .b8 b[20], .param .u16 c, .param .u64 d",
+                  R"(.shared .align 4 .b8 own[6];
+         .local .align 8 .b8 depot[20];
+         .reg .b64 %rd<5>;
+         mov.u64 %rd1, used; mov.u64 %rd2, dynamic+8; mov.u64 %rd3, depot; mov.u64 %rd4, own;)",
+                  ".extern .shared .align 128 .b8 dynamic[];\n.shared .align 4 .b8 unused[400];\n"
+                  ".shared .align 16 .b8 used[32];\n"));
+  const Program &program = kernel.program();
+  std::vector<uint32_t> offsets;
+  for (const auto &parameter : program.parameters) offsets.push_back(parameter.offset);
+  CHECK(offsets == std::vector<uint32_t>{0, 16, 36, 40});
+  CHECK(program.parameter_bytes == 48);
+  CHECK(program.static_smem == 48);  // declared in the kernel, and used from the module
+  CHECK(program.has_dynamic_smem);
+  CHECK(program.dynamic_smem_offset == 128);
+  CHECK(program.local_bytes == 32);
+  std::set<uint64_t> shared;
+  for (const ConstantRow &c : program.constants)
+    if (c.kind == ConstantKind::kShared) shared.insert(c.value);
+  CHECK(shared == std::set<uint64_t>{0, 16, 136});
+}
+
+TEST_CASE("a program records its use of the async proxy", "[program]") {
+  const auto uses_async_proxy = [](const std::string &body) {
+    return Kernel(body_text(1, body)).program().uses_async_proxy;
+  };
+  CHECK_FALSE(uses_async_proxy("bar.sync 0;"));
+  CHECK(uses_async_proxy("wgmma.fence.sync.aligned;"));
+  CHECK(
+      uses_async_proxy(".reg .b64 %m; .reg .b32 %s; mov.u64 %m, %p0; mov.u32 %s, %t;\n"
+                       "cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group "
+                       "[%m, {%s}], [%s];"));
+}
+
+TEST_CASE("a compile error names its location", "[program]") {
+  const auto compile_body = [](const std::string &body) { Kernel(module_text("", body)); };
+  CHECK_THROWS_WITH(
+      compile_body("\nnonsense.b32;"),
+      ContainsSubstring("test.ptx:8: unknown instruction in kernel test: nonsense.b32"));
+  CHECK_THROWS_WITH(compile_body(".reg .b64 %rd1; .reg .b32 %r1; add.s32 %r1, %r1, %rd1;"),
+                    ContainsSubstring("width"));
+  CHECK_THROWS_WITH(compile_body(".reg .b32 %r1; mov.u32 %r1, %nothing;"),
+                    ContainsSubstring("%nothing"));
+  CHECK_THROWS_WITH(compile_body("bra;"), ContainsSubstring("number of operands"));
+  CHECK_THROWS_WITH(compile_body(".reg .b64 %rd1; mov.u64 %rd1, nothing;"),
+                    ContainsSubstring("nothing"));
+  CHECK_THROWS_WITH(compile_body(".reg .b32 %r1; add.s32 5, %r1, %r1;"),
+                    ContainsSubstring("destination"));
+}
+
+TEST_CASE("immediates convert to the type of the instruction", "[program]") {
+  const auto result = [](const std::string &body) {
+    return results_of(".reg .b32 %r<4>; .reg .f32 %f<4>; .reg .f64 %d<4>; .reg .b64 %rd<4>;" +
+                      body + kStore + "%r1;")[0];
+  };
+  CHECK(result("mov.f32 %f1, 0f40000000; mov.b32 %r1, %f1;") == 0x40000000);
+  CHECK(result("mov.f32 %f1, 0d4000000000000000; mov.b32 %r1, %f1;") == 0x40000000);
+  CHECK(result("mov.f32 %f1, -1.5; mov.b32 %r1, %f1;") == 0xBFC00000);
+  CHECK(result("mov.f64 %d1, 1.5; cvt.rn.f32.f64 %f1, %d1; mov.b32 %r1, %f1;") == 0x3FC00000);
+  CHECK(result("mov.u32 %r1, -1;") == 0xFFFFFFFF);
+  CHECK(result("mov.u64 %rd1, -2; shr.u64 %rd1, %rd1, 32; cvt.u32.u64 %r1, %rd1;") == 0xFFFFFFFF);
+}
+
+TEST_CASE("function calls in loops return results", "[program]") {
+  const Kernel kernel(module_text(".param .u64 p0", R"(
+    .reg .b32 %r<5>; .reg .b64 %rd<4>; .reg .pred %q<2>;
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, 0;
+    mov.u32 %r3, 0;
+LOOP:
+    {
+      .param .b32 param0; .param .b32 retval0;
+      st.param.b32 [param0], %r2;
+      call.uni (retval0), square_if_odd, (param0);
+      ld.param.b32 %r4, [retval0];
+    }
+    add.s32 %r3, %r3, %r4;
+    add.s32 %r2, %r2, 1;
+    setp.le.u32 %q1, %r2, %r1;
+    @%q1 bra LOOP;
+    ld.param.u64 %rd1, [p0];
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd1, %rd1, %rd2;
+    st.global.u32 [%rd1], %r3;)",
+                                  R"(
+.func (.param .b32 result) square_if_odd(.param .b32 x)
+{
+  .reg .b32 %r<4>; .reg .pred %q<2>;
+  ld.param.b32 %r1, [x];
+  and.b32 %r2, %r1, 1;
+  setp.ne.u32 %q1, %r2, 0;
+  @%q1 bra ODD;
+  st.param.b32 [result], 0;
+  ret;
+ODD:
+  mul.lo.s32 %r3, %r1, %r1;
+  st.param.b32 [result], %r3;
+  ret;
+}
+)"));
+  Buffer<uint32_t> out(32);
+  CHECK(kernel({}, out).is_clean());
+  CHECK(out.values() == of_each_thread([](uint32_t t) {
+          uint32_t sum = 0;
+          for (uint32_t i = 1; i <= t; i += 2) sum += i * i;
+          return sum;
+        }));
+}
+
+TEST_CASE("diverged lanes keep their registers", "[program]") {
+  // The arms use separate registers, which share slots, while the other lanes wait; %r1 is live in
+  // both.
+  const auto results = results_of(R"(
+    .reg .b32 %r<20>; .reg .pred %q<3>;
+    mul.lo.s32 %r1, %t, 3;
+    mov.u32 %r2, %t;
+    and.b32 %r3, %t, 1;
+    setp.eq.u32 %q1, %r3, 0;
+AGAIN:
+    setp.eq.u32 %q2, %r2, 0;
+    @%q2 bra DONE;
+    sub.s32 %r2, %r2, 1;
+    @%q1 bra EVEN;
+    add.s32 %r4, %r2, 100; add.s32 %r5, %r4, %r4; add.s32 %r1, %r1, %r5;
+    bra AGAIN;
+EVEN:
+    add.s32 %r6, %r2, 7; mul.lo.s32 %r7, %r6, %r6; sub.s32 %r1, %r1, %r7;
+    bra AGAIN;
+DONE:)" + kStore + "%r1;");
+  CHECK(results == of_each_thread([](uint32_t t) {
+          uint32_t sum = 3 * t;
+          for (uint32_t i = 0; i < t; i++) sum += t % 2 ? 2 * (i + 100) : 0 - (i + 7) * (i + 7);
+          return sum;
+        }));
+}
+
+TEST_CASE("branch tables lead to their labels", "[program]") {
+  const auto results = results_of(R"(
+    .reg .b32 %r<3>;
+    T: .branchtargets A, B, C, A;
+    and.b32 %r1, %t, 3;
+    brx.idx %r1, T;
+    A: mov.u32 %r2, 10; bra END;
+    B: mov.u32 %r2, 20; bra END;
+    C: mov.u32 %r2, 30;
+    END:)" + kStore + "%r2;");
+  CHECK(results == of_each_thread([](uint32_t t) -> uint32_t {
+          return t % 4 == 1 ? 20 : t % 4 == 2 ? 30 : 10;
+        }));
+}
+
+TEST_CASE("the carry flag survives other statements, and _ discards a result", "[program]") {
+  const auto results = results_of(R"(
+    .reg .b32 %r<5>; .reg .pred %q<2>;
+    add.cc.u32 %r1, %t, 0xFFFFFFF0;
+    { .reg .b32 %u<3>; add.u32 %u1, %t, 1; add.u32 %u2, %u1, %u1; }
+    addc.u32 %r2, 0, 0;
+    setp.gt.u32 _|%q1, %t, 3;
+    selp.u32 %r3, 10, 20, %q1;
+    add.u32 %r2, %r2, %r3;)" + kStore +
+                                  "%r2;");
+  CHECK(results ==
+        of_each_thread([](uint32_t t) -> uint32_t { return (t > 15) + (t > 3 ? 20 : 10); }));
+}
+
+// ---- Mutations
+
+namespace {
+
+/// Returns the instructions after an edit.
+std::vector<std::string> edited(const std::string &edit, std::vector<std::string> statements,
+                                const std::string &kernel = "gemm<int>(Args)") {
+  const ptx::Rewrite rewrite = make_edit(edit, kernel);
+  if (!rewrite) return statements;
+  for (std::string &statement : statements) statement = rewrite(statement).value_or(statement);
+  return statements;
+}
+
+}  // namespace
+
+TEST_CASE("SOFTGPU_EDIT selects and changes statements", "[program]") {
+  using Lines = std::vector<std::string>;
+  const Lines code = {"bar.sync 0", "@%p1 bra L1", "bar.sync 1", "add.s32 %r1, %r1, 1"};
+  CHECK(edited("", code) == code);
+  CHECK(edited("drop bar.sync", code) == Lines{"", code[1], "", code[3]});
+  CHECK(edited("drop bar.sync @1", code) == Lines{code[0], code[1], "", code[3]});
+  CHECK(edited("drop bar.sync @2", code) == code);
+  CHECK(edited("drop @%p1 bra", code) == Lines{code[0], "", code[2], code[3]});
+  CHECK(edited("swap %r1, 1=>%r1, 2", code)[3] == "add.s32 %r1, %r1, 2");
+  CHECK(edited("swap %r1=>%r2", code)[3] == "add.s32 %r2, %r1, 1");
+  CHECK(edited("swap bar.sync=>bar.warp.sync @0 in gemm", code) ==
+        Lines{"bar.warp.sync 0", code[1], code[2], code[3]});
+  CHECK(edited("drop bar.sync in gemm<int>", code)[0].empty());
+  CHECK(edited("drop bar.sync in conv", code) == code);
+  for (const char *bad : {"bar.sync", "drop", "drop ", "swap a", "swap =>b", "remove a"}) {
+    INFO(bad);
+    CHECK_THROWS_AS(make_edit(bad, "k"), ptx::Error);
+  }
+}
+
+TEST_CASE("SOFTGPU_EDIT changes the compiled kernel", "[program]") {
+  const std::string body =
+      ".reg .b32 %r<2>; mov.u32\t%r1, 1;\nadd.s32 \t%r1, %r1, 1;" + kStore + "%r1;";
+  CHECK(results_of(body)[0] == 2);
+  const WithOptions with(
+      [](Options &o) { o.edit = "swap add.s32 %r1, %r1, 1=>add.s32 %r1, %r1, 5"; });
+  CHECK(results_of(body)[0] == 6);
+}

@@ -1,0 +1,241 @@
+// Races of threads on shared memory, with and without each instruction that orders memory.
+#include "softgpu/tests/race_kernel.h"
+#include "tests/support/catch.h"
+
+namespace softgpu::test {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+/// Checks that there is a race without some instructions and none with them.
+void check_needed(const std::string &before, const std::string &needed, const std::string &after,
+                  uint32_t num_threads = 64, uint32_t cluster = 1) {
+  INFO(before << "    >>> " << needed << after);
+  const Outcome with = race(before + needed + after, num_threads, cluster);
+  const Outcome without = race(before + after, num_threads, cluster);
+  CHECK(with.is_clean());
+  INFO("with: " << with << "without: " << without);
+  CHECK(is_race(without));
+}
+
+TEST_CASE("race: bar.sync orders the threads of a block", "[race]") {
+  check_needed(kWriteOwn, kBarrier, kReadNext);
+  check_needed(kReadNext, kBarrier, kWriteOwn);
+  check_needed(kWriteOwn, kBarrier, "st.shared.u32 [%next], 7;\n");
+  check_needed(kWriteOwn, "barrier.sync 3, 64;\n", kReadNext);
+  check_needed(kWriteOwn, "bar.red.or.pred %q, 0, %one;\n", kReadNext);
+  CHECK(race(kReadNext + kReadOwn).is_clean());
+  CHECK(race(kWriteOwn + kReadOwn + kWriteOwn).is_clean());
+}
+
+TEST_CASE("race: the report names both accesses", "[race]") {
+  const Outcome outcome = race(kWriteOwn + "setp.eq.u32 %q, %t, 5;\n@%q " + kReadNext);
+  REQUIRE(outcome.violations.size() == 1);
+  const std::string &message = outcome.violations[0];
+  CHECK_THAT(message,
+             ContainsSubstring("race: reads byte 24 of shared memory, which another writes"));
+  CHECK_THAT(message, ContainsSubstring("the other: kernel test, block 0, thread 6, test.ptx:"));
+  CHECK_THAT(message, ContainsSubstring("st.shared.u32 [%own], %t"));
+  CHECK_THAT(message, ContainsSubstring("kernel test, block 0, thread 5, test.ptx:"));
+  CHECK_THAT(message, ContainsSubstring("ld.shared.u32 %v, [%next]"));
+}
+
+TEST_CASE("race: order is transitive over several barriers", "[race]") {
+  // Barrier 1 orders warp 0 before warp 1, barrier 2 orders warp 1 before warp 2.
+  const auto body = [](const std::string &first, const std::string &second) {
+    return "setp.eq.u32 %q, %w, 0;\n@%q st.shared.u32 [%own], 1;\n@%q " + first +
+           "setp.eq.u32 %q, %w, 1;\n@%q bar.sync 1, 64;\n@%q " + second +
+           "setp.eq.u32 %q, %w, 2;\n@%q bar.sync 2, 64;\n@%q ld.shared.u32 %v, [%first];\n";
+  };
+  CHECK(race(body("bar.arrive 1, 64;\n", "bar.arrive 2, 64;\n"), 96).is_clean());
+  // An arrival releases but does not acquire: warp 0 reads data that warp 1 wrote before its own
+  // arrival.
+  CHECK(
+      is_race(race("setp.eq.u32 %q, %w, 1;\n@%q st.shared.u32 [%own], 1;\n@%q bar.sync 1, 64;\n"
+                   "setp.eq.u32 %q, %w, 0;\n@%q bar.arrive 1, 64;\n@%q ld.shared.u32 %v, "
+                   "[%first+128];\n")));
+  // An arrival does not release later writes.
+  CHECK(
+      is_race(race("setp.eq.u32 %q, %w, 0;\n@%q bar.arrive 1, 64;\n@%q st.shared.u32 [%own], 1;\n"
+                   "setp.eq.u32 %q, %w, 1;\n@%q bar.sync 1, 64;\n@%q ld.shared.u32 %v, "
+                   "[%first];\n")));
+}
+
+TEST_CASE("race: barriers with different numbers do not order their threads", "[race]") {
+  CHECK(is_race(race(kWriteOwn + "add.u32 %x, %w, 1;\nbar.sync %x, 32;\n" + kReadNext)));
+  CHECK(race(kWriteOwn + "mov.u32 %x, 2;\nbar.sync %x, 64;\n" + kReadNext).is_clean());
+}
+
+TEST_CASE("race: bar.warp.sync orders only the lanes of its mask", "[race]") {
+  const std::string read_next_lane = R"(
+    xor.b32 %x, %t, 1;
+    mad.lo.u32 %next, %x, 4, %first;
+  )" + kReadNext;
+  check_needed(kWriteOwn, "bar.warp.sync -1;\n", read_next_lane);
+  // Masks of half warps: the other lane is in the same half, or in the other one.
+  const std::string halves =
+      "setp.lt.u32 %q, %x, 16;\nselp.b32 %x, 0xffff, 0xffff0000, %q;\n"
+      "bar.warp.sync %x;\n";
+  CHECK(race(kWriteOwn + halves + read_next_lane).is_clean());
+  CHECK(is_race(race(kWriteOwn + halves +
+                     "xor.b32 %x, %t, 16;\nmad.lo.u32 %next, %x, 4, %first;\n" + kReadNext)));
+  CHECK(is_race(race(kWriteOwn + "bar.warp.sync -1;\n" + kReadNext)));  // lane of the other warp
+}
+
+TEST_CASE("race: exchanges between lanes do not order memory", "[race]") {
+  const std::string read_next_lane =
+      "xor.b32 %x, %t, 1;\nmad.lo.u32 %next, %x, 4, %first;\n" + kReadNext;
+  for (const char *exchange :
+       {"shfl.sync.idx.b32 %x, %t, 0, 31, -1;\n", "vote.sync.ballot.b32 %x, %one, -1;\n",
+        "match.any.sync.b32 %x, %t, -1;\n", "redux.sync.add.u32 %x, %t, -1;\n"})
+    CHECK(is_race(race(kWriteOwn + exchange + read_next_lane)));
+}
+
+TEST_CASE("race: all concurrent readers are tracked", "[race]") {
+  // All lanes read word 0; lanes of either warp that did not wait for the others overwrite it.
+  const std::string read = "ld.shared.u32 %v, [%first];\n",
+                    write = "@%one st.shared.u32 [%first], 1;\n";
+  check_needed(read, kBarrier, write);
+  check_needed(read + "bar.warp.sync -1;\n", kBarrier, write);
+  check_needed(read + kBarrier + read, "bar.warp.sync -1;\n", write, 32);
+}
+
+TEST_CASE("race: parts of a word are distinguished", "[race]") {
+  const std::string halves = "mad.lo.u32 %own, %t, 2, %first;\ncvt.u16.u32 %h, %t;\n";
+  const std::string declare = ".reg .b16 %h;\n" + halves + "st.shared.u16 [%own], %h;\n";
+  CHECK(race(declare + "ld.shared.u16 %h, [%own];\n").is_clean());
+  check_needed(declare, kBarrier, "ld.shared.u16 %h, [%own+2];\n");
+  check_needed(declare, kBarrier, "ld.shared.u32 %v, [%first];\n");
+  check_needed(kWriteOwn, kBarrier, "@%one st.shared.u8 [%first+7], 1;\n");
+}
+
+TEST_CASE("race: every element of a vector is checked", "[race]") {
+  // Thread 7 accesses the last word of the vector that thread 0 accesses.
+  const std::string is_last = "setp.eq.u32 %q, %t, 7;\n@%q ",
+                    load = "@%one ld.shared.v4.u32 {%v, %x, %w, %b}, [%first+16];\n",
+                    store = "@%one st.shared.v4.u32 [%first+16], {%t, %t, %t, %t};\n";
+  check_needed(is_last + kWriteOwn, kBarrier, load);
+  check_needed(load, kBarrier, is_last + kWriteOwn);
+  check_needed(store, kBarrier, is_last + kReadOwn);
+}
+
+TEST_CASE("race: lanes of one statement may write the same value", "[race]") {
+  CHECK(
+      race("mov.u32 %v, 3;\nsetp.eq.u32 %q, %w, 0;\n@%q st.shared.u32 [%first], %v;\n").is_clean());
+  const Outcome outcome = race("setp.lt.u32 %q, %t, 2;\n@%q st.shared.u32 [%first], %t;\n");
+  REQUIRE(outcome.violations.size() == 1);
+  CHECK_THAT(outcome.violations[0],
+             ContainsSubstring("race: thread 0 concurrently writes a different value to byte 0"));
+  // Two warps race.
+  CHECK(is_race(race("mov.u32 %v, 3;\nst.shared.u32 [%first], %v;\n")));
+}
+
+TEST_CASE("race: barrier.cluster orders the blocks of a cluster", "[race]") {
+  const std::string read_other =
+      "mov.u32 %x, %cluster_ctarank;\nxor.b32 %x, %x, 1;\nmapa.shared::cluster.u32 %x, %own, %x;\n"
+      "ld.shared::cluster.u32 %v, [%x];\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\n";
+  check_needed(kWriteOwn,
+               "barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;\n",
+               read_other, 64, 2);
+  const std::string relaxed = "barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait;\n";
+  CHECK(is_race(race(kWriteOwn + relaxed + read_other, 64, 2)));
+  check_needed(kWriteOwn, "fence.acq_rel.cluster;\n", relaxed + read_other, 64, 2);
+  CHECK(is_race(race(kWriteOwn + kBarrier + read_other, 64, 2)));  // barrier of the block only
+}
+
+TEST_CASE("race: atomics conflict only with other kinds of access", "[race]") {
+  const std::string add = "atom.shared.add.u32 %v, [%first], 1;\n";
+  CHECK(race(add + "red.shared.max.u32 [%first], 9;\n").is_clean());
+  check_needed("@%one st.shared.u32 [%first], 0;\n", kBarrier, add);
+  check_needed(add, kBarrier, "ld.shared.u32 %v, [%first];\n");
+  CHECK(race(add + "ld.volatile.shared.u32 %v, [%first];\n").is_clean());
+  // All atomics are remembered, not only the last one.
+  check_needed(add + "bar.warp.sync -1;\n", kBarrier, "@%one st.shared.u32 [%first], 0;\n");
+}
+
+/// Warp 0 writes word 64 and then the flag; warp 1 polls the flag and reads the word.
+std::string by_flag(const std::string &space, const std::string &write, const std::string &read) {
+  const std::string flag = space == "shared" ? "[%first]" : "[%p0]";
+  const auto put = [&](std::string text) {
+    for (size_t at; (at = text.find("FLAG")) != std::string::npos;) text.replace(at, 4, flag);
+    return text;
+  };
+  return "@%one st.volatile." + space + ".u32 " + flag + ", 0;\nbar.sync 0;\n" + R"(
+    setp.eq.u32 %q, %w, 1;
+    @%q bra reader;
+    @!%one bra done;
+    st.shared.u32 [%first+256], 7;
+    )" + put(write) +
+         R"(bra done;
+  reader:
+    )" + put(read) +
+         R"(setp.eq.u32 %q, %v, 0;
+    @%q bra reader;
+    AFTER
+    ld.shared.u32 %v, [%first+256];
+  done:
+  )";
+}
+
+TEST_CASE("race: flags order memory through fences", "[race]") {
+  const auto run = [](const std::string &space, const std::string &write, const std::string &read,
+                      const std::string &after) {
+    std::string body = by_flag(space, write, read);
+    body.replace(body.find("AFTER"), 5, after);
+    return race(body);
+  };
+  for (const std::string space : {"shared", "global"}) {
+    const std::string fence = "fence.acq_rel.gpu;\n";
+    const std::string set = "st.volatile." + space + ".u32 FLAG, 1;\n",
+                      get = "ld.volatile." + space + ".u32 %v, FLAG;\n";
+    CHECK(run(space, "membar.gl;\n" + set, get, "membar.gl;\n").is_clean());
+    CHECK(run(space, fence + set, get, fence).is_clean());
+    CHECK(is_race(run(space, set, get, fence)));
+    CHECK(is_race(run(space, fence + set, get, "")));
+    const std::string release = "st.release.gpu." + space + ".u32 FLAG, 1;\n",
+                      acquire = "ld.acquire.gpu." + space + ".u32 %v, FLAG;\n";
+    CHECK(run(space, release, acquire, "").is_clean());
+    CHECK(is_race(run(space, set, acquire, "")));
+    CHECK(is_race(run(space, release, get, "")));
+    // Atomic counters.
+    const std::string add = "atom.add." + space + ".u32 %v, FLAG, 1;\n",
+                      look = "atom.or." + space + ".b32 %v, FLAG, 0;\n";
+    CHECK(run(space, fence + add, look, fence).is_clean());
+    CHECK(run(space, "atom.release.gpu." + space + ".add.u32 %v, FLAG, 1;\n",
+              "atom.acquire.gpu." + space + ".or.b32 %v, FLAG, 0;\n", "")
+              .is_clean());
+    CHECK(is_race(run(space, add, look, fence)));
+  }
+}
+
+TEST_CASE("race: ldmatrix and stmatrix access memory for the lanes that own the elements",
+          "[race]") {
+  const std::string rows = "mad.lo.u32 %x, %t, 16, %first;\n",
+                    load = "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%v}, [%x];\n",
+                    store = "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%x], {%v};\n";
+  // Lane l has word l.
+  CHECK(race(kWriteOwn + rows + load, 32).is_clean());
+  CHECK(race(rows + store + kReadOwn, 32).is_clean());
+  const std::string other = "xor.b32 %w, %t, 3;\nmad.lo.u32 %next, %w, 4, %first;\n";
+  check_needed(other + "st.shared.u32 [%next], %t;\n", "bar.warp.sync -1;\n", rows + load, 32);
+  check_needed(other + rows + store, "bar.warp.sync -1;\n", kReadNext, 32);
+  check_needed(other + rows + load, "bar.warp.sync -1;\n", "st.shared.u32 [%next], %t;\n", 32);
+  // Transposed, two lanes hold halves of a word.
+  check_needed(kWriteOwn + rows, "bar.warp.sync -1;\n",
+               "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%v}, [%x];\n", 32);
+}
+
+TEST_CASE("race: each lane of wmma counts as accessing all elements", "[race]") {
+  const std::string registers = "{%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}";
+  const std::string declare = ".reg .f32 %f<8>;\nmov.u32 %x, 16;\n",
+                    load = "wmma.load.c.sync.aligned.row.m16n16k16.shared.f32 " + registers +
+                           ", [%first], %x;\n",
+                    store = "wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%first], " +
+                            registers + ", %x;\n";
+  check_needed(declare + kWriteOwn, "bar.warp.sync -1;\n", load, 32);
+  check_needed(declare + store, "bar.warp.sync -1;\n", kReadOwn, 32);
+  check_needed(declare + load, "bar.warp.sync -1;\n", kWriteOwn, 32);
+}
+
+}  // namespace
+}  // namespace softgpu::test

@@ -1,0 +1,315 @@
+// Captured streams and graphs.
+#include <thread>
+
+#include "softgpu/tests/runtime_case.h"
+#include "tests/support/catch.h"
+
+using namespace softgpu::test;
+
+namespace {
+
+cudaStream_t begin_capture(cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal,
+                           unsigned flags = cudaStreamNonBlocking) {
+  const cudaStream_t stream = make_stream(flags);
+  REQUIRE(cudaStreamBeginCapture(stream, mode) == cudaSuccess);
+  return stream;
+}
+
+cudaGraph_t end_capture(cudaStream_t stream) {
+  cudaGraph_t graph = nullptr;
+  REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+  REQUIRE(graph != nullptr);
+  return graph;
+}
+
+/// Ends a capture that must have failed.
+cudaError_t fail_capture(cudaStream_t stream) {
+  auto graph = reinterpret_cast<cudaGraph_t>(1);
+  const cudaError_t error = cudaStreamEndCapture(stream, &graph);
+  CHECK(graph == nullptr);
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
+  CHECK(cudaStreamIsCapturing(stream, &status) == cudaSuccess);
+  CHECK(status == cudaStreamCaptureStatusNone);
+  return error;
+}
+
+cudaGraphExec_t instantiate(cudaGraph_t graph) {
+  cudaGraphExec_t exec = nullptr;
+  REQUIRE(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
+  return exec;
+}
+
+cudaEvent_t make_event() {
+  cudaEvent_t event = nullptr;
+  REQUIRE(cudaEventCreateWithFlags(&event, cudaEventDisableTiming) == cudaSuccess);
+  return event;
+}
+
+/// Makes `to` wait for the current work of `from`.
+void join(cudaStream_t to, cudaStream_t from) {
+  const cudaEvent_t event = make_event();
+  REQUIRE(cudaEventRecord(event, from) == cudaSuccess);
+  REQUIRE(cudaStreamWaitEvent(to, event, 0) == cudaSuccess);
+}
+
+std::vector<cudaGraphNode_t> nodes_of(cudaGraph_t graph) {
+  size_t count = 0;
+  REQUIRE(cudaGraphGetNodes(graph, nullptr, &count) == cudaSuccess);
+  std::vector<cudaGraphNode_t> nodes(count);
+  REQUIRE(cudaGraphGetNodes(graph, nodes.data(), &count) == cudaSuccess);
+  return nodes;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- hidden cases
+
+TEST_CASE("case: a captured sequence runs at its launch", "[.]") {
+  const Kernels kernels;
+  uint32_t *const words = device_words(), *const copies = device_words();
+  const cudaStream_t stream = begin_capture();
+  {
+    uint32_t value = kNew;  // out of scope when the graph runs
+    REQUIRE(kernels.set(words, value, stream) == cudaSuccess);
+    value = 0;
+  }
+  REQUIRE(kernels.increment(words, stream) == cudaSuccess);
+  REQUIRE(cudaMemcpyAsync(copies, words, kBytes, cudaMemcpyDeviceToDevice, stream) == cudaSuccess);
+  REQUIRE(cudaMemsetAsync(words, 0, kBytes, stream) == cudaSuccess);
+  const cudaGraph_t graph = end_capture(stream);
+  require_words(words, kOld);
+
+  const std::vector<cudaGraphNode_t> nodes = nodes_of(graph);
+  const std::vector<cudaGraphNodeType> expected = {cudaGraphNodeTypeKernel, cudaGraphNodeTypeKernel,
+                                                   cudaGraphNodeTypeMemcpy,
+                                                   cudaGraphNodeTypeMemset};
+  REQUIRE(nodes.size() == expected.size());
+  for (size_t i = 0; i < nodes.size(); i++) {
+    cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
+    REQUIRE(cudaGraphNodeGetType(nodes[i], &type) == cudaSuccess);
+    CHECK(type == expected[i]);
+  }
+  const cudaGraphExec_t exec = instantiate(graph);
+  REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+  for (int i = 0; i < 3; i++) REQUIRE(cudaGraphLaunch(exec, stream) == cudaSuccess);
+  REQUIRE(cudaGraphExecDestroy(exec) == cudaSuccess);
+  require_words(copies, kNew + 1);
+  require_words(words, 0);
+}
+
+TEST_CASE("case: launches of a graph do not overlap", "[.]") {
+  const Kernels kernels;
+  uint32_t *const words = device_words();
+  const cudaStream_t stream = begin_capture(), other = make_stream();
+  REQUIRE(kernels.increment(words, stream) == cudaSuccess);
+  const cudaGraphExec_t exec = instantiate(end_capture(stream));
+  for (int i = 0; i < 4; i++) REQUIRE(cudaGraphLaunch(exec, i % 2 ? other : stream) == cudaSuccess);
+  REQUIRE(cudaStreamSynchronize(other) == cudaSuccess);
+  CHECK(words[0] == kOld + 4);
+}
+
+TEST_CASE("case: a fork and a join", "[.]") {
+  const Kernels kernels;
+  uint32_t *const made = device_words(), *const left = device_words(),
+                  *const right = device_words(), *const both = device_words();
+  const cudaStream_t stream = begin_capture(), forked = make_stream();
+  REQUIRE(kernels.set(made, kNew, stream) == cudaSuccess);
+  join(forked, stream);
+  REQUIRE(kernels.copy(left, made, stream) == cudaSuccess);
+  REQUIRE(kernels.copy(right, made, forked) == cudaSuccess);
+  join(stream, forked);
+  REQUIRE(kernels.copy(both, right, stream) == cudaSuccess);
+  REQUIRE(kernels.increment(both, stream) == cudaSuccess);
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long id = 0;
+  size_t num_front = 0;
+  REQUIRE(cudaStreamGetCaptureInfo(forked, &status, &id, nullptr, nullptr, nullptr, &num_front) ==
+          cudaSuccess);
+  CHECK(status == cudaStreamCaptureStatusActive);
+  CHECK(num_front == 1);
+  const cudaGraph_t graph = end_capture(stream);
+  CHECK(nodes_of(graph).size() == 5);
+  size_t num_roots = 0, num_before = 0;
+  REQUIRE(cudaGraphGetRootNodes(graph, nullptr, &num_roots) == cudaSuccess);
+  CHECK(num_roots == 1);
+  REQUIRE(cudaGraphNodeGetDependencies(nodes_of(graph)[3], nullptr, nullptr, &num_before) ==
+          cudaSuccess);
+  CHECK(num_before == 2);
+  REQUIRE(cudaGraphLaunch(instantiate(graph), stream) == cudaSuccess);
+  require_words(left, kNew);
+  require_words(right, kNew);
+  require_words(both, kNew + 1);
+}
+
+TEST_CASE("case: a graph is ordered with the other work of its stream", "[.]") {
+  const Kernels kernels;
+  uint32_t *const words = device_words(), *const result = device_words();
+  const cudaStream_t stream = begin_capture();
+  REQUIRE(kernels.increment(words, stream) == cudaSuccess);
+  const cudaGraphExec_t exec = instantiate(end_capture(stream));
+  REQUIRE(kernels.set(words, kNew, stream) == cudaSuccess);
+  REQUIRE(cudaGraphLaunch(exec, stream) == cudaSuccess);
+  REQUIRE(kernels.copy(result, words, stream) == cudaSuccess);
+  require_words(result, kNew + 1);
+}
+
+TEST_CASE("case: a graph launched in a capture", "[.]") {
+  const Kernels kernels;
+  uint32_t *const words = device_words();
+  cudaStream_t stream = begin_capture();
+  REQUIRE(kernels.increment(words, stream) == cudaSuccess);
+  const cudaGraphExec_t one = instantiate(end_capture(stream));
+  REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed) == cudaSuccess);
+  REQUIRE(kernels.set(words, kNew, stream) == cudaSuccess);
+  REQUIRE(cudaGraphLaunch(one, stream) == cudaSuccess);
+  REQUIRE(cudaGraphLaunch(one, stream) == cudaSuccess);
+  REQUIRE(cudaGraphLaunch(instantiate(end_capture(stream)), stream) == cudaSuccess);
+  require_words(words, kNew + 2);
+}
+
+TEST_CASE("case: an instance is updated with a graph of the same topology", "[.]") {
+  const Kernels kernels;
+  uint32_t *const words = device_words();
+  const auto capture_set = [&](uint32_t value) {
+    const cudaStream_t stream = begin_capture();
+    REQUIRE(kernels.set(words, value, stream) == cudaSuccess);
+    return end_capture(stream);
+  };
+  const cudaGraphExec_t exec = instantiate(capture_set(1));
+  cudaGraphExecUpdateResultInfo info{};
+  REQUIRE(cudaGraphExecUpdate(exec, capture_set(kNew), &info) == cudaSuccess);
+  CHECK(info.result == cudaGraphExecUpdateSuccess);
+  REQUIRE(cudaGraphLaunch(exec, nullptr) == cudaSuccess);
+  require_words(words, kNew);
+
+  const cudaStream_t stream = begin_capture();
+  REQUIRE(cudaMemsetAsync(words, 0, kBytes, stream) == cudaSuccess);
+  CHECK(cudaGraphExecUpdate(exec, end_capture(stream), &info) == cudaErrorGraphExecUpdateFailure);
+  CHECK(info.result == cudaGraphExecUpdateErrorNodeTypeChanged);
+}
+
+TEST_CASE("case: forbidden calls invalidate a capture", "[.]") {
+  const Kernels kernels;
+  uint32_t *const words = device_words();
+  void *memory = nullptr;
+  const cudaEvent_t event = make_event();
+  const std::vector<cudaError_t (*)(cudaStream_t, void *)> unsafe = {
+      [](cudaStream_t, void *p) { return cudaMalloc(static_cast<void **>(p), 16); },
+      [](cudaStream_t, void *) { return cudaFree(nullptr); },
+      [](cudaStream_t, void *p) { return cudaMallocHost(static_cast<void **>(p), 16); },
+      [](cudaStream_t, void *) { return cudaDeviceSynchronize(); },
+      [](cudaStream_t s, void *) { return cudaStreamSynchronize(s); },
+      [](cudaStream_t s, void *) { return cudaStreamQuery(s); },
+  };
+  for (const auto &function : unsafe) {
+    const cudaStream_t stream = begin_capture();
+    CHECK(function(stream, &memory) == cudaErrorStreamCaptureUnsupported);
+    CHECK(kernels.set(words, kNew, stream) == cudaErrorStreamCaptureInvalidated);
+    CHECK(fail_capture(stream) == cudaErrorStreamCaptureInvalidated);
+  }
+  const cudaStream_t stream = begin_capture();
+  CHECK(cudaEventQuery(event) == cudaErrorStreamCaptureUnsupported);
+  CHECK(fail_capture(stream) == cudaErrorStreamCaptureInvalidated);
+  require_words(words, kOld);
+}
+
+TEST_CASE("case: capture modes", "[.]") {
+  void *memory = nullptr;
+  const auto in_other_thread = [&] {
+    cudaError_t error = cudaSuccess;
+    std::thread([&] { error = cudaMalloc(&memory, 16); }).join();
+    return error;
+  };
+  cudaStream_t stream = begin_capture(cudaStreamCaptureModeRelaxed);
+  CHECK(cudaMalloc(&memory, 16) == cudaSuccess);
+  end_capture(stream);
+
+  stream = begin_capture(cudaStreamCaptureModeThreadLocal);
+  CHECK(in_other_thread() == cudaSuccess);
+  CHECK(cudaMalloc(&memory, 16) == cudaErrorStreamCaptureUnsupported);
+  CHECK(fail_capture(stream) == cudaErrorStreamCaptureInvalidated);
+
+  stream = begin_capture(cudaStreamCaptureModeGlobal);
+  CHECK(in_other_thread() == cudaErrorStreamCaptureUnsupported);
+  CHECK(fail_capture(stream) == cudaErrorStreamCaptureInvalidated);
+
+  stream = begin_capture(cudaStreamCaptureModeGlobal);
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  REQUIRE(cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess);
+  CHECK(mode == cudaStreamCaptureModeGlobal);
+  CHECK(cudaMalloc(&memory, 16) == cudaSuccess);
+  end_capture(stream);
+}
+
+TEST_CASE("case: capture errors", "[.]") {
+  const Kernels kernels;
+  uint32_t *const words = device_words();
+  cudaGraph_t graph = nullptr;
+  CHECK(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal) ==
+        cudaErrorStreamCaptureUnsupported);
+  CHECK(cudaStreamEndCapture(make_stream(), &graph) == cudaErrorIllegalState);
+
+  cudaStream_t stream = begin_capture();  // second capture of the stream
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaErrorIllegalState);
+  end_capture(stream);
+
+  stream = begin_capture();  // the forked stream has not joined
+  const cudaStream_t forked = make_stream();
+  REQUIRE(kernels.set(words, 1, stream) == cudaSuccess);
+  join(forked, stream);
+  REQUIRE(kernels.set(words, 2, forked) == cudaSuccess);
+  CHECK(cudaStreamEndCapture(forked, &graph) == cudaErrorStreamCaptureUnmatched);
+  CHECK(fail_capture(stream) == cudaErrorStreamCaptureUnjoined);
+
+  stream = begin_capture();  // event recorded outside the capture
+  const cudaEvent_t outside = make_event();
+  REQUIRE(cudaEventRecord(outside, forked) == cudaSuccess);
+  CHECK(cudaStreamWaitEvent(stream, outside, 0) == cudaErrorStreamCaptureIsolation);
+  CHECK(fail_capture(stream) == cudaErrorStreamCaptureInvalidated);
+
+  // The host synchronizes with an event recorded in the capture.
+  stream = begin_capture(cudaStreamCaptureModeRelaxed);
+  const cudaEvent_t inside = make_event();
+  REQUIRE(cudaEventRecord(inside, stream) == cudaSuccess);
+  CHECK(cudaEventSynchronize(inside) == cudaErrorCapturedEvent);
+  CHECK(fail_capture(stream) == cudaErrorStreamCaptureInvalidated);
+
+  stream = begin_capture(cudaStreamCaptureModeRelaxed);  // dependency between two captures
+  const cudaStream_t other = begin_capture(cudaStreamCaptureModeRelaxed);
+  REQUIRE(cudaEventRecord(inside, stream) == cudaSuccess);
+  CHECK(cudaStreamWaitEvent(other, inside, 0) == cudaErrorStreamCaptureMerge);
+  CHECK(fail_capture(stream) == cudaErrorStreamCaptureInvalidated);
+  CHECK(fail_capture(other) == cudaErrorStreamCaptureInvalidated);
+
+  stream = begin_capture(cudaStreamCaptureModeRelaxed, cudaStreamDefault);  // legacy stream
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  CHECK(cudaStreamIsCapturing(nullptr, &status) == cudaErrorStreamCaptureImplicit);
+  REQUIRE(cudaStreamIsCapturing(stream, &status) == cudaSuccess);
+  CHECK(status == cudaStreamCaptureStatusActive);
+  CHECK(kernels.set(words, 3, nullptr) == cudaErrorStreamCaptureImplicit);
+  CHECK(fail_capture(stream) == cudaErrorStreamCaptureInvalidated);
+
+  stream = begin_capture(cudaStreamCaptureModeGlobal);  // capture ended by another thread
+  cudaError_t error = cudaSuccess;
+  std::thread([&] { error = cudaStreamEndCapture(stream, &graph); }).join();
+  CHECK(error == cudaErrorStreamCaptureWrongThread);
+  end_capture(stream);
+  require_words(words, kOld);
+}
+
+// ---------------------------------------------------------------- tests
+
+TEST_CASE("runtime: graphs run the captured work", "[runtime]") {
+  passes_in_every_order("case: a captured sequence runs at its launch");
+  passes_in_every_order("case: launches of a graph do not overlap");
+  passes_in_every_order("case: a fork and a join");
+  passes_in_every_order("case: a graph is ordered with the other work of its stream");
+  passes_in_every_order("case: a graph launched in a capture");
+  passes_in_every_order("case: an instance is updated with a graph of the same topology");
+}
+
+TEST_CASE("runtime: forbidden calls fail during a capture", "[runtime]") {
+  passes_in_every_order("case: forbidden calls invalidate a capture");
+  passes_in_every_order("case: capture modes");
+  passes_in_every_order("case: capture errors");
+}

@@ -1,0 +1,241 @@
+// Sources of PTX: fat binaries, compressed or not, and files.
+#include <lz4.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "softgpu/tests/runtime_case.h"
+#include "tests/support/catch.h"
+
+// Functions that nvcc's stubs call and the runtime defines.
+extern "C" {
+void **__cudaRegisterFatBinary(void *wrapper);
+void __cudaRegisterFunction(void **binary, const char *function, char *, const char *name, int,
+                            uint3 *, uint3 *, dim3 *, dim3 *, int *);
+void __cudaRegisterVar(void **binary, char *variable, char *, const char *name, int, size_t, int,
+                       int);
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t smem, CUstream_st *stream);
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *smem, void *stream);
+}
+
+using namespace softgpu::test;
+
+namespace {
+
+enum class Packing { kNone, kLz4, kZstd };
+
+std::string compressed(const std::string &text, Packing packing) {
+  if (packing == Packing::kNone) return text;
+  std::string packed(2 * text.size() + 1024, '\0');
+  if (packing == Packing::kZstd) {
+    packed.resize(ZSTD_compress(packed.data(), packed.size(), text.data(), text.size(), 3));
+  } else {
+    packed.resize(static_cast<size_t>(LZ4_compress_default(text.data(), packed.data(),
+                                                           static_cast<int>(text.size()),
+                                                           static_cast<int>(packed.size()))));
+  }
+  return packed;
+}
+
+template <class T>
+void append(std::string &bytes, T value) {
+  bytes.append(reinterpret_cast<const char *>(&value), sizeof value);
+}
+
+/// Returns a fat binary entry as written by nvcc 13.
+std::string entry(uint16_t kind, uint32_t arch, bool is_specific, const std::string &text,
+                  Packing packing) {
+  std::string packed = compressed(text, packing);
+  const size_t packed_bytes = packed.size();
+  packed.resize((packed.size() + 8) / 8 * 8);
+  const uint64_t flags = 0x11 | (is_specific ? 0x100000 : 0) |
+                         (packing == Packing::kLz4    ? 0x2000
+                          : packing == Packing::kZstd ? 0x8000
+                                                      : 0);
+  std::string bytes;
+  append<uint16_t>(bytes, kind);
+  append<uint16_t>(bytes, 0x101);
+  append<uint32_t>(bytes, 80);  // size of this header
+  append<uint64_t>(bytes, packed.size());
+  append<uint32_t>(bytes, packing == Packing::kNone ? 0 : static_cast<uint32_t>(packed_bytes));
+  append<uint32_t>(bytes, 64);
+  append<uint32_t>(bytes, 9 << 16);
+  append<uint32_t>(bytes, arch);
+  append<uint64_t>(bytes, 0);
+  append<uint64_t>(bytes, flags);
+  append<uint64_t>(bytes, 0);
+  append<uint64_t>(bytes, packing == Packing::kNone ? 0 : text.size());
+  bytes.resize(80);
+  return bytes + packed;
+}
+
+struct Wrapper {
+  int magic = 0x466243b1, version = 1;
+  const void *data;
+  void *more = nullptr;
+};
+
+/// Registers a fat binary like a program at its start; never unregistered.
+void **register_binary(const std::vector<std::string> &entries) {
+  std::string all;
+  for (const std::string &e : entries) all += e;
+  auto *const binary = new std::string;
+  append<uint32_t>(*binary, 0xBA55ED50);
+  append<uint16_t>(*binary, 1);
+  append<uint16_t>(*binary, 16);
+  append<uint64_t>(*binary, all.size());
+  *binary += all;
+  auto *const wrapper = new Wrapper;
+  wrapper->data = binary->data();
+  return __cudaRegisterFatBinary(wrapper);
+}
+
+/// Host functions of kernels; only their addresses are used.
+const char which_stub = 0, set_stub = 0;
+char table_stub = 0;
+
+void register_function(void **binary, const char *stub, const char *name) {
+  __cudaRegisterFunction(binary, stub, nullptr, name, -1, nullptr, nullptr, nullptr, nullptr,
+                         nullptr);
+}
+
+/// Returns a module with a kernel `which` that stores a number.
+std::string which_text(const std::string &target, int number) {
+  return ".version 8.0\n.target " + target +
+         "\n.address_size 64\n.visible .entry which(.param .u64 p)\n{\n.reg .b64 %rd<2>;\n"
+         "ld.param.u64 %rd1, [p];\nst.global.u32 [%rd1], " +
+         std::to_string(number) + ";\nret;\n}\n";
+}
+
+/// Returns the number that the kernel `which` stores.
+uint32_t run_which() {
+  uint32_t *words = device_words();
+  void *arguments[] = {&words};
+  uint32_t number = 0;
+  REQUIRE(cudaLaunchKernel(&which_stub, dim3(1), dim3(1), arguments, 0, nullptr) == cudaSuccess);
+  REQUIRE(cudaMemcpy(&number, words, 4, cudaMemcpyDeviceToHost) == cudaSuccess);
+  return number;
+}
+
+/// Folder with PTX files, removed after the test.
+struct PtxFolder {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("softgpu_ptx_" + std::to_string(getpid()));
+
+  PtxFolder() {
+    std::filesystem::create_directories(path / "deep" / "which.ptx");
+    write("which.compute_75.ptx", which_text("sm_75", 75));
+    write("which.compute_80.ptx", which_text("sm_80", 80));
+    write("which.compute_90a.ptx", which_text("sm_90a", 900));
+    write("other.compute_80.ptx", kernels_text("sm_80"));
+    write("none.ptx", "no PTX");
+  }
+  ~PtxFolder() { std::filesystem::remove_all(path); }
+  void write(const std::string &name, const std::string &text) const {
+    std::ofstream(path / "deep" / "which.ptx" / name) << text;
+  }
+};
+
+}  // namespace
+
+// ---------------------------------------------------------------- hidden cases
+
+TEST_CASE("case: kernels of a fat binary", "[.]") {
+  for (const Packing packing : {Packing::kNone, Packing::kLz4, Packing::kZstd}) {
+    void **const binary = register_binary({entry(2, 90, false, "machine code", Packing::kNone),
+                                           entry(1, 75, false, kernels_text("sm_75"), packing)});
+    register_function(binary, &set_stub, "set");
+    __cudaRegisterVar(binary, &table_stub, nullptr, "table", 0, 16, 0, 0);
+    uint32_t *words = device_words();
+    uint32_t value = kNew, table[4] = {};
+    void *arguments[] = {&words, &value};
+    REQUIRE(cudaLaunchKernel(&set_stub, dim3(kCount / 32), dim3(32), arguments, 0, nullptr) ==
+            cudaSuccess);
+    require_words(words, kNew);
+    REQUIRE(cudaMemcpyFromSymbol(table, &table_stub, 16, 0, cudaMemcpyDeviceToHost) == cudaSuccess);
+    CHECK(table[3] == 13);
+    CHECK(cudaMemcpyFromSymbol(table, &table_stub, 16, 4, cudaMemcpyDeviceToHost) ==
+          cudaErrorInvalidValue);
+    size_t bytes = 0;
+    CHECK(cudaGetSymbolSize(&bytes, &table_stub) == cudaSuccess);
+    CHECK(bytes == 16);
+  }
+}
+
+TEST_CASE("case: the highest matching architecture is selected", "[.]") {
+  register_function(register_binary({entry(1, 75, false, which_text("sm_75", 1), Packing::kZstd),
+                                     entry(1, 80, false, which_text("sm_80", 2), Packing::kZstd),
+                                     entry(1, 90, false, which_text("sm_90", 4), Packing::kLz4),
+                                     entry(1, 90, true, which_text("sm_90a", 3), Packing::kZstd)}),
+                    &which_stub, "which");
+  const std::string arch = getenv("SOFTGPU_ARCH");
+  CHECK(run_which() == (arch == "75" ? 1 : arch == "80" ? 2 : 3));
+}
+
+TEST_CASE("case: PTX from files", "[.]") {
+  void **const binary = register_binary({entry(2, 80, false, "machine code", Packing::kNone)});
+  register_function(binary, &which_stub, "which");
+  register_function(binary, &set_stub, "set");
+  __cudaRegisterVar(binary, &table_stub, nullptr, "table", 0, 16, 0, 0);
+  const std::string arch = getenv("SOFTGPU_ARCH");
+  CHECK(run_which() == (arch == "75" ? 75 : arch == "80" ? 80 : 900));
+  cudaFuncAttributes attributes{};
+  const cudaError_t expected = arch == "75" ? cudaErrorNoKernelImageForDevice : cudaSuccess;
+  CHECK(cudaFuncGetAttributes(&attributes, &set_stub) == expected);
+  void *address = nullptr;
+  CHECK(cudaGetSymbolAddress(&address, &table_stub) == expected);
+}
+
+TEST_CASE("case: no matching PTX", "[.]") {
+  register_function(register_binary({entry(1, 90, true, which_text("sm_90a", 3), Packing::kNone)}),
+                    &which_stub, "which");
+  CHECK(cudaLaunchKernel(&which_stub, dim3(1), dim3(1), nullptr, 0, nullptr) ==
+        cudaErrorNoKernelImageForDevice);
+}
+
+TEST_CASE("case: launches by <<<>>>", "[.]") {
+  CHECK(__cudaPushCallConfiguration(dim3(1, 2, 3), dim3(4), 5, cudaStreamPerThread) == 0);
+  dim3 grid, block;
+  size_t smem = 0;
+  cudaStream_t stream = nullptr;
+  CHECK(__cudaPopCallConfiguration(&grid, &block, &smem, &stream) == cudaSuccess);
+  CHECK(grid.z == 3);
+  CHECK(block.x == 4);
+  CHECK(smem == 5);
+  CHECK(stream == cudaStreamPerThread);
+  CHECK(__cudaPopCallConfiguration(&grid, &block, &smem, &stream) == cudaErrorMissingConfiguration);
+}
+
+// ---------------------------------------------------------------- tests
+
+TEST_CASE("runtime: kernels and variables of fat binaries are available", "[runtime]") {
+  passes_in_every_order("case: kernels of a fat binary");
+  passes_in_every_order("case: launches by <<<>>>");
+  for (const char *arch : {"75", "80", "90"}) {
+    const CaseResult result =
+        run_case("case: the highest matching architecture is selected", {{"SOFTGPU_ARCH", arch}});
+    INFO(arch << ": " << result);
+    CHECK(result.passed());
+  }
+}
+
+TEST_CASE("runtime: PTX files are searched in SOFTGPU_PTX", "[runtime]") {
+  const PtxFolder folder;
+  for (const char *arch : {"75", "80", "90"}) {
+    const CaseResult result =
+        run_case("case: PTX from files",
+                 {{"SOFTGPU_ARCH", arch}, {"SOFTGPU_PTX", "/absent:" + folder.path.string()}});
+    INFO(arch << ": " << result);
+    CHECK(result.passed());
+  }
+}
+
+TEST_CASE("runtime: a kernel without PTX cannot be launched", "[runtime]") {
+  const CaseResult result = run_case("case: no matching PTX", {{"SOFTGPU_ARCH", "80"}});
+  INFO(result);
+  CHECK(result.passed());
+  CHECK(result.says("no PTX of which fits sm_80"));
+}

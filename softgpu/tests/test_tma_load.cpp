@@ -1,0 +1,249 @@
+// Boxes that TMA loads, tiled and im2col, compared with loops over their elements.
+#include "softgpu/tests/tma_kernel.h"
+#include "tests/support/catch.h"
+
+namespace softgpu::test {
+namespace {
+
+std::vector<uint8_t> expected_tile(const Tensor &tensor, const Place &place) {
+  std::vector<uint8_t> tile(tensor.map.box_bytes());
+  const uint32_t element = tensor.map.element_bytes();
+  for_each_element(tensor, place, [&](int64_t from, uint32_t to) {
+    for (uint32_t i = 0; i < element; i++)
+      tile[to + i] = from < 0 ? 0 : tensor.memory[static_cast<size_t>(from) + i];
+  });
+  return tile;
+}
+
+void check_load(const Tensor &tensor, const Place &place) {
+  const TensorMap &map = tensor.map;
+  INFO("rank " << int{map.rank} << " im2col " << map.is_im2col << " swizzle "
+               << static_cast<int>(map.swizzle) << " at " << place.coordinates[0] << " "
+               << place.coordinates[1] << " " << place.coordinates[2] << " " << place.coordinates[3]
+               << " " << place.coordinates[4]);
+  const uint32_t bytes = map.box_bytes();
+  const Kernel kernel(tma_module(bytes, load_box(map) + store_tile(bytes)));
+  const MapInMemory in_memory(map);
+  AlignedBuffer<uint8_t> out(bytes);
+  const Outcome outcome = launch(kernel, Shape{}, in_memory.address(), place, out.address());
+  INFO(outcome);
+  CHECK(outcome.is_clean());
+  const auto expected = expected_tile(tensor, place);
+  size_t num_different = 0;
+  for (size_t i = 0; i < bytes; i++) num_different += out[i] != expected[i];
+  CHECK(num_different == 0);
+}
+
+TEST_CASE("TMA loads tiles of each rank inside and across the tensor's edges", "[tma]") {
+  const std::vector<uint64_t> sizes = {20, 7, 5, 4, 3};
+  const std::array<uint16_t, 5> box = {16, 4, 3, 2, 2};
+  for (size_t rank = 1; rank <= 5; rank++) {
+    Tensor tensor(ElementType::kF16, {sizes.begin(), sizes.begin() + static_cast<long>(rank)});
+    for (size_t d = 0; d < rank; d++) tensor.map.box[d] = box[d];
+    for (const int32_t shift : {0, 1, -1, 2, -3, 5, -40, 40})
+      for (const int32_t column : {0, 8, -8, 16, 8 * shift}) {
+        Place place;
+        place.coordinates[0] = column;
+        for (size_t d = 1; d < rank; d++) place.coordinates[d] = shift;
+        check_load(tensor, place);
+      }
+  }
+}
+
+TEST_CASE("TMA loads tiles with each swizzle", "[tma]") {
+  for (const Swizzle swizzle :
+       {Swizzle::kNone, Swizzle::k32Bytes, Swizzle::k64Bytes, Swizzle::k128Bytes})
+    for (const int32_t column : {0, 8, -8, 64}) {
+      Tensor tensor(ElementType::kBf16, {70, 40});
+      tensor.map.swizzle = swizzle;
+      tensor.map.box = {static_cast<uint16_t>(swizzle_span(swizzle) / 2), 32, 1, 1, 1};
+      check_load(tensor, {{column, 4, 0, 0, 0}, {}});
+    }
+}
+
+TEST_CASE("TMA loads tiles of each element size", "[tma]") {
+  for (const ElementType type : {ElementType::kU8, ElementType::kF16, ElementType::kF32,
+                                 ElementType::kF64, ElementType::kTf32}) {
+    Tensor tensor(type, {33, 9});
+    tensor.map.box = {32, 6, 1, 1, 1};
+    const auto unit = static_cast<int32_t>(16 / size_of(type));
+    for (const int32_t column : {unit, 32}) check_load(tensor, {{column, 5, 0, 0, 0}, {}});
+    check_load(tensor, {{-unit, -2, 0, 0, 0}, {}});
+  }
+}
+
+TEST_CASE("TMA loads im2col columns of each rank", "[tma]") {
+  for (const size_t num_spatial : {1u, 2u, 3u}) {
+    std::vector<uint64_t> sizes = {24};
+    for (size_t d = 0; d < num_spatial; d++) sizes.push_back(4 + d);
+    sizes.push_back(3);
+    Tensor tensor(ElementType::kF16, sizes);
+    TensorMap &map = tensor.map;
+    map.is_im2col = true;
+    map.channels = 16;
+    map.pixels = 14;
+    for (size_t d = 0; d < num_spatial; d++) {  // a filter of 3 with padding 1
+      map.lower[d] = -1;
+      map.upper[d] = -1;
+    }
+    for (uint16_t offset = 0; offset < 3; offset++)
+      for (const int32_t channel : {0, 16, -8}) {
+        Place place;
+        place.coordinates[0] = channel;
+        for (size_t d = 0; d < num_spatial; d++) {
+          place.coordinates[d + 1] = d == 0 ? 1 : -1;
+          place.offsets[d] = static_cast<uint16_t>((offset + d) % 3);
+        }
+        for (const int32_t image : {0, 2, 3}) {
+          place.coordinates[num_spatial + 1] = image;
+          check_load(tensor, place);
+        }
+      }
+  }
+}
+
+TEST_CASE("TMA loads im2col columns with strides and swizzle", "[tma]") {
+  Tensor tensor(ElementType::kF16, {64, 9, 8, 2});
+  TensorMap &map = tensor.map;
+  map.is_im2col = true;
+  map.swizzle = Swizzle::k128Bytes;
+  map.channels = 64;
+  map.pixels = 32;
+  map.element_strides = {1, 2, 3, 1, 1};
+  map.lower = {-2, -1, 0};
+  map.upper = {-1, 0, 0};
+  for (const uint16_t offset : {0, 1, 4})
+    for (const int32_t w : {-2, 0, 4})
+      for (const int32_t h : {-1, 2, 5})
+        check_load(tensor, {{0, w, h, 0, 0}, {offset, static_cast<uint16_t>(4 - offset), 0}});
+}
+
+TEST_CASE("TMA loads count only bytes inside the tensor", "[tma]") {
+  Tensor tensor(ElementType::kF32, {6, 8});
+  tensor.map.box = {4, 4, 1, 1, 1};
+  const Kernel kernel(tma_module(64, load_box(tensor.map)));
+  const MapInMemory map(tensor.map);
+  CHECK(launch(kernel, Shape{}, map.address(), {{4, 5, 0, 0, 0}, {}}, 0).is_clean());
+  uint64_t bytes = 0;
+  const Program &program = kernel.program();
+  for (size_t i = 0; i < program.source.size(); i++)
+    if (program.source[i].text.find("cp.async.bulk.tensor") != std::string::npos)
+      bytes += program.totals->tally.accesses[i].bytes;
+  CHECK(bytes == 2 * 3 * 4);
+}
+
+TEST_CASE("a TMA load may complete late, early or at random", "[tma]") {
+  Tensor tensor(ElementType::kF32, {8, 8});
+  tensor.map.box = {4, 4, 1, 1, 1};
+  const std::string load = load_box(tensor.map);
+  const std::string look =
+      ".reg .b32 %first;\nld.shared.u32 %first, [%s];\n"
+      "st.global.u32 [%out], %first;\n";
+  const Kernel kernel(tma_module(64, std::string(load).insert(load.find("wait:"), look)));
+  const MapInMemory map(tensor.map);
+  uint32_t in_tensor;
+  std::memcpy(&in_tensor, &tensor.memory[0], 4);
+  AlignedBuffer<uint32_t> out(1);
+  CHECK(launch(kernel, Shape{}, map.address(), {}, out.address()).is_clean());
+  CHECK(out[0] == kPoison);
+  {
+    const WithOptions with([](Options &o) { o.completion = Completion::kEarly; });
+    CHECK(launch(kernel, Shape{}, map.address(), {}, out.address()).is_clean());
+    CHECK(out[0] == in_tensor);
+  }
+  for (uint64_t seed = 1; seed < 20; seed++) {
+    const WithOptions with([&](Options &o) {
+      o.completion = Completion::kRandom;
+      o.seed = seed;
+    });
+    check_load(tensor, {});
+  }
+}
+
+/// Each of two blocks loads its half of 16 rows into both blocks, which then store all rows.
+std::string multicast_module(uint32_t bytes) {
+  const std::string body = R"(
+    .reg .b32 %rank, %to, %row;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    mov.u32 %rank, %cluster_ctarank;
+    mad.lo.u32 %to, %rank, )" +
+                           std::to_string(bytes) + R"(, %s;
+    mad.lo.u32 %c1, %rank, 8, %c1;
+    mov.u16 %mask, 3;
+    @%one mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], )" +
+                           std::to_string(2 * bytes) + R"(;
+    @%one cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%to], [%map, {%c0, %c1}], [%b], %mask;
+    wait:
+    mbarrier.try_wait.parity.shared::cta.b64 %q, [%b], 0;
+    @!%q bra wait;
+    .reg .b64 %block;
+    cvt.u64.u32 %block, %rank;
+    mad.lo.u64 %out, %block, )" +
+                           std::to_string(2 * bytes) + ", %out;\n";
+  return tma_module(2 * bytes,
+                    body + store_tile(2 * bytes) +
+                        "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n");
+}
+
+struct Multicast {
+  Tensor tensor{ElementType::kF16, {64, 16}};
+  Shape shape;
+
+  Multicast() {
+    tensor.map.box = {64, 8, 1, 1, 1};
+    tensor.map.swizzle = Swizzle::k128Bytes;
+    shape.blocks = {2, 1, 1};
+    shape.cluster = {2, 1, 1};
+  }
+  uint32_t bytes() const { return tensor.map.box_bytes(); }
+};
+
+TEST_CASE("a multicast load writes to several blocks of a cluster", "[tma]") {
+  const Multicast multicast;
+  const uint32_t bytes = multicast.bytes();
+  const Kernel kernel(multicast_module(bytes));
+  const MapInMemory map(multicast.tensor.map);
+  for (uint64_t seed = 0; seed < 4; seed++) {
+    const WithOptions with([&](Options &o) {
+      o.seed = seed;
+      if (seed != 0) o.completion = Completion::kRandom;
+    });
+    AlignedBuffer<uint8_t> out(4 * bytes);
+    CHECK(launch(kernel, multicast.shape, map.address(), {}, out.address()).is_clean());
+    size_t num_different = 0;
+    for (uint32_t half = 0; half < 2; half++) {
+      const auto expected =
+          expected_tile(multicast.tensor, {{0, static_cast<int>(8 * half), 0, 0, 0}, {}});
+      for (uint32_t block = 0; block < 2; block++)
+        for (size_t i = 0; i < bytes; i++)
+          num_different += out[(block * 2 + half) * bytes + i] != expected[i];
+    }
+    CHECK(num_different == 0);
+  }
+}
+
+TEST_CASE("a load that signals remote mbarriers requires their fence", "[tma]") {
+  const Multicast multicast;
+  const MapInMemory map(multicast.tensor.map);
+  const auto run = [&](const std::string &fence) {
+    const std::string init_fence = "fence.mbarrier_init.release.cluster;\n";
+    std::string text = multicast_module(multicast.bytes());
+    text.replace(text.find(init_fence), init_fence.size(), fence);
+    AlignedBuffer<uint8_t> out(4 * multicast.bytes());
+    return launch(Kernel(text), multicast.shape, map.address(), {}, out.address());
+  };
+  CHECK(run("fence.proxy.async.shared::cta;\n").is_clean());
+  // Neither a cluster barrier nor the fence of another thread is sufficient.
+  for (const char *fence : {"", "fence.acq_rel.cluster;\n", "fence.proxy.async.global;\n",
+                            "@!%one fence.mbarrier_init.release.cluster;\n"}) {
+    const Outcome outcome = run(fence);
+    REQUIRE(!outcome.violations.empty());
+    CHECK_THAT(outcome.violations[0],
+               Catch::Matchers::ContainsSubstring(
+                   "whose thread 0 has initialized it without a subsequent fence"));
+  }
+}
+
+}  // namespace
+}  // namespace softgpu::test

@@ -1,0 +1,276 @@
+// TMA stores and reductions, their groups, and bulk copies without a tensor map.
+#include "softgpu/isa/half.h"
+#include "softgpu/tests/fragments.h"
+#include "softgpu/tests/tma_kernel.h"
+#include "tests/support/catch.h"
+
+namespace softgpu::test {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+const std::string kFence = "fence.proxy.async.shared::cta;\nbar.sync 0;\n";
+const std::string kCommit = "@%one cp.async.bulk.commit_group;\n";
+
+std::string wait_group(int num_pending, bool until_read = false) {
+  return "@%one cp.async.bulk.wait_group" + std::string(until_read ? ".read " : " ") +
+         std::to_string(num_pending) + ";\n";
+}
+
+/// Thread 0 stores or adds the tile.
+std::string store_box(const TensorMap &map, bool adds = false) {
+  return "@%one cp." + std::string(adds ? "reduce." : "") + "async.bulk.tensor." +
+         std::to_string(map.rank) + "d.global.shared::cta." + (adds ? "add." : "") +
+         (map.is_im2col ? "im2col_no_offs" : "tile") + ".bulk_group " + tensor_operand(map.rank) +
+         ", [%s];\n";
+}
+
+std::vector<uint8_t> bytes_of(const Tensor &tensor) {
+  std::vector<uint8_t> bytes(tensor.memory.size());
+  for (size_t i = 0; i < bytes.size(); i++) bytes[i] = tensor.memory[i];
+  return bytes;
+}
+
+AlignedBuffer<uint8_t> &fill(AlignedBuffer<uint8_t> &tile) {
+  for (size_t i = 0; i < tile.size(); i++) tile[i] = static_cast<uint8_t>(200 - i * 3);
+  return tile;
+}
+
+void check_store(Tensor &tensor, const Place &place) {
+  const TensorMap &map = tensor.map;
+  const uint32_t bytes = map.box_bytes(), element = map.element_bytes();
+  const Kernel kernel(
+      tma_module(bytes, fill_tile(bytes) + kFence + store_box(map) + kCommit + wait_group(0)));
+  AlignedBuffer<uint8_t> tile(bytes);
+  fill(tile);
+  std::vector<uint8_t> expected = bytes_of(tensor);
+  for_each_element(tensor, place, [&](int64_t to, uint32_t from) {
+    for (uint32_t i = 0; to >= 0 && i < element; i++)
+      expected[static_cast<size_t>(to) + i] = tile[from + i];
+  });
+  const MapInMemory in_memory(map);
+  CHECK(launch(kernel, Shape{}, in_memory.address(), place, tile.address()).is_clean());
+  CHECK(bytes_of(tensor) == expected);
+}
+
+TEST_CASE("TMA stores only elements inside the tensor", "[tma]") {
+  for (const Swizzle swizzle : {Swizzle::kNone, Swizzle::k64Bytes, Swizzle::k128Bytes})
+    for (const Place &place : {Place{}, Place{{8, 2, 2, 0, 0}, {}}, Place{{16, 4, 3, 0, 0}, {}},
+                               Place{{32, 5, 0, 0, 0}, {}}, Place{{40, 6, 4, 0, 0}, {}}}) {
+      Tensor tensor(ElementType::kF16, {40, 6, 4});
+      tensor.map.swizzle = swizzle;
+      tensor.map.box = {32, 4, 2, 1, 1};
+      check_store(tensor, place);
+    }
+}
+
+TEST_CASE("TMA stores im2col columns", "[tma]") {
+  Tensor tensor(ElementType::kF16, {32, 5, 4, 3});
+  tensor.map.is_im2col = true;
+  tensor.map.channels = 32;
+  tensor.map.pixels = 13;
+  check_store(tensor, {{0, 3, 1, 1, 0}, {}});
+  check_store(tensor, {{8, 0, 3, 2, 0}, {}});
+}
+
+/// Returns the outcome of a store or reduction.
+Outcome run_store(const Tensor &tensor, const Place &place, bool adds = false) {
+  const uint32_t bytes = tensor.map.box_bytes();
+  const Kernel kernel(tma_module(
+      bytes, fill_tile(bytes) + kFence + store_box(tensor.map, adds) + kCommit + wait_group(0)));
+  const AlignedBuffer<uint8_t> tile(bytes);
+  const MapInMemory map(tensor.map);
+  return launch(kernel, Shape{}, map.address(), place, tile.address());
+}
+
+/// Three-dimensional tensor; a unit of 16 bytes has four elements.
+struct Floats : Tensor {
+  explicit Floats(uint64_t columns) : Tensor(ElementType::kF32, {columns, 6, 4}) {
+    map.box = {8, 4, 2, 1, 1};
+  }
+};
+
+TEST_CASE("TMA store rows must begin at a multiple of 16 bytes", "[tma]") {
+  const Floats tensor(12);
+  for (const bool adds : {false, true}) {
+    for (const int32_t column : {1, 2, 3, 5, 13, -1, -2}) {
+      const std::string complaint =
+          "TMA from column " + std::to_string(column) + ", not a multiple";
+      CHECK_THAT(run_store(tensor, {{column, 0, 0, 0, 0}, {}}, adds).fault,
+                 ContainsSubstring(complaint));
+    }
+    for (const int32_t column : {0, 4, 8, 12, 16})
+      CHECK(run_store(tensor, {{column, 0, 0, 0, 0}, {}}, adds).is_clean());
+  }
+}
+
+TEST_CASE("a TMA store before the start of the tensor is a fault", "[tma]") {
+  Tensor tensor(ElementType::kF32, {4, 2, 2, 2, 2});
+  tensor.map.box = {4, 2, 1, 1, 1};
+  for (const bool adds : {false, true})
+    for (size_t d = 0; d < 5; d++) {
+      Place place;
+      place.coordinates[d] = -4;
+      const std::string complaint = "TMA store to -4 in dimension " + std::to_string(d);
+      CHECK_THAT(run_store(tensor, place, adds).fault, ContainsSubstring(complaint));
+      place.coordinates[d] = 4;  // after the end
+      CHECK(run_store(tensor, place, adds).is_clean());
+    }
+}
+
+TEST_CASE("a TMA store across a partial last unit of 16 bytes is a violation", "[tma]") {
+  const auto is_reported = [](const Tensor &tensor, int32_t column, bool adds) {
+    const Outcome outcome = run_store(tensor, {{column, 0, 0, 0, 0}, {}}, adds);
+    CHECK(outcome.fault == "");
+    if (outcome.violations.empty()) return false;
+    CHECK_THAT(
+        outcome.violations[0],
+        ContainsSubstring("TMA store across the last of " + std::to_string(tensor.map.sizes[0]) +
+                          " columns, which ends within a unit of 16 bytes"));
+    return true;
+  };
+  for (const bool adds : {false, true}) {
+    for (const uint64_t columns : {9u, 10u, 11u}) {
+      const Floats tensor(columns);
+      CHECK(!is_reported(tensor, 0, adds));  // ends before the last unit
+      CHECK(is_reported(tensor, 4, adds));
+      CHECK(is_reported(tensor, 8, adds));
+      CHECK(!is_reported(tensor, 12, adds));  // begins after it
+    }
+    const Floats whole(12);
+    for (const int32_t column : {0, 4, 8, 12}) CHECK(!is_reported(whole, column, adds));
+  }
+  Tensor images(ElementType::kF16, {20, 5, 4, 3});
+  images.map.is_im2col = true;
+  images.map.channels = 16;
+  images.map.pixels = 4;
+  CHECK(!is_reported(images, 0, false));
+  CHECK(is_reported(images, 8, false));
+  CHECK(!is_reported(images, 24, false));
+}
+
+/// Reduces numbers of a type by TMA.
+template <class T, class F>
+void check_add(ElementType type, const std::vector<T> &addends, F &&add) {
+  Tensor tensor(type, {addends.size()}, 0);
+  tensor.map.box[0] = static_cast<uint16_t>(addends.size());
+  const uint32_t bytes = tensor.map.box_bytes();
+  const Kernel kernel(tma_module(
+      bytes, fill_tile(bytes) + kFence + store_box(tensor.map, true) + kCommit + wait_group(0)));
+  std::vector<T> start(addends.rbegin(), addends.rend()), sums;
+  for (size_t i = 0; i < addends.size(); i++) sums.push_back(add(start[i], addends[i]));
+  std::memcpy(&tensor.memory[0], start.data(), bytes);
+  const AlignedBuffer<T> tile(addends);
+  const MapInMemory in_memory(tensor.map);
+  CHECK(launch(kernel, Shape{}, in_memory.address(), {}, tile.address()).is_clean());
+  CHECK(std::memcmp(&tensor.memory[0], sums.data(), bytes) == 0);
+}
+
+TEST_CASE("TMA reductions add each type", "[tma]") {
+  check_add<float>(ElementType::kF32, {1, -2, 3.5f, 1e20f}, [](float x, float y) { return x + y; });
+  check_add<uint32_t>(ElementType::kU32, {1, 2, ~0u, 7},
+                      [](uint32_t x, uint32_t y) { return x + y; });
+  check_add<uint32_t>(ElementType::kS32, {1, ~0u, 3, 4},
+                      [](uint32_t x, uint32_t y) { return x + y; });
+  check_add<uint64_t>(ElementType::kU64, {1, ~uint64_t{0}},
+                      [](uint64_t x, uint64_t y) { return x + y; });
+  std::vector<uint16_t> halves, bfloats;
+  for (const float x : {1.0f, 2048.0f, -3.0f, 0.5f, 8.0f, 9.0f, 2049.0f, 1.0f}) {
+    halves.push_back(static_cast<uint16_t>(bits_of(Element::kHalf, x)));
+    bfloats.push_back(static_cast<uint16_t>(bits_of(Element::kBfloat, x)));
+  }
+  check_add<uint16_t>(ElementType::kF16, halves, [](uint16_t x, uint16_t y) {
+    return static_cast<uint16_t>(Fp16::narrow(Fp16::widen(x) + Fp16::widen(y)));
+  });
+  check_add<uint16_t>(ElementType::kBf16, bfloats, [](uint16_t x, uint16_t y) {
+    return static_cast<uint16_t>(Bf16::narrow(Bf16::widen(x) + Bf16::widen(y)));
+  });
+}
+
+/// Returns a word of the tensor after a kernel that stores a tile of ones, executes `body`, and
+/// then overwrites the tile.
+uint32_t stored_word(const std::string &body, Completion completion = Completion::kLate) {
+  const WithOptions with([&](Options &o) { o.completion = completion; });
+  Tensor tensor(ElementType::kU32, {8}, 0);
+  tensor.map.box[0] = 8;
+  const Kernel kernel(tma_module(32, fill_tile(32) + kFence + store_box(tensor.map) + kCommit +
+                                         body + "st.shared.u32 [%s], 5;\nfence.proxy.async;\n" +
+                                         wait_group(0)));
+  const AlignedBuffer<uint32_t> tile(8, 1);
+  const MapInMemory map(tensor.map);
+  launch(kernel, Shape{}, map.address(), {}, tile.address());
+  uint32_t word;
+  std::memcpy(&word, &tensor.memory[0], 4);
+  return word;
+}
+
+TEST_CASE("a tile is reusable after wait_group.read", "[tma]") {
+  CHECK(stored_word("") == 5);
+  CHECK(stored_word("", Completion::kEarly) == 1);
+  CHECK(stored_word(wait_group(1, true)) == 5);
+  CHECK(stored_word(wait_group(0, true)) == 1);
+  CHECK(stored_word(wait_group(0)) == 1);
+}
+
+/// Returns the word that a thread reads from the tensor after a store and `body`.
+uint32_t found_word(const std::string &body, Completion completion = Completion::kLate) {
+  const WithOptions with([&](Options &o) { o.completion = completion; });
+  Tensor tensor(ElementType::kU32, {8}, 0);
+  tensor.map.box[0] = 8;
+  const Kernel kernel(tma_module(
+      32, fill_tile(32) + kFence + store_box(tensor.map) + kCommit + body +
+              "cvta.to.global.u64 %g, %out;\nld.global.u32 %v, [%g+32];\nst.global.u32 [%g+4], "
+              "%v;\n" +
+              wait_group(0)));
+  AlignedBuffer<uint32_t> tile(16, 1);
+  tensor.map.base = tile.address() + 32;
+  tile[8] = 9;
+  const MapInMemory map(tensor.map);
+  CHECK(launch(kernel, Shape{}, map.address(), {}, tile.address()).is_clean());
+  return tile[1];
+}
+
+TEST_CASE("a store is visible after wait_group", "[tma]") {
+  CHECK(found_word("") == 9);
+  CHECK(found_word("", Completion::kEarly) == 9);  // only the read is early
+  CHECK(found_word(wait_group(0), Completion::kEarly) == 1);
+  CHECK(found_word(wait_group(0, true)) == 9);
+  CHECK(found_word(wait_group(0)) == 1);
+  CHECK(found_word(kCommit + wait_group(1)) == 1);  // the latest group is empty
+  CHECK(found_word(kCommit + wait_group(2)) == 9);
+}
+
+TEST_CASE("bulk copies without a tensor map copy bytes", "[bulk]") {
+  const std::string load = R"(
+    @%one mbarrier.arrive.expect_tx.shared::cta.b64 _, [%b], 4096;
+    .reg .b32 %size;
+    mov.u32 %size, 4096;
+    @%one cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%s], [%map], %size, [%b];
+    wait:
+    mbarrier.try_wait.parity.shared::cta.b64 %q, [%b], 0;
+    @!%q bra wait;
+  )";
+  const auto store = [](const std::string &opcode) {
+    return "@%one " + opcode + " [%out], [%s], %size;\n" + kCommit + wait_group(0);
+  };
+  std::vector<uint32_t> values(1024);
+  for (uint32_t i = 0; i < 1024; i++) values[i] = i * 3 + 1;
+  const AlignedBuffer<uint32_t> from(values);
+  AlignedBuffer<uint32_t> to(1024, 10);
+  const auto run = [&](const std::string &body) {
+    return launch(Kernel(tma_module(8192, body)), Shape{}, from.address(), {}, to.address());
+  };
+
+  CHECK(run(load + store("cp.async.bulk.global.shared::cta.bulk_group")).is_clean());
+  for (uint32_t i = 0; i < 1024; i++) CHECK(to[i] == values[i]);
+  CHECK(run(load + store("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32")).is_clean());
+  for (uint32_t i = 0; i < 1024; i++) CHECK(to[i] == 2 * values[i]);
+
+  CHECK_THAT(run("add.u64 %map, %map, 4;\n" + load).fault,
+             ContainsSubstring("not multiples of 16"));
+  CHECK_THAT(run("add.u64 %map, %map, 1024;\n" + load).fault, ContainsSubstring("out of bounds"));
+  CHECK_THAT(run("add.u32 %s, %s, 7168;\n" + load).fault, ContainsSubstring("shared memory"));
+}
+
+}  // namespace
+}  // namespace softgpu::test

@@ -1,0 +1,91 @@
+# mpcore on the software device (softgpu/README.md): the library, suites, counts and sabotage.
+# Included by the Makefile.
+
+# The same library linked with this runtime.  LD_LIBRARY_PATH selects it.
+SOFTGPU_LIB := $(SOFTGPU)/libmpcore.so
+SOFTGPU_LDLIBS := $(LINK_SOFTGPU) $(SOFTGPU_RPATH) $(LDLIBS_HOST)
+$(SOFTGPU_LIB): $(LIB_OBJS) capi/exports.map $(SOFTGPU_CUDART)
+	$(call link,$(CXX) $(LDFLAGS_SO) $(LIB_OBJS) $(SOFTGPU_LDLIBS))
+	$(Q)ln -sf $(@F) $@.$(SOMAJOR)
+$(SOFTGPU)/conformance: $(CONFORM_OBJS) $(SOFTGPU_CUDART)
+	$(call link,$(CXX) $(CONFORM_OBJS) $(SOFTGPU_LDLIBS))
+
+# Programs that create CUDA graphs, and therefore call the CUDA runtime.
+$(SOFTGPU)/cuda_graph: examples/c/cuda_graph.c
+$(SOFTGPU)/captured: tests/graph/captured.c
+$(SOFTGPU)/cuda_graph $(SOFTGPU)/captured: $(HEADERS) $(SOFTGPU_LIB)
+	$(call step,CC  ,$@,$(C99) $(CAPI_INCLUDES) $(filter %.c,$^) -L$(SOFTGPU) -l:libmpcore.so -l:$(notdir $(SOFTGPU_CUDART)) $(SOFTGPU_RPATH))
+
+# GEMMs of CUTLASS for `make counted-cutlass`.
+$(SOFTGPU)/cutlass_gemm.o: CALIBRATION_ARCH = compute_90a
+$(SOFTGPU)/cutlass_gemm.o: bench/peers/cutlass_gemm.cu $(CALIBRATION_PACKAGES)/installed
+	$(call compile,NVCC,$(NVCC) $(CALIBRATION_FLAGS))
+$(SOFTGPU)/cutlass_gemm: $(SOFTGPU)/cutlass_gemm.o | $(SOFTGPU_CUDART)
+	$(call link,$(CXX) $< $(LINK_SOFTGPU) -ldl)
+
+.PHONY: softgpu test-cuda
+## softgpu: build the software device, and the library for softgpu/run
+softgpu: $(SOFTGPU_LIB) $(SOFTGPU)/conformance $(SOFTGPU)/cuda_graph $(SOFTGPU)/captured
+
+ifdef HAVE_CUDA
+SOFTGPU_TESTS := softgpu $(SOFTGPU)/softgpu_tests
+# One thread per process, for repeatable runs; JOBS processes run in parallel.
+ON_SOFTGPU = SOFTGPU_THREADS=1 SOFTGPU_FENCECHECK=1 softgpu/run --build $(BUILD)
+# The nightly run includes [slow] and [many_launches].  [.]: parts that other tests start, and
+# [nightly] (TESTING.md).  [pure]: tests without a device.
+SOFTGPU_LEFT_OUT := ~[slow]~[many_launches]~[pure]~[.]
+SOFTGPU_LIBRARY = $(BUILD)/tests/mptests '$(SOFTGPU_LEFT_OUT)'
+# Test files of the host target that also run with MP_TEST_DEVICE=cuda.  TESTING.md lists the others
+# with reasons.
+SOFTGPU_EXAMPLES := $(addprefix tests/bindings/test_,examples.py same_weights.py $(addprefix readme_examples.py::test_,c cpp))
+SOFTGPU_TOOLS := $(addprefix tests/tools/test_,mpinfo.py mpinfo_doctor.py nvtx.py) $(CUDA_TOOL_TESTS)
+softgpu_library = "sm_$(1): library::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU_LIBRARY)"
+softgpu_suites = "sm_$(1): conformance::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/conformance" \
+  "sm_$(1): C ABI, as C99::$(ON_SOFTGPU) --arch $(1) $(BUILD)/tests/test_capi" \
+  "sm_$(1): CUDA graph::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/cuda_graph" \
+  "sm_$(1): captured graph::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/captured" \
+  "sm_$(1): counts::$(ON_SOFTGPU) --arch $(1) --count 1 tests/device/counts"
+# Callers of the library: host code that is independent of the architecture.
+softgpu_callers = "sm_$(1): Python::MP_LOG=error $(ON_SOFTGPU) --arch $(1) tests/pytest bindings/python/tests" \
+  "sm_$(1): Rust::$(ON_SOFTGPU) --arch $(1) tests/bindings/test_rust $(BUILD)" \
+  "sm_$(1): bindings and examples::$(ON_SOFTGPU) --arch $(1) env $(PYTEST) $(SOFTGPU_EXAMPLES)" \
+  "sm_$(1): tools::$(ON_SOFTGPU) --arch $(1) env $(PYTEST) $(SOFTGPU_TOOLS)" \
+  "sm_$(1): the guide::$(ON_SOFTGPU) --arch $(1) tools/check/check_docs $(BUILD) $(CC)"
+# SOFTGPU_RACECHECK makes the device ten times slower.  CI runs one GEMM and convolution kernel of
+# each kind and the short tests of layers, tensors and step; the nightly run has all short tests.
+SOFTGPU_RACES = SOFTGPU_RACECHECK=1 $(ON_SOFTGPU)
+SOFTGPU_SHORT := [strict]~[long]$(SOFTGPU_LEFT_OUT)
+SOFTGPU_RACE_SUITES = "sm_90, races: wgmma::$(SOFTGPU_RACES) $(BUILD)/tests/mptests 'wgmma: awkward shapes are exact,wgmma: split-k sums in a fixed order,wgmma: backward epilogues are exact,conv wgmma: split-k slices are exact'" \
+  "sm_90, races: last blocks::$(SOFTGPU_RACES) $(BUILD)/tests/mptests 'tensors: small lists are exact,step: S falls*,optimizer norms: results for powers of two are exact*'" \
+  "sm_90, races: layers, tensors, step::$(SOFTGPU_RACES) $(BUILD)/tests/mptests \
+    '[layers]$(SOFTGPU_SHORT),[xent]$(SOFTGPU_SHORT),[tensors]$(SOFTGPU_SHORT),[step]$(SOFTGPU_SHORT)'" \
+  "sm_80, races: GEMM::$(SOFTGPU_RACES) --arch 80 $(BUILD)/tests/mptests 'gemm: many tiles in both directions'" \
+  $(foreach arch,90 75,"sm_$(arch), races: conformance::$(SOFTGPU_RACES) --arch $(arch) $(SOFTGPU)/conformance")
+# Kernels whose PTX or selection differs from sm_90; all others run the same PTX there
+# (UP_TO_SM75, UP_TO_SM80).
+SOFTGPU_SM80 = "sm_80: gemm, conv, rnn::$(ON_SOFTGPU) --arch 80 $(BUILD)/tests/mptests \
+  '[gemm]~[long]$(SOFTGPU_LEFT_OUT),[conv]~[long]$(SOFTGPU_LEFT_OUT),[rnn]~[long]$(SOFTGPU_LEFT_OUT)'"
+# The longest suites begin first, so that no processor is idle at the end.
+SOFTGPU_SUITES = $(call softgpu_library,90) $(SOFTGPU_SM80) \
+  $(foreach arch,90 80 75,$(call softgpu_suites,$(arch))) \
+  $(call softgpu_callers,90) \
+  "sm_90 with 5 SMs in a random order: wgmma::$(ON_SOFTGPU) --sms 5 --seed 1 $(BUILD)/tests/mptests [wgmma]" \
+  $(SOFTGPU_RACE_SUITES) \
+  "software device::$(SOFTGPU)/softgpu_tests"
+# Suites of older architectures that CI skips.
+SOFTGPU_OLDER_SUITES = $(call softgpu_library,80) $(call softgpu_library,75) \
+  $(foreach arch,80 75,$(call softgpu_callers,$(arch)))
+SOFTGPU_SEED_SUITES = $(foreach seed,2 3 4 5,"sm_90, seed $(seed): library::SOFTGPU_DIVERGE=1 $(ON_SOFTGPU) --seed $(seed) $(SOFTGPU_LIBRARY)") \
+  $(foreach arch,80 75,"sm_$(arch), seed 6: library::SOFTGPU_LAG=1 $(ON_SOFTGPU) --arch $(arch) --seed 6 $(SOFTGPU_LIBRARY)") \
+  $(foreach arch,90 80 75,"alone: sm_$(arch): library, large and long::$(ON_SOFTGPU) --arch $(arch) $(BUILD)/tests/mptests '[slow],[many_launches]'") \
+  "alone: calibration::$(STEP_MAKE) calibrate" \
+  $(foreach arch,90 80 75,"sm_$(arch), races: library::$(SOFTGPU_RACES) --arch $(arch) $(BUILD)/tests/mptests '[strict]~[slow]~[many_launches]~[.]'") \
+  "alone: sabotage of kernels::tests/device/sabotage --build $(BUILD) --jobs $(JOBS)"
+endif
+
+## test-cuda: run the suites on the software device: sm_90a, sm_80, sm_75, and a device with few SMs
+test-cuda: setup-test
+	@$(if $(HAVE_CUDA),,echo "test-cuda: requires nvcc, which compiles the PTX of the kernels" >&2; exit 1)
+	@$(MAKE) tests $(SOFTGPU_TESTS)
+	@sed -n '/^## Tests that do not run on the software device/,/^## Running/{/^## Running/!p}' TESTING.md
+	@$(RUN_TESTS) $(SOFTGPU_SUITES) $(SOFTGPU_OLDER_SUITES)
