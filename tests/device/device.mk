@@ -23,9 +23,15 @@ $(SOFTGPU)/cutlass_gemm.o: bench/peers/cutlass_gemm.cu $(CALIBRATION_PACKAGES)/i
 $(SOFTGPU)/cutlass_gemm: $(SOFTGPU)/cutlass_gemm.o | $(SOFTGPU_CUDART)
 	$(call link,$(CXX) $< $(LINK_SOFTGPU) -ldl)
 
+# Defaults of softgpu/run.
+$(SOFTGPU)/environment: tests/device/device.mk
+	@mkdir -p $(@D)
+	@printf '%s\n' MP_TEST_DEVICE=cuda SOFTGPU_PTX={build}/cuda:{build}/conformance/cuda \
+	  SOFTGPU_SOURCE_LINE=$(CURDIR)/tests/device/source_line > $@
+
 .PHONY: softgpu test-cuda
 ## softgpu: build the software device, and the library for softgpu/run
-softgpu: $(SOFTGPU_LIB) $(SOFTGPU)/conformance $(SOFTGPU)/cuda_graph $(SOFTGPU)/captured
+softgpu: $(SOFTGPU)/environment $(SOFTGPU_LIB) $(SOFTGPU)/conformance $(SOFTGPU)/cuda_graph $(SOFTGPU)/captured
 
 ifdef HAVE_CUDA
 SOFTGPU_TESTS := softgpu $(SOFTGPU)/softgpu_tests

@@ -1,5 +1,4 @@
-"""Tests of softgpu/run, softgpu/source_line and tests/device/sabotage without the
-device, and of the list of suites that run on it."""
+"""Tests of source_line and sabotage without the device, and of the list of suites that run on it."""
 import json
 import os
 import pathlib
@@ -8,12 +7,11 @@ import runpy
 import subprocess
 import sys
 import textwrap
-import time
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RUN, SOURCE_LINE = ROOT / "softgpu/run", ROOT / "softgpu/source_line"
+SOURCE_LINE = ROOT / "tests/device/source_line"
 SABOTAGE = ROOT / "tests/device/sabotage"
 
 # PTX as written by nvcc, and with the line table of -lineinfo: the same statements.
@@ -58,12 +56,6 @@ def make_tree(tmp_path):
     return "build/cuda/kernels/f.ptx/f.compute_80.ptx"
 
 
-def program(tmp_path, text):
-    path = tmp_path / "program.py"
-    path.write_text(textwrap.dedent(text))
-    return [sys.executable, path]
-
-
 def test_a_line_of_ptx_has_its_source_and_its_callers(tmp_path):
     ptx = make_tree(tmp_path)
     done = run(SOURCE_LINE, f"{ptx}:4", f"{ptx}:5", cwd=tmp_path)
@@ -100,54 +92,6 @@ def test_a_file_without_a_source_is_named(tmp_path):
     stray.write_text(PLAIN)
     done = run(SOURCE_LINE, f"{stray}:4", cwd=tmp_path)
     assert done.returncode == 1 and f"no source of {stray}" in done.stderr
-
-
-def test_run_sets_the_device_variables(tmp_path):
-    command = program(tmp_path, """\
-        import os
-        for name in ("ARCH", "SEED", "SMS", "PTX", "EDIT"):
-            print(name, os.environ.get("SOFTGPU_" + name))
-        print(os.environ["MP_TEST_DEVICE"], os.environ["LD_LIBRARY_PATH"].split(":")[0])
-        """)
-    done = run(RUN, "--arch", 75, "--seed", 3, "--sms", 5, "--build", tmp_path / "b", "--edit", "drop bar", "--",
-               *command)
-    build = tmp_path / "b"
-    assert done.stdout.splitlines() == ["ARCH 75", "SEED 3", "SMS 5", f"PTX {build}/cuda:{build}/conformance/cuda",
-                                        "EDIT drop bar", f"cuda {build}/softgpu"]
-    assert done.returncode == 0 and done.stderr == ""
-
-
-def test_run_adds_source_lines_to_diagnostics(tmp_path):
-    ptx = make_tree(tmp_path)
-    command = program(tmp_path, f"""\
-        import sys
-        sys.stderr.write("softgpu: FAULT: out of bounds\\n    kernel f, block 0, thread 1, {tmp_path}/{ptx}:5: add\\n")
-        sys.exit(99)
-        """)
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("MP_", "SOFTGPU_"))}
-    done = run(RUN, "--arch", 80, *command, cwd=tmp_path, env=env | {"MP_REPRO": "m=1 n=2"})
-    assert done.returncode == 99
-    assert f"{ptx}:5  /elsewhere/vector.h:40, called at kernels/f.cu:12" in done.stderr
-    assert done.stderr.splitlines()[-1] == \
-        f"repro: MP_REPRO='m=1 n=2' softgpu/run --arch 80 {command[0]} {command[1]}"
-
-
-def test_run_kills_a_hanging_program(tmp_path):
-    done = run(RUN, "--limit", 0.2, *program(tmp_path, "import time; time.sleep(60)"))
-    assert done.returncode == 124 and "killed after 0.2 s" in done.stderr
-
-
-def test_run_kills_child_processes(tmp_path):
-    command = program(tmp_path, "import subprocess; subprocess.run(['sleep', '60'])")
-    begin = time.monotonic()
-    done = run(RUN, "--limit", 0.5, *command)
-    assert done.returncode == 124 and time.monotonic() - begin < 30
-
-
-def test_wrong_options_are_named():
-    assert "--colour: unknown" in run(RUN, "--colour", "red", "x").stderr
-    assert "PROGRAM is missing" in run(RUN, "--arch", "90").stderr
-    assert "softgpu/run [OPTION]" in run(RUN, "--help").stdout
 
 
 def steps(*variables: str) -> dict:
