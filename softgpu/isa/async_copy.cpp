@@ -6,8 +6,7 @@
 
 #include <cstring>
 
-#include "softgpu/isa/lane_addresses.h"
-#include "softgpu/isa/memory_parts.h"
+#include "softgpu/isa/load_store.h"
 #include "softgpu/isa/operands.h"
 #include "softgpu/machine/faults.h"
 #include "softgpu/machine/race_check.h"

@@ -2,12 +2,15 @@
 // Instructions.
 #include <algorithm>
 
-#include "softgpu/isa/control_parts.h"
+#include "softgpu/isa/decode.h"
 #include "softgpu/isa/operands.h"
 #include "softgpu/machine/block.h"
+#include "softgpu/machine/cluster.h"
 #include "softgpu/machine/faults.h"
+#include "softgpu/machine/launch.h"
 #include "softgpu/machine/race_check.h"
 #include "softgpu/machine/warp.h"
+#include "softgpu/program/program.h"
 
 namespace softgpu {
 namespace {
@@ -281,6 +284,176 @@ bool decode_barrier(Decoder &d, Instruction &instruction) {
     return decode_block_barrier(d, instruction);
   }
   instruction.is_collective = true;
+  return true;
+}
+
+// ---- branches
+
+namespace {
+
+/// Moves lanes of the current group to another instruction; the others continue with the next.
+void send(Warp &warp, Lanes lanes, uint32_t target) {
+  LaneGroup &group = warp.group();
+  if (lanes == group.lanes) {
+    group.pc = target;
+    return;
+  }
+  group.lanes &= ~lanes;
+  group.pc++;
+  warp.groups.push_back({target, lanes, false});
+}
+
+struct Branch {
+  uint32_t target;
+};
+
+Step branch(Warp &warp, const Instruction &instruction, Lanes lanes) {
+  send(warp, lanes, instruction.as<Branch>().target);
+  return Step::kJump;
+}
+
+struct IndexedBranch {
+  RegisterSlot index;
+  uint32_t table, size;  ///< position in Program::branch_targets
+};
+
+/// Lanes that the guard excludes have left the group, because the instruction is collective.
+Step indexed_branch(Warp &warp, const Instruction &instruction, Lanes lanes) {
+  const auto &o = instruction.as<IndexedBranch>();
+  const uint32_t *index = warp.row<uint32_t>(o.index);
+  const uint32_t *targets = warp.program->branch_targets.data() + o.table;
+  while (lanes != 0) {
+    const int first = first_lane(lanes);
+    if (index[first] >= o.size) {
+      fault(warp, instruction, first, "brx.idx: index %u in a table of %u", index[first], o.size);
+    }
+    const Lanes same = lanes & lanes_where([&](int lane) { return index[lane] == index[first]; });
+    lanes &= ~same;
+    if (lanes == 0) {
+      warp.group().pc = targets[index[first]];
+    } else {
+      warp.group().lanes &= ~same;
+      warp.groups.push_back({targets[index[first]], same, false});
+    }
+  }
+  return Step::kJump;
+}
+
+Step leave(Warp &warp, const Instruction &, Lanes lanes) {
+  LaneGroup &group = warp.group();
+  if (lanes == group.lanes) return Step::kExit;
+  group.lanes &= ~lanes;
+  group.pc++;
+  leave_kernel(warp, lanes);
+  return Step::kJump;
+}
+
+Step trap(Warp &warp, const Instruction &instruction, Lanes lanes) {
+  fault(FaultKind::kTrap, warp, instruction, first_lane(lanes), "trap");
+}
+
+}  // namespace
+
+bool decode_branch(Decoder &d, Instruction &instruction) {
+  const std::string_view opcode = d.opcode();
+  if (opcode == "bra") {
+    allow_parts(d, {"uni"});
+    need_operands(d, 1, 1);
+    instruction.execute = branch;
+    instruction.make<Branch>().target = d.label(d.operands().at(0));
+  } else if (opcode == "brx" && d.part(1) == "idx") {
+    allow_parts(d, {"idx", "uni"});
+    need_operands(d, 2, 2);
+    instruction.execute = indexed_branch;
+    instruction.is_collective = true;
+    auto &o = instruction.make<IndexedBranch>();
+    o.index = d.read(d.operands().at(0), 4);
+    o.table = d.branch_table(d.operands().at(1), &o.size);
+  } else if (opcode == "ret") {
+    allow_parts(d, {"uni"});
+    need_operands(d, 0, 0);
+    instruction.execute = leave;
+  } else if (opcode == "exit" || opcode == "trap") {
+    need_parts(d, {});
+    need_operands(d, 0, 0);
+    instruction.execute = opcode == "exit" ? leave : trap;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// ---- griddepcontrol
+
+namespace {
+
+/// The first thread of a block that executes it counts for the block.
+Step launch_dependents(Warp &warp, const Instruction &, Lanes) {
+  allow_dependents(*warp.block);
+  return may_leave_parking(*warp.block->cluster) ? Step::kNext : Step::kRetry;
+}
+
+Step wait_for_prerequisite(Warp &warp, const Instruction &, Lanes lanes) {
+  const GridState *const prerequisite = warp.block->cluster->prerequisite;
+  if (prerequisite != nullptr && !prerequisite->has_ended()) return Step::kRetry;
+  if (RaceCheck *races = races_of(warp)) races->wait_for_grid(warp, lanes);
+  return Step::kNext;
+}
+
+}  // namespace
+
+bool decode_grid_dependency(Decoder &d, Instruction &instruction) {
+  if (d.opcode() != "griddepcontrol") return false;
+  const std::string_view action = d.part(1);
+  if (action != "launch_dependents" && action != "wait") d.unknown("action of griddepcontrol");
+  need_parts(d, {action});
+  need_operands(d, 0, 0);
+  instruction.execute = action == "wait" ? wait_for_prerequisite : launch_dependents;
+  return true;
+}
+
+// ---- setmaxnreg
+
+namespace {
+
+struct SetMaxRegisters {
+  int count;
+  bool increases;
+};
+
+int registers_of(const Warp &warp) {
+  return warp.num_registers != 0 ? warp.num_registers : initial_registers(*warp.program);
+}
+
+Step set_max_registers(Warp &warp, const Instruction &i, Lanes lanes) {
+  if (!warp.is_converged()) return Step::kRetry;
+  const auto &o = i.as<SetMaxRegisters>();
+  const int now = registers_of(warp);
+  if (o.increases ? o.count < now : o.count > now)
+    fault(warp, i, first_lane(lanes), "setmaxnreg.%s to %d from %d", o.increases ? "inc" : "dec",
+          o.count, now);
+  if (o.increases) {
+    int total = o.count - now;
+    for (const auto &other : warp.block->warps) total += registers_of(*other);
+    const int pool = initial_registers(*warp.program) * static_cast<int>(warp.block->warps.size());
+    if (total > pool) return Step::kRetry;
+  }
+  warp.num_registers = o.count;
+  return Step::kNext;
+}
+
+}  // namespace
+
+bool decode_set_max_registers(Decoder &d, Instruction &i) {
+  if (d.opcode() != "setmaxnreg") return false;
+  need_parts(d, {d.part(1) == "inc" ? "inc" : "dec", "sync", "aligned", "u32"});
+  need_operands(d, 1, 1);
+  i.is_collective = true;
+  i.execute = set_max_registers;
+  auto &o = i.make<SetMaxRegisters>();
+  const int64_t count = constant_of(d, d.operands()[0]);
+  if (count % 8 != 0 || count < 24 || count > 256) d.unknown("count of setmaxnreg");
+  o = {static_cast<int>(count), d.part(1) == "inc"};
   return true;
 }
 

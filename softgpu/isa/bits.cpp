@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "softgpu/isa/arithmetic.h"
+#include "softgpu/isa/decode.h"
 #include "softgpu/isa/elementwise.h"
 
 namespace softgpu {

@@ -1,11 +1,10 @@
-#include "softgpu/machine/bulk_copy.h"
-
 #include <cstring>
 
-#include "softgpu/isa/mbarrier.h"
+#include "softgpu/isa/async_checks.h"
+#include "softgpu/isa/decode.h"
+#include "softgpu/isa/half.h"
 #include "softgpu/isa/operands.h"
-#include "softgpu/isa/proxy_check.h"
-#include "softgpu/isa/reduce_elements.h"
+#include "softgpu/machine/async_copy.h"
 #include "softgpu/machine/race_check.h"
 #include "softgpu/machine/worker.h"
 
@@ -217,6 +216,118 @@ bool advance_bulk_copies(Cluster &cluster, bool may_choose) {
     next = 0;
   }
   land_bulk_copy(cluster, next, true);
+  return true;
+}
+
+// ---- reductions
+
+namespace {
+
+template <class T, class Add>
+void add_each(std::byte *to, const std::byte *from, uint32_t bytes, Add &&add) {
+  for (uint32_t i = 0; i < bytes; i += sizeof(T)) {
+    T x, y;
+    std::memcpy(&x, to + i, sizeof x);
+    std::memcpy(&y, from + i, sizeof y);
+    x = add(x, y);
+    std::memcpy(to + i, &x, sizeof x);
+  }
+}
+
+template <class T>
+void add_numbers(std::byte *to, const std::byte *from, uint32_t bytes) {
+  add_each<T>(to, from, bytes, [](T x, T y) { return x + y; });
+}
+
+template <class Format>
+void add_halves(std::byte *to, const std::byte *from, uint32_t bytes) {
+  add_each<uint16_t>(to, from, bytes, [](uint16_t x, uint16_t y) {
+    return static_cast<uint16_t>(Format::narrow(Format::widen(x) + Format::widen(y)));
+  });
+}
+
+using AddElements = void (*)(std::byte *, const std::byte *, uint32_t);
+
+AddElements function_of(ElementType type) {
+  switch (type) {
+    case ElementType::kU32:
+    case ElementType::kS32:
+      return add_numbers<uint32_t>;
+    case ElementType::kU64:
+    case ElementType::kS64:
+      return add_numbers<uint64_t>;
+    case ElementType::kF16:
+      return add_halves<Fp16>;
+    case ElementType::kBf16:
+      return add_halves<Bf16>;
+    case ElementType::kF32:
+      return add_numbers<float>;
+    case ElementType::kF64:
+      return add_numbers<double>;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+bool can_add(ElementType type) {
+  return function_of(type) != nullptr;
+}
+
+void add_elements(ElementType type, std::byte *to, const std::byte *from, uint32_t bytes) {
+  function_of(type)(to, from, bytes);
+}
+
+// ---- groups
+
+namespace {
+
+struct WaitGroup {
+  uint32_t num_pending;
+  bool until_read;  ///< .read: waits only until shared memory has been read
+};
+
+Step commit_group(Warp &warp, const Instruction &, Lanes lanes) {
+  for_each_lane(lanes, [&](int lane) { warp.bulk.num_committed[static_cast<size_t>(lane)]++; });
+  return Step::kNext;
+}
+
+/// Executes the copies that it waits for.
+Step wait_group(Warp &warp, const Instruction &i, Lanes lanes) {
+  const auto &o = i.as<WaitGroup>();
+  Cluster &cluster = *warp.block->cluster;
+  for (size_t index = 0; index < cluster.copies.size();) {
+    const BulkCopy &copy = cluster.copies[index];
+    const bool is_own =
+        copy.kind != BulkKind::kLoad && copy.warp == &warp && (lanes >> copy.lane & 1) != 0;
+    const uint32_t num_committed = warp.bulk.num_committed[static_cast<size_t>(copy.lane)];
+    if (!is_own || uint64_t{copy.group} + o.num_pending >= num_committed) {
+      index++;
+      continue;
+    }
+    land_bulk_copy(cluster, index, !o.until_read);
+    if (o.until_read) index++;  // otherwise the copy has been removed
+  }
+  if (cluster.races) cluster.races->wait_for_bulk(warp, lanes, o.num_pending, o.until_read);
+  return Step::kNext;
+}
+
+}  // namespace
+
+bool decode_bulk_group(Decoder &d, Instruction &i) {
+  if (d.opcode() != "cp" || d.part(1) != "async" || d.part(2) != "bulk") return false;
+  if (d.part(3) == "commit_group") {
+    need_parts(d, {"async", "bulk", "commit_group"});
+    need_operands(d, 0, 0);
+    i.execute = commit_group;
+    return true;
+  }
+  if (d.part(3) != "wait_group") return false;
+  allow_parts(d, {"async", "bulk", "wait_group", "read"});
+  need_operands(d, 1, 1);
+  i.make<WaitGroup>() = {static_cast<uint32_t>(constant_of(d, d.operands()[0])), d.has("read")};
+  i.execute = wait_group;
   return true;
 }
 

@@ -3,9 +3,11 @@
 #include <tuple>
 #include <utility>
 
-#include "softgpu/isa/arithmetic.h"
+#include "softgpu/isa/decode.h"
 #include "softgpu/isa/elementwise.h"
-#include "softgpu/isa/register_value.h"
+#include "softgpu/isa/float_value.h"
+#include "softgpu/isa/form.h"
+#include "softgpu/machine/warp.h"
 
 namespace softgpu {
 namespace {
@@ -235,6 +237,98 @@ static_assert(is_sorted(kOpcodes));
 
 bool decode_compare(OpcodeCursor &form) {
   return decode_by(kOpcodes, form);
+}
+
+// ---- selp
+
+namespace {
+
+struct SelpOperands {
+  RegisterSlot to, a, b, predicate;
+  bool is_negated;
+};
+
+template <class T>
+Step selp(Warp &warp, const Instruction &i, Lanes lanes) {
+  const auto &o = i.as<SelpOperands>();
+  const T *a = warp.row<T>(o.a), *b = warp.row<T>(o.b);
+  const Lanes p = o.is_negated ? ~warp.predicate(o.predicate) : warp.predicate(o.predicate);
+  set_lanes(warp.row<T>(o.to), lanes, [&](int lane) { return p >> lane & 1 ? a[lane] : b[lane]; });
+  return Step::kNext;
+}
+
+void decode_selp(OpcodeCursor &form) {
+  if (!is_scalar(form.type)) form.unknown_type();
+  form.need_operands(4);
+  const int width = register_width(form.type);
+  SelpOperands o{};
+  o.a = form.read(1, width);
+  o.b = form.read(2, width);
+  o.predicate = form.decoder.read_predicate(form.decoder.operands()[3], &o.is_negated);
+  o.to = form.write(0, width);
+  form.instruction.make<SelpOperands>() = o;
+  form.instruction.execute = width == 8 ? selp<uint64_t> : selp<uint32_t>;
+}
+
+}  // namespace
+
+bool decode_select(OpcodeCursor &form) {
+  if (form.decoder.opcode() != "selp") return false;
+  decode_selp(form);
+  form.finish();
+  return true;
+}
+
+// ---- predicates, which are sets of lanes
+
+namespace {
+
+struct PredicateOperands {
+  RegisterSlot to, a, b;
+  Lanes a_flip, b_flip;  ///< negation of the operand: !%p
+};
+
+template <auto kOp>
+Step combine(Warp &warp, const Instruction &i, Lanes lanes) {
+  const auto &o = i.as<PredicateOperands>();
+  const Lanes a = warp.predicate(o.a) ^ o.a_flip, b = warp.predicate(o.b) ^ o.b_flip;
+  warp.set_predicate(o.to, lanes, kOp(a, b));
+  return Step::kNext;
+}
+
+RegisterSlot read_flipped(OpcodeCursor &form, size_t operand, Lanes *flip) {
+  bool is_negated;
+  const RegisterSlot row =
+      form.decoder.read_predicate(form.decoder.operands()[operand], &is_negated);
+  *flip = is_negated ? kAllLanes : 0;
+  return row;
+}
+
+/// Decodes an operation with one or two operands.
+template <auto kOp, size_t kNumOperands = 2>
+void decode_op(OpcodeCursor &form) {
+  form.need_operands(1 + kNumOperands);
+  PredicateOperands o{};
+  o.a = read_flipped(form, 1, &o.a_flip);
+  o.b = read_flipped(form, kNumOperands, &o.b_flip);
+  o.to = form.write(0, 1);
+  form.instruction.make<PredicateOperands>() = o;
+  form.instruction.execute = combine<kOp>;
+}
+
+constexpr OpcodeEntry kPredicateOpcodes[] = {
+    {"and", decode_op<[](Lanes a, Lanes b) { return a & b; }>},
+    {"mov", decode_op<[](Lanes a, Lanes) { return a; }, 1>},
+    {"not", decode_op<[](Lanes a, Lanes) { return ~a; }, 1>},
+    {"or", decode_op<[](Lanes a, Lanes b) { return a | b; }>},
+    {"xor", decode_op<[](Lanes a, Lanes b) { return a ^ b; }>},
+};
+static_assert(is_sorted(kPredicateOpcodes));
+
+}  // namespace
+
+bool decode_predicate(OpcodeCursor &form) {
+  return decode_by(kPredicateOpcodes, form);
 }
 
 }  // namespace softgpu

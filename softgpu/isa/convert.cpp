@@ -5,11 +5,9 @@
 #include <cstdint>
 #include <limits>
 
-#include "softgpu/isa/arithmetic.h"
+#include "softgpu/isa/decode.h"
 #include "softgpu/isa/elementwise.h"
 #include "softgpu/isa/float_value.h"
-#include "softgpu/isa/register_value.h"
-#include "softgpu/isa/round_to_odd.h"
 #include "softgpu/isa/rounding.h"
 
 namespace softgpu {
@@ -29,7 +27,7 @@ void with_integer_type(OpcodeCursor &form, Type type, F &&f) {
   using enum Type;
   form.with_type<kU8, kS8, kU16, kS16, kU32, kS32, kU64, kS64>(type, f);
 }
-/// Calls f with the value class (register_value.h) of a floating-point source.
+/// Calls f with the value class (float_value.h) of a floating-point source.
 template <class F>
 void with_float_source(OpcodeCursor &form, bool flushes, F &&f) {
   switch (form.type) {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <functional>
 
-#include "softgpu/isa/control_parts.h"
+#include "softgpu/isa/decode.h"
 #include "softgpu/isa/operands.h"
 #include "softgpu/machine/block.h"
 #include "softgpu/machine/faults.h"

@@ -1,16 +1,39 @@
 // fp32 and fp64 values with PTX semantics.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
 #include "softgpu/isa/elementwise.h"
-#include "softgpu/isa/exponential.h"
 #include "softgpu/isa/half.h"
 
 namespace softgpu {
+
+/// Returns 2^x from the power series in fp64, whose error is far below the rounding to fp32.
+/// Branch-free, so that loops are vectorized.
+inline float exp2(float x) {
+  constexpr std::array<double, 12> kCoefficients = [] {
+    constexpr double kLn2 = 0.693147180559945309417;
+    std::array<double, 12> c{1};
+    for (size_t k = 1; k < c.size(); k++) c[k] = c[k - 1] * kLn2 / static_cast<double>(k);
+    return c;
+  }();
+  // Beyond these limits the result is 0 or infinity.  A NaN passes both comparisons.
+  const double limited = x < -200 ? -200 : x > 200 ? 200 : x;
+  // The lower bits of the sum are the integer nearest to x.
+  constexpr double kShift = 0x1.8p52;
+  const double shifted = limited + kShift;
+  const double fraction = limited - (shifted - kShift);
+  double power = 0;
+#pragma GCC unroll 12
+  for (size_t k = kCoefficients.size(); k-- > 0;)
+    power = std::fma(power, fraction, kCoefficients[k]);
+  const uint64_t exponent = std::bit_cast<uint64_t>(shifted) << 52;
+  return static_cast<float>(std::bit_cast<double>(std::bit_cast<uint64_t>(power) + exponent));
+}
 
 /// .ftz: converts a subnormal fp32 to zero of the same sign.
 inline float flush(float x) {
@@ -80,5 +103,59 @@ void decode_float_op(OpcodeCursor &form) {
   if (form.type == Type::kF64) return decode_elementwise<kOp, double>(form);
   decode_single<kOp, kMaySaturate>(form);
 }
+
+// ---- rounding to odd
+
+// A second rounding to fewer digits then gives the same result as a single rounding (Boldo and
+// Melquiond, Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd).
+
+/// Converts a value rounded to nearest to one rounded to odd: an inexact value is between an even
+/// and an odd number.
+template <class T>
+inline T to_odd(T nearest, bool is_inexact, bool is_too_large) {
+  const Word<T> bits = std::bit_cast<Word<T>>(nearest);
+  return std::bit_cast<T>(is_inexact ? (bits - is_too_large) | 1 : bits);
+}
+/// Returns a + b rounded to odd, using Knuth's exact error of a sum; the error is a NaN if the sum
+/// is not finite.
+template <class T>
+inline T add_to_odd(T a, T b) {
+  const T sum = a + b;
+  const T b_in_sum = sum - a;
+  const T error = (a - (sum - b_in_sum)) + (b - b_in_sum);
+  return to_odd(sum, error < 0 || error > 0, (error < 0) != (sum < 0));
+}
+inline float narrow_to_odd(double x) {
+  const float nearest = static_cast<float>(x);
+  const double size = std::fabs(x), nearest_size = std::fabs(static_cast<double>(nearest));
+  return to_odd(nearest, nearest_size < size || nearest_size > size, nearest_size > size);
+}
+/// Converts an integer to fp64; lower bits that fp64 cannot represent are ORed into one bit.
+inline double to_odd_double(uint64_t x) {
+  return static_cast<double>(x >> 53 == 0 ? x : (x >> 11 | ((x & 2047) != 0)) << 11);
+}
+
+// ---- interpretations of a register word, as template parameters: Value::of(Value::Held word)
+
+template <class T>
+struct Plain {
+  using Held = Word<T>;
+  static T of(Held word) { return value_of<T>(word); }
+};
+/// fp32 with .ftz.
+struct FlushedFloat {
+  using Held = uint32_t;
+  static float of(uint32_t word) { return flush(std::bit_cast<float>(word)); }
+};
+/// The lower or upper half of a register.
+template <class Format, bool kUpper = false, bool kFtz = false>
+struct Half {
+  using Held = uint32_t;
+  static float of(uint32_t word) {
+    uint32_t half = kUpper ? word >> 16 : word & 0xFFFF;
+    if (kFtz) half = flush_half<Format>(half);
+    return Format::widen(half);
+  }
+};
 
 }  // namespace softgpu

@@ -1,10 +1,14 @@
 #include "softgpu/isa/lane_addresses.h"
 
 #include <algorithm>
+#include <array>
 #include <cinttypes>
 #include <limits>
+#include <vector>
 
+#include "softgpu/machine/block.h"
 #include "softgpu/machine/faults.h"
+#include "softgpu/machine/global_memory.h"
 
 namespace softgpu {
 namespace {
@@ -195,6 +199,197 @@ void locate(Warp &warp, const Instruction &i, Lanes lanes, Space space, LaneAddr
         return locate_generic(warp, i, lane, address, bytes, access);
       });
   }
+}
+
+// ---- counters
+
+namespace {
+
+// Source: CUDA C++ Best Practices Guide, Coalesced Access to Global Memory, and Shared Memory and
+// Memory Banks.
+constexpr uint64_t kSectorBytes = 32, kNumBanks = 32;
+constexpr uint32_t kBankBytes = 4;
+/// Bytes per shared memory wavefront; requests of 8 or 16 bytes per lane are split into two or four
+/// parts.
+constexpr uint32_t kWavefrontBytes = 128;
+
+AccessCount &count_of(Warp &warp, const Instruction &i) {
+  return warp.tally->accesses[warp.program->index_of(i)];
+}
+
+uint64_t divide_up(uint64_t value, uint64_t by) {
+  return (value + by - 1) / by;
+}
+
+/// Sorts the values of the lanes, which usually are sorted already.
+template <class T>
+class SortedLanes {
+ public:
+  SortedLanes(Lanes lanes, const T *values) {
+    for_each_lane(lanes, [&](int l) {
+      is_sorted_ &= size_ == 0 || sorted_[size_ - 1] <= values[l];
+      sorted_[size_++] = values[l];
+    });
+    if (!is_sorted_) std::sort(begin(), end());
+  }
+  T *begin() { return sorted_; }
+  T *end() { return sorted_ + size_; }
+
+ private:
+  T sorted_[kWarpSize];
+  int size_ = 0;
+  bool is_sorted_ = true;
+};
+
+/// Counts sectors.  Lanes with equal addresses count once; other lanes do not overlap, because
+/// addresses are multiples of `bytes`.
+void count_sectors(AccessCount &count, Lanes lanes, const uint64_t *addresses, uint32_t bytes) {
+  uint64_t num_places = 0, counted = 0;  // sectors before `counted` are counted
+  uint64_t before = ~uint64_t{0};
+  for (const uint64_t address : SortedLanes(lanes, addresses)) {
+    if (address == before) continue;
+    before = address;
+    num_places++;
+    const uint64_t end = divide_up(address + bytes, kSectorBytes);
+    count.sectors += end - std::min(end, std::max(address / kSectorBytes, counted));
+    counted = end;
+  }
+  count.global_bytes += num_places * bytes;
+  count.least_sectors += divide_up(num_places * bytes, kSectorBytes);
+}
+
+/// Bank usage of lanes that are served together, in units of one or more words.  A slot consists of
+/// as many banks as a unit has words.
+struct BankUse {
+  uint32_t num_units = 0;  ///< distinct units
+  uint32_t most_in_slot = 0;
+};
+BankUse bank_use(Lanes lanes, const uint32_t *units, uint32_t num_slots) {
+  BankUse use;
+  std::array<uint32_t, kNumBanks> in_slot{};
+  uint32_t before = 0;
+  for (const uint32_t unit : SortedLanes(lanes, units)) {
+    if (use.num_units != 0 && unit == before) continue;
+    before = unit;
+    use.num_units++;
+    use.most_in_slot = std::max(use.most_in_slot, ++in_slot[unit % num_slots]);
+  }
+  return use;
+}
+
+/// Counts passes over the banks: the maximum number of distinct words in one bank.  Lanes that read
+/// the same word need one pass.
+void count_wavefronts(AccessCount &count, Lanes lanes, const uint32_t *addresses, uint32_t bytes) {
+  const uint32_t unit = std::max(bytes, kBankBytes), lanes_at_once = kWavefrontBytes / unit;
+  uint32_t units[kWarpSize];
+  for_each_lane(lanes, [&](int l) { units[l] = addresses[l] / unit; });
+  for (uint32_t first = 0; first < kWarpSize; first += lanes_at_once) {
+    const Lanes together = lanes & kAllLanes >> (kWarpSize - lanes_at_once) << first;
+    const BankUse use = bank_use(together, units, lanes_at_once);
+    count.shared_bytes += uint64_t{use.num_units} * unit;
+    count.wavefronts += use.most_in_slot;
+    count.least_wavefronts += divide_up(uint64_t{use.num_units} * unit, kWavefrontBytes);
+  }
+}
+
+/// Uninitialized bytes that lanes of one request read.
+class Unwritten {
+ public:
+  void add(int lane, const UnwrittenBytes &found) {
+    if (found.count == 0) return;
+    if (count_ == 0) {
+      first_ = found.first;
+      lane_ = lane;
+    }
+    count_ += found.count;
+  }
+  void report(Warp &warp, const Instruction &i, uint64_t bytes, const char *where) const {
+    if (count_ == 0) return;
+    violation(warp, i, lane_,
+              "uninitialized read: %" PRIu64 " of %" PRIu64
+              " bytes of %s memory were never written, the first at %#" PRIx64,
+              count_, bytes, where, first_);
+  }
+
+ private:
+  uint64_t count_ = 0, first_ = 0;
+  int lane_ = -1;
+};
+
+Block *block_of(Warp &warp, uint32_t address) {
+  const auto &blocks = warp.block->cluster->blocks;
+  const uint32_t rank = address >> kRankShift;
+  if (rank >= blocks.size()) return nullptr;
+  return blocks[rank].get();
+}
+
+}  // namespace
+
+void watch_global(Warp &warp, const Instruction &i, Lanes lanes, const uint64_t *addresses,
+                  uint32_t bytes, Access access) {
+  if (options().counts_memory) count_sectors(count_of(warp, i), lanes, addresses, bytes);
+  if (!options().checks_initialised) return;
+  Unwritten unwritten;
+  for_each_lane(lanes, [&](int l) {
+    if (access != Access::kWrite) unwritten.add(l, find_unwritten(addresses[l], bytes));
+    if (access != Access::kRead) note_written(addresses[l], bytes);
+  });
+  unwritten.report(warp, i, static_cast<uint64_t>(num_lanes(lanes)) * bytes, "global");
+}
+
+void watch_shared(Warp &warp, const Instruction &i, Lanes lanes, const uint32_t *addresses,
+                  uint32_t bytes, Access access) {
+  if (options().counts_memory) count_wavefronts(count_of(warp, i), lanes, addresses, bytes);
+  if (!options().checks_initialised) return;
+  Unwritten unwritten;
+  for_each_lane(lanes, [&](int l) {
+    Block *block = block_of(warp, addresses[l]);
+    const uint32_t offset = addresses[l] & kOffsetMask;
+    if (block == nullptr || !block->smem.holds(offset, bytes)) return;
+    WrittenBytes &written = block->smem.written();
+    if (access != Access::kWrite) unwritten.add(l, written.find_unwritten(offset, bytes));
+    if (access != Access::kRead) written.set(offset, bytes);
+  });
+  unwritten.report(warp, i, static_cast<uint64_t>(num_lanes(lanes)) * bytes, "shared");
+}
+
+void watch_bulk_global(Warp &warp, const Instruction &i, std::span<const MemoryRun> runs,
+                       Access access) {
+  if (options().counts_memory) {
+    AccessCount &count = count_of(warp, i);
+    std::vector<MemoryRun> sorted(runs.begin(), runs.end());
+    std::sort(sorted.begin(), sorted.end(),
+              [](const MemoryRun &x, const MemoryRun &y) { return x.address < y.address; });
+    uint64_t bytes = 0, counted = 0;  // sectors before `counted` are counted
+    for (const MemoryRun &run : sorted) {
+      if (run.bytes == 0) continue;
+      const uint64_t begin = std::max(run.address / kSectorBytes, counted);
+      counted = std::max(counted, divide_up(run.address + run.bytes, kSectorBytes));
+      count.sectors += counted - std::min(begin, counted);
+      bytes += run.bytes;
+    }
+    count.global_bytes += bytes;
+    count.least_sectors += divide_up(bytes, kSectorBytes);
+  }
+  if (!options().checks_initialised) return;
+  Unwritten unwritten;
+  uint64_t bytes = 0;
+  for (const MemoryRun &run : runs) {
+    if (access != Access::kWrite) unwritten.add(run.lane, find_unwritten(run.address, run.bytes));
+    if (access != Access::kRead) note_written(run.address, run.bytes);
+    bytes += run.bytes;
+  }
+  unwritten.report(warp, i, bytes, "global");
+}
+
+void watch_bulk_shared(Warp &warp, const Instruction &i, Block &block, uint32_t offset,
+                       uint32_t bytes, Access access) {
+  if (!options().checks_initialised) return;
+  WrittenBytes &written = block.smem.written();
+  Unwritten unwritten;
+  if (access != Access::kWrite) unwritten.add(-1, written.find_unwritten(offset, bytes));
+  if (access != Access::kRead) written.set(offset, bytes);
+  unwritten.report(warp, i, bytes, "shared");
 }
 
 }  // namespace softgpu

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "softgpu/isa/form.h"
 #include "softgpu/isa/lane_addresses.h"
-#include "softgpu/isa/type.h"
 #include "softgpu/machine/lanes.h"
 #include "softgpu/machine/warp.h"
 

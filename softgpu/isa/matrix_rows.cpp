@@ -4,9 +4,9 @@
 // matrix q.
 #include <cstring>
 
-#include "softgpu/isa/matrix8x8.h"
+#include "softgpu/isa/decode.h"
 #include "softgpu/isa/operands.h"
-#include "softgpu/isa/tensor.h"
+#include "softgpu/isa/tensor_product.h"
 #include "softgpu/machine/race_check.h"
 
 namespace softgpu {

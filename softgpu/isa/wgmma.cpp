@@ -8,9 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "softgpu/isa/decode.h"
 #include "softgpu/isa/operands.h"
-#include "softgpu/isa/tensor.h"
-#include "softgpu/isa/wgmma_descriptor.h"
 #include "softgpu/machine/race_check.h"
 
 namespace softgpu {

@@ -2,11 +2,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "softgpu/isa/async_checks.h"
 #include "softgpu/isa/operands.h"
-#include "softgpu/isa/proxy_check.h"
 #include "softgpu/isa/tensor_product.h"
 #include "softgpu/isa/wgmma.h"
-#include "softgpu/isa/wgmma_descriptor.h"
 #include "softgpu/machine/race_check.h"
 
 namespace softgpu {

@@ -9,13 +9,96 @@
 #include <unordered_set>
 #include <vector>
 
-#include "softgpu/machine/bulk_copy.h"
-#include "softgpu/machine/named_barrier.h"
+#include "softgpu/machine/async_copy.h"
+#include "softgpu/machine/lanes.h"
 #include "softgpu/machine/shared_memory.h"
-#include "softgpu/machine/unfenced_mbarriers.h"
 #include "softgpu/machine/warp.h"
+#include "softgpu/program/instruction.h"
 
 namespace softgpu {
+
+struct Warp;
+
+// The sixteen barriers of a block, at which bar and barrier count threads.  A warp counts as 32
+// threads if its lanes arrive together or if all its remaining lanes arrive: barriers operate on
+// whole warps (PTX ISA, bar{.cta}).
+
+struct NamedBarrier {
+  /// Lanes that wait, or that have arrived without the other lanes of their warp.
+  struct Arrival {
+    Warp *warp;
+    Lanes lanes;
+    uint32_t num_counted;  ///< in threads
+    const Instruction *at;
+    bool waits;
+  };
+  uint32_t num_arrived = 0, num_expected = 0;  ///< in threads
+  uint32_t num_true = 0, num_false = 0;        ///< in lanes, for bar.red
+  std::vector<Arrival> arrivals;
+  bool has_split_warps = false;  ///< lanes have arrived without the other lanes of their warp
+};
+
+/// Updates barriers after some lanes of a warp have exited: barriers at which the remaining lanes
+/// have arrived do not wait for the exited lanes.
+void count_exited_lanes(Warp &);
+/// Updates barriers after a warp has exited: barriers of all threads of the block, and the cluster
+/// barrier, do not wait for it.
+void count_exited_warp(Warp &);
+
+// mbarriers of a block whose initialization may be invisible to other blocks of the cluster, or to
+// the async proxy.
+
+/// User of an mbarrier: a thread, or an asynchronous copy.
+enum class MbarrierUser : uint8_t { kThread, kBulkCopy };
+
+/// List of these mbarriers.
+class UnfencedMbarriers {
+ public:
+  /// @param time  SharedMemory::time()
+  void initialise(uint32_t offset, int thread, uint32_t time) {
+    forget(offset);
+    list_.push_back({offset, thread, time, false});
+  }
+  void forget(uint32_t offset) {
+    std::erase_if(list_, [&](const Entry &x) { return x.offset == offset; });
+  }
+  /// Makes initializations of these threads visible to all: fence.mbarrier_init or
+  /// fence.proxy.async.
+  void fence(int first_thread, Lanes lanes) {
+    std::erase_if(list_, [&](const Entry &x) { return is_of(x, first_thread, lanes); });
+  }
+  /// Releases generic writes to the cluster: other threads see them, the async proxy does not.
+  void release(int first_thread, Lanes lanes) {
+    for (Entry &x : list_) x.is_released |= is_of(x, first_thread, lanes);
+  }
+  /// Returns the thread whose initialization of the mbarrier may be invisible to the user, or -1.
+  int unfenced_thread(uint32_t offset, MbarrierUser user) const {
+    for (const Entry &x : list_)
+      if (x.offset == offset && !(x.is_released && user == MbarrierUser::kThread)) return x.thread;
+    return -1;
+  }
+  /// Returns unfenced_thread for a copy that a thread of the block issues.
+  /// @param fenced  time of the last proxy fence of that thread, which may follow a barrier
+  int unfenced_thread_of_own(uint32_t offset, uint32_t fenced) const {
+    for (const Entry &x : list_)
+      if (x.offset == offset && fenced <= x.time) return x.thread;
+    return -1;
+  }
+
+ private:
+  struct Entry {
+    uint32_t offset;
+    int thread;
+    uint32_t time;
+    bool is_released;
+  };
+  static bool is_of(const Entry &x, int first_thread, Lanes lanes) {
+    const int lane = x.thread - first_thread;
+    return lane >= 0 && lane < kWarpSize && (lanes >> lane & 1) != 0;
+  }
+
+  std::vector<Entry> list_;
+};
 
 struct Cluster;
 struct GridState;
@@ -38,7 +121,7 @@ struct Grid {
   std::vector<std::byte> storage;
   /// Program::parameter_bytes bytes in `storage`, aligned to 128 bytes.
   std::byte *parameters = nullptr;
-  /// Set if a dependent grid may begin before this grid has ended (machine/dependence.h): returns
+  /// Set if a dependent grid may begin before this grid has ended (machine/cluster.h): returns
   /// that grid, or null.  Called once, by any thread.
   std::function<std::unique_ptr<Grid>()> begin_dependent;
 

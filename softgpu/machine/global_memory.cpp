@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "softgpu/machine/block.h"
-#include "softgpu/machine/changed_maps.h"
 #include "softgpu/machine/faults.h"
-#include "softgpu/machine/peers.h"
+#include "softgpu/machine/tensor_map.h"
 #include "softgpu/options.h"
 #include "softgpu/program/kernel_counters.h"
 #include "softgpu/program/program.h"

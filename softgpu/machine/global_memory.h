@@ -2,14 +2,25 @@
 // access the allocations of the runtime.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
 
-#include "softgpu/machine/written_bytes.h"
+#include "softgpu/machine/shared_memory.h"
 #include "softgpu/program/instruction.h"
 
 namespace softgpu {
+
+constexpr int kMaxDevices = 64;
+
+/// Bit mask, per device, of the other devices whose memory its kernels may access.
+inline std::array<std::atomic<uint64_t>, kMaxDevices> reachable_peers;
+
+inline bool may_reach(int device, int other) {
+  return device == other || (reachable_peers[static_cast<size_t>(device)] >> other & 1) != 0;
+}
 
 /// Generic address windows of shared and local memory; no process has memory at these addresses.
 constexpr uint64_t kSharedWindow = 0xF500000000000000, kLocalWindow = 0xF600000000000000;

@@ -72,7 +72,7 @@ void RaceCheck::touch_in(Memory &memory, Warp &warp, const Instruction &i, Lanes
   const uint32_t index = index_of(warp);
   bool was_reported = false;
   // Lanes of one statement do not race: one of the writes to an address wins, and store_one_by_one
-  // (isa/race_access.cpp) reports values that differ.  All lanes are therefore
+  // (isa/load_store.cpp) reports values that differ.  All lanes are therefore
   // compared with earlier accesses before any of them is added.
   for_each_value(addresses, lanes, [&](Address address, Lanes same) {
     now.lanes = same;

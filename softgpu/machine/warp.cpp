@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "softgpu/machine/block.h"
 #include "softgpu/machine/faults.h"
-#include "softgpu/machine/named_barrier.h"
 #include "softgpu/machine/worker.h"
 #include "softgpu/options.h"
 #include "softgpu/program/kernel_counters.h"

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "softgpu/machine/async_copy.h"
-#include "softgpu/machine/bulk_groups.h"
 #include "softgpu/machine/lanes.h"
 #include "softgpu/machine/wgmma_state.h"
 #include "softgpu/program/instruction.h"

@@ -77,12 +77,12 @@ class Decoder {
 /// Decodes a statement into the instruction.  Returns false if the statement belongs to another
 /// part of the instruction set.
 using Decode = bool (*)(Decoder &, Instruction &);
-bool decode_arithmetic(Decoder &, Instruction &);  // isa/arithmetic.cpp: integer, float, half
-bool decode_move(Decoder &, Instruction &);        // isa/move.cpp: mov, cvt, cvta, selp, predicates
-bool decode_memory(Decoder &, Instruction &);      // isa/memory.cpp: ld, st, atom, cp.async, fences
-bool decode_control(Decoder &, Instruction &);     // isa/control.cpp: branches, barriers, exchange
-bool decode_tensor(Decoder &,
-                   Instruction &);  // isa/tensor.cpp: wmma, mma, ldmatrix, stmatrix, wgmma
-bool decode_async(Decoder &, Instruction &);  // isa/async.cpp: mbarrier, TMA, tensor maps
+// isa/decode.cpp
+bool decode_arithmetic(Decoder &, Instruction &);
+bool decode_move(Decoder &, Instruction &);    // mov, cvt, cvta, selp, predicates
+bool decode_memory(Decoder &, Instruction &);  // ld, st, atom, cp.async, fences
+bool decode_control(Decoder &, Instruction &);
+bool decode_tensor(Decoder &, Instruction &);
+bool decode_async(Decoder &, Instruction &);  // mbarrier, TMA, tensor maps
 
 }  // namespace softgpu

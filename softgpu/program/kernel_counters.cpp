@@ -1,6 +1,9 @@
 #include "softgpu/program/kernel_counters.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <string>
 
 namespace softgpu {
 
@@ -35,6 +38,143 @@ KernelCounters KernelCounters::since(const KernelCounters &before) const {
   rest.num_launches -= before.num_launches;
   rest.num_blocks -= before.num_blocks;
   return rest;
+}
+
+namespace {
+
+bool has(const Opcode &opcode, std::string_view part) {
+  return std::find(opcode.begin(), opcode.end(), part) != opcode.end();
+}
+
+std::string_view part(const Opcode &opcode, size_t i) {
+  return i < opcode.size() ? opcode[i] : std::string_view();
+}
+
+bool is_bulk(const Opcode &opcode) {
+  return opcode[0] == "cp" && has(opcode, "bulk");
+}
+
+/// Returns the class of ld, st, atom, red and the loads and stores of wmma.
+std::string_view class_of_space(const Opcode &opcode) {
+  for (const std::string_view p : opcode) {
+    if (p == "global" || p == "local") return p;
+    if (p.starts_with("shared")) return "shared";
+    if (p.starts_with("param")) return "param";
+    if (p == "const") return "constant";
+  }
+  return "generic";
+}
+
+std::string_view class_of_type(const Opcode &opcode) {
+  const std::string_view type = opcode.back();
+  if (type == "f64") return "fp64";
+  if (type == "f32" || type == "f32x2") return "fp32";
+  if (type == "f16" || type == "f16x2" || type == "bf16" || type == "bf16x2") return "fp16";
+  return type == "pred" ? "move" : "integer";
+}
+
+struct OpcodeName {
+  std::string_view opcode, name;
+};
+/// Opcodes whose variants all belong to one class.
+constexpr OpcodeName kClasses[] = {
+    {"cos", "special"},     {"ex2", "special"},
+    {"lg2", "special"},     {"rcp", "special"},
+    {"rsqrt", "special"},   {"sin", "special"},
+    {"sqrt", "special"},    {"tanh", "special"},
+    {"cvt", "convert"},     {"mov", "move"},
+    {"selp", "move"},       {"set", "move"},
+    {"setp", "move"},       {"cvta", "move"},
+    {"isspacep", "move"},   {"mapa", "move"},
+    {"getctarank", "move"}, {"bra", "control"},
+    {"brx", "control"},     {"call", "control"},
+    {"ret", "control"},     {"exit", "control"},
+    {"trap", "control"},    {"bar", "barrier"},
+    {"barrier", "barrier"}, {"mbarrier", "barrier"},
+    {"fence", "barrier"},   {"membar", "barrier"},
+    {"shfl", "exchange"},   {"vote", "exchange"},
+    {"match", "exchange"},  {"redux", "exchange"},
+    {"elect", "exchange"},  {"activemask", "exchange"},
+    {"ldmatrix", "shared"}, {"stmatrix", "shared"},
+    {"mma", "mma"},         {"tensormap", "tma"},
+    {"bfe", "integer"},     {"bfi", "integer"},
+    {"bfind", "integer"},   {"bmsk", "integer"},
+    {"brev", "integer"},    {"clz", "integer"},
+    {"lop3", "integer"},    {"popc", "integer"},
+    {"prmt", "integer"},    {"sad", "integer"},
+    {"shf", "integer"},
+};
+
+constexpr std::string_view kArithmetic[] = {
+    "abs", "add", "addc", "and", "cnot", "copysign", "div", "fma", "mad", "madc", "max",
+    "min", "mul", "neg",  "not", "or",   "rem",      "shl", "shr", "sub", "subc", "xor"};
+
+}  // namespace
+
+std::string_view opcode_text(std::string_view statement) {
+  constexpr std::string_view kSpace = " \t";
+  size_t begin = statement.starts_with('@') ? statement.find_first_of(kSpace) : 0;
+  begin = statement.find_first_not_of(kSpace, begin);
+  if (begin == std::string_view::npos) return statement;
+  return statement.substr(begin, statement.find_first_of(" \t;", begin) - begin);
+}
+
+Opcode opcode_parts(std::string_view text) {
+  Opcode parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('.', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+std::string_view class_of(const Opcode &opcode) {
+  const std::string_view name = opcode[0];
+  if (name == "ld" || name == "st" || name == "atom" || name == "red")
+    return class_of_space(opcode);
+  if (name == "wmma") return part(opcode, 1) == "mma" ? "mma" : class_of_space(opcode);
+  if (name == "wgmma") return part(opcode, 1) == "mma_async" ? "wgmma" : "barrier";
+  if (name == "cp") return is_bulk(opcode) ? "tma" : "async_copy";
+  const auto *known = std::ranges::find(kClasses, name, &OpcodeName::opcode);
+  if (known != std::end(kClasses)) return known->name;
+  return std::ranges::find(kArithmetic, name) != std::end(kArithmetic) ? class_of_type(opcode)
+                                                                       : "other";
+}
+
+std::string_view path_of(const Opcode &opcode) {
+  const std::string_view name = opcode[0];
+  if (is_bulk(opcode)) {
+    if (has(opcode, "mbarrier::complete_tx::bytes")) return "tma_load";
+    if (!has(opcode, "global")) return "";  // commit_group or wait_group
+    return part(opcode, 1) == "reduce" ? "tma_reduce" : "tma_store";
+  }
+  if (name == "cp") return "cp_async";
+  if (name == "ldmatrix" || name == "stmatrix") return name;
+  if (name == "wmma" && part(opcode, 1) == "load") return "wmma_load";
+  if (name == "wmma" && part(opcode, 1) == "store") return "wmma_store";
+  if (name == "atom" || name == "red") return "atomic";
+  if (name == "st") return "store";
+  return name == "ld" ? "load" : "";
+}
+
+uint64_t tensor_flops(const Opcode &opcode) {
+  const std::string_view kind = class_of(opcode);
+  if (kind != "mma" && kind != "wgmma") return 0;
+  for (const std::string_view p : opcode) {
+    unsigned m = 0, n = 0, k = 0;
+    if (std::sscanf(std::string(p).c_str(), "m%un%uk%u", &m, &n, &k) != 3) continue;
+    return uint64_t{2} * m * n * k / (kind == "wgmma" ? 4 : 1);
+  }
+  return 0;
+}
+
+bool is_barrier(const Opcode &opcode) {
+  return (opcode[0] == "bar" && part(opcode, 1) != "warp") || opcode[0] == "barrier";
+}
+
+bool is_mbarrier_wait(const Opcode &opcode) {
+  return opcode[0] == "mbarrier" && part(opcode, 1).ends_with("_wait");
 }
 
 }  // namespace softgpu

@@ -2,9 +2,11 @@
 
 #include <bit>
 #include <stdexcept>
+#include <utility>
 
+#include "softgpu/program/decoder.h"
+#include "softgpu/program/program.h"
 #include "softgpu/program/registers.h"
-#include "softgpu/program/special_registers.h"
 #include "softgpu/ptx/reader.h"
 
 namespace softgpu {
@@ -225,6 +227,72 @@ uint32_t KernelDecoder::branch_table(const ptx::Operand &x, uint32_t *size) {
     program_.branch_targets.push_back(target(label));
   *size = static_cast<uint32_t>(program_.branch_targets.size()) - begin;
   return begin;
+}
+
+RegisterSlot Constants::constant(uint8_t width, ConstantKind kind, uint64_t value) {
+  return constants_.try_emplace({value, kind, width}, 0).first->second;
+}
+
+RegisterSlot Constants::special(uint8_t width, std::string_view name) {
+  for (const Special &s : specials_)
+    if (s.width == width && s.name == name) return s.row;
+  specials_.push_back({width, std::string(name), 0});
+  return 0;
+}
+
+uint32_t Constants::place() {
+  uint32_t end = 0;
+  for (uint8_t width : {8, 4, 1}) {
+    const auto place_one = [&](uint8_t of, RegisterSlot &row) {
+      if (of != width) return;
+      row = end;
+      end += row_bytes(width);
+    };
+    for (auto &[key, row] : constants_) place_one(key.width, row);
+    for (Special &s : specials_) place_one(s.width, s.row);
+  }
+  return end;
+}
+
+std::vector<ConstantRow> Constants::constants() const {
+  std::vector<ConstantRow> rows;
+  for (const auto &[key, row] : constants_) rows.push_back({row, key.width, key.kind, key.value});
+  return rows;
+}
+
+std::vector<SpecialRow> Constants::specials() const {
+  std::vector<SpecialRow> rows;
+  for (const Special &s : specials_) rows.push_back({s.row, s.width, s.name});
+  return rows;
+}
+
+std::string_view Decoder::part(size_t i) const {
+  return i < statement_->opcode.size() ? statement_->opcode[i] : std::string_view();
+}
+
+bool Decoder::has(std::string_view modifier) const {
+  for (std::string_view part : statement_->opcode)
+    if (part == modifier) return true;
+  return false;
+}
+
+RegisterSlot Decoder::read_predicate(const ptx::Operand &x, bool *is_negated) {
+  ptx::Operand plain = x;
+  *is_negated = std::exchange(plain.is_negated, false);
+  return read(plain, 1);
+}
+
+RegisterSlot Decoder::write_pair(const ptx::Operand &x, int width, bool *has_second,
+                                 RegisterSlot *second) {
+  ptx::Operand first = x;
+  *has_second = x.second != nullptr;
+  if (*has_second) *second = write(*std::exchange(first.second, nullptr), 1);
+  return write(first, width);
+}
+
+void Decoder::unknown(const std::string &what) const {
+  ptx::fail_at(for_messages_->file, statement_->line,
+               what + " in kernel " + for_messages_->pretty_name, statement_->text);
 }
 
 }  // namespace softgpu

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "softgpu/program/instruction.h"
@@ -12,6 +13,14 @@
 #include "softgpu/ptx/syntax.h"
 
 namespace softgpu {
+
+struct Warp;
+
+/// Returns the value for a lane of a warp.
+using SpecialValue = uint64_t (*)(const Warp &, uint32_t lane);
+
+/// Returns null for an unknown register.
+SpecialValue special_register(std::string_view name);
 
 /// Kinds of read-only values, which are set when a warp begins.
 enum class ConstantKind : uint8_t {

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <array>
 
+#include "softgpu/ptx/operand.h"
 #include "softgpu/ptx/reader.h"
 #include "softgpu/ptx/syntax.h"
-#include "softgpu/ptx/variable.h"
 
 namespace softgpu::ptx {
 namespace {

@@ -7,8 +7,6 @@
 #include "softgpu/machine/faults.h"
 #include "softgpu/machine/global_memory.h"
 #include "softgpu/runtime/device.h"
-#include "softgpu/runtime/errors.h"
-#include "softgpu/runtime/memory.h"
 #include "softgpu/runtime/modules.h"
 #include "softgpu/runtime/streams.h"
 

@@ -6,9 +6,6 @@
 #include <map>
 
 #include "softgpu/options.h"
-#include "softgpu/runtime/errors.h"
-#include "softgpu/runtime/memory.h"
-#include "softgpu/runtime/settings.h"
 #include "softgpu/runtime/streams.h"
 
 namespace softgpu::runtime {

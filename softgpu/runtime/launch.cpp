@@ -6,7 +6,7 @@
 #include "softgpu/machine/block.h"
 #include "softgpu/machine/faults.h"
 #include "softgpu/options.h"
-#include "softgpu/runtime/errors.h"
+#include "softgpu/runtime/device.h"
 #include "softgpu/runtime/modules.h"
 #include "softgpu/runtime/streams.h"
 

@@ -1,4 +1,4 @@
-#include "softgpu/runtime/memory.h"
+#include "softgpu/runtime/device.h"
 
 #include <sys/mman.h>
 
@@ -17,9 +17,6 @@
 #include "softgpu/machine/global_memory.h"
 #include "softgpu/machine/shared_memory.h"
 #include "softgpu/options.h"
-#include "softgpu/runtime/device.h"
-#include "softgpu/runtime/errors.h"
-#include "softgpu/runtime/settings.h"
 #include "softgpu/runtime/streams.h"
 
 namespace softgpu::runtime {

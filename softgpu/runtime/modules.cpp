@@ -118,4 +118,138 @@ void for_each_kernel(const std::function<void(const Kernel &)> &f) {
   for (const auto &module : modules().all) module->for_each_kernel(f);
 }
 
+// ---- attributes and occupancy of kernels
+
+namespace {
+
+int max_threads_of(const Program &program) {
+  return program.max_threads != 0 ? static_cast<int>(program.max_threads) : kMaxThreadsPerBlock;
+}
+
+void set_attribute(Kernel &kernel, cudaFuncAttribute attribute, int value) {
+  switch (attribute) {
+    case cudaFuncAttributeMaxDynamicSharedMemorySize: {
+      const int64_t total = int64_t{value} + kernel.program->static_smem;
+      require(value >= 0 && total <= static_cast<int64_t>(options().smem_per_block),
+              cudaErrorInvalidValue);
+      kernel.max_dynamic_smem = value;
+      return;
+    }
+    case cudaFuncAttributeNonPortableClusterSizeAllowed:
+      require(options().arch >= 90, cudaErrorInvalidValue);
+      kernel.allows_large_cluster = value != 0;
+      return;
+    case cudaFuncAttributePreferredSharedMemoryCarveout:
+      require(value >= -1 && value <= 100, cudaErrorInvalidValue);
+      return;
+    default:
+      throw ApiError{cudaErrorInvalidValue};
+  }
+}
+
+/// Returns the number of blocks that fit on an SM; 0 if the configuration cannot be launched.
+int blocks_per_sm(const Kernel &kernel, int threads, size_t dynamic_smem) {
+  const Program &program = *kernel.program;
+  const uint64_t smem = uint64_t{program.dynamic_smem_offset} + dynamic_smem;
+  if (threads < 1 || threads > max_threads_of(program) || smem > options().smem_per_block) return 0;
+  return softgpu::blocks_per_sm(program, threads, smem);
+}
+
+uint64_t cluster_size(const cudaLaunchConfig_t &config) {
+  for (unsigned i = 0; i < config.numAttrs; i++) {
+    const auto &d = config.attrs[i].val.clusterDim;
+    if (config.attrs[i].id == cudaLaunchAttributeClusterDimension) return uint64_t{d.x} * d.y * d.z;
+  }
+  return 1;
+}
+
+cudaError_t count_blocks(const char *name, int *blocks, const void *function, int threads,
+                         size_t dynamic_smem) {
+  return call(name, cudaErrorInvalidValue, [&] {
+    require(blocks, cudaErrorInvalidValue);
+    *blocks = blocks_per_sm(kernel_of(function), threads, dynamic_smem);
+  });
+}
+
+}  // namespace
+
 }  // namespace softgpu::runtime
+
+using namespace softgpu;
+using namespace softgpu::runtime;
+
+extern "C" {
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *function) {
+  return call("cudaFuncGetAttributes", cudaErrorInvalidDeviceFunction, [&] {
+    require(attributes, cudaErrorInvalidValue);
+    const Kernel &kernel = kernel_of(function);
+    const Program &program = *kernel.program;
+    *attributes = {};
+    attributes->sharedSizeBytes = program.static_smem;
+    attributes->localSizeBytes = program.local_bytes;
+    attributes->maxThreadsPerBlock = max_threads_of(program);
+    attributes->numRegs = register_bound(program);
+    attributes->ptxVersion = kernel.target.arch;
+    attributes->binaryVersion = options().arch;
+    attributes->maxDynamicSharedSizeBytes = kernel.max_dynamic_smem;
+    attributes->requiredClusterWidth = static_cast<int>(program.required_cluster[0]);
+    attributes->requiredClusterHeight = static_cast<int>(program.required_cluster[1]);
+    attributes->requiredClusterDepth = static_cast<int>(program.required_cluster[2]);
+    attributes->clusterDimMustBeSet = program.explicit_cluster;
+    attributes->nonPortableClusterSizeAllowed = kernel.allows_large_cluster;
+  });
+}
+
+cudaError_t cudaFuncSetAttribute(const void *function, cudaFuncAttribute attribute, int value) {
+  return call("cudaFuncSetAttribute", cudaErrorInvalidValue,
+              [&] { set_attribute(kernel_of(function), attribute, value); });
+}
+
+cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, cudaFuncAttribute attribute,
+                                            int value, int device) {
+  return call("cudaKernelSetAttributeForDevice", cudaErrorInvalidValue, [&] {
+    check_device(device);
+    set_attribute(kernel_of(kernel, device), attribute, value);
+  });
+}
+
+cudaError_t cudaFuncGetParamInfo(const void *function, size_t index, size_t *offset,
+                                 size_t *bytes) {
+  return call("cudaFuncGetParamInfo", cudaErrorInvalidValue, [&] {
+    const Program &program = *kernel_of(function).program;
+    require(offset && index < program.parameters.size(), cudaErrorInvalidValue);
+    *offset = program.parameters[index].offset;
+    if (bytes) *bytes = program.parameters[index].size;
+  });
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function,
+                                                          int threads, size_t dynamic_smem) {
+  return count_blocks("cudaOccupancyMaxActiveBlocksPerMultiprocessor", blocks, function, threads,
+                      dynamic_smem);
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks,
+                                                                   const void *function,
+                                                                   int threads, size_t dynamic_smem,
+                                                                   unsigned) {
+  return count_blocks("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", blocks, function,
+                      threads, dynamic_smem);
+}
+
+cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *function,
+                                           const cudaLaunchConfig_t *config) {
+  return call("cudaOccupancyMaxActiveClusters", cudaErrorInvalidValue, [&] {
+    require(clusters && config, cudaErrorInvalidValue);
+    require(options().arch >= 90, cudaErrorNotSupported);
+    const uint64_t size = cluster_size(*config);
+    require(size >= 1 && size <= 16, cudaErrorInvalidClusterSize);
+    const dim3 &b = config->blockDim;
+    const int blocks = blocks_per_sm(kernel_of(function), static_cast<int>(b.x * b.y * b.z),
+                                     config->dynamicSmemBytes);
+    *clusters = blocks * options().num_sms / static_cast<int>(size);
+  });
+}
+
+}  // extern "C"

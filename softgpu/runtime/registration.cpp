@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "softgpu/options.h"
-#include "softgpu/runtime/fat_binary.h"
 #include "softgpu/runtime/modules.h"
 #include "softgpu/runtime/ptx_files.h"
 

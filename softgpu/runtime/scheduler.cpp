@@ -5,8 +5,7 @@
 #include "softgpu/machine/block.h"
 #include "softgpu/machine/faults.h"
 #include "softgpu/options.h"
-#include "softgpu/runtime/errors.h"
-#include "softgpu/runtime/settings.h"
+#include "softgpu/runtime/device.h"
 #include "softgpu/runtime/work.h"
 
 namespace softgpu::runtime {

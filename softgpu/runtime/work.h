@@ -14,7 +14,7 @@
 //
 // One kernel, copy or host function runs at a time, even on different devices; a kernel uses all
 // processors of the host.  The exception is programmatic dependent launch: such a kernel overlaps
-// with its predecessor (machine/dependence.h), and both are done when all kernels of the group have
+// with its predecessor (machine/cluster.h), and both are done when all kernels of the group have
 // ended.
 #pragma once
 

@@ -5,6 +5,7 @@
 
 #include "softgpu/machine/faults.h"
 #include "softgpu/ptx/syntax.h"
+#include "tests/support/tally.h"
 
 namespace softgpu::test {
 namespace {
@@ -116,3 +117,7 @@ std::string body_text(size_t num_buffers, const std::string &body) {
 }
 
 }  // namespace softgpu::test
+
+int main(int argc, char **argv) {
+  return mptest::run_tests(argc, argv);
+}

@@ -1,6 +1,7 @@
 // Test kernels with races on shared memory, some of which one instruction prevents.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "softgpu/tests/harness.h"
@@ -8,7 +9,11 @@
 namespace softgpu::test {
 
 /// Launches with SOFTGPU_RACECHECK.
-Outcome run_checked(const std::string &module, const Shape &shape);
+inline Outcome run_checked(const std::string &module, const Shape &shape) {
+  const WithOptions with([](Options &o) { o.checks_races = true; });
+  Buffer<uint32_t> memory(4 * 1024);
+  return Kernel(module)(shape, memory);
+}
 
 /// Runs a body with SOFTGPU_RACECHECK.  The body can use:
 ///
@@ -20,10 +25,37 @@ Outcome run_checked(const std::string &module, const Shape &shape);
 ///     %lane0, %one       predicates of lane 0 of each warp, and of thread 0
 ///     %v, %x, %q, %state  for any purpose
 ///     %g                 address of 16 bytes of global memory per thread
-Outcome race(const std::string &body, uint32_t num_threads = 64, uint32_t cluster = 1);
+inline Outcome race(const std::string &body, uint32_t num_threads = 64, uint32_t cluster = 1) {
+  Shape shape;
+  shape.threads = {num_threads, 1, 1};
+  shape.blocks = shape.cluster = {cluster, 1, 1};
+  return run_checked(body_text(1, R"(
+    .shared .align 128 .b32 words[2048];
+    .shared .align 8 .b64 bar;
+    .reg .b32 %own, %next, %first, %b, %v, %x, %w;
+    .reg .b64 %g, %state;
+    .reg .pred %lane0, %one, %q;
+    mov.u32 %first, words;
+    mov.u32 %b, bar;
+    mad.lo.u32 %own, %t, 4, %first;
+    add.u32 %x, %t, 1;
+    and.b32 %x, %x, 63;
+    mad.lo.u32 %next, %x, 4, %first;
+    shr.u32 %w, %t, 5;
+    and.b32 %x, %t, 31;
+    setp.eq.u32 %lane0, %x, 0;
+    setp.eq.u32 %one, %t, 0;
+    mad.wide.u32 %g, %t, 16, %p0;
+  )" + body + "ret;"),
+                     shape);
+}
 
 /// Returns whether a race was reported; other violations may be reported as well.
-bool is_race(const Outcome &);
+inline bool is_race(const Outcome &outcome) {
+  return outcome.fault.empty() &&
+         std::any_of(outcome.violations.begin(), outcome.violations.end(),
+                     [](const std::string &message) { return message.starts_with("race: "); });
+}
 
 // Statements for such bodies.
 inline const std::string kWriteOwn = "st.shared.u32 [%own], %t;\n",

@@ -1,5 +1,8 @@
 // Branches, exits, and divergence and reconvergence of lanes.
+#include <random>
+
 #include "softgpu/tests/harness.h"
+#include "softgpu/tests/recorded.h"
 #include "tests/support/catch.h"
 
 namespace softgpu::test {
@@ -198,4 +201,158 @@ TEST_CASE("an endless kernel is stopped at the limit", "[branch]") {
 }
 
 }  // namespace
+
+// ---- exchanges between lanes
+
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Words = Buffer<uint32_t>;
+
+/// Returns a kernel in which thread t has p1[t], p2[t] and p3[t] in %x, %y and %z.  After `body`,
+/// it stores %r to p0[t] and the predicate %s to p0[32 + t].
+Kernel exchange_kernel(const std::string &body) {
+  return Kernel(body_text(4, R"(
+    .reg .pred %q, %s;
+    .reg .b32 %r, %x, %y, %z, %m;
+    .reg .b64 %a, %d;
+    mul.wide.u32 %d, %t, 4;
+    add.u64 %a, %p1, %d;
+    ld.global.u32 %x, [%a];
+    add.u64 %a, %p2, %d;
+    ld.global.u32 %y, [%a];
+    add.u64 %a, %p3, %d;
+    ld.global.u32 %z, [%a];
+    mov.u32 %r, 0xabcd;
+    setp.ne.u32 %s, %t, %t;
+  )" + body + R"(
+    add.u64 %a, %p0, %d;
+    st.global.u32 [%a], %r;
+    selp.b32 %r, 1, 0, %s;
+    st.global.u32 [%a+128], %r;
+  )"));
+}
+
+std::vector<uint32_t> random_words(uint64_t seed, uint32_t below) {
+  std::mt19937_64 random(seed);
+  std::vector<uint32_t> words(32);
+  for (uint32_t &word : words) word = static_cast<uint32_t>(random() % below);
+  return words;
+}
+
+TEST_CASE("exchanges have the recorded results", "[exchange]") {
+  constexpr Recorded kRows[] = {
+      {"4444",
+       "and.b32 %w1, %b, 63; and.b32 %w2, %c, 0x1FFF; shfl.sync.<up/down/bfly/idx>.b32 %w3|%q1, "
+       "%a, %w1, %w2, -1;",
+       0xB68F32AA},
+      {"4444",
+       "and.b32 %w1, %b, 63; and.b32 %w2, %c, 0x1FFF; shfl.sync.<up/down/bfly/idx>.b32 %a, %a, "
+       "%w1, %w2, -1; mov.b32 %w3, %a;",
+       0x9126406B},
+      {"44", "setp.lt.u32 %q2, %lane, 20; @%q2 shfl.sync.bfly.b32 %w3|%q1, %a, 1, 31, 0xFFFFF;",
+       0x08A6BA59},
+      {"44",
+       "setp.lt.s32 %q2, %a, 0; setp.lt.u32 %q3, %lane, 16; selp.b32 %w1, 0xFFFF, 0xFFFF0000, %q3; "
+       "vote.sync.ballot.b32 %w3, %q2, %w1; vote.sync.<all/any>.pred %q1, !%q2, %w1; "
+       "redux.sync.add.s32 %w2, %a, %w1; xor.b32 %w3, %w3, %w2;",
+       0x3992B0A0},
+      {"4",
+       "setp.<ge/eq/ne/lt>.u32 %q2, %lane, <0/31>; "
+       "vote.<sync.all/sync.any/sync.uni/all.sync/any.sync/uni.sync>.pred %q1, <%q2/!%q2>, -1;",
+       0x22365E00},
+      {"4",
+       "setp.lt.u32 %q2, %lane, 9; @%q2 bra low; activemask.b32 %w3; bra.uni end; low: "
+       "vote.sync.ballot.b32 %w3, 1, 0x1FF; end:",
+       0xC5CB1DC5},
+      {"44", "and.b32 %w1, %a, <0/1/7/-1>; match.any.sync.b32 %w3, %w1, -1;", 0x5107E634},
+      {"44", "and.b32 %w1, %a, <0/1>; match.all.sync.b32 %w3|%q1, %w1, -1;", 0xB8B8B8A0},
+      {"44",
+       "and.b32 %w1, %a, 1; mov.b64 %l1, {<0, %w1/%w1, 0>}; match.<any/all>.sync.b64 %w3, %l1, -1;",
+       0x65048090},
+      {"44",
+       "add.u32 %w1, %lane, -3; setp.lt.u32 %q2, %w1, 28; @%q2 "
+       "redux.sync.<add.u32/add.s32/min.u32/min.s32/max.u32/max.s32/and.b32/or.b32/xor.b32> %w3, "
+       "%a, 0x7FFFFFF8;",
+       0x11596B55},
+      {"4", "setp.ge.u32 %q2, %lane, 6; @%q2 elect.sync %w3|%q1, 0xFFFFFFC0;", 0x88B915C5},
+  };
+  check_recorded(kRows, "mov.u32 %w3, 0xABCD; setp.ne.u32 %q1, 0, 0;",
+                 "selp.b32 %d, 77, 0, %q1; add.u32 %d, %d, %w3;");
+}
+
+TEST_CASE("shfl.sync from an inactive lane is a violation", "[exchange]") {
+  const Kernel kernel = exchange_kernel(R"(
+    setp.lt.u32 %q, %t, 20;
+    @%q shfl.sync.down.b32 %r, %x, 1, 31, 0xfffff;
+  )");
+  Words out(64), x(random_words(1, 1000)), y(32), z(32);
+  const Outcome outcome = kernel(Shape{}, out, x, y, z);
+  REQUIRE(outcome.violations.size() == 1);
+  CHECK_THAT(outcome.violations[0], ContainsSubstring("reads lane 20"));
+  CHECK_THAT(outcome.violations[0], ContainsSubstring("thread 19"));
+}
+
+TEST_CASE("a lane outside its member mask is a fault", "[exchange]") {
+  const std::string statement = GENERATE(
+      as<std::string>(), "shfl.sync.idx.b32 %r, %x, 0, 31, 0xffff;",
+      "vote.sync.any.pred %s, %s, 0xffff;", "match.any.sync.b32 %r, %x, 0xffff;",
+      "redux.sync.add.u32 %r, %x, 0xffff;", "elect.sync %r|%s, 0xffff;", "bar.warp.sync 0xffff;");
+  const Kernel kernel = exchange_kernel(statement + "\n");
+  Words out(64), x(32), y(32), z(32);
+  CHECK_THAT(kernel(Shape{}, out, x, y, z).fault, ContainsSubstring("not in its member mask"));
+}
+
+TEST_CASE("shfl.sync waits for diverged lanes of its mask", "[exchange]") {
+  const Kernel kernel = exchange_kernel(R"(
+    setp.lt.u32 %q, %t, 16;
+    @%q bra meet;
+    add.u32 %x, %x, 1;
+    bar.warp.sync 0xffff0000;
+  meet:
+    shfl.sync.bfly.b32 %r, %x, 16, 31, -1;
+  )");
+  for (uint64_t seed = 1; seed < 6; seed++) {
+    const WithOptions with([&](Options &o) {
+      o.diverges = true;
+      o.seed = seed;
+    });
+    Words out(64), x(random_words(2, 1000)), y(32), z(32);
+    CHECK(kernel(Shape{}, out, x, y, z).is_clean());
+    for (uint32_t i = 0; i < 32; i++) CHECK(out[i] == x[i ^ 16] + (i < 16 ? 1 : 0));
+  }
+}
+
+TEST_CASE("an incomplete member mask does not block other masks", "[exchange]") {
+  // Lanes 16 to 23 wait for 24 to 31, which wait for an action of lane 0 after its vote.
+  const Kernel kernel = exchange_kernel(R"(
+    .reg .pred %low;
+    setp.lt.u32 %low, %t, 16;
+    selp.b32 %m, 0xffff, 0xffff0000, %low;
+    setp.ge.u32 %q, %t, 24;
+    @%q bra late;
+  vote:
+    vote.sync.ballot.b32 %r, %s, %m;
+    @!%low bra end;
+    setp.eq.u32 %q, %t, 0;
+    mov.u32 %z, 1;
+    @%q st.volatile.global.u32 [%p3], %z;
+    bra.uni end;
+  late:
+    ld.volatile.global.u32 %z, [%p3];
+    setp.eq.u32 %q, %z, 0;
+    @%q bra late;
+    vote.sync.ballot.b32 %r, !%s, %m;
+  end:
+  )");
+  Words out(64), x(32), y(32), z(32);
+  const WithOptions with([](Options &o) { o.max_instructions = 1'000'000; });
+  const Outcome outcome = kernel(Shape{}, out, x, y, z);
+  // The two votes are different instructions, for which hardware does not guarantee convergence.
+  CHECK(z[0] == 1);
+  CHECK_THAT(outcome.fault, ContainsSubstring("deadlock"));
+}
+
+}  // namespace
+
 }  // namespace softgpu::test

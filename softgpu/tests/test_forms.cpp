@@ -9,7 +9,8 @@ namespace {
 /// Returns "" if the statement decodes, otherwise the message.
 std::string error_of(const std::string &statement) {
   constexpr char kRegisters[] =
-      ".reg .pred %q, %s;\n.reg .b32 %r<9>;\n.reg .f32 %f<4>;\n.reg .b64 %rd<9>;\n";
+      ".reg .pred %q, %s;\n.reg .b16 %h<4>;\n.reg .b32 %r<9>;\n.reg .f32 %f<4>;\n.reg .b64 "
+      "%rd<9>;\n";
   try {
     const Kernel kernel(body_text(1, kRegisters + statement + ";\nend:\nret;"));
   } catch (const ptx::Error &error) {
@@ -18,11 +19,11 @@ std::string error_of(const std::string &statement) {
   return "";
 }
 
-struct OpcodeCursor {
+struct Form {
   const char *known, *unknown;
 };
 
-constexpr OpcodeCursor kForms[] = {
+constexpr Form kForms[] = {
     {"add.u32 %r0, %r1, %r2", "add.u32 %r0, !%r1, %r2"},
     {"add.u32 %r0, %r1, %r2", "add.u32 %r0|%q, %r1, %r2"},
     {"setp.eq.and.u32 %q|%s, %r0, 1, !%q", "setp.eq.and.u32 %q|%s, !%r0, 1, %q"},
@@ -88,10 +89,87 @@ constexpr OpcodeCursor kForms[] = {
      "%q, 1, 0, 0, 0"},
 };
 
+constexpr const char *kKnown[] = {
+    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0, %r1, %r2, %r3}, {%r0, %r1, %r2, %r3}, "
+    "{%r4, %r5}, {%r0, %r1, %r2, %r3}",
+    "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, "
+    "[%p0], %t"};
+
+constexpr const char *kRejected[] = {
+    "add.u32.wrong %r0, %r1, %r2",
+    "add.wrong.u32 %r0, %r1, %r2",
+    "add.u8 %h0, %h1, %h2",
+    "add.u32 %r0, %r1",
+    "add.u32 %r0, %r1, %r2, %r3",
+    "add.sat.u32 %r0, %r1, %r2",
+    "add.rn.u32 %r0, %r1, %r2",
+    "mul.u32 %r0, %r1, %r2",
+    "mul.wide.u64 %rd0, %rd1, %rd2",
+    "and.u32 %r0, %r1, %r2",
+    "shl.u32 %r0, %r1, %r2",
+    "prmt.b32.f4e %r0, %r1, %r2, %r3",
+    "fma.f32 %f0, %f1, %f2, %f3",
+    "div.f32 %f0, %f1, %f2",
+    "sqrt.f32 %f0, %f1",
+    "ex2.f32 %f0, %f1",
+    "add.rna.f32 %f0, %f1, %f2",
+    "max.sat.f32 %f0, %f1, %f2",
+    "add.sat.bf16 %h0, %h1, %h2",
+    "setp.u32 %q, %r0, %r1",
+    "setp.lo.s32 %q, %r0, %r1",
+    "setp.lt.b32 %q, %r0, %r1",
+    "setp.nan.s32 %q, %r0, %r1",
+    "setp.lt.and.s32 %q, %r0, %r1",
+    "cvt.f32.s32 %f0, %r0",
+    "cvt.s32.f32 %r0, %f0",
+    "cvt.rn.e4m3x2.f32 %h0, %f0, %f1",
+    "cvt.rn.s32.u32 %r0, %r1",
+    "mov.v2.u32 %r0, %r1",
+    "mov.b32 %r0, {%h0, %h1, %h2}",
+    "cvta.wrong.u64 %rd0, %rd1",
+    "lop3.b32 %r0, %r1, %r2, %r3, %r3",
+    "wrong.u32 %r0, %r1",
+    "ld.global.f16 %h0, [%p0]",
+    "ld.global.b128 %rd1, [%p0]",
+    "ld.global.v8.u32 %r1, [%p0]",
+    "ld.global.v4.u64 {%rd1, %rd1, %rd1, %rd1}, [%p0]",
+    "ld.global.u64 %r1, [%p0]",
+    "ld.global.wrong.u32 %r1, [%p0]",
+    "st.const.u32 [%p0], %r1",
+    "st.param.u32 [p0], %r1",
+    "ld.global.v2.u32 %r1, [%p0]",
+    "ld.global.u32 %r1, [%p0], %rd1",
+    "fence.wrong",
+    "atom.global.add.b32 %r1, [%p0], %r1",
+    "red.global.exch.b32 [%p0], %r1",
+    "atom.global.min.f32 %r1, [%p0], %r1",
+    "atom.global.nand.b32 %r1, [%p0], %r1",
+    "cp.async.cg.shared.global [%r1], [%p0], 8",
+    "cp.async.ca.shared.global [%r1], [%p0], 2",
+    "cp.async.ca.global.shared [%r1], [%p0], 4",
+    "mma.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%r0, %r1, %r2, %r3}, {%r0, %r1, %r2, %r3}, "
+    "{%r4, %r5}, {%r0, %r1, %r2, %r3}",
+    "mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e4m3.f32 {%r0, %r1, %r2, %r3}, {%r0, %r1, %r2, "
+    "%r3}, {%r4, %r5}, {%r0, %r1, %r2, %r3}",
+    "mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%r0, %r1, %r2, %r3}, {%r0, %r1, %r2, "
+    "%r3}, {%r4, %r5}, {%r0, %r1, %r2, %r3}",
+    "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%r0, %r1, %r2, %r3}, {%r0, %r1, %r2, %r3}, "
+    "{%r4, %r5}, {%r0, %r1, %r2, %r3}",
+    "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r0, %r1, %r2, %r3}, [%p0], %t",
+    "wmma.load.a.sync.aligned.row.m32n8k16.global.f16 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, "
+    "[%p0], %t",
+    "wmma.load.a.sync.aligned.row.m16n16k16.global.u8 {%r0, %r1}, [%p0], %t",
+    "wmma.load.c.sync.aligned.row.m16n16k16.global.f16 {%r0, %r1, %r2, %r3}, [%p0], %t"};
+
 TEST_CASE("invalid instruction forms are rejected", "[forms]") {
-  for (const OpcodeCursor &form : kForms) {
+  for (const Form &form : kForms) {
     CHECK(error_of(form.known) == "");
     CHECK_THAT(error_of(form.unknown), Catch::Matchers::ContainsSubstring(form.unknown));
+  }
+  for (const char *statement : kKnown) CHECK(error_of(statement) == "");
+  for (const char *statement : kRejected) {
+    CAPTURE(statement);
+    CHECK(error_of(statement) != "");
   }
 }
 

@@ -316,20 +316,4 @@ TEST_CASE("fences, hints and cache policies have no effect on values") {
   REQUIRE(out.values() == std::vector<uint32_t>{1, 2, 3, 7});
 }
 
-TEST_CASE("invalid forms of ld and st are rejected") {
-  const char *const statement = GENERATE(
-      "ld.global.f16 %h, [%p0];", "ld.global.b128 %d, [%p0];", "ld.global.v8.u32 %x, [%p0];",
-      "ld.global.v4.u64 {%d, %d, %d, %d}, [%p0];", "ld.global.u64 %x, [%p0];",
-      "ld.global.wrong.u32 %x, [%p0];", "st.const.u32 [%p0], %x;", "st.param.u32 [p0], %x;",
-      "ld.global.v2.u32 %x, [%p0];", "ld.global.u32 %x, [%p0], %d;", "fence.wrong;",
-      "atom.global.add.b32 %x, [%p0], %x;", "red.global.exch.b32 [%p0], %x;",
-      "atom.global.min.f32 %x, [%p0], %x;", "atom.global.nand.b32 %x, [%p0], %x;",
-      "cp.async.cg.shared.global [%x], [%p0], 8;", "cp.async.ca.shared.global [%x], [%p0], 2;",
-      "cp.async.ca.global.shared [%x], [%p0], 4;");
-  INFO(statement);
-  REQUIRE_THROWS_AS(Kernel(body_text(1, std::string(".reg .b16 %h; .reg .b32 %x; .reg .b64 %d;") +
-                                            statement + " ret;")),
-                    ptx::Error);
-}
-
 }  // namespace softgpu::test

@@ -1,12 +1,12 @@
-// atom and red, compared with plain loops, in global and shared memory, and from several host
-// threads at once.
+// atom and red: recorded results in global and shared memory, order of lanes, several host threads.
 #include <algorithm>
 #include <bit>
-#include <random>
+#include <numeric>
 #include <set>
 
-#include "softgpu/isa/half.h"
+#include "softgpu/machine/shared_memory.h"
 #include "softgpu/tests/harness.h"
+#include "softgpu/tests/recorded.h"
 #include "tests/support/catch.h"
 
 namespace softgpu::test {
@@ -14,180 +14,65 @@ namespace {
 
 constexpr size_t kLanes = 32;
 
-template <class T>
-T bits_as(uint64_t bits) {
-  T value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
-template <class T>
-uint64_t bits_of(T value) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, &value, sizeof value);
-  return bits;
-}
-
-/// Reference: contents of memory after an operation, by name and type.
-template <class T>
-uint64_t integer(const std::string &op, T old, T b, T c) {
-  using U = std::make_unsigned_t<T>;
-  const U x = static_cast<U>(old), y = static_cast<U>(b);
-  U result = x;
-  if (op == "add") result = static_cast<U>(x + y);
-  if (op == "inc") result = x >= y ? U{0} : static_cast<U>(x + 1);
-  if (op == "dec") result = (x == 0 || x > y) ? y : static_cast<U>(x - 1);
-  if (op == "min") result = static_cast<U>(std::min(old, b));
-  if (op == "max") result = static_cast<U>(std::max(old, b));
-  if (op == "and") result = x & y;
-  if (op == "or") result = x | y;
-  if (op == "xor") result = x ^ y;
-  if (op == "exch") result = y;
-  if (op == "cas") result = x == y ? static_cast<U>(c) : x;
-  return result;
-}
-
-template <class Format>
-uint64_t half_sum(uint64_t x, uint64_t y) {
-  return Format::narrow(
-      static_cast<float>(double{Format::widen(x & 0xFFFF)} + double{Format::widen(y & 0xFFFF)}));
-}
-
-uint64_t expected(const std::string &op, const std::string &type, uint64_t old, uint64_t b,
-                  uint64_t c) {
-  if (type == "f32") return bits_of(bits_as<float>(old) + bits_as<float>(b));
-  if (type == "f64") return bits_of(bits_as<double>(old) + bits_as<double>(b));
-  if (type == "f16") return half_sum<Fp16>(old, b);
-  if (type == "bf16") return half_sum<Bf16>(old, b);
-  if (type == "f16x2") return half_sum<Fp16>(old, b) | half_sum<Fp16>(old >> 16, b >> 16) << 16;
-  if (type == "bf16x2") return half_sum<Bf16>(old, b) | half_sum<Bf16>(old >> 16, b >> 16) << 16;
-  if (type == "s32")
-    return integer(op, bits_as<int32_t>(old), bits_as<int32_t>(b), bits_as<int32_t>(c)) &
-           0xFFFFFFFF;
-  if (type == "s64")
-    return integer(op, bits_as<int64_t>(old), bits_as<int64_t>(b), bits_as<int64_t>(c));
-  if (type == "b16")
-    return integer(op, bits_as<uint16_t>(old), bits_as<uint16_t>(b), bits_as<uint16_t>(c));
-  if (type == "u32" || type == "b32")
-    return integer(op, bits_as<uint32_t>(old), bits_as<uint32_t>(b), bits_as<uint32_t>(c));
-  return integer(op, old, b, c);
-}
-
 struct AtomicCase {
-  const char *op, *type;
-  int bytes;
+  const char *operations;
+  int bits;
+  const char *mask, *set;  ///< random bits of all operands, and their constant bits
+  uint32_t atom, red;      ///< hashes; 0: no such operation
+  const char *third = "";  ///< second operand
 };
 constexpr AtomicCase kCases[] = {
-    {"add", "u32", 4},    {"add", "s32", 4},  {"add", "u64", 8},  {"add", "f32", 4},
-    {"add", "f64", 8},    {"add", "f16", 2},  {"add", "bf16", 2}, {"add", "f16x2", 4},
-    {"add", "bf16x2", 4}, {"inc", "u32", 4},  {"dec", "u32", 4},  {"min", "u32", 4},
-    {"min", "s32", 4},    {"min", "u64", 8},  {"min", "s64", 8},  {"max", "u32", 4},
-    {"max", "s32", 4},    {"max", "u64", 8},  {"max", "s64", 8},  {"and", "b32", 4},
-    {"and", "b64", 8},    {"or", "b32", 4},   {"or", "b64", 8},   {"xor", "b32", 4},
-    {"xor", "b64", 8},    {"exch", "b32", 4}, {"exch", "b64", 8}, {"cas", "b32", 4},
-    {"cas", "b64", 8},    {"cas", "b16", 2},
+    {"<add.u32/add.s32/inc.u32/dec.u32/min.u32/min.s32/max.u32/max.s32/and.b32/or.b32/xor.b32>", 32,
+     "-1", "0", 0x6FC9EBA0, 0xC4D2C8A5},
+    {"<add.u64/min.u64/min.s64/max.u64/max.s64/and.b64/or.b64/xor.b64>", 64, "-1", "0", 0xCBA23D49,
+     0x3E43C2C0},
+    {"exch.b32", 32, "-1", "0", 0x07172F98, 0},
+    {"exch.b64", 64, "-1", "0", 0x33095243, 0},
+    {"cas.b32", 32, "-1", "0", 0x203E88DA, 0, ", %b"},
+    {"cas.b64", 64, "-1", "0", 0x03EFD423, 0, ", %b"},
+    {"cas.b16", 16, "-1", "0", 0x4D4F88DA, 0, ", %b"},
+    {"add.f32", 32, "0x81FFFFFF", "0x3E000000", 0xD63D2A20, 0x4746AFC5},
+    {"add.f64", 64, "0x803FFFFFFFFFFFFF", "0x3FC0000000000000", 0x56340B93, 0xE40FD365},
+    {"add.noftz.f16", 16, "0x8FFF", "0x3000", 0xE9ABB1BC, 0x63083A45},
+    {"add.noftz.bf16", 16, "0x81FF", "0x3E00", 0xA8EE859C, 0x9DECB785},
+    {"add.noftz.f16x2", 32, "0x8FFF8FFF", "0x30003000", 0x68B6D230, 0xA13F6B85},
+    {"add.noftz.bf16x2", 32, "0x81FF81FF", "0x3E003E00", 0x530A93A0, 0xC2A959C5},
 };
-
-/// Lane l of a kernel with 20 threads performs the operation on number l % `cells` of p0, with
-/// operands from p1 and p2, and stores the result to p3.
-std::string kernel_of(const AtomicCase &c, const std::string &space, bool is_red) {
-  const std::string bits = std::to_string(8 * c.bytes), type = std::string(".b") + bits;
-  std::string name = is_red ? "red" : "atom";
-  if (space != "generic") name += "." + space;
-  name += std::string(".") + c.op;
-  const std::string t = c.type;
-  if (t.find("f16") != std::string::npos) name += ".noftz";
-  name += "." + t;
-  const std::string third = std::string(c.op) == "cas" ? ", %c" : "";
-  const std::string size = std::to_string(c.bytes);
-  const std::string at = space == "shared" ? "%s" : "%cell";
-  return body_text(
-      5,
-      R"(
-    .reg .b64 %cell, %o, %q; .reg .b32 %s, %n; .reg )" +
-          type + R"( %b, %c, %r;
-    .shared .align 8 .b8 smem[256];
-    ld.global.u32 %n, [%p4]; rem.u32 %n, %t, %n; mul.lo.u32 %n, %n, )" +
-          size + R"(;
-    cvt.u64.u32 %cell, %n; add.s64 %cell, %p0, %cell; mov.u32 %s, smem; add.u32 %s, %s, %n;
-    mul.lo.u64 %o, %T, )" +
-          size + R"(;
-    add.s64 %q, %p1, %o; ld.global)" +
-          type + R"( %b, [%q];
-    add.s64 %q, %p2, %o; ld.global)" +
-          type + R"( %c, [%q];
-    )" +
-          (space == "shared" ? "ld.global" + type + " %r, [%cell]; st.shared" + type + " [%s], %r;"
-                             : "") +
-          R"(
-    )" + name +
-          (is_red ? " " : " %r, ") + "[" + at + "], %b" + third + R"(;
-    add.s64 %q, %p3, %o;
-    )" + (is_red ? "" : "st.global" + type + " [%q], %r;") +
-          R"(
-    )" +
-          (space == "shared" ? "ld.shared" + type + " %r, [%s]; st.global" + type + " [%cell], %r;"
-                             : "") +
-          R"(
-    ret;)");
-}
-
-std::vector<std::byte> pack(const std::vector<uint64_t> &values, size_t bytes) {
-  std::vector<std::byte> packed(values.size() * bytes);
-  for (size_t i = 0; i < values.size(); i++) std::memcpy(&packed[i * bytes], &values[i], bytes);
-  return packed;
-}
-uint64_t unpack(const Buffer<std::byte> &packed, size_t i, size_t bytes) {
-  uint64_t value = 0;
-  std::memcpy(&value, &packed[i * bytes], bytes);
-  return value;
-}
-
-/// Returns operands with finite sums, occasional equality, and results that depend on the order.
-uint64_t operand(std::mt19937_64 &random, const std::string &type) {
-  const float small = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 8;
-  if (type == "f32") return bits_of(small);
-  if (type == "f64") return bits_of(double{small} / 3);
-  if (type == "f16") return Fp16::narrow(small);
-  if (type == "bf16") return Bf16::narrow(small);
-  if (type == "f16x2") return narrow_pair<Fp16>(small, -small / 3);
-  if (type == "bf16x2") return narrow_pair<Bf16>(small, -small / 3);
-  return random() % 4 == 0 ? random() : random() % 5;
-}
 
 }  // namespace
 
-TEST_CASE("atom and red match plain loops") {
-  const AtomicCase c = GENERATE(from_range(std::begin(kCases), std::end(kCases)));
-  const std::string space = GENERATE("global", "shared", "generic");
-  const bool is_red = GENERATE(false, true);
-  const std::string op = c.op;
-  if (is_red && (op == "exch" || op == "cas")) return;
-  INFO((is_red ? "red." : "atom.") << space << "." << op << "." << c.type);
-  const Kernel kernel(kernel_of(c, space, is_red));
-  const auto bytes = static_cast<size_t>(c.bytes);
-
-  for (const size_t cells : {size_t{20}, size_t{3}, size_t{1}}) {
-    std::mt19937_64 random(cells);
-    std::vector<uint64_t> memory(cells), b(kLanes), second(kLanes), got(kLanes);
-    for (auto *list : {&memory, &b, &second})
-      for (uint64_t &v : *list) v = operand(random, c.type);
-    Buffer<std::byte> p0(pack(memory, bytes)), p1(pack(b, bytes)), p2(pack(second, bytes)),
-        p3(kLanes * bytes);
-    Buffer<uint32_t> n(std::vector{static_cast<uint32_t>(cells)});
-    REQUIRE(kernel({.threads = {20, 1, 1}}, p0, p1, p2, p3, n).is_clean());
-    for (size_t l = 0; l < 20; l++) {
-      uint64_t &cell = memory[l % cells];
-      cell = unpack(Buffer<std::byte>(pack({cell}, bytes)), 0, bytes);
-      got[l] = cell;
-      cell = expected(op, c.type, cell, b[l], second[l]);
-    }
-    for (size_t i = 0; i < cells; i++) {
-      INFO("cell " << i << " of " << cells);
-      REQUIRE(unpack(p0, i, bytes) ==
-              unpack(Buffer<std::byte>(pack({memory[i]}, bytes)), 0, bytes));
-    }
-    for (size_t l = 0; l < 20 && !is_red; l++) REQUIRE(unpack(p3, l, bytes) == got[l]);
-  }
+TEST_CASE("atom and red have the recorded results in global, generic and shared memory") {
+  for (const AtomicCase &c : kCases)
+    for (const std::string space : {".global", "", ".shared"})
+      for (const bool is_red : {false, true}) {
+        if ((is_red ? c.red : c.atom) == 0) continue;
+        const std::string bits = std::to_string(c.bits), r = c.bits == 64   ? "%l"
+                                                             : c.bits == 32 ? "%w"
+                                                                            : "%h";
+        const std::string at = space == ".shared" ? "[%w22]" : "[%l7]";
+        // Four cells per warp, with the operands %c of lanes 0 to 3; some operands are small.
+        std::string text = R"(
+          .shared .align 8 .b8 cells[1024];
+          and.b32 %w20, %t, 0x3E3; mad.wide.u32 %l7, %w20, 40, %p1; add.u64 %l7, %l7, 32;
+          and.b32 %w20, %lane, 3; shr.u32 %w21, %t, 5; mad.lo.u32 %w20, %w21, 4, %w20;
+          mov.u32 %w22, cells; mad.lo.u32 %w22, %w20, 8, %w22;
+        )";
+        for (const std::string x : {"%a", "%b", "%c"}) {
+          const std::string to = " " + x + ", " + x + ", ";
+          text += "@%executes and.b" + bits + to + "7; and.b" + bits + to + c.mask + "; or.b" +
+                  bits + to + c.set + ";\n";
+        }
+        text += "setp.lt.u32 %q0, %lane, 4; @%q0 st" + space + ".b" + bits + " " + at +
+                ", %c; bar.warp.sync -1;\n";
+        text += "mov.b" + bits + " " + r + "1, 0;\n" + (is_red ? "red" : "atom") + space + "." +
+                c.operations + (is_red ? " " : " " + r + "1, ") + at + ", %a" + c.third +
+                ";\nbar.warp.sync -1;\n";
+        text += "ld" + space + ".b" + bits + " " + r + "2, " + at + "; mad.lo.u" + bits + " %d, " +
+                r + "1, 31, " + r + "2;";
+        const std::string signature(4, c.bits == 64 ? '8' : c.bits == 32 ? '4' : '2');
+        const Recorded row{signature.c_str(), text.c_str(), is_red ? c.red : c.atom};
+        check_recorded({&row, 1});
+      }
 }
 
 TEST_CASE("fp32 atomics flush subnormals in global but not in shared memory") {
@@ -244,6 +129,168 @@ TEST_CASE("atomics are not lost between host threads") {
   REQUIRE(std::bit_cast<float>(memory[1]) == kTimes);
   REQUIRE(memory[2] == 0x68000000);  // 2048, at which adding 1 to an fp16 has no effect
   REQUIRE(memory[3] == kTimes);
+}
+
+// ---- cp.async
+
+namespace {
+
+/// Each thread copies 16 bytes from %q to %s.  LOOK writes the first word of the destination to the
+/// next of p1's rows of 32 numbers.
+std::string copies(std::string body) {
+  int row = 0;
+  for (size_t at; (at = body.find("LOOK")) != std::string::npos; row++)
+    body.replace(
+        at, 4, "ld.shared.u32 %x, [%s]; st.global.u32 [%o+" + std::to_string(128 * row) + "], %x");
+  return body_text(2, R"(
+    .reg .b64 %q, %o; .reg .b32 %s, %x, %n; .reg .pred %g;
+    .shared .align 16 .b8 smem[1024];
+    mov.u32 %s, smem; shl.b32 %x, %t, 4; add.u32 %s, %s, %x;
+    shl.b64 %q, %T, 4; add.s64 %q, %p0, %q; shl.b64 %o, %T, 2; add.s64 %o, %p1, %o;
+    )" + body + " ret;");
+}
+
+std::vector<uint32_t> input() {
+  std::vector<uint32_t> values(8 * kLanes);
+  std::iota(values.begin(), values.end(), 1);
+  return values;
+}
+
+/// Returns the values of each LOOK in every lane.
+std::vector<std::vector<uint32_t>> looks(const std::string &body, size_t count) {
+  const Kernel kernel(copies(body));
+  Buffer<uint32_t> in(input()), out(count * kLanes);
+  REQUIRE(kernel({}, in, out).is_clean());
+  std::vector<std::vector<uint32_t>> rows;
+  for (size_t r = 0; r < count; r++)
+    rows.emplace_back(out.values().begin() + static_cast<ptrdiff_t>(r * kLanes),
+                      out.values().begin() + static_cast<ptrdiff_t>((r + 1) * kLanes));
+  return rows;
+}
+
+std::vector<uint32_t> all(uint32_t value) {
+  return std::vector<uint32_t>(kLanes, value);
+}
+/// Returns the first word of each lane's 16 bytes, plus a number.
+std::vector<uint32_t> firsts(uint32_t offset = 0) {
+  std::vector<uint32_t> values(kLanes);
+  for (uint32_t l = 0; l < kLanes; l++) values[l] = 1 + 4 * l + offset;
+  return values;
+}
+
+constexpr const char *kCopy = "cp.async.cg.shared.global [%s], [%q], 16; ";
+
+}  // namespace
+
+TEST_CASE("cp.async completes at its wait") {
+  const std::string copy = kCopy;
+  auto seen = looks(copy + "LOOK; cp.async.commit_group; LOOK; cp.async.wait_group 0; LOOK;", 3);
+  REQUIRE(seen[0] == all(kPoison));
+  REQUIRE(seen[1] == all(kPoison));
+  REQUIRE(seen[2] == firsts());
+  seen = looks(copy + "LOOK; cp.async.wait_all; LOOK;", 2);
+  REQUIRE(seen[0] == all(kPoison));
+  REQUIRE(seen[1] == firsts());
+  // Uncommitted copies are not waited for.
+  seen = looks(
+      copy + "cp.async.wait_group 0; LOOK; cp.async.commit_group; cp.async.wait_group 0; LOOK;", 2);
+  REQUIRE(seen[0] == all(kPoison));
+  REQUIRE(seen[1] == firsts());
+}
+
+TEST_CASE("wait_group excludes the newest groups") {
+  const std::string next = "cp.async.commit_group; add.u32 %s, %s, 512; ";
+  const std::string back = "sub.u32 %s, %s, 512; LOOK; add.u32 %s, %s, 512; LOOK; ";
+  const auto seen =
+      looks(kCopy + next + "cp.async.ca.shared.global [%s], [%q+4], 4; cp.async.commit_group;" +
+                "cp.async.wait_group 2;" + back + "cp.async.wait_group 1;" + back +
+                "cp.async.wait_group 0;" + back,
+            6);
+  REQUIRE(seen[0] == all(kPoison));
+  REQUIRE(seen[1] == all(kPoison));
+  REQUIRE(seen[2] == firsts());
+  REQUIRE(seen[3] == all(kPoison));
+  REQUIRE(seen[4] == firsts());
+  REQUIRE(seen[5] == firsts(1));
+}
+
+TEST_CASE("a pending cp.async poisons its destination") {
+  const auto seen = looks(
+      std::string("st.shared.u32 [%s], 77; LOOK; ") + kCopy + "LOOK; cp.async.wait_all; LOOK;", 3);
+  REQUIRE(seen[0] == all(77));
+  REQUIRE(seen[1] == all(kPoison));
+  REQUIRE(seen[2] == firsts());
+}
+
+TEST_CASE("cp.async waits are per lane") {
+  const auto seen = looks(std::string(kCopy) + "setp.lt.u32 %g, %t, 10; cp.async.commit_group;" +
+                              "@%g cp.async.wait_group 0; LOOK; cp.async.wait_all; LOOK;",
+                          2);
+  std::vector<uint32_t> some = firsts();
+  std::fill(some.begin() + 10, some.end(), kPoison);
+  REQUIRE(seen[0] == some);
+  REQUIRE(seen[1] == firsts());
+}
+
+TEST_CASE("cp.async fills bytes that it does not read with 0") {
+  const Kernel kernel(body_text(2, R"(
+    .reg .b64 %q; .reg .b32 %s, %x, %v<4>; .shared .align 16 .b8 smem[512];
+    mov.u32 %s, smem; shl.b32 %x, %t, 4; add.u32 %s, %s, %x;
+    cp.async.cg.shared.global.L2::128B [%s], [%p0], 16, %t; cp.async.wait_all;
+    ld.shared.v4.u32 {%v0, %v1, %v2, %v3}, [%s];
+    shl.b64 %q, %T, 4; add.s64 %q, %p1, %q; st.global.v4.u32 [%q], {%v0, %v1, %v2, %v3}; ret;)"));
+  Buffer<std::byte> in(16, std::byte{0xAB}), out(17 * 16);
+  REQUIRE(kernel({.threads = {17, 1, 1}}, in, out).is_clean());
+  for (size_t l = 0; l <= 16; l++)
+    for (size_t b = 0; b < 16; b++) REQUIRE(out[16 * l + b] == (b < l ? in[b] : std::byte{0}));
+}
+
+TEST_CASE("cp.async supports all sizes and ignore-src") {
+  const std::string size = GENERATE("4", "8", "16");
+  const auto seen =
+      looks("cp.async.ca.shared.global [%s], [%q], " + size + "; cp.async.wait_all; LOOK;" +
+                "setp.ge.u32 %g, %t, 16; cp.async.ca.shared.global [%s], [%q], " + size +
+                ", %g; cp.async.wait_all; LOOK;",
+            2);
+  REQUIRE(seen[0] == firsts());
+  std::vector<uint32_t> half = firsts();
+  std::fill(half.begin() + 16, half.end(), 0);
+  REQUIRE(seen[1] == half);
+}
+
+TEST_CASE("cp.async may complete early or at random") {
+  const std::string body = std::string(kCopy) + "LOOK; cp.async.wait_all; LOOK;";
+  {
+    const WithOptions with([](Options &o) { o.completion = Completion::kEarly; });
+    REQUIRE(looks(body, 2)[0] == firsts());
+  }
+  const Kernel kernel(copies(kCopy + std::string(R"(
+      mov.u32 %n, 0;
+    LOOP:
+      add.u32 %n, %n, 1; setp.lt.u32 %g, %n, 40; @%g bra LOOP;
+      LOOK; cp.async.wait_all; LOOK;)")));
+  std::set<uint32_t> numbers_landed;
+  for (uint64_t seed = 1; seed <= 20; seed++) {
+    const WithOptions with([&](Options &o) {
+      o.seed = seed;
+      o.completion = Completion::kRandom;
+      o.quantum = 3;
+    });
+    Buffer<uint32_t> in(input()), out(2 * kLanes);
+    REQUIRE(kernel({}, in, out).is_clean());
+    uint32_t num_landed = 0;
+    for (size_t l = 0; l < kLanes; l++) {
+      REQUIRE((out[l] == firsts()[l] || out[l] == kPoison));
+      REQUIRE(out[kLanes + l] == firsts()[l]);
+      num_landed += out[l] != kPoison;
+    }
+    numbers_landed.insert(num_landed);
+  }
+  REQUIRE(numbers_landed.size() > 1);
+}
+
+TEST_CASE("a kernel may end with pending cp.async") {
+  looks(std::string(kCopy) + "cp.async.commit_group;", 0);
 }
 
 }  // namespace softgpu::test

@@ -1,234 +1,223 @@
-// mma.sync: all shapes and types, compared with plain loops; the order of sums; checks.
-#include <cmath>
-
+// mma.sync: recorded results of all shapes and types, and checks.
 #include "softgpu/tests/fragments.h"
 #include "softgpu/tests/harness.h"
+#include "softgpu/tests/recorded.h"
 #include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
-using Values = std::vector<uint32_t>;
-using Words = Buffer<uint32_t>;
 
-struct MmaShape {
-  Element type;
-  int depth;
-  bool has_half_sums = false;
-
-  int per_register() const { return type == Element::kTf32 ? 1 : 2; }
-  int num_a() const { return 16 * depth / 32 / per_register(); }
-  int num_b() const { return num_a() / 2; }
-  int num_sums() const { return has_half_sums ? 2 : 4; }
-  std::string opcode() const {
-    const std::string sums = has_half_sums ? "f16" : "f32", factors = name_of(type);
-    return "mma.sync.aligned.m16n8k" + std::to_string(depth) + ".row.col." + sums + "." + factors +
-           "." + factors + "." + sums;
+/// Returns statements that set A (%w0 to %w3), B (%w4, %w5) and C (%w6 to %w9) to mixed operands,
+/// of which only the bits of `mask` are random.
+std::string factors(const std::string &mask, const std::string &set) {
+  constexpr const char *kFrom[] = {"%a", "%b", "%c", "%e"},
+                       *kMix[] = {"0x3210", "0x5036", "0x1472"};
+  std::string text;
+  for (size_t i = 0; i < 10; i++) {
+    const std::string to = "%w" + std::to_string(i);
+    text += std::string("prmt.b32 ") + to + ", " + kFrom[i % 4] + ", " + kFrom[(i + 1) % 4] + ", " +
+            kMix[i / 4] + ";\nlop3.b32 " + to + ", " + to + ", " + mask + ", " + set + ", 0xEA;\n";
   }
-};
+  return text;
+}
+const std::string kHalves = factors("0x8FFF8FFF", "0x30003000"),
+                  kBfloats = factors("0x81FF81FF", "0x3E003E00"),
+                  kFloats = factors("0x81FFFFFF", "0x3E000000");
+const std::string kFloatC =
+    "lop3.b32 %w6, %a, 0x81FFFFFF, 0x3E000000, 0xEA;\nlop3.b32 %w7, %b, 0x81FFFFFF, 0x3E000000, "
+    "0xEA;\n"
+    "mov.b32 %w8, %w7;\nmov.b32 %w9, 0;\n";
+const std::string kMixD =
+    "mad.lo.u32 %d, %w10, 31, %w11;\nmad.lo.u32 %d, %d, 31, %w12;\nmad.lo.u32 %d, %d, 31, %w13;";
 
-std::string mma_statement(const MmaShape &shape, const std::string &d) {
-  return shape.opcode() + " " + registers(d, shape.num_sums()) + ", " +
-         registers("a", shape.num_a()) + ", " + registers("b", shape.num_b()) + ", " +
-         registers("c", shape.num_sums()) + ";\n";
+const std::string kDeep =
+    "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%w10, %w11, %w12, %w13}, "
+    "{%w0, %w1, %w2, %w3}, {%w4, %w5}, {%w6, %w7, %w8, %w9};\n";
+
+/// Checks all forms; the hashes are those of fp16, bf16, tf32 and fp16 sums.
+void check_forms(uint32_t fp16, uint32_t bf16, uint32_t tf32, uint32_t fp16_sums) {
+  const Recorded halves = {"44444",
+                           "mma.sync.aligned.m16n8<k16.row.col.f32.f16.f16.f32 {%w10, %w11, %w12, "
+                           "%w13}, {%w0, %w1, %w2, %w3}, {%w4, %w5}/k8.row.col.f32.f16.f16.f32 "
+                           "{%w10, %w11, %w12, %w13}, {%w0, %w1}, {%w4}>, {%w6, %w7, %w8, %w9};\n",
+                           fp16};
+  const Recorded bfloats = {
+      "44444",
+      "mma.sync.aligned.m16n8<k16.row.col.f32.bf16.bf16.f32 {%w10, %w11, %w12, %w13}, {%w0, %w1, "
+      "%w2, %w3}, {%w4, %w5}/k8.row.col.f32.bf16.bf16.f32 {%w10, %w11, %w12, %w13}, {%w0, %w1}, "
+      "{%w4}>, {%w6, %w7, %w8, %w9};\n",
+      bf16};
+  const Recorded floats = {"44444",
+                           "mma.sync.aligned.m16n8<k8.row.col.f32.tf32.tf32.f32 {%w10, %w11, %w12, "
+                           "%w13}, {%w0, %w1, %w2, %w3}, {%w4, %w5}/k4.row.col.f32.tf32.tf32.f32 "
+                           "{%w10, %w11, %w12, %w13}, {%w0, %w1}, {%w4}>, {%w6, %w7, %w8, %w9};\n",
+                           tf32};
+  const Recorded sums = {
+      "44444",
+      "mov.b32 %w12, 0; mov.b32 %w13, 0; mma.sync.aligned.m16n8<k16.row.col.f16.f16.f16.f16 {%w10, "
+      "%w11}, {%w0, %w1, %w2, %w3}, {%w4, %w5}/k8.row.col.f16.f16.f16.f16 {%w10, %w11}, {%w0, "
+      "%w1}, {%w4}>, {%w6, %w7};\n",
+      fp16_sums};
+  check_recorded({&halves, 1}, kHalves + kFloatC, kMixD);
+  check_recorded({&bfloats, 1}, kBfloats + kFloatC, kMixD);
+  check_recorded({&floats, 1}, kFloats, kMixD);
+  check_recorded({&sums, 1}, kHalves, kMixD);
 }
 
-Kernel mma_kernel(const MmaShape &shape) {
-  return Kernel(body_text(
-      4, load_registers("a", shape.num_a(), 0) + load_registers("b", shape.num_b(), 1) +
-             load_registers("c", shape.num_sums(), 2) + ".reg .b32 %d<4>;\n" +
-             mma_statement(shape, "d") + store_registers("d", shape.num_sums(), 3) + "ret;"));
-}
-
-// PTX ISA, Matrix Fragments for mma.m16n8k4, k8 and k16: k of an element is that of its thread in
-// the group of four, plus half of the depth for the upper registers.
-
-Values fragment_a(const MmaShape &shape, const Matrix &a) {
-  Values words(static_cast<size_t>(32 * shape.num_a()));
-  const int per = shape.per_register();
-  for (int r = 0; r < shape.num_a(); r++)
-    for (int lane = 0; lane < 32; lane++)
-      for (int i = 0; i < per; i++) {
-        const int row = lane / 4 + (r % 2 == 1 ? 8 : 0), k = lane % 4 * per + i + r / 2 * 4 * per;
-        words[static_cast<size_t>(r * 32 + lane)] |= bits_of(shape.type, a(row, k)) << 16 * i;
-      }
-  return words;
-}
-
-Values fragment_b(const MmaShape &shape, const Matrix &b) {
-  Values words(static_cast<size_t>(32 * shape.num_b()));
-  const int per = shape.per_register();
-  for (int r = 0; r < shape.num_b(); r++)
-    for (int lane = 0; lane < 32; lane++)
-      for (int i = 0; i < per; i++) {
-        const int k = lane % 4 * per + i + r * 4 * per;
-        words[static_cast<size_t>(r * 32 + lane)] |= bits_of(shape.type, b(k, lane / 4)) << 16 * i;
-      }
-  return words;
-}
-
-/// Calls f(word, shift, row, column) for the elements of C and D.
-template <class F>
-void for_each_sum(const MmaShape &shape, F &&f) {
-  for (int lane = 0; lane < 32; lane++)
-    for (int i = 0; i < 4; i++) {
-      const int reg = shape.has_half_sums ? i / 2 : i;
-      f(static_cast<size_t>(reg * 32 + lane), shape.has_half_sums ? i % 2 * 16 : 0,
-        lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2);
-    }
-}
-
-Values fragment_c(const MmaShape &shape, const Matrix &c) {
-  Values words(static_cast<size_t>(32 * shape.num_sums()));
-  for_each_sum(shape, [&](size_t word, int shift, int row, int column) {
-    const uint32_t bits = shape.has_half_sums ? bits_of(Element::kHalf, c(row, column))
-                                              : std::bit_cast<uint32_t>(c(row, column));
-    words[word] |= bits << shift;
-  });
-  return words;
-}
-
-Matrix matrix_d(const MmaShape &shape, const Values &words) {
-  Matrix d(16, 8);
-  for_each_sum(shape, [&](size_t word, int shift, int row, int column) {
-    const uint32_t bits = words[word] >> shift;
-    d(row, column) = shape.has_half_sums
-                         ? static_cast<float>(std::bit_cast<_Float16>(static_cast<uint16_t>(bits)))
-                         : std::bit_cast<float>(bits);
-  });
-  return d;
-}
-
-Matrix run(const MmaShape &shape, const Matrix &a, const Matrix &b, const Matrix &c) {
-  const Kernel kernel = mma_kernel(shape);
-  const Words words_a(fragment_a(shape, a)), words_b(fragment_b(shape, b)),
-      words_c(fragment_c(shape, c));
-  Words words_d(static_cast<size_t>(32 * shape.num_sums()));
-  const Outcome outcome = kernel(Shape{}, words_a, words_b, words_c, words_d);
-  CHECK(outcome.is_clean());
-  return matrix_d(shape, words_d.values());
-}
-
-constexpr MmaShape kShapes[] = {
-    {Element::kHalf, 8},        {Element::kHalf, 16},  {Element::kHalf, 8, true},
-    {Element::kHalf, 16, true}, {Element::kBfloat, 8}, {Element::kBfloat, 16},
-    {Element::kTf32, 4},        {Element::kTf32, 8},
-};
-
-TEST_CASE("mma matches plain loops for each shape and type", "[mma]") {
-  for (const MmaShape &shape : kShapes) {
-    INFO(shape.opcode());
-    const Matrix a(16, shape.depth, 1), b(shape.depth, 8, 2), c(16, 8, 3);
-    CHECK(run(shape, a, b, c).values == product(a, b, c).values);
-  }
-}
-
-TEST_CASE("mma of inexact numbers is a chain of fma", "[mma]") {
-  std::mt19937 random(7);
-  for (const MmaShape &shape : kShapes) {
-    if (shape.has_half_sums) continue;
-    INFO(shape.opcode());
-    Matrix a(16, shape.depth), b(shape.depth, 8), c(16, 8);
-    for (Matrix *m : {&a, &b, &c})  // 8 significant bits, which all types have
-      for (float &x : m->values)
-        x = std::ldexp(static_cast<float>(random() % 511) - 255,
-                       static_cast<int>(random() % 12) - 6);
-    Matrix expected = c;
-    for (int i = 0; i < 16; i++)
-      for (int j = 0; j < 8; j++)
-        for (int k = 0; k < shape.depth; k++)
-          expected(i, j) = std::fma(a(i, k), b(k, j), expected(i, j));
-    CHECK(run(shape, a, b, c).values == expected.values);
-  }
-}
-
-/// Returns one element of D: the sum of c and products with 1.
-float sum_of(const MmaShape &shape, float c, const std::vector<float> &terms) {
-  Matrix a(16, shape.depth), b(shape.depth, 8), start(16, 8);
-  start(3, 5) = c;
-  for (int k = 0; k < shape.depth; k++) b(k, 5) = 1;
-  for (size_t k = 0; k < terms.size(); k++) a(3, static_cast<int>(k)) = terms[k];
-  return run(shape, a, b, start)(3, 5);
-}
-
-TEST_CASE("mma adds in order of k and rounds each sum", "[mma]") {
-  const MmaShape shape{Element::kHalf, 16};
-  // The spacing after 2^24 is 2, so each added 1 is rounded to even and lost.
-  CHECK(sum_of(shape, 0x1p24f, {1, 1, 1, 1}) == 0x1p24f);
-  CHECK(sum_of(shape, 0, {1, 1}) == 2);
-  CHECK(sum_of(shape, -0x1p24f, {1, 1}) == -0x1p24f + 2);
+TEST_CASE("mma has the recorded results for each shape and type", "[mma]") {
+  check_forms(0x7F36DBB8, 0x2589EA4F, 0xDC57A7BB, 0xE1F2D011);
 }
 
 TEST_CASE("SOFTGPU_TRUNCATE truncates the sums of mma", "[mma]") {
-  const MmaShape shape{Element::kBfloat, 16};
-  const std::vector<float> terms = {0x1p-24f, 0x1p-24f};
-  CHECK(sum_of(shape, 1, terms) == 1);
-  {
-    const WithOptions with([](Options &o) { o.truncated_sums = 1 + 2; });
-    CHECK(sum_of(shape, 1, terms) == 1 + 0x1p-23f);
-    CHECK(sum_of({Element::kTf32, 4}, 1, terms) == 1 + 0x1p-23f);
-    CHECK(std::isinf(sum_of(shape, INFINITY, {1})));
-  }
   const WithOptions with([](Options &o) { o.truncated_sums = 1; });
-  CHECK(sum_of(shape, 1, terms) == 1);
-  CHECK(sum_of(shape, 1, {0x1.8p-23f}) == 1 + 0x1p-23f);
-}
-
-TEST_CASE("fp16 sums of mma are rounded once", "[mma]") {
-  const MmaShape shape{Element::kHalf, 16, true};
-  CHECK(sum_of(shape, 2048, {1, 1}) == 2050);
-  CHECK(sum_of(shape, 2048, {1}) == 2048);
+  check_forms(0x1937EB63, 0xB6970297, 0x0841340F, 0x0D58BCFD);
+  const WithOptions with_two_bits([](Options &o) { o.truncated_sums = 1 + 2; });
+  check_forms(0xDC0A18C8, 0x23430347, 0x63FA3497, 0x2963479B);
 }
 
 TEST_CASE("mma propagates infinities and NaNs", "[mma]") {
-  const MmaShape shape{Element::kHalf, 16};
-  CHECK(std::isinf(sum_of(shape, 1, {INFINITY})));
-  CHECK(std::isnan(sum_of(shape, 1, {INFINITY, -INFINITY})));
-}
-
-TEST_CASE("mma truncates tf32 to 10 fraction bits", "[mma]") {
-  CHECK(sum_of({Element::kTf32, 8}, 0, {1 + 0x1p-11f}) == 1);
-  CHECK(sum_of({Element::kTf32, 8}, 0, {1 + 0x1p-10f}) == 1 + 0x1p-10f);
+  const Recorded rows[] = {
+      {"44444", "mov.b32 %w1, <0x7C003C00/0x7C00FC00/0x7E003C00>;\n", 0x9790EB9A}};
+  check_recorded(rows, kHalves + kFloatC, kDeep + kMixD);
 }
 
 TEST_CASE("mma requires all lanes of a warp", "[mma]") {
-  const MmaShape shape{Element::kHalf, 16};
-  Shape half_warp;
-  half_warp.threads = {16, 1, 1};
-  const Words a(128), b(64), c(128);
-  Words d(128);
-  CHECK_THAT(mma_kernel(shape)(half_warp, a, b, c, d).fault,
-             ContainsSubstring("without all lanes"));
+  const Kernel kernel(body_text(0, ".reg .b32 %w<14>;\n" + kDeep));
+  CHECK_THAT(kernel({.threads = {16, 1, 1}}).fault, ContainsSubstring("without all lanes"));
 }
 
 TEST_CASE("mma waits for diverged lanes", "[mma]") {
-  const MmaShape shape{Element::kHalf, 16};
-  const Kernel kernel(body_text(
-      4, load_registers("a", 4, 0) + load_registers("b", 2, 1) + load_registers("c", 4, 2) +
-             ".reg .b32 %d<4>;\n.reg .pred %q;\nsetp.lt.u32 %q, %t, 7;\n@%q bra join;\n"
-             "mov.b32 %c0, %c0;\nmov.b32 %c1, %c1;\njoin:\n" +
-             mma_statement(shape, "d") + store_registers("d", 4, 3) + "ret;"));
+  const std::string before = kHalves + kFloatC;
+  const auto together = run_recorded("44444", before + kDeep + kMixD);
   const WithOptions with([](Options &o) { o.diverges = true; });
-  const Matrix a(16, 16, 1), b(16, 8, 2), c(16, 8, 3);
-  const Words words_a(fragment_a(shape, a)), words_b(fragment_b(shape, b)),
-      words_c(fragment_c(shape, c));
-  Words d(128);
-  CHECK(kernel(Shape{}, words_a, words_b, words_c, d).is_clean());
-  CHECK(matrix_d(shape, d.values()).values == product(a, b, c).values);
+  CHECK(run_recorded("44444", before +
+                                  "setp.lt.u32 %q1, %lane, 7;\n@%q1 bra join;\nmov.b32 %w6, %w6;\n"
+                                  "mov.b32 %w7, %w7;\njoin:\n" +
+                                  kDeep + kMixD) == together);
 }
 
-TEST_CASE("unsupported forms of mma are rejected", "[mma]") {
-  const auto with = [](const std::string &opcode) {
-    return body_text(
-        0, ".reg .b32 %a<4>, %b<2>, %c<4>;\n" + opcode +
-               " {%c0,%c1,%c2,%c3}, {%a0,%a1,%a2,%a3}, {%b0,%b1}, {%c0,%c1,%c2,%c3};\nret;");
+}  // namespace
+
+// ---- ldmatrix and stmatrix
+
+TEST_CASE("ldmatrix and stmatrix have the recorded results", "[matrix_rows]") {
+  // Each lane has 16 bytes at %w21 and the address %w22 of another lane's row.
+  const std::string rows =
+      ".shared .align 16 .b8 rows[16384];\nmov.u32 %w20, rows; mad.lo.u32 %w21, %t, 16, %w20;\n"
+      "mad.lo.u32 %w22, %t, 7, 5; and.b32 %w22, %w22, 31; and.b32 %w23, %t, 0x3E0;\n"
+      "add.u32 %w22, %w22, %w23; mad.lo.u32 %w22, %w22, 16, %w20;\n"
+      "st.shared.v4.u32 [%w21], {%a, %b, %c, %e};\nbar.warp.sync -1;\n";
+  std::string zeros, loads, stores;
+  for (int i = 10; i < 14; i++) zeros += "mov.b32 %w" + std::to_string(i) + ", 0;\n";
+  for (const std::string count : {"1", "2", "4"})
+    for (const std::string trans : {"", ".trans"}) {
+      const std::string form = ".sync.aligned.m8n8.x" + count + trans + ".shared.b16 ";
+      const std::string to = count == "1"   ? "{%w10}"
+                             : count == "2" ? "{%w10, %w11}"
+                                            : "{%w10, %w11, %w12, %w13}";
+      loads += (loads.empty() ? "<" : "/") + ("ldmatrix" + form) + to + ", [%w22];\n";
+      const std::string from = count == "1"   ? "{%a}"
+                               : count == "2" ? "{%b, %a}"
+                                              : "{%e, %b, %a, %c}";
+      stores += (stores.empty() ? "<" : "/") + ("stmatrix" + form) + "[%w22], " + from + ";\n";
+    }
+  const Recorded load{"44444", (loads += ">").c_str(), 0x94533B7C},
+      store{"44444", (stores += ">").c_str(), 0x3AA83FFA};
+  check_recorded({&load, 1}, rows + zeros, kMixD);
+  check_recorded({&store, 1}, rows,
+                 "bar.warp.sync -1;\nld.shared.v4.u32 {%w10, %w11, %w12, %w13}, [%w21];\n" + kMixD);
+}
+
+TEST_CASE("ldmatrix rows must be aligned and in shared memory", "[matrix_rows]") {
+  const auto run = [](const std::string &change) {
+    const Kernel kernel(body_text(
+        0,
+        ".shared .align 16 .b8 rows[512];\n.reg .b32 %s, %r;\n.reg .pred %q;\nmov.u32 %s, rows;\n"
+        "mad.lo.u32 %s, %t, 16, %s;\n" +
+            change + "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r}, [%s];\n"));
+    return kernel({});
   };
-  CHECK_NOTHROW(Kernel(with("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")));
-  CHECK_THROWS_AS(Kernel(with("mma.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32")), ptx::Error);
-  CHECK_THROWS_AS(Kernel(with("mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e4m3.f32")), ptx::Error);
-  CHECK_THROWS_AS(Kernel(with("mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32")), ptx::Error);
-  CHECK_THROWS_AS(Kernel(with("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32")), ptx::Error);
+  CHECK(run("").is_clean());
+  CHECK_THAT(run("add.u32 %s, %s, 8;\n").fault, ContainsSubstring("misaligned"));
+  CHECK_THAT(run("add.u32 %s, %s, 4096;\n").fault, ContainsSubstring("shared memory"));
+  // Lanes without a row may pass any address.
+  CHECK(run("setp.gt.u32 %q, %t, 7;\n@%q mov.u32 %s, 3;\n").is_clean());
+}
+
+// ---- wmma
+
+namespace {
+
+/// Returns a product of 16 x 16 matrices in the 1280 bytes of a warp at `at`, in rows of 80 bytes:
+/// C, then D, in the first 64 bytes, A in the first 32, B in the next 32.
+std::string wmma_text(const std::string &space, const std::string &at, const std::string &type,
+                      const std::string &a, const std::string &b, const std::string &c) {
+  const bool is_half = type == "f16";
+  const std::string shape = ".m16n16k16" + space + ".", load = "wmma.load.",
+                    fa = registers("fa", is_half ? 8 : 4), fb = registers("fb", is_half ? 8 : 4),
+                    sum = registers("sum", 8);
+  return load + "a.sync.aligned." + a + shape + type + " " + fa + ", [" + at + "], 40;\n" + load +
+         "b.sync.aligned." + b + shape + type + " " + fb + ", [" + at + "+32], 40;\n" + load +
+         "c.sync.aligned." + c + shape + "f32 " + sum + ", [" + at + "], 20;\n" +
+         "wmma.mma.sync.aligned." + a + "." + b + ".m16n16k16.f32" + (is_half ? "" : ".bf16.bf16") +
+         ".f32 " + sum + ", " + fa + ", " + fb + ", " + sum + ";\nbar.warp.sync -1;\n" +
+         "wmma.store.d.sync.aligned." + c + shape + "f32 [" + at + "], " + sum + ", 20;\n";
+}
+
+void check_wmma(const std::string &space, const std::string &type, const std::string &mask,
+                const std::string &set, uint32_t hash) {
+  const bool is_shared = space == ".shared";
+  const std::string own = is_shared ? "[%w21+" : "[%at+", at = is_shared ? "%w22" : "%l7";
+  std::string before =
+      ".shared .align 32 .b8 memory[40960];\n.reg .b32 %fa<8>, %fb<8>;\n.reg .f32 %sum<8>;\n"
+      "and.b32 %w22, %t, 0x3E0; mad.wide.u32 %l7, %w22, 40, %p1; mov.u32 %w20, memory;\n"
+      "mad.lo.u32 %w21, %t, 40, %w20; mad.lo.u32 %w22, %w22, 40, %w20;\n" +
+      factors(mask, set);
+  std::string after = "bar.warp.sync -1;\n", products;
+  for (int i = 0; i < 10; i++) {
+    const std::string n = std::to_string(i), word = own + std::to_string(4 * i) + "]";
+    before += "st" + space + ".b32 " + word + ", %w" + n + ";\n";
+    after += "ld" + space + ".b32 %w" + n + ", " + word + "; mad.lo.u32 %d, %d, 31, %w" + n + ";\n";
+  }
+  for (const std::string a : {"row", "col"})
+    for (const std::string b : {"row", "col"})
+      for (const std::string c : {"row", "col"})
+        products += (products.empty() ? "<" : "/") + wmma_text(space, at, type, a, b, c);
+  products += ">";
+  const Recorded row{"44444", products.c_str(), hash};
+  check_recorded({&row, 1}, before + "bar.warp.sync -1;\n", after);
+}
+
+TEST_CASE("wmma has the recorded results for each layout, type and space", "[wmma]") {
+  for (const std::string space : {".global", ".shared"}) {
+    check_wmma(space, "f16", "0x8FFF8FFF", "0x30003000", 0xE1102013);
+    check_wmma(space, "bf16", "0x81FF81FF", "0x3E003E00", 0x216F872B);
+  }
+}
+
+TEST_CASE("wmma with an invalid address or stride is a fault", "[wmma]") {
+  const auto fault_of = [](bool is_shared, const std::string &change) {
+    const Kernel kernel(body_text(
+        1,
+        ".shared .align 32 .b8 memory[8192];\n.reg .b32 %a<8>, %m, %stride;\nmov.u32 %m, memory;\n"
+        "mov.u32 %stride, 24;\n" +
+            change + "\nwmma.load.a.sync.aligned.row.m16n16k16" +
+            (is_shared ? ".shared.f16 " : ".global.f16 ") + registers("a", 8) +
+            (is_shared ? ", [%m]" : ", [%p0]") + ", %stride;"));
+    const AlignedBuffer<uint16_t> a(16 * 24);
+    return kernel({}, a.address()).fault;
+  };
+  CHECK(fault_of(false, "") == "");
+  CHECK_THAT(fault_of(false, "add.u64 %p0, %p0, 16;"), ContainsSubstring("not 32-byte aligned"));
+  CHECK_THAT(fault_of(false, "add.u64 %p0, %p0, 512;"), ContainsSubstring("out of bounds"));
+  CHECK_THAT(fault_of(true, "mov.u32 %stride, 17;"), ContainsSubstring("stride 17"));
+  CHECK_THAT(fault_of(true, "mad.lo.u32 %m, %t, 32, %m;"),
+             ContainsSubstring("differ in the address of wmma"));
+  CHECK_THAT(fault_of(true, "add.u32 %stride, %stride, %t;"),
+             ContainsSubstring("differ in the stride of wmma"));
+  CHECK_THAT(fault_of(true, "add.u32 %m, %m, 7904;"), ContainsSubstring("shared memory"));
 }
 
 }  // namespace

@@ -133,19 +133,6 @@ TEST_CASE("a compile error names its location", "[program]") {
                     ContainsSubstring("destination"));
 }
 
-TEST_CASE("immediates convert to the type of the instruction", "[program]") {
-  const auto result = [](const std::string &body) {
-    return results_of(".reg .b32 %r<4>; .reg .f32 %f<4>; .reg .f64 %d<4>; .reg .b64 %rd<4>;" +
-                      body + kStore + "%r1;")[0];
-  };
-  CHECK(result("mov.f32 %f1, 0f40000000; mov.b32 %r1, %f1;") == 0x40000000);
-  CHECK(result("mov.f32 %f1, 0d4000000000000000; mov.b32 %r1, %f1;") == 0x40000000);
-  CHECK(result("mov.f32 %f1, -1.5; mov.b32 %r1, %f1;") == 0xBFC00000);
-  CHECK(result("mov.f64 %d1, 1.5; cvt.rn.f32.f64 %f1, %d1; mov.b32 %r1, %f1;") == 0x3FC00000);
-  CHECK(result("mov.u32 %r1, -1;") == 0xFFFFFFFF);
-  CHECK(result("mov.u64 %rd1, -2; shr.u64 %rd1, %rd1, 32; cvt.u32.u64 %r1, %rd1;") == 0xFFFFFFFF);
-}
-
 TEST_CASE("function calls in loops return results", "[program]") {
   const Kernel kernel(module_text(".param .u64 p0", R"(
     .reg .b32 %r<5>; .reg .b64 %rd<4>; .reg .pred %q<2>;
@@ -217,35 +204,6 @@ DONE:)" + kStore + "%r1;");
           for (uint32_t i = 0; i < t; i++) sum += t % 2 ? 2 * (i + 100) : 0 - (i + 7) * (i + 7);
           return sum;
         }));
-}
-
-TEST_CASE("branch tables lead to their labels", "[program]") {
-  const auto results = results_of(R"(
-    .reg .b32 %r<3>;
-    T: .branchtargets A, B, C, A;
-    and.b32 %r1, %t, 3;
-    brx.idx %r1, T;
-    A: mov.u32 %r2, 10; bra END;
-    B: mov.u32 %r2, 20; bra END;
-    C: mov.u32 %r2, 30;
-    END:)" + kStore + "%r2;");
-  CHECK(results == of_each_thread([](uint32_t t) -> uint32_t {
-          return t % 4 == 1 ? 20 : t % 4 == 2 ? 30 : 10;
-        }));
-}
-
-TEST_CASE("the carry flag survives other statements, and _ discards a result", "[program]") {
-  const auto results = results_of(R"(
-    .reg .b32 %r<5>; .reg .pred %q<2>;
-    add.cc.u32 %r1, %t, 0xFFFFFFF0;
-    { .reg .b32 %u<3>; add.u32 %u1, %t, 1; add.u32 %u2, %u1, %u1; }
-    addc.u32 %r2, 0, 0;
-    setp.gt.u32 _|%q1, %t, 3;
-    selp.u32 %r3, 10, 20, %q1;
-    add.u32 %r2, %r2, %r3;)" + kStore +
-                                  "%r2;");
-  CHECK(results ==
-        of_each_thread([](uint32_t t) -> uint32_t { return (t > 15) + (t > 3 ? 20 : 10); }));
 }
 
 // ---- Mutations

@@ -1,8 +1,212 @@
-// Races of threads on shared memory, with and without each instruction that orders memory.
+// Race check: vector clocks, shadow memory, and races of threads on shared memory, with and without
+// each instruction that orders memory.
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "softgpu/machine/block.h"
+#include "softgpu/machine/global_races.h"
+#include "softgpu/machine/race_order.h"
+#include "softgpu/machine/race_shadow.h"
 #include "softgpu/tests/race_kernel.h"
 #include "tests/support/catch.h"
 
 namespace softgpu::test {
+namespace {
+
+TEST_CASE("race: clocks for the next fence are not nested", "[race]") {
+  // A lane repeatedly releases to a flag and reads the flag without acquiring it.
+  RaceOrder order(1, 0, nullptr);
+  for (int i = 0; i < 3; i++) order.acquire_at_fence(0, 0, order.release(0, 1));
+  const SharedClock clock = order.release(0, 1);
+  REQUIRE(clock->at_fence != nullptr);
+  CHECK(clock->at_fence->at_fence == nullptr);
+}
+
+TEST_CASE("race: other blocks do not receive the effects of fences", "[race]") {
+  RaceOrder order(1, 0, nullptr);
+  order.fence(0, 1);
+  order.fence_proxy(0, 1);
+  order.acquire_at_fence(0, 0, order.release(0, 1));
+  const RaceClock exported = order.release(0, 1)->exported_by(0);
+  CHECK(exported.fenced == nullptr);
+  CHECK(exported.at_fence == nullptr);
+  CHECK(exported.proxy_fenced != nullptr);
+}
+
+TEST_CASE("race: a wait for a grid includes the grids that it has waited for", "[race]") {
+  // Each grid has one cluster.
+  for (const bool second_waits : {false, true}) {
+    GlobalRaces races;
+    for (uint32_t grid = 0; grid < 4; grid++) {
+      CHECK(races.add_grid(std::make_shared<Grid>()) == grid);
+      const bool waits = grid != 1 || second_waits;
+      races.allow_dependents(grid, false);
+      if (waits) races.wait_for_previous(grid);
+    }
+    CHECK(!contains(races.wait_for_previous(0), 0));
+    CHECK(contains(races.wait_for_previous(2), 0) == second_waits);
+    CHECK(contains(races.wait_for_previous(2), 1));
+    CHECK(!contains(races.wait_for_previous(2), 2));
+    CHECK(contains(races.wait_for_previous(3), 0) == second_waits);
+    CHECK(contains(races.wait_for_previous(3), 1));
+    CHECK(contains(races.wait_for_previous(3), 2));
+    for (uint32_t grid = 0; grid < 4; grid++) CHECK(races.ended_before(grid) == nullptr);
+  }
+}
+
+TEST_CASE("race: a grid begins after those that the previous one has waited for", "[race]") {
+  GlobalRaces races;
+  const auto begin = [&](bool waits) {
+    const uint32_t grid = races.add_grid(std::make_shared<Grid>());
+    if (waits) races.wait_for_previous(grid);
+    races.allow_dependents(grid, waits);
+  };
+  begin(true);   // 0
+  begin(true);   // 1, whose wait is for 0
+  begin(false);  // 2, which does not wait for 1
+  begin(true);   // 3, whose wait is for 2
+  begin(true);   // 4
+  CHECK(contains(races.ended_before(2), 0));
+  CHECK(!contains(races.ended_before(2), 1));
+  CHECK(contains(races.ended_before(3), 0));
+  CHECK(!contains(races.ended_before(3), 1));
+  CHECK(contains(races.ended_before(4), 0));
+  CHECK(!contains(races.ended_before(4), 1));
+  CHECK(contains(races.ended_before(4), 2));
+  CHECK(!contains(races.ended_before(4), 3));
+}
+
+}  // namespace
+
+// ---- shadow memory
+
+namespace {
+
+RaceAccess access_by(uint32_t cluster, bool writes) {
+  RaceAccess access;
+  access.lanes = 1;
+  access.time = 1;
+  access.writes = writes;
+  access.cluster = cluster;
+  return access;
+}
+
+TEST_CASE("race: shadow memory does not move while it is searched", "[race]") {
+  const auto is_unordered = [](const RaceAccess &) { return false; };
+  RaceShadow shadow(64);
+  shadow.add(2, 2, access_by(0, true), is_unordered);
+  // The search continues in parts of words that have had no accesses.
+  const RaceAccess read = access_by(1, false);
+  const RaceAccess *found = shadow.find_race(0, 6, read, is_unordered);
+  for (uint32_t begin = 8; begin < 64; begin += 4) shadow.find_race(begin, 2, read, is_unordered);
+  REQUIRE(found != nullptr);
+  CHECK(found == shadow.find_race(0, 6, read, is_unordered));
+}
+
+TEST_CASE("race: the time per access does not depend on the number of readers", "[race]") {
+  constexpr uint32_t kReaders = 1000, kRounds = 4;
+  uint32_t num_comparisons = 0;
+  const auto is_unordered = [&](const RaceAccess &) {
+    num_comparisons++;
+    return false;
+  };
+  RaceShadow shadow(4);
+  shadow.add(0, 4, access_by(0, true), [](const RaceAccess &) { return true; });
+  for (uint32_t round = 1; round <= kRounds; round++) {
+    for (uint32_t reader = 1; reader <= kReaders; reader++) {
+      RaceAccess read = access_by(reader, false);
+      read.time = round;
+      shadow.find_race(0, 4, read, [&](const RaceAccess &) {
+        num_comparisons++;
+        return true;
+      });
+      shadow.add(0, 4, read, is_unordered);
+    }
+  }
+  CHECK(num_comparisons < 8 * kRounds * kReaders);
+  // A write is compared with the last read of each.
+  uint32_t num_reads = 0;
+  shadow.find_race(0, 4, access_by(0, true), [&](const RaceAccess &before) {
+    num_reads += !before.writes;
+    if (!before.writes) CHECK(before.time == kRounds);
+    return true;
+  });
+  CHECK(num_reads == kReaders);
+}
+
+TEST_CASE("race: a cell contains one access of each kind per lane", "[race]") {
+  // Lanes release separately, so that the time of the warp advances between their accesses.
+  const auto is_unordered = [](const RaceAccess &) { return false; };
+  RaceShadow shadow(4);
+  const auto read = [&](uint32_t cluster, Lanes lanes, uint32_t time) {
+    RaceAccess access = access_by(cluster, false);
+    access.lanes = lanes;
+    access.time = time;
+    shadow.add(0, 4, access, is_unordered);
+  };
+  for (uint32_t cluster : {1u, 2u}) {
+    read(cluster, 0b11, 1);
+    for (uint32_t time = 2; time < 100; time++) {
+      read(cluster, 0b01, time);
+      read(cluster, 0b10, time);
+    }
+    read(cluster, 0b01, 100);
+  }
+  std::vector<std::pair<Lanes, uint32_t>> left;
+  shadow.find_race(0, 4, access_by(0, true), [&](const RaceAccess &before) {
+    left.emplace_back(before.lanes, before.time);
+    return true;
+  });
+  std::ranges::sort(left);
+  CHECK(left == std::vector<std::pair<Lanes, uint32_t>>{{1, 100}, {1, 100}, {2, 99}, {2, 99}});
+}
+
+}  // namespace
+
+// ---- accesses to global memory that are kept
+
+namespace {
+
+TEST_CASE("race: accesses of the last grid that has ended are kept", "[race]") {
+  constexpr uint64_t kAddress = 1 << 20, kDistance = 1 << 16;
+  GlobalRaces races;
+  const auto is_unordered = [](const RaceAccess &) { return false; };
+  RaceAccess access;
+  access.lanes = 1;
+  access.time = 1;
+  access.writes = true;
+  const auto has_access = [&](uint64_t address) {
+    return races.find_race(address, 4, access, is_unordered) != nullptr;
+  };
+  const auto write = [&](uint64_t address) { races.add(address, 4, access, is_unordered); };
+
+  // Each grid writes to a page, and all write to the first page.
+  for (uint64_t grid = 0; grid < 3; grid++) {
+    access.cluster = races.add_grid(std::make_shared<Grid>());
+    for (const uint64_t address : {kAddress, kAddress + (1 + grid) * kDistance}) write(address);
+  }
+  const auto check = [&](bool first, bool second) {
+    CHECK(has_access(kAddress));
+    CHECK(has_access(kAddress + kDistance) == first);
+    CHECK(has_access(kAddress + 2 * kDistance) == second);
+    CHECK(has_access(kAddress + 3 * kDistance));
+  };
+  races.note_ended(0);
+  check(true, true);
+  races.note_ended(1);
+  check(true, true);
+  races.note_ended(2);
+  check(false, true);
+  races.note_ended(3);
+  check(false, false);
+}
+
+}  // namespace
+
+// ---- threads and shared memory
+
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
@@ -238,4 +442,5 @@ TEST_CASE("race: each lane of wmma counts as accessing all elements", "[race]") 
 }
 
 }  // namespace
+
 }  // namespace softgpu::test

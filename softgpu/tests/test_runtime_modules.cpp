@@ -2,6 +2,8 @@
 #include <lz4.h>
 #include <unistd.h>
 #include <zstd.h>
+#include <nlohmann/json.hpp>
+#include <string>
 
 #include <cstring>
 #include <filesystem>
@@ -238,4 +240,107 @@ TEST_CASE("runtime: a kernel without PTX cannot be launched", "[runtime]") {
   INFO(result);
   CHECK(result.passed());
   CHECK(result.says("no PTX of which fits sm_80"));
+}
+
+// ---- environment variables, and files written at process exit
+
+TEST_CASE("case: a kernel runs", "[.]") {
+  const Kernels kernels;
+  uint32_t *const words = device_words();
+  REQUIRE(kernels.set(words, kNew) == cudaSuccess);
+  require_words(words, kNew);
+}
+
+TEST_CASE("runtime: an invalid setting ends the process", "[runtime]") {
+  const Environment wrong = {
+      {"SOFTGPU_SEED", "18446744073709551616"},
+      {"SOFTGPU_SEED", "-1"},
+      {"SOFTGPU_SEED", "1 "},
+      {"SOFTGPU_SYNC", "2"},
+      {"SOFTGPU_SYNC", "yes"},
+      {"SOFTGPU_DELAY", "99999999999999"},
+      {"SOFTGPU_MEMORY", "0"},
+      {"SOFTGPU_MEMORY", "99999999999999999"},
+      {"SOFTGPU_FAIL", "cudaMallok:1"},
+      {"SOFTGPU_FAIL", "malloc:1"},
+      {"SOFTGPU_FAIL", "cudaMalloc=1:2"},
+  };
+  for (const auto &[name, value] : wrong) {
+    const CaseResult result = run_case("case: a kernel runs", {{name, value}});
+    INFO(name << "=" << value << ": " << result);
+    CHECK(result.exit_code == 2);
+    CHECK(result.says(name + "=" + value + " is not "));
+  }
+}
+
+TEST_CASE("runtime: a setting without effect is reported", "[runtime]") {
+  const auto says = [](const std::string &name, const std::string &value) {
+    const CaseResult result = run_case("case: a kernel runs", {{name, value}});
+    INFO(result);
+    CHECK(result.passed());
+    return result.says(name + "=" + value + " never happened");
+  };
+  CHECK(says("SOFTGPU_FAIL", "launch:2"));
+  CHECK(says("SOFTGPU_FAIL", "cudaHostRegister:1"));
+  CHECK(says("SOFTGPU_EDIT", "drop frobnicate"));
+  CHECK(says("SOFTGPU_EDIT", "drop st.global @7 in set"));
+  const CaseResult edited =
+      run_case("case: a kernel runs", {{"SOFTGPU_EDIT", "swap add.s64=>add.u64"}});
+  CHECK(edited.passed());
+  CHECK(!edited.says("never happened"));
+  const CaseResult failed = run_case("case: a kernel runs", {{"SOFTGPU_FAIL", "cudaMalloc:1"}});
+  CHECK(!failed.passed());
+  CHECK(!failed.says("never happened"));
+}
+
+namespace {
+
+std::string file_text(const std::filesystem::path &path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// File that is removed after the test.
+struct TemporaryFile {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("softgpu_test_" + std::to_string(getpid()));
+  ~TemporaryFile() { std::filesystem::remove(path); }
+};
+
+}  // namespace
+
+TEST_CASE("case: three launches", "[.]") {
+  const Kernels kernels;
+  uint32_t *const words = device_words();
+  for (int i = 0; i < 3; i++) REQUIRE(kernels.increment(words) == cudaSuccess);
+  require_words(words, kOld + 3);
+}
+
+TEST_CASE("runtime: SOFTGPU_COUNT writes the counters of kernels", "[runtime]") {
+  const TemporaryFile file;
+  REQUIRE(run_case("case: three launches", {{"SOFTGPU_COUNT", file.path}}).passed());
+  const nlohmann::json counts = nlohmann::json::parse(file_text(file.path));
+  CHECK(counts["counted"] == true);
+  REQUIRE(counts["kernels"].size() == 1);
+  const nlohmann::json &kernel = counts["kernels"][0];
+  CHECK(kernel["name"] == "increment");
+  CHECK(kernel["launches"] == 3);
+  CHECK(kernel["blocks"] == 3 * kCount / 32);
+  bool has_load = false;
+  for (const nlohmann::json &i : kernel["counts"]) {
+    if (i["opcode"] != "ld.global.u32") continue;
+    has_load = true;
+    CHECK(i["executed"] == 3 * kCount / 32);
+    CHECK(i["bytes"] == 3 * kCount * 4);
+    CHECK(i["sectors"] == 3 * kCount * 4 / 32);
+  }
+  CHECK(has_load);
+}
+
+TEST_CASE("runtime: SOFTGPU_COVER lists lines that never ran", "[runtime]") {
+  const TemporaryFile file;
+  REQUIRE(run_case("case: three launches", {{"SOFTGPU_COVER", file.path}}).passed());
+  const std::string text = file_text(file.path);
+  CHECK(text.starts_with("K\tincrement\t"));
+  CHECK(text.find("\nL\t") == std::string::npos);
 }

@@ -1,4 +1,6 @@
 // wgmma: shapes, layouts and types, compared with plain loops.
+#include <cmath>
+
 #include "softgpu/tests/wgmma_kernel.h"
 #include "tests/support/catch.h"
 
@@ -124,4 +126,240 @@ TEST_CASE("unsupported forms of wgmma are rejected", "[wgmma]") {
 }
 
 }  // namespace
+
+// ---- order of operations
+
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+constexpr int kColumns = 16, kRegisters = kColumns / 2;
+const std::string kFence = "wgmma.fence.sync.aligned;\n",
+                  kCommit = "wgmma.commit_group.sync.aligned;\n";
+
+std::string wait(int num_pending) {
+  return "wgmma.wait_group.sync.aligned " + std::to_string(num_pending) + ";\n";
+}
+std::string multiply(const std::string &accumulators = "acc") {
+  WgmmaText wgmma{kColumns};
+  wgmma.accumulators = accumulators;
+  return wgmma.text();
+}
+std::string store(const std::string &accumulators = "acc", int buffer = 2) {
+  return store_registers(accumulators, kRegisters, buffer, kWarpgroup);
+}
+
+struct Run {
+  Outcome outcome;
+  Matrix first, second;  ///< contents of buffers 2 and 3 as accumulators
+};
+
+/// Runs a kernel that begins with wgmma_prologue.  Buffers: image, descriptors, accumulators, and
+/// additional ones.
+Run run(const std::string &body, const std::string &fence = "fence.proxy.async;\n",
+        int num_threads = kWarpgroup) {
+  const Matrix a(64, 16, 1), b(16, kColumns, 2), start(64, kColumns, 3);
+  const SharedFactors factors =
+      shared_factors(Element::kHalf, {{128, false}, 64}, {{128, false}, kColumns}, a, b);
+  const Kernel kernel(body_text(
+      4,
+      wgmma_prologue(static_cast<int>(factors.image.size() * 2), kColumns, fence) + body + "ret;"));
+  const Buffer<uint16_t> image(factors.image);
+  const Buffer<uint64_t> descriptors(factors.descriptors);
+  Buffer<float> first(registers_of(start)), second(first.size(), 0.0f);
+  Shape shape = warpgroup_shape();
+  shape.threads[0] = static_cast<uint32_t>(num_threads);
+  Outcome outcome = kernel(shape, image, descriptors, first, second);
+  return {std::move(outcome), accumulators_of(first.values(), kColumns),
+          accumulators_of(second.values(), kColumns)};
+}
+
+/// Returns the accumulators after a number of products.
+Matrix expected(int num_products) {
+  const Matrix a(64, 16, 1), b(16, kColumns, 2), start(64, kColumns, 3);
+  return product(a, b, start, static_cast<float>(num_products));
+}
+
+TEST_CASE("pending accumulators are NaN until the wait", "[wgmma]") {
+  const Run r = run(kFence + multiply() + kCommit + store("acc", 3) + wait(0) + store());
+  CHECK(r.outcome.is_clean());
+  CHECK(std::isnan(r.second(5, 7)));
+  CHECK(r.first.values == expected(1).values);
+}
+
+TEST_CASE("wgmma on the same accumulators are ordered", "[wgmma]") {
+  const Run r =
+      run(kFence + multiply() + multiply() + kCommit + multiply() + kCommit + wait(0) + store());
+  CHECK(r.outcome.is_clean());
+  CHECK(r.first.values == expected(3).values);
+}
+
+TEST_CASE("wait_group leaves the latest groups pending", "[wgmma]") {
+  const std::string copy_accumulators = ".reg .b32 %second<8>;\n" + [] {
+    std::string text;
+    for (int i = 0; i < kRegisters; i++)
+      text += "mov.b32 %second" + std::to_string(i) + ", %acc" + std::to_string(i) + ";\n";
+    return text;
+  }();
+  const Run r = run(copy_accumulators + kFence + multiply() + kCommit + multiply("second") +
+                    kCommit + wait(1) + store() + store("second", 3) + wait(0));
+  CHECK(r.outcome.is_clean());
+  CHECK(r.first.values == expected(1).values);
+  CHECK(std::isnan(r.second(0, 0)));
+}
+
+TEST_CASE("a copy of a pending register takes over its accumulator", "[wgmma]") {
+  const Run r = run(".reg .b32 %other;\n" + kFence + multiply() + kCommit +
+                    "mov.b32 %other, %acc3;\nmov.b32 %acc3, 0;\n" + wait(0) +
+                    "mov.b32 %acc3, %other;\n" + store());
+  CHECK(r.outcome.is_clean());
+  CHECK(r.first.values == expected(1).values);
+}
+
+TEST_CASE("the first wgmma requires a wgmma.fence", "[wgmma]") {
+  CHECK(run(kFence + multiply() + kCommit + wait(0)).outcome.is_clean());
+  const Run r = run(multiply() + kCommit + wait(0));
+  REQUIRE(!r.outcome.violations.empty());
+  CHECK_THAT(r.outcome.violations[0], ContainsSubstring("first wgmma without wgmma.fence"));
+}
+
+TEST_CASE("modified accumulators require another wgmma.fence", "[wgmma]") {
+  const std::string again = multiply() + kCommit + wait(0), change = "add.f32 %acc3, %acc3, 1.0;\n";
+  CHECK(run(kFence + again + again + store()).outcome.is_clean());
+  CHECK(run(kFence + again + change + kFence + again + store()).outcome.is_clean());
+  for (const std::string &body : {again + change, again + again + change}) {
+    const Run r = run(kFence + body + again + store());
+    REQUIRE(!r.outcome.violations.empty());
+    CHECK_THAT(r.outcome.violations[0], ContainsSubstring("changed without wgmma.fence"));
+  }
+  // The first operation overwrites its accumulators without reading them.
+  WgmmaText wgmma{kColumns};
+  wgmma.scale_d = "%no";
+  CHECK(run(kFence + again + change + wgmma.text() + kCommit + wait(0) + again + store())
+            .outcome.is_clean());
+}
+
+TEST_CASE("registers of A that are written require another wgmma.fence", "[wgmma]") {
+  WgmmaText wgmma{kColumns};
+  wgmma.a_is_in_registers = true;
+  const std::string declare = ".reg .b32 %a<4>;\n", last = wgmma.text() + kCommit + wait(0),
+                    more = "add.u32 %a1, %a1, 1;\n";
+  std::string load;
+  for (int r = 0; r < 4; r++) load += "add.u32 %a" + std::to_string(r) + ", %t, 7;\n";
+  CHECK(run(declare + load + kFence + last).outcome.is_clean());
+  CHECK(run(declare + load + kFence + last + more + kFence + last).outcome.is_clean());
+  CHECK(run(declare + load + kFence + last + last).outcome.is_clean());
+  for (const std::string &body : {kFence + load + last, load + kFence + last + more + last,
+                                  load + kFence + "setp.eq.u32 %q, %t, 77;\n@%q " + more + last}) {
+    const Run r = run(declare + body);
+    REQUIRE(!r.outcome.violations.empty());
+    CHECK_THAT(r.outcome.violations[0], ContainsSubstring("registers of A of wgmma were written"));
+  }
+}
+
+TEST_CASE("generic writes require a proxy fence before wgmma", "[wgmma]") {
+  const std::string body = kFence + multiply() + kCommit + wait(0);
+  CHECK(run(body).outcome.is_clean());
+  // The reader may execute the fence, after the barrier.
+  CHECK(run("fence.proxy.async.shared::cta;\n" + body, "").outcome.is_clean());
+  const Run r = run(body, "");
+  REQUIRE(!r.outcome.violations.empty());
+  CHECK_THAT(r.outcome.violations[0], ContainsSubstring("wgmma reads without fence.proxy.async"));
+  // Neither a fence for global memory nor one before the write is sufficient.
+  CHECK(!run("fence.proxy.async.global;\n" + body, "").outcome.violations.empty());
+  CHECK(!run("fence.proxy.async;\nst.shared.u32 [smem], %v;\nbar.sync 0;\n" + body)
+             .outcome.violations.empty());
+}
+
+TEST_CASE("the proxy fence must precede the issue of wgmma", "[wgmma]") {
+  // A later fence before the wait is too late.
+  for (const Completion completion : {Completion::kLate, Completion::kEarly}) {
+    const WithOptions with([&](Options &o) { o.completion = completion; });
+    const Run r =
+        run(kFence + multiply() + kCommit + "fence.proxy.async;\nbar.sync 0;\n" + wait(0), "");
+    REQUIRE(!r.outcome.violations.empty());
+    CHECK_THAT(r.outcome.violations[0], ContainsSubstring("wgmma reads without fence.proxy.async"));
+  }
+  // The operand must not be modified before the wait.
+  CHECK(!run(kFence + multiply() + kCommit + "st.shared.u32 [smem], %v;\n" + wait(0))
+             .outcome.violations.empty());
+}
+
+TEST_CASE("the proxy fence of each warp counts for B", "[wgmma]") {
+  WgmmaText wgmma{kColumns};
+  wgmma.a_is_in_registers = true;
+  const std::string body =
+      ".reg .b32 %a<4>;\nmov.b32 %a0, 0;\nmov.b32 %a1, 0;\nmov.b32 %a2, 0;\n"
+      "mov.b32 %a3, 0;\n" +
+      kFence + wgmma.text() + kCommit + wait(0);
+  const std::string fence_below = "setp.lt.u32 %q, %t, %i;\n@%q fence.proxy.async;\n";
+  CHECK(run("mov.u32 %i, 128;\n" + fence_below + body, "").outcome.is_clean());
+  const Run r = run("mov.u32 %i, 96;\n" + fence_below + body, "");
+  REQUIRE(!r.outcome.violations.empty());
+  CHECK_THAT(r.outcome.violations[0], ContainsSubstring("wgmma reads without fence.proxy.async"));
+}
+
+TEST_CASE("all warps of a warpgroup must execute the same wgmma", "[wgmma]") {
+  const std::string body = kFence + multiply() + kCommit + wait(0);
+  CHECK_THAT(run("setp.gt.u32 %q, %t, 63;\n@%q add.u64 %db, %db, 2;\n" + body).outcome.fault,
+             ContainsSubstring("pass different operands"));
+  CHECK_THAT(run("setp.eq.u32 %q, %t, 63;\n@%q add.u64 %db, %db, 2;\n" + body).outcome.fault,
+             ContainsSubstring("differ in the descriptor"));
+  CHECK_THAT(run("setp.eq.u32 %yes, %t, 63;\n" + body).outcome.fault,
+             ContainsSubstring("differ in scale-d"));
+  CHECK_THAT(run(body, "fence.proxy.async;\n", 96).outcome.fault, ContainsSubstring("four warps"));
+  // Waits for an operation that another warp never issues.
+  CHECK_THAT(run("setp.gt.u32 %q, %t, 95;\n@%q bra end;\n" + body + "end:\n").outcome.fault,
+             ContainsSubstring("deadlock"));
+}
+
+TEST_CASE("wgmma descriptors must stay in shared memory", "[wgmma]") {
+  const std::string body = kFence + multiply() + kCommit + wait(0);
+  CHECK_THAT(run("add.u64 %db, %db, 4096;\n" + body).outcome.fault,
+             ContainsSubstring("B of wgmma reads shared memory"));
+  CHECK_THAT(run("add.u64 %da, %da, 4096;\n" + body).outcome.fault,
+             ContainsSubstring("A of wgmma reads shared memory"));
+  const Run r = run("or.b64 %db, %db, 562949953421312;\n" + body);
+  REQUIRE(!r.outcome.violations.empty());
+  CHECK_THAT(r.outcome.violations[0], ContainsSubstring("base offset"));
+}
+
+TEST_CASE("pending wgmma must share all accumulators or none", "[wgmma]") {
+  const std::string other =
+      "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
+      "{%acc1, %acc0, %acc2, %acc3, %acc4, %acc5, %acc6, %acc7}, %da, %db, %yes, 1, 1, 0, 0;\n";
+  CHECK_THAT(run(kFence + multiply() + kCommit + other + kCommit + wait(0)).outcome.fault,
+             ContainsSubstring("some of these accumulators"));
+  CHECK(
+      run(kFence + multiply() + kCommit + wait(0) + other + kCommit + wait(0)).outcome.is_clean());
+  const std::string overlapping =
+      "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
+      "{%x0, %x1, %x2, %x3, %x4, %x5, %x6, %acc0}, %da, %db, %yes, 1, 1, 0, 0;\n";
+  CHECK_THAT(
+      run(".reg .b32 %x<7>;\n" + kFence + multiply() + kCommit + overlapping + kCommit + wait(0))
+          .outcome.fault,
+      ContainsSubstring("some of these accumulators"));
+}
+
+TEST_CASE("registers of A must not change until the wait", "[wgmma]") {
+  WgmmaText wgmma{kColumns};
+  wgmma.a_is_in_registers = true;
+  const std::string body =
+      ".reg .b32 %a<4>;\nmov.b32 %a0, 0;\nmov.b32 %a1, 0;\nmov.b32 %a2, 0;\n"
+      "mov.b32 %a3, 0;\n" +
+      kFence + wgmma.text() + kCommit;
+  CHECK(run(body + wait(0) + "mov.b32 %a2, 1;\nst.global.b32 [%p3], %a2;\n").outcome.is_clean());
+  const Run r = run(body + "mov.b32 %a2, 1;\n" + wait(0) + "st.global.b32 [%p3], %a2;\n");
+  REQUIRE(!r.outcome.violations.empty());
+  CHECK_THAT(r.outcome.violations[0], ContainsSubstring("registers of A changed"));
+}
+
+TEST_CASE("a warp must not exit with pending wgmma", "[wgmma]") {
+  const Run r = run(kFence + multiply() + kCommit);
+  REQUIRE(!r.outcome.violations.empty());
+  CHECK_THAT(r.outcome.violations[0], ContainsSubstring("exits with wgmma in flight"));
+}
+
+}  // namespace
+
 }  // namespace softgpu::test

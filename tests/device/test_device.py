@@ -1,4 +1,4 @@
-"""Tests of source_line and sabotage without the device, and of the list of suites that run on it."""
+"""Tests of source_line and sabotage without the device, and of the list of suites."""
 import json
 import os
 import pathlib

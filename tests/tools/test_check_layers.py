@@ -47,7 +47,7 @@ BREAKS = [
     ("tests/support/a.h", '#include "tests/step/ranks.h"', "tests/support"),
     ("softgpu/runtime/a.cpp", '#include "capi/check.h"', "software device: runtime and tests"),
     ("softgpu/ptx/a.h", '#include "softgpu/program/program.h"', "software device: ptx"),
-    ("softgpu/environment.cpp", '#include "softgpu/ptx/syntax.h"', "software device: options"),
+    ("softgpu/options.cpp", '#include "softgpu/ptx/syntax.h"', "software device: options"),
     ("softgpu/program/a.h", '#include "softgpu/machine/warp.h"', "software device: program"),
     ("softgpu/machine/a.h", '#include "softgpu/isa/half.h"', "software device: machine"),
     ("softgpu/isa/a.cpp", '#include "softgpu/runtime/streams.h"', "software device: isa"),

@@ -1,8 +1,9 @@
-// Dispatch of loads, stores, atomics, cp.async, fences and cache hints, which have no effect.
+// Dispatch of statements to the chapters of the PTX ISA.
+#include "softgpu/isa/decode.h"
+
 #include <atomic>
 #include <string_view>
 
-#include "softgpu/isa/memory_parts.h"
 #include "softgpu/isa/operands.h"
 #include "softgpu/machine/block.h"
 #include "softgpu/machine/lanes.h"
@@ -10,6 +11,46 @@
 #include "softgpu/machine/warp.h"
 
 namespace softgpu {
+
+bool decode_arithmetic(Decoder &decoder, Instruction &instruction) {
+  OpcodeCursor form(decoder, instruction);
+  if (decode_compare(form) || decode_select(form)) return true;
+  if (is_integer(form.type)) return decode_integer(form) || decode_bits(form);
+  switch (form.type) {
+    case Type::kU16x2:
+    case Type::kS16x2:
+      return decode_packed_integer(form);
+    case Type::kF16:
+    case Type::kBf16:
+    case Type::kF16x2:
+    case Type::kBf16x2:
+      return decode_half(form);
+    case Type::kF32:
+    case Type::kF64:
+      return decode_float(form);
+    default:
+      return false;
+  }
+}
+
+bool decode_control(Decoder &d, Instruction &i) {
+  return decode_branch(d, i) || decode_barrier(d, i) || decode_grid_dependency(d, i) ||
+         decode_exchange(d, i);
+}
+
+bool decode_tensor(Decoder &d, Instruction &i) {
+  return decode_wmma(d, i) || decode_mma(d, i) || decode_matrix_rows(d, i) || decode_wgmma(d, i) ||
+         decode_set_max_registers(d, i);
+}
+
+bool decode_async(Decoder &d, Instruction &i) {
+  return decode_mbarrier(d, i) || decode_bulk_group(d, i) || decode_tensor_copy(d, i) ||
+         decode_plain_copy(d, i) || decode_tensor_map(d, i) || decode_proxy_fence(d, i) ||
+         decode_cluster_address(d, i);
+}
+
+// ---- ld, st, atomics, cp.async, fences, and cache hints, which have no effect
+
 namespace {
 
 Step do_nothing(Warp &, const Instruction &, Lanes) {
@@ -35,7 +76,7 @@ Step create_policy(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-/// fence.proxy and fence.mbarrier_init are decoded in isa/async.cpp.
+/// fence.proxy and fence.mbarrier_init are decoded in isa/tensor_map_edit.cpp.
 bool decode_fence(Decoder &decoder, Instruction &i) {
   const bool is_membar = decoder.opcode() == "membar";
   if (decoder.part(1) == "proxy" || decoder.part(1) == "mbarrier_init") return false;
@@ -66,25 +107,18 @@ bool decode_hint(Decoder &decoder, Instruction &i) {
   const std::string_view opcode = decoder.opcode();
   if (opcode == "prefetch" && !decoder.has("tensormap")) {
     allow_parts(decoder, {"global", "local", "L1", "L2", "L2::evict_last", "L2::evict_normal"});
-  } else if (opcode == "prefetchu") {
-    need_parts(decoder, {"L1"});
-  } else if (opcode == "applypriority") {
-    allow_parts(decoder, {"global", "L2::evict_normal"});
-  } else if (opcode == "discard") {
-    allow_parts(decoder, {"global", "L2"});
   } else if (opcode == "nanosleep") {
     need_parts(decoder, {"u32"});
   } else {
     return false;
   }
-  const size_t num_operands = opcode == "applypriority" || opcode == "discard" ? 2 : 1;
-  need_operands(decoder, num_operands, num_operands);
+  need_operands(decoder, 1, 1);
   i.execute = do_nothing;
   return true;
 }
 
 using DecodePart = void (*)(OpcodeCursor &);
-bool decode_by(DecodePart part, Decoder &decoder, Instruction &i) {
+bool decode_form(DecodePart part, Decoder &decoder, Instruction &i) {
   OpcodeCursor form(decoder, i);
   part(form);
   form.finish();
@@ -95,11 +129,11 @@ bool decode_by(DecodePart part, Decoder &decoder, Instruction &i) {
 
 bool decode_memory(Decoder &decoder, Instruction &i) {
   const std::string_view opcode = decoder.opcode();
-  if (opcode == "ld" || opcode == "ldu") return decode_by(decode_load, decoder, i);
+  if (opcode == "ld") return decode_form(decode_load, decoder, i);
   if (opcode == "st" && decoder.part(1) != "async" && decoder.part(1) != "bulk")
-    return decode_by(decode_store, decoder, i);
-  if (opcode == "atom") return decode_by(decode_atom, decoder, i);
-  if (opcode == "red" && decoder.part(1) != "async") return decode_by(decode_red, decoder, i);
+    return decode_form(decode_store, decoder, i);
+  if (opcode == "atom") return decode_form(decode_atom, decoder, i);
+  if (opcode == "red" && decoder.part(1) != "async") return decode_form(decode_red, decoder, i);
   if (opcode == "cp" && decoder.part(1) == "async") {
     OpcodeCursor form(decoder, i);
     return decode_async_copy(form);
