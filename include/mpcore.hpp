@@ -333,7 +333,8 @@ class memory {
 
 // ---------------------------------------------------------------------------- context
 
-/// Context, device memory, and the functions of gemm.h, conv.h, layers.h, rnn.h and sequences.h.
+/// Context, device memory, and the functions of gemm.h, conv.h, layers.h, norm.h, rnn.h,
+/// sequences.h and attention.h.
 class context : public detail::handle<mp_context_t, mp_context_destroy> {
  public:
   using handle::handle;
@@ -501,7 +502,7 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
                                  workspace.bytes, stream));
   }
 
-  // --- clipping, losses, layout, pooling, batch normalization, pointwise operations
+  // --- clipping, losses, layout, pooling, batch normalization, pointwise operations, gated units
 
   /// Computes the factor that unscales and clips gradients (mp_clip_factor).
   outcome<void> clip_factor(const float *scaled_norm, const float *inv_scale, float max_norm,
@@ -602,6 +603,45 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
         mp_column_sum(get(), &desc, x, sum, epilogue, workspace.data, workspace.bytes, stream));
   }
 
+  /// Sums rows that are a period apart (mp_sum_rows).
+  outcome<void> sum_rows(const mp_sum_rows_desc_t &desc, const void *x, void *sum,
+                         const mp_grad_stats_t *stats = nullptr,
+                         mp_stream_t stream = nullptr) const {
+    return check(mp_sum_rows(get(), &desc, x, sum, stats, stream));
+  }
+
+  /// Computes a gated linear unit (mp_glu_forward).
+  outcome<void> glu_forward(const mp_glu_desc_t &desc, const void *x, void *y,
+                            mp_stream_t stream = nullptr) const {
+    return check(mp_glu_forward(get(), &desc, x, y, stream));
+  }
+
+  /// Computes the gradient of a gated linear unit (mp_glu_backward).
+  outcome<void> glu_backward(const mp_glu_desc_t &desc, const void *x, const void *dy, void *dx,
+                             const mp_grad_stats_t *stats = nullptr,
+                             mp_stream_t stream = nullptr) const {
+    return check(mp_glu_backward(get(), &desc, x, dy, dx, stats, stream));
+  }
+
+  // --- layer and RMS normalization
+
+  /// Normalizes vectors, optionally after a residual addition (mp_norm_forward).
+  outcome<void> norm_forward(const mp_norm_desc_t &desc, const mp_norm_tensors_t &tensors,
+                             mp_stream_t stream = nullptr) const {
+    return check(mp_norm_forward(get(), &desc, &tensors, stream));
+  }
+
+  /// Returns the workspace size of norm_backward (mp_norm_backward_workspace_size).
+  outcome<size_t> norm_backward_workspace_size(const mp_norm_desc_t &desc) const {
+    return detail::query<size_t>(mp_norm_backward_workspace_size, get(), &desc);
+  }
+
+  /// Computes the gradients of a normalization (mp_norm_backward).
+  outcome<void> norm_backward(const mp_norm_desc_t &desc, const mp_norm_tensors_t &tensors,
+                              workspace workspace, mp_stream_t stream = nullptr) const {
+    return check(mp_norm_backward(get(), &desc, &tensors, workspace.data, workspace.bytes, stream));
+  }
+
   // --- recurrent layers
 
   /// Returns the sizes of reserve and workspace (mp_rnn_get_sizes).
@@ -642,7 +682,7 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
         mp_rnn_backward_weights(get(), &desc, &tensors, workspace.data, workspace.bytes, stream));
   }
 
-  // --- embedding and dropout
+  // --- embedding, dropout, rotary embedding, softmax
 
   /// Copies rows of a table (mp_embedding_forward).
   outcome<void> embedding_forward(const mp_embedding_desc_t &desc, const void *table,
@@ -669,6 +709,48 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
                         void *y, const mp_grad_stats_t *stats = nullptr,
                         mp_stream_t stream = nullptr) const {
     return check(mp_dropout(get(), &desc, offset, x, y, stats, stream));
+  }
+
+  /// Rotates pairs of elements by their position (mp_rope).
+  outcome<void> rope(const mp_rope_desc_t &desc, const int32_t *positions, const float *inv_freq,
+                     const void *x, void *y, const mp_grad_stats_t *stats = nullptr,
+                     mp_stream_t stream = nullptr) const {
+    return check(mp_rope(get(), &desc, positions, inv_freq, x, y, stats, stream));
+  }
+
+  /// Computes the softmax of each row (mp_softmax_forward).
+  outcome<void> softmax_forward(const mp_softmax_desc_t &desc, const void *x, const void *mask,
+                                void *y, mp_stream_t stream = nullptr) const {
+    return check(mp_softmax_forward(get(), &desc, x, mask, y, stream));
+  }
+
+  /// Computes the gradient of a softmax (mp_softmax_backward).
+  outcome<void> softmax_backward(const mp_softmax_desc_t &desc, const void *y, const void *dy,
+                                 const void *mask, void *dx, const mp_grad_stats_t *stats = nullptr,
+                                 mp_stream_t stream = nullptr) const {
+    return check(mp_softmax_backward(get(), &desc, y, dy, mask, dx, stats, stream));
+  }
+
+  // --- attention
+
+  /// Computes scaled dot-product attention (mp_attention_forward).
+  outcome<void> attention_forward(const mp_attention_desc_t &desc,
+                                  const mp_attention_tensors_t &tensors,
+                                  mp_stream_t stream = nullptr) const {
+    return check(mp_attention_forward(get(), &desc, &tensors, stream));
+  }
+
+  /// Returns the workspace size of attention_backward (mp_attention_backward_workspace_size).
+  outcome<size_t> attention_backward_workspace_size(const mp_attention_desc_t &desc) const {
+    return detail::query<size_t>(mp_attention_backward_workspace_size, get(), &desc);
+  }
+
+  /// Computes the gradients of an attention (mp_attention_backward).
+  outcome<void> attention_backward(const mp_attention_desc_t &desc,
+                                   const mp_attention_tensors_t &tensors, workspace workspace,
+                                   mp_stream_t stream = nullptr) const {
+    return check(
+        mp_attention_backward(get(), &desc, &tensors, workspace.data, workspace.bytes, stream));
   }
 
   // --- kernel selection

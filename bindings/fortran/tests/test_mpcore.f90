@@ -4,6 +4,7 @@ program test_mpcore
   use autocast_tests
   use memory_tests
   use network_tests
+  use transformer_tests
   use expectations
   implicit none
   type(c_ptr) :: context
@@ -21,6 +22,7 @@ program test_mpcore
   call test_recurrent_layer()
   call test_pointwise()
   call test_sequences()
+  call test_transformer(context)
   call test_autocast(context)
   call test_network(context)
   call mp_context_destroy(context)

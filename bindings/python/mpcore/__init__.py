@@ -20,27 +20,30 @@ from typing import Tuple
 from ._gemm import gemm, gemm_explain, gemm_kernels, gemm_plan, gemm_workspace_size
 from ._library import Error, check, lib
 from .arrays import View, view
+from .attention import Attention
 from .autocast import Autocast, AutocastCast, AutocastGraph, AutocastResult, AutocastTensor
 from .context import Context, DeviceArray
 from .convolution import Conv2d
 from .graph import Graph, GraphTensor
 from .groups import (Matrices, gemm_batched, gemm_batched_plan, gemm_batched_workspace_size, gemm_grouped,
                      gemm_grouped_workspace_size, gemm_ragged, gemm_ragged_workspace_size)
-from .layers import (BatchNorm, ColumnSum, Pool2d, element_loss, nchw_to_nhwc, nhwc_to_nchw, pointwise,
-                     softmax_xent)
+from .layers import (BatchNorm, ColumnSum, Pool2d, element_loss, glu_backward, glu_forward, nchw_to_nhwc,
+                     nhwc_to_nchw, pointwise, softmax_xent, sum_rows)
+from .norm import Norm
 from .rnn import Rnn, RnnStep
-from .sequences import Embedding, dropout
+from .sequences import Embedding, dropout, rope, softmax_backward, softmax_forward
 from .tensors import Reports, TensorList, nccl_comm
 from .training import Optimizer, Scaler, clip_factor, masters_to_model, scale_step
 
-__all__ = ["Autocast", "AutocastCast", "AutocastGraph", "AutocastResult", "AutocastTensor", "BatchNorm", "Context",
-           "ColumnSum", "Conv2d", "DeviceArray", "Embedding", "Error", "Graph", "GraphTensor", "Matrices",
-           "Optimizer", "Pool2d", "Reports", "Rnn", "RnnStep", "Scaler", "TensorList", "View", "build_info", "check",
-           "clip_factor", "dropout", "element_loss", "gemm", "gemm_batched", "gemm_batched_plan",
+__all__ = ["Attention", "Autocast", "AutocastCast", "AutocastGraph", "AutocastResult", "AutocastTensor", "BatchNorm",
+           "Context", "ColumnSum", "Conv2d", "DeviceArray", "Embedding", "Error", "Graph", "GraphTensor", "Matrices",
+           "Norm", "Optimizer", "Pool2d", "Reports", "Rnn", "RnnStep", "Scaler", "TensorList", "View", "build_info",
+           "check", "clip_factor", "dropout", "element_loss", "gemm", "gemm_batched", "gemm_batched_plan",
            "gemm_batched_workspace_size", "gemm_explain", "gemm_grouped", "gemm_grouped_workspace_size",
-           "gemm_kernels", "gemm_plan", "gemm_ragged", "gemm_ragged_workspace_size", "gemm_workspace_size", "lib",
-           "masters_to_model", "nccl_comm", "nchw_to_nhwc", "nhwc_to_nchw", "pointwise", "scale_step",
-           "softmax_xent", "version", "view"]
+           "gemm_kernels", "gemm_plan", "gemm_ragged", "gemm_ragged_workspace_size", "gemm_workspace_size",
+           "glu_backward", "glu_forward", "lib", "masters_to_model", "nccl_comm", "nchw_to_nhwc", "nhwc_to_nchw",
+           "pointwise", "rope", "scale_step", "softmax_backward", "softmax_forward", "softmax_xent", "sum_rows",
+           "version", "view"]
 
 
 def build_info() -> str:

@@ -120,6 +120,25 @@ def dense_strides(shape: Sequence[int]) -> Tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def outer_strides(got: View, name: str, count: int) -> Tuple[int, ...]:
+    """Returns the strides of all but the last dimension, after merging the leading dimensions so
+    that `count` remain."""
+    if len(got.shape) < count:
+        raise ValueError(f"{name} has {len(got.shape)} dimensions, but must have at least {count}")
+    # The stride of a single item has no meaning.
+    levels = [(extent, dense if extent == 1 or got.size == 0 else stride)
+              for extent, stride, dense in zip(got.shape, got.strides, dense_strides(got.shape))]
+    leading, inner = levels[:1 - count], levels[1 - count:]
+    merged = [level for level in leading if level[0] != 1] or leading[-1:]
+    strides = [stride for _, stride in merged[-1:] + inner]
+    is_regular = strides[-1] == 1 and min(strides) > 0 and all(
+        outer[1] == middle[0] * middle[1] for outer, middle in zip(merged, merged[1:]))
+    if got.size > 0 and not is_regular:
+        raise ValueError(f"rows of {name} must be contiguous, and equally spaced: shape {got.shape}, "
+                         f"strides {got.strides}")
+    return tuple(strides[:-1])
+
+
 def view(array: Any) -> View:
     """Returns the View of an array; raises TypeError for other objects and unsupported element
     types."""

@@ -8,7 +8,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from . import _sys
 from ._library import Handle, Native, Owner, check, fill, integers, is_integer, lib
-from .arrays import DTYPES, HOST, INTEGERS, View, dense_strides, dtype_name, view
+from .arrays import DTYPES, HOST, INTEGERS, View, dense_strides, dtype_name, outer_strides, view
 
 
 def stream_pointer(stream: Any) -> Optional[int]:
@@ -246,6 +246,16 @@ class DeviceArray(Owner):
 
     def __repr__(self) -> str:
         return f"<mpcore.DeviceArray {self.dtype} {self.shape} on {self.context.name}>"
+
+
+def output_like(context: Context, out: Any, name: str, model: View, model_name: str, count: int) -> Tuple[Any, View]:
+    """Returns an output, a new one if it is None, and its view.  It must have the type, shape and
+    strides of `model`, compared as `count` dimensions."""
+    out = DeviceArray(context, model.shape, model.dtype) if out is None else out
+    got = context.check_array(out, name, dtype=model.dtype, shape=model.shape, writable=True, dense=False)
+    if outer_strides(got, name, count) != outer_strides(model, model_name, count):
+        raise ValueError(f"{name} has strides {got.strides}, not {model.strides} like {model_name}")
+    return out, got
 
 
 class TransposedView:

@@ -1,5 +1,5 @@
-"""Pooling, batch normalization, pointwise operations and losses, in N H W C (mpcore/layers.h,
-mpcore/loss.h).
+"""Pooling, batch normalization, pointwise operations, gated linear units and losses, in N H W C
+(mpcore/layers.h, mpcore/loss.h).
 
 Calls that compute gradients accept found_inf (float32, 1 element: Scaler.found_inf), which is set
 to 1 if a gradient is infinite or NaN, and amax (float32, 1 element), which is updated to
@@ -9,13 +9,14 @@ max(amax, |gradient|).
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import Any, Dict, Optional, Sequence, Tuple
 
 from . import _epilogue, _sys
 from ._gemm import leading, matrix
 from ._library import check, enumerator, fill, lib
-from .arrays import DTYPES, View, dtype_name, point, view
-from .context import Context, DeviceArray, stream_pointer
+from .arrays import DTYPES, View, dtype_name, outer_strides, point, view
+from .context import Context, DeviceArray, output_like, stream_pointer
 from .convolution import Pair, images, numbers
 
 
@@ -211,8 +212,8 @@ def pointwise(context: Context, op: Any, a: Any, b: Any = None, y: Any = None, *
 
     op          "copy": z = a; "add": z = a + b; "mul": z = a b (mp_pointwise_op_t)
     activation  with "copy" also a derivative such as "drelu": y = a activation'(b)
-    b           the shape of a, with contiguous rows if it has two dimensions; or a single row of as
-                many elements as the last dimension of a
+    b           the shape of a, with contiguous rows if it has two dimensions; or the last
+                dimensions of a, such as a bias or a table of positions, which is repeated
     y           can be a, or a contiguous b of equal shape and type
     """
     read = context.check_array(a, "a")
@@ -225,22 +226,88 @@ def pointwise(context: Context, op: Any, a: Any, b: Any = None, y: Any = None, *
     other = None
     if b is not None:
         other = context.check_array(b, "b", dense=False)
-        fill(desc, {"dtype_b": other.mp_dtype, "ld_b": _rows_of_b(other, read.shape, columns)})
+        ld, repeated = _rows_of_b(other, read.shape, columns)
+        fill(desc, {"dtype_b": other.mp_dtype, "ld_b": ld, "rows_b": repeated})
     stats = _epilogue.stats_of(context, found_inf, amax)
     check(lib.mp_pointwise(context.handle, ctypes.byref(desc), read, other, got, stats, stream_pointer(stream)))
     return y
 
 
-def _rows_of_b(b: View, shape: Tuple[int, ...], columns: int) -> int:
-    """Returns ld_b."""
-    if b.shape not in (shape, (columns,)):
-        raise ValueError(f"b has shape {b.shape}, not {shape} or {(columns,)}")
+def _rows_of_b(b: View, shape: Tuple[int, ...], columns: int) -> Tuple[int, int]:
+    """Returns ld_b and rows_b."""
+    if b.shape not in (shape, (columns,)) and (not b.shape or b.shape != shape[-len(b.shape):]):
+        raise ValueError(f"b has shape {b.shape}, not {shape} or its last dimensions")
     if b.is_dense():
-        return columns if b.shape == shape else 0
-    ld = leading(b, _sys.MP_OP_N) if len(b.shape) == 2 else None
+        if b.shape == (columns,):
+            return (columns if b.shape == shape else 0), 0
+        return columns, 0 if b.shape == shape or columns == 0 else b.size // columns
+    ld = leading(b, _sys.MP_OP_N) if b.shape == shape and len(shape) == 2 else None
     if ld is None:
         raise ValueError(f"rows of b must be contiguous: shape {b.shape}, strides {b.strides}")
-    return ld
+    return ld, 0
+
+
+def sum_rows(context: Context, x: Any, period: int, sum: Any = None, *, dtype: Any = "fp32", beta: float = 0.0,
+             found_inf: Any = None, amax: Any = None, stream: Any = None) -> Any:
+    """Sums the rows of x that are `period` rows apart; returns sum.  See mp_sum_rows.
+
+    This is the gradient of a b that pointwise repeats.
+
+    x      any shape; its rows have the last dimension, and can be strided
+    sum    shape (period, columns), also strided; default: a new array of type `dtype`
+    beta   factor of the previous sum
+    """
+    if sum is None and beta != 0:
+        raise ValueError(f"beta = {beta} requires sum")
+    read = context.check_array(x, "x", dense=False)
+    (ld_x,), columns = outer_strides(read, "x", 2), read.shape[-1]
+    sum = DeviceArray(context, (period, columns), dtype) if sum is None else sum
+    got = context.check_array(sum, "sum", shape=(period, columns), writable=True, dense=False)
+    desc = _sys.mp_sum_rows_desc_default(0, 0, 0, read.mp_dtype)
+    fill(desc, {"rows": math.prod(read.shape[:-1]), "period": period, "columns": columns, "beta": beta,
+                "dtype_sum": got.mp_dtype, "ld_x": ld_x, "ld_sum": outer_strides(got, "sum", 2)[0]})
+    stats = _epilogue.stats_of(context, found_inf, amax)
+    check(lib.mp_sum_rows(context.handle, ctypes.byref(desc), read, got, stats, stream_pointer(stream)))
+    return sum
+
+
+def glu_forward(context: Context, activation: Any, x: Any, y: Any = None, stream: Any = None) -> Any:
+    """Computes y = activation(gate) up; returns y.
+
+    activation  "silu" gives SwiGLU, "gelu" GeGLU, "sigmoid" GLU (mp_activation_t)
+    x           the last dimension has gate in its first half and up in its second half
+    y           the shape of x with half of the last dimension; rows of x and y can be strided
+    """
+    read = context.check_array(x, "x", dense=False)
+    desc, shape = _glu(activation, read)
+    y = DeviceArray(context, shape, read.dtype) if y is None else y
+    got = context.check_array(y, "y", dtype=read.dtype, shape=shape, writable=True, dense=False)
+    fill(desc, {"ld_y": outer_strides(got, "y", 2)[0]})
+    check(lib.mp_glu_forward(context.handle, ctypes.byref(desc), read, got, stream_pointer(stream)))
+    return y
+
+
+def glu_backward(context: Context, activation: Any, x: Any, dy: Any, dx: Any = None, *, found_inf: Any = None,
+                 amax: Any = None, stream: Any = None) -> Any:
+    """Computes the gradient of glu_forward; dx can be x, and has its strides.  Returns dx."""
+    read = context.check_array(x, "x", dense=False)
+    desc, shape = _glu(activation, read)
+    grads = context.check_array(dy, "dy", dtype=read.dtype, shape=shape, dense=False)
+    dx, got = output_like(context, dx, "dx", read, "x", 2)
+    fill(desc, {"ld_y": outer_strides(grads, "dy", 2)[0]})
+    stats = _epilogue.stats_of(context, found_inf, amax)
+    check(lib.mp_glu_backward(context.handle, ctypes.byref(desc), read, grads, got, stats, stream_pointer(stream)))
+    return dx
+
+
+def _glu(activation: Any, x: View) -> Tuple[Any, Tuple[int, ...]]:
+    """Returns the descriptor, without ld_y, and the shape of y."""
+    (ld_x,), width = outer_strides(x, "x", 2), x.shape[-1]
+    if width % 2:
+        raise ValueError(f"x has {width} columns, but must have an even number")
+    desc = _sys.mp_glu_desc_default(enumerator(_sys.mp_activation_t, activation, "activation"), 0, 0, x.mp_dtype)
+    fill(desc, {"rows": math.prod(x.shape[:-1]), "columns": width // 2, "ld_x": ld_x})
+    return desc, (*x.shape[:-1], width // 2)
 
 
 def softmax_xent(context: Context, logits: Any, labels: Any, *, row_loss: Any, loss: Any = None,

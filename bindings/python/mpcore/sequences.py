@@ -1,14 +1,15 @@
-"""Embeddings and dropout (mpcore/sequences.h)."""
+"""Embeddings, dropout, rotary embeddings and softmax (mpcore/sequences.h)."""
 
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import Any, Optional, Tuple
 
 from . import _epilogue, _sys
 from ._library import check, fill, lib
-from .arrays import DTYPES, View, dtype_name
-from .context import Context, DeviceArray, stream_pointer
+from .arrays import DTYPES, View, dtype_name, outer_strides
+from .context import Context, DeviceArray, output_like, stream_pointer
 
 
 class Embedding:
@@ -101,3 +102,109 @@ def dropout(context: Context, x: Any, p: float, seed: int, y: Any = None, *, off
     stats = _epilogue.stats_of(context, found_inf, amax)
     check(lib.mp_dropout(context.handle, ctypes.byref(desc), counter, read, got, stats, stream_pointer(stream)))
     return y
+
+
+def rope(context: Context, x: Any, y: Any = None, *, positions: Any = None, inv_freq: Any = None,
+         rotary_dim: Optional[int] = None, base: float = 10000.0, period: int = 0, interleaved: bool = False,
+         inverse: bool = False, found_inf: Any = None, amax: Any = None, stream: Any = None) -> Any:
+    """Rotates pairs of elements by angles that are proportional to their position; returns y.
+
+    x               shape (..., heads, head_dim), such as the queries and keys of a packed QKV
+    y               the shape and strides of x; can be x
+    positions       int32, one per row; None: the row number modulo `period`
+    inv_freq        float32, rotary_dim / 2 elements; None: base**(-2 i / rotary_dim)
+    rotary_dim      leading elements of a head that are rotated; None: all
+    period          tokens of a sequence; 0: the number of rows
+    interleaved     rotate (2 i, 2 i + 1) instead of (i, i + rotary_dim / 2)
+    inverse         rotate back: the gradient, with dy as x
+    """
+    read = context.check_array(x, "x", dense=False)
+    x_row, x_head = outer_strides(read, "x", 3)
+    heads, head_dim = read.shape[-2:]
+    y, got = output_like(context, y, "y", read, "x", 3)
+    desc = _sys.mp_rope_desc_default(0, 0, 0, read.mp_dtype)
+    rows, rotary_dim = math.prod(read.shape[:-2]), head_dim if rotary_dim is None else rotary_dim
+    fill(desc, {"rows": rows, "heads": heads, "head_dim": head_dim, "rotary_dim": rotary_dim, "x_row": x_row,
+                "x_head": x_head, "base": base, "period": period})
+    if interleaved:
+        desc.flags |= _sys.MP_ROPE_FLAG_INTERLEAVED
+    if inverse:
+        desc.flags |= _sys.MP_ROPE_FLAG_INVERSE
+    at = None if positions is None else context.check_array(positions, "positions", dtype="int32", size=rows)
+    rates = None
+    if inv_freq is not None:
+        rates = context.check_array(inv_freq, "inv_freq", dtype="float32", size=rotary_dim // 2)
+    stats = _epilogue.stats_of(context, found_inf, amax)
+    check(lib.mp_rope(context.handle, ctypes.byref(desc), at, rates, read, got, stats, stream_pointer(stream)))
+    return y
+
+
+def softmax_forward(context: Context, x: Any, y: Any = None, *, scale: float = 1.0, causal: bool = False,
+                    lengths: Any = None, mask: Any = None, log: bool = False, stream: Any = None) -> Any:
+    """Computes the softmax of scale x over the last dimension; returns y.  See mp_softmax_forward.
+
+    x          any shape; rows of x and y can be strided
+    y          can be x
+    causal     x is (..., queries, keys), and query i sees the keys up to i + keys - queries
+    lengths    int32, visible keys of each sequence; x is split into as many parts of equal size
+    mask       is added to scale x; has the last dimensions of x and is repeated
+    log        compute the logarithm of the softmax
+
+    causal, lengths and mask are mutually exclusive.
+    """
+    read = context.check_array(x, "x", dense=False)
+    desc, given = _softmax(context, read, "x", scale, causal, lengths, mask, log)
+    y = DeviceArray(context, read.shape, read.dtype) if y is None else y
+    got = context.check_array(y, "y", dtype=read.dtype, shape=read.shape, writable=True, dense=False)
+    fill(desc, {"ld_x": outer_strides(read, "x", 2)[0], "ld_y": outer_strides(got, "y", 2)[0]})
+    check(lib.mp_softmax_forward(context.handle, ctypes.byref(desc), read, given, got, stream_pointer(stream)))
+    return y
+
+
+def softmax_backward(context: Context, y: Any, dy: Any, dx: Any = None, *, scale: float = 1.0,
+                     causal: bool = False, lengths: Any = None, log: bool = False, found_inf: Any = None,
+                     amax: Any = None, stream: Any = None) -> Any:
+    """Computes the gradient of softmax_forward from its result; returns dx.
+
+    dy has the strides of y; dx can be y or dy.  An additive mask is not needed: for scale = 1, its
+    gradient is sum_rows of dx.
+    """
+    read = context.check_array(y, "y", dense=False)
+    desc, given = _softmax(context, read, "y", scale, causal, lengths, None, log)
+    grads = context.check_array(dy, "dy", dtype=read.dtype, shape=read.shape, dense=False)
+    (ld_y,) = outer_strides(read, "y", 2)
+    if outer_strides(grads, "dy", 2) != (ld_y,):
+        raise ValueError(f"dy has strides {grads.strides}, not {read.strides} like y")
+    dx = DeviceArray(context, read.shape, read.dtype) if dx is None else dx
+    got = context.check_array(dx, "dx", dtype=read.dtype, shape=read.shape, writable=True, dense=False)
+    fill(desc, {"ld_x": outer_strides(got, "dx", 2)[0], "ld_y": ld_y})
+    stats = _epilogue.stats_of(context, found_inf, amax)
+    check(lib.mp_softmax_backward(context.handle, ctypes.byref(desc), read, grads, given, got, stats,
+                                  stream_pointer(stream)))
+    return dx
+
+
+def _softmax(context: Context, x: View, name: str, scale: float, causal: bool, lengths: Any, mask: Any,
+             log: bool) -> Tuple[Any, Optional[View]]:
+    """Returns the descriptor, without strides, and the mask."""
+    if causal + (lengths is not None) + (mask is not None) > 1:
+        raise ValueError("causal, lengths and mask are mutually exclusive")
+    outer_strides(x, name, 2)  # requires a row
+    rows, columns, given = math.prod(x.shape[:-1]), x.shape[-1], None
+    desc = _sys.mp_softmax_desc_default(rows, columns, x.mp_dtype)
+    fill(desc, {"scale": scale, "flags": _sys.MP_SOFTMAX_FLAG_LOG if log else 0})
+    if causal:
+        fill(desc, {"mask": _sys.MP_SOFTMAX_MASK_CAUSAL, "mask_rows": x.shape[-2]})
+    elif lengths is not None:
+        given = context.check_array(lengths, "lengths", dtype="int32")
+        if rows % max(given.size, 1) or rows and not given.size:
+            raise ValueError(f"lengths has {given.size} elements, which must divide the {rows} rows of {name}")
+        fill(desc, {"mask": _sys.MP_SOFTMAX_MASK_LENGTHS, "mask_rows": rows // max(given.size, 1)})
+    elif mask is not None:
+        given = context.check_array(mask, "mask", dense=False)
+        if given.shape != x.shape[-len(given.shape):]:
+            raise ValueError(f"mask has shape {given.shape}, not {x.shape} or its last dimensions")
+        ld_mask = columns if given.is_dense() else outer_strides(given, "mask", 2)[0]
+        fill(desc, {"mask": _sys.MP_SOFTMAX_MASK_ADDITIVE, "dtype_mask": given.mp_dtype, "ld_mask": ld_mask,
+                    "mask_rows": math.prod(given.shape[:-1])})
+    return desc, given

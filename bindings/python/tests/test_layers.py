@@ -275,7 +275,7 @@ class Layers(unittest.TestCase):
         x = self.context.zeros((3, 4))
         for kind, sentence, arguments, options in (
                 (ValueError, "op = 'sub' must be one of: copy, add, mul", ("sub", x, x), {}),
-                (ValueError, r"b has shape \(3,\), not \(3, 4\) or \(4,\)",
+                (ValueError, r"b has shape \(3,\), not \(3, 4\) or its last dimensions",
                  ("add", x, self.context.zeros(3)), {}),
                 (ValueError, r"y has shape \(4,\), not \(3, 4\)", ("add", x, x, self.context.zeros(4)), {}),
                 (TypeError, "y has dtype float16, not float32",
@@ -299,6 +299,9 @@ class Layers(unittest.TestCase):
             pool = mpcore.Pool2d(context, "max", (1, 4, 4, 2), 2, "fp32")
             norm = mpcore.BatchNorm(context, 16, 2, "fp32")
             conv = mpcore.Conv2d(context, (1, 4, 4, 2), (3, 3, 3, 2), "fp32")
+            rms = mpcore.Norm(context, "rms", 4, 8, "fp32")
+            attention = mpcore.Attention(context, 1, 2, 4, 4, 2, "fp32")
+            heads = [numbers(Floats, 16, (1, 4, 2, 2), seed) for seed in range(4)]
             dgamma, dbeta, row_loss, dlogits = (context.zeros(2), context.zeros(2), context.zeros(4),
                                                 context.zeros((4, 8)))
             outputs = [
@@ -312,6 +315,16 @@ class Layers(unittest.TestCase):
                 mpcore.gemm(context, numbers(kind, 20, (4, 5), 1), numbers(kind, 15, (5, 3), 2),
                             c=numbers(kind, 12, (4, 3), 3), beta=1.0, bias=numbers(kind, 3, (3,), 4)),
                 mpcore.nchw_to_nhwc(context, numbers(kind, 24, (1, 2, 3, 4), 1)),
+                rms.forward(numbers(kind, 32, (4, 8), 1), numbers(kind, 8, (8,), 2),
+                            residual=numbers(kind, 32, (4, 8), 3)),
+                rms.backward(numbers(kind, 32, (4, 8), 1), numbers(kind, 32, (4, 8), 2)),
+                mpcore.glu_backward(context, "silu", numbers(kind, 32, (4, 8), 1), numbers(kind, 16, (4, 4), 2)),
+                mpcore.rope(context, numbers(kind, 32, (2, 2, 8), 1), inv_freq=numbers(kind, 4, (4,), 2)),
+                mpcore.softmax_forward(context, numbers(kind, 32, (4, 8), 1), mask=numbers(kind, 8, (8,), 2)),
+                mpcore.sum_rows(context, numbers(kind, 32, (4, 8), 1), 2),
+                attention.forward(*(numbers(kind, 16, (1, 4, 2, 2), seed) for seed in range(3)),
+                                  sinks=numbers(kind, 2, (2,), 3)),
+                *attention.backward(*heads, numbers(kind, 16, (1, 4, 2, 2), 4)),
                 mpcore.pointwise(context, "add", numbers(kind, 12, (3, 4), 1), numbers(kind, 4, (4,), 2)),
                 row_loss, dlogits]
             grouped = context.zeros((4, 3))

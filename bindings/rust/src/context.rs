@@ -203,6 +203,16 @@ pub(crate) fn at_least(call: &str, name: &str, len: usize, needed: i128) -> Resu
     )))
 }
 
+/// Returns the number of elements that rows of `innermost` elements span; `levels` are their counts
+/// and strides.
+pub(crate) fn span(levels: &[(i64, i64)], innermost: i64) -> i128 {
+    if innermost == 0 || levels.iter().any(|&(count, _)| count == 0) {
+        return 0;
+    }
+    let last = levels.iter().map(|&(count, by)| (i128::from(count) - 1) * i128::from(by));
+    last.sum::<i128>() + i128::from(innermost)
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
         // SAFETY: created by mp_context_create; objects created from it hold a clone, so none is

@@ -30,6 +30,7 @@
 
 #![warn(missing_docs)]
 
+mod attention;
 mod autocast;
 mod comm;
 mod context;
@@ -46,6 +47,7 @@ mod kernels;
 mod layers;
 mod network;
 mod network_builder;
+mod norm;
 mod optimizer;
 mod owner;
 mod pointwise;
@@ -58,6 +60,10 @@ pub mod sys;
 mod tensors;
 mod xent;
 
+pub use attention::{
+    Attention, AttentionBuilder, AttentionGrads, AttentionInputs, AttentionLayout,
+    AttentionLengths,
+};
 pub use autocast::{Autocast, AutocastConfig, GraphCast, Rewritten, RewrittenNode};
 pub use comm::Comm;
 pub use context::{
@@ -76,14 +82,15 @@ pub use kernels::{KernelInfo, Plan};
 pub use layers::{Affine, BatchNorm, BatchNormOptions, Pool2d, Statistics};
 pub use network::{Network, NetworkMemory, NetworkTensor};
 pub use network_builder::{Attribute, NetworkBuilder, NetworkNode};
+pub use norm::{Norm, NormGradOptions, NormInputs, NormOptions};
 pub use optimizer::{ParamGroup, Optimizer, OptimizerBuilder, StepOptions};
-pub use pointwise::{ColumnSum, Pointwise};
+pub use pointwise::{ColumnSum, Glu, Pointwise};
 pub use rnn::{
     Rnn, RnnBuilder, RnnGradOptions, RnnInputGrads, RnnInputs, RnnOutputs, RnnSteps,
     RnnWeightGrads, RnnWeights,
 };
 pub use scaler::{Scaler, ScalerConfig, ScalerState};
-pub use sequences::{Embedding, EmbeddingGradOptions};
+pub use sequences::{Embedding, EmbeddingGradOptions, Rope, Softmax};
 pub use tensors::{ModelOptions, StatsOutputs, Tensor, TensorList};
 pub use xent::{ElementLoss, SoftmaxXent};
 

@@ -1,7 +1,7 @@
-//! Element-wise operations and column sums.
+//! Element-wise operations, column sums, sums of repeated rows and gated linear units.
 
-use crate::context::{Context, Data, DeviceBuffer, Float, Stream};
-use crate::enums::{Activation, PointwiseOp};
+use crate::context::{span, Context, Data, DeviceBuffer, Float, Stream};
+use crate::enums::{Activation, Dtype, PointwiseOp};
 use crate::epilogue::{operand, Epilogue, GradStats, Operand};
 use crate::error::{check, Result};
 use crate::sys;
@@ -67,6 +67,16 @@ impl<'a> Pointwise<'a> {
         self.rows_of_b(b, 0)
     }
 
+    /// Sets b: `rows` dense rows, which are repeated, such as a table of positions.
+    /// [`sum_rows`](Context::sum_rows) computes its gradient.
+    pub fn repeated<B: Data>(mut self, b: &'a B, rows: usize) -> Self
+    where
+        B::Element: Float,
+    {
+        self.desc.rows_b = rows as i64; // the library rejects negative values
+        self.b(b)
+    }
+
     fn rows_of_b<B: Data>(mut self, b: &'a B, ld: i64) -> Self
     where
         B::Element: Float,
@@ -104,8 +114,8 @@ impl<'a> Pointwise<'a> {
         self.context.holds(call, "y", &y, rows * columns)?;
         let mut b: *mut c_void = ptr::null_mut();
         if let Some(given) = self.b {
-            let needed =
-                if rows * columns == 0 { 0 } else { (rows - 1) * i128::from(desc.ld_b) + columns };
+            let of_b = if desc.rows_b == 0 { desc.rows } else { desc.rows.min(desc.rows_b) };
+            let needed = span(&[(of_b, desc.ld_b)], desc.columns);
             given.check(self.context, call, "b", needed)?;
             b = given.pointer;
         } else {
@@ -179,5 +189,134 @@ impl<X: Float, S: Float> ColumnSum<X, S> {
                 stream.0,
             )
         })
+    }
+}
+
+impl Context {
+    /// Computes sum\[i\] = x\[i\] + x\[i + period\] + ... + beta sum\[i\], the gradient of an
+    /// operand that [`repeated`](Pointwise::repeated) sets.  The shape is \[rows, period,
+    /// columns\]: x has rows x columns elements, sum period x columns.
+    pub fn sum_rows<X, S>(
+        &self,
+        shape: [usize; 3],
+        x: &X,
+        sum: &S,
+        beta: f32,
+        stats: &GradStats<'_>,
+        stream: Stream,
+    ) -> Result<()>
+    where
+        X: Data,
+        S: Data,
+        X::Element: Float,
+        S::Element: Float,
+    {
+        let (call, x, sum) = ("sum_rows", x.view(), sum.view());
+        // The library rejects negative values.
+        let [rows, period, columns] = shape.map(|extent| extent as i64);
+        let dtype = X::Element::DTYPE as u32;
+        let mut desc = sys::mp_sum_rows_desc_default(rows, period, columns, dtype);
+        desc.dtype_sum = S::Element::DTYPE as u32;
+        desc.beta = beta;
+        self.holds(call, "x", &x, span(&[(rows, columns)], columns))?;
+        self.holds(call, "sum", &sum, span(&[(period, columns)], columns))?;
+        let stats = stats.raw(self, call)?;
+        // SAFETY: all belong to this context and have the elements that the call uses.
+        self.call(|| unsafe {
+            let (x, sum) = (x.pointer.cast(), sum.pointer.cast());
+            sys::mp_sum_rows(self.as_raw(), &desc, x, sum, &stats, stream.0)
+        })
+    }
+
+    /// Begins a gated linear unit of dense rows: `Silu` gives SwiGLU, `Gelu` GeGLU, `Sigmoid` GLU.
+    /// x has rows x 2 columns elements, gate in the left half and up in the right half; y has rows
+    /// x columns.
+    pub fn glu(&self, activation: Activation, rows: usize, columns: usize) -> Glu<'_> {
+        let (rows, columns) = (rows as i64, columns as i64); // as above
+        let (activation, none) = (activation as u32, sys::MP_DTYPE_NONE);
+        let desc = sys::mp_glu_desc_default(activation, rows, columns, none);
+        Glu { context: self, desc, stats: GradStats::default(), stream: Stream::DEFAULT }
+    }
+}
+
+/// A gated linear unit y = activation(gate) up: set options, then call [`forward`](Glu::forward) or
+/// [`backward`](Glu::backward).
+pub struct Glu<'a> {
+    context: &'a Context,
+    desc: sys::mp_glu_desc_t,
+    stats: GradStats<'a>,
+    stream: Stream,
+}
+
+impl<'a> Glu<'a> {
+    /// Sets the leading dimensions of x and y, and of their gradients.
+    pub fn ld(mut self, x: usize, y: usize) -> Self {
+        self.desc.ld_x = x as i64; // the library rejects negative values
+        self.desc.ld_y = y as i64;
+        self
+    }
+
+    /// Reports on the gradient.
+    pub fn stats(mut self, stats: GradStats<'a>) -> Self {
+        self.stats = stats;
+        self
+    }
+
+    /// Sets the stream.
+    pub fn stream(mut self, stream: Stream) -> Self {
+        self.stream = stream;
+        self
+    }
+
+    /// Computes y = activation(gate) up.
+    pub fn forward<X, Y>(self, x: &X, y: &Y) -> Result<()>
+    where
+        X: Data,
+        Y: Data<Element = X::Element>,
+        X::Element: Float,
+    {
+        let (desc, context) = (self.of(X::Element::DTYPE), self.context.as_raw());
+        let (x, y) = (x.view(), y.view());
+        self.context.holds("glu", "x", &x, self.of_x())?;
+        self.context.holds("glu", "y", &y, self.of_y())?;
+        // SAFETY: all belong to this context and have the elements that the call uses.
+        self.context.call(|| unsafe {
+            let (x, y) = (x.pointer.cast(), y.pointer.cast());
+            sys::mp_glu_forward(context, &desc, x, y, self.stream.0)
+        })
+    }
+
+    /// Computes dx, the gradient of x, which can be x.
+    pub fn backward<X, Y, D>(self, x: &X, dy: &Y, dx: &D) -> Result<()>
+    where
+        X: Data,
+        Y: Data<Element = X::Element>,
+        D: Data<Element = X::Element>,
+        X::Element: Float,
+    {
+        let (desc, context) = (self.of(X::Element::DTYPE), self.context.as_raw());
+        let (x, dy, dx) = (x.view(), dy.view(), dx.view());
+        self.context.holds("glu", "x", &x, self.of_x())?;
+        self.context.holds("glu", "dy", &dy, self.of_y())?;
+        self.context.holds("glu", "dx", &dx, self.of_x())?;
+        let stats = self.stats.raw(self.context, "glu")?;
+        // SAFETY: as in forward.
+        self.context.call(|| unsafe {
+            let (x, dy, dx) = (x.pointer.cast(), dy.pointer.cast(), dx.pointer.cast());
+            sys::mp_glu_backward(context, &desc, x, dy, dx, &stats, self.stream.0)
+        })
+    }
+
+    fn of(&self, dtype: Dtype) -> sys::mp_glu_desc_t {
+        sys::mp_glu_desc_t { dtype: dtype as u32, ..self.desc }
+    }
+
+    fn of_x(&self) -> i128 {
+        let columns = self.desc.columns.saturating_mul(2);
+        span(&[(self.desc.rows, self.desc.ld_x)], columns)
+    }
+
+    fn of_y(&self) -> i128 {
+        span(&[(self.desc.rows, self.desc.ld_y)], self.desc.columns)
     }
 }
