@@ -1,8 +1,9 @@
 // Backward pass of attention, plain kernels, without communication between blocks:
 //
 //     attention_dq_plain     a block per tile of queries: D, then dq over ascending tiles of keys
-//     attention_dkv_plain    a block per tile of keys: dk and dv over the query heads of its group,
-//                            ascending, and over tiles of queries, descending
+//     attention_dkv_plain    a block per tile of keys: for each panel of columns, dk and dv over
+//                            the query heads of its group, ascending, and over tiles of queries,
+//                            descending
 //     attention_dsink_plain  a block per head
 //
 // Both passes over tiles recompute the scores, which takes seven products instead of five but needs
@@ -35,8 +36,7 @@ class QueryTile {
                       const float *lse, float *row_dots, AttentionSmem &smem)
       : args_(args),
         in_(args, sequence, head),
-        band_(Band::of_queries(args.desc, sequence)),
-        visible_(band_, x0),
+        visible_(Band::of_queries(args.desc, sequence), x0),
         dropout_(args, sequence.number, head),
         x0_(x0),
         smem_(smem) {
@@ -51,8 +51,7 @@ class QueryTile {
   }
 
   MP_DEVICE void visit_keys() {
-    const int end = band_.end_tile(x0_);
-    for (int tile = band_.first_tile(x0_); tile < end; tile++) {
+    for (int tile = visible_.first_tile; tile < visible_.end_tile; tile++) {
       const int64_t y0 = int64_t{tile} * kTileColumns;
       ThreadTile scores, dp;
       dot_products(scores, in_.q, x0_, in_.k, y0, smem_);
@@ -101,7 +100,7 @@ class QueryTile {
   MP_DEVICE void differentiate(ThreadTile &scores, ThreadTile &dp, int64_t y0) const {
     const float to_power = args_.desc.scale * kLog2E, keep = ScoreDropout::keep_factor(args_);
     const int y = static_cast<int>(y0) + thread_column();
-    dropout_.for_each_dropped<false>(x0_, y0, [&](int r, int c) { dp[r][c] = 0.0f; });
+    clear_dropped(dp, dropout_.template dropped<false>(x0_, y0));
     MP_UNROLL
     for (int r = 0; r < kThreadRows; r++) {
       MP_UNROLL
@@ -115,7 +114,6 @@ class QueryTile {
 
   const AttentionArgs &args_;
   const HeadInputs<T> in_;
-  const Band band_;
   const ThreadBand visible_;
   const ScoreDropout dropout_;
   const int64_t x0_;
@@ -156,17 +154,18 @@ attention_dq_plain(MP_PARAM(AttentionArgs) args) {
 
 // ---------------------------------------------------------------------------- dk and dv
 
-/// A tile of keys of one sequence and head of k and v.
-template <class T, int kPanels>
+/// A panel of dk and dv for a tile of keys of one sequence and head of k and v.  The sums of a
+/// panel, the scores and dp fill the registers of a thread, so each panel recomputes the scores.
+template <class T>
 class KeyTile {
  public:
-  MP_DEVICE KeyTile(const AttentionArgs &args, const Sequence &sequence, int64_t x0,
+  MP_DEVICE KeyTile(const AttentionArgs &args, const Sequence &sequence, int64_t x0, int panel,
                     AttentionSmem &smem)
       : args_(args),
         sequence_(sequence),
-        band_(Band::of_keys(args.desc, sequence)),
-        visible_(band_, x0),
+        visible_(Band::of_keys(args.desc, sequence), x0),
         x0_(x0),
+        panel_(panel),
         smem_(smem) {
     clear(dk_);
     clear(dv_);
@@ -177,19 +176,21 @@ class KeyTile {
     const HeadInputs<T> in(args_, sequence_, head);
     const ScoreDropout dropout(args_, sequence_.number, head);
     const int64_t index = sequence_.lse_index(args_.desc, head);
-    for (int tile = band_.end_tile(x0_) - 1; tile >= band_.first_tile(x0_); tile--) {
+    for (int tile = visible_.end_tile - 1; tile >= visible_.first_tile; tile--) {
       const int64_t y0 = int64_t{tile} * kTileColumns;
       ThreadTile p, dp;
       dot_products(p, in.k, x0_, in.q, y0, smem_);
       dot_products(dp, in.v, x0_, in.d_o, y0, smem_);
-      differentiate(p, dp, y0, in.q.rows, index, dropout);
+      const uint32_t dropped = dropout.template dropped<true>(x0_, y0);
+      clear_dropped(dp, dropped);
+      differentiate(p, dp, y0, in.q.rows, index);
+      clear_dropped(p, dropped);
       // The products with d_o and q follow each other, because their weights share a buffer.
-      dropout.for_each_dropped<true>(x0_, y0, [&](int r, int c) { p[r][c] = 0.0f; });
       store_weights<T>(p, smem_);
-      add_weighted(dv_, in.d_o, y0, smem_);
+      add_weighted(dv_, in.d_o, y0, smem_, panel_);
       block_sync();
       store_weights<T>(dp, smem_);
-      add_weighted(dk_, in.q, y0, smem_);
+      add_weighted(dk_, in.q, y0, smem_, panel_);
     }
   }
 
@@ -200,17 +201,16 @@ class KeyTile {
       of_dk[r] = args_.desc.scale;
       of_dv[r] = ScoreDropout::keep_factor(args_);
     }
-    store_sums(dk, x0_, dk_, of_dk, visible_, tracker);
-    store_sums(dv, x0_, dv_, of_dv, visible_, tracker);
+    store_sums(dk, x0_, dk_, of_dk, visible_, tracker, panel_);
+    store_sums(dv, x0_, dv_, of_dv, visible_, tracker, panel_);
   }
 
  private:
   /// Replaces scores by p, and dp by ds.
   MP_DEVICE void differentiate(ThreadTile &scores, ThreadTile &dp, int64_t y0, int64_t queries,
-                               int64_t index, const ScoreDropout &dropout) const {
+                               int64_t index) const {
     const float to_power = args_.desc.scale * kLog2E, keep = ScoreDropout::keep_factor(args_);
     const int y = static_cast<int>(y0) + thread_column();
-    dropout.for_each_dropped<true>(x0_, y0, [&](int r, int c) { dp[r][c] = 0.0f; });
     const int valid = clamp_to_int(queries - y, kVec);
     float lse[kVec], row_dots[kVec];
     load_vector(lse, args_.lse + index + y, valid);
@@ -229,20 +229,21 @@ class KeyTile {
 
   const AttentionArgs &args_;
   const Sequence &sequence_;
-  const Band band_;
   const ThreadBand visible_;
   const int64_t x0_;
+  const int panel_;
   AttentionSmem &smem_;
-  ThreadTile dk_[kPanels], dv_[kPanels];
+  ThreadTile dk_[1], dv_[1];
 };
 
-template <class T, int kPanels>
+template <class T>
 MP_KERNEL(kAttentionThreads, 2)
 attention_dkv_plain(MP_PARAM(AttentionArgs) args) {
   MP_SHARED(AttentionSmem, smem, [1]);
   const mp_attention_desc_t &d = args.desc;
   const AttentionUnits units(d, d.kv_len, d.kv_heads);
   const int group = d.heads / d.kv_heads;
+  const int panels = ceil_div(max_of(d.head_dim, d.head_dim_v), kTileColumns);
   AmaxTracker tracker(args.stats);
   for (int64_t i = block_index(); i < units.count(); i += grid_size()) {
     const AttentionUnit unit = units.unit(i);
@@ -255,9 +256,11 @@ attention_dkv_plain(MP_PARAM(AttentionArgs) args) {
       fill_rows(dk, unit.x0, units.step(), kNaN, tracker);
       fill_rows(dv, unit.x0, units.step(), kNaN, tracker);
     } else {
-      KeyTile<T, kPanels> tile(args, sequence, unit.x0, smem[0]);
-      for (int h = 0; h < group; h++) tile.visit_queries(unit.head * group + h);
-      tile.finish(dk, dv, tracker);
+      for (int panel = 0; panel < panels; panel++) {
+        KeyTile<T> tile(args, sequence, unit.x0, panel, smem[0]);
+        for (int h = 0; h < group; h++) tile.visit_queries(unit.head * group + h);
+        tile.finish(dk, dv, tracker);
+      }
     }
     if (is_packed(d) && unit.sequence == d.batch - 1) {
       const int64_t rows = d.kv_rows - sequence.kv.first, x0 = sequence.kv.count + unit.x0;
@@ -298,10 +301,8 @@ void launch_backward(const Device &device, const AttentionArgs &args, mp_stream_
   const mp_attention_desc_t &d = args.desc;
   const AttentionUnits of_queries(d, d.q_len, d.heads), of_keys(d, d.kv_len, d.kv_heads);
   const auto dq = d.head_dim <= kTileColumns ? attention_dq_plain<T, 1> : attention_dq_plain<T, 2>;
-  const auto dkv = max_of(d.head_dim, d.head_dim_v) <= kTileColumns ? attention_dkv_plain<T, 1>
-                                                                    : attention_dkv_plain<T, 2>;
   launch_units("attention_dq_plain", dq, device, of_queries, args, stream);
-  launch_units("attention_dkv_plain", dkv, device, of_keys, args, stream);
+  launch_units("attention_dkv_plain", attention_dkv_plain<T>, device, of_keys, args, stream);
 }
 
 }  // namespace

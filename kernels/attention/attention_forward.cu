@@ -24,8 +24,7 @@ class ForwardTile {
                         AttentionSmem &smem)
       : args_(args),
         in_(args, sequence, head),
-        band_(Band::of_queries(args.desc, sequence)),
-        visible_(band_, x0),
+        visible_(Band::of_queries(args.desc, sequence), x0),
         dropout_(args, sequence.number, head),
         x0_(x0),
         smem_(smem) {
@@ -38,13 +37,13 @@ class ForwardTile {
   }
 
   MP_DEVICE void visit_keys() {
-    for (int tile = band_.end_tile(x0_) - 1; tile >= band_.first_tile(x0_); tile--) {
+    for (int tile = visible_.end_tile - 1; tile >= visible_.first_tile; tile--) {
       const int64_t y0 = int64_t{tile} * kTileColumns;
       ThreadTile scores;
       dot_products(scores, in_.q, x0_, in_.k, y0, smem_);
       hide(scores, y0);
       exponentiate(scores);
-      dropout_.for_each_dropped<false>(x0_, y0, [&](int r, int c) { scores[r][c] = 0.0f; });
+      clear_dropped(scores, dropout_.template dropped<false>(x0_, y0));
       store_weights<T>(scores, smem_);
       add_weighted(sums_, in_.v, y0, smem_);
     }
@@ -108,24 +107,27 @@ class ForwardTile {
       for (int c = 0; c < kVec; c++) largest[r] = max_number(largest[r], scores[r][c]);
     }
     reduce_rows(largest, [](float a, float b) { return max_number(a, b); });
+    float factors[kThreadRows];
     MP_UNROLL
     for (int r = 0; r < kThreadRows; r++) {
       const bool grows = largest_[r] != largest[r];
-      const float factor = grows ? fast_exp2((largest_[r] - largest[r]) * to_power) : 1.0f;
+      factors[r] = grows ? fast_exp2((largest_[r] - largest[r]) * to_power) : 1.0f;
       largest_[r] = largest[r];
       // Makes the exponentials 0, not NaN, while all scores are hidden.
       const float shift = largest[r] == kHidden ? 0.0f : largest[r] * to_power;
-      total_[r] *= factor;
+      total_[r] *= factors[r];
       MP_UNROLL
       for (int c = 0; c < kVec; c++) {
         scores[r][c] = fast_exp2(fmaf(scores[r][c], to_power, -shift));
         total_[r] += scores[r][c];
       }
-      if (!grows) continue;
+    }
+    MP_UNROLL
+    for (int panel = 0; panel < kPanels; panel++) {
       MP_UNROLL
-      for (int panel = 0; panel < kPanels; panel++) {
+      for (int r = 0; r < kThreadRows; r++) {
         MP_UNROLL
-        for (int c = 0; c < kVec; c++) sums_[panel][r][c] *= factor;
+        for (int c = 0; c < kVec; c++) sums_[panel][r][c] *= factors[r];
       }
     }
   }
@@ -138,7 +140,6 @@ class ForwardTile {
 
   const AttentionArgs &args_;
   const HeadInputs<T> in_;
-  const Band band_;
   const ThreadBand visible_;
   const ScoreDropout dropout_;
   const int64_t x0_;

@@ -6,7 +6,11 @@
 //
 // A thread owns kThreadRows rows and kVec columns of a tile of scores, and the same number of
 // elements in each panel of kTileColumns columns of an output.  Operands pass through shared memory
-// as fp32, kDepth terms of each sum at a time.
+// as fp32, kDepth terms of each sum at a time:
+//
+//     dot_products   scores or dp of a tile: stages kDepth columns of both operands, multiplies
+//     store_weights  p or ds of a tile, rounded to the type, to shared memory
+//     add_weighted   sums += weights x values: stages kDepth rows of a panel, multiplies
 #pragma once
 
 #include "kernels/attention/attention_args.h"
@@ -23,7 +27,8 @@ constexpr int kTileRows = 32, kTileColumns = 128;
 constexpr int kThreadRows = 4;
 constexpr int kThreadsPerRow = kTileColumns / kVec;
 constexpr int kDepth = 32;
-constexpr int kRowPitch = kTileRows + 4;        // of a term in a tile of rows
+constexpr int kRowPitch = kDepth + 4;           // of a row in `rows`
+constexpr int kWeightPitch = kTileColumns + 4;  // of a row in `weights`
 constexpr int kPartPitch = kThreadsPerRow + 1;  // of a row in `of_threads`
 constexpr float kLog2E = 1.4426950409f;
 constexpr float kHidden = -HUGE_VALF;  // score of a hidden key
@@ -33,9 +38,9 @@ static_assert(kTileRows / kThreadRows * kThreadsPerRow == kAttentionThreads);
 using ThreadTile = float[kThreadRows][kVec];
 
 struct alignas(16) AttentionSmem {
-  float rows[kDepth * kRowPitch];            ///< [term][row]
+  float rows[kTileRows * kRowPitch];         ///< [row][term]
   float columns[kDepth * kTileColumns];      ///< [term][column]
-  float weights[kTileColumns * kRowPitch];   ///< p or ds, [column][row]
+  float weights[kTileRows * kWeightPitch];   ///< p or ds, [row][column]
   float of_threads[kTileRows * kPartPitch];  ///< a value per row and thread
 };
 
@@ -176,11 +181,14 @@ struct Band {
   }
 };
 
-/// Visible columns of the rows of this thread.
+/// Tiles of columns [first_tile, end_tile) that the block visits for the tile of rows at x0, and
+/// visible columns of the rows of this thread.
 struct ThreadBand {
+  int first_tile, end_tile;
   int first[kThreadRows], end[kThreadRows];
 
-  MP_DEVICE ThreadBand(const Band &band, int64_t x0) {
+  MP_DEVICE ThreadBand(const Band &band, int64_t x0)
+      : first_tile(band.first_tile(x0)), end_tile(band.end_tile(x0)) {
     MP_UNROLL
     for (int r = 0; r < kThreadRows; r++) {
       first[r] = band.first(x0 + thread_row() + r);
@@ -197,23 +205,25 @@ struct ThreadBand {
 class ScoreDropout {
  public:
   MP_DEVICE ScoreDropout(const AttentionArgs &args, int sequence, int head)
-      : threshold_(static_cast<uint32_t>(args.drop_threshold)),
-        stream_(static_cast<uint32_t>(sequence) * args.desc.heads + head),
-        key_(args.desc.dropout_seed) {
-    if (args.dropout_offset != nullptr) key_ += *args.dropout_offset * 0x9E3779B97F4A7C15;
-  }
+      : args_(args), stream_(static_cast<uint32_t>(sequence) * args.desc.heads + head) {}
 
   /// 1 / (1 - T / 256), the factor of the scores that are kept.
   static MP_DEVICE float keep_factor(const AttentionArgs &args) {
     return 256.0f / static_cast<float>(256 - args.drop_threshold);
   }
 
-  /// Calls drop(r, c) for the scores of this thread that are dropped.
+  /// Returns a mask of the scores of this thread that are dropped: bit r * kVec + c.
   /// @param x0, y0   first row and column of the tiles
   /// @tparam kByKey  rows are keys and columns queries
-  template <bool kByKey, class Drop>
-  MP_DEVICE void for_each_dropped(int64_t x0, int64_t y0, Drop drop) const {
-    if (threshold_ == 0) return;
+  template <bool kByKey>
+  MP_DEVICE uint32_t dropped(int64_t x0, int64_t y0) const {
+    static_assert(kThreadRows * kVec == 32);
+    const auto threshold = static_cast<uint32_t>(args_.drop_threshold);
+    uint32_t mask = 0;
+    if (threshold == 0) return mask;
+    // Read for each tile: otherwise the compiler keeps the keys of all rounds in registers.
+    uint64_t key = args_.desc.dropout_seed;
+    if (args_.dropout_offset != nullptr) key += *args_.dropout_offset * 0x9E3779B97F4A7C15;
     const auto x = static_cast<uint32_t>(x0) + thread_row();
     const auto y = static_cast<uint32_t>(y0) + thread_column();
     MP_UNROLL
@@ -221,7 +231,7 @@ class ScoreDropout {
       MP_UNROLL
       for (int c = 0; c < kVec; c += 2) {
         const uint32_t i = kByKey ? y + c : x + r, j = kByKey ? x + r : y + c;  // both even
-        const PhiloxWords random = philox<7>({{pair_of(i), pair_of(j), stream_, 0x6D704154}}, key_);
+        const PhiloxWords random = philox<7>({{pair_of(i), pair_of(j), stream_, 0x6D704154}}, key);
         const bool is_low = i % 16 < 8;
         const uint32_t words[2] = {is_low ? random.x[0] : random.x[2],
                                    is_low ? random.x[1] : random.x[3]};
@@ -230,70 +240,92 @@ class ScoreDropout {
           MP_UNROLL
           for (int of_j = 0; of_j < 2; of_j++) {
             const uint32_t byte = words[of_i] >> (8 * (j % 16 / 8 * 2 + of_j)) & 0xff;
-            if (byte < threshold_) drop(r + (kByKey ? of_j : of_i), c + (kByKey ? of_i : of_j));
+            const int bit = (r + (kByKey ? of_j : of_i)) * kVec + c + (kByKey ? of_i : of_j);
+            mask |= static_cast<uint32_t>(byte < threshold) << bit;
           }
         }
       }
     }
+    return mask;
   }
 
  private:
   static MP_DEVICE uint32_t pair_of(uint32_t x) { return x / 16 * 4 + x % 8 / 2; }
 
-  uint32_t threshold_, stream_;
-  uint64_t key_;
+  const AttentionArgs &args_;
+  const uint32_t stream_;
 };
+
+/// Sets the values of this thread whose bit of `mask` is set to 0.
+MP_DEVICE void clear_dropped(ThreadTile &values, uint32_t mask) {
+  if (mask == 0) return;
+  MP_UNROLL
+  for (int r = 0; r < kThreadRows; r++) {
+    MP_UNROLL
+    for (int c = 0; c < kVec; c++)
+      if ((mask >> (r * kVec + c) & 1) != 0) values[r][c] = 0.0f;
+  }
+}
 
 // ---------------------------------------------------------------------------- products
 
-/// Copies terms [term, term + kDepth) of kCount rows to shared memory as [term][row]; zeros
-/// outside.
-template <int kCount, class T>
-MP_DEVICE void stage_transposed(float *smem, int pitch, const HeadRows<const T> &from,
-                                int64_t first_row, int term) {
-  for (int i = thread_index(); i < kCount * (kDepth / kVec); i += kAttentionThreads) {
-    const int row = i % kCount, e = i / kCount * kVec;
+/// Copies terms [term, term + kDepth) of a tile of columns to shared memory as [term][column];
+/// zeros outside.
+template <class T>
+MP_DEVICE void stage_transposed(float *smem, const HeadRows<const T> &from, int64_t first_row,
+                                int term) {
+  for (int i = thread_index(); i < kTileColumns * (kDepth / kVec); i += kAttentionThreads) {
+    const int row = i % kTileColumns, e = i / kTileColumns * kVec;
     const bool exists = first_row + row < from.rows;
     float x[kVec];
     load_vector(x, from.row(first_row + row) + term + e,
                 exists ? clamp_to_int(from.width - term - e, kVec) : 0);
     MP_UNROLL
-    for (int j = 0; j < kVec; j++) smem[(e + j) * pitch + row] = x[j];
+    for (int j = 0; j < kVec; j++) smem[(e + j) * kTileColumns + row] = x[j];
   }
 }
 
-/// Copies kDepth rows of a panel to shared memory as [row][column]; zeros outside.
-template <class T>
-MP_DEVICE void stage_rows(float *smem, const HeadRows<const T> &from, int64_t first_row,
+/// Copies kRows rows of kColumns columns to shared memory as [row][column]; zeros outside.
+template <int kRows, int kColumns, class T>
+MP_DEVICE void stage_rows(float *smem, int pitch, const HeadRows<const T> &from, int64_t first_row,
                           int first_column) {
-  for (int i = thread_index(); i < kDepth * kThreadsPerRow; i += kAttentionThreads) {
-    const int row = i / kThreadsPerRow, column = i % kThreadsPerRow * kVec;
+  constexpr int kVectors = kColumns / kVec;
+  for (int i = thread_index(); i < kRows * kVectors; i += kAttentionThreads) {
+    const int row = i / kVectors, column = i % kVectors * kVec;
     const bool exists = first_row + row < from.rows;
     float x[kVec];
     load_vector(x, from.row(first_row + row) + first_column + column,
                 exists ? clamp_to_int(from.width - first_column - column, kVec) : 0);
-    store_smem_run(smem + row * kTileColumns + column, x);
+    store_smem_run(smem + row * pitch + column, x);
   }
 }
 
-/// sums += rows columns^T for `depth` terms.  Inlined, with sums in local variables: otherwise g++
-/// stores every sum after every multiply-add.
+/// sums += rows x columns for `depth` terms, rounded up to a multiple of kQuad: operands have zeros
+/// there.  Inlined, with sums in local variables: otherwise g++ stores every sum after every
+/// multiply-add.
 [[gnu::always_inline]] MP_DEVICE void multiply_staged(ThreadTile &sums, const float *rows,
-                                                      const float *columns, int depth) {
+                                                      int pitch, const float *columns, int depth) {
   ThreadTile own;
   MP_UNROLL
   for (int r = 0; r < kThreadRows; r++) {
     MP_UNROLL
     for (int c = 0; c < kVec; c++) own[r][c] = sums[r][c];
   }
-  rows += thread_row();
+  rows += thread_row() * pitch;
   columns += thread_column();
-  for (int t = 0; t < depth; t++) {
-    const Quad factors = *reinterpret_cast<const Quad *>(rows + t * kRowPitch);
-    float x[kVec];
-    load_smem_run(x, columns + t * kTileColumns);
+  MP_NO_UNROLL
+  for (int term = 0; term < depth; term += kQuad) {
+    Quad factors[kThreadRows];
     MP_UNROLL
-    for (int r = 0; r < kThreadRows; r++) multiply_add8(own[r], factors.x[r], x);
+    for (int r = 0; r < kThreadRows; r++)
+      factors[r] = *reinterpret_cast<const Quad *>(rows + r * pitch + term);
+    MP_UNROLL
+    for (int i = 0; i < kQuad; i++) {
+      float x[kVec];
+      load_smem_run(x, columns + (term + i) * kTileColumns);
+      MP_UNROLL
+      for (int r = 0; r < kThreadRows; r++) multiply_add8(own[r], factors[r].x[i], x);
+    }
   }
   MP_UNROLL
   for (int r = 0; r < kThreadRows; r++) {
@@ -322,11 +354,11 @@ MP_DEVICE void dot_products(ThreadTile &dots, const HeadRows<const T> &rows, int
   clear(dots);
   for (int term = 0; term < rows.width; term += kDepth) {
     block_sync();  // the previous terms have been used
-    stage_transposed<kTileRows>(smem.rows, kRowPitch, rows, x0, term);
-    stage_transposed<kTileColumns>(smem.columns, kTileColumns, columns, y0, term);
+    stage_rows<kTileRows, kDepth>(smem.rows, kRowPitch, rows, x0, term);
+    stage_transposed(smem.columns, columns, y0, term);
     block_sync();
     if (y0 + thread_column() < columns.rows)
-      multiply_staged(dots, smem.rows, smem.columns, min_of(rows.width - term, kDepth));
+      multiply_staged(dots, smem.rows, kRowPitch, smem.columns, min_of(rows.width - term, kDepth));
   }
 }
 
@@ -334,31 +366,30 @@ MP_DEVICE void dot_products(ThreadTile &dots, const HeadRows<const T> &rows, int
 template <class T>
 MP_DEVICE void store_weights(const ThreadTile &weights, AttentionSmem &smem) {
   MP_UNROLL
-  for (int c = 0; c < kVec; c++) {
-    Quad column;
+  for (int r = 0; r < kThreadRows; r++) {
+    float rounded[kVec];
     MP_UNROLL
-    for (int r = 0; r < kThreadRows; r++) column.x[r] = to_float(round_to<T>(weights[r][c]));
-    *reinterpret_cast<Quad *>(smem.weights + (thread_column() + c) * kRowPitch + thread_row()) =
-        column;
+    for (int c = 0; c < kVec; c++) rounded[c] = to_float(round_to<T>(weights[r][c]));
+    store_smem_run(smem.weights + (thread_row() + r) * kWeightPitch + thread_column(), rounded);
   }
 }
 
-/// sums += weights^T times the rows of `values` from y0 on.  Weights may be stored again after a
-/// block_sync.
+/// sums += weights times the rows of `values` from y0 on, in the panels from first_panel on.
+/// Weights may be stored again after a block_sync.
 template <int kPanels, class T>
 MP_DEVICE void add_weighted(ThreadTile (&sums)[kPanels], const HeadRows<const T> &values,
-                            int64_t y0, AttentionSmem &smem) {
+                            int64_t y0, AttentionSmem &smem, int first_panel = 0) {
   const int count = clamp_to_int(values.rows - y0, kTileColumns);
   MP_UNROLL
   for (int panel = 0; panel < kPanels; panel++) {
-    const int first_column = panel * kTileColumns;
+    const int first_column = (first_panel + panel) * kTileColumns;
     if (first_column >= values.width) continue;
     for (int row = 0; row < count; row += kDepth) {
       block_sync();  // the weights are stored, and the previous rows have been used
-      stage_rows(smem.columns, values, y0 + row, first_column);
+      stage_rows<kDepth, kTileColumns>(smem.columns, kTileColumns, values, y0 + row, first_column);
       block_sync();
       if (first_column + thread_column() < values.width)
-        multiply_staged(sums[panel], smem.weights + row * kRowPitch, smem.columns,
+        multiply_staged(sums[panel], smem.weights + row, kWeightPitch, smem.columns,
                         min_of(count - row, kDepth));
     }
   }
@@ -366,15 +397,15 @@ MP_DEVICE void add_weighted(ThreadTile (&sums)[kPanels], const HeadRows<const T>
 
 // ---------------------------------------------------------------------------- outputs
 
-/// Stores factors[r] x sums of the tile of rows at x0.  Rows that see nothing become 0, even if the
-/// sums, which contain 0 times hidden values, are NaN.
+/// Stores factors[r] x sums of the tile of rows at x0, in the panels from first_panel on.  Rows
+/// that see nothing become 0, even if the sums, which contain 0 times hidden values, are NaN.
 template <class T, int kPanels>
 MP_DEVICE void store_sums(const HeadRows<T> &out, int64_t x0, const ThreadTile (&sums)[kPanels],
                           const float (&factors)[kThreadRows], const ThreadBand &band,
-                          AmaxTracker &tracker) {
+                          AmaxTracker &tracker, int first_panel = 0) {
   MP_UNROLL
   for (int panel = 0; panel < kPanels; panel++) {
-    const int column = panel * kTileColumns + thread_column();
+    const int column = (first_panel + panel) * kTileColumns + thread_column();
     const int valid = clamp_to_int(out.width - column, kVec);
     MP_UNROLL
     for (int r = 0; r < kThreadRows; r++) {
