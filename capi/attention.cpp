@@ -298,7 +298,10 @@ void require_backward(const mp_attention_desc_t &d, const mp_attention_tensors_t
   require_apart(dk, {dv, dsinks, workspace});
   require_apart(dv, {dsinks, workspace});
   require_apart(dsinks, workspace);
-  require_stats_apart(t.stats, kStatsOfTensors, {dq, dk, dv, dsinks, workspace});
+  require_stats_apart(t.stats, kStatsOfTensors,
+                      {dq, dk, dv, dsinks, workspace, regions.o, regions.lse, d_o});
+  for (const Region &of_stats : stats_regions(t.stats, kStatsOfTensors))
+    regions.require_inputs_apart(of_stats);
 }
 
 }  // namespace

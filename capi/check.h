@@ -361,19 +361,21 @@ void write_text(std::string_view text, char *user, size_t *bytes);
   X(mp_graph_tensor_t, 120)      \
   X(mp_graph_attribute_t, 56)    \
   X(mp_graph_memory_t, 64)       \
-  X(mp_xent_desc_t, 72)          \
-  X(mp_xent_tensors_t, 128)      \
-  X(mp_loss_desc_t, 40)          \
+  X(mp_xent_desc_t, 80)          \
+  X(mp_xent_tensors_t, 136)      \
+  X(mp_linear_xent_desc_t, 96)   \
+  X(mp_loss_desc_t, 48)          \
   X(mp_loss_tensors_t, 80)       \
   X(mp_pool2d_desc_t, 72)        \
   X(mp_batchnorm_desc_t, 32)     \
   X(mp_batchnorm_tensors_t, 120) \
   X(mp_norm_desc_t, 88)          \
   X(mp_norm_tensors_t, 144)      \
-  X(mp_pointwise_desc_t, 56)     \
+  X(mp_pointwise_desc_t, 72)     \
   X(mp_column_sum_desc_t, 40)    \
   X(mp_sum_rows_desc_t, 56)      \
   X(mp_glu_desc_t, 48)           \
+  X(mp_strided_copy_desc_t, 168) \
   X(mp_rnn_desc_t, 96)           \
   X(mp_rnn_sizes_t, 32)          \
   X(mp_rnn_tensors_t, 176)       \

@@ -190,6 +190,12 @@ void clear_sums(const Context &context, float *sums, int64_t count, mp_stream_t 
   context.backend.fill(context.device, sums, 0, bytes, stream);
 }
 
+void store_empty_loss(const Context &context, float *loss, bool is_mean, mp_stream_t stream) {
+  constexpr int kNaNByte = 0xFF;
+  if (loss == nullptr) return;
+  context.backend.fill(context.device, loss, is_mean ? kNaNByte : 0, sizeof *loss, stream);
+}
+
 DeviceBuffer DeviceImage::upload(const ContextPtr &context) const {
   DeviceBuffer memory = allocate_device(context, bytes_.size());
   context->backend.copy(context->device, memory.get(), bytes_.data(), bytes_.size(), nullptr);

@@ -77,6 +77,10 @@ void increment(const Context &context, uint64_t *counter, mp_stream_t stream);
 /// Enqueues the sums over no rows: sets `count` floats to 0, unless `sums` is NULL.
 void clear_sums(const Context &context, float *sums, int64_t count, mp_stream_t stream);
 
+/// Enqueues the loss of no rows, unless `loss` is NULL: 0 for a sum or a quotient with a given
+/// divisor, NaN for a mean.
+void store_empty_loss(const Context &context, float *loss, bool is_mean, mp_stream_t stream);
+
 /// Host image of the arrays of an object, uploaded as one block.
 class DeviceImage {
  public:

@@ -1,6 +1,7 @@
 // mp_*_init: defaults of every struct.
 #include "capi/defaults.h"
 
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -254,14 +255,28 @@ mp_status_t mp_xent_desc_init(mp_xent_desc_t *desc, size_t struct_size, int64_t 
   });
 }
 
+mp_status_t mp_linear_xent_desc_init(mp_linear_xent_desc_t *desc, size_t struct_size, int64_t rows,
+                                     int64_t width, int64_t classes, mp_dtype_t dtype) {
+  return mp::init_desc(__func__, desc, struct_size, [&](mp_linear_xent_desc_t &d) {
+    mp::set_enum(dtype, d.dtype);
+    d.rows = rows;
+    d.width = d.ld_x = d.ld_w = d.ld_dx = d.ld_dw = width;
+    d.classes = classes;
+    d.dtype_labels = MP_INT32;
+    d.weight = 1.0f;
+    d.flags = MP_XENT_FLAG_IGNORE_LABEL;
+    d.ignore_label = -100;
+  });
+}
+
 mp_status_t mp_loss_desc_init(mp_loss_desc_t *desc, size_t struct_size, mp_loss_kind_t kind,
                               int64_t count, mp_dtype_t dtype) {
   return mp::init_desc(__func__, desc, struct_size, [&](mp_loss_desc_t &d) {
     mp::set_enum(kind, d.kind);
     mp::set_enum(dtype, d.dtype, d.dtype_target);
     d.count = count;
-    d.weight = 1.0f;
-    d.reduction = MP_LOSS_REDUCTION_MEAN;
+    d.weight = d.delta = 1.0f;
+    d.reduction = kind == MP_LOSS_LINEAR ? MP_LOSS_REDUCTION_SUM : MP_LOSS_REDUCTION_MEAN;
   });
 }
 
@@ -312,6 +327,9 @@ mp_status_t mp_pointwise_desc_init(mp_pointwise_desc_t *desc, size_t struct_size
     mp::set_enum(dtype, d.dtype, d.dtype_b);
     d.rows = rows;
     d.columns = d.ld_b = columns;
+    d.slope = 0.01f;
+    d.high = std::numeric_limits<float>::infinity();
+    d.low = -d.high;
   });
 }
 
@@ -345,6 +363,14 @@ mp_status_t mp_glu_desc_init(mp_glu_desc_t *desc, size_t struct_size, mp_activat
     d.columns = d.ld_y = columns;
     // An overflow leaves 0, which the functions reject.
     if (__builtin_mul_overflow(columns, 2, &d.ld_x)) d.ld_x = 0;
+  });
+}
+
+mp_status_t mp_strided_copy_desc_init(mp_strided_copy_desc_t *desc, size_t struct_size,
+                                      mp_dtype_t dtype) {
+  return mp::init_desc(__func__, desc, struct_size, [&](mp_strided_copy_desc_t &d) {
+    mp::set_enum(dtype, d.dtype);
+    d.alpha = 1.0f;
   });
 }
 

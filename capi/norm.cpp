@@ -162,7 +162,8 @@ void require_forward(const mp_norm_desc_t &d, const mp_norm_tensors_t &t) {
 }
 
 /// Checks the backward pass of at least one row.
-void require_backward(const mp_norm_desc_t &d, const mp_norm_tensors_t &t) {
+void require_backward(const mp_norm_desc_t &d, const mp_norm_tensors_t &t,
+                      const Region &workspace) {
   const size_t alignment = mp_dtype_size(d.dtype);
   const size_t residual_alignment = mp_dtype_size(d.dtype_residual);
   MP_REQUIRE(t.sum != nullptr || t.residual == nullptr, MP_ERROR_INVALID_ARGUMENT,
@@ -204,7 +205,10 @@ void require_backward(const mp_norm_desc_t &d, const mp_norm_tensors_t &t) {
   require_apart(dresidual, {r, dy, dx, mean, rstd, gamma, offset});
   require_apart(dgamma, {r, dy, dsum, dx, dresidual, mean, rstd, gamma, offset, dbeta});
   require_apart(dbeta, {r, dy, dsum, dx, dresidual, mean, rstd, gamma, offset});
-  require_stats_apart(t.stats, kStatsOfTensors, {dx, dresidual, dgamma, dbeta});
+  require_apart(workspace, {r, dy, dsum, dx, dresidual, mean, rstd, gamma, offset, dgamma, dbeta});
+  require_stats_apart(
+      t.stats, kStatsOfTensors,
+      {r, dy, dsum, dx, dresidual, mean, rstd, gamma, offset, dgamma, dbeta, workspace});
 }
 
 }  // namespace
@@ -248,8 +252,9 @@ mp_status_t mp_norm_backward(mp_context_t context, const mp_norm_desc_t *desc,
       for (float *const sums : {t.dgamma, t.dbeta}) mp::clear_sums(c, sums, d.columns, stream);
       return;
     }
-    mp::require_backward(d, t);
-    mp::require_workspace(workspace, workspace_bytes, mp::norm_workspace_bytes(d));
+    const size_t bytes = mp::norm_workspace_bytes(d);
+    mp::require_workspace(workspace, workspace_bytes, bytes);
+    mp::require_backward(d, t, {workspace, "workspace", static_cast<int64_t>(bytes)});
     c.backend.norm_backward(c.device, {t, d, static_cast<float *>(workspace)}, stream);
   });
 }

@@ -24,6 +24,11 @@ inline Message payload_text(const mp_xent_desc_t &d) {
   return Message("rows = ", d.rows, ", classes = ", d.classes, ", ", mp_dtype_name(d.dtype));
 }
 
+inline Message payload_text(const mp_linear_xent_desc_t &d) {
+  return Message("rows = ", d.rows, ", width = ", d.width, ", classes = ", d.classes, ", ",
+                 mp_dtype_name(d.dtype));
+}
+
 inline Message payload_text(const mp_loss_desc_t &d) {
   return Message("count = ", d.count, ", kind = ", d.kind, ", ", mp_dtype_name(d.dtype));
 }
@@ -60,6 +65,10 @@ inline Message payload_text(const mp_sum_rows_desc_t &d) {
 inline Message payload_text(const mp_glu_desc_t &d) {
   return Message("rows = ", d.rows, ", columns = ", d.columns, ", activation = ", d.activation,
                  ", ", mp_dtype_name(d.dtype));
+}
+
+inline Message payload_text(const mp_strided_copy_desc_t &d) {
+  return Message("rank = ", d.rank, ", ", mp_dtype_name(d.dtype));
 }
 
 inline Message payload_text(const mp_rnn_desc_t &d) {

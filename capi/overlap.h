@@ -5,6 +5,7 @@
 // other pairs, the ranges from first to last byte must not overlap.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -65,11 +66,14 @@ Region dense_region(const T *data, const char *name, int64_t count = 1) {
   return {data, name, count * int64_t{sizeof(T)}};
 }
 
+inline std::array<Region, 2> stats_regions(const mp_grad_stats_t &stats, const StatsNames &names) {
+  return {dense_region(stats.found_inf, names.found_inf), dense_region(stats.amax, names.amax)};
+}
+
 /// Fails if statistics of gradients overlap tensors of the call.
 inline void require_stats_apart(const mp_grad_stats_t &stats, const StatsNames &names,
                                 std::initializer_list<Region> tensors) {
-  require_apart(dense_region(stats.found_inf, names.found_inf), tensors);
-  require_apart(dense_region(stats.amax, names.amax), tensors);
+  for (const Region &region : stats_regions(stats, names)) require_apart(region, tensors);
 }
 
 /// Returns the region of `rows` rows of `cols` elements, `ld` elements apart.

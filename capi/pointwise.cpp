@@ -1,5 +1,7 @@
-// mpcore/layers.h: pointwise functions, sums of repeated rows, gated linear units.
+// mpcore/layers.h: pointwise functions, sums of repeated rows, gated linear units, strided copies.
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 #include "capi/check.h"
 #include "capi/context.h"
@@ -23,13 +25,18 @@ int64_t rows_of_b(const mp_pointwise_desc_t &d) {
 
 mp_pointwise_desc_t read_desc(const mp_pointwise_desc_t *user) {
   const mp_pointwise_desc_t d = read_struct(user, "desc");
-  require_enum(d.op, "op", MP_POINTWISE_COPY, MP_POINTWISE_MUL);
+  require_enum(d.op, "op", MP_POINTWISE_COPY, MP_POINTWISE_DCLIP);
   require_enum(d.activation, "activation", MP_ACT_NONE, MP_ACT_DGELU_ERF);
   MP_REQUIRE(d.op == MP_POINTWISE_COPY || !reads_aux(d.activation), MP_ERROR_INVALID_ARGUMENT,
              "activation = ", d.activation, " requires op = MP_POINTWISE_COPY, but op = ", d.op);
   require_dtype(d.dtype, "dtype");
   require_dtype(d.dtype_b, "dtype_b");
   require_zero(d.reserved0, "reserved0");
+  require_zero(d.reserved1, "reserved1");
+  if (d.op == MP_POINTWISE_LEAKY_RELU || d.op == MP_POINTWISE_DLEAKY_RELU)
+    require_finite(d.slope, "slope");
+  MP_REQUIRE((d.op != MP_POINTWISE_CLIP && d.op != MP_POINTWISE_DCLIP) || d.low <= d.high,
+             MP_ERROR_INVALID_ARGUMENT, "low = ", d.low, " must not exceed high = ", d.high);
   require_not_negative(d.rows_b, "rows_b");
   require_not_negative(d.rows, "rows");
   require_not_negative(d.columns, "columns");
@@ -42,7 +49,8 @@ mp_pointwise_desc_t read_desc(const mp_pointwise_desc_t *user) {
 }
 
 bool reads_b(const mp_pointwise_desc_t &d) {
-  return d.op != MP_POINTWISE_COPY || reads_aux(d.activation);
+  if (d.op == MP_POINTWISE_COPY) return reads_aux(d.activation);
+  return d.op != MP_POINTWISE_LEAKY_RELU && d.op != MP_POINTWISE_CLIP;
 }
 
 /// Fails if y and b overlap, unless they are equal in address, layout and type.
@@ -98,6 +106,83 @@ Region glu_input(const mp_glu_desc_t &d, const void *data, const char *name) {
 }
 Region glu_output(const mp_glu_desc_t &d, const void *data, const char *name) {
   return matrix_region(data, name, d.rows, d.columns, d.ld_y, d.dtype);
+}
+
+// ---------------------------------------------------------------------------- strided copies
+
+/// Strides of x or y in a descriptor.
+struct Strides {
+  const char *name;
+  int64_t (mp_strided_copy_desc_t::*values)[MP_STRIDED_COPY_MAX_RANK];
+};
+constexpr Strides kXStride = {"x_stride", &mp_strided_copy_desc_t::x_stride};
+constexpr Strides kYStride = {"y_stride", &mp_strided_copy_desc_t::y_stride};
+
+/// Returns the number of elements from the first to the last of a view; fails if their size
+/// overflows or, with are_distinct, if two of them may share an address.
+int64_t span_of(const mp_strided_copy_desc_t &d, const Strides &strides, bool are_distinct) {
+  std::vector<int> order(static_cast<size_t>(d.rank));
+  std::iota(order.begin(), order.end(), 0);
+  const auto &stride = d.*strides.values;
+  std::ranges::sort(order, {}, [&](int i) { return stride[i]; });
+  int64_t span = 1;
+  for (int n = 0; n < d.rank; n++) {
+    const int i = order[static_cast<size_t>(n)];
+    if (d.extent[i] <= 1) continue;
+    MP_REQUIRE(!are_distinct || stride[i] >= span, MP_ERROR_INVALID_ARGUMENT, strides.name, "[", i,
+               "] = ", stride[i], " must be at least ", span,
+               ": elements of y may share an address");
+    MP_REQUIRE(multiply_add(d.extent[i] - 1, stride[i], span, &span) && bytes_fit(span, d.dtype),
+               MP_ERROR_INVALID_ARGUMENT, "extent[", i, "] = ", d.extent[i], " with ", strides.name,
+               "[", i, "] = ", stride[i], ": size in bytes exceeds 2^63 - 1");
+  }
+  return span;
+}
+
+bool is_empty(const mp_strided_copy_desc_t &d) {
+  return std::ranges::find(d.extent, d.extent + d.rank, 0) != d.extent + d.rank;
+}
+
+mp_strided_copy_desc_t read_desc(const mp_strided_copy_desc_t *user) {
+  const mp_strided_copy_desc_t d = read_struct(user, "desc");
+  require_dtype(d.dtype, "dtype");
+  MP_REQUIRE(d.rank >= 0 && d.rank <= MP_STRIDED_COPY_MAX_RANK, MP_ERROR_INVALID_ARGUMENT,
+             "rank = ", d.rank, " is outside [0, ", MP_STRIDED_COPY_MAX_RANK, "]");
+  require_zero(d.reserved0, "reserved0");
+  for (int i = 0; i < d.rank; i++) {
+    const auto require = [&](int64_t value, const char *name) {
+      MP_REQUIRE(value >= 0, MP_ERROR_INVALID_ARGUMENT, name, "[", i, "] = ", value,
+                 " is negative");
+    };
+    require(d.extent[i], "extent");
+    require(d.x_stride[i], kXStride.name);
+    require(d.y_stride[i], kYStride.name);
+  }
+  require_finite(d.alpha, "alpha");
+  require_finite(d.beta, "beta");
+  return d;
+}
+
+/// Returns the same copy with the fewest dimensions, at least one.
+mp_strided_copy_desc_t merged(mp_strided_copy_desc_t d) {
+  int rank = 0;
+  for (int i = 0; i < d.rank; i++) {
+    if (d.extent[i] == 1) continue;
+    const auto is_dense = [&](const int64_t *stride) {
+      int64_t row;
+      return multiply_add(d.extent[i], stride[i], 0, &row) && stride[rank - 1] == row;
+    };
+    if (rank > 0 && is_dense(d.x_stride) && is_dense(d.y_stride)) {
+      d.extent[rank - 1] *= d.extent[i];
+    } else {
+      d.extent[rank++] = d.extent[i];
+    }
+    d.x_stride[rank - 1] = d.x_stride[i];
+    d.y_stride[rank - 1] = d.y_stride[i];
+  }
+  if (rank == 0) d.extent[rank++] = 1;
+  d.rank = rank;
+  return d;
 }
 
 }  // namespace
@@ -172,6 +257,25 @@ mp_status_t mp_glu_backward(mp_context_t context, const mp_glu_desc_t *desc, con
     mp::require_apart(written, mp::glu_output(d, dy, "dy"));
     mp::require_stats_apart(of_dx, mp::kStatsArgument, {written});
     c.backend.glu_backward(c.device, {.desc = d, .x = x, .dy = dy, .dx = dx, .stats = of_dx},
+                           stream);
+  });
+}
+
+mp_status_t mp_strided_copy(mp_context_t context, const mp_strided_copy_desc_t *desc, const void *x,
+                            void *y, const mp_grad_stats_t *stats, mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_strided_copy_desc_t d = mp::read_desc(desc);
+    const mp_grad_stats_t of_y = mp::read_stats(stats);
+    if (mp::is_empty(d)) return;
+    const int64_t x_span = mp::span_of(d, mp::kXStride, false);
+    const int64_t y_span = mp::span_of(d, mp::kYStride, true);
+    mp::require_device(x, "x", mp_dtype_size(d.dtype));
+    mp::require_device(y, "y", mp_dtype_size(d.dtype));
+    const mp::Region written = mp::dense_region(y, "y", y_span, d.dtype);
+    mp::require_apart(written, mp::dense_region(x, "x", x_span, d.dtype));
+    mp::require_stats_apart(of_y, mp::kStatsArgument, {written});
+    c.backend.strided_copy(c.device, {.desc = mp::merged(d), .x = x, .y = y, .stats = of_y},
                            stream);
   });
 }

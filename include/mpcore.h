@@ -24,9 +24,9 @@
  *     mpcore/conv.h          6    mp_conv2d_fprop, _dgrad, _wgrad
  *     mpcore/rnn.h           7    mp_rnn_*: LSTM, GRU and plain recurrent layers
  *     mpcore/layers.h        8    mp_pool2d_*, mp_batchnorm_*, mp_pointwise, mp_glu_*,
- *                                 mp_column_sum, mp_sum_rows
+ *                                 mp_column_sum, mp_sum_rows, mp_strided_copy
  *     mpcore/norm.h          9    mp_norm_*: layer normalization and RMS normalization
- *     mpcore/loss.h          10   mp_softmax_xent, mp_loss: losses and their gradients
+ *     mpcore/loss.h          10   mp_softmax_xent, mp_linear_xent, mp_loss: losses and gradients
  *     mpcore/sequences.h     11   mp_embedding_*, mp_dropout, mp_rope, mp_softmax_*
  *     mpcore/attention.h     12   mp_attention_*: scaled dot-product attention
  *     mpcore/scaler.h        13   mp_scaler_*: loss scaling

@@ -36,6 +36,7 @@ struct OptimizerArgs;
 struct UpdateArgs;
 struct ModelCopyArgs;
 struct XentArgs;
+struct XentCountArgs;
 struct LossArgs;
 struct TransposeArgs;
 struct PoolArgs;
@@ -44,6 +45,7 @@ struct NormArgs;
 struct PointwiseArgs;
 struct SumRowsArgs;
 struct GluArgs;
+struct StridedCopyArgs;
 struct EmbeddingArgs;
 struct EmbeddingBackwardArgs;
 struct DropoutArgs;
@@ -72,6 +74,8 @@ struct RnnProblem;
   LAUNCH(model_copy, const ModelCopyArgs &)                                                        \
   LAUNCH(regularization, const OptimizerArgs &, const ReduceScratch &, float *loss)                \
   LAUNCH(softmax_xent, const XentArgs &)                                                           \
+  LAUNCH(xent_mean, const XentArgs &)                                                              \
+  LAUNCH(xent_count, const XentCountArgs &)                                                        \
   LAUNCH(element_loss, const LossArgs &)                                                           \
   LAUNCH(transpose, const TransposeArgs &)                                                         \
   LAUNCH(pool_forward, const PoolArgs &)                                                           \
@@ -85,6 +89,7 @@ struct RnnProblem;
   LAUNCH(sum_rows, const SumRowsArgs &)                                                            \
   LAUNCH(glu_forward, const GluArgs &)                                                             \
   LAUNCH(glu_backward, const GluArgs &)                                                            \
+  LAUNCH(strided_copy, const StridedCopyArgs &)                                                    \
   LAUNCH(rnn_forward, const RnnProblem &)                                                          \
   LAUNCH(rnn_backward_data, const RnnProblem &)                                                    \
   LAUNCH(rnn_backward_weights, const RnnProblem &)                                                 \

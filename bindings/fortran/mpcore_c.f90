@@ -17,6 +17,7 @@ module mpcore_c
   integer(c_int), parameter :: MP_DEVICE_CURRENT = -1
   integer(c_int), parameter :: MP_DEVICE_HOST = -2
   integer(c_int), parameter :: MP_DEVICE_AUTO = -3
+  integer(c_int), parameter :: MP_STRIDED_COPY_MAX_RANK = 6
   integer(c_int), parameter :: MP_SCALER_QUERY_DEPTH = 1024
   integer(c_int), parameter :: MP_AUTOCAST_SLOT_FP32 = 255
   integer(c_int), parameter :: MP_GRAPH_MAX_RANK = 8
@@ -82,7 +83,9 @@ module mpcore_c
   end enum
 
   enum, bind(c)  ! mp_pointwise_op_t
-    enumerator :: MP_POINTWISE_COPY = 1, MP_POINTWISE_ADD = 2, MP_POINTWISE_MUL = 3
+    enumerator :: MP_POINTWISE_COPY = 1, MP_POINTWISE_ADD = 2, MP_POINTWISE_MUL = 3, &
+      MP_POINTWISE_SUB = 4, MP_POINTWISE_DIV = 5, MP_POINTWISE_LEAKY_RELU = 6, &
+      MP_POINTWISE_DLEAKY_RELU = 7, MP_POINTWISE_CLIP = 8, MP_POINTWISE_DCLIP = 9
   end enum
 
   enum, bind(c)  ! mp_norm_kind_t
@@ -94,11 +97,13 @@ module mpcore_c
   end enum
 
   enum, bind(c)  ! mp_xent_flags_t
-    enumerator :: MP_XENT_FLAG_IGNORE_LABEL = 1
+    enumerator :: MP_XENT_FLAG_IGNORE_LABEL = 1, MP_XENT_FLAG_LOG_PROBABILITIES = 2, &
+      MP_XENT_FLAG_ACCUMULATE = 4
   end enum
 
   enum, bind(c)  ! mp_loss_kind_t
-    enumerator :: MP_LOSS_MSE = 1, MP_LOSS_L1 = 2, MP_LOSS_BCE_WITH_LOGITS = 3
+    enumerator :: MP_LOSS_MSE = 1, MP_LOSS_L1 = 2, MP_LOSS_BCE_WITH_LOGITS = 3, &
+      MP_LOSS_HUBER = 4, MP_LOSS_SMOOTH_L1 = 5, MP_LOSS_LINEAR = 6
   end enum
 
   enum, bind(c)  ! mp_loss_reduction_t
@@ -418,11 +423,13 @@ module mpcore_c
   end type
 
   type, bind(c) :: mp_pointwise_desc_t
-    integer(c_int32_t) :: struct_size = 56_c_int32_t
+    integer(c_int32_t) :: struct_size = 72_c_int32_t
     integer(c_int) :: op = 0, activation = 0, dtype = 0, dtype_b = 0
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
     integer(c_int64_t) :: rows = 0_c_int64_t, columns = 0_c_int64_t, ld_b = 0_c_int64_t, &
       rows_b = 0_c_int64_t
+    real(c_float) :: slope = 0.0_c_float, low = 0.0_c_float, high = 0.0_c_float
+    integer(c_int32_t) :: reserved1 = 0_c_int32_t
   end type
 
   type, bind(c) :: mp_column_sum_desc_t
@@ -448,6 +455,15 @@ module mpcore_c
       ld_y = 0_c_int64_t
   end type
 
+  type, bind(c) :: mp_strided_copy_desc_t
+    integer(c_int32_t) :: struct_size = 168_c_int32_t
+    integer(c_int) :: dtype = 0
+    integer(c_int32_t) :: rank = 0_c_int32_t, reserved0 = 0_c_int32_t
+    integer(c_int64_t) :: extent(6) = 0_c_int64_t, x_stride(6) = 0_c_int64_t, &
+      y_stride(6) = 0_c_int64_t
+    real(c_float) :: alpha = 0.0_c_float, beta = 0.0_c_float
+  end type
+
   type, bind(c) :: mp_norm_desc_t
     integer(c_int32_t) :: struct_size = 88_c_int32_t
     integer(c_int) :: kind = 0, dtype = 0, dtype_residual = 0
@@ -469,32 +485,46 @@ module mpcore_c
   end type
 
   type, bind(c) :: mp_xent_desc_t
-    integer(c_int32_t) :: struct_size = 72_c_int32_t
+    integer(c_int32_t) :: struct_size = 80_c_int32_t
     integer(c_int) :: dtype = 0, dtype_labels = 0
     integer(c_int32_t) :: flags = 0_c_int32_t
     integer(c_int64_t) :: rows = 0_c_int64_t, classes = 0_c_int64_t, ld_logits = 0_c_int64_t, &
       ld_dlogits = 0_c_int64_t, ignore_label = 0_c_int64_t
     real(c_float) :: weight = 0.0_c_float, label_smoothing = 0.0_c_float, z_loss = 0.0_c_float
     integer(c_int32_t) :: reserved0 = 0_c_int32_t
+    integer(c_int64_t) :: ld_labels = 0_c_int64_t
   end type
 
   type, bind(c) :: mp_xent_tensors_t
-    integer(c_int32_t) :: struct_size = 128_c_int32_t, reserved0 = 0_c_int32_t
+    integer(c_int32_t) :: struct_size = 136_c_int32_t, reserved0 = 0_c_int32_t
     type(c_ptr) :: x = c_null_ptr, w = c_null_ptr, bias = c_null_ptr, labels = c_null_ptr, &
       loss_scale = c_null_ptr, count = c_null_ptr, row_loss = c_null_ptr, lse = c_null_ptr, &
       loss = c_null_ptr, correct = c_null_ptr, dx = c_null_ptr, dw = c_null_ptr, &
       dbias = c_null_ptr
     type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
+    type(c_ptr) :: class_weights = c_null_ptr
+  end type
+
+  type, bind(c) :: mp_linear_xent_desc_t
+    integer(c_int32_t) :: struct_size = 96_c_int32_t
+    integer(c_int) :: dtype = 0, dtype_labels = 0
+    integer(c_int32_t) :: flags = 0_c_int32_t
+    integer(c_int64_t) :: rows = 0_c_int64_t, width = 0_c_int64_t, classes = 0_c_int64_t, &
+      ld_x = 0_c_int64_t, ld_w = 0_c_int64_t, ld_dx = 0_c_int64_t, ld_dw = 0_c_int64_t, &
+      ignore_label = 0_c_int64_t
+    real(c_float) :: weight = 0.0_c_float, label_smoothing = 0.0_c_float, z_loss = 0.0_c_float
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
   end type
 
   type, bind(c) :: mp_loss_desc_t
-    integer(c_int32_t) :: struct_size = 40_c_int32_t
+    integer(c_int32_t) :: struct_size = 48_c_int32_t
     integer(c_int) :: kind = 0, dtype = 0, dtype_target = 0
     integer(c_int64_t) :: count = 0_c_int64_t
     real(c_float) :: weight = 0.0_c_float
     integer(c_int) :: reduction = 0
     integer(c_int32_t) :: flags = 0_c_int32_t
-    real(c_float) :: ignore_target = 0.0_c_float
+    real(c_float) :: ignore_target = 0.0_c_float, delta = 0.0_c_float
+    integer(c_int32_t) :: reserved0 = 0_c_int32_t
   end type
 
   type, bind(c) :: mp_loss_tensors_t
@@ -1338,6 +1368,22 @@ module mpcore_c
       type(mp_grad_stats_t), optional :: stats
       integer(c_int) :: answer
     end function
+    function mp_strided_copy_desc_init(desc, struct_size, dtype) result(answer) bind(c, &
+      name="mp_strided_copy_desc_init")
+      import
+      type(mp_strided_copy_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int), value :: dtype
+      integer(c_int) :: answer
+    end function
+    function mp_strided_copy(context, desc, x, y, stats, stream) result(answer) bind(c, &
+      name="mp_strided_copy")
+      import
+      type(c_ptr), value :: context, x, y, stream
+      type(mp_strided_copy_desc_t), intent(in), optional :: desc
+      type(mp_grad_stats_t), optional :: stats
+      integer(c_int) :: answer
+    end function
     function mp_norm_desc_init(desc, struct_size, kind, rows, columns, &
       dtype) result(answer) bind(c, name="mp_norm_desc_init")
       import
@@ -1387,6 +1433,41 @@ module mpcore_c
       type(c_ptr), value :: context, stream
       type(mp_xent_desc_t), intent(in), optional :: desc
       type(mp_xent_tensors_t), optional :: tensors
+      integer(c_int) :: answer
+    end function
+    function mp_xent_count(context, rows, dtype_labels, labels, ignore_label, count, &
+      stream) result(answer) &
+      bind(c, name="mp_xent_count")
+      import
+      type(c_ptr), value :: context, labels, count, stream
+      integer(c_int64_t), value :: rows, ignore_label
+      integer(c_int), value :: dtype_labels
+      integer(c_int) :: answer
+    end function
+    function mp_linear_xent_desc_init(desc, struct_size, rows, width, classes, &
+      dtype) result(answer) bind(c, name="mp_linear_xent_desc_init")
+      import
+      type(mp_linear_xent_desc_t), intent(inout) :: desc
+      integer(c_size_t), value :: struct_size
+      integer(c_int64_t), value :: rows, width, classes
+      integer(c_int), value :: dtype
+      integer(c_int) :: answer
+    end function
+    function mp_linear_xent_workspace_size(context, desc, bytes) result(answer) bind(c, &
+      name="mp_linear_xent_workspace_size")
+      import
+      type(c_ptr), value :: context
+      type(mp_linear_xent_desc_t), intent(in), optional :: desc
+      integer(c_size_t), intent(inout) :: bytes
+      integer(c_int) :: answer
+    end function
+    function mp_linear_xent(context, desc, tensors, workspace, workspace_bytes, &
+      stream) result(answer) bind(c, name="mp_linear_xent")
+      import
+      type(c_ptr), value :: context, workspace, stream
+      type(mp_linear_xent_desc_t), intent(in), optional :: desc
+      type(mp_xent_tensors_t), optional :: tensors
+      integer(c_size_t), value :: workspace_bytes
       integer(c_int) :: answer
     end function
     function mp_loss_desc_init(desc, struct_size, kind, count, dtype) result(answer) bind(c, &
@@ -2289,6 +2370,13 @@ contains
       dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 
+  function mp_strided_copy_desc_default(dtype) result(answer)
+    integer(c_int), value :: dtype
+    type(mp_strided_copy_desc_t) :: answer
+    if (mp_strided_copy_desc_init(answer, c_sizeof(answer), &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
   function mp_norm_desc_default(kind, rows, columns, dtype) result(answer)
     integer(c_int), value :: kind
     integer(c_int64_t), value :: rows
@@ -2305,6 +2393,16 @@ contains
     integer(c_int), value :: dtype
     type(mp_xent_desc_t) :: answer
     if (mp_xent_desc_init(answer, c_sizeof(answer), rows, classes, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
+  end function
+
+  function mp_linear_xent_desc_default(rows, width, classes, dtype) result(answer)
+    integer(c_int64_t), value :: rows
+    integer(c_int64_t), value :: width
+    integer(c_int64_t), value :: classes
+    integer(c_int), value :: dtype
+    type(mp_linear_xent_desc_t) :: answer
+    if (mp_linear_xent_desc_init(answer, c_sizeof(answer), rows, width, classes, &
       dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
 

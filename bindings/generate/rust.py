@@ -297,9 +297,8 @@ def enums(model: Model) -> str:
     out += "//! Enums and flags of `mpcore.h` for the safe layer.\n" + NUMBERED + FLAGS
     for e in model.enums:
         is_flags = e.name.endswith("_flags_t")
-        prefix = common_prefix([name for name, _, _ in e.values])
-        if len(e.values) == 1:
-            prefix = e.name[:-len("flags_t")].upper()
+        names = [name for name, _, _ in e.values]
+        prefix = re.match("MP_.*_FLAG_", names[0])[0] if is_flags else common_prefix(names)
         own = camel(e.name[len("mp_"):-len("_t")])
         out += f"\n{'flags' if is_flags else 'numbered'}! {{\n{doc(e.doc or 'See the variants.', model, '    ', SYS)}    {own} {{\n"
         for name, value, text in e.values:

@@ -50,9 +50,9 @@ extern "C" {
  *    q_len] or [0, kv_len] makes all outputs of its sequence NaN, so that the step is skipped, in
  *    the packed form too.  An end below its predecessor counts as equal to it, an end past q_rows
  *    or kv_rows as q_rows or kv_rows.  Nothing is accessed outside the tensors.
- *  - Determinism: no output bit depends on the number of SMs, the batch size, other sequences,
- *    padding or packing, except for dsinks, which is a sum over all sequences.  A row of o and lse
- *    does not depend on other queries.
+ *  - Determinism: no output bit depends on the number of SMs.  No output bit depends on the batch
+ *    size, other sequences, padding or packing, except the gradient of sinks, which is a sum over
+ *    all sequences.  A row of o and lse does not depend on other queries.
  *
  *  Not here: decoding with paged or appended keys, additive biases, ALiBi, soft-capped scores.
  *

@@ -203,9 +203,15 @@ MP_API mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnor
 
 /** Element-wise operation on a and b. */
 typedef enum mp_pointwise_op {
-  MP_POINTWISE_COPY = 1, /**< z = a */
-  MP_POINTWISE_ADD = 2,  /**< z = a + b */
-  MP_POINTWISE_MUL = 3   /**< z = a b */
+  MP_POINTWISE_COPY = 1,        /**< z = a */
+  MP_POINTWISE_ADD = 2,         /**< z = a + b */
+  MP_POINTWISE_MUL = 3,         /**< z = a b */
+  MP_POINTWISE_SUB = 4,         /**< z = a - b */
+  MP_POINTWISE_DIV = 5,         /**< z = a / b */
+  MP_POINTWISE_LEAKY_RELU = 6,  /**< z = a if a > 0, else slope a */
+  MP_POINTWISE_DLEAKY_RELU = 7, /**< z = a if b > 0, else slope a: gradient of leaky ReLU at b */
+  MP_POINTWISE_CLIP = 8,        /**< z = min(max(a, low), high) */
+  MP_POINTWISE_DCLIP = 9        /**< z = a if low <= b <= high, else 0: gradient of clip at b */
 } mp_pointwise_op_t;
 
 /** Shape, types and operation of mp_pointwise:
@@ -229,9 +235,13 @@ typedef struct mp_pointwise_desc {
   int64_t ld_b;       /**< >= columns; 0 = the first row of b for every row */
   /** >= 0.  Row i of y uses row i % rows_b of b; 0 = rows.  mp_sum_rows is the gradient of b. */
   int64_t rows_b;
+  float slope;        /**< finite; read only by MP_POINTWISE_LEAKY_RELU and its gradient */
+  float low, high;    /**< low <= high, may be infinite; read only by MP_POINTWISE_CLIP and DCLIP */
+  uint32_t reserved1; /**< must be 0 */
 } mp_pointwise_desc_t;
 
-/** Initializes a pass over dense tensors: dtype_b = dtype, no activation. */
+/** Initializes a pass over dense tensors: dtype_b = dtype, no activation, slope = 0.01, low and
+ *  high infinite. */
 MP_API mp_status_t mp_pointwise_desc_init(mp_pointwise_desc_t *desc, size_t struct_size,
                                           mp_pointwise_op_t op, int64_t rows, int64_t columns,
                                           mp_dtype_t dtype);
@@ -244,16 +254,26 @@ static inline mp_pointwise_desc_t mp_pointwise_desc_default(mp_pointwise_op_t op
 
 /** Computes y = activation(z) for each element, in fp32 and rounded once.
  *
- *  Activations are those of mp_epilogue_t.  NaN is propagated, with one exception: MP_ACT_DRELU
- *  returns a if b > 0, and otherwise 0 even if a is NaN.  rows = 0 or columns = 0 does nothing.
+ *  Activations are those of mp_epilogue_t.  NaN is propagated, except by comparisons with b:
+ *  MP_ACT_DRELU and MP_POINTWISE_DCLIP return a if the comparison holds, and otherwise 0 even if a
+ *  or b is NaN; MP_POINTWISE_DLEAKY_RELU returns slope a if b is NaN.  rows = 0 or columns = 0 does
+ *  nothing.
+ *
+ *  With y = a / b, the gradient of a is dy / b and that of b is -(dy y) / b.
+ *
+ *  mp_column_sum computes the gradient of a row of b that all rows use, mp_sum_rows that of
+ *  several.  Not here: leaky ReLU and clip in the epilogue of a product.
  *
  *  @param a      device, rows x columns.
- *  @param b      device; ignored, and may be NULL, with MP_POINTWISE_COPY and no D* activation.
+ *  @param b      device; ignored, and may be NULL, with MP_POINTWISE_LEAKY_RELU, MP_POINTWISE_CLIP
+ *                and with MP_POINTWISE_COPY without a D* activation.
  *  @param y      device, rows x columns, written; may be a.  May be b if both have the same type
  *                and layout: dtype_b = dtype, and rows = 1 or ld_b = columns without repetition.
  *  @param stats  host, optional: of y, for a y that is a gradient.
  *  @source Hendrycks & Gimpel, Gaussian Error Linear Units, 2016 (both forms of GELU);
- *          Ramachandran, Zoph & Le, Searching for Activation Functions, 2017 (SiLU).
+ *          Ramachandran, Zoph & Le, Searching for Activation Functions, 2017 (SiLU); Maas, Hannun &
+ *          Ng, Rectifier Nonlinearities Improve Neural Network Acoustic Models, 2013 (leaky ReLU);
+ *          ONNX Clip.
  *  @retval MP_ERROR_INVALID_ARGUMENT a D* activation with another op; y is b, with another type
  *          or layout; y overlaps a or b in any other way */
 MP_API mp_status_t mp_pointwise(mp_context_t context, const mp_pointwise_desc_t *desc,
@@ -395,6 +415,55 @@ MP_API mp_status_t mp_glu_forward(mp_context_t context, const mp_glu_desc_t *des
  *  @param stats  host, optional: of dx. */
 MP_API mp_status_t mp_glu_backward(mp_context_t context, const mp_glu_desc_t *desc, const void *x,
                                    const void *dy, void *dx, const mp_grad_stats_t *stats,
+                                   mp_stream_t stream);
+
+/** Maximum number of dimensions of mp_strided_copy. */
+#define MP_STRIDED_COPY_MAX_RANK 6
+
+/** Shape and strides of mp_strided_copy.  The first `rank` elements of the arrays are read; rank 0
+ *  is one element. */
+typedef struct mp_strided_copy_desc {
+  uint32_t struct_size;
+  mp_dtype_t dtype;                           /**< type of x and y */
+  int32_t rank;                               /**< 0 to MP_STRIDED_COPY_MAX_RANK */
+  uint32_t reserved0;                         /**< must be 0 */
+  int64_t extent[MP_STRIDED_COPY_MAX_RANK];   /**< >= 0 */
+  int64_t x_stride[MP_STRIDED_COPY_MAX_RANK]; /**< in elements, >= 0; 0 repeats x */
+  int64_t y_stride[MP_STRIDED_COPY_MAX_RANK]; /**< in elements, >= 0; see mp_strided_copy */
+  float alpha;                                /**< finite */
+  float beta;                                 /**< finite; 0 = y is not read */
+} mp_strided_copy_desc_t;
+
+/** Initializes a copy of one element: alpha = 1, beta = 0. */
+MP_API mp_status_t mp_strided_copy_desc_init(mp_strided_copy_desc_t *desc, size_t struct_size,
+                                             mp_dtype_t dtype);
+static inline mp_strided_copy_desc_t mp_strided_copy_desc_default(mp_dtype_t dtype) {
+  mp_strided_copy_desc_t desc;
+  mp_strided_copy_desc_init(&desc, sizeof desc, dtype);
+  return desc;
+}
+
+/** Copies, permutes, repeats or adds a view:
+ *
+ *      y[i0 y_stride[0] + i1 y_stride[1] + ...] =
+ *          round(alpha x[i0 x_stride[0] + i1 x_stride[1] + ...] + beta y[...])
+ *
+ *  Concatenation, split, slice, padding, transposition and their gradients are such copies.  The
+ *  sum is in fp32 and rounded once.  alpha = 1 and beta = 0 copy every number without a change.
+ *  Nothing is accessed if an extent is 0.
+ *
+ *  Elements of y must be distinct: in the order of growing y_stride, each stride of an extent above
+ *  1 must be at least the number of elements that the dimensions before it span.
+ *
+ *  Adjacent elements of the last dimension (both strides 1) are read and written with 16-byte
+ *  accesses if they are aligned.
+ *
+ *  @param x      device, first element of the view.
+ *  @param y      device, first element of the view, written.  The memory from its first to its last
+ *                element must not overlap that of x.
+ *  @param stats  host, optional: of y. */
+MP_API mp_status_t mp_strided_copy(mp_context_t context, const mp_strided_copy_desc_t *desc,
+                                   const void *x, void *y, const mp_grad_stats_t *stats,
                                    mp_stream_t stream);
 
 /** @} */

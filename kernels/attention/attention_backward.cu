@@ -289,7 +289,8 @@ attention_dsink_plain(MP_PARAM(AttentionArgs) args) {
       const int64_t index =
           is_packed(d) ? head * rows + x : (x / d.q_len * d.heads + head) * d.q_len + x % d.q_len;
       const float lse = args.lse[index];
-      if (lse != kHidden) sum -= expf(sink - lse) * args.row_dots[index];
+      // A sequence with an invalid length has no D; its lse is NaN.
+      if (lse != kHidden) sum -= lse != lse ? lse : expf(sink - lse) * args.row_dots[index];
     }
     sum = block_reduce<kSinkThreads, Sum>(sum);
     if (thread_index() == 0) args.dsinks[head] = sum;

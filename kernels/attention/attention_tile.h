@@ -27,9 +27,9 @@ constexpr int kTileRows = 32, kTileColumns = 128;
 constexpr int kThreadRows = 4;
 constexpr int kThreadsPerRow = kTileColumns / kVec;
 constexpr int kDepth = 32;
-constexpr int kRowPitch = kDepth + 4;           // of a row in `rows`
-constexpr int kWeightPitch = kTileColumns + 4;  // of a row in `weights`
-constexpr int kPartPitch = kThreadsPerRow + 1;  // of a row in `of_threads`
+constexpr int kRowPitch = kDepth + 4;           // floats per row in `rows`
+constexpr int kWeightPitch = kTileColumns + 4;  // floats per row in `weights`
+constexpr int kPartPitch = kThreadsPerRow + 1;  // floats per row in `of_threads`
 constexpr float kLog2E = 1.4426950409f;
 constexpr float kHidden = -HUGE_VALF;  // score of a hidden key
 static_assert(kTileRows / kThreadRows * kThreadsPerRow == kAttentionThreads);

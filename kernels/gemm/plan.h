@@ -179,6 +179,13 @@ bool plan_named_gemm(const RaggedShape &, const PlanRequest &, const char *name,
 /// @return false if no kernel can
 bool plan_gemm_grouped(const GemmGroup &, const PlanRequest &, const char *kernel, GemmPlan *plan);
 
+/// Returns the best plan within the workspace of the request whose bits do not depend on the number
+/// of rows; gemv kernels are excluded.
+GemmPlan plan_for_any_rows(const GemmShape &, const PlanRequest &);
+/// Returns a plan with the kernel of `planned` for another row count or alignment, or the best plan
+/// if that kernel cannot run the problem.
+GemmPlan adapt_plan(const GemmShape &, const GemmPlan &planned, const PlanRequest &);
+
 /// All kernel names, in the order of the table.
 std::span<const char *const> gemm_names();
 

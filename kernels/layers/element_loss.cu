@@ -27,15 +27,28 @@ struct ChunkedArgs : LossArgs {
 struct ElementLoss {
   float loss, slope;  ///< value at (x, t), and derivative with respect to x
 
-  MP_DEVICE ElementLoss(mp_loss_kind_t kind, float x, float t) {
+  MP_DEVICE ElementLoss(const mp_loss_desc_t &desc, float x, float t) {
+    const mp_loss_kind_t kind = desc.kind;
     if (kind == MP_LOSS_BCE_WITH_LOGITS) {
       of_logit(x == kInfinity ? kXentNaN : x, t);
+      return;
+    }
+    if (kind == MP_LOSS_LINEAR) {
+      loss = x * t;
+      slope = t;
       return;
     }
     const float difference = x - t;
     if (kind == MP_LOSS_MSE) {
       loss = difference * difference;
       slope = 2.0f * difference;
+      return;
+    }
+    if (kind != MP_LOSS_L1) {
+      const float near = max_of(min_of(difference, desc.delta), -desc.delta);
+      slope = kind == MP_LOSS_HUBER ? near : near / desc.delta;
+      loss = slope * (difference - 0.5f * near);
+      if (is_nonfinite(difference)) slope = kXentNaN;
       return;
     }
     const float sign = difference > 0.0f ? 1.0f : difference < 0.0f ? -1.0f : 0.0f;
@@ -104,15 +117,15 @@ losses_of_chunk(MP_PARAM(ChunkedArgs) args) {
   double sum = 0.0;
   AmaxTracker tracker(args.stats);
   for_each_vector(args, [&](int64_t i, int valid) {
-    float x[kVec], t[kVec], w[kVec], loss[kVec], slope[kVec];
-    load_vector(x, args.desc.dtype, args.prediction, i, valid);
+    float x[kVec] = {}, t[kVec], w[kVec], loss[kVec], slope[kVec];
+    if (args.prediction != nullptr) load_vector(x, args.desc.dtype, args.prediction, i, valid);
     load_vector(t, args.desc.dtype_target, args.target, i, valid);
     if (args.weights != nullptr) load_vector(w, args.weights + i, valid);
     MP_UNROLL
     for (int k = 0; k < kVec; k++) {
       const float own_weight = args.weights != nullptr ? w[k] : 1.0f;
       const bool is_out = k >= valid || own_weight == 0.0f || args.is_ignored(t[k]);
-      const ElementLoss element(args.desc.kind, x[k], t[k]);
+      const ElementLoss element(args.desc, x[k], t[k]);
       loss[k] = is_out ? 0.0f : weighted(weight * own_weight, element.loss);
       slope[k] = is_out ? 0.0f : weighted(factor * own_weight, element.slope);
       sum += static_cast<double>(loss[k]);

@@ -84,7 +84,7 @@ class VectorGradient {
   /// @param accumulate  (number of a tile, xhat, dy): adds to the column sums
   template <class Accumulate>
   MP_DEVICE void compute(const Accumulate &accumulate, AmaxTracker &tracker) {
-    float sum[kVec] = {}, sum_xhat[kVec] = {};  // of g, of g xhat
+    float sum[kVec] = {}, sum_xhat[kVec] = {};  // sums of g and of g xhat
     for_each_tile([&](int number) {
       load(number * Team::kTile);
       accumulate(number, xhat_, g_);

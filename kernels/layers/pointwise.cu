@@ -1,5 +1,4 @@
-// Element-wise functions: y = activation(a), activation(a + b), activation(a b) or a
-// activation'(b); dropout.
+// Element-wise functions: y = activation(f(a)), activation(f(a, b)) or a activation'(b); dropout.
 //
 // a and y are dense, so each block processes consecutive elements regardless of rows.  b is either
 // dense too, or each of its quads (4 elements) is addressed by row and column: b is then a bias or
@@ -100,20 +99,47 @@ MP_DEVICE void load_dense(float (&a)[Runs::kRuns][kVec], float (&b)[Runs::kRuns]
 
 // ---------------------------------------------------------------------------- function
 
-/// Computes z = a + b, a b, or a activation'(b) for MP_ACT_D*; z holds a on entry.
+/// Replaces a by f(a, b).
+template <int kRuns, class F>
+MP_DEVICE void replace(float (&a)[kRuns][kVec], const float (&b)[kRuns][kVec], F f) {
+  MP_UNROLL
+  for (int run = 0; run < kRuns; run++) {
+    MP_UNROLL
+    for (int i = 0; i < kVec; i++) a[run][i] = f(a[run][i], b[run][i]);
+  }
+}
+
+/// Computes z of an operation that reads b, or a activation'(b) for MP_ACT_D*; z holds a on entry.
 template <int kRuns>
 MP_DEVICE void combine(const mp_pointwise_desc_t &desc, float (&z)[kRuns][kVec],
                        const float (&b)[kRuns][kVec]) {
-  MP_UNROLL
-  for (int run = 0; run < kRuns; run++) {
-    if (desc.op == MP_POINTWISE_COPY) {
-      multiply_by_derivative(desc.activation, b[run], z[run]);
-      continue;
-    }
+  if (desc.op == MP_POINTWISE_COPY) {
     MP_UNROLL
-    for (int i = 0; i < kVec; i++)
-      z[run][i] = desc.op == MP_POINTWISE_ADD ? z[run][i] + b[run][i] : z[run][i] * b[run][i];
+    for (int run = 0; run < kRuns; run++) multiply_by_derivative(desc.activation, b[run], z[run]);
+  } else if (desc.op == MP_POINTWISE_ADD) {
+    replace(z, b, [](float x, float y) { return x + y; });
+  } else if (desc.op == MP_POINTWISE_MUL) {
+    replace(z, b, [](float x, float y) { return x * y; });
+  } else if (desc.op == MP_POINTWISE_SUB) {
+    replace(z, b, [](float x, float y) { return x - y; });
+  } else if (desc.op == MP_POINTWISE_DIV) {
+    replace(z, b, [](float x, float y) { return x / y; });
+  } else if (desc.op == MP_POINTWISE_DLEAKY_RELU) {
+    replace(z, b, [&](float x, float y) { return y > 0.0f ? x : desc.slope * x; });
+  } else {
+    replace(z, b, [&](float x, float y) { return y >= desc.low && y <= desc.high ? x : 0.0f; });
   }
+}
+
+/// Computes z of an operation that does not read b; z holds a on entry.
+template <int kRuns>
+MP_DEVICE void transform(const mp_pointwise_desc_t &desc, float (&z)[kRuns][kVec]) {
+  if (desc.op == MP_POINTWISE_LEAKY_RELU)
+    replace(z, z, [&](float x, float) { return x > 0.0f ? x : desc.slope * x; });
+  else if (desc.op == MP_POINTWISE_CLIP)
+    replace(z, z, [&](float x, float) {
+      return x < desc.low ? desc.low : x > desc.high ? desc.high : x;
+    });
 }
 
 /// Processes the vectors of a thread: loads, combines, activates and stores them.
@@ -132,6 +158,7 @@ MP_DEVICE void compute(const ElementsArgs &args, const Runs &runs, AmaxTracker &
     combine(call.desc, z, b);
   } else {
     load_vectors(z, runs, call.desc.dtype, call.a);
+    transform(call.desc, z);
   }
   MP_UNROLL
   for (int run = 0; run < Runs::kRuns; run++) activate(call.desc.activation, z[run]);

@@ -2,10 +2,12 @@
 //
 // The logits are read from global memory once.  A warp processes a row of up to kWarpClasses
 // classes and keeps it in registers.  A block processes a longer row and keeps a copy in shared
-// memory (softmax_xent_block.h).  The thread that reads an element writes its gradient, so dlogits
-// may be equal to logits.
+// memory (softmax_xent_block.h).  Class weights, soft targets and log-probabilities have a separate
+// kernel (softmax_xent_targets.h).  The thread that reads an element writes its gradient, so
+// dlogits may be equal to logits.
 #include "kernels/layers/softmax_xent.h"
 #include "kernels/layers/softmax_xent_block.h"
+#include "kernels/layers/softmax_xent_targets.h"
 
 namespace mp::MP_TARGET {
 
@@ -101,19 +103,6 @@ constexpr int64_t kFewClasses = kWarpSize;  // one element per lane
 constexpr int64_t kWarpClasses = 1024;
 constexpr int kWarpThreads = 128, kMeanThreads = 512;
 
-MP_DEVICE void store_ignored(const XentArgs &args, int64_t row) {
-  args.row_loss[row] = 0.0f;
-  if (args.lse != nullptr) args.lse[row] = 0.0f;
-}
-
-/// @param loss  unweighted
-MP_DEVICE void store_row(const XentArgs &args, int64_t row, const XentSums &sums, float loss,
-                         bool is_predicted) {
-  args.row_loss[row] = weighted(args.desc.weight, loss);
-  if (args.lse != nullptr) args.lse[row] = sums.largest + logf(sums.powers);
-  if (is_predicted && loss == loss) atomic_add(args.correct, 1);
-}
-
 // ---------------------------------------------------------------------------- one warp per row
 
 template <class T, int kRun, int kRuns>
@@ -133,7 +122,7 @@ MP_DEVICE void do_row_of_warp(const XentArgs &args, int64_t number, const XentFa
   if (args.desc.label_smoothing > 0.0f) sums.differences = logits.sum_differences(row);
   sums.others = logits.exponentiate(row, sums.largest);
   sums.powers = sums.others + power<T>(row.label_logit - sums.largest);
-  const float loss = loss_of(factors, row, sums);
+  const float loss = loss_of(args, factors, row, sums);
   warp_sync();  // every lane has read the label's logit before it may be overwritten
   if (lane_index() == 0) store_row(args, number, sums, loss, predicted);
   if (row.dlogits != nullptr)
@@ -167,7 +156,7 @@ MP_DEVICE void do_row_of_block(const XentBlockArgs &args, int64_t number,
   const XentSums sums = logits.measure();
   const bool predicted =
       args.correct != nullptr && row.label_logit == sums.largest && logits.label_is_first();
-  const float loss = loss_of(factors, row, sums);
+  const float loss = loss_of(args, factors, row, sums);
   if (thread_index() == 0) store_row(args, number, sums, loss, predicted);
   if (row.dlogits != nullptr)
     logits.write_gradient(XentGradient(args, factors, sums, loss), sums.largest, tracker);
@@ -184,30 +173,51 @@ xent_block_per_row(MP_PARAM(XentBlockArgs) args) {
   tracker.finish();
 }
 
+// ---------------------------------------------------------------------------- a target per class
+
+/// One block per row.  count_rows has stored the divisor in row_loss, unless `count` is given.
+template <class T, int kThreads>
+MP_KERNEL(kThreads, 768 / kThreads)
+xent_targets(MP_PARAM(XentArgs) args) {
+  const float scale = args.loss_scale != nullptr ? *args.loss_scale : 1.0f;
+  const float divisor = args.count != nullptr ? *args.count
+                        : args.dx != nullptr  ? args.row_loss[block_index()]
+                                              : 1.0f;
+  block_sync();  // all have read the divisor before the row's loss overwrites it
+  AmaxTracker tracker(args.stats);
+  for (int64_t i = block_index(); i < args.desc.rows; i += grid_size())
+    do_row_of_targets<T, kThreads>(args, i, scale * args.desc.weight / divisor, tracker);
+  tracker.finish();
+}
+
 // ---------------------------------------------------------------------------- all rows
 
-/// Stores the number of rows that count, for every worker of the kernels above.
+/// Stores the sum of the row weights, for every worker of the kernels above.
 MP_KERNEL(kMeanThreads, 1)
 count_rows(MP_PARAM(XentArgs) args) {
-  int64_t own = 0;
-  for (int64_t i = thread_index(); i < args.desc.rows; i += kMeanThreads) own += counts(args, i);
-  const float counted = static_cast<float>(block_reduce<kMeanThreads, Sum>(own));
+  const float counted = summed_weights<kMeanThreads>(args);
   const int64_t workers = min_of(args.desc.rows, kMaxXentWorkers);
   for (int64_t i = thread_index(); i < workers; i += kMeanThreads) args.row_loss[i] = counted;
 }
 
+/// Adds the number of rows that count to *args.sum.
+MP_KERNEL(kMeanThreads, 1)
+add_count(MP_PARAM(XentCountArgs) args) {
+  const float counted = summed_weights<kMeanThreads>(args);
+  if (thread_index() == 0) *args.sum += counted;
+}
+
 MP_KERNEL(kMeanThreads, 1)
 mean_loss(MP_PARAM(XentArgs) args) {
-  double sum = 0.0;
-  int64_t counted = 0;
+  double sum = 0.0, counted = 0.0;
   for (int64_t i = thread_index(); i < args.desc.rows; i += kMeanThreads) {
     sum += static_cast<double>(args.row_loss[i]);
-    counted += counts(args, i);
+    counted += row_weight(args, i);
   }
   sum = block_reduce<kMeanThreads, Sum>(sum);
   counted = block_reduce<kMeanThreads, Sum>(counted);
   if (thread_index() != 0) return;
-  const double divisor = static_cast<double>(args.count != nullptr ? *args.count : counted);
+  const double divisor = args.count != nullptr ? static_cast<double>(*args.count) : counted;
   *args.loss = static_cast<float>(sum / divisor);
 }
 
@@ -228,7 +238,16 @@ void launch_blocks(const Device &device, const XentArgs &args, mp_stream_t strea
          stream, XentBlockArgs{args, copy_bytes / kVectorBytes});
 }
 
-/// Selects the kernel by the shape only, because the kernel determines the order of the sums.
+template <class T>
+void launch_targets(const Device &device, const XentArgs &args, mp_stream_t stream) {
+  constexpr int kFew = 64, kMany = 256;
+  const bool is_long = args.desc.classes > 1024;
+  launch("softmax_xent", is_long ? xent_targets<T, kMany> : xent_targets<T, kFew>, device,
+         {min_of(args.desc.rows, kMaxXentWorkers), is_long ? kMany : kFew}, stream, args);
+}
+
+/// Selects the kernel by the shape only, as launch_targets does, because the kernel determines the
+/// order of the sums.
 template <class T>
 void launch_rows(const Device &device, const XentArgs &args, mp_stream_t stream) {
   if (args.desc.classes <= kFewClasses)
@@ -243,14 +262,25 @@ void launch_rows(const Device &device, const XentArgs &args, mp_stream_t stream)
 
 }  // namespace
 
+void xent_mean(const Device &device, const XentArgs &args, mp_stream_t stream) {
+  launch("mean_loss", mean_loss, device, {1, kMeanThreads}, stream, args);
+}
+
 void softmax_xent(const Device &device, const XentArgs &args, mp_stream_t stream) {
-  const bool needs_count = (args.desc.flags & MP_XENT_FLAG_IGNORE_LABEL) != 0 &&
-                           args.count == nullptr && args.dx != nullptr;
-  if (needs_count && args.desc.rows > kRowsCountedByAll)
+  const bool has_targets = args.has_targets();
+  const bool needs_count = has_targets || ((args.desc.flags & MP_XENT_FLAG_IGNORE_LABEL) != 0 &&
+                                           args.desc.rows > kRowsCountedByAll);
+  if (needs_count && args.count == nullptr && args.dx != nullptr)
     launch("count_rows", count_rows, device, {1, kMeanThreads}, stream, args);
-  with_type(args.desc.dtype,
-            [&](auto type) { launch_rows<typename decltype(type)::type>(device, args, stream); });
-  if (args.loss != nullptr) launch("mean_loss", mean_loss, device, {1, kMeanThreads}, stream, args);
+  with_type(args.desc.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    (has_targets ? launch_targets<T> : launch_rows<T>)(device, args, stream);
+  });
+  if (args.loss != nullptr) xent_mean(device, args, stream);
+}
+
+void xent_count(const Device &device, const XentCountArgs &args, mp_stream_t stream) {
+  launch("add_count", add_count, device, {1, kMeanThreads}, stream, args);
 }
 
 }  // namespace mp::MP_TARGET

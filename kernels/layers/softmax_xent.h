@@ -6,6 +6,9 @@
 //     dlogits[j] = factor (p[j] - q[j]),  p[j] = exp(x[j] - largest) / sum
 //     dlogits[label] = factor (label_smoothing - share - others / sum)
 //
+// z_loss adds z_loss lse^2 to the loss and 2 z_loss lse factor p[j] to the gradient, where
+// lse = largest + log(sum).
+//
 // The smoothed part sums differences from the label's logit, which is known in advance: a common
 // offset of all logits causes no rounding error.
 //
@@ -41,6 +44,10 @@ MP_DEVICE float power(float difference) {
     return fast_exp(difference);
 }
 
+/// True if labels are the probabilities of all classes.
+MP_DEVICE bool is_soft(const XentArgs &args) {
+  return args.desc.dtype_labels <= MP_FP32;
+}
 MP_DEVICE int64_t label_of(const XentArgs &args, int64_t row) {
   return load_integer(args.desc.dtype_labels, args.labels, row);
 }
@@ -98,6 +105,11 @@ MP_DEVICE float sum_of_others(const float (&powers)[kRun], int64_t label) {
   return sum;
 }
 
+/// Returns log sum_j exp(x[j]).
+MP_DEVICE float lse_of(const XentSums &sums) {
+  return sums.largest + logf(sums.powers);
+}
+
 /// Factors that all rows share.
 struct XentFactors {
   float of_row;  ///< S weight / rows that count
@@ -106,12 +118,17 @@ struct XentFactors {
 
 /// Returns the unweighted loss of a row.
 template <class T>
-MP_DEVICE float loss_of(const XentFactors &factors, const XentRow<T> &row, const XentSums &sums) {
+MP_DEVICE float loss_of(const XentArgs &args, const XentFactors &factors, const XentRow<T> &row,
+                        const XentSums &sums) {
   const float difference = row.label_logit - sums.largest;
   float loss = difference == 0.0f ? log1pf(sums.others) : logf(sums.powers) - difference;
   // A masked label already has an infinite loss; its differences may be NaN.
   if (factors.share > 0.0f && row.label_logit != kXentMasked)
     loss -= factors.share * sums.differences;
+  if (args.desc.z_loss > 0.0f) {
+    const float lse = lse_of(sums);
+    loss = fmaf(args.desc.z_loss * lse, lse, loss);
+  }
   return loss;
 }
 
@@ -123,7 +140,7 @@ MP_DEVICE float weighted(float weight, float loss) {
 /// Conversion of exp(logit - largest) to the gradient.  If the loss is NaN, all gradients are NaN,
 /// so that the step is skipped and does not use the rest of the row.
 struct XentGradient {
-  float slope;      ///< factor / sum
+  float slope;      ///< factor (1 + 2 z_loss lse) / sum
   float at_label;   ///< gradient of the label's logit
   float elsewhere;  ///< -factor share
 
@@ -133,6 +150,11 @@ struct XentGradient {
     slope = factor * (1.0f / sums.powers);
     at_label = fmaf(-slope, sums.others, factor * (args.desc.label_smoothing - factors.share));
     elsewhere = -factor * factors.share;
+    if (args.desc.z_loss > 0.0f) {
+      const float growth = 2.0f * args.desc.z_loss * lse_of(sums);
+      at_label = fmaf(growth, fmaf(-slope, sums.others, factor), at_label);
+      slope = fmaf(slope, growth, slope);
+    }
   }
 
   MP_DEVICE float operator()(float power, bool is_label) const {
@@ -153,6 +175,19 @@ struct XentGradient {
   }
 };
 
+MP_DEVICE void store_ignored(const XentArgs &args, int64_t row) {
+  args.row_loss[row] = 0.0f;
+  if (args.lse != nullptr) args.lse[row] = 0.0f;
+}
+
+/// @param loss  unweighted
+MP_DEVICE void store_row(const XentArgs &args, int64_t row, const XentSums &sums, float loss,
+                         bool is_predicted) {
+  args.row_loss[row] = weighted(args.desc.weight, loss);
+  if (args.lse != nullptr) args.lse[row] = lse_of(sums);
+  if (is_predicted && loss == loss) atomic_add(args.correct, 1);
+}
+
 // ---------------------------------------------------------------------------- rows that count
 
 /// Up to this number of rows, each worker counts all rows itself, which is faster than a launch.
@@ -162,6 +197,25 @@ constexpr int64_t kMaxXentWorkers = 65536;
 
 MP_DEVICE bool counts(const XentArgs &args, int64_t row) {
   return !is_ignored(args, label_of(args, row));
+}
+
+/// Returns what a row adds to the divisor of the loss.  An invalid label has no weight; the loss of
+/// its row is NaN.
+MP_DEVICE double row_weight(const XentArgs &args, int64_t row) {
+  if (is_soft(args)) return 1.0;
+  const int64_t label = label_of(args, row);
+  if (is_ignored(args, label)) return 0.0;
+  if (args.class_weights == nullptr) return 1.0;
+  return label >= 0 && label < args.desc.classes ? static_cast<double>(args.class_weights[label])
+                                                 : 0.0;
+}
+
+/// Returns the sum of the row weights.  Must be called by all threads of the block.
+template <int kThreads>
+MP_DEVICE float summed_weights(const XentArgs &args) {
+  double own = 0.0;
+  for (int64_t i = thread_index(); i < args.desc.rows; i += kThreads) own += row_weight(args, i);
+  return static_cast<float>(block_reduce<kThreads, Sum>(own));
 }
 
 /// Returns the divisor of the loss, for a worker whose first row is `first`: *count, or the number

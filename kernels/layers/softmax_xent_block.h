@@ -21,6 +21,14 @@ constexpr int64_t xent_copy_bytes(int64_t classes, int64_t smem_per_block) {
   return min_of(whole, (smem_per_block - kReductionBytes) / kVectorBytes) * kVectorBytes;
 }
 
+/// Returns the maximum of xent_copy_bytes for kThreads; rows of large blocks may exceed the room.
+/// tools/gpu/codegen/dynamic_smem.py evaluates it.
+template <class T, int kThreads>
+constexpr int64_t xent_most_copy_bytes(int64_t smem_per_block) {
+  return xent_copy_bytes<T>(kThreads == kSmallBlock ? kSmallBlockClasses : smem_per_block,
+                            smem_per_block);
+}
+
 /// Largest logit so far, and the sum of exp(logit - largest) without the label: Milakov &
 /// Gimelshein, Online normalizer calculation for softmax, 2018, algorithm 3, over batches of
 /// logits.

@@ -212,23 +212,6 @@ bool has_any_rows(const RnnShape &s, RnnProduct kind) {
   return (kind == RnnProduct::inputs || kind == RnnProduct::inputs_grad) && s.rows > kFewRows;
 }
 
-GemmPlan plan_for_any_rows(const GemmShape &shape, const PlanRequest &request) {
-  const std::vector<RankedGemm> ranked = rank_gemm(shape, request);
-  const RankedGemm &best = *std::ranges::find_if(ranked, [](const RankedGemm &entry) {
-    return entry.variant->kernel->family != GemmFamily::gemv;
-  });
-  return plan_ranked(best, shape, request);
-}
-
-GemmPlan adapt_plan(const GemmShape &shape, const GemmPlan &planned, const PlanRequest &request) {
-  GemmPlan plan;
-  const char *why;
-  if (plan_named_gemm(shape, request, planned.name, &plan, &why) &&
-      plan.workspace.bytes <= request.workspace_bytes)
-    return plan;
-  return plan_gemm(shape, request);
-}
-
 // ---------------------------------------------------------------------------- workspace
 
 namespace {

@@ -112,14 +112,8 @@ struct RnnPlan {
                              ///< depend on its num_sms
 };
 
-/// Returns the best plan whose bits do not depend on the number of rows; gemv kernels are excluded.
-GemmPlan plan_for_any_rows(const GemmShape &, const PlanRequest &);
 /// True if the product covers many steps, so that its row count varies.
 bool has_any_rows(const RnnShape &, RnnProduct);
-
-/// Returns a plan with the kernel of `planned` for another row count or alignment, or the best plan
-/// if that kernel cannot run the problem.
-GemmPlan adapt_plan(const GemmShape &, const GemmPlan &planned, const PlanRequest &);
 
 // ---------------------------------------------------------------------------- workspace
 

@@ -202,6 +202,8 @@ static void test_tensors_of_passes(void) {
       TENSOR(dsinks, at(kDv), wrong),
       TENSOR(dsinks, at(kSinks), wrong),
       TENSOR(stats.amax, at(kDv), wrong),
+      TENSOR(stats.amax, at(kSinks), wrong),
+      TENSOR(stats.found_inf, at(kLse), wrong),
   };
   struct subject subject = {"mp_attention_forward", "tensors", sizeof(mp_attention_tensors_t),
                             init_tensors, forward_of};

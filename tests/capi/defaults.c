@@ -27,6 +27,7 @@ static const mp_scaler_config_t *config_of_state;
   X(mp_autocast_config_init, mp_autocast_config_t, config, (s, size, MP_BF16))                     \
   X(mp_autocast_scaler_init, mp_scaler_config_t, config, (s, size, MP_FP16))                       \
   X(mp_xent_desc_init, mp_xent_desc_t, desc, (s, size, 2, 3, MP_FP16))                             \
+  X(mp_linear_xent_desc_init, mp_linear_xent_desc_t, desc, (s, size, 2, 3, 4, MP_FP16))            \
   X(mp_pool2d_desc_init, mp_pool2d_desc_t, desc,                                                   \
     (s, size, MP_POOL_MAX, 1, 4, 4, 3, 2, 2, MP_BF16))                                             \
   X(mp_batchnorm_desc_init, mp_batchnorm_desc_t, desc, (s, size, 7, 3, MP_FP32))                   \
@@ -36,6 +37,7 @@ static const mp_scaler_config_t *config_of_state;
   X(mp_column_sum_desc_init, mp_column_sum_desc_t, desc, (s, size, 7, 3, MP_BF16))                 \
   X(mp_sum_rows_desc_init, mp_sum_rows_desc_t, desc, (s, size, 7, 2, 3, MP_BF16))                  \
   X(mp_glu_desc_init, mp_glu_desc_t, desc, (s, size, MP_ACT_SILU, 7, 3, MP_BF16))                  \
+  X(mp_strided_copy_desc_init, mp_strided_copy_desc_t, desc, (s, size, MP_BF16))                   \
   X(mp_rnn_desc_init, mp_rnn_desc_t, desc, (s, size, MP_RNN_GRU, 2, 3, 4, 5, MP_BF16))             \
   X(mp_embedding_desc_init, mp_embedding_desc_t, desc, (s, size, 7, 3, 5, MP_FP16))                \
   X(mp_dropout_desc_init, mp_dropout_desc_t, desc, (s, size, 7, 0.5f, MP_FP32))                    \
@@ -126,11 +128,13 @@ static void test_unknown_enumerators(void) {
     const mp_pool2d_desc_t pool =
         mp_pool2d_desc_default((mp_pool_mode_t)n, 1, 4, 4, 3, 2, 2, dtype);
     const mp_xent_desc_t xent = mp_xent_desc_default(2, 3, dtype);
+    const mp_linear_xent_desc_t linear_xent = mp_linear_xent_desc_default(2, 3, 4, dtype);
     const mp_batchnorm_desc_t batch_norm = mp_batchnorm_desc_default(7, 3, dtype);
     const mp_norm_desc_t norm = mp_norm_desc_default((mp_norm_kind_t)n, 7, 3, dtype);
     const mp_dropout_desc_t dropout = mp_dropout_desc_default(7, 0.5f, dtype);
     const mp_sum_rows_desc_t sum = mp_sum_rows_desc_default(7, 2, 3, dtype);
     const mp_glu_desc_t glu = mp_glu_desc_default((mp_activation_t)n, 7, 3, dtype);
+    const mp_strided_copy_desc_t copy = mp_strided_copy_desc_default(dtype);
     const mp_rope_desc_t rope = mp_rope_desc_default(7, 2, 8, dtype);
     const mp_softmax_desc_t softmax = mp_softmax_desc_default(7, 3, dtype);
     const mp_attention_desc_t attention = mp_attention_desc_default(2, 3, 4, 5, 6, dtype);
@@ -148,7 +152,8 @@ static void test_unknown_enumerators(void) {
         (int)norm.kind,          (int)norm.dtype,        (int)norm.dtype_residual,
         (int)autocast.dtype_low, (int)sum.dtype,         (int)glu.activation,
         (int)glu.dtype,          (int)rope.dtype,        (int)softmax.dtype,
-        (int)softmax.dtype_mask, (int)attention.dtype};
+        (int)softmax.dtype_mask, (int)copy.dtype,        (int)attention.dtype,
+        (int)linear_xent.dtype};
     for (size_t f = 0; f < sizeof kept / sizeof *kept; f++)
       check(kept[f] == n, "an unknown enumerator is kept");
     check((int)optimizer.kind == n && group.lr == 0.5f, "an unknown enumerator is kept");

@@ -1,4 +1,5 @@
 /* mpcore/graph.h: invalid descriptions, and calls at an invalid time. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -154,8 +155,18 @@ static void test_nodes(void) {
   FAILS(mp_graph_add_node, (graph, "Linear", "n", good, 3, &nameless, 1, outputs, 1),
         MP_ERROR_INVALID_ARGUMENT, "attributes[0].name");
 
+  FAILS(mp_graph_add_node, (graph, "Split", "n", good, 1, NULL, 0, outputs, 3),
+        MP_ERROR_INVALID_ARGUMENT, "the number of outputs, 3, must divide");
+
   const int64_t huge_extent[] = {(INT64_C(1) << 32) + 9, 3};
   const int32_t huge_table = add(mp_graph_add_state, "huge_table", 2, huge_extent);
+  const int64_t wide_extent[] = {kBatch, 65537}, sequence_extent[] = {kBatch, 5, 9};
+  const int64_t wide3_extent[] = {kBatch, 5, 257};
+  const int32_t wide = add(mp_graph_add_state, "wide", 2, wide_extent);
+  const int64_t crowd_extent[] = {65536, 1, 3 * 32768};
+  const int32_t crowd = add(mp_graph_add_state, "crowd", 3, crowd_extent);
+  const int32_t wide3 = add(mp_graph_add_state, "wide3", 3, wide3_extent);
+  const int32_t sequence = add_input("sequence", MP_FP32, 3, sequence_extent);
   /* clang-format off */
   const struct node_case cases[] = {
       {"an input index out of range", "Linear", {x, 9999}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT,
@@ -187,6 +198,85 @@ static void test_nodes(void) {
        MP_ERROR_INVALID_ARGUMENT, "Conv2D"},
       {"different shapes", "Add", {x, w}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "b = w"},
       {"different shapes", "Mul", {x, image}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "b = image"},
+      {"trailing dimensions that differ", "Add", {image, b}, 2, {{0}}, 0,
+       MP_ERROR_INVALID_ARGUMENT, "b = b"},
+      {"groups", "LayerNorm", {x, gamma_}, 2, {mp_graph_int("groups", 3)}, 1,
+       MP_ERROR_INVALID_ARGUMENT, "groups = 3"},
+      {"gamma of another size", "LayerNorm", {x, gamma_}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT,
+       "gamma = gamma"},
+      {"beta", "RMSNorm", {x, b, b}, 3, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "num_inputs"},
+      {"columns beyond the kernel", "RMSNorm", {wide}, 1, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT,
+       "65537"},
+      {"an odd number of columns", "Swiglu", {table}, 1, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT,
+       "x = table"},
+      {"lengths of all dimensions", "Softmax", {x, indices}, 2, {{0}}, 0,
+       MP_ERROR_INVALID_ARGUMENT, "lengths = indices"},
+      {"floats as lengths", "LogSoftmax", {x, x}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT,
+       "lengths = x"},
+      {"a 2D input", "Attention", {x}, 1, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "q = x"},
+      {"k without v", "Attention", {sequence, sequence}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT,
+       "k and v"},
+      {"kv_heads", "Attention", {sequence}, 1, {mp_graph_int("heads", 2),
+       mp_graph_int("kv_heads", 3)}, 2, MP_ERROR_INVALID_ARGUMENT, "kv_heads = 3"},
+      {"heads", "Attention", {sequence}, 1, {mp_graph_int("heads", 2)}, 1,
+       MP_ERROR_INVALID_ARGUMENT, "q = sequence"},
+      {"heads of all sequences beyond 32 bits", "Attention", {crowd}, 1,
+       {mp_graph_int("heads", 32768)}, 1, MP_ERROR_INVALID_ARGUMENT, "heads = 32768"},
+      {"head dimension", "Attention", {wide3, wide3, wide3}, 3, {{0}}, 0,
+       MP_ERROR_INVALID_ARGUMENT, "q = wide3"},
+      {"k of another size", "Attention", {sequence, wide3, sequence}, 3, {{0}}, 0,
+       MP_ERROR_INVALID_ARGUMENT, "k = wide3"},
+      {"sinks of another size", "Attention", {sequence, sequence, sequence, -1, b}, 5, {{0}}, 0,
+       MP_ERROR_INVALID_ARGUMENT, "sinks = b"},
+      {"lengths of another shape", "Attention", {sequence, sequence, sequence, indices}, 4, {{0}},
+       0, MP_ERROR_INVALID_ARGUMENT, "lengths = indices"},
+      {"q_lengths of a packed matrix", "Attention", {sequence, -1, -1, -1, -1, -1, labels}, 7,
+       {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "q_lengths = labels"},
+      {"p = 1", "Attention", {sequence}, 1, {mp_graph_float("p", 1)}, 1,
+       MP_ERROR_INVALID_ARGUMENT, "p = 1"},
+      {"heads", "RotaryEmbedding", {x}, 1, {mp_graph_int("heads", 3)}, 1,
+       MP_ERROR_INVALID_ARGUMENT, "heads = 3"},
+      {"rotated heads", "RotaryEmbedding", {x}, 1, {mp_graph_int("rotated_heads", 2)}, 1,
+       MP_ERROR_INVALID_ARGUMENT, "rotated_heads = 2"},
+      {"an odd rotary_dim", "RotaryEmbedding", {x}, 1, {mp_graph_int("rotary_dim", 3)}, 1,
+       MP_ERROR_INVALID_ARGUMENT, "rotary_dim = 3"},
+      {"rotary_dim beyond the head", "RotaryEmbedding", {x}, 1, {mp_graph_int("rotary_dim", 10)}, 1,
+       MP_ERROR_INVALID_ARGUMENT, "rotary_dim = 10"},
+      {"positions of another shape", "RotaryEmbedding", {x, indices}, 2, {{0}}, 0,
+       MP_ERROR_INVALID_ARGUMENT, "positions = indices"},
+      {"an axis beyond the rank", "Concat", {x, x}, 2, {mp_graph_int("axis", 2)}, 1,
+       MP_ERROR_INVALID_ARGUMENT, "axis = 2"},
+      {"another rank", "Concat", {x, image}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "x1 = image"},
+      {"another extent", "Concat", {sequence, sequence, wide3}, 3, {mp_graph_int("axis", 1)}, 1,
+       MP_ERROR_INVALID_ARGUMENT, "x2 = wide3"},
+      {"an absent part", "Concat", {x, -1, x}, 3, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "x1"},
+      {"more extents than outputs", "Split", {x}, 1, {INTS("extents", 3, 5)}, 1,
+       MP_ERROR_INVALID_ARGUMENT, "1 outputs"},
+      {"another sum", "Split", {x}, 1, {INTS("extents", 7)}, 1, MP_ERROR_INVALID_ARGUMENT,
+       "sum 7"},
+      {"an empty range", "Slice", {x}, 1, {mp_graph_int("begin", 3), mp_graph_int("end", 3)}, 2,
+       MP_ERROR_INVALID_ARGUMENT, "begin = 3"},
+      {"a range beyond the extent", "Slice", {x}, 1, {mp_graph_int("end", 9)}, 1,
+       MP_ERROR_INVALID_ARGUMENT, "end = 9"},
+      {"a negative number of zeros", "Pad", {x}, 1, {mp_graph_int("before", -1)}, 1,
+       MP_ERROR_INVALID_ARGUMENT, "before"},
+      {"a dimension twice", "Transpose", {x}, 1, {INTS("permutation", 1, 1)}, 1,
+       MP_ERROR_INVALID_ARGUMENT, "permutation = [1 1]"},
+      {"a missing dimension", "Transpose", {image}, 1, {INTS("permutation", 1, 0)}, 1,
+       MP_ERROR_INVALID_ARGUMENT, "permutation = [1 0]"},
+      {"no axes", "Mean", {x}, 1, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "axes = []"},
+      {"axes that are not adjacent", "Sum", {image}, 1, {INTS("axes", 1, 3)}, 1,
+       MP_ERROR_INVALID_ARGUMENT, "axes = [1 3]"},
+      {"axes beyond the rank", "Sum", {x}, 1, {INTS("axes", 2)}, 1, MP_ERROR_INVALID_ARGUMENT,
+       "axes = [2]"},
+      {"different shapes", "Sub", {x, w}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "b = w"},
+      {"different shapes", "Div", {x, image}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "b = image"},
+      {"a limit that is not a number", "Clip", {x}, 1, {mp_graph_float("max", NAN)}, 1,
+       MP_ERROR_INVALID_ARGUMENT, "max = nan"},
+      {"an infinite slope", "LeakyRelu", {x}, 1, {mp_graph_float("slope", 1e300)}, 1,
+       MP_ERROR_INVALID_ARGUMENT, "slope"},
+      {"an empty range", "Clip", {x}, 1, {mp_graph_float("min", 2), mp_graph_float("max", 1)}, 2,
+       MP_ERROR_INVALID_ARGUMENT, "min = 2"},
       {"b of another size", "BiasAdd", {x, b}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "b = b"},
       {"a window beyond the image", "MaxPool", {image}, 1, {mp_graph_int("window", 6)}, 1,
        MP_ERROR_INVALID_ARGUMENT, "window"},

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { kPattern = 0xA5, kArenaBytes = 16384, kMaxStruct = 8192 };
+enum { kPattern = 0xA5, kArenaBytes = 32768, kMaxStruct = 8192 };
 
 mp_context_t context;
 mp_context_t other_context;

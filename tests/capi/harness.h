@@ -128,6 +128,7 @@ void test_model(void);
 void test_comm(void);
 void test_step(void);
 void test_softmax_xent(void);
+void test_linear_xent(void);
 void test_layers(void);
 void test_norm(void);
 void test_pointwise(void);

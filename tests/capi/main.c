@@ -24,6 +24,7 @@ int main(void) {
   test_comm();
   test_step();
   test_softmax_xent();
+  test_linear_xent();
   test_layers();
   test_norm();
   test_pointwise();

@@ -238,6 +238,10 @@ static void test_backward_tensors(void) {
       OVERLAPS(dbeta, kMean),
       OVERLAPS(stats.found_inf, kDx),
       OVERLAPS(stats.amax, kDgamma),
+      OVERLAPS(stats.amax, kGamma),
+      OVERLAPS(stats.found_inf, kRstd),
+      OVERLAPS(stats.amax, kWorkspace),
+      OVERLAPS(mean, kWorkspace),
   };
   struct subject subject = {"mp_norm_backward", "tensors", sizeof(mp_norm_tensors_t), init_tensors,
                             backward_with_tensors};

@@ -171,6 +171,12 @@ static mp_status_t call_sum_rows(size_t x, size_t unused, size_t sum) {
   (void)unused;
   return mp_sum_rows(context, &d, at(x), at(sum), &stats, NULL);
 }
+static mp_status_t call_strided_copy(size_t x, size_t unused, size_t y) {
+  mp_strided_copy_desc_t d = mp_strided_copy_desc_default(MP_FP32);
+  d.rank = 1, d.extent[0] = kSide * kSide, d.x_stride[0] = d.y_stride[0] = 1;
+  (void)unused;
+  return mp_strided_copy(context, &d, at(x), at(y), &stats, NULL);
+}
 /** dy has half of the columns of x. */
 static mp_status_t call_glu_backward(size_t x, size_t dy, size_t dx) {
   const mp_glu_desc_t d = mp_glu_desc_default(MP_ACT_SILU, kSide, kSide / 2, MP_FP32);
@@ -253,6 +259,7 @@ static const struct {
     {"mp_softmax_xent", "dx", call_xent, kFirstMay, 4 * kSide},
     {"mp_pointwise", "y", call_pointwise, kFirstMay | kSecondMay, kBytes},
     {"mp_sum_rows", "sum", call_sum_rows, kHasNoSecond, 0},
+    {"mp_strided_copy", "y", call_strided_copy, kHasNoSecond, 0},
     {"mp_glu_backward", "dx", call_glu_backward, kFirstMay, kBytes / 2},
     {"mp_rope", "y", call_rope, kFirstMay, 4 * kSide / 2},
     {"mp_rope", "y", call_rope_positions, kFirstMay, 4 * kSide},
@@ -343,6 +350,7 @@ static const struct {
     {"mp_loss", call_loss, 3, {kOut, kFar, kLoss}},
     {"mp_pointwise", call_pointwise, 1, {kOut}},
     {"mp_sum_rows", call_sum_rows, 1, {kOut}},
+    {"mp_strided_copy", call_strided_copy, 1, {kOut}},
     {"mp_glu_backward", call_glu_backward, 1, {kOut}},
     {"mp_rope", call_rope, 1, {kOut}},
     {"mp_softmax_backward", call_softmax_backward, 1, {kOut}},

@@ -1,4 +1,5 @@
 /* mpcore/layers.h: pointwise operations on 6 x 8 fp16 elements. */
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@ static mp_status_t call(void *s) {
 static void test_desc(void) {
   const struct field_case fields[] = {
       POINTWISE_FIELD(op, i, 0),
-      POINTWISE_FIELD(op, i, MP_POINTWISE_MUL + 1),
+      POINTWISE_FIELD(op, i, MP_POINTWISE_DCLIP + 1),
       POINTWISE_FIELD(op, i, -1),
       POINTWISE_FIELD(activation, i, -1),
       POINTWISE_FIELD(activation, i, MP_ACT_DGELU_ERF + 1),
@@ -35,6 +36,7 @@ static void test_desc(void) {
       POINTWISE_FIELD(dtype_b, i, MP_DTYPE_NONE),
       POINTWISE_FIELD(dtype_b, i, MP_INT64),
       POINTWISE_FIELD(reserved0, i, 1),
+      POINTWISE_FIELD(reserved1, i, 1),
       POINTWISE_FIELD(rows, i, -1),
       POINTWISE_FIELD(rows, i, INT64_MAX),
       POINTWISE_FIELD(columns, i, -1),
@@ -62,6 +64,26 @@ static void test_sentences(void) {
   d.activation = MP_ACT_DGELU;
   FAILS(mp_pointwise, (context, &d, a, b, y, NULL, NULL), wrong,
         "activation = MP_ACT_DGELU requires op = MP_POINTWISE_COPY, but op = MP_POINTWISE_ADD");
+  d.op = MP_POINTWISE_CLIP;
+  FAILS(mp_pointwise, (context, &d, a, b, y, NULL, NULL), wrong,
+        "activation = MP_ACT_DGELU requires op = MP_POINTWISE_COPY, but op = MP_POINTWISE_CLIP");
+  for (int op = MP_POINTWISE_LEAKY_RELU; op <= MP_POINTWISE_DLEAKY_RELU; op++) {
+    d = mp_pointwise_desc_default((mp_pointwise_op_t)op, kRows, kColumns, MP_FP16);
+    d.low = 1.0f, d.high = -1.0f; /* ignored */
+    WORKS(mp_pointwise(context, &d, a, op == MP_POINTWISE_LEAKY_RELU ? NULL : b, y, NULL, NULL));
+    d.slope = INFINITY;
+    FAILS(mp_pointwise, (context, &d, a, b, y, NULL, NULL), wrong, "slope = inf is not finite");
+  }
+  for (int op = MP_POINTWISE_CLIP; op <= MP_POINTWISE_DCLIP; op++) {
+    d = mp_pointwise_desc_default((mp_pointwise_op_t)op, kRows, kColumns, MP_FP16);
+    d.slope = NAN; /* ignored */
+    WORKS(mp_pointwise(context, &d, a, op == MP_POINTWISE_CLIP ? NULL : b, y, NULL, NULL));
+    d.low = 2.0f, d.high = 1.5f;
+    FAILS(mp_pointwise, (context, &d, a, b, y, NULL, NULL), wrong,
+          "low = 2 must not exceed high = 1.5");
+    d.high = NAN;
+    FAILS(mp_pointwise, (context, &d, a, b, y, NULL, NULL), wrong, "low = 2");
+  }
   d = add();
   d.ld_b = 7;
   FAILS(mp_pointwise, (context, &d, a, b, y, NULL, NULL), wrong,

@@ -66,7 +66,7 @@ static void test_xent(void) {
       XENT_FIELD(dtype, i, MP_INT32),
       XENT_FIELD(dtype, i, MP_INT64),
       XENT_FIELD(dtype_labels, i, MP_DTYPE_NONE),
-      XENT_FIELD(dtype_labels, i, MP_FP32),
+      XENT_FIELD(dtype_labels, i, MP_FP32 + 1),
       XENT_FIELD(dtype_labels, i, MP_INT64 + 1),
       XENT_FIELD(rows, i, -1),
       XENT_FIELD(rows, i, INT64_MAX),
@@ -77,15 +77,17 @@ static void test_xent(void) {
       XENT_FIELD(ld_dlogits, i, INT64_MAX),
       XENT_FIELD(weight, f, NAN),
       XENT_FIELD(weight, f, INFINITY),
-      XENT_FIELD(flags, i, 2),
-      XENT_FIELD(flags, i, MP_XENT_FLAG_IGNORE_LABEL | 4),
+      XENT_FIELD(flags, i, MP_XENT_FLAG_LOG_PROBABILITIES | 4),
       XENT_FIELD(label_smoothing, f, NAN),
       XENT_FIELD(label_smoothing, f, INFINITY),
       XENT_FIELD(label_smoothing, f, -0.125),
       XENT_FIELD(label_smoothing, f, 1),
-      FIELD(mp_xent_desc_t, z_loss, f, 1, MP_ERROR_UNSUPPORTED),
-      FIELD(mp_xent_desc_t, z_loss, f, NAN, MP_ERROR_UNSUPPORTED),
+      XENT_FIELD(z_loss, f, -1),
+      XENT_FIELD(z_loss, f, NAN),
+      XENT_FIELD(z_loss, f, INFINITY),
       XENT_FIELD(reserved0, i, 1),
+      XENT_FIELD(ld_labels, i, 8),
+      XENT_FIELD(ld_labels, i, -1),
   };
   const struct subject desc = {"mp_softmax_xent", "desc", sizeof(mp_xent_desc_t), init_xent,
                                call_xent};
@@ -108,6 +110,10 @@ static void test_xent(void) {
       XENT_TENSOR(dx, at(1), MP_ERROR_MISALIGNED),
       XENT_TENSOR(stats.found_inf, at(2), MP_ERROR_MISALIGNED),
       XENT_TENSOR(stats.amax, at(2), MP_ERROR_MISALIGNED),
+      XENT_TENSOR(class_weights, at(2), MP_ERROR_MISALIGNED),
+      XENT_TENSOR(class_weights, at(kDlogits), MP_ERROR_INVALID_ARGUMENT),
+      XENT_TENSOR(class_weights, at(kRowLoss), MP_ERROR_INVALID_ARGUMENT),
+      XENT_TENSOR(class_weights, at(kLoss), MP_ERROR_INVALID_ARGUMENT),
       XENT_TENSOR(w, at(0), MP_ERROR_UNSUPPORTED),
       XENT_TENSOR(bias, at(0), MP_ERROR_UNSUPPORTED),
       XENT_TENSOR(dw, at(0), MP_ERROR_UNSUPPORTED),
@@ -131,10 +137,36 @@ static void test_xent(void) {
   FAILS(mp_softmax_xent, (NULL, &d, &t, NULL), MP_ERROR_INVALID_ARGUMENT, "context");
   FAILS(mp_softmax_xent, (context, NULL, &t, NULL), MP_ERROR_INVALID_ARGUMENT, "desc");
   FAILS(mp_softmax_xent, (context, &d, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "tensors");
+  d.z_loss = 0.5f;
+  d.flags = MP_XENT_FLAG_LOG_PROBABILITIES;
+  FAILS(mp_softmax_xent, (context, &d, &t, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "z_loss = 0.5 must be 0");
+  d.flags = 0;
+  t.class_weights = at(kWorkspace);
+  WORKS(mp_softmax_xent(context, &d, &t, NULL));
+  t = xent_tensors();
+  d = xent_desc();
   t.dx = at(kLogits);
   WORKS(mp_softmax_xent(context, &d, &t, NULL));
   d.ld_dlogits = 16;
   FAILS(mp_softmax_xent, (context, &d, &t, NULL), MP_ERROR_INVALID_ARGUMENT, "ld_dlogits");
+
+  /* Soft targets are a matrix. */
+  d = xent_desc();
+  d.dtype_labels = MP_FP32;
+  t = xent_tensors();
+  FAILS(mp_softmax_xent, (context, &d, &t, NULL), MP_ERROR_INVALID_ARGUMENT, "tensors->correct");
+  t.correct = NULL;
+  t.class_weights = at(kCorrect);
+  WORKS(mp_softmax_xent(context, &d, &t, NULL));
+  d.ld_labels = 7;
+  FAILS(mp_softmax_xent, (context, &d, &t, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "ld_labels = 7 is smaller than classes = 8");
+  d.ld_labels = INT64_MAX / 4;
+  FAILS(mp_softmax_xent, (context, &d, &t, NULL), MP_ERROR_INVALID_ARGUMENT, "rows = 4");
+  d.ld_labels = 0;
+  t.labels = at(kDlogits - 4 * 8 * 4 + 4); /* the last of 128 bytes belong to dlogits */
+  FAILS(mp_softmax_xent, (context, &d, &t, NULL), MP_ERROR_INVALID_ARGUMENT, "tensors->dx");
 
   d = mp_xent_desc_default(0, 8, MP_FP16);
   MP_INIT_STRUCT(&t);
@@ -190,7 +222,7 @@ static mp_status_t call_loss_size(void *s) {
 static void test_loss(void) {
   const struct field_case fields[] = {
       LOSS_FIELD(kind, i, 0),
-      LOSS_FIELD(kind, i, MP_LOSS_BCE_WITH_LOGITS + 1),
+      LOSS_FIELD(kind, i, MP_LOSS_LINEAR + 1),
       LOSS_FIELD(dtype, i, MP_DTYPE_NONE),
       LOSS_FIELD(dtype, i, MP_INT32),
       LOSS_FIELD(dtype_target, i, MP_INT64),
@@ -201,6 +233,7 @@ static void test_loss(void) {
       LOSS_FIELD(reduction, i, 0),
       LOSS_FIELD(reduction, i, MP_LOSS_REDUCTION_SUM + 1),
       LOSS_FIELD(flags, i, 2),
+      LOSS_FIELD(reserved0, i, 1),
   };
   const struct subject subjects[] = {
       {"mp_loss", "desc", sizeof(mp_loss_desc_t), init_loss, call_loss},
@@ -220,6 +253,7 @@ static void test_loss(void) {
       LOSS_TENSOR(weights, at(2), MP_ERROR_MISALIGNED),
       LOSS_TENSOR(loss_scale, at(2), MP_ERROR_MISALIGNED),
       LOSS_TENSOR(element_loss, at(2), MP_ERROR_MISALIGNED),
+      LOSS_TENSOR(loss_scale, at(kElements), MP_ERROR_INVALID_ARGUMENT),
       LOSS_TENSOR(loss, at(2), MP_ERROR_MISALIGNED),
       LOSS_TENSOR(dprediction, at(1), MP_ERROR_MISALIGNED),
       LOSS_TENSOR(stats.found_inf, at(2), MP_ERROR_MISALIGNED),
@@ -244,6 +278,21 @@ static void test_loss(void) {
         "workspace_bytes");
   t.dprediction = at(kPrediction);
   WORKS(mp_loss(context, &d, &t, space, 256, NULL));
+  const mp_loss_kind_t with_delta[] = {MP_LOSS_HUBER, MP_LOSS_SMOOTH_L1};
+  const float refused[] = {0.0f, -1.0f, INFINITY, NAN};
+  for (size_t i = 0; i < COUNT(with_delta) * COUNT(refused); ++i) {
+    d.kind = with_delta[i % 2];
+    d.delta = refused[i / 2];
+    FAILS(mp_loss, (context, &d, &t, space, 256, NULL), MP_ERROR_INVALID_ARGUMENT, "delta");
+  }
+  d = mp_loss_desc_default(MP_LOSS_LINEAR, 32, MP_FP16);
+  t.prediction = at(1);
+  FAILS(mp_loss, (context, &d, &t, space, 256, NULL), MP_ERROR_MISALIGNED, "tensors->prediction");
+  t.prediction = NULL;
+  WORKS(mp_loss(context, &d, &t, space, 256, NULL));
+  t.target = NULL;
+  FAILS(mp_loss, (context, &d, &t, space, 256, NULL), MP_ERROR_INVALID_ARGUMENT, "tensors->target");
+  d = loss_desc();
   FAILS(mp_loss_workspace_size, (NULL, &d, &out.bytes), MP_ERROR_INVALID_ARGUMENT, "context");
   FAILS(mp_loss_workspace_size, (context, NULL, &out.bytes), MP_ERROR_INVALID_ARGUMENT, "desc");
   FAILS(mp_loss_workspace_size, (context, &d, NULL), MP_ERROR_INVALID_ARGUMENT, "bytes");

@@ -1,5 +1,5 @@
-/* mpcore/layers.h and sequences.h: sums of 6 rows of 8, gated units of 6 x 8, rotary embedding of 4
- * tokens with 2 heads of 8, softmax of 6 x 8; all fp16. */
+/* mpcore/layers.h and sequences.h: sums of 6 rows of 8, transposition and gated units of 6 x 8,
+ * rotary embedding of 4 tokens with 2 heads of 8, softmax of 6 x 8; all fp16. */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -84,6 +84,68 @@ static void test_sum_rows(void) {
   d.period = kPeriod;
   WORKS(mp_sum_rows(context, &d, NULL, sum, NULL, NULL));
   FAILS(mp_sum_rows, (context, &d, NULL, NULL, NULL, NULL), wrong, "sum = NULL");
+}
+
+/* ---------------------------------------------------------------- strided copies */
+
+/** Transposes 6 x 8 to 8 x 6. */
+static mp_strided_copy_desc_t copy_desc(void) {
+  mp_strided_copy_desc_t d = mp_strided_copy_desc_default(MP_FP16);
+  d.rank = 2;
+  d.extent[0] = kRows, d.extent[1] = kColumns;
+  d.x_stride[0] = kColumns, d.x_stride[1] = 1;
+  d.y_stride[0] = 1, d.y_stride[1] = kRows;
+  return d;
+}
+static void init_copy(void *s) {
+  const mp_strided_copy_desc_t d = copy_desc();
+  memcpy(s, &d, sizeof d);
+}
+static mp_status_t call_copy(void *s) {
+  return mp_strided_copy(context, s, at(kX), at(kY), NULL, NULL);
+}
+
+#define COPY_FIELD(field, member, v) \
+  FIELD(mp_strided_copy_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
+
+static void test_strided_copy(void) {
+  const struct field_case fields[] = {
+      COPY_FIELD(dtype, i, MP_DTYPE_NONE),
+      COPY_FIELD(dtype, i, MP_INT32),
+      COPY_FIELD(rank, i, -1),
+      COPY_FIELD(rank, i, MP_STRIDED_COPY_MAX_RANK + 1),
+      COPY_FIELD(reserved0, i, 1),
+      COPY_FIELD(extent[0], i, -1),
+      COPY_FIELD(extent[1], i, INT64_MAX),
+      COPY_FIELD(x_stride[0], i, -1),
+      COPY_FIELD(x_stride[0], i, INT64_MAX),
+      COPY_FIELD(y_stride[1], i, -1),
+      COPY_FIELD(y_stride[1], i, INT64_MAX),
+      COPY_FIELD(y_stride[1], i, kRows - 1),
+      COPY_FIELD(y_stride[0], i, 0),
+      COPY_FIELD(alpha, f, NAN),
+      COPY_FIELD(beta, f, INFINITY),
+  };
+  const struct subject subject = {"mp_strided_copy", "desc", sizeof(mp_strided_copy_desc_t),
+                                  init_copy, call_copy};
+  check_desc(&subject, fields, sizeof fields / sizeof *fields);
+  mp_strided_copy_desc_t d = mp_strided_copy_desc_default(MP_FP16);
+  check(d.alpha == 1.0f && d.beta == 0.0f && d.rank == 0, "one element is copied");
+  d = copy_desc();
+  void *const x = at(kX), *const y = at(kY);
+  FAILS(mp_strided_copy, (NULL, &d, x, y, NULL, NULL), wrong, "context");
+  FAILS(mp_strided_copy, (context, NULL, x, y, NULL, NULL), wrong, "desc");
+  FAILS(mp_strided_copy, (context, &d, NULL, y, NULL, NULL), wrong, "x = NULL");
+  FAILS(mp_strided_copy, (context, &d, at(1), y, NULL, NULL), misaligned, "x");
+  FAILS(mp_strided_copy, (context, &d, x, NULL, NULL, NULL), wrong, "y = NULL");
+  FAILS(mp_strided_copy, (context, &d, x, at(kY + 1), NULL, NULL), misaligned, "y");
+  FAILS(mp_strided_copy, (context, &d, x, y, bad_stats(0), NULL), misaligned, "stats->found_inf");
+  FAILS(mp_strided_copy, (context, &d, x, y, bad_stats(1), NULL), misaligned, "stats->amax");
+  FAILS(mp_strided_copy, (context, &d, x, x, NULL, NULL), wrong, "y");
+  d.x_stride[0] = d.x_stride[1] = 0;
+  WORKS(mp_strided_copy(context, &d, x, y, NULL, NULL));
+  d.extent[1] = 0;
+  WORKS(mp_strided_copy(context, &d, NULL, NULL, NULL, NULL));
 }
 
 /* ---------------------------------------------------------------- gated linear units */
@@ -362,6 +424,7 @@ static void test_softmax_pointers(void) {
 
 void test_transformer(void) {
   test_sum_rows();
+  test_strided_copy();
   test_glu();
   test_rope_desc();
   test_rope_pointers();

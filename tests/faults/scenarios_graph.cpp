@@ -197,7 +197,8 @@ struct Classifier : Network {
     const int64_t extent[] = {0, 32};
     const int32_t flat = node("Reshape", "flat", {pooled}, {mp_graph_ints("extent", extent, 2)});
     const int32_t dropped = node("Dropout", "dropout", {flat}, {mp_graph_float("p", 0.25)});
-    const int32_t logits = node("Linear", "logits", {dropped, w, bias});
+    const int32_t even = node("LayerNorm", "even", {node("Add", "sum", {flat, dropped})});
+    const int32_t logits = node("Linear", "logits", {even, w, bias});
     const int32_t loss = node("SoftmaxXent", "loss", {logits, labels});
     FAULTY_CALL(run, mp_graph_add_output, graph, logits);
     FAULTY_CALL(run, mp_graph_keep_gradient, graph, logits);

@@ -25,6 +25,8 @@ void classify(Run &run) {
   tensors.correct = correct;
   tensors.dx = dlogits;
   FAULTY_CALL(run, mp_softmax_xent, run.context(), &desc, &tensors, nullptr);
+  tensors.class_weights = run.floats(kClasses);
+  FAULTY_CALL(run, mp_softmax_xent, run.context(), &desc, &tensors, nullptr);
   run.record_device(dlogits, kRows * kClasses * sizeof(uint16_t));
   run.record_device(losses, (kRows + 2) * sizeof *losses);
 }
@@ -98,6 +100,30 @@ void normalize_rows(Run &run) {
   run.record_device(tensors.dgamma, kColumns * sizeof(float));
 }
 
+void compute_output_layer(Run &run) {
+  constexpr int64_t kRows = 6, kWidth = 8, kClasses = 16;
+  const mp_linear_xent_desc_t desc = mp_linear_xent_desc_default(kRows, kWidth, kClasses, MP_FP16);
+  mp_xent_tensors_t tensors;
+  MP_INIT_STRUCT(&tensors);
+  const int32_t *const labels = run.integers({0, 15, 3, -100, 7, 7});
+  float *const count = run.floats(1, 1);
+  tensors.x = run.tensor(MP_FP16, kRows * kWidth, 1);
+  tensors.w = run.tensor(MP_FP16, kClasses * kWidth, 2);
+  tensors.labels = labels;
+  tensors.row_loss = run.floats(kRows);
+  tensors.dx = run.tensor(MP_FP16, kRows * kWidth, 3);
+  tensors.dw = run.floats(kClasses * kWidth, 4);
+  tensors.dbias = run.floats(kClasses);
+  size_t bytes = 0;
+  FAULTY_CALL(run, mp_xent_count, run.context(), kRows, MP_INT32, labels, -100, count, nullptr);
+  FAULTY_CALL(run, mp_linear_xent_workspace_size, run.context(), &desc, &bytes);
+  void *const workspace = bytes > 0 ? run.bytes(bytes) : nullptr;
+  FAULTY_CALL(run, mp_linear_xent, run.context(), &desc, &tensors, workspace, bytes, nullptr);
+  run.record_device(count, sizeof(float));
+  run.record_device(tensors.dx, kRows * kWidth * sizeof(uint16_t));
+  run.record_device(tensors.dw, kClasses * kWidth * sizeof(float));
+}
+
 void embed(Run &run) {
   const mp_embedding_desc_t desc = mp_embedding_desc_default(6, 12, 8, MP_FP16);
   void *const table = run.tensor(MP_FP16, 12 * 8, 1), *const out = run.tensor(MP_FP16, 6 * 8, 2);
@@ -166,6 +192,8 @@ void compute_by_element(Run &run) {
   const mp_sum_rows_desc_t rows = mp_sum_rows_desc_default(8, 2, 8, MP_FP16);
   FAULTY_CALL(run, mp_sum_rows, run.context(), &rows, y, sums, nullptr, nullptr);
   run.record_device(sums, 16 * sizeof *sums);
+  const mp_strided_copy_desc_t copy = mp_strided_copy_desc_default(MP_FP16);
+  FAULTY_CALL(run, mp_strided_copy, run.context(), &copy, a, y, nullptr, nullptr);
   const mp_column_sum_desc_t columns = mp_column_sum_desc_default(8, 8, MP_FP16);
   bytes = 0;
   FAULTY_CALL(run, mp_column_sum_workspace_size, run.context(), &columns, &bytes);
@@ -184,6 +212,7 @@ void run_layers(Run &run) {
   pool(run);
   normalize(run);
   normalize_rows(run);
+  compute_output_layer(run);
   embed(run);
   attend(run);
   compute_by_element(run);

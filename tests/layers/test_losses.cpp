@@ -12,7 +12,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const double kNaN = std::nan("");
-constexpr mp_loss_kind_t kKinds[] = {MP_LOSS_MSE, MP_LOSS_L1, MP_LOSS_BCE_WITH_LOGITS};
+constexpr mp_loss_kind_t kKinds[] = {MP_LOSS_MSE,   MP_LOSS_L1,        MP_LOSS_BCE_WITH_LOGITS,
+                                     MP_LOSS_HUBER, MP_LOSS_SMOOTH_L1, MP_LOSS_LINEAR};
 
 struct LossCase {
   mp_loss_desc_t desc;
@@ -20,6 +21,7 @@ struct LossCase {
   float scale = 0.0f;                 ///< 0: NULL
   int64_t offset = 0;                 ///< elements by which everything misses 256-byte alignment
   bool in_place = false;
+  bool no_prediction = false;  ///< pass NULL
 
   bool is_ignored(size_t i) const {
     return (desc.flags & MP_LOSS_FLAG_IGNORE_TARGET) != 0 && same_value(t[i], desc.ignore_target);
@@ -45,7 +47,7 @@ LossResult run(const LossCase &c) {
   const GradStats stats;
   mp_loss_tensors_t tensors;
   MP_INIT_STRUCT(&tensors);
-  tensors.prediction = x.data();
+  tensors.prediction = c.no_prediction ? nullptr : x.data();
   tensors.target = t.data();
   tensors.weights = c.weights.empty() ? nullptr : static_cast<const float *>(weights.data());
   tensors.loss_scale = c.scale == 0.0f ? nullptr : scale.data();
@@ -70,13 +72,22 @@ Bounded rest_of(double x) {
   return e / (Bounded(1.0) + e);
 }
 
-Expected expected(mp_loss_kind_t kind, double x, double t) {
+Expected expected(const mp_loss_desc_t &d, double x, double t) {
+  const mp_loss_kind_t kind = d.kind;
+  if (kind == MP_LOSS_LINEAR) return {Bounded(x) * t, Bounded(t)};
   if (std::isnan(x) || std::isnan(t)) return {Bounded(kNaN), Bounded(kNaN)};
   const Bounded difference = Bounded(x) - t;
   if (kind == MP_LOSS_MSE) return {difference * difference, difference * 2.0};
   if (kind == MP_LOSS_L1) {
     if (std::isinf(difference.value)) return {Bounded(kInfinity), Bounded(kNaN)};
     return {{std::fabs(difference.value), difference.error}, x > t ? 1.0 : x < t ? -1.0 : 0.0};
+  }
+  if (kind == MP_LOSS_HUBER || kind == MP_LOSS_SMOOTH_L1) {
+    const double delta = d.delta;
+    if (std::isinf(difference.value)) return {Bounded(kInfinity), Bounded(kNaN)};
+    const Bounded near(std::clamp(difference.value, -delta, delta), difference.error);
+    const Bounded slope = kind == MP_LOSS_HUBER ? near : near / delta;
+    return {slope * (difference - near * 0.5), slope};
   }
   if (x == kInfinity) return {Bounded(kNaN), Bounded(kNaN)};
   const Bounded u =
@@ -104,7 +115,7 @@ void check(const LossCase &c) {
       wrong += got.element_loss[i] != 0.0 || got.dprediction[i] != 0.0;
       continue;
     }
-    const Expected e = expected(d.kind, c.x[i], c.t[i]);
+    const Expected e = expected(d, c.x[i], c.t[i]);
     const Bounded all = Bounded(d.weight) * weight;
     const Bounded factor = Bounded(c.scale == 0.0f ? 1.0 : c.scale) * d.weight / divisor * weight;
     const bool is_finite = std::isfinite(e.loss.value) && std::isfinite(e.slope.value);
@@ -125,6 +136,7 @@ LossCase random_case(mp_loss_kind_t kind, int64_t count, mp_dtype_t dtype, mp_dt
   LossCase c;
   c.desc = mp_loss_desc_default(kind, count, dtype);
   c.desc.dtype_target = target;
+  c.desc.delta = static_cast<float>(random.real(0.5, 6.0));
   for (int64_t i = 0; i < count; ++i) {
     c.x.push_back(round_to(dtype, random.real(-6.0, 6.0)));
     const double t =
@@ -210,6 +222,43 @@ TEST_CASE("loss: confident logits keep loss and gradient", "[loss][strict]") {
   }
 }
 
+TEST_CASE("loss: Huber and smooth L1 change from squares to lines at delta", "[loss][strict]") {
+  for (const double delta : {0.5, 2.0}) {
+    for (const double sign : {1.0, -1.0}) {
+      for (const double d : {0.0, delta / 2, delta, 4 * delta}) {
+        const double near = std::min(d, delta), huber = near * (d - near / 2);
+        LossCase c = element(MP_LOSS_HUBER, 3.0 + sign * d, 3.0);
+        c.desc.delta = static_cast<float>(delta);
+        CAPTURE(delta, sign, d);
+        CHECK(run(c).element_loss[0] == huber);
+        CHECK(run(c).dprediction[0] == sign * near);
+        c.desc.kind = MP_LOSS_SMOOTH_L1;
+        CHECK(run(c).element_loss[0] == huber / delta);
+        CHECK(run(c).dprediction[0] == sign * near / delta);
+      }
+    }
+  }
+}
+
+TEST_CASE("loss: a gradient of the caller is multiplied by S and converted", "[loss][strict]") {
+  LossCase c = random_case(MP_LOSS_LINEAR, 3000, MP_FP16, MP_FP32, 400);
+  CHECK(c.desc.reduction == MP_LOSS_REDUCTION_SUM);
+  Random random(401);
+  for (double &t : c.t) t = static_cast<double>(random.integer(-200, 200));
+  c.t[5] = 4096.0;  // overflows in fp16 after multiplication by S
+  c.scale = 32.0f;
+  c.desc.weight = 0.5f;
+  for (const bool no_prediction : {true, false}) {
+    c.no_prediction = no_prediction;
+    const LossResult got = run(c);
+    int64_t wrong = 0;
+    for (size_t i = 0; i < c.t.size(); ++i)
+      wrong += got.dprediction[i] != (i == 5 ? kInfinity : 16.0 * c.t[i]);
+    CHECK(wrong == 0);
+    CHECK((got.loss == 0.0f) == no_prediction);
+  }
+}
+
 TEST_CASE("loss: infinities and NaN", "[loss][strict]") {
   for (const mp_loss_kind_t kind : kKinds) {
     for (const double x : {kInfinity, -kInfinity, kNaN, 1.0}) {
@@ -219,7 +268,9 @@ TEST_CASE("loss: infinities and NaN", "[loss][strict]") {
         const double gradient = run(c).dprediction[0];
         const bool is_masked = kind == MP_LOSS_BCE_WITH_LOGITS && x == -kInfinity;
         CAPTURE(kind, x, t);
-        CHECK(std::isfinite(gradient) == (std::isfinite(t) && (std::isfinite(x) || is_masked)));
+        const bool reads_x = kind != MP_LOSS_LINEAR;
+        CHECK(std::isfinite(gradient) ==
+              (std::isfinite(t) && (std::isfinite(x) || is_masked || !reads_x)));
         if (is_masked && !std::isnan(t)) CHECK(gradient == -t);
         // A weight of 0 leaves nothing of an infinite loss; NaN stays.
         const bool is_nan = std::isnan(run(c).element_loss[0]);

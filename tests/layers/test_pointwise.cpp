@@ -24,18 +24,32 @@ bool is_derivative(mp_activation_t activation) {
   return std::ranges::find(kBackwardActivations, activation) != std::end(kBackwardActivations);
 }
 bool reads_b(const Function &f) {
-  return f.op != MP_POINTWISE_COPY || is_derivative(f.activation);
+  if (f.op == MP_POINTWISE_COPY) return is_derivative(f.activation);
+  return f.op != MP_POINTWISE_LEAKY_RELU && f.op != MP_POINTWISE_CLIP;
 }
+/// True if b is only compared, so that its NaN does not propagate.
+bool compares_b(const Function &f) {
+  return f.activation == MP_ACT_DRELU || f.op == MP_POINTWISE_DLEAKY_RELU ||
+         f.op == MP_POINTWISE_DCLIP;
+}
+constexpr mp_pointwise_op_t kOps[] = {
+    MP_POINTWISE_COPY,        MP_POINTWISE_ADD,  MP_POINTWISE_MUL,
+    MP_POINTWISE_SUB,         MP_POINTWISE_DIV,  MP_POINTWISE_LEAKY_RELU,
+    MP_POINTWISE_DLEAKY_RELU, MP_POINTWISE_CLIP, MP_POINTWISE_DCLIP};
 
 /// Functions whose only fp32 error is that of one operation.
-constexpr Function kExact[] = {{MP_POINTWISE_COPY, MP_ACT_NONE}, {MP_POINTWISE_COPY, MP_ACT_RELU},
-                               {MP_POINTWISE_ADD, MP_ACT_NONE},  {MP_POINTWISE_ADD, MP_ACT_RELU},
-                               {MP_POINTWISE_MUL, MP_ACT_NONE},  {MP_POINTWISE_MUL, MP_ACT_RELU},
-                               {MP_POINTWISE_COPY, MP_ACT_DRELU}};
+constexpr Function kExact[] = {
+    {MP_POINTWISE_COPY, MP_ACT_NONE},        {MP_POINTWISE_COPY, MP_ACT_RELU},
+    {MP_POINTWISE_ADD, MP_ACT_NONE},         {MP_POINTWISE_ADD, MP_ACT_RELU},
+    {MP_POINTWISE_MUL, MP_ACT_NONE},         {MP_POINTWISE_MUL, MP_ACT_RELU},
+    {MP_POINTWISE_COPY, MP_ACT_DRELU},       {MP_POINTWISE_SUB, MP_ACT_NONE},
+    {MP_POINTWISE_DIV, MP_ACT_RELU},         {MP_POINTWISE_LEAKY_RELU, MP_ACT_NONE},
+    {MP_POINTWISE_DLEAKY_RELU, MP_ACT_NONE}, {MP_POINTWISE_CLIP, MP_ACT_NONE},
+    {MP_POINTWISE_DCLIP, MP_ACT_NONE}};
 
 std::vector<Function> all_functions() {
   std::vector<Function> all;
-  for (const mp_pointwise_op_t op : {MP_POINTWISE_COPY, MP_POINTWISE_ADD, MP_POINTWISE_MUL}) {
+  for (const mp_pointwise_op_t op : kOps) {
     all.push_back({op, MP_ACT_NONE});
     for (const mp_activation_t activation : kForwardActivations) all.push_back({op, activation});
   }
@@ -75,6 +89,9 @@ Layer make_layer(const Function &f, const Shape &shape, Rows rows, mp_dtype_t dt
                  mp_dtype_t dtype_b) {
   Layer l{mp_pointwise_desc_default(f.op, shape.rows, shape.columns, dtype), {}, {}};
   l.desc.activation = f.activation;
+  l.desc.slope = -0.1f;
+  l.desc.low = -4.0f;
+  l.desc.high = 9.0f;
   l.desc.dtype_b = dtype_b;
   if (rows == Rows::kApart || rows == Rows::kRepeatedApart) l.desc.ld_b = shape.columns + 3;
   if (rows == Rows::kRepeated || rows == Rows::kRepeatedApart) l.desc.rows_b = 2;
@@ -122,8 +139,28 @@ std::vector<double> run(const Layer &l) {
 // ---------------------------------------------------------------------------- oracle
 
 double combined(const Layer &l, size_t i) {
-  const double a = l.a[i], b = l.b_at(i);
-  return l.desc.op == MP_POINTWISE_ADD ? a + b : l.desc.op == MP_POINTWISE_MUL ? a * b : a;
+  const double a = l.a[i], b = l.b_at(i), sloped = l.desc.slope * a;
+  switch (l.desc.op) {
+    case MP_POINTWISE_COPY:
+      return a;
+    case MP_POINTWISE_ADD:
+      return a + b;
+    case MP_POINTWISE_MUL:
+      return a * b;
+    case MP_POINTWISE_SUB:
+      return a - b;
+    case MP_POINTWISE_DIV:
+      return a / b;
+    case MP_POINTWISE_LEAKY_RELU:
+      return a > 0.0 ? a : sloped;
+    case MP_POINTWISE_DLEAKY_RELU:
+      return b > 0.0 ? a : sloped;
+    case MP_POINTWISE_CLIP:
+      return std::isnan(a) ? a : std::clamp<double>(a, l.desc.low, l.desc.high);
+    case MP_POINTWISE_DCLIP:
+      return b >= l.desc.low && b <= l.desc.high ? a : 0.0;
+  }
+  return kNaN;
 }
 
 /// Extends oracle::activate by the limits of GELU and SiLU, which its formulas do not cover.
@@ -320,9 +357,11 @@ TEST_CASE("pointwise: NaN propagates through every function that reads it",
       l.a.assign(l.a.size(), 1.0);
       l.b[7] = l.b[81] = kNaN;
       y = run(l);
-      const bool passes = reads_b(f) && f.activation != MP_ACT_DRELU;
+      const bool passes = reads_b(f) && !compares_b(f);
       CHECK(std::ranges::count_if(y, [](double x) { return std::isnan(x); }) == (passes ? 2 : 0));
-      if (f.activation == MP_ACT_DRELU) CHECK((y[7] == 0.0 && y[81] == 0.0));
+      if (f.activation == MP_ACT_DRELU ||
+          (f.op == MP_POINTWISE_DCLIP && f.activation == MP_ACT_NONE))
+        CHECK((y[7] == 0.0 && y[81] == 0.0));
     }
   }
 }

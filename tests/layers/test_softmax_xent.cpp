@@ -258,4 +258,6 @@ TEST_CASE("xent: no rows", "[xent][strict]") {
   const XentResult got = run(c);
   CHECK(std::isnan(got.loss));
   CHECK(got.correct == 0);
+  c.count = 7.0f;  // an empty micro-batch
+  CHECK(run(c).loss == 0.0f);
 }

@@ -287,6 +287,52 @@ TEST_CASE("xent smoothing: NaN and infinite logits make their row NaN", "[xent][
   }
 }
 
+// ---------------------------------------------------------------------------- z-loss
+
+TEST_CASE("xent z-loss: all types and lengths, with smoothing and ignored rows", "[xent][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const int64_t classes : kLengths) {
+      for (const float smoothing : {0.0f, 0.25f}) {
+        XentCase c = padded_case(dtype, 9, classes, -100, 3400);
+        c.z_loss = 0.125f;
+        c.label_smoothing = smoothing;
+        c.loss_scale = 64.0f;
+        CAPTURE(mp_dtype_name(dtype), classes, smoothing);
+        check(c);
+        c.in_place = true;
+        check(c);
+        c.forward_only = true;
+        check(c);
+      }
+    }
+  }
+}
+
+TEST_CASE("xent z-loss: one class is exact", "[xent][strict]") {
+  // The loss without z_loss is 0, and p = 1: z_loss x^2 and 2 z_loss x remain.
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const double x : {-8.0, 0.0, 3.0}) {
+      XentCase c = row_case(dtype, {x}, 0);
+      c.z_loss = 0.5f;
+      const XentResult got = run(c);
+      CAPTURE(mp_dtype_name(dtype), x);
+      CHECK(got.row_loss[0] == static_cast<float>(0.5 * x * x));
+      CHECK(got.dlogits.at(0, 0, 0) == x);
+    }
+  }
+}
+
+TEST_CASE("xent z-loss: invalid labels and logits make their row NaN", "[xent][strict]") {
+  for (const int64_t classes : kLengths) {
+    XentCase c = random_case(MP_BF16, 3, classes, 4.0, 3500);
+    c.z_loss = 0.1f;
+    c.labels[0] = classes;
+    c.logits.at(0, 1, 5) = kNaN;
+    c.logits.at(0, 2, 7) = kInfinity;
+    check(c);
+  }
+}
+
 // ---------------------------------------------------------------------------- types of labels
 
 TEST_CASE("xent: 64-bit and 32-bit labels give the same bits", "[xent][strict]") {

@@ -20,12 +20,14 @@ struct XentCase {
   mp_dtype_t dtype = MP_FP32;
   Matrices logits;  ///< one matrix, of values representable in `dtype`
   std::vector<int64_t> labels;
+  Matrices targets;  ///< soft targets, of values representable in dtype_labels; none: `labels`
+  std::vector<double> class_weights;  ///< none: NULL
   mp_dtype_t dtype_labels = MP_INT32;
   float weight = 1.0f;
   float loss_scale = 1.0f;
   uint32_t flags = MP_XENT_FLAG_IGNORE_LABEL;
   int64_t ignore_label = -100;
-  float label_smoothing = 0.0f;
+  float label_smoothing = 0.0f, z_loss = 0.0f;
   float count = 0.0f;   ///< 0: pass NULL, which means the number of rows that are not ignored
   int64_t padding = 0;  ///< ld - classes, in elements
   int64_t offset = 0;   ///< offset of the matrices from 256-byte alignment, in elements
@@ -38,8 +40,10 @@ struct XentCase {
   int64_t rows() const { return logits.rows; }
   int64_t classes() const { return logits.cols; }
   int64_t label(int64_t row) const { return labels[static_cast<size_t>(row)]; }
+  bool is_soft() const { return targets.rows != 0; }
+  bool is_nll() const { return (flags & MP_XENT_FLAG_LOG_PROBABILITIES) != 0; }
   bool ignored(int64_t row) const {
-    return (flags & MP_XENT_FLAG_IGNORE_LABEL) != 0 && label(row) == ignore_label;
+    return !is_soft() && (flags & MP_XENT_FLAG_IGNORE_LABEL) != 0 && label(row) == ignore_label;
   }
 };
 
@@ -60,6 +64,10 @@ inline XentResult run(const XentCase &c) {
   DeviceMatrices &dlogits = c.in_place ? logits : beside;
   const DeviceBuffer<int64_t> wide(c.labels);
   const DeviceBuffer<int32_t> narrow(std::vector<int32_t>(c.labels.begin(), c.labels.end()));
+  DeviceMatrices soft(c.is_soft() ? c.dtype_labels : MP_FP32, 1, c.targets.rows, c.targets.cols,
+                      c.targets.cols + c.padding, 0, c.offset, kPoison);
+  if (c.is_soft()) soft.upload(c.targets);
+  const DeviceArray class_weights(MP_FP32, c.class_weights);
   const DeviceFloat scale(c.loss_scale), loss(-1.0f), count(c.count);
   const DeviceBuffer<float> row_loss(rows), lse(rows);
   const DeviceBuffer<int64_t> correct(std::vector<int64_t>{100});
@@ -71,19 +79,24 @@ inline XentResult run(const XentCase &c) {
   desc.flags = c.flags;
   desc.ignore_label = c.ignore_label;
   desc.label_smoothing = c.label_smoothing;
+  desc.z_loss = c.z_loss;
   desc.dtype_labels = c.dtype_labels;
+  desc.ld_labels = c.is_soft() && c.padding != 0 ? classes + c.padding : 0;
   const bool is_wide = c.dtype_labels == MP_INT64;
   const GradStats stats;
   mp_xent_tensors_t t;
   MP_INIT_STRUCT(&t);
   t.x = logits.data();
-  t.labels = is_wide ? static_cast<const void *>(wide.data()) : narrow.data();
+  t.labels = c.is_soft() ? soft.data()
+             : is_wide   ? static_cast<const void *>(wide.data())
+                         : narrow.data();
+  if (!c.class_weights.empty()) t.class_weights = static_cast<const float *>(class_weights.data());
   t.loss_scale = c.null_scale ? nullptr : scale.data();
   t.count = c.count == 0.0f ? nullptr : count.data();
   t.row_loss = row_loss.data();
   t.lse = lse.data();
   t.loss = loss.data();
-  t.correct = correct.data();
+  t.correct = c.is_soft() ? nullptr : correct.data();
   t.dx = c.forward_only ? nullptr : dlogits.data();
   t.stats = stats.pointers();
   require_ok(mp_softmax_xent(context(), &desc, &t, kStream));
@@ -118,15 +131,85 @@ inline std::vector<double> row_of(const Matrices &matrix, int64_t i) {
   return {begin, begin + matrix.cols};
 }
 
+/// Returns the expected outputs of a row with a target per class: values by the formulas of the
+/// header, errors by those of the kernel.
+inline oracle::XentRow expected_targets(const XentCase &c, int64_t i, double counted) {
+  const std::vector<double> x = row_of(c.logits, i);
+  const size_t classes = x.size();
+  const Bounded not_a_number(kNaN), label_share(1.0 - double{c.label_smoothing}, 0x1p-25),
+      share = Bounded(c.label_smoothing) / static_cast<double>(classes);
+  oracle::XentRow row{not_a_number, std::vector<Bounded>(classes, not_a_number), false};
+  if (!c.is_soft() && (c.label(i) < 0 || c.label(i) >= c.classes())) return row;
+  const size_t top = static_cast<size_t>(std::max_element(x.begin(), x.end()) - x.begin());
+  if (std::isinf(x[top]) || std::any_of(x.begin(), x.end(), [](double a) { return std::isnan(a); }))
+    return row;
+  std::vector<Bounded> q, powers;
+  BoundedSum others, rest, distance;
+  double powers_sum = 0.0, targets_sum = 0.0, loss = 0.0;
+  for (size_t j = 0; j < classes; ++j) {
+    const int64_t column = static_cast<int64_t>(j);
+    Bounded own(c.is_soft() ? c.targets.at(0, i, column) : c.label(i) == column ? 1.0 : 0.0);
+    if (c.label_smoothing > 0.0f) own = own * label_share + share;
+    if (!c.class_weights.empty()) own = own * c.class_weights[j];
+    if (own.value == 0.0) own = Bounded(0.0);
+    q.push_back(own);
+    powers.push_back(oracle::softmax_power(x[j], x[top], c.dtype));
+    powers_sum += std::exp(x[j] - x[top]);
+    targets_sum += own.value;
+    if (j != top) others.add(powers[j]), rest.add(own);
+    if (own.value != 0.0 && std::isfinite(x[j]))
+      distance.add(own * (c.is_nll() ? Bounded(-x[j]) : Bounded(x[top]) - x[j]));
+  }
+  const Bounded sum = others.total(), remaining = rest.total(), total = remaining + q[top];
+  for (size_t j = 0; j < classes; ++j)
+    if (q[j].value != 0.0)
+      loss -= q[j].value * (c.is_nll() ? x[j] : x[j] - x[top] - std::log(powers_sum));
+  const bool has_z_loss = c.z_loss > 0.0f && total.value > 0.0;
+  const Bounded lse = has_z_loss ? Bounded(x[top]) + log(Bounded(1.0) + sum) : Bounded(0.0);
+  const Bounded of_lse = Bounded(c.z_loss) * lse * lse, growth = Bounded(2.0 * c.z_loss) * lse;
+  const Bounded plain =
+      c.is_nll() ? distance.total() : total * log1p(sum) + distance.total() + of_lse;
+  loss += of_lse.value;
+  row.loss = Bounded(c.weight) * Bounded(loss, std::isfinite(loss) ? plain.error : 0.0);
+  row.correct = !c.is_soft() && static_cast<int64_t>(top) == c.label(i);
+  const Bounded factor = Bounded(c.null_scale ? 1.0 : c.loss_scale) * c.weight / counted;
+  const Bounded inverse = Bounded(1.0) / (Bounded(1.0) + sum);
+  for (size_t j = 0; j < classes; ++j) {
+    const Bounded error = c.is_nll() ? factor * q[j]
+                          : j == top
+                              ? factor * ((remaining + growth) * inverse - q[j] * (sum * inverse))
+                              : factor * ((total + growth) * (powers[j] * inverse) - q[j]);
+    const double p = c.is_nll() ? 0.0 : std::exp(x[j] - x[top]) / powers_sum;
+    row.dlogits[j] = {factor.value * (p * (targets_sum + growth.value) - q[j].value), error.error};
+    if (targets_sum == 0.0) row.dlogits[j] = Bounded(0.0);
+  }
+  return row;
+}
+
+/// Returns the divisor of a call without a given count.
+inline double counted_of(const XentCase &c) {
+  double counted = 0.0;
+  for (int64_t i = 0; i < c.rows(); ++i) {
+    if (c.ignored(i)) continue;
+    const bool is_valid = !c.is_soft() && c.label(i) >= 0 && c.label(i) < c.classes();
+    counted += c.is_soft() || c.class_weights.empty() ? 1.0
+               : is_valid ? c.class_weights[static_cast<size_t>(c.label(i))]
+                          : 0.0;
+  }
+  return counted;
+}
+
 /// Returns the expected outputs of row i.
-inline oracle::XentRow expected_row(const XentCase &c, int64_t i, int64_t counted) {
+inline oracle::XentRow expected_row(const XentCase &c, int64_t i, double counted) {
   if (c.ignored(i)) return {0.0, std::vector<Bounded>(static_cast<size_t>(c.classes())), false};
+  if (c.is_soft() || c.is_nll() || !c.class_weights.empty()) return expected_targets(c, i, counted);
   return oracle::softmax_xent(row_of(c.logits, i), c.label(i),
                               {.dtype = c.dtype,
                                .counted = counted,
                                .scale = c.null_scale ? 1.0 : c.loss_scale,
                                .weight = c.weight,
-                               .smoothing = c.label_smoothing});
+                               .smoothing = c.label_smoothing,
+                               .z_loss = c.z_loss});
 }
 
 /// Returns log sum exp(x) of a row, or 0 if it is ignored.
@@ -142,8 +225,7 @@ inline double expected_lse(const XentCase &c, int64_t i) {
 /// Checks that every output of the call is within the error bound of the oracle.
 inline void check(const XentCase &c) {
   const XentResult got = run(c);
-  int64_t counted = 0;
-  for (int64_t i = 0; i < c.rows(); ++i) counted += !c.ignored(i);
+  const double counted = counted_of(c);
   int64_t correct = 0, wrong = 0;
   double sum = 0.0;
   for (int64_t i = 0; i < c.rows(); ++i) {
@@ -165,7 +247,7 @@ inline void check(const XentCase &c) {
   CHECK(wrong == 0);
   CHECK(got.correct == correct);
   // The sum is fp64 in any order, and the mean is rounded to fp32 once: one ulp.
-  CHECK(within(rounded(sum / static_cast<double>(counted), 0.0), got.loss));
+  CHECK(within(rounded(sum / counted, 0.0), got.loss));
 }
 
 inline XentCase random_case(mp_dtype_t dtype, int64_t rows, int64_t classes, double range,

@@ -159,8 +159,8 @@ class LognormalScaler {
 
 struct XentOptions {
   mp_dtype_t dtype;  ///< type of the logits
-  int64_t counted;   ///< rows of the whole matrix whose label is not ignored
-  double scale = 1.0, weight = 1.0, smoothing = 0.0;
+  double counted;    ///< rows of the whole matrix whose label is not ignored, or their weights
+  double scale = 1.0, weight = 1.0, smoothing = 0.0, z_loss = 0.0;
 };
 
 struct XentRow {
@@ -210,16 +210,21 @@ inline XentRow softmax_xent(const std::vector<double> &logits, int64_t label,
                         : logits[target] == *largest
                             ? log1p(others.total())
                             : log(sum.total()) - (Bounded(logits[target]) - *largest);
+  const Bounded lse = Bounded(*largest) + log(sum.total());
+  const Bounded of_lse = options.z_loss == 0.0 ? Bounded(0.0) : Bounded(options.z_loss) * lse * lse;
   row.loss = options.weight == 0.0 ? Bounded(0.0)
              : infinite            ? Bounded(options.weight * INFINITY)
-                        : Bounded(options.weight) * (plain - share * differences.total());
-  const Bounded factor =
-      Bounded(options.scale) * options.weight / static_cast<double>(options.counted);
+                        : Bounded(options.weight) * (plain - share * differences.total() + of_lse);
+  const Bounded factor = Bounded(options.scale) * options.weight / options.counted;
   const Bounded slope = factor * (Bounded(1.0) / sum.total());
+  const Bounded growth = Bounded(2.0 * options.z_loss) * lse;
+  const Bounded of_label =
+      options.z_loss == 0.0 ? Bounded(0.0) : growth * (factor - slope * others.total());
+  const Bounded of_others = options.z_loss == 0.0 ? slope : slope * (Bounded(1.0) + growth);
   for (size_t j = 0; j < logits.size(); ++j) {
-    row.dlogits[j] = j == target
-                         ? factor * (Bounded(options.smoothing) - share) - slope * others.total()
-                         : powers[j] * slope - factor * share;
+    row.dlogits[j] = j == target ? factor * (Bounded(options.smoothing) - share) -
+                                       slope * others.total() + of_label
+                                 : powers[j] * of_others - factor * share;
   }
   return row;
 }

@@ -128,6 +128,29 @@ Bytes softmax_xent(mp_context_t context) {
   t.correct = operands.counter();
   t.dx = operands.output(MP_FP16, kRows * kClasses);
   check(mp_softmax_xent(context, &desc, &t, kStream));
+  t.class_weights = static_cast<const float *>(operands.input(MP_FP32, kClasses));
+  t.row_loss = static_cast<float *>(operands.output(MP_FP32, kRows));
+  t.dx = operands.output(MP_FP16, kRows * kClasses);
+  check(mp_softmax_xent(context, &desc, &t, kStream));
+  return operands.bytes();
+}
+
+Bytes linear_xent(mp_context_t context) {
+  constexpr int64_t kRows = 40, kWidth = 24, kClasses = 21;
+  Operands operands(context);
+  const mp_linear_xent_desc_t desc = mp_linear_xent_desc_default(kRows, kWidth, kClasses, MP_FP16);
+  mp_xent_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.x = operands.input(MP_FP16, kRows * kWidth);
+  t.w = operands.input(MP_FP16, kClasses * kWidth);
+  t.labels = operands.indices(kRows, kClasses);
+  t.row_loss = static_cast<float *>(operands.output(MP_FP32, kRows));
+  t.dx = operands.output(MP_FP16, kRows * kWidth);
+  t.dw = static_cast<float *>(operands.output(MP_FP32, kClasses * kWidth));
+  t.dbias = static_cast<float *>(operands.output(MP_FP32, kClasses));
+  size_t bytes = 0;
+  check(mp_linear_xent_workspace_size(context, &desc, &bytes));
+  check(mp_linear_xent(context, &desc, &t, operands.scratch(bytes), bytes, kStream));
   return operands.bytes();
 }
 
@@ -169,6 +192,19 @@ Bytes gated_unit(mp_context_t context) {
   const mp_sum_rows_desc_t sum = mp_sum_rows_desc_default(kRows, 3, 2 * kColumns, MP_BF16);
   check(
       mp_sum_rows(context, &sum, dx, operands.output(MP_FP32, 3 * 2 * kColumns), nullptr, kStream));
+  return operands.bytes();
+}
+
+Bytes strided_copy(mp_context_t context) {
+  constexpr int64_t kRows = 30, kColumns = 50;
+  Operands operands(context);
+  mp_strided_copy_desc_t desc = mp_strided_copy_desc_default(MP_BF16);
+  desc.rank = 2;
+  desc.extent[0] = desc.y_stride[1] = kRows;
+  desc.extent[1] = desc.x_stride[0] = kColumns;
+  desc.x_stride[1] = desc.y_stride[0] = 1;
+  check(mp_strided_copy(context, &desc, operands.input(MP_BF16, kRows * kColumns),
+                        operands.output(MP_BF16, kRows * kColumns), nullptr, kStream));
   return operands.bytes();
 }
 
@@ -256,9 +292,11 @@ void add_layers(std::vector<Call> &calls) {
   calls.push_back({"column_sum", column_sum});
   calls.push_back({"element_loss", element_loss});
   calls.push_back({"softmax_xent", softmax_xent});
+  calls.push_back({"linear_xent", linear_xent});
   calls.push_back({"embedding", embedding});
   calls.push_back({"dropout", dropout});
   calls.push_back({"glu and sum_rows", gated_unit});
+  calls.push_back({"strided_copy", strided_copy});
   calls.push_back({"rope", rope});
   calls.push_back({"softmax", softmax});
   calls.push_back({"attention", attention});

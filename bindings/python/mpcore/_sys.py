@@ -100,6 +100,7 @@ MP_VERSION = 200
 MP_DEVICE_CURRENT = -1
 MP_DEVICE_HOST = -2
 MP_DEVICE_AUTO = -3
+MP_STRIDED_COPY_MAX_RANK = 6
 MP_SCALER_QUERY_DEPTH = 1024
 MP_AUTOCAST_SLOT_FP32 = 255
 MP_GRAPH_MAX_RANK = 8
@@ -254,9 +255,16 @@ class mp_pointwise_op_t(enum.IntEnum):
     MP_POINTWISE_COPY = 1
     MP_POINTWISE_ADD = 2
     MP_POINTWISE_MUL = 3
+    MP_POINTWISE_SUB = 4
+    MP_POINTWISE_DIV = 5
+    MP_POINTWISE_LEAKY_RELU = 6
+    MP_POINTWISE_DLEAKY_RELU = 7
+    MP_POINTWISE_CLIP = 8
+    MP_POINTWISE_DCLIP = 9
 
 
-MP_POINTWISE_COPY, MP_POINTWISE_ADD, MP_POINTWISE_MUL = tuple(mp_pointwise_op_t)
+(MP_POINTWISE_COPY, MP_POINTWISE_ADD, MP_POINTWISE_MUL, MP_POINTWISE_SUB, MP_POINTWISE_DIV,
+ MP_POINTWISE_LEAKY_RELU, MP_POINTWISE_DLEAKY_RELU, MP_POINTWISE_CLIP, MP_POINTWISE_DCLIP) = tuple(mp_pointwise_op_t)
 
 
 class mp_norm_kind_t(enum.IntEnum):
@@ -277,18 +285,23 @@ MP_NORM_FLAG_ZERO_CENTERED, MP_NORM_FLAG_ACCUMULATE = tuple(mp_norm_flags_t)
 
 class mp_xent_flags_t(enum.IntFlag):
     MP_XENT_FLAG_IGNORE_LABEL = 1
+    MP_XENT_FLAG_LOG_PROBABILITIES = 2
+    MP_XENT_FLAG_ACCUMULATE = 4
 
 
-MP_XENT_FLAG_IGNORE_LABEL = mp_xent_flags_t.MP_XENT_FLAG_IGNORE_LABEL
+MP_XENT_FLAG_IGNORE_LABEL, MP_XENT_FLAG_LOG_PROBABILITIES, MP_XENT_FLAG_ACCUMULATE = tuple(mp_xent_flags_t)
 
 
 class mp_loss_kind_t(enum.IntEnum):
     MP_LOSS_MSE = 1
     MP_LOSS_L1 = 2
     MP_LOSS_BCE_WITH_LOGITS = 3
+    MP_LOSS_HUBER = 4
+    MP_LOSS_SMOOTH_L1 = 5
+    MP_LOSS_LINEAR = 6
 
 
-MP_LOSS_MSE, MP_LOSS_L1, MP_LOSS_BCE_WITH_LOGITS = tuple(mp_loss_kind_t)
+(MP_LOSS_MSE, MP_LOSS_L1, MP_LOSS_BCE_WITH_LOGITS, MP_LOSS_HUBER, MP_LOSS_SMOOTH_L1, MP_LOSS_LINEAR) = tuple(mp_loss_kind_t)
 
 
 class mp_loss_reduction_t(enum.IntEnum):
@@ -790,7 +803,8 @@ class mp_pointwise_desc_t(_Sized):
     _fields_ = [
         ("struct_size", c_uint32), ("op", c_uint32), ("activation", c_uint32), ("dtype", c_uint32),
         ("dtype_b", c_uint32), ("reserved0", c_uint32), ("rows", c_int64), ("columns", c_int64),
-        ("ld_b", c_int64), ("rows_b", c_int64),
+        ("ld_b", c_int64), ("rows_b", c_int64), ("slope", c_float), ("low", c_float), ("high", c_float),
+        ("reserved1", c_uint32),
     ]
 
 
@@ -812,6 +826,14 @@ class mp_glu_desc_t(_Sized):
     _fields_ = [
         ("struct_size", c_uint32), ("dtype", c_uint32), ("activation", c_uint32), ("reserved0", c_uint32),
         ("rows", c_int64), ("columns", c_int64), ("ld_x", c_int64), ("ld_y", c_int64),
+    ]
+
+
+class mp_strided_copy_desc_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("dtype", c_uint32), ("rank", c_int32), ("reserved0", c_uint32),
+        ("extent", c_int64 * 6), ("x_stride", c_int64 * 6), ("y_stride", c_int64 * 6), ("alpha", c_float),
+        ("beta", c_float),
     ]
 
 
@@ -839,7 +861,7 @@ class mp_xent_desc_t(_Sized):
         ("struct_size", c_uint32), ("dtype", c_uint32), ("dtype_labels", c_uint32), ("flags", c_uint32),
         ("rows", c_int64), ("classes", c_int64), ("ld_logits", c_int64), ("ld_dlogits", c_int64),
         ("ignore_label", c_int64), ("weight", c_float), ("label_smoothing", c_float), ("z_loss", c_float),
-        ("reserved0", c_uint32),
+        ("reserved0", c_uint32), ("ld_labels", c_int64),
     ]
 
 
@@ -849,6 +871,16 @@ class mp_xent_tensors_t(_Sized):
         ("bias", c_void_p), ("labels", c_void_p), ("loss_scale", c_void_p), ("count", c_void_p),
         ("row_loss", c_void_p), ("lse", c_void_p), ("loss", c_void_p), ("correct", c_void_p),
         ("dx", c_void_p), ("dw", c_void_p), ("dbias", c_void_p), ("stats", mp_grad_stats_t),
+        ("class_weights", c_void_p),
+    ]
+
+
+class mp_linear_xent_desc_t(_Sized):
+    _fields_ = [
+        ("struct_size", c_uint32), ("dtype", c_uint32), ("dtype_labels", c_uint32), ("flags", c_uint32),
+        ("rows", c_int64), ("width", c_int64), ("classes", c_int64), ("ld_x", c_int64), ("ld_w", c_int64),
+        ("ld_dx", c_int64), ("ld_dw", c_int64), ("ignore_label", c_int64), ("weight", c_float),
+        ("label_smoothing", c_float), ("z_loss", c_float), ("reserved0", c_uint32),
     ]
 
 
@@ -856,7 +888,7 @@ class mp_loss_desc_t(_Sized):
     _fields_ = [
         ("struct_size", c_uint32), ("kind", c_uint32), ("dtype", c_uint32), ("dtype_target", c_uint32),
         ("count", c_int64), ("weight", c_float), ("reduction", c_uint32), ("flags", c_uint32),
-        ("ignore_target", c_float),
+        ("ignore_target", c_float), ("delta", c_float), ("reserved0", c_uint32),
     ]
 
 
@@ -1154,6 +1186,12 @@ def mp_glu_desc_default(activation: int, rows: int, columns: int, dtype: int) ->
     return value
 
 
+def mp_strided_copy_desc_default(dtype: int) -> mp_strided_copy_desc_t:
+    value = mp_strided_copy_desc_t()
+    _library.mp_strided_copy_desc_init(value, ctypes.sizeof(value), dtype)
+    return value
+
+
 def mp_norm_desc_default(kind: int, rows: int, columns: int, dtype: int) -> mp_norm_desc_t:
     value = mp_norm_desc_t()
     _library.mp_norm_desc_init(value, ctypes.sizeof(value), kind, rows, columns, dtype)
@@ -1163,6 +1201,12 @@ def mp_norm_desc_default(kind: int, rows: int, columns: int, dtype: int) -> mp_n
 def mp_xent_desc_default(rows: int, classes: int, dtype: int) -> mp_xent_desc_t:
     value = mp_xent_desc_t()
     _library.mp_xent_desc_init(value, ctypes.sizeof(value), rows, classes, dtype)
+    return value
+
+
+def mp_linear_xent_desc_default(rows: int, width: int, classes: int, dtype: int) -> mp_linear_xent_desc_t:
+    value = mp_linear_xent_desc_t()
+    _library.mp_linear_xent_desc_init(value, ctypes.sizeof(value), rows, width, classes, dtype)
     return value
 
 
@@ -1344,12 +1388,18 @@ class Library(ctypes.CDLL):
         def mp_glu_desc_init(self, desc: Pointer, struct_size: int, activation: int, rows: int, columns: int, dtype: int, /) -> int: ...
         def mp_glu_forward(self, context: Handle, desc: Pointer, x: Pointer, y: Pointer, stream: Handle, /) -> int: ...
         def mp_glu_backward(self, context: Handle, desc: Pointer, x: Pointer, dy: Pointer, dx: Pointer, stats: Pointer, stream: Handle, /) -> int: ...
+        def mp_strided_copy_desc_init(self, desc: Pointer, struct_size: int, dtype: int, /) -> int: ...
+        def mp_strided_copy(self, context: Handle, desc: Pointer, x: Pointer, y: Pointer, stats: Pointer, stream: Handle, /) -> int: ...
         def mp_norm_desc_init(self, desc: Pointer, struct_size: int, kind: int, rows: int, columns: int, dtype: int, /) -> int: ...
         def mp_norm_forward(self, context: Handle, desc: Pointer, tensors: Pointer, stream: Handle, /) -> int: ...
         def mp_norm_backward_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
         def mp_norm_backward(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_xent_desc_init(self, desc: Pointer, struct_size: int, rows: int, classes: int, dtype: int, /) -> int: ...
         def mp_softmax_xent(self, context: Handle, desc: Pointer, tensors: Pointer, stream: Handle, /) -> int: ...
+        def mp_xent_count(self, context: Handle, rows: int, dtype_labels: int, labels: Pointer, ignore_label: int, count: Pointer, stream: Handle, /) -> int: ...
+        def mp_linear_xent_desc_init(self, desc: Pointer, struct_size: int, rows: int, width: int, classes: int, dtype: int, /) -> int: ...
+        def mp_linear_xent_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
+        def mp_linear_xent(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
         def mp_loss_desc_init(self, desc: Pointer, struct_size: int, kind: int, count: int, dtype: int, /) -> int: ...
         def mp_loss_workspace_size(self, context: Handle, desc: Pointer, bytes: Pointer, /) -> int: ...
         def mp_loss(self, context: Handle, desc: Pointer, tensors: Pointer, workspace: Pointer, workspace_bytes: int, stream: Handle, /) -> int: ...
@@ -1535,12 +1585,18 @@ FUNCTIONS: Dict[str, Tuple[Any, Dict[str, Any]]] = {
     "mp_glu_desc_init": (c_uint32, {"desc": POINTER(mp_glu_desc_t), "struct_size": c_size_t, "activation": c_uint32, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
     "mp_glu_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_glu_desc_t), "x": c_void_p, "y": c_void_p, "stream": c_void_p}),
     "mp_glu_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_glu_desc_t), "x": c_void_p, "dy": c_void_p, "dx": c_void_p, "stats": POINTER(mp_grad_stats_t), "stream": c_void_p}),
+    "mp_strided_copy_desc_init": (c_uint32, {"desc": POINTER(mp_strided_copy_desc_t), "struct_size": c_size_t, "dtype": c_uint32}),
+    "mp_strided_copy": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_strided_copy_desc_t), "x": c_void_p, "y": c_void_p, "stats": POINTER(mp_grad_stats_t), "stream": c_void_p}),
     "mp_norm_desc_init": (c_uint32, {"desc": POINTER(mp_norm_desc_t), "struct_size": c_size_t, "kind": c_uint32, "rows": c_int64, "columns": c_int64, "dtype": c_uint32}),
     "mp_norm_forward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_norm_desc_t), "tensors": POINTER(mp_norm_tensors_t), "stream": c_void_p}),
     "mp_norm_backward_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_norm_desc_t), "bytes": c_void_p}),
     "mp_norm_backward": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_norm_desc_t), "tensors": POINTER(mp_norm_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_xent_desc_init": (c_uint32, {"desc": POINTER(mp_xent_desc_t), "struct_size": c_size_t, "rows": c_int64, "classes": c_int64, "dtype": c_uint32}),
     "mp_softmax_xent": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_xent_desc_t), "tensors": POINTER(mp_xent_tensors_t), "stream": c_void_p}),
+    "mp_xent_count": (c_uint32, {"context": c_void_p, "rows": c_int64, "dtype_labels": c_uint32, "labels": c_void_p, "ignore_label": c_int64, "count": c_void_p, "stream": c_void_p}),
+    "mp_linear_xent_desc_init": (c_uint32, {"desc": POINTER(mp_linear_xent_desc_t), "struct_size": c_size_t, "rows": c_int64, "width": c_int64, "classes": c_int64, "dtype": c_uint32}),
+    "mp_linear_xent_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_linear_xent_desc_t), "bytes": c_void_p}),
+    "mp_linear_xent": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_linear_xent_desc_t), "tensors": POINTER(mp_xent_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),
     "mp_loss_desc_init": (c_uint32, {"desc": POINTER(mp_loss_desc_t), "struct_size": c_size_t, "kind": c_uint32, "count": c_int64, "dtype": c_uint32}),
     "mp_loss_workspace_size": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_loss_desc_t), "bytes": c_void_p}),
     "mp_loss": (c_uint32, {"context": c_void_p, "desc": POINTER(mp_loss_desc_t), "tensors": POINTER(mp_loss_tensors_t), "workspace": c_void_p, "workspace_bytes": c_size_t, "stream": c_void_p}),

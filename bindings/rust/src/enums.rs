@@ -201,7 +201,7 @@ flags! {
     /// Bits of [`mp_epilogue_t`](crate::sys::mp_epilogue_t).flags.
     EpilogueFlags {
         /// reserved for gated activations; not supported
-        FLAG_GATED = 1,
+        GATED = 1,
     }
 }
 
@@ -278,7 +278,7 @@ flags! {
     PoolFlags {
         /// Rounds P and Q up, like ceil\_mode of torch: the last window may extend beyond the padding, but
         /// starts inside the image or the padding before it.
-        FLAG_CEIL = 1,
+        CEIL = 1,
     }
 }
 
@@ -291,6 +291,18 @@ numbered! {
         Add = 2,
         /// z = a b
         Mul = 3,
+        /// z = a - b
+        Sub = 4,
+        /// z = a / b
+        Div = 5,
+        /// z = a if a \> 0, else slope a
+        LeakyRelu = 6,
+        /// z = a if b \> 0, else slope a: gradient of leaky ReLU at b
+        DleakyRelu = 7,
+        /// z = min(max(a, low), high)
+        Clip = 8,
+        /// z = a if low \<= b \<= high, else 0: gradient of clip at b
+        Dclip = 9,
     }
 }
 
@@ -315,10 +327,14 @@ flags! {
 }
 
 flags! {
-    /// Bits of [`mp_xent_desc_t`](crate::sys::mp_xent_desc_t).flags.
+    /// Bits of [`mp_xent_desc_t`](crate::sys::mp_xent_desc_t).flags and [`mp_linear_xent_desc_t`](crate::sys::mp_linear_xent_desc_t).flags.
     XentFlags {
         /// excludes rows whose label is `ignore_label`
-        FLAG_IGNORE_LABEL = 1,
+        IGNORE_LABEL = 1,
+        /// [`mp_softmax_xent`](crate::sys::mp_softmax_xent) only: x are log p; negative log-likelihood, no softmax.
+        LOG_PROBABILITIES = 2,
+        /// [`mp_linear_xent`](crate::sys::mp_linear_xent) only: adds to dw and dbias
+        ACCUMULATE = 4,
     }
 }
 
@@ -331,6 +347,12 @@ numbered! {
         L1 = 2,
         /// -t log s(x) - (1 - t) log(1 - s(x)), s(x) = 1 / (1 + exp(-x))
         BceWithLogits = 3,
+        /// d = |x - t|: d^2 / 2 up to delta, then delta (d - delta / 2)
+        Huber = 4,
+        /// [`MP_LOSS_HUBER`](crate::sys::MP_LOSS_HUBER) / delta
+        SmoothL1 = 5,
+        /// x t; derivative t, a gradient that the caller has computed
+        Linear = 6,
     }
 }
 
@@ -348,7 +370,7 @@ flags! {
     /// Bits of [`mp_loss_desc_t`](crate::sys::mp_loss_desc_t).flags.
     LossFlags {
         /// excludes elements whose target is `ignore_target`
-        FLAG_IGNORE_TARGET = 1,
+        IGNORE_TARGET = 1,
     }
 }
 
@@ -394,7 +416,7 @@ flags! {
     /// Bits of [`mp_softmax_desc_t`](crate::sys::mp_softmax_desc_t).flags.
     SoftmaxFlags {
         /// y is the natural logarithm of the softmax
-        FLAG_LOG = 1,
+        LOG = 1,
     }
 }
 
@@ -889,8 +911,8 @@ numbered! {
 numbered! {
     /// Mode of a forward pass.
     GraphMode {
-        /// BatchNorm uses its states, Dropout is the identity.  The loss and tensors that depend on it
-        /// are computed only if labels or target are bound.
+        /// BatchNorm uses its states, Dropout is the identity, Attention has no dropout.  The loss and
+        /// tensors that depend on it are computed only if labels or target are bound.
         Inference = 1,
         /// Prepares [`mp_graph_backward`](crate::sys::mp_graph_backward), which computes the loss together with its gradient, and tensors
         /// that depend on the loss.

@@ -19,6 +19,7 @@ pub const MP_VERSION: u32 = 200;
 pub const MP_DEVICE_CURRENT: i32 = -1;
 pub const MP_DEVICE_HOST: i32 = -2;
 pub const MP_DEVICE_AUTO: i32 = -3;
+pub const MP_STRIDED_COPY_MAX_RANK: i32 = 6;
 pub const MP_SCALER_QUERY_DEPTH: i32 = 1024;
 pub const MP_AUTOCAST_SLOT_FP32: i32 = 255;
 pub const MP_GRAPH_MAX_RANK: i32 = 8;
@@ -166,6 +167,12 @@ pub type mp_pointwise_op_t = u32;
 pub const MP_POINTWISE_COPY: mp_pointwise_op_t = 1;
 pub const MP_POINTWISE_ADD: mp_pointwise_op_t = 2;
 pub const MP_POINTWISE_MUL: mp_pointwise_op_t = 3;
+pub const MP_POINTWISE_SUB: mp_pointwise_op_t = 4;
+pub const MP_POINTWISE_DIV: mp_pointwise_op_t = 5;
+pub const MP_POINTWISE_LEAKY_RELU: mp_pointwise_op_t = 6;
+pub const MP_POINTWISE_DLEAKY_RELU: mp_pointwise_op_t = 7;
+pub const MP_POINTWISE_CLIP: mp_pointwise_op_t = 8;
+pub const MP_POINTWISE_DCLIP: mp_pointwise_op_t = 9;
 
 pub type mp_norm_kind_t = u32;
 pub const MP_NORM_LAYER: mp_norm_kind_t = 1;
@@ -177,11 +184,16 @@ pub const MP_NORM_FLAG_ACCUMULATE: mp_norm_flags_t = 2;
 
 pub type mp_xent_flags_t = u32;
 pub const MP_XENT_FLAG_IGNORE_LABEL: mp_xent_flags_t = 1;
+pub const MP_XENT_FLAG_LOG_PROBABILITIES: mp_xent_flags_t = 2;
+pub const MP_XENT_FLAG_ACCUMULATE: mp_xent_flags_t = 4;
 
 pub type mp_loss_kind_t = u32;
 pub const MP_LOSS_MSE: mp_loss_kind_t = 1;
 pub const MP_LOSS_L1: mp_loss_kind_t = 2;
 pub const MP_LOSS_BCE_WITH_LOGITS: mp_loss_kind_t = 3;
+pub const MP_LOSS_HUBER: mp_loss_kind_t = 4;
+pub const MP_LOSS_SMOOTH_L1: mp_loss_kind_t = 5;
+pub const MP_LOSS_LINEAR: mp_loss_kind_t = 6;
 
 pub type mp_loss_reduction_t = u32;
 pub const MP_LOSS_REDUCTION_MEAN: mp_loss_reduction_t = 1;
@@ -699,6 +711,10 @@ pub struct mp_pointwise_desc_t {
     pub columns: i64,
     pub ld_b: i64,
     pub rows_b: i64,
+    pub slope: f32,
+    pub low: f32,
+    pub high: f32,
+    pub reserved1: u32,
 }
 
 #[repr(C)]
@@ -738,6 +754,20 @@ pub struct mp_glu_desc_t {
     pub columns: i64,
     pub ld_x: i64,
     pub ld_y: i64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_strided_copy_desc_t {
+    pub struct_size: u32,
+    pub dtype: mp_dtype_t,
+    pub rank: i32,
+    pub reserved0: u32,
+    pub extent: [i64; 6],
+    pub x_stride: [i64; 6],
+    pub y_stride: [i64; 6],
+    pub alpha: f32,
+    pub beta: f32,
 }
 
 #[repr(C)]
@@ -799,6 +829,7 @@ pub struct mp_xent_desc_t {
     pub label_smoothing: f32,
     pub z_loss: f32,
     pub reserved0: u32,
+    pub ld_labels: i64,
 }
 
 #[repr(C)]
@@ -820,6 +851,28 @@ pub struct mp_xent_tensors_t {
     pub dw: *mut f32,
     pub dbias: *mut f32,
     pub stats: mp_grad_stats_t,
+    pub class_weights: *const f32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct mp_linear_xent_desc_t {
+    pub struct_size: u32,
+    pub dtype: mp_dtype_t,
+    pub dtype_labels: mp_dtype_t,
+    pub flags: u32,
+    pub rows: i64,
+    pub width: i64,
+    pub classes: i64,
+    pub ld_x: i64,
+    pub ld_w: i64,
+    pub ld_dx: i64,
+    pub ld_dw: i64,
+    pub ignore_label: i64,
+    pub weight: f32,
+    pub label_smoothing: f32,
+    pub z_loss: f32,
+    pub reserved0: u32,
 }
 
 #[repr(C)]
@@ -834,6 +887,8 @@ pub struct mp_loss_desc_t {
     pub reduction: mp_loss_reduction_t,
     pub flags: u32,
     pub ignore_target: f32,
+    pub delta: f32,
+    pub reserved0: u32,
 }
 
 #[repr(C)]
@@ -1292,10 +1347,12 @@ zeroed! {
     mp_column_sum_desc_t
     mp_sum_rows_desc_t
     mp_glu_desc_t
+    mp_strided_copy_desc_t
     mp_norm_desc_t
     mp_norm_tensors_t
     mp_xent_desc_t
     mp_xent_tensors_t
+    mp_linear_xent_desc_t
     mp_loss_desc_t
     mp_loss_tensors_t
     mp_embedding_desc_t
@@ -1434,6 +1491,14 @@ pub fn mp_glu_desc_default(activation: mp_activation_t, rows: i64, columns: i64,
     value
 }
 
+pub fn mp_strided_copy_desc_default(dtype: mp_dtype_t) -> mp_strided_copy_desc_t {
+    let mut value = mp_strided_copy_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
+    unsafe { mp_strided_copy_desc_init(&mut value, size, dtype) };
+    value
+}
+
 pub fn mp_norm_desc_default(kind: mp_norm_kind_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_norm_desc_t {
     let mut value = mp_norm_desc_t::zeroed();
     let size = core::mem::size_of_val(&value);
@@ -1447,6 +1512,14 @@ pub fn mp_xent_desc_default(rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_xe
     let size = core::mem::size_of_val(&value);
     // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
     unsafe { mp_xent_desc_init(&mut value, size, rows, classes, dtype) };
+    value
+}
+
+pub fn mp_linear_xent_desc_default(rows: i64, width: i64, classes: i64, dtype: mp_dtype_t) -> mp_linear_xent_desc_t {
+    let mut value = mp_linear_xent_desc_t::zeroed();
+    let size = core::mem::size_of_val(&value);
+    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
+    unsafe { mp_linear_xent_desc_init(&mut value, size, rows, width, classes, dtype) };
     value
 }
 
@@ -1656,12 +1729,18 @@ extern "C" {
     pub fn mp_glu_desc_init(desc: *mut mp_glu_desc_t, struct_size: usize, activation: mp_activation_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
     pub fn mp_glu_forward(context: mp_context_t, desc: *const mp_glu_desc_t, x: *const c_void, y: *mut c_void, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_glu_backward(context: mp_context_t, desc: *const mp_glu_desc_t, x: *const c_void, dy: *const c_void, dx: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_strided_copy_desc_init(desc: *mut mp_strided_copy_desc_t, struct_size: usize, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_strided_copy(context: mp_context_t, desc: *const mp_strided_copy_desc_t, x: *const c_void, y: *mut c_void, stats: *const mp_grad_stats_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_norm_desc_init(desc: *mut mp_norm_desc_t, struct_size: usize, kind: mp_norm_kind_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_status_t;
     pub fn mp_norm_forward(context: mp_context_t, desc: *const mp_norm_desc_t, tensors: *const mp_norm_tensors_t, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_norm_backward_workspace_size(context: mp_context_t, desc: *const mp_norm_desc_t, bytes: *mut usize) -> mp_status_t;
     pub fn mp_norm_backward(context: mp_context_t, desc: *const mp_norm_desc_t, tensors: *const mp_norm_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_xent_desc_init(desc: *mut mp_xent_desc_t, struct_size: usize, rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_status_t;
     pub fn mp_softmax_xent(context: mp_context_t, desc: *const mp_xent_desc_t, tensors: *const mp_xent_tensors_t, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_xent_count(context: mp_context_t, rows: i64, dtype_labels: mp_dtype_t, labels: *const c_void, ignore_label: i64, count: *mut f32, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_linear_xent_desc_init(desc: *mut mp_linear_xent_desc_t, struct_size: usize, rows: i64, width: i64, classes: i64, dtype: mp_dtype_t) -> mp_status_t;
+    pub fn mp_linear_xent_workspace_size(context: mp_context_t, desc: *const mp_linear_xent_desc_t, bytes: *mut usize) -> mp_status_t;
+    pub fn mp_linear_xent(context: mp_context_t, desc: *const mp_linear_xent_desc_t, tensors: *const mp_xent_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
     pub fn mp_loss_desc_init(desc: *mut mp_loss_desc_t, struct_size: usize, kind: mp_loss_kind_t, count: i64, dtype: mp_dtype_t) -> mp_status_t;
     pub fn mp_loss_workspace_size(context: mp_context_t, desc: *const mp_loss_desc_t, bytes: *mut usize) -> mp_status_t;
     pub fn mp_loss(context: mp_context_t, desc: *const mp_loss_desc_t, tensors: *const mp_loss_tensors_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;

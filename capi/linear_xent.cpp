@@ -1,0 +1,401 @@
+// mpcore/loss.h: a linear layer with its softmax cross-entropy, in chunks of rows.
+#include <algorithm>
+
+#include "capi/check.h"
+#include "capi/context.h"
+#include "capi/gemm_problem.h"
+#include "capi/nvtx_payload.h"
+#include "capi/overlap.h"
+#include "capi/plan_cache.h"
+#include "kernels/backend.h"
+#include "kernels/layers/layer_args.h"
+#include "mpcore.h"
+
+namespace mp {
+
+namespace {
+
+// Limits with which the logits of 8 rows and the column sums of a chunk fit into the workspace.
+constexpr int64_t kMaxWidth = 1 << 16, kMaxClasses = 1 << 22;
+
+constexpr size_t kMaxWorkspaceBytes = size_t{256} << 20;
+constexpr size_t kMaxScratchBytes = (size_t{32} << 20) - 256;  // 256: the divisor of the loss
+constexpr size_t kMaxLogitBytes = size_t{224} << 20;
+static_assert(kMaxLogitBytes + kMaxScratchBytes + 256 == kMaxWorkspaceBytes);
+
+// ---------------------------------------------------------------------------- plan
+
+enum class Product {
+  logits,  ///< x w^T + bias
+  dx,      ///< dlogits w
+  dw       ///< dw += dlogits^T x
+};
+
+/// Division of the rows into chunks, and byte offsets in the workspace.
+struct LinearXentPlan {
+  int64_t chunk_rows;  ///< depends on `classes` and the type only
+  int64_t ld_logits;
+  size_t logits, count, scratch;
+  size_t gemm_bytes;  ///< workspace of the products, independent of `rows`, so their plans are too
+  size_t bytes;
+};
+
+int64_t rows_per_chunk(int64_t row_bytes) {
+  constexpr int64_t kMaxRows = 4096, kTile = 128, kVector = 8;
+  const int64_t rows = std::min(static_cast<int64_t>(kMaxLogitBytes) / row_bytes, kMaxRows);
+  return rows - rows % (rows >= kTile ? kTile : kVector);
+}
+
+/// Returns a product of `rows` rows, without data.
+GemmProblem product_of(const mp_linear_xent_desc_t &d, const LinearXentPlan &plan, Product product,
+                       int64_t rows) {
+  mp_gemm_desc_t gemm{};
+  gemm.op_a = gemm.op_b = MP_OP_N;
+  gemm.dtype_ab = gemm.dtype_cd = d.dtype;
+  gemm.alpha = 1.0f;
+  gemm.batch_count = 1;
+  switch (product) {
+    case Product::logits:
+      gemm.m = rows, gemm.n = d.classes, gemm.k = d.width;
+      gemm.op_b = MP_OP_T;
+      gemm.ld_a = d.ld_x, gemm.ld_b = d.ld_w, gemm.ld_d = plan.ld_logits;
+      break;
+    case Product::dx:
+      gemm.m = rows, gemm.n = d.width, gemm.k = d.classes;
+      gemm.ld_a = plan.ld_logits, gemm.ld_b = d.ld_w, gemm.ld_d = d.ld_dx;
+      break;
+    case Product::dw:
+      gemm.m = d.classes, gemm.n = d.width, gemm.k = rows;
+      gemm.op_a = MP_OP_T;
+      gemm.ld_a = plan.ld_logits, gemm.ld_b = d.ld_x, gemm.ld_d = d.ld_dw;
+      gemm.dtype_cd = MP_FP32;
+      gemm.beta = 1.0f;
+      break;
+  }
+  gemm.ld_c = gemm.ld_d;
+  return gemm_problem(gemm);
+}
+
+/// Returns the logits of `rows` rows as the input of column sums.
+Output logits_of(const mp_linear_xent_desc_t &d, const LinearXentPlan &plan, int64_t rows,
+                 void *logits) {
+  Output out{};
+  out.m = rows;
+  out.n = d.classes;
+  out.batch_count = 1;
+  out.dtype = d.dtype;
+  out.d = {logits, nullptr, plan.ld_logits, 0};
+  return out;
+}
+
+/// Plan of a chunk with the largest number of rows, whose kernel multiplies all chunks.
+struct ChunkGemm : GemmPlan {};
+
+GemmPlan plan_chunk(const Context &context, const GemmShape &shape, size_t workspace_bytes) {
+  return cached_plan<ChunkGemm>(context, shape, workspace_bytes,
+                                [&](const PlanRequest &request) -> ChunkGemm {
+                                  const GemmPlan plan = plan_for_any_rows(shape, request);
+                                  if (logs_plans()) log_new_plan(text_of(shape), plan.name, plan);
+                                  return {plan};
+                                });
+}
+
+LinearXentPlan plan_linear_xent(const Context &context, const mp_linear_xent_desc_t &d) {
+  LinearXentPlan plan{};
+  plan.ld_logits = align_up(d.classes, 8);
+  const int64_t row_bytes = plan.ld_logits * static_cast<int64_t>(mp_dtype_size(d.dtype));
+  plan.chunk_rows = rows_per_chunk(row_bytes);
+  if (d.rows == 0) return plan;
+  const int64_t rows = std::min(d.rows, plan.chunk_rows);
+  for (const Product product : {Product::logits, Product::dx, Product::dw}) {
+    const GemmShape shape = shape_of(product_of(d, plan, product, plan.chunk_rows));
+    plan.gemm_bytes =
+        std::max(plan.gemm_bytes, plan_chunk(context, shape, kMaxScratchBytes).workspace.bytes);
+  }
+  WorkspaceLayout layout;
+  plan.logits = layout.add(static_cast<size_t>(rows * row_bytes));
+  plan.count = layout.add(sizeof(float));
+  // One region: products and column sums run one after the other.
+  plan.scratch = layout.add(
+      std::max(plan.gemm_bytes, column_sum_bytes(shape_of(logits_of(d, plan, rows, nullptr)))));
+  plan.bytes = layout.size();
+  return plan;
+}
+
+// ---------------------------------------------------------------------------- checks
+
+mp_linear_xent_desc_t read_desc(const mp_linear_xent_desc_t *user) {
+  const mp_linear_xent_desc_t d = read_struct(user, "desc");
+  require_dtype(d.dtype, "dtype");
+  require_integer_dtype(d.dtype_labels, "dtype_labels");
+  require_flags(d.flags, MP_XENT_FLAG_IGNORE_LABEL | MP_XENT_FLAG_ACCUMULATE, "flags");
+  require_not_negative(d.rows, "rows");
+  const auto require_size = [](int64_t value, const char *name, int64_t most) {
+    MP_REQUIRE(value >= 1 && value <= most, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
+               " is outside [1, ", most, "]");
+  };
+  require_size(d.width, "width", kMaxWidth);
+  require_size(d.classes, "classes", kMaxClasses);
+  const auto require_ld = [&](int64_t ld, const char *name, int64_t rows, mp_dtype_t dtype) {
+    MP_REQUIRE(ld >= d.width, MP_ERROR_INVALID_ARGUMENT, name, " = ", ld,
+               " is smaller than width = ", d.width);
+    int64_t elems;
+    MP_REQUIRE(strided_extent(rows, ld, d.width, &elems) && bytes_fit(elems, dtype),
+               MP_ERROR_INVALID_ARGUMENT, name, " = ", ld, " with ", rows,
+               " rows: size in bytes exceeds 2^63 - 1");
+  };
+  require_ld(d.ld_x, "ld_x", d.rows, d.dtype);
+  require_ld(d.ld_w, "ld_w", d.classes, d.dtype);
+  require_ld(d.ld_dx, "ld_dx", d.rows, d.dtype);
+  require_ld(d.ld_dw, "ld_dw", d.classes, MP_FP32);
+  require_finite(d.weight, "weight");
+  MP_REQUIRE(d.label_smoothing >= 0.0f && d.label_smoothing < 1.0f, MP_ERROR_INVALID_ARGUMENT,
+             "label_smoothing = ", d.label_smoothing, " is outside [0, 1)");
+  require_finite(d.z_loss, "z_loss");
+  MP_REQUIRE(d.z_loss >= 0.0f, MP_ERROR_INVALID_ARGUMENT, "z_loss = ", d.z_loss, " is negative");
+  require_zero(d.reserved0, "reserved0");
+  return d;
+}
+
+mp_xent_tensors_t read_tensors(const mp_xent_tensors_t *user, const mp_linear_xent_desc_t &d) {
+  const mp_xent_tensors_t t = read_struct(user, "tensors");
+  require_zero(t.reserved0, "tensors->reserved0");
+  require_aligned(t.loss, "tensors->loss");
+  require_aligned(t.dw, "tensors->dw");
+  require_aligned(t.dbias, "tensors->dbias");
+  require_stats(t.stats);
+  if (d.rows == 0) return t;
+  const size_t elem = mp_dtype_size(d.dtype);
+  require_device(t.x, "tensors->x", elem);
+  require_device(t.w, "tensors->w", elem);
+  require_device(t.labels, "tensors->labels", mp_dtype_size(d.dtype_labels));
+  require_device(t.row_loss, "tensors->row_loss");
+  require_aligned(t.bias, "tensors->bias", elem);
+  require_aligned(t.loss_scale, "tensors->loss_scale");
+  require_aligned(t.count, "tensors->count");
+  require_aligned(t.lse, "tensors->lse");
+  require_aligned(t.correct, "tensors->correct");
+  require_aligned(t.dx, "tensors->dx", elem);
+  require_aligned(t.class_weights, "tensors->class_weights");
+  MP_REQUIRE(t.dx != t.x || d.ld_dx == d.ld_x, MP_ERROR_INVALID_ARGUMENT, "ld_dx = ", d.ld_dx,
+             " must equal ld_x = ", d.ld_x, " if tensors->dx = tensors->x");
+  return t;
+}
+
+/// Fails if an output or the workspace overlaps another tensor; only dx may be x.
+void require_separate(const mp_linear_xent_desc_t &d, const mp_xent_tensors_t &t,
+                      const Region &workspace) {
+  const Region x = matrix_region(t.x, "tensors->x", d.rows, d.width, d.ld_x, d.dtype);
+  const Region read[] = {
+      matrix_region(t.w, "tensors->w", d.classes, d.width, d.ld_w, d.dtype),
+      dense_region(t.bias, "tensors->bias", d.classes, d.dtype),
+      dense_region(t.labels, "tensors->labels", d.rows, d.dtype_labels),
+      dense_region(t.loss_scale, "tensors->loss_scale"),
+      dense_region(t.count, "tensors->count"),
+      dense_region(t.class_weights, "tensors->class_weights", d.classes),
+  };
+  const Region written[] = {
+      matrix_region(t.dx, "tensors->dx", d.rows, d.width, d.ld_dx, d.dtype),
+      matrix_region(t.dw, "tensors->dw", d.classes, d.width, d.ld_dw, MP_FP32),
+      dense_region(t.dbias, "tensors->dbias", d.classes),
+      dense_region(t.row_loss, "tensors->row_loss", d.rows),
+      dense_region(t.lse, "tensors->lse", d.rows),
+      dense_region(t.loss, "tensors->loss"),
+      dense_region(t.correct, "tensors->correct"),
+      dense_region(t.stats.found_inf, kStatsOfTensors.found_inf),
+      dense_region(t.stats.amax, kStatsOfTensors.amax),
+      workspace,
+  };
+  for (const Region &region : written) {
+    region.data == t.dx ? require_apart_or_same(region, x) : require_apart(region, x);
+    for (const Region &other : read) require_apart(region, other);
+    for (const Region *other = written; other != &region; other++) require_apart(region, *other);
+  }
+}
+
+// ---------------------------------------------------------------------------- a call
+
+class LinearXent {
+ public:
+  LinearXent(const Context &context, const mp_linear_xent_desc_t &desc,
+             const mp_xent_tensors_t &tensors, const LinearXentPlan &plan, void *workspace,
+             mp_stream_t stream)
+      : c_(context),
+        d_(desc),
+        t_(tensors),
+        plan_(plan),
+        workspace_(static_cast<std::byte *>(workspace)),
+        stream_(stream) {
+    if (t_.count == nullptr) count_rows();
+  }
+
+  void run() {
+    int64_t first = 0;
+    do {
+      const int64_t rows = std::min(plan_.chunk_rows, d_.rows - first);
+      const bool is_last = first + rows == d_.rows;
+      if (rows > 0) compute_losses(first, rows);
+      // dx may be x, so dw reads x first.
+      if (t_.dw != nullptr) add_dw(first, rows, is_last);
+      if (t_.dbias != nullptr) add_dbias(first, rows, is_last);
+      if (t_.dx != nullptr && rows > 0) compute_dx(first, rows);
+      first += rows;
+    } while (first < d_.rows);
+    if (t_.loss == nullptr) return;
+    if (d_.rows > 0)
+      c_.backend.xent_mean(c_.device, losses_of(0, d_.rows), stream_);
+    else
+      store_empty_loss(c_, t_.loss, t_.count == nullptr, stream_);
+  }
+
+ private:
+  std::byte *logits() const { return workspace_ + plan_.logits; }
+  bool has_gradient() const { return t_.dx != nullptr || t_.dw != nullptr || t_.dbias != nullptr; }
+  /// Returns the address of element `index` of a tensor of the descriptor's type.
+  template <class T>
+  T *element(T *tensor, int64_t index) const {
+    return tensor == nullptr ? nullptr : advance(tensor, index, d_.dtype);
+  }
+  static const void *advance(const void *tensor, int64_t index, mp_dtype_t dtype) {
+    return static_cast<const std::byte *>(tensor) +
+           index * static_cast<int64_t>(mp_dtype_size(dtype));
+  }
+  static void *advance(void *tensor, int64_t index, mp_dtype_t dtype) {
+    return const_cast<void *>(advance(static_cast<const void *>(tensor), index, dtype));
+  }
+
+  /// Returns the arguments of the loss of some rows.
+  XentArgs losses_of(int64_t first, int64_t rows) const {
+    XentArgs args{};
+    args.x = logits();
+    args.labels = advance(t_.labels, first, d_.dtype_labels);
+    args.loss_scale = t_.loss_scale;
+    args.count = t_.count;
+    args.row_loss = t_.row_loss + first;
+    args.lse = t_.lse == nullptr ? nullptr : t_.lse + first;
+    args.loss = t_.loss;
+    args.correct = t_.correct;
+    args.class_weights = t_.class_weights;
+    args.dx = has_gradient() ? logits() : nullptr;
+    args.desc.dtype = d_.dtype;
+    args.desc.dtype_labels = d_.dtype_labels;
+    args.desc.flags = d_.flags & MP_XENT_FLAG_IGNORE_LABEL;
+    args.desc.rows = rows;
+    args.desc.classes = d_.classes;
+    args.desc.ld_logits = args.desc.ld_dlogits = plan_.ld_logits;
+    args.desc.ignore_label = d_.ignore_label;
+    args.desc.weight = d_.weight;
+    args.desc.label_smoothing = d_.label_smoothing;
+    args.desc.z_loss = d_.z_loss;
+    return args;
+  }
+
+  /// Stores the divisor of the loss in the workspace, as the count of all chunks.
+  void count_rows() {
+    if (d_.rows == 0) return;
+    XentCountArgs args{losses_of(0, d_.rows), reinterpret_cast<float *>(workspace_ + plan_.count)};
+    c_.backend.fill(c_.device, args.sum, 0, sizeof *args.sum, stream_);
+    c_.backend.xent_count(c_.device, args, stream_);
+    t_.count = args.sum;
+  }
+
+  void compute_losses(int64_t first, int64_t rows) const {
+    GemmProblem problem = product_of(d_, plan_, Product::logits, rows);
+    problem.out.epilogue.bias = t_.bias;
+    problem.out.epilogue.dtype_bias = d_.dtype;
+    multiply(problem, Product::logits, rows,
+             {element(t_.x, first * d_.ld_x), t_.w, nullptr, logits()});
+    XentArgs args = losses_of(first, rows);
+    args.loss = nullptr;
+    c_.backend.softmax_xent(c_.device, args, stream_);
+  }
+
+  void compute_dx(int64_t first, int64_t rows) const {
+    GemmProblem problem = product_of(d_, plan_, Product::dx, rows);
+    set_stats(problem.out);
+    multiply(problem, Product::dx, rows,
+             {logits(), t_.w, nullptr, element(t_.dx, first * d_.ld_dx)});
+  }
+
+  void add_dw(int64_t first, int64_t rows, bool is_last) const {
+    GemmProblem problem = product_of(d_, plan_, Product::dw, rows);
+    problem.out.beta = beta(first);
+    if (is_last) set_stats(problem.out);
+    multiply(problem, Product::dw, rows, {logits(), element(t_.x, first * d_.ld_x), t_.dw, t_.dw});
+  }
+
+  void add_dbias(int64_t first, int64_t rows, bool is_last) const {
+    Output sums{};
+    sums.m = sums.batch_count = 1;
+    sums.n = d_.classes;
+    sums.dtype = MP_FP32;
+    sums.alpha = 1.0f;
+    sums.beta = beta(first);
+    sums.c = sums.d = {t_.dbias, nullptr, d_.classes, 0};
+    if (is_last) set_stats(sums);
+    c_.backend.sum_columns(c_.device, logits_of(d_, plan_, rows, logits()), sums,
+                           workspace_ + plan_.scratch, stream_);
+  }
+
+  float beta(int64_t first) const {
+    return first > 0 || (d_.flags & MP_XENT_FLAG_ACCUMULATE) != 0 ? 1.0f : 0.0f;
+  }
+  void set_stats(Output &out) const {
+    out.epilogue.amax = t_.stats.amax;
+    out.epilogue.found_inf = t_.stats.found_inf;
+  }
+
+  /// Launches a product with the kernel for chunk_rows, so that bits do not depend on `rows`.
+  void multiply(GemmProblem &problem, Product product, int64_t rows, const Operands &x) const {
+    set_data(problem, x);
+    const Workspace scratch{workspace_ + plan_.scratch, plan_.gemm_bytes};
+    const GemmShape shape = shape_of(problem);
+    GemmPlan gemm;
+    if (rows == 0) {
+      gemm = find_plan(c_, shape, {}, 0);
+    } else {
+      GemmShape whole = shape;
+      (product == Product::dw ? whole.k : whole.out.m) = plan_.chunk_rows;
+      gemm = plan_chunk(c_, whole, scratch.bytes);
+      if (rows != plan_.chunk_rows) gemm = adapt_plan(shape, gemm, plan_request(c_, scratch.bytes));
+    }
+    log_plan(c_, "mp_linear_xent", shape, gemm.name, gemm.workspace.bytes);
+    c_.backend.gemm(c_.device, problem, gemm, scratch, stream_);
+  }
+
+  const Context &c_;
+  const mp_linear_xent_desc_t &d_;
+  mp_xent_tensors_t t_;
+  const LinearXentPlan &plan_;
+  std::byte *const workspace_;
+  const mp_stream_t stream_;
+};
+
+}  // namespace
+
+}  // namespace mp
+
+mp_status_t mp_linear_xent_workspace_size(mp_context_t context, const mp_linear_xent_desc_t *desc,
+                                          size_t *bytes) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_linear_xent_desc_t d = mp::read_desc(desc);
+    mp::require_pointer(bytes, "bytes") = mp::plan_linear_xent(c, d).bytes;
+  });
+}
+
+mp_status_t mp_linear_xent(mp_context_t context, const mp_linear_xent_desc_t *desc,
+                           const mp_xent_tensors_t *tensors, void *workspace,
+                           size_t workspace_bytes, mp_stream_t stream) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_linear_xent_desc_t d = mp::read_desc(desc);
+    const mp_xent_tensors_t t = mp::read_tensors(tensors, d);
+    const mp::LinearXentPlan plan = mp::plan_linear_xent(c, d);
+    MP_REQUIRE(workspace_bytes >= plan.bytes, MP_ERROR_WORKSPACE_TOO_SMALL,
+               "workspace_bytes = ", workspace_bytes, " must be at least ", plan.bytes);
+    if (plan.bytes > 0) mp::require_device(workspace, "workspace", 256);
+    mp::require_separate(d, t, {workspace, "workspace", static_cast<int64_t>(plan.bytes)});
+    mp::LinearXent(c, d, t, plan, workspace, stream).run();
+  });
+}

@@ -1,0 +1,447 @@
+// Linear layer with cross-entropy: exact cases, chunks of rows, micro-batches, workspace.
+#include "tests/layers/linear_xent_case.h"
+
+using namespace mptest;
+
+namespace {
+
+const double kNaN = std::nan(""), kInfinity = std::numeric_limits<double>::infinity();
+
+/// Returns a case in which x and w are orthogonal, so that all logits are 0 and all probabilities
+/// 1 / classes.  With power-of-two factors, all gradients are sums of small integers times a power
+/// of two.  Every fifth row is ignored.
+LinearXentCase uniform_case(mp_dtype_t dtype, int64_t rows, int64_t width, int64_t classes) {
+  Random random(4000 + static_cast<uint64_t>(rows));
+  LinearXentCase c(dtype, rows, width, classes);
+  const auto number = [&] { return static_cast<double>(random.integer(-2, 2)); };
+  for (int64_t i = 0; i < rows; i++) {
+    for (int64_t p = 0; p < width / 2; p++) c.x.at(0, i, p) = number();
+    c.labels[static_cast<size_t>(i)] = i % 5 == 4 ? -100 : random.integer(0, classes - 1);
+  }
+  for (int64_t j = 0; j < classes; j++)
+    for (int64_t p = width / 2; p < width; p++) c.w.at(0, j, p) = number();
+  c.loss_scale = 1024.0f;
+  c.count = 4096.0f;
+  return c;
+}
+
+/// Checks all outputs of uniform_case, without rounding errors.
+void check_uniform(const LinearXentCase &c, const LinearXentResult &got) {
+  const mp_linear_xent_desc_t &d = c.desc;
+  const double classes = static_cast<double>(d.classes);
+  const double share = static_cast<double>(c.loss_scale) / c.count / classes;
+  // A class's gradient is share in each row that counts, share (1 - classes) if it is the label.
+  std::vector<double> sum_w(static_cast<size_t>(d.width));
+  std::vector<double> sum_x(static_cast<size_t>(d.width));
+  std::vector<double> rows_of(static_cast<size_t>(d.classes));
+  Matrices dw(1, d.classes, d.width, c.accumulates() ? c.before : 0.0);
+  double counted = 0.0;
+  for (int64_t j = 0; j < d.classes; j++)
+    for (int64_t p = 0; p < d.width; p++) sum_w[static_cast<size_t>(p)] += c.w.at(0, j, p);
+  int64_t wrong_dx = 0, wrong_dw = 0, wrong_dbias = 0, wrong_losses = 0;
+  for (int64_t i = 0; i < d.rows; i++) {
+    const bool ignored = c.is_ignored(i);
+    if (!ignored) rows_of[static_cast<size_t>(c.label(i))]++, counted++;
+    for (int64_t p = 0; p < d.width; p++) {
+      const size_t column = static_cast<size_t>(p);
+      const double dx =
+          ignored ? 0.0 : share * (sum_w[column] - classes * c.w.at(0, c.label(i), p));
+      wrong_dx += got.dx.at(0, i, p) != round_to(d.dtype, dx);
+      if (ignored) continue;
+      sum_x[column] += c.x.at(0, i, p);
+      dw.at(0, c.label(i), p) -= share * classes * c.x.at(0, i, p);
+    }
+    const size_t row = static_cast<size_t>(i);
+    const double loss = ignored ? 0.0 : std::log(classes);
+    wrong_losses += !within(rounded(loss, 0.0, 2.0), got.row_loss[row]);
+    wrong_losses += !within(rounded(loss, 0.0, 2.0), got.lse[row]);
+  }
+  for (int64_t j = 0; j < d.classes; j++) {
+    const double dbias = (c.accumulates() ? c.before : 0.0) +
+                         share * (counted - classes * rows_of[static_cast<size_t>(j)]);
+    wrong_dbias += got.dbias[static_cast<size_t>(j)] != static_cast<float>(dbias);
+    for (int64_t p = 0; p < d.width; p++)
+      wrong_dw += got.dw.at(0, j, p) != dw.at(0, j, p) + share * sum_x[static_cast<size_t>(p)];
+  }
+  CHECK(wrong_losses == 0);
+  CHECK(wrong_dx == 0);
+  CHECK(wrong_dw == 0);
+  CHECK(wrong_dbias == 0);
+}
+
+}  // namespace
+
+TEST_CASE("linear xent: uniform logits are exact around chunks of rows", "[xent]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const int64_t rows :
+         {int64_t{1}, kChunkRows - 1, kChunkRows, kChunkRows + 1, 2 * kChunkRows + 1}) {
+      LinearXentCase c = uniform_case(dtype, rows, 24, 64);
+      CAPTURE(mp_dtype_name(dtype), rows);
+      check_uniform(c, run(c));
+      c.padding = 5;
+      c.in_place = true;
+      c.desc.flags |= MP_XENT_FLAG_ACCUMULATE;
+      c.before = 3.0f;
+      check_uniform(c, run(c));
+    }
+  }
+}
+
+TEST_CASE("linear xent: uniform logits are exact around tiles", "[xent][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const int64_t classes : {1, 2, 16, 128, 2048}) {
+      for (const int64_t width : {2, 3, 16, 65}) {
+        CAPTURE(mp_dtype_name(dtype), classes, width);
+        // BF16 represents 1 - classes up to 256 classes.
+        if (dtype != MP_FP32 && classes > 128) continue;
+        const LinearXentCase c = uniform_case(dtype, 37, width, classes);
+        check_uniform(c, run(c));
+      }
+    }
+  }
+}
+
+TEST_CASE("linear xent: chunks of 112 rows with half a million classes", "[xent][long]") {
+  LinearXentCase c = uniform_case(MP_FP32, 113, 8, 1 << 19);
+  c.loss_scale = 4096.0f;
+  check_uniform(c, run(c));
+}
+
+TEST_CASE("linear xent: one-hot probabilities are exact", "[xent][strict]") {
+  constexpr int64_t kRows = 70, kWidth = 9, kClasses = 41, kWinner = 7;
+  for (const mp_dtype_t dtype : kDtypes) {
+    Random random(4100);
+    LinearXentCase c(dtype, kRows, kWidth, kClasses);
+    for (int64_t i = 0; i < kRows; i++) {
+      c.x.at(0, i, 0) = 64.0;
+      c.labels[static_cast<size_t>(i)] = i % 3 == 0 ? kWinner : random.integer(0, kClasses - 1);
+    }
+    for (int64_t j = 0; j < kClasses; j++)
+      for (int64_t p = 1; p < kWidth; p++)
+        c.w.at(0, j, p) = static_cast<double>(random.integer(-3, 3));
+    c.w.at(0, kWinner, 0) = 32.0;  // logit 2048; all others are 0
+    c.count = 64.0f;
+    c.loss_scale = 32.0f;
+    const LinearXentResult got = run(c);
+    CAPTURE(mp_dtype_name(dtype));
+    int64_t correct = 0, wrong = 0;
+    std::vector<double> dbias(static_cast<size_t>(kClasses));
+    double sum = 0.0;
+    for (int64_t i = 0; i < kRows; i++) {
+      const int64_t label = c.label(i);
+      const bool wins = label == kWinner;
+      correct += wins;
+      sum += wins ? 0.0 : 2048.0;
+      wrong += got.row_loss[static_cast<size_t>(i)] != (wins ? 0.0f : 2048.0f);
+      wrong += got.lse[static_cast<size_t>(i)] != 2048.0f;
+      for (int64_t p = 0; p < kWidth; p++)
+        wrong += got.dx.at(0, i, p) != 0.5 * (c.w.at(0, kWinner, p) - c.w.at(0, label, p));
+      dbias[kWinner] += 0.5;
+      dbias[static_cast<size_t>(label)] -= 0.5;
+    }
+    for (int64_t j = 0; j < kClasses; j++) {
+      wrong += got.dbias[static_cast<size_t>(j)] != dbias[static_cast<size_t>(j)];
+      wrong += got.dw.at(0, j, 0) != 64.0 * dbias[static_cast<size_t>(j)];
+    }
+    CHECK(wrong == 0);
+    CHECK(got.correct == correct);
+    CHECK(got.loss == static_cast<float>(sum / 64.0));
+  }
+}
+
+TEST_CASE("linear xent: losses have the bits of mp_gemm and mp_softmax_xent", "[xent][strict]") {
+  const struct {
+    int64_t rows, width, classes;
+  } shapes[] = {{1, 1, 1},     {7, 5, 3},     {33, 16, 32}, {40, 24, 100}, {65, 33, 127},
+                {18, 64, 129}, {9, 40, 1023}, {5, 8, 1500}, {3, 17, 8200}};
+  uint64_t seed = 4200;
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const auto &shape : shapes) {
+      LinearXentCase c = integer_case(dtype, shape.rows, shape.width, shape.classes, ++seed);
+      CAPTURE(mp_dtype_name(dtype), shape.rows, shape.width, shape.classes);
+      c.loss_scale = 256.0f;
+      for (const bool has_options : {false, true}) {
+        if (has_options) {
+          Random random(seed);
+          for (int64_t j = 0; j < shape.classes; j++)
+            c.bias.push_back(static_cast<double>(random.integer(-4, 4)));
+          c.desc.dtype_labels = MP_INT64;
+          c.desc.label_smoothing = 0.25f;
+          c.desc.z_loss = 0.01f;
+          c.desc.weight = 0.75f;
+          c.desc.ignore_label = c.label(shape.rows / 2);
+          c.padding = 3;
+          c.desc.flags |= MP_XENT_FLAG_ACCUMULATE;
+          c.before = -1.0f;
+        }
+        const LinearXentResult got = run(c);
+        const ComposedXent want = compose(c);
+        check_same_losses(got, want);
+        check_gradients(c, want.dlogits, got);
+        check_same(got, run(c));
+        c.in_place = true;
+        check_same(got, run(c));
+        c.in_place = false;
+      }
+    }
+  }
+}
+
+TEST_CASE("linear xent: class weights give the bits of mp_softmax_xent", "[xent][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    LinearXentCase c = integer_case(dtype, 70, 24, 40, 4250);
+    for (int64_t j = 0; j < 40; j++) c.class_weights.push_back(static_cast<float>(j % 4) / 2.0f);
+    for (size_t i = 0; i < c.labels.size(); i += 4) c.labels[i] = -100;
+    c.loss_scale = 64.0f;
+    c.desc.z_loss = 0.125f;
+    const LinearXentResult got = run(c);
+    const ComposedXent want = compose(c);
+    CAPTURE(mp_dtype_name(dtype));
+    check_same_losses(got, want);
+    check_gradients(c, want.dlogits, got);
+  }
+}
+
+TEST_CASE("linear xent: a whole chunk has the bits of mp_gemm", "[xent]") {
+  // The products of a chunk have the shapes of these calls, so the same kernels multiply them.
+  constexpr int64_t kWidth = 24, kClasses = 72;
+  for (const mp_dtype_t dtype : kDtypes) {
+    LinearXentCase c = integer_case(dtype, kChunkRows, kWidth, kClasses, 4300);
+    c.loss_scale = 4096.0f;
+    const LinearXentResult got = run(c);
+    const ComposedXent want = compose(c);
+    CAPTURE(mp_dtype_name(dtype));
+    check_same_losses(got, want);
+    const auto multiply = [&](int64_t m, int64_t k, bool transposed, const Matrices &b,
+                              mp_dtype_t dtype_d) {
+      DeviceMatrices gradient(dtype, 1, kChunkRows, kClasses, kClasses, 0, 0, kPoison);
+      DeviceMatrices other(dtype, 1, b.rows, kWidth, kWidth, 0, 0, kPoison);
+      const DeviceMatrices result(dtype_d, 1, m, kWidth, kWidth, 0, 0, kCanary);
+      gradient.upload(want.dlogits);
+      other.upload(b);
+      mp_gemm_desc_t gemm = mp_gemm_desc_default(m, kWidth, k, dtype, dtype_d);
+      if (transposed) gemm.op_a = MP_OP_T, gemm.ld_a = kClasses;
+      size_t bytes = 0;
+      require_ok(mp_gemm_workspace_size(context(), &gemm, nullptr, &bytes));
+      const DeviceBuffer<uint8_t> space(static_cast<int64_t>(bytes));
+      require_ok(mp_gemm(context(), &gemm, gradient.data(), other.data(), nullptr, result.data(),
+                         nullptr, space.data(), bytes, kStream));
+      return result.download().values;
+    };
+    CHECK(got.dx.values == multiply(kChunkRows, kClasses, false, c.w, dtype));
+    CHECK(got.dw.values == multiply(kClasses, kChunkRows, true, c.x, MP_FP32));
+  }
+}
+
+TEST_CASE("linear xent: several chunks are within the error bound", "[xent]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    LinearXentCase c = integer_case(dtype, kChunkRows + 905, 16, 40, 4400);
+    for (size_t i = 0; i < c.labels.size(); i += 3) c.labels[i] = -100;
+    c.loss_scale = 8192.0f;
+    const LinearXentResult got = run(c);
+    const ComposedXent want = compose(c);
+    CAPTURE(mp_dtype_name(dtype));
+    check_same_losses(got, want);
+    check_gradients(c, want.dlogits, got);
+  }
+}
+
+TEST_CASE("linear xent: unequal micro-batches have the bits of the whole batch", "[xent]") {
+  // The fastest kernel for few rows would split 1032 classes.
+  constexpr int64_t kRows = kChunkRows + 1000, kWidth = 40, kClasses = 1032;
+  for (const mp_dtype_t dtype : kDtypes) {
+    // Real values, whose sums depend on their order.
+    Random random(4500);
+    LinearXentCase whole(dtype, kRows, kWidth, kClasses);
+    for (Matrices *const matrix : {&whole.x, &whole.w})
+      for (double &value : matrix->values) value = round_to(dtype, random.real(-1.0, 1.0));
+    for (int64_t i = 0; i < kRows; i++)
+      whole.labels[static_cast<size_t>(i)] =
+          i % 7 < 2 || i < 20 ? -100 : random.integer(0, kClasses - 1);
+    whole.loss_scale = 4096.0f;
+    const LinearXentResult want = run(whole);
+    CAPTURE(mp_dtype_name(dtype));
+
+    const int64_t cuts[] = {0, 1, 20, 149, 150, kChunkRows + 151, kRows};
+    const DeviceFloat counted(0.0f);
+    for (size_t i = 0; i + 1 < std::size(cuts); i++) {
+      const DeviceLabels labels(
+          {whole.labels.begin() + cuts[i], whole.labels.begin() + cuts[i + 1]}, MP_INT32);
+      require_ok(mp_xent_count(context(), cuts[i + 1] - cuts[i], MP_INT32, labels.data(), -100,
+                               counted.data(), kStream));
+    }
+    double loss = 0.0, losses = 0.0;
+    for (size_t i = 0; i + 1 < std::size(cuts); i++) {
+      const int64_t first = cuts[i], rows = cuts[i + 1] - first;
+      LinearXentCase part(dtype, rows, kWidth, kClasses);
+      const auto begin = whole.x.values.begin() + first * kWidth;
+      part.x.values.assign(begin, begin + rows * kWidth);
+      part.w = whole.w;
+      part.labels.assign(whole.labels.begin() + first, whole.labels.begin() + first + rows);
+      part.loss_scale = whole.loss_scale;
+      part.count = counted.value();
+      const LinearXentResult got = run(part);
+      CAPTURE(first, rows);
+      for (int64_t r = 0; r < rows; r++) {
+        const size_t row = static_cast<size_t>(first + r);
+        REQUIRE(same_bits(got.row_loss[static_cast<size_t>(r)], want.row_loss[row]));
+        REQUIRE(same_bits(got.lse[static_cast<size_t>(r)], want.lse[row]));
+        losses += want.row_loss[row];
+      }
+      const auto rows_of_whole = want.dx.values.begin() + first * kWidth;
+      CHECK(got.dx.values == std::vector<double>(rows_of_whole, rows_of_whole + rows * kWidth));
+      loss += got.loss;
+    }
+    // Each loss is a quotient in fp64, rounded to fp32.
+    CHECK(std::fabs(loss - losses / counted.value()) <= 7.0 * 0x1p-24 * loss);
+    CHECK(within(rounded(losses / counted.value(), 0.0), want.loss));
+  }
+}
+
+TEST_CASE("linear xent: outputs do not depend on the presence of others", "[xent][strict]") {
+  LinearXentCase c = integer_case(MP_FP16, 50, 24, 40, 4600);
+  c.loss_scale = 64.0f;
+  const LinearXentResult all = run(c);
+  for (int present = 0; present < 8; present++) {
+    c.has_dx = (present & 1) != 0;
+    c.has_dw = (present & 2) != 0;
+    c.has_dbias = (present & 4) != 0;
+    const LinearXentResult some = run(c);
+    CAPTURE(present);
+    CHECK(same_bits(some.row_loss, all.row_loss));
+    CHECK(same_bits(some.loss, all.loss));
+    CHECK(some.correct == all.correct);
+    if (c.has_dx) CHECK(some.dx.values == all.dx.values);
+    if (c.has_dw) CHECK(some.dw.values == all.dw.values);
+    if (c.has_dbias) CHECK(same_bits(some.dbias, all.dbias));
+  }
+}
+
+TEST_CASE("linear xent: non-finite values and invalid labels reach their rows only",
+          "[xent][strict]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    LinearXentCase c = integer_case(dtype, 20, 16, 40, 4700);
+    const LinearXentResult clean = run(c);
+    c.x.at(0, 3, 5) = kNaN;
+    c.x.at(0, 6, 2) = kInfinity;
+    c.labels[9] = 40;
+    c.labels[12] = -1;
+    const LinearXentResult got = run(c);  // checks found_inf
+    const ComposedXent want = compose(c);
+    CAPTURE(mp_dtype_name(dtype));
+    check_same_losses(got, want);
+    CHECK(std::isnan(got.loss));
+    for (int64_t i = 0; i < 20; i++) {
+      const bool bad = i == 3 || i == 6 || i == 9 || i == 12;
+      for (int64_t p = 0; p < 16; p++) {
+        if (bad)
+          CHECK(std::isnan(got.dx.at(0, i, p)));
+        else
+          CHECK(got.dx.at(0, i, p) == clean.dx.at(0, i, p));
+      }
+      CHECK(std::isnan(got.row_loss[static_cast<size_t>(i)]) == bad);
+    }
+    CHECK(std::isnan(got.dw.at(0, 0, 0)));
+    CHECK(std::isnan(got.dbias[0]));
+  }
+}
+
+TEST_CASE("linear xent: an overflow of FP16 logits makes the gradient NaN", "[xent][strict]") {
+  LinearXentCase c(MP_FP16, 2, 4, 8);
+  c.x.at(0, 1, 0) = c.w.at(0, 3, 0) = 256.0;  // 65536
+  const LinearXentResult got = run(c);
+  CHECK(std::isfinite(got.row_loss[0]));
+  CHECK(std::isnan(got.row_loss[1]));
+  CHECK(std::isnan(got.dx.at(0, 1, 2)));
+}
+
+TEST_CASE("linear xent: if all rows are ignored, the loss is NaN and the gradients 0",
+          "[xent][strict]") {
+  LinearXentCase c = integer_case(MP_BF16, 30, 16, 40, 4800);
+  std::fill(c.labels.begin(), c.labels.end(), -100);
+  const LinearXentResult got = run(c);
+  CHECK(std::isnan(got.loss));
+  CHECK(got.dx.values == std::vector<double>(got.dx.values.size(), 0.0));
+  CHECK(got.dw.values == std::vector<double>(got.dw.values.size(), 0.0));
+  CHECK(got.dbias == std::vector<float>(got.dbias.size(), 0.0f));
+}
+
+TEST_CASE("linear xent: no rows clear or keep the gradients of weights", "[xent][strict]") {
+  constexpr int64_t kClasses = 5, kWidth = 3, kLd = 4;
+  for (const bool accumulates : {false, true}) {
+    mp_linear_xent_desc_t d = mp_linear_xent_desc_default(0, kWidth, kClasses, MP_FP16);
+    d.ld_dw = kLd;
+    if (accumulates) d.flags |= MP_XENT_FLAG_ACCUMULATE;
+    CHECK(workspace_size(d) == 0);
+    DeviceMatrices dw(MP_FP32, 1, kClasses, kWidth, kLd, 0, 0, kCanary);
+    dw.upload(Matrices(1, kClasses, kWidth, 2.0));
+    const DeviceBuffer<float> dbias(std::vector<float>(kClasses, 2.0f));
+    const DeviceFloat loss(-1.0f);
+    mp_xent_tensors_t t;
+    MP_INIT_STRUCT(&t);
+    t.dw = static_cast<float *>(dw.data());
+    t.dbias = dbias.data();
+    t.loss = loss.data();
+    require_ok(mp_linear_xent(context(), &d, &t, nullptr, 0, kStream));
+    const double wanted = accumulates ? 2.0 : 0.0;
+    CHECK(dw.download().values == std::vector<double>(kClasses * kWidth, wanted));
+    CHECK(dbias.download() == std::vector<float>(kClasses, static_cast<float>(wanted)));
+    CHECK(dw.damage() == "");
+    CHECK(std::isnan(loss.value()));
+    const DeviceFloat count(7.0f);
+    t.count = count.data();
+    require_ok(mp_linear_xent(context(), &d, &t, nullptr, 0, kStream));
+    CHECK(loss.value() == 0.0f);
+  }
+}
+
+TEST_CASE("linear xent: the workspace is at most 256 MiB for any vocabulary", "[xent][strict]") {
+  constexpr size_t kMiB = size_t{1} << 20;
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const int64_t classes : {1, 1000, 50257, 128256, 131072, 1000003, 1 << 22}) {
+      size_t previous = 0;
+      for (const int64_t rows : {1, 16, 1000, 8192, 1 << 30}) {
+        for (const int64_t width : {1, 4096, 65536}) {
+          const mp_linear_xent_desc_t d = mp_linear_xent_desc_default(rows, width, classes, dtype);
+          const size_t bytes = workspace_size(d);
+          CAPTURE(mp_dtype_name(dtype), classes, rows, width);
+          CHECK(bytes <= 256 * kMiB);
+          // All logits of small problems, or nearly 224 MiB or 4096 rows of large ones.
+          const int64_t elem = dtype == MP_FP32 ? 4 : 2;
+          const auto all = static_cast<double>(std::min(rows, kChunkRows) * classes * elem);
+          CHECK(static_cast<double>(bytes) >= std::min(all, 224.0 / 2.0 * kMiB));
+          if (width != 4096) continue;
+          CHECK(bytes >= previous);
+          previous = bytes;
+        }
+      }
+    }
+  }
+  // 7 x 128 rows of 131072 FP16 logits are 224 MiB.
+  const mp_linear_xent_desc_t d = mp_linear_xent_desc_default(8192, 4096, 131072, MP_FP16);
+  CHECK(workspace_size(d) > 224 * kMiB);
+}
+
+// ---------------------------------------------------------------------------- count
+
+TEST_CASE("xent count: adds the rows that are not ignored", "[xent][strict]") {
+  for (const mp_dtype_t dtype : {MP_INT32, MP_INT64}) {
+    for (const int64_t rows : {1, 511, 512, 513, 3000}) {
+      std::vector<int64_t> labels;
+      float counted = 0.0f;
+      for (int64_t i = 0; i < rows; i++) {
+        labels.push_back(i % 3 == 0 ? -100 : i - 5);  // invalid labels count too
+        counted += labels.back() != -100;
+      }
+      const DeviceLabels on_device(labels, dtype);
+      const DeviceFloat count(0.0f);
+      for (int call = 1; call <= 3; call++) {
+        require_ok(
+            mp_xent_count(context(), rows, dtype, on_device.data(), -100, count.data(), kStream));
+        CHECK(count.value() == static_cast<float>(call) * counted);
+      }
+      require_ok(mp_xent_count(context(), 0, dtype, nullptr, -100, count.data(), kStream));
+      CHECK(count.value() == 3.0f * counted);
+    }
+  }
+}
