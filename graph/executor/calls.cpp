@@ -213,7 +213,7 @@ void add_node(Graph &graph, Node node, uint32_t num_outputs) {
 
 // ---------------------------------------------------------------------------- binding
 
-/// Integer scalars are the offsets of Dropout, which have 64 bits; other integers have 32.
+/// Integer scalars are offsets of dropout masks, which have 64 bits; other integers have 32.
 size_t element_alignment(const Tensor &t) {
   if (t.dtype != MP_DTYPE_NONE) return mp_dtype_size(t.dtype);
   return t.extent.empty() ? sizeof(uint64_t) : sizeof(int32_t);

@@ -81,21 +81,37 @@ class AutocastArrays {
   std::vector<uint8_t> input_slot_, slot_, dtype_, role_;
 };
 
-/// Changes the output of `node` to the type of its input; readers of the output keep their type.
-void write_as_read(Graph &graph, Node &node) {
+/// Applies Traits::writes_as_it_reads and reads_one_type to a node; readers of its output keep
+/// their type.
+/// @param keeps_io  outputs of the graph need an fp32 copy
+void unify_types(Graph &graph, Node &node, bool keeps_io) {
+  node.dtype = graph.dtype_read(node.inputs[0]);
+  const auto reads_own_type = [](const Node &reader, size_t i) {
+    return (reader.operation->traits.flags & MP_NODE_FLAG_READS_EITHER) == 0 ||
+           reader.operation->input_slot(i) == MP_AUTOCAST_SLOT_FP32;
+  };
+  const size_t unified = node.operation->traits.reads_one_type ? node.inputs.size() : 1;
+  for (size_t i = 1; i < unified; ++i) {
+    Input &input = node.inputs[i];
+    if (input.tensor == kNone || node.operation->input_slot(i) == MP_AUTOCAST_SLOT_FP32) continue;
+    Tensor &t = graph.tensor(input.tensor);
+    if (t.dtype == MP_DTYPE_NONE) continue;
+    input.reads_copy = t.dtype != node.dtype;
+    if (input.reads_copy) t.copy_dtype = node.dtype;
+  }
   const int32_t id = node.outputs[0];
-  Tensor &t = graph.tensor(id);
-  const mp_dtype_t wanted = graph.dtype_read(node.inputs[0]);
-  if (t.dtype == wanted) return;
-  const mp_dtype_t other = t.dtype;
-  t.copy_dtype = MP_DTYPE_NONE;
-  t.dtype = wanted;
+  Tensor &y = graph.tensor(id);
+  if (y.dtype == node.dtype) return;
+  const mp_dtype_t other = y.dtype;
+  y.dtype = node.dtype;
+  y.copy_dtype = keeps_io && y.is_output && other == MP_FP32 ? other : MP_DTYPE_NONE;
   for (Node &reader : graph.nodes)
-    for (Input &input : reader.inputs) {
+    for (size_t i = 0; i < reader.inputs.size(); ++i) {
+      Input &input = reader.inputs[i];
       if (input.tensor != id) continue;
-      input.reads_copy = (reader.operation->traits.flags & MP_NODE_FLAG_READS_EITHER) == 0 &&
-                         reader.dtype == other;
-      if (input.reads_copy) t.copy_dtype = other;
+      const bool is_wide = reader.operation->input_slot(i) == MP_AUTOCAST_SLOT_FP32;
+      input.reads_copy = reads_own_type(reader, i) && (is_wide ? MP_FP32 : reader.dtype) == other;
+      if (input.reads_copy) y.copy_dtype = other;
     }
 }
 
@@ -117,7 +133,9 @@ void cast_up_inputs(Graph &graph, mp_autocast_t policy) {
                  mp_dtype_name(low), ", the 16-bit type of the policy");
       const bool is_wide =
           node.dtype == MP_FP32 || node.operation->input_slot(i) == MP_AUTOCAST_SLOT_FP32;
-      if (!is_wide || (node.operation->traits.flags & MP_NODE_FLAG_READS_EITHER) != 0) continue;
+      const bool reads_either = (node.operation->traits.flags & MP_NODE_FLAG_READS_EITHER) != 0 &&
+                                !(node.operation->traits.reads_one_type && policy == nullptr);
+      if (!is_wide || reads_either) continue;
       node.inputs[i].reads_copy = true;
       t.copy_dtype = MP_FP32;
     }
@@ -167,8 +185,10 @@ Reports cast(Graph &graph, mp_autocast_t policy, mp_context_t context) {
   Reports reports;
   if (policy != nullptr) reports = rewrite(graph, policy, context);
   cast_up_inputs(graph, policy);
+  const bool keeps_io =
+      policy != nullptr && (policy->policy.config.flags & MP_AUTOCAST_FLAG_KEEP_IO) != 0;
   for (Node &node : graph.nodes)
-    if (node.operation->traits.writes_as_it_reads) write_as_read(graph, node);
+    if (node.operation->traits.writes_as_it_reads) unify_types(graph, node, keeps_io);
   return reports;
 }
 

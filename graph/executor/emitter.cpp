@@ -88,7 +88,8 @@ void Emitter::emit_count() {
   };
   const auto last =
       std::ranges::find(launches.rbegin(), launches.rend(), Phase::forward, &Launch::phase);
-  launches.insert(last.base(), {Phase::forward, "step  counted for Dropout", std::move(call)});
+  launches.insert(last.base(),
+                  {Phase::forward, "step  counted for dropout masks", std::move(call)});
 }
 
 void Emitter::needs_workspace(size_t bytes) {
@@ -113,7 +114,9 @@ void Emitter::append(const char *name, Call call, size_t output) {
 }
 
 void Emitter::emit_casts(const Node &node) {
-  node.for_each_output([this](int32_t output) { emit_cast(output); });
+  node.for_each_output([&](int32_t output) {
+    if (!node.fused.writes_copy || output != node.outputs[0]) emit_cast(output);
+  });
 }
 
 void Emitter::emit_cast(int32_t tensor) {

@@ -75,6 +75,7 @@ std::array<std::set<int32_t>, kPhases> required_inputs(const Graph &graph) {
       if (leaves_readers || !node.operation->input_has(i, kUnbound)) require(node.inputs[i]);
     }
     require(node.fused.bias);
+    require(node.fused.aux);
   }
   return required;
 }

@@ -78,7 +78,7 @@ class Executor {
   void write(int32_t tensor, const float *values, mp_stream_t stream);
   void forward(mp_graph_mode_t mode, mp_stream_t stream);
   void backward(mp_scaler_t scaler, mp_stream_t stream);
-  /// Returns the number of training forward passes; 0 without Dropout.
+  /// Returns the number of training forward passes; 0 without dropout.
   int64_t step(mp_stream_t stream) const;
   void set_step(int64_t t, mp_stream_t stream);
 

@@ -25,6 +25,8 @@ class Fuser {
       if (fusion == Fusion::input_gradient) fuse_backward(node);
       if (fusion == Fusion::norm) fuse_relu(node);
       if (fusion == Fusion::norm_gradient) fuse_relu_grad(node);
+      if (fusion == Fusion::row_norm) fuse_sum(node);
+      if (fusion == Fusion::row_norm_gradient) fuse_sum_grad(node);
     }
   }
 
@@ -45,13 +47,13 @@ class Fuser {
 
   /// Returns whether an operand is computed before `node`; a bias may be computed after it.
   bool is_ready(const Input &operand, const Node &node) const {
-    return graph_.tensor(operand.tensor).producer < &node - graph_.nodes.data();
+    return graph_.tensor(operand.tensor).producer < index_of(node);
   }
 
   /// Makes `node` write the output of `other`, and drops `other`.
   void absorb(Node &node, Node &other) {
     node.outputs[0] = other.outputs[0];
-    graph_.tensor(node.outputs[0]).producer = static_cast<int32_t>(&node - graph_.nodes.data());
+    graph_.tensor(node.outputs[0]).producer = index_of(node);
     drop(node, other);
   }
 
@@ -100,7 +102,7 @@ class Fuser {
       const size_t output = bias_gradient_of(*reader, node.outputs[0]);
       if (output == kAbsent) continue;
       node.fused.dbias = reader->outputs[output];
-      graph_.tensor(node.fused.dbias).producer = static_cast<int32_t>(&node - graph_.nodes.data());
+      graph_.tensor(node.fused.dbias).producer = index_of(node);
       reader->outputs[output] = kNone;
       if (std::ranges::all_of(reader->outputs, [](int32_t o) { return o == kNone; }))
         drop(node, *reader);
@@ -140,6 +142,143 @@ class Fuser {
     readers(before.input(0)).push_back(&node);
     node.fused.activation = MP_ACT_RELU;
     drop(node, before);
+  }
+
+  int32_t index_of(const Node &node) const {
+    return static_cast<int32_t>(&node - graph_.nodes.data());
+  }
+
+  void add_reader(const Input &input, Node &node) { readers(input.tensor).push_back(&node); }
+
+  /// Makes a norm add its input and a residual.  The sum is written at the time of the norm, so no
+  /// other node may read it before.
+  void fuse_sum(Node &norm) {
+    const int32_t sum = norm.input(0);
+    const Tensor &t = graph_.tensor(sum);
+    if (t.producer == kNone || norm.inputs[0].reads_copy) return;
+    Node &add = graph_.node(t.producer);
+    if (add.operation->type != "Add" || add.is_absorbed || add.dtype != norm.dtype ||
+        add.is_deferred != norm.is_deferred ||
+        graph_.in(add, 0).extent != graph_.in(add, 1).extent ||
+        std::ranges::any_of(readers(sum), [&](const Node *reader) { return reader < &norm; }))
+      return;
+    const bool can_write = can_narrow(norm);
+    const bool is_dropped = is_dropout(add, 1) && is_read_once(add, 1);
+    const size_t x = is_dropped || (can_write && can_narrow_term(add, 1)) ? 1 : 0;
+    const bool is_narrow = can_write && can_narrow_term(add, x);
+    const bool is_inner_term = is_read_once(add, x);
+    norm.inputs[0] = add.inputs[x];
+    norm.fused.aux = add.inputs[1 - x];
+    norm.fused.aux_out = sum;
+    graph_.tensor(sum).producer = index_of(norm);
+    drop(norm, add);
+    if (is_narrow) narrow(norm);
+    std::erase(readers(sum), &norm);
+    if (is_inner_term && is_dropout(norm, 0)) {
+      Node &dropout = graph_.node(graph_.in(norm, 0).producer);
+      norm.inputs[0] = dropout.inputs[0];
+      norm.fused.dropout = index_of(dropout);
+      drop(norm, dropout);
+    }
+    add_reader(norm.inputs[0], norm);
+    add_reader(norm.fused.aux, norm);
+  }
+
+  /// Returns whether an input is a dropout in the type and phase of the node.
+  bool is_dropout(const Node &node, size_t i) const {
+    const Tensor &t = graph_.in(node, i);
+    if (t.producer == kNone || !is_inner(t) || t.dtype != node.dtype) return false;
+    const Node &producer = graph_.node(t.producer);
+    return producer.operation->type == "Dropout" && producer.is_deferred == node.is_deferred;
+  }
+  /// Returns whether a node is the only reader of an input, and reads it once.
+  bool is_read_once(const Node &node, size_t i) { return readers(node.input(i)).size() == 1; }
+
+  // With a residual in fp32, a norm can read the other term and write its output in 16 bits.
+
+  /// Returns whether all nodes that read a tensor read its copy.
+  bool is_read_as_copy(int32_t tensor) const {
+    return std::ranges::all_of(graph_.nodes, [&](const Node &node) {
+      bool reads_copy = true;
+      if (!node.is_absorbed)
+        node.for_each_input(
+            [&](const Input &input) { reads_copy &= input.tensor != tensor || input.reads_copy; });
+      return reads_copy;
+    });
+  }
+  bool can_narrow(const Node &norm) const {
+    const Tensor &y = graph_.out(norm, 0);
+    return norm.dtype == MP_FP32 && y.copy_dtype != MP_DTYPE_NONE && !y.is_output &&
+           is_read_as_copy(norm.outputs[0]);
+  }
+  /// Returns whether a term is, or can be, written in 16 bits.
+  bool can_narrow_term(const Node &add, size_t i) {
+    const Tensor &t = graph_.in(add, i);
+    if (add.inputs[i].reads_copy) return t.role == Role::activation;
+    if (t.producer == kNone || !is_inner(t) || !is_read_once(add, i)) return false;
+    const Node &product = graph_.node(t.producer);
+    return product.operation->traits.fusion == Fusion::product && product.dtype != MP_FP32 &&
+           product.fused.aux_out == kNone;
+  }
+  /// Changes the input and output of a norm to 16 bits.
+  void narrow(Node &norm) {
+    Tensor &y = graph_.tensor(norm.outputs[0]);
+    norm.dtype = y.dtype = y.copy_dtype;
+    y.copy_dtype = MP_DTYPE_NONE;
+    for (Node &node : graph_.nodes)
+      for (Input &input : node.inputs)
+        if (input.tensor == norm.outputs[0]) input.reads_copy = false;
+    norm.inputs[0].reads_copy = false;
+    graph_.tensor(norm.input(0)).dtype = norm.dtype;
+    drop_unread_copy(norm.input(0));
+  }
+  void drop_unread_copy(int32_t tensor) {
+    Tensor &t = graph_.tensor(tensor);
+    const bool is_read = std::ranges::any_of(graph_.nodes, [&](const Node &node) {
+      bool reads_copy = false;
+      if (!node.is_absorbed)
+        node.for_each_input(
+            [&](const Input &input) { reads_copy |= input.tensor == tensor && input.reads_copy; });
+      return reads_copy;
+    });
+    if (t.role == Role::activation && !t.is_output && !is_read) t.copy_dtype = MP_DTYPE_NONE;
+  }
+
+  /// Makes the gradient of a norm add the other gradient of its input, and apply the dropout of
+  /// that input.
+  void fuse_sum_grad(Node &norm) {
+    constexpr size_t kDy = 2;
+    const int32_t dr = norm.outputs[0];
+    const mp_dtype_t dtype = norm.dtype;
+    if (norm.inputs[kDy].reads_copy && norm.dtype == MP_FP32) {
+      norm.dtype = graph_.in(norm, kDy).dtype;
+      norm.inputs[kDy].reads_copy = false;
+      drop_unread_copy(norm.input(kDy));
+    }
+    if (is_inner(graph_.tensor(dr)) && readers(dr).size() == 1) {
+      Node &next = *readers(dr)[0];
+      const Input other = next.inputs[next.input(0) == dr ? 1 : 0];
+      if (next.operation->type == "Add" && next.is_backward && next.dtype == dtype &&
+          is_ready(other, norm)) {
+        norm.fused.aux = other;
+        absorb(norm, next);
+        add_reader(other, norm);
+      }
+    }
+    const int32_t sum = norm.outputs[0];
+    const std::vector<Node *> all = readers(sum);
+    for (Node *const reader : all) {
+      if (reader->operation->type != "DropoutGrad" || reader->dtype != norm.dtype ||
+          graph_.dtype_read(reader->inputs[0]) != norm.dtype)
+        continue;
+      norm.fused.dropout = index_of(*reader);
+      norm.fused.aux_out = reader->outputs[0];
+      graph_.tensor(reader->outputs[0]).producer = index_of(norm);
+      drop(norm, *reader);
+      drop_unread_copy(sum);
+      return;
+    }
+    norm.fused.writes_copy = norm.dtype != dtype && graph_.tensor(sum).copy_dtype == norm.dtype;
   }
 
   Graph &graph_;

@@ -58,13 +58,19 @@ struct Value {
   std::vector<int64_t> integers;
 };
 
-/// Operations fused into a product.
+/// Operations fused into a product or a norm.
 struct Fused {
   mp_activation_t activation = MP_ACT_NONE;
   Input bias;
-  Input aux;                       ///< operand of an activation derivative
-  int32_t aux_out = kNone;         ///< input of the activation, written for its derivative
+  /// Product: operand of an activation derivative.  Norm: residual, or the other term of the
+  /// gradient.
+  Input aux;
+  /// Product: input of the activation, written for its derivative.  Norm: sum with the residual, or
+  /// gradient of the input of the dropout.
+  int32_t aux_out = kNone;
   int32_t dbias = kNone;           ///< column sums of the output
+  bool writes_copy = false;        ///< norm: also writes the copy of the first output
+  int32_t dropout = kNone;         ///< node of an absorbed dropout
   std::vector<std::string> names;  ///< names of the fused nodes
 };
 

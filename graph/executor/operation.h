@@ -71,11 +71,13 @@ enum class Depth {
 /// Role in fusion.cpp.
 enum class Fusion {
   none,
-  product,         ///< absorbs a bias and an activation
-  input_gradient,  ///< product that absorbs a derivative and the sum of its rows
-  bias_gradient,   ///< sum of the rows of the last input, as the last output
-  norm,            ///< absorbs a ReLU
-  norm_gradient    ///< absorbs the derivative of a ReLU
+  product,           ///< absorbs a bias and an activation
+  input_gradient,    ///< product that absorbs a derivative and the sum of its rows
+  bias_gradient,     ///< sum of the rows of the last input, as the last output
+  norm,              ///< absorbs a ReLU
+  norm_gradient,     ///< absorbs the derivative of a ReLU
+  row_norm,          ///< absorbs the sum that it reads, and a dropout of a term
+  row_norm_gradient  ///< absorbs the sum of its gradient with another, and a dropout of this sum
 };
 
 /// Properties of an operation that few have.
@@ -87,10 +89,15 @@ struct Traits {
   uint16_t flags = 0;  ///< autocast: mp_node_flags_t
   Depth depth = Depth::unknown;
   Fusion fusion = Fusion::none;
-  bool is_loss = false;             ///< backward computes the first output with its gradient
-  bool is_view = false;             ///< the output is the input with another shape
-  bool writes_as_it_reads = false;  ///< the first output has the type of the first input
+  bool is_loss = false;  ///< backward computes the first output with its gradient
+  bool is_view = false;  ///< the output is the input with another shape
+  /// The computation and the first output have the type of the first input.
+  bool writes_as_it_reads = false;
+  bool reads_one_type = false;  ///< likewise all other inputs without kFp32
 };
+
+/// Flags of operations with writes_as_it_reads.
+constexpr uint16_t kEitherType = MP_NODE_FLAG_READS_EITHER | MP_NODE_FLAG_WRITES_EITHER;
 
 /// Row of the table of operations.
 struct Operation {
@@ -123,8 +130,11 @@ Arity arity_of(std::span<const Port, kMaxPorts> ports);
 /// Families of operations; each has one file.
 std::span<const Operation> product_operations();    ///< Linear, Conv2D, BiasAddGrad
 std::span<const Operation> image_operations();      ///< pooling, BatchNorm
-std::span<const Operation> pointwise_operations();  ///< activations, Add, Mul, BiasAdd, Reshape
+std::span<const Operation> pointwise_operations();  ///< activations, arithmetic, gated units, views
 std::span<const Operation> sequence_operations();   ///< Embedding, Dropout
+std::span<const Operation> row_operations();        ///< LayerNorm, RMSNorm, Softmax, LogSoftmax
+std::span<const Operation> attention_operations();  ///< Attention, RotaryEmbedding
+std::span<const Operation> layout_operations();     ///< Concat to Transpose, Sum, Mean
 std::span<const Operation> recurrent_operations();  ///< LSTM, GRU, RNN
 std::span<const Operation> loss_operations();       ///< SoftmaxXent, MSE, L1, BCEWithLogits
 

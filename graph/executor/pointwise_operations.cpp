@@ -1,4 +1,6 @@
-// Element-wise operations, and views, which emit no calls.
+// Element-wise operations, gated units, and views, which emit no calls.
+#include <limits>
+
 #include "graph/executor/emitter.h"
 #include "graph/executor/gradients.h"
 
@@ -27,6 +29,11 @@ std::string gradient_of(const Node &n) {
   return std::string(n.operation->type) + "Grad";
 }
 
+/// Appends the gradient of a function of x from dy and x.
+void differentiate_at_x(Gradients &d, const Node &n) {
+  d.append_gradient(n, 0, gradient_of(n), "grad_x", {n.input(0)});
+}
+
 /// The derivative of ReLU reads y: relu'(z) = relu'(relu(z)); the others read z.
 void differentiate_activation(Gradients &d, const Node &n) {
   const bool reads_y = n.operation->traits.activation == MP_ACT_RELU;
@@ -41,34 +48,121 @@ void emit_activation(Emitter &e, const Node &n) {
 
 // ---------------------------------------------------------------------------- binary operations
 
-/// Infers the shape of an operation on two tensors of equal shape.
-void infer_equal(Graph &g, const Node &n) {
-  const Tensor &a = require_floats(g, n, 0);
-  require_floats(g, n, 1);
-  require_extent(g, n, 1, a.extent);
+/// Returns whether b lacks leading dimensions of a and is repeated.
+bool is_repeated(const Graph &g, const Node &n) {
+  return g.in(n, 1).extent.size() < g.in(n, 0).extent.size();
+}
+
+/// Infers the shape of an operation on a and b, whose dimensions are the last ones of a.
+void infer_binary(Graph &g, const Node &n) {
+  const Tensor &a = require_floats(g, n, 0), &b = require_floats(g, n, 1);
+  if (is_repeated(g, n)) {
+    const auto rank = static_cast<std::ptrdiff_t>(b.extent.size());
+    require_extent(g, n, 1, Extent(a.extent.end() - rank, a.extent.end()));
+  } else {
+    require_extent(g, n, 1, a.extent);
+  }
   set_extent(g, n, 0, a.extent);
 }
 
+/// Appends the gradient of b from that of y, or from `terms` with the shape of y.
+void differentiate_b(Gradients &d, const Node &n, int32_t terms) {
+  if (!d.is_wanted(n, 1)) return;
+  if (!is_repeated(d.graph(), n)) return d.contribute(n, 1, terms);
+  const int32_t db = d.make(n, 1);
+  const bool is_row = d.graph().in(n, 1).rows() == 1;
+  d.append(n, is_row ? "BiasAddGrad" : "RepeatGrad", "grad_b", {terms}, {db});
+  d.contribute(n, 1, db);
+}
+
 void differentiate_add(Gradients &d, const Node &n) {
-  for (const size_t i : {0, 1}) d.contribute(n, i, d.of(n, 0));
+  const int32_t dy = d.of(n, 0);
+  d.contribute(n, 0, dy);
+  differentiate_b(d, n, dy);
+}
+
+/// Appends a node whose output has the shape of y: a part of the gradient of b.
+int32_t append_terms(Gradients &d, const Node &n, std::string_view type, std::string_view word,
+                     const std::vector<int32_t> &inputs) {
+  const int32_t terms = d.make(n, is_repeated(d.graph(), n) ? 0 : 1);
+  d.append(n, type, word, inputs, {terms});
+  return terms;
 }
 
 void differentiate_mul(Gradients &d, const Node &n) {
-  d.of(n, 0);  // sums the contributions before the gradients exist
+  const int32_t dy = d.of(n, 0);  // sums the contributions before the gradients exist
   d.append_gradient(n, 0, "MulGrad", "grad_a", {n.input(1)});
-  d.append_gradient(n, 1, "MulGrad", "grad_b", {n.input(0)});
+  if (!d.is_wanted(n, 1)) return;
+  const char *const word = is_repeated(d.graph(), n) ? "grad_b_terms" : "grad_b";
+  differentiate_b(d, n, append_terms(d, n, "MulGrad", word, {dy, n.input(0)}));
 }
 
-/// Emits the row's variant, an mp_pointwise_op_t.
+void differentiate_sub(Gradients &d, const Node &n) {
+  const int32_t dy = d.of(n, 0);
+  d.contribute(n, 0, dy);
+  if (d.is_wanted(n, 1)) differentiate_b(d, n, append_terms(d, n, "SubGrad", "grad_b_terms", {dy}));
+}
+
+/// The gradient of b is -(dy / b) y: dy y could overflow.
+void differentiate_div(Gradients &d, const Node &n) {
+  if (!d.is_wanted(n, 0) && !d.is_wanted(n, 1)) return;
+  const int32_t dy = d.of(n, 0), da = d.make(n, 0);
+  d.append(n, "DivGrad", "grad_a", {dy, n.input(1)}, {da});
+  d.contribute(n, 0, da);
+  if (!d.is_wanted(n, 1)) return;
+  const int32_t terms = append_terms(d, n, "MulGrad", "grad_b_product", {da, n.outputs[0]});
+  differentiate_b(d, n, append_terms(d, n, "SubGrad", "grad_b_terms", {terms}));
+}
+
+/// Negates a gradient.
+void emit_negative(Emitter &e, const Node &n) {
+  mp_strided_copy_desc_t desc = mp_strided_copy_desc_default(n.dtype);
+  desc.rank = 1;
+  desc.extent[0] = e.graph().out(n, 0).numel();
+  desc.x_stride[0] = desc.y_stride[0] = 1;
+  desc.alpha = -1.0f;
+  e.append("mp_strided_copy", [=](const LaunchArgs &run) {
+    return mp_strided_copy(run.context, &desc, run.in(0), run.out(0), nullptr, run.stream);
+  });
+}
+
+constexpr Attribute kSlope[] = {real("slope", 0.01, -3e38, 3e38)};
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr Attribute kRange[] = {real("min", -kInf, -kInf, kInf), real("max", kInf, -kInf, kInf)};
+
+void infer_clip(Graph &g, const Node &n) {
+  if (n.attributes[0].real > n.attributes[1].real)
+    fail_at(n, "min = ", n.attributes[0].real, " exceeds max = ", n.attributes[1].real);
+  infer_same(g, n);
+}
+
+/// Emits the row's variant, an mp_pointwise_op_t, of the first input and an optional second one.
 void emit_binary(Emitter &e, const Node &n) {
-  emit_pointwise(e, desc_of(e, n, static_cast<mp_pointwise_op_t>(n.operation->traits.variant)));
+  const Graph &g = e.graph();
+  const auto op = static_cast<mp_pointwise_op_t>(n.operation->traits.variant);
+  mp_pointwise_desc_t desc = desc_of(e, n, op);
+  const auto attribute = [&](size_t i) { return static_cast<float>(n.attributes[i].real); };
+  if (op == MP_POINTWISE_LEAKY_RELU || op == MP_POINTWISE_DLEAKY_RELU) desc.slope = attribute(0);
+  if (op == MP_POINTWISE_CLIP || op == MP_POINTWISE_DCLIP) {
+    desc.low = attribute(0);
+    desc.high = attribute(1);
+  }
+  if (n.has_input(1) && is_repeated(g, n)) {
+    desc.rows_b = g.in(n, 1).rows();
+    if (desc.rows_b == 1) desc.ld_b = desc.rows_b = 0;
+  }
+  emit_pointwise(e, desc);
 }
 
-/// Copies a gradient without a change of type.
-void emit_identity(Emitter &e, const Node &n) {
-  mp_pointwise_desc_t desc = desc_of(e, n, MP_POINTWISE_COPY);
-  desc.dtype = e.graph().out(n, 0).dtype;
-  emit_pointwise(e, desc);
+/// Sums the repetitions of b.
+void emit_repeat_grad(Emitter &e, const Node &n) {
+  const Tensor &dy = e.graph().in(n, 0), &db = e.graph().out(n, 0);
+  const mp_sum_rows_desc_t desc = mp_sum_rows_desc_default(dy.rows(), db.rows(), db.columns(),
+                                                           e.graph().dtype_read(n.inputs[0]));
+  e.append("mp_sum_rows", [=](const LaunchArgs &run) {
+    const mp_grad_stats_t stats{run.found_inf, nullptr};
+    return mp_sum_rows(run.context, &desc, run.in(0), run.out(0), &stats, run.stream);
+  });
 }
 
 void infer_bias_add(Graph &g, const Node &n) {
@@ -87,6 +181,39 @@ void emit_bias_add(Emitter &e, const Node &n) {
   desc.dtype_b = e.graph().dtype_read(n.inputs[1]);
   desc.ld_b = 0;
   emit_pointwise(e, desc);
+}
+
+// ---------------------------------------------------------------------------- gated units
+
+mp_glu_desc_t glu_desc(const Node &n, const Tensor &y) {
+  auto activation = static_cast<mp_activation_t>(n.operation->traits.variant);
+  if (!n.attributes.empty() && n.attributes[0].integer != 0) activation = MP_ACT_GELU_ERF;
+  return mp_glu_desc_default(activation, y.rows(), y.columns(), n.dtype);
+}
+
+void infer_glu(Graph &g, const Node &n) {
+  const Tensor &x = require_floats(g, n, 0);
+  if (x.columns() % 2 != 0)
+    fail_at(n, "x = ", x.name, " has ", x.columns(), " columns, but must have an even number");
+  Extent y = x.extent;
+  y.back() /= 2;
+  set_extent(g, n, 0, y);
+}
+
+void emit_glu(Emitter &e, const Node &n) {
+  const mp_glu_desc_t desc = glu_desc(n, e.graph().out(n, 0));
+  e.append("mp_glu_forward", [=](const LaunchArgs &run) {
+    return mp_glu_forward(run.context, &desc, run.in(0), run.out(0), run.stream);
+  });
+}
+
+void emit_glu_grad(Emitter &e, const Node &n) {
+  const mp_glu_desc_t desc = glu_desc(n, e.graph().in(n, 0));
+  e.append("mp_glu_backward", [=](const LaunchArgs &run) {
+    const mp_grad_stats_t stats{run.found_inf, nullptr};
+    return mp_glu_backward(run.context, &desc, run.in(1), run.in(0), run.out(0), &stats,
+                           run.stream);
+  });
 }
 
 // ---------------------------------------------------------------------------- Reshape
@@ -157,16 +284,41 @@ constexpr Operation kPointwise[] = {
      {.activation = MP_ACT_TANH}},
     {"TanhGrad", {{"dy"}, {"x"}}, {{"dx"}}, {}, nullptr, nullptr, emit_activation,
      {.activation = MP_ACT_DTANH}},
-    {"Add", {{"a"}, {"b"}}, {{"y"}}, {}, infer_equal, differentiate_add, emit_binary,
+    {"Add", {{"a"}, {"b"}}, {{"y"}}, {}, infer_binary, differentiate_add, emit_binary,
      {.variant = MP_POINTWISE_ADD}},
-    {"Mul", {{"a"}, {"b"}}, {{"y"}}, {}, infer_equal, differentiate_mul, emit_binary,
+    {"Mul", {{"a"}, {"b"}}, {{"y"}}, {}, infer_binary, differentiate_mul, emit_binary,
      {.variant = MP_POINTWISE_MUL}},
     {"MulGrad", {{"dy"}, {"b or a"}}, {{"da or db"}}, {}, nullptr, nullptr, emit_binary,
      {.variant = MP_POINTWISE_MUL}},
+    {"Sub", {{"a"}, {"b"}}, {{"y"}}, {}, infer_binary, differentiate_sub, emit_binary,
+     {.variant = MP_POINTWISE_SUB}},
+    {"SubGrad", {{"dy"}}, {{"db"}}, {}, nullptr, nullptr, emit_negative},
+    {"Div", {{"a"}, {"b"}}, {{"y"}}, {}, infer_binary, differentiate_div, emit_binary,
+     {.variant = MP_POINTWISE_DIV}},
+    {"DivGrad", {{"dy"}, {"b"}}, {{"da or db"}}, {}, nullptr, nullptr, emit_binary,
+     {.variant = MP_POINTWISE_DIV}},
+    {"LeakyRelu", {{"x"}}, {{"y"}}, kSlope, infer_same, differentiate_at_x, emit_binary,
+     {.variant = MP_POINTWISE_LEAKY_RELU}},
+    {"LeakyReluGrad", {{"dy"}, {"x"}}, {{"dx"}}, kSlope, nullptr, nullptr, emit_binary,
+     {.variant = MP_POINTWISE_DLEAKY_RELU}},
+    {"Clip", {{"x"}}, {{"y"}}, kRange, infer_clip, differentiate_at_x, emit_binary,
+     {.variant = MP_POINTWISE_CLIP}},
+    {"ClipGrad", {{"dy"}, {"x"}}, {{"dx"}}, kRange, nullptr, nullptr, emit_binary,
+     {.variant = MP_POINTWISE_DCLIP}},
     {"BiasAdd", {{"x"}, {"b", kFp32}}, {{"y"}}, {},
      infer_bias_add, differentiate_bias_add, emit_bias_add},
-    {"Identity", {{"x"}}, {{"y"}}, {}, nullptr, nullptr, emit_identity,
-     {.flags = MP_NODE_FLAG_READS_EITHER | MP_NODE_FLAG_WRITES_EITHER, .writes_as_it_reads = true}},
+    {"RepeatGrad", {{"dy"}}, {{"db", kFp32}}, {}, nullptr, nullptr, emit_repeat_grad,
+     {.flags = MP_NODE_FLAG_READS_EITHER}},
+    {"Swiglu", {{"x"}}, {{"y"}}, {}, infer_glu, differentiate_at_x, emit_glu,
+     {.variant = MP_ACT_SILU}},
+    {"SwigluGrad", {{"dy"}, {"x"}}, {{"dx"}}, {}, nullptr, nullptr, emit_glu_grad,
+     {.variant = MP_ACT_SILU}},
+    {"Geglu", {{"x"}}, {{"y"}}, kErf, infer_glu, differentiate_at_x, emit_glu,
+     {.variant = MP_ACT_GELU}},
+    {"GegluGrad", {{"dy"}, {"x"}}, {{"dx"}}, kErf, nullptr, nullptr, emit_glu_grad,
+     {.variant = MP_ACT_GELU}},
+    {"Identity", {{"x"}}, {{"y"}}, {}, nullptr, nullptr, emit_binary,
+     {.variant = MP_POINTWISE_COPY, .flags = kEitherType, .writes_as_it_reads = true}},
     {"Reshape", {{"x"}}, {{"y"}}, kReshape, infer_reshape, differentiate_reshape, nullptr,
      {.is_view = true}},
     {"ReshapeGrad", {{"dy"}}, {{"dx"}}, kReshape, nullptr, nullptr, nullptr, {.is_view = true}}};

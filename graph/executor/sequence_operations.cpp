@@ -1,4 +1,5 @@
 // Embedding and dropout.
+#include "graph/executor/dropout_mask.h"
 #include "graph/executor/emitter.h"
 #include "graph/executor/gradients.h"
 
@@ -54,9 +55,6 @@ void emit_embedding_grad(Emitter &e, const Node &n) {
 constexpr Attribute kDropout[] = {real("p", 0.5, 0, 0.99999994),
                                   integer("seed", 0, INT64_MIN, INT64_MAX)};
 
-/// Difference between the seeds of consecutive nodes (mpcore/graph.h).
-constexpr uint64_t kSeedStep = 0x9E3779B97F4A7C15;
-
 void infer_dropout(Graph &g, const Node &n) {
   infer_same(g, n);
   if (!n.has_input(1)) return;
@@ -68,23 +66,15 @@ void differentiate_dropout(Gradients &d, const Node &n) {
   d.append_gradient(n, 0, "DropoutGrad", "grad_x", {n.has_input(1) ? n.input(1) : kNone});
 }
 
-/// Backward applies the mask of the forward pass, which is a function of seed and offset.
 void emit_dropout(Emitter &e, const Node &n) {
-  mp_dropout_desc_t desc = mp_dropout_desc_default(
-      e.graph().out(n, 0).numel(), static_cast<float>(n.attributes[0].real), n.dtype);
-  desc.seed = static_cast<uint64_t>(n.attributes[1].integer);
-  const uint64_t own_seed = desc.seed + kSeedStep * static_cast<uint64_t>(n.number);
-  const AddressIndex steps = e.steps();
-  const size_t pass = phase_of(e.graph(), n) == Phase::forward ? 0 : 1;
+  const mp_dropout_desc_t desc = mp_dropout_desc_default(e.graph().out(n, 0).numel(), 0, n.dtype);
+  const DropoutMask mask(e, n, 1, kDropoutSeedStep);
   e.append("mp_dropout", [=](const LaunchArgs &run) {
     mp_dropout_desc_t d = desc;
-    if (!run.is_training) d.p = 0.0f;
-    const auto *offset = static_cast<const uint64_t *>(run.in(1));
-    if (offset == nullptr) {
-      d.seed = own_seed;
-      offset = static_cast<const uint64_t *>(run.at(steps)) + pass;
-    }
-    return mp_dropout(run.context, &d, offset, run.in(0), run.out(0), nullptr, run.stream);
+    const MaskArgs args = mask.at(run);
+    d.p = args.p;
+    d.seed = args.seed;
+    return mp_dropout(run.context, &d, args.offset, run.in(0), run.out(0), nullptr, run.stream);
   });
 }
 

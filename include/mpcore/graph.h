@@ -36,22 +36,58 @@ extern "C" {
  *      Conv2D         x [n h w c], w [k r s c/groups], b? [k] -> y [n p q k]
  *                       stride = 1, pad = 0, dilation = 1, groups = 1
  *      BiasAdd        x [... c], b [c] -> y [... c]
- *      Add, Mul       a, b of equal shape -> y
+ *      Add, Sub, Mul, Div     a, b -> y of the shape of a; b may lack leading dimensions
  *      Relu, Silu, Sigmoid, Tanh     x -> y
  *      Gelu           x -> y
  *                       erf = 0            0: tanh form, 1: exact form
+ *      LeakyRelu      x -> y
+ *                       slope = 0.01
+ *      Clip           x -> y
+ *                       min = -infinity, max = infinity; both FLOAT
+ *      Swiglu         x [... 2n] = [gate | up] -> y [... n]
+ *      Geglu          x [... 2n] -> y [... n]
+ *                       erf = 0            as Gelu
  *      MaxPool        x [n h w c] -> y [n p q c]
  *                       window = 2, stride = window, pad = 0, dilation = 1, ceil_mode = 0
  *      AvgPool        x [n h w c] -> y [n p q c]
  *                       attributes of MaxPool; include_pad = 0
  *      BatchNorm      x [... c], gamma? [c], beta? [c], mean [c], variance [c] -> y [... c]
  *                       epsilon = 1.0e-5, momentum = 0.1
+ *      LayerNorm      x [... groups n], gamma? [n], beta? [n] -> y
+ *                       epsilon = 1.0e-5, groups = 1, zero_centered = 0
+ *      RMSNorm        x, gamma? -> y; attributes of LayerNorm
+ *      Softmax        x [... n], lengths? of leading dimensions of x -> y
+ *                       scale = 1.0        factor of x
+ *      LogSoftmax     inputs and attributes of Softmax
+ *      Attention      q [batch q_len heads*d], k? [batch kv_len kv_heads*d],
+ *                     v? [batch kv_len kv_heads*e], lengths? [batch], sinks? [heads], offset? [],
+ *                     q_lengths? [batch] -> o [batch q_len heads*e]
+ *                       heads = 1, kv_heads = heads, causal = 0, window_left = -1,
+ *                       window_right = -1, p = 0.0, seed = 0
+ *                       scale = 0.0        factor of the scores, 0: 1/sqrt(d)
+ *      RotaryEmbedding     x [... heads*d], positions? [...] -> y
+ *                       heads = 1, rotated_heads = heads, rotary_dim = d, base = 10000.0,
+ *                       interleaved = 0
  *      Embedding      table [rows dim], indices [...] -> y [... dim]
  *      Dropout        x, offset? [] -> y
  *                       p = 0.5, seed = 0
  *      Reshape        x -> y
  *                       extent             INTS, one per dimension of y: 0 = that of x at the same
  *                                          position, -1 = computed from the others
+ *      Concat         x0, x1? ... x7? of equal shape except on the axis -> y
+ *                       axis = -1          -1 is the last dimension
+ *      Split          x -> y0, y1? ... y7?
+ *                       axis = -1
+ *                       extents            INTS, one per output; equal parts by default
+ *      Slice          x -> y
+ *                       axis = -1, begin = 0, end = extent
+ *      Pad            x -> y, with zeros before and after x
+ *                       axis = -1, before = 0, after = 0
+ *      Transpose      x -> y
+ *                       permutation        INTS: dimension i of y is dimension permutation[i] of x
+ *      Sum, Mean      x -> y without the axes
+ *                       axes               INTS, adjacent and ascending
+ *                       keep_dims = 0      1: y has extent 1 on the axes
  *      LSTM           x [batch steps in], w_ih, w_hh, b_ih?, b_hh?, h0? [batch hidden],
  *                     c0? [batch hidden], lengths? [batch]
  *                       -> y [batch steps hidden], h? [batch hidden], c? [batch hidden]
@@ -62,38 +98,55 @@ extern "C" {
  *      MSE, L1, BCEWithLogits     prediction, target, weight? of equal shape -> loss []
  *                       weight = 1.0
  *
- *  They are computed by mp_gemm, mp_conv2d_*, mp_pointwise, mp_pool2d_*, mp_batchnorm_*,
- *  mp_embedding_*, mp_dropout, mp_rnn_*, mp_softmax_xent and mp_loss (MP_LOSS_REDUCTION_MEAN).
+ *  They are computed by mp_gemm, mp_conv2d_*, mp_pointwise, mp_glu_*, mp_pool2d_*, mp_batchnorm_*,
+ *  mp_norm_*, mp_softmax_*, mp_attention_*, mp_rope, mp_embedding_*, mp_dropout, mp_strided_copy,
+ *  mp_sum_rows, mp_rnn_*, mp_softmax_xent and mp_loss (MP_LOSS_REDUCTION_MEAN).
  *
  *  - **Images**: window, stride, pad and dilation are equal for height and width.
- *  - **Integers**: labels, indices and lengths are int32_t, the offset of Dropout is 1 uint64_t.
- *    They must be inputs of the graph with dtype MP_DTYPE_NONE; the offset has rank 0.
+ *  - **Integers**: labels, indices, positions and lengths are int32_t, the offset of Dropout and
+ *    Attention is 1 uint64_t.  They must be inputs of the graph with dtype MP_DTYPE_NONE; the
+ *    offset has rank 0.
  *  - **correct** is 1 int64_t: the number of rows whose largest logit is the label's.
  *    mp_graph_get_tensor returns MP_DTYPE_NONE and extent 8, in bytes.
  *  - **BatchNorm**: mean and variance must be from mp_graph_add_state.
+ *  - **LayerNorm, RMSNorm, Softmax, LogSoftmax** compute in fp32, and read and write the type that
+ *    their input has.  A norm absorbs an Add before it, and a Dropout that only this Add reads, in
+ *    both passes.  It can then read 16 bits, add them to an fp32 residual, and write 16 bits.
+ *    zero_centered multiplies by 1 + gamma.  Norms have at most 65,536 columns per group.
+ *  - **Attention** without k and v: q is the packed [q | k | v], and lengths apply to all three.
+ *    With k and v, lengths are those of k and v.  d and e are at most 256, and batch x heads is at
+ *    most 2^31 - 1.
+ *  - **RotaryEmbedding** copies the heads after the first rotated_heads, such as v in [q | k | v].
+ *    positions default to 0 to n - 1, where n is the last dimension but one of x if its rank is
+ *    greater than 2, and otherwise the number of rows.  rotary_dim is at most 512.
+ *  - **Concat, Transpose**: the last inputs of Concat can be omitted, but must not be -1.  x of
+ *    Transpose has at most 6 dimensions.
  *  - **LSTM, GRU, RNN**: shapes of the weights as in mp_rnn_weights_t; either both biases or none.
  *    Inputs of the graph get no gradient, so h0 and c0 bound by the caller truncate
  *    back-propagation through time.
  *  - **Losses**: target and weight must not depend on a parameter.
- *  - **Unbound inputs**: h0 and c0 default to 0, lengths to all steps, and the offset to the step
- *    of the graph.  Labels and targets may be unbound in inference; the loss is then not computed.
+ *  - **Unbound inputs**: h0 and c0 default to 0, lengths to all steps or columns, and the offset to
+ *    the step of the graph.  Labels and targets may be unbound in inference; the loss is then not
+ *    computed.
  *
  *  ## Dropout
  *
- *  Masks differ between nodes and between forward passes in training.  The offset of mp_dropout is
- *  the step of the graph: the number of previous forward passes in training, see
- *  mp_graph_get_step_sync.  Its seed is seed + n * 0x9E3779B97F4A7C15 modulo 2^64, where seed is
- *  the attribute (as uint64_t) and n the number of nodes created before this one.  Ranks of
- *  data-parallel training need different seeds.
+ *  Dropout, and Attention with p > 0, have masks in training, which differ between nodes and
+ *  between forward passes.  The offset of mp_dropout and mp_attention_* is the step of the graph:
+ *  the number of previous forward passes in training, see mp_graph_get_step_sync.  The seed is
+ *  seed + n * 0x9E3779B97F4A7C15 modulo 2^64, where seed is the attribute (as uint64_t) and n the
+ *  number of nodes created before this one.  Attention adds n * 0xBF58476D1CE4E5B9 instead.  Ranks
+ *  of data-parallel training need different seeds.
  *
- *  If an offset is bound, mp_dropout gets that offset and the attribute unchanged; nodes with
- *  equal values then have equal masks.
+ *  If an offset is bound, the call gets that offset and the attribute unchanged; nodes with equal
+ *  values then have equal masks.
  *
  *  ## Names in autocast policies
  *
  *  Backward operations are named LinearBackpropInput, LinearBackpropWeight, Conv2DBackpropInput,
- *  Conv2DBackpropFilter, and otherwise like the forward operation with the suffix Grad.  Only the
- *  preset MP_AUTOCAST_PRESET_DEFAULT contains these names.
+ *  Conv2DBackpropFilter, and otherwise like the forward operation with the suffix Grad.  RepeatGrad
+ *  and BiasAddGrad sum the gradient of a repeated operand.  Only the preset
+ *  MP_AUTOCAST_PRESET_DEFAULT contains these names.
  *
  *  The name of a backward node is that of its forward node, "/" and a word: the pattern `fc2*`
  *  matches the nodes of both passes.
@@ -198,7 +251,8 @@ static inline mp_graph_attribute_t mp_graph_floats(const char *name, const doubl
 /** Adds a node: an operation from the list above.
  *  @param op_type     host, e.g. "Linear".
  *  @param name        host, copied, not empty.
- *  @param inputs      host, num_inputs tensors; -1 = absent optional input.
+ *  @param inputs      host, num_inputs tensors; -1 = absent optional input, except for Concat.  The
+ *                     last optional inputs can be omitted.
  *  @param attributes  host, num_attributes values, copied; NULL if num_attributes is 0.
  *  @param outputs     host, out, num_outputs tensors; the last optional outputs can be omitted.
  *  @retval MP_ERROR_NOT_FOUND unknown operation or attribute
@@ -262,8 +316,8 @@ MP_API mp_status_t mp_graph_write(mp_graph_t graph, int32_t tensor, const float 
 
 /** Mode of a forward pass. */
 typedef enum mp_graph_mode {
-  /** BatchNorm uses its states, Dropout is the identity.  The loss and tensors that depend on it
-   *  are computed only if labels or target are bound. */
+  /** BatchNorm uses its states, Dropout is the identity, Attention has no dropout.  The loss and
+   *  tensors that depend on it are computed only if labels or target are bound. */
   MP_GRAPH_MODE_INFERENCE = 1,
   /** Prepares mp_graph_backward, which computes the loss together with its gradient, and tensors
    *  that depend on the loss. */
@@ -279,13 +333,13 @@ MP_API mp_status_t mp_graph_forward(mp_graph_t graph, mp_graph_mode_t mode, mp_s
  *                 NULL: S = 1. */
 MP_API mp_status_t mp_graph_backward(mp_graph_t graph, mp_scaler_t scaler, mp_stream_t stream);
 
-/** Returns the step of a graph with Dropout: the number of forward passes in training, including
- *  replays of a CUDA graph.  Waits for `stream`.  Save it in checkpoints, so that a resumed run has
- *  the same masks as an uninterrupted one.
- *  @param t  host, out; 0 for a graph without Dropout. */
+/** Returns the step of a graph with Dropout, or Attention with p > 0: the number of forward passes
+ *  in training, including replays of a CUDA graph.  Waits for `stream`.  Save it in checkpoints, so
+ *  that a resumed run has the same masks as an uninterrupted one.
+ *  @param t  host, out; 0 for a graph without dropout. */
 MP_API mp_status_t mp_graph_get_step_sync(mp_graph_t graph, int64_t *t, mp_stream_t stream);
 /** Sets the step, e.g. from a checkpoint; mp_graph_compile sets it to 0.  Waits for `stream`.
- *  @param t  0 to 2^52.  No effect on a graph without Dropout. */
+ *  @param t  0 to 2^52.  No effect on a graph without dropout. */
 MP_API mp_status_t mp_graph_set_step_sync(mp_graph_t graph, int64_t t, mp_stream_t stream);
 
 /** Returns the lists for an optimizer: all parameters, in the order of their creation.  The lists

@@ -242,6 +242,108 @@ const std::vector<Subject> &subjects() {
        [](Described &g, int32_t x) {
          return recurrent(g, "RNN", "plain", recurrent(g, "GRU", "gru", x, 4, 8, 3), 8, 6, 1);
        }},
+      {"residuals, dropout and layer norm",
+       {5, 12},
+       [](Described &g, int32_t x) {
+         const int32_t a = linear(g, "a", x, 12, 12), b = linear(g, "b", x, 12, 12);
+         const int32_t drop = g.node("Dropout", "drop", {a}, {{"p", 0.25}});
+         const int32_t sum = g.node("Add", "residual", {b, drop});
+         const int32_t norm = g.node("LayerNorm", "norm",
+                                     {sum, g.parameter("gamma", {12}), g.parameter("beta", {12})});
+         const int32_t c = g.node("Tanh", "tanh", {linear(g, "c", norm, 12, 12)});
+         const int32_t last = g.node("Add", "residual2", {sum, c});
+         return g.node("LayerNorm", "norm2", {last}, {{"groups", 2}, {"epsilon", 0.01}});
+       }},
+      {"RMS norm of heads",
+       {5, 12},
+       [](Described &g, int32_t x) {
+         const int32_t h =
+             g.node("RMSNorm", "norm", {linear(g, "a", x, 12, 12), g.parameter("gamma", {4})},
+                    {{"groups", 3}, {"zero_centered", 1}, {"epsilon", 0.01}});
+         return g.node("RMSNorm", "plain", {linear(g, "b", h, 12, 12)});
+       }},
+      {"packed causal attention",
+       {6, 12},
+       [](Described &g, int32_t x) {
+         int32_t qkv = linear(g, "qkv", x, 12, 32);
+         qkv = g.node("RotaryEmbedding", "rope", {qkv}, {{"heads", 8}, {"rotated_heads", 6}});
+         return g.node("Attention", "attention", {qkv, -1, -1, -1, g.parameter("sinks", {4})},
+                       {{"heads", 4}, {"kv_heads", 2}, {"causal", 1}, {"p", 0.25}});
+       }},
+      {"attention in a window",
+       {6, 12},
+       [](Described &g, int32_t x) {
+         const Attributes rope = {{"heads", 2}, {"rotary_dim", 4}, {"interleaved", 1}};
+         const int32_t q = g.node("RotaryEmbedding", "q.rope", {linear(g, "q", x, 12, 12)}, rope);
+         const int32_t k = g.node("RotaryEmbedding", "k.rope", {linear(g, "k", x, 12, 12)}, rope);
+         const int32_t lengths = g.input("lengths", MP_DTYPE_NONE, {kBatch});
+         return g.node("Attention", "attention", {q, k, linear(g, "v", x, 12, 10), lengths},
+                       {{"heads", 2}, {"window_left", 2}, {"window_right", 1}, {"scale", 0.75}});
+       }},
+      {"softmax and log-softmax",
+       {5, 8},
+       [](Described &g, int32_t x) {
+         const int32_t h =
+             g.node("Softmax", "softmax", {linear(g, "a", x, 8, 9)}, {{"scale", 2.0}});
+         const int32_t lengths = g.input("lengths", MP_DTYPE_NONE, {kBatch, 5});
+         return g.node("LogSoftmax", "log", {linear(g, "b", h, 9, 6), lengths});
+       }},
+      {"gated units",
+       {5, 8},
+       [](Described &g, int32_t x) {
+         int32_t h = g.node("Swiglu", "swiglu", {linear(g, "a", x, 8, 12)});
+         h = g.node("Geglu", "geglu", {linear(g, "b", h, 6, 10)});
+         return g.node("Geglu", "erf", {linear(g, "c", h, 5, 8)}, {{"erf", 1}});
+       }},
+      {"repeated operands",
+       {5, 4},
+       [](Described &g, int32_t x) {
+         int32_t h = linear(g, "a", x, 4, 6);
+         h = g.node("Add", "positions", {h, g.parameter("table", {5, 6})});
+         h = g.node("Mul", "scale", {g.node("Tanh", "tanh", {h}), g.parameter("scales", {6})});
+         h = g.node("Mul", "gates", {h, g.parameter("gates", {5, 6})});
+         return g.node("Add", "shift", {h, g.parameter("shifts", {6})});
+       }},
+      {"differences, quotients and functions with parts",
+       {5, 4},
+       [](Described &g, int32_t x) {
+         const int32_t h = linear(g, "a", x, 4, 6);
+         const int32_t positive = g.node("Sigmoid", "sigmoid", {linear(g, "b", x, 4, 6)});
+         int32_t y = g.node("Sub", "table", {h, g.parameter("table", {5, 6})});
+         y = g.node("Div", "quotient", {y, g.node("Add", "shifted", {positive, positive})});
+         const int32_t negative =
+             g.node("Sub", "negative", {g.node("Tanh", "tanh", {y}), positive});
+         const int32_t minus =
+             g.node("Sub", "minus", {positive, g.node("Add", "twice", {positive, positive})});
+         const int32_t low = g.node("LeakyRelu", "low", {minus}, {{"slope", -2.0}});
+         const int32_t gate = g.node("Sigmoid", "gate", {g.parameter("gate", {6})});
+         const int32_t high = g.node("LeakyRelu", "high", {positive}, {{"slope", 0.5}});
+         y = g.node("Div", "row", {g.node("Add", "sum", {negative, low}), gate});
+         return g.node("Clip", "inside", {g.node("Sub", "last", {y, high})},
+                       {{"min", -99.0}, {"max", 99.0}});
+       }},
+      {"blocks along axes",
+       {4, 3, 6},
+       [](Described &g, int32_t x) {
+         const int32_t h = linear(g, "a", x, 6, 8);
+         const auto parts = g.node_of("Split", "split", {h}, 3, {{"extents", {3, 4, 1}}});
+         const int32_t t = g.node("Tanh", "tanh", {parts[1]});
+         int32_t y = g.node("Concat", "concat", {t, parts[0], linear(g, "b", x, 6, 5)});
+         y = g.node("Slice", "slice", {y}, {{"axis", 1}, {"begin", 1}, {"end", 3}});
+         y = g.node("Pad", "pad", {y}, {{"axis", -2}, {"before", 1}, {"after", 2}});
+         return g.node("Concat", "pair", {y, g.node("Slice", "same", {y})}, {{"axis", 2}});
+       }},
+      {"transpositions and sums over axes",
+       {4, 3, 6},
+       [](Described &g, int32_t x) {
+         int32_t h = g.node("Transpose", "permute", {linear(g, "a", x, 6, 8)},
+                            {{"permutation", {0, 3, 1, 2}}});
+         h = g.node("Tanh", "tanh", {linear(g, "b", h, 3, 5)});
+         const int32_t mean = g.node("Mean", "mean", {h}, {{"axes", {1, 2}}});
+         const int32_t sum = g.node("Sum", "sum", {h}, {{"axes", {3}}, {"keep_dims", 1}});
+         const int32_t flat = g.node("Reshape", "flat", {sum}, {{"extent", {0, -1}}});
+         return g.node("Concat", "both", {mean, flat});
+       }},
   };
   return all;
 }

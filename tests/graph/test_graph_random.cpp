@@ -154,7 +154,7 @@ class RandomNet {
     const int32_t x = pick(is_flat ? 2 : 4);
     const mp_graph_tensor_t t = graph.info(x);
     const int64_t columns = t.extent[t.rank - 1];
-    const int64_t kind = random_.integer(0, 10);
+    const int64_t kind = random_.integer(0, 15);
     if (kind == 8 && is_flat) return watch(graph.node(activation, "aside", {x}));
     is_read_[x] = true;
     switch (kind) {
@@ -188,6 +188,23 @@ class RandomNet {
         return add(node("BatchNorm", i,
                         {x, weights({columns}), weights({columns}), graph.state("mean", {columns}),
                          graph.state("variance", {columns})}));
+      case 11: {  // a pre-norm residual
+        const int32_t sum =
+            node("Add", 100 + i,
+                 {x, node("Dropout", 200 + i, {node(activation, 400 + i, {x})}, {{"p", 0.25}})});
+        if (flip()) add(sum);
+        return add(node("LayerNorm", i, {sum, weights({columns}), weights({columns})},
+                        {{"epsilon", 0.125}}));
+      }
+      case 12:
+        return add(node("RMSNorm", i, {x, weights({columns})}, {{"epsilon", 0.125}}));
+      case 13:  // repeated rows
+        return add(is_flat ? node("Mul", i, {x, weights({columns})})
+                           : node("Add", i, {x, weights({t.extent[2], columns})}));
+      case 14: {
+        const int32_t wide = node("Concat", 100 + i, {x, node(activation, 200 + i, {x})});
+        return add(node("Swiglu", i, {wide}));
+      }
       default:
         return add(node(activation, i, {x}));
     }
