@@ -516,6 +516,23 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
     return check(mp_softmax_xent(get(), &desc, &tensors, stream));
   }
 
+  /// Adds the number of rows whose label is not ignored to *count (mp_xent_count).
+  outcome<void> xent_count(int64_t rows, mp_dtype_t dtype_labels, const void *labels,
+                           int64_t ignore_label, float *count, mp_stream_t stream = nullptr) const {
+    return check(mp_xent_count(get(), rows, dtype_labels, labels, ignore_label, count, stream));
+  }
+
+  /// Returns the workspace size of linear_xent (mp_linear_xent_workspace_size).
+  outcome<size_t> linear_xent_workspace_size(const mp_linear_xent_desc_t &desc) const {
+    return detail::query<size_t>(mp_linear_xent_workspace_size, get(), &desc);
+  }
+
+  /// Computes a linear layer, its cross-entropy and all gradients (mp_linear_xent).
+  outcome<void> linear_xent(const mp_linear_xent_desc_t &desc, const mp_xent_tensors_t &tensors,
+                            workspace workspace, mp_stream_t stream = nullptr) const {
+    return check(mp_linear_xent(get(), &desc, &tensors, workspace.data, workspace.bytes, stream));
+  }
+
   /// Returns the workspace size of loss (mp_loss_workspace_size).
   outcome<size_t> loss_workspace_size(const mp_loss_desc_t &desc) const {
     return detail::query<size_t>(mp_loss_workspace_size, get(), &desc);
@@ -621,6 +638,13 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
                              const mp_grad_stats_t *stats = nullptr,
                              mp_stream_t stream = nullptr) const {
     return check(mp_glu_backward(get(), &desc, x, dy, dx, stats, stream));
+  }
+
+  /// Copies, permutes, repeats or adds a view (mp_strided_copy).
+  outcome<void> strided_copy(const mp_strided_copy_desc_t &desc, const void *x, void *y,
+                             const mp_grad_stats_t *stats = nullptr,
+                             mp_stream_t stream = nullptr) const {
+    return check(mp_strided_copy(get(), &desc, x, y, stats, stream));
   }
 
   // --- layer and RMS normalization
@@ -1438,14 +1462,14 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
     return check(mp_graph_backward(get(), scaler, stream));
   }
 
-  /// Returns the number of training passes, for Dropout (mp_graph_get_step_sync).
+  /// Returns the number of training passes, for dropout masks (mp_graph_get_step_sync).
   outcome<int64_t> get_step_sync(mp_stream_t stream = nullptr) const {
     int64_t t = 0;
     const mp_status_t status = mp_graph_get_step_sync(get(), &t, stream);
     return detail::finish(status, t);
   }
 
-  /// Sets the number of training passes, for Dropout (mp_graph_set_step_sync).
+  /// Sets the number of training passes, for dropout masks (mp_graph_set_step_sync).
   outcome<void> set_step_sync(int64_t t, mp_stream_t stream = nullptr) const {
     return check(mp_graph_set_step_sync(get(), t, stream));
   }

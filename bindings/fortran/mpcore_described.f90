@@ -130,8 +130,9 @@ contains
   end subroutine
 
   !> Adds an input.  Autocast can convert MP_FP32; 16-bit types are read without conversion;
-  !> MP_DTYPE_NONE is integer(c_int32_t) (labels, indices, lengths), except for the offset of a
-  !> Dropout, which is one integer(c_int64_t) without dimensions.  The last dimension is the batch.
+  !> MP_DTYPE_NONE is integer(c_int32_t) (labels, indices, lengths), except for offsets of Dropout
+  !> and Attention, which are one integer(c_int64_t) without dimensions.  The last dimension is the
+  !> batch.
   function input(net, name, dtype, shape, stat, errmsg) result(tensor)
     class(mp_described), intent(inout) :: net
     character(*), intent(in) :: name
@@ -154,6 +155,7 @@ contains
     if (tensor == 0) return
     it => net%shared
     it%bound = [it%bound, bound_input(tensor)]
+    if (dtype == MP_DTYPE_NONE .and. size(shape) == 0) it%counters = [it%counters, tensor]
   end function
 
   !> Adds a trainable parameter: real(c_float), in memory of the network.
@@ -268,7 +270,6 @@ contains
     call mp_check(status, stat, errmsg)
     if (status /= MP_SUCCESS) return
     it => net%shared
-    if (op == 'Dropout' .and. size(inputs) > 1) it%counters = [it%counters, inputs(2)]
     if (op == 'SoftmaxXent' .and. size(outputs) > 2) it%counters = [it%counters, outputs(3)]
   end subroutine
 

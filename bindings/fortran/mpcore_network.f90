@@ -25,7 +25,7 @@ module mpcore_network
   contains
     procedure, private :: bind_real, bind_half, bind_int, bind_long, bind_pointer
     !> Binds an array to an input, from the next pass on: real(c_float), integer(c_int16_t),
-    !> integer(c_int32_t) or, for the offset of a Dropout, integer(c_int64_t).  The array has any
+    !> integer(c_int32_t) or, for the offset of a mask, integer(c_int64_t).  The array has any
     !> rank, is contiguous, and is a target that must remain allocated.  A type(c_ptr) is not
     !> checked; c_null_ptr unbinds the input.
     generic :: bind => bind_real, bind_half, bind_int, bind_long, bind_pointer
@@ -241,8 +241,8 @@ contains
       call mp_check(mp_graph_backward(net%handle(), queue(scaler), queue(stream)), stat, errmsg)
   end subroutine
 
-  !> Returns the number of forward passes in training, which determines the Dropout masks; 0 without
-  !> Dropout.  Save it in checkpoints.  Waits for the stream.
+  !> Returns the number of forward passes in training, which determines the masks of Dropout and
+  !> Attention; 0 without dropout.  Save it in checkpoints.  Waits for the stream.
   subroutine get_step(net, t, stream, stat, errmsg)
     class(mp_network), intent(in) :: net
     integer(c_int64_t), intent(out) :: t

@@ -1,5 +1,5 @@
-// Normalization, rotary embedding, softmax, gated units, sums of rows and attention through
-// mpcore.hpp; most numbers are exact.
+// Normalization, rotary embedding, softmax, gated units, sums of rows, strided copies and attention
+// through mpcore.hpp; most numbers are exact.
 #include "cpp.h"
 
 #include <array>
@@ -110,6 +110,26 @@ TEST_CASE("C++: gated linear unit and sums of rows", "[cpp][pointwise]") {
   desc.period = 0;
   CHECK(message_of([&] { context.sum_rows(desc, &x, &y); }) ==
         "mp_sum_rows: period = 0 must be at least 1 if rows = 4");
+}
+
+TEST_CASE("C++: strided copy", "[cpp][pointwise]") {
+  const mp::context context = mp::context::create(on_host());
+  mp_strided_copy_desc_t desc = mp_strided_copy_desc_default(MP_FP32);
+  desc.rank = 2;
+  desc.extent[0] = 4, desc.extent[1] = 2;
+  desc.x_stride[0] = 1, desc.x_stride[1] = 4;
+  desc.y_stride[0] = 2, desc.y_stride[1] = 1;
+  desc.alpha = 2, desc.beta = -1;
+  const Eight x = {1, 2, 3, 4, 5, 6, 7, 8};
+  Eight y = {1, 1, 1, 1, 1, 1, 1, 1};
+  float amax = 0;
+  const mp_grad_stats_t stats = {nullptr, &amax};
+  context.strided_copy(desc, &x, &y, &stats);
+  CHECK(y == Eight{1, 9, 3, 11, 5, 13, 7, 15});
+  CHECK(amax == 15);
+  desc.y_stride[0] = 0;
+  CHECK(message_of([&] { context.strided_copy(desc, &x, &y); }) ==
+        "mp_strided_copy: y_stride[0] = 0 must be at least 1: elements of y may share an address");
 }
 
 // Queries of 0 give equal weights to the visible keys.

@@ -257,7 +257,7 @@ contains
     type(c_ptr) :: grads, master
     type(mp_graph_tensor_t) :: info
     integer, parameter :: ONE = int(z'3C00') ! in fp16
-    integer :: x, h, mean, variance, gamma, beta, offset, y, z, i
+    integer :: x, h, mean, variance, gamma, beta, offset, mask, packed, y, z, i
     integer(c_int16_t), target :: halves(4, 2) = ONE
     integer(c_int64_t), target :: zero = 0
     integer(c_int64_t) :: step
@@ -280,6 +280,9 @@ contains
     y = net%node('Dropout', 'dropped', [y, offset], [mp_attribute('p', 0.25), mp_attribute('seed', 7)])
     y = net%node('Dropout', 'again', [y, 0])
     z = net%node('Add', 'twice', [h, h])
+    mask = net%input('mask', MP_DTYPE_NONE, [integer ::])
+    packed = net%node('Reshape', 'packed', [x], [mp_attribute('extent', [-1, 1, 0])])
+    packed = net%node('Attention', 'attention', [packed, 0, 0, 0, 0, mask], [mp_attribute('p', 0.25)])
     call net%output(y)
     call net%output(z)
     call net%compile()
@@ -293,6 +296,8 @@ contains
     call expect('an offset of 32 bits is rejected', stat == MP_ERROR_INVALID_ARGUMENT .and. &
       sentence == 'mp_graph_bind: offset is integer(c_int64_t), not integer(c_int32_t)')
     call net%bind(offset, zero)
+    call net%bind(mask, zero, stat)
+    call expect('an offset of attention has 64 bits', stat == MP_SUCCESS)
     call net%forward(MP_GRAPH_MODE_INFERENCE)
     call net%read(y, out)
     call expect('batch normalization', all(reshape(out, [6, 2]) == values + 1))

@@ -24,11 +24,12 @@ from .attention import Attention
 from .autocast import Autocast, AutocastCast, AutocastGraph, AutocastResult, AutocastTensor
 from .context import Context, DeviceArray
 from .convolution import Conv2d
+from .copies import nchw_to_nhwc, nhwc_to_nchw, strided_copy
 from .graph import Graph, GraphTensor
 from .groups import (Matrices, gemm_batched, gemm_batched_plan, gemm_batched_workspace_size, gemm_grouped,
                      gemm_grouped_workspace_size, gemm_ragged, gemm_ragged_workspace_size)
-from .layers import (BatchNorm, ColumnSum, Pool2d, element_loss, glu_backward, glu_forward, nchw_to_nhwc,
-                     nhwc_to_nchw, pointwise, softmax_xent, sum_rows)
+from .layers import (BatchNorm, ColumnSum, Pool2d, element_loss, glu_backward, glu_forward, linear_xent,
+                     pointwise, softmax_xent, sum_rows, xent_count)
 from .norm import Norm
 from .rnn import Rnn, RnnStep
 from .sequences import Embedding, dropout, rope, softmax_backward, softmax_forward
@@ -41,9 +42,9 @@ __all__ = ["Attention", "Autocast", "AutocastCast", "AutocastGraph", "AutocastRe
            "check", "clip_factor", "dropout", "element_loss", "gemm", "gemm_batched", "gemm_batched_plan",
            "gemm_batched_workspace_size", "gemm_explain", "gemm_grouped", "gemm_grouped_workspace_size",
            "gemm_kernels", "gemm_plan", "gemm_ragged", "gemm_ragged_workspace_size", "gemm_workspace_size",
-           "glu_backward", "glu_forward", "lib", "masters_to_model", "nccl_comm", "nchw_to_nhwc", "nhwc_to_nchw",
-           "pointwise", "rope", "scale_step", "softmax_backward", "softmax_forward", "softmax_xent", "sum_rows",
-           "version", "view"]
+           "glu_backward", "glu_forward", "lib", "linear_xent", "masters_to_model", "nccl_comm", "nchw_to_nhwc",
+           "nhwc_to_nchw", "pointwise", "rope", "scale_step", "softmax_backward", "softmax_forward", "softmax_xent",
+           "strided_copy", "sum_rows", "version", "view", "xent_count"]
 
 
 def build_info() -> str:

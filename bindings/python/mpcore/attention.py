@@ -78,7 +78,8 @@ class Attention:
                  **options: Any) -> Tuple[Any, Any, Any]:
         """Computes the gradients of forward from its o and with its options; returns (dq, dk, dv).
 
-        dsinks  float32, one per head, written: the gradient of sinks
+        dq, dk, dv  None: a new dense array, which requires a dense q, k or v
+        dsinks      float32, one per head, written: the gradient of sinks
         """
         desc, tensors = self._tensors(q, k, v, o, False, **options)
         given = tensors.views

@@ -73,7 +73,8 @@ class Graph(Object):
         """Adds an input.
 
         dtype  "fp32": autocast can convert it; 16-bit types: read without conversion; "int32":
-               labels, indices, lengths, and the offset of a Dropout, which is one int64 of shape ()
+               labels, indices, lengths, and offsets of Dropout and Attention, which are one int64
+               of shape ()
         """
         number = _number(dtype)
         if number == _sys.MP_DTYPE_NONE and (dtype is None or dtype_name(dtype) not in ("int32", "int64")):
@@ -81,7 +82,7 @@ class Graph(Object):
         tensor = self._add(lib.mp_graph_add_input, name, shape, number)
         self._inputs.add(tensor)
         if number == _sys.MP_DTYPE_NONE:
-            self._integers[tensor] = "int32"
+            self._integers[tensor] = "int32" if self._info(tensor).rank else "int64"
         return tensor
 
     def parameter(self, name: str, shape: Union[int, Sequence[int]]) -> int:
@@ -115,8 +116,6 @@ class Graph(Object):
         written = (ctypes.c_int32 * outputs)()
         check(lib.mp_graph_add_node(self.handle, _bytes(op, "op"), _bytes(name, "name"), read, len(read), given,
                                     len(given), written, outputs))
-        if op == "Dropout" and len(read) > 1 and read[1] >= 0:
-            self._integers[read[1]] = "int64"
         if op == "SoftmaxXent" and outputs > 2:
             self._integers[written[2]] = "int64"
         return written[0] if outputs == 1 else tuple(written)
@@ -214,9 +213,10 @@ class Graph(Object):
         check(lib.mp_graph_backward(self.handle, None if scaler is None else scaler.handle, stream_pointer(stream)))
 
     def get_step(self, stream: Any = None) -> int:
-        """Returns the number of forward passes in training, which determines the Dropout masks.
+        """Returns the number of forward passes in training, which determines the masks of Dropout
+        and Attention.
 
-        It is 0 without Dropout.  Save it in checkpoints.  Waits for the stream.
+        It is 0 without dropout.  Save it in checkpoints.  Waits for the stream.
         """
         t = ctypes.c_int64()
         check(lib.mp_graph_get_step_sync(self.handle, ctypes.addressof(t), stream_pointer(stream)))

@@ -15,34 +15,9 @@ from typing import Any, Dict, Optional, Sequence, Tuple
 from . import _epilogue, _sys
 from ._gemm import leading, matrix
 from ._library import check, enumerator, fill, lib
-from .arrays import DTYPES, View, dtype_name, outer_strides, point, view
+from .arrays import DTYPES, INTEGERS, View, dtype_name, outer_strides, point, view
 from .context import Context, DeviceArray, output_like, stream_pointer
 from .convolution import Pair, images, numbers
-
-
-def nchw_to_nhwc(context: Context, src: Any, dst: Any = None, *, dtype: Any = None, stream: Any = None) -> Any:
-    """Copies N C H W images to N H W C, converted to `dtype` (default: that of src); returns
-    dst."""
-    n, c, h, w = images(context.check_array(src, "src").shape, "src")
-    return _turn(context, lib.mp_nchw_to_nhwc, src, dst, (n, h, w, c), (n, c, h, w), dtype, stream)
-
-
-def nhwc_to_nchw(context: Context, src: Any, dst: Any = None, *, dtype: Any = None, stream: Any = None) -> Any:
-    """Copies N H W C images to N C H W, converted to `dtype` (default: that of src); returns
-    dst."""
-    n, h, w, c = images(context.check_array(src, "src").shape, "src")
-    return _turn(context, lib.mp_nhwc_to_nchw, src, dst, (n, c, h, w), (n, c, h, w), dtype, stream)
-
-
-def _turn(context: Context, function: Any, src: Any, dst: Any, shape: Tuple[int, ...], nchw: Tuple[int, ...],
-          dtype: Any, stream: Any) -> Any:
-    read = context.check_array(src, "src")
-    if dst is None:
-        dst = DeviceArray(context, shape, dtype or read.dtype)
-    got = context.check_array(dst, "dst", dtype=dtype, shape=shape, writable=True)
-    check(function(context.handle, *nchw, read, read.mp_dtype, got, got.mp_dtype,
-                   stream_pointer(stream)))
-    return dst
 
 
 class Pool2d:
@@ -207,10 +182,15 @@ class ColumnSum:
 
 
 def pointwise(context: Context, op: Any, a: Any, b: Any = None, y: Any = None, *, activation: Any = "none",
-              found_inf: Any = None, amax: Any = None, stream: Any = None) -> Any:
+              slope: float = 0.01, low: float = -math.inf, high: float = math.inf, found_inf: Any = None,
+              amax: Any = None, stream: Any = None) -> Any:
     """Computes y = activation(z) for each element; returns y.
 
-    op          "copy": z = a; "add": z = a + b; "mul": z = a b (mp_pointwise_op_t)
+    op          "copy": z = a; "add", "sub", "mul", "div": z = a + b and so on; "leaky_relu" or
+                "clip" of a; "dleaky_relu", "dclip": a times their derivative at b
+                (mp_pointwise_op_t)
+    slope       of leaky ReLU
+    low, high   bounds of clip
     activation  with "copy" also a derivative such as "drelu": y = a activation'(b)
     b           the shape of a, with contiguous rows if it has two dimensions; or the last
                 dimensions of a, such as a bias or a table of positions, which is repeated
@@ -222,7 +202,8 @@ def pointwise(context: Context, op: Any, a: Any, b: Any = None, y: Any = None, *
     columns = read.shape[-1] if read.shape else 1
     desc = _sys.mp_pointwise_desc_default(enumerator(_sys.mp_pointwise_op_t, op, "op"), 0, 0, read.mp_dtype)
     fill(desc, {"rows": read.size // columns if columns else 0, "columns": columns, "ld_b": columns,
-                "activation": enumerator(_sys.mp_activation_t, activation, "activation")})
+                "activation": enumerator(_sys.mp_activation_t, activation, "activation"),
+                "slope": slope, "low": low, "high": high})
     other = None
     if b is not None:
         other = context.check_array(b, "b", dense=False)
@@ -253,7 +234,7 @@ def sum_rows(context: Context, x: Any, period: int, sum: Any = None, *, dtype: A
 
     This is the gradient of a b that pointwise repeats.
 
-    x      any shape; its rows have the last dimension, and can be strided
+    x      at least 2 dimensions; its rows have the last dimension, and can be strided
     sum    shape (period, columns), also strided; default: a new array of type `dtype`
     beta   factor of the previous sum
     """
@@ -289,7 +270,10 @@ def glu_forward(context: Context, activation: Any, x: Any, y: Any = None, stream
 
 def glu_backward(context: Context, activation: Any, x: Any, dy: Any, dx: Any = None, *, found_inf: Any = None,
                  amax: Any = None, stream: Any = None) -> Any:
-    """Computes the gradient of glu_forward; dx can be x, and has its strides.  Returns dx."""
+    """Computes the gradient of glu_forward; returns dx.
+
+    dx  has the strides of x; can be x.  None: a new dense array, which requires a dense x
+    """
     read = context.check_array(x, "x", dense=False)
     desc, shape = _glu(activation, read)
     grads = context.check_array(dy, "dy", dtype=read.dtype, shape=shape, dense=False)
@@ -312,77 +296,167 @@ def _glu(activation: Any, x: View) -> Tuple[Any, Tuple[int, ...]]:
 
 def softmax_xent(context: Context, logits: Any, labels: Any, *, row_loss: Any, loss: Any = None,
                  correct: Any = None, dlogits: Any = None, loss_scale: Any = None, weight: float = 1.0,
-                 ignore_label: Optional[int] = -100, label_smoothing: float = 0.0, count: Any = None,
-                 lse: Any = None, found_inf: Any = None, amax: Any = None, stream: Any = None) -> None:
+                 ignore_label: Optional[int] = -100, label_smoothing: float = 0.0, z_loss: float = 0.0,
+                 count: Any = None, lse: Any = None, class_weights: Any = None, log_probabilities: bool = False,
+                 found_inf: Any = None, amax: Any = None, stream: Any = None) -> None:
     """Computes softmax cross-entropy and its gradient; see mp_softmax_xent.
 
     logits, dlogits   rows x classes; dlogits can be logits
-    labels            int32 or int64, one per row
+    labels            int32 or int64, one per row; or soft targets, rows x classes of floating-point
+                      numbers
     row_loss          float32, one per row
     loss              float32, 1 element
     correct           int64, 1 element, increased by the number of correct predictions
     loss_scale        float32, 1 element: Scaler.scale
     ignore_label      rows with this label are ignored; None: no row is
     label_smoothing   in [0, 1)
+    z_loss            weight of the squares of lse
     count             float32, 1 element: the divisor; None: the number of rows that are not ignored
     lse               float32, one per row, written: log(sum(exp(logits)))
+    class_weights     float32, one per class
+    log_probabilities logits are log-probabilities: negative log-likelihood
     """
     vl = context.check_array(logits, "logits", dense=False)
     if len(vl.shape) != 2:
         raise ValueError(f"logits has {len(vl.shape)} dimensions, not 2")
     rows, classes = vl.shape
     desc = _sys.mp_xent_desc_default(rows, classes, vl.mp_dtype)
-    fill(desc, {"weight": weight, "label_smoothing": label_smoothing})
-    if ignore_label is None:
-        desc.flags &= ~_sys.MP_XENT_FLAG_IGNORE_LABEL
-    else:
-        fill(desc, {"ignore_label": ignore_label})
-    op, desc.ld_logits = matrix(vl, "logits")
-    if op != _sys.MP_OP_N:
-        raise ValueError("rows of logits must be contiguous")
+    _fill_xent(desc, weight, ignore_label, label_smoothing, z_loss)
+    if log_probabilities:
+        desc.flags |= _sys.MP_XENT_FLAG_LOG_PROBABILITIES
     views = {"x": vl}
-    views["labels"], desc.dtype_labels = context.check_integers(labels, "labels", rows)
+    desc.ld_logits = _leading_of_rows(vl, "logits")
+    targets = context.check_array(labels, "labels", dense=False)
+    if len(targets.shape) == 2 and targets.dtype not in INTEGERS:
+        views["labels"] = context.check_array(labels, "labels", shape=vl.shape, dense=False)
+        desc.dtype_labels, desc.ld_labels = targets.mp_dtype, _leading_of_rows(targets, "labels")
+    else:
+        views["labels"], desc.dtype_labels = context.check_integers(labels, "labels", rows)
     if dlogits is not None:
-        vd = context.check_array(dlogits, "dlogits", dtype=vl.dtype, shape=vl.shape, writable=True,
-                                 dense=False)
-        op, desc.ld_dlogits = matrix(vd, "dlogits")
-        if op != _sys.MP_OP_N:
-            raise ValueError("rows of dlogits must be contiguous")
-        views["dx"] = vd
-    for name, array, kind, size, writable in (
-            ("row_loss", row_loss, "float32", rows, True), ("lse", lse, "float32", rows, True),
-            ("loss", loss, "float32", 1, True), ("correct", correct, "int64", 1, True),
-            ("loss_scale", loss_scale, "float32", 1, False), ("count", count, "float32", 1, False)):
-        if array is not None:
-            views[name] = context.check_array(array, name, dtype=kind, size=size, writable=writable)
+        views["dx"] = context.check_array(dlogits, "dlogits", dtype=vl.dtype, shape=vl.shape, writable=True,
+                                          dense=False)
+        desc.ld_dlogits = _leading_of_rows(views["dx"], "dlogits")
+    views.update(_xent_vectors(context, rows, classes, row_loss, lse, loss, correct, loss_scale, count,
+                               class_weights))
     tensors = point(_sys.mp_xent_tensors_t(), **views)
     stats = _epilogue.stats_of(context, found_inf, amax)
     tensors.stats = stats
     check(lib.mp_softmax_xent(context.handle, ctypes.byref(desc), ctypes.byref(tensors), stream_pointer(stream)))
 
 
+def _leading_of_rows(array: View, name: str) -> int:
+    op, ld = matrix(array, name)
+    if op != _sys.MP_OP_N:
+        raise ValueError(f"rows of {name} must be contiguous")
+    return ld
+
+
+def _fill_xent(desc: Any, weight: float, ignore_label: Optional[int], label_smoothing: float, z_loss: float) -> None:
+    fill(desc, {"weight": weight, "label_smoothing": label_smoothing, "z_loss": z_loss})
+    if ignore_label is None:
+        desc.flags &= ~_sys.mp_xent_flags_t.MP_XENT_FLAG_IGNORE_LABEL
+    else:
+        fill(desc, {"ignore_label": ignore_label})
+
+
+def _xent_vectors(context: Context, rows: int, classes: int, row_loss: Any, lse: Any, loss: Any, correct: Any,
+                  loss_scale: Any, count: Any, class_weights: Any) -> Dict[str, View]:
+    return {name: context.check_array(array, name, dtype=kind, size=size, writable=writable)
+            for name, array, kind, size, writable in (
+                ("row_loss", row_loss, "float32", rows, True), ("lse", lse, "float32", rows, True),
+                ("loss", loss, "float32", 1, True), ("correct", correct, "int64", 1, True),
+                ("loss_scale", loss_scale, "float32", 1, False), ("count", count, "float32", 1, False),
+                ("class_weights", class_weights, "float32", classes, False))
+            if array is not None}
+
+
+def xent_count(context: Context, labels: Any, count: Any, *, ignore_label: int = -100, stream: Any = None) -> None:
+    """Adds the number of labels that are not ignored to count; see mp_xent_count.
+
+    count   float32, 1 element
+    """
+    read, dtype = context.check_integers(labels, "labels", context.check_array(labels, "labels").size)
+    got = context.check_array(count, "count", dtype="float32", size=1, writable=True)
+    check(lib.mp_xent_count(context.handle, read.size, dtype, read, ignore_label, got, stream_pointer(stream)))
+
+
+def linear_xent(context: Context, x: Any, w: Any, labels: Any, *, row_loss: Any, bias: Any = None, loss: Any = None,
+                correct: Any = None, dx: Any = None, dw: Any = None, dbias: Any = None, accumulate: bool = False,
+                loss_scale: Any = None, weight: float = 1.0, ignore_label: Optional[int] = -100,
+                label_smoothing: float = 0.0, z_loss: float = 0.0, count: Any = None, lse: Any = None,
+                class_weights: Any = None, workspace: Any = None, found_inf: Any = None, amax: Any = None,
+                stream: Any = None) -> None:
+    """Computes the softmax cross-entropy of a linear layer and all gradients, without storing all
+    logits; see mp_linear_xent.
+
+    x, dx       rows x width; dx can be x
+    w           classes x width, of x's type
+    bias        classes elements of x's type
+    dw, dbias   float32, as w and bias
+    accumulate  add to dw and dbias instead of overwriting them
+    workspace   uint8, 256 MiB are enough; None: allocate it for this call and wait for the stream
+
+    The other arguments are those of softmax_xent.
+    """
+    vx = context.check_array(x, "x", dense=False)
+    vw = context.check_array(w, "w", dtype=vx.dtype, dense=False)
+    if len(vx.shape) != 2 or len(vw.shape) != 2 or vx.shape[1] != vw.shape[1]:
+        raise ValueError(f"x has shape {vx.shape} and w {vw.shape}, not (rows, width) and (classes, width)")
+    (rows, width), classes = vx.shape, vw.shape[0]
+    desc = _sys.mp_linear_xent_desc_default(rows, width, classes, vx.mp_dtype)
+    _fill_xent(desc, weight, ignore_label, label_smoothing, z_loss)
+    if accumulate:
+        desc.flags |= _sys.MP_XENT_FLAG_ACCUMULATE
+    views = {"x": vx, "w": vw}
+    for name, array, kind, shape in (("dx", dx, vx.dtype, vx.shape), ("dw", dw, "float32", vw.shape)):
+        if array is not None:
+            views[name] = context.check_array(array, name, dtype=kind, shape=shape, writable=True, dense=False)
+    for name, got in views.items():
+        fill(desc, {"ld_" + name: _leading_of_rows(got, name)})
+    views["labels"], desc.dtype_labels = context.check_integers(labels, "labels", rows)
+    if bias is not None:
+        views["bias"] = context.check_array(bias, "bias", dtype=vx.dtype, size=classes)
+    if dbias is not None:
+        views["dbias"] = context.check_array(dbias, "dbias", dtype="float32", size=classes, writable=True)
+    views.update(_xent_vectors(context, rows, classes, row_loss, lse, loss, correct, loss_scale, count,
+                               class_weights))
+    size = _epilogue.bytes_of(lib.mp_linear_xent_workspace_size, context.handle, ctypes.byref(desc))
+    space = context.empty(size, "uint8") if workspace is None else workspace
+    block = context.check_array(space, "workspace", dtype="uint8", writable=True)
+    tensors = point(_sys.mp_xent_tensors_t(), **views)
+    stats = _epilogue.stats_of(context, found_inf, amax)
+    tensors.stats = stats
+    check(lib.mp_linear_xent(context.handle, ctypes.byref(desc), ctypes.byref(tensors), block if size else None,
+                             block.nbytes, stream_pointer(stream)))
+    if workspace is None:
+        context.sync(stream)  # before the workspace is freed
+
+
 def element_loss(context: Context, kind: Any, prediction: Any, target: Any, *, weights: Any = None,
                  element_loss: Any = None, loss: Any = None, dprediction: Any = None, loss_scale: Any = None,
-                 weight: float = 1.0, reduction: Any = "mean", ignore_target: Optional[float] = None,
+                 weight: float = 1.0, reduction: Any = None, ignore_target: Optional[float] = None, delta: float = 1.0,
                  workspace: Any = None, found_inf: Any = None, amax: Any = None, stream: Any = None) -> None:
     """Computes an element-wise loss and its gradient; see mp_loss.
 
-    kind           "mse", "l1" or "bce_with_logits" (mp_loss_kind_t)
+    kind           "mse", "l1", "bce_with_logits", "huber", "smooth_l1", or "linear", which scales a
+                   gradient of the caller, the target (mp_loss_kind_t)
     target         as many elements as prediction, of any floating-point type
     dprediction    as many elements as prediction, of equal type, written
     weights        float32, one per element
     element_loss   float32, one per element, written
     loss           float32, 1 element, written
     loss_scale     float32, 1 element: Scaler.scale
-    reduction      "mean" or "sum" (mp_loss_reduction_t)
+    reduction      "mean" or "sum" (mp_loss_reduction_t); None: "mean", of kind "linear" "sum"
+    delta          of kinds "huber" and "smooth_l1"
     ignore_target  elements with this target, which can be NaN, are ignored; None: no element is
     workspace      uint8, 16 KiB are enough; None: allocate it for this call and wait for the stream
     """
     read = context.check_array(prediction, "prediction")
     wanted = context.check_array(target, "target", size=read.size)
     desc = _sys.mp_loss_desc_default(enumerator(_sys.mp_loss_kind_t, kind, "kind"), read.size, read.mp_dtype)
-    fill(desc, {"dtype_target": wanted.mp_dtype, "weight": weight,
-                "reduction": enumerator(_sys.mp_loss_reduction_t, reduction, "reduction")})
+    fill(desc, {"dtype_target": wanted.mp_dtype, "weight": weight, "delta": delta})
+    if reduction is not None:
+        desc.reduction = enumerator(_sys.mp_loss_reduction_t, reduction, "reduction")
     if ignore_target is not None:
         fill(desc, {"flags": _sys.MP_LOSS_FLAG_IGNORE_TARGET, "ignore_target": ignore_target})
     views = {"prediction": read, "target": wanted}

@@ -69,9 +69,11 @@ class Norm:
     def backward(self, x: Any, dy: Any, gamma: Any = None, dgamma: Any = None, dbeta: Any = None, dx: Any = None, *,
                  sum: Any = None, dsum: Any = None, dresidual: Any = None, accumulate: bool = False,
                  dropout_offset: Any = None, found_inf: Any = None, amax: Any = None, stream: Any = None) -> Any:
-        """Computes the gradients of forward; dx can be dy.  Returns dx, which has the strides of x.
+        """Computes the gradients of forward; returns dx.
 
         x           not read if sum is given
+        dx          has the strides of x; can be dy.  None: a new dense array, which requires a
+                    dense x
         sum         as written by forward; required if it had a residual
         dsum        gradient of sum from its other uses
         dresidual   gradient of residual, written; can be dsum

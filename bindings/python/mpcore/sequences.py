@@ -110,7 +110,8 @@ def rope(context: Context, x: Any, y: Any = None, *, positions: Any = None, inv_
     """Rotates pairs of elements by angles that are proportional to their position; returns y.
 
     x               shape (..., heads, head_dim), such as the queries and keys of a packed QKV
-    y               the shape and strides of x; can be x
+    y               the shape and strides of x; can be x.  None: a new dense array, which requires
+                    a dense x
     positions       int32, one per row; None: the row number modulo `period`
     inv_freq        float32, rotary_dim / 2 elements; None: base**(-2 i / rotary_dim)
     rotary_dim      leading elements of a head that are rotated; None: all
@@ -143,7 +144,7 @@ def softmax_forward(context: Context, x: Any, y: Any = None, *, scale: float = 1
                     lengths: Any = None, mask: Any = None, log: bool = False, stream: Any = None) -> Any:
     """Computes the softmax of scale x over the last dimension; returns y.  See mp_softmax_forward.
 
-    x          any shape; rows of x and y can be strided
+    x          at least 2 dimensions; rows of x and y can be strided
     y          can be x
     causal     x is (..., queries, keys), and query i sees the keys up to i + keys - queries
     lengths    int32, visible keys of each sequence; x is split into as many parts of equal size

@@ -447,10 +447,20 @@ class Training(unittest.TestCase):
         self.assertEqual(gradient([-100, 1]), [0, 0, 0.5, -0.5])
         self.assertEqual(gradient([1, 0], ignore_label=0), [0.5, -0.5, 0, 0])
         self.assertEqual(gradient([0, 1], label_smoothing=0.5), [-0.125, 0.125, 0.125, -0.125])
+        weights = self.context.array(Floats([3, 1], (2,)))
+        self.assertEqual(gradient([0, 1], class_weights=weights), [-0.375, 0.375, 0.125, -0.125])
         with self.assertRaises(AssertionError):  # the loss is NaN
             gradient([-100, 1], ignore_label=None)
         with self.assertRaisesRegex(mpcore.Error, "label_smoothing = 1 is outside"):
             gradient([0, 1], label_smoothing=1)
+
+    def test_softmax_xent_of_probabilities(self):
+        x, loss = self.context.array(Floats([-1, -2, -3, -4], (2, 2))), self.context.zeros(1)
+        dx, targets = self.context.zeros((2, 2)), self.context.array(Floats([0.25, 0.75, 1, 0], (2, 2)))
+        mpcore.softmax_xent(self.context, x, targets, row_loss=self.context.zeros(2), loss=loss, dlogits=dx,
+                            log_probabilities=True)
+        self.assertEqual(values(loss), [(1.75 + 3) / 2])
+        self.assertEqual(values(dx), [-0.125, -0.375, -0.5, 0])
 
     def test_accumulation(self):
         scaler = mpcore.Scaler(self.context, "backoff", init_scale=4)

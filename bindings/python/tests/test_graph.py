@@ -163,6 +163,9 @@ class Runs(unittest.TestCase):
             norm = graph.node("BatchNorm", "norm", [turned, gamma, beta, mean, variance], epsilon=0)
             y = graph.node("Dropout", "dropped", [norm, offset], p=0.25, seed=7)
             z = graph.node("Dropout", "again", [y, None])
+            packed = graph.node("Reshape", "packed", [x], extent=[0, 1, -1])
+            mask = graph.input("mask", (), "int32")
+            graph.node("Attention", "attention", [packed, None, None, None, None, mask], p=0.25)
             graph.output(z)
             graph.compile()
             graph.write(gamma, Floats([2, 2, 2], (3,)))
@@ -173,7 +176,8 @@ class Runs(unittest.TestCase):
             self.assertEqual(graph.tensor(offset).dtype, "int64")
             with self.assertRaisesRegex(TypeError, "offset has dtype int32, not int64"):
                 graph.bind(offset, device.zeros(1, "int32"))
-            graph.bind(offset, device.zeros((), "int64"))
+            for scalar in offset, mask:
+                graph.bind(scalar, device.zeros((), "int64"))
             graph.forward("inference")
             out = graph.tensor(z).data
             self.assertEqual(list(array.array("f", out.tobytes())), [value + 1 for value in values])

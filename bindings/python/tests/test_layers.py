@@ -240,6 +240,11 @@ class Layers(unittest.TestCase):
         by_row = mpcore.pointwise(self.context, "mul", matrix, self.array(row, (4,)))
         self.assertEqual(values(by_row), [v * row[i % 4] for i, v in enumerate(a)])
         self.assertEqual(values(mpcore.pointwise(self.context, "copy", x, activation="relu")), [max(0, v) for v in a])
+        self.assertEqual(values(mpcore.pointwise(self.context, "sub", x, half)), [v - w for v, w in zip(a, b)])
+        self.assertEqual(values(mpcore.pointwise(self.context, "leaky_relu", x, slope=-2)), [max(v, -2 * v) for v in a])
+        self.assertEqual(values(mpcore.pointwise(self.context, "clip", x, high=1)), [min(v, 1) for v in a])
+        self.assertEqual(values(mpcore.pointwise(self.context, "dclip", x, half, low=0, high=2)),
+                         [v if 0 <= w <= 2 else 0 for v, w in zip(a, b)])
         dx = mpcore.pointwise(self.context, "copy", matrix, self.array(b, (3, 4)), matrix, activation="drelu")
         self.assertIs(dx, matrix)
         self.assertEqual(values(dx), [v if w > 0 else 0 for v, w in zip(a, b)])
@@ -274,7 +279,7 @@ class Layers(unittest.TestCase):
     def test_pointwise_refusals(self):
         x = self.context.zeros((3, 4))
         for kind, sentence, arguments, options in (
-                (ValueError, "op = 'sub' must be one of: copy, add, mul", ("sub", x, x), {}),
+                (ValueError, "op = 'pow' must be one of: copy, add, mul", ("pow", x, x), {}),
                 (ValueError, r"b has shape \(3,\), not \(3, 4\) or its last dimensions",
                  ("add", x, self.context.zeros(3)), {}),
                 (ValueError, r"y has shape \(4,\), not \(3, 4\)", ("add", x, x, self.context.zeros(4)), {}),
@@ -350,6 +355,23 @@ class Layers(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, r"dst has shape \(2,\), not \(3,\)"):
             self.context.cast(half, self.context.zeros(2))
 
+    def test_linear_xent(self):
+        array, zeros = self.context.array, self.context.zeros
+        x, w = array(Floats([2, 0, 0, 0], (2, 2))), array(Floats([0, 3, 0, 1], (2, 2)))
+        # All logits are 0.
+        labels, count = array(Floats([0, -100], (2,), "<i4")), zeros(1)
+        row_loss, loss, dw, dbias = zeros(2), zeros(1), zeros((2, 2)), zeros(2)
+        mpcore.xent_count(self.context, labels, count)
+        self.assertEqual(values(count), [1])
+        options = {"row_loss": row_loss, "loss": loss, "dw": dw, "dbias": dbias, "count": count}
+        with self.assertRaisesRegex(ValueError, r"x has shape \(2, 2\) and w \(1, 4\)"):
+            mpcore.linear_xent(self.context, x, zeros((1, 4)), labels, **options)
+        mpcore.linear_xent(self.context, x, w, labels, **options)
+        mpcore.linear_xent(self.context, x, w, labels, bias=zeros(2), dx=x, accumulate=True, **options)
+        self.assertAlmostEqual(values(loss)[0], math.log(2), places=6)
+        self.assertEqual((values(dw), values(dbias)), ([-2, 0, 2, 0], [-1, 1]))
+        self.assertEqual(values(x), [0, -1, 0, 0])
+
     def test_element_loss(self):
         def call(kind, x, t, **options):
             prediction, loss = self.context.array(Floats(x, (len(x),))), self.context.zeros(1)
@@ -363,7 +385,11 @@ class Layers(unittest.TestCase):
         self.assertEqual(call("mse", [1, 3], [0, math.nan], ignore_target=math.nan), (1, [2, 0]))
         weights = self.context.array(Floats([0, 2], (2,)))
         self.assertEqual(call("mse", [math.inf, 3], [0, 1], weights=weights), (4, [0, 4]))
-        with self.assertRaisesRegex(ValueError, "^kind = 'huber' must be one of: mse, l1, bce_with_logits"):
-            call("huber", [1], [1])
+        self.assertEqual(call("huber", [1, 7], [0, 3], delta=2), (3.25, [0.5, 1]))
+        self.assertEqual(call("smooth_l1", [1, 7], [0, 3], delta=2), (1.625, [0.25, 0.5]))
+        self.assertEqual(call("linear", [1, 7], [2, 3], loss_scale=self.context.array(Floats([8], (1,)))),
+                         (23, [16, 24]))
+        with self.assertRaisesRegex(ValueError, "^kind = 'hinge' must be one of: mse, l1, bce_with_logits"):
+            call("hinge", [1], [1])
         with self.assertRaisesRegex(ValueError, "target"):
             call("mse", [1, 2], [1])

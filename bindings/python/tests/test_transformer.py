@@ -1,5 +1,5 @@
-"""Normalization, rotary embeddings, softmax, gated units, repeated rows and attention, compared
-with plain loops in fp64."""
+"""Normalization, rotary embeddings, softmax, gated units, repeated rows, strided copies and
+attention, compared with plain loops in fp64."""
 
 import array
 import math
@@ -307,6 +307,47 @@ class GatedUnits(Case):
             (ValueError, "beta = 1 requires sum", lambda: mpcore.sum_rows(self.context, x, 3, beta=1)),
             (ValueError, r"sum has shape \(3, 4\), not \(2, 4\)", lambda: mpcore.sum_rows(self.context, x, 2, total)),
             (mpcore.Error, "period = 0 must be at least 1", lambda: mpcore.sum_rows(self.context, x, 0))))
+
+
+class StridedCopies(Case):
+    def test_dense_arrays(self):
+        (x, a), (y, b) = self.integers((2, 3), 1), self.integers((2, 3), 2)
+        copy = mpcore.strided_copy(self.context, x)
+        self.assertEqual((copy.shape, values(copy)), ((2, 3), a))
+        amax = self.context.zeros(1)
+        self.assertIs(mpcore.strided_copy(self.context, x, y, alpha=2.0, beta=-1.0, amax=amax), y)
+        wanted = [2 * v - w for v, w in zip(a, b)]
+        self.assertEqual((values(y), values(amax)), (wanted, [max(map(abs, wanted))]))
+        self.assertEqual(mpcore.strided_copy(self.context, self.context.zeros((0, 3))).shape, (0, 3))
+        self.assert_refused((
+            (ValueError, "beta = 1 requires y", lambda: mpcore.strided_copy(self.context, x, beta=1)),
+            (ValueError, r"y has shape \(3, 2\), not \(2, 3\)",
+             lambda: mpcore.strided_copy(self.context, x, self.context.zeros((3, 2)))),
+            (TypeError, "y has dtype float16, not float32",
+             lambda: mpcore.strided_copy(self.context, x, self.context.zeros((2, 3), "fp16"))),
+            (mpcore.Error, r"rank = 7 is outside \[0, 6\]",
+             lambda: mpcore.strided_copy(self.context, self.context.zeros((1,) * 7))),
+            (mpcore.Error, "alpha = nan", lambda: mpcore.strided_copy(self.context, x, alpha=math.nan))))
+
+    @needs_numpy
+    @needs_host
+    def test_views(self):
+        x = numpy.array(integers(24, 1), numpy.float16).reshape(2, 3, 4)
+        for name, part in (("transposed", x.transpose(2, 0, 1)), ("slice", x[:, 1:, ::2]), ("one", x[1, 2, 3]),
+                           ("repeated", numpy.broadcast_to(x[0], (5, 3, 4))), ("reversed, one", x[:1][::-1])):
+            with self.subTest(name):
+                wide = numpy.ones((*part.shape, 3), numpy.float16)
+                mpcore.strided_copy(self.context, part, wide[..., 1])
+                self.assertEqual(wide[..., 1].tolist(), part.tolist())
+                self.assertTrue((wide[..., ::2] == 1).all())
+        y = numpy.zeros((4, 3, 2), numpy.float16)
+        mpcore.strided_copy(self.context, Exporter(x.T), Exporter(y))
+        self.assertEqual(y.tolist(), x.T.tolist())
+        self.assert_refused((
+            (mpcore.Error, r"x_stride\[0\] = -12 is negative", lambda: mpcore.strided_copy(self.context, x[::-1])),
+            (ValueError, "y is read-only",
+             lambda: mpcore.strided_copy(self.context, x, numpy.broadcast_to(x[:1], x.shape))),
+            (mpcore.Error, "y = ", lambda: mpcore.strided_copy(self.context, x[0], x[0]))))
 
 
 class AttentionPasses(Case):

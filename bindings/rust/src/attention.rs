@@ -132,8 +132,13 @@ impl AttentionBuilder<'_> {
 pub enum AttentionLengths<'a> {
     /// Padded form: all rows are valid.
     All,
-    /// Padded form: valid rows of q, and of k and v, one number per sequence.
-    Padded(View<'a, i32>, View<'a, i32>),
+    /// Padded form: valid rows, one number per sequence; None: all rows.
+    Padded {
+        /// Valid rows of q.
+        q: Option<View<'a, i32>>,
+        /// Valid rows of k and v.
+        kv: Option<View<'a, i32>>,
+    },
     /// Packed form: the rows after the last row of each sequence in q, and in k and v.
     Packed(View<'a, i32>, View<'a, i32>),
 }
@@ -255,16 +260,16 @@ impl<T: Float> Attention<T> {
             dropout_offset: offset.cast(),
             ..sys::mp_attention_tensors_t::zeroed()
         };
-        let per_sequence = |name, view| context.output(CALL, name, Some(view), d.batch as usize);
+        let per_sequence = |name, view| context.output(CALL, name, view, d.batch as usize);
         match &inputs.lengths {
             AttentionLengths::All => {}
-            AttentionLengths::Padded(q, kv) => {
-                tensors.q_lengths = per_sequence("q_lengths", q)?;
-                tensors.kv_lengths = per_sequence("kv_lengths", kv)?;
+            AttentionLengths::Padded { q, kv } => {
+                tensors.q_lengths = per_sequence("q_lengths", q.as_ref())?;
+                tensors.kv_lengths = per_sequence("kv_lengths", kv.as_ref())?;
             }
             AttentionLengths::Packed(q, kv) => {
-                tensors.q_ends = per_sequence("q_ends", q)?;
-                tensors.kv_ends = per_sequence("kv_ends", kv)?;
+                tensors.q_ends = per_sequence("q_ends", Some(q))?;
+                tensors.kv_ends = per_sequence("kv_ends", Some(kv))?;
             }
         }
         Ok(tensors)

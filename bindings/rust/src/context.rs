@@ -209,8 +209,8 @@ pub(crate) fn span(levels: &[(i64, i64)], innermost: i64) -> i128 {
     if innermost == 0 || levels.iter().any(|&(count, _)| count == 0) {
         return 0;
     }
-    let last = levels.iter().map(|&(count, by)| (i128::from(count) - 1) * i128::from(by));
-    last.sum::<i128>() + i128::from(innermost)
+    let steps = levels.iter().map(|&(count, by)| (i128::from(count) - 1) * i128::from(by));
+    steps.fold(i128::from(innermost), i128::saturating_add)
 }
 
 impl Drop for Inner {

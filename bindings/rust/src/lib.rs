@@ -45,6 +45,7 @@ mod groups;
 mod half;
 mod kernels;
 mod layers;
+mod linear_xent;
 mod network;
 mod network_builder;
 mod norm;
@@ -80,11 +81,12 @@ pub use groups::{GroupedGemm, Matrices};
 pub use half::{Bf16, F16};
 pub use kernels::{KernelInfo, Plan};
 pub use layers::{Affine, BatchNorm, BatchNormOptions, Pool2d, Statistics};
+pub use linear_xent::LinearXent;
 pub use network::{Network, NetworkMemory, NetworkTensor};
 pub use network_builder::{Attribute, NetworkBuilder, NetworkNode};
 pub use norm::{Norm, NormGradOptions, NormInputs, NormOptions};
 pub use optimizer::{ParamGroup, Optimizer, OptimizerBuilder, StepOptions};
-pub use pointwise::{ColumnSum, Glu, Pointwise};
+pub use pointwise::{ColumnSum, Glu, Pointwise, StridedCopy};
 pub use rnn::{
     Rnn, RnnBuilder, RnnGradOptions, RnnInputGrads, RnnInputs, RnnOutputs, RnnSteps,
     RnnWeightGrads, RnnWeights,

@@ -183,8 +183,8 @@ impl Network {
         self.handle.call(|graph| unsafe { sys::mp_graph_backward(graph, scaler, stream.0) })
     }
 
-    /// Returns the number of forward passes in training, which determines the Dropout masks; 0
-    /// without Dropout.  Save it in checkpoints.  Waits for the stream.
+    /// Returns the number of forward passes in training, which determines the masks of Dropout and
+    /// Attention; 0 without dropout.  Save it in checkpoints.  Waits for the stream.
     pub fn get_step(&self, stream: Stream) -> Result<i64> {
         let mut t = 0;
         // SAFETY: `t` is written during the call.

@@ -66,8 +66,8 @@ impl<'a> NetworkBuilder<'a> {
     }
 
     /// Adds an input.  Autocast can convert `Fp32`; 16-bit types are read without conversion;
-    /// `DtypeNone` is i32 (labels, indices, lengths), except for the offset of a Dropout, which is
-    /// one i64 without dimensions.  The first dimension is the batch.
+    /// `DtypeNone` is i32 (labels, indices, lengths), except for offsets of Dropout and Attention,
+    /// which are one i64 without dimensions.  The first dimension is the batch.
     pub fn input(&mut self, name: &str, dtype: Dtype, shape: &[usize]) -> Result<TensorId> {
         let tensor = self.add(name, shape, |graph, name, rank, extent, tensor| {
             // SAFETY: as in add.

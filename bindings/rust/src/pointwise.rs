@@ -1,4 +1,5 @@
-//! Element-wise operations, column sums, sums of repeated rows and gated linear units.
+//! Element-wise operations, column sums, sums of repeated rows, gated linear units and strided
+//! copies.
 
 use crate::context::{span, Context, Data, DeviceBuffer, Float, Stream};
 use crate::enums::{Activation, Dtype, PointwiseOp};
@@ -9,8 +10,8 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ptr;
 
-/// An element-wise operation y = activation(a), activation(a + b) or activation(a b): set options,
-/// then call [`run`](Pointwise::run).
+/// An element-wise operation, y = activation(op(a, b)): set options, then call
+/// [`run`](Pointwise::run).
 pub struct Pointwise<'a> {
     context: &'a Context,
     desc: sys::mp_pointwise_desc_t,
@@ -42,13 +43,26 @@ impl<'a> Pointwise<'a> {
         self
     }
 
+    /// Sets the slope of leaky ReLU; 0.01 by default.
+    pub fn slope(mut self, slope: f32) -> Self {
+        self.desc.slope = slope;
+        self
+    }
+
+    /// Sets the bounds of clip; infinite by default.
+    pub fn bounds(mut self, low: f32, high: f32) -> Self {
+        self.desc.low = low;
+        self.desc.high = high;
+        self
+    }
+
     /// Sets b: rows x columns, dense, of any type.
     pub fn b<B: Data>(self, b: &'a B) -> Self
     where
         B::Element: Float,
     {
         let columns = self.desc.columns;
-        self.rows_of_b(b, columns)
+        self.rows_of_b(b, columns, 0)
     }
 
     /// Sets b: rows x columns, with a leading dimension of `ld` elements.
@@ -56,7 +70,7 @@ impl<'a> Pointwise<'a> {
     where
         B::Element: Float,
     {
-        self.rows_of_b(b, ld as i64)
+        self.rows_of_b(b, ld as i64, 0)
     }
 
     /// Sets b: one row, used for all rows.
@@ -64,25 +78,26 @@ impl<'a> Pointwise<'a> {
     where
         B::Element: Float,
     {
-        self.rows_of_b(b, 0)
+        self.rows_of_b(b, 0, 0)
     }
 
     /// Sets b: `rows` dense rows, which are repeated, such as a table of positions.
     /// [`sum_rows`](Context::sum_rows) computes its gradient.
-    pub fn repeated<B: Data>(mut self, b: &'a B, rows: usize) -> Self
+    pub fn repeated<B: Data>(self, b: &'a B, rows: usize) -> Self
     where
         B::Element: Float,
     {
-        self.desc.rows_b = rows as i64; // the library rejects negative values
-        self.b(b)
+        let columns = self.desc.columns;
+        self.rows_of_b(b, columns, rows as i64) // the library rejects negative values
     }
 
-    fn rows_of_b<B: Data>(mut self, b: &'a B, ld: i64) -> Self
+    fn rows_of_b<B: Data>(mut self, b: &'a B, ld: i64, rows: i64) -> Self
     where
         B::Element: Float,
     {
         self.desc.dtype_b = B::Element::DTYPE as u32;
         self.desc.ld_b = ld;
+        self.desc.rows_b = rows;
         self.b = Some(operand(b));
         self
     }
@@ -318,5 +333,97 @@ impl<'a> Glu<'a> {
 
     fn of_y(&self) -> i128 {
         span(&[(self.desc.rows, self.desc.ld_y)], self.desc.columns)
+    }
+}
+
+/// A copy y = alpha x + beta y of views of `N` dimensions, at most six: set options, then call
+/// [`run`](StridedCopy::run).
+pub struct StridedCopy<'a, const N: usize> {
+    context: &'a Context,
+    desc: sys::mp_strided_copy_desc_t,
+    stats: GradStats<'a>,
+    stream: Stream,
+}
+
+/// Number of dimensions that a descriptor can store.
+const MAX_RANK: usize = sys::MP_STRIDED_COPY_MAX_RANK as usize;
+
+/// Returns the values of a descriptor.  The library rejects negative values.
+fn stored(values: &[usize]) -> [i64; MAX_RANK] {
+    std::array::from_fn(|i| values.get(i).map_or(0, |&value| value as i64))
+}
+
+impl Context {
+    /// Begins a copy of `extent[0]` x `extent[1]` x ... elements, from dense x to dense y.
+    pub fn strided_copy<const N: usize>(&self, extent: [usize; N]) -> StridedCopy<'_, N> {
+        let (mut dense, mut step) = ([0; N], 1usize);
+        for (stride, &extent) in dense.iter_mut().zip(&extent).rev() {
+            *stride = step;
+            step = step.saturating_mul(extent);
+        }
+        let desc = sys::mp_strided_copy_desc_t {
+            rank: N as i32, // the library rejects more than six
+            extent: stored(&extent),
+            ..sys::mp_strided_copy_desc_default(sys::MP_DTYPE_NONE)
+        };
+        let (stats, stream) = (GradStats::default(), Stream::DEFAULT);
+        StridedCopy { context: self, desc, stats, stream }.x_stride(dense).y_stride(dense)
+    }
+}
+
+impl<'a, const N: usize> StridedCopy<'a, N> {
+    /// Sets the strides of x in elements; 0 repeats x.
+    pub fn x_stride(mut self, x_stride: [usize; N]) -> Self {
+        self.desc.x_stride = stored(&x_stride);
+        self
+    }
+
+    /// Sets the strides of y in elements.  The elements must be distinct.
+    pub fn y_stride(mut self, y_stride: [usize; N]) -> Self {
+        self.desc.y_stride = stored(&y_stride);
+        self
+    }
+
+    /// Sets the factors of x and of the previous y; 1 and 0 by default.
+    pub fn factors(mut self, alpha: f32, beta: f32) -> Self {
+        self.desc.alpha = alpha;
+        self.desc.beta = beta;
+        self
+    }
+
+    /// Reports on y, if it is a gradient.
+    pub fn stats(mut self, stats: GradStats<'a>) -> Self {
+        self.stats = stats;
+        self
+    }
+
+    /// Sets the stream.
+    pub fn stream(mut self, stream: Stream) -> Self {
+        self.stream = stream;
+        self
+    }
+
+    /// Enqueues the copy; x and y start with the first element of their view.
+    pub fn run<X, Y>(self, x: &X, y: &Y) -> Result<()>
+    where
+        X: Data,
+        Y: Data<Element = X::Element>,
+        X::Element: Float,
+    {
+        let (call, mut desc) = ("strided_copy", self.desc);
+        desc.dtype = X::Element::DTYPE as u32;
+        let needed = |stride: [i64; MAX_RANK]| {
+            let levels: Vec<_> = desc.extent.into_iter().zip(stride).take(N).collect();
+            span(&levels, 1)
+        };
+        let (x, y) = (x.view(), y.view());
+        self.context.holds(call, "x", &x, needed(desc.x_stride))?;
+        self.context.holds(call, "y", &y, needed(desc.y_stride))?;
+        let stats = self.stats.raw(self.context, call)?;
+        // SAFETY: all belong to this context and have the elements that the call uses.
+        self.context.call(|| unsafe {
+            let (x, y) = (x.pointer.cast(), y.pointer.cast());
+            sys::mp_strided_copy(self.context.as_raw(), &desc, x, y, &stats, self.stream.0)
+        })
     }
 }

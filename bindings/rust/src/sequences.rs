@@ -287,7 +287,7 @@ impl<'a> Rope<'a> {
         let needed = span(&[(desc.rows, x_row), (heads, x_head)], dim);
         context.holds(call, "x", &x, needed)?;
         context.holds(call, "y", &y, needed)?;
-        let rows = desc.rows as usize; // that of rope()
+        let rows = desc.rows as usize; // number of rows given to rope()
         let positions = context.output(call, "positions", self.positions.as_ref(), rows)?;
         let pairs = desc.rotary_dim as usize / 2; // the library rejects negative values
         let inv_freq = context.output(call, "inv_freq", self.inv_freq.as_ref(), pairs)?;

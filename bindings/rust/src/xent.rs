@@ -1,7 +1,7 @@
 //! Losses: softmax cross-entropy and element-wise losses.
 
 use crate::context::{at_least, Context, Data, Float, Integer, Stream, View};
-use crate::enums::{LossKind, LossReduction};
+use crate::enums::{Dtype, LossKind, LossReduction};
 use crate::epilogue::GradStats;
 use crate::error::{check, Result};
 use crate::sys;
@@ -10,15 +10,16 @@ use std::ptr;
 /// Softmax cross-entropy of `rows` x `classes` logits: set options, then call
 /// [`run`](SoftmaxXent::run).
 pub struct SoftmaxXent<'a> {
-    context: &'a Context,
-    desc: sys::mp_xent_desc_t,
-    loss_scale: Option<View<'a, f32>>,
-    count: Option<View<'a, f32>>,
-    lse: Option<View<'a, f32>>,
-    loss: Option<View<'a, f32>>,
-    correct: Option<View<'a, i64>>,
-    stats: GradStats<'a>,
-    stream: Stream,
+    pub(crate) context: &'a Context,
+    pub(crate) desc: sys::mp_xent_desc_t,
+    pub(crate) loss_scale: Option<View<'a, f32>>,
+    pub(crate) count: Option<View<'a, f32>>,
+    pub(crate) lse: Option<View<'a, f32>>,
+    pub(crate) loss: Option<View<'a, f32>>,
+    pub(crate) class_weights: Option<View<'a, f32>>,
+    pub(crate) correct: Option<View<'a, i64>>,
+    pub(crate) stats: GradStats<'a>,
+    pub(crate) stream: Stream,
 }
 
 impl Context {
@@ -31,6 +32,7 @@ impl Context {
             count: None,
             lse: None,
             loss: None,
+            class_weights: None,
             correct: None,
             stats: GradStats::default(),
             stream: Stream::DEFAULT,
@@ -61,6 +63,24 @@ impl<'a> SoftmaxXent<'a> {
     /// classes.
     pub fn label_smoothing(mut self, label_smoothing: f32) -> Self {
         self.desc.label_smoothing = label_smoothing;
+        self
+    }
+
+    /// Sets one weight per class.
+    pub fn class_weights<D: Data<Element = f32>>(mut self, class_weights: &'a D) -> Self {
+        self.class_weights = Some(class_weights.view());
+        self
+    }
+
+    /// Computes the negative log-likelihood of log-probabilities instead of logits.
+    pub fn log_probabilities(mut self) -> Self {
+        self.desc.flags |= sys::MP_XENT_FLAG_LOG_PROBABILITIES;
+        self
+    }
+
+    /// Sets the weight of the squares of log(sum(exp(logits))).
+    pub fn z_loss(mut self, z_loss: f32) -> Self {
+        self.desc.z_loss = z_loss;
         self
     }
 
@@ -123,16 +143,56 @@ impl<'a> SoftmaxXent<'a> {
         D: Data<Element = L::Element>,
         L::Element: Float,
     {
+        let rows = i128::from(self.desc.rows);
+        self.enqueue(logits, labels, I::Element::DTYPE, rows, row_loss, dlogits)
+    }
+
+    /// Like [`run`](SoftmaxXent::run) with a dense target per row and class instead of labels.
+    pub fn run_soft<L, T, R, D>(
+        self,
+        logits: &L,
+        targets: &T,
+        row_loss: &R,
+        dlogits: Option<&D>,
+    ) -> Result<()>
+    where
+        L: Data,
+        T: Data,
+        T::Element: Float,
+        R: Data<Element = f32>,
+        D: Data<Element = L::Element>,
+        L::Element: Float,
+    {
+        let elements = i128::from(self.desc.rows) * i128::from(self.desc.classes);
+        self.enqueue(logits, targets, T::Element::DTYPE, elements, row_loss, dlogits)
+    }
+
+    fn enqueue<L, I, R, D>(
+        self,
+        logits: &L,
+        labels: &I,
+        dtype_labels: Dtype,
+        num_labels: i128,
+        row_loss: &R,
+        dlogits: Option<&D>,
+    ) -> Result<()>
+    where
+        L: Data,
+        I: Data,
+        R: Data<Element = f32>,
+        D: Data<Element = L::Element>,
+        L::Element: Float,
+    {
         let call = "softmax_xent";
         let mut desc = self.desc;
         desc.dtype = L::Element::DTYPE as u32;
-        desc.dtype_labels = I::Element::DTYPE as u32;
+        desc.dtype_labels = dtype_labels as u32;
         let elements = i128::from(desc.rows) * i128::from(desc.classes);
         let (logits, labels, row_loss) = (logits.view(), labels.view(), row_loss.view());
         self.context.owns(call, "logits", &logits)?;
         at_least(call, "logits", logits.len, elements)?;
         self.context.owns(call, "labels", &labels)?;
-        at_least(call, "labels", labels.len, i128::from(desc.rows))?;
+        at_least(call, "labels", labels.len, num_labels)?;
         self.context.owns(call, "row_loss", &row_loss)?;
         at_least(call, "row_loss", row_loss.len, i128::from(desc.rows))?;
         let gradient = dlogits.map(|gradient| gradient.view());
@@ -147,6 +207,13 @@ impl<'a> SoftmaxXent<'a> {
             correct: optional(self.context, call, "correct", self.correct, 1)?,
             dx: optional(self.context, call, "dlogits", gradient, elements)?.cast(),
             stats: self.stats.raw(self.context, call)?,
+            class_weights: optional(
+                self.context,
+                call,
+                "class_weights",
+                self.class_weights,
+                i128::from(desc.classes),
+            )?,
             ..sys::mp_xent_tensors_t::zeroed()
         };
         // SAFETY: all pointers belong to this context and have the elements that the call uses.
@@ -156,7 +223,7 @@ impl<'a> SoftmaxXent<'a> {
     }
 }
 
-fn optional<T>(
+pub(crate) fn optional<T>(
     context: &Context,
     call: &str,
     name: &str,
@@ -221,6 +288,12 @@ impl<'a> ElementLoss<'a> {
     pub fn ignore_target(mut self, target: f32) -> Self {
         self.desc.flags |= sys::MP_LOSS_FLAG_IGNORE_TARGET;
         self.desc.ignore_target = target;
+        self
+    }
+
+    /// Sets the distance at which Huber and smooth L1 losses become linear; 1 by default.
+    pub fn delta(mut self, delta: f32) -> Self {
+        self.desc.delta = delta;
         self
     }
 

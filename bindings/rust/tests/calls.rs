@@ -15,6 +15,13 @@ fn library_and_header_have_one_version() {
 }
 
 #[test]
+fn names_of_single_flags_have_no_prefix() {
+    assert_eq!(PoolFlags::CEIL.bits(), sys::MP_POOL_FLAG_CEIL);
+    assert_eq!(LossFlags::IGNORE_TARGET.bits(), sys::MP_LOSS_FLAG_IGNORE_TARGET);
+    assert_eq!(SoftmaxFlags::LOG.bits(), sys::MP_SOFTMAX_FLAG_LOG);
+}
+
+#[test]
 fn gemm_multiplies() {
     let (m, n, k) = (5, 7, 6);
     let (a, b) = (integers(m * k, 1), integers(k * n, 2));
@@ -190,6 +197,9 @@ fn pointwise_losses() {
     let l1 = call(mpcore::LossKind::L1).workspace(&space).reduction(mpcore::LossReduction::Sum);
     l1.run(&x, &t, Some(&x)).unwrap();
     assert_eq!(x.to_vec().unwrap(), [1.0, 0.0]);
+    let huber = call(mpcore::LossKind::Huber).workspace(&space).delta(0.5);
+    huber.run(&x, &t, Some(&x)).unwrap();
+    assert_eq!((loss.to_vec().unwrap(), x.to_vec().unwrap()), (vec![0.375], vec![0.5, 0.0]));
     let short = call(mpcore::LossKind::L1).run(&x, &t, Some(&x)).unwrap_err();
     assert!(short.to_string().contains("workspace_bytes = 0"), "{short}");
     let error = c.element_loss(mpcore::LossKind::L1, 3).run(&x, &t, Some(&x)).unwrap_err();
@@ -230,4 +240,40 @@ fn softmax_cross_entropy() {
     assert_eq!(gradient(c.softmax_xent(2, 2).ignore_label(Some(0))), [0.0, 0.0, 0.5, -0.5]);
     assert_eq!(gradient(c.softmax_xent(2, 2).ignore_label(None)), [-0.25, 0.25, 0.25, -0.25]);
     assert_eq!(gradient(c.softmax_xent(2, 2).label_smoothing(0.5)), [-0.125, 0.125, 0.125, -0.125]);
+    let weights = c.upload(&[3.0f32, 1.0]).unwrap();
+    let weighted = gradient(c.softmax_xent(2, 2).class_weights(&weights));
+    assert_eq!(weighted, [-0.375, 0.375, 0.125, -0.125]);
+    let targets = c.upload(&[0.25f32, 0.75, 1.0, 0.0]).unwrap();
+    let xent = c.softmax_xent(2, 2).log_probabilities();
+    xent.run_soft(&zeros, &targets, &row_loss, Some(&zeros)).unwrap();
+    assert_eq!(zeros.to_vec().unwrap(), [-0.125, -0.375, -0.5, 0.0]);
+}
+
+#[test]
+fn linear_cross_entropy() {
+    let c = context();
+    let x = c.upload(&[2.0f32, 0.0, 0.0, 0.0]).unwrap();
+    let w = c.upload(&[0.0f32, 3.0, 0.0, 1.0]).unwrap(); // all logits are 0
+    let (labels, count) = (c.upload(&[0i32, -100]).unwrap(), c.upload(&[0.0f32]).unwrap());
+    let (row_loss, loss) = (c.alloc::<f32>(2).unwrap(), c.alloc::<f32>(1).unwrap());
+    let (dw, dbias) = (c.upload(&[1.0f32; 4]).unwrap(), c.upload(&[1.0f32; 2]).unwrap());
+    c.xent_count(&labels, -100, &count.view(), mpcore::Stream::DEFAULT).unwrap();
+    assert_eq!(count.to_vec().unwrap(), [1.0]);
+    let xent = || c.softmax_xent(2, 2).loss(&loss).count(&count).linear::<f32>(2);
+    let space = c.alloc::<u8>(xent().workspace_size().unwrap()).unwrap();
+    let short = xent().run(&x, &w, &labels, &row_loss).unwrap_err();
+    assert!(short.to_string().contains("workspace_bytes = 0"), "{short}");
+    let call = xent().dw(&dw).dbias(&dbias).workspace(&space);
+    call.run(&x, &w, &labels, &row_loss).unwrap();
+    let call = xent().dx(&x).dw(&dw).dbias(&dbias).accumulate().workspace(&space);
+    call.run(&x, &w, &labels, &row_loss).unwrap();
+    assert_eq!(dw.to_vec().unwrap(), [-2.0, 0.0, 2.0, 0.0]);
+    assert_eq!(dbias.to_vec().unwrap(), [-1.0, 1.0]);
+    assert_eq!(x.to_vec().unwrap(), [0.0, -1.0, 0.0, 0.0]);
+    assert!((loss.to_vec().unwrap()[0] - 2f32.ln()).abs() < 1e-6);
+    let error = c.softmax_xent(3, 2).linear(2).run(&x, &w, &labels, &row_loss).unwrap_err();
+    assert_eq!(error.to_string(), "linear_xent: x has 4 elements, but must have at least 6");
+    let weighted = c.softmax_xent(2, 2).class_weights(&loss).linear(2);
+    let error = weighted.run(&x, &w, &labels, &row_loss).unwrap_err();
+    assert!(error.to_string().contains("class_weights has"), "{error}");
 }

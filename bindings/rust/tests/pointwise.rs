@@ -31,6 +31,13 @@ fn binary_operations() {
     let call = |op| c.pointwise(op, ROWS, COLUMNS).activation(Activation::Relu);
     call(PointwiseOp::Add).b(&on_b).run(&on_a, &y).unwrap();
     assert_eq!(y.to_vec().unwrap(), of(|a, b| a + b, |i| i));
+    call(PointwiseOp::Sub).b(&on_b).run(&on_a, &y).unwrap();
+    assert_eq!(y.to_vec().unwrap(), of(|a, b| a - b, |i| i));
+    call(PointwiseOp::LeakyRelu).slope(-2.0).run(&on_a, &y).unwrap();
+    assert_eq!(y.to_vec().unwrap(), of(|a, _| if a > 0.0 { a } else { -2.0 * a }, |i| i));
+    call(PointwiseOp::Dclip).bounds(0.0, 2.0).b(&on_b).run(&on_a, &y).unwrap();
+    let inside = |a, b| if (0.0..=2.0).contains(&b) { a } else { 0.0 };
+    assert_eq!(y.to_vec().unwrap(), of(inside, |i| i));
     call(PointwiseOp::Mul).b_with_ld(&on_b, COLUMNS + 2).run(&on_a, &y).unwrap();
     assert_eq!(
         y.to_vec().unwrap(),

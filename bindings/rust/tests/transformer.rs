@@ -1,4 +1,5 @@
-//! Normalization, rotary embeddings, softmax, gated units, repeated rows and attention.
+//! Normalization, rotary embeddings, softmax, gated units, repeated rows, strided copies and
+//! attention.
 
 mod common;
 
@@ -230,6 +231,9 @@ fn repeated_rows_and_their_gradient() {
     c.sum_rows([6, 2, 2], &y, &sum, 3.0, &NO_STATS, STREAM).unwrap();
     let sums = |i: usize| 3.0 + wanted.iter().skip(i).step_by(4).sum::<f32>();
     assert_eq!(sum.to_vec().unwrap(), to_f16(&[sums(0), sums(1), sums(2), sums(3)]));
+    // The last b counts.
+    c.pointwise(PointwiseOp::Add, 6, 2).repeated(&on_b, 2).b(&on_a).run(&on_a, &y).unwrap();
+    assert_eq!(y.to_vec().unwrap(), a.iter().map(|v| 2.0 * v).collect::<Vec<f32>>());
     refused(
         c.pointwise(PointwiseOp::Add, 6, 2).repeated(&on_b, 3).run(&on_a, &y),
         "pointwise: b has 4 elements, but must have at least 6",
@@ -242,6 +246,32 @@ fn repeated_rows_and_their_gradient() {
         c.sum_rows([6, 0, 2], &y, &sum, 0.0, &NO_STATS, STREAM),
         "mp_sum_rows: period = 0 must be at least 1 if rows = 6",
     );
+}
+
+#[test]
+fn strided_copies() {
+    let c = context();
+    let x = c.upload(&to_f16(&[1.0, 2.0, 3.0, 4.0])).unwrap();
+    let (y, amax) = (c.upload(&to_f16(&[9.0; 8])).unwrap(), c.alloc(1).unwrap());
+    c.strided_copy([2, 2]).y_stride([4, 1]).run(&x, &y.slice(1, 6)).unwrap();
+    assert_eq!(y.to_vec().unwrap(), to_f16(&[9.0, 1.0, 2.0, 9.0, 9.0, 3.0, 4.0, 9.0]));
+    let stats = GradStats { amax: Some(amax.view()), ..Default::default() };
+    let turned = c.strided_copy([2, 2]).x_stride([1, 2]).y_stride([4, 1]);
+    turned.factors(2.0, -1.0).stats(stats).run(&x, &y.slice(2, 6)).unwrap();
+    assert_eq!(y.to_vec().unwrap(), to_f16(&[9.0, 1.0, 0.0, -3.0, 9.0, 3.0, 0.0, -1.0]));
+    assert_eq!(amax.to_vec().unwrap(), [3.0]);
+    c.strided_copy([4, 2]).x_stride([0, 1]).run(&x.slice(2, 2), &y).unwrap();
+    assert_eq!(y.to_vec().unwrap(), to_f16(&[3.0, 4.0, 3.0, 4.0, 3.0, 4.0, 3.0, 4.0]));
+    c.strided_copy([0, 8]).run(&x.slice(0, 0), &y).unwrap();
+    refused(
+        c.strided_copy([2, 2]).x_stride([4, 1]).run(&x, &y),
+        "strided_copy: x has 4 elements, but must have at least 6",
+    );
+    refused(
+        c.strided_copy([2, 2]).y_stride([5, 1]).run(&x, &y.slice(2, 6)),
+        "strided_copy: y has 6 elements, but must have at least 7",
+    );
+    refused(c.strided_copy([1; 7]).run(&x, &y), "mp_strided_copy: rank = 7 is outside [0, 6]");
 }
 
 /// Two sequences of two and one rows, two query heads, one head of k and v.  Queries of 0 give
@@ -285,10 +315,15 @@ fn attention_of_packed_and_padded_sequences() {
     let padded = || builder().layouts(layouts);
     let (q, k, v) = (up(&[0.0; 8]), up(&[1.0, 2.0, 3.0, 0.0]), up(&[4.0, 8.0, 5.0, 0.0]));
     let o = up(&[9.0; 8]);
-    let lengths = AttentionLengths::Padded(lengths.view(), lengths.view());
+    let kv = Some(lengths.view());
+    let of_keys = AttentionLengths::Padded { q: None, kv };
+    let lengths = AttentionLengths::Padded { q: kv, kv };
     let given = AttentionInputs { q: q.view(), k: k.view(), v: v.view(), ..inputs(lengths) };
     padded().build().unwrap().forward(&given, &o, STREAM).unwrap();
     assert_close(&o.to_vec().unwrap(), &[4.0, 4.0, 6.0, 6.0, 5.0, 5.0, 0.0, 0.0]);
+    let all_queries = AttentionInputs { lengths: of_keys, ..given };
+    padded().build().unwrap().forward(&all_queries, &o, STREAM).unwrap();
+    assert_close(&o.to_vec().unwrap()[4..], &[0.0, 0.0, 5.0, 5.0]);
     // A sink of weight 1.
     let (sinks, zeros) = (up(&[0.0; 2]), up(&[0.0; 8]));
     let given = AttentionInputs { sinks: Some(sinks.view()), ..given };
@@ -334,7 +369,7 @@ fn mismatched_attention_is_rejected() {
         ),
         (
             AttentionInputs {
-                lengths: AttentionLengths::Padded(numbers.view(), numbers.slice(0, 1)),
+                lengths: AttentionLengths::Padded { q: None, kv: Some(numbers.slice(0, 1)) },
                 ..inputs
             },
             "kv_lengths has 1 elements, but must have at least 2",
