@@ -6,8 +6,8 @@
  *     typedef const char *take_t(void);
  *     take_t *take = (take_t *)dlsym(RTLD_DEFAULT, "softgpu_take_counts");
  */
-#ifndef TOOLS_SOFTGPU_COUNTS_H_
-#define TOOLS_SOFTGPU_COUNTS_H_
+#ifndef SOFTGPU_COUNTS_H_
+#define SOFTGPU_COUNTS_H_
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,4 +26,4 @@ __attribute__((visibility("default"))) const char *softgpu_take_counts(void);
 }
 #endif
 
-#endif /* TOOLS_SOFTGPU_COUNTS_H_ */
+#endif /* SOFTGPU_COUNTS_H_ */

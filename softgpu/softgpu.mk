@@ -1,7 +1,7 @@
 # The software device (README.md), its tests and its calibration.  Included by the Makefile.
 
 SOFTGPU := $(BUILD)/softgpu
-SOFTGPU_OBJS := $(call objects,,softgpu $(addprefix softgpu/,ptx program machine isa runtime))
+SOFTGPU_OBJS := $(call objects,softgpu/obj/,softgpu $(addprefix softgpu/,ptx program machine isa runtime))
 SOFTGPU_CUDART := $(SOFTGPU)/libcudart.so.$(firstword $(subst ., ,$(CUDA_VERSION)))
 LINK_SOFTGPU := -L$(SOFTGPU) -l:$(notdir $(SOFTGPU_CUDART))
 # -march=native: the build machine also runs the device; its handlers are loops over 32 lanes.
@@ -10,7 +10,7 @@ SOFTGPU_RPATH := -Wl,-rpath,'$$ORIGIN'
 # Compression of fat binaries.
 SOFTGPU_NEEDS := -lzstd -llz4 -lpthread
 
-$(SOFTGPU)/%.o: softgpu/%.cpp
+$(SOFTGPU)/obj/%.o: %.cpp
 	$(call compile,CXX ,$(CXX) $(SOFTGPU_CXXFLAGS) $(HIDDEN) $(CAPI_INCLUDES))
 
 # CUDA runtime of the software device.
@@ -18,11 +18,11 @@ SOFTGPU_LDFLAGS = -shared -Wl,-soname,$(@F) -Wl,--default-symver -Wl,--no-undefi
 $(SOFTGPU_CUDART): $(SOFTGPU_OBJS)
 	$(call link,$(CXX) $(SOFTGPU_LDFLAGS) $^ $(SOFTGPU_NEEDS))
 
-# Tests of the software device.  They do not need nvcc: their kernels are PTX text.
-$(SOFTGPU)/tests/%.o: softgpu/tests/%.cpp $(call precompiled,tests).gch
+# Tests of the software device, whose kernels are PTX text.
+$(SOFTGPU)/obj/softgpu/tests/%.o: softgpu/tests/%.cpp $(call precompiled,tests).gch
 	$(call compile,CXX ,$(CXX) $(PRECOMPILED) $(TEST_CXXFLAGS) $(CAPI_INCLUDES))
 # -rdynamic: SOFTGPU_FAIL accepts the functions that the program exports.
-$(SOFTGPU)/softgpu_tests: $(call objects,,softgpu/tests) $(BUILD)/tests/support/tally.o $(SOFTGPU_OBJS)
+$(SOFTGPU)/softgpu_tests: $(call objects,softgpu/obj/,softgpu/tests) $(BUILD)/tests/support/tally.o $(SOFTGPU_OBJS)
 	$(call link,$(CXX) -rdynamic $^ $(LINK_CATCH) $(SOFTGPU_NEEDS))
 
 # Third-party kernels that are correct on hardware.
@@ -40,7 +40,7 @@ $(CALIBRATION_PACKAGES)/installed: $(CALIBRATION_SRC)/requirements.txt
 	@echo "  PIP  $(@D)"
 	$(Q)rm -rf $(@D) && /usr/bin/python3 -m pip install --quiet --root-user-action=ignore --no-deps --target $(@D) -r $< && touch $@
 
-$(CALIBRATION)/%.o: $(CALIBRATION_SRC)/%.cu $(CALIBRATION_PACKAGES)/installed
+$(CALIBRATION)/obj/%.o: $(CALIBRATION_SRC)/%.cu $(CALIBRATION_PACKAGES)/installed
 	$(call compile,NVCC,$(NVCC) $(CALIBRATION_FLAGS))
 # Triton kernels are compiled to PTX ahead of time.
 $(CALIBRATION)/triton_ptx/made: $(CALIBRATION_SRC)/triton_kernels.py $(CALIBRATION_PACKAGES)/installed
@@ -50,8 +50,8 @@ $(CALIBRATION)/triton_ptx/made: $(CALIBRATION_SRC)/triton_kernels.py $(CALIBRATI
 
 CALIBRATION_PROGRAMS := $(patsubst $(CALIBRATION_SRC)/%.cu,$(CALIBRATION)/%,$(wildcard $(CALIBRATION_SRC)/*.cu)) \
   $(CALIBRATION)/triton
-$(filter-out %/triton,$(CALIBRATION_PROGRAMS)): %: %.o
-$(CALIBRATION)/triton: $(BUILD)/$(CALIBRATION_SRC)/triton.o | $(CALIBRATION)/triton_ptx/made
+$(filter-out %/triton,$(CALIBRATION_PROGRAMS)): $(CALIBRATION)/%: $(CALIBRATION)/obj/%.o
+$(CALIBRATION)/triton: $(SOFTGPU)/obj/$(CALIBRATION_SRC)/triton.o | $(CALIBRATION)/triton_ptx/made
 $(CALIBRATION_PROGRAMS): | $(SOFTGPU_CUDART)
 	$(call link,$(CXX) $< $(LINK_SOFTGPU))
 

@@ -53,6 +53,17 @@ def test_run_adds_source_lines_to_diagnostics(tmp_path):
     assert done.stderr.splitlines()[-1] == f"repro: MP_REPRO='m=1 n=2' softgpu/run --arch 80 {command[0]} {command[1]}"
 
 
+def test_a_missing_source_tool_keeps_the_exit_code(tmp_path):
+    command = program(tmp_path, f"""\
+        import sys
+        sys.stderr.write("softgpu: FAULT: out of bounds\\n    kernel f, {tmp_path}/f.ptx:5: add\\n")
+        sys.exit(99)
+        """)
+    settings(tmp_path / "build", "SOFTGPU_SOURCE_LINE=/no/such/tool")
+    done = run(RUN, *command, cwd=tmp_path)
+    assert done.returncode == 99 and "SOFTGPU_SOURCE_LINE: " in done.stderr and "repro: " in done.stderr
+
+
 def test_run_kills_a_hanging_program(tmp_path):
     done = run(RUN, "--limit", 0.2, *program(tmp_path, "import time; time.sleep(60)"))
     assert done.returncode == 124 and "killed after 0.2 s" in done.stderr

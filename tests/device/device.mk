@@ -23,18 +23,20 @@ $(SOFTGPU)/cutlass_gemm.o: bench/peers/cutlass_gemm.cu $(CALIBRATION_PACKAGES)/i
 $(SOFTGPU)/cutlass_gemm: $(SOFTGPU)/cutlass_gemm.o | $(SOFTGPU_CUDART)
 	$(call link,$(CXX) $< $(LINK_SOFTGPU) -ldl)
 
-# Defaults of softgpu/run.
-$(SOFTGPU)/environment: tests/device/device.mk
+# Defaults of softgpu/run, which contain the folder of the sources.
+$(SOFTGPU)/environment: DEFAULTS = MP_TEST_DEVICE=cuda SOFTGPU_PTX={build}/cuda:{build}/conformance/cuda \
+  SOFTGPU_SOURCE_LINE='$(CURDIR)/tests/device/source_line'
+$(SOFTGPU)/environment: force
 	@mkdir -p $(@D)
-	@printf '%s\n' MP_TEST_DEVICE=cuda SOFTGPU_PTX={build}/cuda:{build}/conformance/cuda \
-	  SOFTGPU_SOURCE_LINE=$(CURDIR)/tests/device/source_line > $@
+	@printf '%s\n' $(DEFAULTS) | cmp -s - $@ || printf '%s\n' $(DEFAULTS) > $@
 
 .PHONY: softgpu test-cuda
 ## softgpu: build the software device, and the library for softgpu/run
-softgpu: $(SOFTGPU)/environment $(SOFTGPU_LIB) $(SOFTGPU)/conformance $(SOFTGPU)/cuda_graph $(SOFTGPU)/captured
+softgpu: $(if $(HAVE_CUDA),$(SOFTGPU)/environment $(SOFTGPU_LIB) $(addprefix $(SOFTGPU)/,conformance cuda_graph captured))
+	@$(if $(HAVE_CUDA),,echo "softgpu: requires nvcc, which compiles the PTX of the kernels" >&2; exit 1)
 
 ifdef HAVE_CUDA
-SOFTGPU_TESTS := softgpu $(SOFTGPU)/softgpu_tests
+BUILT_FOR_SOFTGPU := softgpu $(SOFTGPU)/softgpu_tests
 # One thread per process, for repeatable runs; JOBS processes run in parallel.
 ON_SOFTGPU = SOFTGPU_THREADS=1 SOFTGPU_FENCECHECK=1 softgpu/run --build $(BUILD)
 # The nightly run includes [slow] and [many_launches].  [.]: parts that other tests start, and
@@ -92,6 +94,6 @@ endif
 ## test-cuda: run the suites on the software device: sm_90a, sm_80, sm_75, and a device with few SMs
 test-cuda: setup-test
 	@$(if $(HAVE_CUDA),,echo "test-cuda: requires nvcc, which compiles the PTX of the kernels" >&2; exit 1)
-	@$(MAKE) tests $(SOFTGPU_TESTS)
+	@$(MAKE) tests $(BUILT_FOR_SOFTGPU)
 	@sed -n '/^## Tests that do not run on the software device/,/^## Running/{/^## Running/!p}' TESTING.md
 	@$(RUN_TESTS) $(SOFTGPU_SUITES) $(SOFTGPU_OLDER_SUITES)

@@ -41,6 +41,7 @@ def conv_wmma(op: str) -> list:
 # regular expression for the mutated kernels, tests that together execute all their statements, and
 # pattern of the mutated opcodes.
 Case = collections.namedtuple("Case", "name arch sms kernel tests opcodes", defaults=["*"])
+ROWS = "rows of layers"
 WGMMA = ["m=300 n=264 k=392 {} cd=fp16", "m=300 n=264 k=392 {} cd=fp16 beta=1 activation=drelu aux=1 amax=1 dbias=1",
          "m=300 n=264 k=392 {} cd=fp32 beta=1", "m=300 n=264 k=200 {} cd=fp16 beta=1",
          "m=256 n=256 k=1032 {} cd=fp32", "m=300 n=264 k=8 {} cd=bf16 bias=fp32 amax=1"]
@@ -134,12 +135,29 @@ CASES = [
     Case("batch norm", 80, 3, "", library(
         "batch norm: results have the same bits*", "batch norm: training is within bounds for small*",
         "batch norm: gradients are within bounds if small, unaligned or in place")),
-    Case("max pooling backward", 80, 3, "largest_backward", library(
+    Case("pooling backward", 80, 3, "largest_backward|mean_backward|dilated_max_backward", library(
         "pool: the first of equal maxima gets the gradient", "pool: unaligned tensors",
         "pool: all modes, types and shapes are exact")),
-    Case("softmax cross-entropy", 80, 3, "xent_.*half|mean_loss|count_rows", library(
+    Case("norms of vectors", 80, 3, "norm_vectors<.*half|norm_gradients<float", library(
+        "norm: rows of two values are exact", "norm: gradients of rows of two values are orthogonal*",
+        "norm: every vector is counted once")),
+    Case("sums of ranges and chunks", 90, 3, "combine_ranges|column_totals", library(
+        "norm: gradients of rows of two values are orthogonal*", "norm: an infinite gradient is reported",
+        "column sum: integers are exact*")),
+    Case("softmax", 80, 3, "softmax_(gradient_)?rows<.*half", library(
+        "softmax: equal scores of 2^k columns are exact*", "softmax: NaN and infinity stay in their row")),
+    Case(ROWS, 90, 3, "glu_(gradient_)?rows|rotate_rows|copy_strided|sum_repetitions", library(
+        "glu: small integers are exact*", "rope: position 0 leaves every element unchanged",
+        "strided copy: integers are exact*", "sum rows: integers are exact*",
+        "sum rows: overflow and NaN stay in their column")),
+    Case("losses of elements", 80, 3, "losses_of_chunk|count_targets|finish_loss", library(
+        "loss: weights, ignored targets and the loss scale", "loss: a gradient of the caller*")),
+    Case("attention", 80, 3, "attention_", library(
+        "attention: a large score selects its value exactly", "attention: gradients of two equal scores are exact",
+        "attention: grouped query heads")),
+    Case("softmax cross-entropy", 80, 3, "xent_.*half|mean_loss|count_rows|add_count", library(
         "xent: small batches", "xent long: all types and lengths", "xent ignore: rows with ignore_label*",
-        "xent long: any alignment*", "xent ignore: around the number of rows*", "xent ignore: a block proceeds*")),
+        "xent long: any alignment*", "xent ignore: rows are counted exactly*", "xent ignore: a block proceeds*", "xent count: *")),
     Case("embeddings and dropout", 80, 1, "embedding_|dropout_elements", library(
         "embedding: segments with any start and length", "embedding: indices outside the table*",
         "embedding: a sum that overflows FP16 raises found_inf", "dropout: non-finite values are dropped too")),
@@ -224,6 +242,7 @@ REASONS = [
            "last step, from which a backward pass starts: follows copies, which do not allow PDL"),
     Reason("kernel after a sort", "griddepcontrol.wait", "left out", None,
            "kernels of CUB do not allow PDL"),
+    Reason(ROWS, "griddepcontrol.wait", "left out", None, "single calls follow copies, which do not allow PDL"),
     Reason("*", "membar.*", "left out", None,
            "execution is sequentially consistent; the race check requires a second block that reads the data"),
     Reason("*", "setmaxnreg.inc*", "left out", None, "ptxas spills"),
@@ -260,6 +279,10 @@ REASONS = [
     Reason("softmax cross-entropy", "bar.warp.sync", "left out", 2,
            "between reads and writes of global memory by converged lanes"),
     Reason("softmax cross-entropy", "bra", GUARD, 1, "loss of an ignored row: all lanes write the same 0"),
+    Reason("losses of elements", "bar.sync", "left out", 2, REDUCE),
+    Reason("softmax", "bar.sync", "left out", 2, REDUCE),
+    Reason("norms of vectors", "bar.sync", "left out", 3, "store_sums, before its first use; as " + REDUCE),
+    Reason("attention", "bar.sync", "left out", 1, "before the next tile or head of a block; each block has only one"),
     Reason("regularization", "bar.sync", "left out", 3, REDUCE),
     Reason("conv depthwise", "bar.sync", "left out", 1,
            "conv_depthwise_wgrad: after the last tap of a work item; each block has only one"),

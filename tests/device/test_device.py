@@ -159,6 +159,25 @@ def test_injected_exclusions_are_found(label, old, new, missing):
     assert {label, missing} & left_out(on_host, on_device)
 
 
+def unmatched(specs, catch_tests: dict) -> list:
+    """Names, patterns and tags of Catch2 test specifications that match no test."""
+    parts = [part for spec in specs for part in re.split(r"(?<!\\),", spec)]
+    tags = [tag for part in parts for tag in re.findall(r"\[[\w.-]+\]", part) if part.startswith("[")]
+    names = [part.replace("\\,", ",") for part in parts if not part.startswith(("[", "~"))]
+    every = "".join(catch_tests.values())
+    return [tag for tag in tags if tag not in every] + [
+        name for name in names if not any(re.fullmatch(re.escape(name).replace(r"\*", ".*"), test) for test in catch_tests)]
+
+
+def test_tests_of_sabotage_and_races_exist(catch_tests):
+    sabotage_cases = runpy.run_path(str(SABOTAGE.with_name("sabotage_cases.py")))["CASES"]
+    assert not unmatched([test.name for case in sabotage_cases for test in case.tests], catch_tests)
+    races = [command.partition("/mptests ")[2].strip("' ") for command in steps("SOFTGPU_RACE_SUITES", "SOFTGPU_SM80").values()]
+    assert sum(map(bool, races)) > 3
+    assert not unmatched(filter(None, races), catch_tests)
+    assert unmatched(["xent: no\\, test*,xent: small batches,[none]"], catch_tests) == ["[none]", "xent: no, test*"]
+
+
 # A library whose tests run one kernel, and which detects changes of the marked line.
 SABOTAGED = """\
 .entry simt(){
