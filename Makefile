@@ -46,6 +46,7 @@ HIDDEN := -fPIC -fvisibility=hidden
 SAN_FLAGS_address := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 SAN_FLAGS_coverage := --coverage -fprofile-update=atomic
 SAN_FLAGS := $(SAN_FLAGS_$(SAN))
+$(if $(SAN),$(if $(SAN_FLAGS),,$(error SAN=$(SAN): must be empty, address or coverage)))
 OPT := $(if $(SAN),-O1,-O2) -g1
 
 # Excluded are the kernels of the host target and the simulator: tiles are arrays on fiber stacks,

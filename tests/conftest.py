@@ -1,6 +1,8 @@
-"""Fixtures of the Python tests: folder of the build, compilers, execution of programs."""
+"""Fixtures of the Python tests: folder of the build, compilers, execution of programs, names of the
+library's tests."""
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -46,6 +48,20 @@ def device(target) -> str:
 def library_path():
     """library_path(folder): LD_LIBRARY_PATH with the folder appended, after the software device."""
     return lambda folder: os.pathsep.join(filter(None, [os.environ.get("LD_LIBRARY_PATH"), str(folder)]))
+
+
+@pytest.fixture(scope="session")
+def catch_tests() -> dict:
+    """Tags of all Catch2 tests in the sources, by name."""
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("tests/**/*.cpp")))
+    literals = r'((?:"(?:[^"\\\n]|\\.)*"\s*)+)'
+    return {string_of(name): string_of(tags)
+            for name, tags in re.findall(rf"\bTEST_CASE\({literals},\s*{literals}\)", text)}
+
+
+def string_of(literals: str) -> str:
+    """Returns the value of adjacent C string literals."""
+    return re.sub(r"\\(.)", r"\1", "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', literals)))
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 # Runs the tests in tiers (TESTING.md), and with the sanitizers.  Included by the Makefile.
 
-.PHONY: test built-for-test run-tests test-all nightly sanitize light coverage measured
+.PHONY: test built-for-test run-tests test-all nightly sanitize run-sanitized coverage run-for-coverage
 PYTEST = CC='$(CC)' CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tests/pytest --build $(BUILD)
 HOST_TOOL_TESTS := $(addprefix tests/tools/test_,mptune.py bench_report.py ranks.py mpi_faults.py demo.py)
 # Tests of the CUDA target together with the host target, and after an error.
@@ -63,7 +63,7 @@ test-all: SEEDS = 2
 # Hopper kernels take many minutes per run under AddressSanitizer, which therefore runs only plain
 # mode here.
 test-all: setup-test setup-demo
-	@$(MAKE) tests $(SOFTGPU_TESTS)
+	@$(MAKE) tests $(BUILT_FOR_SOFTGPU)
 	@$(RUN_TESTS) $(SUITES) $(LONG_STEPS) $(STRICT_STEPS) $(WGMMA_STEPS) $(SOFTGPU_SUITES) $(call HOSTILE_STEPS,12,1) $(TIMING_STEPS) \
 	  "alone: code generation::$(STEP_MAKE) cuda-gates" \
 	  "alone: AddressSanitizer, UBSan::$(STEP_MAKE) sanitize SEEDS=" \
@@ -74,7 +74,7 @@ nightly: SEEDS = $(shell seq 3 20)
 nightly: CONV_SEEDS = $(shell seq 20)
 nightly: WGMMA_SEEDS = $(shell seq 2 100)
 nightly: setup-test setup-roots
-	@$(MAKE) tests $(SOFTGPU_TESTS)
+	@$(MAKE) tests $(BUILT_FOR_SOFTGPU)
 	@$(RUN_TESTS) "alone: nightly::$(BUILD)/tests/mptests [nightly] -d yes" $(SEED_STEPS) $(SOFTGPU_SEED_SUITES) $(SOFTGPU_OLDER_SUITES) \
 	  $(call HOSTILE_STEPS,3600,0) "soak, 100000 steps::$(BUILD)/tests/soaktest --steps 100000 --resume-every 1000" \
 	  "alone: AddressSanitizer, UBSan::$(STEP_MAKE) sanitize SEEDS='1 2'" \
@@ -90,13 +90,14 @@ ASAN := $(BUILD)/asan
 sanitize: setup-test
 	@$(MAKE) tests
 	@$(MAKE) lib $(ASAN)/tests/simulator $(ASAN)/tests/conformance SAN=address BUILD=$(ASAN)
-	@$(MAKE) light PRELOAD="$$($(CXX) -print-file-name=libasan.so)"
+	@$(MAKE) run-sanitized PRELOAD="$$($(CXX) -print-file-name=libasan.so)"
 
 # Splits the strict tests into two parts of similar duration, which run in parallel.
 HALVES := [gemm] ~[gemm]
-light: export LD_LIBRARY_PATH := $(ASAN)
-light: export ASAN_OPTIONS := allocator_may_return_null=1  # mp_malloc of 2^60 bytes is a test
-light:
+run-sanitized: export LD_LIBRARY_PATH := $(ASAN)
+# mp_malloc of 2^60 bytes is a test.
+run-sanitized: export ASAN_OPTIONS := allocator_may_return_null=1
+run-sanitized:
 	@tests/run --jobs $(JOBS) --log $(ASAN)/log \
 	  "address: the simulator::$(ASAN)/tests/simulator" \
 	  "address: conformance::$(ASAN)/tests/conformance" \
@@ -110,6 +111,7 @@ COVERAGE := $(BUILD)/coverage
 GCOV ?= gcov
 ifeq ($(SAN),coverage)
 $(SIM_OBJS): private CXXFLAGS_BASE := $(filter-out $(SAN_FLAGS),$(CXXFLAGS_BASE))
+SIMULATOR_FLAGS := $(filter-out $(SAN_FLAGS),$(SIMULATOR_FLAGS))
 endif
 
 ## coverage: executed lines of capi, graph and kernels on the host target (COVERED="[strict]")
@@ -117,12 +119,12 @@ coverage: setup-test
 	@$(MAKE) tests
 	@$(MAKE) lib $(COVERAGE)/tests/simulator SAN=coverage BUILD=$(COVERAGE)
 	@find $(COVERAGE) -name '*.gcda' -delete
-	@-$(MAKE) measured
-	@tests/coverage --gcov $(GCOV) $(COVERAGE)
+	@$(MAKE) run-for-coverage
 
 COVERED ?= ~[long]~[.]
-measured: export LD_LIBRARY_PATH := $(abspath $(COVERAGE))
-measured:
+run-for-coverage: export LD_LIBRARY_PATH := $(abspath $(COVERAGE))
+run-for-coverage:
 	@tests/run --jobs $(JOBS) --log $(COVERAGE)/log "coverage: the simulator::$(COVERAGE)/tests/simulator" \
 	  "coverage: C ABI::$(BUILD)/tests/test_capi" \
-	  $(foreach half,$(HALVES),"coverage: library $(half)::$(BUILD)/tests/mptests '$(COVERED)$(half)'")
+	  $(foreach half,$(HALVES),"coverage: library $(half)::$(BUILD)/tests/mptests '$(COVERED)$(half)'"); \
+	  status=$$?; tests/coverage --gcov $(GCOV) $(COVERAGE) && exit $$status

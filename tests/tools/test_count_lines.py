@@ -23,9 +23,9 @@ class Repository:
         self.git("add", ".")
         return said
 
-    def count(self, *arguments, cwd=None):
+    def count(self, *arguments, root=None):
         """Returns (output, exit code)."""
-        done = subprocess.run([self.tool, *arguments], cwd=cwd or self.folder, text=True, check=False,
+        done = subprocess.run([self.tool, "--root", root or self.folder, *arguments], text=True, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return done.stdout, done.returncode
 
@@ -51,6 +51,23 @@ def test_growth_since_a_tag(repository):
     assert repository.count() == ("      2  .\n      2  capi\n      2  kernels\n      0  kernels/gemm  -2 since v1\n"
                                   "      6  in all  -2 since v1\nlines: ok\n", 0)
     assert "kernels/gemm  -2 since HEAD" in repository.count("--base", "HEAD")[0]
+
+
+def test_an_unknown_base_is_an_error(repository):
+    output, code = repository.count("--base", "nosuch")
+    assert code == 2 and "--base nosuch: not a commit" in output
+
+
+def test_files_of_any_kind_and_name(repository):
+    unchanged = repository.count()
+    (repository.folder / "kernels/link.h").symlink_to("nowhere")
+    repository.git("init", "-q", "nested")
+    (repository.folder / "nested/a.h").write_text("line\n")
+    assert repository.count() == unchanged
+    (repository.folder / "kernels/\u00e4\t.h").write_text("line\n")
+    assert "      3  kernels\n" in repository.count()[0]
+    repository.git("add", "kernels")
+    assert "      4  kernels\n" in repository.count()[0]  # git counts a link as a line
 
 
 def test_growth_beyond_a_budget_fails(repository):
@@ -120,9 +137,10 @@ def test_without_history_only_lines_are_checked(repository, tmp_path_factory):
     repository.git("commit", "-qm", "capi: check sizes")
     shallow = tmp_path_factory.mktemp("shallow")
     repository.git("clone", "-q", "--depth", "1", f"file://{repository.folder}", str(shallow))
-    output, code = repository.count(cwd=shallow)
+    output, code = repository.count(root=shallow)
     assert code == 0 and "lines: shallow clone, commit messages are not checked" in output
     (shallow / "capi/b.h").write_text("line\n" * 9)
-    assert repository.count(cwd=shallow)[1] == 1
-    bare = tmp_path_factory.mktemp("tarball")
-    assert repository.count(cwd=bare) == ("lines: not a git checkout, lines are not counted\n", 0)
+    assert repository.count(root=shallow)[1] == 1
+    (repository.folder / "capi/tarball").mkdir()
+    for tarball in (tmp_path_factory.mktemp("tarball"), repository.folder / "capi/tarball"):
+        assert repository.count(root=tarball) == ("lines: not a git checkout, lines are not counted\n", 0)

@@ -62,6 +62,12 @@ def test_report(report):
     assert percent == f"{100 * int(executed) / int(lines):.1f}"
 
 
+def test_objects_of_removed_sources_do_not_count(report, tmp_path):
+    (tmp_path / "capi/unused.cpp").unlink()
+    (lines, executed, _, checks, failed, _), = map(str.split, report().splitlines()[1:])
+    assert (checks, failed) == ("2", "1") and int(executed) > int(lines) / 2
+
+
 def test_list(report):
     output = report("--list", "capi/gemm")
     assert "capi/gemm.cpp: not executed: 6\n" in output

@@ -372,13 +372,14 @@ def test_profile(tmp_path):
     assert "ncu is not in PATH" in machine.detail("worst 1"), "no ncu is a named gap"
 
 
-def test_lists():
+def test_lists(catch_tests):
     kernels = {kernel for pattern in ("*.cu", "*.h") for path in (ROOT / "kernels").rglob(pattern)
                if "simt" not in path.relative_to(ROOT / "kernels").parts
                for kernel in sanitized.kernels_of(path.read_text(encoding="utf-8"))}
     assert kernels <= sanitized.TESTS.keys(), "every kernel has a test that is run under compute-sanitizer"
     assert kernels >= sanitized.TESTS.keys(), "no other kernel is listed"
     assert len(kernels) > 30, "kernels are found at all"
+    assert set(sanitized.TESTS.values()) <= catch_tests.keys(), "every test exists"
 
 
 @pytest.fixture
