@@ -60,13 +60,13 @@ softgpu_callers = "sm_$(1): Python::MP_LOG=error $(ON_SOFTGPU) --arch $(1) tests
   "sm_$(1): tools::$(ON_SOFTGPU) --arch $(1) env $(PYTEST) $(SOFTGPU_TOOLS)" \
   "sm_$(1): the guide::$(ON_SOFTGPU) --arch $(1) tools/check/check_docs $(BUILD) $(CC)"
 # SOFTGPU_RACECHECK makes the device ten times slower.  CI runs one GEMM and convolution kernel of
-# each kind and the short tests of layers, tensors and step; the nightly run has all short tests.
+# each kind, and the short tests of layers, attention, tensors and step; nightly has all short ones.
 SOFTGPU_RACES = SOFTGPU_RACECHECK=1 $(ON_SOFTGPU)
 SOFTGPU_SHORT := [strict]~[long]$(SOFTGPU_LEFT_OUT)
 SOFTGPU_RACE_SUITES = "sm_90, races: wgmma::$(SOFTGPU_RACES) $(BUILD)/tests/mptests 'wgmma: awkward shapes are exact,wgmma: split-k sums in a fixed order,wgmma: backward epilogues are exact,conv wgmma: split-k slices are exact'" \
   "sm_90, races: last blocks::$(SOFTGPU_RACES) $(BUILD)/tests/mptests 'tensors: small lists are exact,step: S falls*,optimizer norms: results for powers of two are exact*'" \
-  "sm_90, races: layers, tensors, step::$(SOFTGPU_RACES) $(BUILD)/tests/mptests \
-    '[layers]$(SOFTGPU_SHORT),[xent]$(SOFTGPU_SHORT),[tensors]$(SOFTGPU_SHORT),[step]$(SOFTGPU_SHORT)'" \
+  "sm_90, races: layers, attention, tensors, step::$(SOFTGPU_RACES) $(BUILD)/tests/mptests \
+    '[layers]$(SOFTGPU_SHORT),[attention]$(SOFTGPU_SHORT),[xent]$(SOFTGPU_SHORT),[tensors]$(SOFTGPU_SHORT),[step]$(SOFTGPU_SHORT)'" \
   "sm_80, races: GEMM::$(SOFTGPU_RACES) --arch 80 $(BUILD)/tests/mptests 'gemm: many tiles in both directions'" \
   $(foreach arch,90 75,"sm_$(arch), races: conformance::$(SOFTGPU_RACES) --arch $(arch) $(SOFTGPU)/conformance")
 # Kernels whose PTX or selection differs from sm_90; all others run the same PTX there

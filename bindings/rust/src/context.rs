@@ -120,7 +120,7 @@ impl Context {
         let memory = unsafe { Handle::new(self, pointer.cast(), free::<T>, Vec::new()) };
         let buffer = DeviceBuffer { memory, len };
         buffer.clear(Stream::DEFAULT)?;
-        self.sync(Stream::DEFAULT)?; // before another stream uses it
+        self.sync(Stream::DEFAULT)?; // another stream may use it next
         Ok(buffer)
     }
 
