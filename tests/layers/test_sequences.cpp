@@ -308,6 +308,72 @@ TEST_CASE("sequences: repeated normalization and its gradients", "[sequences]") 
   check_sequence(calls, {&even, &odd, &dy, &saved}, "batch norm");
 }
 
+// Each function directly follows a product that starts its successor early.
+TEST_CASE("sequences: functions of transformer layers after products", "[sequences]") {
+  constexpr int64_t kRows = 40, kColumns = 256;
+  Products p(kRows, kColumns);
+  const mp_norm_desc_t norm = mp_norm_desc_default(MP_NORM_RMS, kRows, kColumns, MP_FP16);
+  const mp_rope_desc_t rope = mp_rope_desc_default(kRows, 4, kColumns / 4, MP_FP16);
+  const mp_softmax_desc_t softmax = mp_softmax_desc_default(kRows, kColumns, MP_FP16);
+  const mp_glu_desc_t glu = mp_glu_desc_default(MP_ACT_SILU, kRows, kColumns / 2, MP_FP16);
+  const mp_sum_rows_desc_t sum = mp_sum_rows_desc_default(kRows, 8, kColumns, MP_FP16);
+  size_t bytes = 0;
+  require_ok(mp_norm_backward_workspace_size(context(), &norm, &bytes));
+  const DeviceMemory workspace(bytes);
+  Tensor result(MP_FP16, integers(2 * kRows * kColumns, 9, 4)),
+      rstd(MP_FP32, integers(kRows, 1, 5)), dgamma(MP_FP32, integers(kColumns, 1, 6));
+  mp_norm_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.y = t.dx = result.data();
+  t.rstd = static_cast<float *>(rstd.data());
+  t.dgamma = static_cast<float *>(dgamma.data());
+  using Function = std::function<mp_status_t(void *x)>;
+  const std::vector<std::pair<const char *, Function>> functions = {
+      {"norm",
+       [&](void *x) {
+         t.x = x;
+         return mp_norm_forward(context(), &norm, &t, kStream);
+       }},
+      {"gradient of a norm",
+       [&](void *x) {
+         t.x = t.dy = x;
+         return mp_norm_backward(context(), &norm, &t, workspace.data(), bytes, kStream);
+       }},
+      {"rope",
+       [&](void *x) {
+         return mp_rope(context(), &rope, nullptr, nullptr, x, x, nullptr, kStream);
+       }},
+      {"softmax",
+       [&](void *x) {
+         return mp_softmax_forward(context(), &softmax, x, nullptr, result.data(), kStream);
+       }},
+      {"gradient of a softmax",
+       [&](void *x) {
+         return mp_softmax_backward(context(), &softmax, x, x, nullptr, result.data(), nullptr,
+                                    kStream);
+       }},
+      {"gated unit",
+       [&](void *x) { return mp_glu_forward(context(), &glu, x, result.data(), kStream); }},
+      {"gradient of a gated unit",
+       [&](void *x) {
+         return mp_glu_backward(context(), &glu, x, x, result.data(), nullptr, kStream);
+       }},
+      {"sum of rows",
+       [&](void *x) { return mp_sum_rows(context(), &sum, x, result.data(), nullptr, kStream); }}};
+  p.desc.plan = named_plan(early_kernels(p.desc).at(0));
+  for (const auto &function : functions) {
+    Calls calls;
+    for (int turn = 0; turn < kTurns; turn++) {
+      calls.push_back([&, turn] {
+        return mp_gemm(context(), &p.desc, p.from(turn), p.shift.data(), nullptr, p.to(turn),
+                       nullptr, nullptr, 0, kStream);
+      });
+      calls.push_back([&, turn] { return function.second(p.to(turn)); });
+    }
+    check_sequence(calls, {&p.even, &p.odd, &result, &rstd, &dgamma}, function.first);
+  }
+}
+
 // Every block reads a row that one block of the previous call wrote.
 TEST_CASE("sequences: element-wise functions and sums with one row", "[sequences]") {
   constexpr int64_t kRows = 40, kColumns = 1003;
