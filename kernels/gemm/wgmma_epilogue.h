@@ -139,12 +139,12 @@ class WgmmaStagingBuffers {
 
   /// Waits until TMA has read all buffers but the last kStagingBuffers - 1 that were stored.
   MP_DEVICE void reuse() const {
-    if (lane_index() == 0) tma_store_wait_read<kStagingBuffers - 1>();
+    if (is_elected_lane()) tma_store_wait_read<kStagingBuffers - 1>();
     warp_sync();
   }
   /// Waits until TMA has read all buffers.
   MP_DEVICE void reuse_all() const {
-    if (lane_index() == 0) tma_store_wait_read<0>();
+    if (is_elected_lane()) tma_store_wait_read<0>();
     warp_sync();
   }
 
@@ -187,7 +187,7 @@ class WgmmaStagingBuffers {
 
   /// Waits for all stores, before the warp returns: TMA may still read its buffers.
   MP_DEVICE void finish() const {
-    if (lane_index() == 0) tma_store_wait<0>();
+    if (is_elected_lane()) tma_store_wait<0>();
     warp_sync();
   }
 

@@ -248,7 +248,7 @@ class WgmmaLoop {
         multiplier_(smem.stages, smem.barriers, cluster_size(),
                     smem.barriers.of_block(min_of(lane_index(), cluster_size() - 1))) {}
 
-  /// Producer threads: lane 0 of the first kProducers warps of the producer warpgroup.
+  /// Producer threads: one lane of the first kProducers warps of the producer warpgroup.
   static constexpr int kProducers = Stages::kProducers;
 
   MP_DEVICE void produce(int producer) const {
@@ -356,7 +356,7 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
     registers_release<kProducerRegs>();
     constexpr int kProducers = decltype(loop)::kProducers;
     const int producer = shuffle(warp_index(), 0);
-    if (producer < kProducers && lane_index() == 0) loop.produce(producer);
+    if (producer < kProducers && is_elected_lane()) loop.produce(producer);
     warp_sync();
   } else {
     registers_claim<kConsumerRegs>();

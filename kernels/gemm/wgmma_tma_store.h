@@ -109,13 +109,13 @@ class WgmmaTmaStore {
     if (bias_.is_present()) fetch_bias(0);
     if (!reads_source()) return;
     buffers_.reuse_all();
-    if (lane_index() != 0) return;
+    if (!is_elected_lane()) return;
     for (int subtile = 0; subtile < min_of(Buffers::kStagingBuffers, kSubtiles); subtile++)
       fetch_source(subtile);
   }
 
   MP_DEVICE void store(Accumulators &acc, EpilogueWriter &writer) {
-    if (tile_.work.item != nullptr && lane_index() == 0) tensor_map_acquire(&map_d());
+    if (tile_.work.item != nullptr && is_elected_lane()) tensor_map_acquire(&map_d());
     // With an odd number of subtiles, the last of a tile and the first of the next share a buffer.
     if constexpr (kSubtiles % Buffers::kStagingBuffers != 0) buffers_.reuse_all();
     if (is_fast_path()) {
@@ -164,7 +164,7 @@ class WgmmaTmaStore {
     buffers_.fence_for_tma();
     if constexpr (Placement::kHasStridedRows) {
       send_d(buffer, subtile);
-    } else if (lane_index() == 0) {
+    } else if (is_elected_lane()) {
       const TmaCoord to = tile_.placement.buffer(col(subtile), d_z());
       buffers_.store(buffer, 0, map_d(), to.x, row(subtile), to.z);
       buffers_.commit();
@@ -215,7 +215,7 @@ class WgmmaTmaStore {
     if (source_ == EpilogueSource::aux_written)
       send(aux_buffer, subtile, map_source(), source_z(), [&] { return in_memory().aux(); });
     send_d(buffer, subtile);
-    if (lane_index() == 0 && reads_source() && subtile + Buffers::kStagingBuffers < kSubtiles) {
+    if (reads_source() && subtile + Buffers::kStagingBuffers < kSubtiles && is_elected_lane()) {
       tma_store_wait_read<0>();
       fetch_source(subtile + Buffers::kStagingBuffers);
     }
@@ -281,10 +281,10 @@ class WgmmaTmaStore {
       // the main loop, a uniform value, in every lane.
       if (shuffle(int{find_box(subtile, first, z, to)}, 0) == 0)
         copy_rows(buffer, subtile, first, rows());
-      else if (lane_index() == 0)
+      else if (is_elected_lane())
         buffers_.store(buffer, first, map, to.x, to.y, to.z);
     }
-    if (lane_index() == 0) buffers_.commit();
+    if (is_elected_lane()) buffers_.commit();
   }
 
   /// Returns whether the columns of D end at a 16-byte unit of TMA; padded columns always do.

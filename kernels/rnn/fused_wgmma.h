@@ -85,7 +85,7 @@ class FusedWgmmaBlock {
     Ring filled, multiplied;
     int next = first + min_of(end - first, Tile::kStages);
     const auto load_weights = [&] {
-      if (thread_index() != 0) return;
+      if (!issues_loads()) return;
       for (int tile = first; tile < next; tile++)
         multiplier.fill(filled, [&](SmemAddress, SmemAddress b, SmemAddress full) {
           loads.weights(tile, b, full);
@@ -98,7 +98,7 @@ class FusedWgmmaBlock {
       wait_and_launch_dependents();
       load_weights();
     }
-    if (thread_index() == 0)
+    if (issues_loads())
       for (int s = 0; s < next - first; s++)
         loads.rows(first + s, stages + static_cast<SmemAddress>(s * Tile::kStageBytes),
                    barriers_.full(s));
@@ -106,7 +106,7 @@ class FusedWgmmaBlock {
     Accumulators acc;
     const auto fill_one = [&] {
       if (next == end) return;
-      if (thread_index() == 0)
+      if (issues_loads())
         multiplier.fill(filled, [&](SmemAddress a, SmemAddress b, SmemAddress full) {
           loads.weights(next, b, full);
           loads.rows(next, a, full);
@@ -146,6 +146,9 @@ class FusedWgmmaBlock {
   }
 
  private:
+  /// Returns true in the lane of the block that issues TMA loads.
+  static MP_DEVICE bool issues_loads() { return is_elected_lane() && thread_index() < kWarpSize; }
+
   /// Adds kVec sums of block `part`, with the bank-conflict-free order of load_smem_run.
   MP_DEVICE void add_run(float (&sum)[kVec], int part, int row, int col) const {
     const SmemAddress run = in_block(smem_address(sums() + row * Tile::kPitch + col), part);

@@ -41,6 +41,19 @@ struct TensorMapMatrix {
 
 #if MP_ON_CUDA
 
+/// Returns true in one lane, the same in every call.  All lanes of the warp must call it.  ptxas
+/// issues TMA instructions after a comparison with lane_index() in a loop over the active lanes;
+/// after this instruction, it issues them once.
+MP_DEVICE bool is_elected_lane() {
+  uint32_t is_elected;
+  asm volatile(
+      "{\n\t.reg .pred elected;\n\t"
+      "elect.sync _|elected, 0xffffffff;\n\t"
+      "selp.u32 %0, 1, 0, elected;\n\t}"
+      : "=r"(is_elected));
+  return is_elected != 0;
+}
+
 /// Prefetches the map for a later copy.
 MP_DEVICE void tma_prefetch(const TensorMap &map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
@@ -193,6 +206,10 @@ MP_DEVICE void tensor_map_acquire(const TensorMap *gmem) {
 }
 
 #else
+
+inline bool is_elected_lane() {
+  return lane_index() == 0;
+}
 
 // Bodies: host/tma.cpp.
 
