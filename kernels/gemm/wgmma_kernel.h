@@ -344,7 +344,7 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
     }
     barriers.init(cluster_size());
   }
-  cluster_sync();
+  cluster_sync_relaxed();
   wait_for_previous_kernel();
   if (args.table != nullptr && args.header().misaligned != 0) return;
 
@@ -362,7 +362,7 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
     registers_claim<kConsumerRegs>();
     loop.consume(warpgroup - 1);
   }
-  cluster_sync();  // the other block may still write to this block's smem and barriers
+  cluster_sync_relaxed();  // the other block may still write to this block's smem and barriers
 }
 
 /// Returns a grid of at most one block per SM.

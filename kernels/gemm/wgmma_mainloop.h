@@ -53,7 +53,7 @@ class Barriers {
   /// Returns the barriers of the block with that rank in the cluster.
   MP_DEVICE Barriers of_block(int rank) const { return Barriers(in_block(base_, rank)); }
 
-  /// Initializes the barriers, in one thread.  A cluster_sync must follow.
+  /// Initializes the barriers, in one thread.  A cluster_sync_relaxed must follow.
   MP_DEVICE void init(int cluster) const {
     constexpr int kReaders = (Tile::kPingPong ? 1 : Tile::kConsumers) * kWarpgroup / kWarpSize;
     for (int s = 0; s < Tile::kStages; s++) {

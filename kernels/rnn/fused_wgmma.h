@@ -63,11 +63,11 @@ class FusedWgmmaBlock {
   using Accumulators = typename Multiplier::Accumulators;
 
  public:
-  /// Called first, by all threads.  On return, the shared memory of the cluster is accessible.
+  /// Called first, by all threads.  On return, the barriers of the cluster are initialized.
   MP_DEVICE FusedWgmmaBlock(std::byte *unaligned_smem, uint64_t *barrier_smem)
       : smem_(aligned_stages(unaligned_smem)), barriers_(shuffle(smem_address(barrier_smem), 0)) {
     if (thread_index() == 0) barriers_.init(1);
-    cluster_sync();
+    cluster_sync_relaxed();
   }
 
   /// Multiplies this block's part of `k_tiles`, called by all threads; each part has at least one.
@@ -142,7 +142,7 @@ class FusedWgmmaBlock {
       }
       apply(row, unit, valid, sums);
     }
-    cluster_sync();  // other blocks may still read this one's sums
+    cluster_sync_relaxed();  // other blocks may still read this one's sums
   }
 
  private:

@@ -7,8 +7,8 @@
 // wait specifies only the parity, so a thread must begin it before the following phase completes.
 //
 // One thread initializes an mbarrier: mbarrier_init, mbarrier_init_fence, then block_sync, or
-// cluster_sync if other blocks use it.  A block must not exit while other blocks of the cluster may
-// use its shared memory, so kernels with clusters end with cluster_sync.
+// cluster_sync_relaxed if other blocks use it.  A block must not exit while other blocks of the
+// cluster may use its shared memory, so kernels with clusters end with cluster_sync_relaxed.
 //
 // Sources: PTX ISA, "mbarrier", "barrier.cluster", "mapa", "bar{.cta}".  Host bodies:
 // host/cluster.cpp, host/barriers.cpp.
@@ -46,6 +46,12 @@ MP_DEVICE int cluster_size() {
 /// Warps must arrive converged.
 MP_DEVICE void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+/// Barrier of all threads of the cluster that orders no memory accesses, except that barriers
+/// initialized before an mbarrier_init_fence can be used after it.  It needs no device-wide fence.
+MP_DEVICE void cluster_sync_relaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 /// Returns the address of the same offset in the shared memory of block `rank` of the cluster.
@@ -123,6 +129,9 @@ inline int cluster_size() {
 
 SmemAddress smem_address(const void *smem, source_location = source_location::current());
 void cluster_sync(source_location = source_location::current());
+inline void cluster_sync_relaxed(source_location where = source_location::current()) {
+  cluster_sync(where);
+}
 SmemAddress in_block(SmemAddress own, int rank, source_location = source_location::current());
 inline void load_cluster(float (&x)[4], SmemAddress there,
                          source_location where = source_location::current()) {
