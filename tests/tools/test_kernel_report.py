@@ -224,6 +224,20 @@ def test_main_loop_gates(report):
                  both(*step, "HMMA", "HMMA", "HMMA", "MEMBAR"), 1, "has 1 MEMBAR")
 
 
+def test_producer_gates(report):
+    step = ("SYNCS", "UTMALDG", "UTMALDG", "other")
+    base = injected.Injected(PLAIN, arch="90a", main_loop=step)
+    changed = lambda **values: [dataclasses.replace(base, **values)]  # noqa: E731
+    report.check("no baseline", [base], 0)
+    report.run("--write-baseline")
+    (kernel,) = json.loads(report.run("--json"))["kernels"]
+    assert kernel["producer_loop"] == {"instructions": 5, "vote_loops": 0, "device_fences": 0}
+    report.check("a longer loop", changed(main_loop=(*step, "other")), 1, "6 instead of 5 instructions per stage")
+    report.check("a loop over active lanes", changed(vote_branches=1), 1, "has loops over active lanes (1 BRA.U.ANY)")
+    report.check("a fence of the device", changed(device_fences=1), 1, "has 1 MEMBAR.ALL.GPU")
+    report.check("a loop of a consumer", changed(other_loop=(*step, *step, "STSM")), 0)
+
+
 def test_early_launch_gate(report):
     def kernel(*groups, name=PLAIN):
         return [injected.Injected(name, instructions=dict.fromkeys(groups, 1))]

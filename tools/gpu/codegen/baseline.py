@@ -10,7 +10,7 @@ import json
 from . import dependent_launch, instructions, loads_in_flight, main_loop, peers
 
 COLUMNS = ["registers", "stack", "static_smem", "dynamic_smem", "threads", "loads_in_flight", "main_loop",
-           "instructions"]
+           "producer_loop", "instructions"]
 
 SIZE_CHANGE = 0.1  # relative change of machine code per architecture that is reported
 
@@ -112,7 +112,8 @@ def compare_kernel(kernel, old, result):
     what = f"{kernel.key}: {', '.join(changes)}"
     before, now = dataclasses.replace(kernel, **old).occupancy(), kernel.occupancy()
     lost = [*instructions.lost(old["instructions"], new["instructions"]),
-            *main_loop.thinner(old.get("main_loop"), kernel.main_loop)]
+            *main_loop.thinner(old.get("main_loop"), kernel.main_loop),
+            *main_loop.longer(old.get("producer_loop"), kernel.producer_loop)]
     if lost:
         result.failures.append(f"{what}: {', '.join(lost)}")
     elif kernel.stack > old["stack"]:

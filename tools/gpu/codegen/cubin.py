@@ -40,6 +40,7 @@ class Code:
     instructions: collections.Counter = None
     loads_in_flight: int = None
     main_loop: "main_loop.MainLoop" = None
+    producer_loop: "main_loop.ProducerLoop" = None
     gmem_before_wait: int = None
     uses_dynamic_smem: bool = False
 
@@ -119,6 +120,7 @@ def kernels(cubin):
             instructions = flow.decode(data)
             code.loads_in_flight = loads_in_flight.of(instructions, arch)
             code.main_loop = main_loop.of(instructions, arch)
+            code.producer_loop = main_loop.producer_of(instructions, arch)
             code.gmem_before_wait = dependent_launch.accesses_before_wait(instructions, arch)
     return found
 

@@ -26,6 +26,7 @@ class Kernel:
     instructions: collections.Counter  # static counts
     loads_in_flight: int  # 128-bit loads of a thread in a loop
     main_loop: dict  # of a tensor-core kernel: fields of main_loop.MainLoop
+    producer_loop: dict  # of a Hopper kernel: fields of main_loop.ProducerLoop
     gmem_before_wait: int  # accesses of a kernel with PDL
     is_empty: bool  # no code: not supported by the architecture
 
@@ -94,6 +95,7 @@ def gather(folder):
             instructions=code and code.instructions,
             loads_in_flight=code and code.loads_in_flight,
             main_loop=code and code.main_loop and dataclasses.asdict(code.main_loop),
+            producer_loop=code and code.producer_loop and dataclasses.asdict(code.producer_loop),
             gmem_before_wait=code and code.gmem_before_wait,
             is_empty=bool(known and code and not code.uses_dynamic_smem),
             **dataclasses.asdict(entry)))

@@ -16,6 +16,8 @@ DEPBAR = 0x11A  # waits for scoreboards in its operands, in addition to the wait
 BRA, BSSY, WARPSYNC = 0x147, 0x145, 0x148
 # Other instructions that end straight-line code: BSYNC, BREAK, CALL, BRX, JMP, EXIT, RET.
 ENDS = {BRA, WARPSYNC, 0x141, 0x142, 0x143, 0x144, 0x149, 0x14A, 0x14D, 0x150}
+VOTE = 20  # bit of the high word of a branch: jumps if the predicate is true in any lane
+DEVICE_SCOPE = 13  # bit of the high word of a fence
 FAR_BRANCHES_FROM = 90  # from sm_90 on, the low 8 bits of distances are separate
 
 
@@ -32,6 +34,16 @@ class Instruction:
     def group(self):
         """Group in which the instruction is counted."""
         return sass.group_of(self.opcode, self.high >> 9 & 7)
+
+    @property
+    def is_vote_loop(self):
+        """True for BRA.U.ANY, the end of a loop over the active lanes."""
+        return self.opcode == BRA and bool(self.high >> VOTE & 1)
+
+    @property
+    def is_device_fence(self):
+        """True for MEMBAR.ALL.GPU, which waits until the L2 cache has all writes of the thread."""
+        return self.group == "MEMBAR" and bool(self.high >> DEVICE_SCOPE & 1)
 
     @property
     def write_barrier(self):

@@ -7,6 +7,7 @@ import struct
 from . import cubin, flow, sass
 
 TOOLKIT = "13.0.88"
+MEMBAR = next(opcode for opcode, group in sass.OPCODES.items() if group == "MEMBAR")
 
 
 @dataclasses.dataclass
@@ -27,6 +28,8 @@ class Injected:
     loads_in_flight: int = 0  # in a loop after the instructions
     main_loop: tuple = ()  # groups of a second loop
     other_loop: tuple = ()  # groups of a third loop
+    vote_branches: int = 0
+    device_fences: int = 0
 
 
 def log(kernels):
@@ -79,6 +82,8 @@ def code_of(kernel):
     words = [named[group] for group, number in kernel.instructions.items() for _ in range(number)]
     arch = int(kernel.arch.rstrip("a"))
     words += loop_of(kernel.loads_in_flight, arch)
+    words += [(flow.BRA, 1 << flow.VOTE)] * kernel.vote_branches
+    words += [(MEMBAR, 1 << flow.DEVICE_SCOPE)] * kernel.device_fences
     for loop in filter(None, (kernel.main_loop, kernel.other_loop)):
         words += closed([named.get(group, (0, 0)) for group in loop], arch)
     code = b"".join(struct.pack("<QQ", low, high) for low, high in words)

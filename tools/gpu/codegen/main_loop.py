@@ -1,5 +1,5 @@
 """The main loop of a tensor-core kernel: its share of tensor-core instructions ("products") and
-stalls.
+stalls.  The producer loop of a Hopper kernel: its instructions per stage.
 
 The main loop is the smallest loop around a product.  If a kernel has several, for different kinds
 of operands, it is the loop with the most instructions per product.
@@ -10,6 +10,9 @@ of operands, it is the loop with the most instructions per product.
   between products drains the pipeline.
 - wgmma requires one fence before the products of a step and one wait after them (WARPGROUP).  More
   of them mean that ptxas serialized the products.
+- The producer loop is the smallest loop around a TMA load without products and stores.  If ptxas
+  cannot prove that one lane executes a TMA instruction, it generates a loop over the active lanes,
+  which ends with BRA.U.ANY.
 """
 
 import dataclasses
@@ -17,6 +20,14 @@ import dataclasses
 from . import flow
 
 PRODUCTS = {"HGMMA", "HMMA"}
+CONSUMERS = ("HGMMA", "UTMASTG", "STSM", "STG")  # instructions that a producer does not execute
+
+
+@dataclasses.dataclass
+class ProducerLoop:
+    instructions: int  # of the longest loop, if there are several
+    vote_loops: int  # in the kernel
+    device_fences: int  # in the kernel
 
 
 @dataclasses.dataclass
@@ -46,10 +57,28 @@ def of(instructions, arch):
                                warpgroup=max(loop.warpgroup for loop in found))
 
 
+def producer_of(instructions, arch):
+    """Returns the producer loop, or None if there are no TMA loads in loops."""
+    loops = [(to, at) for to, at in flow.loops(flow.leads_to(instructions, arch))
+             if not instructions[at].is_vote_loop
+             and not any(instruction.group.startswith(CONSUMERS) for instruction in instructions[to:at + 1])]
+    lengths = [min((end - begin + 1 for begin, end in loops if begin <= at <= end), default=0)
+               for at, instruction in enumerate(instructions) if instruction.group == "UTMALDG"]
+    if not any(lengths):
+        return None
+    return ProducerLoop(max(lengths), sum(instruction.is_vote_loop for instruction in instructions),
+                        sum(instruction.is_device_fence for instruction in instructions))
+
+
 def _measured(instructions):
     groups = [instruction.group for instruction in instructions]
     return MainLoop(len(groups), sum(group in PRODUCTS for group in groups), groups.count("MEMBAR"),
                     groups.count("WARPGROUP"))
+
+
+def allowed_fences(kernel):
+    """Blocks of recurrent steps read sums of other blocks, so one barrier must order accesses."""
+    return int(kernel.name.startswith("rnn_fused_wgmma"))
 
 
 def stopped(kernel):
@@ -59,6 +88,12 @@ def stopped(kernel):
         yield f"has {loop['fences']} MEMBAR in its main loop; each drains the pipeline"
     if loop["warpgroup"] > 2:
         yield f"has {loop['warpgroup']} WARPGROUP in its main loop, not one fence and one wait; wgmma is serialized"
+    if not kernel.producer_loop:
+        return
+    if votes := kernel.producer_loop["vote_loops"]:
+        yield f"has loops over active lanes ({votes} BRA.U.ANY); TMA instructions require is_elected_lane()"
+    if (fences := kernel.producer_loop["device_fences"]) > allowed_fences(kernel):
+        yield f"has {fences} MEMBAR.ALL.GPU; barriers of clusters require cluster_sync_relaxed()"
 
 
 def thinner(old, new):
@@ -68,3 +103,9 @@ def thinner(old, new):
     before, now = (loop["instructions"] / loop["products"] for loop in (old, new))
     if now > 1.1 * before:
         yield f"{now:.1f} instead of {before:.1f} main-loop instructions per product"
+
+
+def longer(old, new):
+    """Yields a message if the producer loop grew by more than 10 %."""
+    if old and new and new["instructions"] > 1.1 * old["instructions"]:
+        yield f"{new['instructions']} instead of {old['instructions']} instructions per stage in the producer"
