@@ -252,17 +252,27 @@ class WgmmaDirectStore {
     }
   }
 
+  /// Loads the C of a group before the previous group is stored, so that loads are in flight
+  /// during the stores.
   MP_DEVICE void store(Accumulators &acc, EpilogueWriter &writer) const {
+    constexpr int kGroupsPerBlock = WarpTile::kRegs / kGroup;
+    constexpr int kGroups = WarpTile::kBlocks * kGroupsPerBlock;
+    const auto coord_of = [&](int group) {
+      return coord(group / kGroupsPerBlock, group % kGroupsPerBlock * kGroup);
+    };
+    Group c[2] = {};
+    if (reads_c()) load_c(coord_of(0), c[0]);
     MP_UNROLL
-    for (int i = 0; i < WarpTile::kBlocks; i++) {
-      MP_UNROLL
-      for (int r = 0; r < WarpTile::kRegs; r += kGroup)
-        store_group(coord(i, r), *reinterpret_cast<float(*)[kGroup]>(acc[i] + r), writer);
+    for (int g = 0; g < kGroups; g++) {
+      if (g + 1 < kGroups && reads_c()) load_c(coord_of(g + 1), c[(g + 1) % 2]);
+      float *const regs = acc[g / kGroupsPerBlock] + g % kGroupsPerBlock * kGroup;
+      store_group(coord_of(g), *reinterpret_cast<float(*)[kGroup]>(regs), c[g % 2], writer);
     }
   }
 
  private:
   static constexpr int kGroup = 16, kPairs = kGroup / 2;
+  using Group = Pair[kPairs];
 
   /// Position in D of 16 registers: 32 columns of rows l / 4 and l / 4 + 8 for lane l.  Pairs of
   /// the two rows alternate; pairs of a row are eight columns apart.
@@ -288,11 +298,14 @@ class WgmmaDirectStore {
   MP_DEVICE const float *c() const { return static_cast<const float *>(to_.c); }
   MP_DEVICE float *d() const { return static_cast<float *>(to_.d); }
 
-  MP_DEVICE void store_group(const RegisterCoord &at, float (&z)[kGroup],
+  MP_DEVICE void store_group(const RegisterCoord &at, float (&z)[kGroup], const Group &c,
                              EpilogueWriter &writer) const {
     MP_UNROLL
     for (int r = 0; r < kGroup; r++) z[r] *= writer.alpha();
-    if (reads_c()) add_c(at, z);
+    if (reads_c()) {
+      MP_UNROLL
+      for (int r = 0; r < kGroup; r++) z[r] += tile_.args.problem.out.beta * c[r / 2].x[r % 2];
+    }
     MP_UNROLL
     for (int p = 0; p < kPairs; p++)
       if (at.has(p)) store_pack(d() + at.offset(p, to_.ld_d), Pair{z[2 * p], z[2 * p + 1]});
@@ -307,13 +320,11 @@ class WgmmaDirectStore {
     }
   }
 
-  MP_DEVICE void add_c(const RegisterCoord &at, float (&z)[kGroup]) const {
-    Pair read[kPairs]{};
+  /// Elements outside D are not loaded.
+  MP_DEVICE void load_c(const RegisterCoord &at, Group &group) const {
     MP_UNROLL
     for (int p = 0; p < kPairs; p++)
-      if (at.has(p)) read[p] = *reinterpret_cast<const Pair *>(c() + at.offset(p, to_.ld_c));
-    MP_UNROLL
-    for (int r = 0; r < kGroup; r++) z[r] += tile_.args.problem.out.beta * read[r / 2].x[r % 2];
+      if (at.has(p)) group[p] = *reinterpret_cast<const Pair *>(c() + at.offset(p, to_.ld_c));
   }
 
   const WarpTile &tile_;
