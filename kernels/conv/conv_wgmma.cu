@@ -35,7 +35,7 @@ class TapIterator {
   /// Returns the index of the tap in the filter.
   MP_DEVICE int32_t tap() const { return tap_; }
 
-  /// Moves to the next block; at() is not valid after the last one.
+  /// Moves to the next block; at() is not valid after the last one, but more calls are allowed.
   MP_DEVICE void advance() {
     at_.channel += kTapBlock;
     if (at_.channel < taps_.padded.divisor) return;
@@ -88,7 +88,9 @@ class OriginIterator {
 template <class Tile, class Args_ = ConvWgmmaArgs>
 struct FpropOperands {
   using Args = Args_;
-  static constexpr int kProducers = 1;
+  /// Two for small tiles, because one thread takes longer to issue the loads of a stage than the
+  /// products of the stage take; see WgradOperands.
+  static constexpr int kProducers = Tile::kM * Tile::kN > 64 * 128 ? 1 : 2;
 
   template <class F>
   static MP_DEVICE void with_layouts(const Args &args, const F &f) {
@@ -117,7 +119,8 @@ struct FpropOperands {
       else
         tma_load_im2col(rows, args_.a, full, im2col_coord(origin_, block));
       Layouts::B::load(b, args_.b, full, n0_, block.channel, taps_.tap(), shares_b<Tile>());
-      taps_.advance();
+      MP_UNROLL
+      for (int stage = 0; stage < kProducers; stage++) taps_.advance();
     }
 
    private:

@@ -178,8 +178,9 @@ using SimtTiles = TileList<GemmTile::simt_128x128, GemmTile::simt_128x16, GemmTi
 using ConvSimtTiles = TileList<GemmTile::simt_128x128, GemmTile::simt_128x16, GemmTile::simt_64x64>;
 using WgradSimtTiles =
     TileList<GemmTile::simt_128x128, GemmTile::simt_16x128, GemmTile::simt_64x64>;
-using ConvWgmmaTiles = TileList<GemmTile::wgmma_128x256, GemmTile::wgmma_256x128,
-                                GemmTile::wgmma_128x128, GemmTile::wgmma_256x64>;
+using ConvWgmmaTiles =
+    TileList<GemmTile::wgmma_128x256, GemmTile::wgmma_256x128, GemmTile::wgmma_128x128,
+             GemmTile::wgmma_256x64, GemmTile::wgmma_64x128>;
 using StridedDgradWgmmaTiles =
     TileList<GemmTile::wgmma_128x256, GemmTile::wgmma_128x128, GemmTile::wgmma_256x64>;
 using WgradWgmmaTiles =
