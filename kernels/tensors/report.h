@@ -23,16 +23,22 @@ struct Tally {
   uint32_t counts = 0;
   uint32_t first_bad = kChunkElems;  ///< first non-finite element; kChunkElems: none
 
-  MP_DEVICE void see(float x, uint32_t element) {
-    constexpr uint32_t kSmallestNormalHalf = 0x38800000;  // 2^-14
-    const uint32_t bits = magnitude_bits(x);
-    if (bits >= kInfinityBits) {
-      counts += bits > kInfinityBits ? 1u : 1u << 8;
-      first_bad = min_of(first_bad, element);
-    } else if (bits < kSmallestNormalHalf) {
-      counts += bits == 0 ? 1u << 16 : 1u << 24;
-    }
+  /// Returns whether none of the magnitudes between these bounds is counted.
+  static MP_DEVICE bool is_plain(uint32_t smallest_bits, uint32_t largest_bits) {
+    return smallest_bits >= kSmallestNormalHalf && largest_bits < kInfinityBits;
   }
+
+  /// Contains no branches, because lanes with different kinds of elements would diverge.
+  MP_DEVICE void see(float x, uint32_t element) {
+    const uint32_t bits = magnitude_bits(x);
+    const uint32_t small = bits == 0 ? 1u << 16 : 1u << 24;
+    const uint32_t large = bits > kInfinityBits ? 1u : 1u << 8;
+    counts += bits < kSmallestNormalHalf ? small : bits >= kInfinityBits ? large : 0u;
+    first_bad = bits >= kInfinityBits ? min_of(first_bad, element) : first_bad;
+  }
+
+ private:
+  static constexpr uint32_t kSmallestNormalHalf = 0x38800000;  // 2^-14
 };
 
 /// Widens the counts of a Tally to 16 bits each.

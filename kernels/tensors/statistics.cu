@@ -33,14 +33,18 @@ struct TensorStats {
   /// Adds vector `run` of a chunk that begins at element `begin`.
   template <class Runs>
   MP_DEVICE void see(const float (&x)[kVec], const Runs &runs, int run, int64_t begin) {
+    uint32_t smallest = ~0u, largest = 0;
     MP_UNROLL
     for (int i = 0; i < kVec; i++) {
-      amax_bits = max_of(amax_bits, magnitude_bits(x[i]));
+      smallest = min_of(smallest, magnitude_bits(x[i]));
+      largest = max_of(largest, magnitude_bits(x[i]));
       sum_squares = fmaf(x[i], x[i], sum_squares);
-      if constexpr (kReports) {
-        if (runs.has(run, i)) tally.see(x[i], static_cast<uint32_t>(runs.at(run, i) - begin));
-      }
     }
+    amax_bits = max_of(amax_bits, largest);
+    if (!kReports || Tally::is_plain(smallest, largest)) return;
+    MP_UNROLL
+    for (int i = 0; i < kVec; i++)
+      if (runs.has(run, i)) tally.see(x[i], static_cast<uint32_t>(runs.at(run, i) - begin));
   }
 };
 
