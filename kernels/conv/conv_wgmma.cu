@@ -35,7 +35,7 @@ class TapIterator {
   /// Returns the index of the tap in the filter.
   MP_DEVICE int32_t tap() const { return tap_; }
 
-  /// Moves to the next block; at() is not valid after the last one, but more calls are allowed.
+  /// Moves to the next block.  After the last one, at() is invalid and more calls are allowed.
   MP_DEVICE void advance() {
     at_.channel += kTapBlock;
     if (at_.channel < taps_.padded.divisor) return;

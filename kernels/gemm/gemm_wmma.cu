@@ -96,7 +96,7 @@ void launch_wmma(const char *name, const GemmKernel &kernel, const Device &devic
                  const GemmArgs &args, mp_stream_t stream) {
   const GemmProblem &p = args.problem;
   with_tile(WmmaTiles{}, kernel, [&]<class Tile>(std::type_identity<Tile>) {
-    // A fallback rarely runs, so its blocks, which otherwise return at once, are few.
+    // A fallback usually returns at once, which few blocks make cheap.
     const int64_t max_blocks =
         args.only_if == nullptr ? kMaxBlocks : int64_t{device.num_sms} * kernel.blocks_per_sm;
     const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), max_blocks), Tile::kThreads,

@@ -269,6 +269,8 @@ class WgmmaLoop {
       });
       first = t - work.k_tiles;
     }
+    // The last arrivals of the other block must reach this block before it exits.
+    if (cluster_size() > 1) multiplier_.template drain<kProducers>(ring);
   }
 
   /// Runs in all threads of a consumer warpgroup.
@@ -362,7 +364,7 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
     registers_claim<kConsumerRegs>();
     loop.consume(warpgroup - 1);
   }
-  cluster_sync_relaxed();  // the other block may still write to this block's smem and barriers
+  cluster_sync_relaxed();  // the other block may still write to this block's stages
 }
 
 /// Returns a grid of at most one block per SM.

@@ -206,6 +206,15 @@ class WgmmaMultiplier {
     ring.template advance<kSteps>();
   }
 
+  /// Waits until the stages that fill<kSteps>() filled last have been released.
+  template <int kSteps>
+  MP_DEVICE void drain(Ring &ring) const {
+    for (int i = 0; i < Tile::kStages / kSteps; i++) {
+      mbarrier_wait(barriers_.empty(ring.stage), ring.parity ^ 1);
+      ring.template advance<kSteps>();
+    }
+  }
+
   /// Computes acc = product of the tile's rows from first_row on, in a warpgroup.  One group of
   /// wgmmas is in flight while the next is issued.  A stage is released when its group has retired,
   /// then released() is called, except after the last group.  After the last group has been issued,

@@ -268,8 +268,8 @@ class WgmmaTmaStore {
     send(buffer, subtile, map_d(), d_z(), [&] { return in_memory().d(); });
   }
 
-  /// Stores a buffer to global memory, in all lanes, after fence_for_tma().  Lane 0 commits one
-  /// group, which may be empty.
+  /// Stores a buffer to global memory, in all lanes, after fence_for_tma().  The elected lane
+  /// commits one group, which may be empty.
   /// @param rows  () -> EpilogueWriter::Rows, called only if TMA cannot store the subtile
   template <class Rows>
   MP_DEVICE void send(int buffer, int subtile, const TensorMap &map, int z,

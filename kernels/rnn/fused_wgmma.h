@@ -23,7 +23,7 @@
 
 namespace mp::MP_TARGET {
 
-/// Tile of one warpgroup, whose first thread also issues the loads: kN columns for kUnits units.
+/// Tile of one warpgroup, whose first warp also issues the loads: kN columns for kUnits units.
 template <int kN_, int kUnits_, int kStages_>
 struct FusedWgmmaTile {
   static constexpr int kM = 64, kN = kN_, kK = 64, kUnits = kUnits_;
@@ -142,7 +142,8 @@ class FusedWgmmaBlock {
       }
       apply(row, unit, valid, sums);
     }
-    cluster_sync_relaxed();  // other blocks may still read this one's sums
+    // Other blocks may still read this one's sums; apply() has used what this one read.
+    cluster_sync_relaxed();
   }
 
  private:

@@ -23,8 +23,8 @@ struct Tally {
   uint32_t counts = 0;
   uint32_t first_bad = kChunkElems;  ///< first non-finite element; kChunkElems: none
 
-  /// Returns whether none of the magnitudes between these bounds is counted.
-  static MP_DEVICE bool is_plain(uint32_t smallest_bits, uint32_t largest_bits) {
+  /// Returns whether all magnitudes between these bounds are finite and normal in FP16.
+  static MP_DEVICE bool has_nothing_to_count(uint32_t smallest_bits, uint32_t largest_bits) {
     return smallest_bits >= kSmallestNormalHalf && largest_bits < kInfinityBits;
   }
 

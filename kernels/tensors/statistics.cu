@@ -41,10 +41,12 @@ struct TensorStats {
       sum_squares = fmaf(x[i], x[i], sum_squares);
     }
     amax_bits = max_of(amax_bits, largest);
-    if (!kReports || Tally::is_plain(smallest, largest)) return;
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++)
-      if (runs.has(run, i)) tally.see(x[i], static_cast<uint32_t>(runs.at(run, i) - begin));
+    if constexpr (kReports) {
+      if (Tally::has_nothing_to_count(smallest, largest)) return;
+      MP_UNROLL
+      for (int i = 0; i < kVec; i++)
+        if (runs.has(run, i)) tally.see(x[i], static_cast<uint32_t>(runs.at(run, i) - begin));
+    }
   }
 };
 
