@@ -1,4 +1,5 @@
 // Clusters: addresses in distributed shared memory, cluster_sync, and state.
+#include <cstring>
 #include <utility>
 
 #include "host/barriers.h"
@@ -22,40 +23,38 @@ Text describe_sync(const void *object) {
 
 }  // namespace
 
-bool is_mapped(SmemAddress address) {
-  return address >> kRankShift != 0;
-}
-uint32_t offset_in_arena(SmemAddress address) {
-  return address & kOffsetMask;
-}
-
 Block &block_of(SmemAddress address, const char *primitive, source_location where) {
   Block &own = *current->block;
-  const int rank = is_mapped(address) ? static_cast<int>(address >> kRankShift) - 1 : own.rank;
+  if (address >> kRankShift == 0) return own;
+  const int rank = static_cast<int>(address >> kRankShift) - 1;
   if (rank >= own.cluster->size)
     violation(where, "passes an address in block %d of its cluster of %d to %s", rank,
               own.cluster->size, primitive);
-  Block &block = own.cluster->blocks[rank];
-  if (block.alive == 0)
-    violation(where, "uses shared memory of block %lld, which has returned, in %s",
-              static_cast<long long>(block.index), primitive);
-  return block;
+  return own.cluster->blocks[rank];
 }
 
 std::byte *smem_at(SmemAddress address, size_t bytes, const char *primitive,
                    source_location where) {
-  return smem_at(block_of(address, primitive, where), address, bytes, primitive, where);
-}
-
-std::byte *smem_at(const Block &block, SmemAddress address, size_t bytes, const char *primitive,
-                   source_location where) {
-  const SharedMemory &smem = *block.smem;
-  std::byte *const memory = smem.at(offset_in_arena(address));
+  const SharedMemory &smem = *block_of(address, primitive, where).smem;
+  std::byte *const memory = smem.at(address & kOffsetMask);
   if (smem.holds(memory, bytes)) return memory;
   if (!smem.holds(memory, 1))
     violation(where, "passes an address outside all shared variables to %s", primitive);
   violation(where, "passes %zu bytes at shared %s to %s, which run past the end of the variable",
             bytes, smem.locate(memory).text, primitive);
+}
+
+void copy_16(void *smem, const void *gmem, int valid_bytes, source_location where) {
+  constexpr size_t kBytes = 16;
+  if (!current->block->smem->holds(smem, kBytes))
+    violation(where, "copies to an address outside all shared variables in copy_async_16");
+  const size_t valid = static_cast<size_t>(valid_bytes);
+  if (valid == kBytes) {
+    std::memcpy(smem, gmem, kBytes);
+    return;
+  }
+  if (valid > 0) std::memcpy(smem, gmem, valid);
+  std::memset(static_cast<char *>(smem) + valid, 0, kBytes - valid);
 }
 
 void release_cluster_barrier(Cluster &cluster) {
@@ -69,38 +68,24 @@ void release_cluster_barrier(Cluster &cluster) {
 
 using namespace engine;
 
-SmemAddress smem_address(const void *smem, source_location where) {
-  const size_t offset =
-      static_cast<size_t>(static_cast<const std::byte *>(smem) - current->block->smem->begin());
-  if (offset >= SharedMemory::capacity())
-    violation(where, "passes an address to smem_address that is not in its block's shared memory");
-  return static_cast<SmemAddress>(offset);
+SmemAddress smem_address(const void *smem) {
+  return static_cast<SmemAddress>(static_cast<const std::byte *>(smem) -
+                                  current->block->smem->begin());
 }
 
-SmemAddress in_block(SmemAddress own, int rank, source_location where) {
-  const int size = current->block->cluster->size;
-  if (own >> kRankShift != 0)
-    violation(where, "passes an address to in_block that is already mapped to a block");
-  if (rank < 0 || rank >= size)
-    violation(where, "maps an address to block %d of its cluster of %d in in_block", rank, size);
+SmemAddress in_block(SmemAddress own, int rank) {
   return own | static_cast<SmemAddress>(rank + 1) << kRankShift;
 }
 
 void cluster_sync(source_location where) {
   Thread &me = *current;
   Cluster &cluster = *me.block->cluster;
-  const int slot = me.warp->slot;
-  if (cluster.sync_waiting[slot] == 0)
-    cluster.sync_at[slot] = where;
-  else if (!same_line(cluster.sync_at[slot], where))
-    violation(where, "calls a different cluster_sync than its warp, which is at %s",
-              file_and_line(cluster.sync_at[slot]).text);
   cluster.at_sync++;
   if (cluster.at_sync == cluster.alive) {
     release_cluster_barrier(cluster);
     return;
   }
-  cluster.sync_waiting[slot] |= 1u << me.lane;
+  cluster.sync_waiting[me.warp->slot] |= 1u << me.lane;
   block_until_woken(me, "cluster_sync", where, {&cluster, describe_sync});
 }
 
@@ -125,7 +110,7 @@ void ClusterState::prepare(const Grid &grid) {
     shape(grid.cluster, grid.num_threads);
 }
 
-void ClusterState::begin(const Grid &grid, int64_t index, const Mode &mode) {
+void ClusterState::begin(const Grid &grid, int64_t index) {
   prepare(grid);
   cluster_.alive = static_cast<int>(threads_.size());
   cluster_.at_sync = 0;
@@ -140,24 +125,20 @@ void ClusterState::begin(const Grid &grid, int64_t index, const Mode &mode) {
   }
   for (Thread &thread : threads_) {
     thread.fiber = nullptr;
-    thread.may_use_gmem = !grid.uses_pdl;
     thread.mma_issued = 0;
-    thread.copy_group = 0;
-    if (!thread.copies.empty()) thread.copies.clear();
   }
-  for (Block &block : blocks_) begin_block(block, grid, index, mode);
+  for (Block &block : blocks_) begin_block(block, grid, index);
 }
 
-void ClusterState::begin_block(Block &block, const Grid &grid, int64_t index, const Mode &mode) {
+void ClusterState::begin_block(Block &block, const Grid &grid, int64_t index) {
   block.index = index * grid.cluster + block.rank;
   block.grid_size = grid.num_blocks;
   block.alive = grid.num_threads;
   block.at_barrier = 0;
   for (int w = 0; w < block.num_warps(); w++) block.barrier_waiting[w] = 0;
-  block.smem->begin_block(grid.dynamic_smem_bytes, mode);
+  block.smem->begin_block(grid.dynamic_smem_bytes);
   block.dynamic_smem = block.smem->dynamic();
   block.barriers->begin_block();
-  block.async_proxy->begin_block();
   block.warpgroups->begin_block();
 }
 
@@ -171,7 +152,6 @@ void ClusterState::shape(int num_blocks, int num_threads) {
   blocks_ = std::vector<Block>(static_cast<size_t>(num_blocks));
   grow(memories_, blocks_.size());
   grow(barriers_, blocks_.size());
-  grow(async_proxies_, blocks_.size());
   grow(warpgroups_, blocks_.size());
   threads_ = std::vector<Thread>(static_cast<size_t>(num_blocks) * num_threads);
   cluster_.blocks = blocks_.data();
@@ -189,7 +169,6 @@ void ClusterState::shape_block(int rank, int num_threads) {
   block.warps = &warps_[static_cast<size_t>(rank) * num_threads / kWarpSize];
   block.smem = memories_[rank].get();
   block.barriers = barriers_[rank].get();
-  block.async_proxy = async_proxies_[rank].get();
   block.warpgroups = warpgroups_[rank].get();
   for (int w = 0; w < block.num_warps(); w++) shape_warp(block, w);
 }

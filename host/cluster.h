@@ -4,7 +4,6 @@
 #include <memory>
 #include <vector>
 
-#include "host/async_proxy.h"
 #include "host/barriers.h"
 #include "host/engine.h"
 #include "host/shared_memory.h"
@@ -19,7 +18,7 @@ class ClusterState {
   /// Allocates the memory that every cluster of the grid needs at its start.
   void prepare(const Grid &);
   /// Resets all state to that of a cluster that has not started.
-  void begin(const Grid &, int64_t index, const Mode &);
+  void begin(const Grid &, int64_t index);
   /// Discards the threads of an abandoned cluster; the next cluster allocates new ones.
   void abandon() { threads_.clear(); }
 
@@ -31,7 +30,7 @@ class ClusterState {
   void shape(int num_blocks, int num_threads);
   void shape_block(int rank, int num_threads);
   void shape_warp(Block &, int index);
-  void begin_block(Block &, const Grid &, int64_t index, const Mode &);
+  void begin_block(Block &, const Grid &, int64_t index);
 
   Engine *const engine_;
   Cluster cluster_{};
@@ -42,7 +41,6 @@ class ClusterState {
   // Indexed by rank; grown to the largest cluster so far.
   std::vector<std::unique_ptr<SharedMemory>> memories_;
   std::vector<std::unique_ptr<Barriers>> barriers_;
-  std::vector<std::unique_ptr<AsyncProxy>> async_proxies_;
   std::vector<std::unique_ptr<Warpgroups>> warpgroups_;
 };
 

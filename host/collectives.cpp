@@ -1,5 +1,4 @@
 // block_sync and warp collectives.
-#include <cstring>
 #include <utility>
 
 #include "host/barriers.h"
@@ -8,11 +7,6 @@ namespace mp::host::engine {
 
 void block_barrier(Thread &me, source_location where) {
   Block &block = *me.block;
-  if (block.at_barrier == 0)
-    block.barrier_at = where;
-  else if (!same_line(block.barrier_at, where))
-    violation(where, "calls a different block_sync than its block, which is at %s",
-              file_and_line(block.barrier_at).text);
   if (block.at_barrier + 1 == block.alive) {
     release_block_barrier(block);
     return;
@@ -33,16 +27,6 @@ void release_block_barrier(Block &block) {
 void warp_collective(Thread &me, const char *collective, void (*combine)(Warp &),
                      source_location where) {
   Warp &warp = *me.warp;
-  if (warp.alive != ~0u)
-    violation(where, "calls %s after lanes of its warp have returned", collective);
-  if (warp.arrived == 0) {
-    warp.collective = collective;
-    warp.collective_at = where;
-  } else if (std::strcmp(warp.collective, collective) != 0 ||
-             !same_line(warp.collective_at, where)) {
-    violation(where, "calls %s, but its warp is in %s at %s", collective, warp.collective,
-              file_and_line(warp.collective_at).text);
-  }
   warp.arrived |= 1u << me.lane;
   if (warp.arrived != ~0u) {
     block_until_woken(me, collective, where);

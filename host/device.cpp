@@ -16,6 +16,7 @@
 
 #include "base/workspace_layout.h"
 #include "host/engine.h"
+#include "host/workers.h"
 
 namespace mp::host {
 

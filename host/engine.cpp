@@ -53,19 +53,17 @@ class Engine {
   void run_cluster(const Grid &grid, int64_t index) {
     grid_ = &grid;
     error_.clear();
-    const Mode mode = engine::mode();
-    state_.begin(grid, index, mode);
-    scheduler_.begin_cluster(cluster_, index, mode);
+    state_.begin(grid, index);
+    scheduler_.begin_cluster(cluster_);
     Thread *const first = scheduler_.pick();
     Fiber &fiber = fibers_.take();
     fiber.start = current_ = first;
     resume(main_, fiber);
     current_ = nullptr;
     if (cluster_.alive > 0 || !error_.empty() || thrown_) abandon_cluster();
-    for (const Block &block : state_.blocks()) {
-      for (const std::string &damage : {block.smem->damage(), block.barriers->unfinished()})
-        if (!damage.empty()) throw TargetError(MP_ERROR_INTERNAL, describe(block) + " " + damage);
-    }
+    for (const Block &block : state_.blocks())
+      if (const std::string damage = block.smem->damage(); !damage.empty())
+        throw TargetError(MP_ERROR_INTERNAL, describe(block) + " " + damage);
   }
 
   // Called from within a kernel, through the free functions below.
@@ -86,19 +84,11 @@ class Engine {
       std::abort();
     }
     current_ = next;
-    if (next == &me) return;  // woken by an asynchronous operation
     if (next->fiber == nullptr) {
       next->fiber = &fibers_.take();
       next->fiber->start = next;
     }
     resume(*me.fiber, *next->fiber);
-  }
-
-  void may_switch(source_location where) {
-    if (!scheduler_.wants_switch()) return;
-    Thread &me = *current_;
-    scheduler_.wake(*me.warp, 1u << me.lane);
-    wait(me, "nothing", where, {});
   }
 
   void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
@@ -154,19 +144,10 @@ class Engine {
   /// Retires a thread that has returned from the kernel.  Barriers of the block and the cluster no
   /// longer count it; a warp collective that still expects it can never complete.
   void finish(Thread &thread) {
-    Warp &warp = *thread.warp;
     Block &block = *thread.block;
-    finish_bulk_stores();
-    if (!thread.may_use_gmem)
-      violation(
-          {},
-          "returned without wait_for_previous_kernel, which its kernel's early launch requires");
-    warp.alive &= ~(1u << thread.lane);
+    thread.warp->alive &= ~(1u << thread.lane);
     block.alive--;
     cluster_.alive--;
-    if (warp.arrived != 0)
-      violation(warp.collective_at, "returned while its warp waits for it in %s", warp.collective);
-    check_warpgroup_left(thread);
     if (block.alive > 0 && block.at_barrier == block.alive) release_block_barrier(block);
     if (cluster_.at_sync > 0 && cluster_.at_sync == cluster_.alive)
       release_cluster_barrier(cluster_);
@@ -175,11 +156,8 @@ class Engine {
   // ---- failure
 
   void note_violation(const char *what, source_location where) {
-    error_ = describe(*current_->block) + " thread " + std::to_string(current_->index) + " " + what;
-    if (where.line() != 0) {
-      error_ += " at ";
-      error_ += file_and_line(where).text;
-    }
+    error_ = describe(*current_->block) + " thread " + std::to_string(current_->index) + " " +
+             what + " at " + file_and_line(where).text;
   }
 
   std::string describe(const Block &block) const {
@@ -199,7 +177,6 @@ class Engine {
     ~Abandoned() {
       engine.fibers_.reset();
       engine.state_.abandon();
-      engine.scheduler_.forget_async();
     }
   };
 
@@ -261,10 +238,6 @@ Text words(const char *format, ...) {
 Text file_and_line(const source_location &where) {
   return words("%s:%u", without_folders(where.file_name()), static_cast<unsigned>(where.line()));
 }
-bool same_line(const source_location &a, const source_location &b) {
-  return a.line() == b.line() &&
-         (a.file_name() == b.file_name() || std::strcmp(a.file_name(), b.file_name()) == 0);
-}
 
 void violation(source_location where, const char *format, ...) {
   char text[640];
@@ -280,19 +253,6 @@ void block_until_woken(Thread &me, const char *waits_in, source_location where,
 }
 void wake(Warp &warp, uint32_t lanes) {
   warp.lanes->engine->scheduler().wake(warp, lanes);
-}
-void may_switch(source_location where) {
-  Engine::running().may_switch(where);
-}
-void check_may_use_gmem(const char *primitive, source_location where) {
-  if (!current->may_use_gmem)
-    violation(where, "calls %s before wait_for_previous_kernel", primitive);
-}
-bool defer_copy() {
-  return Engine::running().scheduler().defer_copy();
-}
-void keep_async(std::function<void()> operation) {
-  Engine::running().scheduler().keep_async(std::move(operation));
 }
 void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
                       source_location where) {

@@ -1,21 +1,19 @@
 // CPU simulator: runs the thread blocks of a grid on the CPU.
 //
-// Every GPU thread is a fiber.  Fibers switch only in barrier operations and warp collectives.  The
-// blocks of a cluster run together on one OS thread, and clusters are distributed over OS threads.
-// Without clusters, every block is a cluster of size 1.  The shared memory of a block is an arena
-// with guard zones, filled with NaN patterns before the block starts.  A variable has the same
-// offset in all arenas of a cluster.
+// Every GPU thread is a fiber.  Fibers switch only where they wait: in barriers, warp collectives
+// and waits for wgmma.  The blocks of a cluster run together on one OS thread, and clusters are
+// distributed over OS threads.  Without clusters, every block is a cluster of size 1.  The shared
+// memory of a block is an arena with guard zones, filled with NaN patterns before the block starts.
+// A variable has the same offset in all arenas of a cluster.
 //
-// There are two modes:
+// Lanes run in order, and copies are executed immediately.  The simulator assumes that kernels obey
+// the rules of the hardware; the software device (softgpu/) checks them.  Two kinds of errors are
+// reported, because a program could not continue after them:
 //
-// - Plain mode is the fast one: it runs lanes in order and executes copies immediately.
-// - Strict mode runs a seeded random schedule, executes asynchronous operations as late or as early
-//   as the PTX ISA allows, and checks all guard zones.
+// - accesses outside shared variables, by guard zones and by the primitives that get addresses
+// - barriers and collectives that cannot complete, with the kernel lines and the missing arrivals
 //
-// In both modes, a barrier or collective that cannot complete is reported as an error, with the
-// kernel lines and the missing arrivals.  It never hangs.
-//
-// Environment: MP_HOST_MODE=plain|strict, MP_HOST_SEED=N, MP_HOST_THREADS=N (OS threads).
+// Environment: MP_HOST_THREADS=N (OS threads).
 //
 // This header is the interface for the host bodies of the primitives (simt.h, wmma.h, sm80.h,
 // sm90.h).  Implementation:
@@ -26,9 +24,9 @@
 //     threads.h, cluster.h            state of threads, warps and blocks
 //     collectives.cpp                 block_sync and warp collectives
 //     cluster.cpp                     cluster_sync and addresses in a cluster
-//     barriers.cpp                    mbarriers and named barriers
-//     async_copy.cpp, tma.cpp         cp.async and TMA
-//     warpgroup.cpp, wgmma.cpp        wgmma
+//     barriers.cpp                    mbarriers
+//     tma.cpp, tensor_box.cpp         TMA
+//     wgmma.cpp                       wgmma
 #pragma once
 
 #include <cstddef>
@@ -37,28 +35,6 @@
 #include "host/threads.h"
 
 namespace mp::host::engine {
-
-// ---------------------------------------------------------------------------- mode
-
-enum class CopyTiming { immediate, late, random };
-
-struct Mode {
-  bool strict = false;
-  uint64_t seed = 0;
-  CopyTiming copies = CopyTiming::immediate;
-
-  static Mode plain() { return {}; }
-  /// Returns a strict mode.  Seeds 0 (mod 8) make every copy late, seeds 1 (mod 8) immediate; all
-  /// others choose at random for each copy.
-  static Mode strict_with(uint64_t seed);
-};
-
-/// Returns the mode of the process, at first from the environment.  Set it only between launches.
-Mode mode();
-void set_mode(const Mode &);
-
-/// Returns the maximum number of OS threads per launch.
-int max_workers();
 
 /// Running GPU thread.  Fibers never change their OS thread.
 extern constinit thread_local Thread *current;
@@ -82,7 +58,6 @@ struct Text {
 
 /// Returns "tma.cpp:12", without folders.
 Text file_and_line(const source_location &);
-bool same_line(const source_location &, const source_location &);
 
 // Frequently called primitives take the running thread as an argument, because the kernel already
 // has it; the others look it up.
@@ -98,23 +73,12 @@ void warp_collective(Thread &me, const char *collective, void (*combine)(Warp &)
 void block_until_woken(Thread &me, const char *waits_in, source_location, WaitsFor = {});
 void wake(Warp &, uint32_t lanes);
 
-/// Allows a switch to another thread, in strict mode.  Non-blocking barrier operations call this
-/// function, so that other threads can run between them and the surrounding accesses.
-void may_switch(source_location);
-
 /// Returns the block's copy of a shared variable, which the first caller allocates.
 void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
                       source_location = source_location::current());
 
-/// Reports a violation if the running thread has not yet called wait_for_previous_kernel.
-void check_may_use_gmem(const char *primitive, source_location);
-
-/// Issues a cp.async of the running thread, see sm80.h.
-void start_copy(void *smem, const void *gmem, int valid_bytes, source_location);
-void wait_for_copies(int64_t pending_groups);
-
-/// Returns whether the asynchronous operation that is being issued is to be executed later.
-bool defer_copy();
+/// Implements copy_async_16: copies `valid_bytes` and clears the rest of the 16 bytes.
+void copy_16(void *smem, const void *gmem, int valid_bytes, source_location);
 
 // ------------------------------------------------------------------ addresses in shared memory
 
@@ -123,23 +87,12 @@ bool defer_copy();
 /// the block to which in_block mapped it.
 using SmemAddress = uint32_t;
 
-/// Returns whether in_block returned the address.
-bool is_mapped(SmemAddress);
-uint32_t offset_in_arena(SmemAddress);
-
 /// Returns the block that contains an address: that of the running thread, or another one of its
-/// cluster.  Reports a violation if that block has returned.
+/// cluster.
 Block &block_of(SmemAddress, const char *primitive, source_location);
 
 /// Returns the memory at an address.  Reports a violation unless the range is within one variable.
 std::byte *smem_at(SmemAddress, size_t bytes, const char *primitive, source_location);
-/// Same, for an address in the given block.
-std::byte *smem_at(const Block &, SmemAddress, size_t bytes, const char *primitive,
-                   source_location);
-
-/// Records that the running thread has written shared memory through the generic proxy.  The async
-/// proxy (TMA, wgmma) may use the range after an async_proxy_fence of that thread.
-void note_generic_write(const Thread &me, SmemAddress, size_t bytes);
 
 /// Implements complete_tx: an asynchronous operation has written bytes of the current phase.
 void mbarrier_complete_tx(SmemAddress, uint32_t bytes, source_location);
@@ -152,15 +105,13 @@ struct Grid {
   int num_threads;
   int cluster;  ///< blocks per cluster
   size_t dynamic_smem_bytes;
-  bool uses_pdl;  ///< threads must call wait_for_previous_kernel
   int max_workers;
   void (*body)(const void *arguments);
   const void *arguments;
 };
 
-/// Runs a grid to completion.  Throws TargetError if the kernel violates the programming model: for
-/// example, deadlocks, calls a collective with a missing lane, writes outside its shared variables,
-/// or has an invalid launch configuration.
+/// Runs a grid to completion.  Throws TargetError if the kernel deadlocks or accesses shared memory
+/// outside its variables, or if the launch configuration is invalid.
 void run(const Grid &);
 
 /// Frees the workers, and stacks and shared memory of all OS threads, until the next launch.

@@ -37,22 +37,14 @@ SharedMemory::~SharedMemory() {
   munmap(arena_, kArenaBytes);
 }
 
-size_t SharedMemory::capacity() {
-  return kArenaBytes;
-}
-
-void SharedMemory::begin_block(size_t dynamic_bytes, const Mode &mode) {
+void SharedMemory::begin_block(size_t dynamic_bytes) {
   variables_.clear();
   used_bytes_ = 0;
-  guard_all_ = mode.strict;
-  // Strict mode shifts all variables by a multiple of 16 bytes, so that code that relies on more
-  // than its declared alignment fails.
-  top_ = mode.strict ? 16 * (mode.seed * 7 % 8) : 0;
+  top_ = 0;
 #if MP_ASAN
   __asan_poison_memory_region(arena_, kArenaBytes);
 #endif
-  if (guard_all_) guard(0, kArenaBytes);
-  add(nullptr, "dynamic part", dynamic_bytes, mode.strict ? 128 : 1024);
+  add(nullptr, "dynamic part", dynamic_bytes, 1024);
 }
 
 void *SharedMemory::add(const void *key, const char *name, size_t bytes, size_t alignment) {
@@ -60,17 +52,14 @@ void *SharedMemory::add(const void *key, const char *name, size_t bytes, size_t 
   if (bytes > kSmemBytes - used_bytes_ || offset + bytes + kGuardBytes > kArenaBytes)
     return nullptr;
   const size_t end = offset + bytes;
-  if (!guard_all_) {
-    guard(top_, offset);
-    guard(end, end + kGuardBytes);
-  }
+  guard(top_, offset);
+  guard(end, end + kGuardBytes);
 #if MP_ASAN
   __asan_unpoison_memory_region(arena_ + offset, bytes);
 #endif
   std::memset(arena_ + offset, kNanPattern, bytes);
   variables_.push_back({key, name, offset, bytes});
   top_ = end;
-  guarded_end_ = guard_all_ ? kArenaBytes : end + kGuardBytes;
   used_bytes_ += bytes;
   return arena_ + offset;
 }
@@ -97,7 +86,8 @@ std::string SharedMemory::damage() const {
     below = &variable;
     begin = variable.end();
   }
-  if (!intact(begin, guarded_end_)) return describe_damage(below, nullptr, begin, guarded_end_);
+  if (!intact(begin, top_ + kGuardBytes))
+    return describe_damage(below, nullptr, begin, top_ + kGuardBytes);
 #endif
   return "";
 }

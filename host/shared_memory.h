@@ -1,8 +1,8 @@
 // Shared memory of one block: an arena with guard zones around every variable.
 //
 // Variables are initialized to NaN.  Guard zones hold a pattern that is checked at the end of the
-// block; in strict mode, everything outside the variables is a guard zone.  Under AddressSanitizer,
-// guard zones are poisoned instead, so that the line of the bad access is reported.
+// block.  Under AddressSanitizer, everything outside the variables is poisoned instead, so that the
+// line of the bad access is reported.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,6 @@ namespace mp::host::engine {
 
 constexpr int kNanPattern = 0xFF;  // every byte; NaN in fp16, bf16, fp32 and fp64
 
-inline bool is_aligned(const void *address, size_t alignment) {
-  return reinterpret_cast<uintptr_t>(address) % alignment == 0;
-}
-
 class SharedMemory {
  public:
   SharedMemory();
@@ -28,7 +24,7 @@ class SharedMemory {
   ~SharedMemory();
 
   /// Removes all variables and adds the first one, the dynamic shared memory.
-  void begin_block(size_t dynamic_bytes, const Mode &);
+  void begin_block(size_t dynamic_bytes);
   void *dynamic() const { return arena_ + variables_.front().offset; }
 
   /// Returns NULL if the variable does not exist yet.
@@ -42,7 +38,6 @@ class SharedMemory {
 
   const std::byte *begin() const { return arena_; }
   std::byte *at(size_t offset) const { return arena_ + offset; }
-  static size_t capacity();
   /// Returns whether the range is within one variable.
   bool holds(const void *address, size_t bytes) const;
   /// Returns a text like "tile + 12 bytes", for reports.
@@ -68,10 +63,8 @@ class SharedMemory {
 
   std::byte *arena_;
   std::vector<Variable> variables_;
-  size_t top_ = 0;          ///< end of the last variable
-  size_t guarded_end_ = 0;  ///< end of the guard zone above the last variable
-  size_t used_bytes_ = 0;   ///< total of the variables, without guard zones
-  bool guard_all_ = false;
+  size_t top_ = 0;         ///< end of the last variable
+  size_t used_bytes_ = 0;  ///< total of the variables, without guard zones
 };
 
 }  // namespace mp::host::engine

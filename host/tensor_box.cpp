@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 
 namespace mp::host::engine {
 
@@ -143,21 +142,6 @@ void store_box(const TensorBox &box, const std::byte *smem) {
   }
 }
 
-void add_box(const TensorBox &box, const std::byte *smem) {
-  // Hardware adds each element atomically; here, one lock per box is faster than atomics.
-  static std::mutex one_at_a_time;
-  const std::lock_guard lock(one_at_a_time);
-  const TensorMapFields &map = box.map;
-  const Clip clip(box);
-  constexpr int kBytes = sizeof(float);
-  float terms[kMaxRowBytes / kBytes];
-  for (int row = clip.first_row; row < clip.end_row; row++) {
-    copy_row(map, reinterpret_cast<std::byte *>(terms), smem + row * map.row_bytes(), row);
-    float *const sums = reinterpret_cast<float *>(gmem_row(box, row));
-    for (int i = clip.first_byte / kBytes; i < clip.end_byte / kBytes; i++) sums[i] += terms[i];
-  }
-}
-
 }  // namespace mp::host::engine
 
 // ---------------------------------------------------------------------------- tensor maps
@@ -170,7 +154,6 @@ template <class Spec>
 engine::TensorMapFields tensor_fields(const Spec &spec) {
   constexpr int kDimensions = std::extent_v<decltype(Spec::extent)>;
   engine::TensorMapFields fields{};
-  fields.magic = fields.kMagic;
   fields.base = static_cast<std::byte *>(const_cast<void *>(spec.base));
   for (int i = 0; i < kDimensions; i++) fields.extent[i] = spec.extent[i];
   for (int i = 1; i < kDimensions; i++)
@@ -188,7 +171,6 @@ TensorMap encode(const TensorMapSpec &spec) {
 
 TensorMap encode_im2col(const Im2colSpec &spec) {
   engine::TensorMapFields fields = tensor_fields(spec);
-  fields.im2col = true;
   fields.box[0] = spec.channels;
   fields.box[1] = spec.pixels;
   for (int i = 0; i < 2; i++) {

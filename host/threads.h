@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <source_location>
-#include <vector>
 
 namespace mp::host {
 
@@ -26,7 +25,6 @@ struct Warp;
 struct Block;
 struct Cluster;
 struct Barriers;
-struct AsyncProxy;
 struct Warpgroups;
 struct Text;
 class Engine;
@@ -38,14 +36,6 @@ struct WaitsFor {
   Text (*describe)(const void *object) = nullptr;
 };
 
-/// A cp.async that is issued but not yet executed.
-struct PendingCopy {
-  void *dst;
-  const void *src;
-  int bytes;      ///< copied; the rest of the 16 bytes is zero-filled
-  int64_t group;  ///< commit group of the copy
-};
-
 struct alignas(64) Thread {
   Warp *warp;
   Block *block;
@@ -53,13 +43,10 @@ struct alignas(64) Thread {
   Engine *engine;
   int index;  ///< in the block
   int lane;
-  bool may_use_gmem;     ///< false until wait_for_previous_kernel if the launch uses PDL
   int64_t mma_issued;    ///< mma_sync calls so far, see wmma.h
-  int64_t copy_group;    ///< cp.async commits so far
   const char *waits_in;  ///< primitive in which the thread is blocked, for reports
   source_location waits_at;
   WaitsFor waits_for;
-  std::vector<PendingCopy> copies;
 };
 
 /// A deferred warp-wide matrix multiply: the operands of each lane.
@@ -83,8 +70,6 @@ struct Warp {
 
   // The collective in progress.
   uint32_t arrived;  ///< lanes
-  const char *collective;
-  source_location collective_at;
   uint64_t value[kWarpSize];
   uint64_t result[kWarpSize];
   uint8_t source[kWarpSize];
@@ -105,13 +90,11 @@ struct Block {
   Warp *warps;
   SharedMemory *smem;
   void *dynamic_smem;
-  Barriers *barriers;       ///< mbarriers and named barriers, see sm90_barrier.h
-  AsyncProxy *async_proxy;  ///< TMA in progress, see sm90_tma.h
-  Warpgroups *warpgroups;   ///< wgmma in progress, see sm90_wgmma.h
+  Barriers *barriers;      ///< mbarriers, see sm90_barrier.h
+  Warpgroups *warpgroups;  ///< wgmma in progress, see sm90_wgmma.h
 
   // The block_sync in progress.
-  int at_barrier;  ///< threads that wait
-  source_location barrier_at;
+  int at_barrier;                       ///< threads that wait
   uint32_t barrier_waiting[kMaxWarps];  ///< lanes, by warp
 
   int num_warps() const { return num_threads / kWarpSize; }
@@ -126,9 +109,8 @@ struct Cluster {
   int alive;  ///< threads that have not returned
 
   // The cluster_sync in progress.
-  int at_sync;                         ///< threads that wait
-  uint32_t sync_waiting[kMaxWarps];    ///< lanes, by slot of the warp
-  source_location sync_at[kMaxWarps];  ///< call site of the warp's first lane to arrive
+  int at_sync;                       ///< threads that wait
+  uint32_t sync_waiting[kMaxWarps];  ///< lanes, by slot of the warp
 };
 
 }  // namespace mp::host::engine

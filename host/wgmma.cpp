@@ -2,13 +2,35 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
-#include "host/async_proxy.h"
 #include "host/shared_memory.h"
 
 namespace mp::host::engine {
 
 namespace {
+
+// ---------------------------------------------------------------- warpgroups
+
+/// Returns the warpgroup of the running thread.
+Warpgroup &warpgroup_of(const Thread &thread, source_location where) {
+  std::vector<Warpgroup> &all = thread.block->warpgroups->all;
+  if (all.empty()) all.resize(static_cast<size_t>(thread.block->num_threads / kWarpgroupThreads));
+  const size_t index = static_cast<size_t>(thread.index / kWarpgroupThreads);
+  if (index >= all.size()) violation(where, "calls wgmma outside a full warpgroup of 128 threads");
+  return all[index];
+}
+
+int index_in_warpgroup(const Thread &thread) {
+  return thread.index % kWarpgroupThreads;
+}
+
+void wake_all(const Block &block, Warpgroup &group) {
+  const auto index = &group - block.warpgroups->all.data();
+  Warp *const warps = block.warps + index * kWarpsPerWarpgroup;
+  for (int w = 0; w < kWarpsPerWarpgroup; w++)
+    if (group.waiting[w] != 0) wake(warps[w], std::exchange(group.waiting[w], 0u));
+}
 
 // ---------------------------------------------------------------- fragments
 
@@ -31,12 +53,6 @@ void take_back(int thread, float *d, const AccumulatorTile &tile, int n) {
                 [&](int i, int e) { std::memcpy(d + i, tile.d + e, 2 * sizeof(float)); });
 }
 
-bool is_untouched(const float *d, int n) {
-  const unsigned char *const bytes = reinterpret_cast<const unsigned char *>(d);
-  return bytes[0] == kNanPattern &&
-         std::memcmp(bytes, bytes + 1, static_cast<size_t>(n) / 2 * sizeof(float) - 1) == 0;
-}
-
 AccumulatorTile *free_tile(const Block &block) {
   std::vector<std::unique_ptr<AccumulatorTile>> &tiles = block.warpgroups->tiles;
   for (const auto &tile : tiles)
@@ -52,31 +68,6 @@ bool holds(uint32_t begin, uint32_t end) {
   return smem.holds(smem.begin() + begin, end - begin);
 }
 
-/// Reports a violation if the descriptor does not match a canonical layout.
-void check_layout(char name, uint64_t descriptor, const WgmmaLayout &layout, int num_mn,
-                  source_location where) {
-  constexpr uint64_t kFields = 0xC000'3FFF'3FFF'3FFF;
-  if ((descriptor >> 49 & 7) != 0)
-    violation(where, "passes a descriptor of %c whose base offset is not 0 to wgmma", name);
-  if ((descriptor & ~kFields) != 0)
-    violation(where, "passes a descriptor of %c to wgmma that sets bits outside its fields", name);
-  if (layout.swizzle_mask == 0) return;
-  const uint32_t atom_bytes = layout.atom_bytes(), past_atom = layout.start % atom_bytes;
-  const uint32_t row_read = layout.is_mn_major ? layout.row_bytes : kWgmmaK * 2;
-  if (past_atom + row_read > layout.row_bytes)
-    violation(where, "starts %c at smem address 0x%x, %u bytes past a multiple of %u, in wgmma",
-              name, layout.start, past_atom, atom_bytes);
-  const auto check_distance = [&](uint32_t bytes, const char *along) {
-    if (bytes % atom_bytes != 0)
-      violation(where,
-                "places the atoms of %c %u bytes apart along %s, not a multiple of %u, in wgmma",
-                name, bytes, along, atom_bytes);
-  };
-  const bool has_one_atom = num_mn / 8 <= static_cast<int>(layout.matrices_per_row);
-  if (!has_one_atom) check_distance(layout.mn_bytes, name == 'A' ? "m" : "n");
-  if (layout.is_mn_major) check_distance(layout.k_bytes, "k");
-}
-
 /// Reports a violation unless the operand is entirely in shared variables.
 void check_place(char name, const WgmmaLayout &layout, int num_mn, source_location where) {
   // Fast path: most operands are in one variable.
@@ -90,24 +81,6 @@ void check_place(char name, const WgmmaLayout &layout, int num_mn, source_locati
       violation(where, "reads %c at smem address 0x%x, outside all shared variables, in wgmma",
                 name, unit);
   });
-}
-
-/// Checks for missing fences: wgmma reads through the async proxy, like TMA.
-void check_fenced(char name, const WgmmaLayout &layout, int num_mn, source_location where) {
-  const GenericWrites &writes = current->block->async_proxy->writes;
-  layout.for_each_unit(num_mn, [&](uint32_t unit) {
-    const int thread = writes.find(unit, kWgmmaUnitBytes).thread;
-    if (thread >= 0)
-      violation(where, "reads %c in wgmma, which thread %d wrote without async_proxy_fence", name,
-                thread);
-  });
-}
-
-void check_operand(char name, uint64_t descriptor, const WgmmaLayout &layout, int num_mn,
-                   source_location where) {
-  check_layout(name, descriptor, layout, num_mn, where);
-  check_place(name, layout, num_mn, where);
-  if (mode().strict) check_fenced(name, layout, num_mn, where);
 }
 
 // ---------------------------------------------------------------- execution
@@ -135,12 +108,6 @@ void perform_until(Warpgroup &group, int64_t end) {
   group.performed = end;
 }
 
-/// Completes the issue of an operation; called for the last of the 128 threads.
-void complete(const Block &block, Warpgroup &group, int64_t number) {
-  wake_all(block, group);
-  if (mode().strict && !defer_copy()) perform_until(group, number + 1);
-}
-
 /// Describes the first operation that some threads have not issued, for deadlock reports.
 Text describe_operation(const void *object) {
   const Warpgroup &group = *static_cast<const Warpgroup *>(object);
@@ -158,7 +125,8 @@ void settle(Thread &thread, Warpgroup &group, int64_t end, const char *waits_in,
             source_location where) {
   while (group.performed < end) {
     if (group.operation(end - 1).arrived == kWarpgroupThreads) return perform_until(group, end);
-    block_in_warpgroup(thread, group, waits_in, where, {&group, describe_operation});
+    group.waiting[index_in_warpgroup(thread) / kWarpSize] |= 1u << thread.lane;
+    block_until_woken(thread, waits_in, where, {&group, describe_operation});
   }
 }
 
@@ -167,42 +135,24 @@ void settle(Thread &thread, Warpgroup &group, int64_t end, const char *waits_in,
 /// Begins an operation.  The first thread that issues it determines its operands.
 void begin(const Thread &thread, Warpgroup &group, const WgmmaOperands &operands,
            const WgmmaBinding *binding, source_location where) {
-  check_warpgroup_complete(thread, "wgmma", where);
-  check_operand('A', operands.a_desc, operands.a(), kWgmmaM, where);
-  check_operand('B', operands.b_desc, operands.b(), operands.n, where);
+  check_place('A', operands.a(), kWgmmaM, where);
+  check_place('B', operands.b(), operands.n, where);
   WgmmaOperation &operation = group.operation(group.begun++);
   operation.operands = operands;
   operation.tile = binding != nullptr ? binding->tile : free_tile(*thread.block);
   operation.group = group.threads[index_in_warpgroup(thread)].group;
   operation.arrived = 0;
-  operation.binds = binding == nullptr;
   operation.is_performed = false;
   operation.at = where;
 }
 
-void check_same_operands(const WgmmaOperation &operation, const WgmmaOperands &operands,
-                         const WgmmaBinding *binding, int64_t group, source_location where) {
-  if (!same_line(operation.at, where))
-    violation(where, "calls a different wgmma than its warpgroup, which is at %s",
-              file_and_line(operation.at).text);
-  if (operation.operands != operands)
-    violation(where, "disagrees with its warpgroup on an operand of wgmma");
-  if (operation.group != group)
-    violation(where, "disagrees with its warpgroup on the commits before wgmma");
-  if (operation.binds != (binding == nullptr) || (binding && binding->tile != operation.tile))
-    violation(where, "disagrees with its warpgroup on which accumulators of wgmma are in flight");
-}
-
 /// Moves d to the tile of the warpgroup.
-WgmmaBinding &bind_registers(int thread, WgmmaThread &me, float *d, const WgmmaOperation &operation,
-                             source_location where) {
-  if (!me.is_fenced)
-    violation(where, "lacks a wgmma_fence between other uses of the accumulators and wgmma");
+WgmmaBinding &bind_registers(int thread, WgmmaThread &me, float *d,
+                             const WgmmaOperation &operation) {
   const int n = operation.operands.n;
   if (operation.operands.accumulate) hand_over(thread, d, *operation.tile, n);
-  std::memset(d, kNanPattern, static_cast<size_t>(n) / 2 * sizeof *d);
   operation.tile->num_bound++;
-  return me.bound.emplace_back(WgmmaBinding{d, operation.tile, n, 0, where});
+  return me.bound.emplace_back(WgmmaBinding{d, operation.tile, n, 0});
 }
 
 WgmmaBinding *find(WgmmaThread &me, const float *d) {
@@ -211,10 +161,7 @@ WgmmaBinding *find(WgmmaThread &me, const float *d) {
   return nullptr;
 }
 
-void unbind_registers(int thread, WgmmaBinding &binding, source_location where) {
-  if (!is_untouched(binding.d, binding.n))
-    violation(where, "wrote to the accumulators of the wgmma at %s while it was in flight",
-              file_and_line(binding.at).text);
+void unbind_registers(int thread, const WgmmaBinding &binding) {
   take_back(thread, binding.d, *binding.tile, binding.n);
   binding.tile->num_bound--;
 }
@@ -224,48 +171,36 @@ void unbind_registers(int thread, WgmmaBinding &binding, source_location where) 
 // ---------------------------------------------------------------- interface
 
 void wgmma_issue(Thread &thread, const WgmmaOperands &operands, float *d, source_location where) {
-  Warpgroup &group = warpgroup_of(thread, "wgmma", where);
+  Warpgroup &group = warpgroup_of(thread, where);
   const int index = index_in_warpgroup(thread);
   WgmmaThread &me = group.threads[index];
   if (me.issued - group.performed == Warpgroup::kSlots)
     settle(thread, group, group.performed + 1, "wgmma", where);
   WgmmaBinding *binding = find(me, d);
-  if (binding != nullptr && binding->n != operands.n)
-    violation(where, "uses accumulators of a different shape than the wgmma at %s",
-              file_and_line(binding->at).text);
-  if (me.issued == group.begun)
-    begin(thread, group, operands, binding, where);
-  else
-    check_same_operands(group.operation(me.issued), operands, binding, me.group, where);
+  if (me.issued == group.begun) begin(thread, group, operands, binding, where);
   WgmmaOperation &operation = group.operation(me.issued++);
-  if (binding == nullptr) binding = &bind_registers(index, me, d, operation, where);
+  if (binding == nullptr) binding = &bind_registers(index, me, d, operation);
   binding->group = me.group;
-  binding->at = where;
-  if (++operation.arrived == kWarpgroupThreads) complete(*thread.block, group, me.issued - 1);
+  if (++operation.arrived == kWarpgroupThreads) wake_all(*thread.block, group);
 }
 
-void wgmma_fence(const Thread &thread, source_location where) {
-  warpgroup_of(thread, "wgmma_fence", where).threads[index_in_warpgroup(thread)].is_fenced = true;
-}
-
-void wgmma_commit(const Thread &thread, source_location where) {
-  warpgroup_of(thread, "wgmma_commit", where).threads[index_in_warpgroup(thread)].group++;
+void wgmma_commit(const Thread &thread) {
+  warpgroup_of(thread, source_location::current()).threads[index_in_warpgroup(thread)].group++;
 }
 
 void wgmma_wait(Thread &thread, int pending_groups, source_location where) {
-  Warpgroup &group = warpgroup_of(thread, "wgmma_wait", where);
+  Warpgroup &group = warpgroup_of(thread, where);
   const int index = index_in_warpgroup(thread);
   WgmmaThread &me = group.threads[index];
   const int64_t retired = me.group - pending_groups;  // groups below this number
   int64_t end = group.performed;
   while (end < me.issued && group.operation(end).group < retired) end++;
   settle(thread, group, end, "wgmma_wait", where);
-  const auto is_retired = [&](WgmmaBinding &binding) {
+  std::erase_if(me.bound, [&](const WgmmaBinding &binding) {
     if (binding.group >= retired) return false;
-    unbind_registers(index, binding, where);
+    unbind_registers(index, binding);
     return true;
-  };
-  if (std::erase_if(me.bound, is_retired) > 0) me.is_fenced = false;
+  });
 }
 
 }  // namespace mp::host::engine

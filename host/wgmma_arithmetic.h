@@ -72,7 +72,6 @@ struct WgmmaOperands {
   uint64_t a_desc, b_desc;
   int n;
   bool is_bf16, a_is_mn_major, b_is_mn_major, accumulate;
-  bool operator==(const WgmmaOperands &) const = default;
 
   WgmmaLayout a() const { return {a_desc, a_is_mn_major}; }
   WgmmaLayout b() const { return {b_desc, b_is_mn_major}; }

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/lifetime.h"
-#include "host/engine.h"
 
 namespace mp::host::engine {
 
@@ -166,6 +166,17 @@ struct WorkersOfProcess {
 };
 
 }  // namespace
+
+int max_workers() {
+  static constinit EnvironmentVariable variable("MP_HOST_THREADS",
+                                                "must be an integer from 1 to 256");
+  return lazy_init([] {
+    constexpr int64_t kMax = 256;
+    const int64_t processors = std::thread::hardware_concurrency();
+    return static_cast<int>(
+        variable.integer(1, kMax).value_or(std::clamp<int64_t>(processors, 1, kMax)));
+  });
+}
 
 void run_on_workers(const Clusters &clusters, int max_workers) {
   const std::lock_guard lock(one_job_at_a_time);

@@ -14,6 +14,9 @@ struct Clusters {
   std::function<void(int64_t)> run;
 };
 
+/// Returns the value of MP_HOST_THREADS, by default the number of processors.
+int max_workers();
+
 /// Calls run(i) for every i in [0, count) and returns when all calls have finished.  Uses up to
 /// `max_workers` OS threads, including the caller, or fewer if the system cannot create them.
 /// Concurrent launches run one after the other.  Throws the first exception of a cluster; no

@@ -1,7 +1,7 @@
 // Logistic function, tanh and normal tail in fp32, bitwise equal on all targets: fused operations
 // are written as fmaf, divisions are IEEE.  Branch-free, for vectorization by the host compiler.
 //
-// Errors: below 2.5 ulp, the normal tail below 6 ulp (tests/simulator/logistic.cpp).  Results at 0,
+// Errors: below 2.5 ulp, the normal tail below 6 ulp (tests/internals/logistic.cpp).  Results at 0,
 // infinity and NaN are exact.
 #pragma once
 

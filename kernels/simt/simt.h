@@ -259,9 +259,7 @@ MP_DEVICE uint32_t atomic_wrap_inc(uint32_t *address, uint32_t limit) {
   return seen;
 }
 
-MP_DEVICE void wait_for_previous_kernel() {
-  engine::this_thread().may_use_gmem = true;
-}
+MP_DEVICE void wait_for_previous_kernel() {}
 
 MP_DEVICE void store_release_system(uint64_t *address, uint64_t value) {
   __atomic_store_n(address, value, __ATOMIC_RELEASE);
@@ -304,13 +302,12 @@ struct LaunchShape {
 constexpr int64_t kMaxBlocks = (int64_t{1} << 31) - 1;
 
 #if MP_ON_CUDA
-/// Opts in to more than 48 KiB of dynamic shared memory.  The limit is always raised to the maximum
-/// of a block, because it belongs to the kernel: a lower limit set by another thread would make a
-/// launch fail.  A per-thread cache avoids repeated driver calls.
+/// Opts in to all shared memory of a block.  Without this, static and dynamic memory together are
+/// limited to 48 KiB.  The limit belongs to the kernel, so a lower one set by another thread would
+/// make a launch fail.  A per-thread cache avoids repeated driver calls.
 inline void opt_in_to_smem(const char *name, const void *kernel, const Device &device,
                            size_t bytes) {
-  constexpr size_t kWithoutOptIn = 48 * 1024;
-  if (bytes <= kWithoutOptIn) return;
+  if (bytes == 0) return;
   struct OptedIn {
     const void *kernel;
     int ordinal;
@@ -368,7 +365,6 @@ void launch(const char *name, void (*kernel)(MP_PARAM(Argument)), const Device &
                           shape.num_threads,
                           shape.cluster,
                           shape.smem_bytes,
-                          shape.uses_pdl,
                           device.num_sms,
                           body,
                           &call};

@@ -1,8 +1,7 @@
 // cp.async: asynchronous copies from gmem to smem (sm_80 and newer).
 //
 // On sm_70 and sm_75, which lack cp.async, the thread copies synchronously: the same kernels run,
-// with less overlap.  On the host the simulator executes a copy at once or later, at the latest in
-// the wait that covers it.
+// with less overlap.  The simulator executes a copy immediately, too.
 #pragma once
 
 #include "kernels/simt/simt.h"
@@ -59,15 +58,11 @@ MP_DEVICE void copy_async_wait() {
 
 inline void copy_async_16(void *smem, const void *gmem, int valid_bytes,
                           source_location where = source_location::current()) {
-  engine::start_copy(smem, gmem, valid_bytes, where);
+  engine::copy_16(smem, gmem, valid_bytes, where);
 }
-inline void copy_async_commit() {
-  engine::this_thread().copy_group++;
-}
+inline void copy_async_commit() {}
 template <int kPending>
-void copy_async_wait() {
-  engine::wait_for_copies(kPending);
-}
+void copy_async_wait() {}
 
 #endif
 

@@ -1,5 +1,5 @@
-// Clusters and barriers of Hopper (sm_90): distributed shared memory, mbarriers that count arrivals
-// and transaction bytes, and named barriers for some of a block's warps.
+// Clusters and barriers of Hopper (sm_90): distributed shared memory, and mbarriers that count
+// arrivals and transaction bytes.
 //
 // Phase n of an mbarrier has parity n % 2.  A phase completes when `arrivals` threads have arrived
 // and all bytes expected in it have been transferred; the next phase begins at once.  Accesses of a
@@ -8,10 +8,11 @@
 //
 // One thread initializes an mbarrier: mbarrier_init, mbarrier_init_fence, then block_sync, or
 // cluster_sync_relaxed if other blocks use it.  A block must not exit while other blocks of the
-// cluster may use its shared memory, so kernels with clusters end with cluster_sync_relaxed.
+// cluster may use its shared memory: before it exits, it must have observed their arrivals and
+// writes, and their reads end with cluster_sync_relaxed.
 //
-// Sources: PTX ISA, "mbarrier", "barrier.cluster", "mapa", "bar{.cta}".  Host bodies:
-// host/cluster.cpp, host/barriers.cpp.
+// Sources: PTX ISA, "mbarrier", "barrier.cluster", "mapa".  Host bodies: host/cluster.cpp,
+// host/barriers.cpp.
 #pragma once
 
 #include "kernels/simt/simt.h"
@@ -48,8 +49,9 @@ MP_DEVICE void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-/// Barrier of all threads of the cluster that orders no memory accesses, except that barriers
-/// initialized before an mbarrier_init_fence can be used after it.  It needs no device-wide fence.
+/// Waits for all threads of the cluster without ordering their memory accesses, so that no
+/// device-wide fence is needed.  Exception: all blocks may then use mbarriers that were initialized
+/// before an mbarrier_init_fence.  Remote arrivals before it may still be in flight.
 MP_DEVICE void cluster_sync_relaxed() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
@@ -107,15 +109,6 @@ MP_DEVICE void mbarrier_wait(SmemAddress bar, uint32_t parity) {
   } while (completed == 0);
 }
 
-// ---- named barriers of `threads` threads, in full and converged warps of the block; id is 1 to 15
-MP_DEVICE void named_barrier_sync(int id, int threads) {
-  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
-/// Arrives without waiting; counts toward `threads`.
-MP_DEVICE void named_barrier_arrive(int id, int threads) {
-  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
-
 #else
 
 using engine::SmemAddress;
@@ -127,30 +120,24 @@ inline int cluster_size() {
   return engine::this_thread().block->cluster->size;
 }
 
-SmemAddress smem_address(const void *smem, source_location = source_location::current());
+SmemAddress smem_address(const void *smem);
 void cluster_sync(source_location = source_location::current());
 inline void cluster_sync_relaxed(source_location where = source_location::current()) {
   cluster_sync(where);
 }
-SmemAddress in_block(SmemAddress own, int rank, source_location = source_location::current());
+SmemAddress in_block(SmemAddress own, int rank);
 inline void load_cluster(float (&x)[4], SmemAddress there,
                          source_location where = source_location::current()) {
-  if (there % 16 != 0)
-    engine::violation(where, "passes an smem address to load_cluster that is not 16-byte aligned");
-  const std::byte *const from = engine::smem_at(there, sizeof x, "load_cluster", where);
-  for (int i = 0; i < 4; i++) x[i] = reinterpret_cast<const float *>(from)[i];
+  std::memcpy(x, engine::smem_at(there, sizeof x, "load_cluster", where), sizeof x);
 }
 
 void mbarrier_init(SmemAddress bar, int arrivals, source_location = source_location::current());
-void mbarrier_init_fence();
+inline void mbarrier_init_fence() {}
 void mbarrier_arrive(SmemAddress bar, source_location = source_location::current());
 void mbarrier_arrive_cluster(SmemAddress bar, source_location = source_location::current());
 void mbarrier_arrive_expect(SmemAddress bar, uint32_t bytes,
                             source_location = source_location::current());
 void mbarrier_wait(SmemAddress bar, uint32_t parity, source_location = source_location::current());
-
-void named_barrier_sync(int id, int threads, source_location = source_location::current());
-void named_barrier_arrive(int id, int threads, source_location = source_location::current());
 
 #endif
 

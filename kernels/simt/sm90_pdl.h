@@ -15,8 +15,6 @@
 // operations are visible.
 #pragma once
 
-#include <utility>
-
 #include "kernels/simt/sm90_tma.h"
 
 namespace mp::MP_TARGET {
@@ -29,26 +27,18 @@ MP_DEVICE void wait_and_launch_dependents() {
 #endif
 }
 
-/// tma_load of memory that the previous kernel does not write.
-MP_DEVICE void tma_load_before_wait(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x,
-                                    int y, int z) {
-  tma_load(dst, map, bar, x, y, z);
-}
-
 #else
 
 inline void wait_and_launch_dependents() {
   wait_for_previous_kernel();
 }
 
-inline void tma_load_before_wait(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x,
-                                 int y, int z, source_location where = source_location::current()) {
-  bool &may_use_gmem = engine::this_thread().may_use_gmem;
-  const bool might = std::exchange(may_use_gmem, true);
-  tma_load(dst, map, bar, x, y, z, where);
-  may_use_gmem = might;
-}
-
 #endif
+
+/// tma_load of memory that the previous kernel does not write.
+MP_DEVICE void tma_load_before_wait(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x,
+                                    int y, int z) {
+  tma_load(dst, map, bar, x, y, z);
+}
 
 }  // namespace mp::MP_TARGET

@@ -9,13 +9,12 @@
 // Three rules that the PTX ISA does not state, observed on an H200 with driver 580.159:
 //   - A row of a box begins at a multiple of 16 bytes, also outside the tensor.  This limits x, and
 //     c of im2col loads.
-//   - Stores and reductions take no negative coordinate.
-//   - Stores and reductions write full units of 16 bytes: if the last column ends within a unit,
-//     the rest of the unit is overwritten.
+//   - Stores take no negative coordinate.
+//   - Stores write full units of 16 bytes: if the last column ends within a unit, the rest of the
+//     unit is overwritten.
 //
 // A load completes on an mbarrier, which counts all bytes of a box, even those outside the tensor.
-// Stores complete in bulk groups, like cp.async.  On the host the simulator executes either at once
-// or later: a load at any time, a store at the latest in the wait that covers it.
+// Stores complete in bulk groups, like cp.async.  The simulator executes both immediately.
 #pragma once
 
 #include "kernels/simt/simt.h"
@@ -41,9 +40,9 @@ struct TensorMapMatrix {
 
 #if MP_ON_CUDA
 
-/// Returns true in one lane, the same in every call.  All lanes of the warp must call it.  ptxas
-/// issues TMA instructions after a comparison with lane_index() in a loop over the active lanes;
-/// after this instruction, it issues them once.
+/// Returns true in one lane, the same in every call, because bulk groups belong to the thread that
+/// issues, commits and waits.  All lanes of the warp must call it.  After a comparison with
+/// lane_index(), ptxas would issue TMA instructions in a loop over the active lanes.
 MP_DEVICE bool is_elected_lane() {
   uint32_t is_elected;
   asm volatile(
@@ -109,15 +108,6 @@ MP_DEVICE void tma_store(const TensorMap &map, SmemAddress src, int x, int y, in
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(
           &map),
-      "r"(src), "r"(x), "r"(y), "r"(z)
-      : "memory");
-}
-
-/// tma_store that adds to the elements in gmem, each atomically.  fp32 only.
-MP_DEVICE void tma_reduce_add(const TensorMap &map, SmemAddress src, int x, int y, int z) {
-  asm volatile(
-      "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group"
-      " [%0, {%2, %3, %4}], [%1];" ::"l"(&map),
       "r"(src), "r"(x), "r"(y), "r"(z)
       : "memory");
 }
@@ -213,7 +203,7 @@ inline bool is_elected_lane() {
 
 // Bodies: host/tma.cpp.
 
-void tma_prefetch(const TensorMap &, source_location = source_location::current());
+inline void tma_prefetch(const TensorMap &) {}
 void tma_load(SmemAddress dst, const TensorMap &, SmemAddress bar, int x, int y, int z,
               source_location = source_location::current());
 void tma_load_multicast(SmemAddress dst, const TensorMap &, SmemAddress bar, int x, int y, int z,
@@ -225,32 +215,18 @@ void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &, SmemAddress b
                                source_location = source_location::current());
 void tma_store(const TensorMap &, SmemAddress src, int x, int y, int z,
                source_location = source_location::current());
-void tma_reduce_add(const TensorMap &, SmemAddress src, int x, int y, int z,
-                    source_location = source_location::current());
-void tma_store_commit();
-
-namespace engine {
-void wait_for_bulk_reads(int64_t pending_groups);
-void wait_for_bulk_stores(int64_t pending_groups);
-}  // namespace engine
-
-template <int kPending>
-void tma_store_wait_read() {
-  engine::wait_for_bulk_reads(kPending);
-}
-template <int kPending>
-void tma_store_wait() {
-  engine::wait_for_bulk_stores(kPending);
-}
-
-void async_proxy_fence();
-void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from, const void *base,
-                               source_location = source_location::current());
+void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from, const void *base);
 void tensor_map_copy_with_matrix(TensorMap *gmem_dst, const TensorMap &from,
-                                 const TensorMapMatrix &,
-                                 source_location = source_location::current());
-void tensor_map_release();
-void tensor_map_acquire(const TensorMap *gmem, source_location = source_location::current());
+                                 const TensorMapMatrix &);
+
+inline void tma_store_commit() {}
+template <int kPending>
+void tma_store_wait_read() {}
+template <int kPending>
+void tma_store_wait() {}
+inline void async_proxy_fence() {}
+inline void tensor_map_release() {}
+inline void tensor_map_acquire(const TensorMap *) {}
 
 #endif
 

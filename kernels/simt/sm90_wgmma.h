@@ -208,11 +208,9 @@ void wgmma(float (&d)[kN / 2], uint64_t a_desc, uint64_t b_desc, bool accumulate
                        b_major == Major::mn, accumulate},
                       d, where);
 }
-inline void wgmma_fence(source_location where = source_location::current()) {
-  engine::wgmma_fence(engine::this_thread(), where);
-}
-inline void wgmma_commit(source_location where = source_location::current()) {
-  engine::wgmma_commit(engine::this_thread(), where);
+inline void wgmma_fence() {}
+inline void wgmma_commit() {
+  engine::wgmma_commit(engine::this_thread());
 }
 template <int kPending>
 void wgmma_wait(source_location where = source_location::current()) {
@@ -226,15 +224,9 @@ float wgmma_copy(float from) {
 }
 
 template <int kRegs>
-void registers_claim(source_location where = source_location::current()) {
-  static_assert(kRegs >= 24 && kRegs <= 256 && kRegs % 8 == 0);
-  engine::change_registers(engine::this_thread(), engine::RegisterChange::claim, kRegs, where);
-}
+void registers_claim() {}
 template <int kRegs>
-void registers_release(source_location where = source_location::current()) {
-  static_assert(kRegs >= 24 && kRegs <= 256 && kRegs % 8 == 0);
-  engine::change_registers(engine::this_thread(), engine::RegisterChange::release, kRegs, where);
-}
+void registers_release() {}
 
 namespace engine {
 
@@ -246,11 +238,8 @@ struct MatrixRows {
   uint64_t units;  ///< shifted addresses of the rows with this lane's words
 
   MatrixRows(SmemAddress row, const char *primitive, source_location where) {
-    if (is_mapped(row)) violation(where, "passes an address from in_block to %s", primitive);
-    if (row % 16 != 0)
-      violation(where, "passes an smem address to %s that is not 16-byte aligned", primitive);
     Thread &thread = this_thread();
-    smem = smem_at(*thread.block, row, 16, primitive, where) - row;
+    smem = smem_at(row, 16, primitive, where) - row;
     thread.warp->value[thread.lane] = row >> kShift;
     const auto exchange = [](Warp &w) {
       for (int l = 0; l < kWarpSize; l++) {
@@ -274,8 +263,6 @@ struct MatrixRows {
 inline void store_matrix_x4(SmemAddress row, const uint32_t (&r)[4],
                             source_location where = source_location::current()) {
   const engine::MatrixRows rows(row, "store_matrix_x4", where);
-  // Each lane records the row whose address it passed, although several lanes write it.
-  engine::note_generic_write(engine::this_thread(), row, 16);
   for (int i = 0; i < 4; i++) rows.word(i) = r[i];
 }
 inline void load_matrix_x4(SmemAddress row, uint32_t (&r)[4],

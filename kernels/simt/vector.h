@@ -167,14 +167,10 @@ struct Packed {
     *reinterpret_cast<uint4 *>(p) = make_uint4(words[0], words[1], words[2], words[3]);
   }
 #else
-  void load(const T *p, source_location where = source_location::current()) {
-    if (!is_aligned_16(p))
-      engine::violation(where, "loads 16 bytes from an address that is not 16-byte aligned");
+  void load(const T *p) {
     std::memcpy(words, p, sizeof words);
   }
-  void store(T *p, source_location where = source_location::current()) const {
-    if (!is_aligned_16(p))
-      engine::violation(where, "stores 16 bytes to an address that is not 16-byte aligned");
+  void store(T *p) const {
     std::memcpy(p, words, sizeof words);
   }
 #endif

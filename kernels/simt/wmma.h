@@ -132,12 +132,6 @@ MP_DEVICE void settle() {
   }
 }
 
-template <class T>
-MP_DEVICE void check_alignment(const T *smem, int ld, source_location where) {
-  if (reinterpret_cast<uintptr_t>(smem) % 32 != 0 || ld * sizeof(T) % 16 != 0)
-    engine::violation(where, "passes a misaligned address or ld of a WMMA fragment");
-}
-
 /// The 8 elements of one lane.  The destructor waits, because a fragment must not go out of scope
 /// while a multiply still reads it.
 struct Lanes8 {
@@ -181,16 +175,12 @@ MP_DEVICE void load_lane(float (&x)[8], const T *smem, int ld) {
 }
 
 template <class T, Layout layout>
-MP_DEVICE void load(FragmentA<T, layout> &fragment, const T *smem, int ld,
-                    source_location where = source_location::current()) {
-  check_alignment(smem, ld, where);
+MP_DEVICE void load(FragmentA<T, layout> &fragment, const T *smem, int ld) {
   settle();
   load_lane<layout>(fragment.x, smem, ld);
 }
 template <class T, Layout layout>
-MP_DEVICE void load(FragmentB<T, layout> &fragment, const T *smem, int ld,
-                    source_location where = source_location::current()) {
-  check_alignment(smem, ld, where);
+MP_DEVICE void load(FragmentB<T, layout> &fragment, const T *smem, int ld) {
   settle();
   load_lane<layout>(fragment.x, smem, ld);
 }
@@ -202,9 +192,7 @@ MP_DEVICE void copy(Accumulator &to, const Accumulator &from) {
   settle();
   std::memcpy(to.x, from.x, sizeof to.x);
 }
-MP_DEVICE void store_row_major(float *smem, const Accumulator &fragment, int ld,
-                               source_location where = source_location::current()) {
-  check_alignment(smem, ld, where);
+MP_DEVICE void store_row_major(float *smem, const Accumulator &fragment, int ld) {
   settle();
   const int lane = lane_index();
   std::memcpy(smem + lane / 2 * ld + lane % 2 * 8, fragment.x, sizeof fragment.x);
@@ -240,27 +228,37 @@ inline void multiply_tile(const engine::MmaSlot &slot) {
 #endif
 }
 
-template <class T, Layout la, Layout lb>
-MP_DEVICE void multiply_add(Accumulator &d, const FragmentA<T, la> &a, const FragmentB<T, lb> &b,
-                            source_location where = source_location::current()) {
+/// Adds a multiply to the queue of the warp.  The last lane executes it.
+/// @param put      (slot, lane): stores the operands of this lane
+/// @param execute  (slot)
+template <class Put, class Execute>
+MP_DEVICE void issue(const Put &put, const Execute &execute, source_location where) {
   engine::Thread &thread = engine::this_thread();
   engine::Warp &warp = *thread.warp;
-  const int lane = thread.lane;
   if (thread.mma_issued - warp.mma_done == engine::kMmaSlots) settle();
   engine::MmaSlot &slot = warp.mma[thread.mma_issued % engine::kMmaSlots];
-  slot.d[lane] = d.x;
-  slot.a[lane] = a.x;
-  slot.b[lane] = b.x;
-  slot.c[lane] = d.x;
+  put(slot, thread.lane);
   thread.mma_issued++;
   if (slot.arrived == 0) slot.at = where;
-  slot.arrived |= 1u << lane;
+  slot.arrived |= 1u << thread.lane;
   if (slot.arrived != ~0u) return;
   // Every lane issues in order, so all earlier multiplies of this warp have been executed.
-  multiply_tile(slot);
+  execute(slot);
   slot.arrived = 0;
   warp.mma_done++;
   if (warp.mma_waiting != 0) engine::wake(warp, std::exchange(warp.mma_waiting, 0u));
+}
+
+template <class T, Layout la, Layout lb>
+MP_DEVICE void multiply_add(Accumulator &d, const FragmentA<T, la> &a, const FragmentB<T, lb> &b,
+                            source_location where = source_location::current()) {
+  const auto put = [&](engine::MmaSlot &slot, int lane) {
+    slot.d[lane] = d.x;
+    slot.a[lane] = a.x;
+    slot.b[lane] = b.x;
+    slot.c[lane] = d.x;
+  };
+  issue(put, multiply_tile, where);
 }
 
 #endif

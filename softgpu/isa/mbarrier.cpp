@@ -103,6 +103,8 @@ Step init(Warp &warp, const Instruction &i, Lanes lanes) {
     const uint32_t count = warp.row<uint32_t>(i.as<Init>().count)[lane];
     if (count < 1 || count > Mbarrier::kMaxCount)
       fault(warp, i, lane, "mbarrier of %u arrivals", count);
+    if (Mbarrier::is_one(load(to)))
+      violation(warp, i, lane, "initializes an mbarrier again, without mbarrier.inval");
     const uint64_t bits = Mbarrier{0, count, count, 0}.pack();
     std::memcpy(to, &bits, sizeof bits);
     note_initialised(warp, lane, address);

@@ -225,6 +225,11 @@ TEST_CASE("misuse of an mbarrier is a fault", "[mbarrier]") {
       ContainsSubstring("parity 2"));
   CHECK_THAT(run("1", "@%one mbarrier.inval.shared::cta.b64 [%b];\n@%one " + kArrive).fault,
              ContainsSubstring("not initialized"));
+  const std::string init = "@%one mbarrier.init.shared::cta.b64 [%b], 1;\n";
+  CHECK(run("1", "@%one mbarrier.inval.shared::cta.b64 [%b];\n" + init).is_clean());
+  const Outcome again = run("1", init);
+  REQUIRE(again.violations.size() == 1);
+  CHECK_THAT(again.violations[0], ContainsSubstring("initializes an mbarrier again"));
   CHECK_THAT(run("2", "@%one " + kArrive + try_wait(0)).fault, ContainsSubstring("deadlock"));
   CHECK_THAT(run("1", "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%b], 1048000;\n").fault,
              ContainsSubstring("tx-count"));

@@ -15,6 +15,7 @@ Output conform_sorts(const Device &, Mistake);
 Output conform_async_copies(const Device &, Mistake);
 Output conform_vectors(const Device &, Mistake);
 Output conform_wmma(const Device &, Mistake);
+Output conform_mma(const Device &, Mistake);
 Output conform_barriers(const Device &, Mistake);
 Output conform_tma_load(const Device &, Mistake);
 Output conform_tma_store(const Device &, Mistake);

@@ -1,6 +1,7 @@
 // 16-bit types: conversion of every pattern to fp32, and of fp32 at and around all values where
 // rounding changes.
 #include "cases.h"
+#include "tests/support/numeric.h"
 
 namespace mp::MP_TARGET {
 
@@ -76,6 +77,31 @@ std::vector<float> places_of_rounding() {
   return places;
 }
 
+std::vector<uint32_t> widened_patterns(mp_dtype_t dtype) {
+  std::vector<uint32_t> widened;
+  for (uint32_t pattern = 0; pattern < kPatterns; pattern++) {
+    const auto value = static_cast<float>(mptest::decode(dtype, pattern));
+    widened.push_back(std::isnan(value) ? 0x7fffffffu : std::bit_cast<uint32_t>(value));
+  }
+  return widened;
+}
+
+std::vector<uint16_t> narrowed(mp_dtype_t dtype, const std::vector<float> &floats) {
+  std::vector<uint16_t> bits;
+  for (const float x : floats)
+    bits.push_back(std::isnan(x) ? uint16_t{0x7fff}
+                                 : static_cast<uint16_t>(mptest::encode(dtype, double{x})));
+  return bits;
+}
+
+std::vector<uint32_t> pairs_of(const std::vector<uint16_t> &bits,
+                               const std::vector<float> &floats) {
+  std::vector<uint32_t> pairs;
+  for (size_t i = 0; i < bits.size(); i++)
+    pairs.push_back(std::isnan(floats[i]) ? 0 : bits[i] | (bits[i] ^ 0x8000u) << 16);
+  return pairs;
+}
+
 }  // namespace
 
 /// Injected bug: numbers are truncated.
@@ -93,12 +119,13 @@ Output conform_conversions(const Device &device, Mistake mistake) {
   run(device, "narrow_floats", narrow_floats, {ceil_div<int64_t>(signed_count, kThreads), kThreads},
       {in.data(), to_half.data(), to_bf16.data(), half_pairs.data(), bf16_pairs.data(),
        signed_count, mistake == Mistake::made ? 0xffff0000u : ~0u});
-  return {make_part("fp16 to fp32", 256, from_half.download()),
-          make_part("bf16 to fp32", 256, from_bf16.download()),
-          make_part("fp32 to fp16", 256, to_half.download()),
-          make_part("fp32 to bf16", 256, to_bf16.download()),
-          make_part("pairs of fp16", 256, half_pairs.download()),
-          make_part("pairs of bf16", 256, bf16_pairs.download())};
+  const std::vector<uint16_t> halves = narrowed(MP_FP16, floats), bf16s = narrowed(MP_BF16, floats);
+  return {make_part("fp16 to fp32", 256, from_half.download(), widened_patterns(MP_FP16)),
+          make_part("bf16 to fp32", 256, from_bf16.download(), widened_patterns(MP_BF16)),
+          make_part("fp32 to fp16", 256, to_half.download(), halves),
+          make_part("fp32 to bf16", 256, to_bf16.download(), bf16s),
+          make_part("pairs of fp16", 256, half_pairs.download(), pairs_of(halves, floats)),
+          make_part("pairs of bf16", 256, bf16_pairs.download(), pairs_of(bf16s, floats))};
 }
 
 }  // namespace mp::MP_TARGET

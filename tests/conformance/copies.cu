@@ -2,6 +2,7 @@
 #include "cases.h"
 #include "kernels/simt/sm80.h"
 #include "kernels/simt/vector.h"
+#include "tests/support/numeric.h"
 
 namespace mp::MP_TARGET {
 
@@ -84,8 +85,38 @@ load_and_store(MP_PARAM(VectorArgs<T>) args) {
   store_vector(args.stored + run * kSpan + offset, x, valid);
 }
 
+/// Results of load_and_store.
 template <class T>
-void add_runs(Output &output, const Device &device, const std::string &type, Mistake mistake) {
+struct Vectors {
+  std::vector<float> loaded, packed;
+  std::vector<T> stored;
+
+  Vectors(mp_dtype_t dtype, const std::vector<T> &elements) : stored(elements.size()) {
+    constexpr int kElems = Packed<T>::kElems;
+    std::memset(stored.data(), mpconform::kUntouched, stored.size() * sizeof(T));
+    const auto value = [&](int i) {
+      uint32_t bits = 0;
+      std::memcpy(&bits, &elements[static_cast<size_t>(i)], sizeof(T));
+      return static_cast<float>(mptest::decode(dtype, bits));
+    };
+    for (int run = 0; run < kAccesses; run++) {
+      const int offset = run / (kVec + 1), valid = run % (kVec + 1), at = run * kSpan + offset;
+      const int num_packed = offset * sizeof(T) % 16 == 0 ? kElems : min_of(valid, kElems);
+      for (int i = 0; i < kVec; i++) {
+        loaded.push_back(i < valid ? value(at + i) : 0.0f);
+        packed.push_back(i >= kElems ? -1.0f : i < num_packed ? value(at + i) : 0.0f);
+        if (i >= valid) continue;
+        const float tripled = value(at + i) * 3.0f;  // exact
+        const uint32_t bits = mptest::encode(dtype, double{tripled + 0.25f});
+        std::memcpy(&stored[static_cast<size_t>(at + i)], &bits, sizeof(T));
+      }
+    }
+  }
+};
+
+template <class T>
+void add_runs(Output &output, const Device &device, mp_dtype_t dtype, const std::string &type,
+              Mistake mistake) {
   std::vector<T> elements(kAccesses * kSpan);
   for (size_t i = 0; i < elements.size(); i++) {
     const float value = static_cast<float>(i * 7 % 2039) - 1000.0f;  // exact in fp16
@@ -98,9 +129,10 @@ void add_runs(Output &output, const Device &device, const std::string &type, Mis
   const Memory<float> loaded(device, kAccesses * kVec), packed(device, kAccesses * kVec);
   run(device, "load_and_store", load_and_store<T>, {1, kVectorThreads},
       {in.data(), loaded.data(), packed.data(), stored.data(), mistake == Mistake::made ? 1 : 0});
-  output.push_back(make_part("load_vector, " + type, kVec, loaded.download()));
-  output.push_back(make_part("Packed, " + type, kVec, packed.download()));
-  output.push_back(make_part("store_vector, " + type, kSpan, stored.download()));
+  const Vectors<T> defined(dtype, elements);
+  output.push_back(make_part("load_vector, " + type, kVec, loaded.download(), defined.loaded));
+  output.push_back(make_part("Packed, " + type, kVec, packed.download(), defined.packed));
+  output.push_back(make_part("store_vector, " + type, kSpan, stored.download(), defined.stored));
 }
 
 }  // namespace
@@ -111,14 +143,17 @@ Output conform_async_copies(const Device &device, Mistake mistake) {
   const Memory<unsigned char> in(device, bytes), out(device, bytes.size());
   run(device, "copy_in_groups", copy_in_groups, {1, kWarpSize},
       {in.data(), out.data(), mistake == Mistake::made});
-  return {make_part("copy_async_16 of 0 to 16 bytes", kPieceBytes, out.download())};
+  std::vector<unsigned char> defined = bytes;
+  for (size_t i = 0; i < defined.size(); i++)
+    if (i % kPieceBytes >= i / kPieceBytes % kPieces) defined[i] = 0;
+  return {make_part("copy_async_16 of 0 to 16 bytes", kPieceBytes, out.download(), defined)};
 }
 
 Output conform_vectors(const Device &device, Mistake mistake) {
   Output output;
-  add_runs<half>(output, device, "fp16", mistake);
-  add_runs<bf16>(output, device, "bf16", mistake);
-  add_runs<float>(output, device, "fp32", mistake);
+  add_runs<half>(output, device, MP_FP16, "fp16", mistake);
+  add_runs<bf16>(output, device, MP_BF16, "bf16", mistake);
+  add_runs<float>(output, device, MP_FP32, "fp32", mistake);
   return output;
 }
 

@@ -1,4 +1,6 @@
 // Exchange between threads: shuffles, reductions, atomics.
+#include <algorithm>
+
 #include "cases.h"
 #include "kernels/simt/reduce.h"
 
@@ -10,8 +12,11 @@ constexpr int kThreads = 256;
 constexpr int kBlocks = 40;
 
 /// Returns a value that is unique in the block; sums over the grid are exact in fp32.
+MP_HD constexpr int value_of(int block, int thread) {
+  return block * 10 + 3 * thread + 1;
+}
 MP_DEVICE int value_of_thread() {
-  return static_cast<int>(block_index()) * 10 + 3 * thread_index() + 1;
+  return value_of(static_cast<int>(block_index()), thread_index());
 }
 
 struct ShuffleArgs {
@@ -84,9 +89,49 @@ Output conform_shuffles(const Device &device, Mistake mistake) {
   const Memory<int> by_xor(device, kWarpSize * kThreads), by_lane(device, kWarpSize * kThreads);
   run(device, "shuffle_all", shuffle_all, {1, kThreads},
       {by_xor.data(), by_lane.data(), mistake == Mistake::made ? 1 : 0});
-  return {make_part("shuffle_xor", kThreads, by_xor.download()),
-          make_part("shuffle", kThreads, by_lane.download())};
+  std::vector<int> defined_xor, defined_lane;
+  for (int i = 0; i < kWarpSize; i++)
+    for (int t = 0; t < kThreads; t++) {
+      const int first = t - t % kWarpSize;
+      defined_xor.push_back(value_of(0, t ^ i));
+      defined_lane.push_back(value_of(0, first + (t * 5 + i) % kWarpSize));
+    }
+  return {make_part("shuffle_xor", kThreads, by_xor.download(), defined_xor),
+          make_part("shuffle", kThreads, by_lane.download(), defined_lane)};
 }
+
+namespace {
+
+/// Results of reduce_all, by loops over the threads.
+struct Reductions {
+  std::vector<int> sums, largest, least, running, peaks;
+  std::vector<float> block_sums = std::vector<float>(kBlocks);
+  std::vector<uint32_t> block_largest = std::vector<uint32_t>(kBlocks);
+  float total = 0;
+
+  Reductions() {
+    for (int block = 0; block < kBlocks; block++)
+      for (int t = 0; t < kThreads; t++) {
+        const int first = t - t % kWarpSize, value = value_of(block, t);
+        int warp_sum = 0, sum = 0;
+        for (int other = first; other < first + kWarpSize; other++) {
+          warp_sum += value_of(block, other);
+          if (other <= t) sum += value_of(block, other);
+        }
+        sums.push_back(warp_sum);
+        running.push_back(sum);
+        least.push_back(value_of(block, first));  // values increase with the thread
+        largest.push_back(value_of(block, first + kWarpSize - 1));
+        peaks.push_back(value);
+        const auto b = static_cast<size_t>(block);
+        block_sums[b] += static_cast<float>(value);
+        block_largest[b] = static_cast<uint32_t>(value);
+        total += static_cast<float>(value);
+      }
+  }
+};
+
+}  // namespace
 
 Output conform_reductions(const Device &device, Mistake mistake) {
   const size_t count = static_cast<size_t>(kBlocks) * kThreads;
@@ -98,15 +143,16 @@ Output conform_reductions(const Device &device, Mistake mistake) {
   run(device, "reduce_all", reduce_all, {kBlocks, kThreads},
       {sums.data(), largest.data(), least.data(), running.data(), peaks.data(), block_sums.data(),
        block_largest.data(), blocks_done.data(), total.data(), mistake == Mistake::made});
-  return {make_part("sums of warps", kThreads, sums.download()),
-          make_part("largest of warps", kThreads, largest.download()),
-          make_part("least of warps", kThreads, least.download()),
-          make_part("running sums", kThreads, running.download()),
-          make_part("running maxima", kThreads, peaks.download()),
-          make_part("sums of blocks", kBlocks, block_sums.download()),
-          make_part("largest of blocks", kBlocks, block_largest.download()),
-          make_part("sum of the grid", 1, total.download()),
-          make_part("blocks_done after the launch", 1, blocks_done.download())};
+  const Reductions defined;
+  return {make_part("sums of warps", kThreads, sums.download(), defined.sums),
+          make_part("largest of warps", kThreads, largest.download(), defined.largest),
+          make_part("least of warps", kThreads, least.download(), defined.least),
+          make_part("running sums", kThreads, running.download(), defined.running),
+          make_part("running maxima", kThreads, peaks.download(), defined.peaks),
+          make_part("sums of blocks", kBlocks, block_sums.download(), defined.block_sums),
+          make_part("largest of blocks", kBlocks, block_largest.download(), defined.block_largest),
+          make_part("sum of the grid", 1, total.download(), {defined.total}),
+          make_part("blocks_done after the launch", 1, blocks_done.download(), {0u})};
 }
 
 Output conform_atomics(const Device &device, Mistake mistake) {
@@ -118,12 +164,23 @@ Output conform_atomics(const Device &device, Mistake mistake) {
   run(device, "count_atomically", count_atomically, {kBlocks, kThreads},
       {largest.data(), sum.data(), counter.data(), drawn.data(), flag.data(), unraised.data(),
        mistake == Mistake::made ? 1 : -100000});
-  return {make_part("atomic_max", 1, largest.download()),
-          make_part("atomic_add", 1, sum.download()),
-          make_part("atomic_wrap_inc", 1, counter.download()),
-          make_part("values of atomic_wrap_inc", kThreads, drawn.download()),
-          make_part("raise_flag", 1, flag.download()),
-          make_part("a flag that no thread raises", 1, unraised.download())};
+  uint32_t defined_largest = 0;
+  int64_t defined_sum = int64_t{1} << 40;
+  for (int block = 0; block < kBlocks; block++)
+    for (int t = 0; t < kThreads; t++) {
+      const int value = value_of(block, t);
+      defined_largest = std::max(defined_largest, static_cast<uint32_t>(value) * 2654435761u);
+      defined_sum -= int64_t{100000} * value;
+    }
+  constexpr uint32_t kPeriod = kThreads - 1;  // the counter takes the values 0 to kThreads - 2
+  std::vector<uint32_t> defined_drawn(kThreads);
+  for (uint32_t i = 0; i < kBlocks * kThreads; i++) defined_drawn[i % kPeriod]++;
+  return {make_part("atomic_max", 1, largest.download(), {defined_largest}),
+          make_part("atomic_add", 1, sum.download(), {defined_sum}),
+          make_part("atomic_wrap_inc", 1, counter.download(), {kBlocks * kThreads % kPeriod}),
+          make_part("values of atomic_wrap_inc", kThreads, drawn.download(), defined_drawn),
+          make_part("raise_flag", 1, flag.download(), {1.0f}),
+          make_part("a flag that no thread raises", 1, unraised.download(), {0.0f})};
 }
 
 }  // namespace mp::MP_TARGET

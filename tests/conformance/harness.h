@@ -2,11 +2,10 @@
 //
 // A case is a function of the device, compiled once per target like the kernels.  It launches small
 // kernels, each for one primitive, on integers that are exact in every type, and returns all their
-// outputs.  With Mistake::made it contains a typical bug of the primitive's use; its output must
-// then differ.
+// outputs with the required ones.  With Mistake::made it contains a typical bug of the primitive's
+// use; its output must then differ.
 #pragma once
 
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -76,16 +75,6 @@ T small_integer(int value) {
   if (std::is_same_v<T, bf16> || value == 0) return {static_cast<uint16_t>(bits >> 16)};
   constexpr uint32_t kBiases = (127 - 15) << 10;  // difference of the exponent biases
   return {static_cast<uint16_t>((bits >> 16 & 0x8000) | ((bits >> 13 & 0x3ffff) - kBiases))};
-}
-
-/// Compares the simulator with the definition, computed in plain C++.  GPUs are compared with the
-/// simulator instead.
-/// @throws std::logic_error if they differ
-template <class T>
-void require_defined(const Device &device, Mistake mistake, const std::string &name,
-                     const std::vector<T> &got, const std::vector<T> &defined) {
-  if (device.target == MP_TARGET_CUDA || mistake == Mistake::made || got == defined) return;
-  throw std::logic_error(name + ": the simulator differs from the definition");
 }
 
 /// Launches a kernel and waits for it.

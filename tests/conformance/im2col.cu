@@ -1,7 +1,7 @@
 // im2col TMA: the pixels of every filter tap, with padding, strides, dilation and partial channel
 // blocks, across rows and images; into one block and by multicast.
 #include "cases.h"
-#include "tests/simulator/im2col_images.h"
+#include "im2col_images.h"
 #include "tma.h"
 
 namespace mp::MP_TARGET {
@@ -22,33 +22,61 @@ TensorShape shape_of(const Images &images) {
           images.swizzle_128};
 }
 
-/// Returns the coordinate of output pixel `place` in n, p, q order.
-Im2colCoord place_of(const Images &images, int place, int c, int r, int s) {
-  const int q = place % images.w.places(), p = place / images.w.places() % images.h.places();
-  return {c,
+/// A load of channels from c on and of tap r, s, from output pixel `place` in n, p, q order on.
+struct Load {
+  int place, c, r, s;
+};
+
+Im2colCoord coordinates(const Images &images, const Load &load) {
+  const int q = load.place % images.w.places(),
+            p = load.place / images.w.places() % images.h.places();
+  return {load.c,
           q * images.w.stride - images.w.pad_lo,
           p * images.h.stride - images.h.pad_lo,
-          place / images.w.places() / images.h.places(),
-          s * images.w.dilation,
-          r * images.h.dilation};
+          load.place / images.w.places() / images.h.places(),
+          load.s * images.w.dilation,
+          load.r * images.h.dilation};
+}
+
+/// Appends rows of the im2col matrix as stored in shared memory: zero outside the images.
+void append_rows(std::vector<unsigned char> &boxes, const Images &images, const Load &load,
+                 const std::vector<unsigned char> &tensor) {
+  const TensorShape shape = shape_of(images);
+  const auto element_bytes = static_cast<size_t>(shape.element_bytes());
+  const size_t start = boxes.size();
+  boxes.resize(start + static_cast<size_t>(shape.box_bytes()));
+  for (int row = 0; row < images.box_pixels; row++) {
+    const Im2colCoord at = coordinates(images, {load.place + row, load.c, load.r, load.s});
+    const int w = at.w + at.w_offset, h = at.h + at.h_offset;
+    if (w < 0 || w >= images.w.extent || h < 0 || h >= images.h.extent || at.n >= images.images)
+      continue;
+    const int pixel = (at.n * images.h.extent + h) * images.w.extent + w;
+    for (int column = 0; column < images.box_channels; column++) {
+      const int c = load.c + column;
+      if (c < 0 || c >= images.channels) continue;
+      const auto element = static_cast<size_t>(pixel * images.pixel_stride + c);
+      std::memcpy(&boxes[start + place_in_box(shape, row, column)],
+                  &tensor[element * element_bytes], element_bytes);
+    }
+  }
 }
 
 /// Returns loads of every tap at the first pixel of every tile, its neighbor, the last pixel and
 /// past it.
-std::vector<Im2colCoord> loads_of(const Images &images) {
+std::vector<Load> loads_of(const Images &images) {
   std::vector<int> places;
   for (int place = 0; place < images.places(); place += images.box_pixels)
     for (const int near : {place, place + 1, place + images.w.places() - 1})
       if (near < images.places()) places.push_back(near);
   places.push_back(images.places() - 1);
   places.push_back(images.places());  // pixel of an image past the last
-  std::vector<Im2colCoord> loads;
+  std::vector<Load> loads;
   for (const int place : places)
     for (int c = 0; c < images.channels; c += images.box_channels)
       for (int r = 0; r < images.h.filter; r++)
-        for (int s = 0; s < images.w.filter; s++) loads.push_back(place_of(images, place, c, r, s));
-  loads.push_back(place_of(images, 0, -8, 0, 0));
-  loads.push_back(place_of(images, 0, images.channels, 0, 0));
+        for (int s = 0; s < images.w.filter; s++) loads.push_back({place, c, r, s});
+  loads.push_back({0, -8, 0, 0});
+  loads.push_back({0, images.channels, 0, 0});
   return loads;
 }
 
@@ -125,10 +153,16 @@ Output conform_im2col(const Device &device, Mistake mistake) {
   Output output;
   for (const Images &images : kImages) {
     const TensorShape shape = shape_of(images);
-    const Memory<unsigned char> tensor(device,
-                                       numbered_bytes(shape.tensor_bytes(), shape.element_bytes()));
-    const std::vector<Im2colCoord> loads = loads_of(images);
-    const Memory<Im2colCoord> places(device, loads);
+    const auto elements = numbered_bytes(shape.tensor_bytes(), shape.element_bytes());
+    const Memory<unsigned char> tensor(device, elements);
+    const std::vector<Load> loads = loads_of(images);
+    std::vector<Im2colCoord> starts;
+    std::vector<unsigned char> wanted;
+    for (const Load &load : loads) {
+      starts.push_back(coordinates(images, load));
+      append_rows(wanted, images, load, elements);
+    }
+    const Memory<Im2colCoord> places(device, starts);
     const Memory<unsigned char> boxes(device,
                                       loads.size() * static_cast<size_t>(shape.box_bytes()));
     run(device, "load_pixels", load_pixels<0>,
@@ -136,7 +170,7 @@ Output conform_im2col(const Device &device, Mistake mistake) {
         {im2col_map(images.spec(tensor.data())), places.data(), static_cast<int>(loads.size()),
          shape.box_bytes(), boxes.data(), mistake == Mistake::made});
     output.push_back(box_part("case " + std::to_string(&images - kImages) + ", " + shape.name(),
-                              shape, boxes.download()));
+                              shape, boxes.download(), wanted));
   }
   return output;
 }
@@ -145,8 +179,9 @@ Output conform_multicast(const Device &device, Mistake mistake) {
   Output output;
   const Images &images = kImages[0];
   const TensorShape shape = shape_of(images);
-  const Memory<unsigned char> tensor(device,
-                                     numbered_bytes(shape.tensor_bytes(), shape.element_bytes()));
+  const auto elements = numbered_bytes(shape.tensor_bytes(), shape.element_bytes());
+  const Memory<unsigned char> tensor(device, elements);
+  constexpr Load kLoad{30, 0, 1, 2};
   for (const int size : {1, 2, 4})
     for (uint32_t mask = 1; mask < 1u << size; mask++) {
       const Memory<unsigned char> boxes(device, 2 * static_cast<size_t>(size * shape.box_bytes()));
@@ -154,11 +189,20 @@ Output conform_multicast(const Device &device, Mistake mistake) {
       run(device, "load_into_many", load_into_many<0>,
           {size, kThreads, 2 * stride + kSwizzlePeriodBytes, size},
           {tensor_map(shape.spec(tensor.data())), im2col_map(images.spec(tensor.data())),
-           place_of(images, 30, 0, 1, 2), shape.box_bytes(), mask, static_cast<int>(mask) % size,
+           coordinates(images, kLoad), shape.box_bytes(), mask, static_cast<int>(mask) % size,
            boxes.data(), mistake == Mistake::made && size > 1 ? 1 : 0});
+      std::vector<unsigned char> wanted;
+      for (int rank = 0; rank < size; rank++)
+        if (mask >> rank & 1) {
+          append_box(wanted, shape, elements, {8, -2, 0});
+          append_rows(wanted, images, kLoad, elements);
+        } else {
+          wanted.resize(wanted.size() + 2 * static_cast<size_t>(shape.box_bytes()),
+                        mpconform::kUntouched);
+        }
       output.push_back(
           box_part("cluster of " + std::to_string(size) + ", mask " + std::to_string(mask), shape,
-                   boxes.download()));
+                   boxes.download(), wanted));
     }
   return output;
 }

@@ -1,4 +1,4 @@
-// The output of a case of the conformance program, and the differences of two outputs.
+// The output of a case of the conformance program, and its differences from the definition.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,13 @@
 
 namespace mpconform {
 
-/// Output of one launch, in rows of `columns` elements.
+/// Output of one launch, in rows of `columns` elements, and the output that the primitive's
+/// definition requires.
 struct Part {
   std::string name;
   size_t element_bytes;
   size_t columns;
-  std::vector<uint8_t> bytes;
+  std::vector<uint8_t> got, wanted;
 };
 
 using Output = std::vector<Part>;
@@ -22,14 +23,20 @@ using Output = std::vector<Part>;
 enum class Mistake { none, made };
 
 template <class T>
-Part make_part(std::string name, size_t columns, const std::vector<T> &elements) {
-  Part part{std::move(name), sizeof(T), columns, std::vector<uint8_t>(elements.size() * sizeof(T))};
-  std::memcpy(part.bytes.data(), elements.data(), part.bytes.size());
-  return part;
+std::vector<uint8_t> bytes_of(const std::vector<T> &elements) {
+  std::vector<uint8_t> bytes(elements.size() * sizeof(T));
+  if (!bytes.empty()) std::memcpy(bytes.data(), elements.data(), bytes.size());
+  return bytes;
+}
+
+template <class T>
+Part make_part(std::string name, size_t columns, const std::vector<T> &got,
+               const std::vector<T> &wanted) {
+  return {std::move(name), sizeof(T), columns, bytes_of(got), bytes_of(wanted)};
 }
 
 /// Returns an empty string if all elements are equal bit for bit; otherwise a line for each part
 /// that differs, with the number of different elements and the first of them.
-std::string differences(const Output &wanted, const Output &got);
+std::string differences(const Output &output);
 
 }  // namespace mpconform

@@ -39,10 +39,11 @@ Pairs sorted(const Device &device, const Pairs &pairs, int bits) {
   return {(now == 0 ? keys : other_keys).download(), (now == 0 ? values : other_values).download()};
 }
 
-std::vector<uint32_t> places_by_key(const Pairs &pairs) {
-  std::vector<uint32_t> places = pairs.values;
-  std::ranges::stable_sort(places, {}, [&](uint32_t place) { return pairs.keys[place]; });
-  return places;
+Pairs sorted_by_definition(const Pairs &pairs) {
+  Pairs sorted = pairs;
+  std::ranges::stable_sort(sorted.values, {}, [&](uint32_t place) { return pairs.keys[place]; });
+  std::ranges::stable_sort(sorted.keys);
+  return sorted;
 }
 
 }  // namespace
@@ -54,11 +55,11 @@ Output conform_sorts(const Device &device, Mistake mistake) {
     for (const size_t count : {1, 100, 5000, 30000}) {
       const Pairs pairs = random_pairs(count, bits);
       const Pairs got = sorted(device, pairs, mistake == Mistake::made ? bits - 1 : bits);
+      const Pairs defined = sorted_by_definition(pairs);
       const std::string name =
           "keys of " + std::to_string(bits) + " bits, " + std::to_string(count);
-      require_defined(device, mistake, name, got.values, places_by_key(pairs));
-      output.push_back(make_part(name, 1, got.keys));
-      output.push_back(make_part("values of " + name, 1, got.values));
+      output.push_back(make_part(name, 1, got.keys, defined.keys));
+      output.push_back(make_part("values of " + name, 1, got.values, defined.values));
     }
   }
   return output;

@@ -17,6 +17,7 @@ mpconform::Suite conformance_suite() {
       {"async copies", false, conform_async_copies},
       {"vectors", false, conform_vectors},
       {"wmma", false, conform_wmma},
+      {"mma", false, conform_mma},
       {"barriers", true, conform_barriers},
       {"tma load", true, conform_tma_load},
       {"tma store", true, conform_tma_store},

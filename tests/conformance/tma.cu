@@ -1,5 +1,5 @@
-// TMA: boxes loaded and stored inside a tensor, across its edges and far away; reductions in global
-// memory; tensor maps with a replaced base.
+// TMA: boxes loaded and stored inside a tensor, across its edges and far away; tensor maps with a
+// replaced base or matrix.
 #include "tma.h"
 
 #include <climits>
@@ -11,10 +11,6 @@ namespace mp::MP_TARGET {
 namespace {
 
 constexpr int kThreads = 64;
-
-struct Place {
-  int x, y, z;
-};
 
 const TensorShape kShapes[] = {
     {MP_FP16, {150, 21, 3}, {152, 152 * 22}, {64, 9}, true},
@@ -54,26 +50,6 @@ size_t smem_bytes(const TensorShape &shape) {
 
 // ---------------------------------------------------------------- load
 
-/// Appends a box as stored in shared memory: zero outside the tensor; with the swizzle, bits 4 to 6
-/// of an address are XORed with bits 7 to 9 (PTX ISA, "Tensors").
-void append_box(std::vector<unsigned char> &boxes, const TensorShape &shape,
-                const std::vector<unsigned char> &tensor, const Place &place) {
-  const auto element_bytes = static_cast<size_t>(shape.element_bytes());
-  const size_t start = boxes.size();
-  boxes.resize(start + static_cast<size_t>(shape.box_bytes()));
-  for (int row = 0; row < shape.box[1]; row++)
-    for (int column = 0; column < shape.box[0]; column++) {
-      const int64_t x = int64_t{place.x} + column, y = int64_t{place.y} + row, z = place.z;
-      if (x < 0 || x >= shape.extent[0] || y < 0 || y >= shape.extent[1] || z < 0 ||
-          z >= shape.extent[2])
-        continue;
-      size_t at = static_cast<size_t>(row * shape.box[0] + column) * element_bytes;
-      if (shape.swizzle_128) at ^= (at >> 7 & 7) << 4;
-      const auto from = static_cast<size_t>(z * shape.stride[1] + y * shape.stride[0] + x);
-      std::memcpy(&boxes[start + at], &tensor[from * element_bytes], element_bytes);
-    }
-}
-
 struct LoadArgs {
   TensorMap map;
   const TensorMap *map_in_gmem;  ///< replaces `map` unless NULL
@@ -110,16 +86,20 @@ load_boxes(MP_PARAM(LoadArgs) args) {
   }
 }
 
-std::vector<unsigned char> load(const Device &device, const TensorShape &shape,
-                                const TensorMap &map, const TensorMap *map_in_gmem,
-                                const std::vector<Place> &places) {
+/// Appends the boxes that are loaded at `places` and those that `defined` and `elements` determine.
+void add_loads(Output &output, const Device &device, const std::string &name,
+               const TensorShape &defined, const std::vector<unsigned char> &elements,
+               const TensorMap &map, const TensorMap *map_in_gmem,
+               const std::vector<Place> &places) {
   const Memory<Place> on_device(device, places);
-  const size_t bytes = places.size() * static_cast<size_t>(shape.box_bytes());
+  const size_t bytes = places.size() * static_cast<size_t>(defined.box_bytes());
   const Memory<unsigned char> boxes(device, bytes);
-  run(device, "load_boxes", load_boxes<0>, {1, kThreads, smem_bytes(shape)},
-      {map, map_in_gmem, on_device.data(), static_cast<int>(places.size()), shape.box_bytes(),
+  run(device, "load_boxes", load_boxes<0>, {1, kThreads, smem_bytes(defined)},
+      {map, map_in_gmem, on_device.data(), static_cast<int>(places.size()), defined.box_bytes(),
        boxes.data()});
-  return boxes.download();
+  std::vector<unsigned char> wanted;
+  for (const Place &place : places) append_box(wanted, defined, elements, place);
+  output.push_back(box_part(name, defined, boxes.download(), wanted));
 }
 
 // ---------------------------------------------------------------- store
@@ -128,7 +108,6 @@ struct StoreArgs {
   TensorMap map;
   Place place;
   int box_bytes;
-  bool add;
   const unsigned char *box;  ///< contents of shared memory
 };
 
@@ -141,10 +120,7 @@ store_box(MP_PARAM(StoreArgs) args) {
     async_proxy_fence();
     block_sync();
     if (thread_index() != 0) return;
-    if (args.add)
-      tma_reduce_add(args.map, smem_address(box), args.place.x, args.place.y, args.place.z);
-    else
-      tma_store(args.map, smem_address(box), args.place.x, args.place.y, args.place.z);
+    tma_store(args.map, smem_address(box), args.place.x, args.place.y, args.place.z);
     tma_store_commit();
     tma_store_wait<0>();
   }
@@ -152,8 +128,7 @@ store_box(MP_PARAM(StoreArgs) args) {
 
 /// Stores into a tensor of whole 16-byte units, from its first element: TMA supports no other
 /// tensors.
-void add_stores(Output &output, const Device &device, TensorShape shape, Mistake mistake,
-                bool add) {
+void add_stores(Output &output, const Device &device, TensorShape shape, Mistake mistake) {
   shape.extent[0] = whole(shape, shape.extent[0]);
   const auto elements = numbered_bytes(shape.tensor_bytes(), shape.element_bytes());
   const auto values =
@@ -167,11 +142,16 @@ void add_stores(Output &output, const Device &device, TensorShape shape, Mistake
                             Place{0, rows, 0}, Place{0, 0, last + 1}}) {
     const Memory<unsigned char> tensor(device, elements);
     run(device, "store_box", store_box<0>, {1, kThreads, smem_bytes(shape)},
-        {tensor_map(mapped.spec(tensor.data())), place, shape.box_bytes(), add, box.data()});
-    output.push_back({shape.name() + (add ? " added" : "") + " at x " + std::to_string(place.x) +
-                          ", y " + std::to_string(place.y) + ", z " + std::to_string(place.z),
-                      static_cast<size_t>(shape.element_bytes()),
-                      static_cast<size_t>(shape.stride[0]), tensor.download()});
+        {tensor_map(mapped.spec(tensor.data())), place, shape.box_bytes(), box.data()});
+    std::vector<unsigned char> wanted = elements;
+    const auto element_bytes = static_cast<size_t>(shape.element_bytes());
+    for_each_element(shape, place, [&](size_t at, size_t element) {
+      std::memcpy(&wanted[element * element_bytes], &values[at], element_bytes);
+    });
+    output.push_back({shape.name() + " at x " + std::to_string(place.x) + ", y " +
+                          std::to_string(place.y) + ", z " + std::to_string(place.z),
+                      element_bytes, static_cast<size_t>(shape.stride[0]), tensor.download(),
+                      wanted});
   }
 }
 
@@ -211,22 +191,15 @@ Output conform_tma_load(const Device &device, Mistake mistake) {
     const TensorShape mapped = mistake == Mistake::made ? with_other_swizzle(shape) : shape;
     const auto elements = numbered_bytes(shape.tensor_bytes(), shape.element_bytes());
     const Memory<unsigned char> tensor(device, elements);
-    const std::vector<Place> places = places_of(shape);
-    const auto boxes = load(device, shape, tensor_map(mapped.spec(tensor.data())), nullptr, places);
-    std::vector<unsigned char> defined;
-    for (const Place &place : places) append_box(defined, shape, elements, place);
-    require_defined(device, mistake, shape.name(), boxes, defined);
-    output.push_back(box_part(shape.name(), shape, boxes));
+    add_loads(output, device, shape.name(), shape, elements, tensor_map(mapped.spec(tensor.data())),
+              nullptr, places_of(shape));
   }
   return output;
 }
 
 Output conform_tma_store(const Device &device, Mistake mistake) {
   Output output;
-  for (const TensorShape &shape : kShapes) {
-    add_stores(output, device, shape, mistake, false);
-    if (shape.dtype == MP_FP32) add_stores(output, device, shape, mistake, true);
-  }
+  for (const TensorShape &shape : kShapes) add_stores(output, device, shape, mistake);
   return output;
 }
 
@@ -235,14 +208,16 @@ Output conform_tma_base(const Device &device, Mistake mistake) {
   const TensorShape &shape = kShapes[0];
   const Memory<unsigned char> first(device,
                                     numbered_bytes(shape.tensor_bytes(), shape.element_bytes()));
-  const Memory<unsigned char> second(
-      device, numbered_bytes(shape.tensor_bytes(), shape.element_bytes(), 3000));
+  const auto elements = numbered_bytes(shape.tensor_bytes(), shape.element_bytes(), 3000);
+  const Memory<unsigned char> second(device, elements);
   const TensorMap map = tensor_map(shape.spec(first.data()));
   const Memory<TensorMap> made(device, 1);
   run(device, "replace_base", replace_base, {1, kWarpSize},
       {map, made.data(), mistake == Mistake::made ? first.data() : second.data()});
-  const auto boxes = load(device, shape, map, made.data(), {{0, 0, 0}, {72, 5, 1}, {-8, 18, 2}});
-  return {box_part(shape.name(), shape, boxes)};
+  Output output;
+  add_loads(output, device, shape.name(), shape, elements, map, made.data(),
+            {{0, 0, 0}, {72, 5, 1}, {-8, 18, 2}});
+  return output;
 }
 
 /// A map modified for a matrix with other columns, rows and stride equals the one that the host
@@ -259,8 +234,8 @@ Output conform_tma_matrix(const Device &device, Mistake mistake) {
     matrix.extent[1] = rows;
     matrix.extent[2] = 1;
     matrix.stride[0] = matrix.stride[1] = (columns + 15) / 8 * 8;
-    const Memory<unsigned char> second(
-        device, numbered_bytes(size_t(rows) * size_t(matrix.stride[0]) * 2, 2, 3000));
+    const auto elements = numbered_bytes(size_t(rows) * size_t(matrix.stride[0]) * 2, 2, 3000);
+    const Memory<unsigned char> second(device, elements);
     const Memory<TensorMap> made(device, 1);
     run(device, "replace_matrix", replace_matrix, {1, kWarpSize},
         {map,
@@ -269,11 +244,8 @@ Output conform_tma_matrix(const Device &device, Mistake mistake) {
           matrix.stride[0] * 2}});
     const std::vector<Place> places = {
         {0, 0, 0}, {whole(shape, columns - 3), rows - 2, 0}, {-8, -1, 0}, {0, 0, 1}};
-    const auto boxes = load(device, shape, map, made.data(), places);
-    std::vector<unsigned char> defined;
-    for (const Place &place : places) append_box(defined, matrix, second.download(), place);
-    require_defined(device, mistake, "matrix of " + std::to_string(columns), boxes, defined);
-    output.push_back(box_part("matrix of " + std::to_string(columns), shape, boxes));
+    add_loads(output, device, "matrix of " + std::to_string(columns), matrix, elements, map,
+              made.data(), places);
   }
   return output;
 }
@@ -283,19 +255,18 @@ Output conform_tma_matrix(const Device &device, Mistake mistake) {
 Output conform_tma_stored_maps(const Device &device, Mistake mistake) {
   const TensorShape &shape = kShapes[0];
   const Memory<TensorMap> gmem(device, 1);
-  const auto numbers = [&](int first) {
-    return numbered_bytes(shape.tensor_bytes(), shape.element_bytes(), first);
-  };
-  const Memory<unsigned char> even(device, numbers(1)), odd(device, numbers(3000));
   Output output;
+  const std::vector<unsigned char> elements[] = {
+      numbered_bytes(shape.tensor_bytes(), shape.element_bytes(), 1),
+      numbered_bytes(shape.tensor_bytes(), shape.element_bytes(), 3000)};
+  const Memory<unsigned char> even(device, elements[0]), odd(device, elements[1]);
   for (int turn = 0; turn < 6; turn++) {
     const void *const base = (turn % 2 == 0 ? even : odd).data();
     const TensorMap map = tensor_map(shape.spec(base));
     if (turn != 1 || mistake != Mistake::made)
       run(device, "replace_base", replace_base, {1, kWarpSize}, {map, gmem.data(), base});
-    output.push_back(
-        box_part("map " + std::to_string(turn), shape,
-                 load(device, shape, map, gmem.data(), {{0, 0, 0}, {72, 5, 1}, {-8, 18, 2}})));
+    add_loads(output, device, "map " + std::to_string(turn), shape, elements[turn % 2], map,
+              gmem.data(), {{0, 0, 0}, {72, 5, 1}, {-8, 18, 2}});
   }
   return output;
 }

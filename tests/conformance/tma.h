@@ -55,11 +55,47 @@ inline std::vector<unsigned char> numbered_bytes(size_t bytes, int element_bytes
   return all;
 }
 
+/// Returns the offset of an element of a box in shared memory: with the swizzle, bits 4 to 6 of an
+/// address are XORed with bits 7 to 9 (PTX ISA, "Tensors").
+inline size_t place_in_box(const TensorShape &shape, int row, int column) {
+  const auto at = static_cast<size_t>((row * shape.box[0] + column) * shape.element_bytes());
+  return shape.swizzle_128 ? at ^ (at >> 7 & 7) << 4 : at;
+}
+
+struct Place {
+  int x, y, z;
+};
+
+/// Calls visit(offset in the box, element of the tensor) for the elements of a box in the tensor.
+template <class Visit>
+void for_each_element(const TensorShape &shape, const Place &place, const Visit &visit) {
+  for (int row = 0; row < shape.box[1]; row++)
+    for (int column = 0; column < shape.box[0]; column++) {
+      const int64_t x = int64_t{place.x} + column, y = int64_t{place.y} + row, z = place.z;
+      const bool is_inside = x >= 0 && x < shape.extent[0] && y >= 0 && y < shape.extent[1] &&
+                             z >= 0 && z < shape.extent[2];
+      if (is_inside)
+        visit(place_in_box(shape, row, column),
+              static_cast<size_t>(z * shape.stride[1] + y * shape.stride[0] + x));
+    }
+}
+
+/// Appends a box as stored in shared memory: zero outside the tensor.
+inline void append_box(std::vector<unsigned char> &boxes, const TensorShape &shape,
+                       const std::vector<unsigned char> &tensor, const Place &place) {
+  const auto element_bytes = static_cast<size_t>(shape.element_bytes());
+  const size_t start = boxes.size();
+  boxes.resize(start + static_cast<size_t>(shape.box_bytes()));
+  for_each_element(shape, place, [&](size_t at, size_t element) {
+    std::memcpy(&boxes[start + at], &tensor[element * element_bytes], element_bytes);
+  });
+}
+
 /// Returns boxes as loaded, in rows of 16-bit elements or of fp32.
 inline mpconform::Part box_part(const std::string &name, const TensorShape &shape,
-                                std::vector<unsigned char> bytes) {
+                                std::vector<unsigned char> got, std::vector<unsigned char> wanted) {
   return {name, static_cast<size_t>(shape.element_bytes()), static_cast<size_t>(shape.box[0]),
-          std::move(bytes)};
+          std::move(got), std::move(wanted)};
 }
 
 /// Initializes one mbarrier for one arrival; called by all threads of a block.

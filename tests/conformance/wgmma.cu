@@ -12,16 +12,19 @@ constexpr int kDepth = 64;       // k of a product
 constexpr int kTerms = kDepth / kK;
 constexpr int kWarpgroup = 128;
 constexpr int kSeedA = 1, kSeedB = 2;
+constexpr int kRepeats = 17;  // more terms than the simulator defers
 
 struct WgmmaArgs {
   const uint16_t *image;  ///< A and B as stored in shared memory
   int image_elems;
   uint64_t a[kTerms], b[kTerms];  ///< descriptors, relative to the image
   float *d;                       ///< [kM][kN]
-  bool accumulate;
+  uint32_t accumulate;            ///< bit t: term t is added to D, otherwise it replaces D
+  int repeats;                    ///< number of passes over all terms
 };
 
-/// Computes D = A B^T, plus 3 if `accumulate`.
+/// Computes the sum of terms from the last one that replaces D on; if there is none, 3 plus all
+/// terms.
 template <class T, int kN, Major a_major, Major b_major>
 MP_KERNEL(kWarpgroup, 1)
 multiply_tiles(MP_PARAM(WgmmaArgs) args) {
@@ -36,10 +39,12 @@ multiply_tiles(MP_PARAM(WgmmaArgs) args) {
     for (float &x : d) x = 3.0f;
     fence_accumulators(d);
     wgmma_fence();
-    MP_UNROLL
-    for (int t = 0; t < kTerms; t++)
-      wgmma<T, kN, a_major, b_major>(d, args.a[t] + base, args.b[t] + base,
-                                     args.accumulate || t > 0);
+    for (int i = 0; i < args.repeats; i++) {
+      MP_UNROLL
+      for (int t = 0; t < kTerms; t++)
+        wgmma<T, kN, a_major, b_major>(d, args.a[t] + base, args.b[t] + base,
+                                       (args.accumulate >> t & 1) != 0);
+    }
     wgmma_commit();
     wgmma_wait<0>();
     fence_accumulators(d);
@@ -71,12 +76,16 @@ void place(std::vector<uint16_t> &image, const mptest::WgmmaTile &tile, int seed
     }
 }
 
-std::vector<float> product(int n, bool accumulate) {
+std::vector<float> product(int n, uint32_t accumulate, int repeats) {
   std::vector<float> d;
   for (int i = 0; i < kM; i++)
     for (int j = 0; j < n; j++) {
-      int sum = accumulate ? 3 : 0;
-      for (int k = 0; k < kDepth; k++) sum += element(i, k, kSeedA) * element(j, k, kSeedB);
+      int sum = 3;
+      for (int step = 0; step < repeats * kDepth; step++) {
+        const int k = step % kDepth;
+        if (k % kK == 0 && (accumulate >> k / kK & 1) == 0) sum = 0;
+        sum += element(i, k, kSeedA) * element(j, k, kSeedB);
+      }
       d.push_back(static_cast<float>(sum));
     }
   return d;
@@ -98,9 +107,11 @@ void add_product(Output &output, const Device &device, int width, Mistake mistak
   place<T>(image, a, kSeedA, mistake);
   place<T>(image, b, kSeedB, mistake);
   const Memory<uint16_t> on_device(device, image);
-  for (const bool accumulate : {false, true}) {
+  for (const uint32_t accumulate : {0b1110u, 0b1111u, 0b1011u}) {
     const Memory<float> d(device, kM * kN);
-    WgmmaArgs args{on_device.data(), static_cast<int>(image.size()), {}, {}, d.data(), accumulate};
+    const int repeats = kN == 64 && accumulate == 0b1111 ? kRepeats : 1;
+    WgmmaArgs args{on_device.data(), static_cast<int>(image.size()), {}, {}, d.data(), accumulate,
+                   repeats};
     describe_terms(args.a, a);
     describe_terms(args.b, b);
     run(device, "multiply_tiles", multiply_tiles<T, kN, a_major, b_major>,
@@ -111,9 +122,8 @@ void add_product(Output &output, const Device &device, int width, Mistake mistak
     const std::string name = std::string(std::is_same_v<T, half> ? "fp16" : "bf16") + " n" +
                              std::to_string(kN) + ", A along " + letter(a_major) + ", B along " +
                              letter(b_major) + ", swizzle of " + std::to_string(width) +
-                             (accumulate ? ", added" : "");
-    require_defined(device, mistake, name, d.download(), product(kN, accumulate));
-    output.push_back(make_part(name, kN, d.download()));
+                             ", accumulate " + std::to_string(accumulate);
+    output.push_back(make_part(name, kN, d.download(), product(kN, accumulate, repeats)));
   }
 }
 
@@ -177,8 +187,28 @@ Output conform_stmatrix(const Device &device, Mistake mistake) {
   const Memory<uint32_t> back(device, 2 * kWarpSize * 4);
   run(device, "store_matrices", store_matrices<0>, {1, 2 * kWarpSize},
       {out.data(), back.data(), mistake == Mistake::made ? 1 : 0});
-  return {make_part("store_matrix_x4", 32, out.download()),
-          make_part("load_matrix_x4", 4, back.download())};
+  const auto at = [](int warp, int row, int column) {
+    return static_cast<size_t>((warp * 16 + row) * 32 + column);
+  };
+  const auto unit_of = [](int matrix, int row) { return (matrix % 2 + row) % 4; };
+  std::vector<uint16_t> stored(2 * 16 * 32, 0xffff);
+  std::vector<uint32_t> loaded;
+  for (int warp = 0; warp < 2; warp++)
+    for (int matrix = 0; matrix < 4; matrix++)
+      for (int i = 0; i < 64; i++) {
+        const int row = matrix / 2 * 8 + i / 8;
+        stored[at(warp, row, unit_of(matrix, row) * 8 + i % 8)] =
+            static_cast<uint16_t>(64 * matrix + i);
+      }
+  for (int warp = 0; warp < 2; warp++)
+    for (int lane = 0; lane < kWarpSize; lane++)
+      for (int matrix = 0; matrix < 4; matrix++) {
+        const int row = matrix / 2 * 8 + lane / 4;
+        const size_t from = at(warp, (row + 1) % 16, unit_of(matrix, row) * 8 + lane % 4 * 2);
+        loaded.push_back(stored[from] | uint32_t{stored[from + 1]} << 16);
+      }
+  return {make_part("store_matrix_x4", 32, out.download(), stored),
+          make_part("load_matrix_x4", 4, back.download(), loaded)};
 }
 
 }  // namespace mp::MP_TARGET

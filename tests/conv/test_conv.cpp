@@ -32,7 +32,7 @@ void check_all_with_types_in_turn(const std::vector<ConvCase> &shapes) {
 
 }  // namespace
 
-TEST_CASE("conv: the oracle equals results computed by hand", "[conv][strict]") {
+TEST_CASE("conv: the oracle equals results computed by hand", "[conv][short]") {
   // Cross-correlation: with one pixel of padding on the left, the filter's last tap is read first.
   oracle::Convolution line{.n = 1,
                            .h = 1,
@@ -81,7 +81,7 @@ TEST_CASE("conv: typical layers are exact in every type", "[conv]") {
   for (const Types &types : kAllTypes) check_all(usual_convs(), types);
 }
 
-TEST_CASE("conv: typical layers are exact", "[conv][strict]") {
+TEST_CASE("conv: typical layers are exact", "[conv][short]") {
   check_all_with_types_in_turn(usual_convs());
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("conv: awkward shapes are exact in every type", "[conv][long]") {
   for (const Types &types : kAllTypes) check_all(awkward_convs(), types);
 }
 
-TEST_CASE("conv: awkward shapes are exact with beta = 1", "[conv][strict]") {
+TEST_CASE("conv: awkward shapes are exact with beta = 1", "[conv][short]") {
   check_all(awkward_convs(), {MP_FP16, MP_FP32}, [](ConvCase &c) { c.beta = 1.0f; });
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("conv: many tiles are exact", "[conv][long]") {
   check_all_with_types_in_turn(large_convs());
 }
 
-TEST_CASE("conv: adjacent depthwise outputs in image rows of any length", "[conv][strict]") {
+TEST_CASE("conv: adjacent depthwise outputs in image rows of any length", "[conv][short]") {
   const auto is_depthwise = [](const std::string &kernel) { return kernel == "conv_depthwise"; };
   for (const int32_t width : {1, 2, 3, 4, 5, 7, 8, 13}) {
     const ConvCase square = grouped(padded(conv_case(3, 3, width, 24, 24, 3, 3), 1), 24);
@@ -121,12 +121,12 @@ TEST_CASE("conv: generated problems", "[conv]") {
   for (int i = 0; i < 600; ++i) check_conv(random_conv(random, 200000));
 }
 
-TEST_CASE("conv: a few generated problems", "[conv][strict]") {
+TEST_CASE("conv: a few generated problems", "[conv][short]") {
   Random random(2);
   for (int i = 0; i < 40; ++i) check_conv(random_conv(random, 20000));
 }
 
-TEST_CASE("conv: alpha and beta", "[conv][strict]") {
+TEST_CASE("conv: alpha and beta", "[conv][short]") {
   for (const mp_conv_op_t op : kConvOps) {
     for (const float alpha : {0.0f, 1.0f, -2.0f}) {
       for (const float beta : {0.0f, 1.0f, -3.0f}) {
@@ -177,12 +177,12 @@ TEST_CASE("conv: misaligned tensors, together and separately", "[conv]") {
   }
 }
 
-TEST_CASE("conv: tensors misaligned by one element", "[conv][strict]") {
+TEST_CASE("conv: tensors misaligned by one element", "[conv][short]") {
   check_all({padded(conv_case(1, 5, 6, 16, 24, 3, 3), 1)}, {MP_FP16, MP_FP16},
             [](ConvCase &c) { c.offset = 1; });
 }
 
-TEST_CASE("conv: printing and parsing preserve a case", "[conv][strict]") {
+TEST_CASE("conv: printing and parsing preserve a case", "[conv][short]") {
   ConvCase c = strided(padded(conv_case(2, 7, 9, 3, 8, 3, 5), 1, 0, 2, 3), 2, 1);
   c = with(dilated(grouped(c, 1), 1, 2), MP_CONV_WGRAD, {MP_BF16, MP_FP32});
   c.special = Special::kNan;

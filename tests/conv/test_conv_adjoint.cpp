@@ -63,12 +63,12 @@ TEST_CASE("conv adjoint: the passes agree on generated problems", "[conv]") {
   for (int i = 0; i < 200; ++i) check_adjoint(random_conv(random, 500000), random);
 }
 
-TEST_CASE("conv adjoint: the passes agree on a few generated problems", "[conv][strict]") {
+TEST_CASE("conv adjoint: the passes agree on a few generated problems", "[conv][short]") {
   Random random(6);
   for (int i = 0; i < 20; ++i) check_adjoint(random_conv(random, 20000), random);
 }
 
-TEST_CASE("conv adjoint: a 1 x 1 convolution equals mp_gemm", "[conv][strict]") {
+TEST_CASE("conv adjoint: a 1 x 1 convolution equals mp_gemm", "[conv][short]") {
   Random random(7);
   const int32_t pixels = 35, c = 24, k = 40;
   const ConvCase layer = conv_case(1, 5, 7, c, k, 1, 1);

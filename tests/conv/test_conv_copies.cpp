@@ -34,7 +34,7 @@ ConvCase rgb(int32_t channels = 3) {
 
 }  // namespace
 
-TEST_CASE("conv copies: any number of channels, stride and padding is exact", "[conv][strict]") {
+TEST_CASE("conv copies: any number of channels, stride and padding is exact", "[conv][short]") {
   constexpr Types kTypes[] = {
       {MP_FP16, MP_FP16}, {MP_FP16, MP_FP32}, {MP_BF16, MP_FP32}, {MP_BF16, MP_BF16}};
   size_t drawn = 0;
@@ -54,7 +54,7 @@ TEST_CASE("conv copies: any number of channels, stride and padding is exact", "[
 }
 
 TEST_CASE("conv copies: filters of one tap, one row, one column, and dilated ones are exact",
-          "[conv][strict]") {
+          "[conv][short]") {
   for (const ConvCase &layer :
        {conv_case(2, 5, 6, 12, 16, 1, 1), strided(conv_case(2, 5, 7, 12, 16, 1, 1), 2, 2),
         padded(conv_case(2, 1, 40, 3, 8, 1, 5), 0, 0, 2, 2), conv_case(2, 7, 6, 5, 8, 3, 1),
@@ -68,7 +68,7 @@ TEST_CASE("conv copies: filters of one tap, one row, one column, and dilated one
   }
 }
 
-TEST_CASE("conv copies: split-k, epilogues and unaligned tensors are exact", "[conv][strict]") {
+TEST_CASE("conv copies: split-k, epilogues and unaligned tensors are exact", "[conv][short]") {
   ConvCase wgrad =
       with(padded(conv_case(3, 20, 24, 3, 24, 3, 3), 1), MP_CONV_WGRAD, {MP_FP16, MP_FP16});
   wgrad.beta = 1.0f;
@@ -89,7 +89,7 @@ TEST_CASE("conv copies: split-k, epilogues and unaligned tensors are exact", "[c
   }
 }
 
-TEST_CASE("conv copies: non-finite values affect only their outputs", "[conv][strict]") {
+TEST_CASE("conv copies: non-finite values affect only their outputs", "[conv][short]") {
   for (const mp_conv_op_t op : kCopyingOps) {
     for (const Special special : {Special::kInfinity, Special::kNan}) {
       for (const Place place : {Place::kFirst, Place::kMiddle, Place::kLast}) {
@@ -106,7 +106,7 @@ TEST_CASE("conv copies: non-finite values affect only their outputs", "[conv][st
   }
 }
 
-TEST_CASE("conv copies: too small a workspace is rejected", "[conv][strict]") {
+TEST_CASE("conv copies: too small a workspace is rejected", "[conv][short]") {
   for (const mp_conv_op_t op : kCopyingOps) {
     ConvRun run(with(rgb(), op, {MP_FP16, MP_FP16}));
     for (const std::string &kernel : run.kernels()) {
@@ -121,7 +121,7 @@ TEST_CASE("conv copies: too small a workspace is rejected", "[conv][strict]") {
   }
 }
 
-TEST_CASE("conv copies: kernels reject problems without padded channels", "[conv][strict]") {
+TEST_CASE("conv copies: kernels reject problems without padded channels", "[conv][short]") {
   const std::string kernel = "conv_wmma_64x64x32_s4_copied";
   const Types fp16{MP_FP16, MP_FP16};
   for (const ConvCase &c :

@@ -39,7 +39,7 @@ TEST_CASE("conv epilogue: generated options on generated problems", "[conv]") {
   for (int i = 0; i < 600; ++i) check_conv(random_conv_with_epilogue(random, 100000));
 }
 
-TEST_CASE("conv epilogue: a few generated options", "[conv][strict]") {
+TEST_CASE("conv epilogue: a few generated options", "[conv][short]") {
   Random random(4);
   for (int i = 0; i < 40; ++i) check_conv(random_conv_with_epilogue(random, 20000));
 }
@@ -80,7 +80,7 @@ TEST_CASE("conv epilogue: the backward pass of a layer", "[conv]") {
   }
 }
 
-TEST_CASE("conv epilogue: everything at once, in every pass", "[conv][strict]") {
+TEST_CASE("conv epilogue: everything at once, in every pass", "[conv][short]") {
   for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_DGRAD}) {
     for (const mp_activation_t activation : {MP_ACT_RELU, MP_ACT_DRELU}) {
       ConvCase c = with(layers()[0], op, {MP_FP16, MP_FP16});
@@ -95,7 +95,7 @@ TEST_CASE("conv epilogue: everything at once, in every pass", "[conv][strict]") 
   }
 }
 
-TEST_CASE("conv epilogue: it is applied where no product is", "[conv][strict]") {
+TEST_CASE("conv epilogue: it is applied where no product is", "[conv][short]") {
   // dx of pixels that no output sees, of a layer without outputs, and y that sees zeros only.
   for (const ConvCase &shape :
        {strided(conv_case(2, 7, 8, 8, 8, 1, 1), 3, 3), conv_case(2, 3, 3, 8, 8, 5, 5),
@@ -113,7 +113,7 @@ TEST_CASE("conv epilogue: it is applied where no product is", "[conv][strict]") 
   }
 }
 
-TEST_CASE("conv epilogue: no images clear dbias and leave the rest alone", "[conv][strict]") {
+TEST_CASE("conv epilogue: no images clear dbias and leave the rest alone", "[conv][short]") {
   for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_DGRAD}) {
     ConvCase c = with(conv_case(0, 5, 5, 8, 16, 3, 3), op, {MP_FP16, MP_FP32});
     c.dbias = c.amax = c.found_inf = true;
@@ -121,7 +121,7 @@ TEST_CASE("conv epilogue: no images clear dbias and leave the rest alone", "[con
   }
 }
 
-TEST_CASE("conv epilogue: found_inf is never cleared, amax never lowered", "[conv][strict]") {
+TEST_CASE("conv epilogue: found_inf is never cleared, amax never lowered", "[conv][short]") {
   for (const mp_conv_op_t op : kConvOps) {
     ConvCase c = with(layers()[0], op, {MP_FP16, MP_FP32});
     c.amax = c.found_inf = true;
@@ -150,7 +150,7 @@ TEST_CASE("conv: equal calls give equal bits, whatever the workspace held", "[co
   }
 }
 
-TEST_CASE("conv: a forced kernel refuses too little workspace", "[conv][strict]") {
+TEST_CASE("conv: a forced kernel refuses too little workspace", "[conv][short]") {
   for (const ConvCase &shape : {layers()[0], padded(conv_case(4, 20, 21, 8, 16, 3, 3), 1)}) {
     for (const mp_conv_op_t op : kConvOps) {
       ConvRun run(with(shape, op, {MP_FP16, MP_FP16}));

@@ -78,7 +78,7 @@ constexpr size_t kArenaBytes = static_cast<size_t>(kImages * kLargestImage) * kR
 
 }  // namespace
 
-TEST_CASE("conv large: x of fprop and wgrad", "[conv][strict]") {
+TEST_CASE("conv large: x of fprop and wgrad", "[conv][short]") {
   const DeviceMemory arena(kArenaBytes);
   if (!arena.allocated()) return skip(format("needs %zu MB of memory", kArenaBytes >> 20));
   const std::vector<double> x = integers(kImages * 2 * kChannels, 5);
@@ -92,7 +92,7 @@ TEST_CASE("conv large: x of fprop and wgrad", "[conv][strict]") {
   }
 }
 
-TEST_CASE("conv large: dy of dgrad", "[conv][strict]") {
+TEST_CASE("conv large: dy of dgrad", "[conv][short]") {
   const DeviceMemory arena(kArenaBytes);
   if (!arena.allocated()) return skip(format("needs %zu MB of memory", kArenaBytes >> 20));
   // One pixel follows kPixels columns of zeros: the last two outputs depend on it.

@@ -66,7 +66,7 @@ TEST_CASE("conv non-finite: one element of either input", "[conv][long]") {
   }
 }
 
-TEST_CASE("conv non-finite: the middle element of either input", "[conv][strict]") {
+TEST_CASE("conv non-finite: the middle element of either input", "[conv][short]") {
   for (const mp_conv_op_t op : kConvOps) {
     for (const bool second : {false, true}) {
       for (const Special special : kSpecials) {
@@ -84,7 +84,7 @@ TEST_CASE("conv non-finite: the middle element of either input", "[conv][strict]
 }
 
 TEST_CASE("conv non-finite: with alpha = 0 or *scale = 0 neither input reaches the output",
-          "[conv][strict]") {
+          "[conv][short]") {
   for (const ConvCase &layer : layers())
     for (const mp_conv_op_t op : kConvOps)
       for (const mp_dtype_t dtype : {MP_FP16, MP_FP32})
@@ -97,7 +97,7 @@ TEST_CASE("conv non-finite: with alpha = 0 or *scale = 0 neither input reaches t
         }
 }
 
-TEST_CASE("conv non-finite: NaN passes through ReLU", "[conv][strict]") {
+TEST_CASE("conv non-finite: NaN passes through ReLU", "[conv][short]") {
   for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_DGRAD}) {
     ConvCase c = with_special(layers()[0], op, MP_FP16, Special::kNan, Place::kMiddle, false);
     c.activation = MP_ACT_RELU;
@@ -106,7 +106,7 @@ TEST_CASE("conv non-finite: NaN passes through ReLU", "[conv][strict]") {
   }
 }
 
-TEST_CASE("conv non-finite: overflow in the last rounding raises found_inf", "[conv][strict]") {
+TEST_CASE("conv non-finite: overflow in the last rounding raises found_inf", "[conv][short]") {
   for (const ConvCase &layer : layers()) {
     for (const mp_conv_op_t op : kConvOps) {
       ConvCase c = with_special(layer, op, MP_FP16, Special::kNone, Place::kFirst, false);
@@ -117,7 +117,7 @@ TEST_CASE("conv non-finite: overflow in the last rounding raises found_inf", "[c
   }
 }
 
-TEST_CASE("conv non-finite: overflow of fp32 and bf16 raises found_inf", "[conv][strict]") {
+TEST_CASE("conv non-finite: overflow of fp32 and bf16 raises found_inf", "[conv][short]") {
   for (const mp_dtype_t dtype : {MP_BF16, MP_FP32}) {
     for (const mp_conv_op_t op : kConvOps) {
       ConvCase c = with_special(layers()[0], op, dtype, Special::kNone, Place::kFirst, false);
@@ -129,7 +129,7 @@ TEST_CASE("conv non-finite: overflow of fp32 and bf16 raises found_inf", "[conv]
   }
 }
 
-TEST_CASE("conv non-finite: the same values in fp32 raise nothing", "[conv][strict]") {
+TEST_CASE("conv non-finite: the same values in fp32 raise nothing", "[conv][short]") {
   for (const mp_conv_op_t op : kConvOps) {
     ConvCase c = with(layers()[0], op, {MP_FP16, MP_FP32});
     c.fill = Fill::kRounding;

@@ -40,13 +40,13 @@ TEST_CASE("gemm: every kernel, order and type is exact on every shape", "[gemm]"
   }
 }
 
-TEST_CASE("gemm: every kernel and order is exact", "[gemm][strict]") {
+TEST_CASE("gemm: every kernel and order is exact", "[gemm][short]") {
   for (const Types &types : kOneOfEach) {
     for (const char *const op : kAllOps) check_every_kernel(make_case({129, 65, 72}, op, types));
   }
 }
 
-TEST_CASE("gemm: rows longer than the matrix leave the padding alone", "[gemm][strict]") {
+TEST_CASE("gemm: rows longer than the matrix leave the padding alone", "[gemm][short]") {
   for (const Types &types : kOneOfEach) {
     for (const char *const op : kAllOps) {
       GemmCase c = make_case({67, 131, 45}, op, types);
@@ -75,14 +75,14 @@ TEST_CASE("gemm: pointers and rows of any alignment", "[gemm]") {
   }
 }
 
-TEST_CASE("gemm: misaligned by one element", "[gemm][strict]") {
+TEST_CASE("gemm: misaligned by one element", "[gemm][short]") {
   GemmCase c = make_case({33, 130, 40}, "TN", {MP_FP16, MP_FP16});
   c.offset = 1;
   check_every_kernel(c);
   check_library_choice(c);
 }
 
-TEST_CASE("gemm: alpha and beta, D beside C and in its place", "[gemm][strict]") {
+TEST_CASE("gemm: alpha and beta, D beside C and in its place", "[gemm][short]") {
   for (const Types &types : kOneOfEach) {
     for (const float alpha : {0.0f, 1.0f, -2.0f}) {
       for (const float beta : {0.0f, 1.0f, -3.0f}) {
@@ -98,7 +98,7 @@ TEST_CASE("gemm: alpha and beta, D beside C and in its place", "[gemm][strict]")
   }
 }
 
-TEST_CASE("gemm: C may be NULL when beta is 0", "[gemm][strict]") {
+TEST_CASE("gemm: C may be NULL when beta is 0", "[gemm][short]") {
   GemmRun run(make_case({20, 30, 40}, "NN", {MP_FP16, MP_FP16}));
   run.null_c = true;
   for (const std::string &kernel : run.kernels()) {
@@ -107,7 +107,7 @@ TEST_CASE("gemm: C may be NULL when beta is 0", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemm: k = 0 leaves the epilogue of beta C", "[gemm][strict]") {
+TEST_CASE("gemm: k = 0 leaves the epilogue of beta C", "[gemm][short]") {
   for (const float beta : {0.0f, 1.0f, -3.0f}) {
     GemmCase c = make_case({66, 70, 0}, "NN", {MP_FP16, MP_FP16});
     c.beta = beta;
@@ -119,7 +119,7 @@ TEST_CASE("gemm: k = 0 leaves the epilogue of beta C", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemm: empty problems do nothing but clear dbias", "[gemm][strict]") {
+TEST_CASE("gemm: empty problems do nothing but clear dbias", "[gemm][short]") {
   for (const Shape &shape : {Shape{0, 5, 7}, Shape{5, 0, 7}, Shape{0, 0, 0}}) {
     GemmCase c = make_case(shape, "NN", {MP_FP16, MP_FP32});
     c.dbias = c.amax = c.found_inf = true;
@@ -131,7 +131,7 @@ TEST_CASE("gemm: empty problems do nothing but clear dbias", "[gemm][strict]") {
   check_library_choice(no_items);
 }
 
-TEST_CASE("gemm: integers beyond 16 bits are rounded once, to nearest even", "[gemm][strict]") {
+TEST_CASE("gemm: integers beyond 16 bits are rounded once, to nearest even", "[gemm][short]") {
   for (const Types &types : kAllTypes) {
     for (const Shape &shape : {Shape{129, 65, 7}, Shape{64, 130, 200}}) {
       GemmCase c = make_case(shape, "NT", types);
@@ -162,7 +162,7 @@ TEST_CASE("gemm: reals stay within the derived bound, with the same bits twice",
   }
 }
 
-TEST_CASE("gemm: reals of very different size", "[gemm][strict]") {
+TEST_CASE("gemm: reals of very different size", "[gemm][short]") {
   // alpha puts D among the subnormals of fp16, and C far above them.
   GemmCase c = make_case({65, 64, 100}, "TN", {MP_FP16, MP_FP16});
   c.fill = Fill::kReal;
@@ -178,7 +178,7 @@ TEST_CASE("gemm: many tiles in both directions", "[gemm]") {
   check_every_kernel(make_case({70, 4100, 33}, "TT", {MP_BF16, MP_FP32}));
 }
 
-TEST_CASE("gemm: a case prints as a line that reads back as the same case", "[gemm][strict]") {
+TEST_CASE("gemm: a case prints as a line that reads back as the same case", "[gemm][short]") {
   GemmCase c = make_case({129, 64, 72}, "TN", {MP_BF16, MP_FP32});
   c.alpha = -2.0f;
   c.batch = 3;

@@ -19,7 +19,7 @@ GemmCase batch_case(mp_dtype_t ab, mp_dtype_t cd, const std::string &op) {
 
 }  // namespace
 
-TEST_CASE("gemm batch: strides", "[gemm][strict]") {
+TEST_CASE("gemm batch: strides", "[gemm][short]") {
   for (const Types &types : kOneOfEach) {
     for (const char *const op : {"NN", "NT", "TN", "TT"}) {
       GemmCase c = batch_case(types.ab, types.cd, op);
@@ -32,7 +32,7 @@ TEST_CASE("gemm batch: strides", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemm batch: stride 0 shares A, B or both", "[gemm][strict]") {
+TEST_CASE("gemm batch: stride 0 shares A, B or both", "[gemm][short]") {
   for (const auto &[shared_a, shared_b] :
        {std::pair{true, false}, std::pair{false, true}, std::pair{true, true}}) {
     GemmCase c = batch_case(MP_FP16, MP_FP16, "NT");
@@ -43,14 +43,14 @@ TEST_CASE("gemm batch: stride 0 shares A, B or both", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemm batch: in place", "[gemm][strict]") {
+TEST_CASE("gemm batch: in place", "[gemm][short]") {
   GemmCase c = batch_case(MP_FP16, MP_FP32, "TN");
   c.beta = -3.0f;
   c.in_place = true;
   check_every_kernel(c);
 }
 
-TEST_CASE("gemm batch: the epilogue counts every item", "[gemm][strict]") {
+TEST_CASE("gemm batch: the epilogue counts every item", "[gemm][short]") {
   for (const mp_activation_t activation : {MP_ACT_RELU, MP_ACT_DRELU}) {
     GemmCase c = batch_case(MP_FP16, MP_FP16, "NN");
     c.pad = 3;
@@ -71,7 +71,7 @@ TEST_CASE("gemm batch: more items than one grid dimension holds", "[gemm]") {
   check_library_choice(c);
 }
 
-TEST_CASE("gemm batch: arrays of pointers", "[gemm][strict]") {
+TEST_CASE("gemm batch: arrays of pointers", "[gemm][short]") {
   for (const Types &types : kOneOfEach) {
     for (const char *const op : {"NN", "NT", "TN", "TT"}) {
       GemmCase c = batch_case(types.ab, types.cd, op);
@@ -85,7 +85,7 @@ TEST_CASE("gemm batch: arrays of pointers", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemm batch: one misaligned pointer among aligned ones", "[gemm][strict]") {
+TEST_CASE("gemm batch: one misaligned pointer among aligned ones", "[gemm][short]") {
   // The host does not see the pointers: every kernel has to cope.
   for (const Types &types : kOneOfEach) {
     for (const char *const op : {"NN", "TT"}) {
@@ -121,7 +121,7 @@ TEST_CASE("gemm batch: one misaligned pointer, in place, split and with the epil
 }
 
 TEST_CASE("gemm batch: arrays of pointers with shared, in-place and absent matrices",
-          "[gemm][strict]") {
+          "[gemm][short]") {
   GemmCase c = batch_case(MP_FP16, MP_FP16, "NT");
   c.pointers = true;
   c.shared_b = true;
@@ -139,7 +139,7 @@ TEST_CASE("gemm batch: arrays of pointers with shared, in-place and absent matri
   check_every_kernel(c);
 }
 
-TEST_CASE("gemm batch: arrays of pointers do not go with aux, dbias and amax", "[gemm][strict]") {
+TEST_CASE("gemm batch: arrays of pointers do not go with aux, dbias and amax", "[gemm][short]") {
   for (int option = 0; option < 3; ++option) {
     GemmCase c = batch_case(MP_FP16, MP_FP16, "NN");
     c.pointers = true;

@@ -96,7 +96,7 @@ TEST_CASE("copies: too small a workspace is rejected", "[gemm][wgmma]") {
   }
 }
 
-TEST_CASE("copies: kernels reject misaligned operands and arrays of pointers", "[gemm][strict]") {
+TEST_CASE("copies: kernels reject misaligned operands and arrays of pointers", "[gemm][short]") {
   GemmCase c = batch_case("NN");
   GemmRun odd_rows(c);
   c.offset = 1;

@@ -26,7 +26,7 @@ constexpr Types kTypes[] = {
 
 }  // namespace
 
-TEST_CASE("dbias: equals the column sums of D", "[gemm][strict]") {
+TEST_CASE("dbias: equals the column sums of D", "[gemm][short]") {
   for (const Types &types : kTypes) {
     GemmCase c = make_case(types.ab, types.cd);
     check_every_kernel(c);

@@ -22,7 +22,7 @@ constexpr Types kTypes[] = {
 
 }  // namespace
 
-TEST_CASE("epilogue: scale multiplies alpha", "[gemm][strict]") {
+TEST_CASE("epilogue: scale multiplies alpha", "[gemm][short]") {
   for (const Types &types : kTypes) {
     GemmCase c = base_case(types.ab, types.cd);
     c.scale = 2.0f;
@@ -48,7 +48,7 @@ TEST_CASE("epilogue: bias of every type, aligned or not", "[gemm]") {
   }
 }
 
-TEST_CASE("epilogue: forward activations, with and without aux", "[gemm][strict]") {
+TEST_CASE("epilogue: forward activations, with and without aux", "[gemm][short]") {
   for (const Types &types : kTypes) {
     for (const mp_activation_t activation : kForwardActivations) {
       for (const bool aux : {false, true}) {
@@ -63,7 +63,7 @@ TEST_CASE("epilogue: forward activations, with and without aux", "[gemm][strict]
   }
 }
 
-TEST_CASE("epilogue: backward activations read aux", "[gemm][strict]") {
+TEST_CASE("epilogue: backward activations read aux", "[gemm][short]") {
   for (const Types &types : kTypes) {
     for (const mp_activation_t activation : kBackwardActivations) {
       GemmCase c = base_case(types.ab, types.cd);
@@ -89,7 +89,7 @@ TEST_CASE("epilogue: aux with the rows of D", "[gemm]") {
   }
 }
 
-TEST_CASE("epilogue: amax and found_inf look at D as rounded", "[gemm][strict]") {
+TEST_CASE("epilogue: amax and found_inf look at D as rounded", "[gemm][short]") {
   for (const Types &types : kTypes) {
     GemmCase c = base_case(types.ab, types.cd);
     c.amax = true;
@@ -103,7 +103,7 @@ TEST_CASE("epilogue: amax and found_inf look at D as rounded", "[gemm][strict]")
   }
 }
 
-TEST_CASE("epilogue: the forward pass of a layer", "[gemm][strict]") {
+TEST_CASE("epilogue: the forward pass of a layer", "[gemm][short]") {
   for (const mp_activation_t activation : kForwardActivations) {
     GemmCase c = base_case(MP_FP16, MP_FP16);
     c.op = "NT";
@@ -115,7 +115,7 @@ TEST_CASE("epilogue: the forward pass of a layer", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("epilogue: the backward pass of a layer", "[gemm][strict]") {
+TEST_CASE("epilogue: the backward pass of a layer", "[gemm][short]") {
   for (const mp_activation_t activation : kBackwardActivations) {
     GemmCase c = base_case(MP_FP16, MP_FP16);
     c.scale = 0.5f;
@@ -127,7 +127,7 @@ TEST_CASE("epilogue: the backward pass of a layer", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("epilogue: everything at once, in place", "[gemm][strict]") {
+TEST_CASE("epilogue: everything at once, in place", "[gemm][short]") {
   for (const Types &types : kTypes) {
     GemmCase c = base_case(types.ab, types.cd);
     c.op = "TN";

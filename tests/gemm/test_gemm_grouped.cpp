@@ -49,13 +49,13 @@ TEST_CASE("gemm group: every kernel, order and type is exact for every shape", "
   }
 }
 
-TEST_CASE("gemm group: every kernel and order is exact", "[gemm][wgmma][strict]") {
+TEST_CASE("gemm group: every kernel and order is exact", "[gemm][wgmma][short]") {
   for (const Types &types : kOneOfEach) {
     for (const char *const op : kAllOps) check_group(make_group(kSome, op, types));
   }
 }
 
-TEST_CASE("gemm group: one, two and only empty products", "[gemm][strict]") {
+TEST_CASE("gemm group: one, two and only empty products", "[gemm][short]") {
   for (const Types &types : kOneOfEach) {
     check_group(make_group({{129, 65, 72}}, "NT", types));
     check_group(make_group({{1, 1, 1}, {200, 70, 136}}, "TN", types));
@@ -84,7 +84,7 @@ TEST_CASE("gemm group: one product of many tiles among small ones", "[gemm][wgmm
                          {MP_BF16, MP_BF16}));
 }
 
-TEST_CASE("gemm group: row padding stays unchanged", "[gemm][wgmma][strict]") {
+TEST_CASE("gemm group: row padding stays unchanged", "[gemm][wgmma][short]") {
   for (const Types &types : kOneOfEach) {
     for (const int64_t multiple : {1, 8}) {
       GroupCase c = make_group({{67, 131, 45, 5}, {64, 64, 64}, {3, 9, 80, 2}, {130, 7, 16, 40}},
@@ -96,7 +96,7 @@ TEST_CASE("gemm group: row padding stays unchanged", "[gemm][wgmma][strict]") {
   }
 }
 
-TEST_CASE("gemm group: one misaligned product among aligned ones", "[gemm][strict]") {
+TEST_CASE("gemm group: one misaligned product among aligned ones", "[gemm][short]") {
   for (const Types &types : kOneOfEach) {
     for (const char *const stray : {"a", "b", "c", "d", "abcd"}) {
       GroupCase c = make_group({{65, 130, 72}, {33, 64, 40}, {128, 64, 64}}, "NT", types);
@@ -108,7 +108,7 @@ TEST_CASE("gemm group: one misaligned product among aligned ones", "[gemm][stric
 }
 
 TEST_CASE("gemm group: alpha, beta and scale, D out of place and in place",
-          "[gemm][wgmma][strict]") {
+          "[gemm][wgmma][short]") {
   for (const Types &types : kOneOfEach) {
     for (const float beta : {0.0f, 1.0f, -3.0f}) {
       for (const bool in_place : {false, true}) {
@@ -124,7 +124,7 @@ TEST_CASE("gemm group: alpha, beta and scale, D out of place and in place",
 }
 
 TEST_CASE("gemm group: integers beyond 16 bits are rounded once, to nearest even",
-          "[gemm][strict]") {
+          "[gemm][short]") {
   for (const Types &types : kOneOfEach) {
     GroupCase c = make_group(kSome, "TN", types);
     c.common.fill = Fill::kRounding;
@@ -134,7 +134,7 @@ TEST_CASE("gemm group: integers beyond 16 bits are rounded once, to nearest even
 }
 
 TEST_CASE("gemm group: an infinity in A does not reach D if alpha = 0 or *scale = 0",
-          "[gemm][strict]") {
+          "[gemm][short]") {
   for (const bool on_device : {false, true}) {
     GroupCase c;
     c.common.alpha = on_device ? 2.0f : 0.0f;
@@ -146,7 +146,7 @@ TEST_CASE("gemm group: an infinity in A does not reach D if alpha = 0 or *scale 
   }
 }
 
-TEST_CASE("gemm group: any product raises found_inf, none clears it", "[gemm][strict]") {
+TEST_CASE("gemm group: any product raises found_inf, none clears it", "[gemm][short]") {
   const GroupCase finite = [] {
     GroupCase c =
         make_group({{65, 40, 72}, {0, 3, 3}, {20, 130, 16}, {8, 8, 8}}, "NN", {MP_FP16, MP_FP16});
@@ -169,7 +169,7 @@ TEST_CASE("gemm group: any product raises found_inf, none clears it", "[gemm][st
   }
 }
 
-TEST_CASE("gemm group: any workspace size is accepted", "[gemm][strict]") {
+TEST_CASE("gemm group: any workspace size is accepted", "[gemm][short]") {
   // Split-k is faster for a long k and few tiles.
   GroupRun run(
       make_group({{64, 64, 4096}, {33, 40, 64}, {20, 64, 1000}}, "TN", {MP_FP16, MP_FP16}));
@@ -203,7 +203,7 @@ TEST_CASE("gemm group: repeated calls give the same bits for any initial workspa
   }
 }
 
-TEST_CASE("gemm group: products may share A and write adjacent rows of one D", "[gemm][strict]") {
+TEST_CASE("gemm group: products may share A and write adjacent rows of one D", "[gemm][short]") {
   // Weight gradients of parallel layers, stacked: dW_i = X^T dY_i.
   constexpr int64_t kRows = 72, kInputs = 40, kOutputs[] = {16, 64, 8};
   constexpr int64_t kStacked = 3 * kInputs, kWidest = 64;
@@ -256,7 +256,7 @@ TEST_CASE("gemm group: products may share A and write adjacent rows of one D", "
 }
 
 TEST_CASE("gemm group: an unknown or unsupported kernel leaves every D unchanged",
-          "[gemm][strict]") {
+          "[gemm][short]") {
   GroupRun run(make_group(kSome, "NN", {MP_FP32, MP_FP32}));
   expect_status(run.launch("no_such_kernel", 0), MP_ERROR_NOT_FOUND);
   expect_none(run.verify_untouched(), run.repro());
@@ -277,7 +277,7 @@ TEST_CASE("gemm group: an unknown or unsupported kernel leaves every D unchanged
 }
 
 TEST_CASE("gemm group: each kernel is logged once, only slowed products are named",
-          "[gemm][strict]") {
+          "[gemm][short]") {
   mp_context_t fresh = nullptr;  // the log state is kept per context
   mp_context_config_t config = mp_context_config_default();
   config.device = on_host() ? MP_DEVICE_HOST : MP_DEVICE_CURRENT;
@@ -315,7 +315,7 @@ TEST_CASE("gemm group: each kernel is logged once, only slowed products are name
   for (const std::string &line : lines) CHECK(line.rfind("mp_gemm_grouped: ", 0) == 0);
 }
 
-TEST_CASE("gemm group: printing and parsing preserve a case", "[gemm][strict]") {
+TEST_CASE("gemm group: printing and parsing preserve a case", "[gemm][short]") {
   GroupCase c =
       make_group({{129, 64, 72}, {0, 5, 3}, {64, 8, 16, 5, "ad", true}}, "TN", {MP_BF16, MP_FP32});
   c.common.beta = -2.0f;

@@ -147,7 +147,7 @@ void check_far(uint8_t *arena, Operand far, Apart apart, mp_op_t op) {
 
 }  // namespace
 
-TEST_CASE("gemm large: rows more than 2^30 elements apart", "[gemm][strict]") {
+TEST_CASE("gemm large: rows more than 2^30 elements apart", "[gemm][short]") {
   const DeviceMemory arena(kArenaBytes);
   if (!arena.allocated()) return skip(format("needs %zu MB of memory", kArenaBytes >> 20));
   for (const Operand far : {kA, kB, kC, kD, kAux}) {
@@ -155,7 +155,7 @@ TEST_CASE("gemm large: rows more than 2^30 elements apart", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemm large: batch items more than 2^30 elements apart", "[gemm][strict]") {
+TEST_CASE("gemm large: batch items more than 2^30 elements apart", "[gemm][short]") {
   const DeviceMemory arena(kArenaBytes);
   if (!arena.allocated()) return skip(format("needs %zu MB of memory", kArenaBytes >> 20));
   for (const Operand far : {kA, kB, kC, kD}) {

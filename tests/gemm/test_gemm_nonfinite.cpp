@@ -40,13 +40,13 @@ TEST_CASE("gemm non-finite: one element of A propagates according to IEEE 754", 
   }
 }
 
-TEST_CASE("gemm non-finite: the last element of A is detected", "[gemm][strict]") {
+TEST_CASE("gemm non-finite: the last element of A is detected", "[gemm][short]") {
   for (const Special special : kSpecials) {
     check_every_kernel(with_special(MP_FP16, MP_FP32, special, Place::kLast));
   }
 }
 
-TEST_CASE("gemm non-finite: the last batch item is detected", "[gemm][strict]") {
+TEST_CASE("gemm non-finite: the last batch item is detected", "[gemm][short]") {
   for (const Special special : kSpecials) {
     GemmCase c = with_special(MP_BF16, MP_FP32, special, Place::kLast);
     c.batch = 3;
@@ -55,7 +55,7 @@ TEST_CASE("gemm non-finite: the last batch item is detected", "[gemm][strict]") 
 }
 
 TEST_CASE("gemm non-finite: neither NaN nor infinity reaches D if alpha = 0 or *scale = 0",
-          "[gemm][strict]") {
+          "[gemm][short]") {
   struct Way {
     mp_dtype_t cd;
     mp_activation_t activation;
@@ -85,7 +85,7 @@ TEST_CASE("gemm non-finite: neither NaN nor infinity reaches D if alpha = 0 or *
         }
 }
 
-TEST_CASE("gemm non-finite: NaN passes through ReLU", "[gemm][strict]") {
+TEST_CASE("gemm non-finite: NaN passes through ReLU", "[gemm][short]") {
   GemmCase c = with_special(MP_FP16, MP_FP16, Special::kNan, Place::kMiddle);
   c.activation = MP_ACT_RELU;
   c.aux = true;
@@ -93,7 +93,7 @@ TEST_CASE("gemm non-finite: NaN passes through ReLU", "[gemm][strict]") {
 }
 
 TEST_CASE("gemm non-finite: an FP16 overflow in the last rounding raises found_inf",
-          "[gemm][strict]") {
+          "[gemm][short]") {
   GemmCase c = with_special(MP_FP16, MP_FP16, Special::kNone, Place::kFirst);
   c.fill = Fill::kRounding;
   GemmRun run(c);
@@ -108,7 +108,7 @@ TEST_CASE("gemm non-finite: an FP16 overflow in the last rounding raises found_i
   }
 }
 
-TEST_CASE("gemm non-finite: the same values in fp32 do not raise found_inf", "[gemm][strict]") {
+TEST_CASE("gemm non-finite: the same values in fp32 do not raise found_inf", "[gemm][short]") {
   GemmCase c = with_special(MP_FP16, MP_FP32, Special::kNone, Place::kFirst);
   c.fill = Fill::kRounding;
   GemmRun run(c);
@@ -119,7 +119,7 @@ TEST_CASE("gemm non-finite: the same values in fp32 do not raise found_inf", "[g
   }
 }
 
-TEST_CASE("gemm non-finite: found_inf is never cleared, amax never reduced", "[gemm][strict]") {
+TEST_CASE("gemm non-finite: found_inf is never cleared, amax never reduced", "[gemm][short]") {
   GemmRun run(with_special(MP_FP16, MP_FP32, Special::kNone, Place::kFirst));
   const float nan = std::numeric_limits<float>::quiet_NaN();
   run.found_inf_start = 1.0f;

@@ -87,7 +87,7 @@ TEST_CASE("gemm ragged: every kernel, order and type is exact", "[gemm]") {
   }
 }
 
-TEST_CASE("gemm ragged: every kernel and order is exact", "[gemm][wgmma][strict]") {
+TEST_CASE("gemm ragged: every kernel and order is exact", "[gemm][wgmma][short]") {
   for (const mp_ragged_t dimension : kDimensions) {
     for (const Types &types : kOneOfEach) {
       for (const char *const op : {"NN", "TT"}) {
@@ -99,7 +99,7 @@ TEST_CASE("gemm ragged: every kernel and order is exact", "[gemm][wgmma][strict]
   }
 }
 
-TEST_CASE("gemm ragged: only empty groups, one full group, any last end", "[gemm][strict]") {
+TEST_CASE("gemm ragged: only empty groups, one full group, any last end", "[gemm][short]") {
   for (const mp_ragged_t dimension : kDimensions) {
     for (const Types &types : kOneOfEach) {
       for (const std::vector<int32_t> &ends :
@@ -109,7 +109,7 @@ TEST_CASE("gemm ragged: only empty groups, one full group, any last end", "[gemm
   }
 }
 
-TEST_CASE("gemm ragged: invalid ends cause no access outside the matrices", "[gemm][strict]") {
+TEST_CASE("gemm ragged: invalid ends cause no access outside the matrices", "[gemm][short]") {
   for (const mp_ragged_t dimension : kDimensions) {
     for (const Types &types : kOneOfEach) {
       for (const std::vector<int32_t> &ends : {std::vector<int32_t>{-5, 20, 10, 999, 30},
@@ -125,7 +125,7 @@ TEST_CASE("gemm ragged: invalid ends cause no access outside the matrices", "[ge
   }
 }
 
-TEST_CASE("gemm ragged: more groups than a warp has lanes", "[gemm][strict]") {
+TEST_CASE("gemm ragged: more groups than a warp has lanes", "[gemm][short]") {
   for (const mp_ragged_t dimension : kDimensions) {
     for (const int count : {32, 33, 100}) {
       RaggedCase c = make_case(dimension, 150, many_groups(count, 150, 3));
@@ -147,7 +147,7 @@ TEST_CASE("gemm ragged: several tiles in both directions", "[gemm][wgmma]") {
   }
 }
 
-TEST_CASE("gemm ragged: one B for all groups, padded rows, in-place D", "[gemm][strict]") {
+TEST_CASE("gemm ragged: one B for all groups, padded rows, in-place D", "[gemm][short]") {
   for (const mp_ragged_t dimension : kDimensions) {
     for (const Types &types : kOneOfEach) {
       for (const int64_t multiple : {1, 8}) {
@@ -164,7 +164,7 @@ TEST_CASE("gemm ragged: one B for all groups, padded rows, in-place D", "[gemm][
   }
 }
 
-TEST_CASE("gemm ragged: operands that are not 16-byte aligned", "[gemm][strict]") {
+TEST_CASE("gemm ragged: operands that are not 16-byte aligned", "[gemm][short]") {
   for (const mp_ragged_t dimension : kDimensions) {
     for (const Types &types : kOneOfEach) {
       RaggedCase c = make_case(dimension, 100, {5, 60, 99}, "NN", types);
@@ -177,7 +177,7 @@ TEST_CASE("gemm ragged: operands that are not 16-byte aligned", "[gemm][strict]"
   }
 }
 
-TEST_CASE("gemm ragged: empty problems", "[gemm][strict]") {
+TEST_CASE("gemm ragged: empty problems", "[gemm][short]") {
   for (const Types &types : kOneOfEach) {
     RaggedCase by_m = make_case(MP_RAGGED_M, 100, {5, 60, 99}, "NN", types);
     by_m.k = 0;
@@ -189,7 +189,7 @@ TEST_CASE("gemm ragged: empty problems", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemm ragged: an infinity affects only its group, found_inf and amax", "[gemm][strict]") {
+TEST_CASE("gemm ragged: an infinity affects only its group, found_inf and amax", "[gemm][short]") {
   for (const mp_ragged_t dimension : kDimensions) {
     for (const Types &types : kOneOfEach) {
       for (const int64_t infinite : {-1, 0, 69, 70, 99}) {  // 99 is in no group
@@ -203,7 +203,7 @@ TEST_CASE("gemm ragged: an infinity affects only its group, found_inf and amax",
 }
 
 TEST_CASE("gemm ragged: an infinity in A does not reach D if alpha = 0 or *scale = 0",
-          "[gemm][strict]") {
+          "[gemm][short]") {
   for (const mp_ragged_t dimension : kDimensions)
     for (const bool on_device : {false, true}) {
       RaggedCase c = make_case(dimension, 230, kUneven);
@@ -216,7 +216,7 @@ TEST_CASE("gemm ragged: an infinity in A does not reach D if alpha = 0 or *scale
     }
 }
 
-TEST_CASE("gemm ragged: a repeated call reads the current ends", "[gemm][strict]") {
+TEST_CASE("gemm ragged: a repeated call reads the current ends", "[gemm][short]") {
   for (const mp_ragged_t dimension : kDimensions) {
     for (const Types &types : kOneOfEach) {
       RaggedRun run(make_case(dimension, 130, {130, 130, 130, 130}, "TN", types));
@@ -240,7 +240,7 @@ TEST_CASE("gemm ragged: reals are within bounds and have the same bits in repeat
   }
 }
 
-TEST_CASE("gemm ragged: any workspace size is accepted", "[gemm][strict]") {
+TEST_CASE("gemm ragged: any workspace size is accepted", "[gemm][short]") {
   for (const mp_ragged_t dimension : kDimensions) {
     RaggedRun run(make_case(dimension, 130, {3, 90, 128}));
     const size_t wanted = run.workspace_bytes("");
@@ -249,7 +249,7 @@ TEST_CASE("gemm ragged: any workspace size is accepted", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemm ragged: printing and parsing preserve a case", "[gemm][strict]") {
+TEST_CASE("gemm ragged: printing and parsing preserve a case", "[gemm][short]") {
   RaggedCase c = make_case(MP_RAGGED_K, 90, {1, -5, 90}, "TN", {MP_BF16, MP_FP32});
   c.beta = -2.0f;
   c.infinite = 7;

@@ -38,7 +38,7 @@ GemmCase small_case(mp_dtype_t ab, mp_dtype_t cd) {
 
 }  // namespace
 
-TEST_CASE("select: every problem has kernels with unique and persistent names", "[gemm][strict]") {
+TEST_CASE("select: every problem has kernels with unique and persistent names", "[gemm][short]") {
   Random random(11);
   for (int i = 0; i < 300; ++i) {
     const mp_gemm_desc_t desc = random_problem(random);
@@ -50,7 +50,7 @@ TEST_CASE("select: every problem has kernels with unique and persistent names", 
   }
 }
 
-TEST_CASE("select: the first kernel of the ranking is launched", "[gemm][strict]") {
+TEST_CASE("select: the first kernel of the ranking is launched", "[gemm][short]") {
   for (const int64_t k : {40, 600}) {
     GemmCase c = small_case(MP_FP16, MP_FP32);
     c.k = k;
@@ -101,7 +101,7 @@ TEST_CASE("select: a cached plan equals a new one", "[gemm]") {
   mp_context_destroy(one_sm);
 }
 
-TEST_CASE("select: an unknown name is not found", "[gemm][strict]") {
+TEST_CASE("select: an unknown name is not found", "[gemm][short]") {
   GemmRun run(small_case(MP_FP16, MP_FP16));
   for (const char *const name : {"no_such_kernel", "wmma", "simt_64x64x16_"}) {
     const mp_status_t status = run.launch(name, 0);
@@ -111,7 +111,7 @@ TEST_CASE("select: an unknown name is not found", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("select: a kernel that does not support the problem is rejected", "[gemm][strict]") {
+TEST_CASE("select: a kernel that does not support the problem is rejected", "[gemm][short]") {
   // FP32 has other kernels than FP16: at least one name supports only one of them.
   GemmRun fp16(small_case(MP_FP16, MP_FP16));
   GemmRun fp32(small_case(MP_FP32, MP_FP32));

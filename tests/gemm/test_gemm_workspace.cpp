@@ -31,7 +31,7 @@ std::vector<std::string> splitting(const std::vector<std::string> &kernels) {
 
 }  // namespace
 
-TEST_CASE("split-k: every kernel is exact for full and partial slices", "[gemm][strict]") {
+TEST_CASE("split-k: every kernel is exact for full and partial slices", "[gemm][short]") {
   for (const auto &[k, cd] :
        {std::pair{512, MP_FP16}, std::pair{1023, MP_FP32}, std::pair{4097, MP_FP16}}) {
     GemmCase c = long_case(33, 70, k, cd);
@@ -41,7 +41,7 @@ TEST_CASE("split-k: every kernel is exact for full and partial slices", "[gemm][
   }
 }
 
-TEST_CASE("split-k: the maximum number of slices is exact", "[gemm][strict]") {
+TEST_CASE("split-k: the maximum number of slices is exact", "[gemm][short]") {
   GemmCase c = long_case(5, 70, 128 * 128 - 1, MP_FP32);  // the last of 128 slices is partial
   c.amax = true;
   GemmRun run(c);
@@ -56,7 +56,7 @@ TEST_CASE("split-k: the maximum number of slices is exact", "[gemm][strict]") {
   CHECK(count > 0);
 }
 
-TEST_CASE("split-k: the epilogue runs once, after the sum", "[gemm][strict]") {
+TEST_CASE("split-k: the epilogue runs once, after the sum", "[gemm][short]") {
   GemmCase c = long_case(37, 66, 520, MP_FP16);
   c.pad = 3;
   c.beta = -2.0f;
@@ -73,7 +73,7 @@ TEST_CASE("split-k: the epilogue runs once, after the sum", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("split-k: batches and non-finite values", "[gemm][strict]") {
+TEST_CASE("split-k: batches and non-finite values", "[gemm][short]") {
   GemmCase c = long_case(33, 40, 600, MP_FP16);
   c.batch = 3;
   c.amax = c.found_inf = true;
@@ -101,7 +101,7 @@ TEST_CASE("split-k: repeated calls give the same bits for any initial workspace"
   }
 }
 
-TEST_CASE("workspace: a named kernel rejects too small a workspace", "[gemm][strict]") {
+TEST_CASE("workspace: a named kernel rejects too small a workspace", "[gemm][short]") {
   GemmRun run(long_case(40, 50, 512, MP_FP16));
   const std::vector<std::string> kernels = splitting(run.kernels());
   REQUIRE(!kernels.empty());
@@ -116,7 +116,7 @@ TEST_CASE("workspace: a named kernel rejects too small a workspace", "[gemm][str
   }
 }
 
-TEST_CASE("workspace: any workspace size is accepted", "[gemm][strict]") {
+TEST_CASE("workspace: any workspace size is accepted", "[gemm][short]") {
   // Two tiles and a long k: on a GPU, split-k is the fastest choice.
   GemmRun run(long_case(64, 64, 4096, MP_FP16));
   const size_t wanted = run.workspace_bytes("");

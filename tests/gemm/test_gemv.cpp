@@ -46,7 +46,7 @@ void check_orders(const Shape &shape, const Types &types, void (*change)(GemmCas
 
 }  // namespace
 
-TEST_CASE("gemv: every number of vectors is exact", "[gemm][strict]") {
+TEST_CASE("gemv: every number of vectors is exact", "[gemm][short]") {
   for (const Types &types : kOneOfEach) {
     for (int64_t count = 1; count <= 16; ++count) check_orders({count, 37, 45}, types);
   }
@@ -87,7 +87,7 @@ TEST_CASE("gemv: tall and wide shapes are exact from one split of k to one per t
   }
 }
 
-TEST_CASE("gemv: k of more than one stage is exact", "[gemm][strict]") {
+TEST_CASE("gemv: k of more than one stage is exact", "[gemm][short]") {
   for (const Types &types : kOneOfEach) {
     check_orders({1, 9, 2100}, types);
     check_orders({5, 33, 1030}, types);
@@ -116,14 +116,14 @@ TEST_CASE("gemv: pointers and rows of any alignment are supported", "[gemm]") {
 }
 
 TEST_CASE("gemv: operands misaligned by one element and padded rows are supported",
-          "[gemm][strict]") {
+          "[gemm][short]") {
   for (const Types &types : kOneOfEach) {
     check_orders({3, 35, 43}, types, [](GemmCase &c) { c.offset = 1, c.beta = 1.0f; });
     check_orders({3, 35, 43}, types, [](GemmCase &c) { c.multiple = 1, c.pad = 5, c.beta = 1.0f; });
   }
 }
 
-TEST_CASE("gemv: batches by stride, shared and by pointers", "[gemm][strict]") {
+TEST_CASE("gemv: batches by stride, shared and by pointers", "[gemm][short]") {
   for (const Types &types : kOneOfEach) {
     for (const int64_t count : {1, 12}) {
       const Shape shape{count, 50, 70};
@@ -140,7 +140,7 @@ TEST_CASE("gemv: batches by stride, shared and by pointers", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemv: alpha and beta, D out of place and in place", "[gemm][strict]") {
+TEST_CASE("gemv: alpha and beta, D out of place and in place", "[gemm][short]") {
   for (const Types &types : kOneOfEach) {
     for (const float alpha : {0.0f, -2.0f}) {
       for (const float beta : {0.0f, -3.0f}) {
@@ -158,7 +158,7 @@ TEST_CASE("gemv: alpha and beta, D out of place and in place", "[gemm][strict]")
   }
 }
 
-TEST_CASE("gemv: k = 0 computes the epilogue of beta C", "[gemm][strict]") {
+TEST_CASE("gemv: k = 0 computes the epilogue of beta C", "[gemm][short]") {
   for (const float beta : {0.0f, -3.0f}) {
     for (const bool few_rows : {true, false}) {
       GemmCase c = make_case({5, 66, 0}, few_rows, "NN", {MP_FP16, MP_FP16});
@@ -171,7 +171,7 @@ TEST_CASE("gemv: k = 0 computes the epilogue of beta C", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemv: the complete forward epilogue", "[gemm][strict]") {
+TEST_CASE("gemv: the complete forward epilogue", "[gemm][short]") {
   for (const mp_activation_t activation :
        {MP_ACT_NONE, MP_ACT_RELU, MP_ACT_GELU, MP_ACT_SIGMOID, MP_ACT_TANH}) {
     for (const Types &types : kOneOfEach) {
@@ -196,7 +196,7 @@ TEST_CASE("gemv: the complete forward epilogue", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemv: the complete backward epilogue", "[gemm][strict]") {
+TEST_CASE("gemv: the complete backward epilogue", "[gemm][short]") {
   for (const mp_activation_t activation : kBackwardActivations) {
     for (const bool few_rows : {true, false}) {
       GemmCase c = make_case({7, 131, 50}, few_rows, "NN", {MP_FP16, MP_FP16});
@@ -210,7 +210,7 @@ TEST_CASE("gemv: the complete backward epilogue", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemv: integers beyond 16 bits are rounded once, to nearest even", "[gemm][strict]") {
+TEST_CASE("gemv: integers beyond 16 bits are rounded once, to nearest even", "[gemm][short]") {
   for (const Types &types : kAllTypes) {
     for (const bool few_rows : {true, false}) {
       GemmCase c = make_case({4, 65, 200}, few_rows, "NT", types);
@@ -221,7 +221,7 @@ TEST_CASE("gemv: integers beyond 16 bits are rounded once, to nearest even", "[g
   }
 }
 
-TEST_CASE("gemv: a non-finite element of A affects only its row", "[gemm][strict]") {
+TEST_CASE("gemv: a non-finite element of A affects only its row", "[gemm][short]") {
   // k and the extent are not multiples of a vector: the padding must not spread the element.
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
     for (const Special special : {Special::kInfinity, Special::kNan}) {
@@ -263,7 +263,7 @@ TEST_CASE("gemv: reals are within the derived bound and have the same bits in re
   }
 }
 
-TEST_CASE("gemv: nothing is read beyond the operands", "[gemm][strict]") {
+TEST_CASE("gemv: nothing is read beyond the operands", "[gemm][short]") {
   // The buffers have no guard zones and are multiples of 256 bytes, so AddressSanitizer and
   // compute-sanitizer detect accesses past them.  68 and 12 end in half a vector, 3 and 5 in a
   // partial group of vectors.
@@ -295,7 +295,7 @@ TEST_CASE("gemv: nothing is read beyond the operands", "[gemm][strict]") {
   }
 }
 
-TEST_CASE("gemv: more than 16 rows and columns are rejected", "[gemm][strict]") {
+TEST_CASE("gemv: more than 16 rows and columns are rejected", "[gemm][short]") {
   for (const Types &types : kOneOfEach) {
     GemmRun run(make_case({17, 17, 20}, true, "NN", types));
     expect_status(run.launch("gemv", 0), MP_ERROR_UNSUPPORTED);

@@ -79,7 +79,7 @@ void check_kernels(const Queries &queries, size_t expected) {
 
 }  // namespace
 
-TEST_CASE("kernel info: every GEMM kernel has a rank or a reason", "[gemm][strict]") {
+TEST_CASE("kernel info: every GEMM kernel has a rank or a reason", "[gemm][short]") {
   const size_t kernels =
       all_kernels(queries_of(mp_gemm_desc_default(256, 256, 256, MP_FP16, MP_FP16))).size();
   CHECK(kernels > 50);
@@ -91,7 +91,7 @@ TEST_CASE("kernel info: every GEMM kernel has a rank or a reason", "[gemm][stric
   }
 }
 
-TEST_CASE("kernel info: every convolution kernel has a rank or a reason", "[conv][strict]") {
+TEST_CASE("kernel info: every convolution kernel has a rank or a reason", "[conv][short]") {
   mp_conv2d_desc_t desc = mp_conv2d_desc_default(2, 14, 14, 32, 32, 3, 3, MP_FP16);
   for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD}) {
     desc.groups = 1;

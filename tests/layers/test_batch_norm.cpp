@@ -130,7 +130,7 @@ TEST_CASE("batch norm: training is within bounds for all types and shapes",
 }
 
 TEST_CASE("batch norm: training is within bounds for small and unaligned tensors",
-          "[layers][batch_norm][strict]") {
+          "[layers][batch_norm][short]") {
   uint64_t seed = 100;
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int32_t channels : {1, 8, 19, 72}) {
@@ -144,7 +144,7 @@ TEST_CASE("batch norm: training is within bounds for small and unaligned tensors
   }
 }
 
-TEST_CASE("batch norm: every row is counted once", "[layers][batch_norm][strict]") {
+TEST_CASE("batch norm: every row is counted once", "[layers][batch_norm][short]") {
   // The only nonzero of channel j is in row j.
   constexpr int32_t kSize = 300;
   constexpr double kValue = 1024.0;
@@ -159,7 +159,7 @@ TEST_CASE("batch norm: more rows than partial sums", "[layers][batch_norm]") {
 }
 
 TEST_CASE("batch norm: a large mean does not increase the error of a small variance",
-          "[layers][batch_norm][strict]") {
+          "[layers][batch_norm][short]") {
   // E[x^2] - E[x]^2 in fp32 would have an error of about 2^-24 mean^2, at least the variance.
   for (const double mean : {4000.0, -10000.0}) {
     Layer l = random_layer(MP_FP32, 4000, 9, 202, mean);
@@ -170,7 +170,7 @@ TEST_CASE("batch norm: a large mean does not increase the error of a small varia
   }
 }
 
-TEST_CASE("batch norm: a constant channel becomes beta", "[layers][batch_norm][strict]") {
+TEST_CASE("batch norm: a constant channel becomes beta", "[layers][batch_norm][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t rows : {1, 2, 5, 64, 1000}) {
       Layer l = random_layer(dtype, rows, 11, 203);
@@ -187,12 +187,12 @@ TEST_CASE("batch norm: a constant channel becomes beta", "[layers][batch_norm][s
   }
 }
 
-TEST_CASE("batch norm: a batch of one row", "[layers][batch_norm][strict]") {
+TEST_CASE("batch norm: a batch of one row", "[layers][batch_norm][short]") {
   for (const mp_dtype_t dtype : kDtypes) check_training(random_layer(dtype, 1, 13, 204));
 }
 
 TEST_CASE("batch norm: momentum 0 and 1, absent running statistics",
-          "[layers][batch_norm][strict]") {
+          "[layers][batch_norm][short]") {
   Layer l = random_layer(MP_FP32, 64, 10, 205);
   const Vector old_mean = l.running_mean, old_var = l.running_var;
   l.desc.momentum = 0.0f;
@@ -215,7 +215,7 @@ TEST_CASE("batch norm: momentum 0 and 1, absent running statistics",
 }
 
 TEST_CASE("batch norm: results have the same bits on any number of SMs",
-          "[layers][batch_norm][strict]") {
+          "[layers][batch_norm][short]") {
   const Layer l = random_layer(MP_FP16, 1500, 70, 206);
   const Trained all = train(l);
   CHECK(train(l) == all);
@@ -225,7 +225,7 @@ TEST_CASE("batch norm: results have the same bits on any number of SMs",
 
 // ---------------------------------------------------------------------------- inference
 
-TEST_CASE("batch norm: inference is within bounds", "[layers][batch_norm][strict]") {
+TEST_CASE("batch norm: inference is within bounds", "[layers][batch_norm][short]") {
   uint64_t seed = 300;
   for (const mp_dtype_t dtype : kDtypes) {
     for (const mp_activation_t activation : kActivations) {
@@ -259,7 +259,7 @@ TEST_CASE("batch norm: inference is within bounds", "[layers][batch_norm][strict
   }
 }
 
-TEST_CASE("batch norm: inference is exact for integers", "[layers][batch_norm][strict]") {
+TEST_CASE("batch norm: inference is exact for integers", "[layers][batch_norm][short]") {
   Layer l = random_layer(MP_FP16, 4, 2, 301);
   l.x.values = {1, 2, 3, 4, 5, 6, 7, 8};
   l.desc.epsilon = 0.0f;
@@ -278,7 +278,7 @@ TEST_CASE("batch norm: inference is exact for integers", "[layers][batch_norm][s
 // ---------------------------------------------------------------------------- non-finite values
 
 TEST_CASE("batch norm: a non-finite value makes only its channel NaN",
-          "[layers][batch_norm][strict]") {
+          "[layers][batch_norm][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const double bad : {kNaN, kInfinity, -kInfinity}) {
       for (const mp_activation_t activation : kActivations) {
@@ -309,7 +309,7 @@ TEST_CASE("batch norm: a non-finite value makes only its channel NaN",
 }
 
 TEST_CASE("batch norm: non-finite batch statistics do not update the running ones",
-          "[layers][batch_norm][strict]") {
+          "[layers][batch_norm][short]") {
   // Channels: finite; an infinity; a NaN; a mean of 0 and a variance that overflows fp32.
   for (const float momentum : {0.0f, 0.1f, 1.0f}) {
     Layer l = random_layer(MP_FP32, 2, 4, 806);
@@ -333,7 +333,7 @@ TEST_CASE("batch norm: non-finite batch statistics do not update the running one
 }
 
 TEST_CASE("batch norm: a finite batch replaces non-finite running statistics",
-          "[layers][batch_norm][strict]") {
+          "[layers][batch_norm][short]") {
   for (const float momentum : {0.0f, 0.1f, 1.0f}) {
     Layer l = random_layer(MP_FP32, 64, 4, 807);
     l.desc.momentum = momentum;
@@ -359,7 +359,7 @@ TEST_CASE("batch norm: a finite batch replaces non-finite running statistics",
 }
 
 TEST_CASE("batch norm: a constant channel of any finite value has variance 0",
-          "[layers][batch_norm][strict]") {
+          "[layers][batch_norm][short]") {
   const std::vector<double> values = {1.8e19, -2e19, 1e26, 9e37, 3.4028234663852886e38, 1.0 / 3.0};
   const auto channels = static_cast<int32_t>(values.size());
   for (const int64_t rows : {1, 2, 3, 5, 7, 64, 1000, 100003}) {
@@ -381,7 +381,7 @@ TEST_CASE("batch norm: a constant channel of any finite value has variance 0",
   }
 }
 
-TEST_CASE("batch norm: overflow gives infinity or NaN", "[layers][batch_norm][strict]") {
+TEST_CASE("batch norm: overflow gives infinity or NaN", "[layers][batch_norm][short]") {
   Layer half = random_layer(MP_FP16, 64, 1, 804);
   half.gamma = {1e6};
   const Trained large = train(half);
@@ -396,7 +396,7 @@ TEST_CASE("batch norm: overflow gives infinity or NaN", "[layers][batch_norm][st
 
 // ---------------------------------------------------------------------------- empty tensors
 
-TEST_CASE("batch norm: no rows or no channels", "[layers][batch_norm][strict]") {
+TEST_CASE("batch norm: no rows or no channels", "[layers][batch_norm][short]") {
   for (const auto &[rows, channels] : {std::pair<int64_t, int32_t>{0, 5}, {7, 0}, {0, 0}}) {
     const mp_batchnorm_desc_t desc = mp_batchnorm_desc_default(rows, channels, MP_FP16);
     size_t bytes = 1;
@@ -418,7 +418,7 @@ TEST_CASE("batch norm: no rows or no channels", "[layers][batch_norm][strict]") 
   }
 }
 
-TEST_CASE("batch norm: the workspace is small", "[layers][batch_norm][strict]") {
+TEST_CASE("batch norm: the workspace is small", "[layers][batch_norm][short]") {
   for (const int64_t rows : {int64_t{1}, int64_t{100000}, int64_t{1} << 40}) {
     for (const int32_t channels : {1, 100, 4096}) {
       const mp_batchnorm_desc_t desc = mp_batchnorm_desc_default(rows, channels, MP_FP16);

@@ -111,7 +111,7 @@ TEST_CASE("batch norm: gradients are within bounds for all types and shapes",
 }
 
 TEST_CASE("batch norm: gradients are within bounds if small, unaligned or in place",
-          "[layers][batch_norm][strict]") {
+          "[layers][batch_norm][short]") {
   uint64_t seed = 500;
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int32_t channels : {1, 8, 19, 72}) {
@@ -129,7 +129,7 @@ TEST_CASE("batch norm: gradients are within bounds if small, unaligned or in pla
   }
 }
 
-TEST_CASE("batch norm: gradients of integers are exact", "[layers][batch_norm][strict]") {
+TEST_CASE("batch norm: gradients of integers are exact", "[layers][batch_norm][short]") {
   // The statistics are powers of two and integers for any x, so all results are exact, including
   // ReLU at 0.
   Random random(600);
@@ -161,7 +161,7 @@ TEST_CASE("batch norm: gradients of integers are exact", "[layers][batch_norm][s
   }
 }
 
-TEST_CASE("batch norm: gradients equal the numerical derivative", "[layers][batch_norm][strict]") {
+TEST_CASE("batch norm: gradients equal the numerical derivative", "[layers][batch_norm][short]") {
   // The derivative of sum dy y by central differences of the fp64 formulas with step h = 1e-4: the
   // error is h^2 times third derivatives of order 10^2, plus 2^-53 / h.
   constexpr double kStep = 1e-4, kError = 1e-5;
@@ -208,7 +208,7 @@ TEST_CASE("batch norm: gradients equal the numerical derivative", "[layers][batc
 }
 
 TEST_CASE("batch norm: a non-finite gradient affects only its channel",
-          "[layers][batch_norm][strict]") {
+          "[layers][batch_norm][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const double bad : {kNaN, kInfinity, -kInfinity}) {
       const Layer l = random_layer(dtype, 90, 12, 802);
@@ -229,7 +229,7 @@ TEST_CASE("batch norm: a non-finite gradient affects only its channel",
 // ---------------------------------------------------------------------------- optional tensors
 
 TEST_CASE("batch norm: absent gamma and beta give the bits of ones and zeros",
-          "[layers][batch_norm][strict]") {
+          "[layers][batch_norm][short]") {
   uint64_t seed = 900;
   for (const mp_dtype_t dtype : kDtypes) {
     for (const mp_activation_t activation : kActivations) {

@@ -87,7 +87,7 @@ void check_exact(const SumCase &c) {
 }  // namespace
 
 TEST_CASE("column sum: integers are exact for every shape, type and layout",
-          "[layers][column_sum][strict]") {
+          "[layers][column_sum][short]") {
   for (const mp_dtype_t dtype : kDtypes)
     for (const mp_dtype_t dtype_sum : kDtypes)
       for (const int64_t rows : {0, 1, 15, 16, 17, 300, 4099})
@@ -130,7 +130,7 @@ TEST_CASE("column sum: the bits are those of dbias of a product, whatever the wo
 }
 
 TEST_CASE("column sum: overflow in the last rounding raises found_inf, and so does a NaN",
-          "[layers][column_sum][strict]") {
+          "[layers][column_sum][short]") {
   SumCase c = make_case(2, 3, MP_FP32, MP_FP16);
   Matrices x(1, 2, 3, 1.0);
   x.at(0, 0, 1) = x.at(0, 1, 1) = 60000.0;
@@ -192,7 +192,7 @@ void check_sum_rows(const mp_sum_rows_desc_t &d, int64_t offset) {
 }  // namespace
 
 TEST_CASE("sum rows: integers are exact for every shape, type and layout",
-          "[layers][sum_rows][strict]") {
+          "[layers][sum_rows][short]") {
   for (const mp_dtype_t dtype : kDtypes)
     for (const mp_dtype_t dtype_sum : kDtypes)
       for (const int64_t rows : {0, 1, 4, 5, 23, 100})
@@ -214,7 +214,7 @@ TEST_CASE("sum rows: more rows than one block processes", "[layers][sum_rows]") 
 }
 
 TEST_CASE("sum rows: the sum is fp32, in ascending order, and rounded once",
-          "[layers][sum_rows][strict]") {
+          "[layers][sum_rows][short]") {
   const auto d = mp_sum_rows_desc_default(3 * 37, 3, 9, MP_FP32);
   Matrices x(1, d.rows, d.columns);
   Random random(5);
@@ -232,7 +232,7 @@ TEST_CASE("sum rows: the sum is fp32, in ascending order, and rounded once",
   CHECK(sum_rows(half, x, 0.0, 0).values == wanted.values);
 }
 
-TEST_CASE("sum rows: overflow and NaN stay in their column", "[layers][sum_rows][strict]") {
+TEST_CASE("sum rows: overflow and NaN stay in their column", "[layers][sum_rows][short]") {
   auto d = mp_sum_rows_desc_default(4, 2, 3, MP_FP32);
   d.dtype_sum = MP_FP16;
   Matrices x(1, 4, 3, 1.0);
@@ -243,7 +243,7 @@ TEST_CASE("sum rows: overflow and NaN stay in their column", "[layers][sum_rows]
   CHECK((got.at(0, 1, 0) == 2.0 && got.at(0, 1, 1) == 2.0 && std::isnan(got.at(0, 1, 2))));
 }
 
-TEST_CASE("sum rows: no columns, no rows of the sum", "[layers][sum_rows][strict]") {
+TEST_CASE("sum rows: no columns, no rows of the sum", "[layers][sum_rows][short]") {
   for (const int64_t columns : {0, 4}) {
     const auto d = mp_sum_rows_desc_default(0, columns == 0 ? 5 : 0, columns, MP_FP16);
     require_ok(mp_sum_rows(context(), &d, nullptr, nullptr, nullptr, kStream));

@@ -68,7 +68,7 @@ void check(const Layer &l) {
 
 }  // namespace
 
-TEST_CASE("dropout: the mask equals the documented one", "[layers][dropout][strict]") {
+TEST_CASE("dropout: the mask equals the documented one", "[layers][dropout][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t count : {1, 3, 4, 5, 8, 31, 255, 256, 257, 1000, 9001})
       check(make_layer(count, 0.375f, dtype));
@@ -77,7 +77,7 @@ TEST_CASE("dropout: the mask equals the documented one", "[layers][dropout][stri
   }
 }
 
-TEST_CASE("dropout: unaligned tensors in place and out of place", "[layers][dropout][strict]") {
+TEST_CASE("dropout: unaligned tensors in place and out of place", "[layers][dropout][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t x_offset : {0, 1, 4}) {
       for (const int64_t y_offset : {0, 3, 8}) {
@@ -108,7 +108,7 @@ TEST_CASE("dropout: the expected number of elements is dropped", "[layers][dropo
   }
 }
 
-TEST_CASE("dropout: another seed or offset gives another mask", "[layers][dropout][strict]") {
+TEST_CASE("dropout: another seed or offset gives another mask", "[layers][dropout][short]") {
   Layer l = make_layer(400, 0.5f, MP_FP16);
   const std::vector<double> first = run(l);
   CHECK(run(l) == first);
@@ -127,7 +127,7 @@ TEST_CASE("dropout: another seed or offset gives another mask", "[layers][dropou
   }
 }
 
-TEST_CASE("dropout: a gradient gets the mask of the forward pass", "[layers][dropout][strict]") {
+TEST_CASE("dropout: a gradient gets the mask of the forward pass", "[layers][dropout][short]") {
   Layer forward = make_layer(2000, 0.5f, MP_BF16);
   forward.x.assign(2000, 3.0);
   Layer backward = forward;
@@ -141,7 +141,7 @@ TEST_CASE("dropout: a gradient gets the mask of the forward pass", "[layers][dro
   CHECK(wrong == 0);
 }
 
-TEST_CASE("dropout: p = 0 copies", "[layers][dropout][strict]") {
+TEST_CASE("dropout: p = 0 copies", "[layers][dropout][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     Layer l = make_layer(100, 0.0f, dtype);
     l.x[3] = -0.0, l.x[51] = kInfinity, l.x[52] = -kInfinity;
@@ -153,7 +153,7 @@ TEST_CASE("dropout: p = 0 copies", "[layers][dropout][strict]") {
   }
 }
 
-TEST_CASE("dropout: non-finite values are dropped too", "[layers][dropout][strict]") {
+TEST_CASE("dropout: non-finite values are dropped too", "[layers][dropout][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const double bad : {kNaN, kInfinity, -kInfinity, largest_finite(dtype)}) {
       Layer l = make_layer(64, 0.5f, dtype);
@@ -163,7 +163,7 @@ TEST_CASE("dropout: non-finite values are dropped too", "[layers][dropout][stric
   }
 }
 
-TEST_CASE("dropout: empty tensors", "[layers][dropout][strict]") {
+TEST_CASE("dropout: empty tensors", "[layers][dropout][short]") {
   const mp_dropout_desc_t d = mp_dropout_desc_default(0, 0.5f, MP_FP16);
   require_ok(mp_dropout(context(), &d, nullptr, nullptr, nullptr, nullptr, kStream));
 }

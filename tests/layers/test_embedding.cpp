@@ -204,7 +204,7 @@ void check_layouts(Case c) {
 
 // ---------------------------------------------------------------------------- shapes and types
 
-TEST_CASE("embedding: all types are exact", "[layers][embedding][strict]") {
+TEST_CASE("embedding: all types are exact", "[layers][embedding][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const mp_dtype_t dtype_dtable : kDtypes) {
       Case c = make_case(any_indices(90, 20, 3), 20, 24, dtype);
@@ -218,24 +218,24 @@ TEST_CASE("embedding: all types are exact", "[layers][embedding][strict]") {
   }
 }
 
-TEST_CASE("embedding: odd widths are exact", "[layers][embedding][strict]") {
+TEST_CASE("embedding: odd widths are exact", "[layers][embedding][short]") {
   for (const int64_t width : {1, 2, 7, 8, 9, 33, 64, 65, 130, 257, 300})
     check(make_case(any_indices(70, 11, 4), 11, width));
 }
 
-TEST_CASE("embedding: unaligned strides and addresses", "[layers][embedding][strict]") {
+TEST_CASE("embedding: unaligned strides and addresses", "[layers][embedding][short]") {
   for (const mp_dtype_t dtype : kDtypes)
     check_layouts(make_case(any_indices(75, 9, 5), 9, 40, dtype));
   check_layouts(make_case(any_indices(75, 9, 6), 9, 13));
 }
 
-TEST_CASE("embedding: few rows and few words", "[layers][embedding][strict]") {
+TEST_CASE("embedding: few rows and few words", "[layers][embedding][short]") {
   for (const int64_t rows : {1, 2, 63, 64, 65, 127, 128, 129, 200})
     for (const int32_t vocabulary : {1, 2, 255, 256})
       check(make_case(any_indices(rows, vocabulary, 7), vocabulary, 5));
 }
 
-TEST_CASE("embedding: one word with any frequency", "[layers][embedding][strict]") {
+TEST_CASE("embedding: one word with any frequency", "[layers][embedding][short]") {
   for (const int64_t rows : {64, 65, 128, 129, 130, 640, 1000}) {
     const size_t count = static_cast<size_t>(rows);
     check(make_case(std::vector<int64_t>(count, 0), 3, 20));
@@ -243,7 +243,7 @@ TEST_CASE("embedding: one word with any frequency", "[layers][embedding][strict]
   }
 }
 
-TEST_CASE("embedding: segments with any start and length", "[layers][embedding][strict]") {
+TEST_CASE("embedding: segments with any start and length", "[layers][embedding][short]") {
   // Segments of these lengths, in shuffled order.
   std::vector<int64_t> indices;
   int32_t word = 0;
@@ -281,7 +281,7 @@ TEST_CASE("embedding: more rows than a tile of the sort", "[layers][embedding]")
 // ---------------------------------------------------------------------------- indices
 
 TEST_CASE("embedding: indices outside the table give NaN rows and no gradient",
-          "[layers][embedding][strict]") {
+          "[layers][embedding][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     std::vector<int64_t> indices = any_indices(70, 6, 12);
     for (const int32_t wrong : {-1, 6, 7, kMin, kMax, 255, 256, 1 << 16, -256})
@@ -294,7 +294,7 @@ TEST_CASE("embedding: indices outside the table give NaN rows and no gradient",
   check(make_case(std::vector<int64_t>(80, -1), 4, 9));
 }
 
-TEST_CASE("embedding: 64-bit indices do not wrap", "[layers][embedding][strict]") {
+TEST_CASE("embedding: 64-bit indices do not wrap", "[layers][embedding][short]") {
   constexpr int64_t kWrap = int64_t{1} << 32;
   std::vector<int64_t> indices = any_indices(70, 6, 12);
   for (const int64_t word : {0, 3, 5})
@@ -310,8 +310,7 @@ TEST_CASE("embedding: 64-bit indices do not wrap", "[layers][embedding][strict]"
   }
 }
 
-TEST_CASE("embedding: the padding row is read and gets no gradient",
-          "[layers][embedding][strict]") {
+TEST_CASE("embedding: the padding row is read and gets no gradient", "[layers][embedding][short]") {
   for (const int32_t padding : {0, 3, 5}) {
     Case c = make_case(any_indices(100, 6, 13), 6, 17);
     c.desc.padding_index = padding;
@@ -325,7 +324,7 @@ TEST_CASE("embedding: the padding row is read and gets no gradient",
   }
 }
 
-TEST_CASE("embedding: no rows", "[layers][embedding][strict]") {
+TEST_CASE("embedding: no rows", "[layers][embedding][short]") {
   Case c = make_case({}, 5, 11);
   c.desc.ld_dtable = 16;
   size_t bytes = 1;
@@ -339,7 +338,7 @@ TEST_CASE("embedding: no rows", "[layers][embedding][strict]") {
 
 // ---------------------------------------------------------------------------- order
 
-TEST_CASE("embedding: a sum is taken in the order of the rows", "[layers][embedding][strict]") {
+TEST_CASE("embedding: a sum is taken in the order of the rows", "[layers][embedding][short]") {
   Case c = make_case(any_indices(300, 12, 14), 12, 20, MP_FP32);
   Random random(15);
   for (double &value : c.dout.values) value = round_to(MP_FP32, random.real(-1.0, 1.0));
@@ -353,7 +352,7 @@ TEST_CASE("embedding: a sum is taken in the order of the rows", "[layers][embedd
 }
 
 TEST_CASE("embedding: results have the same bits in repeated calls and on any number of SMs",
-          "[layers][embedding][strict]") {
+          "[layers][embedding][short]") {
   Case c = make_case(zipf_indices(700, 40, 16), 40, 300, MP_FP32);
   Random random(17);
   for (double &value : c.dout.values) value = random.real(-1.0, 1.0);
@@ -364,7 +363,7 @@ TEST_CASE("embedding: results have the same bits in repeated calls and on any nu
 }
 
 TEST_CASE("embedding: the gradient of a word does not depend on other words",
-          "[layers][embedding][strict]") {
+          "[layers][embedding][short]") {
   // The 200 rows of a word alone, and between rows of the words before and after it.
   Case alone = make_case(std::vector<int64_t>(200, 1), 3, 24, MP_FP32);
   Random random(18);
@@ -386,7 +385,7 @@ TEST_CASE("embedding: the gradient of a word does not depend on other words",
 
 // ---------------------------------------------------------------------------- non-finite values
 
-TEST_CASE("embedding: a non-finite value reaches only its row", "[layers][embedding][strict]") {
+TEST_CASE("embedding: a non-finite value reaches only its row", "[layers][embedding][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const double bad : {kNaN, kInfinity, -kInfinity}) {
       Case c = make_case(zipf_indices(300, 10, 19), 10, 21, dtype);
@@ -400,7 +399,7 @@ TEST_CASE("embedding: a non-finite value reaches only its row", "[layers][embedd
   }
 }
 
-TEST_CASE("embedding: a sum that overflows FP16 raises found_inf", "[layers][embedding][strict]") {
+TEST_CASE("embedding: a sum that overflows FP16 raises found_inf", "[layers][embedding][short]") {
   for (const int64_t rows : {3, 100}) {
     Case c = make_case(std::vector<int64_t>(static_cast<size_t>(rows), 1), 2, 9);
     c.dout.at(0, 0, 5) = c.dout.at(0, 1, 5) = 60000.0;
@@ -414,7 +413,7 @@ TEST_CASE("embedding: a sum that overflows FP16 raises found_inf", "[layers][emb
   }
 }
 
-TEST_CASE("embedding: optional outputs can be NULL", "[layers][embedding][strict]") {
+TEST_CASE("embedding: optional outputs can be NULL", "[layers][embedding][short]") {
   const Case c = make_case(any_indices(150, 2, 20), 2, 12, MP_FP32);
   const mp_embedding_desc_t &d = c.desc;
   const DeviceArray dout(MP_FP32, c.dout.values), dtable(MP_FP32, 2 * 12);
@@ -428,7 +427,7 @@ TEST_CASE("embedding: optional outputs can be NULL", "[layers][embedding][strict
   check_forward(c);
 }
 
-TEST_CASE("embedding: the workspace has the documented size", "[layers][embedding][strict]") {
+TEST_CASE("embedding: the workspace has the documented size", "[layers][embedding][short]") {
   for (const int64_t rows : {1, 64, 65, 1 << 20, kMax}) {
     for (const int64_t width : {1, 512, 70000}) {
       const mp_embedding_desc_t d = mp_embedding_desc_default(rows, 50000, width, MP_FP16);

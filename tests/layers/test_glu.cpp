@@ -130,7 +130,7 @@ void check(const Layer &l) {
 
 }  // namespace
 
-TEST_CASE("glu: small integers are exact for every shape and layout", "[layers][glu][strict]") {
+TEST_CASE("glu: small integers are exact for every shape and layout", "[layers][glu][short]") {
   for (const Kind &kind : {Kind{MP_ACT_NONE, MP_ACT_NONE}, Kind{MP_ACT_RELU, MP_ACT_DRELU}})
     for (const mp_dtype_t dtype : kDtypes)
       for (const int64_t columns : {1, 7, 8, 9, 16, 65, 300})
@@ -146,7 +146,7 @@ TEST_CASE("glu: small integers are exact for every shape and layout", "[layers][
         }
 }
 
-TEST_CASE("glu: every activation is within its bound", "[layers][glu][strict]") {
+TEST_CASE("glu: every activation is within its bound", "[layers][glu][short]") {
   for (const Kind &kind : all_kinds())
     for (const mp_dtype_t dtype : kDtypes)
       for (const double range : {1.0, 12.0}) {
@@ -168,7 +168,7 @@ TEST_CASE("glu: more rows than one block processes", "[layers][glu]") {
   }
 }
 
-TEST_CASE("glu: NaN and infinity propagate", "[layers][glu][strict]") {
+TEST_CASE("glu: NaN and infinity propagate", "[layers][glu][short]") {
   for (const Kind &kind : all_kinds())
     for (const mp_dtype_t dtype : kDtypes) {
       Layer l = make_layer(kind, 2, 9, dtype);
@@ -195,7 +195,7 @@ TEST_CASE("glu: NaN and infinity propagate", "[layers][glu][strict]") {
     }
 }
 
-TEST_CASE("glu: empty tensors", "[layers][glu][strict]") {
+TEST_CASE("glu: empty tensors", "[layers][glu][short]") {
   for (const int64_t rows : {0, 3}) {
     const auto d = mp_glu_desc_default(MP_ACT_SILU, rows, rows == 0 ? 8 : 0, MP_BF16);
     require_ok(mp_glu_forward(context(), &d, nullptr, nullptr, kStream));

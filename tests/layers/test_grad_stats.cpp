@@ -166,7 +166,7 @@ constexpr int64_t kPlaces[] = {0, 1, 7, 8, 31, 257, kCount - 2, kCount - 1};
 
 }  // namespace
 
-TEST_CASE("grad stats: a planted value is found wherever it is", "[layers][stats][strict]") {
+TEST_CASE("grad stats: a planted value is found wherever it is", "[layers][stats][short]") {
   for (const Call &call : calls()) {
     for (const mp_dtype_t dtype : kDtypes) {
       for (const int64_t place : kPlaces) {
@@ -186,7 +186,7 @@ TEST_CASE("grad stats: a planted value is found wherever it is", "[layers][stats
 }
 
 TEST_CASE("grad stats: 65520 rounds to infinity in fp16, 65519 to 65504",
-          "[layers][stats][strict]") {
+          "[layers][stats][short]") {
   for (const Call &call : calls()) {
     if (!call.rounds) continue;
     for (const double planted : {65504.0, 65519.0, -65519.0, 65520.0, -65520.0}) {
@@ -205,7 +205,7 @@ TEST_CASE("grad stats: 65520 rounds to infinity in fp16, 65519 to 65504",
   }
 }
 
-TEST_CASE("grad stats: each output is optional", "[layers][stats][strict]") {
+TEST_CASE("grad stats: each output is optional", "[layers][stats][short]") {
   for (const Call &call : calls()) {
     CAPTURE(call.name);
     std::vector<double> values = integers();
@@ -225,7 +225,7 @@ TEST_CASE("grad stats: each output is optional", "[layers][stats][strict]") {
   }
 }
 
-TEST_CASE("grad stats: a call never clears or lowers them", "[layers][stats][strict]") {
+TEST_CASE("grad stats: a call never clears or lowers them", "[layers][stats][short]") {
   for (const Call &call : calls()) {
     CAPTURE(call.name);
     for (const float before : {1000.0f, std::numeric_limits<float>::infinity(),
@@ -240,7 +240,7 @@ TEST_CASE("grad stats: a call never clears or lowers them", "[layers][stats][str
 }
 
 TEST_CASE("grad stats: batch norm reports on the gradients that are stored",
-          "[layers][stats][strict]") {
+          "[layers][stats][short]") {
   // The sum exceeds fp32.
   const std::vector<double> dy(64, 3e38);
   const auto desc = mp_batchnorm_desc_default(64, 1, MP_FP32);
@@ -263,7 +263,7 @@ TEST_CASE("grad stats: batch norm reports on the gradients that are stored",
   CHECK(stats.found_inf() == 1.0f);
 }
 
-TEST_CASE("grad stats: calls without elements write nothing", "[layers][stats][strict]") {
+TEST_CASE("grad stats: calls without elements write nothing", "[layers][stats][short]") {
   const GradStats stats;
   const mp_grad_stats_t pointers = stats.pointers();
   const auto pool = mp_pool2d_desc_default(MP_POOL_MAX, 0, 4, 4, 8, 2, 2, MP_FP16);

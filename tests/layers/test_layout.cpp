@@ -68,7 +68,7 @@ void check(const Images &s, mp_dtype_t dtype_src, mp_dtype_t dtype_dst, int64_t 
 
 }  // namespace
 
-TEST_CASE("layout: small, odd and aligned images", "[layers][layout][strict]") {
+TEST_CASE("layout: small, odd and aligned images", "[layers][layout][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     check({1, 1, 1, 1}, dtype, dtype);
     check({3, 1, 5, 7}, dtype, dtype);   // one channel
@@ -84,7 +84,7 @@ TEST_CASE("layout: small, odd and aligned images", "[layers][layout][strict]") {
   }
 }
 
-TEST_CASE("layout: conversions between all types, aligned or not", "[layers][layout][strict]") {
+TEST_CASE("layout: conversions between all types, aligned or not", "[layers][layout][short]") {
   for (const mp_dtype_t src : kDtypes) {
     for (const mp_dtype_t dst : kDtypes) {
       for (const int64_t offset : {0, 1, 4}) {
@@ -101,7 +101,7 @@ TEST_CASE("layout: many images", "[layers][layout]") {
 }
 
 TEST_CASE("layout: overflow, infinities and NaN are converted as by mp_cast",
-          "[layers][layout][strict]") {
+          "[layers][layout][short]") {
   const double infinity = std::numeric_limits<double>::infinity();
   const Images s{1, 3, 2, 2};
   const std::vector<double> values = {65519.0,  65520.0,   -1e30,        0x1p-25, 0x1p-24, -0.0,
@@ -113,7 +113,7 @@ TEST_CASE("layout: overflow, infinities and NaN are converted as by mp_cast",
   expect_equal(dst.download(), to_nhwc(s, values), MP_FP16);
 }
 
-TEST_CASE("layout: empty images", "[layers][layout][strict]") {
+TEST_CASE("layout: empty images", "[layers][layout][short]") {
   for (const Images &s : {Images{0, 3, 4, 5}, {2, 0, 4, 5}, {2, 3, 0, 5}, {2, 3, 4, 0}}) {
     for (const Convert convert : {mp_nchw_to_nhwc, mp_nhwc_to_nchw}) {
       require_ok(

@@ -87,7 +87,7 @@ TEST_CASE("linear xent: uniform logits are exact around chunks of rows", "[xent]
   }
 }
 
-TEST_CASE("linear xent: uniform logits are exact around tiles", "[xent][strict]") {
+TEST_CASE("linear xent: uniform logits are exact around tiles", "[xent][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t classes : {1, 2, 16, 128, 2048}) {
       for (const int64_t width : {2, 3, 16, 65}) {
@@ -107,7 +107,7 @@ TEST_CASE("linear xent: chunks of 112 rows with half a million classes", "[xent]
   check_uniform(c, run(c));
 }
 
-TEST_CASE("linear xent: one-hot probabilities are exact", "[xent][strict]") {
+TEST_CASE("linear xent: one-hot probabilities are exact", "[xent][short]") {
   constexpr int64_t kRows = 70, kWidth = 9, kClasses = 41, kWinner = 7;
   for (const mp_dtype_t dtype : kDtypes) {
     Random random(4100);
@@ -149,7 +149,7 @@ TEST_CASE("linear xent: one-hot probabilities are exact", "[xent][strict]") {
   }
 }
 
-TEST_CASE("linear xent: losses have the bits of mp_gemm and mp_softmax_xent", "[xent][strict]") {
+TEST_CASE("linear xent: losses have the bits of mp_gemm and mp_softmax_xent", "[xent][short]") {
   const struct {
     int64_t rows, width, classes;
   } shapes[] = {{1, 1, 1},     {7, 5, 3},     {33, 16, 32}, {40, 24, 100}, {65, 33, 127},
@@ -187,7 +187,7 @@ TEST_CASE("linear xent: losses have the bits of mp_gemm and mp_softmax_xent", "[
   }
 }
 
-TEST_CASE("linear xent: class weights give the bits of mp_softmax_xent", "[xent][strict]") {
+TEST_CASE("linear xent: class weights give the bits of mp_softmax_xent", "[xent][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     LinearXentCase c = integer_case(dtype, 70, 24, 40, 4250);
     for (int64_t j = 0; j < 40; j++) c.class_weights.push_back(static_cast<float>(j % 4) / 2.0f);
@@ -298,7 +298,7 @@ TEST_CASE("linear xent: unequal micro-batches have the bits of the whole batch",
   }
 }
 
-TEST_CASE("linear xent: outputs do not depend on the presence of others", "[xent][strict]") {
+TEST_CASE("linear xent: outputs do not depend on the presence of others", "[xent][short]") {
   LinearXentCase c = integer_case(MP_FP16, 50, 24, 40, 4600);
   c.loss_scale = 64.0f;
   const LinearXentResult all = run(c);
@@ -318,7 +318,7 @@ TEST_CASE("linear xent: outputs do not depend on the presence of others", "[xent
 }
 
 TEST_CASE("linear xent: non-finite values and invalid labels reach their rows only",
-          "[xent][strict]") {
+          "[xent][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     LinearXentCase c = integer_case(dtype, 20, 16, 40, 4700);
     const LinearXentResult clean = run(c);
@@ -346,7 +346,7 @@ TEST_CASE("linear xent: non-finite values and invalid labels reach their rows on
   }
 }
 
-TEST_CASE("linear xent: an overflow of FP16 logits makes the gradient NaN", "[xent][strict]") {
+TEST_CASE("linear xent: an overflow of FP16 logits makes the gradient NaN", "[xent][short]") {
   LinearXentCase c(MP_FP16, 2, 4, 8);
   c.x.at(0, 1, 0) = c.w.at(0, 3, 0) = 256.0;  // 65536
   const LinearXentResult got = run(c);
@@ -356,7 +356,7 @@ TEST_CASE("linear xent: an overflow of FP16 logits makes the gradient NaN", "[xe
 }
 
 TEST_CASE("linear xent: if all rows are ignored, the loss is NaN and the gradients 0",
-          "[xent][strict]") {
+          "[xent][short]") {
   LinearXentCase c = integer_case(MP_BF16, 30, 16, 40, 4800);
   std::fill(c.labels.begin(), c.labels.end(), -100);
   const LinearXentResult got = run(c);
@@ -366,7 +366,7 @@ TEST_CASE("linear xent: if all rows are ignored, the loss is NaN and the gradien
   CHECK(got.dbias == std::vector<float>(got.dbias.size(), 0.0f));
 }
 
-TEST_CASE("linear xent: no rows clear or keep the gradients of weights", "[xent][strict]") {
+TEST_CASE("linear xent: no rows clear or keep the gradients of weights", "[xent][short]") {
   constexpr int64_t kClasses = 5, kWidth = 3, kLd = 4;
   for (const bool accumulates : {false, true}) {
     mp_linear_xent_desc_t d = mp_linear_xent_desc_default(0, kWidth, kClasses, MP_FP16);
@@ -395,7 +395,7 @@ TEST_CASE("linear xent: no rows clear or keep the gradients of weights", "[xent]
   }
 }
 
-TEST_CASE("linear xent: the workspace is at most 256 MiB for any vocabulary", "[xent][strict]") {
+TEST_CASE("linear xent: the workspace is at most 256 MiB for any vocabulary", "[xent][short]") {
   constexpr size_t kMiB = size_t{1} << 20;
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t classes : {1, 1000, 50257, 128256, 131072, 1000003, 1 << 22}) {
@@ -424,7 +424,7 @@ TEST_CASE("linear xent: the workspace is at most 256 MiB for any vocabulary", "[
 
 // ---------------------------------------------------------------------------- count
 
-TEST_CASE("xent count: adds the rows that are not ignored", "[xent][strict]") {
+TEST_CASE("xent count: adds the rows that are not ignored", "[xent][short]") {
   for (const mp_dtype_t dtype : {MP_INT32, MP_INT64}) {
     for (const int64_t rows : {1, 511, 512, 513, 3000}) {
       std::vector<int64_t> labels;

@@ -156,7 +156,7 @@ LossCase element(mp_loss_kind_t kind, double x, double t) {
 
 }  // namespace
 
-TEST_CASE("loss: all kinds, types and numbers of elements", "[loss][strict]") {
+TEST_CASE("loss: all kinds, types and numbers of elements", "[loss][short]") {
   uint64_t seed = 0;
   for (const mp_loss_kind_t kind : kKinds) {
     for (const mp_dtype_t dtype : kDtypes) {
@@ -184,7 +184,7 @@ TEST_CASE("loss: more elements than blocks", "[loss]") {
   check(c);
 }
 
-TEST_CASE("loss: weights, ignored targets and the loss scale", "[loss][strict]") {
+TEST_CASE("loss: weights, ignored targets and the loss scale", "[loss][short]") {
   for (const mp_loss_kind_t kind : kKinds) {
     for (const double ignored : {1.0, -100.0, kNaN}) {
       LossCase c = random_case(kind, 4100, MP_FP16, MP_FP32, 200);
@@ -209,7 +209,7 @@ TEST_CASE("loss: weights, ignored targets and the loss scale", "[loss][strict]")
   }
 }
 
-TEST_CASE("loss: confident logits keep loss and gradient", "[loss][strict]") {
+TEST_CASE("loss: confident logits keep loss and gradient", "[loss][short]") {
   for (const double x : {20.0, 60.0, 85.0}) {
     for (const double t : {0.0, 1.0}) {
       const LossCase c = element(MP_LOSS_BCE_WITH_LOGITS, t == 1.0 ? x : -x, t);
@@ -222,7 +222,7 @@ TEST_CASE("loss: confident logits keep loss and gradient", "[loss][strict]") {
   }
 }
 
-TEST_CASE("loss: Huber and smooth L1 change from squares to lines at delta", "[loss][strict]") {
+TEST_CASE("loss: Huber and smooth L1 change from squares to lines at delta", "[loss][short]") {
   for (const double delta : {0.5, 2.0}) {
     for (const double sign : {1.0, -1.0}) {
       for (const double d : {0.0, delta / 2, delta, 4 * delta}) {
@@ -240,7 +240,7 @@ TEST_CASE("loss: Huber and smooth L1 change from squares to lines at delta", "[l
   }
 }
 
-TEST_CASE("loss: a gradient of the caller is multiplied by S and converted", "[loss][strict]") {
+TEST_CASE("loss: a gradient of the caller is multiplied by S and converted", "[loss][short]") {
   LossCase c = random_case(MP_LOSS_LINEAR, 3000, MP_FP16, MP_FP32, 400);
   CHECK(c.desc.reduction == MP_LOSS_REDUCTION_SUM);
   Random random(401);
@@ -259,7 +259,7 @@ TEST_CASE("loss: a gradient of the caller is multiplied by S and converted", "[l
   }
 }
 
-TEST_CASE("loss: infinities and NaN", "[loss][strict]") {
+TEST_CASE("loss: infinities and NaN", "[loss][short]") {
   for (const mp_loss_kind_t kind : kKinds) {
     for (const double x : {kInfinity, -kInfinity, kNaN, 1.0}) {
       for (const double t : {0.0, 1.0, 0.5, kNaN}) {
@@ -286,7 +286,7 @@ TEST_CASE("loss: infinities and NaN", "[loss][strict]") {
   }
 }
 
-TEST_CASE("loss: equal bits on devices of all sizes", "[loss][strict]") {
+TEST_CASE("loss: equal bits on devices of all sizes", "[loss][short]") {
   const LossCase c = random_case(MP_LOSS_BCE_WITH_LOGITS, 30000, MP_BF16, MP_FP32, 300);
   const LossResult all = run(c);
   const LossResult again = run(c);

@@ -39,7 +39,7 @@ Case two_valued_case(mp_norm_kind_t kind, mp_dtype_t dtype, int64_t rows, int64_
 
 // ---------------------------------------------------------------------------- bounds
 
-TEST_CASE("norm: both passes are within bounds for small vectors", "[layers][norm][strict]") {
+TEST_CASE("norm: both passes are within bounds for small vectors", "[layers][norm][short]") {
   for (const mp_norm_kind_t kind : kKinds)
     for (const mp_dtype_t dtype : kDtypes)
       for (const int64_t columns : kSmall) check(make_case(kind, dtype, 19, columns));
@@ -58,7 +58,7 @@ TEST_CASE("norm: more vectors than one range", "[layers][norm]") {
   check(make_case(MP_NORM_LAYER, MP_FP16, 35, 9000));
 }
 
-TEST_CASE("norm: residual and dropout", "[layers][norm][strict]") {
+TEST_CASE("norm: residual and dropout", "[layers][norm][short]") {
   for (const mp_norm_kind_t kind : kKinds) {
     for (const mp_dtype_t dtype : kDtypes) {
       for (const mp_dtype_t wide : std::set{dtype, MP_FP32}) {
@@ -88,7 +88,7 @@ TEST_CASE("norm: residual and dropout of large vectors", "[layers][norm]") {
   }
 }
 
-TEST_CASE("norm: dropout without residual, gradient of other uses", "[layers][norm][strict]") {
+TEST_CASE("norm: dropout without residual, gradient of other uses", "[layers][norm][short]") {
   for (const int64_t columns : {3, 64, 1025}) {
     Case c = make_case(MP_NORM_LAYER, MP_BF16, 4, columns);
     add_residual(c, MP_BF16, 0.5f);
@@ -103,7 +103,7 @@ TEST_CASE("norm: dropout without residual, gradient of other uses", "[layers][no
   }
 }
 
-TEST_CASE("norm: strided vectors, in place and out of place", "[layers][norm][strict]") {
+TEST_CASE("norm: strided vectors, in place and out of place", "[layers][norm][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const bool rows_first : {false, true}) {
       for (const int64_t columns : {8, 13, 64, 300}) {
@@ -124,7 +124,7 @@ TEST_CASE("norm: strided vectors, in place and out of place", "[layers][norm][st
   }
 }
 
-TEST_CASE("norm: gamma is absent or zero-centered, beta is absent", "[layers][norm][strict]") {
+TEST_CASE("norm: gamma is absent or zero-centered, beta is absent", "[layers][norm][short]") {
   for (const mp_norm_kind_t kind : kKinds) {
     Case c = make_case(kind, MP_FP16, 9, 70);
     c.desc.flags = MP_NORM_FLAG_ZERO_CENTERED;
@@ -137,7 +137,7 @@ TEST_CASE("norm: gamma is absent or zero-centered, beta is absent", "[layers][no
   }
 }
 
-TEST_CASE("norm: masks equal those of mp_dropout", "[layers][norm][strict]") {
+TEST_CASE("norm: masks equal those of mp_dropout", "[layers][norm][short]") {
   for (const int64_t columns : {3, 8, 301, 1030}) {
     Case c = make_case(MP_NORM_RMS, MP_FP32, 4, columns, 3);
     add_residual(c, MP_FP32, 0.375f);
@@ -154,7 +154,7 @@ TEST_CASE("norm: masks equal those of mp_dropout", "[layers][norm][strict]") {
 
 // ---------------------------------------------------------------------------- exact results
 
-TEST_CASE("norm: rows of two values are exact", "[layers][norm][strict]") {
+TEST_CASE("norm: rows of two values are exact", "[layers][norm][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t columns : {2, 6, 64, 256, 258, 1024, 2048}) {
       for (const double deviation : {0.25, 4.0}) {
@@ -175,7 +175,7 @@ TEST_CASE("norm: rows of two values are exact", "[layers][norm][strict]") {
 }
 
 TEST_CASE("norm: gradients of rows of two values are orthogonal to 1 and xhat",
-          "[layers][norm][strict]") {
+          "[layers][norm][short]") {
   for (const mp_norm_kind_t kind : kKinds) {
     for (const int64_t columns : {2, 64, 256, 1024, 4096}) {
       const double middle = kind == MP_NORM_LAYER ? 8.0 : 0.0;
@@ -230,7 +230,7 @@ TEST_CASE("norm: every column is counted once", "[layers][norm]") {
   }
 }
 
-TEST_CASE("norm: every vector is counted once", "[layers][norm][strict]") {
+TEST_CASE("norm: every vector is counted once", "[layers][norm][short]") {
   for (const int64_t columns : {2, 300, 1026, 8194}) {
     for (const int64_t rows : {1, 8, 15, 16, 17, 33}) {
       Case c = two_valued_case(MP_NORM_LAYER, MP_FP16, rows, columns, 0.0, 1.0);
@@ -246,7 +246,7 @@ TEST_CASE("norm: every vector is counted once", "[layers][norm][strict]") {
   }
 }
 
-TEST_CASE("norm: constant vectors become beta, or NaN without epsilon", "[layers][norm][strict]") {
+TEST_CASE("norm: constant vectors become beta, or NaN without epsilon", "[layers][norm][short]") {
   for (const double value : {1.0 / 3.0, -2e19, 3.4028234663852886e38}) {
     for (const int64_t columns : {1, 3, 100, 1000, 5000}) {
       Case c = make_case(MP_NORM_LAYER, MP_FP32, 2, columns);
@@ -265,7 +265,7 @@ TEST_CASE("norm: constant vectors become beta, or NaN without epsilon", "[layers
 
 // ---------------------------------------------------------------------------- non-finite values
 
-TEST_CASE("norm: a non-finite value makes only its vector NaN", "[layers][norm][strict]") {
+TEST_CASE("norm: a non-finite value makes only its vector NaN", "[layers][norm][short]") {
   for (const mp_norm_kind_t kind : kKinds) {
     for (const double bad : {kNaN, kInfinity, -kInfinity}) {
       for (const int64_t columns : {12, 300, 1100}) {
@@ -291,7 +291,7 @@ TEST_CASE("norm: a non-finite value makes only its vector NaN", "[layers][norm][
   }
 }
 
-TEST_CASE("norm: a dropped NaN has no effect", "[layers][norm][strict]") {
+TEST_CASE("norm: a dropped NaN has no effect", "[layers][norm][short]") {
   Case c = make_case(MP_NORM_LAYER, MP_FP32, 1, 64);
   add_residual(c, MP_FP32, 0.5f);
   size_t dropped = 0;
@@ -301,7 +301,7 @@ TEST_CASE("norm: a dropped NaN has no effect", "[layers][norm][strict]") {
   CHECK(run_forward(c) == clean);
 }
 
-TEST_CASE("norm: an infinite gradient is reported", "[layers][norm][strict]") {
+TEST_CASE("norm: an infinite gradient is reported", "[layers][norm][short]") {
   Case c = make_case(MP_NORM_RMS, MP_FP16, 4, 40);
   c.dy[50] = kInfinity;
   const Gradients got = run_backward(c, run_forward(c));  // checks found_inf and amax
@@ -310,8 +310,7 @@ TEST_CASE("norm: an infinite gradient is reported", "[layers][norm][strict]") {
   CHECK(!std::isfinite(got.dgamma[10]));
 }
 
-TEST_CASE("norm: an infinite gradient of the residual alone is reported",
-          "[layers][norm][strict]") {
+TEST_CASE("norm: an infinite gradient of the residual alone is reported", "[layers][norm][short]") {
   for (const mp_dtype_t wide : {MP_FP16, MP_FP32}) {
     Case c = make_case(MP_NORM_LAYER, MP_FP16, 3, 64);
     add_residual(c, wide, 0.5f);
@@ -326,7 +325,7 @@ TEST_CASE("norm: an infinite gradient of the residual alone is reported",
 
 // ---------------------------------------------------------------------------- bits, sizes
 
-TEST_CASE("norm: results have the same bits on any number of SMs", "[layers][norm][strict]") {
+TEST_CASE("norm: results have the same bits on any number of SMs", "[layers][norm][short]") {
   const UniqueContext one_sm = make_context(1);
   for (const int64_t columns : {40, 600, 2000, 9000}) {
     Case c = make_case(MP_NORM_LAYER, MP_FP16, 50, columns);
@@ -338,7 +337,7 @@ TEST_CASE("norm: results have the same bits on any number of SMs", "[layers][nor
   }
 }
 
-TEST_CASE("norm: a vector does not depend on other rows", "[layers][norm][strict]") {
+TEST_CASE("norm: a vector does not depend on other rows", "[layers][norm][short]") {
   for (const int64_t columns : {40, 600, 2000}) {
     const Case all = make_case(MP_NORM_LAYER, MP_FP32, 21, columns);
     Case last = all;
@@ -352,7 +351,7 @@ TEST_CASE("norm: a vector does not depend on other rows", "[layers][norm][strict
   }
 }
 
-TEST_CASE("norm: no rows", "[layers][norm][strict]") {
+TEST_CASE("norm: no rows", "[layers][norm][short]") {
   for (const uint32_t flags : {0u, uint32_t{MP_NORM_FLAG_ACCUMULATE}}) {
     Case c = make_case(MP_NORM_LAYER, MP_FP16, 0, 5);
     c.desc.flags = flags;
@@ -363,7 +362,7 @@ TEST_CASE("norm: no rows", "[layers][norm][strict]") {
   }
 }
 
-TEST_CASE("norm: the workspace is at most 16 MiB", "[layers][norm][strict]") {
+TEST_CASE("norm: the workspace is at most 16 MiB", "[layers][norm][short]") {
   for (const int64_t columns : {1, 128, 5000, 65536}) {
     for (const int64_t rows : {int64_t{0}, int64_t{1}, int64_t{100000}, int64_t{1} << 40}) {
       const mp_norm_desc_t desc = mp_norm_desc_default(MP_NORM_RMS, rows, columns, MP_FP16);

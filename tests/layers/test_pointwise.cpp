@@ -226,7 +226,7 @@ void check(const Layer &l) {
 
 }  // namespace
 
-TEST_CASE("pointwise: small integers are exact", "[layers][pointwise][strict]") {
+TEST_CASE("pointwise: small integers are exact", "[layers][pointwise][short]") {
   for (const Function &f : kExact) {
     for (const mp_dtype_t dtype : kDtypes)
       for (const mp_dtype_t dtype_b : kDtypes)
@@ -234,7 +234,7 @@ TEST_CASE("pointwise: small integers are exact", "[layers][pointwise][strict]") 
   }
 }
 
-TEST_CASE("pointwise: rows of any length", "[layers][pointwise][strict]") {
+TEST_CASE("pointwise: rows of any length", "[layers][pointwise][short]") {
   for (const int64_t columns : {1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 256, 257, 1000}) {
     for (const Rows rows : kRows) {
       for (const int64_t count : {1, 2, 9}) {
@@ -247,7 +247,7 @@ TEST_CASE("pointwise: rows of any length", "[layers][pointwise][strict]") {
   }
 }
 
-TEST_CASE("pointwise: reals are rounded once", "[layers][pointwise][strict]") {
+TEST_CASE("pointwise: reals are rounded once", "[layers][pointwise][short]") {
   for (const Function &f : kExact) {
     for (const mp_dtype_t dtype : kDtypes) {
       for (const mp_dtype_t dtype_b : kDtypes) {
@@ -259,7 +259,7 @@ TEST_CASE("pointwise: reals are rounded once", "[layers][pointwise][strict]") {
   }
 }
 
-TEST_CASE("pointwise: unaligned tensors in place and out of place", "[layers][pointwise][strict]") {
+TEST_CASE("pointwise: unaligned tensors in place and out of place", "[layers][pointwise][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const Rows rows : kRows) {
       for (const Shape &shape : {Shape{3, 1337}, Shape{6, 664}}) {
@@ -280,7 +280,7 @@ TEST_CASE("pointwise: unaligned tensors in place and out of place", "[layers][po
   }
 }
 
-TEST_CASE("pointwise: y can be b", "[layers][pointwise][strict]") {
+TEST_CASE("pointwise: y can be b", "[layers][pointwise][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const Function &f : kExact) {
       if (!reads_b(f)) continue;
@@ -311,7 +311,7 @@ TEST_CASE("pointwise: more elements than one block processes", "[layers][pointwi
   }
 }
 
-TEST_CASE("pointwise: every function is within the error bound", "[layers][pointwise][strict]") {
+TEST_CASE("pointwise: every function is within the error bound", "[layers][pointwise][short]") {
   for (const Function &f : all_functions()) {
     for (const mp_dtype_t dtype : kDtypes) {
       for (const mp_dtype_t dtype_b : kDtypes) {
@@ -327,7 +327,7 @@ TEST_CASE("pointwise: every function is within the error bound", "[layers][point
 }
 
 TEST_CASE("pointwise: non-finite values and values at the ends of the range",
-          "[layers][pointwise][strict]") {
+          "[layers][pointwise][short]") {
   for (const Function &f : all_functions()) {
     for (const mp_dtype_t dtype : kDtypes) {
       const double largest = largest_finite(dtype);
@@ -345,7 +345,7 @@ TEST_CASE("pointwise: non-finite values and values at the ends of the range",
 }
 
 TEST_CASE("pointwise: NaN propagates through every function that reads it",
-          "[layers][pointwise][strict]") {
+          "[layers][pointwise][short]") {
   for (const Function &f : all_functions()) {
     for (const mp_dtype_t dtype : kDtypes) {
       Layer l = make_layer(f, {3, 40}, Rows::kDense, dtype, dtype);
@@ -366,7 +366,7 @@ TEST_CASE("pointwise: NaN propagates through every function that reads it",
   }
 }
 
-TEST_CASE("pointwise: a copy has the bits of a", "[layers][pointwise][strict]") {
+TEST_CASE("pointwise: a copy has the bits of a", "[layers][pointwise][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     Layer l = make_layer({MP_POINTWISE_COPY, MP_ACT_NONE}, {1, 9001}, Rows::kDense, dtype, dtype);
     fill_with_reals(l, 1.0);
@@ -378,7 +378,7 @@ TEST_CASE("pointwise: a copy has the bits of a", "[layers][pointwise][strict]") 
 }
 
 TEST_CASE("pointwise: b is ignored if the function does not read it",
-          "[layers][pointwise][strict]") {
+          "[layers][pointwise][short]") {
   Layer l = make_layer({MP_POINTWISE_COPY, MP_ACT_GELU}, {2, 20}, Rows::kDense, MP_FP16, MP_FP32);
   const DeviceArray a(MP_FP16, l.a), y(MP_FP16, 40, 0, kCanary);
   void *nowhere = nullptr;
@@ -393,7 +393,7 @@ TEST_CASE("pointwise: b is ignored if the function does not read it",
   }
 }
 
-TEST_CASE("pointwise: empty tensors", "[layers][pointwise][strict]") {
+TEST_CASE("pointwise: empty tensors", "[layers][pointwise][short]") {
   for (const Shape &shape : {Shape{0, 5}, Shape{5, 0}, Shape{0, 0}}) {
     for (const int64_t ld_b : {int64_t{0}, shape.columns, shape.columns + 2}) {
       auto d = mp_pointwise_desc_default(MP_POINTWISE_ADD, shape.rows, shape.columns, MP_BF16);

@@ -271,7 +271,7 @@ void check_exact(const mp_pool2d_desc_t &d, int64_t offset = 0) {
 
 // ---------------------------------------------------------------------------- shapes and types
 
-TEST_CASE("pool: all modes, types and shapes are exact", "[layers][pool][strict]") {
+TEST_CASE("pool: all modes, types and shapes are exact", "[layers][pool][short]") {
   for (mp_pool2d_desc_t d : shapes()) {
     for (const mp_dtype_t dtype : kDtypes) {
       for (const mp_pool_mode_t mode : kModes) {
@@ -283,7 +283,7 @@ TEST_CASE("pool: all modes, types and shapes are exact", "[layers][pool][strict]
   }
 }
 
-TEST_CASE("pool: unaligned tensors", "[layers][pool][strict]") {
+TEST_CASE("pool: unaligned tensors", "[layers][pool][short]") {
   for (const int32_t channels : {8, 11}) {
     mp_pool2d_desc_t d = make_desc(2, 6, 5, channels, 3, 2, 2, 1, {1, 1, 0, 1});
     for (const mp_dtype_t dtype : kDtypes) {
@@ -298,7 +298,7 @@ TEST_CASE("pool: unaligned tensors", "[layers][pool][strict]") {
   }
 }
 
-TEST_CASE("pool: reals are within their error bound", "[layers][pool][strict]") {
+TEST_CASE("pool: reals are within their error bound", "[layers][pool][short]") {
   for (mp_pool2d_desc_t d : shapes()) {
     for (const mp_dtype_t dtype : kDtypes) {
       for (const mp_pool_mode_t mode : kModes) {
@@ -323,7 +323,7 @@ TEST_CASE("pool: more pixels than concurrent threads", "[layers][pool]") {
   }
 }
 
-TEST_CASE("pool: results have the same bits in repeated calls", "[layers][pool][strict]") {
+TEST_CASE("pool: results have the same bits in repeated calls", "[layers][pool][short]") {
   mp_pool2d_desc_t d = make_desc(1, 9, 9, 5, 3, 3, 1, 1, {1, 1, 1, 1});
   for (const mp_pool_mode_t mode : kModes) {
     d.mode = mode;
@@ -334,8 +334,7 @@ TEST_CASE("pool: results have the same bits in repeated calls", "[layers][pool][
   }
 }
 
-TEST_CASE("pool: output sizes equal torch's with ceil_mode and dilation",
-          "[layers][pool][strict]") {
+TEST_CASE("pool: output sizes equal torch's with ceil_mode and dilation", "[layers][pool][short]") {
   // torch.nn.functional.max_pool2d(x, 3, stride=2, padding=1, dilation=2, ceil_mode=...) of 10 x 11
   // pixels gives 4 x 5 and 5 x 5; with 2, stride=2, padding=0 and no dilation 5 x 5 and 5 x 6.
   const auto size = [](const mp_pool2d_desc_t &d) {
@@ -363,7 +362,7 @@ TEST_CASE("pool: output sizes equal torch's with ceil_mode and dilation",
 
 // ---------------------------------------------------------------------------- edges
 
-TEST_CASE("pool: padding is not a pixel", "[layers][pool][strict]") {
+TEST_CASE("pool: padding is not a pixel", "[layers][pool][short]") {
   mp_pool2d_desc_t d = make_desc(1, 2, 2, 1, 3, 3, 1, 1, {2, 0, 2, 0});
   const std::vector<double> x = {-4.0, -3.0, -2.0, -1.0};
   CHECK(run_forward(d, x) == std::vector<double>{-4.0, -3.0, -2.0, -1.0});
@@ -375,7 +374,7 @@ TEST_CASE("pool: padding is not a pixel", "[layers][pool][strict]") {
   CHECK(run_forward(d, x).front() == -10.0 / 16);
 }
 
-TEST_CASE("pool: the first of equal maxima gets the gradient", "[layers][pool][strict]") {
+TEST_CASE("pool: the first of equal maxima gets the gradient", "[layers][pool][short]") {
   const mp_pool2d_desc_t d = make_desc(1, 2, 2, 1, 2, 2, 1, 1);
   CHECK(run_backward(d, {1.0, 5.0, 5.0, 5.0}, {7.0}) == std::vector<double>{0.0, 7.0, 0.0, 0.0});
   CHECK(run_backward(d, {-0.0, 0.0, 0.0, -1.0}, {7.0}) == std::vector<double>{7.0, 0.0, 0.0, 0.0});
@@ -383,7 +382,7 @@ TEST_CASE("pool: the first of equal maxima gets the gradient", "[layers][pool][s
         std::vector<double>{7.0, 0.0, 0.0, 0.0});
 }
 
-TEST_CASE("pool: NaN and infinities propagate", "[layers][pool][strict]") {
+TEST_CASE("pool: NaN and infinities propagate", "[layers][pool][short]") {
   for (mp_pool2d_desc_t d : shapes()) {
     for (const mp_dtype_t dtype : kDtypes) {
       for (const mp_pool_mode_t mode : kModes) {
@@ -403,7 +402,7 @@ TEST_CASE("pool: NaN and infinities propagate", "[layers][pool][strict]") {
 }
 
 TEST_CASE("pool: a non-finite gradient reaches only the pixels of its window",
-          "[layers][pool][strict]") {
+          "[layers][pool][short]") {
   mp_pool2d_desc_t d = make_desc(1, 4, 4, 9, 2, 2, 2, 2);
   for (const mp_pool_mode_t mode : kModes) {
     d.mode = mode;
@@ -416,7 +415,7 @@ TEST_CASE("pool: a non-finite gradient reaches only the pixels of its window",
   }
 }
 
-TEST_CASE("pool: means of large numbers do not overflow", "[layers][pool][strict]") {
+TEST_CASE("pool: means of large numbers do not overflow", "[layers][pool][short]") {
   mp_pool2d_desc_t d = make_desc(1, 4, 4, 8, 4, 4, 4, 4);
   d.dtype = MP_FP16;
   d.mode = MP_POOL_AVG_INCLUDE_PAD;
@@ -424,14 +423,14 @@ TEST_CASE("pool: means of large numbers do not overflow", "[layers][pool][strict
   CHECK(run_forward(d, x) == std::vector<double>(8, 65504.0));
 }
 
-TEST_CASE("pool: the mean of a constant is the constant", "[layers][pool][strict]") {
+TEST_CASE("pool: the mean of a constant is the constant", "[layers][pool][short]") {
   mp_pool2d_desc_t d = make_desc(1, 9, 9, 3, 3, 3, 1, 1);
   d.mode = MP_POOL_AVG_EXCLUDE_PAD;
   const std::vector<double> x(static_cast<size_t>(elems_of_x(d)), 43.0);
   CHECK(run_forward(d, x) == std::vector<double>(static_cast<size_t>(elems_of_y(d)), 43.0));
 }
 
-TEST_CASE("pool: a window larger than the padded image has no outputs", "[layers][pool][strict]") {
+TEST_CASE("pool: a window larger than the padded image has no outputs", "[layers][pool][short]") {
   for (mp_pool2d_desc_t d : {make_desc(2, 3, 8, 5, 5, 2, 1, 1, {0, 1, 0, 0}),
                              make_desc(2, 8, 3, 5, 2, 6, 1, 1, {0, 0, 1, 1})}) {
     for (const mp_pool_mode_t mode : kModes) {
@@ -444,13 +443,13 @@ TEST_CASE("pool: a window larger than the padded image has no outputs", "[layers
   }
 }
 
-TEST_CASE("pool: no images", "[layers][pool][strict]") {
+TEST_CASE("pool: no images", "[layers][pool][short]") {
   const mp_pool2d_desc_t d = make_desc(0, 4, 4, 8, 2, 2, 2, 2);
   require_ok(mp_pool2d_forward(context(), &d, nullptr, nullptr, kStream));
   require_ok(mp_pool2d_backward(context(), &d, nullptr, nullptr, nullptr, nullptr, kStream));
 }
 
-TEST_CASE("pool: number of outputs", "[layers][pool][strict]") {
+TEST_CASE("pool: number of outputs", "[layers][pool][short]") {
   std::vector<mp_pool2d_desc_t> all = shapes();
   all.push_back(make_desc(1, 2, 8, 1, 5, 2, 3, 3, {1, 1, 0, 0}));
   for (const mp_pool2d_desc_t &d : all) {

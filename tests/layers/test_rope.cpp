@@ -136,7 +136,7 @@ double ulps(double got, double wanted) {
 
 }  // namespace
 
-TEST_CASE("rope: every shape, flag and type, in place and out of place", "[layers][rope][strict]") {
+TEST_CASE("rope: every shape, flag and type, in place and out of place", "[layers][rope][short]") {
   for (const mp_dtype_t dtype : kDtypes)
     for (const uint32_t flags : kAllFlags)
       for (const int32_t head_dim : {2, 6, 16, 30, 32, 64, 130})
@@ -152,7 +152,7 @@ TEST_CASE("rope: every shape, flag and type, in place and out of place", "[layer
         }
 }
 
-TEST_CASE("rope: strided and unaligned layouts", "[layers][rope][strict]") {
+TEST_CASE("rope: strided and unaligned layouts", "[layers][rope][short]") {
   for (const mp_dtype_t dtype : kDtypes)
     for (const uint32_t flags : kAllFlags)
       for (const int64_t offset : {0, 1, 8}) {
@@ -181,7 +181,7 @@ TEST_CASE("rope: more tokens than one block processes", "[layers][rope]") {
   check(make_layer(3, 2, 512, MP_FP16));
 }
 
-TEST_CASE("rope: position 0 leaves every element unchanged", "[layers][rope][strict]") {
+TEST_CASE("rope: position 0 leaves every element unchanged", "[layers][rope][short]") {
   for (const mp_dtype_t dtype : kDtypes)
     for (const uint32_t flags : kAllFlags) {
       Layer l = make_layer(4, 3, 24, dtype, flags);
@@ -190,7 +190,7 @@ TEST_CASE("rope: position 0 leaves every element unchanged", "[layers][rope][str
     }
 }
 
-TEST_CASE("rope: sine and cosine are within 0.51 ulp for all angles", "[layers][rope][strict]") {
+TEST_CASE("rope: sine and cosine are within 0.51 ulp for all angles", "[layers][rope][short]") {
   constexpr int32_t kPairs = 64, kRows = 600;
   Layer l = make_layer(kRows, 1, 2 * kPairs);
   Random random(3);
@@ -220,7 +220,7 @@ TEST_CASE("rope: sine and cosine are within 0.51 ulp for all angles", "[layers][
 }
 
 TEST_CASE("rope: default positions and frequencies have the bits of explicit ones",
-          "[layers][rope][strict]") {
+          "[layers][rope][short]") {
   for (const float base : {10000.0f, 500000.0f, 1.0f}) {
     Layer l = make_layer(11, 2, 48, MP_FP32);
     l.desc.base = base;
@@ -239,7 +239,7 @@ TEST_CASE("rope: default positions and frequencies have the bits of explicit one
   }
 }
 
-TEST_CASE("rope: the inverse undoes the rotation", "[layers][rope][strict]") {
+TEST_CASE("rope: the inverse undoes the rotation", "[layers][rope][short]") {
   Layer l = make_layer(50, 2, 64, MP_FP32);
   Layer back = l;
   back.desc.flags = MP_ROPE_FLAG_INVERSE;
@@ -249,7 +249,7 @@ TEST_CASE("rope: the inverse undoes the rotation", "[layers][rope][strict]") {
 }
 
 TEST_CASE("rope: a NaN reaches only its pair, and so does an angle out of range",
-          "[layers][rope][strict]") {
+          "[layers][rope][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     Layer l = make_layer(3, 2, 16, dtype);
     l.x[l.dense(1, 0, 3)] = std::nan("");
@@ -269,7 +269,7 @@ TEST_CASE("rope: a NaN reaches only its pair, and so does an angle out of range"
   });
 }
 
-TEST_CASE("rope: no tokens, no heads", "[layers][rope][strict]") {
+TEST_CASE("rope: no tokens, no heads", "[layers][rope][short]") {
   for (const bool has_rows : {false, true}) {
     const auto d = mp_rope_desc_default(has_rows ? 3 : 0, has_rows ? 0 : 3, 8, MP_FP16);
     require_ok(mp_rope(context(), &d, nullptr, nullptr, nullptr, nullptr, nullptr, kStream));

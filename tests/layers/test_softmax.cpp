@@ -235,7 +235,7 @@ bool all_are(const Matrices &values, int64_t row, bool (*predicate)(double)) {
 
 }  // namespace
 
-TEST_CASE("softmax: every mask, length and type", "[layers][softmax][strict]") {
+TEST_CASE("softmax: every mask, length and type", "[layers][softmax][short]") {
   for (const int64_t columns : kColumns)
     for (const mp_softmax_mask_t mask : kMasks)
       for (const uint32_t flags : {0, int{MP_SOFTMAX_FLAG_LOG}})
@@ -246,7 +246,7 @@ TEST_CASE("softmax: every mask, length and type", "[layers][softmax][strict]") {
         }
 }
 
-TEST_CASE("softmax: layouts, in place and out of place", "[layers][softmax][strict]") {
+TEST_CASE("softmax: layouts, in place and out of place", "[layers][softmax][short]") {
   for (const int64_t columns : {45, 1500, 9000})
     for (const mp_softmax_mask_t mask : kMasks)
       for (const mp_dtype_t dtype : kDtypes)
@@ -267,7 +267,7 @@ TEST_CASE("softmax: more rows than the grid has warps", "[layers][softmax]") {
 }
 
 TEST_CASE("softmax: equal scores of 2^k columns are exact, and so is a score far above all others",
-          "[layers][softmax][strict]") {
+          "[layers][softmax][short]") {
   for (const int64_t columns : {1, 2, 16, 32, 256, 1024, 2048, 8192, 16384})
     for (const mp_dtype_t dtype : kDtypes)
       for (const bool has_lengths : {false, true}) {
@@ -295,7 +295,7 @@ TEST_CASE("softmax: equal scores of 2^k columns are exact, and so is a score far
       }
 }
 
-TEST_CASE("softmax: a row without an included element is 0", "[layers][softmax][strict]") {
+TEST_CASE("softmax: a row without an included element is 0", "[layers][softmax][short]") {
   const auto is_zero = [](double v) { return v == 0.0; };
   const auto is_lowest = [](double v) { return v == -kInfinity; };
   for (const int64_t columns : {5, 2000, 9000})
@@ -318,7 +318,7 @@ TEST_CASE("softmax: a row without an included element is 0", "[layers][softmax][
   check(l);
 }
 
-TEST_CASE("softmax: a length out of range makes its rows NaN", "[layers][softmax][strict]") {
+TEST_CASE("softmax: a length out of range makes its rows NaN", "[layers][softmax][short]") {
   const auto is_nan = [](double v) { return std::isnan(v); };
   for (const int64_t columns : {5, 2000, 9000})
     for (const uint32_t flags : {0, int{MP_SOFTMAX_FLAG_LOG}})
@@ -335,7 +335,7 @@ TEST_CASE("softmax: a length out of range makes its rows NaN", "[layers][softmax
       }
 }
 
-TEST_CASE("softmax: NaN and infinity stay in their row", "[layers][softmax][strict]") {
+TEST_CASE("softmax: NaN and infinity stay in their row", "[layers][softmax][short]") {
   for (const int64_t columns : {9, 3000, 9000})
     for (const uint32_t flags : {0, int{MP_SOFTMAX_FLAG_LOG}})
       for (const double bad : {kNaN, kInfinity}) {
@@ -356,7 +356,7 @@ TEST_CASE("softmax: NaN and infinity stay in their row", "[layers][softmax][stri
 }
 
 TEST_CASE("softmax: the bits of a row depend on neither other rows nor addresses",
-          "[layers][softmax][strict]") {
+          "[layers][softmax][short]") {
   for (const int64_t columns : {100, 1500, 9001}) {
     const Layer all = make_layer(9, columns, MP_SOFTMAX_MASK_NONE, MP_FP32);
     const Matrices y = forward(all), dx = backward(all, y);
@@ -377,7 +377,7 @@ TEST_CASE("softmax: the bits of a row depend on neither other rows nor addresses
   }
 }
 
-TEST_CASE("softmax: no rows, no columns", "[layers][softmax][strict]") {
+TEST_CASE("softmax: no rows, no columns", "[layers][softmax][short]") {
   for (const int64_t rows : {0, 3}) {
     const auto d = mp_softmax_desc_default(rows, rows == 0 ? 8 : 0, MP_FP16);
     require_ok(mp_softmax_forward(context(), &d, nullptr, nullptr, nullptr, kStream));

@@ -14,7 +14,7 @@ TEST_CASE("xent: all types and numbers of classes", "[xent]") {
   }
 }
 
-TEST_CASE("xent: small batches", "[xent][strict]") {
+TEST_CASE("xent: small batches", "[xent][short]") {
   uint64_t seed = 100;
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t rows : {1, 3, 4, 5, 33}) check(random_case(dtype, rows, 10, 4.0, ++seed));
@@ -26,7 +26,7 @@ TEST_CASE("xent: more rows than concurrent blocks", "[xent]") {
   check(random_case(MP_FP16, 3001, 10, 4.0, 200));
 }
 
-TEST_CASE("xent: in place, forward only, padded and misaligned", "[xent][strict]") {
+TEST_CASE("xent: in place, forward only, padded and misaligned", "[xent][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     XentCase c = random_case(dtype, 9, 43, 6.0, 300);
     c.loss_scale = 1024.0f;
@@ -42,7 +42,7 @@ TEST_CASE("xent: in place, forward only, padded and misaligned", "[xent][strict]
   }
 }
 
-TEST_CASE("xent: in place and out of place give the same bits", "[xent][strict]") {
+TEST_CASE("xent: in place and out of place give the same bits", "[xent][short]") {
   XentCase c = random_case(MP_FP16, 17, 100, 6.0, 301);
   const XentResult beside = run(c);
   c.in_place = true;
@@ -50,13 +50,13 @@ TEST_CASE("xent: in place and out of place give the same bits", "[xent][strict]"
   check_same(in_place, beside);
 }
 
-TEST_CASE("xent: repeated calls give the same bits", "[xent][strict]") {
+TEST_CASE("xent: repeated calls give the same bits", "[xent][short]") {
   const XentCase c = random_case(MP_FP32, 40, 77, 6.0, 302);
   const XentResult first = run(c), second = run(c);
   check_same(first, second);
 }
 
-TEST_CASE("xent: the loss scale multiplies the gradient and not the loss", "[xent][strict]") {
+TEST_CASE("xent: the loss scale multiplies the gradient and not the loss", "[xent][short]") {
   XentCase c = random_case(MP_FP32, 5, 12, 3.0, 303);
   c.loss_scale = 65536.0f;
   c.weight = 0.25f;
@@ -72,7 +72,7 @@ TEST_CASE("xent: the loss scale multiplies the gradient and not the loss", "[xen
   CHECK(run(c).dlogits.values == unscaled.dlogits.values);
 }
 
-TEST_CASE("xent: a loss scale that overflows the type gives infinity", "[xent][strict]") {
+TEST_CASE("xent: a loss scale that overflows the type gives infinity", "[xent][short]") {
   XentCase c = row_case(MP_FP16, {0.0, 0.0}, 0);
   c.loss_scale = 0x1p20f;
   CHECK(run(c).dlogits.values == std::vector<double>{-kInfinity, kInfinity});
@@ -80,7 +80,7 @@ TEST_CASE("xent: a loss scale that overflows the type gives infinity", "[xent][s
 
 // ---------------------------------------------------------------------------- exact rows
 
-TEST_CASE("xent: equal logits have exactly equal probabilities", "[xent][strict]") {
+TEST_CASE("xent: equal logits have exactly equal probabilities", "[xent][short]") {
   for (const int64_t classes : {1, 2, 32, 64, 1024, 2048, 16384, 131072}) {  // 1 / classes is exact
     XentCase c = row_case(MP_FP32, std::vector<double>(static_cast<size_t>(classes), -3.25), 0);
     const XentResult got = run(c);
@@ -94,7 +94,7 @@ TEST_CASE("xent: equal logits have exactly equal probabilities", "[xent][strict]
   }
 }
 
-TEST_CASE("xent: every class is included at any position", "[xent][strict]") {
+TEST_CASE("xent: every class is included at any position", "[xent][short]") {
   // Two classes are not masked and have a probability of one half each.
   constexpr int64_t kClasses = 67;
   for (int64_t other = 1; other < kClasses; ++other) {
@@ -110,7 +110,7 @@ TEST_CASE("xent: every class is included at any position", "[xent][strict]") {
 
 // ---------------------------------------------------------------------------- extremes
 
-TEST_CASE("xent: extreme logits do not overflow", "[xent][strict]") {
+TEST_CASE("xent: extreme logits do not overflow", "[xent][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     const double most = dtype == MP_FP32 ? 60000.0 : round_to(dtype, 60000.0);
     check(row_case(dtype, {most, -most, 0.0}, 0));
@@ -123,14 +123,14 @@ TEST_CASE("xent: extreme logits do not overflow", "[xent][strict]") {
   }
 }
 
-TEST_CASE("xent: masked classes have probability 0", "[xent][strict]") {
+TEST_CASE("xent: masked classes have probability 0", "[xent][short]") {
   check(row_case(MP_FP16, {1.0, -kInfinity, 2.0, -kInfinity, 0.5}, 2));
   const XentResult impossible = run(row_case(MP_FP16, {0.0, -kInfinity}, 1));
   CHECK(impossible.row_loss[0] == HUGE_VALF);
   CHECK(impossible.dlogits.values == std::vector<double>{1.0, -1.0});
 }
 
-TEST_CASE("xent: a NaN or infinite logit makes only its row NaN", "[xent][strict]") {
+TEST_CASE("xent: a NaN or infinite logit makes only its row NaN", "[xent][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const double bad : {kNaN, -kNaN, kInfinity}) {
       for (const int64_t at : {0, 15, 39}) {
@@ -148,7 +148,7 @@ TEST_CASE("xent: a NaN or infinite logit makes only its row NaN", "[xent][strict
   }
 }
 
-TEST_CASE("xent: a label out of range makes its row NaN", "[xent][strict]") {
+TEST_CASE("xent: a label out of range makes its row NaN", "[xent][short]") {
   for (const int32_t label : {-1, 10, 1000000000, std::numeric_limits<int32_t>::min()}) {
     XentCase c = random_case(MP_FP16, 4, 10, 4.0, 500);
     c.labels[2] = label;
@@ -162,7 +162,7 @@ TEST_CASE("xent: a label out of range makes its row NaN", "[xent][strict]") {
   }
 }
 
-TEST_CASE("xent: a weight of 0 gives loss and gradient 0, except for NaN", "[xent][strict]") {
+TEST_CASE("xent: a weight of 0 gives loss and gradient 0, except for NaN", "[xent][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t classes : {3, 40, 2000, 20000}) {
       for (const float smoothing : {0.0f, 0.1f}) {
@@ -187,7 +187,7 @@ TEST_CASE("xent: a weight of 0 gives loss and gradient 0, except for NaN", "[xen
   }
 }
 
-TEST_CASE("xent: a confident row keeps its loss and the gradient of its label", "[xent][strict]") {
+TEST_CASE("xent: a confident row keeps its loss and the gradient of its label", "[xent][short]") {
   // exp(-20) = 2.06e-9 is far below an ulp of the label's probability.
   for (const int64_t classes : {2, 5, 33, 1000, 5000, 20000}) {
     for (const int64_t label : {int64_t{0}, classes / 2, classes - 1}) {
@@ -217,7 +217,7 @@ TEST_CASE("xent: a confident row keeps its loss and the gradient of its label", 
 
 // ---------------------------------------------------------------------------- counting
 
-TEST_CASE("xent: the first of equal largest logits is the prediction", "[xent][strict]") {
+TEST_CASE("xent: the first of equal largest logits is the prediction", "[xent][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     const std::vector<double> tied = {1.0, 5.0, 5.0, -2.0, 5.0};
     CHECK(run(row_case(dtype, tied, 1)).correct == 1);
@@ -229,7 +229,7 @@ TEST_CASE("xent: the first of equal largest logits is the prediction", "[xent][s
   }
 }
 
-TEST_CASE("xent: 0 and -0 are equal", "[xent][strict]") {
+TEST_CASE("xent: 0 and -0 are equal", "[xent][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     CHECK(run(row_case(dtype, {-1.0, -0.0, 0.0}, 1)).correct == 1);
     CHECK(run(row_case(dtype, {-1.0, -0.0, 0.0}, 2)).correct == 0);
@@ -237,7 +237,7 @@ TEST_CASE("xent: 0 and -0 are equal", "[xent][strict]") {
   }
 }
 
-TEST_CASE("xent: loss, correct and dlogits are optional", "[xent][strict]") {
+TEST_CASE("xent: loss, correct and dlogits are optional", "[xent][short]") {
   const DeviceArray logits(MP_FP32, {1.0, 2.0});
   const DeviceBuffer<int32_t> labels(std::vector<int32_t>{1});
   const DeviceFloat row_loss(-1.0f);
@@ -252,7 +252,7 @@ TEST_CASE("xent: loss, correct and dlogits are optional", "[xent][strict]") {
   CHECK(within(oracle::softmax_xent({1.0, 2.0}, 1, one_row).loss, row_loss.value()));
 }
 
-TEST_CASE("xent: no rows", "[xent][strict]") {
+TEST_CASE("xent: no rows", "[xent][short]") {
   XentCase c;
   c.logits = Matrices(1, 0, 10);
   const XentResult got = run(c);

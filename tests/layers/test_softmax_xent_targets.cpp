@@ -26,7 +26,7 @@ XentCase padded_case(mp_dtype_t dtype, int64_t rows, int64_t classes, int32_t ig
 
 }  // namespace
 
-TEST_CASE("xent ignore: rows with ignore_label are neither read nor counted", "[xent][strict]") {
+TEST_CASE("xent ignore: rows with ignore_label are neither read nor counted", "[xent][short]") {
   uint64_t seed = 2000;
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t classes : kLengths) {
@@ -47,7 +47,7 @@ TEST_CASE("xent ignore: rows with ignore_label are neither read nor counted", "[
   }
 }
 
-TEST_CASE("xent ignore: results equal those of the other rows alone", "[xent][strict]") {
+TEST_CASE("xent ignore: results equal those of the other rows alone", "[xent][short]") {
   for (const int64_t classes : kLengths) {
     const XentCase padded = padded_case(MP_FP32, 8, classes, -100, 2100);
     XentCase others = padded;
@@ -75,7 +75,7 @@ TEST_CASE("xent ignore: results equal those of the other rows alone", "[xent][st
   }
 }
 
-TEST_CASE("xent ignore: if no row is left, the loss is NaN and the gradient 0", "[xent][strict]") {
+TEST_CASE("xent ignore: if no row is left, the loss is NaN and the gradient 0", "[xent][short]") {
   for (const int64_t rows : {1, 5, 700}) {
     for (const int64_t classes : kLengths) {
       XentCase c = random_case(MP_FP16, rows, classes, 5.0, 2200);
@@ -90,7 +90,7 @@ TEST_CASE("xent ignore: if no row is left, the loss is NaN and the gradient 0", 
   }
 }
 
-TEST_CASE("xent ignore: other labels out of range still give NaN", "[xent][strict]") {
+TEST_CASE("xent ignore: other labels out of range still give NaN", "[xent][short]") {
   for (const int32_t label : {-1, -99, -101, 10}) {
     XentCase c = padded_case(MP_FP16, 6, 10, -100, 2300);
     c.labels[3] = label;
@@ -100,7 +100,7 @@ TEST_CASE("xent ignore: other labels out of range still give NaN", "[xent][stric
   }
 }
 
-TEST_CASE("xent ignore: without the flag no label is ignored", "[xent][strict]") {
+TEST_CASE("xent ignore: without the flag no label is ignored", "[xent][short]") {
   XentCase c = random_case(MP_FP32, 6, 10, 4.0, 2400);
   c.flags = 0;
   c.ignore_label = c.label(2);  // unused
@@ -111,7 +111,7 @@ TEST_CASE("xent ignore: without the flag no label is ignored", "[xent][strict]")
   CHECK(std::isnan(run(c).row_loss[2]));
 }
 
-TEST_CASE("xent ignore: the flag changes no bit if no row is ignored", "[xent][strict]") {
+TEST_CASE("xent ignore: the flag changes no bit if no row is ignored", "[xent][short]") {
   for (const int64_t rows : {7, 600}) {
     for (const int64_t classes : kLengths) {
       XentCase c = random_case(MP_BF16, rows, classes, 4.0, 2500);
@@ -167,7 +167,7 @@ TEST_CASE("xent ignore: a block proceeds to a second row after an ignored one", 
 }
 
 TEST_CASE("xent ignore: the default descriptor ignores -100, a zeroed one nothing",
-          "[xent][strict]") {
+          "[xent][short]") {
   const DeviceArray logits(MP_FP32, {1.0, 2.0, 3.0, 4.0});
   const DeviceBuffer<int32_t> labels(std::vector<int32_t>{-100, 0});
   const DeviceBuffer<float> row_loss(2);
@@ -198,7 +198,7 @@ TEST_CASE("xent ignore: the default descriptor ignores -100, a zeroed one nothin
 
 // ---------------------------------------------------------------------------- label smoothing
 
-TEST_CASE("xent smoothing: all types and lengths", "[xent][strict]") {
+TEST_CASE("xent smoothing: all types and lengths", "[xent][short]") {
   uint64_t seed = 3000;
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t classes : {1, 2, 10, 33, 1000, 1025, 9000}) {
@@ -214,7 +214,7 @@ TEST_CASE("xent smoothing: all types and lengths", "[xent][strict]") {
   }
 }
 
-TEST_CASE("xent smoothing: ignored rows", "[xent][strict]") {
+TEST_CASE("xent smoothing: ignored rows", "[xent][short]") {
   for (const int64_t classes : kLengths) {
     XentCase c = padded_case(MP_FP16, 9, classes, -100, 3100);
     c.label_smoothing = 0.1f;
@@ -222,7 +222,7 @@ TEST_CASE("xent smoothing: ignored rows", "[xent][strict]") {
   }
 }
 
-TEST_CASE("xent smoothing: equal logits give exact gradients", "[xent][strict]") {
+TEST_CASE("xent smoothing: equal logits give exact gradients", "[xent][short]") {
   // p = 1 / classes; q = 1/2 (j == label) + 1/2 / classes: the loss does not depend on the target.
   for (const int64_t classes : {1, 2, 64, 1024, 2048, 16384}) {
     XentCase c = row_case(MP_FP32, std::vector<double>(static_cast<size_t>(classes), 7.5), 0);
@@ -238,7 +238,7 @@ TEST_CASE("xent smoothing: equal logits give exact gradients", "[xent][strict]")
   }
 }
 
-TEST_CASE("xent smoothing: a constant added to all logits changes no bit", "[xent][strict]") {
+TEST_CASE("xent smoothing: a constant added to all logits changes no bit", "[xent][short]") {
   for (const int64_t classes : kLengths) {
     XentCase c = random_case(MP_FP32, 3, classes, 1.0, 3200);
     c.label_smoothing = 0.25f;
@@ -250,7 +250,7 @@ TEST_CASE("xent smoothing: a constant added to all logits changes no bit", "[xen
 }
 
 TEST_CASE("xent smoothing: a masked class gives an infinite loss and a finite gradient",
-          "[xent][strict]") {
+          "[xent][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const size_t length : {4, 2048}) {
       // Two classes share the probability; q = 1/2 (j == label) + 1/2 / length.
@@ -272,7 +272,7 @@ TEST_CASE("xent smoothing: a masked class gives an infinite loss and a finite gr
   }
 }
 
-TEST_CASE("xent smoothing: NaN and infinite logits make their row NaN", "[xent][strict]") {
+TEST_CASE("xent smoothing: NaN and infinite logits make their row NaN", "[xent][short]") {
   for (const int64_t classes : kLengths) {
     for (const double bad : {kNaN, kInfinity}) {
       XentCase c = random_case(MP_BF16, 3, classes, 4.0, 3300);
@@ -289,7 +289,7 @@ TEST_CASE("xent smoothing: NaN and infinite logits make their row NaN", "[xent][
 
 // ---------------------------------------------------------------------------- z-loss
 
-TEST_CASE("xent z-loss: all types and lengths, with smoothing and ignored rows", "[xent][strict]") {
+TEST_CASE("xent z-loss: all types and lengths, with smoothing and ignored rows", "[xent][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t classes : kLengths) {
       for (const float smoothing : {0.0f, 0.25f}) {
@@ -308,7 +308,7 @@ TEST_CASE("xent z-loss: all types and lengths, with smoothing and ignored rows",
   }
 }
 
-TEST_CASE("xent z-loss: one class is exact", "[xent][strict]") {
+TEST_CASE("xent z-loss: one class is exact", "[xent][short]") {
   // The loss without z_loss is 0, and p = 1: z_loss x^2 and 2 z_loss x remain.
   for (const mp_dtype_t dtype : kDtypes) {
     for (const double x : {-8.0, 0.0, 3.0}) {
@@ -322,7 +322,7 @@ TEST_CASE("xent z-loss: one class is exact", "[xent][strict]") {
   }
 }
 
-TEST_CASE("xent z-loss: invalid labels and logits make their row NaN", "[xent][strict]") {
+TEST_CASE("xent z-loss: invalid labels and logits make their row NaN", "[xent][short]") {
   for (const int64_t classes : kLengths) {
     XentCase c = random_case(MP_BF16, 3, classes, 4.0, 3500);
     c.z_loss = 0.1f;
@@ -335,7 +335,7 @@ TEST_CASE("xent z-loss: invalid labels and logits make their row NaN", "[xent][s
 
 // ---------------------------------------------------------------------------- types of labels
 
-TEST_CASE("xent: 64-bit and 32-bit labels give the same bits", "[xent][strict]") {
+TEST_CASE("xent: 64-bit and 32-bit labels give the same bits", "[xent][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t classes : {5, 300, 1100}) {
       XentCase c = random_case(dtype, 600, classes, 4.0,
@@ -350,7 +350,7 @@ TEST_CASE("xent: 64-bit and 32-bit labels give the same bits", "[xent][strict]")
   }
 }
 
-TEST_CASE("xent: a 64-bit label out of range does not wrap into range", "[xent][strict]") {
+TEST_CASE("xent: a 64-bit label out of range does not wrap into range", "[xent][short]") {
   constexpr int64_t kWrap = int64_t{1} << 32;
   for (const int64_t label : {kWrap, kWrap + 2, -kWrap + 2, (kWrap << 31) + 1, kWrap / 2}) {
     for (const int64_t classes : {4, 1100}) {
@@ -368,7 +368,7 @@ TEST_CASE("xent: a 64-bit label out of range does not wrap into range", "[xent][
   }
 }
 
-TEST_CASE("xent: an ignore_label beyond 32 bits matches no 32-bit label", "[xent][strict]") {
+TEST_CASE("xent: an ignore_label beyond 32 bits matches no 32-bit label", "[xent][short]") {
   XentCase c = random_case(MP_FP32, 3, 4, 4.0, 3000);
   c.labels = {0, 2, 3};
   const XentResult all = run(c);
@@ -378,7 +378,7 @@ TEST_CASE("xent: an ignore_label beyond 32 bits matches no 32-bit label", "[xent
 
 // ---------------------------------------------------------------------------- count
 
-TEST_CASE("xent: count replaces the number of rows that are not ignored", "[xent][strict]") {
+TEST_CASE("xent: count replaces the number of rows that are not ignored", "[xent][short]") {
   for (const int64_t rows : {4, 600}) {
     XentCase c = random_case(MP_FP32, rows, 20, 4.0, 3100);
     c.labels[1] = c.labels[2] = -100;

@@ -49,7 +49,7 @@ void check_layouts(XentCase c) {
 
 }  // namespace
 
-TEST_CASE("xent weights: all types and lengths", "[xent][strict]") {
+TEST_CASE("xent weights: all types and lengths", "[xent][short]") {
   uint64_t seed = 4000;
   for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t classes : kLengths) {
@@ -68,7 +68,7 @@ TEST_CASE("xent weights: all types and lengths", "[xent][strict]") {
   }
 }
 
-TEST_CASE("xent soft: all types and lengths", "[xent][strict]") {
+TEST_CASE("xent soft: all types and lengths", "[xent][short]") {
   uint64_t seed = 4100;
   for (const mp_dtype_t dtype : kDtypes) {
     for (const mp_dtype_t dtype_targets : kDtypes) {
@@ -87,7 +87,7 @@ TEST_CASE("xent soft: all types and lengths", "[xent][strict]") {
   }
 }
 
-TEST_CASE("xent weights: equal logits give exact losses and gradients", "[xent][strict]") {
+TEST_CASE("xent weights: equal logits give exact losses and gradients", "[xent][short]") {
   // p = 1 / classes, and the loss of every class is log(classes).
   for (const int64_t classes : {2, 64, 2048}) {
     XentCase c = row_case(MP_FP32, std::vector<double>(static_cast<size_t>(classes), 2.5), 1);
@@ -103,7 +103,7 @@ TEST_CASE("xent weights: equal logits give exact losses and gradients", "[xent][
   }
 }
 
-TEST_CASE("xent weights: a confident row keeps loss and gradient", "[xent][strict]") {
+TEST_CASE("xent weights: a confident row keeps loss and gradient", "[xent][short]") {
   for (const double margin : {20.0, 60.0}) {
     XentCase c = row_case(MP_FP32, {0.0, margin, 0.0, 0.0}, 1);
     c.class_weights = {1.0, 1.0, 1.0, 1.0};
@@ -122,7 +122,7 @@ TEST_CASE("xent weights: a confident row keeps loss and gradient", "[xent][stric
   }
 }
 
-TEST_CASE("xent weights: a label of weight 0 has loss 0 and gradient 0", "[xent][strict]") {
+TEST_CASE("xent weights: a label of weight 0 has loss 0 and gradient 0", "[xent][short]") {
   for (const int64_t classes : {3, 1500}) {
     XentCase c = random_case(MP_FP16, 3, classes, 4.0, 4200);
     weight_classes(c, 4201);
@@ -136,7 +136,7 @@ TEST_CASE("xent weights: a label of weight 0 has loss 0 and gradient 0", "[xent]
   }
 }
 
-TEST_CASE("xent weights: masked classes, NaN and invalid labels", "[xent][strict]") {
+TEST_CASE("xent weights: masked classes, NaN and invalid labels", "[xent][short]") {
   for (const int64_t classes : {10, 1500}) {
     for (const bool is_soft : {false, true}) {
       XentCase c = random_case(MP_BF16, 5, classes, 4.0, 4300);
@@ -178,7 +178,7 @@ TEST_CASE("xent weights: more rows than blocks, and a given count", "[xent]") {
   check_same(run(c), own);
 }
 
-TEST_CASE("xent weights: log-probabilities of logits give the same loss", "[xent][strict]") {
+TEST_CASE("xent weights: log-probabilities of logits give the same loss", "[xent][short]") {
   const XentCase logits = random_case(MP_FP32, 6, 50, 3.0, 4500);
   XentCase c = logits;
   const XentResult want = run(logits);

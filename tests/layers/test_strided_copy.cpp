@@ -76,7 +76,7 @@ void check_copy(const mp_strided_copy_desc_t &d, int64_t offset = 0) {
 }  // namespace
 
 TEST_CASE("strided copy: integers are exact in every type, rank and layout",
-          "[layers][strided_copy][strict]") {
+          "[layers][strided_copy][short]") {
   const struct {
     Sizes extent, x_stride, y_stride;
   } cases[] = {
@@ -112,7 +112,7 @@ TEST_CASE("strided copy: more elements than one block processes", "[layers][stri
 }
 
 TEST_CASE("strided copy: sums are fp32, and infinity, NaN and the sign of 0 are copied",
-          "[layers][strided_copy][strict]") {
+          "[layers][strided_copy][short]") {
   const std::vector<double> x = {kInfinity, -kInfinity, std::nan(""), -0.0, 60000.0};
   const auto d = desc_of(MP_FP16, {5}, {1}, {1});
   const DeviceArray in(MP_FP16, x), out(MP_FP16, std::vector<double>(5, 60000.0));

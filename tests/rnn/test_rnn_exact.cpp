@@ -180,14 +180,14 @@ TEST_CASE("rnn: integer networks are exact", "[rnn]") {
   for (uint64_t seed = 1; seed <= 300; ++seed) check_exact(random_case(seed), seed);
 }
 
-TEST_CASE("rnn: a few integer networks are exact", "[rnn][strict]") {
+TEST_CASE("rnn: a few integer networks are exact", "[rnn][short]") {
   for (uint64_t seed = 1001; seed <= 1012; ++seed) {
     RnnCase c = random_case(seed);
     if (c.desc.batch <= 33) check_exact(c, seed);
   }
 }
 
-TEST_CASE("rnn: more k tiles than pipeline stages are exact", "[rnn][strict]") {
+TEST_CASE("rnn: more k tiles than pipeline stages are exact", "[rnn][short]") {
   uint64_t seed = 0;
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16})
     for (const int32_t batch : {5, 70})
@@ -198,7 +198,7 @@ TEST_CASE("rnn: more k tiles than pipeline stages are exact", "[rnn][strict]") {
       }
 }
 
-TEST_CASE("rnn: inputs added directly to every gate are exact", "[rnn][strict]") {
+TEST_CASE("rnn: inputs added directly to every gate are exact", "[rnn][short]") {
   uint64_t seed = 0;
   for (const mp_dtype_t dtype : kDtypes)
     for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_BIDIRECTIONAL}}) {
@@ -209,7 +209,7 @@ TEST_CASE("rnn: inputs added directly to every gate are exact", "[rnn][strict]")
     }
 }
 
-TEST_CASE("rnn: 16-bit weight gradients are exact", "[rnn][strict]") {
+TEST_CASE("rnn: 16-bit weight gradients are exact", "[rnn][short]") {
   uint64_t seed = 0;
   for (const mp_dtype_t dtype : kDtypes)
     for (const mp_dtype_t dtype_dw : kDtypes)
@@ -248,7 +248,7 @@ RnnData saturated_data(const RnnCase &c, uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("rnn: saturated LSTM gates are exact", "[rnn][strict]") {
+TEST_CASE("rnn: saturated LSTM gates are exact", "[rnn][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_BIDIRECTIONAL}}) {
       const RnnCase c = make_rnn(MP_RNN_LSTM, 5, 6, 7, 19, dtype, flags);
@@ -269,7 +269,7 @@ TEST_CASE("rnn: saturated LSTM gates are exact", "[rnn][strict]") {
   }
 }
 
-TEST_CASE("rnn: saturated GRU gates are exact in both forms", "[rnn][strict]") {
+TEST_CASE("rnn: saturated GRU gates are exact in both forms", "[rnn][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_RESET_FIRST}}) {
       const RnnCase c = make_rnn(MP_RNN_GRU, 5, 6, 7, 19, dtype, flags | MP_RNN_FLAG_BIDIRECTIONAL);

@@ -156,7 +156,7 @@ TEST_CASE("rnn: the oracle's gradients equal the derivative of its forward pass"
 
 // ---------------------------------------------------------------------------- the library
 
-TEST_CASE("rnn: all cells and types are within tolerance", "[rnn][strict]") {
+TEST_CASE("rnn: all cells and types are within tolerance", "[rnn][short]") {
   uint64_t seed = 100;
   for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : kDtypes)
@@ -189,7 +189,7 @@ TEST_CASE("rnn: steps after products large enough for wgmma are within tolerance
 }
 
 TEST_CASE("rnn: more k tiles than pipeline stages are within tolerance in all cells",
-          "[rnn][strict]") {
+          "[rnn][short]") {
   uint64_t seed = 150;
   for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
@@ -243,7 +243,7 @@ TEST_CASE("rnn: many steps are within tolerance", "[rnn]") {
     }
 }
 
-TEST_CASE("rnn: inputs added to the gates, no biases, a clipped c", "[rnn][strict]") {
+TEST_CASE("rnn: inputs added to the gates, no biases, a clipped c", "[rnn][short]") {
   uint64_t seed = 400;
   for (const RnnCell &cell : kRnnCells)
     for (const int flags :
@@ -259,7 +259,7 @@ TEST_CASE("rnn: inputs added to the gates, no biases, a clipped c", "[rnn][stric
     }
 }
 
-TEST_CASE("rnn: all optional tensors can be NULL", "[rnn][strict]") {
+TEST_CASE("rnn: all optional tensors can be NULL", "[rnn][short]") {
   uint64_t seed = 500;
   for (const RnnCell &cell : kRnnCells) {
     RnnCase c = make_rnn(cell.cell, 4, 5, 9, 17, MP_FP32, cell.flags, 2);

@@ -54,7 +54,7 @@ Values rearranged(const Values &values, int64_t timesteps, int64_t batch, int64_
 
 // ---------------------------------------------------------------------------- equal bits
 
-TEST_CASE("rnn: repeated calls and inference give the same bits", "[rnn][strict]") {
+TEST_CASE("rnn: repeated calls and inference give the same bits", "[rnn][short]") {
   each_case([](RnnCase &c) {
     c.lengths = {12, 3, 0, 7, 1, 12};
     const RnnData data = real_data(c, 1);
@@ -68,7 +68,7 @@ TEST_CASE("rnn: repeated calls and inference give the same bits", "[rnn][strict]
   });
 }
 
-TEST_CASE("rnn: additional padding changes no bit", "[rnn][strict]") {
+TEST_CASE("rnn: additional padding changes no bit", "[rnn][short]") {
   each_case([](RnnCase &c) {
     c.lengths = {12, 3, 0, 7, 1, 12};
     const RnnData data = real_data(c, 2);
@@ -94,7 +94,7 @@ TEST_CASE("rnn: additional padding changes no bit", "[rnn][strict]") {
   });
 }
 
-TEST_CASE("rnn: a permuted batch gives permuted results", "[rnn][strict]") {
+TEST_CASE("rnn: a permuted batch gives permuted results", "[rnn][short]") {
   constexpr int64_t kOrder[] = {4, 0, 5, 2, 1, 3};
   each_case([&](RnnCase &c) {
     c.lengths = {12, 3, 0, 7, 1, 12};
@@ -119,7 +119,7 @@ TEST_CASE("rnn: a permuted batch gives permuted results", "[rnn][strict]") {
   });
 }
 
-TEST_CASE("rnn: a sequence has the same bits in any batch with wgmma", "[rnn][strict]") {
+TEST_CASE("rnn: a sequence has the same bits in any batch with wgmma", "[rnn][short]") {
   // W_ih is omitted, because its product has different kernels for few and for many rows.
   constexpr int32_t kSteps = 3, kHidden = 136, kBatch = 70;
   int ran = 0;
@@ -149,7 +149,7 @@ TEST_CASE("rnn: a sequence has the same bits in any batch with wgmma", "[rnn][st
   if (ran == 0) skip("no wgmma on this device");
 }
 
-TEST_CASE("rnn: consecutive windows that pass on h and c give the same bits", "[rnn][strict]") {
+TEST_CASE("rnn: consecutive windows that pass on h and c give the same bits", "[rnn][short]") {
   for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : kDtypes) {
       RnnCase c = make_rnn(cell.cell, 12, 18, 10, 24, dtype, cell.flags, 2);
@@ -179,7 +179,7 @@ TEST_CASE("rnn: consecutive windows that pass on h and c give the same bits", "[
     }
 }
 
-TEST_CASE("rnn: the second direction equals the reversed first", "[rnn][strict]") {
+TEST_CASE("rnn: the second direction equals the reversed first", "[rnn][short]") {
   for (const RnnCell &cell : kRnnCells) {
     RnnCase both =
         make_rnn(cell.cell, 5, 9, 10, 24, MP_FP16, cell.flags | MP_RNN_FLAG_BIDIRECTIONAL);
@@ -201,7 +201,7 @@ TEST_CASE("rnn: the second direction equals the reversed first", "[rnn][strict]"
   }
 }
 
-TEST_CASE("rnn: packed and padded batches give the same bits", "[rnn][strict]") {
+TEST_CASE("rnn: packed and padded batches give the same bits", "[rnn][short]") {
   each_case([](RnnCase &c) {
     c.lengths = {12, 12, 7, 3, 1, 0};
     c.desc.dropout = 0.5f;
@@ -217,7 +217,7 @@ TEST_CASE("rnn: packed and padded batches give the same bits", "[rnn][strict]") 
   });
 }
 
-TEST_CASE("rnn: dropout depends on its seed and offset", "[rnn][strict]") {
+TEST_CASE("rnn: dropout depends on its seed and offset", "[rnn][short]") {
   RnnCase c = make_rnn(MP_RNN_GRU, 6, 8, 10, 24, MP_FP16, 0, 2);
   const RnnData data = real_data(c, 7);
   const auto y = [&] {
@@ -241,7 +241,7 @@ TEST_CASE("rnn: dropout depends on its seed and offset", "[rnn][strict]") {
 
 // ---------------------------------------------------------------------------- non-finite values
 
-TEST_CASE("rnn: a NaN in a sequence does not reach other sequences", "[rnn][strict]") {
+TEST_CASE("rnn: a NaN in a sequence does not reach other sequences", "[rnn][short]") {
   each_case([](RnnCase &c) {
     c.lengths = {12, 3, 12, 7, 1, 12};
     const RnnData clean = real_data(c, 8);
@@ -283,7 +283,7 @@ int64_t count_other(const Values &wanted, const Values &got, int64_t columns, Sk
 
 }  // namespace
 
-TEST_CASE("rnn: elements past the end of a product do not affect its last tile", "[rnn][strict]") {
+TEST_CASE("rnn: elements past the end of a product do not affect its last tile", "[rnn][short]") {
   // Zeros past the end hide every factor except infinity and NaN.  With 200 units, the last tile
   // reuses the shared memory of an earlier one.
   const double infinity = std::numeric_limits<double>::infinity();
@@ -325,7 +325,7 @@ TEST_CASE("rnn: elements past the end of a product do not affect its last tile",
     }
 }
 
-TEST_CASE("rnn: an invalid length makes only its sequence NaN", "[rnn][strict]") {
+TEST_CASE("rnn: an invalid length makes only its sequence NaN", "[rnn][short]") {
   each_case([](RnnCase &c) {
     c.lengths = {12, 12, 5, 12, 1, 12};
     const RnnData data = real_data(c, 9);
@@ -360,7 +360,7 @@ TEST_CASE("rnn: an invalid length makes only its sequence NaN", "[rnn][strict]")
   });
 }
 
-TEST_CASE("rnn: gradients that overflow raise found_inf", "[rnn][strict]") {
+TEST_CASE("rnn: gradients that overflow raise found_inf", "[rnn][short]") {
   // dy is finite; sums over steps overflow FP16 in TANH and RELU cells.  Gates damp them in others.
   for (const mp_rnn_cell_t cell : {MP_RNN_TANH, MP_RNN_RELU})
     for (const double size : {60000.0, 1e-3}) {
@@ -376,7 +376,7 @@ TEST_CASE("rnn: gradients that overflow raise found_inf", "[rnn][strict]") {
     }
 }
 
-TEST_CASE("rnn: an infinite dy raises found_inf in every cell", "[rnn][strict]") {
+TEST_CASE("rnn: an infinite dy raises found_inf in every cell", "[rnn][short]") {
   for (const RnnCell &cell : kRnnCells) {
     RnnCase c = make_rnn(cell.cell, 4, 5, 10, 24, MP_FP16, cell.flags);
     RnnData data = real_data(c, 11);
@@ -394,7 +394,7 @@ TEST_CASE("rnn: an infinite dy raises found_inf in every cell", "[rnn][strict]")
   }
 }
 
-TEST_CASE("rnn: amax and found_inf include weight gradients", "[rnn][strict]") {
+TEST_CASE("rnn: amax and found_inf include weight gradients", "[rnn][short]") {
   // The gradients of the gates are representable in FP16; their sum over many rows is not.
   RnnCase c = make_rnn(MP_RNN_RELU, 64, 4, 8, 8, MP_FP16);
   RnnData data = real_data(c, 12);
@@ -414,7 +414,7 @@ TEST_CASE("rnn: amax and found_inf include weight gradients", "[rnn][strict]") {
 
 // ---------------------------------------------------------------------------- edges
 
-TEST_CASE("rnn: no steps", "[rnn][strict]") {
+TEST_CASE("rnn: no steps", "[rnn][short]") {
   for (const RnnCell &cell : kRnnCells)
     for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_ACCUMULATE}}) {
       RnnCase c = make_rnn(cell.cell, 3, 0, 4, 8, MP_FP16, cell.flags | flags, 2);
@@ -435,7 +435,7 @@ TEST_CASE("rnn: no steps", "[rnn][strict]") {
     }
 }
 
-TEST_CASE("rnn: sequences without steps keep their states", "[rnn][strict]") {
+TEST_CASE("rnn: sequences without steps keep their states", "[rnn][short]") {
   each_case([](RnnCase &c) {
     for (const bool packed : {false, true}) {
       c.packed = packed;
@@ -451,7 +451,7 @@ TEST_CASE("rnn: sequences without steps keep their states", "[rnn][strict]") {
   });
 }
 
-TEST_CASE("rnn: the reserve has the size of gates, c and h", "[rnn][strict]") {
+TEST_CASE("rnn: the reserve has the size of gates, c and h", "[rnn][short]") {
   struct Bytes {
     mp_rnn_cell_t cell;
     size_t half, full;

@@ -43,19 +43,6 @@ TEST_CASE("model: a device's class follows from its architecture, the CPU has it
   CHECK(class_name(host_device()) == "host");
 }
 
-TEST_CASE("model: the last wave of tiles takes as long as a full one") {
-  Fixture f;
-  f.of("wmma_256x128x32_s3") = {.tile_us = 2, .k_us = 10};
-  const auto us_of_tiles = [&](int64_t tiles) {
-    return f.on_a100("wmma_256x128x32_s3", problem(256 * tiles, 128, 512));
-  };
-  CHECK(us_of_tiles(1) == Approx(2 + 10 * 0.5));
-  CHECK(us_of_tiles(108) == Approx(7));
-  CHECK(us_of_tiles(109) == Approx(14));
-  CHECK(us_of_tiles(216) == Approx(14));
-  CHECK(us_of_tiles(217) == Approx(21));
-}
-
 TEST_CASE("model: partial tiles and partial k steps cost full ones") {
   Fixture f;
   f.of("wmma_256x128x32_s3") = {.tile_us = 2, .k_us = 10};
@@ -159,20 +146,6 @@ TEST_CASE("model: the time is at least that of the L2 reads of all tiles") {
         Approx(7 * 2e-6 * 1000 * (4 * 2048 + 8 * 512)));
 }
 
-TEST_CASE("model: split-k is selected only for few tiles and a long k") {
-  for (const mp::Device &device : {t4(), a100(), h200()}) {
-    CAPTURE(device.arch);
-    const auto split_of = [&](int64_t m, int64_t n, int64_t k) {
-      return plan_of(problem(m, n, k), device, mp::builtin_gemm_tuning(), kAligned, SIZE_MAX)
-          .split_k;
-    };
-    CHECK(split_of(64, 64, 1 << 16) >= 8);
-    CHECK(split_of(1024, 512, 100000) >= 2);
-    CHECK(split_of(8192, 8192, 8192) == 1);
-    CHECK(split_of(256, 256, 256) == 1);
-  }
-}
-
 TEST_CASE("model: copies cost launches and bytes, and make all rows aligned") {
   Fixture f;
   f.a100_class.launch_us = 3;
@@ -205,18 +178,6 @@ TEST_CASE("model: the built-in table has constants for every supported kernel") 
       }
     }
   }
-}
-
-TEST_CASE("model: large square products are predicted close to the peak rate") {
-  // The constants have the right magnitude: the rate is between half of the data sheet's and all.
-  const auto tflops = [](const mp::Device &device) {
-    const mp::GemmProblem p = problem(8192, 8192, 8192);
-    return 2 * std::pow(8192., 3) * 1e-6 / ranking(p, device).front().predicted_us;
-  };
-  CHECK(tflops(t4()) > 20);
-  CHECK(tflops(t4()) < 65);
-  CHECK(tflops(a100()) > 156);
-  CHECK(tflops(a100()) < 312);
 }
 
 TEST_CASE("model gemv: time is per element of the matrix, over all SMs, for each padded vector") {
@@ -275,17 +236,4 @@ TEST_CASE("select gemv: not selected for thousands of tiny products on the host 
     p.dtype_ab = dtype;
     CHECK(best_name(p, host_device()) == "gemv");
   }
-}
-
-TEST_CASE("select gemv: selected for a vector times a matrix, not for sixteen on tensor cores") {
-  for (const mp::Device &device : {t4(), a100(), h200()}) {
-    CAPTURE(device.arch);
-    for (const int64_t extent : {2048, 4096, 14336}) {
-      CAPTURE(extent);
-      CHECK(best_name(problem(1, extent, 4096), device) == "gemv");
-      CHECK(best_name(problem(extent, 1, 4096), device) == "gemv");
-    }
-    CHECK(best_name(problem(64, 4096, 4096), device) != "gemv");
-  }
-  CHECK(best_name(problem(16, 14336, 4096), h200()) != "gemv");
 }

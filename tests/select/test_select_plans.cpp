@@ -4,7 +4,7 @@
 // A change of kernel selection that intends to change plans updates kPlans; a refactoring leaves it
 // unchanged.  To see the plans that differ, compare the texts of two builds:
 //
-//     MP_PLANS=before.txt build/tests/simulator "plans: *"
+//     MP_PLANS=before.txt build/tests/internals "plans: *"
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>

@@ -43,13 +43,6 @@ void add_lines(const char *path, mpbench::Shape (*parse)(std::string_view),
   }
 }
 
-/// Returns the predicted rate as a fraction of the data sheet's 989.5 TFLOP/s.
-double share_of_peak(const mp::GemmProblem &p, double us) {
-  const double flop =
-      2 * static_cast<double>(p.out.m) * static_cast<double>(p.out.n) * static_cast<double>(p.k);
-  return flop / us * 1e-6 / 989.5;
-}
-
 /// Returns the fraction of the grid's time, in waves, that is spent on elements of D.
 double use_of_tiles(const mp::GemmProblem &p, const mp::GemmPlan &choice) {
   const mp::TileCounts tiles = tile_counts(*choice.kernel, choice.cluster, p.out.m, p.out.n);
@@ -331,58 +324,6 @@ TEST_CASE("model wgmma: cost of split-k and of a pointer table") {
   c.dram_us_per_mb = 1;  // exceeds L2
   const double matrices_mb = 2e-6 * 4096 * (133 * 128 + 256), d_mb = 2e-6 * 133 * 128 * 256;
   CHECK(us("wgmma_128x256x64_s4_k4", q) == Approx(matrices_mb + d_mb + 2 * 4 * 133 * kTileMb));
-}
-
-TEST_CASE("select wgmma: large products select the largest tiles") {
-  for (const int64_t edge : {4096, 8192, 16384}) {
-    const mp::GemmProblem p = problem(edge, edge, edge);
-    const mp::GemmPlan choice = best_on_h200(p);
-    CAPTURE(edge, choice.name);
-    CHECK(choice.kernel->tile_m * choice.kernel->tile_n == 128 * 256);
-    CHECK(choice.split_k == 1);
-    CHECK(share_of_peak(p, choice.predicted_us) > 0.7);
-  }
-}
-
-TEST_CASE("select wgmma: few tiles with a long k are split, or made smaller") {
-  // The weight gradient of GPT-2's fc layer: 72 tiles of 128 x 256 for 132 SMs.
-  const mp::GemmProblem wgrad = problem(3072, 768, 32768, MP_OP_T, MP_OP_N);
-  const mp::GemmPlan choice = best_on_h200(wgrad);
-  CAPTURE(choice.name);
-  CHECK(is_wgmma(choice));
-  CHECK(use_of_tiles(wgrad, choice) > 0.85);
-  CHECK(use_of_tiles(wgrad, plan_named("wgmma_128x256x64_s4", wgrad, h200())) < 0.6);
-
-  for (const mp::GemmProblem &p :
-       {problem(576, 4096, 7168, MP_OP_T, MP_OP_N), problem(512, 512, 100000, MP_OP_T, MP_OP_N)}) {
-    const mp::GemmPlan best = best_on_h200(p);
-    CAPTURE(p.out.m, p.out.n, p.k, best.name);
-    CHECK(is_wgmma(best));
-    const bool is_small = best.kernel->tile_m * best.kernel->tile_n < 128 * 256;
-    CHECK((best.split_k > 1 || is_small));
-  }
-}
-
-TEST_CASE("select wgmma: a problem of at most one tile is not split and selects a small tile") {
-  const mp::GemmPlan best = best_on_h200(problem(64, 128, 256));
-  CHECK(std::string(best.name) == "wgmma_64x128x64_s8");
-}
-
-TEST_CASE("select wgmma: 64 and 192 columns select tiles of that width and fill them") {
-  for (const mp_op_t op_b : {MP_OP_N, MP_OP_T}) {
-    for (const auto &[n, tile] : {std::pair{64, "wgmma_256x64x64_s4"},
-                                  {56, "wgmma_256x64x64_s4"},
-                                  {192, "wgmma_128x192x64_s4"},
-                                  {576, "wgmma_128x192x64_s4"}}) {
-      const mp::GemmProblem p = problem(200704, n, 1152, MP_OP_N, op_b);
-      const mp::GemmPlan best = best_on_h200(p);
-      CAPTURE(n, best.name);
-      CHECK(std::string(best.kernel->name) == tile);
-      CHECK(use_of_tiles(p, best) > 0.8);
-    }
-  }
-  // 24 x 16 tiles take 3 waves, like 24 x 12 tiles, each of three quarters the length.
-  CHECK(std::string(best_on_h200(problem(3072, 3072, 4096)).kernel->name) == "wgmma_128x192x64_s4");
 }
 
 TEST_CASE(

@@ -9,18 +9,11 @@ namespace mptest {
 // ---------------------------------------------------------------------------- ownership
 
 UniqueContext make_context(int32_t sm_limit) {
-  mp_context_config_t config = mp_context_config_default();
-  config.device = on_host() ? MP_DEVICE_HOST : MP_DEVICE_CURRENT;
-  config.sm_limit = sm_limit;
-  mp_context_t context = nullptr;
-  require_ok(mp_context_create(&context, &config));
-  return UniqueContext(context);
+  return mptools::make_context(on_host() ? MP_DEVICE_HOST : MP_DEVICE_CURRENT, sm_limit);
 }
 
 UniqueScaler make_scaler(const mp_scaler_config_t &config) {
-  mp_scaler_t scaler = nullptr;
-  require_ok(mp_scaler_create(&scaler, context(), &config));
-  return UniqueScaler(scaler);
+  return mptools::make_scaler(context(), config);
 }
 
 mp_scaler_state_t state_of(mp_scaler_t scaler) {
@@ -246,9 +239,7 @@ OptimizerRun::OptimizerRun(const OptimizerSpec &spec)
   desc.extra_grads = list_of(extra_);
   if (lr_multipliers_) desc.lr_multipliers = lr_multipliers_->data();
   if (decay_multipliers_) desc.decay_multipliers = decay_multipliers_->data();
-  mp_optimizer_t optimizer = nullptr;
-  require_ok(mp_optimizer_create(&optimizer, context(), &desc));
-  optimizer_.reset(optimizer);
+  optimizer_ = mptools::make_optimizer(context(), desc);
 }
 
 const mp_param_group_t &OptimizerRun::hyper_of(size_t t) const {

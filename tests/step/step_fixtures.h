@@ -8,22 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "support/device.h"
 #include "tests/support/testing.h"
 
 namespace mptest {
 
 // ---------------------------------------------------------------------------- ownership
 
-struct Destroy {
-  void operator()(mp_context_t context) const { mp_context_destroy(context); }
-  void operator()(mp_tensor_list_t list) const { mp_tensor_list_destroy(list); }
-  void operator()(mp_scaler_t scaler) const { mp_scaler_destroy(scaler); }
-  void operator()(mp_optimizer_t optimizer) const { mp_optimizer_destroy(optimizer); }
-};
-using UniqueContext = std::unique_ptr<mp_context, Destroy>;
-using UniqueList = std::unique_ptr<mp_tensor_list, Destroy>;
-using UniqueScaler = std::unique_ptr<mp_scaler, Destroy>;
-using UniqueOptimizer = std::unique_ptr<mp_optimizer, Destroy>;
+using UniqueContext = mptools::Context;
+using UniqueList = mptools::TensorList;
+using UniqueScaler = mptools::Scaler;
+using UniqueOptimizer = mptools::Optimizer;
 
 /// Returns another context of the device under test; sm_limit = 0 allows all of its SMs.
 UniqueContext make_context(int32_t sm_limit);

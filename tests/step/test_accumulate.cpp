@@ -189,7 +189,7 @@ void check_learning(const std::vector<TensorSpec> &specs) {
 
 // ---------------------------------------------------------------------------- sums
 
-TEST_CASE("accumulate: sums are exact if S differs in each micro-batch", "[accumulate][strict]") {
+TEST_CASE("accumulate: sums are exact if S differs in each micro-batch", "[accumulate][short]") {
   const std::vector<TensorSpec> one_each = {
       {MP_FP16, 0}, {MP_BF16, 1, 3}, {MP_FP32, 1}, {MP_FP16, 1}, {MP_FP32, 0}};
   uint64_t seed = 1;
@@ -206,7 +206,7 @@ TEST_CASE("accumulate: sums are exact for awkward sizes, types and alignments", 
   check_exact_window(awkward_tensors(), {1.0f, 0.5f, -4.0f}, 20);
 }
 
-TEST_CASE("accumulate: the factor is rounded once and each sum once", "[accumulate][strict]") {
+TEST_CASE("accumulate: the factor is rounded once and each sum once", "[accumulate][short]") {
   const UniqueScaler scaler = scaler_at(96.0f);
   const float weight = 1.0f / 3.0f;
   const float factor = weight * read_float(mp_scaler_get_inv_scale_address(scaler.get()));
@@ -227,7 +227,7 @@ TEST_CASE("accumulate: the factor is rounded once and each sum once", "[accumula
   }
 }
 
-TEST_CASE("grads_to_fp32: fp32 gradients can be converted in place", "[accumulate][strict]") {
+TEST_CASE("grads_to_fp32: fp32 gradients can be converted in place", "[accumulate][short]") {
   const UniqueScaler scaler = scaler_at(4.0f);
   TensorSet grads(with_dtype(small_tensors(), MP_FP32));
   Random random(4);
@@ -237,7 +237,7 @@ TEST_CASE("grads_to_fp32: fp32 gradients can be converted in place", "[accumulat
   CHECK(count_differences(grads.download(), scaled(values, 0.25)) == 0);
 }
 
-TEST_CASE("grads_to_fp32: result equals mp_unscale for any S", "[accumulate][strict]") {
+TEST_CASE("grads_to_fp32: result equals mp_unscale for any S", "[accumulate][short]") {
   for (const float scale : {1.0f, 96.0f, 0x1p-10f, 65536.0f}) {
     const UniqueScaler scaler = scaler_at(scale);
     TensorSet grads(small_tensors());
@@ -256,7 +256,7 @@ TEST_CASE("grads_to_fp32: result equals mp_unscale for any S", "[accumulate][str
 
 // ---------------------------------------------------------------------------- overflow
 
-TEST_CASE("accumulate: an overflow discards only its own window", "[accumulate][strict]") {
+TEST_CASE("accumulate: an overflow discards only its own window", "[accumulate][short]") {
   for (const Usage usage : {Usage::scale_per_window, Usage::scale_per_batch}) {
     for (int batch = 0; batch < kMicroBatches; ++batch) {
       for (const double bad : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
@@ -269,7 +269,7 @@ TEST_CASE("accumulate: an overflow discards only its own window", "[accumulate][
   }
 }
 
-TEST_CASE("accumulate: overflows of opposite signs do not cancel", "[accumulate][strict]") {
+TEST_CASE("accumulate: overflows of opposite signs do not cancel", "[accumulate][short]") {
   const UniqueScaler scaler = scaler_at(1.0f, MP_SCALER_POLICY_BACKOFF);
   TensorSet grads({{MP_FP16, 3}}), sums({{MP_FP32, 3}});
   for (const double bad : {HUGE_VAL, -HUGE_VAL}) {
@@ -280,7 +280,7 @@ TEST_CASE("accumulate: overflows of opposite signs do not cancel", "[accumulate]
   CHECK(flag_of(scaler) == 1.0f);
 }
 
-TEST_CASE("accumulate: an overflow is detected with weight = 0", "[accumulate][strict]") {
+TEST_CASE("accumulate: an overflow is detected with weight = 0", "[accumulate][short]") {
   for (const double bad : {HUGE_VAL, std::nan("")}) {
     const UniqueScaler scaler = scaler_at(8.0f, MP_SCALER_POLICY_BACKOFF);
     TensorSet grads({{MP_BF16, 9, 1}}), sums({{MP_FP32, 9}});
@@ -296,7 +296,7 @@ TEST_CASE("accumulate: an overflow is detected with weight = 0", "[accumulate][s
 }
 
 TEST_CASE("accumulate: a sum that overflows fp32 is detected by the last call or by the step",
-          "[accumulate][strict]") {
+          "[accumulate][short]") {
   const UniqueScaler scaler = scaler_at(1.0f);
   OptimizerSpec spec = Training::spec();
   spec.grads = {{MP_FP32, 5, 1}};
@@ -319,7 +319,7 @@ TEST_CASE("accumulate: a sum that overflows fp32 is detected by the last call or
 }
 
 TEST_CASE("accumulate: a sum that overflows fp32 is detected in every warp",
-          "[accumulate][strict]") {
+          "[accumulate][short]") {
   const UniqueScaler scaler = scaler_at(1.0f);
   const std::vector<TensorSpec> specs = {{MP_FP32, 3000}};
   TensorSet grads(specs), sums(specs);
@@ -339,7 +339,7 @@ TEST_CASE("accumulate: a sum that overflows fp32 is detected in every warp",
   }
 }
 
-TEST_CASE("accumulate: S = 0 counts as an overflow", "[accumulate][strict]") {
+TEST_CASE("accumulate: S = 0 counts as an overflow", "[accumulate][short]") {
   const UniqueScaler scaler = make_scaler(mp_scaler_config_preset(MP_SCALER_PRESET_TORCH));
   for (int i = 0; i < 170; ++i) {
     write_float(mp_scaler_get_found_inf_address(scaler.get()), 1.0f);
@@ -356,13 +356,13 @@ TEST_CASE("accumulate: S = 0 counts as an overflow", "[accumulate][strict]") {
 // ---------------------------------------------------------------------------- scaler
 
 TEST_CASE("accumulate: the scaler receives the largest scaled gradient of the window",
-          "[accumulate][strict]") {
+          "[accumulate][short]") {
   check_learning(small_tensors());
   check_learning({{MP_FP16, 3000}});  // one in every warp of a block
 }
 
 TEST_CASE("accumulate: the last call of several lists sets the outcome",
-          "[accumulate][query][strict]") {
+          "[accumulate][query][short]") {
   const UniqueScaler scaler = scaler_at(8.0f, MP_SCALER_POLICY_BACKOFF);
   TensorSet grads({{MP_FP16, 9}}), sums({{MP_FP32, 9}});
   TensorSet other_grads({{MP_BF16, 7}, {MP_FP16, 5}}), other_sums({{MP_FP32, 7}, {MP_FP32, 5}});
@@ -387,7 +387,7 @@ TEST_CASE("accumulate: the last call of several lists sets the outcome",
   }
 }
 
-TEST_CASE("unscaled step: a learning scaler requires a measured amax", "[accumulate][strict]") {
+TEST_CASE("unscaled step: a learning scaler requires a measured amax", "[accumulate][short]") {
   for (const mp_scaler_policy_t policy : {MP_SCALER_POLICY_LOGNORMAL, MP_SCALER_POLICY_LOGMAX}) {
     Training training(Usage::scale_per_window, policy);
     training.run.grads().upload(constant_values(training.run.grads().specs(), 1.0));

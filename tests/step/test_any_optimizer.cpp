@@ -137,7 +137,7 @@ void check_case(const OptimizerSpec &spec, const mp_scaler_config_t &config, uin
 
 }  // namespace
 
-TEST_CASE("any optimizer: Adam on the host equals mp_scale_step", "[anyopt][strict]") {
+TEST_CASE("any optimizer: Adam on the host equals mp_scale_step", "[anyopt][short]") {
   mp_scaler_config_t fixed = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
   fixed.init_scale = 96.0f;  // inexact reciprocal
   mp_scaler_config_t backoff = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);

@@ -112,7 +112,7 @@ TEST_CASE("all-reduce: a non-finite gradient of one rank reaches every rank", "[
   }
 }
 
-TEST_CASE("all-reduce: factors of 1 leave gradients unchanged", "[comm][strict]") {
+TEST_CASE("all-reduce: factors of 1 leave gradients unchanged", "[comm][short]") {
   TensorSet grads({{MP_FP32, 9}});
   grads.upload(constant_values(grads.specs(), 1.0));
   grads.inject(0, 4, 0x7f800001);  // a signaling NaN: any product would make it quiet
@@ -125,7 +125,7 @@ TEST_CASE("all-reduce: factors of 1 leave gradients unchanged", "[comm][strict]"
 }
 
 TEST_CASE("all-reduce: each non-empty tensor takes one in-place call within one group",
-          "[comm][strict]") {
+          "[comm][short]") {
   TensorSet grads(small_tensors());
   grads.upload(constant_values(grads.specs(), 1.0));
   RecordedComm recorded;
@@ -145,7 +145,7 @@ TEST_CASE("all-reduce: each non-empty tensor takes one in-place call within one 
   CHECK(recorded.calls == std::vector<std::string>(wanted.begin() + 1, wanted.end() - 1));
 }
 
-TEST_CASE("all-reduce: a failing callback ends the call and closes the group", "[comm][strict]") {
+TEST_CASE("all-reduce: a failing callback ends the call and closes the group", "[comm][short]") {
   struct {
     std::string failing;
     size_t calls;

@@ -14,11 +14,19 @@
 #if __has_include(<nccl.h>) && __has_include(<cuda_runtime_api.h>)
 #include <nccl.h>
 
-#include "bench/peers/same_call.h"
-
 namespace {
 
-using mpbench::same_call;
+template <typename Ours, typename Theirs>
+constexpr bool kSamePassing =
+    sizeof(Ours) == sizeof(Theirs) && std::is_pointer_v<Ours> == std::is_pointer_v<Theirs>;
+
+/// True if parameters and result are passed alike: pointers as pointers, integers and enums of
+/// equal size.
+template <typename R, typename... P, typename S, typename... Q>
+consteval bool same_call(R (*)(P...), S (*)(Q...)) {
+  return kSamePassing<R, S> && (kSamePassing<P, Q> && ...);
+}
+
 constexpr mp::nccl::Functions kNccl{};
 static_assert(same_call(kNccl.comm_count, ncclCommCount));
 static_assert(same_call(kNccl.comm_user_rank, ncclCommUserRank));

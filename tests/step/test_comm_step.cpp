@@ -169,7 +169,7 @@ TEST_CASE("ranks: four ranks with equal gradients equal one bit for bit", "[comm
 }
 
 TEST_CASE("ranks: a communicator of one rank is not called and changes nothing",
-          "[comm][step][strict]") {
+          "[comm][step][short]") {
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   RankOfSteps one(adamw_spec(), &config), other(adamw_spec(), &config);
   mp_step_options_t options = mp_step_options_default();
@@ -183,8 +183,7 @@ TEST_CASE("ranks: a communicator of one rank is not called and changes nothing",
   CHECK(same_state(state_of(one.scaler.get()), state_of(other.scaler.get())));
 }
 
-TEST_CASE("ranks: a step reduces one maximum, a sharded step also one sum",
-          "[comm][step][strict]") {
+TEST_CASE("ranks: a step reduces one maximum, a sharded step also one sum", "[comm][step][short]") {
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   RankOfSteps rank(small_spec(), &config);
   RecordedComm recorded;
@@ -200,7 +199,7 @@ TEST_CASE("ranks: a step reduces one maximum, a sharded step also one sum",
   CHECK(recorded.calls == wanted);
 }
 
-TEST_CASE("ranks: nothing is updated if a callback fails", "[comm][step][strict]") {
+TEST_CASE("ranks: nothing is updated if a callback fails", "[comm][step][short]") {
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   for (const mp_scaler_config_t *scaler : {&config, (const mp_scaler_config_t *)nullptr}) {
     RankOfSteps rank(small_spec(), scaler);

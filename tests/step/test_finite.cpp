@@ -35,7 +35,7 @@ float norm_of(const std::vector<std::vector<double>> &chunks) {
 
 // ---------------------------------------------------------------------------- norms
 
-TEST_CASE("finite: norms are exact at every exponent", "[finite][norm][strict]") {
+TEST_CASE("finite: norms are exact at every exponent", "[finite][norm][short]") {
   const auto many = [](int64_t count, double x) {
     return std::vector<double>(static_cast<size_t>(count), x);
   };
@@ -53,7 +53,7 @@ TEST_CASE("finite: norms are exact at every exponent", "[finite][norm][strict]")
 }
 
 TEST_CASE("finite: clipping makes a gradient whose norm overflows applicable",
-          "[finite][step][strict]") {
+          "[finite][step][short]") {
   for (const float scale : {1.0f, 0x1p-40f}) {
     for (const bool unscaled : {false, true}) {
       OptimizerRun run(plain_spec({{MP_FP32, 16}, {MP_FP16, 0}}));
@@ -77,8 +77,7 @@ TEST_CASE("finite: clipping makes a gradient whose norm overflows applicable",
   }
 }
 
-TEST_CASE("finite: clipping by tensor norm works at every exponent",
-          "[finite][optimizer][strict]") {
+TEST_CASE("finite: clipping by tensor norm works at every exponent", "[finite][optimizer][short]") {
   for (const int exponent : {-60, 0, 60, 120}) {
     OptimizerSpec spec = plain_spec({{MP_FP32, 16}, {MP_FP32, 4}});
     spec.groups[0].max_tensor_norm = std::ldexp(1.0f, exponent);
@@ -98,7 +97,7 @@ TEST_CASE("finite: clipping by tensor norm works at every exponent",
   }
 }
 
-TEST_CASE("finite: norm ratios are correct at every exponent", "[finite][optimizer][strict]") {
+TEST_CASE("finite: norm ratios are correct at every exponent", "[finite][optimizer][short]") {
   // If w and g have one exponent, all ratios equal those of w = g = 1: LARS 1/2, LAMB |w| / 1.
   for (const int exponent : {-60, -30, 0, 40, 62}) {
     const double x = std::ldexp(1.0, exponent);
@@ -216,7 +215,7 @@ void check_outcome(ReportedRun &reported, unsigned causes) {
 }  // namespace
 
 TEST_CASE("outcome: each pair of causes gives one outcome in all reports",
-          "[finite][step][query][strict]") {
+          "[finite][step][query][short]") {
   const unsigned all[] = {0, kFlag, kInfinity, kNan, kNoScale, kRange};
   for (const bool has_scaler : {true, false}) {
     for (const unsigned one : all) {
@@ -238,7 +237,7 @@ TEST_CASE("outcome: each pair of causes gives one outcome in all reports",
   }
 }
 
-TEST_CASE("outcome: divergence is reported without a scaler", "[finite][step][strict]") {
+TEST_CASE("outcome: divergence is reported without a scaler", "[finite][step][short]") {
   ReportedRun reported(false);
   for (int i = 0; i < 100; ++i) {
     CHECK(state_of(reported.scaler()).status == MP_SCALER_STATUS_OK);
@@ -254,7 +253,7 @@ TEST_CASE("outcome: divergence is reported without a scaler", "[finite][step][st
 }
 
 TEST_CASE("outcome: an out-of-range gradient makes later optimizers of the scaler skip",
-          "[finite][step][shared][strict]") {
+          "[finite][step][shared][short]") {
   ReportedRun one(true), other(false);
   const auto step_other = [&](uint32_t flags) {
     other.run.grads().upload(constant_values(other.run.grads().specs(), 1.0));
@@ -279,7 +278,7 @@ TEST_CASE("outcome: an out-of-range gradient makes later optimizers of the scale
 // ---------------------------------------------------------------------------- ranks
 
 TEST_CASE("finite: ranks agree on range and norms at every exponent",
-          "[finite][comm][step][strict]") {
+          "[finite][comm][step][short]") {
   for (const int exponent : {-120, -60, 0, 40, 70, 110}) {
     const double x = std::ldexp(1.0, exponent);
     RanksOfSteps ranks({plain_spec({{MP_FP32, 12}}), plain_spec({{MP_FP32, 4}}), plain_spec({})},
@@ -337,7 +336,7 @@ void fill(TensorSet *tensors, Random &random, bool is_negative) {
 }  // namespace
 
 TEST_CASE("finite: finite states and gradients of any exponent stay finite",
-          "[finite][optimizer][strict]") {
+          "[finite][optimizer][short]") {
   uint64_t seed = 1;
   int64_t total = 0;
   for (OptimizerSpec spec : all_rules()) {
@@ -372,7 +371,7 @@ TEST_CASE("finite: finite states and gradients of any exponent stay finite",
 }
 
 TEST_CASE("finite: an element with a non-finite update keeps its values, its neighbors are updated",
-          "[finite][optimizer][strict]") {
+          "[finite][optimizer][short]") {
   const size_t bad[] = {0, 5, 8, 131, 255, 258};
   for (OptimizerSpec spec : all_kinds()) {
     spec.grads = {{MP_FP32, 259}};
@@ -415,7 +414,7 @@ TEST_CASE("finite: an element with a non-finite update keeps its values, its nei
 }
 
 TEST_CASE("finite: moments that a rule does not use are not checked",
-          "[finite][optimizer][strict]") {
+          "[finite][optimizer][short]") {
   OptimizerRun run(plain_spec({{MP_FP32, 40}}));
   run.master().upload(constant_values(run.master().specs(), 1.0));
   run.m()->upload(constant_values(run.m()->specs(), std::nan("")));
@@ -427,7 +426,7 @@ TEST_CASE("finite: moments that a rule does not use are not checked",
 // ---------------------------------------------------------------------------- accumulation
 
 TEST_CASE("accumulate: an overflowing quotient raises the flag of its micro-batch",
-          "[finite][accumulate][strict]") {
+          "[finite][accumulate][short]") {
   mp_scaler_config_t config = kBackoff;
   config.min_scale = config.init_scale = 0x1p-40f;
   const UniqueScaler scaler = make_scaler(config);

@@ -97,7 +97,7 @@ void check_copies(Copied &c, const Policy &policy) {
 
 // ---------------------------------------------------------------------------- every policy
 
-TEST_CASE("model: every copy is its rounded master weight", "[model][strict]") {
+TEST_CASE("model: every copy is its rounded master weight", "[model][short]") {
   const std::vector<double> special = special_weights();
   const int64_t count = static_cast<int64_t>(special.size());
   for (const uint32_t flags : kPolicies) {
@@ -111,7 +111,7 @@ TEST_CASE("model: every copy is its rounded master weight", "[model][strict]") {
   }
 }
 
-TEST_CASE("model: the default rounds to nearest and clamps", "[model][strict]") {
+TEST_CASE("model: the default rounds to nearest and clamps", "[model][short]") {
   const std::vector<double> special = special_weights();
   Copied c({{MP_FP32, static_cast<int64_t>(special.size()), 1}}, {MP_FP16});
   c.master.upload({special});
@@ -131,14 +131,14 @@ TEST_CASE("model: awkward sizes and alignments, parameters without a copy", "[mo
   CHECK(c.master.bits() == before);
 }
 
-TEST_CASE("model: empty lists and empty tensors are accepted", "[model][strict]") {
+TEST_CASE("model: empty lists and empty tensors are accepted", "[model][short]") {
   for (const size_t count : {0, 1, 3}) {
     Copied c(std::vector<TensorSpec>(count, {MP_FP32, 0}), std::vector<mp_dtype_t>(count, MP_BF16));
     for (const uint32_t flags : kPolicies) CHECK(c.copy({flags, 0, 0}) == 0);
   }
 }
 
-TEST_CASE("model: a raised flag leaves copies and count unchanged", "[model][strict]") {
+TEST_CASE("model: a raised flag leaves copies and count unchanged", "[model][short]") {
   for (const uint32_t flags : kPolicies) {
     Copied c({{MP_FP32, 33, 1}, {MP_FP32, 8}}, {MP_FP16, MP_BF16});
     c.master.upload(constant_values(c.master.specs(), HUGE_VAL));
@@ -158,7 +158,7 @@ TEST_CASE("model: a raised flag leaves copies and count unchanged", "[model][str
   }
 }
 
-TEST_CASE("model: overflows are counted over many chunks and calls", "[model][strict]") {
+TEST_CASE("model: overflows are counted over many chunks and calls", "[model][short]") {
   Copied c({{MP_FP32, 2 * kChunk + 5, 1}, {MP_FP32, 40}}, {MP_FP16, MP_BF16});
   TensorValues weights = constant_values(c.master.specs(), 1.0);
   for (const int64_t at : {int64_t{0}, kChunk - 1, kChunk, 2 * kChunk + 4})
@@ -222,7 +222,7 @@ TEST_CASE("model: representable values are never rounded", "[model]") {
 }
 
 TEST_CASE("model: stochastic rounding depends only on seed, t, tensor and element",
-          "[model][strict]") {
+          "[model][short]") {
   const int64_t count = kChunk + 77;
   const std::vector<TensorSpec> aligned = {{MP_FP32, count}, {MP_FP32, count}};
   const std::vector<TensorSpec> shifted = {{MP_FP32, count, 1}, {MP_FP32, count, 3}};
@@ -325,13 +325,13 @@ void check_composed(const OptimizerSpec &fused_spec, uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("model: a step and a separate copy equal the fused step", "[model][strict]") {
+TEST_CASE("model: a step and a separate copy equal the fused step", "[model][short]") {
   for (const uint32_t flags : kPolicies) {
     for (const OptimizerSpec &spec : all_kinds()) check_composed(with_policy(spec, flags), 2);
   }
 }
 
-TEST_CASE("model: counting overflows changes no other result", "[model][strict]") {
+TEST_CASE("model: counting overflows changes no other result", "[model][short]") {
   for (const uint32_t flags : kPolicies) {
     for (const OptimizerSpec &spec : all_kinds()) {
       OptimizerRun counted(with_policy(spec, flags)), plain(with_policy(spec, flags));
@@ -352,8 +352,7 @@ TEST_CASE("model: counting overflows changes no other result", "[model][strict]"
   }
 }
 
-TEST_CASE("model: stochastic rounding continues bit for bit after a checkpoint",
-          "[model][strict]") {
+TEST_CASE("model: stochastic rounding continues bit for bit after a checkpoint", "[model][short]") {
   const OptimizerSpec spec = with_policy(adamw_spec(), kStochastic);
   OptimizerRun first(spec), second(spec);
   Random random(4);
@@ -380,7 +379,7 @@ TEST_CASE("model: stochastic rounding continues bit for bit after a checkpoint",
 }
 
 TEST_CASE("model: updates below half a unit accumulate only with stochastic rounding",
-          "[model][strict]") {
+          "[model][short]") {
   // 64 steps of a quarter of a BF16 unit each: 16 units on average; to nearest, none.
   for (const uint32_t flags : {0u, kStochastic}) {
     OptimizerSpec spec = with_policy(spec_of(MP_OPT_SGD, sgd_hyper(1, 0)), flags);

@@ -36,15 +36,7 @@ class LargeTensors {
     if (!allocated()) return;
     std::vector<void *> data;
     for (const auto &tensor : zeros_) data.push_back(tensor->data());
-    mp_tensor_list_desc_t desc;
-    MP_INIT_STRUCT(&desc);
-    desc.dtype = dtype;
-    desc.count = static_cast<uint32_t>(data.size());
-    desc.data = data.data();
-    desc.numel = kNumel.data();
-    mp_tensor_list_t list = nullptr;
-    require_ok(mp_tensor_list_create(&list, context(), &desc));
-    list_.reset(list);
+    list_ = mptools::make_list(context(), dtype, data, {kNumel.begin(), kNumel.end()});
   }
 
   bool allocated() const {
@@ -127,9 +119,7 @@ TEST_CASE("nightly: applied and skipped steps of more than 2^31 weights", "[.nig
   desc.master = master.list();
   desc.model = model.list();
   desc.m = m.list();
-  mp_optimizer_t handle = nullptr;
-  require_ok(mp_optimizer_create(&handle, context(), &desc));
-  const UniqueOptimizer optimizer(handle);
+  const mptools::Optimizer optimizer = mptools::make_optimizer(context(), desc);
   mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   config.init_scale = 4.0f;
   const UniqueScaler scaler = make_scaler(config);
@@ -145,10 +135,10 @@ TEST_CASE("nightly: applied and skipped steps of more than 2^31 weights", "[.nig
     grads.set(place, 4.0 * power(place));
     master.set(place, 3.0);
   }
-  require_ok(mp_scale_step(handle, scaler.get(), nullptr, kStream));
+  require_ok(mp_scale_step(optimizer.get(), scaler.get(), nullptr, kStream));
   check_weights(0.5);
   grads.set(3, HUGE_VAL);
-  require_ok(mp_scale_step(handle, scaler.get(), nullptr, kStream));
+  require_ok(mp_scale_step(optimizer.get(), scaler.get(), nullptr, kStream));
   check_weights(0.5);
   CHECK(state_of(scaler.get()).skipped == 1);
   CHECK(state_of(scaler.get()).scale == 2.0f);

@@ -7,7 +7,7 @@ using namespace mptest;
 
 // ---------------------------------------------------------------------------- the formulas
 
-TEST_CASE("optimizer: every rule follows its formula", "[optimizer][strict]") {
+TEST_CASE("optimizer: every rule follows its formula", "[optimizer][short]") {
   for (const OptimizerSpec &spec : all_rules()) {
     CAPTURE(spec.kind, spec.flags, spec.groups[0].beta1, spec.groups[0].weight_decay);
     CheckedRun checked(spec, 1);
@@ -26,7 +26,7 @@ TEST_CASE("optimizer: every rule follows its formula for awkward sizes, types an
   }
 }
 
-TEST_CASE("optimizer: results for powers of two are exact", "[optimizer][strict]") {
+TEST_CASE("optimizer: results for powers of two are exact", "[optimizer][short]") {
   // w = 4, g = 3 at S = 2: computed by hand, because a bound could hide a missing term.
   OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(.5f, .5f, .25f, .5f));
   OptimizerRun run(spec);
@@ -42,7 +42,7 @@ TEST_CASE("optimizer: results for powers of two are exact", "[optimizer][strict]
 }
 
 TEST_CASE("optimizer: results for powers of two are exact for the other rules",
-          "[optimizer][strict]") {
+          "[optimizer][short]") {
   const auto first_step = [](const OptimizerSpec &spec, double w, double g, double m, double v) {
     OptimizerRun run(spec);
     run.master().upload(constant_values(run.master().specs(), w));
@@ -71,7 +71,7 @@ TEST_CASE("optimizer: results for powers of two are exact for the other rules",
   CHECK(first_step(spec, 4, 2, 2, 4) == all(3));  // v = 4; m = .5 * 2 + 2 / 2; w = 4 - .5 * 2
 }
 
-TEST_CASE("optimizer: the first Adam step equals lr", "[optimizer][strict]") {
+TEST_CASE("optimizer: the first Adam step equals lr", "[optimizer][short]") {
   // mhat = g and vhat = g^2 for any g, because of the bias correction.
   OptimizerSpec spec = spec_of(MP_OPT_ADAM, adam_hyper(.125f));
   spec.groups[0].eps = 0x1p-100f;
@@ -87,7 +87,7 @@ TEST_CASE("optimizer: the first Adam step equals lr", "[optimizer][strict]") {
   }
 }
 
-TEST_CASE("optimizer: formulas hold for large t", "[optimizer][strict]") {
+TEST_CASE("optimizer: formulas hold for large t", "[optimizer][short]") {
   for (const int64_t t : {int64_t{999}, int64_t{1000000}, int64_t{1} << 40}) {
     CheckedRun checked(spec_of(MP_OPT_ADAM, adam_hyper(.01f)), 4);
     checked.run.set_t(t);
@@ -97,7 +97,7 @@ TEST_CASE("optimizer: formulas hold for large t", "[optimizer][strict]") {
   }
 }
 
-TEST_CASE("optimizer: zero gradients leave Adam's weights unchanged", "[optimizer][strict]") {
+TEST_CASE("optimizer: zero gradients leave Adam's weights unchanged", "[optimizer][short]") {
   OptimizerRun run(spec_of(MP_OPT_ADAM, adam_hyper(.01f)));
   Random random(5);
   run.master().upload(real_values(run.master().specs(), random, 2.0));
@@ -112,7 +112,7 @@ TEST_CASE("optimizer: zero gradients leave Adam's weights unchanged", "[optimize
 }
 
 TEST_CASE("optimizer: SGD without momentum does not require m and leaves a given m unchanged",
-          "[optimizer][strict]") {
+          "[optimizer][short]") {
   OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(.1f, 0, 0, .05f));
   spec.has_m = false;
   CheckedRun without(spec, 6);
@@ -130,7 +130,7 @@ TEST_CASE("optimizer: SGD without momentum does not require m and leaves a given
   CHECK(with.state().m == before);
 }
 
-TEST_CASE("optimizer: model copies can be absent, partial or complete", "[optimizer][strict]") {
+TEST_CASE("optimizer: model copies can be absent, partial or complete", "[optimizer][short]") {
   for (const std::vector<mp_dtype_t> &model : std::vector<std::vector<mp_dtype_t>>{
            {},
            {MP_DTYPE_NONE, MP_FP16, MP_DTYPE_NONE, MP_BF16, MP_DTYPE_NONE},
@@ -142,7 +142,7 @@ TEST_CASE("optimizer: model copies can be absent, partial or complete", "[optimi
   }
 }
 
-TEST_CASE("optimizer: steps without elements are counted", "[optimizer][strict]") {
+TEST_CASE("optimizer: steps without elements are counted", "[optimizer][short]") {
   for (const std::vector<TensorSpec> &grads :
        std::vector<std::vector<TensorSpec>>{{}, {{MP_FP16, 0}}, {{MP_FP16, 0}, {MP_FP32, 0}}}) {
     for (OptimizerSpec spec : all_kinds()) {
@@ -159,7 +159,7 @@ TEST_CASE("optimizer: steps without elements are counted", "[optimizer][strict]"
 // ---------------------------------------------------------------------------- groups
 
 TEST_CASE("optimizer: every tensor follows the hyperparameters of its group",
-          "[optimizer][strict]") {
+          "[optimizer][short]") {
   OptimizerSpec sgd = spec_of(MP_OPT_SGD, sgd_hyper(.1f, 0));
   sgd.groups = {sgd_hyper(.1f, 0), sgd_hyper(.5f, .9f, .5f), sgd_hyper(.01f, .5f, 0, .25f)};
   OptimizerSpec adam = spec_of(MP_OPT_ADAM, adam_hyper(.1f));
@@ -183,7 +183,7 @@ TEST_CASE("optimizer: every tensor follows the hyperparameters of its group",
   }
 }
 
-TEST_CASE("optimizer: set_hyper changes only its own group", "[optimizer][strict]") {
+TEST_CASE("optimizer: set_hyper changes only its own group", "[optimizer][short]") {
   OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(.5f, 0));
   spec.groups = {sgd_hyper(.5f, 0), sgd_hyper(.5f, 0)};
   spec.tensor_group = {0, 1, 1, 0, 0};
@@ -220,7 +220,7 @@ std::vector<double> copies_of(const std::vector<double> &weights, mp_dtype_t dty
 }  // namespace
 
 TEST_CASE("optimizer: an overflowing copy is clamped unless MP_OPT_FLAG_MODEL_OVERFLOW is set",
-          "[optimizer][strict]") {
+          "[optimizer][short]") {
   const double most = std::numeric_limits<float>::max();
   const std::vector<double> weights = {65504,    65519,    65520,     -70000,       most,
                                        -most,    HUGE_VAL, -HUGE_VAL, std::nan(""), 1,
@@ -236,7 +236,7 @@ TEST_CASE("optimizer: an overflowing copy is clamped unless MP_OPT_FLAG_MODEL_OV
   }
 }
 
-TEST_CASE("optimizer: a NaN master weight affects only its own copy", "[optimizer][strict]") {
+TEST_CASE("optimizer: a NaN master weight affects only its own copy", "[optimizer][short]") {
   for (OptimizerSpec spec :
        {spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f)), spec_of(MP_OPT_ADAM, adam_hyper(.01f))}) {
     spec.grads = {{MP_FP16, 20}};
@@ -265,7 +265,7 @@ void fill_model(OptimizerRun &run) {
 
 }  // namespace
 
-TEST_CASE("optimizer: a skipped step changes nothing", "[optimizer][strict]") {
+TEST_CASE("optimizer: a skipped step changes nothing", "[optimizer][short]") {
   for (const OptimizerSpec &spec : all_rules()) {
     CheckedRun checked(spec, 10);
     fill_model(checked.run);
@@ -303,7 +303,7 @@ TEST_CASE("optimizer: random sequences with overflows follow the formulas", "[op
   }
 }
 
-TEST_CASE("optimizer: a NaN in an odd tail skips the step", "[optimizer][strict]") {
+TEST_CASE("optimizer: a NaN in an odd tail skips the step", "[optimizer][short]") {
   for (const OptimizerSpec &spec : all_kinds()) {
     CheckedRun checked(spec, 22);
     fill_model(checked.run);
@@ -315,7 +315,7 @@ TEST_CASE("optimizer: a NaN in an odd tail skips the step", "[optimizer][strict]
   }
 }
 
-TEST_CASE("optimizer: a cleared flag applies the step", "[optimizer][strict]") {
+TEST_CASE("optimizer: a cleared flag applies the step", "[optimizer][short]") {
   for (const float flag : {0.0f, -0.0f}) {
     OptimizerRun run(spec_of(MP_OPT_SGD, sgd_hyper(.5f, 0)));
     run.master().upload(constant_values(run.master().specs(), 1.0));
@@ -329,7 +329,7 @@ TEST_CASE("optimizer: a cleared flag applies the step", "[optimizer][strict]") {
 
 // ---------------------------------------------------------------------------- checkpoints
 
-TEST_CASE("optimizer: a restored optimizer continues bit for bit", "[optimizer][strict]") {
+TEST_CASE("optimizer: a restored optimizer continues bit for bit", "[optimizer][short]") {
   for (const OptimizerSpec &spec : all_rules()) {
     CheckedRun first(spec, 11);
     for (int i = 0; i < 3; ++i) first.step(1.0f);
@@ -349,7 +349,7 @@ TEST_CASE("optimizer: a restored optimizer continues bit for bit", "[optimizer][
   }
 }
 
-TEST_CASE("optimizer: setting t to 0 makes the next step the first", "[optimizer][strict]") {
+TEST_CASE("optimizer: setting t to 0 makes the next step the first", "[optimizer][short]") {
   CheckedRun checked(spec_of(MP_OPT_SGD, sgd_hyper(.1f, .9f, .5f)), 12);
   checked.step(1.0f);
   checked.run.set_t(0);

@@ -69,7 +69,7 @@ void check_known(mp_optimizer_kind_t kind, const mp_param_group_t &hyper, uint32
 }  // namespace
 
 TEST_CASE("optimizer known: SGD with momentum, Adam with L2 decay and AdamW match given results",
-          "[optimizer][strict]") {
+          "[optimizer][short]") {
   check_known(MP_OPT_SGD, sgd_hyper(.1f, .9f), 0,
               {{.5982750, -1.2390500, 1.9470750}, {.3466000, .1310500}});
   check_known(MP_OPT_ADAM, adam_hyper(.1f, .01f), 0,

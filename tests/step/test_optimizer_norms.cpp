@@ -39,7 +39,7 @@ TensorValues pair_of(double first, double second) {
 }  // namespace
 
 TEST_CASE("optimizer norms: results for powers of two are exact with LARS and LARC",
-          "[optimizer][strict]") {
+          "[optimizer][short]") {
   // |w| / (|g| + wd |w|) = 4 / (1 + .25 * 4) = 2 for any size; g + wd w = 2.
   mp_param_group_t hyper = sgd_hyper(.5f, 0, 0, .25f);
   hyper.trust_coefficient = .25f;
@@ -54,7 +54,7 @@ TEST_CASE("optimizer norms: results for powers of two are exact with LARS and LA
   CHECK(after_first_step(square_spec(MP_OPT_SGD, hyper, MP_OPT_FLAG_LARC), 1) == pair_of(4, 4));
 }
 
-TEST_CASE("optimizer norms: results for powers of two are exact with LAMB", "[optimizer][strict]") {
+TEST_CASE("optimizer norms: results for powers of two are exact with LAMB", "[optimizer][short]") {
   // The first corrected Adam step is 1; u = 1 + wd w = 2, r = 4 / 2.
   mp_param_group_t hyper = mp_param_group_default(MP_OPT_LAMB, .5f);
   hyper.beta1 = hyper.beta2 = .5f;
@@ -69,7 +69,7 @@ TEST_CASE("optimizer norms: results for powers of two are exact with LAMB", "[op
 }
 
 TEST_CASE("optimizer norms: results for powers of two are exact with NovoGrad",
-          "[optimizer][strict]") {
+          "[optimizer][short]") {
   mp_param_group_t hyper = mp_param_group_default(MP_OPT_NOVOGRAD, .5f);
   hyper.beta1 = .5f;
   hyper.beta2 = .75f;
@@ -85,7 +85,7 @@ TEST_CASE("optimizer norms: results for powers of two are exact with NovoGrad",
   CHECK(run.v()->download() == TensorValues{{12}, {48}});
 }
 
-TEST_CASE("optimizer norms: a norm of 0 disables the ratio", "[optimizer][strict]") {
+TEST_CASE("optimizer norms: a norm of 0 disables the ratio", "[optimizer][short]") {
   for (const uint32_t flags : {MP_OPT_FLAG_LARC, MP_OPT_FLAG_LARS}) {
     const OptimizerSpec spec = square_spec(MP_OPT_SGD, sgd_hyper(.5f, 0, 0, .25f), flags);
     CHECK(after_first_step(spec, 0) == pair_of(3.5, 3.5));  // w -= lr wd w
@@ -105,7 +105,7 @@ TEST_CASE("optimizer norms: a norm of 0 disables the ratio", "[optimizer][strict
   CHECK(after_step(novograd, 0) == pair_of(4, 4));
 }
 
-TEST_CASE("optimizer norms: results do not depend on the number of blocks", "[optimizer][strict]") {
+TEST_CASE("optimizer norms: results do not depend on the number of blocks", "[optimizer][short]") {
   const UniqueContext one_sm = make_context(1);
   for (OptimizerSpec spec : rules_with_norms()) {
     // More chunks than one SM has blocks, so that a block processes several.

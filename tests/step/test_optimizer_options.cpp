@@ -35,7 +35,7 @@ TEST_CASE("optimizer options: all options together follow the formulas with ever
 }
 
 TEST_CASE("optimizer options: a restored optimizer with all options continues bit for bit",
-          "[optimizer][strict]") {
+          "[optimizer][short]") {
   for (const OptimizerSpec &plain : all_kinds()) {
     const OptimizerSpec spec = with_everything(plain);
     CheckedRun first(spec, 42);
@@ -83,7 +83,7 @@ void check_moments(const TensorSet *wanted, mp_tensor_list_t got, bool is_needed
 }  // namespace
 
 TEST_CASE("optimizer: allocated moments start at zero and equal caller-owned ones bit for bit",
-          "[optimizer][strict]") {
+          "[optimizer][short]") {
   for (OptimizerSpec spec : all_rules()) {
     OptimizerRun lists(spec);
     spec.has_own_moments = true;
@@ -109,7 +109,7 @@ TEST_CASE("optimizer: allocated moments start at zero and equal caller-owned one
   }
 }
 
-TEST_CASE("optimizer: momentum cannot be enabled later without a list m", "[optimizer][strict]") {
+TEST_CASE("optimizer: momentum cannot be enabled later without a list m", "[optimizer][short]") {
   OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(.5f, 0));
   spec.has_own_moments = true;
   OptimizerRun run(spec);
@@ -120,7 +120,7 @@ TEST_CASE("optimizer: momentum cannot be enabled later without a list m", "[opti
 
 // ---------------------------------------------------------------------------- schedules
 
-TEST_CASE("optimizer options: schedules follow hand-computed values", "[optimizer][strict]") {
+TEST_CASE("optimizer options: schedules follow hand-computed values", "[optimizer][short]") {
   mp_param_group_t base = sgd_hyper(8, 0);
   const auto rates = [&](const mp_param_group_t &hyper, int steps) {
     OptimizerRun run(spec_of(MP_OPT_SGD, hyper));
@@ -161,7 +161,7 @@ TEST_CASE("optimizer options: schedules follow hand-computed values", "[optimize
   CHECK(rates(base, 5) == std::vector<float>{8, 8, 5, 2, 2});
 }
 
-TEST_CASE("optimizer options: a schedule applies only to its group", "[optimizer][strict]") {
+TEST_CASE("optimizer options: a schedule applies only to its group", "[optimizer][short]") {
   OptimizerSpec spec = plain_spec();
   spec.groups = {sgd_hyper(.5f, 0), sgd_hyper(.5f, 0)};
   spec.groups[1].warmup_steps = 2;
@@ -177,7 +177,7 @@ TEST_CASE("optimizer options: a schedule applies only to its group", "[optimizer
 }
 
 TEST_CASE("optimizer options: schedules support more groups than a block has threads",
-          "[optimizer][strict]") {
+          "[optimizer][short]") {
   for (OptimizerSpec spec : all_kinds()) {
     spec.groups.resize(300, spec.groups[0]);
     for (mp_param_group_t &group : spec.groups) {
@@ -199,7 +199,7 @@ TEST_CASE("optimizer options: schedules support more groups than a block has thr
 
 // ---------------------------------------------------------------------------- multipliers
 
-TEST_CASE("optimizer options: multipliers can be rewritten between steps", "[optimizer][strict]") {
+TEST_CASE("optimizer options: multipliers can be rewritten between steps", "[optimizer][short]") {
   OptimizerSpec spec = plain_spec();
   spec.groups[0].weight_decay = .5f;
   spec.lr_multipliers = {1, 1, 0, 2, .5f};
@@ -222,7 +222,7 @@ TEST_CASE("optimizer options: multipliers can be rewritten between steps", "[opt
 }
 
 TEST_CASE("optimizer options: LAMB without decay updates a tensor like Adam",
-          "[optimizer][strict]") {
+          "[optimizer][short]") {
   OptimizerSpec lamb = lamb_spec(), adam = adamw_spec();
   lamb.decay_multipliers = std::vector<float>(lamb.grads.size(), 0.0f);
   adam.groups[0] = lamb.groups[0];
@@ -235,7 +235,7 @@ TEST_CASE("optimizer options: LAMB without decay updates a tensor like Adam",
 
 // ---------------------------------------------------------------------------- regularizers
 
-TEST_CASE("optimizer options: regularizers of 1e-5 do not underflow", "[optimizer][strict]") {
+TEST_CASE("optimizer options: regularizers of 1e-5 do not underflow", "[optimizer][short]") {
   // OpenSeq2Seq's example: in FP16, the gradient 2e-9 of a weight of 1e-4 would be 0.
   OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(1, 0));
   spec.groups[0].l2 = 1e-5f;
@@ -251,7 +251,7 @@ TEST_CASE("optimizer options: regularizers of 1e-5 do not underflow", "[optimize
 }
 
 TEST_CASE("optimizer options: regularizers are exact and l1 has no gradient at 0",
-          "[optimizer][strict]") {
+          "[optimizer][short]") {
   OptimizerSpec spec = plain_spec();
   spec.groups[0].l1 = 2.0f;
   spec.groups[0].l2 = .25f;
@@ -266,7 +266,7 @@ TEST_CASE("optimizer options: regularizers are exact and l1 has no gradient at 0
   CHECK(moved(0) == constant_values(spec.grads, -.5));
 }
 
-TEST_CASE("optimizer options: the loss of the regularizers is exact", "[optimizer][strict]") {
+TEST_CASE("optimizer options: the loss of the regularizers is exact", "[optimizer][short]") {
   const auto loss_of = [](OptimizerRun &run) {
     const DeviceFloat loss(-1.0f);
     require_ok(mp_optimizer_regularization(run.get(), loss.data(), kStream));
@@ -314,7 +314,7 @@ TEST_CASE("optimizer options: the loss over many chunks is deterministic", "[opt
 }
 
 TEST_CASE("optimizer options: extra gradients are neither scaled nor clipped",
-          "[optimizer][strict]") {
+          "[optimizer][short]") {
   OptimizerSpec spec = plain_spec();
   spec.has_extra = true;
   spec.groups[0].clip_value = .5f;
@@ -330,7 +330,7 @@ TEST_CASE("optimizer options: extra gradients are neither scaled nor clipped",
 // ---------------------------------------------------------------------------- clipping
 
 TEST_CASE("optimizer options: clipping by value keeps signs and small values",
-          "[optimizer][strict]") {
+          "[optimizer][short]") {
   OptimizerSpec spec = plain_spec();
   spec.grads = {{MP_FP32, 5}};
   spec.model = {};
@@ -341,7 +341,7 @@ TEST_CASE("optimizer options: clipping by value keeps signs and small values",
   CHECK(run.master().download() == TensorValues{{.5, -.5, -.25, .125, 0}});
 }
 
-TEST_CASE("optimizer options: clipping by tensor norm", "[optimizer][strict]") {
+TEST_CASE("optimizer options: clipping by tensor norm", "[optimizer][short]") {
   OptimizerSpec spec = plain_spec();
   spec.grads = {{MP_FP32, 4}, {MP_FP16, 16}, {MP_FP32, 0}};
   spec.model = {};
@@ -355,7 +355,7 @@ TEST_CASE("optimizer options: clipping by tensor norm", "[optimizer][strict]") {
   for (const double value : w[1]) CHECK(within(Bounded(0.0) - Bounded(.5) * clipped, value));
 }
 
-TEST_CASE("optimizer options: a norm limit cannot be enabled later", "[optimizer][strict]") {
+TEST_CASE("optimizer options: a norm limit cannot be enabled later", "[optimizer][short]") {
   mp_param_group_t limited = sgd_hyper(.5f, 0);
   limited.max_tensor_norm = 1.0f;
   OptimizerRun run(plain_spec());

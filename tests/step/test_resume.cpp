@@ -183,7 +183,7 @@ TEST_CASE("resume: another training's checkpoint is rejected and changes nothing
   CHECK(other.saved() == good);
 }
 
-TEST_CASE("resume: every policy continues bit for bit", "[step][resume][strict]") {
+TEST_CASE("resume: every policy continues bit for bit", "[step][resume][short]") {
   int amid_hysteresis = 0;
   for (const mp_scaler_config_t &scaler : all_scalers()) {
     CAPTURE(scaler.policy, scaler.hysteresis, scaler.flags);

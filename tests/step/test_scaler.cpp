@@ -61,62 +61,62 @@ Scales lognormal_scales(const Config &config, const std::vector<double> &amaxes)
 
 // ---------------------------------------------------------------------------- known sequences
 
-TEST_CASE("scaler backoff: reproduces the sequence of torch's test", "[scaler][strict]") {
+TEST_CASE("scaler backoff: reproduces the sequence of torch's test", "[scaler][short]") {
   CHECK(scales_of(backoff(4, 1, 16777216, 2, .25, 2), "..x") == Scales{4, 8, 2});
 }
 
-TEST_CASE("scaler backoff: S grows after every third clean step", "[scaler][strict]") {
+TEST_CASE("scaler backoff: S grows after every third clean step", "[scaler][short]") {
   CHECK(scales_of(backoff(16384, 1, 16384, 2, .5, 3), kOverflowsOfA) ==
         Scales{16384, 16384, 16384, 8192, 8192, 4096, 4096, 4096, 8192, 8192, 8192, 16384});
   CHECK(scales_of(backoff(16384, 1, 16384, 2, .5, 2000), kOverflowsOfA) ==
         Scales{16384, 16384, 16384, 8192, 8192, 4096, 4096, 4096, 4096, 4096, 4096, 4096});
 }
 
-TEST_CASE("scaler backoff: S stays within its limits", "[scaler][strict]") {
+TEST_CASE("scaler backoff: S stays within its limits", "[scaler][short]") {
   CHECK(scales_of(backoff(16, 4, 16, 4, .25, 2), "xxx....x....") ==
         Scales{4, 4, 4, 4, 16, 16, 16, 4, 4, 16, 16, 16});
 }
 
 TEST_CASE("scaler backoff: limits that are not powers of the factor are reached exactly",
-          "[scaler][strict]") {
+          "[scaler][short]") {
   CHECK(scales_of(backoff(8, 3, 20, 2, .5, 1), "xxx....") == Scales{4, 3, 3, 6, 12, 20, 20});
 }
 
-TEST_CASE("scaler backoff: an overflow restarts the count of clean steps", "[scaler][strict]") {
+TEST_CASE("scaler backoff: an overflow restarts the count of clean steps", "[scaler][short]") {
   CHECK(scales_of(backoff(8, 1, 64, 2, .5, 3), "..x..x...") == Scales{8, 8, 4, 4, 4, 2, 2, 2, 4});
 }
 
-TEST_CASE("scaler backoff: hysteresis is reset when S grows", "[scaler][strict]") {
+TEST_CASE("scaler backoff: hysteresis is reset when S grows", "[scaler][short]") {
   // Megatron-LM: a clean step between two overflows does not reset the hysteresis.
   CHECK(scales_of(backoff(64, 1, 1024, 2, .5, 3, 2), "x.x.x...x.x") ==
         Scales{64, 64, 32, 32, 16, 16, 16, 32, 32, 32, 16});
 }
 
-TEST_CASE("scaler backoff: hysteresis is reset by every clean step", "[scaler][strict]") {
+TEST_CASE("scaler backoff: hysteresis is reset by every clean step", "[scaler][short]") {
   // Apex: only consecutive overflows use up the hysteresis.
   Config config = backoff(64, 1, 1024, 2, .5, 100, 3);
   config.flags = MP_SCALER_FLAG_REFILL_EACH_STEP;
   CHECK(scales_of(config, "xx.xxxx.xx") == Scales{64, 64, 64, 64, 64, 32, 16, 16, 16, 16});
 }
 
-TEST_CASE("scaler backoff: a tolerated overflow still restarts growth", "[scaler][strict]") {
+TEST_CASE("scaler backoff: a tolerated overflow still restarts growth", "[scaler][short]") {
   CHECK(scales_of(backoff(64, 1, 1024, 2, .5, 2, 2), ".x.") == Scales{64, 64, 64});
 }
 
-TEST_CASE("scaler lognormal: reproduces a known sequence", "[scaler][strict]") {
+TEST_CASE("scaler lognormal: reproduces a known sequence", "[scaler][short]") {
   CHECK(lognormal_scales(lognormal(2000), kSequenceA) ==
         Scales{32768, 32768, 4096, 2048, 4096, 2048, 2048, 1024, 512, 256, 128, 128});
   CHECK(lognormal_scales(lognormal(3), kSequenceA) ==
         Scales{32768, 32768, 4096, 2048, 4096, 2048, 2048, 1024, 1024, 512, 256, 512});
 }
 
-TEST_CASE("scaler lognormal: the first gradient determines S", "[scaler][strict]") {
+TEST_CASE("scaler lognormal: the first gradient determines S", "[scaler][short]") {
   // log2 65504 - log2 amax - 3.0902 * 0.5, rounded down: only the floor of sigma is known.
   CHECK(lognormal_scales(lognormal(2000), {1.0}) == Scales{16384});
   CHECK(lognormal_scales(lognormal(2000), {1024.0}) == Scales{16});
 }
 
-TEST_CASE("scaler lognormal: constant gradients never overflow", "[scaler][strict]") {
+TEST_CASE("scaler lognormal: constant gradients never overflow", "[scaler][short]") {
   // If sigma were 0 without a floor, S would scale amax to exactly 65504.
   ScalerRun run(lognormal(2000));
   for (int step = 0; step < 50; ++step) {
@@ -126,7 +126,7 @@ TEST_CASE("scaler lognormal: constant gradients never overflow", "[scaler][stric
   }
 }
 
-TEST_CASE("scaler lognormal: a step of zeros changes nothing", "[scaler][strict]") {
+TEST_CASE("scaler lognormal: a step of zeros changes nothing", "[scaler][short]") {
   ScalerRun run(lognormal(2));
   CHECK(run.update(0.0f, 0.0) == 65536.0f);
   run.update(0.0f, 0.5);
@@ -141,7 +141,7 @@ TEST_CASE("scaler lognormal: a step of zeros changes nothing", "[scaler][strict]
 }
 
 TEST_CASE("scaler lognormal: the first statistics do not undo earlier overflows",
-          "[scaler][strict]") {
+          "[scaler][short]") {
   ScalerRun run(lognormal(2));
   CHECK(run.update(1.0f) == 32768.0f);
   CHECK(run.update(1.0f) == 16384.0f);
@@ -154,7 +154,7 @@ TEST_CASE("scaler lognormal: the first statistics do not undo earlier overflows"
 // CUDA's log2 of 2^3, 2^6, 2^12, 2^13 and 2^24 is an ulp too small.  If S were computed with it,
 // the headroom would be that ulp, which costs a full bit.
 TEST_CASE("scaler lognormal: overflows before the first statistics leave S at the proposed value",
-          "[scaler][strict]") {
+          "[scaler][short]") {
   for (int bits = 0; bits <= 24; ++bits) {
     const float scale = std::ldexp(1.0f, bits);
     Config config = lognormal(2);
@@ -169,7 +169,7 @@ TEST_CASE("scaler lognormal: overflows before the first statistics leave S at th
 
 // The ninth random sequence of test_scaler_presets.cpp; a headroom of one ulp would give 2048 next.
 TEST_CASE("scaler lognormal: S stays 4096 after four overflows and a matching gradient",
-          "[scaler][strict]") {
+          "[scaler][short]") {
   ScalerRun run(lognormal(2));
   for (const float scale : {32768.0f, 16384.0f, 8192.0f, 4096.0f}) CHECK(run.update(1.0f) == scale);
   CHECK(run.update_scaled(0.0f, 0x1.81b3b8p+13f) == 4096.0f);
@@ -177,7 +177,7 @@ TEST_CASE("scaler lognormal: S stays 4096 after four overflows and a matching gr
 }
 
 TEST_CASE("scaler lognormal: a non-finite amax is an overflow without the flag",
-          "[scaler][strict]") {
+          "[scaler][short]") {
   for (const double amax : {HUGE_VAL, static_cast<double>(NAN)}) {
     ScalerRun flagged(lognormal(2000)), unflagged(lognormal(2000));
     flagged.update(0.0f, 0.5);
@@ -188,7 +188,7 @@ TEST_CASE("scaler lognormal: a non-finite amax is an overflow without the flag",
   }
 }
 
-TEST_CASE("scaler static: S never changes", "[scaler][strict]") {
+TEST_CASE("scaler static: S never changes", "[scaler][short]") {
   Config config = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
   config.init_scale = 1024.0f;
   CHECK(scales_of(config, "x.xx..") == Scales(6, 1024.0f));
@@ -196,7 +196,7 @@ TEST_CASE("scaler static: S never changes", "[scaler][strict]") {
 
 // ---------------------------------------------------------------------------- random sequences
 
-TEST_CASE("scaler backoff: random sequences follow the oracle", "[scaler][strict]") {
+TEST_CASE("scaler backoff: random sequences follow the oracle", "[scaler][short]") {
   Random random(1);
   for (int sequence = 0; sequence < 24; ++sequence) {
     const float factor = sequence % 2 == 0 ? 2.0f : 1.7f;  // 1.7: inexact
@@ -216,7 +216,7 @@ TEST_CASE("scaler backoff: random sequences follow the oracle", "[scaler][strict
   }
 }
 
-TEST_CASE("scaler lognormal: random sequences follow the oracle", "[scaler][strict]") {
+TEST_CASE("scaler lognormal: random sequences follow the oracle", "[scaler][short]") {
   Random random(2);
   int ambiguous = 0, updates = 0;
   for (int sequence = 0; sequence < 12; ++sequence) {
@@ -317,7 +317,7 @@ TEST_CASE("scaler lognormal: parameter gradients rarely overflow", "[scaler]") {
 
 // ---------------------------------------------------------------------------- state
 
-TEST_CASE("scaler: a restored state continues bit for bit", "[scaler][strict]") {
+TEST_CASE("scaler: a restored state continues bit for bit", "[scaler][short]") {
   Config configs[] = {mp_scaler_config_default(MP_SCALER_POLICY_STATIC),
                       backoff(65536, 1, 16777216, 2, .5, 5, 3), lognormal(5)};
   configs[0].init_scale = 8.0f;
@@ -346,7 +346,7 @@ TEST_CASE("scaler: a restored state continues bit for bit", "[scaler][strict]") 
   }
 }
 
-TEST_CASE("scaler: the initial state is the configured one", "[scaler][strict]") {
+TEST_CASE("scaler: the initial state is the configured one", "[scaler][short]") {
   const mp_scaler_state_t state = state_of(make_scaler(backoff(256, 1, 512, 2, .5, 7, 3)).get());
   CHECK(state.policy == MP_SCALER_POLICY_BACKOFF);
   CHECK(state.scale == 256.0f);
@@ -355,7 +355,7 @@ TEST_CASE("scaler: the initial state is the configured one", "[scaler][strict]")
   CHECK(state.skipped == 0);
 }
 
-TEST_CASE("scaler: every policy counts steps and skipped steps", "[scaler][strict]") {
+TEST_CASE("scaler: every policy counts steps and skipped steps", "[scaler][short]") {
   for (const auto policy :
        {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {
     ScalerRun run(mp_scaler_config_default(policy));
@@ -365,7 +365,7 @@ TEST_CASE("scaler: every policy counts steps and skipped steps", "[scaler][stric
   }
 }
 
-TEST_CASE("scaler: any flag except 0 is an overflow, and an update clears it", "[scaler][strict]") {
+TEST_CASE("scaler: any flag except 0 is an overflow, and an update clears it", "[scaler][short]") {
   for (const auto policy :
        {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {
     for (const float found_inf : {1.0f, 2.0f, 8.0f, -1.0f, 0x1p-149f, NAN, HUGE_VALF}) {
@@ -380,7 +380,7 @@ TEST_CASE("scaler: any flag except 0 is an overflow, and an update clears it", "
   }
 }
 
-TEST_CASE("scaler: inv_scale is the rounded reciprocal of S", "[scaler][strict]") {
+TEST_CASE("scaler: inv_scale is the rounded reciprocal of S", "[scaler][short]") {
   ScalerRun run(backoff(1000, 1, 1e9, 1.3f, .7f, 1));
   Random random(5);
   for (int step = 0; step < 60; ++step) {
@@ -389,7 +389,7 @@ TEST_CASE("scaler: inv_scale is the rounded reciprocal of S", "[scaler][strict]"
   }
 }
 
-TEST_CASE("scaler: device addresses never change", "[scaler][strict]") {
+TEST_CASE("scaler: device addresses never change", "[scaler][short]") {
   ScalerRun run(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
   const float *const scale = mp_scaler_get_scale_address(run.get());
   const float *const inv_scale = mp_scaler_get_inv_scale_address(run.get());
@@ -401,7 +401,7 @@ TEST_CASE("scaler: device addresses never change", "[scaler][strict]") {
   CHECK(mp_scaler_get_found_inf_address(run.get()) == found_inf);
 }
 
-TEST_CASE("scaler: the loss times S is rounded once", "[scaler][strict]") {
+TEST_CASE("scaler: the loss times S is rounded once", "[scaler][short]") {
   ScalerRun run(backoff(3000, 1, 65536, 2, .5, 5));
   Random random(6);
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {

@@ -90,7 +90,7 @@ void check_preset(mp_scaler_preset_t preset, uint64_t sequences, int steps) {
 
 }  // namespace
 
-TEST_CASE("scaler presets: random sequences equal upstream's", "[scaler][strict]") {
+TEST_CASE("scaler presets: random sequences equal upstream's", "[scaler][short]") {
   for (const mp_scaler_preset_t preset : kPresets) check_preset(preset, 20, 60);
 }
 
@@ -156,7 +156,7 @@ mp_scaler_config_t logmax() {
 
 }  // namespace
 
-TEST_CASE("scaler presets: OpenSeq2Seq Backoff reproduces known sequences", "[scaler][strict]") {
+TEST_CASE("scaler presets: OpenSeq2Seq Backoff reproduces known sequences", "[scaler][short]") {
   mp_scaler_config_t config = mp_scaler_config_preset(MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF);
   CHECK(scales_of(config, kSequenceA) ==
         Scales{16384, 16384, 16384, 8192, 8192, 4096, 4096, 4096, 4096, 4096, 4096, 4096});
@@ -192,7 +192,7 @@ void check_close(double got, double wanted, double relative_error) {
 const double kFp32Error = std::exp2(3.09 * 7.7e-3 * 2) - 1;
 
 TEST_CASE("scaler presets: LogMax keeps S = 1 long after one overflow, like upstream",
-          "[scaler][strict]") {
+          "[scaler][short]") {
   const Scales scales = scales_of(logmax(), kSequenceA);
   const std::vector<double> meant = meant_scales(kSequenceA);
   const double known[] = {131072, 63634.113, 7155.992};
@@ -210,7 +210,7 @@ TEST_CASE("scaler presets: LogMax keeps S = 1 long after one overflow, like upst
 }
 
 TEST_CASE("scaler presets: LogMax gives S = NaN after a step of zeros, like upstream",
-          "[scaler][strict]") {
+          "[scaler][short]") {
   ScalerRun run(logmax());
   CHECK(run.update(0.0f, 1.0) == 65536.0f);
   check_close(run.update(0.0f, 2.0), 15853.2, kFp32Error);
@@ -220,7 +220,7 @@ TEST_CASE("scaler presets: LogMax gives S = NaN after a step of zeros, like upst
 }
 
 TEST_CASE("scaler presets: LogMax scales constant gradients to 2^16, like upstream",
-          "[scaler][strict]") {
+          "[scaler][short]") {
   ScalerRun run(logmax());
   for (int i = 0; i < 5; ++i) {
     check_close(run.update(0.0f, 3.0), 65536.0 / 3.0, kFp32Error);
@@ -228,7 +228,7 @@ TEST_CASE("scaler presets: LogMax scales constant gradients to 2^16, like upstre
 }
 
 TEST_CASE("scaler presets: LogMax samples log2_max only at an overflow, like upstream",
-          "[scaler][strict]") {
+          "[scaler][short]") {
   mp_scaler_config_t config = logmax();
   config.log2_max = 10.0f;
   ScalerRun run(config);
@@ -238,7 +238,7 @@ TEST_CASE("scaler presets: LogMax samples log2_max only at an overflow, like ups
   CHECK(run.state().log2_mean == 0.01f * 1024.0f);
 }
 
-TEST_CASE("scaler presets: torch does not grow S to infinity", "[scaler][strict]") {
+TEST_CASE("scaler presets: torch does not grow S to infinity", "[scaler][short]") {
   mp_scaler_config_t config = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH);
   config.init_scale = 1e38f;
   config.growth_factor = 10.0;
@@ -246,7 +246,7 @@ TEST_CASE("scaler presets: torch does not grow S to infinity", "[scaler][strict]
   CHECK(scales_of(config, {1, 1}) == Scales{1e38f, 1e38f});
 }
 
-TEST_CASE("scaler presets: torch's factors are doubles", "[scaler][strict]") {
+TEST_CASE("scaler presets: torch's factors are doubles", "[scaler][short]") {
   mp_scaler_config_t config = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH);
   config.growth_factor = 1.7;
   config.backoff_factor = 0.3;
@@ -259,7 +259,7 @@ TEST_CASE("scaler presets: torch's factors are doubles", "[scaler][strict]") {
   }
 }
 
-TEST_CASE("scaler presets: S can decrease to 0 without a minimum and stays 0", "[scaler][strict]") {
+TEST_CASE("scaler presets: S can decrease to 0 without a minimum and stays 0", "[scaler][short]") {
   ScalerRun run(mp_scaler_config_preset(MP_SCALER_PRESET_TORCH));
   for (int i = 1; i <= 165; ++i) REQUIRE(run.update(1.0f) == std::ldexp(65536.0f, -i));
   CHECK(run.update(1.0f) == 0.0f);
@@ -268,7 +268,7 @@ TEST_CASE("scaler presets: S can decrease to 0 without a minimum and stays 0", "
   set_state(run.get(), sunk);
 }
 
-TEST_CASE("scaler presets: an unknown preset creates no scaler", "[scaler][strict]") {
+TEST_CASE("scaler presets: an unknown preset creates no scaler", "[scaler][short]") {
   const mp_scaler_config_t config = mp_scaler_config_preset(static_cast<mp_scaler_preset_t>(0));
   mp_scaler_t scaler = nullptr;
   CHECK(mp_scaler_create(&scaler, context(), &config) == MP_ERROR_STRUCT_SIZE);
@@ -277,7 +277,7 @@ TEST_CASE("scaler presets: an unknown preset creates no scaler", "[scaler][stric
 // ---------------------------------------------------------------------------- checkpoints
 
 TEST_CASE("scaler presets: a scaler restored at any step continues bit for bit",
-          "[scaler][strict]") {
+          "[scaler][short]") {
   for (const mp_scaler_preset_t preset : kPresets) {
     mp_scaler_config_t config = short_config(preset, 4, 3);
     config.max_consecutive_skips = 5;
@@ -308,7 +308,7 @@ TEST_CASE("scaler presets: a scaler restored at any step continues bit for bit",
   }
 }
 
-TEST_CASE("scaler presets: torch's state_dict can be imported and exported", "[scaler][strict]") {
+TEST_CASE("scaler presets: torch's state_dict can be imported and exported", "[scaler][short]") {
   for (int cut = 0; cut <= 30; ++cut) {
     ScalerRun first(short_config(MP_SCALER_PRESET_TORCH, 4, 1));
     Training training(8);
@@ -336,8 +336,7 @@ TEST_CASE("scaler presets: torch's state_dict can be imported and exported", "[s
   }
 }
 
-TEST_CASE("scaler presets: Megatron's state_dict can be imported and exported",
-          "[scaler][strict]") {
+TEST_CASE("scaler presets: Megatron's state_dict can be imported and exported", "[scaler][short]") {
   for (int cut = 0; cut <= 30; ++cut) {
     const mp_scaler_config_t config = short_config(MP_SCALER_PRESET_MEGATRON, 4, 3);
     ScalerRun first(config), second(config);

@@ -24,7 +24,7 @@ const mp_scaler_policy_t kAllPolicies[] = {MP_SCALER_POLICY_STATIC, MP_SCALER_PO
 
 // ---------------------------------------------------------------------------- divergence
 
-TEST_CASE("scaler state: diverges after max_consecutive_skips skips in a row", "[scaler][strict]") {
+TEST_CASE("scaler state: diverges after max_consecutive_skips skips in a row", "[scaler][short]") {
   for (const mp_scaler_policy_t policy : kAllPolicies) {
     ScalerRun run(diverging(policy, 5));
     for (int skips = 1; skips <= 8; ++skips) {
@@ -36,7 +36,7 @@ TEST_CASE("scaler state: diverges after max_consecutive_skips skips in a row", "
   }
 }
 
-TEST_CASE("scaler state: divergence freezes S and the policy", "[scaler][strict]") {
+TEST_CASE("scaler state: divergence freezes S and the policy", "[scaler][short]") {
   for (const mp_scaler_policy_t policy : kDynamicPolicies) {
     ScalerRun run(diverging(policy, 5));
     run.update(0.0f, 0.25);
@@ -54,7 +54,7 @@ TEST_CASE("scaler state: divergence freezes S and the policy", "[scaler][strict]
   }
 }
 
-TEST_CASE("scaler state: a clean step ends divergence", "[scaler][strict]") {
+TEST_CASE("scaler state: a clean step ends divergence", "[scaler][short]") {
   for (const mp_scaler_policy_t policy : kAllPolicies) {
     ScalerRun run(diverging(policy, 3));
     for (int round = 1; round <= 3; ++round) {
@@ -68,7 +68,7 @@ TEST_CASE("scaler state: a clean step ends divergence", "[scaler][strict]") {
   }
 }
 
-TEST_CASE("scaler state: S decreases at most max_consecutive_skips times", "[scaler][strict]") {
+TEST_CASE("scaler state: S decreases at most max_consecutive_skips times", "[scaler][short]") {
   mp_scaler_config_t config = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH);
   config.max_consecutive_skips = 20;
   ScalerRun run(config);
@@ -78,7 +78,7 @@ TEST_CASE("scaler state: S decreases at most max_consecutive_skips times", "[sca
   CHECK(run.update(1.0f) == 0.03125f);
 }
 
-TEST_CASE("scaler state: max_consecutive_skips = 0 disables divergence", "[scaler][strict]") {
+TEST_CASE("scaler state: max_consecutive_skips = 0 disables divergence", "[scaler][short]") {
   ScalerRun run(diverging(MP_SCALER_POLICY_BACKOFF, 0));
   for (int i = 0; i < 300; ++i) run.update(1.0f);
   CHECK(run.state().status == MP_SCALER_STATUS_OK);
@@ -87,7 +87,7 @@ TEST_CASE("scaler state: max_consecutive_skips = 0 disables divergence", "[scale
 
 // ---------------------------------------------------------------------------- NaN
 
-TEST_CASE("scaler state: amax distinguishes NaN from infinity", "[scaler][strict]") {
+TEST_CASE("scaler state: amax distinguishes NaN from infinity", "[scaler][short]") {
   for (const mp_scaler_policy_t policy : kAllPolicies) {
     ScalerRun run(mp_scaler_config_default(policy));
     for (const float amax : {1.0f, HUGE_VALF, NAN, -NAN, 0.0f, HUGE_VALF, 2.0f}) {
@@ -102,7 +102,7 @@ TEST_CASE("scaler state: amax distinguishes NaN from infinity", "[scaler][strict
   }
 }
 
-TEST_CASE("scaler state: backoff uses amax only to detect overflow", "[scaler][strict]") {
+TEST_CASE("scaler state: backoff uses amax only to detect overflow", "[scaler][short]") {
   ScalerRun by_flag(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
   ScalerRun by_amax(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
   for (const float amax : {1.0f, HUGE_VALF, 0.0f, NAN, 65504.0f}) {
@@ -156,7 +156,7 @@ void run_and_note(ScalerRun &run, History &all, Random &random) {
 
 }  // namespace
 
-TEST_CASE("scaler state: the history contains the last updates", "[scaler][strict]") {
+TEST_CASE("scaler state: the history contains the last updates", "[scaler][short]") {
   for (const mp_scaler_policy_t policy : kDynamicPolicies) {
     for (const int32_t length : {1, 2, 7, 100}) {
       mp_scaler_config_t config = mp_scaler_config_default(policy);
@@ -177,7 +177,7 @@ TEST_CASE("scaler state: the history contains the last updates", "[scaler][stric
   }
 }
 
-TEST_CASE("scaler state: each array of the history is optional", "[scaler][strict]") {
+TEST_CASE("scaler state: each array of the history is optional", "[scaler][short]") {
   mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   config.history_length = 4;
   ScalerRun run(config);
@@ -194,7 +194,7 @@ TEST_CASE("scaler state: each array of the history is optional", "[scaler][stric
   CHECK(count == 2);
 }
 
-TEST_CASE("scaler state: restoring a state empties the history", "[scaler][strict]") {
+TEST_CASE("scaler state: restoring a state empties the history", "[scaler][short]") {
   mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   config.history_length = 4;
   ScalerRun run(config);
@@ -206,7 +206,7 @@ TEST_CASE("scaler state: restoring a state empties the history", "[scaler][stric
   CHECK(history_of(run.get(), 4) == History{{scale}, {0}});
 }
 
-TEST_CASE("scaler state: restoring a state clears the flag", "[scaler][strict]") {
+TEST_CASE("scaler state: restoring a state clears the flag", "[scaler][short]") {
   ScalerRun run(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
   write_float(mp_scaler_get_found_inf_address(run.get()), 1.0f);
   set_state(run.get(), run.state());
@@ -250,7 +250,7 @@ std::vector<mp_scaler_config_t> wide_configs() {
 
 }  // namespace
 
-TEST_CASE("scaler state: every reachable state can be restored", "[scaler][strict]") {
+TEST_CASE("scaler state: every reachable state can be restored", "[scaler][short]") {
   // Gradients at the ends of fp32, constant or alternating, give the most extreme statistics.
   for (const mp_scaler_config_t &config : wide_configs()) {
     for (const std::vector<float> &amaxes :

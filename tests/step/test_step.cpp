@@ -166,7 +166,7 @@ std::vector<std::optional<mp_scaler_config_t>> all_scalers() {
 
 // ---------------------------------------------------------------------------- tests
 
-TEST_CASE("step: equals its parts for every rule, policy and clipping", "[step][strict]") {
+TEST_CASE("step: equals its parts for every rule, policy and clipping", "[step][short]") {
   uint64_t seed = 1;
   for (const OptimizerSpec &optimizer : {momentum_spec(), adamw_spec()}) {
     for (const auto &scaler : all_scalers()) {
@@ -180,7 +180,7 @@ TEST_CASE("step: equals its parts for every rule, policy and clipping", "[step][
   }
 }
 
-TEST_CASE("step: equals its parts for every kind of optimizer", "[step][strict]") {
+TEST_CASE("step: equals its parts for every kind of optimizer", "[step][short]") {
   uint64_t seed = 50;
   for (const OptimizerSpec &optimizer : all_kinds()) {
     for (const auto &scaler : all_scalers()) {
@@ -214,7 +214,7 @@ TEST_CASE("step: equals its parts over a long run", "[step]") {
   }
 }
 
-TEST_CASE("step: an empty list is accepted", "[step][strict]") {
+TEST_CASE("step: an empty list is accepted", "[step][short]") {
   for (const std::vector<TensorSpec> &grads :
        std::vector<std::vector<TensorSpec>>{{}, {{MP_FP16, 0}, {MP_FP32, 0}}}) {
     for (const auto &scaler : all_scalers()) {
@@ -230,7 +230,7 @@ TEST_CASE("step: an empty list is accepted", "[step][strict]") {
   }
 }
 
-TEST_CASE("step: a flag raised before the step skips it and is cleared", "[step][strict]") {
+TEST_CASE("step: a flag raised before the step skips it and is cleared", "[step][short]") {
   for (const auto &scaler : all_scalers()) {
     if (!scaler) continue;
     const StepCase c{adamw_spec(), scaler, 0.5f, true};
@@ -250,7 +250,7 @@ TEST_CASE("step: a flag raised before the step skips it and is cleared", "[step]
   }
 }
 
-TEST_CASE("step: without a scaler, a non-finite gradient skips only one step", "[step][strict]") {
+TEST_CASE("step: without a scaler, a non-finite gradient skips only one step", "[step][short]") {
   const StepCase c{momentum_spec(), std::nullopt, 0.0f, true};
   Side side(c);
   side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
@@ -265,8 +265,7 @@ TEST_CASE("step: without a scaler, a non-finite gradient skips only one step", "
   CHECK(side.skipped.value() == 0.0f);
 }
 
-TEST_CASE("step: grad_norm is the norm of the unscaled gradient before clipping",
-          "[step][strict]") {
+TEST_CASE("step: grad_norm is the norm of the unscaled gradient before clipping", "[step][short]") {
   mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
   config.init_scale = 1024.0f;
   for (const float max_grad_norm : {0.0f, 0.25f}) {
@@ -286,7 +285,7 @@ TEST_CASE("step: grad_norm is the norm of the unscaled gradient before clipping"
   }
 }
 
-TEST_CASE("step: S falls and recovers with the gradients", "[step][strict]") {
+TEST_CASE("step: S falls and recovers with the gradients", "[step][short]") {
   // A gradient of 1 times S overflows FP16 from S = 2^16 on.
   mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   config.growth_interval = 4;
@@ -304,7 +303,7 @@ TEST_CASE("step: S falls and recovers with the gradients", "[step][strict]") {
   CHECK(side.run.t() == 9);
 }
 
-TEST_CASE("step: S below 1 makes gradients beyond FP16 representable", "[step][strict]") {
+TEST_CASE("step: S below 1 makes gradients beyond FP16 representable", "[step][short]") {
   constexpr double kGrad = 0x1p20;
   const auto train = [&](mp_scaler_policy_t policy, float min_scale) {
     mp_scaler_config_t config = mp_scaler_config_default(policy);
@@ -329,7 +328,7 @@ TEST_CASE("step: S below 1 makes gradients beyond FP16 representable", "[step][s
   }
 }
 
-TEST_CASE("step: set_data replaces the optimizer's gradients", "[step][strict]") {
+TEST_CASE("step: set_data replaces the optimizer's gradients", "[step][short]") {
   const StepCase c{momentum_spec(), all_scalers()[1], 0.5f, true};
   Side side(c), same(c);
   TensorSet other(c.optimizer.grads);
@@ -343,7 +342,7 @@ TEST_CASE("step: set_data replaces the optimizer's gradients", "[step][strict]")
   CHECK(side.run.state() == same.run.state());
 }
 
-TEST_CASE("step: a scaler of another context is rejected", "[step][strict]") {
+TEST_CASE("step: a scaler of another context is rejected", "[step][short]") {
   const UniqueContext other = make_context(0);
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   mp_scaler_t scaler = nullptr;

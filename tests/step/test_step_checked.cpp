@@ -96,8 +96,7 @@ void spoil_gradient(Side &side, double value) {
 
 }  // namespace
 
-TEST_CASE("checked step: equals the step that checks, for every rule and policy",
-          "[step][strict]") {
+TEST_CASE("checked step: equals the step that checks, for every rule and policy", "[step][short]") {
   uint64_t seed = 1;
   for (const OptimizerSpec &spec : all_kinds()) {
     for (const mp_scaler_policy_t policy : kPolicies) {
@@ -107,7 +106,7 @@ TEST_CASE("checked step: equals the step that checks, for every rule and policy"
   }
 }
 
-TEST_CASE("checked step: a non-finite gradient loses only its own update", "[step][strict]") {
+TEST_CASE("checked step: a non-finite gradient loses only its own update", "[step][short]") {
   const OptimizerSpec spec = momentum_spec();
   Side side(spec, config_of(MP_SCALER_POLICY_BACKOFF));
   side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
@@ -119,7 +118,7 @@ TEST_CASE("checked step: a non-finite gradient loses only its own update", "[ste
   for (size_t i = 0; i < after[4].size(); ++i) CHECK((after[4][i] == before[4][i]) == (i == 7));
 }
 
-TEST_CASE("checked step: a raised flag or a non-finite amax skips the step", "[step][strict]") {
+TEST_CASE("checked step: a raised flag or a non-finite amax skips the step", "[step][short]") {
   for (const OptimizerSpec &spec : all_kinds()) {
     for (const float amax : {1.0f, HUGE_VALF, NAN}) {
       Side side(spec, config_of(MP_SCALER_POLICY_BACKOFF));
@@ -142,7 +141,7 @@ TEST_CASE("checked step: a raised flag or a non-finite amax skips the step", "[s
   }
 }
 
-TEST_CASE("checked step: a raised flag skips in every warp of every block", "[step][strict]") {
+TEST_CASE("checked step: a raised flag skips in every warp of every block", "[step][short]") {
   for (OptimizerSpec spec : all_kinds()) {
     spec.grads = std::vector<TensorSpec>(8, TensorSpec{MP_FP16, 5000});
     spec.model = mixed_models(spec.grads.size());
@@ -160,7 +159,7 @@ TEST_CASE("checked step: a raised flag skips in every warp of every block", "[st
   }
 }
 
-TEST_CASE("checked step: several optimizers share one scaler", "[step][strict]") {
+TEST_CASE("checked step: several optimizers share one scaler", "[step][short]") {
   for (const mp_scaler_policy_t policy : kPolicies) {
     const OptimizerSpec spec = adamw_spec();
     Side a(spec, config_of(policy)), whole(spec, config_of(policy));
@@ -185,7 +184,7 @@ TEST_CASE("checked step: several optimizers share one scaler", "[step][strict]")
   }
 }
 
-TEST_CASE("checked step: a GEMM epilogue provides flag and amax", "[step][strict]") {
+TEST_CASE("checked step: a GEMM epilogue provides flag and amax", "[step][short]") {
   constexpr int64_t kRows = 24, kCols = 16;
   OptimizerSpec spec = spec_of(MP_OPT_ADAM, adam_hyper(.01f));
   spec.grads = {{MP_FP16, kRows * kCols}};
@@ -251,7 +250,7 @@ TEST_CASE("checked step: ranks agree if their flags and amaxes differ", "[comm][
   }
 }
 
-TEST_CASE("checked step: options that require pass 1 are rejected", "[step][strict]") {
+TEST_CASE("checked step: options that require pass 1 are rejected", "[step][short]") {
   Side side(adamw_spec(), config_of(MP_SCALER_POLICY_LOGNORMAL));
   const OptimizerState before = side.run.state();
   const mp_scaler_state_t scaler_before = state_of(side.scaler.get());
@@ -281,7 +280,7 @@ TEST_CASE("checked step: options that require pass 1 are rejected", "[step][stri
   CHECK(clips.run.t() == 0);
 }
 
-TEST_CASE("checked step: an update without a stored amax is rejected", "[step][strict]") {
+TEST_CASE("checked step: an update without a stored amax is rejected", "[step][short]") {
   Side side(adamw_spec(), config_of(MP_SCALER_POLICY_LOGNORMAL));
   side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
   side.step(checked_options(nullptr, MP_STEP_FLAG_KEEP_SCALER));

@@ -21,7 +21,7 @@ bool has_elements(const std::vector<TensorSpec> &tensors) {
 
 }  // namespace
 
-TEST_CASE("step lists: empty tensors first, last, in the middle and alone", "[step][strict]") {
+TEST_CASE("step lists: empty tensors first, last, in the middle and alone", "[step][short]") {
   const std::vector<std::vector<TensorSpec>> lists = {
       {{MP_FP16, 0}},
       {{MP_FP16, 0}, {MP_FP32, 0}, {MP_BF16, 0}},
@@ -44,7 +44,7 @@ TEST_CASE("step lists: empty tensors first, last, in the middle and alone", "[st
 // ---------------------------------------------------------------------------- odd tails
 
 TEST_CASE("step lists: a non-finite last element of an odd, misaligned tensor skips",
-          "[step][strict]") {
+          "[step][short]") {
   const mp_dtype_t types[] = {MP_FP16, MP_BF16, MP_FP32};
   const double values[] = {HUGE_VAL, -HUGE_VAL, std::nan("")};
   int64_t turn = 0;
@@ -83,16 +83,7 @@ class Singles {
     for (size_t i = 0; i < values.size(); ++i) {
       data.push_back(static_cast<uint8_t *>(array_.data()) + i * mp_dtype_size(dtype));
     }
-    const std::vector<int64_t> numel(values.size(), 1);
-    mp_tensor_list_desc_t desc;
-    MP_INIT_STRUCT(&desc);
-    desc.dtype = dtype;
-    desc.count = static_cast<uint32_t>(values.size());
-    desc.data = data.data();
-    desc.numel = numel.data();
-    mp_tensor_list_t list = nullptr;
-    require_ok(mp_tensor_list_create(&list, context(), &desc));
-    list_.reset(list);
+    list_ = mptools::make_list(context(), dtype, data, std::vector<int64_t>(values.size(), 1));
   }
   mp_tensor_list_t list() const { return list_.get(); }
   std::vector<double> download() const { return array_.download(); }
@@ -113,9 +104,7 @@ struct ManySingles {
     desc.model = model.list();
     desc.m = spec.kind == MP_OPT_ADAGRAD ? nullptr : m.list();
     desc.v = spec.kind == MP_OPT_SGD ? nullptr : v.list();
-    mp_optimizer_t handle = nullptr;
-    require_ok(mp_optimizer_create(&handle, context(), &desc));
-    optimizer.reset(handle);
+    optimizer = mptools::make_optimizer(context(), desc);
   }
 
   std::vector<double> reals(double range) {

@@ -96,7 +96,7 @@ std::string overflow_in(int64_t step, float before, std::optional<float> after) 
 
 }  // namespace
 
-TEST_CASE("query: every step changes from pending to its outcome", "[query][strict]") {
+TEST_CASE("query: every step changes from pending to its outcome", "[query][short]") {
   for (const mp_scaler_policy_t policy :
        {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {
     Steps steps(policy);
@@ -115,7 +115,7 @@ TEST_CASE("query: every step changes from pending to its outcome", "[query][stri
   }
 }
 
-TEST_CASE("query: steps of every kind of optimizer have outcomes", "[query][strict]") {
+TEST_CASE("query: steps of every kind of optimizer have outcomes", "[query][short]") {
   for (const OptimizerSpec &optimizer : all_kinds()) {
     Steps steps(MP_SCALER_POLICY_BACKOFF, optimizer);
     InfoLines lines(MP_LOG_INFO);
@@ -141,7 +141,7 @@ TEST_CASE("query: only the last MP_SCALER_QUERY_DEPTH outcomes are stored", "[qu
   CHECK(query(steps.scaler, last + 1) == MP_STEP_OUTCOME_PENDING);
 }
 
-TEST_CASE("query: restoring a state clears stored outcomes", "[query][strict]") {
+TEST_CASE("query: restoring a state clears stored outcomes", "[query][short]") {
   for (const int64_t restored : {int64_t{0}, int64_t{2}, int64_t{5}, int64_t{4000}}) {
     Steps steps;
     for (int i = 0; i < 5; ++i) steps.step(false);
@@ -160,7 +160,7 @@ TEST_CASE("query: restoring a state clears stored outcomes", "[query][strict]") 
   }
 }
 
-TEST_CASE("query: optimizers that share a scaler take one step together", "[query][strict]") {
+TEST_CASE("query: optimizers that share a scaler take one step together", "[query][short]") {
   for (const bool overflow : {false, true}) {
     Steps steps;
     steps.step(overflow, MP_STEP_FLAG_KEEP_SCALER);
@@ -175,7 +175,7 @@ TEST_CASE("query: optimizers that share a scaler take one step together", "[quer
   }
 }
 
-TEST_CASE("query: a non-finite amax is an overflow", "[query][strict]") {
+TEST_CASE("query: a non-finite amax is an overflow", "[query][short]") {
   Steps steps;
   for (const float amax : {HUGE_VALF, NAN, 1.0f}) {
     const DeviceFloat measured(amax);
@@ -186,7 +186,7 @@ TEST_CASE("query: a non-finite amax is an overflow", "[query][strict]") {
   CHECK(query(steps.scaler, 3) == MP_STEP_OUTCOME_TAKEN);
 }
 
-TEST_CASE("query: no step is taken if S = 0", "[query][strict]") {
+TEST_CASE("query: no step is taken if S = 0", "[query][short]") {
   Steps steps;
   steps.scaler = make_scaler(mp_scaler_config_preset(MP_SCALER_PRESET_TORCH));
   for (int i = 0; i < 170; ++i) steps.update(true);
@@ -198,7 +198,7 @@ TEST_CASE("query: no step is taken if S = 0", "[query][strict]") {
   CHECK(query(steps.scaler, 172) == MP_STEP_OUTCOME_NO_SCALE);
 }
 
-TEST_CASE("query: a skipped step is logged once, when it is queried", "[query][strict]") {
+TEST_CASE("query: a skipped step is logged once, when it is queried", "[query][short]") {
   Steps steps;
   for (const bool overflow : {false, true, false, true}) steps.update(overflow);
   InfoLines lines(MP_LOG_WARN);
@@ -216,7 +216,7 @@ TEST_CASE("query: a skipped step is logged once, when it is queried", "[query][s
   CHECK(lines.get() == std::vector{second, fourth, first});
 }
 
-TEST_CASE("query: logged scales equal those of the policy", "[query][strict]") {
+TEST_CASE("query: logged scales equal those of the policy", "[query][short]") {
   for (const mp_scaler_policy_t policy : {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF,
                                           MP_SCALER_POLICY_LOGNORMAL, MP_SCALER_POLICY_LOGMAX}) {
     Steps steps(policy);
@@ -235,7 +235,7 @@ TEST_CASE("query: logged scales equal those of the policy", "[query][strict]") {
   }
 }
 
-TEST_CASE("query: S after a pending update is not logged", "[query][strict]") {
+TEST_CASE("query: S after a pending update is not logged", "[query][short]") {
   Steps steps;
   TensorSet grads({{MP_FP16, 9, 1}}), sums({{MP_FP32, 9}});
   grads.upload(constant_values(grads.specs(), HUGE_VAL));

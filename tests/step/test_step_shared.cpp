@@ -51,7 +51,7 @@ float flag_of(const UniqueScaler &scaler) {
 
 }  // namespace
 
-TEST_CASE("shared scaler: the last optimizer updates it once", "[step][strict]") {
+TEST_CASE("shared scaler: the last optimizer updates it once", "[step][short]") {
   for (const mp_scaler_policy_t policy : kPolicies) {
     const UniqueScaler scaler = make_scaler(config_of(policy));
     Part a(1.0), b(2.0);
@@ -68,7 +68,7 @@ TEST_CASE("shared scaler: the last optimizer updates it once", "[step][strict]")
   }
 }
 
-TEST_CASE("shared scaler: both optimizers skip if either overflows", "[step][strict]") {
+TEST_CASE("shared scaler: both optimizers skip if either overflows", "[step][short]") {
   for (const mp_scaler_policy_t policy : kPolicies) {
     for (const bool in_a : {true, false}) {
       for (const double value : {HUGE_VAL, std::nan("")}) {
@@ -103,7 +103,7 @@ TEST_CASE("shared scaler: both optimizers skip if either overflows", "[step][str
 }
 
 TEST_CASE("shared scaler: an optimizer stepped before the overflow is applied, as in torch",
-          "[step][strict]") {
+          "[step][short]") {
   const UniqueScaler scaler = make_scaler(config_of(MP_SCALER_POLICY_BACKOFF));
   Part a(1.0), b(2.0);
   b.inject(HUGE_VAL);
@@ -114,8 +114,7 @@ TEST_CASE("shared scaler: an optimizer stepped before the overflow is applied, a
   CHECK(state_of(scaler.get()).skipped == 1);
 }
 
-TEST_CASE("shared scaler: lognormal uses the largest gradient of all optimizers",
-          "[step][strict]") {
+TEST_CASE("shared scaler: lognormal uses the largest gradient of all optimizers", "[step][short]") {
   const double grads[][2] = {{8.0, 0.5}, {0.5, 8.0}, {0.25, 0.125}};
   const UniqueScaler shared = make_scaler(config_of(MP_SCALER_POLICY_LOGNORMAL));
   const UniqueScaler alone = make_scaler(config_of(MP_SCALER_POLICY_LOGNORMAL));
@@ -138,7 +137,7 @@ TEST_CASE("shared scaler: lognormal uses the largest gradient of all optimizers"
   expect_status(mp_scaler_update(updated.get(), nullptr, kStream), MP_ERROR_INVALID_ARGUMENT);
 }
 
-TEST_CASE("shared scaler: scalers of different losses are independent", "[step][strict]") {
+TEST_CASE("shared scaler: scalers of different losses are independent", "[step][short]") {
   const UniqueScaler one = make_scaler(config_of(MP_SCALER_POLICY_BACKOFF));
   const UniqueScaler other = make_scaler(config_of(MP_SCALER_POLICY_LOGNORMAL));
   Part a(1.0), b(2.0);
@@ -153,7 +152,7 @@ TEST_CASE("shared scaler: scalers of different losses are independent", "[step][
 }
 
 TEST_CASE("shared scaler: MP_STEP_FLAG_KEEP_SCALER keeps the optimizer's internal scaler",
-          "[step][strict]") {
+          "[step][short]") {
   Part a(1.0);
   mp_step_options_t options = mp_step_options_default();
   options.flags = MP_STEP_FLAG_KEEP_SCALER;
@@ -162,7 +161,7 @@ TEST_CASE("shared scaler: MP_STEP_FLAG_KEEP_SCALER keeps the optimizer's interna
   CHECK(state_of(mp_optimizer_get_scaler(a.run.get())).steps == 0);
 }
 
-TEST_CASE("step: any flag except 0 skips", "[step][strict]") {
+TEST_CASE("step: any flag except 0 skips", "[step][short]") {
   for (const float found_inf : {1.0f, 2.0f, -1.0f, 0x1p-149f, NAN}) {
     const UniqueScaler scaler = make_scaler(config_of(MP_SCALER_POLICY_BACKOFF));
     Part a(1.0);
@@ -176,7 +175,7 @@ TEST_CASE("step: any flag except 0 skips", "[step][strict]") {
   }
 }
 
-TEST_CASE("step: every policy distinguishes NaN from infinity", "[step][strict]") {
+TEST_CASE("step: every policy distinguishes NaN from infinity", "[step][short]") {
   for (const mp_scaler_policy_t policy : kPolicies) {
     const UniqueScaler scaler = make_scaler(config_of(policy));
     Part a(1.0);
@@ -190,7 +189,7 @@ TEST_CASE("step: every policy distinguishes NaN from infinity", "[step][strict]"
   }
 }
 
-TEST_CASE("step: S = 0 updates nothing", "[step][strict]") {
+TEST_CASE("step: S = 0 updates nothing", "[step][short]") {
   const UniqueScaler scaler = make_scaler(mp_scaler_config_preset(MP_SCALER_PRESET_TORCH));
   for (int i = 0; i < 170; ++i) {
     write_float(mp_scaler_get_found_inf_address(scaler.get()), 1.0f);

@@ -190,7 +190,7 @@ TEST_CASE("step skips: every rule with every cause, first, in the middle and twi
   }
 }
 
-TEST_CASE("step skips: every rule with one cause, every cause with one rule", "[step][strict]") {
+TEST_CASE("step skips: every rule with one cause, every cause with one rule", "[step][short]") {
   size_t next = 0;
   for (const OptimizerSpec &spec : all_cases()) {
     check_path(spec, kPaths[next]);

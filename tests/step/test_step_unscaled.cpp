@@ -76,7 +76,7 @@ void check_unscaled(const OptimizerSpec &spec, mp_scaler_policy_t policy, float 
 }  // namespace
 
 TEST_CASE("unscaled step: norms, clipping and all rules equal those of scaled gradients",
-          "[step][accumulate][strict]") {
+          "[step][accumulate][short]") {
   uint64_t seed = 30;
   for (const OptimizerSpec &spec : all_kinds()) {
     for (const mp_scaler_policy_t policy :
@@ -88,7 +88,7 @@ TEST_CASE("unscaled step: norms, clipping and all rules equal those of scaled gr
 }
 
 TEST_CASE("unscaled step: without a scaler it equals the step with S = 1",
-          "[step][accumulate][strict]") {
+          "[step][accumulate][short]") {
   OptimizerRun run(momentum_spec()), plain(momentum_spec());
   for (OptimizerRun *each : {&run, &plain}) {
     each->grads().upload(constant_values(run.grads().specs(), 1.0));
@@ -102,7 +102,7 @@ TEST_CASE("unscaled step: without a scaler it equals the step with S = 1",
 }
 
 TEST_CASE("unscaled step: MP_STEP_FLAG_CHECKED equals the step that checks the sums",
-          "[step][accumulate][strict]") {
+          "[step][accumulate][short]") {
   for (const mp_scaler_policy_t policy :
        {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {
     OptimizerSpec spec = adamw_spec();

@@ -74,7 +74,7 @@ TEST_CASE("unscale: all types, sizes and alignments are exact", "[unscale]") {
   }
 }
 
-TEST_CASE("unscale: small lists are exact, in place and out of place", "[unscale][strict]") {
+TEST_CASE("unscale: small lists are exact, in place and out of place", "[unscale][short]") {
   for (const float factor : {1.0f, 0x1p-16f, 1.0f / 3.0f, 0.0f, 0x1p-140f}) {
     TensorSet in(small_tensors()), out(rotated(small_tensors(), 1));
     const TensorValues values = representable(in.specs(), 2);
@@ -88,7 +88,7 @@ TEST_CASE("unscale: one list can be input and output", "[unscale]") {
   check_unscale(tensors, tensors, representable(tensors.specs(), 3), 0.125f);
 }
 
-TEST_CASE("unscale: empty lists and empty tensors are accepted", "[unscale][strict]") {
+TEST_CASE("unscale: empty lists and empty tensors are accepted", "[unscale][short]") {
   for (const std::vector<TensorSpec> &specs : std::vector<std::vector<TensorSpec>>{
            {}, {{MP_FP16, 0}}, {{MP_FP16, 0}, {MP_FP32, 9, 1}}, {{MP_FP32, 9, 1}, {MP_FP16, 0}}}) {
     TensorSet in(specs), out(specs);
@@ -96,7 +96,7 @@ TEST_CASE("unscale: empty lists and empty tensors are accepted", "[unscale][stri
   }
 }
 
-TEST_CASE("unscale: found_inf covers every element of the input", "[unscale][strict]") {
+TEST_CASE("unscale: found_inf covers every element of the input", "[unscale][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     TensorSet in({{dtype, 0}, {dtype, 3}, {dtype, 299, 1}});
     TensorSet out({{MP_FP32, 0}, {MP_FP32, 3, 1}, {MP_FP32, 299}});
@@ -114,18 +114,18 @@ TEST_CASE("unscale: found_inf covers every element of the input", "[unscale][str
 
 TEST_CASE(
     "unscale: only a product that overflows fp32 sets found_inf, not the rounding of the output",
-    "[unscale][strict]") {
+    "[unscale][short]") {
   TensorSet in({{MP_FP32, 20}}), out({{MP_FP16, 20}});
   check_unscale(in, out, {std::vector<double>(20, 70000.0)}, 1.0f);
   check_unscale(in, out, {std::vector<double>(20, 0x1p127)}, 4.0f);
 }
 
-TEST_CASE("unscale: infinity times 0 is NaN and sets found_inf", "[unscale][strict]") {
+TEST_CASE("unscale: infinity times 0 is NaN and sets found_inf", "[unscale][short]") {
   TensorSet in({{MP_FP16, 20}}), out({{MP_FP32, 20}});
   check_unscale(in, out, {std::vector<double>(20, HUGE_VAL)}, 0.0f);
 }
 
-TEST_CASE("unscale: found_inf is never cleared", "[unscale][strict]") {
+TEST_CASE("unscale: found_inf is never cleared", "[unscale][short]") {
   TensorSet tensors({{MP_FP16, 20}});
   tensors.upload(constant_values(tensors.specs(), 1.0));
   DeviceFloat inv_scale(1.0f), found_inf(1.0f);
@@ -147,7 +147,7 @@ float clip(float scaled_norm, float inv_scale, float max_norm) {
 
 }  // namespace
 
-TEST_CASE("clip: the factor equals the documented formula", "[clip][strict]") {
+TEST_CASE("clip: the factor equals the documented formula", "[clip][short]") {
   Random random(6);
   for (int i = 0; i < 300; ++i) {
     const float norm = static_cast<float>(std::exp2(random.real(-10.0, 30.0)));
@@ -158,18 +158,18 @@ TEST_CASE("clip: the factor equals the documented formula", "[clip][strict]") {
   }
 }
 
-TEST_CASE("clip: gradients within the limit are only unscaled", "[clip][strict]") {
+TEST_CASE("clip: gradients within the limit are only unscaled", "[clip][short]") {
   CHECK(same_bits(clip(0.0f, 0x1p-16f, 1.0f), 0x1p-16f));
   CHECK(same_bits(clip(65536.0f * 0.99f, 0x1p-16f, 1.0f), 0x1p-16f));
   CHECK(same_bits(clip(3.0f, 0.3f, HUGE_VALF), 0.3f));
 }
 
-TEST_CASE("clip: a norm equal to the limit is reduced only by the 1e-6", "[clip][strict]") {
+TEST_CASE("clip: a norm equal to the limit is reduced only by the 1e-6", "[clip][short]") {
   const float factor = clip(1.0f, 1.0f, 1.0f);
   CHECK(factor < 1.0f);
   CHECK(factor > 1.0f - 2e-6f);
 }
 
-TEST_CASE("clip: an infinite norm gives 0, not NaN", "[clip][strict]") {
+TEST_CASE("clip: an infinite norm gives 0, not NaN", "[clip][short]") {
   CHECK(same_bits(clip(HUGE_VALF, 0x1p-16f, 1.0f), 0.0f));
 }

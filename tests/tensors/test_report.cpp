@@ -124,7 +124,7 @@ std::vector<TensorSpec> of_type(mp_dtype_t dtype, std::vector<TensorSpec> specs)
 
 // ---------------------------------------------------------------------------- tests
 
-TEST_CASE("report: small lists of each type, and mixed ones", "[report][strict]") {
+TEST_CASE("report: small lists of each type, and mixed ones", "[report][short]") {
   Random random(1);
   for (const int bad_percent : {0, 1, 30, 100}) {
     std::vector<std::vector<TensorSpec>> lists = {small_tensors()};
@@ -146,7 +146,7 @@ TEST_CASE("report: awkward sizes, types and alignments", "[report]") {
   }
 }
 
-TEST_CASE("report: a chunk full of one kind", "[report][strict]") {
+TEST_CASE("report: a chunk full of one kind", "[report][short]") {
   for (const double x : {0.0, 1.0, 0x1p-20, HUGE_VAL, std::nan("")}) {
     TensorSet tensors({{MP_FP16, kChunk + 9}});
     tensors.upload(constant_values(tensors.specs(), x));
@@ -163,14 +163,14 @@ TEST_CASE("report: every number of the 16-bit types", "[report]") {
   }
 }
 
-TEST_CASE("report: fp32 beyond the range of the others", "[report][strict]") {
+TEST_CASE("report: fp32 beyond the range of the others", "[report][short]") {
   TensorSet tensors({{MP_FP32, 11, 1}});
   tensors.upload(
       {{1e38, -1e-38, 0x1p-149, 0x1.fffffep-15, 0x1p-14, -0x1p-126, 70000, 0, -0.0, 1, 2}});
   check_inspect(tensors);
 }
 
-TEST_CASE("report: empty tensors anywhere", "[report][strict]") {
+TEST_CASE("report: empty tensors anywhere", "[report][short]") {
   Random random(3);
   for (const auto &sizes : std::vector<std::vector<int64_t>>{
            {}, {0}, {0, 0, 0}, {0, 5}, {5, 0}, {5, 0, 0, 9}, {0, 17, 0}}) {
@@ -193,7 +193,7 @@ TEST_CASE("report: thousands of tensors of one element", "[report]") {
   }
 }
 
-TEST_CASE("report: the first bad element, wherever it is", "[report][strict]") {
+TEST_CASE("report: the first bad element, wherever it is", "[report][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     const std::vector<TensorSpec> specs = {
         {dtype, 9, 1}, {dtype, 0}, {dtype, 1}, {dtype, kChunk + 33, 3}, {dtype, 6}};
@@ -218,7 +218,7 @@ TEST_CASE("report: the first bad element, wherever it is", "[report][strict]") {
   }
 }
 
-TEST_CASE("report: of several, the lowest tensor and its lowest element", "[report][strict]") {
+TEST_CASE("report: of several, the lowest tensor and its lowest element", "[report][short]") {
   const std::vector<TensorSpec> specs = {{MP_FP16, 40}, {MP_FP32, 3 * kChunk + 1}, {MP_BF16, 40}};
   TensorSet tensors(specs);
   tensors.upload(constant_values(specs, 1.0));
@@ -247,7 +247,7 @@ TEST_CASE("report: of several, the lowest tensor and its lowest element", "[repo
   }
 }
 
-TEST_CASE("report: the same each time and for any number of SMs", "[report][strict]") {
+TEST_CASE("report: the same each time and for any number of SMs", "[report][short]") {
   Random random(5);
   const std::vector<TensorSpec> specs = {{MP_FP32, 5 * kChunk + 77}, {MP_FP16, 3 * kChunk + 1, 1}};
   TensorSet tensors(specs);
@@ -259,7 +259,7 @@ TEST_CASE("report: the same each time and for any number of SMs", "[report][stri
   check_same(inspect(tensors.list_in(one_sm.get()).get(), tensors.count()), first);
 }
 
-TEST_CASE("report: either output alone", "[report][strict]") {
+TEST_CASE("report: either output alone", "[report][short]") {
   Random random(6);
   TensorSet tensors(small_tensors());
   tensors.upload(mixed_values(tensors.specs(), random, 10));
@@ -331,7 +331,7 @@ void check_twins(const OptimizerSpec &spec, const std::optional<mp_scaler_config
 
 }  // namespace
 
-TEST_CASE("report: a step that reports is the step that does not", "[report][step][strict]") {
+TEST_CASE("report: a step that reports is the step that does not", "[report][step][short]") {
   uint64_t seed = 10;
   for (const OptimizerSpec &spec : all_kinds()) {
     for (const bool clips : {false, true}) {

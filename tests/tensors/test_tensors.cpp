@@ -96,12 +96,12 @@ TEST_CASE("tensors: awkward sizes, types and alignments are exact", "[tensors]")
   check_exact(awkward_tensors(), 1);
 }
 
-TEST_CASE("tensors: small lists are exact", "[tensors][strict]") {
+TEST_CASE("tensors: small lists are exact", "[tensors][short]") {
   check_exact(small_tensors(), 2);
   check_exact({{MP_FP16, kChunk + 1, 1}}, 3);
 }
 
-TEST_CASE("tensors: empty tensors at any position", "[tensors][strict]") {
+TEST_CASE("tensors: empty tensors at any position", "[tensors][short]") {
   check_exact({}, 4);
   for (const auto &sizes : std::vector<std::vector<int64_t>>{
            {0}, {0, 0, 0}, {0, 5}, {5, 0}, {5, 0, 0, 9}, {0, 5, 0, 9, 0}, {0, 17, 0}}) {
@@ -109,7 +109,7 @@ TEST_CASE("tensors: empty tensors at any position", "[tensors][strict]") {
   }
 }
 
-TEST_CASE("tensors: an empty list has norm 0 and amax 0", "[tensors][strict]") {
+TEST_CASE("tensors: an empty list has norm 0 and amax 0", "[tensors][short]") {
   const Statistics got = measure(TensorSet(of_sizes(MP_BF16, {0, 0})));
   CHECK(same_bits(got.amax, 0.0f));
   CHECK(same_bits(got.norm, 0.0f));
@@ -149,7 +149,7 @@ TEST_CASE("tensors: thousands of tensors are exact", "[tensors]") {
   check_exact(specs, 9);
 }
 
-TEST_CASE("tensors: the largest of many tensors is found at any position", "[tensors][strict]") {
+TEST_CASE("tensors: the largest of many tensors is found at any position", "[tensors][short]") {
   const std::vector<TensorSpec> specs(300, {MP_FP32, 1});
   for (size_t at = 0; at < specs.size(); at += 37) {
     TensorValues values = constant_values(specs, 1.0);
@@ -179,7 +179,7 @@ TEST_CASE("tensors: reals are within the derived bound", "[tensors]") {
   CHECK(within(oracle::l2norm(squares, kChunk), got.norm));
 }
 
-TEST_CASE("tensors: chunks are summed in fp64", "[tensors][strict]") {
+TEST_CASE("tensors: chunks are summed in fp64", "[tensors][short]") {
   // The first chunk has 2^26, each other chunk 1: fp32 sums would lose these.
   constexpr int64_t kOthers = 64;
   TensorSet tensors({{MP_FP32, (kOthers + 1) * kChunk}});
@@ -191,7 +191,7 @@ TEST_CASE("tensors: chunks are summed in fp64", "[tensors][strict]") {
   check_equal(measure(tensors), expected(values));
 }
 
-TEST_CASE("tensors: repeated calls and any number of SMs give the same bits", "[tensors][strict]") {
+TEST_CASE("tensors: repeated calls and any number of SMs give the same bits", "[tensors][short]") {
   Random random(11);
   const std::vector<TensorSpec> specs = {{MP_FP32, 5 * kChunk + 77}, {MP_FP16, 3 * kChunk + 1, 1}};
   TensorSet tensors(specs);
@@ -203,7 +203,7 @@ TEST_CASE("tensors: repeated calls and any number of SMs give the same bits", "[
   check_equal(measure(list.get(), tensors.count()), first);
 }
 
-TEST_CASE("tensors: each output alone", "[tensors][strict]") {
+TEST_CASE("tensors: each output alone", "[tensors][short]") {
   TensorSet tensors(small_tensors());
   Random random(12);
   const TensorValues values = integer_values(tensors.specs(), random, kRange);
@@ -253,7 +253,7 @@ void check_stats(const TensorSet &tensors) {
 
 }  // namespace
 
-TEST_CASE("tensors: several outputs in one pass", "[tensors][strict]") {
+TEST_CASE("tensors: several outputs in one pass", "[tensors][short]") {
   TensorSet tensors(awkward_tensors());
   Random random(14);
   tensors.upload(real_values(tensors.specs(), random, 2.0));
@@ -266,7 +266,7 @@ TEST_CASE("tensors: several outputs in one pass", "[tensors][strict]") {
   }
 }
 
-TEST_CASE("tensors: set_data replaces the buffers of the list", "[tensors][strict]") {
+TEST_CASE("tensors: set_data replaces the buffers of the list", "[tensors][short]") {
   Random random(13);
   TensorSet first(awkward_tensors()), second(awkward_tensors());
   const TensorValues old_values = integer_values(first.specs(), random, kRange);
@@ -321,7 +321,7 @@ TEST_CASE("tensors: infinity and NaN are detected in the first, middle and last 
   }
 }
 
-TEST_CASE("tensors: an infinity is detected in any element", "[tensors][strict]") {
+TEST_CASE("tensors: an infinity is detected in any element", "[tensors][short]") {
   for (const int64_t offset : {0, 1}) {
     TensorSet tensors({{MP_FP16, 35, offset}});
     const TensorValues values = constant_values(tensors.specs(), 1.0);
@@ -331,7 +331,7 @@ TEST_CASE("tensors: an infinity is detected in any element", "[tensors][strict]"
 }
 
 TEST_CASE("tensors: the last element of an odd-length misaligned tensor is checked",
-          "[tensors][strict]") {
+          "[tensors][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     TensorSet tensors({{dtype, 5}, {dtype, kChunk + 7, 1}});
     const TensorValues values = constant_values(tensors.specs(), 2.0);
@@ -340,7 +340,7 @@ TEST_CASE("tensors: the last element of an odd-length misaligned tensor is check
   }
 }
 
-TEST_CASE("tensors: NaN takes precedence over infinity in either order", "[tensors][strict]") {
+TEST_CASE("tensors: NaN takes precedence over infinity in either order", "[tensors][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     const uint32_t infinity = encode(dtype, kInfinity), nan = encode(dtype, std::nan(""));
     for (const int64_t distance : {1, 8, 300, 16384}) {
@@ -360,7 +360,7 @@ TEST_CASE("tensors: NaN takes precedence over infinity in either order", "[tenso
   }
 }
 
-TEST_CASE("tensors: the largest finite values are finite", "[tensors][strict]") {
+TEST_CASE("tensors: the largest finite values are finite", "[tensors][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     TensorSet tensors({{dtype, 11, 1}});
     tensors.upload(constant_values(tensors.specs(), -largest_finite(dtype)));
@@ -371,7 +371,7 @@ TEST_CASE("tensors: the largest finite values are finite", "[tensors][strict]") 
   }
 }
 
-TEST_CASE("tensors: found_inf is set to 1 and never cleared", "[tensors][strict]") {
+TEST_CASE("tensors: found_inf is set to 1 and never cleared", "[tensors][short]") {
   TensorSet clean({{MP_FP16, 40}}), spoilt({{MP_FP16, 40}});
   clean.upload(constant_values(clean.specs(), 1.0));
   spoilt.upload(constant_values(spoilt.specs(), 1.0));
@@ -408,17 +408,8 @@ TEST_CASE("tensors: one tensor of more than 2^31 elements", "[tensors][slow]") {
     squares += value * value;  // different powers of two: the norm shows which elements it covers
     value *= 2.0;
   }
-  void *const pointers[] = {zeros.data()};
-  mp_tensor_list_desc_t desc;
-  MP_INIT_STRUCT(&desc);
-  desc.dtype = MP_FP16;
-  desc.count = 1;
-  desc.data = pointers;
-  desc.numel = &count;
-  mp_tensor_list_t list = nullptr;
-  require_ok(mp_tensor_list_create(&list, context(), &desc));
-  const UniqueList owned(list);
+  const mptools::TensorList list = mptools::make_list(context(), MP_FP16, {zeros.data()}, {count});
   DeviceFloat norm(-1.0f);
-  require_ok(mp_l2norm(list, norm.data(), nullptr, kStream));
+  require_ok(mp_l2norm(list.get(), norm.data(), nullptr, kStream));
   CHECK(norm.value() == static_cast<float>(std::sqrt(squares)));
 }

@@ -1,4 +1,4 @@
-// Runs the tests of the simulator and of the selection of kernels.
+// Runs the tests of internals and of the selection of kernels.
 #include "tests/support/tally.h"
 
 int main(int argc, char **argv) {

@@ -1,4 +1,4 @@
-// The convolutions with which im2col TMA is tested: in the simulator, and on a GPU against it.
+// Convolutions with which im2col.cu tests im2col TMA.
 #pragma once
 
 #include "kernels/simt/tensor_map.h"

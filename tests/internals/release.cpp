@@ -44,17 +44,15 @@ uint64_t watch(const std::vector<uint64_t> &data, uint64_t &count,
 }  // namespace
 
 TEST_CASE("release store: a reader of the counter reads all earlier writes") {
-  in_every_mode([] {
-    std::vector<uint64_t> data(kWords, 0);
-    std::array<uint64_t, 3> counter = {kPattern, 0, kPattern};
-    std::atomic<bool> finished = false;
-    uint64_t wrong = 1;
-    std::thread host([&] { wrong = watch(data, counter[1], finished); });
-    const std::string diagnostic = outcome(publish, {1, kThreads}, {data.data(), &counter[1]});
-    finished = true;
-    host.join();
-    CHECK(diagnostic == "");
-    CHECK(wrong == 0);
-    CHECK(counter == std::array<uint64_t, 3>{kPattern, kWords, kPattern});
-  });
+  std::vector<uint64_t> data(kWords, 0);
+  std::array<uint64_t, 3> counter = {kPattern, 0, kPattern};
+  std::atomic<bool> finished = false;
+  uint64_t wrong = 1;
+  std::thread host([&] { wrong = watch(data, counter[1], finished); });
+  const std::string diagnostic = outcome(publish, {1, kThreads}, {data.data(), &counter[1]});
+  finished = true;
+  host.join();
+  CHECK(diagnostic == "");
+  CHECK(wrong == 0);
+  CHECK(counter == std::array<uint64_t, 3>{kPattern, kWords, kPattern});
 }
