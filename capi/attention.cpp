@@ -1,14 +1,15 @@
 // mpcore/attention.h.
+#define MP_ENABLE_EXPERIMENTAL
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <string_view>
 
-#include "capi/check.h"
-#include "capi/context.h"
+#include "capi/kernel_info.h"
 #include "capi/nvtx_payload.h"
 #include "capi/overlap.h"
-#include "kernels/attention/attention_args.h"
+#include "kernels/attention/attention_plan.h"
 #include "kernels/backend.h"
 #include "mpcore.h"
 
@@ -304,6 +305,45 @@ void require_backward(const mp_attention_desc_t &d, const mp_attention_tensors_t
     regions.require_inputs_apart(of_stats);
 }
 
+// ---------------------------------------------------------------------------- kernels
+
+/// Returns the kernel of a name that a context was given.
+AttentionKernel kernel_named(const char *name) {
+  const auto *const found = std::find(std::begin(kAttentionKernelNames),
+                                      std::end(kAttentionKernelNames), std::string_view(name));
+  MP_REQUIRE(found != std::end(kAttentionKernelNames), MP_ERROR_NOT_FOUND, "kernel = ", name,
+             " is unknown");
+  return static_cast<AttentionKernel>(found - kAttentionKernelNames);
+}
+
+/// Returns the arguments of a pass, with its kernel.
+AttentionArgs arguments_of(const Context &context, const mp_attention_desc_t &d,
+                           const mp_attention_tensors_t &t, AttentionPass pass, void *workspace) {
+  AttentionArgs args{t, d, drop_threshold(d), static_cast<float *>(workspace), {}};
+  if (const char *const forced = context.attention_kernel) {
+    args.kernel = kernel_named(forced);
+    const char *const why = why_not(args.kernel, args, pass, context.device);
+    MP_REQUIRE(why == nullptr, MP_ERROR_UNSUPPORTED, "kernel = ", forced, " ", why);
+  } else {
+    args.kernel = rank_attention_kernels(args, pass, context.device)[0];
+  }
+  return args;
+}
+
+mp_kernel_info_t info_of(const Context &context, const mp_attention_desc_t &d, int32_t index) {
+  MP_REQUIRE(index < kAttentionKernels, MP_ERROR_NOT_FOUND, "index = ", index, " is outside [0, ",
+             kAttentionKernels, "): ", kAttentionKernels, " kernels are available");
+  const AttentionArgs args{{}, d, 0, nullptr, {}};  // NULL is aligned
+  const auto pass = AttentionPass::backward;
+  const AttentionKernel kernel =
+      rank_attention_kernels(args, pass, context.device)[static_cast<size_t>(index)];
+  mp_kernel_info_t info{};
+  info.name = kAttentionKernelNames[static_cast<int>(kernel)];
+  info.reason = why_not(kernel, args, pass, context.device);
+  if (info.reason == nullptr) info.workspace_bytes = backward_workspace_bytes(d);
+  return info;
+}
+
 }  // namespace
 
 }  // namespace mp
@@ -316,7 +356,8 @@ mp_status_t mp_attention_forward(mp_context_t context, const mp_attention_desc_t
     const mp_attention_tensors_t t = mp::read_tensors(tensors);
     if (d.batch == 0) return;
     mp::require_forward(d, t);
-    c.backend.attention_forward(c.device, {t, d, mp::drop_threshold(d), nullptr}, stream);
+    c.backend.attention_forward(
+        c.device, mp::arguments_of(c, d, t, mp::AttentionPass::forward, nullptr), stream);
   });
 }
 
@@ -351,6 +392,26 @@ mp_status_t mp_attention_backward(mp_context_t context, const mp_attention_desc_
                          mp::dense_region(static_cast<float *>(workspace), "workspace",
                                           needed > 0 ? mp::attention_lse_elems(d) : 0));
     c.backend.attention_backward(
-        c.device, {t, d, mp::drop_threshold(d), static_cast<float *>(workspace)}, stream);
+        c.device, mp::arguments_of(c, d, t, mp::AttentionPass::backward, workspace), stream);
+  });
+}
+
+mp_status_t mp_attention_kernel_info(mp_context_t context, const mp_attention_desc_t *desc,
+                                     int32_t index, mp_kernel_info_t *info) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_attention_desc_t d = mp::read_desc(desc);
+    mp::require_struct(info, "info");
+    mp::require_not_negative(index, "index");
+    mp::write_struct(info, "info", mp::info_of(c, d, index));
+  });
+}
+
+mp_status_t mp_attention_set_kernel(mp_context_t context, const char *kernel) {
+  return mp::call(__func__, [&] {
+    const mp::Context &c = *mp::require_context(context);
+    c.attention_kernel =
+        kernel == nullptr ? nullptr
+                          : mp::kAttentionKernelNames[static_cast<int>(mp::kernel_named(kernel))];
   });
 }

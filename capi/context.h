@@ -46,7 +46,7 @@ class BackendUse {
   LazyInit::User user_;
 };
 
-/// Device and its limits.  Immutable except for `logged`.
+/// Device and its limits.  Immutable except for mutable members.
 struct Context {
   const uint64_t id;  ///< unique within the process
   const Backend &backend;
@@ -54,6 +54,8 @@ struct Context {
   std::optional<mp_allocator_t> allocator;  ///< if absent, the backend allocates
   mutable Logged logged;
   BackendUse use;
+  /// Kernel of mp_attention_set_kernel, in static storage; NULL: the best one.
+  mutable std::atomic<const char *> attention_kernel = nullptr;
 };
 
 using ContextPtr = std::shared_ptr<const Context>;

@@ -21,8 +21,9 @@ GENCODE := $(foreach a,$(ARCHS),$(call code_for,$(a),sm_$(a))) $(foreach a,$(PTX
 # round to bf16, or for all from sm_80 on.  With MP_UP_TO_SM75 or MP_UP_TO_SM80, newer features do
 # not compile.
 UP_TO_SM75 := conv/conv_simt gemm/gemm_simt gemm/gemv step/rank_reduction step/tensor_ratios tensors/statistics
-UP_TO_SM80 := attention/attention_backward attention/attention_forward conv/conv_depthwise conv/conv_wmma \
-  gemm/gemm_wmma layers/layout layers/pool layers/softmax_xent simt/cuda/sort step/list_passes step/optimizer tensors/elementwise
+UP_TO_SM80 := attention/attention_backward attention/attention_forward attention/attention_mma_backward \
+  attention/attention_mma_forward conv/conv_depthwise conv/conv_wmma gemm/gemm_wmma layers/layout layers/pool \
+  layers/softmax_xent simt/cuda/sort step/list_passes step/optimizer tensors/elementwise
 # Only launches kernels of other files, so one architecture is enough; with MP_WITHOUT_KERNELS a
 # kernel is an error.
 WITHOUT_KERNELS := backend conv/conv conv/conv_wgmma_launch gemm/gemm rnn/backward_data \

@@ -52,7 +52,9 @@ extern "C" {
  *    or kv_rows as q_rows or kv_rows.  Nothing is accessed outside the tensors.
  *  - Determinism: no output bit depends on the number of SMs.  No output bit depends on the batch
  *    size, other sequences, padding or packing, except the gradient of sinks, which is a sum over
- *    all sequences.  A row of o and lse does not depend on other queries.
+ *    all sequences.  A row of o and lse does not depend on other queries.  The kernel, and with it
+ *    the order of sums, is selected by type, head dimensions, device, and whether all rows are
+ *    16-byte aligned.
  *
  *  Not here: decoding with paged or appended keys, additive biases, ALiBi, soft-capped scores.
  *

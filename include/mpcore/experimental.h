@@ -2,6 +2,7 @@
 #ifndef MPCORE_EXPERIMENTAL_H
 #define MPCORE_EXPERIMENTAL_H
 
+#include "attention.h"
 #include "conv.h"
 #include "rnn.h"
 
@@ -64,6 +65,18 @@ MP_API mp_status_t mp_conv2d_kernel_info(mp_context_t context, const mp_conv2d_d
  *  workspace_bytes is that of the complete call, as in mp_rnn_get_sizes. */
 MP_API mp_status_t mp_rnn_kernel_info(mp_context_t context, const mp_rnn_desc_t *desc,
                                       int32_t index, mp_kernel_info_t *info);
+
+/** Returns a kernel of both passes of attention, for 16-byte aligned tensors.  Index 0 is the one
+ *  that the library would use; workspace_bytes is that of the backward pass.
+ *  @retval MP_ERROR_NOT_FOUND index is past the last kernel */
+MP_API mp_status_t mp_attention_kernel_info(mp_context_t context, const mp_attention_desc_t *desc,
+                                            int32_t index, mp_kernel_info_t *info);
+
+/** Selects the kernel of later calls of mp_attention_forward and mp_attention_backward with a
+ *  context.  They return MP_ERROR_UNSUPPORTED if it cannot run them.
+ *  @param kernel  host, NUL-terminated: a name of mp_attention_kernel_info; NULL = the best one.
+ *  @retval MP_ERROR_NOT_FOUND kernel is unknown */
+MP_API mp_status_t mp_attention_set_kernel(mp_context_t context, const char *kernel);
 
 /** @} */
 

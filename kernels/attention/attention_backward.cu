@@ -10,20 +10,11 @@
 // no workspace except D and no order between blocks.
 //
 // Source: Dao, FlashAttention-2, 2023, section 3.1.2.
-#include <limits>
-
 #include "kernels/attention/attention_tile.h"
 
 namespace mp::MP_TARGET {
 
 namespace {
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
-/// Returns p for a visible score, not scaled.
-MP_DEVICE float probability(float score, float to_power, float lse) {
-  return fast_exp2(fmaf(score, to_power, -lse * kLog2E));
-}
 
 // ---------------------------------------------------------------------------- dq
 
@@ -51,7 +42,7 @@ class QueryTile {
   }
 
   MP_DEVICE void visit_keys() {
-    for (int tile = visible_.first_tile; tile < visible_.end_tile; tile++) {
+    for (int tile = visible_.tiles.first; tile < visible_.tiles.end; tile++) {
       const int64_t y0 = int64_t{tile} * kTileColumns;
       ThreadTile scores, dp;
       dot_products(scores, in_.q, x0_, in_.k, y0, smem_);
@@ -67,7 +58,6 @@ class QueryTile {
     MP_UNROLL
     for (int r = 0; r < kThreadRows; r++) factors[r] = args_.desc.scale;
     store_sums(dq, x0_, sums_, factors, visible_, tracker);
-    block_sync();  // the next tile may store
   }
 
  private:
@@ -100,7 +90,7 @@ class QueryTile {
   MP_DEVICE void differentiate(ThreadTile &scores, ThreadTile &dp, int64_t y0) const {
     const float to_power = args_.desc.scale * kLog2E, keep = ScoreDropout::keep_factor(args_);
     const int y = static_cast<int>(y0) + thread_column();
-    clear_dropped(dp, dropout_.template dropped<false>(x0_, y0));
+    clear_dropped(dp, dropped_scores<false>(dropout_, x0_, y0));
     MP_UNROLL
     for (int r = 0; r < kThreadRows; r++) {
       MP_UNROLL
@@ -126,30 +116,14 @@ template <class T, int kPanels>
 MP_KERNEL(kAttentionThreads, 2)
 attention_dq_plain(MP_PARAM(AttentionArgs) args) {
   MP_SHARED(AttentionSmem, smem, [1]);
-  const mp_attention_desc_t &d = args.desc;
-  const AttentionUnits units(d, d.q_len, d.heads);
-  AmaxTracker tracker(args.stats);
-  for (int64_t i = block_index(); i < units.count(); i += grid_size()) {
-    const AttentionUnit unit = units.unit(i);
-    const Sequence sequence(args, unit.sequence);
-    const auto dq = rows_of<T>(args.dq, d.q, d, unit.sequence, sequence.q.first, unit.head,
-                               sequence.q.stored, d.head_dim);
-    if (!sequence.is_valid()) {
-      fill_rows(dq, unit.x0, units.step(), kNaN, tracker);
-    } else {
-      const int64_t index = sequence.lse_index(d, unit.head);
-      QueryTile<T, kPanels> tile(args, sequence, unit.head, unit.x0, args.lse + index,
-                                 args.row_dots + index, smem[0]);
-      tile.visit_keys();
-      tile.finish(dq, tracker);
-    }
-    if (is_packed(d) && unit.sequence == d.batch - 1) {
-      HeadRows<T> all = dq;
-      all.rows = d.q_rows - sequence.q.first;
-      fill_rows(all, sequence.q.count + unit.x0, units.step(), 0.0f, tracker);
-    }
-  }
-  tracker.finish();
+  const auto compute = [&](const AttentionUnit &unit, AmaxTracker &tracker) {
+    const int64_t index = unit.sequence.lse_index(args.desc, unit.head);
+    QueryTile<T, kPanels> tile(args, unit.sequence, unit.head, unit.x0, args.lse + index,
+                               args.row_dots + index, smem[0]);
+    tile.visit_keys();
+    tile.finish(dq_of<T>(args, unit), tracker);
+  };
+  compute_dq<T>(args, kTileRows, compute);
 }
 
 // ---------------------------------------------------------------------------- dk and dv
@@ -176,12 +150,12 @@ class KeyTile {
     const HeadInputs<T> in(args_, sequence_, head);
     const ScoreDropout dropout(args_, sequence_.number, head);
     const int64_t index = sequence_.lse_index(args_.desc, head);
-    for (int tile = visible_.end_tile - 1; tile >= visible_.first_tile; tile--) {
+    for (int tile = visible_.tiles.end - 1; tile >= visible_.tiles.first; tile--) {
       const int64_t y0 = int64_t{tile} * kTileColumns;
       ThreadTile p, dp;
       dot_products(p, in.k, x0_, in.q, y0, smem_);
       dot_products(dp, in.v, x0_, in.d_o, y0, smem_);
-      const uint32_t dropped = dropout.template dropped<true>(x0_, y0);
+      const uint32_t dropped = dropped_scores<true>(dropout, x0_, y0);
       clear_dropped(dp, dropped);
       differentiate(p, dp, y0, in.q.rows, index);
       clear_dropped(p, dropped);
@@ -241,36 +215,16 @@ MP_KERNEL(kAttentionThreads, 2)
 attention_dkv_plain(MP_PARAM(AttentionArgs) args) {
   MP_SHARED(AttentionSmem, smem, [1]);
   const mp_attention_desc_t &d = args.desc;
-  const AttentionUnits units(d, d.kv_len, d.kv_heads);
   const int group = d.heads / d.kv_heads;
   const int panels = ceil_div(max_of(d.head_dim, d.head_dim_v), kTileColumns);
-  AmaxTracker tracker(args.stats);
-  for (int64_t i = block_index(); i < units.count(); i += grid_size()) {
-    const AttentionUnit unit = units.unit(i);
-    const Sequence sequence(args, unit.sequence);
-    const auto dk = rows_of<T>(args.dk, d.k, d, unit.sequence, sequence.kv.first, unit.head,
-                               sequence.kv.stored, d.head_dim);
-    const auto dv = rows_of<T>(args.dv, d.v, d, unit.sequence, sequence.kv.first, unit.head,
-                               sequence.kv.stored, d.head_dim_v);
-    if (!sequence.is_valid()) {
-      fill_rows(dk, unit.x0, units.step(), kNaN, tracker);
-      fill_rows(dv, unit.x0, units.step(), kNaN, tracker);
-    } else {
-      for (int panel = 0; panel < panels; panel++) {
-        KeyTile<T> tile(args, sequence, unit.x0, panel, smem[0]);
-        for (int h = 0; h < group; h++) tile.visit_queries(unit.head * group + h);
-        tile.finish(dk, dv, tracker);
-      }
+  const auto compute = [&](const AttentionUnit &unit, AmaxTracker &tracker) {
+    for (int panel = 0; panel < panels; panel++) {
+      KeyTile<T> tile(args, unit.sequence, unit.x0, panel, smem[0]);
+      for (int h = 0; h < group; h++) tile.visit_queries(unit.head * group + h);
+      tile.finish(dk_of<T>(args, unit), dv_of<T>(args, unit), tracker);
     }
-    if (is_packed(d) && unit.sequence == d.batch - 1) {
-      const int64_t rows = d.kv_rows - sequence.kv.first, x0 = sequence.kv.count + unit.x0;
-      HeadRows<T> all_dk = dk, all_dv = dv;
-      all_dk.rows = all_dv.rows = rows;
-      fill_rows(all_dk, x0, units.step(), 0.0f, tracker);
-      fill_rows(all_dv, x0, units.step(), 0.0f, tracker);
-    }
-  }
-  tracker.finish();
+  };
+  compute_dkv<T>(args, kTileRows, compute);
 }
 
 // ---------------------------------------------------------------------------- dsinks
@@ -298,20 +252,25 @@ attention_dsink_plain(MP_PARAM(AttentionArgs) args) {
 }
 
 template <class T>
-void launch_backward(const Device &device, const AttentionArgs &args, mp_stream_t stream) {
+void launch_plain(const Device &device, const AttentionArgs &args, mp_stream_t stream) {
   const mp_attention_desc_t &d = args.desc;
-  const AttentionUnits of_queries(d, d.q_len, d.heads), of_keys(d, d.kv_len, d.kv_heads);
   const auto dq = d.head_dim <= kTileColumns ? attention_dq_plain<T, 1> : attention_dq_plain<T, 2>;
-  launch_units("attention_dq_plain", dq, device, of_queries, args, stream);
-  launch_units("attention_dkv_plain", attention_dkv_plain<T>, device, of_keys, args, stream);
+  launch_units("attention_dq_plain", dq, device, AttentionUnits::of_queries(d, kTileRows), args,
+               stream);
+  launch_units("attention_dkv_plain", attention_dkv_plain<T>, device,
+               AttentionUnits::of_keys(d, kTileRows), args, stream);
 }
 
 }  // namespace
 
 void attention_backward(const Device &device, const AttentionArgs &args, mp_stream_t stream) {
-  with_type(args.desc.dtype, [&](auto type) {
-    launch_backward<typename decltype(type)::type>(device, args, stream);
-  });
+  if (args.kernel == AttentionKernel::mma) {
+    attention_backward_mma(device, args, stream);
+  } else {
+    with_type(args.desc.dtype, [&](auto type) {
+      launch_plain<typename decltype(type)::type>(device, args, stream);
+    });
+  }
   if (args.dsinks != nullptr)
     launch("attention_dsink_plain", attention_dsink_plain, device,
            {int64_t{args.desc.heads}, kSinkThreads}, stream, args);

@@ -6,15 +6,11 @@
 //
 // Source: Dao, FlashAttention-2, 2023, section 3.1.1; Milakov & Gimelshein, Online normalizer
 // calculation for softmax, 2018.
-#include <limits>
-
 #include "kernels/attention/attention_tile.h"
 
 namespace mp::MP_TARGET {
 
 namespace {
-
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 /// A tile of queries of one sequence and head.
 template <class T, int kPanels>
@@ -37,13 +33,13 @@ class ForwardTile {
   }
 
   MP_DEVICE void visit_keys() {
-    for (int tile = visible_.end_tile - 1; tile >= visible_.first_tile; tile--) {
+    for (int tile = visible_.tiles.end - 1; tile >= visible_.tiles.first; tile--) {
       const int64_t y0 = int64_t{tile} * kTileColumns;
       ThreadTile scores;
       dot_products(scores, in_.q, x0_, in_.k, y0, smem_);
       hide(scores, y0);
       exponentiate(scores);
-      clear_dropped(scores, dropout_.template dropped<false>(x0_, y0));
+      clear_dropped(scores, dropped_scores<false>(dropout_, x0_, y0));
       store_weights<T>(scores, smem_);
       add_weighted(sums_, in_.v, y0, smem_);
     }
@@ -57,13 +53,11 @@ class ForwardTile {
     float factors[kThreadRows];
     MP_UNROLL
     for (int r = 0; r < kThreadRows; r++) {
-      const float top = largest_[r] * args_.desc.scale, with_sink = max_number(top, sink);
-      const float weight = top == kHidden ? kNaN : expf(top - with_sink);  // 1 without a sink
-      const float total = total_[r] * weight + expf(sink - with_sink);
-      factors[r] = keep * weight / total;
+      const SoftmaxRow row(largest_[r] * args_.desc.scale, total_[r], sink, keep);
+      factors[r] = row.factor;
       const int64_t x = x0_ + thread_row() + r;
       if (lse == nullptr || thread_column() != 0 || x >= out.rows) continue;
-      lse[x] = visible_.is_empty(r) ? kHidden : with_sink + logf(total);
+      lse[x] = visible_.is_empty(r) ? kHidden : row.lse;
     }
     AmaxTracker untracked(nullptr, nullptr);
     store_sums(out, x0_, sums_, factors, visible_, untracked);
@@ -135,7 +129,6 @@ class ForwardTile {
   MP_DEVICE void add_totals_of_threads() {
     block_sync();  // the largest scores have been read
     reduce_rows(total_, [](float a, float b) { return a + b; });
-    block_sync();  // the next tile may store
   }
 
   const AttentionArgs &args_;
@@ -149,57 +142,34 @@ class ForwardTile {
   float total_[kThreadRows];    ///< exponentials of the columns of this thread
 };
 
-/// Fills rows of o and lse without a valid query.
-template <class T>
-MP_DEVICE void fill_outputs(const HeadRows<T> &out, float *lse, int64_t x0, int64_t step,
-                            float value, float value_of_lse) {
-  AmaxTracker untracked(nullptr, nullptr);
-  fill_rows(out, x0, step, value, untracked);
-  if (lse == nullptr || thread_index() >= kTileRows) return;
-  for (int64_t x = x0 + thread_index(); x < out.rows; x += step) lse[x] = value_of_lse;
-}
-
 template <class T, int kPanels>
 MP_KERNEL(kAttentionThreads, 2)
 attention_forward_plain(MP_PARAM(AttentionArgs) args) {
   MP_SHARED(AttentionSmem, smem, [1]);
-  const mp_attention_desc_t &d = args.desc;
-  const AttentionUnits units(d, d.q_len, d.heads);
-  for (int64_t i = block_index(); i < units.count(); i += grid_size()) {
-    const AttentionUnit unit = units.unit(i);
-    const Sequence sequence(args, unit.sequence);
-    const auto out = rows_of<T>(args.o, d.o, d, unit.sequence, sequence.q.first, unit.head,
-                                sequence.q.stored, d.head_dim_v);
-    float *const lse = args.lse != nullptr ? args.lse + sequence.lse_index(d, unit.head) : nullptr;
-    if (!sequence.is_valid()) {
-      fill_outputs(out, lse, unit.x0, units.step(), kNaN, kNaN);
-    } else {
-      ForwardTile<T, kPanels> tile(args, sequence, unit.head, unit.x0, smem[0]);
-      tile.visit_keys();
-      tile.finish(out, args.sinks != nullptr ? args.sinks[unit.head] : kHidden, lse);
-    }
-    if (is_packed(d) && unit.sequence == d.batch - 1) {
-      HeadRows<T> all = out;
-      all.rows = d.q_rows - sequence.q.first;
-      fill_outputs(all, lse, sequence.q.count + unit.x0, units.step(), 0.0f, kHidden);
-    }
-  }
+  compute_outputs<T>(args, kTileRows, [&](const AttentionUnit &unit) {
+    ForwardTile<T, kPanels> tile(args, unit.sequence, unit.head, unit.x0, smem[0]);
+    tile.visit_keys();
+    tile.finish(o_of<T>(args, unit), sink_of(args, unit), lse_of(args, unit));
+  });
 }
 
 template <class T>
-void launch_forward(const Device &device, const AttentionArgs &args, mp_stream_t stream) {
-  const AttentionUnits units(args.desc, args.desc.q_len, args.desc.heads);
+void launch_plain(const Device &device, const AttentionArgs &args, mp_stream_t stream) {
   const auto kernel = args.desc.head_dim_v <= kTileColumns ? attention_forward_plain<T, 1>
                                                            : attention_forward_plain<T, 2>;
-  launch_units("attention_forward_plain", kernel, device, units, args, stream);
+  launch_units("attention_forward_plain", kernel, device,
+               AttentionUnits::of_queries(args.desc, kTileRows), args, stream);
 }
 
 }  // namespace
 
 void attention_forward(const Device &device, const AttentionArgs &args, mp_stream_t stream) {
-  with_type(args.desc.dtype, [&](auto type) {
-    launch_forward<typename decltype(type)::type>(device, args, stream);
-  });
+  if (args.kernel == AttentionKernel::mma) {
+    attention_forward_mma(device, args, stream);
+    return;
+  }
+  with_type(args.desc.dtype,
+            [&](auto type) { launch_plain<typename decltype(type)::type>(device, args, stream); });
 }
 
 }  // namespace mp::MP_TARGET

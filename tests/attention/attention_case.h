@@ -4,9 +4,11 @@
 // canary.
 #pragma once
 
+#define MP_ENABLE_EXPERIMENTAL
 #include <array>
 #include <limits>
 #include <numeric>
+#include <span>
 
 #include "tests/support/grad_stats.h"
 #include "tests/support/testing.h"
@@ -94,6 +96,55 @@ inline AttentionCase random_case(mp_dtype_t dtype, const Shape &s, uint64_t seed
   c.desc.scale = static_cast<float>(3.0 / std::sqrt(static_cast<double>(s.dim)));
   return c;
 }
+
+// ---------------------------------------------------------------------------- kernels
+
+/// Kernel of all calls in a scope.  Those that it cannot run use the selected kernel.
+class KernelScope {
+ public:
+  explicit KernelScope(int number) : number_(number) { set(kNames[number]); }
+  ~KernelScope() { set(nullptr); }
+  KernelScope(const KernelScope &) = delete;
+  KernelScope &operator=(const KernelScope &) = delete;
+
+  bool is_plain() const { return number_ == 0; }
+  /// Factor of all dimensions and paddings that the kernel can run.
+  int32_t unit() const { return is_plain() ? 1 : 8; }
+  std::span<const mp_dtype_t> dtypes() const {
+    return std::span(kDtypes).first(is_plain() ? 3 : 2);  // FP32 is last
+  }
+
+  /// Calls both passes.
+  static void call(const mp_attention_desc_t &desc, const mp_attention_tensors_t &t) {
+    const char *const kernel = current_;
+    if (mp_attention_forward(context(), &desc, &t, kStream) == MP_ERROR_UNSUPPORTED) {
+      set(nullptr);
+      require_ok(mp_attention_forward(context(), &desc, &t, kStream));
+    }
+    size_t bytes = 0;
+    require_ok(mp_attention_backward_workspace_size(context(), &desc, &bytes));
+    const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));
+    require_ok(mp_attention_backward(context(), &desc, &t, workspace.data(), bytes, kStream));
+    CHECK(workspace.guard_damage() == "");
+    set(kernel);
+  }
+
+ private:
+  static constexpr const char *kNames[] = {"attention_plain", "attention_mma"};
+
+  static void set(const char *name) {
+    require_ok(mp_attention_set_kernel(context(), name));
+    current_ = name;
+  }
+
+  static inline const char *current_ = nullptr;
+  const int number_;
+};
+
+/// Repeats the rest of a test with each kernel.
+#define MP_EACH_KERNEL                      \
+  const KernelScope kernel(GENERATE(0, 1)); \
+  CAPTURE(kernel.is_plain())
 
 // ---------------------------------------------------------------------------- memory
 
@@ -262,11 +313,7 @@ inline AttentionResult run(const AttentionCase &c, const Placement &p = {}) {
   t.d_o = in_d_o.data(o, dtype), t.o = out_o.data(o, dtype), t.lse = lse.data();
   t.dq = out_q.data(q, dtype), t.dk = output_k.data(k, dtype), t.dv = output_v.data(v, dtype);
   t.stats = stats.pointers();
-  require_ok(mp_attention_forward(context(), &desc, &t, kStream));
-  size_t bytes = 0;
-  require_ok(mp_attention_backward_workspace_size(context(), &desc, &bytes));
-  const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));
-  require_ok(mp_attention_backward(context(), &desc, &t, workspace.data(), bytes, kStream));
+  KernelScope::call(desc, t);
 
   AttentionResult got{c.d_o, c.q, c.k, c.v, HeadTensor(desc.batch, desc.q_len, desc.heads, 1), {}};
   for (HeadTensor *const tensor : {&got.o, &got.dq, &got.dk, &got.dv})
@@ -284,7 +331,6 @@ inline AttentionResult run(const AttentionCase &c, const Placement &p = {}) {
   for (const HeadMemory *const output : {&out_o, &out_q, &out_k, &out_v}) output->check_unused();
   CHECK(lse.guard_damage() == "");
   CHECK(dsinks.guard_damage() == "");
-  CHECK(workspace.guard_damage() == "");
   const std::vector<float> all_lse = lse.download();
   for (int64_t b = 0; b < desc.batch; ++b)
     for (int64_t h = 0; h < desc.heads; ++h)

@@ -8,8 +8,10 @@ namespace {
 constexpr uint32_t kCausal = MP_ATTENTION_FLAG_CAUSAL, kWindow = MP_ATTENTION_FLAG_WINDOW;
 constexpr mp_dtype_t kHalves[] = {MP_FP16, MP_BF16};
 
-/// Lengths around the tiles of the kernels: 32 rows and 128 columns.
-constexpr int64_t kLengths[] = {1, 31, 32, 33, 127, 128, 129, 257};
+/// Lengths around the tiles of the kernels: 32 rows and 128 columns; 64 or 128 rows, and 64 or 32
+/// columns.
+const std::vector<int64_t> kLengths[] = {{1, 31, 32, 33, 127, 128, 129, 257},
+                                         {1, 31, 33, 63, 64, 65, 127, 129}};
 
 struct Mask {
   uint32_t flags;
@@ -39,20 +41,26 @@ bool is_power_of_two(int64_t x) {
 // ---------------------------------------------------------------------------- shapes
 
 TEST_CASE("attention: lengths around tiles", "[attention]") {
+  MP_EACH_KERNEL;
+  const auto &lengths = kLengths[kernel.is_plain() ? 0 : 1];
   uint64_t seed = 0;
-  for (const int64_t q_len : kLengths)
-    for (const int64_t kv_len : kLengths) {
-      const mp_dtype_t dtype = kDtypes[seed % 3];
+  for (const int64_t q_len : lengths)
+    for (const int64_t kv_len : lengths) {
+      const mp_dtype_t dtype = kernel.dtypes()[seed % kernel.dtypes().size()];
       AttentionCase c = random_case(dtype, {.q_len = q_len, .kv_len = kv_len, .dim = 16}, ++seed);
       set(c, kMasks[seed % std::size(kMasks)]);
       check(c);
     }
 }
 
-TEST_CASE("attention: head dimensions", "[attention][strict]") {
+TEST_CASE("attention: head dimensions", "[attention][short]") {
+  MP_EACH_KERNEL;
+  using Dims = std::vector<int32_t>;
+  const Dims dims = kernel.is_plain() ? Dims{1, 7, 8, 31, 32, 33, 64, 96, 127, 128, 129, 255, 256}
+                                      : Dims{8, 16, 24, 56, 64, 72, 96, 120, 128, 136, 248, 256};
   uint64_t seed = 100;
-  for (const mp_dtype_t dtype : kDtypes)
-    for (const int32_t dim : {1, 7, 8, 31, 32, 33, 64, 96, 127, 128, 129, 255, 256}) {
+  for (const mp_dtype_t dtype : kernel.dtypes())
+    for (const int32_t dim : dims) {
       const Shape shape{.q_len = 5, .kv_len = 37, .dim = dim};
       AttentionCase c = random_case(dtype, shape, ++seed);
       check(c);
@@ -62,11 +70,14 @@ TEST_CASE("attention: head dimensions", "[attention][strict]") {
     }
 }
 
-TEST_CASE("attention: values of another dimension", "[attention][strict]") {
+TEST_CASE("attention: values of another dimension", "[attention][short]") {
+  MP_EACH_KERNEL;
+  using Dims = std::vector<std::pair<int32_t, int32_t>>;
+  const Dims dims = kernel.is_plain() ? Dims{{192, 128}, {3, 200}, {200, 3}, {64, 129}, {256, 256}}
+                                      : Dims{{192, 128}, {8, 120}, {64, 8}, {64, 136}, {256, 256}};
   uint64_t seed = 200;
-  for (const mp_dtype_t dtype : kDtypes)
-    for (const auto &[dim, dim_v] :
-         {std::pair{192, 128}, {3, 200}, {200, 3}, {64, 129}, {256, 256}}) {
+  for (const mp_dtype_t dtype : kernel.dtypes())
+    for (const auto &[dim, dim_v] : dims) {
       // Two heads of a group and two tiles on both sides, so that every sum continues.
       AttentionCase c = random_case(
           dtype, {.heads = 2, .q_len = 140, .kv_len = 133, .dim = dim, .dim_v = dim_v}, ++seed);
@@ -75,18 +86,20 @@ TEST_CASE("attention: values of another dimension", "[attention][strict]") {
     }
 }
 
-TEST_CASE("attention: masks", "[attention][strict]") {
+TEST_CASE("attention: masks", "[attention][short]") {
+  MP_EACH_KERNEL;
   uint64_t seed = 300;
   for (const Mask &mask : kMasks)
     for (const auto &[q_len, kv_len] : {std::pair{70, 70}, {70, 20}, {20, 150}, {1, 9}}) {
-      const mp_dtype_t dtype = kDtypes[seed % 3];
+      const mp_dtype_t dtype = kernel.dtypes()[seed % kernel.dtypes().size()];
       AttentionCase c = random_case(dtype, {.q_len = q_len, .kv_len = kv_len, .dim = 24}, ++seed);
       set(c, mask);
       check(c);
     }
 }
 
-TEST_CASE("attention: a query without a key has zeros and lse -infinity", "[attention][strict]") {
+TEST_CASE("attention: a query without a key has zeros and lse -infinity", "[attention][short]") {
+  MP_EACH_KERNEL;
   AttentionCase c = random_case(MP_FP16, {.q_len = 40, .kv_len = 3}, 400);
   set(c, {kCausal, -1, -1});  // query 37 is the first that sees a key
   c.sinks = {1.0f};
@@ -105,9 +118,10 @@ TEST_CASE("attention: a query without a key has zeros and lse -infinity", "[atte
   CHECK(unseen.dk.values == std::vector<double>(640, 0.0));
 }
 
-TEST_CASE("attention: grouped query heads", "[attention][strict]") {
+TEST_CASE("attention: grouped query heads", "[attention][short]") {
+  MP_EACH_KERNEL;
   uint64_t seed = 500;
-  for (const mp_dtype_t dtype : kDtypes)
+  for (const mp_dtype_t dtype : kernel.dtypes())
     for (const auto &[heads, kv_heads] : {std::pair{3, 3}, {4, 2}, {6, 1}}) {
       AttentionCase c = random_case(
           dtype, {.batch = 2, .heads = heads, .kv_heads = kv_heads, .q_len = 35, .kv_len = 34},
@@ -119,8 +133,9 @@ TEST_CASE("attention: grouped query heads", "[attention][strict]") {
     }
 }
 
-TEST_CASE("attention: sinks of any size", "[attention][strict]") {
-  for (const mp_dtype_t dtype : kDtypes)
+TEST_CASE("attention: sinks of any size", "[attention][short]") {
+  MP_EACH_KERNEL;
+  for (const mp_dtype_t dtype : kernel.dtypes())
     for (const float sink : {-1e30f, -20.0f, 0.0f, 3.0f, 15.0f}) {
       AttentionCase c = random_case(dtype, {.q_len = 9, .kv_len = 140}, 600);
       c.sinks = {sink};
@@ -130,8 +145,9 @@ TEST_CASE("attention: sinks of any size", "[attention][strict]") {
 
 // ---------------------------------------------------------------------------- exact results
 
-TEST_CASE("attention: equal scores average integers exactly", "[attention][strict]") {
-  for (const mp_dtype_t dtype : kDtypes)
+TEST_CASE("attention: equal scores average integers exactly", "[attention][short]") {
+  MP_EACH_KERNEL;
+  for (const mp_dtype_t dtype : kernel.dtypes())
     for (const auto &[q_len, kv_len] : {std::pair{33, 128}, {128, 128}, {129, 256}, {40, 64}}) {
       AttentionCase c = zero_case(dtype, {.q_len = q_len, .kv_len = kv_len, .dim = 40});
       fill_integers(c.q, 8, 700);  // k = 0
@@ -158,14 +174,16 @@ TEST_CASE("attention: equal scores average integers exactly", "[attention][stric
     }
 }
 
-TEST_CASE("attention: a large score selects its value exactly", "[attention][strict]") {
-  for (const mp_dtype_t dtype : kDtypes)
-    for (const int64_t target : {0, 31, 32, 127, 128, 255, 256, 299}) {
-      AttentionCase c = zero_case(dtype, {.q_len = 34, .kv_len = 300, .dim = 3, .dim_v = 130});
-      // The score of the target is 0, the others are -12288.
+TEST_CASE("attention: a large score selects its value exactly", "[attention][short]") {
+  MP_EACH_KERNEL;
+  for (const mp_dtype_t dtype : kernel.dtypes())
+    for (const int64_t target : {0, 31, 32, 63, 64, 127, 128, 255, 256, 299}) {
+      const int32_t dim = 3 * kernel.unit(), dim_v = kernel.is_plain() ? 130 : 136;
+      AttentionCase c = zero_case(dtype, {.q_len = 34, .kv_len = 300, .dim = dim, .dim_v = dim_v});
+      // The score of the target is 0, the others are at most -12288.
       for (double &x : c.q.values) x = 64.0;
       for (double &x : c.k.values) x = -64.0;
-      for (int64_t e = 0; e < 3; ++e) c.k.at(0, target, 0, e) = 0.0;
+      for (int64_t e = 0; e < dim; ++e) c.k.at(0, target, 0, e) = 0.0;
       fill_integers(c.v, 100, 800);
       fill_integers(c.d_o, 4, 801);
       c.desc.scale = 1.0f;
@@ -173,9 +191,10 @@ TEST_CASE("attention: a large score selects its value exactly", "[attention][str
       CAPTURE(mp_dtype_name(dtype), target);
       int64_t wrong = 0;
       for (int64_t i = 0; i < 34; ++i)
-        for (int64_t e = 0; e < 130; ++e) wrong += got.o.at(0, i, 0, e) != c.v.at(0, target, 0, e);
+        for (int64_t e = 0; e < dim_v; ++e)
+          wrong += got.o.at(0, i, 0, e) != c.v.at(0, target, 0, e);
       // p is 1 for the target and 0 elsewhere; ds is 0.
-      for (int64_t e = 0; e < 130; ++e) {
+      for (int64_t e = 0; e < dim_v; ++e) {
         double sum = 0.0;
         for (int64_t i = 0; i < 34; ++i) sum += c.d_o.at(0, i, 0, e);
         for (int64_t j = 0; j < 300; ++j)
@@ -186,39 +205,42 @@ TEST_CASE("attention: a large score selects its value exactly", "[attention][str
     }
 }
 
-TEST_CASE("attention: gradients of two equal scores are exact", "[attention][strict]") {
+TEST_CASE("attention: gradients of two equal scores are exact", "[attention][short]") {
   // p = 1/2 and ds = +-(dp[0] - dp[1]) / 4 in 16 bits; fp32 keeps the error of lse.
+  MP_EACH_KERNEL;
+  const int32_t dim = kernel.is_plain() ? 9 : 40, dim_v = 4 * kernel.unit();
   for (const mp_dtype_t dtype : kHalves)
-    for (const int64_t q_len : {1, 32, 33, 129}) {
-      AttentionCase c = zero_case(dtype, {.q_len = q_len, .kv_len = 2, .dim = 9, .dim_v = 4});
+    for (const int64_t q_len : {1, 32, 33, 65, 129}) {
+      AttentionCase c = zero_case(dtype, {.q_len = q_len, .kv_len = 2, .dim = dim, .dim_v = dim_v});
       fill_integers(c.k, 2, 900);
-      for (int64_t e = 0; e < 9; ++e) c.k.at(0, 1, 0, e) = -c.k.at(0, 0, 0, e);  // q = 0
+      for (double &x : c.k.values) x *= 64.0;  // amax is an element of dq
+      for (int64_t e = 0; e < dim; ++e) c.k.at(0, 1, 0, e) = -c.k.at(0, 0, 0, e);  // q = 0
       for (double &x : c.v.values) x = 4.0;
-      for (int64_t e = 0; e < 4; ++e) c.v.at(0, 1, 0, e) = 0.0;
+      for (int64_t e = 0; e < dim_v; ++e) c.v.at(0, 1, 0, e) = 0.0;
       fill_integers(c.d_o, 1, 901);
       c.desc.scale = 0.5f;
       const AttentionResult got = run(c);
       int64_t wrong = 0;
-      std::vector<double> dv(4);
+      std::vector<double> dv(static_cast<size_t>(dim_v));
       for (int64_t i = 0; i < q_len; ++i) {
         double dp = 0.0;
-        for (int64_t e = 0; e < 4; ++e) {
+        for (int64_t e = 0; e < dim_v; ++e) {
           dp += 4.0 * c.d_o.at(0, i, 0, e);
           dv[static_cast<size_t>(e)] += 0.5 * c.d_o.at(0, i, 0, e);
         }
-        for (int64_t e = 0; e < 9; ++e) {
+        for (int64_t e = 0; e < dim; ++e) {
           const double dq = 0.5 * (0.25 * dp * c.k.at(0, 0, 0, e) - 0.25 * dp * c.k.at(0, 1, 0, e));
           wrong += got.dq.at(0, i, 0, e) != dq;
         }
       }
-      for (int64_t e = 0; e < 4; ++e)
+      for (int64_t e = 0; e < dim_v; ++e)
         wrong += got.dv.at(0, 0, 0, e) != round_to(dtype, dv[static_cast<size_t>(e)]);
       CAPTURE(mp_dtype_name(dtype), q_len);
       CHECK(wrong == 0);
     }
 }
 
-TEST_CASE("attention: sums of gradients vanish", "[attention][strict]") {
+TEST_CASE("attention: sums of gradients vanish", "[attention][short]") {
   // sum(d_o o) = sum(dv v), and without sinks sum_j dk[j] = 0 for equal queries.
   AttentionCase c = random_case(MP_FP32, {.q_len = 50, .kv_len = 60}, 1000);
   for (int64_t i = 0; i < 50; ++i)
@@ -248,9 +270,10 @@ TEST_CASE("attention: sums of gradients vanish", "[attention][strict]") {
 
 // ---------------------------------------------------------------------------- dropout
 
-TEST_CASE("attention: dropout masks equal the documented ones", "[attention][dropout][strict]") {
+TEST_CASE("attention: dropout masks equal the documented ones", "[attention][dropout][short]") {
+  MP_EACH_KERNEL;
   uint64_t seed = 1100;
-  for (const mp_dtype_t dtype : kDtypes)
+  for (const mp_dtype_t dtype : kernel.dtypes())
     for (const float p : {0.002f, 0.1f, 0.5f, 0.99f}) {
       AttentionCase c = random_case(
           dtype, {.batch = 2, .heads = 2, .kv_heads = 1, .q_len = 41, .kv_len = 139}, ++seed);
@@ -261,6 +284,28 @@ TEST_CASE("attention: dropout masks equal the documented ones", "[attention][dro
       set(c, {kCausal, -1, -1});
       check(c);
     }
+}
+
+TEST_CASE("attention: each mask of dropout is the documented one", "[attention][dropout][short]") {
+  // Equal scores; v and d_o select one key and one query, so o and dv are 0 if a score is dropped.
+  MP_EACH_KERNEL;
+  constexpr int64_t kLen = 136;
+  AttentionCase c = zero_case(
+      MP_FP16, {.heads = 2, .kv_heads = 2, .q_len = kLen, .kv_len = kLen, .dim = 8, .dim_v = kLen});
+  for (int64_t i = 0; i < kLen; ++i)
+    for (int64_t h = 0; h < 2; ++h) c.v.at(0, i, h, i) = c.d_o.at(0, i, h, i) = 1.0;
+  c.desc.dropout = 0.5f;
+  c.offset = 9;
+  const AttentionResult got = run(c);
+  int64_t wrong = 0;
+  for (int64_t h = 0; h < 2; ++h)
+    for (int64_t i = 0; i < kLen; ++i)
+      for (int64_t j = 0; j < kLen; ++j) {
+        const bool is_dropped = oracle::is_dropped(c, 0, h, i, j);
+        wrong += (got.o.at(0, i, h, j) == 0.0) != is_dropped;
+        wrong += (got.dv.at(0, j, h, i) == 0.0) != is_dropped;
+      }
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("attention: the expected number of scores is dropped", "[attention][dropout]") {
@@ -278,7 +323,8 @@ TEST_CASE("attention: the expected number of scores is dropped", "[attention][dr
   }
 }
 
-TEST_CASE("attention: another seed or offset gives another mask", "[attention][dropout][strict]") {
+TEST_CASE("attention: another seed or offset gives another mask", "[attention][dropout][short]") {
+  MP_EACH_KERNEL;
   AttentionCase c = random_case(MP_FP16, {.q_len = 20, .kv_len = 20}, 1200);
   const AttentionResult without = run(c);
   c.desc.dropout = 0.001f;  // rounds to 0

@@ -9,11 +9,15 @@ namespace {
 const std::vector<int32_t> kQueries = {33, 0, 1, 70, 128}, kKeys = {40, 7, 0, 129, 128};
 
 /// Sequences of unequal lengths, with all options.
-AttentionCase ragged_case(mp_dtype_t dtype, uint64_t seed) {
-  AttentionCase c = random_case(
-      dtype,
-      {.batch = 5, .heads = 4, .kv_heads = 2, .q_len = 129, .kv_len = 130, .dim = 24, .dim_v = 17},
-      seed);
+AttentionCase ragged_case(mp_dtype_t dtype, uint64_t seed, const KernelScope &kernel) {
+  const Shape shape{.batch = 5,
+                    .heads = 4,
+                    .kv_heads = 2,
+                    .q_len = 129,
+                    .kv_len = 130,
+                    .dim = 24,
+                    .dim_v = kernel.is_plain() ? 17 : 40};
+  AttentionCase c = random_case(dtype, shape, seed);
   c.q_lengths = kQueries;
   c.kv_lengths = kKeys;
   c.sinks = {0.5f, -1.0f, 2.0f, 0.0f};
@@ -56,14 +60,15 @@ void set_row(HeadTensor &t, int64_t b, int64_t i, double value) {
 
 // ---------------------------------------------------------------------------- equal bits
 
-TEST_CASE("attention sequences: padded and packed forms", "[attention][strict]") {
+TEST_CASE("attention sequences: padded and packed forms", "[attention][short]") {
+  MP_EACH_KERNEL;
   uint64_t seed = 0;
-  for (const mp_dtype_t dtype : kDtypes) {
-    const AttentionCase c = ragged_case(dtype, ++seed);
+  for (const mp_dtype_t dtype : kernel.dtypes()) {
+    const AttentionCase c = ragged_case(dtype, ++seed, kernel);
     const AttentionResult padded = check(c);
     for (const bool is_packed : {false, true})
-      for (const int64_t padding : {0, 5})
-        for (const int64_t offset : {0, 3}) {
+      for (const int64_t padding : {0, 5 * kernel.unit()})
+        for (const int64_t offset : {0, 3 * kernel.unit()}) {
           CAPTURE(mp_dtype_name(dtype), is_packed, padding, offset);
           const AttentionResult other =
               run(c, {.is_packed = is_packed, .padding = padding, .offset = offset});
@@ -72,13 +77,14 @@ TEST_CASE("attention sequences: padded and packed forms", "[attention][strict]")
   }
 }
 
-TEST_CASE("attention sequences: q, k and v in one matrix", "[attention][strict]") {
-  for (const mp_dtype_t dtype : kDtypes) {
+TEST_CASE("attention sequences: q, k and v in one matrix", "[attention][short]") {
+  MP_EACH_KERNEL;
+  for (const mp_dtype_t dtype : kernel.dtypes()) {
     AttentionCase c = random_case(
         dtype, {.batch = 2, .heads = 4, .kv_heads = 2, .q_len = 45, .kv_len = 45, .dim = 8}, 10);
     const AttentionResult apart = check(c);
     for (const bool is_packed : {false, true})
-      for (const int64_t padding : {0, 1}) {
+      for (const int64_t padding : {0, kernel.unit()}) {
         CAPTURE(is_packed, padding);
         check_same(run(c, {.is_packed = is_packed, .in_one_matrix = true, .padding = padding}),
                    apart);
@@ -87,9 +93,10 @@ TEST_CASE("attention sequences: q, k and v in one matrix", "[attention][strict]"
 }
 
 TEST_CASE("attention sequences: each sequence and head has the bits of its own call",
-          "[attention][strict]") {
-  for (const mp_dtype_t dtype : kDtypes) {
-    AttentionCase c = ragged_case(dtype, 20);
+          "[attention][short]") {
+  MP_EACH_KERNEL;
+  for (const mp_dtype_t dtype : kernel.dtypes()) {
+    AttentionCase c = ragged_case(dtype, 20, kernel);
     c.desc.dropout = 0.0f;  // masks depend on the number of the sequence
     const AttentionResult all = run(c);
     for (int64_t b = 0; b < 5; ++b)
@@ -120,7 +127,8 @@ TEST_CASE("attention sequences: each sequence and head has the bits of its own c
 }
 
 TEST_CASE("attention sequences: a row of o does not depend on other queries",
-          "[attention][strict]") {
+          "[attention][short]") {
+  MP_EACH_KERNEL;
   for (const uint32_t flags : {0, 1}) {
     AttentionCase c =
         random_case(MP_FP16, {.heads = 2, .kv_heads = 2, .q_len = 150, .kv_len = 150}, 30);
@@ -141,8 +149,9 @@ TEST_CASE("attention sequences: a row of o does not depend on other queries",
   }
 }
 
-TEST_CASE("attention sequences: repeated calls give the same bits", "[attention][strict]") {
-  const AttentionCase c = ragged_case(MP_BF16, 40);
+TEST_CASE("attention sequences: repeated calls give the same bits", "[attention][short]") {
+  MP_EACH_KERNEL;
+  const AttentionCase c = ragged_case(MP_BF16, 40, kernel);
   const AttentionResult first = run(c), second = run(c);
   check_same(first, second);
   CHECK(first.dsinks == second.dsinks);
@@ -154,11 +163,12 @@ TEST_CASE("attention sequences: repeated calls give the same bits", "[attention]
 
 // ---------------------------------------------------------------------------- isolation
 
-TEST_CASE("attention sequences: NaN and infinity do not cross sequences", "[attention][strict]") {
-  for (const mp_dtype_t dtype : kDtypes)
+TEST_CASE("attention sequences: NaN and infinity do not cross sequences", "[attention][short]") {
+  MP_EACH_KERNEL;
+  for (const mp_dtype_t dtype : kernel.dtypes())
     for (const double bad : {kNaN, kInfinity})
       for (const bool is_packed : {false, true}) {
-        AttentionCase c = ragged_case(dtype, 50);
+        AttentionCase c = ragged_case(dtype, 50, kernel);
         c.sinks = {};
         const Placement p{.is_packed = is_packed};
         const AttentionResult clean = run(c, p);
@@ -181,10 +191,15 @@ TEST_CASE("attention sequences: NaN and infinity do not cross sequences", "[atte
       }
 }
 
-TEST_CASE("attention sequences: scores of -infinity alone give NaN", "[attention][strict]") {
+TEST_CASE("attention sequences: scores of -infinity alone give NaN", "[attention][short]") {
+  MP_EACH_KERNEL;
   for (const bool has_sink : {false, true}) {
-    AttentionCase c = zero_case(MP_FP32, {.q_len = 2, .kv_len = 130, .dim = 1});
-    c.q.values = {kInfinity, 1.0};
+    const int32_t dim = kernel.unit();
+    AttentionCase c = zero_case(kernel.dtypes().back(), {.q_len = 2, .kv_len = 130, .dim = dim});
+    for (int64_t e = 0; e < dim; ++e) {
+      c.q.at(0, 0, 0, e) = kInfinity;
+      c.q.at(0, 1, 0, e) = 1.0;
+    }
     for (double &x : c.k.values) x = -1.0;
     for (double &x : c.v.values) x = 3.0;
     if (has_sink) c.sinks = {0.0f};
@@ -198,9 +213,10 @@ TEST_CASE("attention sequences: scores of -infinity alone give NaN", "[attention
 // ---------------------------------------------------------------------------- invalid device data
 
 TEST_CASE("attention sequences: a length out of range makes its sequence NaN",
-          "[attention][strict]") {
+          "[attention][short]") {
+  MP_EACH_KERNEL;
   const int32_t most = std::numeric_limits<int32_t>::max();
-  for (const mp_dtype_t dtype : kDtypes)
+  for (const mp_dtype_t dtype : kernel.dtypes())
     for (const auto &[queries, keys] : {std::pair{-1, 20},
                                         {41, 20},
                                         {20, -5},
@@ -230,19 +246,22 @@ namespace {
 /// A packed call with any ends, on 60 rows of q and 50 of k and v, all of which are 1.
 struct PackedCall {
   static constexpr int64_t kQueries = 60, kKeys = 50;
+  mp_dtype_t dtype;
+  int32_t dim;
   std::vector<int32_t> q_ends, kv_ends;
   int64_t q_len = kQueries, kv_len = kKeys;
 
-  /// Results of o, lse, dq, dk and dv.
+  /// Returns o, lse, dq, dk and dv, the first element of each row.
   std::array<std::vector<double>, 5> run() const {
-    const DeviceArray q(MP_FP32, std::vector<double>(kQueries, 1.0)),
-        d_o(MP_FP32, std::vector<double>(kQueries, 1.0)),
-        k(MP_FP32, std::vector<double>(kKeys, 1.0)), v(MP_FP32, std::vector<double>(kKeys, 1.0)),
-        o(MP_FP32, kQueries), lse(MP_FP32, kQueries), dq(MP_FP32, kQueries), dk(MP_FP32, kKeys),
-        dv(MP_FP32, kKeys), workspace(MP_FP32, kQueries);
+    const auto ones = [&](int64_t rows) {
+      return DeviceArray(dtype, std::vector<double>(static_cast<size_t>(rows * dim), 1.0));
+    };
+    const DeviceArray q = ones(kQueries), d_o = ones(kQueries), k = ones(kKeys), v = ones(kKeys),
+                      o(dtype, kQueries * dim), lse(MP_FP32, kQueries), dq(dtype, kQueries * dim),
+                      dk(dtype, kKeys * dim), dv(dtype, kKeys * dim);
     const DeviceBuffer<int32_t> of_q(q_ends), of_kv(kv_ends);
     mp_attention_desc_t desc = mp_attention_desc_default(static_cast<int32_t>(q_ends.size()), 1,
-                                                         q_len, kv_len, 1, MP_FP32);
+                                                         q_len, kv_len, dim, dtype);
     desc.q_rows = kQueries;
     desc.kv_rows = kKeys;
     mp_attention_tensors_t t;
@@ -251,11 +270,16 @@ struct PackedCall {
     t.q = q.data(), t.k = k.data(), t.v = v.data(), t.d_o = d_o.data();
     t.o = o.data(), t.lse = static_cast<float *>(lse.data());
     t.dq = dq.data(), t.dk = dk.data(), t.dv = dv.data();
-    require_ok(mp_attention_forward(context(), &desc, &t, kStream));
-    require_ok(mp_attention_backward(context(), &desc, &t, workspace.data(),
-                                     kQueries * sizeof(float), kStream));
-    for (const DeviceArray *const a : {&o, &lse, &dq, &dk, &dv}) CHECK(a->guard_damage() == "");
-    return {o.download(), lse.download(), dq.download(), dk.download(), dv.download()};
+    KernelScope::call(desc, t);
+    std::array<std::vector<double>, 5> results;
+    for (size_t i = 0; const DeviceArray *const a : {&o, &lse, &dq, &dk, &dv}) {
+      CHECK(a->guard_damage() == "");
+      const std::vector<double> all = a->download();
+      for (size_t x = 0; x < all.size(); x += i == 1 ? 1 : static_cast<size_t>(dim))
+        results[i].push_back(all[x]);
+      ++i;
+    }
+    return results;
   }
 };
 
@@ -267,19 +291,24 @@ void check_equal(const PackedCall &a, const PackedCall &b) {
 }  // namespace
 
 TEST_CASE("attention sequences: ends out of range count as the nearest valid ones",
-          "[attention][strict]") {
-  const int32_t most = std::numeric_limits<int32_t>::max();
-  check_equal({{20, 10, 70}, {-7, 30, 20}}, {{20, 20, 60}, {0, 30, 30}});
-  check_equal({{-most, most, 3}, {most, most, 0}}, {{0, 60, 60}, {50, 50, 50}});
-  const auto got = PackedCall{{20, 40}, {25, 50}}.run();
+          "[attention][short]") {
+  MP_EACH_KERNEL;
+  const int32_t most = std::numeric_limits<int32_t>::max(), dim = kernel.unit();
+  const mp_dtype_t dtype = kernel.dtypes().back();
+  check_equal({dtype, dim, {20, 10, 70}, {-7, 30, 20}}, {dtype, dim, {20, 20, 60}, {0, 30, 30}});
+  check_equal({dtype, dim, {-most, most, 3}, {most, most, 0}},
+              {dtype, dim, {0, 60, 60}, {50, 50, 50}});
+  const auto got = PackedCall{dtype, dim, {20, 40}, {25, 50}}.run();
   for (size_t i = 0; i < 60; ++i) {
     CHECK(got[0][i] == (i < 40 ? 1.0 : 0.0));
     CHECK(std::isinf(got[1][i]) == (i >= 40));
   }
 }
 
-TEST_CASE("attention sequences: a packed sequence that is too long is NaN", "[attention][strict]") {
-  const auto got = PackedCall{{10, 50, 60}, {10, 40, 50}, 39, 50}.run();
+TEST_CASE("attention sequences: a packed sequence that is too long is NaN", "[attention][short]") {
+  MP_EACH_KERNEL;
+  const auto got =
+      PackedCall{kernel.dtypes().back(), kernel.unit(), {10, 50, 60}, {10, 40, 50}, 39, 50}.run();
   for (size_t i = 0; i < 60; ++i) {
     const bool is_bad = i >= 10 && i < 50;
     for (size_t tensor = 0; tensor < 3; ++tensor) CHECK(std::isnan(got[tensor][i]) == is_bad);

@@ -139,7 +139,7 @@ def left_out(on_host: dict, on_device: dict) -> set:
 
 
 def test_every_suite_runs_on_the_device_or_is_named_with_its_reason():
-    on_host, on_device = steps("SUITES", "LONG_STEPS", "SEED_STEPS"), steps("SOFTGPU_SUITES", "SOFTGPU_OLDER_SUITES")
+    on_host, on_device = steps("SUITES", "LONG_STEPS"), steps("SOFTGPU_SUITES", "SOFTGPU_OLDER_SUITES")
     assert not left_out(on_host, on_device), "neither runs nor is named in TESTING.md"
     named = named_in_testing_md()
     assert not named & {label.partition(": ")[2] for label in on_device}, "named, though it runs"
@@ -151,7 +151,7 @@ def test_every_suite_runs_on_the_device_or_is_named_with_its_reason():
     ("sm_90: Python", "bindings/python/tests", "bindings/python/tests/test_calls.py", "sm_90: test_groups.py"),
 ])
 def test_injected_exclusions_are_found(label, old, new, missing):
-    on_host, on_device = steps("SUITES", "LONG_STEPS", "SEED_STEPS"), steps("SOFTGPU_SUITES", "SOFTGPU_OLDER_SUITES")
+    on_host, on_device = steps("SUITES", "LONG_STEPS"), steps("SOFTGPU_SUITES", "SOFTGPU_OLDER_SUITES")
     assert old in on_device[label]
     on_device[label] = on_device[label].replace(old, new)
     assert missing in left_out(on_host, on_device)

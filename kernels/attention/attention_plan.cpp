@@ -1,0 +1,58 @@
+// See attention_plan.h.
+#include "kernels/attention/attention_plan.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace mp {
+
+namespace {
+
+constexpr int64_t kUnit = 8;  // elements of 16 bytes
+
+bool are_rows_aligned(const AttentionArgs &args, AttentionPass pass) {
+  const mp_attention_desc_t &d = args.desc;
+  const auto are_aligned = [](std::initializer_list<const void *> pointers) {
+    return std::ranges::all_of(
+        pointers, [](const void *p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; });
+  };
+  const auto is_aligned = [](const mp_attention_layout_t &l) {
+    return l.row % kUnit == 0 && l.head % kUnit == 0;
+  };
+  return (is_packed(d) || (d.q.batch | d.k.batch | d.v.batch | d.o.batch) % kUnit == 0) &&
+         is_aligned(d.q) && is_aligned(d.k) && is_aligned(d.v) && is_aligned(d.o) &&
+         are_aligned({args.q, args.k, args.v, args.o}) &&
+         (pass == AttentionPass::forward || are_aligned({args.d_o, args.dq, args.dk, args.dv}));
+}
+
+const char *why_not_mma(const AttentionArgs &args, AttentionPass pass, const Device &device) {
+  const mp_attention_desc_t &d = args.desc;
+  if (d.dtype == MP_FP32) return "requires FP16 or BF16";
+  if (d.head_dim % kUnit != 0 || d.head_dim_v % kUnit != 0)
+    return "requires head_dim and head_dim_v that are multiples of 8";
+  if (device.arch < 75) return "requires sm_75 or newer";
+  if (device.arch < 80 && d.dtype == MP_BF16) return "requires FP16 on devices before sm_80";
+  if (device.arch < 80 && std::max(d.head_dim, d.head_dim_v) > 128)
+    return "requires head_dim and head_dim_v up to 128 on devices before sm_80";
+  if (!are_rows_aligned(args, pass)) return "requires 16-byte aligned rows";
+  return nullptr;
+}
+
+}  // namespace
+
+const char *why_not(AttentionKernel kernel, const AttentionArgs &args, AttentionPass pass,
+                    const Device &device) {
+  return kernel == AttentionKernel::plain ? nullptr : why_not_mma(args, pass, device);
+}
+
+std::array<AttentionKernel, kAttentionKernels> rank_attention_kernels(const AttentionArgs &args,
+                                                                      AttentionPass pass,
+                                                                      const Device &device) {
+  using enum AttentionKernel;
+  // On the CPU, the products of fragments take 2 to 8 times as long as the plain kernel.
+  if (device.target == MP_TARGET_HOST || why_not(mma, args, pass, device) != nullptr)
+    return {plain, mma};
+  return {mma, plain};
+}
+
+}  // namespace mp
