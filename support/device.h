@@ -46,6 +46,32 @@ inline Context make_context(int32_t device, int32_t sm_limit = 0) {
   return Context(context);
 }
 
+inline Scaler make_scaler(mp_context_t context, const mp_scaler_config_t &config) {
+  mp_scaler_t scaler = nullptr;
+  check(mp_scaler_create(&scaler, context, &config));
+  return Scaler(scaler);
+}
+
+inline Optimizer make_optimizer(mp_context_t context, const mp_optimizer_desc_t &desc) {
+  mp_optimizer_t optimizer = nullptr;
+  check(mp_optimizer_create(&optimizer, context, &desc));
+  return Optimizer(optimizer);
+}
+
+/// Creates a list of tensors of one type.
+inline TensorList make_list(mp_context_t context, mp_dtype_t dtype, const std::vector<void *> &data,
+                            const std::vector<int64_t> &numel) {
+  mp_tensor_list_desc_t desc;
+  MP_INIT_STRUCT(&desc);
+  desc.dtype = dtype;
+  desc.count = static_cast<uint32_t>(data.size());
+  desc.data = data.data();
+  desc.numel = numel.data();
+  mp_tensor_list_t list = nullptr;
+  check(mp_tensor_list_create(&list, context, &desc));
+  return TensorList(list);
+}
+
 /// Device memory, zero-initialized.  Must be destroyed before its context.
 class Buffer {
  public:

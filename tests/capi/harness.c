@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { kPattern = 0xA5, kArenaBytes = 32768, kMaxStruct = 8192 };
 
@@ -272,8 +271,7 @@ void check_epilogue(const struct subject *subject, int64_t cols) {
       EPILOGUE_FIELD(stats.amax, p, at(2), MP_ERROR_MISALIGNED),
       EPILOGUE_FIELD(stats.found_inf, p, at(2), MP_ERROR_MISALIGNED),
   };
-  check_fields(subject, fields, sizeof fields / sizeof *fields);
-  check_struct_size(subject);
+  CHECK_STRUCT(subject, fields);
 }
 
 void check_scaling_epilogue(const struct subject *subject, const void *amax, mp_status_t of_amax) {
@@ -291,6 +289,5 @@ void check_scaling_epilogue(const struct subject *subject, const void *amax, mp_
       EPILOGUE_FIELD(scale, p, at(2), MP_ERROR_MISALIGNED),
       EPILOGUE_FIELD(stats.found_inf, p, at(2), MP_ERROR_MISALIGNED),
   };
-  check_fields(subject, fields, sizeof fields / sizeof *fields);
-  check_struct_size(subject);
+  CHECK_STRUCT(subject, fields);
 }

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "mpcore.h"
 
@@ -74,6 +75,17 @@ struct subject {
   mp_status_t (*call)(void *s);
 };
 
+/* Functions of a subject: one that returns a struct, and a call with the struct `s`. */
+#define INIT(function, type, value)      \
+  static void function(void *s) {        \
+    const type initial = value;          \
+    memcpy(s, &initial, sizeof initial); \
+  }
+#define CALL_OF(function, call)          \
+  static mp_status_t function(void *s) { \
+    return call;                         \
+  }
+
 /** One field set to a value with which the call fails. */
 struct field_case {
   const char *label;
@@ -99,6 +111,10 @@ const mp_plan_t *named_plan(const char *kernel);
 
 /** Checks that the unchanged struct works and that every case fails. */
 void check_fields(const struct subject *subject, const struct field_case *cases, size_t count);
+
+#define CHECK_FIELDS(subject, fields) check_fields(subject, fields, sizeof fields / sizeof *fields)
+/** Also checks its struct_size. */
+#define CHECK_STRUCT(subject, fields) (CHECK_FIELDS(subject, fields), check_struct_size(subject))
 
 #define EPILOGUE_FIELD(field, member, v, status) FIELD(mp_epilogue_t, field, member, v, status)
 

@@ -1,6 +1,5 @@
 /* mpcore/optimizer.h: optimizers. */
 #include <math.h>
-#include <string.h>
 
 #include "harness.h"
 
@@ -151,8 +150,7 @@ static void test_create(void) {
   };
   const struct subject adam_desc = {"mp_optimizer_create", "desc (Adam)",
                                     sizeof(mp_optimizer_desc_t), init_adam, call_optimizer};
-  check_fields(&adam_desc, adam, sizeof adam / sizeof *adam);
-  check_struct_size(&adam_desc);
+  CHECK_STRUCT(&adam_desc, adam);
 
   const struct field_case sgd[] = {
       OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_DECOUPLED_DECAY),
@@ -165,7 +163,7 @@ static void test_create(void) {
   };
   const struct subject sgd_desc = {"mp_optimizer_create", "desc (SGD)", sizeof(mp_optimizer_desc_t),
                                    init_sgd, call_optimizer};
-  check_fields(&sgd_desc, sgd, sizeof sgd / sizeof *sgd);
+  CHECK_FIELDS(&sgd_desc, sgd);
 
   const struct field_case lamb[] = {OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_LARC)};
   const struct field_case novograd[] = {
@@ -201,9 +199,6 @@ static void test_create(void) {
 
   group = mp_param_group_default(MP_OPT_SGD, 0.1f);
   mp_optimizer_desc_t d = desc_of(MP_OPT_SGD);
-  FAILS(mp_optimizer_create, (NULL, context, &d), MP_ERROR_INVALID_ARGUMENT, "optimizer");
-  FAILS(mp_optimizer_create, (&out.optimizer, NULL, &d), MP_ERROR_INVALID_ARGUMENT, "context");
-  FAILS(mp_optimizer_create, (&out.optimizer, context, NULL), MP_ERROR_INVALID_ARGUMENT, "desc");
   FAILS(mp_optimizer_create, (&out.optimizer, other_context, &d), MP_ERROR_INVALID_ARGUMENT,
         "context");
   d.grads = lists.master;
@@ -239,9 +234,7 @@ static mp_status_t call_groups(void *s) {
 
 static mp_optimizer_t optimizer; /* of init_group's kind */
 
-static mp_status_t call_set_group(void *s) {
-  return mp_optimizer_set_group(optimizer, 0, s, NULL);
-}
+CALL_OF(call_set_group, mp_optimizer_set_group(optimizer, 0, s, NULL))
 
 #define GROUP_FIELD(field, v) FIELD(mp_param_group_t, field, f, v, MP_ERROR_INVALID_ARGUMENT)
 #define GROUP_INT_FIELD(field, v) FIELD(mp_param_group_t, field, i, v, MP_ERROR_INVALID_ARGUMENT)
@@ -284,9 +277,9 @@ static void check_group(const char *function, const char *parameter, mp_status_t
   };
   const struct subject subject = {function, parameter, sizeof(mp_param_group_t), init_group, call};
   if (flags == MP_OPT_FLAG_NESTEROV) {
-    check_fields(&subject, nesterov, sizeof nesterov / sizeof *nesterov);
+    CHECK_FIELDS(&subject, nesterov);
   } else {
-    check_fields(&subject, adam, sizeof adam / sizeof *adam);
+    CHECK_FIELDS(&subject, adam);
   }
   check_struct_size(&subject);
 }
@@ -316,11 +309,11 @@ static void check_schedules(void) {
                                            GROUP_FIELD(decay_rate, 0.0f),
                                            GROUP_FIELD(decay_rate, NAN)};
   schedule = MP_LR_POLYNOMIAL;
-  check_fields(&subject, polynomial, sizeof polynomial / sizeof *polynomial);
+  CHECK_FIELDS(&subject, polynomial);
   schedule = MP_LR_COSINE;
-  check_fields(&subject, cosine, sizeof cosine / sizeof *cosine);
+  CHECK_FIELDS(&subject, cosine);
   schedule = MP_LR_EXPONENTIAL;
-  check_fields(&subject, exponential, sizeof exponential / sizeof *exponential);
+  CHECK_FIELDS(&subject, exponential);
 }
 
 /** `trust_coefficient` is used with MP_OPT_FLAG_LARC and MP_OPT_FLAG_LARS only. */
@@ -370,8 +363,6 @@ static void test_group(void) {
   optimizer = make_optimizer(MP_OPT_SGD, NULL, 0.0f);
   FAILS(mp_optimizer_set_group, (optimizer, 0, &h, NULL), MP_ERROR_INVALID_ARGUMENT, "beta1");
   FAILS(mp_optimizer_set_group, (optimizer, 1, &h, NULL), MP_ERROR_INVALID_ARGUMENT, "index");
-  FAILS(mp_optimizer_set_group, (optimizer, 0, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "group");
-  FAILS(mp_optimizer_set_group, (NULL, 0, &h, NULL), MP_ERROR_INVALID_ARGUMENT, "optimizer");
   mp_optimizer_destroy(optimizer);
 
   check_schedules();
@@ -413,9 +404,6 @@ static void test_optimizer_step(void) {
         "mp_optimizer_get_scaler is NULL only without an optimizer");
   check(mp_optimizer_get_lr_address(NULL) == NULL && mp_optimizer_get_lr_address(optimizer) != NULL,
         "mp_optimizer_get_lr_address is NULL only without an optimizer");
-  FAILS(mp_optimizer_regularization, (NULL, at(0), NULL), MP_ERROR_INVALID_ARGUMENT, "optimizer");
-  FAILS(mp_optimizer_regularization, (optimizer, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "loss");
-  FAILS(mp_optimizer_regularization, (optimizer, at(2), NULL), MP_ERROR_MISALIGNED, "loss");
   WORKS(mp_optimizer_regularization(optimizer, at(8192), NULL));
 
   FAILS(mp_optimizer_get_step_sync, (NULL, &out.t, NULL, NULL), MP_ERROR_INVALID_ARGUMENT,

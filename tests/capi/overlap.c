@@ -1,7 +1,6 @@
 /* Outputs that share memory with another argument: each call rejects them by name, unless its
  * header allows it.  Unless stated otherwise, tensors have 16 x 16 elements of fp32: 1 KiB. */
 #include <stdio.h>
-#include <string.h>
 
 #include "harness.h"
 

@@ -1,7 +1,6 @@
 /* mpcore/gemm.h: groups whose sizes are on the device.  Two groups split the rows of a 12 x 16 x 8
  * product, or the k of a 4 x 16 x 12 product; all fp16, dense, 1024 bytes of the arena each. */
 #define MP_ENABLE_EXPERIMENTAL
-#include <string.h>
 
 #include "harness.h"
 
@@ -21,33 +20,18 @@ static mp_gemm_desc_t k_desc(void) {
   return d;
 }
 
-static void init_rows_desc(void *s) {
-  const mp_gemm_desc_t d = rows_desc();
-  memcpy(s, &d, sizeof d);
-}
-
-static void init_k_desc(void *s) {
-  const mp_gemm_desc_t d = k_desc();
-  memcpy(s, &d, sizeof d);
-}
+INIT(init_rows_desc, mp_gemm_desc_t, rows_desc())
+INIT(init_k_desc, mp_gemm_desc_t, k_desc())
 
 static mp_status_t ragged(const mp_gemm_desc_t *d, mp_ragged_t dimension, const mp_epilogue_t *e) {
   return mp_gemm_ragged(context, d, dimension, at(kEnds), at(kA), at(kB), at(kC), at(kD), e, NULL,
                         0, NULL);
 }
 
-static mp_status_t call_rows(void *s) {
-  return ragged(s, MP_RAGGED_M, NULL);
-}
-static mp_status_t call_k(void *s) {
-  return ragged(s, MP_RAGGED_K, NULL);
-}
-static mp_status_t size_of_rows(void *s) {
-  return mp_gemm_ragged_workspace_size(context, s, MP_RAGGED_M, NULL, &out.bytes);
-}
-static mp_status_t size_of_k(void *s) {
-  return mp_gemm_ragged_workspace_size(context, s, MP_RAGGED_K, NULL, &out.bytes);
-}
+CALL_OF(call_rows, ragged(s, MP_RAGGED_M, NULL))
+CALL_OF(call_k, ragged(s, MP_RAGGED_K, NULL))
+CALL_OF(size_of_rows, mp_gemm_ragged_workspace_size(context, s, MP_RAGGED_M, NULL, &out.bytes))
+CALL_OF(size_of_k, mp_gemm_ragged_workspace_size(context, s, MP_RAGGED_K, NULL, &out.bytes))
 
 /* ---------------------------------------------------------------- descriptor */
 
@@ -71,8 +55,7 @@ static void check_rows_desc(const char *function, mp_status_t (*call)(void *)) {
       FIELD(mp_gemm_desc_t, plan, p, (void *)named_plan("gemv"), MP_ERROR_UNSUPPORTED),
   };
   const struct subject desc = {function, "desc", sizeof(mp_gemm_desc_t), init_rows_desc, call};
-  check_fields(&desc, fields, sizeof fields / sizeof *fields);
-  check_struct_size(&desc);
+  CHECK_STRUCT(&desc, fields);
 }
 
 static void check_k_desc(const char *function, mp_status_t (*call)(void *)) {
@@ -83,7 +66,7 @@ static void check_k_desc(const char *function, mp_status_t (*call)(void *)) {
       DESC_FIELD(stride_d, 63, MP_ERROR_INVALID_ARGUMENT), /* items share one element */
   };
   const struct subject desc = {function, "desc (k)", sizeof(mp_gemm_desc_t), init_k_desc, call};
-  check_fields(&desc, fields, sizeof fields / sizeof *fields);
+  CHECK_FIELDS(&desc, fields);
 }
 
 static void test_messages(void) {

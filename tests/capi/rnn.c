@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "harness.h"
 
@@ -165,14 +164,12 @@ static void test_desc_fields(void) {
   };
   struct subject subject = {"mp_rnn_get_sizes", "desc", sizeof(mp_rnn_desc_t), init_desc,
                             get_sizes};
-  check_fields(&subject, fields, sizeof fields / sizeof *fields);
-  check_struct_size(&subject);
+  CHECK_STRUCT(&subject, fields);
   subject.call = call_with_desc;
   for (size_t i = 0; i < kPasses; i++) {
     pass_of_subject = &passes[i];
     subject.function = passes[i].function;
-    check_fields(&subject, fields, sizeof fields / sizeof *fields);
-    check_struct_size(&subject);
+    CHECK_STRUCT(&subject, fields);
   }
 }
 
@@ -443,8 +440,7 @@ static void test_tensors_struct(void) {
     const struct subject subject = {passes[i].function, "tensors", sizeof(mp_rnn_tensors_t),
                                     init_tensors, call_with_tensors};
     pass_of_subject = &passes[i];
-    check_fields(&subject, fields, sizeof fields / sizeof *fields);
-    check_struct_size(&subject);
+    CHECK_STRUCT(&subject, fields);
   }
 }
 

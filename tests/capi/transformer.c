@@ -2,7 +2,6 @@
  * rotary embedding of 4 tokens with 2 heads of 8, softmax of 6 x 8; all fp16. */
 #include <math.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "harness.h"
 
@@ -13,31 +12,13 @@ enum { kX = 0, kY = 512, kDy = 1024, kMask = 1536, kStats = 2048, kPositions = 2
 
 static const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT, misaligned = MP_ERROR_MISALIGNED;
 
-static const mp_grad_stats_t *bad_stats(int is_amax) {
-  static mp_grad_stats_t stats;
-  stats.found_inf = is_amax ? NULL : at(kStats + 2);
-  stats.amax = is_amax ? at(kStats + 2) : NULL;
-  return &stats;
-}
-
-static void check_desc(const struct subject *subject, const struct field_case *fields,
-                       size_t count) {
-  check_fields(subject, fields, count);
-  check_struct_size(subject);
-}
-
 /* ---------------------------------------------------------------- sums of rows */
 
 static mp_sum_rows_desc_t sum_desc(void) {
   return mp_sum_rows_desc_default(kRows, kPeriod, kColumns, MP_FP16);
 }
-static void init_sum(void *s) {
-  const mp_sum_rows_desc_t d = sum_desc();
-  memcpy(s, &d, sizeof d);
-}
-static mp_status_t call_sum(void *s) {
-  return mp_sum_rows(context, s, at(kX), at(kY), NULL, NULL);
-}
+INIT(init_sum, mp_sum_rows_desc_t, sum_desc())
+CALL_OF(call_sum, mp_sum_rows(context, s, at(kX), at(kY), NULL, NULL))
 
 #define SUM_FIELD(field, member, v) \
   FIELD(mp_sum_rows_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
@@ -63,19 +44,11 @@ static void test_sum_rows(void) {
   };
   const struct subject subject = {"mp_sum_rows", "desc", sizeof(mp_sum_rows_desc_t), init_sum,
                                   call_sum};
-  check_desc(&subject, fields, sizeof fields / sizeof *fields);
+  CHECK_STRUCT(&subject, fields);
   mp_sum_rows_desc_t d = sum_desc();
   check(d.dtype_sum == MP_FP32 && d.beta == 0.0f && d.ld_x == kColumns && d.ld_sum == kColumns,
         "dense rows; the sum is fp32 and overwritten");
   void *const x = at(kX), *const sum = at(kY);
-  FAILS(mp_sum_rows, (NULL, &d, x, sum, NULL, NULL), wrong, "context");
-  FAILS(mp_sum_rows, (context, NULL, x, sum, NULL, NULL), wrong, "desc");
-  FAILS(mp_sum_rows, (context, &d, NULL, sum, NULL, NULL), wrong, "x = NULL");
-  FAILS(mp_sum_rows, (context, &d, at(1), sum, NULL, NULL), misaligned, "x");
-  FAILS(mp_sum_rows, (context, &d, x, NULL, NULL, NULL), wrong, "sum = NULL");
-  FAILS(mp_sum_rows, (context, &d, x, at(kY + 2), NULL, NULL), misaligned, "sum");
-  FAILS(mp_sum_rows, (context, &d, x, sum, bad_stats(0), NULL), misaligned, "stats->found_inf");
-  FAILS(mp_sum_rows, (context, &d, x, sum, bad_stats(1), NULL), misaligned, "stats->amax");
   d.period = 0;
   FAILS(mp_sum_rows, (context, &d, x, sum, NULL, NULL), wrong,
         "period = 0 must be at least 1 if rows = 6");
@@ -97,13 +70,8 @@ static mp_strided_copy_desc_t copy_desc(void) {
   d.y_stride[0] = 1, d.y_stride[1] = kRows;
   return d;
 }
-static void init_copy(void *s) {
-  const mp_strided_copy_desc_t d = copy_desc();
-  memcpy(s, &d, sizeof d);
-}
-static mp_status_t call_copy(void *s) {
-  return mp_strided_copy(context, s, at(kX), at(kY), NULL, NULL);
-}
+INIT(init_copy, mp_strided_copy_desc_t, copy_desc())
+CALL_OF(call_copy, mp_strided_copy(context, s, at(kX), at(kY), NULL, NULL))
 
 #define COPY_FIELD(field, member, v) \
   FIELD(mp_strided_copy_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
@@ -128,19 +96,11 @@ static void test_strided_copy(void) {
   };
   const struct subject subject = {"mp_strided_copy", "desc", sizeof(mp_strided_copy_desc_t),
                                   init_copy, call_copy};
-  check_desc(&subject, fields, sizeof fields / sizeof *fields);
+  CHECK_STRUCT(&subject, fields);
   mp_strided_copy_desc_t d = mp_strided_copy_desc_default(MP_FP16);
   check(d.alpha == 1.0f && d.beta == 0.0f && d.rank == 0, "one element is copied");
   d = copy_desc();
   void *const x = at(kX), *const y = at(kY);
-  FAILS(mp_strided_copy, (NULL, &d, x, y, NULL, NULL), wrong, "context");
-  FAILS(mp_strided_copy, (context, NULL, x, y, NULL, NULL), wrong, "desc");
-  FAILS(mp_strided_copy, (context, &d, NULL, y, NULL, NULL), wrong, "x = NULL");
-  FAILS(mp_strided_copy, (context, &d, at(1), y, NULL, NULL), misaligned, "x");
-  FAILS(mp_strided_copy, (context, &d, x, NULL, NULL, NULL), wrong, "y = NULL");
-  FAILS(mp_strided_copy, (context, &d, x, at(kY + 1), NULL, NULL), misaligned, "y");
-  FAILS(mp_strided_copy, (context, &d, x, y, bad_stats(0), NULL), misaligned, "stats->found_inf");
-  FAILS(mp_strided_copy, (context, &d, x, y, bad_stats(1), NULL), misaligned, "stats->amax");
   FAILS(mp_strided_copy, (context, &d, x, x, NULL, NULL), wrong, "y");
   d.x_stride[0] = d.x_stride[1] = 0;
   WORKS(mp_strided_copy(context, &d, x, y, NULL, NULL));
@@ -153,16 +113,9 @@ static void test_strided_copy(void) {
 static mp_glu_desc_t glu_desc(void) {
   return mp_glu_desc_default(MP_ACT_SILU, kRows, kColumns, MP_FP16);
 }
-static void init_glu(void *s) {
-  const mp_glu_desc_t d = glu_desc();
-  memcpy(s, &d, sizeof d);
-}
-static mp_status_t call_glu(void *s) {
-  return mp_glu_forward(context, s, at(kX), at(kY), NULL);
-}
-static mp_status_t call_glu_backward(void *s) {
-  return mp_glu_backward(context, s, at(kX), at(kDy), at(kY), NULL, NULL);
-}
+INIT(init_glu, mp_glu_desc_t, glu_desc())
+CALL_OF(call_glu, mp_glu_forward(context, s, at(kX), at(kY), NULL))
+CALL_OF(call_glu_backward, mp_glu_backward(context, s, at(kX), at(kDy), at(kY), NULL, NULL))
 
 #define GLU_FIELD(field, member, v) \
   FIELD(mp_glu_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
@@ -190,30 +143,14 @@ static void test_glu(void) {
                                   call_glu};
   const struct subject backward = {"mp_glu_backward", "desc", sizeof(mp_glu_desc_t), init_glu,
                                    call_glu_backward};
-  check_desc(&forward, fields, sizeof fields / sizeof *fields);
-  check_desc(&backward, fields, sizeof fields / sizeof *fields);
+  CHECK_STRUCT(&forward, fields);
+  CHECK_STRUCT(&backward, fields);
   mp_glu_desc_t d = glu_desc();
   check(d.ld_x == 2 * kColumns && d.ld_y == kColumns && d.reserved0 == 0, "dense rows");
-  void *const x = at(kX), *const y = at(kY), *const dy = at(kDy);
-  FAILS(mp_glu_forward, (NULL, &d, x, y, NULL), wrong, "context");
-  FAILS(mp_glu_forward, (context, NULL, x, y, NULL), wrong, "desc");
-  FAILS(mp_glu_forward, (context, &d, NULL, y, NULL), wrong, "x = NULL");
-  FAILS(mp_glu_forward, (context, &d, at(1), y, NULL), misaligned, "x");
-  FAILS(mp_glu_forward, (context, &d, x, NULL, NULL), wrong, "y = NULL");
-  FAILS(mp_glu_forward, (context, &d, x, at(1), NULL), misaligned, "y");
+  void *const x = at(kX), *const y = at(kY);
   FAILS(mp_glu_forward, (context, &d, x, x, NULL), wrong, "y");
   FAILS(mp_glu_forward, (context, &d, at(kY + 94), y, NULL), wrong, "y");
   WORKS(mp_glu_forward(context, &d, at(kY + 96), y, NULL));
-  FAILS(mp_glu_backward, (NULL, &d, x, dy, y, NULL, NULL), wrong, "context");
-  FAILS(mp_glu_backward, (context, NULL, x, dy, y, NULL, NULL), wrong, "desc");
-  FAILS(mp_glu_backward, (context, &d, NULL, dy, y, NULL, NULL), wrong, "x = NULL");
-  FAILS(mp_glu_backward, (context, &d, x, NULL, y, NULL, NULL), wrong, "dy = NULL");
-  FAILS(mp_glu_backward, (context, &d, x, at(1), y, NULL, NULL), misaligned, "dy");
-  FAILS(mp_glu_backward, (context, &d, x, dy, NULL, NULL, NULL), wrong, "dx = NULL");
-  FAILS(mp_glu_backward, (context, &d, x, dy, at(1), NULL, NULL), misaligned, "dx");
-  FAILS(mp_glu_backward, (context, &d, x, dy, y, bad_stats(0), NULL), misaligned,
-        "stats->found_inf");
-  FAILS(mp_glu_backward, (context, &d, x, dy, y, bad_stats(1), NULL), misaligned, "stats->amax");
   d.activation = MP_ACT_DGELU;
   FAILS(mp_glu_forward, (context, &d, x, y, NULL), wrong,
         "activation = MP_ACT_DGELU is a derivative; pass the activation of the forward pass");
@@ -228,13 +165,8 @@ static void test_glu(void) {
 static mp_rope_desc_t rope_desc(void) {
   return mp_rope_desc_default(kTokens, kHeads, kHeadDim, MP_FP16);
 }
-static void init_rope(void *s) {
-  const mp_rope_desc_t d = rope_desc();
-  memcpy(s, &d, sizeof d);
-}
-static mp_status_t call_rope(void *s) {
-  return mp_rope(context, s, at(kPositions), at(kFreq), at(kX), at(kY), NULL, NULL);
-}
+INIT(init_rope, mp_rope_desc_t, rope_desc())
+CALL_OF(call_rope, mp_rope(context, s, at(kPositions), at(kFreq), at(kX), at(kY), NULL, NULL))
 
 #define ROPE_FIELD(field, member, v) \
   FIELD(mp_rope_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
@@ -270,7 +202,7 @@ static void test_rope_desc(void) {
       ROPE_FIELD(period, i, -1),
   };
   const struct subject subject = {"mp_rope", "desc", sizeof(mp_rope_desc_t), init_rope, call_rope};
-  check_desc(&subject, fields, sizeof fields / sizeof *fields);
+  CHECK_STRUCT(&subject, fields);
   mp_rope_desc_t d = rope_desc();
   check(d.rotary_dim == kHeadDim && d.base == 10000.0f && d.x_row == 0 && d.x_head == 0 &&
             d.period == 0 && d.flags == 0,
@@ -290,20 +222,7 @@ static void test_rope_desc(void) {
 
 static void test_rope_pointers(void) {
   mp_rope_desc_t d = rope_desc();
-  const int32_t *positions = at(kPositions);
-  const float *inv_freq = at(kFreq);
-  void *const x = at(kX), *const y = at(kY);
-  FAILS(mp_rope, (NULL, &d, positions, inv_freq, x, y, NULL, NULL), wrong, "context");
-  FAILS(mp_rope, (context, NULL, positions, inv_freq, x, y, NULL, NULL), wrong, "desc");
-  FAILS(mp_rope, (context, &d, at(2), inv_freq, x, y, NULL, NULL), misaligned, "positions");
-  FAILS(mp_rope, (context, &d, positions, at(2), x, y, NULL, NULL), misaligned, "inv_freq");
-  FAILS(mp_rope, (context, &d, positions, inv_freq, NULL, y, NULL, NULL), wrong, "x = NULL");
-  FAILS(mp_rope, (context, &d, positions, inv_freq, at(1), y, NULL, NULL), misaligned, "x");
-  FAILS(mp_rope, (context, &d, positions, inv_freq, x, NULL, NULL, NULL), wrong, "y = NULL");
-  FAILS(mp_rope, (context, &d, positions, inv_freq, x, at(1), NULL, NULL), misaligned, "y");
-  FAILS(mp_rope, (context, &d, NULL, NULL, x, y, bad_stats(0), NULL), misaligned,
-        "stats->found_inf");
-  FAILS(mp_rope, (context, &d, NULL, NULL, x, y, bad_stats(1), NULL), misaligned, "stats->amax");
+  void *const y = at(kY);
   FAILS(mp_rope, (context, &d, NULL, NULL, at(kY + 2), y, NULL, NULL), wrong, "y");
   WORKS(mp_rope(context, &d, NULL, NULL, y, y, NULL, NULL));
   /* The other half of the heads of a wider row. */
@@ -323,13 +242,8 @@ static mp_softmax_desc_t softmax_desc(void) {
   d.mask = MP_SOFTMAX_MASK_ADDITIVE;
   return d;
 }
-static void init_softmax(void *s) {
-  const mp_softmax_desc_t d = softmax_desc();
-  memcpy(s, &d, sizeof d);
-}
-static mp_status_t call_softmax(void *s) {
-  return mp_softmax_forward(context, s, at(kX), at(kMask), at(kY), NULL);
-}
+INIT(init_softmax, mp_softmax_desc_t, softmax_desc())
+CALL_OF(call_softmax, mp_softmax_forward(context, s, at(kX), at(kMask), at(kY), NULL))
 static mp_status_t call_softmax_backward(void *s) {
   return mp_softmax_backward(context, s, at(kX), at(kDy), NULL, at(kY), NULL, NULL);
 }
@@ -363,8 +277,8 @@ static void test_softmax_desc(void) {
                                   init_softmax, call_softmax};
   const struct subject backward = {"mp_softmax_backward", "desc", sizeof(mp_softmax_desc_t),
                                    init_softmax, call_softmax_backward};
-  check_desc(&forward, fields, sizeof fields / sizeof *fields);
-  check_desc(&backward, fields, sizeof fields / sizeof *fields);
+  CHECK_STRUCT(&forward, fields);
+  CHECK_STRUCT(&backward, fields);
   mp_softmax_desc_t d = mp_softmax_desc_default(kRows, kColumns, MP_FP16);
   check(d.mask == MP_SOFTMAX_MASK_NONE && d.scale == 1.0f && d.dtype_mask == MP_FP16 &&
             d.ld_x == kColumns && d.ld_y == kColumns && d.ld_mask == kColumns && d.mask_rows == 0,
@@ -376,15 +290,7 @@ static void test_softmax_desc(void) {
 
 static void test_softmax_pointers(void) {
   mp_softmax_desc_t d = softmax_desc();
-  void *const x = at(kX), *const y = at(kY), *const dy = at(kDy), *const mask = at(kMask);
-  FAILS(mp_softmax_forward, (NULL, &d, x, mask, y, NULL), wrong, "context");
-  FAILS(mp_softmax_forward, (context, NULL, x, mask, y, NULL), wrong, "desc");
-  FAILS(mp_softmax_forward, (context, &d, NULL, mask, y, NULL), wrong, "x = NULL");
-  FAILS(mp_softmax_forward, (context, &d, at(1), mask, y, NULL), misaligned, "x");
-  FAILS(mp_softmax_forward, (context, &d, x, NULL, y, NULL), wrong, "mask = NULL");
-  FAILS(mp_softmax_forward, (context, &d, x, at(1), y, NULL), misaligned, "mask");
-  FAILS(mp_softmax_forward, (context, &d, x, mask, NULL, NULL), wrong, "y = NULL");
-  FAILS(mp_softmax_forward, (context, &d, x, mask, at(1), NULL), misaligned, "y");
+  void *const x = at(kX), *const y = at(kY), *const dy = at(kDy);
   d.dtype_mask = MP_FP32;
   FAILS(mp_softmax_forward, (context, &d, x, at(kMask + 2), y, NULL), misaligned, "mask");
   d.mask = MP_SOFTMAX_MASK_LENGTHS;
@@ -395,18 +301,6 @@ static void test_softmax_pointers(void) {
         "mask");
   d.mask = MP_SOFTMAX_MASK_CAUSAL;
   WORKS(mp_softmax_forward(context, &d, x, at(1), y, NULL));
-  FAILS(mp_softmax_backward, (NULL, &d, y, dy, NULL, x, NULL, NULL), wrong, "context");
-  FAILS(mp_softmax_backward, (context, NULL, y, dy, NULL, x, NULL, NULL), wrong, "desc");
-  FAILS(mp_softmax_backward, (context, &d, NULL, dy, NULL, x, NULL, NULL), wrong, "y = NULL");
-  FAILS(mp_softmax_backward, (context, &d, at(1), dy, NULL, x, NULL, NULL), misaligned, "y");
-  FAILS(mp_softmax_backward, (context, &d, y, NULL, NULL, x, NULL, NULL), wrong, "dy = NULL");
-  FAILS(mp_softmax_backward, (context, &d, y, at(1), NULL, x, NULL, NULL), misaligned, "dy");
-  FAILS(mp_softmax_backward, (context, &d, y, dy, NULL, NULL, NULL, NULL), wrong, "dx = NULL");
-  FAILS(mp_softmax_backward, (context, &d, y, dy, NULL, at(1), NULL, NULL), misaligned, "dx");
-  FAILS(mp_softmax_backward, (context, &d, y, dy, NULL, x, bad_stats(0), NULL), misaligned,
-        "stats->found_inf");
-  FAILS(mp_softmax_backward, (context, &d, y, dy, NULL, x, bad_stats(1), NULL), misaligned,
-        "stats->amax");
   WORKS(mp_softmax_forward(context, &d, x, NULL, x, NULL));
   WORKS(mp_softmax_backward(context, &d, y, dy, NULL, y, NULL, NULL));
   WORKS(mp_softmax_backward(context, &d, y, dy, NULL, dy, NULL, NULL));

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "progress.h"
+#include "run.h"
 #include "tests/support/testing.h"
 
 namespace mptest::faults {
@@ -36,7 +37,7 @@ void add_findings(const std::string &what) {
   if (!what.empty()) progress().add(which + ":\n" + what);
 }
 
-Outcome run_once(const Scenario &scenario, const Fault &fault, bool has_allocator) {
+Outcome run_once(const Entry &calls, const Fault &fault, bool has_allocator) {
   Outcome outcome;
   progress().fault = fault;
   const int64_t before = num_live();
@@ -45,7 +46,7 @@ Outcome run_once(const Scenario &scenario, const Fault &fault, bool has_allocato
     std::string findings;
     try {
       Run run(has_allocator, findings);
-      scenario.run(run);
+      calls.run(run);
       run.finish();
       outcome.results = hash_of(run.results());
     } catch (const Stuck &) {
@@ -65,44 +66,42 @@ void compare(const Outcome &outcome, uint64_t wanted, bool counts_blocks) {
 
 /// Configures a child, before any other call.
 void set_up(const Campaign &campaign) {
-  setenv("MP_HOST_MODE", campaign.is_strict ? "strict" : "plain", 1);
-  setenv("MP_HOST_SEED", "2", 1);
   setenv("MP_HOST_THREADS", std::to_string(campaign.threads).c_str(), 1);
   const mp_log_callback_t drop = [](mp_log_level_t, const char *, void *) {};
   mp_set_log_callback(drop, nullptr, MP_LOG_DEBUG);
 }
 
-void run_warm(const Scenario &scenario, const Campaign &campaign, int64_t first) {
+void run_warm(const Entry &calls, const Campaign &campaign, int64_t first) {
   const bool has_allocator = campaign.source == Source::kAllocator;
   // The findings of a failure always fit in the buffer.
   set_up(campaign);
   (void)mp_context_create(nullptr, nullptr);
-  for (int i = 0; i < 2; ++i) (void)run_once(scenario, {}, has_allocator);
-  const Outcome wanted = run_once(scenario, {}, has_allocator);
+  for (int i = 0; i < 2; ++i) (void)run_once(calls, {}, has_allocator);
+  const Outcome wanted = run_once(calls, {}, has_allocator);
   compare(wanted, wanted.results, campaign.threads == 1);
   progress().results = wanted.results;
   progress().is_over = progress().size > 0;
   for (int64_t at = first; !progress().is_over; ++at) {
     const Outcome outcome =
-        run_once(scenario, {campaign.source, at, campaign.persists}, has_allocator);
+        run_once(calls, {campaign.source, at, campaign.persists}, has_allocator);
     compare(outcome, wanted.results, campaign.threads == 1);
     progress().is_over = !outcome.has_struck || progress().size > kMaxText;
     progress().faults += outcome.has_struck ? 1 : 0;
   }
 }
 
-void run_cold(const Scenario &scenario, const Campaign &campaign, int64_t at, uint64_t wanted) {
+void run_cold(const Entry &calls, const Campaign &campaign, int64_t at, uint64_t wanted) {
   const bool has_allocator = campaign.source == Source::kAllocator;
   const Fault fault = at > 0 ? Fault{campaign.source, at, campaign.persists} : Fault{};
   set_up(campaign);
-  const Outcome outcome = run_once(scenario, fault, has_allocator);
+  const Outcome outcome = run_once(calls, fault, has_allocator);
   progress().is_over = fault.source != Source::kNone && !outcome.has_struck;
   progress().faults += outcome.has_struck ? 1 : 0;
   if (fault.source == Source::kNone)
     progress().results = outcome.results;
   else
     compare(outcome, wanted, false);
-  const uint64_t again = run_once(scenario, {}, has_allocator).results;
+  const uint64_t again = run_once(calls, {}, has_allocator).results;
   if (fault.source != Source::kNone && again != wanted)
     add_findings("  other results afterwards\n");
   progress().fault = fault;
@@ -113,48 +112,41 @@ void run_cold(const Scenario &scenario, const Campaign &campaign, int64_t at, ui
 namespace {
 
 /// Runs in one child; if it is killed, continues after that fault in another one.
-Found run_warm_campaign(const Scenario &scenario, const Campaign &campaign) {
+Found run_warm_campaign(const Entry &calls, const Campaign &campaign) {
   Found found;
   progress() = {};
   int64_t first = 1;
   for (int child = 0; child < kMaxCrashes && !progress().is_over; ++child) {
-    found.findings += in_child(kSeconds, [&] { run_warm(scenario, campaign, first); });
+    found.findings += in_child(kSeconds, [&] { run_warm(calls, campaign, first); });
     first = progress().fault.at + 1;
   }
   found.faults = progress().faults;
   return found;
 }
 
-Found run_cold_campaign(const Scenario &scenario, const Campaign &campaign) {
+Found run_cold_campaign(const Entry &calls, const Campaign &campaign) {
   Found found;
   progress() = {};
-  found.findings = in_child(kSeconds, [&] { run_cold(scenario, campaign, 0, 0); });
+  found.findings = in_child(kSeconds, [&] { run_cold(calls, campaign, 0, 0); });
   const uint64_t wanted = progress().results;
   for (int64_t at = 1; !progress().is_over && found.findings.size() < kMaxText; ++at)
-    found.findings += in_child(kSeconds, [&] { run_cold(scenario, campaign, at, wanted); });
+    found.findings += in_child(kSeconds, [&] { run_cold(calls, campaign, at, wanted); });
   found.faults = progress().faults;
   return found;
 }
 
 }  // namespace
 
-Found run_campaign(const Scenario &scenario, const Campaign &campaign) {
-  return campaign.is_cold ? run_cold_campaign(scenario, campaign)
-                          : run_warm_campaign(scenario, campaign);
+Found run_campaign(const Entry &calls, const Campaign &campaign) {
+  return campaign.is_cold ? run_cold_campaign(calls, campaign) : run_warm_campaign(calls, campaign);
 }
 
-std::vector<Scenario> scenarios(std::initializer_list<std::string_view> names) {
-  std::vector<Scenario> chosen;
-  for (const std::string_view name : names) chosen.push_back(scenario(name));
-  return chosen;
-}
-
-void check_all(const std::vector<Scenario> &scenarios, const Campaign &campaign) {
-  for (const Scenario &scenario : scenarios) {
-    const Found found = run_campaign(scenario, campaign);
-    std::printf("%s: %lld faults\n", scenario.name, static_cast<long long>(found.faults));
+void check_all(const Catalogue &catalogue, const Campaign &campaign) {
+  for (const Entry &calls : catalogue) {
+    const Found found = run_campaign(calls, campaign);
+    std::printf("%s: %lld faults\n", calls.name.c_str(), static_cast<long long>(found.faults));
     CHECK(found.faults > 0);
-    expect_none(found.findings, scenario.name);
+    expect_none(found.findings, calls.name);
   }
 }
 

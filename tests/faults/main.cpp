@@ -3,19 +3,21 @@
 // This process does not use the library: each test forks, and its children start without library
 // state.
 //
-// With --scenario NAME it makes the calls of one scenario without injected faults, and prints the
-// call that failed: for the software device, which injects faults of the CUDA runtime.
+// With --calls NAME it makes calls of the catalogue without injected faults, and prints the call
+// that failed: for the software device, which injects faults of the CUDA runtime.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <string>
 #include <string_view>
 
-#include "scenarios.h"
+#include "run.h"
+#include "tests/support/calls/catalogue.h"
 #include "tests/support/tally.h"
 
 namespace {
 
+using namespace mptest;
 using namespace mptest::faults;
 
 constexpr int kHasFailed = 3;
@@ -25,9 +27,9 @@ int run_alone(std::string_view name) {
   mp_set_log_callback(drop, nullptr, MP_LOG_ERROR);
   std::string findings;
   try {
-    const Scenario chosen = scenario(name);
+    const Catalogue catalogue = calls_named({name});
     Run run(false, findings);
-    chosen.run(run);
+    for (const Entry &calls : catalogue) calls.run(run);
     run.finish();
   } catch (const Stuck &) {
   }
@@ -38,7 +40,7 @@ int run_alone(std::string_view name) {
 }  // namespace
 
 int main(int argc, char **argv) {
-  if (argc == 3 && std::string_view(argv[1]) == "--scenario") try {
+  if (argc == 3 && std::string_view(argv[1]) == "--calls") try {
       return run_alone(argv[2]);
     } catch (const std::exception &error) {
       std::fprintf(stderr, "%s\n", error.what());

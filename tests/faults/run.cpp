@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "progress.h"
-#include "tests/support/numeric.h"
 
 namespace mptest::faults {
 
@@ -35,44 +34,49 @@ Failure failure_of(Source source) {
 // ---------------------------------------------------------------------------- calls
 
 Run::Run(bool has_allocator, std::string &findings)
-    : source_(planned_fault().source), persists_(planned_fault().persists), findings_(findings) {
-  mp_allocator_t allocator;
-  MP_INIT_STRUCT(&allocator);
+    : Caller(nullptr),
+      source_(planned_fault().source),
+      persists_(planned_fault().persists),
+      findings_(findings) {
+  auto allocator = initialized<mp_allocator_t>();
   allocator.alloc = allocate;
-  allocator.free = release;
+  allocator.free = release_block;
   allocator.user = this;
   mp_context_config_t config = mp_context_config_default();
   config.device = device_of_environment();
   if (has_allocator) config.allocator = &allocator;
-  FAULTY_CREATE(*this, mp_context_create, context_, &config);
+  CREATE(*this, mp_context_create, context_, &config);
 }
 
 void Run::finish() {
-  for (void *memory : memory_) destroy("mp_free", [&] { mp_free(context_, memory); });
-  FAULTY_DESTROY(*this, mp_context_destroy, context_);
-  if (!blocks_.empty()) note("has left " + std::to_string(blocks_.size()) + " blocks");
+  release();
+  DESTROY(*this, mp_context_destroy, context_);
+  if (!allocated_.empty()) complain("has left " + std::to_string(allocated_.size()) + " blocks");
 }
 
 void Run::begin(const char *function) {
-  function_ = function;
+  Caller::begin(function);
   progress().enter(function);
   had_struck_ = has_struck();
-  if (!is_spared_) arm();
+  if (!is_paused_) arm();
 }
 
-void Run::end() {
+bool Run::end(mp_status_t status) {
   disarm();
-  if (group_depth_ == 0) return;
-  note("does not end the group of its communicator");
-  group_depth_ = 0;
+  if (group_depth_ != 0) {
+    complain("does not end the group of its communicator");
+    group_depth_ = 0;
+  }
+  if (status != MP_SUCCESS) check_failure(status);
+  return status == MP_SUCCESS;
 }
 
-void Run::note(const std::string &what) {
+void Run::complain(const std::string &what) {
   findings_ += std::string("  ") + function_ + " " + what + "\n";
 }
 
 void Run::stop(const std::string &what) {
-  note(what);
+  complain(what);
   throw Stuck();
 }
 
@@ -87,53 +91,7 @@ void Run::check_failure(mp_status_t status) {
   if (status == wanted.status && persists_ && sentence == kWordsWithoutMemory) return;
   const bool is_named = sentence.starts_with(std::string(function_) + ": ");
   if (status != wanted.status || !is_named || sentence.find(wanted.words) == std::string::npos)
-    note("said " + said);
-}
-
-// ---------------------------------------------------------------------------- memory
-
-void Run::upload(void *device, const void *host, size_t bytes) {
-  FAULTY_CALL(*this, mp_memcpy, context_, device, host, bytes, nullptr);
-  FAULTY_CALL(*this, mp_stream_sync, context_, nullptr);
-}
-
-void *Run::bytes(size_t count) {
-  void *memory = nullptr;
-  create("mp_malloc", memory, [&] { return mp_malloc(context_, &memory, count); });
-  memory_.push_back(memory);
-  FAULTY_CALL(*this, mp_memset, context_, memory, 0, count, nullptr);
-  return memory;
-}
-
-void *Run::tensor(mp_dtype_t dtype, int64_t count, int seed) {
-  const size_t size = mp_dtype_size(dtype);
-  std::vector<uint8_t> image(static_cast<size_t>(count) * size);
-  for (int64_t i = 0; i < count; ++i) {
-    const double value = static_cast<double>((i * 7 + seed * 3) % 9 - 4) / 4.0;
-    const uint32_t bits = encode(dtype, value);  // little-endian: the low bytes come first
-    std::memcpy(image.data() + static_cast<size_t>(i) * size, &bits, size);
-  }
-  void *const memory = bytes(image.size());
-  upload(memory, image.data(), image.size());
-  return memory;
-}
-
-int32_t *Run::integers(const std::vector<int32_t> &values) {
-  void *const memory = bytes(values.size() * sizeof(int32_t));
-  upload(memory, values.data(), values.size() * sizeof(int32_t));
-  return static_cast<int32_t *>(memory);
-}
-
-void Run::record(const void *host, size_t bytes) {
-  const auto *first = static_cast<const uint8_t *>(host);
-  results_.insert(results_.end(), first, first + bytes);
-}
-
-void Run::record_device(const void *device, size_t bytes) {
-  std::vector<uint8_t> image(bytes);
-  FAULTY_CALL(*this, mp_memcpy, context_, image.data(), device, bytes, nullptr);
-  FAULTY_CALL(*this, mp_stream_sync, context_, nullptr);
-  record(image.data(), bytes);
+    complain("said " + said);
 }
 
 // ---------------------------------------------------------------------------- callbacks
@@ -142,42 +100,33 @@ void *Run::allocate(size_t bytes, void *user) {
   if (is_refused(Source::kAllocator)) return nullptr;
   const Paused paused;
   void *const block = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  static_cast<Run *>(user)->blocks_.emplace_back(block, bytes);
+  static_cast<Run *>(user)->allocated_.emplace_back(block, bytes);
   return block;
 }
 
-void Run::release(void *block, size_t bytes, void *user) {
+void Run::release_block(void *block, size_t bytes, void *user) {
   const Paused paused;
   Run &run = *static_cast<Run *>(user);
-  const auto found = std::ranges::find(run.blocks_, std::pair(block, bytes));
-  if (found == run.blocks_.end()) return run.note("frees an unknown block, or with a wrong size");
-  run.blocks_.erase(found);
+  const auto found = std::ranges::find(run.allocated_, std::pair(block, bytes));
+  if (found == run.allocated_.end())
+    return run.complain("frees an unknown block, or with a wrong size");
+  run.allocated_.erase(found);
   std::free(block);
 }
 
-mp_comm_t Run::comm() {
-  mp_comm_t table = mp_comm_default();
-  table.world_size = 2;
-  table.all_reduce = all_reduce;
-  table.group_begin = group_begin;
-  table.group_end = group_end;
-  table.user = this;
-  return table;
-}
-
-int Run::all_reduce(const void *, void *, size_t, mp_dtype_t, mp_reduce_op_t, mp_stream_t, void *) {
+int Run::reduce() {
   return is_refused(Source::kComm) ? kCode : 0;
 }
 
-int Run::group_begin(void *user) {
+int Run::begin_group() {
   if (is_refused(Source::kComm)) return kCode;
-  ++static_cast<Run *>(user)->group_depth_;
+  ++group_depth_;
   return 0;
 }
 
 /// A group has ended even if group_end reports a failure.
-int Run::group_end(void *user) {
-  --static_cast<Run *>(user)->group_depth_;
+int Run::end_group() {
+  --group_depth_;
   return is_refused(Source::kComm) ? kCode : 0;
 }
 

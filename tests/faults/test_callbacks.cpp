@@ -1,20 +1,17 @@
 // Faults of callbacks: the allocator of a context, a communicator.
 #include "check.h"
 
+using namespace mptest;
 using namespace mptest::faults;
 
 TEST_CASE("faults: each failed allocation of an allocator is handled", "[callbacks]") {
   for (const bool persists : {false, true})
-    check_all(
-        scenarios({"tensors", "scaler", "steps", "sgd", "lamb", "novograd", "adagrad", "rmsprop",
-                   "another optimizer", "all-reduce", "sharded steps", "graph",
-                   "training of a graph", "recurrent graph", "training of a recurrent graph"}),
-        {.source = Source::kAllocator, .persists = persists});
+    check_all(calls_named({"tensor lists", "scaler", "steps", "optimizer", "ranks: all-reduce",
+                           "ranks: sharded steps", "graph: c", "graph: t", "graph: r", "graph: g"}),
+              {.source = Source::kAllocator, .persists = persists});
 }
 
 TEST_CASE("faults: each failed callback of a communicator is handled", "[callbacks]") {
   for (const bool persists : {false, true})
-    check_all(scenarios({"all-reduce", "steps of ranks", "sharded steps", "checked steps",
-                         "step that is given up"}),
-              {.source = Source::kComm, .persists = persists});
+    check_all(calls_named({"ranks"}), {.source = Source::kComm, .persists = persists});
 }

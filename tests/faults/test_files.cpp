@@ -141,6 +141,6 @@ TEST_CASE("faults: each failed allocation during file access is handled", "[file
   const Folder folder;
   const Variable tuning("MP_GEMM_TUNING", folder.file("table", "host simt_64x64x16 0 0\n"));
   const Variable log("MP_AUTOCAST_LOG", folder.path());
-  check_all(scenarios({"kernels"}), {.source = Source::kMemory, .is_cold = true});
-  check_all(scenarios({"autocast"}), {.source = Source::kMemory});
+  check_all(calls_named({"plans and kernels"}), {.source = Source::kMemory, .is_cold = true});
+  check_all(calls_named({"autocast"}), {.source = Source::kMemory});
 }

@@ -3,8 +3,11 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <functional>
+#include <utility>
 
 #include "check.h"
+#include "run.h"
 #include "tests/support/testing.h"
 
 using namespace mptest;
@@ -14,18 +17,22 @@ namespace {
 
 constexpr const char *kFunction = "mp_autocast_create";
 
-/// A call that may fail, with an injected error.
-template <class Wrong>
-void create_policy(Run &run, const Wrong &wrong) {
-  mp_autocast_t policy = nullptr;
-  run.create(kFunction, policy, [&] {
-    const mp_status_t status = mp_autocast_create(&policy, nullptr);
-    return status == MP_SUCCESS ? status : wrong(status, policy);
-  });
-  FAULTY_DESTROY(run, mp_autocast_destroy, policy);
+/// The error: called with the status of a call that failed, and its output.
+std::function<mp_status_t(mp_status_t, mp_autocast_t &)> wrong;
+
+mp_status_t create_wrongly(mp_autocast_t *policy, const mp_autocast_config_t *config) {
+  const mp_status_t status = mp_autocast_create(policy, config);
+  return status == MP_SUCCESS ? status : wrong(status, *policy);
 }
 
-void leak(Run &run) {
+void create_policy(Caller &run, std::function<mp_status_t(mp_status_t, mp_autocast_t &)> error) {
+  wrong = std::move(error);
+  mp_autocast_t policy = nullptr;
+  run.create(kFunction, create_wrongly, policy, nullptr);
+  DESTROY(run, mp_autocast_destroy, policy);
+}
+
+void leak(Caller &run) {
   create_policy(run, [](mp_status_t status, mp_autocast_t) {
     const Paused paused;
     static void *volatile lost;  // volatile, or the compiler may omit malloc
@@ -34,11 +41,11 @@ void leak(Run &run) {
   });
 }
 
-void return_another_status(Run &run) {
+void return_another_status(Caller &run) {
   create_policy(run, [](mp_status_t, mp_autocast_t) { return MP_ERROR_INTERNAL; });
 }
 
-void return_success(Run &run) {
+void return_success(Caller &run) {
   bool is_present = true;
   create_policy(run, [&](mp_status_t, mp_autocast_t &policy) {
     policy = nullptr;
@@ -48,14 +55,14 @@ void return_success(Run &run) {
   run.record(&is_present, sizeof is_present);
 }
 
-void write_the_handle(Run &run) {
+void write_the_handle(Caller &run) {
   create_policy(run, [](mp_status_t status, mp_autocast_t &policy) {
     policy = nullptr;
     return status;
   });
 }
 
-void write_results(Run &run) {
+void write_results(Caller &run) {
   int failures = 0;
   create_policy(run, [&](mp_status_t status, mp_autocast_t) {
     ++failures;
@@ -64,7 +71,7 @@ void write_results(Run &run) {
   run.record(&failures, sizeof failures);
 }
 
-void say_another_sentence(Run &run) {
+void say_another_sentence(Caller &run) {
   create_policy(run, [](mp_status_t status, mp_autocast_t) {
     (void)mp_gemm(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0,
                   nullptr);
@@ -72,20 +79,21 @@ void say_another_sentence(Run &run) {
   });
 }
 
-void fail_again(Run &run) {
+void fail_again(Caller &run) {
   static bool fails_now = false;
   create_policy(run, [](mp_status_t status, mp_autocast_t) {
     fails_now = true;
     return status;
   });
-  run.call(kFunction, [] { return fails_now ? MP_ERROR_INTERNAL : MP_SUCCESS; });
+  run.repeat_until_success(
+      kFunction, [] { return fails_now ? MP_ERROR_INTERNAL : MP_SUCCESS; }, [] {});
 }
 
-void abort_the_process(Run &run) {
+void abort_the_process(Caller &run) {
   create_policy(run, [](mp_status_t, mp_autocast_t) -> mp_status_t { std::abort(); });
 }
 
-void hang(Run &run) {
+void hang(Caller &run) {
   create_policy(run, [](mp_status_t status, mp_autocast_t) {
     alarm(1);
     pause();
@@ -93,9 +101,10 @@ void hang(Run &run) {
   });
 }
 
-void forget_a_group(Run &run) {
+void forget_a_group(Caller &run) {
   const mp_comm_t comm = run.comm();
-  run.call("mp_grads_all_reduce", [&] { return comm.group_begin(comm.user), MP_SUCCESS; });
+  run.repeat_until_success(
+      "mp_grads_all_reduce", [&] { return comm.group_begin(comm.user), MP_SUCCESS; }, [] {});
   create_policy(run, [](mp_status_t status, mp_autocast_t) { return status; });
 }
 
@@ -103,7 +112,7 @@ void forget_a_group(Run &run) {
 
 TEST_CASE("faults: the checks find injected errors", "[injected]") {
   struct {
-    void (*run)(Run &);
+    void (*run)(Caller &);
     const char *finding;
   } const cases[] = {
       {leak, "1 blocks are left"},

@@ -28,7 +28,7 @@ $(FUZZ)/tests/fuzz/calls.inc: tests/fuzz/generate_calls bindings/generate/header
 	@mkdir -p $(@D)
 	$(Q)$< include/mpcore.h > $@
 $(FUZZ)/obj/tests/fuzz/calls.o: $(FUZZ)/tests/fuzz/calls.inc
-$(FUZZ)/calls: $(addprefix $(FUZZ)/obj/tests/fuzz/,usual_objects.o world.o idle_device.o)
+$(FUZZ)/calls: $(addprefix $(FUZZ)/obj/tests/,fuzz/usual_objects.o fuzz/world.o fuzz/idle_device.o support/calls/caller.o support/calls/graph_builder.o)
 
 $(FUZZERS): $(FUZZ)/%: $(FUZZ)/obj/tests/fuzz/%.o $(FUZZ_OBJS) $(FUZZ_KERNELS)
 	$(call link,$(FUZZ_LINK) $^ $(LDLIBS_HOST))

@@ -6,9 +6,9 @@
 #include <stdexcept>
 #include <vector>
 
-namespace mptest {
+#include "tests/support/calls/caller.h"
 
-using Bytes = std::vector<uint8_t>;
+namespace mptest {
 
 class CheckpointWriter {
  public:

@@ -3,14 +3,13 @@
 // it.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "support/device.h"
 #include "tests/soak/checkpoint.h"
+#include "tests/support/calls/graph_builder.h"
 
 namespace mptest {
 
@@ -37,7 +36,6 @@ class Network {
   const std::vector<int64_t> &numel() const { return numel_; }
   /// Gradient of the first weights, in its own 16-bit `dtype`.
   mp_graph_tensor_t first_weights() const;
-  std::string describe() const;
 
   /// Saves master weights and running statistics for a checkpoint.
   void save(CheckpointWriter &to) const;
@@ -51,20 +49,16 @@ class Network {
   using Owner = mptools::Destroyer<kDestroy>;
 
   int32_t parameter(const char *name, const std::vector<int64_t> &extent);
-  int32_t node(const char *op, const char *name, const std::vector<int32_t> &inputs,
-               const std::vector<mp_graph_attribute_t> &attributes = {});
-  void describe_nodes();
-  void write_first_weights();
-  mp_graph_tensor_t tensor(int32_t index) const;
   /// Returns parameters, then states.
   std::vector<int32_t> lasting() const;
+  void write(int32_t tensor, const float *values) const;
 
-  mp_context_t context_;
-  mptools::Buffer x_, labels_, offset_;
+  Caller caller_;
   std::unique_ptr<mp_autocast, Owner<mp_autocast_destroy>> policy_;
-  std::unique_ptr<mp_graph, Owner<mp_graph_destroy>> graph_;
-  int32_t x_input_ = -1, labels_input_ = -1, offset_input_ = -1;
-  std::vector<int32_t> parameters_, states_;
+  GraphBuilder graph_;
+  std::unique_ptr<mp_graph, Owner<mp_graph_destroy>> owner_;
+  void *x_, *labels_, *offset_;
+  std::vector<int32_t> states_;
   std::vector<int64_t> numel_;
   mp_tensor_list_t grads_ = nullptr, master_ = nullptr, model_ = nullptr;
 };

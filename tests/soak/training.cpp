@@ -19,12 +19,6 @@ mptools::Context make_context(const mp_allocator_t *allocator) {
   return mptools::Context(context);
 }
 
-mptools::Scaler make_scaler(mp_context_t context, const mp_scaler_config_t &config) {
-  mp_scaler_t scaler = nullptr;
-  check(mp_scaler_create(&scaler, context, &config));
-  return mptools::Scaler(scaler);
-}
-
 }  // namespace
 
 Training::Training(const Program &program, const mp_allocator_t *allocator)
@@ -33,7 +27,7 @@ Training::Training(const Program &program, const mp_allocator_t *allocator)
       network_(context_.get()),
       report_(context_.get(), sizeof(mp_tensor_report_t)),
       fault_value_(context_.get(), sizeof(float)),
-      scaler_(make_scaler(context_.get(), program.scaler)) {
+      scaler_(mptools::make_scaler(context_.get(), program.scaler)) {
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(program.rule);
   desc.flags = program.rule_flags;
   desc.groups = &program.group;
@@ -52,9 +46,7 @@ Training::Training(const Program &program, const mp_allocator_t *allocator)
               moments_.v_memory);
     desc.v = moments_.v.get();
   }
-  mp_optimizer_t optimizer = nullptr;
-  check(mp_optimizer_create(&optimizer, context_.get(), &desc));
-  optimizer_.reset(optimizer);
+  optimizer_ = mptools::make_optimizer(context_.get(), desc);
 }
 
 Training::Training(const Program &program, const mp_allocator_t *allocator, const Bytes &saved)
@@ -82,15 +74,7 @@ mptools::TensorList Training::zeros(const std::vector<int64_t> &numel,
     data.push_back(next);
     next += count;
   }
-  mp_tensor_list_desc_t desc;
-  MP_INIT_STRUCT(&desc);
-  desc.dtype = MP_FP32;
-  desc.count = static_cast<uint32_t>(numel.size());
-  desc.data = data.data();
-  desc.numel = numel.data();
-  mp_tensor_list_t list = nullptr;
-  check(mp_tensor_list_create(&list, context_.get(), &desc));
-  return mptools::TensorList(list);
+  return mptools::make_list(context_.get(), MP_FP32, data, numel);
 }
 
 /// Writes on the device: the value is multiplied by S and rounded to fp16 there.

@@ -1,8 +1,4 @@
-// Runs the tests of the library.
-//
-// The first line shows the device.  On the host target the library reads MP_HOST_MODE (strict or
-// plain) and MP_HOST_SEED; they are printed because the same seed reproduces a failure in strict
-// mode.
+// Runs the tests of the library.  The first lines show the device and the build.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -12,18 +8,11 @@
 
 namespace {
 
-const char *setting(const char *variable) {
-  const char *const value = std::getenv(variable);
-  return value == nullptr ? "default" : value;
-}
-
 void print_device() {
   const mp_device_info_t info = mptest::device_info();
-  std::printf("device: %s (%s, arch %d)", info.name,
-              info.target == MP_TARGET_HOST ? "host target" : "CUDA target", info.arch);
-  if (info.target == MP_TARGET_HOST)
-    std::printf(", mode %s, seed %s", setting("MP_HOST_MODE"), setting("MP_HOST_SEED"));
-  std::printf("\n%s\n", mp_build_info());
+  std::printf("device: %s (%s, arch %d)\n%s\n", info.name,
+              info.target == MP_TARGET_HOST ? "host target" : "CUDA target", info.arch,
+              mp_build_info());
 }
 
 }  // namespace

@@ -253,8 +253,7 @@ TEST_CASE("cast: correct for all pairs of types, 16-bit values and midpoints", "
   }
 }
 
-TEST_CASE("cast: neighbors are not written for any count and alignment",
-          "[numeric][cast][strict]") {
+TEST_CASE("cast: neighbors are not written for any count and alignment", "[numeric][cast][short]") {
   for (const mp_dtype_t from : kDtypes) {
     for (const mp_dtype_t to : kDtypes) {
       for (const int64_t offset : {0, 1, 3, 8}) {
@@ -270,7 +269,7 @@ TEST_CASE("cast: neighbors are not written for any count and alignment",
 }
 
 TEST_CASE("cast: in-place casts between types of equal size are correct",
-          "[numeric][cast][strict]") {
+          "[numeric][cast][short]") {
   for (const mp_dtype_t from : kHalfTypes) {
     const mp_dtype_t to = from == MP_FP16 ? MP_BF16 : MP_FP16;
     const std::vector<double> values = {1.0, -0.5, 65504.0, 0x1p-24, 0.0, 3.140625};

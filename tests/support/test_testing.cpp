@@ -15,7 +15,7 @@ const double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-TEST_CASE("testing: formats have the limits of IEEE 754", "[testing][strict]") {
+TEST_CASE("testing: formats have the limits of IEEE 754", "[testing][short]") {
   CHECK(largest_finite(MP_FP16) == 65504.0);
   CHECK(largest_finite(MP_FP32) == std::numeric_limits<float>::max());
   CHECK(largest_finite(MP_BF16) == 0x1.fep127);
@@ -27,14 +27,14 @@ TEST_CASE("testing: formats have the limits of IEEE 754", "[testing][strict]") {
   CHECK(decode(MP_FP16, 0xfc00) == -kInfinity);
 }
 
-TEST_CASE("testing: only the first elements of a long vector are printed", "[testing][strict]") {
+TEST_CASE("testing: only the first elements of a long vector are printed", "[testing][short]") {
   using Catch::Detail::stringify;
   CHECK(stringify(std::vector<int>{1, 2, 3}) == "{ 1, 2, 3 }");
   CHECK(stringify(std::vector<std::vector<int>>{{1}, std::vector<int>(17, 5)}) ==
         "{ { 1 }, { 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5 } and 1 more }");
 }
 
-TEST_CASE("testing: decode and encode round-trip every 16-bit value", "[testing][strict]") {
+TEST_CASE("testing: decode and encode round-trip every 16-bit value", "[testing][short]") {
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
     int wrong = 0;
     for (uint32_t bits = 0; bits < 65536; ++bits) {
@@ -48,7 +48,7 @@ TEST_CASE("testing: decode and encode round-trip every 16-bit value", "[testing]
   }
 }
 
-TEST_CASE("testing: midpoints round to even, overflow to infinity", "[testing][strict]") {
+TEST_CASE("testing: midpoints round to even, overflow to infinity", "[testing][short]") {
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
     const uint32_t infinity = encode(dtype, kInfinity);
     int wrong = 0;
@@ -68,7 +68,7 @@ TEST_CASE("testing: midpoints round to even, overflow to infinity", "[testing][s
   }
 }
 
-TEST_CASE("testing: fp32 agrees with the processor", "[testing][strict]") {
+TEST_CASE("testing: fp32 agrees with the processor", "[testing][short]") {
   Random random(3);
   int wrong = 0;
   for (int i = 0; i < 100000; ++i) {
@@ -83,7 +83,7 @@ TEST_CASE("testing: fp32 agrees with the processor", "[testing][strict]") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("testing: guard zones detect a one-byte write on either side", "[testing][strict]") {
+TEST_CASE("testing: guard zones detect a one-byte write on either side", "[testing][short]") {
   for (const int64_t offset : {0, 1}) {
     DeviceBuffer<float> buffer(5, offset);
     CHECK(reinterpret_cast<uintptr_t>(buffer.data()) % 256 ==
@@ -101,7 +101,7 @@ TEST_CASE("testing: guard zones detect a one-byte write on either side", "[testi
 }
 
 TEST_CASE("testing: matrices keep their values and detect writes to the padding",
-          "[testing][strict]") {
+          "[testing][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     DeviceMatrices matrices(dtype, 2, 3, 4, 7, 30, 1, kCanary);
     Matrices values(2, 3, 4);
@@ -117,7 +117,7 @@ TEST_CASE("testing: matrices keep their values and detect writes to the padding"
 }
 
 TEST_CASE("testing: a stray matrix is shifted by one element, including padding",
-          "[testing][strict]") {
+          "[testing][short]") {
   for (const int64_t stray : {0, 1}) {
     DeviceMatrices matrices(MP_FP16, 2, 3, 4, 8, 32, 0, kCanary, stray);
     Matrices values(2, 3, 4);
@@ -135,7 +135,7 @@ TEST_CASE("testing: a stray matrix is shifted by one element, including padding"
   }
 }
 
-TEST_CASE("testing: exact plans are within their budget", "[testing][strict]") {
+TEST_CASE("testing: exact plans are within their budget", "[testing][short]") {
   for (const int64_t k : {0, 1, 7, 64, 300, 4096, 100000}) {
     for (const int64_t budget : {100, 256, 2048, 1 << 24}) {
       const ExactPlan plan = exact_plan(k, budget, 8);

@@ -12,7 +12,7 @@ namespace {
 /// All threads begin with the same call.
 void multiply() {
   const mptools::Context context = mptools::make_context(MP_DEVICE_HOST);
-  const std::vector<Call> calls = all_calls();
+  const Catalogue calls = all_calls();
   std::vector<Bytes> results(kThreads);
   together(kThreads, [&](int thread) {
     results[static_cast<size_t>(thread)] = run_call(calls, 0, context.get());
@@ -35,7 +35,7 @@ TEST_CASE("child: make contexts", "[.][child]") {
 // Each thread begins with another call.
 TEST_CASE("child: call everything", "[.][child]") {
   const mptools::Context context = mptools::make_context(MP_DEVICE_HOST);
-  const std::vector<Call> calls = all_calls();
+  const Catalogue calls = all_calls();
   std::vector<std::vector<Bytes>> results(kThreads);
   together(kThreads, [&](int thread) {
     std::vector<Bytes> &mine = results[static_cast<size_t>(thread)];

@@ -10,9 +10,8 @@ using namespace mptest;
 // Two threads use a scaler, which is not thread-safe.
 TEST_CASE("child: share a scaler", "[.][injected]") {
   const mptools::Context context = mptools::make_context(MP_DEVICE_HOST);
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
-  mp_scaler_t scaler = nullptr;
-  mptools::check(mp_scaler_create(&scaler, context.get(), &config));
+  const mptools::Scaler scaler =
+      mptools::make_scaler(context.get(), mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
   // Threads take turns, so that calls of both are next to each other however they are scheduled.
   // Relaxed accesses do not order the calls.
   constexpr int kCalls = 100;
@@ -20,10 +19,9 @@ TEST_CASE("child: share a scaler", "[.][injected]") {
   together(2, [&](int thread) {
     for (int i = 0; i < kCalls; ++i) {
       while (turn.load(std::memory_order_relaxed) % 2 != thread) std::this_thread::yield();
-      mptools::check(mp_scaler_update(scaler, nullptr, mptools::kStream));
+      mptools::check(mp_scaler_update(scaler.get(), nullptr, mptools::kStream));
       turn.fetch_add(1, std::memory_order_relaxed);
     }
   });
-  mp_scaler_destroy(scaler);
   CHECK(scaler != nullptr);
 }

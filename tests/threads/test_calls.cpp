@@ -9,8 +9,7 @@ using namespace mptest;
 namespace {
 
 /// Returns the differences of each thread; each calls everything in another order.
-std::vector<std::string> differences(const std::vector<Call> &calls,
-                                     const std::vector<Bytes> &wanted,
+std::vector<std::string> differences(const Catalogue &calls, const std::vector<Bytes> &wanted,
                                      const std::function<mp_context_t(int)> &context_of) {
   std::vector<std::string> found(kThreads);
   together(kThreads, [&](int thread) {
@@ -30,14 +29,14 @@ const std::vector<std::string> kNone(kThreads);
 
 TEST_CASE("threads: a new context shared by all threads gives the results of one thread",
           "[threads]") {
-  const std::vector<Call> calls = all_calls();
+  const Catalogue calls = all_calls();
   const std::vector<Bytes> wanted = results_alone(calls, context());
   const mptools::Context fresh = mptools::make_context(MP_DEVICE_HOST);
   CHECK(differences(calls, wanted, [&](int) { return fresh.get(); }) == kNone);
 }
 
 TEST_CASE("threads: a context per thread gives the results of one thread", "[threads]") {
-  const std::vector<Call> calls = all_calls();
+  const Catalogue calls = all_calls();
   const std::vector<Bytes> wanted = results_alone(calls, context());
   std::vector<mptools::Context> contexts;
   for (int i = 0; i < kThreads; ++i) contexts.push_back(mptools::make_context(MP_DEVICE_HOST));
@@ -46,7 +45,7 @@ TEST_CASE("threads: a context per thread gives the results of one thread", "[thr
 }
 
 TEST_CASE("threads: a new thread per call gives the results of one thread", "[threads]") {
-  const std::vector<Call> calls = all_calls();
+  const Catalogue calls = all_calls();
   const std::vector<Bytes> wanted = results_alone(calls, context());
   std::vector<Bytes> results(calls.size());
   for (size_t first = 0; first < calls.size(); first += kThreads) {

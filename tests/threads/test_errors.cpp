@@ -128,17 +128,8 @@ TEST_CASE("errors: an exception of an allocator becomes a status that names the 
 TEST_CASE("errors: an exception of a communicator becomes a status that names the callback",
           "[threads][callbacks]") {
   float values[4] = {1, 2, 3, 4};
-  void *data = values;
-  const int64_t numel = 4;
-  mp_tensor_list_desc_t desc;
-  MP_INIT_STRUCT(&desc);
-  desc.dtype = MP_FP32;
-  desc.count = 1;
-  desc.data = &data;
-  desc.numel = &numel;
   const mptools::Context made = mptools::make_context(MP_DEVICE_HOST);
-  mp_tensor_list_t list = nullptr;
-  REQUIRE(mp_tensor_list_create(&list, made.get(), &desc) == MP_SUCCESS);
+  const mptools::TensorList list = mptools::make_list(made.get(), MP_FP32, {values}, {4});
   struct User {
     int kind;           // for throw_it; must be the first member
     const char *where;  // callback that throws
@@ -161,16 +152,15 @@ TEST_CASE("errors: an exception of a communicator becomes a status that names th
                            void *user) { return throw_in(user, "all_reduce"); };
       comm.group_begin = [](void *user) { return throw_in(user, "group_begin"); };
       comm.group_end = [](void *user) { return throw_in(user, "group_end"); };
-      CHECK(mp_grads_all_reduce(list, &comm, 1, 1, kStream) == MP_ERROR_COMM);
+      CHECK(mp_grads_all_reduce(list.get(), &comm, 1, 1, kStream) == MP_ERROR_COMM);
       CHECK(std::string(mp_last_error()) ==
             std::string("mp_grads_all_reduce: comm->") + where + said_of(kind));
       // A call that fails for another reason ends its group even if that throws.
       user.where = "group_end";
       comm.all_reduce = [](const void *, void *, size_t, mp_dtype_t, mp_reduce_op_t, mp_stream_t,
                            void *) { return 7; };
-      CHECK(mp_grads_all_reduce(list, &comm, 1, 1, kStream) == MP_ERROR_COMM);
+      CHECK(mp_grads_all_reduce(list.get(), &comm, 1, 1, kStream) == MP_ERROR_COMM);
       CHECK(std::string(mp_last_error()) == "mp_grads_all_reduce: comm->all_reduce returned 7");
     }
   }
-  mp_tensor_list_destroy(list);
 }

@@ -4,7 +4,6 @@
 #include <mutex>
 
 #include "gang.h"
-#include "operands.h"
 #include "tests/autocast/known_graphs.h"
 #include "tests/autocast/test_graph.h"
 #include "tests/soak/programs.h"

@@ -51,9 +51,12 @@ def test_training(listen, build, device):
 
 
 def test_every_function(listen, run, build, root):
-    """test_capi calls every function, mostly with invalid arguments."""
-    ranges, said = listen(build / "tests/test_capi")
-    assert " 0 failed" in said, "its checks pass under the profiler"
+    """These tests call every function, mostly with invalid arguments."""
+    ranges = []
+    for program in (["tests/test_capi"], ["tests/mptests", "[arguments]"]):
+        more, said = listen(build / program[0], *program[1:])
+        assert " 0 failed" in said, "its checks pass under the profiler"
+        ranges += more
     pushed = [line for line in ranges if line.startswith("push ")]
     assert len(pushed) == ranges.count("pop"), "every range ends"
     with_status = set(run(root / "bindings/generate/generate", "--list", "statuses").split())

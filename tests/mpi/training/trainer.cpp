@@ -28,9 +28,7 @@ mptools::Scaler make_scaler(mp_context_t context) {
   mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   config.init_scale = config.max_scale = kMaxScale;
   config.growth_interval = 4;
-  mp_scaler_t scaler = nullptr;
-  check(mp_scaler_create(&scaler, context, &config));
-  return mptools::Scaler(scaler);
+  return mptools::make_scaler(context, config);
 }
 
 }  // namespace
@@ -41,15 +39,7 @@ Tensors::Tensors(mp_context_t context, mp_dtype_t dtype, const std::array<int64_
     buffers_.push_back(mptools::make_buffer(context, numel, dtype));
     data.push_back(buffers_.back().data());
   }
-  mp_tensor_list_desc_t desc;
-  MP_INIT_STRUCT(&desc);
-  desc.dtype = dtype;
-  desc.count = static_cast<uint32_t>(data.size());
-  desc.data = data.data();
-  desc.numel = numels.data();
-  mp_tensor_list_t list = nullptr;
-  check(mp_tensor_list_create(&list, context, &desc));
-  list_.reset(list);
+  list_ = mptools::make_list(context, dtype, data, {numels.begin(), numels.end()});
 }
 
 std::string Tensors::bytes() const {
@@ -92,9 +82,7 @@ mptools::Optimizer Trainer::make_optimizer() const {
   desc.model = model_.list();
   desc.m = m_.list();
   desc.v = v_.list();
-  mp_optimizer_t optimizer = nullptr;
-  check(mp_optimizer_create(&optimizer, context_, &desc));
-  return mptools::Optimizer(optimizer);
+  return mptools::make_optimizer(context_, desc);
 }
 
 int64_t Trainer::compute_gradients(const Batch &batch) {
