@@ -221,6 +221,8 @@ void emit_transpose(Emitter &e, const Node &n) {
 constexpr Attribute kReduce[] = {integers("axes", 0, MP_GRAPH_MAX_RANK - 1),
                                  integer("keep_dims", 0, 0, 1)};
 
+enum : size_t { kLengths = 1 };  // input of Mean
+
 /// x as [outer, reduced, inner].
 struct Reduced {
   int64_t outer, reduced, inner;
@@ -256,10 +258,48 @@ void infer_reduce(Graph &g, const Node &n) {
     if (is_kept || n.attributes[1].integer != 0) y.push_back(is_kept ? x.extent[i] : 1);
   }
   set_extent(g, n, 0, y);
+  if (!n.has_input(kLengths)) return;
+  require_integers(g, n, kLengths);
+  if (axes.size() != 1) fail_at(n, "axes = ", text_of(axes), " must be one axis with lengths");
+  require_extent(g, n, kLengths, Extent(x.extent.begin(), x.extent.begin() + axes[0]));
 }
 
 void differentiate_reduce(Gradients &d, const Node &n) {
-  d.append_gradient(n, 0, std::string(n.operation->type) + "Grad", "grad_x", {});
+  d.append_gradient(n, 0, std::string(n.operation->type) + "Grad", "grad_x",
+                    {n.has_input(kLengths) ? n.input(kLengths) : kNone});
+}
+
+/// Emits a mean of the first `length` elements of each outer index: a product of a row of weights,
+/// which are a softmax of zeros, with [reduced, inner].  Gradient: a column of weights times dy.
+void emit_mean_of_lengths(Emitter &e, const Node &n, const Reduced &r) {
+  const mp_dtype_t dtype = e.graph().dtype_read(n.inputs[0]);
+  mp_softmax_desc_t softmax = mp_softmax_desc_default(r.outer, r.reduced, dtype);
+  softmax.mask_rows = 1;
+  const int64_t rows = n.is_backward ? r.reduced : 1, depth = n.is_backward ? 1 : r.reduced;
+  mp_gemm_desc_t desc =
+      mp_gemm_desc_default(rows, r.inner, depth, dtype, e.graph().out(n, 0).dtype);
+  desc.batch_count = narrow(r.outer);
+  desc.stride_a = r.reduced;
+  desc.stride_b = depth * r.inner;
+  desc.stride_c = desc.stride_d = rows * r.inner;
+  size_t bytes = 0;
+  require_success(mp_gemm_workspace_size(e.context(), &desc, nullptr, &bytes));
+  const auto num_weights = static_cast<size_t>(r.outer * r.reduced);
+  const size_t weight_bytes = checked_bytes(num_weights, mp_dtype_size(dtype));
+  const size_t offset = (weight_bytes + 255) / 256 * 256;
+  e.needs_workspace(offset + bytes);
+  const AddressIndex zeros = e.zeros(weight_bytes);
+  e.append("mp_softmax_forward", [=](const LaunchArgs &run) {
+    mp_softmax_desc_t d = softmax;
+    if (run.in(kLengths) != nullptr) d.mask = MP_SOFTMAX_MASK_LENGTHS;
+    return mp_softmax_forward(run.context, &d, run.at(zeros), run.in(kLengths), run.workspace,
+                              run.stream);
+  });
+  e.append("mp_gemm", [=](const LaunchArgs &run) {
+    return mp_gemm(run.context, &desc, run.workspace, run.in(0), nullptr, run.out(0), nullptr,
+                   static_cast<char *>(run.workspace) + offset, run.workspace_bytes - offset,
+                   run.stream);
+  });
 }
 
 /// Multiplies by ones, with fp32 accumulation: [outer, reduced] by a column, or for each outer
@@ -267,6 +307,7 @@ void differentiate_reduce(Gradients &d, const Node &n) {
 void emit_reduce(Emitter &e, const Node &n) {
   const Graph &g = e.graph();
   const Reduced r(n, g.in(n, 0).extent);
+  if (n.has_input(kLengths)) return emit_mean_of_lengths(e, n, r);
   const mp_dtype_t dtype = g.dtype_read(n.inputs[0]);
   const bool is_last = r.inner == 1;
   mp_gemm_desc_t desc =
@@ -290,6 +331,7 @@ void emit_reduce(Emitter &e, const Node &n) {
 /// Repeats the gradient.
 void emit_reduce_grad(Emitter &e, const Node &n) {
   const Reduced r(n, e.graph().out(n, 0).extent);
+  if (n.has_input(kLengths)) return emit_mean_of_lengths(e, n, r);
   mp_strided_copy_desc_t desc = mp_strided_copy_desc_default(n.dtype);
   append_dim(desc, r.outer, r.inner, r.reduced * r.inner);
   append_dim(desc, r.reduced, 0, r.inner);
@@ -336,10 +378,10 @@ constexpr Operation kLayouts[] = {
      reduce_traits(0)},
     {"SumGrad", {{"dy"}}, {{"dx"}}, kReduce, nullptr, nullptr, emit_reduce_grad,
      reduce_grad_traits(0)},
-    {"Mean", {{"x"}}, {{"y"}}, kReduce, infer_reduce, differentiate_reduce, emit_reduce,
-     reduce_traits(1)},
-    {"MeanGrad", {{"dy"}}, {{"dx"}}, kReduce, nullptr, nullptr, emit_reduce_grad,
-     reduce_grad_traits(1)}};
+    {"Mean", {{"x"}, {"lengths", kOptional | kUnbound}}, {{"y"}}, kReduce,
+     infer_reduce, differentiate_reduce, emit_reduce, reduce_traits(1)},
+    {"MeanGrad", {{"dy"}, {"lengths", kOptional | kUnbound}}, {{"dx"}}, kReduce,
+     nullptr, nullptr, emit_reduce_grad, reduce_grad_traits(1)}};
 // clang-format on
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Losses and external gradients: the start of the backward pass.
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "graph/executor/emitter.h"
 #include "graph/executor/gradients.h"
@@ -14,62 +16,124 @@ const Node &forward_of(const Graph &g, const Node &n) {
   return n.is_backward ? g.node(n.forward) : n;
 }
 
-constexpr Attribute kXent[] = {real("weight", 1, -3e38, 3e38),
-                               real("label_smoothing", 0, 0, 0.99999994),
-                               integer("ignore_label", -100, -kMaxInt32 - 1, kMaxInt32)};
+constexpr Attribute kXent[] = {
+    real("weight", 1, -3e38, 3e38), real("label_smoothing", 0, 0, 0.99999994),
+    integer("ignore_label", -100, -kMaxInt32 - 1, kMaxInt32), real("z_loss", 0, 0, 3e38)};
 
-enum : size_t { kLogits, kLabels };           // inputs
-enum : size_t { kLoss, kRowLoss, kCorrect };  // outputs
+enum : size_t { kX };                         // first input: logits, or the input of the product
+enum : size_t { kLoss, kRowLoss, kCorrect };  // outputs, forward
+enum : size_t { kGradX, kGradW, kGradBias };  // outputs, backward
+
+/// Inputs of SoftmaxXent or LinearXent, in both passes.
+struct XentInputs {
+  size_t w, bias, labels, count;
+};
+constexpr XentInputs kSoftmaxXent = {kAbsent, kAbsent, 1, 2}, kLinearXent = {1, 2, 3, 4};
+enum : int32_t { kOfLogits, kOfProduct };  // variants
+
+XentInputs inputs_of(const Node &n) {
+  return n.operation->traits.variant == kOfProduct ? kLinearXent : kSoftmaxXent;
+}
 
 void infer_xent(Graph &g, const Node &n) {
-  const Tensor &logits = require_floats(g, n, kLogits);
-  require_integers(g, n, kLabels);
-  require_extent(g, n, kLabels, Extent(logits.extent.begin(), logits.extent.end() - 1));
+  constexpr int64_t kMaxWidth = 65536, kMaxClasses = int64_t{1} << 22;
+  const Tensor &x = require_floats(g, n, kX);
+  const XentInputs in = inputs_of(n);
+  if (n.has_input(in.w)) {
+    const Tensor &w = require_floats(g, n, in.w, 2);
+    if (w.columns() != x.columns())
+      fail_at(n, "x = ", x.name, " has ", x.columns(), " features, but w = ", w.name, " expects ",
+              w.columns());
+    if (w.columns() > kMaxWidth || w.extent[0] > kMaxClasses)
+      fail_at(n, "w = ", w.name, " has shape ", text_of(w.extent), ", but can have at most ",
+              kMaxClasses, " rows and ", kMaxWidth, " columns");
+    require_vector(g, n, in.bias, w.extent[0]);
+  }
+  require_integers(g, n, in.labels);
+  require_extent(g, n, in.labels, Extent(x.extent.begin(), x.extent.end() - 1));
+  if (n.has_input(in.count)) {
+    const Tensor &count = require_floats(g, n, in.count, 0);
+    if (count.role != Role::input || count.dtype != MP_FP32)
+      fail_at(n, "count = ", count.name, " must be an input of type MP_FP32");
+  }
   set_extent(g, n, kLoss, {});
-  set_extent(g, n, kRowLoss, {logits.rows()});
+  set_extent(g, n, kRowLoss, {x.rows()});
   set_extent(g, n, kCorrect, {sizeof(int64_t)});
   if (n.has_output(kCorrect)) g.tensor(n.outputs[kCorrect]).dtype = MP_DTYPE_NONE;
 }
 
+/// One node computes all gradients.
 void differentiate_xent(Gradients &d, const Node &n) {
-  if (!d.is_wanted(n, kLogits)) return;
-  const int32_t dlogits = d.make(n, kLogits);
-  d.append(n, "SoftmaxXentGrad", "grad_logits", {n.input(kLogits), n.input(kLabels)}, {dlogits});
-  d.contribute(n, kLogits, dlogits);
+  const XentInputs in = inputs_of(n);
+  const bool is_product = n.has_input(in.w);
+  std::vector<size_t> differentiable = {kX};
+  if (is_product) differentiable.insert(differentiable.end(), {in.w, in.bias});
+  std::vector<int32_t> inputs, outputs;
+  for (size_t i = 0; i <= in.count; ++i) inputs.push_back(n.has_input(i) ? n.input(i) : kNone);
+  for (const size_t i : differentiable) outputs.push_back(d.new_if_wanted(n, i));
+  if (std::ranges::all_of(outputs, [](int32_t output) { return output == kNone; })) return;
+  d.append(n, std::string(n.operation->type) + "Grad", is_product ? "grad" : "grad_logits", inputs,
+           outputs);
+  for (size_t i = 0; i < outputs.size(); ++i) d.contribute(n, differentiable[i], outputs[i]);
+}
+
+/// Sets the fields that mp_xent_desc_t and mp_linear_xent_desc_t share.
+template <class Desc>
+Desc with_attributes(Desc desc, const Node &n) {
+  desc.weight = static_cast<float>(n.attributes[0].real);
+  desc.label_smoothing = static_cast<float>(n.attributes[1].real);
+  desc.ignore_label = n.attributes[2].integer;
+  desc.z_loss = static_cast<float>(n.attributes[3].real);
+  return desc;
 }
 
 void emit_xent(Emitter &e, const Node &n) {
   const Graph &g = e.graph();
   const Node &forward = forward_of(g, n);
-  const Tensor &logits = g.in(n, kLogits);
-  const mp_dtype_t dtype = g.dtype_read(n.inputs[kLogits]);
-  mp_xent_desc_t desc = mp_xent_desc_default(logits.rows(), logits.columns(), dtype);
-  desc.weight = static_cast<float>(n.attributes[0].real);
-  desc.label_smoothing = static_cast<float>(n.attributes[1].real);
-  desc.ignore_label = n.attributes[2].integer;
-  const bool is_backward = n.is_backward;
+  const XentInputs in = inputs_of(n);
+  const Tensor &x = g.in(n, kX);
+  const mp_dtype_t dtype = g.dtype_read(n.inputs[kX]);
+  const bool is_backward = n.is_backward, is_product = n.has_input(in.w);
+  const auto xent = with_attributes(mp_xent_desc_default(x.rows(), x.columns(), dtype), n);
+  mp_linear_xent_desc_t linear = {};
+  if (is_product) {
+    linear = with_attributes(
+        mp_linear_xent_desc_default(x.rows(), x.columns(), g.in(n, in.w).extent[0], dtype), n);
+    size_t bytes = 0;
+    require_success(mp_linear_xent_workspace_size(e.context(), &linear, &bytes));
+    e.needs_workspace(bytes);
+  }
   const AddressIndex loss = e.out(forward, kLoss), row_loss = e.out(forward, kRowLoss),
                      correct = e.out(forward, kCorrect);
-  if (forward.has_output(kCorrect))  // mp_softmax_xent adds to it
+  if (forward.has_output(kCorrect))  // the loss adds to it
     e.append(
         "mp_memset",
         [=](const LaunchArgs &run) {
-          if (run.in(kLabels) == nullptr) return MP_SUCCESS;
+          if (run.in(in.labels) == nullptr) return MP_SUCCESS;
           return mp_memset(run.context, run.at(correct), 0, sizeof(int64_t), run.stream);
         },
         kCorrect);
-  e.append("mp_softmax_xent", [=](const LaunchArgs &run) {
-    if (run.in(kLabels) == nullptr) return MP_SUCCESS;  // inference without labels: no loss
+  e.append(is_product ? "mp_linear_xent" : "mp_softmax_xent", [=](const LaunchArgs &run) {
+    if (run.in(in.labels) == nullptr) return MP_SUCCESS;  // inference without labels: no loss
     mp_xent_tensors_t t;
     MP_INIT_STRUCT(&t);
-    t.x = run.in(kLogits);
-    t.labels = run.in(kLabels);
+    t.x = run.in(kX);
+    t.labels = run.in(in.labels);
     t.loss_scale = is_backward ? run.loss_scale : nullptr;
+    t.count = run.floats_in(in.count);
     t.row_loss = run.floats_at(row_loss);
     t.loss = run.floats_at(loss);
     t.correct = static_cast<int64_t *>(run.at(correct));
-    t.dx = is_backward ? run.out(0) : nullptr;
-    return mp_softmax_xent(run.context, &desc, &t, run.stream);
+    t.dx = is_backward ? run.out(kGradX) : nullptr;
+    if (!is_product) return mp_softmax_xent(run.context, &xent, &t, run.stream);
+    t.w = run.in(in.w);
+    t.bias = run.in(in.bias);
+    if (is_backward) {
+      t.dw = run.floats_out(kGradW);
+      t.dbias = run.floats_out(kGradBias);
+      t.stats.found_inf = run.found_inf;
+    }
+    return mp_linear_xent(run.context, &linear, &t, run.workspace, run.workspace_bytes, run.stream);
   });
 }
 
@@ -161,16 +225,25 @@ constexpr Traits grad_traits(int32_t variant) {
           .writes_as_it_reads = true};
 }
 
+constexpr Port kLabelsPort = {"labels", kUnbound | kTriggers};
+constexpr Port kCountPort = {"count", kOptional | kUnbound | kFp32};
+constexpr Port kLossPort = {"loss", kFp32}, kCorrectPort = {"correct", kOptional | kFp32};
+constexpr Port kRowLossPort = {"row_loss", kOptional | kKept | kFp32};
 constexpr Port kTargetPort = {"target", kUnbound | kTriggers};
 constexpr Port kWeightPort = {"weight", kOptional | kUnbound | kFp32};
 
 // clang-format off
 constexpr Operation kLosses[] = {
-    {"SoftmaxXent", {{"logits"}, {"labels", kUnbound | kTriggers}},
-     {{"loss", kFp32}, {"row_loss", kOptional | kKept | kFp32}, {"correct", kOptional | kFp32}},
-     kXent, infer_xent, differentiate_xent, emit_xent, loss_traits(0)},
-    {"SoftmaxXentGrad", {{"logits"}, {"labels"}}, {{"dlogits"}}, kXent,
-     nullptr, nullptr, emit_xent, grad_traits(0)},
+    {"SoftmaxXent", {{"logits"}, kLabelsPort, kCountPort}, {kLossPort, kRowLossPort, kCorrectPort},
+     kXent, infer_xent, differentiate_xent, emit_xent, loss_traits(kOfLogits)},
+    {"SoftmaxXentGrad", {{"logits"}, {"labels"}, kCountPort}, {{"dlogits"}}, kXent,
+     nullptr, nullptr, emit_xent, grad_traits(kOfLogits)},
+    {"LinearXent", {{"x"}, {"w"}, {"b", kOptional}, kLabelsPort, kCountPort},
+     {kLossPort, kRowLossPort, kCorrectPort}, kXent, infer_xent, differentiate_xent, emit_xent,
+     {.variant = kOfProduct, .depth = Depth::columns, .is_loss = true}},
+    {"LinearXentGrad", {{"x"}, {"w"}, {"b", kOptional}, {"labels"}, kCountPort},
+     {{"dx"}, {"dw", kFp32}, {"db", kFp32}}, kXent, nullptr, nullptr, emit_xent,
+     {.variant = kOfProduct, .depth = Depth::columns}},
     {"MSE", {{"prediction"}, kTargetPort, kWeightPort}, {{"loss", kFp32}}, kElements,
      infer_elements, differentiate_elements, emit_elements, loss_traits(MP_LOSS_MSE)},
     {"MSEGrad", {{"prediction"}, {"target"}, {"weight", kOptional | kFp32}},

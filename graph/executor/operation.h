@@ -63,6 +63,7 @@ constexpr size_t kAbsent = ~size_t{0};
 enum class Depth {
   unknown,
   columns,  ///< columns of the first input
+  inner,    ///< columns of the first matrix, or rows if it is transposed
   rows,     ///< rows of the last input
   filter,   ///< elements of the second input for each of its rows in dimension 0
   weights   ///< columns of the second and third input
@@ -128,7 +129,7 @@ struct Arity {
 Arity arity_of(std::span<const Port, kMaxPorts> ports);
 
 /// Families of operations; each has one file.
-std::span<const Operation> product_operations();    ///< Linear, Conv2D, BiasAddGrad
+std::span<const Operation> product_operations();    ///< Linear, MatMul, Conv2D, BiasAddGrad
 std::span<const Operation> image_operations();      ///< pooling, BatchNorm
 std::span<const Operation> pointwise_operations();  ///< activations, arithmetic, gated units, views
 std::span<const Operation> sequence_operations();   ///< Embedding, Dropout
@@ -136,7 +137,7 @@ std::span<const Operation> row_operations();        ///< LayerNorm, RMSNorm, Sof
 std::span<const Operation> attention_operations();  ///< Attention, RotaryEmbedding
 std::span<const Operation> layout_operations();     ///< Concat to Transpose, Sum, Mean
 std::span<const Operation> recurrent_operations();  ///< LSTM, GRU, RNN
-std::span<const Operation> loss_operations();       ///< SoftmaxXent, MSE, L1, BCEWithLogits
+std::span<const Operation> loss_operations();       ///< SoftmaxXent, LinearXent, MSE, L1, ...
 
 /// Returns nullptr for unknown operations and for those of the backward pass.
 const Operation *find_operation(std::string_view type);

@@ -60,6 +60,8 @@ int64_t depth_of(const Graph &graph, const Node &node) {
       return 0;
     case Depth::columns:
       return graph.in(node, 0).columns();
+    case Depth::inner:
+      return graph.in(node, 0).extent.rbegin()[node.attributes[0].integer != 0 ? 1 : 0];
     case Depth::rows:
       return graph.in(node, node.inputs.size() - 1).rows();
     case Depth::filter:

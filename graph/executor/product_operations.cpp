@@ -1,4 +1,7 @@
-// Products with epilogues: Linear and Conv2D, forward and backward.
+// Products, forward and backward: Linear and Conv2D, with epilogues, and MatMul.
+#include <algorithm>
+#include <vector>
+
 #include "graph/executor/emitter.h"
 #include "graph/executor/gradients.h"
 
@@ -137,6 +140,84 @@ void emit_linear_weight(Emitter &e, const Node &n) {
   emit_gemm(e, 0, desc, e.in(n, a), e.in(n, 1 - a), Epilogue());
 }
 
+// ---------------------------------------------------------------------------- MatMul
+
+constexpr Attribute kMatMul[] = {integer("transposed_a", 0, 0, 1),
+                                 integer("transposed_b", 0, 0, 1)};
+
+/// Batch and sizes of y = op(a) op(b).
+struct MatMulSizes {
+  bool is_transposed_a, is_transposed_b;
+  Extent batch;
+  int64_t m, n, k, k_of_b;
+
+  MatMulSizes(const Node &node, const Extent &a, const Extent &b)
+      : is_transposed_a(node.attributes[0].integer != 0),
+        is_transposed_b(node.attributes[1].integer != 0),
+        batch(a.begin(), a.end() - 2),
+        m(a.rbegin()[is_transposed_a ? 0 : 1]),
+        n(b.rbegin()[is_transposed_b ? 1 : 0]),
+        k(a.rbegin()[is_transposed_a ? 1 : 0]),
+        k_of_b(b.rbegin()[is_transposed_b ? 0 : 1]) {}
+};
+
+void infer_matmul(Graph &g, const Node &n) {
+  const Tensor &a = require_floats(g, n, 0), &b = require_floats(g, n, 1);
+  const bool are_matrices = a.extent.size() >= 2 && a.extent.size() == b.extent.size();
+  if (!are_matrices || !std::equal(a.extent.begin(), a.extent.end() - 2, b.extent.begin()))
+    fail_at(n, "a = ", a.name, " has shape ", text_of(a.extent), " and b = ", b.name, " ",
+            text_of(b.extent), ", but both must be matrices with equal leading dimensions");
+  const MatMulSizes s(n, a.extent, b.extent);
+  if (s.k != s.k_of_b)
+    fail_at(n, "a = ", a.name, " has inner dimension ", s.k, ", but b = ", b.name, " has ",
+            s.k_of_b);
+  if (a.numel() / (s.m * s.k) > kMaxInt32)
+    fail_at(n, "a = ", a.name, " has more than 2^31 - 1 matrices");
+  Extent y = s.batch;
+  y.insert(y.end(), {s.m, s.n});
+  set_extent(g, n, 0, y);
+}
+
+/// Both gradients are products, with the transposition of the other operand reversed.
+void differentiate_matmul(Gradients &d, const Node &n) {
+  const int64_t is_transposed[] = {n.attributes[0].integer, n.attributes[1].integer};
+  for (const size_t i : {0, 1}) {
+    const int32_t gradient = d.new_if_wanted(n, i);
+    if (gradient == kNone) continue;
+    const size_t other = 1 - i;
+    // The gradient of a is dy op(b)^T, that of b op(a)^T dy; a transposed operand reverses both.
+    const int64_t of_dy = is_transposed[i];
+    const int64_t of_other = of_dy != 0 ? is_transposed[other] : 1 - is_transposed[other];
+    const bool dy_is_first = (of_dy != 0) == (i == 1);
+    Node product = n;
+    product.attributes[0].integer = dy_is_first ? of_dy : of_other;
+    product.attributes[1].integer = dy_is_first ? of_other : of_dy;
+    const int32_t dy = d.of(n, 0), x = n.input(other);
+    d.append(product, "MatMul", i == 0 ? "grad_a" : "grad_b",
+             dy_is_first ? std::vector{dy, x} : std::vector{x, dy}, {gradient});
+    d.contribute(n, i, gradient);
+  }
+}
+
+void emit_matmul(Emitter &e, const Node &n) {
+  const Graph &g = e.graph();
+  const MatMulSizes s(n, g.in(n, 0).extent, g.in(n, 1).extent);
+  mp_gemm_desc_t desc = mp_gemm_desc_default(s.m, s.n, s.k, n.dtype, g.out(n, 0).dtype);
+  if (s.is_transposed_a) {
+    desc.op_a = MP_OP_T;
+    desc.ld_a = s.m;
+  }
+  if (s.is_transposed_b) {
+    desc.op_b = MP_OP_T;
+    desc.ld_b = s.k;
+  }
+  desc.batch_count = narrow(g.out(n, 0).numel() / (s.m * s.n));
+  desc.stride_a = s.m * s.k;
+  desc.stride_b = s.k * s.n;
+  desc.stride_c = desc.stride_d = s.m * s.n;
+  emit_gemm(e, 0, desc, e.in(n, 0), e.in(n, 1), Epilogue(e, n, kAbsent));
+}
+
 // ---------------------------------------------------------------------------- Conv2D
 
 constexpr Attribute kConv[] = {integer("stride", 1, 1, kMaxInt32), integer("pad", 0, 0, kMaxInt32),
@@ -221,6 +302,8 @@ constexpr Operation kProducts[] = {
      {.flags = MP_NODE_FLAG_WRITES_EITHER, .depth = Depth::rows, .fusion = Fusion::bias_gradient}},
     {"BiasAddGrad", {{"dy"}}, {{"db", kFp32}}, {}, nullptr, nullptr, emit_row_sum,
      {.flags = MP_NODE_FLAG_READS_EITHER, .depth = Depth::rows, .fusion = Fusion::bias_gradient}},
+    {"MatMul", {{"a"}, {"b"}}, {{"y"}}, kMatMul, infer_matmul, differentiate_matmul, emit_matmul,
+     {.flags = MP_NODE_FLAG_WRITES_EITHER, .depth = Depth::inner}},
     {"Conv2D", {{"x"}, {"w"}, {"b", kOptional | kFp32}}, {{"y"}}, kConv,
      infer_conv, differentiate_conv, emit_conv,
      {.variant = MP_CONV_FPROP, .flags = MP_NODE_FLAG_WRITES_EITHER, .depth = Depth::filter,

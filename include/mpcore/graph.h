@@ -33,6 +33,8 @@ extern "C" {
  *
  *      Linear         x [... in], w [in out], b? [out] -> y [... out]
  *                       transposed = 0     1: w is [out in]
+ *      MatMul         a [... m k], b [... k n] -> y [... m n]
+ *                       transposed_a = 0, transposed_b = 0     1: a is [... k m], b [... n k]
  *      Conv2D         x [n h w c], w [k r s c/groups], b? [k] -> y [n p q k]
  *                       stride = 1, pad = 0, dilation = 1, groups = 1
  *      BiasAdd        x [... c], b [c] -> y [... c]
@@ -85,7 +87,7 @@ extern "C" {
  *                       axis = -1, before = 0, after = 0
  *      Transpose      x -> y
  *                       permutation        INTS: dimension i of y is dimension permutation[i] of x
- *      Sum, Mean      x -> y without the axes
+ *      Sum, Mean      x, Mean: lengths? of dimensions before the axis -> y without the axes
  *                       axes               INTS, adjacent and ascending
  *                       keep_dims = 0      1: y has extent 1 on the axes
  *      LSTM           x [batch steps in], w_ih, w_hh, b_ih?, b_hh?, h0? [batch hidden],
@@ -93,14 +95,17 @@ extern "C" {
  *                       -> y [batch steps hidden], h? [batch hidden], c? [batch hidden]
  *      GRU, RNN       inputs of LSTM without c0 -> y, h?
  *                       relu = 0           RNN only; 0: tanh, 1: ReLU
- *      SoftmaxXent    logits [... classes], labels [...] -> loss [], row_loss? [rows], correct?
- *                       weight = 1.0, label_smoothing = 0.0, ignore_label = -100
+ *      SoftmaxXent    logits [... classes], labels [...], count? []
+ *                       -> loss [], row_loss? [rows], correct?
+ *                       weight = 1.0, label_smoothing = 0.0, ignore_label = -100, z_loss = 0.0
+ *      LinearXent     x [... width], w [classes width], b? [classes], labels [...], count? []
+ *                       -> outputs and attributes of SoftmaxXent
  *      MSE, L1, BCEWithLogits     prediction, target, weight? of equal shape -> loss []
  *                       weight = 1.0
  *
  *  They are computed by mp_gemm, mp_conv2d_*, mp_pointwise, mp_glu_*, mp_pool2d_*, mp_batchnorm_*,
  *  mp_norm_*, mp_softmax_*, mp_attention_*, mp_rope, mp_embedding_*, mp_dropout, mp_strided_copy,
- *  mp_sum_rows, mp_rnn_*, mp_softmax_xent and mp_loss (MP_LOSS_REDUCTION_MEAN).
+ *  mp_sum_rows, mp_rnn_*, mp_softmax_xent, mp_linear_xent and mp_loss (MP_LOSS_REDUCTION_MEAN).
  *
  *  - **Images**: window, stride, pad and dilation are equal for height and width.
  *  - **Integers**: labels, indices, positions and lengths are int32_t, the offset of Dropout and
@@ -121,10 +126,15 @@ extern "C" {
  *    greater than 2, and otherwise the number of rows.  rotary_dim is at most 512.
  *  - **Concat, Transpose**: the last inputs of Concat can be omitted, but must not be -1.  x of
  *    Transpose has at most 6 dimensions.
+ *  - **Mean** with lengths has one axis and averages the first elements along it; a length of 0
+ *    gives 0.  In 16 bits, the weights 1 / length are rounded.
  *  - **LSTM, GRU, RNN**: shapes of the weights as in mp_rnn_weights_t; either both biases or none.
  *    Inputs of the graph get no gradient, so h0 and c0 bound by the caller truncate
  *    back-propagation through time.
- *  - **Losses**: target and weight must not depend on a parameter.
+ *  - **Losses**: target and weight must not depend on a parameter.  count is an input of type
+ *    MP_FP32 and rank 0: tensors->count of mp_xent_tensors_t, for micro-batches.
+ *  - **LinearXent** is Linear with transposed = 1 and SoftmaxXent, without memory for the logits.
+ *    w can be the table of an Embedding.  The gradients of w and b are fp32.
  *  - **Unbound inputs**: h0 and c0 default to 0, lengths to all steps or columns, and the offset to
  *    the step of the graph.  Labels and targets may be unbound in inference; the loss is then not
  *    computed.
@@ -144,8 +154,8 @@ extern "C" {
  *  ## Names in autocast policies
  *
  *  Backward operations are named LinearBackpropInput, LinearBackpropWeight, Conv2DBackpropInput,
- *  Conv2DBackpropFilter, and otherwise like the forward operation with the suffix Grad.  RepeatGrad
- *  and BiasAddGrad sum the gradient of a repeated operand.  Only the preset
+ *  Conv2DBackpropFilter, MatMul, and otherwise like the forward operation with the suffix Grad.
+ *  RepeatGrad and BiasAddGrad sum the gradient of a repeated operand.  Only the preset
  *  MP_AUTOCAST_PRESET_DEFAULT contains these names.
  *
  *  The name of a backward node is that of its forward node, "/" and a word: the pattern `fc2*`
@@ -271,8 +281,8 @@ MP_API mp_status_t mp_graph_add_output(mp_graph_t graph, int32_t tensor);
 /** Keeps the gradient of an output of a node, so that mp_graph_tensor_t.grad can be read, e.g. to
  *  inspect its range in fp16.  Gradients of parameters are always kept. */
 MP_API mp_status_t mp_graph_keep_gradient(mp_graph_t graph, int32_t tensor);
-/** Sets the loss to minimize: output 0 of a SoftmaxXent, MSE, L1 or BCEWithLogits.  Without a loss
- *  and without mp_graph_seed_gradient, the graph has no backward pass. */
+/** Sets the loss to minimize: output 0 of a SoftmaxXent, LinearXent, MSE, L1 or BCEWithLogits.
+ *  Without a loss and without mp_graph_seed_gradient, the graph has no backward pass. */
 MP_API mp_status_t mp_graph_set_loss(mp_graph_t graph, int32_t tensor);
 /** Adds an input for the gradient of a loss that the caller computes: dL / d(tensor), in fp32, with
  *  the shape of `tensor`, not multiplied by S.

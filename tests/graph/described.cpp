@@ -29,56 +29,12 @@ Floats32 random_weights(Random &random, int64_t count, int64_t fan_in) {
   return values;
 }
 
-Described::Described(mp_context_t context) {
-  require_ok(mp_graph_create(&handle, context));
-}
-
-Described::~Described() {
-  mp_graph_destroy(handle);
-}
-
-int32_t Described::input(const char *name, mp_dtype_t dtype, const std::vector<int64_t> &extent) {
-  int32_t tensor = -1;
-  require_ok(mp_graph_add_input(handle, name, dtype, static_cast<int32_t>(extent.size()),
-                                extent.data(), &tensor));
-  return tensor;
-}
-
-int32_t Described::parameter(const char *name, const std::vector<int64_t> &extent) {
-  int32_t tensor = -1;
-  require_ok(mp_graph_add_parameter(handle, name, static_cast<int32_t>(extent.size()),
-                                    extent.data(), &tensor));
-  parameters.push_back(tensor);
-  return tensor;
-}
-
-int32_t Described::state(const char *name, const std::vector<int64_t> &extent) {
-  int32_t tensor = -1;
-  require_ok(mp_graph_add_state(handle, name, static_cast<int32_t>(extent.size()), extent.data(),
-                                &tensor));
-  return tensor;
-}
-
-int32_t Described::node(const char *op, const char *name, const std::vector<int32_t> &inputs,
-                        const Attributes &attributes) {
-  return node_of(op, name, inputs, 1, attributes).front();
-}
-
 std::vector<int32_t> Described::node_of(const char *op, const char *name,
                                         const std::vector<int32_t> &inputs, uint32_t num_outputs,
-                                        const Attributes &attributes) {
-  std::vector<int32_t> outputs(num_outputs, -1);
-  std::vector<mp_graph_attribute_t> read;
-  for (const mp::attribute &attribute : attributes) read.push_back(attribute.get());
-  require_ok(mp_graph_add_node(handle, op, name, inputs.data(),
-                               static_cast<uint32_t>(inputs.size()), read.data(),
-                               static_cast<uint32_t>(read.size()), outputs.data(), num_outputs));
-  return outputs;
-}
-
-void Described::compile(mp_autocast_t policy) {
-  if (policy != nullptr) require_ok(mp_graph_set_autocast(handle, policy));
-  require_ok(mp_graph_compile(handle));
+                                        const Attributes &attributes) const {
+  GraphAttributes plain;
+  for (const mp::attribute &attribute : attributes) plain.push_back(attribute.get());
+  return outputs_of(op, name, inputs, plain, num_outputs);
 }
 
 void Described::write(int32_t tensor, const Floats32 &values) {
@@ -90,13 +46,6 @@ void Described::write(int32_t tensor, const Floats32 &values) {
 void Described::step(mp_scaler_t scaler) {
   require_ok(mp_graph_forward(handle, MP_GRAPH_MODE_TRAINING, kStream));
   require_ok(mp_graph_backward(handle, scaler, kStream));
-}
-
-mp_graph_tensor_t Described::info(int32_t tensor) const {
-  mp_graph_tensor_t info;
-  MP_INIT_STRUCT(&info);
-  require_ok(mp_graph_get_tensor(handle, tensor, &info));
-  return info;
 }
 
 mp_graph_memory_t Described::memory() const {
@@ -123,12 +72,6 @@ std::vector<double> read_device(const void *data, mp_dtype_t dtype, int64_t coun
   require_ok(mp_memcpy(context(), copy.data(), data,
                        static_cast<size_t>(count) * mp_dtype_size(dtype), kStream));
   return copy.download();
-}
-
-int64_t numel_of(const mp_graph_tensor_t &info) {
-  int64_t numel = 1;
-  for (int32_t i = 0; i < info.rank; ++i) numel *= info.extent[i];
-  return numel;
 }
 
 }  // namespace
@@ -191,9 +134,7 @@ Trainer::Trainer(mp_tensor_list_t grads, mp_tensor_list_t master, mp_tensor_list
   desc.master = master;
   desc.model = model;
   desc.m = m_.get();
-  mp_optimizer_t optimizer = nullptr;
-  require_ok(mp_optimizer_create(&optimizer, context(), &desc));
-  optimizer_.reset(optimizer);
+  optimizer_ = mptools::make_optimizer(context(), desc);
 }
 
 void Trainer::step(mp_scaler_t scaler) {
@@ -233,9 +174,7 @@ ScalerHandle make_high_scaler() {
   mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   config.init_scale = 0x1p22f;
   config.growth_interval = 4;
-  mp_scaler_t scaler = nullptr;
-  require_ok(mp_scaler_create(&scaler, context(), &config));
-  return ScalerHandle(scaler);
+  return mptools::make_scaler(context(), config);
 }
 
 }  // namespace mptest

@@ -8,6 +8,7 @@
 
 #include "mpcore.hpp"
 #include "support/device.h"
+#include "tests/support/calls/graph_builder.h"
 #include "tests/support/testing.h"
 
 namespace mptest {
@@ -20,7 +21,7 @@ using PolicyHandle = std::unique_ptr<mp_autocast, mptools::Destroyer<mp_autocast
 using Attributes = std::vector<mp::attribute>;
 using Floats32 = std::vector<float>;
 
-/// Policy that ignores the environment and performance, so that casts do not depend on the device.
+/// Like make_autocast, with a level and more flags.
 PolicyHandle make_policy(mp_dtype_t low, mp_autocast_level_t level = MP_AUTOCAST_LEVEL_NORMAL,
                          uint32_t flags = 0);
 
@@ -29,31 +30,29 @@ Floats32 random_values(Random &random, int64_t count, double bound);
 /// Returns values of about 1 / sqrt(fan_in).
 Floats32 random_weights(Random &random, int64_t count, int64_t fan_in);
 
-/// A graph; a failing call ends the test.
-class Described {
- public:
-  explicit Described(mp_context_t context = mptest::context());
-  ~Described();
-  Described(const Described &) = delete;
-  Described &operator=(const Described &) = delete;
+/// Base that is initialized before GraphBuilder.
+struct OwnCaller {
+  Caller own_caller;
+};
 
-  int32_t input(const char *name, mp_dtype_t dtype, const std::vector<int64_t> &extent);
-  int32_t parameter(const char *name, const std::vector<int64_t> &extent);
-  int32_t state(const char *name, const std::vector<int64_t> &extent);
+/// A graph; a failing call ends the test.
+class Described : private OwnCaller, public GraphBuilder {
+ public:
+  explicit Described(mp_context_t context = mptest::context())
+      : OwnCaller{Caller(context)}, GraphBuilder(own_caller), handle(graph()) {}
+  ~Described() { mp_graph_destroy(handle); }
+
   /// Adds a node; returns its first output.
   int32_t node(const char *op, const char *name, const std::vector<int32_t> &inputs,
-               const Attributes &attributes = {});
+               const Attributes &attributes = {}) const {
+    return node_of(op, name, inputs, 1, attributes).front();
+  }
   std::vector<int32_t> node_of(const char *op, const char *name, const std::vector<int32_t> &inputs,
-                               uint32_t num_outputs, const Attributes &attributes = {});
+                               uint32_t num_outputs, const Attributes &attributes = {}) const;
   void output(int32_t tensor) { require_ok(mp_graph_add_output(handle, tensor)); }
-  void loss(int32_t tensor) { require_ok(mp_graph_set_loss(handle, tensor)); }
-  void compile(mp_autocast_t policy = nullptr);
-
-  void bind(int32_t tensor, const void *data) { require_ok(mp_graph_bind(handle, tensor, data)); }
   void write(int32_t tensor, const Floats32 &values);
   void step(mp_scaler_t scaler = nullptr);
 
-  mp_graph_tensor_t info(int32_t tensor) const;
   mp_graph_memory_t memory() const;
   std::string describe() const;
   std::string explain() const;
@@ -63,8 +62,7 @@ class Described {
   /// All parameters in the order of creation.
   std::vector<float> masters() const;
 
-  mp_graph_t handle = nullptr;
-  std::vector<int32_t> parameters;
+  const mp_graph_t handle;
 };
 
 /// SGD with momentum on three lists of tensors.

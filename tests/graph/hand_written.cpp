@@ -140,46 +140,6 @@ std::vector<double> first(const DeviceArray &array, int64_t count) {
   return values;
 }
 
-// ---------------------------------------------------------------------------- perceptron
-
-class PerceptronByHand final : public ByHand {
-  using P = Perceptron;
-  enum : size_t { kW1, kB1, kW2, kB2, kW3, kB3 };
-
- public:
-  explicit PerceptronByHand(mp_dtype_t dtype)
-      : ByHand(dtype, perceptron_parameters(), {true, false, true, false, true, false}),
-        x_(dtype, P::rows * P::in),
-        h1_(dtype, P::rows * P::hidden),
-        h2_(dtype, P::rows * P::middle),
-        logits_(dtype, P::rows * P::classes),
-        dz1_(dtype, P::rows * P::hidden),
-        dz2_(dtype, P::rows * P::middle),
-        dlogits_(dtype, P::rows * P::classes) {}
-
-  void forward_and_backward(int64_t rows, const float *x, const int32_t *labels,
-                            mp_scaler_t scaler) override {
-    cast(x, x_, rows * P::in);
-    linear(rows, P::in, P::hidden, x_.data(), kW1, MP_ACT_RELU, h1_.data());
-    linear(rows, P::hidden, P::middle, h1_.data(), kW2, MP_ACT_RELU, h2_.data());
-    linear(rows, P::middle, P::classes, h2_.data(), kW3, MP_ACT_NONE, logits_.data());
-    loss(rows, P::classes, logits_.data(), labels, scaler, dlogits_.data());
-    sum_rows(rows, P::classes, dlogits_.data(), kB3);
-    linear_backward(rows, P::middle, P::classes, h2_.data(), dlogits_.data(), kW3, dz2_.data(),
-                    below_relu(h2_.data(), kB2, scaler));
-    linear_backward(rows, P::hidden, P::middle, h1_.data(), dz2_.data(), kW2, dz1_.data(),
-                    below_relu(h1_.data(), kB1, scaler));
-    linear_backward(rows, P::in, P::hidden, x_.data(), dz1_.data(), kW1, nullptr, {});
-  }
-
-  std::vector<double> logits(int64_t rows) const override {
-    return first(logits_, rows * P::classes);
-  }
-
- private:
-  DeviceArray x_, h1_, h2_, logits_, dz1_, dz2_, dlogits_;
-};
-
 // ---------------------------------------------------------------------------- convnet
 
 /// Convolution, batch normalization with relu, pooling of 2 x 2.
@@ -380,17 +340,6 @@ class AsGraph : public Trained {
   std::unique_ptr<Trainer> trainer_;
 };
 
-class PerceptronAsGraph final : public AsGraph {
- public:
-  explicit PerceptronAsGraph(mp_dtype_t low) {
-    using P = Perceptron;
-    x_ = graph_.input("x", MP_FP32, {P::rows, P::in});
-    const int32_t h1 = graph_.node("Relu", "relu1", {linear("fc1", x_, P::in, P::hidden)});
-    const int32_t h2 = graph_.node("Relu", "relu2", {linear("fc2", h1, P::hidden, P::middle)});
-    finish(linear("fc3", h2, P::middle, P::classes), P::rows, low, perceptron_parameters());
-  }
-};
-
 class ConvnetAsGraph final : public AsGraph {
  public:
   explicit ConvnetAsGraph(mp_dtype_t low) {
@@ -425,17 +374,6 @@ class ConvnetAsGraph final : public AsGraph {
 
 }  // namespace
 
-std::vector<Floats32> perceptron_parameters() {
-  using P = Perceptron;
-  Random random(1);
-  return {random_weights(random, P::in * P::hidden, P::in),
-          random_weights(random, P::hidden, 64),
-          random_weights(random, P::hidden * P::middle, P::hidden),
-          random_weights(random, P::middle, 64),
-          random_weights(random, P::middle * P::classes, P::middle),
-          random_weights(random, P::classes, 64)};
-}
-
 std::vector<Floats32> convnet_parameters() {
   using C = Convnet;
   constexpr int64_t kFlat = C::side * C::side / 16 * C::more_channels;
@@ -453,12 +391,6 @@ std::vector<Floats32> convnet_parameters() {
           random_weights(random, C::classes, 64)};
 }
 
-std::unique_ptr<Trained> perceptron_as_graph(mp_dtype_t low) {
-  return std::make_unique<PerceptronAsGraph>(low);
-}
-std::unique_ptr<Trained> perceptron_by_hand(mp_dtype_t dtype) {
-  return std::make_unique<PerceptronByHand>(dtype);
-}
 std::unique_ptr<Trained> convnet_as_graph(mp_dtype_t low) {
   return std::make_unique<ConvnetAsGraph>(low);
 }

@@ -1,4 +1,4 @@
-// Two networks, each as a graph and as single calls; the two forms must be bitwise equal.
+// A network as a graph and as single calls; the two forms must be bitwise equal.
 #pragma once
 
 #include <memory>
@@ -21,22 +21,16 @@ class Trained {
 };
 
 /// Sizes; some are not multiples of any tile size.
-struct Perceptron {
-  static constexpr int64_t rows = 24, in = 20, hidden = 40, middle = 24, classes = 7;
-};
 struct Convnet {
-  static constexpr int64_t rows = 6, side = 12, channels = 8, more_channels = 16, hidden = 32,
-                           classes = 10;
+  static constexpr int64_t rows = 6, side = 12, channels = 8, more_channels = 16, hidden = 28,
+                           classes = 7;
 };
 
 /// @param low  MP_FP32: no autocast
-std::unique_ptr<Trained> perceptron_as_graph(mp_dtype_t low);
-std::unique_ptr<Trained> perceptron_by_hand(mp_dtype_t dtype);
 std::unique_ptr<Trained> convnet_as_graph(mp_dtype_t low);
 std::unique_ptr<Trained> convnet_by_hand(mp_dtype_t dtype);
 
 /// Initial parameters of both forms, in order.
-std::vector<Floats32> perceptron_parameters();
 std::vector<Floats32> convnet_parameters();
 
 }  // namespace mptest

@@ -310,9 +310,7 @@ TEST_CASE("graph: equal calls give equal bits; without a scaler S = 1", "[graph]
 
   mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
   config.init_scale = 1024.0f;
-  mp_scaler_t handle = nullptr;
-  require_ok(mp_scaler_create(&handle, context(), &config));
-  const ScalerHandle scaler(handle);
+  const ScalerHandle scaler = mptools::make_scaler(context(), config);
   small.graph.step(scaler.get());
   std::vector<double> scaled = small.graph.gradient(small.w1);
   for (double &value : scaled) value /= 1024;

@@ -344,6 +344,26 @@ const std::vector<Subject> &subjects() {
          const int32_t flat = g.node("Reshape", "flat", {sum}, {{"extent", {0, -1}}});
          return g.node("Concat", "both", {mean, flat});
        }},
+      {"products of matrices, each operand plain and transposed",
+       {5, 8},
+       [](Described &g, int32_t x) {
+         const auto bounded = [&](const char *name, int64_t out) {
+           return g.node("Tanh", name, {linear(g, name, x, 8, out)});
+         };
+         int32_t y =
+             g.node("MatMul", "nt", {bounded("q", 6), bounded("k", 6)}, {{"transposed_b", 1}});
+         y = g.node("MatMul", "nn", {g.node("Softmax", "softmax", {y}), bounded("v", 7)});
+         y = g.node("MatMul", "tn", {y, bounded("u", 4)}, {{"transposed_a", 1}});
+         return g.node("MatMul", "tt", {g.node("Softmax", "softmax2", {y}), bounded("w", 7)},
+                       {{"transposed_a", 1}, {"transposed_b", 1}});
+       }},
+      {"mean of lengths",
+       {5, 8},
+       [](Described &g, int32_t x) {
+         const int32_t lengths = g.input("lengths", MP_DTYPE_NONE, {kBatch});
+         return g.node("Mean", "mean", {g.node("Tanh", "tanh", {linear(g, "a", x, 8, 6)}), lengths},
+                       {{"axes", {1}}});
+       }},
   };
   return all;
 }

@@ -1,4 +1,4 @@
-// Element-wise losses in graphs, and gradients from the caller.
+// Losses in graphs, and gradients from the caller.
 #include <cmath>
 
 #include "tests/graph/described.h"
@@ -166,6 +166,138 @@ TEST_CASE("graph: a target or weight that depends on a parameter is rejected", "
   }
 }
 
+// ---------------------------------------------------------------------------- LinearXent
+
+namespace {
+
+constexpr int64_t kSteps = 3, kWidth = 8, kClasses = 11, kRows = kBatch * kSteps;
+
+/// A linear layer, and a linear layer with its cross-entropy.
+struct LinearXentNet {
+  Described graph;
+  int32_t h, w, b, labels, count = -1;
+  std::vector<int32_t> outputs;  ///< loss, row_loss, correct
+  std::vector<Floats32> values;
+  DeviceBuffer<float> x_data;
+  DeviceBuffer<int32_t> label_data;
+
+  static std::vector<int32_t> some_labels() {
+    std::vector<int32_t> labels;
+    for (int32_t i = 0; i < kRows; ++i) labels.push_back(i % 7 == 3 ? -100 : i * 5 % 11);
+    return labels;
+  }
+
+  LinearXentNet(mp_autocast_t policy, const float *count_data)
+      : x_data(random_values(random_, kRows * kIn, 1.0)), label_data(some_labels()) {
+    const int32_t x = graph.input("x", MP_FP32, {kBatch, kSteps, kIn});
+    h = graph.node("Linear", "in", {x, graph.parameter("a", {kIn, kWidth})});
+    w = graph.parameter("w", {kClasses, kWidth});
+    b = graph.parameter("b", {kClasses});
+    labels = graph.input("labels", MP_DTYPE_NONE, {kBatch, kSteps});
+    std::vector<int32_t> inputs = {h, w, b, labels};
+    if (count_data != nullptr) inputs.push_back(count = graph.input("count", MP_FP32, {}));
+    outputs = graph.node_of("LinearXent", "loss", inputs, 3,
+                            {{"weight", 1.5}, {"label_smoothing", 0.125}, {"z_loss", 0.0625}});
+    graph.loss(outputs[0]);
+    graph.output(h);
+    require_ok(mp_graph_keep_gradient(graph.handle, h));
+    graph.compile(policy);
+    for (const int64_t numel : {kIn * kWidth, kClasses * kWidth, kClasses}) {
+      values.push_back(random_weights(random_, numel, kWidth));
+      graph.write(graph.parameters[values.size() - 1], values.back());
+    }
+    graph.bind(x, x_data.data());
+    graph.bind(labels, label_data.data());
+    if (count >= 0) graph.bind(count, count_data);
+  }
+
+ private:
+  Random random_{9};
+};
+
+}  // namespace
+
+TEST_CASE("graph: LinearXent equals mp_linear_xent", "[graph][loss]") {
+  const PolicyHandle policy = make_policy(MP_BF16);
+  const DeviceBuffer<float> rows_of_two_batches(std::vector<float>{2.0f * kRows});
+  for (const bool is_low : {false, true}) {
+    for (const float *const count :
+         {(const float *)nullptr, (const float *)rows_of_two_batches.data()}) {
+      LinearXentNet net(is_low ? policy.get() : nullptr, count);
+      Described &g = net.graph;
+      g.step();
+      const mp_graph_tensor_t h = g.info(net.h), w = g.info(net.w), b = g.info(net.b);
+      CAPTURE(is_low, count != nullptr, g.describe());
+      CHECK(h.dtype == (is_low ? MP_BF16 : MP_FP32));
+      CHECK(h.dtype_grad == h.dtype);
+      CHECK(w.dtype_grad == MP_FP32);
+      auto desc = mp_linear_xent_desc_default(kRows, kWidth, kClasses, h.dtype);
+      desc.weight = 1.5f, desc.label_smoothing = 0.125f, desc.z_loss = 0.0625f;
+      size_t bytes = 0;
+      require_ok(mp_linear_xent_workspace_size(context(), &desc, &bytes));
+      const GuardedBytes workspace(bytes, 0, kPoison);
+      const DeviceArray row_loss(MP_FP32, kRows), loss(MP_FP32, 1), dx(h.dtype, kRows * kWidth),
+          dw(MP_FP32, kClasses * kWidth), db(MP_FP32, kClasses);
+      const DeviceBuffer<int64_t> correct(std::vector<int64_t>{0});
+      mp_xent_tensors_t t;
+      MP_INIT_STRUCT(&t);
+      t.x = h.data;
+      t.w = is_low ? w.copy : w.data;
+      t.bias = is_low ? b.copy : b.data;
+      t.labels = net.label_data.data();
+      t.count = count;
+      t.row_loss = static_cast<float *>(row_loss.data());
+      t.loss = static_cast<float *>(loss.data());
+      t.correct = correct.data();
+      t.dx = dx.data();
+      t.dw = static_cast<float *>(dw.data());
+      t.dbias = static_cast<float *>(db.data());
+      require_ok(mp_linear_xent(context(), &desc, &t, workspace.data(), bytes, kStream));
+      CHECK(g.read(net.outputs[0]) == loss.download());
+      CHECK(g.read(net.outputs[1]) == row_loss.download());
+      CHECK(g.gradient(net.h) == dx.download());
+      CHECK(g.gradient(net.w) == dw.download());
+      CHECK(g.gradient(net.b) == db.download());
+      int64_t counted = -1;
+      require_ok(
+          mp_memcpy(context(), &counted, g.info(net.outputs[2]).data, sizeof counted, kStream));
+      require_ok(mp_stream_sync(context(), kStream));
+      CHECK(counted == correct.download()[0]);
+      require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+      CHECK(g.read(net.outputs[0]) == loss.download());
+    }
+  }
+}
+
+TEST_CASE("graph: gradients of LinearXent are the derivatives of the loss", "[graph][loss]") {
+  // As in test_graph_gradients.cpp.
+  constexpr float kStep = 0x1p-6f;
+  LinearXentNet net(nullptr, nullptr);
+  const auto loss = [&] {
+    net.graph.step();
+    return net.graph.read(net.outputs[0]).front();
+  };
+  loss();
+  std::vector<std::vector<double>> gradients;
+  for (const int32_t parameter : net.graph.parameters)
+    gradients.push_back(net.graph.gradient(parameter));
+  for (size_t p = 0; p < gradients.size(); ++p) {
+    for (size_t i = 0; i < gradients[p].size(); i += 5) {
+      const auto at = [&](float step) {
+        Floats32 moved = net.values[p];
+        moved[i] += step;
+        net.graph.write(net.graph.parameters[p], moved);
+        return loss();
+      };
+      const double difference = (at(kStep) - at(-kStep)) / (2.0 * kStep);
+      net.graph.write(net.graph.parameters[p], net.values[p]);
+      CAPTURE(p, i);
+      CHECK(std::fabs(difference - gradients[p][i]) <=
+            0x1p-10 * (std::fabs(gradients[p][i]) + 1.0) + 0x1p-14);
+    }
+  }
+}
+
 // ---------------------------------------------------------------------------- seeds
 
 TEST_CASE("graph: a seeded gradient equals that of the corresponding loss", "[graph][loss]") {
@@ -176,9 +308,7 @@ TEST_CASE("graph: a seeded gradient equals that of the corresponding loss", "[gr
       const DeviceBuffer<float> targets(targets_of("MSE"));
       mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
       config.init_scale = 0x1p10f;
-      mp_scaler_t created = nullptr;
-      require_ok(mp_scaler_create(&created, context(), &config));
-      const ScalerHandle scaler(created);
+      const ScalerHandle scaler = mptools::make_scaler(context(), config);
       const mp_scaler_t used = has_scaler ? scaler.get() : nullptr;
       Net with_loss;
       with_loss.graph.loss(with_loss.add_loss("MSE", false));

@@ -181,9 +181,7 @@ TEST_CASE("graph: the gradients of added parameters have separate memory", "[gra
       const DeviceBuffer<int32_t> classes(std::vector<int32_t>{0, 1, 1, 1});
       g.bind(x, data.data());
       g.bind(labels, classes.data());
-      mp_scaler_t handle = nullptr;
-      require_ok(mp_scaler_create(&handle, context(), &config));
-      const ScalerHandle scaler(handle);
+      const ScalerHandle scaler = mptools::make_scaler(context(), config);
       g.step(scaler.get());
       std::set<void *> places;
       std::vector<std::vector<double>> scaled;

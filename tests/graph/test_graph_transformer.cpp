@@ -219,7 +219,7 @@ TEST_CASE("graph: a norm of a 16-bit input without autocast is fp32", "[graph]")
   for (size_t i = 0; i < 8; ++i) CHECK(got[i] == Approx(want[i]).epsilon(1e-4));
 }
 
-TEST_CASE("graph: lengths of attention and softmax hide the elements after them", "[graph]") {
+TEST_CASE("graph: lengths of attention, softmax and mean hide the elements after them", "[graph]") {
   constexpr int64_t kRow = (kHeads + 2 * kKvHeads) * 4;
   Described g;
   const int32_t x = g.input("x", MP_FP32, {kBatch, kSteps, kRow});
@@ -227,7 +227,8 @@ TEST_CASE("graph: lengths of attention and softmax hide the elements after them"
   const Attributes heads = {{"heads", kHeads}, {"kv_heads", kKvHeads}, {"causal", 1}};
   const int32_t o = g.node("Attention", "attention", {x, -1, -1, lengths}, heads);
   const int32_t p = g.node("Softmax", "softmax", {x, lengths});
-  for (const int32_t output : {o, p}) g.output(output);
+  const int32_t m = g.node("Mean", "mean", {x, lengths}, {{"axes", {1}}});
+  for (const int32_t output : {o, p, m}) g.output(output);
   g.compile();
   Random random(4);
   Floats32 values = random_values(random, kBatch * kSteps * kRow, 1.0);
@@ -248,6 +249,15 @@ TEST_CASE("graph: lengths of attention and softmax hide the elements after them"
       // Causal queries do not depend on later keys.
       CHECK(before[i] == (row % kSteps < ends[static_cast<size_t>(row / kSteps)] ? all[i] : 0.0));
     }
+  const std::vector<double> means = run(m, on_device.data());
+  for (size_t i = 0; i < means.size(); ++i) {
+    const auto sequence = static_cast<int64_t>(i) / kRow;
+    const int64_t end = ends[static_cast<size_t>(sequence)];
+    double sum = 0;
+    for (int64_t row = sequence * kSteps; row < sequence * kSteps + end; ++row)
+      sum += values[static_cast<size_t>(row * kRow + static_cast<int64_t>(i) % kRow)];
+    CHECK(means[i] == Approx(end > 0 ? sum / static_cast<double>(end) : 0.0).margin(1e-6));
+  }
   const std::vector<double> probabilities = run(p, on_device.data());
   for (int64_t row = 0; row < kBatch * kSteps; ++row) {
     double sum = 0;
