@@ -15,7 +15,7 @@ def a_run(name: str, metric: str, value: float, scale) -> dict:
 
 def a_report(net: str, metric: str, largest_gap: float) -> dict:
     runs = [a_run(name, metric, value, scale) for name, (value, scale) in RUNS.items()]
-    settings = [{"id": which, "title": which.title(), "epochs": 0.5, "runs": runs}
+    settings = [{"id": which, "title": which.title(), "length": "0.5 epochs", "runs": runs}
                 for which in ("standard", "small_weight")]
     return {"data": "Data", "device": "a CPU", "target": "host", "seed": 1,
             "networks": [{"id": net, "title": f"a {net}", "metric": metric, "largest_gap": largest_gap,
@@ -27,7 +27,7 @@ def reports(tmp_path):
     """change(net, setting, run, **fields): modifies report.json of that network; without
     arguments writes all reports."""
     kinds = {"mlp": ("test_accuracy", 0.005), "cnn": ("test_accuracy", 0.005), "rows": ("test_accuracy", 0.005),
-             "charlm": ("test_bits_per_character", 0.02)}
+             "charlm": ("test_bits_per_character", 0.02), "gpt": ("test_bits_per_character", 0.02)}
 
     def write(net, report):
         (tmp_path / net).mkdir(exist_ok=True)
@@ -53,11 +53,11 @@ def parity(root, run, tmp_path):
 
 def test_page(reports, parity, tmp_path):
     (tmp_path / "page.md").write_text(f"# By hand\n\n{START}\nold\n{END}\nNext\n", encoding="utf-8")
-    assert "parity: ok, 40 runs" in parity()
+    assert "parity: ok, 50 runs" in parity()
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert page.startswith(f"# By hand\n\n{START}\n\nMeasured on ") and "\nold\n" not in page
     assert page.endswith(f" |\n\n{END}\nNext\n")
-    assert "on the host target (a CPU), seed 1; 8 minutes of training" in page
+    assert "on the host target (a CPU), seed 1; 10 minutes of training" in page
     assert "## Data, a charlm\n\n### charlm: Standard\n\n0.5 epochs." in page
     assert "| FP32 | 85.00 % |  |  |  | 4096 | 1.00 | 12 |\n" in page
     assert "| mixed, lognormal | 84.80 % | -0.20 | 2^31 | 3 | 3072 | 0.75 | 12 |\n" in page
@@ -67,7 +67,7 @@ def test_page(reports, parity, tmp_path):
 def test_check_repeats(reports, parity):
     parity()
     reports("cnn", "standard", "FP32", seconds=99)
-    assert parity("--check") == "parity: ok, 40 runs\n"
+    assert parity("--check") == "parity: ok, 50 runs\n"
 
 
 @pytest.mark.parametrize("changed, message", [
@@ -108,7 +108,7 @@ def test_without_a_scale_ordinary_training_is_not_judged(reports, parity):
 def test_json(reports, parity):
     reports("rows", "standard", "mixed, backoff", test_accuracy=0.5)
     said = json.loads(parity("--json", code=1))
-    assert not said["passed"] and len(said["mistakes"]) == 1 and len(said["reports"]) == 4
+    assert not said["passed"] and len(said["mistakes"]) == 1 and len(said["reports"]) == 5
 
 
 def test_no_demo(root, run, tmp_path):
@@ -131,6 +131,6 @@ def test_the_demo_gets_its_arguments(root, run, tmp_path):
                                      f"echo '{report}' | tee \"$2/report.json\"\n", encoding="utf-8")
     (tmp_path / "mpdemo").chmod(0o755)
     said = run(root / "tools/parity", "--build", tmp_path, "--net", "rows", env={"MP_HOST_THREADS": "5"})
-    assert " --device host --net rows --dtype all --full --epochs 3 --json; 2 threads\n" in said
+    assert " --device host --net rows --dtype all --full --json; 2 threads\n" in said
     assert "| mixed, backoff | 85.20 % |" in said
     assert (tmp_path / "parity/rows/report.json").exists()

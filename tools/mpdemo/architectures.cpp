@@ -1,12 +1,39 @@
 #include "architectures.h"
 
-#include <limits>
+#include <cmath>
+#include <numbers>
 
 #include "dataset.h"
 #include "verses.h"
 
 namespace mpdemo {
 namespace {
+
+/// Fraction of correct predictions.
+constexpr Metric kAccuracy = {.id = "test_accuracy",
+                              .heading = "accuracy",
+                              .more_is_better = true,
+                              .largest_gap = 0.005,
+                              .gap = "0.5 percentage points",
+                              .of =
+                                  [](const Evaluation &sums) {
+                                    return static_cast<double>(sums.correct) /
+                                           static_cast<double>(sums.rows);
+                                  },
+                              .shown = [](double value) { return text("%.2f %%", 100 * value); }};
+
+/// Cross-entropy of each character given those before it.
+constexpr Metric kBitsPerCharacter = {.id = "test_bits_per_character",
+                                      .heading = "bits/char",
+                                      .more_is_better = false,
+                                      .largest_gap = 0.02,
+                                      .gap = "0.02 bits",
+                                      .of =
+                                          [](const Evaluation &sums) {
+                                            return sums.nats / static_cast<double>(sums.rows) /
+                                                   std::numbers::ln2;
+                                          },
+                                      .shown = [](double value) { return text("%.4f", value); }};
 
 void describe_perceptron(Description &d) {
   int32_t x = d.image({kPixels});
@@ -36,55 +63,94 @@ void describe_character_model(Description &d) {
   d.loss(d.linear("logits", d.window_lstm("lstm", x, 256), kSymbols));
 }
 
-/// Architecture of image networks, which share optimizer, batch size and metric.
+/// GPT-2 (Radford et al. 2019) with the initialization of its code: pre-norm blocks, learned
+/// positions, and one table for symbols and logits.
+void describe_gpt(Description &d) {
+  constexpr int64_t kWidth = 64, kHeads = 2, kLayers = 2;
+  constexpr double kDeviation = 0.02;
+  const double residual_deviation = kDeviation / std::sqrt(2.0 * kLayers);
+  int32_t x = d.embedding("embedding", d.symbols(), kSymbols, kWidth, kDeviation);
+  x = d.positions("positions", x, kDeviation / 2);
+  for (int64_t layer = 0; layer < kLayers; ++layer) {
+    const std::string block = "block" + std::to_string(layer) + ".";
+    int32_t y = d.linear(block + "qkv", d.layer_norm(block + "norm1", x), 3 * kWidth, kDeviation);
+    y = d.causal_attention(block + "attention", y, kHeads);
+    x = d.add(block + "residual1", x, d.linear(block + "project", y, kWidth, residual_deviation));
+    y = d.linear(block + "widen", d.layer_norm(block + "norm2", x), 4 * kWidth, kDeviation);
+    y = d.linear(block + "narrow", d.gelu(y), kWidth, residual_deviation);
+    x = d.add(block + "residual2", x, y);
+  }
+  d.loss(d.tied_linear("logits", d.layer_norm("norm", x)));
+}
+
+/// Networks on images share optimizer, batch size and metric.
 Architecture image_architecture(const char *id, const char *name, const char *title,
-                                void (*describe)(Description &), double due, double sample_epochs,
-                                float peak_lr) {
-  constexpr double kFullEpochs = 3;
-  return {id,         name,    title, describe, accuracy(), due, kFullEpochs, sample_epochs,
-          MP_OPT_SGD, peak_lr, 128,   1,        false};
+                                void (*describe)(Description &), double due, float peak_lr) {
+  return {.id = id,
+          .name = name,
+          .title = title,
+          .describe = describe,
+          .metric = &kAccuracy,
+          .due = due,
+          .epochs = 3,
+          .recipe = {MP_OPT_SGD, peak_lr},
+          .batch = 128,
+          .steps = 1};
+}
+
+Architecture text_architecture(const char *id, const char *name, const char *title,
+                               void (*describe)(Description &), double due, const Recipe &recipe,
+                               int64_t batch, int64_t context) {
+  return {.id = id,
+          .name = name,
+          .title = title,
+          .describe = describe,
+          .metric = &kBitsPerCharacter,
+          .due = due,
+          .recipe = recipe,
+          .batch = batch,
+          .steps = kWindow,
+          .context = context};
 }
 
 }  // namespace
 
-const Architecture &perceptron() {
-  static const Architecture architecture = image_architecture(
-      "mlp", "Perceptron", "perceptron 784-256-128-10", describe_perceptron, 0.86,
-      std::numeric_limits<double>::infinity(), 0.05f);  // short enough to run in full
-  return architecture;
-}
-
-const Architecture &convnet() {
-  static const Architecture architecture = image_architecture(
+std::vector<Architecture> architectures(bool full) {
+  const Architecture perceptron = image_architecture(
+      "mlp", "Perceptron", "perceptron 784-256-128-10", describe_perceptron, 0.86, 0.05f);
+  Architecture convnet = image_architecture(
       "cnn", "Convnet",
       "convnet 2 x (conv 5x5, batch norm, max pool), 8 and 16 channels, 784-128-10",
-      describe_convnet, 0.88, 0.25, 0.05f);
-  return architecture;
-}
-
-const Architecture &row_lstm() {
-  static const Architecture architecture =
-      image_architecture("rows", "LSTM", "LSTM of 128 units over the 28 rows, 128-10",
-                         describe_row_lstm, 0.86, 0.25, 0.3f);
-  return architecture;
-}
-
-const Architecture &character_model() {
-  static const Architecture architecture = {
-      .id = "charlm",
-      .name = "Character model",
-      .title = "embedding 96 x 64, LSTM of 256 units over windows of 64 characters, 256-96",
-      .describe = describe_character_model,
-      .metric = bits_per_character(),
-      .due = 2.0,
-      .full_epochs = 0.15,
-      .sample_epochs = 0.05,
-      .optimizer = MP_OPT_ADAM,
-      .peak_lr = 0.008f,
-      .batch = 32,
-      .steps = kWindow,
-      .reads_text = true};
-  return architecture;
+      describe_convnet, 0.88, 0.05f);
+  convnet.has_small_weight = false;
+  Architecture row_lstm = image_architecture(
+      "rows", "LSTM", "LSTM of 128 units over the 28 rows, 128-10", describe_row_lstm, 0.86, 0.3f);
+  Architecture character_model = text_architecture(
+      "charlm", "Character model",
+      "embedding 96 x 64, LSTM of 256 units over windows of 64 characters, 256-96",
+      describe_character_model, 2.0, {MP_OPT_ADAM, 0.008f}, 32, 1);
+  character_model.epochs = 0.15;
+  Architecture gpt =
+      text_architecture("gpt", "GPT", "GPT of 2 layers, width 64, 2 heads, context 64, tied table",
+                        describe_gpt, full ? 2.5 : 3.3,
+                        {.kind = MP_OPT_ADAM,
+                         .peak_lr = 0.01f,
+                         .beta2 = 0.95f,
+                         .matrix_decay = 0.1f,
+                         .max_grad_norm = 1.0f,
+                         .warmup_steps = 20},
+                        full ? 32 : 16, kWindow);
+  gpt.num_steps = full ? 400 : 200;
+  gpt.mixed_types = {MP_FP16, MP_BF16};
+  const auto shorten = [full](Architecture &architecture, double epochs) {
+    if (full) return;
+    architecture.epochs = epochs;
+    architecture.due.reset();
+  };
+  shorten(convnet, 0.25);
+  shorten(row_lstm, 0.25);
+  shorten(character_model, 0.05);
+  return {perceptron, convnet, row_lstm, character_model, gpt};
 }
 
 }  // namespace mpdemo

@@ -1,12 +1,15 @@
-// Input of a network for one training step, in device memory.
+// Input of a network for one training step, in device memory; included by all other files.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "common.h"
+#include "support/device.h"
+#include "support/text.h"
 
 namespace mpdemo {
+
+using namespace mptools;
 
 /// `size` images, or one window of `size` sequences: step s of sequence n is element n * steps + s.
 struct Batch {

@@ -17,6 +17,10 @@ double he_bound(int64_t fan_in) {
   return std::sqrt(6.0 / static_cast<double>(fan_in));
 }
 
+Initial uniform_or_normal(double bound, double deviation) {
+  return deviation > 0 ? Initial{.deviation = deviation} : Initial{.bound = bound};
+}
+
 }  // namespace
 
 Description::Description(mp_context_t context, const Form &form)
@@ -31,7 +35,6 @@ int32_t Description::image(const std::vector<int64_t> &extent) {
 }
 
 int32_t Description::symbols() {
-  lengths = graph.input("lengths", MP_DTYPE_NONE, {form_.batch});
   return x = graph.input("symbols", MP_DTYPE_NONE, {form_.batch, form_.steps});
 }
 
@@ -51,10 +54,10 @@ void Description::loss(int32_t of) {
 
 // ---------------------------------------------------------------------------- layers
 
-int32_t Description::linear(const std::string &name, int32_t from, int64_t out) {
+int32_t Description::linear(const std::string &name, int32_t from, int64_t out, double deviation) {
   const int64_t in = extent_of(from).back();
-  const int32_t w = parameter(name + ".w", {in, out}, he_bound(in));
-  const int32_t b = parameter(name + ".b", {out}, 0.0);
+  const int32_t w = parameter(name + ".w", {in, out}, uniform_or_normal(he_bound(in), deviation));
+  const int32_t b = parameter(name + ".b", {out}, {});
   return observe(graph.node("Linear", name.c_str(), {from, w, b}));
 }
 
@@ -65,14 +68,15 @@ int32_t Description::relu(int32_t from) {
 
 int32_t Description::conv2d(const std::string &name, int32_t from, int64_t channels, int64_t size) {
   const int64_t in = extent_of(from).back();
-  const int32_t w = parameter(name + ".w", {channels, size, size, in}, he_bound(size * size * in));
+  const int32_t w =
+      parameter(name + ".w", {channels, size, size, in}, {he_bound(size * size * in)});
   return observe(graph.node("Conv2D", name.c_str(), {from, w}, {{"pad", size / 2}}));
 }
 
 int32_t Description::batch_norm_relu(const std::string &name, int32_t from) {
   const int64_t channels = extent_of(from).back();
-  const int32_t gamma = parameter(name + ".gamma", {channels}, 0.0, 1.0f);
-  const int32_t beta = parameter(name + ".beta", {channels}, 0.0);
+  const int32_t gamma = parameter(name + ".gamma", {channels}, {.value = 1});
+  const int32_t beta = parameter(name + ".beta", {channels}, {});
   const int32_t mean = state(name + ".mean", channels, 0.0f);
   const int32_t variance = state(name + ".variance", channels, 1.0f);
   return observe(relu(graph.node("BatchNorm", name.c_str(), {from, gamma, beta, mean, variance})));
@@ -87,10 +91,40 @@ int32_t Description::flatten(const std::string &name, int32_t from) {
 }
 
 int32_t Description::embedding(const std::string &name, int32_t from, int64_t vocabulary,
-                               int64_t width) {
+                               int64_t width, double deviation) {
   // Variance 1, like torch.nn.Embedding.
-  const int32_t table = parameter(name + ".table", {vocabulary, width}, std::sqrt(3.0));
-  return observe(graph.node("Embedding", name.c_str(), {table, from}));
+  const Initial initial = uniform_or_normal(std::sqrt(3.0), deviation);
+  table_ = parameter(name + ".table", {vocabulary, width}, initial);
+  return observe(graph.node("Embedding", name.c_str(), {table_, from}));
+}
+
+int32_t Description::tied_linear(const std::string &name, int32_t from) {
+  return observe(graph.node("Linear", name.c_str(), {from, table_}, {{"transposed", 1}}));
+}
+
+int32_t Description::positions(const std::string &name, int32_t from, double deviation) {
+  const int64_t width = extent_of(from).back();
+  return add(name, from,
+             parameter(name + ".table", {form_.steps, width}, {.deviation = deviation}));
+}
+
+int32_t Description::add(const std::string &name, int32_t from, int32_t other) {
+  return graph.node("Add", name.c_str(), {from, other});
+}
+
+int32_t Description::layer_norm(const std::string &name, int32_t from) {
+  const int64_t width = extent_of(from).back();
+  const int32_t gamma = parameter(name + ".gamma", {width}, {.value = 1});
+  return observe(
+      graph.node("LayerNorm", name.c_str(), {from, gamma, parameter(name + ".beta", {width}, {})}));
+}
+
+int32_t Description::gelu(int32_t from) {
+  return graph.node("Gelu", (graph.get_tensor(from).name + std::string(".gelu")).c_str(), {from});
+}
+
+int32_t Description::causal_attention(const std::string &name, int32_t from, int64_t heads) {
+  return observe(graph.node("Attention", name.c_str(), {from}, {{"heads", heads}, {"causal", 1}}));
 }
 
 int32_t Description::last_step_lstm(const std::string &name, int32_t from, int64_t hidden) {
@@ -99,6 +133,7 @@ int32_t Description::last_step_lstm(const std::string &name, int32_t from, int64
 }
 
 int32_t Description::window_lstm(const std::string &name, int32_t from, int64_t hidden) {
+  lengths = graph.input("lengths", MP_DTYPE_NONE, {form_.batch});
   Carried h = carry(name + ".h", hidden), c = carry(name + ".c", hidden);
   const std::vector<int32_t> outputs = graph.node_outputs(
       "LSTM", name.c_str(),
@@ -118,9 +153,9 @@ std::vector<int32_t> Description::lstm_inputs(const std::string &name, int32_t f
   const double bound = 1.0 / std::sqrt(static_cast<double>(hidden));
   const int64_t rows = 4 * hidden;
   std::vector<int32_t> inputs = {
-      from, parameter(name + ".w_ih", {rows, extent_of(from).back()}, bound),
-      parameter(name + ".w_hh", {rows, hidden}, bound), parameter(name + ".b_ih", {rows}, bound),
-      parameter(name + ".b_hh", {rows}, bound)};
+      from, parameter(name + ".w_ih", {rows, extent_of(from).back()}, {bound}),
+      parameter(name + ".w_hh", {rows, hidden}, {bound}),
+      parameter(name + ".b_ih", {rows}, {bound}), parameter(name + ".b_hh", {rows}, {bound})};
   inputs.insert(inputs.end(), others.begin(), others.end());
   return inputs;
 }
@@ -128,16 +163,16 @@ std::vector<int32_t> Description::lstm_inputs(const std::string &name, int32_t f
 // ---------------------------------------------------------------------------- tensors
 
 int32_t Description::parameter(const std::string &name, const std::vector<int64_t> &extent,
-                               double bound, float value) {
+                               const Initial &initial) {
   const int32_t tensor = graph.parameter(name.c_str(), extent);
   variables.push_back(
-      {tensor, product(extent), static_cast<int32_t>(extent.size()), true, bound, value});
+      {tensor, product(extent), static_cast<int32_t>(extent.size()), true, initial});
   return tensor;
 }
 
 int32_t Description::state(const std::string &name, int64_t numel, float value) {
   const int32_t tensor = graph.state(name.c_str(), {numel});
-  variables.push_back({tensor, numel, 1, false, 0.0, value});
+  variables.push_back({tensor, numel, 1, false, {.value = value}});
   return tensor;
 }
 

@@ -19,14 +19,20 @@ struct Form {
   bool is_observed;   ///< logits and activation gradients can be read
 };
 
-/// A parameter, or a state that is not trained, and its initial value.
+/// Initial values; at most one member is not 0.
+struct Initial {
+  double bound = 0;      ///< uniform in [-bound, bound)
+  double deviation = 0;  ///< normal
+  float value = 0;       ///< every element
+};
+
+/// A parameter, or a state that is not trained.
 struct Variable {
   int32_t tensor;
   int64_t numel;
   int32_t rank;
   bool is_trained;
-  double bound;  ///< random values in [-bound, bound), or
-  float value;   ///< if the bound is 0, this value in every element
+  Initial initial;
 };
 
 /// State that a sequence carries from one batch to the next.
@@ -41,13 +47,14 @@ class Description {
 
   /// Pixels as fp32, batch x `extent`.
   int32_t image(const std::vector<int64_t> &extent);
-  /// Symbols as integers, batch x steps; each sequence has a length.
+  /// Symbols as integers, batch x steps.
   int32_t symbols();
 
-  // Each layer returns its y.  Parameters are initialized as in the named paper or framework.
+  // Each layer returns its y.  Parameters are initialized as in the named paper or framework;
+  // a deviation selects normal weights instead.
 
   /// y = x W + b.
-  int32_t linear(const std::string &name, int32_t x, int64_t out);
+  int32_t linear(const std::string &name, int32_t x, int64_t out, double deviation = 0);
   int32_t relu(int32_t x);
   /// Output has as many pixels as x; no bias; `size` is odd.
   int32_t conv2d(const std::string &name, int32_t x, int64_t channels, int64_t size);
@@ -56,11 +63,22 @@ class Description {
   int32_t max_pool(const std::string &name, int32_t x);
   /// Merges all dimensions except the batch.
   int32_t flatten(const std::string &name, int32_t x);
-  int32_t embedding(const std::string &name, int32_t symbols, int64_t vocabulary, int64_t width);
+  int32_t embedding(const std::string &name, int32_t symbols, int64_t vocabulary, int64_t width,
+                    double deviation = 0);
+  /// y = x table^T, with the table of the embedding.
+  int32_t tied_linear(const std::string &name, int32_t x);
+  /// Adds a learned vector per step.
+  int32_t positions(const std::string &name, int32_t x, double deviation);
+  int32_t add(const std::string &name, int32_t x, int32_t y);
+  int32_t layer_norm(const std::string &name, int32_t x);
+  int32_t gelu(int32_t x);
+  /// Attention of each step to itself and those before it; x is [q | k | v].
+  int32_t causal_attention(const std::string &name, int32_t x, int64_t heads);
   /// Returns h of the last step.
   int32_t last_step_lstm(const std::string &name, int32_t x, int64_t hidden);
-  /// Returns h of every step.  A batch may start with the final h and c of the previous batch,
-  /// without gradients between batches: truncated backpropagation through time.
+  /// Returns h of every step; each sequence has a length.  A batch may start with the final h and
+  /// c of the previous batch, without gradients between batches: truncated backpropagation through
+  /// time.
   int32_t window_lstm(const std::string &name, int32_t x, int64_t hidden);
   /// Final layer of every network: cross-entropy of the labels.
   void loss(int32_t logits);
@@ -75,8 +93,8 @@ class Description {
   static constexpr int32_t kNone = -1;
 
  private:
-  int32_t parameter(const std::string &name, const std::vector<int64_t> &extent, double bound,
-                    float value = 0.0f);
+  int32_t parameter(const std::string &name, const std::vector<int64_t> &extent,
+                    const Initial &initial);
   int32_t state(const std::string &name, int64_t numel, float value);
   /// Returns x, the four parameters of an LSTM, and `others`.
   std::vector<int32_t> lstm_inputs(const std::string &name, int32_t x, int64_t hidden,
@@ -86,6 +104,7 @@ class Description {
   std::vector<int64_t> extent_of(int32_t tensor) const;
 
   Form form_;
+  int32_t table_ = kNone;
 };
 
 }  // namespace mpdemo

@@ -1,6 +1,6 @@
 // mpdemo: trains a perceptron, a convolutional network or an LSTM on Fashion-MNIST, or a character
-// model on a text, in FP32 and, with one more call, in mixed precision with each kind of loss
-// scaling, and compares accuracy, memory and lost gradients.
+// model or a GPT on a text, in FP32 and, with one more call, in mixed precision with each kind of
+// loss scaling, and compares accuracy, memory and lost gradients.
 //
 // The only header of the library that it uses is mpcore.hpp.  Files:
 // - architectures.cpp: the networks, a few lines each
@@ -14,22 +14,14 @@
 #include <string>
 #include <vector>
 
-#include "architectures.h"
-#include "common.h"
 #include "data.h"
 #include "options.h"
-#include "plots.h"
 #include "report.h"
 #include "settings.h"
 #include "support/program.h"
-#include "support/ranks.h"
-#include "training.h"
 
 namespace mpdemo {
 namespace {
-
-/// Epochs without --full that show the effect of a small task weight.
-constexpr double kGlance = 0.5;
 
 mp_device_info_t device_info(mp_context_t context) {
   mp_device_info_t info;
@@ -38,21 +30,17 @@ mp_device_info_t device_info(mp_context_t context) {
   return info;
 }
 
-double epochs_of(const Architecture &architecture, const Options &options) {
-  const double most = options.epochs.value_or(architecture.full_epochs);
-  return options.full ? most : std::min(most, architecture.sample_epochs);
-}
-
 void show(const Options &options, const std::string &text) {
   if (options.json) return;
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);  // stdout may be a pipe
 }
 
-/// @param settings  in the order of the report; trained in reverse order, since the first takes
-///                  longest.
-Experiment run_experiment(Ranks &ranks, const RankData &data, const Architecture &architecture,
-                          const std::vector<Setting> &settings, const Options &options) {
+Experiment run_experiment(Ranks &ranks, const Data &data, const Architecture &architecture,
+                          const Options &options) {
+  // The report's order; trained in reverse order, since the first setting takes longest.
+  const std::vector<Setting> settings =
+      make_settings(architecture, options, data.ranks.front().train.count());
   std::vector<Outcome> outcomes;
   for (size_t i = settings.size(); i-- > 0;) {
     const Setting &setting = settings[i];
@@ -60,36 +48,30 @@ Experiment run_experiment(Ranks &ranks, const RankData &data, const Architecture
     Outcome outcome = {setting, {}};
     for (const RunPlan &plan : setting.runs)
       outcome.results.push_back(
-          train(ranks, data.ranks(), architecture, setting, plan, options.seed));
-    show(options, outcome_table(architecture.metric, outcome) + "\n");
+          train(ranks, data.ranks, architecture, setting, plan, options.seed));
+    show(options, outcome_table(*architecture.metric, outcome) + "\n");
     outcomes.insert(outcomes.begin(), std::move(outcome));
   }
-  const Verdict verdict = judge(architecture, outcomes.front());
+  const bool has_default_length =
+      options.epochs.value_or(architecture.epochs) == architecture.epochs;
+  const Verdict verdict = judge(architecture, outcomes, has_default_length);
   return {architecture, std::move(outcomes), verdict};
 }
 
 /// @return the exit code.
 int run(const Options &options) {
   Ranks ranks(options.device, options.ranks);
-  const RankData data(ranks, options);
+  const std::vector<Architecture> selected = options.selected();
+  const Data data = load_data(ranks, options, selected.front());
   if (!options.out.empty()) std::filesystem::create_directories(options.out);
-  const Circumstances circumstances = {data.name(), device_info(ranks.context(0)), options.seed,
+  const Circumstances circumstances = {data.name, device_info(ranks.context(0)), options.seed,
                                        ranks.count()};
   std::vector<Experiment> experiments;
-  const auto add = [&](const Architecture &architecture, bool has_small_weight) {
-    const double epochs = epochs_of(architecture, options);
-    std::vector<Setting> settings = {standard_setting(epochs, options.mixed)};
-    if (has_small_weight)
-      settings.push_back(small_weight_setting(options.full ? epochs : std::min(epochs, kGlance),
-                                              options.mixed, architecture.optimizer));
+  for (const Architecture &architecture : selected) {
     show(options, heading(circumstances, architecture));
-    experiments.push_back(run_experiment(ranks, data, architecture, settings, options));
+    experiments.push_back(run_experiment(ranks, data, architecture, options));
     show(options, report_behind_tables(circumstances, experiments.back()) + "\n");
-  };
-  if (options.net == Net::all || options.net == Net::mlp) add(perceptron(), true);
-  if (options.net == Net::all || options.net == Net::cnn) add(convnet(), false);
-  if (options.net == Net::rows) add(row_lstm(), true);
-  if (options.net == Net::charlm) add(character_model(), true);
+  }
 
   const std::string json = json_report(circumstances, experiments);
   if (options.json) std::fputs(json.c_str(), stdout);

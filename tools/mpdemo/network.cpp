@@ -9,10 +9,13 @@ namespace mpdemo {
 namespace {
 
 std::vector<float> initial_values(const Variable &variable, Random &random) {
-  std::vector<float> values(static_cast<size_t>(variable.numel), variable.value);
-  if (variable.bound == 0) return values;
-  for (float &value : values)
-    value = static_cast<float>(variable.bound * (2 * random.uniform01() - 1));
+  const Initial &initial = variable.initial;
+  std::vector<float> values(static_cast<size_t>(variable.numel), initial.value);
+  if (initial.bound > 0)
+    for (float &value : values)
+      value = static_cast<float>(initial.bound * (2 * random.uniform01() - 1));
+  if (initial.deviation > 0)
+    for (float &value : values) value = static_cast<float>(initial.deviation * random.normal());
   return values;
 }
 
@@ -24,7 +27,9 @@ int64_t numel(const mp_graph_tensor_t &tensor) {
 mp::autocast make_policy(mp_dtype_t dtype) {
   mp_autocast_config_t config = mp_autocast_config_default(dtype);
   config.flags |= MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE;  // measures accuracy and memory on a CPU too
-  return mp::autocast::create(config);
+  mp::autocast policy = mp::autocast::create(config);
+  policy.set_nodes("*.residual*", MP_OP_CLASS_DENY);  // small terms would be lost in 16 bits
+  return policy;
 }
 
 }  // namespace
@@ -84,13 +89,6 @@ void Network::bind_carried(bool continues) {
 
 // ---------------------------------------------------------------------------- what there is of it
 
-std::vector<int64_t> Network::parameter_sizes() const {
-  std::vector<int64_t> sizes;
-  for (const Variable &variable : description_.variables)
-    if (variable.is_trained) sizes.push_back(variable.numel);
-  return sizes;
-}
-
 Memory Network::memory() const {
   const mp_graph_memory_t graph = description_.graph.get_memory();
   Memory memory = {.parameters = graph.parameters,
@@ -119,11 +117,12 @@ std::vector<float> Network::masters_sync() const {
   return all;
 }
 
-std::vector<float> Network::logits_sync() const {
+std::vector<float> Network::logits_sync(int64_t row) const {
   const mp_graph_tensor_t logits = description_.graph.get_tensor(description_.logits);
+  const int64_t columns = logits.extent[logits.rank - 1];
   const Buffer wide = make_buffer(context_, numel(logits), MP_FP32);
   check(mp_cast(context_, logits.data, logits.dtype, wide.data(), MP_FP32, numel(logits), kStream));
-  return download_sync(context_, wide.as<float>(), numel(logits));
+  return download_sync(context_, wide.as<float>() + row * columns, columns);
 }
 
 std::vector<float> Network::weight_gradients_sync() const {

@@ -36,8 +36,8 @@ class Network {
   const int64_t *num_correct() const { return data_of<int64_t>(description_.num_correct); }
 
   mp::graph_lists lists() const { return description_.graph.lists(); }
-  /// Number of elements per parameter, in the order of the lists.
-  std::vector<int64_t> parameter_sizes() const;
+  /// Parameters in the order of the lists, and states.
+  const std::vector<Variable> &variables() const { return description_.variables; }
   /// Memory of everything except the optimizer.
   Memory memory() const;
   /// Reason for the type of each operation; empty without autocast.
@@ -47,7 +47,8 @@ class Network {
   std::vector<float> masters_sync() const;
   /// Copies the logits of one image or step to the host as fp32.  Synchronizes.  This and the next
   /// two functions require an observed network.
-  std::vector<float> logits_sync() const;
+  /// @param row  index of the image or step
+  std::vector<float> logits_sync(int64_t row) const;
   /// Gradients of all weights, and of layer outputs, in host memory.  FP32 only.  Synchronize.
   std::vector<float> weight_gradients_sync() const;
   std::vector<float> activation_gradients_sync() const;

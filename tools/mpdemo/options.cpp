@@ -1,7 +1,6 @@
 #include "options.h"
 
 #include <charconv>
-#include <string>
 
 #include "support/command_line.h"
 
@@ -13,15 +12,12 @@ namespace {
 
 constexpr const char *kDescription =
     "mpdemo trains a perceptron, a convolutional network or an LSTM on Fashion-MNIST, or a\n"
-    "character model on a text, in FP32 and in mixed precision, and compares the results.";
+    "character model or a GPT on a text, in FP32 and in mixed precision, and compares the results.";
 
 constexpr const char *kNotes = "Exit code: 0 passed or not judged, 1 failed, 2 wrong arguments.";
 
-const mptools::Words<Net> kNets = {{"mlp", Net::mlp},
-                                   {"cnn", Net::cnn},
-                                   {"rows", Net::rows},
-                                   {"charlm", Net::charlm},
-                                   {"all", Net::all}};
+/// The networks of `make demo`.
+constexpr const char *kAll = "all";
 
 const mptools::Words<std::vector<mp_dtype_t>> kMixedTypes = {{mp_dtype_name(MP_FP16), {MP_FP16}},
                                                              {mp_dtype_name(MP_BF16), {MP_BF16}},
@@ -44,27 +40,42 @@ double parse_epochs(const std::string &text) {
 }
 
 /// Checks that `ranks` divides the 128 images of a batch and the 96 of the last batch.
-void check_ranks(int ranks, Net net) {
-  if (ranks > 1 && net == Net::charlm)
-    throw UsageError("--net charlm requires --ranks 1: its sequences differ in length");
+void check_ranks(const Options &options) {
+  const int ranks = options.ranks;
+  if (ranks > 1 && options.selected().front().reads_text())
+    throw UsageError("--net " + options.net +
+                     " requires --ranks 1: batches of text cannot be divided");
   if (ranks > 32 || (ranks & (ranks - 1)) != 0)
     throw UsageError("--ranks must be 1, 2, 4, 8, 16 or 32, not " + std::to_string(ranks));
 }
 
 }  // namespace
 
+std::vector<Architecture> Options::selected() const {
+  std::vector<Architecture> found;
+  for (const Architecture &each : architectures(full))
+    if (net == each.id || (net == kAll && (each.id == "mlp" || each.id == "cnn")))
+      found.push_back(each);
+  return found;
+}
+
 Options parse_options(int argc, const char *const *argv) {
   Options options;
+  mptools::Words<std::string> nets;
+  for (const Architecture &each : architectures(false)) nets.emplace_back(each.id, each.id);
+  nets.emplace_back(kAll, kAll);
   mptools::CommandLine line("mpdemo", kDescription, kNotes);
   mptools::add_device(line, options.device);
-  mptools::add_choice(line, "--net", options.net, kNets,
+  mptools::add_choice(line, "--net", options.net, nets,
                       "mlp, cnn, rows (an LSTM over the rows of the image), charlm (an LSTM over\n"
-                      "the characters of the King James Bible), or all: mlp and cnn")
+                      "the characters of the King James Bible), gpt (a transformer over them), or\n"
+                      "all: mlp and cnn")
       ->type_name("NET")
-      ->default_str("all");
+      ->default_str(kAll);
   mptools::add_choice(
       line, "--dtype", options.mixed.dtypes, kMixedTypes,
-      "16-bit type of the mixed runs: fp16, bf16 or all (both); bf16 uses no loss scaler")
+      "16-bit type of the mixed runs: fp16, bf16 or all (both, default of gpt); bf16 uses no\n"
+      "loss scaler")
       ->type_name("TYPE")
       ->default_str("fp16");
   line.add_option_function<std::string>(
@@ -77,13 +88,13 @@ Options parse_options(int argc, const char *const *argv) {
           "none or a number, as accepted by mp_scaler_config_from_name")
       ->type_name("NAME");
   line.add_flag("--full", options.full,
-                "train cnn, rows, charlm and the runs with a small task weight for all epochs\n"
-                "instead of a fraction of one");
+                "train cnn, rows, charlm, gpt and the runs with a small task weight in full\n"
+                "instead of just long enough to show learning");
   line.add_option_function<std::string>(
           "--epochs", [&](const std::string &value) { options.epochs = parse_epochs(value); },
-          "number of epochs, e.g. 0.1; the verdict requires the default")
+          "number of epochs of ordinary training, e.g. 0.1; the verdict requires the default")
       ->type_name("N")
-      ->default_str("3, charlm 0.15");
+      ->default_str("3, charlm 0.15, gpt 400 steps");
   mptools::add_integer(line, "--ranks", options.ranks, 1,
                        "data-parallel training on N = 1, 2, 4 ... 32 threads, which divide every\n"
                        "batch; on CUDA each thread needs its own device and NCCL")
@@ -95,15 +106,15 @@ Options parse_options(int argc, const char *const *argv) {
       ->default_str(options.data);
   line.add_option(
           "--text", options.text,
-          "text for charlm, one sequence per line; default: the King James Bible, as printed\n"
-          "by the command `bible` of the Debian package bible-kjv")
+          "text for charlm and gpt, one sequence per line; default: the King James Bible, as\n"
+          "printed by the command `bible` of the Debian package bible-kjv")
       ->type_name("FILE");
   line.add_option("--out", options.out,
                   "write plots, their data and report.json to this folder; default: no files")
       ->type_name("DIR");
   line.add_flag("--json", options.json, "print report.json instead of tables");
   line.parse(argc, argv);
-  check_ranks(options.ranks, options.net);
+  check_ranks(options);
   return options;
 }
 

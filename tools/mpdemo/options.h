@@ -4,17 +4,23 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
-#include "mpcore.h"
-#include "settings.h"
+#include "architectures.h"
 
 namespace mpdemo {
 
-enum class Net { all, mlp, cnn, rows, charlm };
+/// Options of the user for the mixed runs.
+struct MixedPrecision {
+  std::vector<mp_dtype_t> dtypes;            ///< empty: the network's types
+  std::string loss_scale;                    ///< keyword of mp_scaler_config_from_name, or empty
+  std::optional<mp_scaler_config_t> scaler;  ///< parsed; none: the demo's default
+};
 
 struct Options {
   int32_t device = MP_DEVICE_AUTO;
-  Net net = Net::all;
+  std::string net = "all";
   MixedPrecision mixed;
   bool full = false;
   std::optional<double> epochs;  ///< for ordinary training; none: the network's default
@@ -24,6 +30,9 @@ struct Options {
   std::filesystem::path text;  ///< empty: the King James Bible
   std::filesystem::path out;   ///< empty: no files are written
   bool json = false;
+
+  /// Networks to train, on the same data.
+  std::vector<Architecture> selected() const;
 };
 
 /// @throws mptools::UsageError, mptools::HelpRequest

@@ -1,10 +1,8 @@
 #include "other_programs.h"
 
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -27,23 +25,13 @@ std::string find_program(const std::string &name) {
   return {};
 }
 
-int run_gnuplot(const fs::path &folder, std::string script) {
-  std::string program = find_program("gnuplot");
+int run_gnuplot(const fs::path &folder, const std::string &script) {
+  const std::string program = find_program("gnuplot");
   if (program.empty()) return -1;
-  std::string without_init_files = "-d";
-  std::array<char *, 4> arguments = {program.data(), without_init_files.data(), script.data(),
-                                     nullptr};
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
-  pid_t child = 0;
-  const int error =
-      posix_spawn(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return -1;
-  int status = 0;
-  if (waitpid(child, &status, 0) != child || !WIFEXITED(status)) return -1;
-  return WEXITSTATUS(status);
+  const std::string command = "cd " + mptools::quoted(fs::absolute(folder)) + " && exec " +
+                              mptools::quoted(program) + " -d " + mptools::quoted(script);
+  const int status = std::system(command.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
 std::string text_of_bible() {

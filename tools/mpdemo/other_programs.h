@@ -12,7 +12,7 @@ std::string find_program(const std::string &name);
 
 /// Draws the pictures of a gnuplot script in its folder.
 /// @return the exit code of gnuplot, or -1 if it cannot be started
-int run_gnuplot(const std::filesystem::path &folder, std::string script);
+int run_gnuplot(const std::filesystem::path &folder, const std::string &script);
 
 /// Returns the output of Debian's command bible, one verse per line; empty if it cannot be started
 /// or fails.

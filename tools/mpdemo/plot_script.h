@@ -1,7 +1,7 @@
 // gnuplot code of plots.cpp: the preamble, and the two pictures of one outcome.
 //
 // It reads variables that plots.cpp writes before it: id (of the file names), heading, num_runs,
-// and the arrays name, log2_scale, flushed_dw and flushed_dz, by run.
+// last_flushed, and the arrays name, log2_scale, flushed_dw and flushed_dz, by run.
 #pragma once
 
 namespace mpdemo {
@@ -20,6 +20,7 @@ set linetype 1 lc rgb '#bbbbbb' lw 7
 set linetype 2 lc rgb '#0072B2' lw 3
 set linetype 3 lc rgb '#009E73' lw 1.5
 set linetype 4 lc rgb '#D55E00' lw 2 dt (8,5)
+set linetype 5 lc rgb '#CC79A7' lw 1.5
 
 # Exponents at which fp16 changes: <= 2^-25 rounds to 0, subnormal below 2^-14, infinite from 2^16.
 log2_flush = -25
@@ -49,9 +50,9 @@ do for [panel = 1:2] {
   set label 2 'subnormal (to 2^{-14})' at (log2_flush + log2_subnormal) / 2.0, graph 1.05 center tc rgb '#806000'
   set label 3 'full precision' at (log2_subnormal + log2_overflow) / 2.0, graph 1.05 center tc rgb '#555555'
   set label 4 'infinite' at (log2_overflow + 22) / 2.0, graph 1.05 center tc rgb '#a03c14'
-  plot for [run = 2:num_runs] id.'_gradients.dat' using ($1 + log2_scale[run]):(column(panel + 1)) \
+  plot for [run = 2:last_flushed] id.'_gradients.dat' using ($1 + log2_scale[run]):(column(panel + 1)) \
       with fillsteps lt run notitle, \
-    for [run = 2:num_runs] '' using ($1 + log2_scale[run]):(column(panel + 1)) with steps lt run \
+    for [run = 2:last_flushed] '' using ($1 + log2_scale[run]):(column(panel + 1)) with steps lt run \
       title sprintf("%s\nS = 2^{%d}: %.1f %% round to 0", name[run], log2_scale[run], \
                     panel == 1 ? flushed_dw[run] : flushed_dz[run])
 }

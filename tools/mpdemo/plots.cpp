@@ -2,15 +2,14 @@
 //
 // The script is kScriptStart, followed by the variables and pictures of each outcome.  It is kept
 // next to the pictures, so that they can be restyled without training again.
-#include "plots.h"
-
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <span>
 
-#include "common.h"
 #include "other_programs.h"
 #include "plot_script.h"
+#include "report.h"
 
 namespace mpdemo {
 namespace {
@@ -53,13 +52,15 @@ std::string training_data(const Outcome &outcome) {
 }
 
 /// gnuplot variables for the pictures of one outcome.  Runs count from 1; the first is FP32, of
-/// which only the name is used.
+/// which only the name is used, and those in fp16 follow.
 std::string variables(const std::string &id, const Architecture &architecture,
                       const Outcome &outcome) {
   const Gradients &gradients = fp32_gradients(outcome);
   const std::string num_runs = std::to_string(outcome.results.size());
+  const auto num_fp16 = std::count_if(outcome.results.begin(), outcome.results.end(), is_fp16);
   std::string script = "id = '" + id + "'\nheading = '" + architecture.name + ", " +
-                       outcome.setting.title + "'\nnum_runs = " + num_runs + "\n";
+                       outcome.setting.title + "'\nnum_runs = " + num_runs +
+                       "\nlast_flushed = " + std::to_string(1 + num_fp16) + "\n";
   for (const char *array : {"name", "log2_scale", "flushed_dw", "flushed_dz"})
     script += text("array %s[%s]\n", array, num_runs.c_str());
   for (size_t i = 0; i < outcome.results.size(); ++i) {

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <set>
 
-#include "common.h"
 #include "support/json.h"
 
 namespace mpdemo {
@@ -20,10 +19,6 @@ constexpr const char *kTableNote =
 
 bool is_fp32(const RunResult &result) {
   return result.plan.dtype == MP_FP32;
-}
-
-bool is_fp16(const RunResult &result) {
-  return result.plan.dtype == MP_FP16;
 }
 
 const RunResult &fp32_result(const Outcome &outcome) {
@@ -129,14 +124,15 @@ Json json_of(const Metric &metric, const Outcome &outcome) {
     runs.push_back(json_of(metric, result, fp32_gradients(outcome)));
   return {{"id", outcome.setting.id},
           {"title", outcome.setting.title},
-          {"epochs", outcome.setting.epochs},
+          {"length", outcome.setting.length},
+          {"steps", outcome.setting.num_steps},
           {"loss_weight", outcome.setting.loss_weight},
           {"runs", runs}};
 }
 
 Json json_of(const Experiment &experiment) {
   const Verdict &verdict = experiment.verdict;
-  const Metric &metric = experiment.architecture.metric;
+  const Metric &metric = *experiment.architecture.metric;
   Json settings = Json::array();
   for (const Outcome &outcome : experiment.outcomes) settings.push_back(json_of(metric, outcome));
   return {{"id", experiment.architecture.id},
@@ -150,6 +146,10 @@ Json json_of(const Experiment &experiment) {
 
 }  // namespace
 
+bool is_fp16(const RunResult &result) {
+  return result.plan.dtype == MP_FP16;
+}
+
 bool has_fp16(const Outcome &outcome) {
   return std::any_of(outcome.results.begin(), outcome.results.end(), is_fp16);
 }
@@ -162,13 +162,14 @@ double final_scale(const RunResult &result) {
   return result.scaler ? static_cast<double>(result.scaler->scale) : 1.0;
 }
 
-Verdict judge(const Architecture &architecture, const Outcome &standard) {
-  if (standard.setting.epochs != architecture.full_epochs)
-    return {false, false,
-            text("not judged: the verdict requires %g epoch%s", architecture.full_epochs,
-                 architecture.full_epochs == 1 ? "" : "s")};
-  const Metric &metric = architecture.metric;
-  const std::string due = metric.shown(architecture.due);
+Verdict judge(const Architecture &architecture, const std::vector<Outcome> &outcomes,
+              bool has_default_length) {
+  if (!architecture.due) return {false, false, "not judged: the verdict requires --full"};
+  if (!has_default_length)
+    return {false, false, "not judged: the verdict requires the default number of epochs"};
+  const Metric &metric = *architecture.metric;
+  const Outcome &standard = outcomes.front();
+  const std::string due = metric.shown(*architecture.due);
   const double fp32 = fp32_result(standard).test;
   std::set<mp_dtype_t> types;
   int judged = 0;
@@ -176,7 +177,7 @@ Verdict judge(const Architecture &architecture, const Outcome &standard) {
     if (!result.plan.is_judged) continue;
     ++judged;
     types.insert(result.plan.dtype);
-    const double ahead = result.test - architecture.due;
+    const double ahead = result.test - *architecture.due;
     if ((metric.more_is_better ? ahead >= 0 : ahead <= 0) &&
         std::abs(result.test - fp32) <= metric.largest_gap)
       continue;
@@ -185,6 +186,14 @@ Verdict judge(const Architecture &architecture, const Outcome &standard) {
                  result.plan.name.c_str(), metric.shown(result.test).c_str(), due.c_str(),
                  metric.gap, metric.shown(fp32).c_str())};
   }
+  for (const Outcome &outcome : outcomes)
+    for (const RunResult &result : outcome.results)
+      if (outcome.setting.loss_weight < 1 && !is_fp32(result) && !result.plan.is_judged &&
+          std::abs(result.test - fp32_result(outcome).test) <= metric.largest_gap)
+        return {true, false,
+                text("FAIL: with a small task weight, %s stays within %s of FP32, although it must "
+                     "fail",
+                     result.plan.name.c_str(), metric.gap)};
   const char *const how =
       types.size() > 1 ? " in both types" : (judged > 1 ? " with both scalers" : "");
   return {true, true,
@@ -203,8 +212,7 @@ std::string heading(const Circumstances &circumstances, const Architecture &arch
 
 std::string outcome_table(const Metric &metric, const Outcome &outcome) {
   const Gradients &gradients = fp32_gradients(outcome);
-  std::string lines = text("%s, %g epoch%s\n\n", outcome.setting.title.c_str(),
-                           outcome.setting.epochs, outcome.setting.epochs == 1 ? "" : "s");
+  std::string lines = outcome.setting.title + ", " + outcome.setting.length + "\n\n";
   lines += "                      test    train    final           training   rounded to 0\n";
   lines += text("  run            %9s     loss    scale  skipped   seconds     dW      dz\n",
                 metric.heading);
@@ -229,7 +237,7 @@ std::string report_behind_tables(const Circumstances &circumstances, const Exper
   if (has_fp16(experiment.outcomes.front())) report += std::string(kTableNote) + "\n";
   report += memory_table(circumstances, experiment.outcomes.front()) + "\n";
   report += autocast_table(mixed_result(experiment.outcomes.front())) + "\n";
-  if (experiment.architecture.reads_text)
+  if (experiment.architecture.reads_text())
     report += written_text(experiment.outcomes.front()) + "\n";
   return report + experiment.verdict.sentence + "\n";
 }

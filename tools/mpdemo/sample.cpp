@@ -28,16 +28,20 @@ int32_t draw(const std::vector<float> &logits, Random &random) {
 
 }  // namespace
 
-std::string write_text(mp_context_t context, Network &network, int64_t characters, Random random) {
-  const Buffer input(context, sizeof(int32_t));
+std::string write_text(mp_context_t context, Network &network, int64_t steps, int64_t characters,
+                       Random random) {
+  const Buffer input(context, steps * static_cast<int64_t>(sizeof(int32_t)));
   Batch batch = {input.data(), nullptr, 1, 0};
-  int32_t symbol = kLineEnd;
+  std::vector<int32_t> read = {kLineEnd};
   std::string text;
   while (static_cast<int64_t>(text.size()) < characters) {
-    check(mp_memcpy(context, input.data(), &symbol, sizeof symbol, kStream));
+    check(mp_memcpy(context, input.data(), read.data(), read.size() * sizeof read[0], kStream));
     network.forward(batch, MP_GRAPH_MODE_INFERENCE);
-    symbol = draw(network.logits_sync(), random);
+    const auto last = static_cast<int64_t>(read.size()) - 1;
+    const int32_t symbol = draw(network.logits_sync(last), random);
     text += character_of(symbol);
+    if (last + 1 == steps) read.erase(read.begin());
+    read.push_back(symbol);
     batch.continues = true;
   }
   return text;

@@ -1,29 +1,19 @@
-// Settings with which the demo trains its networks.
+// Settings with which the demo trains a network.
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <vector>
 
+#include "options.h"
 #include "training.h"
 
 namespace mpdemo {
 
-/// Options of the user for the mixed runs.
-struct MixedPrecision {
-  std::vector<mp_dtype_t> dtypes = {MP_FP16};
-  std::string loss_scale;                    ///< keyword of mp_scaler_config_from_name, or empty
-  std::optional<mp_scaler_config_t> scaler;  ///< parsed; none: the demo's default
-};
-
-/// Ordinary training: mixed precision should lose no accuracy.
-Setting standard_setting(double epochs, const MixedPrecision &mixed);
-
-/// Training with a small task weight, like auxiliary losses: without loss scaling most fp16
-/// gradients round to zero.
-/// @param optimizer  for the title: each compensates for the weight differently.
-Setting small_weight_setting(double epochs, const MixedPrecision &mixed,
-                             mp_optimizer_kind_t optimizer);
+/// Returns ordinary training, in which mixed precision should lose no accuracy, and for some
+/// networks training with a small task weight, like auxiliary losses: without loss scaling most
+/// fp16 gradients round to zero.
+/// @param batches  per epoch
+std::vector<Setting> make_settings(const Architecture &architecture, const Options &options,
+                                   int64_t batches);
 
 }  // namespace mpdemo

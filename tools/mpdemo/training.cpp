@@ -1,12 +1,8 @@
 // Training loop.
-//
-// The learning rate decreases linearly to 0, so that the final result does not depend on the last
-// batch.
 #include "training.h"
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -39,8 +35,7 @@ class Run {
         data_(data),
         architecture_(architecture),
         random_(seed),
-        num_steps_(
-            std::max(1LL, std::llround(setting.epochs * static_cast<double>(data.train.count())))),
+        num_steps_(setting.num_steps),
         form_({.dtype = plan.dtype,
                .batch = architecture.batch / comm.world_size,
                .steps = architecture.steps,
@@ -48,7 +43,8 @@ class Run {
                .loss_weight = setting.loss_weight / static_cast<float>(comm.world_size),
                .is_observed = false}),
         network_(context, architecture, form_),
-        update_(context, network_, architecture.optimizer, setting.loss_weight, plan.scaler),
+        update_(context, network_, architecture.recipe, setting.loss_weight, num_steps_,
+                plan.scaler),
         loss_history_(make_buffer(context, num_steps_, MP_FP32)),
         scale_history_(make_buffer(context, num_steps_, MP_FP32)) {
     if (comm.rank == 0) progress_.emplace(plan.name, num_steps_);
@@ -61,8 +57,8 @@ class Run {
     while (steps_ < num_steps_) {
       train_epoch();
       if (!progress_) continue;
-      result_.test = architecture_.metric.of(evaluate_sync());
-      progress_->epoch_done(steps_, result_.train_loss, architecture_.metric.shown(result_.test),
+      result_.test = architecture_.metric->of(evaluate_sync());
+      progress_->epoch_done(steps_, result_.train_loss, architecture_.metric->shown(result_.test),
                             result_.seconds);
     }
     result_.weights = network_.masters_sync();
@@ -73,9 +69,10 @@ class Run {
     result_.explanation_json = network_.explanation(MP_AUTOCAST_FORMAT_JSON);
     if (form_.dtype == MP_FP32)
       result_.gradients = gradients_of(data_.train.series.front().front());
-    if (architecture_.reads_text) {
-      Network writer = observed(1, 1);
-      result_.text = write_text(context_, writer, kWrittenCharacters, random_);
+    if (architecture_.reads_text()) {
+      Network writer = observed(1, architecture_.context);
+      result_.text =
+          write_text(context_, writer, architecture_.context, kWrittenCharacters, random_);
     }
     return std::move(result_);
   }
@@ -111,9 +108,7 @@ class Run {
     network_.backward(update_.scaler());
     record(network_.loss(), loss_history_);
     all_reduce(network_);
-    const float remaining = 1.0f - static_cast<float>(steps_) / static_cast<float>(num_steps_);
-    update_.step(architecture_.peak_lr * remaining, comm_);
-    ++steps_;
+    update_.step(steps_++, comm_);
   }
 
   void record(const float *value, const Buffer &history) {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "architectures.h"
-#include "batch.h"
 #include "gradients.h"
 #include "network.h"
 #include "support/ranks.h"
@@ -27,9 +26,10 @@ struct RunPlan {
 
 /// Data common to all runs of a table.
 struct Setting {
-  std::string id;     ///< in file names and JSON
-  std::string title;  ///< a line above the table and the pictures
-  double epochs;      ///< may be fractional
+  std::string id;      ///< in file names and JSON
+  std::string title;   ///< a line above the table and the pictures
+  std::string length;  ///< duration of training, e.g. in epochs
+  int64_t num_steps;
   /// Factor of the loss, like a task weight; a power of two.  The optimizer compensates for it, so
   /// that the weights should not depend on it.
   float loss_weight;

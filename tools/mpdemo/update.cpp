@@ -1,49 +1,32 @@
-// Connects the network's lists of parameters to an mpcore optimizer.
+// Connects the network's lists of parameters to an mpcore optimizer, which allocates the moments.
 #include "update.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace mpdemo {
-namespace {
 
-constexpr float kMomentum = 0.9f;
-
-/// Creates an fp32 tensor per parameter, stored in `memory`.
-TensorList make_state(mp_context_t context, const std::vector<int64_t> &numel,
-                      std::vector<Buffer> &memory) {
-  std::vector<void *> data;
-  for (const int64_t count : numel)
-    data.push_back(memory.emplace_back(make_buffer(context, count, MP_FP32)).data());
-  const std::vector<mp_dtype_t> dtypes(numel.size(), MP_FP32);
-  mp_tensor_list_desc_t desc;
-  MP_INIT_STRUCT(&desc);
-  desc.count = static_cast<uint32_t>(numel.size());
-  desc.data = data.data();
-  desc.numel = numel.data();
-  desc.dtypes = dtypes.data();
-  mp_tensor_list_t list = nullptr;
-  check(mp_tensor_list_create(&list, context, &desc));
-  return TensorList(list);
-}
-
-}  // namespace
-
-Update::Update(mp_context_t context, const Network &network, mp_optimizer_kind_t kind,
-               float loss_weight, const std::optional<mp_scaler_config_t> &scaler)
-    : kind_(kind), loss_weight_(loss_weight) {
-  const std::vector<int64_t> numel = network.parameter_sizes();
-  m_ = make_state(context, numel, state_);
-  if (kind == MP_OPT_ADAM) v_ = make_state(context, numel, state_);
-
-  const mp_param_group_t group = param_group(0.0f);  // step() sets the learning rate
-  mp_optimizer_desc_t desc = mp_optimizer_desc_default(kind);
-  desc.groups = &group;
+Update::Update(mp_context_t context, const Network &network, const Recipe &recipe,
+               float loss_weight, int64_t num_steps,
+               const std::optional<mp_scaler_config_t> &scaler)
+    : recipe_(recipe), loss_weight_(loss_weight), num_steps_(num_steps) {
+  std::vector<uint32_t> tensor_group;  // only matrices decay
+  for (const Variable &variable : network.variables()) {
+    if (!variable.is_trained) continue;
+    tensor_group.push_back(variable.rank > 1 ? 0 : 1);
+    moment_bytes_ += (recipe.kind == MP_OPT_ADAM ? 2 : 1) * 4 * variable.numel;
+  }
+  const mp_param_group_t groups[] = {param_group(recipe.peak_lr, recipe.matrix_decay),
+                                     param_group(recipe.peak_lr, 0)};
+  mp_optimizer_desc_t desc = mp_optimizer_desc_default(recipe.kind);
+  if (recipe.matrix_decay > 0) desc.flags |= MP_OPT_FLAG_DECOUPLED_DECAY;
+  desc.groups = groups;
+  desc.num_groups = 2;
+  desc.tensor_group = tensor_group.data();
   const mp::graph_lists lists = network.lists();
   desc.grads = lists.grads;
   desc.master = lists.master;
   desc.model = lists.model;
-  desc.m = m_.get();
-  desc.v = v_.get();
   mp_optimizer_t optimizer = nullptr;
   check(mp_optimizer_create(&optimizer, context, &desc));
   optimizer_.reset(optimizer);
@@ -55,29 +38,39 @@ Update::Update(mp_context_t context, const Network &network, mp_optimizer_kind_t
 }
 
 /// loss_weight is a power of two and cancels exactly: a step of SGD is linear in the gradient, and
-/// a step of Adam does not change if gradients and eps are scaled together.
-mp_param_group_t Update::param_group(float lr) const {
-  if (kind_ == MP_OPT_ADAM) {
-    mp_param_group_t h = mp_param_group_default(MP_OPT_ADAM, lr);
+/// a step of Adam does not change if gradients and eps are scaled together.  Clipping adds 1e-6 to
+/// the norm, which does not cancel.
+mp_param_group_t Update::param_group(float lr, float weight_decay) const {
+  const bool is_adam = recipe_.kind == MP_OPT_ADAM;
+  mp_param_group_t h = mp_param_group_default(recipe_.kind, is_adam ? lr : lr / loss_weight_);
+  if (is_adam) {
+    h.beta2 = recipe_.beta2;
     h.eps *= loss_weight_;
-    return h;
   }
-  mp_param_group_t h = mp_param_group_default(MP_OPT_SGD, lr / loss_weight_);
-  h.beta1 = kMomentum;
+  h.weight_decay = weight_decay;
+  if (recipe_.warmup_steps > 0) {
+    h.lr_schedule = MP_LR_COSINE;
+    h.warmup_steps = recipe_.warmup_steps;
+    h.decay_steps = static_cast<int32_t>(std::max<int64_t>(num_steps_ - h.warmup_steps, 1));
+    h.lr_end = 0.1f * h.lr;
+  }
   return h;
 }
 
-void Update::step(float lr, const mp_comm_t &comm) {
-  const mp_param_group_t group = param_group(lr);
-  check(mp_optimizer_set_group(optimizer_.get(), 0, &group, kStream));
+void Update::step(int64_t steps, const mp_comm_t &comm) {
+  // MP_LR_POLYNOMIAL would compute these rates on the device, with other last bits than those of
+  // the published results.
+  if (recipe_.warmup_steps == 0) {
+    const float remaining = 1.0f - static_cast<float>(steps) / static_cast<float>(num_steps_);
+    const mp_param_group_t group = param_group(recipe_.peak_lr * remaining, 0);
+    for (uint32_t i = 0; i < 2; ++i)
+      check(mp_optimizer_set_group(optimizer_.get(), i, &group, kStream));
+  }
   // The gradients are equal on all ranks, but an activation gradient may overflow on one rank only.
   mp_step_options_t options = mp_step_options_default();
   options.comm = &comm;
+  options.max_grad_norm = recipe_.max_grad_norm * loss_weight_;
   check(mp_scale_step(optimizer_.get(), scaler_.get(), &options, kStream));
-}
-
-void Update::add_memory(Memory &memory) const {
-  for (const Buffer &state : state_) memory.optimizer_state += state.bytes();
 }
 
 std::optional<mp_scaler_state_t> Update::scaler_state_sync() const {

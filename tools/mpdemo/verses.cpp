@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -62,7 +63,8 @@ int64_t windows_of(const std::string &verse) {
 
 /// All windows, stored one after the other.
 struct HostWindows {
-  std::vector<int32_t> inputs, labels, lengths;
+  std::vector<int32_t> inputs, labels;
+  std::vector<int32_t> lengths;  ///< empty: every step is used
 };
 
 /// Adds the window of a few verses that starts at their character `first`.
@@ -115,6 +117,21 @@ Buffer upload(mp_context_t context, const std::vector<int32_t> &values) {
   return buffer;
 }
 
+/// Uploads the windows of all batches, and sets their addresses.
+void upload(mp_context_t context, const HostWindows &host, Batches &batches) {
+  for (const std::vector<int32_t> *values : {&host.inputs, &host.labels, &host.lengths})
+    batches.memory.push_back(upload(context, *values));
+  int64_t row = 0;
+  for (std::vector<Batch> &series : batches.series) {
+    for (Batch &batch : series) {
+      batch.x = batches.memory[0].as<int32_t>() + row;
+      batch.labels = batches.memory[1].as<int32_t>() + row;
+      if (!host.lengths.empty()) batch.lengths = batches.memory[2].as<int32_t>() + row / kWindow;
+      row += batch.size * kWindow;
+    }
+  }
+}
+
 }  // namespace
 
 char character_of(int32_t symbol) {
@@ -144,7 +161,6 @@ void shuffle(Verses &verses, Random &random) {
 
 Batches make_windows(mp_context_t context, const std::vector<std::string> &verses,
                      int64_t sequences) {
-  const int64_t rows = sequences * kWindow;
   HostWindows host;
   Batches batches;
   for (const auto &[windows, group] : groups_of(verses, sequences)) {
@@ -153,17 +169,28 @@ Batches make_windows(mp_context_t context, const std::vector<std::string> &verse
       series.push_back({nullptr, nullptr, sequences,
                         add_window(host, group, sequences, window * kWindow), nullptr, window > 0});
   }
-  for (const std::vector<int32_t> *values : {&host.inputs, &host.labels, &host.lengths})
-    batches.memory.push_back(upload(context, *values));
-  int64_t index = 0;
-  for (std::vector<Batch> &series : batches.series) {
-    for (Batch &batch : series) {
-      batch.x = batches.memory[0].as<int32_t>() + index * rows;
-      batch.labels = batches.memory[1].as<int32_t>() + index * rows;
-      batch.lengths = batches.memory[2].as<int32_t>() + index * sequences;
-      ++index;
-    }
+  upload(context, host, batches);
+  return batches;
+}
+
+Batches make_stream(mp_context_t context, const std::vector<std::string> &verses,
+                    int64_t sequences) {
+  HostWindows host;
+  for (const std::string &verse : verses) {
+    std::transform(verse.begin(), verse.end(), std::back_inserter(host.labels), symbol_of);
+    host.labels.push_back(kLineEnd);
   }
+  Batches batches;
+  const auto rows = static_cast<size_t>(sequences * kWindow);
+  for (size_t first = 0; first < host.labels.size(); first += rows) {
+    const size_t counted = std::min(rows, host.labels.size() - first);
+    batches.series.push_back({{nullptr, nullptr, sequences, static_cast<int64_t>(counted)}});
+  }
+  host.inputs = host.labels;
+  host.inputs.insert(host.inputs.begin(), kLineEnd);
+  host.inputs.resize(batches.series.size() * rows, kLineEnd);
+  host.labels.resize(host.inputs.size(), kNoLabel);
+  upload(context, host, batches);
   return batches;
 }
 

@@ -39,4 +39,9 @@ void shuffle(Verses &verses, Random &random);
 Batches make_windows(mp_context_t context, const std::vector<std::string> &verses,
                      int64_t sequences);
 
+/// Consecutive windows of all verses, which begin and end anywhere in a verse; only the last batch
+/// has padding.
+Batches make_stream(mp_context_t context, const std::vector<std::string> &verses,
+                    int64_t sequences);
+
 }  // namespace mpdemo
