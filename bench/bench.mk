@@ -1,7 +1,7 @@
 # Builds and runs the benchmarks (bench/README.md): mpbench, and mptune, which fits the constants of
 # kernel selection.  Included by the Makefile.
 
-# If the CUDA headers are installed, the declarations of the peers are compared with them.
+# If they are installed, the headers of CUDA, cuBLAS and cuDNN declare the peers.
 $(BUILD)/bench/peers/%.o: private TOOL_CXXFLAGS += $(CAPI_INCLUDES)
 
 # The peaks are CUDA kernels; builds without nvcc have a stub.

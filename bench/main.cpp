@@ -1,7 +1,6 @@
 // mpbench: times mpcore.  How to run it and what its columns mean: bench/README.md.
 #include "bench/peaks/peaks.h"
-#include "bench/suites/once.h"
-#include "bench/suites/suites.h"
+#include "bench/suites/suite.h"
 #include "support/program.h"
 
 namespace {
@@ -9,12 +8,9 @@ namespace {
 constexpr int kExitMeasured = 0;
 constexpr int kExitFailed = 1;
 
-using SuiteMaker = mpbench::Suite (*)(const mpbench::Options &, const mpbench::Machine &,
-                                      mpbench::Report &);
-
 constexpr struct {
   const char *name;
-  SuiteMaker make;
+  mpbench::SuiteMaker *make;
   bool can_be_counted = true;  ///< others are about the host or links between devices
 } kSuites[] = {
     {"gemm", mpbench::gemm_suite},
@@ -23,6 +19,10 @@ constexpr struct {
     {"rnn", mpbench::rnn_suite},
     {"conv", mpbench::conv_suite},
     {"layers", mpbench::layers_suite},
+    {"attention", [](auto &...all) { return mpbench::transformer_suite("attention", all...); }},
+    {"norm", [](auto &...all) { return mpbench::transformer_suite("norm", all...); }},
+    {"linear_xent", [](auto &...all) { return mpbench::transformer_suite("linear_xent", all...); }},
+    {"gated", [](auto &...all) { return mpbench::transformer_suite("gated", all...); }},
     {"step", mpbench::step_suite},
     {"calls", mpbench::calls_suite, false},
     {"startup", mpbench::startup_suite, false},

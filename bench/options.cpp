@@ -21,6 +21,10 @@ constexpr const char *kDescription =
     "  conv       forward, data gradient and weight gradient of convolutions; reference: cuDNN in\n"
     "             the same precision and in FP32\n"
     "  layers     batch normalization, pooling, softmax cross-entropy; reference: a copy, cuDNN\n"
+    "  attention, norm, linear_xent, gated\n"
+    "             layers of transformers: attention, layer and RMS normalization, the output "
+    "layer\n"
+    "             with its loss, gated units; reference: cuDNN, torch, Liger\n"
     "  step       the optimizer step and its parts; reference: a device-to-device copy, torch\n"
     "  calls      host time of each call of a training step\n"
     "  startup    time from dlopen to the first result\n"
@@ -34,9 +38,10 @@ constexpr const char *kNotes =
     "--limit is given, because all shapes would take days.\n"
     "Exit code: 0 success, 1 failure or a wrong result, 2 wrong arguments.";
 
-constexpr std::string_view kSuites[] = {"gemm",   "epilogue",  "batched", "rnn",     "conv",
-                                        "layers", "step",      "calls",   "startup", "autocast",
-                                        "graph",  "allreduce", "all"};
+constexpr std::string_view kSuites[] = {"gemm",      "epilogue",  "batched", "rnn",         "conv",
+                                        "layers",    "attention", "norm",    "linear_xent", "gated",
+                                        "step",      "calls",     "startup", "autocast",    "graph",
+                                        "allreduce", "all"};
 
 void check_suite(const std::string &suite) {
   std::string names;

@@ -5,8 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "cublas_abi.h"
 #include "cublaslt.h"
+
+typedef struct cublasContext *cublasHandle_t;  // declared by cuBLAS
 
 namespace mpbench {
 
@@ -22,7 +23,7 @@ class Cublas {
 
   /// Version number in the library's format, e.g. 130001.
   size_t version() const;
-  bool has_groups() const { return grouped_.gemm_grouped != nullptr; }
+  bool has_groups() const;
   const DynamicLibrary &library() const { return library_; }
 
  private:
@@ -30,9 +31,7 @@ class Cublas {
   friend class CublasGroupedGemm;
 
   DynamicLibrary library_;
-  cublas::Functions blas_;
-  cublas::GroupedFunctions grouped_{};
-  cublas::Handle handle_ = nullptr;
+  cublasHandle_t handle_ = nullptr;
   Buffer workspace_;
 };
 
@@ -68,8 +67,8 @@ class CublasGroupedGemm : public Peer {
 
  private:
   const Cublas &library_;
-  cublas::DataType type_ab_, type_cd_;
-  std::vector<cublas::Operation> left_ops_, right_ops_;
+  mp_dtype_t type_ab_, type_cd_;
+  std::vector<int> left_ops_, right_ops_;
   std::vector<int> m_, n_, k_, left_ld_, right_ld_, out_ld_, sizes_;
   std::vector<float> alpha_, beta_;
 };

@@ -1,17 +1,19 @@
 // cuBLASLt as a peer: the first algorithms of its heuristic, FP32 compute, the same pointers and
-// stream.
+// stream.  If the toolkit's headers are missing, the bench is compiled without it (no_cublas.cpp).
 //
 // cuBLASLt is column-major, so row-major matrices are passed as transposes: D = op(A) op(B) becomes
 // D^T = op(B)^T op(A)^T.  The operands are swapped and keep their flags, the reverse of shapes.h.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "bench/common.h"
-#include "cublaslt_abi.h"
+#include "bench/shapes/epilogue_shapes.h"
 #include "dynamic_library.h"
 #include "peer.h"
-#include "peer_math.h"
+
+typedef struct cublasLtContext *cublasLtHandle_t;  // declared by cuBLASLt
 
 namespace mpbench {
 
@@ -28,7 +30,7 @@ class CublasLt {
   ~CublasLt();
 
   /// Version number in the library's format, e.g. 130001.
-  size_t version() const { return lt_.get_version(); }
+  size_t version() const;
   const DynamicLibrary &library() const { return library_; }
 
  private:
@@ -36,8 +38,7 @@ class CublasLt {
 
   DynamicLibrary library_;
   mp_stream_t stream_;
-  cublaslt::Functions lt_;
-  cublaslt::Handle handle_ = nullptr;
+  cublasLtHandle_t handle_ = nullptr;
   Buffer workspace_;
 };
 
@@ -48,15 +49,16 @@ class CublasLtGemm : public Peer {
   static constexpr int kChoices = 8;
 
   /// Partial sums of split-k are reduced in fp32, never in the type of D.
-  /// @param desc  may be a strided batch
-  /// @param math  precision in which FP32 operands are multiplied
+  /// @param desc      may be a strided batch
+  /// @param math      precision in which FP32 operands are multiplied
+  /// @param epilogue  cuBLASLt has no sums and flags: for these, its GEMM alone
   /// @throws std::runtime_error if cuBLASLt has no algorithm for it.
   CublasLtGemm(const CublasLt &library, const mp_gemm_desc_t &desc, PeerMath math = PeerMath::kFp32,
-               cublaslt::Epilogue epilogue = cublaslt::kDefault);
+               Epilogue epilogue = Epilogue::kNone);
   ~CublasLtGemm() override;
 
   /// Number of available algorithms, 1 to kChoices, in the heuristic's order.
-  size_t choices() const override { return algos_.size(); }
+  size_t choices() const override { return workspaces_.size(); }
   PeerWorkspace workspace(size_t choice) const override {
     return {.limit = CublasLt::kWorkspaceBytes, .used = workspaces_[choice]};
   }
@@ -64,23 +66,11 @@ class CublasLtGemm : public Peer {
   void enqueue(const Operands &tensors, size_t choice) const override;
 
  private:
-  void create_descriptors(const mp_gemm_desc_t &desc, PeerMath math);
-  void set_epilogue(int64_t ld_aux);
-  void set_pointers(const void *bias, const void *aux) const;
-  template <typename Value>
-  void set(cublaslt::MatmulDescAttribute attribute, const Value &value) const;
-  void find_algos();
-  void destroy_descriptors();
+  struct Matmul;
 
   const CublasLt &library_;
-  float beta_;
-  cublaslt::Epilogue epilogue_;
-  cublaslt::MatmulDesc matmul_ = nullptr;
-  cublaslt::MatrixLayout left_ = nullptr;   // our B
-  cublaslt::MatrixLayout right_ = nullptr;  // our A
-  cublaslt::MatrixLayout out_ = nullptr;    // our D
-  std::vector<cublaslt::Algo> algos_;
   std::vector<int64_t> workspaces_;  ///< workspace per algorithm
+  std::unique_ptr<Matmul> matmul_;
 };
 
 }  // namespace mpbench

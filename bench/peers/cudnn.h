@@ -2,16 +2,18 @@
 // pointers and stream, NHWC and KRSC like mpcore.
 //
 // FP16 and BF16 run on tensor cores; FP32 on CUDA cores or, with TF32 allowed, on the faster of
-// both.
+// both.  If cuDNN's headers are missing, the bench is compiled without it (no_cudnn.cpp).
 #pragma once
 
-#include <initializer_list>
-
 #include "bench/common.h"
-#include "cudnn_abi.h"
-#include "cudnn_graph_abi.h"
 #include "dynamic_library.h"
-#include "peer_math.h"
+#include "peer.h"
+
+// Types that cuDNN declares.
+typedef struct cudnnContext *cudnnHandle_t;
+typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
+typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;
+typedef struct cudnnConvolutionStruct *cudnnConvolutionDescriptor_t;
 
 namespace mpbench {
 
@@ -28,25 +30,22 @@ class Cudnn {
   ~Cudnn();
 
   /// Version number in the library's format, e.g. 91900.
-  size_t version() const { return dnn_.get_version(); }
+  size_t version() const;
   const DynamicLibrary &library() const { return library_; }
 
  private:
   friend class CudnnConv;
-  friend class CudnnGraphConv;
+  friend class CudnnGraph;
   friend class CudnnLayer;
   friend class CudnnRnn;
 
-  void check(cudnn::Status status, const char *call) const;
   /// Allocated at first use: recurrent layers have separate workspaces.
   void *workspace() const;
 
   DynamicLibrary library_;
   mp_context_t context_;
   mp_stream_t stream_;
-  cudnn::Functions dnn_;
-  cudnn::GraphFunctions graph_;
-  cudnn::Handle handle_ = nullptr;
+  cudnnHandle_t handle_ = nullptr;
   mutable Buffer workspace_;
 };
 
@@ -66,25 +65,30 @@ class CudnnConv {
   CudnnConv &operator=(const CudnnConv &) = delete;
   ~CudnnConv();
 
-  int64_t workspace_bytes() const { return static_cast<int64_t>(best_.memory_bytes); }
+  int64_t workspace_bytes() const { return static_cast<int64_t>(best_.memory); }
   void enqueue(const void *first, const void *second, void *out) const;
 
  private:
+  /// An algorithm; each pass numbers them separately.
+  struct Algo {
+    int number = 0, math = 0;
+    float time_ms = -1;
+    size_t memory = 0;
+  };
+
   void create_descriptors(PeerMath math);
   void destroy_descriptors();
-  void set_format(cudnn::Format format);
+  void set_format(bool is_nhwc);
   /// Returns the fastest algorithm for the current descriptors; time_ms < 0 if there is none.
-  cudnn::AlgoPerf find(const void *first, const void *second, void *out) const;
-  void choose(std::initializer_list<cudnn::Format> formats, const void *first, const void *second,
-              void *out);
+  Algo find(const void *first, const void *second, void *out) const;
 
   const Cudnn &library_;
   mp_conv2d_desc_t desc_;
   mp_conv_op_t op_;
-  cudnn::TensorDesc x_ = nullptr, y_ = nullptr;
-  cudnn::FilterDesc filter_ = nullptr;
-  cudnn::ConvDesc conv_ = nullptr;
-  cudnn::AlgoPerf best_ = {};
+  cudnnTensorDescriptor_t x_ = nullptr, y_ = nullptr;
+  cudnnFilterDescriptor_t filter_ = nullptr;
+  cudnnConvolutionDescriptor_t conv_ = nullptr;
+  Algo best_ = {};
 };
 
 }  // namespace mpbench

@@ -1,189 +1,297 @@
 #include "cudnn_graph.h"
 
+#if __has_include(<cudnn.h>)
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
+
+#include "cudnn_functions.h"
 
 namespace mpbench {
 namespace {
 
-void check_graph(cudnn::Status status, const char *call) {
-  if (status != 0) throw std::runtime_error(text("%s: cudnnStatus %d", call, status));
+/// A descriptor of any kind.
+class Descriptor {
+ public:
+  explicit Descriptor(cudnnBackendDescriptorType_t type) {
+    MPBENCH_DNN(cudnnBackendCreateDescriptor, type, &desc_);
+  }
+  Descriptor(const Descriptor &) = delete;
+  Descriptor &operator=(const Descriptor &) = delete;
+  ~Descriptor() { MPBENCH_CUDNN(cudnnBackendDestroyDescriptor)(desc_); }
+
+  cudnnBackendDescriptor_t get() const { return desc_; }
+
+  template <typename Value>
+  void set(cudnnBackendAttributeName_t attribute, cudnnBackendAttributeType_t type,
+           const std::vector<Value> &values) {
+    MPBENCH_DNN(cudnnBackendSetAttribute, desc_, attribute, type,
+                static_cast<int64_t>(values.size()), values.data());
+  }
+  void set(cudnnBackendAttributeName_t attribute, const Descriptor &descriptor) {
+    set(attribute, CUDNN_TYPE_BACKEND_DESCRIPTOR, std::vector{descriptor.get()});
+  }
+  void finalize() { MPBENCH_DNN(cudnnBackendFinalize, desc_); }
+  /// Writes at most `room` values and returns the number of existing ones.
+  int64_t get_all(cudnnBackendAttributeName_t attribute, cudnnBackendAttributeType_t type,
+                  int64_t room, void *values) const {
+    int64_t count = 0;
+    MPBENCH_DNN(cudnnBackendGetAttribute, desc_, attribute, type, room, &count, values);
+    return count;
+  }
+
+ private:
+  cudnnBackendDescriptor_t desc_ = nullptr;
+};
+
+using Owner = std::unique_ptr<Descriptor>;
+using Extents = std::vector<int64_t>;
+
+std::vector<cudnnBackendNumericalNote_t> notes_of(const Descriptor &config) {
+  const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  cudnnBackendDescriptor_t descriptor = engine.get();
+  config.get_all(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &descriptor);
+  std::vector<cudnnBackendNumericalNote_t> notes(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  notes.resize(static_cast<size_t>(engine.get_all(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                                  CUDNN_TYPE_NUMERICAL_NOTE,
+                                                  CUDNN_NUMERICAL_NOTE_TYPE_COUNT, notes.data())));
+  return notes;
 }
 
-/// Tensors in the order of the arguments of mp_conv2d_*.
-enum Id : int64_t { kFirst, kSecond, kOut };
+bool has_note(const std::vector<cudnnBackendNumericalNote_t> &notes,
+              cudnnBackendNumericalNote_t note) {
+  return std::find(notes.begin(), notes.end(), note) != notes.end();
+}
 
 /// Attributes of the operation of a pass.
 struct Pass {
-  cudnn::GraphDescType operation;
-  cudnn::GraphAttribute first, second, out, convolution, alpha, beta;
+  cudnnBackendDescriptorType_t operation;
+  cudnnBackendAttributeName_t first, second, out, convolution, alpha, beta;
 };
 
 Pass pass_of(mp_conv_op_t op) {
   switch (op) {
     case MP_CONV_FPROP:
-      return {cudnn::kForward,     cudnn::kForwardX,     cudnn::kForwardFilter, cudnn::kForwardY,
-              cudnn::kForwardConv, cudnn::kForwardAlpha, cudnn::kForwardBeta};
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
     case MP_CONV_DGRAD:
-      return {cudnn::kBackwardData, cudnn::kDataDy,    cudnn::kDataFilter, cudnn::kDataDx,
-              cudnn::kDataConv,     cudnn::kDataAlpha, cudnn::kDataBeta};
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
     default:
-      return {cudnn::kBackwardFilter, cudnn::kFilterX,     cudnn::kFilterDy,  cudnn::kFilterDfilter,
-              cudnn::kFilterConv,     cudnn::kFilterAlpha, cudnn::kFilterBeta};
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
   }
 }
 
 }  // namespace
 
-GraphDescriptor::GraphDescriptor(const cudnn::GraphFunctions &graph, cudnn::GraphDescType type)
-    : graph_(graph) {
-  check_graph(graph_.create(type, &desc_), "cudnnBackendCreateDescriptor");
-}
+struct CudnnGraph::Plans {
+  std::vector<Owner> parts;    ///< descriptors that the plans use
+  std::vector<Owner> engines;  ///< in the order of engines()
+};
 
-GraphDescriptor::~GraphDescriptor() {
-  graph_.destroy(desc_);
-}
+/// Describes an operation and finds its plans.
+class CudnnGraph::Builder {
+ public:
+  explicit Builder(CudnnGraph &graph) : graph_(graph) { graph.plans_ = std::make_unique<Plans>(); }
 
-void GraphDescriptor::set_all(cudnn::GraphAttribute attribute, cudnn::GraphType type, int64_t count,
-                              const void *values) {
-  check_graph(graph_.set(desc_, attribute, type, count, values), "cudnnBackendSetAttribute");
-}
+  Descriptor &make(cudnnBackendDescriptorType_t type) {
+    return *graph_.plans_->parts.emplace_back(std::make_unique<Descriptor>(type));
+  }
 
-void GraphDescriptor::finalize() {
-  check_graph(graph_.finalize(desc_), "cudnnBackendFinalize");
-}
+  /// @param id  index in enqueue()
+  Descriptor &tensor(int64_t id, mp_dtype_t dtype, const Extents &extents, const Extents &strides,
+                     bool is_by_value = false) {
+    Descriptor &tensor = make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, std::vector{id});
+    tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, std::vector{cudnn_type(dtype)});
+    tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, extents);
+    tensor.set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides);
+    tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, std::vector{kAlignment});
+    if (is_by_value) {
+      const bool by_value = true;
+      MPBENCH_DNN(cudnnBackendSetAttribute, tensor.get(), CUDNN_ATTR_TENSOR_IS_BY_VALUE,
+                  CUDNN_TYPE_BOOLEAN, 1, &by_value);
+    }
+    tensor.finalize();
+    return tensor;
+  }
 
-int64_t GraphDescriptor::get_all(cudnn::GraphAttribute attribute, cudnn::GraphType type,
-                                 int64_t room, void *values) const {
-  int64_t count = 0;
-  check_graph(graph_.get(desc_, attribute, type, room, &count, values), "cudnnBackendGetAttribute");
-  return count;
-}
+  void find_plans(Descriptor &operation) {
+    operation.finalize();
+    const std::vector handle{graph_.library_.handle_};
+    Descriptor &graph = make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle);
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
+    graph.finalize();
+    Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+    heuristic.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, std::vector{CUDNN_HEUR_MODE_A});
+    heuristic.finalize();
 
-CudnnGraphConv::CudnnGraphConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op)
-    : library_(library), desc_(desc) {
-  if (desc.dtype != desc.dtype_out)
-    throw std::runtime_error("cuDNN requires equal input and output types");
-  make_graph(op);
-  find_plans();
-}
+    std::vector<Descriptor *> configs;
+    std::vector<cudnnBackendDescriptor_t> results;
+    for (int64_t i = 0; i < kMaxEngines; ++i) {
+      configs.push_back(&make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
+      results.push_back(configs.back()->get());
+    }
+    const int64_t found = heuristic.get_all(
+        CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, kMaxEngines, results.data());
+    configs.resize(static_cast<size_t>(std::clamp<int64_t>(found, 0, kMaxEngines)));
+    for (const Descriptor *config : configs) {
+      try {
+        add_plan(*config, handle);
+      } catch (const std::exception &) {
+        // The heuristic does not guarantee that all of its engines can run.
+      }
+    }
+    if (graph_.engines_.empty()) throw std::runtime_error("cuDNN's graph API has no engine");
+  }
 
-CudnnGraphConv::Descriptor CudnnGraphConv::make(cudnn::GraphDescType type) const {
-  return std::make_unique<GraphDescriptor>(library_.graph_, type);
-}
+ private:
+  void add_plan(const Descriptor &config, const std::vector<cudnnHandle_t> &handle) {
+    const std::vector<cudnnBackendNumericalNote_t> notes = notes_of(config);
+    if (has_note(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) ||
+        has_note(notes, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS))
+      return;
+    Owner plan = std::make_unique<Descriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    plan->set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
+    plan->set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+    plan->finalize();
+    int64_t bytes = 0;
+    plan->get_all(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &bytes);
+    if (bytes > Cudnn::kWorkspaceBytes) return;
+    graph_.plans_->engines.push_back(std::move(plan));
+    graph_.engines_.push_back(
+        {.workspace_bytes = bytes,
+         .is_deterministic = !has_note(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)});
+  }
+
+  CudnnGraph &graph_;
+};
 
 /// Extents are passed in the order N C H W (K C R S); the strides make C the fastest dimension.
-CudnnGraphConv::Descriptor CudnnGraphConv::make_tensor(int64_t id, const int64_t (&nchw)[4]) const {
-  const auto [n, c, h, w] = nchw;
-  Descriptor tensor = make(cudnn::kTensor);
-  tensor->set(cudnn::kTensorId, cudnn::kInt64Type, {id});
-  tensor->set(cudnn::kTensorDataType, cudnn::kDataTypeType, {cudnn::data_type(desc_.dtype)});
-  tensor->set(cudnn::kTensorExtents, cudnn::kInt64Type, {n, c, h, w});
-  tensor->set(cudnn::kTensorStrides, cudnn::kInt64Type, {h * w * c, int64_t{1}, w * c, c});
-  tensor->set(cudnn::kTensorAlignment, cudnn::kInt64Type, {kAlignment});
-  tensor->finalize();
-  return tensor;
-}
-
-CudnnGraphConv::Descriptor CudnnGraphConv::make_convolution() const {
-  const auto set = [](Descriptor &to, cudnn::GraphAttribute attribute, int64_t h, int64_t w) {
-    to->set(attribute, cudnn::kInt64Type, {h, w});
-  };
-  Descriptor conv = make(cudnn::kConvolution);
-  conv->set(cudnn::kConvComputeType, cudnn::kDataTypeType, {cudnn::kFloat});
-  conv->set(cudnn::kConvMode, cudnn::kModeType, {cudnn::kCrossCorrelation});
-  conv->set(cudnn::kConvSpatialDims, cudnn::kInt64Type, {int64_t{2}});
-  set(conv, cudnn::kConvDilations, desc_.dilation_h, desc_.dilation_w);
-  set(conv, cudnn::kConvStrides, desc_.stride_h, desc_.stride_w);
-  set(conv, cudnn::kConvPrePaddings, desc_.pad_top, desc_.pad_left);
-  set(conv, cudnn::kConvPostPaddings, desc_.pad_bottom, desc_.pad_right);
-  conv->finalize();
-  return conv;
-}
-
-void CudnnGraphConv::make_graph(mp_conv_op_t op) {
+CudnnGraph::CudnnGraph(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op)
+    : library_(library) {
+  if (desc.dtype != desc.dtype_out)
+    throw std::runtime_error("cuDNN requires equal input and output types");
+  Builder builder(*this);
   int32_t p = 0, q = 0;
-  mpbench::check(mp_conv2d_get_output_size(&desc_, &p, &q));
-  const int64_t x[4] = {desc_.n, desc_.c, desc_.h, desc_.w};
-  const int64_t y[4] = {desc_.n, desc_.k, p, q};
-  const int64_t filter[4] = {desc_.k, desc_.c / desc_.groups, desc_.r, desc_.s};
-  tensors_[kFirst] = make_tensor(kFirst, op == MP_CONV_DGRAD ? y : x);
-  tensors_[kSecond] = make_tensor(kSecond, op == MP_CONV_WGRAD ? y : filter);
-  tensors_[kOut] = make_tensor(kOut, op == MP_CONV_FPROP ? y : op == MP_CONV_DGRAD ? x : filter);
-  convolution_ = make_convolution();
+  check(mp_conv2d_get_output_size(&desc, &p, &q));
+  const Extents x{desc.n, desc.c, desc.h, desc.w}, y{desc.n, desc.k, p, q},
+      filter{desc.k, desc.c / desc.groups, desc.r, desc.s};
+  const auto tensor = [&](int64_t id, const Extents &e) -> Descriptor & {
+    return builder.tensor(id, desc.dtype, e, {e[1] * e[2] * e[3], 1, e[3] * e[1], e[1]});
+  };
+
+  Descriptor &conv = builder.make(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  const auto set = [&](cudnnBackendAttributeName_t attribute, const Extents &values) {
+    conv.set(attribute, CUDNN_TYPE_INT64, values);
+  };
+  conv.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, std::vector{CUDNN_DATA_FLOAT});
+  conv.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE,
+           std::vector{CUDNN_CROSS_CORRELATION});
+  set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, {2});
+  set(CUDNN_ATTR_CONVOLUTION_DILATIONS, {desc.dilation_h, desc.dilation_w});
+  set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {desc.stride_h, desc.stride_w});
+  set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {desc.pad_top, desc.pad_left});
+  set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {desc.pad_bottom, desc.pad_right});
+  conv.finalize();
 
   const Pass pass = pass_of(op);
-  operation_ = make(pass.operation);
-  operation_->set(pass.first, *tensors_[kFirst]);
-  operation_->set(pass.second, *tensors_[kSecond]);
-  operation_->set(pass.out, *tensors_[kOut]);
-  operation_->set(pass.convolution, *convolution_);
-  operation_->set(pass.alpha, cudnn::kFloatType, {1.0f});
-  operation_->set(pass.beta, cudnn::kFloatType, {desc_.beta});
-  operation_->finalize();
-
-  graph_ = make(cudnn::kGraph);
-  graph_->set(cudnn::kGraphHandle, cudnn::kHandleType, {library_.handle_});
-  graph_->set(cudnn::kGraphOperations, *operation_);
-  graph_->finalize();
+  Descriptor &operation = builder.make(pass.operation);
+  operation.set(pass.first, tensor(0, op == MP_CONV_DGRAD ? y : x));
+  operation.set(pass.second, tensor(1, op == MP_CONV_WGRAD ? y : filter));
+  operation.set(pass.out, tensor(2, op == MP_CONV_FPROP ? y : op == MP_CONV_DGRAD ? x : filter));
+  operation.set(pass.convolution, conv);
+  operation.set(pass.alpha, CUDNN_TYPE_FLOAT, std::vector{1.0f});
+  operation.set(pass.beta, CUDNN_TYPE_FLOAT, std::vector{desc.beta});
+  builder.find_plans(operation);
 }
 
-void CudnnGraphConv::find_plans() {
-  const Descriptor heuristic = make(cudnn::kHeuristic);
-  heuristic->set(cudnn::kHeuristicGraph, *graph_);
-  heuristic->set(cudnn::kHeuristicMode, cudnn::kHeuristicModeType, {cudnn::kModeA});
-  heuristic->finalize();
+#if CUDNN_VERSION >= 91900
 
-  cudnn::GraphDesc results[kMaxEngines];
-  for (cudnn::GraphDesc &result : results) {
-    configs_.push_back(make(cudnn::kEngineConfig));
-    result = configs_.back()->get();
+/// Extents are passed in the order batch, heads, rows, elements; rows and heads are stored as in
+/// mpcore.
+CudnnGraph::CudnnGraph(const Cudnn &library, const TransformerShape &shape, mp_dtype_t dtype)
+    : library_(library), scale_(1 / std::sqrt(static_cast<float>(shape["d"]))) {
+  if (shape.form != "full") throw std::runtime_error("cuDNN's attention operation has no mask");
+  Builder builder(*this);
+  const auto tensor = [&](int64_t id, const char *heads, const char *dim) -> Descriptor & {
+    const int64_t b = shape["b"], l = shape["l"], h = shape[heads], d = shape[dim];
+    return builder.tensor(id, dtype, {b, h, l, d}, {l * h * d, d, h * d, 1});
+  };
+  const int64_t b = shape["b"], l = shape["l"], h = shape["h"];
+  Descriptor &q = tensor(0, "h", "d"), &k = tensor(1, "kv", "d"), &v = tensor(2, "kv", "dv");
+  Descriptor &o = tensor(3, "h", "dv");
+  Descriptor &lse = builder.tensor(4, MP_FP32, {b, h, l, 1}, {h * l, l, 1, 1});
+  const int64_t last = shape.is_forward ? 5 : 9;  // enqueue() appends the address of scale_
+  Descriptor &scale = builder.tensor(last, MP_FP32, {1, 1, 1, 1}, {1, 1, 1, 1}, true);
+  Descriptor &operation =
+      builder.make(shape.is_forward ? CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR
+                                    : CUDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR);
+  if (shape.is_forward) {
+    operation.set(CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC, q);
+    operation.set(CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC, k);
+    operation.set(CUDNN_ATTR_OPERATION_SDPA_FWD_VDESC, v);
+    operation.set(CUDNN_ATTR_OPERATION_SDPA_FWD_ODESC, o);
+    operation.set(CUDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC, lse);
+    operation.set(CUDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC, scale);
+  } else {
+    operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_QDESC, q);
+    operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_KDESC, k);
+    operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_VDESC, v);
+    operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_ODESC, o);
+    operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_STATSDESC, lse);
+    operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_SCALEDESC, scale);
+    operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_DODDESC, tensor(5, "h", "dv"));
+    operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_DQDESC, tensor(6, "h", "d"));
+    operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_DKDESC, tensor(7, "kv", "d"));
+    operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_DVDESC, tensor(8, "kv", "dv"));
   }
-  const int64_t found =
-      heuristic->get_all(cudnn::kHeuristicResults, cudnn::kDescType, kMaxEngines, results);
-  configs_.resize(static_cast<size_t>(std::clamp<int64_t>(found, 0, kMaxEngines)));
-
-  for (const Descriptor &config : configs_) {
-    try {
-      if (!computes_in_fp32(*config)) continue;
-      Descriptor plan = make(cudnn::kPlan);
-      plan->set(cudnn::kPlanHandle, cudnn::kHandleType, {library_.handle_});
-      plan->set(cudnn::kPlanConfig, *config);
-      plan->finalize();
-      int64_t bytes = 0;
-      plan->get_all(cudnn::kPlanWorkspaceBytes, cudnn::kInt64Type, 1, &bytes);
-      if (bytes > Cudnn::kWorkspaceBytes) continue;
-      plans_.push_back(std::move(plan));
-      plan_bytes_.push_back(bytes);
-    } catch (const std::exception &) {
-      // The heuristic does not guarantee that all of its engines can run.
-    }
-  }
-  if (plans_.empty()) throw std::runtime_error("cuDNN's graph API has no engine");
+  builder.find_plans(operation);
 }
 
-bool CudnnGraphConv::computes_in_fp32(const GraphDescriptor &config) const {
-  const Descriptor engine = make(cudnn::kEngine);
-  cudnn::GraphDesc descriptor = engine->get();
-  config.get_all(cudnn::kConfigEngine, cudnn::kDescType, 1, &descriptor);
-  cudnn::NumericalNote notes[cudnn::kNoteCount];
-  const int64_t count =
-      engine->get_all(cudnn::kEngineNotes, cudnn::kNoteType, cudnn::kNoteCount, notes);
-  return std::none_of(notes, notes + count, [](cudnn::NumericalNote note) {
-    return note == cudnn::kReducedPrecisionReduction || note == cudnn::kDownConvertInputs;
-  });
+#else
+
+CudnnGraph::CudnnGraph(const Cudnn &library, const TransformerShape &, mp_dtype_t)
+    : library_(library) {
+  throw std::runtime_error("mpbench was built with a cuDNN before 9.19");
 }
 
-void CudnnGraphConv::enqueue(const void *first, const void *second, void *out,
-                             size_t engine) const {
-  GraphDescriptor pack(library_.graph_, cudnn::kVariantPack);
-  pack.set(cudnn::kPackIds, cudnn::kInt64Type, {int64_t{kFirst}, int64_t{kSecond}, int64_t{kOut}});
-  pack.set(cudnn::kPackPointers, cudnn::kPointerType,
-           {first, second, static_cast<const void *>(out)});
-  pack.set(cudnn::kPackWorkspace, cudnn::kPointerType, {library_.workspace()});
+#endif
+
+CudnnGraph::~CudnnGraph() = default;
+
+void CudnnGraph::enqueue(const std::vector<const void *> &tensors, size_t engine) const {
+  std::vector<const void *> pointers = tensors;
+  if (scale_ != 0) pointers.push_back(&scale_);
+  Extents ids;
+  for (size_t i = 0; i < pointers.size(); ++i) ids.push_back(static_cast<int64_t>(i));
+  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, ids);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR,
+           std::vector{library_.workspace()});
   pack.finalize();
-  check_graph(library_.graph_.execute(library_.handle_, plans_[engine]->get(), pack.get()),
-              "cudnnBackendExecute");
+  MPBENCH_DNN(cudnnBackendExecute, library_.handle_, plans_->engines[engine]->get(), pack.get());
 }
 
 }  // namespace mpbench
+
+#endif

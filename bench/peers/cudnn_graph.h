@@ -1,74 +1,50 @@
-// cuDNN's graph API as a peer: engines that its heuristic selects for a convolution, FP32 compute,
-// NHWC and KRSC.  Some of their kernels are not available through the older functions of cudnn.h.
+// cuDNN's graph API as a peer: engines that its heuristic selects for a convolution or an
+// attention, FP32 compute.  Some of their kernels are not available through older functions.
 #pragma once
 
 #include <memory>
 #include <vector>
 
+#include "bench/shapes/transformer_shapes.h"
 #include "cudnn.h"
-#include "cudnn_graph_abi.h"
 
 namespace mpbench {
 
-/// A descriptor of any kind.
-class GraphDescriptor {
- public:
-  GraphDescriptor(const cudnn::GraphFunctions &graph, cudnn::GraphDescType type);
-  GraphDescriptor(const GraphDescriptor &) = delete;
-  GraphDescriptor &operator=(const GraphDescriptor &) = delete;
-  ~GraphDescriptor();
-
-  cudnn::GraphDesc get() const { return desc_; }
-
-  template <typename Value>
-  void set(cudnn::GraphAttribute attribute, cudnn::GraphType type,
-           std::initializer_list<Value> values) {
-    set_all(attribute, type, static_cast<int64_t>(values.size()), values.begin());
-  }
-  void set(cudnn::GraphAttribute attribute, const GraphDescriptor &descriptor) {
-    set(attribute, cudnn::kDescType, {descriptor.get()});
-  }
-  void finalize();
-  /// Writes at most `room` values and returns the number of existing ones.
-  int64_t get_all(cudnn::GraphAttribute attribute, cudnn::GraphType type, int64_t room,
-                  void *values) const;
-
- private:
-  void set_all(cudnn::GraphAttribute attribute, cudnn::GraphType type, int64_t count,
-               const void *values);
-
-  const cudnn::GraphFunctions &graph_;
-  cudnn::GraphDesc desc_ = nullptr;
-};
-
-class CudnnGraphConv {
+/// Execution plans of one operation.
+class CudnnGraph {
  public:
   /// Number of engines requested from the heuristic; those that cannot run are dropped.
   static constexpr int64_t kMaxEngines = 8;
 
+  /// Convolution, NHWC and KRSC.  Its tensors are those of mp_conv2d_*, in their order.
   /// @throws std::runtime_error if cuDNN has no engine for it.
-  CudnnGraphConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op);
+  CudnnGraph(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op);
+  /// Attention without a mask, which cuDNN's operation lacks.  Its tensors are q, k, v, o, lse; in
+  /// the backward pass also d_o, dq, dk, dv.
+  /// @throws std::runtime_error if cuDNN has no engine for it, or the form is not "full".
+  CudnnGraph(const Cudnn &library, const TransformerShape &shape, mp_dtype_t dtype);
+  CudnnGraph(const CudnnGraph &) = delete;
+  CudnnGraph &operator=(const CudnnGraph &) = delete;
+  ~CudnnGraph();
 
-  size_t engines() const { return plans_.size(); }
-  int64_t workspace_bytes(size_t engine) const { return plan_bytes_[engine]; }
-  /// @param first, second, out  device tensors, in the order of mp_conv2d_*
-  void enqueue(const void *first, const void *second, void *out, size_t engine) const;
+  size_t engines() const { return engines_.size(); }
+  int64_t workspace_bytes(size_t engine) const { return engines_[engine].workspace_bytes; }
+  bool is_deterministic(size_t engine) const { return engines_[engine].is_deterministic; }
+  /// @param tensors  device tensors
+  void enqueue(const std::vector<const void *> &tensors, size_t engine) const;
 
  private:
-  using Descriptor = std::unique_ptr<GraphDescriptor>;
-
-  Descriptor make(cudnn::GraphDescType type) const;
-  Descriptor make_tensor(int64_t id, const int64_t (&nchw)[4]) const;
-  Descriptor make_convolution() const;
-  void make_graph(mp_conv_op_t op);
-  void find_plans();
-  bool computes_in_fp32(const GraphDescriptor &config) const;
+  struct Engine {
+    int64_t workspace_bytes;
+    bool is_deterministic;
+  };
+  class Builder;
+  struct Plans;
 
   const Cudnn &library_;
-  mp_conv2d_desc_t desc_;
-  Descriptor tensors_[3], convolution_, operation_, graph_;
-  std::vector<Descriptor> configs_, plans_;
-  std::vector<int64_t> plan_bytes_;  ///< workspace bytes
+  float scale_ = 0;  ///< factor of the scores of an attention
+  std::vector<Engine> engines_;
+  std::unique_ptr<Plans> plans_;
 };
 
 }  // namespace mpbench

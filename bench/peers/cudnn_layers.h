@@ -6,7 +6,8 @@
 
 #include "bench/shapes/layer_shapes.h"
 #include "cudnn.h"
-#include "cudnn_layers_abi.h"
+
+typedef struct cudnnPoolingStruct *cudnnPoolingDescriptor_t;  // declared by cuDNN
 
 namespace mpbench {
 
@@ -40,10 +41,9 @@ class CudnnLayer {
   void enqueue_pool(const LayerTensors &tensors) const;
 
   const Cudnn &library_;
-  cudnn::LayerFunctions layers_;
   LayerShape shape_;
-  cudnn::TensorDesc x_ = nullptr, y_ = nullptr, channels_ = nullptr;
-  cudnn::PoolDesc pool_ = nullptr;
+  cudnnTensorDescriptor_t x_ = nullptr, y_ = nullptr, channels_ = nullptr;
+  cudnnPoolingDescriptor_t pool_ = nullptr;
   size_t workspace_bytes_ = 0, reserve_bytes_ = 0;
   Buffer reserve_;
 };

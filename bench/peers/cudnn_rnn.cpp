@@ -1,17 +1,13 @@
 #include "cudnn_rnn.h"
 
+#if __has_include(<cudnn.h>)
+#include "cudnn_functions.h"
+
 namespace mpbench {
 
-const char *name_of(cudnn::RnnAlgo algo) {
-  return algo == cudnn::kStandard        ? "standard"
-         : algo == cudnn::kPersistStatic ? "persistent static"
-                                         : "persistent dynamic";
-}
-
-CudnnRnn::CudnnRnn(const Cudnn &library, const RnnShape &shape, mp_dtype_t dtype,
-                   cudnn::RnnAlgo algo, const std::vector<RnnTensors> &sets, PeerMath math)
+CudnnRnn::CudnnRnn(const Cudnn &library, const RnnShape &shape, mp_dtype_t dtype, RnnAlgo algo,
+                   const std::vector<RnnTensors> &sets, PeerMath math)
     : library_(library), shape_(shape), dtype_(dtype), algo_(algo), sets_(sets) {
-  rnn_.load(library.library_);
   try {
     create_descriptors(math);
     create_sets();
@@ -26,35 +22,29 @@ CudnnRnn::~CudnnRnn() {
 }
 
 void CudnnRnn::create_descriptors(PeerMath math) {
-  const cudnn::Functions &dnn = library_.dnn_;
-  const cudnn::DataType type = cudnn::data_type(dtype_);
+  const cudnnDataType_t type = cudnn_type(dtype_);
   const auto hidden = static_cast<int>(shape_.hidden), batch = static_cast<int>(shape_.batch);
   const auto timesteps = static_cast<int>(shape_.timesteps);
 
   // cuDNN requires a descriptor even without dropout, and then accepts no states (as in PyTorch).
-  library_.check(rnn_.create_dropout(&dropout_), "cudnnCreateDropoutDescriptor");
-  library_.check(rnn_.set_dropout(dropout_, library_.handle_, 0.0f, nullptr, 0, 0),
-                 "cudnnSetDropoutDescriptor");
+  MPBENCH_DNN(cudnnCreateDropoutDescriptor, &dropout_);
+  MPBENCH_DNN(cudnnSetDropoutDescriptor, dropout_, library_.handle_, 0.0f, nullptr, 0, 0);
 
-  const cudnn::RnnCell cell = shape_.cell == "lstm"  ? cudnn::kLstm
-                              : shape_.cell == "gru" ? cudnn::kGru
-                                                     : cudnn::kRnnRelu;
-  const cudnn::MathType fp32_math = math == PeerMath::kTf32 ? cudnn::kDefault : cudnn::kFma;
-  library_.check(rnn_.create(&layer_), "cudnnCreateRNNDescriptor");
-  library_.check(
-      rnn_.set(layer_, algo_, cell, cudnn::kDoubleBias, cudnn::kUnidirectional, cudnn::kSkipInput,
-               type, cudnn::kFloat, dtype_ == MP_FP32 ? fp32_math : cudnn::kTensorOp, hidden,
-               hidden, hidden, /*layers=*/1, dropout_, /*flags=*/0),
-      "cudnnSetRNNDescriptor_v8");
-  if (algo_ == cudnn::kPersistDynamic)
-    library_.check(rnn_.build_dynamic(library_.handle_, layer_, batch), "cudnnBuildRNNDynamic");
+  const cudnnRNNMode_t cell = shape_.cell == "lstm"  ? CUDNN_LSTM
+                              : shape_.cell == "gru" ? CUDNN_GRU
+                                                     : CUDNN_RNN_RELU;
+  MPBENCH_DNN(cudnnCreateRNNDescriptor, &layer_);
+  MPBENCH_DNN(cudnnSetRNNDescriptor_v8, layer_, static_cast<cudnnRNNAlgo_t>(algo_), cell,
+              CUDNN_RNN_DOUBLE_BIAS, CUDNN_UNIDIRECTIONAL, CUDNN_SKIP_INPUT, type, CUDNN_DATA_FLOAT,
+              math_type(dtype_, math), hidden, hidden, hidden, /*layers=*/1, dropout_, /*flags=*/0);
+  if (algo_ == RnnAlgo::kPersistDynamic)
+    MPBENCH_DNN(cudnnBuildRNNDynamic, library_.handle_, layer_, batch);
 
   // Sequences of equal length need no packing.
   const std::vector<int> lengths(static_cast<size_t>(batch), timesteps);
-  library_.check(rnn_.create_data(&steps_), "cudnnCreateRNNDataDescriptor");
-  library_.check(rnn_.set_data(steps_, type, cudnn::kSeqMajorPacked, timesteps, batch, hidden,
-                               lengths.data(), nullptr),
-                 "cudnnSetRNNDataDescriptor");
+  MPBENCH_DNN(cudnnCreateRNNDataDescriptor, &steps_);
+  MPBENCH_DNN(cudnnSetRNNDataDescriptor, steps_, type, CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED,
+              timesteps, batch, hidden, lengths.data(), nullptr);
   // cuDNN before 8.9.1 also reads the lengths on the device.
   const auto length_bytes = lengths.size() * sizeof(int);
   lengths_ = Buffer(library_.context_, static_cast<int64_t>(length_bytes));
@@ -62,21 +52,19 @@ void CudnnRnn::create_descriptors(PeerMath math) {
                   library_.stream_));
   check(mp_stream_sync(library_.context_, library_.stream_));  // `lengths` is about to be freed
 
-  for (cudnn::TensorDesc *desc : {&state_, &matrix_, &bias_})
-    library_.check(dnn.create_tensor(desc), "cudnnCreateTensorDescriptor");
+  for (cudnnTensorDescriptor_t *desc : {&state_, &matrix_, &bias_})
+    MPBENCH_DNN(cudnnCreateTensorDescriptor, desc);
   const int extents[] = {1, batch, hidden}, strides[] = {batch * hidden, hidden, 1};
-  library_.check(rnn_.set_tensor_nd(state_, type, 3, extents, strides),
-                 "cudnnSetTensorNdDescriptor");
+  MPBENCH_DNN(cudnnSetTensorNdDescriptor, state_, type, 3, extents, strides);
 }
 
 void CudnnRnn::create_sets() {
-  const cudnn::ForwardMode mode = shape_.is_training() ? cudnn::kTraining : cudnn::kInference;
+  const cudnnForwardMode_t mode =
+      shape_.is_training() ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
   size_t workspace_bytes = 0;
-  library_.check(
-      rnn_.space_bytes(library_.handle_, layer_, mode, steps_, &workspace_bytes, &reserve_bytes_),
-      "cudnnGetRNNTempSpaceSizes");
-  library_.check(rnn_.weight_bytes(library_.handle_, layer_, &weight_bytes_),
-                 "cudnnGetRNNWeightSpaceSize");
+  MPBENCH_DNN(cudnnGetRNNTempSpaceSizes, library_.handle_, layer_, mode, steps_, &workspace_bytes,
+              &reserve_bytes_);
+  MPBENCH_DNN(cudnnGetRNNWeightSpaceSize, library_.handle_, layer_, &weight_bytes_);
   const auto make = [&](size_t bytes) {
     return Buffer(library_.context_, static_cast<int64_t>(bytes));
   };
@@ -91,19 +79,17 @@ void CudnnRnn::create_sets() {
 }
 
 void CudnnRnn::destroy_descriptors() {
-  for (const cudnn::TensorDesc desc : {state_, matrix_, bias_})
-    if (desc != nullptr) library_.dnn_.destroy_tensor(desc);
-  if (steps_ != nullptr) rnn_.destroy_data(steps_);
-  if (layer_ != nullptr) rnn_.destroy(layer_);
-  if (dropout_ != nullptr) rnn_.destroy_dropout(dropout_);
+  for (const cudnnTensorDescriptor_t desc : {state_, matrix_, bias_})
+    if (desc != nullptr) MPBENCH_CUDNN(cudnnDestroyTensorDescriptor)(desc);
+  if (steps_ != nullptr) MPBENCH_CUDNN(cudnnDestroyRNNDataDescriptor)(steps_);
+  if (layer_ != nullptr) MPBENCH_CUDNN(cudnnDestroyRNNDescriptor)(layer_);
+  if (dropout_ != nullptr) MPBENCH_CUDNN(cudnnDestroyDropoutDescriptor)(dropout_);
 }
 
 CudnnRnn::Param CudnnRnn::param(void *weights, int64_t matrix) const {
   Param found{};
-  library_.check(
-      rnn_.weight_params(library_.handle_, layer_, /*layer=*/0, weight_bytes_, weights,
-                         static_cast<int32_t>(matrix), matrix_, &found.matrix, bias_, &found.bias),
-      "cudnnGetRNNWeightParams");
+  MPBENCH_DNN(cudnnGetRNNWeightParams, library_.handle_, layer_, /*layer=*/0, weight_bytes_,
+              weights, static_cast<int32_t>(matrix), matrix_, &found.matrix, bias_, &found.bias);
   return found;
 }
 
@@ -152,25 +138,21 @@ void CudnnRnn::enqueue(RnnPass pass, size_t set) const {
   const auto *const lengths = lengths_.as<int32_t>();
   const auto workspace_bytes = static_cast<size_t>(workspace_.bytes());
   if (pass == RnnPass::kForward)
-    return library_.check(
-        rnn_.forward(library_.handle_, layer_,
-                     shape_.is_training() ? cudnn::kTraining : cudnn::kInference, lengths, steps_,
-                     t.x, steps_, t.y, state_, t.h0, t.hn, state_, nullptr, nullptr, weight_bytes_,
-                     own.weights.data(), workspace_bytes, workspace_.data(), reserve_bytes_,
-                     own.reserve.data()),
-        "cudnnRNNForward");
+    return MPBENCH_DNN(cudnnRNNForward, library_.handle_, layer_,
+                       shape_.is_training() ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE,
+                       lengths, steps_, t.x, steps_, t.y, state_, t.h0, t.hn, state_, nullptr,
+                       nullptr, weight_bytes_, own.weights.data(), workspace_bytes,
+                       workspace_.data(), reserve_bytes_, own.reserve.data());
   if (pass == RnnPass::kBackwardData)
-    return library_.check(
-        rnn_.backward_data(library_.handle_, layer_, lengths, steps_, t.y, t.dy, steps_, t.dx,
-                           state_, t.h0, nullptr, t.dh0, state_, nullptr, nullptr, nullptr,
-                           weight_bytes_, own.weights.data(), workspace_bytes, workspace_.data(),
-                           reserve_bytes_, own.reserve.data()),
-        "cudnnRNNBackwardData_v8");
-  library_.check(
-      rnn_.backward_weights(library_.handle_, layer_, cudnn::kAdd, lengths, steps_, t.x, state_,
-                            t.h0, steps_, t.y, weight_bytes_, own.dweights.data(), workspace_bytes,
-                            workspace_.data(), reserve_bytes_, own.reserve.data()),
-      "cudnnRNNBackwardWeights_v8");
+    return MPBENCH_DNN(cudnnRNNBackwardData_v8, library_.handle_, layer_, lengths, steps_, t.y,
+                       t.dy, steps_, t.dx, state_, t.h0, nullptr, t.dh0, state_, nullptr, nullptr,
+                       nullptr, weight_bytes_, own.weights.data(), workspace_bytes,
+                       workspace_.data(), reserve_bytes_, own.reserve.data());
+  MPBENCH_DNN(cudnnRNNBackwardWeights_v8, library_.handle_, layer_, CUDNN_WGRAD_MODE_ADD, lengths,
+              steps_, t.x, state_, t.h0, steps_, t.y, weight_bytes_, own.dweights.data(),
+              workspace_bytes, workspace_.data(), reserve_bytes_, own.reserve.data());
 }
 
 }  // namespace mpbench
+
+#endif

@@ -7,7 +7,11 @@
 
 #include "bench/shapes/rnn_shapes.h"
 #include "cudnn.h"
-#include "cudnn_rnn_abi.h"
+
+// Types that cuDNN declares.
+typedef struct cudnnDropoutStruct *cudnnDropoutDescriptor_t;
+typedef struct cudnnRNNStruct *cudnnRNNDescriptor_t;
+typedef struct cudnnRNNDataStruct *cudnnRNNDataDescriptor_t;
 
 namespace mpbench {
 
@@ -20,9 +24,15 @@ struct RnnTensors {
   void *reserve = nullptr;  ///< in mpcore's layout
 };
 
-constexpr cudnn::RnnAlgo kRnnAlgos[] = {cudnn::kStandard, cudnn::kPersistStatic,
-                                        cudnn::kPersistDynamic};
-const char *name_of(cudnn::RnnAlgo algo);
+/// Algorithms, with the values of cudnnRNNAlgo_t.
+enum class RnnAlgo { kStandard = 0, kPersistStatic = 1, kPersistDynamic = 2 };
+constexpr RnnAlgo kRnnAlgos[] = {RnnAlgo::kStandard, RnnAlgo::kPersistStatic,
+                                 RnnAlgo::kPersistDynamic};
+inline const char *name_of(RnnAlgo algo) {
+  return algo == RnnAlgo::kStandard        ? "standard"
+         : algo == RnnAlgo::kPersistStatic ? "persistent static"
+                                           : "persistent dynamic";
+}
 
 /// The passes of a layer by one algorithm, ready to be enqueued.
 class CudnnRnn {
@@ -30,13 +40,13 @@ class CudnnRnn {
   /// @param sets  data sets, selected by index in enqueue(); their weights are copied now
   /// @param math  precision in which FP32 tensors are multiplied
   /// @throws std::runtime_error if cuDNN rejects the layer or its algorithm, or memory is short.
-  CudnnRnn(const Cudnn &library, const RnnShape &shape, mp_dtype_t dtype, cudnn::RnnAlgo algo,
+  CudnnRnn(const Cudnn &library, const RnnShape &shape, mp_dtype_t dtype, RnnAlgo algo,
            const std::vector<RnnTensors> &sets, PeerMath math = PeerMath::kFp32);
   CudnnRnn(const CudnnRnn &) = delete;
   CudnnRnn &operator=(const CudnnRnn &) = delete;
   ~CudnnRnn();
 
-  cudnn::RnnAlgo algo() const { return algo_; }
+  RnnAlgo algo() const { return algo_; }
   int64_t workspace_bytes() const { return workspace_.bytes(); }
   int64_t reserve_bytes() const { return static_cast<int64_t>(reserve_bytes_); }
   /// Contract of mp_rnn_*: backward passes read the results of earlier passes in the set.
@@ -66,18 +76,17 @@ class CudnnRnn {
                int64_t count) const;
 
   const Cudnn &library_;
-  cudnn::RnnFunctions rnn_;
   RnnShape shape_;
   mp_dtype_t dtype_;
-  cudnn::RnnAlgo algo_;
+  RnnAlgo algo_;
   std::vector<RnnTensors> sets_;
   std::vector<Own> own_;
   Buffer workspace_, lengths_;
   size_t weight_bytes_ = 0, reserve_bytes_ = 0;
-  cudnn::DropoutDesc dropout_ = nullptr;
-  cudnn::RnnDesc layer_ = nullptr;
-  cudnn::RnnDataDesc steps_ = nullptr;
-  cudnn::TensorDesc state_ = nullptr, matrix_ = nullptr, bias_ = nullptr;
+  cudnnDropoutDescriptor_t dropout_ = nullptr;
+  cudnnRNNDescriptor_t layer_ = nullptr;
+  cudnnRNNDataDescriptor_t steps_ = nullptr;
+  cudnnTensorDescriptor_t state_ = nullptr, matrix_ = nullptr, bias_ = nullptr;
 };
 
 }  // namespace mpbench

@@ -7,10 +7,19 @@
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
-// Defines a struct of pointers to functions.  `list` is a macro of entries
-// X(result, member, symbol, parameters...), which check_*.cpp compare with the vendor's headers.
+// Pointer to a function that a header of the library declares.  Each use finds it once.
+#define MPBENCH_FUNCTION(library, function)                                      \
+  ([&] {                                                                         \
+    static decltype(&::function) const pointer =                                 \
+        (library).find<std::remove_pointer_t<decltype(&::function)>>(#function); \
+    return pointer;                                                              \
+  }())
+
+// Defines a struct of pointers to functions without a header.  `list` is a macro of entries
+// X(result, member, symbol, parameters...).
 #define MPBENCH_TABLE(name, list)                                    \
   struct name {                                                      \
     list(MPBENCH_MEMBER);                                            \
@@ -46,9 +55,14 @@ class DynamicLibrary {
 
   /// @throws std::runtime_error if the library lacks the function.
   template <typename Function>
-  void find(const char *name, Function *&function) const {
-    function = find_if_there<Function>(name);
+  Function *find(const char *name) const {
+    Function *const function = find_if_there<Function>(name);
     if (function == nullptr) throw std::runtime_error(std::string(name) + " is missing");
+    return function;
+  }
+  template <typename Function>
+  void find(const char *name, Function *&function) const {
+    function = find<Function>(name);
   }
 
   /// NULL if the library lacks the function.

@@ -1,6 +1,5 @@
-// NVML, the driver's library behind nvidia-smi: clocks, power, temperature.  Declared here so that
-// the bench builds without NVIDIA's headers; check_nvml.cpp compares the declarations with nvml.h,
-// if it is on the include path.
+// NVML, the driver's library behind nvidia-smi: clocks, power, temperature.  Declared here because
+// CUDA toolkits often lack its header.
 // Source of names and values: NVML API Reference Guide, "Device Queries", "Clocks Event Reasons".
 #pragma once
 

@@ -22,6 +22,13 @@ struct EpilogueTensors {
   float *found_inf = nullptr;  ///< 1 float
 };
 
+/// Precision in which a library multiplies FP32 operands; kTf32 allows it to round them to TF32,
+/// for tensor cores.
+enum class PeerMath { kFp32, kTf32 };
+
+/// Architecture number in the format of mp_device_info.
+constexpr int kFirstArchWithTf32 = 80;
+
 /// Device matrices or tensors of one call, in the order of mpcore's arguments.
 struct Operands {
   const void *first, *second;

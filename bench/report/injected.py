@@ -106,6 +106,18 @@ def _layer(op: str, rng) -> dict:
             if key not in ("layout", "tensors", "parameters", "bytes_per_parameter", "other_peers")} | own
 
 
+def _transformer(bench: str, rng) -> dict:
+    us = rng.uniform(10, 100)
+    row = {"bench": bench, "set": bench, "shape": f"forward made up {bench}", "comment": "", "pass": "forward", "form": {
+        "attention": "causal", "norm": "rms", "linear_xent": "labels", "gated": "swiglu"}[bench], "extents": {"n": 8},
+        "deterministic": True, "dtype": "fp16", "out_dtype": "fp16", "beta": 0, "min_bytes": 1e6, "kernel": "not named",
+        "workspace_bytes": 0, "sets": 2, "gb_per_s": 1e3 / us, "peer_deterministic": False, "peer_workspace_bytes": 1 << 20,
+        "other_peers": [{"peer": "another made-up peer", "ratio_to_peer": 2.0} | _timed(2 * us, "peer_")]}
+    if bench != "norm":
+        row |= {"flop": 1e9, "tflops": 1e3 / us}
+    return row | _timing(us) | _peer(us, rng.uniform(0.8, 1.2))
+
+
 def _call(name: str, problem: str, us: float) -> dict:
     return {"bench": "calls", "call": name, "problem": problem} | _timing(us)
 
@@ -138,6 +150,7 @@ def run(predictions: list, seed: int = 1) -> dict:
     rows[0] |= {"sustained": _timing(2 * rows[0]["median_us"]), "peer_sustained": _timing(rows[0]["median_us"]),
                 "ratio_to_peer_sustained": 0.5}
     rows += [_layer(op, rng) for op in ("batchnorm forward", "softmax_xent, gradient")]
+    rows += [_transformer(bench, rng) for bench in ("attention", "norm", "linear_xent", "gated")]
     rows += [_step(op, layout, tensors, parameters, rng) for op in ("scale_step adamw", "grad_stats", "scale_step sgd")
              for parameters in (10**6, 10**8) for layout, tensors in (("one", 1), ("100 equal", 100))]
     rows += [_call("mp_gemm", "empty", 0.1), _call("mp_gemm", "4096x4096x4096", 2.5),

@@ -16,6 +16,10 @@ BENCH = pathlib.Path(__file__).resolve().parent.parent
 SCHEMA_FILE = BENCH / "results" / "schema.json"
 
 
+# Suites of layers of transformers, whose rows have the same fields.
+TRANSFORMERS = ("attention", "norm", "linear_xent", "gated")
+
+
 class BadResults(Exception):
     """Errors in a file, one per line."""
 

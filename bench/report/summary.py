@@ -71,14 +71,18 @@ def of_rows(name: str, rows: list, device) -> Summary:
         slow=sum(ratio < SLOW for ratio in values(rows, "ratio_to_peer")))
 
 
+def compared(device) -> list:
+    """Rows that are summarized by set."""
+    return products(device) + recurrent_layers(device) + device.rows(*results.TRANSFORMERS)
+
+
 def of_device(device) -> list:
-    rows = products(device) + recurrent_layers(device)
-    return [of_rows(name, own, device) for name, own in by_group(rows).items()]
+    return [of_rows(name, own, device) for name, own in by_group(compared(device)).items()]
 
 
 def of_runs(device) -> list:
     """Returns (run, summary) for each set of each run."""
-    groups = by_group(products(device) + recurrent_layers(device))
+    groups = by_group(compared(device))
     return [(run, of_rows(name, own, device)) for name, rows in groups.items() for run in device.runs
             if (own := device.rows_of(run, rows))]
 

@@ -18,6 +18,10 @@ def _mebibytes(count) -> str:
     return GAP if count is None else f"{count / 2**20:.4g}"
 
 
+def _yes(value) -> str:
+    return GAP if value is None else "yes" if value else "no"
+
+
 def summaries(device) -> str:
     rows = [[one.name, one.rows, figure(one.ratio), figure(one.ratio_best), one.slow or "",
              percent(one.percent_of_peak, 0), figure(one.speedup_fp32), figure(one.speedup_tf32)]
@@ -91,6 +95,12 @@ def all_rows(device) -> str:
                time(row["q3_us"]), f"{row['gb_per_s']:.4g}", percent(row["percent_of_copy"]),
                row.get("peer", GAP), time(row.get("peer_median_us")), _two(row, "ratio_to_peer")]
               for row in device.rows("layers")]
+    transformers = [[results.name_of(row), row["comment"], row["dtype"], time(row["median_us"]), time(row["q1_us"]),
+                     time(row["q3_us"]), f"{row['tflops']:.4g}" if "tflops" in row else GAP, f"{row['gb_per_s']:.4g}",
+                     percent(row.get("percent_of_copy")), _two(row, "time_over_products"), peer.get("peer", GAP),
+                     time(peer.get("peer_median_us")), _two(peer, "ratio_to_peer"), _yes(peer.get("peer_deterministic")),
+                     *map(_mebibytes, (row["workspace_bytes"], peer.get("peer_workspace_bytes")))]
+                    for row in device.rows(*results.TRANSFORMERS) for peer in (row, *row.get("other_peers", ()))]
     steps = [[results.name_of(row), str(row["tensors"]), time(row["median_us"]), time(row["q1_us"]),
               time(row["q3_us"]), f"{row['gb_per_s']:.4g}", percent(row["percent_of_copy"]),
               peer.get("peer", GAP), time(peer.get("peer_median_us")), _two(peer, "ratio_to_peer")]
@@ -101,6 +111,9 @@ def all_rows(device) -> str:
          "best of 8 is choice", "its µs", "ratio to it", "workspace MiB", "library's MiB", "its limit"], found)) + \
         folded(f"All {len(layers)} layers", table(
             ["layer", "", "type", "µs", "q1", "q3", "GB/s", "% copy", *peer], layers)) + \
+        folded(f"All {len(transformers)} layers of transformers", table(
+            ["layer", "", "type", "µs", "q1", "q3", "TFLOP/s", "GB/s", "% copy", "x its GEMM", *peer, "deterministic",
+             "workspace MiB", "peer's"], transformers)) + \
         folded(f"All {len(steps)} steps", table(
             ["operation", "tensors", "µs", "q1", "q3", "GB/s", "% copy", *peer], steps))
 

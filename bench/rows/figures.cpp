@@ -67,7 +67,7 @@ Fields figures_fields(const Figures &f, const std::optional<Peak> &peak) {
                 {"dtype", mp_dtype_name(f.dtype)},
                 {"out_dtype", mp_dtype_name(f.out_dtype)},
                 {"beta", f.beta},
-                {"flop", f.flop},
+                {"flop", f.flop > 0 ? Json(f.flop) : Json()},
                 {"min_bytes", f.min_bytes},
                 {"kernel", f.kernel, "kernel", -26},
                 {"workspace_bytes", f.workspace_bytes}};
@@ -77,10 +77,10 @@ Fields figures_fields(const Figures &f, const std::optional<Peak> &peak) {
          Fields{{"sets", f.sets},
                 {"predicted_us", f.predicted_us > 0 ? Json(f.predicted_us) : Json()}} +
          timing_fields(f.timing, "time us") +
-         Fields{
-             {"tflops", tflops, "TFLOP/s", 8, rate_digits(tflops)},
-             {"gb_per_s", f.timing.giga_per_s(f.min_bytes), "GB/s", 7},
-             {"percent_of_peak", peak ? Json(100 * tflops / peak->tflops) : Json(), "%peak", 6}} +
+         Fields{{"tflops", f.flop > 0 ? Json(tflops) : Json(), "TFLOP/s", 8, rate_digits(tflops)},
+                {"gb_per_s", f.timing.giga_per_s(f.min_bytes), "GB/s", 7},
+                {"percent_of_peak", peak && f.flop > 0 ? Json(100 * tflops / peak->tflops) : Json(),
+                 "%peak", 6}} +
          peer_fields(f.peer, f.timing) + workspace_fields("peer", f.peer_workspace) +
          best_fields(f.peer_best, f.timing) +
          baseline_fields("fp32", "x fp32", f.baselines.fp32, f.timing) +

@@ -34,7 +34,7 @@ struct RankResult {
 struct Figures {
   mp_dtype_t dtype, out_dtype;
   float beta;
-  double flop, min_bytes;  ///< each operand counted once
+  double flop, min_bytes;  ///< each operand counted once; flop 0 = there are no products
   std::string kernel;
   double predicted_us = 0;  ///< predicted by the cost model; 0 = unknown
   int64_t workspace_bytes;

@@ -26,6 +26,7 @@ Json ratio_of(int64_t actual, int64_t least) {
 
 Fields &Fields::operator+=(const Fields &other) {
   list.insert(list.end(), other.list.begin(), other.list.end());
+  more += other.more;
   return *this;
 }
 
@@ -121,8 +122,23 @@ Fields workspace_fields(const std::string &name, const std::optional<PeerWorkspa
 }
 
 Fields peer_fields(const std::optional<PeerResult> &peer, const Timing &own) {
-  return Fields{{"peer", peer ? Json(peer->name) : Json()}} +
-         result_fields("peer", peer, own, "ratio", "peer us");
+  Fields fields = Fields{{"peer", peer ? Json(peer->name) : Json()}} +
+                  result_fields("peer", peer, own, "ratio", "peer us");
+  if (peer && peer->deterministic) fields += {{"peer_deterministic", *peer->deterministic}};
+  if (peer && peer->workspace_bytes) fields += {{"peer_workspace_bytes", *peer->workspace_bytes}};
+  return fields;
+}
+
+Fields other_peers_fields(const std::vector<PeerResult> &peers, const Timing &own, int indent) {
+  Json others;
+  Fields fields{};
+  for (size_t i = 1; i < peers.size(); i++) {
+    const Fields other = peer_fields(peers[i], own);
+    others.push_back(json_of(other));
+    fields.more +=
+        text("%*s%s  %s\n", indent, "", columns_of(other).c_str(), peers[i].name.c_str());
+  }
+  return fields += {{"other_peers", others}};
 }
 
 Fields memory_fields(const Timing &timing, double bytes, const CopyBeside &copy) {

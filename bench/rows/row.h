@@ -61,7 +61,9 @@ Json json_of(const Fields &fields);
 struct PeerResult {
   std::string name;  ///< includes the version
   double median_us, q1_us, q3_us;
-  std::optional<bool> agrees = {};  ///< result equals mpcore's; empty = not compared
+  std::optional<bool> agrees = {};              ///< result equals mpcore's; empty = not compared
+  std::optional<bool> deterministic = {};       ///< equal calls give equal bits; empty = unknown
+  std::optional<int64_t> workspace_bytes = {};  ///< empty = unknown, or PeerWorkspace is known
 };
 
 /// Peak of this run: the rate of mpcore or its peer on large squares, whichever is faster.
@@ -110,6 +112,9 @@ Fields result_fields(const std::string &name, const std::optional<PeerResult> &r
 /// Members NAME_workspace_limit_bytes, and NAME_workspace_bytes if it is known.
 Fields workspace_fields(const std::string &name, const std::optional<PeerWorkspace> &workspace);
 Fields peer_fields(const std::optional<PeerResult> &peer, const Timing &own);
+/// Member "other_peers" with all peers except the first, and a line below the row for each.
+/// @param indent  width of the columns before "peer us"
+Fields other_peers_fields(const std::vector<PeerResult> &peers, const Timing &own, int indent);
 /// Columns "time us" to "%copy" of work that moves `bytes`.
 Fields memory_fields(const Timing &timing, double bytes, const CopyBeside &copy);
 

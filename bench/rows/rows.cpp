@@ -25,6 +25,10 @@ Fields rnn_fields(const char *bench, const RnnShape &shape) {
                 {"timesteps", shape.timesteps}};
 }
 
+std::optional<PeerResult> first_of(const std::vector<PeerResult> &peers) {
+  return peers.empty() ? std::nullopt : std::optional(peers.front());
+}
+
 /// @param title  of the column with the time of the graph
 Fields hand_fields(const GraphBesideHand &times, const char *title) {
   const Quartiles ratio = ratio_between(times.graph, times.by_hand);
@@ -145,6 +149,34 @@ Fields fields_of(const LayerRow &row, const std::optional<Peak> &) {
          peer_fields(row.peer, row.timing) + workspace_fields("peer", row.peer_workspace);
 }
 
+Fields fields_of(const TransformerRow &row, const std::optional<Peak> &peak) {
+  const TransformerShape &shape = row.shape;
+  Json extents;
+  for (const auto &[name, value] : shape.extents) extents[name] = value;
+  Figures figures = row.figures;
+  figures.peer = first_of(row.peers);
+  const Timing &own = figures.timing;
+  Fields fields =
+      shape_fields(shape.suite.c_str(), shape.set, shape.name(), shape.comment, "layer", -48) +
+      Fields{{"pass", shape.pass()},
+             {"form", shape.form},
+             {"extents", extents},
+             {"deterministic", true}} +
+      figures_fields(figures, peak) + other_peers_fields(row.peers, own, 131);
+  if (row.copy) {
+    const double rate = figures.min_bytes / row.copy->median_us * 1e-3;
+    fields += {{"copy_bytes", figures.min_bytes},
+               {"copy_median_us", row.copy->median_us},
+               {"copy_gb_per_s", rate},
+               {"percent_of_copy", 100 * own.giga_per_s(figures.min_bytes) / rate, "%copy", 6}};
+  }
+  if (row.product)
+    fields +=
+        times_fields("products", *row.product) +
+        Fields{{"time_over_products", own.median_us / row.product->median_us, "x GEMM", 7, 3}};
+  return fields;
+}
+
 Fields fields_of(const StepRow &row, const std::optional<Peak> &) {
   Fields fields{{"bench", "step"},
                 {"op", row.op, "op", -27},
@@ -153,18 +185,10 @@ Fields fields_of(const StepRow &row, const std::optional<Peak> &) {
                 {"parameters", row.parameters, "parameters", 11},
                 {"bytes_per_parameter", row.bytes_per_parameter, "B/param", 8}};
   if (row.counts) return fields + counts_fields(*row.counts);
-  const std::vector<PeerResult> &peers = row.peers;
-  fields += {{"sets", row.sets}};
-  fields += memory_fields(row.timing, static_cast<double>(row.bytes_per_parameter * row.parameters),
-                          row.copy);
-  fields += peer_fields(peers.empty() ? std::nullopt : std::optional(peers[0]), row.timing);
-  Json others;
-  for (size_t i = 1; i < peers.size(); i++) {
-    const Fields other = peer_fields(peers[i], row.timing);
-    others.push_back(json_of(other));
-    fields.more += text("%108s%s  %s\n", "", columns_of(other).c_str(), peers[i].name.c_str());
-  }
-  return fields += {{"other_peers", others}};
+  const auto bytes = static_cast<double>(row.bytes_per_parameter * row.parameters);
+  return fields + Fields{{"sets", row.sets}} + memory_fields(row.timing, bytes, row.copy) +
+         peer_fields(first_of(row.peers), row.timing) +
+         other_peers_fields(row.peers, row.timing, 108);
 }
 
 Fields fields_of(const CallRow &row, const std::optional<Peak> &) {

@@ -8,6 +8,7 @@
 #include "bench/shapes/layer_shapes.h"
 #include "bench/shapes/perceptron_shape.h"
 #include "bench/shapes/rnn_shapes.h"
+#include "bench/shapes/transformer_shapes.h"
 #include "figures.h"
 
 namespace mpbench {
@@ -51,6 +52,15 @@ struct LayerRow {
   std::optional<PeerResult> peer = {};
   std::optional<PeerWorkspace> peer_workspace = {};
   std::optional<Counts> counts = {};  ///< replace times
+};
+
+/// One pass of a layer of a transformer.
+struct TransformerRow {
+  TransformerShape shape;
+  Figures figures;                         ///< operations count only the products
+  std::optional<PeerResult> copy = {};     ///< copy of as many bytes; normalization
+  std::optional<PeerResult> product = {};  ///< GEMM alone; gated unit
+  std::vector<PeerResult> peers = {};      ///< the first one is shown in the table
 };
 
 /// The optimizer step, or a part of it.
@@ -121,6 +131,7 @@ Fields fields_of(const ConvRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const RnnRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const RnnLayerRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const LayerRow &row, const std::optional<Peak> &peak);
+Fields fields_of(const TransformerRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const StepRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const CallRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const StartupRow &row, const std::optional<Peak> &peak);

@@ -9,7 +9,7 @@
 #include "bench/shapes/allreduce_shapes.h"
 #include "bench/shapes/selection.h"
 #include "bench/shapes/sets.h"
-#include "suites.h"
+#include "suite.h"
 #include "support/ranks.h"
 
 namespace mpbench {
@@ -185,12 +185,9 @@ Suite allreduce_suite(const Options &options, const Machine &machine, Report &re
       shapes.push_back(std::move(shape));
     }
   }
-  const auto cost_us = [&](const AllReduceShape &shape) {
-    return measuring_us(machine, pace_of(options, machine), shape.effort_flop());
-  };
   return make_suite<AllReduceBench>("allreduce",
                                     selected(std::move(shapes), options, machine.on_host()),
-                                    cost_us, options, machine, report);
+                                    options, machine, report);
 }
 
 }  // namespace mpbench

@@ -7,7 +7,6 @@
 #include "peer_library.h"
 #include "problem_timer.h"
 #include "suite.h"
-#include "suites.h"
 
 namespace mpbench {
 namespace {
@@ -72,11 +71,8 @@ Comparand BatchedBench::comparand(const BatchedShape &shape) const {
 }  // namespace
 
 Suite batched_suite(const Options &options, const Machine &machine, Report &report) {
-  const auto cost_us = [&](const BatchedShape &shape) {
-    return measuring_us(machine, pace_of(options, machine), shape.effort_flop());
-  };
   return make_suite<BatchedBench>("batched", read_batched_shapes(options, machine.on_host()),
-                                  cost_us, options, machine, report);
+                                  options, machine, report);
 }
 
 }  // namespace mpbench

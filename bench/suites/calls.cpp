@@ -6,7 +6,6 @@
 #include "call_cases.h"
 #include "peer_library.h"
 #include "suite.h"
-#include "suites.h"
 
 namespace mpbench {
 namespace {

@@ -3,16 +3,46 @@
 #include <memory>
 #include <optional>
 
-#include "bench/peers/cudnn_peer.h"
+#include "bench/peers/cudnn_graph.h"
 #include "bench/rows/rows.h"
 #include "bench/shapes/conv_shapes.h"
 #include "peer_library.h"
 #include "problem_timer.h"
 #include "suite.h"
-#include "suites.h"
 
 namespace mpbench {
 namespace {
+
+/// cuDNN's algorithm search, then the engines of its graph API.
+class CudnnPeer : public Peer {
+ public:
+  /// @param search  tensors for the search, which overwrites the output
+  /// @throws std::runtime_error if cuDNN has no algorithm for it.
+  CudnnPeer(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op, PeerLayout layout,
+            const Operands &search, PeerMath math)
+      : conv_(library, desc, op, layout, search.first, search.second, search.out, math) {}
+
+  /// @throws std::runtime_error if the graph API has no engine for the convolution.
+  void add_engines(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op) {
+    graph_ = std::make_unique<CudnnGraph>(library, desc, op);
+  }
+
+  size_t choices() const override { return graph_ ? graph_->engines() + 1 : 0; }
+  PeerWorkspace workspace(size_t choice) const override {
+    return {.limit = Cudnn::kWorkspaceBytes,
+            .used = choice == 0 ? conv_.workspace_bytes() : graph_->workspace_bytes(choice - 1)};
+  }
+  void enqueue(const Operands &t, size_t choice) const override {
+    if (choice == 0)
+      conv_.enqueue(t.first, t.second, t.out);
+    else
+      graph_->enqueue({t.first, t.second, t.out}, choice - 1);
+  }
+
+ private:
+  CudnnConv conv_;
+  std::unique_ptr<CudnnGraph> graph_;
+};
 
 class ConvBench {
  public:
@@ -73,11 +103,8 @@ Comparand ConvBench::comparand(const ConvShape &shape) {
 }  // namespace
 
 Suite conv_suite(const Options &options, const Machine &machine, Report &report) {
-  const auto cost_us = [&](const ConvShape &shape) {
-    return measuring_us(machine, pace_of(options, machine), shape.effort_flop());
-  };
-  return make_suite<ConvBench>("conv", read_conv_shapes(options, machine.on_host()), cost_us,
-                               options, machine, report);
+  return make_suite<ConvBench>("conv", read_conv_shapes(options, machine.on_host()), options,
+                               machine, report);
 }
 
 }  // namespace mpbench

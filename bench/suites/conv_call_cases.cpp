@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "call_cases.h"
-#include "call_matrices.h"
 
 namespace mpbench {
 namespace {

@@ -1,35 +1,57 @@
 // mpbench epilogue: GEMMs of linear layers with the epilogues of training, compared with cuBLASLt's
 // epilogues.
+#include <map>
+#include <memory>
 #include <optional>
 
 #include "bench/peers/cublaslt.h"
 #include "bench/rows/rows.h"
-#include "gemm_then_stats.h"
 #include "peer_library.h"
 #include "problem_timer.h"
 #include "suite.h"
-#include "suites.h"
 
 namespace mpbench {
 namespace {
 
-cublaslt::Epilogue peer_epilogue(Epilogue epilogue) {
-  switch (epilogue) {
-    case Epilogue::kBias:
-      return cublaslt::kBias;
-    case Epilogue::kBiasRelu:
-      return cublaslt::kReluBias;
-    case Epilogue::kBiasGeluAux:
-      return cublaslt::kGeluAuxBias;
-    case Epilogue::kDgeluDbias:
-      return cublaslt::kDgeluBgrad;
-    case Epilogue::kNone:
-    case Epilogue::kAmaxFoundInf:
-    case Epilogue::kAccumulateFp32:
-      return cublaslt::kDefault;
+/// GEMM of cuBLASLt, then the statistics pass of mpcore over D: cuBLASLt has no epilogue that
+/// measures a 16-bit result.
+class GemmThenStats : public Peer {
+ public:
+  /// @throws std::runtime_error if cuBLASLt has no algorithm for the GEMM.
+  GemmThenStats(const Machine &machine, const CublasLt &library, const mp_gemm_desc_t &desc,
+                const Problem &problem)
+      : machine_(machine), gemm_(library, desc) {
+    for (const Operands &set : problem.all_sets()) {
+      void *data = set.out;
+      const int64_t numel = desc.m * desc.n;
+      mp_tensor_list_desc_t list_desc;
+      MP_INIT_STRUCT(&list_desc);
+      list_desc.dtype = desc.dtype_cd;
+      list_desc.count = 1;
+      list_desc.data = &data;
+      list_desc.numel = &numel;
+      mp_tensor_list_t list = nullptr;
+      check(mp_tensor_list_create(&list, machine.context(), &list_desc));
+      lists_[data].reset(list);
+    }
   }
-  return cublaslt::kDefault;
-}
+
+  size_t choices() const override { return gemm_.choices(); }
+  PeerWorkspace workspace(size_t choice) const override { return gemm_.workspace(choice); }
+  void enqueue(const Operands &t, size_t choice) const override {
+    gemm_.enqueue(t, choice);
+    mp_stats_outputs_t outputs;
+    MP_INIT_STRUCT(&outputs);
+    outputs.amax = t.epilogue.amax;
+    outputs.found_inf = t.epilogue.found_inf;
+    check(mp_tensor_stats(lists_.at(t.out).get(), &outputs, machine_.stream()));
+  }
+
+ private:
+  const Machine &machine_;
+  CublasLtGemm gemm_;
+  std::map<const void *, TensorList> lists_;  ///< key: address of D
+};
 
 class EpilogueBench {
  public:
@@ -65,19 +87,15 @@ Comparand EpilogueBench::comparand(const EpilogueShape &shape) const {
           .make_peer = [=, this](const Problem &problem) -> std::unique_ptr<Peer> {
             if (is_measured_apart)
               return std::make_unique<GemmThenStats>(machine_, *library_, desc, problem);
-            return std::make_unique<CublasLtGemm>(*library_, desc, PeerMath::kFp32,
-                                                  peer_epilogue(shape.epilogue));
+            return std::make_unique<CublasLtGemm>(*library_, desc, PeerMath::kFp32, shape.epilogue);
           }};
 }
 
 }  // namespace
 
 Suite epilogue_suite(const Options &options, const Machine &machine, Report &report) {
-  const auto cost_us = [&](const EpilogueShape &shape) {
-    return measuring_us(machine, pace_of(options, machine), shape.effort_flop());
-  };
   return make_suite<EpilogueBench>("epilogue", read_epilogue_shapes(options, machine.on_host()),
-                                   cost_us, options, machine, report);
+                                   options, machine, report);
 }
 
 }  // namespace mpbench

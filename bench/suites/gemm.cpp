@@ -4,7 +4,6 @@
 #include "bench/shapes/shapes.h"
 #include "gemm_timer.h"
 #include "suite.h"
-#include "suites.h"
 
 namespace mpbench {
 namespace {
@@ -60,11 +59,8 @@ void GemmBench::begin() {
 }  // namespace
 
 Suite gemm_suite(const Options &options, const Machine &machine, Report &report) {
-  const auto cost_us = [&](const Shape &shape) {
-    return measuring_us(machine, pace_of(options, machine), shape.effort_flop());
-  };
-  return make_suite<GemmBench>("gemm", read_shapes(options, machine.on_host()), cost_us, options,
-                               machine, report);
+  return make_suite<GemmBench>("gemm", read_shapes(options, machine.on_host()), options, machine,
+                               report);
 }
 
 }  // namespace mpbench

@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "call_cases.h"
-#include "call_matrices.h"
 #include "runnable.h"
 
 namespace mpbench {

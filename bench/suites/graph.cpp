@@ -11,7 +11,6 @@
 #include "bench/shapes/selection.h"
 #include "perceptron.h"
 #include "suite.h"
-#include "suites.h"
 
 namespace mpbench {
 namespace {

@@ -8,7 +8,6 @@
 #include "peer_library.h"
 #include "step_ops.h"
 #include "suite.h"
-#include "suites.h"
 
 namespace mpbench {
 namespace {
@@ -102,11 +101,8 @@ bool LayerBench::check_agreement(const LayerShape &shape, const LayerData &data,
 }  // namespace
 
 Suite layers_suite(const Options &options, const Machine &machine, Report &report) {
-  const auto cost_us = [&](const LayerShape &shape) {
-    return measuring_us(machine, pace_of(options, machine), shape.effort_flop());
-  };
-  return make_suite<LayerBench>("layers", read_layer_shapes(options, machine.on_host()), cost_us,
-                                options, machine, report);
+  return make_suite<LayerBench>("layers", read_layer_shapes(options, machine.on_host()), options,
+                                machine, report);
 }
 
 }  // namespace mpbench

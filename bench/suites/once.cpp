@@ -1,4 +1,4 @@
-#include "once.h"
+#include "suite.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "pass_ops.h"
+#include "step_ops.h"
 
 #include <memory>
 

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "bench/peers/peer_math.h"
 #include "bench/rows/figures.h"
 #include "bench/rows/report.h"
 #include "comparison.h"

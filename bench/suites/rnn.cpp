@@ -4,7 +4,6 @@
 #include "gemm_timer.h"
 #include "rnn_layer.h"
 #include "suite.h"
-#include "suites.h"
 
 namespace mpbench {
 namespace {
@@ -15,6 +14,7 @@ struct RnnItem {
   bool is_layer;
 
   std::string label() const { return shape.label() + (is_layer ? ", layer" : ""); }
+  double effort_flop() const { return shape.effort_flop(); }
 };
 
 class RnnBench {
@@ -51,11 +51,7 @@ std::vector<RnnItem> rnn_items(const Options &options, const Machine &machine) {
 }  // namespace
 
 Suite rnn_suite(const Options &options, const Machine &machine, Report &report) {
-  const auto cost_us = [&](const RnnItem &item) {
-    return measuring_us(machine, pace_of(options, machine), item.shape.effort_flop());
-  };
-  return make_suite<RnnBench>("rnn", rnn_items(options, machine), cost_us, options, machine,
-                              report);
+  return make_suite<RnnBench>("rnn", rnn_items(options, machine), options, machine, report);
 }
 
 }  // namespace mpbench

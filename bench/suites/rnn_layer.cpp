@@ -140,7 +140,7 @@ std::unique_ptr<CudnnRnn> RnnLayerTimer::make_peer(const char *what, RnnData &da
   std::string reason;
   Pace pace = brief_pace(machine_);
   pace.least_batches = 5;  // layers take long, and this only selects an algorithm
-  for (const cudnn::RnnAlgo algo : kRnnAlgos) {
+  for (const RnnAlgo algo : kRnnAlgos) {
     try {
       auto peer = std::make_unique<CudnnRnn>(*library_, data.shape(), data.desc().dtype, algo,
                                              data.all_sets(), math);

@@ -10,7 +10,6 @@
 #include "bench/rows/rows.h"
 #include "bench/shapes/selection.h"
 #include "suite.h"
-#include "suites.h"
 
 namespace mpbench {
 namespace {

@@ -9,7 +9,6 @@
 #include "layouts.h"
 #include "step_ops.h"
 #include "suite.h"
-#include "suites.h"
 #include "torch_peer.h"
 
 namespace mpbench {
@@ -177,11 +176,7 @@ std::vector<TorchPeer *> StepBench::prepare_peers(const StepItem &item, int64_t 
 }  // namespace
 
 Suite step_suite(const Options &options, const Machine &machine, Report &report) {
-  const auto cost_us = [&](const StepItem &item) {
-    return measuring_us(machine, pace_of(options, machine), item.effort_flop());
-  };
-  return make_suite<StepBench>("step", step_items(options, machine), cost_us, options, machine,
-                               report);
+  return make_suite<StepBench>("step", step_items(options, machine), options, machine, report);
 }
 
 }  // namespace mpbench

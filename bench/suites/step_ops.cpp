@@ -4,7 +4,6 @@
 #include <memory>
 #include <stdexcept>
 
-#include "pass_ops.h"
 #include "step_data.h"
 
 namespace mpbench {

@@ -29,7 +29,9 @@ template <typename Bench, typename Item, typename Cost>
 Suite make_suite(const char *name, std::vector<Item> items, Cost cost_us, const Options &options,
                  const Machine &machine, Report &report) {
   Suite suite{.name = name};
-  for (const Item &item : items) suite.jobs.push_back({item.label(), cost_us(item)});
+  suite.jobs.reserve(items.size());
+  // Assigned, because GCC 12 warns of the move into a new element (-Warray-bounds).
+  for (const Item &item : items) suite.jobs.emplace_back() = {item.label(), cost_us(item)};
   suite.open = [items = std::move(items), &options, &machine, &report] {
     const auto bench = std::make_shared<Bench>(options, machine, report);
     if constexpr (requires { bench->begin(); }) bench->begin();
@@ -37,6 +39,27 @@ Suite make_suite(const char *name, std::vector<Item> items, Cost cost_us, const 
   };
   return suite;
 }
+
+/// The same for a Bench whose items have effort_flop() and take as long as that.
+template <typename Bench, typename Item>
+Suite make_suite(const char *name, std::vector<Item> items, const Options &options,
+                 const Machine &machine, Report &report) {
+  const auto cost_us = [&](const Item &item) {
+    return measuring_us(machine, pace_of(options, machine), item.effort_flop());
+  };
+  return make_suite<Bench>(name, std::move(items), cost_us, options, machine, report);
+}
+
+using SuiteMaker = Suite(const Options &, const Machine &, Report &);
+SuiteMaker gemm_suite, epilogue_suite, batched_suite, rnn_suite, conv_suite, layers_suite;
+SuiteMaker step_suite, calls_suite, startup_suite, autocast_suite, graph_suite, allreduce_suite;
+/// @param name  "attention", "norm", "linear_xent" or "gated"
+Suite transformer_suite(const char *name, const Options &options, const Machine &machine,
+                        Report &report);
+
+/// Runs the GEMM or convolution that --once names, for profilers: once, waits, prints the kernel.
+/// @throws std::runtime_error if there is no shape with this name.
+void call_once(const Options &options, const Machine &machine);
 
 /// Runs all suites in order, with progress.  A failed measurement becomes a note and does not stop
 /// the others.

@@ -46,10 +46,15 @@ void TorchPeer::take_turn() {
 std::optional<PeerResult> TorchPeer::result() {
   const std::string answer = python_.ask("result");
   if (number(answer, "median_us") <= 0.0) return std::nullopt;
-  return PeerResult{.name = field(answer, "peer"),
+  PeerResult result{.name = field(answer, "peer"),
                     .median_us = number(answer, "median_us"),
                     .q1_us = number(answer, "q1_us"),
                     .q3_us = number(answer, "q3_us")};
+  if (const std::string known = field(answer, "deterministic"); !known.empty())
+    result.deterministic = known == "true";
+  if (!field(answer, "workspace_bytes").empty())
+    result.workspace_bytes = static_cast<int64_t>(number(answer, "workspace_bytes"));
+  return result;
 }
 
 }  // namespace mpbench

@@ -17,6 +17,10 @@ MOST_CALLS = 200
 FILLER_BYTES = 64 << 20
 
 
+class Unsupported(Exception):
+    """A problem that the library does not have."""
+
+
 class Timer:
     """Times one problem.  Subclasses define call() and name(), the name of the timed library."""
 
@@ -109,6 +113,8 @@ def serve(torch, name, make_timer, commands, answers):
             timer = None
             torch.cuda.empty_cache()
             answer = {"error": "not enough device memory"}
+        except Unsupported as error:
+            answer = {"error": str(error)}
         except (ImportError, RuntimeError) as error:  # missing, or built without CUDA
             timer = None
             answer = {"error": f"{name} cannot be used ({error})".replace('"', "'").replace("\n", " "),

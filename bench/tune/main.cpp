@@ -12,8 +12,6 @@
 #include "options.h"
 #include "predict.h"
 #include "report.h"
-#include "shapes.h"
-#include "stored.h"
 #include "support/program.h"
 #include "support/progress.h"
 

@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include "bench/suites/rank.h"
-#include "problems.h"
 
 namespace mptune {
 namespace {

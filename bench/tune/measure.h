@@ -1,6 +1,7 @@
 // Times of all kernels that can run a problem, and the problem in the form that selection uses.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -8,8 +9,12 @@
 #include "bench/timing/machine.h"
 #include "bench/timing/timing.h"
 #include "fit.h"
+#include "options.h"
 
 namespace mptune {
+
+constexpr mp_dtype_t kDtype = MP_FP16;  // bf16 has the same rates
+constexpr bool kAligned = true;         // like all memory of mp_malloc
 
 /// One kernel on one problem.
 struct Run {
@@ -36,6 +41,15 @@ struct Measurements {
   Origin origin;
   std::vector<Measured> measured = {};
 };
+
+/// Reads the measurements that an earlier mptune wrote with --json, on this device or another one.
+/// @throws std::runtime_error if the file is missing, is not from mptune, or has an unknown kernel.
+Measurements read_measurements(const std::filesystem::path &path);
+
+/// Returns the problems that the options select.
+/// @throws std::runtime_error if a file is missing or malformed.
+std::vector<mpbench::Shape> shapes_to_measure(const Options &options,
+                                              const mpbench::Machine &machine);
 
 Origin origin_of(const mpbench::Machine &machine);
 

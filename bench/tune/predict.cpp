@@ -8,7 +8,6 @@
 #include "bench/shapes/shapes.h"
 #include "kernels/conv/conv_plan.h"
 #include "measure.h"
-#include "problems.h"
 #include "support/json.h"
 #include "support/program.h"
 #include "support/text.h"

@@ -1,7 +1,7 @@
 // Grid of problems that separates the constants: few and many tiles (launch, waves), short and long
 // k (tile_us, k_us), thin matrices (DRAM), many small tiles (L2), few tiles with a long k (splits),
 // odd rows (unaligned), and each order of the operands.
-#include "shapes.h"
+#include "measure.h"
 
 #include "bench/options.h"
 

@@ -1,4 +1,4 @@
-#include "stored.h"
+#include "measure.h"
 
 #include <fstream>
 #include <stdexcept>

@@ -1,6 +1,7 @@
 /* Stub of cuDNN for tests: recurrent layers of fp32 in host memory, with CUDNN_SKIP_INPUT and one
- * layer.  Inconsistent sizes are rejected.  Like the real library, backward data consumes the
- * results of forward, and gradients of weights are accumulated. */
+ * layer, and attention of fp32 through the graph API.  Inconsistent sizes are rejected.  Like the
+ * real library, backward data consumes the results of forward, and gradients of weights are
+ * accumulated. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,34 +19,6 @@ typedef struct {
 
 #define REQUIRE(condition) \
   if (!(condition)) return BAD_PARAM
-
-/* ---- required symbols that are never called ---- */
-
-#define NOTHING(name)     \
-  int name(void) {        \
-    return NOT_SUPPORTED; \
-  }
-NOTHING(cudnnSetTensor4dDescriptor)
-NOTHING(cudnnCreateFilterDescriptor)
-NOTHING(cudnnDestroyFilterDescriptor)
-NOTHING(cudnnSetFilter4dDescriptor)
-NOTHING(cudnnCreateConvolutionDescriptor)
-NOTHING(cudnnDestroyConvolutionDescriptor)
-NOTHING(cudnnSetConvolution2dDescriptor)
-NOTHING(cudnnSetConvolutionGroupCount)
-NOTHING(cudnnSetConvolutionMathType)
-NOTHING(cudnnFindConvolutionForwardAlgorithmEx)
-NOTHING(cudnnFindConvolutionBackwardDataAlgorithmEx)
-NOTHING(cudnnFindConvolutionBackwardFilterAlgorithmEx)
-NOTHING(cudnnConvolutionForward)
-NOTHING(cudnnConvolutionBackwardData)
-NOTHING(cudnnConvolutionBackwardFilter)
-NOTHING(cudnnBackendCreateDescriptor)
-NOTHING(cudnnBackendDestroyDescriptor)
-NOTHING(cudnnBackendFinalize)
-NOTHING(cudnnBackendSetAttribute)
-NOTHING(cudnnBackendGetAttribute)
-NOTHING(cudnnBackendExecute)
 
 /* ---- handles and descriptors ---- */
 
@@ -313,5 +286,167 @@ int cudnnRNNBackwardWeights_v8(void *handle, Rnn *rnn, int add, const int32_t *l
           for (int k = 0; k < h; k++)
             matrix_of(rnn, dweights, j)[r * h + k] += kept[j * h + r] * before[k];
     }
+  return SUCCESS;
+}
+
+/* ---- graph API: one attention ---- */
+
+enum { SDPA_FORWARD = 41, SDPA_BACKWARD = 43 }; /* cudnnBackendDescriptorType_t */
+enum { TYPE_BOOLEAN = 2, TYPE_INT64 = 3, TYPE_POINTER = 6, TYPE_DESCRIPTOR = 15, TYPE_HANDLE = 0 };
+enum { HEUR_GRAPH = 201, HEUR_RESULTS = 202, CONFIG_ENGINE = 300, PLAN_CONFIG = 401, PLAN_BYTES };
+enum { GRAPH_OPS = 801, TENSOR_DIMS = 902, TENSOR_STRIDES = 903, TENSOR_ID = 906 };
+enum { PACK_IDS = 1000, PACK_POINTERS = 1001, ENGINE_NOTES = 1303, NONDETERMINISTIC = 4 };
+enum { FORWARD_Q = 2800, BACKWARD_Q = 2851 }; /* q, k, v, o, stats and scale are adjacent */
+enum { BACKWARD_DQ = 2859, BACKWARD_DK, BACKWARD_DV, BACKWARD_DO };
+
+typedef struct Graph {
+  int type, attributes, is_final, engine;
+  struct {
+    int name;
+    int64_t count;
+    char values[128];
+  } attribute[16];
+} Graph;
+
+int cudnnBackendCreateDescriptor(int type, Graph **graph) {
+  const int status = make((void **)graph, sizeof **graph);
+  if (status == SUCCESS) (*graph)->type = type;
+  return status;
+}
+int cudnnBackendDestroyDescriptor(Graph *graph) {
+  return destroy(graph);
+}
+int cudnnBackendFinalize(Graph *graph) {
+  graph->is_final = 1;
+  return SUCCESS;
+}
+int cudnnBackendSetAttribute(Graph *graph, int name, int type, int64_t count, const void *values) {
+  const size_t bytes =
+      type == TYPE_BOOLEAN ? 1
+      : type == TYPE_INT64 || type == TYPE_POINTER || type == TYPE_DESCRIPTOR || type == TYPE_HANDLE
+          ? 8
+          : 4;
+  REQUIRE(!graph->is_final && graph->attributes < 16 && (size_t)count * bytes <= 128);
+  graph->attribute[graph->attributes].name = name;
+  graph->attribute[graph->attributes].count = count;
+  memcpy(graph->attribute[graph->attributes++].values, values, (size_t)count * bytes);
+  return SUCCESS;
+}
+static const void *attribute_of(const Graph *graph, int name) {
+  for (int i = 0; graph != NULL && graph->is_final && i < graph->attributes; i++)
+    if (graph->attribute[i].name == name) return graph->attribute[i].values;
+  return NULL;
+}
+static Graph *part_of(const Graph *graph, int name) {
+  Graph *const *const part = attribute_of(graph, name);
+  return part != NULL ? *part : NULL;
+}
+
+/* Two engines: the first one is not deterministic. */
+int cudnnBackendGetAttribute(Graph *graph, int name, int type, int64_t room, int64_t *count,
+                             void *values) {
+  (void)type;
+  *count = 1;
+  if (name == HEUR_RESULTS) {
+    Graph *const operations = part_of(graph, HEUR_GRAPH);
+    REQUIRE(room >= 2 && operations != NULL);
+    for (int i = 0; i < 2; i++) {
+      Graph *const config = ((Graph **)values)[i];
+      cudnnBackendSetAttribute(config, HEUR_GRAPH, TYPE_DESCRIPTOR, 1, &operations);
+      config->is_final = 1;
+      config->engine = i;
+    }
+    *count = 2;
+  } else if (name == CONFIG_ENGINE) {
+    (*(Graph **)values)->engine = graph->engine;
+  } else if (name == ENGINE_NOTES) {
+    *count = graph->engine == 0;
+    if (graph->engine == 0) *(int *)values = NONDETERMINISTIC;
+  } else {
+    REQUIRE(name == PLAN_BYTES);
+    *(int64_t *)values = 256;
+  }
+  return SUCCESS;
+}
+
+typedef struct {
+  float *data;
+  int64_t dims[4], strides[4];
+} View;
+
+static int find_view(const Graph *pack, const Graph *operation, int name, View *view) {
+  const Graph *const tensor = part_of(operation, name);
+  const int64_t *const id = attribute_of(tensor, TENSOR_ID), *const ids =
+                                                                 attribute_of(pack, PACK_IDS);
+  float *const *const pointers = attribute_of(pack, PACK_POINTERS);
+  REQUIRE(id != NULL && ids != NULL && pointers != NULL);
+  for (int i = 0; i < 10; i++) {
+    if (ids[i] != *id || (i > 0 && ids[i] == 0)) continue;
+    view->data = pointers[i];
+    memcpy(view->dims, attribute_of(tensor, TENSOR_DIMS), sizeof view->dims);
+    memcpy(view->strides, attribute_of(tensor, TENSOR_STRIDES), sizeof view->strides);
+    return SUCCESS;
+  }
+  return BAD_PARAM;
+}
+static float *row(const View *x, int64_t b, int64_t h, int64_t i) {
+  return x->data + b * x->strides[0] + h * x->strides[1] + i * x->strides[2];
+}
+static float dot(const float *x, const float *y, int64_t count) {
+  float sum = 0;
+  for (int64_t e = 0; e < count; e++) sum += x[e] * y[e];
+  return sum;
+}
+static void add(float *to, float factor, const float *x, int64_t count) {
+  for (int64_t e = 0; e < count; e++) to[e] += factor * x[e];
+}
+static void clear(const View *x) {
+  for (int64_t b = 0; b < x->dims[0]; b++)
+    for (int64_t h = 0; h < x->dims[1]; h++)
+      for (int64_t i = 0; i < x->dims[2]; i++)
+        memset(row(x, b, h, i), 0, (size_t)x->dims[3] * sizeof(float));
+}
+
+int cudnnBackendExecute(void *handle, Graph *plan, Graph *pack) {
+  const Graph *const operation =
+      part_of(part_of(part_of(plan, PLAN_CONFIG), HEUR_GRAPH), GRAPH_OPS);
+  REQUIRE(handle != NULL && operation != NULL && pack->is_final);
+  const int is_forward = operation->type == SDPA_FORWARD;
+  if (!is_forward && operation->type != SDPA_BACKWARD) return NOT_SUPPORTED;
+  View view[10];
+  for (int i = 0; i < (is_forward ? 6 : 10); i++) {
+    const int name = i < 6 ? (is_forward ? FORWARD_Q : BACKWARD_Q) + i : BACKWARD_DQ + i - 6;
+    if (find_view(pack, operation, name, &view[i]) != SUCCESS) return BAD_PARAM;
+  }
+  const View *const q = view, *const k = view + 1, *const v = view + 2, *const o = view + 3,
+                    *const stats = view + 4;
+  const float scale = *view[5].data;
+  const int64_t keys = k->dims[2], d = q->dims[3], dv = v->dims[3], group = q->dims[1] / k->dims[1];
+  for (int i = is_forward ? 3 : 6; i < (is_forward ? 4 : 9); i++) clear(view + i);
+  for (int64_t b = 0; b < q->dims[0]; b++)
+    for (int64_t h = 0; h < q->dims[1]; h++)
+      for (int64_t i = 0; i < q->dims[2]; i++) {
+        const int64_t of = h / group;
+        float *const lse = row(stats, b, h, i);
+        if (is_forward) {
+          *lse = 0;
+          for (int64_t j = 0; j < keys; j++)
+            *lse += expf(scale * dot(row(q, b, h, i), row(k, b, of, j), d));
+          *lse = logf(*lse);
+        }
+        const float *const d_o = is_forward ? NULL : row(view + 9, b, h, i);
+        for (int64_t j = 0; j < keys; j++) {
+          const float p = expf(scale * dot(row(q, b, h, i), row(k, b, of, j), d) - *lse);
+          if (is_forward) {
+            add(row(o, b, h, i), p, row(v, b, of, j), dv);
+            continue;
+          }
+          const float ds =
+              p * scale * (dot(d_o, row(v, b, of, j), dv) - dot(d_o, row(o, b, h, i), dv));
+          add(row(view + 6, b, h, i), ds, row(k, b, of, j), d);
+          add(row(view + 7, b, of, j), ds, row(q, b, h, i), d);
+          add(row(view + 8, b, of, j), p, d_o, dv);
+        }
+      }
   return SUCCESS;
 }

@@ -14,6 +14,7 @@
 #include "bench/shapes/selection.h"
 #include "bench/shapes/sets.h"
 #include "bench/shapes/shapes.h"
+#include "bench/shapes/transformer_shapes.h"
 #include "support/program.h"
 #include "tests/support/catch.h"
 #include "tests/support/testing.h"
@@ -188,6 +189,9 @@ TEST_CASE("bench: a quick run has shapes of every set", "[bench]") {
     sets.insert(shape.gemm.set);
   for (const mpbench::LayerShape &shape : mpbench::read_layer_shapes(options, on_host))
     sets.insert(shape.set);
+  for (const char *suite : {"attention", "norm", "linear_xent", "gated"})
+    for (const auto &shape : mpbench::read_transformer_shapes(suite, options, on_host))
+      sets.insert(shape.set);
   for (const mpbench::ShapeSet &set : mpbench::kShapeSets) {
     CAPTURE(set.name);
     if (set.suite == std::string("allreduce")) continue;

@@ -124,7 +124,7 @@ TEST_CASE("bench: mpcore and cuDNN compute the same recurrent layer", "[bench]")
   const Cudnn library = stub_cudnn(machine);
   const std::string cell = GENERATE("vanilla", "lstm", "gru");
   const std::string pass = GENERATE("fprop", "dgrad", "wgrad");
-  const cudnn::RnnAlgo algo = GENERATE(cudnn::kStandard, cudnn::kPersistDynamic);
+  const RnnAlgo algo = GENERATE(RnnAlgo::kStandard, RnnAlgo::kPersistDynamic);
   CAPTURE(cell, pass, name_of(algo));
   const RnnShape shape = shape_of(cell, pass);
   RnnData data(machine, shape, make_desc(shape, MP_FP32, MP_DTYPE_NONE));
@@ -160,7 +160,7 @@ TEST_CASE("bench: results with gates in another order do not agree", "[bench]") 
   std::vector<float> turned = values_in(machine, others[0].w_hh, MP_FP32, rows * 24);
   std::rotate(turned.begin(), turned.begin() + 24 * 24, turned.end());
   for (RnnTensors &set : others) set.w_hh = turned.data();
-  const CudnnRnn peer(library, shape, MP_FP32, cudnn::kStandard, others);
+  const CudnnRnn peer(library, shape, MP_FP32, RnnAlgo::kStandard, others);
   CHECK_THAT(data.difference_to(peer), ContainsSubstring(" elements"));
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("bench: inference of recurrent layers saves no data for gradients", "[
   shape.set = "deepbench_rnn_infer";
   RnnData data(machine, shape, make_desc(shape, MP_FP32, MP_DTYPE_NONE));
   CHECK(data.reserve_bytes() == 0);
-  const CudnnRnn peer(library, shape, MP_FP32, cudnn::kStandard, data.all_sets());
+  const CudnnRnn peer(library, shape, MP_FP32, RnnAlgo::kStandard, data.all_sets());
   CHECK(peer.reserve_bytes() == 0);
   CHECK(data.difference_to(peer) == "");
 }
@@ -181,7 +181,7 @@ TEST_CASE("bench: an algorithm that cuDNN rejects is not used", "[bench]") {
   const Cudnn library = stub_cudnn(machine);
   const RnnShape shape = shape_of("lstm", "fprop");
   RnnData data(machine, shape, make_desc(shape, MP_FP32, MP_DTYPE_NONE));
-  CHECK_THROWS_WITH(CudnnRnn(library, shape, MP_FP32, cudnn::kPersistStatic, data.all_sets()),
+  CHECK_THROWS_WITH(CudnnRnn(library, shape, MP_FP32, RnnAlgo::kPersistStatic, data.all_sets()),
                     "cudnnSetRNNDescriptor_v8: NOT_SUPPORTED");
 }
 

@@ -1,12 +1,15 @@
-"""Tests of the Python peers of the step and of recurrent layers, with stubs of PyTorch."""
+"""Tests of the Python peers of the step, of recurrent layers and of layers of transformers, with
+stubs of PyTorch; of the latter also with PyTorch on the CPU."""
 import io
 import json
+import sys
 import types
 
 import pytest
 import torch_rnn
 import torch_step
 import torch_stub
+import torch_transformer
 
 APEX, TE = torch_step.ApexAdam, torch_step.TransformerEngineAdam
 
@@ -137,3 +140,55 @@ def test_recurrent_layer_out_of_memory(layers):
 
     torch.empty = refuse
     assert recurrent("prepare lstm 32 2 5 fp16 fprop training", torch=torch) == [{"error": "not enough device memory"}]
+
+
+def transformer(library, *commands):
+    out = io.StringIO()
+    torch_transformer.serve(torch_stub.torch(), types.SimpleNamespace(type="cuda"), library, commands, out)
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize("part", ["forward", "backward"])
+def test_layer_of_a_transformer(layers, part):
+    answer = transformer("torch", f"prepare norm fp16 {part} rms n8 g1 c16", "turn", "turn", "result")[-1]
+    assert answer == {"peer": "torch 2.0.stub, torch", "batches": 2, "median_us": 125.0, "q1_us": 125.0, "q3_us": 125.0,
+                      "deterministic": True, "workspace_bytes": 512}
+    # A backward pass computes the gradients of x and gamma.
+    assert set(torch_stub.Autograd.asked) == ({2} if part == "backward" else set())
+
+
+@pytest.mark.parametrize("library, problem, error", [
+    ("flash", "attention fp16 forward packed b1 l8 h2 kv2 d8 dv8", "has no form packed"),
+    ("cudnn", "attention fp16 forward window b1 l8 h2 kv2 d8 dv8", "has no form window"),
+    ("liger", "gated fp16 forward geglu n8 f8 k8", "tanh form"),
+])
+def test_layers_that_a_library_lacks(library, problem, error):
+    (answer,) = transformer(library, f"prepare {problem}")
+    assert error in answer["error"] and "absent" not in answer
+
+
+def test_liger_is_absent(monkeypatch):
+    monkeypatch.setitem(sys.modules, "liger_kernel", None)
+    (answer,) = transformer("liger", "prepare norm fp16 forward rms n8 g1 c16")
+    assert answer["absent"] and answer["error"].startswith("liger cannot be used (")
+
+
+@pytest.mark.parametrize("library, problem, outputs", [
+    ("flash", "attention fp32 {} full b2 l8 h4 kv4 d8 dv8", [(2, 4, 8, 8)]),
+    ("flash", "attention fp32 {} causal b2 l8 h4 kv4 d8 dv8", [(2, 4, 8, 8)]),
+    ("torch", "norm fp32 {} layer n6 g2 c16", [(6, 2, 16)]),
+    ("torch", "norm fp32 {} rms+residual n6 g2 c16", [(6, 2, 16)] * 2),
+    ("torch", "linear_xent fp32 {} labels n6 w8 c16", [()]),
+    ("torch", "gated fp32 {} swiglu n6 f8 k16", [(6, 8)]),
+    ("torch", "gated fp32 {} geglu n6 f8 k16", [(6, 8)]),
+])
+@pytest.mark.parametrize("part", ["forward", "backward"])
+def test_layers_with_torch(library, problem, outputs, part):
+    torch = pytest.importorskip("torch", reason="layers of torch on the CPU (no torch)")
+    parsed = torch_transformer.Problem(problem.format(part))
+    layer = torch_transformer.LAYERS[library][parsed.suite](torch, torch.device("cpu"), parsed)
+    output = layer.forward()
+    assert [tuple(each.shape) for each in (output if isinstance(output, tuple) else (output,))] == outputs
+    assert bool(layer.inputs) == (part == "backward")
+    if part == "backward":
+        layer.backward(output)

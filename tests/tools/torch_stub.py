@@ -1,4 +1,4 @@
-"""Stubs of PyTorch, Apex and Transformer Engine for bench/suites/torch_step.py and torch_rnn.py,
+"""Stubs of PyTorch, Apex and Transformer Engine for bench/suites/torch_{step,rnn,transformer}.py,
 without arithmetic: optimizers and layers have the real signatures and record their arguments."""
 import contextlib
 import sys
@@ -26,6 +26,9 @@ class Tensor:
 
     def numel(self):
         return len(self.values)
+
+    def element_size(self):
+        return 2
 
     def quantile(self, at):
         ordered = sorted(self.values)
@@ -175,12 +178,14 @@ def no_capture():
 
 
 def torch() -> types.SimpleNamespace:
+    functional = types.SimpleNamespace(rms_norm=lambda x, width, gamma, epsilon: Output(kept=x.wants_grad))
     cuda = types.SimpleNamespace(
         Event=Event, Stream=no_capture, OutOfMemoryError=OutOfMemoryError, empty_cache=lambda: None,
+        memory_allocated=lambda: 100, max_memory_allocated=lambda: 612, reset_peak_memory_stats=lambda: None,
         get_device_properties=lambda device: types.SimpleNamespace(L2_cache_size=1))
     return types.SimpleNamespace(
-        __version__="2.0.stub", cuda=cuda, float16="float16", bfloat16="bfloat16", float32="float32", uint8="uint8",
-        nn=types.SimpleNamespace(**{name: Recurrent(name) for name in ("LSTM", "GRU", "RNN")}), autograd=Autograd(),
+        __version__="2.0.stub", cuda=cuda, Tensor=Tensor, float16="float16", bfloat16="bfloat16", float32="float32", uint8="uint8",
+        nn=types.SimpleNamespace(**{name: Recurrent(name) for name in ("LSTM", "GRU", "RNN")}, functional=functional), autograd=Autograd(),
         set_grad_enabled=set_grad_enabled, zeros_like=lambda tensor: Tensor(tensor.values, tensor.dtype),
         amp=types.SimpleNamespace(GradScaler=GradScaler), optim=types.SimpleNamespace(AdamW=AdamW),
         empty=lambda shape, device, dtype=None: Tensor([0] * min(shape if isinstance(shape, int) else 10, 10), dtype),

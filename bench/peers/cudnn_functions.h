@@ -1,0 +1,39 @@
+// Functions of cuDNN, which is loaded at run time.  Only for files that are compiled with cudnn.h.
+#pragma once
+
+#include <cudnn.h>
+
+#include <optional>
+
+#include "cudnn.h"
+
+namespace mpbench {
+
+inline std::optional<DynamicLibrary> dnn;  ///< set by Cudnn
+
+/// Pointer to a function of cuDNN, which is found at its first use.
+#define MPBENCH_CUDNN(function) MPBENCH_FUNCTION(*dnn, function)
+
+inline cudnnDataType_t cudnn_type(mp_dtype_t dtype) {
+  return dtype == MP_FP16   ? CUDNN_DATA_HALF
+         : dtype == MP_BF16 ? CUDNN_DATA_BFLOAT16
+                            : CUDNN_DATA_FLOAT;
+}
+
+/// FP32 with kTf32 may use tensor cores, 16-bit types always do.
+inline cudnnMathType_t math_type(mp_dtype_t dtype, PeerMath math) {
+  return dtype != MP_FP32          ? CUDNN_TENSOR_OP_MATH
+         : math == PeerMath::kTf32 ? CUDNN_DEFAULT_MATH
+                                   : CUDNN_FMA_MATH;
+}
+
+/// @throws std::runtime_error with the name of the call unless it succeeded
+inline void check_cudnn(cudnnStatus_t status, const char *call) {
+  if (status != CUDNN_STATUS_SUCCESS)
+    throw std::runtime_error(std::string(call) + ": " + MPBENCH_CUDNN(cudnnGetErrorString)(status));
+}
+
+/// Calls a function and checks its status.
+#define MPBENCH_DNN(function, ...) check_cudnn(MPBENCH_CUDNN(function)(__VA_ARGS__), #function)
+
+}  // namespace mpbench

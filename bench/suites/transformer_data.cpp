@@ -1,0 +1,287 @@
+#include "transformer_data.h"
+
+#include <cmath>
+#include <random>
+
+namespace mpbench {
+namespace {
+
+TransformerLayer attention(const Machine &machine, const TransformerShape &shape,
+                           mp_dtype_t dtype) {
+  const mp_attention_desc_t desc = attention_desc(shape, dtype);
+  const bool is_packed = desc.q_rows > 0;
+  const int64_t rows = shape.rows(), q = rows * shape["h"] * shape["d"];
+  const int64_t k = rows * shape["kv"] * shape["d"], v = rows * shape["kv"] * shape["dv"];
+  const int64_t o = rows * shape["h"] * shape["dv"];
+  std::vector<int32_t> ends;
+  for (int64_t i = 0, end = 0; is_packed && i < shape["b"]; ++i)
+    ends.push_back(static_cast<int32_t>(end += shape.length(i)));
+  TransformerLayer layer;
+  layer.arrays = {{q, dtype, true},
+                  {k, dtype, true},
+                  {v, dtype, true},
+                  {o, dtype},
+                  {rows * shape["h"], MP_FP32},
+                  {o, dtype, true, true},
+                  {q, dtype, false, true},
+                  {k, dtype, false, true},
+                  {v, dtype, false, true},
+                  {static_cast<int64_t>(ends.size()), MP_INT32, false, false, ends}};
+  size_t bytes = 0;
+  if (!shape.is_forward)
+    check(mp_attention_backward_workspace_size(machine.context(), &desc, &bytes));
+  layer.workspace_bytes = static_cast<int64_t>(bytes);
+  layer.enqueue = [&machine, desc, is_packed](bool is_forward, const std::vector<void *> &a,
+                                              const Buffer &workspace) {
+    mp_attention_tensors_t t;
+    MP_INIT_STRUCT(&t);
+    t.q = a[kQ];
+    t.k = a[kK];
+    t.v = a[kV];
+    t.o = a[kO];
+    t.lse = static_cast<float *>(a[kLse]);
+    if (is_packed) t.q_ends = t.kv_ends = static_cast<int32_t *>(a[kEnds]);
+    if (is_forward)
+      return check(mp_attention_forward(machine.context(), &desc, &t, machine.stream()));
+    t.d_o = a[kDO];
+    t.dq = a[kDq];
+    t.dk = a[kDk];
+    t.dv = a[kDv];
+    check(mp_attention_backward(machine.context(), &desc, &t, workspace.data(),
+                                static_cast<size_t>(workspace.bytes()), machine.stream()));
+  };
+  return layer;
+}
+
+TransformerLayer norm(const Machine &machine, const TransformerShape &shape, mp_dtype_t dtype) {
+  const bool is_layer_norm = shape.form.starts_with("layer"), has_residual = shape.has_residual();
+  const int64_t columns = shape["c"], vectors = shape["n"] * shape["g"], elems = vectors * columns;
+  mp_norm_desc_t desc =
+      mp_norm_desc_default(is_layer_norm ? MP_NORM_LAYER : MP_NORM_RMS, shape["n"], columns, dtype);
+  desc.groups = static_cast<int32_t>(shape["g"]);
+  enum : size_t { kX, kResidual, kSum, kY, kGamma, kBeta, kMean, kRstd, kDy, kDsum, kDx, kDgamma };
+  const int64_t beside = has_residual ? elems : 0;
+  TransformerLayer layer;
+  layer.arrays = {{elems, dtype, true},
+                  {beside, dtype, true},
+                  {beside, dtype},
+                  {elems, dtype},
+                  {columns, MP_FP32, true},
+                  {columns, MP_FP32, true},
+                  {is_layer_norm ? vectors : 0, MP_FP32},
+                  {vectors, MP_FP32},
+                  {elems, dtype, true, true},
+                  {beside, dtype, true, true},
+                  {elems, dtype, false, true},
+                  {2 * columns, MP_FP32, false, true}};
+  size_t bytes = 0;
+  if (!shape.is_forward) check(mp_norm_backward_workspace_size(machine.context(), &desc, &bytes));
+  layer.workspace_bytes = static_cast<int64_t>(bytes);
+  layer.enqueue = [=, &machine](bool is_forward, const std::vector<void *> &a,
+                                const Buffer &workspace) {
+    const auto floats = [&](size_t array) { return static_cast<float *>(a[array]); };
+    mp_norm_tensors_t t;
+    MP_INIT_STRUCT(&t);
+    t.x = a[kX];
+    if (has_residual) t.sum = a[kSum];
+    t.gamma = floats(kGamma);
+    t.rstd = floats(kRstd);
+    if (is_layer_norm) t.mean = floats(kMean);
+    if (is_forward) {
+      if (has_residual) t.residual = a[kResidual];
+      if (is_layer_norm) t.beta = floats(kBeta);
+      t.y = a[kY];
+      return check(mp_norm_forward(machine.context(), &desc, &t, machine.stream()));
+    }
+    // Without dropout, the gradients of x and of the residual are equal: one array is written.
+    t.dy = a[kDy];
+    if (has_residual) {
+      t.dsum = a[kDsum];
+      t.dresidual = a[kDx];
+    } else {
+      t.dx = a[kDx];
+    }
+    t.dgamma = floats(kDgamma);
+    if (is_layer_norm) t.dbeta = t.dgamma + columns;
+    check(mp_norm_backward(machine.context(), &desc, &t, workspace.data(),
+                           static_cast<size_t>(workspace.bytes()), machine.stream()));
+  };
+  return layer;
+}
+
+TransformerLayer linear_xent(const Machine &machine, const TransformerShape &shape,
+                             mp_dtype_t dtype) {
+  const int64_t rows = shape["n"], width = shape["w"], classes = shape["c"];
+  const mp_linear_xent_desc_t desc = mp_linear_xent_desc_default(rows, width, classes, dtype);
+  std::mt19937 bits(1);
+  std::vector<int32_t> labels(static_cast<size_t>(rows));
+  for (int32_t &label : labels) label = static_cast<int32_t>(bits() % classes);
+  enum : size_t { kX, kW, kLabels, kLosses, kDx, kDw };
+  TransformerLayer layer;
+  layer.arrays = {{rows * width, dtype, true},
+                  {classes * width, dtype, true},
+                  {rows, MP_INT32, false, false, labels},
+                  {rows + 1, MP_FP32},
+                  {rows * width, dtype, false, true},
+                  {classes * width, MP_FP32, false, true}};
+  size_t bytes = 0;
+  check(mp_linear_xent_workspace_size(machine.context(), &desc, &bytes));
+  layer.workspace_bytes = static_cast<int64_t>(bytes);
+  layer.enqueue = [=, &machine](bool is_forward, const std::vector<void *> &a,
+                                const Buffer &workspace) {
+    mp_xent_tensors_t t;
+    MP_INIT_STRUCT(&t);
+    t.x = a[kX];
+    t.w = a[kW];
+    t.labels = a[kLabels];
+    t.row_loss = static_cast<float *>(a[kLosses]);
+    t.loss = t.row_loss + rows;
+    if (!is_forward) {
+      t.dx = a[kDx];
+      t.dw = static_cast<float *>(a[kDw]);
+    }
+    check(mp_linear_xent(machine.context(), &desc, &t, workspace.data(),
+                         static_cast<size_t>(workspace.bytes()), machine.stream()));
+  };
+  return layer;
+}
+
+/// A product and a gated unit: forward x [gate | up], then the unit; backward the gradient of the
+/// unit from a product of the next layer's gradient.
+TransformerLayer gated(const Machine &machine, const TransformerShape &shape, mp_dtype_t dtype) {
+  const int64_t n = shape["n"], f = shape["f"], k = shape["k"];
+  const bool is_forward_shape = shape.is_forward;
+  const mp_gemm_desc_t gemm =
+      mp_gemm_desc_default(n, is_forward_shape ? 2 * f : f, k, dtype, dtype);
+  const mp_glu_desc_t glu =
+      mp_glu_desc_default(shape.form == "swiglu" ? MP_ACT_SILU : MP_ACT_GELU_ERF, n, f, dtype);
+  // kHalves: [gate | up], written by the forward product; kUnits: the result, or its gradient.
+  enum : size_t { kX, kW, kHalves, kUnits, kGrads };
+  TransformerLayer layer;
+  layer.arrays = {{n * k, dtype, true},
+                  {k * gemm.n, dtype, true},
+                  {2 * n * f, dtype, true},
+                  {n * f, dtype},
+                  {2 * n * f, dtype, false, true}};
+  size_t bytes = 0;
+  check(mp_gemm_workspace_size(machine.context(), &gemm, nullptr, &bytes));
+  layer.workspace_bytes = static_cast<int64_t>(bytes);
+  const auto multiply = [=, &machine](const std::vector<void *> &a, const Buffer &workspace) {
+    check(mp_gemm(machine.context(), &gemm, a[kX], a[kW], nullptr,
+                  a[is_forward_shape ? kHalves : kUnits], nullptr, workspace.data(),
+                  static_cast<size_t>(workspace.bytes()), machine.stream()));
+  };
+  layer.multiply = multiply;
+  layer.enqueue = [=, &machine](bool is_forward, const std::vector<void *> &a,
+                                const Buffer &workspace) {
+    if (is_forward != is_forward_shape) return;  // the backward pass reads random halves
+    multiply(a, workspace);
+    check(is_forward
+              ? mp_glu_forward(machine.context(), &glu, a[kHalves], a[kUnits], machine.stream())
+              : mp_glu_backward(machine.context(), &glu, a[kHalves], a[kUnits], a[kGrads], nullptr,
+                                machine.stream()));
+  };
+  return layer;
+}
+
+TransformerLayer make_layer(const Machine &machine, const TransformerShape &shape,
+                            mp_dtype_t dtype) {
+  const auto make = shape.suite == "attention" ? attention
+                    : shape.suite == "norm"    ? norm
+                    : shape.suite == "gated"   ? gated
+                                               : linear_xent;
+  return make(machine, shape, dtype);
+}
+
+}  // namespace
+
+mp_attention_desc_t attention_desc(const TransformerShape &shape, mp_dtype_t dtype) {
+  const bool is_packed = shape.form == "packed";
+  const int64_t longest = shape.length(shape["b"] - 1);
+  mp_attention_desc_t desc =
+      mp_attention_desc_default(static_cast<int32_t>(shape["b"]), static_cast<int32_t>(shape["h"]),
+                                longest, longest, static_cast<int32_t>(shape["d"]), dtype);
+  desc.kv_heads = static_cast<int32_t>(shape["kv"]);
+  desc.head_dim_v = static_cast<int32_t>(shape["dv"]);
+  if (is_packed) desc.q_rows = desc.kv_rows = shape.rows();
+  if (shape.form != "full") desc.flags = MP_ATTENTION_FLAG_CAUSAL;
+  if (shape.form == "window") {
+    desc.flags |= MP_ATTENTION_FLAG_WINDOW;
+    desc.window_left = kWindow;
+  }
+  return desc;
+}
+
+TransformerData::TransformerData(const Machine &machine, const TransformerShape &shape,
+                                 mp_dtype_t dtype)
+    : machine_(machine),
+      shape_(shape),
+      dtype_(dtype),
+      layer_(make_layer(machine, shape, dtype)),
+      workspace_(machine.context(), layer_.workspace_bytes) {
+  RandomPool low(machine, dtype), single(machine, MP_FP32);
+  const int64_t count = machine.sets_beyond_l2(static_cast<int64_t>(shape.min_bytes(dtype)));
+  for (int64_t i = 0; i < count; ++i) sets_.push_back(make_set(low, single));
+  if (!shape.is_forward)
+    for (const std::vector<void *> &set : sets_) layer_.enqueue(true, set, workspace_);
+  machine.synchronize();
+}
+
+std::vector<void *> TransformerData::make_set(RandomPool &low, RandomPool &single) {
+  std::vector<void *> set;
+  for (const LayerArray &array : layer_.arrays) {
+    const int64_t elems = array.is_backward && shape_.is_forward ? 0 : array.elems;
+    memory_.push_back(make_buffer(machine_.context(), elems, array.dtype));
+    void *const data = memory_.back().data();
+    set.push_back(data);
+    if (!array.values.empty())
+      check(mp_memcpy(machine_.context(), data, array.values.data(),
+                      array.values.size() * sizeof(int32_t), machine_.stream()));
+    else if (array.is_input && elems > 0)
+      (array.dtype == MP_FP32 ? single : low).fill(data, elems);
+  }
+  return set;
+}
+
+const std::vector<void *> &TransformerData::next_set() {
+  const std::vector<void *> &set = sets_[next_];
+  next_ = (next_ + 1) % sets_.size();
+  return set;
+}
+
+Work TransformerData::own() {
+  return [this] { layer_.enqueue(shape_.is_forward, next_set(), workspace_); };
+}
+
+Work TransformerData::product() {
+  return [this] { layer_.multiply(next_set(), workspace_); };
+}
+
+std::vector<std::pair<const void *, int64_t>> TransformerData::results_of_first_set() const {
+  std::vector<std::pair<const void *, int64_t>> results;
+  for (size_t i = 0; i < layer_.arrays.size(); ++i) {
+    const LayerArray &array = layer_.arrays[i];
+    const bool is_written = !array.is_input && array.values.empty() && array.elems > 0;
+    if (is_written && array.is_backward != shape_.is_forward)
+      results.emplace_back(first_set()[i], array.elems);
+  }
+  return results;
+}
+
+/// o is a mean of v, |v| <= 1, with weights that sum to 1.  An error e of all scores changes each
+/// weight by a factor of at most exp(2 e).  Weights are rounded to the type once, o once.
+std::string TransformerData::difference_to(const Work &peer_of_first_set) const {
+  const double scale = 1 / std::sqrt(static_cast<double>(shape_["d"]));
+  const double of_scores = scale * tolerance_of_sums(shape_["d"], MP_FP32).absolute;
+  const double u = unit_roundoff(dtype_);
+  const std::vector<Result> results = {{.data = first_set()[kO],
+                                        .count = layer_.arrays[kO].elems,
+                                        .dtype = dtype_,
+                                        .is_added_to = false}};
+  const Values own = values_of(
+      machine_, [this] { layer_.enqueue(true, first_set(), workspace_); }, results);
+  return difference(machine_, own, peer_of_first_set, results,
+                    {.absolute = 2 * (u + std::expm1(2 * of_scores)), .relative = 2 * u});
+}
+
+}  // namespace mpbench
