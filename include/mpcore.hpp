@@ -136,19 +136,18 @@ inline outcome<void> check(mp_status_t status) {
 
 namespace detail {
 
-/// Returns `value`, or the error if `status` is not MP_SUCCESS.
+/// Returns `value`, which the call with this status has written, or an error.
 template <class T>
-outcome<T> finish(mp_status_t status, T value) {
+outcome<T> finish(mp_status_t status, T &value) {
   if (status != MP_SUCCESS) return failed<T>(status);
-  return value;
+  return std::move(value);
 }
 
 /// Calls a function whose last argument is an output, and returns that output.
 template <class T, class Function, class... Arguments>
 outcome<T> query(const Function &function, Arguments... arguments) {
   T value{};
-  const mp_status_t status = function(arguments..., &value);
-  return finish(status, value);
+  return finish(function(arguments..., &value), value);
 }
 
 /// Like query, for an output struct with a struct_size.
@@ -156,8 +155,7 @@ template <class Struct, class Function, class... Arguments>
 outcome<Struct> query_struct(const Function &function, Arguments... arguments) {
   Struct value;
   MP_INIT_STRUCT(&value);
-  const mp_status_t status = function(arguments..., &value);
-  return finish(status, value);
+  return finish(function(arguments..., &value), value);
 }
 
 /// Calls an mp_*_create function.
@@ -165,7 +163,8 @@ template <class Handle, class Function, class... Arguments>
 outcome<Handle> create(const Function &function, Arguments... arguments) {
   typename Handle::raw_type raw = nullptr;
   const mp_status_t status = function(&raw, arguments...);
-  return finish(status, Handle(raw));
+  Handle owned(raw);
+  return finish(status, owned);
 }
 
 /// Calls a function that writes a text: first for its size, then for the text.
@@ -177,7 +176,7 @@ outcome<std::string> read_text(const Function &write) {
   std::string text(bytes, '\0');
   status = write(text.data(), &bytes);
   text.pop_back();  // the NUL
-  return finish(status, std::move(text));
+  return finish(status, text);
 }
 
 /// Owns an object from an mp_*_create function; the destructor calls mp_*_destroy.
@@ -226,22 +225,19 @@ struct image_size {
 /// Returns the output size of a convolution (mp_conv2d_get_output_size).
 inline outcome<image_size> conv2d_output_size(const mp_conv2d_desc_t &desc) {
   image_size size{};
-  const mp_status_t status = mp_conv2d_get_output_size(&desc, &size.p, &size.q);
-  return detail::finish(status, size);
+  return detail::finish(mp_conv2d_get_output_size(&desc, &size.p, &size.q), size);
 }
 
 /// Returns the output size of a pooling (mp_pool2d_get_output_size).
 inline outcome<image_size> pool2d_output_size(const mp_pool2d_desc_t &desc) {
   image_size size{};
-  const mp_status_t status = mp_pool2d_get_output_size(&desc, &size.p, &size.q);
-  return detail::finish(status, size);
+  return detail::finish(mp_pool2d_get_output_size(&desc, &size.p, &size.q), size);
 }
 
 /// Returns the callbacks of an NCCL communicator (mp_comm_init_nccl).
 inline outcome<mp_comm_t> comm_init_nccl(void *nccl_comm) {
   mp_comm_t comm = mp_comm_default();
-  const mp_status_t status = mp_comm_init_nccl(&comm, nccl_comm);
-  return detail::finish(status, comm);
+  return detail::finish(mp_comm_init_nccl(&comm, nccl_comm), comm);
 }
 
 /// Configuration and state of a loss scaler, converted from another framework.
@@ -254,8 +250,7 @@ struct saved_scaler {
 /// (mp_scaler_config_from_name).
 inline outcome<mp_scaler_config_t> scaler_config_from_name(const char *name) {
   mp_scaler_config_t config;
-  const mp_status_t status = mp_scaler_config_from_name(name, &config, sizeof config);
-  return detail::finish(status, config);
+  return detail::finish(mp_scaler_config_from_name(name, &config, sizeof config), config);
 }
 
 /// Returns the optimizer descriptor for a name such as "adamw" (mp_optimizer_desc_from_name).  It
@@ -263,9 +258,8 @@ inline outcome<mp_scaler_config_t> scaler_config_from_name(const char *name) {
 inline outcome<mp_optimizer_desc_t> optimizer_desc_from_name(const char *name,
                                                              mp_param_group_t &group, float lr) {
   mp_optimizer_desc_t desc;
-  const mp_status_t status =
-      mp_optimizer_desc_from_name(name, &desc, sizeof desc, &group, sizeof group, lr);
-  return detail::finish(status, desc);
+  return detail::finish(
+      mp_optimizer_desc_from_name(name, &desc, sizeof desc, &group, sizeof group, lr), desc);
 }
 
 /// Converts the state of torch.amp.GradScaler (mp_scaler_from_torch).
@@ -273,8 +267,7 @@ inline outcome<saved_scaler> scaler_from_torch(const mp_torch_scaler_t &torch) {
   saved_scaler saved;
   MP_INIT_STRUCT(&saved.config);
   MP_INIT_STRUCT(&saved.state);
-  const mp_status_t status = mp_scaler_from_torch(&torch, &saved.config, &saved.state);
-  return detail::finish(status, saved);
+  return detail::finish(mp_scaler_from_torch(&torch, &saved.config, &saved.state), saved);
 }
 
 /// Converts a state for torch.amp.GradScaler (mp_scaler_to_torch).
@@ -285,10 +278,7 @@ inline outcome<mp_torch_scaler_t> scaler_to_torch(const mp_scaler_config_t &conf
 
 /// Converts the state of Megatron-LM's DynamicGradScaler (mp_scaler_from_megatron).
 inline outcome<mp_scaler_state_t> scaler_from_megatron(const mp_megatron_scaler_t &megatron) {
-  mp_scaler_state_t state;
-  MP_INIT_STRUCT(&state);
-  const mp_status_t status = mp_scaler_from_megatron(&megatron, &state);
-  return detail::finish(status, state);
+  return detail::query_struct<mp_scaler_state_t>(mp_scaler_from_megatron, &megatron);
 }
 
 /// Converts a state for Megatron-LM's DynamicGradScaler (mp_scaler_to_megatron).
@@ -346,10 +336,7 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
 
   /// Returns the properties of the device (mp_context_get_info).
   outcome<mp_device_info_t> get_info() const {
-    mp_device_info_t info;
-    MP_INIT_STRUCT(&info);
-    const mp_status_t status = mp_context_get_info(get(), &info);
-    return detail::finish(status, info);
+    return detail::query_struct<mp_device_info_t>(mp_context_get_info, get());
   }
 
   // --- device memory
@@ -358,7 +345,8 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
   outcome<memory> malloc(size_t bytes) const {
     void *data = nullptr;
     const mp_status_t status = mp_malloc(get(), &data, bytes);
-    return detail::finish(status, memory(get(), data));
+    memory owned(get(), data);
+    return detail::finish(status, owned);
   }
 
   /// Copies between host and device memory (mp_memcpy).
@@ -811,6 +799,16 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
   outcome<mp_kernel_info_t> rnn_kernel_info(const mp_rnn_desc_t &desc, int32_t index) const {
     return detail::query_struct<mp_kernel_info_t>(mp_rnn_kernel_info, get(), &desc, index);
   }
+
+  /// Describes a kernel for attention (mp_attention_kernel_info).
+  outcome<mp_kernel_info_t> attention_kernel_info(const mp_attention_desc_t &desc,
+                                                  int32_t index) const {
+    return detail::query_struct<mp_kernel_info_t>(mp_attention_kernel_info, get(), &desc, index);
+  }
+  /// Selects the kernel of later calls of attention (mp_attention_set_kernel).
+  outcome<void> attention_set_kernel(const char *kernel) const {
+    return check(mp_attention_set_kernel(get(), kernel));
+  }
 #endif
 };
 
@@ -827,9 +825,8 @@ struct list_tensor {
 /// optimizer (optimizer::moments) or graph (graph::lists).
 inline outcome<list_tensor> tensor_list_get(mp_tensor_list_t list, uint32_t index) {
   list_tensor tensor{};
-  const mp_status_t status =
-      mp_tensor_list_get_tensor(list, index, &tensor.data, &tensor.numel, &tensor.dtype);
-  return detail::finish(status, tensor);
+  return detail::finish(
+      mp_tensor_list_get_tensor(list, index, &tensor.data, &tensor.numel, &tensor.dtype), tensor);
 }
 
 /// Tensor list and its operations: tensors.h, mp_masters_to_model and mp_grads_all_reduce.
@@ -942,16 +939,14 @@ class scaler : public detail::handle<mp_scaler_t, mp_scaler_destroy> {
   /// Returns the outcome of a step without waiting (mp_scaler_query_step).
   outcome<mp_step_outcome_t> step_query(int64_t step) const {
     mp_step_outcome_t outcome = MP_STEP_OUTCOME_PENDING;
-    const mp_status_t status = mp_scaler_query_step(get(), step, &outcome);
-    return detail::finish(status, outcome);
+    return detail::finish(mp_scaler_query_step(get(), step, &outcome), outcome);
   }
 
   /// Returns the state, for a checkpoint (mp_scaler_get_state_sync).
   outcome<mp_scaler_state_t> get_state_sync(mp_stream_t stream = nullptr) const {
     mp_scaler_state_t state;
     MP_INIT_STRUCT(&state);
-    const mp_status_t status = mp_scaler_get_state_sync(get(), &state, stream);
-    return detail::finish(status, state);
+    return detail::finish(mp_scaler_get_state_sync(get(), &state, stream), state);
   }
 
   /// Restores a state (mp_scaler_set_state_sync).
@@ -963,9 +958,8 @@ class scaler : public detail::handle<mp_scaler_t, mp_scaler_destroy> {
   outcome<int64_t> get_history_sync(int64_t capacity, float *scales, int32_t *skipped,
                                     mp_stream_t stream = nullptr) const {
     int64_t count = 0;
-    const mp_status_t status =
-        mp_scaler_get_history_sync(get(), capacity, scales, skipped, &count, stream);
-    return detail::finish(status, count);
+    return detail::finish(
+        mp_scaler_get_history_sync(get(), capacity, scales, skipped, &count, stream), count);
   }
 };
 
@@ -1025,8 +1019,7 @@ class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
   /// Returns the moment lists (mp_optimizer_get_moments).
   outcome<optimizer_moments> moments() const & {
     optimizer_moments lists{};
-    const mp_status_t status = mp_optimizer_get_moments(get(), &lists.m, &lists.v);
-    return detail::finish(status, lists);
+    return detail::finish(mp_optimizer_get_moments(get(), &lists.m, &lists.v), lists);
   }
   outcome<optimizer_moments> moments() const && = delete;
 
@@ -1049,7 +1042,7 @@ class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
     std::vector<std::byte> checkpoint(bytes);
     if (status == MP_SUCCESS)
       status = mp_optimizer_save_sync(get(), scaler, checkpoint.data(), bytes, stream);
-    return detail::finish(status, std::move(checkpoint));
+    return detail::finish(status, checkpoint);
   }
 
   /// Restores a checkpoint and writes the 16-bit weights (mp_optimizer_restore_sync).
@@ -1062,8 +1055,7 @@ class optimizer : public detail::handle<mp_optimizer_t, mp_optimizer_destroy> {
   /// Returns the step counter (mp_optimizer_get_step_sync).
   outcome<int64_t> get_step_sync(mp_stream_t stream = nullptr) const {
     int64_t t = 0;
-    const mp_status_t status = mp_optimizer_get_step_sync(get(), &t, nullptr, stream);
-    return detail::finish(status, t);
+    return detail::finish(mp_optimizer_get_step_sync(get(), &t, nullptr, stream), t);
   }
 
   /// Sets the step counter (mp_optimizer_set_step_sync).
@@ -1293,7 +1285,7 @@ class autocast : public detail::handle<mp_autocast_t, mp_autocast_destroy> {
     owned.num_parameters_low = result.num_parameters_low;
     owned.casts.assign(casts.get(), casts.get() + result.num_casts);
     owned.disabled_reason = result.disabled_reason;
-    return detail::finish(status, std::move(owned));
+    return detail::finish(status, owned);
   }
 
   /// Returns a report on a rewrite (mp_autocast_explain).
@@ -1395,8 +1387,7 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
   outcome<int32_t> node(const char *op_type, const char *name, const std::vector<int32_t> &inputs,
                         const std::vector<attribute> &attributes = {}) const {
     int32_t output = -1;
-    const mp_status_t status = add_node(op_type, name, inputs, attributes, &output, 1);
-    return detail::finish(status, output);
+    return detail::finish(add_node(op_type, name, inputs, attributes, &output, 1), output);
   }
 
   /// Adds a node and returns its first `num_outputs` outputs (mp_graph_add_node).
@@ -1405,9 +1396,8 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
                                              uint32_t num_outputs,
                                              const std::vector<attribute> &attributes = {}) const {
     std::vector<int32_t> outputs(num_outputs);
-    const mp_status_t status =
-        add_node(op_type, name, inputs, attributes, outputs.data(), num_outputs);
-    return detail::finish(status, std::move(outputs));
+    return detail::finish(add_node(op_type, name, inputs, attributes, outputs.data(), num_outputs),
+                          outputs);
   }
 
   /// Makes a tensor readable (mp_graph_add_output).
@@ -1423,9 +1413,7 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
 
   /// Adds and returns an input for the gradient of `tensor` (mp_graph_seed_gradient).
   outcome<int32_t> seed_gradient(int32_t tensor) const {
-    int32_t input = -1;
-    const mp_status_t status = mp_graph_seed_gradient(get(), tensor, &input);
-    return detail::finish(status, std::move(input));
+    return detail::query<int32_t>(mp_graph_seed_gradient, get(), tensor);
   }
 
   /// Enables mixed precision (mp_graph_set_autocast).  The policy must exist until compile()
@@ -1465,8 +1453,7 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
   /// Returns the number of training passes, for dropout masks (mp_graph_get_step_sync).
   outcome<int64_t> get_step_sync(mp_stream_t stream = nullptr) const {
     int64_t t = 0;
-    const mp_status_t status = mp_graph_get_step_sync(get(), &t, stream);
-    return detail::finish(status, t);
+    return detail::finish(mp_graph_get_step_sync(get(), &t, stream), t);
   }
 
   /// Sets the number of training passes, for dropout masks (mp_graph_set_step_sync).
@@ -1480,27 +1467,21 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
   /// @param with_grads  must be false for a graph without a backward pass.
   outcome<graph_lists> lists(bool with_grads = true) const & {
     graph_lists lists;
-    const mp_status_t status =
-        mp_graph_get_lists(get(), with_grads ? &lists.grads : nullptr, &lists.master, &lists.model);
-    return detail::finish(status, lists);
+    return detail::finish(
+        mp_graph_get_lists(get(), with_grads ? &lists.grads : nullptr, &lists.master, &lists.model),
+        lists);
   }
   outcome<graph_lists> lists(bool with_grads = true) const && = delete;
 
   /// Returns shape, types and addresses of a tensor (mp_graph_get_tensor).
   outcome<mp_graph_tensor_t> get_tensor(int32_t tensor) const & {
-    mp_graph_tensor_t info;
-    MP_INIT_STRUCT(&info);
-    const mp_status_t status = mp_graph_get_tensor(get(), tensor, &info);
-    return detail::finish(status, info);
+    return detail::query_struct<mp_graph_tensor_t>(mp_graph_get_tensor, get(), tensor);
   }
   outcome<mp_graph_tensor_t> get_tensor(int32_t tensor) const && = delete;
 
   /// Returns the device memory of the graph (mp_graph_get_memory).
   outcome<mp_graph_memory_t> get_memory() const {
-    mp_graph_memory_t memory;
-    MP_INIT_STRUCT(&memory);
-    const mp_status_t status = mp_graph_get_memory(get(), &memory);
-    return detail::finish(status, memory);
+    return detail::query_struct<mp_graph_memory_t>(mp_graph_get_memory, get());
   }
 
   /// Returns the reason for the type of each operation (mp_graph_explain).

@@ -71,13 +71,14 @@ module mpcore
     integer(c_int64_t) :: rows = 0, columns = 0, ld = 1
     logical :: is_strided = .false. ! neither columns nor rows are contiguous
     logical :: is_turned = .false.  ! rows are contiguous: the compiler passes transpose(a) uncopied
+    logical :: is_half = .false.    ! 16-bit floats
   end type
 
   interface describe
     module procedure describe_real, describe_half
   end interface
 
-  private :: describe, describe_real, describe_half, distances, multiply, allocate_bytes
+  private :: describe, describe_real, describe_half, locate, multiply, allocate_bytes
   private :: gemm_real, gemm_half, gemm_half_real, gemm_real_half
   private :: allocate_real_1, allocate_real_2, allocate_half_1, allocate_half_2, allocate_integer_1
   private :: deallocate_real_1, deallocate_real_2, deallocate_half_1, deallocate_half_2
@@ -153,8 +154,9 @@ contains
     integer(c_size_t), intent(in), optional :: workspace_bytes
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call multiply(context, describe(a), describe(b), describe(c), MP_FP32, MP_FP32, transa, transb, &
-                  alpha, beta, epilogue, workspace, workspace_bytes, stream, stat, errmsg)
+    call multiply(context, describe(a), describe(b), describe(c), transa, transb, alpha, beta, &
+                  epilogue=epilogue, workspace=workspace, workspace_bytes=workspace_bytes, stream=stream, &
+                  stat=stat, errmsg=errmsg)
   end subroutine
 
   subroutine gemm_half(context, a, b, c, transa, transb, alpha, beta, dtype, epilogue, workspace, &
@@ -170,11 +172,8 @@ contains
     integer(c_size_t), intent(in), optional :: workspace_bytes
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    integer(c_int) :: half
-    half = MP_FP16
-    if (present(dtype)) half = dtype
-    call multiply(context, describe(a), describe(b), describe(c), half, half, transa, transb, &
-                  alpha, beta, epilogue, workspace, workspace_bytes, stream, stat, errmsg)
+    call multiply(context, describe(a), describe(b), describe(c), transa, transb, alpha, beta, dtype, &
+                  epilogue, workspace, workspace_bytes, stream, stat, errmsg)
   end subroutine
 
   subroutine gemm_half_real(context, a, b, c, transa, transb, alpha, beta, dtype, epilogue, &
@@ -190,11 +189,8 @@ contains
     integer(c_size_t), intent(in), optional :: workspace_bytes
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    integer(c_int) :: half
-    half = MP_FP16
-    if (present(dtype)) half = dtype
-    call multiply(context, describe(a), describe(b), describe(c), half, MP_FP32, transa, transb, &
-                  alpha, beta, epilogue, workspace, workspace_bytes, stream, stat, errmsg)
+    call multiply(context, describe(a), describe(b), describe(c), transa, transb, alpha, beta, dtype, &
+                  epilogue, workspace, workspace_bytes, stream, stat, errmsg)
   end subroutine
 
   subroutine gemm_real_half(context, a, b, c, transa, transb, alpha, beta, dtype, epilogue, &
@@ -210,20 +206,17 @@ contains
     integer(c_size_t), intent(in), optional :: workspace_bytes
     integer(c_int), intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    integer(c_int) :: half
-    half = MP_FP16
-    if (present(dtype)) half = dtype
-    call multiply(context, describe(a), describe(b), describe(c), MP_FP32, half, transa, transb, &
-                  alpha, beta, epilogue, workspace, workspace_bytes, stream, stat, errmsg)
+    call multiply(context, describe(a), describe(b), describe(c), transa, transb, alpha, beta, dtype, &
+                  epilogue, workspace, workspace_bytes, stream, stat, errmsg)
   end subroutine
 
-  subroutine multiply(context, a, b, c, dtype_ab, dtype_c, transa, transb, alpha, beta, epilogue, &
-                      workspace, workspace_bytes, stream, stat, errmsg)
+  subroutine multiply(context, a, b, c, transa, transb, alpha, beta, dtype, epilogue, workspace, &
+                      workspace_bytes, stream, stat, errmsg)
     type(c_ptr), intent(in) :: context
     type(matrix), intent(in) :: a, b, c
-    integer(c_int), intent(in) :: dtype_ab, dtype_c
     logical, intent(in), optional :: transa, transb
     real(c_float), intent(in), optional :: alpha, beta
+    integer(c_int), intent(in), optional :: dtype
     type(mp_epilogue_t), optional :: epilogue
     type(c_ptr), intent(in), optional :: workspace, stream
     integer(c_size_t), intent(in), optional :: workspace_bytes
@@ -232,6 +225,7 @@ contains
     type(mp_gemm_desc_t) :: desc
     type(c_ptr) :: space, queue
     integer(c_size_t) :: space_bytes
+    integer(c_int) :: half
     integer(c_int64_t) :: m, n, k, k_of_b
     logical :: turn_a, turn_b
     character(100) :: sentence
@@ -258,7 +252,9 @@ contains
     end if
 
     ! c^T = op(b)^T op(a)^T
-    desc = mp_gemm_desc_default(n, m, k, dtype_ab, dtype_c)
+    half = MP_FP16
+    if (present(dtype)) half = dtype
+    desc = mp_gemm_desc_default(n, m, k, merge(half, MP_FP32, a%is_half), merge(half, MP_FP32, c%is_half))
     desc%op_a = merge(MP_OP_T, MP_OP_N, turn_b .neqv. b%is_turned)
     desc%op_b = merge(MP_OP_T, MP_OP_N, turn_a .neqv. a%is_turned)
     desc%ld_a = b%ld
@@ -280,44 +276,32 @@ contains
   function describe_real(x) result(it)
     real(c_float), intent(in), target :: x(:, :)
     type(matrix) :: it
-    type(c_ptr) :: below, right
-    it%rows = size(x, 1, c_int64_t)
-    it%columns = size(x, 2, c_int64_t)
-    it%ld = max(it%rows, 1_c_int64_t)
-    if (size(x) == 0) return
-    it%first = c_loc(x(1, 1))
-    below = c_loc(x(min(2, size(x, 1)), 1))
-    right = c_loc(x(1, min(2, size(x, 2))))
-    call distances(it, below, right, 4_c_int64_t)
+    it = matrix(rows=size(x, 1, c_int64_t), columns=size(x, 2, c_int64_t), ld=max(size(x, 1, c_int64_t), 1_c_int64_t))
+    if (size(x) > 0) call locate(it, c_loc(x(1, 1)), c_loc(x(min(2, size(x, 1)), 1)), c_loc(x(1, min(2, size(x, 2)))))
   end function
 
   function describe_half(x) result(it)
     integer(c_int16_t), intent(in), target :: x(:, :)
     type(matrix) :: it
-    type(c_ptr) :: below, right
-    it%rows = size(x, 1, c_int64_t)
-    it%columns = size(x, 2, c_int64_t)
-    it%ld = max(it%rows, 1_c_int64_t)
-    if (size(x) == 0) return
-    it%first = c_loc(x(1, 1))
-    below = c_loc(x(min(2, size(x, 1)), 1))
-    right = c_loc(x(1, min(2, size(x, 2))))
-    call distances(it, below, right, 2_c_int64_t)
+    it = matrix(rows=size(x, 1, c_int64_t), columns=size(x, 2, c_int64_t), ld=max(size(x, 1, c_int64_t), 1_c_int64_t), &
+                is_half=.true.)
+    if (size(x) > 0) call locate(it, c_loc(x(1, 1)), c_loc(x(min(2, size(x, 1)), 1)), c_loc(x(1, min(2, size(x, 2)))))
   end function
 
   !> Determines the layout from the addresses of x(2, 1) and x(1, 2): x can be a section or a
   !> transpose.
-  subroutine distances(it, below, right, bytes)
+  subroutine locate(it, first, below, right)
     type(matrix), intent(inout) :: it
-    type(c_ptr), intent(in) :: below, right
-    integer(c_int64_t), intent(in) :: bytes
-    integer(c_intptr_t) :: first, next
+    type(c_ptr), intent(in) :: first, below, right
+    integer(c_intptr_t) :: start, next, bytes
     integer(c_int64_t) :: down, across
-    first = transfer(it%first, first)
+    it%first = first
+    bytes = merge(2, 4, it%is_half)
+    start = transfer(first, start)
     next = transfer(below, next)
-    down = merge((next - first)/bytes, 1_c_int64_t, it%rows > 1)
+    down = merge((next - start)/bytes, 1_c_int64_t, it%rows > 1)
     next = transfer(right, next)
-    across = merge((next - first)/bytes, 1_c_int64_t, it%columns > 1)
+    across = merge((next - start)/bytes, 1_c_int64_t, it%columns > 1)
     if (down == 1 .and. (across >= it%rows .or. it%columns == 1)) then
       it%ld = merge(across, it%rows, it%columns > 1)
     else if (across == 1 .and. (down >= it%columns .or. it%rows == 1)) then

@@ -270,7 +270,7 @@ contains
     call mp_check(status, stat, errmsg)
     if (status /= MP_SUCCESS) return
     it => net%shared
-    if (op == 'SoftmaxXent' .and. size(outputs) > 2) it%counters = [it%counters, outputs(3)]
+    if (any(op == [character(11) :: 'SoftmaxXent', 'LinearXent']) .and. size(outputs) > 2) it%counters = [it%counters, outputs(3)]
   end subroutine
 
   !> Marks a tensor as an output, which keeps its value until the next pass.
@@ -291,7 +291,7 @@ contains
     call mp_check(mp_graph_keep_gradient(net%handle(), tensor - 1), stat, errmsg)
   end subroutine
 
-  !> Sets the loss to minimize: the loss output of a SoftmaxXent, MSE, L1 or BCEWithLogits.
+  !> Sets the loss to minimize: the output of a loss node, such as SoftmaxXent.
   subroutine loss(net, tensor, stat, errmsg)
     class(mp_described), intent(in) :: net
     integer, intent(in) :: tensor

@@ -21,6 +21,7 @@ LEFT_OUT = {
     "mp_set_log_callback": "the callback may run on any thread; available in the raw binding",
     "mp_tensor_list_get_tensor": ARRAYS,
     "mp_optimizer_get_moments": ARRAYS,
+    "mp_attention_set_kernel": "for tests of kernels",
     "mp_scaler_from_torch": STATES,
     "mp_scaler_to_torch": STATES,
     "mp_scaler_from_megatron": STATES,

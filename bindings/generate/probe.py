@@ -11,7 +11,7 @@ the structs, so differences show how a language passes arguments and receives re
 """
 
 from . import fortran, rust
-from .header import Inline, Model, is_text
+from .header import Inline, Model, Type, is_text
 from .layout import struct_layout
 
 
@@ -118,6 +118,12 @@ def python(model: Model) -> str:
 # ---------------------------------------------------------------- Fortran
 
 
+def fortran_number(text: str, kind: Type) -> str:
+    if kind.base in fortran.REALS:
+        return f"{text}.0_{fortran.REALS[kind.base]}"
+    return f"{text}_{fortran.INTEGERS[kind.base]}" if kind.base in fortran.INTEGERS else text
+
+
 def fortran_program(model: Model) -> str:
     """Returns the program, with one subroutine per struct: long programs compile slowly."""
     main, parts = "", ""
@@ -134,7 +140,7 @@ def fortran_program(model: Model) -> str:
         main += f"  print '(a,i0)', 'constant {name} ', {fortran.constant_name(name, model)}\n"
 
     def call(f: Inline) -> str:
-        names = arguments(f, model, lambda kind, text: fortran.number(text, kind), call, '"name"//c_null_char')
+        names = arguments(f, model, lambda kind, text: fortran_number(text, kind), call, '"name"//c_null_char')
         return f"{f.name}({', '.join(names)})"
 
     for f in model.inlines:

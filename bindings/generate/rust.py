@@ -1,8 +1,11 @@
 """Generates bindings/rust/src/sys.rs and enums.rs.  Names in sys.rs are those of the header."""
 
+import itertools
 import re
+import textwrap
 
 from .header import Callback, Model, Type, is_text
+from .text import WIDTH, wrapped
 
 TYPES = {
     "void": "c_void", "char": "c_char", "int": "c_int", "float": "f32", "double": "f64",
@@ -25,6 +28,36 @@ PROLOGUE = """\
 
 use core::ffi::c_void;
 use std::os::raw::{c_char, c_int};
+
+macro_rules! constants {
+    ($($kind:ident { $($name:ident = $value:literal),* })*) => { $(
+        pub type $kind = u32;
+        $(pub const $name: $kind = $value;)*
+    )* };
+}
+
+macro_rules! zeroed {
+    ($about:literal, $finish:expr, $($name:ident)*) => { $(
+        impl $name {
+            #[doc = $about]
+            pub fn zeroed() -> Self {
+                // SAFETY: fields are integers, floats and nullable pointers, for which 0 is valid.
+                $finish(unsafe { core::mem::zeroed::<Self>() })
+            }
+        }
+    )* };
+}
+
+macro_rules! defaults {
+    ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ident = $init:ident($($value:expr),*);)*) => { $(
+        pub fn $name($($argument: $kind),*) -> $result {
+            let mut value = $result::zeroed();
+            // SAFETY: writes that many bytes.  On failure struct_size is 0, which every call rejects.
+            unsafe { $init(&mut value, core::mem::size_of::<$result>(), $($value),*) };
+            value
+        }
+    )* };
+}
 """
 
 
@@ -32,62 +65,34 @@ def word(name: str) -> str:
     return name + "_" if name in KEYWORDS else name
 
 
-TAG = re.compile(r"@(?:param ([\w,]+)|retval (\w+)|(return))\s+(.*)")
+def markdown(text: str, names: set, indent: str) -> list:
+    """Converts a comment to Markdown, with lines that fit after `indent` and three characters.
 
-
-def doc(text: str, model: Model, indent: str = "", path: str = "") -> str:
-    """Converts a comment to rustdoc.  `path` is the path of sys, for links to its names."""
-    names = model.names()
-    return "".join(f"{indent}/// {line}".rstrip() + "\n" for line in markdown(text, names, path)) if text else ""
-
-
-def markdown(text: str, names: set, path: str) -> list:
-    """Converts a comment to Markdown.
-
-    Parameters and statuses become a list.  Indented parts, which are formulas and tables, become
-    text blocks, because rustdoc would compile them as tests."""
+    Indented parts, which are formulas and tables, become text blocks, because rustdoc would compile
+    them as tests."""
     out: list = []
-    in_item = in_formula = False
-    for line in text.split("\n"):
-        tag = TAG.match(line)
-        was_item, was_formula = in_item, in_formula
-        in_item = bool(tag) or in_item and (line.startswith(" ") or line[:1].islower())
-        in_formula = not in_item and (line.startswith("    ") or in_formula and line == "")
-        if was_formula and not in_formula:
-            out += close_formula(out)
-        elif in_formula and not was_formula:
-            out.append("```text")
-        if in_item != was_item and line and out and out[-1]:
-            out.append("")  # Markdown separates a list by an empty line
-        out.append(line[4:] if in_formula else ("" if tag or not in_item else "  ") + (
-            item(tag, names, path) if tag else linked(line.strip(), names, path)))
-    return out + close_formula(out) if in_formula else out
+    for is_formula, group in itertools.groupby(text.split("\n"), lambda line: line.startswith("    ")):
+        lines = list(group)
+        if is_formula:
+            out += ["```text", *(line[4:] for line in lines), "```"]
+        else:
+            for paragraph in "\n".join(lines).split("\n\n"):
+                words = linked(" ".join(paragraph.split()), names)
+                out += textwrap.wrap(words, 96 - len(indent), break_long_words=False,
+                                     break_on_hyphens=False, fix_sentence_endings=True) + [""]
+            out.pop()
+    return out
 
 
-def close_formula(out: list) -> list:
-    """Returns the end of a text block and the empty lines that follow it, removed from `out`."""
-    empty = [out.pop() for _ in range(len(out)) if out[-1] == ""]
-    return ["```", *empty]
-
-
-def item(tag, names: set, path: str) -> str:
-    parameters, status, _, text = tag.groups()
-    if parameters:
-        what = ", ".join(f"`{name}`" for name in parameters.split(",")) + ": "
-    else:
-        what = linked(status, names, path) + ": " if status else "returns "
-    return "* " + what + linked(text, names, path)
-
-
-def linked(line: str, names: set, path: str) -> str:
+def linked(line: str, names: set) -> str:
     """Makes links of the names of the header, and escapes Markdown in all other words."""
     out = ""
     for part in re.split(r"(`[^`]*`|\b(?:mp|MP)_\w*[A-Za-z0-9]\b)", line):
-        word_of_it = part.strip("`")
-        if word_of_it in names:
-            out += f"[`{word_of_it}`]" + (f"({path}{word_of_it})" if path else "")
+        name = part.strip("`")
+        if name in names:
+            out += f"[`{name}`]"
         elif part.startswith("`") or re.fullmatch(r"(mp|MP)_\w+", part):
-            out += f"`{word_of_it}`"
+            out += f"`{name}`"
         else:
             out += re.sub(r"([\[\]<>*_])", r"\\\1", part.replace("\\", "\\\\"))
     return out
@@ -115,41 +120,23 @@ def constants(model: Model) -> str:
 
 
 def enum(e) -> str:
-    return f"\npub type {e.name} = u32;\n" + "".join(
-        f"pub const {name}: {e.name} = {value};\n" for name, value, _ in e.values)
+    values = [f"{name} = {value}" for name, value, _ in e.values]
+    return wrapped(values, f"    {e.name} {{ ", " " * 8) + " }\n"
 
 
 def struct(s, model: Model) -> str:
-    out = f"\n#[repr(C)]\n#[derive(Clone, Copy)]\npub struct {s.name} {{\n"
-    for f in s.fields:
-        kind = type_name(f.type, model)
-        out += f"    pub {word(f.name)}: {f'[{kind}; {f.array}]' if f.array else kind},\n"
-    return out + "}\n"
-
-
-ZEROED = """
-macro_rules! zeroed {
-    ($about:literal, $finish:expr, $($name:ident)*) => { $(
-        impl $name {
-            #[doc = $about]
-            pub fn zeroed() -> Self {
-                // SAFETY: fields are integers, floats and nullable pointers, for which 0 is valid.
-                $finish(unsafe { core::mem::zeroed::<Self>() })
-            }
-        }
-    )* };
-}
-"""
+    kinds = [type_name(f.type, model) for f in s.fields]
+    fields = [f"pub {word(f.name)}: {f'[{kind}; {f.array}]' if f.array else kind}" for f, kind in zip(s.fields, kinds)]
+    return (f"\n#[repr(C)]\n#[derive(Clone, Copy)]\npub struct {s.name} {{\n" +
+            wrapped(fields, *["    "] * 2) + ",\n}\n")
 
 
 def zeroed(structs: list) -> str:
-    def list_of(names):
-        return "".join(f"    {name}\n" for name in names)
-    with_size = list_of(s.name for s in structs if sized(s))
-    without = list_of(s.name for s in structs if not sized(s))
-    return (f'{ZEROED}\nzeroed! {{\n    "Returns zeros with `struct_size` set, like MP_INIT_STRUCT.",\n'
+    def list_of(are_sized: bool) -> str:
+        return wrapped([s.name for s in structs if sized(s) == are_sized], *["    "] * 2, separator="")
+    return (f'\nzeroed! {{\n    "Returns zeros with `struct_size` set, like MP_INIT_STRUCT.",\n'
             "    |s| Self { struct_size: core::mem::size_of::<Self>() as u32, ..s },\n"
-            f'{with_size}}}\nzeroed! {{\n    "Returns zeros.",\n    |s| s,\n{without}}}\n')
+            f'{list_of(True)}\n}}\nzeroed! {{\n    "Returns zeros.",\n    |s| s,\n{list_of(False)}\n}}\n')
 
 
 def sized(s) -> bool:
@@ -160,17 +147,15 @@ def sized(s) -> bool:
 
 
 def inline(f, model: Model) -> str:
-    params = ", ".join(
-        f"{word(p.name)}: " + ("&std::ffi::CStr" if is_text(p.type) else
-                              f"&{p.type.base}" if p.type.pointers else type_name(p.type, model))
-        for p in f.params)
-    arguments = "".join(f", {word(p.name)}" + (".as_ptr()" if is_text(p.type) else "") for p in f.params)
-    return (f"\npub fn {f.name}({params}) -> {f.result.base} {{\n"
-            f"    let mut value = {f.result.base}::zeroed();\n"
-            f"    let size = core::mem::size_of_val(&value);\n"
-            f"    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.\n"
-            f"    unsafe {{ {f.init}(&mut value, size{arguments}) }};\n"
-            f"    value\n}}\n")
+    def kind(p) -> str:
+        if is_text(p.type):
+            return "&std::ffi::CStr"
+        return f"&{p.type.base}" if p.type.pointers else type_name(p.type, model)
+
+    params = ", ".join(f"{word(p.name)}: {kind(p)}" for p in f.params)
+    arguments = ", ".join(word(p.name) + (".as_ptr()" if is_text(p.type) else "") for p in f.params)
+    head, call = f"    {f.name}({params}) -> {f.result.base} =", f"{f.init}({arguments});\n"
+    return head + (" " if len(head + call) <= WIDTH else "\n        ") + call
 
 
 # ---------------------------------------------------------------- the file
@@ -188,21 +173,15 @@ def sys(model: Model) -> str:
         out += f"pub type {name} = *mut {tag};\n"
     for name, callback, _ in model.callbacks:
         out += f"\npub type {name} = {type_name(callback, model)};\n"
-    for e in model.enums:
-        out += enum(e)
+    out += "\nconstants! {\n" + "".join(enum(e) for e in model.enums) + "}\n"
     for s in model.structs:
         out += struct(s, model)
-    out += zeroed(model.structs)
-    for f in model.inlines:
-        out += inline(f, model)
+    out += zeroed(model.structs) + "\ndefaults! {\n" + "".join(inline(f, model) for f in model.inlines) + "}\n"
     out += '\nextern "C" {\n' + "".join(function(f, model) for f in model.functions) + "}\n"
     return out
 
 
 # ---------------------------------------------------------------- enums of the safe layer
-
-SYS = "crate::sys::"  # from any module of the crate
-
 
 def camel(text: str) -> str:
     return "".join(part.capitalize() for part in text.split("_"))
@@ -216,15 +195,22 @@ def common_prefix(names: list) -> str:
     return prefix[:prefix.rfind("_") + 1]
 
 
-NUMBERED = """
+ENUMS = """\
+// Generated by bindings/generate/generate from include/mpcore.h.  Do not edit.
+
+//! Enums and flags of `mpcore.h` for the safe layer.
+
+#[allow(unused_imports)] // for links
+use crate::sys::*;
+
 macro_rules! numbered {
-    ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $value:literal,)* }) => {
+    ($($(#[$about:meta])* $name:ident { $($variant:ident = $value:literal $($of:literal)+,)* })*) => { $(
         $(#[$about])*
         #[non_exhaustive]
         #[repr(u32)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $name {
-            $($(#[$of])* $variant = $value,)*
+            $($(#[doc = $of])+ $variant = $value,)*
         }
 
         impl $name {
@@ -236,20 +222,17 @@ macro_rules! numbered {
                 }
             }
         }
-    };
+    )* };
 }
-"""
 
-
-FLAGS = """
 macro_rules! flags {
-    ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $flag:ident = $value:literal,)* }) => {
+    ($($(#[$about:meta])* $name:ident { $($flag:ident = $value:literal $($of:literal)+,)* })*) => { $(
         $(#[$about])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         pub struct $name(u32);
 
         impl $name {
-            $($(#[$of])* pub const $flag: Self = Self($value);)*
+            $($(#[doc = $of])+ pub const $flag: Self = Self($value);)*
 
             /// Returns the flags with these bits, as in [`sys`](crate::sys); unknown bits are kept.
             pub const fn from_bits(bits: u32) -> Self {
@@ -287,23 +270,34 @@ macro_rules! flags {
                 Self(self.0 & !flags.0)
             }
         }
-    };
+    )* };
 }
 """
 
 
+def string(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def value(name: str, number: int, text: str, names: set) -> str:
+    """Returns a variant or a flag with its documentation, on one line if possible."""
+    first, indent = f"        {name} = {number}", "\n            "
+    lines = [string(line) for line in markdown(text, names, indent)]
+    one_line = f"{first} {lines[0]},\n"
+    return one_line if len(lines) == 1 and len(one_line) <= WIDTH else first + indent + indent.join(lines) + ",\n"
+
+
 def enums(model: Model) -> str:
-    out = "// Generated by bindings/generate/generate from include/mpcore.h.  Do not edit.\n\n"
-    out += "//! Enums and flags of `mpcore.h` for the safe layer.\n" + NUMBERED + FLAGS
+    names = model.names()
+    out = {"numbered": "", "flags": ""}
     for e in model.enums:
-        is_flags = e.name.endswith("_flags_t")
-        names = [name for name, _, _ in e.values]
-        prefix = re.match("MP_.*_FLAG_", names[0])[0] if is_flags else common_prefix(names)
-        own = camel(e.name[len("mp_"):-len("_t")])
-        out += f"\n{'flags' if is_flags else 'numbered'}! {{\n{doc(e.doc or 'See the variants.', model, '    ', SYS)}    {own} {{\n"
-        for name, value, text in e.values:
-            out += doc(text or name, model, "        ", SYS)
-            own_name = name[len(prefix):]
-            out += f"        {own_name if is_flags else camel(own_name)} = {value},\n"
-        out += "    }\n}\n"
-    return out
+        kind = "flags" if e.name.endswith("_flags_t") else "numbered"
+        prefix = re.match("MP_.*_FLAG_", e.values[0][0])[0] if kind == "flags" else common_prefix([v[0] for v in e.values])
+        out[kind] += "".join(f"    /// {line}".rstrip() + "\n"
+                             for line in markdown(e.doc or "See the variants.", names, "    "))
+        out[kind] += f"    {camel(e.name[len('mp_'):-len('_t')])} {{\n"
+        for name, number, text in e.values:
+            own = name[len(prefix):]
+            out[kind] += value(own if kind == "flags" else camel(own), number, text or name, names)
+        out[kind] += "    }\n"
+    return ENUMS + "".join(f"\n{kind}! {{\n{text}}}\n" for kind, text in out.items())

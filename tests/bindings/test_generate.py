@@ -12,9 +12,9 @@ RUST, FORTRAN, PYTHON = "bindings/rust/src", "bindings/fortran/mpcore_c.f90", "b
 # Name and file (safe layer: folder) in the message of --check; pattern and replacement that remove
 # the name; file of the safe layer.
 MISSING = [
-    ("mp_param_group_t.weight_decay", f"{RUST}/sys.rs", r"(?m)^    pub weight_decay:.*\n", "", ""),
-    ("mp_param_group_t.weight_decay", FORTRAN, " weight_decay = 0.0_c_float,", "", ""),
-    ("mp_param_group_t.weight_decay", f"{PYTHON}/_sys.py", r'\("weight_decay", c_float\), ', "", ""),
+    ("mp_param_group_t.weight_decay", f"{RUST}/sys.rs", r"pub weight_decay: f32,\s", "", ""),
+    ("mp_param_group_t.weight_decay", FORTRAN, " weight_decay = 0,", "", ""),
+    ("mp_param_group_t.weight_decay", f"{PYTHON}/_sys.py", " weight_decay", "", ""),
     ("mp_scale_step", f"{PYTHON}/_sys.py", "mp_scale_step", "mp_scale_ste", ""),
     ("MP_ACT_DGELU", FORTRAN, "MP_ACT_DGELU", "MP_ACT_DGEL", ""),
     ("mp_pool2d_backward", PYTHON, "lib.mp_pool2d_backward", "lib.mp_pool2d_forward", "layers.py"),

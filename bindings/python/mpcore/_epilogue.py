@@ -59,13 +59,13 @@ def for_query(dbias: bool) -> Any:
     """Returns an mp_epilogue_t for a query, whose pointers are not read."""
     epilogue = _sys.mp_epilogue_default()
     epilogue.dbias = 256 if dbias else None
-    return ctypes.byref(epilogue)
+    return epilogue
 
 
 def plan_of(query: Any, *arguments: Any) -> _sys.mp_plan_t:
     """Returns the result of an mp_*_get_plan function."""
     plan = _sys.mp_plan_t()
-    check(query(*arguments, ctypes.byref(plan)))
+    check(query(*arguments, plan))
     return plan
 
 
@@ -89,7 +89,7 @@ def kernels_of(query: Any, *arguments: Any) -> List[_sys.mp_kernel_info_t]:
     kernels: List[_sys.mp_kernel_info_t] = []
     while True:
         info = _sys.mp_kernel_info_t()
-        status = query(*arguments, len(kernels), ctypes.byref(info))
+        status = query(*arguments, len(kernels), info)
         if status == _sys.MP_ERROR_NOT_FOUND:
             return kernels
         check(status)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from typing import Any, List, Optional, Tuple
 
@@ -104,8 +103,7 @@ def gemm(context: Context, a: Any, b: Any, out: Any = None, *, c: Any = None, al
             raise ValueError("aux must have contiguous rows and the batch stride of out")
         point(epilogue, aux=vaux)
 
-    check(lib.mp_gemm(context.handle, ctypes.byref(desc), va, vb,
-                      vc if beta != 0 else None, vd, ctypes.byref(epilogue),
+    check(lib.mp_gemm(context.handle, desc, va, vb, vc if beta != 0 else None, vd, epilogue,
                       *_epilogue.workspace_of(context, workspace), stream_pointer(stream)))
     return out
 
@@ -124,8 +122,7 @@ def gemm_workspace_size(context: Context, m: int, n: int, k: int, dtype: Any = "
                         dtype_out: Any = None, batch_count: int = 1, *, dbias: bool = False) -> int:
     """Returns the workspace size in bytes with which gemm is fastest; often 0."""
     desc = _dense(m, n, k, dtype, dtype_out, batch_count)
-    return _epilogue.bytes_of(lib.mp_gemm_workspace_size, context.handle, ctypes.byref(desc),
-                              _epilogue.for_query(dbias))
+    return _epilogue.bytes_of(lib.mp_gemm_workspace_size, context.handle, desc, _epilogue.for_query(dbias))
 
 
 def gemm_plan(context: Context, m: int, n: int, k: int, dtype: Any = "fp16", dtype_out: Any = None,
@@ -134,7 +131,7 @@ def gemm_plan(context: Context, m: int, n: int, k: int, dtype: Any = "fp16", dty
     """Returns the fastest plan of gemm.  bytes(plan) can be stored; mp_plan_t.from_buffer_copy
     reads it."""
     desc = _dense(m, n, k, dtype, dtype_out, batch_count)
-    return _epilogue.plan_of(lib.mp_gemm_get_plan, context.handle, ctypes.byref(desc),
+    return _epilogue.plan_of(lib.mp_gemm_get_plan, context.handle, desc,
                              _epilogue.for_query(dbias), max_workspace_bytes)
 
 
@@ -143,7 +140,7 @@ def gemm_explain(context: Context, m: int, n: int, k: int, dtype: Any = "fp16", 
     """Describes a plan, by default the one that gemm selects, for people."""
     desc = _dense(m, n, k, dtype, dtype_out, batch_count)
     _epilogue.set_plan(desc, plan)
-    return read_text(lambda text, size: lib.mp_gemm_explain(context.handle, ctypes.byref(desc),
+    return read_text(lambda text, size: lib.mp_gemm_explain(context.handle, desc,
                                                             _epilogue.for_query(dbias), text, size))
 
 
@@ -155,4 +152,4 @@ def gemm_kernels(context: Context, m: int, n: int, k: int, dtype: Any = "fp16", 
     plan= of gemm accepts a name.
     """
     desc = _dense(m, n, k, dtype, dtype_out, batch_count)
-    return _epilogue.kernels_of(lib.mp_gemm_kernel_info, context.handle, ctypes.byref(desc))
+    return _epilogue.kernels_of(lib.mp_gemm_kernel_info, context.handle, desc)

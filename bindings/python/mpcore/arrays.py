@@ -103,11 +103,11 @@ class View(Addressed):
                                      in zip(self.shape, self.strides, dense_strides(self.shape)))
 
 
-def point(struct: Any, **views: Optional[View]) -> Any:
-    """Sets pointer fields to arrays, or to NULL, and keeps the arrays alive as long as the
-    struct."""
+def point(struct: Any, **views: Any) -> Any:
+    """Sets pointer fields to arrays or NULL, and struct fields to structs of point().  Keeps the
+    arrays alive as long as the struct."""
     for name, got in views.items():
-        setattr(struct, name, None if got is None else got.address)
+        setattr(struct, name, got.address if isinstance(got, View) else got)
     struct.views = {**getattr(struct, "views", {}), **views}
     return struct
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from . import _epilogue, _sys
 from ._library import check, fill, lib
@@ -62,15 +62,19 @@ class Attention:
         of_q, of_kv = ((q_rows,), (kv_rows,)) if self.is_packed else ((batch, q_len), (batch, kv_len))
         self.q_shape, self.k_shape = (*of_q, heads, head_dim), (*of_kv, kv_heads, head_dim)
         self.v_shape, self.o_shape = (*of_kv, kv_heads, head_dim_v), (*of_q, heads, head_dim_v)
-        size = _epilogue.bytes_of(lib.mp_attention_backward_workspace_size, context.handle, ctypes.byref(self.desc))
+        size = _epilogue.bytes_of(lib.mp_attention_backward_workspace_size, context.handle, self.desc)
         self.workspace = context.empty(size, "uint8")
         self.lse = context.zeros((heads, q_rows) if self.is_packed else (batch, heads, q_len))
+
+    def kernels(self) -> List[_sys.mp_kernel_info_t]:
+        """Returns an mp_kernel_info_t for every kernel, first the one for aligned arrays."""
+        return _epilogue.kernels_of(lib.mp_attention_kernel_info, self.context.handle, ctypes.byref(self.desc))
 
     def forward(self, q: Any, k: Any, v: Any, o: Any = None, *, stream: Any = None, **options: Any) -> Any:
         """Computes o, the mean of v weighted by the softmax of scale q k; returns o."""
         o = DeviceArray(self.context, self.o_shape, self.dtype) if o is None else o
         desc, tensors = self._tensors(q, k, v, o, True, **options)
-        check(lib.mp_attention_forward(self.context.handle, ctypes.byref(desc), tensors, stream_pointer(stream)))
+        check(lib.mp_attention_forward(self.context.handle, desc, tensors, stream_pointer(stream)))
         return o
 
     def backward(self, q: Any, k: Any, v: Any, o: Any, d_o: Any, dq: Any = None, dk: Any = None, dv: Any = None, *,
@@ -91,12 +95,10 @@ class Attention:
             output_like(self.context, out, f"d{name}", given[name], name, dimensions)
             for out, name in ((dq, "q"), (dk, "k"), (dv, "v")))
         point(tensors, d_o=grads, dq=to_q, dk=to_k, dv=to_v,
-              dsinks=view_of(self.context, dsinks, "dsinks", self.heads))
-        stats = _epilogue.stats_of(self.context, found_inf, amax)
-        tensors.stats = stats
-        check(lib.mp_attention_backward(
-            self.context.handle, ctypes.byref(desc), tensors, self.workspace.pointer, self.workspace.nbytes,
-            stream_pointer(stream)))
+              dsinks=view_of(self.context, dsinks, "dsinks", self.heads),
+              stats=_epilogue.stats_of(self.context, found_inf, amax))
+        check(lib.mp_attention_backward(self.context.handle, desc, tensors, self.workspace.pointer,
+                                        self.workspace.nbytes, stream_pointer(stream)))
         return dq, dk, dv
 
     def _tensors(self, q: Any, k: Any, v: Any, o: Any, writes_o: bool, *, q_lengths: Any = None,

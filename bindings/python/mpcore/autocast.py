@@ -225,8 +225,7 @@ class AutocastResult:
             tensor_dtype=ctypes.addressof(tensor_dtype), node_dtype=ctypes.addressof(node_dtype),
             input_cast=ctypes.addressof(input_cast), casts=casts, node_reason=ctypes.addressof(node_reason),
             node_cause=ctypes.addressof(node_cause))
-        check(lib.mp_autocast_rewrite(policy.handle, context.handle if context is not None else None,
-                                      ctypes.byref(arrays), ctypes.byref(result)))
+        check(lib.mp_autocast_rewrite(policy.handle, context.handle if context is not None else None, arrays, result))
         self.num_casts, self.num_low_nodes = result.num_casts, result.num_low_nodes
         self.num_parameters_low, self.disabled_reason = result.num_parameters_low, _text(result.disabled_reason)
         self.node_dtypes = [_name(dtype) for dtype in node_dtype]
@@ -271,7 +270,7 @@ class Autocast(Handle):
             "flags": flags(_sys.mp_autocast_flags_t, [name for name, is_set in names.items() if is_set], "flags"),
             "amax_limit": amax_limit, "depth_limit": depth_limit})
         handle = ctypes.c_void_p()
-        check(lib.mp_autocast_create(ctypes.byref(handle), ctypes.byref(config)))
+        check(lib.mp_autocast_create(ctypes.byref(handle), config))
         self._own(handle)
 
     # ---- the lists
@@ -314,7 +313,7 @@ class Autocast(Handle):
             raise ValueError("result belongs to another graph or policy")
         number = enumerator(_sys.mp_autocast_format_t, format, "format")
         return read_text(lambda text, size: lib.mp_autocast_explain(
-            self.handle, ctypes.byref(result._arrays), ctypes.byref(result._result), number, text, size))
+            self.handle, result._arrays, result._result, number, text, size))
 
     def op(self, op_type: str, dtypes: Sequence[Any]) -> Tuple[List[Optional[str]], Optional[str]]:
         """Returns the casts of a single operation, for eager execution.
@@ -333,7 +332,7 @@ class Autocast(Handle):
         """Returns the mp_scaler_config_t of the recommended loss scaler, for Scaler(context,
         config=...)."""
         config = _sys.mp_scaler_config_t()
-        check(lib.mp_autocast_scaler_init(ctypes.byref(config), ctypes.sizeof(config), _number(low)))
+        check(lib.mp_autocast_scaler_init(config, ctypes.sizeof(config), _number(low)))
         return config
 
 

@@ -43,10 +43,10 @@ class Context(Handle):
             raise ValueError(f"device = {device!r} must be a number or one of: {', '.join(names)}")
         fill(config, {"device": names.get(device, device), "sm_limit": sm_limit})
         handle = ctypes.c_void_p()
-        check(lib.mp_context_create(ctypes.byref(handle), ctypes.byref(config)))
+        check(lib.mp_context_create(ctypes.byref(handle), config))
         self._own(handle)
         self.info = _sys.mp_device_info_t()
-        check(lib.mp_context_get_info(self.handle, ctypes.byref(self.info)))
+        check(lib.mp_context_get_info(self.handle, self.info))
         self.on_host = self.info.target == _sys.MP_TARGET_HOST
         # The ordinal of the GPU, if the caller specified it.
         self.device = HOST if self.on_host else (int(device) if is_integer(device) else None)
@@ -88,8 +88,7 @@ class Context(Handle):
         """Converts src to the type of dst; returns dst."""
         read = self.check_array(src, "src")
         got = self.check_array(dst, "dst", shape=read.shape, writable=True)
-        check(lib.mp_cast(self.handle, read, read.mp_dtype, got, got.mp_dtype, got.size,
-                          stream_pointer(stream)))
+        check(lib.mp_cast(self.handle, read, read.mp_dtype, got, got.mp_dtype, got.size, stream_pointer(stream)))
         return dst
 
     def check_array(self, array: Any, name: str, *, dtype: Any = None, shape: Optional[Tuple[int, ...]] = None,
@@ -123,7 +122,6 @@ class Context(Handle):
         if writable:
             got.require_writable(name)
         return got
-
 
     def check_integers(self, array: Any, name: str, size: int) -> Tuple[View, int]:
         """Returns labels or indices and their mp_dtype_t."""
@@ -201,8 +199,7 @@ class DeviceArray(Owner):
     def copy_to(self, out: Any, stream: Any = None) -> None:
         """Copies to a dense, writable array of equal shape and type.  Waits for the stream."""
         got = self.context.check_array(out, "out", dtype=self.dtype, shape=self.shape, writable=True, from_host=True)
-        check(lib.mp_memcpy(self.context.handle, got, self.pointer, self.nbytes,
-                            stream_pointer(stream)))
+        check(lib.mp_memcpy(self.context.handle, got, self.pointer, self.nbytes, stream_pointer(stream)))
         self.context.sync(stream)
 
     def tobytes(self, stream: Any = None) -> bytes:
@@ -248,11 +245,17 @@ class DeviceArray(Owner):
         return f"<mpcore.DeviceArray {self.dtype} {self.shape} on {self.context.name}>"
 
 
+def output_of(context: Context, out: Any, name: str, shape: Tuple[int, ...], dtype: Any,
+              dense: bool = True) -> Tuple[Any, View]:
+    """Returns an output, a new one if it is None, and its view."""
+    out = DeviceArray(context, shape, dtype) if out is None else out
+    return out, context.check_array(out, name, dtype=dtype, shape=shape, writable=True, dense=dense)
+
+
 def output_like(context: Context, out: Any, name: str, model: View, model_name: str, count: int) -> Tuple[Any, View]:
     """Returns an output, a new one if it is None, and its view.  It must have the type, shape and
     strides of `model`, compared as `count` dimensions."""
-    out = DeviceArray(context, model.shape, model.dtype) if out is None else out
-    got = context.check_array(out, name, dtype=model.dtype, shape=model.shape, writable=True, dense=False)
+    out, got = output_of(context, out, name, model.shape, model.dtype, dense=False)
     if outer_strides(got, name, count) != outer_strides(model, model_name, count):
         raise ValueError(f"{name} has strides {got.strides}, not {model.strides} like {model_name}")
     return out, got

@@ -67,7 +67,7 @@ class Conv2d:
         fill(self.desc, dict(zip(names, values), n=n, h=h, w=w, c=c, k=k, r=r, s=s, groups=groups))
         _epilogue.set_plan(self.desc, plan)
         p, q = ctypes.c_int32(), ctypes.c_int32()
-        check(lib.mp_conv2d_get_output_size(ctypes.byref(self.desc), ctypes.byref(p), ctypes.byref(q)))
+        check(lib.mp_conv2d_get_output_size(self.desc, ctypes.byref(p), ctypes.byref(q)))
         self.y_shape = (n, p.value, q.value, k)
 
     def fprop(self, x: Any, filter: Any, y: Any = None, **options: Any) -> Any:
@@ -114,7 +114,7 @@ class Conv2d:
         desc = type(self.desc).from_buffer_copy(self.desc)
         desc.dtype_out = DTYPES[dtype_name(dtype or self.dtype)][1] or 0
         desc.alpha, desc.beta = alpha, beta
-        return ctypes.byref(desc)
+        return desc
 
     def _run(self, function: Any, first: Tuple[Any, ...], second: Tuple[Any, ...], out: Tuple[Any, ...], *,
              alpha: float = 1.0, beta: float = 0.0, dtype: Any = None, aux: Any = None, workspace: Any = None,
@@ -132,7 +132,6 @@ class Conv2d:
         if aux is not None:
             point(made, aux=context.check_array(aux, "aux", dtype=got.dtype, shape=shape,
                                                 writable=_epilogue.writes_aux(made)))
-        check(function(context.handle, self._writing(got.dtype, alpha, beta), *read, got,
-                       ctypes.byref(made), *_epilogue.workspace_of(context, workspace),
-                       stream_pointer(stream)))
+        check(function(context.handle, self._writing(got.dtype, alpha, beta), *read, got, made,
+                       *_epilogue.workspace_of(context, workspace), stream_pointer(stream)))
         return array

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any, Tuple
 
 from . import _epilogue, _sys
 from ._library import check, fill, lib
-from .context import Context, DeviceArray, stream_pointer
+from .context import Context, DeviceArray, output_of, stream_pointer
 from .convolution import images
 
 
@@ -31,8 +30,7 @@ def _turn(context: Context, function: Any, src: Any, dst: Any, shape: Tuple[int,
     if dst is None:
         dst = DeviceArray(context, shape, dtype or read.dtype)
     got = context.check_array(dst, "dst", dtype=dtype, shape=shape, writable=True)
-    check(function(context.handle, *nchw, read, read.mp_dtype, got, got.mp_dtype,
-                   stream_pointer(stream)))
+    check(function(context.handle, *nchw, read, read.mp_dtype, got, got.mp_dtype, stream_pointer(stream)))
     return dst
 
 
@@ -48,8 +46,7 @@ def strided_copy(context: Context, x: Any, y: Any = None, *, alpha: float = 1.0,
     if y is None and beta != 0:
         raise ValueError(f"beta = {beta} requires y")
     read = context.check_array(x, "x", dense=False)
-    y = DeviceArray(context, read.shape, read.dtype) if y is None else y
-    got = context.check_array(y, "y", dtype=read.dtype, shape=read.shape, writable=True, dense=False)
+    y, got = output_of(context, y, "y", read.shape, read.dtype, dense=False)
     desc = _sys.mp_strided_copy_desc_default(read.mp_dtype)
     extents = read.shape[:_sys.MP_STRIDED_COPY_MAX_RANK]  # the library rejects a higher rank
     # The stride of a single item has no meaning.
@@ -58,5 +55,5 @@ def strided_copy(context: Context, x: Any, y: Any = None, *, alpha: float = 1.0,
     fill(desc, {"rank": len(read.shape), "extent": extents, "x_stride": x_stride, "y_stride": y_stride,
                 "alpha": alpha, "beta": beta})
     stats = _epilogue.stats_of(context, found_inf, amax)
-    check(lib.mp_strided_copy(context.handle, ctypes.byref(desc), read, got, stats, stream_pointer(stream)))
+    check(lib.mp_strided_copy(context.handle, desc, read, got, stats, stream_pointer(stream)))
     return y

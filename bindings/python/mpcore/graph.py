@@ -116,7 +116,7 @@ class Graph(Object):
         written = (ctypes.c_int32 * outputs)()
         check(lib.mp_graph_add_node(self.handle, _bytes(op, "op"), _bytes(name, "name"), read, len(read), given,
                                     len(given), written, outputs))
-        if op == "SoftmaxXent" and outputs > 2:
+        if op in ("SoftmaxXent", "LinearXent") and outputs > 2:
             self._integers[written[2]] = "int64"
         return written[0] if outputs == 1 else tuple(written)
 
@@ -129,7 +129,7 @@ class Graph(Object):
         check(lib.mp_graph_keep_gradient(self.handle, _one(tensor)))
 
     def loss(self, tensor: int) -> None:
-        """Sets the loss to minimize: the loss output of a SoftmaxXent, MSE, L1 or BCEWithLogits."""
+        """Sets the loss to minimize: the output of a loss node, such as SoftmaxXent."""
         check(lib.mp_graph_set_loss(self.handle, _one(tensor)))
         self._has_loss = True
 
@@ -224,8 +224,7 @@ class Graph(Object):
 
     def set_step(self, t: int, stream: Any = None) -> None:
         """Restores the number returned by get_step.  Waits for the stream."""
-        check(lib.mp_graph_set_step_sync(self.handle, array_of("t", ctypes.c_int64, [t])[0],
-                                         stream_pointer(stream)))
+        check(lib.mp_graph_set_step_sync(self.handle, array_of("t", ctypes.c_int64, [t])[0], stream_pointer(stream)))
 
     def _check_rows(self) -> None:
         for tensor, (_, bound) in self._bound.items():
@@ -269,7 +268,7 @@ class Graph(Object):
 
     def _info(self, tensor: int) -> Any:
         info = _sys.mp_graph_tensor_t()
-        check(lib.mp_graph_get_tensor(self.handle, _one(tensor), ctypes.byref(info)))
+        check(lib.mp_graph_get_tensor(self.handle, _one(tensor), info))
         return info
 
     def _dtype(self, tensor: int, info: Any) -> str:
@@ -278,7 +277,7 @@ class Graph(Object):
     def memory(self) -> Any:
         """Returns an mp_graph_memory_t: bytes of parameters, copies, gradients, ..."""
         memory = _sys.mp_graph_memory_t()
-        check(lib.mp_graph_get_memory(self.handle, ctypes.byref(memory)))
+        check(lib.mp_graph_get_memory(self.handle, memory))
         return memory
 
     def explain(self, format: Any = "text") -> str:

@@ -64,22 +64,22 @@ def gemm_batched(context: Context, a: Matrices, b: Matrices, out: Matrices, *, c
         view.require_writable(f"out.arrays[{i}]")
     _epilogue.set_plan(desc, plan)
     made = _epilogue.make(context, desc.n, **epilogue)
-    check(lib.mp_gemm_batched(context.handle, ctypes.byref(desc), a.table.pointer, b.table.pointer,
-                              c.table.pointer if beta != 0 else None, out.table.pointer, ctypes.byref(made),
+    check(lib.mp_gemm_batched(context.handle, desc, a.table.pointer, b.table.pointer,
+                              c.table.pointer if beta != 0 else None, out.table.pointer, made,
                               *_epilogue.workspace_of(context, workspace), stream_pointer(stream)))
 
 
 def gemm_batched_workspace_size(context: Context, a: Matrices, b: Matrices, out: Matrices) -> int:
     """Returns the workspace size in bytes with which gemm_batched is fastest."""
     return _epilogue.bytes_of(lib.mp_gemm_batched_workspace_size, context.handle,
-                              ctypes.byref(_batched(context, a, b, out, out)), None)
+                              _batched(context, a, b, out, out), None)
 
 
 def gemm_batched_plan(context: Context, a: Matrices, b: Matrices, out: Matrices, *,
                       max_workspace_bytes: int = sys.maxsize) -> _sys.mp_plan_t:
     """Returns the fastest plan of gemm_batched, like gemm_plan."""
     return _epilogue.plan_of(lib.mp_gemm_batched_get_plan, context.handle,
-                             ctypes.byref(_batched(context, a, b, out, out)), None, max_workspace_bytes)
+                             _batched(context, a, b, out, out), None, max_workspace_bytes)
 
 
 def _batched(context: Context, a: Matrices, b: Matrices, out: Matrices, c: Matrices) -> _sys.mp_gemm_desc_t:
@@ -108,15 +108,14 @@ def gemm_grouped(context: Context, products: Sequence[Sequence[Any]], *, alpha: 
     """
     desc, items, count = _group(context, products, alpha, beta, plan)
     epilogue = _epilogue.make(context, 0, scale=scale, found_inf=found_inf)
-    check(lib.mp_gemm_grouped(context.handle, ctypes.byref(desc), count, items, ctypes.byref(epilogue),
+    check(lib.mp_gemm_grouped(context.handle, desc, count, items, epilogue,
                               *_epilogue.workspace_of(context, workspace), stream_pointer(stream)))
 
 
 def gemm_grouped_workspace_size(context: Context, products: Sequence[Sequence[Any]]) -> int:
     """Returns the workspace size in bytes with which gemm_grouped is fastest."""
     desc, items, count = _group(context, products, 1.0, 0.0, None)
-    return _epilogue.bytes_of(lib.mp_gemm_grouped_workspace_size, context.handle, ctypes.byref(desc), count, items,
-                              None)
+    return _epilogue.bytes_of(lib.mp_gemm_grouped_workspace_size, context.handle, desc, count, items, None)
 
 
 def gemm_ragged(context: Context, a: Any, b: Any, ends: Any, out: Any, *, c: Any = None, alpha: float = 1.0,
@@ -134,16 +133,14 @@ def gemm_ragged(context: Context, a: Any, b: Any, ends: Any, out: Any, *, c: Any
     last = context.check_array(ends, "ends", dtype="int32", size=desc.batch_count)
     epilogue = _epilogue.make(context, 0, amax=amax, found_inf=found_inf, scale=scale)
     va, vb, vc, vd = views
-    check(lib.mp_gemm_ragged(context.handle, ctypes.byref(desc), ragged, last.address,
-                             va.address, vb.address, vc.address, vd.address, ctypes.byref(epilogue),
-                             *_epilogue.workspace_of(context, workspace), stream_pointer(stream)))
+    check(lib.mp_gemm_ragged(context.handle, desc, ragged, last.address, va.address, vb.address, vc.address, vd.address,
+                             epilogue, *_epilogue.workspace_of(context, workspace), stream_pointer(stream)))
 
 
 def gemm_ragged_workspace_size(context: Context, a: Any, b: Any, out: Any) -> int:
     """Returns the workspace size in bytes with which gemm_ragged is fastest, for any `ends`."""
     desc, ragged, _ = _ragged(context, a, b, out, None)
-    return _epilogue.bytes_of(lib.mp_gemm_ragged_workspace_size, context.handle, ctypes.byref(desc), ragged,
-                              None)
+    return _epilogue.bytes_of(lib.mp_gemm_ragged_workspace_size, context.handle, desc, ragged, None)
 
 
 def _ragged(context: Context, a: Any, b: Any, out: Any, c: Any) -> Tuple[_sys.mp_gemm_desc_t, int, Tuple[View, ...]]:

@@ -16,8 +16,9 @@ from . import _epilogue, _sys
 from ._gemm import leading, matrix
 from ._library import check, enumerator, fill, lib
 from .arrays import DTYPES, INTEGERS, View, dtype_name, outer_strides, point, view
-from .context import Context, DeviceArray, output_like, stream_pointer
+from .context import Context, DeviceArray, output_like, output_of, stream_pointer
 from .convolution import Pair, images, numbers
+from .tensors import view_of
 
 
 class Pool2d:
@@ -44,16 +45,14 @@ class Pool2d:
                   numbers(window if stride is None else stride, 2, "stride") + numbers(dilation, 2, "dilation"))
         fill(self.desc, dict(zip(names, values), n=n, h=h, w=w, c=c, flags=_sys.MP_POOL_FLAG_CEIL if ceil_mode else 0))
         p, q = ctypes.c_int32(), ctypes.c_int32()
-        check(lib.mp_pool2d_get_output_size(ctypes.byref(self.desc), ctypes.byref(p), ctypes.byref(q)))
+        check(lib.mp_pool2d_get_output_size(self.desc, ctypes.byref(p), ctypes.byref(q)))
         self.y_shape = (n, p.value, q.value, c)
 
     def forward(self, x: Any, y: Any = None, stream: Any = None) -> Any:
         """Computes the maximum or the mean of each window; returns y."""
         read = self.context.check_array(x, "x", dtype=self.dtype, shape=self.x_shape)
-        y = DeviceArray(self.context, self.y_shape, self.dtype) if y is None else y
-        got = self.context.check_array(y, "y", dtype=self.dtype, shape=self.y_shape, writable=True)
-        check(lib.mp_pool2d_forward(self.context.handle, ctypes.byref(self.desc), read, got,
-                                    stream_pointer(stream)))
+        y, got = output_of(self.context, y, "y", self.y_shape, self.dtype)
+        check(lib.mp_pool2d_forward(self.context.handle, self.desc, read, got, stream_pointer(stream)))
         return y
 
     def backward(self, x: Any, dy: Any, dx: Any = None, stream: Any = None, *, found_inf: Any = None,
@@ -61,11 +60,9 @@ class Pool2d:
         """Computes dx, the gradient of x; returns dx.  x can be None for the average modes."""
         vx = None if x is None else self.context.check_array(x, "x", dtype=self.dtype, shape=self.x_shape)
         read = self.context.check_array(dy, "dy", dtype=self.dtype, shape=self.y_shape)
-        dx = DeviceArray(self.context, self.x_shape, self.dtype) if dx is None else dx
-        got = self.context.check_array(dx, "dx", dtype=self.dtype, shape=self.x_shape, writable=True)
+        dx, got = output_of(self.context, dx, "dx", self.x_shape, self.dtype)
         stats = _epilogue.stats_of(self.context, found_inf, amax)
-        check(lib.mp_pool2d_backward(self.context.handle, ctypes.byref(self.desc), vx, read, got, stats,
-                                     stream_pointer(stream)))
+        check(lib.mp_pool2d_backward(self.context.handle, self.desc, vx, read, got, stats, stream_pointer(stream)))
         return dx
 
 
@@ -86,7 +83,7 @@ class BatchNorm:
         self.desc = _sys.mp_batchnorm_desc_default(0, 0, DTYPES[self.dtype][1] or 0)
         fill(self.desc, {"rows": rows, "channels": channels, "epsilon": epsilon, "momentum": momentum,
                          "activation": enumerator(_sys.mp_activation_t, activation, "activation")})
-        size = _epilogue.bytes_of(lib.mp_batchnorm_workspace_size, context.handle, ctypes.byref(self.desc))
+        size = _epilogue.bytes_of(lib.mp_batchnorm_workspace_size, context.handle, self.desc)
         self.workspace = context.empty(size, "uint8")
         self.mean, self.inv_std = context.zeros(channels), context.zeros(channels)
 
@@ -100,9 +97,8 @@ class BatchNorm:
         y, read, got = self._pair("x", x, "y", y)
         tensors = self._tensors(x=read, y=got, **self._channels(gamma=gamma, beta=beta),
                                 **self._channels(True, running_mean=running_mean, running_var=running_var))
-        check(lib.mp_batchnorm_forward_training(
-            self.context.handle, ctypes.byref(self.desc), tensors, self.workspace.pointer, self.workspace.nbytes,
-            stream_pointer(stream)))
+        check(lib.mp_batchnorm_forward_training(self.context.handle, self.desc, tensors, self.workspace.pointer,
+                                                self.workspace.nbytes, stream_pointer(stream)))
         return y
 
     def inference(self, x: Any, gamma: Any, beta: Any, mean: Any, var: Any, y: Any = None,
@@ -111,8 +107,7 @@ class BatchNorm:
         y, read, got = self._pair("x", x, "y", y)
         given = self._channels(gamma=gamma, beta=beta, mean=mean, var=var)
         tensors = self._tensors(x=read, y=got, running_mean=given.pop("mean"), running_var=given.pop("var"), **given)
-        check(lib.mp_batchnorm_forward_inference(
-            self.context.handle, ctypes.byref(self.desc), tensors, stream_pointer(stream)))
+        check(lib.mp_batchnorm_forward_inference(self.context.handle, self.desc, tensors, stream_pointer(stream)))
         return y
 
     def backward(self, x: Any, dy: Any, gamma: Any = None, beta: Any = None, dgamma: Any = None, dbeta: Any = None,
@@ -121,12 +116,10 @@ class BatchNorm:
         vx = self.context.check_array(x, "x", dtype=self.dtype, size=self.size)
         dx, read, got = self._pair("dy", dy, "dx", dx)
         tensors = self._tensors(x=vx, dy=read, dx=got, **self._channels(gamma=gamma, beta=beta),
-                                **self._channels(True, dgamma=dgamma, dbeta=dbeta))
-        stats = _epilogue.stats_of(self.context, found_inf, amax)
-        tensors.stats = stats
-        check(lib.mp_batchnorm_backward(
-            self.context.handle, ctypes.byref(self.desc), tensors, self.workspace.pointer, self.workspace.nbytes,
-            stream_pointer(stream)))
+                                **self._channels(True, dgamma=dgamma, dbeta=dbeta),
+                                stats=_epilogue.stats_of(self.context, found_inf, amax))
+        check(lib.mp_batchnorm_backward(self.context.handle, self.desc, tensors, self.workspace.pointer,
+                                        self.workspace.nbytes, stream_pointer(stream)))
         return dx
 
     def _pair(self, name: str, array: Any, out_name: str, out: Any) -> Tuple[Any, View, View]:
@@ -137,9 +130,7 @@ class BatchNorm:
         return out, read, got
 
     def _channels(self, writable: bool = False, **arrays: Any) -> Dict[str, Optional[View]]:
-        return {name: None if array is None else
-                self.context.check_array(array, name, dtype="float32", size=self.channels, writable=writable)
-                for name, array in arrays.items()}
+        return {name: view_of(self.context, array, name, self.channels, writable) for name, array in arrays.items()}
 
     def _tensors(self, **views: Any) -> Any:
         return point(_sys.mp_batchnorm_tensors_t(), saved_mean=view(self.mean), saved_inv_std=view(self.inv_std),
@@ -161,7 +152,7 @@ class ColumnSum:
         self.desc = _sys.mp_column_sum_desc_default(0, 0, DTYPES[self.dtype][1] or 0)
         fill(self.desc, {"rows": rows, "columns": columns, "ld": columns,
                          "dtype_sum": DTYPES[self.sum_dtype][1] or 0})
-        size = _epilogue.bytes_of(lib.mp_column_sum_workspace_size, context.handle, ctypes.byref(self.desc))
+        size = _epilogue.bytes_of(lib.mp_column_sum_workspace_size, context.handle, self.desc)
         self.workspace = context.empty(size, "uint8")
 
     def run(self, x: Any, sum: Any = None, *, beta: float = 0.0, scale: Any = None, amax: Any = None,
@@ -176,7 +167,7 @@ class ColumnSum:
         desc = type(self.desc).from_buffer_copy(self.desc)
         fill(desc, {"beta": beta})
         epilogue = _epilogue.make(self.context, self.columns, scale=scale, amax=amax, found_inf=found_inf)
-        check(lib.mp_column_sum(self.context.handle, ctypes.byref(desc), read, got, ctypes.byref(epilogue),
+        check(lib.mp_column_sum(self.context.handle, desc, read, got, epilogue,
                                 self.workspace.pointer, self.workspace.nbytes, stream_pointer(stream)))
         return sum
 
@@ -197,8 +188,7 @@ def pointwise(context: Context, op: Any, a: Any, b: Any = None, y: Any = None, *
     y           can be a, or a contiguous b of equal shape and type
     """
     read = context.check_array(a, "a")
-    y = DeviceArray(context, read.shape, read.dtype) if y is None else y
-    got = context.check_array(y, "y", dtype=read.dtype, shape=read.shape, writable=True)
+    y, got = output_of(context, y, "y", read.shape, read.dtype)
     columns = read.shape[-1] if read.shape else 1
     desc = _sys.mp_pointwise_desc_default(enumerator(_sys.mp_pointwise_op_t, op, "op"), 0, 0, read.mp_dtype)
     fill(desc, {"rows": read.size // columns if columns else 0, "columns": columns, "ld_b": columns,
@@ -210,7 +200,7 @@ def pointwise(context: Context, op: Any, a: Any, b: Any = None, y: Any = None, *
         ld, repeated = _rows_of_b(other, read.shape, columns)
         fill(desc, {"dtype_b": other.mp_dtype, "ld_b": ld, "rows_b": repeated})
     stats = _epilogue.stats_of(context, found_inf, amax)
-    check(lib.mp_pointwise(context.handle, ctypes.byref(desc), read, other, got, stats, stream_pointer(stream)))
+    check(lib.mp_pointwise(context.handle, desc, read, other, got, stats, stream_pointer(stream)))
     return y
 
 
@@ -248,7 +238,7 @@ def sum_rows(context: Context, x: Any, period: int, sum: Any = None, *, dtype: A
     fill(desc, {"rows": math.prod(read.shape[:-1]), "period": period, "columns": columns, "beta": beta,
                 "dtype_sum": got.mp_dtype, "ld_x": ld_x, "ld_sum": outer_strides(got, "sum", 2)[0]})
     stats = _epilogue.stats_of(context, found_inf, amax)
-    check(lib.mp_sum_rows(context.handle, ctypes.byref(desc), read, got, stats, stream_pointer(stream)))
+    check(lib.mp_sum_rows(context.handle, desc, read, got, stats, stream_pointer(stream)))
     return sum
 
 
@@ -261,10 +251,9 @@ def glu_forward(context: Context, activation: Any, x: Any, y: Any = None, stream
     """
     read = context.check_array(x, "x", dense=False)
     desc, shape = _glu(activation, read)
-    y = DeviceArray(context, shape, read.dtype) if y is None else y
-    got = context.check_array(y, "y", dtype=read.dtype, shape=shape, writable=True, dense=False)
+    y, got = output_of(context, y, "y", shape, read.dtype, dense=False)
     fill(desc, {"ld_y": outer_strides(got, "y", 2)[0]})
-    check(lib.mp_glu_forward(context.handle, ctypes.byref(desc), read, got, stream_pointer(stream)))
+    check(lib.mp_glu_forward(context.handle, desc, read, got, stream_pointer(stream)))
     return y
 
 
@@ -280,7 +269,7 @@ def glu_backward(context: Context, activation: Any, x: Any, dy: Any, dx: Any = N
     dx, got = output_like(context, dx, "dx", read, "x", 2)
     fill(desc, {"ld_y": outer_strides(grads, "dy", 2)[0]})
     stats = _epilogue.stats_of(context, found_inf, amax)
-    check(lib.mp_glu_backward(context.handle, ctypes.byref(desc), read, grads, got, stats, stream_pointer(stream)))
+    check(lib.mp_glu_backward(context.handle, desc, read, grads, got, stats, stream_pointer(stream)))
     return dx
 
 
@@ -336,12 +325,9 @@ def softmax_xent(context: Context, logits: Any, labels: Any, *, row_loss: Any, l
         views["dx"] = context.check_array(dlogits, "dlogits", dtype=vl.dtype, shape=vl.shape, writable=True,
                                           dense=False)
         desc.ld_dlogits = _leading_of_rows(views["dx"], "dlogits")
-    views.update(_xent_vectors(context, rows, classes, row_loss, lse, loss, correct, loss_scale, count,
-                               class_weights))
-    tensors = point(_sys.mp_xent_tensors_t(), **views)
-    stats = _epilogue.stats_of(context, found_inf, amax)
-    tensors.stats = stats
-    check(lib.mp_softmax_xent(context.handle, ctypes.byref(desc), ctypes.byref(tensors), stream_pointer(stream)))
+    tensors = point(_xent_vectors(context, rows, classes, row_loss, lse, loss, correct, loss_scale, count,
+                                  class_weights, found_inf, amax), **views)
+    check(lib.mp_softmax_xent(context.handle, desc, tensors, stream_pointer(stream)))
 
 
 def _leading_of_rows(array: View, name: str) -> int:
@@ -360,14 +346,21 @@ def _fill_xent(desc: Any, weight: float, ignore_label: Optional[int], label_smoo
 
 
 def _xent_vectors(context: Context, rows: int, classes: int, row_loss: Any, lse: Any, loss: Any, correct: Any,
-                  loss_scale: Any, count: Any, class_weights: Any) -> Dict[str, View]:
-    return {name: context.check_array(array, name, dtype=kind, size=size, writable=writable)
-            for name, array, kind, size, writable in (
-                ("row_loss", row_loss, "float32", rows, True), ("lse", lse, "float32", rows, True),
-                ("loss", loss, "float32", 1, True), ("correct", correct, "int64", 1, True),
-                ("loss_scale", loss_scale, "float32", 1, False), ("count", count, "float32", 1, False),
-                ("class_weights", class_weights, "float32", classes, False))
-            if array is not None}
+                  loss_scale: Any, count: Any, class_weights: Any, found_inf: Any, amax: Any) -> Any:
+    """Returns the tensors that softmax_xent and linear_xent have in common."""
+    return point(_sys.mp_xent_tensors_t(), row_loss=view_of(context, row_loss, "row_loss", rows),
+                 lse=view_of(context, lse, "lse", rows), loss=view_of(context, loss, "loss", 1),
+                 correct=view_of(context, correct, "correct", 1, dtype="int64"),
+                 loss_scale=view_of(context, loss_scale, "loss_scale", 1, False),
+                 count=view_of(context, count, "count", 1, False),
+                 class_weights=view_of(context, class_weights, "class_weights", classes, False),
+                 stats=_epilogue.stats_of(context, found_inf, amax))
+
+
+def _workspace(context: Context, workspace: Any, query: Any, desc: Any) -> View:
+    """Returns a workspace of the caller, or a new one."""
+    space = context.empty(_epilogue.bytes_of(query, context.handle, desc), "uint8") if workspace is None else workspace
+    return context.check_array(space, "workspace", dtype="uint8", writable=True)
 
 
 def xent_count(context: Context, labels: Any, count: Any, *, ignore_label: int = -100, stream: Any = None) -> None:
@@ -414,20 +407,12 @@ def linear_xent(context: Context, x: Any, w: Any, labels: Any, *, row_loss: Any,
     for name, got in views.items():
         fill(desc, {"ld_" + name: _leading_of_rows(got, name)})
     views["labels"], desc.dtype_labels = context.check_integers(labels, "labels", rows)
-    if bias is not None:
-        views["bias"] = context.check_array(bias, "bias", dtype=vx.dtype, size=classes)
-    if dbias is not None:
-        views["dbias"] = context.check_array(dbias, "dbias", dtype="float32", size=classes, writable=True)
-    views.update(_xent_vectors(context, rows, classes, row_loss, lse, loss, correct, loss_scale, count,
-                               class_weights))
-    size = _epilogue.bytes_of(lib.mp_linear_xent_workspace_size, context.handle, ctypes.byref(desc))
-    space = context.empty(size, "uint8") if workspace is None else workspace
-    block = context.check_array(space, "workspace", dtype="uint8", writable=True)
-    tensors = point(_sys.mp_xent_tensors_t(), **views)
-    stats = _epilogue.stats_of(context, found_inf, amax)
-    tensors.stats = stats
-    check(lib.mp_linear_xent(context.handle, ctypes.byref(desc), ctypes.byref(tensors), block if size else None,
-                             block.nbytes, stream_pointer(stream)))
+    tensors = point(_xent_vectors(context, rows, classes, row_loss, lse, loss, correct, loss_scale, count,
+                                  class_weights, found_inf, amax),
+                    bias=view_of(context, bias, "bias", classes, False, vx.dtype),
+                    dbias=view_of(context, dbias, "dbias", classes), **views)
+    block = _workspace(context, workspace, lib.mp_linear_xent_workspace_size, desc)
+    check(lib.mp_linear_xent(context.handle, desc, tensors, block, block.nbytes, stream_pointer(stream)))
     if workspace is None:
         context.sync(stream)  # before the workspace is freed
 
@@ -459,20 +444,14 @@ def element_loss(context: Context, kind: Any, prediction: Any, target: Any, *, w
         desc.reduction = enumerator(_sys.mp_loss_reduction_t, reduction, "reduction")
     if ignore_target is not None:
         fill(desc, {"flags": _sys.MP_LOSS_FLAG_IGNORE_TARGET, "ignore_target": ignore_target})
-    views = {"prediction": read, "target": wanted}
-    for name, array, kind_of, size, writable in (
-            ("weights", weights, "float32", read.size, False), ("loss_scale", loss_scale, "float32", 1, False),
-            ("element_loss", element_loss, "float32", read.size, True), ("loss", loss, "float32", 1, True),
-            ("dprediction", dprediction, read.dtype, read.size, True)):
-        if array is not None:
-            views[name] = context.check_array(array, name, dtype=kind_of, size=size, writable=writable)
-    size = _epilogue.bytes_of(lib.mp_loss_workspace_size, context.handle, ctypes.byref(desc))
-    space = context.empty(size, "uint8") if workspace is None else workspace
-    block = context.check_array(space, "workspace", dtype="uint8", writable=True)
-    tensors = point(_sys.mp_loss_tensors_t(), **views)
-    stats = _epilogue.stats_of(context, found_inf, amax)
-    tensors.stats = stats
-    check(lib.mp_loss(context.handle, ctypes.byref(desc), ctypes.byref(tensors), block if size else None, block.nbytes,
-                      stream_pointer(stream)))
+    tensors = point(_sys.mp_loss_tensors_t(), prediction=read, target=wanted,
+                    weights=view_of(context, weights, "weights", read.size, False),
+                    loss_scale=view_of(context, loss_scale, "loss_scale", 1, False),
+                    element_loss=view_of(context, element_loss, "element_loss", read.size),
+                    loss=view_of(context, loss, "loss", 1),
+                    dprediction=view_of(context, dprediction, "dprediction", read.size, dtype=read.dtype),
+                    stats=_epilogue.stats_of(context, found_inf, amax))
+    block = _workspace(context, workspace, lib.mp_loss_workspace_size, desc)
+    check(lib.mp_loss(context.handle, desc, tensors, block, block.nbytes, stream_pointer(stream)))
     if workspace is None:
         context.sync(stream)  # before the workspace is freed

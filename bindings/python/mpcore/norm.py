@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any, Dict, Optional
 
 from . import _epilogue, _sys
@@ -43,7 +42,7 @@ class Norm:
                          "dtype_residual": DTYPES[self.dtype_residual][1] or 0, "dropout": dropout,
                          "dropout_seed": dropout_seed,
                          "flags": _sys.MP_NORM_FLAG_ZERO_CENTERED if zero_centered else 0})
-        size = _epilogue.bytes_of(lib.mp_norm_backward_workspace_size, context.handle, ctypes.byref(self.desc))
+        size = _epilogue.bytes_of(lib.mp_norm_backward_workspace_size, context.handle, self.desc)
         self.workspace = context.empty(size, "uint8")
         self.rstd = context.zeros(rows * groups)
         self.mean = context.zeros(rows * groups) if self.desc.kind == _sys.MP_NORM_LAYER else None
@@ -63,7 +62,7 @@ class Norm:
             x=read, y=self._rows(desc, "y", y, "y", True), **self._columns(gamma=gamma, beta=beta),
             **self._residuals(residual=residual), **self._residuals(True, sum=sum),
             dropout_offset=view_of(self.context, dropout_offset, "dropout_offset", 1, False, "int64"))
-        check(lib.mp_norm_forward(self.context.handle, ctypes.byref(desc), tensors, stream_pointer(stream)))
+        check(lib.mp_norm_forward(self.context.handle, desc, tensors, stream_pointer(stream)))
         return y
 
     def backward(self, x: Any, dy: Any, gamma: Any = None, dgamma: Any = None, dbeta: Any = None, dx: Any = None, *,
@@ -93,12 +92,10 @@ class Norm:
             x=read, dy=grads, dx=got, **self._columns(gamma=gamma),
             **self._columns(True, dgamma=dgamma, dbeta=dbeta), **self._residuals(sum=sum, dsum=dsum),
             **self._residuals(True, dresidual=dresidual),
-            dropout_offset=view_of(self.context, dropout_offset, "dropout_offset", 1, False, "int64"))
-        stats = _epilogue.stats_of(self.context, found_inf, amax)
-        tensors.stats = stats
-        check(lib.mp_norm_backward(
-            self.context.handle, ctypes.byref(desc), tensors, self.workspace.pointer, self.workspace.nbytes,
-            stream_pointer(stream)))
+            dropout_offset=view_of(self.context, dropout_offset, "dropout_offset", 1, False, "int64"),
+            stats=_epilogue.stats_of(self.context, found_inf, amax))
+        check(lib.mp_norm_backward(self.context.handle, desc, tensors, self.workspace.pointer, self.workspace.nbytes,
+                                   stream_pointer(stream)))
         return dx
 
     def _rows(self, desc: Any, like: str, array: Any, name: str, writable: bool = False) -> View:

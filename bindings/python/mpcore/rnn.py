@@ -62,7 +62,7 @@ class Rnn:
             "dropout_seed": dropout_seed, "clip": clip or 0.0})
         _epilogue.set_plan(self.desc, plan)
         self.sizes = _sys.mp_rnn_sizes_t()
-        check(lib.mp_rnn_get_sizes(context.handle, ctypes.byref(self.desc), ctypes.byref(self.sizes)))
+        check(lib.mp_rnn_get_sizes(context.handle, self.desc, self.sizes))
         outputs = self.sizes.directions * hidden_size
         if batch_first:
             fill(self.desc, {"x_step": self.x_shape[2], "x_row": timesteps * self.x_shape[2], "y_step": outputs,
@@ -88,11 +88,11 @@ class Rnn:
 
     def kernels(self) -> List[_sys.mp_kernel_info_t]:
         """Returns an mp_kernel_info_t for every kernel, first the one that is selected."""
-        return _epilogue.kernels_of(lib.mp_rnn_kernel_info, self.context.handle, ctypes.byref(self.desc))
+        return _epilogue.kernels_of(lib.mp_rnn_kernel_info, self.context.handle, self.desc)
 
     def get_plan(self) -> _sys.mp_plan_t:
         """Returns the plan of all passes."""
-        return _epilogue.plan_of(lib.mp_rnn_get_plan, self.context.handle, ctypes.byref(self.desc))
+        return _epilogue.plan_of(lib.mp_rnn_get_plan, self.context.handle, self.desc)
 
     def _describe(self, is_packed: bool = False, accumulate: bool = False) -> Any:
         """Returns the descriptor of one call."""
@@ -213,7 +213,7 @@ class Rnn:
                 tensors.batch_sizes = ctypes.addressof(value)
             elif name != "rows":
                 setattr(tensors, name, value)
-        check(function(self.context.handle, ctypes.byref(desc), ctypes.byref(tensors), self.workspace.pointer,
+        check(function(self.context.handle, desc, tensors, self.workspace.pointer,
                        self.workspace.nbytes, stream_pointer(stream)))
 
 

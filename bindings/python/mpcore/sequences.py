@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from typing import Any, Optional, Tuple
 
 from . import _epilogue, _sys
 from ._library import check, fill, lib
 from .arrays import DTYPES, View, dtype_name, outer_strides
-from .context import Context, DeviceArray, output_like, stream_pointer
+from .context import Context, output_like, output_of, stream_pointer
+from .tensors import view_of
 
 
 class Embedding:
@@ -38,7 +38,7 @@ class Embedding:
                          "ld_table": embedding_dim, "ld_out": embedding_dim, "ld_dtable": embedding_dim})
         if padding_index is not None:
             fill(self.desc, {"flags": _sys.MP_EMBEDDING_FLAG_PADDING, "padding_index": padding_index})
-        size = _epilogue.bytes_of(lib.mp_embedding_workspace_size, context.handle, ctypes.byref(self.desc))
+        size = _epilogue.bytes_of(lib.mp_embedding_workspace_size, context.handle, self.desc)
         self.workspace = context.empty(size, "uint8")
 
     def forward(self, table: Any, indices: Any, out: Any = None, stream: Any = None) -> Any:
@@ -46,10 +46,8 @@ class Embedding:
         rows = self.context.check_array(table, "table", dtype=self.dtype, shape=self.table_shape)
         read, desc = self._indices(indices)
         shape = (*read.shape, self.embedding_dim)
-        out = DeviceArray(self.context, shape, self.dtype) if out is None else out
-        got = self.context.check_array(out, "out", dtype=self.dtype, shape=shape, writable=True)
-        check(lib.mp_embedding_forward(self.context.handle, ctypes.byref(desc), rows, read, got,
-                                       stream_pointer(stream)))
+        out, got = output_of(self.context, out, "out", shape, self.dtype)
+        check(lib.mp_embedding_forward(self.context.handle, desc, rows, read, got, stream_pointer(stream)))
         return out
 
     def backward(self, indices: Any, dout: Any, dtable: Any = None, *, accumulate: bool = False,
@@ -64,13 +62,11 @@ class Embedding:
             raise ValueError("accumulate requires dtable")
         read, desc = self._indices(indices)
         grads = self.context.check_array(dout, "dout", dtype=self.dtype, shape=(*read.shape, self.embedding_dim))
-        dtable = DeviceArray(self.context, self.table_shape, self.dtype_dtable) if dtable is None else dtable
-        got = self.context.check_array(dtable, "dtable", dtype=self.dtype_dtable, shape=self.table_shape,
-                                       writable=True)
+        dtable, got = output_of(self.context, dtable, "dtable", self.table_shape, self.dtype_dtable)
         stats = _epilogue.stats_of(self.context, found_inf, amax)
         if accumulate:
             desc.flags |= _sys.MP_EMBEDDING_FLAG_ACCUMULATE
-        check(lib.mp_embedding_backward(self.context.handle, ctypes.byref(desc), read, grads, got, stats,
+        check(lib.mp_embedding_backward(self.context.handle, desc, read, grads, got, stats,
                                         self.workspace.pointer, self.workspace.nbytes, stream_pointer(stream)))
         return dtable
 
@@ -94,13 +90,12 @@ def dropout(context: Context, x: Any, p: float, seed: int, y: Any = None, *, off
     found_inf, amax  of y, as in Embedding.backward
     """
     read = context.check_array(x, "x")
-    y = DeviceArray(context, read.shape, read.dtype) if y is None else y
-    got = context.check_array(y, "y", dtype=read.dtype, shape=read.shape, writable=True)
-    counter = None if offset is None else context.check_array(offset, "offset", dtype="int64", size=1)
+    y, got = output_of(context, y, "y", read.shape, read.dtype)
+    counter = view_of(context, offset, "offset", 1, False, "int64")
     desc = _sys.mp_dropout_desc_default(0, 0.0, read.mp_dtype)
     fill(desc, {"count": read.size, "seed": seed, "p": p})
     stats = _epilogue.stats_of(context, found_inf, amax)
-    check(lib.mp_dropout(context.handle, ctypes.byref(desc), counter, read, got, stats, stream_pointer(stream)))
+    check(lib.mp_dropout(context.handle, desc, counter, read, got, stats, stream_pointer(stream)))
     return y
 
 
@@ -131,12 +126,10 @@ def rope(context: Context, x: Any, y: Any = None, *, positions: Any = None, inv_
         desc.flags |= _sys.MP_ROPE_FLAG_INTERLEAVED
     if inverse:
         desc.flags |= _sys.MP_ROPE_FLAG_INVERSE
-    at = None if positions is None else context.check_array(positions, "positions", dtype="int32", size=rows)
-    rates = None
-    if inv_freq is not None:
-        rates = context.check_array(inv_freq, "inv_freq", dtype="float32", size=rotary_dim // 2)
+    at = view_of(context, positions, "positions", rows, False, "int32")
+    rates = view_of(context, inv_freq, "inv_freq", rotary_dim // 2, False)
     stats = _epilogue.stats_of(context, found_inf, amax)
-    check(lib.mp_rope(context.handle, ctypes.byref(desc), at, rates, read, got, stats, stream_pointer(stream)))
+    check(lib.mp_rope(context.handle, desc, at, rates, read, got, stats, stream_pointer(stream)))
     return y
 
 
@@ -155,10 +148,9 @@ def softmax_forward(context: Context, x: Any, y: Any = None, *, scale: float = 1
     """
     read = context.check_array(x, "x", dense=False)
     desc, given = _softmax(context, read, "x", scale, causal, lengths, mask, log)
-    y = DeviceArray(context, read.shape, read.dtype) if y is None else y
-    got = context.check_array(y, "y", dtype=read.dtype, shape=read.shape, writable=True, dense=False)
+    y, got = output_of(context, y, "y", read.shape, read.dtype, dense=False)
     fill(desc, {"ld_x": outer_strides(read, "x", 2)[0], "ld_y": outer_strides(got, "y", 2)[0]})
-    check(lib.mp_softmax_forward(context.handle, ctypes.byref(desc), read, given, got, stream_pointer(stream)))
+    check(lib.mp_softmax_forward(context.handle, desc, read, given, got, stream_pointer(stream)))
     return y
 
 
@@ -176,12 +168,10 @@ def softmax_backward(context: Context, y: Any, dy: Any, dx: Any = None, *, scale
     (ld_y,) = outer_strides(read, "y", 2)
     if outer_strides(grads, "dy", 2) != (ld_y,):
         raise ValueError(f"dy has strides {grads.strides}, not {read.strides} like y")
-    dx = DeviceArray(context, read.shape, read.dtype) if dx is None else dx
-    got = context.check_array(dx, "dx", dtype=read.dtype, shape=read.shape, writable=True, dense=False)
+    dx, got = output_of(context, dx, "dx", read.shape, read.dtype, dense=False)
     fill(desc, {"ld_x": outer_strides(got, "dx", 2)[0], "ld_y": ld_y})
     stats = _epilogue.stats_of(context, found_inf, amax)
-    check(lib.mp_softmax_backward(context.handle, ctypes.byref(desc), read, grads, given, got, stats,
-                                  stream_pointer(stream)))
+    check(lib.mp_softmax_backward(context.handle, desc, read, grads, given, got, stats, stream_pointer(stream)))
     return dx
 
 

@@ -25,7 +25,7 @@ class Object(Handle):
 
     def _create(self, function: Any, desc: Any, needs: Sequence[Native] = (), kept: Any = None) -> None:
         handle = ctypes.c_void_p()
-        check(function(ctypes.byref(handle), self.context.handle, ctypes.byref(desc)))
+        check(function(ctypes.byref(handle), self.context.handle, desc))
         self._own(handle, [self.context.handle, *needs], kept)
 
 
@@ -40,7 +40,7 @@ def view_of(context: Context, array: Any, name: str, size: int, writable: bool =
 def nccl_comm(communicator: int) -> Any:
     """Returns an mp_comm_t for the ncclComm_t at an address; the ncclComm_t must outlive it."""
     comm = _sys.mp_comm_t()
-    check(lib.mp_comm_init_nccl(ctypes.byref(comm), communicator))
+    check(lib.mp_comm_init_nccl(comm, communicator))
     return comm
 
 
@@ -150,18 +150,16 @@ class TensorList(Object):
     def l2norm(self, out: Any = None, *, per_tensor: Any = None, stream: Any = None) -> Any:
         """Computes sqrt(sum x^2); returns out (float32, 1 element; allocated if None)."""
         out = self.context.empty(1) if out is None else out
-        check(lib.mp_l2norm(self.handle, view_of(self.context, out, "out", 1),
-                            view_of(self.context, per_tensor, "per_tensor", len(self)),
-                            stream_pointer(stream)))
+        check(lib.mp_l2norm(self.handle, view_of(self.context, out, "out", 1), view_of(self.context, per_tensor,
+                            "per_tensor", len(self)), stream_pointer(stream)))
         return out
 
     def inspect(self, report: Optional[Reports] = None, tensor_reports: Optional[Reports] = None,
                 stream: Any = None) -> None:
         """Counts NaN, infinities, zeros and values close to underflow in one pass; see
         mp_inspect."""
-        check(lib.mp_inspect(self.handle, reports_of(self.context, report, "report", 1),
-                             reports_of(self.context, tensor_reports, "tensor_reports", len(self)),
-                             stream_pointer(stream)))
+        check(lib.mp_inspect(self.handle, reports_of(self.context, report, "report", 1), reports_of(self.context,
+                             tensor_reports, "tensor_reports", len(self)), stream_pointer(stream)))
 
     def stats(self, *, found_inf: Any = None, amax: Any = None, tensor_amax: Any = None, norm: Any = None,
               tensor_norm: Any = None, report: Optional[Reports] = None,
@@ -175,7 +173,7 @@ class TensorList(Object):
                         tensor_norm=view_of(context, tensor_norm, "tensor_norm", count),
                         report=reports_of(context, report, "report", 1),
                         tensor_reports=reports_of(context, tensor_reports, "tensor_reports", count))
-        check(lib.mp_tensor_stats(self.handle, ctypes.byref(outputs), stream_pointer(stream)))
+        check(lib.mp_tensor_stats(self.handle, outputs, stream_pointer(stream)))
 
     def all_reduce(self, comm: Any, pre: float = 1.0, post: float = 1.0, stream: Any = None) -> None:
         """Reduces gradients over all ranks in place: post * sum(pre * self).
@@ -183,7 +181,7 @@ class TensorList(Object):
         comm is an mpcore._sys.mp_comm_t, from nccl_comm or of Python functions.  This call raises
         the exception of such a function.
         """
-        check(lib.mp_grads_all_reduce(self.written("grads"), ctypes.byref(comm), pre, post, stream_pointer(stream)))
+        check(lib.mp_grads_all_reduce(self.written("grads"), comm, pre, post, stream_pointer(stream)))
 
     def unscale(self, out: "TensorList", inv_scale: Any, found_inf: Any = None, stream: Any = None) -> None:
         """Computes out = self * inv_scale; see mp_unscale."""

@@ -115,16 +115,14 @@ class Scaler(Object):
 
     def update(self, amax: Any = None, stream: Any = None) -> None:
         """Applies the policy once; scale_step already does so."""
-        check(lib.mp_scaler_update(self.handle, view_of(self.context, amax, "amax", 1, False),
-                                   stream_pointer(stream)))
+        check(lib.mp_scaler_update(self.handle, view_of(self.context, amax, "amax", 1, False), stream_pointer(stream)))
 
     def scale_loss(self, loss: Any, out: Any = None, stream: Any = None) -> Any:
         """Computes out = loss * S, in place if `out` is None; returns out."""
         out = loss if out is None else out
         got = self.context.check_array(loss, "loss")
         to = self.context.check_array(out, "out", dtype=got.dtype, shape=got.shape, writable=True)
-        check(lib.mp_scale_loss(self.handle, got, to, got.mp_dtype, got.size,
-                                stream_pointer(stream)))
+        check(lib.mp_scale_loss(self.handle, got, to, got.mp_dtype, got.size, stream_pointer(stream)))
         return out
 
     def accumulate(self, grads: TensorList, sums: TensorList, weight: float = 1.0, *, flags: Any = 0,
@@ -164,11 +162,11 @@ class Scaler(Object):
     def state(self, stream: Any = None) -> Any:
         """Returns the mp_scaler_state_t: scale, steps, skipped, ...  Waits for the stream."""
         state = _sys.mp_scaler_state_t()
-        check(lib.mp_scaler_get_state_sync(self.handle, ctypes.byref(state), stream_pointer(stream)))
+        check(lib.mp_scaler_get_state_sync(self.handle, state, stream_pointer(stream)))
         return state
 
     def _set(self, state: Any, stream: Any) -> None:
-        check(lib.mp_scaler_set_state_sync(self.handle, ctypes.byref(state), stream_pointer(stream)))
+        check(lib.mp_scaler_set_state_sync(self.handle, state, stream_pointer(stream)))
 
     def state_dict(self, stream: Any = None) -> Dict[str, Any]:
         """Returns the state as numbers, for a checkpoint.  Waits for the stream."""
@@ -313,15 +311,14 @@ class Optimizer(Object):
         """Changes the given hyperparameters of a group, in stream order."""
         group = type(self._groups[index]).from_buffer_copy(self._groups[index])
         fill(group, self._fields(options))
-        check(lib.mp_optimizer_set_group(self.handle, index, ctypes.byref(group), stream_pointer(stream)))
+        check(lib.mp_optimizer_set_group(self.handle, index, group, stream_pointer(stream)))
         self._groups[index] = group
 
     def step(self, grad_scale: Any = None, found_inf: Any = None, stream: Any = None) -> None:
         """Performs one update without a scaler; see mp_optimizer_step.  Most programs use
         scale_step."""
         check(lib.mp_optimizer_step(self.handle, view_of(self.context, grad_scale, "grad_scale", 1, False),
-                                    view_of(self.context, found_inf, "found_inf", 1, False),
-                                    stream_pointer(stream)))
+                                    view_of(self.context, found_inf, "found_inf", 1, False), stream_pointer(stream)))
 
     @property
     def scaler(self) -> Scaler:
@@ -463,8 +460,7 @@ def scale_step(optimizer: Optimizer, scaler: Optional[Scaler] = None, *, max_gra
           rejected_updates=view_of(context, rejected_updates, "rejected_updates", 1, dtype="int64"))
     if comm is not None:
         options.comm = ctypes.pointer(comm)
-    check(lib.mp_scale_step(optimizer.handle, scaler.handle if scaler else None, ctypes.byref(options),
-                            stream_pointer(stream)))
+    check(lib.mp_scale_step(optimizer.handle, scaler.handle if scaler else None, options, stream_pointer(stream)))
 
 
 def _step_flags(value: Any) -> int:
@@ -486,8 +482,7 @@ def masters_to_model(master: TensorList, model: TensorList, found_inf: Any = Non
     point(options, t=view_of(context, t, "t", 1, False, "int64"),
           overflows=view_of(context, overflows, "overflows", 1, dtype="int64"))
     check(lib.mp_masters_to_model(master.handle, model.written("model"),
-                                  view_of(context, found_inf, "found_inf", 1, False),
-                                  ctypes.byref(options), stream_pointer(stream)))
+                                  view_of(context, found_inf, "found_inf", 1, False), options, stream_pointer(stream)))
 
 
 def _accumulate_flags(value: Any) -> int:

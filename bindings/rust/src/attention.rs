@@ -3,7 +3,8 @@
 use crate::context::{span, Context, Data, DeviceBuffer, Float, Stream, View};
 use crate::conv::extent;
 use crate::epilogue::GradStats;
-use crate::error::{check, Result};
+use crate::error::{read, Result};
+use crate::kernels::{self, KernelInfo};
 use crate::sys;
 use std::marker::PhantomData;
 
@@ -57,66 +58,45 @@ impl AttentionLayout {
 }
 
 impl AttentionBuilder<'_> {
-    /// Sets the number of heads of k and v, which groups of query heads share.
-    pub fn kv_heads(mut self, kv_heads: u32) -> Self {
-        self.desc.kv_heads = kv_heads as i32;
-        self
-    }
-
-    /// Sets the number of elements of a head of v and o.
-    pub fn head_dim_v(mut self, head_dim_v: u32) -> Self {
-        self.desc.head_dim_v = head_dim_v as i32;
-        self
-    }
-
-    /// Selects the packed form, with that many rows of q and of k in all sequences.
-    pub fn packed(mut self, q_rows: usize, kv_rows: usize) -> Self {
-        self.desc.q_rows = q_rows as i64;
-        self.desc.kv_rows = kv_rows as i64;
-        self
-    }
-
-    /// Sets the layouts of q, k, v and o, and of their gradients.
-    pub fn layouts(mut self, layouts: [AttentionLayout; 4]) -> Self {
-        [self.desc.q, self.desc.k, self.desc.v, self.desc.o] = layouts.map(AttentionLayout::raw);
-        self
-    }
-
-    /// Sets the factor of the scores; initially 1 / sqrt(head_dim).
-    pub fn scale(mut self, scale: f32) -> Self {
-        self.desc.scale = scale;
-        self
-    }
-
-    /// Hides the keys after the diagonal.
-    pub fn causal(mut self) -> Self {
-        self.desc.flags |= sys::MP_ATTENTION_FLAG_CAUSAL;
-        self
-    }
-
-    /// Sets the number of visible keys before and after the diagonal; -1 = all.
-    pub fn window(mut self, left: i32, right: i32) -> Self {
-        self.desc.flags |= sys::MP_ATTENTION_FLAG_WINDOW;
-        self.desc.window_left = left;
-        self.desc.window_right = right;
-        self
-    }
-
-    /// Sets the probability that a score is dropped; `dropout_offset` of the inputs changes the
-    /// mask between steps.
-    pub fn dropout(mut self, dropout: f32, seed: u64) -> Self {
-        self.desc.dropout = dropout;
-        self.desc.dropout_seed = seed;
-        self
+    setters! {
+        /// Sets the number of heads of k and v, which groups of query heads share.
+        fn kv_heads(self, kv_heads: u32) { self.desc.kv_heads = kv_heads as i32; }
+        /// Sets the number of elements of a head of v and o.
+        fn head_dim_v(self, head_dim_v: u32) { self.desc.head_dim_v = head_dim_v as i32; }
+        /// Selects the packed form, with that many rows of q and of k in all sequences.
+        fn packed(self, q_rows: usize, kv_rows: usize) {
+            self.desc.q_rows = q_rows as i64;
+            self.desc.kv_rows = kv_rows as i64;
+        }
+        /// Sets the layouts of q, k, v and o, and of their gradients.
+        fn layouts(self, layouts: [AttentionLayout; 4]) {
+            [self.desc.q, self.desc.k, self.desc.v, self.desc.o] = layouts.map(AttentionLayout::raw);
+        }
+        /// Sets the factor of the scores; initially 1 / sqrt(head_dim).
+        fn scale(self, scale: f32) { self.desc.scale = scale; }
+        /// Hides the keys after the diagonal.
+        fn causal(self) { self.desc.flags |= sys::MP_ATTENTION_FLAG_CAUSAL; }
+        /// Sets the number of visible keys before and after the diagonal; -1 = all.
+        fn window(self, left: i32, right: i32) {
+            self.desc.flags |= sys::MP_ATTENTION_FLAG_WINDOW;
+            self.desc.window_left = left;
+            self.desc.window_right = right;
+        }
+        /// Sets the probability that a score is dropped; `dropout_offset` of the inputs changes the
+        /// mask between steps.
+        fn dropout(self, dropout: f32, seed: u64) {
+            self.desc.dropout = dropout;
+            self.desc.dropout_seed = seed;
+        }
     }
 
     /// Creates an attention with tensors of type `T`.
     pub fn build<T: Float>(mut self) -> Result<Attention<T>> {
         self.desc.dtype = T::DTYPE as u32;
-        let mut bytes = 0;
-        let raw = self.context.as_raw();
         // SAFETY: the descriptor lives during the call, which rejects values out of range.
-        check(unsafe { sys::mp_attention_backward_workspace_size(raw, &self.desc, &mut bytes) })?;
+        let bytes = read(|bytes| unsafe {
+            sys::mp_attention_backward_workspace_size(self.context.as_raw(), &self.desc, bytes)
+        })?;
         Ok(Attention {
             context: self.context.clone(),
             desc: self.desc,
@@ -193,52 +173,51 @@ impl<T: Float> Attention<T> {
         &self.lse
     }
 
-    /// Computes o, rows x heads x head_dim_v: the mean of v weighted by the softmax of the scores.
-    pub fn forward<O>(&self, inputs: &AttentionInputs<'_, T>, o: &O, stream: Stream) -> Result<()>
-    where
-        O: Data<Element = T>,
-    {
-        let tensors = self.tensors(inputs, &o.view())?;
-        // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context.call(|| unsafe {
-            sys::mp_attention_forward(self.context.as_raw(), &self.desc, &tensors, stream.0)
+    /// Returns all kernels, first the one that is selected for aligned tensors.
+    pub fn kernels(&self) -> Result<Vec<KernelInfo>> {
+        // SAFETY: the descriptor lives during the call.
+        kernels::all(|index, info| unsafe {
+            sys::mp_attention_kernel_info(self.context.as_raw(), &self.desc, index, info)
         })
     }
 
-    /// Computes the gradients of the latest forward pass from its result `o` and its gradient.
-    pub fn backward<O, G>(
+    /// Computes o, rows x heads x head_dim_v: the mean of v weighted by the softmax of the scores.
+    pub fn forward(
         &self,
         inputs: &AttentionInputs<'_, T>,
-        o: &O,
-        d_o: &G,
+        o: &impl Data<Element = T>,
+        stream: Stream,
+    ) -> Result<()> {
+        let tensors = self.tensors(inputs, &o.view())?;
+        // SAFETY: all belong to this context and have the elements that the call uses.
+        self.context
+            .call(|c| unsafe { sys::mp_attention_forward(c, &self.desc, &tensors, stream.0) })
+    }
+
+    /// Computes the gradients of the latest forward pass from its result `o` and its gradient.
+    pub fn backward(
+        &self,
+        inputs: &AttentionInputs<'_, T>,
+        o: &impl Data<Element = T>,
+        d_o: &impl Data<Element = T>,
         grads: &AttentionGrads<'_, T>,
         stats: &GradStats<'_>,
         stream: Stream,
-    ) -> Result<()>
-    where
-        O: Data<Element = T>,
-        G: Data<Element = T>,
-    {
-        let heads = self.desc.heads as usize;
+    ) -> Result<()> {
+        let (checks, desc) = (self.context.checks(CALL), &self.desc);
         let tensors = sys::mp_attention_tensors_t {
-            d_o: self.of_queries("d_o", &d_o.view(), self.desc.o, self.dim_v())?.cast(),
-            dq: self.of_queries("dq", &grads.q, self.desc.q, self.desc.head_dim)?.cast(),
-            dk: self.of_keys("dk", &grads.k, self.desc.k, self.desc.head_dim)?.cast(),
-            dv: self.of_keys("dv", &grads.v, self.desc.v, self.dim_v())?.cast(),
-            dsinks: self.context.output(CALL, "dsinks", grads.sinks.as_ref(), heads)?,
-            stats: stats.raw(&self.context, CALL)?,
+            d_o: self.of_queries("d_o", &d_o.view(), desc.o, self.dim_v())?.cast(),
+            dq: self.of_queries("dq", &grads.q, desc.q, desc.head_dim)?.cast(),
+            dk: self.of_keys("dk", &grads.k, desc.k, desc.head_dim)?.cast(),
+            dv: self.of_keys("dv", &grads.v, desc.v, self.dim_v())?.cast(),
+            dsinks: checks.optional("dsinks", grads.sinks, desc.heads.into())?,
+            stats: stats.raw(checks)?,
             ..self.tensors(inputs, &o.view())?
         };
+        let (space, bytes) = self.workspace.as_workspace();
         // SAFETY: as in forward.
-        self.context.call(|| unsafe {
-            sys::mp_attention_backward(
-                self.context.as_raw(),
-                &self.desc,
-                &tensors,
-                self.workspace.as_ptr().cast(),
-                self.workspace.len(),
-                stream.0,
-            )
+        self.context.call(|c| unsafe {
+            sys::mp_attention_backward(c, desc, &tensors, space, bytes, stream.0)
         })
     }
 
@@ -248,24 +227,24 @@ impl<T: Float> Attention<T> {
         inputs: &AttentionInputs<'_, T>,
         o: &View<'_, T>,
     ) -> Result<sys::mp_attention_tensors_t> {
-        let (d, context) = (&self.desc, &self.context);
-        let offset = context.output(CALL, "dropout_offset", inputs.dropout_offset.as_ref(), 1)?;
+        let (d, checks) = (&self.desc, self.context.checks(CALL));
+        let offset = checks.optional("dropout_offset", inputs.dropout_offset, 1)?;
         let mut tensors = sys::mp_attention_tensors_t {
             q: self.of_queries("q", &inputs.q, d.q, d.head_dim)?.cast(),
             k: self.of_keys("k", &inputs.k, d.k, d.head_dim)?.cast(),
             v: self.of_keys("v", &inputs.v, d.v, self.dim_v())?.cast(),
             o: self.of_queries("o", o, d.o, self.dim_v())?.cast(),
             lse: self.lse.as_ptr(),
-            sinks: context.output(CALL, "sinks", inputs.sinks.as_ref(), d.heads as usize)?,
+            sinks: checks.optional("sinks", inputs.sinks, d.heads.into())?,
             dropout_offset: offset.cast(),
             ..sys::mp_attention_tensors_t::zeroed()
         };
-        let per_sequence = |name, view| context.output(CALL, name, view, d.batch as usize);
-        match &inputs.lengths {
+        let per_sequence = |name, view| checks.optional(name, view, d.batch.into());
+        match inputs.lengths {
             AttentionLengths::All => {}
             AttentionLengths::Padded { q, kv } => {
-                tensors.q_lengths = per_sequence("q_lengths", q.as_ref())?;
-                tensors.kv_lengths = per_sequence("kv_lengths", kv.as_ref())?;
+                tensors.q_lengths = per_sequence("q_lengths", q)?;
+                tensors.kv_lengths = per_sequence("kv_lengths", kv)?;
             }
             AttentionLengths::Packed(q, kv) => {
                 tensors.q_ends = per_sequence("q_ends", Some(q))?;
@@ -320,7 +299,6 @@ impl<T: Float> Attention<T> {
         let batch = if packed_rows > 0 { 1 } else { self.desc.batch.into() };
         let levels =
             [(batch, or(layout.batch, len.saturating_mul(row))), (rows, row), (heads, head)];
-        self.context.holds(CALL, name, view, span(&levels, dim))?;
-        Ok(view.pointer)
+        self.context.checks(CALL).data(name, view, span(&levels, dim))
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::context::Context;
 use crate::enums::{
-    OpClass, AutocastFlags, AutocastFormat, AutocastLevel, AutocastPreset, AutocastReason,
-    CastKind, Dtype,
+    AutocastFlags, AutocastFormat, AutocastLevel, AutocastPreset, AutocastReason, CastKind, Dtype,
+    OpClass,
 };
 use crate::error::{c_string, check, read_text, Result};
 use crate::graph::{count, Graph, NodeId, TensorId};
@@ -23,22 +23,13 @@ impl AutocastConfig {
         sys::mp_autocast_config_default(low as u32)
     }
 
-    /// Adds flags.
-    pub fn with_flags(mut self, flags: AutocastFlags) -> Self {
-        self.flags |= flags.bits();
-        self
-    }
-
-    /// Selects the lists of operations.
-    pub fn with_preset(mut self, preset: AutocastPreset) -> Self {
-        self.preset = preset as u32;
-        self
-    }
-
-    /// Selects the level.
-    pub fn with_level(mut self, level: AutocastLevel) -> Self {
-        self.level = level as u32;
-        self
+    setters! {
+        /// Adds flags.
+        fn with_flags(self, flags: AutocastFlags) { self.flags |= flags.bits(); }
+        /// Selects the lists of operations.
+        fn with_preset(self, preset: AutocastPreset) { self.preset = preset as u32; }
+        /// Selects the level.
+        fn with_level(self, level: AutocastLevel) { self.level = level as u32; }
     }
 }
 

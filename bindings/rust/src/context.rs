@@ -86,9 +86,17 @@ impl Context {
 
     /// Calls a function of the library that uses memory or objects of this context, one call at a
     /// time, because threads can own objects that share memory, such as a buffer and a list of it.
-    pub(crate) fn call(&self, function: impl FnOnce() -> sys::mp_status_t) -> Result<()> {
+    pub(crate) fn call(
+        &self,
+        function: impl FnOnce(sys::mp_context_t) -> sys::mp_status_t,
+    ) -> Result<()> {
         let _turn = self.0.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        check(function())
+        check(function(self.0.raw))
+    }
+
+    /// Begins the checks of the arguments of a call.
+    pub(crate) fn checks<'c>(&'c self, call: &'c str) -> Checks<'c> {
+        Checks { context: self, call }
     }
 
     /// Returns the properties of the device.
@@ -138,69 +146,75 @@ impl Context {
     }
 
     /// Converts the elements of `src` to the type of `dst`.
-    pub fn cast<S, D>(&self, src: &S, dst: &D, stream: Stream) -> Result<()>
-    where
-        S: Data,
-        D: Data,
-        S::Element: Float,
-        D::Element: Float,
-    {
-        let (from, to) = (src.view(), dst.view());
-        self.owns("cast", "src", &from)?;
-        self.owns("cast", "dst", &to)?;
-        at_least("cast", "dst", to.len, from.len as i128)?;
-        // SAFETY: both are in memory of this context and have at least `from.len` elements.
-        self.call(|| unsafe {
-            sys::mp_cast(
-                self.0.raw,
-                from.pointer.cast(),
-                S::Element::DTYPE as u32,
-                to.pointer.cast(),
-                D::Element::DTYPE as u32,
-                from.len as i64,
-                stream.0,
-            )
-        })
-    }
-
-    /// Checks that a view belongs to this context: addresses are not valid on other devices.
-    pub(crate) fn owns<T>(&self, call: &str, name: &str, view: &View<'_, T>) -> Result<()> {
-        self.is(call, name, view.owner.context())
-    }
-
-    /// Returns the address of an optional argument with at least `needed` elements, or NULL.
-    pub(crate) fn output<T>(
+    pub fn cast<S: Float, D: Float>(
         &self,
-        call: &str,
-        name: &str,
-        view: Option<&View<'_, T>>,
-        needed: usize,
-    ) -> Result<*mut T> {
-        let view = match view {
-            Some(view) => view,
-            None => return Ok(ptr::null_mut()),
-        };
-        self.owns(call, name, view)?;
-        at_least(call, name, view.len, needed as i128)?;
-        Ok(view.pointer)
-    }
-
-    pub(crate) fn is(&self, call: &str, name: &str, other: &Context) -> Result<()> {
-        if Arc::ptr_eq(&self.0, &other.0) {
-            return Ok(());
-        }
-        Err(Error::invalid(format!("{call}: {name} belongs to another context")))
+        src: &impl Data<Element = S>,
+        dst: &impl Data<Element = D>,
+        stream: Stream,
+    ) -> Result<()> {
+        let (checks, len) = (self.checks("cast"), src.view().len);
+        let src = checks.data("src", src, 0)?.cast();
+        let dst = checks.data("dst", dst, len as i128)?.cast();
+        let (from, to) = (S::DTYPE as u32, D::DTYPE as u32);
+        // SAFETY: both are in memory of this context and have at least `len` elements.
+        self.call(|c| unsafe { sys::mp_cast(c, src, from, dst, to, len as i64, stream.0) })
     }
 }
 
-/// Checks that a buffer has at least `needed` elements.
-pub(crate) fn at_least(call: &str, name: &str, len: usize, needed: i128) -> Result<()> {
-    if len as i128 >= needed {
-        return Ok(());
+/// Checks of the arguments of a call.
+#[derive(Clone, Copy)]
+pub(crate) struct Checks<'c> {
+    pub(crate) context: &'c Context,
+    pub(crate) call: &'c str,
+}
+
+impl Checks<'_> {
+    /// Checks the context of an argument: addresses are not valid on other devices.
+    pub(crate) fn belongs(self, name: &str, to: &Context) -> Result<()> {
+        if Arc::ptr_eq(&self.context.0, &to.0) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("{}: {name} belongs to another context", self.call)))
     }
-    Err(Error::invalid(format!(
-        "{call}: {name} has {len} elements, but must have at least {needed}"
-    )))
+
+    /// Checks that an argument has at least `needed` elements.
+    pub(crate) fn at_least(self, name: &str, len: usize, needed: i128) -> Result<()> {
+        if len as i128 >= needed {
+            return Ok(());
+        }
+        let call = self.call;
+        let sentence =
+            format!("{call}: {name} has {len} elements, but must have at least {needed}");
+        Err(Error::invalid(sentence))
+    }
+
+    /// Returns the address of an argument in this context with at least `needed` elements.
+    pub(crate) fn data<D: Data>(
+        self,
+        name: &str,
+        data: &D,
+        needed: i128,
+    ) -> Result<*mut D::Element> {
+        let view = data.view();
+        self.belongs(name, view.owner.context())?;
+        self.at_least(name, view.len, needed)?;
+        Ok(view.pointer)
+    }
+
+    /// Returns the address of an optional argument, or NULL.
+    pub(crate) fn optional<T: Plain>(
+        self,
+        name: &str,
+        view: Option<View<'_, T>>,
+        needed: i128,
+    ) -> Result<*mut T> {
+        view.map_or(Ok(ptr::null_mut()), |view| self.data(name, &view, needed))
+    }
+
+    /// Returns address and size in bytes of a workspace, whose size the library checks.
+    pub(crate) fn workspace(self, view: Option<View<'_, u8>>) -> Result<(*mut c_void, usize)> {
+        Ok((self.optional("workspace", view, 0)?.cast(), view.map_or(0, |view| view.len)))
+    }
 }
 
 /// Returns the number of elements that rows of `innermost` elements span; `levels` are their counts
@@ -263,17 +277,7 @@ pub trait Float: Plain + sealed::Float {
     const DTYPE: Dtype;
 }
 
-// SAFETY: numbers of all bit patterns.
-unsafe impl Plain for f32 {}
-// SAFETY: as above.
-unsafe impl Plain for F16 {}
-// SAFETY: as above.
-unsafe impl Plain for Bf16 {}
-// SAFETY: as above.
-unsafe impl Plain for i32 {}
-// SAFETY: as above.
-unsafe impl Plain for i64 {}
-// SAFETY: as above.
+// SAFETY: all bit patterns are valid.
 unsafe impl Plain for u8 {}
 // SAFETY: numbers without padding: the header is compiled with -Wpadded.
 unsafe impl Plain for TensorReport {}
@@ -290,11 +294,6 @@ impl Default for TensorReport {
 mod sealed {
     pub trait Float {}
     pub trait Integer {}
-    impl Integer for i32 {}
-    impl Integer for i64 {}
-    impl Float for f32 {}
-    impl Float for crate::half::F16 {}
-    impl Float for crate::half::Bf16 {}
 }
 
 /// Type of labels and indices.
@@ -303,22 +302,17 @@ pub trait Integer: Plain + sealed::Integer {
     const DTYPE: Dtype;
 }
 
-impl Integer for i32 {
-    const DTYPE: Dtype = Dtype::Int32;
+macro_rules! numbers {
+    ($($kind:ident $number:ty = $dtype:ident),*) => { $(
+        // SAFETY: all bit patterns are valid.
+        unsafe impl Plain for $number {}
+        impl sealed::$kind for $number {}
+        impl $kind for $number {
+            const DTYPE: Dtype = Dtype::$dtype;
+        }
+    )* };
 }
-impl Integer for i64 {
-    const DTYPE: Dtype = Dtype::Int64;
-}
-
-impl Float for f32 {
-    const DTYPE: Dtype = Dtype::Fp32;
-}
-impl Float for F16 {
-    const DTYPE: Dtype = Dtype::Fp16;
-}
-impl Float for Bf16 {
-    const DTYPE: Dtype = Dtype::Bf16;
-}
+numbers!(Float f32 = Fp32, Float F16 = Fp16, Float Bf16 = Bf16, Integer i32 = Int32, Integer i64 = Int64);
 
 /// Device memory.  It is freed with the buffer and the last list or network that uses it.  Like a
 /// `Cell`, it is written through `&`, so threads cannot share it:
@@ -349,6 +343,11 @@ impl<T: Plain> DeviceBuffer<T> {
     /// Returns the raw handle or pointer, for functions of [`sys`].
     pub fn as_ptr(&self) -> *mut T {
         self.memory.raw()
+    }
+
+    /// Returns address and size in bytes of a workspace.
+    pub(crate) fn as_workspace(&self) -> (*mut c_void, usize) {
+        (self.as_ptr().cast(), self.len * size_of::<T>())
     }
 
     /// Returns a view of `len` elements from `start` on.
@@ -420,7 +419,7 @@ unsafe fn copy(
     bytes: usize,
 ) -> Result<()> {
     let stream = Stream::DEFAULT;
-    context.call(|| sys::mp_memcpy(context.as_raw(), to, from, bytes, stream.0))?;
+    context.call(|c| sys::mp_memcpy(c, to, from, bytes, stream.0))?;
     context.sync(stream)
 }
 

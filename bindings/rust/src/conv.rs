@@ -2,8 +2,8 @@
 
 use crate::context::{Context, Data, Float};
 use crate::enums::{ConvOp, Dtype};
-use crate::epilogue::{operand, workspace_of, Operand, OutputOptions};
-use crate::error::{check, read_text, Error, Result};
+use crate::epilogue::{operand, Operand, OutputOptions};
+use crate::error::{check, read, read_text, Error, Result};
 use crate::kernels::{self, KernelInfo, Plan};
 use crate::sys;
 use std::ffi::c_void;
@@ -67,39 +67,28 @@ type Function = unsafe extern "C" fn(
 ) -> sys::mp_status_t;
 
 impl Conv2d {
-    /// Sets the number of zero rows and columns around the images.
-    pub fn padding(mut self, top: u32, bottom: u32, left: u32, right: u32) -> Self {
-        self.desc.pad_top = top as i32; // the library rejects negative values, here and below
-        self.desc.pad_bottom = bottom as i32;
-        self.desc.pad_left = left as i32;
-        self.desc.pad_right = right as i32;
-        self
-    }
-
-    /// Sets the distance between outputs, in rows and columns.
-    pub fn stride(mut self, h: u32, w: u32) -> Self {
-        self.desc.stride_h = h as i32;
-        self.desc.stride_w = w as i32;
-        self
-    }
-
-    /// Sets the distance between pixels of the filter, in rows and columns.
-    pub fn dilation(mut self, h: u32, w: u32) -> Self {
-        self.desc.dilation_h = h as i32;
-        self.desc.dilation_w = w as i32;
-        self
-    }
-
-    /// Selects a kernel by name, for tests.
-    pub fn kernel(mut self, name: &str) -> Self {
-        self.plan = kernels::named(name);
-        self
-    }
-
-    /// Selects a plan of [`get_plan`](Conv2d::get_plan).
-    pub fn plan(mut self, plan: &Plan) -> Self {
-        self.plan = Some(Box::new(*plan));
-        self
+    setters! {
+        /// Sets the number of zero rows and columns around the images.
+        fn padding(self, top: u32, bottom: u32, left: u32, right: u32) {
+            self.desc.pad_top = top as i32; // the library rejects negative values, here and below
+            self.desc.pad_bottom = bottom as i32;
+            self.desc.pad_left = left as i32;
+            self.desc.pad_right = right as i32;
+        }
+        /// Sets the distance between outputs, in rows and columns.
+        fn stride(self, h: u32, w: u32) {
+            self.desc.stride_h = h as i32;
+            self.desc.stride_w = w as i32;
+        }
+        /// Sets the distance between pixels of the filter, in rows and columns.
+        fn dilation(self, h: u32, w: u32) {
+            self.desc.dilation_h = h as i32;
+            self.desc.dilation_w = w as i32;
+        }
+        /// Selects a kernel by name, for tests.
+        fn kernel(self, name: &str) { self.plan = kernels::named(name); }
+        /// Selects a plan of [`get_plan`](Conv2d::get_plan).
+        fn plan(self, plan: &Plan) { self.plan = Some(Box::new(*plan)); }
     }
 
     /// Returns the output height P and width Q; 0 if the filter is larger than the padded image.
@@ -113,19 +102,11 @@ impl Conv2d {
 
     /// Returns the useful workspace size in bytes for inputs of type `I` and an output of type `O`.
     pub fn workspace_size<I: Float, O: Float>(&self, op: ConvOp) -> Result<usize> {
-        let desc = self.complete(I::DTYPE, O::DTYPE);
-        let mut bytes = 0;
+        let (context, desc) = (self.context.as_raw(), self.complete(I::DTYPE, O::DTYPE));
         // SAFETY: as above.
-        check(unsafe {
-            sys::mp_conv2d_workspace_size(
-                self.context.as_raw(),
-                &desc,
-                op as u32,
-                ptr::null(),
-                &mut bytes,
-            )
-        })?;
-        Ok(bytes)
+        read(|bytes| unsafe {
+            sys::mp_conv2d_workspace_size(context, &desc, op as u32, ptr::null(), bytes)
+        })
     }
 
     /// Returns the fastest plan of a pass without dbias.
@@ -134,123 +115,71 @@ impl Conv2d {
         op: ConvOp,
         max_workspace_bytes: usize,
     ) -> Result<Plan> {
-        let desc = self.complete(I::DTYPE, O::DTYPE);
+        let (context, desc) = (self.context.as_raw(), self.complete(I::DTYPE, O::DTYPE));
+        let (op, max) = (op as u32, max_workspace_bytes);
         // SAFETY: as above; `plan` is written.
         kernels::plan(|plan| unsafe {
-            sys::mp_conv2d_get_plan(
-                self.context.as_raw(),
-                &desc,
-                op as u32,
-                ptr::null(),
-                max_workspace_bytes,
-                plan,
-            )
+            sys::mp_conv2d_get_plan(context, &desc, op, ptr::null(), max, plan)
         })
     }
 
     /// Describes the plan of a pass without dbias, for people.
     pub fn explain<I: Float, O: Float>(&self, op: ConvOp) -> Result<String> {
-        let desc = self.complete(I::DTYPE, O::DTYPE);
-        read_text(|text, bytes| {
-            // SAFETY: as above; text is NULL or has `bytes` bytes.
-            check(unsafe {
-                sys::mp_conv2d_explain(
-                    self.context.as_raw(),
-                    &desc,
-                    op as u32,
-                    ptr::null(),
-                    text,
-                    bytes,
-                )
-            })
+        let (context, desc) = (self.context.as_raw(), self.complete(I::DTYPE, O::DTYPE));
+        // SAFETY: as above; text is NULL or has `bytes` bytes.
+        read_text(|text, bytes| unsafe {
+            check(sys::mp_conv2d_explain(context, &desc, op as u32, ptr::null(), text, bytes))
         })
     }
 
     /// Returns all kernels, first the one that is selected.
     pub fn kernels<I: Float, O: Float>(&self, op: ConvOp) -> Result<Vec<KernelInfo>> {
-        let desc = self.complete(I::DTYPE, O::DTYPE);
+        let (context, desc) = (self.context.as_raw(), self.complete(I::DTYPE, O::DTYPE));
         // SAFETY: as above; `info` is written.
         kernels::all(|index, info| unsafe {
-            sys::mp_conv2d_kernel_info(self.context.as_raw(), &desc, op as u32, index, info)
+            sys::mp_conv2d_kernel_info(context, &desc, op as u32, index, info)
         })
     }
 
     /// Computes y = epilogue(alpha conv(x, filter) + beta y).  y is N P Q K and has K columns.
-    pub fn fprop<X, F, Y>(
+    pub fn fprop<I: Float, O: Float>(
         &self,
-        x: &X,
-        filter: &F,
-        y: &Y,
+        x: &impl Data<Element = I>,
+        filter: &impl Data<Element = I>,
+        y: &impl Data<Element = O>,
         options: &OutputOptions<'_>,
-    ) -> Result<()>
-    where
-        X: Data,
-        F: Data<Element = X::Element>,
-        Y: Data,
-        X::Element: Float,
-        Y::Element: Float,
-    {
+    ) -> Result<()> {
         let [of_x, of_filter, of_y] = self.elements()?;
-        self.run(
-            sys::mp_conv2d_fprop,
-            ("x", operand(x), of_x),
-            ("filter", operand(filter), of_filter),
-            ("y", operand(y), of_y),
-            self.desc.k,
-            options,
-        )
+        let (x, filter) = (("x", operand(x), of_x), ("filter", operand(filter), of_filter));
+        self.run(sys::mp_conv2d_fprop, x, filter, ("y", operand(y), of_y), self.desc.k, options)
     }
 
     /// Computes dx = epilogue(alpha conv_transpose(dy, filter) + beta dx), with C columns.
-    pub fn dgrad<Y, F, X>(
+    pub fn dgrad<I: Float, O: Float>(
         &self,
-        dy: &Y,
-        filter: &F,
-        dx: &X,
+        dy: &impl Data<Element = I>,
+        filter: &impl Data<Element = I>,
+        dx: &impl Data<Element = O>,
         options: &OutputOptions<'_>,
-    ) -> Result<()>
-    where
-        Y: Data,
-        F: Data<Element = Y::Element>,
-        X: Data,
-        Y::Element: Float,
-        X::Element: Float,
-    {
+    ) -> Result<()> {
         let [of_x, of_filter, of_y] = self.elements()?;
-        self.run(
-            sys::mp_conv2d_dgrad,
-            ("dy", operand(dy), of_y),
-            ("filter", operand(filter), of_filter),
-            ("dx", operand(dx), of_x),
-            self.desc.c,
-            options,
-        )
+        let (dy, filter) = (("dy", operand(dy), of_y), ("filter", operand(filter), of_filter));
+        self.run(sys::mp_conv2d_dgrad, dy, filter, ("dx", operand(dx), of_x), self.desc.c, options)
     }
 
     /// Computes dfilter = alpha conv(x, dy) + beta dfilter, summed over images and pixels.
-    pub fn wgrad<X, Y, F>(
+    pub fn wgrad<I: Float, O: Float>(
         &self,
-        x: &X,
-        dy: &Y,
-        dfilter: &F,
+        x: &impl Data<Element = I>,
+        dy: &impl Data<Element = I>,
+        dfilter: &impl Data<Element = O>,
         options: &OutputOptions<'_>,
-    ) -> Result<()>
-    where
-        X: Data,
-        Y: Data<Element = X::Element>,
-        F: Data,
-        X::Element: Float,
-        F::Element: Float,
-    {
+    ) -> Result<()> {
         let [of_x, of_filter, of_y] = self.elements()?;
-        self.run(
-            sys::mp_conv2d_wgrad,
-            ("x", operand(x), of_x),
-            ("dy", operand(dy), of_y),
-            ("dfilter", operand(dfilter), of_filter),
-            self.desc.c / self.desc.groups,
-            options,
-        )
+        let (x, dy) = (("x", operand(x), of_x), ("dy", operand(dy), of_y));
+        let (dfilter, depth) =
+            (("dfilter", operand(dfilter), of_filter), self.desc.c / self.desc.groups);
+        self.run(sys::mp_conv2d_wgrad, x, dy, dfilter, depth, options)
     }
 
     fn complete(&self, read: Dtype, written: Dtype) -> sys::mp_conv2d_desc_t {
@@ -282,30 +211,20 @@ impl Conv2d {
         columns: i32,
         options: &OutputOptions<'_>,
     ) -> Result<()> {
-        let call = "conv2d";
+        let checks = self.context.checks("conv2d");
         for (name, operand, needed) in [first, second, out] {
-            operand.check(&self.context, call, name, needed)?;
+            operand.check(checks, name, needed)?;
         }
         let mut desc = self.complete(first.1.dtype, out.1.dtype);
         desc.alpha = options.alpha;
         desc.beta = options.beta;
-        let epilogue =
-            options.epilogue.raw(&self.context, call, columns.into(), out.2, out.1.dtype)?;
-        let (workspace, bytes) = workspace_of(&self.context, call, options.workspace.as_ref())?;
+        let epilogue = options.epilogue.raw(checks, columns.into(), out.2, out.1.dtype)?;
+        let (workspace, bytes) = checks.workspace(options.workspace)?;
+        let (first, second, out) = (first.1.pointer, second.1.pointer, out.1.pointer);
         // SAFETY: every pointer belongs to this context and has the elements that the call reads or
         // writes, as checked above; freeing memory waits for the kernel.
-        self.context.call(|| unsafe {
-            function(
-                self.context.as_raw(),
-                &desc,
-                first.1.pointer,
-                second.1.pointer,
-                out.1.pointer,
-                &epilogue,
-                workspace,
-                bytes,
-                options.stream.0,
-            )
+        self.context.call(|c| unsafe {
+            function(c, &desc, first, second, out, &epilogue, workspace, bytes, options.stream.0)
         })
     }
 }

@@ -2,14 +2,17 @@
 
 //! Enums and flags of `mpcore.h` for the safe layer.
 
+#[allow(unused_imports)] // for links
+use crate::sys::*;
+
 macro_rules! numbered {
-    ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $value:literal,)* }) => {
+    ($($(#[$about:meta])* $name:ident { $($variant:ident = $value:literal $($of:literal)+,)* })*) => { $(
         $(#[$about])*
         #[non_exhaustive]
         #[repr(u32)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $name {
-            $($(#[$of])* $variant = $value,)*
+            $($(#[doc = $of])+ $variant = $value,)*
         }
 
         impl $name {
@@ -21,17 +24,17 @@ macro_rules! numbered {
                 }
             }
         }
-    };
+    )* };
 }
 
 macro_rules! flags {
-    ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $flag:ident = $value:literal,)* }) => {
+    ($($(#[$about:meta])* $name:ident { $($flag:ident = $value:literal $($of:literal)+,)* })*) => { $(
         $(#[$about])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         pub struct $name(u32);
 
         impl $name {
-            $($(#[$of])* pub const $flag: Self = Self($value);)*
+            $($(#[doc = $of])+ pub const $flag: Self = Self($value);)*
 
             /// Returns the flags with these bits, as in [`sys`](crate::sys); unknown bits are kept.
             pub const fn from_bits(bits: u32) -> Self {
@@ -69,432 +72,181 @@ macro_rules! flags {
                 Self(self.0 & !flags.0)
             }
         }
-    };
+    )* };
 }
 
 numbered! {
     /// Status codes.  The values are part of the ABI and grouped in ranges by cause.
     Status {
-        /// [`MP_SUCCESS`](crate::sys::MP_SUCCESS)
-        Success = 0,
-        /// a value outside its documented range
-        ErrorInvalidArgument = 1,
-        /// a pointer or ld violates a documented alignment
-        ErrorMisaligned = 2,
-        /// see mp\_\*\_workspace\_size
-        ErrorWorkspaceTooSmall = 3,
-        /// struct\_size is 0, or unknown fields are set
-        ErrorStructSize = 4,
-        /// no kernel for this combination; [`mp_last_error`](crate::sys::mp_last_error) names the part
-        ErrorUnsupported = 20,
-        /// the build has no code for this device
-        ErrorArchMismatch = 21,
-        /// unknown name, index past the end, missing shared library
-        ErrorNotFound = 22,
-        /// [`MP_ERROR_OUT_OF_MEMORY`](crate::sys::MP_ERROR_OUT_OF_MEMORY)
-        ErrorOutOfMemory = 40,
-        /// [`mp_last_error`](crate::sys::mp_last_error) contains the CUDA error name
-        ErrorCuda = 41,
-        /// a callback of [`mp_comm_t`](crate::sys::mp_comm_t) failed; [`mp_last_error`](crate::sys::mp_last_error) contains its code
-        ErrorComm = 42,
-        /// [`MP_ERROR_INTERNAL`](crate::sys::MP_ERROR_INTERNAL)
-        ErrorInternal = 60,
+        Success = 0 "[`MP_SUCCESS`]",
+        ErrorInvalidArgument = 1 "a value outside its documented range",
+        ErrorMisaligned = 2 "a pointer or ld violates a documented alignment",
+        ErrorWorkspaceTooSmall = 3 "see mp\\_\\*\\_workspace\\_size",
+        ErrorStructSize = 4 "struct\\_size is 0, or unknown fields are set",
+        ErrorUnsupported = 20 "no kernel for this combination; [`mp_last_error`] names the part",
+        ErrorArchMismatch = 21 "the build has no code for this device",
+        ErrorNotFound = 22 "unknown name, index past the end, missing shared library",
+        ErrorOutOfMemory = 40 "[`MP_ERROR_OUT_OF_MEMORY`]",
+        ErrorCuda = 41 "[`mp_last_error`] contains the CUDA error name",
+        ErrorComm = 42 "a callback of [`mp_comm_t`] failed; [`mp_last_error`] contains its code",
+        ErrorInternal = 60 "[`MP_ERROR_INTERNAL`]",
     }
-}
-
-numbered! {
     /// Log severity; lower values are more severe.
     LogLevel {
-        /// every error, once; by default only those that no function returns
-        Error = 1,
-        /// slow paths whose cause the caller can change
-        Warn = 2,
-        /// kernel selections, the first time each is made; skipped steps, if the
-        /// host queries their outcome
-        Info = 3,
-        /// every call
-        Debug = 4,
+        Error = 1 "every error, once; by default only those that no function returns",
+        Warn = 2 "slow paths whose cause the caller can change",
+        Info = 3
+            "kernel selections, the first time each is made; skipped steps, if the host queries"
+            "their outcome",
+        Debug = 4 "every call",
     }
-}
-
-numbered! {
-    /// Types of elements (1 to 15), of indices (16 to 31) and storage types of optimizer state (32 and
-    /// above).  No function of this version accepts a storage type.
+    /// Types of elements (1 to 15), of indices (16 to 31) and storage types of optimizer state (32
+    /// and above). No function of this version accepts a storage type.
     Dtype {
-        /// [`MP_DTYPE_NONE`](crate::sys::MP_DTYPE_NONE)
-        DtypeNone = 0,
-        /// IEEE binary16: 5 exponent bits, 11 significant bits, max 65504
-        Fp16 = 1,
-        /// bfloat16: 8 exponent bits, 8 significant bits
-        Bf16 = 2,
-        /// IEEE binary32
-        Fp32 = 3,
-        /// int32\_t; indices and labels, where a comment lists it
-        Int32 = 16,
-        /// int64\_t; likewise
-        Int64 = 17,
-        /// first moments: sign and E4M3, one exponent byte per 256 elements
-        StateM8 = 32,
-        /// second moments: unsigned E5M3, one exponent byte per 256 elements
-        StateV8 = 33,
-        /// int16: fp32 weight minus its bfloat16 rounding, in units of the last
-        /// place of fp32
-        Remainder16 = 34,
-        /// int8: the same in units of 2^8 last places, rounded at random
-        Remainder8 = 35,
+        DtypeNone = 0 "[`MP_DTYPE_NONE`]",
+        Fp16 = 1 "IEEE binary16: 5 exponent bits, 11 significant bits, max 65504",
+        Bf16 = 2 "bfloat16: 8 exponent bits, 8 significant bits",
+        Fp32 = 3 "IEEE binary32",
+        Int32 = 16 "int32\\_t; indices and labels, where a comment lists it",
+        Int64 = 17 "int64\\_t; likewise",
+        StateM8 = 32 "first moments: sign and E4M3, one exponent byte per 256 elements",
+        StateV8 = 33 "second moments: unsigned E5M3, one exponent byte per 256 elements",
+        Remainder16 = 34
+            "int16: fp32 weight minus its bfloat16 rounding, in units of the last place of fp32",
+        Remainder8 = 35 "int8: the same in units of 2^8 last places, rounded at random",
     }
-}
-
-numbered! {
     /// Target that the kernels of a context are compiled for.
     Target {
-        /// [`MP_TARGET_CUDA`](crate::sys::MP_TARGET_CUDA)
-        Cuda = 1,
-        /// [`MP_TARGET_HOST`](crate::sys::MP_TARGET_HOST)
-        Host = 2,
+        Cuda = 1 "[`MP_TARGET_CUDA`]",
+        Host = 2 "[`MP_TARGET_HOST`]",
     }
-}
-
-numbered! {
     /// Form of an operand: as stored (N) or transposed (T).
     Op {
-        /// [`MP_OP_N`](crate::sys::MP_OP_N)
-        N = 1,
-        /// [`MP_OP_T`](crate::sys::MP_OP_T)
-        T = 2,
+        N = 1 "[`MP_OP_N`]",
+        T = 2 "[`MP_OP_T`]",
     }
-}
-
-numbered! {
     /// Activation function, or its derivative, applied to each element of a result.
     Activation {
-        /// [`MP_ACT_NONE`](crate::sys::MP_ACT_NONE)
-        None = 0,
-        /// [`MP_ACT_RELU`](crate::sys::MP_ACT_RELU)
-        Relu = 1,
-        /// tanh form: 0.5 z (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3)))
-        Gelu = 2,
-        /// backward: multiplies by relu'(aux)
-        Drelu = 3,
-        /// backward: multiplies by gelu'(aux)
-        Dgelu = 4,
-        /// 1 / (1 + exp(-z))
-        Sigmoid = 5,
-        /// [`MP_ACT_TANH`](crate::sys::MP_ACT_TANH)
-        Tanh = 6,
-        /// backward: multiplies by sigmoid'(aux)
-        Dsigmoid = 7,
-        /// backward: multiplies by tanh'(aux)
-        Dtanh = 8,
-        /// z / (1 + exp(-z)), also called swish
-        Silu = 9,
-        /// backward: multiplies by silu'(aux)
-        Dsilu = 10,
-        /// exact form: 0.5 z (1 + erf(z / sqrt(2)))
-        GeluErf = 11,
-        /// backward: multiplies by gelu'(aux) of the exact form
-        DgeluErf = 12,
+        None = 0 "[`MP_ACT_NONE`]",
+        Relu = 1 "[`MP_ACT_RELU`]",
+        Gelu = 2 "tanh form: 0.5 z (1 + tanh(sqrt(2/pi) (z + 0.044715 z^3)))",
+        Drelu = 3 "backward: multiplies by relu'(aux)",
+        Dgelu = 4 "backward: multiplies by gelu'(aux)",
+        Sigmoid = 5 "1 / (1 + exp(-z))",
+        Tanh = 6 "[`MP_ACT_TANH`]",
+        Dsigmoid = 7 "backward: multiplies by sigmoid'(aux)",
+        Dtanh = 8 "backward: multiplies by tanh'(aux)",
+        Silu = 9 "z / (1 + exp(-z)), also called swish",
+        Dsilu = 10 "backward: multiplies by silu'(aux)",
+        GeluErf = 11 "exact form: 0.5 z (1 + erf(z / sqrt(2)))",
+        DgeluErf = 12 "backward: multiplies by gelu'(aux) of the exact form",
     }
-}
-
-flags! {
-    /// Bits of [`mp_epilogue_t`](crate::sys::mp_epilogue_t).flags.
-    EpilogueFlags {
-        /// reserved for gated activations; not supported
-        GATED = 1,
-    }
-}
-
-numbered! {
-    /// Dimension that is divided among the groups of [`mp_gemm_ragged`](crate::sys::mp_gemm_ragged).
+    /// Dimension that is divided among the groups of [`mp_gemm_ragged`].
     Ragged {
-        /// rows: forward pass and input gradients of experts
-        M = 1,
-        /// k: weight gradients of experts
-        K = 2,
+        M = 1 "rows: forward pass and input gradients of experts",
+        K = 2 "k: weight gradients of experts",
     }
-}
-
-numbered! {
     /// Pass of a convolutional layer: forward, input gradient (dgrad) or weight gradient (wgrad).
     ConvOp {
-        /// [`MP_CONV_FPROP`](crate::sys::MP_CONV_FPROP)
-        Fprop = 1,
-        /// [`MP_CONV_DGRAD`](crate::sys::MP_CONV_DGRAD)
-        Dgrad = 2,
-        /// [`MP_CONV_WGRAD`](crate::sys::MP_CONV_WGRAD)
-        Wgrad = 3,
+        Fprop = 1 "[`MP_CONV_FPROP`]",
+        Dgrad = 2 "[`MP_CONV_DGRAD`]",
+        Wgrad = 3 "[`MP_CONV_WGRAD`]",
     }
-}
-
-numbered! {
     /// Cell type.
     RnnCell {
-        /// [`MP_RNN_TANH`](crate::sys::MP_RNN_TANH)
-        Tanh = 1,
-        /// [`MP_RNN_RELU`](crate::sys::MP_RNN_RELU)
-        Relu = 2,
-        /// gate order in the rows of the weights: i f g o
-        Lstm = 3,
-        /// gate order in the rows of the weights: r z n
-        Gru = 4,
+        Tanh = 1 "[`MP_RNN_TANH`]",
+        Relu = 2 "[`MP_RNN_RELU`]",
+        Lstm = 3 "gate order in the rows of the weights: i f g o",
+        Gru = 4 "gate order in the rows of the weights: r z n",
     }
-}
-
-flags! {
-    /// Bits of [`mp_rnn_desc_t`](crate::sys::mp_rnn_desc_t).flags.
-    RnnFlags {
-        /// [`MP_RNN_FLAG_BIDIRECTIONAL`](crate::sys::MP_RNN_FLAG_BIDIRECTIONAL)
-        BIDIRECTIONAL = 1,
-        /// no biases; b\_ih and b\_hh are ignored
-        NO_BIAS = 2,
-        /// Replaces the input product of the first layer by x\_t, which is added to every gate.  W\_ih is
-        /// ignored; input\_size must equal hidden\_size.
-        SKIP_INPUT = 4,
-        /// Applies the reset gate before the product, [`MP_RNN_GRU`](crate::sys::MP_RNN_GRU) only: n = tanh(p\_n + (r h) W\_n^T + b\_n).
-        /// A time step then has two dependent products.
-        /// Source: Cho et al. 2014; reset\_after=False in TensorFlow and Keras.
-        RESET_FIRST = 8,
-        /// Adds the gradients of weights and biases to the previous values, for micro-batches.  With
-        /// dtype\_dw = [`MP_FP32`](crate::sys::MP_FP32) partial sums are not rounded to 16 bits.
-        ACCUMULATE = 16,
-    }
-}
-
-numbered! {
     /// Reduction of a window.
     PoolMode {
-        /// largest element; padding is excluded
-        Max = 1,
-        /// sum / number of pixels in the padded image; padding is 0
-        AvgIncludePad = 2,
-        /// sum / number of pixels in the image
-        AvgExcludePad = 3,
+        Max = 1 "largest element; padding is excluded",
+        AvgIncludePad = 2 "sum / number of pixels in the padded image; padding is 0",
+        AvgExcludePad = 3 "sum / number of pixels in the image",
     }
-}
-
-flags! {
-    /// Bits of [`mp_pool2d_desc_t`](crate::sys::mp_pool2d_desc_t).flags.
-    PoolFlags {
-        /// Rounds P and Q up, like ceil\_mode of torch: the last window may extend beyond the padding, but
-        /// starts inside the image or the padding before it.
-        CEIL = 1,
-    }
-}
-
-numbered! {
     /// Element-wise operation on a and b.
     PointwiseOp {
-        /// z = a
-        Copy = 1,
-        /// z = a + b
-        Add = 2,
-        /// z = a b
-        Mul = 3,
-        /// z = a - b
-        Sub = 4,
-        /// z = a / b
-        Div = 5,
-        /// z = a if a \> 0, else slope a
-        LeakyRelu = 6,
-        /// z = a if b \> 0, else slope a: gradient of leaky ReLU at b
-        DleakyRelu = 7,
-        /// z = min(max(a, low), high)
-        Clip = 8,
-        /// z = a if low \<= b \<= high, else 0: gradient of clip at b
-        Dclip = 9,
+        Copy = 1 "z = a",
+        Add = 2 "z = a + b",
+        Mul = 3 "z = a b",
+        Sub = 4 "z = a - b",
+        Div = 5 "z = a / b",
+        LeakyRelu = 6 "z = a if a \\> 0, else slope a",
+        DleakyRelu = 7 "z = a if b \\> 0, else slope a: gradient of leaky ReLU at b",
+        Clip = 8 "z = min(max(a, low), high)",
+        Dclip = 9 "z = a if low \\<= b \\<= high, else 0: gradient of clip at b",
     }
-}
-
-numbered! {
     /// Statistics by which a vector is normalized.
     NormKind {
-        /// mean and variance
-        Layer = 1,
-        /// mean square
-        Rms = 2,
+        Layer = 1 "mean and variance",
+        Rms = 2 "mean square",
     }
-}
-
-flags! {
-    /// Bits of [`mp_norm_desc_t`](crate::sys::mp_norm_desc_t).flags.
-    NormFlags {
-        /// multiplies by 1 + gamma instead of gamma
-        ZERO_CENTERED = 1,
-        /// adds to the previous dgamma and dbeta
-        ACCUMULATE = 2,
-    }
-}
-
-flags! {
-    /// Bits of [`mp_xent_desc_t`](crate::sys::mp_xent_desc_t).flags and [`mp_linear_xent_desc_t`](crate::sys::mp_linear_xent_desc_t).flags.
-    XentFlags {
-        /// excludes rows whose label is `ignore_label`
-        IGNORE_LABEL = 1,
-        /// [`mp_softmax_xent`](crate::sys::mp_softmax_xent) only: x are log p; negative log-likelihood, no softmax.
-        LOG_PROBABILITIES = 2,
-        /// [`mp_linear_xent`](crate::sys::mp_linear_xent) only: adds to dw and dbias
-        ACCUMULATE = 4,
-    }
-}
-
-numbered! {
     /// Loss l(x, t) of one prediction x and its target t.
     LossKind {
-        /// (x - t)^2
-        Mse = 1,
-        /// |x - t|; derivative 0 at x = t
-        L1 = 2,
-        /// -t log s(x) - (1 - t) log(1 - s(x)), s(x) = 1 / (1 + exp(-x))
-        BceWithLogits = 3,
-        /// d = |x - t|: d^2 / 2 up to delta, then delta (d - delta / 2)
-        Huber = 4,
-        /// [`MP_LOSS_HUBER`](crate::sys::MP_LOSS_HUBER) / delta
-        SmoothL1 = 5,
-        /// x t; derivative t, a gradient that the caller has computed
-        Linear = 6,
+        Mse = 1 "(x - t)^2",
+        L1 = 2 "|x - t|; derivative 0 at x = t",
+        BceWithLogits = 3 "-t log s(x) - (1 - t) log(1 - s(x)), s(x) = 1 / (1 + exp(-x))",
+        Huber = 4 "d = |x - t|: d^2 / 2 up to delta, then delta (d - delta / 2)",
+        SmoothL1 = 5 "[`MP_LOSS_HUBER`] / delta",
+        Linear = 6 "x t; derivative t, a gradient that the caller has computed",
     }
-}
-
-numbered! {
     /// Divisor of the sum of element losses.
     LossReduction {
-        /// number of elements that are not ignored
-        Mean = 1,
-        /// 1
-        Sum = 2,
+        Mean = 1 "number of elements that are not ignored",
+        Sum = 2 "1",
     }
-}
-
-flags! {
-    /// Bits of [`mp_loss_desc_t`](crate::sys::mp_loss_desc_t).flags.
-    LossFlags {
-        /// excludes elements whose target is `ignore_target`
-        IGNORE_TARGET = 1,
-    }
-}
-
-flags! {
-    /// Bits of [`mp_embedding_desc_t`](crate::sys::mp_embedding_desc_t).flags.
-    EmbeddingFlags {
-        /// Makes the gradient of row `padding_index` 0.  The forward pass reads that row like any other,
-        /// as in torch.
-        PADDING = 1,
-        /// Adds the gradient to the previous value, for micro-batches or a table that is used twice.
-        /// With dtype\_dtable = [`MP_FP32`](crate::sys::MP_FP32) partial sums are not rounded to 16 bits.
-        ACCUMULATE = 2,
-    }
-}
-
-flags! {
-    /// Bits of [`mp_rope_desc_t`](crate::sys::mp_rope_desc_t).flags.
-    RopeFlags {
-        /// Rotates the pairs of elements (2i, 2i + 1), as in GPT-J.  Without it, the pairs are
-        /// (i, i + rotary\_dim / 2), as in GPT-NeoX and Llama.
-        INTERLEAVED = 1,
-        /// Rotates by the negative angles: the backward pass, with dy as x and dx as y.
-        INVERSE = 2,
-    }
-}
-
-numbered! {
     /// Elements of a row that a softmax includes.
     SoftmaxMask {
-        /// all
-        None = 0,
-        /// Row i includes columns 0 to i % mask\_rows + columns - mask\_rows: the last query sees all keys.
-        /// With more queries than keys, the first mask\_rows - columns of them see none.
-        Causal = 1,
-        /// row i includes columns 0 to mask\[i / mask\_rows\] - 1
-        Lengths = 2,
-        /// all; row i % mask\_rows of a matrix is added to row i
-        Additive = 3,
+        None = 0 "all",
+        Causal = 1
+            "Row i includes columns 0 to i % mask\\_rows + columns - mask\\_rows: the last query"
+            "sees all keys.  With more queries than keys, the first mask\\_rows - columns of them"
+            "see none.",
+        Lengths = 2 "row i includes columns 0 to mask\\[i / mask\\_rows\\] - 1",
+        Additive = 3 "all; row i % mask\\_rows of a matrix is added to row i",
     }
-}
-
-flags! {
-    /// Bits of [`mp_softmax_desc_t`](crate::sys::mp_softmax_desc_t).flags.
-    SoftmaxFlags {
-        /// y is the natural logarithm of the softmax
-        LOG = 1,
-    }
-}
-
-flags! {
-    /// Bits of [`mp_attention_desc_t`](crate::sys::mp_attention_desc_t).flags.
-    AttentionFlags {
-        /// hides the keys after the diagonal
-        CAUSAL = 1,
-        /// applies window\_left and window\_right
-        WINDOW = 2,
-    }
-}
-
-numbered! {
     /// Policy that adapts the loss scale S to the gradients.  A step is clean if its outcome is
-    /// [`MP_STEP_OUTCOME_TAKEN`](crate::sys::MP_STEP_OUTCOME_TAKEN); other steps are skipped.  docs/loss-scaler.md compares the policies.
+    /// [`MP_STEP_OUTCOME_TAKEN`]; other steps are skipped.  docs/loss-scaler.md compares the
+    /// policies.
     ScalerPolicy {
-        /// Constant S.  bf16 training uses this policy with S = 1.
-        Static = 1,
-        /// Multiplicative backoff and growth.  An overflow sets S \*= backoff\_factor.  growth\_interval
-        /// clean steps in a row set S \*= growth\_factor, unless the product is not finite.
-        ///
-        /// If hysteresis \> 1, hysteresis - 1 overflows leave S unchanged; further ones back off until the
-        /// budget is refilled: when S grows (Megatron-LM) or, with [`MP_SCALER_FLAG_REFILL_EACH_STEP`](crate::sys::MP_SCALER_FLAG_REFILL_EACH_STEP), by
-        /// every clean step (Apex, update\_scale\_hysteresis).
-        /// Source: torch.amp.GradScaler.
-        Backoff = 2,
-        /// Statistical model of the gradients.  log2 of the largest unscaled gradient is modeled as
-        /// normal, with running mean mu (decay beta1) and deviation sigma (decay beta2, at least
-        /// sigma\_floor):
-        ///
-        /// ```text
-        /// S = 2^floor(e - h),  e = floor(log2_max - mu - overflow_std_dev * sigma)
-        /// ```
-        ///
-        /// The probability of an overflow is therefore small and fixed.  h is a headroom in bits,
-        /// initially 0:
-        ///
-        /// - An overflow does not change mu and sigma, backs off once, and raises h.
-        /// - Every growth\_interval clean steps, h decreases by one bit.
-        /// - If overflows precede the first statistics, h begins with the value that leaves S unchanged.
-        ///
-        /// Without h the policy would livelock if an activation gradient, which the statistics do not
-        /// include, overflows before the weight gradients do.  A step whose gradients are all zero
-        /// changes nothing.
-        /// Source: OpenSeq2Seq LogMaxScaler, with its defects fixed (there an overflow feeds
-        /// 2^log\_max into a mean of log2 values and pins S at its minimum for ~12,000 steps).
-        Lognormal = 3,
-        /// OpenSeq2Seq's LogMaxScaler with its defects; see mpcore/compat.h.
-        Logmax = 4,
+        Static = 1 "Constant S. bf16 training uses this policy with S = 1.",
+        Backoff = 2
+            "Multiplicative backoff and growth.  An overflow sets S \\*= backoff\\_factor."
+            "growth\\_interval clean steps in a row set S \\*= growth\\_factor, unless the product"
+            "is not finite."
+            ""
+            "If hysteresis \\> 1, hysteresis - 1 overflows leave S unchanged; further ones back"
+            "off until the budget is refilled: when S grows (Megatron-LM) or, with"
+            "[`MP_SCALER_FLAG_REFILL_EACH_STEP`], by every clean step (Apex,"
+            "update\\_scale\\_hysteresis). Source: torch.amp.GradScaler.",
+        Lognormal = 3
+            "Statistical model of the gradients.  log2 of the largest unscaled gradient is"
+            "modeled as normal, with running mean mu (decay beta1) and deviation sigma (decay"
+            "beta2, at least sigma\\_floor):"
+            "```text"
+            "S = 2^floor(e - h),  e = floor(log2_max - mu - overflow_std_dev * sigma)"
+            "```"
+            "The probability of an overflow is therefore small and fixed.  h is a headroom in"
+            "bits, initially 0:"
+            ""
+            "- An overflow does not change mu and sigma, backs off once, and raises h.  - Every"
+            "growth\\_interval clean steps, h decreases by one bit.  - If overflows precede the"
+            "first statistics, h begins with the value that leaves S unchanged."
+            ""
+            "Without h the policy would livelock if an activation gradient, which the statistics"
+            "do not include, overflows before the weight gradients do.  A step whose gradients"
+            "are all zero changes nothing.  Source: OpenSeq2Seq LogMaxScaler, with its defects"
+            "fixed (there an overflow feeds 2^log\\_max into a mean of log2 values and pins S at"
+            "its minimum for ~12,000 steps).",
+        Logmax = 4 "OpenSeq2Seq's LogMaxScaler with its defects; see mpcore/compat.h.",
     }
-}
-
-flags! {
-    /// Bits of `mp_scaler_config`.flags.
-    ScalerFlags {
-        /// backoff: clean steps refill hysteresis
-        REFILL_EACH_STEP = 1,
-        /// Backoff: the first clean step, and the first one after each overflow, does not count towards
-        /// growth\_interval.
-        /// Source: DeepSpeed FP16\_Optimizer.
-        FIRST_STEP_UNCOUNTED = 2,
-    }
-}
-
-numbered! {
     /// Health of a scaler.
     ScalerStatus {
-        /// [`MP_SCALER_STATUS_OK`](crate::sys::MP_SCALER_STATUS_OK)
-        Ok = 0,
-        /// max\_consecutive\_skips skips in a row, or 1/S is not finite
-        Diverged = 1,
+        Ok = 0 "[`MP_SCALER_STATUS_OK`]",
+        Diverged = 1 "max\\_consecutive\\_skips skips in a row, or 1/S is not finite",
     }
-}
-
-numbered! {
     /// Update rule.  Symbols in the formulas:
-    ///
     /// ```text
     /// g    unscaled, clipped gradient            wd      weight_decay
     /// w    fp32 master weight                    b1, b2  beta1, beta2
@@ -502,463 +254,427 @@ numbered! {
     ///                                                    the current one
     /// ```
     OptimizerKind {
-        /// Stochastic gradient descent with momentum:
-        ///
-        /// ```text
-        /// m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m
-        /// ```
-        ///
-        /// [`MP_OPT_FLAG_NESTEROV`](crate::sys::MP_OPT_FLAG_NESTEROV): w -= lr (g + momentum m).  Decay: g += wd w.  With
-        /// [`MP_OPT_FLAG_DECAY_AFTER_MOMENTUM`](crate::sys::MP_OPT_FLAG_DECAY_AFTER_MOMENTUM): w -= lr wd w, which bypasses the momentum.
-        ///
-        /// [`MP_OPT_FLAG_LARS`](crate::sys::MP_OPT_FLAG_LARS) and [`MP_OPT_FLAG_LARC`](crate::sys::MP_OPT_FLAG_LARC): g = a (g + wd w) instead, with a trust ratio a per
-        /// tensor:
-        ///
-        /// ```text
-        /// LARS: a = trust_coefficient |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)
-        /// ```
-        ///
-        /// a is 1 if |w| or |g| is 0.  (NVIDIA Apex drops the decay there; OpenSeq2Seq has a = 1e-7,
-        /// and tensors that are initially 0 stay near 0.)
-        /// Source: You, Gitman & Ginsburg, Large Batch Training of Convolutional Networks, 2017,
-        /// algorithm 1; LARC: Apex, apex/parallel/LARC.py.
-        Sgd = 1,
-        /// Adam, and AdamW with [`MP_OPT_FLAG_DECOUPLED_DECAY`](crate::sys::MP_OPT_FLAG_DECOUPLED_DECAY):
-        ///
-        /// ```text
-        /// m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)
-        /// ```
-        ///
-        /// mhat and vhat are m and v with bias correction.  Decay: g += wd w.  With
-        /// [`MP_OPT_FLAG_DECOUPLED_DECAY`](crate::sys::MP_OPT_FLAG_DECOUPLED_DECAY): w -= lr wd w.
-        /// Source: Kingma & Ba 2015, algorithm 1; Loshchilov & Hutter 2019, algorithm 2.
-        Adam = 2,
-        /// LAMB: w -= lr r u with the trust ratio r = |w| / |u|, where w -= lr u is the step of
-        /// [`MP_OPT_ADAM`](crate::sys::MP_OPT_ADAM) with the same flags, including decay.  r is 1 if |w| or |u| is 0 and, without
-        /// [`MP_OPT_FLAG_NVLAMB`](crate::sys::MP_OPT_FLAG_NVLAMB), for tensors with wd = 0 (biases, normalization), as in Apex's FusedLAMB.
-        ///
-        /// The paper's form has [`MP_OPT_FLAG_DECOUPLED_DECAY`](crate::sys::MP_OPT_FLAG_DECOUPLED_DECAY), which [`mp_optimizer_desc_default`](crate::sys::mp_optimizer_desc_default) sets.  Apex
-        /// includes global clipping; here it is `mp_step_options`.max\_grad\_norm.
-        /// Source: You et al., Large Batch Optimization for Deep Learning, 2020, algorithm 2.
-        Lamb = 3,
-        /// NovoGrad, with one v per tensor:
-        ///
-        /// ```text
-        /// v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1)
-        /// m = b1 m + (1 - dampening) (g / (sqrt(v) + eps) + wd w);  w -= lr m
-        /// ```
-        ///
-        /// dampening = b1 averages the gradients, like grad\_averaging of the original implementation.
-        /// (OpenSeq2Seq never stores v, so b2 has no effect there, and has eps inside the root; Apex
-        /// corrects the bias of a v that is not biased.  This is the paper's form.)
-        /// Source: Ginsburg et al., Stochastic Gradient Methods with Layer-wise Adaptive Moments, 2019,
-        /// algorithm 1.
-        Novograd = 4,
-        /// Adagrad: v += g^2;  w -= lr g / (sqrt(v) + eps).
-        ///
-        /// The initial v may be above 0 (TensorFlow: 0.1).  Decay: g += wd w.  With
-        /// [`MP_OPT_FLAG_DECOUPLED_DECAY`](crate::sys::MP_OPT_FLAG_DECOUPLED_DECAY): w -= lr wd w.
-        /// Source: Duchi, Hazan & Singer 2011, section 1.1, diagonal form; eps as in torch.
-        Adagrad = 5,
-        /// RMSProp: v = b2 v + (1-b2) g^2;  w -= lr g / (sqrt(v) + eps).
-        ///
-        /// With momentum: m = momentum m + g / (sqrt(v) + eps);  w -= lr m.  Decay: g += wd w.
-        /// Source: Tieleman & Hinton, COURSERA: Neural Networks for Machine Learning, 2012, lecture 6.5;
-        /// eps and momentum as in torch.
-        Rmsprop = 6,
+        Sgd = 1
+            "Stochastic gradient descent with momentum:"
+            "```text"
+            "m = momentum m + (1 - dampening) g  (m = g at t = 1);  w -= lr m"
+            "```"
+            "[`MP_OPT_FLAG_NESTEROV`]: w -= lr (g + momentum m). Decay: g += wd w.  With"
+            "[`MP_OPT_FLAG_DECAY_AFTER_MOMENTUM`]: w -= lr wd w, which bypasses the momentum."
+            ""
+            "[`MP_OPT_FLAG_LARS`] and [`MP_OPT_FLAG_LARC`]: g = a (g + wd w) instead, with a"
+            "trust ratio a per tensor:"
+            "```text"
+            "LARS: a = trust_coefficient |w| / (|g| + wd |w| + eps);   LARC: a = min(1, a_LARS / lr)"
+            "```"
+            "a is 1 if |w| or |g| is 0. (NVIDIA Apex drops the decay there; OpenSeq2Seq has a ="
+            "1e-7, and tensors that are initially 0 stay near 0.) Source: You, Gitman &"
+            "Ginsburg, Large Batch Training of Convolutional Networks, 2017, algorithm 1; LARC:"
+            "Apex, apex/parallel/LARC.py.",
+        Adam = 2
+            "Adam, and AdamW with [`MP_OPT_FLAG_DECOUPLED_DECAY`]:"
+            "```text"
+            "m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  w -= lr mhat / (sqrt(vhat) + eps)"
+            "```"
+            "mhat and vhat are m and v with bias correction.  Decay: g += wd w.  With"
+            "[`MP_OPT_FLAG_DECOUPLED_DECAY`]: w -= lr wd w.  Source: Kingma & Ba 2015, algorithm"
+            "1; Loshchilov & Hutter 2019, algorithm 2.",
+        Lamb = 3
+            "LAMB: w -= lr r u with the trust ratio r = |w| / |u|, where w -= lr u is the step"
+            "of [`MP_OPT_ADAM`] with the same flags, including decay.  r is 1 if |w| or |u| is 0"
+            "and, without [`MP_OPT_FLAG_NVLAMB`], for tensors with wd = 0 (biases,"
+            "normalization), as in Apex's FusedLAMB."
+            ""
+            "The paper's form has [`MP_OPT_FLAG_DECOUPLED_DECAY`], which"
+            "[`mp_optimizer_desc_default`] sets.  Apex includes global clipping; here it is"
+            "`mp_step_options`.max\\_grad\\_norm.  Source: You et al., Large Batch Optimization"
+            "for Deep Learning, 2020, algorithm 2.",
+        Novograd = 4
+            "NovoGrad, with one v per tensor:"
+            "```text"
+            "v = b2 v + (1-b2) |g|^2  (v = |g|^2 at t = 1)"
+            "m = b1 m + (1 - dampening) (g / (sqrt(v) + eps) + wd w);  w -= lr m"
+            "```"
+            "dampening = b1 averages the gradients, like grad\\_averaging of the original"
+            "implementation.  (OpenSeq2Seq never stores v, so b2 has no effect there, and has"
+            "eps inside the root; Apex corrects the bias of a v that is not biased.  This is the"
+            "paper's form.) Source: Ginsburg et al., Stochastic Gradient Methods with Layer-wise"
+            "Adaptive Moments, 2019, algorithm 1.",
+        Adagrad = 5
+            "Adagrad: v += g^2; w -= lr g / (sqrt(v) + eps)."
+            ""
+            "The initial v may be above 0 (TensorFlow: 0.1). Decay: g += wd w.  With"
+            "[`MP_OPT_FLAG_DECOUPLED_DECAY`]: w -= lr wd w.  Source: Duchi, Hazan & Singer 2011,"
+            "section 1.1, diagonal form; eps as in torch.",
+        Rmsprop = 6
+            "RMSProp: v = b2 v + (1-b2) g^2; w -= lr g / (sqrt(v) + eps)."
+            ""
+            "With momentum: m = momentum m + g / (sqrt(v) + eps); w -= lr m.  Decay: g += wd w."
+            "Source: Tieleman & Hinton, COURSERA: Neural Networks for Machine Learning, 2012,"
+            "lecture 6.5; eps and momentum as in torch.",
     }
-}
-
-flags! {
-    /// Bits of `mp_optimizer_desc`.flags.
-    OptimizerFlags {
-        /// SGD
-        NESTEROV = 1,
-        /// Adam (then AdamW), LAMB, Adagrad
-        DECOUPLED_DECAY = 2,
-        /// Adam, LAMB: mhat = m, vhat = v
-        NO_BIAS_CORRECTION = 4,
-        /// Lets the 16-bit copy of a weight become infinite on overflow.  By default it is clamped to the
-        /// largest finite value: an infinite weight makes every later gradient non-finite, so every later
-        /// step would be skipped and training would never recover.
-        MODEL_OVERFLOW = 8,
-        /// SGD; excludes [`MP_OPT_FLAG_LARC`](crate::sys::MP_OPT_FLAG_LARC) and [`MP_OPT_FLAG_LARS`](crate::sys::MP_OPT_FLAG_LARS)
-        DECAY_AFTER_MOMENTUM = 16,
-        /// SGD
-        LARC = 32,
-        /// SGD; excludes [`MP_OPT_FLAG_LARC`](crate::sys::MP_OPT_FLAG_LARC)
-        LARS = 64,
-        /// LAMB: also adapts tensors without decay
-        NVLAMB = 128,
-        /// Rounds the 16-bit copy of a weight up or down at random, so that its expected value is the
-        /// weight.  Changes below half a unit in the last place then survive on average.  Weights that
-        /// the 16-bit type can represent are unchanged.
-        ///
-        /// The random numbers depend only on rounding\_seed, t, and the indices of tensor and element.
-        /// They are equal on all devices and after a resume.  Probabilities are exact (fp16 subnormals:
-        /// to within 2^-32).
-        /// Source: Gupta et al., Deep Learning with Limited Numerical Precision, 2015, section 3.1;
-        /// Philox 4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
-        STOCHASTIC_ROUNDING = 256,
-    }
-}
-
-numbered! {
     /// Learning-rate schedule, evaluated on the device: a skipped step does not advance it, and a
     /// captured graph needs no host work.  Every schedule begins with a linear warm-up:
-    ///
     /// ```text
     /// lr(t) = lr t / warmup_steps   for t <= warmup_steps
     /// ```
-    ///
-    /// In the formulas, s = t - 1 - warmup\_steps counts the steps after the warm-up, so the first of
-    /// them has s = 0; p = min(s / decay\_steps, 1).  Rates are computed in fp64 and rounded once.
+    /// In the formulas, s = t - 1 - warmup\_steps counts the steps after the warm-up, so the first
+    /// of them has s = 0; p = min(s / decay\_steps, 1). Rates are computed in fp64 and rounded
+    /// once.
     LrSchedule {
-        /// lr(t) = lr
-        Constant = 1,
-        /// lr\_end + (lr - lr\_end) (1 - p)^decay\_power; linear if decay\_power is 1
-        Polynomial = 2,
-        /// lr\_end + (lr - lr\_end) (1 + cos(pi p)) / 2
-        /// Source: Loshchilov & Hutter, SGDR, 2017, equation 5, without restarts.
-        Cosine = 3,
-        /// max(lr\_end, lr decay\_rate^(s / decay\_steps))
-        Exponential = 4,
-        /// lr sqrt(max(warmup\_steps, 1) / t)
-        /// Source: Vaswani et al., Attention Is All You Need, 2017, equation 3, with lr as its peak.
-        InverseSqrt = 5,
+        Constant = 1 "lr(t) = lr",
+        Polynomial = 2 "lr\\_end + (lr - lr\\_end) (1 - p)^decay\\_power; linear if decay\\_power is 1",
+        Cosine = 3
+            "lr\\_end + (lr - lr\\_end) (1 + cos(pi p)) / 2 Source: Loshchilov & Hutter, SGDR,"
+            "2017, equation 5, without restarts.",
+        Exponential = 4 "max(lr\\_end, lr decay\\_rate^(s / decay\\_steps))",
+        InverseSqrt = 5
+            "lr sqrt(max(warmup\\_steps, 1) / t) Source: Vaswani et al., Attention Is All You"
+            "Need, 2017, equation 3, with lr as its peak.",
     }
-}
-
-numbered! {
     /// Element-wise reduction across ranks.
     ReduceOp {
-        /// [`MP_REDUCE_SUM`](crate::sys::MP_REDUCE_SUM)
-        Sum = 1,
-        /// finite values \>= 0 only; handling of NaN differs by library
-        Max = 2,
+        Sum = 1 "[`MP_REDUCE_SUM`]",
+        Max = 2 "finite values \\>= 0 only; handling of NaN differs by library",
     }
-}
-
-flags! {
-    /// Bits of `mp_step_options`.flags.
-    StepFlags {
-        /// Leaves the scaler and its flag to a later step, for optimizers that share a scaler.  All
-        /// optimizers except the last use this flag (or all do, and [`mp_scaler_update`](crate::sys::mp_scaler_update)(scaler, NULL,
-        /// stream) follows).  An optimizer skips its step for overflows in its own gradients and in those
-        /// of previous steps.  To skip all steps together, check the later lists first:
-        ///
-        /// ```text
-        /// mp_check_nonfinite(grads_of_b, mp_scaler_get_found_inf_address(scaler), stream);
-        /// options.flags = MP_STEP_FLAG_KEEP_SCALER;
-        /// mp_scale_step(a, scaler, &options, stream);
-        /// mp_scale_step(b, scaler, NULL, stream);     // S follows its policy
-        /// ```
-        KEEP_SCALER = 1,
-        /// The gradients come from [`mp_grads_accumulate`](crate::sys::mp_grads_accumulate) or [`mp_grads_to_fp32`](crate::sys::mp_grads_to_fp32): they already include 1/S, and
-        /// the scaler uses the amax recorded there, which lognormal and logmax require.  Add
-        /// [`MP_STEP_FLAG_CHECKED`](crate::sys::MP_STEP_FLAG_CHECKED) if the last call had [`MP_ACCUMULATE_FLAG_LAST`](crate::sys::MP_ACCUMULATE_FLAG_LAST).
-        UNSCALED = 2,
-        /// The producers of the gradients have checked them: every call of the backward pass updates amax
-        /// and, at [`mp_scaler_get_found_inf_address`](crate::sys::mp_scaler_get_found_inf_address), found\_inf (without a scaler: that of
-        /// [`mp_optimizer_get_scaler`](crate::sys::mp_optimizer_get_scaler)), both by its `stats`.  [`mp_rnn_backward_data`](crate::sys::mp_rnn_backward_data) and [`mp_gemm_grouped`](crate::sys::mp_gemm_grouped) have
-        /// found\_inf only.  The step omits pass 1, which saves a launch and one of two reads of every
-        /// gradient.
-        ///
-        /// Not supported with outputs and limits that need pass 1: max\_grad\_norm, grad\_norm,
-        /// tensor\_norms, reports, and a group's max\_tensor\_norm.
-        CHECKED = 4,
-        /// Sharded optimizer, with comm: every tensor belongs to one rank, and a rank may have none.  The
-        /// norm is that of the tensors of all ranks.  Without this flag all ranks have the same
-        /// gradients.
-        SHARDED = 8,
-        /// The denominator is the sum of `mp_step_options`.denominator over all ranks.  Not supported by
-        /// this version.
-        SUM_DENOMINATOR = 16,
-    }
-}
-
-flags! {
-    /// Flags of [`mp_grads_accumulate`](crate::sys::mp_grads_accumulate).
-    AccumulateFlags {
-        /// First gradients of a window: sums are overwritten, not read.
-        FIRST = 1,
-        /// Last gradients before an update by the application's own optimizer: the sums are checked too,
-        /// and [`mp_scaler_query_step`](crate::sys::mp_scaler_query_step) returns the outcome after this call.  If there are several lists,
-        /// only the last one has this flag.  Nothing may set the scaler's flag between this call and
-        /// [`mp_scaler_update`](crate::sys::mp_scaler_update).  The outcome is that of this rank's gradients; with several ranks, call
-        /// [`mp_grads_all_reduce`](crate::sys::mp_grads_all_reduce) first.
-        LAST = 2,
-    }
-}
-
-numbered! {
-    /// Outcome of a step.  Causes of a skip are ordered by precedence: if several apply, the greatest
-    /// is reported, on all ranks.  Queries, the state of the scaler and `mp_step_options` report the same
-    /// outcome; [`mp_scaler_get_history_sync`](crate::sys::mp_scaler_get_history_sync) has its own codes.
+    /// Outcome of a step.  Causes of a skip are ordered by precedence: if several apply, the
+    /// greatest is reported, on all ranks.  Queries, the state of the scaler and `mp_step_options`
+    /// report the same outcome; [`mp_scaler_get_history_sync`] has its own codes.
     StepOutcome {
-        /// the device has not finished the step
-        Pending = 0,
-        /// [`MP_STEP_OUTCOME_TAKEN`](crate::sys::MP_STEP_OUTCOME_TAKEN)
-        Taken = 1,
-        /// Lower bound of all skips, for comparisons (outcome \>= [`MP_STEP_OUTCOME_SKIPPED`](crate::sys::MP_STEP_OUTCOME_SKIPPED)); never
-        /// reported.  A skipped step updates neither weights nor moments.
-        Skipped = 2,
-        /// Skipped: the largest |gradient| times the factor that unscales and clips is not below 2^63, or
-        /// that factor is not finite.  S is unchanged, because no other S would help.
-        OutOfRange = 3,
-        /// Skipped: see `mp_step_options`.skip and norm\_limit.  Reserved: this version never reports it.
-        Spike = 4,
-        /// Skipped: S is 0, or 1/S is not finite.  The scaler's status becomes
-        /// [`MP_SCALER_STATUS_DIVERGED`](crate::sys::MP_SCALER_STATUS_DIVERGED).
-        NoScale = 5,
-        /// Skipped: the flag was set, or a gradient or amax is not finite.  S follows its policy.
-        Overflow = 6,
+        Pending = 0 "the device has not finished the step",
+        Taken = 1 "[`MP_STEP_OUTCOME_TAKEN`]",
+        Skipped = 2
+            "Lower bound of all skips, for comparisons (outcome \\>="
+            "[`MP_STEP_OUTCOME_SKIPPED`]); never reported.  A skipped step updates neither"
+            "weights nor moments.",
+        OutOfRange = 3
+            "Skipped: the largest |gradient| times the factor that unscales and clips is not"
+            "below 2^63, or that factor is not finite.  S is unchanged, because no other S would"
+            "help.",
+        Spike = 4
+            "Skipped: see `mp_step_options`.skip and norm\\_limit.  Reserved: this version never"
+            "reports it.",
+        NoScale = 5
+            "Skipped: S is 0, or 1/S is not finite.  The scaler's status becomes"
+            "[`MP_SCALER_STATUS_DIVERGED`].",
+        Overflow = 6
+            "Skipped: the flag was set, or a gradient or amax is not finite.  S follows its"
+            "policy.",
     }
-}
-
-numbered! {
     /// Class of an operation: the list that contains it.  Names follow TensorFlow.
     OpClass {
-        /// fp32, independent of its neighbors
-        Unlisted = 0,
-        /// always low precision: numerically safe, and faster
-        Allow = 1,
-        /// Low precision between low-precision nodes, except downstream of a DENY.
-        Infer = 2,
-        /// fp32.  Propagates downstream through [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER) nodes, and through [`MP_OP_CLASS_CLEAR`](crate::sys::MP_OP_CLASS_CLEAR)
-        /// nodes that lead to another [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER) or [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY).
-        Deny = 3,
-        /// no numerical effect: takes the precision of its neighbors
-        Clear = 4,
-        /// [`MP_AUTOCAST_PRESET_PYTORCH`](crate::sys::MP_AUTOCAST_PRESET_PYTORCH): low precision if all floating-point inputs are.  Other presets
-        /// treat it as [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER).
-        Promote = 5,
+        Unlisted = 0 "fp32, independent of its neighbors",
+        Allow = 1 "always low precision: numerically safe, and faster",
+        Infer = 2 "Low precision between low-precision nodes, except downstream of a DENY.",
+        Deny = 3
+            "fp32. Propagates downstream through [`MP_OP_CLASS_INFER`] nodes, and through"
+            "[`MP_OP_CLASS_CLEAR`] nodes that lead to another [`MP_OP_CLASS_INFER`] or"
+            "[`MP_OP_CLASS_DENY`].",
+        Clear = 4 "no numerical effect: takes the precision of its neighbors",
+        Promote = 5
+            "[`MP_AUTOCAST_PRESET_PYTORCH`]: low precision if all floating-point inputs are."
+            "Other presets treat it as [`MP_OP_CLASS_INFER`].",
     }
-}
-
-numbered! {
     /// Lists of operations and rules of propagation.
     AutocastPreset {
-        /// Names of mpcore, ONNX, TensorFlow and PyTorch.  [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW): products, convolutions,
-        /// attention, recurrent layers.  [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER): batch norm.  [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY): softmax, norms
-        /// over a row, losses, sums.
-        Default = 1,
-        /// lists of TensorFlow 2.21 for fp16
-        Tensorflow = 2,
-        /// lists of TensorFlow 2.21 for bf16
-        TensorflowBf16 = 3,
-        /// Lists of torch.amp in PyTorch 2.11 for GPUs, names without overload, plus functions composed
-        /// of listed operations, such as cross\_entropy and interpolate.  Unknown operations are
-        /// [`MP_OP_CLASS_CLEAR`](crate::sys::MP_OP_CLASS_CLEAR).
-        ///
-        /// Propagation is that of torch.amp, one pass in execution order: a node is low precision if it
-        /// is [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW), or if all its floating-point inputs are and no list requires fp32.
-        /// [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY) does not propagate.
-        Pytorch = 4,
-        /// Names of ONNX; the block list of onnxconverter-common is unlisted.
-        Onnx = 5,
+        Default = 1
+            "Names of mpcore, ONNX, TensorFlow and PyTorch.  [`MP_OP_CLASS_ALLOW`]: products,"
+            "convolutions, attention, recurrent layers.  [`MP_OP_CLASS_INFER`]: batch norm."
+            "[`MP_OP_CLASS_DENY`]: softmax, norms over a row, losses, sums.",
+        Tensorflow = 2 "lists of TensorFlow 2.21 for fp16",
+        TensorflowBf16 = 3 "lists of TensorFlow 2.21 for bf16",
+        Pytorch = 4
+            "Lists of torch.amp in PyTorch 2.11 for GPUs, names without overload, plus functions"
+            "composed of listed operations, such as cross\\_entropy and interpolate.  Unknown"
+            "operations are [`MP_OP_CLASS_CLEAR`]."
+            ""
+            "Propagation is that of torch.amp, one pass in execution order: a node is low"
+            "precision if it is [`MP_OP_CLASS_ALLOW`], or if all its floating-point inputs are"
+            "and no list requires fp32. [`MP_OP_CLASS_DENY`] does not propagate.",
+        Onnx = 5 "Names of ONNX; the block list of onnxconverter-common is unlisted.",
     }
-}
-
-numbered! {
     /// Override of all lists.
     AutocastLevel {
-        /// no override
-        Normal = 1,
-        /// Conservative: [`MP_OP_CLASS_INFER`](crate::sys::MP_OP_CLASS_INFER) becomes [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY).
-        InferAsDeny = 2,
-        /// All but [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW) become [`MP_OP_CLASS_UNLISTED`](crate::sys::MP_OP_CLASS_UNLISTED).
-        TensorCoresOnly = 3,
-        /// Low precision wherever possible, except constants, state and cross-entropies.  For tests;
-        /// [`MP_FP16`](crate::sys::MP_FP16) only.
-        ForceAll = 4,
+        Normal = 1 "no override",
+        InferAsDeny = 2 "Conservative: [`MP_OP_CLASS_INFER`] becomes [`MP_OP_CLASS_DENY`].",
+        TensorCoresOnly = 3 "All but [`MP_OP_CLASS_ALLOW`] become [`MP_OP_CLASS_UNLISTED`].",
+        ForceAll = 4
+            "Low precision wherever possible, except constants, state and cross-entropies.  For"
+            "tests; [`MP_FP16`] only.",
     }
-}
-
-flags! {
-    /// Bits of `mp_autocast_config`.flags.
-    AutocastFlags {
-        /// ignores environment variables
-        NO_ENVIRONMENT = 1,
-        /// Ignores the performance condition, see [`mp_autocast_get_disabled_reason`](crate::sys::mp_autocast_get_disabled_reason).
-        IGNORE_PERFORMANCE = 2,
-        /// Keeps tensors of role [`MP_TENSOR_ROLE_OUTPUT`](crate::sys::MP_TENSOR_ROLE_OUTPUT) in fp32; the caller counts as a reader.
-        KEEP_IO = 4,
-        /// Emulates 16-bit arithmetic: low-precision nodes compute in fp32 on rounded values.  See
-        /// `mp_autocast_result`.
-        EMULATE = 8,
-    }
-}
-
-flags! {
-    /// Bits of `mp_autocast_graph`.node\_flags.
-    NodeFlags {
-        /// stays fp32: fetched, fed, or requested by the caller
-        KEEP_FP32 = 1,
-        /// stays fp32: runs on another device
-        OTHER_DEVICE = 2,
-        /// stays fp32: no 16-bit kernel; its class still propagates
-        NO_LOW = 4,
-        /// converts to the type of its output
-        CAST = 8,
-        /// Reads a variable in place (Identity or Enter of TensorFlow's reference variables); low
-        /// precision does not propagate through it.
-        READS_VARIABLE = 16,
-        /// back edge (NextIteration): follows the rest of its loop
-        BACK_EDGE = 32,
-        /// Reads fp32 and low precision, except on [`MP_AUTOCAST_SLOT_FP32`](crate::sys::MP_AUTOCAST_SLOT_FP32).
-        READS_EITHER = 64,
-        /// Can write fp32 or low precision, like [`mp_gemm`](crate::sys::mp_gemm) (dtype\_cd).
-        WRITES_EITHER = 128,
-    }
-}
-
-numbered! {
     /// Role of a tensor.
     TensorRole {
-        /// [`MP_TENSOR_ROLE_ACTIVATION`](crate::sys::MP_TENSOR_ROLE_ACTIVATION)
-        Activation = 0,
-        /// an optimizer has its fp32 master and can keep a 16-bit copy
-        Parameter = 1,
-        /// read by the caller
-        Output = 2,
+        Activation = 0 "[`MP_TENSOR_ROLE_ACTIVATION`]",
+        Parameter = 1 "an optimizer has its fp32 master and can keep a 16-bit copy",
+        Output = 2 "read by the caller",
     }
-}
-
-numbered! {
     /// Source of the converted tensor.
     CastKind {
-        /// [`mp_cast`](crate::sys::mp_cast), once for all readers
-        Kernel = 1,
-        /// The 16-bit copy of a parameter that the optimizer writes (`mp_optimizer_desc`.model): no
-        /// kernel.
-        ModelCopy = 2,
+        Kernel = 1 "[`mp_cast`], once for all readers",
+        ModelCopy = 2
+            "The 16-bit copy of a parameter that the optimizer writes"
+            "(`mp_optimizer_desc`.model): no kernel.",
     }
-}
-
-numbered! {
-    /// Reason for the type of a node: fp32 if \< 32, otherwise low precision.  node\_cause is the node
-    /// in brackets.
+    /// Reason for the type of a node: fp32 if \< 32, otherwise low precision.  node\_cause is the
+    /// node in brackets.
     AutocastReason {
-        /// [`MP_OP_CLASS_UNLISTED`](crate::sys::MP_OP_CLASS_UNLISTED): on no list, or by level
-        Unlisted = 1,
-        /// [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY) by list, pattern, node\_class or level
-        DenyList = 2,
-        /// downstream of an [`MP_OP_CLASS_DENY`](crate::sys::MP_OP_CLASS_DENY) \[that node\]
-        DenyUpstream = 3,
-        /// tensor\_amax of a tensor exceeds amax\_limit
-        Range = 4,
-        /// node\_depth exceeds depth\_limit
-        Depth = 5,
-        /// [`MP_NODE_FLAG_KEEP_FP32`](crate::sys::MP_NODE_FLAG_KEEP_FP32)
-        Kept = 6,
-        /// [`MP_NODE_FLAG_OTHER_DEVICE`](crate::sys::MP_NODE_FLAG_OTHER_DEVICE)
-        OtherDevice = 7,
-        /// [`MP_NODE_FLAG_NO_LOW`](crate::sys::MP_NODE_FLAG_NO_LOW)
-        NoKernel = 8,
-        /// Low precision is possible, but does not propagate to the node.
-        NoAllowNearby = 9,
-        /// reads and writes no [`MP_FP32`](crate::sys::MP_FP32) tensor
-        NotFloat = 10,
-        /// autocast is disabled: `mp_autocast_result`.disabled\_reason
-        Disabled = 11,
-        /// in an fp32 cluster \[the member that requires fp32\]
-        ClusterFp32 = 12,
-        /// [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW) by list, node\_class or level
-        AllowList = 32,
-        /// INFER or CLEAR between two [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW) \[the downstream one\].
-        BetweenAllow = 33,
-        /// Downstream of a low-precision node \[that node\], with [`MP_BF16`](crate::sys::MP_BF16) or [`MP_AUTOCAST_PRESET_PYTORCH`](crate::sys::MP_AUTOCAST_PRESET_PYTORCH).
-        FollowsAllow = 34,
-        /// [`MP_OP_CLASS_CLEAR`](crate::sys::MP_OP_CLASS_CLEAR) connected to a low-precision node \[that node\].
-        ClearNextToLow = 35,
-        /// Member of a low-precision cluster \[the member that caused it\].
-        ClusterLow = 36,
-        /// Cast to fp32 with only low-precision readers \[the first\].
-        CastAbsorbed = 37,
-        /// [`MP_OP_CLASS_ALLOW`](crate::sys::MP_OP_CLASS_ALLOW) by [`mp_autocast_set_nodes`](crate::sys::mp_autocast_set_nodes)
-        Pattern = 38,
+        Unlisted = 1 "[`MP_OP_CLASS_UNLISTED`]: on no list, or by level",
+        DenyList = 2 "[`MP_OP_CLASS_DENY`] by list, pattern, node\\_class or level",
+        DenyUpstream = 3 "downstream of an [`MP_OP_CLASS_DENY`] \\[that node\\]",
+        Range = 4 "tensor\\_amax of a tensor exceeds amax\\_limit",
+        Depth = 5 "node\\_depth exceeds depth\\_limit",
+        Kept = 6 "[`MP_NODE_FLAG_KEEP_FP32`]",
+        OtherDevice = 7 "[`MP_NODE_FLAG_OTHER_DEVICE`]",
+        NoKernel = 8 "[`MP_NODE_FLAG_NO_LOW`]",
+        NoAllowNearby = 9 "Low precision is possible, but does not propagate to the node.",
+        NotFloat = 10 "reads and writes no [`MP_FP32`] tensor",
+        Disabled = 11 "autocast is disabled: `mp_autocast_result`.disabled\\_reason",
+        ClusterFp32 = 12 "in an fp32 cluster \\[the member that requires fp32\\]",
+        AllowList = 32 "[`MP_OP_CLASS_ALLOW`] by list, node\\_class or level",
+        BetweenAllow = 33 "INFER or CLEAR between two [`MP_OP_CLASS_ALLOW`] \\[the downstream one\\].",
+        FollowsAllow = 34
+            "Downstream of a low-precision node \\[that node\\], with [`MP_BF16`] or"
+            "[`MP_AUTOCAST_PRESET_PYTORCH`].",
+        ClearNextToLow = 35 "[`MP_OP_CLASS_CLEAR`] connected to a low-precision node \\[that node\\].",
+        ClusterLow = 36 "Member of a low-precision cluster \\[the member that caused it\\].",
+        CastAbsorbed = 37 "Cast to fp32 with only low-precision readers \\[the first\\].",
+        Pattern = 38 "[`MP_OP_CLASS_ALLOW`] by [`mp_autocast_set_nodes`]",
     }
-}
-
-numbered! {
     /// Format of a report.
     AutocastFormat {
-        /// One line per node, "conv1/bn  FusedBatchNormV3  fp16  between conv1/conv and conv2/conv", and
-        /// a summary.
-        Text = 1,
-        /// [`MP_AUTOCAST_FORMAT_JSON`](crate::sys::MP_AUTOCAST_FORMAT_JSON)
-        Json = 2,
-        /// for Graphviz: low precision green, fp32 red, casts on the edges
-        Dot = 3,
+        Text = 1
+            "One line per node, \"conv1/bn FusedBatchNormV3 fp16 between conv1/conv and"
+            "conv2/conv\", and a summary.",
+        Json = 2 "[`MP_AUTOCAST_FORMAT_JSON`]",
+        Dot = 3 "for Graphviz: low precision green, fp32 red, casts on the edges",
     }
-}
-
-numbered! {
     /// Type of an attribute.
     AttributeKind {
-        /// int\_value, all 64 bits; also accepted for a FLOAT attribute
-        Int = 1,
-        /// float\_value
-        Float = 2,
-        /// count elements of ints
-        Ints = 3,
-        /// count elements of floats; no operation has such an attribute
-        Floats = 4,
+        Int = 1 "int\\_value, all 64 bits; also accepted for a FLOAT attribute",
+        Float = 2 "float\\_value",
+        Ints = 3 "count elements of ints",
+        Floats = 4 "count elements of floats; no operation has such an attribute",
     }
-}
-
-numbered! {
     /// Mode of a forward pass.
     GraphMode {
-        /// BatchNorm uses its states, Dropout is the identity, Attention has no dropout.  The loss and
-        /// tensors that depend on it are computed only if labels or target are bound.
-        Inference = 1,
-        /// Prepares [`mp_graph_backward`](crate::sys::mp_graph_backward), which computes the loss together with its gradient, and tensors
-        /// that depend on the loss.
-        Training = 2,
+        Inference = 1
+            "BatchNorm uses its states, Dropout is the identity, Attention has no dropout.  The"
+            "loss and tensors that depend on it are computed only if labels or target are bound.",
+        Training = 2
+            "Prepares [`mp_graph_backward`], which computes the loss together with its gradient,"
+            "and tensors that depend on the loss.",
+    }
+    /// Policies of other systems, with their defaults.  S equals theirs after every step as long as
+    /// S is a finite fp32 number.  All are [`MP_SCALER_POLICY_BACKOFF`] except the first and the
+    /// last; the returned configuration can be modified.
+    ///
+    /// Differences at the limits: Megatron, DeepSpeed and Keras 3 let S grow beyond the finite
+    /// numbers, after which every step is lost; here S stops growing.  Apex raises an error at S =
+    /// 0, and DeepSpeed's DynamicLossScaler at an overflow with S = 1; here S is unchanged.
+    ScalerPreset {
+        Lognormal = 1
+            "This library's lognormal policy:"
+            "[`mp_scaler_config_default`]([`MP_SCALER_POLICY_LOGNORMAL`]).",
+        Torch = 2 "torch.amp.GradScaler.  Initial S 2^16, interval 2000, no limits.",
+        ApexAmp = 3
+            "apex.amp LossScaler, apex/amp/scaler.py (removed from Apex in 2025). Initial S"
+            "2^16, interval 2000, no minimum, maximum 2^24.",
+        ApexHysteresis = 4
+            "Apex csrc/update\\_scale\\_hysteresis.cu: torch's rule, but S backs off only after 2"
+            "overflows without a clean step between them.  The kernel has no defaults; the"
+            "preset uses torch's, and Megatron's hysteresis of 2.",
+        Megatron = 5
+            "Megatron-LM DynamicGradScaler, core/optimizer/grad\\_scaler.py.  Initial S 2^32,"
+            "interval 1000, minimum 1, hysteresis 2, refilled when S grows.",
+        Deepspeed = 6
+            "DeepSpeed DynamicLossScaler, runtime/fp16/loss\\_scaler.py (ZeRO), with the defaults"
+            "of the \"fp16\" section of its configuration: initial S 2^16, interval 1000, minimum"
+            "1, hysteresis 2. For consecutive\\_hysteresis set"
+            "[`MP_SCALER_FLAG_REFILL_EACH_STEP`].",
+        DeepspeedFused = 7
+            "DeepSpeed FP16\\_Optimizer, runtime/fp16/fused\\_optimizer.py (without ZeRO). Like"
+            "[`MP_SCALER_PRESET_DEEPSPEED`] without hysteresis, but the first growth takes 1001"
+            "clean steps.",
+        Keras = 8
+            "tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  Initial S 2^15,"
+            "interval 2000, minimum 1.",
+        Keras3 = 9
+            "keras.optimizers.LossScaleOptimizer of Keras 3. Initial S 2^15, interval 2000, no"
+            "limits.",
+        Openseq2seqBackoff = 10
+            "OpenSeq2Seq BackoffScaler, optimizers/automatic\\_loss\\_scaler.py.  Initial S 2^14,"
+            "interval 2000, minimum 1, maximum 2^14.",
+        Openseq2seqLogmax = 11
+            "OpenSeq2Seq LogMaxScaler: [`MP_SCALER_POLICY_LOGMAX`]. Initial S 1, minimum 1,"
+            "maximum 2^14.",
     }
 }
 
-numbered! {
-    /// Policies of other systems, with their defaults.  S equals theirs after every step as long as S
-    /// is a finite fp32 number.  All are [`MP_SCALER_POLICY_BACKOFF`](crate::sys::MP_SCALER_POLICY_BACKOFF) except the first and the last; the
-    /// returned configuration can be modified.
-    ///
-    /// Differences at the limits: Megatron, DeepSpeed and Keras 3 let S grow beyond the finite numbers,
-    /// after which every step is lost; here S stops growing.  Apex raises an error at S = 0, and
-    /// DeepSpeed's DynamicLossScaler at an overflow with S = 1; here S is unchanged.
-    ScalerPreset {
-        /// This library's lognormal policy: [`mp_scaler_config_default`](crate::sys::mp_scaler_config_default)([`MP_SCALER_POLICY_LOGNORMAL`](crate::sys::MP_SCALER_POLICY_LOGNORMAL)).
-        Lognormal = 1,
-        /// torch.amp.GradScaler.  Initial S 2^16, interval 2000, no limits.
-        Torch = 2,
-        /// apex.amp LossScaler, apex/amp/scaler.py (removed from Apex in 2025).  Initial S 2^16, interval
-        /// 2000, no minimum, maximum 2^24.
-        ApexAmp = 3,
-        /// Apex csrc/update\_scale\_hysteresis.cu: torch's rule, but S backs off only after 2 overflows
-        /// without a clean step between them.  The kernel has no defaults; the preset uses torch's, and
-        /// Megatron's hysteresis of 2.
-        ApexHysteresis = 4,
-        /// Megatron-LM DynamicGradScaler, core/optimizer/grad\_scaler.py.  Initial S 2^32, interval 1000,
-        /// minimum 1, hysteresis 2, refilled when S grows.
-        Megatron = 5,
-        /// DeepSpeed DynamicLossScaler, runtime/fp16/loss\_scaler.py (ZeRO), with the defaults of the
-        /// "fp16" section of its configuration: initial S 2^16, interval 1000, minimum 1, hysteresis 2.
-        /// For consecutive\_hysteresis set [`MP_SCALER_FLAG_REFILL_EACH_STEP`](crate::sys::MP_SCALER_FLAG_REFILL_EACH_STEP).
-        Deepspeed = 6,
-        /// DeepSpeed FP16\_Optimizer, runtime/fp16/fused\_optimizer.py (without ZeRO).  Like
-        /// [`MP_SCALER_PRESET_DEEPSPEED`](crate::sys::MP_SCALER_PRESET_DEEPSPEED) without hysteresis, but the first growth takes 1001 clean steps.
-        DeepspeedFused = 7,
-        /// tf.keras LossScaleOptimizer of TF 2, and TF 1's DynamicLossScale.  Initial S 2^15, interval
-        /// 2000, minimum 1.
-        Keras = 8,
-        /// keras.optimizers.LossScaleOptimizer of Keras 3.  Initial S 2^15, interval 2000, no limits.
-        Keras3 = 9,
-        /// OpenSeq2Seq BackoffScaler, optimizers/automatic\_loss\_scaler.py.  Initial S 2^14, interval
-        /// 2000, minimum 1, maximum 2^14.
-        Openseq2seqBackoff = 10,
-        /// OpenSeq2Seq LogMaxScaler: [`MP_SCALER_POLICY_LOGMAX`](crate::sys::MP_SCALER_POLICY_LOGMAX).  Initial S 1, minimum 1, maximum 2^14.
-        Openseq2seqLogmax = 11,
+flags! {
+    /// Bits of [`mp_epilogue_t`].flags.
+    EpilogueFlags {
+        GATED = 1 "reserved for gated activations; not supported",
+    }
+    /// Bits of [`mp_rnn_desc_t`].flags.
+    RnnFlags {
+        BIDIRECTIONAL = 1 "[`MP_RNN_FLAG_BIDIRECTIONAL`]",
+        NO_BIAS = 2 "no biases; b\\_ih and b\\_hh are ignored",
+        SKIP_INPUT = 4
+            "Replaces the input product of the first layer by x\\_t, which is added to every"
+            "gate.  W\\_ih is ignored; input\\_size must equal hidden\\_size.",
+        RESET_FIRST = 8
+            "Applies the reset gate before the product, [`MP_RNN_GRU`] only: n = tanh(p\\_n + (r"
+            "h) W\\_n^T + b\\_n). A time step then has two dependent products.  Source: Cho et al."
+            "2014; reset\\_after=False in TensorFlow and Keras.",
+        ACCUMULATE = 16
+            "Adds the gradients of weights and biases to the previous values, for micro-batches."
+            "With dtype\\_dw = [`MP_FP32`] partial sums are not rounded to 16 bits.",
+    }
+    /// Bits of [`mp_pool2d_desc_t`].flags.
+    PoolFlags {
+        CEIL = 1
+            "Rounds P and Q up, like ceil\\_mode of torch: the last window may extend beyond the"
+            "padding, but starts inside the image or the padding before it.",
+    }
+    /// Bits of [`mp_norm_desc_t`].flags.
+    NormFlags {
+        ZERO_CENTERED = 1 "multiplies by 1 + gamma instead of gamma",
+        ACCUMULATE = 2 "adds to the previous dgamma and dbeta",
+    }
+    /// Bits of [`mp_xent_desc_t`].flags and [`mp_linear_xent_desc_t`].flags.
+    XentFlags {
+        IGNORE_LABEL = 1 "excludes rows whose label is `ignore_label`",
+        LOG_PROBABILITIES = 2 "[`mp_softmax_xent`] only: x are log p; negative log-likelihood, no softmax.",
+        ACCUMULATE = 4 "[`mp_linear_xent`] only: adds to dw and dbias",
+    }
+    /// Bits of [`mp_loss_desc_t`].flags.
+    LossFlags {
+        IGNORE_TARGET = 1 "excludes elements whose target is `ignore_target`",
+    }
+    /// Bits of [`mp_embedding_desc_t`].flags.
+    EmbeddingFlags {
+        PADDING = 1
+            "Makes the gradient of row `padding_index` 0. The forward pass reads that row like"
+            "any other, as in torch.",
+        ACCUMULATE = 2
+            "Adds the gradient to the previous value, for micro-batches or a table that is used"
+            "twice.  With dtype\\_dtable = [`MP_FP32`] partial sums are not rounded to 16 bits.",
+    }
+    /// Bits of [`mp_rope_desc_t`].flags.
+    RopeFlags {
+        INTERLEAVED = 1
+            "Rotates the pairs of elements (2i, 2i + 1), as in GPT-J. Without it, the pairs are"
+            "(i, i + rotary\\_dim / 2), as in GPT-NeoX and Llama.",
+        INVERSE = 2 "Rotates by the negative angles: the backward pass, with dy as x and dx as y.",
+    }
+    /// Bits of [`mp_softmax_desc_t`].flags.
+    SoftmaxFlags {
+        LOG = 1 "y is the natural logarithm of the softmax",
+    }
+    /// Bits of [`mp_attention_desc_t`].flags.
+    AttentionFlags {
+        CAUSAL = 1 "hides the keys after the diagonal",
+        WINDOW = 2 "applies window\\_left and window\\_right",
+    }
+    /// Bits of `mp_scaler_config`.flags.
+    ScalerFlags {
+        REFILL_EACH_STEP = 1 "backoff: clean steps refill hysteresis",
+        FIRST_STEP_UNCOUNTED = 2
+            "Backoff: the first clean step, and the first one after each overflow, does not"
+            "count towards growth\\_interval.  Source: DeepSpeed FP16\\_Optimizer.",
+    }
+    /// Bits of `mp_optimizer_desc`.flags.
+    OptimizerFlags {
+        NESTEROV = 1 "SGD",
+        DECOUPLED_DECAY = 2 "Adam (then AdamW), LAMB, Adagrad",
+        NO_BIAS_CORRECTION = 4 "Adam, LAMB: mhat = m, vhat = v",
+        MODEL_OVERFLOW = 8
+            "Lets the 16-bit copy of a weight become infinite on overflow.  By default it is"
+            "clamped to the largest finite value: an infinite weight makes every later gradient"
+            "non-finite, so every later step would be skipped and training would never recover.",
+        DECAY_AFTER_MOMENTUM = 16 "SGD; excludes [`MP_OPT_FLAG_LARC`] and [`MP_OPT_FLAG_LARS`]",
+        LARC = 32 "SGD",
+        LARS = 64 "SGD; excludes [`MP_OPT_FLAG_LARC`]",
+        NVLAMB = 128 "LAMB: also adapts tensors without decay",
+        STOCHASTIC_ROUNDING = 256
+            "Rounds the 16-bit copy of a weight up or down at random, so that its expected value"
+            "is the weight.  Changes below half a unit in the last place then survive on"
+            "average.  Weights that the 16-bit type can represent are unchanged."
+            ""
+            "The random numbers depend only on rounding\\_seed, t, and the indices of tensor and"
+            "element.  They are equal on all devices and after a resume.  Probabilities are"
+            "exact (fp16 subnormals: to within 2^-32). Source: Gupta et al., Deep Learning with"
+            "Limited Numerical Precision, 2015, section 3.1; Philox 4x32-10 of Salmon et al.,"
+            "Parallel Random Numbers: As Easy as 1, 2, 3, 2011.",
+    }
+    /// Bits of `mp_step_options`.flags.
+    StepFlags {
+        KEEP_SCALER = 1
+            "Leaves the scaler and its flag to a later step, for optimizers that share a scaler."
+            "All optimizers except the last use this flag (or all do, and"
+            "[`mp_scaler_update`](scaler, NULL, stream) follows). An optimizer skips its step"
+            "for overflows in its own gradients and in those of previous steps.  To skip all"
+            "steps together, check the later lists first:"
+            "```text"
+            "mp_check_nonfinite(grads_of_b, mp_scaler_get_found_inf_address(scaler), stream);"
+            "options.flags = MP_STEP_FLAG_KEEP_SCALER;"
+            "mp_scale_step(a, scaler, &options, stream);"
+            "mp_scale_step(b, scaler, NULL, stream);     // S follows its policy"
+            "```",
+        UNSCALED = 2
+            "The gradients come from [`mp_grads_accumulate`] or [`mp_grads_to_fp32`]: they"
+            "already include 1/S, and the scaler uses the amax recorded there, which lognormal"
+            "and logmax require.  Add [`MP_STEP_FLAG_CHECKED`] if the last call had"
+            "[`MP_ACCUMULATE_FLAG_LAST`].",
+        CHECKED = 4
+            "The producers of the gradients have checked them: every call of the backward pass"
+            "updates amax and, at [`mp_scaler_get_found_inf_address`], found\\_inf (without a"
+            "scaler: that of [`mp_optimizer_get_scaler`]), both by its `stats`."
+            "[`mp_rnn_backward_data`] and [`mp_gemm_grouped`] have found\\_inf only.  The step"
+            "omits pass 1, which saves a launch and one of two reads of every gradient."
+            ""
+            "Not supported with outputs and limits that need pass 1: max\\_grad\\_norm,"
+            "grad\\_norm, tensor\\_norms, reports, and a group's max\\_tensor\\_norm.",
+        SHARDED = 8
+            "Sharded optimizer, with comm: every tensor belongs to one rank, and a rank may have"
+            "none.  The norm is that of the tensors of all ranks.  Without this flag all ranks"
+            "have the same gradients.",
+        SUM_DENOMINATOR = 16
+            "The denominator is the sum of `mp_step_options`.denominator over all ranks.  Not"
+            "supported by this version.",
+    }
+    /// Flags of [`mp_grads_accumulate`].
+    AccumulateFlags {
+        FIRST = 1 "First gradients of a window: sums are overwritten, not read.",
+        LAST = 2
+            "Last gradients before an update by the application's own optimizer: the sums are"
+            "checked too, and [`mp_scaler_query_step`] returns the outcome after this call.  If"
+            "there are several lists, only the last one has this flag.  Nothing may set the"
+            "scaler's flag between this call and [`mp_scaler_update`]. The outcome is that of"
+            "this rank's gradients; with several ranks, call [`mp_grads_all_reduce`] first.",
+    }
+    /// Bits of `mp_autocast_config`.flags.
+    AutocastFlags {
+        NO_ENVIRONMENT = 1 "ignores environment variables",
+        IGNORE_PERFORMANCE = 2 "Ignores the performance condition, see [`mp_autocast_get_disabled_reason`].",
+        KEEP_IO = 4
+            "Keeps tensors of role [`MP_TENSOR_ROLE_OUTPUT`] in fp32; the caller counts as a"
+            "reader.",
+        EMULATE = 8
+            "Emulates 16-bit arithmetic: low-precision nodes compute in fp32 on rounded values."
+            "See `mp_autocast_result`.",
+    }
+    /// Bits of `mp_autocast_graph`.node\_flags.
+    NodeFlags {
+        KEEP_FP32 = 1 "stays fp32: fetched, fed, or requested by the caller",
+        OTHER_DEVICE = 2 "stays fp32: runs on another device",
+        NO_LOW = 4 "stays fp32: no 16-bit kernel; its class still propagates",
+        CAST = 8 "converts to the type of its output",
+        READS_VARIABLE = 16
+            "Reads a variable in place (Identity or Enter of TensorFlow's reference variables);"
+            "low precision does not propagate through it.",
+        BACK_EDGE = 32 "back edge (NextIteration): follows the rest of its loop",
+        READS_EITHER = 64 "Reads fp32 and low precision, except on [`MP_AUTOCAST_SLOT_FP32`].",
+        WRITES_EITHER = 128 "Can write fp32 or low precision, like [`mp_gemm`] (dtype\\_cd).",
     }
 }

@@ -1,6 +1,6 @@
 //! Epilogue and output options, shared by GEMM and convolution.
 
-use crate::context::{at_least, Context, Data, Float, Stream, View};
+use crate::context::{Checks, Data, Float, Stream, View};
 use crate::enums::{Activation, Dtype};
 use crate::error::{Error, Result};
 use crate::owner::Owner;
@@ -32,15 +32,9 @@ where
 
 impl Operand<'_> {
     /// Checks that the pointer belongs to the context and has enough elements.
-    pub(crate) fn check(
-        &self,
-        context: &Context,
-        call: &str,
-        name: &str,
-        needed: i128,
-    ) -> Result<()> {
-        context.is(call, name, self.owner.context())?;
-        at_least(call, name, self.len, needed)
+    pub(crate) fn check(&self, checks: Checks<'_>, name: &str, needed: i128) -> Result<()> {
+        checks.belongs(name, self.owner.context())?;
+        checks.at_least(name, self.len, needed)
     }
 }
 
@@ -54,96 +48,54 @@ pub struct GradStats<'a> {
 }
 
 impl GradStats<'_> {
-    pub(crate) fn raw(&self, context: &Context, call: &str) -> Result<sys::mp_grad_stats_t> {
+    pub(crate) fn raw(&self, checks: Checks<'_>) -> Result<sys::mp_grad_stats_t> {
         Ok(sys::mp_grad_stats_t {
-            found_inf: context.output(call, "found_inf", self.found_inf.as_ref(), 1)?,
-            amax: context.output(call, "amax", self.amax.as_ref(), 1)?,
+            found_inf: checks.optional("found_inf", self.found_inf, 1)?,
+            amax: checks.optional("amax", self.amax, 1)?,
         })
     }
 }
 
 /// Operations on the accumulators before they are rounded and stored; `Default` has none.  The
 /// methods correspond to the fields of `mp_epilogue_t`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Epilogue<'a> {
-    pub(crate) activation: Activation,
-    pub(crate) bias: Option<Operand<'a>>,
-    pub(crate) aux: Option<Operand<'a>>,
-    pub(crate) dbias: Option<Operand<'a>>,
-    pub(crate) scale: Option<Operand<'a>>,
-    pub(crate) amax: Option<Operand<'a>>,
-    pub(crate) found_inf: Option<Operand<'a>>,
-}
-
-impl Default for Epilogue<'_> {
-    fn default() -> Self {
-        Epilogue {
-            activation: Activation::None,
-            bias: None,
-            aux: None,
-            dbias: None,
-            scale: None,
-            amax: None,
-            found_inf: None,
-        }
-    }
+    activation: Option<Activation>,
+    bias: Option<Operand<'a>>,
+    aux: Option<Operand<'a>>,
+    dbias: Option<Operand<'a>>,
+    scale: Option<Operand<'a>>,
+    amax: Option<Operand<'a>>,
+    found_inf: Option<Operand<'a>>,
 }
 
 impl<'a> Epilogue<'a> {
-    /// Adds a bias, one element per column.
-    pub fn bias<D: Data>(mut self, bias: &'a D) -> Self
-    where
-        D::Element: Float,
-    {
-        self.bias = Some(operand(bias));
-        self
-    }
-
-    /// Sets the activation, which is applied last.
-    pub fn activation(mut self, activation: Activation) -> Self {
-        self.activation = activation;
-        self
-    }
-
-    /// Sets aux, which has the shape and type of the result.  It is written before the activation;
-    /// derivatives such as `Drelu` read it.
-    pub fn aux<D: Data>(mut self, aux: &'a D) -> Self
-    where
-        D::Element: Float,
-    {
-        self.aux = Some(operand(aux));
-        self
-    }
-
-    /// Stores the sum of each column.
-    pub fn dbias<D: Data<Element = f32>>(mut self, dbias: &'a D) -> Self {
-        self.dbias = Some(operand(dbias));
-        self
-    }
-
-    /// Multiplies alpha by a number on the device.
-    pub fn scale<D: Data<Element = f32>>(mut self, scale: &'a D) -> Self {
-        self.scale = Some(operand(scale));
-        self
-    }
-
-    /// Updates 1 number to max(amax, |result|).
-    pub fn amax<D: Data<Element = f32>>(mut self, amax: &'a D) -> Self {
-        self.amax = Some(operand(amax));
-        self
-    }
-
-    /// Sets 1 number to 1 if the result contains an infinity or a NaN: `&scaler.found_inf()`.
-    pub fn found_inf<D: Data<Element = f32>>(mut self, found_inf: &'a D) -> Self {
-        self.found_inf = Some(operand(found_inf));
-        self
+    setters! {
+        /// Adds a bias, one element per column.
+        fn bias<E: Float>(self, bias: &'a impl Data<Element = E>) {
+            self.bias = Some(operand(bias));
+        }
+        /// Sets the activation, which is applied last.
+        fn activation(self, activation: Activation) { self.activation = Some(activation); }
+        /// Sets aux, which has the shape and type of the result.  It is written before the
+        /// activation; derivatives such as `Drelu` read it.
+        fn aux<E: Float>(self, aux: &'a impl Data<Element = E>) { self.aux = Some(operand(aux)); }
+        /// Stores the sum of each column.
+        fn dbias(self, dbias: &'a impl Data<Element = f32>) { self.dbias = Some(operand(dbias)); }
+        /// Multiplies alpha by a number on the device.
+        fn scale(self, scale: &'a impl Data<Element = f32>) { self.scale = Some(operand(scale)); }
+        /// Updates 1 number to max(amax, |result|).
+        fn amax(self, amax: &'a impl Data<Element = f32>) { self.amax = Some(operand(amax)); }
+        /// Sets 1 number to 1 if the result contains an infinity or a NaN: `&scaler.found_inf()`.
+        fn found_inf(self, found_inf: &'a impl Data<Element = f32>) {
+            self.found_inf = Some(operand(found_inf));
+        }
     }
 
     /// Checks all pointers for a result of the given size and returns the raw epilogue.
     pub(crate) fn raw(
         &self,
-        context: &Context,
-        call: &str,
+        checks: Checks<'_>,
         columns: i128,
         elements: i128,
         dtype: Dtype,
@@ -158,15 +110,16 @@ impl<'a> Epilogue<'a> {
         ];
         for (name, operand, needed) in needs {
             if let Some(operand) = operand {
-                operand.check(context, call, name, needed)?;
+                operand.check(checks, name, needed)?;
             }
         }
         if self.aux.map_or(false, |aux| aux.dtype != dtype) {
+            let call = checks.call;
             return Err(Error::invalid(format!("{call}: aux must have the type of the result")));
         }
         let pointer = |o: Option<Operand<'_>>| o.map_or(ptr::null_mut(), |o| o.pointer);
         let mut raw = sys::mp_epilogue_default();
-        raw.activation = self.activation as u32;
+        raw.activation = self.activation.unwrap_or(Activation::None) as u32;
         raw.bias = pointer(self.bias);
         raw.dtype_bias = self.bias.map_or(0, |o| o.dtype as u32);
         raw.aux = pointer(self.aux);
@@ -201,21 +154,6 @@ impl Default for OutputOptions<'_> {
             epilogue: Epilogue::default(),
             workspace: None,
             stream: Stream::DEFAULT,
-        }
-    }
-}
-
-/// Returns the address and size in bytes of a workspace; NULL and 0 if None.
-pub(crate) fn workspace_of(
-    context: &Context,
-    call: &str,
-    workspace: Option<&View<'_, u8>>,
-) -> Result<(*mut c_void, usize)> {
-    match workspace {
-        None => Ok((ptr::null_mut(), 0)),
-        Some(view) => {
-            context.owns(call, "workspace", view)?;
-            Ok((view.pointer.cast(), view.len))
         }
     }
 }

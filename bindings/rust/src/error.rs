@@ -53,6 +53,13 @@ pub(crate) fn check(status: sys::mp_status_t) -> Result<()> {
     Err(Error { raw: status, sentence: sentence.to_string_lossy().into_owned() })
 }
 
+/// Returns the number that a function writes, such as a size in bytes.
+pub(crate) fn read<T: Default>(function: impl FnOnce(&mut T) -> sys::mp_status_t) -> Result<T> {
+    let mut value = T::default();
+    check(function(&mut value))?;
+    Ok(value)
+}
+
 /// Returns the text that a function writes; the first call returns its size.
 pub(crate) fn read_text(write: impl Fn(*mut c_char, &mut usize) -> Result<()>) -> Result<String> {
     let mut bytes = 0;

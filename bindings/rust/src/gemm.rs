@@ -2,8 +2,8 @@
 
 use crate::context::{Context, Data, Float, Stream, View};
 use crate::enums::{Activation, Dtype, Op};
-use crate::epilogue::{operand, workspace_of, Epilogue, Operand};
-use crate::error::{check, read_text, Error, Result};
+use crate::epilogue::{operand, Epilogue, Operand};
+use crate::error::{check, read, read_text, Error, Result};
 use crate::kernels::{self, KernelInfo, Plan};
 use crate::sys;
 use std::ffi::c_void;
@@ -15,8 +15,7 @@ pub struct Gemm<'a> {
     pub(crate) desc: sys::mp_gemm_desc_t,
     pub(crate) epilogue: Epilogue<'a>,
     plan: Option<Box<Plan>>,
-    lda_given: bool,
-    ldb_given: bool,
+    ld_given: bool,
     pub(crate) c: Option<Operand<'a>>,
     pub(crate) workspace: Option<View<'a, u8>>,
     pub(crate) stream: Stream,
@@ -25,20 +24,14 @@ pub struct Gemm<'a> {
 impl Context {
     /// Begins a product of dense, row-major matrices: op(A) is m x k, op(B) k x n, D m x n.
     pub fn gemm(&self, m: usize, n: usize, k: usize) -> Gemm<'_> {
-        let desc = sys::mp_gemm_desc_default(
-            m as i64,
-            n as i64,
-            k as i64,
-            sys::MP_DTYPE_NONE,
-            sys::MP_DTYPE_NONE,
-        );
+        let ([m, n, k], none) = ([m, n, k].map(|extent| extent as i64), sys::MP_DTYPE_NONE);
+        let desc = sys::mp_gemm_desc_default(m, n, k, none, none);
         Gemm {
             context: self,
             desc,
             epilogue: Epilogue::default(),
             plan: None,
-            lda_given: false,
-            ldb_given: false,
+            ld_given: false,
             c: None,
             workspace: None,
             stream: Stream::DEFAULT,
@@ -47,268 +40,180 @@ impl Context {
 }
 
 impl<'a> Gemm<'a> {
-    /// Transposes A, which is stored as k x m.
-    pub fn transpose_a(mut self) -> Self {
-        self.desc.op_a = Op::T as u32;
-        self
-    }
-
-    /// Transposes B, which is stored as n x k.
-    pub fn transpose_b(mut self) -> Self {
-        self.desc.op_b = Op::T as u32;
-        self
-    }
-
-    /// Sets the leading dimensions of A, of B, and of C and D, in elements.
-    pub fn ld(mut self, a: usize, b: usize, cd: usize) -> Self {
-        self.desc.ld_a = a as i64;
-        self.desc.ld_b = b as i64;
-        self.desc.ld_c = cd as i64;
-        self.desc.ld_d = cd as i64;
-        self.lda_given = true;
-        self.ldb_given = true;
-        self
-    }
-
-    /// Computes `count` products, with the given strides between matrices of A, of B, and of C and
-    /// D, in elements.
-    pub fn batch(mut self, count: u32, a: usize, b: usize, cd: usize) -> Self {
-        self.desc.batch_count = count as i32; // the library rejects negative values
-        self.desc.stride_a = a as i64;
-        self.desc.stride_b = b as i64;
-        self.desc.stride_c = cd as i64;
-        self.desc.stride_d = cd as i64;
-        self
-    }
-
-    /// Sets the factor of the product; default 1.
-    pub fn alpha(mut self, alpha: f32) -> Self {
-        self.desc.alpha = alpha;
-        self
-    }
-
-    /// Sets the factor of `c`, or of D if `c` is not set; default 0.
-    pub fn beta(mut self, beta: f32) -> Self {
-        self.desc.beta = beta;
-        self
-    }
-
-    /// Sets C: m x n, of the type of D.
-    pub fn c<D: Data>(mut self, c: &'a D) -> Self
-    where
-        D::Element: Float,
-    {
-        self.c = Some(operand(c));
-        self
-    }
-
-    /// Adds a bias of n elements to every row.
-    pub fn bias<D: Data>(mut self, bias: &'a D) -> Self
-    where
-        D::Element: Float,
-    {
-        self.epilogue = self.epilogue.bias(bias);
-        self
-    }
-
-    /// Sets the activation, which is applied last.
-    pub fn activation(mut self, activation: Activation) -> Self {
-        self.epilogue = self.epilogue.activation(activation);
-        self
-    }
-
-    /// Sets aux: m x n, of the type of D.  It is written before the activation; derivatives such as
-    /// `Drelu` read it.
-    pub fn aux<D: Data>(mut self, aux: &'a D) -> Self
-    where
-        D::Element: Float,
-    {
-        self.epilogue = self.epilogue.aux(aux);
-        self
-    }
-
-    /// Stores the n column sums of D.
-    pub fn dbias<D: Data<Element = f32>>(mut self, dbias: &'a D) -> Self {
-        self.epilogue = self.epilogue.dbias(dbias);
-        self
-    }
-
-    /// Multiplies alpha by a number on the device.
-    pub fn scale<D: Data<Element = f32>>(mut self, scale: &'a D) -> Self {
-        self.epilogue = self.epilogue.scale(scale);
-        self
-    }
-
-    /// Updates 1 number to max(amax, |D|).
-    pub fn amax<D: Data<Element = f32>>(mut self, amax: &'a D) -> Self {
-        self.epilogue = self.epilogue.amax(amax);
-        self
-    }
-
-    /// Sets 1 number to 1 if D contains an infinity or a NaN: `&scaler.found_inf()`.
-    pub fn found_inf<D: Data<Element = f32>>(mut self, found_inf: &'a D) -> Self {
-        self.epilogue = self.epilogue.found_inf(found_inf);
-        self
-    }
-
-    /// Sets the workspace; the fastest kernel uses [`workspace_size`](Gemm::workspace_size) bytes.
-    pub fn workspace<D: Data<Element = u8>>(mut self, workspace: &'a D) -> Self {
-        self.workspace = Some(workspace.view());
-        self
-    }
-
-    /// Selects a kernel by name, for tests.
-    pub fn kernel(mut self, name: &str) -> Self {
-        self.plan = kernels::named(name);
-        self
-    }
-
-    /// Selects a plan of [`get_plan`](Gemm::get_plan).
-    pub fn plan(mut self, plan: &Plan) -> Self {
-        self.plan = Some(Box::new(*plan));
-        self
-    }
-
-    /// Sets the stream.
-    pub fn stream(mut self, stream: Stream) -> Self {
-        self.stream = stream;
-        self
+    setters! {
+        /// Transposes A, which is stored as k x m.
+        fn transpose_a(self) { self.desc.op_a = Op::T as u32; }
+        /// Transposes B, which is stored as n x k.
+        fn transpose_b(self) { self.desc.op_b = Op::T as u32; }
+        /// Sets the leading dimensions of A, of B, and of C and D, in elements.
+        fn ld(self, a: usize, b: usize, cd: usize) {
+            self.desc.ld_a = a as i64;
+            self.desc.ld_b = b as i64;
+            self.desc.ld_c = cd as i64;
+            self.desc.ld_d = cd as i64;
+            self.ld_given = true;
+        }
+        /// Computes `count` products, with the given strides between matrices of A, of B, and of C
+        /// and D, in elements.
+        fn batch(self, count: u32, a: usize, b: usize, cd: usize) {
+            self.desc.batch_count = count as i32; // the library rejects negative values
+            self.desc.stride_a = a as i64;
+            self.desc.stride_b = b as i64;
+            self.desc.stride_c = cd as i64;
+            self.desc.stride_d = cd as i64;
+        }
+        /// Sets the factor of the product; default 1.
+        fn alpha(self, alpha: f32) { self.desc.alpha = alpha; }
+        /// Sets the factor of `c`, or of D if `c` is not set; default 0.
+        fn beta(self, beta: f32) { self.desc.beta = beta; }
+        /// Sets C: m x n, of the type of D.
+        fn c<E: Float>(self, c: &'a impl Data<Element = E>) { self.c = Some(operand(c)); }
+        /// Adds a bias of n elements to every row.
+        fn bias<E: Float>(self, bias: &'a impl Data<Element = E>) {
+            self.epilogue = self.epilogue.bias(bias);
+        }
+        /// Sets the activation, which is applied last.
+        fn activation(self, activation: Activation) {
+            self.epilogue = self.epilogue.activation(activation);
+        }
+        /// Sets aux: m x n, of the type of D.  It is written before the activation; derivatives
+        /// such as `Drelu` read it.
+        fn aux<E: Float>(self, aux: &'a impl Data<Element = E>) {
+            self.epilogue = self.epilogue.aux(aux);
+        }
+        /// Stores the n column sums of D.
+        fn dbias(self, dbias: &'a impl Data<Element = f32>) {
+            self.epilogue = self.epilogue.dbias(dbias);
+        }
+        /// Multiplies alpha by a number on the device.
+        fn scale(self, scale: &'a impl Data<Element = f32>) {
+            self.epilogue = self.epilogue.scale(scale);
+        }
+        /// Updates 1 number to max(amax, |D|).
+        fn amax(self, amax: &'a impl Data<Element = f32>) {
+            self.epilogue = self.epilogue.amax(amax);
+        }
+        /// Sets 1 number to 1 if D contains an infinity or a NaN: `&scaler.found_inf()`.
+        fn found_inf(self, found_inf: &'a impl Data<Element = f32>) {
+            self.epilogue = self.epilogue.found_inf(found_inf);
+        }
+        /// Sets the workspace; the fastest kernel uses [`workspace_size`](Gemm::workspace_size)
+        /// bytes.
+        fn workspace(self, workspace: &'a impl Data<Element = u8>) {
+            self.workspace = Some(workspace.view());
+        }
+        /// Selects a kernel by name, for tests.
+        fn kernel(self, name: &str) { self.plan = kernels::named(name); }
+        /// Selects a plan of [`get_plan`](Gemm::get_plan).
+        fn plan(self, plan: &Plan) { self.plan = Some(Box::new(*plan)); }
+        /// Sets the stream.
+        fn stream(self, stream: Stream) { self.stream = stream; }
     }
 
     /// Returns the useful workspace size in bytes for the given types of A, B and D.
     pub fn workspace_size<AB: Float, CD: Float>(&self) -> Result<usize> {
-        let (desc, epilogue) = self.query(AB::DTYPE, CD::DTYPE)?;
-        let mut bytes = 0;
+        let (c, (desc, epilogue)) = (self.context.as_raw(), self.query::<AB, CD>()?);
         // SAFETY: the descriptor lives during the call, and so does the plan in it.
-        check(unsafe {
-            sys::mp_gemm_workspace_size(self.context.as_raw(), &desc, &epilogue, &mut bytes)
-        })?;
-        Ok(bytes)
+        read(|bytes| unsafe { sys::mp_gemm_workspace_size(c, &desc, &epilogue, bytes) })
     }
 
     /// Returns the fastest plan for the given types of A, B and D.
     pub fn get_plan<AB: Float, CD: Float>(&self, max_workspace_bytes: usize) -> Result<Plan> {
-        let (desc, epilogue) = self.query(AB::DTYPE, CD::DTYPE)?;
+        let (c, (desc, epilogue)) = (self.context.as_raw(), self.query::<AB, CD>()?);
         // SAFETY: as above; `plan` is written.
         kernels::plan(|plan| unsafe {
-            sys::mp_gemm_get_plan(
-                self.context.as_raw(),
-                &desc,
-                &epilogue,
-                max_workspace_bytes,
-                plan,
-            )
+            sys::mp_gemm_get_plan(c, &desc, &epilogue, max_workspace_bytes, plan)
         })
     }
 
     /// Describes the plan for the given types of A, B and D, for people.
     pub fn explain<AB: Float, CD: Float>(&self) -> Result<String> {
-        let (desc, epilogue) = self.query(AB::DTYPE, CD::DTYPE)?;
-        read_text(|text, bytes| {
-            // SAFETY: as above; text is NULL or has `bytes` bytes.
-            check(unsafe {
-                sys::mp_gemm_explain(self.context.as_raw(), &desc, &epilogue, text, bytes)
-            })
+        let (c, (desc, epilogue)) = (self.context.as_raw(), self.query::<AB, CD>()?);
+        // SAFETY: as above; text is NULL or has `bytes` bytes.
+        read_text(|text, bytes| unsafe {
+            check(sys::mp_gemm_explain(c, &desc, &epilogue, text, bytes))
         })
     }
 
-    pub(crate) fn query(&self, ab: Dtype, cd: Dtype) -> Result<(sys::mp_gemm_desc_t, sys::mp_epilogue_t)> {
-        let mut desc = self.desc;
-        self.complete(&mut desc, ab, cd);
+    pub(crate) fn query<AB: Float, CD: Float>(
+        &self,
+    ) -> Result<(sys::mp_gemm_desc_t, sys::mp_epilogue_t)> {
+        let desc = self.complete(AB::DTYPE, CD::DTYPE);
         let (_, _, of_d) = extents(&desc);
-        let epilogue = self.epilogue.raw(self.context, "gemm", desc.n.into(), of_d, cd)?;
-        Ok((desc, epilogue))
+        let checks = self.context.checks("gemm");
+        Ok((desc, self.epilogue.raw(checks, desc.n.into(), of_d, CD::DTYPE)?))
     }
 
     /// Returns all kernels, first the one that is selected.
     pub fn kernels<AB: Float, CD: Float>(&self) -> Result<Vec<KernelInfo>> {
-        let mut desc = self.desc;
-        self.complete(&mut desc, AB::DTYPE, CD::DTYPE);
+        let (c, desc) = (self.context.as_raw(), self.complete(AB::DTYPE, CD::DTYPE));
         // SAFETY: as above; `info` is written.
-        kernels::all(|index, info| unsafe {
-            sys::mp_gemm_kernel_info(self.context.as_raw(), &desc, index, info)
-        })
+        kernels::all(|index, info| unsafe { sys::mp_gemm_kernel_info(c, &desc, index, info) })
     }
 
     /// Enqueues the product of `a` and `b` into `d`.
-    pub fn run<A, B, D>(self, a: &A, b: &B, d: &D) -> Result<()>
-    where
-        A: Data,
-        B: Data<Element = A::Element>,
-        D: Data,
-        A::Element: Float,
-        D::Element: Float,
-    {
-        let call = self.checked("gemm", a, b, d)?;
+    pub fn run<AB: Float, CD: Float>(
+        self,
+        a: &impl Data<Element = AB>,
+        b: &impl Data<Element = AB>,
+        d: &impl Data<Element = CD>,
+    ) -> Result<()> {
+        let Checked { desc, pointers: [a, b, c, d], epilogue, space, bytes } =
+            self.checked("gemm", operand(a), operand(b), operand(d))?;
         // SAFETY: every pointer belongs to this context and has at least the elements that the call
         // reads or writes, as checked above; `self` borrows them, and freeing device memory waits
         // for the kernel.
-        self.context.call(|| unsafe {
-            sys::mp_gemm(
-                self.context.as_raw(),
-                &call.desc,
-                call.a,
-                call.b,
-                call.c,
-                call.d,
-                &call.epilogue,
-                call.workspace,
-                call.bytes,
-                self.stream.0,
-            )
+        self.context.call(|context| unsafe {
+            sys::mp_gemm(context, &desc, a, b, c, d, &epilogue, space, bytes, self.stream.0)
         })
     }
 
     /// Checks that all arguments of `call` belong to the context and are large enough.
-    pub(crate) fn checked<A, B, D>(&self, call: &str, a: &A, b: &B, d: &D) -> Result<Checked>
-    where
-        A: Data,
-        B: Data<Element = A::Element>,
-        D: Data,
-        A::Element: Float,
-        D::Element: Float,
-    {
-        let (a, b, d) = (operand(a), operand(b), operand(d));
-        let c = self.c.unwrap_or(d);
-        let mut desc = self.desc;
-        self.complete(&mut desc, a.dtype, d.dtype);
+    pub(crate) fn checked(
+        &self,
+        call: &str,
+        a: Operand<'_>,
+        b: Operand<'_>,
+        d: Operand<'_>,
+    ) -> Result<Checked> {
+        let (c, checks) = (self.c.unwrap_or(d), self.context.checks(call));
+        let desc = self.complete(a.dtype, d.dtype);
         let (of_a, of_b, of_d) = extents(&desc);
         for (name, operand, needed) in
             [("a", a, of_a), ("b", b, of_b), ("d", d, of_d), ("c", c, of_d)]
         {
-            operand.check(self.context, call, name, needed)?;
+            operand.check(checks, name, needed)?;
         }
         if c.dtype != d.dtype {
             return Err(Error::invalid(format!("{call}: c must have the type of d")));
         }
-        let epilogue = self.epilogue.raw(self.context, call, desc.n.into(), of_d, d.dtype)?;
-        let (workspace, bytes) = workspace_of(self.context, call, self.workspace.as_ref())?;
-        let (a, b, c, d) = (a.pointer, b.pointer, c.pointer, d.pointer);
-        Ok(Checked { desc, a, b, c, d, epilogue, workspace, bytes })
+        let epilogue = self.epilogue.raw(checks, desc.n.into(), of_d, d.dtype)?;
+        let (space, bytes) = checks.workspace(self.workspace)?;
+        let pointers = [a, b, c, d].map(|operand| operand.pointer);
+        Ok(Checked { desc, pointers, epilogue, space, bytes })
     }
 
-    pub(crate) fn complete(&self, desc: &mut sys::mp_gemm_desc_t, ab: Dtype, cd: Dtype) {
+    pub(crate) fn complete(&self, ab: Dtype, cd: Dtype) -> sys::mp_gemm_desc_t {
+        let mut desc = self.desc;
         desc.dtype_ab = ab as u32;
         desc.dtype_cd = cd as u32;
-        if desc.op_a == Op::T as u32 && !self.lda_given {
+        if desc.op_a == Op::T as u32 && !self.ld_given {
             desc.ld_a = desc.m;
         }
-        if desc.op_b == Op::T as u32 && !self.ldb_given {
+        if desc.op_b == Op::T as u32 && !self.ld_given {
             desc.ld_b = desc.k;
         }
         desc.plan = kernels::pointer(&self.plan);
+        desc
     }
 }
 
-/// Result of `Gemm::checked`; the plan in `desc` belongs to the `Gemm`.
+/// Result of `Gemm::checked`: a, b, c, d and others; the plan in `desc` belongs to the `Gemm`.
 pub(crate) struct Checked {
     pub(crate) desc: sys::mp_gemm_desc_t,
-    pub(crate) a: *mut c_void,
-    pub(crate) b: *mut c_void,
-    pub(crate) c: *mut c_void,
-    pub(crate) d: *mut c_void,
+    pub(crate) pointers: [*mut c_void; 4],
     pub(crate) epilogue: sys::mp_epilogue_t,
-    pub(crate) workspace: *mut c_void,
+    pub(crate) space: *mut c_void,
     pub(crate) bytes: usize,
 }
 
@@ -322,7 +227,8 @@ pub(crate) fn extents(desc: &sys::mp_gemm_desc_t) -> (i128, i128, i128) {
         let [last_row, last_batch] = [i128::from(rows) - 1, i128::from(desc.batch_count) - 1];
         last_row * i128::from(ld) + i128::from(columns) + last_batch * i128::from(stride)
     };
-    let turned = |op: u32, rows, columns| if op == Op::T as u32 { (columns, rows) } else { (rows, columns) };
+    let turned =
+        |op: u32, rows, columns| if op == Op::T as u32 { (columns, rows) } else { (rows, columns) };
     let (a_rows, a_columns) = turned(desc.op_a, desc.m, desc.k);
     let (b_rows, b_columns) = turned(desc.op_b, desc.k, desc.n);
     (

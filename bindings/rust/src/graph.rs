@@ -1,6 +1,6 @@
 //! Graphs for [`Autocast`](crate::Autocast).
 
-use crate::enums::{OpClass, Dtype, NodeFlags, TensorRole};
+use crate::enums::{Dtype, NodeFlags, OpClass, TensorRole};
 use crate::error::{c_string, Result};
 use crate::sys;
 use std::ffi::CString;
@@ -81,14 +81,14 @@ pub enum ClusterKind {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Graph {
     node_op: Vec<CString>,
     node_name: Vec<CString>,
     node_class: Vec<u8>,
     node_flags: Vec<u16>,
     node_depth: Vec<i64>,
-    input_offsets: Vec<i32>,
+    input_offsets: Offsets,
     input_tensor: Vec<i32>,
     input_slot: Vec<u8>,
     tensor_producer: Vec<i32>,
@@ -98,40 +98,25 @@ pub struct Graph {
     tensor_amax: Vec<f32>,
     hidden_src: Vec<i32>,
     hidden_dst: Vec<i32>,
-    member_offsets: Vec<i32>,
+    member_offsets: Offsets,
     member: Vec<i32>,
     cluster_kind: Vec<u8>,
 }
 
-impl Default for Graph {
+/// Offset of the elements of each node or cluster, and the end of the last; the first is 0.
+#[derive(Clone, Debug)]
+struct Offsets(Vec<i32>);
+
+impl Default for Offsets {
     fn default() -> Self {
-        Self::new()
+        Offsets(vec![0])
     }
 }
 
 impl Graph {
     /// Creates an empty graph.
     pub fn new() -> Self {
-        Graph {
-            node_op: Vec::new(),
-            node_name: Vec::new(),
-            node_class: Vec::new(),
-            node_flags: Vec::new(),
-            node_depth: Vec::new(),
-            input_offsets: vec![0],
-            input_tensor: Vec::new(),
-            input_slot: Vec::new(),
-            tensor_producer: Vec::new(),
-            tensor_slot: Vec::new(),
-            tensor_dtype: Vec::new(),
-            tensor_role: Vec::new(),
-            tensor_amax: Vec::new(),
-            hidden_src: Vec::new(),
-            hidden_dst: Vec::new(),
-            member_offsets: vec![0],
-            member: Vec::new(),
-            cluster_kind: Vec::new(),
-        }
+        Self::default()
     }
 
     /// Adds a tensor, which is an input unless a node [`writes`](GraphNode::writes) it.
@@ -148,7 +133,7 @@ impl Graph {
         self.node_class.push(0);
         self.node_flags.push(0);
         self.node_depth.push(0);
-        self.input_offsets.push(number(self.input_tensor.len()));
+        self.input_offsets.0.push(number(self.input_tensor.len()));
         let node = GraphNode { graph: self, id };
         Ok(inputs.iter().fold(node, |node, &tensor| node.input(tensor, 0)))
     }
@@ -162,7 +147,7 @@ impl Graph {
     /// Adds a cluster of nodes with equal types in slot 0.
     pub fn cluster(&mut self, kind: ClusterKind, members: &[NodeId]) {
         self.member.extend(members.iter().map(|node| node.0));
-        self.member_offsets.push(number(self.member.len()));
+        self.member_offsets.0.push(number(self.member.len()));
         self.cluster_kind.push(kind as u8);
     }
 
@@ -183,7 +168,7 @@ impl Graph {
 
     /// Returns the offset of the inputs of each node, and the end of the last.
     pub(crate) fn input_offsets(&self) -> &[i32] {
-        &self.input_offsets
+        &self.input_offsets.0
     }
 
     fn add_tensor(&mut self, producer: i32, tensor: GraphTensor) -> TensorId {
@@ -212,7 +197,7 @@ impl Graph {
             node_name: if_set(&name, ptr::null()),
             node_flags: if_set(&self.node_flags, 0),
             node_depth: if_set(&self.node_depth, 0),
-            input_offsets: self.input_offsets.as_ptr(),
+            input_offsets: self.input_offsets.0.as_ptr(),
             input_tensor: self.input_tensor.as_ptr(),
             input_slot: if_set(&self.input_slot, 0),
             tensor_producer: self.tensor_producer.as_ptr(),
@@ -222,7 +207,7 @@ impl Graph {
             tensor_amax: if_set(&self.tensor_amax, UNKNOWN_AMAX),
             hidden_src: self.hidden_src.as_ptr(),
             hidden_dst: self.hidden_dst.as_ptr(),
-            member_offsets: self.member_offsets.as_ptr(),
+            member_offsets: self.member_offsets.0.as_ptr(),
             member: self.member.as_ptr(),
             cluster_kind: if_set(&self.cluster_kind, ClusterKind::Container as u8),
             ..sys::mp_autocast_graph_t::zeroed()
@@ -275,7 +260,7 @@ impl GraphNode<'_> {
         self.graph.input_tensor.push(tensor.into().map_or(NO_TENSOR, |tensor| tensor.0));
         self.graph.input_slot.push(slot);
         let inputs = number(self.graph.num_inputs());
-        *last(&mut self.graph.input_offsets) = inputs;
+        *last(&mut self.graph.input_offsets.0) = inputs;
         self
     }
 

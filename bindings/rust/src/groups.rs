@@ -1,10 +1,11 @@
 //! Batched, grouped and ragged GEMM.
 
-use crate::context::{at_least, Context, Data, DeviceBuffer, Float, View};
+use crate::context::{Context, Data, DeviceBuffer, Float, View};
+use crate::conv::extent;
 use crate::enums::{Dtype, Op, Ragged};
-use crate::epilogue::{operand, workspace_of, OutputOptions};
-use crate::error::{check, Error, Result};
-use crate::gemm::{extents, Gemm};
+use crate::epilogue::{operand, OutputOptions};
+use crate::error::{read, Error, Result};
+use crate::gemm::{extents, Checked, Gemm};
 use crate::kernels::{self, Plan};
 use crate::owner::Owner;
 use crate::sys;
@@ -23,7 +24,7 @@ impl<T: Float> Matrices<T> {
     /// Creates a table of the given matrices.
     pub fn new(context: &Context, matrices: &[View<'_, T>]) -> Result<Self> {
         for (i, view) in matrices.iter().enumerate() {
-            context.owns("Matrices", &format!("matrices[{i}]"), view)?;
+            context.checks("Matrices").data(&format!("matrices[{i}]"), view, 0)?;
         }
         let addresses: Vec<_> = matrices.iter().map(|view| view.pointer as usize as i64).collect();
         let shortest = matrices.iter().map(|view| view.len).min().unwrap_or(0);
@@ -47,70 +48,44 @@ impl<'a> Gemm<'a> {
         if self.c.is_some() {
             return Err(Error::invalid(format!("{call}: c is not supported; C is read from d")));
         }
-        let mut desc = self.desc;
-        self.complete(&mut desc, AB::DTYPE, CD::DTYPE);
+        let mut desc = self.complete(AB::DTYPE, CD::DTYPE);
         desc.batch_count = 1;
         let (of_a, of_b, of_d) = extents(&desc); // of each; the library refuses strides
-        desc.batch_count = i32::try_from(a.table.len()).map_err(|_| {
-            Error::invalid(format!(
-                "{call}: a has {} matrices, which exceeds 2^31 - 1",
-                a.table.len()
-            ))
-        })?;
+        let count = a.table.len();
+        desc.batch_count = extent(call, "the number of matrices of a", count)?;
         let matrices = [
             ("a", &a.context, &a.table, a.shortest, of_a),
             ("b", &b.context, &b.table, b.shortest, of_b),
             ("d", &d.context, &d.table, d.shortest, of_d),
         ];
+        let checks = self.context.checks(call);
         for (name, context, table, shortest, needed) in matrices {
-            self.context.is(call, name, context)?;
-            if table.len() != a.table.len() {
-                return Err(Error::invalid(format!(
-                    "{call}: {name} has {} matrices, but a has {}",
-                    table.len(),
-                    a.table.len()
-                )));
+            checks.belongs(name, context)?;
+            if table.len() != count {
+                let len = table.len();
+                let sentence = format!("{call}: {name} has {len} matrices, but a has {count}");
+                return Err(Error::invalid(sentence));
             }
-            if desc.batch_count > 0 && (shortest as i128) < needed {
-                return Err(Error::invalid(format!(
-                    "{call}: a matrix of {name} has {shortest} elements, but must have at least {needed}"
-                )));
+            if count > 0 {
+                checks.at_least(&format!("a matrix of {name}"), shortest, needed)?;
             }
         }
-        let epilogue = self.epilogue.raw(self.context, call, desc.n.into(), of_d, CD::DTYPE)?;
-        let (workspace, bytes) = workspace_of(self.context, call, self.workspace.as_ref())?;
+        let epilogue = self.epilogue.raw(checks, desc.n.into(), of_d, CD::DTYPE)?;
+        let (space, bytes) = checks.workspace(self.workspace)?;
+        let [a, b, d] = [&a.table, &b.table, &d.table].map(|table| table.as_ptr() as *const _);
+        let (c, d) = (d as *const _, d as *const _);
         // SAFETY: three tables of batch_count addresses of matrices of this context that are large
         // enough; freeing memory waits for the kernel.
-        self.context.call(|| unsafe {
-            sys::mp_gemm_batched(
-                self.context.as_raw(),
-                &desc,
-                a.table.as_ptr() as *const _,
-                b.table.as_ptr() as *const _,
-                d.table.as_ptr() as *const _,
-                d.table.as_ptr() as *const _,
-                &epilogue,
-                workspace,
-                bytes,
-                self.stream.0,
-            )
+        self.context.call(|context| unsafe {
+            sys::mp_gemm_batched(context, &desc, a, b, c, d, &epilogue, space, bytes, self.stream.0)
         })
     }
 
     /// Returns the useful workspace size in bytes for `run_batched` of `count` products.
     pub fn batched_workspace_size<AB: Float, CD: Float>(&self, count: u32) -> Result<usize> {
-        let (desc, epilogue) = self.query_batched(AB::DTYPE, CD::DTYPE, count)?;
-        let mut bytes = 0;
+        let (c, (desc, epilogue)) = (self.context.as_raw(), self.query_batched::<AB, CD>(count)?);
         // SAFETY: the descriptor and the plan in it live during the call.
-        check(unsafe {
-            sys::mp_gemm_batched_workspace_size(
-                self.context.as_raw(),
-                &desc,
-                &epilogue,
-                &mut bytes,
-            )
-        })?;
-        Ok(bytes)
+        read(|bytes| unsafe { sys::mp_gemm_batched_workspace_size(c, &desc, &epilogue, bytes) })
     }
 
     /// Returns the fastest plan for `run_batched` of `count` products.
@@ -119,26 +94,18 @@ impl<'a> Gemm<'a> {
         count: u32,
         max_workspace_bytes: usize,
     ) -> Result<Plan> {
-        let (desc, epilogue) = self.query_batched(AB::DTYPE, CD::DTYPE, count)?;
+        let (c, (desc, epilogue)) = (self.context.as_raw(), self.query_batched::<AB, CD>(count)?);
         // SAFETY: as above; `plan` is written.
         kernels::plan(|plan| unsafe {
-            sys::mp_gemm_batched_get_plan(
-                self.context.as_raw(),
-                &desc,
-                &epilogue,
-                max_workspace_bytes,
-                plan,
-            )
+            sys::mp_gemm_batched_get_plan(c, &desc, &epilogue, max_workspace_bytes, plan)
         })
     }
 
-    fn query_batched(
+    fn query_batched<AB: Float, CD: Float>(
         &self,
-        ab: Dtype,
-        cd: Dtype,
         count: u32,
     ) -> Result<(sys::mp_gemm_desc_t, sys::mp_epilogue_t)> {
-        let (mut desc, epilogue) = self.query(ab, cd)?;
+        let (mut desc, epilogue) = self.query::<AB, CD>()?;
         desc.batch_count = count as i32; // the library rejects negative values
         Ok((desc, epilogue))
     }
@@ -148,54 +115,35 @@ impl<'a> Gemm<'a> {
     /// `batch` sets the number of groups and the strides of the matrices that each group has: B for
     /// `Ragged::M`, C and D for `Ragged::K`.  Supports `scale`, `amax` and `found_inf` of the
     /// epilogue.
-    pub fn run_ragged<E, A, B, D>(self, ragged: Ragged, ends: &E, a: &A, b: &B, d: &D) -> Result<()>
-    where
-        E: Data<Element = i32>,
-        A: Data,
-        B: Data<Element = A::Element>,
-        D: Data,
-        A::Element: Float,
-        D::Element: Float,
-    {
-        let call = self.checked("gemm_ragged", a, b, d)?;
-        let ends = ends.view();
-        self.context.owns("gemm_ragged", "ends", &ends)?;
-        at_least("gemm_ragged", "ends", ends.len, call.desc.batch_count.into())?;
+    pub fn run_ragged<AB: Float, CD: Float>(
+        self,
+        ragged: Ragged,
+        ends: &impl Data<Element = i32>,
+        a: &impl Data<Element = AB>,
+        b: &impl Data<Element = AB>,
+        d: &impl Data<Element = CD>,
+    ) -> Result<()> {
+        let (call, kind, stream) = ("gemm_ragged", ragged as u32, self.stream.0);
+        let Checked { desc, pointers: [a, b, c, d], epilogue, space, bytes } =
+            self.checked(call, operand(a), operand(b), operand(d))?;
+        let ends = self.context.checks(call).data("ends", ends, desc.batch_count.into())?;
         // SAFETY: as in `run`; for any `ends`, the library stays within the sizes of the
         // descriptor.
-        self.context.call(|| unsafe {
+        self.context.call(|context| unsafe {
             sys::mp_gemm_ragged(
-                self.context.as_raw(),
-                &call.desc,
-                ragged as u32,
-                ends.pointer,
-                call.a,
-                call.b,
-                call.c,
-                call.d,
-                &call.epilogue,
-                call.workspace,
-                call.bytes,
-                self.stream.0,
+                context, &desc, kind, ends, a, b, c, d, &epilogue, space, bytes, stream,
             )
         })
     }
 
     /// Returns the useful workspace size in bytes for `run_ragged`.
     pub fn ragged_workspace_size<AB: Float, CD: Float>(&self, ragged: Ragged) -> Result<usize> {
-        let (desc, epilogue) = self.query(AB::DTYPE, CD::DTYPE)?;
-        let mut bytes = 0;
+        let (c, (desc, epilogue)) = (self.context.as_raw(), self.query::<AB, CD>()?);
+        let kind = ragged as u32;
         // SAFETY: the descriptor lives during the call, and so does the plan in it.
-        check(unsafe {
-            sys::mp_gemm_ragged_workspace_size(
-                self.context.as_raw(),
-                &desc,
-                ragged as u32,
-                &epilogue,
-                &mut bytes,
-            )
-        })?;
-        Ok(bytes)
+        read(|bytes| unsafe {
+            sys::mp_gemm_ragged_workspace_size(c, &desc, kind, &epilogue, bytes)
+        })
     }
 }
 
@@ -218,31 +166,21 @@ impl Context {
 }
 
 impl<'a, AB: Float, CD: Float> GroupedGemm<'a, AB, CD> {
-    /// Transposes all A, which are stored as k x m.
-    pub fn transpose_a(mut self) -> Self {
-        self.op_a = Op::T as u32;
-        self
-    }
-
-    /// Transposes all B, which are stored as n x k.
-    pub fn transpose_b(mut self) -> Self {
-        self.op_b = Op::T as u32;
-        self
+    setters! {
+        /// Transposes all A, which are stored as k x m.
+        fn transpose_a(self) { self.op_a = Op::T as u32; }
+        /// Transposes all B, which are stored as n x k.
+        fn transpose_b(self) { self.op_b = Op::T as u32; }
     }
 
     /// Adds a product of dense matrices: op(A) is m x k, op(B) k x n, D m x n.
-    pub fn product<A, B, D>(
+    pub fn product(
         mut self,
         (m, n, k): (usize, usize, usize),
-        a: &'a A,
-        b: &'a B,
-        d: &'a D,
-    ) -> Result<Self>
-    where
-        A: Data<Element = AB>,
-        B: Data<Element = AB>,
-        D: Data<Element = CD>,
-    {
+        a: &'a impl Data<Element = AB>,
+        b: &'a impl Data<Element = AB>,
+        d: &'a impl Data<Element = CD>,
+    ) -> Result<Self> {
         let mut item = sys::mp_gemm_group_item_default(m as i64, n as i64, k as i64);
         let elements = |rows: i64, columns: i64| i128::from(rows) * i128::from(columns);
         let needs = [
@@ -252,55 +190,37 @@ impl<'a, AB: Float, CD: Float> GroupedGemm<'a, AB, CD> {
         ];
         for (name, operand, needed) in needs {
             let name = format!("products[{}].{name}", self.items.len());
-            operand.check(self.context, "gemm_grouped", &name, needed)?;
+            operand.check(self.context.checks("gemm_grouped"), &name, needed)?;
         }
-        item.A = needs[0].1.pointer;
-        item.B = needs[1].1.pointer;
-        item.C = needs[2].1.pointer;
-        item.D = needs[2].1.pointer;
+        [item.A, item.B, item.D] = needs.map(|(_, operand, _)| operand.pointer);
+        item.C = item.D;
         self.items.push(item);
         Ok(self)
     }
 
     /// Returns the useful workspace size in bytes.
     pub fn workspace_size(&self) -> Result<usize> {
-        let (desc, items) = self.complete();
-        let mut bytes = 0;
+        let (c, (desc, items)) = (self.context.as_raw(), self.complete());
+        let (count, items, none) = (items.len() as i32, items.as_ptr(), std::ptr::null());
         // SAFETY: the number of items is passed, and they live during the call.
-        check(unsafe {
-            sys::mp_gemm_grouped_workspace_size(
-                self.context.as_raw(),
-                &desc,
-                items.len() as i32,
-                items.as_ptr(),
-                std::ptr::null(),
-                &mut bytes,
-            )
-        })?;
-        Ok(bytes)
+        read(|bytes| unsafe {
+            sys::mp_gemm_grouped_workspace_size(c, &desc, count, items, none, bytes)
+        })
     }
 
     /// Enqueues all products.  Supports `scale` and `found_inf` of the epilogue.
     pub fn run(&self, options: &OutputOptions<'_>) -> Result<()> {
-        let call = "gemm_grouped";
+        let checks = self.context.checks("gemm_grouped");
         let (mut desc, items) = self.complete();
         desc.alpha = options.alpha;
         desc.beta = options.beta;
-        let epilogue = options.epilogue.raw(self.context, call, 0, 0, CD::DTYPE)?;
-        let (workspace, bytes) = workspace_of(self.context, call, options.workspace.as_ref())?;
+        let epilogue = options.epilogue.raw(checks, 0, 0, CD::DTYPE)?;
+        let (space, bytes) = checks.workspace(options.workspace)?;
+        let (count, list, stream) = (items.len() as i32, items.as_ptr(), options.stream.0);
         // SAFETY: the items are copied by the call; their matrices are borrowed, belong to this
         // context and are large enough; freeing memory waits for the kernels.
-        self.context.call(|| unsafe {
-            sys::mp_gemm_grouped(
-                self.context.as_raw(),
-                &desc,
-                items.len() as i32,
-                items.as_ptr(),
-                &epilogue,
-                workspace,
-                bytes,
-                options.stream.0,
-            )
+        self.context.call(|c| unsafe {
+            sys::mp_gemm_grouped(c, &desc, count, list, &epilogue, space, bytes, stream)
         })
     }
 

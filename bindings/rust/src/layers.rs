@@ -1,101 +1,60 @@
 //! Layout conversion, pooling and batch normalization, in N H W C.
 
-use crate::context::{at_least, Context, Data, DeviceBuffer, Float, Stream, View};
+use crate::context::{Context, Data, DeviceBuffer, Float, Stream, View};
 use crate::conv::extent;
 use crate::enums::{Activation, Dtype, PoolMode};
-use crate::epilogue::GradStats;
-use crate::error::{check, Result};
+use crate::epilogue::{operand, GradStats, Operand};
+use crate::error::{check, read, Result};
 use crate::sys;
 use std::marker::PhantomData;
-use std::ptr;
 
 impl Context {
     /// Copies N C H W images in `src` to N H W C images in `dst`, converting the type.  `nchw` are
     /// the dimensions N, C, H and W.
-    pub fn nchw_to_nhwc<S, D>(
+    pub fn nchw_to_nhwc<S: Float, D: Float>(
         &self,
         nchw: [usize; 4],
-        src: &S,
-        dst: &D,
+        src: &impl Data<Element = S>,
+        dst: &impl Data<Element = D>,
         stream: Stream,
-    ) -> Result<()>
-    where
-        S: Data,
-        D: Data,
-        S::Element: Float,
-        D::Element: Float,
-    {
-        self.turn("nchw_to_nhwc", sys::mp_nchw_to_nhwc, nchw, src, dst, stream)
+    ) -> Result<()> {
+        self.turn("nchw_to_nhwc", sys::mp_nchw_to_nhwc, nchw, operand(src), operand(dst), stream)
     }
 
     /// Copies N H W C images in `src` to N C H W images in `dst`, converting the type.  `nchw` are
     /// the dimensions N, C, H and W.
-    pub fn nhwc_to_nchw<S, D>(
+    pub fn nhwc_to_nchw<S: Float, D: Float>(
         &self,
         nchw: [usize; 4],
-        src: &S,
-        dst: &D,
+        src: &impl Data<Element = S>,
+        dst: &impl Data<Element = D>,
         stream: Stream,
-    ) -> Result<()>
-    where
-        S: Data,
-        D: Data,
-        S::Element: Float,
-        D::Element: Float,
-    {
-        self.turn("nhwc_to_nchw", sys::mp_nhwc_to_nchw, nchw, src, dst, stream)
+    ) -> Result<()> {
+        self.turn("nhwc_to_nchw", sys::mp_nhwc_to_nchw, nchw, operand(src), operand(dst), stream)
     }
 
-    fn turn<S, D>(
+    fn turn(
         &self,
         call: &str,
         function: Turn,
-        nchw: [usize; 4],
-        src: &S,
-        dst: &D,
+        [n, c, h, w]: [usize; 4],
+        src: Operand<'_>,
+        dst: Operand<'_>,
         stream: Stream,
-    ) -> Result<()>
-    where
-        S: Data,
-        D: Data,
-        S::Element: Float,
-        D::Element: Float,
-    {
-        let mut extents = [0; 4];
-        for (to, (from, name)) in extents.iter_mut().zip(nchw.iter().zip(["n", "c", "h", "w"])) {
-            *to = extent(call, name, *from)?;
-        }
-        let (from, to) = (src.view(), dst.view());
-        self.holds(call, "src", &from, elements(extents))?;
-        self.holds(call, "dst", &to, elements(extents))?;
-        let [n, c, h, w] = extents.map(i64::from);
-        // SAFETY: both belong to this context and have that many elements.
-        self.call(|| unsafe {
-            function(
-                self.as_raw(),
-                n,
-                c,
-                h,
-                w,
-                from.pointer.cast(),
-                S::Element::DTYPE as u32,
-                to.pointer.cast(),
-                D::Element::DTYPE as u32,
-                stream.0,
-            )
-        })
-    }
-
-    /// Checks that a view belongs to this context and is large enough.
-    pub(crate) fn holds<T>(
-        &self,
-        call: &str,
-        name: &str,
-        view: &View<'_, T>,
-        needed: i128,
     ) -> Result<()> {
-        self.owns(call, name, view)?;
-        at_least(call, name, view.len, needed)
+        let names = [("n", n), ("c", c), ("h", h), ("w", w)];
+        let mut extents = [0; 4];
+        for (to, (name, from)) in extents.iter_mut().zip(names) {
+            *to = extent(call, name, from)?;
+        }
+        src.check(self.checks(call), "src", elements(extents))?;
+        dst.check(self.checks(call), "dst", elements(extents))?;
+        let [n, c, h, w] = extents.map(i64::from);
+        let (from, to) = (src.dtype as u32, dst.dtype as u32);
+        // SAFETY: both belong to this context and have that many elements.
+        self.call(|context| unsafe {
+            function(context, n, c, h, w, src.pointer, from, dst.pointer, to, stream.0)
+        })
     }
 
     /// Returns a pooling layer with adjacent windows of the given size over N H W C images, without
@@ -140,33 +99,26 @@ pub struct Pool2d {
 }
 
 impl Pool2d {
-    /// Sets the number of rows and columns around the images, less than the window size.
-    pub fn padding(mut self, top: u32, bottom: u32, left: u32, right: u32) -> Self {
-        self.desc.pad_top = top as i32; // the library rejects negative values, here and below
-        self.desc.pad_bottom = bottom as i32;
-        self.desc.pad_left = left as i32;
-        self.desc.pad_right = right as i32;
-        self
-    }
-
-    /// Sets the distance between windows, in rows and columns.
-    pub fn stride(mut self, h: u32, w: u32) -> Self {
-        self.desc.stride_h = h as i32;
-        self.desc.stride_w = w as i32;
-        self
-    }
-
-    /// Sets the distance between pixels of a window, in rows and columns.
-    pub fn dilation(mut self, h: u32, w: u32) -> Self {
-        self.desc.dilation_h = h as i32;
-        self.desc.dilation_w = w as i32;
-        self
-    }
-
-    /// Rounds P and Q up, like torch.
-    pub fn ceil_mode(mut self) -> Self {
-        self.desc.flags |= sys::MP_POOL_FLAG_CEIL;
-        self
+    setters! {
+        /// Sets the number of rows and columns around the images, less than the window size.
+        fn padding(self, top: u32, bottom: u32, left: u32, right: u32) {
+            self.desc.pad_top = top as i32; // the library rejects negative values, here and below
+            self.desc.pad_bottom = bottom as i32;
+            self.desc.pad_left = left as i32;
+            self.desc.pad_right = right as i32;
+        }
+        /// Sets the distance between windows, in rows and columns.
+        fn stride(self, h: u32, w: u32) {
+            self.desc.stride_h = h as i32;
+            self.desc.stride_w = w as i32;
+        }
+        /// Sets the distance between pixels of a window, in rows and columns.
+        fn dilation(self, h: u32, w: u32) {
+            self.desc.dilation_h = h as i32;
+            self.desc.dilation_w = w as i32;
+        }
+        /// Rounds P and Q up, like torch.
+        fn ceil_mode(self) { self.desc.flags |= sys::MP_POOL_FLAG_CEIL; }
     }
 
     /// Returns the output height P and width Q.
@@ -179,56 +131,35 @@ impl Pool2d {
     }
 
     /// Computes y (N P Q C), the maximum or the mean of each window.
-    pub fn forward<X, Y>(&self, x: &X, y: &Y, stream: Stream) -> Result<()>
-    where
-        X: Data,
-        Y: Data<Element = X::Element>,
-        X::Element: Float,
-    {
-        let (call, (of_x, of_y)) = ("pool2d", self.elements()?);
-        let (x, y) = (x.view(), y.view());
-        self.context.holds(call, "x", &x, of_x)?;
-        self.context.holds(call, "y", &y, of_y)?;
-        let desc = self.of(X::Element::DTYPE);
-        let context = self.context.as_raw();
+    pub fn forward<T: Float>(
+        &self,
+        x: &impl Data<Element = T>,
+        y: &impl Data<Element = T>,
+        stream: Stream,
+    ) -> Result<()> {
+        let (checks, (of_x, of_y)) = (self.context.checks("pool2d"), self.elements()?);
+        let (x, y) = (checks.data("x", x, of_x)?.cast(), checks.data("y", y, of_y)?.cast());
+        let desc = self.of(T::DTYPE);
         // SAFETY: both belong to this context and have the elements that the call uses.
-        self.context.call(|| unsafe {
-            let (x, y) = (x.pointer.cast(), y.pointer.cast());
-            sys::mp_pool2d_forward(context, &desc, x, y, stream.0)
-        })
+        self.context.call(|c| unsafe { sys::mp_pool2d_forward(c, &desc, x, y, stream.0) })
     }
 
     /// Computes dx, the gradient of x.  Only `PoolMode::Max` requires x.
-    pub fn backward<Y, X>(
+    pub fn backward<T: Float>(
         &self,
-        x: Option<&View<'_, Y::Element>>,
-        dy: &Y,
-        dx: &X,
+        x: Option<&View<'_, T>>,
+        dy: &impl Data<Element = T>,
+        dx: &impl Data<Element = T>,
         stats: &GradStats<'_>,
         stream: Stream,
-    ) -> Result<()>
-    where
-        Y: Data,
-        X: Data<Element = Y::Element>,
-        Y::Element: Float,
-    {
-        let (call, (of_x, of_y)) = ("pool2d", self.elements()?);
-        let (dy, dx) = (dy.view(), dx.view());
-        let mut x_pointer = ptr::null_mut();
-        if let Some(x) = x {
-            self.context.holds(call, "x", x, of_x)?;
-            x_pointer = x.pointer;
-        }
-        self.context.holds(call, "dy", &dy, of_y)?;
-        self.context.holds(call, "dx", &dx, of_x)?;
-        let desc = self.of(Y::Element::DTYPE);
-        let stats = stats.raw(&self.context, call)?;
-        let context = self.context.as_raw();
+    ) -> Result<()> {
+        let (checks, (of_x, of_y)) = (self.context.checks("pool2d"), self.elements()?);
+        let x = checks.optional("x", x.copied(), of_x)?.cast();
+        let (dy, dx) = (checks.data("dy", dy, of_y)?.cast(), checks.data("dx", dx, of_x)?.cast());
+        let (desc, stats) = (self.of(T::DTYPE), stats.raw(checks)?);
         // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context.call(|| unsafe {
-            let (dy, dx) = (dy.pointer.cast(), dx.pointer.cast());
-            sys::mp_pool2d_backward(context, &desc, x_pointer.cast(), dy, dx, &stats, stream.0)
-        })
+        self.context
+            .call(|c| unsafe { sys::mp_pool2d_backward(c, &desc, x, dy, dx, &stats, stream.0) })
     }
 
     fn of(&self, dtype: Dtype) -> sys::mp_pool2d_desc_t {
@@ -308,9 +239,10 @@ impl<T: Float> BatchNorm<T> {
         desc.activation = options.activation as u32;
         desc.epsilon = options.epsilon;
         desc.momentum = options.momentum;
-        let mut bytes = 0;
         // SAFETY: the descriptor lives during the call, which rejects values out of range.
-        check(unsafe { sys::mp_batchnorm_workspace_size(context.as_raw(), &desc, &mut bytes) })?;
+        let bytes = read(|bytes| unsafe {
+            sys::mp_batchnorm_workspace_size(context.as_raw(), &desc, bytes)
+        })?;
         Ok(BatchNorm {
             context: context.clone(),
             desc,
@@ -333,144 +265,96 @@ impl<T: Float> BatchNorm<T> {
 
     /// Computes y = activation((x - mean) gamma inv_std + beta) with the statistics of x and
     /// updates `running`.
-    pub fn forward<X, Y>(
+    pub fn forward(
         &self,
-        x: &X,
+        x: &impl Data<Element = T>,
         affine: &Affine<'_>,
-        y: &Y,
+        y: &impl Data<Element = T>,
         running: Option<&Statistics<'_>>,
         stream: Stream,
-    ) -> Result<()>
-    where
-        X: Data<Element = T>,
-        Y: Data<Element = T>,
-    {
-        let (x, y) = (self.rows("x", x)?, self.rows("y", y)?);
-        let (gamma, beta) = self.affine(affine)?;
-        let (mean, var) = match running {
-            None => (ptr::null_mut(), ptr::null_mut()),
-            Some(running) => self.statistics(running)?,
-        };
+    ) -> Result<()> {
         let tensors = sys::mp_batchnorm_tensors_t {
-            running_mean: mean,
-            running_var: var,
-            y: y.cast(),
-            ..self.tensors(x, gamma, beta)
+            running_mean: self.channels("mean", running.map(|of| of.mean))?,
+            running_var: self.channels("var", running.map(|of| of.var))?,
+            y: self.rows("y", y)?.cast(),
+            ..self.tensors(x, affine)?
         };
+        let (desc, (space, bytes)) = (&self.desc, self.workspace.as_workspace());
         // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context.call(|| unsafe {
-            sys::mp_batchnorm_forward_training(
-                self.context.as_raw(),
-                &self.desc,
-                &tensors,
-                self.workspace.as_ptr().cast(),
-                self.workspace.len(),
-                stream.0,
-            )
+        self.context.call(|c| unsafe {
+            sys::mp_batchnorm_forward_training(c, desc, &tensors, space, bytes, stream.0)
         })
     }
 
     /// Computes y like [`forward`](BatchNorm::forward), but with given statistics; y can be x.
-    pub fn inference<X, Y>(
+    pub fn inference(
         &self,
-        x: &X,
+        x: &impl Data<Element = T>,
         affine: &Affine<'_>,
         statistics: &Statistics<'_>,
-        y: &Y,
+        y: &impl Data<Element = T>,
         stream: Stream,
-    ) -> Result<()>
-    where
-        X: Data<Element = T>,
-        Y: Data<Element = T>,
-    {
-        let (x, y) = (self.rows("x", x)?, self.rows("y", y)?);
-        let (gamma, beta) = self.affine(affine)?;
-        let (mean, var) = self.statistics(statistics)?;
+    ) -> Result<()> {
         let tensors = sys::mp_batchnorm_tensors_t {
-            running_mean: mean,
-            running_var: var,
-            y: y.cast(),
-            ..self.tensors(x, gamma, beta)
+            running_mean: self.channels("mean", Some(statistics.mean))?,
+            running_var: self.channels("var", Some(statistics.var))?,
+            y: self.rows("y", y)?.cast(),
+            ..self.tensors(x, affine)?
         };
-        let context = self.context.as_raw();
         // SAFETY: as in forward.
-        self.context.call(|| unsafe {
-            sys::mp_batchnorm_forward_inference(context, &self.desc, &tensors, stream.0)
+        self.context.call(|c| unsafe {
+            sys::mp_batchnorm_forward_inference(c, &self.desc, &tensors, stream.0)
         })
     }
 
     /// Computes the gradients of the latest forward pass; dx can be dy.
-    pub fn backward<X, Y, D>(
+    pub fn backward(
         &self,
-        x: &X,
-        dy: &Y,
+        x: &impl Data<Element = T>,
+        dy: &impl Data<Element = T>,
         affine: &Affine<'_>,
-        dx: &D,
+        dx: &impl Data<Element = T>,
         grads: &Affine<'_>,
         stats: &GradStats<'_>,
         stream: Stream,
-    ) -> Result<()>
-    where
-        X: Data<Element = T>,
-        Y: Data<Element = T>,
-        D: Data<Element = T>,
-    {
-        let (x, dy, dx) = (self.rows("x", x)?, self.rows("dy", dy)?, self.rows("dx", dx)?);
-        let (gamma, beta) = self.affine(affine)?;
+    ) -> Result<()> {
         let tensors = sys::mp_batchnorm_tensors_t {
-            dy: dy.cast(),
-            dx: dx.cast(),
-            dgamma: self.optional("dgamma", &grads.gamma)?,
-            dbeta: self.optional("dbeta", &grads.beta)?,
-            stats: stats.raw(&self.context, "BatchNorm")?,
-            ..self.tensors(x, gamma, beta)
+            dy: self.rows("dy", dy)?.cast(),
+            dx: self.rows("dx", dx)?.cast(),
+            dgamma: self.channels("dgamma", grads.gamma)?,
+            dbeta: self.channels("dbeta", grads.beta)?,
+            stats: stats.raw(self.context.checks("BatchNorm"))?,
+            ..self.tensors(x, affine)?
         };
+        let (desc, (space, bytes)) = (&self.desc, self.workspace.as_workspace());
         // SAFETY: as in forward.
-        self.context.call(|| unsafe {
-            sys::mp_batchnorm_backward(
-                self.context.as_raw(),
-                &self.desc,
-                &tensors,
-                self.workspace.as_ptr().cast(),
-                self.workspace.len(),
-                stream.0,
-            )
+        self.context.call(|c| unsafe {
+            sys::mp_batchnorm_backward(c, desc, &tensors, space, bytes, stream.0)
         })
     }
 
     /// Returns the tensors of every pass, with the saved statistics.
-    fn tensors(&self, x: *mut T, gamma: *mut f32, beta: *mut f32) -> sys::mp_batchnorm_tensors_t {
-        sys::mp_batchnorm_tensors_t {
-            x: x.cast(),
-            gamma,
-            beta,
+    fn tensors(
+        &self,
+        x: &impl Data<Element = T>,
+        affine: &Affine<'_>,
+    ) -> Result<sys::mp_batchnorm_tensors_t> {
+        Ok(sys::mp_batchnorm_tensors_t {
+            x: self.rows("x", x)?.cast(),
+            gamma: self.channels("gamma", affine.gamma)?,
+            beta: self.channels("beta", affine.beta)?,
             saved_mean: self.mean.as_ptr(),
             saved_inv_std: self.inv_std.as_ptr(),
             ..sys::mp_batchnorm_tensors_t::zeroed()
-        }
+        })
     }
 
-    fn rows<D: Data<Element = T>>(&self, name: &str, data: &D) -> Result<*mut T> {
-        let view = data.view();
+    fn rows(&self, name: &str, data: &impl Data<Element = T>) -> Result<*mut T> {
         let needed = i128::from(self.desc.rows) * i128::from(self.desc.channels);
-        self.context.holds("BatchNorm", name, &view, needed)?;
-        Ok(view.pointer)
+        self.context.checks("BatchNorm").data(name, data, needed)
     }
 
-    fn channels(&self, name: &str, view: &View<'_, f32>) -> Result<*mut f32> {
-        self.context.holds("BatchNorm", name, view, self.desc.channels.into())?;
-        Ok(view.pointer)
-    }
-
-    fn optional(&self, name: &str, view: &Option<View<'_, f32>>) -> Result<*mut f32> {
-        view.as_ref().map_or(Ok(ptr::null_mut()), |view| self.channels(name, view))
-    }
-
-    fn affine(&self, affine: &Affine<'_>) -> Result<(*mut f32, *mut f32)> {
-        Ok((self.optional("gamma", &affine.gamma)?, self.optional("beta", &affine.beta)?))
-    }
-
-    fn statistics(&self, of: &Statistics<'_>) -> Result<(*mut f32, *mut f32)> {
-        Ok((self.channels("mean", &of.mean)?, self.channels("var", &of.var)?))
+    fn channels(&self, name: &str, view: Option<View<'_, f32>>) -> Result<*mut f32> {
+        self.context.checks("BatchNorm").optional(name, view, self.desc.channels.into())
     }
 }

@@ -29,6 +29,19 @@
 //! can produce wrong numbers, but is memory-safe.
 
 #![warn(missing_docs)]
+#![allow(clippy::too_many_arguments)] // as many as the function of C
+
+/// Defines setters of a builder: each changes `self` and returns it.
+macro_rules! setters {
+    ($($(#[$about:meta])* fn $name:ident$(<$element:ident: Float>)?
+        ($self:ident$(, $argument:ident: $kind:ty)*) $body:block)*) => { $(
+        $(#[$about])*
+        pub fn $name$(<$element: Float>)?(mut $self$(, $argument: $kind)*) -> Self {
+            $body
+            $self
+        }
+    )* };
+}
 
 mod attention;
 mod autocast;
@@ -62,8 +75,7 @@ mod tensors;
 mod xent;
 
 pub use attention::{
-    Attention, AttentionBuilder, AttentionGrads, AttentionInputs, AttentionLayout,
-    AttentionLengths,
+    Attention, AttentionBuilder, AttentionGrads, AttentionInputs, AttentionLayout, AttentionLengths,
 };
 pub use autocast::{Autocast, AutocastConfig, GraphCast, Rewritten, RewrittenNode};
 pub use comm::Comm;
@@ -85,7 +97,7 @@ pub use linear_xent::LinearXent;
 pub use network::{Network, NetworkMemory, NetworkTensor};
 pub use network_builder::{Attribute, NetworkBuilder, NetworkNode};
 pub use norm::{Norm, NormGradOptions, NormInputs, NormOptions};
-pub use optimizer::{ParamGroup, Optimizer, OptimizerBuilder, StepOptions};
+pub use optimizer::{Optimizer, OptimizerBuilder, ParamGroup, StepOptions};
 pub use pointwise::{ColumnSum, Glu, Pointwise, StridedCopy};
 pub use rnn::{
     Rnn, RnnBuilder, RnnGradOptions, RnnInputGrads, RnnInputs, RnnOutputs, RnnSteps,

@@ -1,9 +1,9 @@
 //! Softmax cross-entropy of a linear layer.
 
-use crate::context::{at_least, Context, Data, Float, Integer, Stream, View};
-use crate::error::{check, Result};
+use crate::context::{Context, Data, Float, Integer, Stream, View};
+use crate::error::{read, Result};
 use crate::sys;
-use crate::xent::{optional, SoftmaxXent};
+use crate::xent::SoftmaxXent;
 
 /// Softmax cross-entropy of a linear layer, without storing all logits: set options, then call
 /// [`run`](LinearXent::run).
@@ -28,66 +28,39 @@ impl<'a> SoftmaxXent<'a> {
 
 impl Context {
     /// Increases 1 number by the number of labels that are not `ignore_label`.
-    pub fn xent_count<I>(
+    pub fn xent_count<I: Integer>(
         &self,
-        labels: &I,
+        labels: &impl Data<Element = I>,
         ignore_label: i64,
         count: &View<'_, f32>,
         stream: Stream,
-    ) -> Result<()>
-    where
-        I: Data,
-        I::Element: Integer,
-    {
-        let labels = labels.view();
-        self.owns("xent_count", "labels", &labels)?;
-        self.owns("xent_count", "count", count)?;
-        at_least("xent_count", "count", count.len, 1)?;
-        let (rows, dtype) = (labels.len as i64, I::Element::DTYPE as u32);
+    ) -> Result<()> {
+        let (checks, rows) = (self.checks("xent_count"), labels.view().len as i64);
+        let labels = checks.data("labels", labels, 0)?.cast();
+        let (count, dtype) = (checks.data("count", count, 1)?, I::DTYPE as u32);
         // SAFETY: all labels and one number, of this context.
-        self.call(|| unsafe {
-            let labels = labels.pointer.cast();
-            let (context, count) = (self.as_raw(), count.pointer);
-            sys::mp_xent_count(context, rows, dtype, labels, ignore_label, count, stream.0)
+        self.call(|c| unsafe {
+            sys::mp_xent_count(c, rows, dtype, labels, ignore_label, count, stream.0)
         })
     }
 }
 
 impl<'a, T: Float> LinearXent<'a, T> {
-    /// Adds one number per class to the logits.
-    pub fn bias<D: Data<Element = T>>(mut self, bias: &'a D) -> Self {
-        self.bias = Some(bias.view());
-        self
-    }
-
-    /// Stores the gradient of x, which can be x.
-    pub fn dx<D: Data<Element = T>>(mut self, dx: &'a D) -> Self {
-        self.dx = Some(dx.view());
-        self
-    }
-
-    /// Stores the gradient of w.
-    pub fn dw<D: Data<Element = f32>>(mut self, dw: &'a D) -> Self {
-        self.dw = Some(dw.view());
-        self
-    }
-
-    /// Stores the gradient of the bias.
-    pub fn dbias<D: Data<Element = f32>>(mut self, dbias: &'a D) -> Self {
-        self.dbias = Some(dbias.view());
-        self
-    }
-
-    /// Adds to dw and dbias.
-    pub fn accumulate(mut self) -> Self {
-        self.flags = sys::MP_XENT_FLAG_ACCUMULATE;
-        self
-    }
-
-    /// Sets a workspace of at least [`workspace_size`](LinearXent::workspace_size) bytes.
-    pub fn workspace<D: Data<Element = u8>>(mut self, workspace: &'a D) -> Self {
-        self.workspace = Some(workspace.view());
-        self
+    setters! {
+        /// Adds one number per class to the logits.
+        fn bias(self, bias: &'a impl Data<Element = T>) { self.bias = Some(bias.view()); }
+        /// Stores the gradient of x, which can be x.
+        fn dx(self, dx: &'a impl Data<Element = T>) { self.dx = Some(dx.view()); }
+        /// Stores the gradient of w.
+        fn dw(self, dw: &'a impl Data<Element = f32>) { self.dw = Some(dw.view()); }
+        /// Stores the gradient of the bias.
+        fn dbias(self, dbias: &'a impl Data<Element = f32>) { self.dbias = Some(dbias.view()); }
+        /// Adds to dw and dbias.
+        fn accumulate(self) { self.flags = sys::MP_XENT_FLAG_ACCUMULATE; }
+        /// Sets a workspace of at least [`workspace_size`](LinearXent::workspace_size) bytes.
+        fn workspace(self, workspace: &'a impl Data<Element = u8>) {
+            self.workspace = Some(workspace.view());
+        }
     }
 
     fn desc(&self) -> sys::mp_linear_xent_desc_t {
@@ -105,53 +78,38 @@ impl<'a, T: Float> LinearXent<'a, T> {
 
     /// Returns the required workspace size in bytes; at most 256 MiB.
     pub fn workspace_size(&self) -> Result<usize> {
-        let (desc, mut bytes) = (self.desc(), 0);
-        let context = self.xent.context.as_raw();
+        let (context, desc) = (self.xent.context.as_raw(), self.desc());
         // SAFETY: the descriptor lives during the call.
-        check(unsafe { sys::mp_linear_xent_workspace_size(context, &desc, &mut bytes) })?;
-        Ok(bytes)
+        read(|bytes| unsafe { sys::mp_linear_xent_workspace_size(context, &desc, bytes) })
     }
 
     /// Computes the loss of every row of logits x w^T + bias, and the gradients.
     /// `x` is rows x width, `w` classes x width.
-    pub fn run<X, W, I, R>(self, x: &X, w: &W, labels: &I, row_loss: &R) -> Result<()>
-    where
-        X: Data<Element = T>,
-        W: Data<Element = T>,
-        I: Data,
-        I::Element: Integer,
-        R: Data<Element = f32>,
-    {
-        let call = "linear_xent";
-        let mut desc = self.desc();
-        desc.dtype_labels = I::Element::DTYPE as u32;
-        let (context, xent) = (self.xent.context, self.xent);
+    pub fn run<I: Integer>(
+        self,
+        x: &impl Data<Element = T>,
+        w: &impl Data<Element = T>,
+        labels: &impl Data<Element = I>,
+        row_loss: &impl Data<Element = f32>,
+    ) -> Result<()> {
+        let (context, mut desc) = (self.xent.context, self.desc());
+        let checks = context.checks("linear_xent");
+        desc.dtype_labels = I::DTYPE as u32;
         let (rows, classes) = (i128::from(desc.rows), i128::from(desc.classes));
         let (of_x, of_w) = (rows * i128::from(desc.width), classes * i128::from(desc.width));
-        let bytes = self.workspace.as_ref().map_or(0, |workspace| workspace.len);
         let tensors = sys::mp_xent_tensors_t {
-            x: optional(context, call, "x", Some(x.view()), of_x)?.cast(),
-            w: optional(context, call, "w", Some(w.view()), of_w)?.cast(),
-            bias: optional(context, call, "bias", self.bias, classes)?.cast(),
-            labels: optional(context, call, "labels", Some(labels.view()), rows)?.cast(),
-            loss_scale: optional(context, call, "loss_scale", xent.loss_scale, 1)?,
-            count: optional(context, call, "count", xent.count, 1)?,
-            row_loss: optional(context, call, "row_loss", Some(row_loss.view()), rows)?,
-            lse: optional(context, call, "lse", xent.lse, rows)?,
-            loss: optional(context, call, "loss", xent.loss, 1)?,
-            correct: optional(context, call, "correct", xent.correct, 1)?,
-            class_weights: optional(context, call, "class_weights", xent.class_weights, classes)?,
-            dx: optional(context, call, "dx", self.dx, of_x)?.cast(),
-            dw: optional(context, call, "dw", self.dw, of_w)?,
-            dbias: optional(context, call, "dbias", self.dbias, classes)?,
-            stats: xent.stats.raw(context, call)?,
-            ..sys::mp_xent_tensors_t::zeroed()
+            x: checks.data("x", x, of_x)?.cast(),
+            w: checks.data("w", w, of_w)?.cast(),
+            bias: checks.optional("bias", self.bias, classes)?.cast(),
+            labels: checks.data("labels", labels, rows)?.cast(),
+            row_loss: checks.data("row_loss", row_loss, rows)?,
+            dx: checks.optional("dx", self.dx, of_x)?.cast(),
+            dw: checks.optional("dw", self.dw, of_w)?,
+            dbias: checks.optional("dbias", self.dbias, classes)?,
+            ..self.xent.tensors(checks)?
         };
-        let workspace = optional(context, call, "workspace", self.workspace, 0)?;
-        let (space, stream) = (workspace.cast(), xent.stream.0);
+        let ((space, bytes), stream) = (checks.workspace(self.workspace)?, self.xent.stream.0);
         // SAFETY: all pointers belong to this context and have the elements that the call uses.
-        context.call(|| unsafe {
-            sys::mp_linear_xent(context.as_raw(), &desc, &tensors, space, bytes, stream)
-        })
+        context.call(|c| unsafe { sys::mp_linear_xent(c, &desc, &tensors, space, bytes, stream) })
     }
 }

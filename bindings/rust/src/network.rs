@@ -1,6 +1,6 @@
 //! Compiled networks: forward and backward passes.
 
-use crate::context::{at_least, Context, Data, Plain, Stream, View};
+use crate::context::{Context, Data, Plain, Stream, View};
 use crate::enums::{AutocastFormat, Dtype, GraphMode, OptimizerKind};
 use crate::error::{read_text, Error, Result};
 use crate::graph::TensorId;
@@ -109,10 +109,9 @@ impl Network {
         data: impl Into<View<'v, T>>,
     ) -> Result<()> {
         let view = data.into();
-        self.handle.context().owns("bind", "data", &view)?;
+        let data = self.handle.context().checks("bind").data("data", &view, 0)?.cast();
         let input = self.input(tensor)?;
         self.require_type::<T>("bind", tensor, self.info(tensor)?.dtype)?;
-        let data = view.pointer.cast();
         // SAFETY: memory of this context that the network keeps; a pass checks that it is enough.
         self.handle.call(|graph| unsafe { sys::mp_graph_bind(graph, tensor.0, data) })?;
         self.inputs[input].bound = Some((view.len, view.owner.clone()));
@@ -148,9 +147,8 @@ impl Network {
         values: &D,
         stream: Stream,
     ) -> Result<()> {
-        let values = values.view();
-        self.handle.context().owns("write_from_device", "values", &values)?;
-        self.write_from(tensor, values.pointer, values.len, stream)
+        let checks = self.handle.context().checks("write_from_device");
+        self.write_from(tensor, checks.data("values", values, 0)?, values.view().len, stream)
     }
 
     fn write_from(&self, t: TensorId, values: *const f32, len: usize, s: Stream) -> Result<()> {
@@ -176,7 +174,7 @@ impl Network {
     pub fn backward(&self, scaler: Option<&Scaler>, stream: Stream) -> Result<()> {
         self.require_elements("backward")?;
         if let Some(scaler) = scaler {
-            self.handle.context().is("backward", "the scaler", scaler.context())?;
+            self.handle.context().checks("backward").belongs("the scaler", scaler.context())?;
         }
         let scaler = scaler.map_or(ptr::null_mut(), Scaler::as_raw);
         // SAFETY: as in forward; freeing a scaler waits for the kernels.
@@ -203,7 +201,8 @@ impl Network {
         for input in &self.inputs {
             if let Some((len, _)) = &input.bound {
                 let info = self.info(input.tensor)?;
-                at_least(call, &name_of(&info), *len, numel(&info) as i128)?;
+                let checks = self.handle.context().checks(call);
+                checks.at_least(&name_of(&info), *len, numel(&info) as i128)?;
             }
         }
         Ok(())
@@ -271,7 +270,7 @@ impl Network {
     }
 
     /// Returns the elements of a tensor, of their type in memory.  For an input, returns the bound
-    /// buffer; `correct` of a SoftmaxXent is i64.
+    /// buffer; `correct` of a SoftmaxXent or LinearXent is i64.
     pub fn data<T: Plain>(&self, tensor: TensorId) -> Result<View<'_, T>> {
         let info = self.info(tensor)?;
         let (owner, len) = match self.input(tensor).map(|input| &self.inputs[input].bound) {

@@ -148,7 +148,7 @@ impl<'a> NetworkBuilder<'a> {
         check(unsafe { sys::mp_graph_keep_gradient(self.handle.raw(), tensor.0) })
     }
 
-    /// Sets the loss to minimize: the loss output of a SoftmaxXent, MSE, L1 or BCEWithLogits.
+    /// Sets the loss to minimize: the output of a loss node, such as SoftmaxXent.
     pub fn loss(&mut self, tensor: TensorId) -> Result<()> {
         // SAFETY: the graph lives.
         check(unsafe { sys::mp_graph_set_loss(self.handle.raw(), tensor.0) })?;
@@ -204,46 +204,28 @@ pub enum Attribute {
     Floats(Vec<f64>),
 }
 
-impl From<i32> for Attribute {
-    fn from(value: i32) -> Self {
-        Attribute::Int(value.into())
-    }
+macro_rules! attributes {
+    ($($value:ident: $kind:ty => $attribute:expr;)*) => { $(
+        impl From<$kind> for Attribute {
+            fn from($value: $kind) -> Self {
+                use Attribute::*;
+                $attribute
+            }
+        }
+    )* };
 }
-
-impl From<i64> for Attribute {
-    fn from(value: i64) -> Self {
-        Attribute::Int(value)
-    }
-}
-
-/// A seed: all 64 bits are kept.
-impl From<u64> for Attribute {
-    fn from(value: u64) -> Self {
-        Attribute::Int(value as i64)
-    }
-}
-
-impl From<f64> for Attribute {
-    fn from(value: f64) -> Self {
-        Attribute::Float(value)
-    }
+attributes! {
+    value: i32 => Int(value.into());
+    value: i64 => Int(value);
+    value: u64 => Int(value as i64); // a seed: all 64 bits are kept
+    value: f64 => Float(value);
+    values: Vec<i64> => Ints(values);
+    values: Vec<f64> => Floats(values);
 }
 
 impl<const N: usize> From<[i32; N]> for Attribute {
     fn from(values: [i32; N]) -> Self {
         Attribute::Ints(values.map(i64::from).to_vec())
-    }
-}
-
-impl From<Vec<i64>> for Attribute {
-    fn from(values: Vec<i64>) -> Self {
-        Attribute::Ints(values)
-    }
-}
-
-impl From<Vec<f64>> for Attribute {
-    fn from(values: Vec<f64>) -> Self {
-        Attribute::Floats(values)
     }
 }
 
@@ -287,16 +269,15 @@ pub struct NetworkNode<'n, 'a> {
 }
 
 impl NetworkNode<'_, '_> {
-    /// Adds an input.  None: an absent optional input.
-    pub fn input(mut self, tensor: impl Into<Option<TensorId>>) -> Self {
-        self.inputs.push(tensor.into().map_or(NO_TENSOR, |tensor| tensor.0));
-        self
-    }
-
-    /// Adds an attribute.
-    pub fn attribute(mut self, name: &str, value: impl Into<Attribute>) -> Self {
-        self.attributes.push((name.to_string(), value.into()));
-        self
+    setters! {
+        /// Adds an input.  None: an absent optional input.
+        fn input(self, tensor: impl Into<Option<TensorId>>) {
+            self.inputs.push(tensor.into().map_or(NO_TENSOR, |tensor| tensor.0));
+        }
+        /// Adds an attribute.
+        fn attribute(self, name: &str, value: impl Into<Attribute>) {
+            self.attributes.push((name.to_string(), value.into()));
+        }
     }
 
     /// Adds the operation and returns its first output; most operations have only one.
@@ -330,7 +311,7 @@ impl NetworkNode<'_, '_> {
             )
         })?;
         let outputs = outputs.map(TensorId);
-        if let ("SoftmaxXent", Some(&correct)) = (self.op.as_str(), outputs.get(2)) {
+        if let ("SoftmaxXent" | "LinearXent", Some(&correct)) = (self.op.as_str(), outputs.get(2)) {
             self.network.counters.push(correct);
         }
         Ok(outputs)

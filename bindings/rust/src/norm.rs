@@ -4,11 +4,10 @@ use crate::context::{span, Context, Data, DeviceBuffer, Float, Stream, View};
 use crate::conv::extent;
 use crate::enums::NormKind;
 use crate::epilogue::GradStats;
-use crate::error::{check, Result};
+use crate::error::{read, Result};
 use crate::layers::Affine;
 use crate::sys;
 use std::marker::PhantomData;
-use std::ptr;
 
 const CALL: &str = "Norm";
 
@@ -112,10 +111,9 @@ impl<T: Float, R: Float> Norm<T, R> {
         desc.epsilon = options.epsilon;
         desc.dropout = options.dropout;
         desc.dropout_seed = options.dropout_seed;
-        let mut bytes = 0;
         // SAFETY: the descriptor lives during the call, which rejects values out of range.
-        check(unsafe {
-            sys::mp_norm_backward_workspace_size(context.as_raw(), &desc, &mut bytes)
+        let bytes = read(|bytes| unsafe {
+            sys::mp_norm_backward_workspace_size(context.as_raw(), &desc, bytes)
         })?;
         let vectors = rows * options.groups;
         Ok(Norm {
@@ -140,80 +138,65 @@ impl<T: Float, R: Float> Norm<T, R> {
     }
 
     /// Computes y = (r - mean) rstd gamma + beta of r = residual + dropout(x); y can be x.
-    pub fn forward<X, Y>(
+    pub fn forward(
         &self,
-        x: &X,
+        x: &impl Data<Element = T>,
         affine: &Affine<'_>,
-        y: &Y,
+        y: &impl Data<Element = T>,
         inputs: &NormInputs<'_, R>,
         stream: Stream,
-    ) -> Result<()>
-    where
-        X: Data<Element = T>,
-        Y: Data<Element = T>,
-    {
+    ) -> Result<()> {
         let tensors = sys::mp_norm_tensors_t {
-            x: self.like_x("x", &x.view())?.cast(),
-            y: self.like_y("y", &y.view())?.cast(),
-            residual: self.residual("residual", &inputs.residual)?.cast(),
-            gamma: self.columns("gamma", &affine.gamma)?,
-            beta: self.columns("beta", &affine.beta)?,
-            sum: self.residual("sum", &inputs.sum)?.cast(),
-            ..self.tensors(&inputs.dropout_offset)?
+            x: self.like_x("x", Some(x.view()))?.cast(),
+            y: self.like_y("y", y.view())?.cast(),
+            residual: self.residual("residual", inputs.residual)?.cast(),
+            gamma: self.columns("gamma", affine.gamma)?,
+            beta: self.columns("beta", affine.beta)?,
+            sum: self.residual("sum", inputs.sum)?.cast(),
+            ..self.tensors(inputs.dropout_offset)?
         };
         // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context.call(|| unsafe {
-            sys::mp_norm_forward(self.context.as_raw(), &self.desc, &tensors, stream.0)
-        })
+        self.context.call(|c| unsafe { sys::mp_norm_forward(c, &self.desc, &tensors, stream.0) })
     }
 
     /// Computes the gradients of the latest forward pass.  x is required without a sum; dx can be
     /// dy, and is required without `dresidual`.
-    pub fn backward<Y: Data<Element = T>>(
+    pub fn backward(
         &self,
         x: Option<&View<'_, T>>,
-        dy: &Y,
+        dy: &impl Data<Element = T>,
         gamma: Option<&View<'_, f32>>,
         dx: Option<&View<'_, T>>,
         grads: &Affine<'_>,
         options: &NormGradOptions<'_, R>,
         stream: Stream,
     ) -> Result<()> {
-        let x = x.map_or(Ok(ptr::null_mut()), |x| self.like_x("x", x))?;
-        let dx = dx.map_or(Ok(ptr::null_mut()), |dx| self.like_x("dx", dx))?;
         let tensors = sys::mp_norm_tensors_t {
-            x: x.cast(),
-            dy: self.like_y("dy", &dy.view())?.cast(),
-            dx: dx.cast(),
-            gamma: self.columns("gamma", &gamma.copied())?,
-            dgamma: self.columns("dgamma", &grads.gamma)?,
-            dbeta: self.columns("dbeta", &grads.beta)?,
-            sum: self.residual("sum", &options.sum)?.cast(),
-            dsum: self.residual("dsum", &options.dsum)?.cast(),
-            dresidual: self.residual("dresidual", &options.dresidual)?.cast(),
-            stats: options.stats.raw(&self.context, CALL)?,
-            ..self.tensors(&options.dropout_offset)?
+            x: self.like_x("x", x.copied())?.cast(),
+            dy: self.like_y("dy", dy.view())?.cast(),
+            dx: self.like_x("dx", dx.copied())?.cast(),
+            gamma: self.columns("gamma", gamma.copied())?,
+            dgamma: self.columns("dgamma", grads.gamma)?,
+            dbeta: self.columns("dbeta", grads.beta)?,
+            sum: self.residual("sum", options.sum)?.cast(),
+            dsum: self.residual("dsum", options.dsum)?.cast(),
+            dresidual: self.residual("dresidual", options.dresidual)?.cast(),
+            stats: options.stats.raw(self.context.checks(CALL))?,
+            ..self.tensors(options.dropout_offset)?
         };
         let mut desc = self.desc;
         if options.accumulate {
             desc.flags |= sys::MP_NORM_FLAG_ACCUMULATE;
         }
+        let (space, bytes) = self.workspace.as_workspace();
         // SAFETY: as in forward.
-        self.context.call(|| unsafe {
-            sys::mp_norm_backward(
-                self.context.as_raw(),
-                &desc,
-                &tensors,
-                self.workspace.as_ptr().cast(),
-                self.workspace.len(),
-                stream.0,
-            )
-        })
+        self.context
+            .call(|c| unsafe { sys::mp_norm_backward(c, &desc, &tensors, space, bytes, stream.0) })
     }
 
     /// Returns the tensors of every pass: the statistics and the dropout offset.
-    fn tensors(&self, offset: &Option<View<'_, i64>>) -> Result<sys::mp_norm_tensors_t> {
-        let offset = self.context.output(CALL, "dropout_offset", offset.as_ref(), 1)?;
+    fn tensors(&self, offset: Option<View<'_, i64>>) -> Result<sys::mp_norm_tensors_t> {
+        let offset = self.context.checks(CALL).optional("dropout_offset", offset, 1)?;
         Ok(sys::mp_norm_tensors_t {
             dropout_offset: offset.cast(),
             mean: self.mean.as_ptr(),
@@ -222,29 +205,34 @@ impl<T: Float, R: Float> Norm<T, R> {
         })
     }
 
-    fn like_x(&self, name: &str, view: &View<'_, T>) -> Result<*mut T> {
+    fn like_x(&self, name: &str, view: Option<View<'_, T>>) -> Result<*mut T> {
         self.strided(name, view, self.desc.x_row, self.desc.x_group)
     }
 
-    fn like_y(&self, name: &str, view: &View<'_, T>) -> Result<*mut T> {
-        self.strided(name, view, self.desc.y_row, self.desc.y_group)
+    fn like_y(&self, name: &str, view: View<'_, T>) -> Result<*mut T> {
+        self.strided(name, Some(view), self.desc.y_row, self.desc.y_group)
     }
 
-    fn strided(&self, name: &str, view: &View<'_, T>, row: i64, group: i64) -> Result<*mut T> {
+    fn strided(
+        &self,
+        name: &str,
+        view: Option<View<'_, T>>,
+        row: i64,
+        group: i64,
+    ) -> Result<*mut T> {
         let (d, groups) = (&self.desc, i64::from(self.desc.groups));
         let group = if group == 0 { d.columns } else { group };
         let row = if row == 0 { groups * group } else { row };
         let needed = span(&[(d.rows, row), (groups, group)], d.columns);
-        self.context.holds(CALL, name, view, needed)?;
-        Ok(view.pointer)
+        self.context.checks(CALL).optional(name, view, needed)
     }
 
-    fn residual(&self, name: &str, view: &Option<View<'_, R>>) -> Result<*mut R> {
+    fn residual(&self, name: &str, view: Option<View<'_, R>>) -> Result<*mut R> {
         let elements = self.rstd.len() * self.desc.columns as usize;
-        self.context.output(CALL, name, view.as_ref(), elements)
+        self.context.checks(CALL).optional(name, view, elements as i128)
     }
 
-    fn columns(&self, name: &str, view: &Option<View<'_, f32>>) -> Result<*mut f32> {
-        self.context.output(CALL, name, view.as_ref(), self.desc.columns as usize)
+    fn columns(&self, name: &str, view: Option<View<'_, f32>>) -> Result<*mut f32> {
+        self.context.checks(CALL).optional(name, view, self.desc.columns.into())
     }
 }

@@ -52,78 +52,45 @@ pub struct OptimizerBuilder<'a> {
 }
 
 impl<'a> OptimizerBuilder<'a> {
-    /// Sets the 16-bit copies of the masters.
-    pub fn model(mut self, model: &'a TensorList) -> Self {
-        self.model = Some(model);
-        self
-    }
-
-    /// Sets the momentum or first moment.  By default the optimizer allocates it.
-    pub fn m(mut self, m: &'a TensorList) -> Self {
-        self.m = Some(m);
-        self
-    }
-
-    /// Sets the second moment.  By default the optimizer allocates it.
-    pub fn v(mut self, v: &'a TensorList) -> Self {
-        self.v = Some(v);
-        self
-    }
-
-    /// Sets gradients to add after unscaling and clipping.
-    pub fn extra_grads(mut self, extra_grads: &'a TensorList) -> Self {
-        self.extra_grads = Some(extra_grads);
-        self
-    }
-
-    /// Sets the flags, replacing the defaults of the kind.
-    pub fn flags(mut self, flags: OptimizerFlags) -> Self {
-        self.flags = flags;
-        self
-    }
-
-    /// Sets the seed of [`OptimizerFlags::STOCHASTIC_ROUNDING`].
-    pub fn rounding_seed(mut self, seed: u64) -> Self {
-        self.rounding_seed = seed;
-        self
-    }
-
-    /// Adds a parameter group.
-    pub fn group(mut self, group: ParamGroup) -> Self {
-        self.groups.push(group.sized());
-        self
-    }
-
-    /// Changes the last added group.
-    pub fn change(mut self, change: impl FnOnce(&mut ParamGroup)) -> Self {
-        if let Some(group) = self.groups.last_mut() {
-            change(group);
-            *group = group.sized();
+    setters! {
+        /// Sets the 16-bit copies of the masters.
+        fn model(self, model: &'a TensorList) { self.model = Some(model); }
+        /// Sets the momentum or first moment.  By default the optimizer allocates it.
+        fn m(self, m: &'a TensorList) { self.m = Some(m); }
+        /// Sets the second moment.  By default the optimizer allocates it.
+        fn v(self, v: &'a TensorList) { self.v = Some(v); }
+        /// Sets gradients to add after unscaling and clipping.
+        fn extra_grads(self, extra_grads: &'a TensorList) { self.extra_grads = Some(extra_grads); }
+        /// Sets the flags, replacing the defaults of the kind.
+        fn flags(self, flags: OptimizerFlags) { self.flags = flags; }
+        /// Sets the seed of [`OptimizerFlags::STOCHASTIC_ROUNDING`].
+        fn rounding_seed(self, seed: u64) { self.rounding_seed = seed; }
+        /// Adds a parameter group.
+        fn group(self, group: ParamGroup) { self.groups.push(group.sized()); }
+        /// Changes the last added group.
+        fn change(self, change: impl FnOnce(&mut ParamGroup)) {
+            if let Some(group) = self.groups.last_mut() {
+                change(group);
+                *group = group.sized();
+            }
         }
-        self
-    }
-
-    /// Sets the group of each tensor; default: all in the first.
-    pub fn tensor_group(mut self, tensor_group: &[u32]) -> Self {
-        self.tensor_group = Some(tensor_group.to_vec());
-        self
-    }
-
-    /// Sets one factor per tensor for lr.
-    pub fn lr_multipliers<D: Data<Element = f32>>(mut self, multipliers: &'a D) -> Self {
-        self.lr_multipliers = Some(multipliers.view());
-        self
-    }
-
-    /// Sets one factor per tensor for weight_decay, l1 and l2.
-    pub fn decay_multipliers<D: Data<Element = f32>>(mut self, multipliers: &'a D) -> Self {
-        self.decay_multipliers = Some(multipliers.view());
-        self
+        /// Sets the group of each tensor; default: all in the first.
+        fn tensor_group(self, tensor_group: &[u32]) {
+            self.tensor_group = Some(tensor_group.to_vec());
+        }
+        /// Sets one factor per tensor for lr.
+        fn lr_multipliers(self, multipliers: &'a impl Data<Element = f32>) {
+            self.lr_multipliers = Some(multipliers.view());
+        }
+        /// Sets one factor per tensor for weight_decay, l1 and l2.
+        fn decay_multipliers(self, multipliers: &'a impl Data<Element = f32>) {
+            self.decay_multipliers = Some(multipliers.view());
+        }
     }
 
     /// Creates the optimizer.  The library checks that the lists match.
     pub fn build(self) -> Result<Optimizer> {
-        let count = self.master.len();
+        let (checks, count) = (self.context.checks("Optimizer"), self.master.len());
         let lists = [
             ("grads", Some(self.grads)),
             ("master", Some(self.master)),
@@ -134,7 +101,7 @@ impl<'a> OptimizerBuilder<'a> {
         ];
         let given = || lists.iter().filter_map(|&(name, list)| Some((name, list?)));
         for (name, list) in given() {
-            self.context.is("Optimizer", name, list.context())?;
+            checks.belongs(name, list.context())?;
         }
         if self.tensor_group.as_ref().map_or(false, |groups| groups.len() != count) {
             let sentence =
@@ -142,9 +109,7 @@ impl<'a> OptimizerBuilder<'a> {
             return Err(Error::invalid(sentence));
         }
         let raw_list = |list: Option<&TensorList>| list.map_or(ptr::null_mut(), TensorList::as_raw);
-        let multipliers = |name, view: Option<View<'a, f32>>| {
-            self.context.output("Optimizer", name, view.as_ref(), count)
-        };
+        let multipliers = |name, view| checks.optional(name, view, count as i128);
         let mut desc = sys::mp_optimizer_desc_default(self.kind as u32);
         desc.flags = self.flags.bits();
         desc.rounding_seed = self.rounding_seed;
@@ -163,8 +128,7 @@ impl<'a> OptimizerBuilder<'a> {
         let mut raw = ptr::null_mut();
         // SAFETY: groups and tensor_group are copied by the call; lists and multipliers belong to
         // this context, and the optimizer keeps their owners.
-        self.context
-            .call(|| unsafe { sys::mp_optimizer_create(&mut raw, self.context.as_raw(), &desc) })?;
+        self.context.call(|c| unsafe { sys::mp_optimizer_create(&mut raw, c, &desc) })?;
         unsafe fn destroy(_: &Context, raw: *mut sys::mp_optimizer) {
             sys::mp_optimizer_destroy(raw);
         }
@@ -376,7 +340,7 @@ impl Optimizer {
             Some(scaler) => scaler,
             None => return Ok(ptr::null_mut()),
         };
-        self.handle.context().is(call, "the scaler", scaler.context())?;
+        self.handle.context().checks(call).belongs("the scaler", scaler.context())?;
         Ok(scaler.as_raw())
     }
 
@@ -392,24 +356,20 @@ impl Optimizer {
         options: &StepOptions<'_>,
         stream: Stream,
     ) -> Result<()> {
-        let (call, context, count) = ("scale_step", self.handle.context(), self.tensors);
-        let scaler = self.raw_scaler(call, scaler)?;
+        let checks = self.handle.context().checks("scale_step");
+        let (scaler, count) = (self.raw_scaler(checks.call, scaler)?, self.tensors as i128);
         let mut raw = sys::mp_step_options_default();
         raw.max_grad_norm = options.max_grad_norm;
         raw.flags = options.flags.bits();
-        raw.grad_norm = context.output(call, "grad_norm", options.grad_norm.as_ref(), 1)?;
-        raw.found_inf = context.output(call, "found_inf", options.found_inf.as_ref(), 1)?;
-        raw.tensor_norms =
-            context.output(call, "tensor_norms", options.tensor_norms.as_ref(), count)?;
-        raw.amax = context.output(call, "amax", options.amax.as_ref(), 1)?;
-        raw.report = context.output(call, "report", options.report.as_ref(), 1)?;
-        raw.tensor_reports =
-            context.output(call, "tensor_reports", options.tensor_reports.as_ref(), count)?;
-        raw.model_overflows =
-            context.output(call, "model_overflows", options.model_overflows.as_ref(), 1)?;
-        raw.outcome = context.output(call, "outcome", options.outcome.as_ref(), 1)?;
-        raw.rejected_updates =
-            context.output(call, "rejected_updates", options.rejected_updates.as_ref(), 1)?;
+        raw.grad_norm = checks.optional("grad_norm", options.grad_norm, 1)?;
+        raw.found_inf = checks.optional("found_inf", options.found_inf, 1)?;
+        raw.tensor_norms = checks.optional("tensor_norms", options.tensor_norms, count)?;
+        raw.amax = checks.optional("amax", options.amax, 1)?;
+        raw.report = checks.optional("report", options.report, 1)?;
+        raw.tensor_reports = checks.optional("tensor_reports", options.tensor_reports, count)?;
+        raw.model_overflows = checks.optional("model_overflows", options.model_overflows, 1)?;
+        raw.outcome = checks.optional("outcome", options.outcome, 1)?;
+        raw.rejected_updates = checks.optional("rejected_updates", options.rejected_updates, 1)?;
         raw.comm = options.comm.map_or(ptr::null(), |comm| comm.as_raw());
         // SAFETY: the optimizer and its borrows live; the outputs belong to its context and are
         // large enough; freeing memory waits for the kernels.
@@ -424,8 +384,9 @@ impl Optimizer {
         found_inf: Option<&View<'_, f32>>,
         stream: Stream,
     ) -> Result<()> {
-        let grad_scale = self.handle.context().output("step", "grad_scale", grad_scale, 1)?;
-        let found_inf = self.handle.context().output("step", "found_inf", found_inf, 1)?;
+        let checks = self.handle.context().checks("step");
+        let grad_scale = checks.optional("grad_scale", grad_scale.copied(), 1)?;
+        let found_inf = checks.optional("found_inf", found_inf.copied(), 1)?;
         // SAFETY: as in scale_step.
         self.handle.call(|optimizer| unsafe {
             sys::mp_optimizer_step(optimizer, grad_scale, found_inf, stream.0)
@@ -471,7 +432,7 @@ impl Optimizer {
 
     /// Computes the loss term of l1 and l2: 1 number.
     pub fn regularization(&self, loss: &View<'_, f32>, stream: Stream) -> Result<()> {
-        let loss = self.handle.context().output("regularization", "loss", Some(loss), 1)?;
+        let loss = self.handle.context().checks("regularization").data("loss", loss, 1)?;
         // SAFETY: one number of this context.
         self.handle.call(|optimizer| unsafe {
             sys::mp_optimizer_regularization(optimizer, loss, stream.0)
@@ -491,7 +452,8 @@ impl Optimizer {
     /// Restores the number of applied steps.  Waits for the stream.
     pub fn set_step(&self, t: i64, stream: Stream) -> Result<()> {
         // SAFETY: the optimizer lives.
-        self.handle
-            .call(|optimizer| unsafe { sys::mp_optimizer_set_step_sync(optimizer, t, ptr::null(), stream.0) })
+        self.handle.call(|optimizer| unsafe {
+            sys::mp_optimizer_set_step_sync(optimizer, t, ptr::null(), stream.0)
+        })
     }
 }

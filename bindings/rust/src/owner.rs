@@ -107,6 +107,6 @@ impl<T> Handle<T> {
 
     /// Calls a function of the library with the object, see [`Context::call`].
     pub(crate) fn call(&self, function: impl FnOnce(*mut T) -> sys::mp_status_t) -> Result<()> {
-        self.context().call(|| function(self.raw))
+        self.context().call(|_| function(self.raw))
     }
 }

@@ -4,7 +4,7 @@
 use crate::context::{span, Context, Data, DeviceBuffer, Float, Stream};
 use crate::enums::{Activation, Dtype, PointwiseOp};
 use crate::epilogue::{operand, Epilogue, GradStats, Operand};
-use crate::error::{check, Result};
+use crate::error::{read, Result};
 use crate::sys;
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -26,34 +26,23 @@ impl Context {
         let (op, none) = (op as u32, sys::MP_DTYPE_NONE);
         // The library rejects negative values.
         let desc = sys::mp_pointwise_desc_default(op, rows as i64, columns as i64, none);
-        Pointwise {
-            context: self,
-            desc,
-            b: None,
-            stats: GradStats::default(),
-            stream: Stream::DEFAULT,
-        }
+        let (stats, stream) = (GradStats::default(), Stream::DEFAULT);
+        Pointwise { context: self, desc, b: None, stats, stream }
     }
 }
 
 impl<'a> Pointwise<'a> {
-    /// Sets the activation.  With `Copy`, derivatives such as `Drelu` compute y = a activation'(b).
-    pub fn activation(mut self, activation: Activation) -> Self {
-        self.desc.activation = activation as u32;
-        self
-    }
-
-    /// Sets the slope of leaky ReLU; 0.01 by default.
-    pub fn slope(mut self, slope: f32) -> Self {
-        self.desc.slope = slope;
-        self
-    }
-
-    /// Sets the bounds of clip; infinite by default.
-    pub fn bounds(mut self, low: f32, high: f32) -> Self {
-        self.desc.low = low;
-        self.desc.high = high;
-        self
+    setters! {
+        /// Sets the activation.  With `Copy`, derivatives such as `Drelu` compute y = a
+        /// activation'(b).
+        fn activation(self, activation: Activation) { self.desc.activation = activation as u32; }
+        /// Sets the slope of leaky ReLU; 0.01 by default.
+        fn slope(self, slope: f32) { self.desc.slope = slope; }
+        /// Sets the bounds of clip; infinite by default.
+        fn bounds(self, low: f32, high: f32) {
+            self.desc.low = low;
+            self.desc.high = high;
+        }
     }
 
     /// Sets b: rows x columns, dense, of any type.
@@ -65,20 +54,13 @@ impl<'a> Pointwise<'a> {
         self.rows_of_b(b, columns, 0)
     }
 
-    /// Sets b: rows x columns, with a leading dimension of `ld` elements.
-    pub fn b_with_ld<B: Data>(self, b: &'a B, ld: usize) -> Self
-    where
-        B::Element: Float,
-    {
-        self.rows_of_b(b, ld as i64, 0)
-    }
-
-    /// Sets b: one row, used for all rows.
-    pub fn bias<B: Data>(self, b: &'a B) -> Self
-    where
-        B::Element: Float,
-    {
-        self.rows_of_b(b, 0, 0)
+    setters! {
+        /// Sets b: rows x columns, with a leading dimension of `ld` elements.
+        fn b_with_ld<E: Float>(self, b: &'a impl Data<Element = E>, ld: usize) {
+            self = self.rows_of_b(b, ld as i64, 0);
+        }
+        /// Sets b: one row, used for all rows.
+        fn bias<E: Float>(self, b: &'a impl Data<Element = E>) { self = self.rows_of_b(b, 0, 0); }
     }
 
     /// Sets b: `rows` dense rows, which are repeated, such as a table of positions.
@@ -102,46 +84,36 @@ impl<'a> Pointwise<'a> {
         self
     }
 
-    /// Reports on y, if it is a gradient.
-    pub fn stats(mut self, stats: GradStats<'a>) -> Self {
-        self.stats = stats;
-        self
-    }
-
-    /// Sets the stream.
-    pub fn stream(mut self, stream: Stream) -> Self {
-        self.stream = stream;
-        self
+    setters! {
+        /// Reports on y, if it is a gradient.
+        fn stats(self, stats: GradStats<'a>) { self.stats = stats; }
+        /// Sets the stream.
+        fn stream(self, stream: Stream) { self.stream = stream; }
     }
 
     /// Enqueues the operation on `a` and, if used, b.  y can be a, or a dense b of its type.
-    pub fn run<A, Y>(self, a: &A, y: &Y) -> Result<()>
-    where
-        A: Data,
-        Y: Data<Element = A::Element>,
-        A::Element: Float,
-    {
-        let (call, mut desc) = ("pointwise", self.desc);
-        desc.dtype = A::Element::DTYPE as u32;
-        let (rows, columns) = (i128::from(desc.rows), i128::from(desc.columns));
-        let (a, y) = (a.view(), y.view());
-        self.context.holds(call, "a", &a, rows * columns)?;
-        self.context.holds(call, "y", &y, rows * columns)?;
+    pub fn run<T: Float>(
+        self,
+        a: &impl Data<Element = T>,
+        y: &impl Data<Element = T>,
+    ) -> Result<()> {
+        let (checks, mut desc) = (self.context.checks("pointwise"), self.desc);
+        desc.dtype = T::DTYPE as u32;
+        let elements = i128::from(desc.rows) * i128::from(desc.columns);
+        let a = checks.data("a", a, elements)?.cast();
+        let y = checks.data("y", y, elements)?.cast();
         let mut b: *mut c_void = ptr::null_mut();
         if let Some(given) = self.b {
             let of_b = if desc.rows_b == 0 { desc.rows } else { desc.rows.min(desc.rows_b) };
-            let needed = span(&[(of_b, desc.ld_b)], desc.columns);
-            given.check(self.context, call, "b", needed)?;
+            given.check(checks, "b", span(&[(of_b, desc.ld_b)], desc.columns))?;
             b = given.pointer;
         } else {
             desc.dtype_b = desc.dtype;
         }
-        let stats = self.stats.raw(self.context, call)?;
+        let stats = self.stats.raw(checks)?;
         // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context.call(|| unsafe {
-            let (a, y) = (a.pointer.cast(), y.pointer.cast());
-            sys::mp_pointwise(self.context.as_raw(), &desc, a, b, y, &stats, self.stream.0)
-        })
+        self.context
+            .call(|c| unsafe { sys::mp_pointwise(c, &desc, a, b, y, &stats, self.stream.0) })
     }
 }
 
@@ -163,46 +135,33 @@ impl<X: Float, S: Float> ColumnSum<X, S> {
         let mut desc =
             sys::mp_column_sum_desc_default(rows as i64, columns as i64, X::DTYPE as u32);
         desc.dtype_sum = S::DTYPE as u32;
-        let mut bytes = 0;
         // SAFETY: the descriptor lives during the call, which rejects values out of range.
-        check(unsafe { sys::mp_column_sum_workspace_size(context.as_raw(), &desc, &mut bytes) })?;
-        let workspace = context.alloc(bytes)?;
+        let workspace = context.alloc(read(|bytes| unsafe {
+            sys::mp_column_sum_workspace_size(context.as_raw(), &desc, bytes)
+        })?)?;
         Ok(ColumnSum { context: context.clone(), desc, workspace, types: PhantomData })
     }
 
     /// Computes sum = scale (column sums of x) + beta sum.  Supports `scale`, `amax` and
     /// `found_inf` of `epilogue`.
-    pub fn run<D, T>(
+    pub fn run(
         &self,
-        x: &D,
-        sum: &T,
+        x: &impl Data<Element = X>,
+        sum: &impl Data<Element = S>,
         beta: f32,
         epilogue: &Epilogue<'_>,
         stream: Stream,
-    ) -> Result<()>
-    where
-        D: Data<Element = X>,
-        T: Data<Element = S>,
-    {
-        let (call, mut desc) = ("column_sum", self.desc);
-        desc.beta = beta;
+    ) -> Result<()> {
+        let (checks, desc) =
+            (self.context.checks("column_sum"), sys::mp_column_sum_desc_t { beta, ..self.desc });
         let (rows, columns) = (i128::from(desc.rows), i128::from(desc.columns));
-        let (x, sum) = (x.view(), sum.view());
-        self.context.holds(call, "x", &x, rows * columns)?;
-        self.context.holds(call, "sum", &sum, columns)?;
-        let raw = epilogue.raw(&self.context, call, columns, columns, S::DTYPE)?;
+        let x = checks.data("x", x, rows * columns)?.cast();
+        let sum = checks.data("sum", sum, columns)?.cast();
+        let epilogue = epilogue.raw(checks, columns, columns, S::DTYPE)?;
+        let (space, bytes) = self.workspace.as_workspace();
         // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context.call(|| unsafe {
-            sys::mp_column_sum(
-                self.context.as_raw(),
-                &desc,
-                x.pointer.cast(),
-                sum.pointer.cast(),
-                &raw,
-                self.workspace.as_ptr().cast(),
-                self.workspace.len(),
-                stream.0,
-            )
+        self.context.call(|c| unsafe {
+            sys::mp_column_sum(c, &desc, x, sum, &epilogue, space, bytes, stream.0)
         })
     }
 }
@@ -211,36 +170,26 @@ impl Context {
     /// Computes sum\[i\] = x\[i\] + x\[i + period\] + ... + beta sum\[i\], the gradient of an
     /// operand that [`repeated`](Pointwise::repeated) sets.  The shape is \[rows, period,
     /// columns\]: x has rows x columns elements, sum period x columns.
-    pub fn sum_rows<X, S>(
+    pub fn sum_rows<X: Float, S: Float>(
         &self,
         shape: [usize; 3],
-        x: &X,
-        sum: &S,
+        x: &impl Data<Element = X>,
+        sum: &impl Data<Element = S>,
         beta: f32,
         stats: &GradStats<'_>,
         stream: Stream,
-    ) -> Result<()>
-    where
-        X: Data,
-        S: Data,
-        X::Element: Float,
-        S::Element: Float,
-    {
-        let (call, x, sum) = ("sum_rows", x.view(), sum.view());
+    ) -> Result<()> {
+        let checks = self.checks("sum_rows");
         // The library rejects negative values.
         let [rows, period, columns] = shape.map(|extent| extent as i64);
-        let dtype = X::Element::DTYPE as u32;
-        let mut desc = sys::mp_sum_rows_desc_default(rows, period, columns, dtype);
-        desc.dtype_sum = S::Element::DTYPE as u32;
+        let mut desc = sys::mp_sum_rows_desc_default(rows, period, columns, X::DTYPE as u32);
+        desc.dtype_sum = S::DTYPE as u32;
         desc.beta = beta;
-        self.holds(call, "x", &x, span(&[(rows, columns)], columns))?;
-        self.holds(call, "sum", &sum, span(&[(period, columns)], columns))?;
-        let stats = stats.raw(self, call)?;
+        let x = checks.data("x", x, span(&[(rows, columns)], columns))?.cast();
+        let sum = checks.data("sum", sum, span(&[(period, columns)], columns))?.cast();
+        let stats = stats.raw(checks)?;
         // SAFETY: all belong to this context and have the elements that the call uses.
-        self.call(|| unsafe {
-            let (x, sum) = (x.pointer.cast(), sum.pointer.cast());
-            sys::mp_sum_rows(self.as_raw(), &desc, x, sum, &stats, stream.0)
-        })
+        self.call(|c| unsafe { sys::mp_sum_rows(c, &desc, x, sum, &stats, stream.0) })
     }
 
     /// Begins a gated linear unit of dense rows: `Silu` gives SwiGLU, `Gelu` GeGLU, `Sigmoid` GLU.
@@ -264,62 +213,46 @@ pub struct Glu<'a> {
 }
 
 impl<'a> Glu<'a> {
-    /// Sets the leading dimensions of x and y, and of their gradients.
-    pub fn ld(mut self, x: usize, y: usize) -> Self {
-        self.desc.ld_x = x as i64; // the library rejects negative values
-        self.desc.ld_y = y as i64;
-        self
-    }
-
-    /// Reports on the gradient.
-    pub fn stats(mut self, stats: GradStats<'a>) -> Self {
-        self.stats = stats;
-        self
-    }
-
-    /// Sets the stream.
-    pub fn stream(mut self, stream: Stream) -> Self {
-        self.stream = stream;
-        self
+    setters! {
+        /// Sets the leading dimensions of x and y, and of their gradients.
+        fn ld(self, x: usize, y: usize) {
+            self.desc.ld_x = x as i64; // the library rejects negative values
+            self.desc.ld_y = y as i64;
+        }
+        /// Reports on the gradient.
+        fn stats(self, stats: GradStats<'a>) { self.stats = stats; }
+        /// Sets the stream.
+        fn stream(self, stream: Stream) { self.stream = stream; }
     }
 
     /// Computes y = activation(gate) up.
-    pub fn forward<X, Y>(self, x: &X, y: &Y) -> Result<()>
-    where
-        X: Data,
-        Y: Data<Element = X::Element>,
-        X::Element: Float,
-    {
-        let (desc, context) = (self.of(X::Element::DTYPE), self.context.as_raw());
-        let (x, y) = (x.view(), y.view());
-        self.context.holds("glu", "x", &x, self.of_x())?;
-        self.context.holds("glu", "y", &y, self.of_y())?;
+    pub fn forward<T: Float>(
+        self,
+        x: &impl Data<Element = T>,
+        y: &impl Data<Element = T>,
+    ) -> Result<()> {
+        let (checks, desc) = (self.context.checks("glu"), self.of(T::DTYPE));
+        let x = checks.data("x", x, self.of_x())?.cast();
+        let y = checks.data("y", y, self.of_y())?.cast();
         // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context.call(|| unsafe {
-            let (x, y) = (x.pointer.cast(), y.pointer.cast());
-            sys::mp_glu_forward(context, &desc, x, y, self.stream.0)
-        })
+        self.context.call(|c| unsafe { sys::mp_glu_forward(c, &desc, x, y, self.stream.0) })
     }
 
     /// Computes dx, the gradient of x, which can be x.
-    pub fn backward<X, Y, D>(self, x: &X, dy: &Y, dx: &D) -> Result<()>
-    where
-        X: Data,
-        Y: Data<Element = X::Element>,
-        D: Data<Element = X::Element>,
-        X::Element: Float,
-    {
-        let (desc, context) = (self.of(X::Element::DTYPE), self.context.as_raw());
-        let (x, dy, dx) = (x.view(), dy.view(), dx.view());
-        self.context.holds("glu", "x", &x, self.of_x())?;
-        self.context.holds("glu", "dy", &dy, self.of_y())?;
-        self.context.holds("glu", "dx", &dx, self.of_x())?;
-        let stats = self.stats.raw(self.context, "glu")?;
+    pub fn backward<T: Float>(
+        self,
+        x: &impl Data<Element = T>,
+        dy: &impl Data<Element = T>,
+        dx: &impl Data<Element = T>,
+    ) -> Result<()> {
+        let (checks, desc) = (self.context.checks("glu"), self.of(T::DTYPE));
+        let x = checks.data("x", x, self.of_x())?.cast();
+        let dy = checks.data("dy", dy, self.of_y())?.cast();
+        let dx = checks.data("dx", dx, self.of_x())?.cast();
+        let stats = self.stats.raw(checks)?;
         // SAFETY: as in forward.
-        self.context.call(|| unsafe {
-            let (x, dy, dx) = (x.pointer.cast(), dy.pointer.cast(), dx.pointer.cast());
-            sys::mp_glu_backward(context, &desc, x, dy, dx, &stats, self.stream.0)
-        })
+        self.context
+            .call(|c| unsafe { sys::mp_glu_backward(c, &desc, x, dy, dx, &stats, self.stream.0) })
     }
 
     fn of(&self, dtype: Dtype) -> sys::mp_glu_desc_t {
@@ -372,58 +305,39 @@ impl Context {
 }
 
 impl<'a, const N: usize> StridedCopy<'a, N> {
-    /// Sets the strides of x in elements; 0 repeats x.
-    pub fn x_stride(mut self, x_stride: [usize; N]) -> Self {
-        self.desc.x_stride = stored(&x_stride);
-        self
-    }
-
-    /// Sets the strides of y in elements.  The elements must be distinct.
-    pub fn y_stride(mut self, y_stride: [usize; N]) -> Self {
-        self.desc.y_stride = stored(&y_stride);
-        self
-    }
-
-    /// Sets the factors of x and of the previous y; 1 and 0 by default.
-    pub fn factors(mut self, alpha: f32, beta: f32) -> Self {
-        self.desc.alpha = alpha;
-        self.desc.beta = beta;
-        self
-    }
-
-    /// Reports on y, if it is a gradient.
-    pub fn stats(mut self, stats: GradStats<'a>) -> Self {
-        self.stats = stats;
-        self
-    }
-
-    /// Sets the stream.
-    pub fn stream(mut self, stream: Stream) -> Self {
-        self.stream = stream;
-        self
+    setters! {
+        /// Sets the strides of x in elements; 0 repeats x.
+        fn x_stride(self, x_stride: [usize; N]) { self.desc.x_stride = stored(&x_stride); }
+        /// Sets the strides of y in elements.  The elements must be distinct.
+        fn y_stride(self, y_stride: [usize; N]) { self.desc.y_stride = stored(&y_stride); }
+        /// Sets the factors of x and of the previous y; 1 and 0 by default.
+        fn factors(self, alpha: f32, beta: f32) {
+            self.desc.alpha = alpha;
+            self.desc.beta = beta;
+        }
+        /// Reports on y, if it is a gradient.
+        fn stats(self, stats: GradStats<'a>) { self.stats = stats; }
+        /// Sets the stream.
+        fn stream(self, stream: Stream) { self.stream = stream; }
     }
 
     /// Enqueues the copy; x and y start with the first element of their view.
-    pub fn run<X, Y>(self, x: &X, y: &Y) -> Result<()>
-    where
-        X: Data,
-        Y: Data<Element = X::Element>,
-        X::Element: Float,
-    {
-        let (call, mut desc) = ("strided_copy", self.desc);
-        desc.dtype = X::Element::DTYPE as u32;
+    pub fn run<T: Float>(
+        self,
+        x: &impl Data<Element = T>,
+        y: &impl Data<Element = T>,
+    ) -> Result<()> {
+        let (checks, mut desc) = (self.context.checks("strided_copy"), self.desc);
+        desc.dtype = T::DTYPE as u32;
         let needed = |stride: [i64; MAX_RANK]| {
             let levels: Vec<_> = desc.extent.into_iter().zip(stride).take(N).collect();
             span(&levels, 1)
         };
-        let (x, y) = (x.view(), y.view());
-        self.context.holds(call, "x", &x, needed(desc.x_stride))?;
-        self.context.holds(call, "y", &y, needed(desc.y_stride))?;
-        let stats = self.stats.raw(self.context, call)?;
+        let x = checks.data("x", x, needed(desc.x_stride))?.cast();
+        let y = checks.data("y", y, needed(desc.y_stride))?.cast();
+        let stats = self.stats.raw(checks)?;
         // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context.call(|| unsafe {
-            let (x, y) = (x.pointer.cast(), y.pointer.cast());
-            sys::mp_strided_copy(self.context.as_raw(), &desc, x, y, &stats, self.stream.0)
-        })
+        self.context
+            .call(|c| unsafe { sys::mp_strided_copy(c, &desc, x, y, &stats, self.stream.0) })
     }
 }

@@ -1,6 +1,6 @@
 //! Recurrent layers.
 
-use crate::context::{Context, Data, DeviceBuffer, Float, Stream, View};
+use crate::context::{Context, Data, DeviceBuffer, Float, Plain, Stream, View};
 use crate::conv::extent;
 use crate::enums::RnnCell;
 use crate::error::{check, Error, Result};
@@ -8,7 +8,6 @@ use crate::kernels::{self, KernelInfo, Plan};
 use crate::sys;
 use std::ffi::c_void;
 use std::marker::PhantomData;
-use std::ptr;
 
 /// Description of recurrent layers, from which [`build`](RnnBuilder::build) creates an [`Rnn`].
 pub struct RnnBuilder<'c> {
@@ -37,62 +36,33 @@ impl Context {
 const CALL: &str = "rnn";
 
 impl<'c> RnnBuilder<'c> {
-    /// Sets the number of stacked layers.
-    pub fn layers(mut self, layers: u32) -> Self {
-        self.desc.layers = layers as i32; // the library rejects negative values
-        self
-    }
-
-    /// Adds a second direction, from the last step to the first.
-    pub fn bidirectional(self) -> Self {
-        self.flag(sys::MP_RNN_FLAG_BIDIRECTIONAL)
-    }
-
-    /// Omits `b_ih` and `b_hh`, which are 0.
-    pub fn no_bias(self) -> Self {
-        self.flag(sys::MP_RNN_FLAG_NO_BIAS)
-    }
-
-    /// Adds x to the gates of the first layer, which has no `w_ih`.
-    pub fn skip_input(self) -> Self {
-        self.flag(sys::MP_RNN_FLAG_SKIP_INPUT)
-    }
-
-    /// Applies r before the product in a GRU.
-    pub fn reset_first(self) -> Self {
-        self.flag(sys::MP_RNN_FLAG_RESET_FIRST)
-    }
-
-    /// Selects the layout batch x timesteps x elements for x, y and their gradients.
-    pub fn batch_first(mut self) -> Self {
-        self.is_batch_first = true;
-        self
-    }
-
-    /// Sets the dropout probability between layers in training; `dropout_offset` of the inputs
-    /// changes the masks between steps.
-    pub fn dropout(mut self, dropout: f32, seed: u64) -> Self {
-        self.desc.dropout = dropout;
-        self.desc.dropout_seed = seed;
-        self
-    }
-
-    /// Clips c of an LSTM to \[-clip, clip\].
-    pub fn clip(mut self, clip: f32) -> Self {
-        self.desc.clip = clip;
-        self
-    }
-
-    /// Selects a kernel by name, for tests.
-    pub fn kernel(mut self, name: &str) -> Self {
-        self.plan = kernels::named(name);
-        self
-    }
-
-    /// Selects a plan of [`get_plan`](Rnn::get_plan).
-    pub fn plan(mut self, plan: &Plan) -> Self {
-        self.plan = Some(Box::new(*plan));
-        self
+    setters! {
+        /// Sets the number of stacked layers.
+        fn layers(self, layers: u32) {
+            self.desc.layers = layers as i32; // the library rejects negative values
+        }
+        /// Adds a second direction, from the last step to the first.
+        fn bidirectional(self) { self = self.flag(sys::MP_RNN_FLAG_BIDIRECTIONAL); }
+        /// Omits `b_ih` and `b_hh`, which are 0.
+        fn no_bias(self) { self = self.flag(sys::MP_RNN_FLAG_NO_BIAS); }
+        /// Adds x to the gates of the first layer, which has no `w_ih`.
+        fn skip_input(self) { self = self.flag(sys::MP_RNN_FLAG_SKIP_INPUT); }
+        /// Applies r before the product in a GRU.
+        fn reset_first(self) { self = self.flag(sys::MP_RNN_FLAG_RESET_FIRST); }
+        /// Selects the layout batch x timesteps x elements for x, y and their gradients.
+        fn batch_first(self) { self.is_batch_first = true; }
+        /// Sets the dropout probability between layers in training; `dropout_offset` of the inputs
+        /// changes the masks between steps.
+        fn dropout(self, dropout: f32, seed: u64) {
+            self.desc.dropout = dropout;
+            self.desc.dropout_seed = seed;
+        }
+        /// Clips c of an LSTM to \[-clip, clip\].
+        fn clip(self, clip: f32) { self.desc.clip = clip; }
+        /// Selects a kernel by name, for tests.
+        fn kernel(self, name: &str) { self.plan = kernels::named(name); }
+        /// Selects a plan of [`get_plan`](Rnn::get_plan).
+        fn plan(self, plan: &Plan) { self.plan = Some(Box::new(*plan)); }
     }
 
     /// Creates the layers with x, y, h and weights of type `T`, and weight gradients of type `G`.
@@ -348,17 +318,21 @@ impl<T: Float, G: Float> Rnn<T, G> {
         call.run(sys::mp_rnn_backward_weights, stream)
     }
 
-    fn required<E>(&self, name: &str, view: View<'_, E>, needed: i128) -> Result<*mut E> {
-        self.context.holds(CALL, name, &view, needed)?;
-        Ok(view.pointer)
+    fn required<E: Plain>(&self, name: &str, view: View<'_, E>, needed: i128) -> Result<*mut E> {
+        self.context.checks(CALL).data(name, &view, needed)
     }
 
-    fn optional<E>(&self, name: &str, view: Option<View<'_, E>>, needed: i128) -> Result<*mut E> {
-        view.map_or(Ok(ptr::null_mut()), |view| self.required(name, view, needed))
+    fn optional<E: Plain>(
+        &self,
+        name: &str,
+        view: Option<View<'_, E>>,
+        needed: i128,
+    ) -> Result<*mut E> {
+        self.context.checks(CALL).optional(name, view, needed)
     }
 
-    /// Returns the number of elements of h0.
-    fn state<E>(&self, name: &str, view: Option<View<'_, E>>) -> Result<*mut E> {
+    /// Returns the address of h0 or a tensor of its size, or NULL.
+    fn state<E: Plain>(&self, name: &str, view: Option<View<'_, E>>) -> Result<*mut E> {
         let rows = i128::from(self.sizes.num_weights) * i128::from(self.desc.batch);
         self.optional(name, view, rows * i128::from(self.desc.hidden_size))
     }
@@ -456,19 +430,12 @@ impl<'a, T: Float, G: Float> Call<'a, T, G> {
     }
 
     fn run(self, function: Function, stream: Stream) -> Result<()> {
-        let Rnn { context, workspace, .. } = self.rnn;
+        let (desc, (space, bytes)) = (&self.desc, self.rnn.workspace.as_workspace());
         // SAFETY: every pointer belongs to this context and has the elements that the call reads or
         // writes, as checked above, or is an array on the host that lives during the call; freeing
         // memory waits for the kernels.
-        context.call(|| unsafe {
-            function(
-                context.as_raw(),
-                &self.desc,
-                &self.tensors,
-                workspace.as_ptr().cast(),
-                workspace.len(),
-                stream.0,
-            )
-        })
+        self.rnn
+            .context
+            .call(|c| unsafe { function(c, desc, &self.tensors, space, bytes, stream.0) })
     }
 }

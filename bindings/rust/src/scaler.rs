@@ -1,10 +1,10 @@
 //! Loss scalers.
 
-use crate::context::{at_least, Context, Data, Float, Stream, View};
+use crate::context::{Context, Data, Float, Stream, View};
 use crate::enums::{
     AccumulateFlags, ScalerFlags, ScalerPolicy, ScalerPreset, ScalerStatus, StepOutcome,
 };
-use crate::error::{c_string, check, Result};
+use crate::error::{c_string, check, read, Result};
 use crate::owner::Handle;
 use crate::sys;
 use crate::tensors::TensorList;
@@ -108,47 +108,31 @@ impl Scaler {
     }
 
     fn number(&self, address: *const f32) -> View<'_, f32> {
-        View {
-            owner: self.handle.owner(),
-            pointer: address as *mut f32,
-            len: 1,
-            borrowed: PhantomData,
-        }
+        let (owner, pointer) = (self.handle.owner(), address as *mut f32);
+        View { owner, pointer, len: 1, borrowed: PhantomData }
     }
 
     /// Applies the policy once; `scale_step` of an optimizer already does so.
     pub fn update(&self, amax: Option<&View<'_, f32>>, stream: Stream) -> Result<()> {
-        let mut pointer = ptr::null_mut();
-        if let Some(amax) = amax {
-            self.context().owns("update", "amax", amax)?;
-            at_least("update", "amax", amax.len, 1)?;
-            pointer = amax.pointer;
-        }
+        let amax = self.context().checks("update").optional("amax", amax.copied(), 1)?;
         // SAFETY: NULL, or one number of this context.
-        self.handle.call(|scaler| unsafe { sys::mp_scaler_update(scaler, pointer, stream.0) })
+        self.handle.call(|scaler| unsafe { sys::mp_scaler_update(scaler, amax, stream.0) })
     }
 
     /// Computes out\[i\] = loss\[i\] S.
-    pub fn scale_loss<L, O>(&self, loss: &L, out: &O, stream: Stream) -> Result<()>
-    where
-        L: Data,
-        O: Data<Element = L::Element>,
-        L::Element: Float,
-    {
-        let (loss, out) = (loss.view(), out.view());
-        self.context().owns("scale_loss", "loss", &loss)?;
-        self.context().owns("scale_loss", "out", &out)?;
-        at_least("scale_loss", "out", out.len, loss.len as i128)?;
+    pub fn scale_loss<T: Float>(
+        &self,
+        loss: &impl Data<Element = T>,
+        out: &impl Data<Element = T>,
+        stream: Stream,
+    ) -> Result<()> {
+        let (checks, len) = (self.context().checks("scale_loss"), loss.view().len);
+        let loss = checks.data("loss", loss, 0)?.cast();
+        let out = checks.data("out", out, len as i128)?.cast();
+        let dtype = T::DTYPE as u32;
         // SAFETY: both belong to this context and have that many elements.
         self.handle.call(|scaler| unsafe {
-            sys::mp_scale_loss(
-                scaler,
-                loss.pointer.cast(),
-                out.pointer.cast(),
-                L::Element::DTYPE as u32,
-                loss.len as i64,
-                stream.0,
-            )
+            sys::mp_scale_loss(scaler, loss, out, dtype, len as i64, stream.0)
         })
     }
 
@@ -187,17 +171,17 @@ impl Scaler {
         output: &TensorList,
     ) -> Result<(sys::mp_tensor_list_t, sys::mp_tensor_list_t)> {
         for list in [input, output] {
-            self.context().is(call, "a list", list.context())?;
+            self.context().checks(call).belongs("a list", list.context())?;
         }
-        Ok((input.complete(call)?.raw(), output.complete(call)?.raw()))
+        Ok((input.complete(call)?.0.raw(), output.complete(call)?.0.raw()))
     }
 
     /// Returns the outcome of a step without waiting, or None if it is unknown to this crate.
     /// Steps are numbered from 1, like `state().steps`.
     pub fn query(&self, step: i64) -> Result<Option<StepOutcome>> {
-        let mut outcome = 0;
         // SAFETY: `outcome` is written during the call.
-        check(unsafe { sys::mp_scaler_query_step(self.as_raw(), step, &mut outcome) })?;
+        let outcome =
+            read(|outcome| unsafe { sys::mp_scaler_query_step(self.as_raw(), step, outcome) })?;
         Ok(StepOutcome::from_raw(outcome))
     }
 
@@ -206,16 +190,12 @@ impl Scaler {
     /// overflow with NaN, otherwise a [`StepOutcome`].
     pub fn history(&self, capacity: usize, stream: Stream) -> Result<Vec<(f32, i32)>> {
         let (mut scales, mut skipped) = (vec![0.0; capacity], vec![0; capacity]);
-        let mut count = 0;
+        let (mut count, capacity) = (0, capacity as i64);
+        let (to_scales, to_skipped) = (scales.as_mut_ptr(), skipped.as_mut_ptr());
         // SAFETY: two arrays of `capacity`, and `count`, are written during the call.
-        self.handle.call(|scaler| unsafe {
+        self.handle.call(|s| unsafe {
             sys::mp_scaler_get_history_sync(
-                scaler,
-                capacity as i64,
-                scales.as_mut_ptr(),
-                skipped.as_mut_ptr(),
-                &mut count,
-                stream.0,
+                s, capacity, to_scales, to_skipped, &mut count, stream.0,
             )
         })?;
         Ok(scales.into_iter().zip(skipped).take(count as usize).collect())
@@ -230,21 +210,13 @@ impl Scaler {
         factor: &View<'_, f32>,
         stream: Stream,
     ) -> Result<()> {
-        for (name, view) in [("scaled_norm", scaled_norm), ("factor", factor)] {
-            self.context().owns("clip_factor", name, view)?;
-            at_least("clip_factor", name, view.len, 1)?;
-        }
-        let (norm, inv_scale) = (scaled_norm.pointer, self.inv_scale().pointer);
+        let checks = self.context().checks("clip_factor");
+        let norm = checks.data("scaled_norm", scaled_norm, 1)?;
+        let factor = checks.data("factor", factor, 1)?;
+        let inv_scale = self.inv_scale().pointer;
         // SAFETY: one number each, of this context.
-        self.context().call(|| unsafe {
-            sys::mp_clip_factor(
-                self.context().as_raw(),
-                norm,
-                inv_scale,
-                max_norm,
-                factor.pointer,
-                stream.0,
-            )
+        self.context().call(|c| unsafe {
+            sys::mp_clip_factor(c, norm, inv_scale, max_norm, factor, stream.0)
         })
     }
 

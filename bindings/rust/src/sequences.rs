@@ -4,7 +4,7 @@ use crate::context::{span, Context, Data, DeviceBuffer, Float, Integer, Stream, 
 use crate::conv::extent;
 use crate::enums::Dtype;
 use crate::epilogue::{operand, GradStats, Operand};
-use crate::error::{check, Result};
+use crate::error::{read, Result};
 use crate::sys;
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -26,9 +26,9 @@ impl Context {
         let (count, width) = (num_indices as i64, embedding_dim as i64);
         let mut desc = sys::mp_embedding_desc_default(count, words, width, T::DTYPE as u32);
         desc.dtype_dtable = G::DTYPE as u32;
-        let mut bytes = 0;
         // SAFETY: the descriptor lives during the call, which rejects values out of range.
-        check(unsafe { sys::mp_embedding_workspace_size(self.as_raw(), &desc, &mut bytes) })?;
+        let bytes =
+            read(|bytes| unsafe { sys::mp_embedding_workspace_size(self.as_raw(), &desc, bytes) })?;
         let (context, workspace) = (self.clone(), self.alloc(bytes)?);
         Ok(Embedding { context, desc, workspace, types: PhantomData })
     }
@@ -39,34 +39,25 @@ impl Context {
     /// Use a different `seed` for each tensor.  Each value of `offset` (1 number) selects a
     /// different mask; in training use a counter, such as
     /// [`step_counter`](crate::Optimizer::step_counter).  None: the same mask in all steps.
-    pub fn dropout<X, Y>(
+    pub fn dropout<T: Float>(
         &self,
         p: f32,
         seed: u64,
         offset: Option<View<'_, i64>>,
-        x: &X,
-        y: &Y,
+        x: &impl Data<Element = T>,
+        y: &impl Data<Element = T>,
         stats: &GradStats<'_>,
         stream: Stream,
-    ) -> Result<()>
-    where
-        X: Data,
-        Y: Data<Element = X::Element>,
-        X::Element: Float,
-    {
-        let (call, x, y) = ("dropout", x.view(), y.view());
-        self.holds(call, "x", &x, 0)?;
-        self.holds(call, "y", &y, x.len as i128)?;
-        let offset = self.output(call, "offset", offset.as_ref(), 1)?;
-        let stats = stats.raw(self, call)?;
-        let mut desc = sys::mp_dropout_desc_default(x.len as i64, p, X::Element::DTYPE as u32);
+    ) -> Result<()> {
+        let (checks, count) = (self.checks("dropout"), x.view().len);
+        let x = checks.data("x", x, 0)?.cast();
+        let y = checks.data("y", y, count as i128)?.cast();
+        let offset = checks.optional("offset", offset, 1)?.cast();
+        let stats = stats.raw(checks)?;
+        let mut desc = sys::mp_dropout_desc_default(count as i64, p, T::DTYPE as u32);
         desc.seed = seed;
-        let context = self.as_raw();
         // SAFETY: all belong to this context and have the elements that the call uses.
-        self.call(|| unsafe {
-            let (x, y) = (x.pointer.cast(), y.pointer.cast());
-            sys::mp_dropout(context, &desc, offset.cast(), x, y, &stats, stream.0)
-        })
+        self.call(|c| unsafe { sys::mp_dropout(c, &desc, offset, x, y, &stats, stream.0) })
     }
 }
 
@@ -100,62 +91,44 @@ impl<T: Float, G: Float> Embedding<T, G> {
 
     /// Computes out\[i\] = table\[indices\[i\]\], or NaN for an index out of range.  `out` must not
     /// be the table.
-    pub fn forward<A, I, O>(&self, table: &A, indices: &I, out: &O, stream: Stream) -> Result<()>
-    where
-        A: Data<Element = T>,
-        I: Data,
-        I::Element: Integer,
-        O: Data<Element = T>,
-    {
-        let (table, indices, out) = (table.view(), indices.view(), out.view());
-        self.context.holds(CALL, "table", &table, self.of_table())?;
-        self.context.holds(CALL, "indices", &indices, self.desc.num_indices.into())?;
-        self.context.holds(CALL, "out", &out, self.of_out())?;
-        let context = self.context.as_raw();
-        let desc = self.with_indices::<I::Element>();
+    pub fn forward<I: Integer>(
+        &self,
+        table: &impl Data<Element = T>,
+        indices: &impl Data<Element = I>,
+        out: &impl Data<Element = T>,
+        stream: Stream,
+    ) -> Result<()> {
+        let (checks, desc) = (self.context.checks(CALL), self.with_indices::<I>());
+        let table = checks.data("table", table, self.of_table())?.cast();
+        let indices = checks.data("indices", indices, desc.num_indices.into())?.cast();
+        let out = checks.data("out", out, self.of_out())?.cast();
         // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context.call(|| unsafe {
-            let (table, out) = (table.pointer.cast(), out.pointer.cast());
-            sys::mp_embedding_forward(context, &desc, table, indices.pointer.cast(), out, stream.0)
-        })
+        self.context
+            .call(|c| unsafe { sys::mp_embedding_forward(c, &desc, table, indices, out, stream.0) })
     }
 
     /// Computes dtable\[v\] = sum of dout\[i\] over all i with indices\[i\] = v.
-    pub fn backward<I, O, A>(
+    pub fn backward<I: Integer>(
         &self,
-        indices: &I,
-        dout: &O,
-        dtable: &A,
+        indices: &impl Data<Element = I>,
+        dout: &impl Data<Element = T>,
+        dtable: &impl Data<Element = G>,
         options: &EmbeddingGradOptions<'_>,
         stream: Stream,
-    ) -> Result<()>
-    where
-        I: Data,
-        I::Element: Integer,
-        O: Data<Element = T>,
-        A: Data<Element = G>,
-    {
-        let (indices, dout, dtable) = (indices.view(), dout.view(), dtable.view());
-        self.context.holds(CALL, "indices", &indices, self.desc.num_indices.into())?;
-        self.context.holds(CALL, "dout", &dout, self.of_out())?;
-        self.context.holds(CALL, "dtable", &dtable, self.of_table())?;
-        let stats = options.stats.raw(&self.context, CALL)?;
-        let mut desc = self.with_indices::<I::Element>();
+    ) -> Result<()> {
+        let (checks, mut desc) = (self.context.checks(CALL), self.with_indices::<I>());
+        let indices = checks.data("indices", indices, desc.num_indices.into())?.cast();
+        let dout = checks.data("dout", dout, self.of_out())?.cast();
+        let dtable = checks.data("dtable", dtable, self.of_table())?.cast();
+        let stats = options.stats.raw(checks)?;
         if options.accumulate {
             desc.flags |= sys::MP_EMBEDDING_FLAG_ACCUMULATE;
         }
+        let (space, bytes) = self.workspace.as_workspace();
         // SAFETY: as in forward; freeing memory waits for the kernels.
-        self.context.call(|| unsafe {
+        self.context.call(|c| unsafe {
             sys::mp_embedding_backward(
-                self.context.as_raw(),
-                &desc,
-                indices.pointer.cast(),
-                dout.pointer.cast(),
-                dtable.pointer.cast(),
-                &stats,
-                self.workspace.as_ptr().cast(),
-                self.workspace.len(),
-                stream.0,
+                c, &desc, indices, dout, dtable, &stats, space, bytes, stream.0,
             )
         })
     }
@@ -180,14 +153,8 @@ impl Context {
         let (heads, dim) = (extent("rope", "heads", heads)?, extent("rope", "head_dim", head_dim)?);
         let rows = rows as i64; // the library rejects negative values, here and below
         let desc = sys::mp_rope_desc_default(rows, heads, dim, sys::MP_DTYPE_NONE);
-        Ok(Rope {
-            context: self,
-            desc,
-            positions: None,
-            inv_freq: None,
-            stats: GradStats::default(),
-            stream: Stream::DEFAULT,
-        })
+        let (stats, stream) = (GradStats::default(), Stream::DEFAULT);
+        Ok(Rope { context: self, desc, positions: None, inv_freq: None, stats, stream })
     }
 
     /// Begins a softmax over the columns of dense rows, without a mask.
@@ -210,92 +177,57 @@ pub struct Rope<'a> {
 }
 
 impl<'a> Rope<'a> {
-    /// Sets the number of leading elements of a head that are rotated; initially all.
-    pub fn rotary_dim(mut self, rotary_dim: u32) -> Self {
-        self.desc.rotary_dim = rotary_dim as i32;
-        self
-    }
-
-    /// Rotates pairs of adjacent elements, instead of elements that are rotary_dim / 2 apart.
-    pub fn interleaved(mut self) -> Self {
-        self.desc.flags |= sys::MP_ROPE_FLAG_INTERLEAVED;
-        self
-    }
-
-    /// Rotates back: the backward pass, with dy as x.
-    pub fn inverse(mut self) -> Self {
-        self.desc.flags |= sys::MP_ROPE_FLAG_INVERSE;
-        self
-    }
-
-    /// Sets the strides of rows and heads, in elements; 0 = dense.
-    pub fn strides(mut self, row: usize, head: usize) -> Self {
-        self.desc.x_row = row as i64;
-        self.desc.x_head = head as i64;
-        self
-    }
-
-    /// Sets the base of the frequencies base^(-2i / rotary_dim).
-    pub fn base(mut self, base: f32) -> Self {
-        self.desc.base = base;
-        self
-    }
-
-    /// Sets the number of tokens of a sequence, after which positions start again from 0.
-    pub fn period(mut self, period: usize) -> Self {
-        self.desc.period = period as i64;
-        self
-    }
-
-    /// Sets the position of each row.
-    pub fn positions<D: Data<Element = i32>>(mut self, positions: &'a D) -> Self {
-        self.positions = Some(positions.view());
-        self
-    }
-
-    /// Sets the frequency of each pair: rotary_dim / 2 numbers.
-    pub fn inv_freq<D: Data<Element = f32>>(mut self, inv_freq: &'a D) -> Self {
-        self.inv_freq = Some(inv_freq.view());
-        self
-    }
-
-    /// Reports on y, if it is a gradient.
-    pub fn stats(mut self, stats: GradStats<'a>) -> Self {
-        self.stats = stats;
-        self
-    }
-
-    /// Sets the stream.
-    pub fn stream(mut self, stream: Stream) -> Self {
-        self.stream = stream;
-        self
+    setters! {
+        /// Sets the number of leading elements of a head that are rotated; initially all.
+        fn rotary_dim(self, rotary_dim: u32) { self.desc.rotary_dim = rotary_dim as i32; }
+        /// Rotates pairs of adjacent elements, instead of elements that are rotary_dim / 2 apart.
+        fn interleaved(self) { self.desc.flags |= sys::MP_ROPE_FLAG_INTERLEAVED; }
+        /// Rotates back: the backward pass, with dy as x.
+        fn inverse(self) { self.desc.flags |= sys::MP_ROPE_FLAG_INVERSE; }
+        /// Sets the strides of rows and heads, in elements; 0 = dense.
+        fn strides(self, row: usize, head: usize) {
+            self.desc.x_row = row as i64;
+            self.desc.x_head = head as i64;
+        }
+        /// Sets the base of the frequencies base^(-2i / rotary_dim).
+        fn base(self, base: f32) { self.desc.base = base; }
+        /// Sets the number of tokens of a sequence, after which positions start again from 0.
+        fn period(self, period: usize) { self.desc.period = period as i64; }
+        /// Sets the position of each row.
+        fn positions(self, positions: &'a impl Data<Element = i32>) {
+            self.positions = Some(positions.view());
+        }
+        /// Sets the frequency of each pair: rotary_dim / 2 numbers.
+        fn inv_freq(self, inv_freq: &'a impl Data<Element = f32>) {
+            self.inv_freq = Some(inv_freq.view());
+        }
+        /// Reports on y, if it is a gradient.
+        fn stats(self, stats: GradStats<'a>) { self.stats = stats; }
+        /// Sets the stream.
+        fn stream(self, stream: Stream) { self.stream = stream; }
     }
 
     /// Rotates x; y can be x.
-    pub fn run<X, Y>(self, x: &X, y: &Y) -> Result<()>
-    where
-        X: Data,
-        Y: Data<Element = X::Element>,
-        X::Element: Float,
-    {
-        let (call, context, mut desc) = ("rope", self.context, self.desc);
-        desc.dtype = X::Element::DTYPE as u32;
-        let (x, y) = (x.view(), y.view());
+    pub fn run<T: Float>(
+        self,
+        x: &impl Data<Element = T>,
+        y: &impl Data<Element = T>,
+    ) -> Result<()> {
+        let (checks, mut desc) = (self.context.checks("rope"), self.desc);
+        desc.dtype = T::DTYPE as u32;
         let (heads, dim) = (i64::from(desc.heads), i64::from(desc.head_dim));
         let x_head = if desc.x_head == 0 { dim } else { desc.x_head };
         let x_row = if desc.x_row == 0 { heads.saturating_mul(x_head) } else { desc.x_row };
         let needed = span(&[(desc.rows, x_row), (heads, x_head)], dim);
-        context.holds(call, "x", &x, needed)?;
-        context.holds(call, "y", &y, needed)?;
-        let rows = desc.rows as usize; // number of rows given to rope()
-        let positions = context.output(call, "positions", self.positions.as_ref(), rows)?;
-        let pairs = desc.rotary_dim as usize / 2; // the library rejects negative values
-        let inv_freq = context.output(call, "inv_freq", self.inv_freq.as_ref(), pairs)?;
-        let (stats, raw) = (self.stats.raw(context, call)?, context.as_raw());
+        let x = checks.data("x", x, needed)?.cast();
+        let y = checks.data("y", y, needed)?.cast();
+        let positions = checks.optional("positions", self.positions, desc.rows.into())?;
+        let pairs = desc.rotary_dim / 2; // the library rejects negative values
+        let inv_freq = checks.optional("inv_freq", self.inv_freq, pairs.into())?;
+        let stats = self.stats.raw(checks)?;
         // SAFETY: all belong to this context and have the elements that the call uses.
-        context.call(|| unsafe {
-            let (x, y) = (x.pointer.cast(), y.pointer.cast());
-            sys::mp_rope(raw, &desc, positions, inv_freq, x, y, &stats, self.stream.0)
+        self.context.call(|c| unsafe {
+            sys::mp_rope(c, &desc, positions, inv_freq, x, y, &stats, self.stream.0)
         })
     }
 }
@@ -311,28 +243,21 @@ pub struct Softmax<'a> {
 }
 
 impl<'a> Softmax<'a> {
-    /// Sets the factor of x.
-    pub fn scale(mut self, scale: f32) -> Self {
-        self.desc.scale = scale;
-        self
-    }
-
-    /// Computes the logarithm of the softmax.
-    pub fn log(mut self) -> Self {
-        self.desc.flags |= sys::MP_SOFTMAX_FLAG_LOG;
-        self
-    }
-
-    /// Sets the leading dimensions of x and y, and of their gradients.
-    pub fn ld(mut self, x: usize, y: usize) -> Self {
-        self.desc.ld_x = x as i64;
-        self.desc.ld_y = y as i64;
-        self
-    }
-
-    /// Hides keys after the diagonal of matrices with `queries` rows; the last query sees all keys.
-    pub fn causal(self, queries: usize) -> Self {
-        self.masked(sys::MP_SOFTMAX_MASK_CAUSAL, None, queries)
+    setters! {
+        /// Sets the factor of x.
+        fn scale(self, scale: f32) { self.desc.scale = scale; }
+        /// Computes the logarithm of the softmax.
+        fn log(self) { self.desc.flags |= sys::MP_SOFTMAX_FLAG_LOG; }
+        /// Sets the leading dimensions of x and y, and of their gradients.
+        fn ld(self, x: usize, y: usize) {
+            self.desc.ld_x = x as i64;
+            self.desc.ld_y = y as i64;
+        }
+        /// Hides keys after the diagonal of matrices with `queries` rows; the last query sees all
+        /// keys.
+        fn causal(self, queries: usize) {
+            self = self.masked(sys::MP_SOFTMAX_MASK_CAUSAL, None, queries);
+        }
     }
 
     /// Sets the number of visible columns for each `rows` consecutive rows.
@@ -358,64 +283,43 @@ impl<'a> Softmax<'a> {
         self
     }
 
-    /// Reports on the gradient.
-    pub fn stats(mut self, stats: GradStats<'a>) -> Self {
-        self.stats = stats;
-        self
-    }
-
-    /// Sets the stream.
-    pub fn stream(mut self, stream: Stream) -> Self {
-        self.stream = stream;
-        self
+    setters! {
+        /// Reports on the gradient.
+        fn stats(self, stats: GradStats<'a>) { self.stats = stats; }
+        /// Sets the stream.
+        fn stream(self, stream: Stream) { self.stream = stream; }
     }
 
     /// Computes y, which can be x.
-    pub fn forward<X, Y>(self, x: &X, y: &Y) -> Result<()>
-    where
-        X: Data,
-        Y: Data<Element = X::Element>,
-        X::Element: Float,
-    {
-        let (context, desc) = (self.context, self.of(X::Element::DTYPE));
-        let (x, y) = (x.view(), y.view());
-        context.holds("softmax", "x", &x, self.rows(desc.ld_x))?;
-        context.holds("softmax", "y", &y, self.rows(desc.ld_y))?;
+    pub fn forward<T: Float>(
+        self,
+        x: &impl Data<Element = T>,
+        y: &impl Data<Element = T>,
+    ) -> Result<()> {
+        let (checks, desc) = (self.context.checks("softmax"), self.of(T::DTYPE));
+        let x = checks.data("x", x, self.rows(desc.ld_x))?.cast();
+        let y = checks.data("y", y, self.rows(desc.ld_y))?.cast();
         let mask = self.pointer_of_mask()?;
         // SAFETY: all belong to this context and have the elements that the call uses.
-        context.call(|| unsafe {
-            let (x, y) = (x.pointer.cast(), y.pointer.cast());
-            sys::mp_softmax_forward(context.as_raw(), &desc, x, mask, y, self.stream.0)
-        })
+        self.context
+            .call(|c| unsafe { sys::mp_softmax_forward(c, &desc, x, mask, y, self.stream.0) })
     }
 
     /// Computes dx from the result of [`forward`](Softmax::forward); dx can be y or dy.
-    pub fn backward<Y, G, D>(self, y: &Y, dy: &G, dx: &D) -> Result<()>
-    where
-        Y: Data,
-        G: Data<Element = Y::Element>,
-        D: Data<Element = Y::Element>,
-        Y::Element: Float,
-    {
-        let (context, desc) = (self.context, self.of(Y::Element::DTYPE));
-        let (y, dy, dx) = (y.view(), dy.view(), dx.view());
-        context.holds("softmax", "y", &y, self.rows(desc.ld_y))?;
-        context.holds("softmax", "dy", &dy, self.rows(desc.ld_y))?;
-        context.holds("softmax", "dx", &dx, self.rows(desc.ld_x))?;
-        let (mask, stats) = (self.pointer_of_mask()?, self.stats.raw(context, "softmax")?);
+    pub fn backward<T: Float>(
+        self,
+        y: &impl Data<Element = T>,
+        dy: &impl Data<Element = T>,
+        dx: &impl Data<Element = T>,
+    ) -> Result<()> {
+        let (checks, desc) = (self.context.checks("softmax"), self.of(T::DTYPE));
+        let y = checks.data("y", y, self.rows(desc.ld_y))?.cast();
+        let dy = checks.data("dy", dy, self.rows(desc.ld_y))?.cast();
+        let dx = checks.data("dx", dx, self.rows(desc.ld_x))?.cast();
+        let (mask, stats) = (self.pointer_of_mask()?, self.stats.raw(checks)?);
         // SAFETY: as in forward.
-        context.call(|| unsafe {
-            let (y, dy, dx) = (y.pointer.cast(), dy.pointer.cast(), dx.pointer.cast());
-            sys::mp_softmax_backward(
-                context.as_raw(),
-                &desc,
-                y,
-                dy,
-                mask,
-                dx,
-                &stats,
-                self.stream.0,
-            )
+        self.context.call(|c| unsafe {
+            sys::mp_softmax_backward(c, &desc, y, dy, mask, dx, &stats, self.stream.0)
         })
     }
 
@@ -442,7 +346,7 @@ impl<'a> Softmax<'a> {
         } else {
             0
         };
-        given.check(self.context, "softmax", "mask", needed)?;
+        given.check(self.context.checks("softmax"), "mask", needed)?;
         Ok(given.pointer)
     }
 }

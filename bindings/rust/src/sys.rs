@@ -12,6 +12,36 @@
 use core::ffi::c_void;
 use std::os::raw::{c_char, c_int};
 
+macro_rules! constants {
+    ($($kind:ident { $($name:ident = $value:literal),* })*) => { $(
+        pub type $kind = u32;
+        $(pub const $name: $kind = $value;)*
+    )* };
+}
+
+macro_rules! zeroed {
+    ($about:literal, $finish:expr, $($name:ident)*) => { $(
+        impl $name {
+            #[doc = $about]
+            pub fn zeroed() -> Self {
+                // SAFETY: fields are integers, floats and nullable pointers, for which 0 is valid.
+                $finish(unsafe { core::mem::zeroed::<Self>() })
+            }
+        }
+    )* };
+}
+
+macro_rules! defaults {
+    ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ident = $init:ident($($value:expr),*);)*) => { $(
+        pub fn $name($($argument: $kind),*) -> $result {
+            let mut value = $result::zeroed();
+            // SAFETY: writes that many bytes.  On failure struct_size is 0, which every call rejects.
+            unsafe { $init(&mut value, core::mem::size_of::<$result>(), $($value),*) };
+            value
+        }
+    )* };
+}
+
 pub const MP_VERSION_MAJOR: u32 = 0;
 pub const MP_VERSION_MINOR: u32 = 2;
 pub const MP_VERSION_PATCH: u32 = 0;
@@ -75,325 +105,107 @@ pub type mp_graph_t = *mut mp_graph;
 
 pub type mp_log_callback_t = Option<unsafe extern "C" fn(level: mp_log_level_t, message: *const c_char, user: *mut c_void)>;
 
-pub type mp_status_t = u32;
-pub const MP_SUCCESS: mp_status_t = 0;
-pub const MP_ERROR_INVALID_ARGUMENT: mp_status_t = 1;
-pub const MP_ERROR_MISALIGNED: mp_status_t = 2;
-pub const MP_ERROR_WORKSPACE_TOO_SMALL: mp_status_t = 3;
-pub const MP_ERROR_STRUCT_SIZE: mp_status_t = 4;
-pub const MP_ERROR_UNSUPPORTED: mp_status_t = 20;
-pub const MP_ERROR_ARCH_MISMATCH: mp_status_t = 21;
-pub const MP_ERROR_NOT_FOUND: mp_status_t = 22;
-pub const MP_ERROR_OUT_OF_MEMORY: mp_status_t = 40;
-pub const MP_ERROR_CUDA: mp_status_t = 41;
-pub const MP_ERROR_COMM: mp_status_t = 42;
-pub const MP_ERROR_INTERNAL: mp_status_t = 60;
-
-pub type mp_log_level_t = u32;
-pub const MP_LOG_ERROR: mp_log_level_t = 1;
-pub const MP_LOG_WARN: mp_log_level_t = 2;
-pub const MP_LOG_INFO: mp_log_level_t = 3;
-pub const MP_LOG_DEBUG: mp_log_level_t = 4;
-
-pub type mp_dtype_t = u32;
-pub const MP_DTYPE_NONE: mp_dtype_t = 0;
-pub const MP_FP16: mp_dtype_t = 1;
-pub const MP_BF16: mp_dtype_t = 2;
-pub const MP_FP32: mp_dtype_t = 3;
-pub const MP_INT32: mp_dtype_t = 16;
-pub const MP_INT64: mp_dtype_t = 17;
-pub const MP_STATE_M8: mp_dtype_t = 32;
-pub const MP_STATE_V8: mp_dtype_t = 33;
-pub const MP_REMAINDER16: mp_dtype_t = 34;
-pub const MP_REMAINDER8: mp_dtype_t = 35;
-
-pub type mp_target_t = u32;
-pub const MP_TARGET_CUDA: mp_target_t = 1;
-pub const MP_TARGET_HOST: mp_target_t = 2;
-
-pub type mp_op_t = u32;
-pub const MP_OP_N: mp_op_t = 1;
-pub const MP_OP_T: mp_op_t = 2;
-
-pub type mp_activation_t = u32;
-pub const MP_ACT_NONE: mp_activation_t = 0;
-pub const MP_ACT_RELU: mp_activation_t = 1;
-pub const MP_ACT_GELU: mp_activation_t = 2;
-pub const MP_ACT_DRELU: mp_activation_t = 3;
-pub const MP_ACT_DGELU: mp_activation_t = 4;
-pub const MP_ACT_SIGMOID: mp_activation_t = 5;
-pub const MP_ACT_TANH: mp_activation_t = 6;
-pub const MP_ACT_DSIGMOID: mp_activation_t = 7;
-pub const MP_ACT_DTANH: mp_activation_t = 8;
-pub const MP_ACT_SILU: mp_activation_t = 9;
-pub const MP_ACT_DSILU: mp_activation_t = 10;
-pub const MP_ACT_GELU_ERF: mp_activation_t = 11;
-pub const MP_ACT_DGELU_ERF: mp_activation_t = 12;
-
-pub type mp_epilogue_flags_t = u32;
-pub const MP_EPILOGUE_FLAG_GATED: mp_epilogue_flags_t = 1;
-
-pub type mp_ragged_t = u32;
-pub const MP_RAGGED_M: mp_ragged_t = 1;
-pub const MP_RAGGED_K: mp_ragged_t = 2;
-
-pub type mp_conv_op_t = u32;
-pub const MP_CONV_FPROP: mp_conv_op_t = 1;
-pub const MP_CONV_DGRAD: mp_conv_op_t = 2;
-pub const MP_CONV_WGRAD: mp_conv_op_t = 3;
-
-pub type mp_rnn_cell_t = u32;
-pub const MP_RNN_TANH: mp_rnn_cell_t = 1;
-pub const MP_RNN_RELU: mp_rnn_cell_t = 2;
-pub const MP_RNN_LSTM: mp_rnn_cell_t = 3;
-pub const MP_RNN_GRU: mp_rnn_cell_t = 4;
-
-pub type mp_rnn_flags_t = u32;
-pub const MP_RNN_FLAG_BIDIRECTIONAL: mp_rnn_flags_t = 1;
-pub const MP_RNN_FLAG_NO_BIAS: mp_rnn_flags_t = 2;
-pub const MP_RNN_FLAG_SKIP_INPUT: mp_rnn_flags_t = 4;
-pub const MP_RNN_FLAG_RESET_FIRST: mp_rnn_flags_t = 8;
-pub const MP_RNN_FLAG_ACCUMULATE: mp_rnn_flags_t = 16;
-
-pub type mp_pool_mode_t = u32;
-pub const MP_POOL_MAX: mp_pool_mode_t = 1;
-pub const MP_POOL_AVG_INCLUDE_PAD: mp_pool_mode_t = 2;
-pub const MP_POOL_AVG_EXCLUDE_PAD: mp_pool_mode_t = 3;
-
-pub type mp_pool_flags_t = u32;
-pub const MP_POOL_FLAG_CEIL: mp_pool_flags_t = 1;
-
-pub type mp_pointwise_op_t = u32;
-pub const MP_POINTWISE_COPY: mp_pointwise_op_t = 1;
-pub const MP_POINTWISE_ADD: mp_pointwise_op_t = 2;
-pub const MP_POINTWISE_MUL: mp_pointwise_op_t = 3;
-pub const MP_POINTWISE_SUB: mp_pointwise_op_t = 4;
-pub const MP_POINTWISE_DIV: mp_pointwise_op_t = 5;
-pub const MP_POINTWISE_LEAKY_RELU: mp_pointwise_op_t = 6;
-pub const MP_POINTWISE_DLEAKY_RELU: mp_pointwise_op_t = 7;
-pub const MP_POINTWISE_CLIP: mp_pointwise_op_t = 8;
-pub const MP_POINTWISE_DCLIP: mp_pointwise_op_t = 9;
-
-pub type mp_norm_kind_t = u32;
-pub const MP_NORM_LAYER: mp_norm_kind_t = 1;
-pub const MP_NORM_RMS: mp_norm_kind_t = 2;
-
-pub type mp_norm_flags_t = u32;
-pub const MP_NORM_FLAG_ZERO_CENTERED: mp_norm_flags_t = 1;
-pub const MP_NORM_FLAG_ACCUMULATE: mp_norm_flags_t = 2;
-
-pub type mp_xent_flags_t = u32;
-pub const MP_XENT_FLAG_IGNORE_LABEL: mp_xent_flags_t = 1;
-pub const MP_XENT_FLAG_LOG_PROBABILITIES: mp_xent_flags_t = 2;
-pub const MP_XENT_FLAG_ACCUMULATE: mp_xent_flags_t = 4;
-
-pub type mp_loss_kind_t = u32;
-pub const MP_LOSS_MSE: mp_loss_kind_t = 1;
-pub const MP_LOSS_L1: mp_loss_kind_t = 2;
-pub const MP_LOSS_BCE_WITH_LOGITS: mp_loss_kind_t = 3;
-pub const MP_LOSS_HUBER: mp_loss_kind_t = 4;
-pub const MP_LOSS_SMOOTH_L1: mp_loss_kind_t = 5;
-pub const MP_LOSS_LINEAR: mp_loss_kind_t = 6;
-
-pub type mp_loss_reduction_t = u32;
-pub const MP_LOSS_REDUCTION_MEAN: mp_loss_reduction_t = 1;
-pub const MP_LOSS_REDUCTION_SUM: mp_loss_reduction_t = 2;
-
-pub type mp_loss_flags_t = u32;
-pub const MP_LOSS_FLAG_IGNORE_TARGET: mp_loss_flags_t = 1;
-
-pub type mp_embedding_flags_t = u32;
-pub const MP_EMBEDDING_FLAG_PADDING: mp_embedding_flags_t = 1;
-pub const MP_EMBEDDING_FLAG_ACCUMULATE: mp_embedding_flags_t = 2;
-
-pub type mp_rope_flags_t = u32;
-pub const MP_ROPE_FLAG_INTERLEAVED: mp_rope_flags_t = 1;
-pub const MP_ROPE_FLAG_INVERSE: mp_rope_flags_t = 2;
-
-pub type mp_softmax_mask_t = u32;
-pub const MP_SOFTMAX_MASK_NONE: mp_softmax_mask_t = 0;
-pub const MP_SOFTMAX_MASK_CAUSAL: mp_softmax_mask_t = 1;
-pub const MP_SOFTMAX_MASK_LENGTHS: mp_softmax_mask_t = 2;
-pub const MP_SOFTMAX_MASK_ADDITIVE: mp_softmax_mask_t = 3;
-
-pub type mp_softmax_flags_t = u32;
-pub const MP_SOFTMAX_FLAG_LOG: mp_softmax_flags_t = 1;
-
-pub type mp_attention_flags_t = u32;
-pub const MP_ATTENTION_FLAG_CAUSAL: mp_attention_flags_t = 1;
-pub const MP_ATTENTION_FLAG_WINDOW: mp_attention_flags_t = 2;
-
-pub type mp_scaler_policy_t = u32;
-pub const MP_SCALER_POLICY_STATIC: mp_scaler_policy_t = 1;
-pub const MP_SCALER_POLICY_BACKOFF: mp_scaler_policy_t = 2;
-pub const MP_SCALER_POLICY_LOGNORMAL: mp_scaler_policy_t = 3;
-pub const MP_SCALER_POLICY_LOGMAX: mp_scaler_policy_t = 4;
-
-pub type mp_scaler_flags_t = u32;
-pub const MP_SCALER_FLAG_REFILL_EACH_STEP: mp_scaler_flags_t = 1;
-pub const MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED: mp_scaler_flags_t = 2;
-
-pub type mp_scaler_status_t = u32;
-pub const MP_SCALER_STATUS_OK: mp_scaler_status_t = 0;
-pub const MP_SCALER_STATUS_DIVERGED: mp_scaler_status_t = 1;
-
-pub type mp_optimizer_kind_t = u32;
-pub const MP_OPT_SGD: mp_optimizer_kind_t = 1;
-pub const MP_OPT_ADAM: mp_optimizer_kind_t = 2;
-pub const MP_OPT_LAMB: mp_optimizer_kind_t = 3;
-pub const MP_OPT_NOVOGRAD: mp_optimizer_kind_t = 4;
-pub const MP_OPT_ADAGRAD: mp_optimizer_kind_t = 5;
-pub const MP_OPT_RMSPROP: mp_optimizer_kind_t = 6;
-
-pub type mp_optimizer_flags_t = u32;
-pub const MP_OPT_FLAG_NESTEROV: mp_optimizer_flags_t = 1;
-pub const MP_OPT_FLAG_DECOUPLED_DECAY: mp_optimizer_flags_t = 2;
-pub const MP_OPT_FLAG_NO_BIAS_CORRECTION: mp_optimizer_flags_t = 4;
-pub const MP_OPT_FLAG_MODEL_OVERFLOW: mp_optimizer_flags_t = 8;
-pub const MP_OPT_FLAG_DECAY_AFTER_MOMENTUM: mp_optimizer_flags_t = 16;
-pub const MP_OPT_FLAG_LARC: mp_optimizer_flags_t = 32;
-pub const MP_OPT_FLAG_LARS: mp_optimizer_flags_t = 64;
-pub const MP_OPT_FLAG_NVLAMB: mp_optimizer_flags_t = 128;
-pub const MP_OPT_FLAG_STOCHASTIC_ROUNDING: mp_optimizer_flags_t = 256;
-
-pub type mp_lr_schedule_t = u32;
-pub const MP_LR_CONSTANT: mp_lr_schedule_t = 1;
-pub const MP_LR_POLYNOMIAL: mp_lr_schedule_t = 2;
-pub const MP_LR_COSINE: mp_lr_schedule_t = 3;
-pub const MP_LR_EXPONENTIAL: mp_lr_schedule_t = 4;
-pub const MP_LR_INVERSE_SQRT: mp_lr_schedule_t = 5;
-
-pub type mp_reduce_op_t = u32;
-pub const MP_REDUCE_SUM: mp_reduce_op_t = 1;
-pub const MP_REDUCE_MAX: mp_reduce_op_t = 2;
-
-pub type mp_step_flags_t = u32;
-pub const MP_STEP_FLAG_KEEP_SCALER: mp_step_flags_t = 1;
-pub const MP_STEP_FLAG_UNSCALED: mp_step_flags_t = 2;
-pub const MP_STEP_FLAG_CHECKED: mp_step_flags_t = 4;
-pub const MP_STEP_FLAG_SHARDED: mp_step_flags_t = 8;
-pub const MP_STEP_FLAG_SUM_DENOMINATOR: mp_step_flags_t = 16;
-
-pub type mp_accumulate_flags_t = u32;
-pub const MP_ACCUMULATE_FLAG_FIRST: mp_accumulate_flags_t = 1;
-pub const MP_ACCUMULATE_FLAG_LAST: mp_accumulate_flags_t = 2;
-
-pub type mp_step_outcome_t = u32;
-pub const MP_STEP_OUTCOME_PENDING: mp_step_outcome_t = 0;
-pub const MP_STEP_OUTCOME_TAKEN: mp_step_outcome_t = 1;
-pub const MP_STEP_OUTCOME_SKIPPED: mp_step_outcome_t = 2;
-pub const MP_STEP_OUTCOME_OUT_OF_RANGE: mp_step_outcome_t = 3;
-pub const MP_STEP_OUTCOME_SPIKE: mp_step_outcome_t = 4;
-pub const MP_STEP_OUTCOME_NO_SCALE: mp_step_outcome_t = 5;
-pub const MP_STEP_OUTCOME_OVERFLOW: mp_step_outcome_t = 6;
-
-pub type mp_op_class_t = u32;
-pub const MP_OP_CLASS_UNLISTED: mp_op_class_t = 0;
-pub const MP_OP_CLASS_ALLOW: mp_op_class_t = 1;
-pub const MP_OP_CLASS_INFER: mp_op_class_t = 2;
-pub const MP_OP_CLASS_DENY: mp_op_class_t = 3;
-pub const MP_OP_CLASS_CLEAR: mp_op_class_t = 4;
-pub const MP_OP_CLASS_PROMOTE: mp_op_class_t = 5;
-
-pub type mp_autocast_preset_t = u32;
-pub const MP_AUTOCAST_PRESET_DEFAULT: mp_autocast_preset_t = 1;
-pub const MP_AUTOCAST_PRESET_TENSORFLOW: mp_autocast_preset_t = 2;
-pub const MP_AUTOCAST_PRESET_TENSORFLOW_BF16: mp_autocast_preset_t = 3;
-pub const MP_AUTOCAST_PRESET_PYTORCH: mp_autocast_preset_t = 4;
-pub const MP_AUTOCAST_PRESET_ONNX: mp_autocast_preset_t = 5;
-
-pub type mp_autocast_level_t = u32;
-pub const MP_AUTOCAST_LEVEL_NORMAL: mp_autocast_level_t = 1;
-pub const MP_AUTOCAST_LEVEL_INFER_AS_DENY: mp_autocast_level_t = 2;
-pub const MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY: mp_autocast_level_t = 3;
-pub const MP_AUTOCAST_LEVEL_FORCE_ALL: mp_autocast_level_t = 4;
-
-pub type mp_autocast_flags_t = u32;
-pub const MP_AUTOCAST_FLAG_NO_ENVIRONMENT: mp_autocast_flags_t = 1;
-pub const MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE: mp_autocast_flags_t = 2;
-pub const MP_AUTOCAST_FLAG_KEEP_IO: mp_autocast_flags_t = 4;
-pub const MP_AUTOCAST_FLAG_EMULATE: mp_autocast_flags_t = 8;
-
-pub type mp_node_flags_t = u32;
-pub const MP_NODE_FLAG_KEEP_FP32: mp_node_flags_t = 1;
-pub const MP_NODE_FLAG_OTHER_DEVICE: mp_node_flags_t = 2;
-pub const MP_NODE_FLAG_NO_LOW: mp_node_flags_t = 4;
-pub const MP_NODE_FLAG_CAST: mp_node_flags_t = 8;
-pub const MP_NODE_FLAG_READS_VARIABLE: mp_node_flags_t = 16;
-pub const MP_NODE_FLAG_BACK_EDGE: mp_node_flags_t = 32;
-pub const MP_NODE_FLAG_READS_EITHER: mp_node_flags_t = 64;
-pub const MP_NODE_FLAG_WRITES_EITHER: mp_node_flags_t = 128;
-
-pub type mp_tensor_role_t = u32;
-pub const MP_TENSOR_ROLE_ACTIVATION: mp_tensor_role_t = 0;
-pub const MP_TENSOR_ROLE_PARAMETER: mp_tensor_role_t = 1;
-pub const MP_TENSOR_ROLE_OUTPUT: mp_tensor_role_t = 2;
-
-pub type mp_cast_kind_t = u32;
-pub const MP_CAST_KIND_KERNEL: mp_cast_kind_t = 1;
-pub const MP_CAST_KIND_MODEL_COPY: mp_cast_kind_t = 2;
-
-pub type mp_autocast_reason_t = u32;
-pub const MP_AUTOCAST_REASON_UNLISTED: mp_autocast_reason_t = 1;
-pub const MP_AUTOCAST_REASON_DENY_LIST: mp_autocast_reason_t = 2;
-pub const MP_AUTOCAST_REASON_DENY_UPSTREAM: mp_autocast_reason_t = 3;
-pub const MP_AUTOCAST_REASON_RANGE: mp_autocast_reason_t = 4;
-pub const MP_AUTOCAST_REASON_DEPTH: mp_autocast_reason_t = 5;
-pub const MP_AUTOCAST_REASON_KEPT: mp_autocast_reason_t = 6;
-pub const MP_AUTOCAST_REASON_OTHER_DEVICE: mp_autocast_reason_t = 7;
-pub const MP_AUTOCAST_REASON_NO_KERNEL: mp_autocast_reason_t = 8;
-pub const MP_AUTOCAST_REASON_NO_ALLOW_NEARBY: mp_autocast_reason_t = 9;
-pub const MP_AUTOCAST_REASON_NOT_FLOAT: mp_autocast_reason_t = 10;
-pub const MP_AUTOCAST_REASON_DISABLED: mp_autocast_reason_t = 11;
-pub const MP_AUTOCAST_REASON_CLUSTER_FP32: mp_autocast_reason_t = 12;
-pub const MP_AUTOCAST_REASON_ALLOW_LIST: mp_autocast_reason_t = 32;
-pub const MP_AUTOCAST_REASON_BETWEEN_ALLOW: mp_autocast_reason_t = 33;
-pub const MP_AUTOCAST_REASON_FOLLOWS_ALLOW: mp_autocast_reason_t = 34;
-pub const MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW: mp_autocast_reason_t = 35;
-pub const MP_AUTOCAST_REASON_CLUSTER_LOW: mp_autocast_reason_t = 36;
-pub const MP_AUTOCAST_REASON_CAST_ABSORBED: mp_autocast_reason_t = 37;
-pub const MP_AUTOCAST_REASON_PATTERN: mp_autocast_reason_t = 38;
-
-pub type mp_autocast_format_t = u32;
-pub const MP_AUTOCAST_FORMAT_TEXT: mp_autocast_format_t = 1;
-pub const MP_AUTOCAST_FORMAT_JSON: mp_autocast_format_t = 2;
-pub const MP_AUTOCAST_FORMAT_DOT: mp_autocast_format_t = 3;
-
-pub type mp_attribute_kind_t = u32;
-pub const MP_ATTRIBUTE_KIND_INT: mp_attribute_kind_t = 1;
-pub const MP_ATTRIBUTE_KIND_FLOAT: mp_attribute_kind_t = 2;
-pub const MP_ATTRIBUTE_KIND_INTS: mp_attribute_kind_t = 3;
-pub const MP_ATTRIBUTE_KIND_FLOATS: mp_attribute_kind_t = 4;
-
-pub type mp_graph_mode_t = u32;
-pub const MP_GRAPH_MODE_INFERENCE: mp_graph_mode_t = 1;
-pub const MP_GRAPH_MODE_TRAINING: mp_graph_mode_t = 2;
-
-pub type mp_scaler_preset_t = u32;
-pub const MP_SCALER_PRESET_LOGNORMAL: mp_scaler_preset_t = 1;
-pub const MP_SCALER_PRESET_TORCH: mp_scaler_preset_t = 2;
-pub const MP_SCALER_PRESET_APEX_AMP: mp_scaler_preset_t = 3;
-pub const MP_SCALER_PRESET_APEX_HYSTERESIS: mp_scaler_preset_t = 4;
-pub const MP_SCALER_PRESET_MEGATRON: mp_scaler_preset_t = 5;
-pub const MP_SCALER_PRESET_DEEPSPEED: mp_scaler_preset_t = 6;
-pub const MP_SCALER_PRESET_DEEPSPEED_FUSED: mp_scaler_preset_t = 7;
-pub const MP_SCALER_PRESET_KERAS: mp_scaler_preset_t = 8;
-pub const MP_SCALER_PRESET_KERAS_3: mp_scaler_preset_t = 9;
-pub const MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF: mp_scaler_preset_t = 10;
-pub const MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX: mp_scaler_preset_t = 11;
+constants! {
+    mp_status_t { MP_SUCCESS = 0, MP_ERROR_INVALID_ARGUMENT = 1, MP_ERROR_MISALIGNED = 2,
+        MP_ERROR_WORKSPACE_TOO_SMALL = 3, MP_ERROR_STRUCT_SIZE = 4, MP_ERROR_UNSUPPORTED = 20,
+        MP_ERROR_ARCH_MISMATCH = 21, MP_ERROR_NOT_FOUND = 22, MP_ERROR_OUT_OF_MEMORY = 40, MP_ERROR_CUDA = 41,
+        MP_ERROR_COMM = 42, MP_ERROR_INTERNAL = 60 }
+    mp_log_level_t { MP_LOG_ERROR = 1, MP_LOG_WARN = 2, MP_LOG_INFO = 3, MP_LOG_DEBUG = 4 }
+    mp_dtype_t { MP_DTYPE_NONE = 0, MP_FP16 = 1, MP_BF16 = 2, MP_FP32 = 3, MP_INT32 = 16, MP_INT64 = 17,
+        MP_STATE_M8 = 32, MP_STATE_V8 = 33, MP_REMAINDER16 = 34, MP_REMAINDER8 = 35 }
+    mp_target_t { MP_TARGET_CUDA = 1, MP_TARGET_HOST = 2 }
+    mp_op_t { MP_OP_N = 1, MP_OP_T = 2 }
+    mp_activation_t { MP_ACT_NONE = 0, MP_ACT_RELU = 1, MP_ACT_GELU = 2, MP_ACT_DRELU = 3, MP_ACT_DGELU = 4,
+        MP_ACT_SIGMOID = 5, MP_ACT_TANH = 6, MP_ACT_DSIGMOID = 7, MP_ACT_DTANH = 8, MP_ACT_SILU = 9,
+        MP_ACT_DSILU = 10, MP_ACT_GELU_ERF = 11, MP_ACT_DGELU_ERF = 12 }
+    mp_epilogue_flags_t { MP_EPILOGUE_FLAG_GATED = 1 }
+    mp_ragged_t { MP_RAGGED_M = 1, MP_RAGGED_K = 2 }
+    mp_conv_op_t { MP_CONV_FPROP = 1, MP_CONV_DGRAD = 2, MP_CONV_WGRAD = 3 }
+    mp_rnn_cell_t { MP_RNN_TANH = 1, MP_RNN_RELU = 2, MP_RNN_LSTM = 3, MP_RNN_GRU = 4 }
+    mp_rnn_flags_t { MP_RNN_FLAG_BIDIRECTIONAL = 1, MP_RNN_FLAG_NO_BIAS = 2, MP_RNN_FLAG_SKIP_INPUT = 4,
+        MP_RNN_FLAG_RESET_FIRST = 8, MP_RNN_FLAG_ACCUMULATE = 16 }
+    mp_pool_mode_t { MP_POOL_MAX = 1, MP_POOL_AVG_INCLUDE_PAD = 2, MP_POOL_AVG_EXCLUDE_PAD = 3 }
+    mp_pool_flags_t { MP_POOL_FLAG_CEIL = 1 }
+    mp_pointwise_op_t { MP_POINTWISE_COPY = 1, MP_POINTWISE_ADD = 2, MP_POINTWISE_MUL = 3,
+        MP_POINTWISE_SUB = 4, MP_POINTWISE_DIV = 5, MP_POINTWISE_LEAKY_RELU = 6, MP_POINTWISE_DLEAKY_RELU = 7,
+        MP_POINTWISE_CLIP = 8, MP_POINTWISE_DCLIP = 9 }
+    mp_norm_kind_t { MP_NORM_LAYER = 1, MP_NORM_RMS = 2 }
+    mp_norm_flags_t { MP_NORM_FLAG_ZERO_CENTERED = 1, MP_NORM_FLAG_ACCUMULATE = 2 }
+    mp_xent_flags_t { MP_XENT_FLAG_IGNORE_LABEL = 1, MP_XENT_FLAG_LOG_PROBABILITIES = 2,
+        MP_XENT_FLAG_ACCUMULATE = 4 }
+    mp_loss_kind_t { MP_LOSS_MSE = 1, MP_LOSS_L1 = 2, MP_LOSS_BCE_WITH_LOGITS = 3, MP_LOSS_HUBER = 4,
+        MP_LOSS_SMOOTH_L1 = 5, MP_LOSS_LINEAR = 6 }
+    mp_loss_reduction_t { MP_LOSS_REDUCTION_MEAN = 1, MP_LOSS_REDUCTION_SUM = 2 }
+    mp_loss_flags_t { MP_LOSS_FLAG_IGNORE_TARGET = 1 }
+    mp_embedding_flags_t { MP_EMBEDDING_FLAG_PADDING = 1, MP_EMBEDDING_FLAG_ACCUMULATE = 2 }
+    mp_rope_flags_t { MP_ROPE_FLAG_INTERLEAVED = 1, MP_ROPE_FLAG_INVERSE = 2 }
+    mp_softmax_mask_t { MP_SOFTMAX_MASK_NONE = 0, MP_SOFTMAX_MASK_CAUSAL = 1, MP_SOFTMAX_MASK_LENGTHS = 2,
+        MP_SOFTMAX_MASK_ADDITIVE = 3 }
+    mp_softmax_flags_t { MP_SOFTMAX_FLAG_LOG = 1 }
+    mp_attention_flags_t { MP_ATTENTION_FLAG_CAUSAL = 1, MP_ATTENTION_FLAG_WINDOW = 2 }
+    mp_scaler_policy_t { MP_SCALER_POLICY_STATIC = 1, MP_SCALER_POLICY_BACKOFF = 2,
+        MP_SCALER_POLICY_LOGNORMAL = 3, MP_SCALER_POLICY_LOGMAX = 4 }
+    mp_scaler_flags_t { MP_SCALER_FLAG_REFILL_EACH_STEP = 1, MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED = 2 }
+    mp_scaler_status_t { MP_SCALER_STATUS_OK = 0, MP_SCALER_STATUS_DIVERGED = 1 }
+    mp_optimizer_kind_t { MP_OPT_SGD = 1, MP_OPT_ADAM = 2, MP_OPT_LAMB = 3, MP_OPT_NOVOGRAD = 4,
+        MP_OPT_ADAGRAD = 5, MP_OPT_RMSPROP = 6 }
+    mp_optimizer_flags_t { MP_OPT_FLAG_NESTEROV = 1, MP_OPT_FLAG_DECOUPLED_DECAY = 2,
+        MP_OPT_FLAG_NO_BIAS_CORRECTION = 4, MP_OPT_FLAG_MODEL_OVERFLOW = 8,
+        MP_OPT_FLAG_DECAY_AFTER_MOMENTUM = 16, MP_OPT_FLAG_LARC = 32, MP_OPT_FLAG_LARS = 64,
+        MP_OPT_FLAG_NVLAMB = 128, MP_OPT_FLAG_STOCHASTIC_ROUNDING = 256 }
+    mp_lr_schedule_t { MP_LR_CONSTANT = 1, MP_LR_POLYNOMIAL = 2, MP_LR_COSINE = 3, MP_LR_EXPONENTIAL = 4,
+        MP_LR_INVERSE_SQRT = 5 }
+    mp_reduce_op_t { MP_REDUCE_SUM = 1, MP_REDUCE_MAX = 2 }
+    mp_step_flags_t { MP_STEP_FLAG_KEEP_SCALER = 1, MP_STEP_FLAG_UNSCALED = 2, MP_STEP_FLAG_CHECKED = 4,
+        MP_STEP_FLAG_SHARDED = 8, MP_STEP_FLAG_SUM_DENOMINATOR = 16 }
+    mp_accumulate_flags_t { MP_ACCUMULATE_FLAG_FIRST = 1, MP_ACCUMULATE_FLAG_LAST = 2 }
+    mp_step_outcome_t { MP_STEP_OUTCOME_PENDING = 0, MP_STEP_OUTCOME_TAKEN = 1, MP_STEP_OUTCOME_SKIPPED = 2,
+        MP_STEP_OUTCOME_OUT_OF_RANGE = 3, MP_STEP_OUTCOME_SPIKE = 4, MP_STEP_OUTCOME_NO_SCALE = 5,
+        MP_STEP_OUTCOME_OVERFLOW = 6 }
+    mp_op_class_t { MP_OP_CLASS_UNLISTED = 0, MP_OP_CLASS_ALLOW = 1, MP_OP_CLASS_INFER = 2,
+        MP_OP_CLASS_DENY = 3, MP_OP_CLASS_CLEAR = 4, MP_OP_CLASS_PROMOTE = 5 }
+    mp_autocast_preset_t { MP_AUTOCAST_PRESET_DEFAULT = 1, MP_AUTOCAST_PRESET_TENSORFLOW = 2,
+        MP_AUTOCAST_PRESET_TENSORFLOW_BF16 = 3, MP_AUTOCAST_PRESET_PYTORCH = 4, MP_AUTOCAST_PRESET_ONNX = 5 }
+    mp_autocast_level_t { MP_AUTOCAST_LEVEL_NORMAL = 1, MP_AUTOCAST_LEVEL_INFER_AS_DENY = 2,
+        MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY = 3, MP_AUTOCAST_LEVEL_FORCE_ALL = 4 }
+    mp_autocast_flags_t { MP_AUTOCAST_FLAG_NO_ENVIRONMENT = 1, MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE = 2,
+        MP_AUTOCAST_FLAG_KEEP_IO = 4, MP_AUTOCAST_FLAG_EMULATE = 8 }
+    mp_node_flags_t { MP_NODE_FLAG_KEEP_FP32 = 1, MP_NODE_FLAG_OTHER_DEVICE = 2, MP_NODE_FLAG_NO_LOW = 4,
+        MP_NODE_FLAG_CAST = 8, MP_NODE_FLAG_READS_VARIABLE = 16, MP_NODE_FLAG_BACK_EDGE = 32,
+        MP_NODE_FLAG_READS_EITHER = 64, MP_NODE_FLAG_WRITES_EITHER = 128 }
+    mp_tensor_role_t { MP_TENSOR_ROLE_ACTIVATION = 0, MP_TENSOR_ROLE_PARAMETER = 1, MP_TENSOR_ROLE_OUTPUT = 2 }
+    mp_cast_kind_t { MP_CAST_KIND_KERNEL = 1, MP_CAST_KIND_MODEL_COPY = 2 }
+    mp_autocast_reason_t { MP_AUTOCAST_REASON_UNLISTED = 1, MP_AUTOCAST_REASON_DENY_LIST = 2,
+        MP_AUTOCAST_REASON_DENY_UPSTREAM = 3, MP_AUTOCAST_REASON_RANGE = 4, MP_AUTOCAST_REASON_DEPTH = 5,
+        MP_AUTOCAST_REASON_KEPT = 6, MP_AUTOCAST_REASON_OTHER_DEVICE = 7, MP_AUTOCAST_REASON_NO_KERNEL = 8,
+        MP_AUTOCAST_REASON_NO_ALLOW_NEARBY = 9, MP_AUTOCAST_REASON_NOT_FLOAT = 10,
+        MP_AUTOCAST_REASON_DISABLED = 11, MP_AUTOCAST_REASON_CLUSTER_FP32 = 12,
+        MP_AUTOCAST_REASON_ALLOW_LIST = 32, MP_AUTOCAST_REASON_BETWEEN_ALLOW = 33,
+        MP_AUTOCAST_REASON_FOLLOWS_ALLOW = 34, MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW = 35,
+        MP_AUTOCAST_REASON_CLUSTER_LOW = 36, MP_AUTOCAST_REASON_CAST_ABSORBED = 37,
+        MP_AUTOCAST_REASON_PATTERN = 38 }
+    mp_autocast_format_t { MP_AUTOCAST_FORMAT_TEXT = 1, MP_AUTOCAST_FORMAT_JSON = 2,
+        MP_AUTOCAST_FORMAT_DOT = 3 }
+    mp_attribute_kind_t { MP_ATTRIBUTE_KIND_INT = 1, MP_ATTRIBUTE_KIND_FLOAT = 2, MP_ATTRIBUTE_KIND_INTS = 3,
+        MP_ATTRIBUTE_KIND_FLOATS = 4 }
+    mp_graph_mode_t { MP_GRAPH_MODE_INFERENCE = 1, MP_GRAPH_MODE_TRAINING = 2 }
+    mp_scaler_preset_t { MP_SCALER_PRESET_LOGNORMAL = 1, MP_SCALER_PRESET_TORCH = 2,
+        MP_SCALER_PRESET_APEX_AMP = 3, MP_SCALER_PRESET_APEX_HYSTERESIS = 4, MP_SCALER_PRESET_MEGATRON = 5,
+        MP_SCALER_PRESET_DEEPSPEED = 6, MP_SCALER_PRESET_DEEPSPEED_FUSED = 7, MP_SCALER_PRESET_KERAS = 8,
+        MP_SCALER_PRESET_KERAS_3 = 9, MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 10,
+        MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 11 }
+}
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_grad_stats_t {
-    pub found_inf: *mut f32,
-    pub amax: *mut f32,
+    pub found_inf: *mut f32, pub amax: *mut f32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_allocator_t {
-    pub struct_size: u32,
-    pub reserved0: u32,
+    pub struct_size: u32, pub reserved0: u32,
     pub alloc: Option<unsafe extern "C" fn(bytes: usize, user: *mut c_void) -> *mut c_void>,
     pub free: Option<unsafe extern "C" fn(ptr: *mut c_void, bytes: usize, user: *mut c_void)>,
     pub user: *mut c_void,
@@ -402,1253 +214,523 @@ pub struct mp_allocator_t {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_context_config_t {
-    pub struct_size: u32,
-    pub device: i32,
-    pub sm_limit: i32,
-    pub flags: u32,
+    pub struct_size: u32, pub device: i32, pub sm_limit: i32, pub flags: u32,
     pub allocator: *const mp_allocator_t,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_device_info_t {
-    pub struct_size: u32,
-    pub target: mp_target_t,
-    pub arch: i32,
-    pub num_sms: i32,
-    pub smem_per_block: i64,
-    pub l2_bytes: i64,
-    pub name: [c_char; 64],
+    pub struct_size: u32, pub target: mp_target_t, pub arch: i32, pub num_sms: i32, pub smem_per_block: i64,
+    pub l2_bytes: i64, pub name: [c_char; 64],
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_tensor_list_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub count: u32,
-    pub reserved0: u32,
-    pub data: *const *mut c_void,
-    pub numel: *const i64,
-    pub dtypes: *const mp_dtype_t,
+    pub struct_size: u32, pub dtype: mp_dtype_t, pub count: u32, pub reserved0: u32,
+    pub data: *const *mut c_void, pub numel: *const i64, pub dtypes: *const mp_dtype_t,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_tensor_report_t {
-    pub numel: i64,
-    pub num_nan: i64,
-    pub num_inf: i64,
-    pub num_zero: i64,
-    pub num_subnormal: i64,
-    pub bad_tensor: i64,
-    pub bad_element: i64,
-    pub bad_value: f32,
-    pub amax: f32,
+    pub numel: i64, pub num_nan: i64, pub num_inf: i64, pub num_zero: i64, pub num_subnormal: i64,
+    pub bad_tensor: i64, pub bad_element: i64, pub bad_value: f32, pub amax: f32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_stats_outputs_t {
-    pub struct_size: u32,
-    pub reserved0: u32,
-    pub found_inf: *mut f32,
-    pub amax: *mut f32,
-    pub tensor_amax: *mut f32,
-    pub norm: *mut f32,
-    pub tensor_norm: *mut f32,
-    pub report: *mut mp_tensor_report_t,
-    pub tensor_reports: *mut mp_tensor_report_t,
+    pub struct_size: u32, pub reserved0: u32, pub found_inf: *mut f32, pub amax: *mut f32,
+    pub tensor_amax: *mut f32, pub norm: *mut f32, pub tensor_norm: *mut f32,
+    pub report: *mut mp_tensor_report_t, pub tensor_reports: *mut mp_tensor_report_t,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_epilogue_t {
-    pub struct_size: u32,
-    pub activation: mp_activation_t,
-    pub scale: *const f32,
-    pub bias: *const c_void,
-    pub dtype_bias: mp_dtype_t,
-    pub flags: u32,
-    pub aux: *mut c_void,
-    pub ld_aux: i64,
-    pub dbias: *mut f32,
+    pub struct_size: u32, pub activation: mp_activation_t, pub scale: *const f32, pub bias: *const c_void,
+    pub dtype_bias: mp_dtype_t, pub flags: u32, pub aux: *mut c_void, pub ld_aux: i64, pub dbias: *mut f32,
     pub stats: mp_grad_stats_t,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_plan_t {
-    pub struct_size: u32,
-    pub split_k: i32,
-    pub kernel: [c_char; 64],
-    pub workspace_bytes: usize,
-    pub predicted_us: f64,
-    pub num_sms: i32,
-    pub reserved0: u32,
-    pub products: [u32; 18],
+    pub struct_size: u32, pub split_k: i32, pub kernel: [c_char; 64], pub workspace_bytes: usize,
+    pub predicted_us: f64, pub num_sms: i32, pub reserved0: u32, pub products: [u32; 18],
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_gemm_desc_t {
-    pub struct_size: u32,
-    pub op_a: mp_op_t,
-    pub op_b: mp_op_t,
-    pub dtype_ab: mp_dtype_t,
-    pub dtype_cd: mp_dtype_t,
-    pub alpha: f32,
-    pub beta: f32,
-    pub batch_count: i32,
-    pub m: i64,
-    pub n: i64,
-    pub k: i64,
-    pub ld_a: i64,
-    pub ld_b: i64,
-    pub ld_c: i64,
-    pub ld_d: i64,
-    pub stride_a: i64,
-    pub stride_b: i64,
-    pub stride_c: i64,
-    pub stride_d: i64,
-    pub plan: *const mp_plan_t,
+    pub struct_size: u32, pub op_a: mp_op_t, pub op_b: mp_op_t, pub dtype_ab: mp_dtype_t,
+    pub dtype_cd: mp_dtype_t, pub alpha: f32, pub beta: f32, pub batch_count: i32, pub m: i64, pub n: i64,
+    pub k: i64, pub ld_a: i64, pub ld_b: i64, pub ld_c: i64, pub ld_d: i64, pub stride_a: i64,
+    pub stride_b: i64, pub stride_c: i64, pub stride_d: i64, pub plan: *const mp_plan_t,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_gemm_group_item_t {
-    pub struct_size: u32,
-    pub reserved0: u32,
-    pub m: i64,
-    pub n: i64,
-    pub k: i64,
-    pub ld_a: i64,
-    pub ld_b: i64,
-    pub ld_c: i64,
-    pub ld_d: i64,
-    pub A: *const c_void,
-    pub B: *const c_void,
-    pub C: *const c_void,
-    pub D: *mut c_void,
+    pub struct_size: u32, pub reserved0: u32, pub m: i64, pub n: i64, pub k: i64, pub ld_a: i64,
+    pub ld_b: i64, pub ld_c: i64, pub ld_d: i64, pub A: *const c_void, pub B: *const c_void,
+    pub C: *const c_void, pub D: *mut c_void,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_conv2d_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub dtype_out: mp_dtype_t,
-    pub n: i32,
-    pub h: i32,
-    pub w: i32,
-    pub c: i32,
-    pub k: i32,
-    pub r: i32,
-    pub s: i32,
-    pub pad_top: i32,
-    pub pad_bottom: i32,
-    pub pad_left: i32,
-    pub pad_right: i32,
-    pub stride_h: i32,
-    pub stride_w: i32,
-    pub dilation_h: i32,
-    pub dilation_w: i32,
-    pub groups: i32,
-    pub alpha: f32,
-    pub beta: f32,
-    pub reserved0: u32,
+    pub struct_size: u32, pub dtype: mp_dtype_t, pub dtype_out: mp_dtype_t, pub n: i32, pub h: i32,
+    pub w: i32, pub c: i32, pub k: i32, pub r: i32, pub s: i32, pub pad_top: i32, pub pad_bottom: i32,
+    pub pad_left: i32, pub pad_right: i32, pub stride_h: i32, pub stride_w: i32, pub dilation_h: i32,
+    pub dilation_w: i32, pub groups: i32, pub alpha: f32, pub beta: f32, pub reserved0: u32,
     pub plan: *const mp_plan_t,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_rnn_desc_t {
-    pub struct_size: u32,
-    pub cell: mp_rnn_cell_t,
-    pub flags: u32,
-    pub dtype: mp_dtype_t,
-    pub dtype_dw: mp_dtype_t,
-    pub layers: i32,
-    pub input_size: i32,
-    pub hidden_size: i32,
-    pub batch: i32,
-    pub timesteps: i32,
-    pub dropout: f32,
-    pub clip: f32,
-    pub dropout_seed: u64,
-    pub x_step: i64,
-    pub x_row: i64,
-    pub y_step: i64,
-    pub y_row: i64,
-    pub plan: *const mp_plan_t,
+    pub struct_size: u32, pub cell: mp_rnn_cell_t, pub flags: u32, pub dtype: mp_dtype_t,
+    pub dtype_dw: mp_dtype_t, pub layers: i32, pub input_size: i32, pub hidden_size: i32, pub batch: i32,
+    pub timesteps: i32, pub dropout: f32, pub clip: f32, pub dropout_seed: u64, pub x_step: i64,
+    pub x_row: i64, pub y_step: i64, pub y_row: i64, pub plan: *const mp_plan_t,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_rnn_weights_t {
-    pub struct_size: u32,
-    pub reserved0: u32,
-    pub w_ih: *const c_void,
-    pub w_hh: *const c_void,
-    pub b_ih: *const f32,
-    pub b_hh: *const f32,
+    pub struct_size: u32, pub reserved0: u32, pub w_ih: *const c_void, pub w_hh: *const c_void,
+    pub b_ih: *const f32, pub b_hh: *const f32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_rnn_weight_grads_t {
-    pub struct_size: u32,
-    pub reserved0: u32,
-    pub w_ih: *mut c_void,
-    pub w_hh: *mut c_void,
-    pub b_ih: *mut f32,
-    pub b_hh: *mut f32,
+    pub struct_size: u32, pub reserved0: u32, pub w_ih: *mut c_void, pub w_hh: *mut c_void,
+    pub b_ih: *mut f32, pub b_hh: *mut f32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_rnn_sizes_t {
-    pub struct_size: u32,
-    pub directions: u32,
-    pub gates: u32,
-    pub num_weights: u32,
-    pub reserve_bytes: usize,
+    pub struct_size: u32, pub directions: u32, pub gates: u32, pub num_weights: u32, pub reserve_bytes: usize,
     pub workspace_bytes: usize,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_rnn_tensors_t {
-    pub struct_size: u32,
-    pub num_weights: u32,
-    pub weights: *const mp_rnn_weights_t,
-    pub lengths: *const i32,
-    pub batch_sizes: *const i32,
-    pub dropout_offset: *const u64,
-    pub x: *const c_void,
-    pub h0: *const c_void,
-    pub c0: *const f32,
-    pub y: *mut c_void,
-    pub hn: *mut c_void,
-    pub cn: *mut f32,
-    pub reserve: *mut c_void,
-    pub reserve_bytes: usize,
-    pub dy: *const c_void,
-    pub dhn: *const c_void,
-    pub dcn: *const f32,
-    pub dx: *mut c_void,
-    pub dh0: *mut c_void,
-    pub dc0: *mut f32,
-    pub weight_grads: *const mp_rnn_weight_grads_t,
-    pub stats: mp_grad_stats_t,
+    pub struct_size: u32, pub num_weights: u32, pub weights: *const mp_rnn_weights_t, pub lengths: *const i32,
+    pub batch_sizes: *const i32, pub dropout_offset: *const u64, pub x: *const c_void, pub h0: *const c_void,
+    pub c0: *const f32, pub y: *mut c_void, pub hn: *mut c_void, pub cn: *mut f32, pub reserve: *mut c_void,
+    pub reserve_bytes: usize, pub dy: *const c_void, pub dhn: *const c_void, pub dcn: *const f32,
+    pub dx: *mut c_void, pub dh0: *mut c_void, pub dc0: *mut f32,
+    pub weight_grads: *const mp_rnn_weight_grads_t, pub stats: mp_grad_stats_t,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_pool2d_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub mode: mp_pool_mode_t,
-    pub n: i32,
-    pub h: i32,
-    pub w: i32,
-    pub c: i32,
-    pub window_h: i32,
-    pub window_w: i32,
-    pub pad_top: i32,
-    pub pad_bottom: i32,
-    pub pad_left: i32,
-    pub pad_right: i32,
-    pub stride_h: i32,
-    pub stride_w: i32,
-    pub flags: u32,
-    pub dilation_h: i32,
-    pub dilation_w: i32,
+    pub struct_size: u32, pub dtype: mp_dtype_t, pub mode: mp_pool_mode_t, pub n: i32, pub h: i32, pub w: i32,
+    pub c: i32, pub window_h: i32, pub window_w: i32, pub pad_top: i32, pub pad_bottom: i32,
+    pub pad_left: i32, pub pad_right: i32, pub stride_h: i32, pub stride_w: i32, pub flags: u32,
+    pub dilation_h: i32, pub dilation_w: i32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_batchnorm_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub rows: i64,
-    pub channels: i32,
-    pub activation: mp_activation_t,
-    pub epsilon: f32,
-    pub momentum: f32,
+    pub struct_size: u32, pub dtype: mp_dtype_t, pub rows: i64, pub channels: i32,
+    pub activation: mp_activation_t, pub epsilon: f32, pub momentum: f32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_batchnorm_tensors_t {
-    pub struct_size: u32,
-    pub reserved0: u32,
-    pub x: *const c_void,
-    pub gamma: *const f32,
-    pub beta: *const f32,
-    pub running_mean: *mut f32,
-    pub running_var: *mut f32,
-    pub saved_mean: *mut f32,
-    pub saved_inv_std: *mut f32,
-    pub y: *mut c_void,
-    pub dy: *const c_void,
-    pub dx: *mut c_void,
-    pub dgamma: *mut f32,
-    pub dbeta: *mut f32,
-    pub stats: mp_grad_stats_t,
+    pub struct_size: u32, pub reserved0: u32, pub x: *const c_void, pub gamma: *const f32,
+    pub beta: *const f32, pub running_mean: *mut f32, pub running_var: *mut f32, pub saved_mean: *mut f32,
+    pub saved_inv_std: *mut f32, pub y: *mut c_void, pub dy: *const c_void, pub dx: *mut c_void,
+    pub dgamma: *mut f32, pub dbeta: *mut f32, pub stats: mp_grad_stats_t,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_pointwise_desc_t {
-    pub struct_size: u32,
-    pub op: mp_pointwise_op_t,
-    pub activation: mp_activation_t,
-    pub dtype: mp_dtype_t,
-    pub dtype_b: mp_dtype_t,
-    pub reserved0: u32,
-    pub rows: i64,
-    pub columns: i64,
-    pub ld_b: i64,
-    pub rows_b: i64,
-    pub slope: f32,
-    pub low: f32,
-    pub high: f32,
-    pub reserved1: u32,
+    pub struct_size: u32, pub op: mp_pointwise_op_t, pub activation: mp_activation_t, pub dtype: mp_dtype_t,
+    pub dtype_b: mp_dtype_t, pub reserved0: u32, pub rows: i64, pub columns: i64, pub ld_b: i64,
+    pub rows_b: i64, pub slope: f32, pub low: f32, pub high: f32, pub reserved1: u32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_column_sum_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub dtype_sum: mp_dtype_t,
-    pub beta: f32,
-    pub rows: i64,
-    pub columns: i64,
-    pub ld: i64,
+    pub struct_size: u32, pub dtype: mp_dtype_t, pub dtype_sum: mp_dtype_t, pub beta: f32, pub rows: i64,
+    pub columns: i64, pub ld: i64,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_sum_rows_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub dtype_sum: mp_dtype_t,
-    pub beta: f32,
-    pub rows: i64,
-    pub period: i64,
-    pub columns: i64,
-    pub ld_x: i64,
-    pub ld_sum: i64,
+    pub struct_size: u32, pub dtype: mp_dtype_t, pub dtype_sum: mp_dtype_t, pub beta: f32, pub rows: i64,
+    pub period: i64, pub columns: i64, pub ld_x: i64, pub ld_sum: i64,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_glu_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub activation: mp_activation_t,
-    pub reserved0: u32,
-    pub rows: i64,
-    pub columns: i64,
-    pub ld_x: i64,
-    pub ld_y: i64,
+    pub struct_size: u32, pub dtype: mp_dtype_t, pub activation: mp_activation_t, pub reserved0: u32,
+    pub rows: i64, pub columns: i64, pub ld_x: i64, pub ld_y: i64,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_strided_copy_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub rank: i32,
-    pub reserved0: u32,
-    pub extent: [i64; 6],
-    pub x_stride: [i64; 6],
-    pub y_stride: [i64; 6],
-    pub alpha: f32,
-    pub beta: f32,
+    pub struct_size: u32, pub dtype: mp_dtype_t, pub rank: i32, pub reserved0: u32, pub extent: [i64; 6],
+    pub x_stride: [i64; 6], pub y_stride: [i64; 6], pub alpha: f32, pub beta: f32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_norm_desc_t {
-    pub struct_size: u32,
-    pub kind: mp_norm_kind_t,
-    pub dtype: mp_dtype_t,
-    pub dtype_residual: mp_dtype_t,
-    pub rows: i64,
-    pub columns: i64,
-    pub groups: i32,
-    pub flags: u32,
-    pub x_row: i64,
-    pub x_group: i64,
-    pub y_row: i64,
-    pub y_group: i64,
-    pub epsilon: f32,
-    pub dropout: f32,
-    pub dropout_seed: u64,
+    pub struct_size: u32, pub kind: mp_norm_kind_t, pub dtype: mp_dtype_t, pub dtype_residual: mp_dtype_t,
+    pub rows: i64, pub columns: i64, pub groups: i32, pub flags: u32, pub x_row: i64, pub x_group: i64,
+    pub y_row: i64, pub y_group: i64, pub epsilon: f32, pub dropout: f32, pub dropout_seed: u64,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_norm_tensors_t {
-    pub struct_size: u32,
-    pub reserved0: u32,
-    pub x: *const c_void,
-    pub residual: *const c_void,
-    pub gamma: *const f32,
-    pub beta: *const f32,
-    pub dropout_offset: *const u64,
-    pub sum: *mut c_void,
-    pub y: *mut c_void,
-    pub mean: *mut f32,
-    pub rstd: *mut f32,
-    pub dy: *const c_void,
-    pub dsum: *const c_void,
-    pub dx: *mut c_void,
-    pub dresidual: *mut c_void,
-    pub dgamma: *mut f32,
-    pub dbeta: *mut f32,
-    pub stats: mp_grad_stats_t,
+    pub struct_size: u32, pub reserved0: u32, pub x: *const c_void, pub residual: *const c_void,
+    pub gamma: *const f32, pub beta: *const f32, pub dropout_offset: *const u64, pub sum: *mut c_void,
+    pub y: *mut c_void, pub mean: *mut f32, pub rstd: *mut f32, pub dy: *const c_void,
+    pub dsum: *const c_void, pub dx: *mut c_void, pub dresidual: *mut c_void, pub dgamma: *mut f32,
+    pub dbeta: *mut f32, pub stats: mp_grad_stats_t,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_xent_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub dtype_labels: mp_dtype_t,
-    pub flags: u32,
-    pub rows: i64,
-    pub classes: i64,
-    pub ld_logits: i64,
-    pub ld_dlogits: i64,
-    pub ignore_label: i64,
-    pub weight: f32,
-    pub label_smoothing: f32,
-    pub z_loss: f32,
-    pub reserved0: u32,
-    pub ld_labels: i64,
+    pub struct_size: u32, pub dtype: mp_dtype_t, pub dtype_labels: mp_dtype_t, pub flags: u32, pub rows: i64,
+    pub classes: i64, pub ld_logits: i64, pub ld_dlogits: i64, pub ignore_label: i64, pub weight: f32,
+    pub label_smoothing: f32, pub z_loss: f32, pub reserved0: u32, pub ld_labels: i64,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_xent_tensors_t {
-    pub struct_size: u32,
-    pub reserved0: u32,
-    pub x: *const c_void,
-    pub w: *const c_void,
-    pub bias: *const c_void,
-    pub labels: *const c_void,
-    pub loss_scale: *const f32,
-    pub count: *const f32,
-    pub row_loss: *mut f32,
-    pub lse: *mut f32,
-    pub loss: *mut f32,
-    pub correct: *mut i64,
-    pub dx: *mut c_void,
-    pub dw: *mut f32,
-    pub dbias: *mut f32,
-    pub stats: mp_grad_stats_t,
-    pub class_weights: *const f32,
+    pub struct_size: u32, pub reserved0: u32, pub x: *const c_void, pub w: *const c_void,
+    pub bias: *const c_void, pub labels: *const c_void, pub loss_scale: *const f32, pub count: *const f32,
+    pub row_loss: *mut f32, pub lse: *mut f32, pub loss: *mut f32, pub correct: *mut i64, pub dx: *mut c_void,
+    pub dw: *mut f32, pub dbias: *mut f32, pub stats: mp_grad_stats_t, pub class_weights: *const f32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_linear_xent_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub dtype_labels: mp_dtype_t,
-    pub flags: u32,
-    pub rows: i64,
-    pub width: i64,
-    pub classes: i64,
-    pub ld_x: i64,
-    pub ld_w: i64,
-    pub ld_dx: i64,
-    pub ld_dw: i64,
-    pub ignore_label: i64,
-    pub weight: f32,
-    pub label_smoothing: f32,
-    pub z_loss: f32,
-    pub reserved0: u32,
+    pub struct_size: u32, pub dtype: mp_dtype_t, pub dtype_labels: mp_dtype_t, pub flags: u32, pub rows: i64,
+    pub width: i64, pub classes: i64, pub ld_x: i64, pub ld_w: i64, pub ld_dx: i64, pub ld_dw: i64,
+    pub ignore_label: i64, pub weight: f32, pub label_smoothing: f32, pub z_loss: f32, pub reserved0: u32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_loss_desc_t {
-    pub struct_size: u32,
-    pub kind: mp_loss_kind_t,
-    pub dtype: mp_dtype_t,
-    pub dtype_target: mp_dtype_t,
-    pub count: i64,
-    pub weight: f32,
-    pub reduction: mp_loss_reduction_t,
-    pub flags: u32,
-    pub ignore_target: f32,
-    pub delta: f32,
-    pub reserved0: u32,
+    pub struct_size: u32, pub kind: mp_loss_kind_t, pub dtype: mp_dtype_t, pub dtype_target: mp_dtype_t,
+    pub count: i64, pub weight: f32, pub reduction: mp_loss_reduction_t, pub flags: u32,
+    pub ignore_target: f32, pub delta: f32, pub reserved0: u32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_loss_tensors_t {
-    pub struct_size: u32,
-    pub reserved0: u32,
-    pub prediction: *const c_void,
-    pub target: *const c_void,
-    pub weights: *const f32,
-    pub loss_scale: *const f32,
-    pub element_loss: *mut f32,
-    pub loss: *mut f32,
-    pub dprediction: *mut c_void,
-    pub stats: mp_grad_stats_t,
+    pub struct_size: u32, pub reserved0: u32, pub prediction: *const c_void, pub target: *const c_void,
+    pub weights: *const f32, pub loss_scale: *const f32, pub element_loss: *mut f32, pub loss: *mut f32,
+    pub dprediction: *mut c_void, pub stats: mp_grad_stats_t,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_embedding_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub dtype_dtable: mp_dtype_t,
-    pub dtype_indices: mp_dtype_t,
-    pub flags: u32,
-    pub num_embeddings: i32,
-    pub num_indices: i64,
-    pub embedding_dim: i64,
-    pub padding_index: i64,
-    pub ld_table: i64,
-    pub ld_out: i64,
-    pub ld_dtable: i64,
+    pub struct_size: u32, pub dtype: mp_dtype_t, pub dtype_dtable: mp_dtype_t, pub dtype_indices: mp_dtype_t,
+    pub flags: u32, pub num_embeddings: i32, pub num_indices: i64, pub embedding_dim: i64,
+    pub padding_index: i64, pub ld_table: i64, pub ld_out: i64, pub ld_dtable: i64,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_dropout_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub count: i64,
-    pub seed: u64,
-    pub p: f32,
-    pub reserved0: u32,
+    pub struct_size: u32, pub dtype: mp_dtype_t, pub count: i64, pub seed: u64, pub p: f32, pub reserved0: u32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_rope_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub rows: i64,
-    pub heads: i32,
-    pub head_dim: i32,
-    pub rotary_dim: i32,
-    pub flags: u32,
-    pub x_row: i64,
-    pub x_head: i64,
-    pub base: f32,
-    pub reserved0: u32,
+    pub struct_size: u32, pub dtype: mp_dtype_t, pub rows: i64, pub heads: i32, pub head_dim: i32,
+    pub rotary_dim: i32, pub flags: u32, pub x_row: i64, pub x_head: i64, pub base: f32, pub reserved0: u32,
     pub period: i64,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_softmax_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub mask: mp_softmax_mask_t,
-    pub flags: u32,
-    pub rows: i64,
-    pub columns: i64,
-    pub ld_x: i64,
-    pub ld_y: i64,
-    pub scale: f32,
-    pub dtype_mask: mp_dtype_t,
-    pub mask_rows: i64,
-    pub ld_mask: i64,
+    pub struct_size: u32, pub dtype: mp_dtype_t, pub mask: mp_softmax_mask_t, pub flags: u32, pub rows: i64,
+    pub columns: i64, pub ld_x: i64, pub ld_y: i64, pub scale: f32, pub dtype_mask: mp_dtype_t,
+    pub mask_rows: i64, pub ld_mask: i64,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_attention_layout_t {
-    pub batch: i64,
-    pub row: i64,
-    pub head: i64,
+    pub batch: i64, pub row: i64, pub head: i64,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_attention_desc_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub batch: i32,
-    pub heads: i32,
-    pub kv_heads: i32,
-    pub head_dim: i32,
-    pub head_dim_v: i32,
-    pub dropout: f32,
-    pub q_len: i64,
-    pub kv_len: i64,
-    pub q_rows: i64,
-    pub kv_rows: i64,
-    pub scale: f32,
-    pub flags: u32,
-    pub window_left: i32,
-    pub window_right: i32,
-    pub dropout_seed: u64,
-    pub q: mp_attention_layout_t,
-    pub k: mp_attention_layout_t,
-    pub v: mp_attention_layout_t,
-    pub o: mp_attention_layout_t,
+    pub struct_size: u32, pub dtype: mp_dtype_t, pub batch: i32, pub heads: i32, pub kv_heads: i32,
+    pub head_dim: i32, pub head_dim_v: i32, pub dropout: f32, pub q_len: i64, pub kv_len: i64,
+    pub q_rows: i64, pub kv_rows: i64, pub scale: f32, pub flags: u32, pub window_left: i32,
+    pub window_right: i32, pub dropout_seed: u64, pub q: mp_attention_layout_t, pub k: mp_attention_layout_t,
+    pub v: mp_attention_layout_t, pub o: mp_attention_layout_t,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_attention_tensors_t {
-    pub struct_size: u32,
-    pub reserved0: u32,
-    pub q_ends: *const i32,
-    pub kv_ends: *const i32,
-    pub q_lengths: *const i32,
-    pub kv_lengths: *const i32,
-    pub dropout_offset: *const u64,
-    pub sinks: *const f32,
-    pub q: *const c_void,
-    pub k: *const c_void,
-    pub v: *const c_void,
-    pub d_o: *const c_void,
-    pub o: *mut c_void,
-    pub dq: *mut c_void,
-    pub dk: *mut c_void,
-    pub dv: *mut c_void,
-    pub lse: *mut f32,
-    pub dsinks: *mut f32,
-    pub stats: mp_grad_stats_t,
+    pub struct_size: u32, pub reserved0: u32, pub q_ends: *const i32, pub kv_ends: *const i32,
+    pub q_lengths: *const i32, pub kv_lengths: *const i32, pub dropout_offset: *const u64,
+    pub sinks: *const f32, pub q: *const c_void, pub k: *const c_void, pub v: *const c_void,
+    pub d_o: *const c_void, pub o: *mut c_void, pub dq: *mut c_void, pub dk: *mut c_void, pub dv: *mut c_void,
+    pub lse: *mut f32, pub dsinks: *mut f32, pub stats: mp_grad_stats_t,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_scaler_config_t {
-    pub struct_size: u32,
-    pub policy: mp_scaler_policy_t,
-    pub flags: u32,
-    pub init_scale: f32,
-    pub min_scale: f32,
-    pub max_scale: f32,
-    pub growth_factor: f64,
-    pub backoff_factor: f64,
-    pub beta1: f64,
-    pub beta2: f64,
-    pub log2_max: f32,
-    pub overflow_std_dev: f32,
-    pub sigma_floor: f32,
-    pub growth_interval: i32,
-    pub hysteresis: i32,
-    pub max_consecutive_skips: i32,
-    pub history_length: i32,
+    pub struct_size: u32, pub policy: mp_scaler_policy_t, pub flags: u32, pub init_scale: f32,
+    pub min_scale: f32, pub max_scale: f32, pub growth_factor: f64, pub backoff_factor: f64, pub beta1: f64,
+    pub beta2: f64, pub log2_max: f32, pub overflow_std_dev: f32, pub sigma_floor: f32,
+    pub growth_interval: i32, pub hysteresis: i32, pub max_consecutive_skips: i32, pub history_length: i32,
     pub reserved0: u32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_scaler_state_t {
-    pub struct_size: u32,
-    pub policy: mp_scaler_policy_t,
-    pub scale: f32,
-    pub growth_tracker: i32,
-    pub hysteresis_left: i32,
-    pub log2_mean: f32,
-    pub log2_mean_slow: f32,
-    pub log2_square_slow: f32,
-    pub headroom: f32,
-    pub status: mp_scaler_status_t,
-    pub beta1_power: f64,
-    pub beta2_power: f64,
-    pub steps: i64,
-    pub skipped: i64,
-    pub skipped_nan: i64,
-    pub consecutive_skips: i64,
-    pub overflows: i64,
-    pub out_of_range: i64,
-    pub no_scale: i64,
-    pub spikes: i64,
+    pub struct_size: u32, pub policy: mp_scaler_policy_t, pub scale: f32, pub growth_tracker: i32,
+    pub hysteresis_left: i32, pub log2_mean: f32, pub log2_mean_slow: f32, pub log2_square_slow: f32,
+    pub headroom: f32, pub status: mp_scaler_status_t, pub beta1_power: f64, pub beta2_power: f64,
+    pub steps: i64, pub skipped: i64, pub skipped_nan: i64, pub consecutive_skips: i64, pub overflows: i64,
+    pub out_of_range: i64, pub no_scale: i64, pub spikes: i64,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_param_group_t {
-    pub struct_size: u32,
-    pub lr: f32,
-    pub beta1: f32,
-    pub beta2: f32,
-    pub eps: f32,
-    pub weight_decay: f32,
-    pub dampening: f32,
-    pub trust_coefficient: f32,
-    pub max_tensor_norm: f32,
-    pub clip_value: f32,
-    pub l1: f32,
-    pub l2: f32,
-    pub lr_schedule: mp_lr_schedule_t,
-    pub warmup_steps: i32,
-    pub decay_steps: i32,
-    pub decay_power: f32,
-    pub decay_rate: f32,
-    pub lr_end: f32,
-    pub ema_decay: f32,
-    pub ema_warmup: u32,
+    pub struct_size: u32, pub lr: f32, pub beta1: f32, pub beta2: f32, pub eps: f32, pub weight_decay: f32,
+    pub dampening: f32, pub trust_coefficient: f32, pub max_tensor_norm: f32, pub clip_value: f32,
+    pub l1: f32, pub l2: f32, pub lr_schedule: mp_lr_schedule_t, pub warmup_steps: i32, pub decay_steps: i32,
+    pub decay_power: f32, pub decay_rate: f32, pub lr_end: f32, pub ema_decay: f32, pub ema_warmup: u32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_optimizer_desc_t {
-    pub struct_size: u32,
-    pub kind: mp_optimizer_kind_t,
-    pub flags: u32,
-    pub num_groups: u32,
-    pub groups: *const mp_param_group_t,
-    pub tensor_group: *const u32,
-    pub grads: mp_tensor_list_t,
-    pub master: mp_tensor_list_t,
-    pub model: mp_tensor_list_t,
-    pub m: mp_tensor_list_t,
-    pub v: mp_tensor_list_t,
-    pub lr_multipliers: *const f32,
-    pub decay_multipliers: *const f32,
-    pub extra_grads: mp_tensor_list_t,
-    pub rounding_seed: u64,
-    pub tensor_ids: *const u32,
-    pub first_elements: *const i64,
-    pub active: *const u32,
-    pub ema: mp_tensor_list_t,
+    pub struct_size: u32, pub kind: mp_optimizer_kind_t, pub flags: u32, pub num_groups: u32,
+    pub groups: *const mp_param_group_t, pub tensor_group: *const u32, pub grads: mp_tensor_list_t,
+    pub master: mp_tensor_list_t, pub model: mp_tensor_list_t, pub m: mp_tensor_list_t,
+    pub v: mp_tensor_list_t, pub lr_multipliers: *const f32, pub decay_multipliers: *const f32,
+    pub extra_grads: mp_tensor_list_t, pub rounding_seed: u64, pub tensor_ids: *const u32,
+    pub first_elements: *const i64, pub active: *const u32, pub ema: mp_tensor_list_t,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_model_options_t {
-    pub struct_size: u32,
-    pub flags: u32,
-    pub rounding_seed: u64,
-    pub t: *const i64,
-    pub overflows: *mut i64,
-    pub tensor_ids: *const u32,
-    pub first_elements: *const i64,
+    pub struct_size: u32, pub flags: u32, pub rounding_seed: u64, pub t: *const i64, pub overflows: *mut i64,
+    pub tensor_ids: *const u32, pub first_elements: *const i64,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_comm_t {
-    pub struct_size: u32,
-    pub rank: i32,
-    pub world_size: i32,
-    pub reserved0: u32,
+    pub struct_size: u32, pub rank: i32, pub world_size: i32, pub reserved0: u32,
     pub all_reduce: Option<unsafe extern "C" fn(send: *const c_void, recv: *mut c_void, count: usize, dtype: mp_dtype_t, op: mp_reduce_op_t, stream: mp_stream_t, user: *mut c_void) -> c_int>,
     pub group_begin: Option<unsafe extern "C" fn(user: *mut c_void) -> c_int>,
-    pub group_end: Option<unsafe extern "C" fn(user: *mut c_void) -> c_int>,
-    pub user: *mut c_void,
+    pub group_end: Option<unsafe extern "C" fn(user: *mut c_void) -> c_int>, pub user: *mut c_void,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_step_options_t {
-    pub struct_size: u32,
-    pub flags: u32,
-    pub max_grad_norm: f32,
-    pub reserved0: u32,
-    pub grad_norm: *mut f32,
-    pub found_inf: *mut f32,
-    pub tensor_norms: *mut f32,
-    pub amax: *const f32,
-    pub report: *mut mp_tensor_report_t,
-    pub tensor_reports: *mut mp_tensor_report_t,
-    pub model_overflows: *mut i64,
-    pub comm: *const mp_comm_t,
-    pub outcome: *mut i32,
-    pub rejected_updates: *mut i64,
-    pub skip: *const f32,
-    pub norm_limit: *const f32,
+    pub struct_size: u32, pub flags: u32, pub max_grad_norm: f32, pub reserved0: u32, pub grad_norm: *mut f32,
+    pub found_inf: *mut f32, pub tensor_norms: *mut f32, pub amax: *const f32,
+    pub report: *mut mp_tensor_report_t, pub tensor_reports: *mut mp_tensor_report_t,
+    pub model_overflows: *mut i64, pub comm: *const mp_comm_t, pub outcome: *mut i32,
+    pub rejected_updates: *mut i64, pub skip: *const f32, pub norm_limit: *const f32,
     pub denominator: *const f32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_autocast_config_t {
-    pub struct_size: u32,
-    pub preset: mp_autocast_preset_t,
-    pub dtype_low: mp_dtype_t,
-    pub level: mp_autocast_level_t,
-    pub flags: u32,
-    pub amax_limit: f32,
-    pub depth_limit: i64,
+    pub struct_size: u32, pub preset: mp_autocast_preset_t, pub dtype_low: mp_dtype_t,
+    pub level: mp_autocast_level_t, pub flags: u32, pub amax_limit: f32, pub depth_limit: i64,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_autocast_graph_t {
-    pub struct_size: u32,
-    pub num_nodes: u32,
-    pub num_tensors: u32,
-    pub num_hidden_edges: u32,
-    pub num_clusters: u32,
-    pub reserved0: u32,
-    pub node_op: *const *const c_char,
-    pub node_class: *const u8,
-    pub node_name: *const *const c_char,
-    pub node_flags: *const u16,
-    pub node_depth: *const i64,
-    pub input_offsets: *const i32,
-    pub input_tensor: *const i32,
-    pub input_slot: *const u8,
-    pub tensor_producer: *const i32,
-    pub tensor_slot: *const u8,
-    pub tensor_dtype: *const u8,
-    pub tensor_role: *const u8,
-    pub tensor_amax: *const f32,
-    pub hidden_src: *const i32,
-    pub hidden_dst: *const i32,
-    pub member_offsets: *const i32,
-    pub member: *const i32,
+    pub struct_size: u32, pub num_nodes: u32, pub num_tensors: u32, pub num_hidden_edges: u32,
+    pub num_clusters: u32, pub reserved0: u32, pub node_op: *const *const c_char, pub node_class: *const u8,
+    pub node_name: *const *const c_char, pub node_flags: *const u16, pub node_depth: *const i64,
+    pub input_offsets: *const i32, pub input_tensor: *const i32, pub input_slot: *const u8,
+    pub tensor_producer: *const i32, pub tensor_slot: *const u8, pub tensor_dtype: *const u8,
+    pub tensor_role: *const u8, pub tensor_amax: *const f32, pub hidden_src: *const i32,
+    pub hidden_dst: *const i32, pub member_offsets: *const i32, pub member: *const i32,
     pub cluster_kind: *const u8,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_autocast_cast_t {
-    pub tensor: i32,
-    pub from: mp_dtype_t,
-    pub to: mp_dtype_t,
-    pub kind: mp_cast_kind_t,
-    pub readers: i32,
+    pub tensor: i32, pub from: mp_dtype_t, pub to: mp_dtype_t, pub kind: mp_cast_kind_t, pub readers: i32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_autocast_result_t {
-    pub struct_size: u32,
-    pub num_casts: i32,
-    pub num_low_nodes: i32,
-    pub num_parameters_low: i32,
-    pub tensor_dtype: *mut u8,
-    pub node_dtype: *mut u8,
-    pub input_cast: *mut i32,
-    pub casts: *mut mp_autocast_cast_t,
-    pub node_reason: *mut u8,
-    pub node_cause: *mut i32,
+    pub struct_size: u32, pub num_casts: i32, pub num_low_nodes: i32, pub num_parameters_low: i32,
+    pub tensor_dtype: *mut u8, pub node_dtype: *mut u8, pub input_cast: *mut i32,
+    pub casts: *mut mp_autocast_cast_t, pub node_reason: *mut u8, pub node_cause: *mut i32,
     pub disabled_reason: *const c_char,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_graph_attribute_t {
-    pub struct_size: u32,
-    pub kind: mp_attribute_kind_t,
-    pub name: *const c_char,
-    pub int_value: i64,
-    pub float_value: f64,
-    pub ints: *const i64,
-    pub floats: *const f64,
-    pub count: u32,
-    pub reserved0: u32,
+    pub struct_size: u32, pub kind: mp_attribute_kind_t, pub name: *const c_char, pub int_value: i64,
+    pub float_value: f64, pub ints: *const i64, pub floats: *const f64, pub count: u32, pub reserved0: u32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_graph_tensor_t {
-    pub struct_size: u32,
-    pub dtype: mp_dtype_t,
-    pub rank: i32,
-    pub dtype_copy: mp_dtype_t,
-    pub extent: [i64; 8],
-    pub name: *const c_char,
-    pub data: *mut c_void,
-    pub copy: *mut c_void,
-    pub grad: *mut c_void,
-    pub dtype_grad: mp_dtype_t,
-    pub reserved0: u32,
+    pub struct_size: u32, pub dtype: mp_dtype_t, pub rank: i32, pub dtype_copy: mp_dtype_t,
+    pub extent: [i64; 8], pub name: *const c_char, pub data: *mut c_void, pub copy: *mut c_void,
+    pub grad: *mut c_void, pub dtype_grad: mp_dtype_t, pub reserved0: u32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_graph_memory_t {
-    pub struct_size: u32,
-    pub reserved0: u32,
-    pub parameters: i64,
-    pub copies: i64,
-    pub gradients: i64,
-    pub states: i64,
-    pub activations: i64,
-    pub activations_unshared: i64,
-    pub workspace: i64,
+    pub struct_size: u32, pub reserved0: u32, pub parameters: i64, pub copies: i64, pub gradients: i64,
+    pub states: i64, pub activations: i64, pub activations_unshared: i64, pub workspace: i64,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_torch_scaler_t {
-    pub scale: f64,
-    pub growth_factor: f64,
-    pub backoff_factor: f64,
-    pub growth_interval: i32,
+    pub scale: f64, pub growth_factor: f64, pub backoff_factor: f64, pub growth_interval: i32,
     pub growth_tracker: i32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_megatron_scaler_t {
-    pub scale: f32,
-    pub growth_tracker: i32,
-    pub hysteresis_tracker: i32,
+    pub scale: f32, pub growth_tracker: i32, pub hysteresis_tracker: i32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct mp_kernel_info_t {
-    pub struct_size: u32,
-    pub is_estimated: u32,
-    pub name: *const c_char,
-    pub reason: *const c_char,
-    pub predicted_us: f64,
-    pub workspace_bytes: usize,
-}
-
-macro_rules! zeroed {
-    ($about:literal, $finish:expr, $($name:ident)*) => { $(
-        impl $name {
-            #[doc = $about]
-            pub fn zeroed() -> Self {
-                // SAFETY: fields are integers, floats and nullable pointers, for which 0 is valid.
-                $finish(unsafe { core::mem::zeroed::<Self>() })
-            }
-        }
-    )* };
+    pub struct_size: u32, pub is_estimated: u32, pub name: *const c_char, pub reason: *const c_char,
+    pub predicted_us: f64, pub workspace_bytes: usize,
 }
 
 zeroed! {
     "Returns zeros with `struct_size` set, like MP_INIT_STRUCT.",
     |s| Self { struct_size: core::mem::size_of::<Self>() as u32, ..s },
-    mp_allocator_t
-    mp_context_config_t
-    mp_device_info_t
-    mp_tensor_list_desc_t
-    mp_stats_outputs_t
-    mp_epilogue_t
-    mp_plan_t
-    mp_gemm_desc_t
-    mp_gemm_group_item_t
-    mp_conv2d_desc_t
-    mp_rnn_desc_t
-    mp_rnn_weights_t
-    mp_rnn_weight_grads_t
-    mp_rnn_sizes_t
-    mp_rnn_tensors_t
-    mp_pool2d_desc_t
-    mp_batchnorm_desc_t
-    mp_batchnorm_tensors_t
-    mp_pointwise_desc_t
-    mp_column_sum_desc_t
-    mp_sum_rows_desc_t
-    mp_glu_desc_t
-    mp_strided_copy_desc_t
-    mp_norm_desc_t
-    mp_norm_tensors_t
-    mp_xent_desc_t
-    mp_xent_tensors_t
-    mp_linear_xent_desc_t
-    mp_loss_desc_t
-    mp_loss_tensors_t
-    mp_embedding_desc_t
-    mp_dropout_desc_t
-    mp_rope_desc_t
-    mp_softmax_desc_t
-    mp_attention_desc_t
-    mp_attention_tensors_t
-    mp_scaler_config_t
-    mp_scaler_state_t
-    mp_param_group_t
-    mp_optimizer_desc_t
-    mp_model_options_t
-    mp_comm_t
-    mp_step_options_t
-    mp_autocast_config_t
-    mp_autocast_graph_t
-    mp_autocast_result_t
-    mp_graph_attribute_t
-    mp_graph_tensor_t
-    mp_graph_memory_t
-    mp_kernel_info_t
+    mp_allocator_t mp_context_config_t mp_device_info_t mp_tensor_list_desc_t mp_stats_outputs_t mp_epilogue_t
+    mp_plan_t mp_gemm_desc_t mp_gemm_group_item_t mp_conv2d_desc_t mp_rnn_desc_t mp_rnn_weights_t
+    mp_rnn_weight_grads_t mp_rnn_sizes_t mp_rnn_tensors_t mp_pool2d_desc_t mp_batchnorm_desc_t
+    mp_batchnorm_tensors_t mp_pointwise_desc_t mp_column_sum_desc_t mp_sum_rows_desc_t mp_glu_desc_t
+    mp_strided_copy_desc_t mp_norm_desc_t mp_norm_tensors_t mp_xent_desc_t mp_xent_tensors_t
+    mp_linear_xent_desc_t mp_loss_desc_t mp_loss_tensors_t mp_embedding_desc_t mp_dropout_desc_t
+    mp_rope_desc_t mp_softmax_desc_t mp_attention_desc_t mp_attention_tensors_t mp_scaler_config_t
+    mp_scaler_state_t mp_param_group_t mp_optimizer_desc_t mp_model_options_t mp_comm_t mp_step_options_t
+    mp_autocast_config_t mp_autocast_graph_t mp_autocast_result_t mp_graph_attribute_t mp_graph_tensor_t
+    mp_graph_memory_t mp_kernel_info_t
 }
 zeroed! {
     "Returns zeros.",
     |s| s,
-    mp_grad_stats_t
-    mp_tensor_report_t
-    mp_attention_layout_t
-    mp_autocast_cast_t
-    mp_torch_scaler_t
+    mp_grad_stats_t mp_tensor_report_t mp_attention_layout_t mp_autocast_cast_t mp_torch_scaler_t
     mp_megatron_scaler_t
 }
 
-pub fn mp_context_config_default() -> mp_context_config_t {
-    let mut value = mp_context_config_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_context_config_init(&mut value, size) };
-    value
-}
-
-pub fn mp_epilogue_default() -> mp_epilogue_t {
-    let mut value = mp_epilogue_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_epilogue_init(&mut value, size) };
-    value
-}
-
-pub fn mp_plan_default(kernel: &std::ffi::CStr) -> mp_plan_t {
-    let mut value = mp_plan_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_plan_init(&mut value, size, kernel.as_ptr()) };
-    value
-}
-
-pub fn mp_gemm_desc_default(m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_gemm_desc_t {
-    let mut value = mp_gemm_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_gemm_desc_init(&mut value, size, m, n, k, dtype_ab, dtype_cd) };
-    value
-}
-
-pub fn mp_gemm_group_item_default(m: i64, n: i64, k: i64) -> mp_gemm_group_item_t {
-    let mut value = mp_gemm_group_item_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_gemm_group_item_init(&mut value, size, m, n, k) };
-    value
-}
-
-pub fn mp_conv2d_desc_default(n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s: i32, dtype: mp_dtype_t) -> mp_conv2d_desc_t {
-    let mut value = mp_conv2d_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_conv2d_desc_init(&mut value, size, n, h, w, c, k, r, s, dtype) };
-    value
-}
-
-pub fn mp_rnn_desc_default(cell: mp_rnn_cell_t, batch: i32, timesteps: i32, input_size: i32, hidden_size: i32, dtype: mp_dtype_t) -> mp_rnn_desc_t {
-    let mut value = mp_rnn_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_rnn_desc_init(&mut value, size, cell, batch, timesteps, input_size, hidden_size, dtype) };
-    value
-}
-
-pub fn mp_pool2d_desc_default(mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32, window_h: i32, window_w: i32, dtype: mp_dtype_t) -> mp_pool2d_desc_t {
-    let mut value = mp_pool2d_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_pool2d_desc_init(&mut value, size, mode, n, h, w, c, window_h, window_w, dtype) };
-    value
-}
-
-pub fn mp_batchnorm_desc_default(rows: i64, channels: i32, dtype: mp_dtype_t) -> mp_batchnorm_desc_t {
-    let mut value = mp_batchnorm_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_batchnorm_desc_init(&mut value, size, rows, channels, dtype) };
-    value
-}
-
-pub fn mp_pointwise_desc_default(op: mp_pointwise_op_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_pointwise_desc_t {
-    let mut value = mp_pointwise_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_pointwise_desc_init(&mut value, size, op, rows, columns, dtype) };
-    value
-}
-
-pub fn mp_column_sum_desc_default(rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_column_sum_desc_t {
-    let mut value = mp_column_sum_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_column_sum_desc_init(&mut value, size, rows, columns, dtype) };
-    value
-}
-
-pub fn mp_sum_rows_desc_default(rows: i64, period: i64, columns: i64, dtype: mp_dtype_t) -> mp_sum_rows_desc_t {
-    let mut value = mp_sum_rows_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_sum_rows_desc_init(&mut value, size, rows, period, columns, dtype) };
-    value
-}
-
-pub fn mp_glu_desc_default(activation: mp_activation_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_glu_desc_t {
-    let mut value = mp_glu_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_glu_desc_init(&mut value, size, activation, rows, columns, dtype) };
-    value
-}
-
-pub fn mp_strided_copy_desc_default(dtype: mp_dtype_t) -> mp_strided_copy_desc_t {
-    let mut value = mp_strided_copy_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_strided_copy_desc_init(&mut value, size, dtype) };
-    value
-}
-
-pub fn mp_norm_desc_default(kind: mp_norm_kind_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_norm_desc_t {
-    let mut value = mp_norm_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_norm_desc_init(&mut value, size, kind, rows, columns, dtype) };
-    value
-}
-
-pub fn mp_xent_desc_default(rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_xent_desc_t {
-    let mut value = mp_xent_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_xent_desc_init(&mut value, size, rows, classes, dtype) };
-    value
-}
-
-pub fn mp_linear_xent_desc_default(rows: i64, width: i64, classes: i64, dtype: mp_dtype_t) -> mp_linear_xent_desc_t {
-    let mut value = mp_linear_xent_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_linear_xent_desc_init(&mut value, size, rows, width, classes, dtype) };
-    value
-}
-
-pub fn mp_loss_desc_default(kind: mp_loss_kind_t, count: i64, dtype: mp_dtype_t) -> mp_loss_desc_t {
-    let mut value = mp_loss_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_loss_desc_init(&mut value, size, kind, count, dtype) };
-    value
-}
-
-pub fn mp_embedding_desc_default(num_indices: i64, num_embeddings: i32, embedding_dim: i64, dtype: mp_dtype_t) -> mp_embedding_desc_t {
-    let mut value = mp_embedding_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_embedding_desc_init(&mut value, size, num_indices, num_embeddings, embedding_dim, dtype) };
-    value
-}
-
-pub fn mp_dropout_desc_default(count: i64, p: f32, dtype: mp_dtype_t) -> mp_dropout_desc_t {
-    let mut value = mp_dropout_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_dropout_desc_init(&mut value, size, count, p, dtype) };
-    value
-}
-
-pub fn mp_rope_desc_default(rows: i64, heads: i32, head_dim: i32, dtype: mp_dtype_t) -> mp_rope_desc_t {
-    let mut value = mp_rope_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_rope_desc_init(&mut value, size, rows, heads, head_dim, dtype) };
-    value
-}
-
-pub fn mp_softmax_desc_default(rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_softmax_desc_t {
-    let mut value = mp_softmax_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_softmax_desc_init(&mut value, size, rows, columns, dtype) };
-    value
-}
-
-pub fn mp_attention_desc_default(batch: i32, heads: i32, q_len: i64, kv_len: i64, head_dim: i32, dtype: mp_dtype_t) -> mp_attention_desc_t {
-    let mut value = mp_attention_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_attention_desc_init(&mut value, size, batch, heads, q_len, kv_len, head_dim, dtype) };
-    value
-}
-
-pub fn mp_scaler_config_default(policy: mp_scaler_policy_t) -> mp_scaler_config_t {
-    let mut value = mp_scaler_config_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_scaler_config_init(&mut value, size, policy) };
-    value
-}
-
-pub fn mp_scaler_state_default(config: &mp_scaler_config_t) -> mp_scaler_state_t {
-    let mut value = mp_scaler_state_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_scaler_state_init(&mut value, size, config) };
-    value
-}
-
-pub fn mp_param_group_default(kind: mp_optimizer_kind_t, lr: f32) -> mp_param_group_t {
-    let mut value = mp_param_group_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_param_group_init(&mut value, size, kind, lr) };
-    value
-}
-
-pub fn mp_optimizer_desc_default(kind: mp_optimizer_kind_t) -> mp_optimizer_desc_t {
-    let mut value = mp_optimizer_desc_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_optimizer_desc_init(&mut value, size, kind) };
-    value
-}
-
-pub fn mp_model_options_default() -> mp_model_options_t {
-    let mut value = mp_model_options_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_model_options_init(&mut value, size) };
-    value
-}
-
-pub fn mp_comm_default() -> mp_comm_t {
-    let mut value = mp_comm_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_comm_init(&mut value, size) };
-    value
-}
-
-pub fn mp_step_options_default() -> mp_step_options_t {
-    let mut value = mp_step_options_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_step_options_init(&mut value, size) };
-    value
-}
-
-pub fn mp_autocast_config_default(dtype_low: mp_dtype_t) -> mp_autocast_config_t {
-    let mut value = mp_autocast_config_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_autocast_config_init(&mut value, size, dtype_low) };
-    value
-}
-
-pub fn mp_autocast_scaler_default(dtype_low: mp_dtype_t) -> mp_scaler_config_t {
-    let mut value = mp_scaler_config_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_autocast_scaler_init(&mut value, size, dtype_low) };
-    value
-}
-
-pub fn mp_scaler_config_preset(preset: mp_scaler_preset_t) -> mp_scaler_config_t {
-    let mut value = mp_scaler_config_t::zeroed();
-    let size = core::mem::size_of_val(&value);
-    // SAFETY: writes `size` bytes.  On failure struct_size is 0, which every call rejects.
-    unsafe { mp_scaler_config_init_preset(&mut value, size, preset) };
-    value
+defaults! {
+    mp_context_config_default() -> mp_context_config_t = mp_context_config_init();
+    mp_epilogue_default() -> mp_epilogue_t = mp_epilogue_init();
+    mp_plan_default(kernel: &std::ffi::CStr) -> mp_plan_t = mp_plan_init(kernel.as_ptr());
+    mp_gemm_desc_default(m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_gemm_desc_t =
+        mp_gemm_desc_init(m, n, k, dtype_ab, dtype_cd);
+    mp_gemm_group_item_default(m: i64, n: i64, k: i64) -> mp_gemm_group_item_t =
+        mp_gemm_group_item_init(m, n, k);
+    mp_conv2d_desc_default(n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s: i32, dtype: mp_dtype_t) -> mp_conv2d_desc_t =
+        mp_conv2d_desc_init(n, h, w, c, k, r, s, dtype);
+    mp_rnn_desc_default(cell: mp_rnn_cell_t, batch: i32, timesteps: i32, input_size: i32, hidden_size: i32, dtype: mp_dtype_t) -> mp_rnn_desc_t =
+        mp_rnn_desc_init(cell, batch, timesteps, input_size, hidden_size, dtype);
+    mp_pool2d_desc_default(mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32, window_h: i32, window_w: i32, dtype: mp_dtype_t) -> mp_pool2d_desc_t =
+        mp_pool2d_desc_init(mode, n, h, w, c, window_h, window_w, dtype);
+    mp_batchnorm_desc_default(rows: i64, channels: i32, dtype: mp_dtype_t) -> mp_batchnorm_desc_t =
+        mp_batchnorm_desc_init(rows, channels, dtype);
+    mp_pointwise_desc_default(op: mp_pointwise_op_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_pointwise_desc_t =
+        mp_pointwise_desc_init(op, rows, columns, dtype);
+    mp_column_sum_desc_default(rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_column_sum_desc_t =
+        mp_column_sum_desc_init(rows, columns, dtype);
+    mp_sum_rows_desc_default(rows: i64, period: i64, columns: i64, dtype: mp_dtype_t) -> mp_sum_rows_desc_t =
+        mp_sum_rows_desc_init(rows, period, columns, dtype);
+    mp_glu_desc_default(activation: mp_activation_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_glu_desc_t =
+        mp_glu_desc_init(activation, rows, columns, dtype);
+    mp_strided_copy_desc_default(dtype: mp_dtype_t) -> mp_strided_copy_desc_t =
+        mp_strided_copy_desc_init(dtype);
+    mp_norm_desc_default(kind: mp_norm_kind_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_norm_desc_t =
+        mp_norm_desc_init(kind, rows, columns, dtype);
+    mp_xent_desc_default(rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_xent_desc_t =
+        mp_xent_desc_init(rows, classes, dtype);
+    mp_linear_xent_desc_default(rows: i64, width: i64, classes: i64, dtype: mp_dtype_t) -> mp_linear_xent_desc_t =
+        mp_linear_xent_desc_init(rows, width, classes, dtype);
+    mp_loss_desc_default(kind: mp_loss_kind_t, count: i64, dtype: mp_dtype_t) -> mp_loss_desc_t =
+        mp_loss_desc_init(kind, count, dtype);
+    mp_embedding_desc_default(num_indices: i64, num_embeddings: i32, embedding_dim: i64, dtype: mp_dtype_t) -> mp_embedding_desc_t =
+        mp_embedding_desc_init(num_indices, num_embeddings, embedding_dim, dtype);
+    mp_dropout_desc_default(count: i64, p: f32, dtype: mp_dtype_t) -> mp_dropout_desc_t =
+        mp_dropout_desc_init(count, p, dtype);
+    mp_rope_desc_default(rows: i64, heads: i32, head_dim: i32, dtype: mp_dtype_t) -> mp_rope_desc_t =
+        mp_rope_desc_init(rows, heads, head_dim, dtype);
+    mp_softmax_desc_default(rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_softmax_desc_t =
+        mp_softmax_desc_init(rows, columns, dtype);
+    mp_attention_desc_default(batch: i32, heads: i32, q_len: i64, kv_len: i64, head_dim: i32, dtype: mp_dtype_t) -> mp_attention_desc_t =
+        mp_attention_desc_init(batch, heads, q_len, kv_len, head_dim, dtype);
+    mp_scaler_config_default(policy: mp_scaler_policy_t) -> mp_scaler_config_t =
+        mp_scaler_config_init(policy);
+    mp_scaler_state_default(config: &mp_scaler_config_t) -> mp_scaler_state_t = mp_scaler_state_init(config);
+    mp_param_group_default(kind: mp_optimizer_kind_t, lr: f32) -> mp_param_group_t =
+        mp_param_group_init(kind, lr);
+    mp_optimizer_desc_default(kind: mp_optimizer_kind_t) -> mp_optimizer_desc_t =
+        mp_optimizer_desc_init(kind);
+    mp_model_options_default() -> mp_model_options_t = mp_model_options_init();
+    mp_comm_default() -> mp_comm_t = mp_comm_init();
+    mp_step_options_default() -> mp_step_options_t = mp_step_options_init();
+    mp_autocast_config_default(dtype_low: mp_dtype_t) -> mp_autocast_config_t =
+        mp_autocast_config_init(dtype_low);
+    mp_autocast_scaler_default(dtype_low: mp_dtype_t) -> mp_scaler_config_t =
+        mp_autocast_scaler_init(dtype_low);
+    mp_scaler_config_preset(preset: mp_scaler_preset_t) -> mp_scaler_config_t =
+        mp_scaler_config_init_preset(preset);
 }
 
 extern "C" {
@@ -1845,4 +927,6 @@ extern "C" {
     pub fn mp_conv2d_explain(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, epilogue: *const mp_epilogue_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
     pub fn mp_conv2d_kernel_info(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
     pub fn mp_rnn_kernel_info(context: mp_context_t, desc: *const mp_rnn_desc_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
+    pub fn mp_attention_kernel_info(context: mp_context_t, desc: *const mp_attention_desc_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
+    pub fn mp_attention_set_kernel(context: mp_context_t, kernel: *const c_char) -> mp_status_t;
 }

@@ -1,7 +1,7 @@
 //! Tensor lists.
 
 use crate::comm::Comm;
-use crate::context::{Context, Data, Float, Stream, TensorReport, View};
+use crate::context::{Checks, Context, Data, Float, Stream, TensorReport, View};
 use crate::enums::{Dtype, OptimizerFlags};
 use crate::error::{check, Error, Result};
 use crate::owner::{Handle, Owner};
@@ -148,7 +148,7 @@ impl TensorList {
     ) -> Result<Self> {
         let numel_of = |index| {
             let (mut numel, no_data, no_dtype) = (0, ptr::null_mut(), ptr::null_mut());
-            owner.context().call(|| {
+            owner.context().call(|_| {
                 sys::mp_tensor_list_get_tensor(raw, index as u32, no_data, &mut numel, no_dtype)
             })?;
             Ok((numel as usize, Dtype::Fp32))
@@ -219,8 +219,13 @@ impl TensorList {
         // call, and both sides of the copy have that many bytes.
         self.handle.call(|list| unsafe {
             let no_numel = ptr::null_mut();
-            match sys::mp_tensor_list_get_tensor(list, index as u32, &mut data, no_numel, no_numel.cast())
-            {
+            match sys::mp_tensor_list_get_tensor(
+                list,
+                index as u32,
+                &mut data,
+                no_numel,
+                no_numel.cast(),
+            ) {
                 sys::MP_SUCCESS if numel > 0 && data.is_null() => sys::MP_SUCCESS,
                 sys::MP_SUCCESS => {
                     let to = values.as_mut_ptr().cast();
@@ -242,11 +247,10 @@ impl TensorList {
         found_inf: &D,
         stream: Stream,
     ) -> Result<()> {
-        let found_inf =
-            self.context().output("check_nonfinite", "found_inf", Some(&found_inf.view()), 1)?;
+        let (list, checks) = self.complete("check_nonfinite")?;
+        let found_inf = checks.data("found_inf", found_inf, 1)?;
         // SAFETY: one number of this context.
-        self.complete("check_nonfinite")?
-            .call(|list| unsafe { sys::mp_check_nonfinite(list, found_inf, stream.0) })
+        list.call(|list| unsafe { sys::mp_check_nonfinite(list, found_inf, stream.0) })
     }
 
     /// Computes the largest absolute value of the list and of each tensor.
@@ -256,10 +260,11 @@ impl TensorList {
         per_tensor: Option<&View<'_, f32>>,
         stream: Stream,
     ) -> Result<()> {
-        let amax = self.context().output("amax", "amax", amax, 1)?;
-        let each = self.context().output("amax", "per_tensor", per_tensor, self.len())?;
+        let (list, checks) = self.complete("amax")?;
+        let amax = checks.optional("amax", amax.copied(), 1)?;
+        let each = checks.optional("per_tensor", per_tensor.copied(), self.len() as i128)?;
         // SAFETY: one number, and one per tensor, of this context.
-        self.complete("amax")?.call(|list| unsafe { sys::mp_amax(list, amax, each, stream.0) })
+        list.call(|list| unsafe { sys::mp_amax(list, amax, each, stream.0) })
     }
 
     /// Computes sqrt(sum x^2) of the list and of each tensor.
@@ -269,10 +274,11 @@ impl TensorList {
         per_tensor: Option<&View<'_, f32>>,
         stream: Stream,
     ) -> Result<()> {
-        let norm = self.context().output("l2norm", "norm", norm, 1)?;
-        let each = self.context().output("l2norm", "per_tensor", per_tensor, self.len())?;
+        let (list, checks) = self.complete("l2norm")?;
+        let norm = checks.optional("norm", norm.copied(), 1)?;
+        let each = checks.optional("per_tensor", per_tensor.copied(), self.len() as i128)?;
         // SAFETY: one number, and one per tensor, of this context.
-        self.complete("l2norm")?.call(|list| unsafe { sys::mp_l2norm(list, norm, each, stream.0) })
+        list.call(|list| unsafe { sys::mp_l2norm(list, norm, each, stream.0) })
     }
 
     /// Counts NaN, infinities, zeros and values close to underflow in one pass.
@@ -282,34 +288,32 @@ impl TensorList {
         tensor_reports: Option<&View<'_, TensorReport>>,
         stream: Stream,
     ) -> Result<()> {
-        let report = self.context().output("inspect", "report", report, 1)?;
+        let (list, checks) = self.complete("inspect")?;
+        let report = checks.optional("report", report.copied(), 1)?;
         let each =
-            self.context().output("inspect", "tensor_reports", tensor_reports, self.len())?;
+            checks.optional("tensor_reports", tensor_reports.copied(), self.len() as i128)?;
         // SAFETY: one report, and one per tensor, of this context.
-        self.complete("inspect")?
-            .call(|list| unsafe { sys::mp_inspect(list, report, each, stream.0) })
+        list.call(|list| unsafe { sys::mp_inspect(list, report, each, stream.0) })
     }
 
     /// Computes the given outputs of the four functions above in one pass.
     pub fn stats(&self, outputs: &StatsOutputs<'_>, stream: Stream) -> Result<()> {
-        let (f, n) = ("stats", self.len());
+        let ((list, checks), n) = (self.complete("stats")?, self.len() as i128);
+        let number =
+            |name, view: Option<&View<'_, f32>>, n| checks.optional(name, view.copied(), n);
+        let (report, reports) = (outputs.report.copied(), outputs.tensor_reports.copied());
         let raw = sys::mp_stats_outputs_t {
-            found_inf: self.context().output(f, "found_inf", outputs.found_inf, 1)?,
-            amax: self.context().output(f, "amax", outputs.amax, 1)?,
-            tensor_amax: self.context().output(f, "tensor_amax", outputs.tensor_amax, n)?,
-            norm: self.context().output(f, "norm", outputs.norm, 1)?,
-            tensor_norm: self.context().output(f, "tensor_norm", outputs.tensor_norm, n)?,
-            report: self.context().output(f, "report", outputs.report, 1)?,
-            tensor_reports: self.context().output(
-                f,
-                "tensor_reports",
-                outputs.tensor_reports,
-                n,
-            )?,
+            found_inf: number("found_inf", outputs.found_inf, 1)?,
+            amax: number("amax", outputs.amax, 1)?,
+            tensor_amax: number("tensor_amax", outputs.tensor_amax, n)?,
+            norm: number("norm", outputs.norm, 1)?,
+            tensor_norm: number("tensor_norm", outputs.tensor_norm, n)?,
+            report: checks.optional("report", report, 1)?,
+            tensor_reports: checks.optional("tensor_reports", reports, n)?,
             ..sys::mp_stats_outputs_t::zeroed()
         };
         // SAFETY: pointers that are not NULL have one element, or one per tensor, in this context.
-        self.complete(f)?.call(|list| unsafe { sys::mp_tensor_stats(list, &raw, stream.0) })
+        list.call(|list| unsafe { sys::mp_tensor_stats(list, &raw, stream.0) })
     }
 
     /// Computes out = self * inv_scale; sets `found_inf` to 1 if an element is infinite or NaN.
@@ -320,17 +324,18 @@ impl TensorList {
         found_inf: Option<&View<'_, f32>>,
         stream: Stream,
     ) -> Result<()> {
-        self.context().is("unscale", "out", out.context())?;
-        let inv_scale = self.context().output("unscale", "inv_scale", Some(inv_scale), 1)?;
-        let found_inf = self.context().output("unscale", "found_inf", found_inf, 1)?;
-        let (list, out) = (self.complete("unscale")?, out.complete("unscale")?.raw());
+        let (list, checks) = self.complete("unscale")?;
+        checks.belongs("out", out.context())?;
+        let inv_scale = checks.data("inv_scale", inv_scale, 1)?;
+        let found_inf = checks.optional("found_inf", found_inf.copied(), 1)?;
+        let out = out.complete("unscale")?.0.raw();
         // SAFETY: two lists of this context, which the library compares, and one number each.
         list.call(|list| unsafe { sys::mp_unscale(list, out, inv_scale, found_inf, stream.0) })
     }
 
     /// Reduces gradients over all ranks in place: post * sum(pre * self).
     pub fn all_reduce(&self, comm: &Comm, pre: f32, post: f32, stream: Stream) -> Result<()> {
-        let list = self.complete("all_reduce")?;
+        let (list, _) = self.complete("all_reduce")?;
         // SAFETY: the callbacks fulfill the contract of `Comm::from_raw`.
         list.call(|list| unsafe {
             sys::mp_grads_all_reduce(list, comm.as_raw(), pre, post, stream.0)
@@ -346,25 +351,27 @@ impl TensorList {
         options: &ModelOptions<'_>,
         stream: Stream,
     ) -> Result<()> {
-        self.context().is("round_to", "model", model.context())?;
-        let found_inf = self.context().output("round_to", "found_inf", found_inf, 1)?;
+        let (list, checks) = self.complete("round_to")?;
+        checks.belongs("model", model.context())?;
+        let found_inf = checks.optional("found_inf", found_inf.copied(), 1)?;
         let mut raw = sys::mp_model_options_default();
         raw.flags = options.flags.bits();
         raw.rounding_seed = options.rounding_seed;
-        raw.t = self.context().output("round_to", "t", options.t.as_ref(), 1)?;
-        raw.overflows =
-            self.context().output("round_to", "overflows", options.overflows.as_ref(), 1)?;
-        let list = self.complete("round_to")?;
+        raw.t = checks.optional("t", options.t, 1)?;
+        raw.overflows = checks.optional("overflows", options.overflows, 1)?;
         // SAFETY: two lists of this context, which the library compares, and NULL or one number.
         list.call(|list| unsafe {
             sys::mp_masters_to_model(list, model.as_raw(), found_inf, &raw, stream.0)
         })
     }
 
-    /// Returns the handle, for a kernel that accesses all tensors.
-    pub(crate) fn complete(&self, call: &str) -> Result<&Handle<sys::mp_tensor_list>> {
+    /// Returns the handle, for a kernel that accesses all tensors, and the checks of its call.
+    pub(crate) fn complete<'l>(
+        &'l self,
+        call: &'l str,
+    ) -> Result<(&'l Handle<sys::mp_tensor_list>, Checks<'l>)> {
         if !self.has_absent {
-            return Ok(&self.handle);
+            return Ok((&self.handle, self.context().checks(call)));
         }
         Err(Error::invalid(format!("{call}: requires a list without absent tensors")))
     }
@@ -373,7 +380,7 @@ impl TensorList {
 fn belong(call: &str, context: &Context, tensors: &[Tensor<'_>]) -> Result<()> {
     for (i, t) in tensors.iter().enumerate() {
         if let Some(owner) = t.owner {
-            context.is(call, &format!("tensors[{i}]"), owner.context())?;
+            context.checks(call).belongs(&format!("tensors[{i}]"), owner.context())?;
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{context, integers, product, refused, to_f16};
+use common::{context, integers, product, refused, to_f16, too_short};
 use mpcore::*;
 
 const STREAM: Stream = Stream::DEFAULT;
@@ -123,15 +123,13 @@ fn ragged_groups_have_sizes_on_the_device() {
         begin = end_row;
     }
     assert_eq!(d.to_vec().unwrap(), wanted);
-    refused(
+    too_short(
         by_rows().run_ragged(Ragged::M, &c.upload(&[1, 2]).unwrap(), &a, &b, &d),
-        "gemm_ragged: ends has 2 elements, but must have at least 3",
+        "gemm_ragged: ends",
+        [2, 3],
     );
     let short = c.upload(&[0.0f32]).unwrap();
-    refused(
-        by_rows().run_ragged(Ragged::M, &last, &a, &b, &short),
-        "gemm_ragged: d has 1 elements, but must have at least 18",
-    );
+    too_short(by_rows().run_ragged(Ragged::M, &last, &a, &b, &short), "gemm_ragged: d", [1, 18]);
 
     // Weight gradients: the groups split k.
     let (dy, grads) = (up(&c, m * n, 5), c.upload(&vec![1.0f32; 3 * k * n]).unwrap());
@@ -206,9 +204,10 @@ fn scaler_records_its_history_and_clip_factor() {
     assert_eq!(scaler.history(1, STREAM).unwrap(), [(8.0, 0)]);
     assert!(scaler.history(0, STREAM).unwrap().is_empty());
     let none = c.alloc::<f32>(0).unwrap();
-    refused(
+    too_short(
         scaler.clip_factor(&norm.view(), 1.0, &none.view(), STREAM),
-        "clip_factor: factor has 0 elements, but must have at least 1",
+        "clip_factor: factor",
+        [0, 1],
     );
 }
 

@@ -235,7 +235,8 @@ fn invalid_descriptions_are_rejected() {
     let w = n.parameter("w", &[8, 6]).unwrap();
     let sentence = "mp_graph_add_parameter: extent[0] = 0 must be at least 1";
     refused(n.parameter("t", &[0]), sentence);
-    let sentence = "mp_graph_add_input: extent[0] = 5 must equal the batch size of the other inputs, 4";
+    let sentence =
+        "mp_graph_add_input: extent[0] = 5 must equal the batch size of the other inputs, 4";
     refused(n.input("t", Dtype::Fp32, &[5]), sentence);
     refused(n.state("", &[2]), "mp_graph_add_state: name must not be empty");
     refused(n.state("a\0", &[2]), "name contains a NUL");
@@ -251,13 +252,14 @@ fn invalid_descriptions_are_rejected() {
     assert_eq!(unknown.status(), Some(Status::ErrorNotFound));
     let sentence = "mp_graph_add_node: node n: Linear: attribute stride is unknown";
     assert_eq!(unknown.to_string(), sentence);
-    for (kind, value) in
-        [("FLOAT", Attribute::from(0.0)), ("INTS", vec![0_i64].into()), ("FLOATS", vec![0.5].into())]
-    {
+    for (kind, value) in [
+        ("FLOAT", Attribute::from(0.0)),
+        ("INTS", vec![0_i64].into()),
+        ("FLOATS", vec![0.5].into()),
+    ] {
         let kind = format!("kind of transposed = MP_ATTRIBUTE_KIND_{kind}");
-        let sentence = format!(
-            "mp_graph_add_node: node n: Linear: {kind}: must be MP_ATTRIBUTE_KIND_INT"
-        );
+        let sentence =
+            format!("mp_graph_add_node: node n: Linear: {kind}: must be MP_ATTRIBUTE_KIND_INT");
         refused(n.node("Linear", "n", &[x, w]).attribute("transposed", value).output(), &sentence);
     }
     n.node("Dropout", "seeded", &[x]).attribute("seed", u64::MAX).output().unwrap();

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{context, integers, refused, to_f16};
+use common::{context, integers, refused, to_f16, too_short};
 use mpcore::*;
 
 const ROWS: usize = 3;
@@ -74,9 +74,10 @@ fn column_sums() {
     let sum = |j: usize| values.iter().skip(j).step_by(COLUMNS).sum::<f32>();
     let wanted: Vec<f32> = (0..COLUMNS).map(|j| 100.0 + sum(j)).collect();
     assert_eq!(sums.to_vec().unwrap(), wanted);
-    refused(
+    too_short(
         columns.run(&x.slice(0, 14), &sums, 0.0, &Epilogue::default(), Stream::DEFAULT),
-        "column_sum: x has 14 elements, but must have at least 15",
+        "column_sum: x",
+        [14, 15],
     );
     let bias = Epilogue::default().bias(&sums);
     let unsupported = columns.run(&x, &sums, 0.0, &bias, Stream::DEFAULT);
@@ -89,14 +90,11 @@ fn invalid_arguments_are_rejected() {
     let (long, short) = (c.alloc::<f32>(COUNT).unwrap(), c.alloc::<f32>(COUNT - 1).unwrap());
     let foreign = other.alloc::<f32>(COUNT).unwrap();
     let add = || c.pointwise(PointwiseOp::Add, ROWS, COLUMNS);
-    let lacking = |name, has, needed| {
-        format!("pointwise: {name} has {has} elements, but must have at least {needed}")
-    };
-    refused(add().b(&long).run(&short, &long), &lacking("a", 14, 15));
-    refused(add().b(&long).run(&long, &short), &lacking("y", 14, 15));
-    refused(add().b(&short).run(&long, &long), &lacking("b", 14, 15));
-    refused(add().b_with_ld(&long, COLUMNS + 1).run(&long, &long), &lacking("b", 15, 17));
-    refused(add().bias(&long.slice(0, 4)).run(&long, &long), &lacking("b", 4, 5));
+    too_short(add().b(&long).run(&short, &long), "pointwise: a", [14, 15]);
+    too_short(add().b(&long).run(&long, &short), "pointwise: y", [14, 15]);
+    too_short(add().b(&short).run(&long, &long), "pointwise: b", [14, 15]);
+    too_short(add().b_with_ld(&long, COLUMNS + 1).run(&long, &long), "pointwise: b", [15, 17]);
+    too_short(add().bias(&long.slice(0, 4)).run(&long, &long), "pointwise: b", [4, 5]);
     refused(add().b(&foreign).run(&long, &long), "pointwise: b belongs to another context");
     refused(add().run(&long, &long), "mp_pointwise: b = NULL");
     refused(

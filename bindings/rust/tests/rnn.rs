@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{context, integers, refused, to_f16};
+use common::{context, integers, refused, to_f16, too_short};
 use mpcore::*;
 
 const STREAM: Stream = Stream::DEFAULT;
@@ -303,29 +303,14 @@ fn invalid_arguments_are_rejected() {
         "rnn: x has 23 elements, but must have at least 24",
     );
     let h0 = Some(all.slice(0, STATE - 1));
-    refused(
-        forward(&RnnInputs { h0, ..inputs }),
-        "rnn: h0 has 17 elements, but must have at least 18",
-    );
+    too_short(forward(&RnnInputs { h0, ..inputs }), "rnn: h0", [17, 18]);
     let short = [one, RnnWeights { w_hh: all.slice(0, H * H - 1), ..one }];
-    refused(
-        forward(&RnnInputs { weights: &short, ..inputs }),
-        "rnn: weights[1].w_hh has 8 elements, but must have at least 9",
-    );
-    refused(
-        forward(&RnnInputs { weights: &weights[..1], ..inputs }),
-        "rnn: weights has 1 elements, but must have at least 2",
-    );
+    too_short(forward(&RnnInputs { weights: &short, ..inputs }), "rnn: weights[1].w_hh", [8, 9]);
+    too_short(forward(&RnnInputs { weights: &weights[..1], ..inputs }), "rnn: weights", [1, 2]);
     let steps = RnnSteps::Packed(&[3, 2, 1]);
-    refused(
-        forward(&RnnInputs { steps, ..inputs }),
-        "rnn: steps has 3 elements, but must have at least 4",
-    );
+    too_short(forward(&RnnInputs { steps, ..inputs }), "rnn: steps", [3, 4]);
     let steps = RnnSteps::Lengths(counts.slice(0, 2));
-    refused(
-        forward(&RnnInputs { steps, ..inputs }),
-        "rnn: lengths has 2 elements, but must have at least 3",
-    );
+    too_short(forward(&RnnInputs { steps, ..inputs }), "rnn: lengths", [2, 3]);
     let steps = RnnSteps::Packed(&[1, 3, 1, 1]);
     let error = forward(&RnnInputs { steps, ..inputs }).unwrap_err().to_string();
     assert!(error.contains("batch_sizes[1] = 3"), "{error}");
@@ -337,20 +322,19 @@ fn invalid_arguments_are_rejected() {
     assert!(error.contains("reserve_bytes = 256"), "{error}");
 
     let y = all.slice(0, T * N * 2 * H - 1);
-    refused(
-        rnn.inference(&inputs, &RnnOutputs { y, ..outputs }, STREAM),
-        "rnn: y has 71 elements, but must have at least 72",
-    );
+    too_short(rnn.inference(&inputs, &RnnOutputs { y, ..outputs }, STREAM), "rnn: y", [71, 72]);
     let dinputs = RnnInputGrads { x: Some(x), h0: None, c0: None };
-    refused(
+    too_short(
         rnn.backward_data(&inputs, &outputs, &dinputs, &reserve, None, STREAM),
-        "rnn: dx has 23 elements, but must have at least 24",
+        "rnn: dx",
+        [23, 24],
     );
     let none = RnnWeightGrads::<f32> { w_ih: None, w_hh: None, b_ih: None, b_hh: None };
     let grads = [none, RnnWeightGrads { w_ih: Some(all.slice(0, 5)), ..none }];
-    refused(
+    too_short(
         rnn.backward_weights(&inputs, &grads, &reserve, &Default::default(), STREAM),
-        "rnn: grads[1].w_ih has 5 elements, but must have at least 6",
+        "rnn: grads[1].w_ih",
+        [5, 6],
     );
     let other = context();
     let foreign = other.alloc::<f32>(T * N * I).unwrap();

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{context, integers, refused, to_f16};
+use common::{context, integers, refused, to_f16, too_short};
 use mpcore::*;
 
 const STREAM: Stream = Stream::DEFAULT;
@@ -109,38 +109,37 @@ fn invalid_arguments_are_rejected() {
     let (table, out) = (all.slice(0, OF_TABLE), all.slice(OF_TABLE, OF_OUT));
     let indices = c.upload(&INDICES).unwrap();
     let e = embedding::<f32, f32>(&c);
-    refused(
+    too_short(
         e.forward(&all.slice(0, OF_TABLE - 1), &indices, &out, STREAM),
-        "embedding: table has 14 elements, but must have at least 15",
+        "embedding: table",
+        [14, 15],
     );
-    refused(
-        e.forward(&table, &indices.slice(1, 5), &out, STREAM),
-        "embedding: indices has 5 elements, but must have at least 6",
-    );
-    refused(
+    too_short(e.forward(&table, &indices.slice(1, 5), &out, STREAM), "embedding: indices", [5, 6]);
+    too_short(
         e.forward(&table, &indices, &all.slice(0, OF_OUT - 1), STREAM),
-        "embedding: out has 17 elements, but must have at least 18",
+        "embedding: out",
+        [17, 18],
     );
     let none = EmbeddingGradOptions::default();
-    refused(
+    too_short(
         e.backward(&indices.slice(1, 5), &out, &table, &none, STREAM),
-        "embedding: indices has 5 elements, but must have at least 6",
+        "embedding: indices",
+        [5, 6],
     );
-    refused(
+    too_short(
         e.backward(&indices, &all.slice(0, OF_OUT - 1), &table, &none, STREAM),
-        "embedding: dout has 17 elements, but must have at least 18",
+        "embedding: dout",
+        [17, 18],
     );
-    refused(
+    too_short(
         e.backward(&indices, &out, &all.slice(0, OF_TABLE - 1), &none, STREAM),
-        "embedding: dtable has 14 elements, but must have at least 15",
+        "embedding: dtable",
+        [14, 15],
     );
     let amax = Some(all.slice(0, 0));
     let stats = GradStats { amax, ..Default::default() };
     let options = EmbeddingGradOptions { stats, ..none };
-    refused(
-        e.backward(&indices, &out, &table, &options, STREAM),
-        "embedding: amax has 0 elements, but must have at least 1",
-    );
+    too_short(e.backward(&indices, &out, &table, &options, STREAM), "embedding: amax", [0, 1]);
     let other = context();
     let foreign = other.upload(&INDICES).unwrap();
     refused(
@@ -162,9 +161,10 @@ fn invalid_arguments_are_rejected() {
         "dropout: y has 15 elements, but must have at least 18",
     );
     let offset = c.alloc::<i64>(0).unwrap();
-    refused(
+    too_short(
         c.dropout(0.5, 0, Some(offset.view()), &out, &out, &NO_STATS, STREAM),
-        "dropout: offset has 0 elements, but must have at least 1",
+        "dropout: offset",
+        [0, 1],
     );
     refused(
         c.dropout(1.0, 0, None, &out, &out, &NO_STATS, STREAM),
