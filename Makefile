@@ -102,7 +102,7 @@ LIB := $(BUILD)/libmpcore.so
 # The simulator, which runs kernels without a GPU.
 SIM_OBJS := $(call objects,obj/,host)
 # Code that is independent of the target.
-PURE_FOLDERS := base kernels/simt kernels/gemm kernels/conv kernels/rnn $(if $(filter 1,$(GRAPH)),graph graph/*) kernels capi
+PURE_FOLDERS := base kernels/simt kernels/attention kernels/gemm kernels/conv kernels/rnn $(if $(filter 1,$(GRAPH)),graph graph/*) kernels capi
 PURE_OBJS := $(call objects,obj/,$(PURE_FOLDERS))
 # Kernels, compiled as C++ for the host target; kernels/cuda.mk also compiles them for GPUs.
 KERNELS_CU := $(wildcard kernels/*/*.cu kernels/*.cu)
@@ -193,5 +193,9 @@ clean:
 help:
 	@sed -n 's/^## \([a-z_.-]*\): /  \1\t/p' $(filter Makefile %.mk,$(MAKEFILE_LIST)) | expand -t 25
 
-# A chroot that was kept (tests/roots/run) contains another build.
--include $(shell find $(BUILD) -path $(BUILD)/roots -prune -o -type f -name '*.d' -print 2>/dev/null)
+# A chroot that was kept (tests/roots/run) contains another build, and BUILD of a separate make is
+# ASAN.  TSAN and FUZZ are read only by makes that build them: another step of test-all may be
+# writing there.
+UNREAD := $(BUILD)/roots $(ASAN) $(if $(filter tsan $(TSAN)/%,$(MAKECMDGOALS)),,$(TSAN)) \
+  $(if $(filter $(FUZZ)/%,$(MAKECMDGOALS)),,$(FUZZ))
+-include $(shell find $(BUILD) $(UNREAD:%=-path % -prune -o) -type f -name '*.d' -print 2>/dev/null)

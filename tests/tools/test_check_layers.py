@@ -116,8 +116,8 @@ host/engine.h kernels/simt/tensor_map.h base/lifetime.h
 capi/conv.cpp kernels/backend.h kernels/step/step_args.h mpcore.h
 support/text.h <string>
 bench/main.cpp support/text.h
-bench/tune/main.cpp kernels/gemm/cost.h bench/suites/suites.h
-tests/simulator/simt.cpp kernels/simt/simt.h
+bench/tune/main.cpp kernels/gemm/cost.h bench/suites/suite.h
+tests/internals/simt.cpp kernels/simt/simt.h
 softgpu/isa/half.h softgpu/machine/warp.h softgpu/options.h
 softgpu/tests/test_ptx.cpp softgpu/ptx/syntax.h tests/support/tally.h
 """

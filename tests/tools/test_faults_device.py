@@ -8,32 +8,32 @@ import pytest
 # Names in the software device; a failed launch is reported with the name of the kernel.
 FUNCTIONS = ["cudaMalloc", "cudaHostAlloc", "cudaMemcpyAsync", "cudaMemsetAsync", "cudaStreamSynchronize",
              "cudaGetDevice", "launch"]
-SCENARIOS = ["steps", "layers", "training of a graph"]
-CALLS = [1, 2, 3, 5, 8, 13, 21, 34]
+NAMES = ["steps, adam", "layers", "graph: training of the convolutional network"]
+INDICES = [1, 2, 3, 5, 8, 13, 21, 34]
 NEVER_HAPPENED = "never happened"
 
 
 @pytest.fixture(scope="module")
-def scenario(build, run):
-    """scenario(name, fault): output of the calls of a scenario while the device fails."""
+def calls(build, run):
+    """calls(name, fault): output of calls of the catalogue while the device fails."""
     if "SOFTGPU_ARCH" not in os.environ:
         pytest.skip("errors of a device (the software device injects them)")
-    return lambda name, fault: run("sh", "-c", '"$0" "$@"; echo "code $?"', build / "tests/faulttests", "--scenario", name,
+    return lambda name, fault: run("sh", "-c", '"$0" "$@"; echo "code $?"', build / "tests/faulttests", "--calls", name,
                                    env={"MP_TEST_DEVICE": "cuda"} | ({"SOFTGPU_FAIL": fault} if fault else {}))
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_scenarios_pass_without_a_fault(scenario, name):
-    assert scenario(name, "") == "code 0\n"
+@pytest.mark.parametrize("name", NAMES)
+def test_calls_succeed_without_a_fault(calls, name):
+    assert calls(name, "") == "code 0\n"
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_a_failed_runtime_call_is_reported(scenario, name, function):
+@pytest.mark.parametrize("name", NAMES)
+def test_a_failed_runtime_call_is_reported(calls, name, function):
     """Increases the index of the failing call until it no longer occurs."""
     said_of = "" if function == "launch" else f".*{function} failed: "
-    for call in CALLS:
-        said = scenario(name, f"{function}:{call}")
+    for call in INDICES:
+        said = calls(name, f"{function}:{call}")
         if NEVER_HAPPENED in said:
             break
         assert re.search(fr"(?m)^  (mp_\w+) failed without a fault: MP_ERROR_(CUDA|OUT_OF_MEMORY): \1: {said_of}", said), \

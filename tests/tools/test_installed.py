@@ -23,7 +23,7 @@ target_compile_features(train PRIVATE cxx_std_17)
 target_link_libraries(version mpcore::mpcore)
 target_link_libraries(train mpcore::mpcore)
 """
-SOME_OBJECTS = ("obj/capi/core.o", "obj/kernels/gemm/table.o", "obj/host/mode.o",
+SOME_OBJECTS = ("obj/capi/core.o", "obj/kernels/gemm/table.o", "obj/host/tma.o",
                 "host/kernels/layers/layout.o")
 
 

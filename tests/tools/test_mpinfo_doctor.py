@@ -86,7 +86,7 @@ def test_a_healthy_machine(doctor, target):
 
 
 def test_text_and_json_agree(execute):
-    env = {"MP_LOG": "two\nlines", "MP_HOST_MODE": "strict"}
+    env = {"MP_LOG": "two\nlines", "MP_HOST_THREADS": "1"}
     text, said = execute(env=env), json.loads(execute("--json", env=env).stdout)
     lines = [f"{one['verdict']:7}  {one['check']:15}  " +
              ". ".join([one["what"], *filter(None, [one.get("remedy")])]).replace("\n", "\\u000a")
@@ -102,7 +102,7 @@ def test_json_option_precedes_the_subcommand(build, run):
 
 
 def test_notes_and_problems_have_remedies(library):
-    found = library(STUB_CUDA_ARCHS="120 0", STUB_BUILD=CUDA_BUILD, MP_LOG="loud", MP_HOST_MODE="strict")
+    found = library(STUB_CUDA_ARCHS="120 0", STUB_BUILD=CUDA_BUILD, MP_LOG="loud")
     for one in found.findings:
         assert one["verdict"] in ("ok", "note", "problem")
         assert one["what"] and "\n" not in one["what"]
@@ -273,11 +273,9 @@ def test_tuning_tables(doctor, tmp_path):
 
 @pytest.mark.parametrize("name, value, why", [
     ("MP_LOG", "loud", "must be error, warn, info or debug; using the default"),
-    ("MP_HOST_MODE", "strickt", "must be plain or strict; using the default"),
     ("MP_HOST_THREADS", "two", "must be an integer from 1 to 256; using the default"),
     ("MP_HOST_THREADS", "2x", "must be an integer from 1 to 256; using the default"),
     ("MP_HOST_THREADS", "1000", "must be an integer from 1 to 256; using the default"),
-    ("MP_HOST_SEED", "first", "must be a 64-bit integer; using the default"),
     ("MP_AUTOCAST", "fp8", "must be off, fp16 or bf16"),
     ("MP_AUTOCAST_LEVEL", "high", "must be normal, infer_as_deny, tensor_cores_only or force_all"),
     ("MP_AUTOCAST_IGNORE_PERFORMANCE", "maybe", "must be 0 or 1"),
@@ -299,7 +297,7 @@ def test_all_autocast_variables_are_checked(doctor):
 
 
 @pytest.mark.parametrize("name, value", [
-    ("MP_LOG", "debug"), ("MP_HOST_MODE", "plain"), ("MP_HOST_THREADS", "1"), ("MP_HOST_SEED", "-7"),
+    ("MP_LOG", "debug"), ("MP_HOST_THREADS", "1"),
     ("MP_AUTOCAST", "BF16"), ("MP_AUTOCAST_LEVEL", "force_all"), ("MP_AUTOCAST_LOG", "not/made/yet"),
 ])
 def test_right_values(doctor, root, name, value):
@@ -309,13 +307,8 @@ def test_right_values(doctor, root, name, value):
     assert not (root / "not").exists(), "it makes no folder"
 
 
-def test_strict_mode_is_a_note(doctor):
-    found = doctor(MP_HOST_MODE="strict").of("environment")
-    assert "note: MP_HOST_MODE = strict enables checks of the kernels" in found and "problem" not in found
-
-
 @pytest.mark.parametrize("name, meant", [
-    ("MP_HOST_THREAD", "MP_HOST_THREADS"), ("MP_HSOT_MODE", "MP_HOST_MODE"), ("MP_GEM_TUNNING", "MP_GEMM_TUNING"),
+    ("MP_HOST_THREAD", "MP_HOST_THREADS"), ("MP_HSOT_THREADS", "MP_HOST_THREADS"), ("MP_GEM_TUNNING", "MP_GEMM_TUNING"),
     ("MP_LOGS", "MP_LOG"), ("MP_log", "MP_LOG"), ("MP_AUTOCAST_ALOW_ADD", "MP_AUTOCAST_ALLOW_ADD"),
 ])
 def test_misspelled_names(doctor, name, meant):

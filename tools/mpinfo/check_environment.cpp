@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,20 +56,6 @@ Opinion judge_threads(const std::string &value) {
   return wrong("MP_HOST_THREADS", value, "must be an integer from 1 to 256; using the default");
 }
 
-Opinion judge_mode(const std::string &value) {
-  if (value == "plain") return std::nullopt;
-  if (value != "strict")
-    return wrong("MP_HOST_MODE", value, "must be plain or strict; using the default");
-  return note("MP_HOST_MODE = strict enables checks of the kernels, which are slow",
-              "Unset it unless you are testing kernels.");
-}
-
-Opinion judge_seed(const std::string &value) {
-  using Limits = std::numeric_limits<int64_t>;
-  if (is_integer(value, Limits::min(), Limits::max())) return std::nullopt;
-  return wrong("MP_HOST_SEED", value, "must be a 64-bit integer; using the default");
-}
-
 /// The library creates the folder, with its parents, at the first write.
 Opinion judge_autocast_log(const std::string &value) {
   std::error_code failed;
@@ -86,8 +71,6 @@ const std::map<std::string, Opinion (*)(const std::string &)> kJudges = {
     {"MP_LOG", judge_log},
     {"MP_LOG_PLANS", judge_log_plans},
     {"MP_HOST_THREADS", judge_threads},
-    {"MP_HOST_MODE", judge_mode},
-    {"MP_HOST_SEED", judge_seed},
     {"MP_AUTOCAST_LOG", judge_autocast_log}};
 
 // ---------------------------------------------------------------------------- autocast

@@ -104,9 +104,6 @@ std::vector<Variable> environment() {
        nullptr},
       {"MP_HOST_THREADS", "number of threads of the host target, 1 to 256; default: all processors",
        nullptr},
-      {"MP_HOST_MODE", "strict: the host target checks that kernels obey the rules of the hardware",
-       nullptr},
-      {"MP_HOST_SEED", "seed of the schedules in strict mode; default: 1", nullptr},
   };
   for (Variable &variable : variables) variable.value = std::getenv(variable.name);
   return variables;
