@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 #include <span>
+#include <string>
 
 #include "tests/support/grad_stats.h"
 #include "tests/support/testing.h"
@@ -114,10 +115,16 @@ class KernelScope {
     return std::span(kDtypes).first(is_plain() ? 3 : 2);  // FP32 is last
   }
 
-  /// Calls both passes.
+  /// Calls both passes.  The selected kernel replaces one that does not support the types or
+  /// dimensions; rows that are not aligned are an error of the test.
   static void call(const mp_attention_desc_t &desc, const mp_attention_tensors_t &t) {
     const char *const kernel = current_;
     if (mp_attention_forward(context(), &desc, &t, kStream) == MP_ERROR_UNSUPPORTED) {
+      mp_kernel_info_t last;
+      MP_INIT_STRUCT(&last);
+      require_ok(mp_attention_kernel_info(context(), &desc, 1, &last));
+      REQUIRE(last.reason != nullptr);
+      CHECK(std::string(last.reason).find("aligned") == std::string::npos);
       set(nullptr);
       require_ok(mp_attention_forward(context(), &desc, &t, kStream));
     }
