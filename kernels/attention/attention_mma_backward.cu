@@ -19,7 +19,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int kBackwardColumns = 32;  // of a tile
+constexpr int kBackwardColumns = 32;  // columns per tile
 constexpr int kBackwardColumnTiles = kBackwardColumns / mma::kColumns;
 
 template <class T_, int kDim_, bool kIsSmall>

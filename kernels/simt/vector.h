@@ -132,7 +132,7 @@ MP_DEVICE void keep_larger8(float (&largest)[kVec], int32_t (&where)[kVec], cons
                             int32_t place) {
 #if !MP_ON_CUDA && defined(__AVX2__)
   const __m256 old = _mm256_loadu_ps(largest), now = _mm256_loadu_ps(x);
-  const __m256 is_larger = _mm256_and_ps(_mm256_cmp_ps(now, old, _CMP_NLE_UQ),  // or unordered
+  const __m256 is_larger = _mm256_and_ps(_mm256_cmp_ps(now, old, _CMP_NLE_UQ),  // true for NaN, too
                                          _mm256_cmp_ps(old, old, _CMP_ORD_Q));
   float *const where_bits = reinterpret_cast<float *>(where);
   const __m256 place_bits = _mm256_castsi256_ps(_mm256_set1_epi32(place));

@@ -199,7 +199,7 @@ TEST_CASE("loss: weights, ignored targets and the loss scale", "[loss][short]") 
         c.desc.reduction = reduction;
         check(c);
       }
-      for (double &t : c.t) t = ignored;  // nothing counts
+      for (double &t : c.t) t = ignored;  // no element counts
       const LossResult none = run(c);
       CHECK(none.loss == 0.0f);
       c.desc.reduction = MP_LOSS_REDUCTION_MEAN;

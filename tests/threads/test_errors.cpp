@@ -131,7 +131,7 @@ TEST_CASE("errors: an exception of a communicator becomes a status that names th
   const mptools::Context made = mptools::make_context(MP_DEVICE_HOST);
   const mptools::TensorList list = mptools::make_list(made.get(), MP_FP32, {values}, {4});
   struct User {
-    int kind;           // for throw_it; must be the first member
+    int kind;           // argument of throw_it; must be the first member
     const char *where;  // callback that throws
   };
   const auto is = [](void *user, const char *name) {

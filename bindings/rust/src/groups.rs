@@ -50,7 +50,7 @@ impl<'a> Gemm<'a> {
         }
         let mut desc = self.complete(AB::DTYPE, CD::DTYPE);
         desc.batch_count = 1;
-        let (of_a, of_b, of_d) = extents(&desc); // of each; the library refuses strides
+        let (of_a, of_b, of_d) = extents(&desc); // sizes per item; the library rejects strides
         let count = a.table.len();
         desc.batch_count = extent(call, "the number of matrices of a", count)?;
         let matrices = [

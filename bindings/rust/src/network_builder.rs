@@ -113,7 +113,7 @@ impl<'a> NetworkBuilder<'a> {
     ) -> Result<TensorId> {
         let name = c_string("name", name)?;
         let extent: Vec<_> = shape.iter().map(|&n| i64::try_from(n).unwrap_or(i64::MAX)).collect();
-        let rank = i32::try_from(extent.len()).unwrap_or(i32::MAX); // which the library refuses
+        let rank = i32::try_from(extent.len()).unwrap_or(i32::MAX); // rejected by the library
         let mut tensor = NO_TENSOR;
         check(function(self.handle.raw(), name.as_ptr(), rank, extent.as_ptr(), &mut tensor))?;
         Ok(TensorId(tensor))

@@ -227,7 +227,7 @@ void train_classifier(Caller &c) {
   mp_tensor_list_t grads = nullptr, master = nullptr, model = nullptr;
   CALL(c, mp_graph_get_lists, net.graph(), &grads, &master, &model);
   mp_param_group_t group = mp_param_group_default(MP_OPT_SGD, 0.125f);
-  group.beta1 = 0.0f;  // without momentum
+  group.beta1 = 0.0f;  // no momentum
   mp_optimizer_desc_t desc = mp_optimizer_desc_default(MP_OPT_SGD);
   desc.groups = &group;
   desc.grads = grads;
