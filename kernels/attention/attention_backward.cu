@@ -10,7 +10,7 @@
 // no workspace except D and no order between blocks.
 //
 // Source: Dao, FlashAttention-2, 2023, section 3.1.2.
-#include "kernels/attention/attention_tile.h"
+#include "kernels/attention/attention_plain.h"
 
 namespace mp::MP_TARGET {
 
@@ -62,6 +62,7 @@ class QueryTile {
 
  private:
   /// Computes D = sum of d_o o for each row: four threads per row, whose sums are added in order.
+  /// The threads that read D of a row later are in the same warp.
   MP_DEVICE void store_row_dots(float *row_dots) {
     constexpr int kParts = kAttentionThreads / kTileRows;
     const int row = thread_index() / kParts, part = thread_index() % kParts;
@@ -77,13 +78,13 @@ class QueryTile {
     }
     float *const parts = smem_.of_threads + kTileRows;
     parts[thread_index()] = sum;
-    block_sync();
+    warp_sync();
     if (part == 0) {
       for (int i = 1; i < kParts; i++) sum += parts[row * kParts + i];
       smem_.of_threads[row] = sum;
       if (x < in_.o.rows) row_dots[x] = sum;
     }
-    block_sync();
+    warp_sync();
   }
 
   /// Replaces scores by ds.
@@ -162,7 +163,7 @@ class KeyTile {
       // The products with d_o and q follow each other, because their weights share a buffer.
       store_weights<T>(p, smem_);
       add_weighted(dv_, in.d_o, y0, smem_, panel_);
-      block_sync();
+      warp_sync();  // the weights have been read
       store_weights<T>(dp, smem_);
       add_weighted(dk_, in.q, y0, smem_, panel_);
     }

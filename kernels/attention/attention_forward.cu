@@ -6,7 +6,7 @@
 //
 // Source: Dao, FlashAttention-2, 2023, section 3.1.1; Milakov & Gimelshein, Online normalizer
 // calculation for softmax, 2018.
-#include "kernels/attention/attention_tile.h"
+#include "kernels/attention/attention_plain.h"
 
 namespace mp::MP_TARGET {
 
@@ -48,7 +48,7 @@ class ForwardTile {
   /// @param sink  -infinity: none
   /// @param lse   of the sequence and head; NULL: not written
   MP_DEVICE void finish(const HeadRows<T> &out, float sink, float *lse) {
-    add_totals_of_threads();
+    reduce_rows(total_, Sum{});
     const float keep = ScoreDropout::keep_factor(args_);
     float factors[kThreadRows];
     MP_UNROLL
@@ -74,14 +74,15 @@ class ForwardTile {
     }
   }
 
-  /// Replaces the value of each thread by the reduction over its row, in a fixed order.
+  /// Replaces the value of each thread by the reduction over its row, in a fixed order.  Barriers
+  /// of the products separate two calls.
   template <class Reduce>
   MP_DEVICE void reduce_rows(float (&values)[kThreadRows], Reduce reduce) {
     const int part = thread_index() % kThreadsPerRow;
     MP_UNROLL
     for (int r = 0; r < kThreadRows; r++)
       smem_.of_threads[(thread_row() + r) * kPartPitch + part] = values[r];
-    block_sync();
+    warp_sync();
     MP_UNROLL
     for (int r = 0; r < kThreadRows; r++) {
       const float *const parts = smem_.of_threads + (thread_row() + r) * kPartPitch;
@@ -124,11 +125,6 @@ class ForwardTile {
         for (int c = 0; c < kVec; c++) sums_[panel][r][c] *= factors[r];
       }
     }
-  }
-
-  MP_DEVICE void add_totals_of_threads() {
-    block_sync();  // the largest scores have been read
-    reduce_rows(total_, [](float a, float b) { return a + b; });
   }
 
   const AttentionArgs &args_;

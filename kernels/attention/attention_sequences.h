@@ -27,7 +27,7 @@ constexpr float kInvalid = std::numeric_limits<float>::quiet_NaN();
 /// Results of the online softmax of a row.
 struct SoftmaxRow {
   float factor;  ///< factor of the weighted sums
-  float lse;
+  float lse;     ///< logarithm of the sum of exponentials, with the sink
 
   /// @param top    largest visible score
   /// @param total  sum of exp(score - top)
@@ -41,7 +41,8 @@ struct SoftmaxRow {
   }
 };
 
-/// Returns p for a visible score, not scaled.
+/// Returns the probability of a visible score that has not been multiplied by the scale.
+/// @param to_power  scale x log2(e)
 MP_DEVICE float probability(float score, float to_power, float lse) {
   return fast_exp2(fmaf(score, to_power, -lse * kLog2E));
 }

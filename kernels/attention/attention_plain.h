@@ -22,6 +22,8 @@ constexpr int kRowPitch = kDepth + 4;           // floats per row in `rows`
 constexpr int kWeightPitch = kTileColumns + 4;  // floats per row in `weights`
 constexpr int kPartPitch = kThreadsPerRow + 1;  // floats per row in `of_threads`
 static_assert(kTileRows / kThreadRows * kThreadsPerRow == kAttentionThreads);
+// The threads of a row are in one warp, so values that only they exchange need no block barrier.
+static_assert(kWarpSize % kThreadsPerRow == 0);
 
 /// Scores, or an output panel, of a thread.
 using ThreadTile = float[kThreadRows][kVec];
@@ -198,7 +200,8 @@ MP_DEVICE void dot_products(ThreadTile &dots, const HeadRows<const T> &rows, int
   }
 }
 
-/// Stores the weights of this thread, rounded to T, for add_weighted.
+/// Stores the weights of this thread, rounded to T, for add_weighted.  Each warp reads only the
+/// weights of its own rows.
 template <class T>
 MP_DEVICE void store_weights(const ThreadTile &weights, AttentionSmem &smem) {
   MP_UNROLL
@@ -211,7 +214,7 @@ MP_DEVICE void store_weights(const ThreadTile &weights, AttentionSmem &smem) {
 }
 
 /// sums += weights times the rows of `values` from y0 on, in the panels from first_panel on.
-/// Weights may be stored again after a block_sync.
+/// Weights may be stored again after a warp_sync.
 template <int kPanels, class T>
 MP_DEVICE void add_weighted(ThreadTile (&sums)[kPanels], const HeadRows<const T> &values,
                             int64_t y0, AttentionSmem &smem, int first_panel = 0) {
