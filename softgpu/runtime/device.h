@@ -28,8 +28,10 @@ struct Settings {
   std::chrono::microseconds delay{
       10'000};  ///< SOFTGPU_DELAY: work that no call waits for begins after this time
   std::vector<std::string> ptx_folders;  ///< SOFTGPU_PTX=DIR[:DIR]
-  std::vector<Injection> injections;     ///< SOFTGPU_FAIL
-  std::string count_file, cover_file;    ///< SOFTGPU_COUNT, SOFTGPU_COVER; %p is the process ID
+  /// SOFTGPU_CODE: newest architecture whose code is loaded, as if the program had no newer code.
+  int newest_code = 999;
+  std::vector<Injection> injections;   ///< SOFTGPU_FAIL
+  std::string count_file, cover_file;  ///< SOFTGPU_COUNT, SOFTGPU_COVER; %p is the process ID
   uint64_t memory_bytes = uint64_t{16} << 30;  ///< SOFTGPU_MEMORY: bytes per device
 };
 

@@ -188,6 +188,7 @@ Settings read_settings() {
   s.delay = std::chrono::microseconds(
       number_of("SOFTGPU_DELAY", static_cast<uint64_t>(s.delay.count()), 0, kMaxDelay));
   s.ptx_folders = split(text_of("SOFTGPU_PTX"), ':');
+  read_number("SOFTGPU_CODE", 0, 999, &s.newest_code);
   for (const std::string &text : split(text_of("SOFTGPU_FAIL"), ','))
     s.injections.push_back(read_injection(text));
   s.count_file = file_of("SOFTGPU_COUNT");

@@ -47,11 +47,13 @@ Registry &registry() {
   return *the_registry;
 }
 
-/// Returns the architectures that fit the device, in descending order.
+/// Returns the architectures that fit the device and SOFTGPU_CODE, in descending order.
 std::vector<Target> fitting_targets(const FatBinary &binary) {
   std::vector<Target> targets = registry().files.targets();
   for (const FatImage &image : binary.images) targets.push_back(image.target());
-  std::erase_if(targets, [](const Target &t) { return !t.fits(options().arch); });
+  std::erase_if(targets, [](const Target &t) {
+    return !t.fits(options().arch) || t.arch > settings().newest_code;
+  });
   std::ranges::sort(targets, std::greater());
   targets.erase(std::ranges::unique(targets).begin(), targets.end());
   return targets;

@@ -73,12 +73,15 @@ SOFTGPU_RACE_SUITES = "sm_90, races: wgmma::$(SOFTGPU_RACES) $(BUILD)/tests/mpte
 # (UP_TO_SM75, UP_TO_SM80).
 SOFTGPU_SM80 = "sm_80: gemm, conv, rnn::$(ON_SOFTGPU) --arch 80 $(BUILD)/tests/mptests \
   '[gemm]~[long]$(SOFTGPU_LEFT_OUT),[conv]~[long]$(SOFTGPU_LEFT_OUT),[rnn]~[long]$(SOFTGPU_LEFT_OUT)'"
+# A build without code for the device's architecture: bodies of newer kernels are empty.
+SOFTGPU_OLDER_CODE = "sm_80 with code for sm_75: GEMM, attention::SOFTGPU_CODE=75 $(ON_SOFTGPU) --arch 80 $(BUILD)/tests/mptests \
+  'gemm: every kernel and order is exact,attention: head dimensions'"
 # The longest suites begin first, so that no processor is idle at the end.
 SOFTGPU_SUITES = $(call softgpu_library,90) $(SOFTGPU_SM80) \
   $(foreach arch,90 80 75,$(call softgpu_suites,$(arch))) \
   $(call softgpu_callers,90) \
   "sm_90 with 5 SMs in a random order: wgmma::$(ON_SOFTGPU) --sms 5 --seed 1 $(BUILD)/tests/mptests [wgmma]" \
-  $(SOFTGPU_RACE_SUITES) \
+  $(SOFTGPU_RACE_SUITES) $(SOFTGPU_OLDER_CODE) \
   "software device::$(SOFTGPU)/softgpu_tests"
 # Suites of older architectures that CI skips.
 SOFTGPU_OLDER_SUITES = $(call softgpu_library,80) $(call softgpu_library,75) \

@@ -66,17 +66,18 @@ Finding look_at(const Machine &machine, size_t ordinal) {
                        ? remedy_without_code(machine.build, gpu)
                        : "Check its state with nvidia-smi: errors, free memory, and an exclusive "
                          "compute mode.");
+  // The library reports an older architecture if it has only code for that.
+  const int arch = gpu != nullptr ? gpu->arch : place.info.arch;
   std::string what = mptools::text("%s is %s, sm_%d, %d SMs", place.flag.c_str(), place.info.name,
-                                   place.info.arch, place.info.num_sms);
+                                   arch, place.info.num_sms);
   if (gpu != nullptr) what += ", " + memory_text(gpu->bytes);
   if (!machine.build.has_value()) return ok(what);
-  if (has_machine_code(*machine.build, place.info.arch))
+  if (has_machine_code(*machine.build, arch))
     return ok(what + "; the library has machine code for it");
-  return note(
-      what +
-          "; the library has no machine code for it, so the driver compiles PTX and "
-          "first calls are slow",
-      "Build the library for this device: " + build_command(machine.build, place.info.arch) + ".");
+  return note(what +
+                  "; the library has no machine code for it, so the driver compiles PTX and "
+                  "first calls are slow",
+              "Build the library for this device: " + build_command(machine.build, arch) + ".");
 }
 
 }  // namespace

@@ -36,6 +36,15 @@ int attribute(cudaDeviceAttr which, int ordinal) {
   return value;
 }
 
+/// Limits a device to the features of code for an older architecture.  Kernels that need more have
+/// empty bodies in that code.  From sm_80 on, only wgmma differs (has_wgmma).
+void limit_to_code(Device &device, int code_arch) {
+  if (code_arch >= 80 || code_arch >= device.arch) return;
+  device.arch = code_arch;
+  const int64_t most = (code_arch < 75 ? 96 : 64) * 1024;  // wmma::supported
+  device.smem_per_block = min_of(device.smem_per_block, most);
+}
+
 }  // namespace
 
 int device_count() {
@@ -78,6 +87,7 @@ Device describe(int ordinal) {
   cudaDeviceProp properties;
   check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
   std::string(properties.name).copy(device.name, sizeof device.name - 1);
+  if (code) limit_to_code(device, code->ptxVersion);
   return device;
 }
 
