@@ -30,7 +30,7 @@ $(SOFTGPU)/environment: force
 	@mkdir -p $(@D)
 	@printf '%s\n' $(DEFAULTS) | cmp -s - $@ || printf '%s\n' $(DEFAULTS) > $@
 
-.PHONY: softgpu test-cuda
+.PHONY: softgpu test-cuda test-orders
 ## softgpu: build the software device, and the library for softgpu/run
 softgpu: $(if $(HAVE_CUDA),$(SOFTGPU)/environment $(SOFTGPU_LIB) $(addprefix $(SOFTGPU)/,conformance cuda_graph captured))
 	@$(if $(HAVE_CUDA),,echo "softgpu: requires nvcc, which compiles the PTX of the kernels" >&2; exit 1)
@@ -76,6 +76,9 @@ SOFTGPU_SM80 = "sm_80: gemm, conv, rnn::$(ON_SOFTGPU) --arch 80 $(BUILD)/tests/m
 # A build without code for the device's architecture: bodies of newer kernels are empty.
 SOFTGPU_OLDER_CODE = "sm_80 with code for sm_75: GEMM, attention::SOFTGPU_CODE=75 $(ON_SOFTGPU) --arch 80 $(BUILD)/tests/mptests \
   'gemm: every kernel and order is exact,attention: head dimensions'"
+# Exact tests of transformers in five random orders per architecture.
+SOFTGPU_ORDERS = $(foreach arch,90 80 75,$(foreach seed,11 12 13 14 15,"sm_$(arch), seed $(seed): attention, norms, cross-entropy::$(ON_SOFTGPU) --arch $(arch) --seed $(seed) $(BUILD)/tests/mptests \
+  'attention: grouped query heads,attention: gradients of two equal scores are exact,attention: equal scores average integers exactly,attention: a query without a key*,attention sequences: ends out of range*,norm: rows of two values are exact,norm: every vector is counted once,linear xent: uniform logits*,linear xent: one-hot*,linear xent: losses have the bits*'"))
 # The longest suites begin first, so that no processor is idle at the end.
 SOFTGPU_SUITES = $(call softgpu_library,90) $(SOFTGPU_SM80) \
   $(foreach arch,90 80 75,$(call softgpu_suites,$(arch))) \
@@ -89,7 +92,7 @@ SOFTGPU_OLDER_SUITES = $(call softgpu_library,80) $(call softgpu_library,75) \
 SOFTGPU_SEED_SUITES = $(foreach seed,2 3 4 5,"sm_90, seed $(seed): library::SOFTGPU_DIVERGE=1 $(ON_SOFTGPU) --seed $(seed) $(SOFTGPU_LIBRARY)") \
   $(foreach arch,80 75,"sm_$(arch), seed 6: library::SOFTGPU_LAG=1 $(ON_SOFTGPU) --arch $(arch) --seed 6 $(SOFTGPU_LIBRARY)") \
   $(foreach arch,90 80 75,"alone: sm_$(arch): library, large and long::$(ON_SOFTGPU) --arch $(arch) $(BUILD)/tests/mptests '[slow],[many_launches]'") \
-  "alone: calibration::$(STEP_MAKE) calibrate" \
+  $(SOFTGPU_ORDERS) "alone: calibration::$(STEP_MAKE) calibrate" \
   $(foreach arch,90 80 75,"sm_$(arch), races: library::$(SOFTGPU_RACES) --arch $(arch) $(BUILD)/tests/mptests '[short]~[slow]~[many_launches]~[.]'") \
   "alone: sabotage of kernels::tests/device/sabotage --build $(BUILD) --jobs $(JOBS)"
 endif
@@ -100,3 +103,8 @@ test-cuda: setup-test
 	@$(MAKE) tests $(BUILT_FOR_SOFTGPU)
 	@sed -n '/^## Tests that do not run on the software device/,/^## Running/{/^## Running/!p}' TESTING.md
 	@$(RUN_TESTS) $(SOFTGPU_SUITES) $(SOFTGPU_OLDER_SUITES)
+
+## test-orders: run attention, norms and cross-entropy in five random orders for each architecture
+test-orders: setup-test
+	@$(MAKE) $(BUILD)/tests/mptests $(BUILT_FOR_SOFTGPU)
+	@$(RUN_TESTS) $(SOFTGPU_ORDERS)

@@ -172,9 +172,10 @@ def unmatched(specs, catch_tests: dict) -> list:
 def test_tests_of_sabotage_and_races_exist(catch_tests):
     sabotage_cases = runpy.run_path(str(SABOTAGE.with_name("sabotage_cases.py")))["CASES"]
     assert not unmatched([test.name for case in sabotage_cases for test in case.tests], catch_tests)
-    races = [command.partition("/mptests ")[2].strip("' ") for command in steps("SOFTGPU_RACE_SUITES", "SOFTGPU_SM80").values()]
-    assert sum(map(bool, races)) > 3
-    assert not unmatched(filter(None, races), catch_tests)
+    suites = steps("SOFTGPU_RACE_SUITES", "SOFTGPU_SM80", "SOFTGPU_OLDER_CODE", "SOFTGPU_ORDERS").values()
+    selected = [command.partition("/mptests ")[2].strip("' ") for command in suites]
+    assert sum(map(bool, selected)) > 3
+    assert not unmatched(filter(None, selected), catch_tests)
     assert unmatched(["xent: no\\, test*,xent: small batches,[none]"], catch_tests) == ["[none]", "xent: no, test*"]
 
 
