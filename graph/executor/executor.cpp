@@ -270,8 +270,11 @@ void Executor::run(std::initializer_list<Phase> phases, LaunchArgs run) {
   run.addresses = addresses_.data();
   run.workspace = workspace_.bytes > 0 ? workspace_.ptr : nullptr;
   run.workspace_bytes = workspace_.bytes;
+  float *const found_inf = run.found_inf;
   for (const Launch &launch : launches_.at(graph_.batch)) {
     if (std::ranges::find(phases, launch.phase) == phases.end()) continue;
+    // Forward nodes that wait for the loss compute no gradients.
+    run.found_inf = launch.phase == Phase::backward ? found_inf : nullptr;
     run.inputs = &launch.inputs;
     run.outputs = &launch.outputs;
     const mp_status_t status = launch.call(run);

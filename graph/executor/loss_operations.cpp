@@ -208,7 +208,8 @@ void emit_seed(Emitter &e, const Node &n) {
   e.append("mp_pointwise", [=](const LaunchArgs &run) {
     mp_pointwise_desc_t scaled = desc;
     if (run.loss_scale == nullptr) scaled.op = MP_POINTWISE_COPY;
-    return mp_pointwise(run.context, &scaled, run.in(0), run.loss_scale, run.out(0), nullptr,
+    const mp_grad_stats_t stats{run.found_inf, nullptr};
+    return mp_pointwise(run.context, &scaled, run.in(0), run.loss_scale, run.out(0), &stats,
                         run.stream);
   });
 }

@@ -11,7 +11,8 @@ namespace {
 /// Emits mp_pointwise of the inputs of a node.
 void emit_pointwise(Emitter &e, const mp_pointwise_desc_t &desc) {
   e.append("mp_pointwise", [=](const LaunchArgs &run) {
-    return mp_pointwise(run.context, &desc, run.in(0), run.in(1), run.out(0), nullptr, run.stream);
+    const mp_grad_stats_t stats{run.found_inf, nullptr};
+    return mp_pointwise(run.context, &desc, run.in(0), run.in(1), run.out(0), &stats, run.stream);
   });
 }
 
