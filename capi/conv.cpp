@@ -148,7 +148,7 @@ void check_tensor(const TensorArgument &tensor, mp_dtype_t dtype, bool is_used) 
   MP_REQUIRE(tensor.data != nullptr || !is_used, MP_ERROR_INVALID_ARGUMENT, tensor.name, " = NULL");
 }
 
-void check_overlap(const ConvCall &call, const ConvProblem &problem) {
+void check_overlap(const ConvCall &call, const ConvProblem &problem, const Workspace &workspace) {
   const ConvShape &s = problem.shape;
   const int64_t x = int64_t{s.n} * s.h * s.w * s.c, y = int64_t{s.n} * s.p * s.q * s.k;
   const int64_t filter = int64_t{s.k} * s.r * s.s * group_c(s);
@@ -159,7 +159,8 @@ void check_overlap(const ConvCall &call, const ConvProblem &problem) {
   const bool is_dgrad = call.op == MP_CONV_DGRAD, is_wgrad = call.op == MP_CONV_WGRAD;
   const int64_t written = is_dgrad ? x : is_wgrad ? filter : y;
   check_overlap(problem.out, dense_region(call.out.data, call.out.name, written, problem.out.dtype),
-                {input(call.image, is_dgrad ? y : x), input(call.other, is_wgrad ? y : filter)});
+                {input(call.image, is_dgrad ? y : x), input(call.other, is_wgrad ? y : filter)},
+                workspace);
 }
 
 void run(const Context &context, const ConvCall &call, const ConvProblem &problem,
@@ -207,7 +208,7 @@ mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d
     problem.image = call.image.data;
     problem.other = call.other.data;
     problem.out.c.base = problem.out.d.base = call.out.data;
-    check_overlap(call, problem);
+    check_overlap(call, problem, space);
     if (multiplies) return run(c, call, problem, requested, space, stream);
     requested.require_known(conv_names(call.op));
     run_without_product(c, problem, stream);

@@ -42,12 +42,21 @@ void require_separate_outputs(const mp_gemm_desc_t &d, const Output &out) {
     require_separate_items(matrix_aux(out, out.epilogue.ld_aux), d.batch_count);
 }
 
-/// Fails if the array of outputs is also one of inputs; the pointers in it are in device memory.
-void require_other_items(const mp_gemm_desc_t &d, const void *const *A, const void *const *B,
-                         const void *const *D) {
-  if (!has_product(d)) return;
-  MP_REQUIRE(D != A, MP_ERROR_INVALID_ARGUMENT, "D = ", D, " overlaps A");
-  MP_REQUIRE(D != B, MP_ERROR_INVALID_ARGUMENT, "D = ", D, " overlaps B");
+/// Fails if the array of outputs is also one of inputs, or if the workspace or an output overlaps
+/// an array.  The pointers in the arrays are in device memory.
+void require_other_items(const mp_gemm_desc_t &d, const Output &out, const void *const *A,
+                         const void *const *B, const void *const *C, const void *const *D,
+                         const Workspace &workspace) {
+  const bool multiplies = has_product(d);
+  MP_REQUIRE(D != A || !multiplies, MP_ERROR_INVALID_ARGUMENT, "D = ", D, " overlaps A");
+  MP_REQUIRE(D != B || !multiplies, MP_ERROR_INVALID_ARGUMENT, "D = ", D, " overlaps B");
+  const int64_t count = d.batch_count;
+  check_overlap(
+      out, {},
+      {dense_region(multiplies ? A : nullptr, "A", count),
+       dense_region(multiplies ? B : nullptr, "B", count),
+       dense_region(d.beta != 0.0f ? C : nullptr, "C", count), dense_region(D, "D", count)},
+      workspace);
 }
 
 void set_items(GemmProblem &problem, const void *const *A, const void *const *B,
@@ -186,7 +195,7 @@ mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void
       return mp::clear_sums(c, problem.out.epilogue.dbias, problem.out.n, stream);
     }
 
-    mp::check_overlap({A, B, C, D}, d, problem.out);
+    mp::check_overlap({A, B, C, D}, d, problem.out, space);
     mp::set_data(problem, {A, B, C, D});
     mp::run(c, "mp_gemm", problem, requested, space, stream);
   });
@@ -209,7 +218,7 @@ mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc, co
     mp::check_workspace(space);
     if (mp::is_empty(d)) return requested.require_known(mp::gemm_names());
 
-    mp::require_other_items(d, A, B, D);
+    mp::require_other_items(d, problem.out, A, B, C, D, space);
     mp::set_items(problem, A, B, C, D);
     mp::run(c, "mp_gemm_batched", problem, requested, space, stream);
   });
@@ -308,7 +317,8 @@ mp_status_t mp_column_sum(mp_context_t context, const mp_column_sum_desc_t *desc
     mp::require_device(sum, "sum", mp_dtype_size(d.dtype_sum));
     mp::require_workspace(workspace, workspace_bytes, mp::column_sum_bytes(mp::shape_of(in)));
     mp::check_overlap(sums, mp::dense_region(sum, "sum", d.columns, d.dtype_sum),
-                      {mp::matrix_region(x, "x", d.rows, d.columns, d.ld, d.dtype)});
+                      {mp::matrix_region(x, "x", d.rows, d.columns, d.ld, d.dtype)},
+                      {workspace, workspace_bytes});
     c.backend.sum_columns(c.device, in, sums, workspace, stream);
   });
 }

@@ -85,7 +85,8 @@ void require_separate_outputs(std::vector<GemmGroupItem> products, mp_dtype_t dt
 /// Returns all items that are not empty.
 /// @param epilogue  NULL: pointers are ignored
 std::vector<GemmGroupItem> read_items(const mp_gemm_desc_t &common, int32_t count,
-                                      const mp_gemm_group_item_t *items, const Epilogue *epilogue) {
+                                      const mp_gemm_group_item_t *items, const Epilogue *epilogue,
+                                      const Workspace &workspace) {
   require_not_negative(count, "count");
   std::vector<GemmGroupItem> products;
   int64_t tiles = 0;
@@ -104,7 +105,7 @@ std::vector<GemmGroupItem> read_items(const mp_gemm_desc_t &common, int32_t coun
       check_operands(data, d, mp_dtype_size(d.dtype_ab), mp_dtype_size(d.dtype_cd));
       Output out = gemm_problem(d).out;
       out.epilogue = *epilogue;
-      check_overlap(data, d, out);
+      check_overlap(data, d, out, workspace);
     });
     if (item.m == 0 || item.n == 0) continue;
     products.push_back({item.m, item.n, summed_k(item.k, common.alpha), item.ld_a, item.ld_b,
@@ -226,7 +227,7 @@ mp_status_t mp_gemm_grouped_workspace_size(mp_context_t context, const mp_gemm_d
     const mp_gemm_desc_t d = mp::read_common(desc);
     const mp::RequestedPlan requested = mp::RequestedPlan(d.plan).kernel_only();
     const mp::Epilogue e = mp::read_common_epilogue(epilogue);
-    const auto products = mp::read_items(d, count, items, nullptr);
+    const auto products = mp::read_items(d, count, items, nullptr, {});
     mp::GemmGroup group = mp::group_of(d, products);
     group.common.out.epilogue = e;
     *bytes = mp::workspace_of(group, c, requested);
@@ -241,10 +242,10 @@ mp_status_t mp_gemm_grouped(mp_context_t context, const mp_gemm_desc_t *desc, in
     const mp_gemm_desc_t d = mp::read_common(desc);
     const mp::RequestedPlan requested = mp::RequestedPlan(d.plan).kernel_only();
     const mp::Epilogue e = mp::read_common_epilogue(epilogue);
-    const auto products = mp::read_items(d, count, items, &e);
+    const mp::Workspace space{workspace, workspace_bytes};
+    const auto products = mp::read_items(d, count, items, &e, space);
     mp::GemmGroup group = mp::group_of(d, products);
     group.common.out.epilogue = e;
-    const mp::Workspace space{workspace, workspace_bytes};
     mp::check_workspace(space);
     if (products.empty()) return requested.require_known(mp::gemm_names());
     mp::run(c, group, requested, space, stream);
@@ -337,7 +338,7 @@ mp_status_t mp_gemm_ragged(mp_context_t context, const mp_gemm_desc_t *desc, mp_
     if (mp::is_empty(d)) return requested.require_known(mp::gemm_names());
 
     mp::require_device(ends, "ends");
-    mp::check_overlap({A, B, C, D}, d, problem.all.out,
+    mp::check_overlap({A, B, C, D}, d, problem.all.out, space,
                       mp::dense_region(ends, "ends", d.batch_count));
     mp::set_data(problem.all, {A, B, C, D});
     mp::run(c, problem, requested, space, stream);

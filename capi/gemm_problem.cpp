@@ -202,9 +202,13 @@ void check_operands(const Operands &x, const mp_gemm_desc_t &desc, size_t ab_ali
              "stride_c = ", desc.stride_c, " must equal stride_d = ", desc.stride_d, " if C = D");
 }
 
-void check_overlap(const Output &out, const Region &d, std::initializer_list<Region> inputs) {
+void check_overlap(const Output &out, const Region &d, std::initializer_list<Region> inputs,
+                   const Workspace &space) {
   const Epilogue &e = out.epilogue;
+  const Region workspace = workspace_region(space.ptr, space.bytes);
   require_apart(d, inputs);
+  require_apart(d, workspace);
+  require_apart(workspace, inputs);
   if (e.bias == nullptr && e.scale == nullptr && e.aux == nullptr && e.dbias == nullptr &&
       e.amax == nullptr && e.found_inf == nullptr)
     return;
@@ -230,6 +234,8 @@ void check_overlap(const Output &out, const Region &d, std::initializer_list<Reg
   require_written_apart(found_inf);
   require_apart(aux, {dbias, amax, found_inf});
   require_apart(dbias, {amax, found_inf});
+  require_written_apart(workspace);
+  require_apart(workspace, {aux, dbias, amax, found_inf});
 }
 
 Region region_of(const Matrix &matrix, const void *data, const char *name, int64_t batch_count) {
@@ -242,12 +248,13 @@ Region region_of(const Matrix &matrix, const void *data, const char *name, int64
 }
 
 void check_overlap(const Operands &x, const mp_gemm_desc_t &d, const Output &out,
-                   const Region &input) {
+                   const Workspace &workspace, const Region &input) {
   const bool multiplies = has_product(d), reads_c = d.beta != 0.0f && x.c != x.d;
   check_overlap(out, region_of(matrix_d(d), x.d, "D", d.batch_count),
                 {region_of(matrix_a(d), multiplies ? x.a : nullptr, "A", d.batch_count),
                  region_of(matrix_b(d), multiplies ? x.b : nullptr, "B", d.batch_count),
-                 region_of(matrix_c(d), reads_c ? x.c : nullptr, "C", d.batch_count), input});
+                 region_of(matrix_c(d), reads_c ? x.c : nullptr, "C", d.batch_count), input},
+                workspace);
 }
 
 void set_data(GemmProblem &problem, const Operands &x) {

@@ -73,11 +73,12 @@ struct Operands {
 void check_operands(const Operands &, const mp_gemm_desc_t &, size_t ab_alignment,
                     size_t cd_alignment);
 
-/// Fails if D, or another output of the epilogue, shares memory with another argument.
+/// Fails if D, another output of the epilogue or the workspace overlaps another argument.
 /// @param inputs  operands that the product reads; C is absent if it equals D
-void check_overlap(const Output &out, const Region &d, std::initializer_list<Region> inputs);
+void check_overlap(const Output &out, const Region &d, std::initializer_list<Region> inputs,
+                   const Workspace &);
 /// Overload for matrices (not arrays of pointers), with one more input.
-void check_overlap(const Operands &, const mp_gemm_desc_t &, const Output &,
+void check_overlap(const Operands &, const mp_gemm_desc_t &, const Output &, const Workspace &,
                    const Region &input = {});
 /// Returns the memory of all items of a batch.
 Region region_of(const Matrix &, const void *data, const char *name, int64_t batch_count);

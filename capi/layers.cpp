@@ -211,7 +211,8 @@ void require_read(const mp_batchnorm_desc_t &d, const mp_batchnorm_tensors_t &t)
 }
 
 /// Fails if outputs overlap inputs.  Activations are processed element by element, so `out` may
-/// equal one of `in`.  Vectors of channels must be separate, because every block reads them.
+/// equal one of `in`.  Vectors of channels must be separate, because every block reads them; the
+/// workspace is one of those that are written.
 void check_overlap(const Region &out, std::initializer_list<Region> in,
                    std::initializer_list<Region> vectors_written,
                    std::initializer_list<Region> vectors_read) {
@@ -221,6 +222,8 @@ void check_overlap(const Region &out, std::initializer_list<Region> in,
     require_apart(vector, out);
     require_apart(vector, in);
     require_apart(vector, vectors_read);
+    for (const Region *other = vectors_written.begin(); other != &vector; other++)
+      require_apart(vector, *other);
   }
 }
 
@@ -340,7 +343,8 @@ mp_status_t mp_batchnorm_forward_training(mp_context_t context, const mp_batchno
         {mp::channels(d, t.saved_mean, "tensors->saved_mean"),
          mp::channels(d, t.saved_inv_std, "tensors->saved_inv_std"),
          mp::channels(d, t.running_mean, "tensors->running_mean"),
-         mp::channels(d, t.running_var, "tensors->running_var")},
+         mp::channels(d, t.running_var, "tensors->running_var"),
+         mp::workspace_region(workspace, mp::workspace_bytes(d))},
         {mp::channels(d, t.gamma, "tensors->gamma"), mp::channels(d, t.beta, "tensors->beta")});
     mp::require_workspace(workspace, workspace_bytes, mp::workspace_bytes(d));
     c.backend.batch_norm_training(c.device, {t, d, static_cast<float *>(workspace)}, stream);
@@ -391,10 +395,11 @@ mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_
     const mp::Region dx = mp::activations(d, t.dx, "tensors->dx");
     const mp::Region dgamma = mp::channels(d, t.dgamma, "tensors->dgamma");
     const mp::Region dbeta = mp::channels(d, t.dbeta, "tensors->dbeta");
-    mp::require_stats_apart(t.stats, mp::kStatsOfTensors, {dx, dgamma, dbeta});
+    const mp::Region space = mp::workspace_region(workspace, mp::workspace_bytes(d));
+    mp::require_stats_apart(t.stats, mp::kStatsOfTensors, {dx, dgamma, dbeta, space});
     mp::check_overlap(
         dx, {mp::activations(d, t.x, "tensors->x"), mp::activations(d, t.dy, "tensors->dy")},
-        {dgamma, dbeta},
+        {dgamma, dbeta, space},
         {mp::channels(d, t.gamma, "tensors->gamma"), mp::channels(d, t.beta, "tensors->beta"),
          mp::channels(d, t.saved_mean, "tensors->saved_mean"),
          mp::channels(d, t.saved_inv_std, "tensors->saved_inv_std")});

@@ -95,7 +95,7 @@ void require_tensors(const mp_xent_desc_t &d, const mp_xent_tensors_t &t) {
   require_apart(lse, {in, labels, scale, count, weights});
   const Region loss = dense_region(t.loss, "tensors->loss");
   const Region correct = dense_region(t.correct, "tensors->correct");
-  require_apart(loss, {in, labels, gradient, losses, lse, count, weights});
+  require_apart(loss, {in, labels, scale, gradient, losses, lse, count, weights});
   require_apart(correct, {in, labels, scale, count, weights, gradient, losses, lse, loss});
   require_stats_apart(t.stats, kStatsOfTensors, {gradient, losses, lse, loss, correct});
 }
@@ -211,9 +211,12 @@ mp_status_t mp_loss(mp_context_t context, const mp_loss_desc_t *desc,
     mp::require_apart(gradient, {wanted, factors, scale, losses});
     mp::require_apart(losses, {in, wanted, factors, scale});
     const mp::Region loss = mp::dense_region(t.loss, "tensors->loss");
-    mp::require_apart(loss, {in, wanted, factors, gradient, losses});
-    mp::require_stats_apart(t.stats, mp::kStatsOfTensors, {gradient, losses, loss});
-    mp::require_workspace(workspace, workspace_bytes, mp::workspace_bytes(d));
+    const size_t bytes = mp::workspace_bytes(d);
+    const mp::Region space = mp::workspace_region(workspace, bytes);
+    mp::require_apart(loss, {in, wanted, factors, scale, gradient, losses});
+    mp::require_apart(space, {in, wanted, factors, scale, gradient, losses, loss});
+    mp::require_stats_apart(t.stats, mp::kStatsOfTensors, {gradient, losses, loss, space});
+    mp::require_workspace(workspace, workspace_bytes, bytes);
     c.backend.element_loss(c.device, {t, d, static_cast<mp::LossPartial *>(workspace)}, stream);
   });
 }

@@ -5,6 +5,7 @@
 // other pairs, the ranges from first to last byte must not overlap.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -74,6 +75,11 @@ inline std::array<Region, 2> stats_regions(const mp_grad_stats_t &stats, const S
 inline void require_stats_apart(const mp_grad_stats_t &stats, const StatsNames &names,
                                 std::initializer_list<Region> tensors) {
   for (const Region &region : stats_regions(stats, names)) require_apart(region, tensors);
+}
+
+/// Returns the region of a workspace, all of which a call may overwrite.
+inline Region workspace_region(const void *workspace, size_t bytes) {
+  return {workspace, "workspace", static_cast<int64_t>(std::min<size_t>(bytes, INT64_MAX))};
 }
 
 /// Returns the region of `rows` rows of `cols` elements, `ld` elements apart.

@@ -205,14 +205,18 @@ mp_status_t mp_embedding_backward(mp_context_t context, const mp_embedding_desc_
       mp::require_device(dout, "dout", mp_dtype_size(d.dtype));
     }
     mp::require_device(dtable, "dtable", mp_dtype_size(d.dtype_dtable));
-    mp::require_workspace(workspace, workspace_bytes, mp::EmbeddingWorkspace(d).bytes);
+    const size_t bytes = mp::EmbeddingWorkspace(d).bytes;
+    mp::require_workspace(workspace, workspace_bytes, bytes);
     const mp::Region written = mp::matrix_region(dtable, "dtable", d.num_embeddings,
                                                  d.embedding_dim, d.ld_dtable, d.dtype_dtable);
-    mp::require_stats_apart(of_dtable, mp::kStatsArgument, {written});
-    mp::require_apart(
-        written,
-        {mp::matrix_region(dout, "dout", d.num_indices, d.embedding_dim, d.ld_out, d.dtype),
-         mp::dense_region(indices, "indices", d.num_indices, d.dtype_indices)});
+    const mp::Region space = mp::workspace_region(workspace, bytes);
+    mp::require_stats_apart(of_dtable, mp::kStatsArgument, {written, space});
+    mp::require_apart(written, space);
+    for (const mp::Region &region : {written, space})
+      mp::require_apart(
+          region,
+          {mp::matrix_region(dout, "dout", d.num_indices, d.embedding_dim, d.ld_out, d.dtype),
+           mp::dense_region(indices, "indices", d.num_indices, d.dtype_indices)});
     c.backend.embedding_backward(c.device,
                                  {.desc = d,
                                   .indices = indices,

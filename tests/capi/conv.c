@@ -7,7 +7,7 @@
 
 #include "harness.h"
 
-enum { kFirst = 0, kSecond = 1024, kOut = 4096, kBias = 7168, kAux = 7424, kWorkspace = 8192 };
+enum { kFirst = 0, kSecond = 1024, kOut = 4096, kBias = 7168, kAux = 7424, kWorkspace = 16384 };
 
 typedef mp_status_t (*pass_function)(mp_context_t, const mp_conv2d_desc_t *, const void *,
                                      const void *, void *, const mp_epilogue_t *, void *, size_t,
@@ -363,7 +363,7 @@ static void test_workspace(void) {
   }
   refused("no workspace for a kernel that requires one", run_large(&d, NULL, 0),
           MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes");
-  refused("one byte of workspace too few", run_large(&d, at(kWorkspace), bytes - 1),
+  refused("one byte of workspace too few", run_large(&d, at(1 << 29), bytes - 1),
           MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes");
 }
 

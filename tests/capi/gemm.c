@@ -296,8 +296,7 @@ static void test_workspace(void) {
   }
   FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, nowhere(), NULL, NULL, 0, NULL),
         MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes");
-  FAILS(mp_gemm,
-        (context, &d, at(kA), at(kB), NULL, nowhere(), NULL, at(kWorkspace), bytes - 1, NULL),
+  FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, nowhere(), NULL, at(1 << 29), bytes - 1, NULL),
         MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes");
 }
 

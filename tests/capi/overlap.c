@@ -5,8 +5,9 @@
 #include "harness.h"
 
 enum { kSide = 16, kElems = kSide * kSide, kBytes = 4 * kElems };
-enum { kFirst = 0, kSecond = kBytes, kThird = 2 * kBytes, kOut = 3 * kBytes, kFar = 5 * kBytes };
-enum { kSmall = 6 * kBytes };
+enum { kFirst = 0, kSecond = kBytes, kThird = 2 * kBytes, kOut = 3 * kBytes, kFourth = 4 * kBytes };
+enum { kFar = 5 * kBytes };
+enum { kSmall = 6 * kBytes, kSpace = 8 * kBytes };
 
 enum {
   kLse = kSmall + 4 * kSide,
@@ -19,18 +20,21 @@ enum {
 typedef mp_status_t (*call_at)(size_t first, size_t second, size_t out);
 /** Statistics outputs of the calls below that have them. */
 static mp_grad_stats_t stats;
+/** Workspace of the calls below that have one; its size, if the call does not require one. */
+static size_t space = kSpace, space_bytes;
 
 static mp_gemm_desc_t square(void) {
   return mp_gemm_desc_default(kSide, kSide, kSide, MP_FP32, MP_FP32);
 }
 static mp_status_t call_gemm(size_t a, size_t b, size_t d) {
   const mp_gemm_desc_t desc = square();
-  return mp_gemm(context, &desc, at(a), at(b), NULL, at(d), NULL, NULL, 0, NULL);
+  return mp_gemm(context, &desc, at(a), at(b), NULL, at(d), NULL, at(space), space_bytes, NULL);
 }
 static mp_status_t call_gemm_c(size_t a, size_t c, size_t d) {
   mp_gemm_desc_t desc = square();
   desc.beta = 1;
-  return mp_gemm(context, &desc, at(a), at(kSecond), at(c), at(d), NULL, NULL, 0, NULL);
+  return mp_gemm(context, &desc, at(a), at(kSecond), at(c), at(d), NULL, at(space), space_bytes,
+                 NULL);
 }
 /** aux is an output. */
 static mp_status_t call_gemm_aux(size_t aux, size_t b, size_t d) {
@@ -39,7 +43,7 @@ static mp_status_t call_gemm_aux(size_t aux, size_t b, size_t d) {
   e.activation = MP_ACT_RELU;
   e.aux = at(aux);
   e.stats = stats;
-  return mp_gemm(context, &desc, at(kThird), at(b), NULL, at(d), &e, NULL, 0, NULL);
+  return mp_gemm(context, &desc, at(kThird), at(b), NULL, at(d), &e, at(space), space_bytes, NULL);
 }
 static mp_status_t call_gemm_backward(size_t aux, size_t bias, size_t d) {
   const mp_gemm_desc_t desc = square();
@@ -48,29 +52,31 @@ static mp_status_t call_gemm_backward(size_t aux, size_t bias, size_t d) {
   e.aux = at(aux);
   e.bias = at(bias);
   e.dtype_bias = MP_FP32;
-  return mp_gemm(context, &desc, at(kThird), at(kThird), NULL, at(d), &e, NULL, 0, NULL);
+  return mp_gemm(context, &desc, at(kThird), at(kThird), NULL, at(d), &e, at(space), space_bytes,
+                 NULL);
 }
 static mp_status_t call_gemm_dbias(size_t a, size_t b, size_t dbias) {
   const mp_gemm_desc_t desc = square();
   mp_epilogue_t e = mp_epilogue_default();
   e.dbias = at(dbias);
   e.stats = stats;
-  return mp_gemm(context, &desc, at(a), at(b), NULL, at(kFar), &e, NULL, 0, NULL);
+  return mp_gemm(context, &desc, at(a), at(b), NULL, at(kFar), &e, at(space), space_bytes, NULL);
 }
 static mp_status_t call_batched(size_t a, size_t b, size_t d) {
   const mp_gemm_desc_t desc = square();
-  return mp_gemm_batched(context, &desc, at(a), at(b), NULL, at(d), NULL, NULL, 0, NULL);
+  return mp_gemm_batched(context, &desc, at(a), at(b), NULL, at(d), NULL, at(space), space_bytes,
+                         NULL);
 }
 static mp_status_t call_grouped(size_t a, size_t b, size_t d) {
   const mp_gemm_desc_t desc = mp_gemm_desc_default(0, 0, 0, MP_FP32, MP_FP32);
   mp_gemm_group_item_t item = mp_gemm_group_item_default(kSide, kSide, kSide);
   item.A = at(a), item.B = at(b), item.D = at(d);
-  return mp_gemm_grouped(context, &desc, 1, &item, NULL, NULL, 0, NULL);
+  return mp_gemm_grouped(context, &desc, 1, &item, NULL, at(space), space_bytes, NULL);
 }
 static mp_status_t call_ragged(size_t a, size_t b, size_t d) {
   mp_gemm_desc_t desc = square();
   return mp_gemm_ragged(context, &desc, MP_RAGGED_M, at(kSmall), at(a), at(b), NULL, at(d), NULL,
-                        NULL, 0, NULL);
+                        at(space), space_bytes, NULL);
 }
 
 /** Both inputs and the output have kElems elements: 16 channels, 4 x 4 pixels, 1 x 1 filters. */
@@ -79,15 +85,17 @@ static mp_conv2d_desc_t conv_desc(void) {
 }
 static mp_status_t call_fprop(size_t x, size_t filter, size_t y) {
   const mp_conv2d_desc_t d = conv_desc();
-  return mp_conv2d_fprop(context, &d, at(x), at(filter), at(y), NULL, NULL, 0, NULL);
+  return mp_conv2d_fprop(context, &d, at(x), at(filter), at(y), NULL, at(space), space_bytes, NULL);
 }
 static mp_status_t call_dgrad(size_t dy, size_t filter, size_t dx) {
   const mp_conv2d_desc_t d = conv_desc();
-  return mp_conv2d_dgrad(context, &d, at(dy), at(filter), at(dx), NULL, NULL, 0, NULL);
+  return mp_conv2d_dgrad(context, &d, at(dy), at(filter), at(dx), NULL, at(space), space_bytes,
+                         NULL);
 }
 static mp_status_t call_wgrad(size_t x, size_t dy, size_t dfilter) {
   const mp_conv2d_desc_t d = conv_desc();
-  return mp_conv2d_wgrad(context, &d, at(x), at(dy), at(dfilter), NULL, NULL, 0, NULL);
+  return mp_conv2d_wgrad(context, &d, at(x), at(dy), at(dfilter), NULL, at(space), space_bytes,
+                         NULL);
 }
 
 static mp_pool2d_desc_t pool_desc(void) {
@@ -116,6 +124,17 @@ static mp_status_t call_batchnorm(size_t x, size_t gamma, size_t y) {
   t.beta = t.running_mean = t.running_var = at(kSmall);
   return mp_batchnorm_forward_inference(context, &d, &t, NULL);
 }
+/** The second argument is an output. */
+static mp_status_t call_batchnorm_training(size_t x, size_t inv_std, size_t y) {
+  const mp_batchnorm_desc_t d = mp_batchnorm_desc_default(kSide, kSide, MP_FP32);
+  mp_batchnorm_tensors_t t;
+  size_t bytes = 0;
+  MP_INIT_STRUCT(&t);
+  t.x = at(x), t.y = at(y), t.gamma = t.beta = at(kFar);
+  t.saved_mean = at(kSmall), t.saved_inv_std = at(inv_std);
+  mp_batchnorm_workspace_size(context, &d, &bytes);
+  return mp_batchnorm_forward_training(context, &d, &t, at(space), bytes, NULL);
+}
 static mp_status_t call_batchnorm_backward(size_t x, size_t dy, size_t dx) {
   const mp_batchnorm_desc_t d = mp_batchnorm_desc_default(kSide, kSide, MP_FP32);
   mp_batchnorm_tensors_t t;
@@ -124,7 +143,7 @@ static mp_status_t call_batchnorm_backward(size_t x, size_t dy, size_t dx) {
   t.x = at(x), t.dy = at(dy), t.dx = at(dx), t.stats = stats;
   t.saved_mean = t.saved_inv_std = at(kApart + 64), t.dgamma = at(kSmall), t.dbeta = at(kLse);
   mp_batchnorm_workspace_size(context, &d, &bytes);
-  return mp_batchnorm_backward(context, &d, &t, at(8 * kBytes), bytes, NULL);
+  return mp_batchnorm_backward(context, &d, &t, at(space), bytes, NULL);
 }
 static mp_status_t call_norm(size_t x, size_t residual, size_t y) {
   const mp_norm_desc_t d = mp_norm_desc_default(MP_NORM_RMS, kSide, kSide, MP_FP32);
@@ -141,7 +160,7 @@ static mp_status_t call_norm_backward(size_t x, size_t dy, size_t dx) {
   t.x = at(x), t.dy = at(dy), t.dx = at(dx), t.stats = stats;
   t.mean = t.rstd = at(kApart + 64), t.dgamma = at(kSmall), t.dbeta = at(kLse);
   mp_norm_backward_workspace_size(context, &d, &bytes);
-  return mp_norm_backward(context, &d, &t, at(8 * kBytes), bytes, NULL);
+  return mp_norm_backward(context, &d, &t, at(space), bytes, NULL);
 }
 static mp_status_t call_xent(size_t logits, size_t labels, size_t dlogits) {
   const mp_xent_desc_t d = mp_xent_desc_default(kSide, kSide, MP_FP32);
@@ -159,7 +178,7 @@ static mp_status_t call_loss(size_t prediction, size_t target, size_t dpredictio
   t.prediction = at(prediction), t.target = at(target), t.dprediction = at(dprediction);
   t.element_loss = at(kFar), t.loss = at(kLoss), t.stats = stats;
   mp_loss_workspace_size(context, &d, &bytes);
-  return mp_loss(context, &d, &t, at(8 * kBytes), bytes, NULL);
+  return mp_loss(context, &d, &t, at(space), bytes, NULL);
 }
 static mp_status_t call_pointwise(size_t a, size_t b, size_t y) {
   const mp_pointwise_desc_t d = mp_pointwise_desc_default(MP_POINTWISE_ADD, kSide, kSide, MP_FP32);
@@ -214,6 +233,36 @@ static mp_status_t call_softmax_backward_lengths(size_t y, size_t lengths, size_
 static mp_status_t call_embedding(size_t table, size_t indices, size_t out_at) {
   const mp_embedding_desc_t d = mp_embedding_desc_default(kSide, kSide, kSide, MP_FP32);
   return mp_embedding_forward(context, &d, at(table), at(indices), at(out_at), NULL);
+}
+static mp_status_t call_embedding_backward(size_t dout, size_t indices, size_t dtable) {
+  const mp_embedding_desc_t d = mp_embedding_desc_default(kSide, kSide, kSide, MP_FP32);
+  size_t bytes = 0;
+  mp_embedding_workspace_size(context, &d, &bytes);
+  return mp_embedding_backward(context, &d, at(indices), at(dout), at(dtable), &stats, at(space),
+                               bytes, NULL);
+}
+static mp_status_t call_column_sum(size_t x, size_t unused, size_t sum) {
+  const mp_column_sum_desc_t d = mp_column_sum_desc_default(kSide, kSide, MP_FP32);
+  (void)unused;
+  return mp_column_sum(context, &d, at(x), at(sum), NULL, at(space), kBytes, NULL);
+}
+static mp_status_t call_attention_backward(size_t q, size_t d_o, size_t dq) {
+  const mp_attention_desc_t d = mp_attention_desc_default(1, 1, kSide, kSide, kSide, MP_FP32);
+  mp_attention_tensors_t t;
+  MP_INIT_STRUCT(&t);
+  t.q = t.k = t.v = t.o = at(q), t.d_o = at(d_o), t.lse = at(kSmall), t.stats = stats;
+  t.dq = at(dq), t.dk = at(kFar), t.dv = at(kFourth);
+  return mp_attention_backward(context, &d, &t, at(space), 4 * kSide, NULL);
+}
+static mp_status_t call_linear_xent(size_t x, size_t w, size_t dx) {
+  const mp_linear_xent_desc_t d = mp_linear_xent_desc_default(kSide, kSide, kSide, MP_FP32);
+  mp_xent_tensors_t t;
+  size_t bytes = 0;
+  MP_INIT_STRUCT(&t);
+  t.x = at(x), t.w = at(w), t.labels = at(kSmall), t.row_loss = at(kSmall + 256), t.stats = stats;
+  t.dx = at(dx), t.dw = at(kFar);
+  mp_linear_xent_workspace_size(context, &d, &bytes);
+  return mp_linear_xent(context, &d, &t, at(space), bytes, NULL);
 }
 static mp_status_t call_dropout(size_t x, size_t unused, size_t y) {
   const mp_dropout_desc_t d = mp_dropout_desc_default(kElems, 0.5f, MP_FP32);
@@ -340,13 +389,16 @@ static const struct {
   int num_written;
   size_t written[5];
 } kMeasured[] = {
-    {"mp_gemm", call_gemm_aux, 2, {kOut, kFirst}},
-    {"mp_gemm", call_gemm_dbias, 1, {kOut}},
+    {"mp_gemm", call_gemm_aux, 3, {kOut, kFirst, kSpace}},
+    {"mp_gemm", call_gemm_dbias, 2, {kOut, kSpace}},
     {"mp_pool2d_backward", call_pool_backward, 1, {kOut}},
-    {"mp_batchnorm_backward", call_batchnorm_backward, 3, {kOut, kSmall, kLse}},
-    {"mp_norm_backward", call_norm_backward, 3, {kOut, kSmall, kLse}},
+    {"mp_batchnorm_backward", call_batchnorm_backward, 4, {kOut, kSmall, kLse, kSpace}},
+    {"mp_norm_backward", call_norm_backward, 4, {kOut, kSmall, kLse, kSpace}},
     {"mp_softmax_xent", call_xent, 5, {kOut, kSmall, kLse, kLoss, kCorrect}},
-    {"mp_loss", call_loss, 3, {kOut, kFar, kLoss}},
+    {"mp_loss", call_loss, 4, {kOut, kFar, kLoss, kSpace}},
+    {"mp_embedding_backward", call_embedding_backward, 2, {kOut, kSpace}},
+    {"mp_attention_backward", call_attention_backward, 4, {kOut, kFar, kFourth, kSpace}},
+    {"mp_linear_xent", call_linear_xent, 4, {kOut, kFar, kSmall + 256, kSpace}},
     {"mp_pointwise", call_pointwise, 1, {kOut}},
     {"mp_sum_rows", call_sum_rows, 1, {kOut}},
     {"mp_strided_copy", call_strided_copy, 1, {kOut}},
@@ -380,8 +432,64 @@ static void test_stats(void) {
   memset(&stats, 0, sizeof stats);
 }
 
+/** Tensors that the workspace must not overlap. */
+static const struct {
+  const char *function;
+  call_at call;
+  int num_tensors;
+  size_t tensors[6];
+} kWithWorkspace[] = {
+    {"mp_gemm", call_gemm, 3, {kFirst, kSecond, kOut}},
+    {"mp_gemm", call_gemm_c, 3, {kFirst, kSecond, kOut}},
+    {"mp_gemm", call_gemm_aux, 4, {kFirst, kSecond, kOut, kThird}},
+    {"mp_gemm", call_gemm_backward, 4, {kFirst, kSecond, kOut, kThird}},
+    {"mp_gemm", call_gemm_dbias, 4, {kFirst, kSecond, kOut, kFar}},
+    {"mp_gemm_batched", call_batched, 3, {kFirst, kSecond, kOut}},
+    {"mp_gemm_grouped", call_grouped, 3, {kFirst, kSecond, kOut}},
+    {"mp_gemm_ragged", call_ragged, 4, {kFirst, kSecond, kOut, kSmall}},
+    {"mp_column_sum", call_column_sum, 2, {kFirst, kOut}},
+    {"mp_conv2d_fprop", call_fprop, 3, {kFirst, kSecond, kOut}},
+    {"mp_conv2d_dgrad", call_dgrad, 3, {kFirst, kSecond, kOut}},
+    {"mp_conv2d_wgrad", call_wgrad, 3, {kFirst, kSecond, kOut}},
+    {"mp_batchnorm_forward_training",
+     call_batchnorm_training,
+     5,
+     {kFirst, kSecond, kOut, kSmall, kFar}},
+    {"mp_batchnorm_backward", call_batchnorm_backward, 4, {kFirst, kSecond, kOut, kSmall}},
+    {"mp_norm_backward", call_norm_backward, 4, {kFirst, kSecond, kOut, kSmall}},
+    {"mp_loss", call_loss, 4, {kFirst, kSecond, kOut, kFar}},
+    {"mp_embedding_backward", call_embedding_backward, 3, {kFirst, kSecond, kOut}},
+    {"mp_attention_backward",
+     call_attention_backward,
+     6,
+     {kFirst, kSecond, kOut, kFar, kFourth, kSmall}},
+    {"mp_linear_xent", call_linear_xent, 6, {kFirst, kSecond, kOut, kFar, kSmall, kSmall + 256}},
+};
+
+static void test_workspace(void) {
+  space_bytes = 256;
+  for (size_t i = 0; i < sizeof kWithWorkspace / sizeof *kWithWorkspace; i++) {
+    reset();
+    if (kWithWorkspace[i].call != call_batched) /* its arrays contain no pointers */
+      check_success("a workspace outside of the tensors",
+                    kWithWorkspace[i].call(kFirst, kSecond, kOut));
+    for (int j = 0; j < kWithWorkspace[i].num_tensors; j++) {
+      space = kWithWorkspace[i].tensors[j];
+      check_failure("the workspace overlaps a tensor", kWithWorkspace[i].function,
+                    kWithWorkspace[i].call(kFirst, kSecond, kOut), MP_ERROR_INVALID_ARGUMENT,
+                    "workspace");
+    }
+    space = kSpace;
+  }
+}
+
 void test_overlap(void) {
+  test_workspace();
   test_stats();
+  reset();
+  check_failure("both saved vectors are the same", "mp_batchnorm_forward_training",
+                call_batchnorm_training(kFirst, kSmall, kOut), MP_ERROR_INVALID_ARGUMENT,
+                "saved_inv_std");
   for (size_t i = 0; i < sizeof kCalls / sizeof *kCalls; i++) {
     check_call(i, 0);
     if ((kCalls[i].allowed & kHasNoSecond) == 0) check_call(i, 1);

@@ -286,7 +286,7 @@ TEST_CASE("plans: query and call agree on the workspace of a plan for another sh
     const DeviceBuffer<uint8_t> space(static_cast<int64_t>(bytes + 1024));
     const auto at = [&](int i) { return reinterpret_cast<void **>(space.data() + 256 * i); };
     expect_status(mp_gemm_batched(context(), &desc, at(0), at(1), nullptr, at(2), nullptr,
-                                  space.data(), bytes - 1, kStream),
+                                  space.data() + 1024, bytes - 1, kStream),
                   MP_ERROR_WORKSPACE_TOO_SMALL);
   }
 }
