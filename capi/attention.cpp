@@ -316,6 +316,10 @@ AttentionKernel kernel_named(const char *name) {
   return static_cast<AttentionKernel>(found - kAttentionKernelNames);
 }
 
+const char *kernel_name(AttentionKernel kernel) {
+  return kAttentionKernelNames[static_cast<int>(kernel)];
+}
+
 /// Returns the arguments of a pass, with its kernel.
 AttentionArgs arguments_of(const Context &context, const mp_attention_desc_t &d,
                            const mp_attention_tensors_t &t, AttentionPass pass, void *workspace) {
@@ -330,6 +334,46 @@ AttentionArgs arguments_of(const Context &context, const mp_attention_desc_t &d,
   return args;
 }
 
+/// Returns the kernel that a pass does not use, with the reason as a clause.
+PlanCandidate other_kernel(const Context &context, const AttentionArgs &args, AttentionPass pass) {
+  const bool is_plain = args.kernel == AttentionKernel::plain;
+  const AttentionKernel other = is_plain ? AttentionKernel::mma : AttentionKernel::plain;
+  const char *why = why_not(other, args, pass, context.device);
+  if (why == nullptr)
+    why = context.attention_kernel != nullptr ? "is not the kernel of mp_attention_set_kernel"
+                                              : "is slower";
+  return {kernel_name(other), why, 0, 0};
+}
+
+void add_pass(Lines &lines, const Context &context, const mp_attention_desc_t &d,
+              AttentionPass pass) {
+  const AttentionArgs args = arguments_of(context, d, {}, pass, nullptr);
+  const bool is_forward = pass == AttentionPass::forward;
+  lines.add("pass          ", is_forward ? "forward" : "backward");
+  lines.add("kernel        ", kernel_name(args.kernel));
+  for (const AttentionLaunch &launch : attention_launches(args, pass, context.device))
+    lines.add("  ", launch.name, "  ", launch.blocks, " blocks, tile ", launch.tile.rows, " x ",
+              launch.tile.columns, ", shared memory ", launch.tile.smem_bytes, " bytes");
+  lines.add("workspace     ", is_forward ? 0 : backward_workspace_bytes(d), " bytes");
+  const PlanCandidate other = other_kernel(context, args, pass);
+  lines.add("next candidates");
+  lines.add("  ", other.name, "  ", other.reason);
+}
+
+/// Logs the plan of a call, with the reason if it is the plain kernel.
+void log_plan(const Context &context, const AttentionArgs &args, AttentionPass pass) {
+  const auto launches = attention_launches(args, pass, context.device);
+  const bool is_forward = pass == AttentionPass::forward;
+  const PlanCandidate other = other_kernel(context, args, pass);
+  const Message reason(": ", other.name, " ", other.reason);
+  log_new_plan(Message("plan: ", kernel_name(args.kernel), " for attention ",
+                       is_forward ? "forward, " : "backward, ", payload_text(args.desc).c_str(),
+                       ", launches = ", launches.size(),
+                       ", smem_bytes = ", launches.front().tile.smem_bytes,
+                       ", workspace_bytes = ", is_forward ? 0 : backward_workspace_bytes(args.desc),
+                       args.kernel == AttentionKernel::plain ? reason.c_str() : ""));
+}
+
 mp_kernel_info_t info_of(const Context &context, const mp_attention_desc_t &d, int32_t index) {
   MP_REQUIRE(index < kAttentionKernels, MP_ERROR_NOT_FOUND, "index = ", index, " is outside [0, ",
              kAttentionKernels, "): ", kAttentionKernels, " kernels are available");
@@ -338,7 +382,7 @@ mp_kernel_info_t info_of(const Context &context, const mp_attention_desc_t &d, i
   const AttentionKernel kernel =
       rank_attention_kernels(args, pass, context.device)[static_cast<size_t>(index)];
   mp_kernel_info_t info{};
-  info.name = kAttentionKernelNames[static_cast<int>(kernel)];
+  info.name = kernel_name(kernel);
   info.reason = why_not(kernel, args, pass, context.device);
   if (info.reason == nullptr) info.workspace_bytes = backward_workspace_bytes(d);
   return info;
@@ -356,8 +400,10 @@ mp_status_t mp_attention_forward(mp_context_t context, const mp_attention_desc_t
     const mp_attention_tensors_t t = mp::read_tensors(tensors);
     if (d.batch == 0) return;
     mp::require_forward(d, t);
-    c.backend.attention_forward(
-        c.device, mp::arguments_of(c, d, t, mp::AttentionPass::forward, nullptr), stream);
+    const auto pass = mp::AttentionPass::forward;
+    const mp::AttentionArgs args = mp::arguments_of(c, d, t, pass, nullptr);
+    if (mp::logs_plans()) mp::log_plan(c, args, pass);
+    c.backend.attention_forward(c.device, args, stream);
   });
 }
 
@@ -391,8 +437,10 @@ mp_status_t mp_attention_backward(mp_context_t context, const mp_attention_desc_
     mp::require_backward(d, t,
                          mp::dense_region(static_cast<float *>(workspace), "workspace",
                                           needed > 0 ? mp::attention_lse_elems(d) : 0));
-    c.backend.attention_backward(
-        c.device, mp::arguments_of(c, d, t, mp::AttentionPass::backward, workspace), stream);
+    const auto pass = mp::AttentionPass::backward;
+    const mp::AttentionArgs args = mp::arguments_of(c, d, t, pass, workspace);
+    if (mp::logs_plans()) mp::log_plan(c, args, pass);
+    c.backend.attention_backward(c.device, args, stream);
   });
 }
 
@@ -407,11 +455,22 @@ mp_status_t mp_attention_kernel_info(mp_context_t context, const mp_attention_de
   });
 }
 
+mp_status_t mp_attention_explain(mp_context_t context, const mp_attention_desc_t *desc, char *text,
+                                 size_t *bytes) {
+  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
+    const mp::Context &c = *mp::require_context(context);
+    const mp_attention_desc_t d = mp::read_desc(desc);
+    mp::Lines lines;
+    lines.add("problem       ", mp::payload_text(d).c_str());
+    for (const auto pass : {mp::AttentionPass::forward, mp::AttentionPass::backward})
+      mp::add_pass(lines, c, d, pass);
+    mp::write_text(lines.text(), text, bytes);
+  });
+}
+
 mp_status_t mp_attention_set_kernel(mp_context_t context, const char *kernel) {
   return mp::call(__func__, [&] {
     const mp::Context &c = *mp::require_context(context);
-    c.attention_kernel =
-        kernel == nullptr ? nullptr
-                          : mp::kAttentionKernelNames[static_cast<int>(mp::kernel_named(kernel))];
+    c.attention_kernel = kernel == nullptr ? nullptr : mp::kernel_name(mp::kernel_named(kernel));
   });
 }

@@ -49,20 +49,6 @@ bool is_new_line(const char *line) {
   return known.size() < kMaxLines && known.insert(hash).second;
 }
 
-/// Lines of a text.
-class Lines {
- public:
-  template <class... Parts>
-  void add(const Parts &...parts) {
-    text_ += Message(parts...).c_str();
-    text_ += '\n';
-  }
-  const std::string &text() const { return text_; }
-
- private:
-  std::string text_;
-};
-
 void add_workspace(Lines &lines, const GemmPlan &plan, size_t copied_bytes) {
   lines.add("workspace     ", workspace_bytes_of(plan), " bytes");
   const GemmWorkspace &w = plan.workspace;
@@ -137,12 +123,14 @@ bool logs_plans() {
   });
 }
 
-void log_new_plan(const std::string &problem, const char *name, const GemmPlan &plan) {
-  const Message line("plan: ", name, " for ", problem, ", split_k = ", plan.split_k,
-                     ", store path = ", store_path_name(plan),
-                     ", workspace_bytes = ", workspace_bytes_of(plan),
-                     ", predicted_us = ", shown(plan.predicted_us));
+void log_new_plan(const Message &line) {
   if (is_new_line(line.c_str())) write_requested_log(line);
+}
+
+void log_new_plan(const std::string &problem, const char *name, const GemmPlan &plan) {
+  log_new_plan(Message("plan: ", name, " for ", problem, ", split_k = ", plan.split_k,
+                       ", store path = ", store_path_name(plan), ", workspace_bytes = ",
+                       workspace_bytes_of(plan), ", predicted_us = ", shown(plan.predicted_us)));
 }
 
 }  // namespace mp

@@ -1,4 +1,4 @@
-// Plans as text: mp_gemm_explain, mp_conv2d_explain and MP_LOG_PLANS.
+// Plans as text: mp_gemm_explain, mp_conv2d_explain, mp_attention_explain and MP_LOG_PLANS.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,20 @@ inline std::string text_of(const RaggedShape &shape) {
 }
 std::string text_of(const ConvShape &);
 
+/// Lines of a text.
+class Lines {
+ public:
+  template <class... Parts>
+  void add(const Parts &...parts) {
+    text_ += Message(parts...).c_str();
+    text_ += '\n';
+  }
+  const std::string &text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
 /// Another kernel for the same problem.
 struct PlanCandidate {
   const char *name;
@@ -36,6 +50,8 @@ std::string plan_text(const Context &, const std::string &problem, const char *n
 
 /// Returns whether the environment variable MP_LOG_PLANS is 1.
 bool logs_plans();
+/// Logs the line of a plan, the first time in the process.
+void log_new_plan(const Message &line);
 /// Logs a plan in one line, the first time in the process.
 void log_new_plan(const std::string &problem, const char *name, const GemmPlan &);
 

@@ -805,6 +805,11 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
                                                   int32_t index) const {
     return detail::query_struct<mp_kernel_info_t>(mp_attention_kernel_info, get(), &desc, index);
   }
+  /// Describes the kernels of both passes of attention (mp_attention_explain).
+  outcome<std::string> attention_explain(const mp_attention_desc_t &desc) const {
+    return detail::read_text(
+        [&](char *text, size_t *bytes) { return mp_attention_explain(get(), &desc, text, bytes); });
+  }
   /// Selects the kernel of later calls of attention (mp_attention_set_kernel).
   outcome<void> attention_set_kernel(const char *kernel) const {
     return check(mp_attention_set_kernel(get(), kernel));

@@ -1288,6 +1288,9 @@ module mpcore_c
       integer(c_int32_t), value :: index; type(c_ptr), value :: context
       type(mp_attention_desc_t), intent(in), optional :: desc; type(mp_kernel_info_t), intent(inout) :: info
     end function
+    integer(c_int) function mp_attention_explain(context, desc, text, bytes) bind(c); import
+      type(c_ptr), value :: context, text, bytes; type(mp_attention_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_attention_set_kernel(context, kernel) bind(c); import
       type(c_ptr), value :: context, kernel
     end function

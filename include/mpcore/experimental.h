@@ -72,6 +72,12 @@ MP_API mp_status_t mp_rnn_kernel_info(mp_context_t context, const mp_rnn_desc_t 
 MP_API mp_status_t mp_attention_kernel_info(mp_context_t context, const mp_attention_desc_t *desc,
                                             int32_t index, mp_kernel_info_t *info);
 
+/** Describes both passes of attention with 16-byte aligned tensors and without sinks, for people:
+ *  kernel, launches with blocks, tile and shared memory, workspace, and why the other kernel is not
+ *  used.  text and bytes as in mp_gemm_explain. */
+MP_API mp_status_t mp_attention_explain(mp_context_t context, const mp_attention_desc_t *desc,
+                                        char *text, size_t *bytes);
+
 /** Selects the kernel of later calls of mp_attention_forward and mp_attention_backward with a
  *  context.  They return MP_ERROR_UNSUPPORTED if it cannot run them.
  *  @param kernel  host, NUL-terminated: a name of mp_attention_kernel_info; NULL = the best one.

@@ -16,6 +16,7 @@
 // larger one, which wastes registers and shared memory, but no copies or products.
 #pragma once
 
+#include "kernels/attention/attention_plan.h"
 #include "kernels/attention/attention_units.h"
 #include "kernels/simt/mma.h"
 #include "kernels/simt/sm80.h"
@@ -274,16 +275,15 @@ MP_HD constexpr bool is_mma_supported() {
   return mma::supported<T, sizeof(Smem) + kStaticBytes>();
 }
 
-/// Calls f<T, kDim, kIsSmall>() for the instance of a call.  kIsSmall: with half
-/// the shared memory, for sm_75.
+/// Calls f<T, kDim, kIsSmall>() for the instance of a call, an MmaInstance.
 template <class F>
 void with_mma_instance(const mp_attention_desc_t &d, const Device &device, const F &f) {
-  const int dim = max_of(d.head_dim, d.head_dim_v);
+  const MmaInstance instance = mma_instance(d, device);
   with_half_type(d.dtype, [&]<class T>(std::type_identity<T>) {
-    if (dim <= 64) return f.template operator()<T, 64, false>();
-    if (dim > 128) return f.template operator()<T, 256, false>();
+    if (instance.dim == 64) return f.template operator()<T, 64, false>();
+    if (instance.dim == 256) return f.template operator()<T, 256, false>();
     if constexpr (std::is_same_v<T, half>) {
-      if (device.arch < 80) return f.template operator()<T, 128, true>();
+      if (instance.is_small) return f.template operator()<T, 128, true>();
     }
     f.template operator()<T, 128, false>();
   });

@@ -19,16 +19,17 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int kBackwardColumns = 32;  // columns per tile
+constexpr int kBackwardColumns = MmaInstance{64, false}.backward().columns;
 constexpr int kBackwardColumnTiles = kBackwardColumns / mma::kColumns;
 
 template <class T_, int kDim_, bool kIsSmall>
 struct MmaBackwardShape {
   using T = T_;
   static constexpr int kDim = kDim_;
-  static constexpr int kRowTiles = kDim == 64 ? 2 : 1;
-  static constexpr int kRows = kMmaRows<kRowTiles>;
-  static constexpr int kStages = kDim == 256 || kIsSmall ? 1 : 2;
+  static constexpr MmaInstance kInstance{kDim, kIsSmall};
+  static constexpr int kRows = kInstance.backward().rows;
+  static constexpr int kRowTiles = kRows / kMmaRows<1>;
+  static constexpr int kStages = kInstance.backward_stages();
 
   using Tile = MmaTile<T, kDim>;
   using Scores = MmaSums<kRowTiles, kBackwardColumnTiles>;
@@ -350,6 +351,7 @@ void attention_backward_mma(const Device &device, const AttentionArgs &args, mp_
   with_mma_instance(d, device, [&]<class T, int kDim, bool kIsSmall>() {
     using Shape = MmaBackwardShape<T, kDim, kIsSmall>;
     constexpr size_t kSmemBytes = sizeof(typename Shape::Smem);
+    static_assert(kSmemBytes == Shape::kInstance.backward().smem_bytes);
     launch_units("attention_dq_mma", attention_dq_mma<T, kDim, kIsSmall>, device,
                  AttentionUnits::of_queries(d, Shape::kRows), args, stream, kSmemBytes);
     launch_units("attention_dkv_mma", attention_dkv_mma<T, kDim, kIsSmall>, device,

@@ -15,7 +15,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int kKeys = 64;  // of a tile
+constexpr int kKeys = MmaInstance{64, false}.forward().columns;
 
 template <class T, int kDim, int kRowTiles>
 struct MmaForwardSmem {
@@ -149,7 +149,7 @@ class MmaForwardTile {
 };
 
 template <int kDim, bool kIsSmall>
-constexpr int kForwardRowTiles = kDim == 256 || kIsSmall ? 1 : 2;
+constexpr int kForwardRowTiles = MmaInstance{kDim, kIsSmall}.forward().rows / kMmaRows<1>;
 
 template <class T, int kDim, bool kIsSmall>
 MP_KERNEL(kAttentionThreads, 2)
@@ -172,9 +172,11 @@ attention_forward_mma(MP_PARAM(AttentionArgs) args) {
 void attention_forward_mma(const Device &device, const AttentionArgs &args, mp_stream_t stream) {
   with_mma_instance(args.desc, device, [&]<class T, int kDim, bool kIsSmall>() {
     constexpr int kRowTiles = kForwardRowTiles<kDim, kIsSmall>;
+    using Smem = MmaForwardSmem<T, kDim, kRowTiles>;
+    static_assert(sizeof(Smem) == MmaInstance{kDim, kIsSmall}.forward().smem_bytes);
     launch_units("attention_forward_mma", attention_forward_mma<T, kDim, kIsSmall>, device,
                  AttentionUnits::of_queries(args.desc, kMmaRows<kRowTiles>), args, stream,
-                 sizeof(MmaForwardSmem<T, kDim, kRowTiles>));
+                 sizeof(Smem));
   });
 }
 

@@ -10,11 +10,12 @@
 //     add_weighted   sums += weights x values: stages kDepth rows of a panel, multiplies
 #pragma once
 
+#include "kernels/attention/attention_plan.h"
 #include "kernels/attention/attention_units.h"
 
 namespace mp::MP_TARGET {
 
-constexpr int kTileRows = 32, kTileColumns = 128;
+constexpr int kTileRows = kPlainTile.rows, kTileColumns = kPlainTile.columns;
 constexpr int kThreadRows = 4;
 constexpr int kThreadsPerRow = kTileColumns / kVec;
 constexpr int kDepth = 32;
@@ -34,6 +35,7 @@ struct alignas(16) AttentionSmem {
   float weights[kTileRows * kWeightPitch];   ///< p or ds, [row][column]
   float of_threads[kTileRows * kPartPitch];  ///< a value per row and thread
 };
+static_assert(sizeof(AttentionSmem) == kPlainTile.smem_bytes);
 
 /// First row of this thread in a tile of rows, and first column in a tile of columns.
 MP_DEVICE int thread_row() {

@@ -55,4 +55,32 @@ std::array<AttentionKernel, kAttentionKernels> rank_attention_kernels(const Atte
   return {mma, plain};
 }
 
+MmaInstance mma_instance(const mp_attention_desc_t &d, const Device &device) {
+  const int32_t dim = std::max(d.head_dim, d.head_dim_v);
+  return {dim <= 64 ? 64 : dim <= 128 ? 128 : 256, device.arch < 80 && dim > 64};
+}
+
+std::vector<AttentionLaunch> attention_launches(const AttentionArgs &args, AttentionPass pass,
+                                                const Device &device) {
+  const mp_attention_desc_t &d = args.desc;
+  const auto blocks = [&](int64_t length, int32_t heads, const AttentionTile &tile) {
+    const int64_t tiles = (length + tile.rows - 1) / tile.rows;
+    return std::max<int64_t>(tiles, is_packed(d) ? 1 : 0) * d.batch * heads;
+  };
+  const bool is_mma = args.kernel == AttentionKernel::mma;
+  const MmaInstance instance = mma_instance(d, device);
+  if (pass == AttentionPass::forward) {
+    const AttentionTile tile = is_mma ? instance.forward() : kPlainTile;
+    return {{is_mma ? "attention_forward_mma" : "attention_forward_plain",
+             blocks(d.q_len, d.heads, tile), tile}};
+  }
+  const AttentionTile tile = is_mma ? instance.backward() : kPlainTile;
+  std::vector<AttentionLaunch> launches = {
+      {is_mma ? "attention_dq_mma" : "attention_dq_plain", blocks(d.q_len, d.heads, tile), tile},
+      {is_mma ? "attention_dkv_mma" : "attention_dkv_plain", blocks(d.kv_len, d.kv_heads, tile),
+       tile}};
+  if (args.dsinks != nullptr) launches.push_back({"attention_dsink_plain", d.heads, {}});
+  return launches;
+}
+
 }  // namespace mp

@@ -1,11 +1,12 @@
-// Selection of the kernel of an attention.
+// Selection of the kernel of an attention, and its launches.
 //
-// It depends on type, head dimensions, alignment and device, not on lengths or the number of
-// sequences: otherwise the bits of a sequence would depend on others.
+// The selection depends on type, head dimensions, alignment and device, not on lengths or the
+// number of sequences: otherwise the bits of a sequence would depend on others.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "base/device_info.h"
 #include "kernels/attention/attention_args.h"
@@ -25,5 +26,46 @@ const char *why_not(AttentionKernel, const AttentionArgs &, AttentionPass, const
 std::array<AttentionKernel, kAttentionKernels> rank_attention_kernels(const AttentionArgs &,
                                                                       AttentionPass,
                                                                       const Device &);
+
+// ---------------------------------------------------------------------------- launches
+
+/// Tile of a block: rows of its outputs, and columns that it visits at a time.
+struct AttentionTile {
+  int32_t rows, columns;
+  int64_t smem_bytes;  ///< shared memory of the operands
+};
+
+constexpr AttentionTile kPlainTile = {32, 128, 40064};
+
+/// Instance of the kernels on tensor cores, for head dimensions up to `dim`: 64, 128 or 256.
+struct MmaInstance {
+  int32_t dim;
+  bool is_small;  ///< variant with half of the shared memory, for sm_75
+
+  constexpr AttentionTile forward() const {
+    const int32_t rows = dim == 256 || is_small ? 64 : 128, columns = 64;
+    return {rows, columns, bytes_of(rows + 2 * columns)};  // q; k and v
+  }
+  constexpr AttentionTile backward() const {
+    const int32_t rows = dim == 64 ? 128 : 64, columns = 32;
+    return {rows, columns, bytes_of(2 * rows + 2 * columns * backward_stages())};
+  }
+  constexpr int32_t backward_stages() const { return dim == 256 || is_small ? 1 : 2; }
+
+ private:
+  constexpr int64_t bytes_of(int32_t rows) const { return int64_t{2} * rows * dim; }
+};
+
+MmaInstance mma_instance(const mp_attention_desc_t &, const Device &);
+
+struct AttentionLaunch {
+  const char *name;
+  int64_t blocks;
+  AttentionTile tile;  ///< columns = 0: the kernel has no tiles
+};
+
+/// Returns the launches of a pass with args.kernel.
+std::vector<AttentionLaunch> attention_launches(const AttentionArgs &, AttentionPass,
+                                                const Device &);
 
 }  // namespace mp

@@ -1,5 +1,6 @@
-// Attention of one call against fp64: shapes, masks, heads, sinks, dropout.
+// Attention of one call against fp64: shapes, masks, heads, sinks, dropout; logged plans.
 #include "tests/attention/oracle_attention.h"
+#include "tests/support/run_again.h"
 
 using namespace mptest;
 
@@ -176,33 +177,32 @@ TEST_CASE("attention: equal scores average integers exactly", "[attention][short
 
 TEST_CASE("attention: a large score selects its value exactly", "[attention][short]") {
   MP_EACH_KERNEL;
-  for (const mp_dtype_t dtype : kernel.dtypes())
-    for (const int64_t target : {0, 31, 32, 63, 64, 127, 128, 255, 256, 299}) {
-      const int32_t dim = 3 * kernel.unit(), dim_v = kernel.is_plain() ? 130 : 136;
-      AttentionCase c = zero_case(dtype, {.q_len = 34, .kv_len = 300, .dim = dim, .dim_v = dim_v});
-      // The score of the target is 0, the others are at most -12288.
-      for (double &x : c.q.values) x = 64.0;
-      for (double &x : c.k.values) x = -64.0;
-      for (int64_t e = 0; e < dim; ++e) c.k.at(0, target, 0, e) = 0.0;
-      fill_integers(c.v, 100, 800);
-      fill_integers(c.d_o, 4, 801);
-      c.desc.scale = 1.0f;
-      const AttentionResult got = run(c);
-      CAPTURE(mp_dtype_name(dtype), target);
-      int64_t wrong = 0;
-      for (int64_t i = 0; i < 34; ++i)
-        for (int64_t e = 0; e < dim_v; ++e)
-          wrong += got.o.at(0, i, 0, e) != c.v.at(0, target, 0, e);
-      // p is 1 for the target and 0 elsewhere; ds is 0.
-      for (int64_t e = 0; e < dim_v; ++e) {
-        double sum = 0.0;
-        for (int64_t i = 0; i < 34; ++i) sum += c.d_o.at(0, i, 0, e);
-        for (int64_t j = 0; j < 300; ++j)
-          wrong += got.dv.at(0, j, 0, e) != (j == target ? sum : 0.0);
-      }
-      CHECK(wrong == 0);
-      CHECK(std::ranges::count(got.dq.values, 0.0) == std::ssize(got.dq.values));
+  size_t number = 0;
+  for (const int64_t target : {0, 31, 32, 63, 64, 127, 128, 255, 256, 299}) {
+    const mp_dtype_t dtype = kernel.dtypes()[number++ % kernel.dtypes().size()];
+    const int32_t dim = 3 * kernel.unit(), dim_v = kernel.is_plain() ? 130 : 136;
+    AttentionCase c = zero_case(dtype, {.q_len = 34, .kv_len = 300, .dim = dim, .dim_v = dim_v});
+    // The score of the target is 0, the others are at most -12288.
+    for (double &x : c.q.values) x = 64.0;
+    for (double &x : c.k.values) x = -64.0;
+    for (int64_t e = 0; e < dim; ++e) c.k.at(0, target, 0, e) = 0.0;
+    fill_integers(c.v, 100, 800);
+    fill_integers(c.d_o, 4, 801);
+    c.desc.scale = 1.0f;
+    const AttentionResult got = run(c);
+    CAPTURE(mp_dtype_name(dtype), target);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < 34; ++i)
+      for (int64_t e = 0; e < dim_v; ++e) wrong += got.o.at(0, i, 0, e) != c.v.at(0, target, 0, e);
+    // p is 1 for the target and 0 elsewhere; ds is 0.
+    for (int64_t e = 0; e < dim_v; ++e) {
+      double sum = 0.0;
+      for (int64_t i = 0; i < 34; ++i) sum += c.d_o.at(0, i, 0, e);
+      for (int64_t j = 0; j < 300; ++j) wrong += got.dv.at(0, j, 0, e) != (j == target ? sum : 0.0);
     }
+    CHECK(wrong == 0);
+    CHECK(std::ranges::count(got.dq.values, 0.0) == std::ssize(got.dq.values));
+  }
 }
 
 TEST_CASE("attention: gradients of two equal scores are exact", "[attention][short]") {
@@ -337,4 +337,31 @@ TEST_CASE("attention: another seed or offset gives another mask", "[attention][d
   c.offset = 0;
   c.desc.dropout_seed = 1;
   CHECK(run(c).o.values != first.o.values);
+}
+
+// ---------------------------------------------------------------------------- plans
+
+TEST_CASE("an aligned and an unaligned attention", "[.]") {
+  for (const int32_t dim : {8, 12, 8})
+    run(random_case(MP_FP16, {.q_len = 5, .kv_len = 7, .dim = dim}, 1));
+}
+
+TEST_CASE("attention: MP_LOG_PLANS logs both passes, and why a kernel is the plain one",
+          "[attention][short]") {
+  const std::string text =
+      output_of_test("an aligned and an unaligned attention", "MP_LOG=error MP_LOG_PLANS=1");
+  CAPTURE(text);
+  CHECK(times(text, "info: plan: attention_") == 4);
+  const std::string unaligned = "head_dim = 12 / 12, flags = 0, fp16, launches = ";
+  const std::string reason =
+      ": attention_mma requires head_dim and head_dim_v that are multiples of 8\n";
+  CHECK(times(text, unaligned + "1, smem_bytes = 40064, workspace_bytes = 0" + reason) == 1);
+  CHECK(times(text, unaligned + "2, smem_bytes = 40064, workspace_bytes = 20" + reason) == 1);
+  const mp_attention_desc_t desc = mp_attention_desc_default(1, 1, 5, 7, 8, MP_FP16);
+  mp_kernel_info_t best;
+  MP_INIT_STRUCT(&best);
+  require_ok(mp_attention_kernel_info(context(), &desc, 0, &best));
+  const bool is_plain = std::string(best.name) == "attention_plain";
+  CHECK(times(text, "plan: attention_mma for attention forward, ") == (is_plain ? 0 : 1));
+  CHECK(times(text, ": attention_mma is slower\n") == (is_plain ? 2 : 0));
 }

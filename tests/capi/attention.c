@@ -253,12 +253,18 @@ static void test_kernels(void) {
   WORKS(mp_attention_kernel_info(context, &d, 1, &info));
   check(info.reason == NULL && info.workspace_bytes == kBytes,
         "mp_attention_kernel_info: a kernel that is supported");
+  char text[4];
+  size_t bytes = sizeof text;
+  FAILS(mp_attention_explain, (context, &d, text, NULL), MP_ERROR_INVALID_ARGUMENT, "bytes");
+  FAILS(mp_attention_explain, (context, &d, text, &bytes), MP_ERROR_WORKSPACE_TOO_SMALL, "bytes");
+  check(bytes > sizeof text, "mp_attention_explain: the required size");
   FAILS(mp_attention_set_kernel, (NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "context");
   FAILS(mp_attention_set_kernel, (context, "attention"), MP_ERROR_NOT_FOUND, "kernel");
   WORKS(mp_attention_set_kernel(context, "attention_mma"));
   WORKS(mp_attention_forward(context, &d, &t, NULL));
   d.head_dim = 7;
   FAILS(mp_attention_forward, (context, &d, &t, NULL), MP_ERROR_UNSUPPORTED, "kernel");
+  FAILS(mp_attention_explain, (context, &d, NULL, &bytes), MP_ERROR_UNSUPPORTED, "kernel");
   d.head_dim = kDim;
   d.q.row = kHeads * kDim + 4;
   FAILS(mp_attention_forward, (context, &d, &t, NULL), MP_ERROR_UNSUPPORTED, "kernel");

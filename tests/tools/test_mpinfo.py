@@ -65,6 +65,42 @@ def test_explain(as_json, mpinfo):
     assert len(passes) == 3 and all(any("predicted" in line for line in one["plan"]) for one in passes)
 
 
+@pytest.mark.parametrize("options, reason", [
+    ("64 --dtype fp16", ""), ("60 --dtype fp16", "requires head_dim and head_dim_v that are multiples of 8"),
+    ("64 --head-dim-v 12 --dtype fp16", "requires head_dim and head_dim_v that are multiples of 8"),
+    ("64 --dtype fp32", "requires FP16 or BF16")])
+def test_attention(as_json, mpinfo, target, options, reason):
+    problem = ["attention", 2, 6, 200, 70, *options.split(), "--kv-heads", 3]
+    first, second = as_json(*problem)["problems"][0]["kernels"]
+    is_plain = target == "host" or reason != ""
+    names = ["attention_plain", "attention_mma"]
+    assert [first["name"], second["name"]] == names if is_plain else names[::-1]
+    assert first["workspace_bytes"] == 4 * 2 * 6 * 200 and second.get("reason", "") == reason
+    text = mpinfo("explain", *problem)
+    assert text.count(f"kernel        {first['name']}\n") == 2, "both passes"
+    assert text.count(f"next candidates\n  {second['name']}  {reason or 'is slower'}\n") == 2
+    # Blocks: tiles of 32 or 128 queries, or of 32 or 128 keys, x sequences x heads.
+    launches = [("forward", 84, "32 x 128", 40064), ("dq", 84, "32 x 128", 40064), ("dkv", 18, "32 x 128", 40064)] if is_plain else \
+        [("forward", 24, "128 x 64", 32768), ("dq", 24, "128 x 32", 49152), ("dkv", 6, "128 x 32", 49152)]
+    suffix = first["name"].removeprefix("attention")
+    for name, blocks, tile, smem in launches:
+        assert f"  attention_{name}{suffix}  {blocks} blocks, tile {tile}, shared memory {smem} bytes\n" in text
+    assert "workspace     0 bytes\n" in text and "workspace     9600 bytes\n" in text
+
+
+def test_code_for_an_older_architecture(as_json, mpinfo):
+    """Kernels whose bodies are empty in the loaded code are not selected."""
+    if int(os.environ.get("SOFTGPU_ARCH", 0)) < 80:
+        pytest.skip("code for an older architecture than the device (requires the software device)")
+    env = {"SOFTGPU_CODE": "75"}
+    device = as_json(env=env)["devices"][1]
+    assert (device["arch"], device["smem_per_block"]) == (75, 65536)
+    for problem in (["attention", 1, 1, 64, 64, 64], ["gemm", 64, 64, 64], ["conv", 1, 8, 8, 8, 8, 1, 1]):
+        kernels = as_json(*problem, "--dtype", "bf16", env=env)["problems"][0]["kernels"]
+        runnable = [kernel["name"] for kernel in kernels if "reason" not in kernel]
+        assert runnable and not [name for name in runnable if re.search("mma", name)]
+
+
 def test_alignment(as_json):
     workspace = lambda ld_a: {  # noqa: E731
         one["name"]: one["workspace_bytes"]
@@ -106,6 +142,8 @@ def test_library_warnings_are_printed(mpinfo, tmp_path):
     ("gemm 3 4 5 --pad 1", 2, "--pad"),
     ("gemm 3 4 5 --lda 1", 1, "ld_a = 1 is smaller than k = 5"),  # message of the library
     ("gemm 0 4 5", 1, "an empty problem requires no kernel"),
+    ("attention 1 2 3 4", 2, "D is required"),
+    ("attention 1 4 3 3 8 --kv-heads 3", 1, "kv_heads = 3 must divide heads = 4"),
 ])
 def test_wrong_arguments(mpinfo, arguments, code, message):
     assert message in mpinfo(*arguments.split(), code=code)

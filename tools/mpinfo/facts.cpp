@@ -42,6 +42,13 @@ std::string title_of(const mp_conv2d_desc_t &d, mp_conv_op_t op) {
       d.pad_top, d.dilation_h, d.groups, mp_dtype_name(d.dtype), mp_dtype_name(d.dtype_out));
 }
 
+std::string title_of(const mp_attention_desc_t &d) {
+  return mptools::text(
+      "attention, %d sequences, %lld queries, %lld keys, heads %d of %d, %d of %d, %s", d.batch,
+      static_cast<long long>(d.q_len), static_cast<long long>(d.kv_len), d.heads, d.head_dim,
+      d.kv_heads, d.head_dim_v, mp_dtype_name(d.dtype));
+}
+
 /// ask(index, &info) has the contract of mp_gemm_kernel_info.
 template <class Ask>
 std::vector<Kernel> kernels_of(const Ask &ask) {
@@ -136,6 +143,18 @@ std::vector<Problem> explain(const Options &options, mp_context_t context) {
           return mp_conv2d_kernel_info(context, &desc, op, index, info);
         });
     }
+  }
+  if (options.problem == Options::Problem::attention) {
+    const mp_attention_desc_t &desc = options.attention;
+    problems.push_back({title_of(desc), "", {}});
+    if (options.explains)
+      problems.back().plan = plan_of([&](char *text, size_t *bytes) {
+        return mp_attention_explain(context, &desc, text, bytes);
+      });
+    else
+      problems.back().kernels = kernels_of([&](int32_t index, mp_kernel_info_t *info) {
+        return mp_attention_kernel_info(context, &desc, index, info);
+      });
   }
   return problems;
 }

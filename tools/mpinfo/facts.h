@@ -28,7 +28,7 @@ struct Kernel {
   size_t workspace_bytes;
 };
 
-/// A GEMM, or one pass of a convolution.
+/// A GEMM, one pass of a convolution, or attention.
 struct Problem {
   std::string title;
   std::string plan;             ///< mp_*_explain; empty: `kernels` are requested

@@ -14,7 +14,9 @@ constexpr const char *kDescription =
     "  mpinfo                       versions, devices, environment variables\n"
     "  mpinfo gemm M N K            kernels for this GEMM, and why others cannot run it\n"
     "  mpinfo conv N H W C K R S    the same for the three passes of a convolution\n"
-    "  mpinfo explain gemm|conv ... the plan of the selected kernel, with its cost by part\n"
+    "  mpinfo attention B H Q KV D  kernels for attention\n"
+    "  mpinfo explain gemm|conv|attention ...\n"
+    "                               the plan of the selected kernel, with its cost by part\n"
     "  mpinfo doctor                problems of this installation, with remedies";
 
 constexpr const char *kNotes =
@@ -39,6 +41,9 @@ struct Problem {
   std::optional<mp_conv_op_t> pass;
   int32_t images = 0, h = 0, w = 0, c = 0, filters = 0, r = 0, s = 0;
   int32_t stride = 1, pad = 0, dilation = 1, groups = 1;
+  int32_t sequences = 0, heads = 0, head_dim = 0;
+  int64_t queries = 0, keys = 0;
+  std::optional<int32_t> kv_heads, head_dim_v;
 };
 
 mp_gemm_desc_t gemm_of(const Problem &p) {
@@ -64,6 +69,14 @@ mp_conv2d_desc_t conv_of(const Problem &p) {
   desc.pad_top = desc.pad_bottom = desc.pad_left = desc.pad_right = p.pad;
   desc.dilation_h = desc.dilation_w = p.dilation;
   desc.groups = p.groups;
+  return desc;
+}
+
+mp_attention_desc_t attention_of(const Problem &p) {
+  mp_attention_desc_t desc =
+      mp_attention_desc_default(p.sequences, p.heads, p.queries, p.keys, p.head_dim, p.dtype);
+  desc.kv_heads = p.kv_heads.value_or(p.heads);
+  desc.head_dim_v = p.head_dim_v.value_or(p.head_dim);
   return desc;
 }
 
@@ -119,6 +132,20 @@ CLI::App *add_conv(CLI::App &app, Problem &problem) {
   return conv;
 }
 
+CLI::App *add_attention(CLI::App &app, Problem &problem) {
+  CLI::App *const attention = add_problem(app, "attention", "forward and backward");
+  add_size(*attention, "B", problem.sequences, "sequences");
+  add_size(*attention, "H", problem.heads, "query heads");
+  add_size(*attention, "Q", problem.queries, "queries of a sequence");
+  add_size(*attention, "KV", problem.keys, "keys of a sequence");
+  add_size(*attention, "D", problem.head_dim, "elements of a head");
+  mptools::add_integer(*attention, "--kv-heads", problem.kv_heads, 1,
+                       "heads of k and v (default: H)");
+  mptools::add_integer(*attention, "--head-dim-v", problem.head_dim_v, 1,
+                       "elements of a head of v and o (default: D)");
+  return attention;
+}
+
 /// The doctor checks everything, so options that select something are rejected.
 CLI::App *add_doctor(CLI::App &app, bool &json) {
   CLI::App *const doctor =
@@ -154,11 +181,13 @@ Options parse_options(int argc, const char *const *argv) {
   line.add_flag("--json", options.json, "print JSON");
   const CLI::App *const gemm = add_gemm(line, problem);
   const CLI::App *const conv = add_conv(line, problem);
+  const CLI::App *const attention = add_attention(line, problem);
   CLI::App *const explain =
       add_problem(line, "explain", "the plan of a problem: kernel, workspace, cost by part");
   explain->require_subcommand(1);
   const CLI::App *const explained_gemm = add_gemm(*explain, problem);
   const CLI::App *const explained_conv = add_conv(*explain, problem);
+  const CLI::App *const explained_attention = add_attention(*explain, problem);
   const CLI::App *const doctor = add_doctor(line, options.json);
   line.parse(argc, argv);
   options.explains = explain->parsed();
@@ -170,6 +199,10 @@ Options parse_options(int argc, const char *const *argv) {
     options.problem = Options::Problem::conv;
     options.conv = conv_of(problem);
     if (problem.pass) options.passes = {*problem.pass};
+  }
+  if (attention->parsed() || explained_attention->parsed()) {
+    options.problem = Options::Problem::attention;
+    options.attention = attention_of(problem);
   }
   options.doctor = doctor->parsed();
   if (options.doctor) refuse_choices(line);

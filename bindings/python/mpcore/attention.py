@@ -6,7 +6,7 @@ import ctypes
 from typing import Any, Dict, List, Optional, Tuple
 
 from . import _epilogue, _sys
-from ._library import check, fill, lib
+from ._library import check, fill, lib, read_text
 from .arrays import DTYPES, View, dtype_name, outer_strides, point, view
 from .context import Context, DeviceArray, output_like, stream_pointer
 from .tensors import view_of
@@ -65,6 +65,11 @@ class Attention:
         size = _epilogue.bytes_of(lib.mp_attention_backward_workspace_size, context.handle, self.desc)
         self.workspace = context.empty(size, "uint8")
         self.lse = context.zeros((heads, q_rows) if self.is_packed else (batch, heads, q_len))
+
+    def explain(self) -> str:
+        """Describes the kernels of both passes for aligned arrays, for people."""
+        return read_text(lambda text, size: lib.mp_attention_explain(
+            self.context.handle, ctypes.byref(self.desc), text, size))
 
     def kernels(self) -> List[_sys.mp_kernel_info_t]:
         """Returns an mp_kernel_info_t for every kernel, first the one for aligned arrays."""

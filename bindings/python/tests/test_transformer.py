@@ -414,6 +414,7 @@ class AttentionPasses(Case):
         zeros, v = self.context.zeros((1, 4, 1, 1)), self.array([1, 3, 5, 9], (1, 4, 1, 1))
         attention = mpcore.Attention(self.context, 1, 1, 4, 4, 1, "fp32", window=(1, 0))
         self.assert_close(attention.forward(zeros, zeros, v), [1, 2, 4, 7])
+        self.assertEqual(attention.explain().count("\nkernel        attention_plain\n"), 2)
 
         def dropped(seed, offset):
             attention = mpcore.Attention(self.context, 1, 1, 64, 64, 1, "fp32", dropout=0.5, dropout_seed=seed)

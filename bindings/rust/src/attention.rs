@@ -3,7 +3,7 @@
 use crate::context::{span, Context, Data, DeviceBuffer, Float, Stream, View};
 use crate::conv::extent;
 use crate::epilogue::GradStats;
-use crate::error::{read, Result};
+use crate::error::{check, read, read_text, Result};
 use crate::kernels::{self, KernelInfo};
 use crate::sys;
 use std::marker::PhantomData;
@@ -171,6 +171,14 @@ impl<T: Float> Attention<T> {
     /// batch x heads x rows, or heads x rows in the packed form.
     pub fn lse(&self) -> &DeviceBuffer<f32> {
         &self.lse
+    }
+
+    /// Describes the kernels of both passes for aligned tensors, for people.
+    pub fn explain(&self) -> Result<String> {
+        // SAFETY: the descriptor lives during the call; text is NULL or has `bytes` bytes.
+        read_text(|text, bytes| unsafe {
+            check(sys::mp_attention_explain(self.context.as_raw(), &self.desc, text, bytes))
+        })
     }
 
     /// Returns all kernels, first the one that is selected for aligned tensors.

@@ -928,5 +928,6 @@ extern "C" {
     pub fn mp_conv2d_kernel_info(context: mp_context_t, desc: *const mp_conv2d_desc_t, op: mp_conv_op_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
     pub fn mp_rnn_kernel_info(context: mp_context_t, desc: *const mp_rnn_desc_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
     pub fn mp_attention_kernel_info(context: mp_context_t, desc: *const mp_attention_desc_t, index: i32, info: *mut mp_kernel_info_t) -> mp_status_t;
+    pub fn mp_attention_explain(context: mp_context_t, desc: *const mp_attention_desc_t, text: *mut c_char, bytes: *mut usize) -> mp_status_t;
     pub fn mp_attention_set_kernel(context: mp_context_t, kernel: *const c_char) -> mp_status_t;
 }

@@ -302,6 +302,8 @@ fn attention_of_packed_and_padded_sequences() {
     let (sinks, zeros) = (up(&[0.0; 2]), up(&[0.0; 8]));
     let given = AttentionInputs { sinks: Some(sinks.view()), ..given };
     let attention = padded().scale(1.0).build().unwrap();
+    let plan = attention.explain().unwrap();
+    assert_eq!(plan.matches("\nkernel        attention_plain\n").count(), 2, "{plan}");
     attention.forward(&given, &o, STREAM).unwrap();
     assert_close(&o.to_vec().unwrap(), &[2.0, 2.0, 4.0, 4.0, 2.5, 2.5, 0.0, 0.0]);
     let (dq, dk, dv, ones) = (up(&[9.0; 8]), up(&[9.0; 4]), up(&[9.0; 4]), up(&[1.0; 8]));

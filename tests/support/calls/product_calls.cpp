@@ -105,6 +105,7 @@ void explain_products(Caller &c) {
   LIST_KERNELS(c, mp_rnn_kernel_info, &rnn);
   const mp_attention_desc_t attention = mp_attention_desc_default(1, 2, 40, 40, 8, MP_FP16);
   LIST_KERNELS(c, mp_attention_kernel_info, &attention);
+  RECORD_TEXT(c, mp_attention_explain, c.context(), &attention);
 }
 
 // The pipelines of Hopper kernels have the most setup.
