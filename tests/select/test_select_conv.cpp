@@ -235,31 +235,6 @@ TEST_CASE("conv selection: aligned, grouped or four-channel images are not copie
   CHECK(why(conv_problem(MP_CONV_FPROP, square(1, 8192, 3, 8, 3))) == "");
 }
 
-TEST_CASE("conv selection: few channels in fp32 select the skinny CUDA-core tile, many never do") {
-  const auto name = [](mp_conv_op_t op, int32_t c, int32_t k, const mp::Device &device) {
-    mp::ConvProblem p = conv_problem(op, square(128, 28, c, k, 5));
-    p.dtype = p.out.dtype = MP_FP32;
-    return std::string(ranking(p, device).front().name);
-  };
-  for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_device()}) {
-    CAPTURE(device.arch, device.target);
-    for (int32_t few = 1; few <= 32; few++) {
-      CAPTURE(few);
-      CHECK(name(MP_CONV_FPROP, 3, few, device).starts_with("conv_simt_128x16x16"));
-      CHECK(name(MP_CONV_DGRAD, few, 64, device).starts_with("conv_simt_128x16x16"));
-      if (few > 16) continue;  // two such tiles and one of 64 x 64 are about equally fast
-      CHECK(name(MP_CONV_WGRAD, 16, few, device).starts_with("conv_simt_16x128x16"));
-    }
-    // Except 96: six skinny tiles and a large one that is a quarter empty are about equally fast.
-    for (const int32_t many : {64, 128, 256, 512}) {
-      CAPTURE(many);
-      for (const mp_conv_op_t op : kAllOps)
-        CHECK(name(op, many, many, device).find("x16x16") == std::string::npos);
-      CHECK(!name(MP_CONV_WGRAD, many, many, device).starts_with("conv_simt_16x128x16"));
-    }
-  }
-}
-
 TEST_CASE("conv selection: each pass supports the skinny tile of its shape") {
   for (const mp_conv_op_t op : kAllOps) {
     const mp::ConvProblem p = conv_problem(op, square(8, 14, 64, 64, 3));
@@ -269,13 +244,6 @@ TEST_CASE("conv selection: each pass supports the skinny tile of its shape") {
     CHECK(why_no_conv("conv_simt_16x128x16", p, a100()) ==
           (is_wgrad ? "" : "does not support this pass"));
   }
-}
-
-TEST_CASE("conv selection: an fp32 weight gradient of few tiles is split") {
-  mp::ConvProblem p = conv_problem(MP_CONV_WGRAD, square(128, 28, 1, 8, 5));
-  p.dtype = p.out.dtype = MP_FP32;
-  for (const mp::Device &device : {t4(), a100(), h200()})
-    CHECK(ranking(p, device).front().split_k >= 32);
 }
 
 TEST_CASE("conv selection: a depthwise convolution is not computed as a GEMM") {
@@ -342,65 +310,4 @@ TEST_CASE("conv selection: unknown and unsupported names are rejected") {
   CHECK(why_no_conv("conv_gemv", p, a100()) == "requires m or n of at most 16");
   for (const char *const name : {"", "conv_", "conv", "conv_wmma", "conv_depthwise_k3", "im2col"})
     CHECK(why_no_conv(name, p, a100()) == "unknown");
-}
-
-TEST_CASE("conv selection: segments are rows of taps if channels are few") {
-  const auto runs = [](mp_conv_op_t op, const mp::ConvShape &s) {
-    return mp::segment_shape(conv_problem(op, s));
-  };
-  const mp::SegmentShape rgb = runs(MP_CONV_FPROP, square(32, 224, 3, 64, 7, 2));
-  CHECK(rgb.taps_h == 7);
-  CHECK(rgb.taps_w == 1);
-  CHECK(rgb.elems == 21);
-  CHECK(rgb.padded() == 24);
-  CHECK(runs(MP_CONV_FPROP, square(8, 14, 64, 64, 3)).taps_w == 3);
-  CHECK(runs(MP_CONV_DGRAD, square(32, 224, 3, 64, 7, 2)).taps_w == 7);
-  mp::ConvShape dilated = square(32, 224, 3, 64, 7, 2);
-  dilated.dilation_w = 2;
-  CHECK(runs(MP_CONV_FPROP, dilated).taps_w == 7);
-}
-
-TEST_CASE("conv selection: phases of a strided dgrad partition taps and pixels") {
-  for (int32_t extent = 1; extent < 12; extent++) {
-    for (int32_t taps = 1; taps < 7; taps++) {
-      for (int32_t stride = 1; stride < 6; stride++) {
-        for (int32_t dilation = 1; dilation < 5; dilation++) {
-          CAPTURE(extent, taps, stride, dilation);
-          const mp::DgradDirection d = mp::dgrad_direction(extent, taps, stride, dilation);
-          // Count from the definition.
-          int32_t most_pixels = 0, most_taps = 0, phases = 0;
-          for (int32_t residue = 0; residue < stride; residue++) {
-            int32_t pixels = 0, reach = 0;
-            for (int32_t h = residue; h < extent; h += stride) pixels++;
-            for (int32_t r = 0; r < taps; r++) reach += (residue + r * dilation) % stride == 0;
-            phases += pixels > 0;
-            most_pixels = std::max(most_pixels, pixels);
-            most_taps = std::max(most_taps, reach);
-          }
-          CHECK(d.phases == phases);
-          CHECK(d.pixels == most_pixels);
-          CHECK(d.taps >= most_taps);
-          if (d.tap_step < taps) CHECK(d.tap_step * dilation % stride == 0);
-          if (d.tap_step < taps) CHECK(d.dy_step == d.tap_step * dilation / stride);
-        }
-      }
-    }
-  }
-}
-
-TEST_CASE("conv selection: on Hopper TMA reads im2col operands if supported") {
-  for (const mp_conv_op_t op : kAllOps) {
-    CAPTURE(op);
-    CHECK(first_name(op, square(32, 28, 128, 128, 3), h200()).starts_with("conv_wgmma"));
-    // 64 channels use a tile of 64 columns, or of 64 rows in wgrad.
-    const char *const tile = op == MP_CONV_WGRAD ? "conv_wgmma_64x" : "conv_wgmma_256x64x";
-    for (const int32_t n : {32, 256})
-      CHECK(first_name(op, square(n, 56, 64, 64, 3), h200()).starts_with(tile));
-    // Taps of eight channels would be padded to 64, which costs too much for many taps.
-    CHECK(first_name(op, square(32, 56, 8, 8, 7), h200()).starts_with("conv_wmma"));
-    const mp::ConvProblem p = conv_problem(op, square(32, 28, 128, 128, 3));
-    CHECK(why_no_conv("conv_wgmma_128x128x64_s6", p, a100()) == "requires sm_90");
-    for (const mp::RankedConv &choice : ranking(misaligned(p), h200()))
-      CHECK(choice.family != mp::ConvFamily::im2col);
-  }
 }

@@ -194,3 +194,22 @@ TEST_CASE("plans: plans of the bench's shapes are unchanged") {
   }
   CHECK(digests.size() == kPlans.size());
 }
+
+TEST_CASE("plans: costs that no plan of the bench's shapes shows") {
+  const mp::GemmTuning &tuning = mp::builtin_gemm_tuning();
+  // Five SMs hold two clusters.
+  const auto us = [&](int64_t tiles) {
+    const mp::Device device = cuda_device(90, 5, h200().smem_per_block);
+    return plan_named("wgmma_128x256x64_s4_c2", problem(128 * tiles, 256, 65536), device, tuning)
+        .predicted_us;
+  };
+  CHECK(us(10) > 1.4 * us(8));
+  // The host runs both warpgroups of a block on one thread.
+  const mp::GemmProblem p = problem(1000, 2000, 3000);
+  CHECK(plan_named("wgmma_128x128x64_s6", p, h200()).cost.ping_pong);
+  CHECK(!plan_named("wgmma_128x128x64_s6", p, host_device()).cost.ping_pong);
+  // All items of a batch read the same B: A 6 MB, B 12 MB, D 4 MB.
+  mp::GemmProblem shared = with_batch(p, 5);
+  shared.b.stride = 0;
+  CHECK(plan_named("wmma_128x128x32_s3", shared, a100()).cost.dram_mb == Approx(5 * (6 + 4) + 12));
+}

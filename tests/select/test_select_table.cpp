@@ -152,26 +152,6 @@ TEST_CASE("select: the reason of a slow path names the operands or the device") 
   CHECK(slow_path_reason(shape(p, false), t4()) == "");
 }
 
-TEST_CASE("select: a large product with unaligned rows reads copies") {
-  for (const mp::Device &device : {t4(), a100(), h200(), h200_without_sm_90a()}) {
-    mp::GemmProblem p = problem(4096, 4096, 4096);
-    p.b.ld = 4097;
-    constexpr size_t kCopy = size_t{4096} * 4096 * 2;
-    const auto best = [&](size_t bytes) { return plan_of(p, device, builtin(), kAligned, bytes); };
-    CAPTURE(device.arch, device.has_wgmma, best(SIZE_MAX).name);
-    CHECK(best(SIZE_MAX).copies.bytes() > 0);
-    CHECK(best(kCopy).copies.bytes() == kCopy);
-    CHECK(best(kCopy).workspace.bytes == kCopy);
-    CHECK(best(kCopy - 1).copies.bytes() == 0);
-    CHECK(best(kCopy - 1).workspace.bytes < kCopy);
-    CHECK(best(kCopy - 1).predicted_us > 1.2 * best(kCopy).predicted_us);
-    p.b.ld = 4096;
-    CHECK(best(SIZE_MAX).copies.bytes() == 0);
-    p = problem(40, 48, 41);
-    CHECK(best(SIZE_MAX).copies.bytes() == 0);
-  }
-}
-
 TEST_CASE("select: split-k has at least two slices of at least 128, none of them empty") {
   const auto why = [](const char *name, int64_t k) {
     return why_not(name, problem(64, 64, k), a100());
@@ -279,5 +259,63 @@ TEST_CASE("select: tiles and slices cover the problem") {
       CHECK(slice * variant.split_k >= extent);
       CHECK((slice - kernel.tile_k) * variant.split_k < extent);
     }
+  }
+}
+
+TEST_CASE("select: a device's class follows from its architecture, the CPU has its own") {
+  const auto class_name = [](const mp::Device &device) {
+    return std::string(name_of(class_of(device)));
+  };
+  CHECK(class_name(t4()) == "sm_75");
+  CHECK(class_name(a100()) == "sm_80");
+  CHECK(class_name(cuda_device(89, 128, 99 << 10)) == "sm_80");
+  CHECK(class_name(h200()) == "sm_90");
+  CHECK(class_name(sm_120()) == "sm_90");
+  CHECK(class_name(host_device()) == "host");
+}
+
+TEST_CASE("select: the built-in table has constants for every supported kernel") {
+  Random random(3);
+  for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_device()}) {
+    const mp::ClassTuning &tuning = mp::builtin_gemm_tuning().of(class_of(device));
+    CAPTURE(name_of(class_of(device)));
+    CHECK(tuning.launch_us > 0);
+    CHECK((tuning.scalar_load_us > 0) == (device.target == MP_TARGET_CUDA));
+    for (const mp_dtype_t dtype : {MP_FP16, MP_FP32}) {
+      mp::GemmProblem p = problem(4096, 4096, 8192);
+      p.dtype_ab = dtype;
+      for (const Ranked &choice : ranking(p, device)) {
+        CAPTURE(choice.name);
+        CHECK(tuning.of(*choice.kernel).k_us > 0);
+        CHECK(tuning.of(*choice.kernel).c2 > 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("select gemv: supports at most 16 rows or columns of any type and alignment") {
+  for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_device()}) {
+    for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
+      mp::GemmProblem p = problem(16, 1000, 500);
+      p.dtype_ab = dtype;
+      CHECK(why_not("gemv", p, device, false) == "");
+      p = problem(1000, 16, 500);
+      p.dtype_ab = dtype;
+      CHECK(why_not("gemv", p, device) == "");
+      CHECK(plan_named("gemv", with_pointers(p, 3), device).workspace.bytes == 0);
+    }
+    CHECK(why_not("gemv", problem(17, 17, 500), device) == "requires m or n of at most 16");
+    CHECK(why_not("gemv_k2", problem(16, 16, 5000), device) == "unknown");
+  }
+}
+
+TEST_CASE("select gemv: not selected for thousands of tiny products on the host target") {
+  for (const mp_dtype_t dtype : {MP_FP16, MP_FP32}) {
+    mp::GemmProblem p = with_batch(problem(8, 8, 8), 2000);
+    p.dtype_ab = dtype;
+    CHECK(best_name(p, host_device()) != "gemv");
+    p = problem(1, 4096, 4096);
+    p.dtype_ab = dtype;
+    CHECK(best_name(p, host_device()) == "gemv");
   }
 }

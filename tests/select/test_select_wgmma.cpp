@@ -1,8 +1,4 @@
-// Selection of wgmma kernels: supported problems, workspace, predicted time, and plausible plans
-// for an H200.
-#include <fstream>
-
-#include "bench/shapes/shapes.h"
+// Selection of wgmma kernels: supported problems, workspace, store paths.
 #include "kernels/gemm/wgmma_store.h"
 #include "select_cases.h"
 
@@ -14,42 +10,23 @@ constexpr const char *kWgmma[] = {
     "wgmma_128x256x64_s4", "wgmma_256x128x64_s4", "wgmma_128x192x64_s4", "wgmma_128x128x64_s6",
     "wgmma_64x256x64_s4",  "wgmma_256x64x64_s4",  "wgmma_64x128x64_s8"};
 
-mp::GemmPlan best_on_h200(const mp::GemmProblem &p) {
-  return plan_of(p, h200(), mp::builtin_gemm_tuning(), kAligned, SIZE_MAX);
-}
-
 template <class Plan>
 bool is_wgmma(const Plan &choice) {
   return choice.kernel->family == mp::GemmFamily::wgmma;
 }
 
-mp::GemmProblem problem_of(const mpbench::Shape &shape) {
-  const mp_gemm_desc_t desc = mpbench::make_desc(shape, MP_FP16, MP_DTYPE_NONE);
-  mp::GemmProblem p = problem(shape.m, shape.n, shape.k, shape.op_a, shape.op_b);
-  p.out.dtype = desc.dtype_cd;
-  p.out.beta = desc.beta;
+alignas(16) char memory[64];
+
+mp::GemmProblem with_aux(mp::GemmProblem p, mp_activation_t activation) {
+  p.out.epilogue.activation = activation;
+  p.out.epilogue.aux = memory;
+  p.out.epilogue.ld_aux = p.out.d.ld;
   return p;
 }
 
-void add_lines(const char *path, mpbench::Shape (*parse)(std::string_view),
-               std::vector<mpbench::Shape> &shapes) {
-  std::ifstream file(path);
-  REQUIRE(file.good());
-  bool is_past_heading = false;
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty() || line[0] == '#') continue;
-    if (is_past_heading) shapes.push_back(parse(line));
-    is_past_heading = true;
-  }
-}
-
-/// Returns the fraction of the grid's time, in waves, that is spent on elements of D.
-double use_of_tiles(const mp::GemmProblem &p, const mp::GemmPlan &choice) {
-  const mp::TileCounts tiles = tile_counts(*choice.kernel, choice.cluster, p.out.m, p.out.n);
-  const int64_t blocks = tiles.m * tiles.n * p.out.batch_count * choice.split_k;
-  const int64_t waves = (blocks + 131) / 132;
-  const double elems = static_cast<double>(p.out.m) * static_cast<double>(p.out.n) * choice.split_k;
-  return elems / (static_cast<double>(waves * 132) * choice.kernel->tile_m * choice.kernel->tile_n);
+mp::GemmProblem with_bias(mp::GemmProblem p) {
+  p.out.epilogue.bias = memory;
+  return p;
 }
 
 }  // namespace
@@ -76,7 +53,7 @@ TEST_CASE("select wgmma: builds without sm_90a select no wgmma kernel") {
   const mp::Device device = h200_without_sm_90a();
   for (const mp::GemmProblem &p :
        {problem(4096, 4096, 4096), with_batch(problem(64, 128, 256), 500)}) {
-    REQUIRE(is_wgmma(best_on_h200(p)));
+    REQUIRE(is_wgmma(plan_of(p, h200())));
     for (const Ranked &choice : ranking(p, device)) CHECK_FALSE(is_wgmma(choice));
   }
   const mp::GemmGroupItem item{256, 256,     256,     256,     256,     256,
@@ -268,113 +245,36 @@ TEST_CASE("select wgmma: workspace holds the pointer table and the sums of every
         aligned_table + rounded(15 * slice));
 }
 
-TEST_CASE("model wgmma: a cluster takes two SMs and two tiles, and reads one operand once") {
-  mp::GemmTuning tuning{};
-  mp::ClassTuning &c = tuning.of(mp::DeviceClass::sm_90);
-  const auto us = [&](const char *name, const mp::GemmProblem &p, int sms = 132) {
-    const mp::Device device = cuda_device(90, sms, 232448);
-    return plan_named(name, p, device, tuning).predicted_us;
-  };
-  c.of(kernel_named("wgmma_128x256x64_s4")) = {.tile_us = 1, .k_us = 10, .c2 = 0.5};
-  const auto column = [](int64_t tiles) { return problem(128 * tiles, 256, 1024); };
-  CHECK(us("wgmma_128x256x64_s4", column(132)) == Approx(11));
-  CHECK(us("wgmma_128x256x64_s4_c2", column(132)) == Approx(6));
-  CHECK(us("wgmma_128x256x64_s4", column(133)) == Approx(22));
-  CHECK(us("wgmma_128x256x64_s4_c2", column(133)) == Approx(12));
-  CHECK(us("wgmma_128x256x64_s4_c2", column(131)) == Approx(6));
-  // 5 SMs hold 2 clusters.
-  CHECK(us("wgmma_128x256x64_s4", column(5), 5) == Approx(11));
-  CHECK(us("wgmma_128x256x64_s4_c2", column(4), 5) == Approx(6));
-  CHECK(us("wgmma_128x256x64_s4_c2", column(5), 5) == Approx(12));
-  CHECK(us("wgmma_128x256x64_s4_c2", column(20), 5) == Approx(5 * 6));
-  // A persistent block starts once for any number of tiles.
-  c.of(kernel_named("wgmma_128x256x64_s4")).start_us = 7;
-  CHECK(us("wgmma_128x256x64_s4", column(132)) == Approx(7 + 11));
-  CHECK(us("wgmma_128x256x64_s4", column(3 * 132)) == Approx(7 + 33));
+TEST_CASE("select wgmma: the epilogue determines the store path of a tile") {
+  using mp::StorePath, mp::wgmma_store_path;
+  const mp::GemmProblem p = problem(512, 512, 512);
+  CHECK(wgmma_store_path(shape(p).out) == StorePath::tma);
+  CHECK(wgmma_store_path(shape(with_pointers(p, 3)).out) == StorePath::tma);
+  CHECK(wgmma_store_path(shape(with_bias(p)).out) == StorePath::tma);
+  CHECK(wgmma_store_path(shape(with_aux(p, MP_ACT_GELU)).out) == StorePath::tma);
+  CHECK(wgmma_store_path(shape(with_ld_of_d(p, 513)).out) == StorePath::staged);
+  CHECK(wgmma_store_path(shape(with_fp32_d(p, 0)).out) == StorePath::direct);
+  CHECK(wgmma_store_path(shape(with_fp32_d(p, 1)).out) == StorePath::direct);
+  CHECK(wgmma_store_path(shape(with_bias(with_fp32_d(p, 0))).out) == StorePath::staged);
 
-  c = {};
-  c.l2_us_per_mb = 1;
-  const mp::GemmProblem p = problem(512, 1024, 1000);  // 4 x 4 tiles of 128 x 256
-  CHECK(us("wgmma_128x256x64_s4", p) == Approx(2e-6 * 1000 * (4 * 512 + 4 * 1024)));
-  CHECK(us("wgmma_128x256x64_s4_c2", p) == Approx(2e-6 * 1000 * (4 * 512 + 2 * 1024)));
-  CHECK(us("wgmma_256x128x64_s4", p) == Approx(2e-6 * 1000 * (8 * 512 + 2 * 1024)));
-  CHECK(us("wgmma_256x128x64_s4_c2", p) == Approx(2e-6 * 1000 * (4 * 512 + 2 * 1024)));
-}
-
-TEST_CASE("model wgmma: cost of split-k and of a pointer table") {
-  mp::GemmTuning tuning{};
-  mp::ClassTuning &c = tuning.of(mp::DeviceClass::sm_90);
-  const auto us = [&](const char *name, const mp::GemmProblem &p) {
-    return plan_named(name, p, h200(), tuning).predicted_us;
-  };
-  const mp::GemmProblem p = problem(128, 256, 4096), q = problem(128 * 133, 256, 4096);
-  c.launch_us = 1;
-  CHECK(us("wgmma_128x256x64_s4", p) == Approx(1));
-  CHECK(us("wgmma_128x256x64_s4_k4", p) == Approx(2));  // product and sum
-  CHECK(us("wgmma_128x256x64_s4", with_batch(p, 9)) == Approx(1));
-  CHECK(us("wgmma_128x256x64_s4", with_pointers(p, 512)) == Approx(3));
-  CHECK(us("wgmma_128x256x64_s4", with_pointers(p, 513)) == Approx(4));
-  CHECK(us("wmma_128x128x32_s3", with_pointers(p, 9)) == Approx(1));
-  c = {};
-  constexpr double kTileMb = 128 * 256 * 4e-6;
-  c.partial_us_per_mb = 1;  // written and read
-  CHECK(us("wgmma_128x256x64_s4_k4", p) == Approx(2 * 4 * kTileMb));
-  CHECK(us("wgmma_128x256x64_s4_k2", q) == Approx(2 * 2 * 133 * kTileMb));
-  c = {};
-  c.dram_us_per_mb = 1;  // exceeds L2
-  const double matrices_mb = 2e-6 * 4096 * (133 * 128 + 256), d_mb = 2e-6 * 133 * 128 * 256;
-  CHECK(us("wgmma_128x256x64_s4_k4", q) == Approx(matrices_mb + d_mb + 2 * 4 * 133 * kTileMb));
-}
-
-TEST_CASE(
-    "select wgmma: operands that TMA cannot load are copied if faster, otherwise wmma is "
-    "selected") {
-  const mp::GemmProblem in_place = problem(4096, 4096, 4096);
-  mp::GemmProblem p = in_place;
-  p.a.ld = 4097;
-  p.b.ld = 4098;
-  constexpr size_t kCopies = size_t{4096} * 4096 * 2 * 2;
-  const mp::GemmPlan best = best_on_h200(p);
-  CHECK(is_wgmma(best));
-  CHECK(best.workspace.bytes >= kCopies);
-  const auto with_workspace = [&](size_t bytes) {
-    return plan_of(p, h200(), mp::builtin_gemm_tuning(), kAligned, bytes);
-  };
-  CHECK(with_workspace(kCopies - 1).kernel->family == mp::GemmFamily::wmma);
-  CHECK(with_workspace(kCopies - 1).predicted_us > 1.5 * best.predicted_us);
-  const mp::ClassTuning &tuning = mp::builtin_gemm_tuning().of(mp::class_of(h200()));
-  const double copies_us = 2 * tuning.launch_us + tuning.copy_us_per_mb * kCopies * 1e-6;
-  CHECK(best.predicted_us == Approx(best_on_h200(in_place).predicted_us + copies_us));
-
-  p = problem(63, 1023, 65, MP_OP_N, MP_OP_N);
-  CHECK(!is_wgmma(best_on_h200(p)));
-  p = with_pointers(problem(4096, 4096, 4095, MP_OP_N, MP_OP_T), 2);
-  CHECK(best_on_h200(p).kernel->family == mp::GemmFamily::wmma);
-  p = problem(4096, 4096, 4096);
-  CHECK(plan_of(p, h200(), mp::builtin_gemm_tuning(), false, SIZE_MAX).kernel->family ==
-        mp::GemmFamily::wmma);
-  p.dtype_ab = MP_FP32;
-  CHECK(best_on_h200(p).kernel->family == mp::GemmFamily::simt);
-}
-
-TEST_CASE("select wgmma: plausible plans for the shapes of the bench") {
-  std::vector<mpbench::Shape> shapes;
-  add_lines("bench/shapes/llm_gemm_shapes.csv", mpbench::parse_llm, shapes);
-  add_lines("bench/shapes/deepbench_gemm_train.csv", mpbench::parse_deepbench, shapes);
-  REQUIRE(shapes.size() == 26 + 160);
-  for (const mpbench::Shape &shape : shapes) {
-    const mp::GemmProblem p = problem_of(shape);
-    const mp::GemmPlan best = best_on_h200(p);
-    CAPTURE(shape.name(), best.name, best.predicted_us);
-    const bool is_large = p.out.m >= 512 && p.out.n >= 512 && p.k >= 512;
-    const bool is_aligned = mp::has_vector_rows(mp::shape_of(p));
-    if (is_aligned && is_large) {
-      CHECK(is_wgmma(best));
-      CHECK(use_of_tiles(p, best) > 0.5);
-    }
-    // Partial sums are at most a few times as large as the operands.
-    if (best.split_k > 1)
-      CHECK(static_cast<double>(best.workspace.bytes) <
-            8 * 2.0 * static_cast<double>((p.out.m + p.out.n) * p.k));
-  }
+  mp::GemmProblem q = p;
+  q.out.d.base = memory + 8;
+  CHECK(wgmma_store_path(shape(q).out) == StorePath::staged);
+  q.out.d.base = memory + 16;
+  CHECK(wgmma_store_path(shape(q).out) == StorePath::tma);
+  // C or aux requires a tensor map too; there is space for one.
+  q = p;
+  q.out.beta = 1;
+  CHECK(wgmma_store_path(shape(q).out) == StorePath::tma);
+  CHECK(wgmma_store_path(shape(with_aux(q, MP_ACT_GELU)).out) == StorePath::staged);
+  CHECK(wgmma_store_path(shape(with_pointers(q, 3)).out) == StorePath::staged);
+  q.out.c.ld = 513;
+  CHECK(wgmma_store_path(shape(q).out) == StorePath::staged);
+  q.out.beta = 0;
+  CHECK(wgmma_store_path(shape(q).out) == StorePath::tma);
+  // Columns of the product that D lacks: their values must not be used.
+  q = p;
+  q.out.n = 640;
+  CHECK(wgmma_store_path(shape(q).out) == StorePath::tma);
+  CHECK(wgmma_store_path(shape(with_bias(q)).out) == StorePath::staged);
 }
