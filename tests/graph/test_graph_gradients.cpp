@@ -1,7 +1,7 @@
 // Gradients of every operation compared with differences of the loss, and gradients in mixed
 // precision compared with fp32.
 //
-// All functions are smooth; relu and max pooling are tested against the networks without graphs.
+// All functions are smooth; test_graph_layouts.cpp has relu and max pooling.
 // The central difference (L(w + h d) - L(w - h d)) / 2h of a smooth loss L differs from the
 // derivative along d by h^2 / 6 times the third derivative.  Weights and inputs are around 1, and
 // the third derivative is assumed to be at most 25 times the first: an error of 2^-10.  L is about

@@ -1,4 +1,5 @@
-// Operations that move, sum or clip elements in graphs: exact values, and training of a U-Net.
+// Operations that move, sum or clip elements in graphs: exact values and gradients, and training
+// of a U-Net.
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -205,6 +206,40 @@ TEST_CASE("graph: gradients of a quotient overflow only if they are large", "[gr
     for (const double gradient : g.gradient(b)) CHECK(gradient == -20000);
     if (is_a_trained)
       for (const double gradient : g.gradient(a)) CHECK(gradient == 2000);
+  }
+}
+
+TEST_CASE("graph: gradients of relu and max pooling are exact", "[graph][short]") {
+  constexpr size_t kSide = 4, kChannels = 2, kNumel = kSide * kSide * kChannels;
+  for (const mp_dtype_t dtype : kDtypes) {
+    CAPTURE(mp_dtype_name(dtype));
+    Described g;
+    const int32_t x = g.parameter("x", {1, 4, 4, 2});
+    int32_t seed;
+    require_ok(mp_graph_seed_gradient(
+        g.handle, g.node("MaxPool", "pool", {g.node("Relu", "relu", {x})}), &seed));
+    const PolicyHandle policy = dtype != MP_FP32 ? make_policy(dtype) : nullptr;
+    if (policy != nullptr) require_ok(mp_autocast_set_nodes(policy.get(), "*", MP_OP_CLASS_ALLOW));
+    g.compile(policy.get());
+    Floats32 values;  // all differ, half of them are negative
+    for (size_t i = 0; i < kNumel; ++i)
+      values.push_back(static_cast<float>(7 * i % kNumel) - 15.5f);
+    const Floats32 dy = {1, 2, 3, 4, 5, 6, 7, 8};
+    const DeviceBuffer<float> from_outside(dy);
+    g.write(x, values);
+    g.bind(seed, from_outside.data());
+    g.step();
+    std::vector<double> wanted(values.size());
+    for (size_t to = 0; to < dy.size(); ++to) {
+      const size_t column = to / kChannels % 2, row = to / kChannels / 2;
+      size_t largest = 0;  // of the 2 x 2 pixels of an output
+      for (const size_t pixel : {size_t{0}, size_t{1}, kSide, kSide + 1}) {
+        const size_t at = ((2 * row * kSide + 2 * column) + pixel) * kChannels + to % kChannels;
+        if (pixel == 0 || values[at] > values[largest]) largest = at;
+      }
+      if (values[largest] > 0) wanted[largest] = dy[to];
+    }
+    CHECK(g.gradient(x) == wanted);
   }
 }
 
