@@ -52,4 +52,19 @@ class ScalerRun {
   DeviceFloat amax_{0.0f};
 };
 
+using Scales = std::vector<float>;
+
+/// Returns S after each step with these amaxes; a step with infinity or NaN overflows.
+inline Scales scales_of(const mp_scaler_config_t &config, const std::vector<double> &amaxes) {
+  ScalerRun run(config);
+  Scales scales;
+  for (const double amax : amaxes)
+    scales.push_back(run.update(std::isfinite(amax) ? 0.0f : 1.0f, amax));
+  return scales;
+}
+
+/// The sequence on which the policies of several systems were compared.
+inline const std::vector<double> kSequenceA = {.5,  .25,  2, HUGE_VAL, 1, std::nan(""),
+                                               .75, .125, 4, .03125,   8, .5};
+
 }  // namespace mptest

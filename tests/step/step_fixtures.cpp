@@ -108,16 +108,6 @@ std::vector<uint8_t> TensorSet::bits() const {
   return all;
 }
 
-void TensorSet::upload_bits(const std::vector<uint8_t> &all) {
-  const uint8_t *next = all.data();
-  for (const DeviceArray &array : arrays_) {
-    const size_t size = static_cast<size_t>(array.size()) * mp_dtype_size(array.dtype());
-    copy_bytes(array.data(), next, size);
-    next += size;
-  }
-  REQUIRE(next == all.data() + all.size());
-}
-
 void TensorSet::inject(size_t t, int64_t at, uint32_t bits) {
   const size_t size = mp_dtype_size(specs_[t].dtype);
   uint8_t *const data = static_cast<uint8_t *>(arrays_[t].data());

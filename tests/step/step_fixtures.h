@@ -76,8 +76,6 @@ class TensorSet {
   TensorValues download() const;
   /// Returns the bits of all tensors, to compare states or sets.
   std::vector<uint8_t> bits() const;
-  /// Restores the result of bits().
-  void upload_bits(const std::vector<uint8_t> &all);
   /// Sets the storage bits of an element, to distinguish NaNs.
   void inject(size_t t, int64_t at, uint32_t bits);
 

@@ -34,27 +34,6 @@ TEST_CASE("optimizer options: all options together follow the formulas with ever
   }
 }
 
-TEST_CASE("optimizer options: a restored optimizer with all options continues bit for bit",
-          "[optimizer][short]") {
-  for (const OptimizerSpec &plain : all_kinds()) {
-    const OptimizerSpec spec = with_everything(plain);
-    CheckedRun first(spec, 42);
-    for (int i = 0; i < 3; ++i) first.step(1.0f);
-    OptimizerRun second(spec);
-    second.master().upload(first.run.master().download());
-    if (second.m() != nullptr) second.m()->upload(first.run.m()->download());
-    if (second.v() != nullptr) second.v()->upload(first.run.v()->download());
-    second.set_t(first.run.t());
-    first.step(.25f);
-    second.grads().upload(first.run.grads().download());
-    second.extra()->upload(first.run.extra()->download());
-    const DeviceFloat scale(.25f);
-    second.step(scale.data());
-    CAPTURE(spec.kind, spec.flags);
-    CHECK(second.state() == first.run.state());
-  }
-}
-
 // ---------------------------------------------------------------------------- moments
 
 namespace {

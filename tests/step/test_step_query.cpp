@@ -186,18 +186,6 @@ TEST_CASE("query: a non-finite amax is an overflow", "[query][short]") {
   CHECK(query(steps.scaler, 3) == MP_STEP_OUTCOME_TAKEN);
 }
 
-TEST_CASE("query: no step is taken if S = 0", "[query][short]") {
-  Steps steps;
-  steps.scaler = make_scaler(mp_scaler_config_preset(MP_SCALER_PRESET_TORCH));
-  for (int i = 0; i < 170; ++i) steps.update(true);
-  REQUIRE(steps.scale() == 0.0f);
-  steps.step(false);
-  CHECK(query(steps.scaler, 171) == MP_STEP_OUTCOME_NO_SCALE);
-  steps.step(false, MP_STEP_FLAG_KEEP_SCALER);
-  steps.update(false);
-  CHECK(query(steps.scaler, 172) == MP_STEP_OUTCOME_NO_SCALE);
-}
-
 TEST_CASE("query: a skipped step is logged once, when it is queried", "[query][short]") {
   Steps steps;
   for (const bool overflow : {false, true, false, true}) steps.update(overflow);
