@@ -48,19 +48,4 @@ clear2 Relu infer2
 allow MatMul clear2 clear2
 fetch Identity allow !keep_fp32)";
 
-/// Products with inputs and outputs of MP_AUTOCAST_SLOT_FP32, and nodes connected to these only.
-inline constexpr const char *kFp32Slots = R"(
-attention Attention q k v >@255
-clear Reshape attention.1
-infer Mul attention.1
-loss Sum clear infer
-lstm LSTM x w >@255
-state Add lstm.1
-next LSTM x w state@255
-behind Tanh lstm.1
-mul MatMul behind w bias@255
-bias Relu b
-tail Tanh mul
-last Exp tail)";
-
 }  // namespace mptest::autocast

@@ -149,25 +149,6 @@ fetch Identity ext1 !keep_fp32
 mrg2 Merge ent1 nxt1
 loop mrg1 mrg2 nxt1)",
      "allow1", 2},
-    {"a loop in low precision", R"(
-input Const
-allow0 MatMul input input
-ent1 Enter allow0
-mrg1 Merge ent1 nxt1
-allow1 MatMul mrg1 mrg1
-nxt1 NextIteration allow1 !back_edge
-ext1 Exit mrg1
-fetch Identity ext1 !keep_fp32
-loop mrg1 nxt1)",
-     "allow0 ent1 mrg1 allow1 nxt1 ext1", 2},
-    {"a loop whose back edge has no 16-bit kernel", R"(
-input Const
-allow0 MatMul input input
-mrg1 Merge allow0 nxt1
-allow1 MatMul mrg1 mrg1
-nxt1 NextIteration allow1 !back_edge !no_low
-loop mrg1 nxt1)",
-     "allow0 allow1", 4},
     {"TensorFlow: TensorListSetGet", kTensorListSetGet,
      "tl1 tl1w1 allow1 tl1w2 tl1r1 infer1 allow2 tl1w3 tl1r2", 2},
     {"TensorFlow: TensorListPushPop, one list is an output", R"(
@@ -183,27 +164,6 @@ fetch Identity allow2 !keep_fp32
 container tl1 tl1w1 tl1r1 retval
 hidden tl1w1 tl1r1)",
      "allow1 allow2", 4},
-    {"a container with a member that has no 16-bit kernel", R"(
-input Const
-allow1 MatMul input input
-write TensorListSetItem allow1 >none
-read TensorListGetItem write !no_low
-allow2 MatMul read read
-container write read
-hidden write read)",
-     "allow1 allow2", 3},
-    {"a container and a loop that share a node and disagree", R"(
-input Const
-allow1 MatMul input input
-write TensorListSetItem allow1 >none
-merge Merge allow1 nxt
-deny Exp input
-other Merge deny nxt
-sqrt Sqrt other
-nxt NextIteration merge !back_edge
-container write merge
-loop merge other nxt)",
-     "allow1", 2},
     {"TensorFlow: BatchMatMul", R"(
 input Const
 allow1 BatchMatMul input input
@@ -234,107 +194,18 @@ unknown Anything loss)",
     {"TensorFlow, emulated: MixedFanout", kMixedFanout, "allow1 allow2", 10,
      MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, MP_AUTOCAST_FLAG_EMULATE},
     {"TensorFlow: MixedFanout", kMixedFanout, "allow1 allow2", 4},
-    {"downstream of a denied node", kDenyChain, "clear2 allow", 2},
-
-    {"bf16: INFER after a low-precision node", R"(
-input Const
-allow MatMul input input
-infer Add allow allow
-deny Exp infer)",
-     "allow infer", 2, MP_AUTOCAST_PRESET_TENSORFLOW, MP_BF16},
-    {"bf16: INFER after a low-precision and a denied node", R"(
-input Const
-allow MatMul input input
-deny Exp input
-infer Add allow deny
-clear Relu infer)",
-     "allow", 2, MP_AUTOCAST_PRESET_TENSORFLOW, MP_BF16},
-    {"bf16: a chain of INFER nodes", R"(
-input Const
-allow MatMul input input
-infer3 Tanh infer2
-infer2 Tanh infer1
-infer1 Tanh allow)",
-     "allow infer3 infer2 infer1", 1, MP_AUTOCAST_PRESET_TENSORFLOW, MP_BF16},
-    {"fp16: a chain of INFER nodes", R"(
-input Const
-allow MatMul input input
-infer3 Tanh infer2
-infer2 Tanh infer1
-infer1 Tanh allow)",
-     "allow", 2},
-
     {"casts of parameters are the optimizer's copies", R"(
 parameter w
 allow1 MatMul x w
 allow2 MatMul allow1 w
 norm Mean w)",
      "allow1 allow2", 2, MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, 0, 1},
-    {"WRITES_EITHER: a product with an fp32 reader", R"(
-allow MatMul x x !writes_either
-deny Exp allow)",
-     "allow", 1},
-    {"WRITES_EITHER: a product with readers of both types", R"(
-allow MatMul x x !writes_either
-deny Exp allow
-next MatMul allow allow)",
-     "allow next", 2},
-    {"WRITES_EITHER: an fp32 node with a low-precision reader", R"(
-deny Exp x !writes_either
-allow MatMul deny deny)",
-     "allow", 0},
-    {"WRITES_EITHER: a graph output keeps its type", R"(
-deny Exp x !writes_either
-allow MatMul deny deny
-output deny)",
-     "allow", 1},
-    {"READS_EITHER: the input is not cast", R"(
-allow MatMul x x
-loss SoftmaxCrossEntropyWithLogits allow !reads_either)",
-     "allow", 1},
-    {"READS_EITHER: an fp32 slot is cast", R"(
-allow MatMul x x
-norm Mean allow allow@255 !reads_either)",
-     "allow", 2},
-    {"READS_EITHER: the producer writes one type", R"(
-allow MatMul x x !writes_either
-loss Exp allow !reads_either
-deny Exp allow)",
-     "allow", 2},
     {"outputs may be low precision", "allow MatMul x x\noutput allow", "allow", 1},
     {"KEEP_IO: outputs are fp32", "allow MatMul x x\noutput allow", "allow", 2,
      MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, MP_AUTOCAST_FLAG_KEEP_IO},
     {"KEEP_IO: WRITES_EITHER writes an fp32 output",
      "allow MatMul x x !writes_either\noutput allow", "allow", 1, MP_AUTOCAST_PRESET_TENSORFLOW,
      MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, MP_AUTOCAST_FLAG_KEEP_IO},
-    {"no 16-bit kernel: an ALLOW spreads low precision and stays fp32", R"(
-clr1 Relu x
-allow1 MatMul clr1 clr1 !no_low
-clr2 Relu allow1)",
-     "clr1 clr2", 3},
-    {"fp32 slots of an ALLOW: CLEAR connected to them stays fp32", kFp32Slots,
-     "attention lstm next mul", 7, MP_AUTOCAST_PRESET_DEFAULT},
-    {"fp32 slots of an ALLOW: INFER after them stays fp32", kFp32Slots,
-     "attention lstm next mul tail", 7, MP_AUTOCAST_PRESET_DEFAULT, MP_BF16},
-    {"fp32 slots of an ALLOW: slot 0 without a tensor ends no path", R"(
-a MatMul s@255 >none
-b Tanh x
-c MatMul b
-hidden a b)",
-     "c", 1, MP_AUTOCAST_PRESET_DEFAULT},
-    {"amax_limit: a value in range and one above", R"(
-clr1 Relu x
-allow1 MatMul clr1 clr1 ^2000
-clr2 Relu allow1
-allow2 MatMul clr2 clr2
-allow3 MatMul allow2 allow2)",
-     "allow2 allow3", 1, MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, 0, 0,
-     1023.5f},
-    {"depth_limit: a sum that is too long", R"(
-allow1 MatMul x x ~4096
-allow2 MatMul allow1 allow1 ~4095)",
-     "allow2", 1, MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, 0, 0, 0.0f,
-     4095},
     {"limits of 0 are ignored", R"(
 a MatMul x x ~4096 ^2000
 b MatMul a a)",
@@ -343,41 +214,6 @@ b MatMul a a)",
 a MatMul x x ^2000
 b MatMul x x)",
      "b", 1, MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL, 0, 0, 1000.0f},
-    {"absent inputs, and integers on slot 0", R"(
-integer i
-clr Gather table i -
-allow MatMul clr -
-count Size allow >none
-other Gather table2 count)",
-     "clr allow count", 1},
-    {"consecutive casts are absorbed", R"(
-half h
-c1 Cast h !cast =@1
-c2 Cast c1@1 !cast =@1
-allow MatMul c2 c2)",
-     "c1 c2 allow", 0},
-    {"consecutive casts that include node 0 are absorbed", R"(
-c1 Cast !cast =@1
-c2 Cast c1@1 !cast =@1
-allow MatMul c2 c2)",
-     "c1 c2 allow", 0},
-    {"a cast that is a graph output is not absorbed", R"(
-c Cast !cast =@1
-allow MatMul c c
-output c)",
-     "allow", 1, MP_AUTOCAST_PRESET_TENSORFLOW, MP_FP16, MP_AUTOCAST_LEVEL_NORMAL,
-     MP_AUTOCAST_FLAG_KEEP_IO},
-    {"a cast with a reader in fp32 is not absorbed", R"(
-half h
-c Cast h !cast =@1
-allow MatMul c c
-deny Exp c)",
-     "allow", 1},
-    {"a cycle of CLEAR nodes", R"(
-a Relu b
-b Relu a
-allow MatMul a a)",
-     "a b allow", 0},
     {"an empty graph", "", "", 0},
 
     {"PyTorch: a residual block", R"(
