@@ -242,6 +242,27 @@ TEST_CASE("moves have the recorded results", "[arithmetic]") {
       {"f", "mov.f32 %d, <0f40000000/0d4000000000000000/-1.5>;", 0x302CF925},
       {"f", "mov.f64 %l1, 1.5; cvt.rn.f32.f64 %d, %l1;", 0x96E99DC5},
       {"4", "mov.u64 %l1, -2; shr.u64 %l1, %l1, 32; cvt.u32.u64 %d, %l1;", 0x11201DC5},
+      {"8",
+       "mov.u64 %d, <5/-1/- 7/0x1F/-0x10/017/0b101/42U/-9223372036854775808/18446744073709551615/"
+       "0xFFFFFFFFFFFFFFFF/WARP_SZ>;",
+       0x5C2FBBC0},
+      {"f", "mov.f32 %d, <-0f3F800000/-2.5e-3/0dC000000000000000>;", 0x3926F925},
+      {"8", "mov.f64 %d, <0dC000000000000000/-2.5e-3>;", 0xAF8138A0},
+      // Names and labels of a block hide those of enclosing blocks: 114, 3 and 53.
+      {"4",
+       ".reg .b32 %x, %y1, %y2; mov.u32 %x, 1; mov.u32 %y2, 2; { .reg .b64 %x; .reg .b32 %y1; "
+       "mov.u64 %x, 5; mov.u32 %y1, 7; add.u32 %y2, %y2, %y1; { .reg .b32 %x; mov.u32 %x, 11; } "
+       "cvt.u32.u64 %y1, %x; add.u32 %y2, %y2, %y1; } mad.lo.u32 %d, %x, 100, %y2;",
+       0xFE349DC5},
+      {"4",
+       ".local .b32 s; st.local.u32 [s], 3; { .local .b64 s; st.local.u64 [s], 9; } "
+       "ld.local.u32 %d, [s];",
+       0x11201DC5},
+      {"4",
+       "mov.u32 %d, 0; { AGAIN: add.u32 %d, %d, 1; setp.lt.u32 %q1, %d, 3; @!%q1 bra DONE; "
+       "bra AGAIN; DONE: } { AGAIN: add.u32 %d, %d, 10; setp.lt.u32 %q1, %d, 50; @!%q1 bra DONE; "
+       "bra.uni AGAIN; DONE: }",
+       0x81591DC5},
       // The clock increases between two reads.
       {"p", "mov.u64 %l1, %clock64; mov.u64 %l2, %clock64; setp.lt.u64 %d, %l1, %l2;", 0x5FB31DC5},
       {"4", "mov.u32 %w0, %clock; mov.u32 %w1, %clock; sub.u32 %d, %w1, %w0;", 0x5FB31DC5},

@@ -41,24 +41,6 @@ Shape threads(uint32_t n) {
   return shape;
 }
 
-TEST_CASE("a write before bar.sync is visible after it", "[barrier]") {
-  // Each thread of the first warp reads a word that the second warp, which runs later, has written.
-  const Kernel kernel = kernel_of(R"(
-    add.u32 %r, %t, 1000;
-    st.shared.u32 [%o], %r;
-    bar.sync 0;
-    setp.ge.u32 %q, %t, 32;
-    @%q bra store;
-    ld.shared.u32 %r, [%n];
-  )");
-  for (uint64_t seed = 0; seed < 4; seed++) {
-    const WithOptions with([&](Options &o) { o.seed = seed; });
-    Words out(64);
-    CHECK(kernel(threads(64), out).is_clean());
-    for (uint32_t i = 0; i < 64; i++) CHECK(out[i] == 1000 + i + (i < 32 ? 32 : 0));
-  }
-}
-
 TEST_CASE("a barrier of some warps does not wait for other warps", "[barrier]") {
   // Warp 0 polls until warps 1 and 2 have passed their barrier.
   const Kernel kernel = kernel_of(R"(

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "softgpu/counts.h"
-#include "softgpu/machine/shared_memory.h"
 #include "softgpu/program/kernel_counters.h"
 #include "softgpu/tests/harness.h"
 #include "softgpu/tests/runtime_case.h"
@@ -83,22 +82,6 @@ TEST_CASE("counts: tensor operations follow from the shape", "[counts]") {
   CHECK(flops_of("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32") == 2 * 16 * 16 * 16);
   CHECK(flops_of("wmma.load.a.sync.aligned.row.m16n16k16.shared.f16") == 0);
   CHECK(flops_of("fma.rn.f32") == 0);
-}
-
-TEST_CASE("counts: since() returns the difference of two states", "[counts]") {
-  KernelCounters before, more;
-  before.reset(2);
-  before.executed[1] = 5;
-  before.accesses[1].sectors = 3;
-  before.num_launches = 1;
-  more = before;
-  more.add(before);
-  more.accesses[0].incomplete = 9;
-  const KernelCounters rest = more.since(before);
-  CHECK(rest.executed == before.executed);
-  CHECK(rest.accesses[1].sectors == 3);
-  CHECK(rest.accesses[0].incomplete == 9);
-  CHECK(rest.num_launches == 1);
 }
 
 // ---- skipped products
@@ -391,45 +374,6 @@ TEST_CASE("without SOFTGPU_INITCHECK uninitialized reads are not reported") {
   const Kernel kernel(body_text(1, ".reg .b32 %x; ld.global.u32 %x, [%p0]; ret;"));
   Buffer<uint32_t> buffer(1);
   REQUIRE(kernel({}, buffer).is_clean());
-}
-
-TEST_CASE("WrittenBytes finds uninitialized ranges") {
-  WrittenBytes written(1000);
-  REQUIRE(written.find_unwritten(0, 1000).count == 1000);
-  written.set(3, 130);
-  REQUIRE(written.find_unwritten(3, 130).count == 0);
-  REQUIRE(written.find_unwritten(0, 200).first == 0);
-  REQUIRE(written.find_unwritten(0, 200).count == 70);
-  REQUIRE(written.find_unwritten(64, 200).first == 133);
-  written.set(63, 2, false);
-  REQUIRE(written.find_unwritten(3, 130).first == 63);
-  REQUIRE(written.find_unwritten(3, 130).count == 2);
-  written.set(0, 1000);
-  REQUIRE(written.find_unwritten(0, 1000).count == 0);
-}
-
-TEST_CASE("unfenced_writer finds generic writes without a proxy fence") {
-  SharedMemory smem;
-  smem.reset(0, 256, true);
-  std::vector<uint32_t> fences(64, 0);
-  REQUIRE(smem.unfenced_writer(kReservedSmem, 256, fences, 0) == -1);
-  smem.note_write(33, kReservedSmem + 8, 4);
-  REQUIRE(smem.unfenced_writer(kReservedSmem, 8, fences, 0) == -1);
-  REQUIRE(smem.unfenced_writer(kReservedSmem, 12, fences, 0) == 33);
-  fences[32] = smem.fence();  // fence of another thread
-  REQUIRE(smem.unfenced_writer(kReservedSmem, 12, fences, 0) == 33);
-  fences[33] = smem.fence();
-  REQUIRE(smem.unfenced_writer(kReservedSmem, 12, fences, 0) == -1);
-  smem.note_write(33, kReservedSmem + 8, 4);  // after the fence
-  REQUIRE(smem.unfenced_writer(kReservedSmem, 12, fences, 0) == 33);
-  // The reader has executed a fence.
-  REQUIRE(smem.unfenced_writer(kReservedSmem, 12, fences, smem.fence()) == -1);
-  smem.note_write(5, kReservedSmem + 40, 16);
-  smem.forget_writes(kReservedSmem + 40, 16);
-  REQUIRE(smem.unfenced_writer(kReservedSmem, 256, fences, 0) == -1);
-  smem.reset(0, 256, false);
-  smem.note_write(5, kReservedSmem, 4);
-  REQUIRE(smem.unfenced_writer(kReservedSmem, 256, fences, 0) == -1);
 }
 
 }  // namespace softgpu::test

@@ -278,24 +278,6 @@ TEST_CASE("a seed determines the order of blocks", "[grid]") {
   CHECK(order_of_blocks(1, 7) != order_of_blocks(1, 8));
 }
 
-TEST_CASE("executed instructions are counted", "[grid]") {
-  const Kernel kernel = kernel_of_special("%tid.x");
-  Shape shape;
-  shape.blocks = {10, 1, 1};
-  shape.threads = {96, 1, 1};
-  Words out(960);
-  CHECK(kernel(shape, out).is_clean());
-  CHECK(kernel(shape, out).is_clean());
-  const Totals &totals = *kernel.program().totals;
-  CHECK(totals.tally.num_launches == 2);
-  CHECK(totals.tally.num_blocks == 20);
-  CHECK(totals.tally.executed[0] == 60);
-  uint64_t sum = 0;
-  for (const uint64_t n : totals.tally.executed) sum += n;
-  CHECK(totals.tally.num_instructions == sum);
-  CHECK(totals.seconds > 0);
-}
-
 TEST_CASE("fresh shared memory is poisoned", "[grid]") {
   const Kernel kernel(module_text(".param .u64 out", R"(
     .reg .b32 %r;

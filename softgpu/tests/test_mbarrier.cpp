@@ -120,52 +120,6 @@ TEST_CASE("the phase before the first is complete and has parity 1", "[mbarrier]
   CHECK(out[7] == 1);
 }
 
-TEST_CASE("phases order values passed between threads", "[mbarrier]") {
-  Words out(64);
-  // Warp 0 writes three values, each after warp 1 has received the previous one.
-  const Outcome outcome = run(body_text(1, R"(
-    .shared .align 8 .b64 bars[2];
-    .shared .b32 value;
-    .reg .b32 %full, %empty, %i, %parity, %v, %sum;
-    .reg .pred %one, %q, %writer;
-    mov.u32 %full, bars;
-    add.u32 %empty, %full, 8;
-    setp.eq.u32 %one, %t, 0;
-    @%one mbarrier.init.shared::cta.b64 [%full], 32;
-    @%one mbarrier.init.shared::cta.b64 [%empty], 32;
-    bar.sync 0;
-    setp.lt.u32 %writer, %t, 32;
-    mov.u32 %i, 0;
-    mov.u32 %sum, 0;
-  loop:
-    and.b32 %parity, %i, 1;
-    @!%writer bra reader;
-    xor.b32 %parity, %parity, 1;
-  wait_empty:
-    mbarrier.try_wait.parity.shared::cta.b64 %q, [%empty], %parity;
-    @!%q bra wait_empty;
-    mad.lo.u32 %v, %i, 10, 7;
-    st.shared.u32 [value], %v;
-    mbarrier.arrive.shared::cta.b64 _, [%full];
-    bra next;
-  reader:
-    mbarrier.try_wait.parity.shared::cta.b64 %q, [%full], %parity, 1000;
-    @!%q bra reader;
-    ld.shared.u32 %v, [value];
-    mad.lo.u32 %sum, %sum, 100, %v;
-    mbarrier.arrive.shared::cta.b64 _, [%empty];
-  next:
-    add.u32 %i, %i, 1;
-    setp.lt.u32 %q, %i, 3;
-    @%q bra loop;
-    setp.eq.u32 %one, %t, 40;
-    @%one st.global.u32 [%p0], %sum;
-    ret;)"),
-                              out);
-  CHECK(outcome.is_clean());
-  CHECK(out[0] == 71727);
-}
-
 TEST_CASE("arrive returns the previous state", "[mbarrier]") {
   Words out(64);
   const std::string body =

@@ -1,9 +1,5 @@
-// Compiled kernels: locations of variables, constants, and correct results.
-#include <algorithm>
-#include <set>
-
+// Compiled kernels: errors, calls, divergence and mutations.
 #include "softgpu/program/edit.h"
-#include "softgpu/program/registers.h"
 #include "softgpu/tests/harness.h"
 #include "tests/support/catch.h"
 
@@ -35,87 +31,6 @@ std::vector<uint32_t> of_each_thread(F &&f) {
 }
 
 }  // namespace
-
-TEST_CASE("constants have one slot each, at the beginning", "[program]") {
-  const Kernel kernel(module_text(".param .u64 p, .param .u32 n", R"(
-    .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %q<3>; .shared .align 8 .b8 s[24];
-    add.s32 %r1, %r2, 5;
-    add.s32 %r1, %r1, 5;
-    add.s64 %rd1, %rd2, 5;
-    mov.u32 %r3, %tid.x;
-    add.s32 %r3, %r3, %tid.x;
-    ld.param.u32 %r4, [n];
-    ld.param.u64 %rd4, [p];
-    mov.u64 %rd5, s;
-    mov.u64 %rd5, s+8;
-    ld.shared.u32 %r5, [s+4];
-    and.pred %q1, %q2, 1;)"));
-  const Program &program = kernel.program();
-  const auto count = [&](uint8_t width, ConstantKind kind, uint64_t value) {
-    return std::ranges::count_if(program.constants, [&](const ConstantRow &c) {
-      return c.width == width && c.kind == kind && c.value == value;
-    });
-  };
-  CHECK(count(4, ConstantKind::kValue, 5) == 1);
-  CHECK(count(8, ConstantKind::kValue, 5) == 1);
-  CHECK(count(1, ConstantKind::kValue, 1) == 1);
-  CHECK(count(8, ConstantKind::kParameter, 0) == 1);
-  CHECK(count(8, ConstantKind::kParameter, 8) == 1);
-  CHECK(count(8, ConstantKind::kShared, 0) == 1);  // the instruction contains the offset of [s+4]
-  CHECK(count(8, ConstantKind::kShared, 8) == 1);
-  REQUIRE(program.specials.size() == 1);
-  CHECK(program.specials[0].name == "%tid.x");
-
-  std::vector<std::pair<RegisterSlot, uint8_t>> rows{
-      {program.specials[0].row, program.specials[0].width}};
-  for (const ConstantRow &c : program.constants) rows.emplace_back(c.row, c.width);
-  std::ranges::sort(rows);
-  uint32_t end = 0;
-  for (const auto &[row, width] : rows) {
-    CHECK(row == end);
-    CHECK((width == 1 || row % 64 == 0));
-    end += row_bytes(width);
-  }
-  CHECK(program.constant_bytes == end);
-  CHECK(program.register_bytes > end);
-  CHECK(program.register_bytes % 64 == 0);
-}
-
-TEST_CASE("parameters, shared and local variables are laid out by alignment", "[program]") {
-  const Kernel kernel(
-      module_text(".param .u8 a, .param .align 16 .b8 b[20], .param .u16 c, .param .u64 d",
-                  R"(.shared .align 4 .b8 own[6];
-         .local .align 8 .b8 depot[20];
-         .reg .b64 %rd<5>;
-         mov.u64 %rd1, used; mov.u64 %rd2, dynamic+8; mov.u64 %rd3, depot; mov.u64 %rd4, own;)",
-                  ".extern .shared .align 128 .b8 dynamic[];\n.shared .align 4 .b8 unused[400];\n"
-                  ".shared .align 16 .b8 used[32];\n"));
-  const Program &program = kernel.program();
-  std::vector<uint32_t> offsets;
-  for (const auto &parameter : program.parameters) offsets.push_back(parameter.offset);
-  CHECK(offsets == std::vector<uint32_t>{0, 16, 36, 40});
-  CHECK(program.parameter_bytes == 48);
-  CHECK(program.static_smem == 48);  // declared in the kernel, and used from the module
-  CHECK(program.has_dynamic_smem);
-  CHECK(program.dynamic_smem_offset == 128);
-  CHECK(program.local_bytes == 32);
-  std::set<uint64_t> shared;
-  for (const ConstantRow &c : program.constants)
-    if (c.kind == ConstantKind::kShared) shared.insert(c.value);
-  CHECK(shared == std::set<uint64_t>{0, 16, 136});
-}
-
-TEST_CASE("a program records its use of the async proxy", "[program]") {
-  const auto uses_async_proxy = [](const std::string &body) {
-    return Kernel(body_text(1, body)).program().uses_async_proxy;
-  };
-  CHECK_FALSE(uses_async_proxy("bar.sync 0;"));
-  CHECK(uses_async_proxy("wgmma.fence.sync.aligned;"));
-  CHECK(
-      uses_async_proxy(".reg .b64 %m; .reg .b32 %s; mov.u64 %m, %p0; mov.u32 %s, %t;\n"
-                       "cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group "
-                       "[%m, {%s}], [%s];"));
-}
 
 TEST_CASE("a compile error names its location", "[program]") {
   const auto compile_body = [](const std::string &body) { Kernel(module_text("", body)); };

@@ -1,4 +1,5 @@
 // wgmma: shapes, layouts and types, compared with plain loops.
+#include <algorithm>
 #include <cmath>
 
 #include "softgpu/tests/wgmma_kernel.h"
@@ -214,6 +215,32 @@ TEST_CASE("a copy of a pending register takes over its accumulator", "[wgmma]") 
                     "mov.b32 %acc3, %other;\n" + store());
   CHECK(r.outcome.is_clean());
   CHECK(r.first.values == expected(1).values);
+}
+
+TEST_CASE("registers of a pending wgmma are not used for other values", "[wgmma]") {
+  // Neither A nor a copy that has taken over an accumulator is read again, but both must keep their
+  // slots until the wait.
+  std::string declare = ".reg .b32 %a<4>, %x<8>, %other;\n", write, read;
+  for (int i = 0; i < 4; i++) declare += "mov.b32 %a" + std::to_string(i) + ", 0x3C003C00;\n";
+  for (int i = 0; i < 8; i++) {
+    write += "mov.b32 %x" + std::to_string(i) + ", 0f42000000;\n";
+    read += "mov.b32 %acc" + std::to_string(i) + ", %x" + std::to_string(i) + ";\n";
+  }
+  WgmmaText wgmma{kColumns};
+  wgmma.a_is_in_registers = true;
+  Matrix ones(64, 16);
+  std::ranges::fill(ones.values, 1.0f);
+  const Run product_of_ones = run(declare + kFence + wgmma.text() + kCommit + write + wait(0) +
+                                  store() + read + "{\n" + store("acc", 3) + "}\n");
+  CHECK(product_of_ones.outcome.is_clean());
+  CHECK(product_of_ones.first.values ==
+        product(ones, Matrix(16, kColumns, 2), Matrix(64, kColumns, 3)).values);
+  CHECK(product_of_ones.second(63, 15) == 32);
+  const Run copied =
+      run(declare + kFence + multiply() + kCommit + "mov.b32 %other, %acc3;\nmov.b32 %acc3, 0;\n" +
+          write + wait(0) + read + store());
+  CHECK(copied.outcome.is_clean());
+  CHECK(copied.first.values == std::vector<float>(64 * kColumns, 32.0f));
 }
 
 TEST_CASE("the first wgmma requires a wgmma.fence", "[wgmma]") {

@@ -1,4 +1,4 @@
-// Test kernels that copy a box of a tensor, and the expected contents of the box.
+// Test kernels that copy a box of a tensor.
 #pragma once
 
 #include <array>
@@ -18,9 +18,6 @@ struct Tensor {
 
   /// @param pitch  additional bytes per dimension
   Tensor(ElementType type, const std::vector<uint64_t> &sizes, uint64_t pitch = 16);
-
-  /// Returns the byte offset of an element, or -1 outside the tensor.
-  int64_t place(const std::array<int64_t, 5> &index) const;
 };
 
 /// Tensor map in global memory.
@@ -39,10 +36,12 @@ struct Place {
   std::array<uint16_t, 3> offsets{};
 };
 
-/// Calls f(byte offset of the element in the tensor or -1, byte offset in shared memory) for each
-/// element of the box in order, according to tiled and im2col mode of the PTX ISA.
-template <class F>
-void for_each_element(const Tensor &, const Place &, F &&);
+/// Returns the FNV-1a hash of bytes, continued from another one.
+constexpr uint32_t kHashStart = 2166136261;
+inline uint32_t hash_of(const AlignedBuffer<uint8_t> &bytes, uint32_t hash = kHashStart) {
+  for (size_t i = 0; i < bytes.size(); i++) hash = (hash ^ bytes[i]) * 16777619;
+  return hash;
+}
 
 /// Prologue of kernels with parameters map, Place and output:
 ///
@@ -67,80 +66,7 @@ struct TmaArguments {
 };
 Outcome launch(const Kernel &, const Shape &, uint64_t map, const Place &, uint64_t out);
 
-// ---- templates
-
-inline uint32_t swizzled_place(const TensorMap &map, uint32_t byte) {
-  const uint32_t span = 16u << static_cast<int>(map.swizzle);
-  return byte ^ (byte / 128 % 8 & (span / 16 - 1)) * 16;
-}
-
-template <class F>
-void for_each_tiled_element(const Tensor &tensor, const Place &place, F &&f) {
-  const TensorMap &map = tensor.map;
-  uint32_t byte = 0;
-  for (int64_t i4 = 0; i4 < map.box[4]; i4++)
-    for (int64_t i3 = 0; i3 < map.box[3]; i3++)
-      for (int64_t i2 = 0; i2 < map.box[2]; i2++)
-        for (int64_t i1 = 0; i1 < map.box[1]; i1++)
-          for (int64_t i0 = 0; i0 < map.box[0]; i0++) {
-            const auto &c = place.coordinates;
-            f(tensor.place({c[0] + i0, c[1] + i1, c[2] + i2, c[3] + i3, c[4] + i4}),
-              swizzled_place(map, byte));
-            byte += map.element_bytes();
-          }
-}
-
-/// Pixels are all positions of the bounding boxes of all images, in order, starting at the
-/// coordinates.
-template <class F>
-void for_each_im2col_element(const Tensor &tensor, const Place &place, F &&f) {
-  const TensorMap &map = tensor.map;
-  const size_t num_spatial = map.rank - 2u;
-  std::vector<std::array<int64_t, 5>> positions;  // dimensions 1 and up; beyond the last image
-  std::array<std::vector<int64_t>, 3> steps;
-  for (size_t d = 0; d < 3; d++) {
-    if (d >= num_spatial) {
-      steps[d] = {0};
-      continue;
-    }
-    const int64_t last = static_cast<int64_t>(map.sizes[d + 1]) - 1 + map.upper[d];
-    for (int64_t p = map.lower[d]; p <= last; p += map.element_strides[d + 1])
-      steps[d].push_back(p);
-  }
-  const auto num_images = static_cast<int64_t>(map.sizes[map.rank - 1u]);
-  for (int64_t n = 0; n < num_images + 4; n++)
-    for (const int64_t p2 : steps[2])
-      for (const int64_t p1 : steps[1])
-        for (const int64_t p0 : steps[0]) {
-          std::array<int64_t, 5> position{0, p0, p1, p2, 0};
-          position[num_spatial + 1] = n;
-          positions.push_back(position);
-        }
-  size_t first = 0;
-  const auto is_first = [&](const std::array<int64_t, 5> &position) {
-    for (size_t d = 1; d < map.rank; d++)
-      if (position[d] != place.coordinates[d]) return false;
-    return true;
-  };
-  while (!is_first(positions.at(first))) first++;
-  uint32_t byte = 0;
-  for (uint32_t pixel = 0; pixel < map.pixels; pixel++)
-    for (int64_t channel = 0; channel < map.channels; channel++) {
-      std::array<int64_t, 5> index = positions.at(first + pixel);
-      index[0] = place.coordinates[0] + channel;
-      for (size_t d = 1; d <= num_spatial; d++) index[d] += place.offsets[d - 1];
-      f(tensor.place(index), swizzled_place(map, byte));
-      byte += map.element_bytes();
-    }
-}
-
-template <class F>
-void for_each_element(const Tensor &tensor, const Place &place, F &&f) {
-  if (tensor.map.is_im2col)
-    for_each_im2col_element(tensor, place, f);
-  else
-    for_each_tiled_element(tensor, place, f);
-}
+// ---- definitions
 
 inline uint64_t round_up(uint64_t x) {
   return (x + 15) / 16 * 16;
@@ -168,15 +94,6 @@ inline Tensor::Tensor(ElementType type, const std::vector<uint64_t> &sizes, uint
   map.base = memory.address();
   for (size_t d = 0; d < sizes.size(); d++) map.sizes[d] = sizes[d];
   for (size_t d = 0; d + 1 < sizes.size(); d++) map.strides[d] = strides[d];
-}
-
-inline int64_t Tensor::place(const std::array<int64_t, 5> &index) const {
-  uint64_t byte = 0;
-  for (size_t d = 0; d < 5; d++) {
-    if (index[d] < 0 || index[d] >= static_cast<int64_t>(map.sizes[d])) return -1;
-    byte += static_cast<uint64_t>(index[d]) * (d == 0 ? size_of(map.type) : map.strides[d - 1]);
-  }
-  return static_cast<int64_t>(byte);
 }
 
 /// Extra space, because a test reads a map from the middle of this one.
