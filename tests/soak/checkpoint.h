@@ -39,7 +39,6 @@ class CheckpointReader {
     read_ += count;
     return bytes_.data() + read_ - count;
   }
-  bool is_at_end() const { return read_ == bytes_.size(); }
 
  private:
   const Bytes &bytes_;

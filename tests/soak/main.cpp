@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "support/command_line.h"
-#include "support/json.h"
 #include "support/program.h"
 #include "tests/soak/memory_use.h"
 #include "tests/soak/soak.h"
@@ -28,7 +27,7 @@ struct Options {
   int64_t steps = 3200;
   int64_t resume_every = 37;
   uint64_t seed = 1;
-  bool json = false, sabotage = false;
+  bool sabotage = false;
 };
 
 Options parse_options(int argc, char **argv) {
@@ -39,7 +38,6 @@ Options parse_options(int argc, char **argv) {
   mptools::add_integer(app, "--resume-every", options.resume_every, int64_t{1},
                        "steps between resumes (default 37)");
   mptools::add_integer(app, "--seed", options.seed, uint64_t{0}, "of the overflows (default 1)");
-  app.add_flag("--json", options.json, "results as JSON");
   app.add_flag("--sabotage", options.sabotage,
                "make mistakes on purpose, each of which must be noticed");
   app.parse(argc, argv);
@@ -57,15 +55,11 @@ class SoakRun {
 
   int run() {
     options_.sabotage ? run_sabotage() : run_soak();
-    if (options_.json) std::fputs(mptools::json_text(json_).c_str(), stdout);
-    std::fprintf(text(), "%d passed, %d failed\n", passed_, failed_);
+    std::printf("%d passed, %d failed\n", passed_, failed_);
     return failed_ > 0 ? 1 : 0;
   }
 
  private:
-  /// Output for readers; with --json, stdout has only JSON.
-  std::FILE *text() const { return options_.json ? stderr : stdout; }
-
   void judge(bool is_well) { ++(is_well ? passed_ : failed_); }
 
   SoakPlan plan() const {
@@ -78,49 +72,26 @@ class SoakRun {
     constexpr int64_t kWarmSteps = 1000;
     SoakPlan warm = plan();
     warm.steps = std::min(warm.steps, kWarmSteps / static_cast<int64_t>(programs_.size()));
-    std::vector<SoakResult> results(programs_.size());
     for (const SoakProgram &program : programs_) soak(program, warm, [](int64_t) {});
     const MemoryUse before = memory_use();
-    for (size_t i = 0; i < programs_.size(); ++i) results[i] = run_program(programs_[i]);
-    const MemoryUse after = memory_use();
-    for (size_t i = 0; i < programs_.size(); ++i) tell(programs_[i], results[i]);
-    compare_memory(before, after);
+    for (const SoakProgram &program : programs_) run_program(program);
+    compare_memory(before, memory_use());
   }
 
-  SoakResult run_program(const SoakProgram &program) {
+  void run_program(const SoakProgram &program) {
     const std::string name = program.program.scaler_name + " + " + program.program.rule_name;
     const SoakResult r = soak(program, plan(), [&](int64_t done) {
       std::fprintf(stderr, "soak: %s: step %" PRId64 " of %" PRId64 "\n", name.c_str(), done,
                    plan().steps);
     });
     judge(r.failure.empty());
-    std::fprintf(text(),
-                 "%-20s %" PRId64 " steps, %" PRId64 " resumes, %" PRId64 " skipped = %" PRId64
-                 " inf + %" PRId64 " NaN + %" PRId64
-                 " too large, S %g in [%g, %g], weights %016" PRIx64 "%s%s\n",
-                 name.c_str(), r.steps, r.resumes, r.skipped, r.injected_infinities,
-                 r.injected_nans, r.hot_overflows, double{r.scale}, double{r.lowest_scale},
-                 double{r.highest_scale}, r.hash,
-                 r.failure.empty() ? "" : ": FAILED: ", r.failure.c_str());
-    std::fflush(text());
-    return r;
-  }
-
-  void tell(const SoakProgram &program, const SoakResult &r) {
-    json_["programs"].push_back({{"scaler", program.program.scaler_name},
-                                 {"rule", program.program.rule_name},
-                                 {"steps", r.steps},
-                                 {"resumes", r.resumes},
-                                 {"compared_bytes", r.compared_bytes},
-                                 {"skipped", r.skipped},
-                                 {"infinities", r.injected_infinities},
-                                 {"nans", r.injected_nans},
-                                 {"too_large", r.hot_overflows},
-                                 {"applied", r.applied},
-                                 {"scale", r.scale},
-                                 {"more_blocks", r.more_blocks},
-                                 {"more_device_bytes", r.more_device_bytes},
-                                 {"failure", r.failure}});
+    std::printf("%-20s %" PRId64 " steps, %" PRId64 " resumes, %" PRId64 " skipped = %" PRId64
+                " inf + %" PRId64 " NaN + %" PRId64
+                " too large, S %g in [%g, %g], weights %016" PRIx64 "%s%s\n",
+                name.c_str(), r.steps, r.resumes, r.skipped, r.injected_infinities, r.injected_nans,
+                r.hot_overflows, double{r.scale}, double{r.lowest_scale}, double{r.highest_scale},
+                r.hash, r.failure.empty() ? "" : ": FAILED: ", r.failure.c_str());
+    std::fflush(stdout);
   }
 
   void compare_memory(const MemoryUse &before, const MemoryUse &after) {
@@ -129,16 +100,10 @@ class SoakRun {
     const int64_t resident = after.resident_bytes - before.resident_bytes;
     judge(blocks == 0 && after.device_bytes == 0 && allocated <= kMaxAllocatedGrowth &&
           resident <= kMaxResidentGrowth);
-    std::fprintf(text(),
-                 "memory: more than before: %" PRId64 " blocks, %" PRId64
-                 " bytes of malloc, %" PRId64 " resident of %" PRId64 "; %" PRId64
-                 " of device memory left\n",
-                 blocks, allocated, resident, after.resident_bytes, after.device_bytes);
-    json_["memory"] = {{"more_blocks", blocks},
-                       {"device_bytes", after.device_bytes},
-                       {"more_allocated_bytes", allocated},
-                       {"more_resident_bytes", resident},
-                       {"resident_bytes", after.resident_bytes}};
+    std::printf("memory: more than before: %" PRId64 " blocks, %" PRId64
+                " bytes of malloc, %" PRId64 " resident of %" PRId64 "; %" PRId64
+                " of device memory left\n",
+                blocks, allocated, resident, after.resident_bytes, after.device_bytes);
   }
 
   /// Runs each injected error with a training that fails only because of it.
@@ -166,15 +131,13 @@ class SoakRun {
       plan.steps = std::max(plan.steps, kResumes * plan.resume_every);
       const std::string failure = soak(programs_[mistake.program], plan, [](int64_t) {}).failure;
       judge(failure.find(mistake.sentence) != std::string::npos);
-      std::fprintf(text(), "mistake: %s: %s\n", mistake.name,
-                   failure.empty() ? "NOT NOTICED" : failure.c_str());
-      json_["sabotage"].push_back({{"mistake", mistake.name}, {"failure", failure}});
+      std::printf("mistake: %s: %s\n", mistake.name,
+                  failure.empty() ? "NOT NOTICED" : failure.c_str());
     }
   }
 
   const Options options_;
   const std::vector<SoakProgram> programs_;
-  mptools::Json json_;
   int passed_ = 0, failed_ = 0;
 };
 

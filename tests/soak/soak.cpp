@@ -126,7 +126,6 @@ class Soak {
   }
 
   void compare(int64_t n, const Bytes &wanted, const Bytes &got, const char *when) {
-    result_.compared_bytes += static_cast<int64_t>(wanted.size());
     if (wanted == got) return;
     const auto at = std::mismatch(wanted.begin(), wanted.end(), got.begin(), got.end()).first;
     fail(n, std::string("the resumed training differs ") + when + ", first in byte " +

@@ -34,7 +34,7 @@ struct SoakResult {
   int64_t skipped = 0, skipped_nan = 0;
   int64_t injected_infinities = 0, injected_nans = 0, hot_overflows = 0;
   int64_t applied = 0;  ///< t of the optimizer, from predicted skips
-  int64_t resumes = 0, compared_bytes = 0;
+  int64_t resumes = 0;
   float lowest_scale = 0, highest_scale = 0, scale = 0;
   /// Growth of memory from an early resume to the last one.
   int64_t more_blocks = 0, more_device_bytes = 0;
