@@ -44,7 +44,7 @@ HEADERS := include/mpcore.h $(wildcard include/mpcore/*.h)
 WARN := -Wall -Wextra
 HIDDEN := -fPIC -fvisibility=hidden
 SAN_FLAGS_address := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-SAN_FLAGS_coverage := --coverage -fprofile-update=atomic
+SAN_FLAGS_coverage := --coverage
 SAN_FLAGS := $(SAN_FLAGS_$(SAN))
 $(if $(SAN),$(if $(SAN_FLAGS),,$(error SAN=$(SAN): must be empty, address or coverage)))
 OPT := $(if $(SAN),-O1,-O2) -g1

@@ -84,25 +84,26 @@ sanitize: setup-test
 built-sanitized:
 	@$(MAKE) lib $(ASAN)/tests/internals $(ASAN)/tests/conformance SAN=address BUILD=$(ASAN)
 
-# Counters of the library; the simulator and the tests are not instrumented.
+# Counters of the library; the tests are not instrumented.
 COVERAGE := $(BUILD)/coverage
 GCOV ?= gcov
 ifeq ($(SAN),coverage)
-$(SIM_OBJS): private CXXFLAGS_BASE := $(filter-out $(SAN_FLAGS),$(CXXFLAGS_BASE))
 INTERNALS_FLAGS := $(filter-out $(SAN_FLAGS),$(INTERNALS_FLAGS))
 endif
 
-## coverage: executed lines of capi, graph and kernels on the host target (COVERED="[short]")
+## coverage: executed lines and branches of the library on the host target (COVERED="[short]")
 coverage: setup-test
-	@$(MAKE) tests
+	@$(MAKE) $(BUILD)/tests/mptests $(BUILD)/tests/test_capi
 	@$(MAKE) lib $(COVERAGE)/tests/internals SAN=coverage BUILD=$(COVERAGE)
 	@find $(COVERAGE) -name '*.gcda' -delete
 	@$(MAKE) run-for-coverage
 
 COVERED ?= ~[long]~[.]
 run-for-coverage: export LD_LIBRARY_PATH := $(abspath $(COVERAGE))
+# Each process runs kernels on one thread: counters are not atomic, which would be much slower.
+run-for-coverage: export MP_HOST_THREADS := 1
 run-for-coverage:
 	@tests/run --jobs $(JOBS) --log $(COVERAGE)/log "coverage: internals::$(COVERAGE)/tests/internals" \
 	  "coverage: C ABI::$(BUILD)/tests/test_capi" \
 	  $(foreach half,$(HALVES),"coverage: library $(half)::$(BUILD)/tests/mptests '$(COVERED)$(half)'"); \
-	  status=$$?; tests/coverage --gcov $(GCOV) $(COVERAGE) && exit $$status
+	  status=$$?; tests/coverage --gcov $(GCOV) $(COVERAGE_FLAGS) $(COVERAGE) && exit $$status

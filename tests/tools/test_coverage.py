@@ -1,4 +1,5 @@
 """Tests of tests/coverage with an instrumented program of two files."""
+import json
 import shutil
 import subprocess
 
@@ -55,17 +56,24 @@ def fixture_report(root, tmp_path):
 
 def test_report(report):
     heading, *rows = report().splitlines()
-    assert heading.split() == ["lines", "executed", "%", "checks", "failed", "folder"]
-    (lines, executed, percent, checks, failed, folder), = map(str.split, rows)
+    assert heading.split() == ["lines", "executed", "%", "branches", "taken", "%", "checks", "failed", "folder"]
+    (lines, executed, percent, branches, taken, _, checks, failed, folder), = map(str.split, rows)
     assert (checks, failed, folder) == ("4", "1", "capi")
+    # In f, both branches of the first check, and one of the two other conditions.
+    assert (branches, taken) == ("12", "4")
     assert 3 <= int(executed) <= int(lines) / 2  # g is unused; compilers count lines differently
     assert percent == f"{100 * int(executed) / int(lines):.1f}"
 
 
 def test_objects_of_removed_sources_do_not_count(report, tmp_path):
     (tmp_path / "capi/unused.cpp").unlink()
-    (lines, executed, _, checks, failed, _), = map(str.split, report().splitlines()[1:])
+    (lines, executed, *_, checks, failed, _), = map(str.split, report().splitlines()[1:])
     assert (checks, failed) == ("2", "1") and int(executed) > int(lines) / 2
+
+
+def test_json(report):
+    counts = json.loads(report("--json"))
+    assert list(counts) == ["capi"] and counts["capi"]["checks"] == 4 and counts["capi"]["failed"] == 1
 
 
 def test_list(report):
