@@ -21,7 +21,7 @@ $(BUILD)/mpbench: private PROGRAM_LIBS := $(LINK_CUDART) -ldl -lpthread
 # library.
 $(BUILD)/mptune: $(call objects,,bench/tune) $(addprefix $(BUILD)/bench/, \
   timing/machine.o timing/timing.o timing/gpu_watch.o timing/agreement.o \
-  shapes/shapes.o shapes/conv_shapes.o shapes/epilogue_shapes.o shapes/batched_shapes.o shapes/rnn_shapes.o \
+  shapes/shapes.o shapes/batched_shapes.o \
   suites/operation.o suites/problem.o peers/cuda_runtime.o peers/dynamic_library.o peers/nvml.o) \
   $(call objects,obj/,base kernels/simt kernels/gemm kernels/conv)
 $(BUILD)/mptune: private PROGRAM_LIBS := -ldl -lpthread

@@ -56,7 +56,7 @@ $(STUBS):
 
 # Parts of the bench that the tests call.
 TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o rows/row.o rows/figures.o rows/rows.o \
-  shapes/shapes.o shapes/conv_shapes.o shapes/rnn_shapes.o shapes/epilogue_shapes.o shapes/batched_shapes.o shapes/layer_shapes.o shapes/transformer_shapes.o \
+  shapes/shapes.o shapes/batched_shapes.o shapes/layer_shapes.o shapes/transformer_shapes.o \
   timing/counts.o timing/gpu_watch.o timing/agreement.o timing/machine.o timing/timing.o \
   peers/dynamic_library.o peers/nvml.o peers/cuda_runtime.o peers/cublaslt.o peers/cublas.o peers/no_cublas.o \
   suites/operation.o suites/batched_operation.o suites/problem.o suites/rnn_data.o suites/transformer_data.o)

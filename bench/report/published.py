@@ -1,14 +1,17 @@
 """Baidu's published V100 times of DeepBench's training set, with mpbench's names of shapes.
 
-Times of recurrent layers are those of cuDNN's complete layer.
+They follow each shape in bench/shapes/deepbench_*_train.csv, as FP32/mixed in ms for each pass.
+Source: github.com/baidu-research/DeepBench @ da81ba7, results/train/DeepBench_NV_V100.xlsx, sheets
+"Results FP32" and "Results - FP16 ip, Mixed math" (16-bit inputs, FP32 sums).  Tesla V100 in DGX-1,
+CUDA 10.1.243, cuDNN 7.6.2.24, driver 418.67.  Times of recurrent layers are those of cuDNN's
+complete layer.
 """
-import csv
 import dataclasses
 
 from .results import BENCH, recurrent_layer
 
 V100 = "V100, published"
-FILE = BENCH / "report" / "deepbench_v100.csv"
+PASSES = ("fprop", "dgrad", "wgrad")
 
 
 @dataclasses.dataclass
@@ -16,7 +19,6 @@ class Published:
     name: str  # as results.name_of
     bench: str  # gemm, conv or rnn_layer
     part: str  # "GEMM", or a pass
-    remark: str
     gflop: float
     fp32_us: float
     mixed_us: float
@@ -26,50 +28,43 @@ class Published:
         return self.fp32_us / self.mixed_us
 
 
-def _gemm(shape: dict):
+def _gemm(_, line: dict) -> tuple:
     """Their matrices are column-major: bench/shapes/shapes.h."""
-    # The workbook prints 1530 for 1536, which DeepBench and mpbench run.
-    is_misprint = shape["k"] == "1530"
-    m, n, k = shape["n"], shape["m"], "1536" if is_misprint else shape["k"]
-    name = f"deepbench {shape['b_t']}{shape['a_t']} {m}x{n}x{k}"
-    return name, "printed with k = 1530" if is_misprint else ""
+    m, n, k = int(line["n"]), int(line["m"]), int(line["k"])
+    ops = "".join("NT"[int(line[operand])] for operand in ("b_t", "a_t"))
+    return f"deepbench {ops} {m}x{n}x{k}", "GEMM", 2e-9 * m * n * k
 
 
-def _by(a: str, b: str) -> str:
-    return a if a == b else f"{a}x{b}"
+def _conv(step: str, line: dict) -> tuple:
+    def by(what: str) -> str:
+        h, w = line[f"{what}_h"], line[f"{what}_w"]
+        return h if h == w else f"{h}x{w}"
+
+    size = {name: int(value) for name, value in line.items()}
+    p, q = ((size[extent] + 2 * size[f"pad_{extent}"] - size[f"filter_{extent}"]) // size[f"stride_{extent}"] + 1
+            for extent in "hw")
+    name = "deepbench_conv {step} n{n} {h}x{w}x{c} k{k} {filter_h}x{filter_w} s{stride} p{pad}".format(
+        step=step, stride=by("stride"), pad=by("pad"), **line)
+    return name, step, 2e-9 * size["n"] * p * q * size["k"] * size["c"] * size["filter_h"] * size["filter_w"]
 
 
-def _conv(step: str, shape: dict):
-    return ("deepbench_conv {step} n{n} {h}x{w}x{c} k{k} {fh}x{fw} s{stride} p{pad}".format(
-        step=step, stride=_by(shape["sh"], shape["sw"]), pad=_by(shape["ph"], shape["pw"]),
-        **shape), "")
-
-
-_PASSES = {"fwd": "fprop", "bwd_inputs": "dgrad", "bwd_weights": "wgrad"}
-
-
-def _rnn(op: str, step: str, shape: dict):
-    cell, name = op.removeprefix("rnn_"), _PASSES[step]
-    layer = "deepbench_rnn_train {} {} h{hidden} n{batch} t{timesteps}".format(name, cell, **shape)
-    return recurrent_layer(layer), "", name
+def _rnn(step: str, line: dict) -> tuple:
+    gates = {"vanilla": 1, "lstm": 4, "gru": 3}[line["type"]]
+    name = "deepbench_rnn_train {step} {type} h{hidden} n{batch} t{timesteps}".format(step=step, **line)
+    return recurrent_layer(name), step, 2e-9 * gates * int(line["hidden"])**2 * int(line["batch"]) * int(line["timesteps"])
 
 
 def read() -> list:
-    lines = [line for line in FILE.read_text(encoding="utf-8").splitlines()
-             if not line.startswith("#")]
     rows = []
-    for line in csv.DictReader(lines):
-        shape = dict(field.split("=") for field in line["shape"].split())
-        op = line["op"]
-        bench = op if op in ("gemm", "conv") else "rnn_layer"
-        if bench == "gemm":
-            name, remark, part = *_gemm(shape), "GEMM"
-        elif bench == "conv":
-            name, remark, part = *_conv(line["pass"], shape), line["pass"]
-        else:
-            name, remark, part = _rnn(op, line["pass"], shape)
-        mixed_us = 1e3 * float(line["mixed_ms"])
-        rows.append(Published(name=name, bench=bench, part=part, remark=remark, fp32_us=1e3 * float(line["fp32_ms"]),
-                              mixed_us=mixed_us,
-                              gflop=1e-3 * float(line["mixed_tflops"]) * mixed_us))
+    for bench, passes, row_of in (("gemm", ("GEMM",), _gemm), ("conv", PASSES, _conv), ("rnn_layer", PASSES, _rnn)):
+        path = BENCH / "shapes" / f"deepbench_{bench.partition('_')[0]}_train.csv"
+        heading, *lines = (line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+        for line in lines:
+            shape, _, times = line.partition("  # ")
+            fields = dict(zip(heading.split(","), shape.split(",")))
+            for step, fp32_and_mixed in zip(passes, times.split()):
+                if fp32_and_mixed != "-":
+                    fp32, mixed = map(float, fp32_and_mixed.split("/"))
+                    name, part, gflop = row_of(step, fields)
+                    rows.append(Published(name, bench, part, gflop, 1e3 * fp32, 1e3 * mixed))
     return rows

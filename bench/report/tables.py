@@ -124,7 +124,7 @@ def mixed(device, theirs: list) -> str:
     for row in theirs:
         own = ours.get(row.name)
         fp32 = device.fp32_time(own) if own else None
-        rows.append([row.name + (f" ({row.remark})" if row.remark else ""),
+        rows.append([row.name,
                      figure(row.speedup), figure(fp32[0] / own["median_us"] if fp32 else None),
                      figure(own.get("speedup_over_tf32") if own else None),
                      time(row.fp32_us), time(row.mixed_us),

@@ -1,13 +1,13 @@
 // Kinds of result rows.
 #pragma once
 
-#include "bench/shapes/allreduce_shapes.h"
 #include "bench/shapes/batched_shapes.h"
 #include "bench/shapes/conv_shapes.h"
 #include "bench/shapes/epilogue_shapes.h"
 #include "bench/shapes/layer_shapes.h"
 #include "bench/shapes/perceptron_shape.h"
 #include "bench/shapes/rnn_shapes.h"
+#include "bench/shapes/shapes.h"
 #include "bench/shapes/transformer_shapes.h"
 #include "figures.h"
 

@@ -1,15 +1,8 @@
 #include "batched_shapes.h"
 
 #include "selection.h"
-#include "sets.h"
 
 namespace mpbench {
-
-namespace {
-
-constexpr int64_t kMaxCount = 1'000'000;  // the offsets of all matrices are listed
-
-}  // namespace
 
 const char *name_of(BatchForm form) {
   return form == BatchForm::kStrided    ? "strided"
@@ -87,7 +80,7 @@ BatchedShape parse_batched(std::string_view line) {
   if (fields.size() != 3)
     throw std::runtime_error("a line must be form,count,m,n,k,layout,comment");
   BatchedShape shape{.form = BatchForm::kStrided,
-                     .count = parse_field(fields[1], 1, kMaxCount),
+                     .count = parse_field(fields[1], 1, kMaxBatch),
                      .gemm = parse_llm(fields[2])};
   for (const auto &[rows, columns] : {std::pair(shape.gemm.m, shape.gemm.k),
                                       {shape.gemm.k, shape.gemm.n},
@@ -107,15 +100,11 @@ BatchedShape parse_batched(std::string_view line) {
 }
 
 std::vector<BatchedShape> read_batched_shapes(const Options &options, bool on_host) {
-  std::vector<BatchedShape> shapes;
-  for (const ShapeSet &set : sets_of("batched", options.set)) {
-    for (BatchedShape &shape :
-         read_shape_lines(options.home + "/shapes/" + set.file, parse_batched)) {
-      shape.gemm.set = set.name;
-      shapes.push_back(std::move(shape));
-    }
-  }
-  return selected(std::move(shapes), options, on_host);
+  return read_sets("batched", options, on_host, [](std::string_view line, const ShapeSet &set) {
+    std::vector<BatchedShape> one = {parse_batched(line)};
+    one[0].gemm.set = set.name;
+    return one;
+  });
 }
 
 }  // namespace mpbench

@@ -10,6 +10,8 @@
 
 namespace mpbench {
 
+constexpr int64_t kMaxBatch = 1'000'000;  ///< the offsets of all matrices are listed
+
 enum class BatchForm { kStrided, kPointers, kGrouped, kRagged };
 
 /// Name, e.g. "strided".

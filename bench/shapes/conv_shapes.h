@@ -13,6 +13,8 @@
 
 namespace mpbench {
 
+constexpr mp_conv_op_t kConvPasses[] = {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD};
+
 /// One of the three passes of a layer.
 struct ConvShape {
   std::string set = {};  ///< name in sets.h

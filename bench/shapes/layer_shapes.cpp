@@ -1,7 +1,6 @@
 #include "layer_shapes.h"
 
 #include "selection.h"
-#include "sets.h"
 
 namespace mpbench {
 namespace {
@@ -96,16 +95,12 @@ LayerShape parse_layer(std::string_view line) {
 }
 
 std::vector<LayerShape> read_layer_shapes(const Options &options, bool on_host) {
-  std::vector<LayerShape> shapes;
-  for (const ShapeSet &set : sets_of("layers", options.set)) {
-    for (LayerShape &shape : read_shape_lines(options.home + "/shapes/" + set.file, parse_layer)) {
-      shape.set = set.name;
-      shapes.push_back(shape);
-      shapes.push_back(shape);
-      shapes.back().pass = LayerPass::kBackward;
-    }
-  }
-  return selected(std::move(shapes), options, on_host);
+  return read_sets("layers", options, on_host, [](std::string_view line, const ShapeSet &set) {
+    std::vector<LayerShape> passes(2, parse_layer(line));
+    passes[0].set = passes[1].set = set.name;
+    passes[1].pass = LayerPass::kBackward;
+    return passes;
+  });
 }
 
 }  // namespace mpbench

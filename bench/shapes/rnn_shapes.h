@@ -22,6 +22,7 @@
 
 namespace mpbench {
 
+constexpr const char *kRnnPasses[] = {"fprop", "dgrad", "wgrad"};
 enum class RnnPass { kForward, kBackwardData, kBackwardWeights };
 
 /// One pass of a layer.

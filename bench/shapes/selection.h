@@ -1,4 +1,4 @@
-// Selection of the measured shapes from a list.
+// Reads the shapes of sets, and selects those to measure.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "bench/options.h"
+#include "sets.h"
+#include "shape_file.h"
 
 namespace mpbench {
 
@@ -47,6 +49,20 @@ std::vector<Item> selected(std::vector<Item> items, const Options &options, bool
   const auto limit = static_cast<size_t>(options.limit);
   if (limit > 0 && items.size() > limit) items.erase(items.begin() + options.limit, items.end());
   return items;
+}
+
+/// Returns the selected items of a suite, in the order of sets and files.
+/// @param items_of  returns the items of a line of a set's file, e.g. a vector of its passes
+/// @throws std::runtime_error if a file is missing or malformed
+template <typename ItemsOf>
+auto read_sets(std::string_view suite, const Options &options, bool on_host, ItemsOf items_of) {
+  decltype(items_of(std::string_view(), kShapeSets[0])) all;
+  for (const ShapeSet &set : sets_of(suite, options.set)) {
+    const auto parse = [&](std::string_view line) { return items_of(line, set); };
+    for (const auto &items : read_shape_lines(options.home + "/shapes/" + set.file, parse))
+      all.insert(all.end(), items.begin(), items.end());
+  }
+  return selected(std::move(all), options, on_host);
 }
 
 }  // namespace mpbench

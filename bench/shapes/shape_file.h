@@ -1,7 +1,8 @@
-// Files with one shape per line: comments start with #, the first other line is a heading, fields
-// are separated by commas.
+// Files with one shape per line: comments start with # and extend to the end of a line, the first
+// other line is a heading, fields are separated by commas.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <fstream>
@@ -60,7 +61,9 @@ auto read_shape_lines(const std::string &path, Parse parse) {
   std::string line;
   bool is_past_heading = false;
   for (int number = 1; std::getline(file, line); ++number) {
-    if (line.empty() || line[0] == '#') continue;
+    line.erase(std::min(line.find('#'), line.size()));
+    line.erase(line.find_last_not_of(' ') + 1);
+    if (line.empty()) continue;
     try {
       if (is_past_heading) shapes.push_back(parse(std::string_view(line)));
     } catch (const std::exception &error) {

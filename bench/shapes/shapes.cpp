@@ -1,7 +1,10 @@
+// Shapes of GEMMs, epilogues, convolutions and recurrent layers.
 #include "shapes.h"
 
+#include "conv_shapes.h"
+#include "epilogue_shapes.h"
+#include "rnn_shapes.h"
 #include "selection.h"
-#include "sets.h"
 
 namespace mpbench {
 
@@ -12,15 +15,106 @@ std::vector<Shape> read_shape_file(const std::string &path) {
 }
 
 std::vector<Shape> read_shapes(const Options &options, bool on_host) {
-  std::vector<Shape> shapes;
-  for (const ShapeSet &set : sets_of("gemm", options.set)) {
-    const auto parse = std::string_view(set.name) == "llm" ? parse_llm : parse_deepbench;
-    for (Shape &shape : read_shape_lines(options.home + "/shapes/" + set.file, parse)) {
-      shape.set = set.name;
-      shapes.push_back(std::move(shape));
-    }
-  }
-  return selected(std::move(shapes), options, on_host);
+  return read_sets("gemm", options, on_host, [](std::string_view line, const ShapeSet &set) {
+    const bool is_row_major = std::string_view(set.name) == "llm";
+    std::vector<Shape> one = {is_row_major ? parse_llm(line) : parse_deepbench(line)};
+    one[0].set = set.name;
+    return one;
+  });
+}
+
+// ---------------------------------------------------------------------------- epilogues
+
+const char *name_of(Epilogue epilogue) {
+  constexpr const char *kNames[] = {"plain",       "bias",           "bias+ReLU", "bias+GELU+aux",
+                                    "dGELU+dbias", "amax+found_inf", "fp32 +="};
+  return kNames[static_cast<size_t>(epilogue)];
+}
+
+std::vector<Epilogue> epilogues_of(mp_op_t op_a, mp_op_t op_b) {
+  if (op_a == MP_OP_T) return {Epilogue::kNone, Epilogue::kAmaxFoundInf, Epilogue::kAccumulateFp32};
+  if (op_b == MP_OP_T)
+    return {Epilogue::kNone, Epilogue::kBias, Epilogue::kBiasRelu, Epilogue::kBiasGeluAux};
+  return {Epilogue::kNone, Epilogue::kDgeluDbias};
+}
+
+mp_gemm_desc_t make_desc(const EpilogueShape &shape, mp_dtype_t dtype) {
+  Shape gemm = shape.gemm;
+  gemm.is_wgrad = shape.epilogue == Epilogue::kAccumulateFp32;
+  return make_desc(gemm, dtype, MP_DTYPE_NONE);
+}
+
+double min_bytes(const EpilogueShape &shape, const mp_gemm_desc_t &desc) {
+  const bool has_aux =
+      shape.epilogue == Epilogue::kBiasGeluAux || shape.epilogue == Epilogue::kDgeluDbias;
+  const auto d_bytes = static_cast<double>(desc.m * desc.n * dtype_bytes(desc.dtype_cd));
+  return min_bytes(desc) + (has_aux ? d_bytes : 0);
+}
+
+std::vector<EpilogueShape> read_epilogue_shapes(const Options &options, bool on_host) {
+  return read_sets("epilogue", options, on_host, [](std::string_view line, const ShapeSet &set) {
+    Shape gemm = parse_llm(line);
+    gemm.set = set.name;
+    std::vector<EpilogueShape> shapes;
+    for (const Epilogue epilogue : epilogues_of(gemm.op_a, gemm.op_b))
+      shapes.push_back({gemm, epilogue});
+    return shapes;
+  });
+}
+
+// ---------------------------------------------------------------------------- convolutions
+
+std::vector<ConvShape> read_conv_shapes(const Options &options, bool on_host) {
+  return read_sets("conv", options, on_host, [](std::string_view line, const ShapeSet &set) {
+    ConvShape shape = parse_conv(line);
+    shape.set = set.name;
+    std::vector<ConvShape> passes(set.use == Use::kInference ? 1 : 3, shape);
+    for (size_t i = 0; i < passes.size(); ++i) passes[i].op = kConvPasses[i];
+    return passes;
+  });
+}
+
+// ---------------------------------------------------------------------------- recurrent layers
+
+bool RnnShape::is_training() const {
+  const ShapeSet *const own = find_set(set);
+  return own == nullptr || own->use == Use::kTraining;
+}
+
+mp_rnn_desc_t make_desc(const RnnShape &shape, mp_dtype_t dtype, mp_dtype_t out) {
+  const mp_rnn_cell_t cell = shape.cell == "lstm"  ? MP_RNN_LSTM
+                             : shape.cell == "gru" ? MP_RNN_GRU
+                                                   : MP_RNN_RELU;
+  const auto hidden = static_cast<int32_t>(shape.hidden);
+  mp_rnn_desc_t desc =
+      mp_rnn_desc_default(cell, static_cast<int32_t>(shape.batch),
+                          static_cast<int32_t>(shape.timesteps), hidden, hidden, dtype);
+  desc.flags = MP_RNN_FLAG_SKIP_INPUT;
+  if (shape.call() != RnnPass::kBackwardWeights) return desc;
+  const mp_gemm_desc_t gemm = make_desc(shape.gemms(), dtype, out);
+  desc.dtype_dw = gemm.dtype_cd;
+  if (gemm.beta != 0) desc.flags |= MP_RNN_FLAG_ACCUMULATE;
+  return desc;
+}
+
+double min_bytes(const RnnShape &shape, const mp_rnn_desc_t &desc, int64_t reserve_bytes) {
+  const auto weights = static_cast<double>(shape.gates() * shape.hidden * shape.hidden);
+  const auto elems = static_cast<double>(shape.timesteps * shape.batch * shape.hidden);
+  const auto elem_bytes = static_cast<double>(dtype_bytes(desc.dtype));
+  const double kept = shape.is_training() ? static_cast<double>(reserve_bytes) : 0;
+  if (shape.call() != RnnPass::kBackwardWeights) return (weights + 2 * elems) * elem_bytes + kept;
+  const double dw_passes = (desc.flags & MP_RNN_FLAG_ACCUMULATE) != 0 ? 2 : 1;
+  return dw_passes * weights * static_cast<double>(dtype_bytes(desc.dtype_dw)) + kept;
+}
+
+std::vector<RnnShape> read_rnn_shapes(const Options &options, bool on_host) {
+  return read_sets("rnn", options, on_host, [](std::string_view line, const ShapeSet &set) {
+    RnnShape shape = parse_rnn(line);
+    shape.set = set.name;
+    std::vector<RnnShape> passes(set.use == Use::kInference ? 1 : 3, shape);
+    for (size_t i = 0; i < passes.size(); ++i) passes[i].pass = kRnnPasses[i];
+    return passes;
+  });
 }
 
 }  // namespace mpbench

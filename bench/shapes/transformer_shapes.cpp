@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "selection.h"
-#include "sets.h"
 
 namespace mpbench {
 namespace {
@@ -118,17 +117,12 @@ TransformerShape parse_transformer(std::string_view suite, std::string_view line
 
 std::vector<TransformerShape> read_transformer_shapes(const char *suite, const Options &options,
                                                       bool on_host) {
-  std::vector<TransformerShape> shapes;
-  for (const ShapeSet &set : sets_of(suite, options.set)) {
-    const auto parse = [&](std::string_view line) { return parse_transformer(suite, line); };
-    for (TransformerShape &shape : read_shape_lines(options.home + "/shapes/" + set.file, parse)) {
-      shape.set = set.name;
-      shapes.push_back(shape);
-      shapes.push_back(shape);
-      shapes.back().is_forward = false;
-    }
-  }
-  return selected(std::move(shapes), options, on_host);
+  return read_sets(suite, options, on_host, [&](std::string_view line, const ShapeSet &set) {
+    std::vector<TransformerShape> passes(2, parse_transformer(suite, line));
+    passes[0].set = passes[1].set = set.name;
+    passes[1].is_forward = false;
+    return passes;
+  });
 }
 
 }  // namespace mpbench

@@ -6,9 +6,9 @@
 #include <mutex>
 
 #include "bench/rows/rows.h"
-#include "bench/shapes/allreduce_shapes.h"
 #include "bench/shapes/selection.h"
 #include "bench/shapes/sets.h"
+#include "bench/shapes/shapes.h"
 #include "suite.h"
 #include "support/ranks.h"
 
@@ -177,16 +177,13 @@ std::vector<char> AllReduceBench::random_values(int64_t elems) {
 }  // namespace
 
 Suite allreduce_suite(const Options &options, const Machine &machine, Report &report) {
-  std::vector<AllReduceShape> shapes;
-  for (const ShapeSet &set : sets_of("allreduce", options.set)) {
-    for (AllReduceShape &shape :
-         read_shape_lines(options.home + "/shapes/" + set.file, parse_allreduce)) {
-      shape.set = set.name;
-      shapes.push_back(std::move(shape));
-    }
-  }
+  const auto parse = [](std::string_view line, const ShapeSet &set) {
+    std::vector<AllReduceShape> one = {parse_allreduce(line)};
+    one[0].set = set.name;
+    return one;
+  };
   return make_suite<AllReduceBench>("allreduce",
-                                    selected(std::move(shapes), options, machine.on_host()),
+                                    read_sets("allreduce", options, machine.on_host(), parse),
                                     options, machine, report);
 }
 

@@ -12,7 +12,6 @@
 //
 // Outliers have less weight (Huber's weights): on a machine with other work some times are too
 // long, and none are too short.
-// long, and none are too short.
 #include "fit.h"
 
 #include <algorithm>

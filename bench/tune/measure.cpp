@@ -6,6 +6,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "bench/options.h"
 #include "bench/suites/rank.h"
 
 namespace mptune {
@@ -65,6 +66,25 @@ Run run_of(const mpbench::Shape &shape, const mp::Device &device, const std::str
            double us) {
   const mp::GemmPlan plan = plan_named(kernel, mp::gemm_problem(desc_of(shape)), device);
   return {kernel, {plan.kernel, plan.cost, us}};
+}
+
+std::vector<mpbench::Shape> shapes_to_measure(const Options &options,
+                                              const mpbench::Machine &machine) {
+  mpbench::Options of_bench;
+  of_bench.set = options.set;
+  of_bench.home = options.home;
+  of_bench.quick = machine.on_host();
+  const std::string grid =
+      options.home + "/tune/" + (machine.on_host() ? "grid_host.csv" : "grid_cuda.csv");
+  const bool is_of_bench = options.set == "llm" || options.set == "deepbench";
+  const std::vector<mpbench::Shape> shapes =
+      is_of_bench ? mpbench::read_shapes(of_bench, machine.on_host())
+                  : mpbench::read_shape_file(options.set == "grid" ? grid : options.set);
+  if (!options.quick) return shapes;
+  constexpr size_t kEvery = 3;
+  std::vector<mpbench::Shape> some;
+  for (size_t i = 0; i < shapes.size(); i += kEvery) some.push_back(shapes[i]);
+  return some;
 }
 
 Origin origin_of(const mpbench::Machine &machine) {

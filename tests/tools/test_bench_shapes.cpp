@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/shapes/allreduce_shapes.h"
 #include "bench/shapes/batched_shapes.h"
 #include "bench/shapes/conv_shapes.h"
 #include "bench/shapes/epilogue_shapes.h"
