@@ -77,34 +77,34 @@ void CudnnLayer::destroy_descriptors() {
   if (pool_ != nullptr) MPBENCH_CUDNN(cudnnDestroyPoolingDescriptor)(pool_);
 }
 
-void CudnnLayer::enqueue(const LayerTensors &t) const {
-  if (shape_.layer == Layer::kBatchNorm) return enqueue_batch_norm(t);
-  if (shape_.is_pool()) return enqueue_pool(t);
+void CudnnLayer::enqueue(const std::vector<void *> &a) const {
+  if (shape_.layer == Layer::kBatchNorm) return enqueue_batch_norm(a);
+  if (shape_.is_pool()) return enqueue_pool(a);
   MPBENCH_DNN(cudnnSoftmaxForward, library_.handle_, CUDNN_SOFTMAX_ACCURATE,
-              CUDNN_SOFTMAX_MODE_INSTANCE, &kOne, x_, t.x, &kZero, y_, t.dx);
+              CUDNN_SOFTMAX_MODE_INSTANCE, &kOne, x_, a[kX], &kZero, y_, a[kDx]);
 }
 
-void CudnnLayer::enqueue_batch_norm(const LayerTensors &t) const {
+void CudnnLayer::enqueue_batch_norm(const std::vector<void *> &a) const {
   constexpr double kMomentum = 0.1, kEpsilon = 1e-5;  // defaults of mpcore
   void *const space = library_.workspace();
   if (shape_.pass == LayerPass::kForward)
     return MPBENCH_DNN(cudnnBatchNormalizationForwardTrainingEx, library_.handle_, kMode, kOps,
-                       &kOne, &kZero, x_, t.x, nullptr, nullptr, y_, t.y, channels_, t.gamma,
-                       t.beta, kMomentum, t.running_mean, t.running_var, kEpsilon, t.saved_mean,
-                       t.saved_inv_std, nullptr, space, workspace_bytes_, reserve_.data(),
-                       reserve_bytes_);
+                       &kOne, &kZero, x_, a[kX], nullptr, nullptr, y_, a[kY], channels_, a[kGamma],
+                       a[kBeta], kMomentum, a[kRunningMean], a[kRunningVar], kEpsilon,
+                       a[kSavedMean], a[kSavedInvStd], nullptr, space, workspace_bytes_,
+                       reserve_.data(), reserve_bytes_);
   MPBENCH_DNN(cudnnBatchNormalizationBackwardEx, library_.handle_, kMode, kOps, &kOne, &kZero,
-              &kOne, &kZero, x_, t.x, nullptr, nullptr, y_, t.dy, nullptr, nullptr, x_, t.dx,
-              channels_, t.gamma, t.beta, t.dgamma, t.dbeta, kEpsilon, t.saved_mean,
-              t.saved_inv_std, nullptr, space, workspace_bytes_, reserve_.data(), reserve_bytes_);
+              &kOne, &kZero, x_, a[kX], nullptr, nullptr, y_, a[kDy], nullptr, nullptr, x_, a[kDx],
+              channels_, a[kGamma], a[kBeta], a[kDgamma], a[kDbeta], kEpsilon, a[kSavedMean],
+              a[kSavedInvStd], nullptr, space, workspace_bytes_, reserve_.data(), reserve_bytes_);
 }
 
-void CudnnLayer::enqueue_pool(const LayerTensors &t) const {
+void CudnnLayer::enqueue_pool(const std::vector<void *> &a) const {
   if (shape_.pass == LayerPass::kForward)
-    return MPBENCH_DNN(cudnnPoolingForward, library_.handle_, pool_, &kOne, x_, t.x, &kZero, y_,
-                       t.y);
-  MPBENCH_DNN(cudnnPoolingBackward, library_.handle_, pool_, &kOne, y_, t.y, y_, t.dy, x_, t.x,
-              &kZero, x_, t.dx);
+    return MPBENCH_DNN(cudnnPoolingForward, library_.handle_, pool_, &kOne, x_, a[kX], &kZero, y_,
+                       a[kY]);
+  MPBENCH_DNN(cudnnPoolingBackward, library_.handle_, pool_, &kOne, y_, a[kY], y_, a[kDy], x_,
+              a[kX], &kZero, x_, a[kDx]);
 }
 
 }  // namespace mpbench

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "bench/shapes/layer_shapes.h"
 #include "cudnn.h"
@@ -11,13 +12,22 @@ typedef struct cudnnPoolingStruct *cudnnPoolingDescriptor_t;  // declared by cuD
 
 namespace mpbench {
 
-/// Device tensors of one call; NULL if the layer has no such tensor.
-struct LayerTensors {
-  void *x = nullptr, *y = nullptr, *dy = nullptr, *dx = nullptr;
-  float *gamma = nullptr, *beta = nullptr, *running_mean = nullptr, *running_var = nullptr;
-  float *saved_mean = nullptr, *saved_inv_std = nullptr, *dgamma = nullptr, *dbeta = nullptr;
-  int32_t *labels = nullptr;
-  float *losses = nullptr;
+/// Indices of the arrays of a layer.
+enum LayerIndex : size_t {
+  kX,
+  kY,
+  kDy,
+  kDx,
+  kGamma,
+  kBeta,
+  kRunningMean,
+  kRunningVar,
+  kSavedMean,
+  kSavedInvStd,
+  kDgamma,
+  kDbeta,
+  kLabels = kY,
+  kLosses = kDy
 };
 
 /// One pass of a layer, ready to be enqueued.
@@ -30,15 +40,15 @@ class CudnnLayer {
   ~CudnnLayer();
 
   int64_t workspace_bytes() const { return static_cast<int64_t>(workspace_bytes_); }
-  void enqueue(const LayerTensors &tensors) const;
+  void enqueue(const std::vector<void *> &arrays) const;
 
  private:
   void create_descriptors(mp_dtype_t dtype);
   void create_pool();
   void create_batch_norm();
   void destroy_descriptors();
-  void enqueue_batch_norm(const LayerTensors &tensors) const;
-  void enqueue_pool(const LayerTensors &tensors) const;
+  void enqueue_batch_norm(const std::vector<void *> &arrays) const;
+  void enqueue_pool(const std::vector<void *> &arrays) const;
 
   const Cudnn &library_;
   LayerShape shape_;

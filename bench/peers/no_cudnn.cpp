@@ -36,7 +36,7 @@ void CudnnGraph::enqueue(const std::vector<const void *> &, size_t) const {}
 CudnnLayer::CudnnLayer(const Cudnn &library, const LayerShape &shape, mp_dtype_t)
     : library_(library), shape_(shape) {}
 CudnnLayer::~CudnnLayer() = default;
-void CudnnLayer::enqueue(const LayerTensors &) const {}
+void CudnnLayer::enqueue(const std::vector<void *> &) const {}
 
 CudnnRnn::CudnnRnn(const Cudnn &library, const RnnShape &shape, mp_dtype_t dtype, RnnAlgo algo,
                    const std::vector<RnnTensors> &, PeerMath)

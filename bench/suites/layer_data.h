@@ -1,51 +1,77 @@
-// Tensors of a layer, in enough sets to exceed L2, and mpcore's calls on them.
+// Arrays of a layer, in enough sets to exceed L2, and mpcore's calls on them.
 #pragma once
 
+#include <functional>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "bench/peers/cudnn_layers.h"
 #include "bench/timing/agreement.h"
 #include "bench/timing/machine.h"
 #include "bench/timing/timing.h"
 
 namespace mpbench {
 
+/// An array of a layer.
+struct LayerArray {
+  int64_t elems;
+  mp_dtype_t dtype;
+  bool is_input = false;             ///< random values
+  bool is_backward = false;          ///< not used by the forward pass
+  std::vector<int32_t> values = {};  ///< copied instead of random values
+};
+
+/// A layer with its arrays, whose order is that of its functions.
+struct LayerCalls {
+  std::vector<LayerArray> arrays;
+  int64_t workspace_bytes = 0;
+  /// Enqueues a pass.  The backward pass reads results of the forward pass.
+  std::function<void(bool is_forward, const std::vector<void *> &arrays, const Buffer &workspace)>
+      enqueue;
+  /// Enqueues the product of a gated unit alone; NULL for other layers.
+  std::function<void(const std::vector<void *> &arrays, const Buffer &workspace)> multiply =
+      nullptr;
+};
+
 class LayerData {
  public:
-  LayerData(const Machine &machine, RandomPool &pool, const LayerShape &shape, mp_dtype_t dtype);
+  /// Runs the forward pass before a backward pass, which reads its results.
+  /// @param min_bytes  of the pass
+  LayerData(const Machine &machine, LayerCalls layer, bool is_forward, mp_dtype_t dtype,
+            double min_bytes);
   LayerData(const LayerData &) = delete;
   LayerData &operator=(const LayerData &) = delete;
 
   int64_t sets() const { return static_cast<int64_t>(sets_.size()); }
   int64_t workspace_bytes() const { return workspace_.bytes(); }
+  bool has_product() const { return layer_.multiply != nullptr; }
+  /// The arrays of a set, in the order of the layer.
+  const std::vector<void *> &first_set() const { return sets_.front(); }
+  const std::vector<void *> &next_set();
 
   /// Work in which each call uses the next set.
   Work own();
-  Work peer(const CudnnLayer &layer);
+  Work product();
 
-  /// True if mpcore and cuDNN compute the same result, up to a tolerance.
-  bool is_comparable() const;
-  /// Same contract as Problem::difference_to.
-  std::string difference_to(const CudnnLayer &layer) const;
+  /// Arrays of the first set that the pass writes, with their numbers of elements.
+  std::vector<std::pair<const void *, int64_t>> results_of_first_set() const;
+
+  /// Compares one array that both write; same contract as Problem::difference_to.
+  std::string difference_to(const Work &peer_of_first_set, size_t array,
+                            const Tolerance &tolerance) const;
 
  private:
-  void fill(RandomPool &pool, LayerTensors &set);
-  void enqueue(LayerPass pass, const LayerTensors &set) const;
-  void enqueue_softmax(LayerPass pass, const LayerTensors &set) const;
-  void enqueue_batch_norm(LayerPass pass, const LayerTensors &set) const;
-  void enqueue_pool(LayerPass pass, const LayerTensors &set) const;
-  template <typename T>
-  T *take(int64_t count, int64_t elem_bytes);
-  const LayerTensors &next_set();
-  Tolerance tolerance() const;
+  std::vector<void *> make_set(RandomPool &low, RandomPool &single);
 
   const Machine &machine_;
-  LayerShape shape_;
-  mp_dtype_t dtype_;
+  LayerCalls layer_;
+  bool is_forward_;
   std::vector<Buffer> memory_;
-  std::vector<LayerTensors> sets_;
+  std::vector<std::vector<void *>> sets_;
   size_t next_ = 0;
   Buffer workspace_;
 };
+
+std::vector<int32_t> random_labels(int64_t rows, int64_t classes);
 
 }  // namespace mpbench

@@ -1,8 +1,10 @@
 // mpbench layers: batch normalization, pooling and the loss, each timed interleaved with a copy of
 // as many bytes and with cuDNN.
+#include <cmath>
 #include <memory>
 #include <optional>
 
+#include "bench/peers/cudnn_layers.h"
 #include "bench/rows/rows.h"
 #include "layer_data.h"
 #include "peer_library.h"
@@ -12,14 +14,130 @@
 namespace mpbench {
 namespace {
 
+using Arrays = std::vector<void *>;
+
+bool is_forward(const LayerShape &shape) {
+  return shape.pass == LayerPass::kForward;
+}
+
+LayerCalls batch_norm(const Machine &machine, const LayerShape &shape, mp_dtype_t dtype) {
+  const int64_t elems = shape.x_elems(), channels = shape.c;
+  const mp_batchnorm_desc_t desc =
+      mp_batchnorm_desc_default(shape.n * shape.h * shape.w, static_cast<int32_t>(channels), dtype);
+  LayerCalls layer;
+  layer.arrays = {{elems, dtype, true},
+                  {elems, dtype},
+                  {elems, dtype, true, true},
+                  {elems, dtype, false, true},
+                  {channels, MP_FP32, true},
+                  {channels, MP_FP32, true},
+                  {channels, MP_FP32, true},
+                  {channels, MP_FP32, true},
+                  {channels, MP_FP32},
+                  {channels, MP_FP32},
+                  {channels, MP_FP32, false, true},
+                  {channels, MP_FP32, false, true}};
+  size_t bytes = 0;
+  check(mp_batchnorm_workspace_size(machine.context(), &desc, &bytes));
+  layer.workspace_bytes = static_cast<int64_t>(bytes);
+  layer.enqueue = [=, &machine](bool is_forward, const Arrays &a, const Buffer &workspace) {
+    const auto floats = [&](size_t array) { return static_cast<float *>(a[array]); };
+    mp_batchnorm_tensors_t t;
+    MP_INIT_STRUCT(&t);
+    t.x = a[kX];
+    t.gamma = floats(kGamma);
+    t.beta = floats(kBeta);
+    t.saved_mean = floats(kSavedMean);
+    t.saved_inv_std = floats(kSavedInvStd);
+    if (is_forward) {
+      t.running_mean = floats(kRunningMean);
+      t.running_var = floats(kRunningVar);
+      t.y = a[kY];
+      return check(mp_batchnorm_forward_training(machine.context(), &desc, &t, workspace.data(),
+                                                 bytes, machine.stream()));
+    }
+    t.dy = a[kDy];
+    t.dx = a[kDx];
+    t.dgamma = floats(kDgamma);
+    t.dbeta = floats(kDbeta);
+    check(mp_batchnorm_backward(machine.context(), &desc, &t, workspace.data(), bytes,
+                                machine.stream()));
+  };
+  return layer;
+}
+
+LayerCalls pool(const Machine &machine, const LayerShape &shape, mp_dtype_t dtype) {
+  const mp_pool_mode_t mode =
+      shape.layer == Layer::kMaxPool ? MP_POOL_MAX : MP_POOL_AVG_INCLUDE_PAD;
+  mp_pool2d_desc_t desc =
+      mp_pool2d_desc_default(mode, static_cast<int32_t>(shape.n), static_cast<int32_t>(shape.h),
+                             static_cast<int32_t>(shape.w), static_cast<int32_t>(shape.c),
+                             shape.window, shape.window, dtype);
+  desc.pad_top = desc.pad_bottom = desc.pad_left = desc.pad_right = shape.pad;
+  desc.stride_h = desc.stride_w = shape.stride;
+  LayerCalls layer;
+  layer.arrays = {{shape.x_elems(), dtype, true},
+                  {shape.y_elems(), dtype},
+                  {shape.y_elems(), dtype, true, true},
+                  {shape.x_elems(), dtype, false, true}};
+  layer.enqueue = [=, &machine](bool is_forward, const Arrays &a, const Buffer &) {
+    check(is_forward ? mp_pool2d_forward(machine.context(), &desc, a[kX], a[kY], machine.stream())
+                     : mp_pool2d_backward(machine.context(), &desc, a[kX], a[kDy], a[kDx], nullptr,
+                                          machine.stream()));
+  };
+  return layer;
+}
+
+LayerCalls softmax_xent(const Machine &machine, const LayerShape &shape, mp_dtype_t dtype) {
+  const mp_xent_desc_t desc = mp_xent_desc_default(shape.n, shape.c, dtype);
+  LayerCalls layer;
+  layer.arrays = {{shape.x_elems(), dtype, true},
+                  {shape.n, MP_INT32, false, false, random_labels(shape.n, shape.c)},
+                  {shape.n, MP_FP32},
+                  {shape.x_elems(), dtype, false, true}};
+  layer.enqueue = [=, &machine](bool is_forward, const Arrays &a, const Buffer &) {
+    mp_xent_tensors_t t;
+    MP_INIT_STRUCT(&t);
+    t.x = a[kX];
+    t.labels = a[kLabels];
+    t.row_loss = static_cast<float *>(a[kLosses]);
+    if (!is_forward) t.dx = a[kDx];
+    check(mp_softmax_xent(machine.context(), &desc, &t, machine.stream()));
+  };
+  return layer;
+}
+
+LayerCalls make_layer(const Machine &machine, const LayerShape &shape, mp_dtype_t dtype) {
+  const auto make = shape.is_pool()                    ? pool
+                    : shape.layer == Layer::kBatchNorm ? batch_norm
+                                                       : softmax_xent;
+  return make(machine, shape, dtype);
+}
+
+/// False for softmax, which computes no loss, and for the backward pass of max pooling: ties are
+/// frequent in 16 bits and cuDNN may select another maximum.
+bool is_comparable(const LayerShape &shape) {
+  const bool has_ties = shape.layer == Layer::kMaxPool && !is_forward(shape);
+  return shape.layer != Layer::kSoftmaxXent && !has_ties;
+}
+
+/// Maxima are exact.  A mean of w w values has an error of w w roundings of fp32.  Statistics of N
+/// values have an error of sqrt(N) roundings in either direction, multiplied by at most gamma
+/// inv_std = sqrt(3) and xhat = sqrt(3), in up to three terms: less than 32 of them for two
+/// results.
+Tolerance tolerance_of(const LayerShape &shape, mp_dtype_t dtype) {
+  if (shape.layer == Layer::kMaxPool) return {.absolute = 0, .relative = 0};
+  const double absolute =
+      shape.layer == Layer::kAvgPool
+          ? shape.window * shape.window * 0x1p-23
+          : 32 * std::sqrt(static_cast<double>(shape.n * shape.h * shape.w)) * 0x1p-24;
+  return {.absolute = absolute, .relative = 2 * unit_roundoff(dtype)};
+}
+
 class LayerBench {
  public:
   LayerBench(const Options &options, const Machine &machine, Report &report)
-      : options_(options),
-        machine_(machine),
-        report_(report),
-        stopwatch_(machine),
-        pool_(machine, options.dtype) {
+      : options_(options), machine_(machine), report_(report), stopwatch_(machine) {
     if (!machine.on_host() && options.peers.cudnn)
       open_peer_library(library_, "layers", report, machine.context(), machine.stream());
   }
@@ -37,17 +155,18 @@ class LayerBench {
   const Machine &machine_;
   Report &report_;
   Stopwatch stopwatch_;
-  RandomPool pool_;
   std::optional<Cudnn> library_;
 };
 
 void LayerBench::measure(const LayerShape &shape) {
-  LayerData data(machine_, pool_, shape, options_.dtype);
+  const mp_dtype_t dtype = options_.dtype;
+  const double min_bytes = shape.min_bytes(dtype);
+  LayerData data(machine_, make_layer(machine_, shape, dtype), is_forward(shape), dtype, min_bytes);
   LayerRow row{.shape = shape,
-               .dtype = options_.dtype,
+               .dtype = dtype,
                .workspace_bytes = data.workspace_bytes(),
                .sets = data.sets(),
-               .copy = {shape.min_bytes(options_.dtype)}};
+               .copy = {min_bytes}};
   if (machine_.is_counted())
     row.counts = count_call(machine_, data.own());
   else
@@ -59,7 +178,7 @@ void LayerBench::time(LayerRow &row, LayerData &data) {
   const LayerShape &shape = row.shape;
   const std::unique_ptr<CudnnLayer> peer = make_peer(shape);
   std::vector<Work> works = {data.own(), make_copy(machine_, static_cast<int64_t>(row.copy.bytes))};
-  if (peer) works.push_back(data.peer(*peer));
+  if (peer) works.push_back([&] { peer->enqueue(data.next_set()); });
   const std::vector<Timing> timings = stopwatch_.time(works, pace_of(options_, machine_));
   row.timing = timings[0];
   row.copy.timing = timings[1];
@@ -67,14 +186,13 @@ void LayerBench::time(LayerRow &row, LayerData &data) {
     row.peer = peer_result(peer_name(shape), timings[2]);
     row.peer_workspace =
         PeerWorkspace{.limit = Cudnn::kWorkspaceBytes, .used = peer->workspace_bytes()};
-    if (data.is_comparable()) row.peer->agrees = check_agreement(shape, data, *peer);
+    if (is_comparable(shape)) row.peer->agrees = check_agreement(shape, data, *peer);
   }
 }
 
 std::unique_ptr<CudnnLayer> LayerBench::make_peer(const LayerShape &shape) {
   // cuDNN's softmax writes as much as the loss with its gradient, and more than the loss alone.
-  const bool is_loss_alone =
-      shape.layer == Layer::kSoftmaxXent && shape.pass == LayerPass::kForward;
+  const bool is_loss_alone = shape.layer == Layer::kSoftmaxXent && is_forward(shape);
   if (!library_ || is_loss_alone) return nullptr;
   try {
     return std::make_unique<CudnnLayer>(*library_, shape, options_.dtype);
@@ -91,7 +209,9 @@ std::string LayerBench::peer_name(const LayerShape &shape) const {
 
 bool LayerBench::check_agreement(const LayerShape &shape, const LayerData &data,
                                  const CudnnLayer &peer) {
-  const std::string differs = data.difference_to(peer);
+  const std::string differs =
+      data.difference_to([&] { peer.enqueue(data.first_set()); }, is_forward(shape) ? kY : kDx,
+                         tolerance_of(shape, options_.dtype));
   if (differs.empty()) return true;
   report_.add_failure("mpcore and " + peer_name(shape) + " differ for " + shape.name() + ": " +
                       differs + ".");

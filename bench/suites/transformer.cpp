@@ -42,7 +42,8 @@ class TransformerBench {
   /// Returns an attention by cuDNN; NULL if it has none, with a note.
   std::unique_ptr<CudnnGraph> make_graph(const TransformerShape &shape);
   /// Returns the fastest engine, and the fastest deterministic one if it is another.
-  std::vector<size_t> fastest_engines(const CudnnGraph &graph, TransformerData &data) const;
+  std::vector<size_t> fastest_engines(const CudnnGraph &graph, const TransformerShape &shape,
+                                      TransformerData &data) const;
   bool check_agreement(const TransformerShape &shape, const TransformerData &data,
                        const CudnnGraph &graph, size_t engine);
   /// Starts the peers of a suite.
@@ -97,7 +98,7 @@ void TransformerBench::time(TransformerRow &row, TransformerData &data) {
   if (data.has_product()) comparison.add(row.product, "product", data.product());
   const std::unique_ptr<CudnnGraph> graph = make_graph(row.shape);
   std::vector<size_t> engines;
-  if (graph) engines = fastest_engines(*graph, data);
+  if (graph) engines = fastest_engines(*graph, row.shape, data);
   std::vector<std::optional<PeerResult>> by_engine(engines.size());
   for (size_t i = 0; i < engines.size(); ++i)
     comparison.add(by_engine[i], name_of(*cudnn_), [&, engine = engines[i]] {
@@ -131,8 +132,8 @@ std::unique_ptr<CudnnGraph> TransformerBench::make_graph(const TransformerShape 
 }
 
 std::vector<size_t> TransformerBench::fastest_engines(const CudnnGraph &graph,
+                                                      const TransformerShape &shape,
                                                       TransformerData &data) const {
-  const TransformerShape &shape = data.shape();
   std::vector<size_t> chosen;
   for (const bool is_deterministic : {false, true}) {
     std::vector<size_t> engines;

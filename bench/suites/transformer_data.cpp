@@ -1,13 +1,11 @@
 #include "transformer_data.h"
 
 #include <cmath>
-#include <random>
 
 namespace mpbench {
 namespace {
 
-TransformerLayer attention(const Machine &machine, const TransformerShape &shape,
-                           mp_dtype_t dtype) {
+LayerCalls attention(const Machine &machine, const TransformerShape &shape, mp_dtype_t dtype) {
   const mp_attention_desc_t desc = attention_desc(shape, dtype);
   const bool is_packed = desc.q_rows > 0;
   const int64_t rows = shape.rows(), q = rows * shape["h"] * shape["d"];
@@ -16,7 +14,7 @@ TransformerLayer attention(const Machine &machine, const TransformerShape &shape
   std::vector<int32_t> ends;
   for (int64_t i = 0, end = 0; is_packed && i < shape["b"]; ++i)
     ends.push_back(static_cast<int32_t>(end += shape.length(i)));
-  TransformerLayer layer;
+  LayerCalls layer;
   layer.arrays = {{q, dtype, true},
                   {k, dtype, true},
                   {v, dtype, true},
@@ -53,7 +51,7 @@ TransformerLayer attention(const Machine &machine, const TransformerShape &shape
   return layer;
 }
 
-TransformerLayer norm(const Machine &machine, const TransformerShape &shape, mp_dtype_t dtype) {
+LayerCalls norm(const Machine &machine, const TransformerShape &shape, mp_dtype_t dtype) {
   const bool is_layer_norm = shape.form.starts_with("layer"), has_residual = shape.has_residual();
   const int64_t columns = shape["c"], vectors = shape["n"] * shape["g"], elems = vectors * columns;
   mp_norm_desc_t desc =
@@ -61,7 +59,7 @@ TransformerLayer norm(const Machine &machine, const TransformerShape &shape, mp_
   desc.groups = static_cast<int32_t>(shape["g"]);
   enum : size_t { kX, kResidual, kSum, kY, kGamma, kBeta, kMean, kRstd, kDy, kDsum, kDx, kDgamma };
   const int64_t beside = has_residual ? elems : 0;
-  TransformerLayer layer;
+  LayerCalls layer;
   layer.arrays = {{elems, dtype, true},
                   {beside, dtype, true},
                   {beside, dtype},
@@ -109,18 +107,14 @@ TransformerLayer norm(const Machine &machine, const TransformerShape &shape, mp_
   return layer;
 }
 
-TransformerLayer linear_xent(const Machine &machine, const TransformerShape &shape,
-                             mp_dtype_t dtype) {
+LayerCalls linear_xent(const Machine &machine, const TransformerShape &shape, mp_dtype_t dtype) {
   const int64_t rows = shape["n"], width = shape["w"], classes = shape["c"];
   const mp_linear_xent_desc_t desc = mp_linear_xent_desc_default(rows, width, classes, dtype);
-  std::mt19937 bits(1);
-  std::vector<int32_t> labels(static_cast<size_t>(rows));
-  for (int32_t &label : labels) label = static_cast<int32_t>(bits() % classes);
   enum : size_t { kX, kW, kLabels, kLosses, kDx, kDw };
-  TransformerLayer layer;
+  LayerCalls layer;
   layer.arrays = {{rows * width, dtype, true},
                   {classes * width, dtype, true},
-                  {rows, MP_INT32, false, false, labels},
+                  {rows, MP_INT32, false, false, random_labels(rows, classes)},
                   {rows + 1, MP_FP32},
                   {rows * width, dtype, false, true},
                   {classes * width, MP_FP32, false, true}};
@@ -148,7 +142,7 @@ TransformerLayer linear_xent(const Machine &machine, const TransformerShape &sha
 
 /// A product and a gated unit: forward x [gate | up], then the unit; backward the gradient of the
 /// unit from a product of the next layer's gradient.
-TransformerLayer gated(const Machine &machine, const TransformerShape &shape, mp_dtype_t dtype) {
+LayerCalls gated(const Machine &machine, const TransformerShape &shape, mp_dtype_t dtype) {
   const int64_t n = shape["n"], f = shape["f"], k = shape["k"];
   const bool is_forward_shape = shape.is_forward;
   const mp_gemm_desc_t gemm =
@@ -157,7 +151,7 @@ TransformerLayer gated(const Machine &machine, const TransformerShape &shape, mp
       mp_glu_desc_default(shape.form == "swiglu" ? MP_ACT_SILU : MP_ACT_GELU_ERF, n, f, dtype);
   // kHalves: [gate | up], written by the forward product; kUnits: the result, or its gradient.
   enum : size_t { kX, kW, kHalves, kUnits, kGrads };
-  TransformerLayer layer;
+  LayerCalls layer;
   layer.arrays = {{n * k, dtype, true},
                   {k * gemm.n, dtype, true},
                   {2 * n * f, dtype, true},
@@ -184,8 +178,7 @@ TransformerLayer gated(const Machine &machine, const TransformerShape &shape, mp
   return layer;
 }
 
-TransformerLayer make_layer(const Machine &machine, const TransformerShape &shape,
-                            mp_dtype_t dtype) {
+LayerCalls make_layer(const Machine &machine, const TransformerShape &shape, mp_dtype_t dtype) {
   const auto make = shape.suite == "attention" ? attention
                     : shape.suite == "norm"    ? norm
                     : shape.suite == "gated"   ? gated
@@ -214,59 +207,10 @@ mp_attention_desc_t attention_desc(const TransformerShape &shape, mp_dtype_t dty
 
 TransformerData::TransformerData(const Machine &machine, const TransformerShape &shape,
                                  mp_dtype_t dtype)
-    : machine_(machine),
+    : LayerData(machine, make_layer(machine, shape, dtype), shape.is_forward, dtype,
+                shape.min_bytes(dtype)),
       shape_(shape),
-      dtype_(dtype),
-      layer_(make_layer(machine, shape, dtype)),
-      workspace_(machine.context(), layer_.workspace_bytes) {
-  RandomPool low(machine, dtype), single(machine, MP_FP32);
-  const int64_t count = machine.sets_beyond_l2(static_cast<int64_t>(shape.min_bytes(dtype)));
-  for (int64_t i = 0; i < count; ++i) sets_.push_back(make_set(low, single));
-  if (!shape.is_forward)
-    for (const std::vector<void *> &set : sets_) layer_.enqueue(true, set, workspace_);
-  machine.synchronize();
-}
-
-std::vector<void *> TransformerData::make_set(RandomPool &low, RandomPool &single) {
-  std::vector<void *> set;
-  for (const LayerArray &array : layer_.arrays) {
-    const int64_t elems = array.is_backward && shape_.is_forward ? 0 : array.elems;
-    memory_.push_back(make_buffer(machine_.context(), elems, array.dtype));
-    void *const data = memory_.back().data();
-    set.push_back(data);
-    if (!array.values.empty())
-      check(mp_memcpy(machine_.context(), data, array.values.data(),
-                      array.values.size() * sizeof(int32_t), machine_.stream()));
-    else if (array.is_input && elems > 0)
-      (array.dtype == MP_FP32 ? single : low).fill(data, elems);
-  }
-  return set;
-}
-
-const std::vector<void *> &TransformerData::next_set() {
-  const std::vector<void *> &set = sets_[next_];
-  next_ = (next_ + 1) % sets_.size();
-  return set;
-}
-
-Work TransformerData::own() {
-  return [this] { layer_.enqueue(shape_.is_forward, next_set(), workspace_); };
-}
-
-Work TransformerData::product() {
-  return [this] { layer_.multiply(next_set(), workspace_); };
-}
-
-std::vector<std::pair<const void *, int64_t>> TransformerData::results_of_first_set() const {
-  std::vector<std::pair<const void *, int64_t>> results;
-  for (size_t i = 0; i < layer_.arrays.size(); ++i) {
-    const LayerArray &array = layer_.arrays[i];
-    const bool is_written = !array.is_input && array.values.empty() && array.elems > 0;
-    if (is_written && array.is_backward != shape_.is_forward)
-      results.emplace_back(first_set()[i], array.elems);
-  }
-  return results;
-}
+      dtype_(dtype) {}
 
 /// o is a mean of v, |v| <= 1, with weights that sum to 1.  An error e of all scores changes each
 /// weight by a factor of at most exp(2 e).  Weights are rounded to the type once, o once.
@@ -274,14 +218,8 @@ std::string TransformerData::difference_to(const Work &peer_of_first_set) const 
   const double scale = 1 / std::sqrt(static_cast<double>(shape_["d"]));
   const double of_scores = scale * tolerance_of_sums(shape_["d"], MP_FP32).absolute;
   const double u = unit_roundoff(dtype_);
-  const std::vector<Result> results = {{.data = first_set()[kO],
-                                        .count = layer_.arrays[kO].elems,
-                                        .dtype = dtype_,
-                                        .is_added_to = false}};
-  const Values own = values_of(
-      machine_, [this] { layer_.enqueue(true, first_set(), workspace_); }, results);
-  return difference(machine_, own, peer_of_first_set, results,
-                    {.absolute = 2 * (u + std::expm1(2 * of_scores)), .relative = 2 * u});
+  return LayerData::difference_to(
+      peer_of_first_set, kO, {.absolute = 2 * (u + std::expm1(2 * of_scores)), .relative = 2 * u});
 }
 
 }  // namespace mpbench

@@ -1,74 +1,23 @@
-// Tensors of a layer of a transformer, in enough sets to exceed L2, and mpcore's calls on them.
+// Arrays and calls of a layer of a transformer.
 #pragma once
 
-#include <functional>
 #include <string>
-#include <vector>
 
 #include "bench/shapes/transformer_shapes.h"
-#include "bench/timing/agreement.h"
-#include "bench/timing/machine.h"
-#include "bench/timing/timing.h"
+#include "layer_data.h"
 
 namespace mpbench {
 
-/// An array of a layer.
-struct LayerArray {
-  int64_t elems;
-  mp_dtype_t dtype;
-  bool is_input = false;             ///< random values
-  bool is_backward = false;          ///< not used by the forward pass
-  std::vector<int32_t> values = {};  ///< copied instead of random values
-};
-
-/// A layer with its arrays, whose order is that of its functions.
-struct TransformerLayer {
-  std::vector<LayerArray> arrays;
-  int64_t workspace_bytes = 0;
-  /// Enqueues a pass.  The backward pass reads results of the forward pass.
-  std::function<void(bool is_forward, const std::vector<void *> &arrays, const Buffer &workspace)>
-      enqueue;
-  /// Enqueues the product of a gated unit alone; NULL for other layers.
-  std::function<void(const std::vector<void *> &arrays, const Buffer &workspace)> multiply =
-      nullptr;
-};
-
-class TransformerData {
+class TransformerData : public LayerData {
  public:
-  /// Runs the forward pass if the shape is a backward pass.
   TransformerData(const Machine &machine, const TransformerShape &shape, mp_dtype_t dtype);
-  TransformerData(const TransformerData &) = delete;
-  TransformerData &operator=(const TransformerData &) = delete;
-
-  const TransformerShape &shape() const { return shape_; }
-  int64_t sets() const { return static_cast<int64_t>(sets_.size()); }
-  int64_t workspace_bytes() const { return workspace_.bytes(); }
-  bool has_product() const { return layer_.multiply != nullptr; }
-  /// The arrays of a set, in the order of the layer.
-  const std::vector<void *> &first_set() const { return sets_.front(); }
-  const std::vector<void *> &next_set();
-
-  /// Work in which each call uses the next set.
-  Work own();
-  Work product();
-
-  /// Arrays of the first set that the pass writes, with their numbers of elements.
-  std::vector<std::pair<const void *, int64_t>> results_of_first_set() const;
 
   /// Compares the output of an attention's forward pass; same contract as Problem::difference_to.
   std::string difference_to(const Work &peer_of_first_set) const;
 
  private:
-  std::vector<void *> make_set(RandomPool &low, RandomPool &single);
-
-  const Machine &machine_;
   TransformerShape shape_;
   mp_dtype_t dtype_;
-  TransformerLayer layer_;
-  std::vector<Buffer> memory_;
-  std::vector<std::vector<void *>> sets_;
-  size_t next_ = 0;
-  Buffer workspace_;
 };
 
 /// Indices of the arrays of an attention.
