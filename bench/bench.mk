@@ -34,7 +34,7 @@ bench: setup-build
 
 ## report: HTML page and pictures of bench/results/: build/report/index.html
 report: setup-report
-	@tools/bench_report --build $(BUILD) --out $(BUILD)/report $(ARGS)
+	@tools/bench_report --out $(BUILD)/report $(ARGS)
 
 ## tune: measure GEMM kernels: build/tuning.txt for MP_GEMM_TUNING (ARGS="--quick")
 tune: setup-build
@@ -43,12 +43,13 @@ tune: setup-build
 
 COUNTED := $(BUILD)/counted
 COUNTED_ARCHS ?= 90 80 75
-## counted: count work on the software device: build/counted/*.json (ARGS="gemm" COUNTED_ARCHS=90)
+## counted: count work on the software device: build/counted/ (ARGS="gemm" COUNTED_ARCHS=90)
 counted: setup-test
 	@$(MAKE) softgpu $(BUILD)/mpbench
 	@mkdir -p $(COUNTED)
 	@set -e; for arch in $(COUNTED_ARCHS); do SOFTGPU_COUNT=1 SOFTGPU_SKIP_PRODUCTS=1 \
 	  softgpu/run --build $(BUILD) --arch $$arch $(BUILD)/mpbench $(ARGS) --json $(COUNTED)/sm_$$arch.json; done
+	@tools/bench_report --counts $(COUNTED_ARCHS:%=$(COUNTED)/sm_%.json) > $(COUNTED)/counted.csv
 
 ## counted-cutlass: after counted: the same for CUTLASS: build/counted/cutlass_sm_90.json
 counted-cutlass: setup-calibrate

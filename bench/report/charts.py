@@ -231,19 +231,6 @@ def prediction_by_family(device):
     return figure
 
 
-def shares(rows: list, units: tuple):
-    """One line for each of (name, {unit: share of the binding unit}), one mark per unit."""
-    figure, axes = pyplot.subplots(figsize=(_PHONE[0], 1.3 + 2 * _LINE * len(rows)))
-    names = ["\n".join(textwrap.wrap(name, 30)) for name, _ in rows]
-    for unit, colour, marker in zip(units, (ORANGE, GREY, PINK, GREEN, BLUE), "D|s^o"):
-        axes.plot([100 * of[unit] for _, of in rows], range(len(rows)), marker, color=colour, markersize=6, label=unit)
-    axes.set_yticks(range(len(rows)), names, fontsize=7)
-    axes.invert_yaxis()
-    axes.set(xlabel="% of the clocks of the busiest unit", xlim=(-3, 103))
-    axes.legend(loc="lower center", bbox_to_anchor=(0.4, 1), ncols=3, handletextpad=0.2, columnspacing=0.9)
-    return figure
-
-
 def calls(device):
     rows = sorted(device.rows("calls"), key=lambda row: row["median_us"])
     if not rows:

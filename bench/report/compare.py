@@ -1,4 +1,4 @@
-"""Changes between two results of one device."""
+"""Changes between two results of one device, and rows that are slower than their peer."""
 import dataclasses
 
 from . import results
@@ -66,3 +66,18 @@ def print_comparison(old: dict, new: dict, limit: float) -> int:
     print(f"{len(both)} rows in both, {len(slower)} take more than {limit:g} times as long, "
           f"{len(missing)} are missing in {new['file']}.")
     return 1 if slower else 0
+
+
+def below(runs: list, limit: float) -> list:
+    """Returns a heading per GPU and its rows with a lower ratio, the slowest first."""
+    found = []
+    for device in results.devices_of([run for run in runs if run["target"] == "cuda"]):
+        rows = [row for row in device.rows(*results.BENCHES) if "ratio_to_peer" in row]
+        slow = sorted((row for row in rows if row["ratio_to_peer"] < limit), key=lambda row: row["ratio_to_peer"])
+        found.append(f"{device.name}: {len(slow)} of {len(rows)} rows below {limit:g} of the reference library")
+        found += [device.estimated_costs] if device.estimated_costs else []
+        for row in slow:
+            best = f", {row['ratio_to_peer_best']:.2f} of its best of 8" if "ratio_to_peer_best" in row else ""
+            found.append(f"- {results.label_of(row)}: {row['ratio_to_peer']:.2f}{best}; {row['median_us']:.1f} us, "
+                         f"{row.get('kernel', 'kernel not named')}; {row['peer']} {row['peer_median_us']:.1f} us")
+    return found or ["There are no results of GPUs."]

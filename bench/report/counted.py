@@ -1,4 +1,5 @@
 """Counts of a software device, and the bounds that they imply for a real device."""
+import csv
 import dataclasses
 
 SECTOR = 32  # bytes
@@ -47,18 +48,12 @@ class Totals:
     launches: int
     issue_slots: int
     fp32_instructions: int
-    tensor_instructions: int
     tensor_flops: int
     sectors: int
     least_sectors: int
     wavefronts: int
     least_wavefronts: int
     barriers: int
-
-    @property
-    def tensor_share(self) -> float:
-        """Share of the issue slots."""
-        return self.tensor_instructions / self.issue_slots
 
 
 def _over_paths(kernel: dict, memory: str, field: str) -> int:
@@ -73,7 +68,6 @@ def totals(row: dict) -> Totals:
         launches=over_kernels(lambda one: one["launches"]),
         issue_slots=over_kernels(lambda one: one["issue_slots"]),
         fp32_instructions=over_kernels(lambda one: one["classes"].get("fp32", 0)),
-        tensor_instructions=over_kernels(lambda one: one["tensor"]["instructions"]),
         tensor_flops=over_kernels(lambda one: one["tensor"]["flops"]),
         sectors=over_kernels(lambda one: _over_paths(one, "global", "sectors")),
         least_sectors=over_kernels(lambda one: _over_paths(one, "global", "least_sectors")),
@@ -92,22 +86,10 @@ class Bound:
     """Clocks for which each unit is busy, if the work is spread evenly over the multiprocessors and
     the device executes the PTX instructions.  The largest is a lower bound, not a time."""
     clocks: dict  # by unit
-    l2_bytes: int  # of all sectors, if L1 answers nothing
 
     @property
     def binds(self) -> str:
         return max(self.clocks, key=self.clocks.get)
-
-    @property
-    def l2_bytes_per_clock(self) -> float:
-        """Bytes per clock that L2 must supply for the bound."""
-        return self.l2_bytes / self.clocks[self.binds]
-
-    @property
-    def shares(self) -> dict:
-        """Shares of the clocks of the busiest unit, by unit."""
-        most = self.clocks[self.binds]
-        return {unit: clocks / most for unit, clocks in self.clocks.items()}
 
 
 def bound(row: dict, peaks: Peaks) -> Bound:
@@ -119,7 +101,7 @@ def bound(row: dict, peaks: Peaks) -> Bound:
         "shared memory": of.wavefronts / peaks.sms,
         "DRAM": least_bytes(row) / peaks.dram_bytes,
     }
-    return Bound(clocks, of.sectors * SECTOR)
+    return Bound(clocks)
 
 
 def contradictions(row: dict):
@@ -146,3 +128,20 @@ def kernel_of(row: dict) -> str:
         return row["kernel"]
     names = [one["name"].split("(")[0].split("<")[0].split("::")[-1].split()[-1] for one in row["counts"]]
     return ", ".join(dict.fromkeys(names))
+
+
+COLUMNS = ["arch", "suite", "set", "shape", "dtype", "kernel", "launches", "issue_slots", "tensor_flop", "bytes_moved", "least_bytes",
+           "shared_wavefronts", "least_wavefronts", "barriers", "busiest_unit", "its_clocks"]
+
+
+def write_table(runs: list, name_of, file):
+    """Writes a line per row; `name_of`: results.name_of, for rows without a shape."""
+    lines = csv.writer(file, lineterminator="\n")
+    lines.writerow(COLUMNS)
+    for run in runs:
+        for row in run["rows"]:
+            of, busy = totals(row), bound(row, PEAKS[run["arch"]])
+            kernel = " ".join(filter(None, [run.get("peer", "").split()[0] if "peer" in run else "", kernel_of(row)]))
+            lines.writerow([run["arch"], row["bench"], row.get("set", ""), row.get("shape") or name_of(row), row.get("dtype", ""),
+                            kernel, of.launches, of.issue_slots, of.tensor_flops, of.sectors * SECTOR, f"{least_bytes(row):.0f}",
+                            of.wavefronts, of.least_wavefronts, of.barriers, busy.binds, f"{busy.clocks[busy.binds]:.0f}"])

@@ -1,4 +1,4 @@
-"""Pieces of HTML, and numbers as text."""
+"""Pieces of HTML, and values as text."""
 import html
 
 GAP = "–"
@@ -8,38 +8,27 @@ def escape(value) -> str:
     return html.escape(str(value))
 
 
-def breakable(value) -> str:
-    """Allows a line break after each underscore of a name, for narrow screens."""
-    return escape(value).replace("_", "_<wbr>")
+def cell(value, form: str = "") -> str:
+    """Returns a value in a format of Python; a percent sign at its end is appended."""
+    if value is None:
+        return GAP
+    return f"{value:{form[:-1]}}%" if form.endswith("%") else f"{value:{form}}"
 
 
-def is_number(text: str) -> bool:
-    return text == GAP or text.replace(".", "").replace("%", "").replace("×", "").isdigit()
+def _is_number(text: str) -> bool:
+    return text == GAP or text.replace(".", "").replace("%", "").isdigit()
 
 
-def table(head: list, rows: list) -> str:
-    """Cells are text; columns of numbers are right-aligned."""
-    rows = [[str(cell) for cell in row] for row in rows]
-    classes = [' class="number"' if rows and all(is_number(row[i]) for row in rows) else ""
-               for i in range(len(head))]
-    lines = ["<tr>" + "".join(f"<th{kind}>{escape(cell)}</th>"
-                              for cell, kind in zip(head, classes)) + "</tr>"]
-    lines += ["<tr>" + "".join(f"<td{kind}>{breakable(cell)}</td>"
-                               for cell, kind in zip(row, classes)) + "</tr>" for row in rows]
-    return '<div class="scroll"><table>\n' + "\n".join(lines) + "\n</table></div>"
+def table(columns: list, rows: list) -> str:
+    """`columns`: (heading, field or function of the row, format).  Numbers are right-aligned."""
+    cells = [[cell(read(row) if callable(read) else row.get(read), form) for _, read, form in columns] for row in rows]
+    kinds = [' class="number"' if rows and all(map(_is_number, column)) else "" for column in zip(*cells)]
+    lines = ["".join(f"<th{kind}>{escape(heading)}</th>" for (heading, *_), kind in zip(columns, kinds))]
+    # An underscore may be followed by a line break, for narrow screens.
+    lines += ["".join(f"<td{kind}>{escape(text).replace('_', '_<wbr>')}</td>" for text, kind in zip(line, kinds))
+              for line in cells]
+    return '<div class="scroll"><table>\n' + "".join(f"<tr>{line}</tr>\n" for line in lines) + "</table></div>"
 
 
 def folded(title: str, body: str) -> str:
     return f"<details><summary>{escape(title)}</summary>\n{body}\n</details>"
-
-
-def figure(value, digits: int = 2) -> str:
-    return GAP if value is None else f"{value:.{digits}f}"
-
-
-def time(us) -> str:
-    return GAP if us is None else f"{us:.1f}"
-
-
-def percent(value, digits: int = 1) -> str:
-    return GAP if value is None else f"{value:.{digits}f}%"

@@ -18,6 +18,9 @@ SCHEMA_FILE = BENCH / "results" / "schema.json"
 
 # Suites of layers of transformers, whose rows have the same fields.
 TRANSFORMERS = ("attention", "norm", "linear_xent", "gated")
+# "bench" of all rows.
+BENCHES = ("gemm", "epilogue", "batched", "rnn", "rnn_layer", "conv", "layers", *TRANSFORMERS, "step", "calls", "startup",
+           "autocast", "graph", "allreduce")
 
 
 class BadResults(Exception):

@@ -4,7 +4,7 @@ import pathlib
 import re
 
 from . import results, summary
-from .markup import GAP, figure, percent
+from .markup import GAP, cell
 
 START = "<!-- bench figures: written by tools/bench_report --figures -->"
 END = "<!-- end of bench figures -->"
@@ -48,8 +48,8 @@ def _runs(device) -> str:
 
 
 def _gemms_and_convs(device) -> str:
-    rows = [[one.name, one.rows, figure(one.ratio_best), figure(one.ratio), one.slow,
-             percent(one.percent_of_peak, 0), figure(one.speedup_fp32), figure(one.speedup_tf32),
+    rows = [[one.name, one.rows, cell(one.ratio_best, ".2f"), cell(one.ratio, ".2f"), one.slow,
+             cell(one.percent_of_peak, ".0f%"), cell(one.speedup_fp32, ".2f"), cell(one.speedup_tf32, ".2f"),
              _commit(run), f"`{run['file']}`"] for run, one in summary.of_runs(device)]
     return _table(["set", "shapes", "best of 8", "first choice", f"below {summary.SLOW}", "of the peak", "FP32", "TF32",
                    "commit", "file"], rows, range(1, 8))
@@ -75,15 +75,15 @@ def _steps(device) -> str:
     for row in device.rows("step"):
         if row["op"] not in largest or row["parameters"] > largest[row["op"]]["parameters"]:
             largest[row["op"]] = row
-    rows = [[results.name_of(row), percent(row["percent_of_copy"], 0), figure(row.get("ratio_to_peer")),
+    rows = [[results.name_of(row), cell(row["percent_of_copy"], ".0f%"), cell(row.get("ratio_to_peer"), ".2f"),
              _commit(run), f"`{run['file']}`"]
             for row in largest.values() for run in device.runs if device.rows_of(run, [row])]
     return _table(["step", "of a copy's rate", "torch", "commit", "file"], rows, range(1, 3))
 
 
 def _layers(device) -> str:
-    rows = [[results.name_of(row).removeprefix("layers "), percent(row["percent_of_copy"], 0),
-             figure(row.get("ratio_to_peer")), _commit(run), f"`{run['file']}`"]
+    rows = [[results.name_of(row).removeprefix("layers "), cell(row["percent_of_copy"], ".0f%"),
+             cell(row.get("ratio_to_peer"), ".2f"), _commit(run), f"`{run['file']}`"]
             for run in device.runs for row in device.rows_of(run, device.rows("layers"))]
     return _table(["layer", "of a copy's rate", "cuDNN", "commit", "file"], rows, range(1, 3))
 

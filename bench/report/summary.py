@@ -1,6 +1,5 @@
 """Summaries of sets of shapes, one line each."""
 import dataclasses
-import math
 import statistics
 
 from . import results
@@ -11,7 +10,7 @@ SLOW = 0.85
 
 def geometric_mean(values: list):
     """Returns None for an empty list."""
-    return math.exp(statistics.fmean(map(math.log, values))) if values else None
+    return statistics.geometric_mean(values) if values else None
 
 
 def gemms_and_convs(device) -> list:

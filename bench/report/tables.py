@@ -1,36 +1,73 @@
-"""The tables of one device, as HTML."""
+"""The tables of one device, as HTML.  Columns are those of markup.table."""
 import statistics
 
 from . import results, summary
-from .markup import GAP, figure, folded, percent, table, time
+from .markup import folded, table
 
 MOST_WORST = 10
-PEAKS = ("wgmma", "mma.sync", "read")
 # Limit of a graph's time relative to the same calls without a graph.
 MOST_OF_HAND = 1.03
 
-
-def _two(row: dict, field: str) -> str:
-    return figure(row.get(field))
-
-
-def _mebibytes(count) -> str:
-    return GAP if count is None else f"{count / 2**20:.4g}"
+NAME, TYPES, COMMENT = ("row", results.name_of, ""), ("types", results.types_of, ""), ("", "comment", "")
+TIMES = [("µs", "median_us", ".1f"), ("q1", "q1_us", ".1f"), ("q3", "q3_us", ".1f")]
+RATES = [("TFLOP/s", "tflops", ".4g"), ("GB/s", "gb_per_s", ".4g")]
+PEER = [("peer", "peer", ""), ("peer µs", "peer_median_us", ".1f"), ("ratio", "ratio_to_peer", ".2f")]
+COPY = ("% copy", "percent_of_copy", ".0f%")
 
 
-def _yes(value) -> str:
-    return GAP if value is None else "yes" if value else "no"
+def _within(outer: str, field: str):
+    """Returns a function that reads a field of a part of the row, None without that part."""
+    return lambda row: row.get(outer, {}).get(field)
+
+
+def _mebibytes(heading: str, field: str) -> tuple:
+    return heading, lambda row: None if row.get(field) is None else row[field] / 2**20, ".4g"
+
+
+def _words(heading: str, field: str) -> tuple:
+    return heading, lambda row: {True: "yes", False: "no"}.get(row.get(field)), ""
+
+
+WORKSPACES = [_mebibytes("workspace MiB", "workspace_bytes"), _mebibytes("peer's", "peer_workspace_bytes")]
+
+
+def _per_peer(rows: list) -> list:
+    """Repeats a row for each of its peers."""
+    own = ("peer", "ratio_to_peer")
+    return [one for row in rows for one in (row, *(
+        {field: value for field, value in row.items() if not field.startswith(own)} | other
+        for other in row.get("other_peers", ())))]
+
+
+def _section(title: str, columns: list, rows: list, note: str = "") -> str:
+    return f"<h3>{title}</h3>\n{table(columns, rows)}" + (f'<p class="faint">{note}</p>' if note else "") if rows else ""
+
+
+def _all(title: str, columns: list, rows: list) -> str:
+    return folded(f"All {len(rows)} {title}", table(columns, rows)) if rows else ""
+
+
+def suites(device) -> str:
+    """Numbers of rows by suite: a suite, a peer or a baseline that is missing has 0 rows."""
+    def count(field: str):
+        return lambda bench: sum(field in row for row in device.rows(bench))
+
+    return _section("Rows", [
+        ("suite", str, ""), ("rows", lambda bench: len(device.rows(bench)), ""), ("with a peer", count("peer"), ""),
+        ("best of 8", count("ratio_to_peer_best"), ""), ("FP32", count("fp32"), ""), ("TF32", count("tf32"), ""),
+        ("ranked", count("rank"), ""), ("clocks", count("gpu_readings"), ""),
+        ("results differ", lambda bench: sum(row.get("peer_agrees") is False for row in device.rows(bench)), ""),
+    ], results.BENCHES)
 
 
 def summaries(device) -> str:
-    rows = [[one.name, one.rows, figure(one.ratio), figure(one.ratio_best), one.slow or "",
-             percent(one.percent_of_peak, 0), figure(one.speedup_fp32), figure(one.speedup_tf32)]
-            for one in summary.of_device(device)]
-    return "<h3>Sets</h3>\n" + table(
-        ["set", "rows", "ratio", "best", f"< {summary.SLOW}", "% peak", "x FP32", "x TF32"], rows) + (
-        '<p class="faint">Ratio: time of the reference library / mpcore; best: of its best of 8 choices / mpcore; '
-        f"< {summary.SLOW}: number of rows with a lower ratio; % peak: of the rate of large squares, median; x FP32, "
-        "x TF32: FP32 or TF32 time / mpcore. Ratios and factors are geometric means.</p>") if rows else ""
+    return _section("Sets", [
+        ("set", "name", ""), ("rows", "rows", ""), ("ratio", "ratio", ".2f"), ("best", "ratio_best", ".2f"),
+        (f"< {summary.SLOW}", "slow", ""), ("% peak", "percent_of_peak", ".0f%"), ("x FP32", "speedup_fp32", ".2f"),
+        ("x TF32", "speedup_tf32", ".2f")], list(map(vars, summary.of_device(device))),
+                    "Ratio: time of the reference library / mpcore; best: of its best of 8 choices / mpcore; "
+                    f"&lt; {summary.SLOW}: number of rows with a lower ratio; % peak: of the rate of large squares, median; "
+                    "x FP32, x TF32: FP32 or TF32 time / mpcore. Ratios and factors are geometric means.")
 
 
 def percent_of(device, row: dict, peak: str):
@@ -43,210 +80,166 @@ def percent_of(device, row: dict, peak: str):
 def peaks(device) -> str:
     """Peaks of the device, and the nearest row to each."""
     measured = summary.products(device) + device.rows("step")
-    rows = []
-    for name, peak in device.peaks.items():
-        shares = [(percent_of(device, row, name), row) for row in measured if percent_of(device, row, name)]
-        best, row = max(shares, key=lambda share: share[0], default=(None, None))
-        rows.append([f"{name}, {peak['unit']}", f"{peak['rate']:.1f}", percent(best, 0),
-                     results.name_of(row) if row else GAP, peak["how"]])
-    return "<h3>Peaks of the device</h3>\n" + table(
-        ["peak", "rate", "best row", "its shape", "measured by"], rows) if rows else ""
+
+    def nearest(peak: dict):
+        shares = [(share, row) for row in measured if (share := percent_of(device, row, peak["name"]))]
+        return max(shares, key=lambda one: one[0], default=(None, None))
+
+    return _section("Peaks of the device", [
+        ("peak", lambda peak: f"{peak['name']}, {peak['unit']}", ""), ("rate", "rate", ".1f"),
+        ("best row", lambda peak: nearest(peak)[0], ".0f%"),
+        ("its shape", lambda peak: nearest(peak)[1] and results.name_of(nearest(peak)[1]), ""),
+        ("measured by", "how", "")], list(device.peaks.values()))
 
 
 def worst(device) -> str:
     field, rows = results.worst(device.rows("gemm", "epilogue", "conv"), MOST_WORST)
-    if not rows:
-        return ""
-    heading, label, shown = {
-        "ratio_to_peer": ("ratio", "ratio to the reference library", figure),
-        "percent_of_peak": ("% peak", "percent of the peak (no reference library)", percent)}[field]
-    return f"<h3>The {len(rows)} slowest rows, by {label}</h3>\n" + table(
-        ["shape", heading, "best of 8", "µs", "kernel", "types"],
-        [[results.name_of(row), shown(row[field]), _two(row, "ratio_to_peer_best"), time(row["median_us"]),
-          row["kernel"], results.types_of(row)] for row in rows])
+    label = {"ratio_to_peer": "ratio to the reference library", "percent_of_peak": "percent of the peak (no reference library)"}
+    return _section(f"The {len(rows)} slowest rows, by {label.get(field)}", [
+        NAME, ("ratio", "ratio_to_peer", ".2f"), ("best of 8", "ratio_to_peer_best", ".2f"),
+        ("% peak", "percent_of_peak", ".1f%"), *TIMES[:1], ("kernel", "kernel", ""), TYPES], rows)
 
 
 def sustained(device) -> str:
     """Rows that were also timed alone, with their times alternating with others."""
-    def load(timing: dict) -> list:
-        return [GAP if timing.get(field) is None else f"{timing[field]:g}" for field in ("sm_mhz", "power_w")]
-
-    rows = [[results.name_of(row), time(row["median_us"]), _two(row, "ratio_to_peer"),
-             time(row["sustained"]["median_us"]), *load(row["sustained"]),
-             time(row.get("peer_sustained", {}).get("median_us")), *load(row.get("peer_sustained", {})),
-             _two(row, "ratio_to_peer_sustained")]
-            for row in summary.products(device) if "sustained" in row]
-    return "<h3>Sustained</h3>\n" + table(
-        ["shape", "µs, alternating", "ratio", "µs, sustained", "SM MHz", "W", "library µs, sustained", "its SM MHz", "its W",
-         "ratio, sustained"], rows) if rows else ""
+    alone = [(f"{whose}{heading}", _within(part, field), form) for whose, part in
+             (("", "sustained"), ("library: ", "peer_sustained"))
+             for heading, field, form in (("µs, sustained", "median_us", ".1f"), ("SM MHz", "sm_mhz", "g"), ("W", "power_w", "g"))]
+    return _section("Sustained", [
+        NAME, ("µs, alternating", "median_us", ".1f"), ("ratio", "ratio_to_peer", ".2f"), *alone,
+        ("ratio, sustained", "ratio_to_peer_sustained", ".2f")],
+        [row for row in summary.products(device) if "sustained" in row])
 
 
 def all_rows(device) -> str:
-    found = [[results.name_of(row), row["comment"], results.types_of(row), row["kernel"],
-              time(row["median_us"]), time(row["q1_us"]), time(row["q3_us"]),
-              f"{row['tflops']:.4g}", f"{row['gb_per_s']:.4g}", percent(row.get("percent_of_peak")),
-              *(percent(percent_of(device, row, name)) for name in PEAKS),
-              row.get("peer", GAP), time(row.get("peer_median_us")), _two(row, "ratio_to_peer"),
-              row.get("peer_best_choice", GAP), time(row.get("peer_best_median_us")),
-              _two(row, "ratio_to_peer_best"), *map(_mebibytes, (
-                  row["workspace_bytes"], row.get("peer_workspace_bytes"), row.get("peer_workspace_limit_bytes")))]
-             for row in device.rows("gemm", "epilogue", "batched", "rnn", "conv")]
-    layers = [[results.name_of(row), row["comment"], row["dtype"], time(row["median_us"]), time(row["q1_us"]),
-               time(row["q3_us"]), f"{row['gb_per_s']:.4g}", percent(row["percent_of_copy"]),
-               row.get("peer", GAP), time(row.get("peer_median_us")), _two(row, "ratio_to_peer")]
-              for row in device.rows("layers")]
-    transformers = [[results.name_of(row), row["comment"], row["dtype"], time(row["median_us"]), time(row["q1_us"]),
-                     time(row["q3_us"]), f"{row['tflops']:.4g}" if "tflops" in row else GAP, f"{row['gb_per_s']:.4g}",
-                     percent(row.get("percent_of_copy")), _two(row, "time_over_products"), peer.get("peer", GAP),
-                     time(peer.get("peer_median_us")), _two(peer, "ratio_to_peer"), _yes(peer.get("peer_deterministic")),
-                     *map(_mebibytes, (row["workspace_bytes"], peer.get("peer_workspace_bytes")))]
-                    for row in device.rows(*results.TRANSFORMERS) for peer in (row, *row.get("other_peers", ()))]
-    steps = [[results.name_of(row), str(row["tensors"]), time(row["median_us"]), time(row["q1_us"]),
-              time(row["q3_us"]), f"{row['gb_per_s']:.4g}", percent(row["percent_of_copy"]),
-              peer.get("peer", GAP), time(peer.get("peer_median_us")), _two(peer, "ratio_to_peer")]
-             for row in device.rows("step") for peer in (row, *row.get("other_peers", ()))]
-    peer = ["peer", "peer µs", "ratio"]
-    return folded(f"All {len(found)} GEMMs and convolutions", table(
-        ["shape", "", "types", "kernel", "µs", "q1", "q3", "TFLOP/s", "GB/s", "% peak", *(f"% {name}" for name in PEAKS), *peer,
-         "best of 8 is choice", "its µs", "ratio to it", "workspace MiB", "library's MiB", "its limit"], found)) + \
-        folded(f"All {len(layers)} layers", table(
-            ["layer", "", "type", "µs", "q1", "q3", "GB/s", "% copy", *peer], layers)) + \
-        folded(f"All {len(transformers)} layers of transformers", table(
-            ["layer", "", "type", "µs", "q1", "q3", "TFLOP/s", "GB/s", "% copy", "x its GEMM", *peer, "deterministic",
-             "workspace MiB", "peer's"], transformers)) + \
-        folded(f"All {len(steps)} steps", table(
-            ["operation", "tensors", "µs", "q1", "q3", "GB/s", "% copy", *peer], steps))
+    shares = [(f"% {name}", lambda row, name=name: percent_of(device, row, name), ".1f%") for name in ("wgmma", "mma.sync", "read")]
+    return "\n".join([
+        _all("GEMMs and convolutions", [
+            NAME, COMMENT, TYPES, ("kernel", "kernel", ""), *TIMES, *RATES, ("% peak", "percent_of_peak", ".1f%"), *shares, *PEER,
+            ("best of 8 is choice", "peer_best_choice", ""), ("its µs", "peer_best_median_us", ".1f"),
+            ("ratio to it", "ratio_to_peer_best", ".2f"), *WORKSPACES, _mebibytes("its limit", "peer_workspace_limit_bytes")],
+            device.rows("gemm", "epilogue", "batched", "rnn", "conv")),
+        _all("layers", [NAME, COMMENT, TYPES, *TIMES, *RATES[1:], COPY, *PEER], device.rows("layers")),
+        _all("layers of transformers", [
+            NAME, COMMENT, TYPES, *TIMES, *RATES, COPY, ("x its GEMM", "time_over_products", ".2f"), *PEER,
+            _words("deterministic", "peer_deterministic"), *WORKSPACES], _per_peer(device.rows(*results.TRANSFORMERS))),
+        _all("steps", [NAME, ("tensors", "tensors", ""), *TIMES, *RATES[1:], COPY, *PEER], _per_peer(device.rows("step")))])
 
 
 def mixed(device, theirs: list) -> str:
     ours = {results.name_of(row): row for row in summary.gemms_and_convs(device) + summary.recurrent_layers(device)}
-    rows = []
-    for row in theirs:
-        own = ours.get(row.name)
-        fp32 = device.fp32_time(own) if own else None
-        rows.append([row.name,
-                     figure(row.speedup), figure(fp32[0] / own["median_us"] if fp32 else None),
-                     figure(own.get("speedup_over_tf32") if own else None),
-                     time(row.fp32_us), time(row.mixed_us),
-                     time(fp32[0] if fp32 else None), time(own.get("tf32_median_us") if own else None),
-                     time(own["median_us"] if own else None), fp32[1] if fp32 else GAP])
+
+    def own(row, field: str):
+        return ours.get(row.name, {}).get(field)
+
+    def fp32(row) -> tuple:
+        return (row.name in ours and device.fp32_time(ours[row.name])) or (None, None)
+
+    columns = [
+        ("shape", lambda row: row.name, ""),
+        ("V100: FP32 / mixed", lambda row: row.speedup, ".2f"),
+        ("this device: FP32 / mixed", lambda row: fp32(row)[0] and fp32(row)[0] / own(row, "median_us"), ".2f"),
+        ("TF32 / mixed", lambda row: own(row, "speedup_over_tf32"), ".2f"),
+        ("V100 FP32 µs", lambda row: row.fp32_us, ".1f"), ("V100 mixed µs", lambda row: row.mixed_us, ".1f"),
+        ("FP32 µs", lambda row: fp32(row)[0], ".1f"), ("TF32 µs", lambda row: own(row, "tf32_median_us"), ".1f"),
+        ("mpcore mixed µs", lambda row: own(row, "median_us"), ".1f"), ("FP32 is", lambda row: fp32(row)[1], "")]
     measured = sum(row.name in ours for row in theirs)
-    return folded(f"All {len(theirs)} rows, {measured} of them measured on this device", table(
-        ["shape", "V100: FP32 / mixed", "this device: FP32 / mixed", "TF32 / mixed", "V100 FP32 µs", "V100 mixed µs",
-         "FP32 µs", "TF32 µs", "mpcore mixed µs", "FP32 is"], rows))
+    return folded(f"All {len(theirs)} rows, {measured} of them measured on this device", table(columns, theirs))
 
 
 def recurrent(device) -> str:
     """Complete layers with their GEMMs, cuDNN and torch."""
-    rows = []
-    for row in device.rows("rnn_layer"):
-        torch = row.get("with_w_ih", {})
-        rows.append([results.name_of(row), results.types_of(row), time(row["median_us"]), time(row["q1_us"]), time(row["q3_us"]),
-                     time(row["products_median_us"]), figure(row["time_over_products"]), f"{row['tflops']:.4g}",
-                     percent(row.get("percent_of_peak")), row.get("peer", GAP), time(row.get("peer_median_us")),
-                     _two(row, "ratio_to_peer"), torch.get("torch", GAP), torch.get("what", GAP),
-                     time(torch.get("mpcore_median_us")), time(torch.get("torch_median_us")), _two(torch, "ratio_to_torch"),
-                     *map(_mebibytes, (row["reserve_bytes"], row.get("peer_reserve_bytes"), row["workspace_bytes"],
-                                       row.get("peer_workspace_bytes")))])
-    return folded(f"All {len(rows)} recurrent layers", table(
-        ["layer", "types", "µs", "q1", "q3", "its GEMMs µs", "layer / GEMMs", "TFLOP/s", "% peak", "peer", "peer µs", "ratio",
-         "torch", "both compute", "mpcore µs", "torch µs", "ratio", "reserve MiB", "peer's", "workspace MiB", "peer's"],
-        rows)) if rows else ""
+    torch = [(heading, _within("with_w_ih", field), form) for heading, field, form in (
+        ("torch", "torch", ""), ("both compute", "what", ""), ("mpcore µs", "mpcore_median_us", ".1f"),
+        ("torch µs", "torch_median_us", ".1f"), ("ratio", "ratio_to_torch", ".2f"))]
+    return _all("recurrent layers", [
+        NAME, TYPES, *TIMES, ("its GEMMs µs", "products_median_us", ".1f"), ("layer / GEMMs", "time_over_products", ".2f"),
+        *RATES[:1], ("% peak", "percent_of_peak", ".1f%"), *PEER, *torch, _mebibytes("reserve MiB", "reserve_bytes"),
+        _mebibytes("peer's", "peer_reserve_bytes"), *WORKSPACES], device.rows("rnn_layer"))
 
 
 def change(found: list) -> str:
-    return folded(f"All {len(found)} rows in both", table(
-        ["row", "before µs", "now µs", "now / before", "quartiles", "kernel"],
-        [[one.name, time(one.old["median_us"]), time(one.new["median_us"]), figure(one.times_as_slow),
-          "overlap" if one.within_noise else "apart", one.kernels] for one in found])) if found else ""
+    return _all("rows in both", [
+        ("row", lambda one: one.name, ""), ("before µs", lambda one: one.old["median_us"], ".1f"),
+        ("now µs", lambda one: one.new["median_us"], ".1f"), ("now / before", lambda one: one.times_as_slow, ".2f"),
+        ("quartiles", lambda one: "overlap" if one.within_noise else "apart", ""), ("kernel", lambda one: one.kernels, "")], found)
 
 
 def prediction(device) -> str:
-    families = [[one.family, len(one.ratios), *map(figure, one.quartiles), percent(100 * one.within_a_quarter, 0),
-                 f"{one.first_was_fastest}/{len(one.ranked)}" if one.ranked else GAP, one.worst_place or GAP,
-                 figure(one.mean_loss)]
-                for one in summary.predictions(device)]
-    rows = [[results.name_of(row), row["kernel"], time(row["predicted_us"]), time(row["median_us"]),
-             figure(row["predicted_us"] / row["median_us"]),
-             f"{row['rank']} of {row['rank_of']}" if "rank" in row else "not ranked",
-             row.get("fastest_kernel", GAP),
-             figure(row["chosen_us"] / row["fastest_us"] if "rank" in row else None)]
-            for row in summary.gemms_and_convs(device) if "predicted_us" in row]
-    if not rows:
-        return ""
-    return table(["kernels", "rows", "quarter", "half", "three quarters", "within 25 %", "fastest first", "worst rank", "loss"],
-                 families) + (
+    rows = [row for row in summary.gemms_and_convs(device) if "predicted_us" in row]
+    families = table([
+        ("kernels", lambda one: one.family, ""), ("rows", lambda one: len(one.ratios), ""),
+        *((heading, lambda one, i=i: one.quartiles[i], ".2f") for i, heading in enumerate(("quarter", "half", "three quarters"))),
+        ("within 25 %", lambda one: 100 * one.within_a_quarter, ".0f%"),
+        ("fastest first", lambda one: f"{one.first_was_fastest}/{len(one.ranked)}" if one.ranked else None, ""),
+        ("worst rank", lambda one: one.worst_place, ""), ("loss", lambda one: one.mean_loss, ".2f")],
+        summary.predictions(device))
+    ranks = _all("predicted and measured times, and ranks of the fastest kernels", [
+        NAME, ("selected kernel", "kernel", ""), ("predicted µs", "predicted_us", ".1f"), ("measured µs", "median_us", ".1f"),
+        ("predicted / measured", lambda row: row["predicted_us"] / row["median_us"], ".2f"),
+        ("rank of the fastest", lambda row: f"{row['rank']} of {row['rank_of']}" if "rank" in row else "not ranked", ""),
+        ("fastest kernel", "fastest_kernel", ""),
+        ("selected / fastest", lambda row: row["chosen_us"] / row["fastest_us"] if "rank" in row else None, ".2f")], rows)
+    return families + (
         '<p class="faint">Predicted / measured is below the first three figures in a quarter, half, three quarters of '
         "the rows. Fastest first: rows with --rank whose selected kernel was the fastest; worst rank: the largest that "
-        "the model gave to the fastest kernel; loss: time of the selected kernel / of the fastest, geometric mean.</p>") + folded(
-        "Predicted and measured, and the rank of the fastest kernel", table(
-            ["shape", "selected kernel", "predicted µs", "measured µs", "predicted / measured",
-             "rank of the fastest", "fastest kernel", "selected / fastest"], rows))
+        "the model gave to the fastest kernel; loss: time of the selected kernel / of the fastest, geometric mean.</p>") + ranks
 
 
 def calls(device) -> str:
-    rows = [[row["call"], row["problem"], figure(row["median_us"], 3), figure(row["q1_us"], 3),
-             figure(row["q3_us"], 3), row.get("peer", GAP), figure(row.get("peer_median_us"), 3)]
-            for row in device.rows("calls")]
-    return folded(f"All {len(rows)} calls", table(
-        ["call", "problem", "µs", "q1", "q3", "peer", "peer µs"], rows)) if rows else ""
+    milli = [(heading, field, ".3f") for heading, field, _ in TIMES]
+    return _all("calls", [("call", "call", ""), ("problem", "problem", ""), *milli, *PEER], device.rows("calls"))
 
 
 def startup(device) -> str:
-    rows = [[row["phase"], *(figure(1e-3 * row[field], 3) for field in ("median_us", "q1_us", "q3_us"))]
-            for row in device.rows("startup")]
-    return table(["phase", "ms", "q1", "q3"], rows) if rows else ""
+    return table([("phase", "phase", ""), *((heading.replace("µs", "ms"), lambda row, field=field: 1e-3 * row[field], ".3f")
+                                            for heading, field, _ in TIMES)], device.rows("startup"))
 
 
 def autocast(device) -> str:
-    rows = [[row["graph"], row["nodes"], figure(row["ns_per_node"], 1), figure(row["bytes_per_node"], 1)]
-            for row in sorted(device.rows("autocast"), key=lambda row: (row["graph"], row["nodes"]))]
-    return table(["graph", "nodes", "ns per node", "bytes per node"], rows) if rows else ""
+    return table([("graph", "graph", ""), ("nodes", "nodes", ""), ("ns per node", "ns_per_node", ".1f"),
+                  ("bytes per node", "bytes_per_node", ".1f")],
+                 sorted(device.rows("autocast"), key=lambda row: (row["graph"], row["nodes"])))
 
 
 def graph(device) -> str:
     """Steps of graphs compared with the same calls by hand."""
-    def times(beside: dict) -> list:
-        fields = ("time_over_hand", "time_over_hand_q1", "time_over_hand_q3")
-        return [time(beside.get("median_us")), time(beside.get("by_hand_median_us")),
-                *(figure(beside.get(field), 3) for field in fields)]
-
-    measured = device.rows("graph")
-    rows = [[row["network"], row["dtype"], row["launches"], *times(row), *times(row.get("host", {}))]
-            for row in measured]
-    if not rows:
-        return ""
+    times = (("graph µs", "median_us", ".1f"), ("by hand µs", "by_hand_median_us", ".1f"),
+             ("ratio", "time_over_hand", ".3f"), ("q1", "time_over_hand_q1", ".3f"), ("q3", "time_over_hand_q3", ".3f"))
+    rows = device.rows("graph")
     # The host waits for the launch only; for synchronous calls, this is the complete time.
-    within = sum(row.get("host", row)["time_over_hand"] <= MOST_OF_HAND for row in measured)
-    return "<h3>Graphs compared with calls by hand</h3>\n" + table(
-        ["network", "type", "launches", "graph µs", "by hand µs", "ratio", "q1", "q3",
-         "host: graph µs", "by hand µs", "ratio", "q1", "q3"], rows) + (
-        f'<p class="faint">In {within} of {len(rows)} rows, a step of a graph costs the host at most '
-        f"{100 * (MOST_OF_HAND - 1):.0f} % more than the same calls by hand. Ratio: time of the graph / by hand, median "
-        "of alternating rounds. Host: time until the calls return; synchronous calls have none.</p>")
+    within = sum(row.get("host", row)["time_over_hand"] <= MOST_OF_HAND for row in rows)
+    return _section("Graphs compared with calls by hand", [
+        ("network", "network", ""), ("type", "dtype", ""), ("launches", "launches", ""), *times,
+        *((f"host: {heading}", _within("host", field), form) for heading, field, form in times)], rows,
+        f"In {within} of {len(rows)} rows, a step of a graph costs the host at most {100 * (MOST_OF_HAND - 1):.0f} % more than "
+        "the same calls by hand. Ratio: time of the graph / by hand, median of alternating rounds. Host: time until the "
+        "calls return; synchronous calls have none.")
 
 
 def allreduce(device) -> str:
-    rows = [[row["shape"], row["dtype"], row["ranks"], row["transport"], time(row["median_us"]), time(row["q1_us"]),
-             time(row["q3_us"]), f"{row['gb_per_s']:.4g}", f"{row['bus_gb_per_s']:.4g}"]
-            for row in device.rows("allreduce")]
-    return table(["gradients", "type", "ranks", "over", "µs", "q1", "q3", "GB/s", "bus GB/s"], rows) if rows else ""
+    return table([("gradients", "shape", ""), TYPES, ("ranks", "ranks", ""), ("over", "transport", ""), *TIMES,
+                  *RATES[1:], ("bus GB/s", "bus_gb_per_s", ".4g")], device.rows("allreduce"))
 
 
 def clocks(device) -> str:
     """Readings of NVML while the rows of each suite were timed."""
-    suites = {}
-    for row in device.rows(*{row["bench"] for row, _ in device.latest.values()}):
+    watched = {}
+    for row, _ in device.latest.values():
         if "gpu_readings" in row:
-            suites.setdefault(row["bench"], []).append(row)
+            watched.setdefault(row["bench"], []).append(row)
 
-    def median(rows: list, field: str) -> str:
-        known = [row[field] for row in rows if row[field] is not None]
-        return f"{statistics.median(known):g}" if known else GAP
+    def median(field: str):
+        def of(suite: str) -> float:
+            known = [row[field] for row in watched[suite] if row[field] is not None]
+            return statistics.median(known) if known else None
+        return of
 
-    cells = [[bench, len(rows), median(rows, "sm_mhz"), median(rows, "least_sm_mhz"), median(rows, "power_w"),
-              median(rows, "temperature_c"), sum(row["power_capped"] > 0 for row in rows),
-              sum(row["heat_capped"] > 0 for row in rows)] for bench, rows in suites.items()]
-    return folded("Clocks, power and temperature: medians over rows", table(
-        ["suite", "rows", "SM MHz", "min SM MHz", "W", "°C", "rows limited by power", "by heat"],
-        cells)) if cells else ""
+    def limited(field: str):
+        return lambda suite: sum(row[field] > 0 for row in watched[suite])
+
+    return folded("Clocks, power and temperature: medians over rows", table([
+        ("suite", str, ""), ("rows", lambda suite: len(watched[suite]), ""), ("SM MHz", median("sm_mhz"), "g"),
+        ("min SM MHz", median("least_sm_mhz"), "g"), ("W", median("power_w"), "g"), ("°C", median("temperature_c"), "g"),
+        ("rows limited by power", limited("power_capped"), ""), ("by heat", limited("heat_capped"), "")],
+        list(watched))) if watched else ""

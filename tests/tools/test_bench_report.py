@@ -4,7 +4,6 @@ import copy
 import json
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -12,11 +11,11 @@ import time
 import pytest
 
 pytest.importorskip("jsonschema", reason="the bench report (no jsonschema)")
-from report import injected, kernels, published, results, speed_page  # noqa: E402
+from report import published, results, speed_page  # noqa: E402
 
-SAMPLE = results.BENCH / "results" / "sample_host_1.json"
-REWRITES = results.BENCH / "results" / "sample_host_autocast.json"
-GRAPHS = results.BENCH / "results" / "sample_host_graph.json"
+RESULTS = results.BENCH / "results"
+SAMPLE = RESULTS / "sample_host_1.json"
+GPU = RESULTS / "h200_quick.json"
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +24,13 @@ def tool(root, run):
     return lambda *arguments, code=0: run(sys.executable, root / "tools/bench_report", *arguments, code=code)
 
 
+def read(path: pathlib.Path) -> dict:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 @pytest.fixture
 def sample() -> dict:
-    return json.loads(SAMPLE.read_text(encoding="utf-8"))
+    return read(SAMPLE)
 
 
 @pytest.fixture(scope="module")
@@ -38,39 +41,9 @@ def fresh(build, run, tmp_path_factory) -> pathlib.Path:
     return file
 
 
-@pytest.fixture(scope="module")
-def made_up_gpu(build, run, tmp_path_factory):
-    """made_up_gpu(seed): the fields of a run on a GPU that the host target lacks, with synthetic
-    values."""
-    path = tmp_path_factory.mktemp("predicted") / "sm_90.json"
-    run(build / "mptune", "--predict", "sm_90", "--json", path)
-    return lambda seed: injected.run(json.loads(path.read_text())["predictions"], seed)
-
-
 def write(path: pathlib.Path, run: dict) -> pathlib.Path:
     path.write_text(json.dumps(run), encoding="utf-8")
     return path
-
-
-def recurrent_layer(run: dict, ratio_to_torch=3, **fields) -> dict:
-    """The complete layer for GEMMs in the run, twice as slow as they; fields may be wrong."""
-    row = next(row for row in run["rows"] if row["bench"] == "rnn")
-    row = {key: value for key, value in row.items() if not key.startswith(("gemm", "predicted_us"))}
-    beside = {"what": "forward", "torch": "torch", "ratio_to_torch": ratio_to_torch} | {
-        f"{whose}_{field}": us for whose, us in (("mpcore", 1), ("torch", 3)) for field in ("median_us", "q1_us", "q3_us")}
-    row |= {"bench": "rnn_layer", "training": True, "reserve_bytes": 1, "time_over_products": 2, "with_w_ih": beside,
-            **{f"products_{field}": row[field] / 2 for field in ("median_us", "q1_us", "q3_us")}, **fields}
-    return {key: value for key, value in row.items() if value is not None}
-
-
-def rewrite(**fields) -> dict:
-    """A row of autocast; fields may be wrong."""
-    return injected.rewrite("chain", 1000, 200) | fields
-
-
-def graph(**fields) -> dict:
-    """A row of graph without the fields that are None; fields may be wrong."""
-    return {key: value for key, value in (injected.graph(100, 1.01) | fields).items() if value is not None}
 
 
 def slowed(run: dict, kernel: str, factor: float) -> dict:
@@ -199,51 +172,58 @@ def test_committed_results(tool):
     tool("--check")
 
 
-@pytest.mark.parametrize("what, change, message", [
-    ("a missing field", lambda run: run["rows"][0].pop("q1_us"), "rows[0]: 'q1_us' is a required property"),
-    ("an unknown field", lambda run: run.update(extra=1), "'extra' was unexpected"),
-    ("an unknown field of a row", lambda run: run["rows"][0].update(extra=1), "rows[0]: Unevaluated properties"),
-    ("no number", lambda run: run["rows"][0].update(median_us=float("nan")), "NaN"),
-    ("a bench that is none", lambda run: run["rows"][0].update(bench="fft"), "rows[0].bench: 'fft' is not one of"),
-    ("a median outside the quartiles", lambda run: run["rows"][0].update(q1_us=2 * run["rows"][0]["q3_us"]),
-     "not between the quartiles"),
-    ("a rate that the time contradicts", lambda run: run["rows"][0].update(tflops=2 * run["rows"][0]["tflops"]),
-     "tflops is"),
-    ("a layer that its GEMMs contradict", lambda run: run["rows"].append(recurrent_layer(run, time_over_products=9)),
-     "time_over_products is 9, its times give 2"),
-    ("a layer without its GEMMs", lambda run: run["rows"].append(recurrent_layer(run, products_median_us=None)),
-     "'products_median_us' is a required property"),
-    ("a torch that its times contradict", lambda run: run["rows"].append(recurrent_layer(run, ratio_to_torch=9)),
-     "ratio_to_torch is 9, its times give 3"),
-    ("a ratio without a peer", lambda run: run["rows"][0].update(ratio_to_peer=1), "without 'peer_median_us'"),
-    ("a rewrite whose time per node contradicts its time", lambda run: run["rows"].append(rewrite(ns_per_node=300)),
-     "ns_per_node is 300, its times give 200"),
-    ("a rewrite whose bytes per node contradict its heap", lambda run: run["rows"].append(rewrite(heap_bytes=10)),
-     "bytes_per_node is 64.05, its times give 0.01"),
-    ("a rewrite on a device", lambda run: run["rows"].append(rewrite(runs_on="cuda")),
-     "runs_on: 'host' was expected"),
-    ("a rewrite with a peer", lambda run: run["rows"].append(rewrite(peer="made up", peer_median_us=1)),
-     "peer: is not allowed here"),
-    ("a graph without the same by hand", lambda run: run["rows"].append(graph(by_hand_median_us=None)),
-     "'by_hand_median_us' is a required property"),
-    ("a graph that the times contradict", lambda run: run["rows"].append(graph(time_over_hand=2, time_over_hand_q3=3)),
-     "time_over_hand is 2, its times give"),
-    ("a ratio outside its quartiles", lambda run: run["rows"].append(graph(time_over_hand_q1=1.05)),
-     "time_over_hand is not between its quartiles"),
-    ("a time by hand outside its quartiles", lambda run: run["rows"].append(graph(by_hand_q3_us=1)),
-     "perceptron 8 x 32, batch 16 fp16: the median is not between the quartiles"),
-    ("a host that its times contradict",
-     lambda run: run["rows"].append(graph(host=graph()["host"] | {"by_hand_median_us": 9, "by_hand_q1_us": 9, "by_hand_q3_us": 9})),
-     "host: time_over_hand is 1.01, its times give"),
-    ("separate host times though the calls are synchronous", lambda run: run["rows"].append(graph(synchronous=True)),
-     "host: is not allowed here"),
-    ("host times missing though the calls are asynchronous", lambda run: run["rows"].append(graph(host=None)),
-     "'host' is a required property"),
-    ("a host result that is not called a sample", lambda run: run.pop("sample"), 'has no "sample"'),
+def add_host(run: dict, **fields):
+    """Makes the first row of graph that of an asynchronous device."""
+    row = run["rows"][0]
+    times = {name: value for name, value in row.items() if name.endswith("_us") or name.startswith(("time_over", "batches", "calls"))}
+    row.update(synchronous=False, host=times | fields)
+
+
+@pytest.mark.parametrize("what, file, change, message", [
+    ("a missing field", "sample_host_1", lambda run: run["rows"][0].pop("q1_us"), "rows[0]: 'q1_us' is a required property"),
+    ("an unknown field", "sample_host_1", lambda run: run.update(extra=1), "'extra' was unexpected"),
+    ("an unknown field of a row", "sample_host_1", lambda run: run["rows"][0].update(extra=1), "rows[0]: Unevaluated properties"),
+    ("no number", "sample_host_1", lambda run: run["rows"][0].update(median_us=float("nan")), "NaN"),
+    ("a bench that is none", "sample_host_1", lambda run: run["rows"][0].update(bench="fft"), "rows[0].bench: 'fft' is not one of"),
+    ("a median outside the quartiles", "sample_host_1",
+     lambda run: run["rows"][0].update(q1_us=2 * run["rows"][0]["q3_us"]), "not between the quartiles"),
+    ("a rate that the time contradicts", "sample_host_1",
+     lambda run: run["rows"][0].update(tflops=2 * run["rows"][0]["tflops"]), "tflops is"),
+    ("a ratio without a peer", "sample_host_1", lambda run: run["rows"][0].update(ratio_to_peer=1), "without 'peer_median_us'"),
+    ("a host result that is not called a sample", "sample_host_1", lambda run: run.pop("sample"), 'has no "sample"'),
+    ("a layer that its GEMMs contradict", "h200_rnn",
+     lambda run: run["rows"][-1].update(time_over_products=9), "time_over_products is 9, its times give"),
+    ("a layer without its GEMMs", "h200_rnn",
+     lambda run: run["rows"][-1].pop("products_median_us"), "'products_median_us' is a required property"),
+    ("a torch that its times contradict", "h200_rnn",
+     lambda run: run["rows"][-1]["with_w_ih"].update(ratio_to_torch=9), "ratio_to_torch is 9, its times give"),
+    ("a rewrite whose time per node contradicts its time", "sample_host_autocast",
+     lambda run: run["rows"][0].update(ns_per_node=1), "ns_per_node is 1, its times give"),
+    ("a rewrite whose bytes per node contradict its heap", "sample_host_autocast",
+     lambda run: run["rows"][0].update(heap_bytes=1), "its times give 0.01"),
+    ("a rewrite on a device", "sample_host_autocast",
+     lambda run: run["rows"][0].update(runs_on="cuda"), "runs_on: 'host' was expected"),
+    ("a rewrite with a peer", "sample_host_autocast",
+     lambda run: run["rows"][0].update(peer="made up", peer_median_us=1), "peer: is not allowed here"),
+    ("a graph without the same by hand", "sample_host_graph",
+     lambda run: run["rows"][0].pop("by_hand_median_us"), "'by_hand_median_us' is a required property"),
+    ("a graph that the times contradict", "sample_host_graph",
+     lambda run: run["rows"][0].update(time_over_hand=2, time_over_hand_q3=3), "time_over_hand is 2, its times give"),
+    ("a ratio outside its quartiles", "sample_host_graph",
+     lambda run: run["rows"][0].update(time_over_hand_q1=3), "time_over_hand is not between its quartiles"),
+    ("a time by hand outside its quartiles", "sample_host_graph",
+     lambda run: run["rows"][0].update(by_hand_q3_us=1e-3), "the median is not between the quartiles"),
+    ("a host that its times contradict", "sample_host_graph",
+     lambda run: add_host(run, time_over_hand=2, time_over_hand_q3=3), "host: time_over_hand is 2, its times give"),
+    ("separate host times though the calls are synchronous", "sample_host_graph",
+     lambda run: [add_host(run), run["rows"][0].update(synchronous=True)], "host: is not allowed here"),
+    ("host times missing though the calls are asynchronous", "sample_host_graph",
+     lambda run: run["rows"][0].update(synchronous=False), "'host' is a required property"),
 ])
-def test_invalid_results(tool, sample, tmp_path, what, change, message):
-    change(sample)
-    assert message in tool("--check", write(tmp_path / "broken.json", sample), code=1), f"{what} is found"
+def test_invalid_results(tool, tmp_path, what, file, change, message):
+    run = read(RESULTS / f"{file}.json")
+    change(run)
+    assert message in tool("--check", write(tmp_path / "broken.json", run), code=1), f"{what} is found"
 
 
 def test_compare(tool, sample, tmp_path):
@@ -276,7 +256,7 @@ def test_compare(tool, sample, tmp_path):
     tool("--compare", SAMPLE, elsewhere, code=2)  # different devices are not compared
 
 
-def test_figures(tool, made_up_gpu, tmp_path):
+def test_figures(tool, tmp_path):
     tool("--figures", "--check")  # docs/on-a-gpu.md has the tables of the results
     own = tmp_path / "page.md"
     own.write_text(f"before\n{speed_page.START}\nold\n{speed_page.END}\nbehind\n", encoding="utf-8")
@@ -286,25 +266,24 @@ def test_figures(tool, made_up_gpu, tmp_path):
     text = own.read_text(encoding="utf-8")
     assert text.startswith(f"before\n{speed_page.START}\nNo GPU") and text.endswith(f"{speed_page.END}\nbehind\n")
     assert "|" not in text, "no table without results of a GPU"
-    gpu = write(tmp_path / "gpu.json", made_up_gpu(1))
-    tool("--figures", own, SAMPLE, gpu)
+    files = (SAMPLE, GPU, RESULTS / "h200_step.json")
+    tool("--figures", own, *files)
     text = own.read_text(encoding="utf-8")
     # The results of a GPU appear as a table.
-    assert all(part in text for part in ("**made-up <device>**", "\n| llm | ", "\n| scale_step adamw, "))
+    assert all(part in text for part in ("**NVIDIA H200**", "\n| llm | ", "\n| scale_step adamw, "))
     assert "EPYC" not in text
     assert text.count(speed_page.START) == text.count(speed_page.END) == 1, "once"
-    tool("--figures", own, "--check", SAMPLE, gpu)  # compares with the file
+    tool("--figures", own, "--check", *files)  # compares with the file
     own.write_text("nothing\n", encoding="utf-8")
     tool("--figures", own, code=1)
     assert own.read_text() == "nothing\n", "a file without the two lines is left alone"
 
 
-def test_each_row_of_the_figures_has_one_commit_and_file(tool, made_up_gpu, tmp_path):
+def test_each_row_of_the_figures_has_one_commit_and_file(tool, tmp_path):
     commit, page = "mpcore 0.1.0, git {}, targets: host", tmp_path / "page.md"
-    older = made_up_gpu(1) | {"date": "2026-01-01T00:00:00Z", "commit": commit.format("a" * 7)}
-    newer = made_up_gpu(1) | {"date": "2026-01-02T00:00:00Z", "commit": commit.format("b" * 7)}
-    first = next(row for row in newer["rows"] if row["bench"] == "gemm" and row["set"] == "llm")
-    newer["rows"] = [row for row in newer["rows"] if row["bench"] == "step" or row is first]
+    older = read(GPU) | {"date": "2026-01-01T00:00:00Z", "commit": commit.format("a" * 7)}
+    newer = read(GPU) | {"date": "2026-01-02T00:00:00Z", "commit": commit.format("b" * 7)}
+    newer["rows"] = [next(row for row in newer["rows"] if row["bench"] == "gemm" and row["set"] == "llm")]
     page.write_text(f"{speed_page.START}\n{speed_page.END}\n", encoding="utf-8")
     tool("--figures", page, write(tmp_path / "older.json", older), write(tmp_path / "newer.json", newer))
     lines = page.read_text(encoding="utf-8").splitlines()
@@ -314,11 +293,10 @@ def test_each_row_of_the_figures_has_one_commit_and_file(tool, made_up_gpu, tmp_
     assert ["set", "shapes", "best of 8", "first choice"] in [row[:4] for row in rows]
     # A set measured at two commits has two rows.
     assert [row[-2:] for row in rows if row[0] == "llm"] == [["aaaaaaa", "`older.json`"], ["bbbbbbb", "`newer.json`"]]
-    assert {tuple(row[-2:]) for row in rows if row[0].startswith("scale_step")} == {("bbbbbbb", "`newer.json`")}
 
 
-def test_below(tool, made_up_gpu, tmp_path):
-    run = made_up_gpu(1)
+def test_below(tool, tmp_path):
+    run = read(GPU)
     run["rows"] = run["rows"][:3]
     for row, ratio in zip(run["rows"], (0.8, 0.5, 0.9)):
         row.update(ratio_to_peer=ratio, **{f"peer_{field}": ratio * row[field] for field in
@@ -332,169 +310,99 @@ def test_below(tool, made_up_gpu, tmp_path):
     assert "no results of GPUs" in said, "no results without a GPU"
 
 
-def test_estimated_costs(tool, made_up_gpu, tmp_path):
+@pytest.mark.parametrize("is_estimated", [True, False])
+def test_estimated_costs(tool, tmp_path, is_estimated):
     """Each report shows whether the constants of kernel selection were measured."""
-    message = "The cost table of sm_90 is estimated"
-    page = tmp_path / "page.md"
-    for estimated, file in ((True, made_up_gpu(1)), (False, made_up_gpu(2))):
-        path = write(tmp_path / "gpu.json", file)
-        page.write_text(f"{speed_page.START}\n{speed_page.END}\n", encoding="utf-8")
-        tool("--figures", page, path)
-        assert (message in page.read_text(encoding="utf-8")) == estimated
-        assert (message in tool("--below", "2", path)) == estimated
-        assert bool(results.Device("", [file]).estimated_costs) == estimated
+    message, page = "The cost table of sm_90 is estimated", tmp_path / "page.md"
+    path = write(tmp_path / "gpu.json", read(GPU) | {"estimated_costs": is_estimated})
+    page.write_text(f"{speed_page.START}\n{speed_page.END}\n", encoding="utf-8")
+    tool("--figures", page, path)
+    assert (message in page.read_text(encoding="utf-8")) == is_estimated
+    assert (message in tool("--below", "2", path)) == is_estimated
 
 
 def test_published(sample):
-    names = {row.name for row in published.read()}
+    rows = published.read()
+    names = {row.name for row in rows}
     sets = {name.split()[0] for name in names}
     # For recurrent layers the complete ones are published, not their GEMMs.
     own = {results.recurrent_layer(results.name_of(row)) if row["bench"] == "rnn" else results.name_of(row)
            for row in sample["rows"] if row.get("set") in sets}
     assert own and own <= names, "mpbench's names of DeepBench's rows are known"
-    assert "deepbench NN 24000x512x1536" in names, "the misprinted k is put right"
-
-
-CHARTS = ("ratio", "ratio_best", "roofline", "peak", "mixed", "step", "prediction", "prediction_by_family",
-          "recurrent", "over_products", "calls", "startup", "autocast", "allreduce", "change")
-PHONE = 390  # CSS pixels
+    # 160 GEMMs, three passes of 94 convolutions without 10 data gradients, three of 53 layers.
+    assert len(rows) == 160 + 3 * 94 - 10 + 3 * 53
+    one = next(row for row in rows if row.name == "deepbench NN 16x1760x1760")
+    assert (one.fp32_us, one.mixed_us, one.gflop) == (38, 20, pytest.approx(2e-9 * 16 * 1760 * 1760))
+    flop = {results.recurrent_layer(results.name_of(row)) if row["bench"] == "rnn" else results.name_of(row): row["flop"]
+            for row in sample["rows"] if row["bench"] in ("gemm", "conv", "rnn")}
+    assert all(row.gflop == pytest.approx(1e-9 * flop[row.name]) for row in rows if row.name in flop)
 
 
 @pytest.fixture(scope="module")
-def gpu_page(build, tool, made_up_gpu, tmp_path_factory) -> pathlib.Path:
+def page_of(tool, tmp_path_factory):
+    """page_of(file...): the page of these results, and its folder."""
     pytest.importorskip("matplotlib", reason="the page of the bench report (no matplotlib)")
-    out = tmp_path_factory.mktemp("gpu")
-    gpu = [write(out / f"gpu{seed}.json", made_up_gpu(seed)) for seed in (1, 2)]
-    tool("--check", *gpu)
-    tool("--build", build, "--out", out, SAMPLE, *gpu)
-    return out / "index.html"
+
+    def make(*files) -> tuple:
+        out = tmp_path_factory.mktemp("page")
+        tool("--out", out, *files)
+        return (out / "index.html").read_text(encoding="utf-8").replace("<wbr>", ""), out
+    return make
 
 
-def test_page_of_samples(build, tool, tmp_path):
-    pytest.importorskip("matplotlib", reason="the page of the bench report (no matplotlib)")
-    tool("--build", build, "--out", tmp_path / "sample", *sorted(SAMPLE.parent.glob("sample_*.json")))
-    page = (tmp_path / "sample" / "index.html").read_text(encoding="utf-8").replace("<wbr>", "")
-    # Samples are labeled.
-    assert "Sample, host target: does not predict the speed of a GPU" in page
-    assert "no results of GPUs" in page
-    assert all(peer in page for peer in ("cuBLASLt was not", "cuDNN was not", "torch")), "missing peers are named"
-    assert published.V100 in page, "published figures are named"
-    assert all(row.name in page for row in published.read()), "all of DeepBench is there"
-
-    known = kernels.read()
-    # Kernels are listed.
-    assert f"CUDA {known.toolkit} " in page
-    assert all(f"{arch}: {len(rows)} kernels" in page for arch, rows in known.by_arch.items())
-    assert "HMMA 64" in page, "and their instructions"
-    assert all(f"{part} {size / 1e6:.1f} MB" in page for part, size in known.library_bytes.items()), "and sizes"
-
-
-def test_rewrites(build, tool, tmp_path):
-    """Picture and table of autocast match the rows of its sample."""
-    pyplot = pytest.importorskip("matplotlib.pyplot", reason="the page of the bench report (no matplotlib)")
-    from report import charts
-    tool("--check", REWRITES)
-    run = json.loads(REWRITES.read_text(encoding="utf-8"))
-    rows = {(row["graph"], row["nodes"]): row for row in run["rows"]}
-    assert set(rows) == {(graph, 10**power) for graph in ("chain", "random") for power in (2, 3, 4, 5, 6)}
-
-    figure = charts.autocast(results.Device("", [run]))
-    axes, = figure.axes
-    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    lines = {line.get_label(): line for line in axes.get_lines()}
-    assert set(lines) == {"chain", "random", "slope 1"}
-    for graph in ("chain", "random"):
-        own = sorted((nodes, 1e-6 * row["median_us"]) for (of, nodes), row in rows.items() if of == graph)
-        assert [tuple(point) for point in lines[graph].get_xydata()] == own, f"seconds of {graph}"
-    (left, low), (right, high) = lines["slope 1"].get_xydata()
-    assert high / low == pytest.approx(right / left), "a line of slope 1"
-    assert lines["slope 1"].get_linewidth() < lines["chain"].get_linewidth(), "which is thin"
-    pyplot.close(figure)
-
-    tool("--build", build, "--out", tmp_path, REWRITES)
-    page = (tmp_path / "index.html").read_text(encoding="utf-8")
-    section = page[page.index("<h3>Autocast rewrites of graphs"):]
-    section = section[:section.index("</section>")]
-    assert "<svg" in section and "seconds per rewrite" in section and (tmp_path / "autocast_1.png").stat().st_size > 0
-    shown = [tuple(re.sub("<[^>]*>", "", cell) for cell in re.findall(r"<td.*?</td>", line))
-             for line in section.splitlines() if "<td" in line]
-    assert shown == [(graph, str(nodes), f"{row['ns_per_node']:.1f}", f"{row['bytes_per_node']:.1f}")
-                     for (graph, nodes), row in sorted(rows.items())], "a line for each row, with its numbers"
-
-
-def table_of_graphs(page: pathlib.Path):
-    """Returns (cells of the lines, paragraph after the table) of the page."""
-    text = page.read_text(encoding="utf-8")
-    section = text[text.index("<h3>Graphs compared with calls by hand"):]
-    section, note = section[:section.index("</p>")].split('<p class="faint">')
+def cells_after(page: str, heading: str) -> list:
+    """Returns the cells of the first table after a heading, without markup."""
+    section = page[page.index(heading):].partition("</table>")[0]
     return [[re.sub("<[^>]*>", "", cell) for cell in re.findall(r"<td.*?</td>", line)]
-            for line in section.splitlines() if "<td" in line], note
+            for line in section.splitlines() if "<td" in line]
 
 
-def test_graphs(build, tool, gpu_page, tmp_path):
-    """The table of graphs matches the rows of its sample; a GPU's also has host times."""
-    tool("--check", GRAPHS)
-    rows = json.loads(GRAPHS.read_text(encoding="utf-8"))["rows"]
-    assert len(rows) == 4
+def test_page_of_samples(page_of):
+    page, out = page_of(*sorted(RESULTS.glob("sample_*.json")))
+    # Samples are labeled, and suites without rows or peers are visible.
+    assert "Sample, host target: does not predict the speed of a GPU" in page and "no results of GPUs" in page
+    assert ["attention", *["0"] * 8] in cells_after(page, "<h3>Rows")
+    assert all(row.name in page for row in published.read()), "all of DeepBench is there"
+    assert all(list(out.glob(f"{name}_?.png")) for name in ("calls", "startup", "autocast", "allreduce"))
+    # Tables have the numbers of their rows.
+    rows = sorted(read(RESULTS / "sample_host_autocast.json")["rows"], key=lambda row: (row["graph"], row["nodes"]))
+    assert cells_after(page, "<h3>Autocast rewrites of graphs") == [
+        [row["graph"], str(row["nodes"]), f"{row['ns_per_node']:.1f}", f"{row['bytes_per_node']:.1f}"] for row in rows]
+    graphs = read(RESULTS / "sample_host_graph.json")["rows"]
+    assert f"In {sum(row['time_over_hand'] <= 1.03 for row in graphs)} of 4 rows" in page
+    hand = graphs[0]
+    assert cells_after(page, "<h3>Graphs compared with calls by hand")[0] == [
+        hand["network"], hand["dtype"], str(hand["launches"]), f"{hand['median_us']:.1f}", f"{hand['by_hand_median_us']:.1f}",
+        *(f"{hand[f'time_over_hand{part}']:.3f}" for part in ("", "_q1", "_q3")), *5 * ["–"]]
 
-    def shown(times: dict) -> list:
-        return [f"{times['median_us']:.1f}", f"{times['by_hand_median_us']:.1f}",
-                *(f"{times[f'time_over_hand{part}']:.3f}" for part in ("", "_q1", "_q3"))]
 
-    tool("--build", build, "--out", tmp_path, GRAPHS)
-    lines, note = table_of_graphs(tmp_path / "index.html")
-    assert lines == [[row["network"], row["dtype"], str(row["launches"]), *shown(row), *5 * ["–"]] for row in rows]
-    assert f"In {sum(row['time_over_hand'] <= 1.03 for row in rows)} of 4 rows" in note
-    lines, note = table_of_graphs(gpu_page)
-    made_up = injected.graph(50, 1.02)
-    assert lines[0] == [made_up["network"], "fp16", "29", *shown(made_up), *shown(made_up["host"])]
-    assert "In 1 of 2 rows" in note and "at most 3 % more" in note, "one of two rows exceeds the limit"
-
-
-def test_page_of_results(build, tool, tmp_path):
+def test_page_of_results(page_of):
     """The page without files shows bench/results/: its GPUs, and no samples of suites that they
     measured."""
-    pytest.importorskip("matplotlib", reason="the page of the bench report (no matplotlib)")
-    tool("--build", build, "--out", tmp_path)
-    page = (tmp_path / "index.html").read_text(encoding="utf-8").replace("<wbr>", "")
+    page, out = page_of()
     assert "NVIDIA H200" in page and "8192x8192x8192" in page
-    assert "no results of GPUs" not in page
-
-
-def test_page_with_a_peer(gpu_page):
-    page = gpu_page.read_text(encoding="utf-8")
-    assert "Sample," not in page, "samples give way to results"
-    assert page.count('class="gap"') == 0, "every section has something to show"
-    assert all(gpu_page.with_name(f"{name}_1.png").stat().st_size > 0 for name in CHARTS), "and a picture"
+    assert "no results of GPUs" not in page and "Sample," not in page
+    charts = ("ratio", "ratio_best", "roofline", "peak", "mixed", "step", "prediction", "prediction_by_family", "recurrent",
+              "over_products", "change")
+    assert all((out / f"{name}_1.png").stat().st_size > 0 for name in charts)
     # Peaks, libraries and reasons of reduced clocks are listed.
-    assert all(text in page.replace("<wbr>", "") for text in (
-        "<td>read, GB/s</td>", "3000.5", "Peak, wgmma: made up not to be.", "nvidia/none/lib/lib.so",
-        "Power limited them most of the time in"))
-    assert "<td>another made-up peer</td>" in page, "all the peers of the step are there"
-    assert "<td>made-up torch</td>" in page and "All 231 recurrent layers" in page, "torch's times of recurrent layers"
-    assert "deepbench_rnn_train wgrad, layer" in page.replace("<wbr>", ""), "each set has a line"
-    assert "Peaks of the device" in page and "% mma.sync" in page, "and the rows nearest to a peak"
-    assert "This build" in page and "Prediction, not a measurement" in page, "facts of this build are listed"
-    assert "made-up &lt;device&gt;" in page and "<device>" not in page, "names are escaped"
+    assert all(text in page for text in ("Peaks of the device", "Reference libraries", "rows limited by power", "libcudnn.so.9"))
+    row = next(row for row in read(RESULTS / "h200_layers.json")["rows"])
+    assert [results.name_of(row), row["comment"], row["dtype"], f"{row['median_us']:.1f}"] in [
+        cells[:4] for cells in cells_after(page, "All 16 layers")]
     assert not re.search(r"<script|<link|<img|@import|url\((?!#)", page), "the page is self-contained"
     ids = re.findall(r'\bid="([^"]+)"', page)
-    shared = {one for one in ids if ids.count(one) > 1 and f"#{one}" in page}
-    assert not shared, "no two pictures share an id that is referred to"
+    assert not {one for one in ids if ids.count(one) > 1 and f"#{one}" in page}, "no two pictures share an id that is referred to"
 
 
-def test_only_tables_scroll_on_a_phone(gpu_page, tmp_path):
-    """Only tables scroll sideways on a phone with all details open."""
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("the width of the page of the bench report (no chromium)")
-    # The window of a headless browser has a minimum width, a frame has none.
-    (tmp_path / "frame.html").write_text(f"""<iframe id="page" src="{gpu_page}" width="{PHONE}"></iframe>
-<p id="width"></p><script>onload = () => {{
-  const inside = document.getElementById("page").contentDocument;
-  inside.querySelectorAll("details").forEach(one => one.open = true);
-  document.getElementById("width").textContent = "width " + inside.documentElement.scrollWidth;
-}}</script>""", encoding="utf-8")
-    done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
-                           f"--user-data-dir={tmp_path / 'browser'}", "--virtual-time-budget=20000", "--dump-dom",
-                           tmp_path / "frame.html"], text=True, capture_output=True, check=False)
-    assert int(re.search(r"width (\d+)", done.stdout)[1]) <= PHONE
+@pytest.mark.timing
+def test_page_of_a_fresh_run(page_of, fresh, tmp_path):
+    """Rows of transformers with several peers have a line for each; names are escaped."""
+    run = read(fresh) | {"device": "made-up <device>"}
+    norm = next(row for row in run["rows"] if row["bench"] == "norm")
+    times = {f"peer_{part}_us": 2 * norm[f"{part}_us"] for part in ("median", "q1", "q3")} | {"ratio_to_peer": 2.0}
+    norm.update(times, peer="first peer", peer_agrees=True, peer_deterministic=False, other_peers=[times | {"peer": "second peer"}])
+    page, _ = page_of(write(tmp_path / "fresh.json", run))
+    assert "made-up &lt;device&gt;" in page and "<device>" not in page
+    lines = [cells for cells in cells_after(page, "layers of transformers") if cells[0] == results.name_of(norm)]
+    assert [(cells[10], cells[12], cells[13]) for cells in lines] == [("first peer", "2.00", "no"), ("second peer", "2.00", "–")]
