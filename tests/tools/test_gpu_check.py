@@ -11,7 +11,8 @@ import sys
 import time
 
 import pytest
-from validation import plan, profile, runner, sanitized
+from report import results
+from validation import experiments, plan, profile, runner, sanitized
 from validation.runner import Step
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -370,6 +371,29 @@ def test_profile(tmp_path):
     (machine.path / "ncu").unlink()
     machine.run("--stage", "profile", code=INCOMPLETE)
     assert "ncu is not in PATH" in machine.detail("worst 1"), "no ncu is a named gap"
+
+
+def test_experiments(machine):
+    """The verdict of an experiment compares the mean of its rows with the prediction."""
+    row = {"bench": "conv", "ratio_to_peer_best": 0.8}
+    for ratios, status, detail in (((0.8, 1.25), "passed", "ratio_to_peer_best 1, as predicted (0.95 to 1.0: tile of 64x128"),
+                                   ((0.5,), "passed", "0.5, below predicted"), ((), "failed", "no row of conv has ratio_to_peer_best")):
+        run = json.dumps({"rows": [row | {"ratio_to_peer_best": ratio} for ratio in ratios]})
+        write_program(machine.build / "mpbench", f"while [ $# -gt 1 ]; do shift; done; echo '{run}' > $1")
+        machine.run("--stage", "experiments", "--step", "1 fprop 7x7", code=OK if status == "passed" else FAILED)
+        assert machine.status("1 fprop 7x7") == status and detail in machine.detail("1 fprop 7x7")
+
+
+def test_experiments_select_measured_rows():
+    """Each filter selects rows that were measured before, with the compared field."""
+    rows = [row for path in (ROOT / "bench/results").glob("h200_*.json") for row in json.loads(path.read_text())["rows"]]
+    labels = [f"{results.name_of(row)} {row.get('comment', '')}".replace(", layer ", " ") for row in rows]
+    for one in experiments.read():
+        found = [row for row, label in zip(rows, labels) if row["bench"] == one.bench and row.get("set", "") == one.set
+                 and one.filter in label]
+        assert found and all(one.field in row for row in found), one.name
+        assert float(one.low) <= float(one.high)
+    assert len(experiments.read()) * experiments.SECONDS <= 12 * 60
 
 
 def test_lists(catch_tests):

@@ -3,14 +3,16 @@
 The expected durations decide which steps start when little time is left.  Those of layouts and of
 the quick benchmark were observed on an H200; the others are estimates.
 """
+import functools
 import pathlib
 import sys
 
-from . import sanitized
+from . import experiments, sanitized
 from .runner import Step
 
 STAGES = {
     "layouts": "every hardware primitive, host compared with device",
+    "experiments": "benches of changed kernels, compared with predictions: 12 minutes",
     "tests": "the tests on the CUDA target",
     "sanitize": "all tools of compute-sanitizer, on one test per kernel family",
     "bench": "all benchmark sets, as JSON",
@@ -18,7 +20,7 @@ STAGES = {
     "tune": "measurement of a tuning table",
 }
 
-TIMED_STAGES = ("bench", "profile", "tune")  # run alone
+TIMED_STAGES = ("experiments", "bench", "profile", "tune")  # run alone
 SHARED_STAGES = ("layouts", "tests")  # can share the GPU; compute-sanitizer requires exclusive use
 
 # Cases of tests/conformance, which lists them too.  Each runs in its own process, so one that hangs
@@ -69,6 +71,13 @@ def _layouts(build: str):
         yield Step("layouts", case, (f"{build}/tests/conformance", case), 4, 60, has_tally=True)
 
 
+def _experiments(build: str, folder: pathlib.Path):
+    for experiment in experiments.read():
+        path = folder / "experiments" / (experiment.name.replace(" ", "_") + ".json")
+        yield Step("experiments", f"{experiment.row} {experiment.name}", experiment.command(f"{build}/mpbench", path),
+                   experiments.SECONDS, 3 * experiments.SECONDS, verdict=functools.partial(experiment.verdict, path))
+
+
 def _tests(build: str):
     mptests = f"{build}/tests/mptests"
     yield Step("tests", "C ABI", (f"{build}/tests/test_capi",), 20, 120, has_tally=True)
@@ -107,6 +116,7 @@ def steps(build: str, folder: pathlib.Path, tools: pathlib.Path):
     """Returns all steps, grouped by stage."""
     return [
         *_layouts(build),
+        *_experiments(build, folder),
         *_tests(build),
         *_sanitize(build),
         *_bench(build, folder),

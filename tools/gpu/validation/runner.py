@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
+import typing
 
 PASSED, FAILED, CRASHED, TIMED_OUT = "passed", "failed", "crashed", "timed out"
 MISSING = "missing"          # a required program, file or permission is missing
@@ -33,6 +34,7 @@ class Step:
     limit_s: int
     programs: tuple = ()     # required in addition to the first word of the command
     has_tally: bool = False  # its last line is "N passed, N failed[, N skipped]"
+    verdict: typing.Callable = None  # detail of a step that passed
 
     @property
     def log_name(self) -> str:
@@ -97,8 +99,13 @@ def _outcome(step: Step, code: int, text: str) -> Result:
         return Result(CRASHED, f"signal {code - 128}, {signal.Signals(code - 128).name}")
     if code == GAP_EXIT_CODE and last_line.startswith("gap: "):
         return Result(MISSING, last_line[len("gap: "):])
+    if not step.has_tally and code != 0:
+        return Result(FAILED, f"exit code {code}: {last_line}")
     if not step.has_tally:
-        return Result(PASSED) if code == 0 else Result(FAILED, f"exit code {code}: {last_line}")
+        try:
+            return Result(PASSED, step.verdict() if step.verdict else "")
+        except (OSError, ValueError) as error:
+            return Result(FAILED, str(error))
     tallies = TALLY.findall(text)
     if not tallies:
         return Result(FAILED, f"exit code {code}, but no line \"N passed, N failed\" at the end")
