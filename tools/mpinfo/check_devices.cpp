@@ -3,7 +3,7 @@
 #include <sstream>
 #include <string>
 
-#include "checks.h"
+#include "doctor.h"
 #include "support/text.h"
 
 namespace mpinfo {

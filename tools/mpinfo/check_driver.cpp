@@ -1,9 +1,11 @@
-// Checks the driver: its presence, its version, and the devices visible to it.
+// Checks the driver: its presence, its version, the devices visible to it, and the environment
+// variables of CUDA that affect the speed or the code that runs.
+// Source: CUDA C++ Programming Guide, "CUDA Environment Variables".
 #include <algorithm>
 #include <cstdlib>
 #include <string>
 
-#include "checks.h"
+#include "doctor.h"
 #include "support/text.h"
 
 namespace mpinfo {
@@ -50,6 +52,23 @@ Finding broken(const Machine &machine) {
                  "Run nvidia-smi; reinstall the driver or restart the machine if it fails too. "
                  "LD_LIBRARY_PATH must not contain the stub libraries of the toolkit.");
 }
+
+struct Setting {
+  const char *name;
+  const char *value;  ///< value that is reported
+  const char *what;
+};
+
+constexpr Setting kSettings[] = {
+    {"CUDA_MODULE_LOADING", "EAGER",
+     "loads all kernels of the library at the first call, including those that never run"},
+    {"CUDA_FORCE_PTX_JIT", "1",
+     "makes the driver compile PTX instead of loading machine code, which excludes the wgmma "
+     "kernels on Hopper"},
+    {"CUDA_CACHE_DISABLE", "1",
+     "disables the cache of compiled PTX, so every process compiles it again"},
+    {"CUDA_LAUNCH_BLOCKING", "1", "makes every launch synchronous"},
+};
 
 }  // namespace
 
@@ -99,6 +118,18 @@ Findings check_visible_devices(Machine &machine) {
                     "List GPUs that nvidia-smi -L prints, or unset it.")};
   return {note(is_set + " lists GPUs, but no working driver was found",
                "Unset it if you do not want to use a GPU.")};
+}
+
+Findings check_cuda_settings(Machine &machine) {
+  Findings findings;
+  if (!machine.has_cuda_target()) return findings;
+  for (const Setting &setting : kSettings) {
+    const char *const value = std::getenv(setting.name);
+    if (value != nullptr && std::string(value) == setting.value)
+      findings.push_back(note(std::string(setting.name) + " = " + value + " " + setting.what,
+                              "Unset it unless you need it."));
+  }
+  return findings;
 }
 
 }  // namespace mpinfo

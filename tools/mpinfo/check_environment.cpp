@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "checks.h"
+#include "doctor.h"
 #include "facts.h"
 #include "support/text.h"
 
@@ -107,8 +107,7 @@ Opinion judge_autocast(std::vector<const Variable *> variables,
     const auto named = std::find_if(variables.begin(), variables.end(), [&](const Variable *one) {
       return why.find(std::string(": ") + one->name + " = ") != std::string::npos;
     });
-    if (named == variables.end())
-      return problem(why, "Please report it with the complete output of mpinfo doctor.");
+    if (named == variables.end()) return problem(why, kPleaseReport);
     found[(*named)->name] = problem(why, kCorrect);
     taken.push_back(std::make_unique<Unset>((*named)->name));
     variables.erase(named);

@@ -6,8 +6,7 @@
 
 #include <string>
 
-#include "checks.h"
-#include "loaded_library.h"
+#include "doctor.h"
 #include "report.h"
 #include "support/text.h"
 

@@ -3,8 +3,7 @@
 
 #include <string>
 
-#include "checks.h"
-#include "loaded_library.h"
+#include "doctor.h"
 #include "support/text.h"
 
 namespace mpinfo {
@@ -20,34 +19,28 @@ std::string nccl_version(const LoadedLibrary &nccl) {
   return mptools::text(" %d.%d.%d", version / unit, version % unit / 100, version % 100);
 }
 
-Finding look_for_nccl(size_t num_gpus) {
-  const LoadedLibrary nccl("libnccl.so.2");
-  if (nccl.handle != nullptr)
-    return ok("NCCL" + nccl_version(nccl) + " is available (" + nccl.file + ")");
-  const std::string what =
-      "NCCL was not found; mp_comm_init_nccl requires it for training on several GPUs: " +
-      nccl.why_not;
-  if (num_gpus < 2) return ok(what);
-  return note(what, "To use several GPUs, install libnccl2 or add its folder to LD_LIBRARY_PATH.");
-}
-
-Finding look_for_nvml(size_t num_gpus) {
-  const LoadedLibrary nvml("libnvidia-ml.so.1");
-  if (nvml.handle != nullptr) return ok("NVML is available (" + nvml.file + ")");
-  const std::string what =
-      "NVML was not found; mpbench reads the clocks and the power of a GPU from it: " +
-      nvml.why_not;
-  if (num_gpus < 1) return ok(what);
-  return note(
-      what,
-      "NVML is part of the driver (libnvidia-ml.so.1); without it mpbench omits these columns.");
+/// @param what    use of the library
+/// @param is_missed  true if this machine would use it
+Finding look_for(const char *name, const LoadedLibrary &library, const std::string &version,
+                 const char *what, bool is_missed, const char *remedy) {
+  if (library.handle != nullptr) return ok(name + version + " is available (" + library.file + ")");
+  const std::string missing =
+      name + std::string(" was not found; ") + what + ": " + library.why_not;
+  return is_missed ? note(missing, remedy) : ok(missing);
 }
 
 }  // namespace
 
 Findings check_optional(Machine &machine) {
+  const LoadedLibrary nccl("libnccl.so.2"), nvml("libnvidia-ml.so.1");
   const size_t num_gpus = machine.gpus.size();
-  return {look_for_nccl(num_gpus), look_for_nvml(num_gpus)};
+  return {look_for("NCCL", nccl, nccl.handle != nullptr ? nccl_version(nccl) : "",
+                   "mp_comm_init_nccl requires it for training on several GPUs", num_gpus > 1,
+                   "To use several GPUs, install libnccl2 or add its folder to LD_LIBRARY_PATH."),
+          look_for("NVML", nvml, "", "mpbench reads the clocks and the power of a GPU from it",
+                   num_gpus > 0,
+                   "NVML is part of the driver (libnvidia-ml.so.1); without it mpbench omits these "
+                   "columns.")};
 }
 
 Findings check_warnings(Machine &machine) {

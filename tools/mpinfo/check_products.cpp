@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "checks.h"
+#include "doctor.h"
 #include "support/text.h"
 
 namespace mpinfo {

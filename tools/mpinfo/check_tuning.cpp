@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "checks.h"
+#include "doctor.h"
 
 namespace mpinfo {
 namespace {
@@ -63,8 +63,8 @@ Findings check_tuning(Machine &machine) {
     try {
       estimated.emplace_back(place, is_estimated(*place));
     } catch (const std::exception &error) {
-      findings.push_back(problem(place->flag + ": kernel selection fails: " + error.what(),
-                                 "Please report it with the complete output of mpinfo doctor."));
+      findings.push_back(
+          problem(place->flag + ": kernel selection fails: " + error.what(), kPleaseReport));
     }
   }
   const char *const path = std::getenv(kVariable);

@@ -91,7 +91,6 @@ Machine::Machine() : host(open_place("host", MP_DEVICE_HOST)) {
   why_no_gpu_status = beyond.status;
   if (gpus.empty()) why_no_gpu = open_place("cuda:0", 0).why_not;
   build = read_build();
-  driver = ask_nvidia_driver();
 }
 
 std::vector<const Place *> Machine::usable() const {

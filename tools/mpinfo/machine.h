@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "libraries.h"
 #include "mpcore.h"
-#include "nvidia_driver.h"
 #include "support/device.h"
 
 namespace mpinfo {

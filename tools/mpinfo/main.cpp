@@ -11,27 +11,34 @@
 namespace mpinfo {
 namespace {
 
-Report make_report(const Options &options) {
+Report report_of_machine() {
+  Machine machine;
   Report report;
-  collect_warnings(&report.warnings);
-  if (options.problem == Options::Problem::none) {
-    report.devices = find_devices();
-    report.variables = environment();
-  } else {
-    const mptools::Context context = mptools::make_context(options.device);
-    mp_device_info_t info;
-    MP_INIT_STRUCT(&info);
-    mptools::check(mp_context_get_info(context.get(), &info));
-    report.device_name = info.name;
-    report.problems = explain(options, context.get());
-  }
-  mp_set_log_callback(nullptr, nullptr, MP_LOG_WARN);
+  report.devices.push_back(std::move(machine.host));
+  if (machine.gpus.empty())
+    report.devices.push_back(
+        {"cuda:0", nullptr, {}, machine.why_no_gpu_status, machine.why_no_gpu});
+  for (Place &gpu : machine.gpus) report.devices.push_back(std::move(gpu));
+  report.variables = environment();
+  report.warnings = machine.log.take_warnings();
   return report;
+}
+
+Report report_of_problem(const Options &options) {
+  Log log;
+  const mptools::Context context = mptools::make_context(options.device);
+  mp_device_info_t info;
+  MP_INIT_STRUCT(&info);
+  mptools::check(mp_context_get_info(context.get(), &info));
+  return {.device_name = info.name,
+          .problems = explain(options, context.get()),
+          .warnings = log.take_warnings()};
 }
 
 int run(const Options &options) {
   if (options.doctor) return run_doctor(options.json);
-  const Report report = make_report(options);
+  const bool has_problem = options.problem != Options::Problem::none;
+  const Report report = has_problem ? report_of_problem(options) : report_of_machine();
   std::fputs((options.json ? as_json(report) : as_text(report, options.all)).c_str(), stdout);
   return 0;
 }

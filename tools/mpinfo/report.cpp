@@ -16,10 +16,10 @@ const char *target_name(mp_target_t target) {
   return target == MP_TARGET_CUDA ? "cuda" : "host";
 }
 
-std::string text_of(const Device &device) {
-  if (!device.info)
+std::string text_of(const Place &device) {
+  if (!device.context)
     return text("  %-8s  not available: %s\n", device.flag.c_str(), device.why_not.c_str());
-  const mp_device_info_t &info = *device.info;
+  const mp_device_info_t &info = device.info;
   return text("  %-8s  %s: sm_%d, %d SMs, %lld KiB of shared memory per block, %lld KiB of L2\n",
               device.flag.c_str(), info.name, info.arch, info.num_sms,
               static_cast<long long>(info.smem_per_block / 1024),
@@ -70,9 +70,9 @@ std::string text_of(const Problem &problem, bool all) {
   return result + text_of_rejected(problem.kernels, all);
 }
 
-Json json_of(const Device &device) {
-  if (!device.info) return {{"device", device.flag}, {"reason", device.why_not}};
-  const mp_device_info_t &info = *device.info;
+Json json_of(const Place &device) {
+  if (!device.context) return {{"device", device.flag}, {"reason", device.why_not}};
+  const mp_device_info_t &info = device.info;
   return {{"device", device.flag},
           {"name", info.name},
           {"target", target_name(info.target)},
@@ -130,7 +130,7 @@ std::string as_text(const Report &report, bool all) {
     result = std::string(mp_build_info()) + "\n";
     if (mp_version() != MP_VERSION) result += "mpinfo was compiled for " + header_version() + "\n";
     result += "\nDevices (--device)\n";
-    for (const Device &device : report.devices) result += text_of(device);
+    for (const Place &device : report.devices) result += text_of(device);
     result += "\nEnvironment\n";
     for (const Variable &variable : report.variables) result += text_of(variable);
   } else {

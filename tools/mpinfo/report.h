@@ -2,15 +2,16 @@
 #pragma once
 
 #include "facts.h"
+#include "machine.h"
 
 namespace mpinfo {
 
 struct Report {
-  std::vector<Device> devices;      ///< empty for a problem
-  std::vector<Variable> variables;  ///< empty for a problem
-  std::string device_name;          ///< device of the problems
-  std::vector<Problem> problems;
-  std::vector<std::string> warnings;
+  std::vector<Place> devices = {};       ///< empty for a problem
+  std::vector<Variable> variables = {};  ///< empty for a problem
+  std::string device_name = {};          ///< device of the problems
+  std::vector<Problem> problems = {};
+  std::vector<std::string> warnings = {};
 };
 
 /// Version, e.g. "0.2.0", of the header at compile time, and of the loaded library.

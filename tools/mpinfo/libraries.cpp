@@ -2,15 +2,16 @@
 // link the driver.
 // Source of names and values: CUDA Driver API, "Initialization", "Version Management", "Device
 // Management".
-#include "nvidia_driver.h"
+#include "libraries.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
+#include <filesystem>
 #include <fstream>
 #include <regex>
 #include <stdexcept>
 
-#include "loaded_library.h"
 #include "support/text.h"
 
 namespace mpinfo {
@@ -94,20 +95,33 @@ std::string module_version() {
 
 }  // namespace
 
-NvidiaDriver ask_nvidia_driver() {
-  NvidiaDriver driver;
-  driver.module = module_version();
-  const LoadedLibrary library("libcuda.so.1");
-  driver.library = library.file;
-  driver.why_no_library = library.why_not;
-  if (library.handle == nullptr) return driver;
-  try {
-    ask(find_functions(library.handle), driver);
-  } catch (const DriverError &error) {
-    driver.error = error.what();
-    driver.sees_no_gpu = error.result == kNoDevice;
+LoadedLibrary::LoadedLibrary(const char *name) : handle(dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
+  if (handle == nullptr) {
+    const char *const words = dlerror();
+    why_not = words != nullptr ? words : std::string(name) + " cannot be loaded";
+    return;
   }
-  return driver;
+  const link_map *map = nullptr;
+  file = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? real_path(map->l_name) : name;
+}
+
+std::string real_path(const char *path) {
+  std::error_code failed;
+  const std::filesystem::path real = std::filesystem::canonical(path, failed);
+  return failed ? path : real.string();
+}
+
+NvidiaDriver::NvidiaDriver() : module(module_version()) {
+  const LoadedLibrary loaded("libcuda.so.1");
+  library = loaded.file;
+  why_no_library = loaded.why_not;
+  if (loaded.handle == nullptr) return;
+  try {
+    ask(find_functions(loaded.handle), *this);
+  } catch (const DriverError &failure) {
+    error = failure.what();
+    sees_no_gpu = failure.result == kNoDevice;
+  }
 }
 
 }  // namespace mpinfo
