@@ -68,4 +68,12 @@ class Network {
   std::vector<Buffer> carried_;
 };
 
+/// Generates text, character by character.
+/// @param network  observed, with one sequence of `steps` steps: each character depends on that
+///     many characters before it, and on the state that the network carries.
+/// @return `characters` characters, from the start of a verse.  Networks with similar predictions
+///     write the same text until a random number falls between them.
+std::string write_text(mp_context_t context, Network &network, int64_t steps, int64_t characters,
+                       Random random);
+
 }  // namespace mpdemo

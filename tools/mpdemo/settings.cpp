@@ -1,12 +1,13 @@
 // Every setting runs the same network in FP32 and in mixed precision: in fp16 with each scaler and
 // without one; in bf16, which has the exponents of fp32, without one; or with the user's scaler.
 // Settings differ in the weight of the loss.
-#include "settings.h"
-
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <string>
+
+#include "options.h"
+#include "training.h"
 
 namespace mpdemo {
 namespace {

@@ -12,7 +12,6 @@
 
 #include "progress.h"
 #include "random.h"
-#include "sample.h"
 #include "update.h"
 
 namespace mpdemo {

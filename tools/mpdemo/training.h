@@ -16,6 +16,8 @@
 
 namespace mpdemo {
 
+struct Options;
+
 /// Row of the result table.
 struct RunPlan {
   std::string name;
@@ -35,6 +37,13 @@ struct Setting {
   float loss_weight;
   std::vector<RunPlan> runs;
 };
+
+/// Returns ordinary training, in which mixed precision should lose no accuracy, and for some
+/// networks training with a small task weight, like auxiliary losses: without loss scaling most
+/// fp16 gradients round to zero.
+/// @param batches  per epoch
+std::vector<Setting> make_settings(const Architecture &architecture, const Options &options,
+                                   int64_t batches);
 
 struct RunResult {
   RunPlan plan;
