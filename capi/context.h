@@ -56,6 +56,8 @@ struct Context {
   BackendUse use;
   /// Kernel of mp_attention_set_kernel, in static storage; NULL: the best one.
   mutable std::atomic<const char *> attention_kernel = nullptr;
+  /// Kernels that mp_gemm and mp_conv2d_* measure for each new shape; 0: they predict.
+  mutable std::atomic<int32_t> measured_kernels = 0;
 };
 
 using ContextPtr = std::shared_ptr<const Context>;

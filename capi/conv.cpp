@@ -116,7 +116,11 @@ ConvPlan find_conv_plan(const Context &context, const ConvProblem &problem,
   const size_t limit = requested.workspace_limit(workspace_bytes);
   if (!requested.is_set())
     return cached_plan<ConvPlan>(context, key_of(problem), limit, [&](const PlanRequest &request) {
-      const ConvPlan plan = plan_conv(problem, request);
+      ConvPlan plan;
+      const char *const measured = TunedCall(context, key_of(problem), limit).kernel(), *why;
+      if (measured == nullptr || !plan_named_conv(problem, request, measured, &plan, &why) ||
+          workspace_bytes_of(plan.gemm) > limit)
+        plan = plan_conv(problem, request);
       if (logs_plans()) log_new_plan(text_of(problem.shape), plan.name, plan.gemm);
       return plan;
     });
@@ -163,8 +167,32 @@ void check_overlap(const ConvCall &call, const ConvProblem &problem, const Works
                 workspace);
 }
 
+/// Measures the kernels of a new call.
+void measure(const Context &context, const ConvProblem &problem, const Workspace &space,
+             mp_stream_t stream) {
+  const TunedCall call(context, key_of(problem), space.bytes);
+  if (call.kernel() != nullptr) return;
+  const ScratchOutput scratch(context, problem.out);
+  ConvProblem measured = problem;
+  measured.out = scratch.get();
+  const PlanRequest request = plan_request(context, space.bytes);
+  const auto launch = [&](const char *kernel) {
+    ConvPlan plan;
+    const char *why;
+    plan_named_conv(problem, request, kernel, &plan, &why);
+    context.backend.conv(context.device, measured, plan, space, stream);
+  };
+  const char *const pass = problem.op == MP_CONV_FPROP   ? "fprop, "
+                           : problem.op == MP_CONV_DGRAD ? "dgrad, "
+                                                         : "wgrad, ";
+  call.measure(pass + text_of(problem.shape),
+               kernels_to_measure(context, rank_conv(problem, request), space.bytes), launch,
+               stream);
+}
+
 void run(const Context &context, const ConvCall &call, const ConvProblem &problem,
          const RequestedPlan &requested, const Workspace &space, mp_stream_t stream) {
+  if (context.measured_kernels > 0 && !requested.is_set()) measure(context, problem, space, stream);
   const ConvPlan plan = find_conv_plan(context, problem, requested, space.bytes);
   log_slow_plan(context, call.function, problem.out, plan.gemm, space.bytes,
                 [&] { return conv_slow_path_reason(problem, context.device); });

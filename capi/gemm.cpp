@@ -138,10 +138,32 @@ mp_status_t get_plan(const char *function, mp_context_t context, const mp_gemm_d
   });
 }
 
+/// Measures the kernels of a new call.
+void measure(const Context &context, const GemmProblem &problem, const GemmShape &shape,
+             const Workspace &workspace, mp_stream_t stream) {
+  const TunedCall call(context, shape, workspace.bytes);
+  if (shape.out.items != ItemAccess::strided || shape.k == 0 || call.kernel() != nullptr) return;
+  const ScratchOutput scratch(context, problem.out);
+  GemmProblem measured = problem;
+  measured.out = scratch.get();
+  const PlanRequest request = plan_request(context, workspace.bytes);
+  const auto launch = [&](const char *kernel) {
+    GemmPlan plan;
+    const char *why;
+    plan_named_gemm(shape, request, kernel, &plan, &why);
+    context.backend.gemm(context.device, measured, plan, workspace, stream);
+  };
+  call.measure(text_of(shape),
+               kernels_to_measure(context, rank_gemm(shape, request), workspace.bytes), launch,
+               stream);
+}
+
 /// Selects a kernel for a checked problem, logs and launches it.
 void run(const Context &context, const char *function, const GemmProblem &problem,
          const RequestedPlan &requested, const Workspace &workspace, mp_stream_t stream) {
   const GemmShape shape = shape_of(problem);
+  if (context.measured_kernels > 0 && !requested.is_set())
+    measure(context, problem, shape, workspace, stream);
   const GemmPlan plan = find_call_plan(context, shape, requested, workspace.bytes);
   log_slow_plan(context, function, problem.out, plan, workspace.bytes,
                 [&] { return slow_path_reason(shape, context.device); });

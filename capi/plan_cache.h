@@ -12,28 +12,26 @@
 #include "base/lifetime.h"
 #include "capi/context.h"
 #include "capi/explain.h"
+#include "capi/tuned_call.h"
 #include "kernels/gemm/plan.h"
 
 namespace mp {
 
 template <class Shape>
 struct PlanKey {
-  uint64_t context;  ///< Context::id: contexts may differ in their limits
+  uint64_t context;     ///< Context::id: contexts may differ in their limits
+  uint64_t generation;  ///< tuning_generation()
   size_t workspace_bytes;
   Shape shape;
 
   bool operator==(const PlanKey &) const = default;
   uint64_t hash() const {
     Hash hash{context};
-    hash.mix(workspace_bytes);
+    hash.mix({generation, uint64_t{workspace_bytes}});
     hash.mix(shape.hash());
     return hash.sum;
   }
 };
-
-/// Returns the tuning table in the file MP_GEMM_TUNING, or else the built-in one.  The first call
-/// reads the file, and logs an invalid one.
-const GemmTuning &gemm_tuning();
 
 inline PlanRequest plan_request(const Context &context, size_t workspace_bytes = SIZE_MAX) {
   return {context.device, gemm_tuning(), workspace_bytes};
@@ -45,7 +43,7 @@ template <class Plan, class Shape, class Make>
 Plan cached_plan(const Context &context, const Shape &shape, size_t workspace_bytes,
                  const Make &make) {
   return ThreadLocal<Cache<PlanKey<Shape>, Plan>>::get().find(
-      {context.id, workspace_bytes, shape},
+      {context.id, tuning_generation(), workspace_bytes, shape},
       [&] { return make(plan_request(context, workspace_bytes)); });
 }
 
@@ -94,7 +92,11 @@ GemmPlan find_plan(const Context &context, const Shape &shape, const RequestedPl
   const size_t limit = requested.workspace_limit(workspace_bytes);
   if (!requested.is_set())
     return cached_plan<GemmPlan>(context, shape, limit, [&](const PlanRequest &request) {
-      const GemmPlan plan = plan_gemm(shape, request);
+      GemmPlan plan;
+      const char *const measured = TunedCall(context, shape, limit).kernel(), *why;
+      if (measured == nullptr || !plan_named_gemm(shape, request, measured, &plan, &why) ||
+          workspace_bytes_of(plan) > limit)
+        plan = plan_gemm(shape, request);
       if (logs_plans()) log_new_plan(text_of(shape), plan.name, plan);
       return plan;
     });

@@ -323,6 +323,11 @@ class memory {
 
 // ---------------------------------------------------------------------------- context
 
+/// Returns the kernels that this process has measured (mp_tuning_get_text).
+inline outcome<std::string> tuning_text() {
+  return detail::read_text(mp_tuning_get_text);
+}
+
 /// Context, device memory, and the functions of gemm.h, conv.h, layers.h, norm.h, rnn.h,
 /// sequences.h and attention.h.
 class context : public detail::handle<mp_context_t, mp_context_destroy> {
@@ -337,6 +342,11 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
   /// Returns the properties of the device (mp_context_get_info).
   outcome<mp_device_info_t> get_info() const {
     return detail::query_struct<mp_device_info_t>(mp_context_get_info, get());
+  }
+
+  /// Selects kernels by measured times (mp_tuning_measure).
+  outcome<void> measure_kernels(int32_t max_kernels) const {
+    return check(mp_tuning_measure(get(), max_kernels));
   }
 
   // --- device memory

@@ -647,6 +647,12 @@ module mpcore_c
       type(c_ptr), value :: context, A, B, C, D, workspace, stream
       type(mp_epilogue_t), optional :: epilogue; type(mp_gemm_desc_t), intent(in), optional :: desc
     end function
+    integer(c_int) function mp_tuning_measure(context, max_kernels) bind(c); import
+      integer(c_int32_t), value :: max_kernels; type(c_ptr), value :: context
+    end function
+    integer(c_int) function mp_tuning_get_text(text, bytes) bind(c); import
+      type(c_ptr), value :: text, bytes
+    end function
     integer(c_int) function mp_gemm_batched_workspace_size(context, desc, epilogue, bytes) bind(c); import
       integer(c_size_t), intent(inout) :: bytes; type(c_ptr), value :: context
       type(mp_epilogue_t), optional :: epilogue; type(mp_gemm_desc_t), intent(in), optional :: desc

@@ -14,7 +14,7 @@ extern "C" {
  *  class of devices.  The environment variable MP_GEMM_TUNING names a file that overrides them, as
  *  written by `make tune` after measuring a device (format: kernels/gemm/tuning.h).  The file is
  *  read once per process, at the first kernel selection; an invalid file is reported at MP_LOG_WARN
- *  and ignored.
+ *  and ignored.  mp_tuning_measure measures the kernels instead.
  *
  *  @{ */
 
@@ -216,6 +216,35 @@ MP_API mp_status_t mp_gemm_get_plan(mp_context_t context, const mp_gemm_desc_t *
 MP_API mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void *A,
                            const void *B, const void *C, void *D, const mp_epilogue_t *epilogue,
                            void *workspace, size_t workspace_bytes, mp_stream_t stream);
+
+/** Selects kernels by measured times: for each new call of mp_gemm and mp_conv2d_* with this
+ *  context, the library runs the kernels that are predicted to be the fastest, several times each,
+ *  and remembers the fastest for the process.  Calls are equal if descriptor, epilogue (which
+ *  pointers are set), alignment, workspace_bytes and device are.  The kernel that is predicted to
+ *  be the fastest is kept unless another one is at least 2% faster.
+ *
+ *  To measure the calls of a program, run one step of it: results are those of an ordinary call.
+ *  A measuring call waits for the stream, allocates device memory as large as its outputs, and must
+ *  not be captured in a CUDA graph.  Between the runs, operands stay in caches.
+ *
+ *  Not measured: calls with desc->plan, mp_gemm_batched, mp_gemm_grouped, mp_gemm_ragged, and
+ *  recurrent layers.
+ *
+ *  Other kernels add in another order, so results differ in the last bits from those without
+ *  measurements and, because times vary, between processes.  For equal bits, measure once and set
+ *  MP_GEMM_TUNING to a file with mp_tuning_get_text, or use plans.
+ *
+ *  @param max_kernels  number of kernels to measure for a call; 0 = stop measuring, but use what
+ *                      was measured */
+MP_API mp_status_t mp_tuning_measure(mp_context_t context, int32_t max_kernels);
+
+/** Returns what this process has measured, as lines for a file MP_GEMM_TUNING.  They may follow a
+ *  table of constants.  They hold for devices with the architecture and number of SMs of this one
+ *  and for this version of the library; other devices and versions ignore them.
+ *  @param text   host, optional, out: NUL-terminated; NULL only returns the size.
+ *  @param bytes  host.  In: size of text.  Out: required size, including the NUL.
+ *  @retval MP_ERROR_WORKSPACE_TOO_SMALL *bytes is smaller than the required size */
+MP_API mp_status_t mp_tuning_get_text(char *text, size_t *bytes);
 
 /** Returns the workspace size of mp_gemm_batched, like mp_gemm_workspace_size.  On Hopper,
  *  mp_gemm_batched may need workspace where mp_gemm needs none.

@@ -42,6 +42,9 @@ enum class DeviceClass;
 /// `text` is not a valid table, returns NULL and sets `why` to one clause, "line 3: ...".
 std::shared_ptr<const GemmTuning> parse_gemm_tuning(std::string_view text, std::string *why);
 
+/// Returns the kernel of a line "fastest CALL KERNEL", or NULL.
+const char *fastest_kernel(const GemmTuning &tuning, uint64_t call);
+
 /// Returns the lines of `tuning` for one class and these kernels.  parse_gemm_tuning restores the
 /// same bits from them.
 std::string tuning_text(const GemmTuning &tuning, DeviceClass device_class,

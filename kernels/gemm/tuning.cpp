@@ -130,9 +130,21 @@ KernelTuning parse_kernel_tuning(std::span<const std::string_view> words) {
   return tuning;
 }
 
+void parse_fastest(std::span<const std::string_view> words, GemmTuning &tuning) {
+  constexpr size_t kDigits = 16;
+  if (words.size() != 2) throw SyntaxError("fastest requires CALL and KERNEL");
+  uint64_t call = 0;
+  const char *const end = words[0].data() + words[0].size();
+  const auto [stop, error] = std::from_chars(words[0].data(), end, call, 16);
+  if (words[0].size() != kDigits || error != std::errc() || stop != end)
+    throw SyntaxError("call " + quoted(words[0]) + " must have 16 hexadecimal digits");
+  tuning.fastest[call] = words[1];
+}
+
 void parse_line(std::string_view line, GemmTuning &tuning) {
   const std::vector<std::string_view> words = split_words(line);
   if (words.empty()) return;
+  if (words[0] == "fastest") return parse_fastest(std::span(words).subspan(1), tuning);
   ClassTuning &device = tuning.of(parse_class(words[0]));
   const std::span<const std::string_view> rest = std::span(words).subspan(1);
   if (rest.empty()) throw SyntaxError("a class requires a kernel or KEY=NUMBER");
@@ -199,6 +211,11 @@ std::shared_ptr<const GemmTuning> parse_gemm_tuning(std::string_view text, std::
     return nullptr;
   }
   return tuning;
+}
+
+const char *fastest_kernel(const GemmTuning &tuning, uint64_t call) {
+  const auto found = tuning.fastest.find(call);
+  return found != tuning.fastest.end() ? found->second.c_str() : nullptr;
 }
 
 std::string tuning_text(const GemmTuning &tuning, DeviceClass device_class,

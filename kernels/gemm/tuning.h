@@ -1,12 +1,14 @@
 // Constants of the predicted times (cost.h), and their text format.
 //
-// A table consists of lines of words; # begins a comment.  There are three kinds of lines, in any
+// A table consists of lines of words; # begins a comment.  There are four kinds of lines, in any
 // order; a later line replaces an earlier one:
 //
 //     CLASS KEY=NUMBER...               constants of a device class
 //     CLASS KERNEL TILE_US K_US         constants of a kernel on it
 //     CLASS KERNEL TILE_US K_US KEY=NUMBER...
+//     fastest CALL KERNEL               kernel that was measured to be the fastest for a call
 //
+// CALL has 16 hexadecimal digits, a hash that mp_tuning_get_text writes (capi/tuned_call.h).
 // CLASS is sm_75 (7.x), sm_80 (8.x), sm_90 (9.0 and newer) or host.  Its keys:
 //
 //     launch_us           a launch, until the first tile starts
@@ -47,6 +49,9 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
 
 #include "kernels/gemm/select.h"
 
@@ -82,6 +87,7 @@ struct ClassTuning {
 
 struct GemmTuning {
   std::array<ClassTuning, kNumDeviceClasses> classes{};
+  std::unordered_map<uint64_t, std::string> fastest;  ///< kernel by call
 
   const ClassTuning &of(DeviceClass device_class) const {
     return classes[static_cast<size_t>(device_class)];

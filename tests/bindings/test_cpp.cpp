@@ -87,6 +87,8 @@ TEST_CASE("C++: functions return their results", "[cpp]") {
   mp::check(mp_gemm_workspace_size(context, &gemm, nullptr, &bytes));
   CHECK(context.gemm_workspace_size(gemm) == bytes);
   CHECK(context.gemm_kernel_info(gemm, 0).name != nullptr);
+  context.measure_kernels(0);
+  CHECK(mp::tuning_text() == "");
 }
 
 TEST_CASE("C++: every handle frees its object once, also after moves", "[cpp]") {

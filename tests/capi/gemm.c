@@ -259,6 +259,8 @@ static void test_forced_kernel(void) {
   FAILS(mp_gemm_kernel_info, (context, &d, -1, &info), MP_ERROR_INVALID_ARGUMENT, "index");
   FAILS(mp_gemm_kernel_info, (context, &d, 1000, &info), MP_ERROR_NOT_FOUND, "index");
   WORKS(mp_gemm_kernel_info(context, &d, 0, &info));
+  FAILS(mp_tuning_measure, (NULL, 1), MP_ERROR_INVALID_ARGUMENT, "context");
+  FAILS(mp_tuning_measure, (context, -1), MP_ERROR_INVALID_ARGUMENT, "max_kernels");
 
   d.plan = named_plan("abacus");
   FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), NULL, NULL, 0, NULL),

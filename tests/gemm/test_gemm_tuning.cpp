@@ -1,6 +1,9 @@
 // MP_GEMM_TUNING: the table that it names changes the selection; an invalid file is logged once and
 // ignored.  The variable is read once per process, so each case runs in its own process: this
 // program, with a hidden test that queries the first kernel.
+//
+// mp_tuning_measure: measuring calls have the results of ordinary ones, and what they measure,
+// written to such a file, selects kernels in another process.
 #define MP_ENABLE_EXPERIMENTAL
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +13,7 @@
 #include <fstream>
 
 #include "gemm_run.h"
+#include "tests/conv/conv_run.h"
 #include "tests/support/kernels.h"
 #include "tests/support/run_again.h"
 #include "tests/support/tally.h"
@@ -69,9 +73,9 @@ std::string table_of_operations() {
   return text;
 }
 
-mp_status_t multiply(float *amax) {
-  const mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, 64, MP_FP16, MP_FP16);
-  const DeviceBuffer<uint16_t> a(64 * 64, 0, 0), d(64 * 64);
+mp_status_t multiply(float *amax, int64_t k = 64) {
+  const mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, k, MP_FP16, MP_FP16);
+  const DeviceBuffer<uint16_t> a(64 * k, 0, 0), d(64 * 64);
   mp_epilogue_t epilogue = mp_epilogue_default();
   epilogue.stats.amax = amax;
   return mp_gemm(context(), &desc, a.data(), a.data(), nullptr, d.data(), &epilogue, nullptr, 0,
@@ -256,4 +260,131 @@ TEST_CASE("tuning: an invalid file is logged once and ignored", "[gemm]") {
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   expect_warning(pipe, "must be a regular file");  // rejected without waiting for a writer
   std::filesystem::remove(pipe);
+}
+
+// ---------------------------------------------------------------------------- measured kernels
+
+namespace {
+
+/// Lets calls with the shared context measure while the object exists.
+struct Measuring {
+  explicit Measuring(int32_t max_kernels) { require_ok(mp_tuning_measure(context(), max_kernels)); }
+  ~Measuring() { mp_tuning_measure(context(), 0); }
+};
+
+std::string measured_text() {
+  size_t bytes = 0;
+  require_ok(mp_tuning_get_text(nullptr, &bytes));
+  std::string text(bytes, 'x');
+  require_ok(mp_tuning_get_text(text.data(), &bytes));
+  REQUIRE(text.back() == '\0');
+  text.pop_back();
+  return text;
+}
+
+size_t num_measured() {
+  return times(measured_text(), "fastest ");
+}
+
+/// Products with every output of an epilogue, which accumulate in place.
+GemmCase accumulating_case() {
+  GemmCase c;
+  c.m = 70;
+  c.n = 48;
+  c.k = 136;
+  c.batch = 2;
+  c.beta = 1;
+  c.in_place = true;
+  c.activation = MP_ACT_RELU;
+  c.aux = c.dbias = c.amax = c.found_inf = true;
+  c.bias = MP_FP16;
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("tuning: a measuring product has the results of an ordinary one", "[gemm]") {
+  const Measuring measuring(4);
+  std::vector<GemmCase> cases(4, accumulating_case());
+  cases[1].multiple = 1;  // unaligned rows
+  cases[1].k = 135;
+  cases[2].offset = 1;
+  cases[3].k = 0;  // has nothing to measure
+  for (const GemmCase &c : cases) {
+    const size_t before = num_measured(), wanted = c.k > 0 ? 1 : 0;
+    check_library_choice(c);
+    CHECK(num_measured() == before + wanted);
+    check_library_choice(c);
+    CHECK(num_measured() == before + wanted);
+  }
+}
+
+TEST_CASE("tuning: a measuring convolution has the results of an ordinary one", "[gemm]") {
+  const Measuring measuring(3);
+  for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD}) {
+    ConvCase c;
+    c.op = op;
+    c.n = c.pad_top = c.pad_left = c.stride_h = c.stride_w = 2;
+    c.h = c.w = 9;
+    c.c = 16;
+    c.k = 24;
+    c.r = c.s = 3;
+    c.beta = 1;
+    ConvRun run(c);
+    const size_t before = num_measured();
+    require_ok(run.launch(""));
+    CHECK(run.verify() == "");
+    CHECK(num_measured() == before + 1);
+  }
+}
+
+TEST_CASE("tuning: calls with a plan, pointers or other options are not measured twice", "[gemm]") {
+  const Measuring measuring(2);
+  GemmCase c;
+  c.m = c.n = 40;
+  c.k = 24;
+  const size_t before = num_measured();
+  c.kernel = "simt_64x64x16";
+  check_library_choice(c);
+  CHECK(num_measured() == before);
+  c.kernel = "";
+  c.pointers = true;
+  check_library_choice(c);
+  CHECK(num_measured() == before);
+  c.pointers = false;
+  check_library_choice(c);
+  CHECK(num_measured() == before + 1);
+  mp_tuning_measure(context(), 0);
+  c.k = 32;
+  check_library_choice(c);
+  CHECK(num_measured() == before + 1);
+}
+
+TEST_CASE("a measured product and the same again", "[.]") {
+  const Measuring measuring(2);
+  for (int i = 0; i < 2; ++i) require_ok(multiply(nullptr, 512));
+  std::printf("%s", measured_text().c_str());
+}
+
+TEST_CASE("tuning: a file with measured kernels selects them", "[gemm]") {
+  const auto output_of = [](const std::string &table) {
+    const TextFile file(table);
+    return output_of_test("a measured product and the same again",
+                          "MP_LOG=info MP_GEMM_TUNING='" + file.path() + "'");
+  };
+  const std::string first = output_of("");
+  CAPTURE(first);
+  REQUIRE(times(first, "fastest ") == 1);
+  const std::string start = first.substr(first.find("fastest "), sizeof "fastest 0123456789abcdef");
+  // Known calls are not measured again.  A kernel that the call cannot use, here for lack of
+  // workspace, or an unknown one is ignored.
+  for (const auto &[kernel, is_used] :
+       {std::pair{"simt_16x128x16", true}, std::pair{"simt_64x64x16", true},
+        std::pair{"simt_64x64x16_k2", false}, std::pair{"unknown", false}}) {
+    const std::string output = output_of(start + kernel + " # a comment\n");
+    CAPTURE(kernel, output);
+    CHECK(times(output, "fastest ") == 0);
+    CHECK(times(output, "mp_gemm: " + std::string(kernel) + " for") == (is_used ? 1 : 0));
+    CHECK(times(output, " for m = 64") == 1);
+  }
 }

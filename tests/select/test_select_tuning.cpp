@@ -107,6 +107,13 @@ TEST_CASE("tuning: an error names its line and word") {
       {"sm_90 launch_us=inf", "line 1: \"inf\" must be a number from 0 to 1e9"},
       {"sm_90 launch_us=1e10", "line 1: \"1e10\" must be a number from 0 to 1e9"},
       {"sm_90 launch_us=1,5", "line 1: \"1,5\" must be a number from 0 to 1e9"},
+      {"fastest 0123456789abcdef", "line 1: fastest requires CALL and KERNEL"},
+      {"fastest 0123456789abcdef a b", "line 1: fastest requires CALL and KERNEL"},
+      {"fastest 123 a", "line 1: call \"123\" must have 16 hexadecimal digits"},
+      {"fastest 0123456789abcdeg a",
+       "line 1: call \"0123456789abcdeg\" must have 16 hexadecimal digits"},
+      {"fastest 0123456789abcdef0 a",
+       "line 1: call \"0123456789abcdef0\" must have 16 hexadecimal digits"},
   };
   for (const Case &c : cases) {
     CAPTURE(c.text);

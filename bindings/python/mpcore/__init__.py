@@ -17,7 +17,7 @@ copied or pickled.
 
 from typing import Tuple
 
-from ._gemm import gemm, gemm_explain, gemm_kernels, gemm_plan, gemm_workspace_size
+from ._gemm import gemm, gemm_explain, gemm_kernels, gemm_plan, gemm_workspace_size, tuning_text
 from ._library import Error, check, lib
 from .arrays import View, view
 from .attention import Attention
@@ -44,7 +44,7 @@ __all__ = ["Attention", "Autocast", "AutocastCast", "AutocastGraph", "AutocastRe
            "gemm_kernels", "gemm_plan", "gemm_ragged", "gemm_ragged_workspace_size", "gemm_workspace_size",
            "glu_backward", "glu_forward", "lib", "linear_xent", "masters_to_model", "nccl_comm", "nchw_to_nhwc",
            "nhwc_to_nchw", "pointwise", "rope", "scale_step", "softmax_backward", "softmax_forward", "softmax_xent",
-           "strided_copy", "sum_rows", "version", "view", "xent_count"]
+           "strided_copy", "sum_rows", "tuning_text", "version", "view", "xent_count"]
 
 
 def build_info() -> str:

@@ -153,3 +153,8 @@ def gemm_kernels(context: Context, m: int, n: int, k: int, dtype: Any = "fp16", 
     """
     desc = _dense(m, n, k, dtype, dtype_out, batch_count)
     return _epilogue.kernels_of(lib.mp_gemm_kernel_info, context.handle, desc)
+
+
+def tuning_text() -> str:
+    """Returns the kernels that this process has measured, as lines for a file MP_GEMM_TUNING."""
+    return read_text(lib.mp_tuning_get_text)

@@ -57,6 +57,11 @@ class Context(Handle):
         name: bytes = self.info.name
         return name.decode()
 
+    def measure_kernels(self, max_kernels: int) -> None:
+        """Measures up to `max_kernels` kernels for each new product or convolution and uses the
+        fastest; 0 stops measuring.  See mp_tuning_measure."""
+        check(lib.mp_tuning_measure(self.handle, max_kernels))
+
     def __repr__(self) -> str:
         return f"<mpcore.Context on {self.name}>"
 

@@ -123,6 +123,10 @@ class Groups(unittest.TestCase):
         out = mpcore.gemm(self.context, self.fp16(a, (16, 16)), self.fp16(b, (16, 16)), dtype="fp32", plan=stored,
                           workspace=self.context.empty(max(256, stored.workspace_bytes), "uint8"))
         self.assertEqual(values(out), product(a, b, 16, 16, 16))
+        self.context.measure_kernels(2)
+        out = mpcore.gemm(self.context, self.fp16(a, (16, 16)), self.fp16(b, (16, 16)), dtype="fp32")
+        self.assertEqual(values(out), product(a, b, 16, 16, 16))
+        self.assertRegex(mpcore.tuning_text(), "fastest [0-9a-f]{16} [a-z0-9_]+ # m = 16, n = 16, k = 16")
         with self.assertRaisesRegex(mpcore.Error, "m = -1"):
             mpcore.gemm_kernels(self.context, -1, 1, 1)
         with self.assertRaisesRegex(TypeError, "float64 is not supported"):

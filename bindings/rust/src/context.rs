@@ -113,6 +113,13 @@ impl Context {
         })
     }
 
+    /// Measures up to `max_kernels` kernels for each new product or convolution and uses the
+    /// fastest; 0 stops measuring.  See `mp_tuning_measure`.
+    pub fn measure_kernels(&self, max_kernels: i32) -> Result<()> {
+        // SAFETY: the context lives.
+        check(unsafe { sys::mp_tuning_measure(self.0.raw, max_kernels) })
+    }
+
     /// Allocates memory for `len` elements and fills it with zeros.
     pub fn alloc<T: Plain>(&self, len: usize) -> Result<DeviceBuffer<T>> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or_else(|| {

@@ -1,6 +1,6 @@
 //! Kernels for a problem, for tests and tuning.
 
-use crate::error::{check, Result};
+use crate::error::{check, read_text, Result};
 use crate::sys;
 use std::ffi::{CStr, CString};
 use std::os::raw::c_char;
@@ -24,6 +24,15 @@ pub(crate) fn plan(query: impl FnOnce(*mut Plan) -> sys::mp_status_t) -> Result<
     let mut plan = Plan::zeroed();
     check(query(&mut plan))?;
     Ok(plan)
+}
+
+/// Returns the kernels that this process has measured ([`Context::measure_kernels`]), as lines for
+/// a file `MP_GEMM_TUNING`.
+///
+/// [`Context::measure_kernels`]: crate::Context::measure_kernels
+pub fn tuning_text() -> Result<String> {
+    // SAFETY: text is NULL or has `bytes` bytes.
+    read_text(|text, bytes| check(unsafe { sys::mp_tuning_get_text(text, bytes) }))
 }
 
 /// A kernel and its properties for a problem.

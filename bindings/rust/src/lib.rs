@@ -91,7 +91,7 @@ pub use gemm::Gemm;
 pub use graph::{ClusterKind, Graph, GraphNode, GraphTensor, NodeId, TensorId, SLOT_FP32};
 pub use groups::{GroupedGemm, Matrices};
 pub use half::{Bf16, F16};
-pub use kernels::{KernelInfo, Plan};
+pub use kernels::{tuning_text, KernelInfo, Plan};
 pub use layers::{Affine, BatchNorm, BatchNormOptions, Pool2d, Statistics};
 pub use linear_xent::LinearXent;
 pub use network::{Network, NetworkMemory, NetworkTensor};

@@ -768,6 +768,8 @@ extern "C" {
     pub fn mp_gemm_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, epilogue: *const mp_epilogue_t, bytes: *mut usize) -> mp_status_t;
     pub fn mp_gemm_get_plan(context: mp_context_t, desc: *const mp_gemm_desc_t, epilogue: *const mp_epilogue_t, max_workspace_bytes: usize, plan: *mut mp_plan_t) -> mp_status_t;
     pub fn mp_gemm(context: mp_context_t, desc: *const mp_gemm_desc_t, A: *const c_void, B: *const c_void, C: *const c_void, D: *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;
+    pub fn mp_tuning_measure(context: mp_context_t, max_kernels: i32) -> mp_status_t;
+    pub fn mp_tuning_get_text(text: *mut c_char, bytes: *mut usize) -> mp_status_t;
     pub fn mp_gemm_batched_workspace_size(context: mp_context_t, desc: *const mp_gemm_desc_t, epilogue: *const mp_epilogue_t, bytes: *mut usize) -> mp_status_t;
     pub fn mp_gemm_batched_get_plan(context: mp_context_t, desc: *const mp_gemm_desc_t, epilogue: *const mp_epilogue_t, max_workspace_bytes: usize, plan: *mut mp_plan_t) -> mp_status_t;
     pub fn mp_gemm_batched(context: mp_context_t, desc: *const mp_gemm_desc_t, A: *const *const c_void, B: *const *const c_void, C: *const *const c_void, D: *const *mut c_void, epilogue: *const mp_epilogue_t, workspace: *mut c_void, workspace_bytes: usize, stream: mp_stream_t) -> mp_status_t;

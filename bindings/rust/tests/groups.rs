@@ -176,6 +176,10 @@ fn every_kernel_runs_by_name() {
     let d = c.alloc::<f32>(256).unwrap();
     c.gemm(16, 16, 16).plan(&plan).workspace(&space).run(&a, &b, &d).unwrap();
     assert_eq!(d.to_vec().unwrap(), wanted);
+    c.measure_kernels(2).unwrap();
+    c.gemm(16, 16, 16).run(&a, &b, &d).unwrap();
+    assert_eq!(d.to_vec().unwrap(), wanted);
+    assert!(tuning_text().unwrap().starts_with("fastest "));
 }
 
 #[test]

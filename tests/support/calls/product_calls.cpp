@@ -101,6 +101,8 @@ void explain_products(Caller &c) {
   CALL(c, mp_rnn_get_plan, c.context(), &rnn, &plan);
   record_plan(c, plan);
   RECORD_TEXT(c, mp_gemm_explain, c.context(), &gemm, &epilogue);
+  size_t bytes = 0;
+  CALL(c, mp_tuning_get_text, nullptr, &bytes);
   RECORD_TEXT(c, mp_conv2d_explain, c.context(), &conv, MP_CONV_FPROP, &epilogue);
   LIST_KERNELS(c, mp_rnn_kernel_info, &rnn);
   const mp_attention_desc_t attention = mp_attention_desc_default(1, 2, 40, 40, 8, MP_FP16);
