@@ -55,13 +55,17 @@ def test_page(reports, parity, tmp_path):
     (tmp_path / "page.md").write_text(f"# By hand\n\n{START}\nold\n{END}\nNext\n", encoding="utf-8")
     assert "parity: ok, 50 runs" in parity()
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert page.startswith(f"# By hand\n\n{START}\n\nMeasured on ") and "\nold\n" not in page
+    assert page.startswith(f"# By hand\n\n{START}\n\n## Data, a mlp\n\nMeasured on ") and "\nold\n" not in page
     assert page.endswith(f" |\n\n{END}\nNext\n")
-    assert "on the host target (a CPU), seed 1; 10 minutes of training" in page
-    assert "## Data, a charlm\n\n### charlm: Standard\n\n0.5 epochs." in page
+    assert "on the host target (a CPU), seed 1; 2 minutes of training.\n\n### charlm: Standard\n\n0.5 epochs." in page
     assert "| FP32 | 85.00 % |  |  |  | 4096 | 1.00 | 12 |\n" in page
     assert "| mixed, lognormal | 84.80 % | -0.20 | 2^31 | 3 | 3072 | 0.75 | 12 |\n" in page
     assert "| mixed, S = 1 | 0.7000 | -0.1500 | 2^0 | 3 | 3072 | 0.75 | 12 |\n" in page
+    reports("rows", "standard", "FP32", test_accuracy=0.8512)
+    assert "parity: ok, 10 runs" in parity("--net", "rows")
+    old = page.splitlines()
+    changed = [line for line in (tmp_path / "page.md").read_text(encoding="utf-8").splitlines() if line not in old]
+    assert len(changed) == 5 and changed[0].startswith("| FP32 | 85.12 % |"), "rows, ordinary training"
 
 
 def test_check_repeats(reports, parity):
@@ -130,7 +134,8 @@ def test_the_demo_gets_its_arguments(root, run, tmp_path):
                                      'echo "$said; $MP_HOST_THREADS threads" >&2\nmkdir -p "$2"\n'
                                      f"echo '{report}' | tee \"$2/report.json\"\n", encoding="utf-8")
     (tmp_path / "mpdemo").chmod(0o755)
-    said = run(root / "tools/parity", "--build", tmp_path, "--net", "rows", env={"MP_HOST_THREADS": "5"})
+    said = run(root / "tools/parity", "--build", tmp_path, "--net", "rows", "--page", tmp_path / "page.md",
+               env={"MP_HOST_THREADS": "5"})
     assert " --device host --net rows --dtype all --full --json; 2 threads\n" in said
-    assert "| mixed, backoff | 85.20 % |" in said
+    assert "| mixed, backoff | 85.20 % |" in (tmp_path / "page.md").read_text(encoding="utf-8")
     assert (tmp_path / "parity/rows/report.json").exists()
