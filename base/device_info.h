@@ -24,6 +24,7 @@ struct Device {
   int64_t l2_bytes;
   bool has_wgmma;  ///< true if the loaded code was compiled for sm_90a
   char name[64];
+  bool has_overlapping_maps;  ///< the driver encodes im2col maps whose pixels overlap
 };
 
 /// Device memory that a call may overwrite; its contents are never read.

@@ -81,7 +81,7 @@ Device describe(int ordinal) {
   device.arch = kModelledArch;
   device.num_sms = engine::max_workers();
   device.smem_per_block = engine::kSmemBytes;
-  device.has_wgmma = true;
+  device.has_wgmma = device.has_overlapping_maps = true;
   device.l2_bytes = std::max<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 0);
   write_cpu_name(device.name, sizeof device.name);
   return device;

@@ -50,7 +50,7 @@ mp::Device device_of(const mpbench::Machine &machine) {
   mp::Device device{};
   device.target = info.target;
   device.arch = info.arch;
-  device.has_wgmma = info.arch == 90;
+  device.has_wgmma = device.has_overlapping_maps = info.arch == 90;
   device.num_sms = info.num_sms;
   device.smem_per_block = info.smem_per_block;
   return device;

@@ -71,7 +71,7 @@ mp::Device typical_device(const std::string &device_class) {
     mp::Device device{};
     device.target = MP_TARGET_CUDA;
     device.arch = typical.arch;
-    device.has_wgmma = typical.arch == 90;
+    device.has_wgmma = device.has_overlapping_maps = typical.arch == 90;
     device.num_sms = typical.num_sms;
     device.smem_per_block = typical.smem_kib << 10;
     return device;

@@ -39,7 +39,7 @@ Origin origin_of(const Json &file) {
                 .date = line_at(file, "date")};
   origin.device.target = file.at("target") == "host" ? MP_TARGET_HOST : MP_TARGET_CUDA;
   origin.device.arch = static_cast<int32_t>(integer_at(file, "arch", 1, 9999));
-  origin.device.has_wgmma = origin.device.arch == 90;
+  origin.device.has_wgmma = origin.device.has_overlapping_maps = origin.device.arch == 90;
   origin.device.num_sms = static_cast<int32_t>(integer_at(file, "num_sms", 1, 1 << 20));
   origin.device.smem_per_block = integer_at(file, "smem_per_block", 1, 1 << 30);
   return origin;

@@ -1,6 +1,7 @@
 // Limits of tensor maps and the per-thread caches, for both targets.
 #include "kernels/simt/tensor_map.h"
 
+#include <algorithm>
 #include <bit>
 #include <span>
 
@@ -142,10 +143,11 @@ const char *why_no_tensor_layout(const Im2colSpec &spec) {
   int64_t least_stride = spec.extent[0];
   for (int i = 0; i < 3; i++) {
     if (spec.extent[i + 1] == 1) continue;
-    if (spec.stride[i] < least_stride)
-      return "requires pixels, rows and images that do not overlap";
+    if (i == 0 && spec.stride[i] < 1) return "requires a column stride of at least 1";
+    if (i > 0 && spec.stride[i] < least_stride)
+      return "requires rows and images that do not overlap";
     if (const char *const why = why_no_stride(spec.stride[i], bytes)) return why;
-    least_stride = spec.stride[i];
+    least_stride = std::max(least_stride, spec.stride[i]);
   }
   for (int i = 0; i < 2; i++) {
     for (const int32_t corner : {spec.lower[i], spec.upper[i]})

@@ -39,6 +39,8 @@ struct TensorMapSpec {
 /// columns, at the end of a row to the first column step[1] rows below, and at the end of the box
 /// to the next image.  For each visited pixel it reads the pixel at the load's offset from it.
 ///
+/// Pixels may overlap: the column stride may be less than the number of channels.
+///
 /// Source: PTX ISA, Tensors, im2col mode.
 struct Im2colSpec {
   const void *base;            ///< gmem
@@ -92,6 +94,12 @@ namespace MP_TARGET {
 /// until the thread's next call: copy the map into the kernel's argument.
 const TensorMap &tensor_map(const TensorMapSpec &);
 const TensorMap &im2col_map(const Im2colSpec &);
+
+#if MP_ON_CUDA
+/// Returns whether the driver encodes an im2col map whose pixels overlap.  Its documentation shows
+/// strides of at least the size of a pixel, but states no such rule.
+bool encodes_overlapping_maps(int ordinal);
+#endif
 
 }  // namespace MP_TARGET
 

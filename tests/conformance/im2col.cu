@@ -1,5 +1,7 @@
 // im2col TMA: the pixels of every filter tap, with padding, strides, dilation and partial channel
-// blocks, across rows and images; into one block and by multicast.
+// blocks, across rows and images; pixels that overlap; into one block and by multicast.
+#include <span>
+
 #include "cases.h"
 #include "im2col_images.h"
 #include "tma.h"
@@ -10,13 +12,15 @@ namespace {
 
 using mptest::Images;
 using mptest::kImages;
+using mptest::kOverlappingImages;
 
 constexpr int kThreads = 64;
 
-/// Returns the shape of all pixels as one matrix.
+/// Returns the shape of all images as one matrix.
 TensorShape shape_of(const Images &images) {
   return {images.dtype,
-          {images.pixel_stride, int64_t{images.images} * images.h.extent * images.w.extent, 1},
+          {images.pixel_stride,
+           int64_t{images.images} * images.image_stride() / images.pixel_stride, 1},
           {images.pixel_stride, 0},
           {images.box_channels, images.box_pixels},
           images.swizzle_128};
@@ -50,11 +54,12 @@ void append_rows(std::vector<unsigned char> &boxes, const Images &images, const 
     const int w = at.w + at.w_offset, h = at.h + at.h_offset;
     if (w < 0 || w >= images.w.extent || h < 0 || h >= images.h.extent || at.n >= images.images)
       continue;
-    const int pixel = (at.n * images.h.extent + h) * images.w.extent + w;
+    const int pixel =
+        at.n * images.image_stride() + h * images.row_stride() + w * images.pixel_stride;
     for (int column = 0; column < images.box_channels; column++) {
       const int c = load.c + column;
       if (c < 0 || c >= images.channels) continue;
-      const auto element = static_cast<size_t>(pixel * images.pixel_stride + c);
+      const auto element = static_cast<size_t>(pixel + c);
       std::memcpy(&boxes[start + place_in_box(shape, row, column)],
                   &tensor[element * element_bytes], element_bytes);
     }
@@ -147,11 +152,9 @@ load_into_many(MP_PARAM(MulticastArgs) args) {
   }
 }
 
-}  // namespace
-
-Output conform_im2col(const Device &device, Mistake mistake) {
+Output conform_images(const Device &device, Mistake mistake, std::span<const Images> all) {
   Output output;
-  for (const Images &images : kImages) {
+  for (const Images &images : all) {
     const TensorShape shape = shape_of(images);
     const auto elements = numbered_bytes(shape.tensor_bytes(), shape.element_bytes());
     const Memory<unsigned char> tensor(device, elements);
@@ -169,10 +172,20 @@ Output conform_im2col(const Device &device, Mistake mistake) {
         {1, kThreads, static_cast<size_t>(shape.box_bytes()) + kSwizzlePeriodBytes},
         {im2col_map(images.spec(tensor.data())), places.data(), static_cast<int>(loads.size()),
          shape.box_bytes(), boxes.data(), mistake == Mistake::made});
-    output.push_back(box_part("case " + std::to_string(&images - kImages) + ", " + shape.name(),
+    output.push_back(box_part("case " + std::to_string(&images - all.data()) + ", " + shape.name(),
                               shape, boxes.download(), wanted));
   }
   return output;
+}
+
+}  // namespace
+
+Output conform_im2col(const Device &device, Mistake mistake) {
+  return conform_images(device, mistake, kImages);
+}
+
+Output conform_overlapping_pixels(const Device &device, Mistake mistake) {
+  return conform_images(device, mistake, kOverlappingImages);
 }
 
 Output conform_multicast(const Device &device, Mistake mistake) {

@@ -26,7 +26,10 @@ struct Images {
   int box_channels, box_pixels;
   bool swizzle_128;
 
-  int row_stride() const { return w.extent * pixel_stride; }
+  /// Elements; the last pixel of a row may overlap with none of the next row.
+  int row_stride() const {
+    return w.extent * pixel_stride + (channels > pixel_stride ? channels - pixel_stride : 0);
+  }
   int image_stride() const { return h.extent * row_stride(); }
   int places() const { return images * h.places() * w.places(); }
   mp::Im2colSpec spec(const void *base) const {
@@ -57,6 +60,13 @@ constexpr Images kImages[] = {
     {MP_FP16, 16, 1, {1, 3, 1, 1, 1, 1}, {1, 3, 1, 1, 1, 1}, 16, 256, 3, false},
     // A line, as 1-D convolutions are; more padding than image.
     {MP_BF16, 136, 2, {5, 3, 2, 4, 20, 17}, {1, 1, 1, 1, 0, 0}, 136, 64, 64, true},
+};
+
+/// Pixels that overlap: windows of 3 taps of 16 elements each, a tap apart, and 7 of 8, two apart.
+constexpr Images kOverlappingImages[] = {
+    {MP_FP16, 48, 3, {7, 1, 1, 1, 0, 0}, {9, 3, 2, 2, 0, 0}, 16, 64, 24, true},
+    {MP_BF16, 56, 2, {5, 1, 1, 1, 0, 0}, {6, 2, 1, 1, 0, 0}, 8, 64, 32, true},
+    {MP_FP32, 40, 2, {9, 1, 2, 1, 0, 0}, {4, 2, 1, 1, 0, 0}, 8, 32, 40, true},
 };
 
 }  // namespace mptest

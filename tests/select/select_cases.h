@@ -20,7 +20,7 @@ inline mp::Device cuda_device(int arch, int num_sms, int64_t smem_per_block) {
   device.arch = arch;
   device.num_sms = num_sms;
   device.smem_per_block = smem_per_block;
-  device.has_wgmma = arch == 90;
+  device.has_wgmma = device.has_overlapping_maps = arch == 90;
   return device;
 }
 

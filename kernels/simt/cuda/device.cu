@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "kernels/simt/simt.h"
+#include "kernels/simt/tensor_map.h"
 
 namespace mp::cuda {
 
@@ -84,6 +85,7 @@ Device describe(int ordinal) {
   device.l2_bytes = attribute(cudaDevAttrL2CacheSize, ordinal);
   const std::optional<cudaFuncAttributes> code = probed(ordinal);
   device.has_wgmma = code && code->maxThreadsPerBlock == kSm90aThreads;
+  device.has_overlapping_maps = device.has_wgmma && encodes_overlapping_maps(ordinal);
   cudaDeviceProp properties;
   check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
   std::string(properties.name).copy(device.name, sizeof device.name - 1);

@@ -12,6 +12,7 @@
 
 #include <bit>
 
+#include "base/target_error.h"
 #include "kernels/simt/simt.h"
 
 namespace mp::cuda {
@@ -118,6 +119,28 @@ TensorMap encode(const Spec &spec) {
 }
 
 }  // namespace
+
+bool encodes_overlapping_maps(int ordinal) {
+  // Windows of seven pixels, two pixels apart.  The driver does not access the base.
+  const Im2colSpec spec{.base = std::bit_cast<const void *>(uintptr_t{1} << 20),
+                        .dtype = MP_FP16,
+                        .extent = {56, 4, 4, 1},
+                        .stride = {16, 104, 416},
+                        .lower = {0, 0},
+                        .upper = {0, 0},
+                        .step = {1, 1},
+                        .channels = 64,
+                        .pixels = 64,
+                        .swizzle_128 = true};
+  const DeviceScope scope(ordinal);
+  check_cuda(cudaSetDevice(ordinal), "cudaSetDevice");  // creates the context, which may be needed
+  CUtensorMap map;
+  try {
+    return try_encode(&map, spec) == CUDA_SUCCESS;
+  } catch (const TargetError &) {
+    return false;  // a driver without tensor maps
+  }
+}
 
 const TensorMap &tensor_map(const TensorMapSpec &spec) {
   return cached_tensor_map(encode<TensorMapSpec>, spec);

@@ -27,8 +27,8 @@ SHARED_STAGES = ("layouts", "tests")  # can share the GPU; compute-sanitizer req
 # or faults does not hide the others.
 CONFORMANCE_CASES = (
     "conversions", "math", "shuffles", "reductions", "atomics", "early launches", "sorts", "async copies", "vectors", "wmma",
-    "mma", "barriers", "tma load", "tma store", "tma base", "tma matrix", "tma stored maps", "im2col", "multicast", "wgmma",
-    "stmatrix")
+    "mma", "barriers", "tma load", "tma store", "tma base", "tma matrix", "tma stored maps", "im2col", "overlapping pixels",
+    "multicast", "wgmma", "stmatrix")
 
 # A fault on the device destroys the context of the process and fails all later tests, so the tests
 # of the library run in several processes.  The last process runs the remaining tests.
