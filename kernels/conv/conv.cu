@@ -122,8 +122,10 @@ void conv(const Device &device, const ConvProblem &problem, const ConvPlan &plan
   if (plan.family == ConvFamily::gemm)
     return gemm(device, pointwise_gemm(problem), plan.gemm, workspace, stream);
   std::byte *const space = static_cast<std::byte *>(workspace.ptr);
-  launch_product(device, launch_padded_image(device, problem, plan.copy, space, stream), plan,
-                 space, stream);
+  const ConvProblem read = launch_padded_image(device, problem, plan.copy, space, stream);
+  launch_product(device, read, plan, space, stream);
+  if (plan.copy.has_windows() && problem.op == MP_CONV_WGRAD)
+    launch_store_windows(device, problem, plan.copy, read, stream);
   if (plan.gemm.dbias) launch_column_sum(device, problem.out, *plan.gemm.dbias, space, stream);
 }
 

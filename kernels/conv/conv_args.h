@@ -314,6 +314,12 @@ void launch_conv_depthwise(const ConvPlan &, const ConvProblem &, const Device &
 /// and in fprop of the filter.  Returns the problem that reads them.
 ConvProblem launch_padded_image(const Device &, const ConvProblem &, const PaddedImage &,
                                 void *workspace, mp_stream_t);
+/// The same for windows; `padded` has the addresses of the copies.
+void launch_copy_windows(const Device &, const ConvProblem &, const PaddedImage &,
+                         const ConvProblem &padded, mp_stream_t);
+/// wgrad of windows: stores dfilter, given the sums that `padded` has written.
+void launch_store_windows(const Device &, const ConvProblem &, const PaddedImage &,
+                          const ConvProblem &padded, mp_stream_t);
 void launch_conv_wmma(const ConvPlan &, mp_conv_op_t, const Device &, const ConvArgs &,
                       mp_stream_t);
 /// `partial_sums`: see ConvArgs.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/conv/conv_problem.h"
+#include "kernels/conv/padded_image.h"
 #include "kernels/gemm/plan.h"
 
 namespace mp {

@@ -45,9 +45,11 @@ struct ConvProblem {
   const void *image;  ///< source of the patches: x; dy in dgrad.  NULL: unknown, counts as aligned
   const void *other;  ///< the filter; dy in wgrad
   Output out;         ///< the written tensor as one matrix
-  /// Channels of the written filter if `image` is a copy with padded channels (PaddedImage);
-  /// else 0.
+  /// Channels of the written filter if `image` is a copy (padded_image.h); else 0.
   int32_t unpadded_c = 0;
+  /// Elements from one pixel and row of `image` to the next if its pixels are windows
+  /// (padded_image.h); else 0.
+  int64_t pixel_stride = 0, row_stride = 0;
 };
 
 /// Returns the written tensor as one matrix.
@@ -178,29 +180,5 @@ GemmProblem operands_of(const ConvProblem &);
 /// matrices.
 bool is_pointwise(const ConvShape &);
 GemmProblem pointwise_gemm(const ConvProblem &);
-
-// ---------------------------------------------------------------------------- padded image
-
-/// A copy of an image whose channels are not a multiple of 8, e.g. RGB, which kernels can read in
-/// vectors of 16 bytes.  Zeros follow the channels of each pixel and pad each row on both sides.
-///
-/// With an even stride four channels are enough: rows of taps then begin at every eighth element.
-struct PaddedImage {
-  int32_t channels;     ///< per pixel
-  int32_t width;        ///< pixels per line, first to last tap of the patches
-  size_t image_bytes;   ///< a multiple of 256; 0 = no copy
-  size_t filter_bytes;  ///< fprop: copy of the filter with the same channels; else 0
-
-  size_t bytes() const { return image_bytes + filter_bytes; }
-  double mb() const { return static_cast<double>(bytes()) * 1e-6; }
-  int launches() const { return (image_bytes != 0) + (filter_bytes != 0); }
-};
-
-/// Copy of fprop and wgrad, 16-bit, in one group; none if patches are read by 16 bytes in place.
-PaddedImage padded_image(const ConvProblem &);
-
-/// The problem that reads the copies, which are at the beginning of the workspace: the image's,
-/// then the filter's.  They have no addresses yet.
-ConvProblem with_padded_image(const ConvProblem &, const PaddedImage &);
 
 }  // namespace mp

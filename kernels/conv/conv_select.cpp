@@ -29,8 +29,9 @@ namespace {
 // ---------------------------------------------------------------------------- GEMM kernels
 
 constexpr std::string_view kPrefix = "conv_", kIm2colPrefix = "conv_wgmma";
-/// Kernels that read a padded copy of the image.
-constexpr std::string_view kCopiedPrefix = "conv_wmma", kCopied = "_copied";
+constexpr std::string_view kWmmaPrefix = "conv_wmma";
+/// Suffix of kernels that read copies of the image and the filter.
+constexpr std::string_view kCopied = "_copied";
 
 ConvFamily family_of(std::string_view name) {
   if (name.starts_with(kIm2colPrefix)) return ConvFamily::im2col;
@@ -101,7 +102,8 @@ GemmShape gemm_of(const ConvProblem &p, ConvFamily family) {
 /// Pixels occur in several patches, and in memory once.
 ConvTraits conv_traits(const ConvProblem &p, ConvFamily family) {
   const ConvShape &s = p.shape;
-  const double x = double(s.n) * s.h * s.w * s.c, y = double(s.n) * s.p * s.q * s.k;
+  const double line = p.row_stride != 0 ? double(p.row_stride) : double(s.w) * s.c;
+  const double x = double(s.n) * s.h * line, y = double(s.n) * s.p * s.q * s.k;
   const double filter = double(s.k) * s.r * s.s * group_c(s);
   const double read = p.op == MP_CONV_FPROP   ? x + filter
                       : p.op == MP_CONV_DGRAD ? y + filter
@@ -156,14 +158,27 @@ ConvPlan conv_plan(const ConvProblem &p, ConvFamily family, const char *name, co
 
 // ---------------------------------------------------------------------------- padded image
 
-/// The implicit product that reads copies.
-struct CopiedProduct {
-  PaddedImage copy;
-  GemmShape gemm;
+constexpr std::array kCopyingFamilies = {ConvFamily::im2col, ConvFamily::implicit};
 
-  explicit CopiedProduct(const ConvProblem &p)
-      : copy(padded_image(p)),
-        gemm(copy.bytes() > 0 ? implicit_gemm(with_padded_image(p, copy)) : GemmShape{}) {}
+/// The product of a family that reads copies.
+struct CopiedProduct {
+  ConvFamily family;
+  PaddedImage copy;
+  GemmTiles tiles;
+  GemmShape gemm;
+  ConvTraits traits;
+
+  CopiedProduct(const ConvProblem &p, ConvFamily family)
+      : family(family),
+        copy(family == ConvFamily::im2col ? window_image(p) : padded_image(p)),
+        tiles(family == ConvFamily::im2col ? tiles_of(family, p.op) : WmmaTiles::kSet) {
+    const ConvProblem padded = exists() ? with_padded_image(p, copy) : p;
+    gemm = gemm_of(padded, family);
+    // Windows are read through L2 from the copy, which is larger than x.
+    traits = conv_traits(copy.has_windows() ? padded : p, family);
+  }
+
+  bool exists() const { return copy.bytes() > 0; }
 
   double copies_us(const PlanRequest &request) const {
     const ClassTuning &constants = request.tuning.of(class_of(request.device));
@@ -174,26 +189,37 @@ struct CopiedProduct {
     kernel.workspace.slices += copy.bytes();
     kernel.workspace.bytes += copy.bytes();
     kernel.predicted_us += copies_us(request);
-    const char *const name = conv_name(ConvFamily::implicit, kernel.name, true);
-    return conv_plan(p, ConvFamily::implicit, name, kernel, request, copy);
+    return conv_plan(p, family, conv_name(family, kernel.name, true), kernel, request, copy);
   }
 };
 
-/// plan_named_conv of "conv_wmma_..._copied".
+/// NULL if kernels of that family can read copies of the image, else the reason.
+const char *why_no_copies(const CopiedProduct &product, const Device &device) {
+  if (!product.exists())
+    return product.family == ConvFamily::im2col
+               ? "requires fprop or wgrad of a 16-bit x with c of at most 8, k a multiple of 8, "
+                 "groups = 1 and dilation_w = 1"
+               : "requires fprop or wgrad of a 16-bit x with groups = 1 and unaligned rows of taps";
+  return product.copy.has_windows() && device.has_wgmma && !device.has_overlapping_maps
+             ? "requires a driver that encodes tensor maps with overlapping pixels"
+             : nullptr;
+}
+
+/// plan_named_conv of "conv_wmma_..._copied" or "conv_wgmma_..._copied".
 bool plan_copied(const ConvProblem &problem, const PlanRequest &request, std::string name,
                  ConvPlan *plan, const char **why) {
-  const CopiedProduct product(problem);
-  const ConvTraits traits = conv_traits(problem, ConvFamily::implicit);
-  const bool is_copied = product.copy.bytes() > 0;
+  const CopiedProduct product(problem, family_of(name));
   name.resize(name.size() - kCopied.size());
   GemmPlan found;
-  const bool is_found =
-      plan_named_in_place(is_copied ? product.gemm : implicit_gemm(problem), request,
-                          name.c_str() + kPrefix.size(), &found, why, &traits);
+  const bool is_found = plan_named_in_place(product.gemm, request, name.c_str() + kPrefix.size(),
+                                            &found, why, &product.traits);
   if (!is_found && *why == nullptr) return false;
-  if (!is_copied)
-    *why = "requires fprop or wgrad of a 16-bit x with groups = 1 and unaligned rows of taps";
-  if (!is_found || !is_copied) return false;
+  if (const char *const why_not = why_no_copies(product, request.device)) *why = why_not;
+  if (!is_found || *why != nullptr) return false;
+  if (!is_one_of(product.tiles, *found.kernel)) {
+    *why = "does not support this pass";
+    return false;
+  }
   *plan = product.plan(problem, found, request);
   return true;
 }
@@ -285,12 +311,12 @@ constexpr std::array kGemmFamilies = {ConvFamily::gemm, ConvFamily::im2col, Conv
 ConvPlan plan_of(const RankedConv &entry, const ConvProblem &problem, const PlanRequest &request) {
   if (entry.variant == nullptr)
     return plan_depthwise(problem, request, {entry.name, entry.split_k});
-  const ConvTraits traits = conv_traits(problem, entry.family);
   if (entry.reads_copies) {
-    const CopiedProduct product(problem);
-    return product.plan(problem, plan_variant(*entry.variant, product.gemm, request, &traits),
-                        request);
+    const CopiedProduct product(problem, entry.family);
+    const GemmPlan gemm = plan_variant(*entry.variant, product.gemm, request, &product.traits);
+    return product.plan(problem, gemm, request);
   }
+  const ConvTraits traits = conv_traits(problem, entry.family);
   const GemmPlan gemm = plan_variant(*entry.variant, gemm_of(problem, entry.family), request,
                                      traits_for(entry.family, traits));
   return conv_plan(problem, entry.family, entry.name, gemm, request);
@@ -313,11 +339,13 @@ std::vector<RankedConv> rank_conv(const ConvProblem &problem, const PlanRequest 
                        traits_for(family, traits)))
       add(family, gemm, conv_name(family, gemm.name), 0, 0);
   }
-  if (const CopiedProduct product(problem); product.copy.bytes() > 0) {
-    const ConvTraits traits = conv_traits(problem, ConvFamily::implicit);
-    for (const RankedGemm &gemm : rank_in_place(WmmaTiles::kSet, product.gemm, request, &traits))
-      add(ConvFamily::implicit, gemm, conv_name(ConvFamily::implicit, gemm.name, true),
-          product.copies_us(request), product.copy.bytes());
+  for (const ConvFamily family : kCopyingFamilies) {
+    const CopiedProduct product(problem, family);
+    if (why_no_copies(product, request.device) != nullptr) continue;
+    for (const RankedGemm &gemm :
+         rank_in_place(product.tiles, product.gemm, request, &product.traits))
+      add(family, gemm, conv_name(family, gemm.name, true), product.copies_us(request),
+          product.copy.bytes());
   }
   for (const DepthwiseVariant &variant : kDepthwise)
     if (why_not_depthwise(problem, variant.split_k) == nullptr)
@@ -345,7 +373,8 @@ ConvPlan plan_conv(const ConvProblem &problem, const PlanRequest &request) {
 bool plan_named_conv(const ConvProblem &problem, const PlanRequest &request, const char *name,
                      ConvPlan *plan, const char **why) {
   if (const std::string_view copied = name;
-      copied.starts_with(kCopiedPrefix) && copied.ends_with(kCopied))
+      copied.ends_with(kCopied) &&
+      (copied.starts_with(kIm2colPrefix) || copied.starts_with(kWmmaPrefix)))
     return plan_copied(problem, request, name, plan, why);
   for (const DepthwiseVariant &variant : kDepthwise) {
     if (std::string_view(name) != variant.name) continue;
@@ -382,9 +411,13 @@ std::span<const char *const> conv_names(mp_conv_op_t op) {
         for (const GemmVariant &variant : gemm_variants())
           if (is_one_of(tiles_of(family, pass), *variant.kernel))
             all[pass].push_back(conv_name(family, variant.name));
-      for (const GemmVariant &variant : gemm_variants())
-        if (pass != MP_CONV_DGRAD && is_one_of(WmmaTiles::kSet, *variant.kernel))
+      for (const GemmVariant &variant : gemm_variants()) {
+        if (pass == MP_CONV_DGRAD) break;  // reads no copies
+        if (is_one_of(WmmaTiles::kSet, *variant.kernel))
           all[pass].push_back(conv_name(ConvFamily::implicit, variant.name, true));
+        if (is_one_of(tiles_of(ConvFamily::im2col, pass), *variant.kernel))
+          all[pass].push_back(conv_name(ConvFamily::im2col, variant.name, true));
+      }
       for (const DepthwiseVariant &variant : kDepthwise) all[pass].push_back(variant.name);
     }
     return all;

@@ -77,10 +77,13 @@ GemmProblem im2col_gemm(const ConvProblem &p) {
 Im2colSpec im2col_spec(const ConvProblem &p, int32_t pixels) {
   const Direction w = direction(p, false), h = direction(p, true);
   const int64_t channels = p.op == MP_CONV_DGRAD ? p.shape.k : p.shape.c;
+  const bool is_dense = p.row_stride == 0;
+  const int64_t pixel = is_dense ? channels : p.pixel_stride;
+  const int64_t row = is_dense ? channels * w.extent : p.row_stride;
   return {.base = p.image,
           .dtype = p.dtype,
           .extent = {channels, w.extent, h.extent, p.shape.n},
-          .stride = {channels, channels * w.extent, channels * w.extent * h.extent},
+          .stride = {pixel, row, row * h.extent},
           .lower = {w.first, h.first},
           .upper = {w.upper(), h.upper()},
           .step = {w.stride, h.stride},

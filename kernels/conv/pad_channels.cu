@@ -1,4 +1,4 @@
-// Copies of an image and its filter with padded pixels and rows (PaddedImage).
+// Copies of an image and its filter with padded pixels and rows (padded_image.h).
 #include "kernels/conv/conv_args.h"
 #include "kernels/conv/conv_problem.h"
 #include "kernels/simt/vector.h"
@@ -64,7 +64,14 @@ ConvProblem launch_padded_image(const Device &device, const ConvProblem &p, cons
   std::byte *const copies = static_cast<std::byte *>(workspace);
   ConvProblem padded = with_padded_image(p, copy);
   padded.image = copies;
-  if (copy.filter_bytes > 0) padded.other = copies + copy.image_bytes;
+  if (p.op == MP_CONV_FPROP)
+    padded.other = copies + copy.image_bytes;
+  else if (copy.has_windows())
+    padded.out.c.base = padded.out.d.base = copies + copy.image_bytes;
+  if (copy.has_windows()) {
+    launch_copy_windows(device, p, copy, padded, stream);
+    return padded;
+  }
   const ConvShape &s = p.shape;
   PadChannelsArgs args{};
   args.channels = s.c;

@@ -111,6 +111,9 @@ CASES = [
     Case("padded images", 90, 2, "pad_channels", gemm(
         *(f"op={op} n=2 h=9 w=17 c={c} k=16 r=3 s=5 pad_top=1 pad_left=2 pad_right=1 stride_w={stride} kernel=conv_wmma_64x64x32_s4_copied"
           for op, c, stride in (("fprop", 3, 2), ("wgrad", 12, 1))), of="[.repro-conv]")),
+    Case("windows of images", 90, 2, "copy_windows|store_windows", gemm(
+        *(f"op={op} n=2 h=9 w=17 c=3 k=16 r=7 s=5 pad_top=1 pad_left=2 pad_right=1 stride_w=2 kernel=conv_wgmma_{tile}_copied"
+          for op, tile in (("fprop", "256x64x64_s4"), ("wgrad", "64x128x64_s8"))), of="[.repro-conv]")),
     Case("statistics", 80, 3, "measure_list<false>", library(
         "tensors: small lists are exact", "tensors: the largest of many tensors is found*", "step: S falls*")),
     Case("statistics with reports", 80, 3, "measure_list<true>", library(
@@ -241,7 +244,7 @@ REASONS = [
     Reason("*", "prefetch.*", "left out", None, "a hint"),
     Reason("*", "griddepcontrol.launch_dependents", "left out", None, "a hint"),
     *(Reason(cases, "griddepcontrol.wait", "left out", None, "a single call; consecutive kernels are a separate case")
-      for cases in ("*wgmma*", "copied operands", "padded images")),
+      for cases in ("*wgmma*", "copied operands", "padded images", "windows of images")),
     Reason("consecutive recurrent steps", "griddepcontrol.wait", "left out", 1,
            "last step, from which a backward pass starts: follows copies, which do not allow PDL"),
     Reason("kernel after a sort", "griddepcontrol.wait", "left out", None,

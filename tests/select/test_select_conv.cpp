@@ -161,7 +161,7 @@ TEST_CASE("conv selection: only 1 x 1 filters with stride 1 and no padding are G
 
 TEST_CASE("conv selection: an image of few channels is copied with padding, a product never is") {
   const mp::ConvShape rgb = square(32, 224, 3, 64, 7, 2);
-  for (const mp::Device &device : {t4(), a100(), h200()}) {
+  for (const mp::Device &device : {t4(), a100(), h200_without_sm_90a()}) {
     CAPTURE(device.arch);
     for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_WGRAD}) {
       const mp::ConvProblem p = conv_problem(op, rgb);
@@ -186,6 +186,81 @@ TEST_CASE("conv selection: an image of few channels is copied with padding, a pr
       CHECK(why_no_conv("wmma_64x64x32_s4_copied", p, device) == "unknown");
     }
   }
+}
+
+TEST_CASE("conv selection: on Hopper few channels are read as windows of a copy") {
+  const mp::ConvShape rgb = square(32, 224, 3, 64, 7, 2);
+  const mp::ConvProblem p = conv_problem(MP_CONV_FPROP, rgb);
+  const mp::RankedConv first = ranking(p, h200()).front();
+  CHECK(std::string_view(first.name).starts_with("conv_wgmma_256x64x64"));
+  CHECK(std::string_view(first.name).ends_with("_copied"));
+  CHECK(first.family == mp::ConvFamily::im2col);
+  // A pixel of the copy has seven rows of three channels and three zeros; a line of 229 such pixels
+  // serves one of the 112 rows of y.
+  const mp::PaddedImage copy = mp::window_image(p);
+  CHECK(copy.image_bytes == size_t{32} * 112 * 229 * 24 * 2);
+  CHECK(copy.filter_bytes == size_t{64} * 7 * 24 * 2);
+  CHECK(first.workspace_bytes == copy.bytes());
+  const mp::ConvProblem windows = mp::with_padded_image(p, copy);
+  CHECK(windows.shape.c == 7 * 24);
+  CHECK((windows.pixel_stride == 2 * 24 && windows.row_stride == 229 * 24));
+  CHECK(plan_of(p, h200()).gemm.cost.slice_k * 1024 == 192);
+
+  const mp::ConvProblem gradient = conv_problem(MP_CONV_WGRAD, rgb);
+  const mp::ConvPlan wgrad = plan_of(gradient, h200());
+  CHECK(std::string_view(wgrad.name).starts_with("conv_wgmma_64x"));
+  CHECK(std::string_view(wgrad.name).ends_with("_copied"));
+  CHECK(wgrad.copy.image_bytes == copy.image_bytes);
+  CHECK(wgrad.copy.filter_bytes == 2 * copy.filter_bytes);  // sums in fp32
+  CHECK(wgrad.gemm.workspace.slices == wgrad.copy.bytes());
+
+  mp::Device old_driver = h200();
+  old_driver.has_overlapping_maps = false;
+  for (const mp::ConvProblem &each : {p, gradient})
+    CHECK(std::string_view(ranking(each, old_driver).front().name).starts_with("conv_wmma"));
+  const char *const name = "conv_wgmma_256x64x64_s4_copied";
+  CHECK(why_no_conv(name, p, h200()) == "");
+  CHECK(why_no_conv(name, p, old_driver) ==
+        "requires a driver that encodes tensor maps with overlapping pixels");
+  CHECK(why_no_conv(name, p, a100()) == "requires sm_90");
+  CHECK(why_no_conv("conv_wgmma_128x192x64_s4_copied", p, h200()) == "does not support this pass");
+  CHECK(why_no_conv(name, gradient, h200()) == "does not support this pass");
+  CHECK(why_no_conv(name, conv_problem(MP_CONV_DGRAD, rgb), h200()).starts_with("requires fprop"));
+  CHECK(why_no_conv(name, conv_problem(MP_CONV_FPROP, square(32, 224, 9, 64, 7, 2)), h200())
+            .starts_with("requires fprop"));
+}
+
+TEST_CASE("conv selection: windows have all rows of their group, and no others") {
+  int found = 0;
+  for (int32_t channels = 1; channels <= mp::kMaxWindowChannels; channels++) {
+    for (const int32_t taps : {1, 2, 3, 4, 7, 9, 17}) {
+      for (const int32_t stride : {1, 2, 3, 8}) {
+        for (const int32_t dilation : {1, 2, 3}) {
+          CAPTURE(channels, taps, stride, dilation);
+          mp::ConvShape shape = square(2, 37, channels, 16, taps, stride);
+          shape.dilation_h = dilation;
+          if (37 + 2 * (taps / 2) < dilation * (taps - 1) + 1) continue;
+          shape.p = (37 + 2 * (taps / 2) - dilation * (taps - 1) - 1) / stride + 1;
+          const mp::ConvProblem p = conv_problem(MP_CONV_FPROP, shape);
+          const mp::PaddedImage copy = mp::window_image(p);
+          REQUIRE(copy.bytes() > 0);
+          const mp::ConvShape &windows = mp::with_padded_image(p, copy).shape;
+          CHECK(windows.r * copy.rows == taps);
+          CHECK((copy.channels % 8 == 0 && copy.channels >= copy.rows * channels));
+          // Group r of output row h begins in this row of the image, and in this line.
+          for (const int32_t h : {0, shape.p - 1}) {
+            for (int32_t r = 0; r < windows.r; r++) {
+              const int32_t line = h * windows.stride_h + r * windows.dilation_h;
+              CHECK(line < copy.lines);
+              CHECK(line * copy.line_step == h * stride + r * copy.rows * dilation);
+            }
+          }
+          found++;
+        }
+      }
+    }
+  }
+  CHECK(found > 500);
 }
 
 TEST_CASE("conv selection: padded copies are read in 16-byte units") {
@@ -310,4 +385,67 @@ TEST_CASE("conv selection: unknown and unsupported names are rejected") {
   CHECK(why_no_conv("conv_gemv", p, a100()) == "requires m or n of at most 16");
   for (const char *const name : {"", "conv_", "conv", "conv_wmma", "conv_depthwise_k3", "im2col"})
     CHECK(why_no_conv(name, p, a100()) == "unknown");
+}
+
+TEST_CASE("conv selection: segments are rows of taps if channels are few") {
+  const auto runs = [](mp_conv_op_t op, const mp::ConvShape &s) {
+    return mp::segment_shape(conv_problem(op, s));
+  };
+  const mp::SegmentShape rgb = runs(MP_CONV_FPROP, square(32, 224, 3, 64, 7, 2));
+  CHECK(rgb.taps_h == 7);
+  CHECK(rgb.taps_w == 1);
+  CHECK(rgb.elems == 21);
+  CHECK(rgb.padded() == 24);
+  CHECK(runs(MP_CONV_FPROP, square(8, 14, 64, 64, 3)).taps_w == 3);
+  CHECK(runs(MP_CONV_DGRAD, square(32, 224, 3, 64, 7, 2)).taps_w == 7);
+  mp::ConvShape dilated = square(32, 224, 3, 64, 7, 2);
+  dilated.dilation_w = 2;
+  CHECK(runs(MP_CONV_FPROP, dilated).taps_w == 7);
+}
+
+TEST_CASE("conv selection: phases of a strided dgrad partition taps and pixels") {
+  for (int32_t extent = 1; extent < 12; extent++) {
+    for (int32_t taps = 1; taps < 7; taps++) {
+      for (int32_t stride = 1; stride < 6; stride++) {
+        for (int32_t dilation = 1; dilation < 5; dilation++) {
+          CAPTURE(extent, taps, stride, dilation);
+          const mp::DgradDirection d = mp::dgrad_direction(extent, taps, stride, dilation);
+          // Count from the definition.
+          int32_t most_pixels = 0, most_taps = 0, phases = 0;
+          for (int32_t residue = 0; residue < stride; residue++) {
+            int32_t pixels = 0, reach = 0;
+            for (int32_t h = residue; h < extent; h += stride) pixels++;
+            for (int32_t r = 0; r < taps; r++) reach += (residue + r * dilation) % stride == 0;
+            phases += pixels > 0;
+            most_pixels = std::max(most_pixels, pixels);
+            most_taps = std::max(most_taps, reach);
+          }
+          CHECK(d.phases == phases);
+          CHECK(d.pixels == most_pixels);
+          CHECK(d.taps >= most_taps);
+          if (d.tap_step < taps) CHECK(d.tap_step * dilation % stride == 0);
+          if (d.tap_step < taps) CHECK(d.dy_step == d.tap_step * dilation / stride);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("conv selection: on Hopper TMA reads im2col operands if supported") {
+  for (const mp_conv_op_t op : kAllOps) {
+    CAPTURE(op);
+    CHECK(first_name(op, square(32, 28, 128, 128, 3), h200()).starts_with("conv_wgmma"));
+    // 64 channels use a tile of 64 columns, or of 64 rows in wgrad.
+    const char *const tile = op == MP_CONV_WGRAD ? "conv_wgmma_64x" : "conv_wgmma_256x64x";
+    for (const int32_t n : {32, 256})
+      CHECK(first_name(op, square(n, 56, 64, 64, 3), h200()).starts_with(tile));
+    // Taps of eight channels would be padded to 64, which costs too much for many taps.
+    mp::Device old_driver = h200();
+    old_driver.has_overlapping_maps = false;
+    CHECK(first_name(op, square(32, 56, 8, 8, 7), old_driver).starts_with("conv_wmma"));
+    const mp::ConvProblem p = conv_problem(op, square(32, 28, 128, 128, 3));
+    CHECK(why_no_conv("conv_wgmma_128x128x64_s6", p, a100()) == "requires sm_90");
+    for (const mp::RankedConv &choice : ranking(misaligned(p), h200()))
+      CHECK(choice.family != mp::ConvFamily::im2col);
+  }
 }

@@ -19,6 +19,8 @@ TESTS = {
     "conv_simt": "conv: tensors misaligned by one element",
     "conv_wmma": "conv: tensors misaligned by one element",
     "pad_channels": "conv copies: filters of one tap, one row, one column, and dilated ones are exact",
+    "copy_windows": "conv windows: results are exact",
+    "store_windows": "conv windows: results are exact",
     "conv_wgmma": "conv wgmma: the limits of im2col TMA are supported and exceeded limits rejected",
     "wgrad_wgmma": "conv wgmma: the limits of im2col TMA are supported and exceeded limits rejected",
     "dgrad_wgmma": "conv wgmma: stride phases of dgrad are exact",

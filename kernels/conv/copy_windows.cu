@@ -1,0 +1,197 @@
+// Copies of an image and its filter for overlapping windows (padded_image.h), and the filter
+// gradient from sums of windows.
+#include "kernels/conv/conv_args.h"
+#include "kernels/simt/vector.h"
+
+namespace mp::MP_TARGET {
+
+namespace {
+
+constexpr int kThreads = 256, kWarps = kThreads / kWarpSize;
+/// Pixels that each lane of a warp copies in turn.
+constexpr int kSteps = 8;
+
+/// Arguments of copy_windows.  FP16 and BF16 are both copied as half.
+struct CopyWindowsArgs {
+  const half *from;
+  half *to;
+  int64_t units;                 ///< parts of all lines, one per warp at a time
+  FastDivisor of_line;           ///< divisor: units per line of the copy
+  FastDivisor of_image;          ///< divisor: lines per image
+  int32_t height, width;         ///< rows and columns of a source image
+  FastDivisor of_row;            ///< divisor: channels per source pixel
+  int32_t first_row, line_step;  ///< source row of the first line; rows from line to line
+  int32_t rows, row_step;        ///< source rows in a pixel, and their distance
+  int32_t before;                ///< pixels of zeros at the start of a line
+  int32_t pixels, vectors;       ///< pixels per line of the copy; vectors of kVec per pixel
+};
+
+/// Returns whether 0 <= x < end, by one comparison.
+MP_DEVICE bool is_in(int32_t x, int32_t end) {
+  return static_cast<uint32_t>(x) < static_cast<uint32_t>(end);
+}
+
+/// Source of one vector of every pixel of a line.
+class VectorSource {
+ public:
+  /// @param row  source row of the line's first row, which may be outside the image
+  MP_DEVICE VectorSource(const CopyWindowsArgs &args, int32_t row, int vector) {
+    MP_UNROLL
+    for (int i = 0; i < kVec; i++) {
+      const Quotient at = args.of_row.divide(vector * kVec + i);
+      const bool is_row = at.quotient < args.rows;
+      const int32_t h = row + (is_row ? at.quotient : 0) * args.row_step;
+      const bool is_inside = is_row && is_in(h, args.height);
+      elem_[i] = is_inside ? h * args.width * args.of_row.divisor + at.remainder : kNone;
+    }
+  }
+
+  /// Returns the vector.
+  /// @param pixel  in the first row of the source image; read only if `is_inside`
+  MP_DEVICE Pack<half, kVec> load(const half *pixel, bool is_inside) const {
+    Pack<half, kVec> elems;
+    MP_UNROLL
+    for (int i = 0; i < kVec; i++)
+      elems.x[i] = is_inside && elem_[i] != kNone ? pixel[elem_[i]] : half{0};
+    return elems;
+  }
+
+ private:
+  static constexpr int32_t kNone = -1;
+
+  int32_t elem_[kVec];  ///< distance from the pixel; kNone: zero
+};
+
+/// Adjacent lanes write adjacent vectors.  A lane has the same vector of each of its pixels.
+MP_KERNEL(kThreads, 1)
+copy_windows(MP_PARAM(CopyWindowsArgs) args) {
+  wait_for_previous_kernel();
+  const int pixels_at_once = kWarpSize / args.vectors;
+  const int pixel = lane_index() / args.vectors, vector = lane_index() % args.vectors;
+  const int64_t image_elems = int64_t{args.height} * args.width * args.of_row.divisor;
+  for (int64_t unit = block_index() * kWarps + warp_index(); unit < args.units;
+       unit += grid_size() * kWarps) {
+    const Quotient part = args.of_line.divide(static_cast<int32_t>(unit));
+    const Quotient line = args.of_image.divide(part.quotient);
+    const VectorSource source(args, args.first_row + line.remainder * args.line_step, vector);
+    const int32_t begin = part.remainder * kSteps * pixels_at_once;
+    const int32_t end = min_of(begin + kSteps * pixels_at_once, args.pixels);
+    int32_t x = pixel < pixels_at_once ? begin + pixel : end;  // no pixel for the last lanes
+    // Incremented pointers: ptxas would compute them anew for every element.
+    const half *from =
+        args.from + line.quotient * image_elems + int64_t{x - args.before} * args.of_row.divisor;
+    half *to =
+        args.to + ((int64_t{part.quotient} * args.pixels + x) * args.vectors + vector) * kVec;
+    for (; x < end; x += pixels_at_once) {
+      store_pack(to, source.load(from, is_in(x - args.before, args.width)));
+      from += pixels_at_once * args.of_row.divisor;
+      to += pixels_at_once * args.vectors * kVec;
+    }
+  }
+}
+
+void launch_copy(const Device &device, CopyWindowsArgs args, int64_t lines, mp_stream_t stream) {
+  const int32_t per_unit = kSteps * (kWarpSize / args.vectors);
+  args.of_line = fast_divisor(ceil_div(args.pixels, per_unit));
+  args.units = lines * args.of_line.divisor;
+  const int64_t blocks = min_of(ceil_div<int64_t>(args.units, kWarps), kMaxBlocks);
+  launch("copy_windows", copy_windows, device,
+         {.num_blocks = blocks, .num_threads = kThreads, .uses_pdl = true}, stream, args);
+}
+
+// ---------------------------------------------------------------------------- wgrad
+
+struct StoreWindowsArgs {
+  Output out;  ///< dfilter
+  const float *sums;
+  int64_t row_sums;           ///< per output channel
+  FastDivisor quads_per_row;  ///< divisor: quads of an output channel
+  int32_t quads;
+  FastDivisor of_row, of_tap;  ///< divisors: elements per filter row, channels per tap
+  FastDivisor of_group;        ///< divisor: filter rows per group
+  int32_t group, pixel;        ///< sums per group of filter rows, and per tap of it
+};
+
+/// Returns the place of an element of dfilter in the sums of its output channel.
+MP_DEVICE int32_t place_in_sums(const StoreWindowsArgs &args, int32_t elem) {
+  const Quotient row = args.of_row.divide(elem), tap = args.of_tap.divide(row.remainder);
+  const Quotient group = args.of_group.divide(row.quotient);
+  return group.quotient * args.group + tap.quotient * args.pixel +
+         group.remainder * args.of_tap.divisor + tap.remainder;
+}
+
+/// Applies the epilogue to the sums, a quad of dfilter per thread at a time.
+MP_KERNEL(kThreads, 1)
+store_windows(MP_PARAM(StoreWindowsArgs) args) {
+  wait_for_previous_kernel();
+  EpilogueWriter writer(args.out, 0);
+  for (int64_t quad = block_index() * kThreads + thread_index(); quad < args.quads;
+       quad += grid_size() * kThreads) {
+    const Quotient at = args.quads_per_row.divide(static_cast<int32_t>(quad));
+    const int32_t col = at.remainder * kQuad;
+    const int valid = static_cast<int>(min_of<int64_t>(args.out.n - col, kQuad));
+    const float *const sums = args.sums + at.quotient * args.row_sums;
+    float sum[kQuad] = {};
+    MP_UNROLL
+    for (int i = 0; i < kQuad; i++)
+      if (i < valid) sum[i] = sums[place_in_sums(args, col + i)];
+    writer.write(at.quotient, col, sum, valid);
+  }
+  writer.finish();
+}
+
+}  // namespace
+
+void launch_store_windows(const Device &device, const ConvProblem &p, const PaddedImage &copy,
+                          const ConvProblem &padded, mp_stream_t stream) {
+  const ConvShape &s = p.shape;
+  const int64_t quads_per_row = ceil_div<int64_t>(p.out.n, kQuad), quads = p.out.m * quads_per_row;
+  const StoreWindowsArgs args{p.out,
+                              static_cast<const float *>(padded.out.d.base),
+                              padded.out.n,
+                              fast_divisor(quads_per_row),
+                              static_cast<int32_t>(quads),
+                              fast_divisor(int64_t{s.s} * s.c),
+                              fast_divisor(s.c),
+                              fast_divisor(copy.rows),
+                              padded.shape.c,
+                              copy.channels};
+  const int64_t blocks = min_of(ceil_div<int64_t>(quads, kThreads), kMaxBlocks);
+  launch("store_windows", store_windows, device,
+         {.num_blocks = blocks, .num_threads = kThreads, .uses_pdl = true}, stream, args);
+}
+
+void launch_copy_windows(const Device &device, const ConvProblem &p, const PaddedImage &copy,
+                         const ConvProblem &padded, mp_stream_t stream) {
+  const ConvShape &s = p.shape;
+  CopyWindowsArgs args{};
+  args.of_row = fast_divisor(s.c);
+  args.rows = copy.rows;
+  args.vectors = copy.channels / kVec;
+  args.from = static_cast<const half *>(p.image);
+  args.to = static_cast<half *>(const_cast<void *>(padded.image));
+  args.of_image = fast_divisor(copy.lines);
+  args.height = s.h;
+  args.width = s.w;
+  args.first_row = -s.pad_top;
+  args.line_step = copy.line_step;
+  args.row_step = s.dilation_h;
+  args.before = s.pad_left;
+  args.pixels = copy.width;
+  launch_copy(device, args, int64_t{s.n} * copy.lines, stream);
+  if (p.op == MP_CONV_WGRAD) return;
+  // A line of the filter's copy has the rows of one group.
+  args.from = static_cast<const half *>(p.other);
+  args.to = static_cast<half *>(const_cast<void *>(padded.other));
+  args.of_image = fast_divisor(padded.shape.r);
+  args.height = s.r;
+  args.width = s.s;
+  args.first_row = 0;
+  args.line_step = copy.rows;
+  args.row_step = 1;
+  args.before = 0;
+  args.pixels = s.s;
+  launch_copy(device, args, int64_t{s.k} * padded.shape.r, stream);
+}
+
+}  // namespace mp::MP_TARGET
