@@ -57,7 +57,7 @@ std::byte *gmem_row(const TensorBox &box, int row) {
          int64_t{box.x} * map.element_bytes;
 }
 
-/// Traversal of an im2col load: input coordinates of the filter's first tap, from pixel to pixel.
+/// Traversal of an im2col box: input coordinates of the filter's first tap, from pixel to pixel.
 struct Im2colCursor {
   explicit Im2colCursor(const Im2colBox &box)
       : map(box.map), w(box.place.w), h(box.place.h), n(box.place.n) {}
@@ -76,37 +76,56 @@ struct Im2colCursor {
   int64_t w, h, n;
 };
 
+/// Calls f(row, pixel, first, end) for the rows of an im2col box, of which bytes [first, end) are
+/// in the tensor.  `pixel`: gmem address of the box's first channel, even if that is outside the
+/// pixel; NULL outside the tensor.
+template <class F>
+void for_each_pixel(const Im2colBox &box, const F &f) {
+  const TensorMapFields &map = box.map;
+  const auto bytes_from_c = [&](int64_t channels) {
+    return static_cast<size_t>(std::clamp<int64_t>(channels, 0, map.box[0]) * map.element_bytes);
+  };
+  const size_t first = bytes_from_c(-int64_t{box.place.c});
+  const size_t end = bytes_from_c(map.extent[0] - box.place.c);
+  Im2colCursor cursor(box);
+  for (int row = 0; row < map.box[1]; row++, cursor.advance()) {
+    const int64_t w = cursor.w + box.place.w_offset, h = cursor.h + box.place.h_offset,
+                  n = cursor.n;
+    const bool inside = w >= 0 && w < map.extent[1] && h >= 0 && h < map.extent[2] && n >= 0 &&
+                        n < map.extent[3] && first < end;
+    std::byte *const pixel = map.base + n * map.stride_bytes[2] + h * map.stride_bytes[1] +
+                             w * map.stride_bytes[0] + int64_t{box.place.c} * map.element_bytes;
+    f(row, inside ? pixel : nullptr, first, end);
+  }
+}
+
 }  // namespace
 
 void load_box(const Im2colBox &box, std::byte *smem) {
   const TensorMapFields &map = box.map;
   const size_t row_bytes = static_cast<size_t>(map.row_bytes());
-  const auto bytes_from_c = [&](int64_t channels) {
-    return static_cast<size_t>(std::clamp<int64_t>(channels, 0, map.box[0]) * map.element_bytes);
-  };
-  const size_t first_byte = bytes_from_c(-int64_t{box.place.c});
-  const size_t end_byte = bytes_from_c(map.extent[0] - box.place.c);
-  alignas(kChunkBytes) std::byte pixel[kMaxRowBytes] = {};
-  Im2colCursor cursor(box);
-  for (int row = 0; row < map.box[1]; row++, smem += row_bytes, cursor.advance()) {
-    const int64_t w = cursor.w + box.place.w_offset, h = cursor.h + box.place.h_offset,
-                  n = cursor.n;
-    const bool inside = w >= 0 && w < map.extent[1] && h >= 0 && h < map.extent[2] && n >= 0 &&
-                        n < map.extent[3] && first_byte < end_byte;
-    if (!inside) {
-      std::memset(smem, 0, row_bytes);
-      continue;
-    }
-    const std::byte *const from = map.base + n * map.stride_bytes[2] + h * map.stride_bytes[1] +
-                                  w * map.stride_bytes[0] +
-                                  int64_t{box.place.c} * map.element_bytes;
-    if (end_byte - first_byte == row_bytes) {
-      copy_row(map, smem, from, row);
+  alignas(kChunkBytes) std::byte whole[kMaxRowBytes] = {};
+  for_each_pixel(box, [&](int row, const std::byte *from, size_t first, size_t end) {
+    std::byte *const to = smem + static_cast<size_t>(row) * row_bytes;
+    if (from == nullptr) {
+      std::memset(to, 0, row_bytes);
+    } else if (end - first == row_bytes) {
+      copy_row(map, to, from, row);
     } else {
-      std::memcpy(pixel + first_byte, from + first_byte, end_byte - first_byte);
-      copy_row(map, smem, pixel, row);
+      std::memcpy(whole + first, from + first, end - first);
+      copy_row(map, to, whole, row);
     }
-  }
+  });
+}
+
+void store_box(const Im2colBox &box, const std::byte *smem) {
+  const TensorMapFields &map = box.map;
+  alignas(kChunkBytes) std::byte whole[kMaxRowBytes];
+  for_each_pixel(box, [&](int row, std::byte *to, size_t first, size_t end) {
+    if (to == nullptr) return;
+    copy_row(map, whole, smem + row * map.row_bytes(), row);
+    std::memcpy(to + first, whole + first, end - first);
+  });
 }
 
 void load_box(const TensorBox &box, std::byte *smem) {

@@ -43,7 +43,7 @@ struct TensorBox {
   int x, y, z;  ///< coordinates of the first element; may be outside the tensor
 };
 
-/// Box of an im2col load: one row of smem per pixel that the load traverses (Im2colSpec).
+/// Box of an im2col load or store: one row of smem per pixel that it traverses (Im2colSpec).
 struct Im2colBox {
   TensorMapFields map;
   Im2colCoord place;
@@ -55,5 +55,6 @@ void load_box(const Im2colBox &, std::byte *smem);
 
 /// Skips elements outside the tensor.
 void store_box(const TensorBox &, const std::byte *smem);
+void store_box(const Im2colBox &, const std::byte *smem);
 
 }  // namespace mp::host::engine

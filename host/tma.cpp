@@ -27,6 +27,11 @@ void load_multicast(SmemAddress dst, const Box &box, SmemAddress bar, uint32_t b
       load(in_block(dst, rank), box, in_block(bar, rank), primitive, where);
 }
 
+template <class Box>
+void store(const Box &box, SmemAddress src, const char *primitive, source_location where) {
+  store_box(box, smem_at(src, static_cast<size_t>(box.map.box_bytes()), primitive, where));
+}
+
 void put_made_map(TensorMap *gmem_dst, TensorMapFields fields, const void *base) {
   fields.base = static_cast<std::byte *>(const_cast<void *>(base));
   *gmem_dst = std::bit_cast<TensorMap>(fields);
@@ -61,9 +66,12 @@ void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &map, SmemAddres
 }
 
 void tma_store(const TensorMap &map, SmemAddress src, int x, int y, int z, source_location where) {
-  const TensorMapFields fields = fields_of(map);
-  const size_t bytes = static_cast<size_t>(fields.box_bytes());
-  store_box({fields, x, y, z}, smem_at(src, bytes, "tma_store", where));
+  store(TensorBox{fields_of(map), x, y, z}, src, "tma_store", where);
+}
+
+void tma_store_im2col(const TensorMap &map, SmemAddress src, int c, int w, int h, int n,
+                      source_location where) {
+  store(Im2colBox{fields_of(map), {c, w, h, n, 0, 0}}, src, "tma_store_im2col", where);
 }
 
 void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from, const void *base) {

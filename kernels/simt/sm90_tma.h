@@ -112,6 +112,17 @@ MP_DEVICE void tma_store(const TensorMap &map, SmemAddress src, int x, int y, in
       : "memory");
 }
 
+/// tma_store with an im2col map: each row of smem to a pixel, from channel c of the pixel at column
+/// w and row h of image n on, in the order of a load without offsets.  Source: CUTLASS,
+/// SM90_TMA_STORE_IM2COL.
+MP_DEVICE void tma_store_im2col(const TensorMap &map, SmemAddress src, int c, int w, int h, int n) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group"
+      " [%0, {%2, %3, %4, %5}], [%1];" ::"l"(&map),
+      "r"(src), "r"(c), "r"(w), "r"(h), "r"(n)
+      : "memory");
+}
+
 /// Commits this thread's stores since the last commit as one bulk group.
 MP_DEVICE void tma_store_commit() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
@@ -215,6 +226,8 @@ void tma_load_im2col_multicast(SmemAddress dst, const TensorMap &, SmemAddress b
                                source_location = source_location::current());
 void tma_store(const TensorMap &, SmemAddress src, int x, int y, int z,
                source_location = source_location::current());
+void tma_store_im2col(const TensorMap &, SmemAddress src, int c, int w, int h, int n,
+                      source_location = source_location::current());
 void tensor_map_copy_with_base(TensorMap *gmem_dst, const TensorMap &from, const void *base);
 void tensor_map_copy_with_matrix(TensorMap *gmem_dst, const TensorMap &from,
                                  const TensorMapMatrix &);

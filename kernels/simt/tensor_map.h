@@ -6,7 +6,8 @@
 // and are not stored.
 //
 // An im2col map describes a batch of images.  For one filter tap, a load reads the pixels under
-// that tap as the filter moves over the images: rows of the im2col matrix.
+// that tap as the filter moves over the images: rows of the im2col matrix.  A store writes pixels
+// in the same order.
 //
 // On CUDA the driver encodes maps, which takes time, so every thread has a cache of its maps.
 #pragma once

@@ -1,7 +1,5 @@
 // im2col TMA: the pixels of every filter tap, with padding, strides, dilation and partial channel
-// blocks, across rows and images; pixels that overlap; into one block and by multicast.
-#include <span>
-
+// blocks, across rows and images; into one block and by multicast.  Stores of every second pixel.
 #include "cases.h"
 #include "im2col_images.h"
 #include "tma.h"
@@ -114,6 +112,43 @@ load_pixels(MP_PARAM(LoadArgs) args) {
   }
 }
 
+struct StoreArgs {
+  TensorMap map;
+  int c, w, h, n, box_bytes;
+  const unsigned char *box;  ///< contents of shared memory
+};
+
+template <int kUnused>
+MP_KERNEL(kThreads, 1)
+store_pixels(MP_PARAM(StoreArgs) args) {
+  if constexpr (has_sm90()) {
+    unsigned char *const box = aligned_smem();
+    copy_pieces(box, args.box, args.box_bytes, kThreads);
+    async_proxy_fence();
+    block_sync();
+    if (thread_index() != 0) return;
+    tma_store_im2col(args.map, smem_address(box), args.c, args.w, args.h, args.n);
+    tma_store_commit();
+    tma_store_wait<0>();
+  }
+}
+
+/// The pixels of images of 7 x 5 at even columns and rows, in a pixel box that has `beyond` more
+/// columns and rows.
+Im2colSpec even_pixels(int32_t beyond) {
+  constexpr int32_t kChannels = 72, kRow = 7 * kChannels;
+  return {nullptr,
+          MP_FP16,
+          {kChannels, 4, 3, 2},
+          {2 * kChannels, 2 * kRow, 5 * kRow},
+          {0, 0},
+          {beyond, beyond},
+          {1, 1},
+          64,
+          16,
+          /*swizzle_128=*/true};
+}
+
 struct MulticastArgs {
   TensorMap tiled, im2col;
   Im2colCoord at;
@@ -178,14 +213,47 @@ Output conform_images(const Device &device, Mistake mistake, std::span<const Ima
   return output;
 }
 
-}  // namespace
-
-Output conform_im2col(const Device &device, Mistake mistake) {
-  return conform_images(device, mistake, kImages);
-}
-
-Output conform_overlapping_pixels(const Device &device, Mistake mistake) {
-  return conform_images(device, mistake, kOverlappingImages);
+/// Injected bug: a map without its swizzle.
+Output conform_im2col_store(const Device &device, Mistake mistake) {
+  Output output;
+  for (const int32_t beyond : {0, 1}) {
+    Im2colSpec spec = even_pixels(beyond);
+    const TensorShape box{spec.dtype, {}, {}, {spec.channels, spec.pixels}, true};
+    const auto elements = numbered_bytes(static_cast<size_t>(2 * spec.stride[2]) * 2, 2);
+    const auto values = numbered_bytes(static_cast<size_t>(box.box_bytes()), 2, 5000);
+    const Memory<unsigned char> from(device, values);
+    spec.swizzle_128 = mistake != Mistake::made;
+    const int columns = static_cast<int>(spec.extent[1]) + beyond;
+    const int rows = static_cast<int>(spec.extent[2]) + beyond;
+    // At the start and in the middle of a row, in the last image, and past it.
+    for (const int place : {0, 5, rows * columns, 2 * rows * columns - 2, 2 * rows * columns})
+      for (const int c : {0, 64, 72}) {
+        const Memory<unsigned char> tensor(device, elements);
+        spec.base = tensor.data();
+        const auto column = [&](int i) { return i % columns; };
+        const auto row = [&](int i) { return i / columns % rows; };
+        const auto image = [&](int i) { return i / columns / rows; };
+        run(device, "store_pixels", store_pixels<0>,
+            {1, kThreads, static_cast<size_t>(box.box_bytes()) + kSwizzlePeriodBytes},
+            {im2col_map(spec), c, column(place), row(place), image(place), box.box_bytes(),
+             from.data()});
+        std::vector<unsigned char> wanted = elements;
+        for (int i = 0; i < spec.pixels; i++) {
+          const int w = column(place + i), h = row(place + i), n = image(place + i);
+          if (w >= spec.extent[1] || h >= spec.extent[2] || n >= spec.extent[3]) continue;
+          for (int j = 0; j < spec.channels && c + j < spec.extent[0]; j++) {
+            const int64_t element =
+                w * spec.stride[0] + h * spec.stride[1] + n * spec.stride[2] + c + j;
+            std::memcpy(&wanted[static_cast<size_t>(2 * element)], &values[place_in_box(box, i, j)],
+                        2);
+          }
+        }
+        output.push_back({"pixel " + std::to_string(place) + ", channel " + std::to_string(c) +
+                              ", " + std::to_string(beyond) + " beyond",
+                          2, 72, tensor.download(), wanted});
+      }
+  }
+  return output;
 }
 
 Output conform_multicast(const Device &device, Mistake mistake) {
