@@ -64,7 +64,7 @@ struct WgmmaArgs {
 /// Tile of D over one slice of k.
 struct WgmmaWorkTile {
   int32_t m0, n0;       ///< first row and column in D
-  int32_t k0, k_tiles;  ///< first k, and number of k-tiles
+  int32_t k0, k_tiles;  ///< first k, and number of k-tiles; none if the sum is empty
   int32_t batch_item;
   int32_t slice;
   const GroupEntry *item;  ///< NULL if the batch items have common strides

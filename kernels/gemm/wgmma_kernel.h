@@ -93,8 +93,7 @@ class WgmmaTileScheduler {
     work.m0 = tile_m * Tile::kM;
     work.n0 = tile_n * Tile::kN;
     work.k0 = k0;
-    // An empty sum takes one k-tile, past the end of k, where TMA loads zeros.
-    work.k_tiles = max_of(ceil_div(k_end - k0, Tile::kK), 1);
+    work.k_tiles = max_of(ceil_div(k_end - k0, Tile::kK), 0);
     work.batch_item = static_cast<int32_t>(tile.batch_item);
     work.slice = tile.slice;
     work.item = args_.table != nullptr ? &args_.item(tile.batch_item) : nullptr;
@@ -116,8 +115,7 @@ class WgmmaTileScheduler {
     work.m0 = item.m0 + static_cast<int32_t>(tile.tile_m * Tile::kM);
     work.n0 = static_cast<int32_t>(tile.tile_n * Tile::kN);
     work.k0 = item.k0;
-    // An empty k takes one k-tile past its end, which loads zeros: no special case in the pipeline.
-    work.k_tiles = max_of(ceil_div(item.k - item.k0, Tile::kK), 1);
+    work.k_tiles = max_of(ceil_div(item.k - item.k0, Tile::kK), 0);
     work.batch_item = 0;
     work.slice = 0;
     work.item = &item;

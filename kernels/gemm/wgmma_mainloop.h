@@ -218,7 +218,7 @@ class WgmmaMultiplier {
   /// Computes acc = product of the tile's rows from first_row on, in a warpgroup.  One group of
   /// wgmmas is in flight while the next is issued.  A stage is released when its group has retired,
   /// then released() is called, except after the last group.  After the last group has been issued,
-  /// issued() is called.
+  /// issued() is called.  Without k-tiles, acc and ring are unchanged.
   template <class T, class A, class B, class Released, class Issued>
   MP_DEVICE void multiply(WgmmaLayouts<A, B>, int first_row, int k_tiles, Ring &ring,
                           Accumulators &acc, Released released, Issued issued) const {
@@ -246,7 +246,7 @@ class WgmmaMultiplier {
     issued();
     wgmma_wait<0>();
     keep(acc);
-    release(previous);
+    if (k_tiles > 0) release(previous);
   }
 
  private:
