@@ -80,8 +80,8 @@ struct StridePhases {
 /// Arguments of a strided dgrad: a batch item is a row phase and a column phase.
 struct DgradWgmmaArgs : ConvWgmmaArgs {
   StridePhases h, w;
-  FastDivisor phases;                     ///< divisor: number of column phases
-  TensorMap d_columns[kMaxIm2colStride];  ///< dx, one map per column phase
+  FastDivisor phases;                    ///< divisor: number of column phases
+  TensorMap d_phases[kMaxStoredPhases];  ///< dx, one map per batch item; StorePath::tma
 
   MP_DEVICE const StridePhase &phase_h(int32_t item) const {
     return h.at[phases.divide(item).quotient];
@@ -104,6 +104,8 @@ struct DgradWgmmaArgs : ConvWgmmaArgs {
     return own;
   }
 };
+
+static_assert(sizeof(DgradWgmmaArgs) <= 4096, "limit of kernel arguments before CUDA 12.1");
 
 void launch_conv_wgmma_kernel(const ConvPlan &, mp_conv_op_t, const Device &, const ConvWgmmaArgs &,
                               mp_stream_t);

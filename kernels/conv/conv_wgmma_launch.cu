@@ -107,8 +107,10 @@ void set_phase_output(DgradWgmmaArgs &args, const ConvProblem &problem, const Ge
   if (plan.store != StorePath::tma) return;
   if (plan.source != EpilogueSource::none)
     args.source_map = im2col_map(phase_source_spec(out, problem.shape));
-  for (int32_t i = 0; i < args.w.count; i++)
-    args.d_columns[i] = tensor_map(phase_spec(out, problem.shape, args.w.at[i].residue));
+  for (int32_t i = 0; i < args.h.count; i++)
+    for (int32_t j = 0; j < args.w.count; j++)
+      args.d_phases[i * args.w.count + j] =
+          im2col_map(phase_spec(out, problem.shape, args.h.at[i].residue, args.w.at[j].residue));
 }
 
 /// Everything but output and partial sums.

@@ -104,16 +104,23 @@ TensorMapSpec filter_spec(const ConvShape &s, const void *filter, mp_dtype_t dty
           .swizzle_128 = true};
 }
 
-TensorMapSpec phase_spec(const Output &out, const ConvShape &s, int32_t residue) {
+Im2colSpec phase_spec(const Output &out, const ConvShape &s, int32_t residue_h, int32_t residue_w) {
   const auto *const dx = static_cast<const std::byte *>(out.d.base);
-  const int64_t first = int64_t{residue} * s.c * dtype_bytes(out.dtype);
-  return {
-      .base = dx != nullptr ? dx + first : nullptr,
-      .dtype = out.dtype,
-      .extent = {s.c, (int64_t{s.w} - residue + s.stride_w - 1) / s.stride_w, int64_t{s.n} * s.h},
-      .stride = {int64_t{s.stride_w} * s.c, int64_t{s.w} * s.c},
-      .box = {kTapBlock, kLinePixels},
-      .swizzle_128 = true};
+  const int64_t row = int64_t{s.w} * s.c;
+  const int64_t first = (residue_h * row + int64_t{residue_w} * s.c) * dtype_bytes(out.dtype);
+  const int32_t width = (s.w - residue_w - 1) / s.stride_w + 1;
+  const int32_t height = (s.h - residue_h - 1) / s.stride_h + 1;
+  return {.base = dx != nullptr ? dx + first : nullptr,
+          .dtype = out.dtype,
+          .extent = {s.c, width, height, s.n},
+          .stride = {int64_t{s.stride_w} * s.c, s.stride_h * row, s.h * row},
+          .lower = {0, 0},
+          // The grid of the largest phase.
+          .upper = {dgrad_w(s).pixels - width, dgrad_h(s).pixels - height},
+          .step = {1, 1},
+          .channels = kTapBlock,
+          .pixels = kSubtileRows,
+          .swizzle_128 = true};
 }
 
 Im2colSpec phase_source_spec(const Output &out, const ConvShape &s) {
@@ -147,8 +154,10 @@ StorePath strided_dgrad_store(const ConvProblem &p) {
   } else if (source != EpilogueSource::none) {
     return StorePath::staged;
   }
-  for (int32_t residue = 0; residue < dgrad_w(p.shape).phases; residue++)
-    if (why_no_tensor_layout(phase_spec(p.out, p.shape, residue)) != nullptr)
+  const int32_t rows = dgrad_h(p.shape).phases, columns = dgrad_w(p.shape).phases;
+  if (rows * columns > kMaxStoredPhases) return StorePath::staged;
+  for (int32_t i = 0; i < rows * columns; i++)
+    if (why_no_tensor_layout(phase_spec(p.out, p.shape, i / columns, i % columns)) != nullptr)
       return StorePath::staged;
   return StorePath::tma;
 }

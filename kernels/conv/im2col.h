@@ -14,8 +14,8 @@ namespace mp {
 constexpr int32_t kTapBlock = 64;
 constexpr int32_t kMaxIm2colStride = 8;
 
-/// Pixels per TMA store of a strided dgrad: neighbors in a row of one stride phase of dx.
-constexpr int kLinePixels = 8;
+/// Stride phases with tensor maps of dx.  The maps are arguments of the kernel, at most 4 KiB.
+constexpr int32_t kMaxStoredPhases = 16;
 
 /// NULL if im2col TMA can read the image, else the reason.
 const char *why_no_im2col(const ConvProblem &);
@@ -33,8 +33,8 @@ StorePath im2col_store(const ConvProblem &);
 
 /// A filter: a matrix per tap, whose rows are output channels.
 TensorMapSpec filter_spec(const ConvShape &, const void *filter, mp_dtype_t, int box_rows);
-/// Strided dgrad: the pixels of dx in one phase of columns; matrices are rows of all images.
-TensorMapSpec phase_spec(const Output &, const ConvShape &, int32_t residue);
+/// Strided dgrad: the pixels of dx in one phase, a subtile at a time.
+Im2colSpec phase_spec(const Output &, const ConvShape &, int32_t residue_h, int32_t residue_w);
 /// Strided dgrad: C or aux, a subtile of one phase at a time.
 Im2colSpec phase_source_spec(const Output &, const ConvShape &);
 

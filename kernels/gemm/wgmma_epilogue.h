@@ -25,11 +25,10 @@ struct TmaCoord {
 
 /// Placement of a product whose rows and columns are those of D.  Other placements may omit
 /// columns, but keep 32 columns that begin at a multiple of 32 contiguous, and 64 in one staging
-/// buffer.  A placement with strided rows also maps rows to D and provides the TMA coordinates of a
-/// subtile (StridePhasePlacement in conv_wgmma.cu).
+/// buffer.  A placement with strided rows also maps rows to D and provides im2col maps of D and the
+/// pixels of a subtile (StridePhasePlacement in conv_wgmma.cu).
 struct DensePlacement {
   static constexpr bool kHasPaddedColumns = false, kHasStridedRows = false;
-  static constexpr int kBoxRows = kSubtileRows;  ///< rows per TMA store
 
   MP_DEVICE explicit DensePlacement(const WgmmaArgs &) {}
   /// Returns the segment that begins at column `col` of the product, which has `n` columns.
@@ -153,9 +152,13 @@ class WgmmaStagingBuffers {
     async_proxy_fence();
     warp_sync();
   }
-  /// Issues a TMA store of a box, from `row` of the buffer on, in one lane.
-  MP_DEVICE void store(int buffer, int row, const TensorMap &map, int x, int y, int z) const {
-    tma_store(map, address(buffer) + static_cast<SmemAddress>(row * 128), x, y, z);
+  /// Issues a TMA store of a buffer, in one lane.
+  MP_DEVICE void store(int buffer, const TensorMap &map, int x, int y, int z) const {
+    tma_store(map, address(buffer), x, y, z);
+  }
+  /// Issues a store with an im2col map.
+  MP_DEVICE void store(int buffer, const TensorMap &map, int c, int w, int h, int n) const {
+    tma_store_im2col(map, address(buffer), c, w, h, n);
   }
   /// Commits the stores of a buffer as one group.
   MP_DEVICE void commit() const { tma_store_commit(); }

@@ -135,7 +135,6 @@ class WgmmaTmaStore {
 
  private:
   static constexpr int kRegs = 32;  // per subtile
-  static constexpr int kBoxRows = Placement::kBoxRows;
   using Subtile = float[kRegs];
   static constexpr int kAcross = Tile::kN / Buffers::kCols;
   static constexpr int kSubtiles = WarpTile::kBlocks * kAcross;
@@ -162,11 +161,8 @@ class WgmmaTmaStore {
     }
     store_matrices(buffer, z);
     buffers_.fence_for_tma();
-    if constexpr (Placement::kHasStridedRows) {
-      send_d(buffer, subtile);
-    } else if (is_elected_lane()) {
-      const TmaCoord to = tile_.placement.buffer(col(subtile), d_z());
-      buffers_.store(buffer, 0, map_d(), to.x, row(subtile), to.z);
+    if (is_elected_lane()) {
+      store_box(buffer, subtile, map_d(), d_z());
       buffers_.commit();
     }
   }
@@ -214,7 +210,7 @@ class WgmmaTmaStore {
     if (tile_.args.column_partials.base != nullptr) sum_columns(buffer, subtile);
     if (source_ == EpilogueSource::aux_written)
       send(aux_buffer, subtile, map_source(), source_z(), [&] { return in_memory().aux(); });
-    send_d(buffer, subtile);
+    send(buffer, subtile, map_d(), d_z(), [&] { return in_memory().d(); });
     if (reads_source() && subtile + Buffers::kStagingBuffers < kSubtiles && is_elected_lane()) {
       tma_store_wait_read<0>();
       fetch_source(subtile + Buffers::kStagingBuffers);
@@ -264,62 +260,48 @@ class WgmmaTmaStore {
 
   MP_DEVICE EpilogueWriter in_memory() const { return {out_, tile_.target()}; }
 
-  MP_DEVICE void send_d(int buffer, int subtile) const {
-    send(buffer, subtile, map_d(), d_z(), [&] { return in_memory().d(); });
-  }
-
   /// Stores a buffer to global memory, in all lanes, after fence_for_tma().  The elected lane
   /// commits one group, which may be empty.
   /// @param rows  () -> EpilogueWriter::Rows, called only if TMA cannot store the subtile
   template <class Rows>
   MP_DEVICE void send(int buffer, int subtile, const TensorMap &map, int z,
                       const Rows &rows) const {
-    MP_NO_UNROLL
-    for (int first = 0; first < kSubtileRows; first += kBoxRows) {
-      TmaBox to;
-      // The shuffle makes the branch warp-uniform for ptxas.  Otherwise it would keep the stage of
-      // the main loop, a uniform value, in every lane.
-      if (shuffle(int{find_box(subtile, first, z, to)}, 0) == 0)
-        copy_rows(buffer, subtile, first, rows());
-      else if (is_elected_lane())
-        buffers_.store(buffer, first, map, to.x, to.y, to.z);
-    }
+    const bool by_tma = has_whole_units() || col(subtile) + Buffers::kCols <= tile_.n();
+    // The shuffle makes the branch warp-uniform for ptxas.  Otherwise it would keep the stage of
+    // the main loop, a uniform value, in every lane.
+    if (shuffle(int{by_tma}, 0) == 0)
+      copy_rows(buffer, subtile, rows());
+    else if (is_elected_lane())
+      store_box(buffer, subtile, map, z);
     if (is_elected_lane()) buffers_.commit();
   }
 
-  /// Returns whether the columns of D end at a 16-byte unit of TMA; padded columns always do.
-  MP_DEVICE bool has_whole_units() const {
-    return Placement::kHasPaddedColumns || tile_.n() % kVec == 0;
-  }
-
-  struct TmaBox {
-    int x, y, z;
-  };
-  /// Returns whether TMA can store the rows of the subtile from `first` on, and their coordinates.
-  MP_DEVICE bool find_box(int subtile, int first, int z, TmaBox &to) const {
+  /// Issues the store of a subtile, in one lane.
+  MP_DEVICE void store_box(int buffer, int subtile, const TensorMap &map, int z) const {
     if constexpr (Placement::kHasStridedRows) {
-      to.x = col(subtile);
-      if (!tile_.placement.find_image_row(tile_.work.batch_item, row(subtile) + first, to.y, to.z))
-        return false;
+      const auto at = tile_.placement.pixel(row(subtile));
+      buffers_.store(buffer, map, col(subtile), at.column, at.row, at.image);
     } else {
-      const TmaCoord coord = tile_.placement.buffer(col(subtile), z);
-      to = {coord.x, row(subtile) + first, coord.z};
+      const TmaCoord to = tile_.placement.buffer(col(subtile), z);
+      buffers_.store(buffer, map, to.x, row(subtile), to.z);
     }
-    return has_whole_units() || col(subtile) + Buffers::kCols <= tile_.n();
   }
 
-  /// Copies kBoxRows rows from `first_row` on.  Neighboring lanes copy neighboring vectors of eight
-  /// columns.
-  MP_DEVICE void copy_rows(int buffer, int subtile, int first_row,
-                           const EpilogueWriter::Rows &to) const {
+  /// Returns whether the columns of D end at a 16-byte unit of TMA.  Padded columns always do, and
+  /// the channels of stride phases, which im2col TMA has loaded.
+  MP_DEVICE bool has_whole_units() const {
+    return Placement::kHasPaddedColumns || Placement::kHasStridedRows || tile_.n() % kVec == 0;
+  }
+
+  /// Copies the rows of a subtile.  Neighboring lanes copy neighboring vectors of eight columns.
+  MP_DEVICE void copy_rows(int buffer, int subtile, const EpilogueWriter::Rows &to) const {
     constexpr int kRuns = Buffers::kCols / kVec,
                   kTogether = 32;  // columns that a placement keeps contiguous
     // ptxas does not keep values derived from a shuffle in registers during the main loop.
     const int lane = shuffle(lane_index(), lane_index());
     MP_NO_UNROLL
-    for (int i = lane; i < kBoxRows * kRuns; i += kWarpSize) {
-      const int r = first_row + i / kRuns, run = i % kRuns,
-                first = run * kVec / kTogether * kTogether;
+    for (int i = lane; i < kSubtileRows * kRuns; i += kWarpSize) {
+      const int r = i / kRuns, run = i % kRuns, first = run * kVec / kTogether * kTogether;
       const int64_t to_row = tile_.row_in_d(row(subtile) + r);
       const ColumnSegment segment = tile_.placement.segment(col(subtile) + first, tile_.n());
       const int from = run * kVec - first;

@@ -86,8 +86,15 @@ TEST_CASE("conv wgmma: stride phases of dgrad are exact", "[conv][wgmma]") {
   };
   // Typical layers; two tiles and more, and image rows that end within a subtile.
   check_dgrad(strided(padded(conv_case(3, 28, 26, 72, 40, 3, 3), 1), 2, 2));
-  // Three of four stride phases have no taps.
+  // Image rows of 7, 14 and 28 pixels per stride phase.
+  check_dgrad(strided(padded(conv_case(3, 14, 14, 72, 40, 3, 3), 1), 2, 2));
+  check_dgrad(strided(conv_case(2, 21, 42, 16, 72, 2, 2), 3, 3));
+  check_dgrad(strided(dilated(padded(conv_case(1, 28, 56, 8, 16, 3, 3), 2), 2, 3), 2, 2));
+  // Three of four stride phases have no taps, eight of nine, and two of three in one direction.
   check_dgrad(strided(conv_case(2, 20, 22, 136, 72, 1, 1), 2, 2));
+  check_dgrad(strided(padded(conv_case(2, 13, 15, 24, 8, 1, 1), 1), 2, 2));
+  check_dgrad(strided(conv_case(3, 11, 14, 72, 136, 1, 1), 3, 3));
+  check_dgrad(strided(padded(conv_case(2, 9, 20, 8, 72, 3, 1), 1), 1, 3));
   // Odd extents: some stride phases have fewer pixels.
   check_dgrad(strided(padded(conv_case(2, 21, 23, 24, 8, 7, 7), 3), 2, 2));
   check_dgrad(strided(padded(conv_case(4, 11, 10, 8, 72, 4, 5), 2, 0, 1, 3), 3, 2));
@@ -256,6 +263,9 @@ TEST_CASE("conv wgmma: the limits of im2col TMA are supported and exceeded limit
   if (!has_wgmma()) return;
   const ConvCase square = padded(conv_case(1, 9, 9, 8, 8, 3, 3), 1);
   check_ops(strided(square, 8, 8), kAllOps);
+  // 16 stride phases have tensor maps of dx, 20 do not.
+  check_ops(strided(padded(conv_case(2, 17, 18, 8, 8, 5, 5), 1), 4, 4), {MP_CONV_DGRAD});
+  check_ops(strided(padded(conv_case(2, 17, 18, 8, 8, 5, 5), 1), 5, 4), {MP_CONV_DGRAD});
   CHECK(refusal(strided(square, 9, 1)) == "requires strides of at most 8");
 
   const auto line = [](int32_t w, int32_t taps, int32_t left, int32_t right) {
