@@ -100,9 +100,9 @@ VectorOperands vector_operands(const ConvProblem &p) {
 
 DgradDirection dgrad_direction(int32_t extent, int32_t taps, int32_t stride, int32_t dilation) {
   const int32_t common = std::gcd(stride, dilation);
-  const int32_t tap_step = std::min(stride / common, taps);
-  return {std::min(stride, extent), (extent - 1) / stride + 1, (taps - 1) / tap_step + 1, tap_step,
-          dilation / common};
+  const int32_t tap_step = std::min(stride / common, taps), phases = std::min(stride, extent);
+  return {phases,   (extent - 1) / stride + 1, (taps - 1) / tap_step + 1,
+          tap_step, dilation / common,         std::min(tap_step, phases)};
 }
 
 ProductShape product_shape(const ConvProblem &p) {

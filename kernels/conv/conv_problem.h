@@ -114,6 +114,7 @@ struct DgradDirection {
   int32_t taps;      ///< per phase, at most
   int32_t tap_step;  ///< distance between taps of a phase
   int32_t dy_step;   ///< pixels of dy between these taps, backwards
+  int32_t reached;   ///< stride phases with taps; at most, if the extent is below the stride
 };
 
 DgradDirection dgrad_direction(int32_t extent, int32_t taps, int32_t stride, int32_t dilation);

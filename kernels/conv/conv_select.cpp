@@ -77,12 +77,19 @@ GemmShape implicit_gemm(const ConvProblem &p) {
   return gemm;
 }
 
-/// Mean k of the stride phases of dgrad, given the longest: every tap belongs to exactly one phase.
+/// Mean k of the stride phases of dgrad that have taps, given the longest: every tap belongs to
+/// exactly one phase.
 int64_t mean_phase_k(const ConvShape &s, int64_t k) {
   const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
-  const int64_t phases = int64_t{h.phases} * w.phases;
+  const int64_t phases = int64_t{h.reached} * w.reached;
   const int64_t all = k / (int64_t{h.taps} * w.taps) * s.r * s.s;
   return (all + phases - 1) / phases;
+}
+
+/// Returns the number of products of dgrad without taps.
+int64_t empty_products(const ConvShape &s) {
+  const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
+  return s.groups * (int64_t{h.phases} * w.phases - int64_t{h.reached} * w.reached);
 }
 
 /// Product of the kernels of a family, or a GEMM that takes as long.
@@ -111,6 +118,7 @@ ConvTraits conv_traits(const ConvProblem &p, ConvFamily family) {
   return {.memory_mb = read * dtype_bytes(p.dtype) * kMb,
           .is_wgrad = p.op == MP_CONV_WGRAD,
           .has_stride_phases = is_strided_dgrad(p),
+          .empty_items = p.op == MP_CONV_DGRAD ? empty_products(s) : 0,
           .store = family == ConvFamily::im2col && why_no_im2col(p) == nullptr ? im2col_store(p)
                                                                                : StorePath::staged};
 }

@@ -187,8 +187,8 @@ double epilogue_us(const EpilogueCost &epilogue, const ClassTuning &device) {
 
 SmTime sm_time(bool ping_pong, double mains, double epilogues, double main_us, double epilogue_us) {
   if (!ping_pong) return {mains, epilogues};
-  const double exposed = epilogue_us > main_us ? std::max(epilogues - 1, 0.0) / 2 : 0;
-  return {mains - exposed, 1 + exposed};
+  const double exposed = epilogue_us > main_us ? std::max(mains - 1, 0.0) / 2 : 0;
+  return {mains - exposed, 1 + exposed + (epilogues - mains) / 2};
 }
 
 DbiasPass count_dbias(const OutputShape &out, const DbiasPlan &plan, const Device &device) {
@@ -215,7 +215,9 @@ CostCounter::CostCounter(const GemmKernel &kernel, int cluster, const GemmShape 
   const OutputShape &out = shape.out;
   const TileCounts counts = tile_counts(kernel, cluster, out.m, out.n);
   const double items = out.batch_count;
+  const double with_main = items - (conv != nullptr ? static_cast<double>(conv->empty_items) : 0);
   tiles_ = static_cast<double>(counts.m) * static_cast<double>(counts.n) * items;
+  mains_ = static_cast<double>(counts.m) * static_cast<double>(counts.n) * with_main;
   at_a_time_ = std::floor(num_sms_ / cluster) * cluster;
 
   const double m = static_cast<double>(out.m), n = static_cast<double>(out.n),
@@ -238,7 +240,7 @@ CostCounter::CostCounter(const GemmKernel &kernel, int cluster, const GemmShape 
   if (kernel.family == GemmFamily::wmma && !vectorized)
     common_.scalar_elems =
         static_cast<double>(scalar_elems(kernel, shape)) * kElemsPerK / kElemsOfUs;
-  common_.l2_mb = items * k * (reads_of_a * m + reads_of_b * n) * ab_bytes * kMb;
+  common_.l2_mb = with_main * k * (reads_of_a * m + reads_of_b * n) * ab_bytes * kMb;
   const double matrices_mb =
       (num_matrices(shape.a, out) * m + num_matrices(shape.b, out) * n) * k * ab_bytes * kMb;
   constexpr double kBlock = 64;  // rows or columns of one load
@@ -272,21 +274,23 @@ void CostCounter::count_gemv(const GemmShape &p) {
   common_.epilogues = 1;
 }
 
+double CostCounter::waves(double tiles) const {
+  const double waves = std::ceil(tiles / at_a_time_), blocks = kernel_.blocks_per_sm;
+  const double left = waves - blocks * std::floor(waves / blocks);
+  if (!shares_sms_ || left == 0) return waves;
+  return waves + std::max(kernel_.single_block_slowdown - left, 0.0);
+}
+
 PlanCost CostCounter::count(int split_k) const {
   PlanCost cost = common_;
   const DbiasPass &dbias = split_k > 1 ? split_dbias_ : dbias_;
   cost.launches += dbias.launches;
   cost.post_pass_mb = dbias.mb;
   if (kernel_.family == GemmFamily::gemv) return cost;
-  cost.waves = std::ceil(tiles_ * split_k / at_a_time_);
-  if (shares_sms_) {
-    const double left =
-        cost.waves - kernel_.blocks_per_sm * std::floor(cost.waves / kernel_.blocks_per_sm);
-    if (left > 0) cost.waves += std::max(kernel_.single_block_slowdown - left, 0.0);
-  }
+  cost.waves = waves(mains_ * split_k);
   cost.slice_k = static_cast<double>(k_per_slice(kernel_, k_, split_k)) / kElemsPerK;
   if (is_producer_bound_) cost.producer_stages = cost.slice_k * kElemsPerK / kernel_.tile_k;
-  cost.epilogues = cost.waves;
+  cost.epilogues = waves(tiles_ * split_k);
   if (split_k > 1) add_split(cost, split_k);
   return cost;
 }

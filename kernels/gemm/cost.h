@@ -35,9 +35,9 @@ double epilogue_us(const EpilogueCost &epilogue, const ClassTuning &device);
 struct SmTime {
   double mains, epilogues;
 };
-/// Critical path of an SM that runs `mains` main loops and `epilogues` epilogues.  Ping-pong: two
-/// warpgroups alternate, so two tiles take as long as both main loops, or as one main loop and its
-/// epilogue.  The last epilogue is exposed.
+/// Critical path of an SM that runs `mains` main loops and `epilogues` epilogues, those without a
+/// main loop last.  Ping-pong: two warpgroups alternate, so two tiles take as long as both main
+/// loops, or as one main loop and its epilogue.  The last epilogue is exposed.
 SmTime sm_time(bool ping_pong, double mains, double epilogues, double main_us, double epilogue_us);
 SmTime sm_time(const PlanCost &cost, const ClassTuning &device, const KernelTuning &kernel);
 
@@ -68,6 +68,8 @@ class CostCounter {
   PlanCost count(int split_k) const;
 
  private:
+  /// Returns how many of the tiles the busiest SM computes.
+  double waves(double tiles) const;
   void add_split(PlanCost &cost, int split_k) const;
   /// A wave of a gemv kernel has 2^20 elements of the matrix; slice_k is the number of vectors.
   void count_gemv(const GemmShape &shape);
@@ -75,6 +77,7 @@ class CostCounter {
   const GemmKernel &kernel_;
   int64_t k_;
   double tiles_;      ///< in all batch items
+  double mains_;      ///< tiles with a main loop
   double at_a_time_;  ///< tiles that the device computes concurrently
   double num_sms_;
   double l2_mb_;                 ///< capacity

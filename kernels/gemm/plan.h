@@ -100,7 +100,7 @@ struct EpilogueCost {
 struct PlanCost {
   double launches;  ///< kernels, one after the other
   double starts;    ///< blocks that the busiest SM starts one after the other
-  double waves;     ///< tiles of the busiest SM
+  double waves;     ///< main loops of the busiest SM, one per tile
   double slice_k;   ///< k of each tile, in 1024 elements
   bool is_clustered;
   double scalar_elems;     ///< 2^20 elements that a tile loads one by one per 1024 of k

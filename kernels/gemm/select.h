@@ -56,6 +56,7 @@ struct ConvTraits {
   double memory_mb;        ///< operands in memory, where patches share pixels
   bool is_wgrad;           ///< Hopper: every stage has its own positions, and blocks of taps
   bool has_stride_phases;  ///< strided dgrad: rows of a subtile are not adjacent in dx
+  int64_t empty_items;     ///< batch items without a main loop: k is that of the others
   StorePath store;         ///< Hopper: without a split
 };
 

@@ -411,24 +411,40 @@ TEST_CASE("conv selection: phases of a strided dgrad partition taps and pixels")
           CAPTURE(extent, taps, stride, dilation);
           const mp::DgradDirection d = mp::dgrad_direction(extent, taps, stride, dilation);
           // Count from the definition.
-          int32_t most_pixels = 0, most_taps = 0, phases = 0;
+          int32_t most_pixels = 0, most_taps = 0, phases = 0, reached = 0;
           for (int32_t residue = 0; residue < stride; residue++) {
             int32_t pixels = 0, reach = 0;
             for (int32_t h = residue; h < extent; h += stride) pixels++;
             for (int32_t r = 0; r < taps; r++) reach += (residue + r * dilation) % stride == 0;
             phases += pixels > 0;
+            reached += pixels > 0 && reach > 0;
             most_pixels = std::max(most_pixels, pixels);
             most_taps = std::max(most_taps, reach);
           }
           CHECK(d.phases == phases);
           CHECK(d.pixels == most_pixels);
           CHECK(d.taps >= most_taps);
+          CHECK(d.reached >= reached);
+          if (extent >= stride) CHECK(d.reached == reached);
           if (d.tap_step < taps) CHECK(d.tap_step * dilation % stride == 0);
           if (d.tap_step < taps) CHECK(d.dy_step == d.tap_step * dilation / stride);
         }
       }
     }
   }
+}
+
+TEST_CASE("conv selection: stride phases without taps are priced without a main loop") {
+  // 196 tiles of 128 x 256 per phase on 132 SMs.
+  const mp::ConvProblem p = conv_problem(MP_CONV_DGRAD, square(32, 56, 256, 512, 1, 2));
+  mp::ConvPlan plan{};
+  const char *why = nullptr;
+  REQUIRE(mp::plan_named_conv(p, request_of(h200()), "conv_wgmma_128x256x64_s4", &plan, &why));
+  CHECK(plan.gemm.store == mp::StorePath::tma);
+  CHECK(plan.gemm.cost.waves == 2);
+  CHECK(plan.gemm.cost.epilogues == 6);
+  CHECK(plan.gemm.cost.slice_k == 0.5);
+  CHECK(plan.gemm.cost.l2_mb == 512.0 * (25088 + 196 * 256) * 2 * 1e-6);
 }
 
 TEST_CASE("conv selection: on Hopper TMA reads im2col operands if supported") {

@@ -71,14 +71,16 @@ double bytes_of(mp_dtype_t dtype) {
 /// Work of one variant on one problem.
 class Work {
  public:
+  /// @param with_main  share of the tiles with a main loop
   Work(const mp::GemmProblem &p, const mp::GemmVariant &variant, bool reads_copies,
-       const mp::Device &device)
+       const mp::Device &device, double with_main = 1)
       : p_(p),
         variant_(variant),
         reads_copies_(reads_copies),
         kernel_(*variant.kernel),
         peak_(peak_of(device)),
-        device_(device) {}
+        device_(device),
+        with_main_(with_main) {}
 
   double us() const {
     if (kernel_.family == mp::GemmFamily::gemv) return kLaunchUs + std::max(gemv_us(), dram_us());
@@ -101,14 +103,14 @@ class Work {
     return double(tiles.m) * double(tiles.n) * p_.out.batch_count * variant_.split_k;
   }
   double launches() const { return variant_.split_k > 1 ? 2 : 1; }
-  double waves() const {
-    return std::ceil(blocks() / (device_.num_sms / variant_.cluster * variant_.cluster));
+  double waves(double share = 1) const {
+    return std::ceil(blocks() * share / (device_.num_sms / variant_.cluster * variant_.cluster));
   }
 
   /// A single block has too few warps to keep its schedulers busy.
   double idle() const {
     if (kernel_.family == mp::GemmFamily::wgmma) return 1;
-    const double on_sm = std::min<double>(waves(), kernel_.blocks_per_sm);
+    const double on_sm = std::min<double>(waves(with_main_), kernel_.blocks_per_sm);
     return std::max(1.0, kernel_.single_block_slowdown / on_sm);
   }
 
@@ -126,15 +128,17 @@ class Work {
                             k * bytes_of(p_.dtype_ab);
     const double out = epilogues() * epilogue_clocks() / waves();  // per slice
     const double tile = kernel_.ping_pong ? std::max(main, (main + out) / 2) : main + out;
-    const double from_l2 =
-        std::max(waves() * operands / kL2OfSm, blocks() * operands / device_.num_sms / peak_.l2);
+    const double mains = waves(with_main_), others = waves() - mains;
+    const double tiles = mains * tile + others * (kernel_.ping_pong ? out / 2 : out);
+    const double from_l2 = std::max(mains * operands / kL2OfSm,
+                                    blocks() * with_main_ * operands / device_.num_sms / peak_.l2);
     // Non-persistent blocks start with two memory latencies (same source), which other blocks on
     // the SM hide.
     constexpr double kLatency = 479;
     const double fill = kernel_.family == mp::GemmFamily::wgmma
                             ? 2 * kLatency
                             : 2 * kLatency * waves() / kernel_.blocks_per_sm;
-    return (fill + std::max(waves() * idle() * tile, from_l2)) / peak_.clock;
+    return (fill + std::max(idle() * tiles, from_l2)) / peak_.clock;
   }
 
   /// Code for sm_80: 54 instructions load eight elements one at a time (nvdisasm).  Adjacent lanes
@@ -244,6 +248,7 @@ class Work {
   const mp::GemmKernel &kernel_;
   const Peak peak_;
   const mp::Device &device_;
+  const double with_main_;
 };
 
 // ---------------------------------------------------------------------------- problems
@@ -284,12 +289,19 @@ mp::GemmProblem largest_product_of(const mp::ConvProblem &p, mp::ConvFamily fami
   return gemm;
 }
 
-/// Each tap of a dgrad belongs to one stride phase, so the mean of all sums' lengths is used.
+/// Returns the share of the stride phases of a dgrad that have taps.
+double reached_share(const mp::ConvProblem &p) {
+  if (p.op != MP_CONV_DGRAD) return 1;
+  const mp::DgradDirection h = mp::dgrad_h(p.shape), w = mp::dgrad_w(p.shape);
+  return double(h.reached) / h.phases * w.reached / w.phases;
+}
+
+/// Each tap of a dgrad belongs to one stride phase, so the mean length of all sums is used.
 mp::GemmProblem product_of(const mp::ConvProblem &p, mp::ConvFamily family) {
   mp::GemmProblem gemm = largest_product_of(p, family);
   if (p.op != MP_CONV_DGRAD || family == mp::ConvFamily::gemm) return gemm;
   const mp::DgradDirection h = mp::dgrad_h(p.shape), w = mp::dgrad_w(p.shape);
-  const int64_t largest = int64_t{h.phases} * w.phases * h.taps * w.taps;
+  const int64_t largest = int64_t{h.reached} * w.reached * h.taps * w.taps;
   gemm.k = (gemm.k * p.shape.r * p.shape.s + largest - 1) / largest;
   return gemm;
 }
@@ -374,8 +386,8 @@ Tally tally_of_convolutions(const mp::GemmTuning &tuning) {
       for (const mp::RankedConv &choice : mp::rank_conv(p, {device, tuning})) {
         if (choice.family == mp::ConvFamily::depthwise) continue;
         const mp::GemmProblem gemm = product_of(p, choice.family);
-        ranked.push_back({choice.name, choice.predicted_us,
-                          Work(gemm, *choice.variant, choice.reads_copies, device).us()});
+        const Work work(gemm, *choice.variant, choice.reads_copies, device, reached_share(p));
+        ranked.push_back({choice.name, choice.predicted_us, work.us()});
       }
       check_order("conv " + std::to_string(p.op) + ' ' +
                       name_of(product_of(p, mp::ConvFamily::implicit), device),
