@@ -303,8 +303,6 @@ class WgmmaDirectStore {
 
   MP_DEVICE void store_group(const RegisterCoord &at, float (&z)[kGroup], const Group &c,
                              EpilogueWriter &writer) const {
-    MP_UNROLL
-    for (int r = 0; r < kGroup; r++) z[r] *= writer.alpha();
     if (reads_c()) {
       MP_UNROLL
       for (int r = 0; r < kGroup; r++) z[r] += tile_.args.problem.out.beta * c[r / 2].x[r % 2];

@@ -174,7 +174,7 @@ class WgmmaEpilogue {
     EpilogueWriter writer(args_.problem.out,
                           store_path == StorePath::tma ? EpilogueTarget{} : tile_.target(),
                           tile_.has_product());
-    if (writer.alpha() == 0.0f) clear(acc);
+    if (store_path != StorePath::staged && writer.alpha() != 1.0f) scale(acc, writer.alpha());
     switch (store_path) {
       case StorePath::tma:
         tma_store().store(acc, writer);
@@ -191,13 +191,13 @@ class WgmmaEpilogue {
   }
 
  private:
-  /// Clears the accumulators once, so that the many places that scale elements need no test for
-  /// alpha = 0.
-  static MP_DEVICE void clear(Accumulators &acc) {
+  /// Scales the accumulators, in one place for all subtiles, so that tiles with alpha = 1 branch
+  /// only once.  The staged store scales in EpilogueWriter.
+  static MP_DEVICE void scale(Accumulators &acc, float alpha) {
     MP_UNROLL
     for (auto &block : acc) {
       MP_UNROLL
-      for (float &x : block) x = 0.0f;
+      for (float &x : block) x = alpha == 0.0f ? 0.0f : x * alpha;
     }
   }
 

@@ -120,7 +120,7 @@ class WgmmaTmaStore {
     if constexpr (kSubtiles % Buffers::kStagingBuffers != 0) buffers_.reuse_all();
     if (is_fast_path()) {
       MP_UNROLL
-      for (int s = 0; s < kSubtiles; s++) store_fast(s, &acc[0][0] + s * kRegs, writer);
+      for (int s = 0; s < kSubtiles; s++) store_fast(s, &acc[0][0] + s * kRegs);
       return;
     }
     // The general path is compiled once: iterations copy the next subtile to the first registers.
@@ -149,11 +149,10 @@ class WgmmaTmaStore {
                          tile_.args.column_partials.base != nullptr);
   }
 
-  MP_DEVICE void store_fast(int subtile, float *regs, const EpilogueWriter &writer) {
+  MP_DEVICE void store_fast(int subtile, float *regs) {
     const int buffer = subtile % Buffers::kStagingBuffers;
     Subtile &z = *reinterpret_cast<Subtile *>(regs);
     buffers_.reuse();
-    scale(z, writer.alpha());
     if (bias_.is_present()) add_bias(subtile, z);
     if (out_.epilogue.activation == MP_ACT_RELU) {
       MP_UNROLL
@@ -187,7 +186,6 @@ class WgmmaTmaStore {
         source_ == EpilogueSource::aux_written ? 1 : subtile % Buffers::kStagingBuffers;
     Subtile &z = *reinterpret_cast<Subtile *>(regs);
     wait_for_buffer(buffer);
-    scale(z, writer.alpha());
     if (source_ == EpilogueSource::c) {
       for_each_source(buffer, z, [&](float(&x)[8], const float(&c)[8]) {
         MP_UNROLL
@@ -330,11 +328,6 @@ class WgmmaTmaStore {
   }
 
   // ---- elements
-
-  static MP_DEVICE void scale(Subtile &z, float alpha) {
-    MP_UNROLL
-    for (float &x : z) x *= alpha;
-  }
 
   /// Calls f(elements, elements of the epilogue source) for each 16 columns, in order.
   template <class F>
