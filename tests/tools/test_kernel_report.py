@@ -238,6 +238,24 @@ def test_producer_gates(report):
     report.check("a loop of a consumer", changed(other_loop=(*step, *step, "STSM")), 0)
 
 
+def test_store_gates(report):
+    name = mangled("gemm_wgmma").replace("IL5mp_op2E", "INS_9WgmmaTileILi128ELi256ELi4ELb0EEE")
+    subtile, loads = ("UTMASTG", "STSM", "other", "UTMASTG"), ("LDG.64",) * 16
+    base = injected.Injected(name, arch="90a", instructions={"UTMALDG": 1}, main_loop=("HGMMA",) * 4,
+                             other_loop=(*loads, "STG.64", *subtile))
+    changed = lambda *groups: [dataclasses.replace(base, other_loop=groups)]  # noqa: E731
+    report.check("no baseline", [base], 0)
+    report.run("--write-baseline")
+    (kernel,) = json.loads(report.run("--json"))["kernels"]
+    assert kernel["store"] == {"subtile": 3, "products": 0, "loads_of_c": 16}
+    report.check("a multiplication in a subtile", changed(*loads, "STG.64", "UTMASTG", "STSM", "FMUL", "UTMASTG"), 1,
+                 "multiplies 1 times in a subtile with alpha = 1")
+    report.check("a longer subtile", changed(*loads, "STG.64", "UTMASTG", "STSM", "other", "other", "UTMASTG"), 1,
+                 "4 instead of 3 instructions in a plain subtile")
+    report.check("loads in two halves", changed(*loads[8:], "STG.64", *loads[8:], "STG.64", *subtile), 1,
+                 "has 8 loads of C in flight before a store, not 16")
+
+
 def test_early_launch_gate(report):
     def kernel(*groups, name=PLAIN):
         return [injected.Injected(name, instructions=dict.fromkeys(groups, 1))]

@@ -7,10 +7,10 @@ more registers matter only if fewer warps fit on an SM.
 import dataclasses
 import json
 
-from . import dependent_launch, instructions, loads_in_flight, main_loop, peers
+from . import dependent_launch, instructions, loads_in_flight, main_loop, peers, subtile
 
 COLUMNS = ["registers", "stack", "static_smem", "dynamic_smem", "threads", "loads_in_flight", "main_loop",
-           "producer_loop", "instructions"]
+           "producer_loop", "store", "instructions"]
 
 SIZE_CHANGE = 0.1  # relative change of machine code per architecture that is reported
 
@@ -53,7 +53,8 @@ def check(facts):
                         for kernel in facts.kernels for group in instructions.missing(kernel)]
     result.failures += [f"{kernel.key} {what}" for kernel in facts.kernels
                         for what in [*loads_in_flight.too_few(kernel), *instructions.generic(kernel),
-                                     *main_loop.stopped(kernel), *dependent_launch.too_early(kernel),
+                                     *main_loop.stopped(kernel), *subtile.slow(kernel),
+                                     *dependent_launch.too_early(kernel),
                                      *peers.heavier(kernel, facts.toolkits)]]
     result.failures += facts.warnings
     return result
@@ -113,7 +114,8 @@ def compare_kernel(kernel, old, result):
     before, now = dataclasses.replace(kernel, **old).occupancy(), kernel.occupancy()
     lost = [*instructions.lost(old["instructions"], new["instructions"]),
             *main_loop.thinner(old.get("main_loop"), kernel.main_loop),
-            *main_loop.longer(old.get("producer_loop"), kernel.producer_loop)]
+            *main_loop.longer(old.get("producer_loop"), kernel.producer_loop),
+            *subtile.longer(old.get("store"), kernel.store)]
     if lost:
         result.failures.append(f"{what}: {', '.join(lost)}")
     elif kernel.stack > old["stack"]:

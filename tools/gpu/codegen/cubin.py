@@ -10,7 +10,7 @@ import dataclasses
 import re
 import struct
 
-from . import dependent_launch, flow, loads_in_flight, main_loop, sass
+from . import dependent_launch, flow, loads_in_flight, main_loop, sass, subtile
 
 FATBIN_MAGIC = 0xBA55ED50
 PTX, CUBIN = 1, 2
@@ -41,6 +41,7 @@ class Code:
     loads_in_flight: int = None
     main_loop: "main_loop.MainLoop" = None
     producer_loop: "main_loop.ProducerLoop" = None
+    store: "subtile.Store" = None
     gmem_before_wait: int = None
     uses_dynamic_smem: bool = False
 
@@ -121,6 +122,7 @@ def kernels(cubin):
             code.loads_in_flight = loads_in_flight.of(instructions, arch)
             code.main_loop = main_loop.of(instructions, arch)
             code.producer_loop = main_loop.producer_of(instructions, arch)
+            code.store = subtile.of(instructions, arch)
             code.gmem_before_wait = dependent_launch.accesses_before_wait(instructions, arch)
     return found
 

@@ -27,6 +27,7 @@ class Kernel:
     loads_in_flight: int  # 128-bit loads of a thread in a loop
     main_loop: dict  # of a tensor-core kernel: fields of main_loop.MainLoop
     producer_loop: dict  # of a Hopper kernel: fields of main_loop.ProducerLoop
+    store: dict  # of a Hopper kernel: fields of subtile.Store
     gmem_before_wait: int  # accesses of a kernel with PDL
     is_empty: bool  # no code: not supported by the architecture
 
@@ -96,6 +97,7 @@ def gather(folder):
             loads_in_flight=code and code.loads_in_flight,
             main_loop=code and code.main_loop and dataclasses.asdict(code.main_loop),
             producer_loop=code and code.producer_loop and dataclasses.asdict(code.producer_loop),
+            store=code and code.store and dataclasses.asdict(code.store),
             gmem_before_wait=code and code.gmem_before_wait,
             is_empty=bool(known and code and not code.uses_dynamic_smem),
             **dataclasses.asdict(entry)))

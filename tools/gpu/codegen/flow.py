@@ -13,9 +13,10 @@ from . import sass
 
 BYTES = 16  # of an instruction
 DEPBAR = 0x11A  # waits for scoreboards in its operands, in addition to the wait mask
-BRA, BSSY, WARPSYNC = 0x147, 0x145, 0x148
+BRA, BSSY, WARPSYNC, EXIT, RET = 0x147, 0x145, 0x148, 0x14D, 0x150
 # Other instructions that end straight-line code: BSYNC, BREAK, CALL, BRX, JMP, EXIT, RET.
 ENDS = {BRA, WARPSYNC, 0x141, 0x142, 0x143, 0x144, 0x149, 0x14A, 0x14D, 0x150}
+ALWAYS = 7  # predicate PT, in bits 12 to 15 of the low word
 VOTE = 20  # bit of the high word of a branch: jumps if the predicate is true in any lane
 DEVICE_SCOPE = 13  # bit of the high word of a fence
 FAR_BRANCHES_FROM = 90  # from sm_90 on, the low 8 bits of distances are separate
@@ -34,6 +35,12 @@ class Instruction:
     def group(self):
         """Group in which the instruction is counted."""
         return sass.group_of(self.opcode, self.high >> 9 & 7)
+
+    @property
+    def is_unconditional_end(self):
+        """True for a branch, exit or return without a predicate: the next instruction is not
+        executed after it."""
+        return self.opcode in (BRA, EXIT, RET) and self.low >> 12 & 0xF == ALWAYS
 
     @property
     def is_vote_loop(self):

@@ -31,12 +31,12 @@ WIDE_LOADS = {"LDG.128", "LD.128"}
 NO_BARRIER = 7
 
 
-def most_in_flight(stretch):
-    """Returns the maximum number of loads in flight in `stretch`, straight-line code."""
+def most_in_flight(stretch, loads=WIDE_LOADS):
+    """Returns the maximum number of `loads` in flight in `stretch`, straight-line code."""
     most, waited_for = 0, []  # scoreboard of each load
     for instruction in stretch:
         waited_for = [barrier for barrier in waited_for if not instruction.waits_for >> barrier & 1]
-        if instruction.group in WIDE_LOADS and instruction.write_barrier != NO_BARRIER:
+        if instruction.group in loads and instruction.write_barrier != NO_BARRIER:
             waited_for.append(instruction.write_barrier)
         most = max(most, len(waited_for))
     return most
