@@ -287,11 +287,25 @@ PlanCost CostCounter::count(int split_k) const {
   cost.launches += dbias.launches;
   cost.post_pass_mb = dbias.mb;
   if (kernel_.family == GemmFamily::gemv) return cost;
-  cost.waves = waves(mains_ * split_k);
+  const bool is_thin = kernel_.family == GemmFamily::thin;
+  const double at_a_time =
+      is_thin && shares_sms_ ? std::max(std::floor(num_sms_ / split_k), 1.0) * split_k : at_a_time_;
+  cost.waves = std::ceil(tiles_ * split_k / at_a_time);
+  if (shares_sms_) {
+    const double left =
+        cost.waves - kernel_.blocks_per_sm * std::floor(cost.waves / kernel_.blocks_per_sm);
+    if (left > 0) cost.waves += std::max(kernel_.single_block_slowdown - left, 0.0);
+  }
   cost.slice_k = static_cast<double>(k_per_slice(kernel_, k_, split_k)) / kElemsPerK;
   if (is_producer_bound_) cost.producer_stages = cost.slice_k * kElemsPerK / kernel_.tile_k;
-  cost.epilogues = waves(tiles_ * split_k);
-  if (split_k > 1) add_split(cost, split_k);
+  cost.epilogues = cost.waves;
+  if (is_thin) {
+    // The blocks of a cluster share the epilogue of a tile.
+    cost.epilogue = share_;
+    cost.epilogues = 1;
+  } else if (split_k > 1) {
+    add_split(cost, split_k);
+  }
   return cost;
 }
 

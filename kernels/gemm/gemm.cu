@@ -46,6 +46,9 @@ void multiply(const Device &device, const GemmProblem &problem, const GemmPlan &
     case GemmFamily::wgmma:
       launch_wgmma(plan, device, args, workspace, stream);
       break;
+    case GemmFamily::thin:
+      launch_thin(plan, device, args, stream);
+      break;
     case GemmFamily::gemv:
       launch_gemv(plan, device, args, stream);
       break;

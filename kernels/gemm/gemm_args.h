@@ -42,6 +42,8 @@ void launch_wgmma(const GemmPlan &, const Device &, const GemmArgs &, std::byte 
 
 void launch_wmma(const char *name, const GemmKernel &, const Device &, const GemmArgs &,
                  mp_stream_t);
+/// Needs m <= kThinMaxRows.
+void launch_thin(const GemmPlan &, const Device &, const GemmArgs &, mp_stream_t);
 /// Needs m or n <= 16.
 void launch_gemv(const GemmPlan &, const Device &, const GemmArgs &, mp_stream_t);
 void launch_simt(const GemmPlan &, const Device &, const GemmArgs &, mp_stream_t);

@@ -117,10 +117,11 @@ size_t best_workspace_bytes(const OutputShape &out, const GemmPlan &plan) {
 
 GemmWorkspace gemm_workspace(const GemmKernel &kernel, const OutputShape &out, int split_k,
                              const AlignedCopies &copies) {
-  const size_t sums = split_k == 1 ? 0
-                                   : sizeof(float) * static_cast<size_t>(split_k) *
-                                         static_cast<size_t>(out.batch_count) *
-                                         static_cast<size_t>(out.m) * static_cast<size_t>(out.n);
+  const size_t sums = has_slices(kernel, split_k)
+                          ? sizeof(float) * static_cast<size_t>(split_k) *
+                                static_cast<size_t>(out.batch_count) * static_cast<size_t>(out.m) *
+                                static_cast<size_t>(out.n)
+                          : 0;
   if (kernel.family != GemmFamily::wgmma) return {0, copies.bytes(), copies.bytes() + sums};
   const bool has_table = out.items != ItemAccess::strided;
   WorkspaceLayout layout;

@@ -120,7 +120,7 @@ struct PlanCost {
 
 struct GemmPlan {
   const GemmKernel *kernel;
-  int32_t split_k;   ///< 1 = no split
+  int32_t split_k;   ///< 1 = no split; of thin kernels, the blocks of a cluster
   int32_t cluster;   ///< blocks that share an operand by multicast; 1 = no cluster
   const char *name;  ///< static storage, e.g. "wmma_128x128x32_s3_k8"
   StorePath store;   ///< Hopper kernels; direct with a split, whose partial sums are fp32
@@ -180,7 +180,7 @@ bool plan_named_gemm(const RaggedShape &, const PlanRequest &, const char *name,
 bool plan_gemm_grouped(const GemmGroup &, const PlanRequest &, const char *kernel, GemmPlan *plan);
 
 /// Returns the best plan within the workspace of the request whose bits do not depend on the number
-/// of rows; gemv kernels are excluded.
+/// of rows; gemv and thin kernels are excluded.
 GemmPlan plan_for_any_rows(const GemmShape &, const PlanRequest &);
 /// Returns a plan with the kernel of `planned` for another row count or alignment, or the best plan
 /// if that kernel cannot run the problem.

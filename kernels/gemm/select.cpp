@@ -57,6 +57,14 @@ const char *why_not_wmma(const GemmKernel &kernel, const GemmShape &s, const Dev
   return nullptr;
 }
 
+const char *why_not_thin(const GemmShape &s) {
+  if (s.out.m > kThinMaxRows) return "requires m of at most 32";
+  // Fewer than 64 rows that are contiguous along m have no layout for wgmma.
+  if (s.op_a != MP_OP_N) return "requires op_a = MP_OP_N";
+  if (s.out.items == ItemAccess::pointers) return "does not support arrays of pointers";
+  return nullptr;
+}
+
 /// One shape on one device, with copies of its operands or in place.
 struct SelectionInput {
   SelectionInput(const GemmShape &shape, const PlanRequest &request,
@@ -86,8 +94,8 @@ struct SelectionInput {
 /// NULL if the kernel can run it with that cluster, else the reason.
 const char *why_not(const GemmKernel &kernel, int cluster, const SelectionInput &input) {
   const OutputShape &out = input.shape.out;
-  const char *why = nullptr;
-  if (kernel.family == GemmFamily::wgmma) {
+  const char *why = kernel.family == GemmFamily::thin ? why_not_thin(input.shape) : nullptr;
+  if (why == nullptr && uses_tma(kernel)) {
     why = why_no_wgmma(kernel, input.device);
     if (why == nullptr) why = why_no_tma(input.shape, input.vectorized);
   }
@@ -124,11 +132,12 @@ class Candidate {
     const double tiles =
         static_cast<double>(tiles_.m) * static_cast<double>(tiles_.n) * out.batch_count * split_k;
     // The divisors of a scheduler (tile_scheduler.h).
-    if (kernel_.family == GemmFamily::wgmma && tiles >= 0x1p31)
-      return "requires fewer than 2^31 tiles and slices";
+    if (uses_tma(kernel_) && tiles >= 0x1p31) return "requires fewer than 2^31 tiles and slices";
     if (split_k == 1) return nullptr;
     const int64_t slice = k_per_slice(kernel_, input_.shape.k, split_k);
-    const bool last_is_empty = slice * (split_k - 1) >= input_.shape.k;
+    // Blocks of a cluster share the k-tiles evenly.
+    const bool last_is_empty =
+        has_slices(kernel_, split_k) && slice * (split_k - 1) >= input_.shape.k;
     if (slice < kMinSliceElems || last_is_empty) return "requires a larger k for this split";
     // split_k_sum divides numbers of 31 bits; it adds all stride phases and groups of a convolution
     // at once.
@@ -138,11 +147,13 @@ class Candidate {
   }
 
   /// Order of equally fast variants: by family, then by the elements of all tiles, since those
-  /// beyond D cost power.
-  uint32_t tie_break() const {
+  /// beyond D cost power.  More blocks of a thin kernel have more loads in flight.
+  uint32_t tie_break(int split_k) const {
     const double elems = static_cast<double>(tiles_.m) * kernel_.tile_m *
                          static_cast<double>(tiles_.n) * kernel_.tile_n;
-    return static_cast<uint32_t>(kernel_.family) << 30 | float_bits(elems) >> 9;
+    const int fewer = kernel_.family == GemmFamily::thin ? kMaxClusterParts - split_k : 0;
+    return (static_cast<uint32_t>(kernel_.family) << 29 | float_bits(elems) >> 9) +
+           static_cast<uint32_t>(fewer);
   }
 
   bool can_fuse_dbias() const { return can_fuse_dbias_; }
@@ -184,7 +195,8 @@ std::vector<RankedGemm> rank(GemmTiles tiles, const SelectionInput &input) {
     }
     if (!candidate || candidate->why_not_split(variant.split_k) != nullptr) continue;
     const float us = candidate->us(candidate->cost(variant.split_k));
-    order.emplace_back(uint64_t{float_bits(us)} << 32 | candidate->tie_break(), runnable.size());
+    order.emplace_back(uint64_t{float_bits(us)} << 32 | candidate->tie_break(variant.split_k),
+                       runnable.size());
     runnable.push_back({&variant, input.copies.bytes() > 0, us,
                         candidate->workspace(variant.split_k).bytes, name_of(variant, input)});
   }
@@ -203,7 +215,8 @@ GemmPlan make_plan(const GemmVariant &variant, const SelectionInput &input,
                    size_t workspace_bytes) {
   const Candidate candidate(*variant.kernel, variant.cluster, input);
   const OutputShape &out = input.shape.out;
-  const bool is_split = variant.split_k > 1, is_wgmma = variant.kernel->family == GemmFamily::wgmma;
+  const bool is_split = has_slices(*variant.kernel, variant.split_k),
+             is_wgmma = variant.kernel->family == GemmFamily::wgmma;
   const PlanCost cost = candidate.cost(variant.split_k);
   GemmPlan plan{.kernel = variant.kernel,
                 .split_k = variant.split_k,
@@ -322,7 +335,7 @@ bool plan_named_gemm(const GemmShape &shape, const PlanRequest &request, const c
 GemmPlan plan_for_any_rows(const GemmShape &shape, const PlanRequest &request) {
   const std::vector<RankedGemm> ranked = rank_gemm(shape, request);
   const RankedGemm &best = *std::ranges::find_if(ranked, [&](const RankedGemm &entry) {
-    return entry.variant->kernel->family != GemmFamily::gemv &&
+    return entry.variant->kernel->family > GemmFamily::thin &&
            entry.workspace_bytes <= request.workspace_bytes;
   });
   return plan_ranked(best, shape, request);

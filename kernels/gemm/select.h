@@ -15,7 +15,7 @@
 namespace mp {
 
 /// Kernel families, in the order of the table.
-enum class GemmFamily { gemv, wgmma, wmma, simt };
+enum class GemmFamily { gemv, thin, wgmma, wmma, simt };
 
 struct GemmKernel {
   GemmFamily family;
@@ -48,6 +48,12 @@ struct GemmVariant {
   const char *copied_name;
 };
 
+/// Returns whether the slices of k have separate partial sums and a second launch adds them; blocks
+/// of a thin kernel add theirs in a cluster.
+inline bool has_slices(const GemmKernel &kernel, int split_k) {
+  return split_k > 1 && kernel.family != GemmFamily::thin;
+}
+
 /// All variants, kernel by kernel; the first call allocates.
 std::span<const GemmVariant> gemm_variants();
 
@@ -73,6 +79,10 @@ GemmPlan plan_variant(const GemmVariant &, const GemmShape &, const PlanRequest 
 bool plan_named_in_place(const GemmShape &, const PlanRequest &, const char *name, GemmPlan *plan,
                          const char **why, const ConvTraits *conv = nullptr);
 
+/// Returns whether the kernel loads A and B through TMA.
+inline bool uses_tma(const GemmKernel &kernel) {
+  return kernel.family == GemmFamily::wgmma || kernel.family == GemmFamily::thin;
+}
 /// NULL if the device runs this Hopper kernel, else the reason.
 const char *why_no_wgmma(const GemmKernel &kernel, const Device &device);
 /// NULL if TMA can load A and B, else the reason.  `vectorized`: all their rows are 16-byte

@@ -138,7 +138,8 @@ bool groups_share_rows(const RaggedShape &shape) {
 /// NULL if a variant that runs one share runs all of them, else the reason.
 const char *why_not(const GemmKernel &kernel, int split_k, int cluster, bool reads_copies,
                     const RaggedShape &shape) {
-  if (kernel.family == GemmFamily::gemv) return "does not support mp_gemm_ragged";
+  if (kernel.family == GemmFamily::gemv || kernel.family == GemmFamily::thin)
+    return "does not support mp_gemm_ragged";
   if (reads_copies) return "copies A and B, which mp_gemm_ragged does not support";
   if (split_k > 1) return "uses split-k, which mp_gemm_ragged does not support";
   if (cluster > 1) return "uses clusters, which mp_gemm_ragged does not support";

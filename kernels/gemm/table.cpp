@@ -40,6 +40,22 @@ constexpr GemmKernel wgmma_row(const char *name) {
           .ping_pong = Tile::kPingPong};
 }
 
+/// Returns the row of a kernel whose tile is transposed: kN rows and kM columns of D.
+template <GemmTile tile>
+constexpr GemmKernel thin_row(const char *name) {
+  using Tile = typename TileOf<tile>::type;
+  return {.family = GemmFamily::thin,
+          .tile = tile,
+          .name = name,
+          .tile_m = Tile::kN,
+          .tile_n = Tile::kM,
+          .tile_k = Tile::kK,
+          .smem_bytes = wgmma_smem<Tile>,
+          .cluster_along_m = false,
+          .blocks_per_sm = 2,
+          .single_block_slowdown = 1.5};
+}
+
 /// Returns the row of a WMMA or SIMT kernel.
 template <GemmTile tile>
 constexpr GemmKernel tile_row(const char *name, double single_block_slowdown) {
@@ -80,6 +96,8 @@ constexpr GemmKernel gemv_row(const char *name) {
 // least additional work.
 constexpr std::array kKernels = {
     gemv_row("gemv"),
+    thin_row<GemmTile::thin_32>("thin_32x64x64_s8"),
+    thin_row<GemmTile::thin_16>("thin_16x64x64_s8"),
     wgmma_row<GemmTile::wgmma_128x256>("wgmma_128x256x64_s4"),
     wgmma_row<GemmTile::wgmma_256x128>("wgmma_256x128x64_s4"),
     wgmma_row<GemmTile::wgmma_128x192>("wgmma_128x192x64_s4"),
@@ -106,6 +124,8 @@ constexpr std::array kClusters = {1, 2};
 /// more, because its SMs have one block each.
 constexpr std::array kSplits = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128};
 constexpr std::array kWgmmaSplits = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128};
+/// Blocks of a cluster.
+constexpr std::array kThinSplits = {1, 2, 4, kMaxClusterParts};
 /// Number of splits with clusters: few tiles with many slices have no neighbors to share with.
 constexpr size_t kPairedSplits = 6;
 
@@ -115,6 +135,7 @@ constexpr std::span<const int> clusters_of(const GemmKernel &kernel) {
 
 constexpr std::span<const int> splits_of(const GemmKernel &kernel, int cluster) {
   if (kernel.family == GemmFamily::gemv) return std::span(kSplits).first(1);
+  if (kernel.family == GemmFamily::thin) return kThinSplits;
   if (kernel.family != GemmFamily::wgmma) return kSplits;
   return std::span(kWgmmaSplits).first(cluster > 1 ? kPairedSplits : kWgmmaSplits.size());
 }
@@ -134,7 +155,7 @@ struct VariantTable {
         for (const int split_k : splits_of(kernel, cluster)) {
           const char *const name = kept(variant_name(kernel, cluster, split_k));
           const char *copied = nullptr;
-          if (kernel.family == GemmFamily::wgmma) copied = name;
+          if (uses_tma(kernel)) copied = name;
           if (kernel.family == GemmFamily::wmma) copied = kept(std::string(name) + "_copied");
           variants.push_back({&kernel, cluster, split_k, name, copied});
         }

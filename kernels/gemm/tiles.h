@@ -24,9 +24,11 @@ enum class GemmTile {
   simt_128x128,
   simt_128x16,
   simt_16x128,
-  simt_64x64
+  simt_64x64,
+  thin_32,
+  thin_16
 };
-constexpr size_t kNumGemmTiles = static_cast<size_t>(GemmTile::simt_64x64) + 1;
+constexpr size_t kNumGemmTiles = static_cast<size_t>(GemmTile::thin_16) + 1;
 
 /// Set of tiles: bit t for tile t.
 using GemmTiles = uint32_t;
@@ -99,6 +101,35 @@ using WgmmaTile64x256 = WgmmaTile<64, 256, 4, true>;
 using WgmmaTile256x64 = WgmmaTile<256, 64, 4, true>;
 using WgmmaTile64x128 = WgmmaTile<64, 128, 8, true>;
 
+/// wgmma tile of a cluster whose blocks split k (wgmma_cluster.h): one product of 64 x kN for one
+/// warpgroup, whose first warp also issues the loads.  The sums are a matrix of rows in groups of
+/// kColumns columns; if kTransposed, its rows are the columns of wgmma.
+template <int kN_, int kColumns_, int kStages_, bool kTransposed_>
+struct WgmmaClusterTile {
+  static constexpr int kM = 64, kN = kN_, kK = 64;
+  static constexpr int kColumns = kColumns_, kStages = kStages_;
+  static constexpr bool kTransposed = kTransposed_, kPingPong = false;
+  static constexpr int kConsumers = 1, kThreads = 128, kRows = kM;
+  static constexpr int kStagingBuffers = 0;  // no TMA stores
+  static constexpr int kBytesA = kM * kK * 2, kBytesB = kN * kK * 2;
+  static constexpr int kStageBytes = kBytesA + kBytesB;
+  static constexpr int kSumRows = kTransposed ? kN : kM;
+  static constexpr int kPitch = kTransposed ? kM + 4 : kN + 8;  ///< elements of a row of sums
+  static constexpr size_t kSmemBytes = size_t{1024} + kStages * kStageBytes;  // 1024: alignment
+  // Sums overwrite the stages.
+  static_assert(kSumRows * kPitch * int{sizeof(float)} <= kStages * kStageBytes);
+};
+/// Largest cluster that every device supports; kSumRows is a multiple of it.
+constexpr int kMaxClusterParts = 8;
+
+/// Tile of D with kRows_ rows, the columns of wgmma, and 64 columns.
+template <int kRows_, int kStages_>
+struct ThinTile : WgmmaClusterTile<kRows_, 64, kStages_, true> {};
+/// Largest m that the kernels of thin products support.  Two blocks fit on an SM.
+constexpr int kThinMaxRows = 32;
+using ThinTile32 = ThinTile<32, 8>;
+using ThinTile16 = ThinTile<16, 8>;
+
 /// Returns the rows of 128 bytes that one TMA load copies, for an operand with `extent` rows or
 /// columns per tile.  A row is 64 elements along k if k is contiguous (`by_k`), else 64 elements
 /// along m or n.
@@ -148,6 +179,10 @@ struct TileOf<GemmTile::wgmma_256x64> : std::type_identity<WgmmaTile256x64> {};
 template <>
 struct TileOf<GemmTile::wgmma_64x128> : std::type_identity<WgmmaTile64x128> {};
 template <>
+struct TileOf<GemmTile::thin_32> : std::type_identity<ThinTile32> {};
+template <>
+struct TileOf<GemmTile::thin_16> : std::type_identity<ThinTile16> {};
+template <>
 struct TileOf<GemmTile::wmma_256x128> : std::type_identity<WmmaTile256x128> {};
 template <>
 struct TileOf<GemmTile::wmma_128x128> : std::type_identity<WmmaTile128x128> {};
@@ -170,6 +205,7 @@ struct TileList {
   static constexpr GemmTiles kSet = gemm_tiles({tiles...});
 };
 
+using ThinTiles = TileList<GemmTile::thin_32, GemmTile::thin_16>;
 using WmmaTiles = TileList<GemmTile::wmma_256x128, GemmTile::wmma_128x128, GemmTile::wmma_64x64>;
 using SimtTiles = TileList<GemmTile::simt_128x128, GemmTile::simt_128x16, GemmTile::simt_16x128,
                            GemmTile::simt_64x64>;

@@ -166,6 +166,16 @@ MP_DEVICE void store_accumulators(float *matrix, const float *regs) {
     *reinterpret_cast<Pair *>(to + r / 4 * 8 + r / 2 % 2 * 8 * kPitch) = {regs[r], regs[r + 1]};
 }
 
+/// Stores them transposed: a row for each column of the wgmma.  kPitch % 16 == 4, so that the
+/// elements of a warp fall into different banks.
+template <int kPitch, int kRegs>
+MP_DEVICE void store_transposed_accumulators(float *matrix, const float *regs) {
+  static_assert(kPitch % 16 == 4);
+  float *const to = matrix + lane_index() % 4 * 2 * kPitch + lane_index() / 4;
+  MP_UNROLL
+  for (int r = 0; r < kRegs; r++) to[(r / 4 * 8 + r % 2) * kPitch + r / 2 % 2 * 8] = regs[r];
+}
+
 /// Layouts of both operands: A and B are StagedOperand types.
 template <class A_, class B_>
 struct WgmmaLayouts {

@@ -22,12 +22,12 @@ class FusedWgmmaForwardStep {
   using Tile = FusedWgmmaForwardTile<Cell>;
 
  private:
-  using A = StagedOperand<Major::k, Tile::kM>;
-  using B = StagedOperand<Major::k, Tile::kN>;
+  using Layouts =
+      WgmmaLayouts<StagedOperand<Major::k, Tile::kM>, StagedOperand<Major::k, Tile::kN>>;
   static constexpr SmemAddress kGateBytes = Tile::kUnits * Tile::kK * 2;
 
  public:
-  using Block = FusedWgmmaBlock<A, B, Tile>;
+  using Block = WgmmaClusterBlock<Tile>;
 
   static MP_HD int64_t k_tiles(const FusedForward &args) {
     return ceil_div<int64_t>(args.steps[0].hidden, Tile::kK);
@@ -39,7 +39,8 @@ class FusedWgmmaForwardStep {
         step_(args.steps[place_.direction]) {}
 
   MP_DEVICE void run(const Block &block) const {
-    block.multiply(step_.dtype, static_cast<int>(k_tiles(args_)), args_.follows_step, *this);
+    block.multiply(Layouts{}, step_.dtype, static_cast<int>(k_tiles(args_)), args_.follows_step,
+                   *this);
     block.template visit<kGates>(true, args_.rows - place_.m0, step_.hidden - place_.u0,
                                  [&](int row, int unit, int valid, float(&q)[kGates][kVec]) {
                                    forward_units<Cell>(step_, place_.m0 + row, place_.u0 + unit,
@@ -47,10 +48,10 @@ class FusedWgmmaForwardStep {
                                  });
   }
 
-  MP_DEVICE void rows(int tile, SmemAddress a, SmemAddress full) const {
+  MP_DEVICE void rows(int tile, SmemAddress a, SmemAddress, SmemAddress full) const {
     tma_load(a, args_.h_map[place_.direction], full, tile * Tile::kK, place_.row(), 0);
   }
-  MP_DEVICE void weights(int tile, SmemAddress b, SmemAddress full) const {
+  MP_DEVICE void weights(int tile, SmemAddress, SmemAddress b, SmemAddress full) const {
     for (int gate = 0; gate < kGates; gate++)
       tma_load_before_wait(b + static_cast<SmemAddress>(gate) * kGateBytes,
                            args_.w_hh_map[place_.direction], full, tile * Tile::kK, place_.unit(),
@@ -126,11 +127,11 @@ class FusedWgmmaBackwardStep {
   using Tile = FusedWgmmaBackwardTile;
 
  private:
-  using A = StagedOperand<Major::k, Tile::kM>;
-  using B = StagedOperand<Major::mn, Tile::kN>;
+  using Layouts =
+      WgmmaLayouts<StagedOperand<Major::k, Tile::kM>, StagedOperand<Major::mn, Tile::kN>>;
 
  public:
-  using Block = FusedWgmmaBlock<A, B, Tile>;
+  using Block = WgmmaClusterBlock<Tile>;
 
   static MP_HD int64_t k_tiles(const FusedBackward &args) {
     return first_tiles(args) + ceil_div<int64_t>(args.gate_rows[1], Tile::kK);
@@ -144,7 +145,8 @@ class FusedWgmmaBackwardStep {
   MP_DEVICE void run(const Block &block) const {
     const bool is_multiplied = args_.is_multiplied(place_.direction);
     if (is_multiplied)
-      block.multiply(step_.dtype, static_cast<int>(k_tiles(args_)), args_.follows_step, *this);
+      block.multiply(Layouts{}, step_.dtype, static_cast<int>(k_tiles(args_)), args_.follows_step,
+                     *this);
     else
       wait_and_launch_dependents();
     AmaxTracker watch(step_.found_inf, nullptr);
@@ -157,11 +159,11 @@ class FusedWgmmaBackwardStep {
   }
 
   /// Elements outside the next step's rows, or outside the gates, are loaded as zeros.
-  MP_DEVICE void rows(int tile, SmemAddress a, SmemAddress full) const {
+  MP_DEVICE void rows(int tile, SmemAddress a, SmemAddress, SmemAddress full) const {
     const Part part = part_of(tile);
     tma_load(a, args_.gradients_map[place_.direction][part.index], full, part.k, place_.row(), 0);
   }
-  MP_DEVICE void weights(int tile, SmemAddress b, SmemAddress full) const {
+  MP_DEVICE void weights(int tile, SmemAddress, SmemAddress b, SmemAddress full) const {
     const Part part = part_of(tile);
     tma_load_before_wait(b, args_.w_hh_map[place_.direction][part.index], full, place_.unit(),
                          part.k, 0);

@@ -60,6 +60,10 @@ MP_HD constexpr uint64_t wgmma_advance(uint64_t descriptor, uint32_t bytes) {
 template <size_t kSmemBytes>
 MP_HD constexpr bool wgmma_supported();
 
+/// The supported values of n.
+template <int kN>
+constexpr bool kIsWgmmaN = kN == 16 || kN == 32 || kN == 64 || kN == 128 || kN == 192 || kN == 256;
+
 #if MP_ON_CUDA
 
 template <size_t kSmemBytes>
@@ -70,6 +74,8 @@ MP_HD constexpr bool wgmma_supported() {
 // Register lists: "%0, ... %(N-1)" for the text, d[0] ... d[N-1] for the operands.
 #define MP_TEN(t) \
   "%" t "0, %" t "1, %" t "2, %" t "3, %" t "4, %" t "5, %" t "6, %" t "7, %" t "8, %" t "9, "
+#define MP_TEXT8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define MP_TEXT16 MP_TEN("") "%10, %11, %12, %13, %14, %15"
 #define MP_TEXT32 MP_TEN("") MP_TEN("1") MP_TEN("2") "%30, %31"
 #define MP_TEXT64                                                    \
   MP_TEXT32 ", %32, %33, %34, %35, %36, %37, %38, %39, " MP_TEN("4") \
@@ -83,7 +89,8 @@ MP_HD constexpr bool wgmma_supported() {
 #define MP_LIST8(i)                                                                           \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), \
       "+f"(d[i + 6]), "+f"(d[i + 7])
-#define MP_LIST32(i) MP_LIST8(i), MP_LIST8(i + 8), MP_LIST8(i + 16), MP_LIST8(i + 24)
+#define MP_LIST16(i) MP_LIST8(i), MP_LIST8(i + 8)
+#define MP_LIST32(i) MP_LIST16(i), MP_LIST16(i + 16)
 #define MP_LIST64 MP_LIST32(0), MP_LIST32(32)
 #define MP_LIST96 MP_LIST64, MP_LIST32(64)
 #define MP_LIST128 MP_LIST96, MP_LIST32(96)
@@ -97,7 +104,11 @@ MP_HD constexpr bool wgmma_supported() {
                : "l"(a_desc), "l"(b_desc), "r"(static_cast<int>(accumulate)),                   \
                  "n"(static_cast<int>(a_major)), "n"(static_cast<int>(b_major)))
 #define MP_WGMMA_N(type)                                                              \
-  if constexpr (kN == 64)                                                             \
+  if constexpr (kN == 16)                                                             \
+    MP_WGMMA("16", type, MP_LIST8(0), MP_TEXT8, "%8", "%9", "%10", "%11", "%12");     \
+  else if constexpr (kN == 32)                                                        \
+    MP_WGMMA("32", type, MP_LIST16(0), MP_TEXT16, "%16", "%17", "%18", "%19", "%20"); \
+  else if constexpr (kN == 64)                                                        \
     MP_WGMMA("64", type, MP_LIST32(0), MP_TEXT32, "%32", "%33", "%34", "%35", "%36"); \
   else if constexpr (kN == 128)                                                       \
     MP_WGMMA("128", type, MP_LIST64, MP_TEXT64, "%64", "%65", "%66", "%67", "%68");   \
@@ -106,10 +117,10 @@ MP_HD constexpr bool wgmma_supported() {
   else                                                                                \
     MP_WGMMA("256", type, MP_LIST128, MP_TEXT128, "%128", "%129", "%130", "%131", "%132")
 
-/// d = A B^T, or d += A B^T if `accumulate`.  T is half or bf16; kN is 64, 128, 192 or 256.
+/// d = A B^T, or d += A B^T if `accumulate`.  T is half or bf16.
 template <class T, int kN, Major a_major, Major b_major>
 MP_DEVICE void wgmma(float (&d)[kN / 2], uint64_t a_desc, uint64_t b_desc, bool accumulate) {
-  static_assert(kN == 64 || kN == 128 || kN == 192 || kN == 256);
+  static_assert(kIsWgmmaN<kN>);
   if constexpr (std::is_same_v<T, half>) {
     MP_WGMMA_N("f16");
   } else {
@@ -119,11 +130,14 @@ MP_DEVICE void wgmma(float (&d)[kN / 2], uint64_t a_desc, uint64_t b_desc, bool 
 }
 
 #undef MP_TEN
+#undef MP_TEXT8
+#undef MP_TEXT16
 #undef MP_TEXT32
 #undef MP_TEXT64
 #undef MP_TEXT96
 #undef MP_TEXT128
 #undef MP_LIST8
+#undef MP_LIST16
 #undef MP_LIST32
 #undef MP_LIST64
 #undef MP_LIST96
@@ -201,7 +215,7 @@ MP_HD constexpr bool wgmma_supported() {
 template <class T, int kN, Major a_major, Major b_major>
 void wgmma(float (&d)[kN / 2], uint64_t a_desc, uint64_t b_desc, bool accumulate,
            source_location where = source_location::current()) {
-  static_assert(kN == 64 || kN == 128 || kN == 192 || kN == 256);
+  static_assert(kIsWgmmaN<kN>);
   static_assert(std::is_same_v<T, half> || std::is_same_v<T, bf16>);
   engine::wgmma_issue(engine::this_thread(),
                       {a_desc, b_desc, kN, std::is_same_v<T, bf16>, a_major == Major::mn,

@@ -181,6 +181,10 @@ CASES = [
     Case("recurrent steps by wgmma", 90, 70, r"rnn_fused_wgmma_\w+<LstmCell", library(
         "rnn: more k tiles than pipeline stages are within tolerance in all cells", "rnn: clusters whose blocks reuse*",
         "rnn: gradients that overflow raise found_inf")),
+    Case("thin products by wgmma", 90, 8, "gemm_thin<.*ThinTile<16", gemm(
+        *(f"m=14 n=136 k=5200 op={op} ab={ab} cd={cd} kernel=thin_16x64x64_s8_k4 {more}"
+          for op, ab, cd, more in (("NN", "fp16", "fp16", "amax=1"), ("NN", "bf16", "fp32", ""),
+                                   ("NT", "fp16", "fp32", ""), ("NT", "bf16", "bf16", "batch=2"))))),
     Case("consecutive recurrent steps", 90, 3, "rnn_(?!.*bf16)", library(
         "rnn: a few integer networks are exact", "rnn: inputs added directly*",
         "rnn: steps after products*"), "griddepcontrol.wait"),
@@ -237,7 +241,7 @@ DESCRIPTOR = [("swizzle", 1 << 62), ("stride", 1 << 37), ("leading dimension", 1
 # statements per kernel, and reason.  Without a number, and for descriptors, only two orders are
 # tried.
 Reason = collections.namedtuple("Reason", "cases opcode what most why")
-STEPS = "recurrent steps by wgmma"
+STEPS, THIN = "recurrent steps by wgmma", "thin products by wgmma"
 AT_ONCE = "the four warps of a warpgroup read their operands at the same time here, but separately on hardware"
 REDUCE = "block_reduce, arrive_last: another barrier is in between, or only thread 0 writes and reads"
 REASONS = [
@@ -259,7 +263,7 @@ REASONS = [
              "K-major: a slice is in one row of a swizzle atom; MN-major A: the 64 rows of a wgmma are one atom wide")
       for case, most in (("wgmma, ping-pong", 12), ("wgmma, cluster of 2", 8), ("wgmma, cooperative", 4),
                          ("conv wgmma, fprop", 12), ("conv wgmma, dgrad", 8), ("conv wgmma, strided dgrad", 8),
-                         ("conv wgmma, wgrad", 8), (STEPS, 8))),
+                         ("conv wgmma, wgrad", 8), (STEPS, 8), (THIN, 36))),
     *(Reason(case, "bar.warp.sync", "left out", most,
              "reuse_all before lane 0 fetches, and before the staged store; loads from WgmmaStagingBuffers, "
              "because ldmatrix and stmatrix access the lane's own row; after the last staged subtile; "
@@ -269,14 +273,21 @@ REASONS = [
     Reason("conv wgmma, wgrad", "bar.warp.sync", "left out", 4,
            "reuse_all before the staged store; after the last staged subtile; exits"),
     *(Reason(case, "mbarrier.init.*", "*", most, "Barriers::order: only ping-pong kernels wait for it")
-      for case, most in (("wgmma, cooperative", 2), (STEPS, 1))),
-    Reason(STEPS, "mbarrier.try_wait.*", "does not wait", 3, "fill: first use of a stage; later, " + AT_ONCE),
-    Reason(STEPS, "mbarrier.arrive.shared::cluster.b64", "left out", 1,
-           "after the last tile of k: its stage is not refilled"),
-    Reason(STEPS, "bar.sync", "left out", 1, "before the sums overwrite the stages: " + AT_ONCE),
-    Reason(STEPS, "bar.warp.sync", "left out", 3,
-           "after a single-lane section: lanes reconverge at the next wait or product"),
-    Reason(STEPS, "mapa.*", "always block 0", 1, "block 0 has the sums of the first part"),
+      for case, most in (("wgmma, cooperative", 2), (STEPS, 1), (THIN, 1))),
+    # Thin products: two orders of B, and loops for each of two types.
+    *(Reason(case, "mbarrier.try_wait.*", "does not wait", most, "fill: first use of a stage; later, " + AT_ONCE)
+      for case, most in ((STEPS, 3), (THIN, 6))),
+    *(Reason(case, "mbarrier.arrive.shared::cluster.b64", "left out", most,
+             "after the last tile of k: its stage is not refilled") for case, most in ((STEPS, 1), (THIN, 4))),
+    *(Reason(case, "bar.sync", "left out", most, "before the sums overwrite the stages: " + AT_ONCE)
+      for case, most in ((STEPS, 1), (THIN, 2))),
+    *(Reason(case, "bar.warp.sync", "left out", most,
+             "after a single-lane section: lanes reconverge at the next wait or product")
+      for case, most in ((STEPS, 3), (THIN, 6))),
+    *(Reason(case, "mapa.*", "always block 0", most, "block 0 has the sums of the first part")
+      for case, most in ((STEPS, 1), (THIN, 2))),
+    *(Reason(THIN, "or.b64", f"descriptor: {field}", 4, "only the low word is used; the fields are constants of later statements")
+      for field in ("swizzle", "stride")),
     Reason(STEPS, "cp.async.bulk.tensor.*", "third coordinate 1", 3, "the coordinate of the second gate is 1"),
     Reason("wgmma, ping-pong", "bar.sync", "left out", 1, "block_reduce: its storage has not been used before"),
     Reason("statistics", "bar.sync", "left out", 5, REDUCE),

@@ -192,12 +192,21 @@ TEST_CASE("wgmma: split-k sums in a fixed order", "[wgmma]") {
 
 TEST_CASE("wgmma: slices are added in the order of k", "[wgmma]") {
   if (!has_wgmma()) return;
-  // Three slices with sums 2^25, 1 and -2^25: 2^25 absorbs the 1 unless it is added last.
-  constexpr int64_t kM = 64, kN = 128, kSlice = 128, kK = 3 * kSlice;
+  // Slices with sums 2^25, 1, -2^25 and, of thin kernels, 0: 2^25 absorbs the 1 unless it is added
+  // last.
+  constexpr int64_t kM = 32, kN = 128, kSlice = 128, kK = 4 * kSlice;
   constexpr uint16_t kOne = 0x3c00, kBig = 0x7800, kMinusBig = 0xf800,
                      kFactor = 0x6400;  // 2^15, 2^10
-  constexpr uint16_t kOrders[][3] = {{kBig, kOne, kMinusBig}, {kBig, kMinusBig, kOne}};
-  for (const auto &order : kOrders) {
+  struct Order {
+    const char *kernel;
+    int64_t num_slices;
+    uint16_t order[3];
+  };
+  for (const auto &[kernel, num_slices, order] :
+       {Order{"wgmma_64x128x64_s8_k3", 3, {kBig, kOne, kMinusBig}},
+        Order{"wgmma_64x128x64_s8_k3", 3, {kBig, kMinusBig, kOne}},
+        Order{"thin_32x64x64_s8_k4", 4, {kBig, kOne, kMinusBig}},
+        Order{"thin_32x64x64_s8_k4", 4, {kBig, kMinusBig, kOne}}}) {
     std::vector<uint16_t> a(kM * kK), b(kK * kN);
     for (int64_t slice = 0; slice < 3; ++slice) {
       for (int64_t i = 0; i < kM; ++i) a[i * kK + slice * kSlice] = order[slice];
@@ -208,8 +217,9 @@ TEST_CASE("wgmma: slices are added in the order of k", "[wgmma]") {
     DeviceBuffer<float> d_device(kM * kN);
     a_device.upload(a);
     b_device.upload(b);
-    mp_gemm_desc_t desc = mp_gemm_desc_default(kM, kN, kK, MP_FP16, MP_FP32);
-    desc.plan = named_plan("wgmma_64x128x64_s8_k3");
+    mp_gemm_desc_t desc = mp_gemm_desc_default(kM, kN, num_slices * kSlice, MP_FP16, MP_FP32);
+    desc.ld_a = kK;
+    desc.plan = named_plan(kernel);
     size_t bytes = 0;
     require_ok(mp_gemm_workspace_size(context(), &desc, nullptr, &bytes));
     DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));

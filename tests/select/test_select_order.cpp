@@ -42,8 +42,7 @@ constexpr double kLaunchUs = 4, kSlotsPerClock = 128;
 constexpr double kL2OfSm = 64;  // bytes per clock, if L2 is not the limit
 
 double peak_rate(const mp::GemmKernel &kernel, const mp::Device &device) {
-  const bool has_tensor_cores =
-      kernel.family == mp::GemmFamily::wgmma || kernel.family == mp::GemmFamily::wmma;
+  const bool has_tensor_cores = mp::uses_tma(kernel) || kernel.family == mp::GemmFamily::wmma;
   return has_tensor_cores ? peak_of(device).tensor : peak_of(device).fma;
 }
 

@@ -45,6 +45,7 @@ TEST_CASE("select: names are unique, persistent and made of kernel, cluster, spl
     CHECK(name == variant.name);
     CHECK(names.insert(name).second);
     switch (variant.kernel->family) {
+      case mp::GemmFamily::thin:
       case mp::GemmFamily::wgmma:
         CHECK(variant.copied_name == variant.name);
         break;

@@ -20,11 +20,11 @@ const char *const kPasses[] = {"fprop", "dgrad", "wgrad"};
 
 TilesOfKernels compiled_tiles() {
   using namespace mp;
-  TilesOfKernels all{
-      {"gemm", WgmmaTiles::kSet | WmmaTiles::kSet | SimtTiles::kSet | gemm_tiles({GemmTile::gemv})},
-      {"fprop by wgmma", ConvWgmmaTiles::kSet},
-      {"strided dgrad by wgmma", StridedDgradWgmmaTiles::kSet},
-      {"wgrad by wgmma", WgradWgmmaTiles::kSet}};
+  TilesOfKernels all{{"gemm", ThinTiles::kSet | WgmmaTiles::kSet | WmmaTiles::kSet |
+                                  SimtTiles::kSet | gemm_tiles({GemmTile::gemv})},
+                     {"fprop by wgmma", ConvWgmmaTiles::kSet},
+                     {"strided dgrad by wgmma", StridedDgradWgmmaTiles::kSet},
+                     {"wgrad by wgmma", WgradWgmmaTiles::kSet}};
   for (const char *const pass : kPasses)
     all[std::string("conv ") + pass] =
         WmmaTiles::kSet | (pass == kPasses[2] ? WgradSimtTiles::kSet : ConvSimtTiles::kSet);

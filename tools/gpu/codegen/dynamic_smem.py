@@ -15,13 +15,13 @@ from .occupancy import SMS
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HEADERS = ["mpcore/conv.h", "kernels/layers/softmax_xent_block.h", "kernels/rnn/fused_wmma.h",
            "kernels/rnn/fused_wgmma.h"]
-# Expressions used by the launches in gemm_wmma.cu, conv_wmma.cu, wgmma_kernel.h, softmax_xent.cu
-# and rnn/fused*.cu.  SMEM: maximum of a block on the architecture.
+# Expressions used by the launches in gemm_wmma.cu, gemm_thin.cu, conv_wmma.cu, wgmma_kernel.h,
+# softmax_xent.cu and rnn/fused*.cu.  SMEM: maximum of a block on the architecture.
 KERNEL = r"mp::cuda::\(anonymous namespace\)::"
 CONSTANTS = [(re.compile(KERNEL + kernel + "$"), expression) for kernel, expression in [
     (r"gemm_wmma<(.*)>", r"\1::smem_bytes(true, true)"),
     (r"conv_wmma<(\(mp_conv_op\)\d), (.*)>", r"\2::smem_bytes(\1 != MP_CONV_WGRAD, \1 == MP_CONV_FPROP)"),
-    (r"(?:gemm|conv|dgrad|wgrad)_wgmma<(.*)>", r"\1::kSmemBytes"),
+    (r"(?:(?:gemm|conv|dgrad|wgrad)_wgmma|gemm_thin)<(.*)>", r"\1::kSmemBytes"),
     (r"rnn_fused_forward(<.*>)", r"mp::cuda::FusedForwardTile\1::smem_bytes(true, true)"),
     (r"rnn_fused_backward<.*, (\d+, \d+)>", r"mp::cuda::FusedBackwardTile<\1>::smem_bytes(true, false)"),
     (r"rnn_fused_wgmma_forward(<.*>)", r"mp::cuda::FusedWgmmaForwardTile\1::kSmemBytes"),

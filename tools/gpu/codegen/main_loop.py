@@ -18,6 +18,7 @@ of operands, it is the loop with the most instructions per product.
 import dataclasses
 
 from . import flow
+from .instructions import CLUSTERS
 
 PRODUCTS = {"HGMMA", "HMMA"}
 CONSUMERS = ("HGMMA", "UTMASTG", "STSM", "STG")  # instructions that a producer does not execute
@@ -77,8 +78,8 @@ def _measured(instructions):
 
 
 def allowed_fences(kernel):
-    """Blocks of recurrent steps read sums of other blocks, so one barrier must order accesses."""
-    return int(kernel.name.startswith("rnn_fused_wgmma"))
+    """Blocks of a cluster that read sums of other blocks need one barrier that orders accesses."""
+    return int(bool(CLUSTERS.match(kernel.name)))
 
 
 def stopped(kernel):
