@@ -43,8 +43,10 @@ struct GemmStages {
 
     static MP_DEVICE Maps maps(const WgmmaArgs &args, const WgmmaWorkTile &work) {
       if (work.item != nullptr) {
-        tensor_map_acquire(&work.item->a);
-        tensor_map_acquire(&work.item->b);
+        if (work.place == 0) {
+          tensor_map_acquire(&work.item->a);
+          tensor_map_acquire(&work.item->b);
+        }
         return {&work.item->a, &work.item->b, 0, 0};
       }
       const GemmProblem &p = args.problem;

@@ -39,6 +39,7 @@ struct WgmmaArgs {
   TileScheduler scheduler;  ///< counts tiles; with clusters, pairs of tiles
   TileDivisors divisors;    ///< divisors of `scheduler`
   uint32_t num_work_tiles;  ///< tiles or pairs of tiles, times slices of k
+  uint32_t run = 1;         ///< neighboring tiles of an item that a cluster takes; a power of two
   int32_t slice_k;
   int32_t common_k_tiles;  ///< k-tiles of every work tile; 0 if they differ
   StorePath store;
@@ -68,6 +69,7 @@ struct WgmmaWorkTile {
   int32_t batch_item;
   int32_t slice;
   const GroupEntry *item;  ///< NULL if the batch items have common strides
+  uint32_t place;          ///< index of the tile in its run (WgmmaTileScheduler)
   bool in_bounds;          ///< the tile overlaps D
 };
 

@@ -52,8 +52,10 @@ MP_DEVICE bool shares_b() {
 
 /// Sequence of work tiles of a block.
 ///
-/// The grid has at most one block per SM.  Of C clusters, cluster c takes the work tiles c, c + C,
-/// c + 2 C and so on.  The producer and both consumers of a block iterate over the same work tiles.
+/// The grid has at most one block per SM.  Of C clusters, cluster c takes the runs c, c + C,
+/// c + 2 C and so on.  A run is one work tile, or several of a batch item behind a pointer, whose
+/// tensor maps are then acquired once per run.  The producer and both consumers of a block iterate
+/// over the same work tiles.
 /// The two blocks of a cluster have neighboring tiles.  If the number of tiles along the cluster is
 /// odd, the last tile is outside D: its block multiplies zeros and stores nothing.
 template <class Tile, class Args = WgmmaArgs>
@@ -63,12 +65,16 @@ class WgmmaTileScheduler {
       : args_(args),
         cluster_(cluster_size()),
         rank_(cluster_rank()),
-        number_(static_cast<uint32_t>(block_index()) / static_cast<uint32_t>(cluster_)),
-        step_(static_cast<uint32_t>(grid_size()) / static_cast<uint32_t>(cluster_)),
+        number_(static_cast<uint32_t>(block_index()) / static_cast<uint32_t>(cluster_) * args.run),
+        step_((static_cast<uint32_t>(grid_size()) / static_cast<uint32_t>(cluster_) - 1) *
+              args.run),
         num_work_tiles_(args.tiles_in_table ? args.header().num_tiles : args.num_work_tiles) {}
 
   MP_DEVICE bool done() const { return number_ >= num_work_tiles_; }
-  MP_DEVICE void advance() { number_ += step_; }
+  MP_DEVICE void advance() {
+    number_++;
+    if ((number_ & (args_.run - 1)) == 0) number_ += step_;
+  }
 
   MP_DEVICE WgmmaWorkTile get() {
     return args_.group_count > 0 ? tile_of_group() : tile_of_batch();
@@ -97,6 +103,7 @@ class WgmmaTileScheduler {
     work.batch_item = static_cast<int32_t>(tile.batch_item);
     work.slice = tile.slice;
     work.item = args_.table != nullptr ? &args_.item(tile.batch_item) : nullptr;
+    work.place = number_ & (args_.run - 1);
     work.in_bounds = work.m0 < p.out.m && work.n0 < p.out.n;
     return work;
   }
@@ -119,6 +126,7 @@ class WgmmaTileScheduler {
     work.batch_item = 0;
     work.slice = 0;
     work.item = &item;
+    work.place = 0;
     work.in_bounds = true;
     return work;
   }
@@ -157,6 +165,16 @@ class WgmmaEpilogue {
   MP_DEVICE WgmmaEpilogue(const WgmmaArgs &args, const Placement &placement,
                           const WgmmaWorkTile &work, int consumer, Buffers &buffers)
       : args_(args), tile_(args, placement, work, consumer), buffers_(buffers) {}
+
+  /// Acquires the tensor map of D, if an item has one, in this consumer's first tile of a run.
+  /// Ping-pong consumers alternate.
+  MP_DEVICE void acquire() const {
+    constexpr uint32_t kFirst = Tile::kPingPong ? 2 : 1;
+    const WgmmaWorkTile &work = tile_.work;
+    if (work.item != nullptr && work.place < kFirst && args_.store == StorePath::tma &&
+        is_elected_lane())
+      tensor_map_acquire(&work.item->d);
+  }
 
   /// Starts loads of the epilogue, before the main loop.  A branch between the wgmmas and their
   /// wait is not allowed: ptxas would serialize the wgmmas.
@@ -287,6 +305,7 @@ class WgmmaLoop {
       Accumulators acc =
           {};  // otherwise ptxas carries them from tile to tile and serializes the wgmmas
       Epilogue epilogue(args_, Placement(args_), work, consumer, buffers);
+      epilogue.acquire();
       if (work.in_bounds) epilogue.start();
       if constexpr (Tile::kPingPong) {
         // Consumer 0 starts; after that, each consumer waits for the main loop of the other.

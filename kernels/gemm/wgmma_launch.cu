@@ -138,6 +138,21 @@ void launch_table(const Device &device, const WgmmaArgs &args, mp_stream_t strea
          {.num_blocks = blocks, .num_threads = kItemsPerBlock, .uses_pdl = true}, stream, args);
 }
 
+/// Returns the number of neighboring tiles of an item that a cluster takes, so that it acquires
+/// tensor maps rarely: a power of two that divides the tiles of an item and delays the last tile by
+/// at most a thirtieth.  The limit keeps few items in L2 at a time.
+uint32_t run_of(const TileScheduler &scheduler, int64_t num_clusters) {
+  constexpr uint32_t kMaxRun = 16;
+  const auto waves = [&](uint32_t run) {
+    return ceil_div(scheduler.num_work_tiles() / run, num_clusters) * run;
+  };
+  uint32_t run = 1;
+  for (uint32_t next = 2; next <= kMaxRun; next *= 2)
+    if (scheduler.tiles_m * scheduler.tiles_n % next == 0 && waves(next) * 30 <= waves(1) * 31)
+      run = next;
+  return run;
+}
+
 /// Pattern for the maps of the items: the first item, at an address that any map accepts.
 GemmProblem with_placeholder(GemmProblem problem, const std::byte *workspace) {
   problem.out.batch_count = 1;
@@ -174,6 +189,7 @@ void launch_wgmma(const GemmPlan &plan, const Device &device, const GemmArgs &ge
 
   if (by_pointers) {
     args.table = workspace + plan.workspace.table;
+    args.run = run_of(args.scheduler, max_of(device.num_sms / plan.cluster, 1));
     launch_table(device, args, stream);
   }
   const uint32_t *const misaligned = by_pointers ? &args.header().misaligned : nullptr;

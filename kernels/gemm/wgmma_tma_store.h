@@ -115,7 +115,6 @@ class WgmmaTmaStore {
   }
 
   MP_DEVICE void store(Accumulators &acc, EpilogueWriter &writer) {
-    if (tile_.work.item != nullptr && is_elected_lane()) tensor_map_acquire(&map_d());
     // With an odd number of subtiles, the last of a tile and the first of the next share a buffer.
     if constexpr (kSubtiles % Buffers::kStagingBuffers != 0) buffers_.reuse_all();
     if (is_fast_path()) {

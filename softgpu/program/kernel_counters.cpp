@@ -177,4 +177,9 @@ bool is_mbarrier_wait(const Opcode &opcode) {
   return opcode[0] == "mbarrier" && part(opcode, 1).ends_with("_wait");
 }
 
+bool is_tensor_map_acquire(const Opcode &opcode) {
+  return opcode[0] == "fence" && part(opcode, 2).starts_with("tensormap") &&
+         part(opcode, 3) == "acquire";
+}
+
 }  // namespace softgpu

@@ -35,6 +35,8 @@ uint64_t tensor_flops(const Opcode &);
 bool is_barrier(const Opcode &);
 /// Returns whether the instruction is mbarrier.try_wait or mbarrier.test_wait.
 bool is_mbarrier_wait(const Opcode &);
+/// Returns whether the instruction is fence.proxy.tensormap with .acquire.
+bool is_tensor_map_acquire(const Opcode &);
 
 /// Counters of a static instruction that accesses memory.  Sectors and wavefronts are counted only
 /// with options().counts_memory.

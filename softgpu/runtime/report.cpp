@@ -42,7 +42,8 @@ Json no_totals() {
   totals["tensor"] = zeros({"instructions", "flops"});
   totals["global"] = Json::object();
   totals["shared"] = Json::object();
-  totals["waits"] = zeros({"barriers", "mbarrier_waits", "mbarrier_incomplete"});
+  totals["waits"] =
+      zeros({"barriers", "mbarrier_waits", "mbarrier_incomplete", "tensor_map_acquires"});
   return totals;
 }
 
@@ -76,6 +77,7 @@ void add_instruction(Json &totals, const Opcode &opcode, uint64_t executed,
     add_to(totals["waits"]["mbarrier_waits"], executed);
     add_to(totals["waits"]["mbarrier_incomplete"], access.incomplete);
   }
+  if (is_tensor_map_acquire(opcode)) add_to(totals["waits"]["tensor_map_acquires"], executed);
   add_paths(totals, opcode, access);
 }
 

@@ -84,6 +84,32 @@ TEST_CASE("counts: tensor operations follow from the shape", "[counts]") {
   CHECK(flops_of("fma.rn.f32") == 0);
 }
 
+TEST_CASE("counts: acquires of tensor maps are fences of their proxy", "[counts]") {
+  const auto is_acquire = [](const char *opcode) {
+    return is_tensor_map_acquire(opcode_parts(opcode));
+  };
+  CHECK(is_acquire("fence.proxy.tensormap::generic.acquire.gpu"));
+  CHECK(!is_acquire("fence.proxy.tensormap::generic.release.gpu"));
+  CHECK(!is_acquire("fence.proxy.async.shared::cta"));
+  CHECK(!is_acquire("fence.acq_rel.gpu"));
+}
+
+TEST_CASE("counts: since() returns the difference of two states", "[counts]") {
+  KernelCounters before, more;
+  before.reset(2);
+  before.executed[1] = 5;
+  before.accesses[1].sectors = 3;
+  before.num_launches = 1;
+  more = before;
+  more.add(before);
+  more.accesses[0].incomplete = 9;
+  const KernelCounters rest = more.since(before);
+  CHECK(rest.executed == before.executed);
+  CHECK(rest.accesses[1].sectors == 3);
+  CHECK(rest.accesses[0].incomplete == 9);
+  CHECK(rest.num_launches == 1);
+}
+
 // ---- skipped products
 
 namespace {

@@ -265,6 +265,15 @@ TEST_CASE("wgmma: batches by stride, shared operands and pointers", "[wgmma]") {
   check_splits(c);
 }
 
+TEST_CASE("wgmma: blocks take runs of tiles of the same item behind pointers", "[wgmma]") {
+  if (!has_wgmma()) return;
+  // Runs of up to 16 tiles on 1, 2 or 5 SMs.
+  GemmCase c = make_case(512, 512, 24, "NT");
+  c.batch = 5;
+  c.pointers = true;
+  check(c);
+}
+
 TEST_CASE("wgmma: batch items with misaligned pointers are multiplied", "[wgmma]") {
   if (!has_wgmma()) return;
   GemmCase c = make_case(136, 200, 72, "NT");
