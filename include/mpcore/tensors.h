@@ -28,7 +28,7 @@ typedef struct mp_tensor_list_desc {
 } mp_tensor_list_desc_t;
 
 /** Creates a list of tensors and uploads its pointer table, so that each later call is one kernel
- *  launch for any number of tensors.
+ *  launch for any number of tensors, or two if it writes tensor_reports.
  *  @source Apex, multi_tensor_apply, which packs the table into kernel arguments in every call. */
 MP_API mp_status_t mp_tensor_list_create(mp_tensor_list_t *list, mp_context_t context,
                                          const mp_tensor_list_desc_t *desc);

@@ -1,7 +1,8 @@
 // Counts of pass 1 for tensor reports (mp_tensor_report_t).
 //
-// Each chunk stores its counts and its first non-finite element, and the last block combines them.
-// Integer sums and minima do not depend on the order or the launch geometry.
+// Each chunk stores its counts and its first non-finite element.  The last block combines them for
+// the list, and a second launch for each tensor.  Integer sums and minima do not depend on the
+// order or the launch geometry.
 #pragma once
 
 #include <cstdint>
@@ -91,7 +92,7 @@ struct Totals {
   }
 };
 
-/// Returns the report for `totals`.  Called by one thread.
+/// Returns the report for `totals`.
 MP_DEVICE mp_tensor_report_t report_of(const TensorList &list, int64_t numel,
                                        const Totals &totals) {
   mp_tensor_report_t report{numel,
@@ -114,18 +115,14 @@ MP_DEVICE mp_tensor_report_t report_of(const TensorList &list, int64_t numel,
   return report;
 }
 
-/// Writes the report of every tensor, one warp per tensor.
-template <int kThreads>
-MP_DEVICE void report_tensors(const TensorList &list, const ReduceScratch &scratch,
-                              mp_tensor_report_t *reports) {
-  for (uint32_t t = warp_index(); t < list.count; t += kThreads / kWarpSize) {
-    Totals totals;
-    for (int64_t c = list.first_chunk[t] + lane_index(); c < list.first_chunk[t + 1];
-         c += kWarpSize)
-      totals.add(scratch, c);
-    totals.combine([](auto value, auto op) { return warp_reduce<decltype(op)>(value); });
-    if (lane_index() == 0) reports[t] = report_of(list, list.numel[t], totals);
-  }
+/// Returns the report of tensor `t`.  Called by all lanes of a warp.
+MP_DEVICE mp_tensor_report_t report_tensor(const TensorList &list, const ReduceScratch &scratch,
+                                           uint32_t t) {
+  Totals totals;
+  for (int64_t c = list.first_chunk[t] + lane_index(); c < list.first_chunk[t + 1]; c += kWarpSize)
+    totals.add(scratch, c);
+  totals.combine([](auto value, auto op) { return warp_reduce<decltype(op)>(value); });
+  return report_of(list, list.numel[t], totals);
 }
 
 template <int kThreads>

@@ -134,13 +134,6 @@ MP_DEVICE void reduce_list(const StatisticsArgs &args) {
   if (out.clip.grad_scale != nullptr) apply_clip(out.clip, norm);
 }
 
-MP_DEVICE void write_reports(const StatisticsArgs &args) {
-  const StatisticsOutputs &out = args.out;
-  if (out.tensor_reports != nullptr)
-    report_tensors<kThreads>(args.list, args.scratch, out.tensor_reports);
-  if (out.report != nullptr) report_list<kThreads>(args.list, args.scratch, out.report);
-}
-
 template <bool kReports>
 MP_KERNEL(kThreads, 4)
 measure_list(MP_PARAM(StatisticsArgs) args) {
@@ -149,7 +142,19 @@ measure_list(MP_PARAM(StatisticsArgs) args) {
   if (!arrive_last(args.scratch.blocks_done)) return;
   reduce_tensors(args);
   reduce_list(args);
-  if constexpr (kReports) write_reports(args);
+  if constexpr (kReports)
+    if (args.out.report != nullptr) report_list<kThreads>(args.list, args.scratch, args.out.report);
+}
+
+/// Writes the report of each tensor, after measure_list.  The last block alone, with 8 warps, would
+/// delay lists of thousands of tensors.
+MP_KERNEL(kThreads, 4)
+report_tensors(MP_PARAM(StatisticsArgs) args) {
+  const int64_t t = block_index() * kWarps + warp_index();
+  if (t >= args.list.count) return;
+  const mp_tensor_report_t report =
+      report_tensor(args.list, args.scratch, static_cast<uint32_t>(t));
+  if (lane_index() == 0) args.out.tensor_reports[t] = report;
 }
 
 }  // namespace
@@ -163,6 +168,9 @@ void statistics(const Device &device, const TensorList &list, const ReduceScratc
   const bool reports = out.report != nullptr || out.tensor_reports != nullptr;
   launch("measure_list", reports ? measure_list<true> : measure_list<false>, device,
          {blocks_for(device, list.num_chunks), kThreads}, stream, args);
+  if (out.tensor_reports != nullptr && list.count > 0)
+    launch("report_tensors", report_tensors, device,
+           {ceil_div<int64_t>(list.count, kWarps), kThreads}, stream, args);
 }
 
 }  // namespace mp::MP_TARGET

@@ -116,7 +116,7 @@ CASES = [
           for op, tile in (("fprop", "256x64x64_s4"), ("wgrad", "64x128x64_s8"))), of="[.repro-conv]")),
     Case("statistics", 80, 3, "measure_list<false>", library(
         "tensors: small lists are exact", "tensors: the largest of many tensors is found*", "step: S falls*")),
-    Case("statistics with reports", 80, 3, "measure_list<true>", library(
+    Case("statistics with reports", 80, 3, "measure_list<true>|report_tensors", library(
         "report: either output alone", "report: of several, the lowest tensor*", "report: the same each time*")),
     Case("norms of tensors", 80, 3, "measure_tensors<", library(
         "optimizer norms: results for powers of two are exact*", "optimizer norms: results do not depend*")),

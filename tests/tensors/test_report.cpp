@@ -185,7 +185,7 @@ TEST_CASE("report: empty tensors anywhere", "[report][short]") {
 TEST_CASE("report: thousands of tensors of one element", "[report]") {
   Random random(4);
   std::vector<TensorSpec> specs;
-  for (int t = 0; t < 3000; ++t) specs.push_back({kDtypes[random.integer(0, 2)], 1});
+  for (int t = 0; t < 10000; ++t) specs.push_back({kDtypes[random.integer(0, 2)], 1});
   for (const int bad_percent : {0, 1}) {
     TensorSet tensors(specs);
     tensors.upload(mixed_values(specs, random, bad_percent));
