@@ -78,7 +78,7 @@ struct PoolSide {
     int64_t pixels;
     const char *name;
   } before, behind;
-  const char *size_name, *window_name, *stride_name, *dilation_name, *outputs_name;
+  const char *size_name, *window_name, *stride_name, *dilation_name;
 
   int64_t extent() const { return dilation * (window - 1) + 1; }
 };
@@ -93,8 +93,7 @@ PoolSide height(const mp_pool2d_desc_t &d) {
           "h",
           "window_h",
           "stride_h",
-          "dilation_h",
-          "P"};
+          "dilation_h"};
 }
 PoolSide width(const mp_pool2d_desc_t &d) {
   return {d.w,
@@ -106,8 +105,7 @@ PoolSide width(const mp_pool2d_desc_t &d) {
           "w",
           "window_w",
           "stride_w",
-          "dilation_w",
-          "Q"};
+          "dilation_w"};
 }
 
 void require_side(const PoolSide &side) {
@@ -125,6 +123,10 @@ void require_side(const PoolSide &side) {
     MP_REQUIRE(is_inside, MP_ERROR_INVALID_ARGUMENT, name, " = ", pixels, " must be less than ",
                side.dilation > 1 ? "the dilated " : "", side.window_name, " = ", side.extent());
   }
+  constexpr int64_t kMaxPadded = int64_t{1} << 30;
+  MP_REQUIRE(side.size + side.before.pixels + side.behind.pixels <= kMaxPadded,
+             MP_ERROR_INVALID_ARGUMENT, side.size_name, " = ", side.size,
+             ": size with padding exceeds ", kMaxPadded);
   MP_REQUIRE(side.before.pixels == 0 || side.dilation <= side.size || side.window == 1,
              MP_ERROR_INVALID_ARGUMENT, side.dilation_name, " = ", side.dilation, " exceeds ",
              side.size_name, " = ", side.size, "; with padding, a window may contain no pixel");
@@ -144,8 +146,6 @@ int32_t num_outputs(const PoolSide &side, bool is_ceil) {
     const bool is_partial = room >= 0 ? room % side.stride != 0 : -room < side.stride;
     if (is_partial && begin < side.size + side.before.pixels) ++outputs;
   }
-  MP_REQUIRE(outputs <= std::numeric_limits<int32_t>::max(), MP_ERROR_INVALID_ARGUMENT,
-             side.outputs_name, " = ", outputs, " exceeds 2^31 - 1");
   return static_cast<int32_t>(outputs);
 }
 
@@ -157,9 +157,24 @@ Pixels outputs_of(const mp_pool2d_desc_t &d) {
 Region image_region(const mp_pool2d_desc_t &d, const void *data, const char *name) {
   return dense_region(data, name, int64_t{d.n} * d.h * d.w * d.c, d.dtype);
 }
+int64_t output_elems(const mp_pool2d_desc_t &d, const Pixels &outputs) {
+  return int64_t{d.n} * outputs.p * outputs.q * d.c;
+}
 Region output_region(const mp_pool2d_desc_t &d, const Pixels &outputs, const void *data,
                      const char *name) {
-  return dense_region(data, name, int64_t{d.n} * outputs.p * outputs.q * d.c, d.dtype);
+  return dense_region(data, name, output_elems(d, outputs), d.dtype);
+}
+
+/// Returns the region of the positions of maxima, which may be NULL.
+Region index_region(const mp_pool2d_desc_t &d, const Pixels &outputs, const uint8_t *index) {
+  constexpr int64_t kMaxElems = 255;
+  const void *const data = index;
+  const int64_t elems = int64_t{d.window_h} * d.window_w;
+  MP_REQUIRE(index == nullptr || d.mode == MP_POOL_MAX, MP_ERROR_INVALID_ARGUMENT, "index = ", data,
+             " must be NULL for mode = ", d.mode);
+  MP_REQUIRE(index == nullptr || elems <= kMaxElems, MP_ERROR_INVALID_ARGUMENT, "index = ", data,
+             " must be NULL: window_h * window_w = ", elems, " exceeds ", kMaxElems);
+  return {data, "index", output_elems(d, outputs)};
 }
 
 mp_pool2d_desc_t read_desc(const mp_pool2d_desc_t *user) {
@@ -275,43 +290,56 @@ mp_status_t mp_pool2d_get_output_size(const mp_pool2d_desc_t *desc, int32_t *p, 
 }
 
 mp_status_t mp_pool2d_forward(mp_context_t context, const mp_pool2d_desc_t *desc, const void *x,
-                              void *y, mp_stream_t stream) {
+                              void *y, uint8_t *index, mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_pool2d_desc_t d = mp::read_desc(desc);
     const mp::Pixels outputs = mp::outputs_of(d);
+    const mp::Region of_index = mp::index_region(d, outputs, index);
     if (d.n == 0 || outputs.p == 0 || outputs.q == 0) return;
     mp::require_device(x, "x", mp_dtype_size(d.dtype));
     mp::require_device(y, "y", mp_dtype_size(d.dtype));
-    mp::require_apart(mp::output_region(d, outputs, y, "y"), mp::image_region(d, x, "x"));
-    c.backend.pool_forward(c.device, {.desc = d, .p = outputs.p, .q = outputs.q, .x = x, .y = y},
-                           stream);
+    const mp::Region of_x = mp::image_region(d, x, "x");
+    const mp::Region of_y = mp::output_region(d, outputs, y, "y");
+    mp::require_apart(of_y, of_x);
+    mp::require_apart(of_index, {of_x, of_y});
+    c.backend.pool_forward(
+        c.device, {.desc = d, .p = outputs.p, .q = outputs.q, .x = x, .y = y, .index = index},
+        stream);
   });
 }
 
 mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *desc, const void *x,
-                               const void *dy, void *dx, const mp_grad_stats_t *stats,
-                               mp_stream_t stream) {
+                               const uint8_t *index, const void *dy, void *dx,
+                               const mp_grad_stats_t *stats, mp_stream_t stream) {
   return mp::call(__func__, mp::nvtx_payload(desc), [&] {
     const mp::Context &c = *mp::require_context(context);
     const mp_pool2d_desc_t d = mp::read_desc(desc);
     const mp_grad_stats_t of_dx = mp::read_stats(stats);
     const mp::Pixels outputs = mp::outputs_of(d);
+    const mp::Region of_index = mp::index_region(d, outputs, index);
     if (d.n == 0) return;
     const size_t alignment = mp_dtype_size(d.dtype);
+    const bool reads_x = d.mode == MP_POOL_MAX && index == nullptr;
     mp::require_device(dx, "dx", alignment);
     if (outputs.p != 0 && outputs.q != 0) {
-      if (d.mode == MP_POOL_MAX) mp::require_device(x, "x", alignment);
+      if (reads_x) mp::require_device(x, "x", alignment);
       mp::require_device(dy, "dy", alignment);
     }
     const mp::Region written = mp::image_region(d, dx, "dx");
     mp::require_stats_apart(of_dx, mp::kStatsArgument, {written});
-    mp::require_apart(written, {mp::image_region(d, d.mode == MP_POOL_MAX ? x : nullptr, "x"),
+    mp::require_apart(written, {mp::image_region(d, reads_x ? x : nullptr, "x"), of_index,
                                 mp::output_region(d, outputs, dy, "dy")});
-    c.backend.pool_backward(
-        c.device,
-        {.desc = d, .p = outputs.p, .q = outputs.q, .x = x, .dy = dy, .dx = dx, .stats = of_dx},
-        stream);
+    c.backend.pool_backward(c.device,
+                            {.desc = d,
+                             .p = outputs.p,
+                             .q = outputs.q,
+                             .x = x,
+                             .dy = dy,
+                             .dx = dx,
+                             .index = const_cast<uint8_t *>(index),
+                             .stats = of_dx},
+                            stream);
   });
 }
 

@@ -557,16 +557,18 @@ class context : public detail::handle<mp_context_t, mp_context_destroy> {
   }
 
   /// Computes the maximum or mean of windows (mp_pool2d_forward).
+  /// @param index  optional: positions of maxima, for pool2d_backward
   outcome<void> pool2d_forward(const mp_pool2d_desc_t &desc, const void *x, void *y,
-                               mp_stream_t stream = nullptr) const {
-    return check(mp_pool2d_forward(get(), &desc, x, y, stream));
+                               std::uint8_t *index = nullptr, mp_stream_t stream = nullptr) const {
+    return check(mp_pool2d_forward(get(), &desc, x, y, index, stream));
   }
 
   /// Computes the gradient of a pooling (mp_pool2d_backward).
-  outcome<void> pool2d_backward(const mp_pool2d_desc_t &desc, const void *x, const void *dy,
-                                void *dx, const mp_grad_stats_t *stats = nullptr,
+  outcome<void> pool2d_backward(const mp_pool2d_desc_t &desc, const void *x,
+                                const std::uint8_t *index, const void *dy, void *dx,
+                                const mp_grad_stats_t *stats = nullptr,
                                 mp_stream_t stream = nullptr) const {
-    return check(mp_pool2d_backward(get(), &desc, x, dy, dx, stats, stream));
+    return check(mp_pool2d_backward(get(), &desc, x, index, dy, dx, stats, stream));
   }
 
   /// Returns the workspace size of batch normalization (mp_batchnorm_workspace_size).

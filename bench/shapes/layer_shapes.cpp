@@ -46,14 +46,15 @@ int64_t LayerShape::y_elems() const {
 double LayerShape::min_bytes(mp_dtype_t dtype) const {
   const bool is_forward = pass == LayerPass::kForward;
   const auto x = static_cast<double>(x_elems()), y = static_cast<double>(y_elems());
-  double elems = 0;
+  double elems = 0, more_bytes = 0;
   switch (layer) {
     case Layer::kBatchNorm:
       // Normalization requires the statistics of all of x, so it reads x (and dy) a second time.
       elems = is_forward ? 2 * x + y : 2 * x + 2 * y + x;
       break;
     case Layer::kMaxPool:
-      elems = is_forward ? x + y : x + y + x;  // backward reads x to find the maximum
+      elems = x + y;
+      more_bytes = is_forward ? 0 : y;  // positions of maxima
       break;
     case Layer::kAvgPool:
       elems = x + y;
@@ -62,7 +63,7 @@ double LayerShape::min_bytes(mp_dtype_t dtype) const {
       elems = is_forward ? x : 2 * x;
       break;
   }
-  return elems * static_cast<double>(dtype_bytes(dtype));
+  return elems * static_cast<double>(dtype_bytes(dtype)) + more_bytes;
 }
 
 LayerShape parse_layer(std::string_view line) {

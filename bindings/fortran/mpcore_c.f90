@@ -783,11 +783,12 @@ module mpcore_c
     integer(c_int) function mp_pool2d_get_output_size(desc, p, q) bind(c); import
       integer(c_int32_t), intent(inout) :: p, q; type(mp_pool2d_desc_t), intent(in), optional :: desc
     end function
-    integer(c_int) function mp_pool2d_forward(context, desc, x, y, stream) bind(c); import
-      type(c_ptr), value :: context, x, y, stream; type(mp_pool2d_desc_t), intent(in), optional :: desc
+    integer(c_int) function mp_pool2d_forward(context, desc, x, y, index, stream) bind(c); import
+      type(c_ptr), value :: context, x, y, index, stream
+      type(mp_pool2d_desc_t), intent(in), optional :: desc
     end function
-    integer(c_int) function mp_pool2d_backward(context, desc, x, dy, dx, stats, stream) bind(c); import
-      type(c_ptr), value :: context, x, dy, dx, stream; type(mp_grad_stats_t), optional :: stats
+    integer(c_int) function mp_pool2d_backward(context, desc, x, index, dy, dx, stats, stream) bind(c); import
+      type(c_ptr), value :: context, x, index, dy, dx, stream; type(mp_grad_stats_t), optional :: stats
       type(mp_pool2d_desc_t), intent(in), optional :: desc
     end function
     integer(c_int) function mp_batchnorm_desc_init(desc, struct_size, rows, channels, dtype) bind(c); import

@@ -52,15 +52,15 @@ void differentiate_pool(Gradients &d, const Node &n) {
 void emit_pool(Emitter &e, const Node &n) {
   const mp_pool2d_desc_t desc = pool_desc(n, e.graph().in(n, 0).extent, n.dtype);
   e.append("mp_pool2d_forward", [=](const LaunchArgs &run) {
-    return mp_pool2d_forward(run.context, &desc, run.in(0), run.out(0), run.stream);
+    return mp_pool2d_forward(run.context, &desc, run.in(0), run.out(0), nullptr, run.stream);
   });
 }
 
 void emit_pool_grad(Emitter &e, const Node &n) {
   const mp_pool2d_desc_t desc = pool_desc(n, e.graph().out(n, 0).extent, n.dtype);
   e.append("mp_pool2d_backward", [=](const LaunchArgs &run) {
-    return mp_pool2d_backward(run.context, &desc, run.in(1), run.in(0), run.out(0), nullptr,
-                              run.stream);
+    return mp_pool2d_backward(run.context, &desc, run.in(1), nullptr, run.in(0), run.out(0),
+                              nullptr, run.stream);
   });
 }
 

@@ -47,7 +47,8 @@ typedef enum mp_pool_flags {
  *                           extent_h = dilation_h (window_h - 1) + 1
  *
  *  Q likewise.  Every window contains at least one pixel, because padding must be smaller than the
- *  extent of the window, and dilation_h at most H if pad_top > 0 (dilation_w and W likewise).
+ *  extent of the window, and dilation_h at most H if pad_top > 0 (dilation_w and W likewise).  The
+ *  height and width of the padded image must be at most 2^30.
  *
  *  If the window is larger than the padded image (with MP_POOL_FLAG_CEIL: by a stride or more), P
  *  or Q is 0: y is empty and dx is 0. */
@@ -83,22 +84,29 @@ static inline mp_pool2d_desc_t mp_pool2d_desc_default(mp_pool_mode_t mode, int32
 MP_API mp_status_t mp_pool2d_get_output_size(const mp_pool2d_desc_t *desc, int32_t *p, int32_t *q);
 
 /** Computes the maximum or mean of each window and channel.  A window with a NaN gives NaN.
- *  @param x  device, N H W C.
- *  @param y  device, N P Q C, written; must not overlap x. */
+ *  @param x      device, N H W C.
+ *  @param y      device, N P Q C, written; must not overlap x.
+ *  @param index  device, N P Q C, written, optional: position of the maximum in its window, row *
+ *                window_w + column, the first in row order if several are equal.  With it,
+ *                mp_pool2d_backward does not read x.  Must not overlap x or y, and must be NULL
+ *                unless the mode is MP_POOL_MAX and windows have at most 255 elements. */
 MP_API mp_status_t mp_pool2d_forward(mp_context_t context, const mp_pool2d_desc_t *desc,
-                                     const void *x, void *y, mp_stream_t stream);
+                                     const void *x, void *y, uint8_t *index, mp_stream_t stream);
 
 /** Computes the gradient of mp_pool2d_forward.
  *
  *  Each pixel of dx sums over the windows that contain it, in fp32 and in a fixed order.
  *  MP_POOL_MAX routes dy to the maximum of each window, the first in row order if several are
- *  equal.  The maximum is recomputed from x, so y is not needed.
- *  @param x      device, N H W C; read only for MP_POOL_MAX, otherwise optional.
+ *  equal.  Its position is read from index, or else recomputed from x; both give the same bits.  y
+ *  is not needed.
+ *  @param x      device, N H W C; read only for MP_POOL_MAX without index, otherwise optional.
+ *  @param index  device, N P Q C, as written by mp_pool2d_forward with this descriptor, optional;
+ *                must be NULL where that function requires it.
  *  @param dy     device, N P Q C.
- *  @param dx     device, N H W C, overwritten; must not overlap dy, nor x for MP_POOL_MAX.
+ *  @param dx     device, N H W C, overwritten; must not overlap a tensor that the call reads.
  *  @param stats  host, optional: of dx. */
 MP_API mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *desc,
-                                      const void *x, const void *dy, void *dx,
+                                      const void *x, const uint8_t *index, const void *dy, void *dx,
                                       const mp_grad_stats_t *stats, mp_stream_t stream);
 
 /** Shape and options of a batch normalization. */

@@ -63,6 +63,7 @@ struct PoolArgs {
   int32_t p, q;  ///< 0: no outputs
   const void *x = nullptr, *dy = nullptr;
   void *y = nullptr, *dx = nullptr;
+  uint8_t *index = nullptr;  ///< maximum: optional, written by forward, read by backward
   mp_grad_stats_t stats = {};
 };
 

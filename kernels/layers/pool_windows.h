@@ -1,144 +1,366 @@
-// Common parts of the pooling kernels: windows that contain a pixel, and pixels of a window.
+// Common parts of the pooling kernels: taps of a window, windows that contain a pixel, and the
+// tiles of an image that blocks process.
+//
+// A thread processes 16 bytes of channels, called a run.  Positions in rectangles are visited by
+// rows, with several loads in flight.  Divisors are known before the launch (FastDivisor).
 #pragma once
 
+#include <bit>
+
 #include "kernels/layers/layer_args.h"
-#include "kernels/simt/vector.h"
+#include "kernels/simt/fast_math.h"
+#include "kernels/simt/packed.h"
 #include "kernels/tensors/watch.h"
 
 namespace mp::MP_TARGET {
 
-/// Positions begin, begin + step, ... below end, along one side of an image.
-struct Span {
+constexpr int kPoolThreads = 256;
+
+/// Launches of pool_max.cu.
+void max_pool(const Device &device, const PoolArgs &args, mp_stream_t stream);
+void max_pool_backward(const Device &device, const PoolArgs &args, mp_stream_t stream);
+
+// ---------------------------------------------------------------------------- one side
+
+/// Positions along a side, up to end - 1.
+struct Range {
   int32_t begin, end;
-  int32_t step = 1;
-  MP_DEVICE int32_t count() const {
-    return step == 1 ? end - begin : begin < end ? (end - begin - 1) / step + 1 : 0;
+  MP_DEVICE int32_t count() const { return max_of(end - begin, 0); }
+  MP_DEVICE Range common(const Range &other) const {
+    return {max_of(begin, other.begin), min_of(end, other.end)};
   }
-  /// Returns the index of position `i` in the span.
-  MP_DEVICE int32_t number(int32_t i) const { return step == 1 ? i - begin : (i - begin) / step; }
 };
 
-/// Height or width of the image, the window and the outputs.
-struct Side {
-  int32_t size, window, pad, pad_behind, stride, dilation, outputs;
+/// Height or width of the image, the window and the outputs.  Pixels in the padding have negative
+/// coordinates, or `size` and larger ones.
+struct PoolSide {
+  int32_t size, window, pad, pad_behind, outputs, stride, dilation;
+  int32_t extent;  ///< pixels from the first to the last of a window
+  FastDivisor strides, dilations;
 
-  MP_DEVICE Side(int32_t size, int32_t window, int32_t pad, int32_t pad_behind, int32_t stride,
-                 int32_t dilation, int32_t outputs)
+  PoolSide(int32_t size, int32_t window, int32_t pad, int32_t pad_behind, int32_t stride,
+           int32_t dilation, int32_t outputs)
       : size(size),
         window(window),
         pad(pad),
         pad_behind(pad_behind),
+        outputs(outputs),
         stride(stride),
         dilation(dilation),
-        outputs(outputs),
-        extent(static_cast<int32_t>(int64_t{window - 1} * dilation + 1)) {}
+        extent(static_cast<int32_t>(int64_t{window - 1} * dilation + 1)),
+        strides(fast_divisor(stride)),
+        dilations(fast_divisor(dilation)) {}
 
-  /// Returns the pixels of window `output` inside the image.
-  MP_DEVICE Span pixels(int32_t output) const {
-    const int64_t begin = int64_t{output} * stride - pad, end = begin + extent;
-    const int64_t before = begin >= 0 ? 0 : dilation == 1 ? -begin : round_up(-begin, dilation);
-    return {static_cast<int32_t>(begin + before), static_cast<int32_t>(min_of<int64_t>(end, size)),
-            dilation};
+  /// Returns the first pixel of a window.
+  MP_DEVICE int32_t origin(int32_t output) const { return output * stride - pad; }
+  /// Returns the taps of window `output` inside the image.
+  MP_DEVICE Range taps(int32_t output) const {
+    const int32_t first = origin(output);
+    return {first < 0 ? taps_within(-first) : 0, taps_within(size - first)};
   }
-  /// Returns the number of pixels of window `output` inside the padded image.
+  /// Returns the number of taps of window `output` inside the padded image.
   MP_DEVICE int32_t padded_count(int32_t output) const {
-    const int64_t begin = int64_t{output} * stride - pad;
-    const int64_t room = int64_t{size} + pad_behind - begin;
-    return extent <= room ? window : static_cast<int32_t>((room - 1) / dilation + 1);
+    return taps_within(size + pad_behind - origin(output));
   }
-  /// Returns the windows that contain `pixel`, for a dilation of 1.
-  MP_DEVICE Span windows(int32_t pixel) const {
-    const uint32_t end = static_cast<uint32_t>(pixel) + static_cast<uint32_t>(pad);
-    const uint32_t reach =
-        static_cast<uint32_t>(extent);  // a window that starts this far before `end` ends too early
-    return {end < reach ? 0 : in_strides(end - reach) + 1, min_of(in_strides(end) + 1, outputs)};
+  /// Returns the windows between whose first and last pixels are those from `first` to `last`.
+  MP_DEVICE Range windows(int32_t first, int32_t last) const {
+    const int32_t beyond = first + pad - extent;  // a window that starts here ends too early
+    return {beyond < 0 ? 0 : strides.divide(beyond).quotient + 1,
+            min_of(strides.divide(last + pad).quotient + 1, outputs)};
   }
-  /// Returns the window whose pixel number `tap` is `pixel`, or -1 if there is none.
-  MP_DEVICE int32_t window_at(int32_t pixel, int32_t tap) const {
-    const int64_t begin = int64_t{pixel} + pad - int64_t{tap} * dilation;
-    if (begin < 0 || begin % stride != 0 || begin / stride >= outputs) return -1;
-    return static_cast<int32_t>(begin / stride);
+  /// Returns the tap of window `output` at a pixel, or -1 if there is none.
+  template <bool kIsDilated>
+  MP_DEVICE int32_t tap(int32_t pixel, int32_t output) const {
+    const int32_t distance = pixel - origin(output);
+    if (distance < 0 || distance >= extent) return -1;
+    if (!kIsDilated) return distance;
+    const Quotient taps = dilations.divide(distance);
+    return taps.remainder == 0 ? taps.quotient : -1;
   }
 
  private:
-  int32_t extent;  ///< pixels from the first to the last of a window
-
-  static MP_DEVICE int64_t round_up(int64_t x, int32_t multiple) {
-    return (x + multiple - 1) / multiple * multiple;
-  }
-  /// Divides by the stride.  `pixels` is a sum of two nonnegative int32, so it fits into uint32_t.
-  MP_DEVICE int32_t in_strides(uint32_t pixels) const {
-    return static_cast<int32_t>(pixels / static_cast<uint32_t>(stride));
+  /// Returns the number of taps in the first `pixels` >= 1 pixels of a window.
+  MP_DEVICE int32_t taps_within(int32_t pixels) const {
+    return pixels >= extent ? window : dilations.divide(pixels - 1).quotient + 1;
   }
 };
 
-struct Shape {
-  Side h, w;
-  int32_t channels;
-  int32_t runs;  ///< vectors of kVec channels
+// ---------------------------------------------------------------------------- tiles
 
-  /// @param is_dilated  false: dilations are the constant 1
-  MP_DEVICE explicit Shape(const PoolArgs &args, bool is_dilated = true)
-      : h(args.desc.h, args.desc.window_h, args.desc.pad_top, args.desc.pad_bottom,
-          args.desc.stride_h, is_dilated ? args.desc.dilation_h : 1, args.p),
-        w(args.desc.w, args.desc.window_w, args.desc.pad_left, args.desc.pad_right,
-          args.desc.stride_w, is_dilated ? args.desc.dilation_w : 1, args.q),
-        channels(args.desc.c),
-        runs(static_cast<int32_t>(ceil_div<int64_t>(args.desc.c, kVec))) {}
-
-  /// Returns the offset of pixel (i, j) of image n in x or dx; in_y: in y or dy.
-  MP_DEVICE int64_t in_x(int32_t n, int32_t i, int32_t j) const {
-    return ((int64_t{n} * h.size + i) * w.size + j) * channels;
-  }
-  MP_DEVICE int64_t in_y(int32_t n, int32_t i, int32_t j) const {
-    return ((int64_t{n} * h.outputs + i) * w.outputs + j) * channels;
-  }
-};
-
-/// Work of a thread: channels [channel, channel + valid) of pixel (i, j) of image n.
-struct PixelCoord {
+/// Run of a pixel or output (i, j) of image n: channels [channel, channel + valid).
+/// valid <= 0: the thread has none.
+struct PoolItem {
   int32_t n, i, j, channel;
   int32_t valid;
 };
 
-/// Calls visit(i, j) for the pixels of a rectangle, by rows.
-template <class Visit>
-MP_DEVICE void for_each_pixel(const Span &rows, const Span &cols, Visit visit) {
-  for (int32_t i = rows.begin; i < rows.end; i += rows.step)
-    for (int32_t j = cols.begin; j < cols.end; j += cols.step) visit(i, j);
+/// Partition of images into tiles of at most kPoolThreads runs, one per block.  Extents of tiles
+/// are powers of two.  2^31 tiles have at least 2^36 elements, more than any GPU holds.
+struct PoolTiles {
+  int32_t images, height, width, channels;
+  int32_t elems;                                    ///< per run
+  int log_images, log_height, log_width, log_runs;  ///< extents of a tile
+  FastDivisor down, across, slabs;                  ///< tiles along height, width and channels
+  int64_t count;
+
+  /// @param joins_images  true: tiles of small images contain several of them
+  PoolTiles(int32_t images, int32_t height, int32_t width, int32_t channels, int32_t elems,
+            bool joins_images)
+      : images(images), height(height), width(width), channels(channels), elems(elems) {
+    const auto log2_ceil = [](int64_t x) {
+      return static_cast<int>(std::bit_width(static_cast<uint64_t>(x - 1)));
+    };
+    const int64_t runs = ceil_div<int64_t>(channels, elems);
+    int left = log2_ceil(kPoolThreads);
+    log_runs = min_of(log2_ceil(runs), 3);  // 128 bytes
+    left -= log_runs;
+    log_height = min_of(log2_ceil(height), left / 2);
+    log_width = min_of(log2_ceil(width), left - log_height);
+    log_height = min_of(log2_ceil(height), left - log_width);
+    left -= log_height + log_width;
+    const int more_runs = min_of(log2_ceil(runs) - log_runs, left);
+    log_runs += more_runs;
+    log_images = joins_images ? min_of(log2_ceil(images), left - more_runs) : 0;
+    const int64_t slab_tiles = tiles_along(runs, log_runs);
+    const int64_t width_tiles = tiles_along(width, log_width);
+    const int64_t height_tiles = tiles_along(height, log_height);
+    down = fast_divisor(height_tiles);
+    across = fast_divisor(width_tiles);
+    slabs = fast_divisor(slab_tiles);
+    count = slab_tiles * width_tiles * height_tiles * tiles_along(images, log_images);
+  }
+
+  /// Returns the item of the first thread of a block.
+  MP_DEVICE PoolItem first_item() const {
+    const Quotient slab = slabs.divide(static_cast<int32_t>(block_index()));
+    const Quotient column = across.divide(slab.quotient);
+    const Quotient row = down.divide(column.quotient);
+    return item(row.quotient << log_images, row.remainder << log_height,
+                column.remainder << log_width, (slab.remainder << log_runs) * elems);
+  }
+  /// Returns this thread's item.
+  MP_DEVICE PoolItem own_item() const {
+    const PoolItem first = first_item();
+    int index = thread_index();
+    const auto take = [&](int log2) {
+      const int low = index & ((1 << log2) - 1);
+      index >>= log2;
+      return low;
+    };
+    const int channel = first.channel + take(log_runs) * elems, j = first.j + take(log_width);
+    const int i = first.i + take(log_height);
+    const bool has_image = index >> log_images == 0;  // a tile can have fewer runs than threads
+    return item(has_image ? first.n + index : images, i, j, channel);
+  }
+  MP_DEVICE PoolItem item(int32_t n, int32_t i, int32_t j, int32_t channel) const {
+    const bool exists = n < images && i < height && j < width;
+    return {n, i, j, channel, exists ? min_of(channels - channel, elems) : 0};
+  }
+
+ private:
+  static int64_t tiles_along(int64_t extent, int log2) { return ((extent - 1) >> log2) + 1; }
+};
+
+// ---------------------------------------------------------------------------- launch
+
+/// Arguments of all pooling kernels.
+struct PoolLaunch : PoolArgs {
+  PoolSide height, width;
+  PoolTiles tiles;
+  /// True if all runs are aligned and complete and, in gradients, windows are not dilated.  Other
+  /// launches load one run at a time.
+  bool is_fast;
+
+  /// @param patch  height and width of the part of the image that a thread computes; 0: one output
+  PoolLaunch(const PoolArgs &args, int patch, bool joins_images = true)
+      : PoolArgs(args),
+        height(desc.h, desc.window_h, desc.pad_top, desc.pad_bottom, desc.stride_h, desc.dilation_h,
+               p),
+        width(desc.w, desc.window_w, desc.pad_left, desc.pad_right, desc.stride_w, desc.dilation_w,
+              q),
+        tiles(desc.n, patch == 0 ? p : ceil_div(desc.h, patch),
+              patch == 0 ? q : ceil_div(desc.w, patch), desc.c,
+              static_cast<int32_t>(16 / mp_dtype_size(desc.dtype)), joins_images) {
+    const auto address = [](const void *p) { return reinterpret_cast<uintptr_t>(p); };
+    is_fast = desc.c % tiles.elems == 0 && address(index) % 8 == 0 &&
+              (address(x) | address(y) | address(dx) | address(dy)) % 16 == 0 &&
+              (patch == 0 || (height.dilation == 1 && width.dilation == 1));
+  }
+
+  /// Returns the offset of pixel (i, j) of image n in x or dx; in_y: in y, dy or index.
+  MP_DEVICE int64_t in_x(int32_t n, int32_t i, int32_t j) const {
+    return ((int64_t{n} * desc.h + i) * desc.w + j) * desc.c;
+  }
+  MP_DEVICE int64_t in_y(int32_t n, int32_t i, int32_t j) const {
+    return ((int64_t{n} * p + i) * q + j) * desc.c;
+  }
+  /// Returns the number of a tap of a window.
+  MP_DEVICE uint32_t place(int32_t row, int32_t column) const {
+    return static_cast<uint32_t>(row * desc.window_w + column);
+  }
+};
+
+/// Launches the kernel for a type.
+template <class Argument>
+void launch_pool(const char *name, void (*of_float)(MP_PARAM(Argument)),
+                 void (*of_half)(MP_PARAM(Argument)), void (*of_bf16)(MP_PARAM(Argument)),
+                 const Device &device, const Argument &args, mp_stream_t stream) {
+  const mp_dtype_t dtype = args.desc.dtype;
+  launch(name,
+         dtype == MP_FP32   ? of_float
+         : dtype == MP_FP16 ? of_half
+                            : of_bf16,
+         device, {args.tiles.count, kPoolThreads}, stream, args);
 }
 
-/// Calls visit(p, q) for the windows that contain a pixel, by rows.
-template <class Visit>
-MP_DEVICE void for_each_window(const Shape &shape, const PixelCoord &pixel, Visit visit) {
-  if (shape.h.dilation == 1 && shape.w.dilation == 1)
-    return for_each_pixel(shape.h.windows(pixel.i), shape.w.windows(pixel.j), visit);
-  for (int32_t r = shape.h.window; r-- > 0;) {
-    const int32_t p = shape.h.window_at(pixel.i, r);
-    for (int32_t s = p >= 0 ? shape.w.window : 0; s-- > 0;) {
-      const int32_t q = shape.w.window_at(pixel.j, s);
-      if (q >= 0) visit(p, q);
+/// Calls f(true_type) or f(false_type).
+template <class F>
+MP_DEVICE void with_path(bool is_fast, const F &f) {
+  if (is_fast)
+    f(std::true_type{});
+  else
+    f(std::false_type{});
+}
+
+// ---------------------------------------------------------------------------- rectangles
+
+/// Position in a rectangle that is visited by rows, with its offset in memory.
+class Walk {
+ public:
+  int32_t i, j;
+  int64_t offset;
+
+  /// @param first           offset of the first position
+  /// @param step, row_step  distances of adjacent columns and rows
+  MP_DEVICE Walk(const Range &rows, const Range &columns, int64_t first, int64_t step,
+                 int64_t row_step)
+      : i(rows.begin),
+        j(columns.begin),
+        offset(first),
+        count_(pin_to_register(rows.count() * columns.count())),
+        columns_{pin_to_register(columns.begin), pin_to_register(columns.end)},
+        step_(pin_to_register(step)),
+        next_row_(pin_to_register(row_step - (columns.count() - 1) * step)) {}
+
+  /// Calls use(i, j, load(i, j, offset)) for each position.  kAtOnce loads are in flight: beyond
+  /// the end, the last is repeated without use, because branches would separate the loads.
+  template <int kAtOnce, class Load, class Use>
+  MP_DEVICE void visit(Load load, Use use) {
+    for (int32_t left = count_; left > 0; left -= kAtOnce) {
+      decltype(load(i, j, offset)) loaded[kAtOnce];
+      int32_t rows[kAtOnce], columns[kAtOnce];
+      MP_UNROLL
+      for (int k = 0; k < kAtOnce; k++) {
+        rows[k] = i, columns[k] = j;
+        loaded[k] = load(i, j, offset);
+        advance(k + 1 < left);
+      }
+      MP_UNROLL
+      for (int k = 0; k < kAtOnce; k++)
+        if (k == 0 || k < left) use(rows[k], columns[k], loaded[k]);
     }
   }
+
+ private:
+  /// Moves to the next position if `moves`.
+  MP_DEVICE void advance(bool moves) {
+    const bool is_last = j + 1 == columns_.end;
+    const int64_t step = is_last ? next_row_ : step_;
+    const int32_t next = is_last ? columns_.begin : j + 1;
+    offset += moves ? step : 0;
+    i += moves && is_last ? 1 : 0;
+    j = moves ? next : j;
+  }
+
+  int32_t count_;  ///< 32 bits suffice: 2^31 positions would take minutes
+  Range columns_;
+  int64_t step_, next_row_;
+};
+
+/// Returns a walk over the taps of output (at.i, at.j) inside the image, in x.
+MP_DEVICE Walk taps_of(const PoolLaunch &args, const PoolItem &at) {
+  const PoolSide &h = args.height, &w = args.width;
+  const Range rows = h.taps(at.i), columns = w.taps(at.j);
+  const int32_t i = h.origin(at.i) + rows.begin * h.dilation;
+  const int32_t j = w.origin(at.j) + columns.begin * w.dilation;
+  return {rows, columns, args.in_x(at.n, i, j) + at.channel, int64_t{w.dilation} * args.desc.c,
+          int64_t{h.dilation} * args.desc.w * args.desc.c};
 }
 
-/// Largest element of a window per channel, and the index of its pixel: the first one if several
-/// are equal.  NaN is larger than everything but another NaN.
-struct Largest {
-  float value[kVec];
-  int32_t pixel[kVec] = {};
+// ---------------------------------------------------------------------------- gradients
 
-  MP_DEVICE Largest(const PoolArgs &args, const Shape &shape, const PixelCoord &at,
-                    const Span &rows, const Span &cols) {
-    MP_UNROLL
-    for (float &v : value) v = -INFINITY;
-    int32_t number = 0;
-    for_each_pixel(rows, cols, [&](int32_t i, int32_t j) {
-      float x[kVec];
-      load_vector(x, args.desc.dtype, args.x, shape.in_x(at.n, i, j) + at.channel, at.valid);
-      keep_larger8(value, pixel, x, number++);
-    });
+constexpr int kPatch = 2;  ///< pixels along each side of a patch
+
+/// Gradient of kPatch x kPatch pixels, which share the loads of their windows.
+template <class T>
+class PatchGradient {
+ public:
+  static constexpr int kElems = Packed<T>::kElems;
+
+  /// @param at  run of the patch; i and j are in patches
+  MP_DEVICE PatchGradient(const PoolLaunch &args, const PoolItem &at)
+      : args_(args),
+        at_{at.n, pin_to_register(at.i * kPatch), pin_to_register(at.j * kPatch),
+            pin_to_register(at.channel), at.valid} {}
+
+  /// Returns the windows that contain pixels of the patch.
+  MP_DEVICE Range rows() const { return windows(args_.height, at_.i); }
+  MP_DEVICE Range columns() const { return windows(args_.width, at_.j); }
+
+  /// Loads dy and load(p, q, offset in y) of windows, by rows.  For each pixel of such a window,
+  /// calls the result of rule_of(p, q, loaded) with (dx, dy, place of the pixel in the window).
+  template <bool kIsFast, class Load, class RuleOf>
+  MP_DEVICE void gather(const Range &rows, const Range &columns, Load load, RuleOf rule_of) {
+    struct Loaded {
+      Packed<T> dy;
+      decltype(load(0, 0, int64_t{0})) more;
+    };
+    const T *const dy = static_cast<const T *>(args_.dy);
+    const int64_t channels = args_.desc.c;
+    Walk walk(rows, columns, args_.in_y(at_.n, rows.begin, columns.begin) + at_.channel, channels,
+              args_.q * channels);
+    walk.visit<kIsFast ? kInFlight<sizeof(Loaded) <= 32 ? 4 : 2> : 1>(
+        [&](int32_t p, int32_t q, int64_t offset) {
+          return Loaded{load_packed<kIsFast>(dy + offset, at_.valid), load(p, q, offset)};
+        },
+        [&](int32_t p, int32_t q, const Loaded &loaded) {
+          const auto add = rule_of(p, q, loaded.more);
+          float gradient[kElems];
+          widen(gradient, loaded.dy);
+          int32_t row[kPatch], column[kPatch];
+          MP_UNROLL
+          for (int k = 0; k < kPatch; k++) {
+            row[k] = args_.height.tap<!kIsFast>(at_.i + k, p);
+            column[k] = args_.width.tap<!kIsFast>(at_.j + k, q);
+          }
+          MP_UNROLL
+          for (int k = 0; k < kPatch * kPatch; k++) {
+            const int32_t r = row[k / kPatch], s = column[k % kPatch];
+            if (r >= 0 && s >= 0) add(dx_[k], gradient, args_.place(r, s));
+          }
+        });
   }
+
+  template <bool kIsFast>
+  MP_DEVICE void store(AmaxTracker &tracker) const {
+    MP_UNROLL
+    for (int k = 0; k < kPatch * kPatch; k++) {
+      const int32_t i = at_.i + k / kPatch, j = at_.j + k % kPatch;
+      if (i >= args_.desc.h || j >= args_.desc.w) continue;
+      store_packed<kIsFast>(static_cast<T *>(args_.dx) + args_.in_x(at_.n, i, j) + at_.channel,
+                            packed<T>(dx_[k]), at_.valid);
+      tracker.see<T>(dx_[k], at_.valid);
+    }
+  }
+
+ private:
+  static MP_DEVICE Range windows(const PoolSide &side, int32_t first) {
+    return side.windows(first, min_of(first + kPatch, side.size) - 1);
+  }
+
+  const PoolLaunch &args_;
+  const PoolItem at_;
+  float dx_[kPatch * kPatch][kElems] = {};
 };
 
 }  // namespace mp::MP_TARGET

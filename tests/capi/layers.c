@@ -44,15 +44,16 @@ static void test_layout(void) {
 
 /* ---------------------------------------------------------------- pooling: 2 x 6 x 6 x 8 */
 
-enum { kX = 0, kDx = 2048, kY = 4096, kDy = 5120 };
+enum { kX = 0, kDx = 2048, kY = 4096, kDy = 5120, kIndex = 6144 };
 
 static mp_pool2d_desc_t pool_desc(void) {
   return mp_pool2d_desc_default(MP_POOL_MAX, 2, 6, 6, 8, 3, 2, MP_FP16);
 }
 
 INIT(init_pool, mp_pool2d_desc_t, pool_desc())
-CALL_OF(call_pool_forward, mp_pool2d_forward(context, s, at(kX), at(kY), NULL))
-CALL_OF(call_pool_backward, mp_pool2d_backward(context, s, at(kX), at(kDy), at(kDx), NULL, NULL))
+CALL_OF(call_pool_forward, mp_pool2d_forward(context, s, at(kX), at(kY), at(kIndex), NULL))
+CALL_OF(call_pool_backward,
+        mp_pool2d_backward(context, s, at(kX), NULL, at(kDy), at(kDx), NULL, NULL))
 static mp_status_t call_pool_size(void *s) {
   int32_t p = 0, q = 0;
   const mp_status_t status = mp_pool2d_get_output_size(s, &p, &q);
@@ -99,23 +100,35 @@ static void test_pool_desc(void) {
     CHECK_STRUCT(&subjects[i], fields);
 
   mp_pool2d_desc_t d = pool_desc();
-  d.n = d.h = d.w = INT32_MAX;
-  FAILS(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL), MP_ERROR_INVALID_ARGUMENT, "n");
+  d.n = INT32_MAX, d.h = d.w = 1 << 30;
+  FAILS(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "n");
   d = pool_desc();
   d.dilation_h = d.h + 1, d.pad_top = 1;
-  FAILS(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL), MP_ERROR_INVALID_ARGUMENT,
+  FAILS(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
         "dilation_h");
   d = pool_desc();
-  d.h = d.window_h = INT32_MAX;
-  d.pad_top = d.pad_bottom = INT32_MAX - 1;
-  d.stride_h = 1;
-  FAILS(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL), MP_ERROR_INVALID_ARGUMENT, "P");
+  d.h = 1 << 30, d.pad_bottom = 1;
+  FAILS(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "h");
 }
 
 static void test_pool_pointers(void) {
   mp_pool2d_desc_t average = pool_desc();
   average.mode = MP_POOL_AVG_EXCLUDE_PAD;
-  WORKS(mp_pool2d_backward(context, &average, NULL, at(kDy), at(kDx), NULL, NULL));
+  WORKS(mp_pool2d_backward(context, &average, NULL, NULL, at(kDy), at(kDx), NULL, NULL));
+  mp_pool2d_desc_t large = pool_desc();
+  large.h = large.w = large.window_h = large.window_w = 16, large.n = large.c = 1;
+  const mp_pool2d_desc_t descs[] = {average, large};
+  for (int i = 0; i < 2; ++i) {
+    FAILS(mp_pool2d_forward, (context, &descs[i], at(kX), at(kY), at(kIndex), NULL),
+          MP_ERROR_INVALID_ARGUMENT, "index");
+    FAILS(mp_pool2d_backward,
+          (context, &descs[i], at(kX), at(kIndex), at(kDy), at(kDx), NULL, NULL),
+          MP_ERROR_INVALID_ARGUMENT, "index");
+  }
+  large.window_w = 15;
+  WORKS(mp_pool2d_forward(context, &large, at(kX), at(kY), at(kIndex), NULL));
 }
 
 /* ---------------------------------------------------------------- batch normalization: 16 x 8 */

@@ -106,11 +106,19 @@ static mp_pool2d_desc_t pool_desc(void) {
 static mp_status_t call_pool(size_t x, size_t unused, size_t y) {
   const mp_pool2d_desc_t d = pool_desc();
   (void)unused;
-  return mp_pool2d_forward(context, &d, at(x), at(y), NULL);
+  return mp_pool2d_forward(context, &d, at(x), at(y), NULL, NULL);
+}
+static mp_status_t call_pool_index(size_t x, size_t y, size_t index) {
+  const mp_pool2d_desc_t d = pool_desc();
+  return mp_pool2d_forward(context, &d, at(x), at(y), at(index), NULL);
 }
 static mp_status_t call_pool_backward(size_t x, size_t dy, size_t dx) {
   const mp_pool2d_desc_t d = pool_desc();
-  return mp_pool2d_backward(context, &d, at(x), at(dy), at(dx), &stats, NULL);
+  return mp_pool2d_backward(context, &d, at(x), NULL, at(dy), at(dx), &stats, NULL);
+}
+static mp_status_t call_pool_indexed(size_t dy, size_t index, size_t dx) {
+  const mp_pool2d_desc_t d = pool_desc();
+  return mp_pool2d_backward(context, &d, NULL, at(index), at(dy), at(dx), &stats, NULL);
 }
 static mp_status_t call_transpose(size_t src, size_t unused, size_t dst) {
   (void)unused;
@@ -299,7 +307,9 @@ static const struct {
     {"mp_conv2d_dgrad", "dx", call_dgrad, kNeither, kBytes},
     {"mp_conv2d_wgrad", "dfilter", call_wgrad, kNeither, kBytes},
     {"mp_pool2d_forward", "y", call_pool, kHasNoSecond, 0},
+    {"mp_pool2d_forward", "index", call_pool_index, kNeither, kBytes},
     {"mp_pool2d_backward", "dx", call_pool_backward, kNeither, kBytes},
+    {"mp_pool2d_backward", "dx", call_pool_indexed, kNeither, kBytes / 4},
     {"mp_nchw_to_nhwc", "dst", call_transpose, kHasNoSecond, 0},
     {"mp_batchnorm_forward_inference", "tensors->y", call_batchnorm, kFirstMay, 4 * kSide},
     {"mp_norm_forward", "tensors->y", call_norm, kFirstMay, kBytes},
@@ -331,7 +341,9 @@ static void check_call(size_t i, int is_second) {
   char label[80];
   const int may_be_same = kCalls[i].allowed & (is_second ? kSecondMay : kFirstMay);
   const size_t bytes = is_second ? kCalls[i].second_bytes : kBytes;
-  const size_t out_bytes = kCalls[i].call == call_gemm_dbias ? 4 * kSide : kBytes;
+  const size_t out_bytes = kCalls[i].call == call_gemm_dbias   ? 4 * kSide
+                           : kCalls[i].call == call_pool_index ? kBytes / 4
+                                                               : kBytes;
   snprintf(label, sizeof label, "the output is the %s input", is_second ? "second" : "first");
   const mp_status_t same = call_with(i, is_second, kOut);
   if (may_be_same)

@@ -138,7 +138,7 @@ CASES = [
     Case("batch norm", 80, 3, "", library(
         "batch norm: results have the same bits*", "batch norm: training is within bounds for small*",
         "batch norm: gradients are within bounds if small, unaligned or in place")),
-    Case("pooling backward", 80, 3, "largest_backward|mean_backward|dilated_max_backward", library(
+    Case("pooling backward", 80, 3, "largest_backward|mean_backward|indexed_backward", library(
         "pool: the first of equal maxima gets the gradient", "pool: unaligned tensors",
         "pool: all modes, types and shapes are exact")),
     Case("norms of vectors", 80, 3, "norm_vectors<.*half|norm_gradients<float", library(

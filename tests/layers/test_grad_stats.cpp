@@ -45,7 +45,8 @@ void by_pool(mp_pool_mode_t mode, int32_t dilation, mp_dtype_t dtype,
   desc.dilation_h = dilation;
   const DeviceArray x(dtype, std::vector<double>(values.size())), dy(dtype, values);
   const DeviceArray dx(dtype, kCount);
-  require_ok(mp_pool2d_backward(context(), &desc, x.data(), dy.data(), dx.data(), stats, kStream));
+  require_ok(mp_pool2d_backward(context(), &desc, x.data(), nullptr, dy.data(), dx.data(), stats,
+                                kStream));
 }
 
 void by_dropout(mp_dtype_t dtype, const std::vector<double> &values, const mp_grad_stats_t *stats) {
@@ -267,7 +268,8 @@ TEST_CASE("grad stats: calls without elements write nothing", "[layers][stats][s
   const GradStats stats;
   const mp_grad_stats_t pointers = stats.pointers();
   const auto pool = mp_pool2d_desc_default(MP_POOL_MAX, 0, 4, 4, 8, 2, 2, MP_FP16);
-  require_ok(mp_pool2d_backward(context(), &pool, nullptr, nullptr, nullptr, &pointers, kStream));
+  require_ok(
+      mp_pool2d_backward(context(), &pool, nullptr, nullptr, nullptr, nullptr, &pointers, kStream));
   const auto pointwise = mp_pointwise_desc_default(MP_POINTWISE_ADD, 0, 4, MP_FP16);
   require_ok(mp_pointwise(context(), &pointwise, nullptr, nullptr, nullptr, &pointers, kStream));
   const auto dropout = mp_dropout_desc_default(0, 0.5f, MP_FP16);

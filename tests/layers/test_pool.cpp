@@ -63,6 +63,10 @@ std::vector<mp_pool2d_desc_t> shapes() {
       // Gradient tiles: several along every dimension, with more windows than shared memory holds.
       make_desc(1, 11, 13, 70, 5, 5, 1, 1, {2, 2, 2, 2}),
       make_desc(2, 19, 10, 33, 3, 3, 2, 2, {1, 1, 1, 1}),
+      make_desc(1, 5, 40, 136, 2, 9, 1, 1, {0, 1, 8, 8}),
+      // More elements than an index has, or than 16 bits have.
+      make_desc(1, 18, 17, 8, 16, 16, 1, 1),
+      make_desc(1, 1, 5, 8, 1, 70000, 1, 1, {0, 0, 69990, 10}),
       // Dilated; rounded up; both.
       dilated(make_desc(2, 9, 8, 11, 3, 2, 1, 1), 2, 3),
       dilated(make_desc(1, 10, 11, 8, 3, 3, 2, 3, {2, 3, 4, 1}), 2, 3),
@@ -108,6 +112,7 @@ Outputs outputs_of(const mp_pool2d_desc_t &d) {
 /// window in the padded image.
 struct Window {
   std::vector<size_t> places;
+  std::vector<int64_t> taps;  ///< position of each in the window, in row order
   int64_t padded = 0;
 };
 
@@ -120,6 +125,7 @@ Window window_of(const mp_pool2d_desc_t &d, int64_t n, int64_t p, int64_t q, int
       window.padded += i < d.h + d.pad_bottom && j < d.w + d.pad_right;
       if (i < 0 || i >= d.h || j < 0 || j >= d.w) continue;
       window.places.push_back(static_cast<size_t>(((n * d.h + i) * d.w + j) * d.c + c));
+      window.taps.push_back(r * d.window_w + s);
     }
   }
   return window;
@@ -190,25 +196,59 @@ int64_t elems_of_y(const mp_pool2d_desc_t &d) {
   return d.n * outputs.p * outputs.q * d.c;
 }
 
+bool can_have_index(const mp_pool2d_desc_t &d) {
+  return d.mode == MP_POOL_MAX && d.window_h * d.window_w <= 255;
+}
+
+/// Returns the position in its window of the maximum of each output.
+std::vector<uint8_t> positions(const mp_pool2d_desc_t &d, const std::vector<double> &x) {
+  std::vector<uint8_t> index;
+  each_window(d, [&](size_t, const Window &window) {
+    const size_t best = largest(x, window.places);
+    const auto at = std::ranges::find(window.places, best) - window.places.begin();
+    index.push_back(static_cast<uint8_t>(window.taps[static_cast<size_t>(at)]));
+  });
+  return index;
+}
+
+/// Runs the forward pass; a maximum also with its index, and with the same result.
 std::vector<double> run_forward(const mp_pool2d_desc_t &d, const std::vector<double> &x,
                                 int64_t offset = 0) {
   const DeviceArray x_device(d.dtype, x, offset);
   const DeviceArray y(d.dtype, elems_of_y(d), offset);
-  require_ok(mp_pool2d_forward(context(), &d, x_device.data(), y.data(), kStream));
+  require_ok(mp_pool2d_forward(context(), &d, x_device.data(), y.data(), nullptr, kStream));
+  if (!can_have_index(d)) return y.download();
+  const DeviceArray with_index(d.dtype, elems_of_y(d), offset);
+  const DeviceBuffer<uint8_t> index(elems_of_y(d), offset);
+  require_ok(
+      mp_pool2d_forward(context(), &d, x_device.data(), with_index.data(), index.data(), kStream));
+  CHECK(with_index.download_bits() == y.download_bits());
+  CHECK(index.download() == positions(d, x));
+  CHECK(index.guard_damage() == "");
   return y.download();
 }
 
-/// Runs the backward pass; averages do not receive x.
+/// Runs the backward pass; averages do not receive x.  A maximum also receives the index instead,
+/// with the same result.
 std::vector<double> run_backward(const mp_pool2d_desc_t &d, const std::vector<double> &x,
                                  const std::vector<double> &dy, int64_t offset = 0) {
   const DeviceArray x_device(d.dtype, x, offset);
   const DeviceArray dy_device(d.dtype, dy, offset);
+  const auto run = [&](const DeviceArray &dx, const void *given, const uint8_t *index) {
+    const GradStats stats;
+    const mp_grad_stats_t pointers = stats.pointers();
+    require_ok(mp_pool2d_backward(context(), &d, given, index, dy_device.data(), dx.data(),
+                                  &pointers, kStream));
+    stats.check(dx.download());
+  };
   const DeviceArray dx(d.dtype, elems_of_x(d), offset);
-  const GradStats stats;
-  const mp_grad_stats_t pointers = stats.pointers();
-  require_ok(mp_pool2d_backward(context(), &d, d.mode == MP_POOL_MAX ? x_device.data() : nullptr,
-                                dy_device.data(), dx.data(), &pointers, kStream));
-  stats.check(dx.download());
+  run(dx, d.mode == MP_POOL_MAX ? x_device.data() : nullptr, nullptr);
+  if (!can_have_index(d)) return dx.download();
+  const DeviceArray y(d.dtype, elems_of_y(d), offset), with_index(d.dtype, elems_of_x(d), offset);
+  const DeviceBuffer<uint8_t> index(elems_of_y(d), offset);
+  require_ok(mp_pool2d_forward(context(), &d, x_device.data(), y.data(), index.data(), kStream));
+  run(with_index, nullptr, index.data());
+  CHECK(with_index.download_bits() == dx.download_bits());
   return dx.download();
 }
 
@@ -350,8 +390,9 @@ TEST_CASE("pool: output sizes equal torch's with ceil_mode and dilation", "[laye
   CHECK(size(rounded_up(narrow)) == std::pair(5, 6));
   // The third window of 2 would start in the padding after 3 pixels: torch omits it.
   CHECK(size(rounded_up(make_desc(1, 3, 3, 1, 2, 2, 2, 2, {1, 1, 1, 1}))) == std::pair(2, 2));
-  for (mp_pool2d_desc_t d : shapes()) {
-    d.dtype = MP_FP32;
+  std::vector<mp_pool2d_desc_t> all = shapes();
+  all.push_back(make_desc(1, 2, 8, 1, 5, 2, 3, 3, {1, 1, 0, 0}));
+  for (const mp_pool2d_desc_t &d : all) {
     const Outputs outputs = outputs_of(d);
     CHECK(size(d) == std::pair(static_cast<int32_t>(outputs.p), static_cast<int32_t>(outputs.q)));
   }
@@ -390,8 +431,8 @@ TEST_CASE("pool: NaN and infinities propagate", "[layers][pool][short]") {
         d.mode = mode;
         CAPTURE(d.h, d.w, d.c, d.window_h, d.window_w, mp_dtype_name(dtype), mode);
         std::vector<double> x = integers(elems_of_x(d), 3, 7);
-        const double special[] = {kNaN, kInfinity, -kInfinity, -kNaN};
-        for (size_t i = 0; i < x.size(); i += 5) x[i] = special[i / 5 % 4];
+        const double special[] = {kNaN, kInfinity, -kInfinity, -kNaN, -0.0, -0.0};
+        for (size_t i = 0; i < x.size(); i += 5) x[i] = special[i / 5 % 6];
         CHECK(count_outside(forward(d, x), run_forward(d, x), dtype) == 0);
         if (mode != MP_POOL_MAX) continue;
         const std::vector<double> dy = integers(elems_of_y(d), 9, 8);
@@ -436,8 +477,9 @@ TEST_CASE("pool: a window larger than the padded image has no outputs", "[layers
     for (const mp_pool_mode_t mode : kModes) {
       d.mode = mode;
       const DeviceArray dx(MP_FP32, elems_of_x(d));
-      require_ok(mp_pool2d_forward(context(), &d, nullptr, nullptr, kStream));
-      require_ok(mp_pool2d_backward(context(), &d, nullptr, nullptr, dx.data(), nullptr, kStream));
+      require_ok(mp_pool2d_forward(context(), &d, nullptr, nullptr, nullptr, kStream));
+      require_ok(mp_pool2d_backward(context(), &d, nullptr, nullptr, nullptr, dx.data(), nullptr,
+                                    kStream));
       CHECK(dx.download() == std::vector<double>(static_cast<size_t>(elems_of_x(d)), 0.0));
     }
   }
@@ -445,17 +487,7 @@ TEST_CASE("pool: a window larger than the padded image has no outputs", "[layers
 
 TEST_CASE("pool: no images", "[layers][pool][short]") {
   const mp_pool2d_desc_t d = make_desc(0, 4, 4, 8, 2, 2, 2, 2);
-  require_ok(mp_pool2d_forward(context(), &d, nullptr, nullptr, kStream));
-  require_ok(mp_pool2d_backward(context(), &d, nullptr, nullptr, nullptr, nullptr, kStream));
-}
-
-TEST_CASE("pool: number of outputs", "[layers][pool][short]") {
-  std::vector<mp_pool2d_desc_t> all = shapes();
-  all.push_back(make_desc(1, 2, 8, 1, 5, 2, 3, 3, {1, 1, 0, 0}));
-  for (const mp_pool2d_desc_t &d : all) {
-    int32_t p = -1, q = -1;
-    require_ok(mp_pool2d_get_output_size(&d, &p, &q));
-    CHECK(p == outputs_of(d).p);
-    CHECK(q == outputs_of(d).q);
-  }
+  require_ok(mp_pool2d_forward(context(), &d, nullptr, nullptr, nullptr, kStream));
+  require_ok(
+      mp_pool2d_backward(context(), &d, nullptr, nullptr, nullptr, nullptr, nullptr, kStream));
 }

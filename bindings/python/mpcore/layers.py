@@ -48,22 +48,31 @@ class Pool2d:
         check(lib.mp_pool2d_get_output_size(self.desc, ctypes.byref(p), ctypes.byref(q)))
         self.y_shape = (n, p.value, q.value, c)
 
-    def forward(self, x: Any, y: Any = None, stream: Any = None) -> Any:
-        """Computes the maximum or the mean of each window; returns y."""
+    def forward(self, x: Any, y: Any = None, stream: Any = None, *, index: Any = None) -> Any:
+        """Computes the maximum or the mean of each window; returns y.
+
+        index   uint8 array of y_shape, for mode "max": receives the positions of the
+                maxima, for backward()
+        """
         read = self.context.check_array(x, "x", dtype=self.dtype, shape=self.x_shape)
         y, got = output_of(self.context, y, "y", self.y_shape, self.dtype)
-        check(lib.mp_pool2d_forward(self.context.handle, self.desc, read, got, stream_pointer(stream)))
+        check(lib.mp_pool2d_forward(self.context.handle, self.desc, read, got, self._index(index), stream_pointer(stream)))
         return y
 
-    def backward(self, x: Any, dy: Any, dx: Any = None, stream: Any = None, *, found_inf: Any = None,
-                 amax: Any = None) -> Any:
-        """Computes dx, the gradient of x; returns dx.  x can be None for the average modes."""
+    def backward(self, x: Any, dy: Any, dx: Any = None, stream: Any = None, *, index: Any = None,
+                 found_inf: Any = None, amax: Any = None) -> Any:
+        """Computes dx, the gradient of x; returns dx.  x can be None with index, and for the
+        average modes."""
         vx = None if x is None else self.context.check_array(x, "x", dtype=self.dtype, shape=self.x_shape)
         read = self.context.check_array(dy, "dy", dtype=self.dtype, shape=self.y_shape)
         dx, got = output_of(self.context, dx, "dx", self.x_shape, self.dtype)
         stats = _epilogue.stats_of(self.context, found_inf, amax)
-        check(lib.mp_pool2d_backward(self.context.handle, self.desc, vx, read, got, stats, stream_pointer(stream)))
+        check(lib.mp_pool2d_backward(self.context.handle, self.desc, vx, self._index(index), read, got, stats,
+                                     stream_pointer(stream)))
         return dx
+
+    def _index(self, index: Any) -> Any:
+        return None if index is None else self.context.check_array(index, "index", dtype="uint8", shape=self.y_shape)
 
 
 class BatchNorm:

@@ -173,6 +173,12 @@ class Layers(unittest.TestCase):
             self.assertEqual(values(pool.forward(x)), y, mode)
             given = x if mode == "max" else None
             self.assertEqual(values(pool.backward(given, self.array(dy, pool.y_shape))), dx, mode)
+            if mode == "max":
+                index = self.context.empty(pool.y_shape, "uint8")
+                self.assertEqual(values(pool.forward(x, index=index)), y)
+                self.assertEqual(values(pool.backward(None, self.array(dy, pool.y_shape), index=index)), dx)
+        with self.assertRaisesRegex(mpcore.Error, "index"):
+            pool.forward(x, index=index)
         with self.assertRaisesRegex(ValueError, "dy has shape"):
             pool.backward(x, x)
         with self.assertRaisesRegex(TypeError, "x has dtype float16, not float32"):

@@ -130,24 +130,28 @@ impl Pool2d {
         Ok((p as usize, q as usize))
     }
 
-    /// Computes y (N P Q C), the maximum or the mean of each window.
+    /// Computes y (N P Q C), the maximum or the mean of each window, and optionally the positions
+    /// of the maxima.
     pub fn forward<T: Float>(
         &self,
         x: &impl Data<Element = T>,
         y: &impl Data<Element = T>,
+        index: Option<&View<'_, u8>>,
         stream: Stream,
     ) -> Result<()> {
         let (checks, (of_x, of_y)) = (self.context.checks("pool2d"), self.elements()?);
         let (x, y) = (checks.data("x", x, of_x)?.cast(), checks.data("y", y, of_y)?.cast());
+        let index = checks.optional("index", index.copied(), of_y)?;
         let desc = self.of(T::DTYPE);
-        // SAFETY: both belong to this context and have the elements that the call uses.
-        self.context.call(|c| unsafe { sys::mp_pool2d_forward(c, &desc, x, y, stream.0) })
+        // SAFETY: all belong to this context and have the elements that the call uses.
+        self.context.call(|c| unsafe { sys::mp_pool2d_forward(c, &desc, x, y, index, stream.0) })
     }
 
-    /// Computes dx, the gradient of x.  Only `PoolMode::Max` requires x.
+    /// Computes dx, the gradient of x.  Only `PoolMode::Max` requires x, or else index.
     pub fn backward<T: Float>(
         &self,
         x: Option<&View<'_, T>>,
+        index: Option<&View<'_, u8>>,
         dy: &impl Data<Element = T>,
         dx: &impl Data<Element = T>,
         stats: &GradStats<'_>,
@@ -155,11 +159,13 @@ impl Pool2d {
     ) -> Result<()> {
         let (checks, (of_x, of_y)) = (self.context.checks("pool2d"), self.elements()?);
         let x = checks.optional("x", x.copied(), of_x)?.cast();
+        let index = checks.optional("index", index.copied(), of_y)?;
         let (dy, dx) = (checks.data("dy", dy, of_y)?.cast(), checks.data("dx", dx, of_x)?.cast());
         let (desc, stats) = (self.of(T::DTYPE), stats.raw(checks)?);
         // SAFETY: all belong to this context and have the elements that the call uses.
-        self.context
-            .call(|c| unsafe { sys::mp_pool2d_backward(c, &desc, x, dy, dx, &stats, stream.0) })
+        self.context.call(|c| unsafe {
+            sys::mp_pool2d_backward(c, &desc, x, index, dy, dx, &stats, stream.0)
+        })
     }
 
     fn of(&self, dtype: Dtype) -> sys::mp_pool2d_desc_t {

@@ -192,16 +192,20 @@ fn max_and_average_pooling() {
             }
         }
         let (got, gradient) = (c.alloc(y.len()).unwrap(), c.alloc(x.len()).unwrap());
-        pool.forward(&on_x, &got, STREAM).unwrap();
+        let (of_index, is_max) = (c.alloc::<u8>(y.len()).unwrap(), mode == PoolMode::Max);
+        let (view, index) = (on_x.view(), of_index.view());
+        let (given, index) = if is_max { (Some(&view), Some(&index)) } else { (None, None) };
+        pool.forward(&on_x, &got, index, STREAM).unwrap();
         assert_eq!(got.to_vec().unwrap(), y);
-        let view = on_x.view();
-        let given = if mode == PoolMode::Max { Some(&view) } else { None };
-        pool.backward(given, &on_dy, &gradient, &NO_STATS, STREAM).unwrap();
-        assert_eq!(gradient.to_vec().unwrap(), dx);
-        too_short(pool.forward(&on_dy, &got, STREAM), "pool2d: x", [36, 120]);
-        too_short(pool.backward(given, &on_dy, &got, &NO_STATS, STREAM), "pool2d: dx", [36, 120]);
-        if mode == PoolMode::Max {
-            assert!(pool.backward(None, &on_dy, &gradient, &NO_STATS, STREAM).is_err());
+        for (x, index) in [(given, None), (None, index)] {
+            pool.backward(x, index, &on_dy, &gradient, &NO_STATS, STREAM).unwrap();
+            assert_eq!(gradient.to_vec().unwrap(), dx);
+        }
+        too_short(pool.forward(&on_dy, &got, index, STREAM), "pool2d: x", [36, 120]);
+        let result = pool.backward(given, index, &on_dy, &got, &NO_STATS, STREAM);
+        too_short(result, "pool2d: dx", [36, 120]);
+        if is_max {
+            assert!(pool.backward(None, None, &on_dy, &gradient, &NO_STATS, STREAM).is_err());
         }
         let error = pool.padding(2, 0, 0, 0).output_size().unwrap_err();
         assert!(error.to_string().contains("pad_top = 2"), "{error}");
@@ -215,9 +219,9 @@ fn pooling_with_ceil_mode_and_dilation() {
     let y = c.alloc::<f32>(4).unwrap();
     let pool = || c.pool2d(PoolMode::Max, [1, 1, 7, 1], (1, 2)).unwrap();
     assert_eq!(pool().output_size().unwrap(), (1, 3));
-    pool().ceil_mode().forward(&x, &y, STREAM).unwrap();
+    pool().ceil_mode().forward(&x, &y, None, STREAM).unwrap();
     assert_eq!(y.to_vec().unwrap(), [2.0, 4.0, 6.0, 7.0]);
-    pool().stride(1, 1).dilation(1, 3).forward(&x, &y, STREAM).unwrap();
+    pool().stride(1, 1).dilation(1, 3).forward(&x, &y, None, STREAM).unwrap();
     assert_eq!(y.to_vec().unwrap(), [4.0, 5.0, 6.0, 7.0]);
 }
 

@@ -24,8 +24,11 @@ void pool(Caller &c) {
   const void *const x = c.input(MP_FP16, count), *const dy = c.input(MP_FP16, pooled);
   void *const y = c.output(MP_FP16, pooled), *const dx = c.output(MP_FP16, count);
   const mp_grad_stats_t stats = c.stats();
-  CALL(c, mp_pool2d_forward, c.context(), &desc, x, y, nullptr);
-  CALL(c, mp_pool2d_backward, c.context(), &desc, x, dy, dx, &stats, nullptr);
+  uint8_t *const index =
+      c.upload(Bytes(static_cast<size_t>(pooled)).data(), static_cast<size_t>(pooled));
+  CALL(c, mp_pool2d_forward, c.context(), &desc, x, y, index, nullptr);
+  CALL(c, mp_pool2d_backward, c.context(), &desc, x, nullptr, dy, dx, &stats, nullptr);
+  CALL(c, mp_pool2d_backward, c.context(), &desc, x, index, dy, dx, &stats, nullptr);
 }
 
 void change_layout(Caller &c) {

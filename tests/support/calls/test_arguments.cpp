@@ -90,6 +90,8 @@ constexpr Exceptions kExceptions[] = {
      "dy dsum dx dresidual dgamma dbeta stats.amax stats.found_inf"},
     {"mp_optimizer_create", "desc.model desc.m desc.v desc.master", ""},
     {"mp_optimizer_get_moments", "m v", ""},
+    {"mp_pool2d_backward", "index", "x"},
+    {"mp_pool2d_forward", "index", ""},
     {"mp_rnn_backward_data", "lengths h0 c0 dhn dcn dh0 dc0 weight_grads dx",
      "hn stats.amax x y cn"},
     {"mp_rnn_backward_weights", "lengths h0 weights", "c0 hn dhn dcn dh0 dc0 y dy dx cn"},

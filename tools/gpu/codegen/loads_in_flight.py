@@ -24,6 +24,9 @@ STREAMING = [
      4),
     (re.compile(r"update_list<"), 6),  # FP32 lists, before the gradient
     (re.compile(r"pointwise_elements<"), 8),  # FP32: four vectors of a, or two each of a and b
+    # Pixels of a window, and windows of a pixel.
+    (re.compile(r"(largest_of_windows|largest_backward|mean_of_windows)\b"), 5),
+    (re.compile(r"(indexed|mean)_backward\b"), 3),
 ]
 
 BYTES = 16  # per load
