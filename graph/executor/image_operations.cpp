@@ -42,24 +42,35 @@ void infer_pool(Graph &g, const Node &n) {
   set_extent(g, n, 0, {x.extent[0], p, q, x.extent[3]});
 }
 
-/// MaxPoolGrad searches x for the maximum again; AvgPoolGrad does not need x.
+/// Returns whether a max pool keeps the positions of its maxima; its windows are square.
+bool keeps_index(const Node &n) {
+  return n.operation->traits.variant == MP_POOL_MAX && n.attributes[0].integer <= 15;
+}
+
+/// AvgPoolGrad does not need x.  MaxPoolGrad reads the kept positions, or else x.
 void differentiate_pool(Gradients &d, const Node &n) {
-  const bool is_max = n.operation->traits.variant == MP_POOL_MAX;
-  d.append_gradient(n, 0, is_max ? "MaxPoolGrad" : "AvgPoolGrad", "grad_x",
-                    {is_max ? n.input(0) : kNone});
+  if (n.operation->traits.variant != MP_POOL_MAX)
+    return d.append_gradient(n, 0, "AvgPoolGrad", "grad_x", {});
+  const bool has_index = keeps_index(n);
+  d.append_gradient(n, 0, "MaxPoolGrad", "grad_x",
+                    {has_index ? kNone : n.input(0), has_index ? n.outputs[1] : kNone});
 }
 
 void emit_pool(Emitter &e, const Node &n) {
   const mp_pool2d_desc_t desc = pool_desc(n, e.graph().in(n, 0).extent, n.dtype);
+  const bool has_index = keeps_index(n) && n.has_output(1);
+  e.size_output(n, 1, has_index ? static_cast<size_t>(e.graph().out(n, 0).numel()) : 0);
   e.append("mp_pool2d_forward", [=](const LaunchArgs &run) {
-    return mp_pool2d_forward(run.context, &desc, run.in(0), run.out(0), nullptr, run.stream);
+    return mp_pool2d_forward(run.context, &desc, run.in(0), run.out(0),
+                             has_index ? static_cast<uint8_t *>(run.out(1)) : nullptr, run.stream);
   });
 }
 
 void emit_pool_grad(Emitter &e, const Node &n) {
   const mp_pool2d_desc_t desc = pool_desc(n, e.graph().out(n, 0).extent, n.dtype);
   e.append("mp_pool2d_backward", [=](const LaunchArgs &run) {
-    return mp_pool2d_backward(run.context, &desc, run.in(1), nullptr, run.in(0), run.out(0),
+    return mp_pool2d_backward(run.context, &desc, run.in(1),
+                              static_cast<const uint8_t *>(run.in(2)), run.in(0), run.out(0),
                               nullptr, run.stream);
   });
 }
@@ -155,10 +166,10 @@ void emit_batch_norm_grad(Emitter &e, const Node &n) {
 
 // clang-format off
 constexpr Operation kImages[] = {
-    {"MaxPool", {{"x"}}, {{"y"}}, kMaxPool, infer_pool, differentiate_pool, emit_pool,
-     {.variant = MP_POOL_MAX}},
-    {"MaxPoolGrad", {{"dy"}, {"x"}}, {{"dx"}}, kMaxPool, nullptr, nullptr, emit_pool_grad,
-     {.variant = MP_POOL_MAX}},
+    {"MaxPool", {{"x"}}, {{"y"}, {"index", kKept | kBytes}}, kMaxPool, infer_pool,
+     differentiate_pool, emit_pool, {.variant = MP_POOL_MAX}},
+    {"MaxPoolGrad", {{"dy"}, {"x", kOptional}, {"index", kOptional}}, {{"dx"}}, kMaxPool, nullptr,
+     nullptr, emit_pool_grad, {.variant = MP_POOL_MAX}},
     {"AvgPool", {{"x"}}, {{"y"}}, kPool, infer_pool, differentiate_pool, emit_pool,
      {.variant = MP_POOL_AVG_EXCLUDE_PAD}},
     {"AvgPoolGrad", {{"dy"}}, {{"dx"}}, kPool, nullptr, nullptr, emit_pool_grad,

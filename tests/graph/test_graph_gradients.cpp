@@ -422,3 +422,33 @@ TEST_CASE("graph: gradients in 16 bits equal those in fp32 within rounding error
     }
   }
 }
+
+TEST_CASE("graph: max pooling with stored and with recomputed positions", "[graph][short]") {
+  for (const int32_t window : {2, 15, 16}) {
+    Described g;
+    const int32_t x = g.parameter("x", {2, 17, 18, 3});
+    const int32_t y = g.node("MaxPool", "pool", {x}, {{"window", window}, {"stride", 1}});
+    int32_t seed = -1;
+    require_ok(mp_graph_seed_gradient(g.handle, y, &seed));
+    g.compile(nullptr);
+    mp_pool2d_desc_t desc =
+        mp_pool2d_desc_default(MP_POOL_MAX, 2, 17, 18, 3, window, window, MP_FP32);
+    desc.stride_h = desc.stride_w = 1;
+    const int64_t elems = 2 * 17 * 18 * 3, outputs = 2 * (18 - window) * (19 - window) * 3;
+    Random random(8);
+    const Floats32 values = random_values(random, elems, 1.0);
+    const DeviceBuffer<float> dy(random_values(random, outputs, 1.0)), of_x(values), dx(elems);
+    g.write(x, values);
+    g.bind(seed, dy.data());
+    g.step();
+    require_ok(mp_pool2d_backward(context(), &desc, of_x.data(), nullptr, dy.data(), dx.data(),
+                                  nullptr, kStream));
+    const std::vector<double> gradient = g.gradient(x);
+    const Floats32 wanted = dx.download();
+    CAPTURE(window, g.describe());
+    CHECK(std::ranges::equal(gradient, wanted));
+    const auto planned = [](int64_t bytes) { return (bytes + 255) / 256 * 256; };
+    CHECK(g.memory().activations_unshared ==
+          2 * planned(4 * outputs) + (window < 16 ? planned(outputs) : 0));
+  }
+}
