@@ -12,6 +12,7 @@ Output conform_reductions(const Device &, Mistake);
 Output conform_atomics(const Device &, Mistake);
 Output conform_early_launches(const Device &, Mistake);
 Output conform_sorts(const Device &, Mistake);
+Output conform_maxima(const Device &, Mistake);
 Output conform_async_copies(const Device &, Mistake);
 Output conform_vectors(const Device &, Mistake);
 Output conform_wmma(const Device &, Mistake);

@@ -14,6 +14,7 @@ mpconform::Suite conformance_suite() {
       {"atomics", false, conform_atomics},
       {"early launches", false, conform_early_launches},
       {"sorts", false, conform_sorts},
+      {"maxima", false, conform_maxima},
       {"async copies", false, conform_async_copies},
       {"vectors", false, conform_vectors},
       {"wmma", false, conform_wmma},
