@@ -12,14 +12,23 @@ typedef struct cudnnPoolingStruct *cudnnPoolingDescriptor_t;  // declared by cuD
 
 namespace mpbench {
 
-/// Device tensors of one call; NULL if the layer has no such tensor.
-struct LayerTensors {
-  void *x = nullptr, *y = nullptr, *dy = nullptr, *dx = nullptr;
-  float *gamma = nullptr, *beta = nullptr, *running_mean = nullptr, *running_var = nullptr;
-  float *saved_mean = nullptr, *saved_inv_std = nullptr, *dgamma = nullptr, *dbeta = nullptr;
-  int32_t *labels = nullptr;
-  float *losses = nullptr;
-  uint8_t *index = nullptr;  ///< max pooling, backward: positions of maxima; not for cuDNN
+/// Indices of the arrays of a layer.
+enum LayerIndex : size_t {
+  kX,
+  kY,
+  kDy,
+  kDx,
+  kGamma,
+  kBeta,
+  kRunningMean,
+  kRunningVar,
+  kSavedMean,
+  kSavedInvStd,
+  kDgamma,
+  kDbeta,
+  kIndex = kGamma,  ///< max pooling: not for cuDNN
+  kLabels = kY,
+  kLosses = kDy
 };
 
 /// One pass of a layer, ready to be enqueued.

@@ -31,79 +31,11 @@ std::vector<void *> LayerData::make_set(RandomPool &low, RandomPool &single) {
     else if (array.is_input && elems > 0)
       (array.dtype == MP_FP32 ? single : low).fill(data, elems);
   }
-  set.y = take<void>(y, elem_bytes);
-  if (shape_.layer == Layer::kBatchNorm) {
-    RandomPool channels(machine_, MP_FP32);
-    for (float *LayerTensors::*field :
-         {&LayerTensors::gamma, &LayerTensors::beta, &LayerTensors::running_mean,
-          &LayerTensors::running_var, &LayerTensors::saved_mean, &LayerTensors::saved_inv_std,
-          &LayerTensors::dgamma, &LayerTensors::dbeta}) {
-      set.*field = take<float>(shape_.c, sizeof(float));
-      channels.fill(set.*field, shape_.c);
-    }
-  }
-  if (shape_.pass == LayerPass::kForward) return;
-  set.dy = take<void>(y, elem_bytes);
-  set.dx = take<void>(x, elem_bytes);
-  if (shape_.layer == Layer::kMaxPool) set.index = take<uint8_t>(y, 1);
-  pool.fill(set.dy, y);
-  enqueue(LayerPass::kForward, set);
+  return set;
 }
 
-void LayerData::enqueue(LayerPass pass, const LayerTensors &set) const {
-  if (shape_.layer == Layer::kSoftmaxXent) return enqueue_softmax(pass, set);
-  if (shape_.layer == Layer::kBatchNorm) return enqueue_batch_norm(pass, set);
-  enqueue_pool(pass, set);
-}
-
-void LayerData::enqueue_softmax(LayerPass, const LayerTensors &set) const {
-  const mp_xent_desc_t desc = mp_xent_desc_default(shape_.n, shape_.c, dtype_);
-  mp_xent_tensors_t t;
-  MP_INIT_STRUCT(&t);
-  t.x = set.x;
-  t.labels = set.labels;
-  t.row_loss = set.losses;
-  t.dx = set.dx;
-  check(mp_softmax_xent(machine_.context(), &desc, &t, machine_.stream()));
-}
-
-void LayerData::enqueue_batch_norm(LayerPass pass, const LayerTensors &set) const {
-  const mp_batchnorm_desc_t desc = batch_norm_desc(shape_, dtype_);
-  mp_batchnorm_tensors_t t;
-  MP_INIT_STRUCT(&t);
-  t.x = set.x;
-  t.gamma = set.gamma;
-  t.beta = set.beta;
-  t.saved_mean = set.saved_mean;
-  t.saved_inv_std = set.saved_inv_std;
-  const auto bytes = static_cast<size_t>(workspace_.bytes());
-  if (pass == LayerPass::kForward) {
-    t.running_mean = set.running_mean;
-    t.running_var = set.running_var;
-    t.y = set.y;
-    check(mp_batchnorm_forward_training(machine_.context(), &desc, &t, workspace_.data(), bytes,
-                                        machine_.stream()));
-    return;
-  }
-  t.dy = set.dy;
-  t.dx = set.dx;
-  t.dgamma = set.dgamma;
-  t.dbeta = set.dbeta;
-  check(mp_batchnorm_backward(machine_.context(), &desc, &t, workspace_.data(), bytes,
-                              machine_.stream()));
-}
-
-void LayerData::enqueue_pool(LayerPass pass, const LayerTensors &set) const {
-  const mp_pool2d_desc_t desc = pool_desc(shape_, dtype_);
-  check(
-      pass == LayerPass::kForward
-          ? mp_pool2d_forward(machine_.context(), &desc, set.x, set.y, set.index, machine_.stream())
-          : mp_pool2d_backward(machine_.context(), &desc, set.x, set.index, set.dy, set.dx, nullptr,
-                               machine_.stream()));
-}
-
-const LayerTensors &LayerData::next_set() {
-  const LayerTensors &set = sets_[next_];
+const std::vector<void *> &LayerData::next_set() {
+  const std::vector<void *> &set = sets_[next_];
   next_ = (next_ + 1) % sets_.size();
   return set;
 }

@@ -80,10 +80,15 @@ LayerCalls pool(const Machine &machine, const LayerShape &shape, mp_dtype_t dtyp
                   {shape.y_elems(), dtype},
                   {shape.y_elems(), dtype, true, true},
                   {shape.x_elems(), dtype, false, true}};
+  // A byte per element of y.  The forward pass stores positions only for the backward pass.
+  if (mode == MP_POOL_MAX)
+    layer.arrays.push_back({(shape.y_elems() + 3) / 4, MP_INT32, true, true});
   layer.enqueue = [=, &machine](bool is_forward, const Arrays &a, const Buffer &) {
-    check(is_forward ? mp_pool2d_forward(machine.context(), &desc, a[kX], a[kY], machine.stream())
-                     : mp_pool2d_backward(machine.context(), &desc, a[kX], a[kDy], a[kDx], nullptr,
-                                          machine.stream()));
+    auto *const index = static_cast<uint8_t *>(mode == MP_POOL_MAX ? a[kIndex] : nullptr);
+    check(is_forward
+              ? mp_pool2d_forward(machine.context(), &desc, a[kX], a[kY], index, machine.stream())
+              : mp_pool2d_backward(machine.context(), &desc, a[kX], index, a[kDy], a[kDx], nullptr,
+                                   machine.stream()));
   };
   return layer;
 }
