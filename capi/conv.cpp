@@ -168,31 +168,29 @@ void check_overlap(const ConvCall &call, const ConvProblem &problem, const Works
 }
 
 /// Measures the kernels of a new call.
-void measure(const Context &context, const ConvProblem &problem, const Workspace &space,
-             mp_stream_t stream) {
+void measure(const Context &context, const ConvProblem &problem, int32_t max_kernels,
+             const Workspace &space, mp_stream_t stream) {
   const TunedCall call(context, key_of(problem), space.bytes);
   if (call.kernel() != nullptr) return;
-  const ScratchOutput scratch(context, problem.out);
-  ConvProblem measured = problem;
-  measured.out = scratch.get();
   const PlanRequest request = plan_request(context, space.bytes);
-  const auto launch = [&](const char *kernel) {
-    ConvPlan plan;
+  const auto make_plan = [&](const char *kernel, ConvPlan *plan) {
     const char *why;
-    plan_named_conv(problem, request, kernel, &plan, &why);
+    return plan_named_conv(problem, request, kernel, plan, &why);
+  };
+  const auto launch = [&](const ConvProblem &measured, const ConvPlan &plan) {
     context.backend.conv(context.device, measured, plan, space, stream);
   };
   const char *const pass = problem.op == MP_CONV_FPROP   ? "fprop, "
                            : problem.op == MP_CONV_DGRAD ? "dgrad, "
                                                          : "wgrad, ";
-  call.measure(pass + text_of(problem.shape),
-               kernels_to_measure(context, rank_conv(problem, request), space.bytes), launch,
-               stream);
+  call.measure<ConvPlan>(pass + text_of(problem.shape), problem, rank_conv(problem, request),
+                         max_kernels, space.bytes, make_plan, launch, stream);
 }
 
 void run(const Context &context, const ConvCall &call, const ConvProblem &problem,
          const RequestedPlan &requested, const Workspace &space, mp_stream_t stream) {
-  if (context.measured_kernels > 0 && !requested.is_set()) measure(context, problem, space, stream);
+  const int32_t max_kernels = context.measured_kernels;
+  if (max_kernels > 0 && !requested.is_set()) measure(context, problem, max_kernels, space, stream);
   const ConvPlan plan = find_conv_plan(context, problem, requested, space.bytes);
   log_slow_plan(context, call.function, problem.out, plan.gemm, space.bytes,
                 [&] { return conv_slow_path_reason(problem, context.device); });

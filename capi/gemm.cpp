@@ -140,30 +140,28 @@ mp_status_t get_plan(const char *function, mp_context_t context, const mp_gemm_d
 
 /// Measures the kernels of a new call.
 void measure(const Context &context, const GemmProblem &problem, const GemmShape &shape,
-             const Workspace &workspace, mp_stream_t stream) {
+             int32_t max_kernels, const Workspace &workspace, mp_stream_t stream) {
   const TunedCall call(context, shape, workspace.bytes);
   if (shape.out.items != ItemAccess::strided || shape.k == 0 || call.kernel() != nullptr) return;
-  const ScratchOutput scratch(context, problem.out);
-  GemmProblem measured = problem;
-  measured.out = scratch.get();
   const PlanRequest request = plan_request(context, workspace.bytes);
-  const auto launch = [&](const char *kernel) {
-    GemmPlan plan;
+  const auto make_plan = [&](const char *kernel, GemmPlan *plan) {
     const char *why;
-    plan_named_gemm(shape, request, kernel, &plan, &why);
+    return plan_named_gemm(shape, request, kernel, plan, &why);
+  };
+  const auto launch = [&](const GemmProblem &measured, const GemmPlan &plan) {
     context.backend.gemm(context.device, measured, plan, workspace, stream);
   };
-  call.measure(text_of(shape),
-               kernels_to_measure(context, rank_gemm(shape, request), workspace.bytes), launch,
-               stream);
+  call.measure<GemmPlan>(text_of(shape), problem, rank_gemm(shape, request), max_kernels,
+                         workspace.bytes, make_plan, launch, stream);
 }
 
 /// Selects a kernel for a checked problem, logs and launches it.
 void run(const Context &context, const char *function, const GemmProblem &problem,
          const RequestedPlan &requested, const Workspace &workspace, mp_stream_t stream) {
   const GemmShape shape = shape_of(problem);
-  if (context.measured_kernels > 0 && !requested.is_set())
-    measure(context, problem, shape, workspace, stream);
+  const int32_t max_kernels = context.measured_kernels;
+  if (max_kernels > 0 && !requested.is_set())
+    measure(context, problem, shape, max_kernels, workspace, stream);
   const GemmPlan plan = find_call_plan(context, shape, requested, workspace.bytes);
   log_slow_plan(context, function, problem.out, plan, workspace.bytes,
                 [&] { return slow_path_reason(shape, context.device); });

@@ -114,15 +114,16 @@ uint64_t hash_of(const GemmShape &shape) {
 
 uint64_t hash_of(const ConvKey &key) {
   Hash hash{key.hash()};
-  hash.mix(uint64_t{key.image_is_aligned} << 1 | uint64_t{key.other_is_aligned});
+  hash.mix({int64_t{key.image_is_aligned}, int64_t{key.other_is_aligned}, int64_t{key.shape.p},
+            int64_t{key.shape.q}});
   mix_layouts(hash, key.out);
   return hash.sum;
 }
 
 uint64_t key_of(const Device &device, uint64_t shape, size_t workspace_bytes) {
   Hash hash{shape};
-  hash.mix({static_cast<int64_t>(device.target), int64_t{device.arch}, int64_t{device.num_sms},
-            static_cast<int64_t>(workspace_bytes)});
+  hash.mix({int64_t{mp_version()}, static_cast<int64_t>(device.target), int64_t{device.arch},
+            int64_t{device.num_sms}, static_cast<int64_t>(workspace_bytes)});
   return hash.sum;
 }
 
@@ -176,24 +177,24 @@ const char *TunedCall::kernel() const {
   return fastest_kernel(gemm_tuning(), key_);
 }
 
-void TunedCall::measure(const std::string &text, const std::vector<const char *> &kernels,
-                        const std::function<void(const char *kernel)> &launch,
+void TunedCall::measure(const std::string &text, const std::vector<Candidate> &candidates,
                         mp_stream_t stream) const {
   constexpr double kMinGain = 0.02;  // smaller differences are noise
-  const char *fastest = nullptr;
+  const Candidate *fastest = nullptr;
   double best_us = 0, first_us = 0;
-  for (const char *const kernel : kernels) {
-    const double us = microseconds(
-        context_, [&] { launch(kernel); }, stream);
-    if (kernel == kernels[0]) first_us = us;
+  for (const Candidate &candidate : candidates) {
+    const double us = microseconds(context_, candidate.launch, stream);
+    if (&candidate == &candidates[0]) first_us = us;
     if (fastest != nullptr && us > best_us * (1 - kMinGain)) continue;
-    fastest = kernel;
+    fastest = &candidate;
     best_us = us;
   }
+  if (fastest == nullptr) return;
   std::string times = text_of_us(best_us);
-  if (fastest != kernels[0]) times += "; " + (kernels[0] + (": " + text_of_us(first_us)));
+  if (fastest != &candidates[0])
+    times += "; " + (candidates[0].kernel + (": " + text_of_us(first_us)));
   const std::lock_guard lock(measurements_mutex);
-  measurements().emplace(key_, Measurement{fastest, text + "; " + times});
+  measurements().emplace(key_, Measurement{fastest->kernel, text + "; " + times});
   generation++;
 }
 

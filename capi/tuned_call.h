@@ -18,32 +18,6 @@ namespace mp {
 /// reads the file, and logs an invalid one.
 const GemmTuning &gemm_tuning();
 
-/// Calls with equal shapes, workspace and device.
-class TunedCall {
- public:
-  TunedCall(const Context &, const GemmShape &, size_t workspace_bytes);
-  TunedCall(const Context &, const RaggedShape &, size_t workspace_bytes);
-  TunedCall(const Context &, const ConvKey &, size_t workspace_bytes);
-
-  /// Returns the kernel that was measured to be the fastest, in static storage, or NULL.
-  const char *kernel() const;
-  /// Measures kernels and remembers the fastest.  Waits for the stream.
-  /// @param text     describes the call
-  /// @param kernels  the first one is predicted to be the fastest
-  /// @param launch   enqueues a kernel
-  void measure(const std::string &text, const std::vector<const char *> &kernels,
-               const std::function<void(const char *kernel)> &launch, mp_stream_t stream) const;
-
- private:
-  TunedCall(const Context &, uint64_t shape, size_t workspace_bytes);
-
-  const Context &context_;
-  const uint64_t key_;
-};
-
-/// Increases when a kernel is remembered: plans in caches may be outdated.
-uint64_t tuning_generation();
-
 /// Output in scratch memory with the layout and alignment of `out`, for launches whose results are
 /// not used.  C stays where it is.
 class ScratchOutput {
@@ -60,17 +34,50 @@ class ScratchOutput {
   void *memory_;
 };
 
-/// Returns the first kernels of a ranking that fit into the workspace, as many as the context
-/// measures.
-template <class Ranking>
-std::vector<const char *> kernels_to_measure(const Context &context, const Ranking &ranked,
-                                             size_t workspace_bytes) {
-  std::vector<const char *> names;
-  for (const auto &entry : ranked) {
-    if (static_cast<int32_t>(names.size()) == context.measured_kernels) break;
-    if (entry.workspace_bytes <= workspace_bytes) names.push_back(entry.name);
+/// Identifies calls that share a measurement: those with equal shapes, workspace and device.
+class TunedCall {
+ public:
+  TunedCall(const Context &, const GemmShape &, size_t workspace_bytes);
+  TunedCall(const Context &, const RaggedShape &, size_t workspace_bytes);
+  TunedCall(const Context &, const ConvKey &, size_t workspace_bytes);
+
+  /// Returns the kernel that was measured to be the fastest, in static storage, or NULL.
+  const char *kernel() const;
+  /// Measures the first plans of a ranking that fit into the workspace, on scratch outputs, and
+  /// remembers the fastest.  Waits for the device.
+  /// @param text       describes the call
+  /// @param make_plan  make_plan(kernel name, &plan) returns false if there is no plan
+  /// @param launch     launch(problem, plan) enqueues a plan
+  template <class Plan, class Problem, class Ranking, class MakePlan, class Launch>
+  void measure(const std::string &text, const Problem &problem, const Ranking &ranked,
+               int32_t max_kernels, size_t workspace_bytes, const MakePlan &make_plan,
+               const Launch &launch, mp_stream_t stream) const {
+    const ScratchOutput scratch(context_, problem.out);
+    Problem measured = problem;
+    measured.out = scratch.get();
+    std::vector<Candidate> candidates;
+    for (const auto &entry : ranked) {
+      if (static_cast<int64_t>(candidates.size()) >= max_kernels) break;
+      Plan plan;
+      if (entry.workspace_bytes <= workspace_bytes && make_plan(entry.name, &plan))
+        candidates.push_back({plan.name, [&, plan] { launch(measured, plan); }});
+    }
+    measure(text, candidates, stream);
   }
-  return names;
-}
+
+ private:
+  struct Candidate {
+    const char *kernel;
+    std::function<void()> launch;
+  };
+  TunedCall(const Context &, uint64_t shape, size_t workspace_bytes);
+  void measure(const std::string &text, const std::vector<Candidate> &, mp_stream_t stream) const;
+
+  const Context &context_;
+  const uint64_t key_;
+};
+
+/// Increases when a kernel is remembered: plans in caches may be outdated.
+uint64_t tuning_generation();
 
 }  // namespace mp

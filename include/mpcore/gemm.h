@@ -91,7 +91,10 @@ static inline mp_epilogue_t mp_epilogue_default(void) {
  *  Promise: the same plan, descriptor and data with the same alignment give the same bits on all
  *  devices of one architecture, whatever the workspace size, tuning file and SM limit.  Exception:
  *  kernels "..._c2" use pairs of SMs, so with an SM limit of 1 the call returns
- *  MP_ERROR_UNSUPPORTED.  A plan for another descriptor runs if its kernel supports the shape; it
+ *  MP_ERROR_UNSUPPORTED, as do kernels "conv_wgmma..._copied" with a driver that rejects tensor
+ *  maps of overlapping pixels.
+ *
+ *  A plan for another descriptor runs if its kernel supports the shape; it
  *  may then require another workspace, which the workspace query with that plan returns.
  *
  *  Errors of calls with a plan:
@@ -224,11 +227,12 @@ MP_API mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, con
  *  be the fastest is kept unless another one is at least 2% faster.
  *
  *  To measure the calls of a program, run one step of it: results are those of an ordinary call.
- *  A measuring call waits for the stream, allocates device memory as large as its outputs, and must
- *  not be captured in a CUDA graph.  Between the runs, operands stay in caches.
+ *  A measuring call allocates device memory as large as its outputs and waits for the device.  No
+ *  thread may capture a CUDA graph at that time, other threads should be idle, and ranks must
+ *  measure at the same point of a step.  Between the runs, operands stay in caches.
  *
- *  Not measured: calls with desc->plan, mp_gemm_batched, mp_gemm_grouped, mp_gemm_ragged, and
- *  recurrent layers.
+ *  Not measured: calls with desc->plan, mp_gemm_batched, mp_gemm_grouped (which may use kernels
+ *  that were measured for equal calls of mp_gemm), mp_gemm_ragged, and recurrent layers.
  *
  *  Other kernels add in another order, so results differ in the last bits from those without
  *  measurements and, because times vary, between processes.  For equal bits, measure once and set
@@ -239,8 +243,8 @@ MP_API mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, con
 MP_API mp_status_t mp_tuning_measure(mp_context_t context, int32_t max_kernels);
 
 /** Returns what this process has measured, as lines for a file MP_GEMM_TUNING.  They may follow a
- *  table of constants.  They hold for devices with the architecture and number of SMs of this one
- *  and for this version of the library; other devices and versions ignore them.
+ *  table of constants.  They apply to devices with the same architecture and number of SMs, and to
+ *  this version of the library; other devices and versions ignore them.
  *  @param text   host, optional, out: NUL-terminated; NULL only returns the size.
  *  @param bytes  host.  In: size of text.  Out: required size, including the NUL.
  *  @retval MP_ERROR_WORKSPACE_TOO_SMALL *bytes is smaller than the required size */

@@ -88,7 +88,9 @@ TEST_CASE("C++: functions return their results", "[cpp]") {
   CHECK(context.gemm_workspace_size(gemm) == bytes);
   CHECK(context.gemm_kernel_info(gemm, 0).name != nullptr);
   context.measure_kernels(0);
-  CHECK(mp::tuning_text() == "");
+  const std::string measured = mp::tuning_text();
+  mp::check(mp_tuning_get_text(nullptr, &bytes));
+  CHECK(measured.size() + 1 == bytes);
 }
 
 TEST_CASE("C++: every handle frees its object once, also after moves", "[cpp]") {

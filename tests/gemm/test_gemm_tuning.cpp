@@ -2,8 +2,8 @@
 // ignored.  The variable is read once per process, so each case runs in its own process: this
 // program, with a hidden test that queries the first kernel.
 //
-// mp_tuning_measure: measuring calls have the results of ordinary ones, and what they measure,
-// written to such a file, selects kernels in another process.
+// mp_tuning_measure: measuring calls have the results of ordinary ones, and a file with their
+// measurements selects kernels in another process.
 #define MP_ENABLE_EXPERIMENTAL
 #include <sys/stat.h>
 #include <unistd.h>
@@ -338,7 +338,7 @@ TEST_CASE("tuning: a measuring convolution has the results of an ordinary one", 
   }
 }
 
-TEST_CASE("tuning: calls with a plan, pointers or other options are not measured twice", "[gemm]") {
+TEST_CASE("tuning: calls with a plan or pointers are not measured", "[gemm]") {
   const Measuring measuring(2);
   GemmCase c;
   c.m = c.n = 40;
