@@ -273,7 +273,8 @@ void Executor::run(std::initializer_list<Phase> phases, LaunchArgs run) {
   float *const found_inf = run.found_inf;
   for (const Launch &launch : launches_.at(graph_.batch)) {
     if (std::ranges::find(phases, launch.phase) == phases.end()) continue;
-    // Forward nodes that wait for the loss compute no gradients.
+    // Forward nodes that run after the loss compute no gradients, so their infinities do not skip
+    // the step.
     run.found_inf = launch.phase == Phase::backward ? found_inf : nullptr;
     run.inputs = &launch.inputs;
     run.outputs = &launch.outputs;

@@ -42,7 +42,7 @@ void infer_pool(Graph &g, const Node &n) {
   set_extent(g, n, 0, {x.extent[0], p, q, x.extent[3]});
 }
 
-/// Returns whether a max pool keeps the positions of its maxima; its windows are square.
+/// Returns whether the positions of a max pool fit in a byte; windows are square.
 bool keeps_index(const Node &n) {
   return n.operation->traits.variant == MP_POOL_MAX && n.attributes[0].integer <= 15;
 }
@@ -69,9 +69,10 @@ void emit_pool(Emitter &e, const Node &n) {
 void emit_pool_grad(Emitter &e, const Node &n) {
   const mp_pool2d_desc_t desc = pool_desc(n, e.graph().out(n, 0).extent, n.dtype);
   e.append("mp_pool2d_backward", [=](const LaunchArgs &run) {
+    const mp_grad_stats_t stats{run.found_inf, nullptr};
     return mp_pool2d_backward(run.context, &desc, run.in(1),
                               static_cast<const uint8_t *>(run.in(2)), run.in(0), run.out(0),
-                              nullptr, run.stream);
+                              &stats, run.stream);
   });
 }
 
@@ -157,6 +158,7 @@ void emit_batch_norm_grad(Emitter &e, const Node &n) {
     t.dx = run.out(kGradX);
     t.dgamma = run.floats_out(kGradGamma);
     t.dbeta = run.floats_out(kGradBeta);
+    t.stats.found_inf = run.found_inf;
     return mp_batchnorm_backward(run.context, &desc, &t, run.workspace, run.workspace_bytes,
                                  run.stream);
   });

@@ -82,3 +82,51 @@ TEST_CASE("graph: an infinite value computed after the loss does not skip the st
   CHECK(skipped_of_one_step(g, 6) == 0);
   CHECK(g.read(late) == std::vector<double>(2, infinity));
 }
+
+namespace {
+
+/// Returns found_inf of a scaler with S = 1 after a backward pass in FP16 with dy as the gradient
+/// of `y`, before a step.
+float found_inf_of(Described &g, int32_t y, int32_t p, const Floats32 &values, const Floats32 &dy) {
+  const PolicyHandle policy = make_policy(MP_FP16);
+  require_ok(mp_autocast_set_nodes(policy.get(), "*", MP_OP_CLASS_ALLOW));
+  int32_t seed;
+  require_ok(mp_graph_seed_gradient(g.handle, y, &seed));
+  g.compile(policy.get());
+  g.write(p, values);
+  const DeviceBuffer<float> of_y(dy);
+  g.bind(seed, of_y.data());
+  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
+  config.init_scale = 1.0f;
+  const ScalerHandle scaler = mptools::make_scaler(context(), config);
+  g.step(scaler.get());
+  float found = -1;
+  require_ok(mp_memcpy(context(), &found, mp_scaler_get_found_inf_address(scaler.get()),
+                       sizeof found, kStream));
+  require_ok(mp_stream_sync(context(), kStream));
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("graph: overflow in gradients of max pooling and batch normalization is found",
+          "[graph][short]") {
+  for (const float dy : {10.0f, 20000.0f}) {
+    CAPTURE(dy);
+    {
+      Described g;  // the center of 3 x 3 pixels is the maximum of all four windows
+      const int32_t p = g.parameter("p", {1, 3, 3, 1});
+      const int32_t y = g.node("MaxPool", "pool", {p}, {{"window", 2}, {"stride", 1}});
+      CHECK(found_inf_of(g, y, p, {0, 0, 0, 0, 1, 0, 0, 0, 0}, Floats32(4, dy)) ==
+            (dy > 100 ? 1.0f : 0.0f));
+    }
+    {
+      Described g;  // dx = dy / 0.0033
+      const int32_t p = g.parameter("p", {4, 1});
+      const int32_t y =
+          g.node("BatchNorm", "bn", {p, -1, -1, g.state("mean", {1}), g.state("variance", {1})});
+      CHECK(found_inf_of(g, y, p, {1e-3f, -1e-3f, 1e-3f, -1e-3f}, {dy, dy, -dy, -dy}) ==
+            (dy > 100 ? 1.0f : 0.0f));
+    }
+  }
+}
