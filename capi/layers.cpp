@@ -188,6 +188,10 @@ mp_pool2d_desc_t read_desc(const mp_pool2d_desc_t *user) {
   require_flags(d.flags, MP_POOL_FLAG_CEIL, "flags");
   require_side(height(d));
   require_side(width(d));
+  constexpr int64_t kMaxWindow = std::numeric_limits<int32_t>::max();
+  const int64_t window = int64_t{d.window_h} * d.window_w;
+  MP_REQUIRE(window <= kMaxWindow, MP_ERROR_INVALID_ARGUMENT, "window_h = ", d.window_h,
+             ", window_w = ", d.window_w, ": product exceeds ", kMaxWindow);
   const Pixels outputs = outputs_of(d);
   require_extents({d.n, d.h, d.w, d.c}, d.dtype, "n * h * w * c");
   require_extents({d.n, outputs.p, outputs.q, d.c}, d.dtype, "n * P * Q * c");

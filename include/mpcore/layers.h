@@ -48,7 +48,8 @@ typedef enum mp_pool_flags {
  *
  *  Q likewise.  Every window contains at least one pixel, because padding must be smaller than the
  *  extent of the window, and dilation_h at most H if pad_top > 0 (dilation_w and W likewise).  The
- *  height and width of the padded image must be at most 2^30.
+ *  height and width of the padded image must be at most 2^30, and windows must have fewer than 2^31
+ *  elements.
  *
  *  If the window is larger than the padded image (with MP_POOL_FLAG_CEIL: by a stride or more), P
  *  or Q is 0: y is empty and dx is 0. */

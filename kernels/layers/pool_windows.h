@@ -62,7 +62,7 @@ struct PoolSide {
   MP_DEVICE int32_t padded_count(int32_t output) const {
     return taps_within(size + pad_behind - origin(output));
   }
-  /// Returns the windows between whose first and last pixels are those from `first` to `last`.
+  /// Returns the windows whose extent contains a pixel from `first` to `last`.
   MP_DEVICE Range windows(int32_t first, int32_t last) const {
     const int32_t beyond = first + pad - extent;  // a window that starts here ends too early
     return {beyond < 0 ? 0 : strides.divide(beyond).quotient + 1,

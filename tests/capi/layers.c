@@ -111,6 +111,12 @@ static void test_pool_desc(void) {
   d.h = 1 << 30, d.pad_bottom = 1;
   FAILS(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
         "h");
+  d = pool_desc();
+  d.window_h = d.window_w = 46341; /* 2^31 elements and more */
+  FAILS(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
+        "window_h");
+  d.window_h = 46340;
+  WORKS(mp_pool2d_forward(context, &d, at(kX), at(kY), NULL, NULL));
 }
 
 static void test_pool_pointers(void) {
