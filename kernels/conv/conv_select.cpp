@@ -206,7 +206,7 @@ const char *why_no_copies(const CopiedProduct &product, const Device &device) {
   if (!product.exists())
     return product.family == ConvFamily::im2col
                ? "requires fprop or wgrad of a 16-bit x with c of at most 8, k a multiple of 8, "
-                 "groups = 1 and dilation_w = 1"
+                 "groups = 1, dilation_w = 1, and sizes within the limits of im2col TMA"
                : "requires fprop or wgrad of a 16-bit x with groups = 1 and unaligned rows of taps";
   return product.copy.has_windows() && device.has_wgmma && !device.has_overlapping_maps
              ? "requires a driver that encodes tensor maps with overlapping pixels"

@@ -64,11 +64,13 @@ PaddedImage windows_of(const ConvProblem &p, int32_t rows) {
   if (reach + group_step >= kEndOfElems) return {};  // image rows have 32 bits
   if (int64_t{s.h} * s.w >= kEndOfElems / s.c) return {};
   if (double(s.k) * s.r * s.s * copy.channels >= double(kEndOfLines)) return {};
-  return sized(p, copy, reach / line_step + 1, reach_of_patches(s));
+  // Lines are at least as long as the strides of their windows: cuTensorMapEncodeIm2col.
+  const int64_t width = std::max<int64_t>(reach_of_patches(s), int64_t{s.q} * s.stride_w);
+  return sized(p, copy, reach / line_step + 1, width);
 }
 
-/// Elements that the copy is made of, counted twice because it is written and read, and elements
-/// of all windows as the kernel reads them.
+/// Traffic in elements: the copy, which is written and read (its bytes, at two per element), and
+/// all windows as the kernel reads them.
 double window_traffic(const ConvProblem &p, const PaddedImage &copy) {
   const ConvShape &s = p.shape;
   const double windows = double(s.n) * s.p * s.q * (s.r / copy.rows);

@@ -97,8 +97,9 @@ const TensorMap &tensor_map(const TensorMapSpec &);
 const TensorMap &im2col_map(const Im2colSpec &);
 
 #if MP_ON_CUDA
-/// Returns whether the driver encodes an im2col map whose pixels overlap.  Its documentation shows
-/// strides of at least the size of a pixel, but states no such rule.
+/// Returns whether the driver encodes an im2col map whose pixels overlap.  cuda.h lists strides of
+/// at least the size of a pixel among the requirements, which drivers may not check.  The case
+/// "overlapping pixels" of tests/conformance checks the loads.
 bool encodes_overlapping_maps(int ordinal);
 #endif
 
