@@ -114,6 +114,7 @@ class WgmmaClusterBlock {
       apply(row, column, valid, sums);
     }
     // Other blocks may still read this one's sums; apply() has used what this one read.
+    warp_sync();  // the barrier requires converged warps
     cluster_sync_relaxed();
   }
 

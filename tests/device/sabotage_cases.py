@@ -282,8 +282,9 @@ REASONS = [
     *(Reason(case, "bar.sync", "left out", most, "before the sums overwrite the stages: " + AT_ONCE)
       for case, most in ((STEPS, 1), (THIN, 2))),
     *(Reason(case, "bar.warp.sync", "left out", most,
-             "after a single-lane section: lanes reconverge at the next wait or product")
-      for case, most in ((STEPS, 3), (THIN, 6))),
+             "after a single-lane section: lanes reconverge at the next wait or product; before the last barrier of a "
+             "cluster: lanes reconverge after the loop")
+      for case, most in ((STEPS, 4), (THIN, 7))),
     *(Reason(case, "mapa.*", "always block 0", most, "block 0 has the sums of the first part")
       for case, most in ((STEPS, 1), (THIN, 2))),
     *(Reason(THIN, "or.b64", f"descriptor: {field}", 4, "only the low word is used; the fields are constants of later statements")
