@@ -29,7 +29,7 @@ UP_TO_SM80 := attention/attention_backward attention/attention_forward attention
 WITHOUT_KERNELS := backend conv/conv conv/conv_wgmma_launch gemm/gemm rnn/backward_data \
   rnn/backward_weights rnn/forward simt/cuda/tensor_map
 # These kernels run on no other architecture.
-FOR_SM90A := conv/conv_wgmma gemm/gemm_thin gemm/gemm_wgmma rnn/fused_wgmma
+FOR_SM90A := conv/conv_wgmma conv/copy_windows gemm/gemm_thin gemm/gemm_wgmma rnn/fused_wgmma
 
 # PTX version for machine code of architecture $(1): its own if $(1) is one of $(3), the older ones;
 # otherwise the first of $(2) that is in ARCHS.

@@ -274,8 +274,8 @@ void CostCounter::count_gemv(const GemmShape &p) {
   common_.epilogues = 1;
 }
 
-double CostCounter::waves(double tiles) const {
-  const double waves = std::ceil(tiles / at_a_time_), blocks = kernel_.blocks_per_sm;
+double CostCounter::waves(double tiles, double at_a_time) const {
+  const double waves = std::ceil(tiles / at_a_time), blocks = kernel_.blocks_per_sm;
   const double left = waves - blocks * std::floor(waves / blocks);
   if (!shares_sms_ || left == 0) return waves;
   return waves + std::max(kernel_.single_block_slowdown - left, 0.0);
@@ -290,15 +290,10 @@ PlanCost CostCounter::count(int split_k) const {
   const bool is_thin = kernel_.family == GemmFamily::thin;
   const double at_a_time =
       is_thin && shares_sms_ ? std::max(std::floor(num_sms_ / split_k), 1.0) * split_k : at_a_time_;
-  cost.waves = std::ceil(tiles_ * split_k / at_a_time);
-  if (shares_sms_) {
-    const double left =
-        cost.waves - kernel_.blocks_per_sm * std::floor(cost.waves / kernel_.blocks_per_sm);
-    if (left > 0) cost.waves += std::max(kernel_.single_block_slowdown - left, 0.0);
-  }
+  cost.waves = waves(mains_ * split_k, at_a_time);
   cost.slice_k = static_cast<double>(k_per_slice(kernel_, k_, split_k)) / kElemsPerK;
   if (is_producer_bound_) cost.producer_stages = cost.slice_k * kElemsPerK / kernel_.tile_k;
-  cost.epilogues = cost.waves;
+  cost.epilogues = waves(tiles_ * split_k, at_a_time);
   if (is_thin) {
     // The blocks of a cluster share the epilogue of a tile.
     cost.epilogue = share_;

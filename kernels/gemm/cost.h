@@ -69,7 +69,7 @@ class CostCounter {
 
  private:
   /// Returns how many of the tiles the busiest SM computes.
-  double waves(double tiles) const;
+  double waves(double tiles, double at_a_time) const;
   void add_split(PlanCost &cost, int split_k) const;
   /// A wave of a gemv kernel has 2^20 elements of the matrix; slice_k is the number of vectors.
   void count_gemv(const GemmShape &shape);

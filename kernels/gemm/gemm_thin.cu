@@ -1,7 +1,7 @@
 // D = epilogue(op(A) op(B)) for few rows on Hopper: bound by the bytes of B.
 //
-// The operands are exchanged: 64 columns of B are the rows of a wgmma, and the rows of A are its 16
-// or 32 columns.  The blocks of a cluster split k (wgmma_cluster.h), so that a B of few columns is
+// A wgmma computes the transpose of D: its 64 rows are columns of B, and its 16 or 32 columns are
+// rows of A.  The blocks of a cluster split k (wgmma_cluster.h), so that a B of few columns is
 // read by most SMs.  Their sums are added in distributed shared memory, not in workspace.
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm_args.h"

@@ -147,7 +147,8 @@ class Candidate {
   }
 
   /// Order of equally fast variants: by family, then by the elements of all tiles, since those
-  /// beyond D cost power.  More blocks of a thin kernel have more loads in flight.
+  /// beyond D cost power.  Thin kernels prefer more blocks, which
+  /// have more loads in flight.
   uint32_t tie_break(int split_k) const {
     const double elems = static_cast<double>(tiles_.m) * kernel_.tile_m *
                          static_cast<double>(tiles_.n) * kernel_.tile_n;

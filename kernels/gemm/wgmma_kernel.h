@@ -52,10 +52,11 @@ MP_DEVICE bool shares_b() {
 
 /// Sequence of work tiles of a block.
 ///
-/// The grid has at most one block per SM.  Of C clusters, cluster c takes the runs c, c + C,
-/// c + 2 C and so on.  A run is one work tile, or several of a batch item behind a pointer, whose
-/// tensor maps are then acquired once per run.  The producer and both consumers of a block iterate
-/// over the same work tiles.
+/// The grid has at most one block per SM.  Cluster c of C takes the runs c, c + C, c + 2 C ...
+/// A run is one work tile, or several tiles of one batch item behind a pointer: its tensor maps are
+/// acquired once per run.  The producer and both consumers of a block iterate over the same
+/// work tiles.
+///
 /// The two blocks of a cluster have neighboring tiles.  If the number of tiles along the cluster is
 /// odd, the last tile is outside D: its block multiplies zeros and stores nothing.
 template <class Tile, class Args = WgmmaArgs>

@@ -94,22 +94,6 @@ TEST_CASE("counts: acquires of tensor maps are fences of their proxy", "[counts]
   CHECK(!is_acquire("fence.acq_rel.gpu"));
 }
 
-TEST_CASE("counts: since() returns the difference of two states", "[counts]") {
-  KernelCounters before, more;
-  before.reset(2);
-  before.executed[1] = 5;
-  before.accesses[1].sectors = 3;
-  before.num_launches = 1;
-  more = before;
-  more.add(before);
-  more.accesses[0].incomplete = 9;
-  const KernelCounters rest = more.since(before);
-  CHECK(rest.executed == before.executed);
-  CHECK(rest.accesses[1].sectors == 3);
-  CHECK(rest.accesses[0].incomplete == 9);
-  CHECK(rest.num_launches == 1);
-}
-
 // ---- skipped products
 
 namespace {

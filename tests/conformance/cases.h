@@ -24,6 +24,7 @@ Output conform_tma_base(const Device &, Mistake);
 Output conform_tma_matrix(const Device &, Mistake);
 Output conform_tma_stored_maps(const Device &, Mistake);
 Output conform_im2col(const Device &, Mistake);
+Output conform_overlapping_pixels(const Device &, Mistake);
 Output conform_im2col_store(const Device &, Mistake);
 Output conform_multicast(const Device &, Mistake);
 Output conform_wgmma(const Device &, Mistake);

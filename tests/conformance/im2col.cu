@@ -1,5 +1,8 @@
 // im2col TMA: the pixels of every filter tap, with padding, strides, dilation and partial channel
-// blocks, across rows and images; into one block and by multicast.  Stores of every second pixel.
+// blocks, across rows and images; pixels that overlap; into one block and by multicast.  Stores of
+// every second pixel.
+#include <span>
+
 #include "cases.h"
 #include "im2col_images.h"
 #include "tma.h"
@@ -211,6 +214,16 @@ Output conform_images(const Device &device, Mistake mistake, std::span<const Ima
                               shape, boxes.download(), wanted));
   }
   return output;
+}
+
+}  // namespace
+
+Output conform_im2col(const Device &device, Mistake mistake) {
+  return conform_images(device, mistake, kImages);
+}
+
+Output conform_overlapping_pixels(const Device &device, Mistake mistake) {
+  return conform_images(device, mistake, kOverlappingImages);
 }
 
 /// Injected bug: a map without its swizzle.

@@ -26,6 +26,7 @@ mpconform::Suite conformance_suite() {
       {"tma matrix", true, conform_tma_matrix},
       {"tma stored maps", true, conform_tma_stored_maps},
       {"im2col", true, conform_im2col},
+      {"overlapping pixels", true, conform_overlapping_pixels},
       {"im2col store", true, conform_im2col_store},
       {"multicast", true, conform_multicast},
       {"wgmma", true, conform_wgmma},

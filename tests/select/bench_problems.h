@@ -1,12 +1,12 @@
 // The products and convolutions of the bench's shape files, as selection gets them.
 #pragma once
 
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "bench/shapes/conv_shapes.h"
+#include "bench/shapes/shape_file.h"
 #include "bench/shapes/shapes.h"
 #include "kernels/conv/conv_plan.h"
 #include "select_cases.h"
@@ -15,16 +15,7 @@ namespace mptest {
 
 template <class Shape>
 std::vector<Shape> shapes_of(const char *path, Shape (*parse)(std::string_view)) {
-  std::ifstream file(std::string("bench/shapes/") + path);
-  REQUIRE(file.good());
-  std::vector<Shape> shapes;
-  bool is_past_heading = false;
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty() || line[0] == '#') continue;
-    if (is_past_heading) shapes.push_back(parse(line));
-    is_past_heading = true;
-  }
-  return shapes;
+  return mpbench::read_shape_lines(std::string("bench/shapes/") + path, parse);
 }
 
 /// Each for 16 bits and for FP32, behind what `problems` has.

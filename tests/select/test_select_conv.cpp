@@ -387,22 +387,6 @@ TEST_CASE("conv selection: unknown and unsupported names are rejected") {
     CHECK(why_no_conv(name, p, a100()) == "unknown");
 }
 
-TEST_CASE("conv selection: segments are rows of taps if channels are few") {
-  const auto runs = [](mp_conv_op_t op, const mp::ConvShape &s) {
-    return mp::segment_shape(conv_problem(op, s));
-  };
-  const mp::SegmentShape rgb = runs(MP_CONV_FPROP, square(32, 224, 3, 64, 7, 2));
-  CHECK(rgb.taps_h == 7);
-  CHECK(rgb.taps_w == 1);
-  CHECK(rgb.elems == 21);
-  CHECK(rgb.padded() == 24);
-  CHECK(runs(MP_CONV_FPROP, square(8, 14, 64, 64, 3)).taps_w == 3);
-  CHECK(runs(MP_CONV_DGRAD, square(32, 224, 3, 64, 7, 2)).taps_w == 7);
-  mp::ConvShape dilated = square(32, 224, 3, 64, 7, 2);
-  dilated.dilation_w = 2;
-  CHECK(runs(MP_CONV_FPROP, dilated).taps_w == 7);
-}
-
 TEST_CASE("conv selection: phases of a strided dgrad partition taps and pixels") {
   for (int32_t extent = 1; extent < 12; extent++) {
     for (int32_t taps = 1; taps < 7; taps++) {
@@ -445,23 +429,4 @@ TEST_CASE("conv selection: stride phases without taps are priced without a main 
   CHECK(plan.gemm.cost.epilogues == 6);
   CHECK(plan.gemm.cost.slice_k == 0.5);
   CHECK(plan.gemm.cost.l2_mb == 512.0 * (25088 + 196 * 256) * 2 * 1e-6);
-}
-
-TEST_CASE("conv selection: on Hopper TMA reads im2col operands if supported") {
-  for (const mp_conv_op_t op : kAllOps) {
-    CAPTURE(op);
-    CHECK(first_name(op, square(32, 28, 128, 128, 3), h200()).starts_with("conv_wgmma"));
-    // 64 channels use a tile of 64 columns, or of 64 rows in wgrad.
-    const char *const tile = op == MP_CONV_WGRAD ? "conv_wgmma_64x" : "conv_wgmma_256x64x";
-    for (const int32_t n : {32, 256})
-      CHECK(first_name(op, square(n, 56, 64, 64, 3), h200()).starts_with(tile));
-    // Taps of eight channels would be padded to 64, which costs too much for many taps.
-    mp::Device old_driver = h200();
-    old_driver.has_overlapping_maps = false;
-    CHECK(first_name(op, square(32, 56, 8, 8, 7), old_driver).starts_with("conv_wmma"));
-    const mp::ConvProblem p = conv_problem(op, square(32, 28, 128, 128, 3));
-    CHECK(why_no_conv("conv_wgmma_128x128x64_s6", p, a100()) == "requires sm_90");
-    for (const mp::RankedConv &choice : ranking(misaligned(p), h200()))
-      CHECK(choice.family != mp::ConvFamily::im2col);
-  }
 }
