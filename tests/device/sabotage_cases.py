@@ -115,7 +115,8 @@ CASES = [
         *(f"op={op} n=2 h=9 w=17 c=3 k=16 r=7 s=5 pad_top=1 pad_left=2 pad_right=1 stride_w=2 kernel=conv_wgmma_{tile}_copied"
           for op, tile in (("fprop", "256x64x64_s4"), ("wgrad", "64x128x64_s8"))), of="[.repro-conv]")),
     Case("statistics", 80, 3, "measure_list<false>", library(
-        "tensors: small lists are exact", "tensors: the largest of many tensors is found*", "step: S falls*")),
+        "tensors: small lists are exact", "tensors: the largest of many tensors is found*", "step: S below 1*",
+        "step: any flag except 0 skips")),
     Case("statistics with reports", 80, 3, "measure_list<true>|report_tensors", library(
         "report: either output alone", "report: of several, the lowest tensor*", "report: the same each time*")),
     Case("norms of tensors", 80, 3, "measure_tensors<", library(
@@ -125,7 +126,7 @@ CASES = [
         "optimizer options: schedules support more groups*", "query: steps of every kind of optimizer have outcomes",
         "query: logged scales*")),
     Case("loss scale alone", 80, 3, "update_scaler_alone", library(
-        "scaler backoff: S grows after every third clean step", "scaler lognormal: reproduces a known sequence",
+        "scaler backoff: random sequences follow the oracle", "scaler lognormal: reproduces a known sequence",
         "query: a non-finite amax is an overflow", "query: a skipped step is logged once*")),
     Case("regularization", 80, 3, "measure_master", library(
         "optimizer options: the loss over many chunks is deterministic")),
@@ -140,7 +141,7 @@ CASES = [
         "batch norm: gradients are within bounds if small, unaligned or in place")),
     Case("pooling backward", 80, 3, "largest_backward|mean_backward|indexed_backward", library(
         "pool: the first of equal maxima gets the gradient", "pool: unaligned tensors",
-        "pool: all modes, types and shapes are exact")),
+        "pool: all modes, types and shapes are exact", "pool: positions that exceed*")),
     Case("norms of vectors", 80, 3, "norm_vectors<.*half|norm_gradients<float", library(
         "norm: rows of two values are exact", "norm: gradients of rows of two values are orthogonal*",
         "norm: every vector is counted once")),
@@ -300,6 +301,9 @@ REASONS = [
     Reason("softmax cross-entropy", "bar.warp.sync", "left out", 2,
            "between reads and writes of global memory by converged lanes"),
     Reason("softmax cross-entropy", "bra", GUARD, 1, "loss of an ignored row: all lanes write the same 0"),
+    Reason("pooling backward", "bar.sync", "left out", 3,
+           "positions of 32 bits: the windows of these tests are one group"),
+    Reason("statistics with reports", "bra", GUARD, 1, "all lanes of a warp store the same report"),
     Reason("losses of elements", "bar.sync", "left out", 2, REDUCE),
     Reason("softmax", "bar.sync", "left out", 2, REDUCE),
     Reason("norms of vectors", "bar.sync", "left out", 3, "store_sums, before its first use; as " + REDUCE),

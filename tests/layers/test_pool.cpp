@@ -312,14 +312,20 @@ void check_exact(const mp_pool2d_desc_t &d, int64_t offset = 0) {
 // ---------------------------------------------------------------------------- shapes and types
 
 TEST_CASE("pool: all modes, types and shapes are exact", "[layers][pool][short]") {
-  for (mp_pool2d_desc_t d : shapes()) {
-    for (const mp_dtype_t dtype : kDtypes) {
+  for (mp_pool2d_desc_t d : shapes())
+    for (const mp_dtype_t dtype : kDtypes)
       for (const mp_pool_mode_t mode : kModes) {
         d.dtype = dtype;
         d.mode = mode;
         check_exact(d);
       }
-    }
+}
+
+TEST_CASE("pool: positions that exceed shared memory are exact", "[layers][pool][short]") {
+  for (const mp_dtype_t dtype : kDtypes) {
+    auto d = make_desc(1, 33, 34, dtype == MP_FP32 ? 4 : 8, 15, 15, 1, 1, {7, 7, 7, 7});
+    d.dtype = dtype;
+    check_exact(d);
   }
 }
 

@@ -26,9 +26,9 @@ SHARED_STAGES = ("layouts", "tests")  # can share the GPU; compute-sanitizer req
 # Cases of tests/conformance, which lists them too.  Each runs in its own process, so one that hangs
 # or faults does not hide the others.
 CONFORMANCE_CASES = (
-    "conversions", "math", "shuffles", "reductions", "atomics", "early launches", "sorts", "async copies", "vectors", "wmma",
-    "mma", "barriers", "tma load", "tma store", "tma base", "tma matrix", "tma stored maps", "im2col", "overlapping pixels",
-    "multicast", "wgmma", "stmatrix")
+    "conversions", "math", "shuffles", "reductions", "atomics", "early launches", "sorts", "maxima", "async copies", "vectors",
+    "wmma", "mma", "barriers", "tma load", "tma store", "tma base", "tma matrix", "tma stored maps", "im2col",
+    "overlapping pixels", "im2col store", "multicast", "wgmma", "stmatrix")
 
 # A fault on the device destroys the context of the process and fails all later tests, so the tests
 # of the library run in several processes.  The last process runs the remaining tests.
