@@ -6,8 +6,7 @@
 
 enum { kSide = 16, kElems = kSide * kSide, kBytes = 4 * kElems };
 enum { kFirst = 0, kSecond = kBytes, kThird = 2 * kBytes, kOut = 3 * kBytes, kFourth = 4 * kBytes };
-enum { kFar = 5 * kBytes };
-enum { kSmall = 6 * kBytes, kSpace = 8 * kBytes };
+enum { kFar = 5 * kBytes, kSmall = 6 * kBytes, kSpace = 8 * kBytes };
 
 enum {
   kLse = kSmall + 4 * kSide,
@@ -22,19 +21,19 @@ typedef mp_status_t (*call_at)(size_t first, size_t second, size_t out);
 static mp_grad_stats_t stats;
 /** Workspace of the calls below that have one; its size, if the call does not require one. */
 static size_t space = kSpace, space_bytes;
+#define SPACE at(space), space_bytes
 
 static mp_gemm_desc_t square(void) {
   return mp_gemm_desc_default(kSide, kSide, kSide, MP_FP32, MP_FP32);
 }
 static mp_status_t call_gemm(size_t a, size_t b, size_t d) {
   const mp_gemm_desc_t desc = square();
-  return mp_gemm(context, &desc, at(a), at(b), NULL, at(d), NULL, at(space), space_bytes, NULL);
+  return mp_gemm(context, &desc, at(a), at(b), NULL, at(d), NULL, SPACE, NULL);
 }
 static mp_status_t call_gemm_c(size_t a, size_t c, size_t d) {
   mp_gemm_desc_t desc = square();
   desc.beta = 1;
-  return mp_gemm(context, &desc, at(a), at(kSecond), at(c), at(d), NULL, at(space), space_bytes,
-                 NULL);
+  return mp_gemm(context, &desc, at(a), at(kSecond), at(c), at(d), NULL, SPACE, NULL);
 }
 /** aux is an output. */
 static mp_status_t call_gemm_aux(size_t aux, size_t b, size_t d) {
@@ -43,40 +42,36 @@ static mp_status_t call_gemm_aux(size_t aux, size_t b, size_t d) {
   e.activation = MP_ACT_RELU;
   e.aux = at(aux);
   e.stats = stats;
-  return mp_gemm(context, &desc, at(kThird), at(b), NULL, at(d), &e, at(space), space_bytes, NULL);
+  return mp_gemm(context, &desc, at(kThird), at(b), NULL, at(d), &e, SPACE, NULL);
 }
 static mp_status_t call_gemm_backward(size_t aux, size_t bias, size_t d) {
   const mp_gemm_desc_t desc = square();
   mp_epilogue_t e = mp_epilogue_default();
   e.activation = MP_ACT_DRELU;
-  e.aux = at(aux);
-  e.bias = at(bias);
-  e.dtype_bias = MP_FP32;
-  return mp_gemm(context, &desc, at(kThird), at(kThird), NULL, at(d), &e, at(space), space_bytes,
-                 NULL);
+  e.aux = at(aux), e.bias = at(bias), e.dtype_bias = MP_FP32;
+  return mp_gemm(context, &desc, at(kThird), at(kThird), NULL, at(d), &e, SPACE, NULL);
 }
 static mp_status_t call_gemm_dbias(size_t a, size_t b, size_t dbias) {
   const mp_gemm_desc_t desc = square();
   mp_epilogue_t e = mp_epilogue_default();
   e.dbias = at(dbias);
   e.stats = stats;
-  return mp_gemm(context, &desc, at(a), at(b), NULL, at(kFar), &e, at(space), space_bytes, NULL);
+  return mp_gemm(context, &desc, at(a), at(b), NULL, at(kFar), &e, SPACE, NULL);
 }
 static mp_status_t call_batched(size_t a, size_t b, size_t d) {
   const mp_gemm_desc_t desc = square();
-  return mp_gemm_batched(context, &desc, at(a), at(b), NULL, at(d), NULL, at(space), space_bytes,
-                         NULL);
+  return mp_gemm_batched(context, &desc, at(a), at(b), NULL, at(d), NULL, SPACE, NULL);
 }
 static mp_status_t call_grouped(size_t a, size_t b, size_t d) {
   const mp_gemm_desc_t desc = mp_gemm_desc_default(0, 0, 0, MP_FP32, MP_FP32);
   mp_gemm_group_item_t item = mp_gemm_group_item_default(kSide, kSide, kSide);
   item.A = at(a), item.B = at(b), item.D = at(d);
-  return mp_gemm_grouped(context, &desc, 1, &item, NULL, at(space), space_bytes, NULL);
+  return mp_gemm_grouped(context, &desc, 1, &item, NULL, SPACE, NULL);
 }
 static mp_status_t call_ragged(size_t a, size_t b, size_t d) {
   mp_gemm_desc_t desc = square();
   return mp_gemm_ragged(context, &desc, MP_RAGGED_M, at(kSmall), at(a), at(b), NULL, at(d), NULL,
-                        at(space), space_bytes, NULL);
+                        SPACE, NULL);
 }
 
 /** Both inputs and the output have kElems elements: 16 channels, 4 x 4 pixels, 1 x 1 filters. */
@@ -85,17 +80,15 @@ static mp_conv2d_desc_t conv_desc(void) {
 }
 static mp_status_t call_fprop(size_t x, size_t filter, size_t y) {
   const mp_conv2d_desc_t d = conv_desc();
-  return mp_conv2d_fprop(context, &d, at(x), at(filter), at(y), NULL, at(space), space_bytes, NULL);
+  return mp_conv2d_fprop(context, &d, at(x), at(filter), at(y), NULL, SPACE, NULL);
 }
 static mp_status_t call_dgrad(size_t dy, size_t filter, size_t dx) {
   const mp_conv2d_desc_t d = conv_desc();
-  return mp_conv2d_dgrad(context, &d, at(dy), at(filter), at(dx), NULL, at(space), space_bytes,
-                         NULL);
+  return mp_conv2d_dgrad(context, &d, at(dy), at(filter), at(dx), NULL, SPACE, NULL);
 }
 static mp_status_t call_wgrad(size_t x, size_t dy, size_t dfilter) {
   const mp_conv2d_desc_t d = conv_desc();
-  return mp_conv2d_wgrad(context, &d, at(x), at(dy), at(dfilter), NULL, at(space), space_bytes,
-                         NULL);
+  return mp_conv2d_wgrad(context, &d, at(x), at(dy), at(dfilter), NULL, SPACE, NULL);
 }
 
 static mp_pool2d_desc_t pool_desc(void) {
@@ -365,8 +358,7 @@ static void test_columns(void) {
   d.ld_a = d.ld_b = d.ld_c = d.ld_d = 24;
   reset();
   WORKS(mp_gemm(context, &d, at(0), at(32), NULL, at(64), NULL, NULL, 0, NULL));
-  d.batch_count = 2;
-  d.stride_a = d.stride_b = d.stride_d = d.stride_c = 8 * 24;
+  d.batch_count = 2, d.stride_a = d.stride_b = d.stride_d = d.stride_c = 8 * 24;
   WORKS(mp_gemm(context, &d, at(0), at(32), NULL, at(64), NULL, NULL, 0, NULL));
   FAILS(mp_gemm, (context, &d, at(0), at(36), NULL, at(64), NULL, NULL, 0, NULL),
         MP_ERROR_INVALID_ARGUMENT, "D");
@@ -383,8 +375,7 @@ static void test_group(void) {
   for (int i = 0; i < 3; i++) {
     items[i] = mp_gemm_group_item_default(8, 8, 8);
     items[i].A = at(kFirst), items[i].B = at(kSecond);
-    items[i].D = at(kOut + 32 * (size_t)i);
-    items[i].ld_d = 24;
+    items[i].D = at(kOut + 32 * (size_t)i), items[i].ld_d = 24;
   }
   reset();
   WORKS(mp_gemm_grouped(context, &d, 3, items, NULL, NULL, 0, NULL));
@@ -448,34 +439,31 @@ static void test_stats(void) {
 static const struct {
   const char *function;
   call_at call;
-  int num_tensors;
-  size_t tensors[6];
+  size_t tensors[7]; /**< kFirst and others, then 0 */
 } kWithWorkspace[] = {
-    {"mp_gemm", call_gemm, 3, {kFirst, kSecond, kOut}},
-    {"mp_gemm", call_gemm_c, 3, {kFirst, kSecond, kOut}},
-    {"mp_gemm", call_gemm_aux, 4, {kFirst, kSecond, kOut, kThird}},
-    {"mp_gemm", call_gemm_backward, 4, {kFirst, kSecond, kOut, kThird}},
-    {"mp_gemm", call_gemm_dbias, 4, {kFirst, kSecond, kOut, kFar}},
-    {"mp_gemm_batched", call_batched, 3, {kFirst, kSecond, kOut}},
-    {"mp_gemm_grouped", call_grouped, 3, {kFirst, kSecond, kOut}},
-    {"mp_gemm_ragged", call_ragged, 4, {kFirst, kSecond, kOut, kSmall}},
-    {"mp_column_sum", call_column_sum, 2, {kFirst, kOut}},
-    {"mp_conv2d_fprop", call_fprop, 3, {kFirst, kSecond, kOut}},
-    {"mp_conv2d_dgrad", call_dgrad, 3, {kFirst, kSecond, kOut}},
-    {"mp_conv2d_wgrad", call_wgrad, 3, {kFirst, kSecond, kOut}},
+    {"mp_gemm", call_gemm, {kFirst, kSecond, kOut}},
+    {"mp_gemm", call_gemm_c, {kFirst, kSecond, kOut}},
+    {"mp_gemm", call_gemm_aux, {kFirst, kSecond, kOut, kThird}},
+    {"mp_gemm", call_gemm_backward, {kFirst, kSecond, kOut, kThird}},
+    {"mp_gemm", call_gemm_dbias, {kFirst, kSecond, kOut, kFar}},
+    {"mp_gemm_batched", call_batched, {kFirst, kSecond, kOut}},
+    {"mp_gemm_grouped", call_grouped, {kFirst, kSecond, kOut}},
+    {"mp_gemm_ragged", call_ragged, {kFirst, kSecond, kOut, kSmall}},
+    {"mp_column_sum", call_column_sum, {kFirst, kOut}},
+    {"mp_conv2d_fprop", call_fprop, {kFirst, kSecond, kOut}},
+    {"mp_conv2d_dgrad", call_dgrad, {kFirst, kSecond, kOut}},
+    {"mp_conv2d_wgrad", call_wgrad, {kFirst, kSecond, kOut}},
     {"mp_batchnorm_forward_training",
      call_batchnorm_training,
-     5,
      {kFirst, kSecond, kOut, kSmall, kFar}},
-    {"mp_batchnorm_backward", call_batchnorm_backward, 4, {kFirst, kSecond, kOut, kSmall}},
-    {"mp_norm_backward", call_norm_backward, 4, {kFirst, kSecond, kOut, kSmall}},
-    {"mp_loss", call_loss, 4, {kFirst, kSecond, kOut, kFar}},
-    {"mp_embedding_backward", call_embedding_backward, 3, {kFirst, kSecond, kOut}},
+    {"mp_batchnorm_backward", call_batchnorm_backward, {kFirst, kSecond, kOut, kSmall}},
+    {"mp_norm_backward", call_norm_backward, {kFirst, kSecond, kOut, kSmall}},
+    {"mp_loss", call_loss, {kFirst, kSecond, kOut, kFar}},
+    {"mp_embedding_backward", call_embedding_backward, {kFirst, kSecond, kOut}},
     {"mp_attention_backward",
      call_attention_backward,
-     6,
      {kFirst, kSecond, kOut, kFar, kFourth, kSmall}},
-    {"mp_linear_xent", call_linear_xent, 6, {kFirst, kSecond, kOut, kFar, kSmall, kSmall + 256}},
+    {"mp_linear_xent", call_linear_xent, {kFirst, kSecond, kOut, kFar, kSmall, kSmall + 256}},
 };
 
 static void test_workspace(void) {
@@ -485,7 +473,7 @@ static void test_workspace(void) {
     if (kWithWorkspace[i].call != call_batched) /* its arrays contain no pointers */
       check_success("a workspace outside of the tensors",
                     kWithWorkspace[i].call(kFirst, kSecond, kOut));
-    for (int j = 0; j < kWithWorkspace[i].num_tensors; j++) {
+    for (int j = 0; j == 0 || kWithWorkspace[i].tensors[j] != 0; j++) {
       space = kWithWorkspace[i].tensors[j];
       check_failure("the workspace overlaps a tensor", kWithWorkspace[i].function,
                     kWithWorkspace[i].call(kFirst, kSecond, kOut), MP_ERROR_INVALID_ARGUMENT,
