@@ -116,6 +116,15 @@ std::vector<Problem> explain(const Options &options, mp_context_t context) {
           [&](char *text, size_t *bytes) {
             return mp_conv2d_explain(context, &options.conv, op, nullptr, text, bytes);
           });
+  if (options.problem == Options::Problem::attention)
+    add(
+        title_of(options.attention),
+        [&](int32_t index, mp_kernel_info_t *info) {
+          return mp_attention_kernel_info(context, &options.attention, index, info);
+        },
+        [&](char *text, size_t *bytes) {
+          return mp_attention_explain(context, &options.attention, text, bytes);
+        });
   return problems;
 }
 
