@@ -74,8 +74,8 @@ class ForwardTile {
     }
   }
 
-  /// Replaces the value of each thread by the reduction over its row, in a fixed order.  Barriers
-  /// of the products separate two calls.
+  /// Replaces the value of each thread by the reduction over its row, in a fixed order.  Between
+  /// two calls, the block passes a barrier of a product or of AttentionUnits::visit.
   template <class Reduce>
   MP_DEVICE void reduce_rows(float (&values)[kThreadRows], Reduce reduce) {
     const int part = thread_index() % kThreadsPerRow;

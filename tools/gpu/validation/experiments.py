@@ -1,7 +1,7 @@
 """Experiments: benches of recently changed kernels, compared with their predictions.
 
-experiments.csv has a line per experiment, most valuable first: its number in the list of speed
-work, the rows of mpbench, the compared field, and the predicted range of its geometric mean.
+experiments.csv has a line per experiment, most valuable first: a number that groups lines of
+one change, the rows of mpbench, the compared field, and the predicted range of its geometric mean.
 Predictions are computed from machine code and counts, so a result outside its range is reported and
 is not a failure.  All experiments together take at most 12 minutes.
 """
