@@ -140,7 +140,7 @@ std::vector<Architecture> architectures(bool full) {
                          .max_grad_norm = 1.0f,
                          .warmup_steps = 20},
                         full ? 32 : 16, kWindow);
-  gpt.num_steps = full ? 400 : 200;
+  gpt.num_steps = full ? 500 : 200;
   gpt.mixed_types = {MP_FP16, MP_BF16};
   const auto shorten = [full](Architecture &architecture, double epochs) {
     if (full) return;
