@@ -151,7 +151,7 @@ struct PatchMap {
   /// a row of taps.
   MP_DEVICE Span8 span(const PatchOrigin &origin, const PatchTap &tap) const {
     const int32_t h = origin.h + tap.h;
-    const int32_t elem = origin.w * channels + tap.elem;  // in the image row
+    const int32_t elem = origin.w * channels + tap.elem;  // position in the image row
     const bool is_line = h >= 0 && h < height;
     return {origin.offset + tap.offset, max_of(-elem, 0),
             is_line ? min_of(tap.valid, line_elems() - elem) : 0};

@@ -104,7 +104,7 @@ TEST_CASE("a TMA store before the start of the tensor is a fault", "[tma]") {
       place.coordinates[d] = -4;
       const std::string complaint = "TMA store to -4 in dimension " + std::to_string(d);
       CHECK_THAT(run_store(tensor, place, adds).fault, ContainsSubstring(complaint));
-      place.coordinates[d] = 4;  // after the end
+      place.coordinates[d] = 4;  // one past the last element
       CHECK(run_store(tensor, place, adds).is_clean());
     }
 }
