@@ -71,7 +71,7 @@
  *    synchronization, as in CUDA.  Functions that cannot fail return their value directly.
  *  - **Null**: mp_*_destroy(NULL) does nothing.  Any other NULL argument returns
  *    MP_ERROR_INVALID_ARGUMENT unless it is documented as optional.
- *  - **Structs** begin with `struct_size`; mp_*_default() initializes them.  See mpcore/core.h.
+ *  - **Structs** that may grow begin with `struct_size`; mp_*_default() initializes them.
  *
  *  ## Stability
  *

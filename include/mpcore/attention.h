@@ -56,7 +56,7 @@ extern "C" {
  *    the order of sums, is selected by type, head dimensions, device, and whether all rows are
  *    16-byte aligned.
  *
- *  Not here: decoding with paged or appended keys, additive biases, ALiBi, soft-capped scores.
+ *  Not supported: decoding with paged or appended keys, additive biases, ALiBi, soft-capped scores.
  *
  *  @source Vaswani et al., Attention Is All You Need, 2017, section 3.2; Dao, FlashAttention-2,
  *  2023, section 3.1 (both passes without stored scores); Ainslie et al., GQA, 2023 (shared heads);

@@ -177,7 +177,7 @@ MP_API mp_status_t mp_autocast_set_nodes(mp_autocast_t policy, const char *patte
  *  MP_OP_CLASS_CLEAR), or if op_type or policy is NULL. */
 MP_API mp_op_class_t mp_autocast_get_class(mp_autocast_t policy, const char *op_type);
 
-/** Returns why autocast is disabled on a device, or NULL if it is enabled.
+/** Returns the reason why autocast is disabled on a device, or NULL if it is enabled.
  *
  *  Performance condition: autocast is disabled if low precision is not faster on the device.  fp16
  *  requires Tensor Cores (sm_70), bf16 requires sm_80, and the host target has no faster 16-bit
@@ -368,7 +368,7 @@ MP_API mp_status_t mp_autocast_explain(mp_autocast_t policy, const mp_autocast_g
  *
  *      MP_OP_CLASS_ALLOW    inputs and output in low precision
  *      MP_OP_CLASS_DENY     inputs and output in fp32
- *      otherwise        inputs of one type stay unchanged; inputs of several types become fp32
+ *      otherwise            inputs of one type stay unchanged; inputs of several types become fp32
  *
  *  Inputs of MP_DTYPE_NONE (any other type, such as fp64), MP_INT32 and MP_INT64 stay unchanged.
  *  The performance condition and the level are ignored, but MP_AUTOCAST=off disables all casts.

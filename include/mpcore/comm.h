@@ -43,8 +43,8 @@ typedef struct mp_comm {
    *  recv may be send. */
   int (*all_reduce)(const void *send, void *recv, size_t count, mp_dtype_t dtype, mp_reduce_op_t op,
                     mp_stream_t stream, void *user);
-  int (*group_begin)(
-      void *user);              /**< optional, with group_end: begins a batch of all_reduce calls */
+  /** Begins a batch of all_reduce calls; optional, with group_end. */
+  int (*group_begin)(void *user);
   int (*group_end)(void *user); /**< ends the batch, also if an all_reduce failed */
   void *user;                   /**< passed to the callbacks, e.g. the ncclComm_t */
 } mp_comm_t;

@@ -40,7 +40,7 @@ typedef struct mp_kernel_info {
 MP_API mp_status_t mp_gemm_kernel_info(mp_context_t context, const mp_gemm_desc_t *desc,
                                        int32_t index, mp_kernel_info_t *info);
 
-/** Describes the plan of a call of mp_gemm with 16-byte aligned operands, for people: kernel, store
+/** Describes the plan of a call of mp_gemm with 16-byte aligned operands as text: kernel, store
  *  path, split, workspace and predicted time with their parts, fallback, and the next five
  *  candidates.  If desc->plan is set, describes that plan.
  *  @param epilogue  host, optional; as in mp_gemm_workspace_size.
@@ -72,9 +72,9 @@ MP_API mp_status_t mp_rnn_kernel_info(mp_context_t context, const mp_rnn_desc_t 
 MP_API mp_status_t mp_attention_kernel_info(mp_context_t context, const mp_attention_desc_t *desc,
                                             int32_t index, mp_kernel_info_t *info);
 
-/** Describes both passes of attention with 16-byte aligned tensors and without sinks, for people:
- *  kernel, launches with blocks, tile and shared memory, workspace, and why the other kernel is not
- *  used.  text and bytes as in mp_gemm_explain. */
+/** Describes both passes of attention with 16-byte aligned tensors and without sinks as text:
+ *  kernel, launches with blocks, tile and shared memory, workspace, and the reason why the other
+ *  kernel is not used.  text and bytes as in mp_gemm_explain. */
 MP_API mp_status_t mp_attention_explain(mp_context_t context, const mp_attention_desc_t *desc,
                                         char *text, size_t *bytes);
 

@@ -11,10 +11,8 @@ extern "C" {
 /** @defgroup gemm 5. GEMM
  *
  *  The kernel with the lowest predicted time is selected.  Predictions use built-in constants per
- *  class of devices.  The environment variable MP_GEMM_TUNING names a file that overrides them, as
- *  written by `make tune` after measuring a device (format: kernels/gemm/tuning.h).  The file is
- *  read once per process, at the first kernel selection; an invalid file is reported at MP_LOG_WARN
- *  and ignored.  mp_tuning_measure measures the kernels instead.
+ *  class of devices.  The environment variable MP_GEMM_TUNING names a file that overrides them,
+ *  from `make tune` (docs/log.md).  mp_tuning_measure measures the kernels instead.
  *
  *  @{ */
 
@@ -89,13 +87,13 @@ static inline mp_epilogue_t mp_epilogue_default(void) {
  *  plan contains no pointers, so it can be stored in a file.
  *
  *  Promise: the same plan, descriptor and data with the same alignment give the same bits on all
- *  devices of one architecture, whatever the workspace size, tuning file and SM limit.  Exception:
+ *  devices of one architecture, regardless of workspace size, tuning file and SM limit.  Exception:
  *  kernels "..._c2" use pairs of SMs, so with an SM limit of 1 the call returns
  *  MP_ERROR_UNSUPPORTED, as do kernels "conv_wgmma..._copied" with a driver that rejects tensor
  *  maps of overlapping pixels.
  *
- *  A plan for another descriptor runs if its kernel supports the shape; it
- *  may then require another workspace, which the workspace query with that plan returns.
+ *  A plan for another descriptor runs if its kernel supports the shape.  It may then require
+ *  another workspace, which the workspace query with that plan returns.
  *
  *  Errors of calls with a plan:
  *
@@ -119,9 +117,9 @@ typedef struct mp_plan {
   size_t workspace_bytes; /**< workspace that a call with this plan and the descriptor of the
                                plan requires */
   double predicted_us;    /**< 0 for recurrent layers; not read by calls */
-  int32_t num_sms;        /**< number of SMs among which some kernels divide a sum, whatever SMs
-                               run it; 0 = those of the device */
-  uint32_t reserved0;     /**< must be 0 */
+  int32_t num_sms;    /**< number of SMs by which some kernels divide a sum, also on devices with
+                               another number; 0 = that of the device */
+  uint32_t reserved0; /**< must be 0 */
   /** Recurrent layers: one code of a kernel name per product: [0, 9) for the first layer, [9, 18)
    *  for all others, 0 for a product that the layer lacks.  The order of the products and the codes
    *  belong to the library.  Otherwise 0. */
@@ -238,13 +236,13 @@ MP_API mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, con
  *  measurements and, because times vary, between processes.  For equal bits, measure once and set
  *  MP_GEMM_TUNING to a file with mp_tuning_get_text, or use plans.
  *
- *  @param max_kernels  number of kernels to measure for a call; 0 = stop measuring, but use what
- *                      was measured */
+ *  @param max_kernels  number of kernels to measure for a call; 0 = stop measuring, but use earlier
+ *                      measurements */
 MP_API mp_status_t mp_tuning_measure(mp_context_t context, int32_t max_kernels);
 
-/** Returns what this process has measured, as lines for a file MP_GEMM_TUNING.  They may follow a
- *  table of constants.  They apply to devices with the same architecture and number of SMs, and to
- *  this version of the library; other devices and versions ignore them.
+/** Returns the measurements of this process, as lines for the file that MP_GEMM_TUNING names.  They
+ *  may follow a table of constants.  They apply to devices with the same architecture and number of
+ *  SMs, and to this version of the library; other devices and versions ignore them.
  *  @param text   host, optional, out: NUL-terminated; NULL only returns the size.
  *  @param bytes  host.  In: size of text.  Out: required size, including the NUL.
  *  @retval MP_ERROR_WORKSPACE_TOO_SMALL *bytes is smaller than the required size */

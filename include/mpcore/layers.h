@@ -60,8 +60,8 @@ typedef struct mp_pool2d_desc {
   int32_t n;                  /**< >= 0 */
   int32_t h, w, c;            /**< >= 1 */
   int32_t window_h, window_w; /**< >= 1 */
-  int32_t pad_top, pad_bottom, pad_left,
-      pad_right;                  /**< >= 0 and smaller than the window's extent */
+  /** >= 0 and smaller than the window's extent. */
+  int32_t pad_top, pad_bottom, pad_left, pad_right;
   int32_t stride_h, stride_w;     /**< >= 1 */
   uint32_t flags;                 /**< mp_pool_flags_t, or-ed */
   int32_t dilation_h, dilation_w; /**< distance between pixels of a window, >= 0; 0 = 1 */
@@ -271,7 +271,7 @@ static inline mp_pointwise_desc_t mp_pointwise_desc_default(mp_pointwise_op_t op
  *  With y = a / b, the gradient of a is dy / b and that of b is -(dy y) / b.
  *
  *  mp_column_sum computes the gradient of a row of b that all rows use, mp_sum_rows that of
- *  several.  Not here: leaky ReLU and clip in the epilogue of a product.
+ *  several.  Epilogues of products do not support leaky ReLU and clip.
  *
  *  @param a      device, rows x columns.
  *  @param b      device; ignored, and may be NULL, with MP_POINTWISE_LEAKY_RELU, MP_POINTWISE_CLIP
@@ -363,8 +363,8 @@ static inline mp_sum_rows_desc_t mp_sum_rows_desc_default(int64_t rows, int64_t 
  *  learned positions, or of an additive mask that mp_softmax_forward repeats.  The sum is in fp32,
  *  in ascending order, and rounded once.  Rows of sum without a row of x become beta sum.
  *
- *  Not here: fast sums of few long columns, which one thread would add.  mp_column_sum computes
- *  period = 1 with all SMs.
+ *  Each thread adds one element of sum, so sums of few long columns are slow.  mp_column_sum
+ *  computes period = 1 with all SMs.
  *
  *  @param x      device, rows x columns.
  *  @param sum    device, period x columns, written; read only if beta != 0.  Must not overlap x.

@@ -105,8 +105,8 @@ typedef struct mp_xent_tensors {
  *  - NaN and positive infinity in x make the loss and the gradient of their row NaN.
  *  - Several calls, by ranks or for micro-batches: if all have the same tensors->count, which
  *    replaces `counted`, the sum of their losses is the mean over all rows.  Without it, the mean
- *    of their losses is that mean only if `counted` is equal in all calls.  mp_xent_count adds up
- *    the number.
+ *    of their losses is that mean only if `counted` is equal in all calls.  mp_xent_count computes
+ *    count without class weights.
  *  - Invalid labels: any other label outside [0, classes) makes the loss and the gradient of
  *    its row NaN, so that the step is skipped.  The host cannot check labels without waiting.
  *  - Masked classes: a logit of -infinity gives p = 0.  The loss is infinite if that class is
@@ -118,8 +118,8 @@ typedef struct mp_xent_tensors {
  *  - Determinism: the bits of a row depend on its values, the type, the number of classes,
  *    `counted` and the address of the row modulo 16, not on the size of the device.
  *
- *  Not here: gradients of soft targets, and a fast path for class weights, soft targets and
- *  log-probabilities, whose kernel reads x three times.
+ *  Not supported: gradients of soft targets.  With class weights, soft targets or
+ *  log-probabilities, the kernel reads x three times instead of once.
  *
  *  @param tensors  host: x, labels and row_loss; the other tensors are optional.
  *  @source Micikevicius et al. 2018, section 3.3 (softmax and loss in fp32), 3.2 (loss scale);
@@ -176,7 +176,7 @@ static inline mp_linear_xent_desc_t mp_linear_xent_desc_default(int64_t rows, in
 MP_API mp_status_t mp_linear_xent_workspace_size(mp_context_t context,
                                                  const mp_linear_xent_desc_t *desc, size_t *bytes);
 
-/** Computes a linear layer, its softmax cross-entropy and all gradients, never storing all logits:
+/** Computes a linear layer, its softmax cross-entropy and gradients, without storing all logits:
  *
  *      logits = round(x w^T + bias)
  *      dlogits = round(...)          as in mp_softmax_xent, also row_loss, lse, loss and correct
@@ -195,7 +195,7 @@ MP_API mp_status_t mp_linear_xent_workspace_size(mp_context_t context,
  *    and dx of the whole batch, bit by bit, if x, dx and w are 16-byte aligned and their ld are
  *    multiples of 8.  Add up dw and dbias with MP_XENT_FLAG_ACCUMULATE; their roundings depend on
  *    the micro-batches.
- *  - Statistics: found_inf and amax of the gradients as written.
+ *  - Statistics: tensors->stats receives found_inf and amax of the gradients as written.
  *  - Determinism: as mp_gemm, for kernels whose bits do not depend on the number of rows.
  *
  *  @param tensors    host: x, w, labels and row_loss; the other tensors are optional.
@@ -296,7 +296,7 @@ typedef struct mp_loss_tensors {
  *    at probabilities close to 0 and 1.
  *  - Determinism: the sum is in fp64, in an order that depends only on count.
  *
- *  Not here: gradients of the target, and a positive weight per class of binary cross-entropy
+ *  Not supported: gradients of the target, and a positive weight per class of binary cross-entropy
  *  (pos_weight of torch).
  *
  *  @param tensors    host: prediction and target; the other tensors are optional.

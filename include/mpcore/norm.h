@@ -63,7 +63,7 @@ typedef struct mp_norm_tensors {
   uint32_t struct_size;
   uint32_t reserved0;             /**< must be 0 */
   const void *x;                  /**< rows x groups x columns */
-  const void *residual;           /**< optional: is added to x before the normalization */
+  const void *residual;           /**< optional: added to x before the normalization */
   const float *gamma;             /**< columns; NULL = 1, also with MP_NORM_FLAG_ZERO_CENTERED */
   const float *beta;              /**< columns; NULL = 0; must be NULL for MP_NORM_RMS */
   const uint64_t *dropout_offset; /**< 1 integer; NULL = 0.  Selects the mask, as in mp_dropout */
@@ -126,12 +126,12 @@ MP_API mp_status_t mp_norm_backward_workspace_size(mp_context_t context, const m
  *  - Non-finite values: an infinity or NaN in r or dy makes dr of its vector infinite or NaN, and
  *    dgamma and dbeta of its columns.
  *  - Determinism: the sums for dgamma and dbeta are computed in fp32 for ranges of vectors, at
- *    least 16 each, and combined in fp64.  The order depends on rows groups and columns only.
+ *    least 16 each, and combined in fp64.  The order depends only on rows x groups and columns.
  *
  *  rows = 0 writes zeros to dgamma and dbeta, unless MP_NORM_FLAG_ACCUMULATE keeps them.
  *
- *  Not here: normalization over a batch (mp_batchnorm_*), groups of channels of an image, and
- *  gamma and beta in 16 bits.
+ *  Not supported: normalization over a batch (see mp_batchnorm_*) or over groups of channels of an
+ *  image, and gamma and beta in 16 bits.
  *
  *  @param tensors    host: dy, rstd, for MP_NORM_LAYER mean, and sum or x; dx, dresidual or both.
  *                    Optionally gamma, dropout_offset, dsum, dgamma and dbeta.  dx may be dy if

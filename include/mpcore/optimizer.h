@@ -198,14 +198,17 @@ typedef struct mp_optimizer_desc {
   const mp_param_group_t *groups; /**< host, num_groups elements, copied */
   const uint32_t *tensor_group;   /**< host, one index per tensor; NULL = all in group 0 */
   mp_tensor_list_t grads;         /**< any type; only read */
-  mp_tensor_list_t master;        /**< MP_FP32; updated.  NULL (the model holds the weights) is
-                                     not supported by this version */
-  mp_tensor_list_t model;         /**< 16-bit copy of master, written; optional.  Parameters with a
-                                     NULL data pointer have no 16-bit copy */
-  mp_tensor_list_t m; /**< MP_FP32: momentum or first moment.  NULL: allocated, except for
-                                     SGD and RMSProp if every group has beta1 = 0.  Adagrad: NULL */
-  mp_tensor_list_t v; /**< MP_FP32: second moment.  NULL: allocated.  SGD: NULL.
-                                     NovoGrad: as many tensors, of one element each */
+  /** MP_FP32; updated.  NULL (the model holds the weights) is not supported by this version. */
+  mp_tensor_list_t master;
+  /** 16-bit copy of master, written; optional.  Parameters with a NULL data pointer have no 16-bit
+   *  copy. */
+  mp_tensor_list_t model;
+  /** MP_FP32: momentum or first moment.  NULL: allocated, except for SGD and RMSProp if every group
+   *  has beta1 = 0.  Adagrad: NULL. */
+  mp_tensor_list_t m;
+  /** MP_FP32: second moment.  NULL: allocated.  SGD: NULL.  NovoGrad: as many tensors, of one
+   *  element each. */
+  mp_tensor_list_t v;
   /** Device, one float per tensor, optional; NULL = all 1.  Every step reads them: they may be
    *  rewritten in stream order and must outlive the optimizer.
    *
@@ -225,7 +228,7 @@ typedef struct mp_optimizer_desc {
   /** Host, one per tensor: index of the first element in the whole tensor, for pieces of a tensor;
    *  a multiple of 256; NULL = 0. */
   const int64_t *first_elements;
-  /** Device, one per tensor: 0 = the step leaves the tensor alone; NULL = all active. */
+  /** Device, one per tensor: 0 = the step does not change the tensor; NULL = all active. */
   const uint32_t *active;
   mp_tensor_list_t ema; /**< MP_FP32: exponential moving average of the weights */
 } mp_optimizer_desc_t;
@@ -240,8 +243,8 @@ static inline mp_optimizer_desc_t mp_optimizer_desc_default(mp_optimizer_kind_t 
   return desc;
 }
 
-/** Initializes a descriptor with the method of that name and one group, `group`, with the method's
- *  defaults.  Case is ignored.
+/** Initializes a descriptor for the method `name`, and its only group with the defaults of that
+ *  method.  Case is ignored.
  *
  *      "sgd", "adam", "lamb", "novograd", "adagrad", "rmsprop"   mp_optimizer_kind_t
  *      "adamw"   MP_OPT_ADAM with MP_OPT_FLAG_DECOUPLED_DECAY and weight_decay 0.01, as in torch
@@ -261,8 +264,8 @@ MP_API mp_status_t mp_optimizer_create(mp_optimizer_t *optimizer, mp_context_t c
 /** Destroys an optimizer and its allocations, but not the caller's lists and tensors. */
 MP_API void mp_optimizer_destroy(mp_optimizer_t optimizer);
 
-/** Returns the lists m and v, passed or allocated; mp_tensor_list_get_tensor has their addresses.
- *  They live as long as the optimizer.
+/** Returns the lists m and v, passed or allocated; mp_tensor_list_get_tensor returns the addresses
+ *  of their tensors.  Allocated lists exist as long as the optimizer.
  *  @param m,v  host, out, each optional; NULL if the optimizer has none. */
 MP_API mp_status_t mp_optimizer_get_moments(mp_optimizer_t optimizer, mp_tensor_list_t *m,
                                             mp_tensor_list_t *v);

@@ -35,9 +35,6 @@ extern "C" {
  *      fp32       accumulators, biases, gates during computation, c; gradients of h and c that are
  *                 passed from time step to time step
  *
- *  With c and these gradients in 16 bits, c would be 3.6 times less accurate after 150 time steps,
- *  and the gradient of W_hh three times.
- *
  *  Not supported: peepholes, projections, normalization within the cell, zoneout.
  *
  *  @source Hochreiter & Schmidhuber 1997 and Gers et al. 2000 (LSTM); Cho et al. 2014 (GRU);
@@ -72,21 +69,22 @@ typedef enum mp_rnn_flags {
 typedef struct mp_rnn_desc {
   uint32_t struct_size;
   mp_rnn_cell_t cell;
-  uint32_t flags;        /**< mp_rnn_flags_t, or-ed */
-  mp_dtype_t dtype;      /**< type of x, y, h, dx, dy, dh and weights; MP_FP32: all data is fp32 */
-  mp_dtype_t dtype_dw;   /**< type of the weight gradients */
-  int32_t layers;        /**< 1 to 65535 */
-  int32_t input_size;    /**< elements of x_t, >= 1 */
-  int32_t hidden_size;   /**< elements of h, >= 1 */
-  int32_t batch;         /**< sequences, >= 0 */
-  int32_t timesteps;     /**< time steps of the longest sequence, >= 0 */
-  float dropout;         /**< probability in [0, 1) that training zeroes an element between layers;
-                                     the others are divided by 1 - dropout.  Also set
-                                     mp_rnn_tensors_t.dropout_offset */
+  uint32_t flags;      /**< mp_rnn_flags_t, or-ed */
+  mp_dtype_t dtype;    /**< type of x, y, h, dx, dy, dh and weights; MP_FP32: all data is fp32 */
+  mp_dtype_t dtype_dw; /**< type of the weight gradients */
+  int32_t layers;      /**< 1 to 65535 */
+  int32_t input_size;  /**< elements of x_t, >= 1 */
+  int32_t hidden_size; /**< elements of h, >= 1 */
+  int32_t batch;       /**< sequences, >= 0 */
+  int32_t timesteps;   /**< time steps of the longest sequence, >= 0 */
+  /** Probability in [0, 1) that training zeroes an element between layers; the others are divided
+   *  by 1 - dropout.  Also set mp_rnn_tensors_t.dropout_offset. */
+  float dropout;
   float clip;            /**< MP_RNN_LSTM: clamps c' to [-clip, clip]; 0 = no clipping */
   uint64_t dropout_seed; /**< any value */
-  int64_t x_step, x_row; /**< strides of x and dx between time steps and between sequences, in
-                                     elements; 0 = dense [time step][sequence][element] */
+  /** Strides of x and dx between time steps and between sequences, in elements; 0 = dense
+   *  [time step][sequence][element]. */
+  int64_t x_step, x_row;
   int64_t y_step, y_row; /**< strides of y and dy, likewise */
   const mp_plan_t *plan; /**< host; NULL = the library chooses at each call */
 } mp_rnn_desc_t;
@@ -145,8 +143,8 @@ typedef struct mp_rnn_sizes {
 typedef struct mp_rnn_tensors {
   uint32_t struct_size;
   uint32_t num_weights; /**< length of `weights` and `weight_grads`: layers * directions */
-  const mp_rnn_weights_t
-      *weights; /**< host, read before the call returns; index layer * directions + direction */
+  /** Host, read before the call returns; index layer * directions + direction. */
+  const mp_rnn_weights_t *weights;
   /** Length of each sequence, batch values in [0, timesteps] in any order; NULL = timesteps.
    *  Elements of x and dy past the end of a sequence are not read; y and dx are 0 there.  hn and cn
    *  are the states of its last time step, or h0 and c0 if its length is 0.  A length outside the
@@ -177,8 +175,8 @@ typedef struct mp_rnn_tensors {
   void *dx;         /**< shape of x, written, optional */
   void *dh0;        /**< shape of h0, written, optional */
   float *dc0;       /**< shape of c0, written, optional */
-  const mp_rnn_weight_grads_t
-      *weight_grads;     /**< host, read before the call returns; indexed like `weights` */
+  /** Host, read before the call returns; indexed like `weights`. */
+  const mp_rnn_weight_grads_t *weight_grads;
   mp_grad_stats_t stats; /**< backward_data: found_inf of gate gradients and dx;
                               backward_weights: both, of the gradients of weights and biases */
 } mp_rnn_tensors_t;

@@ -192,7 +192,7 @@ static inline mp_rope_desc_t mp_rope_desc_default(int64_t rows, int32_t heads, i
  *  - Range: an angle beyond 2^31 in magnitude, infinite or NaN makes its pairs NaN.
  *  - rows = 0 or heads = 0 does nothing.
  *
- *  Not here: different strides of x and y, and positions with several coordinates.
+ *  Not supported: different strides of x and y, and positions with several coordinates.
  *
  *  @param positions  device, rows integers of any sign; NULL = row number % period.
  *  @param inv_freq   device, rotary_dim / 2 floats, e.g. scaled for long contexts;
