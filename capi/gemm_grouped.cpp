@@ -156,7 +156,7 @@ size_t workspace_of(const GemmGroup &group, const Context &context,
 
 // ---------------------------------------------------------------------------- launch
 
-/// Returns why one launch per item is slower than necessary, or an empty string.
+/// Returns the reason why one launch per item is slower than necessary, or an empty string.
 std::string why_slow(const GemmGroup &group, const Context &context,
                      const std::vector<GemmPlan> &plans, const Workspace &workspace) {
   const Device &device = context.device;

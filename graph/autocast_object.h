@@ -19,7 +19,7 @@ void read_autocast_environment(autocast::Policy &policy);
 /// Reads and validates the caller's graph.
 mp_autocast_graph_t read_autocast_graph(const mp_autocast_graph_t *user);
 
-/// Returns why a policy is inactive on a device, in static storage; nullptr if it is active.
+/// Returns the reason why a policy is inactive on a device, in static storage, or nullptr.
 /// @param context  nullptr for any device
 const char *find_disabled_reason(const autocast::Policy &policy, const Context *context);
 

@@ -96,7 +96,7 @@ MP_DEVICE uint32_t dropped_scores(const ScoreDropout &dropout, int64_t x0, int64
   return mask;
 }
 
-/// Sets the values of this thread whose bit of `mask` is set to 0.
+/// Zeroes the values of this thread whose bit in `mask` is 1.
 MP_DEVICE void clear_dropped(ThreadTile &values, uint32_t mask) {
   if (mask == 0) return;
   MP_UNROLL
@@ -187,7 +187,7 @@ MP_DEVICE void clear(ThreadTile (&sums)[kPanels]) {
   for (int panel = 0; panel < kPanels; panel++) clear(sums[panel]);
 }
 
-/// dots[r][c] = the products of the rows from x0 on and the rows of `columns` from y0 on.
+/// Computes dots[r][c], the dot products of rows from x0 on and rows of `columns` from y0 on.
 template <class T>
 MP_DEVICE void dot_products(ThreadTile &dots, const HeadRows<const T> &rows, int64_t x0,
                             const HeadRows<const T> &columns, int64_t y0, AttentionSmem &smem) {
@@ -239,7 +239,7 @@ MP_DEVICE void add_weighted(ThreadTile (&sums)[kPanels], const HeadRows<const T>
 // ---------------------------------------------------------------------------- outputs
 
 /// Stores factors[r] x sums of the tile of rows at x0, in the panels from first_panel on.  Rows
-/// that see nothing become 0, even if the sums, which contain 0 times hidden values, are NaN.
+/// without a visible element become 0, even if 0 times hidden values made their sums NaN.
 template <class T, int kPanels>
 MP_DEVICE void store_sums(const HeadRows<T> &out, int64_t x0, const ThreadTile (&sums)[kPanels],
                           const float (&factors)[kThreadRows], const ThreadBand &band,

@@ -1,4 +1,4 @@
-// Kernel selection for convolutions: the GEMM that a convolution is, with the cost of a GEMM.
+// Kernel selection for convolutions.  A kernel is priced as the GEMM that it computes.
 //
 // The kernels are GEMM kernels with other loaders, so the constants that mptune fits for GEMM apply
 // to both.
@@ -60,7 +60,7 @@ bool is_aligned(const ConvProblem &p) {
   return alignment_of(p.image) == 16 && alignment_of(p.other) == 16;
 }
 
-/// A GEMM that costs as much as the implicit product.
+/// Returns a GEMM that costs as much as the implicit product.
 GemmShape implicit_gemm(const ConvProblem &p) {
   const ProductShape product = product_shape(p);
   GemmShape gemm = shape_of(operands_of(p));
@@ -77,8 +77,8 @@ GemmShape implicit_gemm(const ConvProblem &p) {
   return gemm;
 }
 
-/// Mean k of the stride phases of dgrad that have taps, given the longest: every tap belongs to
-/// exactly one phase.
+/// Returns the mean k of the stride phases of dgrad that have taps, given the longest: every tap
+/// belongs to exactly one phase.
 int64_t mean_phase_k(const ConvShape &s, int64_t k) {
   const DgradDirection h = dgrad_h(s), w = dgrad_w(s);
   const int64_t phases = int64_t{h.reached} * w.reached;
@@ -92,7 +92,7 @@ int64_t empty_products(const ConvShape &s) {
   return s.groups * (int64_t{h.phases} * w.phases - int64_t{h.reached} * w.reached);
 }
 
-/// Product of the kernels of a family, or a GEMM that takes as long.
+/// Returns the product of the kernels of a family, or a GEMM that takes as long.
 GemmShape gemm_of(const ConvProblem &p, ConvFamily family) {
   if (family == ConvFamily::gemm) return shape_of(pointwise_gemm(p));
   if (family == ConvFamily::implicit) {
@@ -106,7 +106,7 @@ GemmShape gemm_of(const ConvProblem &p, ConvFamily family) {
   return gemm;
 }
 
-/// Pixels occur in several patches, and in memory once.
+/// Returns the properties that a GEMM lacks: pixels occur in several patches, but in memory once.
 ConvTraits conv_traits(const ConvProblem &p, ConvFamily family) {
   const ConvShape &s = p.shape;
   const double line = p.row_stride != 0 ? double(p.row_stride) : double(s.w) * s.c;
@@ -123,20 +123,20 @@ ConvTraits conv_traits(const ConvProblem &p, ConvFamily family) {
                                                                                : StorePath::staged};
 }
 
-/// NULL: GEMM kernels read matrices.
+/// Returns NULL for the family gemm, whose kernels read matrices.
 const ConvTraits *traits_for(ConvFamily family, const ConvTraits &traits) {
   return family == ConvFamily::gemm ? nullptr : &traits;
 }
 
-/// NULL if some kernel of that family can run the problem, else the reason.
+/// Returns NULL if some kernel of that family can run the problem, else the reason.
 const char *why_not_family(const ConvProblem &p, ConvFamily family) {
   if (family == ConvFamily::im2col) return why_no_im2col(p);
   if (family == ConvFamily::implicit || is_pointwise(p.shape)) return nullptr;
   return "requires a 1 x 1 filter with stride 1, no padding and groups = 1";
 }
 
-/// Tiles of a family and a pass: tiles with few rows for wgrad, whose rows are the K channels,
-/// narrow ones for the others, whose columns are channels.
+/// Returns the tiles of a family and a pass: tiles with few rows for wgrad, whose rows are the K
+/// channels, narrow ones for the others, whose columns are channels.
 GemmTiles tiles_of(ConvFamily family, mp_conv_op_t op) {
   if (family == ConvFamily::gemm) return kAllGemmTiles;
   if (family == ConvFamily::implicit)
@@ -144,7 +144,7 @@ GemmTiles tiles_of(ConvFamily family, mp_conv_op_t op) {
   return op == MP_CONV_WGRAD ? WgradWgmmaTiles::kSet : ConvWgmmaTiles::kSet;
 }
 
-/// Tiles for a problem: strided dgrad has its own kernel.
+/// Returns the tiles for a problem: strided dgrad has its own kernel.
 GemmTiles tiles_for(ConvFamily family, const ConvProblem &p) {
   const bool has_own_kernel = family == ConvFamily::im2col && is_strided_dgrad(p);
   return has_own_kernel ? StridedDgradWgmmaTiles::kSet : tiles_of(family, p.op);
@@ -201,7 +201,7 @@ struct CopiedProduct {
   }
 };
 
-/// NULL if kernels of that family can read copies of the image, else the reason.
+/// Returns NULL if kernels of that family can read copies of the image, else the reason.
 const char *why_no_copies(const CopiedProduct &product, const Device &device) {
   if (!product.exists())
     return product.family == ConvFamily::im2col
@@ -213,7 +213,7 @@ const char *why_no_copies(const CopiedProduct &product, const Device &device) {
              : nullptr;
 }
 
-/// plan_named_conv of "conv_wmma_..._copied" or "conv_wgmma_..._copied".
+/// Implements plan_named_conv for "conv_wmma_..._copied" and "conv_wgmma_..._copied".
 bool plan_copied(const ConvProblem &problem, const PlanRequest &request, std::string name,
                  ConvPlan *plan, const char **why) {
   const CopiedProduct product(problem, family_of(name));
@@ -255,9 +255,9 @@ const char *why_not_depthwise(const ConvProblem &p, int32_t split_k) {
              : "requires more output pixels for this split";
 }
 
-/// Time of one read or write of both tensors, or of the multiply-adds if that is longer.  The small
-/// CUDA-core GEMM kernel has the price of these: 2^22 of them in 1024 of k.  The factor is an
-/// estimate, not measured: that kernel uses each value eight times, this one does not.
+/// Returns the time of one read or write of both tensors, or of the multiply-adds if longer: 2^22
+/// of them take kSlowdown times as long as 1024 elements of k in a tile of simt_64x64.  kSlowdown
+/// is an estimate, not measured: simt_64x64 uses each value eight times, depthwise kernels do not.
 double depthwise_us(const ConvProblem &p, const PlanRequest &request, int32_t split_k) {
   constexpr double kTileMultiplyAdds = 1 << 22, kSlowdown = 4, kChannelsPerBlock = 64;
   const auto simt = std::ranges::find(gemm_kernels(), GemmTile::simt_64x64, &GemmKernel::tile);
@@ -294,7 +294,7 @@ ConvPlan plan_depthwise(const ConvProblem &p, const PlanRequest &request,
 
 // ---------------------------------------------------------------------------- ranking and lookup
 
-/// The problem without the first property that conv_slow_path_reason finds.
+/// Returns the problem without the first property that conv_slow_path_reason finds.
 ConvProblem without_slow_path(const ConvProblem &problem, const Device &device) {
   ConvProblem better = problem;
   better.image = better.other = nullptr;
@@ -313,7 +313,7 @@ ConvProblem without_slow_path(const ConvProblem &problem, const Device &device) 
   return better;
 }
 
-/// The first wins a tie: a GEMM kernel computes no addresses of patches.
+/// Families in order of preference in a tie: GEMM kernels do not compute addresses of patches.
 constexpr std::array kGemmFamilies = {ConvFamily::gemm, ConvFamily::im2col, ConvFamily::implicit};
 
 ConvPlan plan_of(const RankedConv &entry, const ConvProblem &problem, const PlanRequest &request) {

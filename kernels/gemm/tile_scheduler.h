@@ -18,8 +18,9 @@ struct WorkTile {
 struct TileDivisors;
 
 /// Numbers all work tiles of a problem.  Blocks with neighboring numbers run at the same time.
-/// Their tiles go down `group` rows of tiles before they go right, so that blocks share columns of
-/// B and rows of A in L2.  Slices of one tile are far apart, because they share no data.
+/// Numbers increase down a column of `group` tiles, then in the next column, so that blocks share
+/// columns of B and rows of A in L2.  Slices of one tile have distant numbers, because they share
+/// no data.
 ///
 /// Numbers are below 2^31: no memory holds that many tiles of 64 x 64.
 struct TileScheduler {

@@ -140,8 +140,7 @@ void launch_table(const Device &device, const WgmmaArgs &args, mp_stream_t strea
 
 /// Returns the number of neighboring tiles of an item that a cluster takes, so that it acquires
 /// tensor maps rarely: a power of two that divides the tiles of an item and delays the last tile by
-/// at most a thirtieth.  Longer runs would spread concurrent clusters
-/// over more items than L2 holds.
+/// at most a thirtieth.  With longer runs, concurrent clusters would read too many items for L2.
 uint32_t run_of(const TileScheduler &scheduler, int64_t num_clusters) {
   constexpr uint32_t kMaxRun = 16;
   const auto waves = [&](uint32_t run) {
