@@ -227,7 +227,7 @@ inline void require_integer_dtype(const mp_dtype_t &field, const char *name) {
 template <class Value>
 void require_unset(Value value, const char *name) {
   MP_REQUIRE(value == Value{}, MP_ERROR_UNSUPPORTED, name, " = ", value,
-             ": is not supported by this version");
+             " is not supported by this version");
 }
 
 /// Names of the statistics of gradients in messages.

@@ -167,7 +167,7 @@ void require_backward(const mp_norm_desc_t &d, const mp_norm_tensors_t &t,
   const size_t alignment = mp_dtype_size(d.dtype);
   const size_t residual_alignment = mp_dtype_size(d.dtype_residual);
   MP_REQUIRE(t.sum != nullptr || t.residual == nullptr, MP_ERROR_INVALID_ARGUMENT,
-             "tensors->sum = NULL: is required with tensors->residual");
+             "tensors->sum = NULL, but tensors->residual requires it");
   MP_REQUIRE(t.sum != nullptr || t.dresidual == nullptr, MP_ERROR_INVALID_ARGUMENT,
              "tensors->dresidual = ", t.dresidual, " must be NULL if tensors->sum = NULL");
   if (t.sum != nullptr)

@@ -17,7 +17,8 @@ RequestedPlan::RequestedPlan(const mp_plan_t *user) : is_set_(user != nullptr) {
   plan_ = read_struct(user, "plan");
   MP_REQUIRE(std::memchr(plan_.kernel, 0, sizeof plan_.kernel) != nullptr,
              MP_ERROR_INVALID_ARGUMENT, "plan->kernel must be NUL-terminated");
-  MP_REQUIRE(plan_.kernel[0] != 0, MP_ERROR_INVALID_ARGUMENT, "plan->kernel = : must be set");
+  MP_REQUIRE(plan_.kernel[0] != 0, MP_ERROR_INVALID_ARGUMENT,
+             "plan->kernel = \"\" must not be empty");
   require_not_negative(plan_.split_k, "plan->split_k");
   require_not_negative(plan_.num_sms, "plan->num_sms");
   MP_REQUIRE(plan_.num_sms <= kMaxSms, MP_ERROR_INVALID_ARGUMENT, "plan->num_sms = ", plan_.num_sms,

@@ -49,8 +49,7 @@ mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler &s
   MP_REQUIRE(!is_unscaled(options) || !needs_amax(scaler), MP_ERROR_INVALID_ARGUMENT,
              "flags = ", Flags{options.flags},
              ": MP_STEP_FLAG_UNSCALED requires the largest scaled gradient, which has not been "
-             "measured since "
-             "the scaler's last update");
+             "measured since the scaler's last update");
   require_zero(options.reserved0, "reserved0");
   MP_REQUIRE(options.max_grad_norm >= 0.0f, MP_ERROR_INVALID_ARGUMENT,
              "max_grad_norm = ", options.max_grad_norm, " is negative or NaN");
@@ -90,13 +89,11 @@ void check_checked(const mp_optimizer &optimizer, const mp_scaler &scaler,
   refuse(options.tensor_reports, "tensor_reports");
   MP_REQUIRE(optimizer.tensor_norms == nullptr, MP_ERROR_INVALID_ARGUMENT,
              "max_tensor_norm of a group is not supported by MP_STEP_FLAG_CHECKED, which skips the "
-             "pass over "
-             "the gradients");
+             "pass over the gradients");
   MP_REQUIRE(options.amax != nullptr || keeps_scaler(options) || !needs_amax(scaler),
              MP_ERROR_INVALID_ARGUMENT,
              "amax = NULL, but MP_STEP_FLAG_CHECKED requires it with policy = "
-             "MP_SCALER_POLICY_LOGNORMAL or "
-             "MP_SCALER_POLICY_LOGMAX");
+             "MP_SCALER_POLICY_LOGNORMAL or MP_SCALER_POLICY_LOGMAX");
 }
 
 /// Arguments of pass 1, of the reduction over ranks, and of pass 2.

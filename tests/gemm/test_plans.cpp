@@ -323,7 +323,7 @@ TEST_CASE("plans: a plan without a name or with a long one is rejected", "[gemm]
   const Problem problem = gemm(64, 64, 64, MP_FP16, false);
   const mp_plan_t none = mp_plan_default(nullptr);
   expect_status(problem.call(context(), &none, nullptr, 0), MP_ERROR_INVALID_ARGUMENT);
-  CHECK(std::string(mp_last_error()) == "mp_gemm: plan->kernel = : must be set");
+  CHECK(std::string(mp_last_error()) == "mp_gemm: plan->kernel = \"\" must not be empty");
   const mp_plan_t longest = mp_plan_default(std::string(64, 'w').c_str());
   expect_status(problem.call(context(), &longest, nullptr, 0), MP_ERROR_NOT_FOUND);
 }
