@@ -154,7 +154,7 @@ Options parse_options(int argc, const char *const *argv) {
                   "also time each library alone for this long; 0: never; default: 3 s for the\n"
                   "headline shape on a GPU")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.0, 3600.0))
+      ->check(CLI::Range(0.0, 3600.0).description(""))
       ->group(of_shapes);
   line.add_flag("--rank", options.rank, "time every kernel, to evaluate the selection")
       ->group(of_shapes);

@@ -68,7 +68,7 @@ test-all: setup-test setup-demo setup-gates
 	@$(RUN_TESTS) $(SUITES) $(ASAN_STEPS) $(LONG_STEPS) $(SOFTGPU_SUITES) $(call SEPARATE_BUILD_STEPS,12,1) $(GATES_STEP) \
 	  "demo::$(BUILD)/mpdemo --net mlp --out $(BUILD)/demo" $(TIMING_STEPS)
 
-## nightly: tests of hours: other orders, over 2^31 elements, clean chroots of two Debian releases
+## nightly: takes hours: other orders, over 2^31 elements, clean chroots of two Debian releases
 nightly: setup-test setup-roots
 	@$(MAKE) tests $(BUILT_FOR_SOFTGPU)
 	@$(RUN_TESTS) "alone: nightly::$(BUILD)/tests/mptests [nightly] -d yes" $(SOFTGPU_SEED_SUITES) $(SOFTGPU_OLDER_SUITES) \

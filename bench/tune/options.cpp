@@ -31,7 +31,7 @@ Options parse_options(int argc, const char *const *argv) {
   line.add_option("--minutes", options.minutes,
                   "start no shape after N minutes, then fit the measured ones; 0: no limit")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 1e6).description(""));
   line.add_option("--out", options.out, "file of the tuning table")
       ->type_name("FILE")
       ->default_str(options.out);
