@@ -381,7 +381,7 @@ static void print_memory(void) {
   const int64_t sum = m.parameters + m.copies + m.gradients + moments + m.activations + rest;
   printf(
       "%lld parameters; MiB: weights %.2f, copies %.2f, gradients %.2f, moments %.2f, "
-      "activations %.2f, rest %.2f, in all %.2f\n",
+      "activations %.2f, rest %.2f, sum %.2f\n",
       (long long)m.parameters / 4, MIB(m.parameters), MIB(m.copies), MIB(m.gradients), MIB(moments),
       MIB(m.activations), MIB(rest), MIB(sum));
 }
