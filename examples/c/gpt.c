@@ -273,7 +273,7 @@ static void read_text(const char *path) {
   check(path, text_length > length ? NULL : "must be longer than a context");
 }
 
-/* Copies a batch to the device: sequences from places that depend only on the step. */
+/* Copies a batch to the device: sequences from positions that depend only on the step. */
 static void load_batch(int64_t step, int32_t *tokens, int32_t *labels) {
   uint32_t state = (uint32_t)step * 2654435761u;
   const size_t bytes = (size_t)length * sizeof *text;
