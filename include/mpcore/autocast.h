@@ -91,7 +91,8 @@ typedef enum mp_autocast_flags {
   MP_AUTOCAST_FLAG_NO_ENVIRONMENT = 1 << 0, /**< ignores environment variables */
   /** Ignores the performance condition, see mp_autocast_get_disabled_reason. */
   MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE = 1 << 1,
-  /** Keeps tensors of role MP_TENSOR_ROLE_OUTPUT in fp32; the caller counts as a reader. */
+  /** Keeps tensors of role MP_TENSOR_ROLE_OUTPUT in fp32; the caller counts as a reader.  Outputs
+   *  of an mp_graph_t include the gradients of its parameters. */
   MP_AUTOCAST_FLAG_KEEP_IO = 1 << 2,
   /** Emulates 16-bit arithmetic: low-precision nodes compute in fp32 on rounded values.  See
    *  mp_autocast_result. */

@@ -659,7 +659,7 @@ flags! {
         IGNORE_PERFORMANCE = 2 "Ignores the performance condition, see [`mp_autocast_get_disabled_reason`].",
         KEEP_IO = 4
             "Keeps tensors of role [`MP_TENSOR_ROLE_OUTPUT`] in fp32; the caller counts as a"
-            "reader.",
+            "reader.  Outputs of an [`mp_graph_t`] include the gradients of its parameters.",
         EMULATE = 8
             "Emulates 16-bit arithmetic: low-precision nodes compute in fp32 on rounded values."
             "See `mp_autocast_result`.",
