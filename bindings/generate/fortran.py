@@ -48,6 +48,12 @@ def joined(declarations, indent: str) -> str:
     return "".join(wrapped(line, indent) for line in lines)
 
 
+def ended(block: str, indent: str, end: str) -> str:
+    """Adds the end statement, on the last line of the block if possible."""
+    last = block[block.rfind("\n", 0, -1) + 1:]
+    return block[:-1] + (f"; {end}\n" if len(last) + 1 + len(end) <= text.WIDTH else f"\n{indent}{end}\n")
+
+
 def scalar(kind: Type, model: Model) -> str:
     if kind.pointers or model.is_handle(kind.base):
         return "type(c_ptr)"
@@ -95,7 +101,7 @@ def initial(f, s, model: Model) -> str:
 def struct(s, model: Model) -> str:
     fields = [("type(c_funptr)" if isinstance(f.type, Callback) else scalar(f.type, model),
                f"{f.name}{f'({f.array})' if f.array else ''} = {initial(f, s, model)}") for f in s.fields]
-    return f"\n  type, bind(c) :: {s.name}\n{joined(fields, '    ')}  end type\n"
+    return ended(f"  type, bind(c) :: {s.name}\n{joined(fields, '    ')}", "  ", "end type")
 
 
 # ---------------------------------------------------------------- interfaces
@@ -134,10 +140,9 @@ def function(f, model: Model) -> str:
     names = ", ".join(p.name for p in f.params)
     what = "subroutine" if f.result == Type("void") else "function"
     kind = "" if what == "subroutine" else scalar(f.result, model) + " "
-    return (wrapped(f"{kind}{what} {f.name}({names}) bind(c)", "    ").rstrip("\n") + "; import\n" +
-            joined(sorted(((dummy(p, model), p.name + ("(*)" if p.name in ARRAYS else "")) for p in f.params),
-                          key=lambda declaration: declaration[0]), "      ") +
-            f"    end {what}\n")
+    return ended(wrapped(f"{kind}{what} {f.name}({names}) bind(c)", "    ").rstrip("\n") + "; import\n" +
+                 joined(sorted(((dummy(p, model), p.name + ("(*)" if p.name in ARRAYS else "")) for p in f.params),
+                               key=lambda declaration: declaration[0]), "      "), "    ", f"end {what}")
 
 
 # ---------------------------------------------------------------- inline functions
@@ -152,16 +157,16 @@ def inline(f, model: Model) -> str:
     names = ", ".join(p.name for p in f.params)
     arguments = "".join(f", c_loc({p.name})" if is_text(p.type) else f", {p.name}" for p in f.params)
     call = f"{f.init}(answer, c_sizeof(answer){arguments})"
-    return (f"\n  type({f.result.base}) function {f.name}({names}) result(answer)\n" +
+    return (f"  type({f.result.base}) function {f.name}({names}) result(answer)\n" +
             joined(map(declared, f.params), "    ") +
-            wrapped(f"if ({call} /= MP_SUCCESS) answer%struct_size = 0", "    ") + "  end function\n")
+            ended(wrapped(f"if ({call} /= 0) answer%struct_size = 0", "    "), "  ", "end function"))
 
 
 def module(model: Model) -> str:
-    out = PROLOGUE + "\n" + constants(model)
+    out = PROLOGUE + "\n" + constants(model) + "\n"
     for s in model.structs:
         out += struct(s, model)
     out += "\n  interface\n" + "".join(function(f, model) for f in model.functions) + "  end interface\n"
     out += "\ncontains\n"
     out += "".join(inline(f, model) for f in model.inlines)
-    return out + "\nend module\n"
+    return out + "end module\n"

@@ -190,7 +190,7 @@ def enum_class(e) -> str:
     base = "IntFlag" if e.name.endswith("_flags_t") else "IntEnum"
     names = [name for name, _, _ in e.values]
     members = wrapped([f"{name} = {value}" for name, value, _ in e.values], *["    "] * 2, separator=";")
-    out = f"\nclass {e.name}(enum.{base}):\n" + members.replace(";\n", "\n") + "\n\n"
+    out = f"class {e.name}(enum.{base}):\n" + members.replace(";\n", "\n") + "\n"
     if len(names) == 1:  # mypy 1.0 infers no type from the tuple
         return out + f"{names[0]} = {e.name}.{names[0]}\n"
     return out + wrapped(names, "(", " ") + f") = tuple({e.name})\n"
@@ -201,7 +201,7 @@ def struct(s, model: Model) -> str:
     kinds = [(type_name(f.type, model) + (f" * {f.array}" if f.array else ""), f.name) for f in s.fields]
     groups = [f'({kind}, "{" ".join(name for _, name in group)}")'
               for kind, group in itertools.groupby(kinds, lambda pair: pair[0])]
-    return f"\nclass {s.name}({base}):\n" + wrapped(groups, "    _fields_ = _fields(", " " * 23) + ")\n"
+    return f"class {s.name}({base}):\n" + wrapped(groups, "    _fields_ = _fields(", " " * 23) + ")\n"
 
 
 # ---------------------------------------------------------------- inline functions
@@ -213,7 +213,7 @@ def inline(f, model: Model) -> str:
 
     names = [word(p.name) for p in f.params]
     params = ", ".join(f"{name}: {kind(p)}" for name, p in zip(names, f.params))
-    return (f"\ndef {f.name}({params}) -> {f.result.base}:\n"
+    return (f"def {f.name}({params}) -> {f.result.base}:\n"
             f"    return _made(_library.{', '.join([f.init, f.result.base + '()', *names])})\n")
 
 
@@ -274,9 +274,9 @@ def declare(library: Library) -> Library:
 
 
 def sys(model: Model) -> str:
-    out = PROLOGUE + "".join(f"{c.name} = {c.value}\n" for c in model.constants)
+    out = PROLOGUE + "".join(f"{c.name} = {c.value}\n" for c in model.constants) + "\n"
     out += "".join(map(enum_class, model.enums)) + "\n"
     out += "".join(f"{name} = {type_name(callback, model)}\n" for name, callback, _ in model.callbacks)
     for make, things in ((struct, model.structs), (inline, model.inlines)):
-        out += "".join(make(thing, model) for thing in things)
+        out += "\n" + "".join(make(thing, model) for thing in things)
     return out + LIBRARY + "".join(method(f, model) for f in model.functions) + DECLARE

@@ -1,6 +1,6 @@
 """Line wrapping of the generated files."""
 
-WIDTH = 110  # columns
+WIDTH = 120  # columns
 
 
 def wrapped(parts: list, first: str, indent: str, end: str = "", separator: str = ",") -> str:

@@ -12,7 +12,7 @@ RUST, FORTRAN, PYTHON = "bindings/rust/src", "bindings/fortran/mpcore_c.f90", "b
 # Name and file (safe layer: folder) in the message of --check; pattern and replacement that remove
 # the name; file of the safe layer.
 MISSING = [
-    ("mp_param_group_t.weight_decay", f"{RUST}/sys.rs", r"pub weight_decay: f32,\s", "", ""),
+    ("mp_param_group_t.weight_decay", f"{RUST}/sys.rs", r"weight_decay: f32,\s", "", ""),
     ("mp_param_group_t.weight_decay", FORTRAN, " weight_decay = 0,", "", ""),
     ("mp_param_group_t.weight_decay", f"{PYTHON}/_sys.py", " weight_decay", "", ""),
     ("mp_scale_step", f"{PYTHON}/_sys.py", "mp_scale_step", "mp_scale_ste", ""),

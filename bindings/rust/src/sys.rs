@@ -19,8 +19,25 @@ macro_rules! constants {
     )* };
 }
 
-macro_rules! zeroed {
-    ($about:literal, $finish:expr, $($name:ident)*) => { $(
+macro_rules! handles {
+    ($($name:ident = $object:ident),*) => { $(
+        #[doc = concat!("Opaque object of [`", stringify!($name), "`].")]
+        #[repr(C)]
+        pub struct $object {
+            _opaque: [u8; 0],
+        }
+        pub type $name = *mut $object;
+    )* };
+}
+
+macro_rules! structs {
+    ($about:literal, $finish:expr; $($name:ident { $($field:ident: $kind:ty),* })*) => { $(
+        #[repr(C)]
+        #[derive(Clone, Copy)]
+        pub struct $name {
+            $(pub $field: $kind),*
+        }
+
         impl $name {
             #[doc = $about]
             pub fn zeroed() -> Self {
@@ -54,54 +71,10 @@ pub const MP_SCALER_QUERY_DEPTH: i32 = 1024;
 pub const MP_AUTOCAST_SLOT_FP32: i32 = 255;
 pub const MP_GRAPH_MAX_RANK: i32 = 8;
 
-/// Opaque object of [`mp_stream_t`].
-#[repr(C)]
-pub struct CUstream_st {
-    _opaque: [u8; 0],
+handles! {
+    mp_stream_t = CUstream_st, mp_context_t = mp_context, mp_tensor_list_t = mp_tensor_list, mp_scaler_t = mp_scaler,
+    mp_optimizer_t = mp_optimizer, mp_autocast_t = mp_autocast, mp_graph_t = mp_graph
 }
-pub type mp_stream_t = *mut CUstream_st;
-
-/// Opaque object of [`mp_context_t`].
-#[repr(C)]
-pub struct mp_context {
-    _opaque: [u8; 0],
-}
-pub type mp_context_t = *mut mp_context;
-
-/// Opaque object of [`mp_tensor_list_t`].
-#[repr(C)]
-pub struct mp_tensor_list {
-    _opaque: [u8; 0],
-}
-pub type mp_tensor_list_t = *mut mp_tensor_list;
-
-/// Opaque object of [`mp_scaler_t`].
-#[repr(C)]
-pub struct mp_scaler {
-    _opaque: [u8; 0],
-}
-pub type mp_scaler_t = *mut mp_scaler;
-
-/// Opaque object of [`mp_optimizer_t`].
-#[repr(C)]
-pub struct mp_optimizer {
-    _opaque: [u8; 0],
-}
-pub type mp_optimizer_t = *mut mp_optimizer;
-
-/// Opaque object of [`mp_autocast_t`].
-#[repr(C)]
-pub struct mp_autocast {
-    _opaque: [u8; 0],
-}
-pub type mp_autocast_t = *mut mp_autocast;
-
-/// Opaque object of [`mp_graph_t`].
-#[repr(C)]
-pub struct mp_graph {
-    _opaque: [u8; 0],
-}
-pub type mp_graph_t = *mut mp_graph;
 
 pub type mp_log_callback_t = Option<unsafe extern "C" fn(level: mp_log_level_t, message: *const c_char, user: *mut c_void)>;
 
@@ -116,8 +89,8 @@ constants! {
     mp_target_t { MP_TARGET_CUDA = 1, MP_TARGET_HOST = 2 }
     mp_op_t { MP_OP_N = 1, MP_OP_T = 2 }
     mp_activation_t { MP_ACT_NONE = 0, MP_ACT_RELU = 1, MP_ACT_GELU = 2, MP_ACT_DRELU = 3, MP_ACT_DGELU = 4,
-        MP_ACT_SIGMOID = 5, MP_ACT_TANH = 6, MP_ACT_DSIGMOID = 7, MP_ACT_DTANH = 8, MP_ACT_SILU = 9,
-        MP_ACT_DSILU = 10, MP_ACT_GELU_ERF = 11, MP_ACT_DGELU_ERF = 12 }
+        MP_ACT_SIGMOID = 5, MP_ACT_TANH = 6, MP_ACT_DSIGMOID = 7, MP_ACT_DTANH = 8, MP_ACT_SILU = 9, MP_ACT_DSILU = 10,
+        MP_ACT_GELU_ERF = 11, MP_ACT_DGELU_ERF = 12 }
     mp_epilogue_flags_t { MP_EPILOGUE_FLAG_GATED = 1 }
     mp_ragged_t { MP_RAGGED_M = 1, MP_RAGGED_K = 2 }
     mp_conv_op_t { MP_CONV_FPROP = 1, MP_CONV_DGRAD = 2, MP_CONV_WGRAD = 3 }
@@ -126,13 +99,12 @@ constants! {
         MP_RNN_FLAG_RESET_FIRST = 8, MP_RNN_FLAG_ACCUMULATE = 16 }
     mp_pool_mode_t { MP_POOL_MAX = 1, MP_POOL_AVG_INCLUDE_PAD = 2, MP_POOL_AVG_EXCLUDE_PAD = 3 }
     mp_pool_flags_t { MP_POOL_FLAG_CEIL = 1 }
-    mp_pointwise_op_t { MP_POINTWISE_COPY = 1, MP_POINTWISE_ADD = 2, MP_POINTWISE_MUL = 3,
-        MP_POINTWISE_SUB = 4, MP_POINTWISE_DIV = 5, MP_POINTWISE_LEAKY_RELU = 6, MP_POINTWISE_DLEAKY_RELU = 7,
-        MP_POINTWISE_CLIP = 8, MP_POINTWISE_DCLIP = 9 }
+    mp_pointwise_op_t { MP_POINTWISE_COPY = 1, MP_POINTWISE_ADD = 2, MP_POINTWISE_MUL = 3, MP_POINTWISE_SUB = 4,
+        MP_POINTWISE_DIV = 5, MP_POINTWISE_LEAKY_RELU = 6, MP_POINTWISE_DLEAKY_RELU = 7, MP_POINTWISE_CLIP = 8,
+        MP_POINTWISE_DCLIP = 9 }
     mp_norm_kind_t { MP_NORM_LAYER = 1, MP_NORM_RMS = 2 }
     mp_norm_flags_t { MP_NORM_FLAG_ZERO_CENTERED = 1, MP_NORM_FLAG_ACCUMULATE = 2 }
-    mp_xent_flags_t { MP_XENT_FLAG_IGNORE_LABEL = 1, MP_XENT_FLAG_LOG_PROBABILITIES = 2,
-        MP_XENT_FLAG_ACCUMULATE = 4 }
+    mp_xent_flags_t { MP_XENT_FLAG_IGNORE_LABEL = 1, MP_XENT_FLAG_LOG_PROBABILITIES = 2, MP_XENT_FLAG_ACCUMULATE = 4 }
     mp_loss_kind_t { MP_LOSS_MSE = 1, MP_LOSS_L1 = 2, MP_LOSS_BCE_WITH_LOGITS = 3, MP_LOSS_HUBER = 4,
         MP_LOSS_SMOOTH_L1 = 5, MP_LOSS_LINEAR = 6 }
     mp_loss_reduction_t { MP_LOSS_REDUCTION_MEAN = 1, MP_LOSS_REDUCTION_SUM = 2 }
@@ -143,16 +115,15 @@ constants! {
         MP_SOFTMAX_MASK_ADDITIVE = 3 }
     mp_softmax_flags_t { MP_SOFTMAX_FLAG_LOG = 1 }
     mp_attention_flags_t { MP_ATTENTION_FLAG_CAUSAL = 1, MP_ATTENTION_FLAG_WINDOW = 2 }
-    mp_scaler_policy_t { MP_SCALER_POLICY_STATIC = 1, MP_SCALER_POLICY_BACKOFF = 2,
-        MP_SCALER_POLICY_LOGNORMAL = 3, MP_SCALER_POLICY_LOGMAX = 4 }
+    mp_scaler_policy_t { MP_SCALER_POLICY_STATIC = 1, MP_SCALER_POLICY_BACKOFF = 2, MP_SCALER_POLICY_LOGNORMAL = 3,
+        MP_SCALER_POLICY_LOGMAX = 4 }
     mp_scaler_flags_t { MP_SCALER_FLAG_REFILL_EACH_STEP = 1, MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED = 2 }
     mp_scaler_status_t { MP_SCALER_STATUS_OK = 0, MP_SCALER_STATUS_DIVERGED = 1 }
-    mp_optimizer_kind_t { MP_OPT_SGD = 1, MP_OPT_ADAM = 2, MP_OPT_LAMB = 3, MP_OPT_NOVOGRAD = 4,
-        MP_OPT_ADAGRAD = 5, MP_OPT_RMSPROP = 6 }
+    mp_optimizer_kind_t { MP_OPT_SGD = 1, MP_OPT_ADAM = 2, MP_OPT_LAMB = 3, MP_OPT_NOVOGRAD = 4, MP_OPT_ADAGRAD = 5,
+        MP_OPT_RMSPROP = 6 }
     mp_optimizer_flags_t { MP_OPT_FLAG_NESTEROV = 1, MP_OPT_FLAG_DECOUPLED_DECAY = 2,
-        MP_OPT_FLAG_NO_BIAS_CORRECTION = 4, MP_OPT_FLAG_MODEL_OVERFLOW = 8,
-        MP_OPT_FLAG_DECAY_AFTER_MOMENTUM = 16, MP_OPT_FLAG_LARC = 32, MP_OPT_FLAG_LARS = 64,
-        MP_OPT_FLAG_NVLAMB = 128, MP_OPT_FLAG_STOCHASTIC_ROUNDING = 256 }
+        MP_OPT_FLAG_NO_BIAS_CORRECTION = 4, MP_OPT_FLAG_MODEL_OVERFLOW = 8, MP_OPT_FLAG_DECAY_AFTER_MOMENTUM = 16,
+        MP_OPT_FLAG_LARC = 32, MP_OPT_FLAG_LARS = 64, MP_OPT_FLAG_NVLAMB = 128, MP_OPT_FLAG_STOCHASTIC_ROUNDING = 256 }
     mp_lr_schedule_t { MP_LR_CONSTANT = 1, MP_LR_POLYNOMIAL = 2, MP_LR_COSINE = 3, MP_LR_EXPONENTIAL = 4,
         MP_LR_INVERSE_SQRT = 5 }
     mp_reduce_op_t { MP_REDUCE_SUM = 1, MP_REDUCE_MAX = 2 }
@@ -162,8 +133,8 @@ constants! {
     mp_step_outcome_t { MP_STEP_OUTCOME_PENDING = 0, MP_STEP_OUTCOME_TAKEN = 1, MP_STEP_OUTCOME_SKIPPED = 2,
         MP_STEP_OUTCOME_OUT_OF_RANGE = 3, MP_STEP_OUTCOME_SPIKE = 4, MP_STEP_OUTCOME_NO_SCALE = 5,
         MP_STEP_OUTCOME_OVERFLOW = 6 }
-    mp_op_class_t { MP_OP_CLASS_UNLISTED = 0, MP_OP_CLASS_ALLOW = 1, MP_OP_CLASS_INFER = 2,
-        MP_OP_CLASS_DENY = 3, MP_OP_CLASS_CLEAR = 4, MP_OP_CLASS_PROMOTE = 5 }
+    mp_op_class_t { MP_OP_CLASS_UNLISTED = 0, MP_OP_CLASS_ALLOW = 1, MP_OP_CLASS_INFER = 2, MP_OP_CLASS_DENY = 3,
+        MP_OP_CLASS_CLEAR = 4, MP_OP_CLASS_PROMOTE = 5 }
     mp_autocast_preset_t { MP_AUTOCAST_PRESET_DEFAULT = 1, MP_AUTOCAST_PRESET_TENSORFLOW = 2,
         MP_AUTOCAST_PRESET_TENSORFLOW_BF16 = 3, MP_AUTOCAST_PRESET_PYTORCH = 4, MP_AUTOCAST_PRESET_ONNX = 5 }
     mp_autocast_level_t { MP_AUTOCAST_LEVEL_NORMAL = 1, MP_AUTOCAST_LEVEL_INFER_AS_DENY = 2,
@@ -178,497 +149,174 @@ constants! {
     mp_autocast_reason_t { MP_AUTOCAST_REASON_UNLISTED = 1, MP_AUTOCAST_REASON_DENY_LIST = 2,
         MP_AUTOCAST_REASON_DENY_UPSTREAM = 3, MP_AUTOCAST_REASON_RANGE = 4, MP_AUTOCAST_REASON_DEPTH = 5,
         MP_AUTOCAST_REASON_KEPT = 6, MP_AUTOCAST_REASON_OTHER_DEVICE = 7, MP_AUTOCAST_REASON_NO_KERNEL = 8,
-        MP_AUTOCAST_REASON_NO_ALLOW_NEARBY = 9, MP_AUTOCAST_REASON_NOT_FLOAT = 10,
-        MP_AUTOCAST_REASON_DISABLED = 11, MP_AUTOCAST_REASON_CLUSTER_FP32 = 12,
-        MP_AUTOCAST_REASON_ALLOW_LIST = 32, MP_AUTOCAST_REASON_BETWEEN_ALLOW = 33,
+        MP_AUTOCAST_REASON_NO_ALLOW_NEARBY = 9, MP_AUTOCAST_REASON_NOT_FLOAT = 10, MP_AUTOCAST_REASON_DISABLED = 11,
+        MP_AUTOCAST_REASON_CLUSTER_FP32 = 12, MP_AUTOCAST_REASON_ALLOW_LIST = 32, MP_AUTOCAST_REASON_BETWEEN_ALLOW = 33,
         MP_AUTOCAST_REASON_FOLLOWS_ALLOW = 34, MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW = 35,
-        MP_AUTOCAST_REASON_CLUSTER_LOW = 36, MP_AUTOCAST_REASON_CAST_ABSORBED = 37,
-        MP_AUTOCAST_REASON_PATTERN = 38 }
-    mp_autocast_format_t { MP_AUTOCAST_FORMAT_TEXT = 1, MP_AUTOCAST_FORMAT_JSON = 2,
-        MP_AUTOCAST_FORMAT_DOT = 3 }
+        MP_AUTOCAST_REASON_CLUSTER_LOW = 36, MP_AUTOCAST_REASON_CAST_ABSORBED = 37, MP_AUTOCAST_REASON_PATTERN = 38 }
+    mp_autocast_format_t { MP_AUTOCAST_FORMAT_TEXT = 1, MP_AUTOCAST_FORMAT_JSON = 2, MP_AUTOCAST_FORMAT_DOT = 3 }
     mp_attribute_kind_t { MP_ATTRIBUTE_KIND_INT = 1, MP_ATTRIBUTE_KIND_FLOAT = 2, MP_ATTRIBUTE_KIND_INTS = 3,
         MP_ATTRIBUTE_KIND_FLOATS = 4 }
     mp_graph_mode_t { MP_GRAPH_MODE_INFERENCE = 1, MP_GRAPH_MODE_TRAINING = 2 }
-    mp_scaler_preset_t { MP_SCALER_PRESET_LOGNORMAL = 1, MP_SCALER_PRESET_TORCH = 2,
-        MP_SCALER_PRESET_APEX_AMP = 3, MP_SCALER_PRESET_APEX_HYSTERESIS = 4, MP_SCALER_PRESET_MEGATRON = 5,
-        MP_SCALER_PRESET_DEEPSPEED = 6, MP_SCALER_PRESET_DEEPSPEED_FUSED = 7, MP_SCALER_PRESET_KERAS = 8,
-        MP_SCALER_PRESET_KERAS_3 = 9, MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 10,
-        MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 11 }
+    mp_scaler_preset_t { MP_SCALER_PRESET_LOGNORMAL = 1, MP_SCALER_PRESET_TORCH = 2, MP_SCALER_PRESET_APEX_AMP = 3,
+        MP_SCALER_PRESET_APEX_HYSTERESIS = 4, MP_SCALER_PRESET_MEGATRON = 5, MP_SCALER_PRESET_DEEPSPEED = 6,
+        MP_SCALER_PRESET_DEEPSPEED_FUSED = 7, MP_SCALER_PRESET_KERAS = 8, MP_SCALER_PRESET_KERAS_3 = 9,
+        MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 10, MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 11 }
 }
 
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_grad_stats_t {
-    pub found_inf: *mut f32, pub amax: *mut f32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_allocator_t {
-    pub struct_size: u32, pub reserved0: u32,
-    pub alloc: Option<unsafe extern "C" fn(bytes: usize, user: *mut c_void) -> *mut c_void>,
-    pub free: Option<unsafe extern "C" fn(ptr: *mut c_void, bytes: usize, user: *mut c_void)>,
-    pub user: *mut c_void,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_context_config_t {
-    pub struct_size: u32, pub device: i32, pub sm_limit: i32, pub flags: u32,
-    pub allocator: *const mp_allocator_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_device_info_t {
-    pub struct_size: u32, pub target: mp_target_t, pub arch: i32, pub num_sms: i32, pub smem_per_block: i64,
-    pub l2_bytes: i64, pub name: [c_char; 64],
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_tensor_list_desc_t {
-    pub struct_size: u32, pub dtype: mp_dtype_t, pub count: u32, pub reserved0: u32,
-    pub data: *const *mut c_void, pub numel: *const i64, pub dtypes: *const mp_dtype_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_tensor_report_t {
-    pub numel: i64, pub num_nan: i64, pub num_inf: i64, pub num_zero: i64, pub num_subnormal: i64,
-    pub bad_tensor: i64, pub bad_element: i64, pub bad_value: f32, pub amax: f32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_stats_outputs_t {
-    pub struct_size: u32, pub reserved0: u32, pub found_inf: *mut f32, pub amax: *mut f32,
-    pub tensor_amax: *mut f32, pub norm: *mut f32, pub tensor_norm: *mut f32,
-    pub report: *mut mp_tensor_report_t, pub tensor_reports: *mut mp_tensor_report_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_epilogue_t {
-    pub struct_size: u32, pub activation: mp_activation_t, pub scale: *const f32, pub bias: *const c_void,
-    pub dtype_bias: mp_dtype_t, pub flags: u32, pub aux: *mut c_void, pub ld_aux: i64, pub dbias: *mut f32,
-    pub stats: mp_grad_stats_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_plan_t {
-    pub struct_size: u32, pub split_k: i32, pub kernel: [c_char; 64], pub workspace_bytes: usize,
-    pub predicted_us: f64, pub num_sms: i32, pub reserved0: u32, pub products: [u32; 18],
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_gemm_desc_t {
-    pub struct_size: u32, pub op_a: mp_op_t, pub op_b: mp_op_t, pub dtype_ab: mp_dtype_t,
-    pub dtype_cd: mp_dtype_t, pub alpha: f32, pub beta: f32, pub batch_count: i32, pub m: i64, pub n: i64,
-    pub k: i64, pub ld_a: i64, pub ld_b: i64, pub ld_c: i64, pub ld_d: i64, pub stride_a: i64,
-    pub stride_b: i64, pub stride_c: i64, pub stride_d: i64, pub plan: *const mp_plan_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_gemm_group_item_t {
-    pub struct_size: u32, pub reserved0: u32, pub m: i64, pub n: i64, pub k: i64, pub ld_a: i64,
-    pub ld_b: i64, pub ld_c: i64, pub ld_d: i64, pub A: *const c_void, pub B: *const c_void,
-    pub C: *const c_void, pub D: *mut c_void,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_conv2d_desc_t {
-    pub struct_size: u32, pub dtype: mp_dtype_t, pub dtype_out: mp_dtype_t, pub n: i32, pub h: i32,
-    pub w: i32, pub c: i32, pub k: i32, pub r: i32, pub s: i32, pub pad_top: i32, pub pad_bottom: i32,
-    pub pad_left: i32, pub pad_right: i32, pub stride_h: i32, pub stride_w: i32, pub dilation_h: i32,
-    pub dilation_w: i32, pub groups: i32, pub alpha: f32, pub beta: f32, pub reserved0: u32,
-    pub plan: *const mp_plan_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_rnn_desc_t {
-    pub struct_size: u32, pub cell: mp_rnn_cell_t, pub flags: u32, pub dtype: mp_dtype_t,
-    pub dtype_dw: mp_dtype_t, pub layers: i32, pub input_size: i32, pub hidden_size: i32, pub batch: i32,
-    pub timesteps: i32, pub dropout: f32, pub clip: f32, pub dropout_seed: u64, pub x_step: i64,
-    pub x_row: i64, pub y_step: i64, pub y_row: i64, pub plan: *const mp_plan_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_rnn_weights_t {
-    pub struct_size: u32, pub reserved0: u32, pub w_ih: *const c_void, pub w_hh: *const c_void,
-    pub b_ih: *const f32, pub b_hh: *const f32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_rnn_weight_grads_t {
-    pub struct_size: u32, pub reserved0: u32, pub w_ih: *mut c_void, pub w_hh: *mut c_void,
-    pub b_ih: *mut f32, pub b_hh: *mut f32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_rnn_sizes_t {
-    pub struct_size: u32, pub directions: u32, pub gates: u32, pub num_weights: u32, pub reserve_bytes: usize,
-    pub workspace_bytes: usize,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_rnn_tensors_t {
-    pub struct_size: u32, pub num_weights: u32, pub weights: *const mp_rnn_weights_t, pub lengths: *const i32,
-    pub batch_sizes: *const i32, pub dropout_offset: *const u64, pub x: *const c_void, pub h0: *const c_void,
-    pub c0: *const f32, pub y: *mut c_void, pub hn: *mut c_void, pub cn: *mut f32, pub reserve: *mut c_void,
-    pub reserve_bytes: usize, pub dy: *const c_void, pub dhn: *const c_void, pub dcn: *const f32,
-    pub dx: *mut c_void, pub dh0: *mut c_void, pub dc0: *mut f32,
-    pub weight_grads: *const mp_rnn_weight_grads_t, pub stats: mp_grad_stats_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_pool2d_desc_t {
-    pub struct_size: u32, pub dtype: mp_dtype_t, pub mode: mp_pool_mode_t, pub n: i32, pub h: i32, pub w: i32,
-    pub c: i32, pub window_h: i32, pub window_w: i32, pub pad_top: i32, pub pad_bottom: i32,
-    pub pad_left: i32, pub pad_right: i32, pub stride_h: i32, pub stride_w: i32, pub flags: u32,
-    pub dilation_h: i32, pub dilation_w: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_batchnorm_desc_t {
-    pub struct_size: u32, pub dtype: mp_dtype_t, pub rows: i64, pub channels: i32,
-    pub activation: mp_activation_t, pub epsilon: f32, pub momentum: f32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_batchnorm_tensors_t {
-    pub struct_size: u32, pub reserved0: u32, pub x: *const c_void, pub gamma: *const f32,
-    pub beta: *const f32, pub running_mean: *mut f32, pub running_var: *mut f32, pub saved_mean: *mut f32,
-    pub saved_inv_std: *mut f32, pub y: *mut c_void, pub dy: *const c_void, pub dx: *mut c_void,
-    pub dgamma: *mut f32, pub dbeta: *mut f32, pub stats: mp_grad_stats_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_pointwise_desc_t {
-    pub struct_size: u32, pub op: mp_pointwise_op_t, pub activation: mp_activation_t, pub dtype: mp_dtype_t,
-    pub dtype_b: mp_dtype_t, pub reserved0: u32, pub rows: i64, pub columns: i64, pub ld_b: i64,
-    pub rows_b: i64, pub slope: f32, pub low: f32, pub high: f32, pub reserved1: u32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_column_sum_desc_t {
-    pub struct_size: u32, pub dtype: mp_dtype_t, pub dtype_sum: mp_dtype_t, pub beta: f32, pub rows: i64,
-    pub columns: i64, pub ld: i64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_sum_rows_desc_t {
-    pub struct_size: u32, pub dtype: mp_dtype_t, pub dtype_sum: mp_dtype_t, pub beta: f32, pub rows: i64,
-    pub period: i64, pub columns: i64, pub ld_x: i64, pub ld_sum: i64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_glu_desc_t {
-    pub struct_size: u32, pub dtype: mp_dtype_t, pub activation: mp_activation_t, pub reserved0: u32,
-    pub rows: i64, pub columns: i64, pub ld_x: i64, pub ld_y: i64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_strided_copy_desc_t {
-    pub struct_size: u32, pub dtype: mp_dtype_t, pub rank: i32, pub reserved0: u32, pub extent: [i64; 6],
-    pub x_stride: [i64; 6], pub y_stride: [i64; 6], pub alpha: f32, pub beta: f32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_norm_desc_t {
-    pub struct_size: u32, pub kind: mp_norm_kind_t, pub dtype: mp_dtype_t, pub dtype_residual: mp_dtype_t,
-    pub rows: i64, pub columns: i64, pub groups: i32, pub flags: u32, pub x_row: i64, pub x_group: i64,
-    pub y_row: i64, pub y_group: i64, pub epsilon: f32, pub dropout: f32, pub dropout_seed: u64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_norm_tensors_t {
-    pub struct_size: u32, pub reserved0: u32, pub x: *const c_void, pub residual: *const c_void,
-    pub gamma: *const f32, pub beta: *const f32, pub dropout_offset: *const u64, pub sum: *mut c_void,
-    pub y: *mut c_void, pub mean: *mut f32, pub rstd: *mut f32, pub dy: *const c_void,
-    pub dsum: *const c_void, pub dx: *mut c_void, pub dresidual: *mut c_void, pub dgamma: *mut f32,
-    pub dbeta: *mut f32, pub stats: mp_grad_stats_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_xent_desc_t {
-    pub struct_size: u32, pub dtype: mp_dtype_t, pub dtype_labels: mp_dtype_t, pub flags: u32, pub rows: i64,
-    pub classes: i64, pub ld_logits: i64, pub ld_dlogits: i64, pub ignore_label: i64, pub weight: f32,
-    pub label_smoothing: f32, pub z_loss: f32, pub reserved0: u32, pub ld_labels: i64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_xent_tensors_t {
-    pub struct_size: u32, pub reserved0: u32, pub x: *const c_void, pub w: *const c_void,
-    pub bias: *const c_void, pub labels: *const c_void, pub loss_scale: *const f32, pub count: *const f32,
-    pub row_loss: *mut f32, pub lse: *mut f32, pub loss: *mut f32, pub correct: *mut i64, pub dx: *mut c_void,
-    pub dw: *mut f32, pub dbias: *mut f32, pub stats: mp_grad_stats_t, pub class_weights: *const f32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_linear_xent_desc_t {
-    pub struct_size: u32, pub dtype: mp_dtype_t, pub dtype_labels: mp_dtype_t, pub flags: u32, pub rows: i64,
-    pub width: i64, pub classes: i64, pub ld_x: i64, pub ld_w: i64, pub ld_dx: i64, pub ld_dw: i64,
-    pub ignore_label: i64, pub weight: f32, pub label_smoothing: f32, pub z_loss: f32, pub reserved0: u32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_loss_desc_t {
-    pub struct_size: u32, pub kind: mp_loss_kind_t, pub dtype: mp_dtype_t, pub dtype_target: mp_dtype_t,
-    pub count: i64, pub weight: f32, pub reduction: mp_loss_reduction_t, pub flags: u32,
-    pub ignore_target: f32, pub delta: f32, pub reserved0: u32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_loss_tensors_t {
-    pub struct_size: u32, pub reserved0: u32, pub prediction: *const c_void, pub target: *const c_void,
-    pub weights: *const f32, pub loss_scale: *const f32, pub element_loss: *mut f32, pub loss: *mut f32,
-    pub dprediction: *mut c_void, pub stats: mp_grad_stats_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_embedding_desc_t {
-    pub struct_size: u32, pub dtype: mp_dtype_t, pub dtype_dtable: mp_dtype_t, pub dtype_indices: mp_dtype_t,
-    pub flags: u32, pub num_embeddings: i32, pub num_indices: i64, pub embedding_dim: i64,
-    pub padding_index: i64, pub ld_table: i64, pub ld_out: i64, pub ld_dtable: i64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_dropout_desc_t {
-    pub struct_size: u32, pub dtype: mp_dtype_t, pub count: i64, pub seed: u64, pub p: f32, pub reserved0: u32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_rope_desc_t {
-    pub struct_size: u32, pub dtype: mp_dtype_t, pub rows: i64, pub heads: i32, pub head_dim: i32,
-    pub rotary_dim: i32, pub flags: u32, pub x_row: i64, pub x_head: i64, pub base: f32, pub reserved0: u32,
-    pub period: i64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_softmax_desc_t {
-    pub struct_size: u32, pub dtype: mp_dtype_t, pub mask: mp_softmax_mask_t, pub flags: u32, pub rows: i64,
-    pub columns: i64, pub ld_x: i64, pub ld_y: i64, pub scale: f32, pub dtype_mask: mp_dtype_t,
-    pub mask_rows: i64, pub ld_mask: i64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_attention_layout_t {
-    pub batch: i64, pub row: i64, pub head: i64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_attention_desc_t {
-    pub struct_size: u32, pub dtype: mp_dtype_t, pub batch: i32, pub heads: i32, pub kv_heads: i32,
-    pub head_dim: i32, pub head_dim_v: i32, pub dropout: f32, pub q_len: i64, pub kv_len: i64,
-    pub q_rows: i64, pub kv_rows: i64, pub scale: f32, pub flags: u32, pub window_left: i32,
-    pub window_right: i32, pub dropout_seed: u64, pub q: mp_attention_layout_t, pub k: mp_attention_layout_t,
-    pub v: mp_attention_layout_t, pub o: mp_attention_layout_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_attention_tensors_t {
-    pub struct_size: u32, pub reserved0: u32, pub q_ends: *const i32, pub kv_ends: *const i32,
-    pub q_lengths: *const i32, pub kv_lengths: *const i32, pub dropout_offset: *const u64,
-    pub sinks: *const f32, pub q: *const c_void, pub k: *const c_void, pub v: *const c_void,
-    pub d_o: *const c_void, pub o: *mut c_void, pub dq: *mut c_void, pub dk: *mut c_void, pub dv: *mut c_void,
-    pub lse: *mut f32, pub dsinks: *mut f32, pub stats: mp_grad_stats_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_scaler_config_t {
-    pub struct_size: u32, pub policy: mp_scaler_policy_t, pub flags: u32, pub init_scale: f32,
-    pub min_scale: f32, pub max_scale: f32, pub growth_factor: f64, pub backoff_factor: f64, pub beta1: f64,
-    pub beta2: f64, pub log2_max: f32, pub overflow_std_dev: f32, pub sigma_floor: f32,
-    pub growth_interval: i32, pub hysteresis: i32, pub max_consecutive_skips: i32, pub history_length: i32,
-    pub reserved0: u32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_scaler_state_t {
-    pub struct_size: u32, pub policy: mp_scaler_policy_t, pub scale: f32, pub growth_tracker: i32,
-    pub hysteresis_left: i32, pub log2_mean: f32, pub log2_mean_slow: f32, pub log2_square_slow: f32,
-    pub headroom: f32, pub status: mp_scaler_status_t, pub beta1_power: f64, pub beta2_power: f64,
-    pub steps: i64, pub skipped: i64, pub skipped_nan: i64, pub consecutive_skips: i64, pub overflows: i64,
-    pub out_of_range: i64, pub no_scale: i64, pub spikes: i64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_param_group_t {
-    pub struct_size: u32, pub lr: f32, pub beta1: f32, pub beta2: f32, pub eps: f32, pub weight_decay: f32,
-    pub dampening: f32, pub trust_coefficient: f32, pub max_tensor_norm: f32, pub clip_value: f32,
-    pub l1: f32, pub l2: f32, pub lr_schedule: mp_lr_schedule_t, pub warmup_steps: i32, pub decay_steps: i32,
-    pub decay_power: f32, pub decay_rate: f32, pub lr_end: f32, pub ema_decay: f32, pub ema_warmup: u32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_optimizer_desc_t {
-    pub struct_size: u32, pub kind: mp_optimizer_kind_t, pub flags: u32, pub num_groups: u32,
-    pub groups: *const mp_param_group_t, pub tensor_group: *const u32, pub grads: mp_tensor_list_t,
-    pub master: mp_tensor_list_t, pub model: mp_tensor_list_t, pub m: mp_tensor_list_t,
-    pub v: mp_tensor_list_t, pub lr_multipliers: *const f32, pub decay_multipliers: *const f32,
-    pub extra_grads: mp_tensor_list_t, pub rounding_seed: u64, pub tensor_ids: *const u32,
-    pub first_elements: *const i64, pub active: *const u32, pub ema: mp_tensor_list_t,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_model_options_t {
-    pub struct_size: u32, pub flags: u32, pub rounding_seed: u64, pub t: *const i64, pub overflows: *mut i64,
-    pub tensor_ids: *const u32, pub first_elements: *const i64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_comm_t {
-    pub struct_size: u32, pub rank: i32, pub world_size: i32, pub reserved0: u32,
-    pub all_reduce: Option<unsafe extern "C" fn(send: *const c_void, recv: *mut c_void, count: usize, dtype: mp_dtype_t, op: mp_reduce_op_t, stream: mp_stream_t, user: *mut c_void) -> c_int>,
-    pub group_begin: Option<unsafe extern "C" fn(user: *mut c_void) -> c_int>,
-    pub group_end: Option<unsafe extern "C" fn(user: *mut c_void) -> c_int>, pub user: *mut c_void,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_step_options_t {
-    pub struct_size: u32, pub flags: u32, pub max_grad_norm: f32, pub reserved0: u32, pub grad_norm: *mut f32,
-    pub found_inf: *mut f32, pub tensor_norms: *mut f32, pub amax: *const f32,
-    pub report: *mut mp_tensor_report_t, pub tensor_reports: *mut mp_tensor_report_t,
-    pub model_overflows: *mut i64, pub comm: *const mp_comm_t, pub outcome: *mut i32,
-    pub rejected_updates: *mut i64, pub skip: *const f32, pub norm_limit: *const f32,
-    pub denominator: *const f32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_autocast_config_t {
-    pub struct_size: u32, pub preset: mp_autocast_preset_t, pub dtype_low: mp_dtype_t,
-    pub level: mp_autocast_level_t, pub flags: u32, pub amax_limit: f32, pub depth_limit: i64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_autocast_graph_t {
-    pub struct_size: u32, pub num_nodes: u32, pub num_tensors: u32, pub num_hidden_edges: u32,
-    pub num_clusters: u32, pub reserved0: u32, pub node_op: *const *const c_char, pub node_class: *const u8,
-    pub node_name: *const *const c_char, pub node_flags: *const u16, pub node_depth: *const i64,
-    pub input_offsets: *const i32, pub input_tensor: *const i32, pub input_slot: *const u8,
-    pub tensor_producer: *const i32, pub tensor_slot: *const u8, pub tensor_dtype: *const u8,
-    pub tensor_role: *const u8, pub tensor_amax: *const f32, pub hidden_src: *const i32,
-    pub hidden_dst: *const i32, pub member_offsets: *const i32, pub member: *const i32,
-    pub cluster_kind: *const u8,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_autocast_cast_t {
-    pub tensor: i32, pub from: mp_dtype_t, pub to: mp_dtype_t, pub kind: mp_cast_kind_t, pub readers: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_autocast_result_t {
-    pub struct_size: u32, pub num_casts: i32, pub num_low_nodes: i32, pub num_parameters_low: i32,
-    pub tensor_dtype: *mut u8, pub node_dtype: *mut u8, pub input_cast: *mut i32,
-    pub casts: *mut mp_autocast_cast_t, pub node_reason: *mut u8, pub node_cause: *mut i32,
-    pub disabled_reason: *const c_char,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_graph_attribute_t {
-    pub struct_size: u32, pub kind: mp_attribute_kind_t, pub name: *const c_char, pub int_value: i64,
-    pub float_value: f64, pub ints: *const i64, pub floats: *const f64, pub count: u32, pub reserved0: u32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_graph_tensor_t {
-    pub struct_size: u32, pub dtype: mp_dtype_t, pub rank: i32, pub dtype_copy: mp_dtype_t,
-    pub extent: [i64; 8], pub name: *const c_char, pub data: *mut c_void, pub copy: *mut c_void,
-    pub grad: *mut c_void, pub dtype_grad: mp_dtype_t, pub reserved0: u32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_graph_memory_t {
-    pub struct_size: u32, pub reserved0: u32, pub parameters: i64, pub copies: i64, pub gradients: i64,
-    pub states: i64, pub activations: i64, pub activations_unshared: i64, pub workspace: i64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_torch_scaler_t {
-    pub scale: f64, pub growth_factor: f64, pub backoff_factor: f64, pub growth_interval: i32,
-    pub growth_tracker: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_megatron_scaler_t {
-    pub scale: f32, pub growth_tracker: i32, pub hysteresis_tracker: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct mp_kernel_info_t {
-    pub struct_size: u32, pub is_estimated: u32, pub name: *const c_char, pub reason: *const c_char,
-    pub predicted_us: f64, pub workspace_bytes: usize,
-}
-
-zeroed! {
+structs! {
     "Returns zeros with `struct_size` set, like MP_INIT_STRUCT.",
-    |s| Self { struct_size: core::mem::size_of::<Self>() as u32, ..s },
-    mp_allocator_t mp_context_config_t mp_device_info_t mp_tensor_list_desc_t mp_stats_outputs_t mp_epilogue_t
-    mp_plan_t mp_gemm_desc_t mp_gemm_group_item_t mp_conv2d_desc_t mp_rnn_desc_t mp_rnn_weights_t
-    mp_rnn_weight_grads_t mp_rnn_sizes_t mp_rnn_tensors_t mp_pool2d_desc_t mp_batchnorm_desc_t
-    mp_batchnorm_tensors_t mp_pointwise_desc_t mp_column_sum_desc_t mp_sum_rows_desc_t mp_glu_desc_t
-    mp_strided_copy_desc_t mp_norm_desc_t mp_norm_tensors_t mp_xent_desc_t mp_xent_tensors_t
-    mp_linear_xent_desc_t mp_loss_desc_t mp_loss_tensors_t mp_embedding_desc_t mp_dropout_desc_t
-    mp_rope_desc_t mp_softmax_desc_t mp_attention_desc_t mp_attention_tensors_t mp_scaler_config_t
-    mp_scaler_state_t mp_param_group_t mp_optimizer_desc_t mp_model_options_t mp_comm_t mp_step_options_t
-    mp_autocast_config_t mp_autocast_graph_t mp_autocast_result_t mp_graph_attribute_t mp_graph_tensor_t
-    mp_graph_memory_t mp_kernel_info_t
+    |s| Self { struct_size: core::mem::size_of::<Self>() as u32, ..s };
+    mp_allocator_t { struct_size: u32, reserved0: u32,
+        alloc: Option<unsafe extern "C" fn(bytes: usize, user: *mut c_void) -> *mut c_void>,
+        free: Option<unsafe extern "C" fn(ptr: *mut c_void, bytes: usize, user: *mut c_void)>, user: *mut c_void }
+    mp_context_config_t { struct_size: u32, device: i32, sm_limit: i32, flags: u32, allocator: *const mp_allocator_t }
+    mp_device_info_t { struct_size: u32, target: mp_target_t, arch: i32, num_sms: i32, smem_per_block: i64,
+        l2_bytes: i64, name: [c_char; 64] }
+    mp_tensor_list_desc_t { struct_size: u32, dtype: mp_dtype_t, count: u32, reserved0: u32, data: *const *mut c_void,
+        numel: *const i64, dtypes: *const mp_dtype_t }
+    mp_stats_outputs_t { struct_size: u32, reserved0: u32, found_inf: *mut f32, amax: *mut f32, tensor_amax: *mut f32,
+        norm: *mut f32, tensor_norm: *mut f32, report: *mut mp_tensor_report_t, tensor_reports: *mut mp_tensor_report_t }
+    mp_epilogue_t { struct_size: u32, activation: mp_activation_t, scale: *const f32, bias: *const c_void,
+        dtype_bias: mp_dtype_t, flags: u32, aux: *mut c_void, ld_aux: i64, dbias: *mut f32, stats: mp_grad_stats_t }
+    mp_plan_t { struct_size: u32, split_k: i32, kernel: [c_char; 64], workspace_bytes: usize, predicted_us: f64,
+        num_sms: i32, reserved0: u32, products: [u32; 18] }
+    mp_gemm_desc_t { struct_size: u32, op_a: mp_op_t, op_b: mp_op_t, dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t,
+        alpha: f32, beta: f32, batch_count: i32, m: i64, n: i64, k: i64, ld_a: i64, ld_b: i64, ld_c: i64, ld_d: i64,
+        stride_a: i64, stride_b: i64, stride_c: i64, stride_d: i64, plan: *const mp_plan_t }
+    mp_gemm_group_item_t { struct_size: u32, reserved0: u32, m: i64, n: i64, k: i64, ld_a: i64, ld_b: i64, ld_c: i64,
+        ld_d: i64, A: *const c_void, B: *const c_void, C: *const c_void, D: *mut c_void }
+    mp_conv2d_desc_t { struct_size: u32, dtype: mp_dtype_t, dtype_out: mp_dtype_t, n: i32, h: i32, w: i32, c: i32,
+        k: i32, r: i32, s: i32, pad_top: i32, pad_bottom: i32, pad_left: i32, pad_right: i32, stride_h: i32,
+        stride_w: i32, dilation_h: i32, dilation_w: i32, groups: i32, alpha: f32, beta: f32, reserved0: u32,
+        plan: *const mp_plan_t }
+    mp_rnn_desc_t { struct_size: u32, cell: mp_rnn_cell_t, flags: u32, dtype: mp_dtype_t, dtype_dw: mp_dtype_t,
+        layers: i32, input_size: i32, hidden_size: i32, batch: i32, timesteps: i32, dropout: f32, clip: f32,
+        dropout_seed: u64, x_step: i64, x_row: i64, y_step: i64, y_row: i64, plan: *const mp_plan_t }
+    mp_rnn_weights_t { struct_size: u32, reserved0: u32, w_ih: *const c_void, w_hh: *const c_void, b_ih: *const f32,
+        b_hh: *const f32 }
+    mp_rnn_weight_grads_t { struct_size: u32, reserved0: u32, w_ih: *mut c_void, w_hh: *mut c_void, b_ih: *mut f32,
+        b_hh: *mut f32 }
+    mp_rnn_sizes_t { struct_size: u32, directions: u32, gates: u32, num_weights: u32, reserve_bytes: usize,
+        workspace_bytes: usize }
+    mp_rnn_tensors_t { struct_size: u32, num_weights: u32, weights: *const mp_rnn_weights_t, lengths: *const i32,
+        batch_sizes: *const i32, dropout_offset: *const u64, x: *const c_void, h0: *const c_void, c0: *const f32,
+        y: *mut c_void, hn: *mut c_void, cn: *mut f32, reserve: *mut c_void, reserve_bytes: usize, dy: *const c_void,
+        dhn: *const c_void, dcn: *const f32, dx: *mut c_void, dh0: *mut c_void, dc0: *mut f32,
+        weight_grads: *const mp_rnn_weight_grads_t, stats: mp_grad_stats_t }
+    mp_pool2d_desc_t { struct_size: u32, dtype: mp_dtype_t, mode: mp_pool_mode_t, n: i32, h: i32, w: i32, c: i32,
+        window_h: i32, window_w: i32, pad_top: i32, pad_bottom: i32, pad_left: i32, pad_right: i32, stride_h: i32,
+        stride_w: i32, flags: u32, dilation_h: i32, dilation_w: i32 }
+    mp_batchnorm_desc_t { struct_size: u32, dtype: mp_dtype_t, rows: i64, channels: i32, activation: mp_activation_t,
+        epsilon: f32, momentum: f32 }
+    mp_batchnorm_tensors_t { struct_size: u32, reserved0: u32, x: *const c_void, gamma: *const f32, beta: *const f32,
+        running_mean: *mut f32, running_var: *mut f32, saved_mean: *mut f32, saved_inv_std: *mut f32, y: *mut c_void,
+        dy: *const c_void, dx: *mut c_void, dgamma: *mut f32, dbeta: *mut f32, stats: mp_grad_stats_t }
+    mp_pointwise_desc_t { struct_size: u32, op: mp_pointwise_op_t, activation: mp_activation_t, dtype: mp_dtype_t,
+        dtype_b: mp_dtype_t, reserved0: u32, rows: i64, columns: i64, ld_b: i64, rows_b: i64, slope: f32, low: f32,
+        high: f32, reserved1: u32 }
+    mp_column_sum_desc_t { struct_size: u32, dtype: mp_dtype_t, dtype_sum: mp_dtype_t, beta: f32, rows: i64,
+        columns: i64, ld: i64 }
+    mp_sum_rows_desc_t { struct_size: u32, dtype: mp_dtype_t, dtype_sum: mp_dtype_t, beta: f32, rows: i64, period: i64,
+        columns: i64, ld_x: i64, ld_sum: i64 }
+    mp_glu_desc_t { struct_size: u32, dtype: mp_dtype_t, activation: mp_activation_t, reserved0: u32, rows: i64,
+        columns: i64, ld_x: i64, ld_y: i64 }
+    mp_strided_copy_desc_t { struct_size: u32, dtype: mp_dtype_t, rank: i32, reserved0: u32, extent: [i64; 6],
+        x_stride: [i64; 6], y_stride: [i64; 6], alpha: f32, beta: f32 }
+    mp_norm_desc_t { struct_size: u32, kind: mp_norm_kind_t, dtype: mp_dtype_t, dtype_residual: mp_dtype_t, rows: i64,
+        columns: i64, groups: i32, flags: u32, x_row: i64, x_group: i64, y_row: i64, y_group: i64, epsilon: f32,
+        dropout: f32, dropout_seed: u64 }
+    mp_norm_tensors_t { struct_size: u32, reserved0: u32, x: *const c_void, residual: *const c_void, gamma: *const f32,
+        beta: *const f32, dropout_offset: *const u64, sum: *mut c_void, y: *mut c_void, mean: *mut f32, rstd: *mut f32,
+        dy: *const c_void, dsum: *const c_void, dx: *mut c_void, dresidual: *mut c_void, dgamma: *mut f32,
+        dbeta: *mut f32, stats: mp_grad_stats_t }
+    mp_xent_desc_t { struct_size: u32, dtype: mp_dtype_t, dtype_labels: mp_dtype_t, flags: u32, rows: i64, classes: i64,
+        ld_logits: i64, ld_dlogits: i64, ignore_label: i64, weight: f32, label_smoothing: f32, z_loss: f32,
+        reserved0: u32, ld_labels: i64 }
+    mp_xent_tensors_t { struct_size: u32, reserved0: u32, x: *const c_void, w: *const c_void, bias: *const c_void,
+        labels: *const c_void, loss_scale: *const f32, count: *const f32, row_loss: *mut f32, lse: *mut f32,
+        loss: *mut f32, correct: *mut i64, dx: *mut c_void, dw: *mut f32, dbias: *mut f32, stats: mp_grad_stats_t,
+        class_weights: *const f32 }
+    mp_linear_xent_desc_t { struct_size: u32, dtype: mp_dtype_t, dtype_labels: mp_dtype_t, flags: u32, rows: i64,
+        width: i64, classes: i64, ld_x: i64, ld_w: i64, ld_dx: i64, ld_dw: i64, ignore_label: i64, weight: f32,
+        label_smoothing: f32, z_loss: f32, reserved0: u32 }
+    mp_loss_desc_t { struct_size: u32, kind: mp_loss_kind_t, dtype: mp_dtype_t, dtype_target: mp_dtype_t, count: i64,
+        weight: f32, reduction: mp_loss_reduction_t, flags: u32, ignore_target: f32, delta: f32, reserved0: u32 }
+    mp_loss_tensors_t { struct_size: u32, reserved0: u32, prediction: *const c_void, target: *const c_void,
+        weights: *const f32, loss_scale: *const f32, element_loss: *mut f32, loss: *mut f32, dprediction: *mut c_void,
+        stats: mp_grad_stats_t }
+    mp_embedding_desc_t { struct_size: u32, dtype: mp_dtype_t, dtype_dtable: mp_dtype_t, dtype_indices: mp_dtype_t,
+        flags: u32, num_embeddings: i32, num_indices: i64, embedding_dim: i64, padding_index: i64, ld_table: i64,
+        ld_out: i64, ld_dtable: i64 }
+    mp_dropout_desc_t { struct_size: u32, dtype: mp_dtype_t, count: i64, seed: u64, p: f32, reserved0: u32 }
+    mp_rope_desc_t { struct_size: u32, dtype: mp_dtype_t, rows: i64, heads: i32, head_dim: i32, rotary_dim: i32,
+        flags: u32, x_row: i64, x_head: i64, base: f32, reserved0: u32, period: i64 }
+    mp_softmax_desc_t { struct_size: u32, dtype: mp_dtype_t, mask: mp_softmax_mask_t, flags: u32, rows: i64,
+        columns: i64, ld_x: i64, ld_y: i64, scale: f32, dtype_mask: mp_dtype_t, mask_rows: i64, ld_mask: i64 }
+    mp_attention_desc_t { struct_size: u32, dtype: mp_dtype_t, batch: i32, heads: i32, kv_heads: i32, head_dim: i32,
+        head_dim_v: i32, dropout: f32, q_len: i64, kv_len: i64, q_rows: i64, kv_rows: i64, scale: f32, flags: u32,
+        window_left: i32, window_right: i32, dropout_seed: u64, q: mp_attention_layout_t, k: mp_attention_layout_t,
+        v: mp_attention_layout_t, o: mp_attention_layout_t }
+    mp_attention_tensors_t { struct_size: u32, reserved0: u32, q_ends: *const i32, kv_ends: *const i32,
+        q_lengths: *const i32, kv_lengths: *const i32, dropout_offset: *const u64, sinks: *const f32, q: *const c_void,
+        k: *const c_void, v: *const c_void, d_o: *const c_void, o: *mut c_void, dq: *mut c_void, dk: *mut c_void,
+        dv: *mut c_void, lse: *mut f32, dsinks: *mut f32, stats: mp_grad_stats_t }
+    mp_scaler_config_t { struct_size: u32, policy: mp_scaler_policy_t, flags: u32, init_scale: f32, min_scale: f32,
+        max_scale: f32, growth_factor: f64, backoff_factor: f64, beta1: f64, beta2: f64, log2_max: f32,
+        overflow_std_dev: f32, sigma_floor: f32, growth_interval: i32, hysteresis: i32, max_consecutive_skips: i32,
+        history_length: i32, reserved0: u32 }
+    mp_scaler_state_t { struct_size: u32, policy: mp_scaler_policy_t, scale: f32, growth_tracker: i32,
+        hysteresis_left: i32, log2_mean: f32, log2_mean_slow: f32, log2_square_slow: f32, headroom: f32,
+        status: mp_scaler_status_t, beta1_power: f64, beta2_power: f64, steps: i64, skipped: i64, skipped_nan: i64,
+        consecutive_skips: i64, overflows: i64, out_of_range: i64, no_scale: i64, spikes: i64 }
+    mp_param_group_t { struct_size: u32, lr: f32, beta1: f32, beta2: f32, eps: f32, weight_decay: f32, dampening: f32,
+        trust_coefficient: f32, max_tensor_norm: f32, clip_value: f32, l1: f32, l2: f32, lr_schedule: mp_lr_schedule_t,
+        warmup_steps: i32, decay_steps: i32, decay_power: f32, decay_rate: f32, lr_end: f32, ema_decay: f32,
+        ema_warmup: u32 }
+    mp_optimizer_desc_t { struct_size: u32, kind: mp_optimizer_kind_t, flags: u32, num_groups: u32,
+        groups: *const mp_param_group_t, tensor_group: *const u32, grads: mp_tensor_list_t, master: mp_tensor_list_t,
+        model: mp_tensor_list_t, m: mp_tensor_list_t, v: mp_tensor_list_t, lr_multipliers: *const f32,
+        decay_multipliers: *const f32, extra_grads: mp_tensor_list_t, rounding_seed: u64, tensor_ids: *const u32,
+        first_elements: *const i64, active: *const u32, ema: mp_tensor_list_t }
+    mp_model_options_t { struct_size: u32, flags: u32, rounding_seed: u64, t: *const i64, overflows: *mut i64,
+        tensor_ids: *const u32, first_elements: *const i64 }
+    mp_comm_t { struct_size: u32, rank: i32, world_size: i32, reserved0: u32,
+        all_reduce: Option<unsafe extern "C" fn(send: *const c_void, recv: *mut c_void, count: usize, dtype: mp_dtype_t, op: mp_reduce_op_t, stream: mp_stream_t, user: *mut c_void) -> c_int>,
+        group_begin: Option<unsafe extern "C" fn(user: *mut c_void) -> c_int>,
+        group_end: Option<unsafe extern "C" fn(user: *mut c_void) -> c_int>, user: *mut c_void }
+    mp_step_options_t { struct_size: u32, flags: u32, max_grad_norm: f32, reserved0: u32, grad_norm: *mut f32,
+        found_inf: *mut f32, tensor_norms: *mut f32, amax: *const f32, report: *mut mp_tensor_report_t,
+        tensor_reports: *mut mp_tensor_report_t, model_overflows: *mut i64, comm: *const mp_comm_t, outcome: *mut i32,
+        rejected_updates: *mut i64, skip: *const f32, norm_limit: *const f32, denominator: *const f32 }
+    mp_autocast_config_t { struct_size: u32, preset: mp_autocast_preset_t, dtype_low: mp_dtype_t,
+        level: mp_autocast_level_t, flags: u32, amax_limit: f32, depth_limit: i64 }
+    mp_autocast_graph_t { struct_size: u32, num_nodes: u32, num_tensors: u32, num_hidden_edges: u32, num_clusters: u32,
+        reserved0: u32, node_op: *const *const c_char, node_class: *const u8, node_name: *const *const c_char,
+        node_flags: *const u16, node_depth: *const i64, input_offsets: *const i32, input_tensor: *const i32,
+        input_slot: *const u8, tensor_producer: *const i32, tensor_slot: *const u8, tensor_dtype: *const u8,
+        tensor_role: *const u8, tensor_amax: *const f32, hidden_src: *const i32, hidden_dst: *const i32,
+        member_offsets: *const i32, member: *const i32, cluster_kind: *const u8 }
+    mp_autocast_result_t { struct_size: u32, num_casts: i32, num_low_nodes: i32, num_parameters_low: i32,
+        tensor_dtype: *mut u8, node_dtype: *mut u8, input_cast: *mut i32, casts: *mut mp_autocast_cast_t,
+        node_reason: *mut u8, node_cause: *mut i32, disabled_reason: *const c_char }
+    mp_graph_attribute_t { struct_size: u32, kind: mp_attribute_kind_t, name: *const c_char, int_value: i64,
+        float_value: f64, ints: *const i64, floats: *const f64, count: u32, reserved0: u32 }
+    mp_graph_tensor_t { struct_size: u32, dtype: mp_dtype_t, rank: i32, dtype_copy: mp_dtype_t, extent: [i64; 8],
+        name: *const c_char, data: *mut c_void, copy: *mut c_void, grad: *mut c_void, dtype_grad: mp_dtype_t,
+        reserved0: u32 }
+    mp_graph_memory_t { struct_size: u32, reserved0: u32, parameters: i64, copies: i64, gradients: i64, states: i64,
+        activations: i64, activations_unshared: i64, workspace: i64 }
+    mp_kernel_info_t { struct_size: u32, is_estimated: u32, name: *const c_char, reason: *const c_char,
+        predicted_us: f64, workspace_bytes: usize }
 }
-zeroed! {
-    "Returns zeros.",
-    |s| s,
-    mp_grad_stats_t mp_tensor_report_t mp_attention_layout_t mp_autocast_cast_t mp_torch_scaler_t
-    mp_megatron_scaler_t
+structs! {
+    "Returns zeros.", |s| s;
+    mp_grad_stats_t { found_inf: *mut f32, amax: *mut f32 }
+    mp_tensor_report_t { numel: i64, num_nan: i64, num_inf: i64, num_zero: i64, num_subnormal: i64, bad_tensor: i64,
+        bad_element: i64, bad_value: f32, amax: f32 }
+    mp_attention_layout_t { batch: i64, row: i64, head: i64 }
+    mp_autocast_cast_t { tensor: i32, from: mp_dtype_t, to: mp_dtype_t, kind: mp_cast_kind_t, readers: i32 }
+    mp_torch_scaler_t { scale: f64, growth_factor: f64, backoff_factor: f64, growth_interval: i32, growth_tracker: i32 }
+    mp_megatron_scaler_t { scale: f32, growth_tracker: i32, hysteresis_tracker: i32 }
 }
 
 defaults! {
@@ -677,8 +325,7 @@ defaults! {
     mp_plan_default(kernel: &std::ffi::CStr) -> mp_plan_t = mp_plan_init(kernel.as_ptr());
     mp_gemm_desc_default(m: i64, n: i64, k: i64, dtype_ab: mp_dtype_t, dtype_cd: mp_dtype_t) -> mp_gemm_desc_t =
         mp_gemm_desc_init(m, n, k, dtype_ab, dtype_cd);
-    mp_gemm_group_item_default(m: i64, n: i64, k: i64) -> mp_gemm_group_item_t =
-        mp_gemm_group_item_init(m, n, k);
+    mp_gemm_group_item_default(m: i64, n: i64, k: i64) -> mp_gemm_group_item_t = mp_gemm_group_item_init(m, n, k);
     mp_conv2d_desc_default(n: i32, h: i32, w: i32, c: i32, k: i32, r: i32, s: i32, dtype: mp_dtype_t) -> mp_conv2d_desc_t =
         mp_conv2d_desc_init(n, h, w, c, k, r, s, dtype);
     mp_rnn_desc_default(cell: mp_rnn_cell_t, batch: i32, timesteps: i32, input_size: i32, hidden_size: i32, dtype: mp_dtype_t) -> mp_rnn_desc_t =
@@ -695,8 +342,7 @@ defaults! {
         mp_sum_rows_desc_init(rows, period, columns, dtype);
     mp_glu_desc_default(activation: mp_activation_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_glu_desc_t =
         mp_glu_desc_init(activation, rows, columns, dtype);
-    mp_strided_copy_desc_default(dtype: mp_dtype_t) -> mp_strided_copy_desc_t =
-        mp_strided_copy_desc_init(dtype);
+    mp_strided_copy_desc_default(dtype: mp_dtype_t) -> mp_strided_copy_desc_t = mp_strided_copy_desc_init(dtype);
     mp_norm_desc_default(kind: mp_norm_kind_t, rows: i64, columns: i64, dtype: mp_dtype_t) -> mp_norm_desc_t =
         mp_norm_desc_init(kind, rows, columns, dtype);
     mp_xent_desc_default(rows: i64, classes: i64, dtype: mp_dtype_t) -> mp_xent_desc_t =
@@ -715,22 +361,16 @@ defaults! {
         mp_softmax_desc_init(rows, columns, dtype);
     mp_attention_desc_default(batch: i32, heads: i32, q_len: i64, kv_len: i64, head_dim: i32, dtype: mp_dtype_t) -> mp_attention_desc_t =
         mp_attention_desc_init(batch, heads, q_len, kv_len, head_dim, dtype);
-    mp_scaler_config_default(policy: mp_scaler_policy_t) -> mp_scaler_config_t =
-        mp_scaler_config_init(policy);
+    mp_scaler_config_default(policy: mp_scaler_policy_t) -> mp_scaler_config_t = mp_scaler_config_init(policy);
     mp_scaler_state_default(config: &mp_scaler_config_t) -> mp_scaler_state_t = mp_scaler_state_init(config);
-    mp_param_group_default(kind: mp_optimizer_kind_t, lr: f32) -> mp_param_group_t =
-        mp_param_group_init(kind, lr);
-    mp_optimizer_desc_default(kind: mp_optimizer_kind_t) -> mp_optimizer_desc_t =
-        mp_optimizer_desc_init(kind);
+    mp_param_group_default(kind: mp_optimizer_kind_t, lr: f32) -> mp_param_group_t = mp_param_group_init(kind, lr);
+    mp_optimizer_desc_default(kind: mp_optimizer_kind_t) -> mp_optimizer_desc_t = mp_optimizer_desc_init(kind);
     mp_model_options_default() -> mp_model_options_t = mp_model_options_init();
     mp_comm_default() -> mp_comm_t = mp_comm_init();
     mp_step_options_default() -> mp_step_options_t = mp_step_options_init();
-    mp_autocast_config_default(dtype_low: mp_dtype_t) -> mp_autocast_config_t =
-        mp_autocast_config_init(dtype_low);
-    mp_autocast_scaler_default(dtype_low: mp_dtype_t) -> mp_scaler_config_t =
-        mp_autocast_scaler_init(dtype_low);
-    mp_scaler_config_preset(preset: mp_scaler_preset_t) -> mp_scaler_config_t =
-        mp_scaler_config_init_preset(preset);
+    mp_autocast_config_default(dtype_low: mp_dtype_t) -> mp_autocast_config_t = mp_autocast_config_init(dtype_low);
+    mp_autocast_scaler_default(dtype_low: mp_dtype_t) -> mp_scaler_config_t = mp_autocast_scaler_init(dtype_low);
+    mp_scaler_config_preset(preset: mp_scaler_preset_t) -> mp_scaler_config_t = mp_scaler_config_init_preset(preset);
 }
 
 extern "C" {
