@@ -1,6 +1,7 @@
 """The raw bindings match the C compiler: size, alignment and offsets of every struct, every
 constant, and the bytes of every default.  `generate --probe` prints one program per language; all
 must print the same lines.  `generate --check` reports functions that a binding lacks."""
+import json
 import pathlib
 import re
 import shutil
@@ -71,6 +72,37 @@ def test_fortran(probe, run, c_lines, link, need, tmp_path):
     run("gfortran", "-std=f2018", "-O0", f"-J{tmp_path}", FORTRAN, probe("fortran", "probe.f90"), *link, "-o",
         tmp_path / "probe_fortran")
     assert run(tmp_path / "probe_fortran").splitlines() == c_lines
+
+
+def c_pattern(kind: dict, model: dict) -> str:
+    """Returns a pattern of the C type that gfortran writes for a type of the header.  It writes
+    type(c_ptr) as void *, also by reference."""
+    scalar = {"void": "void", "float": "float", "double": "double", "int64_t": "long", "uint64_t": "long",
+              "size_t": "long", "uint8_t": "signed char"}.get(kind["base"], "int")
+    if any(kind["base"] == callback[0] for callback in model["callbacks"]):
+        return r"int \(\*callback\)\(\)"
+    if kind["pointers"] or any(kind["base"] == handle[0] for handle in model["handles"]):
+        is_struct = any(kind["base"] == struct["name"] for struct in model["structs"])
+        return rf"(const )?({kind['base'] if is_struct else scalar}|void) \*\w*"
+    return rf"{scalar} \w*"
+
+
+def test_arguments_of_fortran(run, generate, need, tmp_path):
+    """gfortran passes each argument of each function as the header declares it: order, name, size,
+    kind, by value or by reference."""
+    need("gfortran", "the raw binding of Fortran")
+    model = json.loads(generate("--json"))
+    text = run("gfortran", "-std=f2018", "-fsyntax-only", "-fc-prototypes", f"-J{tmp_path}", FORTRAN)
+    prototypes = {name: (result, arguments) for result, name, arguments in re.findall(r"^(.*?)(mp_\w+) \((.*)\);$", text, re.M)}
+    assert len(model["functions"]) > 100
+    for function in model["functions"]:
+        result, arguments = prototypes[function["name"]]
+        assert re.fullmatch(c_pattern(function["result"], model), result), function["name"]
+        given = arguments.split(", ") if arguments else []
+        assert len(given) == len(function["params"]), function["name"]
+        for argument, param in zip(given, function["params"]):
+            assert re.search(r"\w+(?=\)\(\)$|$)", argument)[0] == param["name"].lower(), argument
+            assert re.fullmatch(c_pattern(param["type"], model), argument), (function["name"], argument)
 
 
 def test_fortran_keeps_results_of_refused_calls(root):
