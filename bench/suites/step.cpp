@@ -2,7 +2,6 @@
 // interleaved with a copy of as many bytes.
 #include <algorithm>
 #include <functional>
-#include <list>
 
 #include "bench/rows/rows.h"
 #include "bench/shapes/selection.h"
@@ -68,12 +67,12 @@ class StepBench {
   Plan plan(const StepOp &op, const Layout &layout) const;
   /// Fills in the times, interleaved with a copy and the peers.
   void time(StepRow &row, const StepItem &item, const Work &work);
-  std::vector<TorchPeer *> prepare_peers(const StepItem &item, int64_t sets);
+  bool prepare_peer(const StepItem &item, int64_t sets);
 
   const Options &options_;
   const Machine &machine_;
   Report &report_;
-  std::list<TorchPeer> peers_;
+  std::optional<TorchPeer> peer_;
   Stopwatch stopwatch_;
   Pools pools_;
 };
@@ -84,10 +83,8 @@ StepBench::StepBench(const Options &options, const Machine &machine, Report &rep
       report_(report),
       stopwatch_(machine),
       pools_{RandomPool(machine, MP_FP16), RandomPool(machine, MP_FP32)} {
-  if (machine.on_host() || !options.peers.torch) return;
-  for (const char *step : {"torch", "apex", "te"})
-    peers_.emplace_back(options.home, "torch_step.py", machine.cuda()->ordinal(),
-                        std::vector<std::string>{"--step", step});
+  if (!machine.on_host() && options.peers.torch)
+    peer_.emplace(options.home, "torch_step.py", machine.cuda()->ordinal());
 }
 
 void StepBench::begin() const {
@@ -135,42 +132,35 @@ void StepBench::measure(const StepItem &item) {
 
 void StepBench::time(StepRow &row, const StepItem &item, const Work &work) {
   const Work copy = make_copy(machine_, static_cast<int64_t>(row.copy.bytes));
-  const std::vector<TorchPeer *> peers = prepare_peers(item, row.sets);
+  const bool has_peer = prepare_peer(item, row.sets);
   std::function<void()> peer_turns;
-  if (!peers.empty())
-    peer_turns = [&] {
-      for (TorchPeer *peer : peers) peer->take_turn();
-    };
+  if (has_peer) peer_turns = [&] { peer_->take_turn(); };
   const std::vector<Timing> timings =
       stopwatch_.time({work, copy}, pace_of(options_, machine_), peer_turns);
   row.timing = timings[0];
   row.copy.timing = timings[1];
-  for (TorchPeer *peer : peers)
-    if (const std::optional<PeerResult> result = peer->result()) row.peers.push_back(*result);
+  if (!has_peer) return;
+  if (const std::optional<PeerResult> result = peer_->result()) row.peers.push_back(*result);
 }
 
-/// Called after mpcore has allocated, so that a peer rather than mpcore runs out of memory.
-std::vector<TorchPeer *> StepBench::prepare_peers(const StepItem &item, int64_t sets) {
-  std::vector<TorchPeer *> ready;
-  if (!item.op.has_torch_peer || peers_.empty()) return ready;
+/// Returns whether the peer can be timed.  Called after mpcore has allocated, so that the peer
+/// rather than mpcore runs out of memory.
+bool StepBench::prepare_peer(const StepItem &item, int64_t sets) {
+  if (!item.op.has_torch_peer || !peer_) return false;
   const int64_t tensors = sets * count_of(item.layout);
   if (tensors > kMaxPeerTensors) {
     report_.add_note(item.label() +
                      text(": no torch reference, because it would need %lld tensors.",
                           static_cast<long long>(tensors)));
-    return ready;
+    return false;
   }
-  for (TorchPeer &peer : peers_) {
-    const std::string reason = peer.prepare(item.layout.command_line_text());
-    if (reason.empty())
-      ready.push_back(&peer);
-    else
-      report_.add_note((peer.absent() ? "No torch reference for " + std::string(item.op.name)
-                                      : item.label() + ", no torch reference") +
-                       ": " + reason + ".");
-  }
-  peers_.remove_if([](const TorchPeer &peer) { return peer.absent(); });
-  return ready;
+  const std::string reason = peer_->prepare(item.layout.command_line_text());
+  if (reason.empty()) return true;
+  report_.add_note((peer_->absent() ? "No torch reference for " + std::string(item.op.name)
+                                    : item.label() + ", no torch reference") +
+                   ": " + reason + ".");
+  if (peer_->absent()) peer_.reset();
+  return false;
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
-"""Stubs of PyTorch, Apex and Transformer Engine for bench/suites/torch_{step,rnn,transformer}.py,
-without arithmetic: optimizers and layers have the real signatures and record their arguments."""
+"""Stubs of PyTorch for bench/suites/torch_{step,rnn,transformer}.py, without arithmetic: optimizers
+and layers have the real signatures and record their arguments."""
 import contextlib
-import sys
 import types
 
 
@@ -58,44 +57,16 @@ class GradScaler:
 
 
 class AdamW:
+    """`skips`: the steps find overflows."""
+    skips = False
+
     def __init__(self, params, lr, weight_decay, fused, capturable):
         assert fused and capturable and all(param.dtype == "float32" for param in params)
         self.state = {param: {"step": 0} for param in params}
 
     def step(self):
         for state in self.state.values():
-            state["step"] += 1
-
-
-class FusedAdam:
-    """FusedAdam of Apex; `skips`: the steps find overflows."""
-    made, skips = [], False
-
-    def __init__(self, params, lr=1e-3, bias_correction=True, betas=(0.9, 0.999), eps=1e-8, adam_w_mode=True,
-                 weight_decay=0.0, amsgrad=False, set_grad_none=True, capturable=False, master_weights=False):
-        if master_weights and not capturable:
-            raise RuntimeError("Master weights is currently only supported with the capturable version.")
-        assert adam_w_mode and lr == 1e-3 and weight_decay == 0.01
-        self.param_groups = [{"params": list(params)}]
-        self.master_weights, self.scaler = master_weights, None
-        self.made.append(self)
-
-    def step(self, closure=None, grads=None, output_params=None, scale=None, grad_norms=None, grad_scaler=None):
-        group = self.param_groups[0]
-        assert all(param.dtype == param.grad.dtype == "float16" for param in group["params"])
-        grad_scaler.checked, self.scaler = True, grad_scaler
-        group["step"] = 1 if "step" not in group else group["step"] + (not self.skips)
-
-
-class TransformerEngineFusedAdam(FusedAdam):
-    made = []
-
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, *,
-                 bias_correction=True, adam_w_mode=True, capturable=False, master_weights=False):
-        super().__init__(params, lr, weight_decay=weight_decay, capturable=capturable, master_weights=master_weights)
-
-    def step(self, closure=None, grad_scaler=None):
-        super().step(grad_scaler=grad_scaler)
+            state["step"] += not self.skips
 
 
 class Output:
@@ -191,11 +162,3 @@ def torch() -> types.SimpleNamespace:
         empty=lambda shape, device, dtype=None: Tensor([0] * min(shape if isinstance(shape, int) else 10, 10), dtype),
         empty_like=lambda tensor: Tensor(tensor.values, tensor.dtype), zeros=lambda shape, device: Tensor([0]),
         tensor=Tensor, no_grad=contextlib.nullcontext, _foreach_copy_=lambda to, source: None)
-
-
-def install(monkeypatch, module: str, optimizer) -> None:
-    """`module`: dotted name; only the last part has the optimizer."""
-    parts = module.split(".")
-    for count in range(1, len(parts) + 1):
-        monkeypatch.setitem(sys.modules, ".".join(parts[:count]), types.ModuleType(".".join(parts[:count])))
-    sys.modules[module].FusedAdam = optimizer
