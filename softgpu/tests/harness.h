@@ -82,6 +82,17 @@ struct Outcome {
 /// Prints an outcome in Catch2 messages.
 std::ostream &operator<<(std::ostream &, const Outcome &);
 
+#define CHECK_CONTAINS(text, part) CHECK_THAT(text, Catch::Matchers::ContainsSubstring(part))
+
+/// Returns the first violation, or "".
+inline std::string first_violation(const Outcome &outcome) {
+  return outcome.violations.empty() ? "" : outcome.violations[0];
+}
+/// Returns the violation if there is exactly one, otherwise "".
+inline std::string only_violation(const Outcome &outcome) {
+  return outcome.violations.size() == 1 ? outcome.violations[0] : "";
+}
+
 /// An executable kernel.
 class Kernel {
  public:

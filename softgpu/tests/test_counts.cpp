@@ -343,14 +343,13 @@ TEST_CASE("a read of uninitialized global memory is a violation") {
   REQUIRE_THAT(message(check("ld.global.u32 %x, [%p0+64];", 64)),
                ContainsSubstring("uninitialized read: 4 of 4 bytes of global memory") &&
                    ContainsSubstring("ld.global.u32 %x, [%p0+64]"));
-  REQUIRE_THAT(message(check("ld.global.v4.u32 {%v0, %v1, %v2, %v3}, [%p0+48];", 62)),
-               ContainsSubstring("2 of 16 bytes"));
-  REQUIRE_THAT(message(check("ld.u8 %x, [%p0+64];", 64)), ContainsSubstring("1 of 1 bytes"));
-  REQUIRE_THAT(message(check("atom.global.add.u32 %x, [%p0+64], 1;", 64)),
-               ContainsSubstring("4 of 4"));
+  CHECK_CONTAINS(message(check("ld.global.v4.u32 {%v0, %v1, %v2, %v3}, [%p0+48];", 62)),
+                 "2 of 16 bytes");
+  CHECK_CONTAINS(message(check("ld.u8 %x, [%p0+64];", 64)), "1 of 1 bytes");
+  CHECK_CONTAINS(message(check("atom.global.add.u32 %x, [%p0+64], 1;", 64)), "4 of 4");
   REQUIRE(check("st.global.u32 [%p0+64], 1; ld.global.u32 %x, [%p0+64];", 64).is_clean());
-  REQUIRE_THAT(message(check("st.global.u16 [%p0+64], 1; ld.global.u32 %x, [%p0+64];", 64)),
-               ContainsSubstring("2 of 4 bytes"));
+  CHECK_CONTAINS(message(check("st.global.u16 [%p0+64], 1; ld.global.u32 %x, [%p0+64];", 64)),
+                 "2 of 4 bytes");
   // The result of an atomic operation is initialized, so the violation is not repeated.
   REQUIRE(
       check("red.global.add.u32 [%p0+64], 1; ld.global.u32 %x, [%p0+64];", 64).violations.size() ==
@@ -358,21 +357,19 @@ TEST_CASE("a read of uninitialized global memory is a violation") {
 }
 
 TEST_CASE("a read of uninitialized shared memory is a violation") {
-  REQUIRE_THAT(message(check("ld.shared.u32 %x, [%s+16];", 64)),
-               ContainsSubstring("4 of 4 bytes of shared memory"));
+  CHECK_CONTAINS(message(check("ld.shared.u32 %x, [%s+16];", 64)), "4 of 4 bytes of shared memory");
   REQUIRE(check("st.shared.u32 [%s+16], 1; ld.shared.u32 %x, [%s+16];", 64).is_clean());
-  REQUIRE_THAT(message(check("st.shared.u8 [%s+16], 1; ld.shared.u16 %x, [%s+16];", 64)),
-               ContainsSubstring("1 of 2 bytes"));
+  CHECK_CONTAINS(message(check("st.shared.u8 [%s+16], 1; ld.shared.u16 %x, [%s+16];", 64)),
+                 "1 of 2 bytes");
 }
 
 TEST_CASE("cp.async initializes its destination at completion and checks its source") {
   const std::string copy = "cp.async.cg.shared.global [%s], [%p0], 16; ";
   REQUIRE(check(copy + "cp.async.wait_all; ld.shared.u32 %x, [%s];", 16).is_clean());
   // The copy is not waited for; the destination was initialized before.
-  REQUIRE_THAT(message(check("st.shared.u32 [%s], 1; " + copy + "ld.shared.u32 %x, [%s];", 16)),
-               ContainsSubstring("of shared memory"));
-  REQUIRE_THAT(message(check(copy + "cp.async.wait_all;", 12)),
-               ContainsSubstring("4 of 16 bytes of global memory"));
+  CHECK_CONTAINS(message(check("st.shared.u32 [%s], 1; " + copy + "ld.shared.u32 %x, [%s];", 16)),
+                 "of shared memory");
+  CHECK_CONTAINS(message(check(copy + "cp.async.wait_all;", 12)), "4 of 16 bytes of global memory");
   REQUIRE(
       check("cp.async.cg.shared.global [%s], [%p0], 16, 12; cp.async.wait_all;", 12).is_clean());
   REQUIRE_THAT(

@@ -5,8 +5,6 @@
 namespace softgpu::test {
 namespace {
 
-using Catch::Matchers::ContainsSubstring;
-
 /// Runs a body with SOFTGPU_RACECHECK in blocks of 32 threads, which can use:
 ///
 ///     %p0          global memory: words 0 to 63 are 0
@@ -66,10 +64,9 @@ TEST_CASE("race: the report of a race on global memory names both accesses", "[r
                                      "setp.eq.and.u32 %q, %t, 3, !%q;\n@%q " + kRead);
   REQUIRE(outcome.violations.size() == 1);
   const std::string &message = outcome.violations[0];
-  CHECK_THAT(message,
-             ContainsSubstring("race: reads byte 268 of a test buffer, which another writes"));
-  CHECK_THAT(message, ContainsSubstring("the other: kernel test, block 0, thread 3, test.ptx:"));
-  CHECK_THAT(message, ContainsSubstring("kernel test, block 1, thread 3, test.ptx:"));
+  CHECK_CONTAINS(message, "race: reads byte 268 of a test buffer, which another writes");
+  CHECK_CONTAINS(message, "the other: kernel test, block 0, thread 3, test.ptx:");
+  CHECK_CONTAINS(message, "kernel test, block 1, thread 3, test.ptx:");
 }
 
 TEST_CASE("race: bar.sync orders global memory within a block", "[race]") {
@@ -173,10 +170,10 @@ TEST_CASE("race: lanes of one statement may write the same value to global memor
        {"st.global.u32 [%g+16], %t;\n", "cvta.global.u64 %g, %g;\nst.u32 [%g+16], %t;\n"}) {
     const Outcome outcome = run(address + store);
     REQUIRE(outcome.violations.size() == 1);
-    CHECK_THAT(outcome.violations[0],
-               ContainsSubstring("race: thread 0 concurrently writes a different value to "
-                                 "byte 16 of a test buffer"));
-    CHECK_THAT(outcome.violations[0], ContainsSubstring("kernel test, block 0, thread 1, "));
+    CHECK_CONTAINS(outcome.violations[0],
+                   "race: thread 0 concurrently writes a different value to "
+                   "byte 16 of a test buffer");
+    CHECK_CONTAINS(outcome.violations[0], "kernel test, block 0, thread 1, ");
   }
   // Statements of one or two bytes that overlap.
   CHECK(run("cvt.u16.u32 %h, %x;\nmad.wide.u32 %g, %x, 2, %p0;\nst.global.u16 [%g], %h;\n")
@@ -233,8 +230,8 @@ TEST_CASE("race: cp.async reports a write to a part of its words", "[race]") {
       "@%q st.global.u16 [%p0+2], %h;\nsetp.eq.and.u32 %q, %c, 1, %one;\n"
       "@%q cp.async.ca.shared.global [tile], [%p0], 8, 6;\n");
   REQUIRE(outcome.violations.size() == 1);
-  CHECK_THAT(outcome.violations[0], ContainsSubstring("race: "));
-  CHECK_THAT(outcome.violations[0], ContainsSubstring("@%q st.global.u16 [%p0+2], %h"));
+  CHECK_CONTAINS(outcome.violations[0], "race: ");
+  CHECK_CONTAINS(outcome.violations[0], "@%q st.global.u16 [%p0+2], %h");
 }
 
 const std::string kLoad =
@@ -298,12 +295,11 @@ TEST_CASE("race: generic writes to global memory require a proxy fence before TM
   for (const std::string &between :
        {kBarrier, "fence.proxy.async.shared::cta;\n" + kBarrier, "membar.gl;\n" + kBarrier,
         kBarrier + "@!%one fence.proxy.async.global;\n"}) {
-    CHECK_THAT(report(between, load), ContainsSubstring("a bulk load reads global memory without"));
-    CHECK_THAT(report(between, store),
-               ContainsSubstring("a bulk store writes global memory without"));
+    CHECK_CONTAINS(report(between, load), "a bulk load reads global memory without");
+    CHECK_CONTAINS(report(between, store), "a bulk store writes global memory without");
   }
   // A fence before the write.
-  CHECK_THAT(report(kBarrier, load), ContainsSubstring("st.global.u32 [%g], 1"));
+  CHECK_CONTAINS(report(kBarrier, load), "st.global.u32 [%g], 1");
   CHECK(!run_blocks(kAddress + "fence.proxy.async;\n" + kWriteSource + kBarrier + load, 1)
              .is_clean());
 }
@@ -324,9 +320,9 @@ TEST_CASE("race: the proxy fence may be in another block", "[race]") {
   CHECK(run("", "fence.proxy.async.global;\n").is_clean());
   const Outcome outcome = run("", "fence.proxy.async.shared::cta;\n");
   REQUIRE(!outcome.violations.empty());
-  CHECK_THAT(outcome.violations[0],
-             ContainsSubstring("a bulk load reads global memory without fence.proxy.async"));
-  CHECK_THAT(outcome.violations[0], ContainsSubstring("kernel test, block 0, thread 0"));
+  CHECK_CONTAINS(outcome.violations[0],
+                 "a bulk load reads global memory without fence.proxy.async");
+  CHECK_CONTAINS(outcome.violations[0], "kernel test, block 0, thread 0");
 }
 
 }  // namespace

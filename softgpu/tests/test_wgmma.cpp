@@ -132,8 +132,6 @@ TEST_CASE("unsupported forms of wgmma are rejected", "[wgmma]") {
 
 namespace {
 
-using Catch::Matchers::ContainsSubstring;
-
 constexpr int kColumns = 16, kRegisters = kColumns / 2;
 const std::string kFence = "wgmma.fence.sync.aligned;\n",
                   kCommit = "wgmma.commit_group.sync.aligned;\n";
@@ -247,7 +245,7 @@ TEST_CASE("the first wgmma requires a wgmma.fence", "[wgmma]") {
   CHECK(run(kFence + multiply() + kCommit + wait(0)).outcome.is_clean());
   const Run r = run(multiply() + kCommit + wait(0));
   REQUIRE(!r.outcome.violations.empty());
-  CHECK_THAT(r.outcome.violations[0], ContainsSubstring("first wgmma without wgmma.fence"));
+  CHECK_CONTAINS(r.outcome.violations[0], "first wgmma without wgmma.fence");
 }
 
 TEST_CASE("modified accumulators require another wgmma.fence", "[wgmma]") {
@@ -255,9 +253,8 @@ TEST_CASE("modified accumulators require another wgmma.fence", "[wgmma]") {
   CHECK(run(kFence + again + again + store()).outcome.is_clean());
   CHECK(run(kFence + again + change + kFence + again + store()).outcome.is_clean());
   for (const std::string &body : {again + change, again + again + change}) {
-    const Run r = run(kFence + body + again + store());
-    REQUIRE(!r.outcome.violations.empty());
-    CHECK_THAT(r.outcome.violations[0], ContainsSubstring("changed without wgmma.fence"));
+    CHECK_CONTAINS(first_violation(run(kFence + body + again + store()).outcome),
+                   "changed without wgmma.fence");
   }
   // The first operation overwrites its accumulators without reading them.
   WgmmaText wgmma{kColumns};
@@ -278,9 +275,8 @@ TEST_CASE("registers of A that are written require another wgmma.fence", "[wgmma
   CHECK(run(declare + load + kFence + last + last).outcome.is_clean());
   for (const std::string &body : {kFence + load + last, load + kFence + last + more + last,
                                   load + kFence + "setp.eq.u32 %q, %t, 77;\n@%q " + more + last}) {
-    const Run r = run(declare + body);
-    REQUIRE(!r.outcome.violations.empty());
-    CHECK_THAT(r.outcome.violations[0], ContainsSubstring("registers of A of wgmma were written"));
+    CHECK_CONTAINS(first_violation(run(declare + body).outcome),
+                   "registers of A of wgmma were written");
   }
 }
 
@@ -289,9 +285,7 @@ TEST_CASE("generic writes require a proxy fence before wgmma", "[wgmma]") {
   CHECK(run(body).outcome.is_clean());
   // The reader may execute the fence, after the barrier.
   CHECK(run("fence.proxy.async.shared::cta;\n" + body, "").outcome.is_clean());
-  const Run r = run(body, "");
-  REQUIRE(!r.outcome.violations.empty());
-  CHECK_THAT(r.outcome.violations[0], ContainsSubstring("wgmma reads without fence.proxy.async"));
+  CHECK_CONTAINS(first_violation(run(body, "").outcome), "wgmma reads without fence.proxy.async");
   // Neither a fence for global memory nor one before the write is sufficient.
   CHECK(!run("fence.proxy.async.global;\n" + body, "").outcome.violations.empty());
   CHECK(!run("fence.proxy.async;\nst.shared.u32 [smem], %v;\nbar.sync 0;\n" + body)
@@ -302,10 +296,11 @@ TEST_CASE("the proxy fence must precede the issue of wgmma", "[wgmma]") {
   // A later fence before the wait is too late.
   for (const Completion completion : {Completion::kLate, Completion::kEarly}) {
     const WithOptions with([&](Options &o) { o.completion = completion; });
-    const Run r =
-        run(kFence + multiply() + kCommit + "fence.proxy.async;\nbar.sync 0;\n" + wait(0), "");
-    REQUIRE(!r.outcome.violations.empty());
-    CHECK_THAT(r.outcome.violations[0], ContainsSubstring("wgmma reads without fence.proxy.async"));
+    CHECK_CONTAINS(
+        first_violation(
+            run(kFence + multiply() + kCommit + "fence.proxy.async;\nbar.sync 0;\n" + wait(0), "")
+                .outcome),
+        "wgmma reads without fence.proxy.async");
   }
   // The operand must not be modified before the wait.
   CHECK(!run(kFence + multiply() + kCommit + "st.shared.u32 [smem], %v;\n" + wait(0))
@@ -321,51 +316,48 @@ TEST_CASE("the proxy fence of each warp counts for B", "[wgmma]") {
       kFence + wgmma.text() + kCommit + wait(0);
   const std::string fence_below = "setp.lt.u32 %q, %t, %i;\n@%q fence.proxy.async;\n";
   CHECK(run("mov.u32 %i, 128;\n" + fence_below + body, "").outcome.is_clean());
-  const Run r = run("mov.u32 %i, 96;\n" + fence_below + body, "");
-  REQUIRE(!r.outcome.violations.empty());
-  CHECK_THAT(r.outcome.violations[0], ContainsSubstring("wgmma reads without fence.proxy.async"));
+  CHECK_CONTAINS(first_violation(run("mov.u32 %i, 96;\n" + fence_below + body, "").outcome),
+                 "wgmma reads without fence.proxy.async");
 }
 
 TEST_CASE("all warps of a warpgroup must execute the same wgmma", "[wgmma]") {
   const std::string body = kFence + multiply() + kCommit + wait(0);
-  CHECK_THAT(run("setp.gt.u32 %q, %t, 63;\n@%q add.u64 %db, %db, 2;\n" + body).outcome.fault,
-             ContainsSubstring("pass different operands"));
-  CHECK_THAT(run("setp.eq.u32 %q, %t, 63;\n@%q add.u64 %db, %db, 2;\n" + body).outcome.fault,
-             ContainsSubstring("differ in the descriptor"));
-  CHECK_THAT(run("setp.eq.u32 %yes, %t, 63;\n" + body).outcome.fault,
-             ContainsSubstring("differ in scale-d"));
-  CHECK_THAT(run(body, "fence.proxy.async;\n", 96).outcome.fault, ContainsSubstring("four warps"));
+  CHECK_CONTAINS(run("setp.gt.u32 %q, %t, 63;\n@%q add.u64 %db, %db, 2;\n" + body).outcome.fault,
+                 "pass different operands");
+  CHECK_CONTAINS(run("setp.eq.u32 %q, %t, 63;\n@%q add.u64 %db, %db, 2;\n" + body).outcome.fault,
+                 "differ in the descriptor");
+  CHECK_CONTAINS(run("setp.eq.u32 %yes, %t, 63;\n" + body).outcome.fault, "differ in scale-d");
+  CHECK_CONTAINS(run(body, "fence.proxy.async;\n", 96).outcome.fault, "four warps");
   // Waits for an operation that another warp never issues.
-  CHECK_THAT(run("setp.gt.u32 %q, %t, 95;\n@%q bra end;\n" + body + "end:\n").outcome.fault,
-             ContainsSubstring("deadlock"));
+  CHECK_CONTAINS(run("setp.gt.u32 %q, %t, 95;\n@%q bra end;\n" + body + "end:\n").outcome.fault,
+                 "deadlock");
 }
 
 TEST_CASE("wgmma descriptors must stay in shared memory", "[wgmma]") {
   const std::string body = kFence + multiply() + kCommit + wait(0);
-  CHECK_THAT(run("add.u64 %db, %db, 4096;\n" + body).outcome.fault,
-             ContainsSubstring("B of wgmma reads shared memory"));
-  CHECK_THAT(run("add.u64 %da, %da, 4096;\n" + body).outcome.fault,
-             ContainsSubstring("A of wgmma reads shared memory"));
-  const Run r = run("or.b64 %db, %db, 562949953421312;\n" + body);
-  REQUIRE(!r.outcome.violations.empty());
-  CHECK_THAT(r.outcome.violations[0], ContainsSubstring("base offset"));
+  CHECK_CONTAINS(run("add.u64 %db, %db, 4096;\n" + body).outcome.fault,
+                 "B of wgmma reads shared memory");
+  CHECK_CONTAINS(run("add.u64 %da, %da, 4096;\n" + body).outcome.fault,
+                 "A of wgmma reads shared memory");
+  CHECK_CONTAINS(first_violation(run("or.b64 %db, %db, 562949953421312;\n" + body).outcome),
+                 "base offset");
 }
 
 TEST_CASE("pending wgmma must share all accumulators or none", "[wgmma]") {
   const std::string other =
       "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
       "{%acc1, %acc0, %acc2, %acc3, %acc4, %acc5, %acc6, %acc7}, %da, %db, %yes, 1, 1, 0, 0;\n";
-  CHECK_THAT(run(kFence + multiply() + kCommit + other + kCommit + wait(0)).outcome.fault,
-             ContainsSubstring("some of these accumulators"));
+  CHECK_CONTAINS(run(kFence + multiply() + kCommit + other + kCommit + wait(0)).outcome.fault,
+                 "some of these accumulators");
   CHECK(
       run(kFence + multiply() + kCommit + wait(0) + other + kCommit + wait(0)).outcome.is_clean());
   const std::string overlapping =
       "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
       "{%x0, %x1, %x2, %x3, %x4, %x5, %x6, %acc0}, %da, %db, %yes, 1, 1, 0, 0;\n";
-  CHECK_THAT(
+  CHECK_CONTAINS(
       run(".reg .b32 %x<7>;\n" + kFence + multiply() + kCommit + overlapping + kCommit + wait(0))
           .outcome.fault,
-      ContainsSubstring("some of these accumulators"));
+      "some of these accumulators");
 }
 
 TEST_CASE("registers of A must not change until the wait", "[wgmma]") {
@@ -378,13 +370,12 @@ TEST_CASE("registers of A must not change until the wait", "[wgmma]") {
   CHECK(run(body + wait(0) + "mov.b32 %a2, 1;\nst.global.b32 [%p3], %a2;\n").outcome.is_clean());
   const Run r = run(body + "mov.b32 %a2, 1;\n" + wait(0) + "st.global.b32 [%p3], %a2;\n");
   REQUIRE(!r.outcome.violations.empty());
-  CHECK_THAT(r.outcome.violations[0], ContainsSubstring("registers of A changed"));
+  CHECK_CONTAINS(r.outcome.violations[0], "registers of A changed");
 }
 
 TEST_CASE("a warp must not exit with pending wgmma", "[wgmma]") {
-  const Run r = run(kFence + multiply() + kCommit);
-  REQUIRE(!r.outcome.violations.empty());
-  CHECK_THAT(r.outcome.violations[0], ContainsSubstring("exits with wgmma in flight"));
+  CHECK_CONTAINS(first_violation(run(kFence + multiply() + kCommit).outcome),
+                 "exits with wgmma in flight");
 }
 
 }  // namespace
