@@ -91,8 +91,7 @@ contains
   !> Stops the program with mp_last_error if status is not MP_SUCCESS and stat is absent.
   subroutine mp_check(status, stat, errmsg)
     integer(c_int), intent(in) :: status
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     if (status == MP_SUCCESS) then
       if (present(stat)) stat = MP_SUCCESS
     else
@@ -104,8 +103,7 @@ contains
   subroutine mp_refuse(status, sentence, stat, errmsg)
     integer(c_int), intent(in) :: status
     character(*), intent(in) :: sentence
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     if (present(errmsg)) errmsg = sentence
     if (present(stat)) then
       stat = status
@@ -147,13 +145,10 @@ contains
     type(c_ptr), intent(in) :: context
     real(c_float), intent(in), target :: a(:, :), b(:, :)
     real(c_float), intent(inout), target :: c(:, :)
-    logical, intent(in), optional :: transa, transb
-    real(c_float), intent(in), optional :: alpha, beta
+    logical, intent(in), optional :: transa, transb; real(c_float), intent(in), optional :: alpha, beta
     type(mp_epilogue_t), optional :: epilogue
-    type(c_ptr), intent(in), optional :: workspace, stream
-    integer(c_size_t), intent(in), optional :: workspace_bytes
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    type(c_ptr), intent(in), optional :: workspace, stream; integer(c_size_t), intent(in), optional :: workspace_bytes
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call multiply(context, describe(a), describe(b), describe(c), transa, transb, alpha, beta, &
                   epilogue=epilogue, workspace=workspace, workspace_bytes=workspace_bytes, stream=stream, &
                   stat=stat, errmsg=errmsg)
@@ -164,14 +159,10 @@ contains
     type(c_ptr), intent(in) :: context
     integer(c_int16_t), intent(in), target :: a(:, :), b(:, :)
     integer(c_int16_t), intent(inout), target :: c(:, :)
-    logical, intent(in), optional :: transa, transb
-    real(c_float), intent(in), optional :: alpha, beta
-    integer(c_int), intent(in), optional :: dtype
-    type(mp_epilogue_t), optional :: epilogue
-    type(c_ptr), intent(in), optional :: workspace, stream
-    integer(c_size_t), intent(in), optional :: workspace_bytes
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    logical, intent(in), optional :: transa, transb; real(c_float), intent(in), optional :: alpha, beta
+    integer(c_int), intent(in), optional :: dtype; type(mp_epilogue_t), optional :: epilogue
+    type(c_ptr), intent(in), optional :: workspace, stream; integer(c_size_t), intent(in), optional :: workspace_bytes
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call multiply(context, describe(a), describe(b), describe(c), transa, transb, alpha, beta, dtype, &
                   epilogue, workspace, workspace_bytes, stream, stat, errmsg)
   end subroutine
@@ -181,14 +172,10 @@ contains
     type(c_ptr), intent(in) :: context
     integer(c_int16_t), intent(in), target :: a(:, :), b(:, :)
     real(c_float), intent(inout), target :: c(:, :)
-    logical, intent(in), optional :: transa, transb
-    real(c_float), intent(in), optional :: alpha, beta
-    integer(c_int), intent(in), optional :: dtype
-    type(mp_epilogue_t), optional :: epilogue
-    type(c_ptr), intent(in), optional :: workspace, stream
-    integer(c_size_t), intent(in), optional :: workspace_bytes
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    logical, intent(in), optional :: transa, transb; real(c_float), intent(in), optional :: alpha, beta
+    integer(c_int), intent(in), optional :: dtype; type(mp_epilogue_t), optional :: epilogue
+    type(c_ptr), intent(in), optional :: workspace, stream; integer(c_size_t), intent(in), optional :: workspace_bytes
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call multiply(context, describe(a), describe(b), describe(c), transa, transb, alpha, beta, dtype, &
                   epilogue, workspace, workspace_bytes, stream, stat, errmsg)
   end subroutine
@@ -198,14 +185,10 @@ contains
     type(c_ptr), intent(in) :: context
     real(c_float), intent(in), target :: a(:, :), b(:, :)
     integer(c_int16_t), intent(inout), target :: c(:, :)
-    logical, intent(in), optional :: transa, transb
-    real(c_float), intent(in), optional :: alpha, beta
-    integer(c_int), intent(in), optional :: dtype
-    type(mp_epilogue_t), optional :: epilogue
-    type(c_ptr), intent(in), optional :: workspace, stream
-    integer(c_size_t), intent(in), optional :: workspace_bytes
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    logical, intent(in), optional :: transa, transb; real(c_float), intent(in), optional :: alpha, beta
+    integer(c_int), intent(in), optional :: dtype; type(mp_epilogue_t), optional :: epilogue
+    type(c_ptr), intent(in), optional :: workspace, stream; integer(c_size_t), intent(in), optional :: workspace_bytes
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call multiply(context, describe(a), describe(b), describe(c), transa, transb, alpha, beta, dtype, &
                   epilogue, workspace, workspace_bytes, stream, stat, errmsg)
   end subroutine
@@ -214,14 +197,10 @@ contains
                       workspace_bytes, stream, stat, errmsg)
     type(c_ptr), intent(in) :: context
     type(matrix), intent(in) :: a, b, c
-    logical, intent(in), optional :: transa, transb
-    real(c_float), intent(in), optional :: alpha, beta
-    integer(c_int), intent(in), optional :: dtype
-    type(mp_epilogue_t), optional :: epilogue
-    type(c_ptr), intent(in), optional :: workspace, stream
-    integer(c_size_t), intent(in), optional :: workspace_bytes
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    logical, intent(in), optional :: transa, transb; real(c_float), intent(in), optional :: alpha, beta
+    integer(c_int), intent(in), optional :: dtype; type(mp_epilogue_t), optional :: epilogue
+    type(c_ptr), intent(in), optional :: workspace, stream; integer(c_size_t), intent(in), optional :: workspace_bytes
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     type(mp_gemm_desc_t) :: desc
     type(c_ptr) :: space, queue
     integer(c_size_t) :: space_bytes
@@ -322,8 +301,7 @@ contains
     type(c_ptr), intent(in), target, contiguous :: data(:)
     integer(c_int64_t), intent(in), target, contiguous :: numel(:)
     integer(c_int), intent(in), target, contiguous :: dtypes(:)
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     type(mp_tensor_list_desc_t) :: desc
     list = c_null_ptr
     if (size(numel) /= size(data) .or. size(dtypes) /= size(data)) then
@@ -350,8 +328,7 @@ contains
   function allocate_bytes(context, bytes_per_element, extents, stat, errmsg) result(address)
     type(c_ptr), intent(in) :: context
     integer, intent(in) :: bytes_per_element, extents(:)
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     type(c_ptr) :: address
     integer(c_size_t) :: bytes
     integer(c_int) :: status
@@ -378,8 +355,7 @@ contains
     type(c_ptr), intent(in) :: context
     real(c_float), pointer, intent(out) :: x(:)
     integer, intent(in) :: n
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     type(c_ptr) :: address
     nullify (x)
     address = allocate_bytes(context, 4, [n], stat, errmsg)
@@ -390,8 +366,7 @@ contains
     type(c_ptr), intent(in) :: context
     real(c_float), pointer, intent(out) :: x(:, :)
     integer, intent(in) :: m, n
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     type(c_ptr) :: address
     nullify (x)
     address = allocate_bytes(context, 4, [m, n], stat, errmsg)
@@ -402,8 +377,7 @@ contains
     type(c_ptr), intent(in) :: context
     integer(c_int16_t), pointer, intent(out) :: x(:)
     integer, intent(in) :: n
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     type(c_ptr) :: address
     nullify (x)
     address = allocate_bytes(context, 2, [n], stat, errmsg)
@@ -414,8 +388,7 @@ contains
     type(c_ptr), intent(in) :: context
     integer(c_int16_t), pointer, intent(out) :: x(:, :)
     integer, intent(in) :: m, n
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     type(c_ptr) :: address
     nullify (x)
     address = allocate_bytes(context, 2, [m, n], stat, errmsg)
@@ -426,8 +399,7 @@ contains
     type(c_ptr), intent(in) :: context
     integer(c_int32_t), pointer, intent(out) :: x(:)
     integer, intent(in) :: n
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     type(c_ptr) :: address
     nullify (x)
     address = allocate_bytes(context, 4, [n], stat, errmsg)

@@ -74,8 +74,7 @@ contains
   subroutine create(policy, config, stat, errmsg)
     class(mp_autocast), intent(inout) :: policy
     type(mp_autocast_config_t), intent(in), optional :: config
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call policy%destroy()
     allocate (policy%shared)
     policy%shared = c_null_ptr
@@ -93,8 +92,7 @@ contains
     class(mp_autocast), intent(in) :: policy
     character(*), intent(in) :: op_types(:)
     integer(c_int), intent(in) :: op_class
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     type(strings), target :: text
     type(c_ptr), target :: names(size(op_types) + 1) ! c_loc requires a nonempty array
     integer(c_int64_t) :: first(size(op_types))
@@ -114,8 +112,7 @@ contains
     class(mp_autocast), intent(in) :: policy
     character(*), intent(in) :: pattern
     integer(c_int), intent(in) :: node_class
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     type(strings), target :: text
     integer(c_int64_t) :: first
     first = text%add(pattern)
@@ -139,8 +136,7 @@ contains
     class(mp_autocast), intent(in) :: policy
     character(:), allocatable, intent(out) :: disabled_reason
     type(c_ptr), intent(in), optional :: context
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     type(c_ptr) :: because
     because = c_null_ptr
     call mp_check(mp_autocast_get_disabled_reason(policy%handle(), device_of(context), because), stat, errmsg)
@@ -170,8 +166,7 @@ contains
     type(mp_graph), intent(in), target :: graph
     type(mp_rewritten), intent(out) :: rewritten
     type(c_ptr), intent(in), optional :: context
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     type(lent_graph), target :: lent
     type(mp_autocast_result_t) :: raw
     integer(c_int8_t), allocatable, target :: tensor_dtype(:), node_dtype(:), node_reason(:)
@@ -220,8 +215,7 @@ contains
     type(mp_rewritten), intent(in) :: rewritten
     character(:), allocatable, intent(out) :: report
     integer(c_int), intent(in), optional :: format
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     type(lent_graph), target :: lent
     type(mp_autocast_result_t) :: raw ! its arrays are not read
     character(kind=c_char), allocatable, target :: text(:)
@@ -251,8 +245,7 @@ contains
     integer(c_int), intent(in) :: dtypes(:)
     integer(c_int), allocatable, intent(out) :: cast_to(:)
     integer(c_int), intent(out) :: output
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     type(strings), target :: text
     integer(c_int8_t), target :: inputs(size(dtypes) + 1), casts(size(dtypes) + 1) ! see set_class
     integer(c_int64_t) :: first

@@ -112,8 +112,7 @@ contains
   subroutine create(net, context, stat, errmsg)
     class(mp_described), intent(inout) :: net
     type(c_ptr), intent(in) :: context
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call net%destroy()
     allocate (net%shared)
     net%shared%context = context
@@ -138,8 +137,7 @@ contains
     character(*), intent(in) :: name
     integer(c_int), intent(in) :: dtype
     integer, intent(in) :: shape(:)
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     integer :: tensor
     type(shared_network), pointer :: it ! gfortran 12 does not reallocate through net%shared
     integer(c_int32_t) :: number
@@ -163,8 +161,7 @@ contains
     class(mp_described), intent(inout) :: net
     character(*), intent(in) :: name
     integer, intent(in) :: shape(:)
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     integer :: tensor
     integer(c_int32_t), target :: number
     integer(c_int64_t), target :: extent(size(shape) + 1)
@@ -184,8 +181,7 @@ contains
     class(mp_described), intent(inout) :: net
     character(*), intent(in) :: name
     integer, intent(in) :: shape(:)
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     integer :: tensor
     integer(c_int32_t), target :: number
     integer(c_int64_t), target :: extent(size(shape) + 1)
@@ -214,8 +210,7 @@ contains
     character(*), intent(in) :: op, name
     integer, intent(in) :: inputs(:)
     type(mp_attribute), intent(in), optional :: attributes(:)
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     integer :: tensor, outputs(1)
     call net%node_outputs(op, name, inputs, outputs, attributes, stat, errmsg)
     tensor = outputs(1)
@@ -228,8 +223,7 @@ contains
     integer, intent(in) :: inputs(:)
     integer, intent(out) :: outputs(:)
     type(mp_attribute), intent(in), optional :: attributes(:)
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     type(shared_network), pointer :: it ! as in input
     type(strings), target :: text
     type(mp_graph_attribute_t), allocatable :: given(:)
@@ -277,8 +271,7 @@ contains
   subroutine output(net, tensor, stat, errmsg)
     class(mp_described), intent(in) :: net
     integer, intent(in) :: tensor
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call mp_check(mp_graph_add_output(net%handle(), tensor - 1), stat, errmsg)
   end subroutine
 
@@ -286,8 +279,7 @@ contains
   subroutine keep_gradient(net, tensor, stat, errmsg)
     class(mp_described), intent(in) :: net
     integer, intent(in) :: tensor
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call mp_check(mp_graph_keep_gradient(net%handle(), tensor - 1), stat, errmsg)
   end subroutine
 
@@ -295,8 +287,7 @@ contains
   subroutine loss(net, tensor, stat, errmsg)
     class(mp_described), intent(in) :: net
     integer, intent(in) :: tensor
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call mp_check(mp_graph_set_loss(net%handle(), tensor - 1), stat, errmsg)
   end subroutine
 
@@ -305,8 +296,7 @@ contains
   function seed_gradient(net, tensor, stat, errmsg) result(seed)
     class(mp_described), intent(in) :: net
     integer, intent(in) :: tensor
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     integer :: seed
     integer(c_int32_t) :: number
     number = -1
@@ -318,8 +308,7 @@ contains
   subroutine autocast(net, policy, stat, errmsg)
     class(mp_described), intent(in) :: net
     type(mp_autocast), intent(in) :: policy
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call mp_check(mp_graph_set_autocast(net%handle(), policy%handle()), stat, errmsg)
   end subroutine
 
@@ -327,8 +316,7 @@ contains
   !> Call it once.  Parameters and states are initialized to 0.
   subroutine compile(net, stat, errmsg)
     class(mp_described), intent(in) :: net
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call mp_check(mp_graph_compile(net%handle()), stat, errmsg)
   end subroutine
 
@@ -337,8 +325,7 @@ contains
     class(mp_described), intent(in) :: net
     integer, intent(in) :: tensor
     type(mp_graph_tensor_t), intent(out) :: info
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call mp_check(mp_graph_get_tensor(net%handle(), tensor - 1, info), stat, errmsg)
     info%extent(:info%rank) = info%extent(info%rank:1:-1)
   end subroutine

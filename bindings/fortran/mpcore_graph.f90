@@ -137,8 +137,7 @@ contains
     integer, intent(in), optional :: producer, slot
     integer(c_int), intent(in), optional :: role
     real(c_float), intent(in), optional :: amax
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     real(c_float), allocatable :: larger(:)
     integer :: tensor
     tensor = 0
@@ -177,8 +176,7 @@ contains
     integer, intent(in), optional :: slots(:), flags
     integer(c_int64_t), intent(in), optional :: depth
     integer(c_int), intent(in), optional :: op_class
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     integer :: node, i, all_slots(size(inputs))
     integer(c_int64_t) :: terms
     node = 0
@@ -216,8 +214,7 @@ contains
   subroutine set_producer(graph, tensor, producer, stat, errmsg)
     class(mp_graph), intent(inout) :: graph
     integer, intent(in) :: tensor, producer
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     character(100) :: sentence
     if (tensor < 1 .or. tensor > graph%tensor_producer%count) then
       write (sentence, '(2(a,i0),a)') 'mp_graph: tensor = ', tensor, ' is outside [1, ', &
@@ -254,8 +251,7 @@ contains
   !> Checks the range of a slot, because the library accepts any byte.
   function are_slots(slots, stat, errmsg)
     integer, intent(in) :: slots(:)
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     logical :: are_slots
     are_slots = all(slots >= 0 .and. slots <= MP_AUTOCAST_SLOT_FP32)
     if (.not. are_slots) &

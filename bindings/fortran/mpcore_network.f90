@@ -52,8 +52,7 @@ contains
     class(mp_network), intent(inout) :: net
     integer, intent(in) :: tensor
     real(c_float), intent(in), target :: data(..)
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call bind_array(net, tensor, c_loc(data), size(data, kind=c_int64_t), is_contiguous(data), 'real(c_float)', &
                     stat, errmsg)
   end subroutine
@@ -62,8 +61,7 @@ contains
     class(mp_network), intent(inout) :: net
     integer, intent(in) :: tensor
     integer(c_int16_t), intent(in), target :: data(..)
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call bind_array(net, tensor, c_loc(data), size(data, kind=c_int64_t), is_contiguous(data), &
                     'integer(c_int16_t)', stat, errmsg)
   end subroutine
@@ -72,8 +70,7 @@ contains
     class(mp_network), intent(inout) :: net
     integer, intent(in) :: tensor
     integer(c_int32_t), intent(in), target :: data(..)
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call bind_array(net, tensor, c_loc(data), size(data, kind=c_int64_t), is_contiguous(data), &
                     'integer(c_int32_t)', stat, errmsg)
   end subroutine
@@ -82,8 +79,7 @@ contains
     class(mp_network), intent(inout) :: net
     integer, intent(in) :: tensor
     integer(c_int64_t), intent(in), target :: data(..)
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call bind_array(net, tensor, c_loc(data), size(data, kind=c_int64_t), is_contiguous(data), &
                     'integer(c_int64_t)', stat, errmsg)
   end subroutine
@@ -97,8 +93,7 @@ contains
     integer(c_int64_t), intent(in) :: elements
     logical, intent(in) :: is_dense
     character(*), intent(in) :: kind
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     type(mp_graph_tensor_t) :: info
     integer(c_int) :: status
     call net%get_tensor(tensor, info, status, errmsg)
@@ -117,8 +112,7 @@ contains
     class(mp_network), intent(inout) :: net
     integer, intent(in) :: tensor
     type(c_ptr), intent(in) :: data
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call bind_elements(net, tensor, data, merge(huge(0_c_int64_t), 0_c_int64_t, c_associated(data)), stat, errmsg)
   end subroutine
 
@@ -127,8 +121,7 @@ contains
     integer, intent(in) :: tensor
     type(c_ptr), intent(in) :: address
     integer(c_int64_t), intent(in) :: elements
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     integer(c_int) :: status
     status = mp_graph_bind(net%handle(), tensor - 1, address)
     call mp_check(status, stat, errmsg)
@@ -139,8 +132,7 @@ contains
   subroutine set_batch(net, batch, stat, errmsg)
     class(mp_network), intent(in) :: net
     integer, intent(in) :: batch
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call mp_check(mp_graph_set_batch(net%handle(), int(batch, c_int64_t)), stat, errmsg)
   end subroutine
 
@@ -151,8 +143,7 @@ contains
     integer, intent(in) :: tensor
     real(c_float), intent(in), target, contiguous :: values(..)
     type(c_ptr), intent(in), optional :: stream
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     type(mp_graph_tensor_t) :: info
     integer(c_int) :: status
     call net%get_tensor(tensor, info, status, errmsg)
@@ -170,8 +161,7 @@ contains
     integer, intent(in) :: tensor
     real(c_float), intent(inout), target, contiguous :: values(..)
     type(c_ptr), intent(in), optional :: stream
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call read_array(net, tensor, c_loc(values), size(values, kind=c_int64_t), 'real(c_float)', 4, stream, stat, errmsg)
   end subroutine
 
@@ -180,8 +170,7 @@ contains
     integer, intent(in) :: tensor
     integer(c_int64_t), intent(inout), target, contiguous :: values(..)
     type(c_ptr), intent(in), optional :: stream
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call read_array(net, tensor, c_loc(values), size(values, kind=c_int64_t), 'integer(c_int64_t)', 8, stream, &
                     stat, errmsg)
   end subroutine
@@ -193,8 +182,7 @@ contains
     integer(c_int64_t), intent(in) :: elements
     character(*), intent(in) :: kind
     type(c_ptr), intent(in), optional :: stream
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     type(mp_graph_tensor_t) :: info
     integer(c_int64_t) :: needed
     integer(c_int) :: status
@@ -224,8 +212,7 @@ contains
     class(mp_network), intent(in) :: net
     integer(c_int), intent(in) :: mode
     type(c_ptr), intent(in), optional :: stream
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     if (are_large_enough(net, 'forward', stat, errmsg)) &
       call mp_check(mp_graph_forward(net%handle(), mode, queue(stream)), stat, errmsg)
   end subroutine
@@ -235,8 +222,7 @@ contains
   subroutine backward(net, scaler, stream, stat, errmsg)
     class(mp_network), intent(in) :: net
     type(c_ptr), intent(in), optional :: scaler, stream
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     if (are_large_enough(net, 'backward', stat, errmsg)) &
       call mp_check(mp_graph_backward(net%handle(), queue(scaler), queue(stream)), stat, errmsg)
   end subroutine
@@ -247,8 +233,7 @@ contains
     class(mp_network), intent(in) :: net
     integer(c_int64_t), intent(out) :: t
     type(c_ptr), intent(in), optional :: stream
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     t = 0
     call mp_check(mp_graph_get_step_sync(net%handle(), t, queue(stream)), stat, errmsg)
   end subroutine
@@ -258,16 +243,14 @@ contains
     class(mp_network), intent(in) :: net
     integer(c_int64_t), intent(in) :: t
     type(c_ptr), intent(in), optional :: stream
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call mp_check(mp_graph_set_step_sync(net%handle(), t, queue(stream)), stat, errmsg)
   end subroutine
 
   function are_large_enough(net, call_name, stat, errmsg)
     class(mp_network), intent(in) :: net
     character(*), intent(in) :: call_name
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     logical :: are_large_enough
     type(mp_graph_tensor_t) :: info
     integer(c_int) :: status
@@ -292,8 +275,7 @@ contains
   subroutine get_lists(net, grads, master, model, stat, errmsg)
     class(mp_network), intent(in) :: net
     type(c_ptr), intent(out), optional :: grads, master, model
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call mp_check(mp_graph_get_lists(net%handle(), grads, master, model), stat, errmsg)
   end subroutine
 
@@ -301,8 +283,7 @@ contains
   subroutine get_memory(net, memory, stat, errmsg)
     class(mp_network), intent(in) :: net
     type(mp_graph_memory_t), intent(out) :: memory
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call mp_check(mp_graph_get_memory(net%handle(), memory), stat, errmsg)
   end subroutine
 
@@ -311,8 +292,7 @@ contains
     class(mp_network), intent(in) :: net
     character(:), allocatable, intent(out) :: report
     integer(c_int), intent(in), optional :: format
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     character(kind=c_char), allocatable, target :: text(:)
     integer(c_size_t), target :: bytes
     integer(c_int) :: chosen, status
@@ -331,8 +311,7 @@ contains
   subroutine describe(net, report, stat, errmsg)
     class(mp_network), intent(in) :: net
     character(:), allocatable, intent(out) :: report
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     character(kind=c_char), allocatable, target :: text(:)
     integer(c_size_t), target :: bytes
     integer(c_int) :: status
@@ -389,8 +368,7 @@ contains
 
   subroutine refuse(call_name, sentence, stat, errmsg)
     character(*), intent(in) :: call_name, sentence
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call mp_refuse(MP_ERROR_INVALID_ARGUMENT, 'mp_graph_'//call_name//': '//sentence, stat, errmsg)
   end subroutine
 

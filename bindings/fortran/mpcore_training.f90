@@ -23,8 +23,7 @@ contains
     type(mp_param_group_t), intent(inout), target :: group
     character(*), intent(in) :: name
     real(c_float), intent(in) :: lr
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     character(:, c_char), allocatable, target :: text
     text = trim(name)//c_null_char
     call mp_check(mp_optimizer_desc_from_name(c_loc(text), desc, c_sizeof(desc), group, c_sizeof(group), lr), &
@@ -38,8 +37,7 @@ contains
     type(c_ptr), intent(in) :: optimizer
     integer(c_int8_t), allocatable, target, intent(out) :: checkpoint(:)
     type(c_ptr), intent(in), optional :: scaler, stream
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     integer(c_size_t) :: bytes
     integer(c_int) :: status
     integer :: refused
@@ -63,8 +61,7 @@ contains
     type(c_ptr), intent(in) :: optimizer
     integer(c_int8_t), target, contiguous, intent(in) :: checkpoint(:)
     type(c_ptr), intent(in), optional :: scaler, stream
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call mp_check(mp_optimizer_restore_sync(optimizer, or_null(scaler), c_loc(checkpoint), &
                                             size(checkpoint, kind=c_size_t), or_null(stream)), stat, errmsg)
   end subroutine
