@@ -21,11 +21,7 @@ impl Context {
     /// Begins an attention of dense padded sequences, in which all keys are visible.  q has batch x
     /// `len[0]` x heads x head_dim elements, k and v have batch x `len[1]` x heads x head_dim.
     pub fn attention(
-        &self,
-        batch: usize,
-        heads: usize,
-        len: [usize; 2],
-        head_dim: usize,
+        &self, batch: usize, heads: usize, len: [usize; 2], head_dim: usize,
     ) -> Result<AttentionBuilder<'_>> {
         let desc = sys::mp_attention_desc_default(
             extent(CALL, "batch", batch)?,
@@ -191,10 +187,7 @@ impl<T: Float> Attention<T> {
 
     /// Computes o, rows x heads x head_dim_v: the mean of v weighted by the softmax of the scores.
     pub fn forward(
-        &self,
-        inputs: &AttentionInputs<'_, T>,
-        o: &impl Data<Element = T>,
-        stream: Stream,
+        &self, inputs: &AttentionInputs<'_, T>, o: &impl Data<Element = T>, stream: Stream,
     ) -> Result<()> {
         let tensors = self.tensors(inputs, &o.view())?;
         // SAFETY: all belong to this context and have the elements that the call uses.
@@ -204,12 +197,8 @@ impl<T: Float> Attention<T> {
 
     /// Computes the gradients of the latest forward pass from its result `o` and its gradient.
     pub fn backward(
-        &self,
-        inputs: &AttentionInputs<'_, T>,
-        o: &impl Data<Element = T>,
-        d_o: &impl Data<Element = T>,
-        grads: &AttentionGrads<'_, T>,
-        stats: &GradStats<'_>,
+        &self, inputs: &AttentionInputs<'_, T>, o: &impl Data<Element = T>,
+        d_o: &impl Data<Element = T>, grads: &AttentionGrads<'_, T>, stats: &GradStats<'_>,
         stream: Stream,
     ) -> Result<()> {
         let (checks, desc) = (self.context.checks(CALL), &self.desc);
@@ -231,9 +220,7 @@ impl<T: Float> Attention<T> {
 
     /// Returns the tensors of both passes.
     fn tensors(
-        &self,
-        inputs: &AttentionInputs<'_, T>,
-        o: &View<'_, T>,
+        &self, inputs: &AttentionInputs<'_, T>, o: &View<'_, T>,
     ) -> Result<sys::mp_attention_tensors_t> {
         let (d, checks) = (&self.desc, self.context.checks(CALL));
         let offset = checks.optional("dropout_offset", inputs.dropout_offset, 1)?;
@@ -271,22 +258,14 @@ impl<T: Float> Attention<T> {
     }
 
     fn of_queries(
-        &self,
-        name: &str,
-        view: &View<'_, T>,
-        layout: sys::mp_attention_layout_t,
-        dim: i32,
+        &self, name: &str, view: &View<'_, T>, layout: sys::mp_attention_layout_t, dim: i32,
     ) -> Result<*mut T> {
         let d = &self.desc;
         self.strided(name, view, layout, [d.q_len, d.q_rows, d.heads.into(), dim.into()])
     }
 
     fn of_keys(
-        &self,
-        name: &str,
-        view: &View<'_, T>,
-        layout: sys::mp_attention_layout_t,
-        dim: i32,
+        &self, name: &str, view: &View<'_, T>, layout: sys::mp_attention_layout_t, dim: i32,
     ) -> Result<*mut T> {
         let d = &self.desc;
         self.strided(name, view, layout, [d.kv_len, d.kv_rows, d.kv_heads.into(), dim.into()])
@@ -295,10 +274,7 @@ impl<T: Float> Attention<T> {
     /// Checks the size of a tensor: \[rows of a sequence, rows if packed, heads, elements of a
     /// head\].
     fn strided(
-        &self,
-        name: &str,
-        view: &View<'_, T>,
-        layout: sys::mp_attention_layout_t,
+        &self, name: &str, view: &View<'_, T>, layout: sys::mp_attention_layout_t,
         [len, packed_rows, heads, dim]: [i64; 4],
     ) -> Result<*mut T> {
         let or = |stride, dense| if stride == 0 { dense } else { stride };

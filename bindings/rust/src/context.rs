@@ -87,8 +87,7 @@ impl Context {
     /// Calls a function of the library that uses memory or objects of this context, one call at a
     /// time, because threads can own objects that share memory, such as a buffer and a list of it.
     pub(crate) fn call(
-        &self,
-        function: impl FnOnce(sys::mp_context_t) -> sys::mp_status_t,
+        &self, function: impl FnOnce(sys::mp_context_t) -> sys::mp_status_t,
     ) -> Result<()> {
         let _turn = self.0.turn.lock().unwrap_or_else(PoisonError::into_inner);
         check(function(self.0.raw))
@@ -154,10 +153,7 @@ impl Context {
 
     /// Converts the elements of `src` to the type of `dst`.
     pub fn cast<S: Float, D: Float>(
-        &self,
-        src: &impl Data<Element = S>,
-        dst: &impl Data<Element = D>,
-        stream: Stream,
+        &self, src: &impl Data<Element = S>, dst: &impl Data<Element = D>, stream: Stream,
     ) -> Result<()> {
         let (checks, len) = (self.checks("cast"), src.view().len);
         let src = checks.data("src", src, 0)?.cast();
@@ -197,10 +193,7 @@ impl Checks<'_> {
 
     /// Returns the address of an argument in this context with at least `needed` elements.
     pub(crate) fn data<D: Data>(
-        self,
-        name: &str,
-        data: &D,
-        needed: i128,
+        self, name: &str, data: &D, needed: i128,
     ) -> Result<*mut D::Element> {
         let view = data.view();
         self.belongs(name, view.owner.context())?;
@@ -210,10 +203,7 @@ impl Checks<'_> {
 
     /// Returns the address of an optional argument, or NULL.
     pub(crate) fn optional<T: Plain>(
-        self,
-        name: &str,
-        view: Option<View<'_, T>>,
-        needed: i128,
+        self, name: &str, view: Option<View<'_, T>>, needed: i128,
     ) -> Result<*mut T> {
         view.map_or(Ok(ptr::null_mut()), |view| self.data(name, &view, needed))
     }
@@ -420,10 +410,7 @@ impl<T: Plain> DeviceBuffer<T> {
 /// # Safety
 /// `to` and `from` have `bytes` bytes, of the host or of the context.
 unsafe fn copy(
-    context: &Context,
-    to: *mut c_void,
-    from: *const c_void,
-    bytes: usize,
+    context: &Context, to: *mut c_void, from: *const c_void, bytes: usize,
 ) -> Result<()> {
     let stream = Stream::DEFAULT;
     context.call(|c| sys::mp_memcpy(c, to, from, bytes, stream.0))?;

@@ -111,9 +111,7 @@ impl Conv2d {
 
     /// Returns the fastest plan of a pass without dbias.
     pub fn get_plan<I: Float, O: Float>(
-        &self,
-        op: ConvOp,
-        max_workspace_bytes: usize,
+        &self, op: ConvOp, max_workspace_bytes: usize,
     ) -> Result<Plan> {
         let (context, desc) = (self.context.as_raw(), self.complete(I::DTYPE, O::DTYPE));
         let (op, max) = (op as u32, max_workspace_bytes);
@@ -143,11 +141,8 @@ impl Conv2d {
 
     /// Computes y = epilogue(alpha conv(x, filter) + beta y).  y is N P Q K and has K columns.
     pub fn fprop<I: Float, O: Float>(
-        &self,
-        x: &impl Data<Element = I>,
-        filter: &impl Data<Element = I>,
-        y: &impl Data<Element = O>,
-        options: &OutputOptions<'_>,
+        &self, x: &impl Data<Element = I>, filter: &impl Data<Element = I>,
+        y: &impl Data<Element = O>, options: &OutputOptions<'_>,
     ) -> Result<()> {
         let [of_x, of_filter, of_y] = self.elements()?;
         let (x, filter) = (("x", operand(x), of_x), ("filter", operand(filter), of_filter));
@@ -156,11 +151,8 @@ impl Conv2d {
 
     /// Computes dx = epilogue(alpha conv_transpose(dy, filter) + beta dx), with C columns.
     pub fn dgrad<I: Float, O: Float>(
-        &self,
-        dy: &impl Data<Element = I>,
-        filter: &impl Data<Element = I>,
-        dx: &impl Data<Element = O>,
-        options: &OutputOptions<'_>,
+        &self, dy: &impl Data<Element = I>, filter: &impl Data<Element = I>,
+        dx: &impl Data<Element = O>, options: &OutputOptions<'_>,
     ) -> Result<()> {
         let [of_x, of_filter, of_y] = self.elements()?;
         let (dy, filter) = (("dy", operand(dy), of_y), ("filter", operand(filter), of_filter));
@@ -169,11 +161,8 @@ impl Conv2d {
 
     /// Computes dfilter = alpha conv(x, dy) + beta dfilter, summed over images and pixels.
     pub fn wgrad<I: Float, O: Float>(
-        &self,
-        x: &impl Data<Element = I>,
-        dy: &impl Data<Element = I>,
-        dfilter: &impl Data<Element = O>,
-        options: &OutputOptions<'_>,
+        &self, x: &impl Data<Element = I>, dy: &impl Data<Element = I>,
+        dfilter: &impl Data<Element = O>, options: &OutputOptions<'_>,
     ) -> Result<()> {
         let [of_x, of_filter, of_y] = self.elements()?;
         let (x, dy) = (("x", operand(x), of_x), ("dy", operand(dy), of_y));
@@ -203,12 +192,8 @@ impl Conv2d {
     }
 
     fn run(
-        &self,
-        function: Function,
-        first: (&str, Operand<'_>, i128),
-        second: (&str, Operand<'_>, i128),
-        out: (&str, Operand<'_>, i128),
-        columns: i32,
+        &self, function: Function, first: (&str, Operand<'_>, i128),
+        second: (&str, Operand<'_>, i128), out: (&str, Operand<'_>, i128), columns: i32,
         options: &OutputOptions<'_>,
     ) -> Result<()> {
         let checks = self.context.checks("conv2d");

@@ -94,11 +94,7 @@ impl<'a> Epilogue<'a> {
 
     /// Checks all pointers for a result of the given size and returns the raw epilogue.
     pub(crate) fn raw(
-        &self,
-        checks: Checks<'_>,
-        columns: i128,
-        elements: i128,
-        dtype: Dtype,
+        &self, checks: Checks<'_>, columns: i128, elements: i128, dtype: Dtype,
     ) -> Result<sys::mp_epilogue_t> {
         let needs = [
             ("aux", self.aux, elements),

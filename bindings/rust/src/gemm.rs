@@ -153,10 +153,7 @@ impl<'a> Gemm<'a> {
 
     /// Enqueues the product of `a` and `b` into `d`.
     pub fn run<AB: Float, CD: Float>(
-        self,
-        a: &impl Data<Element = AB>,
-        b: &impl Data<Element = AB>,
-        d: &impl Data<Element = CD>,
+        self, a: &impl Data<Element = AB>, b: &impl Data<Element = AB>, d: &impl Data<Element = CD>,
     ) -> Result<()> {
         let Checked { desc, pointers: [a, b, c, d], epilogue, space, bytes } =
             self.checked("gemm", operand(a), operand(b), operand(d))?;
@@ -170,11 +167,7 @@ impl<'a> Gemm<'a> {
 
     /// Checks that all arguments of `call` belong to the context and are large enough.
     pub(crate) fn checked(
-        &self,
-        call: &str,
-        a: Operand<'_>,
-        b: Operand<'_>,
-        d: Operand<'_>,
+        &self, call: &str, a: Operand<'_>, b: Operand<'_>, d: Operand<'_>,
     ) -> Result<Checked> {
         let (c, checks) = (self.c.unwrap_or(d), self.context.checks(call));
         let desc = self.complete(a.dtype, d.dtype);

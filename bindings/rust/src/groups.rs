@@ -39,10 +39,7 @@ impl<'a> Gemm<'a> {
     /// Enqueues d\[i\] = epilogue(alpha op(a\[i\]) op(b\[i\]) + beta d\[i\]) for all i.  Does not
     /// support `batch`, `c`, `aux`, `dbias` and `amax`.
     pub fn run_batched<AB: Float, CD: Float>(
-        self,
-        a: &Matrices<AB>,
-        b: &Matrices<AB>,
-        d: &Matrices<CD>,
+        self, a: &Matrices<AB>, b: &Matrices<AB>, d: &Matrices<CD>,
     ) -> Result<()> {
         let call = "gemm_batched";
         if self.c.is_some() {
@@ -90,9 +87,7 @@ impl<'a> Gemm<'a> {
 
     /// Returns the fastest plan for `run_batched` of `count` products.
     pub fn batched_get_plan<AB: Float, CD: Float>(
-        &self,
-        count: u32,
-        max_workspace_bytes: usize,
+        &self, count: u32, max_workspace_bytes: usize,
     ) -> Result<Plan> {
         let (c, (desc, epilogue)) = (self.context.as_raw(), self.query_batched::<AB, CD>(count)?);
         // SAFETY: as above; `plan` is written.
@@ -102,8 +97,7 @@ impl<'a> Gemm<'a> {
     }
 
     fn query_batched<AB: Float, CD: Float>(
-        &self,
-        count: u32,
+        &self, count: u32,
     ) -> Result<(sys::mp_gemm_desc_t, sys::mp_epilogue_t)> {
         let (mut desc, epilogue) = self.query::<AB, CD>()?;
         desc.batch_count = count as i32; // the library rejects negative values
@@ -116,12 +110,8 @@ impl<'a> Gemm<'a> {
     /// `Ragged::M`, C and D for `Ragged::K`.  Supports `scale`, `amax` and `found_inf` of the
     /// epilogue.
     pub fn run_ragged<AB: Float, CD: Float>(
-        self,
-        ragged: Ragged,
-        ends: &impl Data<Element = i32>,
-        a: &impl Data<Element = AB>,
-        b: &impl Data<Element = AB>,
-        d: &impl Data<Element = CD>,
+        self, ragged: Ragged, ends: &impl Data<Element = i32>, a: &impl Data<Element = AB>,
+        b: &impl Data<Element = AB>, d: &impl Data<Element = CD>,
     ) -> Result<()> {
         let (call, kind, stream) = ("gemm_ragged", ragged as u32, self.stream.0);
         let Checked { desc, pointers: [a, b, c, d], epilogue, space, bytes } =
@@ -175,11 +165,8 @@ impl<'a, AB: Float, CD: Float> GroupedGemm<'a, AB, CD> {
 
     /// Adds a product of dense matrices: op(A) is m x k, op(B) k x n, D m x n.
     pub fn product(
-        mut self,
-        (m, n, k): (usize, usize, usize),
-        a: &'a impl Data<Element = AB>,
-        b: &'a impl Data<Element = AB>,
-        d: &'a impl Data<Element = CD>,
+        mut self, (m, n, k): (usize, usize, usize), a: &'a impl Data<Element = AB>,
+        b: &'a impl Data<Element = AB>, d: &'a impl Data<Element = CD>,
     ) -> Result<Self> {
         let mut item = sys::mp_gemm_group_item_default(m as i64, n as i64, k as i64);
         let elements = |rows: i64, columns: i64| i128::from(rows) * i128::from(columns);

@@ -12,10 +12,7 @@ impl Context {
     /// Copies N C H W images in `src` to N H W C images in `dst`, converting the type.  `nchw` are
     /// the dimensions N, C, H and W.
     pub fn nchw_to_nhwc<S: Float, D: Float>(
-        &self,
-        nchw: [usize; 4],
-        src: &impl Data<Element = S>,
-        dst: &impl Data<Element = D>,
+        &self, nchw: [usize; 4], src: &impl Data<Element = S>, dst: &impl Data<Element = D>,
         stream: Stream,
     ) -> Result<()> {
         self.turn("nchw_to_nhwc", sys::mp_nchw_to_nhwc, nchw, operand(src), operand(dst), stream)
@@ -24,23 +21,15 @@ impl Context {
     /// Copies N H W C images in `src` to N C H W images in `dst`, converting the type.  `nchw` are
     /// the dimensions N, C, H and W.
     pub fn nhwc_to_nchw<S: Float, D: Float>(
-        &self,
-        nchw: [usize; 4],
-        src: &impl Data<Element = S>,
-        dst: &impl Data<Element = D>,
+        &self, nchw: [usize; 4], src: &impl Data<Element = S>, dst: &impl Data<Element = D>,
         stream: Stream,
     ) -> Result<()> {
         self.turn("nhwc_to_nchw", sys::mp_nhwc_to_nchw, nchw, operand(src), operand(dst), stream)
     }
 
     fn turn(
-        &self,
-        call: &str,
-        function: Turn,
-        [n, c, h, w]: [usize; 4],
-        src: Operand<'_>,
-        dst: Operand<'_>,
-        stream: Stream,
+        &self, call: &str, function: Turn, [n, c, h, w]: [usize; 4], src: Operand<'_>,
+        dst: Operand<'_>, stream: Stream,
     ) -> Result<()> {
         let names = [("n", n), ("c", c), ("h", h), ("w", w)];
         let mut extents = [0; 4];
@@ -133,11 +122,8 @@ impl Pool2d {
     /// Computes y (N P Q C), the maximum or the mean of each window, and optionally the positions
     /// of the maxima.
     pub fn forward<T: Float>(
-        &self,
-        x: &impl Data<Element = T>,
-        y: &impl Data<Element = T>,
-        index: Option<&View<'_, u8>>,
-        stream: Stream,
+        &self, x: &impl Data<Element = T>, y: &impl Data<Element = T>,
+        index: Option<&View<'_, u8>>, stream: Stream,
     ) -> Result<()> {
         let (checks, (of_x, of_y)) = (self.context.checks("pool2d"), self.elements()?);
         let (x, y) = (checks.data("x", x, of_x)?.cast(), checks.data("y", y, of_y)?.cast());
@@ -149,13 +135,8 @@ impl Pool2d {
 
     /// Computes dx, the gradient of x.  Only `PoolMode::Max` requires x, or else index.
     pub fn backward<T: Float>(
-        &self,
-        x: Option<&View<'_, T>>,
-        index: Option<&View<'_, u8>>,
-        dy: &impl Data<Element = T>,
-        dx: &impl Data<Element = T>,
-        stats: &GradStats<'_>,
-        stream: Stream,
+        &self, x: Option<&View<'_, T>>, index: Option<&View<'_, u8>>, dy: &impl Data<Element = T>,
+        dx: &impl Data<Element = T>, stats: &GradStats<'_>, stream: Stream,
     ) -> Result<()> {
         let (checks, (of_x, of_y)) = (self.context.checks("pool2d"), self.elements()?);
         let x = checks.optional("x", x.copied(), of_x)?.cast();
@@ -235,10 +216,7 @@ pub struct BatchNorm<T: Float> {
 impl<T: Float> BatchNorm<T> {
     /// Allocates memory for `channels` channels.
     pub fn new(
-        context: &Context,
-        rows: usize,
-        channels: usize,
-        options: &BatchNormOptions,
+        context: &Context, rows: usize, channels: usize, options: &BatchNormOptions,
     ) -> Result<Self> {
         let count = extent("BatchNorm", "channels", channels)?;
         let mut desc = sys::mp_batchnorm_desc_default(rows as i64, count, T::DTYPE as u32);
@@ -272,12 +250,8 @@ impl<T: Float> BatchNorm<T> {
     /// Computes y = activation((x - mean) gamma inv_std + beta) with the statistics of x and
     /// updates `running`.
     pub fn forward(
-        &self,
-        x: &impl Data<Element = T>,
-        affine: &Affine<'_>,
-        y: &impl Data<Element = T>,
-        running: Option<&Statistics<'_>>,
-        stream: Stream,
+        &self, x: &impl Data<Element = T>, affine: &Affine<'_>, y: &impl Data<Element = T>,
+        running: Option<&Statistics<'_>>, stream: Stream,
     ) -> Result<()> {
         let tensors = sys::mp_batchnorm_tensors_t {
             running_mean: self.channels("mean", running.map(|of| of.mean))?,
@@ -294,12 +268,8 @@ impl<T: Float> BatchNorm<T> {
 
     /// Computes y like [`forward`](BatchNorm::forward), but with given statistics; y can be x.
     pub fn inference(
-        &self,
-        x: &impl Data<Element = T>,
-        affine: &Affine<'_>,
-        statistics: &Statistics<'_>,
-        y: &impl Data<Element = T>,
-        stream: Stream,
+        &self, x: &impl Data<Element = T>, affine: &Affine<'_>, statistics: &Statistics<'_>,
+        y: &impl Data<Element = T>, stream: Stream,
     ) -> Result<()> {
         let tensors = sys::mp_batchnorm_tensors_t {
             running_mean: self.channels("mean", Some(statistics.mean))?,
@@ -315,14 +285,8 @@ impl<T: Float> BatchNorm<T> {
 
     /// Computes the gradients of the latest forward pass; dx can be dy.
     pub fn backward(
-        &self,
-        x: &impl Data<Element = T>,
-        dy: &impl Data<Element = T>,
-        affine: &Affine<'_>,
-        dx: &impl Data<Element = T>,
-        grads: &Affine<'_>,
-        stats: &GradStats<'_>,
-        stream: Stream,
+        &self, x: &impl Data<Element = T>, dy: &impl Data<Element = T>, affine: &Affine<'_>,
+        dx: &impl Data<Element = T>, grads: &Affine<'_>, stats: &GradStats<'_>, stream: Stream,
     ) -> Result<()> {
         let tensors = sys::mp_batchnorm_tensors_t {
             dy: self.rows("dy", dy)?.cast(),
@@ -341,9 +305,7 @@ impl<T: Float> BatchNorm<T> {
 
     /// Returns the tensors of every pass, with the saved statistics.
     fn tensors(
-        &self,
-        x: &impl Data<Element = T>,
-        affine: &Affine<'_>,
+        &self, x: &impl Data<Element = T>, affine: &Affine<'_>,
     ) -> Result<sys::mp_batchnorm_tensors_t> {
         Ok(sys::mp_batchnorm_tensors_t {
             x: self.rows("x", x)?.cast(),

@@ -29,10 +29,7 @@ impl<'a> SoftmaxXent<'a> {
 impl Context {
     /// Increases 1 number by the number of labels that are not `ignore_label`.
     pub fn xent_count<I: Integer>(
-        &self,
-        labels: &impl Data<Element = I>,
-        ignore_label: i64,
-        count: &View<'_, f32>,
+        &self, labels: &impl Data<Element = I>, ignore_label: i64, count: &View<'_, f32>,
         stream: Stream,
     ) -> Result<()> {
         let (checks, rows) = (self.checks("xent_count"), labels.view().len as i64);
@@ -86,11 +83,8 @@ impl<'a, T: Float> LinearXent<'a, T> {
     /// Computes the loss of every row of logits x w^T + bias, and the gradients.
     /// `x` is rows x width, `w` classes x width.
     pub fn run<I: Integer>(
-        self,
-        x: &impl Data<Element = T>,
-        w: &impl Data<Element = T>,
-        labels: &impl Data<Element = I>,
-        row_loss: &impl Data<Element = f32>,
+        self, x: &impl Data<Element = T>, w: &impl Data<Element = T>,
+        labels: &impl Data<Element = I>, row_loss: &impl Data<Element = f32>,
     ) -> Result<()> {
         let (context, mut desc) = (self.xent.context, self.desc());
         let checks = context.checks("linear_xent");

@@ -104,9 +104,7 @@ impl Network {
     /// Binds a buffer or a slice to an input, from the next pass on.  It must have at least as many
     /// elements as the input has with the batch of that pass.
     pub fn bind<'v, T: Plain>(
-        &mut self,
-        tensor: TensorId,
-        data: impl Into<View<'v, T>>,
+        &mut self, tensor: TensorId, data: impl Into<View<'v, T>>,
     ) -> Result<()> {
         let view = data.into();
         let data = self.handle.context().checks("bind").data("data", &view, 0)?.cast();
@@ -142,10 +140,7 @@ impl Network {
 
     /// Writes a parameter or a state from device memory, in stream order.
     pub fn write_from_device<D: Data<Element = f32>>(
-        &self,
-        tensor: TensorId,
-        values: &D,
-        stream: Stream,
+        &self, tensor: TensorId, values: &D, stream: Stream,
     ) -> Result<()> {
         let checks = self.handle.context().checks("write_from_device");
         self.write_from(tensor, checks.data("values", values, 0)?, values.view().len, stream)
@@ -296,12 +291,8 @@ impl Network {
     }
 
     fn part<T: Plain>(
-        &self,
-        call: &str,
-        tensor: TensorId,
-        info: &sys::mp_graph_tensor_t,
-        (pointer, dtype): (*mut c_void, u32),
-        len: usize,
+        &self, call: &str, tensor: TensorId, info: &sys::mp_graph_tensor_t,
+        (pointer, dtype): (*mut c_void, u32), len: usize,
     ) -> Result<View<'_, T>> {
         if pointer.is_null() {
             let reason = match call {

@@ -100,9 +100,7 @@ impl<'a> NetworkBuilder<'a> {
 
     /// Calls `function` with a live graph, a string, `rank` extents, and the address of the result.
     fn add(
-        &mut self,
-        name: &str,
-        shape: &[usize],
+        &mut self, name: &str, shape: &[usize],
         function: impl FnOnce(
             sys::mp_graph_t,
             *const std::os::raw::c_char,
@@ -122,10 +120,7 @@ impl<'a> NetworkBuilder<'a> {
     /// Begins an operation on these tensors: set options, then call
     /// [`output`](NetworkNode::output).
     pub fn node<'n>(
-        &'n mut self,
-        op: &str,
-        name: &str,
-        inputs: &[TensorId],
+        &'n mut self, op: &str, name: &str, inputs: &[TensorId],
     ) -> NetworkNode<'n, 'a> {
         NetworkNode {
             network: self,

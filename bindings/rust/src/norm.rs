@@ -91,11 +91,7 @@ pub struct Norm<T: Float, R: Float> {
 impl<T: Float, R: Float> Norm<T, R> {
     /// Allocates memory for `rows` rows.
     pub fn new(
-        context: &Context,
-        kind: NormKind,
-        rows: usize,
-        columns: usize,
-        options: &NormOptions,
+        context: &Context, kind: NormKind, rows: usize, columns: usize, options: &NormOptions,
     ) -> Result<Self> {
         // The library rejects negative values.
         let (raw_kind, dtype) = (kind as u32, T::DTYPE as u32);
@@ -139,12 +135,8 @@ impl<T: Float, R: Float> Norm<T, R> {
 
     /// Computes y = (r - mean) rstd gamma + beta of r = residual + dropout(x); y can be x.
     pub fn forward(
-        &self,
-        x: &impl Data<Element = T>,
-        affine: &Affine<'_>,
-        y: &impl Data<Element = T>,
-        inputs: &NormInputs<'_, R>,
-        stream: Stream,
+        &self, x: &impl Data<Element = T>, affine: &Affine<'_>, y: &impl Data<Element = T>,
+        inputs: &NormInputs<'_, R>, stream: Stream,
     ) -> Result<()> {
         let tensors = sys::mp_norm_tensors_t {
             x: self.like_x("x", Some(x.view()))?.cast(),
@@ -162,13 +154,8 @@ impl<T: Float, R: Float> Norm<T, R> {
     /// Computes the gradients of the latest forward pass.  x is required without a sum; dx can be
     /// dy, and is required without `dresidual`.
     pub fn backward(
-        &self,
-        x: Option<&View<'_, T>>,
-        dy: &impl Data<Element = T>,
-        gamma: Option<&View<'_, f32>>,
-        dx: Option<&View<'_, T>>,
-        grads: &Affine<'_>,
-        options: &NormGradOptions<'_, R>,
+        &self, x: Option<&View<'_, T>>, dy: &impl Data<Element = T>, gamma: Option<&View<'_, f32>>,
+        dx: Option<&View<'_, T>>, grads: &Affine<'_>, options: &NormGradOptions<'_, R>,
         stream: Stream,
     ) -> Result<()> {
         let tensors = sys::mp_norm_tensors_t {
@@ -214,11 +201,7 @@ impl<T: Float, R: Float> Norm<T, R> {
     }
 
     fn strided(
-        &self,
-        name: &str,
-        view: Option<View<'_, T>>,
-        row: i64,
-        group: i64,
+        &self, name: &str, view: Option<View<'_, T>>, row: i64, group: i64,
     ) -> Result<*mut T> {
         let (d, groups) = (&self.desc, i64::from(self.desc.groups));
         let group = if group == 0 { d.columns } else { group };

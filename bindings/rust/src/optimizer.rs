@@ -236,10 +236,7 @@ pub struct StepOptions<'s> {
 impl Optimizer {
     /// Begins an optimizer of gradients of any type and f32 masters.
     pub fn builder<'a>(
-        context: &'a Context,
-        kind: OptimizerKind,
-        grads: &'a TensorList,
-        master: &'a TensorList,
+        context: &'a Context, kind: OptimizerKind, grads: &'a TensorList, master: &'a TensorList,
     ) -> OptimizerBuilder<'a> {
         OptimizerBuilder {
             context,
@@ -262,11 +259,7 @@ impl Optimizer {
     /// Begins an optimizer by name, such as "adamw", with one group of its defaults, which
     /// [`change`](OptimizerBuilder::change) can modify; see `mp_optimizer_desc_from_name`.
     pub fn named<'a>(
-        context: &'a Context,
-        name: &str,
-        lr: f32,
-        grads: &'a TensorList,
-        master: &'a TensorList,
+        context: &'a Context, name: &str, lr: f32, grads: &'a TensorList, master: &'a TensorList,
     ) -> Result<OptimizerBuilder<'a>> {
         let name = c_string("name", name)?;
         let mut desc = sys::mp_optimizer_desc_t::zeroed();
@@ -316,10 +309,7 @@ impl Optimizer {
     /// Training continues bit for bit.  The scaler must have the saved policy; `None` is the
     /// built-in scaler of the optimizer.  Waits for the stream.
     pub fn restore(
-        &self,
-        scaler: Option<&Scaler>,
-        checkpoint: &[u8],
-        stream: Stream,
+        &self, scaler: Option<&Scaler>, checkpoint: &[u8], stream: Stream,
     ) -> Result<()> {
         let scaler = self.raw_scaler("restore", scaler)?;
         let (from, bytes) = (checkpoint.as_ptr().cast(), checkpoint.len());
@@ -351,10 +341,7 @@ impl Optimizer {
 
     /// Runs a training step after the backward pass, without waiting; see `mp_scale_step`.
     pub fn scale_step(
-        &self,
-        scaler: Option<&Scaler>,
-        options: &StepOptions<'_>,
-        stream: Stream,
+        &self, scaler: Option<&Scaler>, options: &StepOptions<'_>, stream: Stream,
     ) -> Result<()> {
         let checks = self.handle.context().checks("scale_step");
         let (scaler, count) = (self.raw_scaler(checks.call, scaler)?, self.tensors as i128);
@@ -379,9 +366,7 @@ impl Optimizer {
 
     /// Performs one update without a scaler; see `mp_optimizer_step`.
     pub fn step(
-        &self,
-        grad_scale: Option<&View<'_, f32>>,
-        found_inf: Option<&View<'_, f32>>,
+        &self, grad_scale: Option<&View<'_, f32>>, found_inf: Option<&View<'_, f32>>,
         stream: Stream,
     ) -> Result<()> {
         let checks = self.handle.context().checks("step");

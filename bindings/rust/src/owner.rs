@@ -70,10 +70,7 @@ impl<T: 'static> Handle<T> {
     /// # Safety
     /// `raw` belongs to `context`, has no other owner, uses only `used`, and `destroy` frees it.
     pub(crate) unsafe fn new(
-        context: &Context,
-        raw: *mut T,
-        destroy: unsafe fn(&Context, *mut T),
-        used: Vec<Owner>,
+        context: &Context, raw: *mut T, destroy: unsafe fn(&Context, *mut T), used: Vec<Owner>,
     ) -> Self {
         let (used, context) = (Mutex::new(used), context.clone());
         Handle { owner: Arc::new(Object { raw, destroy, used, context }), raw }

@@ -93,9 +93,7 @@ impl<'a> Pointwise<'a> {
 
     /// Enqueues the operation on `a` and, if used, b.  y can be a, or a dense b of its type.
     pub fn run<T: Float>(
-        self,
-        a: &impl Data<Element = T>,
-        y: &impl Data<Element = T>,
+        self, a: &impl Data<Element = T>, y: &impl Data<Element = T>,
     ) -> Result<()> {
         let (checks, mut desc) = (self.context.checks("pointwise"), self.desc);
         desc.dtype = T::DTYPE as u32;
@@ -145,12 +143,8 @@ impl<X: Float, S: Float> ColumnSum<X, S> {
     /// Computes sum = scale (column sums of x) + beta sum.  Supports `scale`, `amax` and
     /// `found_inf` of `epilogue`.
     pub fn run(
-        &self,
-        x: &impl Data<Element = X>,
-        sum: &impl Data<Element = S>,
-        beta: f32,
-        epilogue: &Epilogue<'_>,
-        stream: Stream,
+        &self, x: &impl Data<Element = X>, sum: &impl Data<Element = S>, beta: f32,
+        epilogue: &Epilogue<'_>, stream: Stream,
     ) -> Result<()> {
         let (checks, desc) =
             (self.context.checks("column_sum"), sys::mp_column_sum_desc_t { beta, ..self.desc });
@@ -171,13 +165,8 @@ impl Context {
     /// operand that [`repeated`](Pointwise::repeated) sets.  The shape is \[rows, period,
     /// columns\]: x has rows x columns elements, sum period x columns.
     pub fn sum_rows<X: Float, S: Float>(
-        &self,
-        shape: [usize; 3],
-        x: &impl Data<Element = X>,
-        sum: &impl Data<Element = S>,
-        beta: f32,
-        stats: &GradStats<'_>,
-        stream: Stream,
+        &self, shape: [usize; 3], x: &impl Data<Element = X>, sum: &impl Data<Element = S>,
+        beta: f32, stats: &GradStats<'_>, stream: Stream,
     ) -> Result<()> {
         let checks = self.checks("sum_rows");
         // The library rejects negative values.
@@ -227,9 +216,7 @@ impl<'a> Glu<'a> {
 
     /// Computes y = activation(gate) up.
     pub fn forward<T: Float>(
-        self,
-        x: &impl Data<Element = T>,
-        y: &impl Data<Element = T>,
+        self, x: &impl Data<Element = T>, y: &impl Data<Element = T>,
     ) -> Result<()> {
         let (checks, desc) = (self.context.checks("glu"), self.of(T::DTYPE));
         let x = checks.data("x", x, self.of_x())?.cast();
@@ -240,10 +227,7 @@ impl<'a> Glu<'a> {
 
     /// Computes dx, the gradient of x, which can be x.
     pub fn backward<T: Float>(
-        self,
-        x: &impl Data<Element = T>,
-        dy: &impl Data<Element = T>,
-        dx: &impl Data<Element = T>,
+        self, x: &impl Data<Element = T>, dy: &impl Data<Element = T>, dx: &impl Data<Element = T>,
     ) -> Result<()> {
         let (checks, desc) = (self.context.checks("glu"), self.of(T::DTYPE));
         let x = checks.data("x", x, self.of_x())?.cast();
@@ -323,9 +307,7 @@ impl<'a, const N: usize> StridedCopy<'a, N> {
 
     /// Enqueues the copy; x and y start with the first element of their view.
     pub fn run<T: Float>(
-        self,
-        x: &impl Data<Element = T>,
-        y: &impl Data<Element = T>,
+        self, x: &impl Data<Element = T>, y: &impl Data<Element = T>,
     ) -> Result<()> {
         let (checks, mut desc) = (self.context.checks("strided_copy"), self.desc);
         desc.dtype = T::DTYPE as u32;

@@ -235,10 +235,7 @@ impl<T: Float, G: Float> Rnn<T, G> {
 
     /// Runs the forward pass in training mode.
     pub fn forward(
-        &self,
-        inputs: &RnnInputs<'_, T>,
-        outputs: &RnnOutputs<'_, T>,
-        reserve: &DeviceBuffer<u8>,
+        &self, inputs: &RnnInputs<'_, T>, outputs: &RnnOutputs<'_, T>, reserve: &DeviceBuffer<u8>,
         stream: Stream,
     ) -> Result<()> {
         let mut call = Call::new(self, inputs)?;
@@ -250,10 +247,7 @@ impl<T: Float, G: Float> Rnn<T, G> {
     /// Runs the forward pass without dropout and without a reserve; `hn` can be `h0`, and `cn` can
     /// be `c0`.
     pub fn inference(
-        &self,
-        inputs: &RnnInputs<'_, T>,
-        outputs: &RnnOutputs<'_, T>,
-        stream: Stream,
+        &self, inputs: &RnnInputs<'_, T>, outputs: &RnnOutputs<'_, T>, stream: Stream,
     ) -> Result<()> {
         let mut call = Call::new(self, inputs)?;
         call.outputs(outputs)?;
@@ -263,13 +257,9 @@ impl<T: Float, G: Float> Rnn<T, G> {
     /// Computes the gradients of the inputs from those of the outputs.  `inputs` and `reserve` are
     /// those of [`forward`](Rnn::forward); `found_inf` is that of a scaler.
     pub fn backward_data(
-        &self,
-        inputs: &RnnInputs<'_, T>,
-        doutputs: &RnnOutputs<'_, T>,
-        dinputs: &RnnInputGrads<'_, T>,
-        reserve: &DeviceBuffer<u8>,
-        found_inf: Option<View<'_, f32>>,
-        stream: Stream,
+        &self, inputs: &RnnInputs<'_, T>, doutputs: &RnnOutputs<'_, T>,
+        dinputs: &RnnInputGrads<'_, T>, reserve: &DeviceBuffer<u8>,
+        found_inf: Option<View<'_, f32>>, stream: Stream,
     ) -> Result<()> {
         let mut call = Call::new(self, inputs)?;
         call.reserve(reserve)?;
@@ -285,12 +275,8 @@ impl<T: Float, G: Float> Rnn<T, G> {
 
     /// Computes the gradients of the weights, after [`backward_data`](Rnn::backward_data).
     pub fn backward_weights(
-        &self,
-        inputs: &RnnInputs<'_, T>,
-        grads: &[RnnWeightGrads<'_, G>],
-        reserve: &DeviceBuffer<u8>,
-        options: &RnnGradOptions<'_>,
-        stream: Stream,
+        &self, inputs: &RnnInputs<'_, T>, grads: &[RnnWeightGrads<'_, G>],
+        reserve: &DeviceBuffer<u8>, options: &RnnGradOptions<'_>, stream: Stream,
     ) -> Result<()> {
         let mut call = Call::new(self, inputs)?;
         call.reserve(reserve)?;
@@ -323,10 +309,7 @@ impl<T: Float, G: Float> Rnn<T, G> {
     }
 
     fn optional<E: Plain>(
-        &self,
-        name: &str,
-        view: Option<View<'_, E>>,
-        needed: i128,
+        &self, name: &str, view: Option<View<'_, E>>, needed: i128,
     ) -> Result<*mut E> {
         self.context.checks(CALL).optional(name, view, needed)
     }

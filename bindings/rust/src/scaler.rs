@@ -121,10 +121,7 @@ impl Scaler {
 
     /// Computes out\[i\] = loss\[i\] S.
     pub fn scale_loss<T: Float>(
-        &self,
-        loss: &impl Data<Element = T>,
-        out: &impl Data<Element = T>,
-        stream: Stream,
+        &self, loss: &impl Data<Element = T>, out: &impl Data<Element = T>, stream: Stream,
     ) -> Result<()> {
         let (checks, len) = (self.context().checks("scale_loss"), loss.view().len);
         let loss = checks.data("loss", loss, 0)?.cast();
@@ -138,11 +135,7 @@ impl Scaler {
 
     /// Computes sums += weight / S * grads in f32 and checks for overflow.
     pub fn accumulate(
-        &self,
-        grads: &TensorList,
-        sums: &TensorList,
-        weight: f32,
-        flags: AccumulateFlags,
+        &self, grads: &TensorList, sums: &TensorList, weight: f32, flags: AccumulateFlags,
         stream: Stream,
     ) -> Result<()> {
         let (grads, sums) = self.pair("accumulate", grads, sums)?;
@@ -154,10 +147,7 @@ impl Scaler {
 
     /// Computes out = grads / S in f32 and checks for overflow, for custom optimizers.
     pub fn grads_to_fp32(
-        &self,
-        grads: &TensorList,
-        out: &TensorList,
-        stream: Stream,
+        &self, grads: &TensorList, out: &TensorList, stream: Stream,
     ) -> Result<()> {
         let (grads, out) = self.pair("grads_to_fp32", grads, out)?;
         // SAFETY: two lists of this context, which the library compares.
@@ -165,10 +155,7 @@ impl Scaler {
     }
 
     fn pair(
-        &self,
-        call: &str,
-        input: &TensorList,
-        output: &TensorList,
+        &self, call: &str, input: &TensorList, output: &TensorList,
     ) -> Result<(sys::mp_tensor_list_t, sys::mp_tensor_list_t)> {
         for list in [input, output] {
             self.context().checks(call).belongs("a list", list.context())?;
@@ -204,11 +191,7 @@ impl Scaler {
     /// Computes the factor that unscales and clips, for
     /// [`Optimizer::step`](crate::Optimizer::step).  `scaled_norm` is the norm before unscaling.
     pub fn clip_factor(
-        &self,
-        scaled_norm: &View<'_, f32>,
-        max_norm: f32,
-        factor: &View<'_, f32>,
-        stream: Stream,
+        &self, scaled_norm: &View<'_, f32>, max_norm: f32, factor: &View<'_, f32>, stream: Stream,
     ) -> Result<()> {
         let checks = self.context().checks("clip_factor");
         let norm = checks.data("scaled_norm", scaled_norm, 1)?;

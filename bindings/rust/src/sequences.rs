@@ -16,10 +16,7 @@ impl Context {
     /// Creates an embedding that looks up `num_indices` vectors of `embedding_dim` elements in a
     /// table of `num_embeddings` vectors of type `T`, with a gradient of type `G`.
     pub fn embedding<T: Float, G: Float>(
-        &self,
-        num_indices: usize,
-        num_embeddings: usize,
-        embedding_dim: usize,
+        &self, num_indices: usize, num_embeddings: usize, embedding_dim: usize,
     ) -> Result<Embedding<T, G>> {
         let words = extent(CALL, "num_embeddings", num_embeddings)?;
         // The library rejects values that overflowed to negative.
@@ -40,14 +37,8 @@ impl Context {
     /// different mask; in training use a counter, such as
     /// [`step_counter`](crate::Optimizer::step_counter).  None: the same mask in all steps.
     pub fn dropout<T: Float>(
-        &self,
-        p: f32,
-        seed: u64,
-        offset: Option<View<'_, i64>>,
-        x: &impl Data<Element = T>,
-        y: &impl Data<Element = T>,
-        stats: &GradStats<'_>,
-        stream: Stream,
+        &self, p: f32, seed: u64, offset: Option<View<'_, i64>>, x: &impl Data<Element = T>,
+        y: &impl Data<Element = T>, stats: &GradStats<'_>, stream: Stream,
     ) -> Result<()> {
         let (checks, count) = (self.checks("dropout"), x.view().len);
         let x = checks.data("x", x, 0)?.cast();
@@ -92,11 +83,8 @@ impl<T: Float, G: Float> Embedding<T, G> {
     /// Computes out\[i\] = table\[indices\[i\]\], or NaN for an index out of range.  `out` must not
     /// be the table.
     pub fn forward<I: Integer>(
-        &self,
-        table: &impl Data<Element = T>,
-        indices: &impl Data<Element = I>,
-        out: &impl Data<Element = T>,
-        stream: Stream,
+        &self, table: &impl Data<Element = T>, indices: &impl Data<Element = I>,
+        out: &impl Data<Element = T>, stream: Stream,
     ) -> Result<()> {
         let (checks, desc) = (self.context.checks(CALL), self.with_indices::<I>());
         let table = checks.data("table", table, self.of_table())?.cast();
@@ -109,12 +97,8 @@ impl<T: Float, G: Float> Embedding<T, G> {
 
     /// Computes dtable\[v\] = sum of dout\[i\] over all i with indices\[i\] = v.
     pub fn backward<I: Integer>(
-        &self,
-        indices: &impl Data<Element = I>,
-        dout: &impl Data<Element = T>,
-        dtable: &impl Data<Element = G>,
-        options: &EmbeddingGradOptions<'_>,
-        stream: Stream,
+        &self, indices: &impl Data<Element = I>, dout: &impl Data<Element = T>,
+        dtable: &impl Data<Element = G>, options: &EmbeddingGradOptions<'_>, stream: Stream,
     ) -> Result<()> {
         let (checks, mut desc) = (self.context.checks(CALL), self.with_indices::<I>());
         let indices = checks.data("indices", indices, desc.num_indices.into())?.cast();
@@ -209,9 +193,7 @@ impl<'a> Rope<'a> {
 
     /// Rotates x; y can be x.
     pub fn run<T: Float>(
-        self,
-        x: &impl Data<Element = T>,
-        y: &impl Data<Element = T>,
+        self, x: &impl Data<Element = T>, y: &impl Data<Element = T>,
     ) -> Result<()> {
         let (checks, mut desc) = (self.context.checks("rope"), self.desc);
         desc.dtype = T::DTYPE as u32;
@@ -292,9 +274,7 @@ impl<'a> Softmax<'a> {
 
     /// Computes y, which can be x.
     pub fn forward<T: Float>(
-        self,
-        x: &impl Data<Element = T>,
-        y: &impl Data<Element = T>,
+        self, x: &impl Data<Element = T>, y: &impl Data<Element = T>,
     ) -> Result<()> {
         let (checks, desc) = (self.context.checks("softmax"), self.of(T::DTYPE));
         let x = checks.data("x", x, self.rows(desc.ld_x))?.cast();
@@ -307,10 +287,7 @@ impl<'a> Softmax<'a> {
 
     /// Computes dx from the result of [`forward`](Softmax::forward); dx can be y or dy.
     pub fn backward<T: Float>(
-        self,
-        y: &impl Data<Element = T>,
-        dy: &impl Data<Element = T>,
-        dx: &impl Data<Element = T>,
+        self, y: &impl Data<Element = T>, dy: &impl Data<Element = T>, dx: &impl Data<Element = T>,
     ) -> Result<()> {
         let (checks, desc) = (self.context.checks("softmax"), self.of(T::DTYPE));
         let y = checks.data("y", y, self.rows(desc.ld_y))?.cast();

@@ -130,9 +130,7 @@ impl TensorList {
 
     /// Wraps a list of a network.
     pub(crate) fn lent(
-        handle: Handle<sys::mp_tensor_list>,
-        shapes: Vec<(usize, Dtype)>,
-        has_absent: bool,
+        handle: Handle<sys::mp_tensor_list>, shapes: Vec<(usize, Dtype)>, has_absent: bool,
     ) -> Self {
         TensorList { handle, shapes, has_absent }
     }
@@ -142,9 +140,7 @@ impl TensorList {
     /// # Safety
     /// `raw` has `count` FP32 tensors and lives as long as the objects that `owner` keeps.
     pub(crate) unsafe fn of_owner(
-        owner: &Owner,
-        raw: sys::mp_tensor_list_t,
-        count: usize,
+        owner: &Owner, raw: sys::mp_tensor_list_t, count: usize,
     ) -> Result<Self> {
         let numel_of = |index| {
             let (mut numel, no_data, no_dtype) = (0, ptr::null_mut(), ptr::null_mut());
@@ -243,9 +239,7 @@ impl TensorList {
 
     /// Sets the number to 1 if any element is infinite or NaN; never clears it.
     pub fn check_nonfinite<D: Data<Element = f32>>(
-        &self,
-        found_inf: &D,
-        stream: Stream,
+        &self, found_inf: &D, stream: Stream,
     ) -> Result<()> {
         let (list, checks) = self.complete("check_nonfinite")?;
         let found_inf = checks.data("found_inf", found_inf, 1)?;
@@ -255,10 +249,7 @@ impl TensorList {
 
     /// Computes the largest absolute value of the list and of each tensor.
     pub fn amax(
-        &self,
-        amax: Option<&View<'_, f32>>,
-        per_tensor: Option<&View<'_, f32>>,
-        stream: Stream,
+        &self, amax: Option<&View<'_, f32>>, per_tensor: Option<&View<'_, f32>>, stream: Stream,
     ) -> Result<()> {
         let (list, checks) = self.complete("amax")?;
         let amax = checks.optional("amax", amax.copied(), 1)?;
@@ -269,10 +260,7 @@ impl TensorList {
 
     /// Computes sqrt(sum x^2) of the list and of each tensor.
     pub fn l2norm(
-        &self,
-        norm: Option<&View<'_, f32>>,
-        per_tensor: Option<&View<'_, f32>>,
-        stream: Stream,
+        &self, norm: Option<&View<'_, f32>>, per_tensor: Option<&View<'_, f32>>, stream: Stream,
     ) -> Result<()> {
         let (list, checks) = self.complete("l2norm")?;
         let norm = checks.optional("norm", norm.copied(), 1)?;
@@ -283,10 +271,8 @@ impl TensorList {
 
     /// Counts NaN, infinities, zeros and values close to underflow in one pass.
     pub fn inspect(
-        &self,
-        report: Option<&View<'_, TensorReport>>,
-        tensor_reports: Option<&View<'_, TensorReport>>,
-        stream: Stream,
+        &self, report: Option<&View<'_, TensorReport>>,
+        tensor_reports: Option<&View<'_, TensorReport>>, stream: Stream,
     ) -> Result<()> {
         let (list, checks) = self.complete("inspect")?;
         let report = checks.optional("report", report.copied(), 1)?;
@@ -318,10 +304,7 @@ impl TensorList {
 
     /// Computes out = self * inv_scale; sets `found_inf` to 1 if an element is infinite or NaN.
     pub fn unscale(
-        &self,
-        out: &TensorList,
-        inv_scale: &View<'_, f32>,
-        found_inf: Option<&View<'_, f32>>,
+        &self, out: &TensorList, inv_scale: &View<'_, f32>, found_inf: Option<&View<'_, f32>>,
         stream: Stream,
     ) -> Result<()> {
         let (list, checks) = self.complete("unscale")?;
@@ -345,10 +328,7 @@ impl TensorList {
     /// Computes model = round(self), for programs that update the masters themselves.  Writes
     /// nothing if `found_inf` is not 0.
     pub fn round_to(
-        &self,
-        model: &TensorList,
-        found_inf: Option<&View<'_, f32>>,
-        options: &ModelOptions<'_>,
+        &self, model: &TensorList, found_inf: Option<&View<'_, f32>>, options: &ModelOptions<'_>,
         stream: Stream,
     ) -> Result<()> {
         let (list, checks) = self.complete("round_to")?;
@@ -367,8 +347,7 @@ impl TensorList {
 
     /// Returns the handle, for a kernel that accesses all tensors, and the checks of its call.
     pub(crate) fn complete<'l>(
-        &'l self,
-        call: &'l str,
+        &'l self, call: &'l str,
     ) -> Result<(&'l Handle<sys::mp_tensor_list>, Checks<'l>)> {
         if !self.has_absent {
             return Ok((&self.handle, self.context().checks(call)));

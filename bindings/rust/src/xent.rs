@@ -92,11 +92,8 @@ impl<'a> SoftmaxXent<'a> {
 
     /// Computes the loss of every row, and the gradient `dlogits`, which can be the logits.
     pub fn run<T: Float, I: Integer>(
-        self,
-        logits: &impl Data<Element = T>,
-        labels: &impl Data<Element = I>,
-        row_loss: &impl Data<Element = f32>,
-        dlogits: Option<&impl Data<Element = T>>,
+        self, logits: &impl Data<Element = T>, labels: &impl Data<Element = I>,
+        row_loss: &impl Data<Element = f32>, dlogits: Option<&impl Data<Element = T>>,
     ) -> Result<()> {
         let rows = i128::from(self.desc.rows);
         self.enqueue(logits, labels, I::DTYPE, rows, row_loss, dlogits)
@@ -104,23 +101,16 @@ impl<'a> SoftmaxXent<'a> {
 
     /// Like [`run`](SoftmaxXent::run) with a dense target per row and class instead of labels.
     pub fn run_soft<T: Float, P: Float>(
-        self,
-        logits: &impl Data<Element = T>,
-        targets: &impl Data<Element = P>,
-        row_loss: &impl Data<Element = f32>,
-        dlogits: Option<&impl Data<Element = T>>,
+        self, logits: &impl Data<Element = T>, targets: &impl Data<Element = P>,
+        row_loss: &impl Data<Element = f32>, dlogits: Option<&impl Data<Element = T>>,
     ) -> Result<()> {
         let elements = i128::from(self.desc.rows) * i128::from(self.desc.classes);
         self.enqueue(logits, targets, P::DTYPE, elements, row_loss, dlogits)
     }
 
     fn enqueue<T: Float>(
-        self,
-        logits: &impl Data<Element = T>,
-        labels: &impl Data,
-        dtype_labels: Dtype,
-        num_labels: i128,
-        row_loss: &impl Data<Element = f32>,
+        self, logits: &impl Data<Element = T>, labels: &impl Data, dtype_labels: Dtype,
+        num_labels: i128, row_loss: &impl Data<Element = f32>,
         dlogits: Option<&impl Data<Element = T>>,
     ) -> Result<()> {
         let (checks, mut desc) = (self.context.checks("softmax_xent"), self.desc);
@@ -237,9 +227,7 @@ impl<'a> ElementLoss<'a> {
 
     /// Computes the loss, and the gradient `dprediction`, which can be the prediction.
     pub fn run<T: Float, P: Float>(
-        self,
-        prediction: &impl Data<Element = T>,
-        target: &impl Data<Element = P>,
+        self, prediction: &impl Data<Element = T>, target: &impl Data<Element = P>,
         dprediction: Option<&impl Data<Element = T>>,
     ) -> Result<()> {
         let (checks, mut desc) = (self.context.checks("element_loss"), self.desc);

@@ -152,12 +152,8 @@ fn inspect_reports_lists_and_tensors() {
 /// All-reduce of two ranks with equal data: doubles each element.
 /// @param user  the context
 unsafe extern "C" fn twice(
-    send: *const std::ffi::c_void,
-    recv: *mut std::ffi::c_void,
-    count: usize,
-    _dtype: sys::mp_dtype_t,
-    op: sys::mp_reduce_op_t,
-    _stream: sys::mp_stream_t,
+    send: *const std::ffi::c_void, recv: *mut std::ffi::c_void, count: usize,
+    _dtype: sys::mp_dtype_t, op: sys::mp_reduce_op_t, _stream: sys::mp_stream_t,
     user: *mut std::ffi::c_void,
 ) -> i32 {
     let factor = if op == sys::MP_REDUCE_SUM { 2.0 } else { 1.0 };
