@@ -70,3 +70,26 @@ class FleetingCopy:
 def integers(count, seed):
     """Small integers, whose sums of products are exact in fp32."""
     return [(i * 7 + seed * 5) % 9 - 4 for i in range(count)]
+
+
+def values(got):
+    return list(array.array("f", got.tobytes()))
+
+
+def product(a, b, m, n, k):
+    return [sum(a[i * k + p] * b[p * n + j] for p in range(k)) for i in range(m) for j in range(n)]
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.context = context()
+
+    def array(self, numbers, shape, dtype="fp32"):
+        return self.context.array(Floats(numbers, shape), dtype)
+
+    def list_of(self, *tensors):
+        return mpcore.TensorList(self.context, [self.array(t, (len(t),)) for t in tensors])
+
+    def refused(self, kind, sentence, call, *arguments, **options):
+        with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
+            call(*arguments, **options)

@@ -1,10 +1,9 @@
 """Arrays that the package accepts, and the errors for other objects."""
 
 import ctypes
-import unittest
 
 import mpcore
-from hosts import Floats, context, needs_host, needs_numpy, numpy
+from hosts import Case, Floats, context, needs_host, needs_numpy, numpy
 from mpcore.arrays import _Tensor, _Versioned
 
 
@@ -54,10 +53,7 @@ class Bfloat16Capsule:
         raise TypeError("BFloat16 is not supported")
 
 
-class Views(unittest.TestCase):
-    def setUp(self):
-        self.context = context()
-
+class Views(Case):
     def test_device_array(self):
         a = self.context.zeros((2, 3), "fp16")
         got = mpcore.view(a)
@@ -138,11 +134,11 @@ class Views(unittest.TestCase):
             mpcore.view([1, 2])
 
 
-class InvalidArrays(unittest.TestCase):
+class InvalidArrays(Case):
     """Invalid arrays are rejected before the library reads them."""
 
     def setUp(self):
-        self.context = context()
+        super().setUp()
         self.a = self.context.zeros((4, 4), "fp16")
 
     def test_device(self):

@@ -7,7 +7,7 @@ import unittest
 from unittest import mock
 
 import mpcore
-from hosts import context
+from hosts import Case, context
 from mpcore import _sys
 
 
@@ -275,11 +275,7 @@ class OneOperation(unittest.TestCase):
                 mpcore.Scaler(device, "static", config=config)
 
 
-class InvalidArguments(unittest.TestCase):
-    def refused(self, kind, sentence, call, *arguments, **options):
-        with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
-            call(*arguments, **options)
-
+class InvalidArguments(Case):
     def test_policies(self):
         self.refused(mpcore.Error, "config->dtype_low = MP_FP32 must be MP_FP16 or MP_BF16", mpcore.Autocast, "fp32")
         self.refused(TypeError, "dtype fp8 is not supported", mpcore.Autocast, "fp8")

@@ -1,27 +1,14 @@
 """Calls on arrays.  Products of integers are exact."""
 
-import array
 import ctypes
 import math
-import unittest
 from random import Random
 
 import mpcore
-from hosts import Floats, context, integers, needs_host, needs_numpy, numpy
+from hosts import Case, Floats, context, integers, needs_host, needs_numpy, numpy, product, values
 
 
-def values(context_array):
-    return list(array.array("f", context_array.tobytes()))
-
-
-def product(a, b, m, n, k):
-    return [sum(a[i * k + p] * b[p * n + j] for p in range(k)) for i in range(m) for j in range(n)]
-
-
-class Gemm(unittest.TestCase):
-    def setUp(self):
-        self.context = context()
-
+class Gemm(Case):
     def fp16(self, numbers, shape):
         return self.context.array(Floats(numbers, shape), "fp16")
 
@@ -102,13 +89,7 @@ class Gemm(unittest.TestCase):
         self.assertEqual(set(out.tobytes()), {0})
 
 
-class Training(unittest.TestCase):
-    def setUp(self):
-        self.context = context()
-
-    def list_of(self, *tensors):
-        return mpcore.TensorList(self.context, [self.context.array(Floats(t, (len(t),))) for t in tensors])
-
+class Training(Case):
     def test_lists(self):
         tensors = self.list_of([3, -4], [], [12])
         each = self.context.zeros(3)

@@ -6,7 +6,7 @@ import random
 import unittest
 
 import mpcore
-from hosts import Floats, Fleeting, context, needs_host
+from hosts import Case, Fleeting, Floats, context, needs_host
 from mpcore import _sys
 
 BATCH, IN, HIDDEN, CLASSES, STEPS = 16, 8, 16, 4, 20
@@ -252,11 +252,7 @@ class Runs(unittest.TestCase):
             net.graph.close()
 
 
-class InvalidCalls(unittest.TestCase):
-    def refused(self, kind, sentence, call, *arguments, **options):
-        with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
-            call(*arguments, **options)
-
+class InvalidCalls(Case):
     def test_descriptions(self):
         with context() as device:
             graph = mpcore.Graph(device)

@@ -1,24 +1,11 @@
 """Batched, grouped and ragged products, and kernels by name."""
 
-import array
-import unittest
 
 import mpcore
-from hosts import Floats, context, integers
+from hosts import Case, Floats, context, integers, product, values
 
 
-def values(got):
-    return list(array.array("f", got.tobytes()))
-
-
-def product(a, b, m, n, k):
-    return [sum(a[i * k + p] * b[p * n + j] for p in range(k)) for i in range(m) for j in range(n)]
-
-
-class Groups(unittest.TestCase):
-    def setUp(self):
-        self.context = context()
-
+class Groups(Case):
     def fp16(self, numbers, shape):
         return self.context.array(Floats(numbers, shape), "fp16")
 
@@ -133,13 +120,7 @@ class Groups(unittest.TestCase):
             mpcore.gemm_kernels(self.context, 1, 1, 1, "float64")
 
 
-class Queries(unittest.TestCase):
-    def setUp(self):
-        self.context = context()
-
-    def list_of(self, *tensors):
-        return mpcore.TensorList(self.context, [self.context.array(Floats(t, (len(t),))) for t in tensors])
-
+class Queries(Case):
     def test_history(self):
         scaler = mpcore.Scaler(self.context, "backoff", init_scale=8, growth_interval=1, history_length=2)
         self.assertEqual(scaler.history(), [])

@@ -1,15 +1,9 @@
 """Convolution, pooling and other layers, compared with plain loops on integers."""
 
-import array
 import math
-import unittest
 
 import mpcore
-from hosts import Fleeting, FleetingCopy, Floats, context, integers, needs_host, needs_numpy, numpy
-
-
-def values(got):
-    return list(array.array("f", got.tobytes()))
+from hosts import Case, Fleeting, FleetingCopy, Floats, context, integers, needs_host, needs_numpy, numpy, values
 
 
 def patches(n, h, w, p, q, r, s, stride, padding, dilation=(1, 1)):
@@ -24,14 +18,14 @@ def patches(n, h, w, p, q, r, s, stride, padding, dilation=(1, 1)):
             yield (image * p + op) * q + oq, fr * s + fs, (image * h + y) * w + x
 
 
-class Convolution(unittest.TestCase):
+class Convolution(Case):
     """2 images of 5 x 6 pixels and 4 channels, 6 filters of 3 x 2, strides, dilation, asymmetric
     padding, two groups."""
 
     X, FILTER, GROUPS = (2, 5, 6, 4), (6, 3, 2, 2), 2
 
     def setUp(self):
-        self.context = context()
+        super().setUp()
         self.conv = mpcore.Conv2d(self.context, self.X, self.FILTER, stride=(2, 1), padding=(1, 0, 2, 1),
                                   dilation=(1, 2), groups=self.GROUPS)
         self.x, self.f = integers(240, 1), integers(72, 2)
@@ -124,13 +118,7 @@ class Convolution(unittest.TestCase):
             conv.wgrad(x, context.zeros(conv.y_shape, "fp16"), bias=context.zeros(2))
 
 
-class Layers(unittest.TestCase):
-    def setUp(self):
-        self.context = context()
-
-    def array(self, numbers, shape):
-        return self.context.array(Floats(numbers, shape))
-
+class Layers(Case):
     def test_layouts(self):
         n, c, h, w = 2, 3, 4, 5
         numbers = integers(n * c * h * w, 1)

@@ -9,22 +9,12 @@ import unittest
 from unittest import mock
 
 import mpcore
-from hosts import FleetingCopy, Floats, context, needs_host, needs_numpy, numpy
-
-
-def values(got):
-    return list(array.array("f", got.tobytes()))
+from hosts import Case, FleetingCopy, Floats, context, needs_host, needs_numpy, numpy, values
 
 
 @needs_host
-class ExportedCopies(unittest.TestCase):
+class ExportedCopies(Case):
     """DLPack may export a copy that lives as long as its capsule, which only the view owns."""
-
-    def setUp(self):
-        self.context = context()
-
-    def list_of(self, *tensors):
-        return mpcore.TensorList(self.context, [self.context.array(Floats(t, (len(t),))) for t in tensors])
 
     def test_list(self):
         tensors = mpcore.TensorList(self.context, [FleetingCopy([3, -4], (2,)), FleetingCopy([12], (1,))])
@@ -123,7 +113,7 @@ class Copies(unittest.TestCase):
 
 
 @needs_host
-class InUse(unittest.TestCase):
+class InUse(Case):
     """close() of an object in use: unusable at once, freed with its last user."""
 
     def setUp(self):
@@ -134,7 +124,7 @@ class InUse(unittest.TestCase):
             patch = mock.patch.object(mpcore.lib, name, self.record(name, getattr(mpcore.lib, name)))
             patch.start()
             self.addCleanup(patch.stop)
-        self.context = context()
+        super().setUp()
 
     def record(self, name, function):
         def call(*arguments):
@@ -250,11 +240,8 @@ class OwnScaler(unittest.TestCase):
 
 @needs_numpy
 @needs_host
-class NumpyViews(unittest.TestCase):
+class NumpyViews(Case):
     """numpy.asarray does not copy: the memory lives until the last view is dropped."""
-
-    def setUp(self):
-        self.context = context()
 
     def use_memory(self):
         """Allocates arrays, which overwrites memory that was freed too early."""

@@ -1,12 +1,11 @@
 """Recurrent layers: RELU cells on small integers, whose sums are exact, compared with plain loops;
 other cells compared with torch, if installed."""
 
-import array
 import math
 import unittest
 
 import mpcore
-from hosts import Fleeting, FleetingCopy, Floats, context, integers, needs_host
+from hosts import Case, Fleeting, FleetingCopy, Floats, context, integers, needs_host, values
 
 try:
     import torch
@@ -16,10 +15,6 @@ except ImportError:
 T, N, I, H, LAYERS = 4, 3, 2, 3, 2
 LENGTHS = [4, 2, 1]  # descending, as packed sequences require
 BATCH_SIZES = [3, 2, 1, 1]
-
-
-def values(got):
-    return list(array.array("f", got.tobytes()))
 
 
 class Loop:
@@ -98,10 +93,7 @@ def numbered(numbers, shape):
     return dict(zip(keys, numbers))
 
 
-class Relu(unittest.TestCase):
-    def setUp(self):
-        self.context = context()
-
+class Relu(Case):
     def rnn(self, dtype="fp32", x_shape=(T, N, I), **options):
         return mpcore.Rnn(self.context, "relu", x_shape, H, dtype, layers=LAYERS, bidirectional=True, **options)
 
@@ -114,9 +106,6 @@ class Relu(unittest.TestCase):
         weights = {name: tensor(shape, seed, 1) for seed, (name, shape) in enumerate(rnn.weight_shapes.items())}
         return {"x": tensor((T, N, I), 1, 2), "h0": tensor(states, 2, 2), "weights": weights,
                 "dy": tensor((T, N, 2 * H), 3, 2), "dhn": tensor(states, 4, 2)}
-
-    def array(self, numbers, shape, dtype="fp32"):
-        return self.context.array(Floats(numbers, shape), dtype)
 
     def dense(self, numbers, dtype="fp32"):
         shape = tuple(extent + 1 for extent in max(numbers))

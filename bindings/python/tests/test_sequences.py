@@ -1,11 +1,9 @@
 """Embeddings of small integers, and dropout compared with Philox in plain Python."""
 
-import array
 import math
-import unittest
 
 import mpcore
-from hosts import Floats, context, integers
+from hosts import Case, Floats, context, integers, values
 
 VOCABULARY, WIDTH = 5, 3
 INDICES = [4, 0, 4, 2, 2, 4]
@@ -13,22 +11,15 @@ SHAPE = (2, 3)
 PADDING = 2
 
 
-def values(got):
-    return list(array.array("f", got.tobytes()))
-
-
-class Embeddings(unittest.TestCase):
+class Embeddings(Case):
     def setUp(self):
-        self.context = context()
+        super().setUp()
         self.table = integers(VOCABULARY * WIDTH, 1)
         self.dout = integers(len(INDICES) * WIDTH, 2)
         self.indices = self.context.array(Floats(INDICES, SHAPE, "<i4"))
 
     def embedding(self, dtype="fp32", **options):
         return mpcore.Embedding(self.context, len(INDICES), VOCABULARY, WIDTH, dtype, **options)
-
-    def array(self, numbers, shape, dtype="fp32"):
-        return self.context.array(Floats(numbers, shape), dtype)
 
     def dtable(self, padding=None, begin=0):
         sums = [begin] * (VOCABULARY * WIDTH)
@@ -134,11 +125,11 @@ def philox(key, counter):
     return words
 
 
-class Dropout(unittest.TestCase):
+class Dropout(Case):
     COUNT = 50
 
     def setUp(self):
-        self.context = context()
+        super().setUp()
         self.numbers = [v or 5 for v in integers(self.COUNT, 3)]
 
     def test_philox_has_the_published_values(self):

@@ -1,16 +1,10 @@
 """Normalization, rotary embeddings, softmax, gated units, repeated rows, strided copies and
 attention, compared with plain loops in fp64."""
 
-import array
 import math
-import unittest
 
 import mpcore
-from hosts import Floats, context, integers, needs_host, needs_numpy, numpy
-
-
-def values(got):
-    return list(array.array("f", got.tobytes()))
+from hosts import Case, Floats, context, integers, needs_host, needs_numpy, numpy, values
 
 
 def dot(a, b):
@@ -31,13 +25,7 @@ class Exporter:
         return self.owner.__dlpack__(**options)
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        self.context = context()
-
-    def array(self, numbers, shape, dtype="fp32"):
-        return self.context.array(Floats(numbers, shape), dtype)
-
+class Layers(Case):
     def integers(self, shape, seed, dtype="fp32"):
         numbers = integers(math.prod(shape), seed)
         return self.array(numbers, shape, dtype), numbers
@@ -54,7 +42,7 @@ class Case(unittest.TestCase):
                 call()
 
 
-class Norms(Case):
+class Norms(Layers):
     ROWS, GROUPS, COLUMNS = 3, 2, 5
 
     def wanted(self, kind, r, gamma, beta, dy, dsum):
@@ -145,7 +133,7 @@ class Norms(Case):
             (mpcore.Error, "tensors->dx = .* overlaps tensors->x", lambda: norm.backward(x, zeros((3, 4)), dx=x))))
 
 
-class Rope(Case):
+class Rope(Layers):
     def test_rotation(self):
         rows, heads, dim, rotary = 6, 2, 6, 4
         x, numbers = self.integers((2, 3, heads, dim), 1)
@@ -192,7 +180,7 @@ class Rope(Case):
             (mpcore.Error, "rotary_dim = 3 must be even", lambda: mpcore.rope(self.context, x, rotary_dim=3))))
 
 
-class Softmax(Case):
+class Softmax(Layers):
     QUERIES, KEYS = 3, 4  # of each of two matrices
 
     def wanted(self, dy, scores, log):
@@ -261,7 +249,7 @@ class Softmax(Case):
             (mpcore.Error, "scale = nan", call(scale=math.nan))))
 
 
-class GatedUnits(Case):
+class GatedUnits(Layers):
     def test_swiglu(self):
         (x, numbers), (dy, of_dy) = self.integers((2, 3, 8), 1), self.integers((2, 3, 4), 2)
         y, dx = [], []
@@ -309,7 +297,7 @@ class GatedUnits(Case):
             (mpcore.Error, "period = 0 must be at least 1", lambda: mpcore.sum_rows(self.context, x, 0))))
 
 
-class StridedCopies(Case):
+class StridedCopies(Layers):
     def test_dense_arrays(self):
         (x, a), (y, b) = self.integers((2, 3), 1), self.integers((2, 3), 2)
         copy = mpcore.strided_copy(self.context, x)
@@ -350,7 +338,7 @@ class StridedCopies(Case):
             (mpcore.Error, "y = ", lambda: mpcore.strided_copy(self.context, x[0], x[0]))))
 
 
-class AttentionPasses(Case):
+class AttentionPasses(Layers):
     """Two sequences, four query heads that share two heads of k and v."""
 
     BATCH, HEADS, KV_HEADS, Q_LEN, KV_LEN, DIM, DIM_V = 2, 4, 2, 3, 5, 4, 2
