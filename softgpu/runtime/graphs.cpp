@@ -36,13 +36,6 @@ std::vector<GraphNode *> leaves_of(const std::vector<std::unique_ptr<GraphNode>>
   return leaves;
 }
 
-std::unique_ptr<GraphExec> instantiate(const Graph &graph, unsigned long long flags) {
-  auto exec = std::make_unique<GraphExec>();
-  exec->graph.add_copy(graph, {});
-  exec->flags = flags;
-  return exec;
-}
-
 cudaError_t instantiate(const char *name, cudaGraphExec_t *handle, cudaGraph_t graph,
                         unsigned long long flags) {
   return call(name, cudaErrorMemoryAllocation, [&] {
@@ -50,7 +43,9 @@ cudaError_t instantiate(const char *name, cudaGraphExec_t *handle, cudaGraph_t g
         cudaGraphInstantiateFlagAutoFreeOnLaunch | cudaGraphInstantiateFlagUpload;
     require(handle && (flags & ~kKnown) == 0, cudaErrorInvalidValue);
     const std::lock_guard lock(streams_mutex());
-    *handle = reinterpret_cast<cudaGraphExec_t>(instantiate(graph_of(graph), flags).release());
+    auto exec = std::make_unique<GraphExec>();
+    exec->graph.add_copy(graph_of(graph), {});
+    *handle = reinterpret_cast<cudaGraphExec_t>(exec.release());
   });
 }
 
@@ -268,24 +263,8 @@ using namespace softgpu::runtime;
 
 extern "C" {
 
-cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags) {
-  return call("cudaGraphCreate", cudaErrorMemoryAllocation, [&] {
-    require(graph && flags == 0, cudaErrorInvalidValue);
-    *graph = reinterpret_cast<cudaGraph_t>(new Graph);
-  });
-}
-
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return call("cudaGraphDestroy", cudaErrorInvalidValue, [&] { delete &graph_of(graph); });
-}
-
-cudaError_t cudaGraphClone(cudaGraph_t *clone, cudaGraph_t graph) {
-  return call("cudaGraphClone", cudaErrorMemoryAllocation, [&] {
-    require(clone, cudaErrorInvalidValue);
-    auto copy = std::make_unique<Graph>();
-    copy->add_copy(graph_of(graph), {});
-    *clone = reinterpret_cast<cudaGraph_t>(copy.release());
-  });
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
@@ -327,13 +306,6 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
                                           unsigned long long flags) {
   return instantiate("cudaGraphInstantiateWithFlags", exec, graph, flags);
-}
-
-cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t exec, unsigned long long *flags) {
-  return call("cudaGraphExecGetFlags", cudaErrorInvalidValue, [&] {
-    require(flags, cudaErrorInvalidValue);
-    *flags = exec_of(exec).flags;
-  });
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {

@@ -214,16 +214,6 @@ cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, cudaFuncAttribu
   });
 }
 
-cudaError_t cudaFuncGetParamInfo(const void *function, size_t index, size_t *offset,
-                                 size_t *bytes) {
-  return call("cudaFuncGetParamInfo", cudaErrorInvalidValue, [&] {
-    const Program &program = *kernel_of(function).program;
-    require(offset && index < program.parameters.size(), cudaErrorInvalidValue);
-    *offset = program.parameters[index].offset;
-    if (bytes) *bytes = program.parameters[index].size;
-  });
-}
-
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function,
                                                           int threads, size_t dynamic_smem) {
   return count_blocks("cudaOccupancyMaxActiveBlocksPerMultiprocessor", blocks, function, threads,

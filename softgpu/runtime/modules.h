@@ -85,8 +85,6 @@ void for_each_kernel(const std::function<void(const Kernel &)> &f);
 Kernel &kernel_of(const void *function);
 /// Returns the kernel on a given device.
 Kernel &kernel_of(const void *function, int device);
-/// Returns the name of a kernel.
-const std::string &kernel_name(const void *function);
 /// Returns the device variable, on the current device, of a host symbol.  Throws ApiError.
 GlobalVariable variable_of(const void *symbol);
 

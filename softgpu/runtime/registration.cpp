@@ -2,8 +2,6 @@
 // libraries that the program loads itself.
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <sstream>
 #include <unordered_map>
 #include <utility>
 
@@ -103,8 +101,9 @@ Library &library_of(cudaLibrary_t handle) {
   return *found->second;
 }
 
-cudaLibrary_t load_library(const std::string &file, std::string text) {
-  Module *const module = add_module(file, std::make_shared<const std::string>(std::move(text)));
+cudaLibrary_t load_library(std::string text) {
+  Module *const module =
+      add_module("a library", std::make_shared<const std::string>(std::move(text)));
   require(module, cudaErrorInvalidPtx);
   const std::lock_guard lock(registry().mutex);
   auto library = std::make_unique<Library>(Library{module, {}});
@@ -148,11 +147,6 @@ cudaError_t get_kernel(const char *name, cudaKernel_t *kernel, const void *funct
 }
 
 }  // namespace
-
-const std::string &kernel_name(const void *function) {
-  const std::lock_guard lock(registry().mutex);
-  return named_kernel(function).name;
-}
 
 Kernel &kernel_of(const void *function, int device) {
   const std::lock_guard lock(registry().mutex);
@@ -233,13 +227,6 @@ cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *function) {
   return get_kernel("cudaGetKernel", kernel, function);
 }
 
-cudaError_t cudaFuncGetName(const char **name, const void *function) {
-  return call("cudaFuncGetName", cudaErrorInvalidValue, [&] {
-    require(name, cudaErrorInvalidValue);
-    *name = kernel_name(function).c_str();
-  });
-}
-
 cudaError_t cudaGetSymbolAddress(void **address, const void *symbol) {
   return call("cudaGetSymbolAddress", cudaErrorInvalidSymbol, [&] {
     require(address, cudaErrorInvalidValue);
@@ -258,19 +245,7 @@ cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code, cudaJi
                                 unsigned, cudaLibraryOption *, void **, unsigned) {
   return call("cudaLibraryLoadData", cudaErrorInvalidPtx, [&] {
     require(library && code, cudaErrorInvalidValue);
-    *library = load_library("a library", static_cast<const char *>(code));
-  });
-}
-
-cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *path, cudaJitOption *,
-                                    void **, unsigned, cudaLibraryOption *, void **, unsigned) {
-  return call("cudaLibraryLoadFromFile", cudaErrorInvalidPtx, [&] {
-    require(library && path, cudaErrorInvalidValue);
-    const std::ifstream file(path, std::ios::binary);
-    require(file.good(), cudaErrorFileNotFound);
-    std::ostringstream text;
-    text << file.rdbuf();
-    *library = load_library(path, std::move(text).str());
+    *library = load_library(static_cast<const char *>(code));
   });
 }
 
@@ -293,14 +268,6 @@ cudaError_t cudaLibraryGetGlobal(void **address, size_t *bytes, cudaLibrary_t li
     const GlobalVariable variable = library_global(library, name);
     if (address) *address = reinterpret_cast<void *>(variable.address);
     if (bytes) *bytes = variable.bytes;
-  });
-}
-
-cudaError_t cudaLibraryGetKernelCount(unsigned *count, cudaLibrary_t library) {
-  return call("cudaLibraryGetKernelCount", cudaErrorInvalidValue, [&] {
-    require(count, cudaErrorInvalidValue);
-    const std::lock_guard lock(registry().mutex);
-    *count = static_cast<unsigned>(library_of(library).module->entries().size());
   });
 }
 

@@ -368,10 +368,6 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device) {
                       [](const Stream &s) { return s.device; });
 }
 
-cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id) {
-  return get_property("cudaStreamGetId", stream, id, [](const Stream &s) { return s.id; });
-}
-
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
   return call("cudaDeviceGetStreamPriorityRange", cudaErrorInvalidValue, [&] {
     if (least) *least = kMinPriority;

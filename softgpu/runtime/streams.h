@@ -43,7 +43,6 @@ struct Graph {
 /// Executable copy of a graph.
 struct GraphExec {
   Graph graph;
-  unsigned long long flags = 0;
   WorkPtr last;  ///< end of the last launch; launches do not overlap
 };
 

@@ -50,8 +50,8 @@ TEST_CASE("TMA requires a fence after the initialization of its mbarrier", "[tma
   };
   CHECK(run(begin, "").is_clean());
   CHECK(run("fence.proxy.async.shared::cta;\n", "").is_clean());
-  CHECK(run("", "fence.proxy.async;\n")
-            .is_clean());  // executed by the issuing thread, after the barrier
+  // Executed by the issuing thread, after the barrier.
+  CHECK(run("", "fence.proxy.async;\n").is_clean());
   CHECK(run("", "", false).is_clean());
   for (const std::string fence :
        {"", "membar.cta;\n", "@!%one fence.mbarrier_init.release.cluster;\n"}) {
