@@ -1,6 +1,5 @@
 // GEMMs of CUTLASS 2 for sm_80: cp.async, ldmatrix and mma.sync, or wmma.
 #include <cutlass/gemm/device/gemm.h>
-
 #include <algorithm>
 #include <type_traits>
 

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <random>

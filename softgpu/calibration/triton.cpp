@@ -1,7 +1,6 @@
 // Runs the kernels that triton_kernels.py compiled; the first argument is the folder with their
 // PTX.
 #include <cuda_fp16.h>
-
 #include <cmath>
 #include <fstream>
 #include <sstream>

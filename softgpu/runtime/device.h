@@ -25,13 +25,13 @@ struct Injection {
 
 struct Settings {
   bool is_synchronous = false;  ///< SOFTGPU_SYNC=1
-  std::chrono::microseconds delay{
-      10'000};  ///< SOFTGPU_DELAY: work that no call waits for begins after this time
+  /// SOFTGPU_DELAY: work that no call waits for begins after this time.
+  std::chrono::microseconds delay{10'000};
   std::vector<std::string> ptx_folders;  ///< SOFTGPU_PTX=DIR[:DIR]
   /// SOFTGPU_CODE: newest architecture whose code is loaded, as if the program had no newer code.
   int newest_code = 999;
-  std::vector<Injection> injections;   ///< SOFTGPU_FAIL
-  std::string count_file, cover_file;  ///< SOFTGPU_COUNT, SOFTGPU_COVER; %p is the process ID
+  std::vector<Injection> injections;           ///< SOFTGPU_FAIL
+  std::string count_file;                      ///< SOFTGPU_COUNT; %p is the process ID
   uint64_t memory_bytes = uint64_t{16} << 30;  ///< SOFTGPU_MEMORY: bytes per device
 };
 

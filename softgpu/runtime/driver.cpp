@@ -1,6 +1,5 @@
 // Driver functions that programs look up through the runtime: tensor maps and error names.
 #include <cuda.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>

@@ -4,16 +4,15 @@
 #include <pthread.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cctype>
+#include <cstdio>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include <array>
-#include <atomic>
-#include <cstdio>
-#include <mutex>
 
 #include "softgpu/options.h"
 
@@ -193,7 +192,6 @@ Settings read_settings() {
     s.injections.push_back(read_injection(text));
   s.count_file = file_of("SOFTGPU_COUNT");
   if (s.count_file == "1") s.count_file.clear();  // 1 counts without writing a file
-  s.cover_file = file_of("SOFTGPU_COVER");
   read_number("SOFTGPU_MEMORY", 1, kMaxMemory, &s.memory_bytes);
   return s;
 }
@@ -201,8 +199,8 @@ Settings read_settings() {
 }  // namespace
 
 const Settings &settings() {
-  static const Settings *const read =
-      new Settings(read_settings());  // never destroyed: the exit report uses it
+  // Never destroyed: the exit report uses it.
+  static const Settings *const read = new Settings(read_settings());
   return *read;
 }
 

@@ -1,7 +1,6 @@
 #include "softgpu/runtime/device.h"
 
 #include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>

@@ -2,7 +2,6 @@
 
 #include <sys/wait.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>

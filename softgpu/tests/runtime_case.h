@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
-
 #include <cstdint>
 #include <map>
 #include <ostream>

@@ -330,11 +330,7 @@ TEST_CASE("misuse of barrier.cluster is reported", "[barrier]") {
   CHECK_CONTAINS(outcome.violations[0], "between barrier.cluster.arrive and");
 }
 
-}  // namespace
-
 // ---- setmaxnreg
-
-namespace {
 
 using Catch::Matchers::ContainsSubstring;
 

@@ -174,11 +174,7 @@ TEST_CASE("an endless kernel is stopped at the limit", "[branch]") {
   CHECK_CONTAINS(outcome.fault, "bra.uni forever");
 }
 
-}  // namespace
-
 // ---- exchanges between lanes
-
-namespace {
 
 using Catch::Matchers::ContainsSubstring;
 using Words = Buffer<uint32_t>;

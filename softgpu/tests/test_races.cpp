@@ -78,11 +78,7 @@ TEST_CASE("race: a grid begins after those that the previous one has waited for"
   CHECK(!contains(races.ended_before(4), 3));
 }
 
-}  // namespace
-
 // ---- shadow memory
-
-namespace {
 
 RaceAccess access_by(uint32_t cluster, bool writes) {
   RaceAccess access;
@@ -163,11 +159,7 @@ TEST_CASE("race: a cell contains one access of each kind per lane", "[race]") {
   CHECK(left == std::vector<std::pair<Lanes, uint32_t>>{{1, 100}, {1, 100}, {2, 99}, {2, 99}});
 }
 
-}  // namespace
-
 // ---- accesses to global memory that are kept
-
-namespace {
 
 TEST_CASE("race: accesses of the last grid that has ended are kept", "[race]") {
   constexpr uint64_t kAddress = 1 << 20, kDistance = 1 << 16;
@@ -203,11 +195,7 @@ TEST_CASE("race: accesses of the last grid that has ended are kept", "[race]") {
   check(false, false);
 }
 
-}  // namespace
-
 // ---- threads and shared memory
-
-namespace {
 
 /// Checks that there is a race without some instructions and none with them.
 void check_needed(const std::string &before, const std::string &needed, const std::string &after,

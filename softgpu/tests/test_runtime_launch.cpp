@@ -2,7 +2,6 @@
 #include <cuda.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
 #include <array>
 #include <cstdio>
 #include <thread>

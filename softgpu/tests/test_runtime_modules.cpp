@@ -2,12 +2,11 @@
 #include <lz4.h>
 #include <unistd.h>
 #include <zstd.h>
-#include <nlohmann/json.hpp>
-#include <string>
-
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
 
 #include "softgpu/tests/runtime_case.h"
 #include "tests/support/catch.h"
@@ -335,12 +334,4 @@ TEST_CASE("runtime: SOFTGPU_COUNT writes the counters of kernels", "[runtime]") 
     CHECK(i["sectors"] == 3 * kCount * 4 / 32);
   }
   CHECK(has_load);
-}
-
-TEST_CASE("runtime: SOFTGPU_COVER lists lines that never ran", "[runtime]") {
-  const TemporaryFile file;
-  REQUIRE(run_case("case: three launches", {{"SOFTGPU_COVER", file.path}}).passed());
-  const std::string text = file_text(file.path);
-  CHECK(text.starts_with("K\tincrement\t"));
-  CHECK(text.find("\nL\t") == std::string::npos);
 }

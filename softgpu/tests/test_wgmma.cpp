@@ -126,11 +126,7 @@ TEST_CASE("unsupported forms of wgmma are rejected", "[wgmma]") {
   CHECK_THROWS_AS(Kernel(with("m64n64k16.f16.f16.f16", 16)), ptx::Error);
 }
 
-}  // namespace
-
 // ---- order of operations
-
-namespace {
 
 constexpr int kColumns = 16, kRegisters = kColumns / 2;
 const std::string kFence = "wgmma.fence.sync.aligned;\n",
