@@ -146,8 +146,7 @@ module mpcore_c
       MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 10, MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 11
   end enum
 
-  type, bind(c) :: mp_grad_stats_t
-    type(c_ptr) :: found_inf = c_null_ptr, amax = c_null_ptr; end type
+  type, bind(c) :: mp_grad_stats_t; type(c_ptr) :: found_inf = c_null_ptr, amax = c_null_ptr; end type
   type, bind(c) :: mp_allocator_t
     integer(c_int32_t) :: struct_size = 32, reserved0 = 0
     type(c_funptr) :: alloc = c_null_funptr, free = c_null_funptr; type(c_ptr) :: user = c_null_ptr; end type
@@ -307,8 +306,7 @@ module mpcore_c
     integer(c_int32_t) :: struct_size = 72; integer(c_int) :: dtype = 0, mask = 0; integer(c_int32_t) :: flags = 0
     integer(c_int64_t) :: rows = 0, columns = 0, ld_x = 0, ld_y = 0; real(c_float) :: scale = 0
     integer(c_int) :: dtype_mask = 0; integer(c_int64_t) :: mask_rows = 0, ld_mask = 0; end type
-  type, bind(c) :: mp_attention_layout_t
-    integer(c_int64_t) :: batch = 0, row = 0, head = 0; end type
+  type, bind(c) :: mp_attention_layout_t; integer(c_int64_t) :: batch = 0, row = 0, head = 0; end type
   type, bind(c) :: mp_attention_desc_t
     integer(c_int32_t) :: struct_size = 184; integer(c_int) :: dtype = 0
     integer(c_int32_t) :: batch = 0, heads = 0, kv_heads = 0, head_dim = 0, head_dim_v = 0
@@ -411,27 +409,22 @@ module mpcore_c
   interface
     integer(c_int32_t) function mp_version() bind(c); import; end function
     type(c_ptr) function mp_build_info() bind(c); import; end function
-    type(c_ptr) function mp_status_string(status) bind(c); import
-      integer(c_int), value :: status; end function
+    type(c_ptr) function mp_status_string(status) bind(c); import; integer(c_int), value :: status; end function
     type(c_ptr) function mp_last_error() bind(c); import; end function
     subroutine mp_set_log_callback(callback, user, level) bind(c); import
       integer(c_int), value :: level; type(c_funptr), value :: callback; type(c_ptr), value :: user; end subroutine
-    integer(c_size_t) function mp_dtype_size(dtype) bind(c); import
-      integer(c_int), value :: dtype; end function
-    type(c_ptr) function mp_dtype_name(dtype) bind(c); import
-      integer(c_int), value :: dtype; end function
+    integer(c_size_t) function mp_dtype_size(dtype) bind(c); import; integer(c_int), value :: dtype; end function
+    type(c_ptr) function mp_dtype_name(dtype) bind(c); import; integer(c_int), value :: dtype; end function
     integer(c_int) function mp_context_config_init(config, struct_size) bind(c); import
       integer(c_size_t), value :: struct_size; type(mp_context_config_t), intent(inout) :: config; end function
     integer(c_int) function mp_context_create(context, config) bind(c); import
       type(c_ptr), intent(inout) :: context; type(mp_context_config_t), intent(in), optional :: config; end function
-    subroutine mp_context_destroy(context) bind(c); import
-      type(c_ptr), value :: context; end subroutine
+    subroutine mp_context_destroy(context) bind(c); import; type(c_ptr), value :: context; end subroutine
     integer(c_int) function mp_context_get_info(context, info) bind(c); import
       type(c_ptr), value :: context; type(mp_device_info_t), intent(inout) :: info; end function
     integer(c_int) function mp_malloc(context, ptr, bytes) bind(c); import
       integer(c_size_t), value :: bytes; type(c_ptr), intent(inout) :: ptr; type(c_ptr), value :: context; end function
-    subroutine mp_free(context, ptr) bind(c); import
-      type(c_ptr), value :: context, ptr; end subroutine
+    subroutine mp_free(context, ptr) bind(c); import; type(c_ptr), value :: context, ptr; end subroutine
     integer(c_int) function mp_memcpy(context, dst, src, bytes, stream) bind(c); import
       integer(c_size_t), value :: bytes; type(c_ptr), value :: context, dst, src, stream; end function
     integer(c_int) function mp_memset(context, dst, byte, bytes, stream) bind(c); import
@@ -445,8 +438,7 @@ module mpcore_c
     integer(c_int) function mp_tensor_list_create(list, context, desc) bind(c); import
       type(c_ptr), intent(inout) :: list; type(c_ptr), value :: context; type(mp_tensor_list_desc_t), optional :: desc
     end function
-    subroutine mp_tensor_list_destroy(list) bind(c); import
-      type(c_ptr), value :: list; end subroutine
+    subroutine mp_tensor_list_destroy(list) bind(c); import; type(c_ptr), value :: list; end subroutine
     integer(c_int) function mp_tensor_list_set_data(list, data, stream) bind(c); import
       type(c_ptr), value :: list, data, stream; end function
     integer(c_int) function mp_tensor_list_get_tensor(list, index, data, numel, dtype) bind(c); import
@@ -742,10 +734,8 @@ module mpcore_c
     integer(c_int) function mp_scaler_create(scaler, context, config) bind(c); import
       type(c_ptr), intent(inout) :: scaler; type(c_ptr), value :: context
       type(mp_scaler_config_t), intent(in), optional :: config; end function
-    subroutine mp_scaler_destroy(scaler) bind(c); import
-      type(c_ptr), value :: scaler; end subroutine
-    type(c_ptr) function mp_scaler_get_scale_address(scaler) bind(c); import
-      type(c_ptr), value :: scaler; end function
+    subroutine mp_scaler_destroy(scaler) bind(c); import; type(c_ptr), value :: scaler; end subroutine
+    type(c_ptr) function mp_scaler_get_scale_address(scaler) bind(c); import; type(c_ptr), value :: scaler; end function
     type(c_ptr) function mp_scaler_get_inv_scale_address(scaler) bind(c); import
       type(c_ptr), value :: scaler; end function
     type(c_ptr) function mp_scaler_get_found_inf_address(scaler) bind(c); import
@@ -773,8 +763,7 @@ module mpcore_c
     integer(c_int) function mp_optimizer_create(optimizer, context, desc) bind(c); import
       type(c_ptr), intent(inout) :: optimizer; type(c_ptr), value :: context
       type(mp_optimizer_desc_t), intent(in), optional :: desc; end function
-    subroutine mp_optimizer_destroy(optimizer) bind(c); import
-      type(c_ptr), value :: optimizer; end subroutine
+    subroutine mp_optimizer_destroy(optimizer) bind(c); import; type(c_ptr), value :: optimizer; end subroutine
     integer(c_int) function mp_optimizer_get_moments(optimizer, m, v) bind(c); import
       type(c_ptr), intent(inout), optional :: m, v; type(c_ptr), value :: optimizer; end function
     integer(c_int) function mp_optimizer_set_group(optimizer, index, group, stream) bind(c); import
@@ -834,8 +823,7 @@ module mpcore_c
       type(mp_scaler_config_t), intent(inout) :: config; end function
     integer(c_int) function mp_autocast_create(policy, config) bind(c); import
       type(c_ptr), intent(inout) :: policy; type(mp_autocast_config_t), intent(in), optional :: config; end function
-    subroutine mp_autocast_destroy(policy) bind(c); import
-      type(c_ptr), value :: policy; end subroutine
+    subroutine mp_autocast_destroy(policy) bind(c); import; type(c_ptr), value :: policy; end subroutine
     integer(c_int) function mp_autocast_set_class(policy, op_types, count, op_class) bind(c); import
       integer(c_int), value :: op_class; integer(c_int32_t), value :: count; type(c_ptr), value :: policy, op_types
     end function
@@ -857,8 +845,7 @@ module mpcore_c
       integer(c_int8_t), intent(inout) :: cast_to; type(c_ptr), value :: policy, op_type, input_dtype; end function
     integer(c_int) function mp_graph_create(graph, context) bind(c); import
       type(c_ptr), intent(inout) :: graph; type(c_ptr), value :: context; end function
-    subroutine mp_graph_destroy(graph) bind(c); import
-      type(c_ptr), value :: graph; end subroutine
+    subroutine mp_graph_destroy(graph) bind(c); import; type(c_ptr), value :: graph; end subroutine
     integer(c_int) function mp_graph_add_input(graph, name, dtype, rank, extent, tensor) bind(c); import
       integer(c_int), value :: dtype; integer(c_int32_t), intent(inout) :: tensor; integer(c_int32_t), value :: rank
       type(c_ptr), value :: graph, name, extent; end function
@@ -885,8 +872,7 @@ module mpcore_c
     end function
     integer(c_int) function mp_graph_set_autocast(graph, policy) bind(c); import
       type(c_ptr), value :: graph, policy; end function
-    integer(c_int) function mp_graph_compile(graph) bind(c); import
-      type(c_ptr), value :: graph; end function
+    integer(c_int) function mp_graph_compile(graph) bind(c); import; type(c_ptr), value :: graph; end function
     integer(c_int) function mp_graph_bind(graph, tensor, data) bind(c); import
       integer(c_int32_t), value :: tensor; type(c_ptr), value :: graph, data; end function
     integer(c_int) function mp_graph_set_batch(graph, batch) bind(c); import

@@ -4,7 +4,7 @@ import itertools
 import keyword
 
 from .header import Callback, Model, is_text
-from .text import wrapped
+from .text import WIDTH, wrapped
 
 TYPES = {
     "char": "c_char", "int": "c_int", "float": "c_float", "double": "c_double", "int8_t": "c_int8",
@@ -186,11 +186,17 @@ def hint(kind, model: Model, is_result: bool = False) -> str:
             "POINTER(c_char_p)": "To[Text]"}.get(name, f"To[{kind.base}]")
 
 
+def joined(statement: str) -> str:
+    """Writes a statement and its body on one line if it fits."""
+    line = " ".join(statement.split("\n    ", 1))
+    return line if line.count("\n") == 1 and len(line) <= WIDTH else statement
+
+
 def enum_class(e) -> str:
     base = "IntFlag" if e.name.endswith("_flags_t") else "IntEnum"
     names = [name for name, _, _ in e.values]
     members = wrapped([f"{name} = {value}" for name, value, _ in e.values], *["    "] * 2, separator=";")
-    out = f"class {e.name}(enum.{base}):\n" + members.replace(";\n", "\n") + "\n"
+    out = joined(f"class {e.name}(enum.{base}):\n" + members.replace(";\n", "\n") + "\n")
     if len(names) == 1:  # mypy 1.0 infers no type from the tuple
         return out + f"{names[0]} = {e.name}.{names[0]}\n"
     return out + wrapped(names, "(", " ") + f") = tuple({e.name})\n"
@@ -201,7 +207,7 @@ def struct(s, model: Model) -> str:
     kinds = [(type_name(f.type, model) + (f" * {f.array}" if f.array else ""), f.name) for f in s.fields]
     groups = [f'({kind}, "{" ".join(name for _, name in group)}")'
               for kind, group in itertools.groupby(kinds, lambda pair: pair[0])]
-    return f"class {s.name}({base}):\n" + wrapped(groups, "    _fields_ = _fields(", " " * 23) + ")\n"
+    return joined(f"class {s.name}({base}):\n" + wrapped(groups, "    _fields_ = _fields(", " " * 23) + ")\n")
 
 
 # ---------------------------------------------------------------- inline functions
@@ -213,8 +219,8 @@ def inline(f, model: Model) -> str:
 
     names = [word(p.name) for p in f.params]
     params = ", ".join(f"{name}: {kind(p)}" for name, p in zip(names, f.params))
-    return (f"def {f.name}({params}) -> {f.result.base}:\n"
-            f"    return _made(_library.{', '.join([f.init, f.result.base + '()', *names])})\n")
+    return joined(f"def {f.name}({params}) -> {f.result.base}:\n"
+                  f"    return _made(_library.{', '.join([f.init, f.result.base + '()', *names])})\n")
 
 
 # ---------------------------------------------------------------- the file
@@ -274,7 +280,7 @@ def declare(library: Library) -> Library:
 
 
 def sys(model: Model) -> str:
-    out = PROLOGUE + "".join(f"{c.name} = {c.value}\n" for c in model.constants) + "\n"
+    out = PROLOGUE + wrapped([f"{c.name} = {c.value}" for c in model.constants], "", "", separator=";").replace(";\n", "\n") + "\n\n"
     out += "".join(map(enum_class, model.enums)) + "\n"
     out += "".join(f"{name} = {type_name(callback, model)}\n" for name, callback, _ in model.callbacks)
     for make, things in ((struct, model.structs), (inline, model.inlines)):

@@ -28,53 +28,6 @@ PROLOGUE = """\
 
 use core::ffi::c_void;
 use std::os::raw::{c_char, c_int};
-
-macro_rules! constants {
-    ($($kind:ident { $($name:ident = $value:literal),* })*) => { $(
-        pub type $kind = u32;
-        $(pub const $name: $kind = $value;)*
-    )* };
-}
-
-macro_rules! handles {
-    ($($name:ident = $object:ident),*) => { $(
-        #[doc = concat!("Opaque object of [`", stringify!($name), "`].")]
-        #[repr(C)]
-        pub struct $object {
-            _opaque: [u8; 0],
-        }
-        pub type $name = *mut $object;
-    )* };
-}
-
-macro_rules! structs {
-    ($about:literal, $finish:expr; $($name:ident { $($field:ident: $kind:ty),* })*) => { $(
-        #[repr(C)]
-        #[derive(Clone, Copy)]
-        pub struct $name {
-            $(pub $field: $kind),*
-        }
-
-        impl $name {
-            #[doc = $about]
-            pub fn zeroed() -> Self {
-                // SAFETY: fields are integers, floats and nullable pointers, for which 0 is valid.
-                $finish(unsafe { core::mem::zeroed::<Self>() })
-            }
-        }
-    )* };
-}
-
-macro_rules! defaults {
-    ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ident = $init:ident($($value:expr),*);)*) => { $(
-        pub fn $name($($argument: $kind),*) -> $result {
-            let mut value = $result::zeroed();
-            // SAFETY: writes that many bytes.  On failure struct_size is 0, which every call rejects.
-            unsafe { $init(&mut value, core::mem::size_of::<$result>(), $($value),*) };
-            value
-        }
-    )* };
-}
 """
 
 
@@ -215,78 +168,6 @@ ENUMS = """\
 
 #[allow(unused_imports)] // for links
 use crate::sys::*;
-
-macro_rules! numbered {
-    ($($(#[$about:meta])* $name:ident { $($variant:ident = $value:literal $($of:literal)*,)* })*) => { $(
-        $(#[$about])*
-        #[non_exhaustive]
-        #[repr(u32)]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[allow(missing_docs)] // names without a comment
-        pub enum $name {
-            $($(#[doc = $of])* $variant = $value,)*
-        }
-
-        impl $name {
-            /// Returns the variant with this value, or None if it is newer than this crate.
-            pub fn from_raw(raw: u32) -> Option<Self> {
-                match raw {
-                    $($value => Some(Self::$variant),)*
-                    _ => None,
-                }
-            }
-        }
-    )* };
-}
-
-macro_rules! flags {
-    ($($(#[$about:meta])* $name:ident { $($flag:ident = $value:literal $($of:literal)*,)* })*) => { $(
-        $(#[$about])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-        pub struct $name(u32);
-
-        #[allow(missing_docs)]
-        impl $name {
-            $($(#[doc = $of])* pub const $flag: Self = Self($value);)*
-
-            /// Returns the flags with these bits, as in [`sys`](crate::sys); unknown bits are kept.
-            pub const fn from_bits(bits: u32) -> Self {
-                Self(bits)
-            }
-
-            /// Returns the bits, as in [`sys`](crate::sys).
-            pub const fn bits(self) -> u32 {
-                self.0
-            }
-
-            /// Returns whether all of `flags` are set.
-            pub const fn contains(self, flags: Self) -> bool {
-                self.0 & flags.0 == flags.0
-            }
-        }
-
-        impl std::ops::BitOr for $name {
-            type Output = Self;
-            fn bitor(self, flags: Self) -> Self {
-                Self(self.0 | flags.0)
-            }
-        }
-
-        impl std::ops::BitOrAssign for $name {
-            fn bitor_assign(&mut self, flags: Self) {
-                self.0 |= flags.0;
-            }
-        }
-
-        impl std::ops::Sub for $name {
-            type Output = Self;
-            /// Returns `self` without `flags`.
-            fn sub(self, flags: Self) -> Self {
-                Self(self.0 & !flags.0)
-            }
-        }
-    )* };
-}
 """
 
 
@@ -325,7 +206,9 @@ def enums(model: Model) -> str:
         prefix = re.match("MP_.*_FLAG_", e.values[0][0])[0] if kind == "flags" else common_prefix([v[0] for v in e.values])
         out[kind] += "".join(f"    /// {line}".rstrip() + "\n"
                              for line in markdown(first_sentence(e.doc or "See the variants."), names, "    "))
-        out[kind] += f"    {camel(e.name[len('mp_'):-len('_t')])} {{\n"
         own = [(name[len(prefix):], number, text) for name, number, text in e.values]
-        out[kind] += variants(own if kind == "flags" else [(camel(n), *rest) for n, *rest in own], names) + "    }\n"
+        text = variants(own if kind == "flags" else [(camel(n), *rest) for n, *rest in own], names)
+        head = f"    {camel(e.name[len('mp_'):-len('_t')])} {{"
+        line = f"{head} {text.strip()} }}\n"
+        out[kind] += line if line.count("\n") == 1 and len(line) <= WIDTH else f"{head}\n{text}    }}\n"
     return ENUMS + "".join(f"\n{kind}! {{\n{text}}}\n" for kind, text in out.items())

@@ -61,7 +61,8 @@ def test_python(probe, run, build, c_lines):
 
 def test_rust(probe, run, root, build, c_lines, need, tmp_path):
     need("rustc", "the raw binding of Rust")
-    source = probe("rust", "probe.rs", f'#[path = "{root}/{RUST}/sys.rs"] mod sys;\n')
+    modules = "".join(f'#[macro_use] #[path = "{root}/{RUST}/{name}.rs"] mod {name};\n' for name in ("macros", "sys"))
+    source = probe("rust", "probe.rs", modules)
     run("rustc", "--edition", "2021", "-A", "warnings", source, "-L", build, "-l", "mpcore", "-C",
         f"link-arg=-Wl,-rpath,{build}", "-o", tmp_path / "probe_rust")
     assert run(tmp_path / "probe_rust").splitlines() == c_lines

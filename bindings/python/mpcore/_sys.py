@@ -127,17 +127,9 @@ def _checked(function: Any, arguments: Dict[str, Any]) -> Any:
     return call
 
 
-MP_VERSION_MAJOR = 0
-MP_VERSION_MINOR = 2
-MP_VERSION_PATCH = 0
-MP_VERSION = 200
-MP_DEVICE_CURRENT = -1
-MP_DEVICE_HOST = -2
-MP_DEVICE_AUTO = -3
-MP_STRIDED_COPY_MAX_RANK = 6
-MP_SCALER_QUERY_DEPTH = 1024
-MP_AUTOCAST_SLOT_FP32 = 255
-MP_GRAPH_MAX_RANK = 8
+MP_VERSION_MAJOR = 0; MP_VERSION_MINOR = 2; MP_VERSION_PATCH = 0; MP_VERSION = 200; MP_DEVICE_CURRENT = -1
+MP_DEVICE_HOST = -2; MP_DEVICE_AUTO = -3; MP_STRIDED_COPY_MAX_RANK = 6; MP_SCALER_QUERY_DEPTH = 1024
+MP_AUTOCAST_SLOT_FP32 = 255; MP_GRAPH_MAX_RANK = 8
 
 class mp_status_t(enum.IntEnum):
     MP_SUCCESS = 0; MP_ERROR_INVALID_ARGUMENT = 1; MP_ERROR_MISALIGNED = 2; MP_ERROR_WORKSPACE_TOO_SMALL = 3
@@ -146,18 +138,15 @@ class mp_status_t(enum.IntEnum):
 (MP_SUCCESS, MP_ERROR_INVALID_ARGUMENT, MP_ERROR_MISALIGNED, MP_ERROR_WORKSPACE_TOO_SMALL, MP_ERROR_STRUCT_SIZE,
  MP_ERROR_UNSUPPORTED, MP_ERROR_ARCH_MISMATCH, MP_ERROR_NOT_FOUND, MP_ERROR_OUT_OF_MEMORY, MP_ERROR_CUDA, MP_ERROR_COMM,
  MP_ERROR_INTERNAL) = tuple(mp_status_t)
-class mp_log_level_t(enum.IntEnum):
-    MP_LOG_ERROR = 1; MP_LOG_WARN = 2; MP_LOG_INFO = 3; MP_LOG_DEBUG = 4
+class mp_log_level_t(enum.IntEnum): MP_LOG_ERROR = 1; MP_LOG_WARN = 2; MP_LOG_INFO = 3; MP_LOG_DEBUG = 4
 (MP_LOG_ERROR, MP_LOG_WARN, MP_LOG_INFO, MP_LOG_DEBUG) = tuple(mp_log_level_t)
 class mp_dtype_t(enum.IntEnum):
     MP_DTYPE_NONE = 0; MP_FP16 = 1; MP_BF16 = 2; MP_FP32 = 3; MP_INT32 = 16; MP_INT64 = 17; MP_STATE_M8 = 32
     MP_STATE_V8 = 33; MP_REMAINDER16 = 34; MP_REMAINDER8 = 35
 (MP_DTYPE_NONE, MP_FP16, MP_BF16, MP_FP32, MP_INT32, MP_INT64, MP_STATE_M8, MP_STATE_V8, MP_REMAINDER16, MP_REMAINDER8) = tuple(mp_dtype_t)
-class mp_target_t(enum.IntEnum):
-    MP_TARGET_CUDA = 1; MP_TARGET_HOST = 2
+class mp_target_t(enum.IntEnum): MP_TARGET_CUDA = 1; MP_TARGET_HOST = 2
 (MP_TARGET_CUDA, MP_TARGET_HOST) = tuple(mp_target_t)
-class mp_op_t(enum.IntEnum):
-    MP_OP_N = 1; MP_OP_T = 2
+class mp_op_t(enum.IntEnum): MP_OP_N = 1; MP_OP_T = 2
 (MP_OP_N, MP_OP_T) = tuple(mp_op_t)
 class mp_activation_t(enum.IntEnum):
     MP_ACT_NONE = 0; MP_ACT_RELU = 1; MP_ACT_GELU = 2; MP_ACT_DRELU = 3; MP_ACT_DGELU = 4; MP_ACT_SIGMOID = 5
@@ -165,38 +154,30 @@ class mp_activation_t(enum.IntEnum):
     MP_ACT_DGELU_ERF = 12
 (MP_ACT_NONE, MP_ACT_RELU, MP_ACT_GELU, MP_ACT_DRELU, MP_ACT_DGELU, MP_ACT_SIGMOID, MP_ACT_TANH, MP_ACT_DSIGMOID,
  MP_ACT_DTANH, MP_ACT_SILU, MP_ACT_DSILU, MP_ACT_GELU_ERF, MP_ACT_DGELU_ERF) = tuple(mp_activation_t)
-class mp_epilogue_flags_t(enum.IntFlag):
-    MP_EPILOGUE_FLAG_GATED = 1
+class mp_epilogue_flags_t(enum.IntFlag): MP_EPILOGUE_FLAG_GATED = 1
 MP_EPILOGUE_FLAG_GATED = mp_epilogue_flags_t.MP_EPILOGUE_FLAG_GATED
-class mp_ragged_t(enum.IntEnum):
-    MP_RAGGED_M = 1; MP_RAGGED_K = 2
+class mp_ragged_t(enum.IntEnum): MP_RAGGED_M = 1; MP_RAGGED_K = 2
 (MP_RAGGED_M, MP_RAGGED_K) = tuple(mp_ragged_t)
-class mp_conv_op_t(enum.IntEnum):
-    MP_CONV_FPROP = 1; MP_CONV_DGRAD = 2; MP_CONV_WGRAD = 3
+class mp_conv_op_t(enum.IntEnum): MP_CONV_FPROP = 1; MP_CONV_DGRAD = 2; MP_CONV_WGRAD = 3
 (MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD) = tuple(mp_conv_op_t)
-class mp_rnn_cell_t(enum.IntEnum):
-    MP_RNN_TANH = 1; MP_RNN_RELU = 2; MP_RNN_LSTM = 3; MP_RNN_GRU = 4
+class mp_rnn_cell_t(enum.IntEnum): MP_RNN_TANH = 1; MP_RNN_RELU = 2; MP_RNN_LSTM = 3; MP_RNN_GRU = 4
 (MP_RNN_TANH, MP_RNN_RELU, MP_RNN_LSTM, MP_RNN_GRU) = tuple(mp_rnn_cell_t)
 class mp_rnn_flags_t(enum.IntFlag):
     MP_RNN_FLAG_BIDIRECTIONAL = 1; MP_RNN_FLAG_NO_BIAS = 2; MP_RNN_FLAG_SKIP_INPUT = 4; MP_RNN_FLAG_RESET_FIRST = 8
     MP_RNN_FLAG_ACCUMULATE = 16
 (MP_RNN_FLAG_BIDIRECTIONAL, MP_RNN_FLAG_NO_BIAS, MP_RNN_FLAG_SKIP_INPUT, MP_RNN_FLAG_RESET_FIRST, MP_RNN_FLAG_ACCUMULATE) = tuple(mp_rnn_flags_t)
-class mp_pool_mode_t(enum.IntEnum):
-    MP_POOL_MAX = 1; MP_POOL_AVG_INCLUDE_PAD = 2; MP_POOL_AVG_EXCLUDE_PAD = 3
+class mp_pool_mode_t(enum.IntEnum): MP_POOL_MAX = 1; MP_POOL_AVG_INCLUDE_PAD = 2; MP_POOL_AVG_EXCLUDE_PAD = 3
 (MP_POOL_MAX, MP_POOL_AVG_INCLUDE_PAD, MP_POOL_AVG_EXCLUDE_PAD) = tuple(mp_pool_mode_t)
-class mp_pool_flags_t(enum.IntFlag):
-    MP_POOL_FLAG_CEIL = 1
+class mp_pool_flags_t(enum.IntFlag): MP_POOL_FLAG_CEIL = 1
 MP_POOL_FLAG_CEIL = mp_pool_flags_t.MP_POOL_FLAG_CEIL
 class mp_pointwise_op_t(enum.IntEnum):
     MP_POINTWISE_COPY = 1; MP_POINTWISE_ADD = 2; MP_POINTWISE_MUL = 3; MP_POINTWISE_SUB = 4; MP_POINTWISE_DIV = 5
     MP_POINTWISE_LEAKY_RELU = 6; MP_POINTWISE_DLEAKY_RELU = 7; MP_POINTWISE_CLIP = 8; MP_POINTWISE_DCLIP = 9
 (MP_POINTWISE_COPY, MP_POINTWISE_ADD, MP_POINTWISE_MUL, MP_POINTWISE_SUB, MP_POINTWISE_DIV, MP_POINTWISE_LEAKY_RELU,
  MP_POINTWISE_DLEAKY_RELU, MP_POINTWISE_CLIP, MP_POINTWISE_DCLIP) = tuple(mp_pointwise_op_t)
-class mp_norm_kind_t(enum.IntEnum):
-    MP_NORM_LAYER = 1; MP_NORM_RMS = 2
+class mp_norm_kind_t(enum.IntEnum): MP_NORM_LAYER = 1; MP_NORM_RMS = 2
 (MP_NORM_LAYER, MP_NORM_RMS) = tuple(mp_norm_kind_t)
-class mp_norm_flags_t(enum.IntFlag):
-    MP_NORM_FLAG_ZERO_CENTERED = 1; MP_NORM_FLAG_ACCUMULATE = 2
+class mp_norm_flags_t(enum.IntFlag): MP_NORM_FLAG_ZERO_CENTERED = 1; MP_NORM_FLAG_ACCUMULATE = 2
 (MP_NORM_FLAG_ZERO_CENTERED, MP_NORM_FLAG_ACCUMULATE) = tuple(mp_norm_flags_t)
 class mp_xent_flags_t(enum.IntFlag):
     MP_XENT_FLAG_IGNORE_LABEL = 1; MP_XENT_FLAG_LOG_PROBABILITIES = 2; MP_XENT_FLAG_ACCUMULATE = 4
@@ -205,36 +186,28 @@ class mp_loss_kind_t(enum.IntEnum):
     MP_LOSS_MSE = 1; MP_LOSS_L1 = 2; MP_LOSS_BCE_WITH_LOGITS = 3; MP_LOSS_HUBER = 4; MP_LOSS_SMOOTH_L1 = 5
     MP_LOSS_LINEAR = 6
 (MP_LOSS_MSE, MP_LOSS_L1, MP_LOSS_BCE_WITH_LOGITS, MP_LOSS_HUBER, MP_LOSS_SMOOTH_L1, MP_LOSS_LINEAR) = tuple(mp_loss_kind_t)
-class mp_loss_reduction_t(enum.IntEnum):
-    MP_LOSS_REDUCTION_MEAN = 1; MP_LOSS_REDUCTION_SUM = 2
+class mp_loss_reduction_t(enum.IntEnum): MP_LOSS_REDUCTION_MEAN = 1; MP_LOSS_REDUCTION_SUM = 2
 (MP_LOSS_REDUCTION_MEAN, MP_LOSS_REDUCTION_SUM) = tuple(mp_loss_reduction_t)
-class mp_loss_flags_t(enum.IntFlag):
-    MP_LOSS_FLAG_IGNORE_TARGET = 1
+class mp_loss_flags_t(enum.IntFlag): MP_LOSS_FLAG_IGNORE_TARGET = 1
 MP_LOSS_FLAG_IGNORE_TARGET = mp_loss_flags_t.MP_LOSS_FLAG_IGNORE_TARGET
-class mp_embedding_flags_t(enum.IntFlag):
-    MP_EMBEDDING_FLAG_PADDING = 1; MP_EMBEDDING_FLAG_ACCUMULATE = 2
+class mp_embedding_flags_t(enum.IntFlag): MP_EMBEDDING_FLAG_PADDING = 1; MP_EMBEDDING_FLAG_ACCUMULATE = 2
 (MP_EMBEDDING_FLAG_PADDING, MP_EMBEDDING_FLAG_ACCUMULATE) = tuple(mp_embedding_flags_t)
-class mp_rope_flags_t(enum.IntFlag):
-    MP_ROPE_FLAG_INTERLEAVED = 1; MP_ROPE_FLAG_INVERSE = 2
+class mp_rope_flags_t(enum.IntFlag): MP_ROPE_FLAG_INTERLEAVED = 1; MP_ROPE_FLAG_INVERSE = 2
 (MP_ROPE_FLAG_INTERLEAVED, MP_ROPE_FLAG_INVERSE) = tuple(mp_rope_flags_t)
 class mp_softmax_mask_t(enum.IntEnum):
     MP_SOFTMAX_MASK_NONE = 0; MP_SOFTMAX_MASK_CAUSAL = 1; MP_SOFTMAX_MASK_LENGTHS = 2; MP_SOFTMAX_MASK_ADDITIVE = 3
 (MP_SOFTMAX_MASK_NONE, MP_SOFTMAX_MASK_CAUSAL, MP_SOFTMAX_MASK_LENGTHS, MP_SOFTMAX_MASK_ADDITIVE) = tuple(mp_softmax_mask_t)
-class mp_softmax_flags_t(enum.IntFlag):
-    MP_SOFTMAX_FLAG_LOG = 1
+class mp_softmax_flags_t(enum.IntFlag): MP_SOFTMAX_FLAG_LOG = 1
 MP_SOFTMAX_FLAG_LOG = mp_softmax_flags_t.MP_SOFTMAX_FLAG_LOG
-class mp_attention_flags_t(enum.IntFlag):
-    MP_ATTENTION_FLAG_CAUSAL = 1; MP_ATTENTION_FLAG_WINDOW = 2
+class mp_attention_flags_t(enum.IntFlag): MP_ATTENTION_FLAG_CAUSAL = 1; MP_ATTENTION_FLAG_WINDOW = 2
 (MP_ATTENTION_FLAG_CAUSAL, MP_ATTENTION_FLAG_WINDOW) = tuple(mp_attention_flags_t)
 class mp_scaler_policy_t(enum.IntEnum):
     MP_SCALER_POLICY_STATIC = 1; MP_SCALER_POLICY_BACKOFF = 2; MP_SCALER_POLICY_LOGNORMAL = 3
     MP_SCALER_POLICY_LOGMAX = 4
 (MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL, MP_SCALER_POLICY_LOGMAX) = tuple(mp_scaler_policy_t)
-class mp_scaler_flags_t(enum.IntFlag):
-    MP_SCALER_FLAG_REFILL_EACH_STEP = 1; MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED = 2
+class mp_scaler_flags_t(enum.IntFlag): MP_SCALER_FLAG_REFILL_EACH_STEP = 1; MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED = 2
 (MP_SCALER_FLAG_REFILL_EACH_STEP, MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED) = tuple(mp_scaler_flags_t)
-class mp_scaler_status_t(enum.IntEnum):
-    MP_SCALER_STATUS_OK = 0; MP_SCALER_STATUS_DIVERGED = 1
+class mp_scaler_status_t(enum.IntEnum): MP_SCALER_STATUS_OK = 0; MP_SCALER_STATUS_DIVERGED = 1
 (MP_SCALER_STATUS_OK, MP_SCALER_STATUS_DIVERGED) = tuple(mp_scaler_status_t)
 class mp_optimizer_kind_t(enum.IntEnum):
     MP_OPT_SGD = 1; MP_OPT_ADAM = 2; MP_OPT_LAMB = 3; MP_OPT_NOVOGRAD = 4; MP_OPT_ADAGRAD = 5; MP_OPT_RMSPROP = 6
@@ -249,16 +222,14 @@ class mp_optimizer_flags_t(enum.IntFlag):
 class mp_lr_schedule_t(enum.IntEnum):
     MP_LR_CONSTANT = 1; MP_LR_POLYNOMIAL = 2; MP_LR_COSINE = 3; MP_LR_EXPONENTIAL = 4; MP_LR_INVERSE_SQRT = 5
 (MP_LR_CONSTANT, MP_LR_POLYNOMIAL, MP_LR_COSINE, MP_LR_EXPONENTIAL, MP_LR_INVERSE_SQRT) = tuple(mp_lr_schedule_t)
-class mp_reduce_op_t(enum.IntEnum):
-    MP_REDUCE_SUM = 1; MP_REDUCE_MAX = 2
+class mp_reduce_op_t(enum.IntEnum): MP_REDUCE_SUM = 1; MP_REDUCE_MAX = 2
 (MP_REDUCE_SUM, MP_REDUCE_MAX) = tuple(mp_reduce_op_t)
 class mp_step_flags_t(enum.IntFlag):
     MP_STEP_FLAG_KEEP_SCALER = 1; MP_STEP_FLAG_UNSCALED = 2; MP_STEP_FLAG_CHECKED = 4; MP_STEP_FLAG_SHARDED = 8
     MP_STEP_FLAG_SUM_DENOMINATOR = 16
 (MP_STEP_FLAG_KEEP_SCALER, MP_STEP_FLAG_UNSCALED, MP_STEP_FLAG_CHECKED, MP_STEP_FLAG_SHARDED,
  MP_STEP_FLAG_SUM_DENOMINATOR) = tuple(mp_step_flags_t)
-class mp_accumulate_flags_t(enum.IntFlag):
-    MP_ACCUMULATE_FLAG_FIRST = 1; MP_ACCUMULATE_FLAG_LAST = 2
+class mp_accumulate_flags_t(enum.IntFlag): MP_ACCUMULATE_FLAG_FIRST = 1; MP_ACCUMULATE_FLAG_LAST = 2
 (MP_ACCUMULATE_FLAG_FIRST, MP_ACCUMULATE_FLAG_LAST) = tuple(mp_accumulate_flags_t)
 class mp_step_outcome_t(enum.IntEnum):
     MP_STEP_OUTCOME_PENDING = 0; MP_STEP_OUTCOME_TAKEN = 1; MP_STEP_OUTCOME_SKIPPED = 2
@@ -294,8 +265,7 @@ class mp_node_flags_t(enum.IntFlag):
 class mp_tensor_role_t(enum.IntEnum):
     MP_TENSOR_ROLE_ACTIVATION = 0; MP_TENSOR_ROLE_PARAMETER = 1; MP_TENSOR_ROLE_OUTPUT = 2
 (MP_TENSOR_ROLE_ACTIVATION, MP_TENSOR_ROLE_PARAMETER, MP_TENSOR_ROLE_OUTPUT) = tuple(mp_tensor_role_t)
-class mp_cast_kind_t(enum.IntEnum):
-    MP_CAST_KIND_KERNEL = 1; MP_CAST_KIND_MODEL_COPY = 2
+class mp_cast_kind_t(enum.IntEnum): MP_CAST_KIND_KERNEL = 1; MP_CAST_KIND_MODEL_COPY = 2
 (MP_CAST_KIND_KERNEL, MP_CAST_KIND_MODEL_COPY) = tuple(mp_cast_kind_t)
 class mp_autocast_reason_t(enum.IntEnum):
     MP_AUTOCAST_REASON_UNLISTED = 1; MP_AUTOCAST_REASON_DENY_LIST = 2; MP_AUTOCAST_REASON_DENY_UPSTREAM = 3
@@ -317,8 +287,7 @@ class mp_autocast_format_t(enum.IntEnum):
 class mp_attribute_kind_t(enum.IntEnum):
     MP_ATTRIBUTE_KIND_INT = 1; MP_ATTRIBUTE_KIND_FLOAT = 2; MP_ATTRIBUTE_KIND_INTS = 3; MP_ATTRIBUTE_KIND_FLOATS = 4
 (MP_ATTRIBUTE_KIND_INT, MP_ATTRIBUTE_KIND_FLOAT, MP_ATTRIBUTE_KIND_INTS, MP_ATTRIBUTE_KIND_FLOATS) = tuple(mp_attribute_kind_t)
-class mp_graph_mode_t(enum.IntEnum):
-    MP_GRAPH_MODE_INFERENCE = 1; MP_GRAPH_MODE_TRAINING = 2
+class mp_graph_mode_t(enum.IntEnum): MP_GRAPH_MODE_INFERENCE = 1; MP_GRAPH_MODE_TRAINING = 2
 (MP_GRAPH_MODE_INFERENCE, MP_GRAPH_MODE_TRAINING) = tuple(mp_graph_mode_t)
 class mp_scaler_preset_t(enum.IntEnum):
     MP_SCALER_PRESET_LOGNORMAL = 1; MP_SCALER_PRESET_TORCH = 2; MP_SCALER_PRESET_APEX_AMP = 3
@@ -331,8 +300,7 @@ class mp_scaler_preset_t(enum.IntEnum):
 
 mp_log_callback_t = CFUNCTYPE(None, c_uint32, c_char_p, c_void_p)
 
-class mp_grad_stats_t(Structure):
-    _fields_ = _fields((c_void_p, "found_inf amax"))
+class mp_grad_stats_t(Structure): _fields_ = _fields((c_void_p, "found_inf amax"))
 class mp_allocator_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size reserved0"), (_callback(c_void_p, c_size_t, c_void_p), "alloc"),
                        (CFUNCTYPE(None, c_void_p, c_size_t, c_void_p), "free"), (c_void_p, "user"))
@@ -449,8 +417,7 @@ class mp_rope_desc_t(_Sized):
 class mp_softmax_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size dtype mask flags"), (c_int64, "rows columns ld_x ld_y"),
                        (c_float, "scale"), (c_uint32, "dtype_mask"), (c_int64, "mask_rows ld_mask"))
-class mp_attention_layout_t(Structure):
-    _fields_ = _fields((c_int64, "batch row head"))
+class mp_attention_layout_t(Structure): _fields_ = _fields((c_int64, "batch row head"))
 class mp_attention_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size dtype"), (c_int32, "batch heads kv_heads head_dim head_dim_v"),
                        (c_float, "dropout"), (c_int64, "q_len kv_len q_rows kv_rows"), (c_float, "scale"),
@@ -525,10 +492,8 @@ class mp_kernel_info_t(_Sized):
 
 def mp_context_config_default() -> mp_context_config_t:
     return _made(_library.mp_context_config_init, mp_context_config_t())
-def mp_epilogue_default() -> mp_epilogue_t:
-    return _made(_library.mp_epilogue_init, mp_epilogue_t())
-def mp_plan_default(kernel: Text) -> mp_plan_t:
-    return _made(_library.mp_plan_init, mp_plan_t(), kernel)
+def mp_epilogue_default() -> mp_epilogue_t: return _made(_library.mp_epilogue_init, mp_epilogue_t())
+def mp_plan_default(kernel: Text) -> mp_plan_t: return _made(_library.mp_plan_init, mp_plan_t(), kernel)
 def mp_gemm_desc_default(m: int64_t, n: int64_t, k: int64_t, dtype_ab: uint32_t, dtype_cd: uint32_t) -> mp_gemm_desc_t:
     return _made(_library.mp_gemm_desc_init, mp_gemm_desc_t(), m, n, k, dtype_ab, dtype_cd)
 def mp_gemm_group_item_default(m: int64_t, n: int64_t, k: int64_t) -> mp_gemm_group_item_t:
@@ -579,10 +544,8 @@ def mp_optimizer_desc_default(kind: uint32_t) -> mp_optimizer_desc_t:
     return _made(_library.mp_optimizer_desc_init, mp_optimizer_desc_t(), kind)
 def mp_model_options_default() -> mp_model_options_t:
     return _made(_library.mp_model_options_init, mp_model_options_t())
-def mp_comm_default() -> mp_comm_t:
-    return _made(_library.mp_comm_init, mp_comm_t())
-def mp_step_options_default() -> mp_step_options_t:
-    return _made(_library.mp_step_options_init, mp_step_options_t())
+def mp_comm_default() -> mp_comm_t: return _made(_library.mp_comm_init, mp_comm_t())
+def mp_step_options_default() -> mp_step_options_t: return _made(_library.mp_step_options_init, mp_step_options_t())
 def mp_autocast_config_default(dtype_low: uint32_t) -> mp_autocast_config_t:
     return _made(_library.mp_autocast_config_init, mp_autocast_config_t(), dtype_low)
 def mp_autocast_scaler_default(dtype_low: uint32_t) -> mp_scaler_config_t:

@@ -166,10 +166,7 @@ impl Autocast {
 
     /// Returns a report on a rewrite of this graph by this policy.
     pub fn explain(
-        &self,
-        graph: &Graph,
-        rewritten: &Rewritten,
-        format: AutocastFormat,
+        &self, graph: &Graph, rewritten: &Rewritten, format: AutocastFormat,
     ) -> Result<String> {
         let lent = graph.lend();
         let raw = sys::mp_autocast_result_t {
@@ -188,9 +185,7 @@ impl Autocast {
     /// to, or None for no cast; and the type of the output, or None if no input is floating-point.
     /// Pass `DtypeNone` for inputs that are not floating-point.
     pub fn op(
-        &self,
-        op_type: &str,
-        inputs: &[Dtype],
+        &self, op_type: &str, inputs: &[Dtype],
     ) -> Result<(Vec<Option<Dtype>>, Option<Dtype>)> {
         let op_type = c_string("op_type", op_type)?;
         let inputs: Vec<_> = inputs.iter().map(|&dtype| dtype as u8).collect();

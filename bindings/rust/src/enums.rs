@@ -5,78 +5,6 @@
 #[allow(unused_imports)] // for links
 use crate::sys::*;
 
-macro_rules! numbered {
-    ($($(#[$about:meta])* $name:ident { $($variant:ident = $value:literal $($of:literal)*,)* })*) => { $(
-        $(#[$about])*
-        #[non_exhaustive]
-        #[repr(u32)]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[allow(missing_docs)] // names without a comment
-        pub enum $name {
-            $($(#[doc = $of])* $variant = $value,)*
-        }
-
-        impl $name {
-            /// Returns the variant with this value, or None if it is newer than this crate.
-            pub fn from_raw(raw: u32) -> Option<Self> {
-                match raw {
-                    $($value => Some(Self::$variant),)*
-                    _ => None,
-                }
-            }
-        }
-    )* };
-}
-
-macro_rules! flags {
-    ($($(#[$about:meta])* $name:ident { $($flag:ident = $value:literal $($of:literal)*,)* })*) => { $(
-        $(#[$about])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-        pub struct $name(u32);
-
-        #[allow(missing_docs)]
-        impl $name {
-            $($(#[doc = $of])* pub const $flag: Self = Self($value);)*
-
-            /// Returns the flags with these bits, as in [`sys`](crate::sys); unknown bits are kept.
-            pub const fn from_bits(bits: u32) -> Self {
-                Self(bits)
-            }
-
-            /// Returns the bits, as in [`sys`](crate::sys).
-            pub const fn bits(self) -> u32 {
-                self.0
-            }
-
-            /// Returns whether all of `flags` are set.
-            pub const fn contains(self, flags: Self) -> bool {
-                self.0 & flags.0 == flags.0
-            }
-        }
-
-        impl std::ops::BitOr for $name {
-            type Output = Self;
-            fn bitor(self, flags: Self) -> Self {
-                Self(self.0 | flags.0)
-            }
-        }
-
-        impl std::ops::BitOrAssign for $name {
-            fn bitor_assign(&mut self, flags: Self) {
-                self.0 |= flags.0;
-            }
-        }
-
-        impl std::ops::Sub for $name {
-            type Output = Self;
-            /// Returns `self` without `flags`.
-            fn sub(self, flags: Self) -> Self {
-                Self(self.0 & !flags.0)
-            }
-        }
-    )* };
-}
-
 numbered! {
     /// Status codes.
     Status {
@@ -117,13 +45,9 @@ numbered! {
         Remainder8 = 35 "int8: the same in units of 2^8 last places, rounded at random",
     }
     /// Target that the kernels of a context are compiled for.
-    Target {
-        Cuda = 1, Host = 2,
-    }
+    Target { Cuda = 1, Host = 2, }
     /// Form of an operand: as stored (N) or transposed (T).
-    Op {
-        N = 1, T = 2,
-    }
+    Op { N = 1, T = 2, }
     /// Activation function, or its derivative, applied to each element of a result.
     Activation {
         None = 0, Relu = 1,
@@ -145,9 +69,7 @@ numbered! {
         K = 2 "k: weight gradients of experts",
     }
     /// Pass of a convolutional layer: forward, input gradient (dgrad) or weight gradient (wgrad).
-    ConvOp {
-        Fprop = 1, Dgrad = 2, Wgrad = 3,
-    }
+    ConvOp { Fprop = 1, Dgrad = 2, Wgrad = 3, }
     /// Cell type.
     RnnCell {
         Tanh = 1, Relu = 2,
@@ -371,9 +293,7 @@ numbered! {
 
 flags! {
     /// Bits of [`mp_epilogue_t`].flags.
-    EpilogueFlags {
-        GATED = 1 "reserved for gated activations; not supported",
-    }
+    EpilogueFlags { GATED = 1 "reserved for gated activations; not supported", }
     /// Bits of [`mp_rnn_desc_t`].flags.
     RnnFlags {
         BIDIRECTIONAL = 1,
@@ -404,9 +324,7 @@ flags! {
         ACCUMULATE = 4 "[`mp_linear_xent`] only: adds to dw and dbias",
     }
     /// Bits of [`mp_loss_desc_t`].flags.
-    LossFlags {
-        IGNORE_TARGET = 1 "excludes elements whose target is `ignore_target`",
-    }
+    LossFlags { IGNORE_TARGET = 1 "excludes elements whose target is `ignore_target`", }
     /// Bits of [`mp_embedding_desc_t`].flags.
     EmbeddingFlags {
         PADDING = 1 "Makes the gradient of row `padding_index` 0.",
@@ -420,9 +338,7 @@ flags! {
         INVERSE = 2 "Rotates by the negative angles: the backward pass, with dy as x and dx as y.",
     }
     /// Bits of [`mp_softmax_desc_t`].flags.
-    SoftmaxFlags {
-        LOG = 1 "y is the natural logarithm of the softmax",
-    }
+    SoftmaxFlags { LOG = 1 "y is the natural logarithm of the softmax", }
     /// Bits of [`mp_attention_desc_t`].flags.
     AttentionFlags {
         CAUSAL = 1 "hides the keys after the diagonal",

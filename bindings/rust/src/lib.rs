@@ -43,6 +43,9 @@ macro_rules! setters {
     )* };
 }
 
+#[macro_use]
+mod macros;
+
 mod attention;
 mod autocast;
 mod comm;

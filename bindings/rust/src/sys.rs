@@ -12,53 +12,6 @@
 use core::ffi::c_void;
 use std::os::raw::{c_char, c_int};
 
-macro_rules! constants {
-    ($($kind:ident { $($name:ident = $value:literal),* })*) => { $(
-        pub type $kind = u32;
-        $(pub const $name: $kind = $value;)*
-    )* };
-}
-
-macro_rules! handles {
-    ($($name:ident = $object:ident),*) => { $(
-        #[doc = concat!("Opaque object of [`", stringify!($name), "`].")]
-        #[repr(C)]
-        pub struct $object {
-            _opaque: [u8; 0],
-        }
-        pub type $name = *mut $object;
-    )* };
-}
-
-macro_rules! structs {
-    ($about:literal, $finish:expr; $($name:ident { $($field:ident: $kind:ty),* })*) => { $(
-        #[repr(C)]
-        #[derive(Clone, Copy)]
-        pub struct $name {
-            $(pub $field: $kind),*
-        }
-
-        impl $name {
-            #[doc = $about]
-            pub fn zeroed() -> Self {
-                // SAFETY: fields are integers, floats and nullable pointers, for which 0 is valid.
-                $finish(unsafe { core::mem::zeroed::<Self>() })
-            }
-        }
-    )* };
-}
-
-macro_rules! defaults {
-    ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ident = $init:ident($($value:expr),*);)*) => { $(
-        pub fn $name($($argument: $kind),*) -> $result {
-            let mut value = $result::zeroed();
-            // SAFETY: writes that many bytes.  On failure struct_size is 0, which every call rejects.
-            unsafe { $init(&mut value, core::mem::size_of::<$result>(), $($value),*) };
-            value
-        }
-    )* };
-}
-
 pub const MP_VERSION_MAJOR: u32 = 0;
 pub const MP_VERSION_MINOR: u32 = 2;
 pub const MP_VERSION_PATCH: u32 = 0;

@@ -1,0 +1,120 @@
+//! Macros for the entries of sys.rs and enums.rs, which bindings/generate/generate writes.
+
+macro_rules! constants {
+    ($($kind:ident { $($name:ident = $value:literal),* })*) => { $(
+        pub type $kind = u32;
+        $(pub const $name: $kind = $value;)*
+    )* };
+}
+
+macro_rules! handles {
+    ($($name:ident = $object:ident),*) => { $(
+        #[doc = concat!("Opaque object of [`", stringify!($name), "`].")]
+        #[repr(C)]
+        pub struct $object {
+            _opaque: [u8; 0],
+        }
+        pub type $name = *mut $object;
+    )* };
+}
+
+macro_rules! structs {
+    ($about:literal, $finish:expr; $($name:ident { $($field:ident: $kind:ty),* })*) => { $(
+        #[repr(C)]
+        #[derive(Clone, Copy)]
+        pub struct $name {
+            $(pub $field: $kind),*
+        }
+
+        impl $name {
+            #[doc = $about]
+            pub fn zeroed() -> Self {
+                // SAFETY: fields are integers, floats and nullable pointers, for which 0 is valid.
+                $finish(unsafe { core::mem::zeroed::<Self>() })
+            }
+        }
+    )* };
+}
+
+macro_rules! defaults {
+    ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ident = $init:ident($($value:expr),*);)*) => { $(
+        pub fn $name($($argument: $kind),*) -> $result {
+            let mut value = $result::zeroed();
+            // SAFETY: writes that many bytes.  On failure struct_size is 0, which every call rejects.
+            unsafe { $init(&mut value, core::mem::size_of::<$result>(), $($value),*) };
+            value
+        }
+    )* };
+}
+
+macro_rules! numbered {
+    ($($(#[$about:meta])* $name:ident { $($variant:ident = $value:literal $($of:literal)*,)* })*) => { $(
+        $(#[$about])*
+        #[non_exhaustive]
+        #[repr(u32)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs)] // names without a comment
+        pub enum $name {
+            $($(#[doc = $of])* $variant = $value,)*
+        }
+
+        impl $name {
+            /// Returns the variant with this value, or None if it is newer than this crate.
+            pub fn from_raw(raw: u32) -> Option<Self> {
+                match raw {
+                    $($value => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    )* };
+}
+
+macro_rules! flags {
+    ($($(#[$about:meta])* $name:ident { $($flag:ident = $value:literal $($of:literal)*,)* })*) => { $(
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        pub struct $name(u32);
+
+        #[allow(missing_docs)]
+        impl $name {
+            $($(#[doc = $of])* pub const $flag: Self = Self($value);)*
+
+            /// Returns the flags with these bits, as in [`sys`](crate::sys); unknown bits are kept.
+            pub const fn from_bits(bits: u32) -> Self {
+                Self(bits)
+            }
+
+            /// Returns the bits, as in [`sys`](crate::sys).
+            pub const fn bits(self) -> u32 {
+                self.0
+            }
+
+            /// Returns whether all of `flags` are set.
+            pub const fn contains(self, flags: Self) -> bool {
+                self.0 & flags.0 == flags.0
+            }
+        }
+
+        impl std::ops::BitOr for $name {
+            type Output = Self;
+            fn bitor(self, flags: Self) -> Self {
+                Self(self.0 | flags.0)
+            }
+        }
+
+        impl std::ops::BitOrAssign for $name {
+            fn bitor_assign(&mut self, flags: Self) {
+                self.0 |= flags.0;
+            }
+        }
+
+        impl std::ops::Sub for $name {
+            type Output = Self;
+            /// Returns `self` without `flags`.
+            fn sub(self, flags: Self) -> Self {
+                Self(self.0 & !flags.0)
+            }
+        }
+    )* };
+}
