@@ -7,7 +7,7 @@ from setuptools import Distribution, setup
 from wheel.bdist_wheel import bdist_wheel
 
 PACKAGE = pathlib.Path(__file__).parent / "mpcore"
-NUMBERS = re.findall(r"(?m)^MP_VERSION_(?:MAJOR|MINOR|PATCH) = (\d+)$", (PACKAGE / "_sys.py").read_text())
+NUMBERS = re.findall(r"\bMP_VERSION_(?:MAJOR|MINOR|PATCH) = (\d+)", (PACKAGE / "_sys.py").read_text())
 
 
 class WithLibrary(Distribution):

@@ -9,7 +9,7 @@ import os
 import pathlib
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Type, TypeVar, Union
 
-from . import _sys
+from . import _abi, _sys
 
 SONAME = f"libmpcore.so.{_sys.MP_VERSION_MAJOR}"
 
@@ -217,7 +217,7 @@ def array_of(name: str, kind: Any, values: Sequence[Any]) -> Any:
         raise TypeError(f"{name}: {error}") from None
     if kind is not ctypes.c_float and list(array) != list(values):
         i = next(i for i, (got, value) in enumerate(zip(array, values)) if got != value)
-        raise _sys._range_error(f"{name}[{i}]", values[i], kind)
+        raise _abi._range_error(f"{name}[{i}]", values[i], kind)
     return array
 
 
