@@ -49,7 +49,8 @@ def joined(declarations, indent: str) -> str:
 
 
 def ended(block: str, indent: str, end: str) -> str:
-    """Adds the end statement, on the last line of the block if possible; joins two lines that fit on one."""
+    """Adds the end statement, on the last line of the block if possible; joins two lines that fit
+    on one."""
     lines = block.splitlines()
     if len(lines) == 2 and "&" not in block and len(f"{lines[0]}; {lines[1].strip()}; {end}") <= text.WIDTH:
         return f"{lines[0]}; {lines[1].strip()}; {end}\n"

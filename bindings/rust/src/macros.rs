@@ -40,7 +40,7 @@ macro_rules! defaults {
     ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ident = $init:ident($($value:expr),*);)*) => { $(
         pub fn $name($($argument: $kind),*) -> $result {
             let mut value = $result::zeroed();
-            // SAFETY: writes that many bytes.  On failure struct_size is 0, which every call rejects.
+            // SAFETY: writes that many bytes.  On failure struct_size is 0, which calls reject.
             unsafe { $init(&mut value, core::mem::size_of::<$result>(), $($value),*) };
             value
         }
