@@ -240,6 +240,7 @@ mp_status_t mp_dropout(mp_context_t context, const mp_dropout_desc_t *desc, cons
     mp::require_device(y, "y", mp_dtype_size(d.dtype));
     const mp::Region written = mp::dense_region(y, "y", d.count, d.dtype);
     mp::require_apart_or_same(written, mp::dense_region(x, "x", d.count, d.dtype));
+    mp::require_apart(written, mp::dense_region(offset, "offset"));
     mp::require_stats_apart(of_y, mp::kStatsArgument, {written});
     c.backend.dropout(c.device, {.desc = d, .offset = offset, .x = x, .y = y, .stats = of_y},
                       stream);
