@@ -152,33 +152,11 @@ static void test_tensors_of_passes(void) {
       TENSOR(q_ends, at(kEnds), wrong),
       TENSOR(kv_ends, at(kEnds), wrong),
   };
-  const struct field_case of_forward[] = {
-      TENSOR(o, at(kQ + 16), wrong), TENSOR(o, at(kK), wrong),
-      TENSOR(o, at(kV + 64), wrong), TENSOR(o, at(kLengths), wrong),
-      TENSOR(o, at(kSinks), wrong),  TENSOR(o, at(kOffset), wrong),
-      TENSOR(o, at(kLse), wrong),    TENSOR(lse, at(kV + 124), wrong),
-  };
-  const struct field_case of_backward[] = {
-      TENSOR(stats.amax, at(kStats), wrong),
-      TENSOR(dq, at(kQ), wrong),
-      TENSOR(dq, at(kDo), wrong),
-      TENSOR(dk, at(kDq + 64), wrong),
-      TENSOR(dv, at(kDk), wrong),
-      TENSOR(dv, at(kO), wrong),
-      TENSOR(dv, at(kWorkspace), wrong),
-      TENSOR(dsinks, at(kDv), wrong),
-      TENSOR(dsinks, at(kSinks), wrong),
-      TENSOR(stats.amax, at(kDv), wrong),
-      TENSOR(stats.amax, at(kSinks), wrong),
-      TENSOR(stats.found_inf, at(kLse), wrong),
-  };
   struct subject subject = {"mp_attention_forward", "tensors", sizeof(mp_attention_tensors_t),
                             init_tensors, forward_of};
-  CHECK_FIELDS(&subject, of_both);
-  CHECK_STRUCT(&subject, of_forward);
+  CHECK_STRUCT(&subject, of_both);
   subject.function = "mp_attention_backward", subject.call = backward_of;
-  CHECK_FIELDS(&subject, of_both);
-  CHECK_STRUCT(&subject, of_backward);
+  CHECK_STRUCT(&subject, of_both);
 }
 
 static void test_calls(void) {
@@ -245,17 +223,13 @@ static void test_kernels(void) {
   const struct subject subject = {"mp_attention_kernel_info", "desc", sizeof(mp_attention_desc_t),
                                   init_desc, call_kernel_info};
   check_struct_size(&subject);
-  FAILS(mp_attention_kernel_info, (NULL, &d, 0, &info), MP_ERROR_INVALID_ARGUMENT, "context");
-  FAILS(mp_attention_kernel_info, (context, NULL, 0, &info), MP_ERROR_INVALID_ARGUMENT, "desc");
   FAILS(mp_attention_kernel_info, (context, &d, -1, &info), MP_ERROR_INVALID_ARGUMENT, "index");
-  FAILS(mp_attention_kernel_info, (context, &d, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "info");
   FAILS(mp_attention_kernel_info, (context, &d, 2, &info), MP_ERROR_NOT_FOUND, "index");
   WORKS(mp_attention_kernel_info(context, &d, 1, &info));
   check(info.reason == NULL && info.workspace_bytes == kBytes,
         "mp_attention_kernel_info: a kernel that is supported");
   char text[4];
   size_t bytes = sizeof text;
-  FAILS(mp_attention_explain, (context, &d, text, NULL), MP_ERROR_INVALID_ARGUMENT, "bytes");
   FAILS(mp_attention_explain, (context, &d, text, &bytes), MP_ERROR_WORKSPACE_TOO_SMALL, "bytes");
   check(bytes > sizeof text, "mp_attention_explain: the required size");
   FAILS(mp_attention_set_kernel, (NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "context");

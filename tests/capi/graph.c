@@ -116,24 +116,14 @@ static void check_node(const struct node_case *c) {
 static void test_nodes(void) {
   const int32_t good[] = {x, w, b};
   const mp_graph_attribute_t nameless = mp_graph_int(NULL, 0);
-  FAILS(mp_graph_add_node, (NULL, "Linear", "n", good, 3, NULL, 0, outputs, 1),
-        MP_ERROR_INVALID_ARGUMENT, "graph");
-  FAILS(mp_graph_add_node, (graph, NULL, "n", good, 3, NULL, 0, outputs, 1),
-        MP_ERROR_INVALID_ARGUMENT, "op_type");
   FAILS(mp_graph_add_node, (graph, "linear", "n", good, 3, NULL, 0, outputs, 1), MP_ERROR_NOT_FOUND,
         "op_type");
   FAILS(mp_graph_add_node, (graph, "LinearBackpropInput", "n", good, 2, NULL, 0, outputs, 1),
         MP_ERROR_NOT_FOUND, "op_type");
-  FAILS(mp_graph_add_node, (graph, "Linear", NULL, good, 3, NULL, 0, outputs, 1),
-        MP_ERROR_INVALID_ARGUMENT, "name");
-  FAILS(mp_graph_add_node, (graph, "Linear", "n", NULL, 3, NULL, 0, outputs, 1),
-        MP_ERROR_INVALID_ARGUMENT, "inputs");
   FAILS(mp_graph_add_node, (graph, "Linear", "n", good, 1, NULL, 0, outputs, 1),
         MP_ERROR_INVALID_ARGUMENT, "num_inputs");
   FAILS(mp_graph_add_node, (graph, "Linear", "n", good, 4, NULL, 0, outputs, 1),
         MP_ERROR_INVALID_ARGUMENT, "num_inputs");
-  FAILS(mp_graph_add_node, (graph, "Linear", "n", good, 3, NULL, 0, NULL, 1),
-        MP_ERROR_INVALID_ARGUMENT, "outputs");
   FAILS(mp_graph_add_node, (graph, "Linear", "n", good, 3, NULL, 0, outputs, 0),
         MP_ERROR_INVALID_ARGUMENT, "num_outputs");
   FAILS(mp_graph_add_node, (graph, "Linear", "n", good, 3, NULL, 0, outputs, 2),

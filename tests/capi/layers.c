@@ -12,8 +12,6 @@ static void test_layout(void) {
 #define LAYOUT_FAILS(arguments, status, argument)      \
   FAILS(mp_nchw_to_nhwc, arguments, status, argument); \
   FAILS(mp_nhwc_to_nchw, arguments, status, argument)
-  LAYOUT_FAILS((NULL, 1, 3, 4, 5, src, MP_FP16, dst, MP_FP32, NULL), MP_ERROR_INVALID_ARGUMENT,
-               "context");
   LAYOUT_FAILS((context, -1, 3, 4, 5, src, MP_FP16, dst, MP_FP32, NULL), MP_ERROR_INVALID_ARGUMENT,
                "n");
   LAYOUT_FAILS((context, 1, -3, 4, 5, src, MP_FP16, dst, MP_FP32, NULL), MP_ERROR_INVALID_ARGUMENT,
@@ -30,15 +28,7 @@ static void test_layout(void) {
                MP_ERROR_INVALID_ARGUMENT, "dtype_src");
   LAYOUT_FAILS((context, 1, 3, 4, 5, src, MP_FP16, dst, MP_INT32, NULL), MP_ERROR_INVALID_ARGUMENT,
                "dtype_dst");
-  LAYOUT_FAILS((context, 1, 3, 4, 5, NULL, MP_FP16, dst, MP_FP32, NULL), MP_ERROR_INVALID_ARGUMENT,
-               "src");
-  LAYOUT_FAILS((context, 1, 3, 4, 5, src, MP_FP16, NULL, MP_FP32, NULL), MP_ERROR_INVALID_ARGUMENT,
-               "dst");
-  LAYOUT_FAILS((context, 1, 3, 4, 5, at(1), MP_FP16, dst, MP_FP32, NULL), MP_ERROR_MISALIGNED,
-               "src");
   LAYOUT_FAILS((context, 1, 3, 4, 5, src, MP_FP16, at(1026), MP_FP32, NULL), MP_ERROR_MISALIGNED,
-               "dst");
-  LAYOUT_FAILS((context, 1, 3, 4, 5, src, MP_FP16, src, MP_FP16, NULL), MP_ERROR_INVALID_ARGUMENT,
                "dst");
 }
 
@@ -205,9 +195,6 @@ static void test_norm_tensors(void) {
   };
   for (size_t i = 0; i < sizeof subjects / sizeof *subjects; ++i)
     CHECK_STRUCT(&subjects[i], fields);
-  const struct field_case stats[] = {
-      FIELD(mp_batchnorm_tensors_t, stats.amax, p, at(2), MP_ERROR_MISALIGNED)};
-  CHECK_FIELDS(&subjects[2], stats);
 }
 
 INIT(init_norm, mp_batchnorm_desc_t, norm_desc())

@@ -134,35 +134,14 @@ static void test_desc(void) {
 }
 
 #define TENSOR(field, v, status) FIELD(mp_norm_tensors_t, field, p, v, status)
-#define IS_NULL(field) TENSOR(field, NULL, MP_ERROR_INVALID_ARGUMENT)
-#define IS_MISALIGNED(field, address) TENSOR(field, at(address), MP_ERROR_MISALIGNED)
-#define OVERLAPS(field, address) TENSOR(field, at(address), MP_ERROR_INVALID_ARGUMENT)
 
 static const struct field_case kReserved[] = {
     FIELD(mp_norm_tensors_t, reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT)};
 
 static void test_forward_tensors(void) {
-  const struct field_case fields[] = {
-      IS_NULL(x),
-      IS_MISALIGNED(x, 1),
-      OVERLAPS(y, kX + 2),
-      OVERLAPS(y, kResidual),
-      OVERLAPS(y, kSum),
-      OVERLAPS(y, kGamma),
-      OVERLAPS(sum, kX),
-      OVERLAPS(sum, kResidual + 2),
-      OVERLAPS(sum, kBeta),
-      OVERLAPS(mean, kX),
-      OVERLAPS(mean, kY),
-      OVERLAPS(mean, kRstd),
-      OVERLAPS(rstd, kSum),
-      OVERLAPS(rstd, kGamma),
-      OVERLAPS(rstd, kOffset),
-  };
   struct subject subject = {"mp_norm_forward", "tensors", sizeof(mp_norm_tensors_t), init_tensors,
                             forward_with_tensors};
-  CHECK_FIELDS(&subject, kReserved);
-  CHECK_STRUCT(&subject, fields);
+  CHECK_STRUCT(&subject, kReserved);
   const struct field_case rms[] = {TENSOR(beta, at(kBeta), MP_ERROR_INVALID_ARGUMENT)};
   subject.init = init_rms, subject.call = forward_rms;
   CHECK_FIELDS(&subject, rms);
@@ -180,36 +159,10 @@ static void test_forward_tensors(void) {
 }
 
 static void test_backward_tensors(void) {
-  const struct field_case fields[] = {
-      OVERLAPS(dx, kDy + 2),
-      OVERLAPS(dx, kSum),
-      OVERLAPS(dx, kDsum),
-      OVERLAPS(dx, kDresidual),
-      OVERLAPS(dx, kGamma),
-      OVERLAPS(dresidual, kDsum + 2),
-      OVERLAPS(dresidual, kDy),
-      OVERLAPS(dresidual, kRstd),
-      OVERLAPS(dgamma, kDbeta),
-      OVERLAPS(dgamma, kGamma),
-      OVERLAPS(dgamma, kDx),
-      OVERLAPS(dbeta, kDresidual),
-      OVERLAPS(dbeta, kMean),
-      OVERLAPS(stats.found_inf, kDx),
-      OVERLAPS(stats.amax, kDgamma),
-      OVERLAPS(stats.amax, kGamma),
-      OVERLAPS(stats.found_inf, kRstd),
-      OVERLAPS(stats.amax, kWorkspace),
-      OVERLAPS(mean, kWorkspace),
-  };
   struct subject subject = {"mp_norm_backward", "tensors", sizeof(mp_norm_tensors_t), init_tensors,
                             backward_with_tensors};
-  CHECK_FIELDS(&subject, kReserved);
-  CHECK_STRUCT(&subject, fields);
+  CHECK_STRUCT(&subject, kReserved);
   const struct field_case without_residual[] = {
-      IS_NULL(x),
-      IS_MISALIGNED(x, 1),
-      IS_NULL(dx),
-      OVERLAPS(dx, kX),
       TENSOR(residual, at(kResidual), MP_ERROR_INVALID_ARGUMENT),
       TENSOR(dresidual, at(kDresidual), MP_ERROR_INVALID_ARGUMENT),
   };

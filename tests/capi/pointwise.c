@@ -119,7 +119,6 @@ static void test_pointers(void) {
   FAILS(mp_pointwise, (context, &d, a, y, y, NULL, NULL), wrong,
         "rows_b = 5 must be 0 or at least rows = 6 if y = b");
   WORKS(mp_pointwise(context, &d, a, b, y, NULL, NULL));
-  FAILS(mp_pointwise, (context, &d, a, at(kY - 2), y, NULL, NULL), wrong, "y");
   d.rows_b = 2; /* the third row of b is not read */
   WORKS(mp_pointwise(context, &d, a, at(kY - 2 * 2 * kColumns), y, NULL, NULL));
   d.rows_b = kRows;
@@ -183,7 +182,6 @@ static void check_sum_desc(const char *function, mp_status_t (*call_it)(void *))
 }
 
 static void test_column_sum(void) {
-  const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT, misaligned = MP_ERROR_MISALIGNED;
   mp_column_sum_desc_t d = sum_desc();
   size_t bytes = 0;
   check_sum_desc("mp_column_sum", call_sum);
@@ -191,7 +189,6 @@ static void test_column_sum(void) {
   reset();
   WORKS(mp_column_sum_workspace_size(context, &d, &bytes));
   void *const x = at(kA), *const y = at(kSum), *const space = at(kWorkspace);
-  FAILS(mp_column_sum, (context, &d, x, at(kA + 64), NULL, space, bytes, NULL), wrong, "sum");
   FAILS(mp_column_sum, (context, &d, x, y, NULL, space, bytes - 1, NULL),
         MP_ERROR_WORKSPACE_TOO_SMALL, "workspace_bytes");
   mp_epilogue_t e = mp_epilogue_default();
@@ -200,9 +197,6 @@ static void test_column_sum(void) {
   e = mp_epilogue_default();
   e.dbias = at(kB);
   check_failure("dbias", "mp_column_sum", sum(&d, &e), MP_ERROR_UNSUPPORTED, "dbias");
-  e = mp_epilogue_default();
-  e.stats.amax = at(kB + 1);
-  check_failure("amax", "mp_column_sum", sum(&d, &e), misaligned, "amax");
   d.columns = d.ld = 0;
   WORKS(mp_column_sum(context, &d, NULL, NULL, NULL, NULL, 0, NULL));
   d = sum_desc();

@@ -274,99 +274,24 @@ static void test_bytes(void) {
 
 /* ---------------------------------------------------------------- pointers */
 
-/** A pointer of the tensors, and the passes that require or support it; other passes ignore it. */
-static const struct pointer_case {
-  const char *name;
-  size_t member;
-  size_t misaligned; /**< offset */
-  int required, optional;
-} pointers[] = {
-#define POINTER(name, misaligned, required, optional) \
-  { #name, offsetof(mp_rnn_tensors_t, name), misaligned, required, optional }
-    POINTER(lengths, 2, 0, kAll),
-    POINTER(dropout_offset, 4, 0, kKeeps),
-    POINTER(x, 1, kForward | kGrads, 0),
-    POINTER(h0, 1, 0, kAll),
-    POINTER(c0, 2, 0, kUsesWeights),
-    POINTER(y, 1, kForward, 0),
-    POINTER(hn, 1, 0, kForward),
-    POINTER(cn, 2, 0, kForward),
-    POINTER(reserve, 128, kKeeps, 0),
-    POINTER(dy, 1, kData, 0),
-    POINTER(dhn, 1, 0, kData),
-    POINTER(dcn, 2, 0, kData),
-    POINTER(dx, 1, 0, kData),
-    POINTER(dh0, 1, 0, kData),
-    POINTER(dc0, 2, 0, kData),
-    POINTER(stats.found_inf, 2, 0, kData | kGrads),
-    POINTER(stats.amax, 2, 0, kGrads),
-};
-
-static void set_pointer(const struct pointer_case *p, void *value) {
-  memcpy((char *)&args.tensors + p->member, &value, sizeof value);
-}
-
+/** tests/support/calls/test_arguments.cpp checks each pointer alone. */
 static void test_pointers(void) {
-  char what[64];
-  for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++) {
-    const struct pointer_case *p = &pointers[i];
-    set_arguments();
-    set_pointer(p, NULL);
-    snprintf(what, sizeof what, "%s = NULL", p->name);
-    fail(p->required, what, MP_ERROR_INVALID_ARGUMENT, p->name);
-    work(kAll & ~p->required, what);
-    set_pointer(p, at(p->misaligned));
-    snprintf(what, sizeof what, "%s is misaligned", p->name);
-    fail(p->required | p->optional, what, MP_ERROR_MISALIGNED, p->name);
-    set_pointer(p, at(1));
-    snprintf(what, sizeof what, "%s is ignored", p->name);
-    work(kAll & ~(p->required | p->optional), what);
-  }
+  mp_rnn_tensors_t *t = &args.tensors;
   set_arguments();
-  for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++)
-    if (pointers[i].required == 0) set_pointer(&pointers[i], NULL);
+  t->h0 = t->dhn = t->hn = t->dh0 = t->dx = NULL;
+  t->c0 = t->dcn = t->cn = t->dc0 = NULL;
+  t->stats.found_inf = t->stats.amax = NULL;
   for (size_t i = 0; i < kWeights; i++) MP_INIT_STRUCT(&args.grads[i]);
   work(kAll, "without optional tensors");
 
   set_arguments();
   args.desc.cell = MP_RNN_GRU;
-  args.tensors.c0 = args.tensors.dcn = at(1);
-  args.tensors.cn = args.tensors.dc0 = at(1);
+  t->c0 = t->dcn = t->cn = t->dc0 = at(1);
   work(kAll, "tensors of MP_RNN_LSTM are ignored by other cells");
   set_arguments();
   args.desc.dtype = MP_FP32;
-  args.tensors.x = at(2);
+  t->x = at(2);
   fail(kForward | kGrads, "2-byte aligned fp32", MP_ERROR_MISALIGNED, "x");
-
-  set_arguments();
-  args.workspace = NULL;
-  fail(kAll, "workspace = NULL", MP_ERROR_INVALID_ARGUMENT, "workspace");
-  args.workspace = at(kWorkspace - 128);
-  fail(kAll, "workspace is misaligned", MP_ERROR_MISALIGNED, "workspace");
-  set_arguments();
-  args.tensors.weights = NULL;
-  fail(kUsesWeights, "weights = NULL", MP_ERROR_INVALID_ARGUMENT, "weights");
-  work(kGrads, "weights = NULL");
-  set_arguments();
-  args.tensors.weight_grads = NULL;
-  fail(kGrads, "weight_grads = NULL", MP_ERROR_INVALID_ARGUMENT, "weight_grads");
-  work(kUsesWeights, "weight_grads = NULL");
-
-  set_arguments();
-  for (size_t i = 0; i < kPasses; i++) {
-    const struct pass *p = &passes[i];
-    const mp_rnn_desc_t *d = &args.desc;
-    const mp_rnn_tensors_t *t = &args.tensors;
-    check_failure("context = NULL", p->function,
-                  p->call(NULL, d, t, args.workspace, args.workspace_bytes, NULL),
-                  MP_ERROR_INVALID_ARGUMENT, "context");
-    check_failure("desc = NULL", p->function,
-                  p->call(context, NULL, t, args.workspace, args.workspace_bytes, NULL),
-                  MP_ERROR_INVALID_ARGUMENT, "desc");
-    check_failure("tensors = NULL", p->function,
-                  p->call(context, d, NULL, args.workspace, args.workspace_bytes, NULL),
-                  MP_ERROR_INVALID_ARGUMENT, "tensors");
-  }
 }
 
 /** Checks a pointer in a host array that is NULL or misaligned. */

@@ -111,9 +111,7 @@ static void test_statistics(mp_tensor_list_t list, mp_tensor_list_t holes) {
   FAILS(mp_inspect, (holes, at(2048), NULL, NULL), bad, "data[2]");
   WORKS(mp_inspect(list, at(2048), at(2112), NULL));
 
-  FAILS(mp_amax, (NULL, at(2048), NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "list");
   FAILS(mp_amax, (list, NULL, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "amax");
-  FAILS(mp_amax, (list, at(2050), NULL, NULL), MP_ERROR_MISALIGNED, "amax");
   FAILS(mp_amax, (list, NULL, at(2050), NULL), MP_ERROR_MISALIGNED, "per_tensor");
   FAILS(mp_amax, (holes, at(2048), NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "data[2]");
 
@@ -123,18 +121,6 @@ static void test_statistics(mp_tensor_list_t list, mp_tensor_list_t holes) {
   mp_stats_outputs_t outputs;
   MP_INIT_STRUCT(&outputs);
   FAILS(mp_tensor_stats, (list, &outputs, NULL), bad, "all pointers are NULL");
-#define MISPLACED(field)                                                                       \
-  outputs.field = at(2050);                                                                    \
-  FAILS(mp_tensor_stats, (list, &outputs, NULL), MP_ERROR_MISALIGNED, "outputs->" #field " "); \
-  outputs.field = NULL
-  MISPLACED(found_inf);
-  MISPLACED(amax);
-  MISPLACED(tensor_amax);
-  MISPLACED(norm);
-  MISPLACED(tensor_norm);
-  MISPLACED(report);
-  MISPLACED(tensor_reports);
-#undef MISPLACED
   outputs.norm = at(2048);
   FAILS(mp_tensor_stats, (holes, &outputs, NULL), bad, "data[2]");
   outputs.reserved0 = 1;

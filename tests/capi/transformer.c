@@ -101,7 +101,6 @@ static void test_strided_copy(void) {
   check(d.alpha == 1.0f && d.beta == 0.0f && d.rank == 0, "one element is copied");
   d = copy_desc();
   void *const x = at(kX), *const y = at(kY);
-  FAILS(mp_strided_copy, (context, &d, x, x, NULL, NULL), wrong, "y");
   d.x_stride[0] = d.x_stride[1] = 0;
   WORKS(mp_strided_copy(context, &d, x, y, NULL, NULL));
   d.extent[1] = 0;
@@ -148,8 +147,6 @@ static void test_glu(void) {
   mp_glu_desc_t d = glu_desc();
   check(d.ld_x == 2 * kColumns && d.ld_y == kColumns && d.reserved0 == 0, "dense rows");
   void *const x = at(kX), *const y = at(kY);
-  FAILS(mp_glu_forward, (context, &d, x, x, NULL), wrong, "y");
-  FAILS(mp_glu_forward, (context, &d, at(kY + 94), y, NULL), wrong, "y");
   WORKS(mp_glu_forward(context, &d, at(kY + 96), y, NULL));
   d.activation = MP_ACT_DGELU;
   FAILS(mp_glu_forward, (context, &d, x, y, NULL), wrong,
@@ -223,7 +220,6 @@ static void test_rope_desc(void) {
 static void test_rope_pointers(void) {
   mp_rope_desc_t d = rope_desc();
   void *const y = at(kY);
-  FAILS(mp_rope, (context, &d, NULL, NULL, at(kY + 2), y, NULL, NULL), wrong, "y");
   WORKS(mp_rope(context, &d, NULL, NULL, y, y, NULL, NULL));
   /* The other half of the heads of a wider row. */
   d.x_row = 2 * kHeads * kHeadDim;

@@ -59,8 +59,7 @@ void *Caller::output(mp_dtype_t dtype, int64_t count) {
 }
 
 void *Caller::scratch(size_t bytes) {
-  constexpr size_t kAlignment = 256;
-  return bytes > 0 ? allocate(bytes, kAlignment, false) : nullptr;
+  return bytes > 0 ? allocate(bytes, kWorkspaceAlignment, false) : nullptr;
 }
 
 // ------------------------------------------------------------------------- calls

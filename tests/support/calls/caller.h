@@ -85,11 +85,13 @@ class Caller {
       if (handle != untouched) complain("wrote its new object though it failed");
     });
   }
-  /// Returns the workspace whose size the function writes to its last argument.
+  /// Returns the workspace whose size the function writes to its last argument; also if the call
+  /// does not require any, since it checks the pointer.
   template <class Function, class... Arguments>
   Workspace workspace(const char *name, const Function &function, const Arguments &...given) {
     size_t bytes = 0;
     call(name, function, given..., &bytes);
+    if (bytes == 0) bytes = kWorkspaceAlignment;
     return {scratch(bytes), bytes};
   }
   /// Records the text that the function writes to its last two arguments.
@@ -166,6 +168,7 @@ class Caller {
     size_t alignment;  ///< alignment that calls require: of an element or a workspace
     bool is_output;
   };
+  static constexpr size_t kWorkspaceAlignment = 256;
   const std::vector<Block> &blocks() const { return blocks_; }
 
   mp_context_t context_;

@@ -122,6 +122,17 @@ void multiply_in_a_pipeline(Caller &c) {
   }
 }
 
+/// Adds C, without an epilogue, by which the other rows check A, B and C a second time.
+void multiply_and_add(Caller &c) {
+  constexpr int64_t kSize = 24, kCount = kSize * kSize;
+  mp_gemm_desc_t desc = mp_gemm_desc_default(kSize, kSize, kSize, MP_FP16, MP_FP32);
+  desc.beta = 1.0f;
+  const Workspace w = WORKSPACE(c, mp_gemm_workspace_size, c.context(), &desc, nullptr);
+  void *const a = c.input(MP_FP16, kCount), *const b = c.input(MP_FP16, kCount);
+  void *const sum = c.input(MP_FP32, kCount), *const d = c.output(MP_FP32, kCount);
+  CALL(c, mp_gemm, c.context(), &desc, a, b, sum, d, nullptr, w.data, w.bytes, nullptr);
+}
+
 void multiply_batched(Caller &c) {
   constexpr int32_t kItems = 3;
   constexpr int64_t kSize = 24, kCount = kSize * kSize;
@@ -230,6 +241,7 @@ void convolve(Caller &c, mp_dtype_t dtype, mp_conv_op_t op) {
 Catalogue product_calls() {
   Catalogue calls = {{"product in a pipeline", multiply_in_a_pipeline},
                      {"plans and kernels", explain_products},
+                     {"gemm that adds C", multiply_and_add},
                      {"gemm_batched", multiply_batched},
                      {"gemm_grouped", multiply_grouped}};
   for (const Product &p : kProducts) {

@@ -1,5 +1,6 @@
 // Wrong pointers in every call of the catalogue: each pointer, argument or in a struct, is NULL
-// once, and each device pointer misaligned once, by half of the required alignment.
+// once, and each device pointer misaligned once, by half of the required alignment.  Memory that a
+// call writes overlaps each other argument in three ways.
 //
 // Such a call must return the documented status, name the function and the argument, log the
 // message once, and write nothing.  Optional pointers must be accepted if NULL, and ignored
@@ -114,16 +115,67 @@ constexpr Exceptions kExceptions[] = {
      ""},
 };
 
+/// Arguments that must not overlap other arguments, as documented in the headers.
+struct Writes {
+  std::string_view function;
+  std::string_view written;         ///< in addition to kWrittenByAll
+  std::string_view in_place;        ///< pairs WRITTEN=READ that may have the same address
+  bool may_measure_inputs = false;  ///< statistics may overlap arguments that are only read
+};
+constexpr std::string_view kStatistics = "stats.amax stats.found_inf";
+constexpr std::string_view kWrittenByAll =
+    "workspace stats.amax stats.found_inf epilogue.aux epilogue.dbias epilogue.stats.amax "
+    "epilogue.stats.found_inf";
+constexpr Writes kWrites[] = {
+    {"mp_attention_backward", "dq dk dv dsinks", ""},
+    {"mp_attention_forward", "o lse", ""},
+    {"mp_batchnorm_backward", "dx dgamma dbeta", "dx=x dx=dy", true},
+    {"mp_batchnorm_forward_inference", "y", "y=x"},
+    {"mp_batchnorm_forward_training", "y running_mean running_var saved_mean saved_inv_std", "y=x"},
+    {"mp_cast", "dst", ""},
+    {"mp_column_sum", "sum", ""},
+    {"mp_conv2d_dgrad", "dx", ""},
+    {"mp_conv2d_fprop", "y", ""},
+    {"mp_conv2d_wgrad", "dfilter", ""},
+    {"mp_dropout", "y", "y=x", true},
+    {"mp_embedding_backward", "dtable", "", true},
+    {"mp_embedding_forward", "out", ""},
+    {"mp_gemm", "D", "D=C"},
+    {"mp_gemm_grouped", "items.D", ""},
+    {"mp_gemm_ragged", "D", ""},
+    {"mp_glu_backward", "dx", "dx=x", true},
+    {"mp_glu_forward", "y", ""},
+    {"mp_linear_xent", "row_loss lse loss correct dx dw dbias", "dx=x"},
+    {"mp_loss", "element_loss loss dprediction", "dprediction=prediction", true},
+    {"mp_nchw_to_nhwc", "dst", ""},
+    {"mp_nhwc_to_nchw", "dst", ""},
+    {"mp_norm_backward", "dx dresidual dgamma dbeta", "dx=dy dresidual=dsum"},
+    {"mp_norm_forward", "y sum mean rstd", "y=x sum=residual"},
+    {"mp_pointwise", "y", "y=a y=b", true},
+    {"mp_pool2d_backward", "dx", "", true},
+    {"mp_pool2d_forward", "y index", ""},
+    {"mp_rope", "y", "y=x", true},
+    {"mp_softmax_backward", "dx", "dx=y dx=dy", true},
+    {"mp_softmax_forward", "y", "y=x"},
+    {"mp_softmax_xent", "row_loss lse loss correct dx", "dx=x", true},
+    {"mp_strided_copy", "y", "", true},
+    {"mp_sum_rows", "sum", "", true},
+    {"mp_xent_count", "count", ""},
+};
+
 /// Functions that zero their outputs on error, as documented.
 const std::set<std::string> kZeroOutputs = {"mp_optimizer_desc_from_name",
                                             "mp_scaler_config_from_name"};
 
+/// Returns whether a list, separated by spaces, has the item.
+bool has(std::string_view list, std::string_view item) {
+  return (" " + std::string(list) + " ").find(" " + std::string(item) + " ") != std::string::npos;
+}
+
 bool has_exception(std::string_view function, std::string_view path,
                    std::string_view Exceptions::*column) {
   return std::ranges::any_of(kExceptions, [&](const Exceptions &row) {
-    return (row.function.empty() || row.function == function) &&
-           (" " + std::string(row.*column) + " ").find(" " + std::string(path) + " ") !=
-               std::string::npos;
+    return (row.function.empty() || row.function == function) && has(row.*column, path);
   });
 }
 
@@ -187,28 +239,67 @@ class WrongPointers : public Caller {
         kFunctions, [&](const Function &f) { return std::string_view(f.name) == name; });
     if (function == std::end(kFunctions)) return;  // allocates or reads the data of the test
     const Subject subject = {*function, addresses, body, put_back};
+    std::vector<Pointer> pointers;
     for (size_t i = 0; i < addresses.size(); ++i) {
       const Parameter &p = function->parameters.at(i);
       if (!p.is_pointer) continue;
-      replace(subject, {addresses[i], p.name, p.name});
-      char *copy = nullptr;
-      std::memcpy(&copy, addresses[i], sizeof copy);
+      pointers.push_back({addresses[i], p.name, p.name});
+      char *const copy = value_of(pointers.back());
       if (copy == nullptr || block_of(copy) != nullptr) continue;
       const std::string prefix =
           std::string_view(p.name) == "tensors" ? "" : std::string(p.name) + ".";
       for (const Struct &s : kStructs)
         if (std::string_view(s.name) == p.struct_name)
           for (const Member &m : s.pointers)
-            replace(subject, {copy + m.offset, prefix + m.name, m.name});
+            pointers.push_back({copy + m.offset, prefix + m.name, m.name});
     }
+    for (const Pointer &pointer : pointers) replace(subject, pointer);
+    for (const Writes &row : kWrites)
+      for (const Pointer &written : pointers)
+        for (const Pointer &other : pointers)
+          if (row.function == name) overlap(subject, row, written, other);
+  }
+
+  /// Moves `other` into memory that the call writes: to its address, to its last element, and to
+  /// where only the last element of `other` is in it.
+  void overlap(const Subject &subject, const Writes &writes, const Pointer &written,
+               const Pointer &other) {
+    const auto is_written = [&](const Pointer &pointer) {
+      return has(writes.written, pointer.path) || has(kWrittenByAll, pointer.path);
+    };
+    const Block *const out = block_of(value_of(written)), *const in = block_of(value_of(other));
+    if (!is_written(written) || out == nullptr || in == nullptr || out == in) return;
+    if (writes.may_measure_inputs && has(kStatistics, written.path) && !is_written(other)) return;
+    for (const Pointer *pointer : {&written, &other})
+      if (has_exception(writes.function, pointer->path, &Exceptions::ignored) &&
+          status_with(subject, *pointer, value_of(*pointer) + 1) == MP_SUCCESS)
+        return;
+    auto *const begin = static_cast<char *>(out->data);
+    const auto aligned = [&](char *address) {  // rounds down
+      return address - reinterpret_cast<uintptr_t>(address) % in->alignment;
+    };
+    const std::string how = " overlaps " + written.path + ": ";
+    if (!has(writes.in_place, written.path + "=" + other.path)) {
+      if (!expect_failure(subject, other, begin, MP_ERROR_INVALID_ARGUMENT, how)) return;
+    } else if (status_with(subject, other, begin) != MP_SUCCESS) {
+      note(subject, other, how, std::string("may be the same: ") + mp_last_error());
+    }
+    for (char *const place :
+         {aligned(begin + out->bytes - 1), aligned(begin - in->bytes + in->alignment)})
+      if (place != begin) expect_failure(subject, other, place, MP_ERROR_INVALID_ARGUMENT, how);
+  }
+  static char *value_of(const Pointer &pointer) {
+    char *value = nullptr;
+    std::memcpy(&value, pointer.address, sizeof value);
+    return value;
   }
 
   /// Makes the call with other values of the pointer.
   void replace(const Subject &subject, const Pointer &pointer) {
-    char *good = nullptr;
-    std::memcpy(&good, pointer.address, sizeof good);
+    char *const good = value_of(pointer);
     if (good == nullptr) return;
     const std::string_view function = subject.function.name;
+    constexpr const char *kNull = " = NULL: ", *kMisaligned = " is misaligned: ";
     const Block *const block = block_of(good);
     const bool has_alignment =
         block != nullptr && block->alignment > 1 && !function.starts_with("mp_mem");
@@ -217,24 +308,24 @@ class WrongPointers : public Caller {
     if (has_exception(function, pointer.path, &Exceptions::ignored) &&
         status_with(subject, pointer, nullptr) == MP_SUCCESS) {
       if (status_with(subject, pointer, misaligned) != MP_SUCCESS)
-        note(subject, pointer, misaligned, std::string("is not ignored: ") + mp_last_error());
+        note(subject, pointer, kMisaligned, std::string("is not ignored: ") + mp_last_error());
       needed_.insert(key);
       return;
     }
     const bool is_optional = has_exception(function, pointer.path, &Exceptions::optional);
     if (!is_optional)
-      expect_failure(subject, pointer, nullptr, MP_ERROR_INVALID_ARGUMENT);
+      expect_failure(subject, pointer, nullptr, MP_ERROR_INVALID_ARGUMENT, kNull);
     else if (!needed_.contains(key) &&
              status_with(subject, pointer, nullptr) != MP_ERROR_INVALID_ARGUMENT)
       needed_.insert(key);
-    if (has_alignment) expect_failure(subject, pointer, misaligned, MP_ERROR_MISALIGNED);
+    if (has_alignment)
+      expect_failure(subject, pointer, misaligned, MP_ERROR_MISALIGNED, kMisaligned);
   }
 
   /// Makes the call with the pointer `bad`, and then restores the pointer.
   mp_status_t status_with(const Subject &subject, const Pointer &pointer, char *bad) {
-    char *good = nullptr, *handle = nullptr, *before = nullptr;
+    char *const good = value_of(pointer), *handle = nullptr, *before = nullptr;
     const bool creates = std::string_view(subject.function.name).ends_with("_create");
-    std::memcpy(&good, pointer.address, sizeof good);
     if (creates) {
       std::memcpy(&handle, subject.addresses[0], sizeof handle);
       std::memcpy(&before, handle, sizeof before);
@@ -262,27 +353,30 @@ class WrongPointers : public Caller {
     if (function == "mp_optimizer_create") mp_optimizer_destroy(value(mp_optimizer_t{}));
   }
 
-  void note(const Subject &subject, const Pointer &pointer, const char *bad,
+  /// @param how  the change of the pointer, as in " = NULL: "
+  void note(const Subject &subject, const Pointer &pointer, const std::string &how,
             const std::string &why) {
-    findings += std::string(subject.function.name) + ": " + pointer.path +
-                (bad == nullptr ? " = NULL: " : " is misaligned: ") + why + "\n";
+    findings += std::string(subject.function.name) + ": " + pointer.path + how + why + "\n";
   }
 
-  void expect_failure(const Subject &subject, const Pointer &pointer, char *bad,
-                      mp_status_t wanted) {
+  bool expect_failure(const Subject &subject, const Pointer &pointer, char *bad, mp_status_t wanted,
+                      const std::string &how) {
     const std::vector<Bytes> before = contents(subject, pointer);
     const mp_status_t got = status_with(subject, pointer, bad);
     const std::string message = got == MP_SUCCESS ? "" : mp_last_error();
     const std::string function = subject.function.name;
-    const auto find = [&](const std::string &why) { note(subject, pointer, bad, why); };
-    if (got != wanted)
-      return find(std::string("returned ") + mp_status_string(got) + ": " + message);
+    if (got != wanted) {
+      note(subject, pointer, how,
+           std::string("returned ") + mp_status_string(got) + ": " + message);
+      return false;
+    }
     if (!message.starts_with(function + ": ") ||
         !has_word(message.substr(function.size()), pointer.name))
-      find("message " + message);
-    if (log_.errors != 1 || log_.last != message) find("is not logged once");
+      note(subject, pointer, how, "message " + message);
+    if (log_.errors != 1 || log_.last != message) note(subject, pointer, how, "is not logged once");
     if (contents(subject, pointer) != before && !kZeroOutputs.contains(function))
-      find("has written an output");
+      note(subject, pointer, how, "has written an output");
+    return true;
   }
 
   /// Returns the device memory that contains the address, NULL for host memory.
@@ -335,7 +429,7 @@ std::string unneeded_exceptions(const std::set<std::string> &needed) {
 
 }  // namespace
 
-TEST_CASE("arguments: a NULL or misaligned pointer is named and nothing is written",
+TEST_CASE("arguments: a NULL, misaligned or overlapping pointer is named and nothing is written",
           "[arguments]") {
   Log log;
   mp_set_log_callback(Log::add, &log, MP_LOG_ERROR);
@@ -351,7 +445,7 @@ TEST_CASE("arguments: a NULL or misaligned pointer is named and nothing is writt
   }
   quiet_log();
   expect_none(findings + unneeded_exceptions(needed), "");
-  CHECK(checks > 500);
+  CHECK(checks > 5000);
   for (const Function &function : kFunctions) {
     CAPTURE(function.name);
     CHECK(called.contains(function.name) != kNotCalled.contains(function.name));
