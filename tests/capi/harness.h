@@ -139,7 +139,6 @@ void test_conv(void);
 void test_tensors(void);
 void test_scaler(void);
 void test_optimizer(void);
-void test_recipes(void);
 void test_model(void);
 void test_comm(void);
 void test_step(void);

@@ -19,7 +19,6 @@ int main(void) {
   test_tensors();
   test_scaler();
   test_optimizer();
-  test_recipes();
   test_model();
   test_comm();
   test_step();
