@@ -138,17 +138,3 @@ TEST_CASE("gemm batch: arrays of pointers with shared, in-place and absent matri
   c.in_place = true;
   check_every_kernel(c);
 }
-
-TEST_CASE("gemm batch: arrays of pointers do not go with aux, dbias and amax", "[gemm][short]") {
-  for (int option = 0; option < 3; ++option) {
-    GemmCase c = batch_case(MP_FP16, MP_FP16, "NN");
-    c.pointers = true;
-    if (option == 0) c.activation = MP_ACT_RELU;
-    c.aux = option == 0;
-    c.dbias = option == 1;
-    c.amax = option == 2;
-    GemmRun run(c);
-    expect_status(run.launch(""), MP_ERROR_UNSUPPORTED);
-    expect_none(run.verify_untouched(), run.repro());
-  }
-}

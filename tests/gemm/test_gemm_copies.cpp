@@ -83,36 +83,3 @@ TEST_CASE("copies: non-finite values affect only their rows and columns", "[gemm
     }
   }
 }
-
-TEST_CASE("copies: too small a workspace is rejected", "[gemm][wgmma]") {
-  GemmRun run(batch_case("NN"));
-  for (const std::string &kernel : run.kernels()) {
-    if (!reads_copies(kernel)) continue;
-    const size_t needed = run.workspace_bytes(kernel);
-    CAPTURE(kernel, needed);
-    CHECK(needed >= size_t{2} * 2 * (70 * 608 + 601 * 136));
-    expect_status(run.launch(kernel, needed - 1), MP_ERROR_WORKSPACE_TOO_SMALL);
-    expect_none(run.verify_untouched(), run.repro());
-  }
-}
-
-TEST_CASE("copies: kernels reject misaligned operands and arrays of pointers", "[gemm][short]") {
-  GemmCase c = batch_case("NN");
-  GemmRun odd_rows(c);
-  c.offset = 1;
-  c.dbias = false;
-  GemmRun misaligned(c);
-  c.offset = 0;
-  c.pointers = true;
-  GemmRun behind_pointers(c);
-  int declined = 0;
-  for (const std::string &kernel : odd_rows.kernels()) {
-    if (!kernel.ends_with("_copied")) continue;
-    for (GemmRun *const run : {&misaligned, &behind_pointers}) {
-      expect_status(run->launch(kernel, size_t{1} << 20), MP_ERROR_UNSUPPORTED);
-      expect_none(run->verify_untouched(), run->repro());
-      ++declined;
-    }
-  }
-  CHECK(declined > 0);
-}

@@ -38,18 +38,6 @@ GemmCase small_case(mp_dtype_t ab, mp_dtype_t cd) {
 
 }  // namespace
 
-TEST_CASE("select: every problem has kernels with unique and persistent names", "[gemm][short]") {
-  Random random(11);
-  for (int i = 0; i < 300; ++i) {
-    const mp_gemm_desc_t desc = random_problem(random);
-    CAPTURE(desc.m, desc.n, desc.k, mp_dtype_name(desc.dtype_ab), mp_dtype_name(desc.dtype_cd));
-    const std::vector<const char *> names = runnable_kernels(desc);
-    REQUIRE(!names.empty());
-    CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());
-    CHECK(runnable_kernels(desc) == names);  // also the same storage
-  }
-}
-
 TEST_CASE("select: the first kernel of the ranking is launched", "[gemm][short]") {
   for (const int64_t k : {40, 600}) {
     GemmCase c = small_case(MP_FP16, MP_FP32);
@@ -99,30 +87,4 @@ TEST_CASE("select: a cached plan equals a new one", "[gemm]") {
     }
   }
   mp_context_destroy(one_sm);
-}
-
-TEST_CASE("select: an unknown name is not found", "[gemm][short]") {
-  GemmRun run(small_case(MP_FP16, MP_FP16));
-  for (const char *const name : {"no_such_kernel", "wmma", "simt_64x64x16_"}) {
-    const mp_status_t status = run.launch(name, 0);
-    CHECK(std::string(mp_last_error()).find(name) != std::string::npos);
-    expect_status(status, MP_ERROR_NOT_FOUND);
-    expect_none(run.verify_untouched(), run.repro());
-  }
-}
-
-TEST_CASE("select: a kernel that does not support the problem is rejected", "[gemm][short]") {
-  // FP32 has other kernels than FP16: at least one name supports only one of them.
-  GemmRun fp16(small_case(MP_FP16, MP_FP16));
-  GemmRun fp32(small_case(MP_FP32, MP_FP32));
-  const std::vector<std::string> suitable = fp32.kernels();
-  int refused = 0;
-  for (const std::string &kernel : fp16.kernels()) {
-    const bool fits = std::find(suitable.begin(), suitable.end(), kernel) != suitable.end();
-    if (fits) continue;
-    expect_status(fp32.launch(kernel, 0), MP_ERROR_UNSUPPORTED);
-    expect_none(fp32.verify_untouched(), fp32.repro());
-    ++refused;
-  }
-  CHECK(refused > 0);
 }

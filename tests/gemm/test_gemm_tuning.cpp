@@ -227,20 +227,6 @@ TEST_CASE("tuning: a prediction reports whether its constants were measured", "[
   }
 }
 
-TEST_CASE("environment: an invalid value is logged once and escaped", "[gemm]") {
-  if (!on_host()) return skip("the threads are those of the host target");
-  const std::string output =
-      output_of_test("the first kernel", "MP_LOG=warn MP_HOST_THREADS='a\nb\033'");
-  CHECK(times(output,
-              "mpcore: warn: MP_HOST_THREADS = a\\u000ab\\u001b: must be an integer from 1 to 256; "
-              "using the default\n") == 1);
-  CHECK(times(output, "warn: ") == 1);
-  const std::string loud = output_of_test("the first kernel", "MP_LOG=loud");
-  CHECK(times(loud,
-              "mpcore: warn: MP_LOG = loud: must be error, warn, info or debug; using the "
-              "default\n") == 1);
-}
-
 TEST_CASE("tuning: an invalid file is logged once and ignored", "[gemm]") {
   const std::string usual = output_with("");
   const std::string kernel = usual.substr(usual.find("kernel: "));

@@ -104,26 +104,3 @@ TEST_CASE("kernel info: every convolution kernel has a rank or a reason", "[conv
     }
   }
 }
-
-TEST_CASE("kernel info: invalid arguments are rejected", "[gemm][conv]") {
-  const mp_gemm_desc_t gemm = mp_gemm_desc_default(64, 64, 64, MP_FP16, MP_FP16);
-  const mp_conv2d_desc_t conv = mp_conv2d_desc_default(1, 8, 8, 8, 8, 3, 3, MP_FP16);
-  mp_kernel_info_t info;
-  const auto both = [&](int32_t index, mp_kernel_info_t *result, mp_status_t status) {
-    expect_status(mp_gemm_kernel_info(context(), &gemm, index, result), status);
-    expect_status(mp_conv2d_kernel_info(context(), &conv, MP_CONV_FPROP, index, result), status);
-  };
-  MP_INIT_STRUCT(&info);
-  both(0, &info, MP_SUCCESS);
-  both(0, nullptr, MP_ERROR_INVALID_ARGUMENT);
-  both(-1, &info, MP_ERROR_INVALID_ARGUMENT);
-  both(1 << 20, &info, MP_ERROR_NOT_FOUND);
-  info.struct_size = 39;
-  both(0, &info, MP_ERROR_STRUCT_SIZE);
-  MP_INIT_STRUCT(&info);
-  expect_status(mp_gemm_kernel_info(nullptr, &gemm, 0, &info), MP_ERROR_INVALID_ARGUMENT);
-  expect_status(mp_gemm_kernel_info(context(), nullptr, 0, &info), MP_ERROR_INVALID_ARGUMENT);
-  const auto no_op = static_cast<mp_conv_op_t>(0);
-  expect_status(mp_conv2d_kernel_info(context(), &conv, no_op, 0, &info),
-                MP_ERROR_INVALID_ARGUMENT);
-}
