@@ -97,43 +97,6 @@ TEST_CASE("im2col map: the limits, against the rules once more") {
   CHECK(num_allowed < kTries / 2);
 }
 
-TEST_CASE("im2col map: every limit has its reason") {
-  const auto check_reason = [](const char *why, const auto &spoil) {
-    Im2colSpec spec = good_spec();
-    REQUIRE(mp::why_no_tensor_map(spec) == nullptr);
-    spoil(spec);
-    const char *const found = mp::why_no_tensor_map(spec);
-    CHECK(std::string(found == nullptr ? "none" : found) == why);
-  };
-  check_reason("requires elements of fp16, bf16 or fp32", [](auto &s) { s.dtype = MP_DTYPE_NONE; });
-  check_reason("requires a base", [](auto &s) { s.base = nullptr; });
-  check_reason("requires a 16-byte aligned base", [](auto &s) { s.base = memory + 8; });
-  check_reason("requires extents of 1 to 2^31 - 1", [](auto &s) { s.extent[3] = 2 * kGi; });
-  for (int i = 0; i < 3; i++) {
-    check_reason(i == 0 ? "none" : "requires rows and images that do not overlap",
-                 [=](auto &s) { s.stride[i] = 96; });
-    check_reason("requires strides that are multiples of 16 bytes",
-                 [=](auto &s) { s.stride[i] += 4; });
-    check_reason("requires strides of less than 2^40 bytes",
-                 [=](auto &s) { s.stride[i] = 512 * kGi; });
-  }
-  check_reason("requires a column stride of at least 1", [](auto &s) { s.stride[0] = 0; });
-  for (int i = 0; i < 2; i++) {
-    check_reason("requires corners of the pixel box from -128 to 127",
-                 [=](auto &s) { s.lower[i] = -129; });
-    check_reason("requires corners of the pixel box from -128 to 127",
-                 [=](auto &s) { s.upper[i] = 128; });
-    check_reason("requires a pixel box that is not empty",
-                 [=](auto &s) { s.upper[i] = i == 0 ? -61 : -31; });
-    check_reason("requires steps of 1 to 8", [=](auto &s) { s.step[i] = 9; });
-  }
-  check_reason("requires loads of 1 to 256 channels", [](auto &s) { s.channels = 257; });
-  check_reason("requires loads of 1 to 1024 pixels", [](auto &s) { s.pixels = 1025; });
-  check_reason("requires box rows that are multiples of 16 bytes",
-               [](auto &s) { s.channels = 60; });
-  check_reason("requires box rows of 128 bytes with the swizzle", [](auto &s) { s.channels = 32; });
-}
-
 TEST_CASE("im2col map: a spec is encoded once, and again if any field of it changes") {
   const auto encodes_of = [](const Im2colSpec &spec) {
     const int64_t before = mp::tensor_map_encodes();
