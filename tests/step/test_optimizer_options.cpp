@@ -200,18 +200,6 @@ TEST_CASE("optimizer options: multipliers can be rewritten between steps", "[opt
   check(later);
 }
 
-TEST_CASE("optimizer options: LAMB without decay updates a tensor like Adam",
-          "[optimizer][short]") {
-  OptimizerSpec lamb = lamb_spec(), adam = adamw_spec();
-  lamb.decay_multipliers = std::vector<float>(lamb.grads.size(), 0.0f);
-  adam.groups[0] = lamb.groups[0];
-  adam.groups[0].weight_decay = 0.0f;
-  OptimizerRun one = plain_run(lamb, 4.0, 3.0), other = plain_run(adam, 4.0, 3.0);
-  one.step();
-  other.step();
-  CHECK(one.master().bits() == other.master().bits());
-}
-
 // ---------------------------------------------------------------------------- regularizers
 
 TEST_CASE("optimizer options: regularizers of 1e-5 do not underflow", "[optimizer][short]") {

@@ -68,16 +68,6 @@ TEST_CASE("scaler state: a clean step ends divergence", "[scaler][short]") {
   }
 }
 
-TEST_CASE("scaler state: S decreases at most max_consecutive_skips times", "[scaler][short]") {
-  mp_scaler_config_t config = mp_scaler_config_preset(MP_SCALER_PRESET_TORCH);
-  config.max_consecutive_skips = 20;
-  ScalerRun run(config);
-  for (int i = 0; i < 1000; ++i) run.update(1.0f);
-  CHECK(run.scale() == 0.0625f);
-  CHECK(run.update(0.0f) == 0.0625f);
-  CHECK(run.update(1.0f) == 0.03125f);
-}
-
 TEST_CASE("scaler state: max_consecutive_skips = 0 disables divergence", "[scaler][short]") {
   ScalerRun run(diverging(MP_SCALER_POLICY_BACKOFF, 0));
   for (int i = 0; i < 300; ++i) run.update(1.0f);

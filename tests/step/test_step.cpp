@@ -214,41 +214,6 @@ TEST_CASE("step: equals its parts over a long run", "[step]") {
   }
 }
 
-TEST_CASE("step: without a scaler, a non-finite gradient skips only one step", "[step][short]") {
-  const StepCase c{momentum_spec(), std::nullopt, 0.0f, true};
-  Side side(c);
-  side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
-  side.run.grads().inject(4, 7, 0x7e00);
-  const OptimizerState before = side.run.state();
-  fused_step(side, c);
-  CHECK(side.run.state() == before);
-  CHECK(side.skipped.value() == 1.0f);
-  side.run.grads().inject(4, 7, 0x3c00);
-  fused_step(side, c);
-  CHECK(side.run.t() == 1);
-  CHECK(side.skipped.value() == 0.0f);
-}
-
-TEST_CASE("step: grad_norm is the norm of the unscaled gradient before clipping", "[step][short]") {
-  mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_STATIC);
-  config.init_scale = 1024.0f;
-  for (const float max_grad_norm : {0.0f, 0.25f}) {
-    StepCase c{spec_of(MP_OPT_SGD, sgd_hyper(1, 0)), config, max_grad_norm, true};
-    c.optimizer.grads = {{MP_FP16, 9, 1}, {MP_BF16, 7}};
-    c.optimizer.model = {MP_FP16, MP_DTYPE_NONE};
-    Side side(c);
-    side.run.grads().upload(constant_values(c.optimizer.grads, 1024.0));  // 16 elements of 1
-    fused_step(side, c);
-    CHECK(side.grad_norm.value() == 4.0f);
-    const Bounded moved =
-        Bounded(1.0) -
-        (max_grad_norm == 0.0f ? Bounded(1.0) : oracle::clip_factor(4096.0, 0x1p-10, .25) * 1024.0);
-    for (const std::vector<double> &tensor : side.run.master().download()) {
-      for (const double w : tensor) CHECK(within(moved, w));
-    }
-  }
-}
-
 TEST_CASE("step: S below 1 makes gradients beyond FP16 representable", "[step][short]") {
   constexpr double kGrad = 0x1p20;
   const auto train = [&](mp_scaler_policy_t policy, float min_scale) {
@@ -286,18 +251,4 @@ TEST_CASE("step: set_data replaces the optimizer's gradients", "[step][short]") 
   fused_step(side, c);
   fused_step(same, c);
   CHECK(side.run.state() == same.run.state());
-}
-
-TEST_CASE("step: a scaler of another context is rejected", "[step][short]") {
-  const UniqueContext other = make_context(0);
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
-  mp_scaler_t scaler = nullptr;
-  require_ok(mp_scaler_create(&scaler, other.get(), &config));
-  const UniqueScaler owned(scaler);
-  Side side({momentum_spec(), std::nullopt, 0.0f, true});
-  side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
-  const OptimizerState before = side.run.state();
-  expect_status(mp_scale_step(side.run.get(), scaler, nullptr, kStream), MP_ERROR_INVALID_ARGUMENT);
-  CHECK(side.run.state() == before);
-  CHECK(state_of(scaler).steps == 0);
 }

@@ -174,31 +174,3 @@ TEST_CASE("step: any flag except 0 skips", "[step][short]") {
     CHECK(state_of(scaler.get()).skipped == 1);
   }
 }
-
-TEST_CASE("step: every policy distinguishes NaN from infinity", "[step][short]") {
-  for (const mp_scaler_policy_t policy : kPolicies) {
-    const UniqueScaler scaler = make_scaler(config_of(policy));
-    Part a(1.0);
-    a.inject(HUGE_VAL);
-    a.step(scaler, 0);
-    CHECK(state_of(scaler.get()).skipped_nan == 0);
-    a.inject(std::nan(""));
-    a.step(scaler, 0);
-    CHECK(state_of(scaler.get()).skipped_nan == 1);
-    CHECK(state_of(scaler.get()).skipped == 2);
-  }
-}
-
-TEST_CASE("step: S = 0 updates nothing", "[step][short]") {
-  const UniqueScaler scaler = make_scaler(mp_scaler_config_preset(MP_SCALER_PRESET_TORCH));
-  for (int i = 0; i < 170; ++i) {
-    write_float(mp_scaler_get_found_inf_address(scaler.get()), 1.0f);
-    require_ok(mp_scaler_update(scaler.get(), nullptr, kStream));
-  }
-  REQUIRE(read_float(mp_scaler_get_scale_address(scaler.get())) == 0.0f);
-  Part a(0.0);
-  const OptimizerState before = a.run.state();
-  a.step(scaler, 0);
-  CHECK(a.run.state() == before);
-  CHECK(a.skipped.value() == 1.0f);
-}
