@@ -19,24 +19,24 @@ Completion read_landing(bool is_random) {
 }
 
 /// Sets the opt-in maximum of dynamic shared memory (CUDA C++ Programming Guide, technical
-/// specifications per compute capability) and the multiprocessors of a T4, an A100 or an H200.
+/// specifications per compute capability) and the multiprocessors of a T4, A100, L40S, H200, B200
+/// or RTX 5090.
 void set_architecture(Options &o) {
-  switch (o.arch) {
-    case 75:
-      o.smem_per_block = 64 * 1024;
-      o.num_sms = 40;
-      return;
-    case 80:
-      o.smem_per_block = 163 * 1024;
-      o.num_sms = 108;
-      return;
-    case 90:
-      o.smem_per_block = 227 * 1024;
-      o.num_sms = 132;
-      return;
-    default:
-      refuse("SOFTGPU_ARCH", text_of("SOFTGPU_ARCH"), "75, 80 or 90");
+  struct Architecture {
+    int arch, smem_kib, num_sms;
+  };
+  for (const auto [arch, smem_kib, num_sms] : {Architecture{75, 64, 40},
+                                               {80, 163, 108},
+                                               {89, 99, 142},
+                                               {90, 227, 132},
+                                               {100, 227, 148},
+                                               {120, 99, 170}}) {
+    if (arch != o.arch) continue;
+    o.smem_per_block = static_cast<uint64_t>(smem_kib) * 1024;
+    o.num_sms = num_sms;
+    return;
   }
+  refuse("SOFTGPU_ARCH", text_of("SOFTGPU_ARCH"), "75, 80, 89, 90, 100 or 120");
 }
 
 Options read_options() {

@@ -29,9 +29,9 @@ bool read_switch(const char *name);
 enum class Completion { kLate, kRandom, kEarly };
 
 struct Options {
-  int arch = 90;        ///< SOFTGPU_ARCH: 75, 80 or 90; 90 includes the features of sm_90a
-  int num_sms = 132;    ///< SOFTGPU_SMS; default: as a T4, an A100 or an H200
-  int num_devices = 1;  ///< SOFTGPU_DEVICES
+  int arch = 90;                     ///< SOFTGPU_ARCH; 90 includes the features of sm_90a
+  int num_sms = 132;                 ///< SOFTGPU_SMS; default: those of a GPU of the architecture
+  int num_devices = 1;               ///< SOFTGPU_DEVICES
   uint64_t smem_per_block = 232448;  ///< maximum dynamic shared memory of the architecture
   /// SOFTGPU_SEED: 0 runs blocks and warps in order, other values in a random order.
   uint64_t seed = 0;

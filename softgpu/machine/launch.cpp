@@ -122,8 +122,20 @@ constexpr int kRegisterUnit = 8;
 }  // namespace
 
 const SmLimits &sm_limits() {
-  if (options().arch >= 90) return kSm90;
-  return options().arch >= 80 ? kSm80 : kSm75;
+  switch (options().arch) {
+    case 75:
+      return kSm75;
+    case 80:
+      return kSm80;
+    case 89:
+      return kSm89;
+    case 90:
+      return kSm90;
+    case 100:
+      return kSm100;
+    default:
+      return kSm120;
+  }
 }
 
 int initial_registers(const Program &program) {

@@ -15,7 +15,12 @@ namespace {
 // Source: data sheets.
 constexpr DeviceLimits kT4 = {kSm75, "softgpu T4 (sm_75)", 4 << 20, 1590'000, 5001'000, 256};
 constexpr DeviceLimits kA100 = {kSm80, "softgpu A100 (sm_80)", 40 << 20, 1410'000, 1215'000, 5120};
+constexpr DeviceLimits kL40S = {kSm89, "softgpu L40S (sm_89)", 96 << 20, 2520'000, 9001'000, 384};
 constexpr DeviceLimits kH200 = {kSm90, "softgpu H200 (sm_90)", 60 << 20, 1980'000, 3201'000, 6144};
+constexpr DeviceLimits kB200 = {kSm100, "softgpu B200 (sm_100)", 126 << 20, 1980'000, 3750'000,
+                                8192};
+constexpr DeviceLimits kRtx5090 = {
+    kSm120, "softgpu RTX_5090 (sm_120)", 96 << 20, 2407'000, 14'001'000, 512};
 
 constexpr int kFirstBus = 0x17;
 
@@ -132,8 +137,20 @@ void reset_device(int device) {
 }  // namespace
 
 const DeviceLimits &device_limits() {
-  if (options().arch >= 90) return kH200;
-  return options().arch >= 80 ? kA100 : kT4;
+  switch (options().arch) {
+    case 75:
+      return kT4;
+    case 80:
+      return kA100;
+    case 89:
+      return kL40S;
+    case 90:
+      return kH200;
+    case 100:
+      return kB200;
+    default:
+      return kRtx5090;
+  }
 }
 
 }  // namespace softgpu::runtime

@@ -255,13 +255,16 @@ TEST_CASE("case: a device of this architecture", "[.]") {
   CHECK(10 * attribute(cudaDevAttrComputeCapabilityMajor) +
             attribute(cudaDevAttrComputeCapabilityMinor) ==
         arch);
-  CHECK(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) == (arch == 90   ? 227
-                                                               : arch == 80 ? 163
-                                                                            : 64) *
-                                                                  1024);
-  CHECK(attribute(cudaDevAttrMaxThreadsPerMultiProcessor) == (arch == 75 ? 1024 : 2048));
-  CHECK(attribute(cudaDevAttrMultiProcessorCount) == (arch == 75 ? 40 : arch == 80 ? 108 : 132));
-  CHECK(attribute(cudaDevAttrClusterLaunch) == (arch == 90));
+  struct Limits {
+    int smem_kib, threads, sms;
+  };
+  const std::map<int, Limits> limits = {{75, {64, 1024, 40}},    {80, {163, 2048, 108}},
+                                        {89, {99, 1536, 142}},   {90, {227, 2048, 132}},
+                                        {100, {227, 2048, 148}}, {120, {99, 1536, 170}}};
+  CHECK(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) == limits.at(arch).smem_kib * 1024);
+  CHECK(attribute(cudaDevAttrMaxThreadsPerMultiProcessor) == limits.at(arch).threads);
+  CHECK(attribute(cudaDevAttrMultiProcessorCount) == limits.at(arch).sms);
+  CHECK(attribute(cudaDevAttrClusterLaunch) == (arch >= 90));
   cudaDeviceProp properties{};
   REQUIRE(cudaGetDeviceProperties(&properties, 0) == cudaSuccess);
   CHECK(10 * properties.major + properties.minor == arch);
@@ -272,8 +275,8 @@ TEST_CASE("case: a device of this architecture", "[.]") {
   REQUIRE(cudaDeviceGetByPCIBusId(&device, bus) == cudaSuccess);
   CHECK(device == 0);
   const Limited k;
-  CHECK((launch_cluster(k.shared, 2, dim3(2)) == cudaSuccess) == (arch == 90));
-  CHECK((TiledMap().tiled() == CUDA_SUCCESS) == (arch == 90));
+  CHECK((launch_cluster(k.shared, 2, dim3(2)) == cudaSuccess) == (arch >= 90));
+  CHECK((TiledMap().tiled() == CUDA_SUCCESS) == (arch >= 90));
 }
 
 TEST_CASE("case: tensor map limits", "[.]") {
@@ -424,8 +427,8 @@ TEST_CASE("runtime: launches beyond the limits are rejected", "[runtime]") {
   passes_in_every_order("case: function attributes");
 }
 
-TEST_CASE("runtime: device properties match three architectures", "[runtime]") {
-  for (const char *arch : {"75", "80", "90"}) {
+TEST_CASE("runtime: device properties match the architecture", "[runtime]") {
+  for (const char *arch : {"75", "80", "89", "90", "100", "120"}) {
     const CaseResult result =
         run_case("case: a device of this architecture", {{"SOFTGPU_ARCH", arch}});
     INFO(arch << ": " << result);

@@ -172,8 +172,8 @@ TEST_CASE("case: the highest matching architecture is selected", "[.]") {
                                      entry(1, 90, false, which_text("sm_90", 4), Packing::kLz4),
                                      entry(1, 90, true, which_text("sm_90a", 3), Packing::kZstd)}),
                     &which_stub, "which");
-  const std::string arch = getenv("SOFTGPU_ARCH");
-  CHECK(run_which() == (arch == "75" ? 1 : arch == "80" ? 2 : 3));
+  const int arch = std::stoi(getenv("SOFTGPU_ARCH"));
+  CHECK(run_which() == (arch == 90 ? 3 : arch > 90 ? 4 : arch >= 80 ? 2 : 1));
 }
 
 TEST_CASE("case: PTX from files", "[.]") {
@@ -182,7 +182,7 @@ TEST_CASE("case: PTX from files", "[.]") {
   register_function(binary, &set_stub, "set");
   __cudaRegisterVar(binary, &table_stub, nullptr, "table", 0, 16, 0, 0);
   const std::string arch = getenv("SOFTGPU_ARCH");
-  CHECK(run_which() == (arch == "75" ? 75 : arch == "80" ? 80 : 900));
+  CHECK(run_which() == (arch == "75" ? 75 : arch == "90" ? 900 : 80));
   cudaFuncAttributes attributes{};
   const cudaError_t expected = arch == "75" ? cudaErrorNoKernelImageForDevice : cudaSuccess;
   CHECK(cudaFuncGetAttributes(&attributes, &set_stub) == expected);
@@ -215,7 +215,7 @@ TEST_CASE("case: launches by <<<>>>", "[.]") {
 TEST_CASE("runtime: kernels and variables of fat binaries are available", "[runtime]") {
   passes_in_every_order("case: kernels of a fat binary");
   passes_in_every_order("case: launches by <<<>>>");
-  for (const char *arch : {"75", "80", "90"}) {
+  for (const char *arch : {"75", "80", "89", "90", "100", "120"}) {
     const CaseResult result =
         run_case("case: the highest matching architecture is selected", {{"SOFTGPU_ARCH", arch}});
     INFO(arch << ": " << result);
@@ -225,7 +225,7 @@ TEST_CASE("runtime: kernels and variables of fat binaries are available", "[runt
 
 TEST_CASE("runtime: PTX files are searched in SOFTGPU_PTX", "[runtime]") {
   const PtxFolder folder;
-  for (const char *arch : {"75", "80", "90"}) {
+  for (const char *arch : {"75", "80", "89", "90", "100", "120"}) {
     const CaseResult result =
         run_case("case: PTX from files",
                  {{"SOFTGPU_ARCH", arch}, {"SOFTGPU_PTX", "/absent:" + folder.path.string()}});

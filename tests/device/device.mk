@@ -76,6 +76,10 @@ SOFTGPU_SM80 = "sm_80: gemm, conv, rnn::$(ON_SOFTGPU) --arch 80 $(BUILD)/tests/m
 # A build without code for the device's architecture: bodies of newer kernels are empty.
 SOFTGPU_OLDER_CODE = "sm_80 with code for sm_75: GEMM, attention::SOFTGPU_CODE=75 $(ON_SOFTGPU) --arch 80 $(BUILD)/tests/mptests \
   'gemm: every kernel and order is exact,attention: head dimensions'"
+# GPUs that run the PTX of sm_80 or sm_90, in part with less shared memory.
+SOFTGPU_NEWER = $(foreach arch,89 100 120,"sm_$(arch): conformance::$(ON_SOFTGPU) --arch $(arch) $(SOFTGPU)/conformance" \
+  "sm_$(arch): GEMM, attention, sequences::$(ON_SOFTGPU) --arch $(arch) $(BUILD)/tests/mptests \
+  'gemm: every kernel and order is exact,attention: head dimensions,[sequences]~[long]'")
 # Exact tests of transformers in five random orders per architecture.
 SOFTGPU_ORDERS = $(foreach arch,90 80 75,$(foreach seed,11 12 13 14 15,"sm_$(arch), seed $(seed): attention, norms, cross-entropy::$(ON_SOFTGPU) --arch $(arch) --seed $(seed) $(BUILD)/tests/mptests \
   'attention: grouped query heads,attention: gradients of two equal scores are exact,attention: equal scores average integers exactly,attention: a query without a key*,attention sequences: ends out of range*,norm: rows of two values are exact,norm: every vector is counted once,linear xent: uniform logits*,linear xent: one-hot*,linear xent: losses have the bits*'"))
@@ -84,7 +88,7 @@ SOFTGPU_SUITES = $(call softgpu_library,90) $(SOFTGPU_SM80) \
   $(foreach arch,90 80 75,$(call softgpu_suites,$(arch))) \
   $(call softgpu_callers,90) \
   "sm_90 with 5 SMs in a random order: wgmma::$(ON_SOFTGPU) --sms 5 --seed 1 $(BUILD)/tests/mptests [wgmma]" \
-  $(SOFTGPU_RACE_SUITES) $(SOFTGPU_OLDER_CODE) \
+  $(SOFTGPU_RACE_SUITES) $(SOFTGPU_OLDER_CODE) $(SOFTGPU_NEWER) \
   "software device::$(SOFTGPU)/softgpu_tests"
 # Suites of older architectures that CI skips.
 SOFTGPU_OLDER_SUITES = $(call softgpu_library,80) $(call softgpu_library,75) \
