@@ -45,9 +45,10 @@ Options parse_options(int argc, const char *const *argv) {
   line.add_option("--from", options.from,
                   "fit an earlier file of --json, from any device, instead of measuring")
       ->type_name("FILE");
-  line.add_option("--predict", options.predict,
-                  "print the built-in predictions for the shapes of mpbench (all, or the set of\n"
-                  "--set) on sm_75, sm_80, sm_90 or host, instead of measuring")
+  line.add_option(
+          "--predict", options.predict,
+          "print the built-in predictions for the shapes of mpbench (all, or the set of\n"
+          "--set) on sm_75, sm_80, sm_89, sm_90, sm_100, sm_120 or host, instead of measuring")
       ->type_name("CLASS");
   line.parse(argc, argv);
   return options;

@@ -63,9 +63,10 @@ mp::Device typical_device(const std::string &device_class) {
     int32_t arch, num_sms;
     int64_t smem_kib;
   };
-  // T4, A100, H100 SXM.
-  constexpr Typical kTypical[] = {
-      {"sm_75", 75, 40, 64}, {"sm_80", 80, 108, 163}, {"sm_90", 90, 132, 227}};
+  // T4, A100, L40S, H100 SXM, B200, RTX 5090.
+  constexpr Typical kTypical[] = {{"sm_75", 75, 40, 64},     {"sm_80", 80, 108, 163},
+                                  {"sm_89", 89, 142, 99},    {"sm_90", 90, 132, 227},
+                                  {"sm_100", 100, 148, 227}, {"sm_120", 120, 170, 99}};
   for (const Typical &typical : kTypical) {
     if (device_class != typical.name) continue;
     mp::Device device{};
@@ -77,8 +78,8 @@ mp::Device typical_device(const std::string &device_class) {
     return device;
   }
   if (device_class == "host") return origin_of(mpbench::Machine(MP_DEVICE_HOST)).device;
-  throw mptools::UsageError("--predict must be sm_75, sm_80, sm_90 or host, not \"" + device_class +
-                            "\".");
+  throw mptools::UsageError(std::string("--predict must be ") + mp::kDeviceClassList + ", not \"" +
+                            device_class + "\".");
 }
 
 std::vector<Prediction> predictions(const Options &options, const mp::Device &device) {

@@ -11,7 +11,7 @@
 namespace mptune {
 
 /// Device of the class as the built-in table assumes it; for "host", this machine.
-/// @throws mptools::UsageError if the class is not one of sm_75, sm_80, sm_90, host.
+/// @throws mptools::UsageError if the class is unknown.
 mp::Device typical_device(const std::string &device_class);
 
 struct Prediction {

@@ -101,9 +101,10 @@ double num_matrices(const MatrixLayout &x, const OutputShape &out) {
   return x.stride == 0 && out.items != ItemAccess::pointers ? 1 : out.batch_count;
 }
 
-/// MB that L2 keeps between two passes: T4, A100, H100.  The simulator has one level of memory.
+/// MB that L2 keeps between two passes: T4, A100, L40S, H100, B200, RTX 5090.  The simulator has
+/// one level of memory.
 double l2_capacity_mb(const Device &device) {
-  constexpr double kCapacity[kNumDeviceClasses] = {4, 40, 50, HUGE_VAL};
+  constexpr double kCapacity[kNumDeviceClasses] = {4, 40, 96, 50, 126, 96, HUGE_VAL};
   return kCapacity[static_cast<size_t>(class_of(device))];
 }
 

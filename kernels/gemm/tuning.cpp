@@ -17,7 +17,7 @@ constexpr const char *kBuiltinText =
 #include "kernels/gemm/tuning_builtin.inc"
     ;
 
-constexpr std::array kClassNames = {"sm_75", "sm_80", "sm_90", "host"};
+constexpr std::array kClassNames = {"sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120", "host"};
 static_assert(kClassNames.size() == kNumDeviceClasses);
 
 template <class Constants>
@@ -89,7 +89,7 @@ double parse_number(std::string_view word) {
 DeviceClass parse_class(std::string_view word) {
   for (size_t i = 0; i < kNumDeviceClasses; i++)
     if (word == kClassNames[i]) return static_cast<DeviceClass>(i);
-  throw SyntaxError("class " + quoted(word) + " must be sm_75, sm_80, sm_90 or host");
+  throw SyntaxError("class " + quoted(word) + " must be " + kDeviceClassList);
 }
 
 const GemmKernel &parse_kernel(std::string_view word) {
@@ -184,7 +184,10 @@ const char *name_of(DeviceClass device_class) {
 
 DeviceClass class_of(const Device &device) {
   if (device.target == MP_TARGET_HOST) return DeviceClass::host;
+  if (device.arch >= 120) return DeviceClass::sm_120;
+  if (device.arch >= 100) return DeviceClass::sm_100;
   if (device.arch >= 90) return DeviceClass::sm_90;
+  if (device.arch >= 86) return DeviceClass::sm_89;
   return device.arch >= 80 ? DeviceClass::sm_80 : DeviceClass::sm_75;
 }
 

@@ -9,7 +9,8 @@
 //     fastest CALL KERNEL               kernel that was measured to be the fastest for a call
 //
 // CALL has 16 hexadecimal digits, a hash that mp_tuning_get_text writes (capi/tuned_call.h).
-// CLASS is sm_75 (7.x), sm_80 (8.x), sm_90 (9.0 and newer) or host.  Its keys:
+// CLASS is sm_75 (7.x), sm_80 (8.0), sm_89 (8.6 to 8.9), sm_90 (9.0), sm_100 (10.0 to 11.0), sm_120
+// (12.0 and newer) or host.  Its keys:
 //
 //     launch_us           a launch, until the first tile starts
 //     dram_us_per_mb      reading A, B, C and writing D once
@@ -29,7 +30,7 @@
 //     wgrad_load_us       and each load of that stage; mptune fits neither
 //     estimated           1: the constants come from data sheets and were not measured; mptune
 //                         writes 0
-//     measured_arch       architecture on which the constants were measured, 90 for sm_90; for
+//     measured_arch       architecture on which the constants were measured, such as 90; for
 //                         other architectures of the class they are estimates.  0: measured on all
 //
 // KERNEL is a name without _c2, _k4 and _copied.  TILE_US is the time of an SM per tile,
@@ -57,8 +58,10 @@
 
 namespace mp {
 
-enum class DeviceClass { sm_75, sm_80, sm_90, host };
-constexpr size_t kNumDeviceClasses = 4;
+enum class DeviceClass { sm_75, sm_80, sm_89, sm_90, sm_100, sm_120, host };
+constexpr size_t kNumDeviceClasses = 7;
+/// All classes, for messages.
+constexpr const char *kDeviceClassList = "sm_75, sm_80, sm_89, sm_90, sm_100, sm_120 or host";
 
 const char *name_of(DeviceClass device_class);
 DeviceClass class_of(const Device &device);

@@ -101,8 +101,9 @@ TEST_CASE("faults: an unreadable or invalid tuning table causes a warning", "[fi
   const std::string line = "host simt_64x64x16 10 20\n";
   expect_warning(folder.file("cut", line + "host simt_64x6"),
                  "line 2: a kernel requires TILE_US and K_US");
-  expect_warning(folder.file("binary", std::string("\1\0\2 \xff\n", 6)),
-                 R"(line 1: class "\u0001\u0000\u0002" must be sm_75, sm_80, sm_90 or host)");
+  expect_warning(
+      folder.file("binary", std::string("\1\0\2 \xff\n", 6)),
+      R"(line 1: class "\u0001\u0000\u0002" must be sm_75, sm_80, sm_89, sm_90, sm_100, sm_120 or host)");
 }
 
 TEST_CASE("faults: the library works if no file can be opened", "[files]") {

@@ -51,10 +51,13 @@ class TextFile {
   std::filesystem::path path_;
 };
 
+const std::vector<std::string> kClasses = {"sm_75",  "sm_80",  "sm_89", "sm_90",
+                                           "sm_100", "sm_120", "host"};
+
 /// Returns a table in which the smallest simt kernel costs nothing.
 std::string strange_table() {
   std::string text;
-  for (const std::string name : {"sm_75", "sm_80", "sm_90", "host"})
+  for (const std::string &name : kClasses)
     text += name + " dram_us_per_mb=0 l2_us_per_mb=0\n" + name + " simt_64x64x16 0 0\n";
   return text;
 }
@@ -125,7 +128,7 @@ TEST_CASE("tuning: calls that differ only in their epilogue have separate plans"
 std::string table_of_copies() {
   const mp_gemm_desc_t one_tile = mp_gemm_desc_default(64, 64, 64, MP_FP16, MP_FP16);
   std::string text;
-  for (const std::string name : {"sm_75", "sm_80", "sm_90", "host"}) {
+  for (const std::string &name : kClasses) {
     for (const char *const kernel : runnable_kernels(one_tile))
       text += name + ' ' + kernel + " 1e6 0\n";
     text += name + " launch_us=0 dram_us_per_mb=0 l2_us_per_mb=0 partial_us_per_mb=1e6\n" + name +
@@ -217,8 +220,7 @@ TEST_CASE("gemm: only a workspace that is too small causes a warning", "[gemm]")
 TEST_CASE("tuning: a prediction reports whether its constants were measured", "[gemm]") {
   const auto table = [](const std::string &value) {
     std::string text;
-    for (const std::string name : {"sm_75", "sm_80", "sm_90", "host"})
-      text += name + " estimated=" + value + "\n";
+    for (const std::string &name : kClasses) text += name + " estimated=" + value + "\n";
     return text;
   };
   for (const std::string value : {"0", "1"}) {
@@ -238,8 +240,8 @@ TEST_CASE("tuning: an invalid file is logged once and ignored", "[gemm]") {
                             "; using the built-in table\n") == 1);
   };
   CHECK(times(usual, "MP_GEMM_TUNING") == 0);
-  const TextFile file(strange_table() + "# nine\nhost launch=1\n");
-  expect_warning(file.path(), "line 10: unknown key \"launch\" of a class");
+  const TextFile file(strange_table() + "# fifteen\nhost launch=1\n");
+  expect_warning(file.path(), "line 16: unknown key \"launch\" of a class");
   expect_warning("/nonexistent/table", "cannot be read");
   expect_warning("/", "must be a regular file");
   const std::string pipe = file.path() + "_pipe";

@@ -33,6 +33,9 @@ inline mp::Device t4() {
 inline mp::Device a100() {
   return cuda_device(80, 108, 163 << 10);
 }
+inline mp::Device l40s() {
+  return cuda_device(89, 142, 99 << 10);
+}
 inline mp::Device h200() {
   return cuda_device(90, 132, 232448);
 }
@@ -46,8 +49,10 @@ inline mp::Device h200_without_sm_90a() {
   device.has_wgmma = false;
   return device;
 }
-/// A device newer than all kernels.
-inline mp::Device sm_120() {
+inline mp::Device b200() {
+  return cuda_device(100, 148, 232448);
+}
+inline mp::Device rtx_5090() {
   return cuda_device(120, 170, 99 << 10);
 }
 inline mp::Device host_device() {

@@ -88,7 +88,7 @@ std::string why_no_conv(const char *name, const mp::ConvProblem &p, const mp::De
 
 TEST_CASE("conv selection: a ranking is sorted, without duplicates, and its names can be planned") {
   for (const mp::Device &device :
-       {t4(), a100(), h200(), h200_without_sm_90a(), sm_120(), host_device()}) {
+       {t4(), a100(), h200(), h200_without_sm_90a(), rtx_5090(), host_device()}) {
     for (const mp::ConvShape &shape : shapes()) {
       for (const mp_conv_op_t op : kAllOps) {
         const mp::ConvProblem p = conv_problem(op, shape);
@@ -119,7 +119,8 @@ TEST_CASE("conv selection: a ranking is sorted, without duplicates, and its name
 }
 
 TEST_CASE("conv selection: the plan is the first of the ranking whose workspace fits") {
-  for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_device()}) {
+  for (const mp::Device &device :
+       {t4(), a100(), l40s(), h200(), b200(), rtx_5090(), host_device()}) {
     for (const mp::ConvShape &shape : shapes()) {
       for (const mp_conv_op_t op : kAllOps) {
         const mp::ConvProblem p = conv_problem(op, shape);

@@ -30,11 +30,14 @@ struct Peak {
   double l2_bytes;  ///< size of L2
 };
 
-/// T4: data sheet (65 TFLOP/s, 320 GB/s), Jia et al. 2019 (L2).  A100: white paper.  H200: data
-/// sheet; the clock of short runs in bench/results; L2 as measured in arXiv:2402.13499.
+/// T4: data sheet (65 TFLOP/s, 320 GB/s), Jia et al. 2019 (L2).  A100: white paper.  L40S and
+/// RTX 5090: data sheets; L2 as fast as that of the A100.  H200: data sheet; the clock of short
+/// runs in bench/results; L2 as measured in arXiv:2402.13499.  B200: no faster per SM.
 Peak peak_of(const mp::Device &device) {
   if (device.arch == 75) return {512, 64, 64, 20, 1200, 320e3, 4e6};
   if (device.arch == 80) return {1024, 64, 128, 47, 1380, 1935e3, 40e6};
+  if (device.arch == 89) return {512, 128, 128, 20, 2520, 864e3, 96e6};
+  if (device.arch == 120) return {256, 128, 128, 17, 2407, 1792e3, 96e6};
   return {2048, 128, 128, 34, 1980, 4800e3, 50e6};
 }
 
@@ -355,8 +358,8 @@ std::string name_of(const mp::GemmProblem &p, const mp::Device &device) {
   return name.str();
 }
 
-/// Measured constants include effects that counts do not, such as stalls of WMMA on Hopper or bank
-/// conflicts.
+/// Measured constants, also if scaled to another device, include effects that counts do not, such
+/// as stalls of WMMA on Hopper or bank conflicts.
 std::vector<mp::Device> devices_without_measurements() {
   std::vector<mp::Device> devices;
   for (const mp::Device &device : {t4(), a100(), h200()})
@@ -406,7 +409,7 @@ void expect_none(const Tally &tally) {
 /// Counts predictions shorter than their multiply-adds at the peak rate.
 int64_t impossible_predictions(const mp::GemmTuning &tuning) {
   int64_t count = 0;
-  for (const mp::Device &device : {t4(), a100(), h200()})
+  for (const mp::Device &device : {t4(), a100(), l40s(), h200(), b200(), rtx_5090()})
     for (const mp::GemmProblem &p : all_problems())
       for (const Ranked &choice : ranking(p, device, kAligned, tuning))
         count +=

@@ -35,7 +35,7 @@ std::vector<NamedDevice> devices() {
           {"H20", h20()},
           {"H200", h200()},
           {"sm_90 without wgmma", h200_without_sm_90a()},
-          {"sm_120", sm_120()},
+          {"sm_120", rtx_5090()},
           {"host", host_device()}};
 }
 
@@ -174,7 +174,7 @@ const std::map<std::string, uint32_t> kPlans = {{"A100", 0x9804076e},
                                                 {"H200", 0x3849fe87},
                                                 {"T4", 0x6ae8e8cc},
                                                 {"host", 0xc9449053},
-                                                {"sm_120", 0x1cf65a1e},
+                                                {"sm_120", 0x122d8a7f},
                                                 {"sm_90 without wgmma", 0xd2df8a2e}};
 
 }  // namespace

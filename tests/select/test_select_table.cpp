@@ -15,7 +15,7 @@ const mp::GemmTuning &builtin() {
 }
 
 std::vector<mp::Device> all_devices() {
-  return {v100(), t4(), a100(), h200(), sm_120(), host_device()};
+  return {v100(), t4(), a100(), l40s(), h200(), b200(), rtx_5090(), host_device()};
 }
 
 mp::GemmProblem random_problem(Random &random) {
@@ -269,15 +269,24 @@ TEST_CASE("select: a device's class follows from its architecture, the CPU has i
   };
   CHECK(class_name(t4()) == "sm_75");
   CHECK(class_name(a100()) == "sm_80");
-  CHECK(class_name(cuda_device(89, 128, 99 << 10)) == "sm_80");
   CHECK(class_name(h200()) == "sm_90");
-  CHECK(class_name(sm_120()) == "sm_90");
+  for (const auto &[arch, name] : {std::pair{86, "sm_89"},
+                                   {87, "sm_89"},
+                                   {89, "sm_89"},
+                                   {100, "sm_100"},
+                                   {103, "sm_100"},
+                                   {110, "sm_100"},
+                                   {120, "sm_120"},
+                                   {121, "sm_120"},
+                                   {130, "sm_120"}})
+    CHECK(class_name(cuda_device(arch, 100, 99 << 10)) == name);
   CHECK(class_name(host_device()) == "host");
 }
 
 TEST_CASE("select: the built-in table has constants for every supported kernel") {
   Random random(3);
-  for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_device()}) {
+  for (const mp::Device &device :
+       {t4(), a100(), l40s(), h200(), b200(), rtx_5090(), host_device()}) {
     const mp::ClassTuning &tuning = mp::builtin_gemm_tuning().of(class_of(device));
     CAPTURE(name_of(class_of(device)));
     CHECK(tuning.launch_us > 0);
@@ -295,7 +304,8 @@ TEST_CASE("select: the built-in table has constants for every supported kernel")
 }
 
 TEST_CASE("select gemv: supports at most 16 rows or columns of any type and alignment") {
-  for (const mp::Device &device : {t4(), a100(), h200(), sm_120(), host_device()}) {
+  for (const mp::Device &device :
+       {t4(), a100(), l40s(), h200(), b200(), rtx_5090(), host_device()}) {
     for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
       mp::GemmProblem p = problem(16, 1000, 500);
       p.dtype_ab = dtype;

@@ -57,7 +57,8 @@ TEST_CASE("tuning: omitted constants keep built-in values, later lines override 
 
 TEST_CASE("tuning: constants are estimates unless a table declares them measured") {
   const mp::GemmTuning &builtin = mp::builtin_gemm_tuning();
-  for (const mp::Device &device : {t4(), a100()}) CHECK(is_estimated(builtin, device));
+  for (const mp::Device &device : {t4(), a100(), l40s(), b200(), rtx_5090()})
+    CHECK(is_estimated(builtin, device));
   for (const mp::Device &device : {h200(), host_device()}) CHECK(!is_estimated(builtin, device));
   // mptune writes that declaration; other lines do not imply it.
   const mp::GemmTuning measured = tuning_with("sm_80 launch_us=1 estimated=0\nsm_75 launch_us=1\n");
@@ -68,20 +69,21 @@ TEST_CASE("tuning: constants are estimates unless a table declares them measured
   CHECK(is_estimated(tuning_with(tuning_text(builtin, mp::DeviceClass::sm_80, {})), a100()));
 }
 
-TEST_CASE("tuning: constants measured on one architecture are estimates on later ones") {
+TEST_CASE("tuning: constants measured on one architecture are estimates on others of its class") {
   const mp::GemmTuning &builtin = mp::builtin_gemm_tuning();
-  for (const int arch : {100, 103, 110, 120, 121}) {
-    mp::Device device = h200();
-    device.arch = arch;
-    device.has_wgmma = false;
+  for (const auto &[arch, other] :
+       {std::pair{86, 89}, {100, 103}, {103, 110}, {120, 121}, {121, 120}}) {
+    const mp::Device device = cuda_device(arch, 100, 99 << 10),
+                     sibling = cuda_device(other, 100, 99 << 10);
     CAPTURE(arch);
     CHECK(is_estimated(builtin, device));
-    // A table written by mptune on `arch` is measured there, and no longer on sm_90.
-    mp::GemmTuning measured = builtin;
-    measured.of(mp::DeviceClass::sm_90).measured_arch = arch;
-    const mp::GemmTuning written = tuning_with(tuning_text(measured, mp::DeviceClass::sm_90, {}));
+    mp::GemmTuning measured = builtin;  // as mptune writes it
+    measured.of(class_of(device)).estimated = 0;
+    measured.of(class_of(device)).measured_arch = arch;
+    const mp::GemmTuning written = tuning_with(tuning_text(measured, class_of(device), {}));
     CHECK(!is_estimated(written, device));
-    CHECK(is_estimated(written, h200()));
+    CHECK(is_estimated(written, sibling));
+    CHECK(!is_estimated(written, h200()));
   }
   CHECK(!is_estimated(tuning_with(tuning_text(builtin, mp::DeviceClass::sm_90, {})), h200()));
 }
@@ -91,7 +93,8 @@ TEST_CASE("tuning: an error names its line and word") {
     const char *text, *why;
   };
   const Case cases[] = {
-      {"sm_70 launch_us=1", "line 1: class \"sm_70\" must be sm_75, sm_80, sm_90 or host"},
+      {"sm_70 launch_us=1",
+       "line 1: class \"sm_70\" must be sm_75, sm_80, sm_89, sm_90, sm_100, sm_120 or host"},
       {"\n# two\nsm_90", "line 3: a class requires a kernel or KEY=NUMBER"},
       {"sm_90 wmma_1x1 1 2", "line 1: unknown kernel \"wmma_1x1\""},
       {"sm_90 wmma_64x64x32_s4_k2 1 2", "line 1: unknown kernel \"wmma_64x64x32_s4_k2\""},

@@ -145,7 +145,7 @@ TEST_CASE("select wgmma: each reason why a kernel rejects a problem") {
     CHECK(why_not(name, q, h200()) == "requires FP16 or BF16");
 
     CHECK(why_not(name, p, host_device()) == "");
-    for (const mp::Device &device : {t4(), a100(), sm_120(), cuda_device(100, 148, 232448)})
+    for (const mp::Device &device : {t4(), a100(), l40s(), b200(), rtx_5090()})
       CHECK(why_not(name, p, device) == "requires sm_90");
     CHECK(why_not(name, p, h200_without_sm_90a()) ==
           "requires sm_90a code, which this build or driver lacks");

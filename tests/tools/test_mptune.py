@@ -102,7 +102,8 @@ def test_a_measured_table_is_not_an_estimate(work):
 
 
 def test_predicts_for_a_missing_device(mptune, tmp_path):
-    assert "(estimated constants) for sm_80" in mptune("--predict", "sm_80")
+    for name in ("sm_75", "sm_80", "sm_89", "sm_100", "sm_120"):
+        assert f"(estimated constants) for {name}" in mptune("--predict", name, "--set", "llm")
     assert "estimated" not in mptune("--predict", "sm_90", "--json", tmp_path / "predicted.json")
     rows = json.loads((tmp_path / "predicted.json").read_text())["predictions"]
     assert {"llm", "deepbench", "resnet50", "deepbench_conv"} <= {row["set"] for row in rows}

@@ -16,7 +16,10 @@ constexpr const char *kVariable = "MP_GEMM_TUNING";
 /// First word of the table lines for such a device (docs/log.md, "The tuning table").
 std::string class_of(const mp_device_info_t &info) {
   if (info.target == MP_TARGET_HOST) return "host";
-  return info.arch >= 90 ? "sm_90" : info.arch >= 80 ? "sm_80" : "sm_75";
+  for (const auto &[oldest, name] :
+       {std::pair{120, "sm_120"}, {100, "sm_100"}, {90, "sm_90"}, {86, "sm_89"}, {80, "sm_80"}})
+    if (info.arch >= oldest) return name;
+  return "sm_75";
 }
 
 bool has_lines_of(const std::string &path, const std::string &device_class) {
