@@ -22,11 +22,10 @@ BUILD ?= build
 CXX ?= g++
 CC ?= gcc
 NVCC ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc 2>/dev/null))
-# May contain further architectures ("75 80 86 89 90a 100a 120a").  PTX of the newest one without
-# "a" is always added, so that later GPUs can compile it.
+# "all", for releases, adds machine code for Ada and Blackwell.  PTX for later GPUs is always added.
 ARCHS ?= 75 80 90a
-# Only sm_90a has wgmma, and every device with sm_90 supports it.
-override ARCHS := $(patsubst 90,90a,$(ARCHS))
+# Only sm_90a has wgmma, and every device with sm_90 supports it.  No other letter is used.
+override ARCHS := $(patsubst 90,90a,$(patsubst %a,%,$(if $(filter all,$(ARCHS)),75 80 89 90 100 120,$(ARCHS))))
 # GRAPH=0 excludes autocast and the graph executor, which no other part of the library uses.
 GRAPH ?= 1
 MACHINE := $(shell uname -m)

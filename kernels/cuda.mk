@@ -12,14 +12,11 @@ FATBIN := $(if $(shell $(NVCC) --help | grep -e --compress-mode),--compress-mode
 NVCCFLAGS := -std=c++20 -O3 $(INCLUDES) $(FATBIN) -Xptxas -v --threads 0 \
   -Xcompiler -fPIC,-fvisibility=hidden,-Wall -diag-suppress 20012
 
-code_for = -gencode arch=compute_$(1),code=$(2)
-PTX_ARCH := $(lastword $(filter-out %a,$(ARCHS)))
-GENCODE := $(foreach a,$(ARCHS),$(call code_for,$(a),sm_$(a))) $(foreach a,$(PTX_ARCH),$(call code_for,$(a),compute_$(a)))
-
-# Half of the compile time is the generation of PTX.  For these kernels, PTX is generated once: it
-# is the same for all architectures from sm_75 on, except for the few epilogue instructions that
-# round to bf16, or for all from sm_80 on.  With MP_UP_TO_SM75 or MP_UP_TO_SM80, newer features do
-# not compile.
+# Half of the compile time is the generation of PTX, so architectures share it: PTX of sm_80 is
+# assembled for 8.x, and PTX of sm_90, which has griddepcontrol, for all newer ones.  For these
+# kernels, PTX is generated once: it is the same for all architectures from sm_75 on, except for the
+# few epilogue instructions that round to bf16, or for all from sm_80 on.  With MP_UP_TO_SM75 or
+# MP_UP_TO_SM80, newer features do not compile.
 UP_TO_SM75 := conv/conv_simt gemm/gemm_simt gemm/gemv step/rank_reduction step/tensor_ratios tensors/statistics
 UP_TO_SM80 := attention/attention_backward attention/attention_forward attention/attention_mma_backward \
   attention/attention_mma_forward conv/conv_depthwise conv/conv_wmma gemm/gemm_wmma layers/layout layers/pool \
@@ -28,17 +25,25 @@ UP_TO_SM80 := attention/attention_backward attention/attention_forward attention
 # kernel is an error.
 WITHOUT_KERNELS := backend conv/conv conv/conv_wgmma_launch gemm/gemm rnn/backward_data \
   rnn/backward_weights rnn/forward simt/cuda/tensor_map
+# Some of their kernels use instructions of sm_90a.
+WITH_SM90A := gemm/gemm_grouped gemm/wgmma_launch simt/cuda/device
 # These kernels run on no other architecture.
 FOR_SM90A := conv/conv_wgmma conv/copy_windows gemm/gemm_thin gemm/gemm_wgmma rnn/fused_wgmma
 
-# PTX version for machine code of architecture $(1): its own if $(1) is one of $(3), the older ones;
-# otherwise the first of $(2) that is in ARCHS.
-ptx_for = $(if $(filter $(3),$(1)),$(1),$(firstword $(foreach a,$(2),$(filter $(a),$(ARCHS))) $(1)))
-gencode_up_to = -DMP_UP_TO_SM80=1 $(foreach a,$(ARCHS:a=),$(call code_for,$(call ptx_for,$(a),$(1),$(2)),sm_$(a))) \
-  $(foreach a,$(PTX_ARCH),$(call code_for,$(call ptx_for,$(a),$(1),$(2)),compute_$(call ptx_for,$(a),$(1),$(2))))
-$(BUILD)/cuda/%.o: CODE = $(GENCODE)
-$(UP_TO_SM75:%=$(BUILD)/cuda/kernels/%.o): CODE = -DMP_UP_TO_SM75=1 $(call gencode_up_to,75 80,70 72)
-$(UP_TO_SM80:%=$(BUILD)/cuda/kernels/%.o): CODE = $(call gencode_up_to,80,70 72 75)
+# PTX version for machine code of architecture $(1): the first of $(2) that is in ARCHS, or its own.
+first_of = $(firstword $(foreach v,$(2),$(filter $(v),$(ARCHS:a=))) $(1))
+ptx_up_to_75 = $(call first_of,$(1),$(if $(filter 70 72,$(1)),,75 80))
+ptx_up_to_80 = $(call first_of,$(1),$(if $(filter 7%,$(1)),,80))
+ptx_up_to_90 = $(call first_of,$(1),$(if $(filter 7%,$(1)),,$(if $(filter 8%,$(1)),80,90)))
+# Machine code for the architectures $(2), and PTX of the newest; $(1): one of these functions.
+code_for = -gencode arch=compute_$(1),code=$(2)
+gencode = $(foreach a,$(2),$(call code_for,$(if $(filter %a,$(a)),$(a),$(call $(1),$(a))),sm_$(a))) \
+  $(foreach v,$(call $(1),$(lastword $(ARCHS:a=))),$(call code_for,$(v),compute_$(v)))
+GENCODE := $(call gencode,ptx_up_to_90,$(ARCHS))
+$(BUILD)/cuda/%.o: CODE = $(call gencode,ptx_up_to_90,$(ARCHS:a=))
+$(WITH_SM90A:%=$(BUILD)/cuda/kernels/%.o): CODE = $(GENCODE)
+$(UP_TO_SM75:%=$(BUILD)/cuda/kernels/%.o): CODE = -DMP_UP_TO_SM75=1 -DMP_UP_TO_SM80=1 $(call gencode,ptx_up_to_75,$(ARCHS:a=))
+$(UP_TO_SM80:%=$(BUILD)/cuda/kernels/%.o): CODE = -DMP_UP_TO_SM80=1 $(call gencode,ptx_up_to_80,$(ARCHS:a=))
 $(WITHOUT_KERNELS:%=$(BUILD)/cuda/kernels/%.o): CODE = -DMP_WITHOUT_KERNELS=1 $(call code_for,$(firstword $(ARCHS)),sm_$(firstword $(ARCHS)))
 $(FOR_SM90A:%=$(BUILD)/cuda/kernels/%.o): CODE = $(if $(filter 90a,$(ARCHS)),$(call code_for,90a,sm_90a),$(GENCODE))
 

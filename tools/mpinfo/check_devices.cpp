@@ -9,6 +9,8 @@
 namespace mpinfo {
 namespace {
 
+constexpr int kHopper = 90;
+
 /// Machine code runs on later devices of its generation; code for an architecture with a letter
 /// runs on that architecture only.
 bool has_machine_code(const CudaBuild &build, int arch) {
@@ -21,14 +23,9 @@ bool has_machine_code(const CudaBuild &build, int arch) {
   return false;
 }
 
-/// Architecture as in make's ARCHS: from Hopper on, some instructions require the letter.
-std::string arch_word(int arch) {
-  return std::to_string(arch) + (arch >= 90 ? "a" : "");
-}
-
-/// Returns a command like "make ARCHS="75 80 90a 120a"".
+/// Returns a command like "make ARCHS="75 80 90a 120"".
 std::string build_command(const std::optional<CudaBuild> &build, int arch) {
-  return "make ARCHS=\"" + (build ? build->archs + " " : "") + arch_word(arch) + "\"";
+  return "make ARCHS=\"" + (build ? build->archs + " " : "") + std::to_string(arch) + "\"";
 }
 
 std::string memory_text(uint64_t bytes) {
@@ -71,6 +68,7 @@ Finding look_at(const Machine &machine, size_t ordinal) {
   std::string what = mptools::text("%s is %s, sm_%d, %d SMs", place.flag.c_str(), place.info.name,
                                    arch, place.info.num_sms);
   if (gpu != nullptr) what += ", " + memory_text(gpu->bytes);
+  if (arch > kHopper) what += "; GEMM runs WMMA kernels, because those of wgmma require sm_90";
   if (!machine.build.has_value()) return ok(what);
   if (has_machine_code(*machine.build, arch))
     return ok(what + "; the library has machine code for it");
