@@ -25,6 +25,7 @@ struct Device {
   bool has_wgmma;  ///< true if the loaded code was compiled for sm_90a
   char name[64];
   bool has_overlapping_maps;  ///< the driver encodes im2col maps whose pixels overlap
+  bool has_pdl;               ///< true if the loaded code was compiled from PTX of sm_90 or newer
 };
 
 /// Device memory that a call may overwrite; its contents are never read.

@@ -343,7 +343,7 @@ void launch(const char *name, void (*kernel)(MP_PARAM(Argument)), const Device &
     cluster.id = cudaLaunchAttributeClusterDimension;
     cluster.val.clusterDim = {static_cast<unsigned>(shape.cluster), 1, 1};
   }
-  if (shape.uses_pdl && device.has_wgmma) {  // code for older devices has no wait
+  if (shape.uses_pdl && device.has_pdl) {  // older code has no wait
     cudaLaunchAttribute &early = attributes[config.numAttrs++];
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;

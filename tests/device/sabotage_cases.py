@@ -190,6 +190,8 @@ CASES = [
         "rnn: a few integer networks are exact", "rnn: inputs added directly*",
         "rnn: steps after products*"), "griddepcontrol.wait"),
     Case("consecutive kernels", 90, 3, "^(?!.*embedding_begins)", library("sequences: *"), "griddepcontrol.wait"),
+    Case("consecutive kernels of a newer GPU", 100, 3, "norm", library("sequences: repeated normalization*"),
+         "griddepcontrol.wait"),
     Case("kernel after a sort", 90, 3, "embedding_begins", library(
         "sequences: the gradient of a table*"), "griddepcontrol.wait"),
     Case("transposes", 80, 3, "transpose_tiles", library("layout: conversions between all types, aligned or not")),

@@ -13,10 +13,15 @@ namespace mp::cuda {
 namespace {
 
 struct Nothing {};
-constexpr int kSm90aThreads = 64, kOtherThreads = 32;
-/// Kernel whose launch bounds identify the architecture of the loaded code.  The wgmma kernels have
-/// empty bodies in a build without sm_90a, or if the driver is configured to compile PTX.
-MP_KERNEL(MP_SM90A_CODE ? kSm90aThreads : kOtherThreads, 1)
+constexpr int kSm90aThreads = 64, kSm90Threads = 96, kOtherThreads = 32;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+constexpr int kProbeThreads = kOtherThreads;
+#else
+constexpr int kProbeThreads = MP_SM90A_CODE ? kSm90aThreads : kSm90Threads;
+#endif
+/// Kernel whose launch bounds identify the PTX of the loaded code.  The wgmma kernels have empty
+/// bodies in a build without sm_90a, or if the driver is configured to compile PTX.
+MP_KERNEL(kProbeThreads, 1)
 probe(MP_PARAM(Nothing)) {}
 
 /// Returns the attributes of probe(), or nullopt if this build has no code for the device.
@@ -85,6 +90,7 @@ Device describe(int ordinal) {
   device.l2_bytes = attribute(cudaDevAttrL2CacheSize, ordinal);
   const std::optional<cudaFuncAttributes> code = probed(ordinal);
   device.has_wgmma = code && code->maxThreadsPerBlock == kSm90aThreads;
+  device.has_pdl = code && code->maxThreadsPerBlock != kOtherThreads;
   device.has_overlapping_maps = device.has_wgmma && encodes_overlapping_maps(ordinal);
   cudaDeviceProp properties;
   check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
