@@ -14,8 +14,8 @@ namespace mp::host::engine {
 
 namespace {
 
-// D is computed in blocks of kBlockRows x kPanel: 8 registers of D, 2 of B, 1 broadcast of A.
-constexpr int kBlockRows = 4;
+// D is computed in blocks of kBlockRows x kPanel.
+constexpr int kBlockRows = 8;
 constexpr int kPanel = 16;
 
 /// Returns the index of element (mn, k) of a packed operand: [mn / kWidth][k][mn % kWidth].
@@ -66,21 +66,43 @@ void pack_matrix(float *out, const WgmmaLayout &layout, int i, int j, int k0, in
   for (int k = 0; k < 8; k++) _mm256_store_ps(target + k * kWidth, x[k]);
 }
 
-void multiply_block(float *d, int ld, bool accumulate, const float *a, const float *b, int num_k) {
-  __m256 acc[kBlockRows][2];
+/// Computes the same bits as multiply_rows.
+[[gnu::target("avx512f")]] void multiply_block_avx512(float *d, int ld, bool accumulate,
+                                                      const float *a, const float *b, int num_k) {
+  __m512 acc[kBlockRows];
   for (int r = 0; r < kBlockRows; r++)
+    acc[r] = accumulate ? _mm512_loadu_ps(d + r * ld) : _mm512_setzero_ps();
+  for (int k = 0; k < num_k; k++) {
+    const __m512 b0 = _mm512_load_ps(b + k * kPanel);
+    for (int r = 0; r < kBlockRows; r++)
+      acc[r] = _mm512_fmadd_ps(_mm512_set1_ps(a[k * kWgmmaM + r]), b0, acc[r]);
+  }
+  for (int r = 0; r < kBlockRows; r++) _mm512_storeu_ps(d + r * ld, acc[r]);
+}
+
+constexpr int kRows = 4;  ///< 8 registers of D, 2 of B, 1 broadcast of A
+void multiply_rows(float *d, int ld, bool accumulate, const float *a, const float *b, int num_k) {
+  __m256 acc[kRows][2];
+  for (int r = 0; r < kRows; r++)
     for (int h = 0; h < 2; h++)
       acc[r][h] = accumulate ? _mm256_load_ps(d + r * ld + 8 * h) : _mm256_setzero_ps();
   for (int k = 0; k < num_k; k++) {
     const __m256 b0 = _mm256_load_ps(b + k * kPanel), b1 = _mm256_load_ps(b + k * kPanel + 8);
-    for (int r = 0; r < kBlockRows; r++) {
+    for (int r = 0; r < kRows; r++) {
       const __m256 a0 = _mm256_broadcast_ss(a + k * kWgmmaM + r);
       acc[r][0] = _mm256_fmadd_ps(a0, b0, acc[r][0]);
       acc[r][1] = _mm256_fmadd_ps(a0, b1, acc[r][1]);
     }
   }
-  for (int r = 0; r < kBlockRows; r++)
+  for (int r = 0; r < kRows; r++)
     for (int h = 0; h < 2; h++) _mm256_store_ps(d + r * ld + 8 * h, acc[r][h]);
+}
+
+void multiply_block(float *d, int ld, bool accumulate, const float *a, const float *b, int num_k) {
+  if (__builtin_cpu_supports("avx512f"))
+    return multiply_block_avx512(d, ld, accumulate, a, b, num_k);
+  for (int r = 0; r < kBlockRows; r += kRows)
+    multiply_rows(d + r * ld, ld, accumulate, a + r, b, num_k);
 }
 
 #else
