@@ -116,11 +116,13 @@ ConvPlan find_conv_plan(const Context &context, const ConvProblem &problem,
   const size_t limit = requested.workspace_limit(workspace_bytes);
   if (!requested.is_set())
     return cached_plan<ConvPlan>(context, key_of(problem), limit, [&](const PlanRequest &request) {
-      ConvPlan plan;
-      const char *const measured = TunedCall(context, key_of(problem), limit).kernel(), *why;
-      if (measured == nullptr || !plan_named_conv(problem, request, measured, &plan, &why) ||
-          workspace_bytes_of(plan.gemm) > limit)
-        plan = plan_conv(problem, request);
+      ConvPlan plan = plan_conv(problem, request), measured;
+      const char *const kernel = TunedCall(context, key_of(problem), limit).kernel(), *why;
+      if (kernel != nullptr && plan_named_conv(problem, request, kernel, &measured, &why) &&
+          workspace_bytes_of(measured.gemm) <= limit) {
+        measured.gemm = with_better_plans(measured.gemm, plan.gemm);
+        plan = measured;
+      }
       if (logs_plans()) log_new_plan(text_of(problem.shape), plan.name, plan.gemm);
       return plan;
     });

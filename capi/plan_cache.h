@@ -84,6 +84,15 @@ size_t workspace_bytes_of(const GemmPlan &);
 /// Returns the plan that gives the same bits again.
 mp_plan_t stable_plan(const char *name, const GemmPlan &);
 
+/// Returns a measured plan with the predicted times of better plans, which advice in the log names.
+inline GemmPlan with_better_plans(GemmPlan measured, const GemmPlan &predicted) {
+  measured.best_workspace_bytes = predicted.best_workspace_bytes;
+  measured.best_us = predicted.best_us;
+  measured.mapped_us = predicted.mapped_us;
+  measured.aligned_us = predicted.aligned_us;
+  return measured;
+}
+
 /// Returns the plan of mp_gemm, mp_gemm_batched (GemmShape) or mp_gemm_ragged (RaggedShape).
 /// @param workspace_bytes  limit
 template <class Shape>
@@ -92,11 +101,11 @@ GemmPlan find_plan(const Context &context, const Shape &shape, const RequestedPl
   const size_t limit = requested.workspace_limit(workspace_bytes);
   if (!requested.is_set())
     return cached_plan<GemmPlan>(context, shape, limit, [&](const PlanRequest &request) {
-      GemmPlan plan;
-      const char *const measured = TunedCall(context, shape, limit).kernel(), *why;
-      if (measured == nullptr || !plan_named_gemm(shape, request, measured, &plan, &why) ||
-          workspace_bytes_of(plan) > limit)
-        plan = plan_gemm(shape, request);
+      GemmPlan plan = plan_gemm(shape, request), measured;
+      const char *const kernel = TunedCall(context, shape, limit).kernel(), *why;
+      if (kernel != nullptr && plan_named_gemm(shape, request, kernel, &measured, &why) &&
+          workspace_bytes_of(measured) <= limit)
+        plan = with_better_plans(measured, plan);
       if (logs_plans()) log_new_plan(text_of(shape), plan.name, plan);
       return plan;
     });

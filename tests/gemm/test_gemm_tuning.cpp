@@ -376,3 +376,17 @@ TEST_CASE("tuning: a file with measured kernels selects them", "[gemm]") {
     CHECK(times(output, " for m = 64") == 1);
   }
 }
+
+TEST_CASE("a measured product that lacks workspace", "[.]") {
+  const Measuring measuring(2);
+  require_ok(multiply(nullptr, 8192));
+  std::printf("%s", measured_text().c_str());
+}
+
+TEST_CASE("tuning: a measured kernel causes the warnings of a predicted one", "[gemm]") {
+  const std::string output =
+      output_of_test("a measured product that lacks workspace", "MP_LOG=warn MP_HOST_THREADS=4");
+  CAPTURE(output);
+  CHECK(times(output, "fastest ") == 1);
+  CHECK(times(output, "mp_gemm: using a slower path: predicted time is ") == 1);
+}
