@@ -268,6 +268,11 @@ def test_tuning_tables(doctor, tmp_path):
     table.write_text("sm_75 launch_us=4\n")
     assert "note: host: MP_GEMM_TUNING has no line for host" in doctor(MP_GEMM_TUNING=str(table)).of("tuning")
 
+    table.write_text("fastest 0123456789abcdef gemv # NN\n")
+    measured = doctor(MP_GEMM_TUNING=str(table)).of("tuning")
+    assert f"ok: mp_gemm: using MP_GEMM_TUNING = {table}" in measured
+    assert "ok: host: the tuning constants of host were measured. " in measured and "no line" not in measured
+
 
 # ---------------------------------------------------------------------------- the environment
 

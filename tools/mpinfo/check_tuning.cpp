@@ -22,11 +22,12 @@ std::string class_of(const mp_device_info_t &info) {
   return "sm_75";
 }
 
-bool has_lines_of(const std::string &path, const std::string &device_class) {
+/// Returns whether a line of the file begins with this word.
+bool has_lines_of(const std::string &path, const std::string &first_word) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     std::string word;
-    if (std::istringstream(line) >> word && word == device_class) return true;
+    if (std::istringstream(line) >> word && word == first_word) return true;
   }
   return false;
 }
@@ -45,7 +46,8 @@ bool is_estimated(const Place &place) {
 Finding constants_of(const Place &place, bool estimated, const std::string &table) {
   const std::string device_class = class_of(place.info), of = place.flag + ": ";
   const bool is_in_table = !table.empty() && has_lines_of(table, device_class);
-  if (!table.empty() && !is_in_table)
+  // A file of measured kernels needs no constants.
+  if (!table.empty() && !is_in_table && !has_lines_of(table, "fastest"))
     return note(
         of + kVariable + " has no line for " + device_class + "; using the built-in constants",
         "Run make tune to measure this device.");
