@@ -191,7 +191,7 @@ void measure(const Context &context, const ConvProblem &problem, int32_t max_ker
 
 void run(const Context &context, const ConvCall &call, const ConvProblem &problem,
          const RequestedPlan &requested, const Workspace &space, mp_stream_t stream) {
-  const int32_t max_kernels = context.measured_kernels;
+  const int32_t max_kernels = measured_kernels(context);
   if (max_kernels > 0 && !requested.is_set()) measure(context, problem, max_kernels, space, stream);
   const ConvPlan plan = find_conv_plan(context, problem, requested, space.bytes);
   log_slow_plan(context, call.function, problem.out, plan.gemm, space.bytes,

@@ -159,7 +159,7 @@ void measure(const Context &context, const GemmProblem &problem, const GemmShape
 void run(const Context &context, const char *function, const GemmProblem &problem,
          const RequestedPlan &requested, const Workspace &workspace, mp_stream_t stream) {
   const GemmShape shape = shape_of(problem);
-  const int32_t max_kernels = context.measured_kernels;
+  const int32_t max_kernels = measured_kernels(context);
   if (max_kernels > 0 && !requested.is_set())
     measure(context, problem, shape, max_kernels, workspace, stream);
   const GemmPlan plan = find_call_plan(context, shape, requested, workspace.bytes);

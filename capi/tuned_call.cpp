@@ -11,11 +11,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "base/cache.h"
 #include "base/environment.h"
 #include "base/files.h"
 #include "base/lifetime.h"
+#include "capi/measuring.h"
 #include "capi/overlap.h"
 #include "kernels/gemm/plan_text.h"
 
@@ -91,6 +93,7 @@ using Measurements = std::map<uint64_t, Measurement>;
 std::mutex measurements_mutex;
 const ForkGuard<measurements_mutex> measurements_of_a_child;
 std::atomic<uint64_t> generation;
+constinit thread_local int32_t measured_by_thread = 0;
 
 Measurements &measurements() {
   return lazy_init([] { return Measurements(); });
@@ -157,6 +160,16 @@ std::string text_of_us(double us) {
 
 uint64_t tuning_generation() {
   return generation.load(std::memory_order_relaxed);
+}
+
+int32_t measured_kernels(const Context &context) {
+  return std::max(context.measured_kernels.load(), measured_by_thread);
+}
+
+Measuring::Measuring(int32_t max_kernels)
+    : before_(std::exchange(measured_by_thread, std::max(measured_by_thread, max_kernels))) {}
+Measuring::~Measuring() {
+  measured_by_thread = before_;
 }
 
 TunedCall::TunedCall(const Context &context, uint64_t shape, size_t workspace_bytes)

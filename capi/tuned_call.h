@@ -80,4 +80,8 @@ class TunedCall {
 /// Increases when a kernel is remembered: plans in caches may be outdated.
 uint64_t tuning_generation();
 
+/// Returns the number of kernels that a new call of this thread measures: mp_tuning_measure and
+/// Measuring.
+int32_t measured_kernels(const Context &);
+
 }  // namespace mp

@@ -1439,6 +1439,11 @@ class graph : public detail::handle<mp_graph_t, mp_graph_destroy> {
     return check(mp_graph_set_autocast(get(), policy));
   }
 
+  /// Selects kernels by times that the first passes measure (mp_graph_measure_kernels).
+  outcome<void> measure_kernels(int32_t max_kernels) const {
+    return check(mp_graph_measure_kernels(get(), max_kernels));
+  }
+
   /// Differentiates, fuses and allocates (mp_graph_compile).
   outcome<void> compile() const { return check(mp_graph_compile(get())); }
 

@@ -871,8 +871,14 @@ module mpcore_c
       integer(c_int32_t), intent(inout) :: input; integer(c_int32_t), value :: tensor; type(c_ptr), value :: graph
     end function
     integer(c_int) function mp_graph_set_autocast(graph, policy) bind(c); import
-      type(c_ptr), value :: graph, policy; end function
-    integer(c_int) function mp_graph_compile(graph) bind(c); import; type(c_ptr), value :: graph; end function
+      type(c_ptr), value :: graph, policy
+    end function
+    integer(c_int) function mp_graph_measure_kernels(graph, max_kernels) bind(c); import
+      integer(c_int32_t), value :: max_kernels; type(c_ptr), value :: graph
+    end function
+    integer(c_int) function mp_graph_compile(graph) bind(c); import
+      type(c_ptr), value :: graph
+    end function
     integer(c_int) function mp_graph_bind(graph, tensor, data) bind(c); import
       integer(c_int32_t), value :: tensor; type(c_ptr), value :: graph, data; end function
     integer(c_int) function mp_graph_set_batch(graph, batch) bind(c); import

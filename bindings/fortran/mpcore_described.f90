@@ -52,6 +52,7 @@ module mpcore_described
     procedure :: loss
     procedure :: seed_gradient
     procedure :: autocast
+    procedure :: measure_kernels
     procedure :: compile
     procedure :: get_tensor
   end type
@@ -310,6 +311,16 @@ contains
     type(mp_autocast), intent(in) :: policy
     integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call mp_check(mp_graph_set_autocast(net%handle(), policy%handle()), stat, errmsg)
+  end subroutine
+
+  !> Selects kernels by times that the first passes measure: up to max_kernels for each product or
+  !> convolution.  See mp_graph_measure_kernels.
+  subroutine measure_kernels(net, max_kernels, stat, errmsg)
+    class(mp_described), intent(in) :: net
+    integer, intent(in) :: max_kernels
+    integer(c_int), intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    call mp_check(mp_graph_measure_kernels(net%handle(), max_kernels), stat, errmsg)
   end subroutine
 
   !> Compiles the network: adds the backward pass and casts, fuses operations, allocates memory.

@@ -350,10 +350,19 @@ mp_status_t mp_graph_set_autocast(mp_graph_t graph, mp_autocast_t policy) {
   });
 }
 
+mp_status_t mp_graph_measure_kernels(mp_graph_t graph, int32_t max_kernels) {
+  return mp::call(__func__, [&] {
+    mp_graph &g = mp::require_open(graph);
+    mp::require_not_negative(max_kernels, "max_kernels");
+    g.measured_kernels = max_kernels;
+  });
+}
+
 mp_status_t mp_graph_compile(mp_graph_t graph) {
   return mp::composite_call(__func__, [&] {
     mp_graph &g = mp::require_open(graph);
-    g.executor = std::make_unique<mp::Executor>(g.described, g.policy, &g.context);
+    g.executor =
+        std::make_unique<mp::Executor>(g.described, g.policy, &g.context, g.measured_kernels);
   });
 }
 

@@ -60,6 +60,7 @@ struct Launch {
   std::string what;  ///< one-line description
   Call call;
   Ports inputs = {}, outputs = {};
+  bool has_run = false;
 };
 
 /// Target of Operation::emit.

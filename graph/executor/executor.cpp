@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 
+#include "capi/measuring.h"
 #include "graph/autocast_object.h"
 #include "graph/executor/gradients.h"
 #include "graph/executor/operation.h"
@@ -84,8 +85,9 @@ std::array<std::set<int32_t>, kPhases> required_inputs(const Graph &graph) {
 
 // ---------------------------------------------------------------------------- compilation
 
-Executor::Executor(const Graph &described, mp_autocast_t policy, mp_context_t context)
-    : context_(context), graph_(described) {
+Executor::Executor(const Graph &described, mp_autocast_t policy, mp_context_t context,
+                   int32_t measured_kernels)
+    : context_(context), measured_kernels_(measured_kernels), graph_(described) {
   keeps_io_ = policy != nullptr && (policy->policy.config.flags & MP_AUTOCAST_FLAG_KEEP_IO) != 0;
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     // Adds tensors but no nodes.
@@ -271,8 +273,9 @@ void Executor::run(std::initializer_list<Phase> phases, LaunchArgs run) {
   run.workspace = workspace_.bytes > 0 ? workspace_.ptr : nullptr;
   run.workspace_bytes = workspace_.bytes;
   float *const found_inf = run.found_inf;
-  for (const Launch &launch : launches_.at(graph_.batch)) {
+  for (Launch &launch : launches_.at(graph_.batch)) {
     if (std::ranges::find(phases, launch.phase) == phases.end()) continue;
+    const Measuring measuring(launch.has_run ? 0 : measured_kernels_);
     // Forward nodes that run after the loss compute no gradients, so their infinities do not skip
     // the step.
     run.found_inf = launch.phase == Phase::backward ? found_inf : nullptr;
@@ -280,6 +283,7 @@ void Executor::run(std::initializer_list<Phase> phases, LaunchArgs run) {
     run.outputs = &launch.outputs;
     const mp_status_t status = launch.call(run);
     if (status != MP_SUCCESS) fail(status, launch.what, ": ", mp_last_error());
+    launch.has_run = true;
   }
 }
 

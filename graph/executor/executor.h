@@ -71,7 +71,9 @@ using List = std::unique_ptr<mp_tensor_list, DestroyList>;
 class Executor {
  public:
   /// Compiles the graph.  Leaves no resources allocated on failure.
-  Executor(const Graph &described, mp_autocast_t policy, mp_context_t context);
+  /// @param measured_kernels  of mp_graph_measure_kernels
+  Executor(const Graph &described, mp_autocast_t policy, mp_context_t context,
+           int32_t measured_kernels);
 
   void bind(int32_t input, const void *data);
   void set_batch(const Graph &described, int64_t batch);
@@ -107,6 +109,7 @@ class Executor {
   void *address(const Input &input) const { return addresses_[AddressTable::of(input)]; }
 
   mp_context_t context_;
+  const int32_t measured_kernels_;
   Graph graph_;
   bool keeps_io_;
   Reports reports_;
@@ -136,5 +139,6 @@ struct mp_graph {
   mp_context context;
   mp::graph::Graph described;
   mp_autocast_t policy = nullptr;
+  int32_t measured_kernels = 0;
   std::unique_ptr<mp::graph::Executor> executor;  ///< NULL before mp_graph_compile
 };

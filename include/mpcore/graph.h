@@ -18,6 +18,7 @@ extern "C" {
  *
  *      mp_graph_create, _add_input, _add_node ..., _set_loss      describe the network
  *      mp_graph_set_autocast                                      mixed precision, optional
+ *      mp_graph_measure_kernels                                   measured kernels, optional
  *      mp_graph_compile                                           differentiate, fuse, allocate
  *      mp_graph_write, mp_graph_get_lists, mp_optimizer_create    initial weights, optimizer
  *      mp_graph_bind, _forward, _backward, mp_scale_step          one training step
@@ -300,6 +301,17 @@ MP_API mp_status_t mp_graph_seed_gradient(mp_graph_t graph, int32_t tensor, int3
  *  @param policy  must exist until mp_graph_compile has succeeded.  MP_AUTOCAST_FLAG_EMULATE is not
  *                 supported. */
 MP_API mp_status_t mp_graph_set_autocast(mp_graph_t graph, mp_autocast_t policy);
+
+/** Selects kernels by measured times: the first time that a pass makes a call of mp_gemm or
+ *  mp_conv2d_*, for each batch size, the call measures kernels as after mp_tuning_measure.  Call it
+ *  before mp_graph_compile.
+ *
+ *  Passes that measure return ordinary results, but allocate memory, wait for the device, and must
+ *  not be captured into a CUDA graph: run one step before capturing.  mp_tuning_get_text returns
+ *  the results.  With a file of these lines as MP_GEMM_TUNING, later processes measure nothing and
+ *  compute the same bits.
+ *  @param max_kernels  number of kernels to measure for a call, such as 8; 0 (default) = none */
+MP_API mp_status_t mp_graph_measure_kernels(mp_graph_t graph, int32_t max_kernels);
 
 /** Appends the backward pass, inserts casts, fuses operations and allocates memory.  The graph
  *  cannot be modified afterwards.  Parameters and states are initialized to 0.

@@ -38,6 +38,7 @@ struct Perceptron {
   explicit Perceptron(mp_autocast_t policy = nullptr) {
     describe();
     if (policy != nullptr) graph.autocast(policy);
+    graph.measure_kernels(0);
     graph.compile();
     graph.write(w1, numbers(kIn * kHidden, 2, 0.0625f).data());
     graph.write(w2, numbers(kHidden * kClasses, 3, 0.0625f).data());

@@ -78,6 +78,7 @@ static void test_tensors_of_graphs(void) {
   FAILS(mp_graph_set_loss, (graph, 9999), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_seed_gradient, (graph, x, &tensor), MP_ERROR_INVALID_ARGUMENT, "tensor");
   FAILS(mp_graph_seed_gradient, (graph, 9999, &tensor), MP_ERROR_INVALID_ARGUMENT, "tensor");
+  FAILS(mp_graph_measure_kernels, (graph, -1), MP_ERROR_INVALID_ARGUMENT, "max_kernels");
 }
 
 /* ---------------------------------------------------------------- nodes */
@@ -385,6 +386,7 @@ static void test_order(void) {
   WORKS(mp_graph_add_output(graph, y));
   WORKS(mp_graph_compile(graph));
   FAILS(mp_graph_compile, (graph), MP_ERROR_INVALID_ARGUMENT, "graph");
+  FAILS(mp_graph_measure_kernels, (graph, 1), MP_ERROR_INVALID_ARGUMENT, "graph");
   FAILS(mp_graph_add_input, (graph, "late", MP_FP32, 1, extent, &tensor), MP_ERROR_INVALID_ARGUMENT,
         "graph");
   FAILS(mp_graph_add_node, (graph, "Linear", "late", inputs, 3, NULL, 0, outputs, 1),

@@ -2,8 +2,8 @@
 // ignored.  The variable is read once per process, so each case runs in its own process: this
 // program, with a hidden test that queries the first kernel.
 //
-// mp_tuning_measure: measuring calls have the results of ordinary ones, and a file with their
-// measurements selects kernels in another process.
+// mp_tuning_measure, mp_graph_measure_kernels: measuring calls have the results of ordinary ones,
+// and a file with their measurements selects kernels in another process.
 #define MP_ENABLE_EXPERIMENTAL
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +14,7 @@
 
 #include "gemm_run.h"
 #include "tests/conv/conv_run.h"
+#include "tests/graph/described.h"
 #include "tests/support/kernels.h"
 #include "tests/support/run_again.h"
 #include "tests/support/tally.h"
@@ -389,4 +390,98 @@ TEST_CASE("tuning: a measured kernel causes the warnings of a predicted one", "[
   CAPTURE(output);
   CHECK(times(output, "fastest ") == 1);
   CHECK(times(output, "mp_gemm: using a slower path: predicted time is ") == 1);
+}
+
+namespace {
+
+/// Network of a convolution and a linear layer, in mixed precision.
+class MeasuredNetwork {
+ public:
+  static constexpr int64_t kBatch = 12, kEdge = 6, kChannels = 8, kClasses = 16;
+
+  MeasuredNetwork(int64_t width, int32_t max_kernels) {
+    Random random(1);
+    const int64_t pixels = kEdge * kEdge, taps = 9 * kChannels;
+    const int32_t x = g_.input("x", MP_FP32, {kBatch, kEdge, kEdge, kChannels});
+    const int32_t filter = g_.parameter("filter", {width, 3, 3, kChannels});
+    const int32_t image = g_.node("Conv2D", "conv", {x, filter}, {{"pad", 1}});
+    const int32_t flat = g_.node("Reshape", "flat", {image}, {{"extent", {0, -1}}});
+    const int32_t w = g_.parameter("w", {pixels * width, kClasses});
+    const int32_t labels = g_.input("labels", MP_DTYPE_NONE, {kBatch});
+    const int32_t logits = g_.node("Linear", "fc", {flat, w});
+    g_.loss(g_.node("SoftmaxXent", "loss", {logits, labels}));
+    require_ok(mp_graph_measure_kernels(g_.handle, max_kernels));
+    g_.compile(policy_.get());
+    g_.write(filter, random_weights(random, width * taps, taps));
+    g_.write(w, random_weights(random, pixels * width * kClasses, pixels * width));
+    x_ = std::make_unique<DeviceBuffer<float>>(
+        random_values(random, kBatch * pixels * kChannels, 1));
+    g_.bind(x, x_->data());
+    g_.bind(labels, classes_.data());
+  }
+
+  /// Returns the gradients of all parameters.
+  std::vector<double> step(int64_t batch) {
+    require_ok(mp_graph_set_batch(g_.handle, batch));
+    g_.step();
+    std::vector<double> all;
+    for (const int32_t parameter : g_.parameters)
+      for (const double value : g_.gradient(parameter)) all.push_back(value);
+    return all;
+  }
+
+ private:
+  const PolicyHandle policy_ = make_policy(MP_FP16);
+  Described g_;
+  std::unique_ptr<DeviceBuffer<float>> x_;
+  const DeviceBuffer<int32_t> classes_{std::vector<int32_t>(kBatch, 3)};
+};
+
+}  // namespace
+
+TEST_CASE("tuning: a graph measures each call once per batch, and only its own", "[gemm]") {
+  const size_t before = num_measured();
+  MeasuredNetwork plain(16, 0), measuring(16, 2);
+  plain.step(12);
+  CHECK(num_measured() == before);
+  constexpr size_t kCalls = 5;  // two of the convolution, three of the linear layer
+  for (const size_t batches : {1, 1, 2}) {
+    measuring.step(batches == 1 ? 12 : 8);
+    CHECK(num_measured() == before + batches * kCalls);
+  }
+  MeasuredNetwork(24, 0).step(12);
+  CHECK(num_measured() == before + 2 * kCalls);
+}
+
+TEST_CASE("a network that measures kernels", "[.]") {
+  MeasuredNetwork network(16, 3);
+  for (const int64_t batch : {12, 12, 7})
+    for (const double gradient : network.step(batch)) std::printf("%a\n", gradient);
+  std::printf("%s", measured_text().c_str());
+}
+
+TEST_CASE("tuning: the same file gives a graph the same bits", "[gemm]") {
+  const auto output_of = [](const std::string &table, const std::string &log) {
+    const TextFile file(table);
+    return output_of_test("a network that measures kernels",
+                          "MP_LOG=" + log + " MP_GEMM_TUNING='" + file.path() + "'");
+  };
+  const std::string first = output_of("", "error");
+  const size_t end = first.find("fastest ");
+  REQUIRE(end != std::string::npos);
+  std::string table, changed;
+  std::istringstream lines(first.substr(end));
+  for (std::string line; std::getline(lines, line) && line.starts_with("fastest ");) {
+    table += line + '\n';
+    changed += line.substr(0, sizeof "fastest 0123456789abcdef") + "simt_64x64x16\n";
+  }
+  const std::string again = output_of(table, "error");
+  CHECK(times(again, "fastest ") == 0);
+  CHECK(again.substr(0, end) == first.substr(0, end));
+  // Every product of all steps is in the file.
+  const std::string other = output_of(changed, "info");
+  CAPTURE(changed, other);
+  CHECK(times(other, "fastest ") == 0);
+  CHECK(times(other, "mp_gemm: ") == 2);  // the file is used; one kernel
+  CHECK(times(other, "mp_gemm: simt_64x64x16 for") == 1);
 }

@@ -107,6 +107,7 @@ contains
     do i = 1, 2
       call describe_perceptron(p(i), context)
       call p(i)%net%autocast(policy)
+      call p(i)%net%measure_kernels(0)
       call start(p(i))
       call p(i)%net%get_lists(adamw%grads, adamw%master, adamw%model)
       call mp_check(mp_optimizer_create(optimizer(i), context, adamw)) ! with its own moments

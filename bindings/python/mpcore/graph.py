@@ -151,6 +151,11 @@ class Graph(Object):
         check(lib.mp_graph_set_autocast(self.handle, policy.handle))
         self._policy = policy.handle
 
+    def measure_kernels(self, max_kernels: int) -> None:
+        """Selects kernels by times that the first passes measure: up to `max_kernels` for each
+        product or convolution.  See mp_graph_measure_kernels."""
+        check(lib.mp_graph_measure_kernels(self.handle, max_kernels))
+
     def compile(self) -> None:
         """Compiles the graph: adds the backward pass and casts, fuses operations, allocates memory.
 

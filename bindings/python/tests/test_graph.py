@@ -38,6 +38,7 @@ class Perceptron:
         graph.loss(self.loss)
         if autocast is not None:
             graph.autocast(autocast)
+            graph.measure_kernels(0)
         if not compiled:
             return
         graph.compile()

@@ -172,6 +172,13 @@ impl<'a> NetworkBuilder<'a> {
         Ok(())
     }
 
+    /// Selects kernels by times that the first passes measure: up to `max_kernels` for each product
+    /// or convolution.  See `mp_graph_measure_kernels`.
+    pub fn measure_kernels(&mut self, max_kernels: i32) -> Result<()> {
+        // SAFETY: the graph lives.
+        check(unsafe { sys::mp_graph_measure_kernels(self.handle.raw(), max_kernels) })
+    }
+
     /// Returns the properties of a tensor.
     pub fn tensor(&self, tensor: TensorId) -> Result<NetworkTensor> {
         Ok(NetworkTensor::new(&info_of(&self.handle, tensor)?))

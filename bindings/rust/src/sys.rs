@@ -498,6 +498,7 @@ extern "C" {
     pub fn mp_graph_set_loss(graph: mp_graph_t, tensor: i32) -> mp_status_t;
     pub fn mp_graph_seed_gradient(graph: mp_graph_t, tensor: i32, input: *mut i32) -> mp_status_t;
     pub fn mp_graph_set_autocast(graph: mp_graph_t, policy: mp_autocast_t) -> mp_status_t;
+    pub fn mp_graph_measure_kernels(graph: mp_graph_t, max_kernels: i32) -> mp_status_t;
     pub fn mp_graph_compile(graph: mp_graph_t) -> mp_status_t;
     pub fn mp_graph_bind(graph: mp_graph_t, tensor: i32, data: *const c_void) -> mp_status_t;
     pub fn mp_graph_set_batch(graph: mp_graph_t, batch: i64) -> mp_status_t;

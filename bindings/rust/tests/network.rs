@@ -68,6 +68,7 @@ fn learns(low: Dtype) {
     let t = perceptron(&mut builder).unwrap();
     if low != Dtype::Fp32 {
         builder.autocast(&policy).unwrap();
+        builder.measure_kernels(0).unwrap();
     }
     let mut network = builder.compile().unwrap();
     start(&network, &t);

@@ -273,6 +273,7 @@ void seed_gradient(Caller &c) {
   int32_t dy = -1;
   c.resume_faults();
   CALL(c, mp_graph_seed_gradient, net.graph(), y, &dy);
+  CALL(c, mp_graph_measure_kernels, net.graph(), 0);
   c.pause_faults();
   net.compile(net.policy);
   c.resume_faults();
