@@ -52,9 +52,11 @@ void check_suite(const std::string &suite) {
   throw UsageError("unknown suite \"" + suite + "\"; must be one of " + names);
 }
 
-mptools::Words<const char *> set_names() {
+/// @param of_products  only sets whose suite has_products()
+mptools::Words<const char *> set_names(bool of_products = false) {
   mptools::Words<const char *> names;
-  for (const ShapeSet &set : kShapeSets) names.emplace_back(set.name, set.name);
+  for (const ShapeSet &set : kShapeSets)
+    if (!of_products || has_products(set.suite)) names.emplace_back(set.name, set.name);
   names.emplace_back("all", "all");
   return names;
 }
@@ -100,6 +102,14 @@ void keep_suite_of_set(Options &options) {
   options.suite = suite;
 }
 
+/// Shortens everything that --tune does not need, unless another option requests it.
+void set_defaults_of_tuning(Options &options, bool has_peers) {
+  options.tunes = true;
+  options.brief = true;
+  if (!has_peers) options.peers = {.cublaslt = false, .cudnn = false, .torch = false};
+  if (options.sustained_s < 0) options.sustained_s = 0;
+}
+
 void check_types(const Options &options) {
   const bool keeps_type = options.out_dtype == MP_DTYPE_NONE || options.out_dtype == options.dtype;
   if (keeps_type || options.dtype == MP_FP32 || options.out_dtype == MP_FP32) return;
@@ -115,6 +125,17 @@ Options parse_options(int argc, const char *const *argv) {
   mptools::CommandLine line("mpbench", kDescription, kNotes);
   line.add_option("SUITE", options.suite, "one of these suites")->type_name("")->default_str("all");
   mptools::add_device(line, options.device);
+  std::string tuned;
+  CLI::Option *const tune =
+      mptools::add_choice(
+          line, "--tune", tuned, set_names(true),
+          "measure kernels for each GEMM and convolution of a set of gemm, epilogue,\n"
+          "batched or conv, or of all; append the fastest to a file for MP_GEMM_TUNING")
+          ->type_name("SET");
+  line.add_option("--out", options.out, "this file")
+      ->type_name("FILE")
+      ->default_str(options.out)
+      ->needs(tune);
   line.add_flag("--quick", options.quick,
                 "two shapes of each set, operand order and pass, timed briefly: takes a minute");
   line.add_flag("--brief", options.brief, "all shapes, timed as briefly as with --quick");
@@ -139,6 +160,7 @@ Options parse_options(int argc, const char *const *argv) {
   mptools::add_choice(line, "--set", options.set, set_names(), set_list())
       ->type_name("NAME")
       ->default_str(options.set)
+      ->excludes(tune)
       ->group(of_shapes);
   mptools::add_choice(line, "--dtype", options.dtype, mptools::kDtypes,
                       "type of the inputs: fp16, bf16 or fp32")
@@ -165,6 +187,10 @@ Options parse_options(int argc, const char *const *argv) {
   line.parse(argc, argv);
   check_suite(options.suite);
   check_types(options);
+  if (!tuned.empty()) {
+    options.set = tuned;
+    set_defaults_of_tuning(options, line.count("--peer") > 0);
+  }
   keep_suite_of_set(options);
   return options;
 }

@@ -14,6 +14,11 @@ struct Peers {
   bool cublaslt = true, cudnn = true, torch = true;
 };
 
+/// Returns whether the calls of a suite measure kernels with --tune.
+constexpr bool has_products(std::string_view suite) {
+  return suite == "gemm" || suite == "epilogue" || suite == "batched" || suite == "conv";
+}
+
 /// Long enough for clocks to settle.
 constexpr double kHeadlineSeconds = 3;
 
@@ -33,12 +38,16 @@ struct Options {
   /// Seconds for which each contestant runs alone; below 0: kHeadlineSeconds for the headline
   /// shapes on a GPU.
   double sustained_s = -1;
-  std::string once;  ///< empty = measure
-  std::string json;  ///< empty = none, "-" = stdout
+  std::string once;                       ///< empty = measure
+  bool tunes = false;                     ///< --tune: the calls measure kernels
+  std::string out = "build/fastest.txt";  ///< file to which --tune appends
+  std::string json;                       ///< empty = none, "-" = stdout
   std::string home = "bench";
   std::string command;  ///< command line as typed
 
-  bool has_suite(std::string_view name) const { return suite == "all" || suite == name; }
+  bool has_suite(std::string_view name) const {
+    return (suite == "all" || suite == name) && (!tunes || has_products(name));
+  }
   double sustained_seconds(bool is_headline, bool on_host) const {
     return sustained_s >= 0 ? sustained_s : is_headline && !on_host ? kHeadlineSeconds : 0;
   }

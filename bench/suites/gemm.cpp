@@ -31,7 +31,7 @@ Shape square(int64_t edge) {
 }
 
 void GemmBench::begin() {
-  if (machine_.is_counted()) return;
+  if (machine_.is_counted() || options_.tunes) return;
   const std::vector<int64_t> edges =
       machine_.on_host() ? std::vector<int64_t>{512} : std::vector<int64_t>{4096, 8192};
   Pace pace = pace_of(options_, machine_);

@@ -18,6 +18,15 @@ void set_kernels(Operation &operation, Runnable runnable) {
   operation.predicted_us = static_cast<double>(operation.calls) * runnable.predicted_us;
 }
 
+/// @param ask  calls mp_*_get_plan
+template <typename Ask>
+std::string planned_kernel(Ask ask) {
+  mp_plan_t plan;
+  MP_INIT_STRUCT(&plan);
+  check(ask(&plan));
+  return plan.kernel;
+}
+
 /// Sets the sizes in the order of the arguments of mp_conv2d_*.
 void set_elems(Operation &operation, const ConvShape &shape) {
   const auto x = static_cast<int64_t>(shape.x_elems());
@@ -65,6 +74,12 @@ void add_gemm_kernels(Operation &operation, const Machine &machine, const mp_gem
   set_kernels(operation, runnable_kernels([&](int32_t index, mp_kernel_info_t *info) {
                 return mp_gemm_kernel_info(machine.context(), &desc, index, info);
               }));
+  operation.selected_kernel = [&machine, desc](const Buffer &workspace) {
+    return planned_kernel([&](mp_plan_t *plan) {
+      return mp_gemm_get_plan(machine.context(), &desc, nullptr,
+                              static_cast<size_t>(workspace.bytes()), plan);
+    });
+  };
 }
 
 Operation gemm_operation(const Machine &machine, const Shape &shape, const mp_gemm_desc_t &desc) {
@@ -111,14 +126,26 @@ Operation epilogue_operation(const Machine &machine, const EpilogueShape &shape,
     operation.tolerance.absolute =
         1.13 * operation.tolerance.absolute + 0x1p-10 * magnitude_of_sums(desc.k);
   }
-  operation.workspace_bytes = [&machine, desc, epilogue](const char *kernel) {
-    alignas(16) static float any;  // only the address is used
-    EpilogueTensors t;
-    if (epilogue == Epilogue::kBiasRelu || epilogue == Epilogue::kBiasGeluAux) t.bias = &any;
-    if (epilogue == Epilogue::kBiasGeluAux || epilogue == Epilogue::kDgeluDbias) t.aux = &any;
-    if (epilogue == Epilogue::kDgeluDbias) t.dbias = &any;
+  alignas(16) static float any[2];  // only the addresses are used
+  EpilogueTensors t;
+  if (epilogue == Epilogue::kBias || epilogue == Epilogue::kBiasRelu ||
+      epilogue == Epilogue::kBiasGeluAux)
+    t.bias = any;
+  if (epilogue == Epilogue::kBiasGeluAux || epilogue == Epilogue::kDgeluDbias) t.aux = any;
+  if (epilogue == Epilogue::kDgeluDbias) t.dbias = any;
+  if (epilogue == Epilogue::kAmaxFoundInf) {
+    t.amax = any;
+    t.found_inf = any + 1;
+  }
+  const mp_epilogue_t asked = epilogue_of(epilogue, desc.dtype_cd, t);
+  operation.selected_kernel = [&machine, desc, asked](const Buffer &workspace) {
+    return planned_kernel([&](mp_plan_t *plan) {
+      return mp_gemm_get_plan(machine.context(), &desc, &asked,
+                              static_cast<size_t>(workspace.bytes()), plan);
+    });
+  };
+  operation.workspace_bytes = [&machine, desc, asked](const char *kernel) {
     const mp_gemm_desc_t forced = with_kernel(desc, kernel);
-    const mp_epilogue_t asked = epilogue_of(epilogue, desc.dtype_cd, t);
     size_t bytes = 0;
     check(mp_gemm_workspace_size(machine.context(), &forced, &asked, &bytes));
     return static_cast<int64_t>(bytes);
@@ -161,6 +188,12 @@ Operation conv_operation(const Machine &machine, const ConvShape &shape,
     const mp_conv2d_desc_t forced = with_kernel(desc, kernel);
     check(convolve(machine.context(), &forced, t.first, t.second, t.out, nullptr, workspace.data(),
                    static_cast<size_t>(workspace.bytes()), machine.stream()));
+  };
+  operation.selected_kernel = [&machine, desc, op](const Buffer &workspace) {
+    return planned_kernel([&](mp_plan_t *plan) {
+      return mp_conv2d_get_plan(machine.context(), &desc, op, nullptr,
+                                static_cast<size_t>(workspace.bytes()), plan);
+    });
   };
   set_kernels(operation, runnable_kernels([&](int32_t index, mp_kernel_info_t *info) {
                 return mp_conv2d_kernel_info(machine.context(), &desc, op, index, info);

@@ -21,7 +21,7 @@ struct Operation {
   /// Number of consecutive calls, with separate first and out and a shared second.
   int64_t calls;
   double flop, min_bytes;                  ///< for all calls; each operand is counted once
-  std::vector<const char *> kernels = {};  ///< all that can run it, the library's choice first
+  std::vector<const char *> kernels = {};  ///< all that can run it, the predicted fastest first
   double predicted_us = 0;                 ///< for all calls, by the cost model of kernel selection
   Tolerance tolerance;                     ///< for an output element, between mpcore and a peer
   Epilogue epilogue = Epilogue::kNone;
@@ -31,13 +31,15 @@ struct Operation {
   /// @param kernel  NULL: the library's choice
   std::function<int64_t(const char *kernel)> workspace_bytes = {};
   std::function<void(const char *kernel, const Operands &, const Buffer &workspace)> enqueue = {};
+  /// Returns the library's choice, measured or predicted; absent: kernels.front().
+  std::function<std::string(const Buffer &workspace)> selected_kernel = {};
 };
 
 /// Kernel name of calls for which the library has no kernel query: pointer arrays, groups,
 /// epilogues.
 inline constexpr const char *kNotNamed = "not named";
 
-/// Fills in the kernels that can run it, and the predicted time.
+/// Fills in the kernels that can run it, the predicted time, and the selected kernel.
 void add_gemm_kernels(Operation &operation, const Machine &machine, const mp_gemm_desc_t &desc);
 
 Operation gemm_operation(const Machine &machine, const Shape &shape, const mp_gemm_desc_t &desc);

@@ -101,6 +101,11 @@ void Problem::reserve_workspace(const char *kernel) {
   if (bytes > workspace_.bytes()) workspace_ = Buffer(machine_.context(), bytes);
 }
 
+std::string Problem::selected_kernel() const {
+  return operation_.selected_kernel ? operation_.selected_kernel(workspace_)
+                                    : operation_.kernels.front();
+}
+
 const Operands &Problem::next_set() {
   const Operands &set = sets_[next_];
   next_ = (next_ + 1) % sets_.size();

@@ -21,6 +21,8 @@ class Problem {
   const std::vector<Operands> &all_sets() const { return sets_; }
   /// Size for the library's choice, and for forced kernels used so far.
   int64_t workspace_bytes() const { return workspace_.bytes(); }
+  /// Name of the kernel that own() runs.
+  std::string selected_kernel() const;
 
   /// Work that runs all calls on the next set of operands; allocates the workspace of a forced
   /// kernel.

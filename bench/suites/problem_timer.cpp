@@ -8,13 +8,14 @@ namespace {
 /// Fields that are known before timing.
 Figures untimed_figures(const Problem &problem) {
   const Operation &operation = problem.operation();
+  const std::string kernel = problem.selected_kernel();
   return {.dtype = operation.dtype,
           .out_dtype = operation.out_dtype,
           .beta = operation.beta,
           .flop = operation.flop,
           .min_bytes = operation.min_bytes,
-          .kernel = operation.kernels.front(),
-          .predicted_us = operation.predicted_us,
+          .kernel = kernel,
+          .predicted_us = kernel == operation.kernels.front() ? operation.predicted_us : 0,
           .workspace_bytes = problem.workspace_bytes(),
           .sets = problem.sets()};
 }
@@ -32,7 +33,7 @@ ProblemTimer::ProblemTimer(const Options &options, const Machine &machine, Repor
 Figures ProblemTimer::time(const Comparand &comparand, const std::string &during) {
   if (machine_.is_counted()) return count(comparand);
   Problem problem(machine_, pool_, comparand.operation());
-  Figures figures = compare(comparand, problem, pace_of(options_, machine_), false);
+  Figures figures = compare(comparand, problem, pace_of(options_, machine_), options_.tunes);
   if (options_.rank) figures.rank = rank_kernels(problem, stopwatch_, machine_);
   if (!during.empty())
     report_.add(gpu_state_under(machine_, problem.own(), figures.timing, during));
@@ -58,6 +59,7 @@ Figures ProblemTimer::count(const Comparand &comparand) {
 
 Figures ProblemTimer::compare(const Comparand &comparand, Problem &problem, const Pace &pace,
                               bool is_bare) {
+  if (options_.tunes) problem.own()();  // measures kernels, one of which it selects
   Figures figures = untimed_figures(problem);
   Comparison comparison(problem.own());
 

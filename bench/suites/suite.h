@@ -63,6 +63,8 @@ void call_once(const Options &options, const Machine &machine);
 
 /// Runs all suites in order, with progress.  A failed measurement becomes a note and does not stop
 /// the others.
-void measure(const std::vector<Suite> &suites, Report &report);
+/// @param after_job  called after each job, optional
+void measure(const std::vector<Suite> &suites, Report &report,
+             const std::function<void()> &after_job = {});
 
 }  // namespace mpbench

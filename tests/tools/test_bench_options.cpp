@@ -117,6 +117,26 @@ TEST_CASE("bench: sustained times are measured for the headline shape, others by
   require_refused({"--sustained", "x"}, "--sustained");
 }
 
+TEST_CASE("bench: --tune runs sets of products, briefly and without peers", "[bench]") {
+  const Options one = parse({"--tune", "resnet50"});
+  CHECK(one.tunes);
+  CHECK(one.set == "resnet50");
+  CHECK(one.has_suite("conv"));
+  CHECK(!one.has_suite("gemm"));
+  CHECK(one.is_brief());
+  CHECK(!one.peers.cudnn);
+  CHECK(one.sustained_seconds(true, false) == 0);
+  const Options all = parse({"--tune", "all", "--peer", "cudnn", "--sustained", "1"});
+  for (const char *const suite : {"gemm", "epilogue", "batched", "conv"})
+    CHECK(all.has_suite(suite));
+  CHECK(!all.has_suite("rnn"));
+  CHECK(all.peers.cudnn);
+  CHECK(all.sustained_seconds(true, false) == 1);
+  require_refused({"--tune", "norm"}, "--tune");
+  require_refused({"--tune", "llm", "--set", "llm"}, "--tune");
+  require_refused({"--out", "file"}, "--tune");
+}
+
 TEST_CASE("bench: wrong options are rejected", "[bench]") {
   require_refused({"gemv"}, "must be one of gemm, epilogue, batched, rnn, conv, layers");
   require_refused({"--grep", "x"}, "--grep");

@@ -295,6 +295,31 @@ def test_each_row_of_the_figures_has_one_commit_and_file(tool, tmp_path):
     assert [row[-2:] for row in rows if row[0] == "llm"] == [["aaaaaaa", "`older.json`"], ["bbbbbbb", "`newer.json`"]]
 
 
+@pytest.mark.timing
+@pytest.mark.parametrize("of", ("deepbench_infer_device", "transformer", "deepbench_conv_infer_device"))
+def test_tune(build, run, tool, tmp_path, of):
+    """--tune appends measured kernels to a file; with this file nothing is measured again."""
+    file, table = tmp_path / "tuned.json", tmp_path / "new" / "fastest.txt"
+
+    def tuned(**env) -> tuple:
+        """(row, lines of the table)"""
+        run(build / "mpbench", "--tune", of, "--quick", "--limit", "1", "--device", "host", "--json", file, "--out", table,
+            env=env)
+        tool("--check", file)
+        row, = read(file)["rows"]
+        return row, table.read_text().splitlines()
+
+    row, lines = tuned()
+    assert [line.split()[::2][:2] for line in lines] == [["fastest", row["kernel"]]]
+    assert read(file)["notes"][-1] == f"Measured kernels, appended to {table}: 1."
+    table.write_text(f"# mine\n{lines[0]}")
+    again, kept = tuned(MP_GEMM_TUNING=str(table))
+    assert again["kernel"] == row["kernel"] and kept == ["# mine", *lines]
+    if of == "deepbench_infer_device":
+        table.write_text(f"{lines[0][:24]} simt_64x64x16\n")
+        assert tuned(MP_GEMM_TUNING=str(table))[0]["kernel"] == "simt_64x64x16"
+
+
 def test_below(tool, tmp_path):
     run = read(GPU)
     run["rows"] = run["rows"][:3]

@@ -123,4 +123,7 @@ def steps(build: str, folder: pathlib.Path, tools: pathlib.Path):
         *_profile(build, folder, tools),
         Step("tune", "mptune", (f"{build}/mptune", "--device", "cuda", "--out", str(folder / "tuning.txt"),
                                 "--json", str(folder / "tuning.json")), 120, 400),
+        Step("tune", "fastest kernels", (f"{build}/mpbench", "--tune", "llm", "--device", "cuda",
+                                         "--out", str(folder / "fastest.txt"), "--json", str(folder / "fastest.json")),
+             60, 240),
     ]
