@@ -13,6 +13,11 @@ No GPU has been measured: bench/results/ has no results of GPUs.
 """
 
 
+# Kernels, layers and steps whose code was changed for speed, and the date of the last such change.
+CHANGED = re.compile("wgmma|gemv|conv_|rnn_|not named|maxpool|inspect|report")
+CHANGED_ON = "2026-11-30"
+
+
 class NoPlace(Exception):
     """The file lacks the two lines, or has them more than once or in another order."""
 
@@ -26,8 +31,10 @@ def _part(title: str, table: str) -> str:
     return f"\n{title}\n\n{table}" if table else ""
 
 
-def _commit(run: dict) -> str:
-    return results.git_hash(run["commit"])
+def _commit(run: dict, names: list) -> str:
+    """Returns the commit of a row, which is marked if code of these names has changed since."""
+    is_changed = run["date"] < CHANGED_ON and any(map(CHANGED.search, names))
+    return results.git_hash(run["commit"]) + (", changed" if is_changed else "")
 
 
 def _clocks(run: dict) -> str:
@@ -42,7 +49,7 @@ def _command(run: dict) -> str:
 
 
 def _runs(device) -> str:
-    rows = [[f"`{run['file']}`", run["date"][:10], _commit(run), len(run["rows"]), _clocks(run), f"`{_command(run)}`"]
+    rows = [[f"`{run['file']}`", run["date"][:10], _commit(run, []), len(run["rows"]), _clocks(run), f"`{_command(run)}`"]
             for run in device.runs]
     return _table(["file", "date", "commit", "rows", "SM clock, MHz", "command"], rows, range(3, 5))
 
@@ -50,7 +57,7 @@ def _runs(device) -> str:
 def _gemms_and_convs(device) -> str:
     rows = [[one.name, one.rows, cell(one.ratio_best, ".2f"), cell(one.ratio, ".2f"), one.slow,
              cell(one.percent_of_peak, ".0f%"), cell(one.speedup_fp32, ".2f"), cell(one.speedup_tf32, ".2f"),
-             _commit(run), f"`{run['file']}`"] for run, one in summary.of_runs(device)]
+             _commit(run, one.kernels), f"`{run['file']}`"] for run, one in summary.of_runs(device)]
     return _table(["set", "shapes", "best of 8", "first choice", f"below {summary.SLOW}", "of the peak", "FP32", "TF32",
                    "commit", "file"], rows, range(1, 8))
 
@@ -65,7 +72,7 @@ def _sustained(device) -> str:
                     row["median_us"], row["sustained"]["median_us"],
                     row.get("peer_median_us", math.nan), row.get("peer_sustained", {}).get("median_us", math.nan))]
                 rows.append([results.name_of(row), *(GAP if math.isnan(rate) else f"{rate:.0f}" for rate in rates),
-                             _commit(run), f"`{run['file']}`"])
+                             _commit(run, [row["kernel"]]), f"`{run['file']}`"])
     return _table(["shape", "mpcore", "mpcore, sustained", "peer", "peer, sustained", "commit", "file"], rows, range(1, 5))
 
 
@@ -76,14 +83,14 @@ def _steps(device) -> str:
         if row["op"] not in largest or row["parameters"] > largest[row["op"]]["parameters"]:
             largest[row["op"]] = row
     rows = [[results.name_of(row), cell(row["percent_of_copy"], ".0f%"), cell(row.get("ratio_to_peer"), ".2f"),
-             _commit(run), f"`{run['file']}`"]
+             _commit(run, [row["op"]]), f"`{run['file']}`"]
             for row in largest.values() for run in device.runs if device.rows_of(run, [row])]
     return _table(["step", "of a copy's rate", "torch", "commit", "file"], rows, range(1, 3))
 
 
 def _layers(device) -> str:
     rows = [[results.name_of(row).removeprefix("layers "), cell(row["percent_of_copy"], ".0f%"),
-             cell(row.get("ratio_to_peer"), ".2f"), _commit(run), f"`{run['file']}`"]
+             cell(row.get("ratio_to_peer"), ".2f"), _commit(run, [row["op"]]), f"`{run['file']}`"]
             for run in device.runs for row in device.rows_of(run, device.rows("layers"))]
     return _table(["layer", "of a copy's rate", "cuDNN", "commit", "file"], rows, range(1, 3))
 

@@ -55,6 +55,7 @@ class Summary:
     speedup_tf32: float
     percent_of_peak: float  # median
     slow: int  # rows below SLOW of the peer
+    kernels: list
 
 
 def of_rows(name: str, rows: list, device) -> Summary:
@@ -67,7 +68,8 @@ def of_rows(name: str, rows: list, device) -> Summary:
         speedup_fp32=geometric_mean(speedups),
         speedup_tf32=geometric_mean(values(rows, "speedup_over_tf32")),
         percent_of_peak=statistics.median(percents) if percents else None,
-        slow=sum(ratio < SLOW for ratio in values(rows, "ratio_to_peer")))
+        slow=sum(ratio < SLOW for ratio in values(rows, "ratio_to_peer")),
+        kernels=values(rows, "kernel"))
 
 
 def compared(device) -> list:

@@ -280,19 +280,21 @@ def test_figures(tool, tmp_path):
 
 
 def test_each_row_of_the_figures_has_one_commit_and_file(tool, tmp_path):
+    """A commit before the last change of the row's kernels is marked."""
     commit, page = "mpcore 0.1.0, git {}, targets: host", tmp_path / "page.md"
     older = read(GPU) | {"date": "2026-01-01T00:00:00Z", "commit": commit.format("a" * 7)}
-    newer = read(GPU) | {"date": "2026-01-02T00:00:00Z", "commit": commit.format("b" * 7)}
+    newer = read(GPU) | {"date": "9999-01-02T00:00:00Z", "commit": commit.format("b" * 7)}
     newer["rows"] = [next(row for row in newer["rows"] if row["bench"] == "gemm" and row["set"] == "llm")]
     page.write_text(f"{speed_page.START}\n{speed_page.END}\n", encoding="utf-8")
     tool("--figures", page, write(tmp_path / "older.json", older), write(tmp_path / "newer.json", newer))
     lines = page.read_text(encoding="utf-8").splitlines()
     rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
     assert [row[1:3] for row in rows if row[0] in ("`older.json`", "`newer.json`")] == [
-        ["2026-01-01", "aaaaaaa"], ["2026-01-02", "bbbbbbb"]]
+        ["2026-01-01", "aaaaaaa"], ["9999-01-02", "bbbbbbb"]]
     assert ["set", "shapes", "best of 8", "first choice"] in [row[:4] for row in rows]
     # A set measured at two commits has two rows.
-    assert [row[-2:] for row in rows if row[0] == "llm"] == [["aaaaaaa", "`older.json`"], ["bbbbbbb", "`newer.json`"]]
+    assert [row[-2:] for row in rows if row[0] == "llm"] == [
+        ["aaaaaaa, changed", "`older.json`"], ["bbbbbbb", "`newer.json`"]]
 
 
 @pytest.mark.timing
