@@ -182,4 +182,13 @@ bool is_tensor_map_acquire(const Opcode &opcode) {
          part(opcode, 3) == "acquire";
 }
 
+bool is_bulk_wait(const Opcode &opcode) {
+  return opcode[0] == "cp" && part(opcode, 2) == "bulk" && part(opcode, 3) == "wait_group";
+}
+
+bool waits_for_all(std::string_view statement) {
+  const size_t number = statement.find_last_of(" \t") + 1;
+  return statement.substr(number, statement.find(';') - number) == "0";
+}
+
 }  // namespace softgpu

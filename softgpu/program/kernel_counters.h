@@ -37,6 +37,10 @@ bool is_barrier(const Opcode &);
 bool is_mbarrier_wait(const Opcode &);
 /// Returns whether the instruction is fence.proxy.tensormap with .acquire.
 bool is_tensor_map_acquire(const Opcode &);
+/// Returns whether the instruction is cp.async.bulk.wait_group.
+bool is_bulk_wait(const Opcode &);
+/// Returns whether the statement, cp.async.bulk.wait_group, waits for all groups.
+bool waits_for_all(std::string_view statement);
 
 /// Counters of a static instruction that accesses memory.  Sectors and wavefronts are counted only
 /// with options().counts_memory.

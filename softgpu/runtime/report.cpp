@@ -40,8 +40,8 @@ Json no_totals() {
   totals["tensor"] = zeros({"instructions", "flops"});
   totals["global"] = Json::object();
   totals["shared"] = Json::object();
-  totals["waits"] =
-      zeros({"barriers", "mbarrier_waits", "mbarrier_incomplete", "tensor_map_acquires"});
+  totals["waits"] = zeros({"barriers", "mbarrier_waits", "mbarrier_incomplete",
+                           "tensor_map_acquires", "bulk_waits", "bulk_waits_for_all"});
   return totals;
 }
 
@@ -63,8 +63,9 @@ void add_paths(Json &totals, const Opcode &opcode, const AccessCount &access) {
         {access.requests, access.shared_bytes, access.wavefronts, access.least_wavefronts});
 }
 
-void add_instruction(Json &totals, const Opcode &opcode, uint64_t executed,
+void add_instruction(Json &totals, std::string_view statement, uint64_t executed,
                      const AccessCount &access) {
+  const Opcode opcode = opcode_parts(opcode_text(statement));
   add_to(totals["classes"][std::string(class_of(opcode))], executed);
   if (const uint64_t flops = tensor_flops(opcode)) {
     add_to(totals["tensor"]["instructions"], executed);
@@ -76,6 +77,10 @@ void add_instruction(Json &totals, const Opcode &opcode, uint64_t executed,
     add_to(totals["waits"]["mbarrier_incomplete"], access.incomplete);
   }
   if (is_tensor_map_acquire(opcode)) add_to(totals["waits"]["tensor_map_acquires"], executed);
+  if (is_bulk_wait(opcode)) {
+    add_to(totals["waits"]["bulk_waits"], executed);
+    if (waits_for_all(statement)) add_to(totals["waits"]["bulk_waits_for_all"], executed);
+  }
   add_paths(totals, opcode, access);
 }
 
@@ -88,8 +93,7 @@ Json totals_of(const Program &program, const KernelCounters &tally) {
   for (size_t i = 0; i < tally.executed.size(); i++) {
     if (tally.executed[i] == 0) continue;
     num_executed += tally.executed[i];
-    add_instruction(totals, opcode_parts(opcode_text(program.source[i].text)), tally.executed[i],
-                    tally.accesses[i]);
+    add_instruction(totals, program.source[i].text, tally.executed[i], tally.accesses[i]);
   }
   totals["classes"]["predicated_off"] = tally.num_instructions - num_executed;
   return totals;

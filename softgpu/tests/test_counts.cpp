@@ -94,6 +94,16 @@ TEST_CASE("counts: acquires of tensor maps are fences of their proxy", "[counts]
   CHECK(!is_acquire("fence.acq_rel.gpu"));
 }
 
+TEST_CASE("counts: waits for bulk stores are distinguished by their number", "[counts]") {
+  CHECK(is_bulk_wait(opcode_parts("cp.async.bulk.wait_group.read")));
+  CHECK(!is_bulk_wait(opcode_parts("cp.async.bulk.commit_group")));
+  CHECK(!is_bulk_wait(opcode_parts("cp.async.wait_group")));
+  CHECK(waits_for_all("@%p1 cp.async.bulk.wait_group.read 0;"));
+  CHECK(waits_for_all("cp.async.bulk.wait_group\t0;"));
+  CHECK(!waits_for_all("cp.async.bulk.wait_group.read 1;"));
+  CHECK(!waits_for_all("cp.async.bulk.wait_group.read 10;"));
+}
+
 // ---- skipped products
 
 namespace {
