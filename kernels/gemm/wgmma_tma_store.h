@@ -1,5 +1,7 @@
 // Store path for 16-bit D: 16 x 64 subtiles through staging buffers and TMA, with any epilogue.
-// Stores are asynchronous.
+// Stores are asynchronous.  A subtile waits only for the store before the last, from the buffer
+// that it overwrites.  If aux is written, aux and D are stored in turns, aux before the activation:
+// TMA reads each of them while the activation of a subtile is computed.
 //
 // The epilogue source (C, or the aux of an activation) takes the same path.  If the epilogue reads
 // it, TMA loads it into the staging buffer from which D is stored later, the first subtiles during
@@ -181,32 +183,35 @@ class WgmmaTmaStore {
   MP_DEVICE void store_subtile(int subtile, float *regs, const EpilogueWriter &writer) {
     // D is stored from the buffer of the loaded source; if aux is written, from the other buffer.
     const int aux_buffer = 0;
-    const int buffer =
-        source_ == EpilogueSource::aux_written ? 1 : subtile % Buffers::kStagingBuffers;
+    const int buffer = writes_aux() ? 1 : subtile % Buffers::kStagingBuffers;
     Subtile &z = *reinterpret_cast<Subtile *>(regs);
-    wait_for_buffer(buffer);
-    if (source_ == EpilogueSource::c) {
-      for_each_source(buffer, z, [&](float(&x)[8], const float(&c)[8]) {
-        MP_UNROLL
-        for (int r = 0; r < 8; r++) x[r] += out_.beta * c[r];
-      });
+    if (reads_source()) buffers_.wait(buffer);
+    if (reads_source() && source_ == EpilogueSource::c) {
+      Subtile c;
+      load_source(buffer, c);
+      MP_UNROLL
+      for (int r = 0; r < kRegs; r++) z[r] += out_.beta * c[r];
     }
     if (bias_.is_present()) add_bias(subtile, z);
-    if (source_ == EpilogueSource::aux_written) store_matrices(aux_buffer, z);
+    if (writes_aux()) {
+      buffers_.reuse();
+      store_matrices(aux_buffer, z);
+      buffers_.fence_for_tma();
+      send(aux_buffer, subtile, map_source(), source_z(), [&] { return in_memory().aux(); });
+    }
     activate(out_.epilogue.activation, z);
-    if (source_ == EpilogueSource::aux_read) {
-      for_each_source(buffer, z, [&](float(&x)[8], const float(&aux)[8]) {
-        multiply_by_derivative(out_.epilogue.activation, aux, x);
-      });
+    if (reads_source() && source_ == EpilogueSource::aux_read) {
+      Subtile aux;
+      load_source(buffer, aux);
+      multiply_by_derivative(out_.epilogue.activation, aux, z);
     }
     if (writer.measures() && !tile_.is_full()) clear_outside(subtile, z);
+    if (!reads_source()) buffers_.reuse();
     store_matrices(buffer, z, [&](const Fragment &fragment) {
       if (writer.measures()) measure(fragment);
     });
     buffers_.fence_for_tma();
     if (tile_.args.column_partials.base != nullptr) sum_columns(buffer, subtile);
-    if (source_ == EpilogueSource::aux_written)
-      send(aux_buffer, subtile, map_source(), source_z(), [&] { return in_memory().aux(); });
     send(buffer, subtile, map_d(), d_z(), [&] { return in_memory().d(); });
     if (reads_source() && subtile + Buffers::kStagingBuffers < kSubtiles && is_elected_lane()) {
       tma_store_wait_read<0>();
@@ -232,6 +237,7 @@ class WgmmaTmaStore {
   MP_DEVICE bool reads_source() const {
     return source_ == EpilogueSource::c || source_ == EpilogueSource::aux_read;
   }
+  MP_DEVICE bool writes_aux() const { return source_ == EpilogueSource::aux_written; }
 
   // ---- steps
 
@@ -317,31 +323,19 @@ class WgmmaTmaStore {
     warp_sync();  // before the buffer is overwritten
   }
 
-  MP_DEVICE void wait_for_buffer(int buffer) {
-    if (reads_source())
-      buffers_.wait(buffer);
-    else if (source_ == EpilogueSource::aux_written)
-      buffers_.reuse_all();
-    else
-      buffers_.reuse();
-  }
-
   // ---- elements
 
-  /// Calls f(elements, elements of the epilogue source) for each 16 columns, in order.
-  template <class F>
-  MP_DEVICE void for_each_source(int buffer, Subtile &z, const F &f) const {
+  /// Loads a subtile of the epilogue source from a buffer, in the order of accumulators.
+  MP_DEVICE void load_source(int buffer, Subtile &source) const {
     MP_UNROLL
     for (int j = 0; j < kRegs / 8; j++) {
       Fragment fragment;
-      float source[8];
       buffers_.load_matrices(buffer, j, fragment);
       with_half_type(out_.dtype, [&]<class T>(std::type_identity<T>) {
         MP_UNROLL
         for (int r = 0; r < 8; r++)
-          source[r] = to_float(element_from<T>(fragment[r / 2] >> (r % 2 * 16)));
+          source[8 * j + r] = to_float(element_from<T>(fragment[r / 2] >> (r % 2 * 16)));
       });
-      f(*reinterpret_cast<float(*)[8]>(z + 8 * j), source);
     }
   }
 

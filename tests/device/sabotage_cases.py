@@ -44,7 +44,8 @@ Case = collections.namedtuple("Case", "name arch sms kernel tests opcodes", defa
 ROWS = "rows of layers"
 WGMMA = ["m=300 n=264 k=392 {} cd=fp16", "m=300 n=264 k=392 {} cd=fp16 beta=1 activation=drelu aux=1 amax=1 dbias=1",
          "m=300 n=264 k=392 {} cd=fp32 beta=1", "m=300 n=264 k=200 {} cd=fp16 beta=1",
-         "m=256 n=256 k=1032 {} cd=fp32", "m=300 n=264 k=8 {} cd=bf16 bias=fp32 amax=1"]
+         "m=300 n=264 k=8 {} cd=fp16 activation=relu aux=1 amax=1", "m=256 n=256 k=1032 {} cd=fp32",
+         "m=300 n=264 k=8 {} cd=bf16 bias=fp32 amax=1"]
 TILE = "conv_wgmma_128x128x64_s6_c2"
 ALONE = TILE.removesuffix("_c2")
 CONV = ["cd=fp16", "cd=fp32", "cd=fp16 beta=1", "cd=fp16 beta=1 activation=drelu aux=1 amax=1"]
