@@ -108,7 +108,7 @@ class WgmmaTmaStore {
 
   /// Starts loads of the bias and the epilogue source, before the main loop.
   MP_DEVICE void start() {
-    if (bias_.is_present()) fetch_bias(0);
+    if (has_bias()) fetch_bias(0);
     if (!reads_source()) return;
     buffers_.reuse_all();
     if (!is_elected_lane()) return;
@@ -139,6 +139,8 @@ class WgmmaTmaStore {
   using Subtile = float[kRegs];
   static constexpr int kAcross = Tile::kN / Buffers::kCols;
   static constexpr int kSubtiles = WarpTile::kBlocks * kAcross;
+  /// wgrad: alpha and statistics only, because TMA stores no D with C (im2col_store).
+  static constexpr bool kIsLinear = Placement::kHasPaddedColumns;
 
   /// Returns whether the epilogue has only alpha, bias and ReLU, and TMA can store all columns.
   /// The general path has too many branches to finish while the other warpgroup of a ping-pong
@@ -154,8 +156,8 @@ class WgmmaTmaStore {
     const int buffer = subtile % Buffers::kStagingBuffers;
     Subtile &z = *reinterpret_cast<Subtile *>(regs);
     buffers_.reuse();
-    if (bias_.is_present()) add_bias(subtile, z);
-    if (out_.epilogue.activation == MP_ACT_RELU) {
+    if (has_bias()) add_bias(subtile, z);
+    if (!kIsLinear && out_.epilogue.activation == MP_ACT_RELU) {
       MP_UNROLL
       for (float &x : z) x = relu(x);
     }
@@ -192,14 +194,14 @@ class WgmmaTmaStore {
       MP_UNROLL
       for (int r = 0; r < kRegs; r++) z[r] += out_.beta * c[r];
     }
-    if (bias_.is_present()) add_bias(subtile, z);
+    if (has_bias()) add_bias(subtile, z);
     if (writes_aux()) {
       buffers_.reuse();
       store_matrices(aux_buffer, z);
       buffers_.fence_for_tma();
       send(aux_buffer, subtile, map_source(), source_z(), [&] { return in_memory().aux(); });
     }
-    activate(out_.epilogue.activation, z);
+    if (!kIsLinear) activate(out_.epilogue.activation, z);
     if (reads_source() && source_ == EpilogueSource::aux_read) {
       Subtile aux;
       load_source(buffer, aux);
@@ -211,7 +213,7 @@ class WgmmaTmaStore {
       if (writer.measures()) measure(fragment);
     });
     buffers_.fence_for_tma();
-    if (tile_.args.column_partials.base != nullptr) sum_columns(buffer, subtile);
+    if (!kIsLinear && tile_.args.column_partials.base != nullptr) sum_columns(buffer, subtile);
     send(buffer, subtile, map_d(), d_z(), [&] { return in_memory().d(); });
     if (reads_source() && subtile + Buffers::kStagingBuffers < kSubtiles && is_elected_lane()) {
       tma_store_wait_read<0>();
@@ -234,10 +236,14 @@ class WgmmaTmaStore {
   MP_DEVICE int d_z() const { return tile_.work.item != nullptr ? 0 : tile_.work.batch_item; }
   MP_DEVICE int source_z() const { return tile_.args.source_is_shared ? 0 : tile_.work.batch_item; }
 
+  MP_DEVICE bool has_bias() const { return !kIsLinear && bias_.is_present(); }
   MP_DEVICE bool reads_source() const {
-    return source_ == EpilogueSource::c || source_ == EpilogueSource::aux_read;
+    return !kIsLinear && (source_ == EpilogueSource::c || source_ == EpilogueSource::aux_read);
   }
-  MP_DEVICE bool writes_aux() const { return source_ == EpilogueSource::aux_written; }
+  /// Strided dgrad with such an aux uses the staged store (im2col_store).
+  MP_DEVICE bool writes_aux() const {
+    return !kIsLinear && !Placement::kHasStridedRows && source_ == EpilogueSource::aux_written;
+  }
 
   // ---- steps
 
