@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/workspace_layout.h"
+#include "kernels/gemm/plan_text.h"
 #include "kernels/gemm/select.h"
 #include "kernels/gemm/wgmma_store.h"
 
@@ -156,6 +157,13 @@ const char *store_path_name(const GemmPlan &plan) {
   if (plan.kernel == nullptr || plan.kernel->family != GemmFamily::wgmma) return "general";
   constexpr const char *kNames[] = {"tma", "direct", "staged"};
   return kNames[static_cast<int>(plan.store)];
+}
+
+std::string cluster_text(const GemmPlan &plan) {
+  const bool is_thin = plan.kernel != nullptr && plan.kernel->family == GemmFamily::thin;
+  if (is_thin && plan.split_k > 1) return std::to_string(plan.split_k) + " blocks, which split k";
+  if (plan.cluster > 1) return std::to_string(plan.cluster) + " blocks, which share an operand";
+  return "none";
 }
 
 const char *name_of(const GemmKernel *kernel) {

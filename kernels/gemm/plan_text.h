@@ -11,6 +11,9 @@
 
 namespace mp {
 
+/// Returns the blocks of a cluster and their common work, e.g. "2 blocks, which share an operand".
+std::string cluster_text(const GemmPlan &plan);
+
 // ---------------------------------------------------------------------------- reasons
 
 /// Returns a property of A and B that the caller can change and that may slow the product down,

@@ -46,6 +46,7 @@ TEST_CASE("select wgmma: seven tiles support every split alone and few slices in
   }
   const mp::GemmPlan choice = plan_named("wgmma_128x256x64_s4_c2_k4", p, h200());
   CHECK(choice.cluster == 2);
+  CHECK(cluster_text(choice) == "2 blocks, which share an operand");
   CHECK(choice.split_k == 4);
 }
 
@@ -87,6 +88,7 @@ TEST_CASE("select wgmma: groups whose sizes are on the device") {
     CHECK(is_wgmma(choice));
     CHECK(choice.split_k == 1);
     CHECK(choice.cluster == 1);
+    CHECK(cluster_text(choice) == "none");
     const size_t table = mp::wgmma_table_bytes(16);
     CHECK(choice.workspace.bytes == table);
     CHECK(is_wgmma(best(h200(), true, table)));
@@ -312,6 +314,7 @@ TEST_CASE("select thin: most SMs read B, without workspace") {
       CHECK(tiles.m * tiles.n * best.split_k >= 112);
       CHECK(best.workspace.bytes == 0);
       CHECK(best.cost.launches == 1);
+      CHECK(cluster_text(best) == std::to_string(best.split_k) + " blocks, which split k");
       CHECK(best.cost.dram_mb < 1.01e-6 * 2 * (double(m) * k + double(k) * n + double(m) * n));
     }
 }
