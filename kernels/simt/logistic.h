@@ -1,10 +1,12 @@
 // Logistic function, tanh and normal tail in fp32, bitwise equal on all targets: fused operations
-// are written as fmaf, divisions are IEEE.  Branch-free, for vectorization by the host compiler.
+// are written as fmaf, quotients are correctly rounded.  Branch-free, for vectorization by the host
+// compiler and for interleaved instructions of several elements on GPUs.
 //
 // Errors: below 2.5 ulp, the normal tail below 6 ulp (tests/internals/logistic.cpp).  Results at 0,
 // infinity and NaN are exact.
 #pragma once
 
+#include "kernels/simt/fast_math.h"
 #include "kernels/simt/simt.h"
 
 namespace mp::MP_TARGET {
@@ -33,10 +35,27 @@ MP_DEVICE float exp_of_negative(float x) {
   return power * power_of_2(half) * power_of_2(exponent - half);
 }
 
+/// n / d, correctly rounded for d = 1, and for 1 < d <= 2 and 2^-25 <= n <= 1 or n = 0.
+/// These are the operations of CUDA's division, without its branch for other operands.
+/// @param reciprocal  1 / d with an error of at most 1 ulp; correctly rounded for d = 2 - 2^-23
+MP_DEVICE float corrected_quotient(float n, float d, float reciprocal) {
+  reciprocal = fmaf(reciprocal, fmaf(-d, reciprocal, 1.0f), reciprocal);
+  const float quotient = n * reciprocal;
+  return fmaf(reciprocal, fmaf(-d, quotient, n), quotient);
+}
+/// n / d for d = 1 + e, 0 <= e <= 1, and n = e, 1 or 1 - e.
+MP_DEVICE float quotient_near_1(float n, float d) {
+#if MP_ON_CUDA
+  return corrected_quotient(n, d, fast_reciprocal(d));
+#else
+  return n / d;
+#endif
+}
+
 /// 1 / (1 + e^-x)
 MP_DEVICE float logistic(float x) {
   const float e = exp_of_negative(-fabsf(x));
-  return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+  return quotient_near_1(x < 0.0f ? e : 1.0f, 1.0f + e);
 }
 
 /// Limit of |x|, below which tanh uses tanh_near().
@@ -57,7 +76,7 @@ MP_DEVICE float tanh_near(float x) {
 MP_DEVICE float tanh_of(float x) {
   const float a = fabsf(x), near = tanh_near(a);
   const float e = exp_of_negative(-2.0f * a);
-  const float far = (1.0f - e) / (1.0f + e);
+  const float far = quotient_near_1(1.0f - e, 1.0f + e);
   return copysignf(a < kTanhNear ? near : far, x);
 }
 

@@ -66,6 +66,25 @@ TEST_CASE("logistic: tanh") {
   CHECK(std::isnan(tanh_of(std::nanf(""))));
 }
 
+TEST_CASE("logistic: quotients of 1, e and 1 - e by 1 + e are correctly rounded") {
+  // Reciprocals within 1 ulp; for d = 2 - 2^-23, whose reciprocal is close to the middle of two
+  // numbers, only the correctly rounded one.
+  constexpr float kMiddle = 0x1.fffffep+0f;
+  int64_t wrong = 0;
+  for (uint32_t bits = 0; bits <= bits_of(1.0f); bits += 31) {
+    const float e = float_from_bits(bits), d = 1.0f + e;
+    const int most = d == kMiddle ? 0 : 1;
+    for (const float n : {1.0f, e, 1.0f - e})
+      for (int ulp = -most; ulp <= most; ulp++) {
+        const float reciprocal = float_from_bits(bits_of(1.0f / d) + static_cast<uint32_t>(ulp));
+        wrong += bits_of(corrected_quotient(n, d, reciprocal)) != bits_of(n / d);
+      }
+  }
+  CHECK(wrong == 0);
+  CHECK(corrected_quotient(1.0f, kMiddle, 1.0f / kMiddle) == 1.0f / kMiddle);
+  CHECK(std::isnan(corrected_quotient(1.0f, std::nanf(""), std::nanf(""))));
+}
+
 TEST_CASE("logistic: the reciprocal without a division") {
   CHECK(most_ulps([](float x) { return reciprocal_near_1(1.0f + std::fabs(x)); },
                   [](double x) {
