@@ -28,12 +28,15 @@ class ThinProduct {
   MP_DEVICE void run(const WgmmaClusterBlock<Tile> &block) const {
     const GemmProblem &p = args_.problem;
     const int k_tiles = static_cast<int>(ceil_div<int64_t>(p.k, Tile::kK));
+    const auto nothing = [](auto...) {};
     if (p.op_b == MP_OP_T)
-      block.multiply(Layouts<Major::k>{}, p.dtype_ab, k_tiles, false, Loads<Major::k>{*this});
+      block.multiply(Layouts<Major::k>{}, p.dtype_ab, k_tiles, false, Loads<Major::k>{*this},
+                     nothing);
     else
-      block.multiply(Layouts<Major::mn>{}, p.dtype_ab, k_tiles, false, Loads<Major::mn>{*this});
+      block.multiply(Layouts<Major::mn>{}, p.dtype_ab, k_tiles, false, Loads<Major::mn>{*this},
+                     nothing);
     EpilogueWriter writer(p.out, tile_.batch_item);
-    block.template visit<1>(true, p.out.m - row0(), p.out.n - col0(),
+    block.template visit<1>(true, p.out.m - row0(), p.out.n - col0(), nothing,
                             [&](int row, int column, int valid, float(&sums)[1][kVec]) {
                               writer.write(row0() + row, col0() + column, sums[0], valid);
                             });

@@ -41,11 +41,15 @@ class WgmmaClusterBlock {
   ///
   /// @param loads_before_wait  true if the previous kernel does not write the weights and calls
   ///     wait_and_launch_dependents
-  template <class Layouts, class Loads>
+  /// @param prepare  called by all threads while the first loads are in flight
+  template <class Layouts, class Loads, class Prepare>
   MP_DEVICE void multiply(Layouts layouts, mp_dtype_t dtype, int k_tiles, bool loads_before_wait,
-                          const Loads &loads) const {
-    const int first = k_tiles * cluster_rank() / cluster_size();
-    const int end = k_tiles * (cluster_rank() + 1) / cluster_size();
+                          const Loads &loads, const Prepare &prepare) const {
+    const auto begin_of = [&](int rank) {  // division of unsigned integers is shorter
+      return static_cast<int>(static_cast<uint32_t>(k_tiles * rank) /
+                              static_cast<uint32_t>(cluster_size()));
+    };
+    const int first = begin_of(cluster_rank()), end = begin_of(cluster_rank() + 1);
     const SmemAddress stages = shuffle(smem_address(smem_), 0);
     const Multiplier multiplier(stages, barriers_, 1, barriers_.of_block(cluster_rank()));
     Ring filled, multiplied;
@@ -69,6 +73,7 @@ class WgmmaClusterBlock {
         const SmemAddress a = stages + static_cast<SmemAddress>(s * Tile::kStageBytes);
         loads.rows(first + s, a, a + Tile::kBytesA, barriers_.full(s));
       }
+    prepare();
     warp_sync();
     Accumulators acc;
     const auto fill_one = [&] {
@@ -93,25 +98,30 @@ class WgmmaClusterBlock {
                                                      acc[0]);
   }
 
-  /// Calls apply(row, column, valid columns, sums) for this block's rows of sums, limited to
-  /// `rows` x `columns`.  A row consists of kGroups groups of Tile::kColumns columns.  sums are 0
-  /// if !is_multiplied.
-  template <int kGroups, class Apply>
-  MP_DEVICE void visit(bool is_multiplied, int64_t rows, int64_t columns, Apply apply) const {
-    constexpr int kRunsPerRow = Tile::kColumns / kVec;
+  /// Calls prepare(row, column, valid columns) for the first run of this thread, if it has one.
+  /// A run is a vector of kVec columns of this block's rows of sums, limited to `rows` x `columns`.
+  template <class Prepare>
+  MP_DEVICE void prepare_first(int64_t rows, int64_t columns, const Prepare &prepare) const {
+    const Run run = run_of(thread_index(), rows, columns);
+    if (run.valid > 0) prepare(run.row, run.column, run.valid);
+  }
+
+  /// Calls apply(row, column, valid columns, sums) for all runs of this thread, and before it
+  /// prepare, except for the first.  A row consists of kGroups groups of Tile::kColumns columns.
+  /// sums are 0 if !is_multiplied.
+  template <int kGroups, class Prepare, class Apply>
+  MP_DEVICE void visit(bool is_multiplied, int64_t rows, int64_t columns, const Prepare &prepare,
+                       const Apply &apply) const {
     cluster_sync();
     const int parts = is_multiplied ? cluster_size() : 0;
-    const int rows_here = Tile::kSumRows / cluster_size(), first = cluster_rank() * rows_here;
-    for (int i = thread_index(); i < rows_here * kRunsPerRow; i += Tile::kThreads) {
-      const int row = first + i / kRunsPerRow, column = i % kRunsPerRow * kVec;
-      const int valid = static_cast<int>(min_of<int64_t>(columns - column, kVec));
-      if (row >= rows || valid <= 0) continue;
+    for (int i = thread_index();; i += Tile::kThreads) {
+      const Run run = run_of(i, rows, columns);
+      if (run.row >= Tile::kSumRows) break;
+      if (run.valid <= 0) continue;
+      if (i >= Tile::kThreads) prepare(run.row, run.column, run.valid);
       float sums[kGroups][kVec] = {};
-      for (int part = 0; part < parts; part++) {
-        MP_UNROLL
-        for (int g = 0; g < kGroups; g++) add_run(sums[g], part, row, g * Tile::kColumns + column);
-      }
-      apply(row, column, valid, sums);
+      add_parts(sums, parts, run.row, run.column);
+      apply(run.row, run.column, run.valid, sums);
     }
     // Other blocks may still read this one's sums; apply() has used what this one read.
     warp_sync();  // the barrier requires converged warps
@@ -122,17 +132,63 @@ class WgmmaClusterBlock {
   /// Returns true in the lane of the block that issues TMA loads.
   static MP_DEVICE bool issues_loads() { return is_elected_lane() && thread_index() < kWarpSize; }
 
-  /// Adds kVec sums of block `part`, with the bank-conflict-free order of load_smem_run.
-  MP_DEVICE void add_run(float (&sum)[kVec], int part, int row, int col) const {
-    const SmemAddress run = in_block(smem_address(sums() + row * Tile::kPitch + col), part);
-    const SmemAddress swapped = lane_index() / 4 % 2 * SmemAddress{sizeof(float) * kQuad};
-    float one[kQuad], other[kQuad];
-    load_cluster(one, run + swapped);
-    load_cluster(other, run + (SmemAddress{sizeof(float) * kQuad} - swapped));
+  struct Run {
+    int row, column, valid;
+  };
+
+  /// Blocks have every cluster_size()-th row, so that they share the rows of a small batch.
+  static MP_DEVICE Run run_of(int i, int64_t rows, int64_t columns) {
+    constexpr int kRunsPerRow = Tile::kColumns / kVec;
+    const int row = i / kRunsPerRow * cluster_size() + cluster_rank();
+    const int column = i % kRunsPerRow * kVec;
+    const bool has_row = row < min_of<int64_t>(rows, Tile::kSumRows);
+    return {row, column, has_row ? static_cast<int>(min_of<int64_t>(columns - column, kVec)) : 0};
+  }
+
+  /// Adds the sums of the first `parts` blocks in order, several of which are in flight.  As in
+  /// load_smem_run, half of the lanes load the second quad of a run first.
+  template <int kGroups>
+  MP_DEVICE void add_parts(float (&sums)[kGroups][kVec], int parts, int row, int column) const {
+    constexpr int kInFlight = min_of(4, 6 / kGroups);  // limited by registers
+    constexpr SmemAddress kQuadBytes = sizeof(float) * kQuad;
+    const SmemAddress swapped = lane_index() / 4 % 2 * kQuadBytes;
+    const SmemAddress run = smem_address(this->sums() + row * Tile::kPitch + column) + swapped;
+    const auto add = [&](int first, auto count) {
+      constexpr int kCount = decltype(count)::value;
+      float quads[kCount][kGroups][2][kQuad];
+      MP_UNROLL
+      for (int p = 0; p < kCount; p++) {
+        const SmemAddress there = in_block(run, first + p);
+        MP_UNROLL
+        for (int g = 0; g < kGroups; g++) {
+          const SmemAddress one = there + g * Tile::kColumns * SmemAddress{sizeof(float)};
+          load_cluster(quads[p][g][0], one);
+          load_cluster(quads[p][g][1], one + (kQuadBytes - 2 * swapped));
+        }
+      }
+      MP_UNROLL
+      for (int p = 0; p < kCount; p++) {
+        MP_UNROLL
+        for (int g = 0; g < kGroups; g++) {
+          MP_UNROLL
+          for (int i = 0; i < kVec; i++) sums[g][i] += quads[p][g][i / kQuad][i % kQuad];
+        }
+      }
+    };
+    int part = 0;
+    MP_NO_UNROLL
+    for (; part + kInFlight <= parts; part += kInFlight)
+      add(part, std::integral_constant<int, kInFlight>{});
+    MP_NO_UNROLL
+    for (; part < parts; part++) add(part, std::integral_constant<int, 1>{});
     MP_UNROLL
-    for (int i = 0; i < kQuad; i++) {
-      sum[i] += swapped != 0 ? other[i] : one[i];
-      sum[kQuad + i] += swapped != 0 ? one[i] : other[i];
+    for (int g = 0; g < kGroups; g++) {
+      MP_UNROLL
+      for (int i = 0; i < kQuad; i++) {
+        const float one = sums[g][i], other = sums[g][kQuad + i];
+        sums[g][i] = swapped != 0 ? other : one;
+        sums[g][kQuad + i] = swapped != 0 ? one : other;
+      }
     }
   }
 

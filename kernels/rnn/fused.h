@@ -11,6 +11,7 @@
 // a read that all SMs should share.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 
 #include "kernels/rnn/cell.h"
@@ -59,9 +60,11 @@ struct FusedTiles {
 
   /// Returns tile `number`.  Numbers iterate over directions first, then units, then rows.
   template <class Args>
-  static MP_DEVICE FusedCoord place(const Args &args, int64_t number) {
-    const int64_t tile = number / args.directions, in_row = per_row(args.steps[0].hidden);
-    return {number % args.directions, tile / in_row * kM, tile % in_row * kUnits};
+  static MP_DEVICE FusedCoord place(const Args &args, uint32_t number) {
+    const auto directions = static_cast<uint32_t>(args.directions);
+    const auto in_row = static_cast<uint32_t>(per_row(args.steps[0].hidden));
+    const uint32_t tile = number / directions, row = tile / in_row;
+    return {number % directions, int64_t{row} * kM, int64_t{tile - row * in_row} * kUnits};
   }
 };
 
@@ -78,6 +81,28 @@ inline bool has_maps(const FusedForward &args) {
 }
 inline bool has_maps(const FusedBackward &args) {
   return all_aligned({args.w_hh[0], args.w_hh[1]});
+}
+
+/// True if each vector of kVec elements is 16-byte aligned, in a matrix of `bytes` per element.
+inline bool is_whole(const RowMatrix &matrix, int64_t bytes) {
+  return matrix.base == nullptr || (all_aligned({matrix.base}) && matrix.ld * bytes % 16 == 0);
+}
+/// True if all vectors of the cell are; hidden is a multiple of kVec.
+inline bool has_whole_vectors(const FusedForward &args) {
+  return std::all_of(args.steps, args.steps + args.directions, [](const ForwardStep &step) {
+    return all_aligned({step.b_ih, step.b_hh}) && is_whole(step.p, 4) && is_whole(step.c, 4) &&
+           is_whole(step.saved_c, 4) && is_whole(step.x, 2) && is_whole(step.h, 2) &&
+           is_whole(step.h_next, 2) && is_whole(step.slots, 2) && is_whole(step.saved_h, 2) &&
+           is_whole(step.y, 2);
+  });
+}
+inline bool has_whole_vectors(const FusedBackward &args) {
+  return std::all_of(args.steps, args.steps + args.directions, [](const BackwardStep &step) {
+    return is_whole(step.dh, 4) && is_whole(step.dc, 4) && is_whole(step.c0, 4) &&
+           is_whole(step.c_before, 4) && is_whole(step.saved_c, 4) && is_whole(step.h0, 2) &&
+           is_whole(step.h_before, 2) && is_whole(step.saved_h, 2) && is_whole(step.slots, 2) &&
+           is_whole(step.dy, 2);
+  });
 }
 
 void launch_fused_forward(const Device &, const FusedForward &, mp_stream_t);

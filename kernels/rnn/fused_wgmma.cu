@@ -14,9 +14,10 @@ struct FusedWgmmaForward : FusedForward {
 };
 
 /// Forward step.  A stage holds a k-tile of h, and of the W_hh rows of the units, gate by gate.
-template <class Cell>
+template <class Cell, bool kIsWhole>
 class FusedWgmmaForwardStep {
   static constexpr int kGates = Cell::kGates;
+  using Inputs = ForwardInputs<Cell, HalfAccess<kIsWhole>>;
 
  public:
   using Tile = FusedWgmmaForwardTile<Cell>;
@@ -34,18 +35,20 @@ class FusedWgmmaForwardStep {
   }
 
   MP_DEVICE explicit FusedWgmmaForwardStep(const FusedWgmmaForward &args)
-      : args_(args),
-        place_(Tile::Tiles::place(args, block_index() / cluster_size())),
-        step_(args.steps[place_.direction]) {}
+      : args_(args), place_(fused_place<Tile>(args)), step_(args.steps[place_.direction]) {}
 
   MP_DEVICE void run(const Block &block) const {
+    const int64_t rows = args_.rows - place_.m0, units = step_.hidden - place_.u0;
+    Inputs in;
+    const auto load = [&](int row, int unit, int valid) {
+      in.load(step_, place_.m0 + row, place_.u0 + unit, valid);
+    };
     block.multiply(Layouts{}, step_.dtype, static_cast<int>(k_tiles(args_)), args_.follows_step,
-                   *this);
-    block.template visit<kGates>(true, args_.rows - place_.m0, step_.hidden - place_.u0,
-                                 [&](int row, int unit, int valid, float(&q)[kGates][kVec]) {
-                                   forward_units<Cell>(step_, place_.m0 + row, place_.u0 + unit,
-                                                       valid, q);
-                                 });
+                   *this, [&] { block.prepare_first(rows, units, load); });
+    block.template visit<kGates>(
+        true, rows, units, load, [&](int row, int unit, int valid, float(&q)[kGates][kVec]) {
+          forward_units(step_, place_.m0 + row, place_.u0 + unit, valid, in, q);
+        });
   }
 
   MP_DEVICE void rows(int tile, SmemAddress a, SmemAddress, SmemAddress full) const {
@@ -64,10 +67,10 @@ class FusedWgmmaForwardStep {
   const ForwardStep &step_;
 };
 
-template <class Cell>
+template <class Cell, bool kIsWhole>
 MP_KERNEL(FusedWgmmaForwardTile<Cell>::kThreads, 1)
 rnn_fused_wgmma_forward(MP_PARAM(FusedWgmmaForward) args) {
-  using Work = FusedWgmmaForwardStep<Cell>;
+  using Work = FusedWgmmaForwardStep<Cell, kIsWhole>;
   if constexpr (wgmma_supported<Work::Tile::kSmemBytes>()) {
     MP_DYN_SHARED(std::byte, smem);
     MP_SHARED(uint64_t, barriers, [Barriers<typename Work::Tile>::kCount]);
@@ -98,10 +101,12 @@ void launch_fused_wgmma_forward(const Device &device, const FusedForward &args,
                                 mp_stream_t stream) {
   with_fused_cell(args.steps[0], [&](auto cell) {
     using Cell = decltype(cell);
-    using Work = FusedWgmmaForwardStep<Cell>;
-    launch("rnn_fused_wgmma_forward", rnn_fused_wgmma_forward<Cell>, device,
-           fused_launch_shape<typename Work::Tile>(device, args, Work::k_tiles(args)), stream,
-           with_maps(args, Cell::kGates, Work::Tile::kUnits));
+    using Work = FusedWgmmaForwardStep<Cell, true>;
+    launch("rnn_fused_wgmma_forward",
+           has_whole_vectors(args) ? rnn_fused_wgmma_forward<Cell, true>
+                                   : rnn_fused_wgmma_forward<Cell, false>,
+           device, fused_launch_shape<typename Work::Tile>(device, args, Work::k_tiles(args)),
+           stream, with_maps(args, Cell::kGates, Work::Tile::kUnits));
   });
 }
 
@@ -121,8 +126,10 @@ struct FusedWgmmaBackward : FusedBackward {
 };
 
 /// Backward step.  A stage holds a k-tile of the gradients and 64 rows of W_hh, not transposed.
-template <class Cell>
+template <class Cell, bool kIsWhole>
 class FusedWgmmaBackwardStep {
+  using Inputs = BackwardInputs<Cell, HalfAccess<kIsWhole>>;
+
  public:
   using Tile = FusedWgmmaBackwardTile;
 
@@ -138,23 +145,28 @@ class FusedWgmmaBackwardStep {
   }
 
   MP_DEVICE explicit FusedWgmmaBackwardStep(const FusedWgmmaBackward &args)
-      : args_(args),
-        place_(Tile::Tiles::place(args, block_index() / cluster_size())),
-        step_(args.steps[place_.direction]) {}
+      : args_(args), place_(fused_place<Tile>(args)), step_(args.steps[place_.direction]) {}
 
   MP_DEVICE void run(const Block &block) const {
     const bool is_multiplied = args_.is_multiplied(place_.direction);
-    if (is_multiplied)
+    const int64_t rows = args_.rows - place_.m0, units = step_.hidden - place_.u0;
+    Inputs in;
+    const auto load = [&](int row, int unit, int valid) {
+      in.load(step_, place_.m0 + row, place_.u0 + unit, valid);
+    };
+    const auto load_first = [&] { block.prepare_first(rows, units, load); };
+    if (is_multiplied) {
       block.multiply(Layouts{}, step_.dtype, static_cast<int>(k_tiles(args_)), args_.follows_step,
-                     *this);
-    else
+                     *this, load_first);
+    } else {
       wait_and_launch_dependents();
+      load_first();
+    }
     AmaxTracker watch(step_.found_inf, nullptr);
-    block.template visit<1>(is_multiplied, args_.rows - place_.m0, step_.hidden - place_.u0,
-                            [&](int row, int unit, int valid, float(&sums)[1][kVec]) {
-                              backward_units<Cell>(step_, place_.m0 + row, place_.u0 + unit, valid,
-                                                   sums[0], watch);
-                            });
+    block.template visit<1>(
+        is_multiplied, rows, units, load, [&](int row, int unit, int valid, float(&sums)[1][kVec]) {
+          backward_units(step_, place_.m0 + row, place_.u0 + unit, valid, in, sums[0], watch);
+        });
     watch.finish();
   }
 
@@ -187,10 +199,10 @@ class FusedWgmmaBackwardStep {
   const BackwardStep &step_;
 };
 
-template <class Cell>
+template <class Cell, bool kIsWhole>
 MP_KERNEL(FusedWgmmaBackwardTile::kThreads, 1)
 rnn_fused_wgmma_backward(MP_PARAM(FusedWgmmaBackward) args) {
-  using Work = FusedWgmmaBackwardStep<Cell>;
+  using Work = FusedWgmmaBackwardStep<Cell, kIsWhole>;
   if constexpr (wgmma_supported<Work::Tile::kSmemBytes>()) {
     MP_DYN_SHARED(std::byte, smem);
     MP_SHARED(uint64_t, barriers, [Barriers<typename Work::Tile>::kCount]);
@@ -224,10 +236,13 @@ FusedWgmmaBackward with_maps(const FusedBackward &args) {
 void launch_fused_wgmma_backward(const Device &device, const FusedBackward &args,
                                  mp_stream_t stream) {
   with_fused_cell(args.steps[0], [&](auto cell) {
-    using Work = FusedWgmmaBackwardStep<decltype(cell)>;
-    launch("rnn_fused_wgmma_backward", rnn_fused_wgmma_backward<decltype(cell)>, device,
-           fused_launch_shape<typename Work::Tile>(device, args, Work::k_tiles(args)), stream,
-           with_maps(args));
+    using Cell = decltype(cell);
+    using Work = FusedWgmmaBackwardStep<Cell, true>;
+    launch("rnn_fused_wgmma_backward",
+           has_whole_vectors(args) ? rnn_fused_wgmma_backward<Cell, true>
+                                   : rnn_fused_wgmma_backward<Cell, false>,
+           device, fused_launch_shape<typename Work::Tile>(device, args, Work::k_tiles(args)),
+           stream, with_maps(args));
   });
 }
 

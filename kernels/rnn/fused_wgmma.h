@@ -35,6 +35,13 @@ using FusedWgmmaForwardTile =
                                        : 4>;
 using FusedWgmmaBackwardTile = FusedWgmmaTile<64, 64, 6>;
 
+/// Returns the tile of this block's cluster.
+template <class Tile, class Args>
+MP_DEVICE FusedCoord fused_place(const Args &args) {
+  const uint32_t block = static_cast<uint32_t>(block_index());
+  return Tile::Tiles::place(args, block / static_cast<uint32_t>(cluster_size()));
+}
+
 /// Returns a launch of one cluster per tile, with one block per part of k.
 template <class Tile, class Args>
 LaunchShape fused_launch_shape(const Device &device, const Args &args, int64_t k_tiles) {

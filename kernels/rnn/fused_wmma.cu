@@ -21,21 +21,30 @@ class FusedForwardBlock {
   template <class T>
   using LoadB = GateLoader<T, kGates, kUnits, Tile>;
   using Loop = WmmaLoop<Tile>;
+  using Inputs = ForwardInputs<Cell, HalfAccess<false>>;
 
  public:
   static constexpr size_t kSmemBytes = Tile::smem_bytes(true, true);
 
-  MP_DEVICE FusedForwardBlock(const FusedForward &args, int64_t number)
+  MP_DEVICE FusedForwardBlock(const FusedForward &args, uint32_t number)
       : args_(args), place_(Tiles::place(args, number)), step_(args.steps[place_.direction]) {}
 
   MP_DEVICE void run(std::byte *smem) {
     Loop loop;
+    UnitVectors<Loop, kUnits, Inputs, FusedForward, ForwardStep> vectors(args_, place_, step_);
     loop.clear();
+    vectors.before_products();
     with_half_type(step_.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
       if constexpr (wmma::supported<T, kSmemBytes>()) multiply<T>(smem, loop);
     });
-    loop.visit_patches(smem, [&](const float *patch, int row0) { apply_cell(patch, row0); });
+    vectors.visit(smem, loop,
+                  [&](int64_t n, int64_t unit, int valid, Inputs &in, const float *sums) {
+                    float q[kGates][kVec];
+                    MP_UNROLL
+                    for (int g = 0; g < kGates; g++) load_smem_run(q[g], sums + g * kUnits);
+                    forward_units(step_, n, unit, valid, in, q);
+                  });
   }
 
  private:
@@ -50,17 +59,6 @@ class FusedForwardBlock {
                                   rows_left > 0 ? ceil_div<int64_t>(hidden, Tile::kK) : 0);
   }
 
-  MP_DEVICE void apply_cell(const float *patch, int row0) const {
-    visit_units<kUnits, Loop::kPatchPitch>(
-        patch, place_, row0, args_.rows, step_.hidden,
-        [&](int64_t n, int64_t unit, int valid, const float *sums) {
-          float q[kGates][kVec];
-          MP_UNROLL
-          for (int g = 0; g < kGates; g++) load_smem_run(q[g], sums + g * kUnits);
-          forward_units<Cell>(step_, n, unit, valid, q);
-        });
-  }
-
   const FusedForward &args_;
   const FusedCoord place_;
   const ForwardStep &step_;
@@ -73,7 +71,7 @@ rnn_fused_forward(MP_PARAM(FusedForward) args) {
   if constexpr (wmma::supported<half, Work::kSmemBytes>()) {
     wait_for_previous_kernel();
     MP_DYN_SHARED(std::byte, smem);
-    Work(args, block_index()).run(smem);
+    Work(args, static_cast<uint32_t>(block_index())).run(smem);
   }
 }
 
@@ -113,22 +111,30 @@ class FusedBackwardBlock {
   using LoadB = std::conditional_t<kUnits == 16, NarrowLoader<T, Tile>,
                                    MatrixLoader<T, false, Tile::kK, kUnits, Tile::kThreads>>;
   using Loop = WmmaLoop<Tile>;
+  using Inputs = BackwardInputs<Cell, HalfAccess<false>>;
 
  public:
   static constexpr size_t kSmemBytes = Tile::smem_bytes(true, false);
 
-  MP_DEVICE FusedBackwardBlock(const FusedBackward &args, int64_t number)
+  MP_DEVICE FusedBackwardBlock(const FusedBackward &args, uint32_t number)
       : args_(args), place_(Tiles::place(args, number)), step_(args.steps[place_.direction]) {}
 
   MP_DEVICE void run(std::byte *smem) {
     Loop loop;
+    UnitVectors<Loop, kUnits, Inputs, FusedBackward, BackwardStep> vectors(args_, place_, step_);
     loop.clear();
+    vectors.before_products();
     with_half_type(step_.dtype, [&](auto type) {
       using T = typename decltype(type)::type;
       if constexpr (wmma::supported<T, kSmemBytes>()) multiply_gates<T>(smem, loop);
     });
     AmaxTracker watch(step_.found_inf, nullptr);
-    loop.visit_patches(smem, [&](const float *patch, int row0) { apply_cell(patch, row0, watch); });
+    vectors.visit(smem, loop,
+                  [&](int64_t n, int64_t unit, int valid, Inputs &in, const float *sums) {
+                    float product[kVec];
+                    load_smem_run(product, sums);
+                    backward_units(step_, n, unit, valid, in, product, watch);
+                  });
     watch.finish();
   }
 
@@ -167,16 +173,6 @@ class FusedBackwardBlock {
     loop.template multiply_add<T>(smem, load_a, load_b, ceil_div<int64_t>(count, Tile::kK));
   }
 
-  MP_DEVICE void apply_cell(const float *patch, int row0, AmaxTracker &watch) const {
-    visit_units<kUnits, Loop::kPatchPitch>(
-        patch, place_, row0, args_.rows, step_.hidden,
-        [&](int64_t n, int64_t unit, int valid, const float *sums) {
-          float product[kVec];
-          load_smem_run(product, sums);
-          backward_units<Cell>(step_, n, unit, valid, product, watch);
-        });
-  }
-
   const FusedBackward &args_;
   const FusedCoord place_;
   const BackwardStep &step_;
@@ -189,7 +185,7 @@ rnn_fused_backward(MP_PARAM(FusedBackward) args) {
   if constexpr (wmma::supported<half, Work::kSmemBytes>()) {
     wait_for_previous_kernel();
     MP_DYN_SHARED(std::byte, smem);
-    Work(args, block_index()).run(smem);
+    Work(args, static_cast<uint32_t>(block_index())).run(smem);
   }
 }
 

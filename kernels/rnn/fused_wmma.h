@@ -123,20 +123,48 @@ using FusedForwardTile = WmmaTile<kM, Cell::kGates * kFusedForwardUnits<Cell>, k
 template <int kM, int kUnits>
 using FusedBackwardTile = WmmaTile<kM, kUnits, kM / 2, kUnits, 6, 1>;
 
-/// Calls visit(row of the state, unit, valid units, sums) for each vector of a patch that is
-/// assigned to this lane and in bounds.
-/// @param patch  begins at row `row0` and the first column of the tile
-template <int kUnits, int kPitch, class Visit>
-MP_DEVICE void visit_units(const float *patch, const FusedCoord &place, int row0, int64_t rows,
-                           int64_t hidden, Visit visit) {
-  for (int i = lane_index(); i < wmma::kTile * kUnits / kVec; i += kWarpSize) {
+/// Vectors of units of a warp, patch by patch.  The inputs of the first are loaded before the
+/// products.
+template <class Loop, int kUnits, class Inputs, class Args, class Step>
+class UnitVectors {
+ public:
+  MP_DEVICE UnitVectors(const Args &args, const FusedCoord &place, const Step &step)
+      : args_(args), place_(place), step_(step) {}
+
+  MP_DEVICE void before_products() {
+    visit_one(lane_index(), Loop::warp_m(),
+              [&](int64_t n, int64_t unit, int valid, int) { in_.load(step_, n, unit, valid); });
+  }
+
+  /// Calls apply(n, unit, valid, inputs, sums).
+  template <class Apply>
+  MP_DEVICE void visit(std::byte *smem, Loop &loop, const Apply &apply) {
+    loop.visit_patches(smem, [&](const float *patch, int row0) {
+      for (int i = lane_index(); i < wmma::kTile * kUnits / kVec; i += kWarpSize)
+        visit_one(i, row0, [&](int64_t n, int64_t unit, int valid, int at) {
+          if (i >= kWarpSize || row0 != Loop::warp_m()) in_.load(step_, n, unit, valid);
+          apply(n, unit, valid, in_, patch + at);
+        });
+    });
+  }
+
+ private:
+  /// Calls visit(row of the state, unit, valid units, place in the patch) for vector `i` of a patch
+  /// that begins at row `row0` of the tile, if the vector is in bounds.
+  template <class Visit>
+  MP_DEVICE void visit_one(int i, int row0, const Visit &visit) const {
     // Adjacent lanes have adjacent rows: no bank conflicts, and two lanes fill a sector.
     const int row = i % wmma::kTile, in_tile = i / wmma::kTile * kVec;
-    const int64_t n = place.m0 + row0 + row, unit = place.u0 + in_tile;
-    const int valid = static_cast<int>(min_of<int64_t>(hidden - unit, kVec));
-    if (n < rows && valid > 0) visit(n, unit, valid, patch + row * kPitch + in_tile);
+    const int64_t n = place_.m0 + row0 + row, unit = place_.u0 + in_tile;
+    const int valid = static_cast<int>(min_of<int64_t>(step_.hidden - unit, kVec));
+    if (n < args_.rows && valid > 0) visit(n, unit, valid, row * Loop::kPatchPitch + in_tile);
   }
-}
+
+  const Args &args_;
+  const FusedCoord &place_;
+  const Step &step_;
+  Inputs in_;
+};
 
 /// Launches one block per tile of Work.
 template <class Work, class Args>

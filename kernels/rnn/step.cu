@@ -11,11 +11,13 @@ namespace mp::MP_TARGET {
 
 namespace {
 
+using Access = AnyAccess;
+
 template <int kGates>
 MP_DEVICE void load_products(float (&q)[kGates][kVec], const ForwardStep &step, int64_t n,
                              int64_t unit, int valid) {
   MP_UNROLL
-  for (int g = 0; g < kGates; g++) load_fp32(q[g], step.q, n, g * step.hidden + unit, valid);
+  for (int g = 0; g < kGates; g++) load_row<Access>(q[g], step.q, n, g * step.hidden + unit, valid);
 }
 
 template <class Cell>
@@ -24,8 +26,10 @@ rnn_step_forward(MP_PARAM(ForwardStep) step) {
   wait_for_previous_kernel();
   for_each_row_run(step.count, step.hidden, [&](int64_t n, int64_t unit, int valid) {
     float q[Cell::kGates][kVec];
+    ForwardInputs<Cell, Access> in;
     load_products(q, step, n, unit, valid);
-    forward_units<Cell>(step, n, unit, valid, q);
+    in.load(step, n, unit, valid);
+    forward_units(step, n, unit, valid, in, q);
   });
 }
 
@@ -33,14 +37,16 @@ MP_KERNEL(kRnnThreads, 1)
 rnn_reset_h(MP_PARAM(ForwardStep) step) {
   wait_for_previous_kernel();
   for_each_row_run(step.count, step.hidden, [&](int64_t n, int64_t unit, int valid) {
-    float p[1][kVec] = {}, q[1][kVec] = {}, h[kVec] = {};
+    GateInputs<1, Access> gates{};
+    float q[1][kVec] = {}, h[kVec] = {};
     if (step.order.has(n, step.t)) {
       load_products(q, step, n, unit, valid);
-      load_arguments(p, q, step, n, unit, valid);
+      gates.load(step, n, unit, valid);
       load_vector(h, step.dtype, step.h.base, step.h.at(n, unit), valid);
+      gates.finish(step, q);
     }
     MP_UNROLL
-    for (int i = 0; i < kVec; i++) h[i] = ResetFirstCell::reset(p[0][i], q[0][i], h[i]);
+    for (int i = 0; i < kVec; i++) h[i] = ResetFirstCell::reset(gates.p[0][i], q[0][i], h[i]);
     store_vector(step.dtype, step.reset_h.base, step.reset_h.at(n, unit), h, valid);
   });
 }
@@ -70,7 +76,9 @@ rnn_step_backward(MP_PARAM(BackwardStep) step) {
   AmaxTracker watch(step.found_inf, nullptr);
   for_each_row_run(step.count, step.hidden, [&](int64_t n, int64_t unit, int valid) {
     const float nothing[kVec] = {};  // dh already includes the product
-    backward_units<Cell>(step, n, unit, valid, nothing, watch);
+    BackwardInputs<Cell, Access> in;
+    in.load(step, n, unit, valid);
+    backward_units(step, n, unit, valid, in, nothing, watch);
   });
   watch.finish();
 }
@@ -81,15 +89,17 @@ rnn_reset_backward(MP_PARAM(BackwardStep) step) {
   AmaxTracker watch(step.found_inf, nullptr);
   for_each_row_run(step.count, step.hidden, [&](int64_t n, int64_t unit, int valid) {
     if (!step.order.has(n, step.t)) return;
+    BackwardInputs<ResetFirstCell, Access> before;
     float r[kVec], h[kVec], d_reset[kVec], dh[kVec];
     load_vector(r, step.dtype, step.slots.base, step.slots.at(n, unit), valid);
-    load_before(h, step, step.dtype, step.h_before, step.h0, n, unit, valid);
-    load_fp32(d_reset, step.d_reset_h, n, unit, valid);
-    load_fp32(dh, step.dh, n, unit, valid);
+    before.load_h_before(step, n, unit, valid);
+    load_row<Access>(d_reset, step.d_reset_h, n, unit, valid);
+    load_row<Access>(dh, step.dh, n, unit, valid);
+    Access::widen(h, step.dtype, before.h);
     MP_UNROLL
     for (int i = 0; i < kVec; i++) ResetFirstCell::reset_backward(r[i], dh[i], h[i], d_reset[i]);
     store_vector(step.dtype, step.slots.base, step.slots.at(n, unit), r, valid);
-    store_fp32(step.dh, n, unit, dh, valid);
+    store_row<Access>(step.dh, n, unit, dh, valid);
     watch.see(step.dtype, r, valid);
   });
   watch.finish();

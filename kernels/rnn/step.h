@@ -42,18 +42,6 @@ struct RowMatrix {
   MP_HD int64_t at(int64_t row, int64_t col) const { return row * ld + col; }
 };
 
-/// Loads up to kVec elements, or zeros if the matrix is absent.
-MP_DEVICE void load_or_zero(float (&x)[kVec], mp_dtype_t dtype, const RowMatrix &rows, int64_t row,
-                            int64_t col, int valid) {
-  if (rows.base != nullptr) return load_vector(x, dtype, rows.base, rows.at(row, col), valid);
-  MP_UNROLL
-  for (int i = 0; i < kVec; i++) x[i] = 0.0f;
-}
-MP_DEVICE void store_if_there(mp_dtype_t dtype, const RowMatrix &rows, int64_t row, int64_t col,
-                              const float (&x)[kVec], int valid) {
-  if (rows.base != nullptr) store_vector(dtype, rows.base, rows.at(row, col), x, valid);
-}
-
 /// Dropout mask between two layers, recomputed by each pass from seed, offset, layer and the
 /// element's position; independent of the number of steps.
 struct Dropout {
@@ -111,6 +99,9 @@ struct ForwardStep : StepCommon {
   RowMatrix c;               ///< fp32: c of the previous step, replaced by that of this one
   RowMatrix reset_h;         ///< dtype: r h
   RowMatrix saved_c, saved_h, y;
+
+  /// True if sequences without the step must copy h to h_next.
+  MP_DEVICE bool moves_h() const { return h.base != h_next.base; }
 };
 
 struct BackwardStep : StepCommon {

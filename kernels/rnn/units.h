@@ -1,10 +1,12 @@
 // Cell of kVec adjacent units of a sequence in one step, with its loads and stores.  Shared by all
 // kernels, whichever computes the product with W_hh.
+//
+// Inputs are loaded and used by separate functions: fused steps issue the loads before the product,
+// which hides their latency.
 #pragma once
 
+#include "kernels/rnn/access.h"
 #include "kernels/rnn/cell.h"
-#include "kernels/rnn/step.h"
-#include "kernels/tensors/watch.h"
 
 namespace mp::MP_TARGET {
 
@@ -17,175 +19,220 @@ MP_DEVICE void fill(float (&x)[kRows][kVec], float value) {
   }
 }
 
-MP_DEVICE void load_fp32(float (&x)[kVec], const RowMatrix &rows, int64_t row, int64_t col,
-                         int valid) {
-  load_vector(x, static_cast<const float *>(rows.base) + rows.at(row, col), valid);
-}
-MP_DEVICE void store_fp32(const RowMatrix &rows, int64_t row, int64_t col, const float (&x)[kVec],
-                          int valid) {
-  store_vector(static_cast<float *>(rows.base) + rows.at(row, col), x, valid);
-}
-
 // ---------------------------------------------------------------------------- forward
 
-MP_DEVICE void add_bias(float (&a)[kVec], const float *bias, const float (&b)[kVec]) {
-  if (bias == nullptr) return;
-  MP_UNROLL
-  for (int i = 0; i < kVec; i++) a[i] += b[i];
-}
+/// p and the biases of the first kGates gates.
+template <int kGates, class Access>
+struct GateInputs {
+  float p[kGates][kVec], b_ih[kGates][kVec], b_hh[kGates][kVec];
+  typename Access::Vector x;  ///< p of all gates, if the layer has no W_ih
 
-/// Loads p of the first kGates gates, and adds the biases to p and q.  All loads of a gate are
-/// issued before their results are used.
-template <int kGates>
-MP_DEVICE void load_arguments(float (&p)[kGates][kVec], float (&q)[kGates][kVec],
-                              const ForwardStep &step, int64_t n, int64_t unit, int valid) {
-  const bool skips_input = step.x.base != nullptr;
-  if (skips_input) {
-    load_vector(p[0], step.dtype, step.x.base, step.x.at(n, unit), valid);
+  MP_DEVICE void load(const ForwardStep &step, int64_t n, int64_t unit, int valid) {
+    const bool skips_input = step.x.base != nullptr;
+    if (skips_input) Access::load(x, step.dtype, step.x.base, step.x.at(n, unit), valid);
     MP_UNROLL
-    for (int g = 1; g < kGates; g++) {
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) p[g][i] = p[0][i];
+    for (int g = 0; g < kGates; g++) {
+      const int64_t row = g * step.hidden + unit;
+      if (!skips_input) load_row<Access>(p[g], step.p, n, row, valid);
+      if (step.b_ih != nullptr) Access::load(b_ih[g], step.b_ih + row, valid);
+      if (step.b_hh != nullptr) Access::load(b_hh[g], step.b_hh + row, valid);
     }
   }
-  MP_UNROLL
-  for (int g = 0; g < kGates; g++) {
-    const int64_t row = g * step.hidden + unit;
-    float b_ih[kVec], b_hh[kVec];
-    if (!skips_input) load_fp32(p[g], step.p, n, row, valid);
-    if (step.b_ih != nullptr) load_vector(b_ih, step.b_ih + row, valid);
-    if (step.b_hh != nullptr) load_vector(b_hh, step.b_hh + row, valid);
-    add_bias(p[g], step.b_ih, b_ih);
-    add_bias(q[g], step.b_hh, b_hh);
+
+  /// Adds the biases to p and q.
+  MP_DEVICE void finish(const ForwardStep &step, float (&q)[kGates][kVec]) {
+    if (step.x.base != nullptr) {
+      MP_UNROLL
+      for (int g = 0; g < kGates; g++) Access::widen(p[g], step.dtype, x);
+    }
+    MP_UNROLL
+    for (int g = 0; g < kGates; g++) {
+      if (step.b_ih != nullptr) add(p[g], b_ih[g]);
+      if (step.b_hh != nullptr) add(q[g], b_hh[g]);
+    }
   }
-}
+
+ private:
+  static MP_DEVICE void add(float (&a)[kVec], const float (&b)[kVec]) {
+    MP_UNROLL
+    for (int i = 0; i < kVec; i++) a[i] += b[i];
+  }
+};
+
+/// Inputs of the cell forward, besides the product with W_hh.
+template <class Cell, class Access>
+struct ForwardInputs {
+  GateInputs<Cell::kGates, Access> gates;
+  typename Access::Vector h;
+  float c[kVec];
+  bool has_row, has_step;
+
+  /// @param n  row of the state; rows >= step.count do not have this step
+  MP_DEVICE void load(const ForwardStep &step, int64_t n, int64_t unit, int valid) {
+    has_row = n < step.count;
+    has_step = has_row && step.order.has(n, step.t);
+    if (has_step ? Cell::kReadsH : step.moves_h())
+      Access::load(h, step.dtype, step.h.base, step.h.at(n, unit), valid);
+    if (!has_step) return;
+    gates.load(step, n, unit, valid);
+    if (Cell::kHasC) load_row<Access>(c, step.c, n, unit, valid);
+  }
+};
 
 /// Advances h and c by one step; saves the gates in training.
-template <class Cell>
+template <class Cell, class Access>
 MP_DEVICE void advance(const ForwardStep &step, int64_t n, int64_t unit, int valid,
-                       float (&q)[Cell::kGates][kVec], float (&h)[kVec], float (&c)[kVec]) {
-  float p[Cell::kGates][kVec], slots[Cell::kSlots][kVec];
-  load_arguments(p, q, step, n, unit, valid);
-  MP_UNROLL
-  for (int i = 0; i < kVec; i++) {
-    float p_of_unit[Cell::kGates], q_of_unit[Cell::kGates], slots_of_unit[Cell::kSlots];
+                       ForwardInputs<Cell, Access> &in, float (&q)[Cell::kGates][kVec],
+                       float (&h)[kVec], float (&c)[kVec]) {
+  float slots[Cell::kSlots][kVec];
+  in.gates.finish(step, q);
+  if (Cell::kReadsH) Access::widen(h, step.dtype, in.h);
+  const auto run = [&](const CellOptions &options) {
     MP_UNROLL
-    for (int g = 0; g < Cell::kGates; g++) p_of_unit[g] = p[g][i], q_of_unit[g] = q[g][i];
-    const CellState after =
-        Cell::forward(p_of_unit, q_of_unit, {h[i], c[i]}, slots_of_unit, step.options());
-    MP_UNROLL
-    for (int s = 0; s < Cell::kKept; s++) slots[s][i] = slots_of_unit[s];
-    h[i] = after.h;
-    c[i] = after.c;
-  }
+    for (int i = 0; i < kVec; i++) {
+      float p_of_unit[Cell::kGates], q_of_unit[Cell::kGates], slots_of_unit[Cell::kSlots];
+      MP_UNROLL
+      for (int g = 0; g < Cell::kGates; g++)
+        p_of_unit[g] = in.gates.p[g][i], q_of_unit[g] = q[g][i];
+      const CellState before{Cell::kReadsH ? h[i] : 0.0f, Cell::kHasC ? in.c[i] : 0.0f};
+      const CellState after = Cell::forward(p_of_unit, q_of_unit, before, slots_of_unit, options);
+      MP_UNROLL
+      for (int s = 0; s < Cell::kKept; s++) slots[s][i] = slots_of_unit[s];
+      h[i] = after.h;
+      c[i] = after.c;
+    }
+  };
+  const CellOptions options = step.options();
+  if (Cell::kGates == 1 && options.is_relu)  // constant in the loop, which then has no branches
+    run({options.clip, true});
+  else
+    run({options.clip, false});
+  if (step.slots.base == nullptr) return;
   MP_UNROLL
   for (int s = 0; s < Cell::kKept; s++)
-    store_if_there(step.dtype, step.slots, n, step.slot_column(s, Cell::kGates) + unit, slots[s],
-                   valid);
+    Access::store(step.dtype, step.slots.base,
+                  step.slots.at(n, step.slot_column(s, Cell::kGates) + unit),
+                  Access::narrow(step.dtype, slots[s]), valid);
 }
 
 /// Runs the cell forward.
-/// @param n  row of the state; rows >= step.count do not have this step
 /// @param q  products with W_hh
-template <class Cell>
+template <class Cell, class Access>
 MP_DEVICE void forward_units(const ForwardStep &step, int64_t n, int64_t unit, int valid,
-                             float (&q)[Cell::kGates][kVec]) {
-  float state[2][kVec] = {};
-  auto &h = state[0], &c = state[1];
-  const bool has_row = n < step.count, has_step = has_row && step.order.has(n, step.t);
-  const bool moves_h = step.h.base != step.h_next.base;
-  if (has_step ? Cell::kReadsH : moves_h)
-    load_vector(h, step.dtype, step.h.base, step.h.at(n, unit), valid);
-  if (has_step) {
-    if (Cell::kHasC) load_fp32(c, step.c, n, unit, valid);
-    advance<Cell>(step, n, unit, valid, q, h, c);
+                             ForwardInputs<Cell, Access> &in, float (&q)[Cell::kGates][kVec]) {
+  typename Access::Vector h{};
+  if (in.has_step) {
+    float state[2][kVec];
+    advance<Cell, Access>(step, n, unit, valid, in, q, state[0], state[1]);
     if (step.order.is_broken(n)) fill(state, float_from_bits(0x7fffffffu));
-    if (Cell::kHasC) store_fp32(step.c, n, unit, c, valid);
-    if (Cell::kHasC) store_if_there(MP_FP32, step.saved_c, n, unit, c, valid);
+    if (Cell::kHasC) store_row<Access>(step.c, n, unit, state[1], valid);
+    if (Cell::kHasC && step.saved_c.base != nullptr)
+      store_row<Access>(step.saved_c, n, unit, state[1], valid);
+    h = Access::narrow(step.dtype, state[0]);
+  } else if (step.moves_h()) {
+    h = in.h;
   }
-  if (has_step || moves_h)
-    store_vector(step.dtype, step.h_next.base, step.h_next.at(n, unit), h, valid);
-  if (!has_row) return;
-  if (!has_step) fill(state, 0.0f);
-  store_if_there(step.dtype, step.saved_h, n, unit, h, valid);
-  store_if_there(step.dtype, step.y, n, unit, h, valid);
+  if (in.has_step || step.moves_h())
+    Access::store(step.dtype, step.h_next.base, step.h_next.at(n, unit), h, valid);
+  if (!in.has_row) return;
+  if (!in.has_step) h = {};
+  store_if_there<Access>(step.dtype, step.saved_h, n, unit, h, valid);
+  store_if_there<Access>(step.dtype, step.y, n, unit, h, valid);
 }
 
 // ---------------------------------------------------------------------------- backward
 
-/// Loads h or c of the previous step: the saved one, or h_0 or c_0.
-MP_DEVICE void load_before(float (&x)[kVec], const BackwardStep &step, mp_dtype_t dtype,
-                           const RowMatrix &before, const RowMatrix &initial, int64_t n,
-                           int64_t unit, int valid) {
-  load_or_zero(x, dtype, step.is_first(n) ? initial : before, n, unit, valid);
-}
+/// Inputs of the cell backward, besides the product.
+template <class Cell, class Access>
+struct BackwardInputs {
+  static constexpr bool kReadsBefore = Cell::kGates > 1;  ///< plain cells read only h'
+  using Vector = typename Access::Vector;
 
-/// dh += dropout(dy)
-MP_DEVICE void add_dy(float (&dh)[kVec], const BackwardStep &step, int64_t n, int64_t unit,
-                      int valid) {
-  float dy[kVec];
-  load_vector(dy, step.dtype, step.dy.base, step.dy.at(n, unit), valid);
+  Vector dy, kept[Cell::kSlots], h;  ///< h: of the previous step if kReadsBefore
+  float dh[kVec], dc[kVec], c[kVec], c_before[kVec];
+  bool has_row, has_step;
+
+  /// @param n  row of the state, as for the forward step
+  MP_DEVICE void load(const BackwardStep &step, int64_t n, int64_t unit, int valid) {
+    has_row = n < step.count;
+    load_row<Access>(dh, step.dh, n, unit, valid);
+    has_step = has_row && step.order.has(n, step.t);
+    if (!has_step) return;
+    Access::load(dy, step.dtype, step.dy.base, step.dy.at(n, unit), valid);
+    MP_UNROLL
+    for (int s = 0; s < Cell::kKept; s++)
+      Access::load(kept[s], step.dtype, step.slots.base,
+                   step.slots.at(n, step.slot_column(s, Cell::kGates) + unit), valid);
+    if (Cell::kHasC) {
+      load_row<Access>(dc, step.dc, n, unit, valid);
+      load_row<Access>(c, step.saved_c, n, unit, valid);
+      const RowMatrix &before = step.is_first(n) ? step.c0 : step.c_before;
+      MP_UNROLL
+      for (int i = 0; i < kVec; i++) c_before[i] = 0.0f;
+      if (before.base != nullptr) load_row<Access>(c_before, before, n, unit, valid);
+    } else if (kReadsBefore) {
+      load_h_before(step, n, unit, valid);
+    } else {
+      Access::load(h, step.dtype, step.saved_h.base, step.saved_h.at(n, unit), valid);
+    }
+  }
+
+  /// Loads h of the previous step: the saved one, or h_0.
+  MP_DEVICE void load_h_before(const BackwardStep &step, int64_t n, int64_t unit, int valid) {
+    const RowMatrix &before = step.is_first(n) ? step.h0 : step.h_before;
+    h = {};
+    if (before.base != nullptr) Access::load(h, step.dtype, before.base, before.at(n, unit), valid);
+  }
+};
+
+/// Computes the gradients of the gates.  in.dh becomes the gradient of the previous step's h,
+/// without the part through W_hh.
+template <class Cell, class Access>
+MP_DEVICE void go_back(const BackwardStep &step, int64_t n, int64_t unit, int valid,
+                       BackwardInputs<Cell, Access> &in, float (&slots)[Cell::kSlots][kVec]) {
+  constexpr bool kReadsBefore = Cell::kGates > 1;
+  float dy[kVec], h[kVec] = {};
+  Access::widen(dy, step.dtype, in.dy);
   step.dropout.apply(dy, step.t, n, step.order.direction, unit);
   MP_UNROLL
-  for (int i = 0; i < kVec; i++) dh[i] += dy[i];
-}
-
-/// Computes the gradients of the gates.  dh becomes the gradient of the previous step's h, without
-/// the part through W_hh.
-template <class Cell>
-MP_DEVICE void go_back(const BackwardStep &step, int64_t n, int64_t unit, int valid,
-                       float (&slots)[Cell::kSlots][kVec], float (&dh)[kVec]) {
-  constexpr bool kReadsBefore = Cell::kGates > 1;  // plain cells read only h'
-  float h_before[kVec] = {}, c_before[kVec] = {}, h[kVec] = {}, c[kVec] = {}, dc[kVec] = {};
-  add_dy(dh, step, n, unit, valid);
-  MP_UNROLL
-  for (int s = 0; s < Cell::kKept; s++)
-    load_vector(slots[s], step.dtype, step.slots.base,
-                step.slots.at(n, step.slot_column(s, Cell::kGates) + unit), valid);
-  if (Cell::kHasC) {
-    load_fp32(dc, step.dc, n, unit, valid);
-    load_fp32(c, step.saved_c, n, unit, valid);
-    load_before(c_before, step, MP_FP32, step.c_before, step.c0, n, unit, valid);
-  } else if (kReadsBefore) {
-    load_before(h_before, step, step.dtype, step.h_before, step.h0, n, unit, valid);
-  } else {
-    load_vector(h, step.dtype, step.saved_h.base, step.saved_h.at(n, unit), valid);
-  }
+  for (int s = 0; s < Cell::kKept; s++) Access::widen(slots[s], step.dtype, in.kept[s]);
+  if (!Cell::kHasC) Access::widen(h, step.dtype, in.h);
   MP_UNROLL
   for (int i = 0; i < kVec; i++) {
     float slots_of_unit[Cell::kSlots];
     MP_UNROLL
     for (int s = 0; s < Cell::kKept; s++) slots_of_unit[s] = slots[s][i];
-    const CellState part = Cell::backward(slots_of_unit, {h_before[i], c_before[i]}, {h[i], c[i]},
-                                          {dh[i], dc[i]}, step.options());
+    const CellState before{kReadsBefore ? h[i] : 0.0f, Cell::kHasC ? in.c_before[i] : 0.0f};
+    const CellState after{h[i], Cell::kHasC ? in.c[i] : 0.0f};
+    const CellState grad{in.dh[i] + dy[i], Cell::kHasC ? in.dc[i] : 0.0f};
+    const CellState part = Cell::backward(slots_of_unit, before, after, grad, step.options());
     MP_UNROLL
     for (int s = 0; s < Cell::kSlots; s++) slots[s][i] = slots_of_unit[s];
-    dh[i] = part.h;
-    dc[i] = part.c;
+    in.dh[i] = part.h;
+    in.dc[i] = part.c;
   }
-  if (Cell::kHasC) store_fp32(step.dc, n, unit, dc, valid);
+  if (Cell::kHasC) store_row<Access>(step.dc, n, unit, in.dc, valid);
 }
 
 /// Runs the cell backward.
-/// @param n        row of the state, as for forward_units
 /// @param product  added to dh: gradients of the next step's gates times W_hh
-template <class Cell>
+template <class Cell, class Access>
 MP_DEVICE void backward_units(const BackwardStep &step, int64_t n, int64_t unit, int valid,
-                              const float (&product)[kVec], AmaxTracker &watch) {
-  float dh[kVec], slots[Cell::kSlots][kVec] = {};
-  const bool has_row = n < step.count;
-  load_fp32(dh, step.dh, n, unit, valid);
+                              BackwardInputs<Cell, Access> &in, const float (&product)[kVec],
+                              AmaxTracker &watch) {
+  float slots[Cell::kSlots][kVec] = {};
   MP_UNROLL
-  for (int i = 0; i < kVec; i++) dh[i] += product[i];
-  if (has_row && step.order.has(n, step.t)) go_back<Cell>(step, n, unit, valid, slots, dh);
-  store_fp32(step.dh, n, unit, dh, valid);
-  if (!has_row) return;
+  for (int i = 0; i < kVec; i++) in.dh[i] += product[i];
+  if (in.has_step) go_back<Cell, Access>(step, n, unit, valid, in, slots);
+  store_row<Access>(step.dh, n, unit, in.dh, valid);
+  if (!in.has_row) return;
   if (step.order.is_broken(n)) fill(slots, float_from_bits(0x7fffffffu));
   MP_UNROLL
   for (int s = 0; s < Cell::kSlots; s++) {
-    store_vector(step.dtype, step.slots.base,
-                 step.slots.at(n, step.slot_column(s, Cell::kGates) + unit), slots[s], valid);
-    watch.see(step.dtype, slots[s], valid);
+    const auto gradients = Access::narrow(step.dtype, slots[s]);
+    Access::store(step.dtype, step.slots.base,
+                  step.slots.at(n, step.slot_column(s, Cell::kGates) + unit), gradients, valid);
+    Access::see(watch, step.dtype, gradients, valid);
   }
 }
 

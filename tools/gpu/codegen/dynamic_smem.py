@@ -24,7 +24,7 @@ CONSTANTS = [(re.compile(KERNEL + kernel + "$"), expression) for kernel, express
     (r"(?:(?:gemm|conv|dgrad|wgrad)_wgmma|gemm_thin)<(.*)>", r"\1::kSmemBytes"),
     (r"rnn_fused_forward(<.*>)", r"mp::cuda::FusedForwardTile\1::smem_bytes(true, true)"),
     (r"rnn_fused_backward<.*, (\d+, \d+)>", r"mp::cuda::FusedBackwardTile<\1>::smem_bytes(true, false)"),
-    (r"rnn_fused_wgmma_forward(<.*>)", r"mp::cuda::FusedWgmmaForwardTile\1::kSmemBytes"),
+    (r"rnn_fused_wgmma_forward<(.*), \w+>", r"mp::cuda::FusedWgmmaForwardTile<\1>::kSmemBytes"),
     (r"rnn_fused_wgmma_backward<.*>", r"mp::cuda::FusedWgmmaBackwardTile::kSmemBytes"),
     (r"xent_block_per_row(<.*>)", r"mp::cuda::xent_most_copy_bytes\1(SMEM)"),
 ]]
