@@ -256,6 +256,18 @@ def test_store_gates(report):
                  "has 8 loads of C in flight before a store, not 16")
 
 
+def test_loads_before_products_gate(report):
+    def step(name, loads):
+        name = mangled(name).replace("IL5mp_op2E", "INS0_9PlainCellELb1E")
+        return [injected.Injected(name, arch="90a", instructions={"UTMALDG": 1, "LDG.128": loads}, main_loop=("HGMMA",) * 4,
+                                  other_loop=("LDG.128",) * 8)]  # after the products
+
+    for name, enough in (("rnn_fused_wgmma_forward", 6), ("rnn_fused_forward", 6), ("rnn_fused_wgmma_backward", 4)):
+        report.check(f"{name}, enough", step(name, enough), 0)
+        report.check(f"{name}, too few", step(name, enough - 1), 1,
+                     f"has {enough - 1} loads before its products, but a recurrent step needs {enough}")
+
+
 def test_early_launch_gate(report):
     def kernel(*groups, name=PLAIN):
         return [injected.Injected(name, instructions=dict.fromkeys(groups, 1))]

@@ -39,6 +39,7 @@ class Code:
     code_bytes: int = 0
     instructions: collections.Counter = None
     loads_in_flight: int = None
+    loads_before_products: int = None
     main_loop: "main_loop.MainLoop" = None
     producer_loop: "main_loop.ProducerLoop" = None
     store: "subtile.Store" = None
@@ -120,6 +121,7 @@ def kernels(cubin):
             code.instructions = sass.count(data)
             instructions = flow.decode(data)
             code.loads_in_flight = loads_in_flight.of(instructions, arch)
+            code.loads_before_products = loads_in_flight.before_products(instructions, arch)
             code.main_loop = main_loop.of(instructions, arch)
             code.producer_loop = main_loop.producer_of(instructions, arch)
             code.store = subtile.of(instructions, arch)

@@ -25,6 +25,7 @@ class Kernel:
     code_bytes: int
     instructions: collections.Counter  # static counts
     loads_in_flight: int  # 128-bit loads of a thread in a loop
+    loads_before_products: int  # 128-bit loads after which a product of a tensor core can follow
     main_loop: dict  # of a tensor-core kernel: fields of main_loop.MainLoop
     producer_loop: dict  # of a Hopper kernel: fields of main_loop.ProducerLoop
     store: dict  # of a Hopper kernel: fields of subtile.Store
@@ -95,6 +96,7 @@ def gather(folder):
             code_bytes=code and code.code_bytes,
             instructions=code and code.instructions,
             loads_in_flight=code and code.loads_in_flight,
+            loads_before_products=code and code.loads_before_products,
             main_loop=code and code.main_loop and dataclasses.asdict(code.main_loop),
             producer_loop=code and code.producer_loop and dataclasses.asdict(code.producer_loop),
             store=code and code.store and dataclasses.asdict(code.store),

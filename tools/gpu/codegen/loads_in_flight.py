@@ -11,8 +11,12 @@ at all times, and therefore twice that directly after a thread has issued its lo
 
 The result is the maximum number of loads that straight-line code in a loop has issued but not yet
 waited for.  Loads from before the straight-line code are not counted; predicated loads always are.
+
+A recurrent step reads few bytes per thread, so that latency takes most of its time.  The inputs of
+its cell must be loaded before the product, which hides their latency.
 """
 
+import collections
 import re
 
 from . import flow
@@ -28,6 +32,13 @@ STREAMING = [
     (re.compile(r"(largest_of_windows|largest_backward|mean_of_windows)\b"), 5),
     (re.compile(r"(indexed|mean)_backward\b"), 3),
 ]
+
+# Fused recurrent steps, and the loads before their products: p, biases, c and h; backward dh, dy,
+# saved gates, dc, c and h.
+BEFORE_PRODUCTS = [(re.compile(rf"rnn_fused_(wgmma_)?{step}<{cell}Cell"), enough) for step, cell, enough in [
+    ("forward", "Plain", 6), ("forward", "Gru", 19), ("forward", "Lstm", 26),
+    ("backward", "Plain", 4), ("backward", "Gru", 8), ("backward", "Lstm", 13)]]
+PRODUCTS = ("HGMMA", "HMMA")
 
 BYTES = 16  # per load
 WIDE_LOADS = {"LDG.128", "LD.128"}
@@ -63,8 +74,32 @@ def of(instructions, arch):
     return max((most_in_flight(instructions[first:end]) for first, end in stretches(instructions, arch)), default=0)
 
 
+def before_products(instructions, arch):
+    """Returns the number of 128-bit loads after which a product can follow; None: no products."""
+    targets, came_from = flow.leads_to(instructions, arch), collections.defaultdict(list)
+    for at, instruction in enumerate(instructions):
+        if not instruction.is_unconditional_end:
+            came_from[at + 1].append(at)
+        if instruction.opcode == flow.BRA:
+            came_from[targets[at]].append(at)
+    ahead = [at for at, instruction in enumerate(instructions) if instruction.group.startswith(PRODUCTS)]
+    if not ahead:
+        return None
+    seen = set(ahead)
+    while ahead:
+        new = [at for at in came_from[ahead.pop()] if at not in seen]
+        seen.update(new)
+        ahead += new
+    return sum(instructions[at].group in WIDE_LOADS for at in seen)
+
+
 def too_few(kernel):
-    """Yields a message if a streaming kernel has too few loads in flight."""
+    """Yields a message if a streaming kernel has too few loads in flight, or a recurrent step has
+    too few before its product."""
+    before = kernel.loads_before_products
+    for pattern, enough in BEFORE_PRODUCTS:
+        if pattern.match(kernel.name) and before is not None and before < enough:
+            yield f"has {before} loads before its products, but a recurrent step needs {enough}"
     for pattern, enough in STREAMING:
         if pattern.match(kernel.name) and kernel.loads_in_flight is not None and kernel.loads_in_flight < enough:
             yield f"has {kernel.loads_in_flight} loads in flight, but a streaming kernel needs {enough}"
