@@ -16,6 +16,14 @@ $(SOFTGPU)/captured: tests/graph/captured.c
 $(SOFTGPU)/cuda_graph $(SOFTGPU)/captured: $(HEADERS) $(SOFTGPU_LIB)
 	$(call step,CC  ,$@,$(C99) $(CAPI_INCLUDES) $(filter %.c,$^) -L$(SOFTGPU) -l:libmpcore.so -l:$(notdir $(SOFTGPU_CUDART)) $(SOFTGPU_RPATH))
 
+# An experiment of `make gpu-check`, for GPUs and for the software device.
+$(BUILD)/gpu/grid_barrier.o: tools/gpu/grid_barrier.cu
+	$(call compile,NVCC,$(NVCC) -std=c++20 -O2 $(GENCODE) -Xcompiler -Wall)
+$(BUILD)/grid_barrier: $(BUILD)/gpu/grid_barrier.o
+	$(call link,$(CXX) $< $(LINK_CUDART) -ldl -lpthread)
+$(SOFTGPU)/grid_barrier: $(BUILD)/gpu/grid_barrier.o | $(SOFTGPU_CUDART)
+	$(call link,$(CXX) $< $(LINK_SOFTGPU) $(SOFTGPU_RPATH))
+
 # GEMMs of CUTLASS for `make counted-cutlass`.
 $(SOFTGPU)/cutlass_gemm.o: CALIBRATION_ARCH = compute_90a
 $(SOFTGPU)/cutlass_gemm.o: bench/peers/cutlass_gemm.cu $(CALIBRATION_PACKAGES)/installed
@@ -32,7 +40,7 @@ $(SOFTGPU)/environment: force
 
 .PHONY: softgpu test-cuda test-orders
 ## softgpu: build the software device, and the library for softgpu/run
-softgpu: $(if $(HAVE_CUDA),$(SOFTGPU)/environment $(SOFTGPU_LIB) $(addprefix $(SOFTGPU)/,conformance cuda_graph captured))
+softgpu: $(if $(HAVE_CUDA),$(SOFTGPU)/environment $(SOFTGPU_LIB) $(addprefix $(SOFTGPU)/,conformance cuda_graph captured grid_barrier))
 	@$(if $(HAVE_CUDA),,echo "softgpu: requires nvcc, which compiles the PTX of the kernels" >&2; exit 1)
 
 ifdef HAVE_CUDA
@@ -52,6 +60,7 @@ softgpu_suites = "sm_$(1): conformance::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/con
   "sm_$(1): C ABI, as C99::$(ON_SOFTGPU) --arch $(1) $(BUILD)/tests/test_capi" \
   "sm_$(1): CUDA graph::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/cuda_graph" \
   "sm_$(1): captured graph::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/captured" \
+  "sm_$(1): grid barrier::$(ON_SOFTGPU) --arch $(1) --sms 4 $(SOFTGPU)/grid_barrier 4 20" \
   "sm_$(1): counts::$(ON_SOFTGPU) --arch $(1) --count 1 tests/device/counts"
 # Callers of the library: host code that is independent of the architecture.
 softgpu_callers = "sm_$(1): Python::MP_LOG=error $(ON_SOFTGPU) --arch $(1) tests/pytest bindings/python/tests" \

@@ -46,5 +46,5 @@ kernel-baseline: setup-gates
 
 ## gpu-check: on a GPU: tests, sanitizers, bench, profiles (ARGS="--stage tests --minutes 9")
 gpu-check: setup-test
-	@$(MAKE) tests
+	@$(MAKE) tests $(if $(HAVE_CUDA),$(BUILD)/grid_barrier)
 	@tools/gpu/gpu_check $(BUILD) $(ARGS)

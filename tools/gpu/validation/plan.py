@@ -72,6 +72,8 @@ def _layouts(build: str):
 
 
 def _experiments(build: str, folder: pathlib.Path):
+    # Decides about a persistent recurrent kernel: at most 2.2 us per step.  Its log has the times.
+    yield Step("experiments", "16 grid barrier", (f"{build}/grid_barrier",), 2, 30)
     for experiment in experiments.read():
         path = folder / "experiments" / (experiment.name.replace(" ", "_") + ".json")
         yield Step("experiments", f"{experiment.row} {experiment.name}", experiment.command(f"{build}/mpbench", path),
