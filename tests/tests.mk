@@ -110,7 +110,7 @@ $(BUILD)/internals/tests/%.o: tests/%.cpp $(call precompiled,internals).gch
 $(BUILD)/internals/%.o: %.cpp
 	$(call compile,CXX ,$(CXX) $(INTERNALS_FLAGS))
 $(BUILD)/tests/internals: $(call objects,internals/,tests/internals tests/select) $(BUILD)/tests/support/tally.o \
-  $(call objects,obj/,base host kernels/simt kernels/gemm kernels/conv) \
+  $(call objects,obj/,base host kernels/simt kernels/gemm kernels/conv kernels/rnn) \
   $(addprefix $(BUILD)/host/kernels/,layers/softmax_xent.o step/optimizer.o step/tensor_ratios.o) \
   $(BUILD)/internals/bench/tune/fit.o $(LIB)
 	$(call link,$(CXX) $(SAN_FLAGS) $(filter %.o,$^) $(LINK_CATCH) $(LINK_LIB) -l:libboost_context.a -lpthread)

@@ -5,6 +5,7 @@
 // unchanged.  To see the plans that differ, compare the texts of two builds:
 //
 //     MP_PLANS=before.txt build/tests/internals "plans: *"
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -13,8 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "bench/shapes/rnn_shapes.h"
 #include "bench_problems.h"
 #include "kernels/conv/conv_plan.h"
+#include "kernels/rnn/rnn_problem.h"
 #include "select_cases.h"
 
 using namespace mptest;
@@ -137,6 +140,54 @@ void add_conv(Plans &plans, const mp::ConvProblem &p) {
   }
 }
 
+/// Adds the kernels of a recurrent network, best first, and the products and sizes of its passes.
+void add_rnn(Plans &plans, const mp_rnn_desc_t &desc) {
+  const mp::RnnShape s(desc);
+  const mp::GemmTuning &tuning = mp::builtin_gemm_tuning();
+  for (const auto &[name, device] : devices()) {
+    std::string &text = plans[name];
+    append(text, "recurrent, cell %d, dtype %d, flags %u, n%d t%d h%d, %d layers:", s.cell, s.dtype,
+           s.flags, s.batch, s.timesteps, s.hidden_size, s.layers);
+    for (const mp::RnnKernel kernel : mp::rank_rnn_kernels(s, device))
+      append(text, " %s%s", mp::why_not(kernel, s, device) == nullptr ? "" : "not ",
+             mp::kRnnKernelNames[static_cast<int>(kernel)]);
+    append(text, "; reserve %zu\n", mp::rnn_reserve(s).bytes);
+    for (const mp::RnnPass pass : {mp::RnnPass::training, mp::RnnPass::inference,
+                                   mp::RnnPass::backward_data, mp::RnnPass::backward_weights}) {
+      size_t gemm_bytes = 0;
+      for (int64_t layer = 0; layer < s.layers; layer++)
+        for (const mp::RnnProduct product : mp::rnn_products(s, pass, layer)) {
+          const mp::GemmShape shape = mp::shape_of(mp::rnn_product(s, product, layer));
+          const mp::GemmPlan plan = mp::has_any_rows(s, product)
+                                        ? mp::plan_for_any_rows(shape, {device, tuning})
+                                        : mp::plan_gemm(shape, {device, tuning, SIZE_MAX});
+          append_plan(text, plan.name, plan, 0, plan.copies.bytes());
+          gemm_bytes = std::max(gemm_bytes, plan.workspace.bytes);
+        }
+      append(text, "  workspace %zu\n", mp::rnn_workspace(s, pass, gemm_bytes).bytes);
+    }
+  }
+}
+
+/// Adds a layer of the bench, which has no W_ih, and a network of two layers and directions.
+void add_rnns(Plans &plans, const char *path) {
+  for (const mpbench::RnnShape &shape : shapes_of(path, mpbench::parse_rnn))
+    for (const mp_dtype_t dtype : {MP_FP16, MP_FP32}) {
+      const mp_rnn_cell_t cell = shape.cell == "lstm"  ? MP_RNN_LSTM
+                                 : shape.cell == "gru" ? MP_RNN_GRU
+                                                       : MP_RNN_RELU;
+      const auto hidden = static_cast<int32_t>(shape.hidden);
+      mp_rnn_desc_t desc =
+          mp_rnn_desc_default(cell, static_cast<int32_t>(shape.batch),
+                              static_cast<int32_t>(shape.timesteps), hidden, hidden, dtype);
+      desc.flags = MP_RNN_FLAG_SKIP_INPUT;
+      add_rnn(plans, desc);
+      desc.flags = MP_RNN_FLAG_BIDIRECTIONAL;
+      desc.layers = 2;
+      add_rnn(plans, desc);
+    }
+}
+
 Plans bench_plans() {
   Plans plans;
   std::vector<mp::GemmProblem> gemms;
@@ -160,6 +211,9 @@ Plans bench_plans() {
         p.out.beta = 1.0f;
         add_conv(plans, p);
       }
+  for (const char *const path :
+       {"deepbench_rnn_train.csv", "deepbench_rnn_infer.csv", "deepbench_rnn_infer_device.csv"})
+    add_rnns(plans, path);
   return plans;
 }
 
@@ -169,13 +223,13 @@ uint32_t digest(const std::string &text) {  // FNV-1a
   return hash;
 }
 
-const std::map<std::string, uint32_t> kPlans = {{"A100", 0x9804076e},
-                                                {"H20", 0x3de608a9},
-                                                {"H200", 0x3849fe87},
-                                                {"T4", 0x6ae8e8cc},
-                                                {"host", 0xc9449053},
-                                                {"sm_120", 0x122d8a7f},
-                                                {"sm_90 without wgmma", 0xd2df8a2e}};
+const std::map<std::string, uint32_t> kPlans = {{"A100", 0x54924cdc},
+                                                {"H20", 0x80dc693d},
+                                                {"H200", 0xb7a80199},
+                                                {"T4", 0x719d8d64},
+                                                {"host", 0x2303e269},
+                                                {"sm_120", 0x7935b9b4},
+                                                {"sm_90 without wgmma", 0x3425542f}};
 
 }  // namespace
 
