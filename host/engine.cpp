@@ -38,7 +38,7 @@ const char *without_folders(const char *path) {
 
 class Engine {
  public:
-  Engine() : fibers_(kMaxThreads, &Engine::fiber_main), main_(fiber_of_os_thread()) {}
+  Engine() : fibers_(kMaxClusterThreads, &Engine::fiber_main), main_(fiber_of_os_thread()) {}
   Engine(const Engine &) = delete;
   Engine &operator=(const Engine &) = delete;
 
@@ -274,10 +274,10 @@ void run(const Grid &grid) {
   if (grid.num_blocks % grid.cluster != 0)
     refuse("a grid of " + std::to_string(grid.num_blocks) +
            " blocks does not divide into clusters of " + std::to_string(grid.cluster));
-  if (grid.cluster * grid.num_threads > kMaxThreads)
+  if (grid.cluster * grid.num_threads > kMaxClusterThreads)
     refuse("a cluster of " + std::to_string(grid.cluster) + " blocks of " +
            std::to_string(grid.num_threads) +
-           " threads exceeds the 1024 threads of this simulator");
+           " threads exceeds the 3072 threads of this simulator");
   if (grid.dynamic_smem_bytes > kSmemBytes)
     refuse(std::to_string(grid.dynamic_smem_bytes) +
            " bytes of shared memory exceed the limit of a block");

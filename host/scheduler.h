@@ -1,6 +1,7 @@
 // Scheduler: selects the next thread of a cluster.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
 
@@ -14,13 +15,13 @@ class Scheduler {
   void begin_cluster(const Cluster &cluster) {
     cluster_ = &cluster;
     current_warp_ = 0;
-    ready_warps_ = 0;
+    ready_warps_ = {};
     for (int w = 0; w < cluster.num_warps; w++) wake(cluster.warps[w], ~0u);
   }
 
   void wake(Warp &warp, uint32_t lanes) {
     warp.ready |= lanes;
-    ready_warps_ |= 1u << warp.slot;
+    ready_warps_[warp.slot / kWord] |= uint64_t{1} << warp.slot % kWord;
   }
 
   /// Returns the next lane to run, or NULL if none is ready.  The lanes of a warp run in order,
@@ -37,21 +38,34 @@ class Scheduler {
   /// Sets current_warp_ to the first ready warp, starting at the current one; returns false if none
   /// is ready.
   bool find_ready_warp() {
-    while (ready_warps_ != 0) {
-      const int start = current_warp_;
-      const int slot = (std::countr_zero(std::rotr(ready_warps_, start)) + start) % kWarpSize;
+    while (true) {
+      const int slot = next_marked();
+      if (slot < 0) return false;
       if (cluster_->warps[slot].ready != 0) {
         current_warp_ = slot;
         return true;
       }
-      ready_warps_ &= ~(1u << slot);
+      ready_warps_[slot / kWord] &= ~(uint64_t{1} << slot % kWord);
     }
-    return false;
   }
+
+  /// Returns the first slot in ready_warps_, starting at the current one, or -1.
+  int next_marked() const {
+    const int word = current_warp_ / kWord, bit = current_warp_ % kWord;
+    if (const uint64_t rest = ready_warps_[word] >> bit; rest != 0)
+      return current_warp_ + std::countr_zero(rest);
+    for (int i = 1; i <= kWords; i++) {
+      const int other = (word + i) % kWords;
+      if (ready_warps_[other] != 0) return other * kWord + std::countr_zero(ready_warps_[other]);
+    }
+    return -1;
+  }
+
+  static constexpr int kWord = 64, kWords = (kMaxClusterThreads / kWarpSize + kWord - 1) / kWord;
 
   const Cluster *cluster_ = nullptr;
   int current_warp_ = 0;
-  uint32_t ready_warps_ = 0;  ///< bit per slot; a superset of the ready warps
+  std::array<uint64_t, kWords> ready_warps_{};  ///< bit per slot; a superset of the ready warps
 };
 
 }  // namespace mp::host::engine

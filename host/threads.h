@@ -15,10 +15,11 @@ using std::source_location;
 namespace mp::host::engine {
 
 constexpr int kWarpSize = 32;
-constexpr int kMaxThreads = 1024;  // per block, and per cluster
+constexpr int kMaxThreads = 1024;  // per block
 constexpr int kMaxWarps = kMaxThreads / kWarpSize;
-constexpr int kMaxCluster = 8;             // blocks; portable limit of sm_90
-constexpr size_t kSmemBytes = 227 * 1024;  // per block on sm_90, the largest so far
+constexpr int kMaxCluster = 8;                         // blocks; portable limit of sm_90
+constexpr int kMaxClusterThreads = kMaxCluster * 384;  // blocks of three warpgroups
+constexpr size_t kSmemBytes = 227 * 1024;              // per block on sm_90, the largest so far
 
 struct Fiber;
 struct Warp;
@@ -109,8 +110,8 @@ struct Cluster {
   int alive;  ///< threads that have not returned
 
   // The cluster_sync in progress.
-  int at_sync;                       ///< threads that wait
-  uint32_t sync_waiting[kMaxWarps];  ///< lanes, by slot of the warp
+  int at_sync;                                            ///< threads that wait
+  uint32_t sync_waiting[kMaxClusterThreads / kWarpSize];  ///< lanes, by slot of the warp
 };
 
 }  // namespace mp::host::engine

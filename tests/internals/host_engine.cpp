@@ -300,7 +300,7 @@ TEST_CASE("host engine: a launch with an invalid shape is rejected") {
   for (const int cluster : {0, -1, 9})
     rejects({72, 32, 0, cluster}, std::to_string(cluster) + " blocks per cluster");
   rejects({7, 256, 0, 2}, "clusters of 2");
-  rejects({4, 288, 0, 4}, "4 blocks of 288 threads");
+  rejects({8, 416, 0, 8}, "8 blocks of 416 threads");
   check_next_launch();
 }
 
