@@ -54,7 +54,7 @@ void add_workspace(Lines &lines, const GemmPlan &plan, size_t copied_bytes) {
   lines.add("workspace     ", workspace_bytes_of(plan), " bytes");
   const GemmWorkspace &w = plan.workspace;
   const size_t table = w.slices > w.table && w.table > 0 ? w.slices - w.table : 0;
-  const size_t sums = plan.split_k > 1 ? w.bytes - std::min(w.bytes, w.slices) : 0;
+  const size_t sums = plan.slices() > 1 ? w.bytes - std::min(w.bytes, w.slices) : 0;
   if (copied_bytes > 0) lines.add("  copies      ", copied_bytes, " at 0");
   if (table > 0) lines.add("  table       ", table, " at ", w.table);
   if (sums > 0) lines.add("  split-k     ", sums, " at ", w.slices);
@@ -107,7 +107,8 @@ std::string plan_text(const Context &context, const std::string &problem, const 
   lines.add("problem       ", problem);
   lines.add("kernel        ", name);
   lines.add("split_k       ", plan.split_k);
-  lines.add("cluster       ", cluster_text(plan));
+  if (plan.parts > 1) lines.add("  in a cluster ", plan.parts, ", added in shared memory");
+  lines.add("cluster       ", std::max(plan.cluster, 1));
   lines.add("store path    ", store_path_name(plan));
   lines.add("source        ", source_name(plan.source));
   lines.add("fallback      ", name_of(plan.fallback));

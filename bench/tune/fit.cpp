@@ -7,8 +7,9 @@
 // A bound whose given constant is 0 (us per MB) is not fitted: the host target has none, and
 // without samples bound by it the constant would be arbitrary.
 //
-// Epilogue subtiles and instructions keep the given constants: the grid has no epilogues, and the
-// cost of storing a plain tile by subtiles cannot be separated from the rest of its TILE_US.
+// Epilogue subtiles, instructions and barriers of clusters keep the given constants: the grid has
+// no epilogues, and the cost of storing a plain tile by subtiles cannot be separated from the rest
+// of its TILE_US.
 //
 // Outliers have less weight (Huber's weights): on a machine with other work some times are too
 // long, and none are too short.
@@ -158,7 +159,9 @@ class TuningFit {
   static double given_us(const Sample &sample, Bound bound, const mp::ClassTuning &tuning) {
     const mp::EpilogueCost &epilogue = sample.cost.epilogue;
     const double us = epilogue.tma_store_elems * tuning.tma_store_us + epilogue.ops * tuning.op_us;
-    return bound == Bound::sm ? sm_time(sample, tuning).epilogues * us : 0;
+    if (bound != Bound::sm) return 0;
+    return sm_time(sample, tuning).epilogues * us +
+           sample.cost.cluster_sums * tuning.cluster_sum_us;
   }
 
   /// Contribution of each unknown to the sample's time, as a fraction of it.

@@ -98,9 +98,9 @@ void launch_implicit(const ConvPlan &plan, const ConvProblem &problem, const Dev
 /// Launches the kernels of one family, and the sum of the slices that they leave in workspace.
 void launch_product(const Device &device, const ConvProblem &problem, const ConvPlan &plan,
                     std::byte *workspace, mp_stream_t stream) {
-  const int32_t split_k = plan.gemm.split_k;
+  const int32_t slices = plan.gemm.slices();
   float *const partial_sums =
-      split_k > 1 ? reinterpret_cast<float *>(workspace + plan.gemm.workspace.slices) : nullptr;
+      slices > 1 ? reinterpret_cast<float *>(workspace + plan.gemm.workspace.slices) : nullptr;
   if (plan.family == ConvFamily::im2col) {
     launch_conv_wgmma(plan, problem, device, column_partials(plan.gemm.dbias, workspace),
                       partial_sums, stream);
@@ -112,7 +112,7 @@ void launch_product(const Device &device, const ConvProblem &problem, const Conv
     else
       launch_implicit(plan, problem, device, args, stream);
   }
-  if (split_k > 1) launch_split_k_sum(device, problem.out, split_k, partial_sums, stream);
+  if (slices > 1) launch_split_k_sum(device, problem.out, slices, partial_sums, stream);
 }
 
 }  // namespace

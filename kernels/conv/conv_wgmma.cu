@@ -106,7 +106,7 @@ struct FpropOperands {
    public:
     MP_DEVICE Source(const Args &args, const WgmmaWorkTile &work)
         : args_(args),
-          first_row_(shares_a<Tile>() ? cluster_rank() * Tile::kM / 2 : 0),
+          first_row_(shares_a<Tile>(args) ? cluster_rank() * Tile::kM / 2 : 0),
           origin_(args.origins.at(work.m0 + first_row_)),
           n0_(work.n0),
           taps_(args.taps_of(work.batch_item), work.k0) {}
@@ -114,11 +114,11 @@ struct FpropOperands {
     MP_DEVICE void load_next(SmemAddress a, SmemAddress b, SmemAddress full) {
       const TapBlock &block = taps_.at();
       const SmemAddress rows = a + static_cast<SmemAddress>(first_row_) * 128;
-      if (shares_a<Tile>())
+      if (shares_a<Tile>(args_))
         tma_load_im2col_multicast(rows, args_.a, full, im2col_coord(origin_, block), kBothBlocks);
       else
         tma_load_im2col(rows, args_.a, full, im2col_coord(origin_, block));
-      Layouts::B::load(b, args_.b, full, n0_, block.channel, taps_.tap(), shares_b<Tile>());
+      Layouts::B::load(b, args_.b, full, n0_, block.channel, taps_.tap(), shares_b<Tile>(args_));
       MP_UNROLL
       for (int stage = 0; stage < kProducers; stage++) taps_.advance();
     }
@@ -156,7 +156,7 @@ struct WgradOperands {
    public:
     MP_DEVICE Source(const ConvWgmmaArgs &args, const WgmmaWorkTile &work)
         : args_(args),
-          shared_(shares_b<Tile>()),
+          shared_(shares_b<Tile>(args)),
           first_(shared_ ? cluster_rank() * kBlocks / 2 : 0),
           m0_(work.m0),
           k_(work.k0),
@@ -169,7 +169,7 @@ struct WgradOperands {
     }
 
     MP_DEVICE void load_next(SmemAddress a, SmemAddress b, SmemAddress full) {
-      Layouts::A::load(a, args_.a, full, m0_, k_, 0, shares_a<Tile>());
+      Layouts::A::load(a, args_.a, full, m0_, k_, 0, shares_a<Tile>(args_));
       MP_UNROLL
       for (int i = 0; i < kBlocks; i++) {
         if (shared_ && i >= kBlocks / 2) break;
@@ -302,7 +302,7 @@ template <class Tile, class Args>
 void launch_tile(void (*kernel)(MP_PARAM(Args)), const ConvPlan &plan, const Device &device,
                  const Args &args, mp_stream_t stream) {
   launch(plan.name, kernel, device,
-         wgmma_launch_shape<Tile>(device, args.num_work_tiles, plan.gemm.cluster), stream, args);
+         wgmma_launch_shape<Tile>(device, args.num_work_tiles, plan.gemm), stream, args);
 }
 
 }  // namespace

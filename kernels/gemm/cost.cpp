@@ -127,7 +127,8 @@ SmTime sm_time(const PlanCost &cost, const ClassTuning &device, const KernelTuni
 double predicted_us(const PlanCost &cost, const ClassTuning &device, const KernelTuning &kernel) {
   const SmTime time = sm_time(cost, device, kernel);
   const double sm_us = cost.starts * kernel.start_us + time.mains * main_us(cost, device, kernel) +
-                       time.epilogues * epilogue_us(cost.epilogue, device);
+                       time.epilogues * epilogue_us(cost.epilogue, device) +
+                       cost.cluster_sums * device.cluster_sum_us;
   const double data_us =
       std::max(cost.l2_mb * device.l2_us_per_mb, cost.dram_mb * device.dram_us_per_mb);
   return cost.launches * device.launch_us + std::max(sm_us, data_us) +
@@ -146,6 +147,7 @@ std::vector<CostPart> cost_parts(const GemmPlan &plan, const Device &device,
           {"tiles: block starts", cost.starts * kernel.start_us},
           {"tiles: main loops", time.mains * main_us(cost, prices, kernel)},
           {"tiles: epilogues", time.epilogues * epilogue_us(cost.epilogue, prices)},
+          {"tiles: sums in clusters", cost.cluster_sums * prices.cluster_sum_us},
           {"traffic: L2", cost.l2_mb * prices.l2_us_per_mb},
           {"traffic: DRAM", cost.dram_mb * prices.dram_us_per_mb},
           {"copies of A and B", cost.copied_mb * prices.copy_us_per_mb},
@@ -218,7 +220,9 @@ CostCounter::CostCounter(const GemmKernel &kernel, int cluster, const GemmShape 
       k_(shape.k),
       num_sms_(std::max(device.num_sms, 1)),
       l2_mb_(l2_capacity_mb(device)),
-      shares_sms_(kernel.blocks_per_sm > 1 && device.target != MP_TARGET_HOST),
+      device_(device),
+      is_host_(device.target == MP_TARGET_HOST),
+      shares_sms_(kernel.blocks_per_sm > 1 && !is_host_),
       is_producer_bound_(kernel.family == GemmFamily::wgmma && conv != nullptr && conv->is_wgrad),
       common_{} {
   const OutputShape &out = shape.out;
@@ -256,7 +260,7 @@ CostCounter::CostCounter(const GemmKernel &kernel, int cluster, const GemmShape 
   common_.producer_loads = kernel.tile_m / kBlock + kernel.tile_n / kBlock / cluster;
   common_.dram_mb = (conv != nullptr ? conv->memory_mb : matrices_mb) + epilogue_mb_;
   common_.epilogue = epilogue_cost(kernel, out, store);
-  common_.ping_pong = kernel.ping_pong && device.target != MP_TARGET_HOST;
+  common_.ping_pong = kernel.ping_pong && !is_host_;
   const auto dbias = [&](bool is_fused) {
     if (!out.epilogue.has_dbias) return DbiasPass{};
     return count_dbias(out, plan_dbias(out, is_fused, 0, SIZE_MAX), device);
@@ -264,6 +268,10 @@ CostCounter::CostCounter(const GemmKernel &kernel, int cluster, const GemmShape 
   dbias_ = dbias(fuses_dbias);
   split_dbias_ = dbias(false);
   slice_epilogue_ = epilogue_cost(kernel, split_k_output(out), StorePath::direct);
+  staged_epilogue_ = epilogue_cost(kernel, out, StorePath::staged);
+  staged_slice_ = epilogue_cost(kernel, split_k_output(out), StorePath::staged);
+  sums_mb_ =
+      std::min<double>(kernel.tile_m, m) * std::min<double>(kernel.tile_n, n) * sizeof(float) * kMb;
   if (kernel.family == GemmFamily::gemv) count_gemv(shape);
 }
 
@@ -290,7 +298,7 @@ double CostCounter::waves(double tiles, double at_a_time) const {
   return waves + std::max(kernel_.single_block_slowdown - left, 0.0);
 }
 
-PlanCost CostCounter::count(int split_k) const {
+PlanCost CostCounter::count(int split_k, int parts) const {
   PlanCost cost = common_;
   const DbiasPass &dbias = split_k > 1 ? split_dbias_ : dbias_;
   cost.launches += dbias.launches;
@@ -298,7 +306,7 @@ PlanCost CostCounter::count(int split_k) const {
   if (kernel_.family == GemmFamily::gemv) return cost;
   const bool is_thin = kernel_.family == GemmFamily::thin;
   const double at_a_time =
-      is_thin && shares_sms_ ? std::max(std::floor(num_sms_ / split_k), 1.0) * split_k : at_a_time_;
+      is_thin && shares_sms_ ? std::max(std::floor(num_sms_ / parts), 1.0) * parts : at_a_time_;
   cost.waves = waves(mains_ * split_k, at_a_time);
   cost.slice_k = static_cast<double>(k_per_slice(kernel_, k_, split_k)) / kElemsPerK;
   if (is_producer_bound_) cost.producer_stages = cost.slice_k * kElemsPerK / kernel_.tile_k;
@@ -307,16 +315,31 @@ PlanCost CostCounter::count(int split_k) const {
     // The blocks of a cluster share the epilogue of a tile.
     cost.epilogue = share_;
     cost.epilogues = 1;
+  } else if (parts > 1) {
+    add_cluster_sums(cost, split_k / parts, parts);
   } else if (split_k > 1) {
-    add_split(cost, split_k);
+    add_slices(cost, split_k, slice_epilogue_);
   }
   return cost;
 }
 
-void CostCounter::add_split(PlanCost &cost, int split_k) const {
+void CostCounter::add_cluster_sums(PlanCost &cost, int slices, int parts) const {
+  const double waves = std::ceil(tiles_ * slices / clusters_at_a_time(device_, parts));
+  cost.starts = cost.waves = cost.epilogues = cost.cluster_sums = is_host_ ? waves * parts : waves;
+  cost.ping_pong = false;
+  // The blocks share the epilogue of a tile, and each reads its share from all of them.
+  EpilogueCost epilogue = slices > 1 ? staged_slice_ : staged_epilogue_;
+  epilogue.staged_store_elems /= parts;
+  epilogue.ops /= parts;
+  epilogue.source_mb = epilogue.source_mb / parts + sums_mb_;
+  cost.epilogue = epilogue;
+  if (slices > 1) add_slices(cost, slices, epilogue);
+}
+
+void CostCounter::add_slices(PlanCost &cost, int slices, const EpilogueCost &epilogue) const {
   // A second kernel reads the partial sums and runs the whole epilogue.
   cost.launches++;
-  const double partial_mb = 2 * d_mb_ * split_k;
+  const double partial_mb = 2 * d_mb_ * slices;
   cost.dram_mb -= epilogue_mb_;
   cost.post_pass_mb += epilogue_mb_;
   (partial_mb / 2 <= l2_mb_ ? cost.partial_mb : cost.post_pass_mb) += partial_mb;
@@ -326,7 +349,7 @@ void CostCounter::add_split(PlanCost &cost, int split_k) const {
     return;
   }
   // The share of each tile, which also stores its partial sums.
-  cost.epilogue = slice_epilogue_;
+  cost.epilogue = epilogue;
   cost.epilogue.ops += share_.ops / cost.epilogues;
   cost.epilogue.source_mb += share_.source_mb / cost.epilogues;
 }

@@ -1,7 +1,8 @@
 // The cost model: counts the work of a plan and prices it with the constants of tuning.h.
 //
 //     us = launches launch_us
-//        + max(starts start_us + waves (tile_us + k_us slice_k) + epilogues,
+//        + max(starts start_us + waves (tile_us + k_us slice_k) + epilogues
+//                  + sums in clusters,
 //              l2 MB of all tiles, dram MB of the matrices)
 //        + copies of A and B, split-k sum, dbias
 //
@@ -65,12 +66,17 @@ class CostCounter {
               bool vectorized, const AlignedCopies &copies, StorePath store, bool fuses_dbias,
               const ConvTraits *conv);
 
-  PlanCost count(int split_k) const;
+  /// @param parts  GemmPlan::parts
+  PlanCost count(int split_k, int parts) const;
 
  private:
   /// Returns how many of the tiles the busiest SM computes.
   double waves(double tiles, double at_a_time) const;
-  void add_split(PlanCost &cost, int split_k) const;
+  /// Adds the partial sums in workspace and their pass; `epilogue`: of a tile of a Hopper kernel,
+  /// which stores them.
+  void add_slices(PlanCost &cost, int slices, const EpilogueCost &epilogue) const;
+  /// Adds sums of slices in clusters, each of which has one tile: nothing hides its epilogue.
+  void add_cluster_sums(PlanCost &cost, int slices, int parts) const;
   /// A wave of a gemv kernel has 2^20 elements of the matrix; slice_k is the number of vectors.
   void count_gemv(const GemmShape &shape);
 
@@ -80,13 +86,17 @@ class CostCounter {
   double mains_;      ///< tiles with a main loop
   double at_a_time_;  ///< tiles that the device computes concurrently
   double num_sms_;
-  double l2_mb_;                 ///< capacity
-  bool shares_sms_;              ///< several blocks run on an SM
-  bool is_producer_bound_;       ///< PlanCost::producer_stages
-  double d_mb_;                  ///< D in fp32
-  double epilogue_mb_;           ///< D, C and aux
-  EpilogueCost share_;           ///< share of an SM in the epilogue of all of D
-  EpilogueCost slice_epilogue_;  ///< Hopper: epilogue of a tile with a split
+  double l2_mb_;  ///< capacity
+  const Device &device_;
+  bool is_host_;
+  bool shares_sms_;                              ///< several blocks run on an SM
+  bool is_producer_bound_;                       ///< PlanCost::producer_stages
+  double d_mb_;                                  ///< D in fp32
+  double epilogue_mb_;                           ///< D, C and aux
+  EpilogueCost share_;                           ///< share of an SM in the epilogue of all of D
+  EpilogueCost slice_epilogue_;                  ///< Hopper: epilogue of a tile with a split
+  EpilogueCost staged_epilogue_, staged_slice_;  ///< Hopper: of a tile that a cluster adds
+  double sums_mb_;                               ///< Hopper: fp32 sums of a tile
   DbiasPass dbias_, split_dbias_;
   PlanCost common_;
 };

@@ -94,7 +94,7 @@ void launch_thin(const GemmPlan &plan, const Device &device, const GemmArgs &gem
                       gemm.problem, gemm.scheduler, TileDivisors(gemm.scheduler)};
   with_tile(ThinTiles{}, *plan.kernel, [&]<class Tile>(std::type_identity<Tile>) {
     launch(plan.name, gemm_thin<Tile>, device,
-           {gemm.scheduler.num_work_tiles(), Tile::kThreads, Tile::kSmemBytes, plan.split_k, true},
+           {gemm.scheduler.num_work_tiles(), Tile::kThreads, Tile::kSmemBytes, plan.parts, true},
            stream, args);
   });
 }

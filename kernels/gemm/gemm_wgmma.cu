@@ -27,11 +27,11 @@ struct GemmStages {
   class Source {
    public:
     MP_DEVICE Source(const WgmmaArgs &args, const WgmmaWorkTile &work)
-        : from_(maps(args, work)), m0_(work.m0), n0_(work.n0), k_(work.k0) {}
+        : args_(args), from_(maps(args, work)), m0_(work.m0), n0_(work.n0), k_(work.k0) {}
 
     MP_DEVICE void load_next(SmemAddress a, SmemAddress b, SmemAddress full) {
-      Layouts::A::load(a, *from_.a, full, m0_, k_, from_.z_a, shares_a<Tile>());
-      Layouts::B::load(b, *from_.b, full, n0_, k_, from_.z_b, shares_b<Tile>());
+      Layouts::A::load(a, *from_.a, full, m0_, k_, from_.z_a, shares_a<Tile>(args_));
+      Layouts::B::load(b, *from_.b, full, n0_, k_, from_.z_b, shares_b<Tile>(args_));
       k_ += Tile::kK;
     }
 
@@ -54,6 +54,7 @@ struct GemmStages {
       return {&args.a, &args.b, p.a.stride != 0 ? z : 0, p.b.stride != 0 ? z : 0};
     }
 
+    const WgmmaArgs &args_;
     const Maps from_;
     const int m0_, n0_;
     int k_;
@@ -73,7 +74,7 @@ void launch_wgmma_kernel(const GemmPlan &plan, const Device &device, const Wgmma
                          mp_stream_t stream) {
   with_tile(WgmmaTiles{}, *plan.kernel, [&]<class Tile>(std::type_identity<Tile>) {
     launch(plan.name, gemm_wgmma<Tile>, device,
-           wgmma_launch_shape<Tile>(device, args.num_work_tiles, plan.cluster), stream, args);
+           wgmma_launch_shape<Tile>(device, args.num_work_tiles, plan), stream, args);
   });
 }
 

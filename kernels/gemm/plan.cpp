@@ -115,13 +115,12 @@ size_t best_workspace_bytes(const OutputShape &out, const GemmPlan &plan) {
 
 // ---------------------------------------------------------------------------- workspace
 
-GemmWorkspace gemm_workspace(const GemmKernel &kernel, const OutputShape &out, int split_k,
+GemmWorkspace gemm_workspace(const GemmKernel &kernel, const OutputShape &out, int slices,
                              const AlignedCopies &copies) {
-  const size_t sums = has_slices(kernel, split_k)
-                          ? sizeof(float) * static_cast<size_t>(split_k) *
-                                static_cast<size_t>(out.batch_count) * static_cast<size_t>(out.m) *
-                                static_cast<size_t>(out.n)
-                          : 0;
+  const size_t sums = slices > 1 ? sizeof(float) * static_cast<size_t>(slices) *
+                                       static_cast<size_t>(out.batch_count) *
+                                       static_cast<size_t>(out.m) * static_cast<size_t>(out.n)
+                                 : 0;
   if (kernel.family != GemmFamily::wgmma) return {0, copies.bytes(), copies.bytes() + sums};
   const bool has_table = out.items != ItemAccess::strided;
   WorkspaceLayout layout;

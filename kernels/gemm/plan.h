@@ -112,6 +112,7 @@ struct PlanCost {
   double copied_mb;        ///< copies of A and B
   EpilogueCost epilogue;
   double epilogues;     ///< per busiest SM; 1 if a pass after a split is the epilogue
+  double cluster_sums;  ///< per busiest SM: tiles whose slices a cluster adds; 0 for thin kernels
   bool ping_pong;       ///< the main loop of the next tile hides all but the last epilogue
   double post_pass_mb;  ///< moved by passes after the main loop: split-k sum, dbias
 };
@@ -120,10 +121,12 @@ struct PlanCost {
 
 struct GemmPlan {
   const GemmKernel *kernel;
-  int32_t split_k;   ///< 1 = no split; of thin kernels, the blocks of a cluster
+  int32_t split_k;  ///< slices of k; 1 = no split
+  /// Slices that the blocks of a cluster compute and add in distributed shared memory; 1 = none.
+  int32_t parts = 1;
   int32_t cluster;   ///< blocks that share an operand by multicast; 1 = no cluster
-  const char *name;  ///< static storage, e.g. "wmma_128x128x32_s3_k8"
-  StorePath store;   ///< Hopper kernels; direct with a split, whose partial sums are fp32
+  const char *name;  ///< static storage, e.g. "wgmma_64x128x64_s8_k32_p8"
+  StorePath store;   ///< Hopper kernels; sums of slices: staged from clusters, else direct
   EpilogueSource source;
   AlignedCopies copies;
   GemmWorkspace workspace;
@@ -139,6 +142,9 @@ struct GemmPlan {
   double best_us = 0;               ///< time of the fastest plan
   double mapped_us = 0;             ///< if TMA could store D
   double aligned_us = 0;            ///< if A and B lacked the property that slow_path_reason names
+
+  /// Returns the number of partial sums of D in workspace, which a second kernel adds; 1 = none.
+  int32_t slices() const { return split_k / parts; }
 };
 
 struct PlanRequest {

@@ -129,15 +129,14 @@ class Candidate {
   /// NULL if the kernel can split k into that many slices, else the reason.
   const char *why_not_split(int split_k) const {
     const OutputShape &out = input_.shape.out;
-    const double tiles =
-        static_cast<double>(tiles_.m) * static_cast<double>(tiles_.n) * out.batch_count * split_k;
     // The divisors of a scheduler (tile_scheduler.h).
-    if (uses_tma(kernel_) && tiles >= 0x1p31) return "requires fewer than 2^31 tiles and slices";
+    if (uses_tma(kernel_) && num_tiles() * split_k >= 0x1p31)
+      return "requires fewer than 2^31 tiles and slices";
     if (split_k == 1) return nullptr;
     const int64_t slice = k_per_slice(kernel_, input_.shape.k, split_k);
-    // Blocks of a cluster share the k-tiles evenly.
+    // Blocks of a thin kernel share the k-tiles evenly.
     const bool last_is_empty =
-        has_slices(kernel_, split_k) && slice * (split_k - 1) >= input_.shape.k;
+        kernel_.family != GemmFamily::thin && slice * (split_k - 1) >= input_.shape.k;
     if (slice < kMinSliceElems || last_is_empty) return "requires a larger k for this split";
     // split_k_sum divides numbers of 31 bits; it adds all stride phases and groups of a convolution
     // at once.
@@ -158,15 +157,20 @@ class Candidate {
   }
 
   bool can_fuse_dbias() const { return can_fuse_dbias_; }
-  PlanCost cost(int split_k) const { return counter_.count(split_k); }
+  PlanCost cost(int split_k, int parts) const { return counter_.count(split_k, parts); }
   float us(const PlanCost &cost) const {
     return static_cast<float>(predicted_us(cost, input_.tuning, input_.tuning.of(kernel_)));
   }
-  GemmWorkspace workspace(int split_k) const {
-    return gemm_workspace(kernel_, input_.shape.out, split_k, input_.copies);
+  GemmWorkspace workspace(int split_k, int parts) const {
+    return gemm_workspace(kernel_, input_.shape.out, split_k / parts, input_.copies);
   }
 
  private:
+  double num_tiles() const {
+    return static_cast<double>(tiles_.m) * static_cast<double>(tiles_.n) *
+           input_.shape.out.batch_count;
+  }
+
   const GemmKernel &kernel_;
   const SelectionInput &input_;
   const TileCounts tiles_;
@@ -195,11 +199,12 @@ std::vector<RankedGemm> rank(GemmTiles tiles, const SelectionInput &input) {
         candidate.emplace(*variant.kernel, variant.cluster, input);
     }
     if (!candidate || candidate->why_not_split(variant.split_k) != nullptr) continue;
-    const float us = candidate->us(candidate->cost(variant.split_k));
+    const float us = candidate->us(candidate->cost(variant.split_k, variant.parts));
     order.emplace_back(uint64_t{float_bits(us)} << 32 | candidate->tie_break(variant.split_k),
                        runnable.size());
     runnable.push_back({&variant, input.copies.bytes() > 0, us,
-                        candidate->workspace(variant.split_k).bytes, name_of(variant, input)});
+                        candidate->workspace(variant.split_k, variant.parts).bytes,
+                        name_of(variant, input)});
   }
   std::ranges::sort(order);
   std::vector<RankedGemm> ranked;
@@ -216,19 +221,21 @@ GemmPlan make_plan(const GemmVariant &variant, const SelectionInput &input,
                    size_t workspace_bytes) {
   const Candidate candidate(*variant.kernel, variant.cluster, input);
   const OutputShape &out = input.shape.out;
-  const bool is_split = has_slices(*variant.kernel, variant.split_k),
-             is_wgmma = variant.kernel->family == GemmFamily::wgmma;
-  const PlanCost cost = candidate.cost(variant.split_k);
+  const bool is_thin = variant.kernel->family == GemmFamily::thin,
+             is_wgmma = variant.kernel->family == GemmFamily::wgmma,
+             is_split = variant.split_k > 1 && !is_thin;
+  const PlanCost cost = candidate.cost(variant.split_k, variant.parts);
   GemmPlan plan{.kernel = variant.kernel,
                 .split_k = variant.split_k,
+                .parts = variant.parts,
                 .cluster = variant.cluster,
                 .name = name_of(variant, input),
-                .store = !is_wgmma  ? StorePath::staged
-                         : is_split ? StorePath::direct
-                                    : input.store,
+                .store = !is_wgmma || variant.parts > 1 ? StorePath::staged
+                         : is_split                     ? StorePath::direct
+                                                        : input.store,
                 .source = is_split ? EpilogueSource::none : epilogue_source(out),
                 .copies = input.copies,
-                .workspace = candidate.workspace(variant.split_k),
+                .workspace = candidate.workspace(variant.split_k, variant.parts),
                 .can_fuse_dbias = candidate.can_fuse_dbias() && !is_split,
                 .dbias = std::nullopt,
                 .fallback = is_wgmma && out.items == ItemAccess::pointers

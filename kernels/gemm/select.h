@@ -41,6 +41,7 @@ struct GemmVariant {
   const GemmKernel *kernel;
   int cluster;
   int split_k;
+  int parts;         ///< GemmPlan::parts
   const char *name;  ///< static storage
   /// Name with copies of A and B; NULL if the kernel never reads copies.  A Hopper kernel has one
   /// name, because TMA has no other way to unaligned rows; WMMA has two ways, which differ in time
@@ -48,10 +49,17 @@ struct GemmVariant {
   const char *copied_name;
 };
 
-/// Returns whether the slices of k have separate partial sums and a second launch adds them; blocks
-/// of a thin kernel add theirs in a cluster.
-inline bool has_slices(const GemmKernel &kernel, int split_k) {
-  return split_k > 1 && kernel.family != GemmFamily::thin;
+/// Returns the number of clusters of `blocks` blocks, one block per SM, that run at a time, at
+/// least 1; on the host target, a worker runs all blocks of a cluster.
+///
+/// Estimate: a cluster runs within one GPC.  A complete GPC of an H100 has 18 SMs, and 8 GPCs share
+/// the 132 that are enabled (NVIDIA H100 whitepaper), so 16 are assumed.
+inline int64_t clusters_at_a_time(const Device &device, int blocks) {
+  constexpr int kSmsOfGpc = 16;
+  if (device.target == MP_TARGET_HOST) return device.num_sms;
+  const int64_t fit =
+      device.num_sms / kSmsOfGpc * (kSmsOfGpc / blocks) + device.num_sms % kSmsOfGpc / blocks;
+  return fit > 1 ? fit : 1;
 }
 
 /// All variants, kernel by kernel; the first call allocates.
@@ -101,7 +109,8 @@ GemmShape with_copies(const GemmShape &, const AlignedCopies &);
 DbiasPlan plan_dbias(const OutputShape &, bool can_fuse, size_t product_bytes,
                      size_t workspace_bytes);
 
-GemmWorkspace gemm_workspace(const GemmKernel &, const OutputShape &, int split_k,
+/// @param slices  GemmPlan::slices()
+GemmWorkspace gemm_workspace(const GemmKernel &, const OutputShape &, int slices,
                              const AlignedCopies &);
 
 /// Returns the first entry of a ranking that needs at most this workspace; one exists for any

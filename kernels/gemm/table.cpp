@@ -128,6 +128,8 @@ constexpr std::array kWgmmaSplits = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128};
 constexpr std::array kThinSplits = {1, 2, 4, kMaxClusterParts};
 /// Number of splits with clusters: few tiles with many slices have no neighbors to share with.
 constexpr size_t kPairedSplits = 6;
+/// Splits whose slices clusters of up to kMaxClusterParts blocks add.
+constexpr std::array kClusterSplits = {2, 3, 4, 6, 8, 16, 24, 32, 64};
 
 constexpr std::span<const int> clusters_of(const GemmKernel &kernel) {
   return std::span(kClusters).first(kernel.family == GemmFamily::wgmma ? 2 : 1);
@@ -147,18 +149,31 @@ std::string variant_name(const GemmKernel &kernel, int cluster, int split_k) {
   if (split_k > 1) name += "_k" + std::to_string(split_k);
   return name;
 }
+/// Returns a name such as "wgmma_64x128x64_s8_k32_p8".
+std::string cluster_sum_name(const GemmKernel &kernel, int split_k, int parts) {
+  return variant_name(kernel, 1, split_k) + "_p" + std::to_string(parts);
+}
 
 struct VariantTable {
   VariantTable() {
     for (const GemmKernel &kernel : kKernels)
-      for (const int cluster : clusters_of(kernel))
-        for (const int split_k : splits_of(kernel, cluster)) {
-          const char *const name = kept(variant_name(kernel, cluster, split_k));
-          const char *copied = nullptr;
-          if (uses_tma(kernel)) copied = name;
-          if (kernel.family == GemmFamily::wmma) copied = kept(std::string(name) + "_copied");
-          variants.push_back({&kernel, cluster, split_k, name, copied});
+      for (const int cluster : clusters_of(kernel)) {
+        for (const int split_k : splits_of(kernel, cluster))
+          add(kernel, cluster, split_k, kernel.family == GemmFamily::thin ? split_k : 1,
+              variant_name(kernel, cluster, split_k));
+        if (kernel.family != GemmFamily::wgmma || cluster > 1) continue;
+        for (const int split_k : kClusterSplits) {
+          const int parts = std::min(split_k, kMaxClusterParts);
+          add(kernel, cluster, split_k, parts, cluster_sum_name(kernel, split_k, parts));
         }
+      }
+  }
+  void add(const GemmKernel &kernel, int cluster, int split_k, int parts, std::string its_name) {
+    const char *const name = kept(std::move(its_name));
+    const char *copied = nullptr;
+    if (uses_tma(kernel)) copied = name;
+    if (kernel.family == GemmFamily::wmma) copied = kept(std::string(name) + "_copied");
+    variants.push_back({&kernel, cluster, split_k, parts, name, copied});
   }
   const char *kept(std::string name) { return names.emplace_back(std::move(name)).c_str(); }
 

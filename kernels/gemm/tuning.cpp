@@ -34,6 +34,7 @@ constexpr Key<ClassTuning> kClassKeys[] = {{"launch_us", &ClassTuning::launch_us
                                            {"staged_store_us", &ClassTuning::staged_store_us},
                                            {"source_us_per_mb", &ClassTuning::source_us_per_mb},
                                            {"op_us", &ClassTuning::op_us},
+                                           {"cluster_sum_us", &ClassTuning::cluster_sum_us},
                                            {"copy_us_per_mb", &ClassTuning::copy_us_per_mb},
                                            {"scalar_load_us", &ClassTuning::scalar_load_us},
                                            {"wgrad_stage_us", &ClassTuning::wgrad_stage_us},

@@ -23,6 +23,8 @@
 //     source_us_per_mb    C and aux that an SM reads or writes in an epilogue
 //     op_us               2^20 operations of an SM for bias, activation and statistics; like
 //                         tma_store_us, not fitted by mptune
+//     cluster_sum_us      barriers of a cluster that adds slices of k; not fitted by mptune.  Bytes
+//                         that an SM reads from other blocks cost source_us_per_mb.
 //     copy_us_per_mb      aligned copies of A and B
 //     scalar_load_us      2^20 elements that a wmma kernel loads one at a time because rows are not
 //                         16-byte aligned; added to K_US
@@ -75,7 +77,7 @@ struct KernelTuning {
 struct ClassTuning {
   double launch_us, dram_us_per_mb, l2_us_per_mb, partial_us_per_mb;
   double tma_store_us = 0, direct_store_us = 0, staged_store_us = 0, source_us_per_mb = 0,
-         op_us = 0;
+         op_us = 0, cluster_sum_us = 0;
   double copy_us_per_mb = 0;
   double scalar_load_us = 0;
   double wgrad_stage_us = 0, wgrad_load_us = 0;

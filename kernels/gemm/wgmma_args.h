@@ -40,6 +40,8 @@ struct WgmmaArgs {
   TileDivisors divisors;    ///< divisors of `scheduler`
   uint32_t num_work_tiles;  ///< tiles or pairs of tiles, times slices of k
   uint32_t run = 1;         ///< neighboring tiles of an item that a cluster takes; a power of two
+  int32_t multicast_blocks = 1;  ///< blocks of a cluster that share an operand
+  int32_t parts = 1;             ///< blocks of a cluster that split k and add their sums
   int32_t slice_k;
   int32_t common_k_tiles;  ///< k-tiles of every work tile; 0 if they differ
   StorePath store;
@@ -50,7 +52,7 @@ struct WgmmaArgs {
   std::byte *table;       ///< header, then one GroupEntry per kWgmmaItemBytes; or NULL
   int32_t group_count;    ///< GEMMs of a group; 0 = not a group
   bool tiles_in_table;    ///< num_work_tiles is an upper bound; the table header has the number
-  int64_t slice_bytes;    ///< split-k: stride of the partial sums, which replace D
+  int64_t slice_bytes;    ///< stride of the partial sums in workspace, which replace D
   ColumnPartials column_partials;  ///< partial sums of D if base is not NULL; StorePath::tma
 
   /// Returns the length of the sums of a batch item.
@@ -67,7 +69,7 @@ struct WgmmaWorkTile {
   int32_t m0, n0;       ///< first row and column in D
   int32_t k0, k_tiles;  ///< first k, and number of k-tiles; none if the sum is empty
   int32_t batch_item;
-  int32_t slice;
+  int32_t slice;           ///< index of the partial sums in workspace
   const GroupEntry *item;  ///< NULL if the batch items have common strides
   uint32_t place;          ///< index of the tile in its run (WgmmaTileScheduler)
   bool in_bounds;          ///< the tile overlaps D

@@ -405,4 +405,79 @@ class WgmmaStagedStore {
   float *const patch_;
 };
 
+/// Store path for the only tile of a cluster whose blocks split k.
+///
+/// Each block stores its sums as a matrix in place of the stages.  A warp then adds patches of its
+/// rows, 16 x 32, over all blocks in the order of k, and writes them through EpilogueWriter.  Each
+/// block has some of the patches.
+template <class Tile, class Placement>
+class WgmmaClusterStore {
+  using WarpTile = WgmmaWarpTile<Tile, Placement>;
+
+  static constexpr int kCols = 32, kPatchesPerRow = Tile::kN / kCols;
+  static constexpr int kPitch = Tile::kN + 8;
+  static_assert(Tile::kM * kPitch * int{sizeof(float)} <= Tile::kStages * Tile::kStageBytes);
+
+ public:
+  /// `stages`: shared memory that no warp of the block reads any more.
+  MP_DEVICE WgmmaClusterStore(const WarpTile &tile, std::byte *stages)
+      : tile_(tile),
+        row0_(tile.row0 - tile.work.m0),
+        sums_(reinterpret_cast<float *>(stages) + row0_ * kPitch) {}
+
+  /// Stores the sums of this block's slice, and waits for those of the other blocks.
+  MP_DEVICE void share(const typename WarpTile::Accumulators &acc) const {
+    MP_UNROLL
+    for (int i = 0; i < WarpTile::kBlocks; i++)
+      store_accumulators<kPitch, WarpTile::kRegs>(sums_ + i * 64 * kPitch, acc[i]);
+    cluster_sync();
+  }
+
+  MP_DEVICE void store(EpilogueWriter &writer) const {
+    MP_NO_UNROLL
+    for (int i = 0; i < WarpTile::kBlocks * kPatchesPerRow; i++) {
+      const int row = i / kPatchesPerRow * 64, part = i % kPatchesPerRow;
+      const int patch = (row0_ + row) / WarpTile::kRows * kPatchesPerRow + part;
+      if (patch % cluster_size() == cluster_rank()) write(row, part * kCols, writer);
+    }
+    warp_sync();
+  }
+
+ private:
+  /// Writes the patch at (`row`, `col`) of the warp's tile, in runs of four elements.
+  MP_DEVICE void write(int row, int col, EpilogueWriter &writer) const {
+    constexpr int kRunsPerRow = kCols / kQuad;
+    const int run = lane_index() % kRunsPerRow * kQuad;
+    const ColumnSegment to = tile_.placement.segment(tile_.work.n0 + col, tile_.n());
+    const int valid = static_cast<int>(min_of<int64_t>(to.count - run, kQuad));
+    if (valid <= 0) return;
+    MP_NO_UNROLL
+    for (int r = lane_index() / kRunsPerRow; r < WarpTile::kRows; r += kWarpSize / kRunsPerRow) {
+      const int64_t to_row = tile_.row_in_d(tile_.row0 + row + r);
+      if (to_row < 0) continue;
+      float z[kQuad];
+      add(sums_ + (row + r) * kPitch + col + run, z);
+      writer.write(to_row, to.col + run, z, valid);
+    }
+  }
+
+  /// Adds the runs at the address of `own` in all blocks.  All loads are in flight together.
+  static MP_DEVICE void add(const float *own, float (&sum)[kQuad]) {
+    float runs[kMaxClusterParts][kQuad] = {};
+    MP_UNROLL
+    for (int part = 0; part < kMaxClusterParts; part++)
+      if (part < cluster_size()) load_cluster(runs[part], in_block(smem_address(own), part));
+    MP_UNROLL
+    for (int i = 0; i < kQuad; i++) {
+      sum[i] = 0.0f;
+      MP_UNROLL
+      for (const float(&of_block)[kQuad] : runs) sum[i] += of_block[i];
+    }
+  }
+
+  const WarpTile &tile_;
+  const int row0_;     ///< first row of the warp in the tile
+  float *const sums_;  ///< rows of this warp, in this block
+};
+
 }  // namespace mp::MP_TARGET

@@ -5,7 +5,9 @@
 // consumers: they multiply from shared memory with wgmma and own most of the registers.  Consumers
 // either share a tile (cooperative) or alternate between two tiles (ping-pong): one stores its tile
 // while the other multiplies.  The two blocks of a cluster compute adjacent tiles and multicast
-// halves of their common operand to each other.  See docs/wgmma-tile.md.
+// halves of their common operand to each other.  With args.parts, the blocks of a cluster compute
+// slices of the same tile instead and add their sums in distributed shared memory.  See
+// docs/wgmma-tile.md.
 //
 //     wgmma_args.h       arguments, and how the host makes them
 //     wgmma_mainloop.h   ring of stages: loads and wgmma
@@ -40,12 +42,12 @@ struct WgmmaSmem {
 
 /// Returns whether the blocks of a cluster share A.
 template <class Tile>
-MP_DEVICE bool shares_a() {
-  return cluster_size() > 1 && !Tile::kClusterAlongM;
+MP_DEVICE bool shares_a(const WgmmaArgs &args) {
+  return args.multicast_blocks > 1 && !Tile::kClusterAlongM;
 }
 template <class Tile>
-MP_DEVICE bool shares_b() {
-  return cluster_size() > 1 && Tile::kClusterAlongM;
+MP_DEVICE bool shares_b(const WgmmaArgs &args) {
+  return args.multicast_blocks > 1 && Tile::kClusterAlongM;
 }
 
 // ---------------------------------------------------------------------------- tiles of a block
@@ -57,17 +59,18 @@ MP_DEVICE bool shares_b() {
 /// acquired once per run.  The producer and both consumers of a block iterate over the same
 /// work tiles.
 ///
-/// The two blocks of a cluster have neighboring tiles.  If the number of tiles along the cluster is
-/// odd, the last tile is outside D: its block multiplies zeros and stores nothing.
+/// Two blocks that share an operand have neighboring tiles.  If the number of tiles along the
+/// cluster is odd, the last tile is outside D: its block multiplies zeros and stores nothing.
+/// Blocks that split k have one tile, and neighboring slices of it.
 template <class Tile, class Args = WgmmaArgs>
 class WgmmaTileScheduler {
  public:
   MP_DEVICE explicit WgmmaTileScheduler(const Args &args)
       : args_(args),
-        cluster_(cluster_size()),
         rank_(cluster_rank()),
-        number_(static_cast<uint32_t>(block_index()) / static_cast<uint32_t>(cluster_) * args.run),
-        step_((static_cast<uint32_t>(grid_size()) / static_cast<uint32_t>(cluster_) - 1) *
+        number_(static_cast<uint32_t>(block_index()) / static_cast<uint32_t>(cluster_size()) *
+                args.run),
+        step_((static_cast<uint32_t>(grid_size()) / static_cast<uint32_t>(cluster_size()) - 1) *
               args.run),
         num_work_tiles_(args.tiles_in_table ? args.header().num_tiles : args.num_work_tiles) {}
 
@@ -89,11 +92,12 @@ class WgmmaTileScheduler {
   MP_DEVICE WgmmaWorkTile tile_of_batch() const {
     const GemmProblem &p = args_.problem;
     const WorkTile tile = args_.scheduler(number_, args_.divisors);
-    const int32_t pair_m = Tile::kClusterAlongM ? cluster_ : 1,
-                  pair_n = Tile::kClusterAlongM ? 1 : cluster_;
+    const int32_t pair_m = Tile::kClusterAlongM ? args_.multicast_blocks : 1,
+                  pair_n = Tile::kClusterAlongM ? 1 : args_.multicast_blocks;
     const int32_t tile_m = static_cast<int32_t>(tile.tile_m) * pair_m + (pair_m - 1) * rank_;
     const int32_t tile_n = static_cast<int32_t>(tile.tile_n) * pair_n + (pair_n - 1) * rank_;
-    const int32_t k0 = tile.slice * args_.slice_k;
+    const int32_t part = args_.parts > 1 ? rank_ : 0;
+    const int32_t k0 = (tile.slice * args_.parts + part) * args_.slice_k;
     const int32_t k_end =
         min_of(args_.k_of(static_cast<int32_t>(tile.batch_item)), k0 + args_.slice_k);
     WgmmaWorkTile work;
@@ -133,7 +137,7 @@ class WgmmaTileScheduler {
   }
 
   const Args &args_;
-  const int cluster_, rank_;
+  const int rank_;
   uint32_t number_;
   const uint32_t step_;
   const uint32_t num_work_tiles_;
@@ -149,6 +153,7 @@ class WgmmaTileScheduler {
 ///     staged  WgmmaStagedStore  all other cases
 ///
 /// With split-k, the sums of each slice are stored as an fp32 D, and split_k.cu adds the slices.
+/// If the blocks of a cluster split k, WgmmaClusterStore adds their slices before either.
 ///
 /// Each warp stores its rows without synchronizing with other warps.  It starts before the main
 /// loop, so that its loads overlap with the tensor cores.
@@ -159,6 +164,7 @@ class WgmmaEpilogue {
   using TmaStore = WgmmaTmaStore<Tile, Placement>;
   using DirectStore = WgmmaDirectStore<Tile, Placement>;
   using StagedStore = WgmmaStagedStore<Tile, Placement>;
+  using ClusterStore = WgmmaClusterStore<Tile, Placement>;
 
  public:
   using Accumulators = typename WarpTile::Accumulators;
@@ -206,6 +212,15 @@ class WgmmaEpilogue {
         StagedStore(tile_, buffers_.smem()).store(acc, writer);
         break;
     }
+    writer.finish();
+  }
+
+  /// Adds the slices of the blocks of the cluster, and stores this block's share of their sum.
+  MP_DEVICE void store_sum(const Accumulators &acc, std::byte *stages) const {
+    const ClusterStore cluster(tile_, stages);
+    cluster.share(acc);
+    EpilogueWriter writer(args_.problem.out, tile_.target());
+    cluster.store(writer);
     writer.finish();
   }
 
@@ -262,8 +277,10 @@ class WgmmaLoop {
   MP_DEVICE WgmmaLoop(const Args &args, const WgmmaSmem<Tile> &smem)
       : args_(args),
         smem_(smem),
-        multiplier_(smem.stages, smem.barriers, cluster_size(),
-                    smem.barriers.of_block(min_of(lane_index(), cluster_size() - 1))) {}
+        multiplier_(smem.stages, smem.barriers, args.multicast_blocks,
+                    smem.barriers.of_block(args.multicast_blocks > 1
+                                               ? min_of(lane_index(), args.multicast_blocks - 1)
+                                               : cluster_rank())) {}
 
   /// Producer threads: one lane of the first kProducers warps of the producer warpgroup.
   static constexpr int kProducers = Stages::kProducers;
@@ -287,7 +304,7 @@ class WgmmaLoop {
       first = t - work.k_tiles;
     }
     // The last arrivals of the other block must reach this block before it exits.
-    if (cluster_size() > 1) multiplier_.template drain<kProducers>(ring);
+    if (args_.multicast_blocks > 1) multiplier_.template drain<kProducers>(ring);
   }
 
   /// Runs in all threads of a consumer warpgroup.
@@ -320,9 +337,19 @@ class WgmmaLoop {
               layouts, first_row, work.k_tiles, ring, acc, [] {}, [&] { pass_order(consumer); });
         });
       });
+      if (args_.parts > 1) {  // the only tile
+        multiplier_.template drain<1>(ring);
+        return epilogue.store_sum(acc, smem_.staging - WgmmaSmem<Tile>::kStagesBytes);
+      }
       if (work.in_bounds) epilogue.store(acc);
     }
     buffers.finish();
+  }
+
+  /// Returns whether a consumer has sums if the blocks of a cluster split k: with ping-pong, the
+  /// only tile belongs to the first.
+  static MP_DEVICE bool has_sums(int consumer) {
+    return consumer < (Tile::kPingPong ? 1 : Tile::kConsumers);
   }
 
  private:
@@ -362,7 +389,7 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
       tma_prefetch(args.a);
       tma_prefetch(args.b);
     }
-    barriers.init(cluster_size());
+    barriers.init(args.multicast_blocks);
   }
   cluster_sync_relaxed();
   wait_for_previous_kernel();
@@ -382,14 +409,19 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
     registers_claim<kConsumerRegs>();
     loop.consume(warpgroup - 1);
   }
-  cluster_sync_relaxed();  // the other block may still write to this block's stages
+  // The barrier of WgmmaClusterStore counts all threads of the cluster.
+  if (args.parts > 1 && (warpgroup == 0 || !loop.has_sums(warpgroup - 1))) cluster_sync_relaxed();
+  cluster_sync_relaxed();  // other blocks may still write to this block's stages, or read its sums
 }
 
-/// Returns a grid of at most one block per SM.
+/// Returns a grid of at most one block per SM; clusters that split k have one tile each.
 template <class Tile>
-LaunchShape wgmma_launch_shape(const Device &device, uint32_t num_work_tiles, int32_t cluster) {
-  const int64_t clusters = min_of<int64_t>(num_work_tiles, max_of(device.num_sms / cluster, 1));
-  return {clusters * cluster, Tile::kThreads, Tile::kSmemBytes, cluster, true};
+LaunchShape wgmma_launch_shape(const Device &device, uint32_t num_work_tiles,
+                               const GemmPlan &plan) {
+  const int32_t cluster = plan.cluster * plan.parts;
+  const int64_t most = plan.parts > 1 ? num_work_tiles : max_of(device.num_sms / cluster, 1);
+  return {min_of<int64_t>(num_work_tiles, most) * cluster, Tile::kThreads, Tile::kSmemBytes,
+          cluster, true};
 }
 
 }  // namespace mp::MP_TARGET

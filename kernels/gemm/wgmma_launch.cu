@@ -31,8 +31,11 @@ WgmmaArgs make_wgmma_args(const GemmPlan &plan, const GemmArgs &gemm) {
   args.scheduler.tiles_m = ceil_div(gemm.scheduler.tiles_m, cluster.m);
   args.scheduler.tiles_n = ceil_div(gemm.scheduler.tiles_n, cluster.n);
   args.scheduler.group = ceil_div(gemm.scheduler.group, cluster.m);
+  args.scheduler.split_k = static_cast<uint32_t>(plan.slices());
   args.num_work_tiles = static_cast<uint32_t>(args.scheduler.num_work_tiles());
   args.divisors = TileDivisors(args.scheduler);
+  args.multicast_blocks = plan.cluster;
+  args.parts = plan.parts;
   args.slice_k = static_cast<int32_t>(gemm.slice_k);
   if (plan.split_k == 1)
     args.common_k_tiles =
@@ -71,7 +74,7 @@ void set_wgmma_slices(const Output &d, float *partial_sums, WgmmaArgs *args) {
   sums.d = {partial_sums, nullptr, d.n, d.batch_count > 1 ? d.m * d.n : 0};
   args->problem.out = sums;
   args->slice_bytes = elems_per_partial(d) * int64_t{sizeof(float)};
-  args->store = StorePath::direct;
+  args->store = args->parts > 1 ? StorePath::staged : StorePath::direct;
 }
 
 WgmmaArgs make_wgmma_group_args(const Device &device, const GemmProblem &common, int64_t count,
@@ -180,7 +183,7 @@ void launch_wgmma(const GemmPlan &plan, const Device &device, const GemmArgs &ge
   const GemmProblem mapped = by_pointers ? with_placeholder(p, workspace) : p;
   args.a = wgmma_map_a(mapped, plan);
   args.b = wgmma_map_b(mapped, plan);
-  const bool is_split = plan.split_k > 1;
+  const bool is_split = plan.slices() > 1;
   float *const partial_sums = reinterpret_cast<float *>(workspace + plan.workspace.slices);
   if (is_split)
     set_wgmma_slices(p.out, partial_sums, &args);
@@ -189,12 +192,13 @@ void launch_wgmma(const GemmPlan &plan, const Device &device, const GemmArgs &ge
 
   if (by_pointers) {
     args.table = workspace + plan.workspace.table;
-    args.run = run_of(args.scheduler, max_of(device.num_sms / plan.cluster, 1));
+    if (plan.parts == 1)
+      args.run = run_of(args.scheduler, max_of(device.num_sms / plan.cluster, 1));
     launch_table(device, args, stream);
   }
   const uint32_t *const misaligned = by_pointers ? &args.header().misaligned : nullptr;
   launch_wgmma_kernel(plan, device, args, stream);
-  if (is_split) launch_split_k_sum(device, p.out, plan.split_k, partial_sums, stream, misaligned);
+  if (is_split) launch_split_k_sum(device, p.out, plan.slices(), partial_sums, stream, misaligned);
   if (by_pointers) launch_fallback(*plan.fallback, device, p, misaligned, stream);
 }
 

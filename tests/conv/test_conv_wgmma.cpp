@@ -18,7 +18,8 @@ bool is_unsplit(const std::string &kernel) {
   return is_wgmma(kernel) && kernel.find("_k") == std::string::npos;
 }
 bool is_split(const std::string &kernel) {
-  return is_wgmma(kernel) && (kernel.ends_with("_k2") || kernel.ends_with("_k3"));
+  return is_wgmma(kernel) && (kernel.ends_with("_k2") || kernel.ends_with("_k3") ||
+                              kernel.ends_with("_p2") || kernel.ends_with("_p3"));
 }
 
 bool has_wgmma() {
@@ -171,6 +172,25 @@ TEST_CASE("conv wgmma: split-k slices are exact", "[conv][wgmma]") {
     c.cd = MP_FP16;
     c.amax = true;
     check(c, is_split);
+  }
+}
+
+TEST_CASE("conv wgmma: weight gradients whose slices a cluster adds are exact", "[conv][wgmma]") {
+  if (!has_wgmma()) return;
+  // 1456 pixels: eight slices of three k-tiles at most.  Taps of 24 channels are padded.
+  for (const mp_dtype_t out : {MP_FP16, MP_FP32}) {
+    ConvCase c = with(padded(conv_case(8, 14, 13, 24, 72, 3, 3), 1), MP_CONV_WGRAD, {MP_FP16, out});
+    c.amax = c.found_inf = true;
+    const auto adds_in_cluster = [](const std::string &kernel) {
+      return is_wgmma(kernel) && kernel.find("_p") != std::string::npos;
+    };
+    check(c, adds_in_cluster);
+    c.beta = 1.0f;
+    c.scale = 0.5f;
+    check(c, adds_in_cluster);
+    c.beta = 0.0f;
+    c.special = Special::kInfinity;
+    check(c, adds_in_cluster);
   }
 }
 

@@ -69,6 +69,11 @@ CASES = [
         *(w.format("op=TN kernel=wgmma_128x128x64_s6_c2") for w in WGMMA))),
     Case("wgmma, cooperative", 90, 2, "gemm_wgmma<", gemm(
         *(w.format("op=NN kernel=wgmma_128x256x64_s4_c2") for w in WGMMA))),
+    # Slices that clusters add, with more k-tiles than stages; the last block has fewer.
+    Case("wgmma, k over a cluster", 90, 8, "gemm_wgmma<", gemm(
+        *(f"m=72 n=136 k={k} op={op} cd={cd} kernel=wgmma_{tile}_p{parts}" for k, op, cd, tile, parts in (
+            (2500, "TN", "fp16 amax=1", "64x128x64_s8_k4", 4), (2500, "NT", "fp32 beta=1", "128x256x64_s4_k3", 3)))),
+         "*cluster*"),
     Case("conv wgmma, fprop", 90, 2, "conv_wgmma<", conv("fprop", TILE, *CONV)),
     Case("conv wgmma, dgrad", 90, 2, "conv_wgmma<", conv("dgrad", TILE, *CONV)),
     # Also phases without taps.

@@ -190,6 +190,57 @@ TEST_CASE("wgmma: split-k sums in a fixed order", "[wgmma]") {
   }
 }
 
+TEST_CASE("wgmma: slices that a cluster adds have the bits of slices in workspace", "[wgmma]") {
+  if (!has_wgmma()) return;
+  // Partial tiles; the last slice is shorter.  Clusters of eight and of fewer blocks.
+  for (const int64_t k : {3012, 8132}) {
+    GemmCase c = make_case(40, 72, k, "TN", {MP_FP16, k == 3012 ? MP_FP32 : MP_FP16});
+    c.fill = Fill::kReal;
+    c.alpha = -2.0f;
+    c.beta = 1.0f;
+    c.amax = c.found_inf = c.dbias = true;
+    GemmRun run(c);
+    for (const std::string &kernel : run.kernels()) {
+      const size_t suffix = kernel.find("_p");
+      if (!is_wgmma(kernel) || suffix == std::string::npos) continue;
+      check_same_bits(run, kernel);
+      // Groups of 8 slices; without clusters, groups of 24 have 6.
+      if (kernel.find("_k24") != std::string::npos) continue;
+      const std::vector<uint8_t> bits = run.output_bits();
+      require_ok(run.launch(kernel.substr(0, suffix)));
+      expect_none(run.output_bits() == bits ? "" : kernel + " has other bits without clusters",
+                  run.repro());
+    }
+  }
+}
+
+TEST_CASE("wgmma: slices that a cluster adds are exact with every epilogue", "[wgmma]") {
+  if (!has_wgmma()) return;
+  const auto check_clusters = [](const GemmCase &c) {
+    check_kernels(c, [](const std::string &kernel) {
+      return is_wgmma(kernel) && kernel.find("_p") != std::string::npos;
+    });
+  };
+  GemmCase c = make_case(136, 264, 1100, "NT");
+  c.bias = MP_FP32;
+  c.activation = MP_ACT_RELU;
+  c.aux = c.amax = c.found_inf = c.dbias = true;
+  c.scale = 2.0f;
+  check_clusters(c);
+  c.pad = 3;
+  c.beta = -2.0f;
+  c.zero_scale = true;
+  check_clusters(c);
+  // Sums that are NaN or infinite in one block of the cluster.
+  for (const Special special : {Special::kInfinity, Special::kNan}) {
+    c = make_case(72, 136, 1100, "TN", {MP_BF16, MP_FP32});
+    c.special = special;
+    c.place = Place::kLast;
+    c.amax = c.found_inf = true;
+    check_clusters(c);
+  }
+}
+
 TEST_CASE("wgmma: slices are added in the order of k", "[wgmma]") {
   if (!has_wgmma()) return;
   // Slices with sums 2^25, 1, -2^25 and, of thin kernels, 0: 2^25 absorbs the 1 unless it is added
@@ -205,6 +256,8 @@ TEST_CASE("wgmma: slices are added in the order of k", "[wgmma]") {
   for (const auto &[kernel, num_slices, order] :
        {Order{"wgmma_64x128x64_s8_k3", 3, {kBig, kOne, kMinusBig}},
         Order{"wgmma_64x128x64_s8_k3", 3, {kBig, kMinusBig, kOne}},
+        Order{"wgmma_64x128x64_s8_k3_p3", 3, {kBig, kOne, kMinusBig}},
+        Order{"wgmma_64x128x64_s8_k3_p3", 3, {kBig, kMinusBig, kOne}},
         Order{"thin_32x64x64_s8_k4", 4, {kBig, kOne, kMinusBig}},
         Order{"thin_32x64x64_s8_k4", 4, {kBig, kMinusBig, kOne}}}) {
     std::vector<uint16_t> a(kM * kK), b(kK * kN);

@@ -42,7 +42,11 @@ TEST_CASE("select: names are unique, persistent and made of kernel, cluster, spl
     std::string name = variant.kernel->name;
     if (variant.cluster > 1) name += "_c" + std::to_string(variant.cluster);
     if (variant.split_k > 1) name += "_k" + std::to_string(variant.split_k);
+    const bool is_thin = variant.kernel->family == mp::GemmFamily::thin;
+    if (variant.parts > 1 && !is_thin) name += "_p" + std::to_string(variant.parts);
     CHECK(name == variant.name);
+    CHECK(variant.split_k % variant.parts == 0);
+    CHECK(variant.parts * variant.cluster <= mp::kMaxClusterParts);
     CHECK(names.insert(name).second);
     switch (variant.kernel->family) {
       case mp::GemmFamily::thin:

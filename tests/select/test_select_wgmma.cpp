@@ -35,7 +35,8 @@ TEST_CASE("select wgmma: seven tiles support every split alone and few slices in
   const mp::GemmProblem p = problem(4096, 4096, 16384);
   for (const std::string name : kWgmma) {
     CAPTURE(name);
-    for (const std::string suffix : {"", "_c2", "_k2", "_k24", "_k128", "_c2_k4", "_c2_k8"}) {
+    for (const std::string suffix : {"", "_c2", "_k2", "_k24", "_k128", "_c2_k4", "_c2_k8",
+                                     "_k2_p2", "_k6_p6", "_k24_p8", "_k64_p8"}) {
       CAPTURE(suffix);
       CHECK(why_not((name + suffix).c_str(), p, h200()) == "");
     }
@@ -43,6 +44,9 @@ TEST_CASE("select wgmma: seven tiles support every split alone and few slices in
     CHECK(why_not((name + "_c1").c_str(), p, h200()) == "unknown");
     CHECK(why_not((name + "_c4").c_str(), p, h200()) == "unknown");
     CHECK(why_not((name + "_c2_k12").c_str(), p, h200()) == "unknown");
+    CHECK(why_not((name + "_p8").c_str(), p, h200()) == "unknown");
+    CHECK(why_not((name + "_c2_k4_p4").c_str(), p, h200()) == "unknown");
+    CHECK(why_not((name + "_k128_p8").c_str(), p, h200()) == "unknown");
   }
   const mp::GemmPlan choice = plan_named("wgmma_128x256x64_s4_c2_k4", p, h200());
   CHECK(choice.cluster == 2);
@@ -240,11 +244,48 @@ TEST_CASE("select wgmma: workspace holds the pointer table and the sums of every
   CHECK(bytes("wgmma_128x256x64_s4_k3", p) == rounded(3 * slice));
   CHECK(bytes("wgmma_128x256x64_s4_c2_k3", p) == rounded(3 * slice));
   CHECK(bytes("wgmma_128x256x64_s4_k3", with_batch(p, 5)) == rounded(15 * slice));
+  CHECK(bytes("wgmma_128x256x64_s4_k3_p3", p) == 0);
+  CHECK(bytes("wgmma_128x256x64_s4_k16_p8", p) == rounded(2 * slice));
+  CHECK(bytes("wgmma_128x256x64_s4_k16_p8", with_batch(p, 5)) == rounded(10 * slice));
   const size_t table = 256 + 5 * mp::kWgmmaItemBytes;
   const size_t aligned_table = (table + 255) / 256 * 256;
   CHECK(bytes("wgmma_128x256x64_s4", with_pointers(p, 5)) == aligned_table);
   CHECK(bytes("wgmma_128x256x64_s4_k3", with_pointers(p, 5)) ==
         aligned_table + rounded(15 * slice));
+}
+
+TEST_CASE("select wgmma: clusters add the slices of weight gradients") {
+  struct Layer {  // 1 x 1 layers of ResNet-50, 32 images
+    int64_t pixels, c, k;
+    int32_t slices;
+    double launches;
+  };
+  for (const auto &[pixels, c, k, slices, launches] :
+       {Layer{28 * 28, 128, 512, 1, 1}, Layer{28 * 28, 512, 256, 1, 1},
+        Layer{14 * 14, 1024, 256, 1, 1}, Layer{56 * 56, 256, 128, 2, 2}}) {
+    const mp::GemmPlan best = plan_of(problem(k, c, 32 * pixels, MP_OP_T, MP_OP_N), h200());
+    CAPTURE(best.name);
+    CHECK(best.parts > 1);
+    CHECK(best.slices() == slices);
+    CHECK(best.cost.launches == launches);
+    CHECK(best.workspace.bytes == (slices > 1 ? size_t{4} * slices * c * k : 0));
+  }
+}
+
+TEST_CASE("select wgmma: clusters that do not run at the same time take turns") {
+  // Eight SMs hold one cluster of eight blocks or two of four, each of which has one tile.
+  const mp::Device device = cuda_device(90, 8, h200().smem_per_block);
+  const auto waves = [&](const char *name, int64_t tiles) {
+    return plan_named(name, problem(64 * tiles, 128, 8192), device).cost.waves;
+  };
+  CHECK(waves("wgmma_64x128x64_s8_k8_p8", 1) == 1);
+  CHECK(waves("wgmma_64x128x64_s8_k8_p8", 3) == 3);
+  CHECK(waves("wgmma_64x128x64_s8_k4_p4", 3) == 2);
+  CHECK(waves("wgmma_64x128x64_s8_k16_p8", 3) == 6);
+  // Clusters of six leave SMs of a GPC idle.
+  CHECK(mp::clusters_at_a_time(h200(), 8) == 16);
+  CHECK(mp::clusters_at_a_time(h200(), 6) == 16);
+  CHECK(mp::clusters_at_a_time(h200(), 4) == 33);
 }
 
 TEST_CASE("select wgmma: the epilogue determines the store path of a tile") {

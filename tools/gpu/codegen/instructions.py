@@ -8,7 +8,7 @@ TENSOR_CORES = [
     (re.compile(r"(gemm|conv)_wmma<"), ["HMMA"]),
 ]
 # Kernels that read the shared memory of other blocks, which is a generic load in machine code.
-CLUSTERS = re.compile(r"(gemm_thin|rnn_fused_wgmma_(forward|backward))<")
+CLUSTERS = re.compile(r"(gemm_thin|(gemm|conv|dgrad|wgrad)_wgmma|rnn_fused_wgmma_(forward|backward))<")
 # Characteristic instructions: a kernel that used one must not lose it.
 SPECIAL = ["HGMMA", "HMMA", "LDSM", "STSM", "LDGSTS.128", "UTMALDG", "UTMASTG"]
 # Accesses to global memory, and generic accesses.
