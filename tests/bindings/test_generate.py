@@ -76,8 +76,7 @@ def test_fortran(probe, run, c_lines, link, need, tmp_path):
 
 
 def c_pattern(kind: dict, model: dict) -> str:
-    """Returns a pattern of the C type that gfortran writes for a type of the header.  It writes
-    type(c_ptr) as void *, also by reference."""
+    """Returns a pattern of the C type that gfortran writes for a type of the header."""
     scalar = {"void": "void", "float": "float", "double": "double", "int64_t": "long", "uint64_t": "long",
               "size_t": "long", "uint8_t": "signed char"}.get(kind["base"], "int")
     if any(kind["base"] == callback[0] for callback in model["callbacks"]):
@@ -88,13 +87,37 @@ def c_pattern(kind: dict, model: dict) -> str:
     return rf"{scalar} \w*"
 
 
-def test_arguments_of_fortran(run, generate, need, tmp_path):
-    """gfortran passes each argument of each function as the header declares it: order, name, size,
-    kind, by value or by reference."""
+def fortran_dummies(text: str) -> dict:
+    """Returns the declared type and attributes of dummies: {function: {dummy: declaration}}."""
+    interface = re.search(r"(?s)^  interface\n(.*?)^  end interface", text, re.M)[1]
+    dummies: dict = {}
+    for statement in re.split(r";|\n", re.sub(r"&\n\s*", "", interface)):
+        begin = re.search(r"\b(?:function|subroutine) (mp_\w+)\(", statement)
+        kind, _, names = statement.strip().partition(" :: ")
+        if begin:
+            current = dummies[begin[1]] = {}
+        current.update((name, kind) for name in re.findall(r"\w+", names))
+    return dummies
+
+
+def c_ptr_pattern(param: dict, model: dict) -> str:
+    """Returns a pattern of the declaration of a type(c_ptr) dummy: by reference if the function
+    writes a pointer or a handle of the caller, otherwise by value."""
+    pointers = param["type"]["pointers"]
+    is_handle = any(param["type"]["base"] == handle[0] for handle in model["handles"])
+    is_result = len(pointers) == 2 and not pointers[0] or len(pointers) == 1 and is_handle
+    return r"type\(c_ptr\), " + (r"intent\((in)?out\)(, optional)?" if is_result else "value")
+
+
+def test_arguments_of_fortran(run, root, generate, need, tmp_path):
+    """Each argument of each function is passed as the header declares it.  gfortran prints order,
+    name, size, kind, and by value or by reference, except for type(c_ptr): it prints void * for
+    both, so that their declarations are read."""
     need("gfortran", "the raw binding of Fortran")
     model = json.loads(generate("--json"))
     text = run("gfortran", "-std=f2018", "-fsyntax-only", "-fc-prototypes", f"-J{tmp_path}", FORTRAN)
     prototypes = {name: (result, arguments) for result, name, arguments in re.findall(r"^(.*?)(mp_\w+) \((.*)\);$", text, re.M)}
+    dummies = fortran_dummies((root / FORTRAN).read_text(encoding="utf-8"))
     assert len(model["functions"]) > 100
     for function in model["functions"]:
         result, arguments = prototypes[function["name"]]
@@ -104,6 +127,9 @@ def test_arguments_of_fortran(run, generate, need, tmp_path):
         for argument, param in zip(given, function["params"]):
             assert re.search(r"\w+(?=\)\(\)$|$)", argument)[0] == param["name"].lower(), argument
             assert re.fullmatch(c_pattern(param["type"], model), argument), (function["name"], argument)
+            if "void *" in argument:
+                declared = dummies[function["name"]][param["name"]]
+                assert re.fullmatch(c_ptr_pattern(param, model), declared), (function["name"], param["name"], declared)
 
 
 def test_fortran_keeps_results_of_refused_calls(root):
