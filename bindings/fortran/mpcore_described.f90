@@ -318,8 +318,7 @@ contains
   subroutine measure_kernels(net, max_kernels, stat, errmsg)
     class(mp_described), intent(in) :: net
     integer, intent(in) :: max_kernels
-    integer(c_int), intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     call mp_check(mp_graph_measure_kernels(net%handle(), max_kernels), stat, errmsg)
   end subroutine
 
