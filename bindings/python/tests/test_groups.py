@@ -1,6 +1,5 @@
 """Batched, grouped and ragged products, and kernels by name."""
 
-
 import mpcore
 from hosts import Case, Floats, context, integers, product, values
 
