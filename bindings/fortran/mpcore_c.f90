@@ -146,47 +146,58 @@ module mpcore_c
       MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF = 10, MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX = 11
   end enum
 
-  type, bind(c) :: mp_grad_stats_t; type(c_ptr) :: found_inf = c_null_ptr, amax = c_null_ptr; end type
+  type, bind(c) :: mp_grad_stats_t
+    type(c_ptr) :: found_inf = c_null_ptr, amax = c_null_ptr
+  end type
   type, bind(c) :: mp_allocator_t
     integer(c_int32_t) :: struct_size = 32, reserved0 = 0
-    type(c_funptr) :: alloc = c_null_funptr, free = c_null_funptr; type(c_ptr) :: user = c_null_ptr; end type
+    type(c_funptr) :: alloc = c_null_funptr, free = c_null_funptr; type(c_ptr) :: user = c_null_ptr
+  end type
   type, bind(c) :: mp_context_config_t
     integer(c_int32_t) :: struct_size = 24, device = 0, sm_limit = 0, flags = 0; type(c_ptr) :: allocator = c_null_ptr
   end type
   type, bind(c) :: mp_device_info_t
     integer(c_int32_t) :: struct_size = 96; integer(c_int) :: target = 0; integer(c_int32_t) :: arch = 0, num_sms = 0
-    integer(c_int64_t) :: smem_per_block = 0, l2_bytes = 0; character(kind=c_char) :: name(64) = c_null_char; end type
+    integer(c_int64_t) :: smem_per_block = 0, l2_bytes = 0; character(kind=c_char) :: name(64) = c_null_char
+  end type
   type, bind(c) :: mp_tensor_list_desc_t
     integer(c_int32_t) :: struct_size = 40; integer(c_int) :: dtype = 0
     integer(c_int32_t) :: count = 0, reserved0 = 0
-    type(c_ptr) :: data = c_null_ptr, numel = c_null_ptr, dtypes = c_null_ptr; end type
+    type(c_ptr) :: data = c_null_ptr, numel = c_null_ptr, dtypes = c_null_ptr
+  end type
   type, bind(c) :: mp_tensor_report_t
     integer(c_int64_t) :: numel = 0, num_nan = 0, num_inf = 0, num_zero = 0, num_subnormal = 0, bad_tensor = 0, &
       bad_element = 0
-    real(c_float) :: bad_value = 0, amax = 0; end type
+    real(c_float) :: bad_value = 0, amax = 0
+  end type
   type, bind(c) :: mp_stats_outputs_t
     integer(c_int32_t) :: struct_size = 64, reserved0 = 0
     type(c_ptr) :: found_inf = c_null_ptr, amax = c_null_ptr, tensor_amax = c_null_ptr, norm = c_null_ptr, &
-      tensor_norm = c_null_ptr, report = c_null_ptr, tensor_reports = c_null_ptr; end type
+      tensor_norm = c_null_ptr, report = c_null_ptr, tensor_reports = c_null_ptr
+  end type
   type, bind(c) :: mp_epilogue_t
     integer(c_int32_t) :: struct_size = 72; integer(c_int) :: activation = 0
     type(c_ptr) :: scale = c_null_ptr, bias = c_null_ptr; integer(c_int) :: dtype_bias = 0
     integer(c_int32_t) :: flags = 0; type(c_ptr) :: aux = c_null_ptr; integer(c_int64_t) :: ld_aux = 0
-    type(c_ptr) :: dbias = c_null_ptr; type(mp_grad_stats_t) :: stats = mp_grad_stats_t(); end type
+    type(c_ptr) :: dbias = c_null_ptr; type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
+  end type
   type, bind(c) :: mp_plan_t
     integer(c_int32_t) :: struct_size = 168, split_k = 0; character(kind=c_char) :: kernel(64) = c_null_char
     integer(c_size_t) :: workspace_bytes = 0; real(c_double) :: predicted_us = 0
-    integer(c_int32_t) :: num_sms = 0, reserved0 = 0, products(18) = 0; end type
+    integer(c_int32_t) :: num_sms = 0, reserved0 = 0, products(18) = 0
+  end type
   type, bind(c) :: mp_gemm_desc_t
     integer(c_int32_t) :: struct_size = 128; integer(c_int) :: op_a = 0, op_b = 0, dtype_ab = 0, dtype_cd = 0
     real(c_float) :: alpha = 0, beta = 0; integer(c_int32_t) :: batch_count = 0
     integer(c_int64_t) :: m = 0, n = 0, k = 0, ld_a = 0, ld_b = 0, ld_c = 0, ld_d = 0, stride_a = 0, stride_b = 0, &
       stride_c = 0, stride_d = 0
-    type(c_ptr) :: plan = c_null_ptr; end type
+    type(c_ptr) :: plan = c_null_ptr
+  end type
   type, bind(c) :: mp_gemm_group_item_t
     integer(c_int32_t) :: struct_size = 96, reserved0 = 0
     integer(c_int64_t) :: m = 0, n = 0, k = 0, ld_a = 0, ld_b = 0, ld_c = 0, ld_d = 0
-    type(c_ptr) :: A = c_null_ptr, B = c_null_ptr, C = c_null_ptr, D = c_null_ptr; end type
+    type(c_ptr) :: A = c_null_ptr, B = c_null_ptr, C = c_null_ptr, D = c_null_ptr
+  end type
   type, bind(c) :: mp_conv2d_desc_t
     integer(c_int32_t) :: struct_size = 96; integer(c_int) :: dtype = 0, dtype_out = 0
     integer(c_int32_t) :: n = 0, h = 0, w = 0, c = 0, k = 0, r = 0, s = 0, pad_top = 0, pad_bottom = 0, pad_left = 0, &
@@ -199,16 +210,20 @@ module mpcore_c
     integer(c_int32_t) :: layers = 0, input_size = 0, hidden_size = 0, batch = 0, timesteps = 0
     real(c_float) :: dropout = 0, clip = 0
     integer(c_int64_t) :: dropout_seed = 0, x_step = 0, x_row = 0, y_step = 0, y_row = 0
-    type(c_ptr) :: plan = c_null_ptr; end type
+    type(c_ptr) :: plan = c_null_ptr
+  end type
   type, bind(c) :: mp_rnn_weights_t
     integer(c_int32_t) :: struct_size = 40, reserved0 = 0
-    type(c_ptr) :: w_ih = c_null_ptr, w_hh = c_null_ptr, b_ih = c_null_ptr, b_hh = c_null_ptr; end type
+    type(c_ptr) :: w_ih = c_null_ptr, w_hh = c_null_ptr, b_ih = c_null_ptr, b_hh = c_null_ptr
+  end type
   type, bind(c) :: mp_rnn_weight_grads_t
     integer(c_int32_t) :: struct_size = 40, reserved0 = 0
-    type(c_ptr) :: w_ih = c_null_ptr, w_hh = c_null_ptr, b_ih = c_null_ptr, b_hh = c_null_ptr; end type
+    type(c_ptr) :: w_ih = c_null_ptr, w_hh = c_null_ptr, b_ih = c_null_ptr, b_hh = c_null_ptr
+  end type
   type, bind(c) :: mp_rnn_sizes_t
     integer(c_int32_t) :: struct_size = 32, directions = 0, gates = 0, num_weights = 0
-    integer(c_size_t) :: reserve_bytes = 0, workspace_bytes = 0; end type
+    integer(c_size_t) :: reserve_bytes = 0, workspace_bytes = 0
+  end type
   type, bind(c) :: mp_rnn_tensors_t
     integer(c_int32_t) :: struct_size = 176, num_weights = 0
     type(c_ptr) :: weights = c_null_ptr, lengths = c_null_ptr, batch_sizes = c_null_ptr, dropout_offset = c_null_ptr, &
@@ -217,11 +232,13 @@ module mpcore_c
     integer(c_size_t) :: reserve_bytes = 0
     type(c_ptr) :: dy = c_null_ptr, dhn = c_null_ptr, dcn = c_null_ptr, dx = c_null_ptr, dh0 = c_null_ptr, &
       dc0 = c_null_ptr, weight_grads = c_null_ptr
-    type(mp_grad_stats_t) :: stats = mp_grad_stats_t(); end type
+    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
+  end type
   type, bind(c) :: mp_pool2d_desc_t
     integer(c_int32_t) :: struct_size = 72; integer(c_int) :: dtype = 0, mode = 0
     integer(c_int32_t) :: n = 0, h = 0, w = 0, c = 0, window_h = 0, window_w = 0, pad_top = 0, pad_bottom = 0, &
-      pad_left = 0, pad_right = 0, stride_h = 0, stride_w = 0, flags = 0, dilation_h = 0, dilation_w = 0; end type
+      pad_left = 0, pad_right = 0, stride_h = 0, stride_w = 0, flags = 0, dilation_h = 0, dilation_w = 0
+  end type
   type, bind(c) :: mp_batchnorm_desc_t
     integer(c_int32_t) :: struct_size = 32; integer(c_int) :: dtype = 0; integer(c_int64_t) :: rows = 0
     integer(c_int32_t) :: channels = 0; integer(c_int) :: activation = 0; real(c_float) :: epsilon = 0, momentum = 0
@@ -231,20 +248,25 @@ module mpcore_c
     type(c_ptr) :: x = c_null_ptr, gamma = c_null_ptr, beta = c_null_ptr, running_mean = c_null_ptr, &
       running_var = c_null_ptr, saved_mean = c_null_ptr, saved_inv_std = c_null_ptr, y = c_null_ptr, dy = c_null_ptr, &
       dx = c_null_ptr, dgamma = c_null_ptr, dbeta = c_null_ptr
-    type(mp_grad_stats_t) :: stats = mp_grad_stats_t(); end type
+    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
+  end type
   type, bind(c) :: mp_pointwise_desc_t
     integer(c_int32_t) :: struct_size = 72; integer(c_int) :: op = 0, activation = 0, dtype = 0, dtype_b = 0
     integer(c_int32_t) :: reserved0 = 0; integer(c_int64_t) :: rows = 0, columns = 0, ld_b = 0, rows_b = 0
-    real(c_float) :: slope = 0, low = 0, high = 0; integer(c_int32_t) :: reserved1 = 0; end type
+    real(c_float) :: slope = 0, low = 0, high = 0; integer(c_int32_t) :: reserved1 = 0
+  end type
   type, bind(c) :: mp_column_sum_desc_t
     integer(c_int32_t) :: struct_size = 40; integer(c_int) :: dtype = 0, dtype_sum = 0; real(c_float) :: beta = 0
-    integer(c_int64_t) :: rows = 0, columns = 0, ld = 0; end type
+    integer(c_int64_t) :: rows = 0, columns = 0, ld = 0
+  end type
   type, bind(c) :: mp_sum_rows_desc_t
     integer(c_int32_t) :: struct_size = 56; integer(c_int) :: dtype = 0, dtype_sum = 0; real(c_float) :: beta = 0
-    integer(c_int64_t) :: rows = 0, period = 0, columns = 0, ld_x = 0, ld_sum = 0; end type
+    integer(c_int64_t) :: rows = 0, period = 0, columns = 0, ld_x = 0, ld_sum = 0
+  end type
   type, bind(c) :: mp_glu_desc_t
     integer(c_int32_t) :: struct_size = 48; integer(c_int) :: dtype = 0, activation = 0
-    integer(c_int32_t) :: reserved0 = 0; integer(c_int64_t) :: rows = 0, columns = 0, ld_x = 0, ld_y = 0; end type
+    integer(c_int32_t) :: reserved0 = 0; integer(c_int64_t) :: rows = 0, columns = 0, ld_x = 0, ld_y = 0
+  end type
   type, bind(c) :: mp_strided_copy_desc_t
     integer(c_int32_t) :: struct_size = 168; integer(c_int) :: dtype = 0
     integer(c_int32_t) :: rank = 0, reserved0 = 0
@@ -254,59 +276,72 @@ module mpcore_c
     integer(c_int32_t) :: struct_size = 88; integer(c_int) :: kind = 0, dtype = 0, dtype_residual = 0
     integer(c_int64_t) :: rows = 0, columns = 0; integer(c_int32_t) :: groups = 0, flags = 0
     integer(c_int64_t) :: x_row = 0, x_group = 0, y_row = 0, y_group = 0; real(c_float) :: epsilon = 0, dropout = 0
-    integer(c_int64_t) :: dropout_seed = 0; end type
+    integer(c_int64_t) :: dropout_seed = 0
+  end type
   type, bind(c) :: mp_norm_tensors_t
     integer(c_int32_t) :: struct_size = 144, reserved0 = 0
     type(c_ptr) :: x = c_null_ptr, residual = c_null_ptr, gamma = c_null_ptr, beta = c_null_ptr, &
       dropout_offset = c_null_ptr, sum = c_null_ptr, y = c_null_ptr, mean = c_null_ptr, rstd = c_null_ptr, &
       dy = c_null_ptr, dsum = c_null_ptr, dx = c_null_ptr, dresidual = c_null_ptr, dgamma = c_null_ptr, &
       dbeta = c_null_ptr
-    type(mp_grad_stats_t) :: stats = mp_grad_stats_t(); end type
+    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
+  end type
   type, bind(c) :: mp_xent_desc_t
     integer(c_int32_t) :: struct_size = 80; integer(c_int) :: dtype = 0, dtype_labels = 0
     integer(c_int32_t) :: flags = 0
     integer(c_int64_t) :: rows = 0, classes = 0, ld_logits = 0, ld_dlogits = 0, ignore_label = 0
     real(c_float) :: weight = 0, label_smoothing = 0, z_loss = 0; integer(c_int32_t) :: reserved0 = 0
-    integer(c_int64_t) :: ld_labels = 0; end type
+    integer(c_int64_t) :: ld_labels = 0
+  end type
   type, bind(c) :: mp_xent_tensors_t
     integer(c_int32_t) :: struct_size = 136, reserved0 = 0
     type(c_ptr) :: x = c_null_ptr, w = c_null_ptr, bias = c_null_ptr, labels = c_null_ptr, loss_scale = c_null_ptr, &
       count = c_null_ptr, row_loss = c_null_ptr, lse = c_null_ptr, loss = c_null_ptr, correct = c_null_ptr, &
       dx = c_null_ptr, dw = c_null_ptr, dbias = c_null_ptr
-    type(mp_grad_stats_t) :: stats = mp_grad_stats_t(); type(c_ptr) :: class_weights = c_null_ptr; end type
+    type(mp_grad_stats_t) :: stats = mp_grad_stats_t(); type(c_ptr) :: class_weights = c_null_ptr
+  end type
   type, bind(c) :: mp_linear_xent_desc_t
     integer(c_int32_t) :: struct_size = 96; integer(c_int) :: dtype = 0, dtype_labels = 0
     integer(c_int32_t) :: flags = 0
     integer(c_int64_t) :: rows = 0, width = 0, classes = 0, ld_x = 0, ld_w = 0, ld_dx = 0, ld_dw = 0, ignore_label = 0
-    real(c_float) :: weight = 0, label_smoothing = 0, z_loss = 0; integer(c_int32_t) :: reserved0 = 0; end type
+    real(c_float) :: weight = 0, label_smoothing = 0, z_loss = 0; integer(c_int32_t) :: reserved0 = 0
+  end type
   type, bind(c) :: mp_loss_desc_t
     integer(c_int32_t) :: struct_size = 48; integer(c_int) :: kind = 0, dtype = 0, dtype_target = 0
     integer(c_int64_t) :: count = 0; real(c_float) :: weight = 0; integer(c_int) :: reduction = 0
     integer(c_int32_t) :: flags = 0; real(c_float) :: ignore_target = 0, delta = 0
-    integer(c_int32_t) :: reserved0 = 0; end type
+    integer(c_int32_t) :: reserved0 = 0
+  end type
   type, bind(c) :: mp_loss_tensors_t
     integer(c_int32_t) :: struct_size = 80, reserved0 = 0
     type(c_ptr) :: prediction = c_null_ptr, target = c_null_ptr, weights = c_null_ptr, loss_scale = c_null_ptr, &
       element_loss = c_null_ptr, loss = c_null_ptr, dprediction = c_null_ptr
-    type(mp_grad_stats_t) :: stats = mp_grad_stats_t(); end type
+    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
+  end type
   type, bind(c) :: mp_embedding_desc_t
     integer(c_int32_t) :: struct_size = 72; integer(c_int) :: dtype = 0, dtype_dtable = 0, dtype_indices = 0
     integer(c_int32_t) :: flags = 0, num_embeddings = 0
     integer(c_int64_t) :: num_indices = 0, embedding_dim = 0, padding_index = 0, ld_table = 0, ld_out = 0, &
-      ld_dtable = 0; end type
+      ld_dtable = 0
+  end type
   type, bind(c) :: mp_dropout_desc_t
     integer(c_int32_t) :: struct_size = 32; integer(c_int) :: dtype = 0; integer(c_int64_t) :: count = 0, seed = 0
-    real(c_float) :: p = 0; integer(c_int32_t) :: reserved0 = 0; end type
+    real(c_float) :: p = 0; integer(c_int32_t) :: reserved0 = 0
+  end type
   type, bind(c) :: mp_rope_desc_t
     integer(c_int32_t) :: struct_size = 64; integer(c_int) :: dtype = 0; integer(c_int64_t) :: rows = 0
     integer(c_int32_t) :: heads = 0, head_dim = 0, rotary_dim = 0, flags = 0
     integer(c_int64_t) :: x_row = 0, x_head = 0; real(c_float) :: base = 0; integer(c_int32_t) :: reserved0 = 0
-    integer(c_int64_t) :: period = 0; end type
+    integer(c_int64_t) :: period = 0
+  end type
   type, bind(c) :: mp_softmax_desc_t
     integer(c_int32_t) :: struct_size = 72; integer(c_int) :: dtype = 0, mask = 0; integer(c_int32_t) :: flags = 0
     integer(c_int64_t) :: rows = 0, columns = 0, ld_x = 0, ld_y = 0; real(c_float) :: scale = 0
-    integer(c_int) :: dtype_mask = 0; integer(c_int64_t) :: mask_rows = 0, ld_mask = 0; end type
-  type, bind(c) :: mp_attention_layout_t; integer(c_int64_t) :: batch = 0, row = 0, head = 0; end type
+    integer(c_int) :: dtype_mask = 0; integer(c_int64_t) :: mask_rows = 0, ld_mask = 0
+  end type
+  type, bind(c) :: mp_attention_layout_t
+    integer(c_int64_t) :: batch = 0, row = 0, head = 0
+  end type
   type, bind(c) :: mp_attention_desc_t
     integer(c_int32_t) :: struct_size = 184; integer(c_int) :: dtype = 0
     integer(c_int32_t) :: batch = 0, heads = 0, kv_heads = 0, head_dim = 0, head_dim_v = 0
@@ -314,28 +349,32 @@ module mpcore_c
     real(c_float) :: scale = 0; integer(c_int32_t) :: flags = 0, window_left = 0, window_right = 0
     integer(c_int64_t) :: dropout_seed = 0
     type(mp_attention_layout_t) :: q = mp_attention_layout_t(), k = mp_attention_layout_t(), &
-      v = mp_attention_layout_t(), o = mp_attention_layout_t(); end type
+      v = mp_attention_layout_t(), o = mp_attention_layout_t()
+  end type
   type, bind(c) :: mp_attention_tensors_t
     integer(c_int32_t) :: struct_size = 152, reserved0 = 0
     type(c_ptr) :: q_ends = c_null_ptr, kv_ends = c_null_ptr, q_lengths = c_null_ptr, kv_lengths = c_null_ptr, &
       dropout_offset = c_null_ptr, sinks = c_null_ptr, q = c_null_ptr, k = c_null_ptr, v = c_null_ptr, &
       d_o = c_null_ptr, o = c_null_ptr, dq = c_null_ptr, dk = c_null_ptr, dv = c_null_ptr, lse = c_null_ptr, &
       dsinks = c_null_ptr
-    type(mp_grad_stats_t) :: stats = mp_grad_stats_t(); end type
+    type(mp_grad_stats_t) :: stats = mp_grad_stats_t()
+  end type
   type, bind(c) :: mp_scaler_config_t
     integer(c_int32_t) :: struct_size = 88; integer(c_int) :: policy = 0; integer(c_int32_t) :: flags = 0
     real(c_float) :: init_scale = 0, min_scale = 0, max_scale = 0
     real(c_double) :: growth_factor = 0, backoff_factor = 0, beta1 = 0, beta2 = 0
     real(c_float) :: log2_max = 0, overflow_std_dev = 0, sigma_floor = 0
     integer(c_int32_t) :: growth_interval = 0, hysteresis = 0, max_consecutive_skips = 0, history_length = 0, &
-      reserved0 = 0; end type
+      reserved0 = 0
+  end type
   type, bind(c) :: mp_scaler_state_t
     integer(c_int32_t) :: struct_size = 120; integer(c_int) :: policy = 0; real(c_float) :: scale = 0
     integer(c_int32_t) :: growth_tracker = 0, hysteresis_left = 0
     real(c_float) :: log2_mean = 0, log2_mean_slow = 0, log2_square_slow = 0, headroom = 0
     integer(c_int) :: status = 0; real(c_double) :: beta1_power = 0, beta2_power = 0
     integer(c_int64_t) :: steps = 0, skipped = 0, skipped_nan = 0, consecutive_skips = 0, overflows = 0, &
-      out_of_range = 0, no_scale = 0, spikes = 0; end type
+      out_of_range = 0, no_scale = 0, spikes = 0
+  end type
   type, bind(c) :: mp_param_group_t
     integer(c_int32_t) :: struct_size = 80
     real(c_float) :: lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0, dampening = 0, trust_coefficient = 0, &
@@ -350,7 +389,8 @@ module mpcore_c
       model = c_null_ptr, m = c_null_ptr, v = c_null_ptr, lr_multipliers = c_null_ptr, decay_multipliers = c_null_ptr, &
       extra_grads = c_null_ptr
     integer(c_int64_t) :: rounding_seed = 0
-    type(c_ptr) :: tensor_ids = c_null_ptr, first_elements = c_null_ptr, active = c_null_ptr, ema = c_null_ptr; end type
+    type(c_ptr) :: tensor_ids = c_null_ptr, first_elements = c_null_ptr, active = c_null_ptr, ema = c_null_ptr
+  end type
   type, bind(c) :: mp_model_options_t
     integer(c_int32_t) :: struct_size = 48, flags = 0; integer(c_int64_t) :: rounding_seed = 0
     type(c_ptr) :: t = c_null_ptr, overflows = c_null_ptr, tensor_ids = c_null_ptr, first_elements = c_null_ptr
@@ -358,17 +398,20 @@ module mpcore_c
   type, bind(c) :: mp_comm_t
     integer(c_int32_t) :: struct_size = 48, rank = 0, world_size = 0, reserved0 = 0
     type(c_funptr) :: all_reduce = c_null_funptr, group_begin = c_null_funptr, group_end = c_null_funptr
-    type(c_ptr) :: user = c_null_ptr; end type
+    type(c_ptr) :: user = c_null_ptr
+  end type
   type, bind(c) :: mp_step_options_t
     integer(c_int32_t) :: struct_size = 120, flags = 0; real(c_float) :: max_grad_norm = 0
     integer(c_int32_t) :: reserved0 = 0
     type(c_ptr) :: grad_norm = c_null_ptr, found_inf = c_null_ptr, tensor_norms = c_null_ptr, amax = c_null_ptr, &
       report = c_null_ptr, tensor_reports = c_null_ptr, model_overflows = c_null_ptr, comm = c_null_ptr, &
       outcome = c_null_ptr, rejected_updates = c_null_ptr, skip = c_null_ptr, norm_limit = c_null_ptr, &
-      denominator = c_null_ptr; end type
+      denominator = c_null_ptr
+  end type
   type, bind(c) :: mp_autocast_config_t
     integer(c_int32_t) :: struct_size = 32; integer(c_int) :: preset = 0, dtype_low = 0, level = 0
-    integer(c_int32_t) :: flags = 0; real(c_float) :: amax_limit = 0; integer(c_int64_t) :: depth_limit = 0; end type
+    integer(c_int32_t) :: flags = 0; real(c_float) :: amax_limit = 0; integer(c_int64_t) :: depth_limit = 0
+  end type
   type, bind(c) :: mp_autocast_graph_t
     integer(c_int32_t) :: struct_size = 168, num_nodes = 0, num_tensors = 0, num_hidden_edges = 0, num_clusters = 0, &
       reserved0 = 0
@@ -376,216 +419,298 @@ module mpcore_c
       node_depth = c_null_ptr, input_offsets = c_null_ptr, input_tensor = c_null_ptr, input_slot = c_null_ptr, &
       tensor_producer = c_null_ptr, tensor_slot = c_null_ptr, tensor_dtype = c_null_ptr, tensor_role = c_null_ptr, &
       tensor_amax = c_null_ptr, hidden_src = c_null_ptr, hidden_dst = c_null_ptr, member_offsets = c_null_ptr, &
-      member = c_null_ptr, cluster_kind = c_null_ptr; end type
+      member = c_null_ptr, cluster_kind = c_null_ptr
+  end type
   type, bind(c) :: mp_autocast_cast_t
     integer(c_int32_t) :: tensor = 0; integer(c_int) :: from = 0, to = 0, kind = 0; integer(c_int32_t) :: readers = 0
   end type
   type, bind(c) :: mp_autocast_result_t
     integer(c_int32_t) :: struct_size = 72, num_casts = 0, num_low_nodes = 0, num_parameters_low = 0
     type(c_ptr) :: tensor_dtype = c_null_ptr, node_dtype = c_null_ptr, input_cast = c_null_ptr, casts = c_null_ptr, &
-      node_reason = c_null_ptr, node_cause = c_null_ptr, disabled_reason = c_null_ptr; end type
+      node_reason = c_null_ptr, node_cause = c_null_ptr, disabled_reason = c_null_ptr
+  end type
   type, bind(c) :: mp_graph_attribute_t
     integer(c_int32_t) :: struct_size = 56; integer(c_int) :: kind = 0; type(c_ptr) :: name = c_null_ptr
     integer(c_int64_t) :: int_value = 0; real(c_double) :: float_value = 0
-    type(c_ptr) :: ints = c_null_ptr, floats = c_null_ptr; integer(c_int32_t) :: count = 0, reserved0 = 0; end type
+    type(c_ptr) :: ints = c_null_ptr, floats = c_null_ptr; integer(c_int32_t) :: count = 0, reserved0 = 0
+  end type
   type, bind(c) :: mp_graph_tensor_t
     integer(c_int32_t) :: struct_size = 120; integer(c_int) :: dtype = 0; integer(c_int32_t) :: rank = 0
     integer(c_int) :: dtype_copy = 0; integer(c_int64_t) :: extent(8) = 0
     type(c_ptr) :: name = c_null_ptr, data = c_null_ptr, copy = c_null_ptr, grad = c_null_ptr
-    integer(c_int) :: dtype_grad = 0; integer(c_int32_t) :: reserved0 = 0; end type
+    integer(c_int) :: dtype_grad = 0; integer(c_int32_t) :: reserved0 = 0
+  end type
   type, bind(c) :: mp_graph_memory_t
     integer(c_int32_t) :: struct_size = 64, reserved0 = 0
     integer(c_int64_t) :: parameters = 0, copies = 0, gradients = 0, states = 0, activations = 0, &
-      activations_unshared = 0, workspace = 0; end type
+      activations_unshared = 0, workspace = 0
+  end type
   type, bind(c) :: mp_torch_scaler_t
     real(c_double) :: scale = 0, growth_factor = 0, backoff_factor = 0
-    integer(c_int32_t) :: growth_interval = 0, growth_tracker = 0; end type
+    integer(c_int32_t) :: growth_interval = 0, growth_tracker = 0
+  end type
   type, bind(c) :: mp_megatron_scaler_t
-    real(c_float) :: scale = 0; integer(c_int32_t) :: growth_tracker = 0, hysteresis_tracker = 0; end type
+    real(c_float) :: scale = 0; integer(c_int32_t) :: growth_tracker = 0, hysteresis_tracker = 0
+  end type
   type, bind(c) :: mp_kernel_info_t
     integer(c_int32_t) :: struct_size = 40, is_estimated = 0; type(c_ptr) :: name = c_null_ptr, reason = c_null_ptr
-    real(c_double) :: predicted_us = 0; integer(c_size_t) :: workspace_bytes = 0; end type
+    real(c_double) :: predicted_us = 0; integer(c_size_t) :: workspace_bytes = 0
+  end type
 
   interface
-    integer(c_int32_t) function mp_version() bind(c); import; end function
-    type(c_ptr) function mp_build_info() bind(c); import; end function
-    type(c_ptr) function mp_status_string(status) bind(c); import; integer(c_int), value :: status; end function
-    type(c_ptr) function mp_last_error() bind(c); import; end function
+    integer(c_int32_t) function mp_version() bind(c); import
+    end function
+    type(c_ptr) function mp_build_info() bind(c); import
+    end function
+    type(c_ptr) function mp_status_string(status) bind(c); import
+      integer(c_int), value :: status
+    end function
+    type(c_ptr) function mp_last_error() bind(c); import
+    end function
     subroutine mp_set_log_callback(callback, user, level) bind(c); import
-      integer(c_int), value :: level; type(c_funptr), value :: callback; type(c_ptr), value :: user; end subroutine
-    integer(c_size_t) function mp_dtype_size(dtype) bind(c); import; integer(c_int), value :: dtype; end function
-    type(c_ptr) function mp_dtype_name(dtype) bind(c); import; integer(c_int), value :: dtype; end function
+      integer(c_int), value :: level; type(c_funptr), value :: callback; type(c_ptr), value :: user
+    end subroutine
+    integer(c_size_t) function mp_dtype_size(dtype) bind(c); import
+      integer(c_int), value :: dtype
+    end function
+    type(c_ptr) function mp_dtype_name(dtype) bind(c); import
+      integer(c_int), value :: dtype
+    end function
     integer(c_int) function mp_context_config_init(config, struct_size) bind(c); import
-      integer(c_size_t), value :: struct_size; type(mp_context_config_t), intent(inout) :: config; end function
+      integer(c_size_t), value :: struct_size; type(mp_context_config_t), intent(inout) :: config
+    end function
     integer(c_int) function mp_context_create(context, config) bind(c); import
-      type(c_ptr), intent(inout) :: context; type(mp_context_config_t), intent(in), optional :: config; end function
-    subroutine mp_context_destroy(context) bind(c); import; type(c_ptr), value :: context; end subroutine
+      type(c_ptr), intent(inout) :: context; type(mp_context_config_t), intent(in), optional :: config
+    end function
+    subroutine mp_context_destroy(context) bind(c); import
+      type(c_ptr), value :: context
+    end subroutine
     integer(c_int) function mp_context_get_info(context, info) bind(c); import
-      type(c_ptr), value :: context; type(mp_device_info_t), intent(inout) :: info; end function
+      type(c_ptr), value :: context; type(mp_device_info_t), intent(inout) :: info
+    end function
     integer(c_int) function mp_malloc(context, ptr, bytes) bind(c); import
-      integer(c_size_t), value :: bytes; type(c_ptr), intent(inout) :: ptr; type(c_ptr), value :: context; end function
-    subroutine mp_free(context, ptr) bind(c); import; type(c_ptr), value :: context, ptr; end subroutine
+      integer(c_size_t), value :: bytes; type(c_ptr), intent(inout) :: ptr; type(c_ptr), value :: context
+    end function
+    subroutine mp_free(context, ptr) bind(c); import
+      type(c_ptr), value :: context, ptr
+    end subroutine
     integer(c_int) function mp_memcpy(context, dst, src, bytes, stream) bind(c); import
-      integer(c_size_t), value :: bytes; type(c_ptr), value :: context, dst, src, stream; end function
+      integer(c_size_t), value :: bytes; type(c_ptr), value :: context, dst, src, stream
+    end function
     integer(c_int) function mp_memset(context, dst, byte, bytes, stream) bind(c); import
       integer(c_int), value :: byte; integer(c_size_t), value :: bytes; type(c_ptr), value :: context, dst, stream
     end function
     integer(c_int) function mp_stream_sync(context, stream) bind(c); import
-      type(c_ptr), value :: context, stream; end function
+      type(c_ptr), value :: context, stream
+    end function
     integer(c_int) function mp_cast(context, src, dtype_src, dst, dtype_dst, count, stream) bind(c); import
       integer(c_int), value :: dtype_src, dtype_dst; integer(c_int64_t), value :: count
-      type(c_ptr), value :: context, src, dst, stream; end function
+      type(c_ptr), value :: context, src, dst, stream
+    end function
     integer(c_int) function mp_tensor_list_create(list, context, desc) bind(c); import
       type(c_ptr), intent(inout) :: list; type(c_ptr), value :: context; type(mp_tensor_list_desc_t), optional :: desc
     end function
-    subroutine mp_tensor_list_destroy(list) bind(c); import; type(c_ptr), value :: list; end subroutine
+    subroutine mp_tensor_list_destroy(list) bind(c); import
+      type(c_ptr), value :: list
+    end subroutine
     integer(c_int) function mp_tensor_list_set_data(list, data, stream) bind(c); import
-      type(c_ptr), value :: list, data, stream; end function
+      type(c_ptr), value :: list, data, stream
+    end function
     integer(c_int) function mp_tensor_list_get_tensor(list, index, data, numel, dtype) bind(c); import
       integer(c_int), intent(inout) :: dtype; integer(c_int32_t), value :: index
       integer(c_int64_t), intent(inout) :: numel; type(c_ptr), intent(inout), optional :: data
-      type(c_ptr), value :: list; end function
+      type(c_ptr), value :: list
+    end function
     integer(c_int) function mp_check_nonfinite(list, found_inf, stream) bind(c); import
-      type(c_ptr), value :: list, found_inf, stream; end function
+      type(c_ptr), value :: list, found_inf, stream
+    end function
     integer(c_int) function mp_amax(list, amax, per_tensor, stream) bind(c); import
-      type(c_ptr), value :: list, amax, per_tensor, stream; end function
+      type(c_ptr), value :: list, amax, per_tensor, stream
+    end function
     integer(c_int) function mp_l2norm(list, norm, per_tensor, stream) bind(c); import
-      type(c_ptr), value :: list, norm, per_tensor, stream; end function
+      type(c_ptr), value :: list, norm, per_tensor, stream
+    end function
     integer(c_int) function mp_inspect(list, report, tensor_reports, stream) bind(c); import
-      type(c_ptr), value :: list, report, tensor_reports, stream; end function
+      type(c_ptr), value :: list, report, tensor_reports, stream
+    end function
     integer(c_int) function mp_tensor_stats(list, outputs, stream) bind(c); import
-      type(c_ptr), value :: list, stream; type(mp_stats_outputs_t), optional :: outputs; end function
+      type(c_ptr), value :: list, stream; type(mp_stats_outputs_t), optional :: outputs
+    end function
     integer(c_int) function mp_unscale(in, out, inv_scale, found_inf, stream) bind(c); import
-      type(c_ptr), value :: in, out, inv_scale, found_inf, stream; end function
-    integer(c_int) function mp_clip_factor(context, scaled_norm, inv_scale, max_norm, grad_scale, stream) bind(c); import
+      type(c_ptr), value :: in, out, inv_scale, found_inf, stream
+    end function
+    integer(c_int) function mp_clip_factor(context, scaled_norm, inv_scale, max_norm, grad_scale, &
+      stream) bind(c); import
       real(c_float), value :: max_norm; type(c_ptr), value :: context, scaled_norm, inv_scale, grad_scale, stream
     end function
     integer(c_int) function mp_epilogue_init(epilogue, struct_size) bind(c); import
-      integer(c_size_t), value :: struct_size; type(mp_epilogue_t), intent(inout) :: epilogue; end function
+      integer(c_size_t), value :: struct_size; type(mp_epilogue_t), intent(inout) :: epilogue
+    end function
     integer(c_int) function mp_plan_init(plan, struct_size, kernel) bind(c); import
       integer(c_size_t), value :: struct_size; type(c_ptr), value :: kernel; type(mp_plan_t), intent(inout) :: plan
     end function
     integer(c_int) function mp_gemm_desc_init(desc, struct_size, m, n, k, dtype_ab, dtype_cd) bind(c); import
       integer(c_int), value :: dtype_ab, dtype_cd; integer(c_int64_t), value :: m, n, k
-      integer(c_size_t), value :: struct_size; type(mp_gemm_desc_t), intent(inout) :: desc; end function
+      integer(c_size_t), value :: struct_size; type(mp_gemm_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_gemm_workspace_size(context, desc, epilogue, bytes) bind(c); import
       integer(c_size_t), intent(inout) :: bytes; type(c_ptr), value :: context
-      type(mp_epilogue_t), optional :: epilogue; type(mp_gemm_desc_t), intent(in), optional :: desc; end function
+      type(mp_epilogue_t), optional :: epilogue; type(mp_gemm_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_gemm_get_plan(context, desc, epilogue, max_workspace_bytes, plan) bind(c); import
       integer(c_size_t), value :: max_workspace_bytes; type(c_ptr), value :: context
       type(mp_epilogue_t), optional :: epilogue; type(mp_gemm_desc_t), intent(in), optional :: desc
-      type(mp_plan_t), intent(inout) :: plan; end function
-    integer(c_int) function mp_gemm(context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, stream) bind(c); import
+      type(mp_plan_t), intent(inout) :: plan
+    end function
+    integer(c_int) function mp_gemm(context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, &
+      stream) bind(c); import
       integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, A, B, C, D, workspace, stream
-      type(mp_epilogue_t), optional :: epilogue; type(mp_gemm_desc_t), intent(in), optional :: desc; end function
+      type(mp_epilogue_t), optional :: epilogue; type(mp_gemm_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_tuning_measure(context, max_kernels) bind(c); import
-      integer(c_int32_t), value :: max_kernels; type(c_ptr), value :: context; end function
+      integer(c_int32_t), value :: max_kernels; type(c_ptr), value :: context
+    end function
     integer(c_int) function mp_tuning_get_text(text, bytes) bind(c); import
-      type(c_ptr), value :: text, bytes; end function
+      type(c_ptr), value :: text, bytes
+    end function
     integer(c_int) function mp_gemm_batched_workspace_size(context, desc, epilogue, bytes) bind(c); import
       integer(c_size_t), intent(inout) :: bytes; type(c_ptr), value :: context
-      type(mp_epilogue_t), optional :: epilogue; type(mp_gemm_desc_t), intent(in), optional :: desc; end function
-    integer(c_int) function mp_gemm_batched_get_plan(context, desc, epilogue, max_workspace_bytes, plan) bind(c); import
+      type(mp_epilogue_t), optional :: epilogue; type(mp_gemm_desc_t), intent(in), optional :: desc
+    end function
+    integer(c_int) function mp_gemm_batched_get_plan(context, desc, epilogue, max_workspace_bytes, &
+      plan) bind(c); import
       integer(c_size_t), value :: max_workspace_bytes; type(c_ptr), value :: context
       type(mp_epilogue_t), optional :: epilogue; type(mp_gemm_desc_t), intent(in), optional :: desc
-      type(mp_plan_t), intent(inout) :: plan; end function
+      type(mp_plan_t), intent(inout) :: plan
+    end function
     integer(c_int) function mp_gemm_batched(context, desc, A, B, C, D, epilogue, workspace, workspace_bytes, &
       stream) bind(c); import
       integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, A, B, C, D, workspace, stream
-      type(mp_epilogue_t), optional :: epilogue; type(mp_gemm_desc_t), intent(in), optional :: desc; end function
+      type(mp_epilogue_t), optional :: epilogue; type(mp_gemm_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_gemm_group_item_init(item, struct_size, m, n, k) bind(c); import
       integer(c_int64_t), value :: m, n, k; integer(c_size_t), value :: struct_size
-      type(mp_gemm_group_item_t), intent(inout) :: item; end function
-    integer(c_int) function mp_gemm_grouped_workspace_size(context, desc, count, items, epilogue, bytes) bind(c); import
+      type(mp_gemm_group_item_t), intent(inout) :: item
+    end function
+    integer(c_int) function mp_gemm_grouped_workspace_size(context, desc, count, items, epilogue, &
+      bytes) bind(c); import
       integer(c_int32_t), value :: count; integer(c_size_t), intent(inout) :: bytes; type(c_ptr), value :: context
       type(mp_epilogue_t), optional :: epilogue; type(mp_gemm_desc_t), intent(in), optional :: desc
-      type(mp_gemm_group_item_t) :: items(*); end function
+      type(mp_gemm_group_item_t) :: items(*)
+    end function
     integer(c_int) function mp_gemm_grouped(context, desc, count, items, epilogue, workspace, workspace_bytes, &
       stream) bind(c); import
       integer(c_int32_t), value :: count; integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: context, workspace, stream; type(mp_epilogue_t), optional :: epilogue
-      type(mp_gemm_desc_t), intent(in), optional :: desc; type(mp_gemm_group_item_t) :: items(*); end function
+      type(mp_gemm_desc_t), intent(in), optional :: desc; type(mp_gemm_group_item_t) :: items(*)
+    end function
     integer(c_int) function mp_gemm_ragged_workspace_size(context, desc, ragged, epilogue, bytes) bind(c); import
       integer(c_int), value :: ragged; integer(c_size_t), intent(inout) :: bytes; type(c_ptr), value :: context
-      type(mp_epilogue_t), optional :: epilogue; type(mp_gemm_desc_t), intent(in), optional :: desc; end function
+      type(mp_epilogue_t), optional :: epilogue; type(mp_gemm_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_gemm_ragged(context, desc, ragged, ends, A, B, C, D, epilogue, workspace, &
       workspace_bytes, stream) bind(c); import
       integer(c_int), value :: ragged; integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: context, ends, A, B, C, D, workspace, stream; type(mp_epilogue_t), optional :: epilogue
-      type(mp_gemm_desc_t), intent(in), optional :: desc; end function
+      type(mp_gemm_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_conv2d_desc_init(desc, struct_size, n, h, w, c, k, r, s, dtype) bind(c); import
       integer(c_int), value :: dtype; integer(c_int32_t), value :: n, h, w, c, k, r, s
-      integer(c_size_t), value :: struct_size; type(mp_conv2d_desc_t), intent(inout) :: desc; end function
+      integer(c_size_t), value :: struct_size; type(mp_conv2d_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_conv2d_get_output_size(desc, p, q) bind(c); import
-      integer(c_int32_t), intent(inout) :: p, q; type(mp_conv2d_desc_t), intent(in), optional :: desc; end function
+      integer(c_int32_t), intent(inout) :: p, q; type(mp_conv2d_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_conv2d_workspace_size(context, desc, op, epilogue, bytes) bind(c); import
       integer(c_int), value :: op; integer(c_size_t), intent(inout) :: bytes; type(c_ptr), value :: context
-      type(mp_conv2d_desc_t), intent(in), optional :: desc; type(mp_epilogue_t), optional :: epilogue; end function
+      type(mp_conv2d_desc_t), intent(in), optional :: desc; type(mp_epilogue_t), optional :: epilogue
+    end function
     integer(c_int) function mp_conv2d_get_plan(context, desc, op, epilogue, max_workspace_bytes, plan) bind(c); import
       integer(c_int), value :: op; integer(c_size_t), value :: max_workspace_bytes; type(c_ptr), value :: context
       type(mp_conv2d_desc_t), intent(in), optional :: desc; type(mp_epilogue_t), optional :: epilogue
-      type(mp_plan_t), intent(inout) :: plan; end function
+      type(mp_plan_t), intent(inout) :: plan
+    end function
     integer(c_int) function mp_conv2d_fprop(context, desc, x, filter, y, epilogue, workspace, workspace_bytes, &
       stream) bind(c); import
       integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, x, filter, y, workspace, stream
-      type(mp_conv2d_desc_t), intent(in), optional :: desc; type(mp_epilogue_t), optional :: epilogue; end function
+      type(mp_conv2d_desc_t), intent(in), optional :: desc; type(mp_epilogue_t), optional :: epilogue
+    end function
     integer(c_int) function mp_conv2d_dgrad(context, desc, dy, filter, dx, epilogue, workspace, workspace_bytes, &
       stream) bind(c); import
       integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, dy, filter, dx, workspace, stream
-      type(mp_conv2d_desc_t), intent(in), optional :: desc; type(mp_epilogue_t), optional :: epilogue; end function
+      type(mp_conv2d_desc_t), intent(in), optional :: desc; type(mp_epilogue_t), optional :: epilogue
+    end function
     integer(c_int) function mp_conv2d_wgrad(context, desc, x, dy, dfilter, epilogue, workspace, workspace_bytes, &
       stream) bind(c); import
       integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, x, dy, dfilter, workspace, stream
-      type(mp_conv2d_desc_t), intent(in), optional :: desc; type(mp_epilogue_t), optional :: epilogue; end function
+      type(mp_conv2d_desc_t), intent(in), optional :: desc; type(mp_epilogue_t), optional :: epilogue
+    end function
     integer(c_int) function mp_rnn_desc_init(desc, struct_size, cell, batch, timesteps, input_size, hidden_size, &
       dtype) bind(c); import
       integer(c_int), value :: cell, dtype; integer(c_int32_t), value :: batch, timesteps, input_size, hidden_size
-      integer(c_size_t), value :: struct_size; type(mp_rnn_desc_t), intent(inout) :: desc; end function
+      integer(c_size_t), value :: struct_size; type(mp_rnn_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_rnn_get_sizes(context, desc, sizes) bind(c); import
       type(c_ptr), value :: context; type(mp_rnn_desc_t), intent(in), optional :: desc
-      type(mp_rnn_sizes_t), intent(inout) :: sizes; end function
+      type(mp_rnn_sizes_t), intent(inout) :: sizes
+    end function
     integer(c_int) function mp_rnn_get_plan(context, desc, plan) bind(c); import
       type(c_ptr), value :: context; type(mp_plan_t), intent(inout) :: plan
-      type(mp_rnn_desc_t), intent(in), optional :: desc; end function
+      type(mp_rnn_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_rnn_forward_training(context, desc, tensors, workspace, workspace_bytes, &
       stream) bind(c); import
       integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, workspace, stream
-      type(mp_rnn_desc_t), intent(in), optional :: desc; type(mp_rnn_tensors_t), optional :: tensors; end function
+      type(mp_rnn_desc_t), intent(in), optional :: desc; type(mp_rnn_tensors_t), optional :: tensors
+    end function
     integer(c_int) function mp_rnn_forward_inference(context, desc, tensors, workspace, workspace_bytes, &
       stream) bind(c); import
       integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, workspace, stream
-      type(mp_rnn_desc_t), intent(in), optional :: desc; type(mp_rnn_tensors_t), optional :: tensors; end function
-    integer(c_int) function mp_rnn_backward_data(context, desc, tensors, workspace, workspace_bytes, stream) bind(c); import
+      type(mp_rnn_desc_t), intent(in), optional :: desc; type(mp_rnn_tensors_t), optional :: tensors
+    end function
+    integer(c_int) function mp_rnn_backward_data(context, desc, tensors, workspace, workspace_bytes, &
+      stream) bind(c); import
       integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, workspace, stream
-      type(mp_rnn_desc_t), intent(in), optional :: desc; type(mp_rnn_tensors_t), optional :: tensors; end function
+      type(mp_rnn_desc_t), intent(in), optional :: desc; type(mp_rnn_tensors_t), optional :: tensors
+    end function
     integer(c_int) function mp_rnn_backward_weights(context, desc, tensors, workspace, workspace_bytes, &
       stream) bind(c); import
       integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, workspace, stream
-      type(mp_rnn_desc_t), intent(in), optional :: desc; type(mp_rnn_tensors_t), optional :: tensors; end function
-    integer(c_int) function mp_nchw_to_nhwc(context, n, c, h, w, src, dtype_src, dst, dtype_dst, stream) bind(c); import
+      type(mp_rnn_desc_t), intent(in), optional :: desc; type(mp_rnn_tensors_t), optional :: tensors
+    end function
+    integer(c_int) function mp_nchw_to_nhwc(context, n, c, h, w, src, dtype_src, dst, dtype_dst, &
+      stream) bind(c); import
       integer(c_int), value :: dtype_src, dtype_dst; integer(c_int64_t), value :: n, c, h, w
-      type(c_ptr), value :: context, src, dst, stream; end function
-    integer(c_int) function mp_nhwc_to_nchw(context, n, c, h, w, src, dtype_src, dst, dtype_dst, stream) bind(c); import
+      type(c_ptr), value :: context, src, dst, stream
+    end function
+    integer(c_int) function mp_nhwc_to_nchw(context, n, c, h, w, src, dtype_src, dst, dtype_dst, &
+      stream) bind(c); import
       integer(c_int), value :: dtype_src, dtype_dst; integer(c_int64_t), value :: n, c, h, w
-      type(c_ptr), value :: context, src, dst, stream; end function
+      type(c_ptr), value :: context, src, dst, stream
+    end function
     integer(c_int) function mp_pool2d_desc_init(desc, struct_size, mode, n, h, w, c, window_h, window_w, &
       dtype) bind(c); import
       integer(c_int), value :: mode, dtype; integer(c_int32_t), value :: n, h, w, c, window_h, window_w
-      integer(c_size_t), value :: struct_size; type(mp_pool2d_desc_t), intent(inout) :: desc; end function
+      integer(c_size_t), value :: struct_size; type(mp_pool2d_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_pool2d_get_output_size(desc, p, q) bind(c); import
-      integer(c_int32_t), intent(inout) :: p, q; type(mp_pool2d_desc_t), intent(in), optional :: desc; end function
+      integer(c_int32_t), intent(inout) :: p, q; type(mp_pool2d_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_pool2d_forward(context, desc, x, y, index, stream) bind(c); import
       type(c_ptr), value :: context, x, y, index, stream; type(mp_pool2d_desc_t), intent(in), optional :: desc
     end function
     integer(c_int) function mp_pool2d_backward(context, desc, x, index, dy, dx, stats, stream) bind(c); import
       type(c_ptr), value :: context, x, index, dy, dx, stream; type(mp_grad_stats_t), optional :: stats
-      type(mp_pool2d_desc_t), intent(in), optional :: desc; end function
+      type(mp_pool2d_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_batchnorm_desc_init(desc, struct_size, rows, channels, dtype) bind(c); import
       integer(c_int), value :: dtype; integer(c_int32_t), value :: channels; integer(c_int64_t), value :: rows
-      integer(c_size_t), value :: struct_size; type(mp_batchnorm_desc_t), intent(inout) :: desc; end function
+      integer(c_size_t), value :: struct_size; type(mp_batchnorm_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_batchnorm_workspace_size(context, desc, bytes) bind(c); import
       integer(c_size_t), intent(inout) :: bytes; type(c_ptr), value :: context
-      type(mp_batchnorm_desc_t), intent(in), optional :: desc; end function
+      type(mp_batchnorm_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_batchnorm_forward_training(context, desc, tensors, workspace, workspace_bytes, &
       stream) bind(c); import
       integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, workspace, stream
@@ -593,280 +718,384 @@ module mpcore_c
     end function
     integer(c_int) function mp_batchnorm_forward_inference(context, desc, tensors, stream) bind(c); import
       type(c_ptr), value :: context, stream; type(mp_batchnorm_desc_t), intent(in), optional :: desc
-      type(mp_batchnorm_tensors_t), optional :: tensors; end function
-    integer(c_int) function mp_batchnorm_backward(context, desc, tensors, workspace, workspace_bytes, stream) bind(c); import
+      type(mp_batchnorm_tensors_t), optional :: tensors
+    end function
+    integer(c_int) function mp_batchnorm_backward(context, desc, tensors, workspace, workspace_bytes, &
+      stream) bind(c); import
       integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, workspace, stream
       type(mp_batchnorm_desc_t), intent(in), optional :: desc; type(mp_batchnorm_tensors_t), optional :: tensors
     end function
     integer(c_int) function mp_pointwise_desc_init(desc, struct_size, op, rows, columns, dtype) bind(c); import
       integer(c_int), value :: op, dtype; integer(c_int64_t), value :: rows, columns
-      integer(c_size_t), value :: struct_size; type(mp_pointwise_desc_t), intent(inout) :: desc; end function
+      integer(c_size_t), value :: struct_size; type(mp_pointwise_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_pointwise(context, desc, a, b, y, stats, stream) bind(c); import
       type(c_ptr), value :: context, a, b, y, stream; type(mp_grad_stats_t), optional :: stats
-      type(mp_pointwise_desc_t), intent(in), optional :: desc; end function
+      type(mp_pointwise_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_column_sum_desc_init(desc, struct_size, rows, columns, dtype) bind(c); import
       integer(c_int), value :: dtype; integer(c_int64_t), value :: rows, columns
-      integer(c_size_t), value :: struct_size; type(mp_column_sum_desc_t), intent(inout) :: desc; end function
+      integer(c_size_t), value :: struct_size; type(mp_column_sum_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_column_sum_workspace_size(context, desc, bytes) bind(c); import
       integer(c_size_t), intent(inout) :: bytes; type(c_ptr), value :: context
-      type(mp_column_sum_desc_t), intent(in), optional :: desc; end function
-    integer(c_int) function mp_column_sum(context, desc, x, sum, epilogue, workspace, workspace_bytes, stream) bind(c); import
+      type(mp_column_sum_desc_t), intent(in), optional :: desc
+    end function
+    integer(c_int) function mp_column_sum(context, desc, x, sum, epilogue, workspace, workspace_bytes, &
+      stream) bind(c); import
       integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, x, sum, workspace, stream
-      type(mp_column_sum_desc_t), intent(in), optional :: desc; type(mp_epilogue_t), optional :: epilogue; end function
+      type(mp_column_sum_desc_t), intent(in), optional :: desc; type(mp_epilogue_t), optional :: epilogue
+    end function
     integer(c_int) function mp_sum_rows_desc_init(desc, struct_size, rows, period, columns, dtype) bind(c); import
       integer(c_int), value :: dtype; integer(c_int64_t), value :: rows, period, columns
-      integer(c_size_t), value :: struct_size; type(mp_sum_rows_desc_t), intent(inout) :: desc; end function
+      integer(c_size_t), value :: struct_size; type(mp_sum_rows_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_sum_rows(context, desc, x, sum, stats, stream) bind(c); import
       type(c_ptr), value :: context, x, sum, stream; type(mp_grad_stats_t), optional :: stats
-      type(mp_sum_rows_desc_t), intent(in), optional :: desc; end function
+      type(mp_sum_rows_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_glu_desc_init(desc, struct_size, activation, rows, columns, dtype) bind(c); import
       integer(c_int), value :: activation, dtype; integer(c_int64_t), value :: rows, columns
-      integer(c_size_t), value :: struct_size; type(mp_glu_desc_t), intent(inout) :: desc; end function
+      integer(c_size_t), value :: struct_size; type(mp_glu_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_glu_forward(context, desc, x, y, stream) bind(c); import
-      type(c_ptr), value :: context, x, y, stream; type(mp_glu_desc_t), intent(in), optional :: desc; end function
+      type(c_ptr), value :: context, x, y, stream; type(mp_glu_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_glu_backward(context, desc, x, dy, dx, stats, stream) bind(c); import
       type(c_ptr), value :: context, x, dy, dx, stream; type(mp_glu_desc_t), intent(in), optional :: desc
-      type(mp_grad_stats_t), optional :: stats; end function
+      type(mp_grad_stats_t), optional :: stats
+    end function
     integer(c_int) function mp_strided_copy_desc_init(desc, struct_size, dtype) bind(c); import
       integer(c_int), value :: dtype; integer(c_size_t), value :: struct_size
-      type(mp_strided_copy_desc_t), intent(inout) :: desc; end function
+      type(mp_strided_copy_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_strided_copy(context, desc, x, y, stats, stream) bind(c); import
       type(c_ptr), value :: context, x, y, stream; type(mp_grad_stats_t), optional :: stats
-      type(mp_strided_copy_desc_t), intent(in), optional :: desc; end function
+      type(mp_strided_copy_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_norm_desc_init(desc, struct_size, kind, rows, columns, dtype) bind(c); import
       integer(c_int), value :: kind, dtype; integer(c_int64_t), value :: rows, columns
-      integer(c_size_t), value :: struct_size; type(mp_norm_desc_t), intent(inout) :: desc; end function
+      integer(c_size_t), value :: struct_size; type(mp_norm_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_norm_forward(context, desc, tensors, stream) bind(c); import
       type(c_ptr), value :: context, stream; type(mp_norm_desc_t), intent(in), optional :: desc
-      type(mp_norm_tensors_t), optional :: tensors; end function
+      type(mp_norm_tensors_t), optional :: tensors
+    end function
     integer(c_int) function mp_norm_backward_workspace_size(context, desc, bytes) bind(c); import
       integer(c_size_t), intent(inout) :: bytes; type(c_ptr), value :: context
-      type(mp_norm_desc_t), intent(in), optional :: desc; end function
-    integer(c_int) function mp_norm_backward(context, desc, tensors, workspace, workspace_bytes, stream) bind(c); import
+      type(mp_norm_desc_t), intent(in), optional :: desc
+    end function
+    integer(c_int) function mp_norm_backward(context, desc, tensors, workspace, workspace_bytes, &
+      stream) bind(c); import
       integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, workspace, stream
-      type(mp_norm_desc_t), intent(in), optional :: desc; type(mp_norm_tensors_t), optional :: tensors; end function
+      type(mp_norm_desc_t), intent(in), optional :: desc; type(mp_norm_tensors_t), optional :: tensors
+    end function
     integer(c_int) function mp_xent_desc_init(desc, struct_size, rows, classes, dtype) bind(c); import
       integer(c_int), value :: dtype; integer(c_int64_t), value :: rows, classes
-      integer(c_size_t), value :: struct_size; type(mp_xent_desc_t), intent(inout) :: desc; end function
+      integer(c_size_t), value :: struct_size; type(mp_xent_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_softmax_xent(context, desc, tensors, stream) bind(c); import
       type(c_ptr), value :: context, stream; type(mp_xent_desc_t), intent(in), optional :: desc
-      type(mp_xent_tensors_t), optional :: tensors; end function
-    integer(c_int) function mp_xent_count(context, rows, dtype_labels, labels, ignore_label, count, stream) bind(c); import
+      type(mp_xent_tensors_t), optional :: tensors
+    end function
+    integer(c_int) function mp_xent_count(context, rows, dtype_labels, labels, ignore_label, count, &
+      stream) bind(c); import
       integer(c_int), value :: dtype_labels; integer(c_int64_t), value :: rows, ignore_label
-      type(c_ptr), value :: context, labels, count, stream; end function
+      type(c_ptr), value :: context, labels, count, stream
+    end function
     integer(c_int) function mp_linear_xent_desc_init(desc, struct_size, rows, width, classes, dtype) bind(c); import
       integer(c_int), value :: dtype; integer(c_int64_t), value :: rows, width, classes
-      integer(c_size_t), value :: struct_size; type(mp_linear_xent_desc_t), intent(inout) :: desc; end function
+      integer(c_size_t), value :: struct_size; type(mp_linear_xent_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_linear_xent_workspace_size(context, desc, bytes) bind(c); import
       integer(c_size_t), intent(inout) :: bytes; type(c_ptr), value :: context
-      type(mp_linear_xent_desc_t), intent(in), optional :: desc; end function
+      type(mp_linear_xent_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_linear_xent(context, desc, tensors, workspace, workspace_bytes, stream) bind(c); import
       integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, workspace, stream
       type(mp_linear_xent_desc_t), intent(in), optional :: desc; type(mp_xent_tensors_t), optional :: tensors
     end function
     integer(c_int) function mp_loss_desc_init(desc, struct_size, kind, count, dtype) bind(c); import
       integer(c_int), value :: kind, dtype; integer(c_int64_t), value :: count
-      integer(c_size_t), value :: struct_size; type(mp_loss_desc_t), intent(inout) :: desc; end function
+      integer(c_size_t), value :: struct_size; type(mp_loss_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_loss_workspace_size(context, desc, bytes) bind(c); import
       integer(c_size_t), intent(inout) :: bytes; type(c_ptr), value :: context
-      type(mp_loss_desc_t), intent(in), optional :: desc; end function
+      type(mp_loss_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_loss(context, desc, tensors, workspace, workspace_bytes, stream) bind(c); import
       integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, workspace, stream
-      type(mp_loss_desc_t), intent(in), optional :: desc; type(mp_loss_tensors_t), optional :: tensors; end function
+      type(mp_loss_desc_t), intent(in), optional :: desc; type(mp_loss_tensors_t), optional :: tensors
+    end function
     integer(c_int) function mp_embedding_desc_init(desc, struct_size, num_indices, num_embeddings, embedding_dim, &
       dtype) bind(c); import
       integer(c_int), value :: dtype; integer(c_int32_t), value :: num_embeddings
       integer(c_int64_t), value :: num_indices, embedding_dim; integer(c_size_t), value :: struct_size
-      type(mp_embedding_desc_t), intent(inout) :: desc; end function
+      type(mp_embedding_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_embedding_forward(context, desc, table, indices, out, stream) bind(c); import
       type(c_ptr), value :: context, table, indices, out, stream
-      type(mp_embedding_desc_t), intent(in), optional :: desc; end function
+      type(mp_embedding_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_embedding_workspace_size(context, desc, bytes) bind(c); import
       integer(c_size_t), intent(inout) :: bytes; type(c_ptr), value :: context
-      type(mp_embedding_desc_t), intent(in), optional :: desc; end function
+      type(mp_embedding_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_embedding_backward(context, desc, indices, dout, dtable, stats, workspace, &
       workspace_bytes, stream) bind(c); import
       integer(c_size_t), value :: workspace_bytes
       type(c_ptr), value :: context, indices, dout, dtable, workspace, stream
-      type(mp_embedding_desc_t), intent(in), optional :: desc; type(mp_grad_stats_t), optional :: stats; end function
+      type(mp_embedding_desc_t), intent(in), optional :: desc; type(mp_grad_stats_t), optional :: stats
+    end function
     integer(c_int) function mp_dropout_desc_init(desc, struct_size, count, p, dtype) bind(c); import
       integer(c_int), value :: dtype; integer(c_int64_t), value :: count; integer(c_size_t), value :: struct_size
-      real(c_float), value :: p; type(mp_dropout_desc_t), intent(inout) :: desc; end function
+      real(c_float), value :: p; type(mp_dropout_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_dropout(context, desc, offset, x, y, stats, stream) bind(c); import
       type(c_ptr), value :: context, offset, x, y, stream; type(mp_dropout_desc_t), intent(in), optional :: desc
-      type(mp_grad_stats_t), optional :: stats; end function
+      type(mp_grad_stats_t), optional :: stats
+    end function
     integer(c_int) function mp_rope_desc_init(desc, struct_size, rows, heads, head_dim, dtype) bind(c); import
       integer(c_int), value :: dtype; integer(c_int32_t), value :: heads, head_dim; integer(c_int64_t), value :: rows
-      integer(c_size_t), value :: struct_size; type(mp_rope_desc_t), intent(inout) :: desc; end function
+      integer(c_size_t), value :: struct_size; type(mp_rope_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_rope(context, desc, positions, inv_freq, x, y, stats, stream) bind(c); import
       type(c_ptr), value :: context, positions, inv_freq, x, y, stream; type(mp_grad_stats_t), optional :: stats
-      type(mp_rope_desc_t), intent(in), optional :: desc; end function
+      type(mp_rope_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_softmax_desc_init(desc, struct_size, rows, columns, dtype) bind(c); import
       integer(c_int), value :: dtype; integer(c_int64_t), value :: rows, columns
-      integer(c_size_t), value :: struct_size; type(mp_softmax_desc_t), intent(inout) :: desc; end function
+      integer(c_size_t), value :: struct_size; type(mp_softmax_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_softmax_forward(context, desc, x, mask, y, stream) bind(c); import
       type(c_ptr), value :: context, x, mask, y, stream; type(mp_softmax_desc_t), intent(in), optional :: desc
     end function
     integer(c_int) function mp_softmax_backward(context, desc, y, dy, mask, dx, stats, stream) bind(c); import
       type(c_ptr), value :: context, y, dy, mask, dx, stream; type(mp_grad_stats_t), optional :: stats
-      type(mp_softmax_desc_t), intent(in), optional :: desc; end function
+      type(mp_softmax_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_attention_desc_init(desc, struct_size, batch, heads, q_len, kv_len, head_dim, &
       dtype) bind(c); import
       integer(c_int), value :: dtype; integer(c_int32_t), value :: batch, heads, head_dim
       integer(c_int64_t), value :: q_len, kv_len; integer(c_size_t), value :: struct_size
-      type(mp_attention_desc_t), intent(inout) :: desc; end function
+      type(mp_attention_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_attention_forward(context, desc, tensors, stream) bind(c); import
       type(c_ptr), value :: context, stream; type(mp_attention_desc_t), intent(in), optional :: desc
-      type(mp_attention_tensors_t), optional :: tensors; end function
+      type(mp_attention_tensors_t), optional :: tensors
+    end function
     integer(c_int) function mp_attention_backward_workspace_size(context, desc, bytes) bind(c); import
       integer(c_size_t), intent(inout) :: bytes; type(c_ptr), value :: context
-      type(mp_attention_desc_t), intent(in), optional :: desc; end function
-    integer(c_int) function mp_attention_backward(context, desc, tensors, workspace, workspace_bytes, stream) bind(c); import
+      type(mp_attention_desc_t), intent(in), optional :: desc
+    end function
+    integer(c_int) function mp_attention_backward(context, desc, tensors, workspace, workspace_bytes, &
+      stream) bind(c); import
       integer(c_size_t), value :: workspace_bytes; type(c_ptr), value :: context, workspace, stream
       type(mp_attention_desc_t), intent(in), optional :: desc; type(mp_attention_tensors_t), optional :: tensors
     end function
     integer(c_int) function mp_scaler_config_init(config, struct_size, policy) bind(c); import
       integer(c_int), value :: policy; integer(c_size_t), value :: struct_size
-      type(mp_scaler_config_t), intent(inout) :: config; end function
+      type(mp_scaler_config_t), intent(inout) :: config
+    end function
     integer(c_int) function mp_scaler_state_init(state, struct_size, config) bind(c); import
       integer(c_size_t), value :: struct_size; type(mp_scaler_config_t), intent(in), optional :: config
-      type(mp_scaler_state_t), intent(inout) :: state; end function
+      type(mp_scaler_state_t), intent(inout) :: state
+    end function
     integer(c_int) function mp_scaler_create(scaler, context, config) bind(c); import
       type(c_ptr), intent(inout) :: scaler; type(c_ptr), value :: context
-      type(mp_scaler_config_t), intent(in), optional :: config; end function
-    subroutine mp_scaler_destroy(scaler) bind(c); import; type(c_ptr), value :: scaler; end subroutine
-    type(c_ptr) function mp_scaler_get_scale_address(scaler) bind(c); import; type(c_ptr), value :: scaler; end function
+      type(mp_scaler_config_t), intent(in), optional :: config
+    end function
+    subroutine mp_scaler_destroy(scaler) bind(c); import
+      type(c_ptr), value :: scaler
+    end subroutine
+    type(c_ptr) function mp_scaler_get_scale_address(scaler) bind(c); import
+      type(c_ptr), value :: scaler
+    end function
     type(c_ptr) function mp_scaler_get_inv_scale_address(scaler) bind(c); import
-      type(c_ptr), value :: scaler; end function
+      type(c_ptr), value :: scaler
+    end function
     type(c_ptr) function mp_scaler_get_found_inf_address(scaler) bind(c); import
-      type(c_ptr), value :: scaler; end function
+      type(c_ptr), value :: scaler
+    end function
     integer(c_int) function mp_scale_loss(scaler, loss, out, dtype, count, stream) bind(c); import
       integer(c_int), value :: dtype; integer(c_int64_t), value :: count
-      type(c_ptr), value :: scaler, loss, out, stream; end function
+      type(c_ptr), value :: scaler, loss, out, stream
+    end function
     integer(c_int) function mp_scaler_update(scaler, amax, stream) bind(c); import
-      type(c_ptr), value :: scaler, amax, stream; end function
+      type(c_ptr), value :: scaler, amax, stream
+    end function
     integer(c_int) function mp_scaler_get_state_sync(scaler, state, stream) bind(c); import
-      type(c_ptr), value :: scaler, stream; type(mp_scaler_state_t), intent(inout) :: state; end function
+      type(c_ptr), value :: scaler, stream; type(mp_scaler_state_t), intent(inout) :: state
+    end function
     integer(c_int) function mp_scaler_set_state_sync(scaler, state, stream) bind(c); import
-      type(c_ptr), value :: scaler, stream; type(mp_scaler_state_t), intent(in), optional :: state; end function
-    integer(c_int) function mp_scaler_get_history_sync(scaler, capacity, scales, skipped, count, stream) bind(c); import
-      integer(c_int64_t), value :: capacity; type(c_ptr), value :: scaler, scales, skipped, count, stream; end function
+      type(c_ptr), value :: scaler, stream; type(mp_scaler_state_t), intent(in), optional :: state
+    end function
+    integer(c_int) function mp_scaler_get_history_sync(scaler, capacity, scales, skipped, count, &
+      stream) bind(c); import
+      integer(c_int64_t), value :: capacity; type(c_ptr), value :: scaler, scales, skipped, count, stream
+    end function
     integer(c_int) function mp_param_group_init(group, struct_size, kind, lr) bind(c); import
       integer(c_int), value :: kind; integer(c_size_t), value :: struct_size; real(c_float), value :: lr
-      type(mp_param_group_t), intent(inout) :: group; end function
+      type(mp_param_group_t), intent(inout) :: group
+    end function
     integer(c_int) function mp_optimizer_desc_init(desc, struct_size, kind) bind(c); import
       integer(c_int), value :: kind; integer(c_size_t), value :: struct_size
-      type(mp_optimizer_desc_t), intent(inout) :: desc; end function
+      type(mp_optimizer_desc_t), intent(inout) :: desc
+    end function
     integer(c_int) function mp_optimizer_desc_from_name(name, desc, desc_size, group, group_size, lr) bind(c); import
       integer(c_size_t), value :: desc_size, group_size; real(c_float), value :: lr; type(c_ptr), value :: name
-      type(mp_optimizer_desc_t), intent(inout) :: desc; type(mp_param_group_t), intent(inout) :: group; end function
+      type(mp_optimizer_desc_t), intent(inout) :: desc; type(mp_param_group_t), intent(inout) :: group
+    end function
     integer(c_int) function mp_optimizer_create(optimizer, context, desc) bind(c); import
       type(c_ptr), intent(inout) :: optimizer; type(c_ptr), value :: context
-      type(mp_optimizer_desc_t), intent(in), optional :: desc; end function
-    subroutine mp_optimizer_destroy(optimizer) bind(c); import; type(c_ptr), value :: optimizer; end subroutine
+      type(mp_optimizer_desc_t), intent(in), optional :: desc
+    end function
+    subroutine mp_optimizer_destroy(optimizer) bind(c); import
+      type(c_ptr), value :: optimizer
+    end subroutine
     integer(c_int) function mp_optimizer_get_moments(optimizer, m, v) bind(c); import
-      type(c_ptr), intent(inout), optional :: m, v; type(c_ptr), value :: optimizer; end function
+      type(c_ptr), intent(inout), optional :: m, v; type(c_ptr), value :: optimizer
+    end function
     integer(c_int) function mp_optimizer_set_group(optimizer, index, group, stream) bind(c); import
       integer(c_int32_t), value :: index; type(c_ptr), value :: optimizer, stream
-      type(mp_param_group_t), intent(in), optional :: group; end function
+      type(mp_param_group_t), intent(in), optional :: group
+    end function
     integer(c_int) function mp_optimizer_step(optimizer, grad_scale, found_inf, stream) bind(c); import
-      type(c_ptr), value :: optimizer, grad_scale, found_inf, stream; end function
+      type(c_ptr), value :: optimizer, grad_scale, found_inf, stream
+    end function
     integer(c_int) function mp_model_options_init(options, struct_size) bind(c); import
-      integer(c_size_t), value :: struct_size; type(mp_model_options_t), intent(inout) :: options; end function
+      integer(c_size_t), value :: struct_size; type(mp_model_options_t), intent(inout) :: options
+    end function
     integer(c_int) function mp_masters_to_model(master, model, found_inf, options, stream) bind(c); import
       type(c_ptr), value :: master, model, found_inf, stream; type(mp_model_options_t), optional :: options
     end function
     type(c_ptr) function mp_optimizer_get_lr_address(optimizer) bind(c); import
-      type(c_ptr), value :: optimizer; end function
+      type(c_ptr), value :: optimizer
+    end function
     integer(c_int) function mp_optimizer_regularization(optimizer, loss, stream) bind(c); import
-      type(c_ptr), value :: optimizer, loss, stream; end function
+      type(c_ptr), value :: optimizer, loss, stream
+    end function
     type(c_ptr) function mp_optimizer_get_scaler(optimizer) bind(c); import
-      type(c_ptr), value :: optimizer; end function
+      type(c_ptr), value :: optimizer
+    end function
     type(c_ptr) function mp_optimizer_get_step_address(optimizer) bind(c); import
-      type(c_ptr), value :: optimizer; end function
+      type(c_ptr), value :: optimizer
+    end function
     integer(c_int) function mp_optimizer_write_model(optimizer, stream) bind(c); import
-      type(c_ptr), value :: optimizer, stream; end function
+      type(c_ptr), value :: optimizer, stream
+    end function
     integer(c_int) function mp_optimizer_checkpoint_size(optimizer, scaler, bytes) bind(c); import
-      integer(c_size_t), intent(inout) :: bytes; type(c_ptr), value :: optimizer, scaler; end function
+      integer(c_size_t), intent(inout) :: bytes; type(c_ptr), value :: optimizer, scaler
+    end function
     integer(c_int) function mp_optimizer_save_sync(optimizer, scaler, checkpoint, bytes, stream) bind(c); import
-      integer(c_size_t), value :: bytes; type(c_ptr), value :: optimizer, scaler, checkpoint, stream; end function
+      integer(c_size_t), value :: bytes; type(c_ptr), value :: optimizer, scaler, checkpoint, stream
+    end function
     integer(c_int) function mp_optimizer_restore_sync(optimizer, scaler, checkpoint, bytes, stream) bind(c); import
-      integer(c_size_t), value :: bytes; type(c_ptr), value :: optimizer, scaler, checkpoint, stream; end function
+      integer(c_size_t), value :: bytes; type(c_ptr), value :: optimizer, scaler, checkpoint, stream
+    end function
     integer(c_int) function mp_optimizer_get_step_sync(optimizer, t, tensor_steps, stream) bind(c); import
-      integer(c_int64_t), intent(inout) :: t; type(c_ptr), value :: optimizer, tensor_steps, stream; end function
+      integer(c_int64_t), intent(inout) :: t; type(c_ptr), value :: optimizer, tensor_steps, stream
+    end function
     integer(c_int) function mp_optimizer_set_step_sync(optimizer, t, tensor_steps, stream) bind(c); import
-      integer(c_int64_t), value :: t; type(c_ptr), value :: optimizer, tensor_steps, stream; end function
+      integer(c_int64_t), value :: t; type(c_ptr), value :: optimizer, tensor_steps, stream
+    end function
     integer(c_int) function mp_comm_init(comm, struct_size) bind(c); import
-      integer(c_size_t), value :: struct_size; type(mp_comm_t), intent(inout) :: comm; end function
+      integer(c_size_t), value :: struct_size; type(mp_comm_t), intent(inout) :: comm
+    end function
     integer(c_int) function mp_comm_init_nccl(comm, nccl_comm) bind(c); import
-      type(c_ptr), value :: nccl_comm; type(mp_comm_t), intent(inout) :: comm; end function
+      type(c_ptr), value :: nccl_comm; type(mp_comm_t), intent(inout) :: comm
+    end function
     integer(c_int) function mp_grads_all_reduce(grads, comm, pre, post, stream) bind(c); import
       real(c_float), value :: pre, post; type(c_ptr), value :: grads, stream; type(mp_comm_t), optional :: comm
     end function
     integer(c_int) function mp_step_options_init(options, struct_size) bind(c); import
-      integer(c_size_t), value :: struct_size; type(mp_step_options_t), intent(inout) :: options; end function
+      integer(c_size_t), value :: struct_size; type(mp_step_options_t), intent(inout) :: options
+    end function
     integer(c_int) function mp_scale_step(optimizer, scaler, options, stream) bind(c); import
-      type(c_ptr), value :: optimizer, scaler, stream; type(mp_step_options_t), optional :: options; end function
+      type(c_ptr), value :: optimizer, scaler, stream; type(mp_step_options_t), optional :: options
+    end function
     integer(c_int) function mp_grads_accumulate(scaler, grads, sums, weight, flags, stream) bind(c); import
       integer(c_int32_t), value :: flags; real(c_float), value :: weight
-      type(c_ptr), value :: scaler, grads, sums, stream; end function
+      type(c_ptr), value :: scaler, grads, sums, stream
+    end function
     integer(c_int) function mp_grads_to_fp32(scaler, grads, out, stream) bind(c); import
-      type(c_ptr), value :: scaler, grads, out, stream; end function
+      type(c_ptr), value :: scaler, grads, out, stream
+    end function
     integer(c_int) function mp_scaler_query_step(scaler, step, outcome) bind(c); import
       integer(c_int), intent(inout) :: outcome; integer(c_int64_t), value :: step; type(c_ptr), value :: scaler
     end function
     integer(c_int) function mp_autocast_config_init(config, struct_size, dtype_low) bind(c); import
       integer(c_int), value :: dtype_low; integer(c_size_t), value :: struct_size
-      type(mp_autocast_config_t), intent(inout) :: config; end function
+      type(mp_autocast_config_t), intent(inout) :: config
+    end function
     integer(c_int) function mp_autocast_scaler_init(config, struct_size, dtype_low) bind(c); import
       integer(c_int), value :: dtype_low; integer(c_size_t), value :: struct_size
-      type(mp_scaler_config_t), intent(inout) :: config; end function
+      type(mp_scaler_config_t), intent(inout) :: config
+    end function
     integer(c_int) function mp_autocast_create(policy, config) bind(c); import
-      type(c_ptr), intent(inout) :: policy; type(mp_autocast_config_t), intent(in), optional :: config; end function
-    subroutine mp_autocast_destroy(policy) bind(c); import; type(c_ptr), value :: policy; end subroutine
+      type(c_ptr), intent(inout) :: policy; type(mp_autocast_config_t), intent(in), optional :: config
+    end function
+    subroutine mp_autocast_destroy(policy) bind(c); import
+      type(c_ptr), value :: policy
+    end subroutine
     integer(c_int) function mp_autocast_set_class(policy, op_types, count, op_class) bind(c); import
       integer(c_int), value :: op_class; integer(c_int32_t), value :: count; type(c_ptr), value :: policy, op_types
     end function
     integer(c_int) function mp_autocast_set_nodes(policy, pattern, node_class) bind(c); import
-      integer(c_int), value :: node_class; type(c_ptr), value :: policy, pattern; end function
+      integer(c_int), value :: node_class; type(c_ptr), value :: policy, pattern
+    end function
     integer(c_int) function mp_autocast_get_class(policy, op_type) bind(c); import
-      type(c_ptr), value :: policy, op_type; end function
+      type(c_ptr), value :: policy, op_type
+    end function
     integer(c_int) function mp_autocast_get_disabled_reason(policy, context, disabled_reason) bind(c); import
-      type(c_ptr), intent(inout) :: disabled_reason; type(c_ptr), value :: policy, context; end function
+      type(c_ptr), intent(inout) :: disabled_reason; type(c_ptr), value :: policy, context
+    end function
     integer(c_int) function mp_autocast_rewrite(policy, context, graph, result) bind(c); import
       type(c_ptr), value :: policy, context; type(mp_autocast_graph_t), intent(in), optional :: graph
-      type(mp_autocast_result_t), intent(inout) :: result; end function
+      type(mp_autocast_result_t), intent(inout) :: result
+    end function
     integer(c_int) function mp_autocast_explain(policy, graph, result, format, text, bytes) bind(c); import
       integer(c_int), value :: format; type(c_ptr), value :: policy, text, bytes
       type(mp_autocast_graph_t), intent(in), optional :: graph; type(mp_autocast_result_t), optional :: result
     end function
     integer(c_int) function mp_autocast_op(policy, op_type, input_dtype, count, cast_to, output) bind(c); import
       integer(c_int), intent(inout) :: output; integer(c_int32_t), value :: count
-      integer(c_int8_t), intent(inout) :: cast_to; type(c_ptr), value :: policy, op_type, input_dtype; end function
+      integer(c_int8_t), intent(inout) :: cast_to; type(c_ptr), value :: policy, op_type, input_dtype
+    end function
     integer(c_int) function mp_graph_create(graph, context) bind(c); import
-      type(c_ptr), intent(inout) :: graph; type(c_ptr), value :: context; end function
-    subroutine mp_graph_destroy(graph) bind(c); import; type(c_ptr), value :: graph; end subroutine
+      type(c_ptr), intent(inout) :: graph; type(c_ptr), value :: context
+    end function
+    subroutine mp_graph_destroy(graph) bind(c); import
+      type(c_ptr), value :: graph
+    end subroutine
     integer(c_int) function mp_graph_add_input(graph, name, dtype, rank, extent, tensor) bind(c); import
       integer(c_int), value :: dtype; integer(c_int32_t), intent(inout) :: tensor; integer(c_int32_t), value :: rank
-      type(c_ptr), value :: graph, name, extent; end function
+      type(c_ptr), value :: graph, name, extent
+    end function
     integer(c_int) function mp_graph_add_parameter(graph, name, rank, extent, tensor) bind(c); import
       integer(c_int32_t), intent(inout) :: tensor; integer(c_int32_t), value :: rank
-      type(c_ptr), value :: graph, name, extent; end function
+      type(c_ptr), value :: graph, name, extent
+    end function
     integer(c_int) function mp_graph_add_state(graph, name, rank, extent, tensor) bind(c); import
       integer(c_int32_t), intent(inout) :: tensor; integer(c_int32_t), value :: rank
-      type(c_ptr), value :: graph, name, extent; end function
+      type(c_ptr), value :: graph, name, extent
+    end function
     integer(c_int) function mp_graph_add_node(graph, op_type, name, inputs, num_inputs, attributes, num_attributes, &
       outputs, num_outputs) bind(c); import
       integer(c_int32_t), intent(inout) :: outputs
       integer(c_int32_t), value :: num_inputs, num_attributes, num_outputs
       type(c_ptr), value :: graph, op_type, name, inputs
-      type(mp_graph_attribute_t), intent(in), optional :: attributes; end function
+      type(mp_graph_attribute_t), intent(in), optional :: attributes
+    end function
     integer(c_int) function mp_graph_add_output(graph, tensor) bind(c); import
-      integer(c_int32_t), value :: tensor; type(c_ptr), value :: graph; end function
+      integer(c_int32_t), value :: tensor; type(c_ptr), value :: graph
+    end function
     integer(c_int) function mp_graph_keep_gradient(graph, tensor) bind(c); import
-      integer(c_int32_t), value :: tensor; type(c_ptr), value :: graph; end function
+      integer(c_int32_t), value :: tensor; type(c_ptr), value :: graph
+    end function
     integer(c_int) function mp_graph_set_loss(graph, tensor) bind(c); import
-      integer(c_int32_t), value :: tensor; type(c_ptr), value :: graph; end function
+      integer(c_int32_t), value :: tensor; type(c_ptr), value :: graph
+    end function
     integer(c_int) function mp_graph_seed_gradient(graph, tensor, input) bind(c); import
       integer(c_int32_t), intent(inout) :: input; integer(c_int32_t), value :: tensor; type(c_ptr), value :: graph
     end function
@@ -880,42 +1109,57 @@ module mpcore_c
       type(c_ptr), value :: graph
     end function
     integer(c_int) function mp_graph_bind(graph, tensor, data) bind(c); import
-      integer(c_int32_t), value :: tensor; type(c_ptr), value :: graph, data; end function
+      integer(c_int32_t), value :: tensor; type(c_ptr), value :: graph, data
+    end function
     integer(c_int) function mp_graph_set_batch(graph, batch) bind(c); import
-      integer(c_int64_t), value :: batch; type(c_ptr), value :: graph; end function
+      integer(c_int64_t), value :: batch; type(c_ptr), value :: graph
+    end function
     integer(c_int) function mp_graph_write(graph, tensor, values, stream) bind(c); import
-      integer(c_int32_t), value :: tensor; type(c_ptr), value :: graph, values, stream; end function
+      integer(c_int32_t), value :: tensor; type(c_ptr), value :: graph, values, stream
+    end function
     integer(c_int) function mp_graph_forward(graph, mode, stream) bind(c); import
-      integer(c_int), value :: mode; type(c_ptr), value :: graph, stream; end function
+      integer(c_int), value :: mode; type(c_ptr), value :: graph, stream
+    end function
     integer(c_int) function mp_graph_backward(graph, scaler, stream) bind(c); import
-      type(c_ptr), value :: graph, scaler, stream; end function
+      type(c_ptr), value :: graph, scaler, stream
+    end function
     integer(c_int) function mp_graph_get_step_sync(graph, t, stream) bind(c); import
-      integer(c_int64_t), intent(inout) :: t; type(c_ptr), value :: graph, stream; end function
+      integer(c_int64_t), intent(inout) :: t; type(c_ptr), value :: graph, stream
+    end function
     integer(c_int) function mp_graph_set_step_sync(graph, t, stream) bind(c); import
-      integer(c_int64_t), value :: t; type(c_ptr), value :: graph, stream; end function
+      integer(c_int64_t), value :: t; type(c_ptr), value :: graph, stream
+    end function
     integer(c_int) function mp_graph_get_lists(graph, grads, master, model) bind(c); import
-      type(c_ptr), intent(inout), optional :: grads, master, model; type(c_ptr), value :: graph; end function
+      type(c_ptr), intent(inout), optional :: grads, master, model; type(c_ptr), value :: graph
+    end function
     integer(c_int) function mp_graph_get_tensor(graph, tensor, info) bind(c); import
       integer(c_int32_t), value :: tensor; type(c_ptr), value :: graph; type(mp_graph_tensor_t), intent(inout) :: info
     end function
     integer(c_int) function mp_graph_get_memory(graph, memory) bind(c); import
-      type(c_ptr), value :: graph; type(mp_graph_memory_t), intent(inout) :: memory; end function
+      type(c_ptr), value :: graph; type(mp_graph_memory_t), intent(inout) :: memory
+    end function
     integer(c_int) function mp_graph_explain(graph, format, text, bytes) bind(c); import
-      integer(c_int), value :: format; type(c_ptr), value :: graph, text, bytes; end function
+      integer(c_int), value :: format; type(c_ptr), value :: graph, text, bytes
+    end function
     integer(c_int) function mp_graph_describe(graph, text, bytes) bind(c); import
-      type(c_ptr), value :: graph, text, bytes; end function
+      type(c_ptr), value :: graph, text, bytes
+    end function
     integer(c_int) function mp_scaler_config_init_preset(config, struct_size, preset) bind(c); import
       integer(c_int), value :: preset; integer(c_size_t), value :: struct_size
-      type(mp_scaler_config_t), intent(inout) :: config; end function
+      type(mp_scaler_config_t), intent(inout) :: config
+    end function
     integer(c_int) function mp_scaler_config_from_name(name, config, struct_size) bind(c); import
       integer(c_size_t), value :: struct_size; type(c_ptr), value :: name
-      type(mp_scaler_config_t), intent(inout) :: config; end function
+      type(mp_scaler_config_t), intent(inout) :: config
+    end function
     integer(c_int) function mp_scaler_from_torch(saved, config, state) bind(c); import
       type(mp_scaler_config_t), intent(inout) :: config; type(mp_scaler_state_t), intent(inout) :: state
-      type(mp_torch_scaler_t), intent(in), optional :: saved; end function
+      type(mp_torch_scaler_t), intent(in), optional :: saved
+    end function
     integer(c_int) function mp_scaler_to_torch(config, state, saved) bind(c); import
       type(mp_scaler_config_t), intent(in), optional :: config; type(mp_scaler_state_t), intent(in), optional :: state
-      type(mp_torch_scaler_t), intent(inout) :: saved; end function
+      type(mp_torch_scaler_t), intent(inout) :: saved
+    end function
     integer(c_int) function mp_scaler_from_megatron(saved, state) bind(c); import
       type(mp_megatron_scaler_t), intent(in), optional :: saved; type(mp_scaler_state_t), intent(inout) :: state
     end function
@@ -924,44 +1168,55 @@ module mpcore_c
     end function
     integer(c_int) function mp_gemm_kernel_info(context, desc, index, info) bind(c); import
       integer(c_int32_t), value :: index; type(c_ptr), value :: context
-      type(mp_gemm_desc_t), intent(in), optional :: desc; type(mp_kernel_info_t), intent(inout) :: info; end function
+      type(mp_gemm_desc_t), intent(in), optional :: desc; type(mp_kernel_info_t), intent(inout) :: info
+    end function
     integer(c_int) function mp_gemm_explain(context, desc, epilogue, text, bytes) bind(c); import
       type(c_ptr), value :: context, text, bytes; type(mp_epilogue_t), optional :: epilogue
-      type(mp_gemm_desc_t), intent(in), optional :: desc; end function
+      type(mp_gemm_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_conv2d_explain(context, desc, op, epilogue, text, bytes) bind(c); import
       integer(c_int), value :: op; type(c_ptr), value :: context, text, bytes
-      type(mp_conv2d_desc_t), intent(in), optional :: desc; type(mp_epilogue_t), optional :: epilogue; end function
+      type(mp_conv2d_desc_t), intent(in), optional :: desc; type(mp_epilogue_t), optional :: epilogue
+    end function
     integer(c_int) function mp_conv2d_kernel_info(context, desc, op, index, info) bind(c); import
       integer(c_int), value :: op; integer(c_int32_t), value :: index; type(c_ptr), value :: context
-      type(mp_conv2d_desc_t), intent(in), optional :: desc; type(mp_kernel_info_t), intent(inout) :: info; end function
+      type(mp_conv2d_desc_t), intent(in), optional :: desc; type(mp_kernel_info_t), intent(inout) :: info
+    end function
     integer(c_int) function mp_rnn_kernel_info(context, desc, index, info) bind(c); import
       integer(c_int32_t), value :: index; type(c_ptr), value :: context; type(mp_kernel_info_t), intent(inout) :: info
-      type(mp_rnn_desc_t), intent(in), optional :: desc; end function
+      type(mp_rnn_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_attention_kernel_info(context, desc, index, info) bind(c); import
       integer(c_int32_t), value :: index; type(c_ptr), value :: context
       type(mp_attention_desc_t), intent(in), optional :: desc; type(mp_kernel_info_t), intent(inout) :: info
     end function
     integer(c_int) function mp_attention_explain(context, desc, text, bytes) bind(c); import
-      type(c_ptr), value :: context, text, bytes; type(mp_attention_desc_t), intent(in), optional :: desc; end function
+      type(c_ptr), value :: context, text, bytes; type(mp_attention_desc_t), intent(in), optional :: desc
+    end function
     integer(c_int) function mp_attention_set_kernel(context, kernel) bind(c); import
-      type(c_ptr), value :: context, kernel; end function
+      type(c_ptr), value :: context, kernel
+    end function
   end interface
 
 contains
   type(mp_context_config_t) function mp_context_config_default() result(answer)
-    if (mp_context_config_init(answer, c_sizeof(answer)) /= 0) answer%struct_size = 0; end function
+    if (mp_context_config_init(answer, c_sizeof(answer)) /= 0) answer%struct_size = 0
+  end function
   type(mp_epilogue_t) function mp_epilogue_default() result(answer)
-    if (mp_epilogue_init(answer, c_sizeof(answer)) /= 0) answer%struct_size = 0; end function
+    if (mp_epilogue_init(answer, c_sizeof(answer)) /= 0) answer%struct_size = 0
+  end function
   type(mp_plan_t) function mp_plan_default(kernel) result(answer)
     character(kind=c_char), intent(in), target :: kernel(*)
-    if (mp_plan_init(answer, c_sizeof(answer), c_loc(kernel)) /= 0) answer%struct_size = 0; end function
+    if (mp_plan_init(answer, c_sizeof(answer), c_loc(kernel)) /= 0) answer%struct_size = 0
+  end function
   type(mp_gemm_desc_t) function mp_gemm_desc_default(m, n, k, dtype_ab, dtype_cd) result(answer)
     integer(c_int64_t), value :: m, n, k; integer(c_int), value :: dtype_ab, dtype_cd
     if (mp_gemm_desc_init(answer, c_sizeof(answer), m, n, k, dtype_ab, dtype_cd) /= 0) answer%struct_size = 0
   end function
   type(mp_gemm_group_item_t) function mp_gemm_group_item_default(m, n, k) result(answer)
     integer(c_int64_t), value :: m, n, k
-    if (mp_gemm_group_item_init(answer, c_sizeof(answer), m, n, k) /= 0) answer%struct_size = 0; end function
+    if (mp_gemm_group_item_init(answer, c_sizeof(answer), m, n, k) /= 0) answer%struct_size = 0
+  end function
   type(mp_conv2d_desc_t) function mp_conv2d_desc_default(n, h, w, c, k, r, s, dtype) result(answer)
     integer(c_int32_t), value :: n, h, w, c, k, r, s; integer(c_int), value :: dtype
     if (mp_conv2d_desc_init(answer, c_sizeof(answer), n, h, w, c, k, r, s, dtype) /= 0) answer%struct_size = 0
@@ -970,12 +1225,14 @@ contains
     integer(c_int), value :: cell; integer(c_int32_t), value :: batch, timesteps, input_size, hidden_size
     integer(c_int), value :: dtype
     if (mp_rnn_desc_init(answer, c_sizeof(answer), cell, batch, timesteps, input_size, hidden_size, &
-      dtype) /= 0) answer%struct_size = 0; end function
+      dtype) /= 0) answer%struct_size = 0
+  end function
   type(mp_pool2d_desc_t) function mp_pool2d_desc_default(mode, n, h, w, c, window_h, window_w, dtype) result(answer)
     integer(c_int), value :: mode; integer(c_int32_t), value :: n, h, w, c, window_h, window_w
     integer(c_int), value :: dtype
     if (mp_pool2d_desc_init(answer, c_sizeof(answer), mode, n, h, w, c, window_h, window_w, &
-      dtype) /= 0) answer%struct_size = 0; end function
+      dtype) /= 0) answer%struct_size = 0
+  end function
   type(mp_batchnorm_desc_t) function mp_batchnorm_desc_default(rows, channels, dtype) result(answer)
     integer(c_int64_t), value :: rows; integer(c_int32_t), value :: channels; integer(c_int), value :: dtype
     if (mp_batchnorm_desc_init(answer, c_sizeof(answer), rows, channels, dtype) /= 0) answer%struct_size = 0
@@ -998,66 +1255,83 @@ contains
   end function
   type(mp_strided_copy_desc_t) function mp_strided_copy_desc_default(dtype) result(answer)
     integer(c_int), value :: dtype
-    if (mp_strided_copy_desc_init(answer, c_sizeof(answer), dtype) /= 0) answer%struct_size = 0; end function
+    if (mp_strided_copy_desc_init(answer, c_sizeof(answer), dtype) /= 0) answer%struct_size = 0
+  end function
   type(mp_norm_desc_t) function mp_norm_desc_default(kind, rows, columns, dtype) result(answer)
     integer(c_int), value :: kind; integer(c_int64_t), value :: rows, columns; integer(c_int), value :: dtype
     if (mp_norm_desc_init(answer, c_sizeof(answer), kind, rows, columns, dtype) /= 0) answer%struct_size = 0
   end function
   type(mp_xent_desc_t) function mp_xent_desc_default(rows, classes, dtype) result(answer)
     integer(c_int64_t), value :: rows, classes; integer(c_int), value :: dtype
-    if (mp_xent_desc_init(answer, c_sizeof(answer), rows, classes, dtype) /= 0) answer%struct_size = 0; end function
+    if (mp_xent_desc_init(answer, c_sizeof(answer), rows, classes, dtype) /= 0) answer%struct_size = 0
+  end function
   type(mp_linear_xent_desc_t) function mp_linear_xent_desc_default(rows, width, classes, dtype) result(answer)
     integer(c_int64_t), value :: rows, width, classes; integer(c_int), value :: dtype
     if (mp_linear_xent_desc_init(answer, c_sizeof(answer), rows, width, classes, dtype) /= 0) answer%struct_size = 0
   end function
   type(mp_loss_desc_t) function mp_loss_desc_default(kind, count, dtype) result(answer)
     integer(c_int), value :: kind; integer(c_int64_t), value :: count; integer(c_int), value :: dtype
-    if (mp_loss_desc_init(answer, c_sizeof(answer), kind, count, dtype) /= 0) answer%struct_size = 0; end function
+    if (mp_loss_desc_init(answer, c_sizeof(answer), kind, count, dtype) /= 0) answer%struct_size = 0
+  end function
   type(mp_embedding_desc_t) function mp_embedding_desc_default(num_indices, num_embeddings, embedding_dim, dtype) result(answer)
     integer(c_int64_t), value :: num_indices; integer(c_int32_t), value :: num_embeddings
     integer(c_int64_t), value :: embedding_dim; integer(c_int), value :: dtype
     if (mp_embedding_desc_init(answer, c_sizeof(answer), num_indices, num_embeddings, embedding_dim, &
-      dtype) /= 0) answer%struct_size = 0; end function
+      dtype) /= 0) answer%struct_size = 0
+  end function
   type(mp_dropout_desc_t) function mp_dropout_desc_default(count, p, dtype) result(answer)
     integer(c_int64_t), value :: count; real(c_float), value :: p; integer(c_int), value :: dtype
-    if (mp_dropout_desc_init(answer, c_sizeof(answer), count, p, dtype) /= 0) answer%struct_size = 0; end function
+    if (mp_dropout_desc_init(answer, c_sizeof(answer), count, p, dtype) /= 0) answer%struct_size = 0
+  end function
   type(mp_rope_desc_t) function mp_rope_desc_default(rows, heads, head_dim, dtype) result(answer)
     integer(c_int64_t), value :: rows; integer(c_int32_t), value :: heads, head_dim; integer(c_int), value :: dtype
     if (mp_rope_desc_init(answer, c_sizeof(answer), rows, heads, head_dim, dtype) /= 0) answer%struct_size = 0
   end function
   type(mp_softmax_desc_t) function mp_softmax_desc_default(rows, columns, dtype) result(answer)
     integer(c_int64_t), value :: rows, columns; integer(c_int), value :: dtype
-    if (mp_softmax_desc_init(answer, c_sizeof(answer), rows, columns, dtype) /= 0) answer%struct_size = 0; end function
+    if (mp_softmax_desc_init(answer, c_sizeof(answer), rows, columns, dtype) /= 0) answer%struct_size = 0
+  end function
   type(mp_attention_desc_t) function mp_attention_desc_default(batch, heads, q_len, kv_len, head_dim, dtype) result(answer)
     integer(c_int32_t), value :: batch, heads; integer(c_int64_t), value :: q_len, kv_len
     integer(c_int32_t), value :: head_dim; integer(c_int), value :: dtype
     if (mp_attention_desc_init(answer, c_sizeof(answer), batch, heads, q_len, kv_len, head_dim, &
-      dtype) /= 0) answer%struct_size = 0; end function
+      dtype) /= 0) answer%struct_size = 0
+  end function
   type(mp_scaler_config_t) function mp_scaler_config_default(policy) result(answer)
     integer(c_int), value :: policy
-    if (mp_scaler_config_init(answer, c_sizeof(answer), policy) /= 0) answer%struct_size = 0; end function
+    if (mp_scaler_config_init(answer, c_sizeof(answer), policy) /= 0) answer%struct_size = 0
+  end function
   type(mp_scaler_state_t) function mp_scaler_state_default(config) result(answer)
     type(mp_scaler_config_t), intent(in) :: config
-    if (mp_scaler_state_init(answer, c_sizeof(answer), config) /= 0) answer%struct_size = 0; end function
+    if (mp_scaler_state_init(answer, c_sizeof(answer), config) /= 0) answer%struct_size = 0
+  end function
   type(mp_param_group_t) function mp_param_group_default(kind, lr) result(answer)
     integer(c_int), value :: kind; real(c_float), value :: lr
-    if (mp_param_group_init(answer, c_sizeof(answer), kind, lr) /= 0) answer%struct_size = 0; end function
+    if (mp_param_group_init(answer, c_sizeof(answer), kind, lr) /= 0) answer%struct_size = 0
+  end function
   type(mp_optimizer_desc_t) function mp_optimizer_desc_default(kind) result(answer)
     integer(c_int), value :: kind
-    if (mp_optimizer_desc_init(answer, c_sizeof(answer), kind) /= 0) answer%struct_size = 0; end function
+    if (mp_optimizer_desc_init(answer, c_sizeof(answer), kind) /= 0) answer%struct_size = 0
+  end function
   type(mp_model_options_t) function mp_model_options_default() result(answer)
-    if (mp_model_options_init(answer, c_sizeof(answer)) /= 0) answer%struct_size = 0; end function
+    if (mp_model_options_init(answer, c_sizeof(answer)) /= 0) answer%struct_size = 0
+  end function
   type(mp_comm_t) function mp_comm_default() result(answer)
-    if (mp_comm_init(answer, c_sizeof(answer)) /= 0) answer%struct_size = 0; end function
+    if (mp_comm_init(answer, c_sizeof(answer)) /= 0) answer%struct_size = 0
+  end function
   type(mp_step_options_t) function mp_step_options_default() result(answer)
-    if (mp_step_options_init(answer, c_sizeof(answer)) /= 0) answer%struct_size = 0; end function
+    if (mp_step_options_init(answer, c_sizeof(answer)) /= 0) answer%struct_size = 0
+  end function
   type(mp_autocast_config_t) function mp_autocast_config_default(dtype_low) result(answer)
     integer(c_int), value :: dtype_low
-    if (mp_autocast_config_init(answer, c_sizeof(answer), dtype_low) /= 0) answer%struct_size = 0; end function
+    if (mp_autocast_config_init(answer, c_sizeof(answer), dtype_low) /= 0) answer%struct_size = 0
+  end function
   type(mp_scaler_config_t) function mp_autocast_scaler_default(dtype_low) result(answer)
     integer(c_int), value :: dtype_low
-    if (mp_autocast_scaler_init(answer, c_sizeof(answer), dtype_low) /= 0) answer%struct_size = 0; end function
+    if (mp_autocast_scaler_init(answer, c_sizeof(answer), dtype_low) /= 0) answer%struct_size = 0
+  end function
   type(mp_scaler_config_t) function mp_scaler_config_preset(preset) result(answer)
     integer(c_int), value :: preset
-    if (mp_scaler_config_init_preset(answer, c_sizeof(answer), preset) /= 0) answer%struct_size = 0; end function
+    if (mp_scaler_config_init_preset(answer, c_sizeof(answer), preset) /= 0) answer%struct_size = 0
+  end function
 end module

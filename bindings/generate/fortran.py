@@ -48,16 +48,6 @@ def joined(declarations, indent: str) -> str:
     return "".join(wrapped(line, indent) for line in lines)
 
 
-def ended(block: str, indent: str, end: str) -> str:
-    """Adds the end statement, on the last line of the block if possible; joins two lines that fit
-    on one."""
-    lines = block.splitlines()
-    if len(lines) == 2 and "&" not in block and len(f"{lines[0]}; {lines[1].strip()}; {end}") <= text.WIDTH:
-        return f"{lines[0]}; {lines[1].strip()}; {end}\n"
-    last = lines[-1] + "\n"
-    return block[:-1] + (f"; {end}\n" if len(last) + 1 + len(end) <= text.WIDTH else f"\n{indent}{end}\n")
-
-
 def scalar(kind: Type, model: Model) -> str:
     if kind.pointers or model.is_handle(kind.base):
         return "type(c_ptr)"
@@ -105,7 +95,7 @@ def initial(f, s, model: Model) -> str:
 def struct(s, model: Model) -> str:
     fields = [("type(c_funptr)" if isinstance(f.type, Callback) else scalar(f.type, model),
                f"{f.name}{f'({f.array})' if f.array else ''} = {initial(f, s, model)}") for f in s.fields]
-    return ended(f"  type, bind(c) :: {s.name}\n{joined(fields, '    ')}", "  ", "end type")
+    return f"  type, bind(c) :: {s.name}\n{joined(fields, '    ')}  end type\n"
 
 
 # ---------------------------------------------------------------- interfaces
@@ -144,9 +134,10 @@ def function(f, model: Model) -> str:
     names = ", ".join(p.name for p in f.params)
     what = "subroutine" if f.result == Type("void") else "function"
     kind = "" if what == "subroutine" else scalar(f.result, model) + " "
-    return ended(wrapped(f"{kind}{what} {f.name}({names}) bind(c)", "    ").rstrip("\n") + "; import\n" +
-                 joined(sorted(((dummy(p, model), p.name + ("(*)" if p.name in ARRAYS else "")) for p in f.params),
-                               key=lambda declaration: declaration[0]), "      "), "    ", f"end {what}")
+    dummies = sorted(((dummy(p, model), p.name + ("(*)" if p.name in ARRAYS else "")) for p in f.params),
+                     key=lambda declaration: declaration[0])
+    return (wrapped(f"{kind}{what} {f.name}({names}) bind(c); import", "    ") + joined(dummies, "      ") +
+            f"    end {what}\n")
 
 
 # ---------------------------------------------------------------- inline functions
@@ -163,7 +154,7 @@ def inline(f, model: Model) -> str:
     call = f"{f.init}(answer, c_sizeof(answer){arguments})"
     return (f"  type({f.result.base}) function {f.name}({names}) result(answer)\n" +
             joined(map(declared, f.params), "    ") +
-            ended(wrapped(f"if ({call} /= 0) answer%struct_size = 0", "    "), "  ", "end function"))
+            wrapped(f"if ({call} /= 0) answer%struct_size = 0", "    ") + "  end function\n")
 
 
 def module(model: Model) -> str:

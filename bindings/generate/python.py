@@ -4,7 +4,7 @@ import itertools
 import keyword
 
 from .header import Callback, Model, is_text
-from .text import WIDTH, wrapped
+from .text import wrapped
 
 TYPES = {
     "char": "c_char", "int": "c_int", "float": "c_float", "double": "c_double", "int8_t": "c_int8",
@@ -81,17 +81,11 @@ def hint(kind, model: Model, is_result: bool = False) -> str:
             "POINTER(c_char_p)": "To[Text]"}.get(name, f"To[{kind.base}]")
 
 
-def joined(statement: str) -> str:
-    """Writes a statement and its body on one line if it fits."""
-    line = " ".join(statement.split("\n    ", 1))
-    return line if line.count("\n") == 1 and len(line) <= WIDTH else statement
-
-
 def enum_class(e) -> str:
     base = "IntFlag" if e.name.endswith("_flags_t") else "IntEnum"
     names = [name for name, _, _ in e.values]
     members = wrapped([f"{name} = {value}" for name, value, _ in e.values], *["    "] * 2, separator=";")
-    out = joined(f"class {e.name}(enum.{base}):\n" + members.replace(";\n", "\n") + "\n")
+    out = f"class {e.name}(enum.{base}):\n" + members.replace(";\n", "\n") + "\n"
     if len(names) == 1:  # mypy 1.0 infers no type from the tuple
         return out + f"{names[0]} = {e.name}.{names[0]}\n"
     return out + wrapped(names, "(", " ") + f") = tuple({e.name})\n"
@@ -102,7 +96,7 @@ def struct(s, model: Model) -> str:
     kinds = [(type_name(f.type, model) + (f" * {f.array}" if f.array else ""), f.name) for f in s.fields]
     groups = [f'({kind}, "{" ".join(name for _, name in group)}")'
               for kind, group in itertools.groupby(kinds, lambda pair: pair[0])]
-    return joined(f"class {s.name}({base}):\n" + wrapped(groups, "    _fields_ = _fields(", " " * 23) + ")\n")
+    return f"class {s.name}({base}):\n" + wrapped(groups, "    _fields_ = _fields(", " " * 23) + ")\n"
 
 
 # ---------------------------------------------------------------- inline functions
@@ -114,8 +108,8 @@ def inline(f, model: Model) -> str:
 
     names = [word(p.name) for p in f.params]
     params = ", ".join(f"{name}: {kind(p)}" for name, p in zip(names, f.params))
-    return joined(f"def {f.name}({params}) -> {f.result.base}:\n"
-                  f"    return _made(_library.{', '.join([f.init, f.result.base + '()', *names])})\n")
+    return (f"def {f.name}({params}) -> {f.result.base}:\n"
+            f"    return _made(_library.{', '.join([f.init, f.result.base + '()', *names])})\n")
 
 
 # ---------------------------------------------------------------- the file
@@ -148,8 +142,8 @@ def declare(library: Library) -> Library:
 
 def sys(model: Model) -> str:
     out = PROLOGUE + wrapped([f"{c.name} = {c.value}" for c in model.constants], "", "", separator=";").replace(";\n", "\n") + "\n\n"
-    out += "".join(map(enum_class, model.enums)) + "\n"
+    out += "\n".join(map(enum_class, model.enums)) + "\n"
     out += "".join(f"{name} = {type_name(callback, model)}\n" for name, callback, _ in model.callbacks)
-    for make, things in ((struct, model.structs), (inline, model.inlines)):
-        out += "\n" + "".join(make(thing, model) for thing in things)
+    out += "\n" + "\n".join(struct(s, model) for s in model.structs)
+    out += "\n" + "".join(inline(f, model) for f in model.inlines)
     return out + LIBRARY + "".join(method(f, model) for f in model.functions) + DECLARE

@@ -33,80 +33,128 @@ class mp_status_t(enum.IntEnum):
 (MP_SUCCESS, MP_ERROR_INVALID_ARGUMENT, MP_ERROR_MISALIGNED, MP_ERROR_WORKSPACE_TOO_SMALL, MP_ERROR_STRUCT_SIZE,
  MP_ERROR_UNSUPPORTED, MP_ERROR_ARCH_MISMATCH, MP_ERROR_NOT_FOUND, MP_ERROR_OUT_OF_MEMORY, MP_ERROR_CUDA, MP_ERROR_COMM,
  MP_ERROR_INTERNAL) = tuple(mp_status_t)
-class mp_log_level_t(enum.IntEnum): MP_LOG_ERROR = 1; MP_LOG_WARN = 2; MP_LOG_INFO = 3; MP_LOG_DEBUG = 4
+
+class mp_log_level_t(enum.IntEnum):
+    MP_LOG_ERROR = 1; MP_LOG_WARN = 2; MP_LOG_INFO = 3; MP_LOG_DEBUG = 4
 (MP_LOG_ERROR, MP_LOG_WARN, MP_LOG_INFO, MP_LOG_DEBUG) = tuple(mp_log_level_t)
+
 class mp_dtype_t(enum.IntEnum):
     MP_DTYPE_NONE = 0; MP_FP16 = 1; MP_BF16 = 2; MP_FP32 = 3; MP_INT32 = 16; MP_INT64 = 17; MP_STATE_M8 = 32
     MP_STATE_V8 = 33; MP_REMAINDER16 = 34; MP_REMAINDER8 = 35
 (MP_DTYPE_NONE, MP_FP16, MP_BF16, MP_FP32, MP_INT32, MP_INT64, MP_STATE_M8, MP_STATE_V8, MP_REMAINDER16, MP_REMAINDER8) = tuple(mp_dtype_t)
-class mp_target_t(enum.IntEnum): MP_TARGET_CUDA = 1; MP_TARGET_HOST = 2
+
+class mp_target_t(enum.IntEnum):
+    MP_TARGET_CUDA = 1; MP_TARGET_HOST = 2
 (MP_TARGET_CUDA, MP_TARGET_HOST) = tuple(mp_target_t)
-class mp_op_t(enum.IntEnum): MP_OP_N = 1; MP_OP_T = 2
+
+class mp_op_t(enum.IntEnum):
+    MP_OP_N = 1; MP_OP_T = 2
 (MP_OP_N, MP_OP_T) = tuple(mp_op_t)
+
 class mp_activation_t(enum.IntEnum):
     MP_ACT_NONE = 0; MP_ACT_RELU = 1; MP_ACT_GELU = 2; MP_ACT_DRELU = 3; MP_ACT_DGELU = 4; MP_ACT_SIGMOID = 5
     MP_ACT_TANH = 6; MP_ACT_DSIGMOID = 7; MP_ACT_DTANH = 8; MP_ACT_SILU = 9; MP_ACT_DSILU = 10; MP_ACT_GELU_ERF = 11
     MP_ACT_DGELU_ERF = 12
 (MP_ACT_NONE, MP_ACT_RELU, MP_ACT_GELU, MP_ACT_DRELU, MP_ACT_DGELU, MP_ACT_SIGMOID, MP_ACT_TANH, MP_ACT_DSIGMOID,
  MP_ACT_DTANH, MP_ACT_SILU, MP_ACT_DSILU, MP_ACT_GELU_ERF, MP_ACT_DGELU_ERF) = tuple(mp_activation_t)
-class mp_epilogue_flags_t(enum.IntFlag): MP_EPILOGUE_FLAG_GATED = 1
+
+class mp_epilogue_flags_t(enum.IntFlag):
+    MP_EPILOGUE_FLAG_GATED = 1
 MP_EPILOGUE_FLAG_GATED = mp_epilogue_flags_t.MP_EPILOGUE_FLAG_GATED
-class mp_ragged_t(enum.IntEnum): MP_RAGGED_M = 1; MP_RAGGED_K = 2
+
+class mp_ragged_t(enum.IntEnum):
+    MP_RAGGED_M = 1; MP_RAGGED_K = 2
 (MP_RAGGED_M, MP_RAGGED_K) = tuple(mp_ragged_t)
-class mp_conv_op_t(enum.IntEnum): MP_CONV_FPROP = 1; MP_CONV_DGRAD = 2; MP_CONV_WGRAD = 3
+
+class mp_conv_op_t(enum.IntEnum):
+    MP_CONV_FPROP = 1; MP_CONV_DGRAD = 2; MP_CONV_WGRAD = 3
 (MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD) = tuple(mp_conv_op_t)
-class mp_rnn_cell_t(enum.IntEnum): MP_RNN_TANH = 1; MP_RNN_RELU = 2; MP_RNN_LSTM = 3; MP_RNN_GRU = 4
+
+class mp_rnn_cell_t(enum.IntEnum):
+    MP_RNN_TANH = 1; MP_RNN_RELU = 2; MP_RNN_LSTM = 3; MP_RNN_GRU = 4
 (MP_RNN_TANH, MP_RNN_RELU, MP_RNN_LSTM, MP_RNN_GRU) = tuple(mp_rnn_cell_t)
+
 class mp_rnn_flags_t(enum.IntFlag):
     MP_RNN_FLAG_BIDIRECTIONAL = 1; MP_RNN_FLAG_NO_BIAS = 2; MP_RNN_FLAG_SKIP_INPUT = 4; MP_RNN_FLAG_RESET_FIRST = 8
     MP_RNN_FLAG_ACCUMULATE = 16
 (MP_RNN_FLAG_BIDIRECTIONAL, MP_RNN_FLAG_NO_BIAS, MP_RNN_FLAG_SKIP_INPUT, MP_RNN_FLAG_RESET_FIRST, MP_RNN_FLAG_ACCUMULATE) = tuple(mp_rnn_flags_t)
-class mp_pool_mode_t(enum.IntEnum): MP_POOL_MAX = 1; MP_POOL_AVG_INCLUDE_PAD = 2; MP_POOL_AVG_EXCLUDE_PAD = 3
+
+class mp_pool_mode_t(enum.IntEnum):
+    MP_POOL_MAX = 1; MP_POOL_AVG_INCLUDE_PAD = 2; MP_POOL_AVG_EXCLUDE_PAD = 3
 (MP_POOL_MAX, MP_POOL_AVG_INCLUDE_PAD, MP_POOL_AVG_EXCLUDE_PAD) = tuple(mp_pool_mode_t)
-class mp_pool_flags_t(enum.IntFlag): MP_POOL_FLAG_CEIL = 1
+
+class mp_pool_flags_t(enum.IntFlag):
+    MP_POOL_FLAG_CEIL = 1
 MP_POOL_FLAG_CEIL = mp_pool_flags_t.MP_POOL_FLAG_CEIL
+
 class mp_pointwise_op_t(enum.IntEnum):
     MP_POINTWISE_COPY = 1; MP_POINTWISE_ADD = 2; MP_POINTWISE_MUL = 3; MP_POINTWISE_SUB = 4; MP_POINTWISE_DIV = 5
     MP_POINTWISE_LEAKY_RELU = 6; MP_POINTWISE_DLEAKY_RELU = 7; MP_POINTWISE_CLIP = 8; MP_POINTWISE_DCLIP = 9
 (MP_POINTWISE_COPY, MP_POINTWISE_ADD, MP_POINTWISE_MUL, MP_POINTWISE_SUB, MP_POINTWISE_DIV, MP_POINTWISE_LEAKY_RELU,
  MP_POINTWISE_DLEAKY_RELU, MP_POINTWISE_CLIP, MP_POINTWISE_DCLIP) = tuple(mp_pointwise_op_t)
-class mp_norm_kind_t(enum.IntEnum): MP_NORM_LAYER = 1; MP_NORM_RMS = 2
+
+class mp_norm_kind_t(enum.IntEnum):
+    MP_NORM_LAYER = 1; MP_NORM_RMS = 2
 (MP_NORM_LAYER, MP_NORM_RMS) = tuple(mp_norm_kind_t)
-class mp_norm_flags_t(enum.IntFlag): MP_NORM_FLAG_ZERO_CENTERED = 1; MP_NORM_FLAG_ACCUMULATE = 2
+
+class mp_norm_flags_t(enum.IntFlag):
+    MP_NORM_FLAG_ZERO_CENTERED = 1; MP_NORM_FLAG_ACCUMULATE = 2
 (MP_NORM_FLAG_ZERO_CENTERED, MP_NORM_FLAG_ACCUMULATE) = tuple(mp_norm_flags_t)
+
 class mp_xent_flags_t(enum.IntFlag):
     MP_XENT_FLAG_IGNORE_LABEL = 1; MP_XENT_FLAG_LOG_PROBABILITIES = 2; MP_XENT_FLAG_ACCUMULATE = 4
 (MP_XENT_FLAG_IGNORE_LABEL, MP_XENT_FLAG_LOG_PROBABILITIES, MP_XENT_FLAG_ACCUMULATE) = tuple(mp_xent_flags_t)
+
 class mp_loss_kind_t(enum.IntEnum):
     MP_LOSS_MSE = 1; MP_LOSS_L1 = 2; MP_LOSS_BCE_WITH_LOGITS = 3; MP_LOSS_HUBER = 4; MP_LOSS_SMOOTH_L1 = 5
     MP_LOSS_LINEAR = 6
 (MP_LOSS_MSE, MP_LOSS_L1, MP_LOSS_BCE_WITH_LOGITS, MP_LOSS_HUBER, MP_LOSS_SMOOTH_L1, MP_LOSS_LINEAR) = tuple(mp_loss_kind_t)
-class mp_loss_reduction_t(enum.IntEnum): MP_LOSS_REDUCTION_MEAN = 1; MP_LOSS_REDUCTION_SUM = 2
+
+class mp_loss_reduction_t(enum.IntEnum):
+    MP_LOSS_REDUCTION_MEAN = 1; MP_LOSS_REDUCTION_SUM = 2
 (MP_LOSS_REDUCTION_MEAN, MP_LOSS_REDUCTION_SUM) = tuple(mp_loss_reduction_t)
-class mp_loss_flags_t(enum.IntFlag): MP_LOSS_FLAG_IGNORE_TARGET = 1
+
+class mp_loss_flags_t(enum.IntFlag):
+    MP_LOSS_FLAG_IGNORE_TARGET = 1
 MP_LOSS_FLAG_IGNORE_TARGET = mp_loss_flags_t.MP_LOSS_FLAG_IGNORE_TARGET
-class mp_embedding_flags_t(enum.IntFlag): MP_EMBEDDING_FLAG_PADDING = 1; MP_EMBEDDING_FLAG_ACCUMULATE = 2
+
+class mp_embedding_flags_t(enum.IntFlag):
+    MP_EMBEDDING_FLAG_PADDING = 1; MP_EMBEDDING_FLAG_ACCUMULATE = 2
 (MP_EMBEDDING_FLAG_PADDING, MP_EMBEDDING_FLAG_ACCUMULATE) = tuple(mp_embedding_flags_t)
-class mp_rope_flags_t(enum.IntFlag): MP_ROPE_FLAG_INTERLEAVED = 1; MP_ROPE_FLAG_INVERSE = 2
+
+class mp_rope_flags_t(enum.IntFlag):
+    MP_ROPE_FLAG_INTERLEAVED = 1; MP_ROPE_FLAG_INVERSE = 2
 (MP_ROPE_FLAG_INTERLEAVED, MP_ROPE_FLAG_INVERSE) = tuple(mp_rope_flags_t)
+
 class mp_softmax_mask_t(enum.IntEnum):
     MP_SOFTMAX_MASK_NONE = 0; MP_SOFTMAX_MASK_CAUSAL = 1; MP_SOFTMAX_MASK_LENGTHS = 2; MP_SOFTMAX_MASK_ADDITIVE = 3
 (MP_SOFTMAX_MASK_NONE, MP_SOFTMAX_MASK_CAUSAL, MP_SOFTMAX_MASK_LENGTHS, MP_SOFTMAX_MASK_ADDITIVE) = tuple(mp_softmax_mask_t)
-class mp_softmax_flags_t(enum.IntFlag): MP_SOFTMAX_FLAG_LOG = 1
+
+class mp_softmax_flags_t(enum.IntFlag):
+    MP_SOFTMAX_FLAG_LOG = 1
 MP_SOFTMAX_FLAG_LOG = mp_softmax_flags_t.MP_SOFTMAX_FLAG_LOG
-class mp_attention_flags_t(enum.IntFlag): MP_ATTENTION_FLAG_CAUSAL = 1; MP_ATTENTION_FLAG_WINDOW = 2
+
+class mp_attention_flags_t(enum.IntFlag):
+    MP_ATTENTION_FLAG_CAUSAL = 1; MP_ATTENTION_FLAG_WINDOW = 2
 (MP_ATTENTION_FLAG_CAUSAL, MP_ATTENTION_FLAG_WINDOW) = tuple(mp_attention_flags_t)
+
 class mp_scaler_policy_t(enum.IntEnum):
     MP_SCALER_POLICY_STATIC = 1; MP_SCALER_POLICY_BACKOFF = 2; MP_SCALER_POLICY_LOGNORMAL = 3
     MP_SCALER_POLICY_LOGMAX = 4
 (MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL, MP_SCALER_POLICY_LOGMAX) = tuple(mp_scaler_policy_t)
-class mp_scaler_flags_t(enum.IntFlag): MP_SCALER_FLAG_REFILL_EACH_STEP = 1; MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED = 2
+
+class mp_scaler_flags_t(enum.IntFlag):
+    MP_SCALER_FLAG_REFILL_EACH_STEP = 1; MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED = 2
 (MP_SCALER_FLAG_REFILL_EACH_STEP, MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED) = tuple(mp_scaler_flags_t)
-class mp_scaler_status_t(enum.IntEnum): MP_SCALER_STATUS_OK = 0; MP_SCALER_STATUS_DIVERGED = 1
+
+class mp_scaler_status_t(enum.IntEnum):
+    MP_SCALER_STATUS_OK = 0; MP_SCALER_STATUS_DIVERGED = 1
 (MP_SCALER_STATUS_OK, MP_SCALER_STATUS_DIVERGED) = tuple(mp_scaler_status_t)
+
 class mp_optimizer_kind_t(enum.IntEnum):
     MP_OPT_SGD = 1; MP_OPT_ADAM = 2; MP_OPT_LAMB = 3; MP_OPT_NOVOGRAD = 4; MP_OPT_ADAGRAD = 5; MP_OPT_RMSPROP = 6
 (MP_OPT_SGD, MP_OPT_ADAM, MP_OPT_LAMB, MP_OPT_NOVOGRAD, MP_OPT_ADAGRAD, MP_OPT_RMSPROP) = tuple(mp_optimizer_kind_t)
+
 class mp_optimizer_flags_t(enum.IntFlag):
     MP_OPT_FLAG_NESTEROV = 1; MP_OPT_FLAG_DECOUPLED_DECAY = 2; MP_OPT_FLAG_NO_BIAS_CORRECTION = 4
     MP_OPT_FLAG_MODEL_OVERFLOW = 8; MP_OPT_FLAG_DECAY_AFTER_MOMENTUM = 16; MP_OPT_FLAG_LARC = 32; MP_OPT_FLAG_LARS = 64
@@ -114,54 +162,70 @@ class mp_optimizer_flags_t(enum.IntFlag):
 (MP_OPT_FLAG_NESTEROV, MP_OPT_FLAG_DECOUPLED_DECAY, MP_OPT_FLAG_NO_BIAS_CORRECTION, MP_OPT_FLAG_MODEL_OVERFLOW,
  MP_OPT_FLAG_DECAY_AFTER_MOMENTUM, MP_OPT_FLAG_LARC, MP_OPT_FLAG_LARS, MP_OPT_FLAG_NVLAMB,
  MP_OPT_FLAG_STOCHASTIC_ROUNDING) = tuple(mp_optimizer_flags_t)
+
 class mp_lr_schedule_t(enum.IntEnum):
     MP_LR_CONSTANT = 1; MP_LR_POLYNOMIAL = 2; MP_LR_COSINE = 3; MP_LR_EXPONENTIAL = 4; MP_LR_INVERSE_SQRT = 5
 (MP_LR_CONSTANT, MP_LR_POLYNOMIAL, MP_LR_COSINE, MP_LR_EXPONENTIAL, MP_LR_INVERSE_SQRT) = tuple(mp_lr_schedule_t)
-class mp_reduce_op_t(enum.IntEnum): MP_REDUCE_SUM = 1; MP_REDUCE_MAX = 2
+
+class mp_reduce_op_t(enum.IntEnum):
+    MP_REDUCE_SUM = 1; MP_REDUCE_MAX = 2
 (MP_REDUCE_SUM, MP_REDUCE_MAX) = tuple(mp_reduce_op_t)
+
 class mp_step_flags_t(enum.IntFlag):
     MP_STEP_FLAG_KEEP_SCALER = 1; MP_STEP_FLAG_UNSCALED = 2; MP_STEP_FLAG_CHECKED = 4; MP_STEP_FLAG_SHARDED = 8
     MP_STEP_FLAG_SUM_DENOMINATOR = 16
 (MP_STEP_FLAG_KEEP_SCALER, MP_STEP_FLAG_UNSCALED, MP_STEP_FLAG_CHECKED, MP_STEP_FLAG_SHARDED,
  MP_STEP_FLAG_SUM_DENOMINATOR) = tuple(mp_step_flags_t)
-class mp_accumulate_flags_t(enum.IntFlag): MP_ACCUMULATE_FLAG_FIRST = 1; MP_ACCUMULATE_FLAG_LAST = 2
+
+class mp_accumulate_flags_t(enum.IntFlag):
+    MP_ACCUMULATE_FLAG_FIRST = 1; MP_ACCUMULATE_FLAG_LAST = 2
 (MP_ACCUMULATE_FLAG_FIRST, MP_ACCUMULATE_FLAG_LAST) = tuple(mp_accumulate_flags_t)
+
 class mp_step_outcome_t(enum.IntEnum):
     MP_STEP_OUTCOME_PENDING = 0; MP_STEP_OUTCOME_TAKEN = 1; MP_STEP_OUTCOME_SKIPPED = 2
     MP_STEP_OUTCOME_OUT_OF_RANGE = 3; MP_STEP_OUTCOME_SPIKE = 4; MP_STEP_OUTCOME_NO_SCALE = 5
     MP_STEP_OUTCOME_OVERFLOW = 6
 (MP_STEP_OUTCOME_PENDING, MP_STEP_OUTCOME_TAKEN, MP_STEP_OUTCOME_SKIPPED, MP_STEP_OUTCOME_OUT_OF_RANGE,
  MP_STEP_OUTCOME_SPIKE, MP_STEP_OUTCOME_NO_SCALE, MP_STEP_OUTCOME_OVERFLOW) = tuple(mp_step_outcome_t)
+
 class mp_op_class_t(enum.IntEnum):
     MP_OP_CLASS_UNLISTED = 0; MP_OP_CLASS_ALLOW = 1; MP_OP_CLASS_INFER = 2; MP_OP_CLASS_DENY = 3; MP_OP_CLASS_CLEAR = 4
     MP_OP_CLASS_PROMOTE = 5
 (MP_OP_CLASS_UNLISTED, MP_OP_CLASS_ALLOW, MP_OP_CLASS_INFER, MP_OP_CLASS_DENY, MP_OP_CLASS_CLEAR, MP_OP_CLASS_PROMOTE) = tuple(mp_op_class_t)
+
 class mp_autocast_preset_t(enum.IntEnum):
     MP_AUTOCAST_PRESET_DEFAULT = 1; MP_AUTOCAST_PRESET_TENSORFLOW = 2; MP_AUTOCAST_PRESET_TENSORFLOW_BF16 = 3
     MP_AUTOCAST_PRESET_PYTORCH = 4; MP_AUTOCAST_PRESET_ONNX = 5
 (MP_AUTOCAST_PRESET_DEFAULT, MP_AUTOCAST_PRESET_TENSORFLOW, MP_AUTOCAST_PRESET_TENSORFLOW_BF16,
  MP_AUTOCAST_PRESET_PYTORCH, MP_AUTOCAST_PRESET_ONNX) = tuple(mp_autocast_preset_t)
+
 class mp_autocast_level_t(enum.IntEnum):
     MP_AUTOCAST_LEVEL_NORMAL = 1; MP_AUTOCAST_LEVEL_INFER_AS_DENY = 2; MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY = 3
     MP_AUTOCAST_LEVEL_FORCE_ALL = 4
 (MP_AUTOCAST_LEVEL_NORMAL, MP_AUTOCAST_LEVEL_INFER_AS_DENY, MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY,
  MP_AUTOCAST_LEVEL_FORCE_ALL) = tuple(mp_autocast_level_t)
+
 class mp_autocast_flags_t(enum.IntFlag):
     MP_AUTOCAST_FLAG_NO_ENVIRONMENT = 1; MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE = 2; MP_AUTOCAST_FLAG_KEEP_IO = 4
     MP_AUTOCAST_FLAG_EMULATE = 8
 (MP_AUTOCAST_FLAG_NO_ENVIRONMENT, MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE, MP_AUTOCAST_FLAG_KEEP_IO,
  MP_AUTOCAST_FLAG_EMULATE) = tuple(mp_autocast_flags_t)
+
 class mp_node_flags_t(enum.IntFlag):
     MP_NODE_FLAG_KEEP_FP32 = 1; MP_NODE_FLAG_OTHER_DEVICE = 2; MP_NODE_FLAG_NO_LOW = 4; MP_NODE_FLAG_CAST = 8
     MP_NODE_FLAG_READS_VARIABLE = 16; MP_NODE_FLAG_BACK_EDGE = 32; MP_NODE_FLAG_READS_EITHER = 64
     MP_NODE_FLAG_WRITES_EITHER = 128
 (MP_NODE_FLAG_KEEP_FP32, MP_NODE_FLAG_OTHER_DEVICE, MP_NODE_FLAG_NO_LOW, MP_NODE_FLAG_CAST, MP_NODE_FLAG_READS_VARIABLE,
  MP_NODE_FLAG_BACK_EDGE, MP_NODE_FLAG_READS_EITHER, MP_NODE_FLAG_WRITES_EITHER) = tuple(mp_node_flags_t)
+
 class mp_tensor_role_t(enum.IntEnum):
     MP_TENSOR_ROLE_ACTIVATION = 0; MP_TENSOR_ROLE_PARAMETER = 1; MP_TENSOR_ROLE_OUTPUT = 2
 (MP_TENSOR_ROLE_ACTIVATION, MP_TENSOR_ROLE_PARAMETER, MP_TENSOR_ROLE_OUTPUT) = tuple(mp_tensor_role_t)
-class mp_cast_kind_t(enum.IntEnum): MP_CAST_KIND_KERNEL = 1; MP_CAST_KIND_MODEL_COPY = 2
+
+class mp_cast_kind_t(enum.IntEnum):
+    MP_CAST_KIND_KERNEL = 1; MP_CAST_KIND_MODEL_COPY = 2
 (MP_CAST_KIND_KERNEL, MP_CAST_KIND_MODEL_COPY) = tuple(mp_cast_kind_t)
+
 class mp_autocast_reason_t(enum.IntEnum):
     MP_AUTOCAST_REASON_UNLISTED = 1; MP_AUTOCAST_REASON_DENY_LIST = 2; MP_AUTOCAST_REASON_DENY_UPSTREAM = 3
     MP_AUTOCAST_REASON_RANGE = 4; MP_AUTOCAST_REASON_DEPTH = 5; MP_AUTOCAST_REASON_KEPT = 6
@@ -176,14 +240,19 @@ class mp_autocast_reason_t(enum.IntEnum):
  MP_AUTOCAST_REASON_CLUSTER_FP32, MP_AUTOCAST_REASON_ALLOW_LIST, MP_AUTOCAST_REASON_BETWEEN_ALLOW,
  MP_AUTOCAST_REASON_FOLLOWS_ALLOW, MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW, MP_AUTOCAST_REASON_CLUSTER_LOW,
  MP_AUTOCAST_REASON_CAST_ABSORBED, MP_AUTOCAST_REASON_PATTERN) = tuple(mp_autocast_reason_t)
+
 class mp_autocast_format_t(enum.IntEnum):
     MP_AUTOCAST_FORMAT_TEXT = 1; MP_AUTOCAST_FORMAT_JSON = 2; MP_AUTOCAST_FORMAT_DOT = 3
 (MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_JSON, MP_AUTOCAST_FORMAT_DOT) = tuple(mp_autocast_format_t)
+
 class mp_attribute_kind_t(enum.IntEnum):
     MP_ATTRIBUTE_KIND_INT = 1; MP_ATTRIBUTE_KIND_FLOAT = 2; MP_ATTRIBUTE_KIND_INTS = 3; MP_ATTRIBUTE_KIND_FLOATS = 4
 (MP_ATTRIBUTE_KIND_INT, MP_ATTRIBUTE_KIND_FLOAT, MP_ATTRIBUTE_KIND_INTS, MP_ATTRIBUTE_KIND_FLOATS) = tuple(mp_attribute_kind_t)
-class mp_graph_mode_t(enum.IntEnum): MP_GRAPH_MODE_INFERENCE = 1; MP_GRAPH_MODE_TRAINING = 2
+
+class mp_graph_mode_t(enum.IntEnum):
+    MP_GRAPH_MODE_INFERENCE = 1; MP_GRAPH_MODE_TRAINING = 2
 (MP_GRAPH_MODE_INFERENCE, MP_GRAPH_MODE_TRAINING) = tuple(mp_graph_mode_t)
+
 class mp_scaler_preset_t(enum.IntEnum):
     MP_SCALER_PRESET_LOGNORMAL = 1; MP_SCALER_PRESET_TORCH = 2; MP_SCALER_PRESET_APEX_AMP = 3
     MP_SCALER_PRESET_APEX_HYSTERESIS = 4; MP_SCALER_PRESET_MEGATRON = 5; MP_SCALER_PRESET_DEEPSPEED = 6
@@ -195,200 +264,259 @@ class mp_scaler_preset_t(enum.IntEnum):
 
 mp_log_callback_t = CFUNCTYPE(None, c_uint32, c_char_p, c_void_p)
 
-class mp_grad_stats_t(Structure): _fields_ = _fields((c_void_p, "found_inf amax"))
+class mp_grad_stats_t(Structure):
+    _fields_ = _fields((c_void_p, "found_inf amax"))
+
 class mp_allocator_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size reserved0"), (_callback(c_void_p, c_size_t, c_void_p), "alloc"),
                        (CFUNCTYPE(None, c_void_p, c_size_t, c_void_p), "free"), (c_void_p, "user"))
+
 class mp_context_config_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size"), (c_int32, "device sm_limit"), (c_uint32, "flags"),
                        (POINTER(mp_allocator_t), "allocator"))
+
 class mp_device_info_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size target"), (c_int32, "arch num_sms"),
                        (c_int64, "smem_per_block l2_bytes"), (c_char * 64, "name"))
+
 class mp_tensor_list_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size dtype count reserved0"), (c_void_p, "data numel dtypes"))
+
 class mp_tensor_report_t(Structure):
     _fields_ = _fields((c_int64, "numel num_nan num_inf num_zero num_subnormal bad_tensor bad_element"),
                        (c_float, "bad_value amax"))
+
 class mp_stats_outputs_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size reserved0"),
                        (c_void_p, "found_inf amax tensor_amax norm tensor_norm report tensor_reports"))
+
 class mp_epilogue_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size activation"), (c_void_p, "scale bias"), (c_uint32, "dtype_bias flags"),
                        (c_void_p, "aux"), (c_int64, "ld_aux"), (c_void_p, "dbias"), (mp_grad_stats_t, "stats"))
+
 class mp_plan_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size"), (c_int32, "split_k"), (c_char * 64, "kernel"),
                        (c_size_t, "workspace_bytes"), (c_double, "predicted_us"), (c_int32, "num_sms"),
                        (c_uint32, "reserved0"), (c_uint32 * 18, "products"))
+
 class mp_gemm_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size op_a op_b dtype_ab dtype_cd"), (c_float, "alpha beta"),
                        (c_int32, "batch_count"),
                        (c_int64, "m n k ld_a ld_b ld_c ld_d stride_a stride_b stride_c stride_d"),
                        (POINTER(mp_plan_t), "plan"))
+
 class mp_gemm_group_item_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size reserved0"), (c_int64, "m n k ld_a ld_b ld_c ld_d"),
                        (c_void_p, "A B C D"))
+
 class mp_conv2d_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size dtype dtype_out"),
                        (c_int32, "n h w c k r s pad_top pad_bottom pad_left pad_right stride_h stride_w dilation_h dilation_w groups"),
                        (c_float, "alpha beta"), (c_uint32, "reserved0"), (POINTER(mp_plan_t), "plan"))
+
 class mp_rnn_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size cell flags dtype dtype_dw"),
                        (c_int32, "layers input_size hidden_size batch timesteps"), (c_float, "dropout clip"),
                        (c_uint64, "dropout_seed"), (c_int64, "x_step x_row y_step y_row"), (POINTER(mp_plan_t), "plan"))
+
 class mp_rnn_weights_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size reserved0"), (c_void_p, "w_ih w_hh b_ih b_hh"))
+
 class mp_rnn_weight_grads_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size reserved0"), (c_void_p, "w_ih w_hh b_ih b_hh"))
+
 class mp_rnn_sizes_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size directions gates num_weights"),
                        (c_size_t, "reserve_bytes workspace_bytes"))
+
 class mp_rnn_tensors_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size num_weights"), (POINTER(mp_rnn_weights_t), "weights"),
                        (c_void_p, "lengths batch_sizes dropout_offset x h0 c0 y hn cn reserve"),
                        (c_size_t, "reserve_bytes"), (c_void_p, "dy dhn dcn dx dh0 dc0"),
                        (POINTER(mp_rnn_weight_grads_t), "weight_grads"), (mp_grad_stats_t, "stats"))
+
 class mp_pool2d_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size dtype mode"),
                        (c_int32, "n h w c window_h window_w pad_top pad_bottom pad_left pad_right stride_h stride_w"),
                        (c_uint32, "flags"), (c_int32, "dilation_h dilation_w"))
+
 class mp_batchnorm_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size dtype"), (c_int64, "rows"), (c_int32, "channels"),
                        (c_uint32, "activation"), (c_float, "epsilon momentum"))
+
 class mp_batchnorm_tensors_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size reserved0"),
                        (c_void_p, "x gamma beta running_mean running_var saved_mean saved_inv_std y dy dx dgamma dbeta"),
                        (mp_grad_stats_t, "stats"))
+
 class mp_pointwise_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size op activation dtype dtype_b reserved0"),
                        (c_int64, "rows columns ld_b rows_b"), (c_float, "slope low high"), (c_uint32, "reserved1"))
+
 class mp_column_sum_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size dtype dtype_sum"), (c_float, "beta"), (c_int64, "rows columns ld"))
+
 class mp_sum_rows_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size dtype dtype_sum"), (c_float, "beta"),
                        (c_int64, "rows period columns ld_x ld_sum"))
+
 class mp_glu_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size dtype activation reserved0"), (c_int64, "rows columns ld_x ld_y"))
+
 class mp_strided_copy_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size dtype"), (c_int32, "rank"), (c_uint32, "reserved0"),
                        (c_int64 * 6, "extent x_stride y_stride"), (c_float, "alpha beta"))
+
 class mp_norm_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size kind dtype dtype_residual"), (c_int64, "rows columns"),
                        (c_int32, "groups"), (c_uint32, "flags"), (c_int64, "x_row x_group y_row y_group"),
                        (c_float, "epsilon dropout"), (c_uint64, "dropout_seed"))
+
 class mp_norm_tensors_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size reserved0"),
                        (c_void_p, "x residual gamma beta dropout_offset sum y mean rstd dy dsum dx dresidual dgamma dbeta"),
                        (mp_grad_stats_t, "stats"))
+
 class mp_xent_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size dtype dtype_labels flags"),
                        (c_int64, "rows classes ld_logits ld_dlogits ignore_label"),
                        (c_float, "weight label_smoothing z_loss"), (c_uint32, "reserved0"), (c_int64, "ld_labels"))
+
 class mp_xent_tensors_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size reserved0"),
                        (c_void_p, "x w bias labels loss_scale count row_loss lse loss correct dx dw dbias"),
                        (mp_grad_stats_t, "stats"), (c_void_p, "class_weights"))
+
 class mp_linear_xent_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size dtype dtype_labels flags"),
                        (c_int64, "rows width classes ld_x ld_w ld_dx ld_dw ignore_label"),
                        (c_float, "weight label_smoothing z_loss"), (c_uint32, "reserved0"))
+
 class mp_loss_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size kind dtype dtype_target"), (c_int64, "count"), (c_float, "weight"),
                        (c_uint32, "reduction flags"), (c_float, "ignore_target delta"), (c_uint32, "reserved0"))
+
 class mp_loss_tensors_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size reserved0"),
                        (c_void_p, "prediction target weights loss_scale element_loss loss dprediction"),
                        (mp_grad_stats_t, "stats"))
+
 class mp_embedding_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size dtype dtype_dtable dtype_indices flags"), (c_int32, "num_embeddings"),
                        (c_int64, "num_indices embedding_dim padding_index ld_table ld_out ld_dtable"))
+
 class mp_dropout_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size dtype"), (c_int64, "count"), (c_uint64, "seed"), (c_float, "p"),
                        (c_uint32, "reserved0"))
+
 class mp_rope_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size dtype"), (c_int64, "rows"), (c_int32, "heads head_dim rotary_dim"),
                        (c_uint32, "flags"), (c_int64, "x_row x_head"), (c_float, "base"), (c_uint32, "reserved0"),
                        (c_int64, "period"))
+
 class mp_softmax_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size dtype mask flags"), (c_int64, "rows columns ld_x ld_y"),
                        (c_float, "scale"), (c_uint32, "dtype_mask"), (c_int64, "mask_rows ld_mask"))
-class mp_attention_layout_t(Structure): _fields_ = _fields((c_int64, "batch row head"))
+
+class mp_attention_layout_t(Structure):
+    _fields_ = _fields((c_int64, "batch row head"))
+
 class mp_attention_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size dtype"), (c_int32, "batch heads kv_heads head_dim head_dim_v"),
                        (c_float, "dropout"), (c_int64, "q_len kv_len q_rows kv_rows"), (c_float, "scale"),
                        (c_uint32, "flags"), (c_int32, "window_left window_right"), (c_uint64, "dropout_seed"),
                        (mp_attention_layout_t, "q k v o"))
+
 class mp_attention_tensors_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size reserved0"),
                        (c_void_p, "q_ends kv_ends q_lengths kv_lengths dropout_offset sinks q k v d_o o dq dk dv lse dsinks"),
                        (mp_grad_stats_t, "stats"))
+
 class mp_scaler_config_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size policy flags"), (c_float, "init_scale min_scale max_scale"),
                        (c_double, "growth_factor backoff_factor beta1 beta2"),
                        (c_float, "log2_max overflow_std_dev sigma_floor"),
                        (c_int32, "growth_interval hysteresis max_consecutive_skips history_length"),
                        (c_uint32, "reserved0"))
+
 class mp_scaler_state_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size policy"), (c_float, "scale"),
                        (c_int32, "growth_tracker hysteresis_left"),
                        (c_float, "log2_mean log2_mean_slow log2_square_slow headroom"), (c_uint32, "status"),
                        (c_double, "beta1_power beta2_power"),
                        (c_int64, "steps skipped skipped_nan consecutive_skips overflows out_of_range no_scale spikes"))
+
 class mp_param_group_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size"),
                        (c_float, "lr beta1 beta2 eps weight_decay dampening trust_coefficient max_tensor_norm clip_value l1 l2"),
                        (c_uint32, "lr_schedule"), (c_int32, "warmup_steps decay_steps"),
                        (c_float, "decay_power decay_rate lr_end ema_decay"), (c_uint32, "ema_warmup"))
+
 class mp_optimizer_desc_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size kind flags num_groups"), (POINTER(mp_param_group_t), "groups"),
                        (c_void_p, "tensor_group grads master model m v lr_multipliers decay_multipliers extra_grads"),
                        (c_uint64, "rounding_seed"), (c_void_p, "tensor_ids first_elements active ema"))
+
 class mp_model_options_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size flags"), (c_uint64, "rounding_seed"),
                        (c_void_p, "t overflows tensor_ids first_elements"))
+
 class mp_comm_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size"), (c_int32, "rank world_size"), (c_uint32, "reserved0"),
                        (_callback(c_int, c_void_p, c_void_p, c_size_t, c_uint32, c_uint32, c_void_p, c_void_p), "all_reduce"),
                        (_callback(c_int, c_void_p), "group_begin group_end"), (c_void_p, "user"))
+
 class mp_step_options_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size flags"), (c_float, "max_grad_norm"), (c_uint32, "reserved0"),
                        (c_void_p, "grad_norm found_inf tensor_norms amax report tensor_reports model_overflows"),
                        (POINTER(mp_comm_t), "comm"), (c_void_p, "outcome rejected_updates skip norm_limit denominator"))
+
 class mp_autocast_config_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size preset dtype_low level flags"), (c_float, "amax_limit"),
                        (c_int64, "depth_limit"))
+
 class mp_autocast_graph_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size num_nodes num_tensors num_hidden_edges num_clusters reserved0"),
                        (POINTER(c_char_p), "node_op"), (c_void_p, "node_class"), (POINTER(c_char_p), "node_name"),
                        (c_void_p, "node_flags node_depth input_offsets input_tensor input_slot tensor_producer tensor_slot tensor_dtype tensor_role tensor_amax hidden_src hidden_dst member_offsets member cluster_kind"))
+
 class mp_autocast_cast_t(Structure):
     _fields_ = _fields((c_int32, "tensor"), (c_uint32, "from to kind"), (c_int32, "readers"))
+
 class mp_autocast_result_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size"), (c_int32, "num_casts num_low_nodes num_parameters_low"),
                        (c_void_p, "tensor_dtype node_dtype input_cast"), (POINTER(mp_autocast_cast_t), "casts"),
                        (c_void_p, "node_reason node_cause"), (c_char_p, "disabled_reason"))
+
 class mp_graph_attribute_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size kind"), (c_char_p, "name"), (c_int64, "int_value"),
                        (c_double, "float_value"), (c_void_p, "ints floats"), (c_uint32, "count reserved0"))
+
 class mp_graph_tensor_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size dtype"), (c_int32, "rank"), (c_uint32, "dtype_copy"),
                        (c_int64 * 8, "extent"), (c_char_p, "name"), (c_void_p, "data copy grad"),
                        (c_uint32, "dtype_grad reserved0"))
+
 class mp_graph_memory_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size reserved0"),
                        (c_int64, "parameters copies gradients states activations activations_unshared workspace"))
+
 class mp_torch_scaler_t(Structure):
     _fields_ = _fields((c_double, "scale growth_factor backoff_factor"), (c_int32, "growth_interval growth_tracker"))
+
 class mp_megatron_scaler_t(Structure):
     _fields_ = _fields((c_float, "scale"), (c_int32, "growth_tracker hysteresis_tracker"))
+
 class mp_kernel_info_t(_Sized):
     _fields_ = _fields((c_uint32, "struct_size is_estimated"), (c_char_p, "name reason"), (c_double, "predicted_us"),
                        (c_size_t, "workspace_bytes"))
 
 def mp_context_config_default() -> mp_context_config_t:
     return _made(_library.mp_context_config_init, mp_context_config_t())
-def mp_epilogue_default() -> mp_epilogue_t: return _made(_library.mp_epilogue_init, mp_epilogue_t())
-def mp_plan_default(kernel: Text) -> mp_plan_t: return _made(_library.mp_plan_init, mp_plan_t(), kernel)
+def mp_epilogue_default() -> mp_epilogue_t:
+    return _made(_library.mp_epilogue_init, mp_epilogue_t())
+def mp_plan_default(kernel: Text) -> mp_plan_t:
+    return _made(_library.mp_plan_init, mp_plan_t(), kernel)
 def mp_gemm_desc_default(m: int64_t, n: int64_t, k: int64_t, dtype_ab: uint32_t, dtype_cd: uint32_t) -> mp_gemm_desc_t:
     return _made(_library.mp_gemm_desc_init, mp_gemm_desc_t(), m, n, k, dtype_ab, dtype_cd)
 def mp_gemm_group_item_default(m: int64_t, n: int64_t, k: int64_t) -> mp_gemm_group_item_t:
@@ -439,8 +567,10 @@ def mp_optimizer_desc_default(kind: uint32_t) -> mp_optimizer_desc_t:
     return _made(_library.mp_optimizer_desc_init, mp_optimizer_desc_t(), kind)
 def mp_model_options_default() -> mp_model_options_t:
     return _made(_library.mp_model_options_init, mp_model_options_t())
-def mp_comm_default() -> mp_comm_t: return _made(_library.mp_comm_init, mp_comm_t())
-def mp_step_options_default() -> mp_step_options_t: return _made(_library.mp_step_options_init, mp_step_options_t())
+def mp_comm_default() -> mp_comm_t:
+    return _made(_library.mp_comm_init, mp_comm_t())
+def mp_step_options_default() -> mp_step_options_t:
+    return _made(_library.mp_step_options_init, mp_step_options_t())
 def mp_autocast_config_default(dtype_low: uint32_t) -> mp_autocast_config_t:
     return _made(_library.mp_autocast_config_init, mp_autocast_config_t(), dtype_low)
 def mp_autocast_scaler_default(dtype_low: uint32_t) -> mp_scaler_config_t:
