@@ -1200,138 +1200,144 @@ module mpcore_c
 
 contains
   type(mp_context_config_t) function mp_context_config_default() result(answer)
-    if (mp_context_config_init(answer, c_sizeof(answer)) /= 0) answer%struct_size = 0
+    if (mp_context_config_init(answer, c_sizeof(answer)) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_epilogue_t) function mp_epilogue_default() result(answer)
-    if (mp_epilogue_init(answer, c_sizeof(answer)) /= 0) answer%struct_size = 0
+    if (mp_epilogue_init(answer, c_sizeof(answer)) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_plan_t) function mp_plan_default(kernel) result(answer)
     character(kind=c_char), intent(in), target :: kernel(*)
-    if (mp_plan_init(answer, c_sizeof(answer), c_loc(kernel)) /= 0) answer%struct_size = 0
+    if (mp_plan_init(answer, c_sizeof(answer), c_loc(kernel)) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_gemm_desc_t) function mp_gemm_desc_default(m, n, k, dtype_ab, dtype_cd) result(answer)
     integer(c_int64_t), value :: m, n, k; integer(c_int), value :: dtype_ab, dtype_cd
-    if (mp_gemm_desc_init(answer, c_sizeof(answer), m, n, k, dtype_ab, dtype_cd) /= 0) answer%struct_size = 0
+    if (mp_gemm_desc_init(answer, c_sizeof(answer), m, n, k, dtype_ab, dtype_cd) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_gemm_group_item_t) function mp_gemm_group_item_default(m, n, k) result(answer)
     integer(c_int64_t), value :: m, n, k
-    if (mp_gemm_group_item_init(answer, c_sizeof(answer), m, n, k) /= 0) answer%struct_size = 0
+    if (mp_gemm_group_item_init(answer, c_sizeof(answer), m, n, k) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_conv2d_desc_t) function mp_conv2d_desc_default(n, h, w, c, k, r, s, dtype) result(answer)
     integer(c_int32_t), value :: n, h, w, c, k, r, s; integer(c_int), value :: dtype
-    if (mp_conv2d_desc_init(answer, c_sizeof(answer), n, h, w, c, k, r, s, dtype) /= 0) answer%struct_size = 0
+    if (mp_conv2d_desc_init(answer, c_sizeof(answer), n, h, w, c, k, r, s, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_rnn_desc_t) function mp_rnn_desc_default(cell, batch, timesteps, input_size, hidden_size, dtype) result(answer)
     integer(c_int), value :: cell; integer(c_int32_t), value :: batch, timesteps, input_size, hidden_size
     integer(c_int), value :: dtype
     if (mp_rnn_desc_init(answer, c_sizeof(answer), cell, batch, timesteps, input_size, hidden_size, &
-      dtype) /= 0) answer%struct_size = 0
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_pool2d_desc_t) function mp_pool2d_desc_default(mode, n, h, w, c, window_h, window_w, dtype) result(answer)
     integer(c_int), value :: mode; integer(c_int32_t), value :: n, h, w, c, window_h, window_w
     integer(c_int), value :: dtype
     if (mp_pool2d_desc_init(answer, c_sizeof(answer), mode, n, h, w, c, window_h, window_w, &
-      dtype) /= 0) answer%struct_size = 0
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_batchnorm_desc_t) function mp_batchnorm_desc_default(rows, channels, dtype) result(answer)
     integer(c_int64_t), value :: rows; integer(c_int32_t), value :: channels; integer(c_int), value :: dtype
-    if (mp_batchnorm_desc_init(answer, c_sizeof(answer), rows, channels, dtype) /= 0) answer%struct_size = 0
+    if (mp_batchnorm_desc_init(answer, c_sizeof(answer), rows, channels, dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_pointwise_desc_t) function mp_pointwise_desc_default(op, rows, columns, dtype) result(answer)
     integer(c_int), value :: op; integer(c_int64_t), value :: rows, columns; integer(c_int), value :: dtype
-    if (mp_pointwise_desc_init(answer, c_sizeof(answer), op, rows, columns, dtype) /= 0) answer%struct_size = 0
+    if (mp_pointwise_desc_init(answer, c_sizeof(answer), op, rows, columns, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_column_sum_desc_t) function mp_column_sum_desc_default(rows, columns, dtype) result(answer)
     integer(c_int64_t), value :: rows, columns; integer(c_int), value :: dtype
-    if (mp_column_sum_desc_init(answer, c_sizeof(answer), rows, columns, dtype) /= 0) answer%struct_size = 0
+    if (mp_column_sum_desc_init(answer, c_sizeof(answer), rows, columns, dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_sum_rows_desc_t) function mp_sum_rows_desc_default(rows, period, columns, dtype) result(answer)
     integer(c_int64_t), value :: rows, period, columns; integer(c_int), value :: dtype
-    if (mp_sum_rows_desc_init(answer, c_sizeof(answer), rows, period, columns, dtype) /= 0) answer%struct_size = 0
+    if (mp_sum_rows_desc_init(answer, c_sizeof(answer), rows, period, columns, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_glu_desc_t) function mp_glu_desc_default(activation, rows, columns, dtype) result(answer)
     integer(c_int), value :: activation; integer(c_int64_t), value :: rows, columns; integer(c_int), value :: dtype
-    if (mp_glu_desc_init(answer, c_sizeof(answer), activation, rows, columns, dtype) /= 0) answer%struct_size = 0
+    if (mp_glu_desc_init(answer, c_sizeof(answer), activation, rows, columns, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_strided_copy_desc_t) function mp_strided_copy_desc_default(dtype) result(answer)
     integer(c_int), value :: dtype
-    if (mp_strided_copy_desc_init(answer, c_sizeof(answer), dtype) /= 0) answer%struct_size = 0
+    if (mp_strided_copy_desc_init(answer, c_sizeof(answer), dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_norm_desc_t) function mp_norm_desc_default(kind, rows, columns, dtype) result(answer)
     integer(c_int), value :: kind; integer(c_int64_t), value :: rows, columns; integer(c_int), value :: dtype
-    if (mp_norm_desc_init(answer, c_sizeof(answer), kind, rows, columns, dtype) /= 0) answer%struct_size = 0
+    if (mp_norm_desc_init(answer, c_sizeof(answer), kind, rows, columns, dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_xent_desc_t) function mp_xent_desc_default(rows, classes, dtype) result(answer)
     integer(c_int64_t), value :: rows, classes; integer(c_int), value :: dtype
-    if (mp_xent_desc_init(answer, c_sizeof(answer), rows, classes, dtype) /= 0) answer%struct_size = 0
+    if (mp_xent_desc_init(answer, c_sizeof(answer), rows, classes, dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_linear_xent_desc_t) function mp_linear_xent_desc_default(rows, width, classes, dtype) result(answer)
     integer(c_int64_t), value :: rows, width, classes; integer(c_int), value :: dtype
-    if (mp_linear_xent_desc_init(answer, c_sizeof(answer), rows, width, classes, dtype) /= 0) answer%struct_size = 0
+    if (mp_linear_xent_desc_init(answer, c_sizeof(answer), rows, width, classes, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_loss_desc_t) function mp_loss_desc_default(kind, count, dtype) result(answer)
     integer(c_int), value :: kind; integer(c_int64_t), value :: count; integer(c_int), value :: dtype
-    if (mp_loss_desc_init(answer, c_sizeof(answer), kind, count, dtype) /= 0) answer%struct_size = 0
+    if (mp_loss_desc_init(answer, c_sizeof(answer), kind, count, dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_embedding_desc_t) function mp_embedding_desc_default(num_indices, num_embeddings, embedding_dim, dtype) result(answer)
     integer(c_int64_t), value :: num_indices; integer(c_int32_t), value :: num_embeddings
     integer(c_int64_t), value :: embedding_dim; integer(c_int), value :: dtype
     if (mp_embedding_desc_init(answer, c_sizeof(answer), num_indices, num_embeddings, embedding_dim, &
-      dtype) /= 0) answer%struct_size = 0
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_dropout_desc_t) function mp_dropout_desc_default(count, p, dtype) result(answer)
     integer(c_int64_t), value :: count; real(c_float), value :: p; integer(c_int), value :: dtype
-    if (mp_dropout_desc_init(answer, c_sizeof(answer), count, p, dtype) /= 0) answer%struct_size = 0
+    if (mp_dropout_desc_init(answer, c_sizeof(answer), count, p, dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_rope_desc_t) function mp_rope_desc_default(rows, heads, head_dim, dtype) result(answer)
     integer(c_int64_t), value :: rows; integer(c_int32_t), value :: heads, head_dim; integer(c_int), value :: dtype
-    if (mp_rope_desc_init(answer, c_sizeof(answer), rows, heads, head_dim, dtype) /= 0) answer%struct_size = 0
+    if (mp_rope_desc_init(answer, c_sizeof(answer), rows, heads, head_dim, &
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_softmax_desc_t) function mp_softmax_desc_default(rows, columns, dtype) result(answer)
     integer(c_int64_t), value :: rows, columns; integer(c_int), value :: dtype
-    if (mp_softmax_desc_init(answer, c_sizeof(answer), rows, columns, dtype) /= 0) answer%struct_size = 0
+    if (mp_softmax_desc_init(answer, c_sizeof(answer), rows, columns, dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_attention_desc_t) function mp_attention_desc_default(batch, heads, q_len, kv_len, head_dim, dtype) result(answer)
     integer(c_int32_t), value :: batch, heads; integer(c_int64_t), value :: q_len, kv_len
     integer(c_int32_t), value :: head_dim; integer(c_int), value :: dtype
     if (mp_attention_desc_init(answer, c_sizeof(answer), batch, heads, q_len, kv_len, head_dim, &
-      dtype) /= 0) answer%struct_size = 0
+      dtype) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_scaler_config_t) function mp_scaler_config_default(policy) result(answer)
     integer(c_int), value :: policy
-    if (mp_scaler_config_init(answer, c_sizeof(answer), policy) /= 0) answer%struct_size = 0
+    if (mp_scaler_config_init(answer, c_sizeof(answer), policy) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_scaler_state_t) function mp_scaler_state_default(config) result(answer)
     type(mp_scaler_config_t), intent(in) :: config
-    if (mp_scaler_state_init(answer, c_sizeof(answer), config) /= 0) answer%struct_size = 0
+    if (mp_scaler_state_init(answer, c_sizeof(answer), config) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_param_group_t) function mp_param_group_default(kind, lr) result(answer)
     integer(c_int), value :: kind; real(c_float), value :: lr
-    if (mp_param_group_init(answer, c_sizeof(answer), kind, lr) /= 0) answer%struct_size = 0
+    if (mp_param_group_init(answer, c_sizeof(answer), kind, lr) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_optimizer_desc_t) function mp_optimizer_desc_default(kind) result(answer)
     integer(c_int), value :: kind
-    if (mp_optimizer_desc_init(answer, c_sizeof(answer), kind) /= 0) answer%struct_size = 0
+    if (mp_optimizer_desc_init(answer, c_sizeof(answer), kind) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_model_options_t) function mp_model_options_default() result(answer)
-    if (mp_model_options_init(answer, c_sizeof(answer)) /= 0) answer%struct_size = 0
+    if (mp_model_options_init(answer, c_sizeof(answer)) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_comm_t) function mp_comm_default() result(answer)
-    if (mp_comm_init(answer, c_sizeof(answer)) /= 0) answer%struct_size = 0
+    if (mp_comm_init(answer, c_sizeof(answer)) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_step_options_t) function mp_step_options_default() result(answer)
-    if (mp_step_options_init(answer, c_sizeof(answer)) /= 0) answer%struct_size = 0
+    if (mp_step_options_init(answer, c_sizeof(answer)) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_autocast_config_t) function mp_autocast_config_default(dtype_low) result(answer)
     integer(c_int), value :: dtype_low
-    if (mp_autocast_config_init(answer, c_sizeof(answer), dtype_low) /= 0) answer%struct_size = 0
+    if (mp_autocast_config_init(answer, c_sizeof(answer), dtype_low) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_scaler_config_t) function mp_autocast_scaler_default(dtype_low) result(answer)
     integer(c_int), value :: dtype_low
-    if (mp_autocast_scaler_init(answer, c_sizeof(answer), dtype_low) /= 0) answer%struct_size = 0
+    if (mp_autocast_scaler_init(answer, c_sizeof(answer), dtype_low) /= MP_SUCCESS) answer%struct_size = 0
   end function
   type(mp_scaler_config_t) function mp_scaler_config_preset(preset) result(answer)
     integer(c_int), value :: preset
-    if (mp_scaler_config_init_preset(answer, c_sizeof(answer), preset) /= 0) answer%struct_size = 0
+    if (mp_scaler_config_init_preset(answer, c_sizeof(answer), preset) /= MP_SUCCESS) answer%struct_size = 0
   end function
 end module

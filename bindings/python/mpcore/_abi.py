@@ -33,15 +33,15 @@ class Structure(ctypes.Structure):
         if _is_whole(value):
             got = getattr(self, name)  # ctypes truncates silently
             if isinstance(got, int) and got != operator.index(value):
-                raise _range_error(name, value, next(kind for field, kind, *_ in self._fields_ if field == name))
+                raise range_error(name, value, next(kind for field, kind, *_ in self._fields_ if field == name))
 
 
-def _fields(*groups: Tuple[Any, str]) -> Any:
+def fields(*groups: Tuple[Any, str]) -> Any:
     """Returns (name, type) pairs for groups of names with one type."""
     return [(name, kind) for kind, names in groups for name in names.split()]
 
 
-class _Sized(Structure):
+class Sized(Structure):
     def __init__(self, **fields: Any) -> None:
         super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
@@ -49,7 +49,7 @@ class _Sized(Structure):
 S = TypeVar("S", bound=Structure)
 
 
-def _made(init: Any, struct: S, *arguments: Any) -> S:
+def made(init: Any, struct: S, *arguments: Any) -> S:
     """Returns the struct after the library has initialized it."""
     init(struct, ctypes.sizeof(struct), *arguments)
     return struct
@@ -58,7 +58,7 @@ def _made(init: Any, struct: S, *arguments: Any) -> S:
 _raised = threading.local()  # .error: exception of a callback during the current call
 
 
-def _callback(result: Any, *arguments: Any) -> Any:
+def callback(result: Any, *arguments: Any) -> Any:
     """Returns a CFUNCTYPE whose Python functions may raise."""
     base: Any = CFUNCTYPE(result, *arguments)
     failure = None if result is c_void_p else -1
@@ -88,7 +88,7 @@ def _range(kind: Any) -> Optional[Tuple[int, int]]:
     return (-count // 2, count // 2 - 1) if kind(-1).value == -1 else (0, count - 1)
 
 
-def _range_error(name: str, value: Any, kind: Any) -> ValueError:
+def range_error(name: str, value: Any, kind: Any) -> ValueError:
     """Returns the error for an integer that ctypes would truncate."""
     low, high = _range(kind) or (0, 0)
     return ValueError(f"{name} = {value} must be from {low} to {high}")

@@ -217,7 +217,7 @@ def array_of(name: str, kind: Any, values: Sequence[Any]) -> Any:
         raise TypeError(f"{name}: {error}") from None
     if kind is not ctypes.c_float and list(array) != list(values):
         i = next(i for i, (got, value) in enumerate(zip(array, values)) if got != value)
-        raise _abi._range_error(f"{name}[{i}]", values[i], kind)
+        raise _abi.range_error(f"{name}[{i}]", values[i], kind)
     return array
 
 

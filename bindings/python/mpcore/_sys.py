@@ -16,8 +16,8 @@ from ctypes import (CFUNCTYPE, POINTER, c_char, c_char_p, c_double, c_float, c_i
                     c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p)
 from typing import TYPE_CHECKING, Any
 
-from ._abi import (Address, Handle, Pointer, Structure, Text, To, _callback, _fields, _made, _Sized, declared, double,
-                   int32_t, int64_t, size_t, uint8_t, uint32_t)
+from ._abi import (Address, Handle, Pointer, Sized, Structure, Text, To, callback, declared, double, fields, int32_t,
+                   int64_t, made, size_t, uint8_t, uint32_t)
 
 if TYPE_CHECKING:
     from typing_extensions import Annotated
@@ -265,318 +265,316 @@ class mp_scaler_preset_t(enum.IntEnum):
 mp_log_callback_t = CFUNCTYPE(None, c_uint32, c_char_p, c_void_p)
 
 class mp_grad_stats_t(Structure):
-    _fields_ = _fields((c_void_p, "found_inf amax"))
+    _fields_ = fields((c_void_p, "found_inf amax"))
 
-class mp_allocator_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size reserved0"), (_callback(c_void_p, c_size_t, c_void_p), "alloc"),
-                       (CFUNCTYPE(None, c_void_p, c_size_t, c_void_p), "free"), (c_void_p, "user"))
+class mp_allocator_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size reserved0"), (callback(c_void_p, c_size_t, c_void_p), "alloc"),
+                      (CFUNCTYPE(None, c_void_p, c_size_t, c_void_p), "free"), (c_void_p, "user"))
 
-class mp_context_config_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size"), (c_int32, "device sm_limit"), (c_uint32, "flags"),
-                       (POINTER(mp_allocator_t), "allocator"))
+class mp_context_config_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size"), (c_int32, "device sm_limit"), (c_uint32, "flags"),
+                      (POINTER(mp_allocator_t), "allocator"))
 
-class mp_device_info_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size target"), (c_int32, "arch num_sms"),
-                       (c_int64, "smem_per_block l2_bytes"), (c_char * 64, "name"))
+class mp_device_info_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size target"), (c_int32, "arch num_sms"), (c_int64, "smem_per_block l2_bytes"),
+                      (c_char * 64, "name"))
 
-class mp_tensor_list_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size dtype count reserved0"), (c_void_p, "data numel dtypes"))
+class mp_tensor_list_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size dtype count reserved0"), (c_void_p, "data numel dtypes"))
 
 class mp_tensor_report_t(Structure):
-    _fields_ = _fields((c_int64, "numel num_nan num_inf num_zero num_subnormal bad_tensor bad_element"),
-                       (c_float, "bad_value amax"))
+    _fields_ = fields((c_int64, "numel num_nan num_inf num_zero num_subnormal bad_tensor bad_element"),
+                      (c_float, "bad_value amax"))
 
-class mp_stats_outputs_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size reserved0"),
-                       (c_void_p, "found_inf amax tensor_amax norm tensor_norm report tensor_reports"))
+class mp_stats_outputs_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size reserved0"),
+                      (c_void_p, "found_inf amax tensor_amax norm tensor_norm report tensor_reports"))
 
-class mp_epilogue_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size activation"), (c_void_p, "scale bias"), (c_uint32, "dtype_bias flags"),
-                       (c_void_p, "aux"), (c_int64, "ld_aux"), (c_void_p, "dbias"), (mp_grad_stats_t, "stats"))
+class mp_epilogue_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size activation"), (c_void_p, "scale bias"), (c_uint32, "dtype_bias flags"),
+                      (c_void_p, "aux"), (c_int64, "ld_aux"), (c_void_p, "dbias"), (mp_grad_stats_t, "stats"))
 
-class mp_plan_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size"), (c_int32, "split_k"), (c_char * 64, "kernel"),
-                       (c_size_t, "workspace_bytes"), (c_double, "predicted_us"), (c_int32, "num_sms"),
-                       (c_uint32, "reserved0"), (c_uint32 * 18, "products"))
+class mp_plan_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size"), (c_int32, "split_k"), (c_char * 64, "kernel"),
+                      (c_size_t, "workspace_bytes"), (c_double, "predicted_us"), (c_int32, "num_sms"),
+                      (c_uint32, "reserved0"), (c_uint32 * 18, "products"))
 
-class mp_gemm_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size op_a op_b dtype_ab dtype_cd"), (c_float, "alpha beta"),
-                       (c_int32, "batch_count"),
-                       (c_int64, "m n k ld_a ld_b ld_c ld_d stride_a stride_b stride_c stride_d"),
-                       (POINTER(mp_plan_t), "plan"))
+class mp_gemm_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size op_a op_b dtype_ab dtype_cd"), (c_float, "alpha beta"),
+                      (c_int32, "batch_count"),
+                      (c_int64, "m n k ld_a ld_b ld_c ld_d stride_a stride_b stride_c stride_d"),
+                      (POINTER(mp_plan_t), "plan"))
 
-class mp_gemm_group_item_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size reserved0"), (c_int64, "m n k ld_a ld_b ld_c ld_d"),
-                       (c_void_p, "A B C D"))
+class mp_gemm_group_item_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size reserved0"), (c_int64, "m n k ld_a ld_b ld_c ld_d"), (c_void_p, "A B C D"))
 
-class mp_conv2d_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size dtype dtype_out"),
-                       (c_int32, "n h w c k r s pad_top pad_bottom pad_left pad_right stride_h stride_w dilation_h dilation_w groups"),
-                       (c_float, "alpha beta"), (c_uint32, "reserved0"), (POINTER(mp_plan_t), "plan"))
+class mp_conv2d_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size dtype dtype_out"),
+                      (c_int32, "n h w c k r s pad_top pad_bottom pad_left pad_right stride_h stride_w dilation_h dilation_w groups"),
+                      (c_float, "alpha beta"), (c_uint32, "reserved0"), (POINTER(mp_plan_t), "plan"))
 
-class mp_rnn_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size cell flags dtype dtype_dw"),
-                       (c_int32, "layers input_size hidden_size batch timesteps"), (c_float, "dropout clip"),
-                       (c_uint64, "dropout_seed"), (c_int64, "x_step x_row y_step y_row"), (POINTER(mp_plan_t), "plan"))
+class mp_rnn_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size cell flags dtype dtype_dw"),
+                      (c_int32, "layers input_size hidden_size batch timesteps"), (c_float, "dropout clip"),
+                      (c_uint64, "dropout_seed"), (c_int64, "x_step x_row y_step y_row"), (POINTER(mp_plan_t), "plan"))
 
-class mp_rnn_weights_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size reserved0"), (c_void_p, "w_ih w_hh b_ih b_hh"))
+class mp_rnn_weights_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size reserved0"), (c_void_p, "w_ih w_hh b_ih b_hh"))
 
-class mp_rnn_weight_grads_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size reserved0"), (c_void_p, "w_ih w_hh b_ih b_hh"))
+class mp_rnn_weight_grads_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size reserved0"), (c_void_p, "w_ih w_hh b_ih b_hh"))
 
-class mp_rnn_sizes_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size directions gates num_weights"),
-                       (c_size_t, "reserve_bytes workspace_bytes"))
+class mp_rnn_sizes_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size directions gates num_weights"),
+                      (c_size_t, "reserve_bytes workspace_bytes"))
 
-class mp_rnn_tensors_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size num_weights"), (POINTER(mp_rnn_weights_t), "weights"),
-                       (c_void_p, "lengths batch_sizes dropout_offset x h0 c0 y hn cn reserve"),
-                       (c_size_t, "reserve_bytes"), (c_void_p, "dy dhn dcn dx dh0 dc0"),
-                       (POINTER(mp_rnn_weight_grads_t), "weight_grads"), (mp_grad_stats_t, "stats"))
+class mp_rnn_tensors_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size num_weights"), (POINTER(mp_rnn_weights_t), "weights"),
+                      (c_void_p, "lengths batch_sizes dropout_offset x h0 c0 y hn cn reserve"),
+                      (c_size_t, "reserve_bytes"), (c_void_p, "dy dhn dcn dx dh0 dc0"),
+                      (POINTER(mp_rnn_weight_grads_t), "weight_grads"), (mp_grad_stats_t, "stats"))
 
-class mp_pool2d_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size dtype mode"),
-                       (c_int32, "n h w c window_h window_w pad_top pad_bottom pad_left pad_right stride_h stride_w"),
-                       (c_uint32, "flags"), (c_int32, "dilation_h dilation_w"))
+class mp_pool2d_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size dtype mode"),
+                      (c_int32, "n h w c window_h window_w pad_top pad_bottom pad_left pad_right stride_h stride_w"),
+                      (c_uint32, "flags"), (c_int32, "dilation_h dilation_w"))
 
-class mp_batchnorm_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size dtype"), (c_int64, "rows"), (c_int32, "channels"),
-                       (c_uint32, "activation"), (c_float, "epsilon momentum"))
+class mp_batchnorm_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size dtype"), (c_int64, "rows"), (c_int32, "channels"),
+                      (c_uint32, "activation"), (c_float, "epsilon momentum"))
 
-class mp_batchnorm_tensors_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size reserved0"),
-                       (c_void_p, "x gamma beta running_mean running_var saved_mean saved_inv_std y dy dx dgamma dbeta"),
-                       (mp_grad_stats_t, "stats"))
+class mp_batchnorm_tensors_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size reserved0"),
+                      (c_void_p, "x gamma beta running_mean running_var saved_mean saved_inv_std y dy dx dgamma dbeta"),
+                      (mp_grad_stats_t, "stats"))
 
-class mp_pointwise_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size op activation dtype dtype_b reserved0"),
-                       (c_int64, "rows columns ld_b rows_b"), (c_float, "slope low high"), (c_uint32, "reserved1"))
+class mp_pointwise_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size op activation dtype dtype_b reserved0"),
+                      (c_int64, "rows columns ld_b rows_b"), (c_float, "slope low high"), (c_uint32, "reserved1"))
 
-class mp_column_sum_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size dtype dtype_sum"), (c_float, "beta"), (c_int64, "rows columns ld"))
+class mp_column_sum_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size dtype dtype_sum"), (c_float, "beta"), (c_int64, "rows columns ld"))
 
-class mp_sum_rows_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size dtype dtype_sum"), (c_float, "beta"),
-                       (c_int64, "rows period columns ld_x ld_sum"))
+class mp_sum_rows_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size dtype dtype_sum"), (c_float, "beta"),
+                      (c_int64, "rows period columns ld_x ld_sum"))
 
-class mp_glu_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size dtype activation reserved0"), (c_int64, "rows columns ld_x ld_y"))
+class mp_glu_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size dtype activation reserved0"), (c_int64, "rows columns ld_x ld_y"))
 
-class mp_strided_copy_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size dtype"), (c_int32, "rank"), (c_uint32, "reserved0"),
-                       (c_int64 * 6, "extent x_stride y_stride"), (c_float, "alpha beta"))
+class mp_strided_copy_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size dtype"), (c_int32, "rank"), (c_uint32, "reserved0"),
+                      (c_int64 * 6, "extent x_stride y_stride"), (c_float, "alpha beta"))
 
-class mp_norm_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size kind dtype dtype_residual"), (c_int64, "rows columns"),
-                       (c_int32, "groups"), (c_uint32, "flags"), (c_int64, "x_row x_group y_row y_group"),
-                       (c_float, "epsilon dropout"), (c_uint64, "dropout_seed"))
+class mp_norm_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size kind dtype dtype_residual"), (c_int64, "rows columns"),
+                      (c_int32, "groups"), (c_uint32, "flags"), (c_int64, "x_row x_group y_row y_group"),
+                      (c_float, "epsilon dropout"), (c_uint64, "dropout_seed"))
 
-class mp_norm_tensors_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size reserved0"),
-                       (c_void_p, "x residual gamma beta dropout_offset sum y mean rstd dy dsum dx dresidual dgamma dbeta"),
-                       (mp_grad_stats_t, "stats"))
+class mp_norm_tensors_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size reserved0"),
+                      (c_void_p, "x residual gamma beta dropout_offset sum y mean rstd dy dsum dx dresidual dgamma dbeta"),
+                      (mp_grad_stats_t, "stats"))
 
-class mp_xent_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size dtype dtype_labels flags"),
-                       (c_int64, "rows classes ld_logits ld_dlogits ignore_label"),
-                       (c_float, "weight label_smoothing z_loss"), (c_uint32, "reserved0"), (c_int64, "ld_labels"))
+class mp_xent_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size dtype dtype_labels flags"),
+                      (c_int64, "rows classes ld_logits ld_dlogits ignore_label"),
+                      (c_float, "weight label_smoothing z_loss"), (c_uint32, "reserved0"), (c_int64, "ld_labels"))
 
-class mp_xent_tensors_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size reserved0"),
-                       (c_void_p, "x w bias labels loss_scale count row_loss lse loss correct dx dw dbias"),
-                       (mp_grad_stats_t, "stats"), (c_void_p, "class_weights"))
+class mp_xent_tensors_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size reserved0"),
+                      (c_void_p, "x w bias labels loss_scale count row_loss lse loss correct dx dw dbias"),
+                      (mp_grad_stats_t, "stats"), (c_void_p, "class_weights"))
 
-class mp_linear_xent_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size dtype dtype_labels flags"),
-                       (c_int64, "rows width classes ld_x ld_w ld_dx ld_dw ignore_label"),
-                       (c_float, "weight label_smoothing z_loss"), (c_uint32, "reserved0"))
+class mp_linear_xent_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size dtype dtype_labels flags"),
+                      (c_int64, "rows width classes ld_x ld_w ld_dx ld_dw ignore_label"),
+                      (c_float, "weight label_smoothing z_loss"), (c_uint32, "reserved0"))
 
-class mp_loss_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size kind dtype dtype_target"), (c_int64, "count"), (c_float, "weight"),
-                       (c_uint32, "reduction flags"), (c_float, "ignore_target delta"), (c_uint32, "reserved0"))
+class mp_loss_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size kind dtype dtype_target"), (c_int64, "count"), (c_float, "weight"),
+                      (c_uint32, "reduction flags"), (c_float, "ignore_target delta"), (c_uint32, "reserved0"))
 
-class mp_loss_tensors_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size reserved0"),
-                       (c_void_p, "prediction target weights loss_scale element_loss loss dprediction"),
-                       (mp_grad_stats_t, "stats"))
+class mp_loss_tensors_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size reserved0"),
+                      (c_void_p, "prediction target weights loss_scale element_loss loss dprediction"),
+                      (mp_grad_stats_t, "stats"))
 
-class mp_embedding_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size dtype dtype_dtable dtype_indices flags"), (c_int32, "num_embeddings"),
-                       (c_int64, "num_indices embedding_dim padding_index ld_table ld_out ld_dtable"))
+class mp_embedding_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size dtype dtype_dtable dtype_indices flags"), (c_int32, "num_embeddings"),
+                      (c_int64, "num_indices embedding_dim padding_index ld_table ld_out ld_dtable"))
 
-class mp_dropout_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size dtype"), (c_int64, "count"), (c_uint64, "seed"), (c_float, "p"),
-                       (c_uint32, "reserved0"))
+class mp_dropout_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size dtype"), (c_int64, "count"), (c_uint64, "seed"), (c_float, "p"),
+                      (c_uint32, "reserved0"))
 
-class mp_rope_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size dtype"), (c_int64, "rows"), (c_int32, "heads head_dim rotary_dim"),
-                       (c_uint32, "flags"), (c_int64, "x_row x_head"), (c_float, "base"), (c_uint32, "reserved0"),
-                       (c_int64, "period"))
+class mp_rope_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size dtype"), (c_int64, "rows"), (c_int32, "heads head_dim rotary_dim"),
+                      (c_uint32, "flags"), (c_int64, "x_row x_head"), (c_float, "base"), (c_uint32, "reserved0"),
+                      (c_int64, "period"))
 
-class mp_softmax_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size dtype mask flags"), (c_int64, "rows columns ld_x ld_y"),
-                       (c_float, "scale"), (c_uint32, "dtype_mask"), (c_int64, "mask_rows ld_mask"))
+class mp_softmax_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size dtype mask flags"), (c_int64, "rows columns ld_x ld_y"),
+                      (c_float, "scale"), (c_uint32, "dtype_mask"), (c_int64, "mask_rows ld_mask"))
 
 class mp_attention_layout_t(Structure):
-    _fields_ = _fields((c_int64, "batch row head"))
+    _fields_ = fields((c_int64, "batch row head"))
 
-class mp_attention_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size dtype"), (c_int32, "batch heads kv_heads head_dim head_dim_v"),
-                       (c_float, "dropout"), (c_int64, "q_len kv_len q_rows kv_rows"), (c_float, "scale"),
-                       (c_uint32, "flags"), (c_int32, "window_left window_right"), (c_uint64, "dropout_seed"),
-                       (mp_attention_layout_t, "q k v o"))
+class mp_attention_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size dtype"), (c_int32, "batch heads kv_heads head_dim head_dim_v"),
+                      (c_float, "dropout"), (c_int64, "q_len kv_len q_rows kv_rows"), (c_float, "scale"),
+                      (c_uint32, "flags"), (c_int32, "window_left window_right"), (c_uint64, "dropout_seed"),
+                      (mp_attention_layout_t, "q k v o"))
 
-class mp_attention_tensors_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size reserved0"),
-                       (c_void_p, "q_ends kv_ends q_lengths kv_lengths dropout_offset sinks q k v d_o o dq dk dv lse dsinks"),
-                       (mp_grad_stats_t, "stats"))
+class mp_attention_tensors_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size reserved0"),
+                      (c_void_p, "q_ends kv_ends q_lengths kv_lengths dropout_offset sinks q k v d_o o dq dk dv lse dsinks"),
+                      (mp_grad_stats_t, "stats"))
 
-class mp_scaler_config_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size policy flags"), (c_float, "init_scale min_scale max_scale"),
-                       (c_double, "growth_factor backoff_factor beta1 beta2"),
-                       (c_float, "log2_max overflow_std_dev sigma_floor"),
-                       (c_int32, "growth_interval hysteresis max_consecutive_skips history_length"),
-                       (c_uint32, "reserved0"))
+class mp_scaler_config_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size policy flags"), (c_float, "init_scale min_scale max_scale"),
+                      (c_double, "growth_factor backoff_factor beta1 beta2"),
+                      (c_float, "log2_max overflow_std_dev sigma_floor"),
+                      (c_int32, "growth_interval hysteresis max_consecutive_skips history_length"),
+                      (c_uint32, "reserved0"))
 
-class mp_scaler_state_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size policy"), (c_float, "scale"),
-                       (c_int32, "growth_tracker hysteresis_left"),
-                       (c_float, "log2_mean log2_mean_slow log2_square_slow headroom"), (c_uint32, "status"),
-                       (c_double, "beta1_power beta2_power"),
-                       (c_int64, "steps skipped skipped_nan consecutive_skips overflows out_of_range no_scale spikes"))
+class mp_scaler_state_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size policy"), (c_float, "scale"), (c_int32, "growth_tracker hysteresis_left"),
+                      (c_float, "log2_mean log2_mean_slow log2_square_slow headroom"), (c_uint32, "status"),
+                      (c_double, "beta1_power beta2_power"),
+                      (c_int64, "steps skipped skipped_nan consecutive_skips overflows out_of_range no_scale spikes"))
 
-class mp_param_group_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size"),
-                       (c_float, "lr beta1 beta2 eps weight_decay dampening trust_coefficient max_tensor_norm clip_value l1 l2"),
-                       (c_uint32, "lr_schedule"), (c_int32, "warmup_steps decay_steps"),
-                       (c_float, "decay_power decay_rate lr_end ema_decay"), (c_uint32, "ema_warmup"))
+class mp_param_group_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size"),
+                      (c_float, "lr beta1 beta2 eps weight_decay dampening trust_coefficient max_tensor_norm clip_value l1 l2"),
+                      (c_uint32, "lr_schedule"), (c_int32, "warmup_steps decay_steps"),
+                      (c_float, "decay_power decay_rate lr_end ema_decay"), (c_uint32, "ema_warmup"))
 
-class mp_optimizer_desc_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size kind flags num_groups"), (POINTER(mp_param_group_t), "groups"),
-                       (c_void_p, "tensor_group grads master model m v lr_multipliers decay_multipliers extra_grads"),
-                       (c_uint64, "rounding_seed"), (c_void_p, "tensor_ids first_elements active ema"))
+class mp_optimizer_desc_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size kind flags num_groups"), (POINTER(mp_param_group_t), "groups"),
+                      (c_void_p, "tensor_group grads master model m v lr_multipliers decay_multipliers extra_grads"),
+                      (c_uint64, "rounding_seed"), (c_void_p, "tensor_ids first_elements active ema"))
 
-class mp_model_options_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size flags"), (c_uint64, "rounding_seed"),
-                       (c_void_p, "t overflows tensor_ids first_elements"))
+class mp_model_options_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size flags"), (c_uint64, "rounding_seed"),
+                      (c_void_p, "t overflows tensor_ids first_elements"))
 
-class mp_comm_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size"), (c_int32, "rank world_size"), (c_uint32, "reserved0"),
-                       (_callback(c_int, c_void_p, c_void_p, c_size_t, c_uint32, c_uint32, c_void_p, c_void_p), "all_reduce"),
-                       (_callback(c_int, c_void_p), "group_begin group_end"), (c_void_p, "user"))
+class mp_comm_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size"), (c_int32, "rank world_size"), (c_uint32, "reserved0"),
+                      (callback(c_int, c_void_p, c_void_p, c_size_t, c_uint32, c_uint32, c_void_p, c_void_p), "all_reduce"),
+                      (callback(c_int, c_void_p), "group_begin group_end"), (c_void_p, "user"))
 
-class mp_step_options_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size flags"), (c_float, "max_grad_norm"), (c_uint32, "reserved0"),
-                       (c_void_p, "grad_norm found_inf tensor_norms amax report tensor_reports model_overflows"),
-                       (POINTER(mp_comm_t), "comm"), (c_void_p, "outcome rejected_updates skip norm_limit denominator"))
+class mp_step_options_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size flags"), (c_float, "max_grad_norm"), (c_uint32, "reserved0"),
+                      (c_void_p, "grad_norm found_inf tensor_norms amax report tensor_reports model_overflows"),
+                      (POINTER(mp_comm_t), "comm"), (c_void_p, "outcome rejected_updates skip norm_limit denominator"))
 
-class mp_autocast_config_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size preset dtype_low level flags"), (c_float, "amax_limit"),
-                       (c_int64, "depth_limit"))
+class mp_autocast_config_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size preset dtype_low level flags"), (c_float, "amax_limit"),
+                      (c_int64, "depth_limit"))
 
-class mp_autocast_graph_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size num_nodes num_tensors num_hidden_edges num_clusters reserved0"),
-                       (POINTER(c_char_p), "node_op"), (c_void_p, "node_class"), (POINTER(c_char_p), "node_name"),
-                       (c_void_p, "node_flags node_depth input_offsets input_tensor input_slot tensor_producer tensor_slot tensor_dtype tensor_role tensor_amax hidden_src hidden_dst member_offsets member cluster_kind"))
+class mp_autocast_graph_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size num_nodes num_tensors num_hidden_edges num_clusters reserved0"),
+                      (POINTER(c_char_p), "node_op"), (c_void_p, "node_class"), (POINTER(c_char_p), "node_name"),
+                      (c_void_p, "node_flags node_depth input_offsets input_tensor input_slot tensor_producer tensor_slot tensor_dtype tensor_role tensor_amax hidden_src hidden_dst member_offsets member cluster_kind"))
 
 class mp_autocast_cast_t(Structure):
-    _fields_ = _fields((c_int32, "tensor"), (c_uint32, "from to kind"), (c_int32, "readers"))
+    _fields_ = fields((c_int32, "tensor"), (c_uint32, "from to kind"), (c_int32, "readers"))
 
-class mp_autocast_result_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size"), (c_int32, "num_casts num_low_nodes num_parameters_low"),
-                       (c_void_p, "tensor_dtype node_dtype input_cast"), (POINTER(mp_autocast_cast_t), "casts"),
-                       (c_void_p, "node_reason node_cause"), (c_char_p, "disabled_reason"))
+class mp_autocast_result_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size"), (c_int32, "num_casts num_low_nodes num_parameters_low"),
+                      (c_void_p, "tensor_dtype node_dtype input_cast"), (POINTER(mp_autocast_cast_t), "casts"),
+                      (c_void_p, "node_reason node_cause"), (c_char_p, "disabled_reason"))
 
-class mp_graph_attribute_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size kind"), (c_char_p, "name"), (c_int64, "int_value"),
-                       (c_double, "float_value"), (c_void_p, "ints floats"), (c_uint32, "count reserved0"))
+class mp_graph_attribute_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size kind"), (c_char_p, "name"), (c_int64, "int_value"),
+                      (c_double, "float_value"), (c_void_p, "ints floats"), (c_uint32, "count reserved0"))
 
-class mp_graph_tensor_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size dtype"), (c_int32, "rank"), (c_uint32, "dtype_copy"),
-                       (c_int64 * 8, "extent"), (c_char_p, "name"), (c_void_p, "data copy grad"),
-                       (c_uint32, "dtype_grad reserved0"))
+class mp_graph_tensor_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size dtype"), (c_int32, "rank"), (c_uint32, "dtype_copy"),
+                      (c_int64 * 8, "extent"), (c_char_p, "name"), (c_void_p, "data copy grad"),
+                      (c_uint32, "dtype_grad reserved0"))
 
-class mp_graph_memory_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size reserved0"),
-                       (c_int64, "parameters copies gradients states activations activations_unshared workspace"))
+class mp_graph_memory_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size reserved0"),
+                      (c_int64, "parameters copies gradients states activations activations_unshared workspace"))
 
 class mp_torch_scaler_t(Structure):
-    _fields_ = _fields((c_double, "scale growth_factor backoff_factor"), (c_int32, "growth_interval growth_tracker"))
+    _fields_ = fields((c_double, "scale growth_factor backoff_factor"), (c_int32, "growth_interval growth_tracker"))
 
 class mp_megatron_scaler_t(Structure):
-    _fields_ = _fields((c_float, "scale"), (c_int32, "growth_tracker hysteresis_tracker"))
+    _fields_ = fields((c_float, "scale"), (c_int32, "growth_tracker hysteresis_tracker"))
 
-class mp_kernel_info_t(_Sized):
-    _fields_ = _fields((c_uint32, "struct_size is_estimated"), (c_char_p, "name reason"), (c_double, "predicted_us"),
-                       (c_size_t, "workspace_bytes"))
+class mp_kernel_info_t(Sized):
+    _fields_ = fields((c_uint32, "struct_size is_estimated"), (c_char_p, "name reason"), (c_double, "predicted_us"),
+                      (c_size_t, "workspace_bytes"))
 
 def mp_context_config_default() -> mp_context_config_t:
-    return _made(_library.mp_context_config_init, mp_context_config_t())
+    return made(_library.mp_context_config_init, mp_context_config_t())
 def mp_epilogue_default() -> mp_epilogue_t:
-    return _made(_library.mp_epilogue_init, mp_epilogue_t())
+    return made(_library.mp_epilogue_init, mp_epilogue_t())
 def mp_plan_default(kernel: Text) -> mp_plan_t:
-    return _made(_library.mp_plan_init, mp_plan_t(), kernel)
+    return made(_library.mp_plan_init, mp_plan_t(), kernel)
 def mp_gemm_desc_default(m: int64_t, n: int64_t, k: int64_t, dtype_ab: uint32_t, dtype_cd: uint32_t) -> mp_gemm_desc_t:
-    return _made(_library.mp_gemm_desc_init, mp_gemm_desc_t(), m, n, k, dtype_ab, dtype_cd)
+    return made(_library.mp_gemm_desc_init, mp_gemm_desc_t(), m, n, k, dtype_ab, dtype_cd)
 def mp_gemm_group_item_default(m: int64_t, n: int64_t, k: int64_t) -> mp_gemm_group_item_t:
-    return _made(_library.mp_gemm_group_item_init, mp_gemm_group_item_t(), m, n, k)
+    return made(_library.mp_gemm_group_item_init, mp_gemm_group_item_t(), m, n, k)
 def mp_conv2d_desc_default(n: int32_t, h: int32_t, w: int32_t, c: int32_t, k: int32_t, r: int32_t, s: int32_t, dtype: uint32_t) -> mp_conv2d_desc_t:
-    return _made(_library.mp_conv2d_desc_init, mp_conv2d_desc_t(), n, h, w, c, k, r, s, dtype)
+    return made(_library.mp_conv2d_desc_init, mp_conv2d_desc_t(), n, h, w, c, k, r, s, dtype)
 def mp_rnn_desc_default(cell: uint32_t, batch: int32_t, timesteps: int32_t, input_size: int32_t, hidden_size: int32_t, dtype: uint32_t) -> mp_rnn_desc_t:
-    return _made(_library.mp_rnn_desc_init, mp_rnn_desc_t(), cell, batch, timesteps, input_size, hidden_size, dtype)
+    return made(_library.mp_rnn_desc_init, mp_rnn_desc_t(), cell, batch, timesteps, input_size, hidden_size, dtype)
 def mp_pool2d_desc_default(mode: uint32_t, n: int32_t, h: int32_t, w: int32_t, c: int32_t, window_h: int32_t, window_w: int32_t, dtype: uint32_t) -> mp_pool2d_desc_t:
-    return _made(_library.mp_pool2d_desc_init, mp_pool2d_desc_t(), mode, n, h, w, c, window_h, window_w, dtype)
+    return made(_library.mp_pool2d_desc_init, mp_pool2d_desc_t(), mode, n, h, w, c, window_h, window_w, dtype)
 def mp_batchnorm_desc_default(rows: int64_t, channels: int32_t, dtype: uint32_t) -> mp_batchnorm_desc_t:
-    return _made(_library.mp_batchnorm_desc_init, mp_batchnorm_desc_t(), rows, channels, dtype)
+    return made(_library.mp_batchnorm_desc_init, mp_batchnorm_desc_t(), rows, channels, dtype)
 def mp_pointwise_desc_default(op: uint32_t, rows: int64_t, columns: int64_t, dtype: uint32_t) -> mp_pointwise_desc_t:
-    return _made(_library.mp_pointwise_desc_init, mp_pointwise_desc_t(), op, rows, columns, dtype)
+    return made(_library.mp_pointwise_desc_init, mp_pointwise_desc_t(), op, rows, columns, dtype)
 def mp_column_sum_desc_default(rows: int64_t, columns: int64_t, dtype: uint32_t) -> mp_column_sum_desc_t:
-    return _made(_library.mp_column_sum_desc_init, mp_column_sum_desc_t(), rows, columns, dtype)
+    return made(_library.mp_column_sum_desc_init, mp_column_sum_desc_t(), rows, columns, dtype)
 def mp_sum_rows_desc_default(rows: int64_t, period: int64_t, columns: int64_t, dtype: uint32_t) -> mp_sum_rows_desc_t:
-    return _made(_library.mp_sum_rows_desc_init, mp_sum_rows_desc_t(), rows, period, columns, dtype)
+    return made(_library.mp_sum_rows_desc_init, mp_sum_rows_desc_t(), rows, period, columns, dtype)
 def mp_glu_desc_default(activation: uint32_t, rows: int64_t, columns: int64_t, dtype: uint32_t) -> mp_glu_desc_t:
-    return _made(_library.mp_glu_desc_init, mp_glu_desc_t(), activation, rows, columns, dtype)
+    return made(_library.mp_glu_desc_init, mp_glu_desc_t(), activation, rows, columns, dtype)
 def mp_strided_copy_desc_default(dtype: uint32_t) -> mp_strided_copy_desc_t:
-    return _made(_library.mp_strided_copy_desc_init, mp_strided_copy_desc_t(), dtype)
+    return made(_library.mp_strided_copy_desc_init, mp_strided_copy_desc_t(), dtype)
 def mp_norm_desc_default(kind: uint32_t, rows: int64_t, columns: int64_t, dtype: uint32_t) -> mp_norm_desc_t:
-    return _made(_library.mp_norm_desc_init, mp_norm_desc_t(), kind, rows, columns, dtype)
+    return made(_library.mp_norm_desc_init, mp_norm_desc_t(), kind, rows, columns, dtype)
 def mp_xent_desc_default(rows: int64_t, classes: int64_t, dtype: uint32_t) -> mp_xent_desc_t:
-    return _made(_library.mp_xent_desc_init, mp_xent_desc_t(), rows, classes, dtype)
+    return made(_library.mp_xent_desc_init, mp_xent_desc_t(), rows, classes, dtype)
 def mp_linear_xent_desc_default(rows: int64_t, width: int64_t, classes: int64_t, dtype: uint32_t) -> mp_linear_xent_desc_t:
-    return _made(_library.mp_linear_xent_desc_init, mp_linear_xent_desc_t(), rows, width, classes, dtype)
+    return made(_library.mp_linear_xent_desc_init, mp_linear_xent_desc_t(), rows, width, classes, dtype)
 def mp_loss_desc_default(kind: uint32_t, count: int64_t, dtype: uint32_t) -> mp_loss_desc_t:
-    return _made(_library.mp_loss_desc_init, mp_loss_desc_t(), kind, count, dtype)
+    return made(_library.mp_loss_desc_init, mp_loss_desc_t(), kind, count, dtype)
 def mp_embedding_desc_default(num_indices: int64_t, num_embeddings: int32_t, embedding_dim: int64_t, dtype: uint32_t) -> mp_embedding_desc_t:
-    return _made(_library.mp_embedding_desc_init, mp_embedding_desc_t(), num_indices, num_embeddings, embedding_dim, dtype)
+    return made(_library.mp_embedding_desc_init, mp_embedding_desc_t(), num_indices, num_embeddings, embedding_dim, dtype)
 def mp_dropout_desc_default(count: int64_t, p: float, dtype: uint32_t) -> mp_dropout_desc_t:
-    return _made(_library.mp_dropout_desc_init, mp_dropout_desc_t(), count, p, dtype)
+    return made(_library.mp_dropout_desc_init, mp_dropout_desc_t(), count, p, dtype)
 def mp_rope_desc_default(rows: int64_t, heads: int32_t, head_dim: int32_t, dtype: uint32_t) -> mp_rope_desc_t:
-    return _made(_library.mp_rope_desc_init, mp_rope_desc_t(), rows, heads, head_dim, dtype)
+    return made(_library.mp_rope_desc_init, mp_rope_desc_t(), rows, heads, head_dim, dtype)
 def mp_softmax_desc_default(rows: int64_t, columns: int64_t, dtype: uint32_t) -> mp_softmax_desc_t:
-    return _made(_library.mp_softmax_desc_init, mp_softmax_desc_t(), rows, columns, dtype)
+    return made(_library.mp_softmax_desc_init, mp_softmax_desc_t(), rows, columns, dtype)
 def mp_attention_desc_default(batch: int32_t, heads: int32_t, q_len: int64_t, kv_len: int64_t, head_dim: int32_t, dtype: uint32_t) -> mp_attention_desc_t:
-    return _made(_library.mp_attention_desc_init, mp_attention_desc_t(), batch, heads, q_len, kv_len, head_dim, dtype)
+    return made(_library.mp_attention_desc_init, mp_attention_desc_t(), batch, heads, q_len, kv_len, head_dim, dtype)
 def mp_scaler_config_default(policy: uint32_t) -> mp_scaler_config_t:
-    return _made(_library.mp_scaler_config_init, mp_scaler_config_t(), policy)
+    return made(_library.mp_scaler_config_init, mp_scaler_config_t(), policy)
 def mp_scaler_state_default(config: mp_scaler_config_t) -> mp_scaler_state_t:
-    return _made(_library.mp_scaler_state_init, mp_scaler_state_t(), config)
+    return made(_library.mp_scaler_state_init, mp_scaler_state_t(), config)
 def mp_param_group_default(kind: uint32_t, lr: float) -> mp_param_group_t:
-    return _made(_library.mp_param_group_init, mp_param_group_t(), kind, lr)
+    return made(_library.mp_param_group_init, mp_param_group_t(), kind, lr)
 def mp_optimizer_desc_default(kind: uint32_t) -> mp_optimizer_desc_t:
-    return _made(_library.mp_optimizer_desc_init, mp_optimizer_desc_t(), kind)
+    return made(_library.mp_optimizer_desc_init, mp_optimizer_desc_t(), kind)
 def mp_model_options_default() -> mp_model_options_t:
-    return _made(_library.mp_model_options_init, mp_model_options_t())
+    return made(_library.mp_model_options_init, mp_model_options_t())
 def mp_comm_default() -> mp_comm_t:
-    return _made(_library.mp_comm_init, mp_comm_t())
+    return made(_library.mp_comm_init, mp_comm_t())
 def mp_step_options_default() -> mp_step_options_t:
-    return _made(_library.mp_step_options_init, mp_step_options_t())
+    return made(_library.mp_step_options_init, mp_step_options_t())
 def mp_autocast_config_default(dtype_low: uint32_t) -> mp_autocast_config_t:
-    return _made(_library.mp_autocast_config_init, mp_autocast_config_t(), dtype_low)
+    return made(_library.mp_autocast_config_init, mp_autocast_config_t(), dtype_low)
 def mp_autocast_scaler_default(dtype_low: uint32_t) -> mp_scaler_config_t:
-    return _made(_library.mp_autocast_scaler_init, mp_scaler_config_t(), dtype_low)
+    return made(_library.mp_autocast_scaler_init, mp_scaler_config_t(), dtype_low)
 def mp_scaler_config_preset(preset: uint32_t) -> mp_scaler_config_t:
-    return _made(_library.mp_scaler_config_init_preset, mp_scaler_config_t(), preset)
+    return made(_library.mp_scaler_config_init_preset, mp_scaler_config_t(), preset)
 
 
 class Library(ctypes.CDLL):
