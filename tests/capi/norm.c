@@ -163,6 +163,7 @@ static void test_backward_tensors(void) {
                             backward_with_tensors};
   CHECK_STRUCT(&subject, kReserved);
   const struct field_case without_residual[] = {
+      TENSOR(dx, NULL, MP_ERROR_INVALID_ARGUMENT),
       TENSOR(residual, at(kResidual), MP_ERROR_INVALID_ARGUMENT),
       TENSOR(dresidual, at(kDresidual), MP_ERROR_INVALID_ARGUMENT),
   };
