@@ -326,6 +326,9 @@ static void test_forced_kernel(void) {
       reset();
       check_failure("a kernel that does not support one of the products", "mp_gemm_grouped",
                     grouped(&d, 2, items), MP_ERROR_UNSUPPORTED, "items[0]");
+      const mp_gemm_group_item_t swapped[2] = {items[1], items[0]};
+      FAILS(mp_gemm_grouped_workspace_size, (context, &d, 2, swapped, NULL, &out.bytes),
+            MP_ERROR_UNSUPPORTED, "items[1]");
     }
   }
   reset();
