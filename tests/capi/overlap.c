@@ -85,8 +85,11 @@ static void test_copies(void) {
   WORKS(mp_cast(context, at(kOut), MP_FP32, at(kOut), MP_FP32, kElems, NULL));
   WORKS(mp_memcpy(context, at(kOut), at(kOut), kBytes, NULL));
   reset();
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < 2; i++) {
+    FAILS(mp_cast, (context, at(sources[i]), MP_FP32, at(kOut), MP_FP32, kElems, NULL), wrong,
+          "dst");
     FAILS(mp_memcpy, (context, at(kOut), at(sources[i]), kBytes, NULL), wrong, "dst");
+  }
 }
 
 void test_overlap(void) {
