@@ -179,6 +179,18 @@ def test_tests_of_sabotage_and_races_exist(catch_tests):
     assert unmatched(["xent: no\\, test*,xent: small batches,[none]"], catch_tests) == ["[none]", "xent: no, test*"]
 
 
+def test_numbers_of_sabotage_in_testing_md():
+    lists = runpy.run_path(str(SABOTAGE.with_name("sabotage_cases.py")))
+    section = (ROOT / "TESTING.md").read_text(encoding="utf-8").partition("### Sabotage of kernels")[2].partition("\n###")[0]
+    tests = {test for case in lists["CASES"] for test in case.tests}
+    limits = [reason.most is not None for reason in lists["REASONS"]]
+    text = " ".join(section.split())
+    assert f"{len(lists['CASES'])} cases with {len(tests)} different tests" in text
+    assert f"{len(limits)} rows of `sabotage_cases.py`" in text
+    assert f"{sum(limits)} rows limit the number of changes, {limits.count(False)} apply to all" in text
+    assert re.findall(r"\| (\d+) \|\n", section) == [str(len(lists[name])) for name in ("DROPPED", "CHANGED", "DESCRIPTOR")] + ["1"]
+
+
 # A library whose tests run one kernel, and which detects changes of the marked line.
 SABOTAGED = """\
 .entry simt(){
