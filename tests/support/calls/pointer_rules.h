@@ -112,6 +112,7 @@ constexpr Writes kWrites[] = {
     {"mp_embedding_backward", "dtable", "", true},
     {"mp_embedding_forward", "out", ""},
     {"mp_gemm", "D", "D=C"},
+    {"mp_gemm_batched", "", ""},
     {"mp_gemm_grouped", "items.D", ""},
     {"mp_gemm_ragged", "D", ""},
     {"mp_glu_backward", "dx", "dx=x", true},
