@@ -1,5 +1,5 @@
-// Rules of test_arguments.cpp: pointers that may be NULL or are ignored, and arguments that must not
-// overlap others, as documented in the headers.
+// Rules of test_arguments.cpp: pointers that may be NULL or are ignored, and arguments that must
+// not overlap others, as documented in the headers.
 #pragma once
 
 #include <algorithm>
@@ -86,17 +86,20 @@ constexpr Exceptions kExceptions[] = {
      ""},
 };
 
-/// Arguments that must not overlap other arguments, as documented in the headers.
+/// Arguments that must not overlap other arguments, as documented in the headers.  The test fails
+/// if no call needs a row, an argument or a pair.
 struct Writes {
   std::string_view function;
   std::string_view written;         ///< in addition to kWrittenByAll
   std::string_view in_place;        ///< pairs WRITTEN=READ that may have the same address
   bool may_measure_inputs = false;  ///< statistics may overlap arguments that are only read
+  std::string_view compared = "";   ///< pairs WRITTEN=OTHER that the library compares; "": all
 };
 constexpr std::string_view kStatistics = "stats.amax stats.found_inf";
 constexpr std::string_view kWrittenByAll =
     "workspace stats.amax stats.found_inf epilogue.aux epilogue.dbias epilogue.stats.amax "
     "epilogue.stats.found_inf";
+constexpr std::string_view kComparedByRnnForward = "y=x y=h0 y=c0 hn=x hn=y hn=h0 cn=x cn=y cn=c0";
 constexpr Writes kWrites[] = {
     {"mp_attention_backward", "dq dk dv dsinks", ""},
     {"mp_attention_forward", "o lse", ""},
@@ -126,6 +129,13 @@ constexpr Writes kWrites[] = {
     {"mp_pointwise", "y", "y=a y=b", true},
     {"mp_pool2d_backward", "dx", "", true},
     {"mp_pool2d_forward", "y index", ""},
+    {"mp_rnn_backward_data", "dx dh0 dc0", "dh0=dhn dc0=dcn", false,
+     "dx=dy dx=dhn dx=dcn dx=c0 dh0=dy dh0=dx dh0=dhn dc0=dy dc0=dx dc0=dcn stats.found_inf=dx "
+     "stats.found_inf=dh0 stats.found_inf=dc0"},
+    {"mp_rnn_backward_weights", "", "", false,
+     "stats.found_inf=stats.amax stats.amax=stats.found_inf"},
+    {"mp_rnn_forward_inference", "y hn cn", "hn=h0 cn=c0", false, kComparedByRnnForward},
+    {"mp_rnn_forward_training", "y hn cn", "", false, kComparedByRnnForward},
     {"mp_rope", "y", "y=x", true},
     {"mp_softmax_backward", "dx", "dx=y dx=dy", true},
     {"mp_softmax_forward", "y", "y=x"},
@@ -133,6 +143,20 @@ constexpr Writes kWrites[] = {
     {"mp_strided_copy", "y", "", true},
     {"mp_sum_rows", "sum", "", true},
     {"mp_xent_count", "count", ""},
+};
+
+/// Functions with outputs that no row of kWrites contains.  The test fails if a function is in
+/// neither table, or has no output.
+struct NotCompared {
+  std::string_view functions;
+  std::string_view reason;
+};
+constexpr NotCompared kNotCompared[] = {
+    {"mp_amax mp_check_nonfinite mp_inspect mp_l2norm mp_tensor_stats mp_unscale "
+     "mp_masters_to_model mp_optimizer_regularization mp_scale_step",
+     "the tensors are in lists, and the library does not compare their outputs with each other"},
+    {"mp_clip_factor mp_scale_loss",
+     "the library does not compare their arguments; out may be loss"},
 };
 
 /// Functions that zero their outputs on error, as documented.

@@ -64,11 +64,16 @@ bool has_word(const std::string &text, const std::string &word) {
 
 using Call = std::function<mp_status_t()>;
 
+/// Parts of the tables that calls have needed, as FUNCTION PART.
+struct Needed {
+  std::set<std::string> exceptions;
+  std::set<std::string> writes;  ///< arguments and pairs of kWrites
+  std::set<std::string> not_compared;
+};
+
 class WrongPointers : public Caller {
  public:
-  /// @param needed  exceptions that calls have needed
-  WrongPointers(Log &log, std::set<std::string> &needed)
-      : Caller(mptest::context()), log_(log), needed_(needed) {}
+  WrongPointers(Log &log, Needed &needed) : Caller(mptest::context()), log_(log), needed_(needed) {}
 
   std::set<std::string> called;
   std::string findings;
@@ -91,12 +96,14 @@ class WrongPointers : public Caller {
 
   void examine(const char *name, ArgumentAddresses addresses, const Call &body,
                const std::function<void()> &put_back) override {
-    // The functions that prepare the memory of other calls are examined once.
+    // The functions that prepare the memory of other calls are examined once; tests/capi/overlap.c
+    // tests overlaps of mp_memcpy.
     constexpr std::string_view kOfMemory[] = {"mp_malloc", "mp_memcpy", "mp_memset",
                                               "mp_stream_sync"};
     const bool is_new = called.insert(name).second;
-    if (!is_new && std::ranges::find(kOfMemory, std::string_view(name)) != std::end(kOfMemory))
-      return;
+    const bool is_of_memory =
+        std::ranges::find(kOfMemory, std::string_view(name)) != std::end(kOfMemory);
+    if (!is_new && is_of_memory) return;
     const auto *const function = std::ranges::find_if(
         kFunctions, [&](const Function &f) { return std::string_view(f.name) == name; });
     if (function == std::end(kFunctions)) return;  // allocates or reads the data of the test
@@ -116,10 +123,26 @@ class WrongPointers : public Caller {
             pointers.push_back({copy + m.offset, prefix + m.name, m.name});
     }
     for (const Pointer &pointer : pointers) replace(subject, pointer);
-    for (const Writes &row : kWrites)
-      for (const Pointer &written : pointers)
-        for (const Pointer &other : pointers)
-          if (row.function == name) overlap(subject, row, written, other);
+    const auto *const row = std::ranges::find(kWrites, name, &Writes::function);
+    if (row == std::end(kWrites) && !is_of_memory) require_not_compared(subject, pointers);
+    if (row == std::end(kWrites)) return;
+    for (const Pointer &written : pointers)
+      for (const Pointer &other : pointers) overlap(subject, *row, written, other);
+  }
+
+  /// Notes a function with an output that is not in kNotCompared; queries write no outputs.
+  void require_not_compared(const Subject &subject, const std::vector<Pointer> &pointers) {
+    if (std::string_view(subject.function.name).ends_with("_workspace_size")) return;
+    for (const Pointer &pointer : pointers) {
+      const Block *const block = block_of(value_of(pointer));
+      if (block == nullptr || !block->is_output) continue;
+      const char *const name = subject.function.name;
+      if (std::ranges::any_of(kNotCompared,
+                              [&](const NotCompared &row) { return has(row.functions, name); }))
+        needed_.not_compared.insert(name);
+      else
+        note(subject, pointer, ": ", "is an output; add the function to kWrites or kNotCompared");
+    }
   }
 
   /// Moves `other` into memory that the call writes: to its address, to its last element, and to
@@ -129,6 +152,8 @@ class WrongPointers : public Caller {
     const auto is_written = [&](const Pointer &pointer) {
       return has(writes.written, pointer.path) || has(kWrittenByAll, pointer.path);
     };
+    const std::string pair = written.path + "=" + other.path;
+    if (!writes.compared.empty() && !has(writes.compared, pair)) return;
     const Block *const out = block_of(value_of(written)), *const in = block_of(value_of(other));
     if (!is_written(written) || out == nullptr || in == nullptr || out == in) return;
     if (writes.may_measure_inputs && has(kStatistics, written.path) && !is_written(other)) return;
@@ -140,8 +165,10 @@ class WrongPointers : public Caller {
     const auto aligned = [&](char *address) {  // rounds down
       return address - reinterpret_cast<uintptr_t>(address) % in->alignment;
     };
+    for (const std::string &part : {written.path, pair})
+      needed_.writes.insert(subject.function.name + (" " + part));
     const std::string how = " overlaps " + written.path + ": ";
-    if (!has(writes.in_place, written.path + "=" + other.path)) {
+    if (!has(writes.in_place, pair)) {
       if (!expect_failure(subject, other, begin, MP_ERROR_INVALID_ARGUMENT, how)) return;
     } else if (status_with(subject, other, begin) != MP_SUCCESS) {
       note(subject, other, how, std::string("may be the same: ") + mp_last_error());
@@ -171,15 +198,15 @@ class WrongPointers : public Caller {
         status_with(subject, pointer, nullptr) == MP_SUCCESS) {
       if (status_with(subject, pointer, misaligned) != MP_SUCCESS)
         note(subject, pointer, kMisaligned, std::string("is not ignored: ") + mp_last_error());
-      needed_.insert(key);
+      needed_.exceptions.insert(key);
       return;
     }
     const bool is_optional = has_exception(function, pointer.path, &Exceptions::optional);
     if (!is_optional)
       expect_failure(subject, pointer, nullptr, MP_ERROR_INVALID_ARGUMENT, kNull);
-    else if (!needed_.contains(key) &&
+    else if (!needed_.exceptions.contains(key) &&
              status_with(subject, pointer, nullptr) != MP_ERROR_INVALID_ARGUMENT)
-      needed_.insert(key);
+      needed_.exceptions.insert(key);
     if (has_alignment)
       expect_failure(subject, pointer, misaligned, MP_ERROR_MISALIGNED, kMisaligned);
   }
@@ -269,23 +296,40 @@ class WrongPointers : public Caller {
   }
 
   Log &log_;
-  std::set<std::string> &needed_;
+  Needed &needed_;
 };
 
-/// Returns the exceptions of the table that no call has needed.
-std::string unneeded_exceptions(const std::set<std::string> &needed) {
+/// Returns the parts of the tables that no call has needed.
+std::string unneeded_parts(const Needed &needed) {
   std::string unneeded;
-  for (const Exceptions &row : kExceptions)
-    for (const std::string_view column : {row.optional, row.ignored}) {
-      std::istringstream paths{std::string(column)};
-      for (std::string path; paths >> path;) {
-        const std::string key = std::string(row.function) + " " + path;
-        const bool is_needed = std::ranges::any_of(needed, [&](const std::string &call) {
-          return row.function.empty() ? call.ends_with(key) : call == key;
-        });
-        if (!is_needed) unneeded += "unneeded exception: " + key + "\n";
-      }
+  /// @param function  "": any
+  const auto require = [&](const std::set<std::string> &keys, std::string_view function,
+                           std::string_view parts) {
+    std::istringstream in{std::string(parts)};
+    for (std::string part; in >> part;) {
+      const std::string key = std::string(function) + " " + part;
+      const bool is_needed = std::ranges::any_of(keys, [&](const std::string &found) {
+        return function.empty() ? found.ends_with(key) : found == key;
+      });
+      if (!is_needed) unneeded += "unneeded: " + key + "\n";
     }
+  };
+  for (const Exceptions &row : kExceptions)
+    for (const std::string_view column : {row.optional, row.ignored})
+      require(needed.exceptions, row.function, column);
+  require(needed.writes, "", kWrittenByAll);
+  for (const Writes &row : kWrites) {
+    for (const std::string_view column : {row.written, row.in_place, row.compared})
+      require(needed.writes, row.function, column);
+    const auto next = needed.writes.lower_bound(std::string(row.function) + " ");
+    if (next == needed.writes.end() || !next->starts_with(std::string(row.function) + " "))
+      unneeded += "unneeded row: " + std::string(row.function) + "\n";
+  }
+  for (const NotCompared &row : kNotCompared) {
+    std::istringstream names{std::string(row.functions)};
+    for (std::string name; names >> name;)
+      if (!needed.not_compared.contains(name)) unneeded += "unneeded row: " + name + "\n";
+  }
   return unneeded;
 }
 
@@ -295,7 +339,8 @@ TEST_CASE("arguments: a NULL, misaligned or overlapping pointer is named and not
           "[arguments]") {
   Log log;
   mp_set_log_callback(Log::add, &log, MP_LOG_ERROR);
-  std::set<std::string> called, needed;
+  std::set<std::string> called;
+  Needed needed;
   std::string findings;
   int checks = 0;
   for (const Entry &entry : all_calls()) {
@@ -306,7 +351,7 @@ TEST_CASE("arguments: a NULL, misaligned or overlapping pointer is named and not
     checks += caller.checks;
   }
   quiet_log();
-  expect_none(findings + unneeded_exceptions(needed), "");
+  expect_none(findings + unneeded_parts(needed), "");
   CHECK(checks > 5000);
   for (const Function &function : kFunctions) {
     CAPTURE(function.name);
@@ -317,18 +362,25 @@ TEST_CASE("arguments: a NULL, misaligned or overlapping pointer is named and not
 namespace {
 
 /// mp_dropout with an error: accepts y = NULL, writes y, returns another status, names another
-/// argument, or accepts half of the alignment of `offset`.
-enum class Injected { kAccepts, kWrites, kStatus, kMessage, kAlignment } injected;
+/// argument, accepts half of the alignment of `offset`, or accepts x and y that overlap.
+enum class Injected { kNull, kOutput, kStatus, kMessage, kAlignment, kOverlap } injected;
+
+constexpr int64_t kCount = 8;
+constexpr uintptr_t kBytes = kCount * 2;
 
 mp_status_t drop_out(mp_context_t context, const mp_dropout_desc_t *desc, const uint64_t *offset,
                      const void *x, void *y, const mp_grad_stats_t *stats, mp_stream_t stream) {
-  if (injected == Injected::kAccepts && y == nullptr) return MP_SUCCESS;
+  if (injected == Injected::kNull && y == nullptr) return MP_SUCCESS;
   constexpr uintptr_t kHalf = sizeof(uint64_t) / 2;
   if (injected == Injected::kAlignment && reinterpret_cast<uintptr_t>(offset) % kHalf == 0)
     offset = nullptr;
+  const auto begin = reinterpret_cast<uintptr_t>(x), end = begin + kBytes;
+  const auto first = reinterpret_cast<uintptr_t>(y);
+  if (injected == Injected::kOverlap && begin != first && begin < first + kBytes && first < end)
+    return MP_SUCCESS;
   const mp_status_t status = mp_dropout(context, desc, offset, x, y, stats, stream);
   if (status == MP_SUCCESS) return status;
-  if (injected == Injected::kWrites && y != nullptr) (void)mp_memset(context, y, 1, 1, stream);
+  if (injected == Injected::kOutput && y != nullptr) (void)mp_memset(context, y, 1, 1, stream);
   if (injected == Injected::kMessage)
     return mp_dropout(context, nullptr, offset, x, y, stats, stream);
   return injected == Injected::kStatus ? MP_ERROR_UNSUPPORTED : status;
@@ -341,21 +393,27 @@ TEST_CASE("arguments: injected errors are found", "[arguments][injected]") {
                                        "mp_dropout: desc = NULL: has written an output",
                                        "mp_dropout: x = NULL: returned MP_ERROR_UNSUPPORTED",
                                        "mp_dropout: x = NULL: message mp_dropout: desc",
-                                       "mp_dropout: offset is misaligned: returned MP_SUCCESS"};
+                                       "mp_dropout: offset is misaligned: returned MP_SUCCESS",
+                                       "mp_dropout: x overlaps y: returned MP_SUCCESS"};
   Log log;
-  std::set<std::string> needed;
+  Needed needed;
   mp_set_log_callback(Log::add, &log, MP_LOG_ERROR);
-  for (const Injected kind : {Injected::kAccepts, Injected::kWrites, Injected::kStatus,
-                              Injected::kMessage, Injected::kAlignment}) {
+  for (const Injected kind : {Injected::kNull, Injected::kOutput, Injected::kStatus,
+                              Injected::kMessage, Injected::kAlignment, Injected::kOverlap}) {
     injected = kind;
     WrongPointers caller(log, needed);
-    const mp_dropout_desc_t desc = mp_dropout_desc_default(8, 0.5f, MP_FP16);
+    const mp_dropout_desc_t desc = mp_dropout_desc_default(kCount, 0.5f, MP_FP16);
     const uint64_t *const offset = caller.dropout_offset();
-    const void *const x = caller.input(MP_FP16, 8);
-    void *const y = caller.output(MP_FP16, 8);
+    const void *const x = caller.input(MP_FP16, kCount);
+    void *const y = caller.output(MP_FP16, kCount);
     caller.call("mp_dropout", drop_out, caller.context(), &desc, offset, x, y, nullptr, nullptr);
     CHECK_THAT(caller.findings,
                Catch::Matchers::ContainsSubstring(kFindings[static_cast<size_t>(kind)]));
   }
   quiet_log();
+  const std::string unneeded = unneeded_parts(needed);
+  for (const char *part : {"unneeded: mp_rope y\n", "unneeded row: mp_gemm_batched\n",
+                           "unneeded row: mp_amax\n", "unneeded: mp_gemm D=C\n"})
+    CHECK_THAT(unneeded, Catch::Matchers::ContainsSubstring(part));
+  CHECK_THAT(unneeded, !Catch::Matchers::ContainsSubstring("mp_dropout y"));
 }
