@@ -132,7 +132,7 @@ std::vector<Architecture> architectures(bool full) {
   character_model.epochs = 0.15;
   Architecture gpt =
       text_architecture("gpt", "GPT", "GPT of 2 layers, width 64, 2 heads, context 64, tied table",
-                        describe_gpt, full ? 2.5 : 3.3,
+                        describe_gpt, full ? 2.2 : 3.3,
                         {.kind = MP_OPT_ADAM,
                          .peak_lr = 0.01f,
                          .beta2 = 0.95f,
@@ -140,7 +140,7 @@ std::vector<Architecture> architectures(bool full) {
                          .max_grad_norm = 1.0f,
                          .warmup_steps = 20},
                         full ? 32 : 16, kWindow);
-  gpt.num_steps = full ? 500 : 200;
+  gpt.num_steps = full ? 1000 : 200;
   gpt.mixed_types = {MP_FP16, MP_BF16};
   const auto shorten = [full](Architecture &architecture, double epochs) {
     if (full) return;

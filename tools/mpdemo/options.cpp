@@ -94,7 +94,7 @@ Options parse_options(int argc, const char *const *argv) {
           "--epochs", [&](const std::string &value) { options.epochs = parse_epochs(value); },
           "number of epochs of ordinary training, e.g. 0.1; the verdict requires the default")
       ->type_name("N")
-      ->default_str("3, charlm 0.15, gpt 500 steps");
+      ->default_str("3, charlm 0.15, gpt 1000 steps");
   mptools::add_integer(line, "--ranks", options.ranks, 1,
                        "data-parallel training on N = 1, 2, 4 ... 32 threads, which divide every\n"
                        "batch; on CUDA each thread needs its own device and NCCL")
