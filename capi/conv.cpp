@@ -11,7 +11,6 @@
 #include "capi/plan_cache.h"
 #include "kernels/conv/conv_plan.h"
 #include "kernels/conv/conv_problem.h"
-#include "kernels/conv/conv_reasons.h"
 
 namespace mp {
 

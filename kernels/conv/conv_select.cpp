@@ -15,8 +15,6 @@
 #include "base/workspace_layout.h"
 #include "kernels/conv/conv_plan.h"
 #include "kernels/conv/conv_problem.h"
-#include "kernels/conv/conv_reasons.h"
-#include "kernels/conv/im2col.h"
 #include "kernels/gemm/cost.h"
 #include "kernels/gemm/plan_text.h"
 #include "kernels/gemm/select.h"

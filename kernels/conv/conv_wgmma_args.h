@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/conv/conv_args.h"
-#include "kernels/conv/im2col.h"
+#include "kernels/conv/conv_plan.h"
 #include "kernels/gemm/wgmma_args.h"
 
 namespace mp::MP_TARGET {

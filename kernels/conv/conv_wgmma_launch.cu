@@ -22,7 +22,7 @@ TensorMapSpec gradient_spec(const ConvProblem &problem, int box_rows) {
 /// One load of the image brings 64 pixels of k, or the rows of a tile, or half of them.
 void set_operands(ConvWgmmaArgs &args, const ConvProblem &problem, const GemmPlan &plan) {
   const GemmKernel &kernel = *plan.kernel;
-  const bool is_clustered = plan.cluster > 1;
+  const bool is_clustered = plan.multicast > 1;
   if (problem.op == MP_CONV_WGRAD) {
     args.a = tensor_map(gradient_spec(problem, kernel.tile_k));
     args.b = im2col_map(im2col_spec(problem, kernel.tile_k));

@@ -1,6 +1,9 @@
-#include "kernels/conv/im2col.h"
-
+// Convolutions whose patches TMA reads in im2col mode, as products of matrices.  Pure.
 #include <algorithm>
+
+#include "kernels/conv/conv_plan.h"
+#include "kernels/gemm/wgmma_store.h"
+#include "kernels/simt/tensor_map.h"
 
 namespace mp {
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/workspace_layout.h"
-#include "kernels/conv/im2col.h"
+#include "kernels/conv/conv_plan.h"
 
 namespace mp {
 

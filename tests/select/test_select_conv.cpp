@@ -5,7 +5,6 @@
 
 #include "kernels/conv/conv_plan.h"
 #include "kernels/conv/conv_problem.h"
-#include "kernels/conv/conv_reasons.h"
 #include "select_cases.h"
 
 using namespace mptest;
