@@ -26,6 +26,7 @@ struct Device {
   char name[64];
   bool has_overlapping_maps;  ///< the driver encodes im2col maps whose pixels overlap
   bool has_pdl;               ///< true if the loaded code was compiled from PTX of sm_90 or newer
+  bool has_sm_limit;          ///< num_sms is less than the device has
 };
 
 /// Device memory that a call may overwrite; its contents are never read.

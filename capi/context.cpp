@@ -115,7 +115,8 @@ ContextPtr make_context(const mp_context_config_t &config) {
     log(MP_LOG_WARN, "mp_context_create: ", device.name,
         " supports wgmma, but this build has no sm_90a code; using slower kernels");
   }
-  if (config.sm_limit > 0) device.num_sms = std::min(device.num_sms, config.sm_limit);
+  device.has_sm_limit = config.sm_limit > 0 && config.sm_limit < device.num_sms;
+  if (device.has_sm_limit) device.num_sms = config.sm_limit;
   static std::atomic<uint64_t> contexts;
   return ContextPtr(
       new Context{++contexts, *id.backend, device, allocator, {}, BackendUse(*id.backend)});

@@ -107,8 +107,7 @@ std::string plan_text(const Context &context, const std::string &problem, const 
   lines.add("problem       ", problem);
   lines.add("kernel        ", name);
   lines.add("split_k       ", plan.split_k);
-  if (plan.parts > 1) lines.add("  in a cluster ", plan.parts, ", added in shared memory");
-  lines.add("cluster       ", std::max(plan.cluster, 1));
+  lines.add("cluster       ", cluster_text(plan));
   lines.add("store path    ", store_path_name(plan));
   lines.add("source        ", source_name(plan.source));
   lines.add("fallback      ", name_of(plan.fallback));

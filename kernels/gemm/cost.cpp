@@ -162,9 +162,8 @@ const char *store_path_name(const GemmPlan &plan) {
 }
 
 std::string cluster_text(const GemmPlan &plan) {
-  const bool is_thin = plan.kernel != nullptr && plan.kernel->family == GemmFamily::thin;
-  if (is_thin && plan.split_k > 1) return std::to_string(plan.split_k) + " blocks, which split k";
-  if (plan.cluster > 1) return std::to_string(plan.cluster) + " blocks, which share an operand";
+  if (plan.parts > 1) return std::to_string(plan.parts) + " blocks, which split k";
+  if (plan.multicast > 1) return std::to_string(plan.multicast) + " blocks, which share an operand";
   return "none";
 }
 
@@ -324,8 +323,12 @@ PlanCost CostCounter::count(int split_k, int parts) const {
 }
 
 void CostCounter::add_cluster_sums(PlanCost &cost, int slices, int parts) const {
-  const double waves = std::ceil(tiles_ * slices / clusters_at_a_time(device_, parts));
-  cost.starts = cost.waves = cost.epilogues = cost.cluster_sums = is_host_ ? waves * parts : waves;
+  const auto waves_of = [&](double tiles) {
+    const double waves = std::ceil(tiles * slices / clusters_at_a_time(device_, parts));
+    return is_host_ ? waves * parts : waves;
+  };
+  cost.waves = waves_of(mains_);
+  cost.starts = cost.epilogues = cost.cluster_sums = waves_of(tiles_);
   cost.ping_pong = false;
   // The blocks share the epilogue of a tile, and each reads its share from all of them.
   EpilogueCost epilogue = slices > 1 ? staged_slice_ : staged_epilogue_;

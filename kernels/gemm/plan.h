@@ -124,9 +124,9 @@ struct GemmPlan {
   int32_t split_k;  ///< slices of k; 1 = no split
   /// Slices that the blocks of a cluster compute and add in distributed shared memory; 1 = none.
   int32_t parts = 1;
-  int32_t cluster;   ///< blocks that share an operand by multicast; 1 = no cluster
-  const char *name;  ///< static storage, e.g. "wgmma_64x128x64_s8_k32_p8"
-  StorePath store;   ///< Hopper kernels; sums of slices: staged from clusters, else direct
+  int32_t multicast;  ///< blocks of a cluster that share an operand; 1 = none
+  const char *name;   ///< static storage, e.g. "wgmma_64x128x64_s8_k32_p8"
+  StorePath store;    ///< Hopper kernels; sums of slices: staged from clusters, else direct
   EpilogueSource source;
   AlignedCopies copies;
   GemmWorkspace workspace;

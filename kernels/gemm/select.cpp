@@ -146,8 +146,7 @@ class Candidate {
   }
 
   /// Order of equally fast variants: by family, then by the elements of all tiles, since those
-  /// beyond D cost power.  Thin kernels prefer more blocks, which
-  /// have more loads in flight.
+  /// beyond D cost power.  Thin kernels prefer more blocks, which have more loads in flight.
   uint32_t tie_break(int split_k) const {
     const double elems = static_cast<double>(tiles_.m) * kernel_.tile_m *
                          static_cast<double>(tiles_.n) * kernel_.tile_n;
@@ -195,10 +194,12 @@ std::vector<RankedGemm> rank(GemmTiles tiles, const SelectionInput &input) {
     if (variant.split_k == 1) {
       candidate.reset();
       if ((tiles & gemm_tiles({variant.kernel->tile})) != 0 && name_of(variant, input) != nullptr &&
-          why_not(*variant.kernel, variant.cluster, input) == nullptr)
-        candidate.emplace(*variant.kernel, variant.cluster, input);
+          why_not(*variant.kernel, variant.multicast, input) == nullptr)
+        candidate.emplace(*variant.kernel, variant.multicast, input);
     }
     if (!candidate || candidate->why_not_split(variant.split_k) != nullptr) continue;
+    // The grid of such a kernel has a cluster per tile.
+    if (input.device.has_sm_limit && variant.parts > 1) continue;
     const float us = candidate->us(candidate->cost(variant.split_k, variant.parts));
     order.emplace_back(uint64_t{float_bits(us)} << 32 | candidate->tie_break(variant.split_k),
                        runnable.size());
@@ -219,7 +220,7 @@ const GemmKernel &kernel_of(GemmTile tile) {
 
 GemmPlan make_plan(const GemmVariant &variant, const SelectionInput &input,
                    size_t workspace_bytes) {
-  const Candidate candidate(*variant.kernel, variant.cluster, input);
+  const Candidate candidate(*variant.kernel, variant.multicast, input);
   const OutputShape &out = input.shape.out;
   const bool is_thin = variant.kernel->family == GemmFamily::thin,
              is_wgmma = variant.kernel->family == GemmFamily::wgmma,
@@ -228,7 +229,7 @@ GemmPlan make_plan(const GemmVariant &variant, const SelectionInput &input,
   GemmPlan plan{.kernel = variant.kernel,
                 .split_k = variant.split_k,
                 .parts = variant.parts,
-                .cluster = variant.cluster,
+                .multicast = variant.multicast,
                 .name = name_of(variant, input),
                 .store = !is_wgmma || variant.parts > 1 ? StorePath::staged
                          : is_split                     ? StorePath::direct
@@ -256,9 +257,9 @@ bool plan_named(const char *GemmVariant::*its_name, const char *name, const Sele
   *why = nullptr;
   for (const GemmVariant &variant : gemm_variants()) {
     if (variant.*its_name == nullptr || std::strcmp(variant.*its_name, name) != 0) continue;
-    *why = why_not(*variant.kernel, variant.cluster, input);
+    *why = why_not(*variant.kernel, variant.multicast, input);
     if (*why != nullptr) return false;
-    *why = Candidate(*variant.kernel, variant.cluster, input).why_not_split(variant.split_k);
+    *why = Candidate(*variant.kernel, variant.multicast, input).why_not_split(variant.split_k);
     if (*why != nullptr) return false;
     *plan = make_plan(variant, input, workspace_bytes);
     return true;

@@ -39,7 +39,7 @@ std::span<const GemmKernel> gemm_kernels();
 /// A kernel with a cluster size and a number of slices of k.
 struct GemmVariant {
   const GemmKernel *kernel;
-  int cluster;
+  int multicast;  ///< GemmPlan::multicast
   int split_k;
   int parts;         ///< GemmPlan::parts
   const char *name;  ///< static storage
@@ -52,13 +52,13 @@ struct GemmVariant {
 /// Returns the number of clusters of `blocks` blocks, one block per SM, that run at a time, at
 /// least 1; on the host target, a worker runs all blocks of a cluster.
 ///
-/// Estimate: a cluster runs within one GPC.  A complete GPC of an H100 has 18 SMs, and 8 GPCs share
-/// the 132 that are enabled (NVIDIA H100 whitepaper), so 16 are assumed.
+/// Estimate: a cluster runs within one GPC.  The 132 SMs of an H100 belong to 8 GPCs of up to 18
+/// (NVIDIA H100 whitepaper); equal GPCs are assumed, and at least 8 SMs in each.
 inline int64_t clusters_at_a_time(const Device &device, int blocks) {
-  constexpr int kSmsOfGpc = 16;
+  constexpr int kNumGpcs = 8, kMinSms = 8;
   if (device.target == MP_TARGET_HOST) return device.num_sms;
-  const int64_t fit =
-      device.num_sms / kSmsOfGpc * (kSmsOfGpc / blocks) + device.num_sms % kSmsOfGpc / blocks;
+  const int sms = device.num_sms < kNumGpcs * kMinSms ? kMinSms : device.num_sms / kNumGpcs;
+  const int64_t fit = device.num_sms / sms * (sms / blocks) + device.num_sms % sms / blocks;
   return fit > 1 ? fit : 1;
 }
 

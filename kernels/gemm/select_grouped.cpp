@@ -73,7 +73,7 @@ bool plan_gemm_grouped(const GemmGroup &group, const PlanRequest &request, const
     if (found && us >= plan->predicted_us) continue;
     *plan = {.kernel = &kernel,
              .split_k = 1,
-             .cluster = 1,
+             .multicast = 1,
              .name = kernel.name,
              .store = store,
              .source = EpilogueSource::none,
@@ -155,7 +155,7 @@ GemmPlan fastest(const RaggedShape &shape, const PlanRequest &request) {
   const std::vector<RankedGemm> ranked = rank_in_place(kAllGemmTiles, share, request);
   const RankedGemm &best = *std::ranges::find_if(ranked, [&](const RankedGemm &entry) {
     const GemmVariant &v = *entry.variant;
-    return why_not(*v.kernel, v.split_k, v.cluster, entry.reads_copies, shape) == nullptr &&
+    return why_not(*v.kernel, v.split_k, v.multicast, entry.reads_copies, shape) == nullptr &&
            entry.workspace_bytes <= request.workspace_bytes;
   });
   return plan_variant(*best.variant, share, request);
@@ -179,7 +179,7 @@ bool plan_named_gemm(const RaggedShape &shape, const PlanRequest &request, const
                      GemmPlan *plan, const char **why) {
   GemmPlan found;
   if (!plan_named_gemm(equal_shares(shape), request, name, &found, why)) return false;
-  *why = why_not(*found.kernel, found.split_k, found.cluster, found.copies.bytes() > 0, shape);
+  *why = why_not(*found.kernel, found.split_k, found.multicast, found.copies.bytes() > 0, shape);
   if (*why != nullptr) return false;
   *plan = found;
   return true;

@@ -142,16 +142,12 @@ constexpr std::span<const int> splits_of(const GemmKernel &kernel, int cluster) 
   return std::span(kWgmmaSplits).first(cluster > 1 ? kPairedSplits : kWgmmaSplits.size());
 }
 
-/// Returns a name such as "wgmma_128x256x64_s4_c2_k4".
-std::string variant_name(const GemmKernel &kernel, int cluster, int split_k) {
+/// Returns a name such as "wgmma_128x256x64_s4_c2_k4" or "wgmma_64x128x64_s8_k32_p8".
+std::string variant_name(const GemmKernel &kernel, int multicast, int split_k, int parts) {
   std::string name = kernel.name;
-  if (cluster > 1) name += "_c" + std::to_string(cluster);
-  if (split_k > 1) name += "_k" + std::to_string(split_k);
+  for (const auto &[letter, count] : {std::pair{'c', multicast}, {'k', split_k}, {'p', parts}})
+    if (count > 1) name += std::string{'_', letter} + std::to_string(count);
   return name;
-}
-/// Returns a name such as "wgmma_64x128x64_s8_k32_p8".
-std::string cluster_sum_name(const GemmKernel &kernel, int split_k, int parts) {
-  return variant_name(kernel, 1, split_k) + "_p" + std::to_string(parts);
 }
 
 struct VariantTable {
@@ -159,21 +155,18 @@ struct VariantTable {
     for (const GemmKernel &kernel : kKernels)
       for (const int cluster : clusters_of(kernel)) {
         for (const int split_k : splits_of(kernel, cluster))
-          add(kernel, cluster, split_k, kernel.family == GemmFamily::thin ? split_k : 1,
-              variant_name(kernel, cluster, split_k));
+          add(kernel, cluster, split_k, kernel.family == GemmFamily::thin ? split_k : 1);
         if (kernel.family != GemmFamily::wgmma || cluster > 1) continue;
-        for (const int split_k : kClusterSplits) {
-          const int parts = std::min(split_k, kMaxClusterParts);
-          add(kernel, cluster, split_k, parts, cluster_sum_name(kernel, split_k, parts));
-        }
+        for (const int split_k : kClusterSplits)
+          add(kernel, cluster, split_k, std::min(split_k, kMaxClusterParts));
       }
   }
-  void add(const GemmKernel &kernel, int cluster, int split_k, int parts, std::string its_name) {
-    const char *const name = kept(std::move(its_name));
+  void add(const GemmKernel &kernel, int multicast, int split_k, int parts) {
+    const char *const name = kept(variant_name(kernel, multicast, split_k, parts));
     const char *copied = nullptr;
     if (uses_tma(kernel)) copied = name;
     if (kernel.family == GemmFamily::wmma) copied = kept(std::string(name) + "_copied");
-    variants.push_back({&kernel, cluster, split_k, parts, name, copied});
+    variants.push_back({&kernel, multicast, split_k, parts, name, copied});
   }
   const char *kept(std::string name) { return names.emplace_back(std::move(name)).c_str(); }
 

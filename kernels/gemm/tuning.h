@@ -35,7 +35,7 @@
 //     measured_arch       architecture on which the constants were measured, such as 90; for
 //                         other architectures of the class they are estimates.  0: measured on all
 //
-// KERNEL is a name without _c2, _k4 and _copied.  TILE_US is the time of an SM per tile,
+// KERNEL is a name without _c2, _k4, _p4 and _copied.  TILE_US is the time of an SM per tile,
 // independent of k, and K_US the time per 1024 elements of k of one tile.  If several blocks share
 // an SM, each counts its share.  For gemv, which has no tiles, TILE_US is the time of an SM per
 // 2^20 elements of the matrix, and K_US the time that each vector adds.  Keys of a kernel:

@@ -106,9 +106,9 @@ class WgmmaClusterBlock {
     if (run.valid > 0) prepare(run.row, run.column, run.valid);
   }
 
-  /// Calls apply(row, column, valid columns, sums) for all runs of this thread, and before it
-  /// prepare, except for the first.  A row consists of kGroups groups of Tile::kColumns columns.
-  /// sums are 0 if !is_multiplied.
+  /// Calls apply(row, column, valid columns, sums) for all runs of this thread.  Calls prepare
+  /// before apply, except for the first run.  A row consists of kGroups groups of Tile::kColumns
+  /// columns.  sums are 0 if !is_multiplied.
   template <int kGroups, class Prepare, class Apply>
   MP_DEVICE void visit(bool is_multiplied, int64_t rows, int64_t columns, const Prepare &prepare,
                        const Apply &apply) const {

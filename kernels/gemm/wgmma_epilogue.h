@@ -430,6 +430,7 @@ class WgmmaClusterStore {
     MP_UNROLL
     for (int i = 0; i < WarpTile::kBlocks; i++)
       store_accumulators<kPitch, WarpTile::kRegs>(sums_ + i * 64 * kPitch, acc[i]);
+    warp_sync();  // the barrier requires converged warps
     cluster_sync();
   }
 

@@ -153,7 +153,7 @@ class WgmmaTileScheduler {
 ///     staged  WgmmaStagedStore  all other cases
 ///
 /// With split-k, the sums of each slice are stored as an fp32 D, and split_k.cu adds the slices.
-/// If the blocks of a cluster split k, WgmmaClusterStore adds their slices before either.
+/// If the blocks of a cluster split k, WgmmaClusterStore adds and stores their slices instead.
 ///
 /// Each warp stores its rows without synchronizing with other warps.  It starts before the main
 /// loop, so that its loads overlap with the tensor cores.
@@ -418,7 +418,7 @@ MP_DEVICE void wgmma_block(const typename Stages::Args &args) {
 template <class Tile>
 LaunchShape wgmma_launch_shape(const Device &device, uint32_t num_work_tiles,
                                const GemmPlan &plan) {
-  const int32_t cluster = plan.cluster * plan.parts;
+  const int32_t cluster = plan.multicast * plan.parts;
   const int64_t most = plan.parts > 1 ? num_work_tiles : max_of(device.num_sms / cluster, 1);
   return {min_of<int64_t>(num_work_tiles, most) * cluster, Tile::kThreads, Tile::kSmemBytes,
           cluster, true};

@@ -17,7 +17,7 @@ struct ClusterShape {
   uint32_t m, n;
 };
 ClusterShape cluster_shape(const GemmPlan &plan) {
-  const uint32_t cluster = static_cast<uint32_t>(plan.cluster);
+  const uint32_t cluster = static_cast<uint32_t>(plan.multicast);
   return plan.kernel->cluster_along_m ? ClusterShape{cluster, 1} : ClusterShape{1, cluster};
 }
 
@@ -34,7 +34,7 @@ WgmmaArgs make_wgmma_args(const GemmPlan &plan, const GemmArgs &gemm) {
   args.scheduler.split_k = static_cast<uint32_t>(plan.slices());
   args.num_work_tiles = static_cast<uint32_t>(args.scheduler.num_work_tiles());
   args.divisors = TileDivisors(args.scheduler);
-  args.multicast_blocks = plan.cluster;
+  args.multicast_blocks = plan.multicast;
   args.parts = plan.parts;
   args.slice_k = static_cast<int32_t>(gemm.slice_k);
   if (plan.split_k == 1)
@@ -193,7 +193,7 @@ void launch_wgmma(const GemmPlan &plan, const Device &device, const GemmArgs &ge
   if (by_pointers) {
     args.table = workspace + plan.workspace.table;
     if (plan.parts == 1)
-      args.run = run_of(args.scheduler, max_of(device.num_sms / plan.cluster, 1));
+      args.run = run_of(args.scheduler, max_of(device.num_sms / plan.multicast, 1));
     launch_table(device, args, stream);
   }
   const uint32_t *const misaligned = by_pointers ? &args.header().misaligned : nullptr;

@@ -60,7 +60,6 @@ softgpu_suites = "sm_$(1): conformance::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/con
   "sm_$(1): C ABI, as C99::$(ON_SOFTGPU) --arch $(1) $(BUILD)/tests/test_capi" \
   "sm_$(1): CUDA graph::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/cuda_graph" \
   "sm_$(1): captured graph::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/captured" \
-  "sm_$(1): grid barrier::$(ON_SOFTGPU) --arch $(1) --sms 4 $(SOFTGPU)/grid_barrier 4 20" \
   "sm_$(1): counts::$(ON_SOFTGPU) --arch $(1) --count 1 tests/device/counts"
 # Callers of the library: host code that is independent of the architecture.
 softgpu_callers = "sm_$(1): Python::MP_LOG=error $(ON_SOFTGPU) --arch $(1) tests/pytest bindings/python/tests" \
@@ -98,6 +97,7 @@ SOFTGPU_SUITES = $(call softgpu_library,90) $(SOFTGPU_SM80) \
   $(call softgpu_callers,90) \
   "sm_90 with 5 SMs in a random order: wgmma::$(ON_SOFTGPU) --sms 5 --seed 1 $(BUILD)/tests/mptests [wgmma]" \
   $(SOFTGPU_RACE_SUITES) $(SOFTGPU_OLDER_CODE) $(SOFTGPU_NEWER) \
+  "sm_90: grid barrier::$(ON_SOFTGPU) --sms 4 $(SOFTGPU)/grid_barrier 4 20" \
   "software device::$(SOFTGPU)/softgpu_tests"
 # Suites of older architectures that CI skips.
 SOFTGPU_OLDER_SUITES = $(call softgpu_library,80) $(call softgpu_library,75) \

@@ -189,7 +189,7 @@ CASES = [
         "rnn: more k tiles than pipeline stages are within tolerance in all cells", "rnn: clusters whose blocks reuse*",
         "rnn: gradients that overflow raise found_inf")),
     Case("thin products by wgmma", 90, 8, "gemm_thin<.*ThinTile<16", gemm(
-        *(f"m=14 n=136 k=5200 op={op} ab={ab} cd={cd} kernel=thin_16x64x64_s8_k4 {more}"
+        *(f"m=14 n=136 k=5200 op={op} ab={ab} cd={cd} kernel=thin_16x64x64_s8_k4_p4 {more}"
           for op, ab, cd, more in (("NN", "fp16", "fp16", "amax=1"), ("NN", "bf16", "fp32", ""),
                                    ("NT", "fp16", "fp32", ""), ("NT", "bf16", "bf16", "batch=2"))))),
     Case("consecutive recurrent steps", 90, 3, "rnn_(?!.*bf16)", library(
@@ -289,7 +289,7 @@ REASONS = [
     *(Reason(case, "mbarrier.arrive.shared::cluster.b64", "left out", most,
              "after the last tile of k: its stage is not refilled") for case, most in ((STEPS, 1), (THIN, 4))),
     *(Reason(case, "bar.sync", "left out", most, "before the sums overwrite the stages: " + AT_ONCE)
-      for case, most in ((STEPS, 1), (THIN, 2))),
+      for case, most in ((STEPS, 1), (THIN, 2), ("wgmma, k over a cluster", 2))),
     *(Reason(case, "bar.warp.sync", "left out", most,
              "after a single-lane section: lanes reconverge at the next wait or product; before the last barrier of a "
              "cluster: lanes reconverge after the loop")

@@ -192,11 +192,11 @@ TEST_CASE("tuning: the slow product of a group is logged once", "[gemm]") {
 }
 
 TEST_CASE("one tile and a long k without and with workspace", "[.]") {
-  const mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, 8192, MP_FP16, MP_FP16);
+  const mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, 16384, MP_FP16, MP_FP16);
   size_t bytes = 0;
   require_ok(mp_gemm_workspace_size(context(), &desc, nullptr, &bytes));
   const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes), 0, 0);
-  const DeviceBuffer<uint16_t> a(64 * 8192, 0, 0), d(64 * 64);
+  const DeviceBuffer<uint16_t> a(64 * 16384, 0, 0), d(64 * 64);
   const auto multiply_with = [&](size_t used) {
     require_ok(mp_gemm(context(), &desc, a.data(), a.data(), nullptr, d.data(), nullptr,
                        used > 0 ? workspace.data() : nullptr, used, kStream));
@@ -380,7 +380,7 @@ TEST_CASE("tuning: a file with measured kernels selects them", "[gemm]") {
 
 TEST_CASE("a measured product that lacks workspace", "[.]") {
   const Measuring measuring(2);
-  require_ok(multiply(nullptr, 8192));
+  require_ok(multiply(nullptr, 16384));
   std::printf("%s", measured_text().c_str());
 }
 

@@ -258,8 +258,8 @@ TEST_CASE("wgmma: slices are added in the order of k", "[wgmma]") {
         Order{"wgmma_64x128x64_s8_k3", 3, {kBig, kMinusBig, kOne}},
         Order{"wgmma_64x128x64_s8_k3_p3", 3, {kBig, kOne, kMinusBig}},
         Order{"wgmma_64x128x64_s8_k3_p3", 3, {kBig, kMinusBig, kOne}},
-        Order{"thin_32x64x64_s8_k4", 4, {kBig, kOne, kMinusBig}},
-        Order{"thin_32x64x64_s8_k4", 4, {kBig, kMinusBig, kOne}}}) {
+        Order{"thin_32x64x64_s8_k4_p4", 4, {kBig, kOne, kMinusBig}},
+        Order{"thin_32x64x64_s8_k4_p4", 4, {kBig, kMinusBig, kOne}}}) {
     std::vector<uint16_t> a(kM * kK), b(kK * kN);
     for (int64_t slice = 0; slice < 3; ++slice) {
       for (int64_t i = 0; i < kM; ++i) a[i * kK + slice * kSlice] = order[slice];

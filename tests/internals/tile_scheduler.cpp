@@ -85,6 +85,7 @@ void check_batch(int tiles_m, int tiles_n, int batch, int split, int num_blocks,
                     static_cast<uint32_t>(ceil_div(tiles_n, pair_n)), static_cast<uint32_t>(batch),
                     static_cast<uint32_t>(split), group};
   args.divisors = TileDivisors(args.scheduler);
+  args.multicast_blocks = cluster;
   if (split == 1) args.common_k_tiles = 1;
   args.num_work_tiles = static_cast<uint32_t>(args.scheduler.num_work_tiles());
 
@@ -237,6 +238,7 @@ TEST_CASE("tile scheduler: tile coordinates of a matrix with 2^31 - 1 rows do no
     const uint32_t tiles = static_cast<uint32_t>(ceil_div<int64_t>(rows, kTile));
     args.scheduler = {ceil_div(tiles, 2u), 1, 1, 1, 1};
     args.num_work_tiles = args.scheduler.tiles_m;
+    args.multicast_blocks = 2;
     std::vector<WgmmaWorkTile> last(2);
     run(record_last_tile, {2, 32, 0, 2}, {args, last.data(), nullptr});
     CHECK(last[0].in_bounds);

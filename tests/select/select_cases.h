@@ -133,10 +133,10 @@ struct Ranked : mp::RankedGemm {
   explicit Ranked(const mp::RankedGemm &entry)
       : RankedGemm(entry),
         kernel(entry.variant->kernel),
-        cluster(entry.variant->cluster),
+        multicast(entry.variant->multicast),
         split_k(entry.variant->split_k) {}
   const mp::GemmKernel *kernel;
-  int cluster, split_k;
+  int multicast, split_k;
 };
 
 inline std::vector<Ranked> ranking(const mp::GemmProblem &p, const mp::Device &device,

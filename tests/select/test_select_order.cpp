@@ -12,7 +12,7 @@
 #include "bench_problems.h"
 #include "kernels/conv/conv_plan.h"
 #include "kernels/conv/conv_problem.h"
-#include "kernels/conv/im2col.h"
+#include "kernels/gemm/wgmma_store.h"
 #include "select_cases.h"
 
 using namespace mptest;
@@ -101,12 +101,13 @@ class Work {
   double cols() const { return double(std::min<int64_t>(kernel_.tile_n, p_.out.n)); }
 
   double blocks() const {
-    const mp::TileCounts tiles = tile_counts(kernel_, variant_.cluster, p_.out.m, p_.out.n);
+    const mp::TileCounts tiles = tile_counts(kernel_, variant_.multicast, p_.out.m, p_.out.n);
     return double(tiles.m) * double(tiles.n) * p_.out.batch_count * variant_.split_k;
   }
   double launches() const { return variant_.split_k > 1 ? 2 : 1; }
   double waves(double share = 1) const {
-    return std::ceil(blocks() * share / (device_.num_sms / variant_.cluster * variant_.cluster));
+    return std::ceil(blocks() * share /
+                     (device_.num_sms / variant_.multicast * variant_.multicast));
   }
 
   /// A single block has too few warps to keep its schedulers busy.
@@ -125,8 +126,8 @@ class Work {
     const double reads = smem_bytes_per_k() * k / peak_.smem;
     // wgmma reads shared memory asynchronously.
     main = kernel_.family == mp::GemmFamily::wgmma ? std::max(main, reads) : together(main, reads);
-    const double operands = (rows() / (kernel_.cluster_along_m ? 1 : variant_.cluster) +
-                             cols() / (kernel_.cluster_along_m ? variant_.cluster : 1)) *
+    const double operands = (rows() / (kernel_.cluster_along_m ? 1 : variant_.multicast) +
+                             cols() / (kernel_.cluster_along_m ? variant_.multicast : 1)) *
                             k * bytes_of(p_.dtype_ab);
     const double out = epilogues() * epilogue_clocks() / waves();  // per slice
     const double tile = kernel_.ping_pong ? std::max(main, (main + out) / 2) : main + out;

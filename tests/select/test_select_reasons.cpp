@@ -47,7 +47,7 @@ mp::GemmProblem with_dbias(mp::GemmProblem p) {
 TEST_CASE("slow choice: too small a workspace for split-k is logged with the required bytes") {
   for (const mp::Device &device : {t4(), a100(), h200()}) {
     CAPTURE(device.arch);
-    const mp::GemmProblem p = problem(256, 256, 65536);
+    const mp::GemmProblem p = problem(128, 128, 65536);
     const size_t bytes = best_bytes(p, device);
     REQUIRE(bytes > 0);
     const std::string why = reason(p, 0, device);

@@ -40,13 +40,12 @@ TEST_CASE("select: names are unique, persistent and made of kernel, cluster, spl
   std::set<std::string> names;
   for (const mp::GemmVariant &variant : mp::gemm_variants()) {
     std::string name = variant.kernel->name;
-    if (variant.cluster > 1) name += "_c" + std::to_string(variant.cluster);
+    if (variant.multicast > 1) name += "_c" + std::to_string(variant.multicast);
     if (variant.split_k > 1) name += "_k" + std::to_string(variant.split_k);
-    const bool is_thin = variant.kernel->family == mp::GemmFamily::thin;
-    if (variant.parts > 1 && !is_thin) name += "_p" + std::to_string(variant.parts);
+    if (variant.parts > 1) name += "_p" + std::to_string(variant.parts);
     CHECK(name == variant.name);
     CHECK(variant.split_k % variant.parts == 0);
-    CHECK(variant.parts * variant.cluster <= mp::kMaxClusterParts);
+    CHECK(variant.parts * variant.multicast <= mp::kMaxClusterParts);
     CHECK(names.insert(name).second);
     switch (variant.kernel->family) {
       case mp::GemmFamily::thin:
@@ -223,7 +222,7 @@ TEST_CASE("select: every problem has a plan on every device, the first that fits
         REQUIRE(best.workspace.bytes == first->workspace_bytes);
         REQUIRE(best.predicted_us == first->predicted_us);
         REQUIRE(best.split_k == first->split_k);
-        REQUIRE(best.cluster == first->cluster);
+        REQUIRE(best.multicast == first->multicast);
       }
     }
   }
@@ -249,11 +248,12 @@ TEST_CASE("select: tiles and slices cover the problem") {
           int64_t{129}, int64_t{191}, int64_t{192}, int64_t{193}, int64_t{384}, int64_t{1000},
           int64_t{1} << 20, (int64_t{1} << 31) - 1, int64_t{1} << 40}) {
       const mp::GemmKernel &kernel = *variant.kernel;
-      const mp::TileCounts tiles = tile_counts(kernel, variant.cluster, extent, extent);
+      const mp::TileCounts tiles = tile_counts(kernel, variant.multicast, extent, extent);
       CAPTURE(variant.name, extent, tiles.m, tiles.n);
       const auto whole = [&](int64_t count, int tile, bool paired) {
         const int64_t least = (extent + tile - 1) / tile;
-        return paired ? count == (least + variant.cluster - 1) / variant.cluster * variant.cluster
+        return paired ? count ==
+                            (least + variant.multicast - 1) / variant.multicast * variant.multicast
                       : count == least;
       };
       CHECK(whole(tiles.m, kernel.tile_m, kernel.cluster_along_m));

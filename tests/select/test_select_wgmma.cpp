@@ -49,7 +49,7 @@ TEST_CASE("select wgmma: seven tiles support every split alone and few slices in
     CHECK(why_not((name + "_k128_p8").c_str(), p, h200()) == "unknown");
   }
   const mp::GemmPlan choice = plan_named("wgmma_128x256x64_s4_c2_k4", p, h200());
-  CHECK(choice.cluster == 2);
+  CHECK(choice.multicast == 2);
   CHECK(cluster_text(choice) == "2 blocks, which share an operand");
   CHECK(choice.split_k == 4);
 }
@@ -91,7 +91,7 @@ TEST_CASE("select wgmma: groups whose sizes are on the device") {
     const mp::GemmPlan choice = best(h200(), true, SIZE_MAX);
     CHECK(is_wgmma(choice));
     CHECK(choice.split_k == 1);
-    CHECK(choice.cluster == 1);
+    CHECK(choice.multicast == 1);
     CHECK(cluster_text(choice) == "none");
     const size_t table = mp::wgmma_table_bytes(16);
     CHECK(choice.workspace.bytes == table);
@@ -272,6 +272,16 @@ TEST_CASE("select wgmma: clusters add the slices of weight gradients") {
   }
 }
 
+TEST_CASE("select wgmma: clusters over k are not selected if SMs are limited") {
+  mp::Device limited = h200();
+  const auto parts = [&] {
+    return plan_of(problem(512, 128, 32 * 28 * 28, MP_OP_T, MP_OP_N), limited).parts;
+  };
+  CHECK(parts() > 1);
+  limited.has_sm_limit = true;
+  CHECK(parts() == 1);
+}
+
 TEST_CASE("select wgmma: clusters that do not run at the same time take turns") {
   // Eight SMs hold one cluster of eight blocks or two of four, each of which has one tile.
   const mp::Device device = cuda_device(90, 8, h200().smem_per_block);
@@ -326,7 +336,7 @@ TEST_CASE("select thin: at most 32 rows with op_a = N in FP16 or BF16 on sm_90")
   const mp::GemmProblem p = problem(16, 1760, 1760);
   mp::GemmProblem fp32 = p, transposed = problem(16, 1760, 1760, MP_OP_T, MP_OP_T);
   fp32.dtype_ab = MP_FP32;
-  for (const std::string name : {"thin_16x64x64_s8", "thin_32x64x64_s8_k8"}) {
+  for (const std::string name : {"thin_16x64x64_s8", "thin_32x64x64_s8_k8_p8"}) {
     CHECK(why_not(name.c_str(), p, h200()) == "");
     CHECK(why_not(name.c_str(), problem(32, 64, 1024, MP_OP_N, MP_OP_N), host_device()) == "");
     CHECK(why_not(name.c_str(), problem(33, 1760, 1760), h200()) == "requires m of at most 32");
@@ -336,12 +346,12 @@ TEST_CASE("select thin: at most 32 rows with op_a = N in FP16 or BF16 on sm_90")
     CHECK(why_not(name.c_str(), fp32, h200()) == "requires FP16 or BF16");
     CHECK(why_not(name.c_str(), p, a100()) == "requires sm_90");
   }
-  CHECK(why_not("thin_16x64x64_s8_k16", p, h200()) == "unknown");
-  CHECK(why_not("thin_16x64x64_s8_k4", problem(16, 1760, 200), h200()) ==
+  CHECK(why_not("thin_16x64x64_s8_k16_p16", p, h200()) == "unknown");
+  CHECK(why_not("thin_16x64x64_s8_k4_p4", problem(16, 1760, 200), h200()) ==
         "requires a larger k for this split");
   mp::Device limited = h200();
   limited.num_sms = 1;  // an SM limit; every sm_90 runs clusters of eight blocks
-  CHECK(why_not("thin_16x64x64_s8_k8", p, limited) == "");
+  CHECK(why_not("thin_16x64x64_s8_k8_p8", p, limited) == "");
 }
 
 TEST_CASE("select thin: most SMs read B, without workspace") {
