@@ -62,6 +62,20 @@ struct Context {
 
 using ContextPtr = std::shared_ptr<const Context>;
 
+/// Lets the calls of this thread measure kernels while the object exists, as mp_tuning_measure
+/// does for all threads.  Defined in tuned_call.cpp.
+class Measuring {
+ public:
+  /// @param max_kernels  0 = no effect
+  explicit Measuring(int32_t max_kernels);
+  ~Measuring();
+  Measuring(const Measuring &) = delete;
+  Measuring &operator=(const Measuring &) = delete;
+
+ private:
+  const int32_t before_;
+};
+
 // ---------------------------------------------------------------------------- device memory
 
 struct ReleaseMemory {

@@ -87,6 +87,7 @@ mp_plan_t stable_plan(const char *name, const GemmPlan &);
 /// Returns a measured plan with the predicted times of better plans, which advice in the log names.
 inline GemmPlan with_better_plans(GemmPlan measured, const GemmPlan &predicted) {
   measured.best_workspace_bytes = predicted.best_workspace_bytes;
+  measured.predicted_us = std::min(measured.predicted_us, predicted.predicted_us);
   measured.best_us = predicted.best_us;
   measured.mapped_us = predicted.mapped_us;
   measured.aligned_us = predicted.aligned_us;

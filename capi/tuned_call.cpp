@@ -17,7 +17,6 @@
 #include "base/environment.h"
 #include "base/files.h"
 #include "base/lifetime.h"
-#include "capi/measuring.h"
 #include "capi/overlap.h"
 #include "kernels/gemm/plan_text.h"
 

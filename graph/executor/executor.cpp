@@ -4,7 +4,6 @@
 #include <array>
 #include <set>
 
-#include "capi/measuring.h"
 #include "graph/autocast_object.h"
 #include "graph/executor/gradients.h"
 #include "graph/executor/operation.h"
@@ -249,6 +248,9 @@ void Executor::make_launches() {
     // Kernels in flight and captured CUDA graphs still use the previous workspace.
     more_workspace_.push_back(allocate_device(context_->shared, emitter.workspace_bytes));
     workspace_ = {more_workspace_.back().get(), emitter.workspace_bytes};
+    // Measured kernels belong to a workspace size.
+    for (auto &[size, launches] : launches_)
+      for (Launch &launch : launches) launch.has_run = false;
   }
   launches_[graph_.batch] = std::move(emitter.launches);
 }
