@@ -276,8 +276,8 @@ void run(const Grid &grid) {
            " blocks does not divide into clusters of " + std::to_string(grid.cluster));
   if (grid.cluster * grid.num_threads > kMaxClusterThreads)
     refuse("a cluster of " + std::to_string(grid.cluster) + " blocks of " +
-           std::to_string(grid.num_threads) +
-           " threads exceeds the 3072 threads of this simulator");
+           std::to_string(grid.num_threads) + " threads exceeds the " +
+           std::to_string(kMaxClusterThreads) + " threads of this simulator");
   if (grid.dynamic_smem_bytes > kSmemBytes)
     refuse(std::to_string(grid.dynamic_smem_bytes) +
            " bytes of shared memory exceed the limit of a block");

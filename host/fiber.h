@@ -118,7 +118,7 @@ class FiberPool {
 #else
   static constexpr size_t kStackBytes = 64 << 10;
 #endif
-  static constexpr size_t kGuardBytes = 4096;
+  static constexpr size_t kGuardBytes = 4096, kGuarded = 1024;
   // The stride is not a power of two, and each stack is shifted by a color.  Stack tops at
   // power-of-two distances would compete for the same cache sets and make a switch three times as
   // expensive.
@@ -130,7 +130,8 @@ class FiberPool {
     const size_t index = fibers_.size();
     if (index == capacity_) throw std::bad_alloc();
     std::byte *const bottom = static_cast<std::byte *>(memory_) + index * kStride;
-    mprotect(bottom, kGuardBytes, PROT_NONE);  // traps a stack overflow
+    // Traps a stack overflow.  A guard splits a mapping, whose number Linux limits to 65,530.
+    if (index < kGuarded && mprotect(bottom, kGuardBytes, PROT_NONE) != 0) throw std::bad_alloc();
     std::byte *const top = bottom + kStride - (index * 5 % kColors) * kColorBytes;
     Fiber fiber{};
     fiber.stack_bottom = bottom + kGuardBytes;
