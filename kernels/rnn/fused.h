@@ -87,7 +87,7 @@ inline bool has_maps(const FusedBackward &args) {
 inline bool is_whole(const RowMatrix &matrix, int64_t bytes) {
   return matrix.base == nullptr || (all_aligned({matrix.base}) && matrix.ld * bytes % 16 == 0);
 }
-/// True if all vectors of the cell are; hidden is a multiple of kVec.
+/// True if all vectors of the cell are 16-byte aligned; hidden is a multiple of kVec.
 inline bool has_whole_vectors(const FusedForward &args) {
   return std::all_of(args.steps, args.steps + args.directions, [](const ForwardStep &step) {
     return all_aligned({step.b_ih, step.b_hh}) && is_whole(step.p, 4) && is_whole(step.c, 4) &&

@@ -190,7 +190,6 @@ struct BackwardInputs {
 template <class Cell, class Access>
 MP_DEVICE void go_back(const BackwardStep &step, int64_t n, int64_t unit, int valid,
                        BackwardInputs<Cell, Access> &in, float (&slots)[Cell::kSlots][kVec]) {
-  constexpr bool kReadsBefore = Cell::kGates > 1;
   float dy[kVec], h[kVec] = {};
   Access::widen(dy, step.dtype, in.dy);
   step.dropout.apply(dy, step.t, n, step.order.direction, unit);
@@ -202,7 +201,8 @@ MP_DEVICE void go_back(const BackwardStep &step, int64_t n, int64_t unit, int va
     float slots_of_unit[Cell::kSlots];
     MP_UNROLL
     for (int s = 0; s < Cell::kKept; s++) slots_of_unit[s] = slots[s][i];
-    const CellState before{kReadsBefore ? h[i] : 0.0f, Cell::kHasC ? in.c_before[i] : 0.0f};
+    const CellState before{BackwardInputs<Cell, Access>::kReadsBefore ? h[i] : 0.0f,
+                           Cell::kHasC ? in.c_before[i] : 0.0f};
     const CellState after{h[i], Cell::kHasC ? in.c[i] : 0.0f};
     const CellState grad{in.dh[i] + dy[i], Cell::kHasC ? in.dc[i] : 0.0f};
     const CellState part = Cell::backward(slots_of_unit, before, after, grad, step.options());

@@ -35,8 +35,8 @@ MP_DEVICE float exp_of_negative(float x) {
   return power * power_of_2(half) * power_of_2(exponent - half);
 }
 
-/// n / d, correctly rounded for d = 1, and for 1 < d <= 2 and 2^-25 <= n <= 1 or n = 0.
-/// These are the operations of CUDA's division, without its branch for other operands.
+/// n / d for the operands of quotient_near_1, correctly rounded (tests/internals compares them with
+/// division).  These are the operations of CUDA's division, without its branch for other operands.
 /// @param reciprocal  1 / d with an error of at most 1 ulp; correctly rounded for d = 2 - 2^-23
 MP_DEVICE float corrected_quotient(float n, float d, float reciprocal) {
   reciprocal = fmaf(reciprocal, fmaf(-d, reciprocal, 1.0f), reciprocal);

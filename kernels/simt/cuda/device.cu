@@ -13,7 +13,7 @@ namespace mp::cuda {
 namespace {
 
 struct Nothing {};
-constexpr int kSm90aThreads = 64, kSm90Threads = 96, kOtherThreads = 32;
+[[maybe_unused]] constexpr int kSm90aThreads = 64, kSm90Threads = 96, kOtherThreads = 32;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 constexpr int kProbeThreads = kOtherThreads;
 #else
@@ -43,7 +43,7 @@ int attribute(cudaDeviceAttr which, int ordinal) {
 }
 
 /// Limits a device to the features of code for an older architecture.  Kernels that need more have
-/// empty bodies in that code.  From sm_80 on, only wgmma differs (has_wgmma).
+/// empty bodies in that code.  From sm_80 on, only has_wgmma and has_pdl differ.
 void limit_to_code(Device &device, int code_arch) {
   if (code_arch >= 80 || code_arch >= device.arch) return;
   device.arch = code_arch;
