@@ -149,31 +149,6 @@ TEST_CASE("rnn: a sequence has the same bits in any batch with wgmma", "[rnn][sh
   if (ran == 0) skip("no wgmma on this device");
 }
 
-TEST_CASE("rnn: rows that are not 16-byte aligned give the same bits with wgmma", "[rnn][short]") {
-  // W_ih is omitted, because its product has other kernels for unaligned rows.
-  constexpr int32_t kHidden = 136;
-  int ran = 0;
-  for (const RnnCell &cell : kRnnCells)
-    for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
-      RnnCase dense = make_rnn(cell.cell, 20, 3, kHidden, kHidden, dtype,
-                               cell.flags | uint32_t{MP_RNN_FLAG_SKIP_INPUT});
-      dense.desc.plan = named_plan("rnn_fused_wgmma");
-      const auto names = kernels_of(dense);
-      if (std::ranges::find(names, std::string_view("rnn_fused_wgmma")) == names.end()) continue;
-      ran++;
-      RnnCase padded = dense;
-      padded.layout = RnnLayout::kPadded;
-      const RnnData data = real_data(dense, 9);
-      CAPTURE(cell.cell, dtype);
-      const RnnResult wanted = train(dense, data), got = train(padded, data);
-      CHECK(equal(got.y, wanted.y));
-      CHECK(equal(got.cn, wanted.cn));
-      CHECK(equal(got.dx, wanted.dx));
-      CHECK(equal(got.dc0, wanted.dc0));
-    }
-  if (ran == 0) skip("no wgmma on this device");
-}
-
 TEST_CASE("rnn: consecutive windows that pass on h and c give the same bits", "[rnn][short]") {
   for (const RnnCell &cell : kRnnCells)
     for (const mp_dtype_t dtype : kDtypes) {
