@@ -1,5 +1,6 @@
 """Gates on the instructions of a kernel."""
 
+import math
 import re
 
 # Kernels, and the instructions that they must use.
@@ -7,8 +8,10 @@ TENSOR_CORES = [
     (re.compile(r"(gemm|conv|dgrad|wgrad)_wgmma<|gemm_thin<|rnn_fused_wgmma_"), ["HGMMA", "UTMALDG"]),
     (re.compile(r"(gemm|conv)_wmma<"), ["HMMA"]),
 ]
-# Kernels that read the shared memory of other blocks, which is a generic load in machine code.
-CLUSTERS = re.compile(r"(gemm_thin|(gemm|conv|dgrad|wgrad)_wgmma|rnn_fused_wgmma_(forward|backward))<")
+# Kernels that read the shared memory of other blocks, which is a generic load in machine code, and
+# the number of these loads: WgmmaClusterStore has one for each of up to 8 blocks.
+CLUSTERS = [(re.compile(r"(gemm_thin|rnn_fused_wgmma_(forward|backward))<"), math.inf),
+            (re.compile(r"(gemm|conv|dgrad|wgrad)_wgmma<"), 8)]
 # Characteristic instructions: a kernel that used one must not lose it.
 SPECIAL = ["HGMMA", "HMMA", "LDSM", "STSM", "LDGSTS.128", "UTMALDG", "UTMASTG"]
 # Accesses to global memory, and generic accesses.
@@ -36,8 +39,9 @@ def generic(kernel):
     """Yields a message if a kernel has generic accesses that are not allowed."""
     counts = kernel.instructions or {}
     number = sum(_gmem(counts, [names[1]], [128, *NARROW]) for names in GMEM.values())
-    if CLUSTERS.match(kernel.name):
-        number -= _gmem(counts, ["LD"], [128])
+    for pattern, loads in CLUSTERS:
+        if pattern.match(kernel.name):
+            number -= min(_gmem(counts, ["LD"], [128]), loads)
     if number:
         yield f"has {number} generic accesses; apply in_gmem() to pointers that are loaded from memory"
 

@@ -1,10 +1,12 @@
 """Readable names of kernels: gemm_wmma<half, MP_OP_N, MP_OP_T, WmmaTile<64, 64, 32, 32, 4, 4>>."""
 
 import enum
+import importlib
 import pathlib
 import re
 import subprocess
 import sys
+import types
 
 BINDING = pathlib.Path(__file__).resolve().parents[3] / "bindings/python/mpcore"
 DEVICE_NAMESPACES = re.compile(r"mp::|cuda::|\(anonymous namespace\)::")
@@ -19,9 +21,10 @@ def demangle(names):
 
 def enumerators():
     """Returns {"mp_op": {0: "MP_OP_N", ...}, ...} of the public headers."""
-    sys.path.insert(0, str(BINDING))
-    import _sys  # noqa: E402
-
+    package = types.ModuleType("raw")  # the package mpcore would load the library
+    package.__path__ = [str(BINDING)]
+    sys.modules["raw"] = package
+    _sys = importlib.import_module("raw._sys")
     return {name[: -len("_t")]: {each.value: each.name for each in kind}
             for name, kind in vars(_sys).items() if isinstance(kind, enum.EnumMeta)}
 
