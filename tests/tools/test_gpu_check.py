@@ -35,7 +35,7 @@ class Machine:
         self.build, self.path = self.folder / "build", self.folder / "bin"
         for program in ("tests/mptests", "tests/test_capi", "tests/conformance"):
             write_program(self.build / program, TALLY)
-        for program in ("examples/cuda_graph", "mpbench", "mptune"):
+        for program in ("examples/cuda_graph", "grid_barrier", "mpbench", "mptune"):
             write_program(self.build / program, "exit 0")
         (self.build / "libmpcore.so").write_text("a library")
         write_program(self.path / "nvidia-smi", "echo 'A device, 570.1'")

@@ -317,10 +317,13 @@ def test_generic_gate(report):
     generic = {"LD.128": 2, "ST.32": 1}
     report.check("generic accesses", [injected.Injected(PLAIN, instructions=generic)], 1, "has 3 generic accesses")
     clusters = mangled("rnn_fused_wgmma_forward").replace("IL5mp_op2E", "INS0_9PlainCellE")
-    of_clusters = {"HGMMA": 1, "UTMALDG": 1, "LD.128": 2}
+    of_clusters = {"LDG.128": 6, "HGMMA": 1, "UTMALDG": 1, "LD.128": 2}
     report.check("shared memory of a cluster", [injected.Injected(clusters, arch="90a", instructions=of_clusters)], 0)
     report.check("other accesses baselines it", [injected.Injected(clusters, arch="90a", instructions=of_clusters | generic)], 1,
                  "has 1 generic accesses")
+    tile = mangled("gemm_wgmma").replace("IL5mp_op2E", "INS_9WgmmaTileILi128ELi256ELi4ELb0EEE")
+    report.check("more than one load per block", [injected.Injected(tile, arch="90a", instructions=of_clusters | {"LD.128": 9})],
+                 1, "has 1 generic accesses")
     report.check("accesses to global memory", [injected.Injected(PLAIN, instructions={"LDG.128": 2})], 0)
 
 
