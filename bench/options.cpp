@@ -132,7 +132,7 @@ Options parse_options(int argc, const char *const *argv) {
           "measure kernels for each GEMM and convolution of a set of gemm, epilogue,\n"
           "batched or conv, or of all; append the fastest to a file for MP_GEMM_TUNING")
           ->type_name("SET");
-  line.add_option("--out", options.out, "this file")
+  line.add_option("--out", options.out, "file to which --tune appends")
       ->type_name("FILE")
       ->default_str(options.out)
       ->needs(tune);
@@ -181,6 +181,7 @@ Options parse_options(int argc, const char *const *argv) {
   line.add_flag("--rank", options.rank, "time every kernel, to evaluate the selection")
       ->group(of_shapes);
   line.add_option("--once", options.once, "for profilers: call \"set shape\" once, without timing")
+      ->excludes(tune)
       ->type_name("NAME")
       ->group(of_shapes);
 

@@ -13,9 +13,10 @@ No GPU has been measured: bench/results/ has no results of GPUs.
 """
 
 
-# Kernels, layers and steps whose code was changed for speed, and the date of the last such change.
-CHANGED = re.compile("wgmma|gemv|conv_|rnn_|not named|maxpool|inspect|report")
-CHANGED_ON = "2026-11-30"
+# Kernels, layers and steps, and the date on which their code was last changed for speed.
+CHANGED = {re.compile(names): date for names, date in (
+    ("wgmma|conv_|not named", "2026-11-30"), ("rnn_", "2026-11-30"), ("gemv", "2026-11-27"),
+    ("maxpool", "2026-11-29"), ("inspect|report", "2026-11-29"))}
 
 
 class NoPlace(Exception):
@@ -32,9 +33,9 @@ def _part(title: str, table: str) -> str:
 
 
 def _commit(run: dict, names: list) -> str:
-    """Returns the commit of a row, which is marked if code of these names has changed since."""
-    is_changed = run["date"] < CHANGED_ON and any(map(CHANGED.search, names))
-    return results.git_hash(run["commit"]) + (", changed" if is_changed else "")
+    """Returns the commit of a row, with a star if code of these names has changed since."""
+    is_changed = any(run["date"] < date and any(map(pattern.search, names)) for pattern, date in CHANGED.items())
+    return results.git_hash(run["commit"]) + (" \\*" if is_changed else "")
 
 
 def _clocks(run: dict) -> str:

@@ -294,7 +294,7 @@ def test_each_row_of_the_figures_has_one_commit_and_file(tool, tmp_path):
     assert ["set", "shapes", "best of 8", "first choice"] in [row[:4] for row in rows]
     # A set measured at two commits has two rows.
     assert [row[-2:] for row in rows if row[0] == "llm"] == [
-        ["aaaaaaa, changed", "`older.json`"], ["bbbbbbb", "`newer.json`"]]
+        ["aaaaaaa \\*", "`older.json`"], ["bbbbbbb", "`newer.json`"]]
 
 
 @pytest.mark.timing
