@@ -69,7 +69,7 @@ std::vector<Variable> environment() {
   std::vector<Variable> variables = {
       {"MP_LOG", "minimum severity of messages on stderr: error, warn, info or debug"},
       {"MP_LOG_PLANS", "1: log every new plan in one line"},
-      {"MP_GEMM_TUNING", "path of a tuning table, as written by mptune or mpbench --tune"},
+      {"MP_GEMM_TUNING", "path of a tuning table, as written by mptune or mpbench"},
       {"MP_AUTOCAST", "off, fp16 or bf16: overrides the type passed to mp_autocast_create"},
       {"MP_AUTOCAST_LEVEL", "normal, infer_as_deny, tensor_cores_only or force_all"},
       {"MP_AUTOCAST_ALLOW_ADD",
