@@ -323,7 +323,7 @@ TEST_CASE("case: tensor map limits", "[.]") {
   TiledMap corner;
   corner.upper[0] = 40000;
   CHECK(corner.im2col() == CUDA_ERROR_INVALID_VALUE);
-  corner.upper[0] = -40;  // of 32 pixels
+  corner.upper[0] = -40;  // removes more than the 32 pixels
   CHECK(corner.im2col() == CUDA_ERROR_INVALID_VALUE);
 }
 
