@@ -67,6 +67,19 @@ struct RnnShape {
   }
 };
 
+/// Returns the layer, which has no W_ih.
+inline mp_rnn_desc_t layer_desc(const RnnShape &shape, mp_dtype_t dtype) {
+  const mp_rnn_cell_t cell = shape.cell == "lstm"  ? MP_RNN_LSTM
+                             : shape.cell == "gru" ? MP_RNN_GRU
+                                                   : MP_RNN_RELU;
+  const auto hidden = static_cast<int32_t>(shape.hidden);
+  mp_rnn_desc_t desc =
+      mp_rnn_desc_default(cell, static_cast<int32_t>(shape.batch),
+                          static_cast<int32_t>(shape.timesteps), hidden, hidden, dtype);
+  desc.flags = MP_RNN_FLAG_SKIP_INPUT;
+  return desc;
+}
+
 /// Parses "hidden,batch,timesteps,type" as a forward pass.
 inline RnnShape parse_rnn(std::string_view line) {
   const std::vector<std::string_view> fields = split_line(line, 4);

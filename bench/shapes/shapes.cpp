@@ -82,14 +82,7 @@ bool RnnShape::is_training() const {
 }
 
 mp_rnn_desc_t make_desc(const RnnShape &shape, mp_dtype_t dtype, mp_dtype_t out) {
-  const mp_rnn_cell_t cell = shape.cell == "lstm"  ? MP_RNN_LSTM
-                             : shape.cell == "gru" ? MP_RNN_GRU
-                                                   : MP_RNN_RELU;
-  const auto hidden = static_cast<int32_t>(shape.hidden);
-  mp_rnn_desc_t desc =
-      mp_rnn_desc_default(cell, static_cast<int32_t>(shape.batch),
-                          static_cast<int32_t>(shape.timesteps), hidden, hidden, dtype);
-  desc.flags = MP_RNN_FLAG_SKIP_INPUT;
+  mp_rnn_desc_t desc = layer_desc(shape, dtype);
   if (shape.call() != RnnPass::kBackwardWeights) return desc;
   const mp_gemm_desc_t gemm = make_desc(shape.gemms(), dtype, out);
   desc.dtype_dw = gemm.dtype_cd;

@@ -173,14 +173,7 @@ void add_rnn(Plans &plans, const mp_rnn_desc_t &desc) {
 void add_rnns(Plans &plans, const char *path) {
   for (const mpbench::RnnShape &shape : shapes_of(path, mpbench::parse_rnn))
     for (const mp_dtype_t dtype : {MP_FP16, MP_FP32}) {
-      const mp_rnn_cell_t cell = shape.cell == "lstm"  ? MP_RNN_LSTM
-                                 : shape.cell == "gru" ? MP_RNN_GRU
-                                                       : MP_RNN_RELU;
-      const auto hidden = static_cast<int32_t>(shape.hidden);
-      mp_rnn_desc_t desc =
-          mp_rnn_desc_default(cell, static_cast<int32_t>(shape.batch),
-                              static_cast<int32_t>(shape.timesteps), hidden, hidden, dtype);
-      desc.flags = MP_RNN_FLAG_SKIP_INPUT;
+      mp_rnn_desc_t desc = mpbench::layer_desc(shape, dtype);
       add_rnn(plans, desc);
       desc.flags = MP_RNN_FLAG_BIDIRECTIONAL;
       desc.layers = 2;
