@@ -179,8 +179,9 @@ TEST_CASE("attention: a large score selects its value exactly", "[attention][sho
   MP_EACH_KERNEL;
   size_t number = 0;
   for (const int64_t target : {0, 31, 32, 63, 64, 127, 128, 255, 256, 299}) {
+    const int32_t wide = kernel.is_plain() ? 130 : 136;
+    const int32_t dim = 3 * kernel.unit(), dim_v = number % 2 == 0 ? dim : wide;
     const mp_dtype_t dtype = kernel.dtypes()[number++ % kernel.dtypes().size()];
-    const int32_t dim = 3 * kernel.unit(), dim_v = kernel.is_plain() ? 130 : 136;
     AttentionCase c = zero_case(dtype, {.q_len = 34, .kv_len = 300, .dim = dim, .dim_v = dim_v});
     // The score of the target is 0, the others are at most -12288.
     for (double &x : c.q.values) x = 64.0;
