@@ -1,12 +1,14 @@
 """Baidu's published V100 times of DeepBench's training set, with mpbench's names of shapes.
 
-They follow each shape in bench/shapes/deepbench_*_train.csv, as FP32/mixed in ms for each pass.
+They follow the shapes of each line of bench/shapes/deepbench_*_train.csv, as FP32/mixed in ms for
+each pass.
 Source: github.com/baidu-research/DeepBench @ da81ba7, results/train/DeepBench_NV_V100.xlsx, sheets
 "Results FP32" and "Results - FP16 ip, Mixed math" (16-bit inputs, FP32 sums).  Tesla V100 in DGX-1,
 CUDA 10.1.243, cuDNN 7.6.2.24, driver 418.67.  Times of recurrent layers are those of cuDNN's
 complete layer.
 """
 import dataclasses
+import itertools
 
 from .results import BENCH, recurrent_layer
 
@@ -61,10 +63,10 @@ def read() -> list:
         heading, *lines = (line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
         for line in lines:
             shape, _, times = line.partition("  # ")
-            fields = dict(zip(heading.split(","), shape.split(",")))
-            for step, fp32_and_mixed in zip(passes, times.split()):
+            combinations = itertools.product(*(field.split("/") for field in shape.split(",")))
+            for (values, step), fp32_and_mixed in zip(itertools.product(combinations, passes), times.split()):
                 if fp32_and_mixed != "-":
                     fp32, mixed = map(float, fp32_and_mixed.split("/"))
-                    name, part, gflop = row_of(step, fields)
+                    name, part, gflop = row_of(step, dict(zip(heading.split(","), values)))
                     rows.append(Published(name, bench, part, gflop, 1e3 * fp32, 1e3 * mixed))
     return rows

@@ -1,5 +1,6 @@
-// Files with one shape per line: comments start with # and extend to the end of a line, the first
-// other line is a heading, fields are separated by commas.
+// Files of shapes: comments start with # and extend to the end of a line, the first other line is a
+// heading, fields are separated by commas.  A line is a shape, or one for each combination of the
+// numbers of its lists: "1/2,3,4/5" is "1,3,4", "1,3,5", "2,3,4", "2,3,5".
 #pragma once
 
 #include <algorithm>
@@ -7,10 +8,13 @@
 #include <cstdint>
 #include <fstream>
 #include <initializer_list>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "sets.h"
 
 namespace mpbench {
 
@@ -49,6 +53,23 @@ inline void require_countable(std::initializer_list<int64_t> extents) {
     throw std::runtime_error("the shape has more than 1e18 elements");
 }
 
+/// Returns the combinations of the lists of a line, the last list changing fastest.
+inline std::vector<std::string> combinations(const std::string &line) {
+  for (size_t begin = 0, end; begin < line.size(); begin = end + 1) {
+    end = std::min(line.find(',', begin), line.size());
+    const std::string field = line.substr(begin, end - begin);
+    if (field.find('/') == std::string::npos) continue;
+    if (field.find_first_not_of("0123456789/") != std::string::npos) continue;
+    std::vector<std::string> lines;
+    std::istringstream list(field);
+    for (std::string number; std::getline(list, number, '/');)
+      for (const std::string &rest : combinations(line.substr(end)))
+        lines.push_back(line.substr(0, begin) + number + rest);
+    return lines;
+  }
+  return {line};
+}
+
 /// `parse` converts a line to a shape, or throws an error message.
 /// @throws std::runtime_error if the file is missing or malformed.
 template <typename Parse>
@@ -65,7 +86,8 @@ auto read_shape_lines(const std::string &path, Parse parse) {
     line.erase(line.find_last_not_of(' ') + 1);
     if (line.empty()) continue;
     try {
-      if (is_past_heading) shapes.push_back(parse(std::string_view(line)));
+      if (is_past_heading)
+        for (const std::string &one : combinations(line)) shapes.push_back(parse(one));
     } catch (const std::exception &error) {
       throw std::runtime_error(path + ":" + std::to_string(number) + ": " + error.what());
     }

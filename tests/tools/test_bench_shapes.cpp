@@ -285,6 +285,14 @@ TEST_CASE("bench: the files of convolutions are read completely", "[bench]") {
   }
 }
 
+TEST_CASE("bench: lists of numbers are combined, the last list changing fastest", "[bench]") {
+  using Lines = std::vector<std::string>;
+  CHECK(mpbench::combinations("1/2,3,4/5") == Lines{"1,3,4", "1,3,5", "2,3,4", "2,3,5"});
+  CHECK(mpbench::combinations("1,NT,k/v") == Lines{"1,NT,k/v"});  // text
+  CHECK_THROWS_AS(mpbench::parse_llm(mpbench::combinations("/1,2,3,NT,").front()),
+                  std::runtime_error);
+}
+
 TEST_CASE("bench: strided batches, pointer arrays and groups have the listed GEMMs", "[bench]") {
   mpbench::BatchedShape shape = mpbench::parse_batched("strided,3,6,8,10,NT,a comment");
   CHECK(shape.name() == "strided 3 x NT 6x8x10");
