@@ -40,50 +40,34 @@ CudnnConv::CudnnConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv
     throw std::runtime_error("cuDNN does not support asymmetric padding");
   if (desc.dtype != desc.dtype_out)
     throw std::runtime_error("cuDNN requires equal input and output types");
-  try {
-    create_descriptors(math);
-    bool is_nhwc = true;
-    set_format(is_nhwc);
-    best_ = find(first, second, out);
-    if (layout == PeerLayout::kFastest) {
-      set_format(false);
-      const Algo other = find(first, second, out);
-      if (other.time_ms >= 0 && (best_.time_ms < 0 || other.time_ms < best_.time_ms)) {
-        best_ = other;
-        is_nhwc = false;
-      }
+  create_descriptors(math);
+  bool is_nhwc = true;
+  set_format(is_nhwc);
+  best_ = find(first, second, out);
+  if (layout == PeerLayout::kFastest) {
+    set_format(false);
+    const Algo other = find(first, second, out);
+    if (other.time_ms >= 0 && (best_.time_ms < 0 || other.time_ms < best_.time_ms)) {
+      best_ = other;
+      is_nhwc = false;
     }
-    if (best_.time_ms < 0) throw std::runtime_error("cuDNN has no algorithm");
-    set_format(is_nhwc);
-    if (desc.dtype != MP_FP32)  // otherwise as requested
-      MPBENCH_DNN(cudnnSetConvolutionMathType, conv_, static_cast<cudnnMathType_t>(best_.math));
-  } catch (...) {
-    destroy_descriptors();
-    throw;
   }
-}
-
-CudnnConv::~CudnnConv() {
-  destroy_descriptors();
+  if (best_.time_ms < 0) throw std::runtime_error("cuDNN has no algorithm");
+  set_format(is_nhwc);
+  if (desc.dtype != MP_FP32)  // otherwise as requested
+    MPBENCH_DNN(cudnnSetConvolutionMathType, conv_, static_cast<cudnnMathType_t>(best_.math));
 }
 
 void CudnnConv::create_descriptors(PeerMath math) {
-  MPBENCH_DNN(cudnnCreateTensorDescriptor, &x_);
-  MPBENCH_DNN(cudnnCreateTensorDescriptor, &y_);
-  MPBENCH_DNN(cudnnCreateFilterDescriptor, &filter_);
-  MPBENCH_DNN(cudnnCreateConvolutionDescriptor, &conv_);
+  x_ = MPBENCH_DNN_NEW(Tensor);
+  y_ = MPBENCH_DNN_NEW(Tensor);
+  filter_ = MPBENCH_DNN_NEW(Filter);
+  conv_ = MPBENCH_DNN_NEW(Convolution);
   MPBENCH_DNN(cudnnSetConvolution2dDescriptor, conv_, desc_.pad_top, desc_.pad_left, desc_.stride_h,
               desc_.stride_w, desc_.dilation_h, desc_.dilation_w, CUDNN_CROSS_CORRELATION,
               CUDNN_DATA_FLOAT);
   MPBENCH_DNN(cudnnSetConvolutionGroupCount, conv_, desc_.groups);
   MPBENCH_DNN(cudnnSetConvolutionMathType, conv_, math_type(desc_.dtype, math));
-}
-
-void CudnnConv::destroy_descriptors() {
-  if (x_ != nullptr) MPBENCH_CUDNN(cudnnDestroyTensorDescriptor)(x_);
-  if (y_ != nullptr) MPBENCH_CUDNN(cudnnDestroyTensorDescriptor)(y_);
-  if (filter_ != nullptr) MPBENCH_CUDNN(cudnnDestroyFilterDescriptor)(filter_);
-  if (conv_ != nullptr) MPBENCH_CUDNN(cudnnDestroyConvolutionDescriptor)(conv_);
 }
 
 /// Extents are passed in the order N C H W for every format.

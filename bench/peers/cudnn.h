@@ -5,17 +5,32 @@
 // both.  If cuDNN's headers are missing, the bench is compiled without it (no_cudnn.cpp).
 #pragma once
 
+#include <memory>
+
 #include "bench/common.h"
 #include "dynamic_library.h"
 #include "peer.h"
 
 // Types that cuDNN declares.
 typedef struct cudnnContext *cudnnHandle_t;
-typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
-typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;
-typedef struct cudnnConvolutionStruct *cudnnConvolutionDescriptor_t;
+struct cudnnTensorStruct;
+struct cudnnFilterStruct;
+struct cudnnConvolutionStruct;
 
 namespace mpbench {
+
+/// Owner of a descriptor of cuDNN, to which it converts.
+template <typename Struct>
+class CudnnDescriptor {
+ public:
+  CudnnDescriptor() = default;
+  CudnnDescriptor(Struct *descriptor, void (*destroy)(Struct *)) : owner_(descriptor, destroy) {}
+  operator Struct *() const { return owner_.get(); }
+
+ private:
+  std::shared_ptr<Struct> owner_;
+};
+using TensorDescriptor = CudnnDescriptor<cudnnTensorStruct>;
 
 class Cudnn {
  public:
@@ -61,9 +76,6 @@ class CudnnConv {
   /// @throws std::runtime_error if cuDNN has no algorithm for it.
   CudnnConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op, PeerLayout layout,
             const void *first, const void *second, void *out, PeerMath math = PeerMath::kFp32);
-  CudnnConv(const CudnnConv &) = delete;
-  CudnnConv &operator=(const CudnnConv &) = delete;
-  ~CudnnConv();
 
   int64_t workspace_bytes() const { return static_cast<int64_t>(best_.memory); }
   void enqueue(const void *first, const void *second, void *out) const;
@@ -77,7 +89,6 @@ class CudnnConv {
   };
 
   void create_descriptors(PeerMath math);
-  void destroy_descriptors();
   void set_format(bool is_nhwc);
   /// Returns the fastest algorithm for the current descriptors; time_ms < 0 if there is none.
   Algo find(const void *first, const void *second, void *out) const;
@@ -85,9 +96,9 @@ class CudnnConv {
   const Cudnn &library_;
   mp_conv2d_desc_t desc_;
   mp_conv_op_t op_;
-  cudnnTensorDescriptor_t x_ = nullptr, y_ = nullptr;
-  cudnnFilterDescriptor_t filter_ = nullptr;
-  cudnnConvolutionDescriptor_t conv_ = nullptr;
+  TensorDescriptor x_, y_;
+  CudnnDescriptor<cudnnFilterStruct> filter_;
+  CudnnDescriptor<cudnnConvolutionStruct> conv_;
   Algo best_ = {};
 };
 

@@ -36,4 +36,15 @@ inline void check_cudnn(cudnnStatus_t status, const char *call) {
 /// Calls a function and checks its status.
 #define MPBENCH_DNN(function, ...) check_cudnn(MPBENCH_CUDNN(function)(__VA_ARGS__), #function)
 
+/// Creates a descriptor of a kind, e.g. Tensor.
+#define MPBENCH_DNN_NEW(kind)                                        \
+  [] {                                                               \
+    cudnn##kind##Descriptor_t created = nullptr;                     \
+    MPBENCH_DNN(cudnnCreate##kind##Descriptor, &created);            \
+    return CudnnDescriptor(                                          \
+        created, +[](decltype(created) descriptor) {                 \
+          MPBENCH_CUDNN(cudnnDestroy##kind##Descriptor)(descriptor); \
+        });                                                          \
+  }()
+
 }  // namespace mpbench

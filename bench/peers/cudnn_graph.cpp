@@ -69,33 +69,21 @@ struct Pass {
   cudnnBackendAttributeName_t first, second, out, convolution, alpha, beta;
 };
 
-Pass pass_of(mp_conv_op_t op) {
-  switch (op) {
-    case MP_CONV_FPROP:
-      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
-    case MP_CONV_DGRAD:
-      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
-    default:
-      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
-              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+#define MPBENCH_PASS(backend, prefix, first, second, out)       \
+  Pass {                                                        \
+    CUDNN_BACKEND_OPERATION_CONVOLUTION_##backend##_DESCRIPTOR, \
+        CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_##first,    \
+        CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_##second,   \
+        CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_##out,      \
+        CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_CONV_DESC,  \
+        CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_ALPHA,      \
+        CUDNN_ATTR_OPERATION_CONVOLUTION_##prefix##_BETA        \
   }
+
+Pass pass_of(mp_conv_op_t op) {
+  if (op == MP_CONV_FPROP) return MPBENCH_PASS(FORWARD, FORWARD, X, W, Y);
+  if (op == MP_CONV_DGRAD) return MPBENCH_PASS(BACKWARD_DATA, BWD_DATA, DY, W, DX);
+  return MPBENCH_PASS(BACKWARD_FILTER, BWD_FILTER, X, DY, DW);
 }
 
 }  // namespace
@@ -245,20 +233,17 @@ CudnnGraph::CudnnGraph(const Cudnn &library, const TransformerShape &shape, mp_d
   Descriptor &operation =
       builder.make(shape.is_forward ? CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR
                                     : CUDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR);
+#define MPBENCH_SDPA(pass)                                          \
+  operation.set(CUDNN_ATTR_OPERATION_SDPA_##pass##_QDESC, q);       \
+  operation.set(CUDNN_ATTR_OPERATION_SDPA_##pass##_KDESC, k);       \
+  operation.set(CUDNN_ATTR_OPERATION_SDPA_##pass##_VDESC, v);       \
+  operation.set(CUDNN_ATTR_OPERATION_SDPA_##pass##_ODESC, o);       \
+  operation.set(CUDNN_ATTR_OPERATION_SDPA_##pass##_STATSDESC, lse); \
+  operation.set(CUDNN_ATTR_OPERATION_SDPA_##pass##_SCALEDESC, scale)
   if (shape.is_forward) {
-    operation.set(CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC, q);
-    operation.set(CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC, k);
-    operation.set(CUDNN_ATTR_OPERATION_SDPA_FWD_VDESC, v);
-    operation.set(CUDNN_ATTR_OPERATION_SDPA_FWD_ODESC, o);
-    operation.set(CUDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC, lse);
-    operation.set(CUDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC, scale);
+    MPBENCH_SDPA(FWD);
   } else {
-    operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_QDESC, q);
-    operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_KDESC, k);
-    operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_VDESC, v);
-    operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_ODESC, o);
-    operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_STATSDESC, lse);
-    operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_SCALEDESC, scale);
+    MPBENCH_SDPA(BWD);
     operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_DODDESC, tensor(5, "h", "dv"));
     operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_DQDESC, tensor(6, "h", "d"));
     operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_DKDESC, tensor(7, "kv", "d"));

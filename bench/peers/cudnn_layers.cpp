@@ -14,38 +14,30 @@ constexpr cudnnBatchNormOps_t kOps = CUDNN_BATCHNORM_OPS_BN;
 
 CudnnLayer::CudnnLayer(const Cudnn &library, const LayerShape &shape, mp_dtype_t dtype)
     : library_(library), shape_(shape) {
-  try {
-    create_descriptors(dtype);
-    if (shape.is_pool()) create_pool();
-    if (shape.layer == Layer::kBatchNorm) create_batch_norm();
-  } catch (...) {
-    destroy_descriptors();
-    throw;
-  }
-}
-
-CudnnLayer::~CudnnLayer() {
-  destroy_descriptors();
+  create_descriptors(dtype);
+  if (shape.is_pool()) create_pool();
+  if (shape.layer == Layer::kBatchNorm) create_batch_norm();
 }
 
 void CudnnLayer::create_descriptors(mp_dtype_t dtype) {
   const cudnnDataType_t type = cudnn_type(dtype);
-  const auto create = [&](cudnnTensorDescriptor_t *desc, int64_t h, int64_t w) {
-    MPBENCH_DNN(cudnnCreateTensorDescriptor, desc);
-    MPBENCH_DNN(cudnnSetTensor4dDescriptor, *desc, CUDNN_TENSOR_NHWC, type,
+  const auto create = [&](int64_t h, int64_t w) {
+    TensorDescriptor desc = MPBENCH_DNN_NEW(Tensor);
+    MPBENCH_DNN(cudnnSetTensor4dDescriptor, desc, CUDNN_TENSOR_NHWC, type,
                 static_cast<int>(shape_.n), static_cast<int>(shape_.c), static_cast<int>(h),
                 static_cast<int>(w));
+    return desc;
   };
-  create(&x_, shape_.h, shape_.w);
-  if (!shape_.is_pool()) return create(&y_, shape_.h, shape_.w);
   const auto out = [&](int64_t extent) {
+    if (!shape_.is_pool()) return extent;
     return (extent + 2 * shape_.pad - shape_.window) / shape_.stride + 1;
   };
-  create(&y_, out(shape_.h), out(shape_.w));
+  x_ = create(shape_.h, shape_.w);
+  y_ = create(out(shape_.h), out(shape_.w));
 }
 
 void CudnnLayer::create_pool() {
-  MPBENCH_DNN(cudnnCreatePoolingDescriptor, &pool_);
+  pool_ = MPBENCH_DNN_NEW(Pooling);
   const cudnnPoolingMode_t mode = shape_.layer == Layer::kMaxPool
                                       ? CUDNN_POOLING_MAX
                                       : CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING;
@@ -55,7 +47,7 @@ void CudnnLayer::create_pool() {
 
 void CudnnLayer::create_batch_norm() {
   const cudnnHandle_t handle = library_.handle_;
-  MPBENCH_DNN(cudnnCreateTensorDescriptor, &channels_);
+  channels_ = MPBENCH_DNN_NEW(Tensor);
   MPBENCH_DNN(cudnnDeriveBNTensorDescriptor, channels_, x_, kMode);
   check_cudnn(shape_.pass == LayerPass::kForward
                   ? MPBENCH_CUDNN(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize)(
@@ -69,12 +61,6 @@ void CudnnLayer::create_batch_norm() {
   if (workspace_bytes() > Cudnn::kWorkspaceBytes)
     throw std::runtime_error("cuDNN requires a larger workspace");
   reserve_ = Buffer(library_.context_, static_cast<int64_t>(reserve_bytes_));
-}
-
-void CudnnLayer::destroy_descriptors() {
-  for (const cudnnTensorDescriptor_t desc : {x_, y_, channels_})
-    if (desc != nullptr) MPBENCH_CUDNN(cudnnDestroyTensorDescriptor)(desc);
-  if (pool_ != nullptr) MPBENCH_CUDNN(cudnnDestroyPoolingDescriptor)(pool_);
 }
 
 void CudnnLayer::enqueue(const std::vector<void *> &a) const {

@@ -8,7 +8,7 @@
 #include "bench/shapes/layer_shapes.h"
 #include "cudnn.h"
 
-typedef struct cudnnPoolingStruct *cudnnPoolingDescriptor_t;  // declared by cuDNN
+struct cudnnPoolingStruct;  // declared by cuDNN
 
 namespace mpbench {
 
@@ -36,9 +36,6 @@ class CudnnLayer {
  public:
   /// @throws std::runtime_error if cuDNN rejects the layer, or needs more workspace than Cudnn has.
   CudnnLayer(const Cudnn &library, const LayerShape &shape, mp_dtype_t dtype);
-  CudnnLayer(const CudnnLayer &) = delete;
-  CudnnLayer &operator=(const CudnnLayer &) = delete;
-  ~CudnnLayer();
 
   int64_t workspace_bytes() const { return static_cast<int64_t>(workspace_bytes_); }
   void enqueue(const std::vector<void *> &arrays) const;
@@ -47,14 +44,13 @@ class CudnnLayer {
   void create_descriptors(mp_dtype_t dtype);
   void create_pool();
   void create_batch_norm();
-  void destroy_descriptors();
   void enqueue_batch_norm(const std::vector<void *> &arrays) const;
   void enqueue_pool(const std::vector<void *> &arrays) const;
 
   const Cudnn &library_;
   LayerShape shape_;
-  cudnnTensorDescriptor_t x_ = nullptr, y_ = nullptr, channels_ = nullptr;
-  cudnnPoolingDescriptor_t pool_ = nullptr;
+  TensorDescriptor x_, y_, channels_;
+  CudnnDescriptor<cudnnPoolingStruct> pool_;
   size_t workspace_bytes_ = 0, reserve_bytes_ = 0;
   Buffer reserve_;
 };

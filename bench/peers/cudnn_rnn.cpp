@@ -8,17 +8,8 @@ namespace mpbench {
 CudnnRnn::CudnnRnn(const Cudnn &library, const RnnShape &shape, mp_dtype_t dtype, RnnAlgo algo,
                    const std::vector<RnnTensors> &sets, PeerMath math)
     : library_(library), shape_(shape), dtype_(dtype), algo_(algo), sets_(sets) {
-  try {
-    create_descriptors(math);
-    create_sets();
-  } catch (...) {
-    destroy_descriptors();
-    throw;
-  }
-}
-
-CudnnRnn::~CudnnRnn() {
-  destroy_descriptors();
+  create_descriptors(math);
+  create_sets();
 }
 
 void CudnnRnn::create_descriptors(PeerMath math) {
@@ -27,13 +18,13 @@ void CudnnRnn::create_descriptors(PeerMath math) {
   const auto timesteps = static_cast<int>(shape_.timesteps);
 
   // cuDNN requires a descriptor even without dropout, and then accepts no states (as in PyTorch).
-  MPBENCH_DNN(cudnnCreateDropoutDescriptor, &dropout_);
+  dropout_ = MPBENCH_DNN_NEW(Dropout);
   MPBENCH_DNN(cudnnSetDropoutDescriptor, dropout_, library_.handle_, 0.0f, nullptr, 0, 0);
 
   const cudnnRNNMode_t cell = shape_.cell == "lstm"  ? CUDNN_LSTM
                               : shape_.cell == "gru" ? CUDNN_GRU
                                                      : CUDNN_RNN_RELU;
-  MPBENCH_DNN(cudnnCreateRNNDescriptor, &layer_);
+  layer_ = MPBENCH_DNN_NEW(RNN);
   MPBENCH_DNN(cudnnSetRNNDescriptor_v8, layer_, static_cast<cudnnRNNAlgo_t>(algo_), cell,
               CUDNN_RNN_DOUBLE_BIAS, CUDNN_UNIDIRECTIONAL, CUDNN_SKIP_INPUT, type, CUDNN_DATA_FLOAT,
               math_type(dtype_, math), hidden, hidden, hidden, /*layers=*/1, dropout_, /*flags=*/0);
@@ -42,7 +33,7 @@ void CudnnRnn::create_descriptors(PeerMath math) {
 
   // Sequences of equal length need no packing.
   const std::vector<int> lengths(static_cast<size_t>(batch), timesteps);
-  MPBENCH_DNN(cudnnCreateRNNDataDescriptor, &steps_);
+  steps_ = MPBENCH_DNN_NEW(RNNData);
   MPBENCH_DNN(cudnnSetRNNDataDescriptor, steps_, type, CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED,
               timesteps, batch, hidden, lengths.data(), nullptr);
   // cuDNN before 8.9.1 also reads the lengths on the device.
@@ -52,8 +43,7 @@ void CudnnRnn::create_descriptors(PeerMath math) {
                   library_.stream_));
   check(mp_stream_sync(library_.context_, library_.stream_));  // `lengths` is about to be freed
 
-  for (cudnnTensorDescriptor_t *desc : {&state_, &matrix_, &bias_})
-    MPBENCH_DNN(cudnnCreateTensorDescriptor, desc);
+  for (TensorDescriptor *desc : {&state_, &matrix_, &bias_}) *desc = MPBENCH_DNN_NEW(Tensor);
   const int extents[] = {1, batch, hidden}, strides[] = {batch * hidden, hidden, 1};
   MPBENCH_DNN(cudnnSetTensorNdDescriptor, state_, type, 3, extents, strides);
 }
@@ -76,14 +66,6 @@ void CudnnRnn::create_sets() {
                     .reserve = make(reserve_bytes_)});
     copy_weights(own_.back(), set);
   }
-}
-
-void CudnnRnn::destroy_descriptors() {
-  for (const cudnnTensorDescriptor_t desc : {state_, matrix_, bias_})
-    if (desc != nullptr) MPBENCH_CUDNN(cudnnDestroyTensorDescriptor)(desc);
-  if (steps_ != nullptr) MPBENCH_CUDNN(cudnnDestroyRNNDataDescriptor)(steps_);
-  if (layer_ != nullptr) MPBENCH_CUDNN(cudnnDestroyRNNDescriptor)(layer_);
-  if (dropout_ != nullptr) MPBENCH_CUDNN(cudnnDestroyDropoutDescriptor)(dropout_);
 }
 
 CudnnRnn::Param CudnnRnn::param(void *weights, int64_t matrix) const {

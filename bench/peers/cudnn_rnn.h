@@ -9,9 +9,9 @@
 #include "cudnn.h"
 
 // Types that cuDNN declares.
-typedef struct cudnnDropoutStruct *cudnnDropoutDescriptor_t;
-typedef struct cudnnRNNStruct *cudnnRNNDescriptor_t;
-typedef struct cudnnRNNDataStruct *cudnnRNNDataDescriptor_t;
+struct cudnnDropoutStruct;
+struct cudnnRNNStruct;
+struct cudnnRNNDataStruct;
 
 namespace mpbench {
 
@@ -42,9 +42,6 @@ class CudnnRnn {
   /// @throws std::runtime_error if cuDNN rejects the layer or its algorithm, or memory is short.
   CudnnRnn(const Cudnn &library, const RnnShape &shape, mp_dtype_t dtype, RnnAlgo algo,
            const std::vector<RnnTensors> &sets, PeerMath math = PeerMath::kFp32);
-  CudnnRnn(const CudnnRnn &) = delete;
-  CudnnRnn &operator=(const CudnnRnn &) = delete;
-  ~CudnnRnn();
 
   RnnAlgo algo() const { return algo_; }
   int64_t workspace_bytes() const { return workspace_.bytes(); }
@@ -68,7 +65,6 @@ class CudnnRnn {
 
   void create_descriptors(PeerMath math);
   void create_sets();
-  void destroy_descriptors();
   /// @param matrix  0 to g - 1: W_ih of the gates (absent in these layers); g to 2g - 1: W_hh
   Param param(void *weights, int64_t matrix) const;
   void copy_weights(const Own &own, const RnnTensors &set) const;
@@ -83,10 +79,10 @@ class CudnnRnn {
   std::vector<Own> own_;
   Buffer workspace_, lengths_;
   size_t weight_bytes_ = 0, reserve_bytes_ = 0;
-  cudnnDropoutDescriptor_t dropout_ = nullptr;
-  cudnnRNNDescriptor_t layer_ = nullptr;
-  cudnnRNNDataDescriptor_t steps_ = nullptr;
-  cudnnTensorDescriptor_t state_ = nullptr, matrix_ = nullptr, bias_ = nullptr;
+  CudnnDescriptor<cudnnDropoutStruct> dropout_;
+  CudnnDescriptor<cudnnRNNStruct> layer_;
+  CudnnDescriptor<cudnnRNNDataStruct> steps_;
+  TensorDescriptor state_, matrix_, bias_;
 };
 
 }  // namespace mpbench

@@ -22,7 +22,6 @@ size_t Cudnn::version() const {
 CudnnConv::CudnnConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op,
                      PeerLayout, const void *, const void *, void *, PeerMath)
     : library_(library), desc_(desc), op_(op) {}
-CudnnConv::~CudnnConv() = default;
 void CudnnConv::enqueue(const void *, const void *, void *) const {}
 
 struct CudnnGraph::Plans {};
@@ -35,13 +34,11 @@ void CudnnGraph::enqueue(const std::vector<const void *> &, size_t) const {}
 
 CudnnLayer::CudnnLayer(const Cudnn &library, const LayerShape &shape, mp_dtype_t)
     : library_(library), shape_(shape) {}
-CudnnLayer::~CudnnLayer() = default;
 void CudnnLayer::enqueue(const std::vector<void *> &) const {}
 
 CudnnRnn::CudnnRnn(const Cudnn &library, const RnnShape &shape, mp_dtype_t dtype, RnnAlgo algo,
                    const std::vector<RnnTensors> &, PeerMath)
     : library_(library), shape_(shape), dtype_(dtype), algo_(algo) {}
-CudnnRnn::~CudnnRnn() = default;
 void CudnnRnn::enqueue(RnnPass, size_t) const {}
 void CudnnRnn::clear_weight_grads(size_t) const {}
 void CudnnRnn::copy_weight_grads(size_t, mp_dtype_t) const {}
