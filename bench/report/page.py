@@ -1,7 +1,7 @@
 """All results as one self-contained HTML page, and its pictures as PNG."""
 import pathlib
 
-from . import charts, compare, published, results, tables
+from . import charts, published, results, summary, tables
 from .markup import escape, folded, table
 
 STYLE = pathlib.Path(__file__).with_name("style.css")
@@ -38,48 +38,34 @@ def _charts(device, theirs: list) -> list:
     """Returns (name, title, picture or None, caption, table) of each section."""
     products = [row for row in theirs if row.bench != "rnn_layer"]
     layers = [row for row in theirs if row.bench == "rnn_layer"]
-    changes = compare.changes(*({key: row for key, (row, _) in rows.items()} for rows in (device.previous, device.latest)))
     peak = f": {device.newest['peak_from']}" if "peak_from" in device.newest else ""
     return [
-        ("ratio", "Compared with the reference library", charts.ratio(device),
+        ("ratio", "Compared with the reference library", charts.over_gflop(
+            summary.products(device), "ratio_to_peer", "time of the library / mpcore", 1),
          "Above 1, mpcore is faster. Both alternated in one process.", ""),
-        ("ratio_best", "Compared with the library's best choice", charts.ratio_best(device),
+        ("ratio_best", "Compared with the library's best choice", charts.over_gflop(
+            summary.products(device), "ratio_to_peer_best", "time of its best of 8 / mpcore", 1),
          "The fastest, by timing, of the first 8 algorithms of cuBLASLt's heuristic or the first 8 engines of cuDNN's graph API. "
          "The previous chart has the first choice, which programs usually run.", ""),
         ("roofline", "Roofline", charts.roofline(device),
          "Roofs: measured peaks of tensor cores and of reads; without them, the rates of large squares and of a copy. Data that "
          "stay in the cache may be above the slope.", ""),
-        ("peak", "Percent of the peak", charts.peak(device), f"100 % is the rate of large squares in the same run{peak}.", ""),
+        ("peak", "Percent of the peak", charts.over_gflop(
+            summary.products(device), "percent_of_peak", "% of the rate of large squares", 100),
+         f"100 % is the rate of large squares in the same run{peak}.", ""),
         ("mixed", "Mixed precision compared with FP32, for every row of DeepBench", charts.mixed(device, products),
          f"Grey: {V100}. Blue: the FP32 time of this device / the time of mpcore; orange: TF32. Shaded: the factor of 2 to 6 of "
          "the papers.", tables.mixed(device, products)),
         ("recurrent", "Recurrent layers of DeepBench", charts.mixed(device, layers),
          f"Grey: {V100}, of cuDNN's layers. Blue and orange: layers on this device.", tables.mixed(device, layers)),
-        ("over_products", "Recurrent layers compared with their GEMMs", charts.over_products(device),
+        ("over_products", "Recurrent layers compared with their GEMMs", charts.over_gflop(
+            summary.recurrent_layers(device), "time_over_products", "time of the layer / of its GEMMs", 1),
          "Time of a pass of a layer / time of its GEMMs alone, in sequence: the additional cost of the cells.",
          tables.recurrent(device)),
         ("step", "The step compared with a copy", charts.step(device),
          "100 %: moves its minimum bytes as fast as a copy of equal size.", ""),
         ("prediction", "Predicted and measured time", charts.prediction(device),
-         "On the line, the cost model that selects kernels is exact.", ""),
-        ("prediction_by_family", "Predicted / measured, by kernel family", charts.prediction_by_family(device),
-         "Grey: rows; blue: their middle half; orange: the median. mptune fits the constants to its measurements.",
-         tables.prediction(device)),
-        ("calls", "Host cost of calls", charts.calls(device),
-         "Time until the call returns. On the host target, only calls that enqueue nothing are timed.", tables.calls(device)),
-        ("startup", "Start-up", charts.startup(device),
-         'From dlopen to the first result of a process: load, context, memory, first, and their sum "total"; "second" is the '
-         "same call again.", tables.startup(device)),
-        ("autocast", "Autocast rewrites of graphs", charts.autocast(device),
-         "mp_autocast_rewrite on the host. On a line of slope 1, the cost per node is constant; the thin line passes through the "
-         "lowest cost per node. Chain: each node reads the previous one; random: any earlier one. Bytes: peak heap use of the "
-         "call.", tables.autocast(device)),
-        ("allreduce", "All-reduce of gradients", charts.allreduce(device),
-         "2 (ranks - 1) / ranks times the bytes of one rank's gradients / time: the minimum traffic of a link.",
-         tables.allreduce(device)),
-        ("change", "Since the previous result", charts.change(changes),
-         "Rows compared with the previous result of this device; the largest changes. Grey: the quartiles overlap.",
-         tables.change(changes))]
+         "On the line, the cost model that selects kernels is exact.", tables.prediction(device))]
 
 
 def _device(device, theirs: list, out: pathlib.Path, number: int) -> str:
@@ -95,8 +81,8 @@ def _device(device, theirs: list, out: pathlib.Path, number: int) -> str:
                         f"<figcaption>{escape(caption)}</figcaption></figure>{text}</section>")
         charts.pyplot.close(figure)
     return "\n".join([_head(device), tables.summaries(device), tables.worst(device), tables.sustained(device),
-                      tables.graph(device), tables.peaks(device), '<div class="charts">', *sections, "</div>",
-                      tables.all_rows(device)])
+                      tables.graph(device), tables.autocast(device), tables.startup(device), tables.allreduce(device),
+                      tables.peaks(device), '<div class="charts">', *sections, "</div>", tables.all_rows(device)])
 
 
 def write(runs: list, out: pathlib.Path) -> pathlib.Path:
