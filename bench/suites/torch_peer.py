@@ -22,7 +22,8 @@ class Unsupported(Exception):
 
 
 class Timer:
-    """Times one problem.  Subclasses define call() and name(), the name of the timed library."""
+    """Times one problem, whose data sets are used cyclically.  Subclasses fill `sets` and define
+    run() and name(), the name of the timed library."""
 
     def __init__(self, torch, device):
         self.torch = torch
@@ -30,12 +31,27 @@ class Timer:
         self.enqueue_ms = self.filler_ms = 0.0
         self.calls = 1
         self.times = []
+        self.sets, self.next, self.outputs = [], 0, []
 
-    def call(self):
+    def run(self, one, output):
+        """Enqueues a call; `output`: that of forward() if the call consumes it."""
         raise NotImplementedError
 
+    def consumes_forward(self):
+        """True if a call is a backward pass, whose forward pass is not timed."""
+        return False
+
+    def next_set(self):
+        one = self.sets[self.next]
+        self.next = (self.next + 1) % len(self.sets)
+        return one
+
     def before_batch(self, calls):
-        """Prepares `calls` calls, untimed."""
+        if self.consumes_forward():
+            self.outputs = [(one, one.forward()) for one in (self.next_set() for _ in range(calls))]
+
+    def call(self):
+        self.run(*(self.outputs.pop() if self.outputs else (self.next_set(), None)))
 
     def name(self):
         raise NotImplementedError

@@ -73,26 +73,16 @@ class Timer(torch_peer.Timer):
         bytes_per_set = elem_bytes * problem.hidden * (2 * gates * problem.hidden + 2 * problem.batch * problem.timesteps)
         count = torch_peer.sets_beyond_l2(torch, device, bytes_per_set)
         self.sets = [DataSet(torch, device, problem) for _ in range(count)]
-        self.next = 0
-        self.outputs = []
         self.warm_up(1)
 
-    def next_set(self):
-        one = self.sets[self.next]
-        self.next = (self.next + 1) % len(self.sets)
-        return one
+    def consumes_forward(self):
+        return self.problem.part != "fprop"
 
-    def before_batch(self, calls):
-        """Runs one forward pass per call; each call consumes its saved data."""
-        if self.problem.part != "fprop":
-            self.outputs = [(one, one.forward()) for one in (self.next_set() for _ in range(calls))]
-
-    def call(self):
-        if self.problem.part == "fprop":
-            self.next_set().forward()
+    def run(self, one, output):
+        if self.consumes_forward():
+            one.backward(output)
         else:
-            one, y = self.outputs.pop()
-            one.backward(y)
+            one.forward()
 
     def name(self):
         return f"torch {self.torch.__version__}, nn.{LAYERS[self.problem.cell]}"

@@ -88,33 +88,31 @@ class Timer(torch_peer.Timer):
         _, numel = layout
         count = torch_peer.sets_beyond_l2(torch, device, sum(numel) * Step.BYTES)
         self.make_steps = lambda: [Step(torch, device, numel) for _ in range(count)]
-        self.steps = self.make_steps()
+        self.sets = self.make_steps()
         self.mode = self.capture()
-        self.next = 0
         self.warm_up(count)
 
     def capture(self):
         try:
-            for step in self.steps:
+            for step in self.sets:
                 step.capture()
         except RuntimeError as error:
             if isinstance(error, self.torch.cuda.OutOfMemoryError):
                 raise
             print(f"torch_step.py: not captured: {error}", file=sys.stderr)
-            self.steps = None  # frees the memory
-            self.steps = self.make_steps()
+            self.sets = None  # frees the memory
+            self.sets = self.make_steps()
             return "eager"
         return "CUDA graph"
 
-    def call(self):
-        self.steps[self.next]()
-        self.next = (self.next + 1) % len(self.steps)
+    def run(self, one, output):
+        one()
 
     def name(self):
         return f"torch {self.torch.__version__}, {self.mode}"
 
     def error(self):
-        return None if all(step.has_applied_all() for step in self.steps) else "a step with finite gradients was skipped"
+        return None if all(step.has_applied_all() for step in self.sets) else "a step with finite gradients was skipped"
 
 
 def serve(torch, device, commands, answers):

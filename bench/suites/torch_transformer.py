@@ -192,42 +192,27 @@ class Timer(torch_peer.Timer):
         tensors = [value for value in vars(first).values() if isinstance(value, torch.Tensor)]
         count = torch_peer.sets_beyond_l2(torch, device, sum(x.numel() * x.element_size() for x in tensors))
         self.sets = [first] + [layer(torch, device, problem) for _ in range(count - 1)]
-        self.next = 0
-        self.outputs = []
         self.workspace_bytes = self.measure_workspace(first)
         self.warm_up(1)
 
     def measure_workspace(self, one):
         """Returns the peak of memory that torch allocated in a call, with its outputs."""
         cuda = self.torch.cuda
-        output = None if self.is_whole() else one.forward()
+        output = one.forward() if self.consumes_forward() else None
         before = cuda.memory_allocated()
         cuda.reset_peak_memory_stats()
         self.run(one, output)
         return cuda.max_memory_allocated() - before
 
-    def is_whole(self):
-        """True if a call starts with the forward pass."""
-        return self.problem.is_forward or self.problem.suite == "linear_xent"
+    def consumes_forward(self):
+        """A backward pass of linear_xent starts with its forward pass."""
+        return not self.problem.is_forward and self.problem.suite != "linear_xent"
 
     def run(self, one, output):
-        if self.is_whole():
+        if not self.consumes_forward():
             output = one.forward()
         if not self.problem.is_forward:
             one.backward(output)
-
-    def next_set(self):
-        one = self.sets[self.next]
-        self.next = (self.next + 1) % len(self.sets)
-        return one
-
-    def before_batch(self, calls):
-        """Runs one forward pass per call; each call consumes its saved data."""
-        if not self.is_whole():
-            self.outputs = [(one, one.forward()) for one in (self.next_set() for _ in range(calls))]
-
-    def call(self):
-        self.run(*(self.outputs.pop() if self.outputs else (self.next_set(), None)))
 
     def name(self):
         return f"torch {self.torch.__version__}, {self.library}"
