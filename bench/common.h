@@ -12,6 +12,7 @@ using mptools::check;
 using mptools::Context;
 using mptools::make_buffer;
 using mptools::make_context;
+using mptools::make_list;
 using mptools::Optimizer;
 using mptools::Scaler;
 using mptools::TensorList;
@@ -24,6 +25,14 @@ inline int64_t dtype_bytes(mp_dtype_t dtype) {
 
 inline int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
+}
+
+/// Returns the size that a query of the library stores behind its other arguments.
+template <typename Query, typename... Arguments>
+int64_t bytes_from(Query query, Arguments... arguments) {
+  size_t bytes = 0;
+  check(query(arguments..., &bytes));
+  return static_cast<int64_t>(bytes);
 }
 
 /// Every array starts at an address that mp_malloc could have returned.

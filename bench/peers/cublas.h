@@ -41,7 +41,6 @@ class CublasBatchedGemm : public Peer {
   /// @throws std::runtime_error if an extent exceeds 32 bits.
   CublasBatchedGemm(const Cublas &library, const mp_gemm_desc_t &desc);
 
-  size_t choices() const override { return 1; }
   PeerWorkspace workspace(size_t) const override {
     return {.limit = CublasLt::kWorkspaceBytes, .used = -1};
   }
@@ -59,7 +58,6 @@ class CublasGroupedGemm : public Peer {
   /// @throws std::runtime_error if an extent exceeds 32 bits, or if cuBLAS is older than 12.5.
   CublasGroupedGemm(const Cublas &library, const std::vector<mp_gemm_desc_t> &items);
 
-  size_t choices() const override { return 1; }
   PeerWorkspace workspace(size_t) const override {
     return {.limit = CublasLt::kWorkspaceBytes, .used = -1};
   }

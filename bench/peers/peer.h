@@ -52,7 +52,7 @@ class Peer {
 
   /// Number of algorithms for the problem, the library's default first; 0 = only the default, which
   /// the library does not identify.
-  virtual size_t choices() const = 0;
+  virtual size_t choices() const { return 1; }
   virtual PeerWorkspace workspace(size_t choice) const = 0;
   /// Enqueues the call on the machine's stream.
   virtual void enqueue(const Operands &tensors, size_t choice) const = 0;

@@ -131,6 +131,13 @@ void Report::add_failure(const std::string &sentence) {
   add_note(sentence);
 }
 
+bool Report::add_agreement(const std::string &peer, const std::string &problem,
+                           const std::string &difference) {
+  if (difference.empty()) return true;
+  add_failure("mpcore and " + peer + " differ for " + problem + ": " + difference + ".");
+  return false;
+}
+
 std::string Report::whole_json(const std::vector<std::string> &notes) const {
   Json json = machine_;
   json["rows"] = rows_;

@@ -1,6 +1,7 @@
 // Results: a table and JSON, written row by row.
 #pragma once
 
+#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,20 @@ class Report {
   void add_note(const std::string &sentence);
   /// Reports a failed measurement or a wrong result; the program then exits with an error.
   void add_failure(const std::string &sentence);
+  /// Returns whether `difference`, a clause that describes the first one, is empty; otherwise adds
+  /// a failure.
+  bool add_agreement(const std::string &peer, const std::string &problem,
+                     const std::string &difference);
+  /// Returns make(); if it throws, an empty value, and a note that there is no `what`.
+  template <typename Make>
+  auto make_or_note(const std::string &what, Make make) -> decltype(make()) {
+    try {
+      return make();
+    } catch (const std::exception &error) {
+      add_note("No " + what + ": " + error.what() + ".");
+      return {};
+    }
+  }
   bool has_failed() const { return has_failed_; }
   /// Writes the results so far in the format of a finished run, so that they survive if the run is
   /// killed or its device hangs.

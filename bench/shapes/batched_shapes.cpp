@@ -1,7 +1,5 @@
 #include "batched_shapes.h"
 
-#include "selection.h"
-
 namespace mpbench {
 
 const char *name_of(BatchForm form) {
@@ -99,12 +97,10 @@ BatchedShape parse_batched(std::string_view line) {
                            "\": form must be strided, pointers, grouped or ragged");
 }
 
-std::vector<BatchedShape> read_batched_shapes(const Options &options, bool on_host) {
-  return read_sets("batched", options, on_host, [](std::string_view line, const ShapeSet &set) {
-    std::vector<BatchedShape> one = {parse_batched(line)};
-    one[0].gemm.set = set.name;
-    return one;
-  });
+std::vector<BatchedShape> BatchedShape::of_line(std::string_view line, const ShapeSet &set) {
+  BatchedShape shape = parse_batched(line);
+  shape.gemm.set = set.name;
+  return {shape};
 }
 
 }  // namespace mpbench

@@ -32,6 +32,7 @@ struct BatchedShape {
   int64_t count;
   Shape gemm;  ///< one entry; m of a group is the mean
 
+  static std::vector<BatchedShape> of_line(std::string_view line, const ShapeSet &set);
   /// Name, e.g. "strided 384 x NT 1024x1024x64".
   std::string name() const;
   std::string label() const { return shape_label(gemm.set, name(), gemm.comment); }
@@ -55,9 +56,5 @@ double min_bytes(const BatchedShape &shape, mp_dtype_t dtype);
 
 /// Parses "form,count,m,n,k,layout,comment".
 BatchedShape parse_batched(std::string_view line);
-
-/// Returns the shapes that the options select.
-/// @throws std::runtime_error if a file is missing or malformed.
-std::vector<BatchedShape> read_batched_shapes(const Options &options, bool on_host);
 
 }  // namespace mpbench

@@ -30,6 +30,8 @@ struct ConvShape {
   int64_t p() const { return (h + 2 * int64_t{pad_h} - r) / stride_h + 1; }
   int64_t q() const { return (w + 2 * int64_t{pad_w} - s) / stride_w + 1; }
 
+  /// Returns the passes of the layer.
+  static std::vector<ConvShape> of_line(std::string_view line, const ShapeSet &set);
   /// Name, e.g. "fprop n32 56x56x64 k64 3x3 s1 p1"; unequal strides and pads are written "s2x1".
   std::string name() const {
     const auto by = [](int32_t a, int32_t b) {
@@ -118,9 +120,5 @@ inline ConvShape parse_conv(std::string_view line) {
   require_countable({shape.k, shape.r, shape.s, shape.c});
   return shape;
 }
-
-/// Returns the shapes that the options select, with consecutive passes of each layer.
-/// @throws std::runtime_error if a file is missing or malformed.
-std::vector<ConvShape> read_conv_shapes(const Options &options, bool on_host);
 
 }  // namespace mpbench

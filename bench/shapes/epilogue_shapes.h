@@ -30,6 +30,8 @@ struct EpilogueShape {
   Shape gemm;
   Epilogue epilogue;
 
+  /// Returns all epilogues of the shape.
+  static std::vector<EpilogueShape> of_line(std::string_view line, const ShapeSet &set);
   /// Name, e.g. "NT 8192x4096x1024 bias+ReLU".
   std::string name() const { return gemm.name() + ' ' + name_of(epilogue); }
   std::string label() const { return shape_label(gemm.set, name(), gemm.comment); }
@@ -42,9 +44,5 @@ mp_gemm_desc_t make_desc(const EpilogueShape &shape, mp_dtype_t dtype);
 
 /// Bytes of all operands and epilogue tensors, each counted once.
 double min_bytes(const EpilogueShape &shape, const mp_gemm_desc_t &desc);
-
-/// Returns the shapes that the options select, with consecutive epilogues of each shape.
-/// @throws std::runtime_error if a file is missing or malformed.
-std::vector<EpilogueShape> read_epilogue_shapes(const Options &options, bool on_host);
 
 }  // namespace mpbench

@@ -1,7 +1,5 @@
 #include "layer_shapes.h"
 
-#include "selection.h"
-
 namespace mpbench {
 namespace {
 
@@ -95,13 +93,11 @@ LayerShape parse_layer(std::string_view line) {
                            "\": layer must be batchnorm, maxpool, avgpool or softmax_xent");
 }
 
-std::vector<LayerShape> read_layer_shapes(const Options &options, bool on_host) {
-  return read_sets("layers", options, on_host, [](std::string_view line, const ShapeSet &set) {
-    std::vector<LayerShape> passes(2, parse_layer(line));
-    passes[0].set = passes[1].set = set.name;
-    passes[1].pass = LayerPass::kBackward;
-    return passes;
-  });
+std::vector<LayerShape> LayerShape::of_line(std::string_view line, const ShapeSet &set) {
+  std::vector<LayerShape> passes(2, parse_layer(line));
+  passes[0].set = passes[1].set = set.name;
+  passes[1].pass = LayerPass::kBackward;
+  return passes;
 }
 
 }  // namespace mpbench

@@ -21,6 +21,8 @@ struct LayerShape {
   int32_t window, stride, pad;  ///< for pooling only
   std::string comment;
 
+  /// Returns the passes of the layer.
+  static std::vector<LayerShape> of_line(std::string_view line, const ShapeSet &set);
   bool is_pool() const { return layer == Layer::kMaxPool || layer == Layer::kAvgPool; }
   /// Pass, e.g. "maxpool forward"; a loss computes its gradient in the same call: "softmax_xent
   /// forward, gradient".
@@ -40,11 +42,5 @@ struct LayerShape {
 
 /// Parses "layer,n,h,w,c,window,stride,pad,comment" as a forward pass.
 LayerShape parse_layer(std::string_view line);
-
-struct Options;
-
-/// Returns the shapes that the options select, with consecutive passes of each layer.
-/// @throws std::runtime_error if a file is missing or malformed.
-std::vector<LayerShape> read_layer_shapes(const Options &options, bool on_host);
 
 }  // namespace mpbench

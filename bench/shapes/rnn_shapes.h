@@ -34,6 +34,8 @@ struct RnnShape {
 
   int64_t gates() const { return cell == "lstm" ? 4 : cell == "gru" ? 3 : 1; }
 
+  /// Returns the passes of the layer.
+  static std::vector<RnnShape> of_line(std::string_view line, const ShapeSet &set);
   /// Name, e.g. "fprop lstm h512 n16 t25".
   std::string name() const {
     return pass + ' ' + cell + " h" + std::to_string(hidden) + " n" + std::to_string(batch) + " t" +
@@ -108,9 +110,5 @@ inline mp_dtype_t out_dtype(const RnnShape &shape, const mp_rnn_desc_t &desc) {
 /// in training the reserve, in which a pass saves data for the next one.
 /// @param reserve_bytes  size from mp_rnn_get_sizes
 double min_bytes(const RnnShape &shape, const mp_rnn_desc_t &desc, int64_t reserve_bytes);
-
-/// Returns the shapes that the options select, with consecutive passes of each layer.
-/// @throws std::runtime_error if a file is missing or malformed.
-std::vector<RnnShape> read_rnn_shapes(const Options &options, bool on_host);
 
 }  // namespace mpbench

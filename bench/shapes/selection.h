@@ -52,13 +52,13 @@ std::vector<Item> selected(std::vector<Item> items, const Options &options, bool
 }
 
 /// Returns the selected items of a suite, in the order of sets and files.
-/// @param items_of  returns the items of a line of a set's file, e.g. a vector of its passes
+/// @tparam Item  also has of_line(line, set): the items of a line of a set's file, e.g. its passes
 /// @throws std::runtime_error if a file is missing or malformed
-template <typename ItemsOf>
-auto read_sets(std::string_view suite, const Options &options, bool on_host, ItemsOf items_of) {
-  decltype(items_of(std::string_view(), kShapeSets[0])) all;
+template <typename Item>
+std::vector<Item> read_sets(std::string_view suite, const Options &options, bool on_host) {
+  std::vector<Item> all;
   for (const ShapeSet &set : sets_of(suite, options.set)) {
-    const auto parse = [&](std::string_view line) { return items_of(line, set); };
+    const auto parse = [&](std::string_view line) { return Item::of_line(line, set); };
     for (const auto &items : read_shape_lines(options.home + "/shapes/" + set.file, parse))
       all.insert(all.end(), items.begin(), items.end());
   }

@@ -40,7 +40,7 @@ inline int64_t parse_field(std::string_view field, int64_t least = 1, int64_t mo
   const char *const end = field.data() + field.size();
   const auto [stop, error] = std::from_chars(field.data(), end, number);
   if (error != std::errc() || stop != end || number < least || number > most)
-    throw std::runtime_error("\"" + std::string(field) + "\" is not an integer from " +
+    throw std::runtime_error(std::string("\"").append(field) + "\" is not an integer from " +
                              std::to_string(least) + " to " + std::to_string(most));
   return number;
 }

@@ -4,7 +4,6 @@
 #include "conv_shapes.h"
 #include "epilogue_shapes.h"
 #include "rnn_shapes.h"
-#include "selection.h"
 
 namespace mpbench {
 
@@ -14,13 +13,17 @@ std::vector<Shape> read_shape_file(const std::string &path) {
   return shapes;
 }
 
-std::vector<Shape> read_shapes(const Options &options, bool on_host) {
-  return read_sets("gemm", options, on_host, [](std::string_view line, const ShapeSet &set) {
-    const bool is_row_major = std::string_view(set.name) == "llm";
-    std::vector<Shape> one = {is_row_major ? parse_llm(line) : parse_deepbench(line)};
-    one[0].set = set.name;
-    return one;
-  });
+std::vector<Shape> Shape::of_line(std::string_view line, const ShapeSet &set) {
+  const bool is_row_major = std::string_view(set.name) == "llm";
+  Shape shape = is_row_major ? parse_llm(line) : parse_deepbench(line);
+  shape.set = set.name;
+  return {shape};
+}
+
+std::vector<AllReduceShape> AllReduceShape::of_line(std::string_view line, const ShapeSet &set) {
+  AllReduceShape shape = parse_allreduce(line);
+  shape.set = set.name;
+  return {shape};
 }
 
 // ---------------------------------------------------------------------------- epilogues
@@ -51,27 +54,23 @@ double min_bytes(const EpilogueShape &shape, const mp_gemm_desc_t &desc) {
   return min_bytes(desc) + (has_aux ? d_bytes : 0);
 }
 
-std::vector<EpilogueShape> read_epilogue_shapes(const Options &options, bool on_host) {
-  return read_sets("epilogue", options, on_host, [](std::string_view line, const ShapeSet &set) {
-    Shape gemm = parse_llm(line);
-    gemm.set = set.name;
-    std::vector<EpilogueShape> shapes;
-    for (const Epilogue epilogue : epilogues_of(gemm.op_a, gemm.op_b))
-      shapes.push_back({gemm, epilogue});
-    return shapes;
-  });
+std::vector<EpilogueShape> EpilogueShape::of_line(std::string_view line, const ShapeSet &set) {
+  Shape gemm = parse_llm(line);
+  gemm.set = set.name;
+  std::vector<EpilogueShape> shapes;
+  for (const Epilogue epilogue : epilogues_of(gemm.op_a, gemm.op_b))
+    shapes.push_back({gemm, epilogue});
+  return shapes;
 }
 
 // ---------------------------------------------------------------------------- convolutions
 
-std::vector<ConvShape> read_conv_shapes(const Options &options, bool on_host) {
-  return read_sets("conv", options, on_host, [](std::string_view line, const ShapeSet &set) {
-    ConvShape shape = parse_conv(line);
-    shape.set = set.name;
-    std::vector<ConvShape> passes(set.use == Use::kInference ? 1 : 3, shape);
-    for (size_t i = 0; i < passes.size(); ++i) passes[i].op = kConvPasses[i];
-    return passes;
-  });
+std::vector<ConvShape> ConvShape::of_line(std::string_view line, const ShapeSet &set) {
+  ConvShape shape = parse_conv(line);
+  shape.set = set.name;
+  std::vector<ConvShape> passes(set.use == Use::kInference ? 1 : 3, shape);
+  for (size_t i = 0; i < passes.size(); ++i) passes[i].op = kConvPasses[i];
+  return passes;
 }
 
 // ---------------------------------------------------------------------------- recurrent layers
@@ -100,14 +99,12 @@ double min_bytes(const RnnShape &shape, const mp_rnn_desc_t &desc, int64_t reser
   return dw_passes * weights * static_cast<double>(dtype_bytes(desc.dtype_dw)) + kept;
 }
 
-std::vector<RnnShape> read_rnn_shapes(const Options &options, bool on_host) {
-  return read_sets("rnn", options, on_host, [](std::string_view line, const ShapeSet &set) {
-    RnnShape shape = parse_rnn(line);
-    shape.set = set.name;
-    std::vector<RnnShape> passes(set.use == Use::kInference ? 1 : 3, shape);
-    for (size_t i = 0; i < passes.size(); ++i) passes[i].pass = kRnnPasses[i];
-    return passes;
-  });
+std::vector<RnnShape> RnnShape::of_line(std::string_view line, const ShapeSet &set) {
+  RnnShape shape = parse_rnn(line);
+  shape.set = set.name;
+  std::vector<RnnShape> passes(set.use == Use::kInference ? 1 : 3, shape);
+  for (size_t i = 0; i < passes.size(); ++i) passes[i].pass = kRnnPasses[i];
+  return passes;
 }
 
 }  // namespace mpbench

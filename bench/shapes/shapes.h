@@ -42,6 +42,7 @@ struct Shape {
   std::string label() const { return shape_label(set, name(), comment); }
   std::string kind() const { return set + ' ' + name().substr(0, 2); }
 
+  static std::vector<Shape> of_line(std::string_view line, const ShapeSet &set);
   /// Operations of all calls.
   double flop() const { return static_cast<double>(calls) * flop_of(m, n, k); }
   /// A thin matrix takes as long as one with the width of a tile.
@@ -119,6 +120,7 @@ struct AllReduceShape {
   std::string set = {};  ///< name in sets.h
   int64_t elems;
 
+  static std::vector<AllReduceShape> of_line(std::string_view line, const ShapeSet &set);
   std::string name() const { return std::to_string(elems) + " elements"; }
   std::string label() const { return shape_label(set, name(), {}); }
   std::string kind() const { return set; }
@@ -136,11 +138,5 @@ inline AllReduceShape parse_allreduce(std::string_view line) {
 /// Reads a file in the format of llm_gemm_shapes.csv.
 /// @throws std::runtime_error if it is missing or malformed.
 std::vector<Shape> read_shape_file(const std::string &path);
-
-struct Options;
-
-/// Returns the shapes that the options select, in the order of sets and files.
-/// @throws std::runtime_error if a file is missing or malformed.
-std::vector<Shape> read_shapes(const Options &options, bool on_host);
 
 }  // namespace mpbench

@@ -5,8 +5,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "selection.h"
-
 namespace mpbench {
 namespace {
 
@@ -115,14 +113,12 @@ TransformerShape parse_transformer(std::string_view suite, std::string_view line
   return shape;
 }
 
-std::vector<TransformerShape> read_transformer_shapes(const char *suite, const Options &options,
-                                                      bool on_host) {
-  return read_sets(suite, options, on_host, [&](std::string_view line, const ShapeSet &set) {
-    std::vector<TransformerShape> passes(2, parse_transformer(suite, line));
-    passes[0].set = passes[1].set = set.name;
-    passes[1].is_forward = false;
-    return passes;
-  });
+std::vector<TransformerShape> TransformerShape::of_line(std::string_view line,
+                                                        const ShapeSet &set) {
+  std::vector<TransformerShape> passes(2, parse_transformer(set.suite, line));
+  passes[0].set = passes[1].set = set.name;
+  passes[1].is_forward = false;
+  return passes;
 }
 
 }  // namespace mpbench

@@ -26,6 +26,8 @@ struct TransformerShape {
   std::vector<std::pair<std::string, int64_t>> extents = {};
   std::string form = {}, comment = {};
 
+  /// Returns the passes of the layer.
+  static std::vector<TransformerShape> of_line(std::string_view line, const ShapeSet &set);
   int64_t operator[](std::string_view extent) const;
   const char *pass() const { return is_forward ? "forward" : "backward"; }
   /// Name, e.g. "forward causal b8 l2048 h16 kv16 d128 dv128".
@@ -51,12 +53,5 @@ constexpr int64_t kWindow = 1024;
 
 /// Parses the extents of `suite`, then "form,comment", as a forward pass.
 TransformerShape parse_transformer(std::string_view suite, std::string_view line);
-
-struct Options;
-
-/// Returns the shapes that the options select, with consecutive passes of each layer.
-/// @throws std::runtime_error if a file is missing or malformed.
-std::vector<TransformerShape> read_transformer_shapes(const char *suite, const Options &options,
-                                                      bool on_host);
 
 }  // namespace mpbench

@@ -6,8 +6,6 @@
 #include <mutex>
 
 #include "bench/rows/rows.h"
-#include "bench/shapes/selection.h"
-#include "bench/shapes/sets.h"
 #include "bench/shapes/shapes.h"
 #include "suite.h"
 #include "support/ranks.h"
@@ -53,17 +51,9 @@ class Gradients {
             int64_t sets) {
     for (int64_t set = 0; set < sets; ++set) {
       data_.push_back(make_buffer(context, elems, dtype));
-      void *address = data_.back().data();
+      void *const address = data_.back().data();
       check(mp_memcpy(context, address, values.data(), values.size(), mptools::kStream));
-      mp_tensor_list_desc_t desc;
-      MP_INIT_STRUCT(&desc);
-      desc.count = 1;
-      desc.dtype = dtype;
-      desc.data = &address;
-      desc.numel = &elems;
-      mp_tensor_list_t list = nullptr;
-      check(mp_tensor_list_create(&list, context, &desc));
-      lists_.emplace_back(list);
+      lists_.push_back(make_list(context, dtype, {address}, {elems}));
     }
     check(mp_stream_sync(context, mptools::kStream));
   }
@@ -80,14 +70,9 @@ class Gradients {
   size_t next_ = 0;
 };
 
-class AllReduceBench {
+class AllReduceBench : BenchState {
  public:
-  AllReduceBench(const Options &options, const Machine &machine, Report &report)
-      : options_(options),
-        machine_(machine),
-        report_(report),
-        stopwatch_(machine),
-        pool_(machine, options.dtype) {}
+  using BenchState::BenchState;
 
   /// Creates the ranks.
   void begin();
@@ -98,11 +83,8 @@ class AllReduceBench {
   Timing time(const AllReduceShape &shape);
   std::vector<char> random_values(int64_t elems);
 
-  const Options &options_;
-  const Machine &machine_;
-  Report &report_;
-  Stopwatch stopwatch_;
-  RandomPool pool_;
+  Stopwatch stopwatch_{machine_};
+  RandomPool pool_{machine_, options_.dtype};
   std::unique_ptr<mptools::Ranks> ranks_;  ///< NULL = none; a note has the reason
 };
 
@@ -177,14 +159,7 @@ std::vector<char> AllReduceBench::random_values(int64_t elems) {
 }  // namespace
 
 Suite allreduce_suite(const Options &options, const Machine &machine, Report &report) {
-  const auto parse = [](std::string_view line, const ShapeSet &set) {
-    std::vector<AllReduceShape> one = {parse_allreduce(line)};
-    one[0].set = set.name;
-    return one;
-  };
-  return make_suite<AllReduceBench>("allreduce",
-                                    read_sets("allreduce", options, machine.on_host(), parse),
-                                    options, machine, report);
+  return make_suite_of_sets<AllReduceBench, AllReduceShape>("allreduce", options, machine, report);
 }
 
 }  // namespace mpbench

@@ -1,6 +1,6 @@
 // mpbench batched: strided batches compared with cuBLASLt, pointer arrays with cublasGemmBatchedEx,
 // groups with a loop over cuBLASLt and with cublasGemmGroupedBatchedEx.
-#include <optional>
+#include <memory>
 
 #include "batched_operation.h"
 #include "bench/rows/rows.h"
@@ -11,14 +11,16 @@
 namespace mpbench {
 namespace {
 
-class BatchedBench {
+class BatchedBench : BenchState {
  public:
-  BatchedBench(const Options &options, const Machine &machine, Report &report);
+  using BenchState::BenchState;
 
+  void begin() const {
+    if (blas_ && !blas_->has_groups())
+      report_.add_note("No reference for grouped GEMMs: this cuBLAS is older than 12.5.");
+  }
   void measure(const BatchedShape &shape) {
-    const Figures figures =
-        timer_.time_bare(comparand(shape), pace_of(options_, machine_), /*during=*/{});
-    report_.add(BatchedRow{.shape = shape, .figures = figures});
+    report_.add(BatchedRow{.shape = shape, .figures = timer_.time(comparand(shape))});
   }
 
  private:
@@ -26,23 +28,12 @@ class BatchedBench {
   std::string library_for(BatchForm form) const;
   std::unique_ptr<Peer> make_peer(const BatchedShape &shape) const;
 
-  const Options &options_;
-  const Machine &machine_;
-  Report &report_;
-  ProblemTimer timer_;
-  std::optional<CublasLt> lt_;
-  std::optional<Cublas> blas_;
+  ProblemTimer timer_{options_, machine_, report_};
+  std::unique_ptr<CublasLt> lt_ = open_peer<CublasLt>(
+      options_.peers.cublaslt, "batches with strides and groups", machine_, report_);
+  std::unique_ptr<Cublas> blas_ =
+      open_peer<Cublas>(options_.peers.cublaslt, "batches with pointers", machine_, report_);
 };
-
-BatchedBench::BatchedBench(const Options &options, const Machine &machine, Report &report)
-    : options_(options), machine_(machine), report_(report), timer_(options, machine, report) {
-  if (machine.on_host() || !options.peers.cublaslt) return;
-  open_peer_library(lt_, "batches with strides and groups", report, machine.context(),
-                    machine.stream());
-  open_peer_library(blas_, "batches with pointers", report, machine.context(), machine.stream());
-  if (blas_ && !blas_->has_groups())
-    report.add_note("No reference for grouped GEMMs: this cuBLAS is older than 12.5.");
-}
 
 std::string BatchedBench::library_for(BatchForm form) const {
   if (form == BatchForm::kPointers) return blas_ ? name_of(*blas_) : "";
@@ -57,12 +48,13 @@ std::unique_ptr<Peer> BatchedBench::make_peer(const BatchedShape &shape) const {
   const mp_gemm_desc_t desc = make_desc(shape, options_.dtype);
   if (shape.form == BatchForm::kStrided) return std::make_unique<CublasLtGemm>(*lt_, desc);
   if (shape.form == BatchForm::kPointers) return std::make_unique<CublasBatchedGemm>(*blas_, desc);
-  const Cublas *const grouped = blas_ && blas_->has_groups() ? &*blas_ : nullptr;
+  const Cublas *const grouped = blas_ && blas_->has_groups() ? blas_.get() : nullptr;
   return std::make_unique<GroupPeer>(*lt_, grouped, shape, options_.dtype);
 }
 
 Comparand BatchedBench::comparand(const BatchedShape &shape) const {
   return {.name = shape.name(),
+          .is_bare = true,
           .operation = [=, this] { return batched_operation(machine_, shape, options_.dtype); },
           .library = library_for(shape.form),
           .make_peer = [=, this](const Problem &) { return make_peer(shape); }};
@@ -71,8 +63,7 @@ Comparand BatchedBench::comparand(const BatchedShape &shape) const {
 }  // namespace
 
 Suite batched_suite(const Options &options, const Machine &machine, Report &report) {
-  return make_suite<BatchedBench>("batched", read_batched_shapes(options, machine.on_host()),
-                                  options, machine, report);
+  return make_suite_of_sets<BatchedBench, BatchedShape>("batched", options, machine, report);
 }
 
 }  // namespace mpbench

@@ -37,9 +37,7 @@ void set_batch(Operation &operation, const Machine &machine, const BatchedShape 
   const bool by_pointers = shape.form == BatchForm::kPointers;
   operation.workspace_bytes = [&machine, desc, by_pointers](const char *) {
     const auto query = by_pointers ? mp_gemm_batched_workspace_size : mp_gemm_workspace_size;
-    size_t bytes = 0;
-    check(query(machine.context(), &desc, nullptr, &bytes));
-    return static_cast<int64_t>(bytes);
+    return bytes_from(query, machine.context(), &desc, nullptr);
   };
   operation.enqueue = [&machine, desc, by_pointers](const char *, const Operands &t,
                                                     const Buffer &workspace) {
@@ -58,10 +56,8 @@ void set_group(Operation &operation, const Machine &machine, const BatchedShape 
   std::vector<mp_gemm_group_item_t> items = group_items(shape, dtype);
   const auto count = static_cast<int32_t>(shape.count);
   operation.workspace_bytes = [&machine, desc, items, count](const char *) {
-    size_t bytes = 0;
-    check(mp_gemm_grouped_workspace_size(machine.context(), &desc, count, items.data(), nullptr,
-                                         &bytes));
-    return static_cast<int64_t>(bytes);
+    return bytes_from(mp_gemm_grouped_workspace_size, machine.context(), &desc, count, items.data(),
+                      nullptr);
   };
   const int64_t elem_bytes = dtype_bytes(dtype);
   operation.enqueue = [=, &machine, offsets = shape.offsets()](const char *, const Operands &t,
@@ -90,9 +86,8 @@ void set_ragged(Operation &operation, const Machine &machine, const BatchedShape
                   machine.stream()));
   check(mp_stream_sync(machine.context(), machine.stream()));
   operation.workspace_bytes = [&machine, desc](const char *) {
-    size_t needed = 0;
-    check(mp_gemm_ragged_workspace_size(machine.context(), &desc, MP_RAGGED_M, nullptr, &needed));
-    return static_cast<int64_t>(needed);
+    return bytes_from(mp_gemm_ragged_workspace_size, machine.context(), &desc, MP_RAGGED_M,
+                      nullptr);
   };
   operation.enqueue = [&machine, desc, on_device](const char *, const Operands &t,
                                                   const Buffer &workspace) {

@@ -2,7 +2,6 @@
 #include <optional>
 
 #include "bench/rows/rows.h"
-#include "bench/shapes/selection.h"
 #include "call_cases.h"
 #include "peer_library.h"
 #include "suite.h"
@@ -10,9 +9,9 @@
 namespace mpbench {
 namespace {
 
-class CallBench {
+class CallBench : BenchState {
  public:
-  CallBench(const Options &options, const Machine &machine, Report &report);
+  using BenchState::BenchState;
 
   void begin() const;
   void measure(const CallCase &call);
@@ -21,21 +20,11 @@ class CallBench {
   /// Empty if the call has no peer.
   std::optional<Work> make_peer(const CallCase &call);
 
-  const Machine &machine_;
-  Report &report_;
-  Stopwatch stopwatch_;
-  Pools pools_;
-  std::optional<CublasLt> library_;
+  Stopwatch stopwatch_{machine_};
+  Pools pools_{RandomPool(machine_, MP_FP16), RandomPool(machine_, MP_FP32)};
+  std::unique_ptr<CublasLt> library_ =
+      open_peer<CublasLt>(options_.peers.cublaslt, "calls", machine_, report_);
 };
-
-CallBench::CallBench(const Options &options, const Machine &machine, Report &report)
-    : machine_(machine),
-      report_(report),
-      stopwatch_(machine),
-      pools_{RandomPool(machine, MP_FP16), RandomPool(machine, MP_FP32)} {
-  if (!machine.on_host() && options.peers.cublaslt)
-    open_peer_library(library_, "calls", report, machine.context(), machine.stream());
-}
 
 void CallBench::begin() const {
   if (machine_.on_host())
@@ -55,12 +44,9 @@ void CallBench::measure(const CallCase &call) {
 
 std::optional<Work> CallBench::make_peer(const CallCase &call) {
   if (!library_ || !call.make_peer) return std::nullopt;
-  try {
+  return report_.make_or_note("reference for " + call.label(), [&]() -> std::optional<Work> {
     return call.make_peer(machine_, *library_);
-  } catch (const std::exception &error) {
-    report_.add_note("No reference for " + call.label() + ": " + error.what() + ".");
-    return std::nullopt;
-  }
+  });
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // mpbench conv: the three passes of convolutional layers, compared with cuDNN in the same
 // precision, in FP32 and in TF32.
 #include <memory>
-#include <optional>
 
 #include "bench/peers/cudnn_graph.h"
 #include "bench/rows/rows.h"
@@ -22,10 +21,7 @@ class CudnnPeer : public Peer {
             const Operands &search, PeerMath math)
       : conv_(library, desc, op, layout, search.first, search.second, search.out, math) {}
 
-  /// @throws std::runtime_error if the graph API has no engine for the convolution.
-  void add_engines(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op) {
-    graph_ = std::make_unique<CudnnGraph>(library, desc, op);
-  }
+  void set_graph(std::unique_ptr<CudnnGraph> graph) { graph_ = std::move(graph); }
 
   size_t choices() const override { return graph_ ? graph_->engines() + 1 : 0; }
   PeerWorkspace workspace(size_t choice) const override {
@@ -44,28 +40,20 @@ class CudnnPeer : public Peer {
   std::unique_ptr<CudnnGraph> graph_;
 };
 
-class ConvBench {
+class ConvBench : BenchState {
  public:
-  ConvBench(const Options &options, const Machine &machine, Report &report);
+  using BenchState::BenchState;
 
   void measure(const ConvShape &shape);
 
  private:
   Comparand comparand(const ConvShape &shape);
 
-  const Options &options_;
-  const Machine &machine_;
-  Report &report_;
-  ProblemTimer timer_;
-  std::optional<Cudnn> library_;
+  ProblemTimer timer_{options_, machine_, report_};
+  std::unique_ptr<Cudnn> library_ =
+      open_peer<Cudnn>(options_.peers.cudnn, "convolution", machine_, report_);
   bool has_clocks_ = false;
 };
-
-ConvBench::ConvBench(const Options &options, const Machine &machine, Report &report)
-    : options_(options), machine_(machine), report_(report), timer_(options, machine, report) {
-  if (!machine.on_host() && options.peers.cudnn)
-    open_peer_library(library_, "convolution", report, machine.context(), machine.stream());
-}
 
 void ConvBench::measure(const ConvShape &shape) {
   // Clocks are reported once, under the load of the first shape.
@@ -80,12 +68,9 @@ Comparand ConvBench::comparand(const ConvShape &shape) {
   const auto make_peer = [=, this](const Problem &problem) {
     auto peer = std::make_unique<CudnnPeer>(*library_, desc, shape.op, PeerLayout::kOwn,
                                             problem.first_set(), PeerMath::kFp32);
-    try {
-      peer->add_engines(*library_, desc, shape.op);
-    } catch (const std::exception &error) {
-      report_.add_note("No engine of cuDNN's graph API for " + shape.name() + ": " + error.what() +
-                       ".");
-    }
+    peer->set_graph(report_.make_or_note("engine of cuDNN's graph API for " + shape.name(), [&] {
+      return std::make_unique<CudnnGraph>(*library_, desc, shape.op);
+    }));
     return peer;
   };
   const auto make_fp32_peer = [=, this](const Problem &problem, PeerMath math) {
@@ -103,8 +88,7 @@ Comparand ConvBench::comparand(const ConvShape &shape) {
 }  // namespace
 
 Suite conv_suite(const Options &options, const Machine &machine, Report &report) {
-  return make_suite<ConvBench>("conv", read_conv_shapes(options, machine.on_host()), options,
-                               machine, report);
+  return make_suite_of_sets<ConvBench, ConvShape>("conv", options, machine, report);
 }
 
 }  // namespace mpbench

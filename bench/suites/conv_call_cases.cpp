@@ -16,9 +16,7 @@ mp_conv2d_desc_t layer(int32_t images) {
 }
 
 int64_t workspace_bytes(const Machine &machine, const mp_conv2d_desc_t &desc, mp_conv_op_t op) {
-  size_t bytes = 0;
-  check(mp_conv2d_workspace_size(machine.context(), &desc, op, nullptr, &bytes));
-  return static_cast<int64_t>(bytes);
+  return bytes_from(mp_conv2d_workspace_size, machine.context(), &desc, op, nullptr);
 }
 
 using Convolve = decltype(mp_conv2d_fprop);

@@ -2,7 +2,6 @@
 // epilogues.
 #include <map>
 #include <memory>
-#include <optional>
 
 #include "bench/peers/cublaslt.h"
 #include "bench/rows/rows.h"
@@ -21,19 +20,8 @@ class GemmThenStats : public Peer {
   GemmThenStats(const Machine &machine, const CublasLt &library, const mp_gemm_desc_t &desc,
                 const Problem &problem)
       : machine_(machine), gemm_(library, desc) {
-    for (const Operands &set : problem.all_sets()) {
-      void *data = set.out;
-      const int64_t numel = desc.m * desc.n;
-      mp_tensor_list_desc_t list_desc;
-      MP_INIT_STRUCT(&list_desc);
-      list_desc.dtype = desc.dtype_cd;
-      list_desc.count = 1;
-      list_desc.data = &data;
-      list_desc.numel = &numel;
-      mp_tensor_list_t list = nullptr;
-      check(mp_tensor_list_create(&list, machine.context(), &list_desc));
-      lists_[data].reset(list);
-    }
+    for (const Operands &set : problem.all_sets())
+      lists_[set.out] = make_list(machine.context(), desc.dtype_cd, {set.out}, {desc.m * desc.n});
   }
 
   size_t choices() const override { return gemm_.choices(); }
@@ -53,28 +41,20 @@ class GemmThenStats : public Peer {
   std::map<const void *, TensorList> lists_;  ///< key: address of D
 };
 
-class EpilogueBench {
+class EpilogueBench : BenchState {
  public:
-  EpilogueBench(const Options &options, const Machine &machine, Report &report)
-      : options_(options), machine_(machine), report_(report), timer_(options, machine, report) {
-    if (!machine.on_host() && options.peers.cublaslt)
-      open_peer_library(library_, "epilogues", report, machine.context(), machine.stream());
-  }
+  using BenchState::BenchState;
 
   void measure(const EpilogueShape &shape) {
-    const Figures figures =
-        timer_.time_bare(comparand(shape), pace_of(options_, machine_), /*during=*/{});
-    report_.add(EpilogueRow{.shape = shape, .figures = figures});
+    report_.add(EpilogueRow{.shape = shape, .figures = timer_.time(comparand(shape))});
   }
 
  private:
   Comparand comparand(const EpilogueShape &shape) const;
 
-  const Options &options_;
-  const Machine &machine_;
-  Report &report_;
-  ProblemTimer timer_;
-  std::optional<CublasLt> library_;
+  ProblemTimer timer_{options_, machine_, report_};
+  std::unique_ptr<CublasLt> library_ =
+      open_peer<CublasLt>(options_.peers.cublaslt, "epilogues", machine_, report_);
 };
 
 Comparand EpilogueBench::comparand(const EpilogueShape &shape) const {
@@ -82,6 +62,7 @@ Comparand EpilogueBench::comparand(const EpilogueShape &shape) const {
   const bool is_measured_apart = shape.epilogue == Epilogue::kAmaxFoundInf;
   const char *const then = is_measured_apart ? ", then mp_tensor_stats" : "";
   return {.name = shape.name(),
+          .is_bare = true,
           .operation = [=, this] { return epilogue_operation(machine_, shape, desc); },
           .library = library_ ? name_of(*library_) + then : "",
           .make_peer = [=, this](const Problem &problem) -> std::unique_ptr<Peer> {
@@ -94,8 +75,7 @@ Comparand EpilogueBench::comparand(const EpilogueShape &shape) const {
 }  // namespace
 
 Suite epilogue_suite(const Options &options, const Machine &machine, Report &report) {
-  return make_suite<EpilogueBench>("epilogue", read_epilogue_shapes(options, machine.on_host()),
-                                   options, machine, report);
+  return make_suite_of_sets<EpilogueBench, EpilogueShape>("epilogue", options, machine, report);
 }
 
 }  // namespace mpbench

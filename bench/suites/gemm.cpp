@@ -8,10 +8,9 @@
 namespace mpbench {
 namespace {
 
-class GemmBench {
+class GemmBench : BenchState {
  public:
-  GemmBench(const Options &options, const Machine &machine, Report &report)
-      : options_(options), machine_(machine), report_(report), timer_(options, machine, report) {}
+  using BenchState::BenchState;
 
   /// Measures the peak.
   void begin();
@@ -20,10 +19,7 @@ class GemmBench {
   }
 
  private:
-  const Options &options_;
-  const Machine &machine_;
-  Report &report_;
-  GemmTimer timer_;
+  GemmTimer timer_{options_, machine_, report_};
 };
 
 Shape square(int64_t edge) {
@@ -59,8 +55,7 @@ void GemmBench::begin() {
 }  // namespace
 
 Suite gemm_suite(const Options &options, const Machine &machine, Report &report) {
-  return make_suite<GemmBench>("gemm", read_shapes(options, machine.on_host()), options, machine,
-                               report);
+  return make_suite_of_sets<GemmBench, Shape>("gemm", options, machine, report);
 }
 
 }  // namespace mpbench

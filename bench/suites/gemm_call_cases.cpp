@@ -19,9 +19,7 @@ constexpr int64_t kOthers = 1024;
 constexpr int32_t kGroup = 8;
 
 int64_t workspace_bytes(const Machine &machine, const mp_gemm_desc_t &desc) {
-  size_t bytes = 0;
-  check(mp_gemm_workspace_size(machine.context(), &desc, nullptr, &bytes));
-  return static_cast<int64_t>(bytes);
+  return bytes_from(mp_gemm_workspace_size, machine.context(), &desc, nullptr);
 }
 
 std::shared_ptr<Matrices> matrices_of(const Machine &machine, const mp_gemm_desc_t &desc) {
@@ -53,48 +51,33 @@ void call_gemm(const Machine &machine, const mp_gemm_desc_t &desc, const Matrice
                 x.workspace.data(), static_cast<size_t>(x.workspace.bytes()), machine.stream()));
 }
 
-CallCase gemm(int64_t edge) {
-  const mp_gemm_desc_t desc = square(edge);
-  return {.call = "mp_gemm",
-          .problem = edges_text(desc),
-          .enqueues = true,
-          .make = [desc](const Machine &machine, Pools &) -> Work {
-            return
-                [&machine, desc, x = matrices_of(machine, desc)] { call_gemm(machine, desc, *x); };
-          },
-          .make_peer = [desc](const Machine &machine, const CublasLt &library) -> Work {
-            const auto peer = std::make_shared<CublasLtGemm>(library, desc);
-            return [peer, x = matrices_of(machine, desc)] {
-              peer->enqueue({x->a.data(), x->b.data(), x->d.data()}, 0);
-            };
-          }};
-}
-
-CallCase gemm_of_named_kernel(int64_t edge) {
+/// @param change  changes the descriptor of a square for the call; NULL = the problem has a peer
+CallCase gemm(int64_t edge, const std::string &what = {}, bool enqueues = true,
+              void (*change)(const Machine &, mp_gemm_desc_t &) = nullptr) {
   mp_gemm_desc_t desc = square(edge);
-  return {.call = "mp_gemm",
-          .problem = edges_text(desc) + ", named kernel",
-          .enqueues = true,
-          .make = [desc](const Machine &machine, Pools &) mutable -> Work {
-            mp_kernel_info_t best;
-            MP_INIT_STRUCT(&best);
-            check(mp_gemm_kernel_info(machine.context(), &desc, 0, &best));
-            desc.plan = named_plan(best.name);
-            return
-                [&machine, desc, x = matrices_of(machine, desc)] { call_gemm(machine, desc, *x); };
-          }};
+  CallCase call{.call = "mp_gemm",
+                .problem = enqueues ? edges_text(desc) + what : what,
+                .enqueues = enqueues,
+                .make = [desc, change](const Machine &machine, Pools &) mutable -> Work {
+                  const auto x = matrices_of(machine, desc);
+                  if (change != nullptr) change(machine, desc);
+                  return [&machine, desc, x] { call_gemm(machine, desc, *x); };
+                }};
+  if (change == nullptr)
+    call.make_peer = [desc](const Machine &machine, const CublasLt &library) -> Work {
+      const auto peer = std::make_shared<CublasLtGemm>(library, desc);
+      return [peer, x = matrices_of(machine, desc)] {
+        peer->enqueue({x->a.data(), x->b.data(), x->d.data()}, 0);
+      };
+    };
+  return call;
 }
 
-CallCase empty_gemm() {
-  mp_gemm_desc_t desc = square(kSmall);
-  return {.call = "mp_gemm",
-          .problem = "empty",
-          .enqueues = false,
-          .make = [desc](const Machine &machine, Pools &) mutable -> Work {
-            const auto x = matrices_of(machine, desc);
-            desc.m = 0;
-            return [&machine, desc, x] { call_gemm(machine, desc, *x); };
-          }};
+void name_kernel(const Machine &machine, mp_gemm_desc_t &desc) {
+  mp_kernel_info_t best;
+  MP_INIT_STRUCT(&best);
+  check(mp_gemm_kernel_info(machine.context(), &desc, 0, &best));
+  desc.plan = named_plan(best.name);
 }
 
 CallCase gemm_of_other_pointers() {
@@ -148,10 +131,8 @@ struct Group {
 };
 
 int64_t workspace_bytes(const Machine &machine, const Group &group) {
-  size_t bytes = 0;
-  check(mp_gemm_grouped_workspace_size(machine.context(), &group.desc, kGroup, group.items.data(),
-                                       nullptr, &bytes));
-  return static_cast<int64_t>(bytes);
+  return bytes_from(mp_gemm_grouped_workspace_size, machine.context(), &group.desc, kGroup,
+                    group.items.data(), nullptr);
 }
 
 /// @param rows  m of the first GEMM; the others have more.  0 = all are empty.
@@ -198,16 +179,16 @@ CallCase grouped_choice() {
 
 std::vector<CallCase> gemm_call_cases() {
   return {
-      empty_gemm(),
+      gemm(kSmall, "empty", false, [](const Machine &, mp_gemm_desc_t &desc) { desc.m = 0; }),
       gemm_choice(edges_text(square(kSmall)), [](int64_t) { return square(kSmall); }),
       gemm_choice(edges_text(square(kLarge)), [](int64_t) { return square(kLarge); }),
       gemm_choice("another shape each time", other_shape),
       gemm(kSmall),
-      gemm_of_named_kernel(kSmall),
+      gemm(kSmall, ", named kernel", true, name_kernel),
       gemm_of_other_pointers(),
       gemm_of_other_shapes(),
       gemm(kLarge),
-      gemm_of_named_kernel(kLarge),
+      gemm(kLarge, ", named kernel", true, name_kernel),
       gemm_grouped(0),
       grouped_choice(),
       gemm_grouped(kSmall),

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "bench/rows/rows.h"
-#include "bench/shapes/selection.h"
 #include "perceptron.h"
 #include "suite.h"
 
@@ -51,22 +50,15 @@ std::vector<GraphItem> all_items() {
   return items;
 }
 
-/// Formats calls, e.g. "mp_cast, 9 mp_gemm, mp_softmax_xent".
 std::string listed(const std::vector<std::string> &calls) {
   std::string all;
-  for (auto call = calls.begin(); call != calls.end();) {
-    const auto other = std::find_if(call, calls.end(), [&](const auto &c) { return c != *call; });
-    all += all.empty() ? "" : ", ";
-    all += other - call > 1 ? text("%td ", other - call) + *call : *call;
-    call = other;
-  }
+  for (const std::string &call : calls) all += (all.empty() ? "" : ", ") + call;
   return all;
 }
 
-class GraphBench {
+class GraphBench : BenchState {
  public:
-  GraphBench(const Options &options, const Machine &machine, Report &report)
-      : options_(options), machine_(machine), report_(report), stopwatch_(machine) {}
+  using BenchState::BenchState;
 
   void begin() const {
     if (machine_.on_host())
@@ -87,10 +79,7 @@ class GraphBench {
   /// @throws std::runtime_error if calls or results of the two forms differ in any bit
   void require_equal(const PerceptronAsGraph &graph, const PerceptronByHand &by_hand) const;
 
-  const Options &options_;
-  const Machine &machine_;
-  Report &report_;
-  Stopwatch stopwatch_;
+  Stopwatch stopwatch_{machine_};
 };
 
 template <typename Form>

@@ -2,7 +2,6 @@
 // as many bytes and with cuDNN.
 #include <cmath>
 #include <memory>
-#include <optional>
 
 #include "bench/peers/cudnn_layers.h"
 #include "bench/rows/rows.h"
@@ -37,10 +36,9 @@ LayerCalls batch_norm(const Machine &machine, const LayerShape &shape, mp_dtype_
                   {channels, MP_FP32},
                   {channels, MP_FP32, false, true},
                   {channels, MP_FP32, false, true}};
-  size_t bytes = 0;
-  check(mp_batchnorm_workspace_size(machine.context(), &desc, &bytes));
-  layer.workspace_bytes = static_cast<int64_t>(bytes);
+  layer.workspace_bytes = bytes_from(mp_batchnorm_workspace_size, machine.context(), &desc);
   layer.enqueue = [=, &machine](bool is_forward, const Arrays &a, const Buffer &workspace) {
+    const auto bytes = static_cast<size_t>(workspace.bytes());
     const auto floats = [&](size_t array) { return static_cast<float *>(a[array]); };
     mp_batchnorm_tensors_t t;
     MP_INIT_STRUCT(&t);
@@ -139,13 +137,9 @@ Tolerance tolerance_of(const LayerShape &shape, mp_dtype_t dtype) {
   return {.absolute = absolute, .relative = 2 * unit_roundoff(dtype)};
 }
 
-class LayerBench {
+class LayerBench : BenchState {
  public:
-  LayerBench(const Options &options, const Machine &machine, Report &report)
-      : options_(options), machine_(machine), report_(report), stopwatch_(machine) {
-    if (!machine.on_host() && options.peers.cudnn)
-      open_peer_library(library_, "layers", report, machine.context(), machine.stream());
-  }
+  using BenchState::BenchState;
 
   void measure(const LayerShape &shape);
 
@@ -154,13 +148,10 @@ class LayerBench {
   void time(LayerRow &row, LayerData &data);
   std::unique_ptr<CudnnLayer> make_peer(const LayerShape &shape);
   std::string peer_name(const LayerShape &shape) const;
-  bool check_agreement(const LayerShape &shape, const LayerData &data, const CudnnLayer &peer);
 
-  const Options &options_;
-  const Machine &machine_;
-  Report &report_;
-  Stopwatch stopwatch_;
-  std::optional<Cudnn> library_;
+  Stopwatch stopwatch_{machine_};
+  std::unique_ptr<Cudnn> library_ =
+      open_peer<Cudnn>(options_.peers.cudnn, "layers", machine_, report_);
 };
 
 void LayerBench::measure(const LayerShape &shape) {
@@ -191,7 +182,11 @@ void LayerBench::time(LayerRow &row, LayerData &data) {
     row.peer = peer_result(peer_name(shape), timings[2]);
     row.peer_workspace =
         PeerWorkspace{.limit = Cudnn::kWorkspaceBytes, .used = peer->workspace_bytes()};
-    if (is_comparable(shape)) row.peer->agrees = check_agreement(shape, data, *peer);
+    if (is_comparable(shape))
+      row.peer->agrees = report_.add_agreement(
+          peer_name(shape), shape.name(),
+          data.difference_to([&] { peer->enqueue(data.first_set()); }, is_forward(shape) ? kY : kDx,
+                             tolerance_of(shape, options_.dtype)));
   }
 }
 
@@ -199,12 +194,9 @@ std::unique_ptr<CudnnLayer> LayerBench::make_peer(const LayerShape &shape) {
   // cuDNN's softmax writes as much as the loss with its gradient, and more than the loss alone.
   const bool is_loss_alone = shape.layer == Layer::kSoftmaxXent && is_forward(shape);
   if (!library_ || is_loss_alone) return nullptr;
-  try {
+  return report_.make_or_note("reference for " + shape.name(), [&] {
     return std::make_unique<CudnnLayer>(*library_, shape, options_.dtype);
-  } catch (const std::exception &error) {
-    report_.add_note("No reference for " + shape.name() + ": " + error.what() + ".");
-    return nullptr;
-  }
+  });
 }
 
 std::string LayerBench::peer_name(const LayerShape &shape) const {
@@ -212,22 +204,10 @@ std::string LayerBench::peer_name(const LayerShape &shape) const {
          (shape.layer == Layer::kSoftmaxXent ? ", softmax without loss and gradient" : "");
 }
 
-bool LayerBench::check_agreement(const LayerShape &shape, const LayerData &data,
-                                 const CudnnLayer &peer) {
-  const std::string differs =
-      data.difference_to([&] { peer.enqueue(data.first_set()); }, is_forward(shape) ? kY : kDx,
-                         tolerance_of(shape, options_.dtype));
-  if (differs.empty()) return true;
-  report_.add_failure("mpcore and " + peer_name(shape) + " differ for " + shape.name() + ": " +
-                      differs + ".");
-  return false;
-}
-
 }  // namespace
 
 Suite layers_suite(const Options &options, const Machine &machine, Report &report) {
-  return make_suite<LayerBench>("layers", read_layer_shapes(options, machine.on_host()), options,
-                                machine, report);
+  return make_suite_of_sets<LayerBench, LayerShape>("layers", options, machine, report);
 }
 
 }  // namespace mpbench

@@ -1,6 +1,3 @@
-#include "suite.h"
-
-#include <algorithm>
 #include <cstdio>
 #include <stdexcept>
 
@@ -8,6 +5,7 @@
 #include "bench/shapes/epilogue_shapes.h"
 #include "bench/shapes/shapes.h"
 #include "problem.h"
+#include "suite.h"
 
 namespace mpbench {
 namespace {
@@ -20,52 +18,43 @@ const std::string &set_of(const EpilogueShape &shape) {
   return shape.gemm.set;
 }
 
-/// Finds the shape named "set shape"; DeepBench lists some twice.
-template <typename Shape>
-const Shape *find_shape(const std::vector<Shape> &shapes, const std::string &name) {
-  const auto found = std::find_if(shapes.begin(), shapes.end(), [&](const Shape &shape) {
-    return set_of(shape) + ' ' + shape.name() == name;
-  });
-  return found == shapes.end() ? nullptr : &*found;
-}
-
-void call(const Machine &machine, RandomPool &pool, const Operation &operation,
-          const std::string &name) {
-  Problem problem(machine, pool, operation);
-  problem.own()();
-  machine.synchronize();
-  std::printf("%s: %s\n", name.c_str(), operation.kernels.front());
+/// Calls the shape named "set shape", the first one if DeepBench lists it twice.
+/// @return false if the suite has none
+template <typename Item, typename OperationOf>
+bool call_named(const char *suite, const Options &options, const Machine &machine,
+                OperationOf operation_of) {
+  if (!options.has_suite(suite)) return false;
+  Options asked = options;
+  asked.filter = options.once;
+  for (const Item &shape : read_sets<Item>(suite, asked, machine.on_host())) {
+    if (set_of(shape) + ' ' + shape.name() != options.once) continue;
+    RandomPool pool(machine, options.dtype);
+    Problem problem(machine, pool, operation_of(shape));
+    problem.own()();
+    machine.synchronize();
+    std::printf("%s: %s\n", options.once.c_str(), problem.operation().kernels.front());
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
 
 void call_once(const Options &options, const Machine &machine) {
-  Options asked = options;
-  asked.filter = options.once;
-  RandomPool pool(machine, options.dtype);
-  if (options.has_suite("gemm")) {
-    const std::vector<Shape> shapes = read_shapes(asked, machine.on_host());
-    if (const Shape *const shape = find_shape(shapes, options.once)) {
-      const mp_gemm_desc_t desc = make_desc(*shape, options.dtype, options.out_dtype);
-      return call(machine, pool, gemm_operation(machine, *shape, desc), options.once);
-    }
-  }
-  if (options.has_suite("epilogue")) {
-    const std::vector<EpilogueShape> shapes = read_epilogue_shapes(asked, machine.on_host());
-    if (const EpilogueShape *const shape = find_shape(shapes, options.once)) {
-      const mp_gemm_desc_t desc = make_desc(*shape, options.dtype);
-      return call(machine, pool, epilogue_operation(machine, *shape, desc), options.once);
-    }
-  }
-  if (options.has_suite("conv")) {
-    const std::vector<ConvShape> shapes = read_conv_shapes(asked, machine.on_host());
-    if (const ConvShape *const shape = find_shape(shapes, options.once)) {
-      const mp_conv2d_desc_t desc = make_desc(*shape, options.dtype, options.out_dtype);
-      return call(machine, pool, conv_operation(machine, *shape, desc), options.once);
-    }
-  }
-  throw std::runtime_error("--once: no GEMM or convolution of this suite and --set is named \"" +
-                           options.once + "\"; use \"set shape\" as in the results");
+  const auto gemm = [&](const Shape &shape) {
+    return gemm_operation(machine, shape, make_desc(shape, options.dtype, options.out_dtype));
+  };
+  const auto epilogue = [&](const EpilogueShape &shape) {
+    return epilogue_operation(machine, shape, make_desc(shape, options.dtype));
+  };
+  const auto conv = [&](const ConvShape &shape) {
+    return conv_operation(machine, shape, make_desc(shape, options.dtype, options.out_dtype));
+  };
+  if (!call_named<Shape>("gemm", options, machine, gemm) &&
+      !call_named<EpilogueShape>("epilogue", options, machine, epilogue) &&
+      !call_named<ConvShape>("conv", options, machine, conv))
+    throw std::runtime_error("--once: no GEMM or convolution of this suite and --set is named \"" +
+                             options.once + "\"; use \"set shape\" as in the results");
 }
 
 }  // namespace mpbench

@@ -95,9 +95,7 @@ Operation gemm_operation(const Machine &machine, const Shape &shape, const mp_ge
                       .tolerance = tolerance_of_sums(desc.k, desc.dtype_cd)};
   operation.workspace_bytes = [&machine, desc](const char *kernel) {
     const mp_gemm_desc_t forced = with_kernel(desc, kernel);
-    size_t bytes = 0;
-    check(mp_gemm_workspace_size(machine.context(), &forced, nullptr, &bytes));
-    return static_cast<int64_t>(bytes);
+    return bytes_from(mp_gemm_workspace_size, machine.context(), &forced, nullptr);
   };
   operation.enqueue = [&machine, desc](const char *kernel, const Operands &t,
                                        const Buffer &workspace) {
@@ -146,9 +144,7 @@ Operation epilogue_operation(const Machine &machine, const EpilogueShape &shape,
   };
   operation.workspace_bytes = [&machine, desc, asked](const char *kernel) {
     const mp_gemm_desc_t forced = with_kernel(desc, kernel);
-    size_t bytes = 0;
-    check(mp_gemm_workspace_size(machine.context(), &forced, &asked, &bytes));
-    return static_cast<int64_t>(bytes);
+    return bytes_from(mp_gemm_workspace_size, machine.context(), &forced, &asked);
   };
   operation.enqueue = [&machine, desc, epilogue](const char *kernel, const Operands &t,
                                                  const Buffer &workspace) {
@@ -179,9 +175,7 @@ Operation conv_operation(const Machine &machine, const ConvShape &shape,
   set_elems(operation, shape);
   operation.workspace_bytes = [&machine, desc, op](const char *kernel) {
     const mp_conv2d_desc_t forced = with_kernel(desc, kernel);
-    size_t bytes = 0;
-    check(mp_conv2d_workspace_size(machine.context(), &forced, op, nullptr, &bytes));
-    return static_cast<int64_t>(bytes);
+    return bytes_from(mp_conv2d_workspace_size, machine.context(), &forced, op, nullptr);
   };
   operation.enqueue = [&machine, desc, convolve](const char *kernel, const Operands &t,
                                                  const Buffer &workspace) {

@@ -1,87 +1,41 @@
-#include "step_ops.h"
-
+// Passes of a step, and passes around it.
 #include <memory>
 
 #include "step_data.h"
+#include "step_ops.h"
 
 namespace mpbench {
 namespace {
 
-// ---------------------------------------------------------------------------- statistics
+using Make = decltype(StepOp::make);
 
-struct Reduction {
-  Tensors in;
-  Buffer result;  ///< 1 report, or 1 float
-};
-
-std::shared_ptr<Reduction> make_reduction(const Machine &machine, Pools &pools,
-                                          const Layout &layout) {
-  const auto r = std::make_shared<Reduction>(
-      Tensors(machine, layout, MP_FP16),
-      Buffer(machine.context(), static_cast<int64_t>(sizeof(mp_tensor_report_t))));
-  r->in.fill(pools.half);
-  return r;
-}
-
-Work make_check_nonfinite(const Machine &machine, Pools &pools, const Layout &layout) {
-  return [r = make_reduction(machine, pools, layout), stream = machine.stream()] {
-    check(mp_check_nonfinite(r->in.list(), r->result.as<float>(), stream));
+/// A pass over fp16 gradients.
+/// @param call  (list, result, stream); the result has the size of a report
+template <typename Call>
+Make reducing(Call call) {
+  return [call](const Machine &machine, Pools &pools, const Layout &layout) -> Work {
+    const auto in = std::make_shared<Tensors>(machine, layout, MP_FP16);
+    const auto result = std::make_shared<Buffer>(machine.context(),
+                                                 static_cast<int64_t>(sizeof(mp_tensor_report_t)));
+    in->fill(pools.half);
+    return [=, stream = machine.stream()] { check(call(in->list(), *result, stream)); };
   };
 }
 
-Work make_amax(const Machine &machine, Pools &pools, const Layout &layout) {
-  return [r = make_reduction(machine, pools, layout), stream = machine.stream()] {
-    check(mp_amax(r->in.list(), r->result.as<float>(), nullptr, stream));
+/// A pass from fp16 gradients to fp32 ones.
+/// @param call  (scaler, list of fp16, list of fp32, stream)
+template <typename Call>
+Make widening(Call call) {
+  return [call](const Machine &machine, Pools &pools, const Layout &layout) -> Work {
+    const auto in = std::make_shared<Tensors>(machine, layout, MP_FP16);
+    const auto out = std::make_shared<Tensors>(machine, layout, MP_FP32);
+    const auto scaler = std::make_shared<Scaler>(make_scaler(machine));
+    in->fill(pools.half);
+    return [=, stream = machine.stream()] {
+      check(call(scaler->get(), in->list(), out->list(), stream));
+    };
   };
 }
-
-Work make_l2norm(const Machine &machine, Pools &pools, const Layout &layout) {
-  return [r = make_reduction(machine, pools, layout), stream = machine.stream()] {
-    check(mp_l2norm(r->in.list(), r->result.as<float>(), nullptr, stream));
-  };
-}
-
-Work make_inspect(const Machine &machine, Pools &pools, const Layout &layout) {
-  return [r = make_reduction(machine, pools, layout), stream = machine.stream()] {
-    check(mp_inspect(r->in.list(), r->result.as<mp_tensor_report_t>(), nullptr, stream));
-  };
-}
-
-// ---------------------------------------------------------------------------- gradients
-
-struct Gradients {
-  Tensors in, out;  ///< fp16, fp32
-  Scaler scaler;
-};
-
-std::shared_ptr<Gradients> make_gradients(const Machine &machine, Pools &pools,
-                                          const Layout &layout) {
-  const auto g = std::make_shared<Gradients>(
-      Tensors(machine, layout, MP_FP16), Tensors(machine, layout, MP_FP32), make_scaler(machine));
-  g->in.fill(pools.half);
-  return g;
-}
-
-Work make_unscale(const Machine &machine, Pools &pools, const Layout &layout) {
-  return [g = make_gradients(machine, pools, layout), stream = machine.stream()] {
-    check(mp_unscale(g->in.list(), g->out.list(), mp_scaler_get_inv_scale_address(g->scaler.get()),
-                     mp_scaler_get_found_inf_address(g->scaler.get()), stream));
-  };
-}
-
-Work make_grads_to_fp32(const Machine &machine, Pools &pools, const Layout &layout) {
-  return [g = make_gradients(machine, pools, layout), stream = machine.stream()] {
-    check(mp_grads_to_fp32(g->scaler.get(), g->in.list(), g->out.list(), stream));
-  };
-}
-
-Work make_grads_accumulate(const Machine &machine, Pools &pools, const Layout &layout) {
-  return [g = make_gradients(machine, pools, layout), stream = machine.stream()] {
-    check(mp_grads_accumulate(g->scaler.get(), g->in.list(), g->out.list(), 1.0f, 0, stream));
-  };
-}
-
-// ---------------------------------------------------------------------------- weights
 
 Work make_masters_to_model(const Machine &machine, Pools &pools, const Layout &layout) {
   const auto master = std::make_shared<Tensors>(machine, layout, MP_FP32);
@@ -107,14 +61,35 @@ Work make_cast(const Machine &machine, Pools &pools, const Layout &layout) {
 std::vector<StepOp> pass_ops() {
   constexpr LayoutChoice kAll = LayoutChoice::kAll, kFew = LayoutChoice::kFew;
   constexpr int64_t kBoth = kHalf + kFloat;
+  using List = mp_tensor_list_t;
+  using Stream = mp_stream_t;
   return {
-      {"check_nonfinite", kHalf, kHalf, kAll, false, make_check_nonfinite},
-      {"amax", kHalf, kHalf, kFew, false, make_amax},
-      {"l2norm", kHalf, kHalf, kAll, false, make_l2norm},
-      {"inspect", kHalf, kHalf, kFew, false, make_inspect},
-      {"unscale", kBoth, kBoth, kFew, false, make_unscale},
-      {"grads_to_fp32", kBoth, kBoth, kFew, false, make_grads_to_fp32},
-      {"grads_accumulate", kHalf + kUpdated, kBoth, kFew, false, make_grads_accumulate},
+      {"check_nonfinite", kHalf, kHalf, kAll, false,
+       reducing([](List list, const Buffer &result, Stream stream) {
+         return mp_check_nonfinite(list, result.as<float>(), stream);
+       })},
+      {"amax", kHalf, kHalf, kFew, false,
+       reducing([](List list, const Buffer &result, Stream stream) {
+         return mp_amax(list, result.as<float>(), nullptr, stream);
+       })},
+      {"l2norm", kHalf, kHalf, kAll, false,
+       reducing([](List list, const Buffer &result, Stream stream) {
+         return mp_l2norm(list, result.as<float>(), nullptr, stream);
+       })},
+      {"inspect", kHalf, kHalf, kFew, false,
+       reducing([](List list, const Buffer &result, Stream stream) {
+         return mp_inspect(list, result.as<mp_tensor_report_t>(), nullptr, stream);
+       })},
+      {"unscale", kBoth, kBoth, kFew, false,
+       widening([](mp_scaler_t scaler, List in, List out, Stream stream) {
+         return mp_unscale(in, out, mp_scaler_get_inv_scale_address(scaler),
+                           mp_scaler_get_found_inf_address(scaler), stream);
+       })},
+      {"grads_to_fp32", kBoth, kBoth, kFew, false, widening(mp_grads_to_fp32)},
+      {"grads_accumulate", kHalf + kUpdated, kBoth, kFew, false,
+       widening([](mp_scaler_t scaler, List in, List out, Stream stream) {
+         return mp_grads_accumulate(scaler, in, out, 1.0f, 0, stream);
+       })},
       {"masters_to_model", kBoth, kBoth, kFew, false, make_masters_to_model},
       {"cast", kBoth, kBoth, LayoutChoice::kSingle, false, make_cast},
   };

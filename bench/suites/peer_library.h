@@ -1,25 +1,25 @@
 // A library of kernels that mpcore is compared with.
 #pragma once
 
-#include <exception>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "bench/rows/report.h"
 
 namespace mpbench {
 
-/// Empty if the library is missing; a note reports this, and that `what` has no peer.
-/// @tparam Library  CublasLt or Cudnn, constructed from `arguments`
-template <typename Library, typename... Arguments>
-void open_peer_library(std::optional<Library> &library, const char *what, Report &report,
-                       const Arguments &...arguments) {
-  try {
-    library.emplace(arguments...);
+/// Opens a library; NULL on the host target, or if it is not wanted or missing.  A note reports
+/// that it is missing, and that `what` has no reference.
+/// @tparam Library  CublasLt, Cublas or Cudnn
+template <typename Library>
+std::unique_ptr<Library> open_peer(bool is_wanted, const char *what, const Machine &machine,
+                                   Report &report) {
+  if (!is_wanted || machine.on_host()) return nullptr;
+  return report.make_or_note(text("reference for %s", what), [&] {
+    auto library = std::make_unique<Library>(machine.context(), machine.stream());
     report.add_library(Library::kName, std::to_string(library->version()), library->library());
-  } catch (const std::exception &error) {
-    report.add_note(std::string("No reference for ") + what + ": " + error.what() + ".");
-  }
+    return library;
+  });
 }
 
 /// Name of the library with its version.

@@ -180,17 +180,15 @@ PerceptronByHand::PerceptronByHand(const Machine &machine, const PerceptronShape
   data_gradient_.ld_b = shape.width;
   weight_gradient_.op_a = MP_OP_T;
   weight_gradient_.ld_a = shape.width;
-  size_t workspace_bytes = 0;
+  int64_t workspace_bytes = 0;
   alignas(16) float any;  // its address only
   mp_epilogue_t sums = mp_epilogue_default();
   sums.dbias = &any;
-  for (const mp_gemm_desc_t *desc : {&forward_, &data_gradient_, &weight_gradient_, &row_sum_}) {
-    size_t bytes = 0;
-    check(mp_gemm_workspace_size(machine.context(), desc, &sums, &bytes));
-    workspace_bytes = std::max(workspace_bytes, bytes);
-  }
+  for (const mp_gemm_desc_t *desc : {&forward_, &data_gradient_, &weight_gradient_, &row_sum_})
+    workspace_bytes = std::max(workspace_bytes,
+                               bytes_from(mp_gemm_workspace_size, machine.context(), desc, &sums));
   const mp_context_t context = machine.context();
-  workspace_ = Buffer(context, static_cast<int64_t>(workspace_bytes));
+  workspace_ = Buffer(context, workspace_bytes);
   const int64_t count = shape.batch * shape.width;
   if (dtype != MP_FP32) low_x_ = make_buffer(context, count, dtype);
   ones_ =

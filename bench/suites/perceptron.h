@@ -44,7 +44,6 @@ class PerceptronAsGraph {
   using Handle = std::unique_ptr<mp_graph, mptools::Destroyer<mp_graph_destroy>>;
 
   int32_t describe(const PerceptronShape &shape);
-  Written result(int32_t tensor) const;
   mp_graph_tensor_t info(int32_t tensor) const;
 
   const Machine &machine_;

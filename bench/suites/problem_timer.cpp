@@ -22,49 +22,29 @@ Figures untimed_figures(const Problem &problem) {
 
 }  // namespace
 
-ProblemTimer::ProblemTimer(const Options &options, const Machine &machine, Report &report)
-    : options_(options),
-      machine_(machine),
-      report_(report),
-      stopwatch_(machine),
-      pool_(machine, options.dtype),
-      fp32_pool_(machine, MP_FP32) {}
-
-Figures ProblemTimer::time(const Comparand &comparand, const std::string &during) {
-  if (machine_.is_counted()) return count(comparand);
+Figures ProblemTimer::time(const Comparand &comparand, const std::string &during,
+                           const std::optional<Pace> &pace) {
   Problem problem(machine_, pool_, comparand.operation());
-  Figures figures = compare(comparand, problem, pace_of(options_, machine_), options_.tunes);
-  if (options_.rank) figures.rank = rank_kernels(problem, stopwatch_, machine_);
+  if (machine_.is_counted()) {
+    Figures figures = untimed_figures(problem);
+    figures.counts = count_call(machine_, problem.own());
+    return figures;
+  }
+  Figures figures = compare(comparand, problem, pace.value_or(pace_of(options_, machine_)));
+  if (options_.rank && !comparand.is_bare)
+    figures.rank = rank_kernels(problem, stopwatch_, machine_);
   if (!during.empty())
     report_.add(gpu_state_under(machine_, problem.own(), figures.timing, during));
   return figures;
 }
 
-Figures ProblemTimer::time_bare(const Comparand &comparand, const Pace &pace,
-                                const std::string &during) {
-  if (machine_.is_counted()) return count(comparand);
-  Problem problem(machine_, pool_, comparand.operation());
-  const Figures figures = compare(comparand, problem, pace, true);
-  if (!during.empty())
-    report_.add(gpu_state_under(machine_, problem.own(), figures.timing, during));
-  return figures;
-}
-
-Figures ProblemTimer::count(const Comparand &comparand) {
-  Problem problem(machine_, pool_, comparand.operation());
-  Figures figures = untimed_figures(problem);
-  figures.counts = count_call(machine_, problem.own());
-  return figures;
-}
-
-Figures ProblemTimer::compare(const Comparand &comparand, Problem &problem, const Pace &pace,
-                              bool is_bare) {
+Figures ProblemTimer::compare(const Comparand &comparand, Problem &problem, const Pace &pace) {
   if (options_.tunes) problem.own()();  // measures kernels, one of which it selects
   Figures figures = untimed_figures(problem);
   Comparison comparison(problem.own());
 
   const std::unique_ptr<Peer> peer =
-      make_or_note("peer", comparand, [&] { return comparand.make_peer(problem); });
+      make_peer("peer", comparand, [&] { return comparand.make_peer(problem); });
   size_t best = 0;
   std::optional<PeerResult> best_result;
   if (peer) {
@@ -73,7 +53,7 @@ Figures ProblemTimer::compare(const Comparand &comparand, Problem &problem, cons
     if (best != 0) comparison.add(best_result, comparand.library, problem.peer(*peer, best));
   }
   Fp32Side fp32_side;
-  if (!is_bare && figures.dtype != MP_FP32)
+  if (!comparand.is_bare && !options_.tunes && figures.dtype != MP_FP32)
     add_baselines(comparand, fp32_side, comparison, figures.baselines);
 
   figures.timing = comparison.run(stopwatch_, pace);
@@ -84,8 +64,12 @@ Figures ProblemTimer::compare(const Comparand &comparand, Problem &problem, cons
   }
   if (!peer) return figures;
   figures.peer_workspace = peer->workspace(0);
-  figures.peer->agrees = check_agreement(comparand, problem, *peer, 0);
-  if (best_result) best_result->agrees = check_agreement(comparand, problem, *peer, best);
+  const auto agrees = [&](size_t choice) {
+    return report_.add_agreement(comparand.library, comparand.name,
+                                 problem.difference_to(*peer, choice));
+  };
+  figures.peer->agrees = agrees(0);
+  if (best_result) best_result->agrees = agrees(best);
   if (peer->choices() > 0)
     figures.peer_best = BestChoice{.choice = static_cast<int64_t>(best) + 1,
                                    .of = static_cast<int64_t>(peer->choices()),
@@ -102,32 +86,21 @@ size_t ProblemTimer::best_choice(Problem &problem, const Peer &peer) const {
   return fastest_choice(choices, stopwatch_, machine_);
 }
 
-bool ProblemTimer::check_agreement(const Comparand &comparand, Problem &problem, const Peer &peer,
-                                   size_t choice) {
-  const std::string differs = problem.difference_to(peer, choice);
-  if (differs.empty()) return true;
-  report_.add_failure("mpcore and " + comparand.library + " differ for " + comparand.name + ": " +
-                      differs + ".");
-  return false;
-}
-
 void ProblemTimer::add_baselines(const Comparand &comparand, Fp32Side &side, Comparison &comparison,
                                  Baselines &baselines) {
   if (!machine_.on_host() && comparand.library.empty()) return;
-  try {
-    side.problem.emplace(machine_, fp32_pool_, comparand.fp32_operation());
-  } catch (const std::exception &error) {
-    report_.add_note("No FP32 baseline for " + comparand.name + ": " + error.what() + ".");
-    return;
-  }
+  side.problem = report_.make_or_note("FP32 baseline for " + comparand.name, [&] {
+    return std::make_unique<Problem>(machine_, fp32_pool_, comparand.fp32_operation());
+  });
+  if (!side.problem) return;
   if (machine_.on_host()) {
     comparison.add(baselines.fp32, "mpcore, FP32", side.problem->own());
     return;
   }
   const auto add = [&](const char *name, PeerMath math, std::unique_ptr<Peer> &peer,
                        std::optional<PeerResult> &baseline) {
-    peer = make_or_note((name + std::string(" baseline")).c_str(), comparand,
-                        [&] { return comparand.make_fp32_peer(*side.problem, math); });
+    peer = make_peer(name + std::string(" baseline"), comparand,
+                     [&] { return comparand.make_fp32_peer(*side.problem, math); });
     if (peer) comparison.add(baseline, comparand.library + ", " + name, side.problem->peer(*peer));
   };
   add("FP32", PeerMath::kFp32, side.fp32, baselines.fp32);
@@ -136,15 +109,10 @@ void ProblemTimer::add_baselines(const Comparand &comparand, Fp32Side &side, Com
 }
 
 template <typename Make>
-std::unique_ptr<Peer> ProblemTimer::make_or_note(const char *what, const Comparand &comparand,
-                                                 Make make) {
+std::unique_ptr<Peer> ProblemTimer::make_peer(const std::string &what, const Comparand &comparand,
+                                              Make make) {
   if (comparand.library.empty()) return nullptr;
-  try {
-    return make();
-  } catch (const std::exception &error) {
-    report_.add_note(text("No %s for ", what) + comparand.name + ": " + error.what() + ".");
-    return nullptr;
-  }
+  return report_.make_or_note(what + " for " + comparand.name, make);
 }
 
 }  // namespace mpbench

@@ -8,7 +8,6 @@
 
 #include "bench/peers/command.h"
 #include "bench/rows/rows.h"
-#include "bench/shapes/selection.h"
 #include "suite.h"
 
 namespace mpbench {
@@ -62,10 +61,9 @@ struct StartupItem {
   double effort_flop() const { return 0; }
 };
 
-class StartupBench {
+class StartupBench : BenchState {
  public:
-  StartupBench(const Options &, const Machine &machine, Report &report)
-      : machine_(machine), report_(report) {}
+  using BenchState::BenchState;
 
   void measure(const StartupItem &item) const {
     const std::string library = library_path();
@@ -81,24 +79,14 @@ class StartupBench {
     for (size_t phase = 0; phase < std::size(kPhases); ++phase) {
       std::vector<double> samples_us;
       for (const Phases &run : runs) samples_us.push_back(run[phase]);
-      const Quartiles us = quartiles_of(std::move(samples_us));
       report_.add(
           StartupRow{.phase = kPhases[phase].name,
                      .what = kPhases[phase].what,
                      .edge = item.edge,
                      .library_bytes = static_cast<int64_t>(std::filesystem::file_size(library)),
-                     .timing = {.median_us = us.median,
-                                .q1_us = us.q1,
-                                .q3_us = us.q3,
-                                .enqueue_us = us.median,
-                                .batches = kProcesses,
-                                .calls_per_batch = 1}});
+                     .timing = timing_of(std::move(samples_us), /*calls_per_batch=*/1)});
     }
   }
-
- private:
-  const Machine &machine_;
-  Report &report_;
 };
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "bench/rows/rows.h"
-#include "bench/shapes/selection.h"
 #include "layouts.h"
 #include "step_ops.h"
 #include "suite.h"
@@ -51,7 +50,7 @@ std::vector<StepItem> step_items(const Options &options, const Machine &machine)
   return selected(std::move(items), options, machine.on_host());
 }
 
-class StepBench {
+class StepBench : BenchState {
  public:
   StepBench(const Options &options, const Machine &machine, Report &report);
 
@@ -69,20 +68,13 @@ class StepBench {
   void time(StepRow &row, const StepItem &item, const Work &work);
   bool prepare_peer(const StepItem &item, int64_t sets);
 
-  const Options &options_;
-  const Machine &machine_;
-  Report &report_;
   std::optional<TorchPeer> peer_;
-  Stopwatch stopwatch_;
-  Pools pools_;
+  Stopwatch stopwatch_{machine_};
+  Pools pools_{RandomPool(machine_, MP_FP16), RandomPool(machine_, MP_FP32)};
 };
 
 StepBench::StepBench(const Options &options, const Machine &machine, Report &report)
-    : options_(options),
-      machine_(machine),
-      report_(report),
-      stopwatch_(machine),
-      pools_{RandomPool(machine, MP_FP16), RandomPool(machine, MP_FP32)} {
+    : BenchState(options, machine, report) {
   if (!machine.on_host() && options.peers.torch)
     peer_.emplace(options.home, "torch_step.py", machine.cuda()->ordinal());
 }

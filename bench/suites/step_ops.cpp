@@ -30,9 +30,9 @@ struct Training {
 /// Parameters of a variant of the step.
 struct StepForm {
   mp_optimizer_kind_t kind;
-  uint32_t step_flags;       ///< mp_step_flags_t
-  uint32_t optimizer_flags;  ///< mp_optimizer_flags_t, in addition to those of the kind
-  bool reports;
+  uint32_t step_flags = 0;       ///< mp_step_flags_t
+  uint32_t optimizer_flags = 0;  ///< mp_optimizer_flags_t, in addition to those of the kind
+  bool reports = false;
 };
 
 Optimizer make_optimizer(const Machine &machine, const Training &t, const StepForm &form) {
@@ -47,9 +47,7 @@ Optimizer make_optimizer(const Machine &machine, const Training &t, const StepFo
   desc.model = t.model.list();
   desc.m = t.m.list();
   desc.v = t.v ? t.v->list() : nullptr;
-  mp_optimizer_t optimizer = nullptr;
-  check(mp_optimizer_create(&optimizer, machine.context(), &desc));
-  return Optimizer(optimizer);
+  return mptools::make_optimizer(machine.context(), desc);
 }
 
 /// A skipped step writes nothing and would look fast.
@@ -91,27 +89,6 @@ Work make_step(const Machine &machine, Pools &pools, const Layout &layout, const
   return work;
 }
 
-Work make_adamw(const Machine &machine, Pools &pools, const Layout &layout) {
-  return make_step(machine, pools, layout, {MP_OPT_ADAM, 0, 0, false});
-}
-
-Work make_checked_adamw(const Machine &machine, Pools &pools, const Layout &layout) {
-  return make_step(machine, pools, layout, {MP_OPT_ADAM, MP_STEP_FLAG_CHECKED, 0, false});
-}
-
-Work make_reporting_adamw(const Machine &machine, Pools &pools, const Layout &layout) {
-  return make_step(machine, pools, layout, {MP_OPT_ADAM, 0, 0, true});
-}
-
-Work make_stochastic_adamw(const Machine &machine, Pools &pools, const Layout &layout) {
-  return make_step(machine, pools, layout,
-                   {MP_OPT_ADAM, 0, MP_OPT_FLAG_STOCHASTIC_ROUNDING, false});
-}
-
-Work make_sgd(const Machine &machine, Pools &pools, const Layout &layout) {
-  return make_step(machine, pools, layout, {MP_OPT_SGD, 0, 0, false});
-}
-
 Work take_turns(std::vector<Work> works) {
   return [works = std::move(works), next = size_t{0}]() mutable {
     works[next]();
@@ -123,14 +100,20 @@ Work take_turns(std::vector<Work> works) {
 
 std::vector<StepOp> step_ops() {
   constexpr LayoutChoice kAll = LayoutChoice::kAll, kFew = LayoutChoice::kFew;
+  const auto step = [](const StepForm &form) {
+    return [form](const Machine &machine, Pools &pools, const Layout &layout) {
+      return make_step(machine, pools, layout, form);
+    };
+  };
   std::vector<StepOp> ops = {
-      {"scale_step adamw", kAdamWBytes, kAdamWStorage, kAll, true, make_adamw},
+      {"scale_step adamw", kAdamWBytes, kAdamWStorage, kAll, true, step({.kind = MP_OPT_ADAM})},
       {"scale_step adamw checked", kCheckedAdamWBytes, kAdamWStorage, kFew, false,
-       make_checked_adamw},
-      {"scale_step adamw report", kAdamWBytes, kAdamWStorage, kFew, false, make_reporting_adamw},
+       step({.kind = MP_OPT_ADAM, .step_flags = MP_STEP_FLAG_CHECKED})},
+      {"scale_step adamw report", kAdamWBytes, kAdamWStorage, kFew, false,
+       step({.kind = MP_OPT_ADAM, .reports = true})},
       {"scale_step adamw stochastic", kAdamWBytes, kAdamWStorage, kFew, false,
-       make_stochastic_adamw},
-      {"scale_step sgd", kSgdBytes, kSgdStorage, kFew, false, make_sgd},
+       step({.kind = MP_OPT_ADAM, .optimizer_flags = MP_OPT_FLAG_STOCHASTIC_ROUNDING})},
+      {"scale_step sgd", kSgdBytes, kSgdStorage, kFew, false, step({.kind = MP_OPT_SGD})},
   };
   for (const StepOp &pass : pass_ops()) ops.push_back(pass);
   return ops;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "bench/timing/machine.h"
@@ -23,7 +24,7 @@ struct StepOp {
   LayoutChoice layouts;
   bool has_torch_peer;
   /// Creates work with one data set, which the work owns.
-  Work (*make)(const Machine &machine, Pools &pools, const Layout &layout);
+  std::function<Work(const Machine &machine, Pools &pools, const Layout &layout)> make;
 };
 
 /// Returns the variants of the step, then its passes.

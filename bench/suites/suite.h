@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/rows/report.h"
+#include "bench/shapes/selection.h"
 
 namespace mpbench {
 
@@ -21,6 +22,18 @@ struct Suite {
   /// Creates data shared by all jobs and returns a function that measures jobs[i] and owns the
   /// data. Both throw exceptions on failure.
   std::function<std::function<void(size_t)>()> open = {};
+};
+
+/// State of every bench.
+class BenchState {
+ public:
+  BenchState(const Options &options, const Machine &machine, Report &report)
+      : options_(options), machine_(machine), report_(report) {}
+
+ protected:
+  const Options &options_;
+  const Machine &machine_;
+  Report &report_;
 };
 
 /// @tparam Bench  constructed from (options, machine, report), has measure(item), and optionally
@@ -48,6 +61,14 @@ Suite make_suite(const char *name, std::vector<Item> items, const Options &optio
     return measuring_us(machine, pace_of(options, machine), item.effort_flop());
   };
   return make_suite<Bench>(name, std::move(items), cost_us, options, machine, report);
+}
+
+/// The same for the items of the sets of the suite.
+template <typename Bench, typename Item>
+Suite make_suite_of_sets(const char *name, const Options &options, const Machine &machine,
+                         Report &report) {
+  return make_suite<Bench>(name, read_sets<Item>(name, options, machine.on_host()), options,
+                           machine, report);
 }
 
 using SuiteMaker = Suite(const Options &, const Machine &, Report &);

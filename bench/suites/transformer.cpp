@@ -29,10 +29,9 @@ std::vector<const void *> tensors_of(const TransformerShape &shape,
   return {set.begin(), set.begin() + (shape.is_forward ? kDO : kEnds)};
 }
 
-class TransformerBench {
+class TransformerBench : BenchState {
  public:
-  TransformerBench(const Options &options, const Machine &machine, Report &report)
-      : options_(options), machine_(machine), report_(report), stopwatch_(machine) {}
+  using BenchState::BenchState;
 
   void measure(const TransformerShape &shape);
 
@@ -44,26 +43,21 @@ class TransformerBench {
   /// Returns the fastest engine, and the fastest deterministic one if it is another.
   std::vector<size_t> fastest_engines(const CudnnGraph &graph, const TransformerShape &shape,
                                       TransformerData &data) const;
-  bool check_agreement(const TransformerShape &shape, const TransformerData &data,
-                       const CudnnGraph &graph, size_t engine);
   /// Starts the peers of a suite.
   void open_peers(const std::string &suite);
   /// Returns the peers that can run the problem; notes name the others.
   std::vector<TorchPeer *> prepare_torch(const TransformerShape &shape);
 
-  const Options &options_;
-  const Machine &machine_;
-  Report &report_;
-  Stopwatch stopwatch_;
+  Stopwatch stopwatch_{machine_};
   bool is_open_ = false;
-  std::optional<Cudnn> cudnn_;
+  std::unique_ptr<Cudnn> cudnn_;
   std::list<TorchPeer> torch_;
 };
 
 void TransformerBench::open_peers(const std::string &suite) {
   if (std::exchange(is_open_, true) || machine_.on_host()) return;
-  if (options_.peers.cudnn && suite == "attention")
-    open_peer_library(cudnn_, "attention", report_, machine_.context(), machine_.stream());
+  cudnn_ = open_peer<Cudnn>(options_.peers.cudnn && suite == "attention", "attention", machine_,
+                            report_);
   if (!options_.peers.torch) return;
   for (const char *library : torch_libraries(suite))
     torch_.emplace_back(options_.home, "torch_transformer.py", machine_.cuda()->ordinal(),
@@ -115,7 +109,11 @@ void TransformerBench::time(TransformerRow &row, TransformerData &data) {
     PeerResult &result = row.peers.emplace_back(*by_engine[i]);
     result.deterministic = graph->is_deterministic(engines[i]);
     result.workspace_bytes = graph->workspace_bytes(engines[i]);
-    if (row.shape.is_forward) result.agrees = check_agreement(row.shape, data, *graph, engines[i]);
+    if (row.shape.is_forward)
+      result.agrees =
+          report_.add_agreement(name_of(*cudnn_), row.shape.label(), data.difference_to([&] {
+            graph->enqueue(tensors_of(row.shape, data.first_set()), engines[i]);
+          }));
   }
   for (TorchPeer *peer : torch)
     if (const std::optional<PeerResult> result = peer->result()) row.peers.push_back(*result);
@@ -123,12 +121,9 @@ void TransformerBench::time(TransformerRow &row, TransformerData &data) {
 
 std::unique_ptr<CudnnGraph> TransformerBench::make_graph(const TransformerShape &shape) {
   if (!cudnn_) return nullptr;
-  try {
+  return report_.make_or_note("cuDNN reference for " + shape.label(), [&] {
     return std::make_unique<CudnnGraph>(*cudnn_, shape, options_.dtype);
-  } catch (const std::exception &error) {
-    report_.add_note("No cuDNN reference for " + shape.label() + ": " + error.what() + ".");
-    return nullptr;
-  }
+  });
 }
 
 std::vector<size_t> TransformerBench::fastest_engines(const CudnnGraph &graph,
@@ -148,16 +143,6 @@ std::vector<size_t> TransformerBench::fastest_engines(const CudnnGraph &graph,
     if (chosen.empty() || chosen.front() != fastest) chosen.push_back(fastest);
   }
   return chosen;
-}
-
-bool TransformerBench::check_agreement(const TransformerShape &shape, const TransformerData &data,
-                                       const CudnnGraph &graph, size_t engine) {
-  const std::string differs =
-      data.difference_to([&] { graph.enqueue(tensors_of(shape, data.first_set()), engine); });
-  if (differs.empty()) return true;
-  report_.add_failure("mpcore and " + name_of(*cudnn_) + " differ for " + shape.label() + ": " +
-                      differs + ".");
-  return false;
 }
 
 std::vector<TorchPeer *> TransformerBench::prepare_torch(const TransformerShape &shape) {
@@ -180,8 +165,7 @@ std::vector<TorchPeer *> TransformerBench::prepare_torch(const TransformerShape 
 
 Suite transformer_suite(const char *name, const Options &options, const Machine &machine,
                         Report &report) {
-  return make_suite<TransformerBench>(
-      name, read_transformer_shapes(name, options, machine.on_host()), options, machine, report);
+  return make_suite_of_sets<TransformerBench, TransformerShape>(name, options, machine, report);
 }
 
 }  // namespace mpbench

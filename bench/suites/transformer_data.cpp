@@ -25,10 +25,9 @@ LayerCalls attention(const Machine &machine, const TransformerShape &shape, mp_d
                   {k, dtype, false, true},
                   {v, dtype, false, true},
                   {static_cast<int64_t>(ends.size()), MP_INT32, false, false, ends}};
-  size_t bytes = 0;
   if (!shape.is_forward)
-    check(mp_attention_backward_workspace_size(machine.context(), &desc, &bytes));
-  layer.workspace_bytes = static_cast<int64_t>(bytes);
+    layer.workspace_bytes =
+        bytes_from(mp_attention_backward_workspace_size, machine.context(), &desc);
   layer.enqueue = [&machine, desc, is_packed](bool is_forward, const std::vector<void *> &a,
                                               const Buffer &workspace) {
     mp_attention_tensors_t t;
@@ -72,9 +71,8 @@ LayerCalls norm(const Machine &machine, const TransformerShape &shape, mp_dtype_
                   {beside, dtype, true, true},
                   {elems, dtype, false, true},
                   {2 * columns, MP_FP32, false, true}};
-  size_t bytes = 0;
-  if (!shape.is_forward) check(mp_norm_backward_workspace_size(machine.context(), &desc, &bytes));
-  layer.workspace_bytes = static_cast<int64_t>(bytes);
+  if (!shape.is_forward)
+    layer.workspace_bytes = bytes_from(mp_norm_backward_workspace_size, machine.context(), &desc);
   layer.enqueue = [=, &machine](bool is_forward, const std::vector<void *> &a,
                                 const Buffer &workspace) {
     const auto floats = [&](size_t array) { return static_cast<float *>(a[array]); };
@@ -118,9 +116,7 @@ LayerCalls linear_xent(const Machine &machine, const TransformerShape &shape, mp
                   {rows + 1, MP_FP32},
                   {rows * width, dtype, false, true},
                   {classes * width, MP_FP32, false, true}};
-  size_t bytes = 0;
-  check(mp_linear_xent_workspace_size(machine.context(), &desc, &bytes));
-  layer.workspace_bytes = static_cast<int64_t>(bytes);
+  layer.workspace_bytes = bytes_from(mp_linear_xent_workspace_size, machine.context(), &desc);
   layer.enqueue = [=, &machine](bool is_forward, const std::vector<void *> &a,
                                 const Buffer &workspace) {
     mp_xent_tensors_t t;
@@ -157,9 +153,7 @@ LayerCalls gated(const Machine &machine, const TransformerShape &shape, mp_dtype
                   {2 * n * f, dtype, true},
                   {n * f, dtype},
                   {2 * n * f, dtype, false, true}};
-  size_t bytes = 0;
-  check(mp_gemm_workspace_size(machine.context(), &gemm, nullptr, &bytes));
-  layer.workspace_bytes = static_cast<int64_t>(bytes);
+  layer.workspace_bytes = bytes_from(mp_gemm_workspace_size, machine.context(), &gemm, nullptr);
   const auto multiply = [=, &machine](const std::vector<void *> &a, const Buffer &workspace) {
     check(mp_gemm(machine.context(), &gemm, a[kX], a[kW], nullptr,
                   a[is_forward_shape ? kHalves : kUnits], nullptr, workspace.data(),

@@ -65,6 +65,14 @@ class Rounds {
 
 }  // namespace
 
+Timing timing_of(std::vector<double> call_us, int64_t calls_per_batch) {
+  Timing timing{};
+  set_quartiles(timing, std::move(call_us));
+  timing.enqueue_us = timing.median_us;
+  timing.calls_per_batch = calls_per_batch;
+  return timing;
+}
+
 Quartiles ratio_between(const Timing &one, const Timing &other) {
   std::vector<double> ratios(one.batch_us.size());
   std::transform(one.batch_us.begin(), one.batch_us.end(), other.batch_us.begin(), ratios.begin(),
@@ -200,10 +208,8 @@ std::vector<Timing> Stopwatch::time_host(const std::vector<Work> &works, int64_t
       host_us[i].push_back(
           run_batch(works[i], timings[i].calls_per_batch, expected_us[i]).enqueue_us);
 
-  for (size_t i = 0; i < works.size(); ++i) {
-    set_quartiles(timings[i], std::move(host_us[i]));
-    timings[i].enqueue_us = timings[i].median_us;
-  }
+  for (size_t i = 0; i < works.size(); ++i)
+    timings[i] = timing_of(std::move(host_us[i]), timings[i].calls_per_batch);
   return timings;
 }
 

@@ -58,6 +58,9 @@ struct Timing {
   double giga_per_s(double amount) const { return amount / median_us * 1e-3; }
 };
 
+/// Returns the times of a call from one value per batch, the median also as the host time.
+Timing timing_of(std::vector<double> call_us, int64_t calls_per_batch);
+
 /// Ratio of the times of two interleaved works, one value per round, so that a slowdown of both
 /// cancels out.
 Quartiles ratio_between(const Timing &one, const Timing &other);

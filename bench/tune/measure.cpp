@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "bench/options.h"
+#include "bench/shapes/selection.h"
 #include "bench/suites/rank.h"
 
 namespace mptune {
@@ -78,7 +79,7 @@ std::vector<mpbench::Shape> shapes_to_measure(const Options &options,
       options.home + "/tune/" + (machine.on_host() ? "grid_host.csv" : "grid_cuda.csv");
   const bool is_of_bench = options.set == "llm" || options.set == "deepbench";
   const std::vector<mpbench::Shape> shapes =
-      is_of_bench ? mpbench::read_shapes(of_bench, machine.on_host())
+      is_of_bench ? mpbench::read_sets<mpbench::Shape>("gemm", of_bench, machine.on_host())
                   : mpbench::read_shape_file(options.set == "grid" ? grid : options.set);
   if (!options.quick) return shapes;
   constexpr size_t kEvery = 3;

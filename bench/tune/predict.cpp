@@ -5,6 +5,7 @@
 #include "bench/options.h"
 #include "bench/shapes/conv_shapes.h"
 #include "bench/shapes/rnn_shapes.h"
+#include "bench/shapes/selection.h"
 #include "bench/shapes/shapes.h"
 #include "kernels/conv/conv_plan.h"
 #include "measure.h"
@@ -87,11 +88,13 @@ std::vector<Prediction> predictions(const Options &options, const mp::Device &de
   of_bench.set = options.set == "grid" ? "all" : options.set;
   of_bench.home = options.home;
   std::vector<Prediction> predictions;
-  for (const mpbench::Shape &shape : mpbench::read_shapes(of_bench, false))
+  for (const mpbench::Shape &shape : mpbench::read_sets<mpbench::Shape>("gemm", of_bench, false))
     predictions.push_back(predict(shape, device));
-  for (const mpbench::RnnShape &shape : mpbench::read_rnn_shapes(of_bench, false))
+  for (const mpbench::RnnShape &shape :
+       mpbench::read_sets<mpbench::RnnShape>("rnn", of_bench, false))
     predictions.push_back(predict(shape, device));
-  for (const mpbench::ConvShape &shape : mpbench::read_conv_shapes(of_bench, false))
+  for (const mpbench::ConvShape &shape :
+       mpbench::read_sets<mpbench::ConvShape>("conv", of_bench, false))
     predictions.push_back(predict(shape, device));
   return predictions;
 }

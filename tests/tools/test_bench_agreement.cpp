@@ -49,7 +49,6 @@ constexpr Tolerance kSmall = {.absolute = 1e-6, .relative = 1e-6};
 class OtherKernel : public Peer {
  public:
   explicit OtherKernel(Operation operation) : operation_(std::move(operation)) {}
-  size_t choices() const override { return 1; }
   PeerWorkspace workspace(size_t) const override { return {.limit = 0, .used = 0}; }
   void enqueue(const Operands &t, size_t) const override {
     Operands changed = t;
@@ -71,7 +70,6 @@ Shape shape_of(int64_t m, int64_t n, int64_t k, mp_op_t op_a = MP_OP_N, mp_op_t 
 class Loop : public Peer {
  public:
   Loop(const Machine &machine, const BatchedShape &shape) : machine_(machine), shape_(shape) {}
-  size_t choices() const override { return 1; }
   PeerWorkspace workspace(size_t) const override { return {.limit = 0, .used = 0}; }
   void enqueue(const Operands &t, size_t) const override {
     const std::vector<ItemOffsets> offsets = shape_.offsets();

@@ -51,6 +51,19 @@ std::vector<std::string> names(const std::vector<Named> &items) {
 
 using Names = std::vector<std::string>;
 
+template <typename Item>
+std::vector<Item> shapes(const char *suite, std::initializer_list<const char *> words,
+                         bool on_host = false) {
+  return mpbench::read_sets<Item>(suite, parse(words), on_host);
+}
+
+/// Adds the names of the sets, with which labels begin.
+template <typename Item>
+void add_quick_sets(const char *suite, bool on_host, std::set<std::string> &sets) {
+  for (const Item &shape : shapes<Item>(suite, {"--quick"}, on_host))
+    sets.insert(shape.label().substr(0, shape.label().find(' ')));
+}
+
 }  // namespace
 
 TEST_CASE("bench: all suites run without options", "[bench]") {
@@ -176,7 +189,7 @@ TEST_CASE("bench: inference has no gradients", "[bench]") {
   if (!std::ifstream("bench/shapes/resnet50.csv"))
     return mptest::skip("not started in the repository");
   const auto count = [](const char *set, const char *pass) {
-    return mpbench::read_conv_shapes(parse({"--set", set, "--filter", pass}), false).size();
+    return shapes<mpbench::ConvShape>("conv", {"--set", set, "--filter", pass}).size();
   };
   for (const char *pass : {"fprop", "dgrad", "wgrad"}) CHECK(count("deepbench_conv", pass) == 94);
   CHECK(count("deepbench_conv_infer", "fprop") == 107);
@@ -184,37 +197,34 @@ TEST_CASE("bench: inference has no gradients", "[bench]") {
   CHECK(count("deepbench_conv_infer_device", "") == 16);
 
   const auto layers = [](const char *set, const char *pass) {
-    return mpbench::read_rnn_shapes(parse({"--set", set, "--filter", pass}), false).size();
+    return shapes<mpbench::RnnShape>("rnn", {"--set", set, "--filter", pass}).size();
   };
   for (const char *pass : {"fprop", "dgrad", "wgrad"})
     CHECK(layers("deepbench_rnn_train", pass) == 53);
   CHECK(layers("deepbench_rnn_infer", "") == 69);
   CHECK(layers("deepbench_rnn_infer_device", "") == 3);
+
+  CHECK(shapes<mpbench::Shape>("gemm", {"--set", "deepbench"}).size() == 160);
+  CHECK(shapes<mpbench::Shape>("gemm", {"--set", "deepbench_infer"}).size() == 75);
+  CHECK(shapes<mpbench::AllReduceShape>("allreduce", {}).size() == 7);
 }
 
 TEST_CASE("bench: a quick run has shapes of every set", "[bench]") {
   if (!std::ifstream("bench/shapes/resnet50.csv"))
     return mptest::skip("not started in the repository");
   const bool on_host = GENERATE(false, true);
-  const Options options = parse({"--quick"});
   std::set<std::string> sets;
-  for (const mpbench::Shape &shape : mpbench::read_shapes(options, on_host)) sets.insert(shape.set);
-  for (const mpbench::ConvShape &shape : mpbench::read_conv_shapes(options, on_host))
-    sets.insert(shape.set);
-  for (const mpbench::RnnShape &shape : mpbench::read_rnn_shapes(options, on_host))
-    sets.insert(shape.set);
-  for (const mpbench::EpilogueShape &shape : mpbench::read_epilogue_shapes(options, on_host))
-    sets.insert(shape.gemm.set);
-  for (const mpbench::BatchedShape &shape : mpbench::read_batched_shapes(options, on_host))
-    sets.insert(shape.gemm.set);
-  for (const mpbench::LayerShape &shape : mpbench::read_layer_shapes(options, on_host))
-    sets.insert(shape.set);
+  add_quick_sets<mpbench::Shape>("gemm", on_host, sets);
+  add_quick_sets<mpbench::ConvShape>("conv", on_host, sets);
+  add_quick_sets<mpbench::RnnShape>("rnn", on_host, sets);
+  add_quick_sets<mpbench::EpilogueShape>("epilogue", on_host, sets);
+  add_quick_sets<mpbench::BatchedShape>("batched", on_host, sets);
+  add_quick_sets<mpbench::LayerShape>("layers", on_host, sets);
+  add_quick_sets<mpbench::AllReduceShape>("allreduce", on_host, sets);
   for (const char *suite : {"attention", "norm", "linear_xent", "gated"})
-    for (const auto &shape : mpbench::read_transformer_shapes(suite, options, on_host))
-      sets.insert(shape.set);
+    add_quick_sets<mpbench::TransformerShape>(suite, on_host, sets);
   for (const mpbench::ShapeSet &set : mpbench::kShapeSets) {
     CAPTURE(set.name);
-    if (set.suite == std::string("allreduce")) continue;
     CHECK(sets.count(set.name) == 1);
   }
 }
@@ -223,16 +233,13 @@ TEST_CASE("bench: every epilogue and form of batch is measured", "[bench]") {
   if (!std::ifstream("bench/shapes/transformer_gemm_shapes.csv"))
     return mptest::skip("not started in the repository");
   const bool on_host = GENERATE(false, true);
-  std::set<std::string> kinds;
-  for (const mpbench::EpilogueShape &shape :
-       mpbench::read_epilogue_shapes(parse({"--quick"}), on_host))
+  std::set<std::string> kinds, forms;
+  for (const auto &shape : shapes<mpbench::EpilogueShape>("epilogue", {"--quick"}, on_host))
     kinds.insert(shape.gemm.name().substr(0, 3) + name_of(shape.epilogue));
   CHECK(kinds == std::set<std::string>{"NT plain", "NT bias", "NT bias+ReLU", "NT bias+GELU+aux",
                                        "NN plain", "NN dGELU+dbias", "TN plain",
                                        "TN amax+found_inf", "TN fp32 +="});
-  std::set<std::string> forms;
-  for (const mpbench::BatchedShape &shape :
-       mpbench::read_batched_shapes(parse({"--quick"}), on_host))
+  for (const auto &shape : shapes<mpbench::BatchedShape>("batched", {"--quick"}, on_host))
     forms.insert(name_of(shape.form));
   CHECK(forms == std::set<std::string>{"strided", "pointers", "grouped", "ragged"});
 }
