@@ -14,8 +14,6 @@ enum { kStats = 3328, kWorkspace = 3584, kEnds = 4096 };
 
 enum { kBytes = 4 * kBatch * kHeads * kQueries };
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static mp_attention_desc_t attention_desc(void) {
   mp_attention_desc_t d = mp_attention_desc_default(kBatch, kHeads, kQueries, kKeys, kDim, MP_FP16);
   d.kv_heads = 1;
@@ -34,85 +32,43 @@ static mp_attention_tensors_t attention_tensors(void) {
 
 /* ---------------------------------------------------------------- descriptor */
 
-INIT(init_desc, mp_attention_desc_t, attention_desc())
-static mp_status_t call_forward(void *s) {
-  const mp_attention_tensors_t t = attention_tensors();
-  return mp_attention_forward(context, s, &t, NULL);
-}
-static mp_status_t call_backward(void *s) {
-  const mp_attention_tensors_t t = attention_tensors();
-  return mp_attention_backward(context, s, &t, at(kWorkspace), kBytes, NULL);
-}
-static mp_status_t call_size(void *s) {
-  size_t bytes = 1;
-  const mp_status_t status = mp_attention_backward_workspace_size(context, s, &bytes);
-  check((status != MP_SUCCESS) == (bytes == 1), "a failing call does not write the bytes");
-  return status;
-}
-
-#define DESC_FIELD(field, member, v) \
-  FIELD(mp_attention_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
+CALL_OF(call_forward,
+        mp_attention_forward(context, s, REF(mp_attention_tensors_t, attention_tensors()), NULL))
+CALL_OF(call_backward,
+        mp_attention_backward(context, s, REF(mp_attention_tensors_t, attention_tensors()),
+                              at(kWorkspace), kBytes, NULL))
+CALL_OF(call_size, mp_attention_backward_workspace_size(context, s, &out.bytes))
 
 static void test_desc(void) {
   const struct field_case fields[] = {
-      DESC_FIELD(dtype, i, MP_DTYPE_NONE),
-      DESC_FIELD(dtype, i, MP_INT32),
-      DESC_FIELD(batch, i, -1),
-      DESC_FIELD(batch, i, INT32_MAX),
-      DESC_FIELD(heads, i, 0),
-      DESC_FIELD(heads, i, -2),
-      DESC_FIELD(kv_heads, i, 0),
-      DESC_FIELD(kv_heads, i, -1),
-      DESC_FIELD(kv_heads, i, 3),
-      DESC_FIELD(head_dim, i, 0),
-      DESC_FIELD(head_dim, i, 257),
-      DESC_FIELD(head_dim_v, i, -1),
-      DESC_FIELD(head_dim_v, i, 257),
-      DESC_FIELD(dropout, f, -0.125f),
-      DESC_FIELD(dropout, f, 1),
-      DESC_FIELD(dropout, f, 0.999f),
-      DESC_FIELD(dropout, f, NAN),
-      DESC_FIELD(q_len, i, -1),
-      DESC_FIELD(q_len, i, ((int64_t)1 << 30) + 1),
-      DESC_FIELD(kv_len, i, -1),
-      DESC_FIELD(kv_len, i, INT64_MAX),
-      DESC_FIELD(q_rows, i, -1),
-      DESC_FIELD(q_rows, i, 6),
-      DESC_FIELD(q_rows, i, (int64_t)1 << 31),
-      DESC_FIELD(kv_rows, i, -1),
-      DESC_FIELD(kv_rows, i, 8),
-      DESC_FIELD(kv_rows, i, (int64_t)1 << 31),
-      DESC_FIELD(scale, f, -1),
-      DESC_FIELD(scale, f, NAN),
-      DESC_FIELD(scale, f, INFINITY),
-      DESC_FIELD(flags, i, 4),
-      DESC_FIELD(flags, i, MP_ATTENTION_FLAG_CAUSAL | 1u << 31),
-      DESC_FIELD(q.batch, i, -1),
-      DESC_FIELD(q.batch, i, 40),
-      DESC_FIELD(q.batch, i, INT64_MAX),
-      DESC_FIELD(q.row, i, -1),
-      DESC_FIELD(q.row, i, 15),
-      DESC_FIELD(q.row, i, INT64_MAX),
-      DESC_FIELD(q.head, i, -1),
-      DESC_FIELD(q.head, i, 7),
-      DESC_FIELD(q.head, i, INT64_MAX),
-      DESC_FIELD(k.batch, i, 31),
-      DESC_FIELD(k.row, i, 7),
-      DESC_FIELD(k.head, i, -1),
-      DESC_FIELD(v.batch, i, 31),
-      DESC_FIELD(v.row, i, 7),
-      DESC_FIELD(o.row, i, 9),
-      DESC_FIELD(o.head, i, 9),
+      INTS(mp_attention_desc_t, dtype, MP_DTYPE_NONE, MP_INT32),
+      INTS(mp_attention_desc_t, batch, -1, INT32_MAX),
+      INTS(mp_attention_desc_t, heads, 0, -2),
+      INTS(mp_attention_desc_t, kv_heads, 0, -1, 3),
+      INTS(mp_attention_desc_t, head_dim, 0, 257),
+      INTS(mp_attention_desc_t, head_dim_v, -1, 257),
+      REALS(mp_attention_desc_t, dropout, -0.125, 1, 0.999, NAN),
+      INTS(mp_attention_desc_t, q_len, -1, ((int64_t)1 << 30) + 1),
+      INTS(mp_attention_desc_t, kv_len, -1, INT64_MAX),
+      INTS(mp_attention_desc_t, q_rows, -1, 6, (int64_t)1 << 31),
+      INTS(mp_attention_desc_t, kv_rows, -1, 8, (int64_t)1 << 31),
+      REALS(mp_attention_desc_t, scale, -1, NAN, INFINITY),
+      INTS(mp_attention_desc_t, flags, 4, MP_ATTENTION_FLAG_CAUSAL | 1u << 31),
+      INTS(mp_attention_desc_t, q.batch, -1, 40, INT64_MAX),
+      INTS(mp_attention_desc_t, q.row, -1, 15, INT64_MAX),
+      INTS(mp_attention_desc_t, q.head, -1, 7, INT64_MAX),
+      INTS(mp_attention_desc_t, k.batch, 31),
+      INTS(mp_attention_desc_t, k.row, 7),
+      INTS(mp_attention_desc_t, k.head, -1),
+      INTS(mp_attention_desc_t, v.batch, 31),
+      INTS(mp_attention_desc_t, v.row, 7),
+      INTS(mp_attention_desc_t, o.row, 9),
+      INTS(mp_attention_desc_t, o.head, 9),
   };
-  const struct subject subjects[] = {
-      {"mp_attention_forward", "desc", sizeof(mp_attention_desc_t), init_desc, call_forward},
-      {"mp_attention_backward", "desc", sizeof(mp_attention_desc_t), init_desc, call_backward},
-      {"mp_attention_backward_workspace_size", "desc", sizeof(mp_attention_desc_t), init_desc,
-       call_size},
-  };
-  for (size_t i = 0; i < COUNT(subjects); i++) {
-    CHECK_STRUCT(&subjects[i], fields);
-  }
+  const mp_attention_desc_t initial = attention_desc();
+  CHECK_STRUCT("mp_attention_forward", "desc", initial, call_forward, fields);
+  CHECK_STRUCT("mp_attention_backward", "desc", initial, call_backward, fields);
+  CHECK_STRUCT("mp_attention_backward_workspace_size", "desc", initial, call_size, fields);
 
   mp_attention_desc_t d = attention_desc();
   d.window_left = d.window_right = -2;
@@ -133,30 +89,20 @@ static void test_desc(void) {
 
 /* ---------------------------------------------------------------- tensors */
 
-INIT(init_tensors, mp_attention_tensors_t, attention_tensors())
-static mp_status_t forward_of(void *s) {
-  const mp_attention_desc_t d = attention_desc();
-  return mp_attention_forward(context, &d, s, NULL);
-}
-static mp_status_t backward_of(void *s) {
-  const mp_attention_desc_t d = attention_desc();
-  return mp_attention_backward(context, &d, s, at(kWorkspace), kBytes, NULL);
-}
-
-#define TENSOR(field, v, status) FIELD(mp_attention_tensors_t, field, p, v, status)
+CALL_OF(forward_of,
+        mp_attention_forward(context, REF(mp_attention_desc_t, attention_desc()), s, NULL))
+CALL_OF(backward_of, mp_attention_backward(context, REF(mp_attention_desc_t, attention_desc()), s,
+                                           at(kWorkspace), kBytes, NULL))
 
 static void test_tensors_of_passes(void) {
-  const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT;
   const struct field_case of_both[] = {
-      FIELD(mp_attention_tensors_t, reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
-      TENSOR(q_ends, at(kEnds), wrong),
-      TENSOR(kv_ends, at(kEnds), wrong),
+      INTS(mp_attention_tensors_t, reserved0, 1),
+      POINTERS(mp_attention_tensors_t, q_ends, at(kEnds)),
+      POINTERS(mp_attention_tensors_t, kv_ends, at(kEnds)),
   };
-  struct subject subject = {"mp_attention_forward", "tensors", sizeof(mp_attention_tensors_t),
-                            init_tensors, forward_of};
-  CHECK_STRUCT(&subject, of_both);
-  subject.function = "mp_attention_backward", subject.call = backward_of;
-  CHECK_STRUCT(&subject, of_both);
+  const mp_attention_tensors_t initial = attention_tensors();
+  CHECK_STRUCT("mp_attention_forward", "tensors", initial, forward_of, of_both);
+  CHECK_STRUCT("mp_attention_backward", "tensors", initial, backward_of, of_both);
 }
 
 static void test_calls(void) {
@@ -182,14 +128,13 @@ static void test_packed(void) {
   mp_attention_desc_t d = attention_desc();
   d.q_rows = kBatch * kQueries, d.kv_rows = kBatch * kKeys;
   mp_attention_tensors_t t = attention_tensors();
-  const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT;
-  FAILS(mp_attention_forward, (context, &d, &t, NULL), wrong, "q_lengths");
+  INVALID(mp_attention_forward, (context, &d, &t, NULL), "q_lengths");
   t.q_lengths = NULL;
-  FAILS(mp_attention_forward, (context, &d, &t, NULL), wrong, "kv_lengths");
+  INVALID(mp_attention_forward, (context, &d, &t, NULL), "kv_lengths");
   t.kv_lengths = NULL;
-  FAILS(mp_attention_forward, (context, &d, &t, NULL), wrong, "q_ends");
+  INVALID(mp_attention_forward, (context, &d, &t, NULL), "q_ends");
   t.q_ends = at(kEnds);
-  FAILS(mp_attention_forward, (context, &d, &t, NULL), wrong, "kv_ends");
+  INVALID(mp_attention_forward, (context, &d, &t, NULL), "kv_ends");
   t.kv_ends = at(kEnds + 2);
   FAILS(mp_attention_forward, (context, &d, &t, NULL), MP_ERROR_MISALIGNED, "kv_ends");
   t.kv_ends = at(kEnds);
@@ -204,9 +149,9 @@ static void test_packed(void) {
   t.dq = at(12288), t.dk = at(12288 + 2 * kHeads * kDim), t.dv = at(12288 + 4 * kHeads * kDim);
   WORKS(mp_attention_backward(context, &d, &t, at(kWorkspace), kBytes, NULL));
   t.dk = at(12288 + 2 * kHeads * kDim - 2);
-  FAILS(mp_attention_backward, (context, &d, &t, at(kWorkspace), kBytes, NULL), wrong, "dq");
+  INVALID(mp_attention_backward, (context, &d, &t, at(kWorkspace), kBytes, NULL), "dq");
   t.dk = at(8192 + 2 * kHeads * kDim);
-  FAILS(mp_attention_backward, (context, &d, &t, at(kWorkspace), kBytes, NULL), wrong, "dk");
+  INVALID(mp_attention_backward, (context, &d, &t, at(kWorkspace), kBytes, NULL), "dk");
 }
 
 static mp_status_t call_kernel_info(void *s) {
@@ -220,10 +165,9 @@ static void test_kernels(void) {
   const mp_attention_tensors_t t = attention_tensors();
   mp_kernel_info_t info;
   MP_INIT_STRUCT(&info);
-  const struct subject subject = {"mp_attention_kernel_info", "desc", sizeof(mp_attention_desc_t),
-                                  init_desc, call_kernel_info};
-  check_struct_size(&subject);
-  FAILS(mp_attention_kernel_info, (context, &d, -1, &info), MP_ERROR_INVALID_ARGUMENT, "index");
+  const mp_attention_desc_t initial = attention_desc();
+  check_struct_size(SUBJECT("mp_attention_kernel_info", "desc", initial, call_kernel_info));
+  INVALID(mp_attention_kernel_info, (context, &d, -1, &info), "index");
   FAILS(mp_attention_kernel_info, (context, &d, 2, &info), MP_ERROR_NOT_FOUND, "index");
   WORKS(mp_attention_kernel_info(context, &d, 1, &info));
   check(info.reason == NULL && info.workspace_bytes == kBytes,
@@ -232,7 +176,7 @@ static void test_kernels(void) {
   size_t bytes = sizeof text;
   FAILS(mp_attention_explain, (context, &d, text, &bytes), MP_ERROR_WORKSPACE_TOO_SMALL, "bytes");
   check(bytes > sizeof text, "mp_attention_explain: the required size");
-  FAILS(mp_attention_set_kernel, (NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "context");
+  INVALID(mp_attention_set_kernel, (NULL, NULL), "context");
   FAILS(mp_attention_set_kernel, (context, "attention"), MP_ERROR_NOT_FOUND, "kernel");
   WORKS(mp_attention_set_kernel(context, "attention_mma"));
   WORKS(mp_attention_forward(context, &d, &t, NULL));

@@ -219,22 +219,18 @@ static void test_counts_and_arrays(void) {
 
 /* ---------------------------------------------------------------- structs */
 
-INIT(init_graph, mp_autocast_graph_t, good_graph())
 static mp_status_t call_rewrite(void *s) {
   mp_autocast_result_t result = result_of(&results);
   return mp_autocast_rewrite(policy, NULL, s, &result);
 }
 
-INIT(init_result, mp_autocast_result_t, result_of(&results))
-static mp_status_t call_with_result(void *s) {
-  const mp_autocast_graph_t g = good_graph();
-  return mp_autocast_rewrite(policy, NULL, &g, s);
-}
+CALL_OF(call_with_result,
+        mp_autocast_rewrite(policy, NULL, REF(mp_autocast_graph_t, good_graph()), s))
 
-static void init_config(void *s) {
+static mp_autocast_config_t good_config(void) {
   mp_autocast_config_t c = mp_autocast_config_default(MP_FP16);
   c.flags = MP_AUTOCAST_FLAG_NO_ENVIRONMENT;
-  memcpy(s, &c, sizeof c);
+  return c;
 }
 static mp_status_t call_create(void *s) {
   mp_autocast_t created = policy;
@@ -244,47 +240,38 @@ static mp_status_t call_create(void *s) {
   return status;
 }
 
-#define CONFIG_FIELD(field, member, v) \
-  FIELD(mp_autocast_config_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
-
 static void test_structs(void) {
-  const struct subject graph = {"mp_autocast_rewrite", "graph", sizeof(mp_autocast_graph_t),
-                                init_graph, call_rewrite};
-  const struct subject result = {"mp_autocast_rewrite", "result", sizeof(mp_autocast_result_t),
-                                 init_result, call_with_result};
-  const struct subject config = {"mp_autocast_create", "config", sizeof(mp_autocast_config_t),
-                                 init_config, call_create};
+  const mp_autocast_graph_t initial = good_graph();
+  const mp_autocast_result_t initial_result = result_of(&results);
+  const mp_autocast_config_t initial_config = good_config();
   const struct field_case fields[] = {
-      CONFIG_FIELD(preset, i, -1),         CONFIG_FIELD(preset, i, 0),
-      CONFIG_FIELD(preset, i, 6),          CONFIG_FIELD(dtype_low, i, MP_DTYPE_NONE),
-      CONFIG_FIELD(dtype_low, i, MP_FP32), CONFIG_FIELD(dtype_low, i, 4),
-      CONFIG_FIELD(level, i, 0),           CONFIG_FIELD(level, i, 5),
-      CONFIG_FIELD(level, i, -1),          CONFIG_FIELD(flags, i, 16),
-      CONFIG_FIELD(flags, i, 1u << 31),    CONFIG_FIELD(amax_limit, f, -1.0f),
-      CONFIG_FIELD(amax_limit, f, NAN),    CONFIG_FIELD(amax_limit, f, -FLT_MIN),
-      CONFIG_FIELD(depth_limit, i, -1),    CONFIG_FIELD(depth_limit, i, INT64_MIN),
+      INTS(mp_autocast_config_t, preset, -1, 0, 6),
+      INTS(mp_autocast_config_t, dtype_low, MP_DTYPE_NONE, MP_FP32, 4),
+      INTS(mp_autocast_config_t, level, 0, 5, -1),
+      INTS(mp_autocast_config_t, flags, 16, 1u << 31),
+      REALS(mp_autocast_config_t, amax_limit, -1, NAN, -FLT_MIN),
+      INTS(mp_autocast_config_t, depth_limit, -1, INT64_MIN),
   };
-  check_struct_size(&graph);
-  check_struct_size(&result);
-  check_struct_size(&config);
-  CHECK_FIELDS(&config, fields);
+  check_struct_size(SUBJECT("mp_autocast_rewrite", "graph", initial, call_rewrite));
+  check_struct_size(SUBJECT("mp_autocast_rewrite", "result", initial_result, call_with_result));
+  check_struct_size(SUBJECT("mp_autocast_create", "config", initial_config, call_create));
+  CHECK_FIELDS("mp_autocast_create", "config", initial_config, call_create, fields);
 }
 
 /* ---------------------------------------------------------------- other calls */
 
 static void test_policies(void) {
-  const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT;
   mp_autocast_t p;
   WORKS(mp_autocast_create(&p, NULL));
   const char *ops[] = {"A", NULL, "C"};
-  FAILS(mp_autocast_set_class, (p, ops, 3, MP_OP_CLASS_ALLOW), wrong, "op_types[1]");
+  INVALID(mp_autocast_set_class, (p, ops, 3, MP_OP_CLASS_ALLOW), "op_types[1]");
   check(mp_autocast_get_class(p, "A") == MP_OP_CLASS_UNLISTED, "a rejected list sets no class");
-  FAILS(mp_autocast_set_class, (p, ops, 1, (mp_op_class_t)6), wrong, "op_class");
-  FAILS(mp_autocast_set_class, (p, ops, 1, (mp_op_class_t)-1), wrong, "op_class");
-  FAILS(mp_autocast_set_nodes, (p, "*", (mp_op_class_t)6), wrong, "node_class");
+  INVALID(mp_autocast_set_class, (p, ops, 1, (mp_op_class_t)6), "op_class");
+  INVALID(mp_autocast_set_class, (p, ops, 1, (mp_op_class_t)-1), "op_class");
+  INVALID(mp_autocast_set_nodes, (p, "*", (mp_op_class_t)6), "node_class");
   static const char *const open[] = {"[", "a[bc", "[]", "[!]", "*[a-", "[a][b"};
-  for (size_t i = 0; i < sizeof open / sizeof *open; i++)
-    FAILS(mp_autocast_set_nodes, (p, open[i], MP_OP_CLASS_ALLOW), wrong, open[i]);
+  for (size_t i = 0; i < COUNT(open); i++)
+    INVALID(mp_autocast_set_nodes, (p, open[i], MP_OP_CLASS_ALLOW), open[i]);
   WORKS(mp_autocast_set_class(p, NULL, 0, MP_OP_CLASS_ALLOW));
   WORKS(mp_autocast_set_nodes(p, "", MP_OP_CLASS_ALLOW));
   check(mp_autocast_get_class(NULL, "MatMul") == MP_OP_CLASS_UNLISTED,
@@ -302,19 +289,16 @@ static void test_policies(void) {
   WORKS(mp_autocast_create(&p, &c));
   const mp_autocast_graph_t g = good_graph();
   mp_autocast_result_t result = result_of(&results);
-  FAILS(mp_autocast_rewrite, (p, NULL, &g, &result), wrong, "MP_BF16");
+  INVALID(mp_autocast_rewrite, (p, NULL, &g, &result), "MP_BF16");
   mp_autocast_destroy(p);
 }
 
 static void test_calls(void) {
-  const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT;
   const mp_autocast_graph_t g = good_graph();
   mp_autocast_result_t r = result_of(&results);
   size_t bytes = 0;
-  FAILS(mp_autocast_explain, (policy, &g, &r, (mp_autocast_format_t)0, NULL, &bytes), wrong,
-        "format");
-  FAILS(mp_autocast_explain, (policy, &g, &r, (mp_autocast_format_t)4, NULL, &bytes), wrong,
-        "format");
+  INVALID(mp_autocast_explain, (policy, &g, &r, (mp_autocast_format_t)0, NULL, &bytes), "format");
+  INVALID(mp_autocast_explain, (policy, &g, &r, (mp_autocast_format_t)4, NULL, &bytes), "format");
   char text[4];
   bytes = sizeof text;
   FAILS(mp_autocast_explain, (policy, &g, &r, MP_AUTOCAST_FORMAT_TEXT, text, &bytes),
@@ -324,7 +308,7 @@ static void test_calls(void) {
   const uint8_t inputs[] = {MP_FP32, MP_FP16, 4};
   uint8_t to[3] = {9, 9, 9};
   mp_dtype_t output = MP_DTYPE_NONE;
-  FAILS(mp_autocast_op, (policy, "MatMul", inputs, 3, to, &output), wrong, "input_dtype[2] = 4");
+  INVALID(mp_autocast_op, (policy, "MatMul", inputs, 3, to, &output), "input_dtype[2] = 4");
   check(to[0] == 9 && output == MP_DTYPE_NONE, "a rejected operation writes nothing");
   WORKS(mp_autocast_op(policy, "MatMul", NULL, 0, NULL, &output));
   const uint8_t integers[] = {MP_INT32, MP_FP32, MP_INT64};

@@ -47,7 +47,6 @@ static mp_status_t run_large(const mp_conv2d_desc_t *d, void *workspace, size_t 
 
 /* ---------------------------------------------------------------- descriptor */
 
-INIT(init_desc, mp_conv2d_desc_t, good_desc())
 CALL_OF(call_pass, run(s, NULL))
 
 static mp_status_t call_output_size(void *s) {
@@ -63,46 +62,40 @@ static mp_status_t call_kernel_info(void *s) {
   return mp_conv2d_kernel_info(context, s, MP_CONV_WGRAD, 0, &info);
 }
 
-#define CONV_FIELD(field, v) FIELD(mp_conv2d_desc_t, field, i, v, MP_ERROR_INVALID_ARGUMENT)
-
 /** Checks types, which mp_conv2d_get_output_size ignores. */
 static void check_desc_types(const char *function, mp_status_t (*call)(void *)) {
   const struct field_case fields[] = {
-      CONV_FIELD(dtype, MP_DTYPE_NONE),
-      CONV_FIELD(dtype, 4),
-      CONV_FIELD(dtype_out, MP_DTYPE_NONE),
-      CONV_FIELD(dtype_out, 99),
+      INTS(mp_conv2d_desc_t, dtype, MP_DTYPE_NONE, 4),
+      INTS(mp_conv2d_desc_t, dtype_out, MP_DTYPE_NONE, 99),
   };
-  const struct subject desc = {function, "desc", sizeof(mp_conv2d_desc_t), init_desc, call};
-  CHECK_FIELDS(&desc, fields);
+  const mp_conv2d_desc_t initial = good_desc();
+  CHECK_FIELDS(function, "desc", initial, call, fields);
 }
 
 /** Checks fields that every function with a descriptor rejects. */
 static void check_desc(const char *function, mp_status_t (*call)(void *)) {
   const struct field_case fields[] = {
-      CONV_FIELD(n, -1),
-      CONV_FIELD(h, 0),
-      CONV_FIELD(w, 0),
-      CONV_FIELD(c, 0),
-      CONV_FIELD(k, 0),
-      CONV_FIELD(r, 0),
-      CONV_FIELD(s, -2),
-      CONV_FIELD(pad_top, -1),
-      CONV_FIELD(pad_bottom, -1),
-      CONV_FIELD(pad_left, -1),
-      CONV_FIELD(pad_right, INT_MIN),
-      CONV_FIELD(stride_h, 0),
-      CONV_FIELD(stride_w, -1),
-      CONV_FIELD(dilation_h, 0),
-      CONV_FIELD(dilation_w, -1),
-      CONV_FIELD(groups, 0),
-      CONV_FIELD(groups, -1),
-      CONV_FIELD(groups, 3),  /* divides neither c nor k */
-      CONV_FIELD(groups, 16), /* divides k but not c */
-      CONV_FIELD(reserved0, 1),
+      INTS(mp_conv2d_desc_t, n, -1),
+      INTS(mp_conv2d_desc_t, h, 0),
+      INTS(mp_conv2d_desc_t, w, 0),
+      INTS(mp_conv2d_desc_t, c, 0),
+      INTS(mp_conv2d_desc_t, k, 0),
+      INTS(mp_conv2d_desc_t, r, 0),
+      INTS(mp_conv2d_desc_t, s, -2),
+      INTS(mp_conv2d_desc_t, pad_top, -1),
+      INTS(mp_conv2d_desc_t, pad_bottom, -1),
+      INTS(mp_conv2d_desc_t, pad_left, -1),
+      INTS(mp_conv2d_desc_t, pad_right, INT_MIN),
+      INTS(mp_conv2d_desc_t, stride_h, 0),
+      INTS(mp_conv2d_desc_t, stride_w, -1),
+      INTS(mp_conv2d_desc_t, dilation_h, 0),
+      INTS(mp_conv2d_desc_t, dilation_w, -1),
+      INTS(mp_conv2d_desc_t, groups, 0, -1, 3 /* divides neither c nor k */,
+           16 /* divides k but not c */),
+      INTS(mp_conv2d_desc_t, reserved0, 1),
   };
-  const struct subject desc = {function, "desc", sizeof(mp_conv2d_desc_t), init_desc, call};
-  CHECK_STRUCT(&desc, fields);
+  const mp_conv2d_desc_t initial = good_desc();
+  CHECK_STRUCT(function, "desc", initial, call, fields);
 }
 
 static void test_output_size(void) {
@@ -110,7 +103,7 @@ static void test_output_size(void) {
   int32_t p = -7, q = -7;
   check_desc("mp_conv2d_get_output_size", call_output_size);
   d.n = -1;
-  FAILS(mp_conv2d_get_output_size, (&d, &p, &q), MP_ERROR_INVALID_ARGUMENT, "n");
+  INVALID(mp_conv2d_get_output_size, (&d, &p, &q), "n");
   d = good_desc();
   d.pad_top = d.pad_bottom = INT_MAX;
   FAILS(mp_conv2d_get_output_size, (&d, &p, &q), MP_ERROR_UNSUPPORTED,
@@ -136,52 +129,27 @@ static void test_output_size(void) {
 
 /* ---------------------------------------------------------------- epilogue */
 
-static void init_epilogue(void *s) {
-  mp_epilogue_t e = mp_epilogue_default();
-  if (current->op != MP_CONV_WGRAD) {
-    e.bias = at(kBias);
-    e.dtype_bias = MP_FP32;
-    e.aux = at(kAux);
-  }
-  memcpy(s, &e, sizeof e);
-}
-
-static mp_status_t call_epilogue(void *s) {
-  const mp_conv2d_desc_t d = good_desc();
-  return run(&d, s);
-}
+CALL_OF(call_epilogue, run(REF(mp_conv2d_desc_t, good_desc()), s))
 
 static void test_epilogue(void) {
-  const struct subject epilogue = {current->function, "epilogue", sizeof(mp_epilogue_t),
-                                   init_epilogue, call_epilogue};
-  check_epilogue(&epilogue, 8);
+  mp_epilogue_t e = mp_epilogue_default();
+  if (current->op == MP_CONV_WGRAD) {
+    check_scaling_epilogue(SUBJECT(current->function, "epilogue", e, call_epilogue), at(2),
+                           MP_ERROR_MISALIGNED);
+    return;
+  }
+  e.bias = at(kBias), e.dtype_bias = MP_FP32, e.aux = at(kAux);
+  check_epilogue(SUBJECT(current->function, "epilogue", e, call_epilogue), 8);
 
   const mp_conv2d_desc_t d = good_desc();
   const mp_activation_t derivatives[] = {MP_ACT_DRELU, MP_ACT_DGELU, MP_ACT_DSIGMOID,
                                          MP_ACT_DTANH, MP_ACT_DSILU, MP_ACT_DGELU_ERF};
-  for (size_t i = 0; i < sizeof derivatives / sizeof *derivatives; i++) {
-    mp_epilogue_t e = mp_epilogue_default();
+  for (size_t i = 0; i < COUNT(derivatives); i++) {
+    e = mp_epilogue_default();
     e.activation = derivatives[i];
     check_failure("D* activation without aux", current->function, run(&d, &e),
                   MP_ERROR_INVALID_ARGUMENT, "aux");
   }
-}
-
-static void test_wgrad_epilogue(void) {
-  const struct field_case fields[] = {
-      EPILOGUE_FIELD(activation, i, MP_ACT_RELU, MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(activation, i, MP_ACT_DTANH, MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(activation, i, MP_ACT_DGELU_ERF + 1, MP_ERROR_INVALID_ARGUMENT),
-      EPILOGUE_FIELD(bias, p, at(kBias), MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(dtype_bias, i, MP_FP16, MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(flags, i, MP_EPILOGUE_FLAG_GATED, MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(aux, p, at(kAux), MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(ld_aux, i, 72, MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(dbias, p, at(kBias), MP_ERROR_UNSUPPORTED),
-  };
-  const struct subject epilogue = {current->function, "epilogue", sizeof(mp_epilogue_t),
-                                   init_epilogue, call_epilogue};
-  CHECK_STRUCT(&epilogue, fields);
 }
 
 /* ---------------------------------------------------------------- tensors and workspace */
@@ -240,7 +208,7 @@ static void test_limits(void) {
       {"more than 2^30 output pixels", &output_pixels,
        "n = 536870912, p = 2, q = 1: y must have fewer than 2^30 pixels"},
   };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+  for (size_t i = 0; i < COUNT(cases); i++) {
     const mp_status_t got = run(cases[i].desc, NULL);
     refused(cases[i].what, got, MP_ERROR_UNSUPPORTED, cases[i].sentence);
   }
@@ -279,15 +247,13 @@ static void test_queries(void) {
   const mp_conv_op_t bad_op = (mp_conv_op_t)0;
   check_desc("mp_conv2d_workspace_size", call_workspace_size);
   check_desc_types("mp_conv2d_workspace_size", call_workspace_size);
-  FAILS(mp_conv2d_workspace_size, (context, &d, bad_op, NULL, &out.bytes),
-        MP_ERROR_INVALID_ARGUMENT, "op");
+  INVALID(mp_conv2d_workspace_size, (context, &d, bad_op, NULL, &out.bytes), "op");
   check_desc("mp_conv2d_kernel_info", call_kernel_info);
   check_desc_types("mp_conv2d_kernel_info", call_kernel_info);
   mp_kernel_info_t info;
   MP_INIT_STRUCT(&info);
-  FAILS(mp_conv2d_kernel_info, (context, &d, bad_op, 0, &info), MP_ERROR_INVALID_ARGUMENT, "op");
-  FAILS(mp_conv2d_kernel_info, (context, &d, MP_CONV_DGRAD, -1, &info), MP_ERROR_INVALID_ARGUMENT,
-        "index");
+  INVALID(mp_conv2d_kernel_info, (context, &d, bad_op, 0, &info), "op");
+  INVALID(mp_conv2d_kernel_info, (context, &d, MP_CONV_DGRAD, -1, &info), "index");
   FAILS(mp_conv2d_kernel_info, (context, &d, MP_CONV_DGRAD, 1000, &info), MP_ERROR_NOT_FOUND,
         "index");
   WORKS(mp_conv2d_kernel_info(context, &d, MP_CONV_DGRAD, 0, &info));
@@ -355,10 +321,7 @@ void test_conv(void) {
   for (current = kPasses; current != kPassesEnd; current++) {
     check_desc(current->function, call_pass);
     check_desc_types(current->function, call_pass);
-    if (current->op == MP_CONV_WGRAD)
-      test_wgrad_epilogue();
-    else
-      test_epilogue();
+    test_epilogue();
     test_tensors_of_pass();
     test_limits();
     test_empty_problems();

@@ -19,7 +19,7 @@ static void test_names(void) {
   } dtypes[] = {{MP_DTYPE_NONE, 0, "none"}, {MP_FP16, 2, "fp16"},   {MP_BF16, 2, "bf16"},
                 {MP_FP32, 4, "fp32"},       {MP_INT32, 4, "int32"}, {MP_INT64, 8, "int64"},
                 {(mp_dtype_t)4, 0, "?"}};
-  for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+  for (size_t i = 0; i < COUNT(dtypes); i++)
     check(strcmp(mp_dtype_name(dtypes[i].dtype), dtypes[i].name) == 0 &&
               mp_dtype_size(dtypes[i].dtype) == dtypes[i].size,
           "mp_dtype_name and mp_dtype_size");
@@ -78,7 +78,6 @@ static mp_status_t create_and_destroy(const mp_context_config_t *config) {
   return status;
 }
 
-INIT(init_config, mp_context_config_t, test_config())
 CALL_OF(call_config, create_and_destroy(s))
 
 static void *give_null(size_t bytes, void *user) {
@@ -95,12 +94,12 @@ static void take_back(void *ptr, size_t bytes, void *user) {
   (void)ptr, (void)bytes, (void)user;
 }
 
-static void init_allocator(void *s) {
+static mp_allocator_t good_allocator(void) {
   mp_allocator_t allocator;
   MP_INIT_STRUCT(&allocator);
   allocator.alloc = give_null;
   allocator.free = take_back;
-  memcpy(s, &allocator, sizeof allocator);
+  return allocator;
 }
 
 static mp_status_t call_allocator(void *s) {
@@ -110,23 +109,21 @@ static mp_status_t call_allocator(void *s) {
 }
 
 static void test_context_create(void) {
-  static const struct subject config = {"mp_context_create", "config", sizeof(mp_context_config_t),
-                                        init_config, call_config};
+  const mp_context_config_t initial = test_config();
   const struct field_case fields[] = {
-      FIELD(mp_context_config_t, device, i, -4, MP_ERROR_INVALID_ARGUMENT),
-      FIELD(mp_context_config_t, sm_limit, i, -1, MP_ERROR_INVALID_ARGUMENT),
-      FIELD(mp_context_config_t, flags, i, 1, MP_ERROR_INVALID_ARGUMENT),
+      INTS(mp_context_config_t, device, -4),
+      INTS(mp_context_config_t, sm_limit, -1),
+      INTS(mp_context_config_t, flags, 1),
   };
-  CHECK_STRUCT(&config, fields);
+  CHECK_STRUCT("mp_context_create", "config", initial, call_config, fields);
 
-  static const struct subject allocator = {"mp_context_create", "allocator", sizeof(mp_allocator_t),
-                                           init_allocator, call_allocator};
+  const mp_allocator_t initial_allocator = good_allocator();
   const struct field_case functions[] = {
-      FIELD(mp_allocator_t, reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
-      FIELD(mp_allocator_t, alloc, p, NULL, MP_ERROR_INVALID_ARGUMENT),
-      FIELD(mp_allocator_t, free, p, NULL, MP_ERROR_INVALID_ARGUMENT),
+      INTS(mp_allocator_t, reserved0, 1),
+      POINTERS(mp_allocator_t, alloc, NULL),
+      POINTERS(mp_allocator_t, free, NULL),
   };
-  CHECK_STRUCT(&allocator, functions);
+  CHECK_STRUCT("mp_context_create", "allocator", initial_allocator, call_allocator, functions);
 
   mp_context_destroy(NULL);
 }
@@ -166,7 +163,7 @@ static void test_cuda_devices(void) {
   const mp_status_t status = create_and_destroy(&config);
   reset();
   int documented = status == MP_SUCCESS;
-  for (size_t i = 0; i < sizeof outcomes / sizeof *outcomes; i++) {
+  for (size_t i = 0; i < COUNT(outcomes); i++) {
     if (status != outcomes[i].status) {
       skip(outcomes[i].label, outcomes[i].reason);
       continue;
@@ -227,8 +224,7 @@ static mp_status_t create_list(mp_allocator_t allocator) {
 }
 
 static void test_allocators(void) {
-  mp_allocator_t allocator;
-  init_allocator(&allocator);
+  mp_allocator_t allocator = good_allocator();
   check_failure("an allocator without memory", "mp_tensor_list_create", create_list(allocator),
                 MP_ERROR_OUT_OF_MEMORY, "alloc");
   allocator.alloc = give_misaligned;
@@ -249,22 +245,16 @@ static void test_allocators(void) {
 
 /* ---------------------------------------------------------------- info */
 
-static void init_info(void *s) {
-  MP_INIT_STRUCT((mp_device_info_t *)s);
-}
-
 CALL_OF(call_info, mp_context_get_info(context, s))
 
 static void test_info(void) {
-  static const struct subject info = {"mp_context_get_info", "info", sizeof(mp_device_info_t),
-                                      init_info, call_info};
-  check_struct_size(&info);
+  mp_device_info_t value;
+  MP_INIT_STRUCT(&value);
+  check_struct_size(SUBJECT("mp_context_get_info", "info", value, call_info));
 
   mp_context_config_t config = test_config();
   config.sm_limit = 1;
   mp_context_t limited;
-  mp_device_info_t value;
-  MP_INIT_STRUCT(&value);
   int good = mp_context_create(&limited, &config) == MP_SUCCESS;
   good = good && mp_context_get_info(limited, &value) == MP_SUCCESS;
   check(good && value.num_sms == 1 && value.arch > 0, "sm_limit = 1 limits num_sms");
@@ -291,16 +281,11 @@ static void test_memory(void) {
 
 static void test_cast(void) {
   void *src = at(0), *dst = at(1024);
-  FAILS(mp_cast, (context, src, MP_DTYPE_NONE, dst, MP_FP16, 8, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "dtype_src");
-  FAILS(mp_cast, (context, src, MP_FP32, dst, MP_INT32, 8, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "dtype_dst");
-  FAILS(mp_cast, (context, src, MP_FP32, dst, MP_FP16, -1, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "count");
-  FAILS(mp_cast, (context, src, MP_FP32, dst, MP_FP16, INT64_MAX / 2, NULL),
-        MP_ERROR_INVALID_ARGUMENT, "count");
-  FAILS(mp_cast, (context, src, MP_FP16, dst, MP_FP32, INT64_MAX / 3, NULL),
-        MP_ERROR_INVALID_ARGUMENT, "count");
+  INVALID(mp_cast, (context, src, MP_DTYPE_NONE, dst, MP_FP16, 8, NULL), "dtype_src");
+  INVALID(mp_cast, (context, src, MP_FP32, dst, MP_INT32, 8, NULL), "dtype_dst");
+  INVALID(mp_cast, (context, src, MP_FP32, dst, MP_FP16, -1, NULL), "count");
+  INVALID(mp_cast, (context, src, MP_FP32, dst, MP_FP16, INT64_MAX / 2, NULL), "count");
+  INVALID(mp_cast, (context, src, MP_FP16, dst, MP_FP32, INT64_MAX / 3, NULL), "count");
   WORKS(mp_cast(context, src, MP_FP16, src, MP_BF16, 8, NULL));
   WORKS(mp_cast(context, NULL, MP_FP16, NULL, MP_BF16, 0, NULL));
 }

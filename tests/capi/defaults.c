@@ -98,7 +98,7 @@ static void check_init(const struct init_case *c) {
         label);
 
   const size_t refused[] = {0, c->size - 1, 5000, (size_t)1 << 40};
-  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+  for (size_t i = 0; i < COUNT(refused); i++) {
     b = filled_with_pattern();
     snprintf(label, sizeof label, "%s: struct_size = %lu", c->function, (unsigned long)refused[i]);
     check_failure(label, c->function, c->call(&b, refused[i]), MP_ERROR_STRUCT_SIZE, "struct_size");
@@ -115,7 +115,7 @@ static void check_init(const struct init_case *c) {
 /** Unknown enumerators are kept; the function that takes the struct rejects them. */
 static void test_unknown_enumerators(void) {
   const int numbers[] = {-1, 4, 77, INT32_MAX, INT32_MIN};
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+  for (size_t i = 0; i < COUNT(numbers); i++) {
     const int n = numbers[i];
     const mp_dtype_t dtype = (mp_dtype_t)n;
     const mp_gemm_desc_t gemm = mp_gemm_desc_default(2, 3, 5, dtype, dtype);
@@ -153,8 +153,7 @@ static void test_unknown_enumerators(void) {
         (int)glu.dtype,          (int)rope.dtype,        (int)softmax.dtype,
         (int)softmax.dtype_mask, (int)copy.dtype,        (int)attention.dtype,
         (int)linear_xent.dtype};
-    for (size_t f = 0; f < sizeof kept / sizeof *kept; f++)
-      check(kept[f] == n, "an unknown enumerator is kept");
+    for (size_t f = 0; f < COUNT(kept); f++) check(kept[f] == n, "an unknown enumerator is kept");
     check((int)optimizer.kind == n && group.lr == 0.5f, "an unknown enumerator is kept");
   }
 }
@@ -165,10 +164,8 @@ static void test_without_defaults(void) {
   mp_scaler_state_t state;
   MP_INIT_STRUCT(&state);
   const mp_scaler_preset_t none = (mp_scaler_preset_t)0;
-  FAILS(mp_scaler_config_init_preset, (&config, sizeof config, none), MP_ERROR_INVALID_ARGUMENT,
-        "preset");
-  FAILS(mp_scaler_config_init_preset, (&config, sizeof config, (mp_scaler_preset_t)12),
-        MP_ERROR_INVALID_ARGUMENT, "preset");
+  INVALID(mp_scaler_config_init_preset, (&config, sizeof config, none), "preset");
+  INVALID(mp_scaler_config_init_preset, (&config, sizeof config, (mp_scaler_preset_t)12), "preset");
   check(all_are((const unsigned char *)&config, sizeof config, 0),
         "an unknown preset leaves zeros");
   config = mp_scaler_config_preset(none);
@@ -177,7 +174,7 @@ static void test_without_defaults(void) {
   FAILS(mp_scaler_create, (&out.scaler, context, &config), MP_ERROR_STRUCT_SIZE,
         "check that the initialization succeeded");
 
-  FAILS(mp_scaler_state_init, (&state, sizeof state, NULL), MP_ERROR_INVALID_ARGUMENT, "config");
+  INVALID(mp_scaler_state_init, (&state, sizeof state, NULL), "config");
   FAILS(mp_scaler_state_init, (&state, sizeof state, &config), MP_ERROR_STRUCT_SIZE, "config");
   check(state.struct_size == 0, "a state without a config is not initialized");
 }
@@ -243,7 +240,7 @@ static void test_names(void) {
                  {"LOGMAX", MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX},
                  {"LogNormal", MP_SCALER_PRESET_LOGNORMAL},
                  {"dynamic", MP_SCALER_PRESET_APEX_AMP}};
-  for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
+  for (size_t i = 0; i < COUNT(presets); i++)
     check(same_config(presets[i].name, mp_scaler_config_preset(presets[i].preset)),
           presets[i].name);
   check(same_config("None", mp_scaler_config_default(MP_SCALER_POLICY_STATIC)), "None");
@@ -257,13 +254,12 @@ static void test_names(void) {
   mp_scaler_config_t config;
   static const char *const no_scales[] = {"0",   "-128", "-0",    "inf",  "-Infinity",
                                           "NaN", "1e99", "1e-99", "1e-39"};
-  for (size_t i = 0; i < sizeof no_scales / sizeof *no_scales; i++)
-    FAILS(mp_scaler_config_from_name, (no_scales[i], &config, sizeof config),
-          MP_ERROR_INVALID_ARGUMENT, no_scales[i]);
+  for (size_t i = 0; i < COUNT(no_scales); i++)
+    INVALID(mp_scaler_config_from_name, (no_scales[i], &config, sizeof config), no_scales[i]);
   check(all_are((const unsigned char *)&config, sizeof config, 0),
         "an invalid number leaves zeros");
   static const char *const unknown[] = {"", "static", "backof", "Backoff ", "128x", "0x80", "+1"};
-  for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+  for (size_t i = 0; i < COUNT(unknown); i++) {
     FAILS(mp_scaler_config_from_name, (unknown[i], &config, sizeof config), MP_ERROR_NOT_FOUND,
           "Backoff, LogMax, lognormal, dynamic, none");
     FAILS(mp_scaler_config_from_name, (unknown[i], &config, sizeof config), MP_ERROR_NOT_FOUND,
@@ -288,35 +284,30 @@ static void test_torch_states(void) {
   MP_INIT_STRUCT(&config);
   MP_INIT_STRUCT(&state);
   const double scales[] = {0.0, -1.0, 1e-40, 1e39, -1e39, INFINITY, NAN};
-  for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+  for (size_t i = 0; i < COUNT(scales); i++) {
     mp_torch_scaler_t torch = good_torch();
     torch.scale = scales[i];
-    FAILS(mp_scaler_from_torch, (&torch, &config, &state), MP_ERROR_INVALID_ARGUMENT,
-          "saved->scale");
+    INVALID(mp_scaler_from_torch, (&torch, &config, &state), "saved->scale");
   }
   const int32_t trackers[] = {-1, 100, 101, INT32_MAX, INT32_MIN};
-  for (size_t i = 0; i < sizeof trackers / sizeof *trackers; i++) {
+  for (size_t i = 0; i < COUNT(trackers); i++) {
     mp_torch_scaler_t torch = good_torch();
     torch.growth_tracker = trackers[i];
-    FAILS(mp_scaler_from_torch, (&torch, &config, &state), MP_ERROR_INVALID_ARGUMENT,
-          "saved->growth_tracker");
+    INVALID(mp_scaler_from_torch, (&torch, &config, &state), "saved->growth_tracker");
   }
   mp_torch_scaler_t torch = good_torch();
   torch.growth_tracker = 100;
-  FAILS(mp_scaler_from_torch, (&torch, &config, &state), MP_ERROR_INVALID_ARGUMENT,
-        "saved->growth_tracker = 100 is outside [0, growth_interval) = [0, 100)");
+  INVALID(mp_scaler_from_torch, (&torch, &config, &state),
+          "saved->growth_tracker = 100 is outside [0, growth_interval) = [0, 100)");
   torch = good_torch();
   torch.growth_interval = 0;
-  FAILS(mp_scaler_from_torch, (&torch, &config, &state), MP_ERROR_INVALID_ARGUMENT,
-        "saved->growth_interval");
+  INVALID(mp_scaler_from_torch, (&torch, &config, &state), "saved->growth_interval");
   torch = good_torch();
   torch.growth_factor = 1.0;
-  FAILS(mp_scaler_from_torch, (&torch, &config, &state), MP_ERROR_INVALID_ARGUMENT,
-        "saved->growth_factor");
+  INVALID(mp_scaler_from_torch, (&torch, &config, &state), "saved->growth_factor");
   torch = good_torch();
   torch.backoff_factor = NAN;
-  FAILS(mp_scaler_from_torch, (&torch, &config, &state), MP_ERROR_INVALID_ARGUMENT,
-        "saved->backoff_factor");
+  INVALID(mp_scaler_from_torch, (&torch, &config, &state), "saved->backoff_factor");
   check(config.init_scale == 0.0f && state.scale == 0.0f,
         "a rejected state of torch writes nothing");
   torch = good_torch();
@@ -328,13 +319,12 @@ static void test_megatron_states(void) {
   mp_scaler_state_t state;
   MP_INIT_STRUCT(&state);
   const float scales[] = {0.0f, -1.0f, INFINITY, NAN};
-  for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+  for (size_t i = 0; i < COUNT(scales); i++) {
     const mp_megatron_scaler_t megatron = {scales[i], 7, 1};
-    FAILS(mp_scaler_from_megatron, (&megatron, &state), MP_ERROR_INVALID_ARGUMENT, "saved->scale");
+    INVALID(mp_scaler_from_megatron, (&megatron, &state), "saved->scale");
   }
   const mp_megatron_scaler_t negative = {1024.0f, -1, 1};
-  FAILS(mp_scaler_from_megatron, (&negative, &state), MP_ERROR_INVALID_ARGUMENT,
-        "saved->growth_tracker");
+  INVALID(mp_scaler_from_megatron, (&negative, &state), "saved->growth_tracker");
   check(state.scale == 0.0f, "a rejected state of Megatron writes nothing");
 
   /* mp_scaler_set_state_sync checks the fields that depend on the scaler. */
@@ -343,11 +333,10 @@ static void test_megatron_states(void) {
   WORKS(mp_scaler_create(&scaler, context, &config));
   const mp_megatron_scaler_t late = {1024.0f, 1000, 1}, patient = {1024.0f, 7, 3};
   WORKS(mp_scaler_from_megatron(&late, &state));
-  FAILS(mp_scaler_set_state_sync, (scaler, &state, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "state->growth_tracker");
+  INVALID(mp_scaler_set_state_sync, (scaler, &state, NULL), "state->growth_tracker");
   WORKS(mp_scaler_from_megatron(&patient, &state));
-  FAILS(mp_scaler_set_state_sync, (scaler, &state, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "state->hysteresis_left = 3 is outside [0, hysteresis] = [0, 2]");
+  INVALID(mp_scaler_set_state_sync, (scaler, &state, NULL),
+          "state->hysteresis_left = 3 is outside [0, hysteresis] = [0, 2]");
   mp_scaler_destroy(scaler);
 }
 
@@ -376,7 +365,7 @@ static void test_conversions(void) {
 void test_defaults(void) {
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   config_of_state = &config;
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_init(&cases[i]);
+  for (size_t i = 0; i < COUNT(cases); i++) check_init(&cases[i]);
   test_unknown_enumerators();
   test_without_defaults();
   test_optimizer_names();

@@ -26,15 +26,12 @@ static mp_status_t gemm(const mp_gemm_desc_t *d, const mp_epilogue_t *e) {
 
 /* ---------------------------------------------------------------- descriptor */
 
-INIT(init_desc, mp_gemm_desc_t, good_desc())
-INIT(init_strided_desc, mp_gemm_desc_t, good_strided_desc())
-
-static void init_transposed_desc(void *s) {
+static mp_gemm_desc_t good_transposed_desc(void) {
   mp_gemm_desc_t d = good_desc();
   d.op_a = d.op_b = MP_OP_T;
   d.ld_a = d.m;
   d.ld_b = d.k;
-  memcpy(s, &d, sizeof d);
+  return d;
 }
 
 CALL_OF(call_gemm, gemm(s, NULL))
@@ -55,93 +52,73 @@ static const char *kernel_of(const mp_gemm_desc_t *d, int32_t index) {
              : NULL;
 }
 
-#define GEMM_FIELD(field, member, v, status) FIELD(mp_gemm_desc_t, field, member, v, status)
-
 /** Checks fields that every function with a descriptor rejects. */
 static void check_desc(const char *function, mp_status_t (*call)(void *)) {
   const struct field_case fields[] = {
-      GEMM_FIELD(op_a, i, 0, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(op_b, i, -1, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(dtype_ab, i, MP_DTYPE_NONE, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(dtype_ab, i, 4, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(dtype_cd, i, MP_DTYPE_NONE, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(dtype_cd, i, 99, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(batch_count, i, -1, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(m, i, -1, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(n, i, -1, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(k, i, -1, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(ld_a, i, 7, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(ld_b, i, 15, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(ld_c, i, 15, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(ld_d, i, 0, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(stride_a, i, -1, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(stride_b, i, -1, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(stride_c, i, -1, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(stride_d, i, -1, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(ld_a, i, INT64_MAX, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(ld_d, i, INT64_MAX / 4, MP_ERROR_INVALID_ARGUMENT),
+      INTS(mp_gemm_desc_t, op_a, 0),
+      INTS(mp_gemm_desc_t, op_b, -1),
+      INTS(mp_gemm_desc_t, dtype_ab, MP_DTYPE_NONE, 4),
+      INTS(mp_gemm_desc_t, dtype_cd, MP_DTYPE_NONE, 99),
+      INTS(mp_gemm_desc_t, batch_count, -1),
+      INTS(mp_gemm_desc_t, m, -1),
+      INTS(mp_gemm_desc_t, n, -1),
+      INTS(mp_gemm_desc_t, k, -1),
+      INTS(mp_gemm_desc_t, ld_a, 7, INT64_MAX),
+      INTS(mp_gemm_desc_t, ld_b, 15),
+      INTS(mp_gemm_desc_t, ld_c, 15),
+      INTS(mp_gemm_desc_t, ld_d, 0, INT64_MAX / 4),
+      INTS(mp_gemm_desc_t, stride_a, -1),
+      INTS(mp_gemm_desc_t, stride_b, -1),
+      INTS(mp_gemm_desc_t, stride_c, -1),
+      INTS(mp_gemm_desc_t, stride_d, -1),
   };
-  const struct subject desc = {function, "desc", sizeof(mp_gemm_desc_t), init_desc, call};
-  CHECK_STRUCT(&desc, fields);
+  const mp_gemm_desc_t initial = good_desc();
+  CHECK_STRUCT(function, "desc", initial, call, fields);
 
   const struct field_case strided_fields[] = {
-      GEMM_FIELD(stride_d, i, 63, MP_ERROR_INVALID_ARGUMENT), /* the last element is shared */
-      GEMM_FIELD(stride_d, i, 0, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(stride_b, i, INT64_MAX, MP_ERROR_INVALID_ARGUMENT),
+      INTS(mp_gemm_desc_t, stride_d, 63 /* the last element is shared */, 0),
+      INTS(mp_gemm_desc_t, stride_b, INT64_MAX),
   };
-  const struct subject strided = {function, "desc (strided)", sizeof(mp_gemm_desc_t),
-                                  init_strided_desc, call};
-  CHECK_FIELDS(&strided, strided_fields);
+  const mp_gemm_desc_t initial_strided_desc = good_strided_desc();
+  CHECK_FIELDS(function, "desc (strided)", initial_strided_desc, call, strided_fields);
 
   const struct field_case transposed_fields[] = {
-      GEMM_FIELD(ld_a, i, 3, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(ld_b, i, 7, MP_ERROR_INVALID_ARGUMENT),
+      INTS(mp_gemm_desc_t, ld_a, 3),
+      INTS(mp_gemm_desc_t, ld_b, 7),
   };
-  const struct subject transposed = {function, "desc (transposed)", sizeof(mp_gemm_desc_t),
-                                     init_transposed_desc, call};
-  CHECK_FIELDS(&transposed, transposed_fields);
+  const mp_gemm_desc_t initial_transposed_desc = good_transposed_desc();
+  CHECK_FIELDS(function, "desc (transposed)", initial_transposed_desc, call, transposed_fields);
 }
 
 /* ---------------------------------------------------------------- epilogue */
 
-static void init_epilogue(void *s) {
+static mp_epilogue_t good_epilogue(void) {
   mp_epilogue_t e = mp_epilogue_default();
   e.bias = at(kExtra);
   e.dtype_bias = MP_FP32;
   e.aux = at(kExtra + 1024);
-  memcpy(s, &e, sizeof e);
+  return e;
 }
 
-static mp_status_t call_epilogue(void *s) {
-  const mp_gemm_desc_t d = good_desc();
-  return gemm(&d, s);
-}
+CALL_OF(call_epilogue, gemm(REF(mp_gemm_desc_t, good_desc()), s))
 
-static mp_status_t call_strided_epilogue(void *s) {
-  const mp_gemm_desc_t d = good_strided_desc();
-  return gemm(&d, s);
-}
+CALL_OF(call_strided_epilogue, gemm(REF(mp_gemm_desc_t, good_strided_desc()), s))
 
 static void test_epilogue(void) {
-  const struct subject epilogue = {"mp_gemm", "epilogue", sizeof(mp_epilogue_t), init_epilogue,
-                                   call_epilogue};
-  check_epilogue(&epilogue, 16);
+  const mp_epilogue_t initial = good_epilogue();
+  check_epilogue(SUBJECT("mp_gemm", "epilogue", initial, call_epilogue), 16);
 
   const struct field_case strided_fields[] = {
-      EPILOGUE_FIELD(ld_aux, i, 17, MP_ERROR_INVALID_ARGUMENT), /* items farther apart than D's */
+      INTS(mp_epilogue_t, ld_aux, 17), /* items farther apart than D's */
   };
-  const struct subject strided = {"mp_gemm", "epilogue (strided)", sizeof(mp_epilogue_t),
-                                  init_epilogue, call_strided_epilogue};
-  CHECK_FIELDS(&strided, strided_fields);
+  CHECK_FIELDS("mp_gemm", "epilogue (strided)", initial, call_strided_epilogue, strided_fields);
 
   const mp_gemm_desc_t d = good_desc();
   mp_epilogue_t e = mp_epilogue_default();
   e.activation = MP_ACT_DRELU;
-  FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), &e, NULL, 0, NULL),
-        MP_ERROR_INVALID_ARGUMENT, "aux");
+  INVALID(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), &e, NULL, 0, NULL), "aux");
   e.activation = MP_ACT_DGELU;
-  FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), &e, NULL, 0, NULL),
-        MP_ERROR_INVALID_ARGUMENT, "aux");
+  INVALID(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), &e, NULL, 0, NULL), "aux");
 }
 
 /* The number of tiles must fit into 31 bits.  In 32 bits, that of the first shape would be 0. */
@@ -150,7 +127,7 @@ static void test_max_tiles(void) {
     int64_t m, n;
     int32_t batch_count;
   } shapes[] = {{INT64_C(1) << 39, 128, 1}, {INT64_C(1) << 35, 16, 1}, {17, 1, INT32_MAX}};
-  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+  for (size_t i = 0; i < COUNT(shapes); i++) {
     mp_gemm_desc_t d = mp_gemm_desc_default(shapes[i].m, shapes[i].n, 8, MP_FP32, MP_FP32);
     d.batch_count = shapes[i].batch_count;
     FAILS(mp_gemm_workspace_size, (context, &d, NULL, &out.bytes), MP_ERROR_UNSUPPORTED, "m");
@@ -171,18 +148,17 @@ static void test_operands(void) {
   WORKS(mp_gemm(context, &d, A, B, NULL, D, NULL, at(kWorkspace), 512, NULL));
 
   d.beta = 0.5f;
-  FAILS(mp_gemm, (context, &d, A, B, NULL, D, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "C");
+  INVALID(mp_gemm, (context, &d, A, B, NULL, D, NULL, NULL, 0, NULL), "C");
   WORKS(mp_gemm(context, &d, A, B, C, D, NULL, NULL, 0, NULL));
   WORKS(mp_gemm(context, &d, A, B, D, D, NULL, NULL, 0, NULL));
   d.beta = NAN;
-  FAILS(mp_gemm, (context, &d, A, B, NULL, D, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "C");
+  INVALID(mp_gemm, (context, &d, A, B, NULL, D, NULL, NULL, 0, NULL), "C");
   d.ld_c = 24;
-  FAILS(mp_gemm, (context, &d, A, B, D, D, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT, "ld_c");
+  INVALID(mp_gemm, (context, &d, A, B, D, D, NULL, NULL, 0, NULL), "ld_c");
   d = good_strided_desc();
   d.beta = 1.0f;
   d.stride_c = 0;
-  FAILS(mp_gemm, (context, &d, A, B, D, D, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "stride_c");
+  INVALID(mp_gemm, (context, &d, A, B, D, D, NULL, NULL, 0, NULL), "stride_c");
 }
 
 static void test_empty_problems(void) {
@@ -232,8 +208,7 @@ static void test_empty_problems(void) {
   d.stride_d = 16;
   WORKS(gemm(&d, NULL));
   d.ld_d = 31;
-  FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), NULL, NULL, 0, NULL),
-        MP_ERROR_INVALID_ARGUMENT, "stride_d");
+  INVALID(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), NULL, NULL, 0, NULL), "stride_d");
 }
 
 /* ---------------------------------------------------------------- kernel selection */
@@ -243,13 +218,13 @@ static void test_forced_kernel(void) {
   const char *name;
   mp_kernel_info_t info;
   MP_INIT_STRUCT(&info);
-  FAILS(mp_gemm_kernel_info, (context, &d, -1, &info), MP_ERROR_INVALID_ARGUMENT, "index");
+  INVALID(mp_gemm_kernel_info, (context, &d, -1, &info), "index");
   FAILS(mp_gemm_kernel_info, (context, &d, 1000, &info), MP_ERROR_NOT_FOUND, "index");
   WORKS(mp_gemm_kernel_info(context, &d, 0, &info));
   info.struct_size = 39;
   FAILS(mp_gemm_kernel_info, (context, &d, 0, &info), MP_ERROR_STRUCT_SIZE, "info");
-  FAILS(mp_tuning_measure, (NULL, 1), MP_ERROR_INVALID_ARGUMENT, "context");
-  FAILS(mp_tuning_measure, (context, -1), MP_ERROR_INVALID_ARGUMENT, "max_kernels");
+  INVALID(mp_tuning_measure, (NULL, 1), "context");
+  INVALID(mp_tuning_measure, (context, -1), "max_kernels");
 
   d.plan = named_plan("abacus");
   FAILS(mp_gemm, (context, &d, at(kA), at(kB), NULL, at(kD), NULL, NULL, 0, NULL),
@@ -302,34 +277,26 @@ static const void **pointer_array(size_t offset, const void *first, const void *
   return at(offset);
 }
 
-static mp_status_t call_batched(void *s) {
-  return mp_gemm_batched(context, s, at(kExtra), at(kExtra), NULL, at(kExtra + 64), NULL, NULL, 0,
-                         NULL);
-}
+CALL_OF(call_batched, mp_gemm_batched(context, s, at(kExtra), at(kExtra), NULL, at(kExtra + 64),
+                                      NULL, NULL, 0, NULL))
 
 static void test_batched(void) {
   const struct field_case fields[] = {
-      GEMM_FIELD(stride_a, i, 1, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(stride_b, i, 1, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(stride_c, i, 1, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(stride_d, i, 1, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(ld_a, i, 7, MP_ERROR_INVALID_ARGUMENT),
-      GEMM_FIELD(plan, p, (void *)named_plan("abacus"), MP_ERROR_NOT_FOUND),
+      INTS(mp_gemm_desc_t, stride_a, 1),
+      INTS(mp_gemm_desc_t, stride_b, 1),
+      INTS(mp_gemm_desc_t, stride_c, 1),
+      INTS(mp_gemm_desc_t, stride_d, 1),
+      INTS(mp_gemm_desc_t, ld_a, 7),
+      FIELD(mp_gemm_desc_t, plan, pointers, MP_ERROR_NOT_FOUND, named_plan("abacus")),
   };
-  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-    mp_gemm_desc_t d = good_desc();
-    memcpy((char *)&d + fields[i].offset, &fields[i].value, fields[i].bytes);
-    check_failure(fields[i].label, "mp_gemm_batched", call_batched(&d), fields[i].status,
-                  fields[i].argument);
-  }
-
   mp_gemm_desc_t d = good_desc();
+  d.batch_count = 0;
+  CHECK_STRUCT("mp_gemm_batched", "desc", d, call_batched, fields);
   d.batch_count = 2;
   const void *const *x = at(kExtra);
   void *const *y = at(kExtra);
   d.beta = 1.0f;
-  FAILS(mp_gemm_batched, (context, &d, x, x, NULL, y, NULL, NULL, 0, NULL),
-        MP_ERROR_INVALID_ARGUMENT, "C");
+  INVALID(mp_gemm_batched, (context, &d, x, x, NULL, y, NULL, NULL, 0, NULL), "C");
   d.beta = 0.0f;
 
   mp_epilogue_t e = mp_epilogue_default();

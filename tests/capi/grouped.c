@@ -42,8 +42,6 @@ static void test_group_defaults(void) {
 
 /* ---------------------------------------------------------------- descriptor */
 
-INIT(init_desc, mp_gemm_desc_t, good_desc())
-
 static mp_status_t call_grouped(void *s) {
   const mp_gemm_group_item_t items[2] = {good_item(0), good_item(1)};
   return grouped(s, 2, items);
@@ -54,41 +52,33 @@ static mp_status_t call_workspace_size(void *s) {
   return mp_gemm_grouped_workspace_size(context, s, 2, items, NULL, &out.bytes);
 }
 
-#define DESC_FIELD(field, v, status) FIELD(mp_gemm_desc_t, field, i, v, status)
-
 static void check_desc(const char *function, mp_status_t (*call)(void *)) {
   const struct field_case fields[] = {
-      DESC_FIELD(op_a, 0, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(op_b, -1, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(dtype_ab, MP_DTYPE_NONE, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(dtype_cd, 4, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(batch_count, 0, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(batch_count, 2, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(m, 4, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(n, 16, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(k, -8, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(ld_a, 8, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(ld_b, 16, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(ld_c, 16, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(ld_d, 16, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(stride_a, 1, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(stride_b, 1, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(stride_c, 1, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(stride_d, -1, MP_ERROR_INVALID_ARGUMENT),
-      FIELD(mp_gemm_desc_t, plan, p, (void *)named_plan("abacus"), MP_ERROR_NOT_FOUND),
+      INTS(mp_gemm_desc_t, op_a, 0),
+      INTS(mp_gemm_desc_t, op_b, -1),
+      INTS(mp_gemm_desc_t, dtype_ab, MP_DTYPE_NONE),
+      INTS(mp_gemm_desc_t, dtype_cd, 4),
+      INTS(mp_gemm_desc_t, batch_count, 0, 2),
+      INTS(mp_gemm_desc_t, m, 4),
+      INTS(mp_gemm_desc_t, n, 16),
+      INTS(mp_gemm_desc_t, k, -8),
+      INTS(mp_gemm_desc_t, ld_a, 8),
+      INTS(mp_gemm_desc_t, ld_b, 16),
+      INTS(mp_gemm_desc_t, ld_c, 16),
+      INTS(mp_gemm_desc_t, ld_d, 16),
+      INTS(mp_gemm_desc_t, stride_a, 1),
+      INTS(mp_gemm_desc_t, stride_b, 1),
+      INTS(mp_gemm_desc_t, stride_c, 1),
+      INTS(mp_gemm_desc_t, stride_d, -1),
+      FIELD(mp_gemm_desc_t, plan, pointers, MP_ERROR_NOT_FOUND, named_plan("abacus")),
   };
-  const struct subject desc = {function, "desc", sizeof(mp_gemm_desc_t), init_desc, call};
-  CHECK_STRUCT(&desc, fields);
+  const mp_gemm_desc_t initial = good_desc();
+  CHECK_STRUCT(function, "desc", initial, call, fields);
 }
 
 /* ---------------------------------------------------------------- items */
 
-INIT(init_item, mp_gemm_group_item_t, good_item(0))
-
-static mp_status_t call_item(void *s) {
-  const mp_gemm_desc_t d = good_desc();
-  return grouped(&d, 1, s);
-}
+CALL_OF(call_item, grouped(REF(mp_gemm_desc_t, good_desc()), 1, s))
 
 static mp_status_t call_item_transposed(void *s) {
   mp_gemm_desc_t d = good_desc();
@@ -96,53 +86,46 @@ static mp_status_t call_item_transposed(void *s) {
   return grouped(&d, 1, s);
 }
 
-static mp_status_t call_item_workspace_size(void *s) {
-  const mp_gemm_desc_t d = good_desc();
-  return mp_gemm_grouped_workspace_size(context, &d, 1, s, NULL, &out.bytes);
-}
+CALL_OF(call_item_workspace_size,
+        mp_gemm_grouped_workspace_size(context, REF(mp_gemm_desc_t, good_desc()), 1, s, NULL,
+                                       &out.bytes))
 
-static void init_transposed_item(void *s) {
+static mp_gemm_group_item_t good_transposed_item(void) {
   mp_gemm_group_item_t i = good_item(0);
   i.ld_a = i.m;
   i.ld_b = i.k;
-  memcpy(s, &i, sizeof i);
+  return i;
 }
-
-#define ITEM_FIELD(field, member, v, status) FIELD(mp_gemm_group_item_t, field, member, v, status)
 
 static void check_item(const char *function, mp_status_t (*call)(void *)) {
   const struct field_case fields[] = {
-      ITEM_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
-      ITEM_FIELD(m, i, -1, MP_ERROR_INVALID_ARGUMENT),
-      ITEM_FIELD(n, i, -1, MP_ERROR_INVALID_ARGUMENT),
-      ITEM_FIELD(k, i, -1, MP_ERROR_INVALID_ARGUMENT),
-      ITEM_FIELD(ld_a, i, 7, MP_ERROR_INVALID_ARGUMENT),
-      ITEM_FIELD(ld_b, i, 15, MP_ERROR_INVALID_ARGUMENT),
-      ITEM_FIELD(ld_c, i, 15, MP_ERROR_INVALID_ARGUMENT),
-      ITEM_FIELD(ld_d, i, 0, MP_ERROR_INVALID_ARGUMENT),
-      ITEM_FIELD(ld_a, i, INT64_MAX, MP_ERROR_INVALID_ARGUMENT),
-      ITEM_FIELD(ld_d, i, INT64_MAX / 4, MP_ERROR_INVALID_ARGUMENT),
+      INTS(mp_gemm_group_item_t, reserved0, 1),
+      INTS(mp_gemm_group_item_t, m, -1),
+      INTS(mp_gemm_group_item_t, n, -1),
+      INTS(mp_gemm_group_item_t, k, -1),
+      INTS(mp_gemm_group_item_t, ld_a, 7, INT64_MAX),
+      INTS(mp_gemm_group_item_t, ld_b, 15),
+      INTS(mp_gemm_group_item_t, ld_c, 15),
+      INTS(mp_gemm_group_item_t, ld_d, 0, INT64_MAX / 4),
   };
-  const struct subject item = {function, "items[0]", sizeof(mp_gemm_group_item_t), init_item, call};
-  CHECK_STRUCT(&item, fields);
+  const mp_gemm_group_item_t initial = good_item(0);
+  CHECK_STRUCT(function, "items[0]", initial, call, fields);
 }
 
 static void test_item_data(void) {
   const struct field_case fields[] = {
-      ITEM_FIELD(C, p, at(1), MP_ERROR_MISALIGNED),
+      FIELD(mp_gemm_group_item_t, C, pointers, MP_ERROR_MISALIGNED, at(1)),
   };
-  const struct subject item = {"mp_gemm_grouped", "items[0]", sizeof(mp_gemm_group_item_t),
-                               init_item, call_item};
-  CHECK_FIELDS(&item, fields);
+  const mp_gemm_group_item_t initial = good_item(0);
+  CHECK_FIELDS("mp_gemm_grouped", "items[0]", initial, call_item, fields);
 
   const struct field_case transposed_fields[] = {
-      ITEM_FIELD(ld_a, i, 3, MP_ERROR_INVALID_ARGUMENT),
-      ITEM_FIELD(ld_b, i, 7, MP_ERROR_INVALID_ARGUMENT),
+      INTS(mp_gemm_group_item_t, ld_a, 3),
+      INTS(mp_gemm_group_item_t, ld_b, 7),
   };
-  const struct subject transposed = {"mp_gemm_grouped", "items[0] (transposed)",
-                                     sizeof(mp_gemm_group_item_t), init_transposed_item,
-                                     call_item_transposed};
-  CHECK_FIELDS(&transposed, transposed_fields);
+  const mp_gemm_group_item_t initial_transposed_item = good_transposed_item();
+  CHECK_FIELDS("mp_gemm_grouped", "items[0] (transposed)", initial_transposed_item,
+               call_item_transposed, transposed_fields);
 }
 
 /** Checks the complete message; nothing was written, so item 0 was not launched either. */
@@ -228,11 +211,11 @@ static void test_distance(void) {
 
 /* ---------------------------------------------------------------- epilogue */
 
-static void init_epilogue(void *s) {
+static mp_epilogue_t good_epilogue(void) {
   mp_epilogue_t e = mp_epilogue_default();
   e.scale = at(kExtra);
   e.stats.found_inf = at(kExtra + 4);
-  memcpy(s, &e, sizeof e);
+  return e;
 }
 
 static mp_status_t call_epilogue(void *s) {
@@ -242,9 +225,9 @@ static mp_status_t call_epilogue(void *s) {
 }
 
 static void test_epilogue(void) {
-  const struct subject epilogue = {"mp_gemm_grouped", "epilogue", sizeof(mp_epilogue_t),
-                                   init_epilogue, call_epilogue};
-  check_scaling_epilogue(&epilogue, at(kC), MP_ERROR_UNSUPPORTED);
+  const mp_epilogue_t initial = good_epilogue();
+  check_scaling_epilogue(SUBJECT("mp_gemm_grouped", "epilogue", initial, call_epilogue), at(kC),
+                         MP_ERROR_UNSUPPORTED);
 }
 
 /* ---------------------------------------------------------------- other arguments */
@@ -253,16 +236,14 @@ static void test_arguments(void) {
   const mp_gemm_desc_t d = good_desc();
   const mp_gemm_group_item_t items[2] = {good_item(0), good_item(1)};
   const mp_gemm_group_item_t *const i = items;
-  FAILS(mp_gemm_grouped, (context, &d, -1, i, NULL, NULL, 0, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "count");
+  INVALID(mp_gemm_grouped, (context, &d, -1, i, NULL, NULL, 0, NULL), "count");
   WORKS(mp_gemm_grouped(context, &d, 2, i, NULL, at(kWorkspace), 512, NULL));
   const mp_gemm_group_item_t many_tiles = mp_gemm_group_item_default(INT64_C(1) << 34, 16, 8);
   const mp_gemm_group_item_t too_many[2] = {many_tiles, many_tiles}; /* 2^30 of 16 x 16 each */
   WORKS(mp_gemm_grouped_workspace_size(context, &d, 1, too_many, NULL, &out.bytes));
   FAILS(mp_gemm_grouped_workspace_size, (context, &d, 2, too_many, NULL, &out.bytes),
         MP_ERROR_UNSUPPORTED, "m");
-  FAILS(mp_gemm_grouped_workspace_size, (context, &d, -1, i, NULL, &out.bytes),
-        MP_ERROR_INVALID_ARGUMENT, "count");
+  INVALID(mp_gemm_grouped_workspace_size, (context, &d, -1, i, NULL, &out.bytes), "count");
 }
 
 static void test_empty(void) {

@@ -186,7 +186,7 @@ union buffer {
 
 static void init(const struct subject *subject, union buffer *b) {
   memset(b, 0, sizeof *b);
-  subject->init(b);
+  memcpy(b, subject->good, subject->size);
 }
 
 static const char *label_of(const struct subject *subject, const char *rest) {
@@ -209,22 +209,40 @@ static void check_refused(const struct subject *subject, union buffer *b, const 
   if (got == MP_SUCCESS) reset();
 }
 
-void check_fields(const struct subject *subject, const struct field_case *cases, size_t count) {
+/** Sets the field to its i-th value, and describes that in `text`. */
+static void set_field(const struct field_case *field, size_t i, union buffer *b, char text[128]) {
+  unsigned char *const to = b->bytes + field->offset;
+  if (field->ints != NULL) {
+    memcpy(to, &field->ints[i], field->bytes); /* little endian */
+    snprintf(text, 128, "%s = %lld", field->field, (long long)field->ints[i]);
+  } else if (field->reals != NULL) {
+    const float single = (float)field->reals[i];
+    memcpy(to, field->bytes == 4 ? (const void *)&single : &field->reals[i], field->bytes);
+    snprintf(text, 128, "%s = %g", field->field, field->reals[i]);
+  } else {
+    memcpy(to, &field->pointers[i], field->bytes);
+    snprintf(text, 128, "%s = pointer %u", field->field, (unsigned)i);
+  }
+}
+
+void check_fields(const struct subject *subject, const struct field_case *fields, size_t count) {
   static union buffer b;
   init(subject, &b);
   check_success(label_of(subject, "unchanged"), subject->call(&b));
-  for (size_t i = 0; i < count; i++) {
-    init(subject, &b);
-    memcpy(b.bytes + cases[i].offset, &cases[i].value, cases[i].bytes); /* little endian */
-    check_refused(subject, &b, cases[i].label, cases[i].status, cases[i].argument);
-  }
+  for (const struct field_case *field = fields; field != fields + count; field++)
+    for (size_t i = 0; i < field->count; i++) {
+      char text[128];
+      init(subject, &b);
+      set_field(field, i, &b, text);
+      check_refused(subject, &b, text, field->status, field->field);
+    }
 }
 
 void check_struct_size(const struct subject *subject) {
   static union buffer b;
   const uint32_t size = (uint32_t)subject->size;
   const uint32_t refused[] = {0, size - 1, kMaxStruct};
-  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+  for (size_t i = 0; i < COUNT(refused); i++) {
     char rest[64];
     snprintf(rest, sizeof rest, "struct_size = %u", (unsigned)refused[i]);
     init(subject, &b);
@@ -254,32 +272,35 @@ const mp_plan_t *named_plan(const char *kernel) {
   return plan;
 }
 
+void check_struct(const struct subject *subject, const struct field_case *fields, size_t count) {
+  check_fields(subject, fields, count);
+  check_struct_size(subject);
+}
+
 void check_epilogue(const struct subject *subject, int64_t cols) {
   const struct field_case fields[] = {
-      EPILOGUE_FIELD(activation, i, MP_ACT_DGELU_ERF + 1, MP_ERROR_INVALID_ARGUMENT),
-      EPILOGUE_FIELD(activation, i, -1, MP_ERROR_INVALID_ARGUMENT),
-      EPILOGUE_FIELD(dtype_bias, i, MP_DTYPE_NONE, MP_ERROR_INVALID_ARGUMENT),
-      EPILOGUE_FIELD(flags, i, MP_EPILOGUE_FLAG_GATED, MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(flags, i, 1 << 1, MP_ERROR_INVALID_ARGUMENT),
-      EPILOGUE_FIELD(ld_aux, i, cols - 1, MP_ERROR_INVALID_ARGUMENT),
-      EPILOGUE_FIELD(ld_aux, i, -1, MP_ERROR_INVALID_ARGUMENT),
-      EPILOGUE_FIELD(ld_aux, i, INT64_MAX, MP_ERROR_INVALID_ARGUMENT),
+      INTS(mp_epilogue_t, activation, MP_ACT_DGELU_ERF + 1, -1),
+      INTS(mp_epilogue_t, dtype_bias, MP_DTYPE_NONE),
+      FIELD(mp_epilogue_t, flags, ints, MP_ERROR_UNSUPPORTED, MP_EPILOGUE_FLAG_GATED),
+      INTS(mp_epilogue_t, flags, 1 << 1),
+      INTS(mp_epilogue_t, ld_aux, cols - 1, -1, INT64_MAX),
   };
-  CHECK_STRUCT(subject, fields);
+  check_struct(subject, fields, COUNT(fields));
 }
 
 void check_scaling_epilogue(const struct subject *subject, const void *amax, mp_status_t of_amax) {
+  const mp_status_t refused = MP_ERROR_UNSUPPORTED;
   const struct field_case fields[] = {
-      EPILOGUE_FIELD(activation, i, MP_ACT_RELU, MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(activation, i, MP_ACT_DTANH, MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(bias, p, at(0), MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(dtype_bias, i, MP_FP16, MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(flags, i, MP_EPILOGUE_FLAG_GATED, MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(flags, i, 1 << 1, MP_ERROR_INVALID_ARGUMENT),
-      EPILOGUE_FIELD(aux, p, at(0), MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(ld_aux, i, 16, MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(dbias, p, at(0), MP_ERROR_UNSUPPORTED),
-      EPILOGUE_FIELD(stats.amax, p, amax, of_amax),
+      FIELD(mp_epilogue_t, activation, ints, refused, MP_ACT_RELU, MP_ACT_DTANH),
+      INTS(mp_epilogue_t, activation, MP_ACT_DGELU_ERF + 1),
+      FIELD(mp_epilogue_t, bias, pointers, refused, at(0)),
+      FIELD(mp_epilogue_t, dtype_bias, ints, refused, MP_FP16),
+      FIELD(mp_epilogue_t, flags, ints, refused, MP_EPILOGUE_FLAG_GATED),
+      INTS(mp_epilogue_t, flags, 1 << 1),
+      FIELD(mp_epilogue_t, aux, pointers, refused, at(0)),
+      FIELD(mp_epilogue_t, ld_aux, ints, refused, 16),
+      FIELD(mp_epilogue_t, dbias, pointers, refused, at(0)),
+      FIELD(mp_epilogue_t, stats.amax, pointers, of_amax, amax),
   };
-  CHECK_STRUCT(subject, fields);
+  check_struct(subject, fields, COUNT(fields));
 }

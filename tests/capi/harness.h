@@ -59,6 +59,10 @@ void check_failure(const char *label, const char *function, mp_status_t got, mp_
                    const char *argument);
 #define FAILS(function, arguments, status, argument) \
   check_failure(#function #arguments, #function, function arguments, status, argument)
+/** FAILS with MP_ERROR_INVALID_ARGUMENT. */
+#define INVALID(function, arguments, argument)                                                  \
+  check_failure(#function #arguments, #function, function arguments, MP_ERROR_INVALID_ARGUMENT, \
+                argument)
 
 /** Checks a call that succeeds, and may write. */
 void check_success(const char *label, mp_status_t got);
@@ -70,63 +74,75 @@ void check_success(const char *label, mp_status_t got);
 struct subject {
   const char *function;
   const char *parameter;
+  const void *good; /**< a struct with which the call succeeds */
   size_t size;
-  void (*init)(void *s); /**< a struct with which the call succeeds */
   mp_status_t (*call)(void *s);
 };
+#define SUBJECT(function, parameter, good, call) \
+  (&(const struct subject){function, parameter, &(good), sizeof(good), call})
 
-/* Functions of a subject: one that returns a struct, and a call with the struct `s`. */
-#define INIT(function, type, value)      \
-  static void function(void *s) {        \
-    const type initial = value;          \
-    memcpy(s, &initial, sizeof initial); \
-  }
+/** Defines the function of a subject that makes the call with the struct `s`. */
 #define CALL_OF(function, call)          \
   static mp_status_t function(void *s) { \
     return call;                         \
   }
 
-/** One field set to a value with which the call fails. */
+/** Returns a pointer to a copy of the value. */
+#define REF(type, value) ((const type[]){value})
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* Elements of the three lists of a field_case. */
+typedef int64_t ints_value;
+typedef double reals_value;
+typedef const void *pointers_value;
+
+/** Values of one field with which a call fails; two of the three lists are NULL. */
 struct field_case {
-  const char *label;
-  const char *argument;
+  const char *field;
   size_t offset, bytes;
-  union {
-    int64_t i;
-    float f;
-    double d;
-    const void *p;
-  } value;
   mp_status_t status;
+  size_t count;
+  const ints_value *ints;
+  const reals_value *reals;
+  const pointers_value *pointers;
 };
 
-#define FIELD(type, field, member, v, status)                                   \
-  {                                                                             \
-#field " = " #v, #field, offsetof(type, field), sizeof(((type *)0)->field), \
-        {.member = (v) }, status                                                \
+/** A field_case, whose `list` is ints, reals or pointers. */
+#define FIELD(type, field, list, status, ...)                                          \
+  {                                                                                    \
+#field, offsetof(type, field), sizeof(((type *)0)->field), status,                 \
+        COUNT(((const list##_value[]){__VA_ARGS__})), .list = (const list##_value[]) { \
+      __VA_ARGS__                                                                      \
+    }                                                                                  \
   }
+/* A field_case of MP_ERROR_INVALID_ARGUMENT. */
+#define INTS(type, field, ...) FIELD(type, field, ints, MP_ERROR_INVALID_ARGUMENT, __VA_ARGS__)
+#define REALS(type, field, ...) FIELD(type, field, reals, MP_ERROR_INVALID_ARGUMENT, __VA_ARGS__)
+#define POINTERS(type, field, ...) \
+  FIELD(type, field, pointers, MP_ERROR_INVALID_ARGUMENT, __VA_ARGS__)
 
 /** Returns a plan that names a kernel, valid for the next 63 calls; NULL for NULL. */
 const mp_plan_t *named_plan(const char *kernel);
 
-/** Checks that the unchanged struct works and that every case fails. */
-void check_fields(const struct subject *subject, const struct field_case *cases, size_t count);
+/** Checks that the unchanged struct works and that every value of the fields fails. */
+void check_fields(const struct subject *subject, const struct field_case *fields, size_t count);
+#define CHECK_FIELDS(function, parameter, good, call, fields) \
+  check_fields(SUBJECT(function, parameter, good, call), fields, COUNT(fields))
 
-#define CHECK_FIELDS(subject, fields) check_fields(subject, fields, sizeof fields / sizeof *fields)
-/** Also checks its struct_size. */
-#define CHECK_STRUCT(subject, fields) (CHECK_FIELDS(subject, fields), check_struct_size(subject))
+/** Checks a struct_size of 0, too small, too large, and with unknown bytes that are 0 or set. */
+void check_struct_size(const struct subject *subject);
 
-#define EPILOGUE_FIELD(field, member, v, status) FIELD(mp_epilogue_t, field, member, v, status)
+/** Checks the fields and the struct_size. */
+void check_struct(const struct subject *subject, const struct field_case *fields, size_t count);
+#define CHECK_STRUCT(function, parameter, good, call, fields) \
+  check_struct(SUBJECT(function, parameter, good, call), fields, COUNT(fields))
 
 /** Checks the fields and struct_size of a full epilogue, for a D with rows of `cols` elements. */
 void check_epilogue(const struct subject *subject, int64_t cols);
 
-/** Checks an epilogue of which the call supports scale and found_inf only.  `amax` must fail with
+/** Checks an epilogue of which the call supports scale and statistics only.  `amax` must fail with
  *  `of_amax`. */
 void check_scaling_epilogue(const struct subject *subject, const void *amax, mp_status_t of_amax);
-
-/** Checks a struct_size of 0, too small, too large, and with unknown bytes that are 0 or set. */
-void check_struct_size(const struct subject *subject);
 
 /* ---------------------------------------------------------------- one function per file */
 

@@ -40,7 +40,6 @@ static mp_pool2d_desc_t pool_desc(void) {
   return mp_pool2d_desc_default(MP_POOL_MAX, 2, 6, 6, 8, 3, 2, MP_FP16);
 }
 
-INIT(init_pool, mp_pool2d_desc_t, pool_desc())
 CALL_OF(call_pool_forward, mp_pool2d_forward(context, s, at(kX), at(kY), at(kIndex), NULL))
 CALL_OF(call_pool_backward,
         mp_pool2d_backward(context, s, at(kX), NULL, at(kDy), at(kDx), NULL, NULL))
@@ -51,60 +50,43 @@ static mp_status_t call_pool_size(void *s) {
   return status;
 }
 
-#define POOL_FIELD(field, member, v) \
-  FIELD(mp_pool2d_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
-
 static void test_pool_desc(void) {
   const struct field_case fields[] = {
-      POOL_FIELD(dtype, i, MP_DTYPE_NONE),
-      POOL_FIELD(dtype, i, MP_INT32),
-      POOL_FIELD(mode, i, 0),
-      POOL_FIELD(mode, i, 4),
-      POOL_FIELD(n, i, -1),
-      POOL_FIELD(h, i, 0),
-      POOL_FIELD(w, i, 0),
-      POOL_FIELD(c, i, 0),
-      POOL_FIELD(window_h, i, 0),
-      POOL_FIELD(window_w, i, 0),
-      POOL_FIELD(pad_top, i, -1),
-      POOL_FIELD(pad_top, i, 3),
-      POOL_FIELD(pad_bottom, i, -1),
-      POOL_FIELD(pad_bottom, i, 3),
-      POOL_FIELD(pad_left, i, -1),
-      POOL_FIELD(pad_left, i, 2),
-      POOL_FIELD(pad_right, i, -1),
-      POOL_FIELD(pad_right, i, 2),
-      POOL_FIELD(stride_h, i, 0),
-      POOL_FIELD(stride_w, i, 0),
-      POOL_FIELD(flags, i, 2),
-      POOL_FIELD(dilation_h, i, -1),
-      POOL_FIELD(dilation_h, i, INT32_MAX),
-      POOL_FIELD(dilation_w, i, -1),
+      INTS(mp_pool2d_desc_t, dtype, MP_DTYPE_NONE, MP_INT32),
+      INTS(mp_pool2d_desc_t, mode, 0, 4),
+      INTS(mp_pool2d_desc_t, n, -1),
+      INTS(mp_pool2d_desc_t, h, 0),
+      INTS(mp_pool2d_desc_t, w, 0),
+      INTS(mp_pool2d_desc_t, c, 0),
+      INTS(mp_pool2d_desc_t, window_h, 0),
+      INTS(mp_pool2d_desc_t, window_w, 0),
+      INTS(mp_pool2d_desc_t, pad_top, -1, 3),
+      INTS(mp_pool2d_desc_t, pad_bottom, -1, 3),
+      INTS(mp_pool2d_desc_t, pad_left, -1, 2),
+      INTS(mp_pool2d_desc_t, pad_right, -1, 2),
+      INTS(mp_pool2d_desc_t, stride_h, 0),
+      INTS(mp_pool2d_desc_t, stride_w, 0),
+      INTS(mp_pool2d_desc_t, flags, 2),
+      INTS(mp_pool2d_desc_t, dilation_h, -1, INT32_MAX),
+      INTS(mp_pool2d_desc_t, dilation_w, -1),
   };
-  const struct subject subjects[] = {
-      {"mp_pool2d_forward", "desc", sizeof(mp_pool2d_desc_t), init_pool, call_pool_forward},
-      {"mp_pool2d_backward", "desc", sizeof(mp_pool2d_desc_t), init_pool, call_pool_backward},
-      {"mp_pool2d_get_output_size", "desc", sizeof(mp_pool2d_desc_t), init_pool, call_pool_size},
-  };
-  for (size_t i = 0; i < sizeof subjects / sizeof *subjects; ++i)
-    CHECK_STRUCT(&subjects[i], fields);
+  const mp_pool2d_desc_t initial = pool_desc();
+  CHECK_STRUCT("mp_pool2d_forward", "desc", initial, call_pool_forward, fields);
+  CHECK_STRUCT("mp_pool2d_backward", "desc", initial, call_pool_backward, fields);
+  CHECK_STRUCT("mp_pool2d_get_output_size", "desc", initial, call_pool_size, fields);
 
   mp_pool2d_desc_t d = pool_desc();
   d.n = INT32_MAX, d.h = d.w = 1 << 30;
-  FAILS(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "n");
+  INVALID(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL, NULL), "n");
   d = pool_desc();
   d.dilation_h = d.h + 1, d.pad_top = 1;
-  FAILS(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "dilation_h");
+  INVALID(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL, NULL), "dilation_h");
   d = pool_desc();
   d.h = 1 << 30, d.pad_bottom = 1;
-  FAILS(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "h");
+  INVALID(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL, NULL), "h");
   d = pool_desc();
   d.window_h = d.window_w = 46341; /* 2^31 elements and more */
-  FAILS(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "window_h");
+  INVALID(mp_pool2d_forward, (context, &d, at(kX), at(kY), NULL, NULL), "window_h");
   d.window_h = 46340;
   WORKS(mp_pool2d_forward(context, &d, at(kX), at(kY), NULL, NULL));
 }
@@ -117,11 +99,9 @@ static void test_pool_pointers(void) {
   large.h = large.w = large.window_h = large.window_w = 16, large.n = large.c = 1;
   const mp_pool2d_desc_t descs[] = {average, large};
   for (int i = 0; i < 2; ++i) {
-    FAILS(mp_pool2d_forward, (context, &descs[i], at(kX), at(kY), at(kIndex), NULL),
-          MP_ERROR_INVALID_ARGUMENT, "index");
-    FAILS(mp_pool2d_backward,
-          (context, &descs[i], at(kX), at(kIndex), at(kDy), at(kDx), NULL, NULL),
-          MP_ERROR_INVALID_ARGUMENT, "index");
+    INVALID(mp_pool2d_forward, (context, &descs[i], at(kX), at(kY), at(kIndex), NULL), "index");
+    INVALID(mp_pool2d_backward,
+            (context, &descs[i], at(kX), at(kIndex), at(kDy), at(kDx), NULL, NULL), "index");
   }
   large.window_w = 15;
   WORKS(mp_pool2d_forward(context, &large, at(kX), at(kY), at(kIndex), NULL));
@@ -167,84 +147,43 @@ static mp_status_t backward(const mp_batchnorm_desc_t *d, const struct arguments
   return mp_batchnorm_backward(context, d, &a->tensors, a->workspace, a->workspace_bytes, NULL);
 }
 
-static void init_tensors(void *s) {
-  const struct arguments a = good_arguments();
-  memcpy(s, &a.tensors, sizeof a.tensors);
-}
-static mp_status_t train_with(void *s) {
-  const mp_batchnorm_desc_t d = norm_desc();
-  return mp_batchnorm_forward_training(context, &d, s, at(2048), 2048, NULL);
-}
-static mp_status_t infer_with(void *s) {
-  const mp_batchnorm_desc_t d = norm_desc();
-  return mp_batchnorm_forward_inference(context, &d, s, NULL);
-}
-static mp_status_t backward_with(void *s) {
-  const mp_batchnorm_desc_t d = norm_desc();
-  return mp_batchnorm_backward(context, &d, s, at(2048), 2048, NULL);
-}
+CALL_OF(train_with, mp_batchnorm_forward_training(context, REF(mp_batchnorm_desc_t, norm_desc()), s,
+                                                  at(2048), 2048, NULL))
+CALL_OF(infer_with,
+        mp_batchnorm_forward_inference(context, REF(mp_batchnorm_desc_t, norm_desc()), s, NULL))
+CALL_OF(backward_with, mp_batchnorm_backward(context, REF(mp_batchnorm_desc_t, norm_desc()), s,
+                                             at(2048), 2048, NULL))
 
 static void test_norm_tensors(void) {
   const struct field_case fields[] = {
-      FIELD(mp_batchnorm_tensors_t, reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT)};
-  const size_t size = sizeof(mp_batchnorm_tensors_t);
-  const struct subject subjects[] = {
-      {"mp_batchnorm_forward_training", "tensors", size, init_tensors, train_with},
-      {"mp_batchnorm_forward_inference", "tensors", size, init_tensors, infer_with},
-      {"mp_batchnorm_backward", "tensors", size, init_tensors, backward_with},
+      INTS(mp_batchnorm_tensors_t, reserved0, 1),
   };
-  for (size_t i = 0; i < sizeof subjects / sizeof *subjects; ++i)
-    CHECK_STRUCT(&subjects[i], fields);
+  const mp_batchnorm_tensors_t initial = good_arguments().tensors;
+  CHECK_STRUCT("mp_batchnorm_forward_training", "tensors", initial, train_with, fields);
+  CHECK_STRUCT("mp_batchnorm_forward_inference", "tensors", initial, infer_with, fields);
+  CHECK_STRUCT("mp_batchnorm_backward", "tensors", initial, backward_with, fields);
 }
 
-INIT(init_norm, mp_batchnorm_desc_t, norm_desc())
-static mp_status_t call_train(void *s) {
-  const struct arguments a = good_arguments();
-  return train(s, &a);
-}
-static mp_status_t call_infer(void *s) {
-  const struct arguments a = good_arguments();
-  return infer(s, &a);
-}
-static mp_status_t call_backward(void *s) {
-  const struct arguments a = good_arguments();
-  return backward(s, &a);
-}
-static mp_status_t call_workspace_size(void *s) {
-  size_t bytes;
-  return mp_batchnorm_workspace_size(context, s, &bytes);
-}
-
-#define NORM_FIELD(field, member, v) \
-  FIELD(mp_batchnorm_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
+CALL_OF(call_train, train(s, REF(struct arguments, good_arguments())))
+CALL_OF(call_infer, infer(s, REF(struct arguments, good_arguments())))
+CALL_OF(call_backward, backward(s, REF(struct arguments, good_arguments())))
+CALL_OF(call_workspace_size, mp_batchnorm_workspace_size(context, s, &out.bytes))
 
 static void test_norm_desc(void) {
   const struct field_case fields[] = {
-      NORM_FIELD(dtype, i, MP_DTYPE_NONE),
-      NORM_FIELD(dtype, i, MP_INT64),
-      NORM_FIELD(rows, i, -1),
-      NORM_FIELD(rows, i, INT64_MAX),
-      NORM_FIELD(channels, i, -1),
-      NORM_FIELD(activation, i, -1),
-      NORM_FIELD(activation, i, MP_ACT_DGELU_ERF + 1),
-      FIELD(mp_batchnorm_desc_t, activation, i, MP_ACT_GELU, MP_ERROR_UNSUPPORTED),
-      FIELD(mp_batchnorm_desc_t, activation, i, MP_ACT_DRELU, MP_ERROR_UNSUPPORTED),
-      NORM_FIELD(epsilon, f, -1e-5f),
-      NORM_FIELD(epsilon, f, NAN),
-      NORM_FIELD(epsilon, f, INFINITY),
-      NORM_FIELD(momentum, f, -0.1f),
-      NORM_FIELD(momentum, f, 1.5f),
-      NORM_FIELD(momentum, f, NAN),
+      INTS(mp_batchnorm_desc_t, dtype, MP_DTYPE_NONE, MP_INT64),
+      INTS(mp_batchnorm_desc_t, rows, -1, INT64_MAX),
+      INTS(mp_batchnorm_desc_t, channels, -1),
+      INTS(mp_batchnorm_desc_t, activation, -1, MP_ACT_DGELU_ERF + 1),
+      FIELD(mp_batchnorm_desc_t, activation, ints, MP_ERROR_UNSUPPORTED, MP_ACT_GELU, MP_ACT_DRELU),
+      REALS(mp_batchnorm_desc_t, epsilon, -1e-5, NAN, INFINITY),
+      REALS(mp_batchnorm_desc_t, momentum, -0.1, 1.5, NAN),
   };
-  const size_t size = sizeof(mp_batchnorm_desc_t);
-  const struct subject subjects[] = {
-      {"mp_batchnorm_forward_training", "desc", size, init_norm, call_train},
-      {"mp_batchnorm_forward_inference", "desc", size, init_norm, call_infer},
-      {"mp_batchnorm_backward", "desc", size, init_norm, call_backward},
-      {"mp_batchnorm_workspace_size", "desc", size, init_norm, call_workspace_size},
-  };
-  for (size_t i = 0; i < sizeof subjects / sizeof *subjects; ++i)
-    CHECK_STRUCT(&subjects[i], fields);
+  const mp_batchnorm_desc_t initial = norm_desc();
+  CHECK_STRUCT("mp_batchnorm_forward_training", "desc", initial, call_train, fields);
+  CHECK_STRUCT("mp_batchnorm_forward_inference", "desc", initial, call_infer, fields);
+  CHECK_STRUCT("mp_batchnorm_backward", "desc", initial, call_backward, fields);
+  CHECK_STRUCT("mp_batchnorm_workspace_size", "desc", initial, call_workspace_size, fields);
 }
 
 static void test_norm_pointers(void) {

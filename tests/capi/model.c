@@ -17,28 +17,24 @@ static mp_tensor_list_t list_of(mp_context_t of, size_t offset, mp_dtype_t dtype
 
 static mp_tensor_list_t master, model;
 
-static void init_options(void *s) {
+static mp_model_options_t good_options(void) {
   mp_model_options_t o = mp_model_options_default();
   o.flags = MP_OPT_FLAG_STOCHASTIC_ROUNDING;
   o.t = at(8192);
   o.overflows = at(8200);
-  memcpy(s, &o, sizeof o);
+  return o;
 }
 
 CALL_OF(call_copy, mp_masters_to_model(master, model, NULL, s, NULL))
 
-#define OPTIONS_FIELD(field, member, v, status) FIELD(mp_model_options_t, field, member, v, status)
-
 static void test_options(void) {
   const struct field_case fields[] = {
-      OPTIONS_FIELD(flags, i, MP_OPT_FLAG_NESTEROV, MP_ERROR_INVALID_ARGUMENT),
-      OPTIONS_FIELD(flags, i, 1 << 9, MP_ERROR_INVALID_ARGUMENT),
-      OPTIONS_FIELD(tensor_ids, p, at(0), MP_ERROR_UNSUPPORTED),
-      OPTIONS_FIELD(first_elements, p, at(0), MP_ERROR_UNSUPPORTED),
+      INTS(mp_model_options_t, flags, MP_OPT_FLAG_NESTEROV, 1 << 9),
+      FIELD(mp_model_options_t, tensor_ids, pointers, MP_ERROR_UNSUPPORTED, at(0)),
+      FIELD(mp_model_options_t, first_elements, pointers, MP_ERROR_UNSUPPORTED, at(0)),
   };
-  const struct subject options = {"mp_masters_to_model", "options", sizeof(mp_model_options_t),
-                                  init_options, call_copy};
-  CHECK_STRUCT(&options, fields);
+  const mp_model_options_t initial = good_options();
+  CHECK_STRUCT("mp_masters_to_model", "options", initial, call_copy, fields);
 }
 
 static void test_lists(void) {
@@ -51,13 +47,12 @@ static void test_lists(void) {
   data[0] = at(1024);
   WORKS(mp_tensor_list_set_data(holes, data, NULL));
 
-  const mp_status_t bad = MP_ERROR_INVALID_ARGUMENT;
-  FAILS(mp_masters_to_model, (master, shorter, NULL, NULL, NULL), bad, "model");
-  FAILS(mp_masters_to_model, (master, smaller, NULL, NULL, NULL), bad, "numel[1]");
-  FAILS(mp_masters_to_model, (master, foreign, NULL, NULL, NULL), bad, "contexts");
-  FAILS(mp_masters_to_model, (half_master, model, NULL, NULL, NULL), bad, "master: tensor 0");
-  FAILS(mp_masters_to_model, (master, master, NULL, NULL, NULL), bad, "model: tensor 0");
-  FAILS(mp_masters_to_model, (holes, model, NULL, NULL, NULL), bad, "data[1]");
+  INVALID(mp_masters_to_model, (master, shorter, NULL, NULL, NULL), "model");
+  INVALID(mp_masters_to_model, (master, smaller, NULL, NULL, NULL), "numel[1]");
+  INVALID(mp_masters_to_model, (master, foreign, NULL, NULL, NULL), "contexts");
+  INVALID(mp_masters_to_model, (half_master, model, NULL, NULL, NULL), "master: tensor 0");
+  INVALID(mp_masters_to_model, (master, master, NULL, NULL, NULL), "model: tensor 0");
+  INVALID(mp_masters_to_model, (holes, model, NULL, NULL, NULL), "data[1]");
   FAILS(mp_masters_to_model, (master, model, at(8194), NULL, NULL), MP_ERROR_MISALIGNED,
         "found_inf");
   WORKS(mp_masters_to_model(master, model, at(8192), NULL, NULL));
@@ -87,7 +82,6 @@ static void test_checkpoint(void) {
   desc.model = model;
   WORKS(mp_optimizer_create(&optimizer, context, &desc));
 
-  const mp_status_t bad = MP_ERROR_INVALID_ARGUMENT;
   WORKS(mp_optimizer_get_moments(optimizer, NULL, NULL));
   WORKS(mp_optimizer_get_moments(optimizer, &m, &v));
   int64_t numel = 0;
@@ -100,20 +94,20 @@ static void test_checkpoint(void) {
 
   static char saved[4096];
   size_t bytes = 0, own = 0;
-  FAILS(mp_optimizer_checkpoint_size, (optimizer, foreign, &bytes), bad, "contexts");
+  INVALID(mp_optimizer_checkpoint_size, (optimizer, foreign, &bytes), "contexts");
   WORKS(mp_optimizer_checkpoint_size(optimizer, NULL, &own));
   WORKS(mp_optimizer_checkpoint_size(optimizer, scaler, &bytes));
   check(bytes == own && bytes < sizeof saved, "NULL is the scaler of the optimizer");
-  FAILS(mp_optimizer_save_sync, (optimizer, foreign, saved, bytes, NULL), bad, "contexts");
+  INVALID(mp_optimizer_save_sync, (optimizer, foreign, saved, bytes, NULL), "contexts");
   FAILS(mp_optimizer_save_sync, (optimizer, scaler, saved, bytes - 1, NULL),
         MP_ERROR_WORKSPACE_TOO_SMALL, "bytes");
   WORKS(mp_optimizer_save_sync(optimizer, scaler, saved, bytes, NULL));
-  FAILS(mp_optimizer_restore_sync, (optimizer, foreign, saved, bytes, NULL), bad, "contexts");
-  FAILS(mp_optimizer_restore_sync, (optimizer, NULL, saved, bytes, NULL), bad, "policy");
-  FAILS(mp_optimizer_restore_sync, (optimizer, scaler, saved, bytes - 1, NULL), bad, "bytes");
+  INVALID(mp_optimizer_restore_sync, (optimizer, foreign, saved, bytes, NULL), "contexts");
+  INVALID(mp_optimizer_restore_sync, (optimizer, NULL, saved, bytes, NULL), "policy");
+  INVALID(mp_optimizer_restore_sync, (optimizer, scaler, saved, bytes - 1, NULL), "bytes");
   WORKS(mp_optimizer_restore_sync(optimizer, scaler, saved, bytes, NULL));
   WORKS(mp_optimizer_save_sync(optimizer, NULL, saved, bytes, NULL));
-  FAILS(mp_optimizer_restore_sync, (optimizer, scaler, saved, bytes, NULL), bad, "policy");
+  INVALID(mp_optimizer_restore_sync, (optimizer, scaler, saved, bytes, NULL), "policy");
   WORKS(mp_optimizer_restore_sync(optimizer, NULL, saved, bytes, NULL));
 
   mp_optimizer_destroy(optimizer);

@@ -35,39 +35,22 @@ static mp_status_t backward(const mp_norm_desc_t *d, const mp_norm_tensors_t *t)
   return mp_norm_backward(context, d, t, at(kWorkspace), kWorkspaceBytes, NULL);
 }
 
-INIT(init_desc, mp_norm_desc_t, norm_desc())
-static mp_status_t forward_with_desc(void *s) {
-  const mp_norm_tensors_t t = norm_tensors();
-  return forward(s, &t);
-}
-static mp_status_t backward_with_desc(void *s) {
-  const mp_norm_tensors_t t = norm_tensors();
-  return backward(s, &t);
-}
-static mp_status_t size_with_desc(void *s) {
-  size_t bytes;
-  return mp_norm_backward_workspace_size(context, s, &bytes);
-}
+CALL_OF(forward_with_desc, forward(s, REF(mp_norm_tensors_t, norm_tensors())))
+CALL_OF(backward_with_desc, backward(s, REF(mp_norm_tensors_t, norm_tensors())))
+CALL_OF(size_with_desc, mp_norm_backward_workspace_size(context, s, &out.bytes))
 
-INIT(init_tensors, mp_norm_tensors_t, norm_tensors())
-static mp_status_t forward_with_tensors(void *s) {
-  const mp_norm_desc_t d = norm_desc();
-  return forward(&d, s);
-}
-static mp_status_t backward_with_tensors(void *s) {
-  const mp_norm_desc_t d = norm_desc();
-  return backward(&d, s);
-}
+CALL_OF(forward_with_tensors, forward(REF(mp_norm_desc_t, norm_desc()), s))
+CALL_OF(backward_with_tensors, backward(REF(mp_norm_desc_t, norm_desc()), s))
 /** x is read instead of sum. */
-static void init_without_residual(void *s) {
+static mp_norm_tensors_t good_without_residual(void) {
   mp_norm_tensors_t t = norm_tensors();
   t.residual = t.sum = t.dresidual = NULL;
-  memcpy(s, &t, sizeof t);
+  return t;
 }
-static void init_rms(void *s) {
+static mp_norm_tensors_t good_rms(void) {
   mp_norm_tensors_t t = norm_tensors();
   t.beta = NULL, t.mean = NULL, t.dbeta = NULL;
-  memcpy(s, &t, sizeof t);
+  return t;
 }
 static mp_status_t forward_rms(void *s) {
   mp_norm_desc_t d = norm_desc();
@@ -80,78 +63,51 @@ static mp_status_t backward_rms(void *s) {
   return backward(&d, s);
 }
 
-#define NORM_FIELD(field, member, v) \
-  FIELD(mp_norm_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
-
 static void test_desc(void) {
   const struct field_case fields[] = {
-      NORM_FIELD(kind, i, 0),
-      NORM_FIELD(kind, i, MP_NORM_RMS + 1),
-      NORM_FIELD(dtype, i, MP_DTYPE_NONE),
-      NORM_FIELD(dtype, i, MP_INT32),
-      NORM_FIELD(dtype_residual, i, MP_DTYPE_NONE),
-      NORM_FIELD(dtype_residual, i, MP_BF16),
-      NORM_FIELD(dtype_residual, i, MP_INT32),
-      NORM_FIELD(rows, i, -1),
-      NORM_FIELD(rows, i, INT64_MAX),
-      NORM_FIELD(columns, i, 0),
-      NORM_FIELD(columns, i, 65537),
-      NORM_FIELD(groups, i, 0),
-      NORM_FIELD(flags, i, 4),
-      NORM_FIELD(x_row, i, 7),
-      NORM_FIELD(x_row, i, 15),
-      NORM_FIELD(x_row, i, -16),
-      NORM_FIELD(x_row, i, INT64_MAX),
-      NORM_FIELD(x_group, i, 7),
-      NORM_FIELD(x_group, i, INT64_MAX),
-      NORM_FIELD(y_row, i, 7),
-      NORM_FIELD(y_row, i, 15),
-      NORM_FIELD(y_row, i, INT64_MAX),
-      NORM_FIELD(y_group, i, 7),
-      NORM_FIELD(y_group, i, -8),
-      NORM_FIELD(epsilon, f, -1e-5f),
-      NORM_FIELD(epsilon, f, NAN),
-      NORM_FIELD(epsilon, f, INFINITY),
-      NORM_FIELD(dropout, f, -0.1f),
-      NORM_FIELD(dropout, f, 1),
-      NORM_FIELD(dropout, f, NAN),
+      INTS(mp_norm_desc_t, kind, 0, MP_NORM_RMS + 1),
+      INTS(mp_norm_desc_t, dtype, MP_DTYPE_NONE, MP_INT32),
+      INTS(mp_norm_desc_t, dtype_residual, MP_DTYPE_NONE, MP_BF16, MP_INT32),
+      INTS(mp_norm_desc_t, rows, -1, INT64_MAX),
+      INTS(mp_norm_desc_t, columns, 0, 65537),
+      INTS(mp_norm_desc_t, groups, 0),
+      INTS(mp_norm_desc_t, flags, 4),
+      INTS(mp_norm_desc_t, x_row, 7, 15, -16, INT64_MAX),
+      INTS(mp_norm_desc_t, x_group, 7, INT64_MAX),
+      INTS(mp_norm_desc_t, y_row, 7, 15, INT64_MAX),
+      INTS(mp_norm_desc_t, y_group, 7, -8),
+      REALS(mp_norm_desc_t, epsilon, -1e-5, NAN, INFINITY),
+      REALS(mp_norm_desc_t, dropout, -0.1, 1, NAN),
   };
-  const size_t size = sizeof(mp_norm_desc_t);
-  const struct subject subjects[] = {
-      {"mp_norm_forward", "desc", size, init_desc, forward_with_desc},
-      {"mp_norm_backward", "desc", size, init_desc, backward_with_desc},
-      {"mp_norm_backward_workspace_size", "desc", size, init_desc, size_with_desc},
-  };
-  for (size_t i = 0; i < sizeof subjects / sizeof *subjects; ++i)
-    CHECK_STRUCT(&subjects[i], fields);
-  /* The vectors of a row and the rows of a group may be adjacent. */
   mp_norm_desc_t d = norm_desc();
+  CHECK_STRUCT("mp_norm_forward", "desc", d, forward_with_desc, fields);
+  CHECK_STRUCT("mp_norm_backward", "desc", d, backward_with_desc, fields);
+  CHECK_STRUCT("mp_norm_backward_workspace_size", "desc", d, size_with_desc, fields);
+  /* The vectors of a row and the rows of a group may be adjacent. */
   d.x_row = 8, d.x_group = 32;
   WORKS(size_with_desc(&d));
   d.x_group = 31;
-  FAILS(mp_norm_backward_workspace_size, (context, &d, &out.bytes), MP_ERROR_INVALID_ARGUMENT,
-        "x_group");
+  INVALID(mp_norm_backward_workspace_size, (context, &d, &out.bytes), "x_group");
 }
 
-#define TENSOR(field, v, status) FIELD(mp_norm_tensors_t, field, p, v, status)
-
-static const struct field_case kReserved[] = {
-    FIELD(mp_norm_tensors_t, reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT)};
-
 static void test_forward_tensors(void) {
-  struct subject subject = {"mp_norm_forward", "tensors", sizeof(mp_norm_tensors_t), init_tensors,
-                            forward_with_tensors};
-  CHECK_STRUCT(&subject, kReserved);
-  const struct field_case rms[] = {TENSOR(beta, at(kBeta), MP_ERROR_INVALID_ARGUMENT)};
-  subject.init = init_rms, subject.call = forward_rms;
-  CHECK_FIELDS(&subject, rms);
+  const struct field_case reserved[] = {
+      INTS(mp_norm_tensors_t, reserved0, 1),
+  };
+  mp_norm_tensors_t t = norm_tensors();
+  CHECK_STRUCT("mp_norm_forward", "tensors", t, forward_with_tensors, reserved);
+  CHECK_STRUCT("mp_norm_backward", "tensors", t, backward_with_tensors, reserved);
+  const struct field_case rms[] = {
+      POINTERS(mp_norm_tensors_t, beta, at(kBeta)),
+  };
+  const mp_norm_tensors_t initial_rms = good_rms();
+  CHECK_FIELDS("mp_norm_forward", "tensors (RMS)", initial_rms, forward_rms, rms);
 
   mp_norm_desc_t d = norm_desc();
-  mp_norm_tensors_t t = norm_tensors();
   t.y = at(kX), t.sum = at(kResidual);
   WORKS(forward(&d, &t));
   d.y_row = 24;
-  FAILS(mp_norm_forward, (context, &d, &t, NULL), MP_ERROR_INVALID_ARGUMENT, "y");
+  INVALID(mp_norm_forward, (context, &d, &t, NULL), "y");
   d = norm_desc();
   t.residual = t.sum = NULL, t.gamma = t.beta = NULL, t.dropout_offset = NULL;
   t.mean = t.rstd = NULL;
@@ -159,19 +115,18 @@ static void test_forward_tensors(void) {
 }
 
 static void test_backward_tensors(void) {
-  struct subject subject = {"mp_norm_backward", "tensors", sizeof(mp_norm_tensors_t), init_tensors,
-                            backward_with_tensors};
-  CHECK_STRUCT(&subject, kReserved);
   const struct field_case without_residual[] = {
-      TENSOR(dx, NULL, MP_ERROR_INVALID_ARGUMENT),
-      TENSOR(residual, at(kResidual), MP_ERROR_INVALID_ARGUMENT),
-      TENSOR(dresidual, at(kDresidual), MP_ERROR_INVALID_ARGUMENT),
+      POINTERS(mp_norm_tensors_t, dx, NULL),
+      POINTERS(mp_norm_tensors_t, residual, at(kResidual)),
+      POINTERS(mp_norm_tensors_t, dresidual, at(kDresidual)),
   };
-  subject.init = init_without_residual;
-  CHECK_FIELDS(&subject, without_residual);
-  const struct field_case rms[] = {TENSOR(dbeta, at(kDbeta), MP_ERROR_INVALID_ARGUMENT)};
-  subject.init = init_rms, subject.call = backward_rms;
-  CHECK_FIELDS(&subject, rms);
+  const mp_norm_tensors_t initial = good_without_residual(), initial_rms = good_rms();
+  CHECK_FIELDS("mp_norm_backward", "tensors (without residual)", initial, backward_with_tensors,
+               without_residual);
+  const struct field_case rms[] = {
+      POINTERS(mp_norm_tensors_t, dbeta, at(kDbeta)),
+  };
+  CHECK_FIELDS("mp_norm_backward", "tensors (RMS)", initial_rms, backward_rms, rms);
 }
 
 static void test_backward(void) {
@@ -188,7 +143,7 @@ static void test_backward(void) {
   t.dx = at(kDy), t.dresidual = at(kDsum);
   WORKS(backward(&d, &t));
   d.x_row = 24;
-  FAILS(mp_norm_backward, (context, &d, &t, space, 64, NULL), MP_ERROR_INVALID_ARGUMENT, "dx");
+  INVALID(mp_norm_backward, (context, &d, &t, space, 64, NULL), "dx");
   d = norm_desc();
   t.x = t.dx = NULL, t.gamma = NULL, t.dgamma = t.dbeta = NULL, t.dropout_offset = NULL;
   WORKS(backward(&d, &t));

@@ -52,7 +52,7 @@ static void make_lists(void) {
 static void destroy_lists(void) {
   mp_tensor_list_t all[sizeof lists / sizeof(mp_tensor_list_t)];
   memcpy(all, &lists, sizeof all);
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) mp_tensor_list_destroy(all[i]);
+  for (size_t i = 0; i < COUNT(all); i++) mp_tensor_list_destroy(all[i]);
 }
 
 static mp_param_group_t group; /* of the optimizers created below */
@@ -68,142 +68,80 @@ static mp_optimizer_desc_t desc_of(mp_optimizer_kind_t kind) {
   return d;
 }
 
-static void init_kind(void *s, mp_optimizer_kind_t kind, uint32_t more_flags) {
-  group = mp_param_group_default(kind, 0.1f);
-  mp_optimizer_desc_t d = desc_of(kind);
-  d.flags |= more_flags;
-  memcpy(s, &d, sizeof d);
-}
-
-static void init_adam(void *s) {
-  init_kind(s, MP_OPT_ADAM, 0);
-}
-static void init_sgd(void *s) {
-  init_kind(s, MP_OPT_SGD, 0);
-}
-static void init_lamb(void *s) {
-  init_kind(s, MP_OPT_LAMB, MP_OPT_FLAG_NVLAMB);
-}
-static void init_novograd(void *s) {
-  init_kind(s, MP_OPT_NOVOGRAD, 0);
-}
-static void init_adagrad(void *s) {
-  init_kind(s, MP_OPT_ADAGRAD, MP_OPT_FLAG_DECOUPLED_DECAY);
-}
-static void init_rmsprop(void *s) {
-  init_kind(s, MP_OPT_RMSPROP, 0);
-}
-
 static mp_status_t call_optimizer(void *s) {
   const mp_status_t status = mp_optimizer_create(&out.optimizer, context, s);
   if (status == MP_SUCCESS) mp_optimizer_destroy(out.optimizer);
   return status;
 }
 
-#define OPTIMIZER_FIELD(field, member, v) \
-  FIELD(mp_optimizer_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
-#define LATER_FIELD(type, field, member, v) FIELD(type, field, member, v, MP_ERROR_UNSUPPORTED)
+static void check_kind(const char *parameter, mp_optimizer_kind_t kind, uint32_t more_flags,
+                       const struct field_case *fields, size_t count) {
+  group = mp_param_group_default(kind, 0.1f);
+  mp_optimizer_desc_t d = desc_of(kind);
+  d.flags |= more_flags;
+  check_struct(SUBJECT("mp_optimizer_create", parameter, d, call_optimizer), fields, count);
+}
 
 static void test_create(void) {
   static const uint32_t bad_group[kTensors] = {0, 1};
   const struct field_case adam[] = {
-      OPTIMIZER_FIELD(kind, i, 0),
-      OPTIMIZER_FIELD(kind, i, 7),
-      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_NESTEROV),
-      OPTIMIZER_FIELD(flags, i, 1 << 9),
-      OPTIMIZER_FIELD(num_groups, i, 0),
-      OPTIMIZER_FIELD(groups, p, NULL),
-      OPTIMIZER_FIELD(tensor_group, p, bad_group),
-      OPTIMIZER_FIELD(grads, p, NULL),
-      OPTIMIZER_FIELD(grads, p, lists.holes),
-      OPTIMIZER_FIELD(grads, p, lists.foreign),
-      LATER_FIELD(mp_optimizer_desc_t, master, p, NULL), /* with a model */
-      OPTIMIZER_FIELD(master, p, lists.half_master),
-      OPTIMIZER_FIELD(master, p, lists.shorter),
-      OPTIMIZER_FIELD(master, p, lists.foreign),
-      OPTIMIZER_FIELD(master, p, lists.holes),
-      OPTIMIZER_FIELD(model, p, lists.fp32_model),
-      OPTIMIZER_FIELD(model, p, lists.short_model),
-      OPTIMIZER_FIELD(m, p, lists.half_master),
-      OPTIMIZER_FIELD(m, p, lists.shorter),
-      OPTIMIZER_FIELD(m, p, lists.holes),
-      OPTIMIZER_FIELD(v, p, lists.half_master),
-      OPTIMIZER_FIELD(v, p, lists.foreign),
-      OPTIMIZER_FIELD(v, p, lists.holes),
-      OPTIMIZER_FIELD(m, p, lists.master),
-      OPTIMIZER_FIELD(v, p, lists.m),
-      OPTIMIZER_FIELD(v, p, lists.master),
-      OPTIMIZER_FIELD(v, p, lists.same_m), /* same memory as m */
-      OPTIMIZER_FIELD(model, p, lists.grads),
-      OPTIMIZER_FIELD(extra_grads, p, lists.master),
-      OPTIMIZER_FIELD(extra_grads, p, lists.v),
-      OPTIMIZER_FIELD(extra_grads, p, lists.half_master),
-      OPTIMIZER_FIELD(extra_grads, p, lists.shorter),
-      OPTIMIZER_FIELD(extra_grads, p, lists.foreign),
-      OPTIMIZER_FIELD(extra_grads, p, lists.holes),
-      FIELD(mp_optimizer_desc_t, lr_multipliers, p, at(2), MP_ERROR_MISALIGNED),
-      FIELD(mp_optimizer_desc_t, decay_multipliers, p, at(2), MP_ERROR_MISALIGNED),
-      LATER_FIELD(mp_optimizer_desc_t, tensor_ids, p, bad_group),
-      LATER_FIELD(mp_optimizer_desc_t, first_elements, p, at(0)),
-      LATER_FIELD(mp_optimizer_desc_t, active, p, at(0)),
-      LATER_FIELD(mp_optimizer_desc_t, ema, p, lists.m),
+      INTS(mp_optimizer_desc_t, kind, 0, 7),
+      INTS(mp_optimizer_desc_t, flags, MP_OPT_FLAG_NESTEROV, 1 << 9),
+      INTS(mp_optimizer_desc_t, num_groups, 0),
+      POINTERS(mp_optimizer_desc_t, groups, NULL),
+      POINTERS(mp_optimizer_desc_t, tensor_group, bad_group),
+      POINTERS(mp_optimizer_desc_t, grads, NULL, lists.holes, lists.foreign),
+      FIELD(mp_optimizer_desc_t, master, pointers, MP_ERROR_UNSUPPORTED, NULL), /* with a model */
+      POINTERS(mp_optimizer_desc_t, master, lists.half_master, lists.shorter, lists.foreign,
+               lists.holes),
+      POINTERS(mp_optimizer_desc_t, model, lists.fp32_model, lists.short_model, lists.grads),
+      POINTERS(mp_optimizer_desc_t, m, lists.half_master, lists.shorter, lists.holes, lists.master),
+      POINTERS(mp_optimizer_desc_t, v, lists.half_master, lists.foreign, lists.holes, lists.m,
+               lists.master, lists.same_m /* same memory as m */),
+      POINTERS(mp_optimizer_desc_t, extra_grads, lists.master, lists.v, lists.half_master,
+               lists.shorter, lists.foreign, lists.holes),
+      FIELD(mp_optimizer_desc_t, lr_multipliers, pointers, MP_ERROR_MISALIGNED, at(2)),
+      FIELD(mp_optimizer_desc_t, decay_multipliers, pointers, MP_ERROR_MISALIGNED, at(2)),
+      FIELD(mp_optimizer_desc_t, tensor_ids, pointers, MP_ERROR_UNSUPPORTED, bad_group),
+      FIELD(mp_optimizer_desc_t, first_elements, pointers, MP_ERROR_UNSUPPORTED, at(0)),
+      FIELD(mp_optimizer_desc_t, active, pointers, MP_ERROR_UNSUPPORTED, at(0)),
+      FIELD(mp_optimizer_desc_t, ema, pointers, MP_ERROR_UNSUPPORTED, lists.m),
   };
-  const struct subject adam_desc = {"mp_optimizer_create", "desc (Adam)",
-                                    sizeof(mp_optimizer_desc_t), init_adam, call_optimizer};
-  CHECK_STRUCT(&adam_desc, adam);
-
   const struct field_case sgd[] = {
-      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_DECOUPLED_DECAY),
-      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_NO_BIAS_CORRECTION),
-      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_NVLAMB),
-      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_LARC | MP_OPT_FLAG_LARS),
-      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_LARC | MP_OPT_FLAG_DECAY_AFTER_MOMENTUM),
-      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_LARS | MP_OPT_FLAG_DECAY_AFTER_MOMENTUM),
-      OPTIMIZER_FIELD(v, p, lists.v),
+      INTS(mp_optimizer_desc_t, flags, MP_OPT_FLAG_DECOUPLED_DECAY, MP_OPT_FLAG_NO_BIAS_CORRECTION,
+           MP_OPT_FLAG_NVLAMB, MP_OPT_FLAG_LARC | MP_OPT_FLAG_LARS,
+           MP_OPT_FLAG_LARC | MP_OPT_FLAG_DECAY_AFTER_MOMENTUM,
+           MP_OPT_FLAG_LARS | MP_OPT_FLAG_DECAY_AFTER_MOMENTUM),
+      POINTERS(mp_optimizer_desc_t, v, lists.v),
   };
-  const struct subject sgd_desc = {"mp_optimizer_create", "desc (SGD)", sizeof(mp_optimizer_desc_t),
-                                   init_sgd, call_optimizer};
-  CHECK_FIELDS(&sgd_desc, sgd);
-
-  const struct field_case lamb[] = {OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_LARC)};
+  const struct field_case lamb[] = {
+      INTS(mp_optimizer_desc_t, flags, MP_OPT_FLAG_LARC),
+  };
   const struct field_case novograd[] = {
-      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_DECOUPLED_DECAY),
-      OPTIMIZER_FIELD(v, p, lists.v),
-      OPTIMIZER_FIELD(v, p, lists.longer_ones),
-      OPTIMIZER_FIELD(v, p, lists.foreign),
+      INTS(mp_optimizer_desc_t, flags, MP_OPT_FLAG_DECOUPLED_DECAY),
+      POINTERS(mp_optimizer_desc_t, v, lists.v, lists.longer_ones, lists.foreign),
   };
   const struct field_case adagrad[] = {
-      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_NESTEROV),
-      OPTIMIZER_FIELD(m, p, lists.m),
+      INTS(mp_optimizer_desc_t, flags, MP_OPT_FLAG_NESTEROV),
+      POINTERS(mp_optimizer_desc_t, m, lists.m),
   };
   const struct field_case rmsprop[] = {
-      OPTIMIZER_FIELD(flags, i, MP_OPT_FLAG_DECOUPLED_DECAY),
-      OPTIMIZER_FIELD(v, p, lists.ones),
+      INTS(mp_optimizer_desc_t, flags, MP_OPT_FLAG_DECOUPLED_DECAY),
+      POINTERS(mp_optimizer_desc_t, v, lists.ones),
   };
-  const struct {
-    const char *parameter;
-    void (*init)(void *);
-    const struct field_case *cases;
-    size_t count;
-  } kinds[] = {
-      {"desc (LAMB)", init_lamb, lamb, sizeof lamb / sizeof *lamb},
-      {"desc (NovoGrad)", init_novograd, novograd, sizeof novograd / sizeof *novograd},
-      {"desc (Adagrad)", init_adagrad, adagrad, sizeof adagrad / sizeof *adagrad},
-      {"desc (RMSProp)", init_rmsprop, rmsprop, sizeof rmsprop / sizeof *rmsprop},
-  };
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-    const struct subject subject = {"mp_optimizer_create", kinds[i].parameter,
-                                    sizeof(mp_optimizer_desc_t), kinds[i].init, call_optimizer};
-    check_fields(&subject, kinds[i].cases, kinds[i].count);
-  }
+  check_kind("desc (Adam)", MP_OPT_ADAM, 0, adam, COUNT(adam));
+  check_kind("desc (SGD)", MP_OPT_SGD, 0, sgd, COUNT(sgd));
+  check_kind("desc (LAMB)", MP_OPT_LAMB, MP_OPT_FLAG_NVLAMB, lamb, COUNT(lamb));
+  check_kind("desc (NovoGrad)", MP_OPT_NOVOGRAD, 0, novograd, COUNT(novograd));
+  check_kind("desc (Adagrad)", MP_OPT_ADAGRAD, MP_OPT_FLAG_DECOUPLED_DECAY, adagrad,
+             COUNT(adagrad));
+  check_kind("desc (RMSProp)", MP_OPT_RMSPROP, 0, rmsprop, COUNT(rmsprop));
 
   group = mp_param_group_default(MP_OPT_SGD, 0.1f);
   mp_optimizer_desc_t d = desc_of(MP_OPT_SGD);
-  FAILS(mp_optimizer_create, (&out.optimizer, other_context, &d), MP_ERROR_INVALID_ARGUMENT,
-        "context");
+  INVALID(mp_optimizer_create, (&out.optimizer, other_context, &d), "context");
   d.grads = lists.master;
-  FAILS(mp_optimizer_create, (&out.optimizer, context, &d), MP_ERROR_INVALID_ARGUMENT,
-        "must differ from grads");
+  INVALID(mp_optimizer_create, (&out.optimizer, context, &d), "must differ from grads");
   d.grads = lists.grads;
   d.m = NULL; /* allocated by the optimizer */
   WORKS(call_optimizer(&d));
@@ -218,10 +156,8 @@ static void test_create(void) {
 
 static uint32_t flags; /* of the optimizers created below */
 
-static void init_group(void *s) {
-  const mp_param_group_t h =
-      mp_param_group_default(flags == MP_OPT_FLAG_NESTEROV ? MP_OPT_SGD : MP_OPT_ADAM, 0.1f);
-  memcpy(s, &h, sizeof h);
+static mp_param_group_t good_group(void) {
+  return mp_param_group_default(flags == MP_OPT_FLAG_NESTEROV ? MP_OPT_SGD : MP_OPT_ADAM, 0.1f);
 }
 
 /** Creates an optimizer with these groups: SGD for MP_OPT_FLAG_NESTEROV, otherwise Adam. */
@@ -232,88 +168,66 @@ static mp_status_t call_groups(void *s) {
   return call_optimizer(&d);
 }
 
-static mp_optimizer_t optimizer; /* of init_group's kind */
+static mp_optimizer_t optimizer; /* of the kind of good_group() */
 
 CALL_OF(call_set_group, mp_optimizer_set_group(optimizer, 0, s, NULL))
 
-#define GROUP_FIELD(field, v) FIELD(mp_param_group_t, field, f, v, MP_ERROR_INVALID_ARGUMENT)
-#define GROUP_INT_FIELD(field, v) FIELD(mp_param_group_t, field, i, v, MP_ERROR_INVALID_ARGUMENT)
-
 static void check_group(const char *function, const char *parameter, mp_status_t (*call)(void *)) {
   const struct field_case adam[] = {
-      GROUP_FIELD(lr, NAN),
-      GROUP_FIELD(lr, -0.1f),
-      GROUP_FIELD(eps, 0.0f),
-      GROUP_FIELD(weight_decay, INFINITY),
-      GROUP_FIELD(weight_decay, NAN),
-      GROUP_FIELD(weight_decay, -0.1f),
-      GROUP_FIELD(eps, NAN),
-      GROUP_FIELD(eps, -1e-8f),
-      GROUP_FIELD(dampening, NAN),
-      GROUP_FIELD(beta1, 1.0f),
-      GROUP_FIELD(beta1, -0.1f),
-      GROUP_FIELD(beta2, 1.0f),
-      GROUP_FIELD(beta2, NAN),
-      GROUP_FIELD(l1, NAN),
-      GROUP_FIELD(l1, -0.1f),
-      GROUP_FIELD(l2, INFINITY),
-      GROUP_FIELD(l2, NAN),
-      GROUP_FIELD(l2, -0.1f),
-      GROUP_FIELD(clip_value, -1.0f),
-      GROUP_FIELD(clip_value, NAN),
-      GROUP_FIELD(max_tensor_norm, -1.0f),
-      GROUP_FIELD(max_tensor_norm, NAN),
-      GROUP_INT_FIELD(lr_schedule, -1),
-      GROUP_INT_FIELD(lr_schedule, 0),
-      GROUP_INT_FIELD(lr_schedule, 6),
-      GROUP_INT_FIELD(warmup_steps, -1),
-      LATER_FIELD(mp_param_group_t, ema_decay, f, 0.5f),
-      LATER_FIELD(mp_param_group_t, ema_decay, f, NAN),
-      LATER_FIELD(mp_param_group_t, ema_warmup, i, 1),
+      REALS(mp_param_group_t, lr, NAN, -0.1),
+      REALS(mp_param_group_t, eps, 0, NAN, -1e-8),
+      REALS(mp_param_group_t, weight_decay, INFINITY, NAN, -0.1),
+      REALS(mp_param_group_t, dampening, NAN),
+      REALS(mp_param_group_t, beta1, 1, -0.1),
+      REALS(mp_param_group_t, beta2, 1, NAN),
+      REALS(mp_param_group_t, l1, NAN, -0.1),
+      REALS(mp_param_group_t, l2, INFINITY, NAN, -0.1),
+      REALS(mp_param_group_t, clip_value, -1, NAN),
+      REALS(mp_param_group_t, max_tensor_norm, -1, NAN),
+      INTS(mp_param_group_t, lr_schedule, -1, 0, 6),
+      INTS(mp_param_group_t, warmup_steps, -1),
+      FIELD(mp_param_group_t, ema_decay, reals, MP_ERROR_UNSUPPORTED, 0.5, NAN),
+      FIELD(mp_param_group_t, ema_warmup, ints, MP_ERROR_UNSUPPORTED, 1),
   };
   const struct field_case nesterov[] = {
-      GROUP_FIELD(lr, INFINITY), GROUP_FIELD(beta1, -0.1f),    GROUP_FIELD(beta1, NAN),
-      GROUP_FIELD(beta1, 0.0f),  GROUP_FIELD(dampening, 0.1f),
+      REALS(mp_param_group_t, lr, INFINITY),
+      REALS(mp_param_group_t, beta1, -0.1, NAN, 0),
+      REALS(mp_param_group_t, dampening, 0.1),
   };
-  const struct subject subject = {function, parameter, sizeof(mp_param_group_t), init_group, call};
-  if (flags == MP_OPT_FLAG_NESTEROV) {
-    CHECK_FIELDS(&subject, nesterov);
-  } else {
-    CHECK_FIELDS(&subject, adam);
-  }
-  check_struct_size(&subject);
+  const mp_param_group_t initial = good_group();
+  if (flags == MP_OPT_FLAG_NESTEROV)
+    CHECK_STRUCT(function, parameter, initial, call, nesterov);
+  else
+    CHECK_STRUCT(function, parameter, initial, call, adam);
 }
 
-static mp_lr_schedule_t schedule; /* of init_schedule */
-
-static void init_schedule(void *s) {
+static void check_schedule(mp_lr_schedule_t schedule, const struct field_case *fields,
+                           size_t count) {
   mp_param_group_t h = mp_param_group_default(MP_OPT_ADAM, 0.1f);
   h.lr_schedule = schedule;
   h.decay_steps = 10;
   h.decay_rate = 0.5f;
-  memcpy(s, &h, sizeof h);
+  check_fields(SUBJECT("mp_optimizer_create", "groups[0] (schedule)", h, call_groups), fields,
+               count);
 }
 
 static void check_schedules(void) {
-  const struct subject subject = {"mp_optimizer_create", "groups[0] (schedule)",
-                                  sizeof(mp_param_group_t), init_schedule, call_groups};
   const struct field_case polynomial[] = {
-      GROUP_INT_FIELD(decay_steps, 0),
-      GROUP_FIELD(lr_end, NAN),
-      GROUP_FIELD(decay_power, 0.0f),
-      GROUP_FIELD(decay_power, INFINITY),
+      INTS(mp_param_group_t, decay_steps, 0),
+      REALS(mp_param_group_t, lr_end, NAN),
+      REALS(mp_param_group_t, decay_power, 0, INFINITY),
   };
-  const struct field_case cosine[] = {GROUP_INT_FIELD(decay_steps, 0),
-                                      GROUP_FIELD(lr_end, INFINITY)};
-  const struct field_case exponential[] = {GROUP_INT_FIELD(decay_steps, -1),
-                                           GROUP_FIELD(decay_rate, 0.0f),
-                                           GROUP_FIELD(decay_rate, NAN)};
-  schedule = MP_LR_POLYNOMIAL;
-  CHECK_FIELDS(&subject, polynomial);
-  schedule = MP_LR_COSINE;
-  CHECK_FIELDS(&subject, cosine);
-  schedule = MP_LR_EXPONENTIAL;
-  CHECK_FIELDS(&subject, exponential);
+  const struct field_case cosine[] = {
+      INTS(mp_param_group_t, decay_steps, 0),
+      REALS(mp_param_group_t, lr_end, INFINITY),
+  };
+  const struct field_case exponential[] = {
+      INTS(mp_param_group_t, decay_steps, -1),
+      REALS(mp_param_group_t, decay_rate, 0, NAN),
+  };
+  check_schedule(MP_LR_POLYNOMIAL, polynomial, COUNT(polynomial));
+  check_schedule(MP_LR_COSINE, cosine, COUNT(cosine));
+  check_schedule(MP_LR_EXPONENTIAL, exponential, COUNT(exponential));
 }
 
 /** `trust_coefficient` is used with MP_OPT_FLAG_LARC and MP_OPT_FLAG_LARS only. */
@@ -361,8 +275,8 @@ static void test_group(void) {
 
   const mp_param_group_t h = mp_param_group_default(MP_OPT_SGD, 0.1f);
   optimizer = make_optimizer(MP_OPT_SGD, NULL, 0.0f);
-  FAILS(mp_optimizer_set_group, (optimizer, 0, &h, NULL), MP_ERROR_INVALID_ARGUMENT, "beta1");
-  FAILS(mp_optimizer_set_group, (optimizer, 1, &h, NULL), MP_ERROR_INVALID_ARGUMENT, "index");
+  INVALID(mp_optimizer_set_group, (optimizer, 0, &h, NULL), "beta1");
+  INVALID(mp_optimizer_set_group, (optimizer, 1, &h, NULL), "index");
   mp_optimizer_destroy(optimizer);
 
   check_schedules();
@@ -405,12 +319,10 @@ static void test_optimizer_step(void) {
         "mp_optimizer_get_lr_address is NULL only without an optimizer");
   WORKS(mp_optimizer_regularization(optimizer, at(8192), NULL));
 
-  FAILS(mp_optimizer_set_step_sync, (optimizer, -1, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "t");
+  INVALID(mp_optimizer_set_step_sync, (optimizer, -1, NULL, NULL), "t");
   const int64_t most = (int64_t)1 << 52;
-  FAILS(mp_optimizer_set_step_sync, (optimizer, INT64_MAX, NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "t");
-  FAILS(mp_optimizer_set_step_sync, (optimizer, most + 1, NULL, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "t");
+  INVALID(mp_optimizer_set_step_sync, (optimizer, INT64_MAX, NULL, NULL), "t");
+  INVALID(mp_optimizer_set_step_sync, (optimizer, most + 1, NULL, NULL), "t");
   WORKS(mp_optimizer_set_step_sync(optimizer, most, NULL, NULL));
   WORKS(mp_optimizer_set_step_sync(optimizer, 41, NULL, NULL));
   check(mp_optimizer_get_step_sync(optimizer, &t, NULL, NULL) == MP_SUCCESS && t == 41,
@@ -430,8 +342,8 @@ static void test_optimizer_step(void) {
   void *data[kTensors] = {NULL, NULL};
   data[1] = at(256);
   WORKS(mp_tensor_list_set_data(lists.grads, data, NULL));
-  FAILS(mp_optimizer_step, (optimizer, NULL, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "grads");
-  FAILS(mp_scale_step, (optimizer, NULL, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "grads");
+  INVALID(mp_optimizer_step, (optimizer, NULL, NULL, NULL), "grads");
+  INVALID(mp_scale_step, (optimizer, NULL, NULL, NULL), "grads");
   data[0] = at(0);
   WORKS(mp_tensor_list_set_data(lists.grads, data, NULL));
 }

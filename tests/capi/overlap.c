@@ -6,8 +6,6 @@
 enum { kSide = 16, kElems = kSide * kSide, kBytes = 4 * kElems };
 enum { kFirst = 0, kSecond = kBytes, kThird = 2 * kBytes, kOut = 3 * kBytes };
 
-static const mp_status_t wrong = MP_ERROR_INVALID_ARGUMENT;
-
 /** Offsets at which an argument of `bytes` bytes has the last or the first element of kOut. */
 #define ENDS(bytes) \
   { kOut + kBytes - 4, kOut - (bytes) + 4 }
@@ -21,18 +19,18 @@ static void test_gemm_of_matrices(void) {
   const size_t matrices[] = ENDS(kBytes), biases[] = ENDS(4 * kSide);
   for (int i = 0; i < 2; i++) {
     e.aux = at(matrices[i]);
-    FAILS(mp_gemm, (context, &d, a, b, NULL, D, &e, NULL, 0, NULL), wrong, "D");
+    INVALID(mp_gemm, (context, &d, a, b, NULL, D, &e, NULL, 0, NULL), "D");
     e.aux = at(kThird), e.bias = at(biases[i]), e.dtype_bias = MP_FP32;
-    FAILS(mp_gemm, (context, &d, a, b, NULL, D, &e, NULL, 0, NULL), wrong, "D");
+    INVALID(mp_gemm, (context, &d, a, b, NULL, D, &e, NULL, 0, NULL), "D");
     e.bias = NULL;
   }
   e.aux = D;
-  FAILS(mp_gemm, (context, &d, a, b, NULL, D, &e, NULL, 0, NULL), wrong, "D");
+  INVALID(mp_gemm, (context, &d, a, b, NULL, D, &e, NULL, 0, NULL), "D");
   const void *const *arrays = at(kFirst), *const *others = at(kSecond);
-  FAILS(mp_gemm_batched, (context, &d, arrays, others, NULL, at(kFirst), NULL, NULL, 0, NULL),
-        wrong, "D");
-  FAILS(mp_gemm_batched, (context, &d, arrays, others, NULL, at(kSecond), NULL, NULL, 0, NULL),
-        wrong, "D");
+  INVALID(mp_gemm_batched, (context, &d, arrays, others, NULL, at(kFirst), NULL, NULL, 0, NULL),
+          "D");
+  INVALID(mp_gemm_batched, (context, &d, arrays, others, NULL, at(kSecond), NULL, NULL, 0, NULL),
+          "D");
 }
 
 /** D in columns of a wider matrix that A and B do not use. */
@@ -43,10 +41,10 @@ static void test_columns(void) {
   WORKS(mp_gemm(context, &d, at(0), at(32), NULL, at(64), NULL, NULL, 0, NULL));
   d.batch_count = 2, d.stride_a = d.stride_b = d.stride_d = d.stride_c = 8 * 24;
   WORKS(mp_gemm(context, &d, at(0), at(32), NULL, at(64), NULL, NULL, 0, NULL));
-  FAILS(mp_gemm, (context, &d, at(0), at(36), NULL, at(64), NULL, NULL, 0, NULL), wrong, "D");
+  INVALID(mp_gemm, (context, &d, at(0), at(36), NULL, at(64), NULL, NULL, 0, NULL), "D");
   d.ld_b = 25; /* rows of B overlap rows of D */
   d.batch_count = 1;
-  FAILS(mp_gemm, (context, &d, at(0), at(32), NULL, at(64), NULL, NULL, 0, NULL), wrong, "D");
+  INVALID(mp_gemm, (context, &d, at(0), at(32), NULL, at(64), NULL, NULL, 0, NULL), "D");
 }
 
 /** Two items of a group that write the same elements, or adjacent elements. */
@@ -62,7 +60,7 @@ static void test_group(void) {
   WORKS(mp_gemm_grouped(context, &d, 3, items, NULL, NULL, 0, NULL));
   reset();
   items[2].D = at(kOut + 4);
-  FAILS(mp_gemm_grouped, (context, &d, 3, items, NULL, NULL, 0, NULL), wrong, "items[2]");
+  INVALID(mp_gemm_grouped, (context, &d, 3, items, NULL, NULL, 0, NULL), "items[2]");
 }
 
 static void test_softmax_lengths(void) {
@@ -71,11 +69,9 @@ static void test_softmax_lengths(void) {
   d.mask_rows = 1;
   const size_t lengths[] = ENDS(4 * kSide);
   for (int i = 0; i < 2; i++) {
-    FAILS(mp_softmax_forward, (context, &d, at(kFirst), at(lengths[i]), at(kOut), NULL), wrong,
-          "y");
-    FAILS(mp_softmax_backward,
-          (context, &d, at(kFirst), at(kSecond), at(lengths[i]), at(kOut), NULL, NULL), wrong,
-          "dx");
+    INVALID(mp_softmax_forward, (context, &d, at(kFirst), at(lengths[i]), at(kOut), NULL), "y");
+    INVALID(mp_softmax_backward,
+            (context, &d, at(kFirst), at(kSecond), at(lengths[i]), at(kOut), NULL, NULL), "dx");
   }
 }
 
@@ -86,9 +82,8 @@ static void test_copies(void) {
   WORKS(mp_memcpy(context, at(kOut), at(kOut), kBytes, NULL));
   reset();
   for (int i = 0; i < 2; i++) {
-    FAILS(mp_cast, (context, at(sources[i]), MP_FP32, at(kOut), MP_FP32, kElems, NULL), wrong,
-          "dst");
-    FAILS(mp_memcpy, (context, at(kOut), at(sources[i]), kBytes, NULL), wrong, "dst");
+    INVALID(mp_cast, (context, at(sources[i]), MP_FP32, at(kOut), MP_FP32, kElems, NULL), "dst");
+    INVALID(mp_memcpy, (context, at(kOut), at(sources[i]), kBytes, NULL), "dst");
   }
 }
 

@@ -20,9 +20,6 @@ static mp_gemm_desc_t k_desc(void) {
   return d;
 }
 
-INIT(init_rows_desc, mp_gemm_desc_t, rows_desc())
-INIT(init_k_desc, mp_gemm_desc_t, k_desc())
-
 static mp_status_t ragged(const mp_gemm_desc_t *d, mp_ragged_t dimension, const mp_epilogue_t *e) {
   return mp_gemm_ragged(context, d, dimension, at(kEnds), at(kA), at(kB), at(kC), at(kD), e, NULL,
                         0, NULL);
@@ -35,38 +32,35 @@ CALL_OF(size_of_k, mp_gemm_ragged_workspace_size(context, s, MP_RAGGED_K, NULL, 
 
 /* ---------------------------------------------------------------- descriptor */
 
-#define DESC_FIELD(field, v, status) FIELD(mp_gemm_desc_t, field, i, v, status)
-
 static void check_rows_desc(const char *function, mp_status_t (*call)(void *)) {
   const struct field_case fields[] = {
-      DESC_FIELD(op_a, 0, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(dtype_ab, MP_DTYPE_NONE, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(dtype_cd, 4, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(batch_count, -1, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(m, -1, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(k, -1, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(ld_a, 7, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(ld_d, 15, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(stride_a, 8, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(stride_b, -8, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(stride_c, 192, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(stride_d, 192, MP_ERROR_INVALID_ARGUMENT),
-      FIELD(mp_gemm_desc_t, plan, p, (void *)named_plan("abacus"), MP_ERROR_NOT_FOUND),
-      FIELD(mp_gemm_desc_t, plan, p, (void *)named_plan("gemv"), MP_ERROR_UNSUPPORTED),
+      INTS(mp_gemm_desc_t, op_a, 0),
+      INTS(mp_gemm_desc_t, dtype_ab, MP_DTYPE_NONE),
+      INTS(mp_gemm_desc_t, dtype_cd, 4),
+      INTS(mp_gemm_desc_t, batch_count, -1),
+      INTS(mp_gemm_desc_t, m, -1),
+      INTS(mp_gemm_desc_t, k, -1),
+      INTS(mp_gemm_desc_t, ld_a, 7),
+      INTS(mp_gemm_desc_t, ld_d, 15),
+      INTS(mp_gemm_desc_t, stride_a, 8),
+      INTS(mp_gemm_desc_t, stride_b, -8),
+      INTS(mp_gemm_desc_t, stride_c, 192),
+      INTS(mp_gemm_desc_t, stride_d, 192),
+      FIELD(mp_gemm_desc_t, plan, pointers, MP_ERROR_NOT_FOUND, named_plan("abacus")),
+      FIELD(mp_gemm_desc_t, plan, pointers, MP_ERROR_UNSUPPORTED, named_plan("gemv")),
   };
-  const struct subject desc = {function, "desc", sizeof(mp_gemm_desc_t), init_rows_desc, call};
-  CHECK_STRUCT(&desc, fields);
+  const mp_gemm_desc_t initial = rows_desc();
+  CHECK_STRUCT(function, "desc", initial, call, fields);
 }
 
 static void check_k_desc(const char *function, mp_status_t (*call)(void *)) {
   const struct field_case fields[] = {
-      DESC_FIELD(stride_a, 8, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(stride_b, 8, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(stride_d, 0, MP_ERROR_INVALID_ARGUMENT),
-      DESC_FIELD(stride_d, 63, MP_ERROR_INVALID_ARGUMENT), /* items share one element */
+      INTS(mp_gemm_desc_t, stride_a, 8),
+      INTS(mp_gemm_desc_t, stride_b, 8),
+      INTS(mp_gemm_desc_t, stride_d, 0, 63 /* items share one element */),
   };
-  const struct subject desc = {function, "desc (k)", sizeof(mp_gemm_desc_t), init_k_desc, call};
-  CHECK_FIELDS(&desc, fields);
+  const mp_gemm_desc_t initial = k_desc();
+  CHECK_FIELDS(function, "desc (k)", initial, call, fields);
 }
 
 static void test_messages(void) {
@@ -87,23 +81,20 @@ static void test_messages(void) {
 
 /* ---------------------------------------------------------------- epilogue */
 
-static void init_epilogue(void *s) {
+static mp_epilogue_t good_epilogue(void) {
   mp_epilogue_t e = mp_epilogue_default();
   e.scale = at(kExtra);
   e.stats.amax = at(kExtra + 4);
   e.stats.found_inf = at(kExtra + 8);
-  memcpy(s, &e, sizeof e);
+  return e;
 }
 
-static mp_status_t call_epilogue(void *s) {
-  const mp_gemm_desc_t d = rows_desc();
-  return ragged(&d, MP_RAGGED_M, s);
-}
+CALL_OF(call_epilogue, ragged(REF(mp_gemm_desc_t, rows_desc()), MP_RAGGED_M, s))
 
 static void test_epilogue(void) {
-  const struct subject epilogue = {"mp_gemm_ragged", "epilogue", sizeof(mp_epilogue_t),
-                                   init_epilogue, call_epilogue};
-  check_scaling_epilogue(&epilogue, at(2), MP_ERROR_MISALIGNED);
+  const mp_epilogue_t initial = good_epilogue();
+  check_scaling_epilogue(SUBJECT("mp_gemm_ragged", "epilogue", initial, call_epilogue), at(2),
+                         MP_ERROR_MISALIGNED);
 }
 
 /* ---------------------------------------------------------------- other arguments */
@@ -112,20 +103,18 @@ static void test_arguments(void) {
   const mp_gemm_desc_t d = rows_desc();
   const mp_ragged_t by = MP_RAGGED_M;
   void *const a = at(kA), *const b = at(kB), *const dd = at(kD), *const ends = at(kEnds);
-  FAILS(mp_gemm_ragged, (context, &d, (mp_ragged_t)-1, ends, a, b, NULL, dd, NULL, NULL, 0, NULL),
-        MP_ERROR_INVALID_ARGUMENT, "ragged");
+  INVALID(mp_gemm_ragged, (context, &d, (mp_ragged_t)-1, ends, a, b, NULL, dd, NULL, NULL, 0, NULL),
+          "ragged");
   mp_gemm_desc_t many_tiles = d;
   many_tiles.m = INT64_C(1) << 37;
   many_tiles.n = many_tiles.ld_b = many_tiles.ld_c = many_tiles.ld_d = 4;
   many_tiles.k = many_tiles.ld_a = 4;
   FAILS(mp_gemm_ragged_workspace_size, (context, &many_tiles, by, NULL, &out.bytes),
         MP_ERROR_UNSUPPORTED, "m");
-  FAILS(mp_gemm_ragged_workspace_size, (context, &d, (mp_ragged_t)0, NULL, &out.bytes),
-        MP_ERROR_INVALID_ARGUMENT, "ragged");
+  INVALID(mp_gemm_ragged_workspace_size, (context, &d, (mp_ragged_t)0, NULL, &out.bytes), "ragged");
   mp_gemm_desc_t with_c = d;
   with_c.beta = 1.0f;
-  FAILS(mp_gemm_ragged, (context, &with_c, by, ends, a, b, NULL, dd, NULL, NULL, 0, NULL),
-        MP_ERROR_INVALID_ARGUMENT, "C");
+  INVALID(mp_gemm_ragged, (context, &with_c, by, ends, a, b, NULL, dd, NULL, NULL, 0, NULL), "C");
 }
 
 static void test_empty(void) {

@@ -96,14 +96,8 @@ static void work(int bits, const char *what) {
 
 static const struct pass *pass_of_subject;
 
-static void init_desc(void *s) {
-  set_arguments();
-  memcpy(s, &args.desc, sizeof args.desc);
-}
-static mp_status_t call_with_desc(void *s) {
-  return pass_of_subject->call(context, s, &args.tensors, args.workspace, args.workspace_bytes,
-                               NULL);
-}
+CALL_OF(call_with_desc, pass_of_subject->call(context, s, &args.tensors, args.workspace,
+                                              args.workspace_bytes, NULL))
 static mp_status_t get_sizes(void *s) {
   mp_rnn_sizes_t sizes, before;
   MP_INIT_STRUCT(&sizes);
@@ -113,63 +107,31 @@ static mp_status_t get_sizes(void *s) {
   return status;
 }
 
-#define RNN_FIELD(field, member, v) \
-  FIELD(mp_rnn_desc_t, field, member, v, MP_ERROR_INVALID_ARGUMENT)
-
 static void test_desc_fields(void) {
   const struct field_case fields[] = {
-      RNN_FIELD(cell, i, 0),
-      RNN_FIELD(cell, i, 5),
-      RNN_FIELD(cell, i, -1),
-      RNN_FIELD(flags, i, 1 << 5),
-      RNN_FIELD(flags, i, 1u << 31 | MP_RNN_FLAG_BIDIRECTIONAL),
-      RNN_FIELD(flags, i, MP_RNN_FLAG_RESET_FIRST),
-      RNN_FIELD(dtype, i, MP_DTYPE_NONE),
-      RNN_FIELD(dtype, i, 4),
-      RNN_FIELD(dtype_dw, i, MP_DTYPE_NONE),
-      RNN_FIELD(dtype_dw, i, 4),
-      RNN_FIELD(layers, i, 0),
-      RNN_FIELD(layers, i, 65536),
-      RNN_FIELD(input_size, i, 0),
-      RNN_FIELD(input_size, i, -6),
-      RNN_FIELD(hidden_size, i, 0),
-      RNN_FIELD(hidden_size, i, -4),
-      RNN_FIELD(batch, i, -1),
-      RNN_FIELD(timesteps, i, -1),
-      RNN_FIELD(dropout, f, -0.125f),
-      RNN_FIELD(dropout, f, 1),
-      RNN_FIELD(dropout, f, NAN),
-      RNN_FIELD(clip, f, -1),
-      RNN_FIELD(clip, f, INFINITY),
-      RNN_FIELD(clip, f, NAN),
-      RNN_FIELD(x_row, i, 5),
-      RNN_FIELD(x_row, i, -6),
-      RNN_FIELD(x_row, i, INT64_MAX / 2),
-      RNN_FIELD(x_row, i, INT64_MAX),
-      RNN_FIELD(x_step, i, 5),
-      RNN_FIELD(x_step, i, -12),
-      RNN_FIELD(x_step, i, 11),
-      RNN_FIELD(x_step, i, INT64_MAX / 8),
-      RNN_FIELD(x_step, i, INT64_MAX),
-      RNN_FIELD(y_row, i, 7),
-      RNN_FIELD(y_row, i, -8),
-      RNN_FIELD(y_row, i, INT64_MAX / 2),
-      RNN_FIELD(y_row, i, INT64_MAX),
-      RNN_FIELD(y_step, i, 7),
-      RNN_FIELD(y_step, i, -16),
-      RNN_FIELD(y_step, i, 15),
-      RNN_FIELD(y_step, i, INT64_MAX / 8),
-      RNN_FIELD(y_step, i, INT64_MAX),
-      FIELD(mp_rnn_desc_t, plan, p, (void *)named_plan("abacus"), MP_ERROR_NOT_FOUND),
+      INTS(mp_rnn_desc_t, cell, 0, 5, -1),
+      INTS(mp_rnn_desc_t, flags, 1 << 5, 1u << 31 | MP_RNN_FLAG_BIDIRECTIONAL,
+           MP_RNN_FLAG_RESET_FIRST),
+      INTS(mp_rnn_desc_t, dtype, MP_DTYPE_NONE, 4),
+      INTS(mp_rnn_desc_t, dtype_dw, MP_DTYPE_NONE, 4),
+      INTS(mp_rnn_desc_t, layers, 0, 65536),
+      INTS(mp_rnn_desc_t, input_size, 0, -6),
+      INTS(mp_rnn_desc_t, hidden_size, 0, -4),
+      INTS(mp_rnn_desc_t, batch, -1),
+      INTS(mp_rnn_desc_t, timesteps, -1),
+      REALS(mp_rnn_desc_t, dropout, -0.125, 1, NAN),
+      REALS(mp_rnn_desc_t, clip, -1, INFINITY, NAN),
+      INTS(mp_rnn_desc_t, x_row, 5, -6, INT64_MAX / 2, INT64_MAX),
+      INTS(mp_rnn_desc_t, x_step, 5, -12, 11, INT64_MAX / 8, INT64_MAX),
+      INTS(mp_rnn_desc_t, y_row, 7, -8, INT64_MAX / 2, INT64_MAX),
+      INTS(mp_rnn_desc_t, y_step, 7, -16, 15, INT64_MAX / 8, INT64_MAX),
+      FIELD(mp_rnn_desc_t, plan, pointers, MP_ERROR_NOT_FOUND, named_plan("abacus")),
   };
-  struct subject subject = {"mp_rnn_get_sizes", "desc", sizeof(mp_rnn_desc_t), init_desc,
-                            get_sizes};
-  CHECK_STRUCT(&subject, fields);
-  subject.call = call_with_desc;
+  set_arguments();
+  CHECK_STRUCT("mp_rnn_get_sizes", "desc", args.desc, get_sizes, fields);
   for (size_t i = 0; i < kPasses; i++) {
     pass_of_subject = &passes[i];
-    subject.function = passes[i].function;
-    CHECK_STRUCT(&subject, fields);
+    CHECK_STRUCT(passes[i].function, "desc", args.desc, call_with_desc, fields);
   }
 }
 
@@ -346,26 +308,17 @@ static void check_elements(uint32_t flags) {
 
 /* ---------------------------------------------------------------- mp_rnn_tensors_t */
 
-static void init_tensors(void *s) {
-  set_arguments();
-  memcpy(s, &args.tensors, sizeof args.tensors);
-}
-static mp_status_t call_with_tensors(void *s) {
-  return pass_of_subject->call(context, &args.desc, s, args.workspace, args.workspace_bytes, NULL);
-}
+CALL_OF(call_with_tensors,
+        pass_of_subject->call(context, &args.desc, s, args.workspace, args.workspace_bytes, NULL))
 
 static void test_tensors_struct(void) {
   const struct field_case fields[] = {
-      FIELD(mp_rnn_tensors_t, num_weights, i, 0, MP_ERROR_INVALID_ARGUMENT),
-      FIELD(mp_rnn_tensors_t, num_weights, i, kWeights - 1, MP_ERROR_INVALID_ARGUMENT),
-      FIELD(mp_rnn_tensors_t, num_weights, i, kWeights + 1, MP_ERROR_INVALID_ARGUMENT),
-      FIELD(mp_rnn_tensors_t, num_weights, i, UINT32_MAX, MP_ERROR_INVALID_ARGUMENT),
+      INTS(mp_rnn_tensors_t, num_weights, 0, kWeights - 1, kWeights + 1, UINT32_MAX),
   };
+  set_arguments();
   for (size_t i = 0; i < kPasses; i++) {
-    const struct subject subject = {passes[i].function, "tensors", sizeof(mp_rnn_tensors_t),
-                                    init_tensors, call_with_tensors};
     pass_of_subject = &passes[i];
-    CHECK_STRUCT(&subject, fields);
+    CHECK_STRUCT(passes[i].function, "tensors", args.tensors, call_with_tensors, fields);
   }
 }
 
@@ -390,7 +343,7 @@ static void test_batch_sizes(void) {
                {{2, 2, INT32_MAX}, "batch_sizes[2]"}};
   const int32_t good[kSteps] = {2, 1, 0};
   set_arguments();
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+  for (size_t i = 0; i < COUNT(cases); i++) {
     args.tensors.batch_sizes = cases[i].sizes;
     fail(kAll, cases[i].culprit, MP_ERROR_INVALID_ARGUMENT, cases[i].culprit);
   }

@@ -6,15 +6,10 @@
 
 /* ---------------------------------------------------------------- sizes */
 
-static void init_sizes(void *s) {
-  mp_rnn_sizes_t sizes;
-  MP_INIT_STRUCT(&sizes);
-  memcpy(s, &sizes, sizeof sizes);
-}
-static mp_status_t get_these_sizes(void *s) {
-  const mp_rnn_desc_t d = mp_rnn_desc_default(MP_RNN_GRU, 2, 3, 6, 4, MP_BF16);
-  return mp_rnn_get_sizes(context, &d, s);
-}
+CALL_OF(get_these_sizes,
+        mp_rnn_get_sizes(context,
+                         REF(mp_rnn_desc_t, mp_rnn_desc_default(MP_RNN_GRU, 2, 3, 6, 4, MP_BF16)),
+                         s))
 
 /** Bytes of the reserve per step, sequence, unit, layer and direction. */
 static const struct kept {
@@ -52,7 +47,6 @@ static int documented_sizes(const struct kept *k, const struct shape *s, mp_dtyp
 
 /* ---------------------------------------------------------------- kernels */
 
-INIT(init_desc, mp_rnn_desc_t, mp_rnn_desc_default(MP_RNN_GRU, 2, 3, 6, 4, MP_BF16))
 static mp_status_t call_kernel_info(void *s) {
   mp_kernel_info_t info;
   MP_INIT_STRUCT(&info);
@@ -65,10 +59,9 @@ static void test_kernel_info(void) {
   mp_rnn_sizes_t sizes;
   MP_INIT_STRUCT(&info);
   MP_INIT_STRUCT(&sizes);
-  const struct subject subject = {"mp_rnn_kernel_info", "desc", sizeof(mp_rnn_desc_t), init_desc,
-                                  call_kernel_info};
-  check_struct_size(&subject);
-  FAILS(mp_rnn_kernel_info, (context, &d, -1, &info), MP_ERROR_INVALID_ARGUMENT, "index");
+  const mp_rnn_desc_t initial = mp_rnn_desc_default(MP_RNN_GRU, 2, 3, 6, 4, MP_BF16);
+  check_struct_size(SUBJECT("mp_rnn_kernel_info", "desc", initial, call_kernel_info));
+  INVALID(mp_rnn_kernel_info, (context, &d, -1, &info), "index");
   FAILS(mp_rnn_kernel_info, (context, &d, 3, &info), MP_ERROR_NOT_FOUND, "index");
   WORKS(mp_rnn_kernel_info(context, &d, 0, &info));
   WORKS(mp_rnn_get_sizes(context, &d, &sizes));
@@ -103,13 +96,12 @@ static void test_default(void) {
 }
 
 static void test_sizes(void) {
-  const struct subject subject = {"mp_rnn_get_sizes", "sizes", sizeof(mp_rnn_sizes_t), init_sizes,
-                                  get_these_sizes};
-  check_fields(&subject, NULL, 0);
-  check_struct_size(&subject);
-  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+  mp_rnn_sizes_t initial;
+  MP_INIT_STRUCT(&initial);
+  check_struct_size(SUBJECT("mp_rnn_get_sizes", "sizes", initial, get_these_sizes));
+  for (size_t i = 0; i < COUNT(kept); i++)
     for (int dtype = MP_FP16; dtype <= MP_FP32; dtype++)
-      for (size_t j = 0; j < sizeof shapes / sizeof *shapes; j++) {
+      for (size_t j = 0; j < COUNT(shapes); j++) {
         char label[96];
         snprintf(label, sizeof label, "sizes of cell %d, flags %u, %s, shape %u", (int)kept[i].cell,
                  (unsigned)kept[i].flags, mp_dtype_name((mp_dtype_t)dtype), (unsigned)j);
@@ -241,7 +233,7 @@ static void test_array_elements(void) {
       {"struct_size = 32 must equal", 1, size - 8, 0, MP_ERROR_STRUCT_SIZE},
       {"reserved0 = 7", 1, size, 7, MP_ERROR_INVALID_ARGUMENT},
   };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+  for (size_t i = 0; i < COUNT(cases); i++) {
     set_arguments(kBatch, 0);
     desc.flags = MP_RNN_FLAG_BIDIRECTIONAL;
     mp_rnn_weights_t two[2] = {weights, weights};

@@ -25,17 +25,15 @@ static void make_optimizer(mp_tensor_list_t grads, mp_tensor_list_t master, floa
 
 /* ---------------------------------------------------------------- any step */
 
-static void init_options(void *s) {
+static mp_step_options_t good_options(void) {
   mp_step_options_t o = mp_step_options_default();
   o.max_grad_norm = 1.0f;
   o.grad_norm = at(8192);
   o.found_inf = at(8196);
-  memcpy(s, &o, sizeof o);
+  return o;
 }
 
 CALL_OF(call_scale_step, mp_scale_step(optimizer, scaler, s, NULL))
-
-#define OPTIONS_FIELD(field, member, v, status) FIELD(mp_step_options_t, field, member, v, status)
 
 static mp_step_options_t options_with(const mp_comm_t *comm) {
   mp_step_options_t o = mp_step_options_default();
@@ -50,50 +48,45 @@ static void test_comm_of_step(void) {
   mp_step_options_t o = options_with(&comm);
   WORKS(mp_scale_step(optimizer, scaler, &o, NULL));
   comm.rank = 1;
-  FAILS(mp_scale_step, (optimizer, scaler, &o, NULL), MP_ERROR_INVALID_ARGUMENT, "rank");
+  INVALID(mp_scale_step, (optimizer, scaler, &o, NULL), "rank");
   comm.struct_size = 0;
   FAILS(mp_scale_step, (optimizer, scaler, &o, NULL), MP_ERROR_STRUCT_SIZE, "struct_size");
 }
 
 static void test_scale_step(void) {
   const struct field_case fields[] = {
-      OPTIONS_FIELD(flags, i, 1 << 5, MP_ERROR_INVALID_ARGUMENT),
-      OPTIONS_FIELD(flags, i, MP_STEP_FLAG_SHARDED, MP_ERROR_INVALID_ARGUMENT),
-      OPTIONS_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
-      OPTIONS_FIELD(max_grad_norm, f, -1.0f, MP_ERROR_INVALID_ARGUMENT),
-      OPTIONS_FIELD(max_grad_norm, f, NAN, MP_ERROR_INVALID_ARGUMENT),
-      OPTIONS_FIELD(found_inf, p, mp_scaler_get_found_inf_address(scaler),
-                    MP_ERROR_INVALID_ARGUMENT),
-      OPTIONS_FIELD(amax, p, at(2), MP_ERROR_MISALIGNED),
-      OPTIONS_FIELD(amax, p, at(0), MP_ERROR_INVALID_ARGUMENT),
-      OPTIONS_FIELD(model_overflows, p, at(4), MP_ERROR_MISALIGNED),
-      OPTIONS_FIELD(flags, i, MP_STEP_FLAG_SUM_DENOMINATOR, MP_ERROR_UNSUPPORTED),
-      OPTIONS_FIELD(skip, p, at(0), MP_ERROR_UNSUPPORTED),
-      OPTIONS_FIELD(norm_limit, p, at(0), MP_ERROR_UNSUPPORTED),
-      OPTIONS_FIELD(denominator, p, at(0), MP_ERROR_UNSUPPORTED),
+      INTS(mp_step_options_t, flags, 1 << 5, MP_STEP_FLAG_SHARDED),
+      INTS(mp_step_options_t, reserved0, 1),
+      REALS(mp_step_options_t, max_grad_norm, -1, NAN),
+      POINTERS(mp_step_options_t, found_inf, mp_scaler_get_found_inf_address(scaler)),
+      FIELD(mp_step_options_t, amax, pointers, MP_ERROR_MISALIGNED, at(2)),
+      POINTERS(mp_step_options_t, amax, at(0)),
+      FIELD(mp_step_options_t, model_overflows, pointers, MP_ERROR_MISALIGNED, at(4)),
+      FIELD(mp_step_options_t, flags, ints, MP_ERROR_UNSUPPORTED, MP_STEP_FLAG_SUM_DENOMINATOR),
+      FIELD(mp_step_options_t, skip, pointers, MP_ERROR_UNSUPPORTED, at(0)),
+      FIELD(mp_step_options_t, norm_limit, pointers, MP_ERROR_UNSUPPORTED, at(0)),
+      FIELD(mp_step_options_t, denominator, pointers, MP_ERROR_UNSUPPORTED, at(0)),
   };
-  const struct subject options = {"mp_scale_step", "options", sizeof(mp_step_options_t),
-                                  init_options, call_scale_step};
-  CHECK_STRUCT(&options, fields);
+  const mp_step_options_t initial = good_options();
+  CHECK_STRUCT("mp_scale_step", "options", initial, call_scale_step, fields);
   test_comm_of_step();
 
   mp_scaler_t foreign = make_scaler(other_context, MP_SCALER_POLICY_STATIC);
-  FAILS(mp_scale_step, (optimizer, foreign, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "scaler");
+  INVALID(mp_scale_step, (optimizer, foreign, NULL, NULL), "scaler");
   WORKS(mp_scale_step(optimizer, NULL, NULL, NULL));
   mp_step_options_t o = mp_step_options_default();
   o.found_inf = mp_scaler_get_found_inf_address(mp_optimizer_get_scaler(optimizer));
-  FAILS(mp_scale_step, (optimizer, NULL, &o, NULL), MP_ERROR_INVALID_ARGUMENT, "found_inf");
+  INVALID(mp_scale_step, (optimizer, NULL, &o, NULL), "found_inf");
   o.found_inf = NULL;
   for (uint32_t flag = MP_STEP_FLAG_KEEP_SCALER; flag <= MP_STEP_FLAG_CHECKED; flag *= 2) {
     o.flags = flag;
     WORKS(mp_scale_step(optimizer, NULL, &o, NULL));
   }
   o.flags = MP_STEP_FLAG_SHARDED;
-  FAILS(mp_scale_step, (optimizer, scaler, &o, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "flags = 0x8: MP_STEP_FLAG_SHARDED requires options->comm");
+  INVALID(mp_scale_step, (optimizer, scaler, &o, NULL),
+          "flags = 0x8: MP_STEP_FLAG_SHARDED requires options->comm");
   o.flags = 1 << 5;
-  FAILS(mp_scale_step, (optimizer, NULL, &o, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "flags = 0x20: bits 0x20 are not supported");
+  INVALID(mp_scale_step, (optimizer, NULL, &o, NULL), "flags = 0x20: bits 0x20 are not supported");
   mp_scaler_t lognormal = make_scaler(context, MP_SCALER_POLICY_LOGNORMAL);
   WORKS(mp_scale_step(optimizer, lognormal, NULL, NULL));
   mp_scaler_destroy(foreign);
@@ -102,42 +95,38 @@ static void test_scale_step(void) {
 
 /* ---------------------------------------------------------------- MP_STEP_FLAG_CHECKED */
 
-static void init_checked(void *s) {
+static mp_step_options_t good_checked(void) {
   mp_step_options_t o = mp_step_options_default();
   o.flags = MP_STEP_FLAG_CHECKED;
   o.amax = at(8192);
-  memcpy(s, &o, sizeof o);
+  return o;
 }
-
-#define CHECKED_FIELD(field, member, v) OPTIONS_FIELD(field, member, v, MP_ERROR_INVALID_ARGUMENT)
 
 static void test_checked(void) {
   const struct field_case fields[] = {
-      CHECKED_FIELD(max_grad_norm, f, 1.0f),
-      CHECKED_FIELD(grad_norm, p, at(8200)),
-      CHECKED_FIELD(tensor_norms, p, at(8200)),
-      CHECKED_FIELD(report, p, at(8256)),
-      CHECKED_FIELD(tensor_reports, p, at(8256)),
-      CHECKED_FIELD(amax, p, NULL), /* required by lognormal */
+      REALS(mp_step_options_t, max_grad_norm, 1),
+      POINTERS(mp_step_options_t, grad_norm, at(8200)),
+      POINTERS(mp_step_options_t, tensor_norms, at(8200)),
+      POINTERS(mp_step_options_t, report, at(8256)),
+      POINTERS(mp_step_options_t, tensor_reports, at(8256)),
+      POINTERS(mp_step_options_t, amax, NULL), /* required by lognormal */
   };
-  const struct subject options = {"mp_scale_step", "options", sizeof(mp_step_options_t),
-                                  init_checked, call_scale_step};
+  const mp_step_options_t initial = good_checked();
   mp_scaler_t backoff = scaler;
   scaler = make_scaler(context, MP_SCALER_POLICY_LOGNORMAL);
-  CHECK_FIELDS(&options, fields);
+  CHECK_FIELDS("mp_scale_step", "options", initial, call_scale_step, fields);
   mp_scaler_destroy(scaler);
   scaler = backoff;
 }
 
 static void test_refused(mp_tensor_list_t grads, mp_tensor_list_t master) {
-  mp_step_options_t o;
-  init_checked(&o);
+  mp_step_options_t o = good_checked();
   o.amax = NULL;
   WORKS(mp_scale_step(optimizer, NULL, &o, NULL));
   WORKS(mp_scale_step(optimizer, scaler, &o, NULL));
   mp_optimizer_destroy(optimizer);
   make_optimizer(grads, master, 1.0f);
-  FAILS(mp_scale_step, (optimizer, scaler, &o, NULL), MP_ERROR_INVALID_ARGUMENT, "max_tensor_norm");
+  INVALID(mp_scale_step, (optimizer, scaler, &o, NULL), "max_tensor_norm");
 }
 
 void test_step(void) {

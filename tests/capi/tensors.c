@@ -29,15 +29,11 @@ static mp_tensor_list_t list_of(mp_context_t of, const mp_tensor_list_desc_t *de
 
 /* ---------------------------------------------------------------- creation */
 
-INIT(init_desc, mp_tensor_list_desc_t, good_desc())
-
 static mp_status_t call_create(void *s) {
   const mp_status_t status = mp_tensor_list_create(&out.list, context, s);
   if (status == MP_SUCCESS) mp_tensor_list_destroy(out.list);
   return status;
 }
-
-#define LIST_FIELD(field, member, v, status) FIELD(mp_tensor_list_desc_t, field, member, v, status)
 
 static void test_create(void) {
   static const int64_t negative[kCount] = {8, 0, -1}, huge[kCount] = {8, 0, INT64_MAX};
@@ -47,31 +43,23 @@ static void test_create(void) {
   void *misaligned[kCount] = {NULL};
   misaligned[2] = at(2);
   const struct field_case fields[] = {
-      LIST_FIELD(dtype, i, MP_DTYPE_NONE, MP_ERROR_INVALID_ARGUMENT),
-      LIST_FIELD(dtype, i, 4, MP_ERROR_INVALID_ARGUMENT),
-      LIST_FIELD(dtype, i, MP_STATE_M8, MP_ERROR_INVALID_ARGUMENT),
-      LIST_FIELD(dtype, i, MP_STATE_V8, MP_ERROR_INVALID_ARGUMENT),
-      LIST_FIELD(dtype, i, MP_REMAINDER16, MP_ERROR_INVALID_ARGUMENT),
-      LIST_FIELD(dtype, i, MP_REMAINDER8, MP_ERROR_INVALID_ARGUMENT),
-      LIST_FIELD(reserved0, i, 1, MP_ERROR_INVALID_ARGUMENT),
-      LIST_FIELD(data, p, misaligned, MP_ERROR_MISALIGNED),
-      LIST_FIELD(numel, p, negative, MP_ERROR_INVALID_ARGUMENT),
-      LIST_FIELD(numel, p, huge, MP_ERROR_INVALID_ARGUMENT),
-      LIST_FIELD(numel, p, large, MP_ERROR_INVALID_ARGUMENT),
-      LIST_FIELD(dtypes, p, no_dtype, MP_ERROR_INVALID_ARGUMENT),
-      LIST_FIELD(dtypes, p, bad_dtype, MP_ERROR_INVALID_ARGUMENT),
+      INTS(mp_tensor_list_desc_t, dtype, MP_DTYPE_NONE, 4, MP_STATE_M8, MP_STATE_V8, MP_REMAINDER16,
+           MP_REMAINDER8),
+      INTS(mp_tensor_list_desc_t, reserved0, 1),
+      FIELD(mp_tensor_list_desc_t, data, pointers, MP_ERROR_MISALIGNED, misaligned),
+      POINTERS(mp_tensor_list_desc_t, numel, negative, huge, large),
+      POINTERS(mp_tensor_list_desc_t, dtypes, no_dtype, bad_dtype),
   };
-  const struct subject desc = {"mp_tensor_list_create", "desc", sizeof(mp_tensor_list_desc_t),
-                               init_desc, call_create};
-  CHECK_STRUCT(&desc, fields);
+  const mp_tensor_list_desc_t initial = good_desc();
+  CHECK_STRUCT("mp_tensor_list_create", "desc", initial, call_create, fields);
 
   /* The message names the index of the tensor. */
   mp_tensor_list_desc_t d = good_desc();
   d.numel = negative;
-  FAILS(mp_tensor_list_create, (&out.list, context, &d), MP_ERROR_INVALID_ARGUMENT, "numel[2]");
+  INVALID(mp_tensor_list_create, (&out.list, context, &d), "numel[2]");
   d = good_desc();
   d.dtypes = bad_dtype;
-  FAILS(mp_tensor_list_create, (&out.list, context, &d), MP_ERROR_INVALID_ARGUMENT, "dtypes[1]");
+  INVALID(mp_tensor_list_create, (&out.list, context, &d), "dtypes[1]");
   d = good_desc();
   d.data = misaligned;
   FAILS(mp_tensor_list_create, (&out.list, context, &d), MP_ERROR_MISALIGNED, "data[2]");
@@ -104,27 +92,26 @@ static void test_list_outlives_context(void) {
 /* ---------------------------------------------------------------- passes */
 
 static void test_statistics(mp_tensor_list_t list, mp_tensor_list_t holes) {
-  FAILS(mp_check_nonfinite, (holes, at(2048), NULL), MP_ERROR_INVALID_ARGUMENT, "data[2]");
+  INVALID(mp_check_nonfinite, (holes, at(2048), NULL), "data[2]");
 
-  const mp_status_t bad = MP_ERROR_INVALID_ARGUMENT;
-  FAILS(mp_inspect, (list, NULL, NULL, NULL), bad, "report");
-  FAILS(mp_inspect, (holes, at(2048), NULL, NULL), bad, "data[2]");
+  INVALID(mp_inspect, (list, NULL, NULL, NULL), "report");
+  INVALID(mp_inspect, (holes, at(2048), NULL, NULL), "data[2]");
   WORKS(mp_inspect(list, at(2048), at(2112), NULL));
 
-  FAILS(mp_amax, (list, NULL, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "amax");
+  INVALID(mp_amax, (list, NULL, NULL, NULL), "amax");
   FAILS(mp_amax, (list, NULL, at(2050), NULL), MP_ERROR_MISALIGNED, "per_tensor");
-  FAILS(mp_amax, (holes, at(2048), NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "data[2]");
+  INVALID(mp_amax, (holes, at(2048), NULL, NULL), "data[2]");
 
-  FAILS(mp_l2norm, (list, NULL, NULL, NULL), MP_ERROR_INVALID_ARGUMENT, "norm");
-  FAILS(mp_l2norm, (holes, NULL, at(2048), NULL), MP_ERROR_INVALID_ARGUMENT, "data[2]");
+  INVALID(mp_l2norm, (list, NULL, NULL, NULL), "norm");
+  INVALID(mp_l2norm, (holes, NULL, at(2048), NULL), "data[2]");
 
   mp_stats_outputs_t outputs;
   MP_INIT_STRUCT(&outputs);
-  FAILS(mp_tensor_stats, (list, &outputs, NULL), bad, "all pointers are NULL");
+  INVALID(mp_tensor_stats, (list, &outputs, NULL), "all pointers are NULL");
   outputs.norm = at(2048);
-  FAILS(mp_tensor_stats, (holes, &outputs, NULL), bad, "data[2]");
+  INVALID(mp_tensor_stats, (holes, &outputs, NULL), "data[2]");
   outputs.reserved0 = 1;
-  FAILS(mp_tensor_stats, (list, &outputs, NULL), bad, "reserved0");
+  INVALID(mp_tensor_stats, (list, &outputs, NULL), "reserved0");
   outputs.reserved0 = 0;
   outputs.struct_size = 0;
   FAILS(mp_tensor_stats, (list, &outputs, NULL), MP_ERROR_STRUCT_SIZE, "struct_size");
@@ -147,11 +134,11 @@ static void test_unscale(mp_tensor_list_t list, mp_tensor_list_t holes) {
   mp_tensor_list_t fewer_tensors = list_of(context, &d);
 
   float *scale = at(2048), *flag = at(2052);
-  FAILS(mp_unscale, (holes, list, scale, flag, NULL), MP_ERROR_INVALID_ARGUMENT, "in");
-  FAILS(mp_unscale, (list, holes, scale, flag, NULL), MP_ERROR_INVALID_ARGUMENT, "out");
-  FAILS(mp_unscale, (list, foreign, scale, flag, NULL), MP_ERROR_INVALID_ARGUMENT, "contexts");
-  FAILS(mp_unscale, (list, fewer_tensors, scale, flag, NULL), MP_ERROR_INVALID_ARGUMENT, "tensors");
-  FAILS(mp_unscale, (list, longer_tensor, scale, flag, NULL), MP_ERROR_INVALID_ARGUMENT, "numel");
+  INVALID(mp_unscale, (holes, list, scale, flag, NULL), "in");
+  INVALID(mp_unscale, (list, holes, scale, flag, NULL), "out");
+  INVALID(mp_unscale, (list, foreign, scale, flag, NULL), "contexts");
+  INVALID(mp_unscale, (list, fewer_tensors, scale, flag, NULL), "tensors");
+  INVALID(mp_unscale, (list, longer_tensor, scale, flag, NULL), "numel");
   WORKS(mp_unscale(list, list, scale, flag, NULL));
 
   mp_tensor_list_destroy(foreign);
@@ -161,7 +148,6 @@ static void test_unscale(mp_tensor_list_t list, mp_tensor_list_t holes) {
 
 /** Two tensors that share one byte can be read; calls that write them fail and name both. */
 static void test_overlaps(mp_tensor_list_t list) {
-  const mp_status_t bad = MP_ERROR_INVALID_ARGUMENT;
   mp_tensor_list_desc_t d = good_desc();
   void *behind[kCount] = {at(0), at(4), at(28)}, *before[kCount] = {at(16), NULL, at(0)};
   void *next_to[kCount] = {at(0), at(4), at(32)};
@@ -189,21 +175,21 @@ static void test_overlaps(mp_tensor_list_t list) {
   group.beta1 = 0.0f;
   for (int i = 0; i < 2; i++) {
     mp_tensor_list_t o = overlapping[i];
-    FAILS(mp_unscale, (list, o, at(2048), at(2052), NULL), bad, "out: data[2]");
+    INVALID(mp_unscale, (list, o, at(2048), at(2052), NULL), "out: data[2]");
     check(strstr(mp_last_error(), " overlaps data[0] = ") != NULL,
           "the message names the other tensor");
-    FAILS(mp_grads_accumulate, (scaler, list, o, 1.0f, 0, NULL), bad, "sums: data[2]");
-    FAILS(mp_grads_to_fp32, (scaler, list, o, NULL), bad, "out: data[2]");
-    FAILS(mp_grads_all_reduce, (o, &alone, 1.0f, 1.0f, NULL), bad, "grads: data[2]");
+    INVALID(mp_grads_accumulate, (scaler, list, o, 1.0f, 0, NULL), "sums: data[2]");
+    INVALID(mp_grads_to_fp32, (scaler, list, o, NULL), "out: data[2]");
+    INVALID(mp_grads_all_reduce, (o, &alone, 1.0f, 1.0f, NULL), "grads: data[2]");
     WORKS(mp_l2norm(o, at(2048), NULL, NULL));
     WORKS(mp_unscale(o, list, at(2048), at(2052), NULL));
     mp_optimizer_desc_t sgd = mp_optimizer_desc_default(MP_OPT_SGD);
     sgd.groups = &group;
     sgd.grads = apart;
     sgd.master = o;
-    FAILS(mp_optimizer_create, (&out.optimizer, context, &sgd), bad, "master: data[2]");
+    INVALID(mp_optimizer_create, (&out.optimizer, context, &sgd), "master: data[2]");
   }
-  FAILS(mp_masters_to_model, (list, model, NULL, NULL, NULL), bad, "model: data[2]");
+  INVALID(mp_masters_to_model, (list, model, NULL, NULL, NULL), "model: data[2]");
   WORKS(mp_unscale(list, separate, at(2048), at(2052), NULL));
 
   mp_optimizer_desc_t sgd = mp_optimizer_desc_default(MP_OPT_SGD);
@@ -218,8 +204,8 @@ static void test_overlaps(mp_tensor_list_t list) {
   WORKS(mp_optimizer_create(&optimizer, context, &sgd));
   WORKS(mp_scale_step(optimizer, NULL, NULL, NULL));
   WORKS(mp_tensor_list_set_data(list, moved, NULL));
-  FAILS(mp_scale_step, (optimizer, NULL, NULL, NULL), bad, "master: data[2]");
-  FAILS(mp_optimizer_step, (optimizer, NULL, NULL, NULL), bad, "master: data[2]");
+  INVALID(mp_scale_step, (optimizer, NULL, NULL, NULL), "master: data[2]");
+  INVALID(mp_optimizer_step, (optimizer, NULL, NULL, NULL), "master: data[2]");
   WORKS(mp_tensor_list_set_data(list, data, NULL));
   mp_optimizer_destroy(optimizer);
   mp_scaler_destroy(scaler);
@@ -232,12 +218,9 @@ static void test_overlaps(mp_tensor_list_t list) {
 
 static void test_clip_factor(void) {
   float *norm = at(0), *scale = at(4), *result = at(8);
-  FAILS(mp_clip_factor, (context, norm, scale, 0.0f, result, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "max_norm");
-  FAILS(mp_clip_factor, (context, norm, scale, -1.0f, result, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "max_norm");
-  FAILS(mp_clip_factor, (context, norm, scale, NAN, result, NULL), MP_ERROR_INVALID_ARGUMENT,
-        "max_norm");
+  INVALID(mp_clip_factor, (context, norm, scale, 0.0f, result, NULL), "max_norm");
+  INVALID(mp_clip_factor, (context, norm, scale, -1.0f, result, NULL), "max_norm");
+  INVALID(mp_clip_factor, (context, norm, scale, NAN, result, NULL), "max_norm");
   WORKS(mp_clip_factor(context, norm, scale, 1.0f, result, NULL));
 }
 
