@@ -1,4 +1,4 @@
-// Trains a network on all ranks of an MPI program, with injected faults.
+// Trains a model on all ranks of an MPI program, with injected faults.
 //
 //   mpirun -n 4 build/tests/mpitraining --folder FOLDER --steps 300
 //   mpirun -n 4 .../mpitraining --folder FOLDER --fault killed --rank 2 --at 25 --callback 1

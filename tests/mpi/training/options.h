@@ -25,7 +25,7 @@ struct Fault {
     kSlow,         ///< sleeps first
     // Errors that the checks of this program must find.
     kFlippedBit,   ///< in its weights, after the step
-    kOtherTarget,  ///< one of its samples has another target
+    kOtherTarget,  ///< the wanted signs of one of its samples are inverted
     kRaisedFlag,   ///< the flag of its scaler is set without an overflow
     kWithoutComm   ///< no rank has options.comm in any step
   } kind = kNone;

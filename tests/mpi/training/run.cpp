@@ -58,10 +58,13 @@ void Run::resume() {
 }
 
 void Run::take_step(int64_t step) {
+  // A fault may end the job; all ranks must have saved the previous step by then.
+  if (step == options_.fault.step) MPI_Barrier(MPI_COMM_WORLD);
   const Fault mine = fault_of(step);
   Batch batch = batch_of(options_.seed, step);
   if (mine.kind == Fault::kOtherTarget)
-    std::fill_n(batch.target.begin() + rank_ * kSamples / ranks_ * kOut, kOut, 2.0 * kHidden);
+    for (int64_t w = 0; w < kWeights; ++w)
+      batch.wanted[static_cast<size_t>(rank_ * kSamples / ranks_ * kWeights + w)] *= -1;
   faulty_->begin_step(mine);
   if (step == options_.fault.step) impatient_.set_patience(std::chrono::milliseconds(300));
   if (options_.on_failure == Options::OnFailure::kReport && step == options_.fault.step)

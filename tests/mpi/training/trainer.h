@@ -1,4 +1,4 @@
-// State of one rank: network, weights, optimizer and scaler.
+// State of one rank: weights, optimizer and scaler.
 #pragma once
 
 #include <array>
@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "network.h"
+#include "sign_model.h"
 
 namespace mptest {
 
-/// One fp16 or fp32 buffer per tensor of the network, and their list.
+/// One fp16 or fp32 buffer per tensor, and their list.
 class Tensors {
  public:
   Tensors(mp_context_t context, mp_dtype_t dtype, const std::array<int64_t, 2> &numels = kNumels);
@@ -35,7 +35,7 @@ class Trainer {
  public:
   Trainer(mp_context_t context, uint64_t seed, int64_t first_sample, int64_t num_samples);
 
-  /// Runs forward and backward; @return the sum of this rank's losses.
+  /// @return the sum of this rank's losses
   int64_t compute_gradients(const Batch &batch);
   mp_tensor_list_t grads() const { return grads_.list(); }
   mp_status_t step(mp_step_options_t options);
@@ -64,7 +64,7 @@ class Trainer {
   mptools::Buffer grad_norm_, found_inf_;
   mptools::Scaler scaler_;
   mptools::Optimizer optimizer_;
-  Network network_;
+  int64_t first_sample_, num_samples_;
 };
 
 }  // namespace mptest
