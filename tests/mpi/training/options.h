@@ -54,7 +54,4 @@ struct Options {
   } on_failure = OnFailure::kAbort;
 };
 
-/// @throws mptools::UsageError, mptools::HelpRequest
-Options parse_options(int argc, const char *const *argv);
-
 }  // namespace mptest
