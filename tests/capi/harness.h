@@ -165,7 +165,6 @@ void test_norm(void);
 void test_pointwise(void);
 void test_rnn(void);
 void test_plan(void);
-void test_rnn_sizes(void);
 void test_sequences(void);
 void test_transformer(void);
 void test_attention(void);

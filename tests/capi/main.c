@@ -29,7 +29,6 @@ int main(void) {
   test_pointwise();
   test_rnn();
   test_plan();
-  test_rnn_sizes();
   test_sequences();
   test_transformer();
   test_attention();

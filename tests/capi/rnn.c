@@ -1,4 +1,5 @@
 /* mpcore/rnn.h: invalid arguments of a bidirectional LSTM of two layers. */
+#define MP_ENABLE_EXPERIMENTAL
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -359,6 +360,84 @@ static void test_batch_sizes(void) {
   work(kAll, "packed: x_step and y_step are ignored");
 }
 
+/** Checks fields other than pointers in the arrays of weights and their gradients. */
+static void test_array_elements(void) {
+  const uint32_t size = sizeof(mp_rnn_weights_t);
+  const struct {
+    const char *sentence;
+    int index;
+    uint32_t struct_size, reserved0;
+    mp_status_t status;
+  } cases[] = {
+      {"struct_size = 0 must be", 0, 0, 0, MP_ERROR_STRUCT_SIZE},
+      {"struct_size = 36 must be a multiple of 8", 0, size - 4, 0, MP_ERROR_STRUCT_SIZE},
+      {"struct_size = 32 must equal", 1, size - 8, 0, MP_ERROR_STRUCT_SIZE},
+      {"reserved0 = 7", 1, size, 7, MP_ERROR_INVALID_ARGUMENT},
+  };
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    set_arguments();
+    mp_rnn_weights_t *const w = &args.weights[cases[i].index];
+    mp_rnn_weight_grads_t *const g = &args.grads[cases[i].index];
+    w->struct_size = g->struct_size = cases[i].struct_size;
+    w->reserved0 = g->reserved0 = cases[i].reserved0;
+    fail(kTraining | kGrads, cases[i].sentence, cases[i].status, cases[i].sentence);
+  }
+}
+
+/* ---------------------------------------------------------------- sizes, kernels */
+
+static mp_rnn_desc_t gru(void) {
+  return mp_rnn_desc_default(MP_RNN_GRU, kBatch, kSteps, kInput, kHidden, MP_BF16);
+}
+CALL_OF(get_these_sizes, mp_rnn_get_sizes(context, REF(mp_rnn_desc_t, gru()), s))
+static mp_status_t call_kernel_info(void *s) {
+  mp_kernel_info_t info;
+  MP_INIT_STRUCT(&info);
+  return mp_rnn_kernel_info(context, s, 0, &info);
+}
+
+static void test_kernel_info(void) {
+  mp_rnn_desc_t d = gru();
+  mp_kernel_info_t info;
+  mp_rnn_sizes_t sizes;
+  MP_INIT_STRUCT(&info);
+  MP_INIT_STRUCT(&sizes);
+  check_struct_size(SUBJECT("mp_rnn_get_sizes", "sizes", sizes, get_these_sizes));
+  check_struct_size(SUBJECT("mp_rnn_kernel_info", "desc", d, call_kernel_info));
+  INVALID(mp_rnn_kernel_info, (context, &d, -1, &info), "index");
+  FAILS(mp_rnn_kernel_info, (context, &d, 3, &info), MP_ERROR_NOT_FOUND, "index");
+  WORKS(mp_rnn_kernel_info(context, &d, 0, &info));
+  WORKS(mp_rnn_get_sizes(context, &d, &sizes));
+  check(info.reason == NULL && info.workspace_bytes == sizes.workspace_bytes,
+        "mp_rnn_kernel_info: the first kernel is the selected one");
+  d.plan = named_plan("rnn_fused_wmma");
+  d.dtype = MP_FP32;
+  FAILS(mp_rnn_get_sizes, (context, &d, &sizes), MP_ERROR_UNSUPPORTED, "kernel");
+  d.dtype = MP_FP16;
+  d.flags = MP_RNN_FLAG_RESET_FIRST;
+  FAILS(mp_rnn_get_sizes, (context, &d, &sizes), MP_ERROR_UNSUPPORTED, "kernel");
+  for (int32_t index = 1; index <= 2; index++) {
+    WORKS(mp_rnn_kernel_info(context, &d, index, &info));
+    check(info.reason != NULL && info.workspace_bytes == 0,
+          "mp_rnn_kernel_info: the reason why a kernel does not support this");
+  }
+  d.flags = 0;
+  d.hidden_size = 12;
+  d.plan = named_plan("rnn_fused_wgmma");
+  FAILS(mp_rnn_get_sizes, (context, &d, &sizes), MP_ERROR_UNSUPPORTED, "kernel");
+}
+
+static void test_default(void) {
+  const mp_rnn_desc_t d = gru();
+  check(d.cell == MP_RNN_GRU && d.batch == kBatch && d.timesteps == kSteps &&
+            d.input_size == kInput && d.hidden_size == kHidden && d.dtype == MP_BF16,
+        "mp_rnn_desc_default: arguments");
+  check(d.layers == 1 && d.flags == 0 && d.dtype_dw == MP_BF16 && d.dropout == 0.0f &&
+            d.clip == 0.0f && d.dropout_seed == 0 && d.x_step == 0 && d.x_row == 0 &&
+            d.y_step == 0 && d.y_row == 0 && d.plan == NULL,
+        "mp_rnn_desc_default: other fields");
+}
+
 void test_rnn(void) {
   test_desc_fields();
   test_desc_pairs();
@@ -371,4 +450,7 @@ void test_rnn(void) {
   test_tensors_struct();
   test_in_place();
   test_batch_sizes();
+  test_array_elements();
+  test_kernel_info();
+  test_default();
 }

@@ -414,27 +414,6 @@ TEST_CASE("rnn: amax and found_inf include weight gradients", "[rnn][short]") {
 
 // ---------------------------------------------------------------------------- edges
 
-TEST_CASE("rnn: no steps", "[rnn][short]") {
-  for (const RnnCell &cell : kRnnCells)
-    for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_ACCUMULATE}}) {
-      RnnCase c = make_rnn(cell.cell, 3, 0, 4, 8, MP_FP16, cell.flags | flags, 2);
-      RnnData data = real_data(c, 13);
-      for (const RnnWeights &w : data.weights) data.dw.push_back(w);
-      CAPTURE(cell.cell, cell.flags, flags);
-      const RnnResult got = train(c, data);
-      CHECK(equal(got.hn, data.h0));
-      CHECK(equal(got.cn, data.c0));
-      CHECK(equal(got.dh0, data.dhn));
-      CHECK(equal(got.dc0, data.dcn));
-      for (size_t i = 0; i < got.dw.size(); ++i) {
-        const Values zeros(got.dw[i].w_hh.size(), 0.0);
-        CHECK(equal(got.dw[i].w_hh, flags == 0 ? zeros : data.weights[i].w_hh));
-        CHECK(equal(got.dw[i].b_ih,
-                    flags == 0 ? Values(got.dw[i].b_ih.size(), 0.0) : data.weights[i].b_ih));
-      }
-    }
-}
-
 TEST_CASE("rnn: sequences without steps keep their states", "[rnn][short]") {
   each_case([](RnnCase &c) {
     for (const bool packed : {false, true}) {
@@ -449,28 +428,6 @@ TEST_CASE("rnn: sequences without steps keep their states", "[rnn][short]") {
       CHECK(equal(got.dw[0].w_hh, Values(got.dw[0].w_hh.size(), 0.0)));
     }
   });
-}
-
-TEST_CASE("rnn: the reserve has the size of gates, c and h", "[rnn][short]") {
-  struct Bytes {
-    mp_rnn_cell_t cell;
-    size_t half, full;
-  };
-  for (const Bytes &bytes :
-       {Bytes{MP_RNN_TANH, 4, 8}, {MP_RNN_RELU, 4, 8}, {MP_RNN_LSTM, 14, 24}, {MP_RNN_GRU, 10, 20}})
-    for (const mp_dtype_t dtype : kDtypes)
-      for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_BIDIRECTIONAL}})
-        for (const int32_t hidden : {1, 33, 1024})
-          for (const int32_t layers : {1, 3, 8}) {
-            RnnCase c = make_rnn(bytes.cell, 7, 25, 10, hidden, dtype, flags, layers);
-            mp_rnn_sizes_t sizes;
-            MP_INIT_STRUCT(&sizes);
-            require_ok(mp_rnn_get_sizes(context(), &c.desc, &sizes));
-            const size_t units = static_cast<size_t>(7 * 25 * c.outputs() * layers);
-            const size_t wanted = units * (dtype == MP_FP32 ? bytes.full : bytes.half);
-            CHECK(sizes.reserve_bytes >= wanted);
-            CHECK(sizes.reserve_bytes < wanted + 256);
-          }
 }
 
 TEST_CASE("nightly: rnn, ten thousand training steps give the same bits", "[.nightly]") {

@@ -130,6 +130,37 @@ void check_steps(const RnnCase &c, uint64_t seed) {
   CHECK(wrong_c == 0);
 }
 
+/// Checks a network without rows: final states and their gradients are copies of the initial ones,
+/// or 0 if these are not passed; gradients of weights are 0 or, if accumulated, unchanged.
+void check_without_rows(const RnnCase &c) {
+  RnnData data = real_data(c, 13);
+  data.dw = data.weights;
+  RnnRun run(c, data), inference(c, data);
+  if (!c.packed)
+    for (mp_rnn_tensors_t *const t : {&run.tensors, &inference.tensors}) {
+      t->x = t->dy = t->y = t->dx = nullptr;
+      t->reserve = nullptr, t->reserve_bytes = 0;
+    }
+  require_ok(run.forward_training());
+  require_ok(run.backward_data());
+  require_ok(run.backward_weights());
+  expect_none(run.damage(), "");
+  require_ok(inference.forward_inference());
+  expect_none(inference.damage(), "");
+  const RnnResult got = run.result(), inferred = inference.result();
+  const auto copied = [](const Values &to, const Values &from) {
+    return equal(to, from.empty() ? Values(to.size(), 0.0) : from);
+  };
+  CHECK((copied(got.hn, data.h0) && copied(got.cn, data.c0)));
+  CHECK((copied(inferred.hn, data.h0) && copied(inferred.cn, data.c0)));
+  CHECK((copied(got.dh0, data.dhn) && copied(got.dc0, data.dcn)));
+  for (size_t i = 0; i < got.dw.size(); ++i)
+    for (Values RnnWeights::*const part :
+         {&RnnWeights::w_ih, &RnnWeights::w_hh, &RnnWeights::b_ih, &RnnWeights::b_hh})
+      CHECK(copied(got.dw[i].*part,
+                   c.has(MP_RNN_FLAG_ACCUMULATE) ? data.weights[i].*part : Values{}));
+}
+
 }  // namespace
 
 TEST_CASE("rnn: every step is within its bound", "[rnn]") {
@@ -168,4 +199,60 @@ TEST_CASE("rnn: rows that are not 16-byte aligned give the same bits with wgmma"
       CHECK(equal(got.dc0, wanted.dc0));
     }
   if (ran == 0) skip("no wgmma on this device");
+}
+
+TEST_CASE("rnn: without steps or sequences, states are copied", "[rnn][short]") {
+  for (const RnnCell &cell : kRnnCells)
+    for (const uint32_t flags : {0u, uint32_t{MP_RNN_FLAG_ACCUMULATE}})
+      for (const auto &[batch, steps] : {std::pair{3, 0}, {0, 3}, {3, 5}})
+        for (const bool has_states : {true, false}) {
+          CAPTURE(cell.cell, cell.flags, flags, batch, steps, has_states);
+          RnnCase c = make_rnn(cell.cell, batch, steps, 4, 8, MP_FP16, cell.flags | flags, 2);
+          c.states = has_states;
+          c.packed = batch > 0 && steps > 0;
+          if (c.packed) c.lengths = {0, 0, 0};
+          check_without_rows(c);
+        }
+}
+
+TEST_CASE("rnn: the reserve has the size of gates, c and h", "[rnn][short]") {
+  struct Kept {
+    mp_rnn_cell_t cell;
+    uint32_t flags;
+    size_t half, full;  ///< bytes per step, sequence, unit, layer and direction
+  };
+  struct Shape {
+    int32_t layers, batch, timesteps, input, hidden;
+    uint32_t flags;
+  };
+  constexpr uint32_t kBoth = MP_RNN_FLAG_BIDIRECTIONAL;
+  for (const Kept &kept : {Kept{MP_RNN_TANH, 0, 4, 8},
+                           {MP_RNN_RELU, MP_RNN_FLAG_NO_BIAS, 4, 8},
+                           {MP_RNN_LSTM, MP_RNN_FLAG_ACCUMULATE, 14, 24},
+                           {MP_RNN_GRU, 0, 10, 20},
+                           {MP_RNN_GRU, MP_RNN_FLAG_RESET_FIRST, 10, 20}})
+    for (const mp_dtype_t dtype : kDtypes)
+      for (const Shape &s : {Shape{1, 1, 1, 1, 1, 0},
+                             {2, 2, 3, 6, 4, kBoth},
+                             {3, 5, 7, 300, 33, 0},
+                             {1, 64, 50, 256, 512, kBoth},
+                             {65535, 1, 1, 1, 1, kBoth},
+                             {4, 1 << 12, 1 << 16, 8, 1 << 11, kBoth},
+                             {2, 0, 3, 6, 4, kBoth},
+                             {2, 2, 0, 6, 4, 0}}) {
+        CAPTURE(kept.cell, kept.flags, dtype, s.layers, s.batch, s.timesteps, s.hidden);
+        const RnnCase c = make_rnn(kept.cell, s.batch, s.timesteps, s.input, s.hidden, dtype,
+                                   kept.flags | s.flags, s.layers);
+        mp_rnn_sizes_t sizes;
+        MP_INIT_STRUCT(&sizes);
+        require_ok(mp_rnn_get_sizes(context(), &c.desc, &sizes));
+        const size_t wanted = static_cast<size_t>(c.states_size()) *
+                              static_cast<size_t>(s.timesteps) *
+                              (dtype == MP_FP32 ? kept.full : kept.half);
+        CHECK(sizes.reserve_bytes >= wanted);
+        CHECK(sizes.reserve_bytes < wanted + 256);
+        CHECK(sizes.gates == static_cast<uint32_t>(c.gates()));
+        CHECK(sizes.directions == static_cast<uint32_t>(c.directions()));
+        CHECK(sizes.num_weights == static_cast<uint32_t>(c.num_weights()));
+      }
 }
