@@ -77,10 +77,13 @@ TEST_CASE("gemm batch: arrays of pointers", "[gemm][short]") {
       GemmCase c = batch_case(types.ab, types.cd, op);
       c.pointers = true;
       c.beta = 1.0f;
-      check_every_kernel(c);
-      c.offset = 1;
-      check_every_kernel(c);
-      check_library_choice(c);
+      for (const int64_t batch : {c.batch, int64_t{1}}) {
+        c.batch = batch, c.offset = 0;
+        check_every_kernel(c);
+        c.offset = 1;
+        check_every_kernel(c);
+        check_library_choice(c);
+      }
     }
   }
 }
