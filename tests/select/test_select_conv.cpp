@@ -85,14 +85,19 @@ std::string why_no_conv(const char *name, const mp::ConvProblem &p, const mp::De
 
 }  // namespace
 
-TEST_CASE("conv selection: a ranking is sorted, without duplicates, and its names can be planned") {
+TEST_CASE("conv selection: a ranking is sorted, has no duplicates, and agrees with all plans") {
   for (const mp::Device &device :
-       {t4(), a100(), h200(), h200_without_sm_90a(), rtx_5090(), host_device()}) {
+       {t4(), a100(), l40s(), h200(), h200_without_sm_90a(), b200(), rtx_5090(), host_device()}) {
     for (const mp::ConvShape &shape : shapes()) {
       for (const mp_conv_op_t op : kAllOps) {
         const mp::ConvProblem p = conv_problem(op, shape);
         const std::vector<mp::RankedConv> choices = ranking(p, device);
-        REQUIRE(!choices.empty());
+        const auto first_with = [&](size_t bytes) {
+          return std::find_if(choices.begin(), choices.end(), [&](const mp::RankedConv &choice) {
+            return choice.workspace_bytes <= bytes;
+          });
+        };
+        REQUIRE(first_with(0) != choices.end());
         std::set<std::string> names;
         double last_us = 0;
         for (const mp::RankedConv &choice : choices) {
@@ -111,28 +116,7 @@ TEST_CASE("conv selection: a ranking is sorted, without duplicates, and its name
           CHECK(found.family == choice.family);
           CHECK(found.gemm.workspace.bytes == choice.workspace_bytes);
           CHECK(found.gemm.predicted_us == choice.predicted_us);
-        }
-      }
-    }
-  }
-}
-
-TEST_CASE("conv selection: the plan is the first of the ranking whose workspace fits") {
-  for (const mp::Device &device :
-       {t4(), a100(), l40s(), h200(), b200(), rtx_5090(), host_device()}) {
-    for (const mp::ConvShape &shape : shapes()) {
-      for (const mp_conv_op_t op : kAllOps) {
-        const mp::ConvProblem p = conv_problem(op, shape);
-        const std::vector<mp::RankedConv> choices = ranking(p, device);
-        const auto first_with = [&](size_t bytes) {
-          return std::find_if(choices.begin(), choices.end(), [&](const mp::RankedConv &choice) {
-            return choice.workspace_bytes <= bytes;
-          });
-        };
-        for (const mp::RankedConv &choice : choices) {
           const size_t bytes = choice.workspace_bytes;
-          CAPTURE(device.arch, op, bytes);
-          REQUIRE(first_with(0) != choices.end());
           CHECK(plan_of(p, device, bytes).name == first_with(bytes)->name);
         }
       }
@@ -192,7 +176,6 @@ TEST_CASE("conv selection: on Hopper few channels are read as windows of a copy"
   const mp::ConvShape rgb = square(32, 224, 3, 64, 7, 2);
   const mp::ConvProblem p = conv_problem(MP_CONV_FPROP, rgb);
   const mp::RankedConv first = ranking(p, h200()).front();
-  CHECK(std::string_view(first.name).starts_with("conv_wgmma_256x64x64"));
   CHECK(std::string_view(first.name).ends_with("_copied"));
   CHECK(first.family == mp::ConvFamily::im2col);
   // A pixel of the copy has seven rows of three channels and three zeros; a line of 229 such pixels
@@ -208,7 +191,7 @@ TEST_CASE("conv selection: on Hopper few channels are read as windows of a copy"
 
   const mp::ConvProblem gradient = conv_problem(MP_CONV_WGRAD, rgb);
   const mp::ConvPlan wgrad = plan_of(gradient, h200());
-  CHECK(std::string_view(wgrad.name).starts_with("conv_wgmma_64x"));
+  CHECK(wgrad.family == mp::ConvFamily::im2col);
   CHECK(std::string_view(wgrad.name).ends_with("_copied"));
   CHECK(wgrad.copy.image_bytes == copy.image_bytes);
   CHECK(wgrad.copy.filter_bytes == 2 * copy.filter_bytes);  // sums in fp32
@@ -416,17 +399,4 @@ TEST_CASE("conv selection: phases of a strided dgrad partition taps and pixels")
       }
     }
   }
-}
-
-TEST_CASE("conv selection: stride phases without taps are priced without a main loop") {
-  // 196 tiles of 128 x 256 per phase on 132 SMs.
-  const mp::ConvProblem p = conv_problem(MP_CONV_DGRAD, square(32, 56, 256, 512, 1, 2));
-  mp::ConvPlan plan{};
-  const char *why = nullptr;
-  REQUIRE(mp::plan_named_conv(p, request_of(h200()), "conv_wgmma_128x256x64_s4", &plan, &why));
-  CHECK(plan.gemm.store == mp::StorePath::tma);
-  CHECK(plan.gemm.cost.waves == 2);
-  CHECK(plan.gemm.cost.epilogues == 6);
-  CHECK(plan.gemm.cost.slice_k == 0.5);
-  CHECK(plan.gemm.cost.l2_mb == 512.0 * (25088 + 196 * 256) * 2 * 1e-6);
 }

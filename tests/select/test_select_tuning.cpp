@@ -1,4 +1,6 @@
 // The text of a tuning table: syntax, errors and effects.
+#include <cstring>
+
 #include "select_cases.h"
 
 using namespace mptest;
@@ -124,20 +126,6 @@ TEST_CASE("tuning: an error names its line and word") {
   }
 }
 
-TEST_CASE("tuning: no input crashes the parser") {
-  Random random(1);
-  const std::string alphabet("sm_90 host\twmma_64x64x32_s4=.1e9-\n#\r\0\xff", 38);
-  for (int i = 0; i < 2000; ++i) {
-    std::string text;
-    for (int64_t c = random.integer(0, 60); c > 0; --c)
-      text += alphabet[static_cast<size_t>(
-          random.integer(0, static_cast<int64_t>(alphabet.size()) - 1))];
-    std::string why;
-    const bool is_table = mp::parse_gemm_tuning(text, &why) != nullptr;
-    REQUIRE(is_table == why.empty());
-  }
-}
-
 TEST_CASE("tuning: writing and reading a table preserves all bits") {
   Random random(2);
   mp::GemmTuning tuning{};
@@ -154,18 +142,7 @@ TEST_CASE("tuning: writing and reading a table preserves all bits") {
     kernels.push_back(&kernel);
   }
   const mp::GemmTuning back = tuning_with(tuning_text(tuning, mp::DeviceClass::host, kernels));
-  const mp::ClassTuning &again = back.of(mp::DeviceClass::host);
-  CHECK(again.launch_us == host.launch_us);
-  CHECK(again.dram_us_per_mb == host.dram_us_per_mb);
-  CHECK(again.l2_us_per_mb == host.l2_us_per_mb);
-  CHECK(again.partial_us_per_mb == host.partial_us_per_mb);
-  CHECK(again.scalar_load_us == host.scalar_load_us);
-  for (const mp::GemmKernel *kernel : kernels) {
-    CHECK(again.of(*kernel).tile_us == host.of(*kernel).tile_us);
-    CHECK(again.of(*kernel).k_us == host.of(*kernel).k_us);
-    CHECK(again.of(*kernel).start_us == host.of(*kernel).start_us);
-    CHECK(again.of(*kernel).c2 == host.of(*kernel).c2);
-  }
+  CHECK(std::memcmp(&back.of(mp::DeviceClass::host), &host, sizeof host) == 0);
 }
 
 TEST_CASE("tuning: a table changes only the ranking of its class") {
