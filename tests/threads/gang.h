@@ -6,6 +6,7 @@
 
 #include <exception>
 #include <functional>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -16,6 +17,10 @@ namespace mptest {
 /// Number of threads, like in a server; more than most CI machines have cores, so that threads are
 /// also preempted within a call.
 inline constexpr int kThreads = 16;
+
+/// Prefix of hidden tests of the first calls and the end of a process.  test_children.cpp runs each
+/// in a new process.
+inline constexpr std::string_view kChild = "child: ";
 
 /// True with ThreadSanitizer, which makes accesses ten times slower but finds races that do not
 /// occur.

@@ -1,7 +1,7 @@
 // Tests of threads, run without and with ThreadSanitizer.  See gang.h.
 #include <string_view>
 
-#include "children.h"
+#include "gang.h"
 #include "tests/support/tally.h"
 #include "tests/support/testing.h"
 

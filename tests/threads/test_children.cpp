@@ -1,5 +1,4 @@
-// Tests of processes whose first or last calls are made by many threads; see children.h.
-#include "children.h"
+// Tests of processes whose first or last calls are made by many threads; see gang.h.
 #include "gang.h"
 #include "tests/support/run_again.h"
 #include "tests/support/testing.h"

@@ -1,10 +1,8 @@
 // The log of the process, set and reset while threads write it.
 #include <array>
 #include <atomic>
-
 #include <stdexcept>
 
-#include "children.h"
 #include "gang.h"
 #include "tests/support/run_again.h"
 #include "tests/support/testing.h"
