@@ -3,6 +3,7 @@
 import array
 import ctypes
 import os
+import struct
 import unittest
 
 import mpcore
@@ -28,7 +29,8 @@ class Floats:
 
     def __init__(self, numbers, shape, typestr="<f4"):
         # f2: bits
-        self.values = array.array({"<f2": "H", "<f4": "f", "<i4": "i", "<i8": "q"}[typestr], numbers)
+        kinds = {"<f2": "H", "<f4": "f", "<i4": "i", "<i8": "q", "|u1": "B"}
+        self.values = array.array(kinds[typestr], numbers)
         self.__array_interface__ = {"shape": shape, "typestr": typestr, "version": 3,
                                     "data": (self.values.buffer_info()[0], True)}
 
@@ -45,21 +47,27 @@ class Fleeting(Floats):
 
 
 class FleetingCopy:
-    """Floats that DLPack exports as a copy, which becomes NaN when its capsule is freed."""
+    """Numbers that DLPack exports as a copy, whose bits are set when its capsule is freed."""
 
     _memory: list = []  # never freed, so that a use after free reads NaN and not arbitrary data
+    KINDS = {"fp16": (2, ctypes.c_uint16), "fp32": (2, ctypes.c_float),
+             "int32": (0, ctypes.c_int32), "int64": (0, ctypes.c_int64)}
 
-    def __init__(self, numbers, shape):
+    def __init__(self, numbers, shape, dtype="fp32"):
         self._numbers, self._shape = list(numbers), shape
+        self._code, self._kind = self.KINDS[dtype]
+        if dtype == "fp16":
+            self._numbers = struct.unpack(f"={len(self._numbers)}H",
+                                          struct.pack(f"={len(self._numbers)}e", *self._numbers))
 
     def __dlpack__(self, stream=None):
-        data = (ctypes.c_float * len(self._numbers))(*self._numbers)
-        shape = (ctypes.c_int64 * len(self._shape))(*self._shape)
-        tensor = _Tensor(ctypes.addressof(data), 1, 0, len(shape), 2, 32, 1, shape, None, 0)
+        data = (self._kind * len(self._numbers))(*self._numbers)
+        shape, bits = (ctypes.c_int64 * len(self._shape))(*self._shape), 8 * ctypes.sizeof(self._kind)
+        tensor = _Tensor(ctypes.addressof(data), 1, 0, len(shape), self._code, bits, 1, shape, None, 0)
 
         @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
         def release(capsule):
-            data[:] = [float("nan")] * len(data)
+            ctypes.memset(data, 0xFF, ctypes.sizeof(data))
 
         self._memory.append((data, shape, tensor, release))
         new = ctypes.pythonapi.PyCapsule_New

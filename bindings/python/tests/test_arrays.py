@@ -3,7 +3,7 @@
 import ctypes
 
 import mpcore
-from hosts import Case, Floats, context, needs_host, needs_numpy, numpy
+from hosts import Case, Floats, needs_host, needs_numpy, numpy
 from mpcore.arrays import _Tensor, _Versioned
 
 
