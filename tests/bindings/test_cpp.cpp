@@ -82,6 +82,14 @@ TEST_CASE("C++: functions return their results", "[cpp]") {
   const mp_conv2d_desc_t conv = mp_conv2d_desc_default(1, 8, 6, 8, 8, 3, 3, MP_FP16);
   CHECK(mp::conv2d_output_size(conv).p == 6);
   CHECK(mp::conv2d_output_size(conv).q == 4);
+  const mp_pool2d_desc_t pool = mp_pool2d_desc_default(MP_POOL_MAX, 1, 8, 6, 8, 2, 3, MP_FP16);
+  CHECK(mp::pool2d_output_size(pool).p == 4);
+  CHECK(mp::pool2d_output_size(pool).q == 2);
+  CHECK(mp::scaler_config_from_name("128").init_scale == 128);
+  const mp::saved_scaler torch = mp::scaler_from_torch({64, 2, 0.5, 1000, 3});
+  CHECK(torch.config.growth_interval == 1000);
+  CHECK(torch.state.scale == 64);
+  CHECK(mp::scaler_from_megatron({64, 3, 1}).scale == 64);
   const mp_gemm_desc_t gemm = mp_gemm_desc_default(64, 64, 64, MP_FP16, MP_FP16);
   size_t bytes = 1;
   mp::check(mp_gemm_workspace_size(context, &gemm, nullptr, &bytes));

@@ -170,6 +170,24 @@ def test_check_reports_a_deleted_call_of_mpcore_hpp(generate, change, name, patt
     assert f"include/mpcore.hpp does not call {name}\n" in output
 
 
+@pytest.mark.parametrize("pattern, replacement, sentence", [
+    (r"mp_pointwise\(get\(\), &desc, a, b", "mp_pointwise(get(), &desc, b, a",
+     "pointwise passes get(), &desc, b, a, y, stats, stream to mp_pointwise(context, desc, a, b, y, stats, stream)"),
+    (r"const void \*dy, void \*dx,", "void *dx, const void *dy,", "glu_backward(desc, x, dx, dy, stats, stream) has the arguments"),
+    (r"(mp_rnn_backward_data\(get\(\), &desc, &tensors, workspace.data, workspace.bytes), stream", r"\1, nullptr",
+     "rnn_backward_data passes get(), &desc, &tensors, workspace.data, workspace.bytes, nullptr to "),
+    (r"mp_loss_workspace_size, get\(\), &desc", "mp_loss_workspace_size, &desc, get()",
+     "loss_workspace_size passes &desc, get() to mp_loss_workspace_size("),
+    ("mp_rnn_backward_weights\\(", "mp_rnn_backward_data(", "rnn_backward_weights calls mp_rnn_backward_data\n"),
+    (r"(glu_forward\(.*\n.* stream) = nullptr", r"\1", "glu_forward requires a stream\n"),
+    (r"return check\((mp_sum_rows\(.*\))\);", r"\1; return check(MP_SUCCESS);", "sum_rows ignores the status of mp_sum_rows\n"),
+    (r"(sum_rows\(.*\n?.*\n?.*)\) const \{", r"\1) const noexcept {", "the call of mp_sum_rows cannot be read by "),
+])
+def test_check_reports_faults_of_functions_of_mpcore_hpp(generate, change, pattern, replacement, sentence):
+    output = generate("--check", "--root", change("include/mpcore.hpp", pattern, replacement), code=1)
+    assert f"include/mpcore.hpp: {sentence}" in output
+
+
 @pytest.mark.parametrize("header, pattern, replacement, sentence", [
     ("comm.h", "MP_REDUCE_SUM = 1", "MP_REDUCE_SUM = 0", "mp_reduce_op_t: MP_REDUCE_SUM = 0, but 0 means not set"),
     ("comm.h", "MP_REDUCE_", "MP_LR_", "mp_reduce_op_t and mp_lr_schedule_t have the same prefix MP_LR_"),
