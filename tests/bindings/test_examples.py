@@ -1,5 +1,5 @@
-"""Output of the C and C++ examples on the target under test; cuda_graph requires a CUDA device.
-train and train_cpp train equal networks, so they print equal hashes, after a resume too."""
+"""Output of the C examples on the target under test; cuda_graph requires a CUDA device.
+train prints equal hashes with and without a resume."""
 import re
 
 import pytest
@@ -36,10 +36,9 @@ def test_cuda_graph(examples, run):
     run(examples / "cuda_graph")
 
 
-@pytest.mark.parametrize("name", ["train", "train_cpp"])
 class TestTraining:
-    def test_run(self, examples, run, device, reference, name):
-        output = run(examples / name, "--device", device)
+    def test_run(self, examples, run, device, reference):
+        output = run(examples / "train", "--device", device)
         assert weights(output) == reference
 
         def field(step: int, what: str) -> float:
@@ -48,15 +47,15 @@ class TestTraining:
         assert field(10, "scale") < field(20, "scale"), "it moves its scale"
         assert field(30, "skipped") < field(40, "skipped"), "it skips the broken sample"
 
-    def test_resume(self, examples, run, device, reference, tmp_path, name):
+    def test_resume(self, examples, run, device, reference, tmp_path):
         checkpoint = tmp_path / "checkpoint"
-        output = run(examples / name, "--device", device, "--steps", 45, "--checkpoint", checkpoint)
+        output = run(examples / "train", "--device", device, "--steps", 45, "--checkpoint", checkpoint)
         assert weights(output) != reference
-        assert weights(run(examples / name, "--device", device, "--resume", checkpoint)) == reference
+        assert weights(run(examples / "train", "--device", device, "--resume", checkpoint)) == reference
         checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
-        output = run(examples / name, "--device", device, "--resume", checkpoint, code=2)
+        output = run(examples / "train", "--device", device, "--resume", checkpoint, code=2)
         assert "invalid checkpoint" in output, "half of one is refused"
 
-    def test_wrong_arguments(self, examples, run, name):
-        assert "unknown argument --stpes" in run(examples / name, "--stpes", 3, code=2)
-        assert "missing value after --steps" in run(examples / name, "--steps", code=2)
+    def test_wrong_arguments(self, examples, run):
+        assert "unknown argument --stpes" in run(examples / "train", "--stpes", 3, code=2)
+        assert "missing value after --steps" in run(examples / "train", "--steps", code=2)

@@ -76,7 +76,7 @@ def works(run):
         others = [word for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "NVCC", "ARCHS") for word in ("-u", name)]
         run("env", *others, "cmake", "--build", out, "-j", 2)
         assert run("env", "-u", "LD_LIBRARY_PATH", out / "version") == "same\n"
-        assert "weights " in run("env", "-u", "LD_LIBRARY_PATH", out / "train", "--device", "host", "--steps", 1)
+        assert "weights " in run("env", "-u", "LD_LIBRARY_PATH", out / "train", "host")
     return try_it
 
 

@@ -29,8 +29,8 @@ def test_c_is_deterministic(weights, reference, build, device):
     assert weights(build / "examples/train", "--device", device) == reference
 
 
-def test_cpp(weights, reference, build, device):
-    assert weights(build / "examples/train_cpp", "--device", device) == reference
+def test_cpp(weights, reference, build, target):
+    assert weights(build / "examples/train_cpp", target) == reference
 
 
 def test_python(weights, reference, target):

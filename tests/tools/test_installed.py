@@ -218,7 +218,7 @@ def cmake(root, run, cc, cxx, need, tmp_path_factory):
 def test_cmake(prefix, version, cmake, run):
     _, out = cmake(prefix, version.rpartition(".")[0])
     assert without_library_path(run, out / "version") == "same\n", "its target is enough to build C"
-    assert "weights " in without_library_path(run, out / "train", "--device", "host", "--steps", 1), "and C++"
+    assert "weights " in without_library_path(run, out / "train", "host"), "and C++"
     said, _ = cmake(prefix, "99.0", code=1)
     assert 'with requested version "99.0"' in " ".join(said.split())
 
