@@ -178,7 +178,7 @@ contains
     call lend(graph, lent)
     nodes = lent%raw%num_nodes
     tensors = lent%raw%num_tensors
-    inputs = size(lent%input_tensor)
+    inputs = lent%input_offsets(nodes + 1)
     ! One more than is written, because c_loc requires a nonempty array.
     allocate (tensor_dtype(tensors + 1), node_dtype(nodes + 1), node_reason(nodes + 1), node_cause(nodes + 1))
     allocate (input_cast(inputs + 1))
