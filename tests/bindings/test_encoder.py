@@ -8,6 +8,7 @@ import unicodedata
 import pytest
 
 numpy = pytest.importorskip("numpy", reason="the encoder (no numpy for this Python)")
+from tensor_files import read_tensors, write_tensors  # noqa: E402
 
 WIDTH, HEADS, LAYERS, INNER, POSITIONS = 64, 2, 2, 128, 48
 CONFIG = {"hidden_size": WIDTH, "num_attention_heads": HEADS, "num_hidden_layers": LAYERS, "layer_norm_eps": 1e-12,
@@ -20,29 +21,6 @@ SENTENCES = ["The cat eats.", "the dog: UNBELIEVABLE, isn't it?!", "Na\u00efve c
 TYPES = ["fp32", "fp16", "bf16"]
 # Largest difference and 1 - cosine of an embedding; largest difference of a loss from FP32's.
 BOUNDS = {"fp32": (1e-5, 1e-9, 0), "fp16": (1e-3, 1e-5, 0.005), "bf16": (5e-3, 2e-4, 0.02)}
-
-
-def read_safetensors(path) -> dict:
-    data = path.read_bytes()
-    size = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:8 + size])
-    header.pop("__metadata__", None)
-    kinds = {"F32": "<f4", "I64": "<i8"}
-
-    def tensor(t):
-        begin, end = (8 + size + offset for offset in t["data_offsets"])
-        return numpy.frombuffer(data[begin:end], kinds[t["dtype"]]).reshape(t["shape"])
-    return {name: tensor(t) for name, t in header.items()}
-
-
-def write_safetensors(path, tensors: dict) -> None:
-    header, at = {}, 0
-    for name, t in tensors.items():
-        kind = "I64" if t.dtype == numpy.int64 else "F32"
-        header[name] = {"dtype": kind, "shape": t.shape, "data_offsets": [at, at + t.nbytes]}
-        at += t.nbytes
-    text = json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(t.tobytes() for t in tensors.values()))
 
 
 def random_weights() -> dict:
@@ -82,7 +60,7 @@ class Reference:
         self.layers, self.heads = config["num_hidden_layers"], config["num_attention_heads"]
         words = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")
         self.tokens = {word: i for i, word in enumerate(words) if word}
-        weights = weights or read_safetensors(folder / "model.safetensors")
+        weights = weights or read_tensors(folder / "model.safetensors")[0]
         self.w = {name: t.astype(numpy.float64) for name, t in weights.items()}
 
     def words(self, text):
@@ -147,7 +125,7 @@ def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
     (folder / "config.json").write_text(json.dumps(CONFIG))
     (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
-    write_safetensors(folder / "model.safetensors", random_weights())
+    write_tensors(folder / "model.safetensors", random_weights())
     return folder
 
 
@@ -158,7 +136,7 @@ def encode(run, build, device, tmp_path):
         path = tmp_path / "embeddings.safetensors"
         output = run(build / "examples/encoder", "--model", model, "--device", device, "--embeddings", path, *args,
                      *sentences, env={"MP_AUTOCAST": ""})
-        e = read_safetensors(path)["embeddings"].astype(numpy.float64)
+        e = read_tensors(path)[0]["embeddings"].astype(numpy.float64)
         rows = [line[:8 * len(sentences)].split() for line in output.splitlines()[:-1]]
         assert numpy.abs(numpy.array(rows, numpy.float64) - e @ e.T).max() < 1e-4, "the printed similarities"
         return e
@@ -211,9 +189,9 @@ def test_fine_tuning(fine_tune, encode, model):
         assert numpy.abs(numpy.subtract(losses[dtype], losses["fp32"])).max() <= BOUNDS[dtype][2]
         assert numpy.mean(losses[dtype][-4:]) < numpy.mean(losses[dtype][:4]) - 0.1
         assert after > before + 0.1
-        trained, e = read_safetensors(path), encode(model, SENTENCES[:4], "--weights", path, "--dtype", dtype)
+        trained, e = read_tensors(path)[0], encode(model, SENTENCES[:4], "--weights", path, "--dtype", dtype)
         check(e, numpy.array([Reference(model, trained).embed(text) for text in SENTENCES[:4]]), dtype)
-    initial = read_safetensors(model / "model.safetensors")
+    initial = read_tensors(model / "model.safetensors")[0]
     assert list(trained) == list(initial)
     assert [name for name, t in initial.items() if numpy.array_equal(t, trained[name])] == [
         "embeddings.position_ids", "pooler.dense.weight", "pooler.dense.bias"]
@@ -230,7 +208,7 @@ def test_gradient(fine_tune, model):
     errors = [abs(reference.loss(batch) - loss) for batch in batches]
     assert min(errors) < 1e-4
     batch, checked = batches[numpy.argmin(errors)], 0
-    for name, t in read_safetensors(path).items():
+    for name, t in read_tensors(path)[0].items():
         w = reference.w[name]
         at = (VOCABULARY.index("[CLS]") if "word" in name else 0,) + (0,) * (w.ndim - 1)
         start = w[at]
@@ -281,7 +259,7 @@ def test_invalid_arguments(run, build, model, tmp_path):
     assert str(broken) in refused("--model", model, "--weights", broken, "the cat")
     weights = random_weights()
     del weights["encoder.layer.1.output.dense.bias"]
-    write_safetensors(broken, weights)
+    write_tensors(broken, weights)
     assert "no fp32 tensor encoder.layer.1.output.dense.bias" in refused("--model", model, "--weights", broken, "cat")
 
 

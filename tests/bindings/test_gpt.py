@@ -1,5 +1,4 @@
 """examples/*/gpt.*: training in four languages, files, and logits compared with FP64."""
-import json
 import math
 import re
 import struct
@@ -8,6 +7,7 @@ import sys
 import pytest
 
 numpy = pytest.importorskip("numpy", reason="GPT-2 in four languages (no numpy for this Python)")
+from tensor_files import read_tensors, write_tensors  # noqa: E402
 
 LAYERS, WIDTH, HEADS, CHARACTERS, STEPS = 2, 64, 2, 96, 20
 CHECKPOINT = "mpcore.checkpoint"  # a tensor of saved files
@@ -41,34 +41,6 @@ def weights(output: str) -> str:
     return re.search(r"^weights ([0-9a-f]{16})$", output, re.MULTILINE)[1]
 
 
-def read_tensors(path):
-    """Returns the tensors and the metadata of a safetensors file."""
-    data = path.read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    header, end = json.loads(data[8:8 + size]), 0
-    metadata = header.pop("__metadata__", {})
-    types = {"F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "u1"}
-    tensors = {}
-    for name, tensor in header.items():
-        begin, last = tensor["data_offsets"]
-        assert begin == end, "tensors follow each other"
-        end = last
-        values = numpy.frombuffer(data[8 + size + begin:8 + size + last], types[tensor["dtype"]])
-        tensors[name] = values.reshape(tensor["shape"])
-    assert len(data) == 8 + size + end and size % 8 == 0
-    return tensors, metadata
-
-
-def write_tensors(path, tensors):
-    """Writes float32 tensors."""
-    header, offset = {}, 0
-    for name, values in tensors.items():
-        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [offset, offset + values.nbytes]}
-        offset += values.nbytes
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(v.tobytes() for v in tensors.values()))
-
-
 # ---------------------------------------------------------------- training and files
 
 
@@ -91,6 +63,7 @@ def test_resumed_run(gpt, low, tmp_path):
 def test_tensors_of_a_file(trained):
     tensors, metadata = read_tensors(trained[1])
     assert metadata == {"format": "pt"}
+    assert int.from_bytes(trained[1].read_bytes()[:8], "little") % 8 == 0, "data is aligned"
     names = [name for name in tensors if name != CHECKPOINT]
     assert len(names) == 4 + 12 * LAYERS and sum(tensors[name].size for name in names) == 110336
     assert tensors["h.1.attn.c_attn.weight"].shape == (WIDTH, 3 * WIDTH)
