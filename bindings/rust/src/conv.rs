@@ -67,24 +67,9 @@ type Function = unsafe extern "C" fn(
 ) -> sys::mp_status_t;
 
 impl Conv2d {
+    window_setters! { "Sets the number of zero rows and columns around the images." }
+
     setters! {
-        /// Sets the number of zero rows and columns around the images.
-        fn padding(self, top: u32, bottom: u32, left: u32, right: u32) {
-            self.desc.pad_top = top as i32; // the library rejects negative values, here and below
-            self.desc.pad_bottom = bottom as i32;
-            self.desc.pad_left = left as i32;
-            self.desc.pad_right = right as i32;
-        }
-        /// Sets the distance between outputs, in rows and columns.
-        fn stride(self, h: u32, w: u32) {
-            self.desc.stride_h = h as i32;
-            self.desc.stride_w = w as i32;
-        }
-        /// Sets the distance between pixels of the filter, in rows and columns.
-        fn dilation(self, h: u32, w: u32) {
-            self.desc.dilation_h = h as i32;
-            self.desc.dilation_w = w as i32;
-        }
         /// Selects a kernel by name, for tests.
         fn kernel(self, name: &str) { self.plan = kernels::named(name); }
         /// Selects a plan of [`get_plan`](Conv2d::get_plan).

@@ -60,37 +60,17 @@ impl GradStats<'_> {
 /// methods correspond to the fields of `mp_epilogue_t`.
 #[derive(Clone, Copy, Default)]
 pub struct Epilogue<'a> {
-    activation: Option<Activation>,
-    bias: Option<Operand<'a>>,
-    aux: Option<Operand<'a>>,
-    dbias: Option<Operand<'a>>,
-    scale: Option<Operand<'a>>,
-    amax: Option<Operand<'a>>,
-    found_inf: Option<Operand<'a>>,
+    pub(crate) activation: Option<Activation>,
+    pub(crate) bias: Option<Operand<'a>>,
+    pub(crate) aux: Option<Operand<'a>>,
+    pub(crate) dbias: Option<Operand<'a>>,
+    pub(crate) scale: Option<Operand<'a>>,
+    pub(crate) amax: Option<Operand<'a>>,
+    pub(crate) found_inf: Option<Operand<'a>>,
 }
 
 impl<'a> Epilogue<'a> {
-    setters! {
-        /// Adds a bias, one element per column.
-        fn bias<E: Float>(self, bias: &'a impl Data<Element = E>) {
-            self.bias = Some(operand(bias));
-        }
-        /// Sets the activation, which is applied last.
-        fn activation(self, activation: Activation) { self.activation = Some(activation); }
-        /// Sets aux, which has the shape and type of the result.  It is written before the
-        /// activation; derivatives such as `Drelu` read it.
-        fn aux<E: Float>(self, aux: &'a impl Data<Element = E>) { self.aux = Some(operand(aux)); }
-        /// Stores the sum of each column.
-        fn dbias(self, dbias: &'a impl Data<Element = f32>) { self.dbias = Some(operand(dbias)); }
-        /// Multiplies alpha by a number on the device.
-        fn scale(self, scale: &'a impl Data<Element = f32>) { self.scale = Some(operand(scale)); }
-        /// Updates 1 number to max(amax, |result|).
-        fn amax(self, amax: &'a impl Data<Element = f32>) { self.amax = Some(operand(amax)); }
-        /// Sets 1 number to 1 if the result contains an infinity or a NaN: `&scaler.found_inf()`.
-        fn found_inf(self, found_inf: &'a impl Data<Element = f32>) {
-            self.found_inf = Some(operand(found_inf));
-        }
-    }
+    epilogue_setters! {}
 
     /// Checks all pointers for a result of the given size and returns the raw epilogue.
     pub(crate) fn raw(

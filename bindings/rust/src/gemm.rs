@@ -40,6 +40,8 @@ impl Context {
 }
 
 impl<'a> Gemm<'a> {
+    epilogue_setters! { epilogue }
+
     setters! {
         /// Transposes A, which is stored as k x m.
         fn transpose_a(self) { self.desc.op_a = Op::T as u32; }
@@ -68,35 +70,6 @@ impl<'a> Gemm<'a> {
         fn beta(self, beta: f32) { self.desc.beta = beta; }
         /// Sets C: m x n, of the type of D.
         fn c<E: Float>(self, c: &'a impl Data<Element = E>) { self.c = Some(operand(c)); }
-        /// Adds a bias of n elements to every row.
-        fn bias<E: Float>(self, bias: &'a impl Data<Element = E>) {
-            self.epilogue = self.epilogue.bias(bias);
-        }
-        /// Sets the activation, which is applied last.
-        fn activation(self, activation: Activation) {
-            self.epilogue = self.epilogue.activation(activation);
-        }
-        /// Sets aux: m x n, of the type of D.  It is written before the activation; derivatives
-        /// such as `Drelu` read it.
-        fn aux<E: Float>(self, aux: &'a impl Data<Element = E>) {
-            self.epilogue = self.epilogue.aux(aux);
-        }
-        /// Stores the n column sums of D.
-        fn dbias(self, dbias: &'a impl Data<Element = f32>) {
-            self.epilogue = self.epilogue.dbias(dbias);
-        }
-        /// Multiplies alpha by a number on the device.
-        fn scale(self, scale: &'a impl Data<Element = f32>) {
-            self.epilogue = self.epilogue.scale(scale);
-        }
-        /// Updates 1 number to max(amax, |D|).
-        fn amax(self, amax: &'a impl Data<Element = f32>) {
-            self.epilogue = self.epilogue.amax(amax);
-        }
-        /// Sets 1 number to 1 if D contains an infinity or a NaN: `&scaler.found_inf()`.
-        fn found_inf(self, found_inf: &'a impl Data<Element = f32>) {
-            self.epilogue = self.epilogue.found_inf(found_inf);
-        }
         /// Sets the workspace; the fastest kernel uses [`workspace_size`](Gemm::workspace_size)
         /// bytes.
         fn workspace(self, workspace: &'a impl Data<Element = u8>) {

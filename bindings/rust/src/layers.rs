@@ -88,24 +88,9 @@ pub struct Pool2d {
 }
 
 impl Pool2d {
+    window_setters! { "Sets the number of rows and columns around the images, less than the window size." }
+
     setters! {
-        /// Sets the number of rows and columns around the images, less than the window size.
-        fn padding(self, top: u32, bottom: u32, left: u32, right: u32) {
-            self.desc.pad_top = top as i32; // the library rejects negative values, here and below
-            self.desc.pad_bottom = bottom as i32;
-            self.desc.pad_left = left as i32;
-            self.desc.pad_right = right as i32;
-        }
-        /// Sets the distance between windows, in rows and columns.
-        fn stride(self, h: u32, w: u32) {
-            self.desc.stride_h = h as i32;
-            self.desc.stride_w = w as i32;
-        }
-        /// Sets the distance between pixels of a window, in rows and columns.
-        fn dilation(self, h: u32, w: u32) {
-            self.desc.dilation_h = h as i32;
-            self.desc.dilation_w = w as i32;
-        }
         /// Rounds P and Q up, like torch.
         fn ceil_mode(self) { self.desc.flags |= sys::MP_POOL_FLAG_CEIL; }
     }

@@ -43,6 +43,77 @@ macro_rules! setters {
     )* };
 }
 
+/// Defines the setters of an [`Epilogue`], or of a builder with an epilogue in `field`.
+macro_rules! epilogue_setters {
+    ($($field:ident)?) => { setters! {
+        /// Adds a bias, one element per column.
+        fn bias<E: Float>(self, bias: &'a impl Data<Element = E>) {
+            self.$($field.)?bias = Some(operand(bias));
+        }
+        /// Sets the activation, which is applied last.
+        fn activation(self, activation: Activation) { self.$($field.)?activation = Some(activation); }
+        /// Sets aux, which has the shape and type of the result.  It is written before the
+        /// activation; derivatives such as `Drelu` read it.
+        fn aux<E: Float>(self, aux: &'a impl Data<Element = E>) {
+            self.$($field.)?aux = Some(operand(aux));
+        }
+        /// Stores the sum of each column of the result.
+        fn dbias(self, dbias: &'a impl Data<Element = f32>) {
+            self.$($field.)?dbias = Some(operand(dbias));
+        }
+        /// Multiplies alpha by a number on the device.
+        fn scale(self, scale: &'a impl Data<Element = f32>) {
+            self.$($field.)?scale = Some(operand(scale));
+        }
+        /// Updates 1 number to max(amax, |result|).
+        fn amax(self, amax: &'a impl Data<Element = f32>) {
+            self.$($field.)?amax = Some(operand(amax));
+        }
+        /// Sets 1 number to 1 if the result contains an infinity or a NaN: `&scaler.found_inf()`.
+        fn found_inf(self, found_inf: &'a impl Data<Element = f32>) {
+            self.$($field.)?found_inf = Some(operand(found_inf));
+        }
+    } };
+}
+
+/// Defines the setters of windows on images, for builders with a descriptor.
+macro_rules! window_setters {
+    ($padding:literal) => {
+        setters! {
+            #[doc = $padding]
+            fn padding(self, top: u32, bottom: u32, left: u32, right: u32) {
+                // The library rejects negative values, here and below.
+                self.desc.pad_top = top as i32;
+                self.desc.pad_bottom = bottom as i32;
+                self.desc.pad_left = left as i32;
+                self.desc.pad_right = right as i32;
+            }
+            /// Sets the distance between windows, in rows and columns.
+            fn stride(self, h: u32, w: u32) {
+                self.desc.stride_h = h as i32;
+                self.desc.stride_w = w as i32;
+            }
+            /// Sets the distance between pixels of a window, in rows and columns.
+            fn dilation(self, h: u32, w: u32) {
+                self.desc.dilation_h = h as i32;
+                self.desc.dilation_w = w as i32;
+            }
+        }
+    };
+}
+
+/// Defines the setters that most calls have.
+macro_rules! call_setters {
+    () => {
+        setters! {
+            /// Reports on the result, if it is a gradient.
+            fn stats(self, stats: GradStats<'a>) { self.stats = stats; }
+            /// Sets the stream.
+            fn stream(self, stream: Stream) { self.stream = stream; }
+        }
+    };
+}
+
 #[macro_use]
 mod macros;
 

@@ -84,12 +84,7 @@ impl<'a> Pointwise<'a> {
         self
     }
 
-    setters! {
-        /// Reports on y, if it is a gradient.
-        fn stats(self, stats: GradStats<'a>) { self.stats = stats; }
-        /// Sets the stream.
-        fn stream(self, stream: Stream) { self.stream = stream; }
-    }
+    call_setters! {}
 
     /// Enqueues the operation on `a` and, if used, b.  y can be a, or a dense b of its type.
     pub fn run<T: Float>(
@@ -208,11 +203,9 @@ impl<'a> Glu<'a> {
             self.desc.ld_x = x as i64; // the library rejects negative values
             self.desc.ld_y = y as i64;
         }
-        /// Reports on the gradient.
-        fn stats(self, stats: GradStats<'a>) { self.stats = stats; }
-        /// Sets the stream.
-        fn stream(self, stream: Stream) { self.stream = stream; }
     }
+
+    call_setters! {}
 
     /// Computes y = activation(gate) up.
     pub fn forward<T: Float>(
@@ -299,11 +292,9 @@ impl<'a, const N: usize> StridedCopy<'a, N> {
             self.desc.alpha = alpha;
             self.desc.beta = beta;
         }
-        /// Reports on y, if it is a gradient.
-        fn stats(self, stats: GradStats<'a>) { self.stats = stats; }
-        /// Sets the stream.
-        fn stream(self, stream: Stream) { self.stream = stream; }
     }
+
+    call_setters! {}
 
     /// Enqueues the copy; x and y start with the first element of their view.
     pub fn run<T: Float>(

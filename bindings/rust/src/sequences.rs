@@ -185,11 +185,9 @@ impl<'a> Rope<'a> {
         fn inv_freq(self, inv_freq: &'a impl Data<Element = f32>) {
             self.inv_freq = Some(inv_freq.view());
         }
-        /// Reports on y, if it is a gradient.
-        fn stats(self, stats: GradStats<'a>) { self.stats = stats; }
-        /// Sets the stream.
-        fn stream(self, stream: Stream) { self.stream = stream; }
     }
+
+    call_setters! {}
 
     /// Rotates x; y can be x.
     pub fn run<T: Float>(
@@ -265,12 +263,7 @@ impl<'a> Softmax<'a> {
         self
     }
 
-    setters! {
-        /// Reports on the gradient.
-        fn stats(self, stats: GradStats<'a>) { self.stats = stats; }
-        /// Sets the stream.
-        fn stream(self, stream: Stream) { self.stream = stream; }
-    }
+    call_setters! {}
 
     /// Computes y, which can be x.
     pub fn forward<T: Float>(

@@ -80,15 +80,13 @@ impl<'a> SoftmaxXent<'a> {
         fn lse(self, lse: &'a impl Data<Element = f32>) { self.lse = Some(lse.view()); }
         /// Stores the mean loss: 1 number.
         fn loss(self, loss: &'a impl Data<Element = f32>) { self.loss = Some(loss.view()); }
-        /// Reports on the gradient.
-        fn stats(self, stats: GradStats<'a>) { self.stats = stats; }
         /// Increases 1 number by the number of correct rows.
         fn correct(self, correct: &'a impl Data<Element = i64>) {
             self.correct = Some(correct.view());
         }
-        /// Sets the stream.
-        fn stream(self, stream: Stream) { self.stream = stream; }
     }
+
+    call_setters! {}
 
     /// Computes the loss of every row, and the gradient `dlogits`, which can be the logits.
     pub fn run<T: Float, I: Integer>(
@@ -205,15 +203,13 @@ impl<'a> ElementLoss<'a> {
         }
         /// Stores the mean or the sum: 1 number.
         fn loss(self, loss: &'a impl Data<Element = f32>) { self.loss = Some(loss.view()); }
-        /// Reports on the gradient.
-        fn stats(self, stats: GradStats<'a>) { self.stats = stats; }
         /// Sets a workspace of at least [`workspace_size`](ElementLoss::workspace_size) bytes.
         fn workspace(self, workspace: &'a impl Data<Element = u8>) {
             self.workspace = Some(workspace.view());
         }
-        /// Sets the stream.
-        fn stream(self, stream: Stream) { self.stream = stream; }
     }
+
+    call_setters! {}
 
     /// Returns the required workspace size in bytes for any types; at most 16 KiB.
     pub fn workspace_size(&self) -> Result<usize> {
