@@ -226,6 +226,12 @@ def test_invalid_results(tool, tmp_path, what, file, change, message):
     assert message in tool("--check", write(tmp_path / "broken.json", run), code=1), f"{what} is found"
 
 
+@pytest.mark.parametrize("content", [b"", b"set,shape\n", b"\xff\xfe"], ids=["empty", "csv", "binary"])
+def test_a_file_that_is_not_json(tool, tmp_path, content):
+    (tmp_path / "file").write_bytes(content)
+    assert tool("--counts", tmp_path / "file", code=1) == f"{tmp_path}/file: must be JSON without NaN, as written by mpbench --json\n"
+
+
 def test_compare(tool, sample, tmp_path):
     kernel = "gemv"
     own = [row for row in sample["rows"] if row.get("kernel") == kernel]

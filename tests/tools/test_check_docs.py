@@ -18,6 +18,11 @@ def page(root) -> str:
     return (root / "docs/environment.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("name", ["check/check_docs", "docs/make_docs"])
+def test_help_is_not_a_folder(root, run, name):
+    assert run(root / "tools" / name, "--help").startswith("usage: ")
+
+
 def test_all_variables_are_listed(tool, page):
     assert tool.unlisted_variables(page) == []
     assert tool.unread_variables(page) == []
