@@ -147,12 +147,3 @@ def test_library_warnings_are_printed(mpinfo, tmp_path):
 ])
 def test_wrong_arguments(mpinfo, arguments, code, message):
     assert message in mpinfo(*arguments.split(), code=code)
-
-
-@pytest.mark.parametrize("program", ["mpinfo", "mpdemo"])
-def test_manual(root, build, run, program):
-    """The manual has the options of --help."""
-    if not (build / program).exists():
-        pytest.skip(f"the manual of {program} (it was not built)")
-    manual = (root / f"packaging/man/{program}.1").read_text(encoding="utf-8").replace("\\-", "-")
-    assert set(re.findall("--[a-z]+", manual)) == set(re.findall("--[a-z]+", run(build / program, "--help")))
