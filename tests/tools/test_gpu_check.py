@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import pathlib
+import runpy
 import shutil
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import time
 
 import pytest
 from report import results
-from validation import experiments, plan, profile, runner, sanitized
+from validation import experiments, plan, runner, sanitized
 from validation.runner import Step
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -293,23 +294,6 @@ def test_gap(machine):
     machine.run("--stage", "tune", code=FAILED)  # but has to name it
 
 
-def figures(**changed) -> str:
-    """Output of ncu --page raw --csv for one kernel."""
-    metrics = {
-        "ID": ("", "0"), "Kernel Name": ("", "void mp::cuda::gemm_wmma<mp::cuda::half, 1>(mp::cuda::GemmArgs)"),
-        "gpu__time_duration.sum": ("us", "12.5"),
-        "sm__throughput.avg.pct_of_peak_sustained_elapsed": ("%", "61.2"),
-        "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active": ("%", "55.1"),
-        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": ("%", "20.3"),
-        "sm__warps_active.avg.pct_of_peak_sustained_active": ("%", "12.4"),
-        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum": ("", "1,024"),
-        "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio": ("inst", "0.5"),
-        "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio": ("inst", "3.25"),
-    } | changed
-    rows = [metrics.keys(), *zip(*metrics.values())]
-    return "==PROF== a message\n" + "\n".join(",".join(f'"{cell}"' for cell in row) for row in rows) + "\n"
-
-
 class ProfilingMachine(Machine):
     """A machine with ncu, and synthetic results: the second row is the worst, then the fifth."""
 
@@ -329,10 +313,10 @@ class ProfilingMachine(Machine):
             row["ratio_to_peer"] = 0.1
         (self.results / "quick.json").write_text(json.dumps(earlier))
         (self.results / "damaged.json").write_text("{")
-        (self.folder / "figures.csv").write_text(figures())
+        (self.folder / "details").write_text("void mp::cuda::gemm_wmma<mp::cuda::half, 1>(mp::cuda::GemmArgs)\n")
         self.ncu = f'''
 echo "$@" >> {self.folder}/calls
-if [ "$1" = --import ]; then cat {self.folder}/figures.csv; exit; fi
+if [ "$1" = --import ]; then cat {self.folder}/details; exit; fi
 while [ "$1" != --export ]; do shift; done
 touch "$2"'''
         write_program(self.path / "ncu", self.ncu)
@@ -349,11 +333,7 @@ def test_profile(tmp_path):
     assert f"mpbench gemm --device cuda --set {first['set']}" in calls[0]
     assert machine.rows[4]["shape"] in calls[2], "then the next"
     text = (machine.build / "gpu-check/profile/1.txt").read_text()
-    # The metrics are written down.
-    assert all(figure in text for figure in (
-        first["shape"], "ratio_to_peer 0.5", "gemm_wmma", "12.5 us", "61.2 %", "55.1 %", "20.3 %", "12.4 %", "1,024",
-        "long_scoreboard 3.25, barrier 0.5"))
-    assert "L2 throughput          not reported" in text, "and which are not there"
+    assert all(part in text for part in (first["shape"], "ratio_to_peer 0.5", "gemm_wmma<"))
     # Fewer rows than requested are a gap.
     assert machine.status("worst 2") == "passed"
     assert "has only 2 GEMMs and convolutions" in machine.detail("worst 3")
@@ -366,7 +346,7 @@ def test_profile(tmp_path):
     write_program(machine.path / "ncu", "exit 0")
     machine.run("--stage", "profile", "--step", "worst 1", code=FAILED)  # no report: fails
     write_program(machine.path / "ncu", machine.ncu)
-    (machine.folder / "figures.csv").write_text("No kernels were profiled.\n")
+    (machine.folder / "details").write_text("No kernels were profiled.\n")
     machine.run("--stage", "profile", "--step", "worst 1", code=FAILED)  # no kernels is a failure
     (machine.path / "ncu").unlink()
     machine.run("--stage", "profile", code=INCOMPLETE)
@@ -431,9 +411,10 @@ def test_build(build, lines_of):
 def test_products_that_are_profiled(build, lines_of):
     if not (build / "mpbench").exists():
         pytest.skip("products under the profiler (no mpbench in this build: make tests)")
+    profile_worst = runpy.run_path(str(HERE / "profile_worst"))
     row = {"bench": "gemm", "set": "deepbench", "dtype": "bf16", "out_dtype": "fp32", "beta": 0}
     for name, answer in (("deepbench NN 16x1760x1760", "deepbench NN 16x1760x1760: gemv"),
                          ("deepbench NN 16x1760x176", "mpbench: --once: no GEMM or convolution")):
-        command = [word.replace("cuda", "host") for word in profile.bench_command("mpbench", row, name)]
+        command = [word.replace("cuda", "host") for word in profile_worst["bench_command"]("mpbench", row, name)]
         said = lines_of(*command)
         assert len(said) == 1 and said[0].startswith(answer), f"mpbench --once \"{name}\""
