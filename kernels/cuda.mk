@@ -57,8 +57,8 @@ $(BUILD)/obj/capi/core.o $(BUILD)/obj/kernels/backends.o: \
 define compile_cu
 	@mkdir -p $(@D)
 	@echo "  NVCC $<"
-	$(Q)rm -rf $@.times $(@:.o=.ptx); mkdir -p $(@:.o=.ptx); \
-	  $(NVCC) $(NVCCFLAGS) $(CODE) --time $@.times --keep --keep-dir $(@:.o=.ptx) -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }; \
+	$(Q)rm -rf $(@:.o=.ptx); mkdir -p $(@:.o=.ptx); \
+	  $(NVCC) $(NVCCFLAGS) $(CODE) --keep --keep-dir $(@:.o=.ptx) -MMD -MP -c $< -o $@ 2> $@.ptxas || { cat $@.ptxas; exit 1; }; \
 	  find $(@:.o=.ptx) -type f ! -name '*.ptx' ! -name '*.cubin' -delete
 endef
 $(BUILD)/cuda/%.o: %.cu

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -106,22 +107,10 @@ def test_tables(report):
     # The size of dynamic smem is unknown.
     assert not without_amount["is_empty"]
     assert without_amount["dynamic_smem"] is without_amount["occupancy"] is None
-    markdown = report.run("--markdown", "--arch", "90a")
-    assert f"| `{WMMA_NAME}` | 128 | 200 | 0 | 0 | 0 | {COLUMNS_SMEM} | 2 |" in markdown, "Markdown"
+    table = [re.split("  +", line) for line in report.run("--arch", "90a").splitlines()]
+    assert [WMMA_NAME, "128", "200", "0", "0", "0", str(COLUMNS_SMEM), "2"] in [cells[:8] for cells in table]
     text = report.run("--kernels", "^f<")
     assert "f<MP_OP_T>" in text and "gemm_wmma" not in text, "a filter"
-    times = report.work / "cuda/kernels/injected.o.times"
-    times.write_text("""\
-source file name , phase name , phase input files , phase output file , arch , tool, metric , unit
-kernels/injected.cu , cicc ,  /x.ii  , /x.ptx , compute_80 , nvcc , 2500.0 , ms
-kernels/injected.cu , ptxas , /x.ptx  , /x.cubin , sm_80 , nvcc , 1500.0 , ms
- , nvcc (driver) ,  , x.o ,  , nvcc , 1000.0 , ms
-""")
-    seconds = json.loads(report.run("--json"))["compile_seconds"]
-    # Compile times are added up.
-    assert seconds == {"kernels/injected.cu": {"cicc compute_80": 2.5, "ptxas sm_80": 1.5, "other": 1}}
-    assert "nvcc: 1 files in 5 s" in report.run(), "and shown"
-    times.unlink()
     injected.build(report.work, [unknown], has_cubins=False)
     (of_log,) = json.loads(report.run("--json"))["kernels"]
     # The log does not contain the number of threads.
@@ -182,7 +171,7 @@ def test_loads_in_flight_gates(report):
     report.check("more loads in flight", changed(8), 0, "loads_in_flight 4 -> 8")
     (kernel,) = json.loads(report.run("--json"))["kernels"]
     assert kernel["loads_in_flight"] == 8
-    assert "| 8 | 128 |" in report.run("--markdown"), "8 x 16 bytes x 4 blocks x 256 threads"
+    assert re.search(r"\b8 +128\b", report.run()), "8 x 16 bytes x 4 blocks x 256 threads"
 
     baseline = report.work / "baseline.json"
     older = json.loads(baseline.read_text())
@@ -206,7 +195,7 @@ def test_main_loop_gates(report):
     report.run("--write-baseline")
     (kernel,) = json.loads(report.run("--json"))["kernels"]
     assert kernel["main_loop"] == {"instructions": 5, "products": 2, "fences": 0, "warpgroup": 0}
-    assert "| 2/5 |" in report.run("--markdown")
+    assert " 2/5 " in report.run()
     report.check("a fence in the main loop", changed(*step, "HMMA", "MEMBAR"), 1, "has 1 MEMBAR in its main loop")
     wgmma = ["WARPGROUP", *step, *step, "HMMA", "WARPGROUP"]
     report.check("a fence and a wait of wgmma", changed(*wgmma), 0)
@@ -303,7 +292,6 @@ def test_peers(report):
     assert lines == [[one["library"], one["schedule"], str(one["instructions"]), str(one["products"]),
                       f"{peers.per_product(one):.1f}"] for one in [ours, *baselines]]
     assert all(f"{library}: {what}." in text for library, what in libraries.items())
-    assert "| `256x128 TN` | CUTLASS |" in report.run("--peers", "--markdown")
     heavier = loop(most + 1)
     report.check("more than a tenth more", changed(main_loop=heavier), 1,
                  f"main-loop instructions per HGMMA, {heaviest['library']} has {peers.per_product(heaviest):.1f}",

@@ -12,8 +12,6 @@ from . import dependent_launch, instructions, loads_in_flight, main_loop, peers,
 COLUMNS = ["registers", "stack", "static_smem", "dynamic_smem", "threads", "loads_in_flight", "main_loop",
            "producer_loop", "store", "instructions"]
 
-SIZE_CHANGE = 0.1  # relative change of machine code per architecture that is reported
-
 
 def facts_of(kernel):
     """Returns the facts of a kernel by column, for comparison with the baseline."""
@@ -21,15 +19,11 @@ def facts_of(kernel):
     return facts | {"instructions": instructions.telling(kernel.instructions)}
 
 
-def write(path, facts, library_bytes):
-    """Writes the baseline.  `library_bytes`: facts.library_bytes, without the part of the host
-    compiler."""
-    device_bytes = {part: size for part, size in library_bytes.items() if part != "host"}
+def write(path, facts):
     lines = [f"    {json.dumps(kernel.key)}: {json.dumps(list(facts_of(kernel).values()))}" for kernel in facts.kernels]
     (toolkit,) = facts.toolkits
     path.write_text(
-        f'{{\n  "toolkit": {json.dumps(toolkit)},\n  "library_bytes": {json.dumps(device_bytes)},\n'
-        f'  "columns": {json.dumps(COLUMNS)},\n'
+        f'{{\n  "toolkit": {json.dumps(toolkit)},\n  "columns": {json.dumps(COLUMNS)},\n'
         '  "kernels": {\n' + ",\n".join(lines) + "\n  }\n}\n")
 
 
@@ -60,7 +54,7 @@ def check(facts):
     return result
 
 
-def compare(facts, path, library_bytes):
+def compare(facts, path):
     result = check(facts)
     if not path.exists():
         result.notes.append(f"no baseline {path}; only the gates for every build are checked")
@@ -84,11 +78,6 @@ def compare(facts, path, library_bytes):
         result.notes.append(f"sm_{arch} is not in the baseline")
     for arch in sorted(known_archs - archs):
         result.notes.append(f"sm_{arch} of the baseline was not built")
-
-    for part, before in baseline["library_bytes"].items():
-        now = library_bytes.get(part, before)
-        if abs(now - before) > SIZE_CHANGE * before:
-            result.differences.append(f"libmpcore.so: {part} {before / 1e6:.1f} -> {now / 1e6:.1f} MB")
 
     new_keys = {kernel.key for kernel in facts.kernels}
     result.differences += [f"gone: {key}" for key in old

@@ -1,8 +1,7 @@
-"""Reads fat binaries of a library, and cubins, which are ELF files.
+"""Reads cubins, which are ELF files.
 
-A fat binary is a header followed by entries, one per architecture: a cubin, or PTX.  The layout is
-not documented by NVIDIA; this is the layout that `fatbinary` of CUDA 12 and 13 writes.  Attributes
-of a kernel are in its section .nv.info.KERNEL (`cuobjdump -elf` prints them as EIATTR_...).
+NVIDIA does not document their sections.  Attributes of a kernel are in .nv.info.KERNEL (`cuobjdump
+-elf` prints them as EIATTR_...).
 """
 
 import collections
@@ -12,23 +11,11 @@ import struct
 
 from . import dependent_launch, flow, loads_in_flight, main_loop, sass, subtile
 
-FATBIN_MAGIC = 0xBA55ED50
-PTX, CUBIN = 1, 2
-ARCH_SPECIFIC = 0x100000  # sm_90a rather than sm_90
 MAX_THREADS = 0x05  # EIATTR_MAX_THREADS: three counts
 HAS_VALUE_OF_SIZE = 4  # format of an attribute: followed by a size and that many bytes
 # Alignment of dynamic shared memory in MP_DYN_SHARED (kernels/simt/simt.h), used nowhere else.
 DYNAMIC_SMEM_ALIGNMENT = 1024
 TOOLKIT = re.compile(rb"Cuda compilation tools, release [\d.]+, V([\d.]+)")
-
-
-@dataclasses.dataclass
-class Image:
-    """An entry of a fat binary."""
-
-    kind: int
-    arch: str
-    size: int  # including its header
 
 
 @dataclasses.dataclass
@@ -59,27 +46,6 @@ def sections(elf):
         text = elf[strings + name : elf.index(b"\0", strings + name)].decode()
         no_bits = kind == 8
         yield text, b"" if no_bits else elf[offset : offset + length], alignment
-
-
-def images(elf):
-    """Yields all entries of all fat binaries in an object or a shared library."""
-    for name, fatbins, _ in sections(elf):
-        if name != ".nv_fatbin":
-            continue
-        at = 0
-        while at + 16 <= len(fatbins):
-            magic, _, header, size = struct.unpack_from("<IHHQ", fatbins, at)
-            if magic != FATBIN_MAGIC:  # padding
-                at += 8
-                continue
-            entry, end = at + header, at + header + size
-            while entry < end:
-                kind, _, header, size = struct.unpack_from("<HHIQ", fatbins, entry)
-                number, flags = struct.unpack_from("<I8xI", fatbins, entry + 28)
-                suffix = "a" if flags & ARCH_SPECIFIC else ""
-                yield Image(kind, f"{number}{suffix}", header + size)
-                entry += header + size
-            at = end
 
 
 def attributes(info):

@@ -116,14 +116,3 @@ def check_names(kernels):
         if other is not kernel:
             raise ValueError(f"two kernels are named {kernel.key}: in {other.source} and {kernel.source} "
                              "(or is one left over from an older build?)")
-
-
-def library_bytes(library):
-    """{"sm_75": bytes, "ptx_80": ..., "host": ...} of a shared library."""
-    data = library.read_bytes()
-    sizes = {}
-    for image in cubin.images(data):
-        name = ("sm_" if image.kind == cubin.CUBIN else "ptx_") + image.arch
-        sizes[name] = sizes.get(name, 0) + image.size
-    sizes["host"] = len(data) - sum(sizes.values())
-    return sizes

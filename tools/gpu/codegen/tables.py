@@ -1,9 +1,9 @@
-"""The report as text, Markdown or JSON."""
+"""The report as text or JSON."""
 
 import dataclasses
 import json
 
-from . import compile_times, loads_in_flight, peers
+from . import loads_in_flight, peers
 
 HEAD = ["kernel", "threads", "registers", "stack", "spills", "static smem", "dynamic smem", "blocks/SM",
         "occupancy", "limit", "in flight", "KiB/SM", "main loop", "code"]
@@ -54,50 +54,29 @@ def aligned(head, rows):
     return "\n".join(lines) + "\n"
 
 
-def markdown(head, rows):
-    def line(cells):
-        return "| " + " | ".join(cells) + " |\n"
-
-    rows = [[f"`{cells[0]}`", *cells[1:]] for cells in rows]
-    return line(head) + line(["---", *["---:"] * (len(head) - 1)]) + "".join(map(line, rows))
-
-
-def sizes_line(sizes):
-    return ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in sizes.items())
-
-
-def report(facts, sizes, times, with_instructions, is_markdown):
-    table, heading = (markdown, "## {}\n\n") if is_markdown else (aligned, "{}\n")
+def report(facts, with_instructions):
     toolkit = " and ".join(sorted(facts.toolkits)) or "of unknown version"
     text = f"{ABOUT}\nCompiler: CUDA {toolkit}.\n"
-    if sizes:
-        text += f"libmpcore.so: {sizes_line(sizes)}.\n"
-    if times:
-        text += f"{compile_times.line(times)}.\n"
     for arch, kernels in by_arch(facts.kernels).items():
-        text += "\n" + heading.format(f"sm_{arch}: {len(kernels)} kernels")
-        text += table(HEAD, [row(kernel) for kernel in kernels])
+        text += f"\nsm_{arch}: {len(kernels)} kernels\n" + aligned(HEAD, [row(kernel) for kernel in kernels])
     counted = [kernel for kernel in facts.kernels if with_instructions and kernel.instructions]
     if counted:
-        text += "\n" + heading.format("Static instruction counts")
         groups = sorted({group for kernel in counted for group in kernel.instructions} - {"all", "other"})
         groups = ["all", *groups, "other"]
         rows = [[kernel.key, *(str(kernel.instructions[group]) for group in groups)] for kernel in counted]
-        text += table(["kernel", *groups], rows)
+        text += "\nStatic instruction counts\n" + aligned(["kernel", *groups], rows)
     return text
 
 
-def beside_peers(facts, is_markdown):
-    table = markdown if is_markdown else aligned
+def beside_peers(facts):
     _, libraries, _ = peers.read()
-    return "".join(f"{library}: {what}.\n" for library, what in libraries.items()) + "\n" + table(
+    return "".join(f"{library}: {what}.\n" for library, what in libraries.items()) + "\n" + aligned(
         ["tile", "library", "schedule", "instructions", "HGMMA", "per HGMMA"], peers.rows(facts.kernels))
 
 
-def as_json(facts, sizes, times):
+def as_json(facts):
     kernels = []
     for kernel in facts.kernels:
         occupancy = kernel.occupancy()
         kernels.append(vars(kernel) | {"occupancy": occupancy and dataclasses.asdict(occupancy)})
-    return json.dumps({"toolkits": sorted(facts.toolkits), "library_bytes": sizes, "compile_seconds": times,
-                       "warnings": facts.warnings, "kernels": kernels}, indent=1) + "\n"
+    return json.dumps({"toolkits": sorted(facts.toolkits), "warnings": facts.warnings, "kernels": kernels}, indent=1) + "\n"
