@@ -267,7 +267,7 @@ def idx(extents: list, elements: bytes, magic=b"\0\0\x08") -> bytes:
     (IMAGES, idx([60000, 28], b""), "is not an idx file of 3-dimensional bytes"),
     (IMAGES, idx([2**32 - 1, 28, 28], b""), "has a dimension of 4294967295 instead of 60000"),
     (IMAGES, idx([60000, 28, 28], bytes(1000)), "is damaged: unexpected end of file"),
-    (IMAGES, b"", "is damaged: unexpected end of file"),
+    (IMAGES, b"", "is not an idx file of 3-dimensional bytes"),
     (LABELS, idx([60000], bytes(59999) + b"\x0a"), "is damaged: label 10 is outside [0, 10)"),
     (LABELS, idx([60000], bytes(60001)), "is damaged: extra bytes after the last element"),
     (LABELS, None, "is missing: install"),

@@ -9,8 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <memory>
-#include <span>
+#include <functional>
+#include <iterator>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -20,87 +21,64 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct GzipCloser {
-  void operator()(gzFile_s *file) const { gzclose(file); }
-};
-using GzipFile = std::unique_ptr<gzFile_s, GzipCloser>;
+[[noreturn]] void fail(const fs::path &path, const std::string &why) {
+  throw std::runtime_error(path.string() + " is damaged: " + why);
+}
 
-/// A gzip file that is read sequentially.
-class GzipReader {
- public:
-  explicit GzipReader(const fs::path &path) : path_(path), file_(gzopen(path.c_str(), "rb")) {
-    if (!file_)
-      throw std::runtime_error(
-          path.string() +
-          " is missing: install the Debian package dataset-fashion-mnist, or pass the folder of "
-          "the four idx .gz files as --data");
-  }
-
-  void read(void *bytes, size_t count) {
-    const int got = gzread(file_.get(), bytes, static_cast<unsigned>(count));
-    int code = Z_OK;
-    if (got < 0) fail(gzerror(file_.get(), &code));
-    if (static_cast<size_t>(got) != count) fail("unexpected end of file");
-    checksum_ = crc32_z(checksum_, static_cast<const Bytef *>(bytes), count);
-    size_ += static_cast<uint32_t>(count);
-  }
-
-  /// zlib also checks checksum and length, but not if the file ends before them.
-  void require_end() {
-    char more;
-    if (gzread(file_.get(), &more, 1) > 0) fail("extra bytes after the last element");
-    std::ifstream file(path_, std::ios::binary);
-    std::array<uint8_t, 8> stored{};
-    file.seekg(-static_cast<std::streamoff>(stored.size()), std::ios::end);
-    file.read(reinterpret_cast<char *>(stored.data()), stored.size());
-    const auto word = [&](size_t at) {
-      return stored[at] | stored[at + 1] << 8 | stored[at + 2] << 16 |
-             static_cast<uint32_t>(stored[at + 3]) << 24;
-    };
-    if (!file || word(0) != checksum_ || word(4) != size_) fail("checksum or length mismatch");
-  }
-
- private:
-  [[noreturn]] void fail(const std::string &why) const {
-    throw std::runtime_error(path_.string() + " is damaged: " + why);
-  }
-
-  const fs::path &path_;
-  GzipFile file_;
-  uLong checksum_ = 0;
-  uint32_t size_ = 0;
-};
+/// Returns the decompressed file, at most `most` bytes.  gzread() does not notice if the file ends
+/// before its checksum.
+std::vector<uint8_t> read_gzip(const fs::path &path, size_t most) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw std::runtime_error(
+        path.string() +
+        " is missing: install the Debian package dataset-fashion-mnist, or pass the folder of "
+        "the four idx .gz files as --data");
+  std::string packed{std::istreambuf_iterator(file), {}};
+  std::vector<uint8_t> bytes(most);
+  z_stream stream{};
+  stream.next_in = reinterpret_cast<Bytef *>(packed.data());
+  stream.avail_in = static_cast<uInt>(packed.size());
+  stream.next_out = bytes.data();
+  stream.avail_out = static_cast<uInt>(most);
+  constexpr int kGzip = 16;
+  inflateInit2(&stream, MAX_WBITS + kGzip);
+  const bool is_complete = inflate(&stream, Z_FINISH) == Z_STREAM_END || stream.avail_out == 0;
+  const std::string error = stream.msg != nullptr ? stream.msg : "unexpected end of file";
+  inflateEnd(&stream);
+  if (!is_complete) fail(path, error);
+  bytes.resize(most - stream.avail_out);
+  return bytes;
+}
 
 /// Returns the elements of an idx file of unsigned bytes, which must have these extents.
-std::vector<uint8_t> read_idx(const fs::path &path, std::span<const int64_t> extents) {
-  GzipReader file(path);
-  std::array<uint8_t, 4> magic;
-  file.read(magic.data(), magic.size());
-  if (magic != std::array<uint8_t, 4>{0, 0, 8, static_cast<uint8_t>(extents.size())})
+std::vector<uint8_t> read_idx(const fs::path &path, const std::vector<int64_t> &extents) {
+  const size_t header = 4 + 4 * extents.size();
+  const auto numel = static_cast<size_t>(
+      std::accumulate(extents.begin(), extents.end(), int64_t{1}, std::multiplies<>()));
+  std::vector<uint8_t> bytes = read_gzip(path, header + numel + 1);
+  const auto word = [&](size_t at) {
+    return int64_t{bytes[at]} << 24 | bytes[at + 1] << 16 | bytes[at + 2] << 8 | bytes[at + 3];
+  };
+  if (bytes.size() < header || word(0) != (8 << 8 | static_cast<int64_t>(extents.size())))
     throw std::runtime_error(path.string() + " is not an idx file of " +
                              std::to_string(extents.size()) + "-dimensional bytes");
-  int64_t numel = 1;
-  for (const int64_t expected : extents) {
-    std::array<uint8_t, 4> b;
-    file.read(b.data(), b.size());
-    const int64_t extent = int64_t{b[0]} << 24 | b[1] << 16 | b[2] << 8 | b[3];
-    if (extent != expected)
-      throw std::runtime_error(path.string() + " has a dimension of " + std::to_string(extent) +
-                               " instead of " + std::to_string(expected));
-    numel *= extent;
-  }
-  std::vector<uint8_t> elements(static_cast<size_t>(numel));
-  file.read(elements.data(), elements.size());
-  file.require_end();
-  return elements;
+  for (size_t i = 0; i < extents.size(); ++i)
+    if (word(4 + 4 * i) != extents[i])
+      throw std::runtime_error(path.string() + " has a dimension of " +
+                               std::to_string(word(4 + 4 * i)) + " instead of " +
+                               std::to_string(extents[i]));
+  bytes.erase(bytes.begin(), bytes.begin() + static_cast<int64_t>(header));
+  if (bytes.size() < numel) fail(path, "unexpected end of file");
+  if (bytes.size() > numel) fail(path, "extra bytes after the last element");
+  return bytes;
 }
 
 Samples read_samples(const fs::path &directory, const std::string &prefix, int64_t count) {
   Samples samples;
-  samples.images = read_idx(directory / (prefix + "-images-idx3-ubyte.gz"),
-                            std::array<int64_t, 3>{count, kSide, kSide});
+  samples.images = read_idx(directory / (prefix + "-images-idx3-ubyte.gz"), {count, kSide, kSide});
   const fs::path labels_path = directory / (prefix + "-labels-idx1-ubyte.gz");
-  const std::vector<uint8_t> labels = read_idx(labels_path, std::array<int64_t, 1>{count});
+  const std::vector<uint8_t> labels = read_idx(labels_path, {count});
   const uint8_t largest = *std::max_element(labels.begin(), labels.end());
   if (largest >= kClasses)
     throw std::runtime_error(labels_path.string() + " is damaged: label " +
