@@ -11,7 +11,7 @@ using Catch::Matchers::StartsWith;
 
 namespace {
 
-constexpr int64_t kRows = 300, kCols = 520, kTile = 128;
+constexpr int64_t kRows = 300, kCols = 520;
 
 /// A matrix in device memory, and work that writes values into it.
 class Matrix {
@@ -95,16 +95,6 @@ class Loop : public Peer {
 TEST_CASE("bench: equal results agree", "[bench]") {
   const Matrix d;
   CHECK(d.difference_to(d.writing(d.right()), kSmall) == "");
-}
-
-TEST_CASE("bench: a wrong tile in the last corner is found", "[bench]") {
-  const Matrix d;
-  std::vector<float> values = d.right();
-  const int64_t row0 = kRows / kTile * kTile, col0 = kCols / kTile * kTile;
-  for (int64_t row = row0; row < kRows; ++row)
-    for (int64_t col = col0; col < kCols; ++col)
-      values[static_cast<size_t>(row * kCols + col)] = d.right()[static_cast<size_t>(col)];
-  CHECK_THAT(d.difference_to(d.writing(values), kSmall), StartsWith("352 of 156000 elements"));
 }
 
 TEST_CASE("bench: one doubled element is found at any position", "[bench]") {

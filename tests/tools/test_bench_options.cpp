@@ -23,16 +23,23 @@ namespace {
 
 using mpbench::Options;
 
-Options parse(std::initializer_list<const char *> words) {
-  std::vector<const char *> argv = {"mpbench"};
-  argv.insert(argv.end(), words);
-  return mpbench::parse_options(static_cast<int>(argv.size()), argv.data());
+Options parse(std::vector<const char *> words) {
+  words.insert(words.begin(), "mpbench");
+  return mpbench::parse_options(static_cast<int>(words.size()), words.data());
 }
 
-void require_refused(std::initializer_list<const char *> words, const std::string &says) {
-  CAPTURE(says);
-  REQUIRE_THROWS_WITH(parse(words), Catch::Matchers::ContainsSubstring(says));
-  REQUIRE_THROWS_AS(parse(words), mptools::UsageError);
+/// Returns "SUITES; PEERS; NUMBER OF SHAPES; SECONDS of a headline shape on a GPU".
+std::string summary(const Options &options) {
+  const auto &[cublaslt, cudnn, torch] = options.peers;
+  const std::string amount = options.is_quick(false)  ? "quick"
+                             : options.is_quick(true) ? "quick on the host"
+                                                      : "all";
+  std::string suites;
+  for (const char *suite : {"gemm", "batched", "conv", "rnn", "step"})
+    if (options.has_suite(suite)) suites += suite + std::string(" ");
+  return suites + "; " + (cublaslt ? "cublaslt " : "") + (cudnn ? "cudnn " : "") +
+         (torch ? "torch " : "") + "; " + amount + (options.is_brief() ? ", brief" : "") +
+         mptest::format("; %g s", options.sustained_seconds(true, false));
 }
 
 struct Named {
@@ -66,99 +73,56 @@ void add_quick_sets(const char *suite, bool on_host, std::set<std::string> &sets
 
 }  // namespace
 
-TEST_CASE("bench: all suites run without options", "[bench]") {
-  const Options options = parse({});
-  CHECK(options.has_suite("gemm"));
-  CHECK(options.has_suite("step"));
-  CHECK(options.set == "all");
-  CHECK(options.peers.cublaslt);
-  CHECK(options.peers.cudnn);
-  CHECK(options.peers.torch);
-  CHECK(!options.quick);
-  CHECK(options.command == "mpbench");
-}
-
-TEST_CASE("bench: a set runs only in its suite", "[bench]") {
-  const Options options = parse({"--set", "resnet50"});
-  CHECK(options.has_suite("conv"));
-  CHECK(!options.has_suite("gemm"));
-  CHECK(!options.has_suite("step"));
-  CHECK(parse({"conv", "--set", "deepbench_conv"}).has_suite("conv"));
-  require_refused({"gemm", "--set", "resnet50"}, "--set resnet50 belongs to conv, not to gemm");
-  require_refused({"--set", "resnet"}, "resnet50");
-}
-
-TEST_CASE("bench: peers are selected by name, none or all", "[bench]") {
-  const Options none = parse({"--peer", "none"});
-  CHECK(!none.peers.cublaslt);
-  CHECK(!none.peers.cudnn);
-  CHECK(!none.peers.torch);
-  const Options two = parse({"--peer", "torch,cublaslt"});
-  CHECK(two.peers.cublaslt);
-  CHECK(!two.peers.cudnn);
-  CHECK(two.peers.torch);
-  CHECK(parse({"--peer", "none", "--peer", "all"}).peers.cudnn);
-  for (const char *wrong : {"", "cublas", "cudnn,", "none,cudnn", "cudnn,none"})
-    require_refused({"--peer", wrong}, std::string("not \"") + wrong + '"');
-}
-
-TEST_CASE("bench: the host target is quick unless shapes are selected", "[bench]") {
-  CHECK(parse({}).is_quick(true));
-  CHECK(!parse({}).is_quick(false));
-  CHECK(parse({"--set", "llm"}).is_quick(true));
-  CHECK(!parse({"--filter", "NT"}).is_quick(true));
-  CHECK(!parse({"--limit", "3"}).is_quick(true));
-  CHECK(parse({"--filter", "NT", "--quick"}).is_quick(true));
-  CHECK(parse({"--quick"}).is_quick(false));
-}
-
-TEST_CASE("bench: --brief times every shape at the pace of --quick", "[bench]") {
-  CHECK(parse({"--brief"}).is_brief());
-  CHECK(parse({"--quick"}).is_brief());
-  CHECK(!parse({}).is_brief());
-  CHECK(!parse({"--brief"}).is_quick(false));
-}
-
-TEST_CASE("bench: sustained times are measured for the headline shape, others by option",
-          "[bench]") {
-  CHECK(parse({}).sustained_seconds(true, false) == 3);
+TEST_CASE("bench: options select suites, peers, the number of shapes and their time", "[bench]") {
+  const std::string all = "gemm batched conv rnn step ; ", every = "cublaslt cudnn torch ; ";
+  const std::vector<std::pair<std::vector<const char *>, std::string>> cases = {
+      {{}, all + every + "quick on the host; 3 s"},
+      {{"--quick"}, all + every + "quick, brief; 3 s"},
+      {{"--brief"}, all + every + "quick on the host, brief; 3 s"},
+      {{"--filter", "NT"}, all + every + "all; 3 s"},
+      {{"--filter", "NT", "--quick"}, all + every + "quick, brief; 3 s"},
+      {{"--limit", "3"}, all + every + "all; 3 s"},
+      {{"--sustained", "0.5"}, all + every + "quick on the host; 0.5 s"},
+      {{"--sustained", "0"}, all + every + "quick on the host; 0 s"},
+      {{"--set", "llm"}, "gemm ; " + every + "quick on the host; 3 s"},
+      {{"--set", "resnet50"}, "conv ; " + every + "quick on the host; 3 s"},
+      {{"conv", "--set", "deepbench_conv"}, "conv ; " + every + "quick on the host; 3 s"},
+      {{"--peer", "none"}, all + "; quick on the host; 3 s"},
+      {{"--peer", "torch,cublaslt"}, all + "cublaslt torch ; quick on the host; 3 s"},
+      {{"--peer", "none", "--peer", "all"}, all + every + "quick on the host; 3 s"},
+      {{"--tune", "resnet50"}, "conv ; ; quick on the host, brief; 0 s"},
+      {{"--tune", "all", "--peer", "cudnn", "--sustained", "1"},
+       "gemm batched conv ; cudnn ; quick on the host, brief; 1 s"}};
+  for (const auto &[words, expected] : cases) CHECK(summary(parse(words)) == expected);
   CHECK(parse({}).sustained_seconds(false, false) == 0);
   CHECK(parse({}).sustained_seconds(true, true) == 0);
-  CHECK(parse({"--sustained", "0.5"}).sustained_seconds(false, true) == 0.5);
-  CHECK(parse({"--sustained", "0"}).sustained_seconds(true, false) == 0);
-  require_refused({"--sustained", "-1"}, "--sustained");
-  require_refused({"--sustained", "x"}, "--sustained");
-}
-
-TEST_CASE("bench: --tune runs sets of products, briefly and without peers", "[bench]") {
-  const Options one = parse({"--tune", "resnet50"});
-  CHECK(one.tunes);
-  CHECK(one.set == "resnet50");
-  CHECK(one.has_suite("conv"));
-  CHECK(!one.has_suite("gemm"));
-  CHECK(one.is_brief());
-  CHECK(!one.peers.cudnn);
-  CHECK(one.sustained_seconds(true, false) == 0);
-  const Options all = parse({"--tune", "all", "--peer", "cudnn", "--sustained", "1"});
-  for (const char *const suite : {"gemm", "epilogue", "batched", "conv"})
-    CHECK(all.has_suite(suite));
-  CHECK(!all.has_suite("rnn"));
-  CHECK(all.peers.cudnn);
-  CHECK(all.sustained_seconds(true, false) == 1);
-  require_refused({"--tune", "norm"}, "--tune");
-  require_refused({"--tune", "llm", "--set", "llm"}, "--tune");
-  require_refused({"--out", "file"}, "--tune");
 }
 
 TEST_CASE("bench: wrong options are rejected", "[bench]") {
-  require_refused({"gemv"}, "must be one of gemm, epilogue, batched, rnn, conv, layers");
-  require_refused({"--grep", "x"}, "--grep");
-  require_refused({"--filter"}, "--filter");
-  require_refused({"--limit", "0"}, "at least 1");
-  require_refused({"--limit", "1.5"}, "--limit");
-  require_refused({"--set", "resnet"}, "--set");
-  require_refused({"--dtype", "fp8"}, "fp8");
-  require_refused({"--dtype", "fp16", "--out-dtype", "bf16"}, "--out-dtype");
+  const std::vector<std::pair<std::vector<const char *>, std::string>> cases = {
+      {{"gemv"}, "must be one of gemm, epilogue, batched, rnn, conv, layers"},
+      {{"--grep", "x"}, "--grep"},
+      {{"--filter"}, "--filter"},
+      {{"--limit", "0"}, "at least 1"},
+      {{"--limit", "1.5"}, "--limit"},
+      {{"--set", "resnet"}, "resnet50"},
+      {{"gemm", "--set", "resnet50"}, "--set resnet50 belongs to conv, not to gemm"},
+      {{"--dtype", "fp8"}, "fp8"},
+      {{"--dtype", "fp16", "--out-dtype", "bf16"}, "--out-dtype"},
+      {{"--sustained", "-1"}, "--sustained"},
+      {{"--sustained", "x"}, "--sustained"},
+      {{"--tune", "norm"}, "--tune"},
+      {{"--tune", "llm", "--set", "llm"}, "--tune"},
+      {{"--out", "file"}, "--tune"},
+      {{"--peer", ""}, "not \"\""},
+      {{"--peer", "cublas"}, "not \"cublas\""},
+      {{"--peer", "cudnn,"}, "not \"cudnn,\""},
+      {{"--peer", "none,cudnn"}, "not \"none,cudnn\""},
+      {{"--peer", "cudnn,none"}, "not \"cudnn,none\""}};
+  for (const auto &[words, says] : cases) {
+    CHECK_THROWS_WITH(parse(words), Catch::Matchers::ContainsSubstring(says));
+    CHECK_THROWS_AS(parse(words), mptools::UsageError);
+  }
 }
 
 TEST_CASE("bench: a spread has equally many items of each kind, in order", "[bench]") {

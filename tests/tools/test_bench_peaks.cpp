@@ -87,8 +87,3 @@ TEST_CASE("bench: operations of a wgmma launch match its configuration", "[bench
   CHECK(2 * 64 * kWgmmaTileK % 1024 == 0);
   CHECK(2 * kWgmmaStageElems % 1024 == 0);
 }
-
-TEST_CASE("bench: memory is read in full blocks", "[bench]") {
-  CHECK(kReadPieceBytes == 65536);
-  CHECK(sink_elems(132) == 132 * 2048);
-}

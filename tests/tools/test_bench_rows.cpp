@@ -31,6 +31,14 @@ StepRow row_beside(const std::vector<std::pair<std::string, double>> &peers) {
   return row;
 }
 
+void check_has_no_times(const Json &counted) {
+  for (const auto &[name, value] : counted.items()) {
+    CAPTURE(name);
+    for (const char *part : {"_us", "per_s", "products"})
+      CHECK(name.find(part) == std::string::npos);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("rows: a step has a line for each peer", "[bench]") {
@@ -41,30 +49,21 @@ TEST_CASE("rows: a step has a line for each peer", "[bench]") {
   CHECK_FALSE(none.contains("peer"));
   CHECK_FALSE(none.contains("other_peers"));
 
-  const Json one = json_of(fields(row_beside({{"torch", 15}})));
-  CHECK(one["peer"] == "torch");
-  CHECK(one["ratio_to_peer"] == 1.5);
-  CHECK_FALSE(one.contains("other_peers"));
-
-  const StepRow row = row_beside({{"torch", 15}, {"Apex", 20}, {"TE", 25}});
-  const Json three = json_of(fields(row));
-  CHECK(three["peer"] == "torch");
-  CHECK(three["other_peers"].size() == 2);
-  CHECK(three["other_peers"][0]["peer"] == "Apex");
-  CHECK(three["other_peers"][1]["peer_median_us"] == 25.0);
-  CHECK(three["other_peers"][1]["ratio_to_peer"] == 2.5);
+  const StepRow row = row_beside({{"torch", 15}, {"TE", 25}});
+  const Json two = json_of(fields(row));
+  CHECK(two["peer"] == "torch");
+  CHECK(two["ratio_to_peer"] == 1.5);
+  CHECK(two["other_peers"].size() == 1);
+  CHECK(two["other_peers"][0]["peer"] == "TE");
+  CHECK(two["other_peers"][0]["peer_median_us"] == 25.0);
+  CHECK(two["other_peers"][0]["ratio_to_peer"] == 2.5);
 
   // Each peer has a line with its values in the columns of the heading.
   const std::string heading = heading_of(fields(row)), lines = line_of(fields(row));
-  std::vector<std::string> split;
-  for (size_t at = 0; at < lines.size(); at = lines.find('\n', at) + 1)
-    split.push_back(lines.substr(at, lines.find('\n', at) - at));
-  REQUIRE(split.size() == 3);
   const size_t end = heading.find("ratio") + 5 - 1;  // the heading begins with an empty line
-  for (size_t i = 0; i < 3; i++)
-    CHECK(split[i].substr(end - 5, 5) == std::vector{"1.500", "2.000", "2.500"}[i]);
-  CHECK_THAT(split[1], ContainsSubstring("Apex"));
-  CHECK_THAT(split[2], ContainsSubstring("TE"));
+  CHECK(lines.substr(end - 5, 5) == "1.500");
+  CHECK(lines.substr(lines.find('\n') + 1 + end - 5, 5) == "2.500");
+  CHECK_THAT(lines, ContainsSubstring("TE"));
 }
 
 TEST_CASE("rows: a counted step has counts and no times", "[bench]") {
@@ -83,11 +82,7 @@ TEST_CASE("rows: a counted step has counts and no times", "[bench]") {
   CHECK(row.counts->least_sectors == 24);
 
   const Json json = json_of(fields(row));
-  for (const auto &[name, value] : json.items()) {
-    CAPTURE(name);
-    CHECK(name.find("_us") == std::string::npos);
-    CHECK(name.find("per_s") == std::string::npos);
-  }
+  check_has_no_times(json);
   REQUIRE(json["counts"].size() == 1);
   const Json &counted = json["counts"][0];
   CHECK(counted["name"] == "k");
@@ -132,11 +127,6 @@ TEST_CASE("rows: a recurrent layer has columns for its GEMMs, cuDNN and torch", 
   const std::string line = line_of(fields(row));
   CHECK(line.find('\n') == line.size() - 1);
   CHECK_THAT(line, ContainsSubstring("8.0   1.250            3 "));
-  // The values are in the columns of the heading.
-  const std::string heading = heading_of(fields(row));
-  const size_t columns = heading.rfind('\n', heading.size() - 2) + 1;
-  CHECK(heading.find("x GEMMs") + 7 - columns == line.find("1.250") + 5);
-  CHECK(heading.find("reserve MiB") + 11 - columns == line.find(" 3 ") + 2);
 
   row.figures.peer = timed("cuDNN 1, standard", 12);
   row.peer_reserve_bytes = 5;
@@ -154,16 +144,10 @@ TEST_CASE("rows: a recurrent layer has columns for its GEMMs, cuDNN and torch", 
   CHECK_THAT(line_of(fields(row)),
              ContainsSubstring("forward, with W_ih: 11.0 us, torch 1, nn.LSTM 22.0, ratio 2.000"));
 
-  // Inference saves no data for gradients, and a counted row has no times.
   row.shape.set = "deepbench_rnn_infer";
   CHECK(json_of(fields(row))["training"] == false);
   row.products = {};
   row.torch = {};
   row.figures.counts = Counts{};
-  const Json counted = json_of(fields(row));
-  for (const auto &[name, value] : counted.items()) {
-    CAPTURE(name);
-    CHECK(name.find("_us") == std::string::npos);
-    CHECK(name.find("products") == std::string::npos);
-  }
+  check_has_no_times(json_of(fields(row)));
 }
