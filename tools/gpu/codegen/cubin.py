@@ -23,15 +23,19 @@ class Code:
     """A kernel in a cubin."""
 
     threads: int = None
-    code_bytes: int = 0
-    instructions: collections.Counter = None
-    loads_in_flight: int = None
-    loads_before_products: int = None
-    main_loop: "main_loop.MainLoop" = None
-    producer_loop: "main_loop.ProducerLoop" = None
-    store: "subtile.Store" = None
-    gmem_before_wait: int = None
+    code_bytes: int = None
+    instructions: collections.Counter = None  # static counts
+    loads_in_flight: int = None  # 128-bit loads of a thread in a loop
+    loads_before_products: int = None  # 128-bit loads after which a product of a tensor core can follow
+    main_loop: dict = None  # of a tensor-core kernel: fields of main_loop.MainLoop
+    producer_loop: dict = None  # of a Hopper kernel: fields of main_loop.ProducerLoop
+    store: dict = None  # of a Hopper kernel: fields of subtile.Store
+    gmem_before_wait: int = None  # accesses of a kernel with PDL
     uses_dynamic_smem: bool = False
+
+
+def fields_of(found):
+    return found and dataclasses.asdict(found)
 
 
 def sections(elf):
@@ -88,9 +92,9 @@ def kernels(cubin):
             instructions = flow.decode(data)
             code.loads_in_flight = loads_in_flight.of(instructions, arch)
             code.loads_before_products = loads_in_flight.before_products(instructions, arch)
-            code.main_loop = main_loop.of(instructions, arch)
-            code.producer_loop = main_loop.producer_of(instructions, arch)
-            code.store = subtile.of(instructions, arch)
+            code.main_loop = fields_of(main_loop.of(instructions, arch))
+            code.producer_loop = fields_of(main_loop.producer_of(instructions, arch))
+            code.store = fields_of(subtile.of(instructions, arch))
             code.gmem_before_wait = dependent_launch.accesses_before_wait(instructions, arch)
     return found
 

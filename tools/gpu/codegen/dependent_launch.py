@@ -18,7 +18,6 @@ from . import flow
 
 WAIT = "ACQBULK"
 OF_CUB = "_ZN3cub"
-EXIT, ALWAYS = 0x14D, 7  # ALWAYS: predicate of an unconditional instruction
 NEXT, SETTLED = "PREEXIT", "UTMALDG"
 GMEM = ("LDG", "STG", "LD.", "ST.", "LDGSTS", "UTMALDG", "UTMASTG", "ATOMG", "RED")
 
@@ -40,11 +39,8 @@ def before_wait(instructions, arch):
         if at in seen or not 0 <= at < len(instructions) or instructions[at].group == WAIT:
             continue
         seen.add(at)
-        instruction = instructions[at]
-        yield instruction
-        leaves = instruction.opcode in (flow.BRA, EXIT) and instruction.low >> 12 & 0xF == ALWAYS
-        ahead += [] if leaves else [at + 1]
-        ahead += [targets[at]] if instruction.opcode == flow.BRA else []
+        yield instructions[at]
+        ahead += flow.successors(instructions[at], at, targets)
 
 
 def too_early(kernel):

@@ -1,6 +1,5 @@
 """Facts about the kernels of a build, gathered from ptxas logs and cubins."""
 
-import collections
 import dataclasses
 
 from . import cubin, dynamic_smem, names, ptxas
@@ -8,29 +7,13 @@ from .occupancy import occupancy
 
 
 @dataclasses.dataclass
-class Kernel:
+class Kernel(cubin.Code, ptxas.Entry):
     """A kernel on one architecture; None: unknown."""
 
-    name: str
-    arch: str
-    source: str
-    mangled: str
-    registers: int
-    stack: int
-    spill_stores: int
-    spill_loads: int
-    static_smem: int
-    dynamic_smem: int
-    threads: int
-    code_bytes: int
-    instructions: collections.Counter  # static counts
-    loads_in_flight: int  # 128-bit loads of a thread in a loop
-    loads_before_products: int  # 128-bit loads after which a product of a tensor core can follow
-    main_loop: dict  # of a tensor-core kernel: fields of main_loop.MainLoop
-    producer_loop: dict  # of a Hopper kernel: fields of main_loop.ProducerLoop
-    store: dict  # of a Hopper kernel: fields of subtile.Store
-    gmem_before_wait: int  # accesses of a kernel with PDL
-    is_empty: bool  # no code: not supported by the architecture
+    name: str = ""
+    source: str = ""
+    dynamic_smem: int = None
+    is_empty: bool = False  # no code: not supported by the architecture
 
     @property
     def key(self):
@@ -61,13 +44,6 @@ def cubins_of(object_file):
     return {str(cubin.architecture(data)): data for data in found}
 
 
-def amount_of_dynamic_smem(code, known):
-    """Returns the dynamic shared memory in bytes, or None if it is unknown."""
-    if code is None:
-        return known
-    return known if code.uses_dynamic_smem else 0
-
-
 def gather(folder):
     """Gathers the facts of a build; `folder`: BUILD/cuda."""
     entries, warnings, toolkits = [], [], set()
@@ -88,21 +64,9 @@ def gather(folder):
     kernels = []
     for function, (source, entry, code) in zip(functions, entries):
         known = amounts.get((function, entry.arch))
-        kernels.append(Kernel(
-            name=names.readable(function, enums),
-            source=source,
-            dynamic_smem=amount_of_dynamic_smem(code, known),
-            threads=code and code.threads,
-            code_bytes=code and code.code_bytes,
-            instructions=code and code.instructions,
-            loads_in_flight=code and code.loads_in_flight,
-            loads_before_products=code and code.loads_before_products,
-            main_loop=code and code.main_loop and dataclasses.asdict(code.main_loop),
-            producer_loop=code and code.producer_loop and dataclasses.asdict(code.producer_loop),
-            store=code and code.store and dataclasses.asdict(code.store),
-            gmem_before_wait=code and code.gmem_before_wait,
-            is_empty=bool(known and code and not code.uses_dynamic_smem),
-            **dataclasses.asdict(entry)))
+        kernels.append(Kernel(**vars(entry), **vars(code or cubin.Code()), name=names.readable(function, enums), source=source,
+                              dynamic_smem=known if not code or code.uses_dynamic_smem else 0,
+                              is_empty=bool(known and code and not code.uses_dynamic_smem)))
     kernels.sort(key=lambda kernel: (int(kernel.arch.rstrip("af")), kernel.name))
     check_names(kernels)
     return Facts(kernels, warnings, toolkits - {None})

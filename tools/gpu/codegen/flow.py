@@ -85,6 +85,14 @@ def leads_to(instructions, arch):
             for at, instruction in enumerate(instructions) if instruction.opcode in (BRA, BSSY)}
 
 
+def successors(instruction, at, targets):
+    """Yields the indices of the instructions that can follow."""
+    if not instruction.is_unconditional_end:
+        yield at + 1
+    if instruction.opcode == BRA:
+        yield targets[at]
+
+
 def loops(targets):
     """Returns (first, last) of each loop: from the target of a backward branch to the branch."""
     return [(to, at) for at, to in targets.items() if 0 <= to < at]

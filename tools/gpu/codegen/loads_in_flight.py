@@ -78,10 +78,8 @@ def before_products(instructions, arch):
     """Returns the number of 128-bit loads after which a product can follow; None: no products."""
     targets, came_from = flow.leads_to(instructions, arch), collections.defaultdict(list)
     for at, instruction in enumerate(instructions):
-        if not instruction.is_unconditional_end:
-            came_from[at + 1].append(at)
-        if instruction.opcode == flow.BRA:
-            came_from[targets[at]].append(at)
+        for following in flow.successors(instruction, at, targets):
+            came_from[following].append(at)
     ahead = [at for at, instruction in enumerate(instructions) if instruction.group.startswith(PRODUCTS)]
     if not ahead:
         return None

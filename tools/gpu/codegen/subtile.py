@@ -49,19 +49,12 @@ def _to_next_store(instructions, groups, targets, store):
             while (place := came_from[place])[0] != store:
                 path.append(place[0])
             return path
-        for following in _successors(instructions[at], at, targets):
+        for following in flow.successors(instructions[at], at, targets):
             after = following, has_matrix or groups[at] == "STSM"
             if following < len(groups) and groups[following] != "HGMMA" and after not in came_from:
                 came_from[after] = place
                 queue.append(after)
     return []
-
-
-def _successors(instruction, at, targets):
-    if not instruction.is_unconditional_end:
-        yield at + 1
-    if instruction.opcode == flow.BRA:
-        yield targets[at]
 
 
 def _loads_of_c(instructions, groups):
