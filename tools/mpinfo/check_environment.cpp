@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,55 +24,53 @@ namespace fs = std::filesystem;
 
 constexpr const char *kCorrect = "Correct or unset it.";
 
-/// None if the value is valid.
-using Opinion = std::optional<Finding>;
-
-Finding wrong(const std::string &name, const std::string &value, const std::string &why) {
-  return problem(name + " = " + value + ": " + why, kCorrect);
+bool is_word_of(const std::string &value, std::initializer_list<const char *> words) {
+  return std::find(words.begin(), words.end(), value) != words.end();
 }
 
 /// Returns whether the library accepts a text as a number.
-bool is_integer(const std::string &text, int64_t least, int64_t most) {
+bool is_thread_count(const std::string &value) {
   int64_t number = 0;
-  const char *const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && stop == end && number >= least && number <= most;
-}
-
-// ---------------------------------------------------------------------------- one variable each
-
-Opinion judge_log(const std::string &value) {
-  for (const char *const level : {"error", "warn", "info", "debug"})
-    if (value == level) return std::nullopt;
-  return wrong("MP_LOG", value, "must be error, warn, info or debug; using the default");
-}
-
-Opinion judge_log_plans(const std::string &value) {
-  if (value == "0" || value == "1") return std::nullopt;
-  return wrong("MP_LOG_PLANS", value, "must be 0 or 1; using the default");
-}
-
-Opinion judge_threads(const std::string &value) {
-  if (is_integer(value, 1, 256)) return std::nullopt;
-  return wrong("MP_HOST_THREADS", value, "must be an integer from 1 to 256; using the default");
+  const char *const end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, number);
+  return error == std::errc() && stop == end && number >= 1 && number <= 256;
 }
 
 /// The library creates the folder, with its parents, at the first write.
-Opinion judge_autocast_log(const std::string &value) {
+bool can_be_folder(const std::string &value) {
   std::error_code failed;
   fs::path there = fs::absolute(value, failed);
   while (!fs::exists(there, failed) && there.has_relative_path()) there = there.parent_path();
-  if (fs::is_directory(there, failed) && access(there.c_str(), W_OK | X_OK) == 0)
-    return std::nullopt;
-  return wrong("MP_AUTOCAST_LOG", value, "must be a writable folder");
+  return fs::is_directory(there, failed) && access(there.c_str(), W_OK | X_OK) == 0;
 }
 
 /// MP_GEMM_TUNING has a separate check; the library checks the other variables of autocast.
-const std::map<std::string, Opinion (*)(const std::string &)> kJudges = {
-    {"MP_LOG", judge_log},
-    {"MP_LOG_PLANS", judge_log_plans},
-    {"MP_HOST_THREADS", judge_threads},
-    {"MP_AUTOCAST_LOG", judge_autocast_log}};
+const struct Rule {
+  std::string name;
+  bool (*is_valid)(const std::string &value);
+  const char *rule;
+} kRules[] = {
+    {"MP_LOG",
+     [](auto &value) {
+       return is_word_of(value, {"error", "warn", "info", "debug"});
+     },
+     "must be error, warn, info or debug; using the default"},
+    {"MP_LOG_PLANS",
+     [](auto &value) {
+       return is_word_of(value, {"0", "1"});
+     },
+     "must be 0 or 1; using the default"},
+    {"MP_HOST_THREADS", is_thread_count, "must be an integer from 1 to 256; using the default"},
+    {"MP_AUTOCAST_LOG", can_be_folder, "must be a writable folder"},
+};
+
+Finding judge(const Variable &variable) {
+  const std::string what = std::string(variable.name) + " = " + variable.value;
+  for (const auto &[name, is_valid, rule] : kRules)
+    if (name == variable.name && !is_valid(variable.value))
+      return problem(what + ": " + rule, kCorrect);
+  return ok(what);
+}
 
 // ---------------------------------------------------------------------------- autocast
 
@@ -93,8 +92,8 @@ class Unset {
 /// without it, the next one.
 /// @param found  findings by name of the invalid variable
 /// @return a failure that names none of them
-Opinion judge_autocast(std::vector<const Variable *> variables,
-                       std::map<std::string, Finding> &found) {
+std::optional<Finding> judge_autocast(std::vector<const Variable *> variables,
+                                      std::map<std::string, Finding> &found) {
   std::vector<std::unique_ptr<Unset>> taken;
   for (;;) {
     const mp_autocast_config_t config = mp_autocast_config_default(MP_FP16);
@@ -179,18 +178,13 @@ Findings check_environment(Machine &) {
     if (variable.value != nullptr && *variable.value != '\0') set.push_back(&variable);
 
   std::map<std::string, Finding> wrong_ones;
-  const Opinion other = judge_autocast(set, wrong_ones);
+  const auto other = judge_autocast(set, wrong_ones);
   Findings findings;
   if (other) findings.push_back(*other);
   for (const Variable *const variable : set) {
-    const std::string name = variable->name;
-    if (name == "MP_GEMM_TUNING") continue;
-    const auto judge = kJudges.find(name);
-    const Opinion opinion = judge != kJudges.end() ? judge->second(variable->value) : std::nullopt;
-    const auto refused = wrong_ones.find(name);
-    findings.push_back(refused != wrong_ones.end() ? refused->second
-                       : opinion                   ? *opinion
-                                                   : ok(name + " = " + variable->value));
+    if (variable->name == std::string("MP_GEMM_TUNING")) continue;
+    const auto refused = wrong_ones.find(variable->name);
+    findings.push_back(refused != wrong_ones.end() ? refused->second : judge(*variable));
   }
   for (Finding &finding : find_misspelled(variables)) findings.push_back(std::move(finding));
   findings.push_back(

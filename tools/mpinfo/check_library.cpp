@@ -1,8 +1,5 @@
 // Checks the loaded library and its host target.
 #include <dlfcn.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include <string>
 
@@ -31,32 +28,6 @@ Finding compare_versions() {
                  "LD_LIBRARY_PATH.");
 }
 
-/// CPU features required by an x86-64-v3 build; other builds require fewer.
-std::string vector_units() {
-#if defined(__x86_64__)
-  // Clang 16 does not support the name "f16c".
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  const bool has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
-  const struct {
-    const char *name;
-    bool is_present;
-  } units[] = {{"AVX2", __builtin_cpu_supports("avx2") != 0},
-               {"FMA", __builtin_cpu_supports("fma") != 0},
-               {"F16C", has_f16c},
-               {"BMI2", __builtin_cpu_supports("bmi2") != 0}};
-  std::string there, missing;
-  for (const auto &unit : units) {
-    std::string &list = unit.is_present ? there : missing;
-    list += (list.empty() ? "" : ", ") + std::string(unit.name);
-  }
-  const std::string joint = there.empty() || missing.empty() ? "" : " and ";
-  return "; the CPU " + (there.empty() ? "" : "has " + there) + joint +
-         (missing.empty() ? "" : "lacks " + missing);
-#else
-  return "";
-#endif
-}
-
 }  // namespace
 
 Findings check_library(Machine &) {
@@ -71,10 +42,10 @@ Findings check_library(Machine &) {
 Findings check_host(Machine &machine) {
   const Place &host = machine.host;
   if (host.context != nullptr)
-    return {ok(mptools::text("The host target runs on %s with %d threads%s", host.info.name,
-                             host.info.num_sms, vector_units().c_str()))};
+    return {ok(mptools::text("The host target runs on %s with %d threads", host.info.name,
+                             host.info.num_sms))};
   if (host.status == MP_ERROR_ARCH_MISMATCH)
-    return {problem("The host target cannot be used: " + host.why_not + vector_units(),
+    return {problem("The host target cannot be used: " + host.why_not,
                     "Build the library for older CPUs: make HOST_MARCH=x86-64.")};
   return {problem("The host target cannot be used: " + host.why_not,
                   "Free memory or raise the limits of the process, then try again.")};

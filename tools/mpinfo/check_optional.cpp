@@ -1,31 +1,17 @@
 // Checks optional libraries that are loaded at run time, and remaining warnings of the library.
-#include <dlfcn.h>
-
 #include <string>
 
 #include "doctor.h"
-#include "support/text.h"
 
 namespace mpinfo {
 namespace {
 
-/// Empty if the library does not report it.
-std::string nccl_version(const LoadedLibrary &nccl) {
-  using GetVersion = int (*)(int *);
-  const auto get = reinterpret_cast<GetVersion>(dlsym(nccl.handle, "ncclGetVersion"));
-  int version = 0;
-  if (get == nullptr || get(&version) != 0) return "";
-  const int unit = version < 10000 ? 1000 : 10000;  // 2804 is 2.8.4, 20900 is 2.9.0
-  return mptools::text(" %d.%d.%d", version / unit, version % unit / 100, version % 100);
-}
-
 /// @param what    use of the library
 /// @param is_missed  true if this machine would use it
-Finding look_for(const char *name, const LoadedLibrary &library, const std::string &version,
-                 const char *what, bool is_missed, const char *remedy) {
-  if (library.handle != nullptr) return ok(name + version + " is available (" + library.file + ")");
-  const std::string missing =
-      name + std::string(" was not found; ") + what + ": " + library.why_not;
+Finding look_for(const std::string &name, const LoadedLibrary &library, const char *what,
+                 bool is_missed, const char *remedy) {
+  if (library.handle != nullptr) return ok(name + " is available (" + library.file + ")");
+  const std::string missing = name + " was not found; " + what + ": " + library.why_not;
   return is_missed ? note(missing, remedy) : ok(missing);
 }
 
@@ -34,10 +20,10 @@ Finding look_for(const char *name, const LoadedLibrary &library, const std::stri
 Findings check_optional(Machine &machine) {
   const LoadedLibrary nccl("libnccl.so.2"), nvml("libnvidia-ml.so.1");
   const size_t num_gpus = machine.gpus.size();
-  return {look_for("NCCL", nccl, nccl.handle != nullptr ? nccl_version(nccl) : "",
-                   "mp_comm_init_nccl requires it for training on several GPUs", num_gpus > 1,
+  return {look_for("NCCL", nccl, "mp_comm_init_nccl requires it for training on several GPUs",
+                   num_gpus > 1,
                    "To use several GPUs, install libnccl2 or add its folder to LD_LIBRARY_PATH."),
-          look_for("NVML", nvml, "", "mpbench reads the clocks and the power of a GPU from it",
+          look_for("NVML", nvml, "mpbench reads the clocks and the power of a GPU from it",
                    num_gpus > 0,
                    "NVML is part of the driver (libnvidia-ml.so.1); without it mpbench omits these "
                    "columns.")};

@@ -93,7 +93,7 @@ CLI::App *add_problem(CLI::App &app, const char *name, const char *description) 
   return problem;
 }
 
-CLI::App *add_gemm(CLI::App &app, Problem &problem) {
+void add_gemm(CLI::App &app, Problem &problem, Options &options) {
   CLI::App *const gemm = add_problem(app, "gemm", "D (M x N) = op(A) op(B)");
   add_size(*gemm, "M", problem.m, "rows of op(A) and D");
   add_size(*gemm, "N", problem.n, "columns of op(B) and D");
@@ -107,10 +107,13 @@ CLI::App *add_gemm(CLI::App &app, Problem &problem) {
   mptools::add_integer(*gemm, "--ldb", problem.ld_b, int64_t{1}, ld);
   mptools::add_integer(*gemm, "--batch", problem.batch, 1, "number of GEMMs of this shape")
       ->default_str("1");
-  return gemm;
+  gemm->callback([&] {
+    options.problem = Options::Problem::gemm;
+    options.gemm = gemm_of(problem);
+  });
 }
 
-CLI::App *add_conv(CLI::App &app, Problem &problem) {
+void add_conv(CLI::App &app, Problem &problem, Options &options) {
   CLI::App *const conv = add_problem(app, "conv", "forward and both gradients");
   add_size(*conv, "N", problem.images, "images");
   add_size(*conv, "H", problem.h, "height");
@@ -129,10 +132,14 @@ CLI::App *add_conv(CLI::App &app, Problem &problem) {
   add("--pad", problem.pad, 0, "zeros on each side");
   add("--dilation", problem.dilation, 1, "in both directions");
   add("--groups", problem.groups, 1, "groups of channels");
-  return conv;
+  conv->callback([&] {
+    options.problem = Options::Problem::conv;
+    options.conv = conv_of(problem);
+    if (problem.pass) options.passes = {*problem.pass};
+  });
 }
 
-CLI::App *add_attention(CLI::App &app, Problem &problem) {
+void add_attention(CLI::App &app, Problem &problem, Options &options) {
   CLI::App *const attention = add_problem(app, "attention", "forward and backward");
   add_size(*attention, "B", problem.sequences, "sequences");
   add_size(*attention, "H", problem.heads, "query heads");
@@ -143,7 +150,10 @@ CLI::App *add_attention(CLI::App &app, Problem &problem) {
                        "heads of k and v (default: H)");
   mptools::add_integer(*attention, "--head-dim-v", problem.head_dim_v, 1,
                        "elements of a head of v and o (default: D)");
-  return attention;
+  attention->callback([&] {
+    options.problem = Options::Problem::attention;
+    options.attention = attention_of(problem);
+  });
 }
 
 /// The doctor checks everything, so options that select something are rejected.
@@ -179,31 +189,19 @@ Options parse_options(int argc, const char *const *argv) {
       ->type_name("TYPE");
   line.add_flag("--all", options.all, "list all kernels, not only the first ten");
   line.add_flag("--json", options.json, "print JSON");
-  const CLI::App *const gemm = add_gemm(line, problem);
-  const CLI::App *const conv = add_conv(line, problem);
-  const CLI::App *const attention = add_attention(line, problem);
+  const auto add_problems = [&](CLI::App &app) {
+    add_gemm(app, problem, options);
+    add_conv(app, problem, options);
+    add_attention(app, problem, options);
+  };
+  add_problems(line);
   CLI::App *const explain =
       add_problem(line, "explain", "the plan of a problem: kernel, workspace, cost by part");
   explain->require_subcommand(1);
-  const CLI::App *const explained_gemm = add_gemm(*explain, problem);
-  const CLI::App *const explained_conv = add_conv(*explain, problem);
-  const CLI::App *const explained_attention = add_attention(*explain, problem);
+  add_problems(*explain);
   const CLI::App *const doctor = add_doctor(line, options.json);
   line.parse(argc, argv);
   options.explains = explain->parsed();
-  if (gemm->parsed() || explained_gemm->parsed()) {
-    options.problem = Options::Problem::gemm;
-    options.gemm = gemm_of(problem);
-  }
-  if (conv->parsed() || explained_conv->parsed()) {
-    options.problem = Options::Problem::conv;
-    options.conv = conv_of(problem);
-    if (problem.pass) options.passes = {*problem.pass};
-  }
-  if (attention->parsed() || explained_attention->parsed()) {
-    options.problem = Options::Problem::attention;
-    options.attention = attention_of(problem);
-  }
   options.doctor = doctor->parsed();
   if (options.doctor) refuse_choices(line);
   return options;
