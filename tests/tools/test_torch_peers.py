@@ -62,9 +62,9 @@ def layers():
     return torch_stub.Recurrent.made
 
 
-def recurrent(*commands, torch=None):
+def recurrent(*commands):
     out = io.StringIO()
-    torch_rnn.serve(torch or torch_stub.torch(), types.SimpleNamespace(type="cuda"), commands, out)
+    torch_rnn.serve(torch_stub.torch(), types.SimpleNamespace(type="cuda"), commands, out)
     return [json.loads(line) for line in out.getvalue().splitlines()]
 
 
@@ -93,16 +93,6 @@ def test_gradients_of_recurrent_layers(layers, part, wanted):
     assert set(torch_stub.Autograd.asked) == {wanted}, "x and h_0; wgrad also two weights and two biases"
     assert layers[0].wants_grad == (part == "wgrad")
     assert sum(layer.forwards for layer in layers) == len(torch_stub.Autograd.asked)
-
-
-def test_recurrent_layer_out_of_memory(layers):
-    torch = torch_stub.torch()
-
-    def refuse(*_, **__):
-        raise torch.cuda.OutOfMemoryError
-
-    torch.empty = refuse
-    assert recurrent("prepare lstm 32 2 5 fp16 fprop training", torch=torch) == [{"error": "not enough device memory"}]
 
 
 def transformer(library, *commands):
