@@ -46,6 +46,13 @@ inline Context make_context(int32_t device, int32_t sm_limit = 0) {
   return Context(context);
 }
 
+inline mp_device_info_t device_info(mp_context_t context) {
+  mp_device_info_t info;
+  MP_INIT_STRUCT(&info);
+  check(mp_context_get_info(context, &info));
+  return info;
+}
+
 inline Scaler make_scaler(mp_context_t context, const mp_scaler_config_t &config) {
   mp_scaler_t scaler = nullptr;
   check(mp_scaler_create(&scaler, context, &config));

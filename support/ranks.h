@@ -24,7 +24,7 @@ class Ranks {
   Ranks(int32_t device, int count) {
     contexts_.push_back(make_context(device));
     if (count == 1) return;
-    const bool on_host = target_of(context(0)) == MP_TARGET_HOST;
+    const bool on_host = device_info(context(0)).target == MP_TARGET_HOST;
     std::vector<int> ordinals(static_cast<size_t>(count));
     std::iota(ordinals.begin(), ordinals.end(), std::max(device, 0));
     if (!on_host) contexts_.clear();
@@ -63,13 +63,6 @@ class Ranks {
   }
 
  private:
-  static mp_target_t target_of(mp_context_t context) {
-    mp_device_info_t info;
-    MP_INIT_STRUCT(&info);
-    check(mp_context_get_info(context, &info));
-    return info.target;
-  }
-
   mp_comm_t comm(int rank) {
     if (threads_) return threads_->comm(rank, context(rank));
     return nccl_ ? nccl_->comm(rank) : mp_comm_default();

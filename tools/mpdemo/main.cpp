@@ -58,13 +58,6 @@ Data load_data(const Ranks &ranks, const Options &options, const Architecture &a
   return data;
 }
 
-mp_device_info_t device_info(mp_context_t context) {
-  mp_device_info_t info;
-  MP_INIT_STRUCT(&info);
-  check(mp_context_get_info(context, &info));
-  return info;
-}
-
 void show(const Options &options, const std::string &text) {
   if (options.json) return;
   std::fputs(text.c_str(), stdout);

@@ -27,14 +27,8 @@ Update::Update(mp_context_t context, const Network &network, const Recipe &recip
   desc.grads = lists.grads;
   desc.master = lists.master;
   desc.model = lists.model;
-  mp_optimizer_t optimizer = nullptr;
-  check(mp_optimizer_create(&optimizer, context, &desc));
-  optimizer_.reset(optimizer);
-
-  if (!scaler) return;
-  mp_scaler_t handle = nullptr;
-  check(mp_scaler_create(&handle, context, &*scaler));
-  scaler_.reset(handle);
+  optimizer_ = make_optimizer(context, desc);
+  if (scaler) scaler_ = make_scaler(context, *scaler);
 }
 
 /// loss_weight is a power of two and cancels exactly: a step of SGD is linear in the gradient, and

@@ -27,10 +27,7 @@ Report report_of_machine() {
 Report report_of_problem(const Options &options) {
   Log log;
   const mptools::Context context = mptools::make_context(options.device);
-  mp_device_info_t info;
-  MP_INIT_STRUCT(&info);
-  mptools::check(mp_context_get_info(context.get(), &info));
-  return {.device_name = info.name,
+  return {.device_name = mptools::device_info(context.get()).name,
           .problems = explain(options, context.get()),
           .warnings = log.take_warnings()};
 }
