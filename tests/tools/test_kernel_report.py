@@ -43,6 +43,14 @@ class Report:
         said = self.run("--check", code=code)
         assert all(text in said for text in texts), what
 
+    def baseline(self, kernel) -> dict:
+        """Writes the baseline of a kernel, which has no differences, and returns the kernel."""
+        self.check("no baseline", [kernel], 0)
+        self.run("--write-baseline")
+        assert self.run("--check").count("\n") == 1
+        (found,) = json.loads(self.run("--json"))["kernels"]
+        return found
+
 
 @pytest.fixture
 def report(root, run, tmp_path) -> Report:
@@ -141,10 +149,7 @@ def test_instruction_gates(report):
                            instructions={"HMMA": 4, "LDSM": 2, "LDGSTS.128": 2, "LDG.128": 8, "LDG.32": 4})
     changed = lambda **counts: [dataclasses.replace(  # noqa: E731
         base, instructions=base.instructions | counts)]
-    report.check("tensor cores in a kernel for them", [base], 0)
-    report.run("--write-baseline")
-    report.check("instructions like the baseline's", [base], 0)
-    assert report.run("--check").count("\n") == 1, "an equal build has no differences"
+    report.baseline(base)
     report.check("no tensor cores", changed(HMMA=0), 1, f"sm_80 {WMMA_NAME} has no HMMA", "HMMA 4 -> 0")
     report.run("--write-baseline", code=1)  # a build without MMA is rejected as baseline
     report.check("fewer tensor core instructions", changed(HMMA=2), 0, "HMMA 4 -> 2")
@@ -163,10 +168,7 @@ def test_instruction_gates(report):
 def test_loads_in_flight_gates(report):
     base = injected.Injected(PLAIN, loads_in_flight=4)
     changed = lambda loads: [dataclasses.replace(base, loads_in_flight=loads)]  # noqa: E731
-    report.check("no baseline", [base], 0)
-    report.run("--write-baseline")
-    report.check("as many loads in flight", [base], 0)
-    assert report.run("--check").count("\n") == 1, "an equal build has no differences"
+    report.baseline(base)
     report.check("fewer loads in flight", changed(2), 1, "loads_in_flight 4 -> 2", "fewer loads in flight")
     report.check("more loads in flight", changed(8), 0, "loads_in_flight 4 -> 8")
     (kernel,) = json.loads(report.run("--json"))["kernels"]
@@ -191,10 +193,7 @@ def test_main_loop_gates(report):
     step = ("HMMA", "LDSM", "other", "HMMA")
     base = injected.Injected(PLAIN, main_loop=step)
     changed = lambda *groups: [dataclasses.replace(base, main_loop=groups)]  # noqa: E731
-    report.check("an unchanged main loop", [base], 0)
-    report.run("--write-baseline")
-    (kernel,) = json.loads(report.run("--json"))["kernels"]
-    assert kernel["main_loop"] == {"instructions": 5, "products": 2, "fences": 0, "warpgroup": 0}
+    assert report.baseline(base)["main_loop"] == {"instructions": 5, "products": 2, "fences": 0, "warpgroup": 0}
     assert " 2/5 " in report.run()
     report.check("a fence in the main loop", changed(*step, "HMMA", "MEMBAR"), 1, "has 1 MEMBAR in its main loop")
     wgmma = ["WARPGROUP", *step, *step, "HMMA", "WARPGROUP"]
@@ -216,15 +215,11 @@ def test_main_loop_gates(report):
 def test_producer_gates(report):
     step = ("SYNCS", "UTMALDG", "UTMALDG", "other")
     base = injected.Injected(PLAIN, arch="90a", main_loop=step)
-    changed = lambda **values: [dataclasses.replace(base, **values)]  # noqa: E731
-    report.check("no baseline", [base], 0)
-    report.run("--write-baseline")
-    (kernel,) = json.loads(report.run("--json"))["kernels"]
-    assert kernel["producer_loop"] == {"instructions": 5, "vote_loops": 0, "device_fences": 0}
-    report.check("a longer loop", changed(main_loop=(*step, "other")), 1, "6 instead of 5 instructions per stage")
-    report.check("a loop over active lanes", changed(vote_branches=1), 1, "has loops over active lanes (1 BRA.U.ANY)")
-    report.check("a fence of the device", changed(device_fences=1), 1, "has 1 MEMBAR.ALL.GPU")
-    report.check("a loop of a consumer", changed(other_loop=(*step, *step, "STSM")), 0)
+    assert report.baseline(base)["producer_loop"] == {"instructions": 5, "vote_loops": 0, "device_fences": 0}
+    report.check("a longer loop", base.changed(main_loop=(*step, "other")), 1, "6 instead of 5 instructions per stage")
+    report.check("a loop over active lanes", base.changed(vote_branches=1), 1, "has loops over active lanes (1 BRA.U.ANY)")
+    report.check("a fence of the device", base.changed(device_fences=1), 1, "has 1 MEMBAR.ALL.GPU")
+    report.check("a loop of a consumer", base.changed(other_loop=(*step, *step, "STSM")), 0)
 
 
 def test_store_gates(report):
@@ -233,10 +228,7 @@ def test_store_gates(report):
     base = injected.Injected(name, arch="90a", instructions={"UTMALDG": 1}, main_loop=("HGMMA",) * 4,
                              other_loop=(*loads, "STG.64", *subtile))
     changed = lambda *groups: [dataclasses.replace(base, other_loop=groups)]  # noqa: E731
-    report.check("no baseline", [base], 0)
-    report.run("--write-baseline")
-    (kernel,) = json.loads(report.run("--json"))["kernels"]
-    assert kernel["store"] == {"subtile": 3, "products": 0, "loads_of_c": 16}
+    assert report.baseline(base)["store"] == {"subtile": 3, "products": 0, "loads_of_c": 16}
     report.check("a multiplication in a subtile", changed(*loads, "STG.64", "UTMASTG", "STSM", "FMUL", "UTMASTG"), 1,
                  "multiplies 1 times in a subtile with alpha = 1")
     report.check("a longer subtile", changed(*loads, "STG.64", "UTMASTG", "STSM", "other", "other", "UTMASTG"), 1,
@@ -284,8 +276,7 @@ def test_peers(report):
     name = mangled("gemm_wgmma").replace("IL5mp_op2E", "INS_9WgmmaTileILi128ELi256ELi4ELb0EEE")
     loop = lambda length: ("HGMMA",) * 4 + ("other",) * (length - 5)  # noqa: E731  and a branch
     base = injected.Injected(name, arch="90a", instructions={"UTMALDG": 1}, main_loop=loop(most))
-    changed = lambda **values: [dataclasses.replace(base, **values)]  # noqa: E731
-    report.check("a tenth more", changed(), 0, toolkit=toolkit)
+    report.check("a tenth more", base.changed(), 0, toolkit=toolkit)
     text = report.run("--peers")
     ours = {"library": "mpcore", "schedule": "cooperative", "instructions": most, "products": 4}
     lines = [line.split()[2:] for line in text.splitlines() if line.startswith("128x256 ")]
@@ -293,12 +284,12 @@ def test_peers(report):
                       f"{peers.per_product(one):.1f}"] for one in [ours, *baselines]]
     assert all(f"{library}: {what}." in text for library, what in libraries.items())
     heavier = loop(most + 1)
-    report.check("more than a tenth more", changed(main_loop=heavier), 1,
+    report.check("more than a tenth more", base.changed(main_loop=heavier), 1,
                  f"main-loop instructions per HGMMA, {heaviest['library']} has {peers.per_product(heaviest):.1f}",
                  toolkit=toolkit)
-    report.check("another compiler's", changed(main_loop=heavier), 0, toolkit="12.4.131")
+    report.check("another compiler's", base.changed(main_loop=heavier), 0, toolkit="12.4.131")
     other = name.replace("Li128ELi256", "Li192ELi256")
-    report.check("a tile without a peer", changed(mangled=other, main_loop=heavier), 0, toolkit=toolkit)
+    report.check("a tile without a peer", base.changed(mangled=other, main_loop=heavier), 0, toolkit=toolkit)
 
 
 def test_generic_gate(report):

@@ -26,7 +26,7 @@ class Code:
     code_bytes: int = None
     instructions: collections.Counter = None  # static counts
     loads_in_flight: int = None  # 128-bit loads of a thread in a loop
-    loads_before_products: int = None  # 128-bit loads after which a product of a tensor core can follow
+    loads_before_products: int = None  # 128-bit loads after which a tensor core product can follow
     main_loop: dict = None  # of a tensor-core kernel: fields of main_loop.MainLoop
     producer_loop: dict = None  # of a Hopper kernel: fields of main_loop.ProducerLoop
     store: dict = None  # of a Hopper kernel: fields of subtile.Store

@@ -31,6 +31,9 @@ class Injected:
     vote_branches: int = 0
     device_fences: int = 0
 
+    def changed(self, **values):
+        return [dataclasses.replace(self, **values)]
+
 
 def log(kernels):
     lines = []
