@@ -57,9 +57,9 @@ def test_out_of_memory():
 
 @pytest.fixture
 def layers():
-    torch_stub.Recurrent.made.clear()
+    torch_stub.Layer.made.clear()
     torch_stub.Autograd.asked.clear()
-    return torch_stub.Recurrent.made
+    return torch_stub.Layer.made
 
 
 def recurrent(*commands):

@@ -1,6 +1,7 @@
 """Stubs of PyTorch for bench/suites/torch_{step,rnn,transformer}.py, without arithmetic: optimizers
 and layers have the real signatures and record their arguments."""
 import contextlib
+import functools
 import types
 
 
@@ -76,25 +77,16 @@ class Output:
         self.kept = kept
 
 
-class Recurrent:
+class Layer:
     """LSTM, GRU or RNN."""
     made, grad_enabled = [], [True]
 
-    def __init__(self, name):
-        self.name = name
+    def __init__(self, name, input_size, hidden_size, device=None, dtype=None, nonlinearity="tanh"):
+        assert name == "RNN" or nonlinearity == "tanh", "only RNN has a choice"
+        self.name, self.sizes, self.dtype, self.nonlinearity = name, (input_size, hidden_size), dtype, nonlinearity
+        self.forwards, self.weights = 0, [Tensor([0]) for _ in range(4)]
+        self.made.append(self)
 
-    def __call__(self, input_size, hidden_size, device=None, dtype=None, nonlinearity="tanh"):
-        layer = Recurrent(self.name)
-        layer.sizes, layer.dtype, layer.nonlinearity = (input_size, hidden_size), dtype, nonlinearity
-        layer.forwards, layer.weights = 0, [Tensor([0]) for _ in range(4)]
-        if self.name != "RNN":
-            assert nonlinearity == "tanh", "only RNN has a choice"
-        self.made.append(layer)
-        layer.__class__ = Layer
-        return layer
-
-
-class Layer(Recurrent):
     def train(self, mode):
         self.is_training = mode
 
@@ -115,9 +107,9 @@ class Layer(Recurrent):
 
 @contextlib.contextmanager
 def set_grad_enabled(mode):
-    Recurrent.grad_enabled.append(mode)
+    Layer.grad_enabled.append(mode)
     yield
-    Recurrent.grad_enabled.pop()
+    Layer.grad_enabled.pop()
 
 
 class Autograd:
@@ -156,7 +148,7 @@ def torch() -> types.SimpleNamespace:
         get_device_properties=lambda device: types.SimpleNamespace(L2_cache_size=1))
     return types.SimpleNamespace(
         __version__="2.0.stub", cuda=cuda, Tensor=Tensor, float16="float16", bfloat16="bfloat16", float32="float32", uint8="uint8",
-        nn=types.SimpleNamespace(**{name: Recurrent(name) for name in ("LSTM", "GRU", "RNN")}, functional=functional), autograd=Autograd(),
+        nn=types.SimpleNamespace(**{name: functools.partial(Layer, name) for name in ("LSTM", "GRU", "RNN")}, functional=functional), autograd=Autograd(),
         set_grad_enabled=set_grad_enabled, zeros_like=lambda tensor: Tensor(tensor.values, tensor.dtype),
         amp=types.SimpleNamespace(GradScaler=GradScaler), optim=types.SimpleNamespace(AdamW=AdamW),
         empty=lambda shape, device, dtype=None: Tensor([0] * min(shape if isinstance(shape, int) else 10, 10), dtype),
