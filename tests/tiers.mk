@@ -4,7 +4,7 @@
 PYTEST = CC='$(CC)' CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tests/pytest --build $(BUILD)
 HOST_TOOL_TESTS := $(addprefix tests/tools/test_,mptune.py bench_report.py ranks.py mpi_faults.py demo.py)
 # Tests of the CUDA target together with the host target, and after an error.
-CUDA_TOOL_TESTS := $(addprefix tests/tools/test_,targets.py failed_device.py faults_device.py)
+CUDA_TOOL_TESTS := $(addprefix tests/tools/test_,targets.py faults_device.py)
 TOOL_TESTS := $(filter-out $(HOST_TOOL_TESTS) $(CUDA_TOOL_TESTS),$(wildcard $(addsuffix /test_*.py,tests/tools tests/device softgpu/tests)))
 # The library is first because it takes longest; other suites run in parallel or after it.
 SUITES = "library::$(BUILD)/tests/mptests$(LIBRARY_FILTER)" \

@@ -2,6 +2,7 @@
 nothing crashes."""
 import os
 import re
+import sys
 
 import pytest
 
@@ -40,3 +41,28 @@ def test_a_failed_runtime_call_is_reported(calls, name, function):
             f"{function}:{call}: {said}"
         assert said.endswith("code 3\n"), f"{function}:{call}: {said}"
     assert call > 1 or function == "cudaHostAlloc", f"{name} never calls {function}"
+
+
+PROGRAM = """\
+import mpcore
+context = mpcore.Context("cuda")
+half = context.zeros((4, 4), "fp16")
+try:
+    mpcore.gemm(context, half, half)
+    context.sync()
+except mpcore.Error:
+    pass
+try:
+    mpcore.Context("cuda")
+except mpcore.Error as error:
+    print(error.status, error)
+"""
+
+
+def test_a_later_context_reports_the_failure(run, root):
+    """Not a device without code in this build."""
+    if "SOFTGPU_ARCH" not in os.environ:
+        pytest.skip("errors of a device (the software device injects them)")
+    said = run(sys.executable, "-B", "-c", PROGRAM, env={"PYTHONPATH": str(root / "bindings/python"),
+                                                         "SOFTGPU_FAIL": "launch:1=cudaErrorIllegalAddress"})
+    assert re.search("(?m)^41 .*cudaErrorIllegalAddress", said), said  # MP_ERROR_CUDA
