@@ -100,31 +100,21 @@ std::vector<Problem> explain(const Options &options, mp_context_t context) {
   if (options.problem == Options::Problem::gemm)
     add(
         title_of(options.gemm),
-        [&](int32_t index, mp_kernel_info_t *info) {
-          return mp_gemm_kernel_info(context, &options.gemm, index, info);
-        },
-        [&](char *text, size_t *bytes) {
-          return mp_gemm_explain(context, &options.gemm, nullptr, text, bytes);
-        });
+        [&](auto... out) { return mp_gemm_kernel_info(context, &options.gemm, out...); },
+        [&](auto... out) { return mp_gemm_explain(context, &options.gemm, nullptr, out...); });
   if (options.problem == Options::Problem::conv)
     for (const mp_conv_op_t op : options.passes)
       add(
           title_of(options.conv, op),
-          [&](int32_t index, mp_kernel_info_t *info) {
-            return mp_conv2d_kernel_info(context, &options.conv, op, index, info);
-          },
-          [&](char *text, size_t *bytes) {
-            return mp_conv2d_explain(context, &options.conv, op, nullptr, text, bytes);
+          [&](auto... out) { return mp_conv2d_kernel_info(context, &options.conv, op, out...); },
+          [&](auto... out) {
+            return mp_conv2d_explain(context, &options.conv, op, nullptr, out...);
           });
   if (options.problem == Options::Problem::attention)
     add(
         title_of(options.attention),
-        [&](int32_t index, mp_kernel_info_t *info) {
-          return mp_attention_kernel_info(context, &options.attention, index, info);
-        },
-        [&](char *text, size_t *bytes) {
-          return mp_attention_explain(context, &options.attention, text, bytes);
-        });
+        [&](auto... out) { return mp_attention_kernel_info(context, &options.attention, out...); },
+        [&](auto... out) { return mp_attention_explain(context, &options.attention, out...); });
   return problems;
 }
 
