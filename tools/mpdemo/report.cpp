@@ -65,37 +65,11 @@ std::string autocast_table(const RunResult &mixed) {
   return lines;
 }
 
-/// Returns the first lines of a text, each at most `width` columns wide.
-std::vector<std::string> wrapped(const std::string &text, size_t width, size_t lines) {
-  std::vector<std::string> result;
-  size_t first = 0;
-  while (result.size() < lines && first < text.size()) {
-    size_t end = std::min(text.find('\n', first), text.size());
-    if (end - first > width) {
-      const size_t space = text.rfind(' ', first + width);
-      end = space != std::string::npos && space > first ? space : first + width;
-    }
-    result.push_back(text.substr(first, end - first));
-    first = end < text.size() && (text[end] == '\n' || text[end] == ' ') ? end + 1 : end;
-  }
-  result.resize(lines);
-  return result;
-}
-
-/// Generated texts in FP32 and mixed precision, in two columns.
+/// Generated texts in FP32 and mixed precision.
 std::string written_text(const Outcome &outcome) {
-  constexpr size_t kWidth = 36;
-  constexpr size_t kLines = 16;
-  const RunResult &fp32 = fp32_result(outcome);
-  const RunResult &mixed = mixed_result(outcome);
-  const auto row = [](const std::string &left, const std::string &right) {
-    return text("  %-*s  %s\n", static_cast<int>(kWidth), left.c_str(), right.c_str());
-  };
-  std::string lines = "Generated text, with equal random numbers\n\n";
-  lines += row(fp32.plan.name, mixed.plan.name) + "\n";
-  const std::vector<std::string> left = wrapped(fp32.text, kWidth, kLines);
-  const std::vector<std::string> right = wrapped(mixed.text, kWidth, kLines);
-  for (size_t line = 0; line < kLines; ++line) lines += row(left[line], right[line]);
+  std::string lines = "Generated text, with equal random numbers\n";
+  for (const RunResult *result : {&fp32_result(outcome), &mixed_result(outcome)})
+    lines += "\n  " + result->plan.name + "\n\n" + result->text + "\n";
   return lines;
 }
 
