@@ -46,51 +46,31 @@ def test_library(prefix, version, run):
     assert soname in names
 
 
-def test_hardened_library(prefix, version, run):
-    """Symbols are bound at startup and then read-only; neither the stack nor data are
-    executable; there is no RUNPATH."""
-    library = prefix / f"lib/libmpcore.so.{version}"
-    segments, dynamic = run("readelf", "-lW", library), run("readelf", "-dW", library)
-    assert re.search(r"GNU_RELRO ", segments)
-    assert re.search(r"FLAGS.* BIND_NOW", dynamic)
-    assert re.search(r"GNU_STACK .* RW ", segments)
-    assert not re.search(r"LOAD .* RWE ", segments)
-    assert not re.search(r"RPATH|RUNPATH|TEXTREL", dynamic)
-    check_guards(run, library)
-
-
-def check_guards(run, path):
-    """Functions have stack protectors, and string functions are fortified."""
-    symbols = run("readelf", "--dyn-syms", "-W", path)
-    assert "__stack_chk_fail" in symbols, "-fstack-protector-strong"
-    assert re.search(r" __\w+_chk(@|\s)", symbols.replace("__stack_chk_fail", "")), "_FORTIFY_SOURCE"
-
-
-@pytest.mark.parametrize("program", ["mpinfo", "mpdemo"])
-def test_hardened_programs(prefix, run, program):
-    path = prefix / "bin" / program
-    if not path.exists():
-        pytest.skip(f"{program}: not installed, as zlib1g-dev is missing")
-    dynamic = run("readelf", "-dW", path)
-    assert re.findall(r"runpath: \[(.*)\]", dynamic) == ["$ORIGIN/../lib"]
-    assert "RPATH" not in dynamic
-    check_hardened_program(run, path)
-
-
-def check_hardened_program(run, path):
-    segments, dynamic = run("readelf", "-lW", path), run("readelf", "-dW", path)
-    assert "Elf file type is DYN" in segments and re.search(r"FLAGS_1.* PIE", dynamic)
+def check_hardened(run, path) -> str:
+    """Symbols are bound at startup and then read-only; neither the stack nor data are executable;
+    functions have stack protectors, and string functions are fortified.
+    @return the dynamic section"""
+    segments, dynamic, symbols = run("readelf", "-lW", path), run("readelf", "-dW", path), run("readelf", "--dyn-syms", "-W", path)
     assert re.search(r"GNU_RELRO ", segments) and re.search(r"FLAGS.* BIND_NOW", dynamic)
     assert re.search(r"GNU_STACK .* RW ", segments) and not re.search(r"LOAD .* RWE ", segments)
-    check_guards(run, path)
+    assert "__stack_chk_fail" in symbols, "-fstack-protector-strong"
+    assert re.search(r" __\w+_chk(@|\s)", symbols.replace("__stack_chk_fail", "")), "_FORTIFY_SOURCE"
+    return dynamic
+
+
+def test_hardened_library(prefix, version, run):
+    assert not re.search(r"RPATH|RUNPATH|TEXTREL", check_hardened(run, prefix / f"lib/libmpcore.so.{version}"))
 
 
 @pytest.mark.parametrize("program", ["mpinfo", "mpdemo", "mptune", "mpbench", "mpbench_first_result"])
-def test_hardened_programs_of_the_build(build, run, program):
-    path = build / program
-    if not path.exists():
-        pytest.skip(f"{program}: not built")
-    check_hardened_program(run, path)
+def test_hardened_programs(prefix, build, run, program):
+    paths = list(filter(os.path.exists, (build / program, prefix / "bin" / program)))
+    assert paths, f"{program} was not built"
+    for path in paths:
+        dynamic = check_hardened(run, path)
+        assert re.search(r"FLAGS_1.* PIE", dynamic)
+        if path.is_relative_to(prefix):
+            assert re.findall(r"R(?:UN)?PATH.*\[(.*)\]", dynamic) == ["$ORIGIN/../lib"]
 
 
 # Creates and frees a context that multiplies on all workers; then checks threads and mappings.
