@@ -1,31 +1,11 @@
 // Environment variables that change a policy.
-#include <cstdlib>
-
 #include "test_graph.h"
+#include "tests/support/surroundings.h"
 
 using namespace mptest;
 using namespace mptest::autocast;
 
 namespace {
-
-/// Sets variables for its lifetime.
-class Environment {
- public:
-  explicit Environment(std::initializer_list<std::pair<const char *, const char *>> variables) {
-    for (const auto &[name, value] : variables) {
-      names_.push_back(name);
-      setenv(name, value, 1);
-    }
-  }
-  ~Environment() {
-    for (const char *name : names_) unsetenv(name);
-  }
-  Environment(const Environment &) = delete;
-  Environment &operator=(const Environment &) = delete;
-
- private:
-  std::vector<const char *> names_;
-};
 
 /// A policy created under the variables that are set.
 struct UnderEnvironment {

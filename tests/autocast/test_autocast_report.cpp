@@ -2,13 +2,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
 
 #include "test_graph.h"
+#include "tests/support/surroundings.h"
 
 using namespace mptest;
 using namespace mptest::autocast;
@@ -159,15 +159,13 @@ std::string content(const std::filesystem::path &path) {
 }  // namespace
 
 TEST_CASE("autocast: MP_AUTOCAST_LOG writes four files per rewrite", "[autocast]") {
-  char name[] = "/tmp/mp_autocast_XXXXXX";
-  REQUIRE(mkdtemp(name) != nullptr);
-  const std::filesystem::path folder = std::filesystem::path(name) / "new" / "folder";
-  setenv("MP_AUTOCAST_LOG", folder.c_str(), 1);
+  const Folder above;
+  const std::string folder = above / "new/folder";
+  const Environment log({{"MP_AUTOCAST_LOG", folder}});
   mp_autocast_config_t config = mp_autocast_config_default(MP_FP16);
   config.preset = MP_AUTOCAST_PRESET_TENSORFLOW;
   mp_autocast_t policy;
   require_ok(mp_autocast_create(&policy, &config));
-  unsetenv("MP_AUTOCAST_LOG");
   require_ok(mp_autocast_set_nodes(policy, "own/*", MP_OP_CLASS_CLEAR));
   Graph graph = Graph::parse(kNet);
   mp_autocast_result_t result;
@@ -189,22 +187,18 @@ TEST_CASE("autocast: MP_AUTOCAST_LOG writes four files per rewrite", "[autocast]
   CHECK_THAT(files["-lists.txt"],
              Catch::Matchers::ContainsSubstring("\ndeny: Exp Expm1 L2Loss Mean Pow SaveV2 ") &&
                  Catch::Matchers::ContainsSubstring("\nclear by name: own/*\n"));
-  std::filesystem::remove_all(name);
 }
 
 TEST_CASE("autocast: MP_AUTOCAST_LOG replaces symbolic links and does not follow them",
           "[autocast]") {
-  char name[] = "/tmp/mp_autocast_XXXXXX";
-  REQUIRE(mkdtemp(name) != nullptr);
-  const std::filesystem::path folder = name;
+  const Folder folder;
   std::ofstream(folder / "victim") << "precious";
   const std::string stem = "autocast-" + std::to_string(getpid()) + "-";
   for (int i = 1; i < 2000; i++)  // for any number of the next rewrite
     std::filesystem::create_symlink("victim", folder / (stem + std::to_string(i) + "-lists.txt"));
-  setenv("MP_AUTOCAST_LOG", name, 1);
+  const Environment log({{"MP_AUTOCAST_LOG", folder.path()}});
   mp_autocast_t policy;
   require_ok(mp_autocast_create(&policy, nullptr));
-  unsetenv("MP_AUTOCAST_LOG");
   Graph graph = Graph::parse("a MatMul x");
   mp_autocast_result_t result;
   MP_INIT_STRUCT(&result);
@@ -212,10 +206,9 @@ TEST_CASE("autocast: MP_AUTOCAST_LOG replaces symbolic links and does not follow
   mp_autocast_destroy(policy);
   CHECK(content(folder / "victim") == "precious");
   int num_files = 0;
-  for (const auto &entry : std::filesystem::directory_iterator(folder))
+  for (const auto &entry : std::filesystem::directory_iterator(folder.path()))
     num_files += entry.is_symlink() ? 0 : 1;
   CHECK(num_files == 5);  // the victim and four of the rewrite
-  std::filesystem::remove_all(name);
 }
 
 TEST_CASE("autocast: MP_AUTOCAST_LOG warns about a folder that cannot be written", "[autocast]") {
@@ -223,10 +216,9 @@ TEST_CASE("autocast: MP_AUTOCAST_LOG warns about a folder that cannot be written
   warning.clear();
   mp_set_log_callback([](mp_log_level_t, const char *message, void *) { warning += message; },
                       nullptr, MP_LOG_WARN);
-  setenv("MP_AUTOCAST_LOG", "/proc/nowhere", 1);
+  const Environment log({{"MP_AUTOCAST_LOG", "/proc/nowhere"}});
   mp_autocast_t policy;
   require_ok(mp_autocast_create(&policy, nullptr));
-  unsetenv("MP_AUTOCAST_LOG");
   Graph graph = Graph::parse(kNet);
   mp_autocast_result_t result;
   MP_INIT_STRUCT(&result);

@@ -5,48 +5,16 @@
 #include <sys/resource.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 #include "check.h"
 #include "progress.h"
+#include "tests/support/surroundings.h"
 #include "tests/support/testing.h"
 
 using namespace mptest;
 using namespace mptest::faults;
 
 namespace {
-
-/// A temporary folder, removed by the destructor.
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/mpcore_faults_XXXXXX";
-    REQUIRE(mkdtemp(name) != nullptr);
-    path_ = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string file(const std::string &name, const std::string &text) const {
-    std::ofstream(path_ / name, std::ios::binary) << text;
-    return path_ / name;
-  }
-  std::string path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-/// Sets an environment variable during its lifetime.
-class Variable {
- public:
-  Variable(const char *name, const std::string &value) : name_(name) {
-    setenv(name, value.c_str(), 1);
-  }
-  ~Variable() { unsetenv(name_); }
-
- private:
-  const char *name_;
-};
 
 void tell_warnings(mp_log_level_t level, const char *message, void *) {
   if (level == MP_LOG_WARN) progress().add(std::string(message) + "\n");
@@ -90,7 +58,7 @@ TEST_CASE("faults: an unreadable or invalid tuning table causes a warning", "[fi
   const Folder folder;
   const std::string usual = in_child(20, choose_kernel);
   const auto expect_warning = [&](const std::string &path, const std::string &why) {
-    const Variable variable("MP_GEMM_TUNING", path);
+    const Environment variable({{"MP_GEMM_TUNING", path}});
     CHECK(in_child(20, choose_kernel) == "mp_gemm: MP_GEMM_TUNING = " + path + ": " + why +
                                              "; using the built-in table\n" + usual);
   };
@@ -110,7 +78,7 @@ TEST_CASE("faults: the library works if no file can be opened", "[files]") {
   const Folder folder;
   const std::string usual = in_child(20, choose_kernel);
   const std::string path = folder.file("table", "host simt_64x64x16 0 0\n");
-  const Variable tuning("MP_GEMM_TUNING", path);
+  const Environment tuning({{"MP_GEMM_TUNING", path}});
   const std::string said = in_child(20, [] {
     limit(RLIMIT_NOFILE, 0);
     choose_kernel();
@@ -122,7 +90,7 @@ TEST_CASE("faults: the library works if no file can be opened", "[files]") {
 TEST_CASE("faults: a log of autocast that cannot be written causes a warning", "[files]") {
   const Folder folder;
   const auto expect_warning = [&](const std::string &path, const std::function<void()> &body) {
-    const Variable variable("MP_AUTOCAST_LOG", path);
+    const Environment variable({{"MP_AUTOCAST_LOG", path}});
     CHECK(in_child(20, body) == "mp_autocast_rewrite: MP_AUTOCAST_LOG = " + path +
                                     ": cannot write to this folder\nMP_SUCCESS");
   };
@@ -140,8 +108,8 @@ TEST_CASE("faults: a log of autocast that cannot be written causes a warning", "
 
 TEST_CASE("faults: each failed allocation during file access is handled", "[files]") {
   const Folder folder;
-  const Variable tuning("MP_GEMM_TUNING", folder.file("table", "host simt_64x64x16 0 0\n"));
-  const Variable log("MP_AUTOCAST_LOG", folder.path());
+  const Environment tuning({{"MP_GEMM_TUNING", folder.file("table", "host simt_64x64x16 0 0\n")}});
+  const Environment log({{"MP_AUTOCAST_LOG", folder.path()}});
   check_all(calls_named({"plans and kernels"}), {.source = Source::kMemory, .is_cold = true});
   check_all(calls_named({"autocast"}), {.source = Source::kMemory});
 }

@@ -1,43 +1,17 @@
 // Tests of bench/peers/dynamic_library.h: search order of libraries, and their paths in results.
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "bench/peers/dynamic_library.h"
+#include "tests/support/surroundings.h"
 #include "tests/support/testing.h"
 
 namespace fs = std::filesystem;
+using namespace mptest;
 
 namespace {
-
-/// A temporary folder and environment variables, restored at the end of a test.
-class Surroundings {
- public:
-  Surroundings() : folder_(fs::temp_directory_path() / ("libraries_" + std::to_string(getpid()))) {
-    fs::create_directories(folder_);
-  }
-  ~Surroundings() {
-    for (const auto &[name, value] : before_) {
-      if (value.empty())
-        unsetenv(name.c_str());
-      else
-        setenv(name.c_str(), value.c_str(), 1);
-    }
-    fs::remove_all(folder_);
-  }
-  void set(const std::string &name, const std::string &value) {
-    const char *const old = getenv(name.c_str());
-    before_.push_back({name, old != nullptr ? old : ""});
-    setenv(name.c_str(), value.c_str(), 1);
-  }
-  const fs::path &folder() const { return folder_; }
-
- private:
-  fs::path folder_;
-  std::vector<std::pair<std::string, std::string>> before_;
-};
 
 /// Copies any library to a name that does not exist in the system's folders.
 void put_library(const fs::path &folder, const char *name) {
@@ -49,9 +23,7 @@ void put_library(const fs::path &folder, const char *name) {
 }  // namespace
 
 TEST_CASE("bench: system folders are searched in the documented order", "[bench]") {
-  Surroundings here;
-  here.set("CUDA_HOME", "/home/somebody/cuda");
-  here.set("CUDA_PATH", "");
+  const Environment cuda({{"CUDA_HOME", "/home/somebody/cuda"}, {"CUDA_PATH", ""}});
   const std::vector<mpbench::LibraryPlace> places = mpbench::system_places();
   REQUIRE(places.size() == 5);
   CHECK(places[0].folder.empty());
@@ -62,9 +34,9 @@ TEST_CASE("bench: system folders are searched in the documented order", "[bench]
 }
 
 TEST_CASE("bench: a library is found in CUDA_HOME", "[bench]") {
-  Surroundings here;
-  put_library(here.folder() / "lib64", "libmpbench_home.so.2");
-  here.set("CUDA_HOME", here.folder());
+  const Folder folder;
+  put_library(folder / "lib64", "libmpbench_home.so.2");
+  const Environment cuda({{"CUDA_HOME", folder.path()}});
   const mpbench::DynamicLibrary library({"libmpbench_home.so.3", "libmpbench_home.so.2"});
   CHECK(library.place() == "CUDA_HOME");
   CHECK(library.file() == "libmpbench_home.so.2");
@@ -75,22 +47,21 @@ TEST_CASE("bench: a library is found in CUDA_HOME", "[bench]") {
 }
 
 TEST_CASE("bench: a library is found in NVIDIA's packages of python3", "[bench]") {
-  Surroundings here;
-  const fs::path site = here.folder() / "env/site-packages";
+  const Folder folder;
+  const fs::path site = folder / "env/site-packages";
   for (const char *package : {"cu12", "cu13"})
     put_library(site / "nvidia" / package / "lib", "libmpbench_wheel.so.1");
-  fs::create_directories(here.folder() / "bin");
-  std::ofstream(here.folder() / "bin/python3")
-      << "#!/bin/sh\nprintf '%s\\n' " << here.folder() / "env"
-      << " '' " << site << '\n';
-  fs::permissions(here.folder() / "bin/python3", fs::perms::owner_all);
-  here.set("PATH", (here.folder() / "bin").string() + ":" + getenv("PATH"));
+  fs::create_directories(folder / "bin");
+  std::ofstream(folder / "bin/python3") << "#!/bin/sh\nprintf '%s\\n' " << folder / "env"
+                                        << " '' " << site << '\n';
+  fs::permissions(folder / "bin/python3", fs::perms::owner_all);
+  const Environment path({{"PATH", (folder / "bin") + ":" + getenv("PATH")}});
 
   const std::vector<mpbench::LibraryPlace> places = mpbench::python_places();
   REQUIRE(places.size() == 3);
   CHECK(places[0].folder == site / "nvidia/cu13/lib/");
   CHECK(places[1].folder == site / "nvidia/cu12/lib/");
-  CHECK(places[2].folder == here.folder() / "env/lib/");
+  CHECK(places[2].folder == folder / "env/lib/");
 
   const mpbench::DynamicLibrary library({"libmpbench_wheel.so.1"});
   CHECK(library.place() == "python");
@@ -101,10 +72,10 @@ TEST_CASE("bench: the error for a missing library has its name", "[bench]") {
   CHECK_THROWS_WITH(
       mpbench::DynamicLibrary({"libmpbench_none.so.1"}),
       Catch::Matchers::StartsWith("libmpbench_none.so.1 was not found by the loader"));
-  Surroundings here;
-  fs::create_directories(here.folder() / "lib");
-  std::ofstream(here.folder() / "lib/libmpbench_broken.so.1") << "no library";
-  here.set("CUDA_HOME", here.folder());
+  const Folder folder;
+  fs::create_directories(folder / "lib");
+  std::ofstream(folder / "lib/libmpbench_broken.so.1") << "no library";
+  const Environment cuda({{"CUDA_HOME", folder.path()}});
   CHECK_THROWS_WITH(mpbench::DynamicLibrary({"libmpbench_broken.so.1"}),
                     "libmpbench_broken.so.1 exists but cannot be loaded");
 }

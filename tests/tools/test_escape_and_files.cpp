@@ -10,29 +10,21 @@
 
 #include "base/escape.h"
 #include "base/files.h"
+#include "tests/support/surroundings.h"
 #include "tests/support/testing.h"
 
 namespace fs = std::filesystem;
+using mptest::Folder;
 
 namespace {
 
-/// A temporary folder, removed by the destructor.
-class Folder {
- public:
-  Folder() { REQUIRE(mkdtemp(name_) != nullptr); }
-  ~Folder() { fs::remove_all(name_); }
-  std::string operator/(const std::string &file) const { return std::string(name_) + "/" + file; }
-  std::vector<std::string> files() const {
-    std::vector<std::string> names;
-    for (const auto &entry : fs::directory_iterator(name_))
-      names.push_back(entry.path().filename());
-    std::sort(names.begin(), names.end());
-    return names;
-  }
-
- private:
-  char name_[32] = "/tmp/mp_files_XXXXXX";
-};
+std::vector<std::string> files_in(const Folder &folder) {
+  std::vector<std::string> names;
+  for (const auto &entry : fs::directory_iterator(folder.path()))
+    names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 std::string content(const std::string &path) {
   std::ostringstream text;
@@ -95,7 +87,7 @@ TEST_CASE("files: a replaced file keeps its mode", "[tools]") {
   CHECK(mp::replace_file(path, std::string(1 << 20, 'x')) == 0);
   CHECK(content(path) == std::string(1 << 20, 'x'));
   CHECK((fs::status(path).permissions() & fs::perms::all) == static_cast<fs::perms>(0640));
-  CHECK(folder.files() == std::vector<std::string>{"a"});
+  CHECK(files_in(folder) == std::vector<std::string>{"a"});
 }
 
 TEST_CASE("files: a file that cannot be replaced is reported", "[tools]") {
@@ -103,7 +95,7 @@ TEST_CASE("files: a file that cannot be replaced is reported", "[tools]") {
   fs::create_directory(folder / "b");
   CHECK(mp::replace_file(folder / "none/a", "x") == ENOENT);
   CHECK(mp::replace_file(folder / "b", "x") == EISDIR);
-  CHECK(folder.files() == std::vector<std::string>{"b"});
+  CHECK(files_in(folder) == std::vector<std::string>{"b"});
 }
 
 TEST_CASE("files: devices are written to, not replaced", "[tools]") {
