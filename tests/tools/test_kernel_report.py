@@ -88,6 +88,7 @@ def test_gates(report):
     report.check("a removed kernel", [base], 0, "gone: sm_80 g<MP_OP_T>")
     report.check("an added kernel", [base, other, injected.Injected(mangled("h"))], 0,
                  "new: sm_80 h<MP_OP_T>")
+    report.check("more machine code", changed(instructions={"FFMA": 100}), 0, "machine code of sm_80: ")
     report.check("another architecture", [base, other, injected.Injected(PLAIN, arch="90a")], 0,
                  "sm_90a is not in the baseline")
     report.check("a removed architecture", [injected.Injected(PLAIN, arch="90a")], 0,

@@ -4,6 +4,7 @@ Spills are not in the baseline, because they are never allowed.  Registers are n
 more registers matter only if fewer warps fit on an SM.
 """
 
+import collections
 import dataclasses
 import json
 
@@ -12,6 +13,8 @@ from . import dependent_launch, instructions, loads_in_flight, main_loop, peers,
 COLUMNS = ["registers", "stack", "static_smem", "dynamic_smem", "threads", "loads_in_flight", "main_loop",
            "producer_loop", "store", "instructions"]
 
+CODE_CHANGE = 0.1  # relative change of machine code per architecture that is reported
+
 
 def facts_of(kernel):
     """Returns the facts of a kernel by column, for comparison with the baseline."""
@@ -19,11 +22,20 @@ def facts_of(kernel):
     return facts | {"instructions": instructions.telling(kernel.instructions)}
 
 
+def code_bytes_of(facts):
+    """Returns {architecture: bytes of machine code}."""
+    result = collections.Counter()
+    for kernel in facts.kernels:
+        result[kernel.arch] += kernel.code_bytes or 0
+    return dict(result)
+
+
 def write(path, facts):
     lines = [f"    {json.dumps(kernel.key)}: {json.dumps(list(facts_of(kernel).values()))}" for kernel in facts.kernels]
     (toolkit,) = facts.toolkits
     path.write_text(
-        f'{{\n  "toolkit": {json.dumps(toolkit)},\n  "columns": {json.dumps(COLUMNS)},\n'
+        f'{{\n  "toolkit": {json.dumps(toolkit)},\n  "code_bytes": {json.dumps(code_bytes_of(facts))},\n'
+        f'  "columns": {json.dumps(COLUMNS)},\n'
         '  "kernels": {\n' + ",\n".join(lines) + "\n  }\n}\n")
 
 
@@ -78,6 +90,12 @@ def compare(facts, path):
         result.notes.append(f"sm_{arch} is not in the baseline")
     for arch in sorted(known_archs - archs):
         result.notes.append(f"sm_{arch} of the baseline was not built")
+
+    code_bytes = code_bytes_of(facts)
+    for arch, before in baseline.get("code_bytes", {}).items():
+        now = code_bytes.get(arch, before)
+        if abs(now - before) > CODE_CHANGE * before:
+            result.differences.append(f"machine code of sm_{arch}: {before} -> {now} bytes")
 
     new_keys = {kernel.key for kernel in facts.kernels}
     result.differences += [f"gone: {key}" for key in old

@@ -35,6 +35,7 @@ class Code:
 
 
 def fields_of(found):
+    """Returns the fields of a dataclass as a dict, or None."""
     return found and dataclasses.asdict(found)
 
 
