@@ -29,6 +29,11 @@ def wheel(make_wheel, tmp_path_factory) -> pathlib.Path:
     return make_wheel(tmp_path_factory.mktemp("wheel"), f"linux_{platform.machine()}")
 
 
+def test_the_library_of_the_build_requires_only_one_other_library(root, build, run):
+    said = run(root / "tools/package/platform_tag", build / "libmpcore.so", code=1)
+    assert "requires libstdc++.so.6, which" in said, "`make wheel` links it statically"
+
+
 def tag_of(wheel: pathlib.Path) -> str:
     return re.fullmatch(r"mpcore-[\d.]+-py3-none-(\w+)\.whl", wheel.name)[1]
 
