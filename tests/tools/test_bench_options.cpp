@@ -35,7 +35,7 @@ std::string summary(const Options &options) {
                              : options.is_quick(true) ? "quick on the host"
                                                       : "all";
   std::string suites;
-  for (const char *suite : {"gemm", "batched", "conv", "rnn", "step"})
+  for (const char *suite : {"gemm", "epilogue", "batched", "conv", "rnn", "step"})
     if (options.has_suite(suite)) suites += suite + std::string(" ");
   return suites + "; " + (cublaslt ? "cublaslt " : "") + (cudnn ? "cudnn " : "") +
          (torch ? "torch " : "") + "; " + amount + (options.is_brief() ? ", brief" : "") +
@@ -74,7 +74,8 @@ void add_quick_sets(const char *suite, bool on_host, std::set<std::string> &sets
 }  // namespace
 
 TEST_CASE("bench: options select suites, peers, the number of shapes and their time", "[bench]") {
-  const std::string all = "gemm batched conv rnn step ; ", every = "cublaslt cudnn torch ; ";
+  const std::string all = "gemm epilogue batched conv rnn step ; ";
+  const std::string every = "cublaslt cudnn torch ; ";
   const std::vector<std::pair<std::vector<const char *>, std::string>> cases = {
       {{}, all + every + "quick on the host; 3 s"},
       {{"--quick"}, all + every + "quick, brief; 3 s"},
@@ -92,10 +93,11 @@ TEST_CASE("bench: options select suites, peers, the number of shapes and their t
       {{"--peer", "none", "--peer", "all"}, all + every + "quick on the host; 3 s"},
       {{"--tune", "resnet50"}, "conv ; ; quick on the host, brief; 0 s"},
       {{"--tune", "all", "--peer", "cudnn", "--sustained", "1"},
-       "gemm batched conv ; cudnn ; quick on the host, brief; 1 s"}};
+       "gemm epilogue batched conv ; cudnn ; quick on the host, brief; 1 s"}};
   for (const auto &[words, expected] : cases) CHECK(summary(parse(words)) == expected);
   CHECK(parse({}).sustained_seconds(false, false) == 0);
   CHECK(parse({}).sustained_seconds(true, true) == 0);
+  CHECK(parse({"--sustained", "0.5"}).sustained_seconds(false, true) == 0.5);
 }
 
 TEST_CASE("bench: wrong options are rejected", "[bench]") {

@@ -37,6 +37,9 @@ TEST_CASE("bench: a DeepBench line is column-major", "[bench]") {
     CHECK(shape.name() == name);
     CHECK(shape.flop() == 2.0 * 5 * 3 * 4);
     const mp_gemm_desc_t desc = mpbench::make_desc(shape, MP_FP16, MP_DTYPE_NONE);
+    CHECK((desc.m == 3 && desc.n == 5 && desc.k == 4));
+    CHECK(desc.op_a == (name[0] == 'N' ? MP_OP_N : MP_OP_T));
+    CHECK(desc.op_b == (name[1] == 'N' ? MP_OP_N : MP_OP_T));
     CHECK(desc.ld_a == (name[0] == 'N' ? 4 : 3));
     CHECK(desc.ld_b == (name[1] == 'N' ? 5 : 4));
     CHECK(desc.ld_d == 5);
@@ -105,6 +108,7 @@ TEST_CASE("bench: malformed lines are rejected", "[bench]") {
         "8,8,3,4,5,3,3,1,1,1,1,2", "8,8,3,4,5,9,9,0,0,1,1", "8,8,3,4,5,3,3,1,1,1,1,x,conv1",
         huge + ',' + huge + ',' + huge + ",1,1,1,1,0,0,1,1"}},
       {[](auto &line) { parse_allreduce(line); }, "5,1", 0, 0, {"5,1,1"}}};
+  CHECK(parse_allreduce("100000,10").elems == 100000);
   for (const auto &[parse, line, first, last, wrong] : formats) {
     CHECK_NOTHROW(parse(line));
     std::vector<std::string> lines = wrong;
@@ -136,6 +140,7 @@ TEST_CASE("bench: a convolution line has width before height", "[bench]") {
   CHECK(shape.x_elems() == 4.0 * 161 * 700);
   CHECK(shape.y_elems() == 4.0 * p * q * 32);
   CHECK(shape.filter_elems() == 32.0 * 5 * 20);
+  CHECK(desc.dtype == MP_FP16);
   CHECK(desc.dtype_out == MP_FP16);
   CHECK(mpbench::make_desc(shape, MP_FP16, MP_FP32).dtype_out == MP_FP32);
 }

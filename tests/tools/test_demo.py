@@ -200,9 +200,12 @@ def test_generated_text_is_printed(characters):
 
 def test_memory_of_a_text_model(characters):
     """Adam has two moments, and an LSTM carries h and c."""
-    memory = characters[0]["standard"]["FP32"]
+    memory, mixed = (characters[0]["standard"][name] for name in ("FP32", "mixed, none"))
     numel = 110336 if characters[3] == "gpt" else 96 * 64 + 4 * UNITS * (64 + UNITS + 2) + (UNITS + 1) * 96
     assert 4 * numel <= memory["parameter_bytes"] < 4 * numel + ALIGNED and memory["optimizer_bytes"] == 8 * numel
+    assert memory["copy_bytes"] == 0 < mixed["copy_bytes"] <= 2 * numel + ALIGNED
+    assert 4 * numel <= memory["gradient_bytes"] and mixed["gradient_bytes"] < memory["gradient_bytes"]
+    assert memory["workspace_bytes"] > 0 and memory["activation_bytes"] > mixed["activation_bytes"]
     assert memory["state_bytes"] >= (0 if characters[3] == "gpt" else 2 * 4 * VERSES * UNITS + 4 * VERSES * WINDOW)
     assert memory["together_bytes"] == sum(value for key, value in memory.items() if key.endswith("_bytes")) / 2
 
