@@ -28,7 +28,7 @@ bool is_word_of(const std::string &value, std::initializer_list<const char *> wo
   return std::find(words.begin(), words.end(), value) != words.end();
 }
 
-/// Returns whether the library accepts a text as a number.
+/// Returns whether the library accepts a value of MP_HOST_THREADS.
 bool is_thread_count(const std::string &value) {
   int64_t number = 0;
   const char *const end = value.data() + value.size();

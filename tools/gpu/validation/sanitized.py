@@ -2,7 +2,7 @@
 that launches each kernel.  tests/tools/test_gpu_check.py checks that every kernel is listed."""
 import re
 
-# Tests, and the kernels that each launches.
+# Kernels by test.  The host target logs the name of every launch, to find the test of a new kernel.
 TESTS = {
     "gemm: C may be NULL when beta is 0": "gemm_simt gemm_wmma",
     "thin: unaligned rows are copied": "gemm_thin",
