@@ -6,7 +6,6 @@
 
 #define MP_ENABLE_EXPERIMENTAL
 #include <array>
-#include <limits>
 #include <numeric>
 #include <span>
 #include <string>
@@ -15,9 +14,6 @@
 #include "tests/support/testing.h"
 
 namespace mptest {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-inline const double kNaN = std::nan("");
 
 /// [sequence][row][head][element], with the rows of the longest sequence.
 struct HeadTensor {

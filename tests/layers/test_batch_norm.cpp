@@ -21,9 +21,6 @@ using namespace mptest::batch_norm;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNaN = std::nan("");
-
 /// A thread with 20 rows has 5 groups; then 8 threads and at most 32 of their groups are combined.
 constexpr double kCombined = 5 + 7 + 32;
 int64_t bounded_rows(int64_t channels) {

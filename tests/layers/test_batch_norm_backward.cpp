@@ -7,9 +7,6 @@ using namespace mptest::batch_norm;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNaN = std::nan("");
-
 struct BoundedGradients {
   std::vector<Bounded> dx, dgamma, dbeta;
 };

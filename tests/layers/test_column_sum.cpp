@@ -1,15 +1,11 @@
 // mp_column_sum: exact sums of integers, the bits of dbias, overflow, and guard zones.
 // mp_sum_rows: exact sums of integers, the order of the sum, and empty sums.
-#include <limits>
-
 #include "tests/support/grad_stats.h"
 #include "tests/support/testing.h"
 
 using namespace mptest;
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct SumCase {
   mp_column_sum_desc_t desc;
@@ -77,7 +73,7 @@ void check_exact(const SumCase &c) {
     sum = round_to(d.dtype_sum, sum);
     largest = std::max(largest, std::fabs(sum));
   }
-  if (d.beta == 0.0f) before.assign(before.size(), std::nan(""));
+  if (d.beta == 0.0f) before.assign(before.size(), kNaN);
   const SumResult got = run(c, x, before);
   CHECK(got.sum == wanted);
   CHECK(got.found_inf == 0.0f);
@@ -141,7 +137,7 @@ TEST_CASE("column sum: overflow in the last rounding raises found_inf, and so do
   CHECK(static_cast<double>(got.amax) == kInfinity);
   c.desc.dtype_sum = MP_FP32;
   CHECK(run(c, x, before).found_inf == 0.0f);
-  x.at(0, 1, 2) = std::nan("");
+  x.at(0, 1, 2) = kNaN;
   got = run(c, x, before);
   CHECK(got.sum[0] == 2.0);
   CHECK(std::isnan(got.sum[2]));
@@ -185,7 +181,7 @@ void check_sum_rows(const mp_sum_rows_desc_t &d, int64_t offset) {
   Matrices wanted(1, d.period, d.columns, d.beta == 0.0f ? 0.0 : 3.0 * d.beta);
   for (int64_t i = 0; i < d.rows; i++)
     for (int64_t j = 0; j < d.columns; j++) wanted.at(0, i % d.period, j) += x.at(0, i, j);
-  const double before = d.beta == 0.0f ? std::nan("") : 3.0;
+  const double before = d.beta == 0.0f ? kNaN : 3.0;
   CHECK(sum_rows(d, x, before, offset).values == wanted.values);
 }
 
@@ -237,7 +233,7 @@ TEST_CASE("sum rows: overflow and NaN stay in their column", "[layers][sum_rows]
   d.dtype_sum = MP_FP16;
   Matrices x(1, 4, 3, 1.0);
   x.at(0, 0, 1) = x.at(0, 2, 1) = 60000.0;
-  x.at(0, 3, 2) = std::nan("");
+  x.at(0, 3, 2) = kNaN;
   const Matrices got = sum_rows(d, x, 0.0, 0);
   CHECK((got.at(0, 0, 0) == 2.0 && got.at(0, 0, 1) == kInfinity && got.at(0, 0, 2) == 2.0));
   CHECK((got.at(0, 1, 0) == 2.0 && got.at(0, 1, 1) == 2.0 && std::isnan(got.at(0, 1, 2))));

@@ -1,6 +1,4 @@
 // Dropout against masks from an independent Philox implementation.
-#include <limits>
-
 #include "tests/step/oracle_rounding.h"
 #include "tests/support/grad_stats.h"
 #include "tests/support/testing.h"
@@ -8,9 +6,6 @@
 using namespace mptest;
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNaN = std::nan("");
 
 struct Layer {
   mp_dropout_desc_t desc;

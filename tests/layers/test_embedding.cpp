@@ -14,8 +14,6 @@ using namespace mptest;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNaN = std::nan("");
 constexpr int32_t kMin = std::numeric_limits<int32_t>::min(),
                   kMax = std::numeric_limits<int32_t>::max();
 

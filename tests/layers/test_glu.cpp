@@ -1,6 +1,4 @@
 // Gated linear units: exact for small integers, otherwise within the bounds of the activations.
-#include <limits>
-
 #include "tests/support/grad_stats.h"
 #include "tests/support/oracle.h"
 #include "tests/support/output_case.h"
@@ -9,9 +7,6 @@
 using namespace mptest;
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNaN = std::nan("");
 
 /// Forward activations, in the order of kBackwardActivations.
 struct Kind {

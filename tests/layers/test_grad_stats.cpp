@@ -12,8 +12,6 @@ using namespace mptest;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNaN = std::nan("");
 constexpr int64_t kRows = 37, kColumns = 19, kCount = kRows * kColumns;
 
 /// Stores `values` as gradients of type `dtype`, by a call whose input they are.

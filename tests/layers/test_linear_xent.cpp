@@ -5,8 +5,6 @@ using namespace mptest;
 
 namespace {
 
-const double kNaN = std::nan(""), kInfinity = std::numeric_limits<double>::infinity();
-
 /// Returns a case in which x and w are orthogonal, so that all logits are 0 and all probabilities
 /// 1 / classes.  With power-of-two factors, all gradients are sums of small integers times a power
 /// of two.  Every fifth row is ignored.

@@ -1,6 +1,4 @@
 // Losses of single elements against fp64: every output of mp_loss within its running error.
-#include <limits>
-
 #include "tests/step/step_fixtures.h"
 #include "tests/support/grad_stats.h"
 #include "tests/support/running_error.h"
@@ -10,8 +8,6 @@ using namespace mptest;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNaN = std::nan("");
 constexpr mp_loss_kind_t kKinds[] = {MP_LOSS_MSE,   MP_LOSS_L1,        MP_LOSS_BCE_WITH_LOGITS,
                                      MP_LOSS_HUBER, MP_LOSS_SMOOTH_L1, MP_LOSS_LINEAR};
 

@@ -8,9 +8,6 @@ using namespace mptest::norm;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNaN = std::nan("");
-
 /// Sizes around the limits of half a warp, a warp, both sizes of blocks and tiles, and multiples of
 /// 8.
 constexpr int64_t kSmall[] = {1, 2, 7, 8, 17, 100, 255, 256, 257, 400};

@@ -1,8 +1,6 @@
 // Element-wise functions: exact if they consist of one fp32 operation and a rounding, otherwise
 // within the bounds of the epilogues' activations.
 #include <cstring>
-#include <limits>
-
 #include "tests/support/grad_stats.h"
 #include "tests/support/oracle.h"
 #include "tests/support/output_case.h"
@@ -11,9 +9,6 @@
 using namespace mptest;
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNaN = std::nan("");
 
 struct Function {
   mp_pointwise_op_t op;

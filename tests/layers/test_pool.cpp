@@ -3,8 +3,6 @@
 // Maxima, sums of small integers and one division of these are exact in fp32, so they are compared
 // to the last rounding, as are gradients if 1 / count is exact.  All others are within their
 // running error.
-#include <limits>
-
 #include "tests/support/grad_stats.h"
 #include "tests/support/running_error.h"
 #include "tests/support/testing.h"
@@ -14,8 +12,6 @@ using namespace mptest;
 namespace {
 
 constexpr mp_pool_mode_t kModes[] = {MP_POOL_MAX, MP_POOL_AVG_INCLUDE_PAD, MP_POOL_AVG_EXCLUDE_PAD};
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNaN = std::nan("");
 
 // ---------------------------------------------------------------------------- shapes
 

@@ -14,8 +14,6 @@ using namespace mptest;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-const double kNaN = std::nan("");
 const double kU = unit_roundoff(MP_FP32);
 const double kFlushed = static_cast<double>(std::numeric_limits<float>::min());
 

@@ -5,16 +5,11 @@
 // error.
 #pragma once
 
-#include <limits>
-
 #include "tests/step/oracle_step.h"
 #include "tests/step/step_fixtures.h"
 #include "tests/support/grad_stats.h"
 
 namespace mptest {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-inline const double kNaN = std::nan("");
 
 struct XentCase {
   mp_dtype_t dtype = MP_FP32;

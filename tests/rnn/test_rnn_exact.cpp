@@ -14,8 +14,6 @@ using namespace mptest;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // ---------------------------------------------------------------------------- exact values
 
 Values signed_permutation(int64_t rows, int64_t columns, Random &random) {

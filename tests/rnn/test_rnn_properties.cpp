@@ -11,8 +11,6 @@ using namespace mptest;
 
 namespace {
 
-const double kNaN = std::nan("");
-
 /// Calls visit(case) for every cell, type and kernel, with two layers in both directions.
 template <class Visit>
 void each_case(Visit visit) {

@@ -126,10 +126,10 @@ TEST_CASE("finite: norm ratios are correct at every exponent", "[finite][optimiz
 
 namespace {
 
-enum Cause : unsigned { kFlag = 1, kInfinity = 2, kNan = 4, kNoScale = 8, kRange = 16 };
+enum Cause : unsigned { kFlag = 1, kInfinite = 2, kNan = 4, kNoScale = 8, kRange = 16 };
 
 mp_step_outcome_t outcome_of(unsigned causes) {
-  if (causes & (kFlag | kInfinity | kNan)) return MP_STEP_OUTCOME_OVERFLOW;
+  if (causes & (kFlag | kInfinite | kNan)) return MP_STEP_OUTCOME_OVERFLOW;
   if (causes & kNoScale) return MP_STEP_OUTCOME_NO_SCALE;
   return causes & kRange ? MP_STEP_OUTCOME_OUT_OF_RANGE : MP_STEP_OUTCOME_TAKEN;
 }
@@ -156,7 +156,7 @@ struct ReportedRun {
 
   void step(unsigned causes, uint32_t flags = 0) {
     run.grads().upload(constant_values(run.grads().specs(), causes & kRange ? 0x1p100 : 1.0));
-    if (causes & kInfinity) run.grads().inject(0, 3, encode(MP_FP32, HUGE_VAL));
+    if (causes & kInfinite) run.grads().inject(0, 3, encode(MP_FP32, HUGE_VAL));
     if (causes & kNan) run.grads().inject(0, 33, encode(MP_FP32, std::nan("")));
     if (causes & kFlag) write_float(mp_scaler_get_found_inf_address(scaler()), 1.0f);
     mp_step_options_t options = mp_step_options_default();
@@ -216,7 +216,7 @@ void check_outcome(ReportedRun &reported, unsigned causes) {
 
 TEST_CASE("outcome: each pair of causes gives one outcome in all reports",
           "[finite][step][query][short]") {
-  const unsigned all[] = {0, kFlag, kInfinity, kNan, kNoScale, kRange};
+  const unsigned all[] = {0, kFlag, kInfinite, kNan, kNoScale, kRange};
   for (const bool has_scaler : {true, false}) {
     for (const unsigned one : all) {
       for (const unsigned other : all) {

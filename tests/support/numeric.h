@@ -18,6 +18,9 @@
 
 namespace mptest {
 
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
 /// All element types.
 inline constexpr mp_dtype_t kDtypes[] = {MP_FP16, MP_BF16, MP_FP32};
 

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 namespace mptest {
 
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// Largest |sum| of products for which the rest of the epilogue is exact too.  For fp32 D it is
 /// below 2^14, so that dbias over 2^10 rows is exact.
@@ -41,7 +38,7 @@ int64_t place_in(int64_t extent, Place place) {
 }
 
 double value_of(Special special) {
-  return special == Special::kNan ? kNan : std::numeric_limits<double>::infinity();
+  return special == Special::kNan ? kNaN : kInfinity;
 }
 
 // ---------------------------------------------------------------------------- before the call
@@ -57,7 +54,7 @@ void OutputRun::fill_epilogue_inputs(oracle::EpilogueInputs &inputs, Random &ran
   inputs.beta = c.beta;
   inputs.scale = c.zero_scale ? 0.0 : c.scale == 0.0f ? 1.0 : c.scale;
   inputs.activation = c.activation;
-  inputs.c = Matrices(shape.count, shape.rows, shape.cols, kNan);
+  inputs.c = Matrices(shape.count, shape.rows, shape.cols, kNaN);
   if (c.beta != 0.0f) fill(inputs.c.values, random, c.fill, kSmallInteger, c.cd);
   if (c.bias != MP_DTYPE_NONE) {
     inputs.bias.resize(static_cast<size_t>(shape.cols));
@@ -79,7 +76,7 @@ void OutputRun::place_outputs(const oracle::EpilogueInputs &inputs, const Matric
   layout_d_ = d;
   layout_aux_ = aux;
   d_before_ = before;
-  aux_before_ = reads_aux(c) ? inputs.aux : Matrices(before.count, before.rows, before.cols, kNan);
+  aux_before_ = reads_aux(c) ? inputs.aux : Matrices(before.count, before.rows, before.cols, kNaN);
   place(d_, d, stray_d);
   if (c.aux) place(aux_, aux, stray_aux);
   if (!inputs.bias.empty()) bias_.emplace(c.bias, inputs.bias, c.offset);
@@ -91,7 +88,7 @@ void OutputRun::place_outputs(const oracle::EpilogueInputs &inputs, const Matric
 void OutputRun::reset_outputs() {
   d_->upload(d_before_);
   if (aux_) aux_->upload(aux_before_);
-  dbias_.upload(std::vector<float>(static_cast<size_t>(dbias_.size()), static_cast<float>(kNan)));
+  dbias_.upload(std::vector<float>(static_cast<size_t>(dbias_.size()), static_cast<float>(kNaN)));
   amax_.upload({amax_start});
   found_inf_.upload({found_inf_start});
   reset_bits_ = output_bits();

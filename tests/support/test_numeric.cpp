@@ -15,7 +15,7 @@ using namespace mptest;
 namespace {
 
 constexpr mp_dtype_t kHalfTypes[] = {MP_FP16, MP_BF16};
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kInfinite = std::numeric_limits<float>::infinity();
 
 float float_of(uint32_t bits) {
   float value = 0.0f;
@@ -69,13 +69,13 @@ std::vector<Conversion> conversions() {
 /// fp32 numbers at rounding boundaries of `dtype`: all its values, the midpoints between neighbors
 /// (exact in fp32) with the floats on either side, and the ends of the range.
 std::vector<float> rounding_cases(mp_dtype_t dtype) {
-  const uint32_t infinity = encode(dtype, kInfinity);
+  const uint32_t infinity = encode(dtype, kInfinite);
   std::vector<float> cases;
   for (uint32_t bits = 0; bits + 1 < infinity; ++bits) {
     const double low = decode(dtype, bits), high = decode(dtype, bits + 1);
     const float midpoint = static_cast<float>((low + high) / 2.0);
     for (const float value : {static_cast<float>(low), std::nextafter(midpoint, 0.0f), midpoint,
-                              std::nextafter(midpoint, kInfinity)}) {
+                              std::nextafter(midpoint, kInfinite)}) {
       cases.push_back(value);
       cases.push_back(-value);
     }
@@ -83,8 +83,8 @@ std::vector<float> rounding_cases(mp_dtype_t dtype) {
   const float largest = static_cast<float>(largest_finite(dtype));
   const float limit = float_of(bits_of(largest) + (1u << (23 - format_of(dtype).digits)));
   for (const float value :
-       {largest, std::nextafter(limit, 0.0f), limit, std::nextafter(limit, kInfinity),
-        std::numeric_limits<float>::max(), kInfinity, std::numeric_limits<float>::denorm_min()}) {
+       {largest, std::nextafter(limit, 0.0f), limit, std::nextafter(limit, kInfinite),
+        std::numeric_limits<float>::max(), kInfinite, std::numeric_limits<float>::denorm_min()}) {
     cases.push_back(value);
     cases.push_back(-value);
   }
@@ -94,7 +94,7 @@ std::vector<float> rounding_cases(mp_dtype_t dtype) {
 /// Quiet and signaling NaNs of both signs, with payloads in the high bits, the low bits and all.
 std::vector<uint32_t> nan_bits(mp_dtype_t dtype) {
   const int fraction_bits = format_of(dtype).digits - 1;
-  const uint32_t infinity = encode(dtype, kInfinity);
+  const uint32_t infinity = encode(dtype, kInfinite);
   const uint32_t sign = 1u << (format_of(dtype).bits - 1);
   const uint32_t all = (1u << fraction_bits) - 1;
   std::vector<uint32_t> patterns;
@@ -180,12 +180,12 @@ TEST_CASE("numeric: magnitudes as bits order NaN above infinity above finite val
   using mp::host::is_nonfinite;
   using mp::host::magnitude_bits;
   CHECK(magnitude_bits(-2.0f) == magnitude_bits(2.0f));
-  CHECK(magnitude_bits(std::numeric_limits<float>::max()) < magnitude_bits(-kInfinity));
+  CHECK(magnitude_bits(std::numeric_limits<float>::max()) < magnitude_bits(-kInfinite));
   for (const uint32_t bits : nan_bits(MP_FP32)) {
-    CHECK(magnitude_bits(float_of(bits)) > magnitude_bits(kInfinity));
+    CHECK(magnitude_bits(float_of(bits)) > magnitude_bits(kInfinite));
     CHECK(is_nonfinite(float_of(bits)));
   }
-  CHECK(is_nonfinite(kInfinity));
+  CHECK(is_nonfinite(kInfinite));
   CHECK_FALSE(is_nonfinite(std::numeric_limits<float>::max()));
 }
 

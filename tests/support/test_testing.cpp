@@ -9,12 +9,6 @@
 
 using namespace mptest;
 
-namespace {
-
-const double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
-
 TEST_CASE("testing: formats have the limits of IEEE 754", "[testing][short]") {
   CHECK(largest_finite(MP_FP16) == 65504.0);
   CHECK(largest_finite(MP_FP32) == std::numeric_limits<float>::max());

@@ -11,7 +11,6 @@ using namespace mptest;
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kRange = 3;
 static_assert(kChunk * kRange * kRange < 1 << 24);
 
@@ -252,7 +251,7 @@ TEST_CASE("tensors: several outputs in one pass", "[tensors][short]") {
   tensors.upload(real_values(tensors.specs(), random, 2.0));
   check_stats(tensors);
   const mp_dtype_t dtype = tensors.spec(1).dtype;
-  for (const double bad : {kInfinity, -kInfinity, std::nan("")}) {
+  for (const double bad : {kInfinity, -kInfinity, kNaN}) {
     tensors.inject(1, 0, encode(dtype, bad));
     CHECK(measure(tensors).found_inf == 1.0f);
     check_stats(tensors);
@@ -325,7 +324,7 @@ TEST_CASE("tensors: an infinity is detected in any element", "[tensors][short]")
 
 TEST_CASE("tensors: NaN takes precedence over infinity in either order", "[tensors][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
-    const uint32_t infinity = encode(dtype, kInfinity), nan = encode(dtype, std::nan(""));
+    const uint32_t infinity = encode(dtype, kInfinity), nan = encode(dtype, kNaN);
     for (const int64_t distance : {1, 8, 300, 16384}) {
       for (const bool nan_first : {false, true}) {
         TensorSet tensors({{dtype, 2 * kChunk}});
