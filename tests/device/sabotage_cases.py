@@ -132,7 +132,7 @@ CASES = [
         "optimizer options: schedules support more groups*", "query: steps of every kind of optimizer have outcomes",
         "query: logged scales*")),
     Case("loss scale alone", 80, 3, "update_scaler_alone", library(
-        "scaler backoff: random sequences follow the oracle", "scaler lognormal: reproduces a known sequence",
+        "scaler presets: Megatron's state_dict*", "scaler lognormal: reproduces a known sequence",
         "query: a non-finite amax is an overflow", "query: a skipped step is logged once*")),
     Case("regularization", 80, 3, "measure_master", library(
         "optimizer options: the loss over many chunks is deterministic")),

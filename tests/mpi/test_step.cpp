@@ -1,6 +1,8 @@
 // Tests of mp_scale_step over MPI: every rank takes the same decision and has the same S; a sharded
 // optimizer gives the result of a single optimizer with all tensors, which each rank runs for
 // comparison.
+#include <cstring>
+
 #include "world.h"
 
 using namespace mptest;

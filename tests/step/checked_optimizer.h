@@ -34,14 +34,7 @@ class CheckedRun {
   /// Takes a step with a non-finite gradient: nothing may change.
   void overflowing_step(mp_scaler_t scaler) {
     draw_gradients();
-    const std::vector<TensorSpec> &specs = run.grads().specs();
-    size_t t = 0;
-    do {
-      t = static_cast<size_t>(random_.integer(0, static_cast<int64_t>(specs.size()) - 1));
-    } while (specs[t].numel == 0);
-    const double special[] = {HUGE_VAL, -HUGE_VAL, std::nan("")};
-    run.grads().inject(t, random_.integer(0, specs[t].numel - 1),
-                       encode(specs[t].dtype, special[random_.integer(0, 2)]));
+    inject_nonfinite({&run.grads()}, random_);
     const OptimizerState before = run.state();
     require_ok(mp_scale_step(run.get(), scaler, nullptr, kStream));
     CHECK(run.state() == before);

@@ -1,9 +1,6 @@
-// Reference implementations in fp64 of the tensor reductions, the loss-scale policies and the
-// softmax loss, as documented in mpcore.h; the update rules are in oracle_optimizer.h.
-//
-// Formulas in fp32 arithmetic come with their error bound (running_error.h).  The policies are
-// scalar and written differently from the library: the log-normal statistics, for example, are
-// weighted sums over the full history instead of recursions.
+// Reference implementations in fp64 of the tensor reductions and the softmax loss, as documented in
+// mpcore.h, with the error bound of fp32 arithmetic (running_error.h).  The update rules are in
+// oracle_optimizer.h, the loss-scale policies in upstream_scalers.h.
 #pragma once
 
 #include <cmath>
@@ -35,125 +32,6 @@ inline Bounded clip_factor(double scaled_norm, double inv_scale, double max_norm
   const Bounded ratio = Bounded(max_norm) / (Bounded(inv_scale) * scaled_norm + epsilon);
   return Bounded(inv_scale) * min(1.0, ratio);
 }
-
-// ---------------------------------------------------------------------------- loss scale
-
-inline double clamped(const mp_scaler_config_t &config, double scale) {
-  return std::clamp<double>(scale, config.min_scale, config.max_scale);
-}
-
-/// torch.amp.GradScaler with the hysteresis of Megatron-LM or Apex.  Counts up from the last reset,
-/// where the library counts down.
-class BackoffScaler {
- public:
-  explicit BackoffScaler(const mp_scaler_config_t &config)
-      : config_(config), scale_(config.init_scale) {}
-
-  double scale() const { return scale_; }
-  void update(bool overflow) { overflow ? shrink() : grow(); }
-
- private:
-  void shrink() {
-    clean_steps_ = 0;
-    ++overflows_;  // since the hysteresis was last reset
-    if (overflows_ < config_.hysteresis) return;
-    scale_ = clamped(config_, round_to(MP_FP32, scale_ * config_.backoff_factor));
-  }
-  void grow() {
-    ++clean_steps_;
-    if (config_.flags & MP_SCALER_FLAG_REFILL_EACH_STEP) overflows_ = 0;
-    if (clean_steps_ % config_.growth_interval != 0) return;
-    overflows_ = 0;
-    scale_ = clamped(config_, round_to(MP_FP32, scale_ * config_.growth_factor));
-  }
-
-  mp_scaler_config_t config_;
-  double scale_;
-  int64_t clean_steps_ = 0;
-  int64_t overflows_ = 0;
-};
-
-/// The log-normal policy.  Weights decay by beta per step, so the newest sample has weight 1.
-class LognormalScaler {
- public:
-  explicit LognormalScaler(const mp_scaler_config_t &config)
-      : config_(config), scale_(config.init_scale) {}
-
-  double scale() const { return scale_; }
-  double headroom() const { return headroom_; }
-
-  /// @param scaled_amax  as passed to the library; ignored if `overflow`
-  void update(bool overflow, double scaled_amax) {
-    if (overflow) {
-      overflowed_ = true;
-      clean_steps_ = 0;
-      const double backed_off = scale_ * config_.backoff_factor;
-      if (!samples_.empty()) leave_room_above(backed_off);
-      scale_ = clamped(config_, backed_off);
-      return;
-    }
-    if (scaled_amax == 0.0) return;
-    samples_.push_back(std::log2(scaled_amax / scale_));
-    if (samples_.size() == 1 && overflowed_) leave_room_above(scale_);
-    largest_ = std::max(largest_, std::fabs(samples_.back()));
-    if (++clean_steps_ % config_.growth_interval == 0) headroom_ = std::max(headroom_ - 1.0, 0.0);
-    scale_ = clamped(config_, std::exp2(std::floor(proposal()) - headroom_));
-  }
-
-  /// True if fp32 statistics may round the last proposal down to the next smaller integer.
-  bool is_ambiguous() const {
-    return std::fabs(proposal() - std::round(proposal())) <= proposal_error();
-  }
-  /// Continues from the library's scale and headroom.
-  void follow(double scale, double headroom) {
-    scale_ = scale;
-    headroom_ = headroom;
-  }
-
- private:
-  void leave_room_above(double scale) {
-    headroom_ = std::max(headroom_, std::floor(proposal()) - std::log2(scale));
-  }
-
-  template <typename Value>
-  double weighted_mean(double beta, Value value) const {
-    double weight = 1.0, weights = 0.0, sum = 0.0;
-    for (auto sample = samples_.rbegin(); sample != samples_.rend(); ++sample, weight *= beta) {
-      weights += weight;
-      sum += weight * value(*sample);
-    }
-    return sum / weights;
-  }
-
-  /// Returns log2 of the scale that the statistics propose.
-  double proposal() const {
-    const auto itself = [](double x) { return x; };
-    const double mean = weighted_mean(config_.beta1, itself);
-    const double slow_mean = weighted_mean(config_.beta2, itself);
-    const double variance =
-        weighted_mean(config_.beta2, [&](double x) { return (x - slow_mean) * (x - slow_mean); });
-    const double sigma = std::max<double>(std::sqrt(variance), config_.sigma_floor);
-    return config_.log2_max - mean - config_.overflow_std_dev * sigma;
-  }
-
-  /// The running mean of n samples |x| <= X, divided by the bias correction, takes n roundings of
-  /// at most u X each: n u X.  The mean of squares takes n u X^2.  The variance adds both errors
-  /// and 2 X times the error of the mean; sigma divides by 2 sigma_floor.
-  double proposal_error() const {
-    const double n = static_cast<double>(samples_.size());
-    const double mean = n * unit_roundoff(MP_FP32) * largest_;
-    const double sigma = 3.0 * mean * largest_ / (2.0 * config_.sigma_floor);
-    return mean + config_.overflow_std_dev * sigma;
-  }
-
-  mp_scaler_config_t config_;
-  double scale_;
-  double headroom_ = 0.0;
-  bool overflowed_ = false;
-  int64_t clean_steps_ = 0;
-  double largest_ = 0.0;
-  std::vector<double> samples_;
-};
 
 // ---------------------------------------------------------------------------- softmax loss
 

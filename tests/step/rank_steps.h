@@ -1,7 +1,6 @@
 // Optimizers and scalers of several ranks that take steps together, for tests of options.comm.
 #pragma once
 
-#include <cstring>
 #include <deque>
 
 #include "checked_optimizer.h"
@@ -9,36 +8,17 @@
 
 namespace mptest {
 
-/// Compares bytes, so that NaN equals itself.
-inline bool same_state(const mp_scaler_state_t &one, const mp_scaler_state_t &other) {
-  return std::memcmp(&one, &other, sizeof one) == 0;
-}
-
-/// Optimizer, scaler and reported values of one rank.
-struct RankOfSteps {
-  OptimizerRun run;
-  UniqueScaler scaler;  ///< NULL without a config
-  DeviceFloat grad_norm{-1.0f}, skipped{-1.0f};
-
-  RankOfSteps(const OptimizerSpec &spec, const mp_scaler_config_t *config) : run(spec) {
-    if (config != nullptr) scaler = make_scaler(*config);
-    run.master().upload(constant_values(run.master().specs(), 1.0));
-    if (run.model() != nullptr) run.model()->upload(constant_values(run.model()->specs(), 1.0));
+/// Optimizer, scaler and reported values of one rank; the gradients are 1.
+struct RankOfSteps : StepRun {
+  /// @param config  NULL: no scaler
+  RankOfSteps(const OptimizerSpec &spec, const mp_scaler_config_t *config)
+      : StepRun(spec, config != nullptr ? std::optional(*config) : std::nullopt) {
     set_grads(1.0);
   }
 
-  void set_grads(double value) { run.grads().upload(constant_values(run.grads().specs(), value)); }
-  /// Sets the first element of the first tensor that is not empty.
-  void inject(double value) {
-    size_t t = 0;
-    while (run.grads().spec(t).numel == 0) ++t;
-    run.grads().inject(t, 0, encode(run.grads().spec(t).dtype, value));
-  }
   mp_status_t step(const mp_comm_t *comm, mp_step_options_t options) {
     options.comm = comm;
-    options.grad_norm = grad_norm.data();
-    options.found_inf = skipped.data();
-    return mp_scale_step(run.get(), scaler.get(), &options, kStream);
+    return try_step(options);
   }
 };
 

@@ -8,23 +8,26 @@ namespace mptest {
 
 // ---------------------------------------------------------------------------- ownership
 
-UniqueContext make_context(int32_t sm_limit) {
-  return mptools::make_context(on_host() ? MP_DEVICE_HOST : MP_DEVICE_CURRENT, sm_limit);
-}
-
 UniqueScaler make_scaler(const mp_scaler_config_t &config) {
   return mptools::make_scaler(context(), config);
 }
 
 mp_scaler_state_t state_of(mp_scaler_t scaler) {
-  mp_scaler_state_t state;
-  MP_INIT_STRUCT(&state);
+  auto state = initialized<mp_scaler_state_t>();
   require_ok(mp_scaler_get_state_sync(scaler, &state, kStream));
   return state;
 }
 
 void set_state(mp_scaler_t scaler, const mp_scaler_state_t &state) {
   require_ok(mp_scaler_set_state_sync(scaler, &state, kStream));
+}
+
+bool same_state(const mp_scaler_state_t &one, const mp_scaler_state_t &other) {
+  return std::memcmp(&one, &other, sizeof one) == 0;
+}
+
+bool same_state(const UniqueScaler &one, const UniqueScaler &other) {
+  return same_state(state_of(one.get()), state_of(other.get()));
 }
 
 mp_step_outcome_t outcome_sync(const UniqueScaler &scaler, int64_t step) {
@@ -42,6 +45,14 @@ float read_float(const float *device) {
 
 void write_float(float *device, float value) {
   copy_bytes(device, &value, sizeof value);
+}
+
+float scale_of(const UniqueScaler &scaler) {
+  return read_float(mp_scaler_get_scale_address(scaler.get()));
+}
+
+float flag_of(const UniqueScaler &scaler) {
+  return read_float(mp_scaler_get_found_inf_address(scaler.get()));
 }
 
 bool same_bits(float x, float y) {
@@ -74,8 +85,7 @@ UniqueList TensorSet::list_in(mp_context_t context) const {
     dtypes.push_back(arrays_[t].dtype());
   }
   const std::vector<void *> data = pointers();
-  mp_tensor_list_desc_t desc;
-  MP_INIT_STRUCT(&desc);
+  auto desc = initialized<mp_tensor_list_desc_t>();
   desc.count = static_cast<uint32_t>(count());
   desc.data = data.data();
   desc.numel = numel.data();
@@ -91,6 +101,10 @@ void TensorSet::upload(const TensorValues &values) {
   for (size_t t = 0; t < count(); ++t) {
     if (specs_[t].dtype != MP_DTYPE_NONE) arrays_[t].upload(values[t]);
   }
+}
+
+void TensorSet::fill(double value) {
+  upload(constant_values(specs_, value));
 }
 
 TensorValues TensorSet::download() const {
@@ -143,6 +157,36 @@ TensorValues constant_values(const std::vector<TensorSpec> &specs, double value)
 std::vector<TensorSpec> with_dtype(std::vector<TensorSpec> specs, mp_dtype_t dtype) {
   for (TensorSpec &spec : specs) spec.dtype = dtype;
   return specs;
+}
+
+int count_differences(const TensorValues &got, const TensorValues &wanted) {
+  int different = got.size() != wanted.size();
+  for (size_t t = 0; t < wanted.size(); ++t) {
+    different += got[t].size() != wanted[t].size();
+    for (size_t i = 0; i < wanted[t].size(); ++i) different += !same_value(got[t][i], wanted[t][i]);
+  }
+  return different;
+}
+
+void inject_nonfinite(std::initializer_list<TensorSet *> sets, Random &random) {
+  const std::vector<TensorSpec> &specs = (*sets.begin())->specs();
+  const double special[] = {kInfinity, -kInfinity, kNaN};
+  size_t t = 0;
+  do {
+    t = static_cast<size_t>(random.integer(0, static_cast<int64_t>(specs.size()) - 1));
+  } while (specs[t].numel == 0);
+  const int64_t at = random.integer(0, specs[t].numel - 1);
+  const uint32_t bits = encode(specs[t].dtype, special[random.integer(0, 2)]);
+  for (TensorSet *const set : sets) set->inject(t, at, bits);
+}
+
+bool upload_gradients(std::initializer_list<TensorSet *> sets, Random &random) {
+  const TensorValues values =
+      real_values((*sets.begin())->specs(), random, std::exp2(random.real(-3.0, 12.0)));
+  for (TensorSet *const set : sets) set->upload(values);
+  if (random.integer(0, 2) != 0) return false;
+  inject_nonfinite(sets, random);
+  return true;
 }
 
 std::vector<TensorSpec> awkward_tensors() {
@@ -267,6 +311,52 @@ OptimizerState OptimizerRun::state() const {
   std::vector<float> rates;
   for (uint32_t group = 0; group < spec_.groups.size(); ++group) rates.push_back(lr(group));
   return {t(), rates, master_.bits(), bits(model_), bits(m_), bits(v_)};
+}
+
+// ---------------------------------------------------------------------------- steps
+
+mp_step_options_t step_options(uint32_t flags, float max_grad_norm) {
+  mp_step_options_t options = mp_step_options_default();
+  options.flags = flags;
+  options.max_grad_norm = max_grad_norm;
+  return options;
+}
+
+StepRun::StepRun(const OptimizerSpec &spec, const std::optional<mp_scaler_config_t> &config)
+    : run(spec) {
+  if (config) scaler = make_scaler(*config);
+  run.master().fill(1.0);
+  if (run.model() != nullptr) run.model()->fill(-7.0);
+}
+
+void StepRun::inject(double value) {
+  size_t t = 0;
+  while (run.grads().spec(t).numel == 0) ++t;
+  run.grads().inject(t, 0, encode(run.grads().spec(t).dtype, value));
+}
+
+mp_status_t StepRun::try_step(mp_step_options_t options, mp_scaler_t other) {
+  options.found_inf = skipped.data();
+  if ((options.flags & MP_STEP_FLAG_CHECKED) == 0) {
+    options.grad_norm = grad_norm.data();
+    options.tensor_norms = tensor_norms.data();
+  }
+  return mp_scale_step(run.get(), other != nullptr ? other : scaler.get(), &options, kStream);
+}
+
+void check_equal(const StepRun &one, const StepRun &other) {
+  CHECK(one.run.state() == other.run.state());
+  CHECK(one.skipped.value() == other.skipped.value());
+  CHECK(same_value(one.grad_norm.value(), other.grad_norm.value()));
+  const std::vector<float> norms = one.tensor_norms.download(),
+                           others = other.tensor_norms.download();
+  for (size_t t = 0; t < norms.size(); ++t) CHECK(same_value(norms[t], others[t]));
+  if (!one.scaler) return;
+  CHECK(same_state(one.scaler, other.scaler));
+  CHECK(same_bits(flag_of(one.scaler), 0.0f));
+  CHECK(same_bits(scale_of(one.scaler), state_of(one.scaler.get()).scale));
+  CHECK(same_bits(read_float(mp_scaler_get_inv_scale_address(one.scaler.get())),
+                  read_float(mp_scaler_get_inv_scale_address(other.scaler.get()))));
 }
 
 }  // namespace mptest

@@ -3,30 +3,33 @@
 #pragma once
 
 #include <deque>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "support/device.h"
 #include "tests/support/testing.h"
 
 namespace mptest {
 
 // ---------------------------------------------------------------------------- ownership
 
-using UniqueContext = mptools::Context;
 using UniqueList = mptools::TensorList;
 using UniqueScaler = mptools::Scaler;
 using UniqueOptimizer = mptools::Optimizer;
 
-/// Returns another context of the device under test; sm_limit = 0 allows all of its SMs.
-UniqueContext make_context(int32_t sm_limit);
 UniqueScaler make_scaler(const mp_scaler_config_t &config);
 mp_scaler_state_t state_of(mp_scaler_t scaler);
 void set_state(mp_scaler_t scaler, const mp_scaler_state_t &state);
+/// Compares bytes, so that NaN equals itself.
+bool same_state(const UniqueScaler &one, const UniqueScaler &other);
+bool same_state(const mp_scaler_state_t &one, const mp_scaler_state_t &other);
 /// Waits for all enqueued work (mp_scaler_query_step does not), then returns the outcome of a step.
 mp_step_outcome_t outcome_sync(const UniqueScaler &scaler, int64_t step);
+/// All policies whose S is a number for any gradients.
+inline constexpr mp_scaler_policy_t kScalerPolicies[] = {
+    MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL};
 
 // ---------------------------------------------------------------------------- single floats
 
@@ -44,6 +47,9 @@ class DeviceFloat {
  private:
   DeviceBuffer<float> buffer_;
 };
+
+float scale_of(const UniqueScaler &scaler);
+float flag_of(const UniqueScaler &scaler);
 
 /// Compares bits, so that NaN equals itself and -0 differs from 0.
 bool same_bits(float x, float y);
@@ -73,6 +79,7 @@ class TensorSet {
   UniqueList list_in(mp_context_t context) const;
 
   void upload(const TensorValues &values);
+  void fill(double value);
   TensorValues download() const;
   /// Returns the bits of all tensors, to compare states or sets.
   std::vector<uint8_t> bits() const;
@@ -90,6 +97,13 @@ TensorValues integer_values(const std::vector<TensorSpec> &specs, Random &random
 TensorValues real_values(const std::vector<TensorSpec> &specs, Random &random, double range);
 TensorValues constant_values(const std::vector<TensorSpec> &specs, double value);
 std::vector<TensorSpec> with_dtype(std::vector<TensorSpec> specs, mp_dtype_t dtype);
+/// Counts the elements that differ; NaN equals itself.
+int count_differences(const TensorValues &got, const TensorValues &wanted);
+/// Makes one random element infinite or NaN in all sets, which have equal shapes and types.
+void inject_nonfinite(std::initializer_list<TensorSet *> sets, Random &random);
+/// Sets equal random gradients in all sets; in about every third call one is not finite.
+/// @return whether one is
+bool upload_gradients(std::initializer_list<TensorSet *> sets, Random &random);
 
 /// Tensors of all types, with sizes around 8-element vectors and chunks, misaligned ones, and empty
 /// ones at both ends and in the middle.
@@ -157,5 +171,32 @@ class OptimizerRun {
   std::unique_ptr<DeviceBuffer<float>> lr_multipliers_, decay_multipliers_;  ///< may be NULL
   UniqueOptimizer optimizer_;
 };
+
+/// Returns default options except for these.
+mp_step_options_t step_options(uint32_t flags = 0, float max_grad_norm = 0.0f);
+
+/// An optimizer, its scaler if there is one, and the values that a step reports.
+struct StepRun {
+  /// The weights are 1, the copies -7.
+  explicit StepRun(const OptimizerSpec &spec,
+                   const std::optional<mp_scaler_config_t> &config = std::nullopt);
+
+  void set_grads(double value) { run.grads().fill(value); }
+  /// Sets the first element of the first tensor that is not empty.
+  void inject(double value);
+  /// Takes a step with all outputs that the options allow, and with another scaler if it is given.
+  mp_status_t try_step(mp_step_options_t options, mp_scaler_t other = nullptr);
+  void step(const mp_step_options_t &options = step_options(), mp_scaler_t other = nullptr) {
+    require_ok(try_step(options, other));
+  }
+
+  OptimizerRun run;
+  UniqueScaler scaler;
+  DeviceFloat grad_norm{-1.0f}, skipped{-1.0f};
+  DeviceBuffer<float> tensor_norms{std::vector<float>(run.grads().count(), -1.0f)};
+};
+
+/// Compares states, reports and scalers, and checks that no flag is raised.
+void check_equal(const StepRun &one, const StepRun &other);
 
 }  // namespace mptest

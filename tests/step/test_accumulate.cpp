@@ -1,7 +1,5 @@
 // mp_grads_accumulate, mp_grads_to_fp32 and MP_STEP_FLAG_UNSCALED: sums over micro-batches between
 // which the scale may change.
-#include <cstring>
-
 #include "checked_optimizer.h"
 
 using namespace mptest;
@@ -16,14 +14,6 @@ UniqueScaler scaler_at(float scale, mp_scaler_policy_t policy = MP_SCALER_POLICY
   config.min_scale = 0x1p-20f;
   config.init_scale = scale;
   return make_scaler(config);
-}
-
-float scale_of(const UniqueScaler &scaler) {
-  return read_float(mp_scaler_get_scale_address(scaler.get()));
-}
-
-float flag_of(const UniqueScaler &scaler) {
-  return read_float(mp_scaler_get_found_inf_address(scaler.get()));
 }
 
 void set_scale(const UniqueScaler &scaler, float scale) {
@@ -50,13 +40,6 @@ TensorValues scaled(TensorValues values, double by) {
 void add(TensorValues &sums, const TensorValues &values, double weight) {
   for (size_t t = 0; t < sums.size(); ++t)
     for (size_t i = 0; i < sums[t].size(); ++i) sums[t][i] += weight * values[t][i];
-}
-
-int count_differences(const TensorValues &got, const TensorValues &wanted) {
-  int different = got.size() != wanted.size();
-  for (size_t t = 0; t < wanted.size(); ++t)
-    for (size_t i = 0; i < wanted[t].size(); ++i) different += !same_value(got[t][i], wanted[t][i]);
-  return different;
 }
 
 double amax_of(const TensorValues &values) {
@@ -98,10 +81,11 @@ constexpr int kMicroBatches = 3;
 enum class Usage { scale_per_window, scale_per_batch };
 
 /// Gradient descent on sums over micro-batches: w -= sum.
-struct Training {
+struct Training : StepRun {
   Training(Usage usage, mp_scaler_policy_t policy)
-      : usage(usage), scaler(scaler_at(1024.0f, policy)), grads(small_tensors()), run(spec()) {
-    run.master().upload(constant_values(run.master().specs(), 100.0));
+      : StepRun(spec()), usage(usage), grads(small_tensors()) {
+    scaler = scaler_at(1024.0f, policy);
+    run.master().fill(100.0);
   }
 
   static OptimizerSpec spec() {
@@ -114,23 +98,19 @@ struct Training {
   /// Accumulates gradients of 2, with one element of one micro-batch set to `bad`, and steps.
   void window(int bad_batch = -1, size_t tensor = 0, int64_t at = 0, double bad = 0.0) {
     for (int i = 0; i < kMicroBatches; ++i) {
-      grads.upload(constant_values(grads.specs(), 2.0 * scale_of(scaler)));
+      grads.fill(2.0 * scale_of(scaler));
       if (i == bad_batch) grads.inject(tensor, at, encode(grads.spec(tensor).dtype, bad));
       accumulate(scaler, grads, run.grads(), 0.5f, i == 0 ? kFirst : 0);
       if (usage == Usage::scale_per_batch) update(scaler);
     }
-    const bool per_window = usage == Usage::scale_per_window;
-    mp_step_options_t options = mp_step_options_default();
-    options.flags = per_window ? MP_STEP_FLAG_UNSCALED : 0;
-    options.found_inf = discarded.data();
-    require_ok(mp_scale_step(run.get(), per_window ? scaler.get() : nullptr, &options, kStream));
+    if (usage == Usage::scale_per_window) return step(step_options(MP_STEP_FLAG_UNSCALED));
+    mp_step_options_t options = step_options();
+    options.found_inf = skipped.data();
+    require_ok(mp_scale_step(run.get(), nullptr, &options, kStream));
   }
 
   Usage usage;
-  UniqueScaler scaler;
   TensorSet grads;
-  OptimizerRun run;
-  DeviceFloat discarded{-1.0f};
 };
 
 /// Takes a step with an overflow between clean ones.
@@ -138,13 +118,13 @@ void check_discarded(Usage usage, mp_scaler_policy_t policy, int batch, size_t t
                      double bad) {
   Training training(usage, policy);
   training.window();
-  CHECK(training.discarded.value() == 0.0f);
+  CHECK(training.skipped.value() == 0.0f);
   const OptimizerState before = training.run.state();
   const mp_scaler_state_t clean = state_of(training.scaler.get());
 
   training.window(batch, tensor, at, bad);
   CHECK(training.run.state() == before);
-  CHECK(training.discarded.value() == 1.0f);
+  CHECK(training.skipped.value() == 1.0f);
   const mp_scaler_state_t state = state_of(training.scaler.get());
   CHECK(state.steps == 2 * clean.steps);
   CHECK(state.skipped == 1);
@@ -153,7 +133,7 @@ void check_discarded(Usage usage, mp_scaler_policy_t policy, int batch, size_t t
   if (policy == MP_SCALER_POLICY_BACKOFF) CHECK(state.scale == clean.scale / 2);
 
   training.window();
-  CHECK(training.discarded.value() == 0.0f);
+  CHECK(training.skipped.value() == 0.0f);
   CHECK(training.run.t() == 2);
   const TensorValues wanted =
       constant_values(training.run.master().specs(), 100.0 - 2.0 * kMicroBatches);
@@ -178,8 +158,7 @@ void check_learning(const std::vector<TensorSpec> &specs) {
     update(windows);
     const DeviceFloat measured(static_cast<float>(amax));
     require_ok(mp_scaler_update(told.get(), measured.data(), kStream));
-    const mp_scaler_state_t got = state_of(windows.get()), wanted = state_of(told.get());
-    CHECK(std::memcmp(&got, &wanted, sizeof got) == 0);
+    CHECK(same_state(windows, told));
   }
   // The last update consumed the measured amax.
   expect_status(mp_scaler_update(windows.get(), nullptr, kStream), MP_ERROR_INVALID_ARGUMENT);
@@ -284,7 +263,7 @@ TEST_CASE("accumulate: an overflow is detected with weight = 0", "[accumulate][s
   for (const double bad : {HUGE_VAL, std::nan("")}) {
     const UniqueScaler scaler = scaler_at(8.0f, MP_SCALER_POLICY_BACKOFF);
     TensorSet grads({{MP_BF16, 9, 1}}), sums({{MP_FP32, 9}});
-    grads.upload(constant_values(grads.specs(), 1.0));
+    grads.fill(1.0);
     grads.inject(0, 8, encode(MP_BF16, bad));
     accumulate(scaler, grads, sums, 0.0f, kFirst);
     CHECK(flag_of(scaler) == 1.0f);
@@ -309,8 +288,7 @@ TEST_CASE("accumulate: a sum that overflows fp32 is detected by the last call or
     accumulate(scaler, grads, run.grads(), 1.0f, kFirst);
     accumulate(scaler, grads, run.grads(), 1.0f, flags);
     CHECK(flag_of(scaler) == (flags == kLast ? 1.0f : 0.0f));
-    mp_step_options_t options = mp_step_options_default();
-    options.flags = MP_STEP_FLAG_UNSCALED;
+    const mp_step_options_t options = step_options(MP_STEP_FLAG_UNSCALED);
     require_ok(mp_scale_step(run.get(), scaler.get(), &options, kStream));
     CHECK(run.state() == before);
     CHECK(flag_of(scaler) == 0.0f);
@@ -347,7 +325,7 @@ TEST_CASE("accumulate: S = 0 counts as an overflow", "[accumulate][short]") {
   }
   REQUIRE(scale_of(scaler) == 0.0f);
   TensorSet grads({{MP_FP16, 9}}), out({{MP_FP32, 9}});
-  grads.upload(constant_values(grads.specs(), 0.0));
+  grads.fill(0.0);
   require_ok(mp_grads_to_fp32(scaler.get(), grads.list(), out.list(), kStream));
   CHECK(flag_of(scaler) == 1.0f);
   CHECK(outcome_sync(scaler, 171) == MP_STEP_OUTCOME_OVERFLOW);
@@ -368,8 +346,8 @@ TEST_CASE("accumulate: the last call of several lists sets the outcome",
   TensorSet other_grads({{MP_BF16, 7}, {MP_FP16, 5}}), other_sums({{MP_FP32, 7}, {MP_FP32, 5}});
   for (int64_t step = 1; step <= 9; ++step) {
     const bool bad = step % 3 == 0, other_bad = step % 4 == 0;
-    grads.upload(constant_values(grads.specs(), bad ? HUGE_VAL : 1.0));
-    other_grads.upload(constant_values(other_grads.specs(), other_bad ? HUGE_VAL : 1.0));
+    grads.fill(bad ? HUGE_VAL : 1.0);
+    other_grads.fill(other_bad ? HUGE_VAL : 1.0);
     accumulate(scaler, grads, sums, 1.0f, kFirst);
     CHECK(outcome_sync(scaler, step) == MP_STEP_OUTCOME_PENDING);
     const bool in_two_calls = step % 2 == 0;
@@ -390,17 +368,14 @@ TEST_CASE("accumulate: the last call of several lists sets the outcome",
 TEST_CASE("unscaled step: a learning scaler requires a measured amax", "[accumulate][short]") {
   for (const mp_scaler_policy_t policy : {MP_SCALER_POLICY_LOGNORMAL, MP_SCALER_POLICY_LOGMAX}) {
     Training training(Usage::scale_per_window, policy);
-    training.run.grads().upload(constant_values(training.run.grads().specs(), 1.0));
+    training.set_grads(1.0);
     const OptimizerState before = training.run.state();
-    mp_step_options_t options = mp_step_options_default();
-    options.flags = MP_STEP_FLAG_UNSCALED;
-    expect_status(mp_scale_step(training.run.get(), training.scaler.get(), &options, kStream),
-                  MP_ERROR_INVALID_ARGUMENT);
+    const mp_step_options_t options = step_options(MP_STEP_FLAG_UNSCALED);
+    expect_status(training.try_step(options), MP_ERROR_INVALID_ARGUMENT);
     CHECK(training.run.state() == before);
     training.window();
     CHECK(training.run.t() == 1);
-    expect_status(mp_scale_step(training.run.get(), training.scaler.get(), &options, kStream),
-                  MP_ERROR_INVALID_ARGUMENT);
+    expect_status(training.try_step(options), MP_ERROR_INVALID_ARGUMENT);
     CHECK(state_of(training.scaler.get()).steps == 1);
   }
 }

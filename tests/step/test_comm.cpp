@@ -96,7 +96,7 @@ TEST_CASE("all-reduce: the average of equal gradients is the gradient", "[comm]"
 TEST_CASE("all-reduce: a non-finite gradient of one rank reaches every rank", "[comm]") {
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
     Ranks ranks(3, {{dtype, 40}});
-    for (TensorSet &grads : ranks.grads) grads.upload(constant_values(grads.specs(), 1.0));
+    for (TensorSet &grads : ranks.grads) grads.fill(1.0);
     ranks.at(1).inject(0, 3, encode(dtype, HUGE_VAL));
     ranks.at(2).inject(0, 7, encode(dtype, std::nan("")));
     ranks.at(0).inject(0, 9, encode(dtype, HUGE_VAL));
@@ -114,7 +114,7 @@ TEST_CASE("all-reduce: a non-finite gradient of one rank reaches every rank", "[
 
 TEST_CASE("all-reduce: factors of 1 leave gradients unchanged", "[comm][short]") {
   TensorSet grads({{MP_FP32, 9}});
-  grads.upload(constant_values(grads.specs(), 1.0));
+  grads.fill(1.0);
   grads.inject(0, 4, 0x7f800001);  // a signaling NaN: any product would make it quiet
   const std::vector<uint8_t> bits = grads.bits();
   RecordedComm recorded;
@@ -127,7 +127,7 @@ TEST_CASE("all-reduce: factors of 1 leave gradients unchanged", "[comm][short]")
 TEST_CASE("all-reduce: each non-empty tensor takes one in-place call within one group",
           "[comm][short]") {
   TensorSet grads(small_tensors());
-  grads.upload(constant_values(grads.specs(), 1.0));
+  grads.fill(1.0);
   RecordedComm recorded;
   mp_comm_t comm = recorded.table();
   std::vector<std::string> wanted = {"group_begin",
@@ -158,7 +158,7 @@ TEST_CASE("all-reduce: a failing callback ends the call and closes the group", "
   };
   for (const auto &c : cases) {
     TensorSet grads(small_tensors());
-    grads.upload(constant_values(grads.specs(), 1.0));
+    grads.fill(1.0);
     RecordedComm recorded;
     recorded.failing = c.failing;
     recorded.code = 5;

@@ -48,7 +48,7 @@ struct Sharding {
 
 void check_scalers(Sharding &s) {
   for (RankOfSteps &rank : s.ranks) {
-    CHECK(same_state(state_of(rank.scaler.get()), state_of(s.whole.scaler.get())));
+    CHECK(same_state(rank.scaler, s.whole.scaler));
     CHECK(rank.skipped.value() == s.whole.skipped.value());
     CHECK(rank.run.t() == s.whole.run.t());
     CHECK(same_bits(rank.grad_norm.value(), s.ranks.at(0).grad_norm.value()));
@@ -96,9 +96,9 @@ TEST_CASE("sharded: a clipped step equals that of one optimizer within the norm'
   for (int run = 0; run < 20; ++run) {
     Sharding s(spec, config);
     for (RankOfSteps &rank : s.ranks) {
-      rank.run.master().upload(constant_values(rank.run.master().specs(), 0.0));
+      rank.run.master().fill(0.0);
     }
-    s.whole.run.master().upload(constant_values(s.whole.run.master().specs(), 0.0));
+    s.whole.run.master().fill(0.0);
     s.upload(real_values(spec.grads, random, 100.0));
     s.step(1e-4f);
     check_scalers(s);

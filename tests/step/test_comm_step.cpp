@@ -6,9 +6,6 @@ using namespace mptest;
 
 namespace {
 
-const mp_scaler_policy_t kPolicies[] = {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF,
-                                        MP_SCALER_POLICY_LOGNORMAL};
-
 OptimizerSpec small_spec() {
   return spec_of(MP_OPT_SGD, sgd_hyper(0.5f, 0.9f));
 }
@@ -18,8 +15,8 @@ void check_ranks_agree(RanksOfSteps &ranks, bool skips) {
     CHECK(rank.skipped.value() == (skips ? 1.0f : 0.0f));
     CHECK(rank.run.t() == ranks.at(0).run.t());
     if (!rank.scaler) continue;
-    CHECK(same_state(state_of(rank.scaler.get()), state_of(ranks.at(0).scaler.get())));
-    CHECK(read_float(mp_scaler_get_found_inf_address(rank.scaler.get())) == 0.0f);
+    CHECK(same_state(rank.scaler, ranks.at(0).scaler));
+    CHECK(flag_of(rank.scaler) == 0.0f);
   }
 }
 
@@ -27,7 +24,7 @@ void check_ranks_agree(RanksOfSteps &ranks, bool skips) {
 
 TEST_CASE("ranks: a non-finite gradient on one rank makes all skip", "[comm][step]") {
   const std::vector<OptimizerSpec> specs(3, small_spec());
-  for (const mp_scaler_policy_t policy : kPolicies) {
+  for (const mp_scaler_policy_t policy : kScalerPolicies) {
     for (const double value : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
       const mp_scaler_config_t config = mp_scaler_config_default(policy);
       RanksOfSteps ranks(specs, &config);
@@ -77,7 +74,7 @@ TEST_CASE("ranks: a flag raised by an epilogue on one rank makes all skip", "[co
 }
 
 TEST_CASE("ranks: scalers stay equal over random steps", "[comm][step]") {
-  for (const mp_scaler_policy_t policy : kPolicies) {
+  for (const mp_scaler_policy_t policy : kScalerPolicies) {
     mp_scaler_config_t config = mp_scaler_config_default(policy);
     config.growth_interval = 3;
     RanksOfSteps ranks(std::vector<OptimizerSpec>(3, small_spec()), &config);
@@ -103,7 +100,7 @@ TEST_CASE("ranks: scalers stay equal over random steps", "[comm][step]") {
       require_ok(single.step(nullptr, mp_step_options_default()));
       CAPTURE(policy, step);
       check_ranks_agree(ranks, overflows);
-      CHECK(same_state(state_of(ranks.at(1).scaler.get()), state_of(single.scaler.get())));
+      CHECK(same_state(ranks.at(1).scaler, single.scaler));
     }
   }
 }
@@ -116,7 +113,7 @@ TEST_CASE("ranks: a flag that another optimizer left in the scaler counts on all
     RanksOfSteps ranks(specs, &config);
     std::deque<OptimizerRun> others(specs.begin(), specs.end());
     for (size_t rank = 0; rank < others.size(); ++rank) {
-      others[rank].master().upload(constant_values(others[rank].master().specs(), 1.0));
+      others[rank].master().fill(1.0);
       others[rank].grads().upload(constant_values(specs[rank].grads, rank == 0 ? 64.0 : 1.0));
     }
     on_all_ranks(2, [&](int rank, const mp_comm_t &comm) {
@@ -133,7 +130,7 @@ TEST_CASE("ranks: a flag that another optimizer left in the scaler counts on all
     single.set_grads(64.0);
     require_ok(single.step(nullptr, mp_step_options_default()));
     CAPTURE(agreed_before);
-    CHECK(same_state(state_of(ranks.at(1).scaler.get()), state_of(single.scaler.get())));
+    CHECK(same_state(ranks.at(1).scaler, single.scaler));
   }
 }
 
@@ -161,7 +158,7 @@ TEST_CASE("ranks: four ranks with equal gradients equal one bit for bit", "[comm
       check_ranks_agree(ranks, step == 2);
       for (RankOfSteps &rank : ranks) {
         CHECK(rank.run.state() == single.run.state());
-        CHECK(same_state(state_of(rank.scaler.get()), state_of(single.scaler.get())));
+        CHECK(same_state(rank.scaler, single.scaler));
         if (step != 2) CHECK(same_bits(rank.grad_norm.value(), single.grad_norm.value()));
       }
     }
@@ -180,7 +177,7 @@ TEST_CASE("ranks: a communicator of one rank is not called and changes nothing",
   require_ok(other.step(&comm, options));
   CHECK(one.run.state() == other.run.state());
   CHECK(same_bits(one.grad_norm.value(), other.grad_norm.value()));
-  CHECK(same_state(state_of(one.scaler.get()), state_of(other.scaler.get())));
+  CHECK(same_state(one.scaler, other.scaler));
 }
 
 TEST_CASE("ranks: a step reduces one maximum, a sharded step also one sum", "[comm][step][short]") {

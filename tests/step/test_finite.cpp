@@ -57,16 +57,14 @@ TEST_CASE("finite: clipping makes a gradient whose norm overflows applicable",
   for (const float scale : {1.0f, 0x1p-40f}) {
     for (const bool unscaled : {false, true}) {
       OptimizerRun run(plain_spec({{MP_FP32, 16}, {MP_FP16, 0}}));
-      run.master().upload(constant_values(run.master().specs(), 1.0));
-      run.grads().upload(constant_values(run.grads().specs(), 0x1p100));
+      run.master().fill(1.0);
+      run.grads().fill(0x1p100);
       mp_scaler_config_t config = kBackoff;
       config.min_scale = config.init_scale = scale;
       const UniqueScaler scaler = make_scaler(config);
       DeviceFloat norm(-1.0f);
-      mp_step_options_t options = mp_step_options_default();
-      options.max_grad_norm = 4.0f;
+      mp_step_options_t options = step_options(unscaled ? MP_STEP_FLAG_UNSCALED : 0, 4.0f);
       options.grad_norm = norm.data();
-      options.flags = unscaled ? MP_STEP_FLAG_UNSCALED : 0;
       require_ok(mp_scale_step(run.get(), scaler.get(), &options, kStream));
       // Norm 2^102, times 2^40 for the small S: beyond fp32.
       CAPTURE(scale, unscaled);
@@ -82,8 +80,8 @@ TEST_CASE("finite: clipping by tensor norm works at every exponent", "[finite][o
     OptimizerSpec spec = plain_spec({{MP_FP32, 16}, {MP_FP32, 4}});
     spec.groups[0].max_tensor_norm = std::ldexp(1.0f, exponent);
     OptimizerRun run(spec);
-    run.master().upload(constant_values(run.master().specs(), 0.0));
-    run.grads().upload(constant_values(run.grads().specs(), std::ldexp(1.0, exponent + 1)));
+    run.master().fill(0.0);
+    run.grads().fill(std::ldexp(1.0, exponent + 1));
     run.step();
     const TensorValues w = run.master().download();
     CAPTURE(exponent);
@@ -113,8 +111,8 @@ TEST_CASE("finite: norm ratios are correct at every exponent", "[finite][optimiz
     for (const OptimizerSpec &spec : {lars, lamb}) {
       if (spec.kind == MP_OPT_LAMB && exponent < -50) continue;  // g^2 (1 - b2) is subnormal
       OptimizerRun run(spec);
-      run.master().upload(constant_values(run.master().specs(), x));
-      run.grads().upload(constant_values(run.grads().specs(), x));
+      run.master().fill(x);
+      run.grads().fill(x);
       run.step();
       CAPTURE(spec.kind, exponent);
       CHECK(std::fabs(run.master().download()[0][63] / x - 0.5) <= 0x1p-20);
@@ -147,7 +145,7 @@ struct ReportedRun {
     config.min_scale = 0.0f;
     config.history_length = 4;
     if (has_scaler) created = make_scaler(config);
-    run.master().upload(constant_values(run.master().specs(), 1.0));
+    run.master().fill(1.0);
   }
 
   mp_scaler_t scaler() const {
@@ -155,12 +153,11 @@ struct ReportedRun {
   }
 
   void step(unsigned causes, uint32_t flags = 0) {
-    run.grads().upload(constant_values(run.grads().specs(), causes & kRange ? 0x1p100 : 1.0));
+    run.grads().fill(causes & kRange ? 0x1p100 : 1.0);
     if (causes & kInfinite) run.grads().inject(0, 3, encode(MP_FP32, HUGE_VAL));
     if (causes & kNan) run.grads().inject(0, 33, encode(MP_FP32, std::nan("")));
     if (causes & kFlag) write_float(mp_scaler_get_found_inf_address(scaler()), 1.0f);
-    mp_step_options_t options = mp_step_options_default();
-    options.flags = flags;
+    mp_step_options_t options = step_options(flags);
     options.found_inf = found_inf.data();
     options.outcome = outcome.data();
     options.rejected_updates = rejected.data();
@@ -256,9 +253,8 @@ TEST_CASE("outcome: an out-of-range gradient makes later optimizers of the scale
           "[finite][step][shared][short]") {
   ReportedRun one(true), other(false);
   const auto step_other = [&](uint32_t flags) {
-    other.run.grads().upload(constant_values(other.run.grads().specs(), 1.0));
-    mp_step_options_t options = mp_step_options_default();
-    options.flags = flags;
+    other.run.grads().fill(1.0);
+    mp_step_options_t options = step_options(flags);
     options.outcome = other.outcome.data();
     require_ok(mp_scale_step(other.run.get(), one.scaler(), &options, kStream));
     return other.outcome.download()[0];
@@ -284,8 +280,7 @@ TEST_CASE("finite: ranks agree on range and norms at every exponent",
     RanksOfSteps ranks({plain_spec({{MP_FP32, 12}}), plain_spec({{MP_FP32, 4}}), plain_spec({})},
                        nullptr);
     for (RankOfSteps &rank : ranks) rank.set_grads(x);
-    mp_step_options_t options = mp_step_options_default();
-    options.flags = MP_STEP_FLAG_SHARDED;
+    mp_step_options_t options = step_options(MP_STEP_FLAG_SHARDED);
     ranks.step(options);
     CAPTURE(exponent);
     for (RankOfSteps &rank : ranks) {
@@ -351,8 +346,7 @@ TEST_CASE("finite: finite states and gradients of any exponent stay finite",
       fill(run.v(), random, false);
       const UniqueScaler scaler = make_scaler(kBackoff);
       DeviceBuffer<int64_t> rejected{std::vector<int64_t>{0}};
-      mp_step_options_t options = mp_step_options_default();
-      options.flags = MP_STEP_FLAG_CHECKED;
+      mp_step_options_t options = step_options(MP_STEP_FLAG_CHECKED);
       options.rejected_updates = rejected.data();
       for (int step = 0; step < 4; ++step) {
         fill(&run.grads(), random, true);
@@ -416,9 +410,9 @@ TEST_CASE("finite: an element with a non-finite update keeps its values, its nei
 TEST_CASE("finite: moments that a rule does not use are not checked",
           "[finite][optimizer][short]") {
   OptimizerRun run(plain_spec({{MP_FP32, 40}}));
-  run.master().upload(constant_values(run.master().specs(), 1.0));
-  run.m()->upload(constant_values(run.m()->specs(), std::nan("")));
-  run.grads().upload(constant_values(run.grads().specs(), 0.25));
+  run.master().fill(1.0);
+  run.m()->fill(std::nan(""));
+  run.grads().fill(0.25);
   run.step();
   CHECK(run.master().download()[0] == std::vector<double>(40, 0.75));
 }
@@ -432,7 +426,7 @@ TEST_CASE("accumulate: an overflowing quotient raises the flag of its micro-batc
   const UniqueScaler scaler = make_scaler(config);
   TensorSet grads({{MP_FP32, 300}}), sums({{MP_FP32, 300}});
   const auto flag_after = [&](double value, float weight, uint32_t flags) {
-    grads.upload(constant_values(grads.specs(), 1.0));
+    grads.fill(1.0);
     grads.inject(0, 299, encode(MP_FP32, value));
     require_ok(
         mp_grads_accumulate(scaler.get(), grads.list(), sums.list(), weight, flags, kStream));

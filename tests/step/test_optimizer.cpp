@@ -29,8 +29,8 @@ TEST_CASE("optimizer: results for powers of two are exact", "[optimizer][short]"
   OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(.5f, .5f, .25f, .5f));
   OptimizerRun run(spec);
   const DeviceFloat half(0.5f);
-  run.master().upload(constant_values(run.master().specs(), 4.0));
-  run.grads().upload(constant_values(run.grads().specs(), 3.0));
+  run.master().fill(4.0);
+  run.grads().fill(3.0);
   run.step(half.data());  // g = 1.5 + .5 * 4 = 3.5; m = 3.5; w = 4 - 1.75
   CHECK(run.m()->download() == constant_values(run.grads().specs(), 3.5));
   CHECK(run.master().download() == constant_values(run.grads().specs(), 2.25));
@@ -43,10 +43,10 @@ TEST_CASE("optimizer: results for powers of two are exact for the other rules",
           "[optimizer][short]") {
   const auto first_step = [](const OptimizerSpec &spec, double w, double g, double m, double v) {
     OptimizerRun run(spec);
-    run.master().upload(constant_values(run.master().specs(), w));
-    run.grads().upload(constant_values(run.grads().specs(), g));
-    if (run.m() != nullptr) run.m()->upload(constant_values(run.m()->specs(), m));
-    if (run.v() != nullptr) run.v()->upload(constant_values(run.v()->specs(), v));
+    run.master().fill(w);
+    run.grads().fill(g);
+    if (run.m() != nullptr) run.m()->fill(m);
+    if (run.v() != nullptr) run.v()->fill(v);
     run.step();
     return run.master().download();
   };
@@ -83,7 +83,7 @@ TEST_CASE("optimizer: zero gradients leave Adam's weights unchanged", "[optimize
   OptimizerRun run(spec_of(MP_OPT_ADAM, adam_hyper(.01f)));
   Random random(5);
   run.master().upload(real_values(run.master().specs(), random, 2.0));
-  run.grads().upload(constant_values(run.grads().specs(), 0.0));
+  run.grads().fill(0.0);
   const OptimizerState before = run.state();
   run.step();
   const OptimizerState after = run.state();
@@ -105,8 +105,8 @@ TEST_CASE("optimizer: SGD without momentum does not require m and leaves a given
   OptimizerRun with(spec);
   Random random(7);
   with.m()->upload(real_values(with.m()->specs(), random, 1.0));
-  with.master().upload(constant_values(with.master().specs(), 1.0));
-  with.grads().upload(constant_values(with.grads().specs(), 1.0));
+  with.master().fill(1.0);
+  with.grads().fill(1.0);
   const std::vector<uint8_t> before = with.state().m;
   with.step();
   CHECK(with.state().m == before);
@@ -145,7 +145,7 @@ TEST_CASE("optimizer: a NaN master weight affects only its own copy", "[optimize
     spec.grads = {{MP_FP16, 20}};
     spec.model = {MP_FP16};
     OptimizerRun run(spec);
-    run.master().upload(constant_values(run.master().specs(), 1.0));
+    run.master().fill(1.0);
     run.master().inject(0, 11, 0x7fc00000);
     run.grads().upload(constant_values(spec.grads, 1.0));
     run.step();
@@ -164,8 +164,7 @@ TEST_CASE("optimizer: random sequences with overflows follow the formulas", "[op
     CAPTURE(spec.kind, spec.flags, spec.groups[0].beta1, spec.groups[0].weight_decay);
     CheckedRun checked(spec, 20);
     // Initializes the copies, which no step has written yet.
-    if (checked.run.model() != nullptr)
-      checked.run.model()->upload(constant_values(checked.run.model()->specs(), -7.0));
+    if (checked.run.model() != nullptr) checked.run.model()->fill(-7.0);
     const UniqueScaler scaler = make_scaler(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
     // The first step overflows, then one and two in a row, and random ones.
     Random random(21);

@@ -20,7 +20,7 @@ OptimizerSpec square_spec(mp_optimizer_kind_t kind, const mp_param_group_t &hype
 }
 
 TensorValues after_step(OptimizerRun &run, double g) {
-  run.grads().upload(constant_values(run.grads().specs(), g));
+  run.grads().fill(g);
   run.step();
   return run.master().download();
 }
@@ -28,7 +28,7 @@ TensorValues after_step(OptimizerRun &run, double g) {
 /// Returns the weights, initially 4, after one step with gradients g.
 TensorValues after_first_step(const OptimizerSpec &spec, double g) {
   OptimizerRun run(spec);
-  run.master().upload(constant_values(run.master().specs(), 4.0));
+  run.master().fill(4.0);
   return after_step(run, g);
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("optimizer norms: results for powers of two are exact with NovoGrad",
   hyper.eps = 0x1p-100f;
   hyper.weight_decay = .25f;
   OptimizerRun run(square_spec(MP_OPT_NOVOGRAD, hyper, 0));
-  run.master().upload(constant_values(run.master().specs(), 4.0));
+  run.master().fill(4.0);
   // |g|^2 = 16 and 64: m = 2 / 4 + 1 and 2 / 8 + 1.
   CHECK(after_step(run, 2) == pair_of(3.25, 3.375));
   CHECK(run.v()->download() == TensorValues{{16}, {64}});
@@ -90,18 +90,18 @@ TEST_CASE("optimizer norms: a norm of 0 disables the ratio", "[optimizer][short]
     const OptimizerSpec spec = square_spec(MP_OPT_SGD, sgd_hyper(.5f, 0, 0, .25f), flags);
     CHECK(after_first_step(spec, 0) == pair_of(3.5, 3.5));  // w -= lr wd w
     OptimizerRun zero(spec);
-    zero.master().upload(constant_values(zero.master().specs(), 0.0));
+    zero.master().fill(0.0);
     CHECK(after_step(zero, 1) == pair_of(-.5, -.5));
   }
   mp_param_group_t hyper = mp_param_group_default(MP_OPT_LAMB, .5f);
   hyper.eps = 0x1p-10f;
   OptimizerRun zero(
       square_spec(MP_OPT_LAMB, hyper, MP_OPT_FLAG_DECOUPLED_DECAY | MP_OPT_FLAG_NVLAMB));
-  zero.master().upload(constant_values(zero.master().specs(), 0.0));
+  zero.master().fill(0.0);
   CHECK(after_step(zero, 0) == pair_of(0, 0));
   OptimizerRun novograd(
       square_spec(MP_OPT_NOVOGRAD, mp_param_group_default(MP_OPT_NOVOGRAD, .5f), 0));
-  novograd.master().upload(constant_values(novograd.master().specs(), 4.0));
+  novograd.master().fill(4.0);
   CHECK(after_step(novograd, 0) == pair_of(4, 4));
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("optimizer norms: results do not depend on the number of blocks", "[op
     const auto start = [&](OptimizerRun &r) {
       r.master().upload(w);
       r.grads().upload(g);
-      r.model()->upload(constant_values(r.model()->specs(), 0.0));
+      r.model()->fill(0.0);
     };
     start(run);
     start(other);

@@ -48,7 +48,7 @@ class Training {
   }
 
   Training(const Program &program, const Saved &saved) : Training(program) {
-    run_.model()->upload(constant_values(run_.model()->specs(), -7.0));
+    run_.model()->fill(-7.0);
     require_ok(restore(saved.checkpoint));
   }
 

@@ -1,7 +1,5 @@
 // Every preset against the system that it is named after, as implemented in upstream_scalers.h: the
 // scales are equal in every step.
-#include <cstring>
-
 #include "scaler_run.h"
 #include "upstream_scalers.h"
 
@@ -130,6 +128,25 @@ TEST_CASE("scaler presets: DeepSpeed with consecutive_hysteresis equals upstream
   }
 }
 
+TEST_CASE("scaler lognormal: other constants and gradients of 0 follow the formulas",
+          "[scaler][short]") {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_LOGNORMAL);
+    config.growth_interval = static_cast<int32_t>(seed % 9 + 1);
+    config.backoff_factor = seed % 2 == 0 ? 0.5f : 0.25f;
+    config.beta1 = seed % 3 == 0 ? 0.9f : 0.99f;
+    config.beta2 = seed % 3 == 0 ? 0.95f : 0.999f;
+    config.sigma_floor = seed % 4 == 0 ? 1.0f : 0.5f;
+    ScalerRun run(config);
+    upstream::Lognormal wanted(config);
+    for (uint64_t part = 0; part < 5; ++part) {
+      check_training(run, wanted, 100 * part + seed, 20);
+      wanted.update(false, 0.0f);
+      CHECK(run.update(0.0f, 0.0) == wanted.scale());
+    }
+  }
+}
+
 // ---------------------------------------------------------------------------- known sequences
 
 namespace {
@@ -237,43 +254,15 @@ TEST_CASE("scaler presets: S can decrease to 0 without a minimum and stays 0", "
   set_state(run.get(), sunk);
 }
 
-TEST_CASE("scaler presets: an unknown preset creates no scaler", "[scaler][short]") {
-  const mp_scaler_config_t config = mp_scaler_config_preset(static_cast<mp_scaler_preset_t>(0));
-  mp_scaler_t scaler = nullptr;
-  CHECK(mp_scaler_create(&scaler, context(), &config) == MP_ERROR_STRUCT_SIZE);
-}
-
 // ---------------------------------------------------------------------------- checkpoints
 
-TEST_CASE("scaler presets: a scaler restored at any step continues bit for bit",
-          "[scaler][short]") {
+TEST_CASE("scaler presets: a new scaler has the default state", "[scaler][short]") {
   for (const mp_scaler_preset_t preset : kPresets) {
-    mp_scaler_config_t config = short_config(preset, 4, 3);
-    config.max_consecutive_skips = 5;
-    const mp_scaler_state_t created = ScalerRun(config).state();
+    const mp_scaler_config_t config = short_config(preset, 4, 3);
     const mp_scaler_state_t by_default = mp_scaler_state_default(&config);
-    CHECK(std::memcmp(&created, &by_default, sizeof created) == 0);
+    CHECK(same_state(ScalerRun(config).state(), by_default));
     CHECK(by_default.scale == config.init_scale);
     CHECK(by_default.hysteresis_left == config.hysteresis);
-    for (int cut = 0; cut <= 24; ++cut) {
-      ScalerRun first(config), second(config);
-      Training training(7);
-      const auto step = [](ScalerRun &run, const Training::Step &s) {
-        run.update(s.overflow ? 1.0f : 0.0f, s.amax);
-      };
-      for (int i = 0; i < cut; ++i) step(first, training.next());
-      set_state(second.get(), first.state());
-      REQUIRE(same_bits(second.inv_scale(), first.inv_scale()));
-      for (int i = 0; i < 24; ++i) {
-        const Training::Step s = training.next();
-        step(first, s);
-        step(second, s);
-        const mp_scaler_state_t one = first.state(), other = second.state();
-        CAPTURE(preset, cut, i);
-        REQUIRE(std::memcmp(&one, &other, sizeof one) == 0);
-        REQUIRE(same_bits(first.scale(), second.scale()));
-      }
-    }
   }
 }
 
@@ -291,10 +280,8 @@ TEST_CASE("scaler presets: torch's state_dict can be imported and exported", "[s
     CHECK(saved.growth_interval == 4);
     CHECK(saved.growth_tracker == state.growth_tracker);
 
-    mp_scaler_config_t config;
-    mp_scaler_state_t begin;
-    MP_INIT_STRUCT(&config);
-    MP_INIT_STRUCT(&begin);
+    auto config = initialized<mp_scaler_config_t>();
+    auto begin = initialized<mp_scaler_state_t>();
     require_ok(mp_scaler_from_torch(&saved, &config, &begin));
     ScalerRun second(config);
     set_state(second.get(), begin);
@@ -325,8 +312,7 @@ TEST_CASE("scaler presets: Megatron's state_dict can be imported and exported", 
 
     const mp_megatron_scaler_t imported = {static_cast<float>(theirs.scale()),
                                            theirs.growth_tracker(), theirs.hysteresis_tracker()};
-    mp_scaler_state_t begin;
-    MP_INIT_STRUCT(&begin);
+    auto begin = initialized<mp_scaler_state_t>();
     require_ok(mp_scaler_from_megatron(&imported, &begin));
     set_state(second.get(), begin);
     for (int i = 0; i < 30; ++i) {

@@ -7,8 +7,7 @@ using namespace mptest;
 namespace {
 
 mp_step_options_t checked_options(const float *amax, uint32_t more_flags = 0) {
-  mp_step_options_t options = mp_step_options_default();
-  options.flags = MP_STEP_FLAG_CHECKED | more_flags;
+  mp_step_options_t options = step_options(MP_STEP_FLAG_CHECKED | more_flags);
   options.amax = amax;
   return options;
 }
@@ -19,65 +18,36 @@ mp_scaler_config_t config_of(mp_scaler_policy_t policy) {
   return config;
 }
 
-const mp_scaler_policy_t kPolicies[] = {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF,
-                                        MP_SCALER_POLICY_LOGNORMAL};
-
-/// An optimizer, its scaler, and the flag and amax measured with the gradients.
-struct Side {
-  Side(const OptimizerSpec &spec, const mp_scaler_config_t &config)
-      : run(spec), scaler(make_scaler(config)) {
-    run.master().upload(constant_values(run.master().specs(), 1.0));
-    if (run.model() != nullptr) run.model()->upload(constant_values(run.model()->specs(), -7.0));
-  }
+/// Also has the flag and amax measured with the gradients.
+struct Side : StepRun {
+  using StepRun::StepRun;
 
   float *flag() const { return mp_scaler_get_found_inf_address(scaler.get()); }
-  float scale() const { return read_float(mp_scaler_get_scale_address(scaler.get())); }
   /// Checks the gradients as epilogues do while they write them.
   void inspect() {
     require_ok(mp_check_nonfinite(run.grads().list(), flag(), kStream));
     require_ok(mp_amax(run.grads().list(), amax.data(), nullptr, kStream));
   }
-  void step(mp_step_options_t options) {
+  /// Takes a step that checks the gradients, without other outputs.
+  void step_in_two_passes() {
+    mp_step_options_t options = step_options();
     options.found_inf = skipped.data();
     require_ok(mp_scale_step(run.get(), scaler.get(), &options, kStream));
   }
-  mp_status_t try_step(const mp_step_options_t &options) {
-    return mp_scale_step(run.get(), scaler.get(), &options, kStream);
-  }
 
-  OptimizerRun run;
-  UniqueScaler scaler;
-  DeviceFloat amax{-1.0f}, skipped{-1.0f};
+  DeviceFloat amax{-1.0f};
 };
-
-void check_equal(const Side &one, const Side &other) {
-  CHECK(one.run.state() == other.run.state());
-  CHECK(one.skipped.value() == other.skipped.value());
-  CHECK(read_float(one.flag()) == 0.0f);
-  const mp_scaler_state_t a = state_of(one.scaler.get()), b = state_of(other.scaler.get());
-  CHECK(std::memcmp(&a, &b, sizeof a) == 0);
-}
-
-/// Sets equal gradients on both sides; in about every third step one is non-finite.
-void upload_gradients(Side &one, Side &other, Random &random) {
-  const std::vector<TensorSpec> &specs = one.run.grads().specs();
-  TensorValues values = real_values(specs, random, std::exp2(random.real(-3.0, 12.0)));
-  const double special[] = {HUGE_VAL, -HUGE_VAL, std::nan("")};
-  if (random.integer(0, 2) == 0) values[4][7] = special[random.integer(0, 2)];
-  one.run.grads().upload(values);
-  other.run.grads().upload(values);
-}
 
 void check_steps(const OptimizerSpec &spec, const mp_scaler_config_t &config, uint64_t seed,
                  bool with_amax) {
   Side checked(spec, config), two_passes(spec, config);
   Random random(seed);
   for (int step = 0; step < 5; ++step) {
-    upload_gradients(checked, two_passes, random);
+    upload_gradients({&checked.run.grads(), &two_passes.run.grads()}, random);
     checked.inspect();
     const float amax = checked.amax.value();
     checked.step(checked_options(with_amax ? checked.amax.data() : nullptr));
-    two_passes.step(mp_step_options_default());
+    two_passes.step_in_two_passes();
     CAPTURE(step, spec.kind, config.policy, with_amax);
     if (with_amax) {
       check_equal(checked, two_passes);
@@ -85,13 +55,9 @@ void check_steps(const OptimizerSpec &spec, const mp_scaler_config_t &config, ui
     } else {
       // The step counts NaN as infinity if it gets no amax.
       CHECK(checked.run.state() == two_passes.run.state());
-      CHECK(same_bits(checked.scale(), two_passes.scale()));
+      CHECK(same_bits(scale_of(checked.scaler), scale_of(two_passes.scaler)));
     }
   }
-}
-
-void spoil_gradient(Side &side, double value) {
-  side.run.grads().inject(4, 7, encode(MP_FP16, value));
 }
 
 }  // namespace
@@ -99,7 +65,7 @@ void spoil_gradient(Side &side, double value) {
 TEST_CASE("checked step: equals the step that checks, for every rule and policy", "[step][short]") {
   uint64_t seed = 1;
   for (const OptimizerSpec &spec : all_kinds()) {
-    for (const mp_scaler_policy_t policy : kPolicies) {
+    for (const mp_scaler_policy_t policy : kScalerPolicies) {
       check_steps(spec, config_of(policy), ++seed, true);
       if (policy != MP_SCALER_POLICY_LOGNORMAL) check_steps(spec, config_of(policy), ++seed, false);
     }
@@ -109,8 +75,8 @@ TEST_CASE("checked step: equals the step that checks, for every rule and policy"
 TEST_CASE("checked step: a non-finite gradient loses only its own update", "[step][short]") {
   const OptimizerSpec spec = momentum_spec();
   Side side(spec, config_of(MP_SCALER_POLICY_BACKOFF));
-  side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
-  spoil_gradient(side, std::nan(""));
+  side.set_grads(1.0);
+  side.run.grads().inject(4, 7, encode(MP_FP16, kNaN));
   const TensorValues before = side.run.master().download();
   side.step(checked_options(nullptr));
   CHECK(side.skipped.value() == 0.0f);
@@ -122,17 +88,17 @@ TEST_CASE("checked step: a raised flag or a non-finite amax skips the step", "[s
   for (const OptimizerSpec &spec : all_kinds()) {
     for (const float amax : {1.0f, HUGE_VALF, NAN}) {
       Side side(spec, config_of(MP_SCALER_POLICY_BACKOFF));
-      side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
+      side.set_grads(1.0);
       side.amax.set(amax);
       if (std::isfinite(amax)) write_float(side.flag(), 1.0f);
       const OptimizerState before = side.run.state();
-      const float scale = side.scale();
+      const float scale = scale_of(side.scaler);
       side.step(checked_options(side.amax.data()));
       CAPTURE(spec.kind, amax);
       CHECK(side.run.state() == before);
       CHECK(side.skipped.value() == 1.0f);
-      CHECK(read_float(side.flag()) == 0.0f);
-      CHECK(side.scale() == scale / 2.0f);
+      CHECK(flag_of(side.scaler) == 0.0f);
+      CHECK(scale_of(side.scaler) == scale / 2.0f);
       CHECK(state_of(side.scaler.get()).skipped_nan == std::isnan(amax));
       side.amax.set(1.0f);
       side.step(checked_options(side.amax.data()));
@@ -146,7 +112,7 @@ TEST_CASE("checked step: a raised flag skips in every warp of every block", "[st
     spec.grads = std::vector<TensorSpec>(8, TensorSpec{MP_FP16, 5000});
     spec.model = mixed_models(spec.grads.size());
     Side side(spec, config_of(MP_SCALER_POLICY_BACKOFF));
-    side.run.grads().upload(constant_values(spec.grads, 1.0));
+    side.set_grads(1.0);
     side.amax.set(1.0f);
     const OptimizerState before = side.run.state();
     for (int step = 0; step < 6; ++step) {  // the last block of each step clears the flag
@@ -160,23 +126,22 @@ TEST_CASE("checked step: a raised flag skips in every warp of every block", "[st
 }
 
 TEST_CASE("checked step: several optimizers share one scaler", "[step][short]") {
-  for (const mp_scaler_policy_t policy : kPolicies) {
+  for (const mp_scaler_policy_t policy : kScalerPolicies) {
     const OptimizerSpec spec = adamw_spec();
     Side a(spec, config_of(policy)), whole(spec, config_of(policy));
     OptimizerRun b(spec);
-    b.master().upload(constant_values(b.master().specs(), 1.0));
+    b.master().fill(1.0);
     DeviceFloat skipped(-1.0f);
     Random random(3);
     for (int step = 0; step < 6; ++step) {
-      upload_gradients(a, whole, random);
-      b.grads().upload(a.run.grads().download());
+      upload_gradients({&a.run.grads(), &b.grads(), &whole.run.grads()}, random);
       a.inspect();
       a.step(checked_options(a.amax.data(), MP_STEP_FLAG_KEEP_SCALER));
       // The first optimizer's amax is stored, so the second needs none.
       mp_step_options_t options = checked_options(nullptr);
       options.found_inf = skipped.data();
       require_ok(mp_scale_step(b.get(), a.scaler.get(), &options, kStream));
-      whole.step(mp_step_options_default());
+      whole.step_in_two_passes();
       check_equal(a, whole);
       CHECK(b.t() == whole.run.t());
       CHECK(skipped.value() == a.skipped.value());
@@ -189,7 +154,7 @@ TEST_CASE("checked step: a GEMM epilogue provides flag and amax", "[step][short]
   OptimizerSpec spec = spec_of(MP_OPT_ADAM, adam_hyper(.01f));
   spec.grads = {{MP_FP16, kRows * kCols}};
   spec.model = {MP_FP16};
-  for (const mp_scaler_policy_t policy : kPolicies) {
+  for (const mp_scaler_policy_t policy : kScalerPolicies) {
     Side checked(spec, config_of(policy)), two_passes(spec, config_of(policy));
     for (const double x : {3.0, 300.0, 2.0, std::nan(""), 1.0}) {  // 300^2 overflows FP16
       const DeviceArray left(MP_FP16, std::vector<double>(kRows, x));
@@ -206,7 +171,7 @@ TEST_CASE("checked step: a GEMM epilogue provides flag and amax", "[step][short]
                            side->run.grads().at(0).data(), &epilogue, nullptr, 0, kStream));
       }
       checked.step(checked_options(checked.amax.data()));
-      two_passes.step(mp_step_options_default());
+      two_passes.step_in_two_passes();
       CAPTURE(policy, x);
       check_equal(checked, two_passes);
       CHECK(checked.skipped.value() == (x < 256.0 ? 0.0f : 1.0f));
@@ -232,57 +197,22 @@ TEST_CASE("checked step: ranks agree if their flags and amaxes differ", "[comm][
         if (!std::isnan(most) && !(values[rank] <= most)) most = values[rank];
       }
       on_all_ranks(3, [&](int rank, const mp_comm_t &comm) {
-        mp_step_options_t options = checked_options(amaxes[rank].data(), sharded);
-        options.comm = &comm;
-        options.found_inf = ranks.at(rank).skipped.data();
-        return mp_scale_step(ranks.at(rank).run.get(), ranks.at(rank).scaler.get(), &options,
-                             kStream);
+        return ranks.at(rank).step(&comm, checked_options(amaxes[rank].data(), sharded));
       });
       write_float(largest.data(), most);
-      mp_step_options_t options = checked_options(largest.data());
-      require_ok(mp_scale_step(single.run.get(), single.scaler.get(), &options, kStream));
+      require_ok(single.try_step(checked_options(largest.data())));
       for (RankOfSteps &rank : ranks) {
         CHECK(rank.skipped.value() == (finite ? 0.0f : 1.0f));
         CHECK(rank.run.state() == single.run.state());
-        CHECK(same_state(state_of(rank.scaler.get()), state_of(single.scaler.get())));
+        CHECK(same_state(rank.scaler, single.scaler));
       }
     }
   }
 }
 
-TEST_CASE("checked step: options that require pass 1 are rejected", "[step][short]") {
-  Side side(adamw_spec(), config_of(MP_SCALER_POLICY_LOGNORMAL));
-  const OptimizerState before = side.run.state();
-  const mp_scaler_state_t scaler_before = state_of(side.scaler.get());
-  const DeviceFloat result(0.0f);
-  const DeviceBuffer<float> results(5);
-  const DeviceBuffer<mp_tensor_report_t> reports(5);
-  const auto refused = [&](auto change) {
-    mp_step_options_t options = checked_options(side.amax.data());
-    change(options);
-    expect_status(side.try_step(options), MP_ERROR_INVALID_ARGUMENT);
-  };
-  refused([](mp_step_options_t &o) { o.max_grad_norm = 1.0f; });
-  refused([&](mp_step_options_t &o) { o.grad_norm = result.data(); });
-  refused([&](mp_step_options_t &o) { o.tensor_norms = results.data(); });
-  refused([&](mp_step_options_t &o) { o.report = reports.data(); });
-  refused([&](mp_step_options_t &o) { o.tensor_reports = reports.data(); });
-  refused([](mp_step_options_t &o) { o.amax = nullptr; });  // required by lognormal
-  refused([](mp_step_options_t &o) { o.flags = 0; });       // pass 1 measures amax
-  CHECK(side.run.state() == before);
-  const mp_scaler_state_t scaler_after = state_of(side.scaler.get());
-  CHECK(std::memcmp(&scaler_after, &scaler_before, sizeof scaler_after) == 0);
-
-  OptimizerSpec clipping = adamw_spec();
-  clipping.groups[0].max_tensor_norm = 1.0f;
-  Side clips(clipping, config_of(MP_SCALER_POLICY_BACKOFF));
-  expect_status(clips.try_step(checked_options(nullptr)), MP_ERROR_INVALID_ARGUMENT);
-  CHECK(clips.run.t() == 0);
-}
-
 TEST_CASE("checked step: an update without a stored amax is rejected", "[step][short]") {
   Side side(adamw_spec(), config_of(MP_SCALER_POLICY_LOGNORMAL));
-  side.run.grads().upload(constant_values(side.run.grads().specs(), 1.0));
+  side.set_grads(1.0);
   side.step(checked_options(nullptr, MP_STEP_FLAG_KEEP_SCALER));
   expect_status(mp_scaler_update(side.scaler.get(), nullptr, kStream), MP_ERROR_INVALID_ARGUMENT);
   side.amax.set(1.0f);

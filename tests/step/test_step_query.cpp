@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "checked_optimizer.h"
-#include "step_fixtures.h"
 
 using namespace mptest;
 
@@ -34,12 +33,10 @@ mp_step_outcome_t outcome_of(bool skipped) {
 }
 
 /// Takes steps that overflow on request.
-struct Steps {
+struct Steps : StepRun {
   explicit Steps(mp_scaler_policy_t policy = MP_SCALER_POLICY_BACKOFF,
                  const OptimizerSpec &optimizer = momentum_spec())
-      : scaler(make_scaler(mp_scaler_config_default(policy))), run(with_gradients(optimizer)) {
-    run.master().upload(constant_values(run.master().specs(), 1.0));
-  }
+      : StepRun(with_gradients(optimizer), mp_scaler_config_default(policy)) {}
 
   static OptimizerSpec with_gradients(OptimizerSpec spec) {
     spec.grads = {{MP_FP16, 9, 1}, {MP_FP32, 0}, {MP_BF16, 3}};
@@ -47,22 +44,15 @@ struct Steps {
   }
 
   void step(bool overflow, uint32_t flags = 0) {
-    run.grads().upload(constant_values(run.grads().specs(), 1.0));
+    set_grads(1.0);
     if (overflow) run.grads().inject(2, 1, encode(MP_BF16, HUGE_VAL));
-    mp_step_options_t options = mp_step_options_default();
-    options.flags = flags;
-    require_ok(mp_scale_step(run.get(), scaler.get(), &options, kStream));
+    StepRun::step(step_options(flags));
   }
 
   void update(bool overflow) {
     write_float(mp_scaler_get_found_inf_address(scaler.get()), overflow ? 1.0f : 0.0f);
     require_ok(mp_scaler_update(scaler.get(), nullptr, kStream));
   }
-
-  float scale() const { return read_float(mp_scaler_get_scale_address(scaler.get())); }
-
-  UniqueScaler scaler;
-  OptimizerRun run;
 };
 
 /// Collects the lines that mp_scaler_query_step logs during its lifetime.
@@ -97,8 +87,7 @@ std::string overflow_in(int64_t step, float before, std::optional<float> after) 
 }  // namespace
 
 TEST_CASE("query: every step changes from pending to its outcome", "[query][short]") {
-  for (const mp_scaler_policy_t policy :
-       {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF, MP_SCALER_POLICY_LOGNORMAL}) {
+  for (const mp_scaler_policy_t policy : kScalerPolicies) {
     Steps steps(policy);
     Random random(1);
     std::vector<bool> skipped;
@@ -213,10 +202,10 @@ TEST_CASE("query: logged scales equal those of the policy", "[query][short]") {
     std::vector<std::string> expected;
     for (int64_t n = 1; n <= 25; ++n) {
       const bool overflow = random.integer(0, 2) == 0;
-      const float before = steps.scale();
+      const float before = scale_of(steps.scaler);
       steps.step(overflow);
       query(steps.scaler, n);
-      if (overflow) expected.push_back(overflow_in(n, before, steps.scale()));
+      if (overflow) expected.push_back(overflow_in(n, before, scale_of(steps.scaler)));
     }
     CAPTURE(policy);
     CHECK(lines.get() == expected);
@@ -226,7 +215,7 @@ TEST_CASE("query: logged scales equal those of the policy", "[query][short]") {
 TEST_CASE("query: S after a pending update is not logged", "[query][short]") {
   Steps steps;
   TensorSet grads({{MP_FP16, 9, 1}}), sums({{MP_FP32, 9}});
-  grads.upload(constant_values(grads.specs(), HUGE_VAL));
+  grads.fill(HUGE_VAL);
   const auto accumulate = [&](uint32_t flags) {
     require_ok(
         mp_grads_accumulate(steps.scaler.get(), grads.list(), sums.list(), 1.0f, flags, kStream));
@@ -240,7 +229,7 @@ TEST_CASE("query: S after a pending update is not logged", "[query][short]") {
       const bool in_two_calls = n == 2;
       if (in_two_calls) accumulate(MP_ACCUMULATE_FLAG_FIRST);
       accumulate(MP_ACCUMULATE_FLAG_LAST | (in_two_calls ? 0 : MP_ACCUMULATE_FLAG_FIRST));
-      expected.push_back(overflow_in(n, steps.scale(), std::nullopt));
+      expected.push_back(overflow_in(n, scale_of(steps.scaler), std::nullopt));
       query(steps.scaler, n);
       require_ok(mp_scaler_update(steps.scaler.get(), nullptr, kStream));
       query(steps.scaler, n);

@@ -1,65 +1,44 @@
 // One scaler for several optimizers, several scalers in one program, and scales with which no step
 // can be taken.
-#include <cstring>
-
 #include "step_fixtures.h"
 
 using namespace mptest;
 
 namespace {
 
-OptimizerSpec spec() {
-  OptimizerSpec spec;
-  spec.groups = {sgd_hyper(0.5f, 0.9f)};
-  spec.grads = small_tensors();
-  return spec;
-}
-
 /// An optimizer whose gradients all equal `grad`.
-struct Part {
-  OptimizerRun run{spec()};
-  DeviceFloat skipped{-1.0f};
+struct Part : StepRun {
+  explicit Part(double grad) : StepRun(spec()) { set_grads(grad); }
 
-  explicit Part(double grad) {
-    run.master().upload(constant_values(run.master().specs(), 1.0));
-    set_grads(grad);
+  static OptimizerSpec spec() {
+    OptimizerSpec spec;
+    spec.groups = {sgd_hyper(0.5f, 0.9f)};
+    spec.grads = small_tensors();
+    return spec;
   }
-  void set_grads(double grad) { run.grads().upload(constant_values(run.grads().specs(), grad)); }
-  void inject(double value) { run.grads().inject(4, 7, encode(MP_FP16, value)); }
   void check(const UniqueScaler &scaler) {
     require_ok(mp_check_nonfinite(run.grads().list(), mp_scaler_get_found_inf_address(scaler.get()),
                                   kStream));
   }
   void step(const UniqueScaler &scaler, uint32_t flags) {
-    mp_step_options_t options = mp_step_options_default();
-    options.flags = flags;
-    options.found_inf = skipped.data();
-    require_ok(mp_scale_step(run.get(), scaler.get(), &options, kStream));
+    StepRun::step(step_options(flags), scaler.get());
   }
 };
 
-mp_scaler_config_t config_of(mp_scaler_policy_t policy) {
-  return mp_scaler_config_default(policy);
-}
-
-const mp_scaler_policy_t kPolicies[] = {MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_BACKOFF,
-                                        MP_SCALER_POLICY_LOGNORMAL};
-
-float flag_of(const UniqueScaler &scaler) {
-  return read_float(mp_scaler_get_found_inf_address(scaler.get()));
+UniqueScaler scaler_of(mp_scaler_policy_t policy) {
+  return make_scaler(mp_scaler_config_default(policy));
 }
 
 }  // namespace
 
 TEST_CASE("shared scaler: the last optimizer updates it once", "[step][short]") {
-  for (const mp_scaler_policy_t policy : kPolicies) {
-    const UniqueScaler scaler = make_scaler(config_of(policy));
+  for (const mp_scaler_policy_t policy : kScalerPolicies) {
+    const UniqueScaler scaler = scaler_of(policy);
     Part a(1.0), b(2.0);
     for (int step = 1; step <= 3; ++step) {
       const mp_scaler_state_t before = state_of(scaler.get());
       a.step(scaler, MP_STEP_FLAG_KEEP_SCALER);
-      const mp_scaler_state_t kept = state_of(scaler.get());
-      CHECK(std::memcmp(&kept, &before, sizeof kept) == 0);
+      CHECK(same_state(state_of(scaler.get()), before));
       b.step(scaler, 0);
       CHECK(state_of(scaler.get()).steps == step);
       CHECK(a.run.t() == step);
@@ -69,10 +48,10 @@ TEST_CASE("shared scaler: the last optimizer updates it once", "[step][short]") 
 }
 
 TEST_CASE("shared scaler: both optimizers skip if either overflows", "[step][short]") {
-  for (const mp_scaler_policy_t policy : kPolicies) {
+  for (const mp_scaler_policy_t policy : kScalerPolicies) {
     for (const bool in_a : {true, false}) {
       for (const double value : {HUGE_VAL, std::nan("")}) {
-        const UniqueScaler scaler = make_scaler(config_of(policy));
+        const UniqueScaler scaler = scaler_of(policy);
         Part a(1.0), b(2.0);
         (in_a ? a : b).inject(value);
         const OptimizerState a_before = a.run.state(), b_before = b.run.state();
@@ -104,7 +83,7 @@ TEST_CASE("shared scaler: both optimizers skip if either overflows", "[step][sho
 
 TEST_CASE("shared scaler: an optimizer stepped before the overflow is applied, as in torch",
           "[step][short]") {
-  const UniqueScaler scaler = make_scaler(config_of(MP_SCALER_POLICY_BACKOFF));
+  const UniqueScaler scaler = scaler_of(MP_SCALER_POLICY_BACKOFF);
   Part a(1.0), b(2.0);
   b.inject(HUGE_VAL);
   a.step(scaler, MP_STEP_FLAG_KEEP_SCALER);
@@ -116,9 +95,9 @@ TEST_CASE("shared scaler: an optimizer stepped before the overflow is applied, a
 
 TEST_CASE("shared scaler: lognormal uses the largest gradient of all optimizers", "[step][short]") {
   const double grads[][2] = {{8.0, 0.5}, {0.5, 8.0}, {0.25, 0.125}};
-  const UniqueScaler shared = make_scaler(config_of(MP_SCALER_POLICY_LOGNORMAL));
-  const UniqueScaler alone = make_scaler(config_of(MP_SCALER_POLICY_LOGNORMAL));
-  const UniqueScaler updated = make_scaler(config_of(MP_SCALER_POLICY_LOGNORMAL));
+  const UniqueScaler shared = scaler_of(MP_SCALER_POLICY_LOGNORMAL);
+  const UniqueScaler alone = scaler_of(MP_SCALER_POLICY_LOGNORMAL);
+  const UniqueScaler updated = scaler_of(MP_SCALER_POLICY_LOGNORMAL);
   for (const auto &pair : grads) {
     Part a(pair[0]), b(pair[1]), larger(std::max(pair[0], pair[1]));
     a.step(shared, MP_STEP_FLAG_KEEP_SCALER);
@@ -127,19 +106,16 @@ TEST_CASE("shared scaler: lognormal uses the largest gradient of all optimizers"
     a.step(updated, MP_STEP_FLAG_KEEP_SCALER);
     b.step(updated, MP_STEP_FLAG_KEEP_SCALER);
     require_ok(mp_scaler_update(updated.get(), nullptr, kStream));
-    const mp_scaler_state_t wanted = state_of(alone.get());
-    for (const UniqueScaler *scaler : {&shared, &updated}) {
-      const mp_scaler_state_t got = state_of(scaler->get());
-      CHECK(std::memcmp(&got, &wanted, sizeof got) == 0);
-    }
+    CHECK(same_state(shared, alone));
+    CHECK(same_state(updated, alone));
   }
   // The last update consumed the measured amax.
   expect_status(mp_scaler_update(updated.get(), nullptr, kStream), MP_ERROR_INVALID_ARGUMENT);
 }
 
 TEST_CASE("shared scaler: scalers of different losses are independent", "[step][short]") {
-  const UniqueScaler one = make_scaler(config_of(MP_SCALER_POLICY_BACKOFF));
-  const UniqueScaler other = make_scaler(config_of(MP_SCALER_POLICY_LOGNORMAL));
+  const UniqueScaler one = scaler_of(MP_SCALER_POLICY_BACKOFF);
+  const UniqueScaler other = scaler_of(MP_SCALER_POLICY_LOGNORMAL);
   Part a(1.0), b(2.0);
   a.inject(HUGE_VAL);
   a.step(one, 0);
@@ -154,16 +130,14 @@ TEST_CASE("shared scaler: scalers of different losses are independent", "[step][
 TEST_CASE("shared scaler: MP_STEP_FLAG_KEEP_SCALER keeps the optimizer's internal scaler",
           "[step][short]") {
   Part a(1.0);
-  mp_step_options_t options = mp_step_options_default();
-  options.flags = MP_STEP_FLAG_KEEP_SCALER;
-  require_ok(mp_scale_step(a.run.get(), nullptr, &options, kStream));
+  a.StepRun::step(step_options(MP_STEP_FLAG_KEEP_SCALER));
   CHECK(a.run.t() == 1);
   CHECK(state_of(mp_optimizer_get_scaler(a.run.get())).steps == 0);
 }
 
 TEST_CASE("step: any flag except 0 skips", "[step][short]") {
   for (const float found_inf : {1.0f, 2.0f, -1.0f, 0x1p-149f, NAN}) {
-    const UniqueScaler scaler = make_scaler(config_of(MP_SCALER_POLICY_BACKOFF));
+    const UniqueScaler scaler = scaler_of(MP_SCALER_POLICY_BACKOFF);
     Part a(1.0);
     const OptimizerState before = a.run.state();
     write_float(mp_scaler_get_found_inf_address(scaler.get()), found_inf);

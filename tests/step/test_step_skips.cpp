@@ -60,7 +60,7 @@ class SkippingRun {
     if (path.policy) scaler_ = make_scaler(config_of(*path.policy));
     Random random(1);
     run_.master().upload(real_values(run_.master().specs(), random, 2.0));
-    run_.model()->upload(constant_values(run_.model()->specs(), -7.0));
+    run_.model()->fill(-7.0);
   }
 
   OptimizerState state() const { return run_.state(); }

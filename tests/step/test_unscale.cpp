@@ -29,15 +29,6 @@ TensorValues unscaled(const TensorValues &values, const std::vector<TensorSpec> 
   return results;
 }
 
-int count_differences(const TensorValues &got, const TensorValues &wanted) {
-  int different = got.size() != wanted.size();
-  for (size_t t = 0; t < wanted.size(); ++t) {
-    different += got[t].size() != wanted[t].size();
-    for (size_t i = 0; i < wanted[t].size(); ++i) different += !same_value(got[t][i], wanted[t][i]);
-  }
-  return different;
-}
-
 /// Unscales `in` into `out`; checks every element and the flag.
 void check_unscale(TensorSet &in, TensorSet &out, const TensorValues &values, float factor) {
   DeviceFloat inv_scale(factor), found_inf(0.0f);
@@ -58,10 +49,9 @@ void check_unscale(TensorSet &in, TensorSet &out, const TensorValues &values, fl
 /// Returns real values that are representable in the types of `specs`.
 TensorValues representable(const std::vector<TensorSpec> &specs, uint64_t seed) {
   Random random(seed);
-  TensorValues values = real_values(specs, random, 100.0);
-  for (size_t t = 0; t < specs.size(); ++t) {
-    for (double &value : values[t]) value = round_to(specs[t].dtype, value);
-  }
+  TensorValues values;
+  for (const TensorSpec &spec : specs)
+    values.push_back(random_reals(spec.dtype, spec.numel, -100.0, 100.0, random));
   return values;
 }
 
@@ -122,7 +112,7 @@ TEST_CASE("unscale: infinity times 0 is NaN and sets found_inf", "[unscale][shor
 
 TEST_CASE("unscale: found_inf is never cleared", "[unscale][short]") {
   TensorSet tensors({{MP_FP16, 20}});
-  tensors.upload(constant_values(tensors.specs(), 1.0));
+  tensors.fill(1.0);
   DeviceFloat inv_scale(1.0f), found_inf(1.0f);
   require_ok(
       mp_unscale(tensors.list(), tensors.list(), inv_scale.data(), found_inf.data(), kStream));

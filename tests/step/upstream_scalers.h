@@ -305,46 +305,50 @@ class OpenSeq2SeqLogMax : public Scaler {
 /// The library's policy: OpenSeq2Seq's with the corrections described in mpcore/scaler.h.
 class Lognormal : public Scaler {
  public:
-  explicit Lognormal(int window) : window_(window) {}
+  explicit Lognormal(const mp_scaler_config_t &config)
+      : config_(config), scale_(config.init_scale) {}
   double scale() const override { return scale_; }
   void update(bool overflow, float scaled_amax) override {
     if (overflow) {
       clean_ = 0;
       overflowed_ = true;
-      if (has_samples_) headroom_ = std::max(headroom_, raw() - (std::log2(scale_) - 1.0));
-      scale_ = clipped(scale_ / 2.0);
+      const double backed_off = scale_ * config_.backoff_factor;
+      if (has_samples_) headroom_ = std::max(headroom_, raw() - std::log2(backed_off));
+      scale_ = clipped(backed_off);
       return;
     }
     if (scaled_amax == 0.0f) return;
     const bool is_first = !has_samples_;
     add(std::log2(double{scaled_amax}) - std::log2(scale_));
     if (is_first && overflowed_) headroom_ = std::max(headroom_, raw() - std::log2(scale_));
-    if (++clean_ % window_ == 0) headroom_ = std::max(headroom_ - 1.0, 0.0);
+    if (++clean_ % config_.growth_interval == 0) headroom_ = std::max(headroom_ - 1.0, 0.0);
     scale_ = clipped(std::exp2(std::floor(raw() - headroom_)));
   }
 
  private:
-  static double clipped(double scale) { return std::clamp(scale, 1.0, 16777216.0); }
+  double clipped(double scale) const {
+    return std::clamp(scale, double{config_.min_scale}, double{config_.max_scale});
+  }
   static void mix(float &mean, double beta, double sample) {
     mean = static_cast<float>(beta * double{mean} + (1.0 - beta) * sample);
   }
   void add(double x) {
     has_samples_ = true;
-    mix(fast_, 0.99, x);
-    mix(slow_, 0.999, x);
-    mix(square_, 0.999, x * x);
-    fast_weight_ *= 0.99;
-    slow_weight_ *= 0.999;
+    mix(fast_, config_.beta1, x);
+    mix(slow_, config_.beta2, x);
+    mix(square_, config_.beta2, x * x);
+    fast_weight_ *= config_.beta1;
+    slow_weight_ *= config_.beta2;
   }
   double raw() const {
     const double mu = fast_ / (1.0 - fast_weight_), slow_mu = slow_ / (1.0 - slow_weight_);
     const double variance = square_ / (1.0 - slow_weight_) - slow_mu * slow_mu;
-    const double sigma = std::max(std::sqrt(std::max(variance, 0.0)), 0.5);
-    return std::floor(double{15.9993f} - mu - double{3.0902f} * sigma);
+    const double sigma = std::max(std::sqrt(std::max(variance, 0.0)), double{config_.sigma_floor});
+    return std::floor(double{config_.log2_max} - mu - double{config_.overflow_std_dev} * sigma);
   }
 
-  int window_;
-  double scale_ = 65536.0, headroom_ = 0.0;
+  mp_scaler_config_t config_;
+  double scale_, headroom_ = 0.0;
   int64_t clean_ = 0;
   bool has_samples_ = false, overflowed_ = false;
   float fast_ = 0, slow_ = 0, square_ = 0;
@@ -355,8 +359,11 @@ class Lognormal : public Scaler {
 inline std::unique_ptr<Scaler> make_scaler(mp_scaler_preset_t preset, int interval,
                                            int hysteresis) {
   switch (preset) {
-    case MP_SCALER_PRESET_LOGNORMAL:
-      return std::make_unique<Lognormal>(interval);
+    case MP_SCALER_PRESET_LOGNORMAL: {
+      mp_scaler_config_t config = mp_scaler_config_preset(preset);
+      config.growth_interval = interval;
+      return std::make_unique<Lognormal>(config);
+    }
     case MP_SCALER_PRESET_TORCH:
       return std::make_unique<Torch>(interval);
     case MP_SCALER_PRESET_APEX_AMP:

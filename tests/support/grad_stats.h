@@ -13,9 +13,12 @@ class GradStats {
  public:
   /// @param amax, found_inf  values before the call
   explicit GradStats(float amax = 0.0f, float found_inf = 0.0f)
-      : amax_(std::vector<float>{amax}), found_inf_(std::vector<float>{found_inf}) {}
+      : amax_(std::vector<float>{amax}),
+        found_inf_(std::vector<float>{found_inf}),
+        pointers_{found_inf_.data(), amax_.data()} {}
 
-  mp_grad_stats_t pointers() const { return {found_inf_.data(), amax_.data()}; }
+  const mp_grad_stats_t *get() const { return &pointers_; }
+  mp_grad_stats_t pointers() const { return pointers_; }
   float amax() const { return amax_.download()[0]; }
   float found_inf() const { return found_inf_.download()[0]; }
 
@@ -38,6 +41,7 @@ class GradStats {
 
  private:
   DeviceBuffer<float> amax_, found_inf_;
+  mp_grad_stats_t pointers_;
 };
 
 }  // namespace mptest

@@ -14,8 +14,7 @@ namespace mptest {
 inline std::vector<const char *> runnable_kernels(
     const std::function<mp_status_t(int32_t, mp_kernel_info_t *)> &info) {
   std::vector<const char *> names;
-  mp_kernel_info_t answer;
-  MP_INIT_STRUCT(&answer);
+  auto answer = initialized<mp_kernel_info_t>();
   while (info(static_cast<int32_t>(names.size()), &answer) == MP_SUCCESS &&
          answer.reason == nullptr) {
     names.push_back(answer.name);

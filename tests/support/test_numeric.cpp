@@ -1,10 +1,8 @@
-// Conversions between the element types, bit for bit against the definitions of IEEE 754.
+// Conversions between the element types, bit for bit against the definitions of IEEE 754: mp_cast,
+// and the plain C++ version of kernels/simt/half.h, which a host with F16C does not use.
 //
-// Tests kernels/simt/half.h of the host target directly, which has two versions: plain C++ (soft::)
-// and F16C instructions, if this file is compiled for them.  mp_cast covers the vectorized one
-// inside the kernels, and the CUDA one.
+// tests/conformance/conversions.cu tests the versions that kernels use, on all targets.
 #include <cstring>
-#include <functional>
 #include <limits>
 
 #include "kernels/simt/half.h"
@@ -36,34 +34,6 @@ bool is_nan(mp_dtype_t dtype, uint32_t bits) {
 /// True for equal bits and for two NaNs: payloads are unspecified.
 bool agrees(mp_dtype_t dtype, uint32_t got, uint32_t wanted) {
   return got == wanted || (is_nan(dtype, got) && is_nan(dtype, wanted));
-}
-
-// ---------------------------------------------------------------------------- host conversions
-
-/// One version of the conversions of a 16-bit type.
-struct Conversion {
-  const char *name;
-  mp_dtype_t dtype;
-  std::function<float(uint16_t)> widen;
-  std::function<uint16_t(float)> narrow;
-};
-
-template <typename T>
-Conversion compiled(const char *name, mp_dtype_t dtype) {
-  return {name, dtype, [](uint16_t bits) { return mp::host::to_float(T{bits}); },
-          [](float value) { return mp::host::round_to<T>(value).bits; }};
-}
-
-std::vector<Conversion> conversions() {
-  return {
-    {"fp16 in plain C++", MP_FP16, mp::host::soft::float_of_half, mp::host::soft::half_of_float},
-#if defined(__F16C__)
-        compiled<mp::host::half>("fp16 with F16C", MP_FP16),
-#else
-        compiled<mp::host::half>("fp16 without F16C", MP_FP16),
-#endif
-        compiled<mp::host::bf16>("bf16", MP_BF16)
-  };
 }
 
 /// fp32 numbers at rounding boundaries of `dtype`: all its values, the midpoints between neighbors
@@ -107,73 +77,21 @@ std::vector<uint32_t> nan_bits(mp_dtype_t dtype) {
 
 }  // namespace
 
-TEST_CASE("numeric: every 16-bit value widens exactly", "[numeric]") {
-  for (const Conversion &conversion : conversions()) {
-    int wrong = 0;
-    for (uint32_t bits = 0; bits < 65536; ++bits) {
-      const float got = conversion.widen(static_cast<uint16_t>(bits));
-      wrong += !agrees(MP_FP32, bits_of(got), encode(MP_FP32, decode(conversion.dtype, bits)));
-    }
-    CAPTURE(conversion.name);
-    CHECK(wrong == 0);
-  }
-}
-
-TEST_CASE("numeric: values and midpoints round to nearest even", "[numeric]") {
-  for (const Conversion &conversion : conversions()) {
-    int wrong = 0;
-    float first_wrong = 0.0f;
-    for (const float value : rounding_cases(conversion.dtype)) {
-      if (conversion.narrow(value) == encode(conversion.dtype, value)) continue;
-      if (wrong++ == 0) first_wrong = value;
-    }
-    CAPTURE(conversion.name, first_wrong);
-    CHECK(wrong == 0);
-  }
-}
-
-TEST_CASE("numeric: arbitrary floats round to nearest even", "[numeric]") {
-  for (const Conversion &conversion : conversions()) {
-    Random random(11);
-    int wrong = 0;
-    for (int i = 0; i < 300000; ++i) {
-      const uint32_t bits = static_cast<uint32_t>(random.bits());
-      wrong += !agrees(conversion.dtype, conversion.narrow(float_of(bits)),
-                       encode(conversion.dtype, decode(MP_FP32, bits)));
-    }
-    CAPTURE(conversion.name);
-    CHECK(wrong == 0);
-  }
-}
-
-TEST_CASE("numeric: packed conversion rounds both values, the first into the low half",
-          "[numeric]") {
-  const auto check = [](auto pack, mp_dtype_t dtype) {
-    const std::vector<float> cases = rounding_cases(dtype);
-    int wrong = 0;
-    for (size_t i = 0; i < cases.size(); ++i) {
-      const float low = cases[i], high = cases[(i * 7 + 3) % cases.size()];
-      wrong += pack(low, high) != (encode(dtype, high) << 16 | encode(dtype, low));
-    }
-    CAPTURE(mp_dtype_name(dtype));
-    CHECK(wrong == 0);
+TEST_CASE("numeric: FP16 in plain C++ widens exactly and rounds to nearest even", "[numeric]") {
+  namespace soft = mp::host::soft;
+  int wrong_wide = 0, wrong_narrow = 0;
+  const auto narrow = [&](float value) {
+    wrong_narrow += !agrees(MP_FP16, soft::half_of_float(value), encode(MP_FP16, value));
   };
-  check(mp::host::pack_pair<mp::host::half>, MP_FP16);
-  check(mp::host::pack_pair<mp::host::bf16>, MP_BF16);
-}
-
-TEST_CASE("numeric: NaN with any payload stays NaN", "[numeric]") {
-  for (const Conversion &conversion : conversions()) {
-    CAPTURE(conversion.name);
-    for (const uint32_t bits : nan_bits(MP_FP32)) {
-      CAPTURE(bits);
-      CHECK(is_nan(conversion.dtype, conversion.narrow(float_of(bits))));
-    }
-    for (const uint32_t bits : nan_bits(conversion.dtype)) {
-      CAPTURE(bits);
-      CHECK(std::isnan(conversion.widen(static_cast<uint16_t>(bits))));
-    }
-  }
+  for (uint32_t bits = 0; bits < 65536; ++bits)
+    wrong_wide += !agrees(MP_FP32, bits_of(soft::float_of_half(static_cast<uint16_t>(bits))),
+                          encode(MP_FP32, decode(MP_FP16, bits)));
+  for (const float value : rounding_cases(MP_FP16)) narrow(value);
+  for (const uint32_t bits : nan_bits(MP_FP32)) narrow(float_of(bits));
+  Random random(11);
+  for (int i = 0; i < 300000; ++i) narrow(float_of(static_cast<uint32_t>(random.bits())));
+  CHECK(wrong_wide == 0);
+  CHECK(wrong_narrow == 0);
 }
 
 TEST_CASE("numeric: magnitudes as bits order NaN above infinity above finite values", "[numeric]") {

@@ -47,14 +47,17 @@ void destroy_context() {
 }
 
 mp_device_info_t device_info() {
-  mp_device_info_t info;
-  MP_INIT_STRUCT(&info);
+  auto info = initialized<mp_device_info_t>();
   require_ok(mp_context_get_info(context(), &info));
   return info;
 }
 
 bool on_host() {
   return wanted_device() == MP_DEVICE_HOST;
+}
+
+UniqueContext make_context(int32_t sm_limit) {
+  return mptools::make_context(on_host() ? MP_DEVICE_HOST : MP_DEVICE_CURRENT, sm_limit);
 }
 
 void quiet_log() {
@@ -211,6 +214,30 @@ std::vector<double> DeviceArray::download() const {
   std::vector<double> values(static_cast<size_t>(count_));
   decode_row(dtype_, bytes_.download().data(), count_, values.data());
   return values;
+}
+
+std::vector<double> random_integers(int64_t count, int64_t range, Random &random) {
+  std::vector<double> values(static_cast<size_t>(count));
+  for (double &value : values) value = static_cast<double>(random.integer(-range, range));
+  return values;
+}
+
+std::vector<double> random_integers(int64_t count, int64_t range, uint64_t seed) {
+  Random random(seed);
+  return random_integers(count, range, random);
+}
+
+std::vector<double> random_reals(mp_dtype_t dtype, int64_t count, double low, double high,
+                                 Random &random) {
+  std::vector<double> values(static_cast<size_t>(count));
+  for (double &value : values) value = round_to(dtype, random.real(low, high));
+  return values;
+}
+
+std::vector<double> random_reals(mp_dtype_t dtype, int64_t count, double low, double high,
+                                 uint64_t seed) {
+  Random random(seed);
+  return random_reals(dtype, count, low, high, random);
 }
 
 // ---------------------------------------------------------------------------- matrices

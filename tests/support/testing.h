@@ -15,9 +15,11 @@
 #include <vector>
 
 #include "catch.h"
+#include "initialized.h"
 #include "input_values.h"
 #include "mpcore.h"
 #include "numeric.h"
+#include "support/device.h"
 #include "tally.h"
 
 // Catch2 prints only the first elements of a vector: complete tensors would take minutes.
@@ -42,6 +44,10 @@ mp_context_t context();
 void destroy_context();
 mp_device_info_t device_info();
 bool on_host();
+
+using UniqueContext = mptools::Context;
+/// Returns another context of the device under test; sm_limit = 0 allows all of its SMs.
+UniqueContext make_context(int32_t sm_limit = 0);
 
 constexpr mp_stream_t kStream = nullptr;
 
@@ -107,6 +113,22 @@ class GuardedBytes {
   DeviceMemory memory_;
 };
 
+/// Poisoned workspace of the size that a function returns for these arguments.
+class DeviceWorkspace : public GuardedBytes {
+ public:
+  template <typename Query, typename... Arguments>
+  explicit DeviceWorkspace(const Query &query, const Arguments &...arguments)
+      : GuardedBytes(size_of(query, arguments...), 0, kPoison) {}
+
+ private:
+  template <typename Query, typename... Arguments>
+  static size_t size_of(const Query &query, const Arguments &...arguments) {
+    size_t bytes = SIZE_MAX;
+    require_ok(query(arguments..., &bytes));
+    return bytes;
+  }
+};
+
 /// `count` elements of T between guard zones, poisoned until written.
 template <typename T>
 class DeviceBuffer {
@@ -156,6 +178,33 @@ class DeviceArray {
   int64_t count_;
   GuardedBytes bytes_;
 };
+
+/// Integers of type MP_INT32 or MP_INT64.
+class DeviceIndices {
+ public:
+  DeviceIndices(mp_dtype_t dtype, const std::vector<int64_t> &values)
+      : is_wide_(dtype == MP_INT64), wide_(values), narrow_(narrowed(values)) {}
+  const void *data() const {
+    return is_wide_ ? static_cast<const void *>(wide_.data()) : narrow_.data();
+  }
+
+ private:
+  static std::vector<int32_t> narrowed(const std::vector<int64_t> &values) {
+    return {values.begin(), values.end()};
+  }
+  bool is_wide_;
+  DeviceBuffer<int64_t> wide_;
+  DeviceBuffer<int32_t> narrow_;
+};
+
+/// Returns integers in [-range, range].
+std::vector<double> random_integers(int64_t count, int64_t range, Random &random);
+std::vector<double> random_integers(int64_t count, int64_t range, uint64_t seed);
+/// Returns reals in [low, high), rounded to the type.
+std::vector<double> random_reals(mp_dtype_t dtype, int64_t count, double low, double high,
+                                 Random &random);
+std::vector<double> random_reals(mp_dtype_t dtype, int64_t count, double low, double high,
+                                 uint64_t seed);
 
 // ---------------------------------------------------------------------------- matrices
 

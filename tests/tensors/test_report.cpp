@@ -1,5 +1,4 @@
 // mp_inspect and the reports of mp_scale_step against a plain loop over the values.
-#include <cstring>
 #include <optional>
 
 #include "tests/step/checked_optimizer.h"
@@ -105,7 +104,7 @@ void check_inspect(const TensorSet &tensors) {
 TensorValues mixed_values(const std::vector<TensorSpec> &specs, Random &random, int bad_percent) {
   const double good[] = {0.0,      -0.0,    1.0,  -3.0,      0x1p-14,  0x1.ff8p-15,
                          -0x1p-24, 0x1p-20, -0.5, 0x1.8p-15, -0x1p-14, 65504.0};
-  const double bad[] = {HUGE_VAL, -HUGE_VAL, std::nan("")};
+  const double bad[] = {HUGE_VAL, -HUGE_VAL, kNaN};
   TensorValues values = constant_values(specs, 0.0);
   for (std::vector<double> &tensor : values) {
     for (double &x : tensor) {
@@ -147,9 +146,9 @@ TEST_CASE("report: awkward sizes, types and alignments", "[report]") {
 }
 
 TEST_CASE("report: a chunk full of one kind", "[report][short]") {
-  for (const double x : {0.0, 1.0, 0x1p-20, HUGE_VAL, std::nan("")}) {
+  for (const double x : {0.0, 1.0, 0x1p-20, HUGE_VAL, kNaN}) {
     TensorSet tensors({{MP_FP16, kChunk + 9}});
-    tensors.upload(constant_values(tensors.specs(), x));
+    tensors.fill(x);
     check_inspect(tensors);
   }
 }
@@ -201,7 +200,7 @@ TEST_CASE("report: the first bad element, wherever it is", "[report][short]") {
       for (const int64_t at :
            {int64_t{0}, specs[t].numel / 2, kChunk - 1, kChunk, specs[t].numel - 1}) {
         if (at < 0 || at >= specs[t].numel) continue;
-        for (const double x : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
+        for (const double x : {HUGE_VAL, -HUGE_VAL, kNaN}) {
           TensorSet tensors(specs);
           tensors.upload(constant_values(specs, 0.25));
           tensors.inject(t, at, encode(dtype, x));
@@ -238,7 +237,7 @@ TEST_CASE("report: of several, the lowest tensor and its lowest element", "[repo
                                                           {0, 0}};
   bool infinite = true;
   for (const auto &[t, at] : places) {
-    tensors.inject(t, at, encode(specs[t].dtype, infinite ? -HUGE_VAL : std::nan("")));
+    tensors.inject(t, at, encode(specs[t].dtype, infinite ? -HUGE_VAL : kNaN));
     infinite = !infinite;
     const Reports got = inspect(tensors);
     CHECK(got.list.bad_tensor == static_cast<int64_t>(t));
@@ -273,58 +272,33 @@ TEST_CASE("report: either output alone", "[report][short]") {
 
 namespace {
 
-/// Steps with reports, and the same steps without.
-struct Twin {
-  OptimizerRun run;
-  UniqueScaler scaler;
-  DeviceFloat norm{-1.0f}, skipped{-1.0f};
-  DeviceBuffer<float> norms;
-
-  Twin(const OptimizerSpec &spec, const std::optional<mp_scaler_config_t> &config)
-      : run(spec), norms(std::vector<float>(spec.grads.size(), -1.0f)) {
-    if (config) scaler = make_scaler(*config);
-    run.master().upload(constant_values(run.master().specs(), 1.0));
-    if (run.model() != nullptr) run.model()->upload(constant_values(run.model()->specs(), -7.0));
+void take_step(StepRun &twin, const ReportBuffers *reports, bool clips) {
+  mp_step_options_t options = step_options(0, clips ? 0.5f : 0.0f);
+  if (reports != nullptr) {
+    options.report = reports->list.data();
+    options.tensor_reports = reports->tensors.data();
   }
+  if (clips) return twin.step(options);
+  options.found_inf = twin.skipped.data();
+  require_ok(mp_scale_step(twin.run.get(), twin.scaler.get(), &options, kStream));
+}
 
-  void step(const ReportBuffers *reports, bool clips) {
-    mp_step_options_t options = mp_step_options_default();
-    if (clips) {
-      options.max_grad_norm = 0.5f;
-      options.grad_norm = norm.data();
-      options.tensor_norms = norms.data();
-    }
-    options.found_inf = skipped.data();
-    if (reports != nullptr) {
-      options.report = reports->list.data();
-      options.tensor_reports = reports->tensors.data();
-    }
-    require_ok(mp_scale_step(run.get(), scaler.get(), &options, kStream));
-  }
-};
-
+/// Compares steps with reports and the same steps without.
 void check_twins(const OptimizerSpec &spec, const std::optional<mp_scaler_config_t> &config,
                  bool clips, uint64_t seed) {
-  Twin with(spec, config), without(spec, config);
+  StepRun with(spec, config), without(spec, config);
   Random random(seed);
   for (int step = 0; step < 5; ++step) {
     TensorValues grads = real_values(spec.grads, random, 4.0);
-    if (step % 2 == 1) grads[4][7] = step == 1 ? HUGE_VAL : std::nan("");
+    if (step % 2 == 1) grads[4][7] = step == 1 ? HUGE_VAL : kNaN;
     with.run.grads().upload(grads);
     without.run.grads().upload(grads);
     const ReportBuffers reports(spec.grads.size());
-    with.step(&reports, clips);
-    without.step(nullptr, clips);
+    take_step(with, &reports, clips);
+    take_step(without, nullptr, clips);
     CAPTURE(spec.kind, clips, step);
-    CHECK(with.run.state() == without.run.state());
-    CHECK(same_value(with.norm.value(), without.norm.value()));
+    check_equal(with, without);
     CHECK(with.skipped.value() == (step % 2 == 1 ? 1.0f : 0.0f));
-    const std::vector<float> one = with.norms.download(), other = without.norms.download();
-    for (size_t t = 0; t < one.size(); ++t) CHECK(same_value(one[t], other[t]));
-    if (with.scaler) {
-      const mp_scaler_state_t a = state_of(with.scaler.get()), b = state_of(without.scaler.get());
-      CHECK(std::memcmp(&a, &b, sizeof a) == 0);
-    }
     check_same(reports.download(), expected(with.run.grads().download()));
   }
 }

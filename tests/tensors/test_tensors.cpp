@@ -222,8 +222,7 @@ void check_stats(const TensorSet &tensors) {
     DeviceFloat found_inf(0.0f), amax(-1.0f), norm(-1.0f);
     DeviceBuffer<float> amaxes(count), norms(count);
     DeviceBuffer<mp_tensor_report_t> report(1), tensor_reports(count);
-    mp_stats_outputs_t outputs;
-    MP_INIT_STRUCT(&outputs);
+    auto outputs = initialized<mp_stats_outputs_t>();
     outputs.found_inf = found_inf.data();
     outputs.amax = amax.data();
     outputs.tensor_amax = amaxes.data();
@@ -328,7 +327,7 @@ TEST_CASE("tensors: NaN takes precedence over infinity in either order", "[tenso
     for (const int64_t distance : {1, 8, 300, 16384}) {
       for (const bool nan_first : {false, true}) {
         TensorSet tensors({{dtype, 2 * kChunk}});
-        tensors.upload(constant_values(tensors.specs(), 1.0));
+        tensors.fill(1.0);
         tensors.inject(0, 5, nan_first ? nan : infinity);
         tensors.inject(0, 5 + distance, nan_first ? infinity : nan);
         const Statistics got = measure(tensors);
@@ -345,7 +344,7 @@ TEST_CASE("tensors: NaN takes precedence over infinity in either order", "[tenso
 TEST_CASE("tensors: the largest finite values are finite", "[tensors][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     TensorSet tensors({{dtype, 11, 1}});
-    tensors.upload(constant_values(tensors.specs(), -largest_finite(dtype)));
+    tensors.fill(-largest_finite(dtype));
     const Statistics got = measure(tensors);
     CHECK(got.found_inf == 0.0f);
     CHECK(std::isinf(got.norm) == (dtype != MP_FP16));  // their squares overflow fp32
@@ -355,8 +354,8 @@ TEST_CASE("tensors: the largest finite values are finite", "[tensors][short]") {
 
 TEST_CASE("tensors: found_inf is set to 1 and never cleared", "[tensors][short]") {
   TensorSet clean({{MP_FP16, 40}}), spoilt({{MP_FP16, 40}});
-  clean.upload(constant_values(clean.specs(), 1.0));
-  spoilt.upload(constant_values(spoilt.specs(), 1.0));
+  clean.fill(1.0);
+  spoilt.fill(1.0);
   spoilt.inject(0, 39, 0x7c00);
   DeviceFloat found_inf(0.0f);
   const auto after = [&](const TensorSet &tensors) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "mpcore.h"
+#include "tests/support/initialized.h"
 
 namespace mptest {
 
@@ -52,7 +53,7 @@ class Caller {
   void *output(mp_dtype_t dtype, int64_t count);
   float *sums(int64_t count) { return static_cast<float *>(output(MP_FP32, count)); }
   int64_t *counter() { return static_cast<int64_t *>(output(MP_INT64, 1)); }
-  mp_grad_stats_t stats() { return {sums(1), sums(1)}; }
+  virtual mp_grad_stats_t stats() { return {sums(1), sums(1)}; }
   float *number(float value) { return upload(&value, 1); }
   uint64_t *dropout_offset() {
     return static_cast<uint64_t *>(allocate(sizeof(uint64_t), sizeof(uint64_t), false));
@@ -202,13 +203,5 @@ class Caller {
 #define WORKSPACE(caller, function, ...) (caller).workspace(#function, function, __VA_ARGS__)
 #define RECORD_TEXT(caller, function, ...) (caller).record_text(#function, function, __VA_ARGS__)
 #define DESTROY(caller, function, ...) (caller).destroy(#function, function, __VA_ARGS__)
-
-/// Initializes a struct that has no default.
-template <class T>
-T initialized() {
-  T value;
-  MP_INIT_STRUCT(&value);
-  return value;
-}
 
 }  // namespace mptest
