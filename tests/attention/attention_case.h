@@ -116,18 +116,16 @@ class KernelScope {
   static void call(const mp_attention_desc_t &desc, const mp_attention_tensors_t &t) {
     const char *const kernel = current_;
     if (mp_attention_forward(context(), &desc, &t, kStream) == MP_ERROR_UNSUPPORTED) {
-      mp_kernel_info_t last;
-      MP_INIT_STRUCT(&last);
+      auto last = initialized<mp_kernel_info_t>();
       require_ok(mp_attention_kernel_info(context(), &desc, 1, &last));
       REQUIRE(last.reason != nullptr);
       CHECK(std::string(last.reason).find("aligned") == std::string::npos);
       set(nullptr);
       require_ok(mp_attention_forward(context(), &desc, &t, kStream));
     }
-    size_t bytes = 0;
-    require_ok(mp_attention_backward_workspace_size(context(), &desc, &bytes));
-    const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));
-    require_ok(mp_attention_backward(context(), &desc, &t, workspace.data(), bytes, kStream));
+    const DeviceWorkspace workspace(mp_attention_backward_workspace_size, context(), &desc);
+    require_ok(
+        mp_attention_backward(context(), &desc, &t, workspace.data(), workspace.bytes(), kStream));
     CHECK(workspace.guard_damage() == "");
     set(kernel);
   }
@@ -303,8 +301,7 @@ inline AttentionResult run(const AttentionCase &c, const Placement &p = {}) {
       kv_lengths(c.kv_lengths);
   const DeviceBuffer<uint64_t> offset(std::vector<uint64_t>{c.offset});
   const GradStats stats;
-  mp_attention_tensors_t t;
-  MP_INIT_STRUCT(&t);
+  auto t = initialized<mp_attention_tensors_t>();
   if (p.is_packed)
     t.q_ends = q_ends.data(), t.kv_ends = kv_ends.data();
   else if (!c.q_lengths.empty())

@@ -316,8 +316,7 @@ TEST_CASE("attention: MP_LOG_PLANS logs both passes, and why a kernel is the pla
   CHECK(times(text, unaligned + "1, smem_bytes = 40064, workspace_bytes = 0" + reason) == 1);
   CHECK(times(text, unaligned + "2, smem_bytes = 40064, workspace_bytes = 20" + reason) == 1);
   const mp_attention_desc_t desc = mp_attention_desc_default(1, 1, 5, 7, 8, MP_FP16);
-  mp_kernel_info_t best;
-  MP_INIT_STRUCT(&best);
+  auto best = initialized<mp_kernel_info_t>();
   require_ok(mp_attention_kernel_info(context(), &desc, 0, &best));
   const bool is_plain = std::string(best.name) == "attention_plain";
   CHECK(times(text, "plan: attention_mma for attention forward, ") == (is_plain ? 0 : 1));

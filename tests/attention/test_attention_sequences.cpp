@@ -264,8 +264,7 @@ struct PackedCall {
                                                          q_len, kv_len, dim, dtype);
     desc.q_rows = kQueries;
     desc.kv_rows = kKeys;
-    mp_attention_tensors_t t;
-    MP_INIT_STRUCT(&t);
+    auto t = initialized<mp_attention_tensors_t>();
     t.q_ends = of_q.data(), t.kv_ends = of_kv.data();
     t.q = q.data(), t.k = k.data(), t.v = v.data(), t.d_o = d_o.data();
     t.o = o.data(), t.lse = static_cast<float *>(lse.data());

@@ -3,49 +3,26 @@
 
 namespace mptest::batch_norm {
 
-namespace {
-
-Vector random_vector(int64_t count, double low, double high, Random &random) {
-  Vector values(static_cast<size_t>(count));
-  for (double &value : values) value = round_to(MP_FP32, random.real(low, high));
-  return values;
-}
-
-size_t workspace_bytes(const mp_batchnorm_desc_t &desc) {
-  size_t bytes = 0;
-  require_ok(mp_batchnorm_workspace_size(context(), &desc, &bytes));
-  return bytes;
-}
-
-}  // namespace
-
 Layer random_layer(mp_dtype_t dtype, int64_t rows, int32_t channels, uint64_t seed, double mean) {
   Random random(seed);
   Layer layer;
   layer.desc = mp_batchnorm_desc_default(rows, channels, dtype);
   layer.x = Matrices(1, rows, channels);
   for (double &x : layer.x.values) x = round_to(dtype, mean + random.real(-2.0, 2.0));
-  layer.gamma = random_vector(channels, -2.0, 2.0, random);
-  layer.beta = random_vector(channels, -1.0, 1.0, random);
-  layer.running_mean = random_vector(channels, -1.0, 1.0, random);
-  layer.running_var = random_vector(channels, 0.5, 2.0, random);
+  layer.gamma = random_reals(MP_FP32, channels, -2.0, 2.0, random);
+  layer.beta = random_reals(MP_FP32, channels, -1.0, 1.0, random);
+  layer.running_mean = random_reals(MP_FP32, channels, -1.0, 1.0, random);
+  layer.running_var = random_reals(MP_FP32, channels, 0.5, 2.0, random);
   return layer;
 }
 
 Vector random_dy(const Layer &l, uint64_t seed) {
-  Random random(seed);
-  Vector dy(l.x.values.size());
-  for (double &value : dy) value = round_to(l.desc.dtype, random.real(-3.0, 3.0));
-  return dy;
+  return random_reals(l.desc.dtype, l.rows() * l.channels(), -3.0, 3.0, seed);
 }
-
-Workspace::Workspace(const mp_batchnorm_desc_t &desc)
-    : memory_(workspace_bytes(desc), 0, kPoison) {}
 
 mp_batchnorm_tensors_t tensors_of(const DeviceArray &x, const Floats &gamma, const Floats &beta,
                                   const Layer &layer) {
-  mp_batchnorm_tensors_t t;
-  MP_INIT_STRUCT(&t);
+  auto t = initialized<mp_batchnorm_tensors_t>();
   t.x = x.data();
   t.gamma = layer.has_gamma ? gamma.data() : nullptr;
   t.beta = layer.has_beta ? beta.data() : nullptr;
@@ -59,7 +36,7 @@ Trained train(const Layer &l, mp_context_t context) {
   const Floats gamma(l.gamma, l.offset), beta(l.beta, l.offset);
   const Floats running_mean(l.running_mean), running_var(l.running_var);
   const Floats mean(channels, l.offset), inv_std(channels, l.offset);
-  const Workspace workspace(l.desc);
+  const DeviceWorkspace workspace(mp_batchnorm_workspace_size, mptest::context(), &l.desc);
   mp_batchnorm_tensors_t t = tensors_of(x, gamma, beta, l);
   t.running_mean = running_mean.data();
   t.running_var = running_var.data();
@@ -80,7 +57,7 @@ Gradients run_backward(const Layer &l, const Saved &saved, const Vector &dy, boo
   const Floats gamma(l.gamma, l.offset), beta(l.beta, l.offset);
   const Floats mean(saved.mean, l.offset), inv_std(saved.inv_std, l.offset);
   const Floats dgamma(l.channels(), l.offset), dbeta(l.channels(), l.offset);
-  const Workspace workspace(l.desc);
+  const DeviceWorkspace workspace(mp_batchnorm_workspace_size, mptest::context(), &l.desc);
   mp_batchnorm_tensors_t t = tensors_of(x, gamma, beta, l);
   t.saved_mean = mean.data();
   t.saved_inv_std = inv_std.data();

@@ -1,7 +1,6 @@
 // A batch normalization layer: its data, and its calls on guarded memory.
 #pragma once
 
-#include <limits>
 #include <vector>
 
 #include "tests/support/running_error.h"
@@ -45,17 +44,6 @@ class Floats {
 
  private:
   DeviceArray array_;
-};
-
-/// Workspace of the required size, between guard zones.
-class Workspace {
- public:
-  explicit Workspace(const mp_batchnorm_desc_t &desc);
-  void *data() const { return memory_.data(); }
-  size_t bytes() const { return memory_.bytes(); }
-
- private:
-  GuardedBytes memory_;
 };
 
 /// Returns the tensors that every pass reads.

@@ -2,11 +2,7 @@
 // mp_gemm and mp_softmax_xent that stores all logits.
 #pragma once
 
-#include <limits>
-
-#include "tests/step/step_fixtures.h"
-#include "tests/support/grad_stats.h"
-#include "tests/support/running_error.h"
+#include "tests/layers/xent_case.h"
 
 namespace mptest {
 
@@ -47,24 +43,6 @@ struct LinearXentResult {
   std::vector<float> dbias;
 };
 
-/// Labels of either type on the device.
-class DeviceLabels {
- public:
-  DeviceLabels(const std::vector<int64_t> &labels, mp_dtype_t dtype)
-      : is_wide_(dtype == MP_INT64), wide_(labels), narrow_(narrowed(labels)) {}
-  const void *data() const {
-    return is_wide_ ? static_cast<const void *>(wide_.data()) : narrow_.data();
-  }
-
- private:
-  static std::vector<int32_t> narrowed(const std::vector<int64_t> &labels) {
-    return {labels.begin(), labels.end()};
-  }
-  bool is_wide_;
-  DeviceBuffer<int64_t> wide_;
-  DeviceBuffer<int32_t> narrow_;
-};
-
 inline size_t workspace_size(const mp_linear_xent_desc_t &desc) {
   size_t bytes = 0;
   require_ok(mp_linear_xent_workspace_size(context(), &desc, &bytes));
@@ -85,18 +63,17 @@ inline LinearXentResult run(const LinearXentCase &c) {
   x.upload(c.x);
   w.upload(c.w);
   // NaN must be overwritten.
-  const float before = c.accumulates() ? c.before : std::numeric_limits<float>::quiet_NaN();
+  const float before = c.accumulates() ? c.before : static_cast<float>(kNaN);
   dw.upload(Matrices(1, d.classes, d.width, before));
   DeviceMatrices &dx = c.in_place ? x : beside;
   const DeviceArray bias(d.dtype, c.bias);
-  const DeviceLabels labels(c.labels, d.dtype_labels);
+  const DeviceIndices labels(d.dtype_labels, c.labels);
   const DeviceFloat scale(c.loss_scale), count(c.count), loss(-1.0f);
   const DeviceBuffer<float> row_loss(d.rows), lse(d.rows);
   const DeviceBuffer<float> dbias(std::vector<float>(static_cast<size_t>(d.classes), before));
   const DeviceBuffer<int64_t> correct(std::vector<int64_t>{100});
   const GradStats stats;
-  mp_xent_tensors_t t;
-  MP_INIT_STRUCT(&t);
+  auto t = initialized<mp_xent_tensors_t>();
   const DeviceBuffer<float> class_weights(c.class_weights);
   t.class_weights = c.class_weights.empty() ? nullptr : class_weights.data();
   t.x = x.data();
@@ -113,9 +90,8 @@ inline LinearXentResult run(const LinearXentCase &c) {
   t.dw = c.has_dw ? static_cast<float *>(dw.data()) : nullptr;
   t.dbias = c.has_dbias ? dbias.data() : nullptr;
   t.stats = stats.pointers();
-  const size_t bytes = workspace_size(d);
-  const DeviceBuffer<uint8_t> space(static_cast<int64_t>(bytes));
-  require_ok(mp_linear_xent(context(), &d, &t, space.data(), bytes, kStream));
+  const DeviceWorkspace space(mp_linear_xent_workspace_size, context(), &d);
+  require_ok(mp_linear_xent(context(), &d, &t, space.data(), space.bytes(), kStream));
 
   LinearXentResult got{
       row_loss.download(), lse.download(), loss.value(),    correct.download()[0] - 100,
@@ -140,21 +116,13 @@ inline LinearXentResult run(const LinearXentCase &c) {
   return got;
 }
 
-/// Losses of mp_softmax_xent and gradients of its logits.
-struct ComposedXent {
-  std::vector<float> row_loss, lse;
-  float loss;
-  int64_t correct;
-  Matrices dlogits;
-};
-
 /// Runs mp_gemm and mp_softmax_xent on all rows.
-inline ComposedXent compose(const LinearXentCase &c) {
+inline XentResult compose(const LinearXentCase &c) {
   const mp_linear_xent_desc_t &d = c.desc;
   const int64_t ld = (d.classes + 7) / 8 * 8;  // as in the workspace: bits depend on alignment
   DeviceMatrices x(d.dtype, 1, d.rows, d.width, d.width, 0, 0, kPoison);
   DeviceMatrices w(d.dtype, 1, d.classes, d.width, d.width, 0, 0, kPoison);
-  DeviceMatrices logits(d.dtype, 1, d.rows, d.classes, ld, 0, 0, kCanary);
+  const DeviceMatrices logits(d.dtype, 1, d.rows, d.classes, ld, 0, 0, kCanary);
   x.upload(c.x);
   w.upload(c.w);
   const DeviceArray bias(d.dtype, c.bias);
@@ -167,44 +135,35 @@ inline ComposedXent compose(const LinearXentCase &c) {
   epilogue.dtype_bias = d.dtype;
   require_ok(mp_gemm(context(), &gemm, x.data(), w.data(), nullptr, logits.data(), &epilogue,
                      nullptr, 0, kStream));
-  const DeviceLabels labels(c.labels, d.dtype_labels);
-  const DeviceFloat scale(c.loss_scale), count(c.count), loss(-1.0f);
-  const DeviceBuffer<float> row_loss(d.rows), lse(d.rows);
-  const DeviceBuffer<int64_t> correct(std::vector<int64_t>{0});
-  mp_xent_desc_t desc = mp_xent_desc_default(d.rows, d.classes, d.dtype);
-  desc.dtype_labels = d.dtype_labels;
-  desc.flags = d.flags & MP_XENT_FLAG_IGNORE_LABEL;
-  desc.ld_logits = desc.ld_dlogits = ld;
-  desc.ignore_label = d.ignore_label;
-  desc.weight = d.weight;
-  desc.label_smoothing = d.label_smoothing;
-  desc.z_loss = d.z_loss;
-  mp_xent_tensors_t t;
-  MP_INIT_STRUCT(&t);
-  const DeviceBuffer<float> class_weights(c.class_weights);
-  t.class_weights = c.class_weights.empty() ? nullptr : class_weights.data();
-  t.x = t.dx = logits.data();
-  t.labels = labels.data();
-  t.loss_scale = scale.data();
-  t.count = c.count == 0.0f ? nullptr : count.data();
-  t.row_loss = row_loss.data();
-  t.lse = lse.data();
-  t.loss = loss.data();
-  t.correct = correct.data();
-  require_ok(mp_softmax_xent(context(), &desc, &t, kStream));
-  return {row_loss.download(), lse.download(), loss.value(), correct.download()[0],
-          logits.download()};
+  XentCase xent;
+  xent.dtype = d.dtype;
+  xent.logits = logits.download();
+  xent.labels = c.labels;
+  xent.class_weights.assign(c.class_weights.begin(), c.class_weights.end());
+  xent.dtype_labels = d.dtype_labels;
+  xent.weight = d.weight;
+  xent.loss_scale = c.loss_scale;
+  xent.flags = d.flags & MP_XENT_FLAG_IGNORE_LABEL;
+  xent.ignore_label = d.ignore_label;
+  xent.label_smoothing = d.label_smoothing;
+  xent.z_loss = d.z_loss;
+  xent.count = c.count;
+  xent.padding = ld - d.classes;
+  xent.in_place = true;
+  return run(xent);
 }
 
+/// Compares bits; all NaNs are equal.
 inline bool same_bits(const std::vector<float> &a, const std::vector<float> &b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](float x, float y) { return same_bits(x, y); });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float x, float y) {
+    return same_bits(x, y) || (std::isnan(x) && std::isnan(y));
+  });
 }
 
-inline void check_same_losses(const LinearXentResult &got, const ComposedXent &want) {
+inline void check_same_losses(const LinearXentResult &got, const XentResult &want) {
   CHECK(same_bits(got.row_loss, want.row_loss));
   CHECK(same_bits(got.lse, want.lse));
-  CHECK(same_bits(got.loss, want.loss));
+  CHECK(same_bits(std::vector{got.loss}, std::vector{want.loss}));
   CHECK(got.correct == want.correct);
 }
 

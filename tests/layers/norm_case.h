@@ -2,7 +2,6 @@
 // in fp64 with the error of fp32 (running_error.h).
 #pragma once
 
-#include <limits>
 #include <string>
 
 #include "tests/step/oracle_rounding.h"
@@ -41,13 +40,6 @@ struct Gradients {
   bool operator==(const Gradients &) const = default;
 };
 
-inline Vector random_vector(mp_dtype_t dtype, int64_t count, double low, double high,
-                            Random &random) {
-  Vector values(static_cast<size_t>(count));
-  for (double &value : values) value = round_to(dtype, random.real(low, high));
-  return values;
-}
-
 /// Returns a case with gamma, for MP_NORM_LAYER beta, and dy.
 inline Case make_case(mp_norm_kind_t kind, mp_dtype_t dtype, int64_t rows, int64_t columns,
                       int32_t groups = 1) {
@@ -55,10 +47,10 @@ inline Case make_case(mp_norm_kind_t kind, mp_dtype_t dtype, int64_t rows, int64
   c.desc = mp_norm_desc_default(kind, rows, columns, dtype);
   c.desc.groups = groups;
   Random random(static_cast<uint64_t>(rows * 100003 + columns * 7 + groups));
-  c.x = random_vector(dtype, c.elems(), -1.0, 3.0, random);
-  c.gamma = random_vector(MP_FP32, columns, -2.0, 2.0, random);
-  if (c.has_mean()) c.beta = random_vector(MP_FP32, columns, -1.0, 1.0, random);
-  c.dy = random_vector(dtype, c.elems(), -3.0, 3.0, random);
+  c.x = random_reals(dtype, c.elems(), -1.0, 3.0, random);
+  c.gamma = random_reals(MP_FP32, columns, -2.0, 2.0, random);
+  if (c.has_mean()) c.beta = random_reals(MP_FP32, columns, -1.0, 1.0, random);
+  c.dy = random_reals(dtype, c.elems(), -3.0, 3.0, random);
   return c;
 }
 
@@ -69,8 +61,8 @@ inline void add_residual(Case &c, mp_dtype_t dtype, float dropout) {
   c.desc.dropout = dropout;
   c.desc.dropout_seed = 0x123456789abcdef0;
   c.dropout_offset = 5;
-  c.residual = random_vector(dtype, c.elems(), -2.0, 2.0, random);
-  c.dsum = random_vector(dtype, c.elems(), -1.0, 1.0, random);
+  c.residual = random_reals(dtype, c.elems(), -2.0, 2.0, random);
+  c.dsum = random_reals(dtype, c.elems(), -1.0, 1.0, random);
 }
 
 /// Tensor with the strides of x.
@@ -145,8 +137,7 @@ inline Forward run_forward(const Case &c, mp_context_t context = mptest::context
   const Dense sum(wide, Vector(c.residual.size(), 7.0), c.offset);
   const DeviceBuffer<float> mean(c.vectors()), rstd(c.vectors());
   const DeviceBuffer<uint64_t> offset(std::vector<uint64_t>{c.dropout_offset});
-  mp_norm_tensors_t t;
-  MP_INIT_STRUCT(&t);
+  auto t = initialized<mp_norm_tensors_t>();
   t.x = x.data(), t.residual = residual.data();
   t.gamma = static_cast<float *>(gamma.data()), t.beta = static_cast<float *>(beta.data());
   t.dropout_offset = c.dropout_offset != 0 ? offset.data() : nullptr;
@@ -178,12 +169,9 @@ inline Gradients run_backward(const Case &c, const Forward &saved,
   const Vector before(static_cast<size_t>(desc.columns), c.previous);
   const Dense dgamma(MP_FP32, before, 0), dbeta(MP_FP32, c.has_mean() ? before : Vector{}, 0);
   const DeviceBuffer<uint64_t> offset(std::vector<uint64_t>{c.dropout_offset});
-  size_t bytes = 0;
-  require_ok(mp_norm_backward_workspace_size(context, &desc, &bytes));
-  const GuardedBytes workspace(bytes, 0, kPoison);
+  const DeviceWorkspace workspace(mp_norm_backward_workspace_size, context, &desc);
   const GradStats stats;
-  mp_norm_tensors_t t;
-  MP_INIT_STRUCT(&t);
+  auto t = initialized<mp_norm_tensors_t>();
   t.x = x.data(), t.gamma = static_cast<float *>(gamma.data());
   t.dropout_offset = c.dropout_offset != 0 ? offset.data() : nullptr;
   t.sum = sum.data();

@@ -161,8 +161,7 @@ TEST_CASE("linear xent: losses have the bits of mp_gemm and mp_softmax_xent", "[
       for (const bool has_options : {false, true}) {
         if (has_options) {
           Random random(seed);
-          for (int64_t j = 0; j < shape.classes; j++)
-            c.bias.push_back(static_cast<double>(random.integer(-4, 4)));
+          c.bias = random_integers(shape.classes, 4, random);
           c.desc.dtype_labels = MP_INT64;
           c.desc.label_smoothing = 0.25f;
           c.desc.z_loss = 0.01f;
@@ -173,7 +172,7 @@ TEST_CASE("linear xent: losses have the bits of mp_gemm and mp_softmax_xent", "[
           c.before = -1.0f;
         }
         const LinearXentResult got = run(c);
-        const ComposedXent want = compose(c);
+        const XentResult want = compose(c);
         check_same_losses(got, want);
         check_gradients(c, want.dlogits, got);
         check_same(got, run(c));
@@ -193,7 +192,7 @@ TEST_CASE("linear xent: class weights give the bits of mp_softmax_xent", "[xent]
     c.loss_scale = 64.0f;
     c.desc.z_loss = 0.125f;
     const LinearXentResult got = run(c);
-    const ComposedXent want = compose(c);
+    const XentResult want = compose(c);
     CAPTURE(mp_dtype_name(dtype));
     check_same_losses(got, want);
     check_gradients(c, want.dlogits, got);
@@ -207,7 +206,7 @@ TEST_CASE("linear xent: a whole chunk has the bits of mp_gemm", "[xent]") {
     LinearXentCase c = integer_case(dtype, kChunkRows, kWidth, kClasses, 4300);
     c.loss_scale = 4096.0f;
     const LinearXentResult got = run(c);
-    const ComposedXent want = compose(c);
+    const XentResult want = compose(c);
     CAPTURE(mp_dtype_name(dtype));
     check_same_losses(got, want);
     const auto multiply = [&](int64_t m, int64_t k, bool transposed, const Matrices &b,
@@ -219,11 +218,9 @@ TEST_CASE("linear xent: a whole chunk has the bits of mp_gemm", "[xent]") {
       other.upload(b);
       mp_gemm_desc_t gemm = mp_gemm_desc_default(m, kWidth, k, dtype, dtype_d);
       if (transposed) gemm.op_a = MP_OP_T, gemm.ld_a = kClasses;
-      size_t bytes = 0;
-      require_ok(mp_gemm_workspace_size(context(), &gemm, nullptr, &bytes));
-      const DeviceBuffer<uint8_t> space(static_cast<int64_t>(bytes));
+      const DeviceWorkspace space(mp_gemm_workspace_size, context(), &gemm, nullptr);
       require_ok(mp_gemm(context(), &gemm, gradient.data(), other.data(), nullptr, result.data(),
-                         nullptr, space.data(), bytes, kStream));
+                         nullptr, space.data(), space.bytes(), kStream));
       return result.download().values;
     };
     CHECK(got.dx.values == multiply(kChunkRows, kClasses, false, c.w, dtype));
@@ -237,7 +234,7 @@ TEST_CASE("linear xent: several chunks are within the error bound", "[xent]") {
     for (size_t i = 0; i < c.labels.size(); i += 3) c.labels[i] = -100;
     c.loss_scale = 8192.0f;
     const LinearXentResult got = run(c);
-    const ComposedXent want = compose(c);
+    const XentResult want = compose(c);
     CAPTURE(mp_dtype_name(dtype));
     check_same_losses(got, want);
     check_gradients(c, want.dlogits, got);
@@ -251,8 +248,8 @@ TEST_CASE("linear xent: unequal micro-batches have the bits of the whole batch",
     // Real values, whose sums depend on their order.
     Random random(4500);
     LinearXentCase whole(dtype, kRows, kWidth, kClasses);
-    for (Matrices *const matrix : {&whole.x, &whole.w})
-      for (double &value : matrix->values) value = round_to(dtype, random.real(-1.0, 1.0));
+    whole.x.values = random_reals(dtype, kRows * kWidth, -1.0, 1.0, random);
+    whole.w.values = random_reals(dtype, kClasses * kWidth, -1.0, 1.0, random);
     for (int64_t i = 0; i < kRows; i++)
       whole.labels[static_cast<size_t>(i)] =
           i % 7 < 2 || i < 20 ? -100 : random.integer(0, kClasses - 1);
@@ -263,8 +260,8 @@ TEST_CASE("linear xent: unequal micro-batches have the bits of the whole batch",
     const int64_t cuts[] = {0, 1, 20, 149, 150, kChunkRows + 151, kRows};
     const DeviceFloat counted(0.0f);
     for (size_t i = 0; i + 1 < std::size(cuts); i++) {
-      const DeviceLabels labels(
-          {whole.labels.begin() + cuts[i], whole.labels.begin() + cuts[i + 1]}, MP_INT32);
+      const DeviceIndices labels(
+          MP_INT32, {whole.labels.begin() + cuts[i], whole.labels.begin() + cuts[i + 1]});
       require_ok(mp_xent_count(context(), cuts[i + 1] - cuts[i], MP_INT32, labels.data(), -100,
                                counted.data(), kStream));
     }
@@ -325,7 +322,7 @@ TEST_CASE("linear xent: non-finite values and invalid labels reach their rows on
     c.labels[9] = 40;
     c.labels[12] = -1;
     const LinearXentResult got = run(c);  // checks found_inf
-    const ComposedXent want = compose(c);
+    const XentResult want = compose(c);
     CAPTURE(mp_dtype_name(dtype));
     check_same_losses(got, want);
     CHECK(std::isnan(got.loss));
@@ -375,8 +372,7 @@ TEST_CASE("linear xent: no rows clear or keep the gradients of weights", "[xent]
     dw.upload(Matrices(1, kClasses, kWidth, 2.0));
     const DeviceBuffer<float> dbias(std::vector<float>(kClasses, 2.0f));
     const DeviceFloat loss(-1.0f);
-    mp_xent_tensors_t t;
-    MP_INIT_STRUCT(&t);
+    auto t = initialized<mp_xent_tensors_t>();
     t.dw = static_cast<float *>(dw.data());
     t.dbias = dbias.data();
     t.loss = loss.data();
@@ -431,7 +427,7 @@ TEST_CASE("xent count: adds the rows that are not ignored", "[xent][short]") {
         labels.push_back(i % 3 == 0 ? -100 : i - 5);  // invalid labels count too
         counted += labels.back() != -100;
       }
-      const DeviceLabels on_device(labels, dtype);
+      const DeviceIndices on_device(dtype, labels);
       const DeviceFloat count(0.0f);
       for (int call = 1; call <= 3; call++) {
         require_ok(

@@ -36,13 +36,10 @@ LossResult run(const LossCase &c) {
   const DeviceArray beside(d.dtype, d.count, c.offset), element_loss(MP_FP32, d.count, c.offset);
   const DeviceArray &dx = c.in_place ? x : beside;
   const DeviceFloat scale(c.scale), loss(-1.0f);
-  size_t bytes = 0;
-  require_ok(mp_loss_workspace_size(context(), &d, &bytes));
-  CHECK(bytes <= 16384);
-  const GuardedBytes workspace(bytes, 0, kPoison);
+  const DeviceWorkspace workspace(mp_loss_workspace_size, context(), &d);
+  CHECK(workspace.bytes() <= 16384);
   const GradStats stats;
-  mp_loss_tensors_t tensors;
-  MP_INIT_STRUCT(&tensors);
+  auto tensors = initialized<mp_loss_tensors_t>();
   tensors.prediction = c.no_prediction ? nullptr : x.data();
   tensors.target = t.data();
   tensors.weights = c.weights.empty() ? nullptr : static_cast<const float *>(weights.data());
@@ -51,7 +48,7 @@ LossResult run(const LossCase &c) {
   tensors.loss = loss.data();
   tensors.dprediction = dx.data();
   tensors.stats = stats.pointers();
-  require_ok(mp_loss(context(), &d, &tensors, workspace.data(), bytes, kStream));
+  require_ok(mp_loss(context(), &d, &tensors, workspace.data(), workspace.bytes(), kStream));
   stats.check(dx.download());
   return {element_loss.download(), dx.download(), loss.value()};
 }

@@ -232,9 +232,8 @@ std::vector<double> run_backward(const mp_pool2d_desc_t &d, const std::vector<do
   const DeviceArray dy_device(d.dtype, dy, offset);
   const auto run = [&](const DeviceArray &dx, const void *given, const uint8_t *index) {
     const GradStats stats;
-    const mp_grad_stats_t pointers = stats.pointers();
     require_ok(mp_pool2d_backward(context(), &d, given, index, dy_device.data(), dx.data(),
-                                  &pointers, kStream));
+                                  stats.get(), kStream));
     stats.check(dx.download());
   };
   const DeviceArray dx(d.dtype, elems_of_x(d), offset);
@@ -248,40 +247,6 @@ std::vector<double> run_backward(const mp_pool2d_desc_t &d, const std::vector<do
   return dx.download();
 }
 
-std::vector<double> integers(int64_t count, int64_t range, uint64_t seed) {
-  Random random(seed);
-  std::vector<double> values(static_cast<size_t>(count));
-  for (double &value : values) value = static_cast<double>(random.integer(-range, range));
-  return values;
-}
-
-std::vector<double> reals(mp_dtype_t dtype, int64_t count, double low, double high, uint64_t seed) {
-  Random random(seed);
-  std::vector<double> values(static_cast<size_t>(count));
-  for (double &value : values) value = round_to(dtype, random.real(low, high));
-  return values;
-}
-
-int64_t count_outside(const std::vector<Bounded> &wanted, const std::vector<double> &got,
-                      mp_dtype_t dtype) {
-  REQUIRE(got.size() == wanted.size());
-  int64_t wrong = 0;
-  for (size_t i = 0; i < got.size(); ++i) wrong += !within(wanted[i], got[i], dtype);
-  return wrong;
-}
-
-/// Compares bits: results exact in fp32, or one fp32 division of exact numbers, then rounded.
-int64_t count_different(const std::vector<Bounded> &wanted, const std::vector<double> &got,
-                        mp_dtype_t dtype) {
-  REQUIRE(got.size() == wanted.size());
-  int64_t wrong = 0;
-  for (size_t i = 0; i < got.size(); ++i) {
-    const double value = round_to(dtype, round_to(MP_FP32, wanted[i].value));
-    wrong += !same_value(value, got[i]);
-  }
-  return wrong;
-}
-
 bool is_power_of_two(double count) {
   int exponent = 0;
   return std::frexp(count, &exponent) == 0.5;
@@ -291,8 +256,8 @@ bool is_power_of_two(double count) {
 void check_exact(const mp_pool2d_desc_t &d, int64_t offset = 0) {
   CAPTURE(d.n, d.h, d.w, d.c, d.window_h, d.window_w, d.dilation_h, d.flags, mp_dtype_name(d.dtype),
           d.mode, offset);
-  const std::vector<double> x = integers(elems_of_x(d), 3, 1);
-  const std::vector<double> dy = integers(elems_of_y(d), 9, 2);
+  const std::vector<double> x = random_integers(elems_of_x(d), 3, 1);
+  const std::vector<double> dy = random_integers(elems_of_y(d), 9, 2);
   CHECK(count_different(forward(d, x), run_forward(d, x, offset), d.dtype) == 0);
   const std::vector<double> dx = run_backward(d, x, dy, offset);
   bool shares_are_exact = true;
@@ -347,8 +312,8 @@ TEST_CASE("pool: reals are within their error bound", "[layers][pool][short]") {
         d.dtype = dtype;
         d.mode = mode;
         CAPTURE(d.h, d.w, d.c, d.window_h, d.window_w, mp_dtype_name(dtype), mode);
-        const std::vector<double> x = reals(dtype, elems_of_x(d), -2.0, 3.0, 3);
-        const std::vector<double> dy = reals(dtype, elems_of_y(d), -3.0, 2.0, 4);
+        const std::vector<double> x = random_reals(dtype, elems_of_x(d), -2.0, 3.0, 3);
+        const std::vector<double> dy = random_reals(dtype, elems_of_y(d), -3.0, 2.0, 4);
         CHECK(count_outside(forward(d, x), run_forward(d, x), dtype) == 0);
         CHECK(count_outside(backward(d, x, dy), run_backward(d, x, dy), dtype) == 0);
       }
@@ -369,8 +334,8 @@ TEST_CASE("pool: results have the same bits in repeated calls", "[layers][pool][
   mp_pool2d_desc_t d = make_desc(1, 9, 9, 5, 3, 3, 1, 1, {1, 1, 1, 1});
   for (const mp_pool_mode_t mode : kModes) {
     d.mode = mode;
-    const std::vector<double> x = reals(MP_FP32, elems_of_x(d), -1.0, 1.0, 5);
-    const std::vector<double> dy = reals(MP_FP32, elems_of_y(d), -1.0, 1.0, 6);
+    const std::vector<double> x = random_reals(MP_FP32, elems_of_x(d), -1.0, 1.0, 5);
+    const std::vector<double> dy = random_reals(MP_FP32, elems_of_y(d), -1.0, 1.0, 6);
     CHECK(run_forward(d, x) == run_forward(d, x));
     CHECK(run_backward(d, x, dy) == run_backward(d, x, dy));
   }
@@ -432,12 +397,12 @@ TEST_CASE("pool: NaN and infinities propagate", "[layers][pool][short]") {
         d.dtype = dtype;
         d.mode = mode;
         CAPTURE(d.h, d.w, d.c, d.window_h, d.window_w, mp_dtype_name(dtype), mode);
-        std::vector<double> x = integers(elems_of_x(d), 3, 7);
+        std::vector<double> x = random_integers(elems_of_x(d), 3, 7);
         const double special[] = {kNaN, kInfinity, -kInfinity, -kNaN, -0.0, -0.0};
         for (size_t i = 0; i < x.size(); i += 5) x[i] = special[i / 5 % 6];
         CHECK(count_outside(forward(d, x), run_forward(d, x), dtype) == 0);
         if (mode != MP_POOL_MAX) continue;
-        const std::vector<double> dy = integers(elems_of_y(d), 9, 8);
+        const std::vector<double> dy = random_integers(elems_of_y(d), 9, 8);
         CHECK(count_different(backward(d, x, dy), run_backward(d, x, dy), dtype) == 0);
       }
     }
@@ -449,8 +414,8 @@ TEST_CASE("pool: a non-finite gradient reaches only the pixels of its window",
   mp_pool2d_desc_t d = make_desc(1, 4, 4, 9, 2, 2, 2, 2);
   for (const mp_pool_mode_t mode : kModes) {
     d.mode = mode;
-    const std::vector<double> x = integers(elems_of_x(d), 3, 9);
-    std::vector<double> dy = integers(elems_of_y(d), 8, 10);
+    const std::vector<double> x = random_integers(elems_of_x(d), 3, 9);
+    std::vector<double> dy = random_integers(elems_of_y(d), 8, 10);
     dy[3] = kNaN;
     dy[13] = kInfinity;
     CAPTURE(mode);
@@ -478,11 +443,4 @@ TEST_CASE("pool: a window larger than the padded image has no outputs", "[layers
       CHECK(dx.download() == std::vector<double>(static_cast<size_t>(elems_of_x(d)), 0.0));
     }
   }
-}
-
-TEST_CASE("pool: no images", "[layers][pool][short]") {
-  const mp_pool2d_desc_t d = make_desc(0, 4, 4, 8, 2, 2, 2, 2);
-  require_ok(mp_pool2d_forward(context(), &d, nullptr, nullptr, nullptr, kStream));
-  require_ok(
-      mp_pool2d_backward(context(), &d, nullptr, nullptr, nullptr, nullptr, nullptr, kStream));
 }

@@ -19,6 +19,9 @@ struct Tensor {
 
   Tensor(mp_dtype_t dtype, std::vector<double> values)
       : device(dtype, values), first(std::move(values)) {}
+  /// Random integers in [-range, range].
+  Tensor(mp_dtype_t dtype, int64_t count, int64_t range, uint64_t seed)
+      : Tensor(dtype, random_integers(count, range, seed)) {}
   void *data() const { return device.data(); }
 };
 
@@ -45,13 +48,6 @@ void check_sequence(const Calls &calls, const std::vector<Tensor *> &tensors,
   expect_none(run(calls, tensors, false) == wanted ? "" : "other bits than with waits", what);
 }
 
-std::vector<double> integers(int64_t count, int64_t range, uint64_t seed) {
-  Random random(seed);
-  std::vector<double> values(static_cast<size_t>(count));
-  for (double &value : values) value = static_cast<double>(random.integer(-range, range));
-  return values;
-}
-
 /// Returns a permutation matrix that shifts columns, so that a product keeps all values.
 std::vector<double> shift_of_columns(int64_t n, int64_t by) {
   std::vector<double> values(static_cast<size_t>(n * n));
@@ -64,8 +60,8 @@ constexpr int kTurns = 4;
 /// Computes X P alternately into two buffers, where X is `rows` x `n`; `items` batch items.
 struct Products {
   Products(int64_t rows, int64_t n, int32_t items = 1)
-      : even(MP_FP16, integers(items * rows * n, 100, 1)),
-        odd(MP_FP16, integers(items * rows * n, 100, 2)),
+      : even(MP_FP16, items * rows * n, 100, 1),
+        odd(MP_FP16, items * rows * n, 100, 2),
         shift(MP_FP16, shift_of_columns(n, 37)),
         desc(mp_gemm_desc_default(rows, n, n, MP_FP16, MP_FP16)) {}
 
@@ -109,7 +105,7 @@ mp_status_t multiply_and_sum(const mp_gemm_desc_t &desc, const Products &p, int 
 }
 
 void check_products(Products &p, const char *kernel) {
-  Tensor sums(MP_FP32, integers(kTurns * p.desc.n, 100, 3));
+  Tensor sums(MP_FP32, kTurns * p.desc.n, 100, 3);
   p.desc.plan = named_plan(kernel);
   const DeviceMemory workspace(std::max<size_t>(1, workspace_of(p.desc)));
   Calls calls;
@@ -145,10 +141,9 @@ TEST_CASE("sequences: a convolution and its gradients", "[sequences]") {
     desc.stride_h = desc.stride_w = stride;
     desc.alpha = 0x1p-5f;  // keeps the magnitude of the output equal to that of the input
     const int64_t pixels = 2 * 8 * 8;
-    Tensor x(MP_FP16, integers(pixels * stride * stride * kChannels, 3, 1)),
-        filter(MP_FP16, integers(9 * kChannels * kChannels, 3, 2)),
-        y(MP_FP16, integers(pixels * kChannels, 3, 3)),
-        dfilter(MP_FP16, integers(9 * kChannels * kChannels, 3, 4));
+    Tensor x(MP_FP16, pixels * stride * stride * kChannels, 3, 1),
+        filter(MP_FP16, 9 * kChannels * kChannels, 3, 2), y(MP_FP16, pixels * kChannels, 3, 3),
+        dfilter(MP_FP16, 9 * kChannels * kChannels, 3, 4);
     const auto best = [&](mp_conv_op_t op) {
       mp_conv2d_desc_t one = desc;
       one.plan = named_plan(early_of(runnable_kernels(desc, op)).at(0));
@@ -191,14 +186,12 @@ TEST_CASE("sequences: an image is padded after the call that writes it", "[seque
   });
   REQUIRE(copied != kernels.end());
   desc.plan = named_plan(*copied);
-  size_t bytes = 0;
-  require_ok(mp_conv2d_workspace_size(context(), &desc, MP_CONV_FPROP, nullptr, &bytes));
-  const DeviceMemory workspace(bytes);
+  const DeviceWorkspace workspace(mp_conv2d_workspace_size, context(), &desc, MP_CONV_FPROP,
+                                  nullptr);
   constexpr int64_t kElems = kSize * kSize * 3, kOutputs = (kSize - 2) * (kSize - 2) * 16;
   const auto sum = mp_pointwise_desc_default(MP_POINTWISE_ADD, 1, kElems, MP_FP16);
-  Tensor even(MP_FP16, integers(kElems, 9, 1)), odd(MP_FP16, integers(kElems, 9, 2)),
-      more(MP_FP16, integers(kElems, 3, 3)), filter(MP_FP16, integers(16 * 9 * 3, 3, 4)),
-      y(MP_FP16, integers(kTurns * kOutputs, 9, 5));
+  Tensor even(MP_FP16, kElems, 9, 1), odd(MP_FP16, kElems, 9, 2), more(MP_FP16, kElems, 3, 3),
+      filter(MP_FP16, 16 * 9 * 3, 3, 4), y(MP_FP16, kTurns * kOutputs, 9, 5);
   Calls calls;
   for (int turn = 0; turn < kTurns; turn++) {
     const void *const from = (turn % 2 == 0 ? even : odd).data();
@@ -209,7 +202,7 @@ TEST_CASE("sequences: an image is padded after the call that writes it", "[seque
     calls.push_back([&, x, turn] {
       void *const to = static_cast<uint8_t *>(y.data()) + turn * kOutputs * 2;
       return mp_conv2d_fprop(context(), &desc, x, filter.data(), to, nullptr, workspace.data(),
-                             bytes, kStream);
+                             workspace.bytes(), kStream);
     });
   }
   check_sequence(calls, {&even, &odd, &y}, desc.plan->kernel);
@@ -224,7 +217,7 @@ TEST_CASE("sequences: products of pointers follow the product that writes an ope
   p.desc.batch_count = kItems;
   mp_gemm_desc_t whole = mp_gemm_desc_default(kItems * kSize, kSize, kSize, MP_FP16, MP_FP16);
   whole.plan = named_plan(early_kernels(whole).at(0));
-  Tensor sums(MP_FP32, integers(kTurns * kSize, 100, 3));
+  Tensor sums(MP_FP32, kTurns * kSize, 100, 3);
   const auto pointers_of = [&](void *base, int64_t step) {
     std::vector<void *> pointers;
     for (int64_t i = 0; i < kItems; i++)
@@ -260,15 +253,14 @@ TEST_CASE("sequences: products of groups whose sizes are on the device", "[seque
   std::vector<int32_t> ends;
   for (int turn = 0; turn < kTurns; turn++) ends.insert(ends.end(), {20 * (turn + 1), kSize});
   const DeviceBuffer<int32_t> on_device(ends);
-  size_t bytes = 0;
-  require_ok(mp_gemm_ragged_workspace_size(context(), &p.desc, MP_RAGGED_M, nullptr, &bytes));
-  const DeviceMemory workspace(std::max<size_t>(1, bytes));
+  const DeviceWorkspace workspace(mp_gemm_ragged_workspace_size, context(), &p.desc, MP_RAGGED_M,
+                                  nullptr);
   Calls calls;
   for (int turn = 0; turn < kTurns; turn++)
     calls.push_back([&, turn] {
       return mp_gemm_ragged(context(), &p.desc, MP_RAGGED_M, on_device.data() + 2 * turn,
                             p.from(turn), p.shift.data(), nullptr, p.to(turn), nullptr,
-                            workspace.data(), bytes, kStream);
+                            workspace.data(), workspace.bytes(), kStream);
     });
   check_sequence(calls, p.tensors(), "ragged");
 }
@@ -277,17 +269,13 @@ TEST_CASE("sequences: repeated normalization and its gradients", "[sequences]") 
   constexpr int64_t kRows = 300;
   constexpr int32_t kChannels = 72;
   const mp_batchnorm_desc_t desc = mp_batchnorm_desc_default(kRows, kChannels, MP_FP16);
-  size_t bytes = 0;
-  require_ok(mp_batchnorm_workspace_size(context(), &desc, &bytes));
-  const DeviceMemory workspace(bytes);
-  Tensor even(MP_FP16, integers(kRows * kChannels, 9, 1)),
-      odd(MP_FP16, integers(kRows * kChannels, 9, 2)),
-      dy(MP_FP16, integers(kRows * kChannels, 5, 3)), gamma(MP_FP32, integers(kChannels, 3, 4)),
-      beta(MP_FP32, integers(kChannels, 3, 5)), saved(MP_FP32, integers(4 * kChannels, 1, 6));
+  const DeviceWorkspace workspace(mp_batchnorm_workspace_size, context(), &desc);
+  Tensor even(MP_FP16, kRows * kChannels, 9, 1), odd(MP_FP16, kRows * kChannels, 9, 2),
+      dy(MP_FP16, kRows * kChannels, 5, 3), gamma(MP_FP32, kChannels, 3, 4),
+      beta(MP_FP32, kChannels, 3, 5), saved(MP_FP32, 4 * kChannels, 1, 6);
   Calls calls;
   for (int turn = 0; turn < kTurns; turn++) {
-    mp_batchnorm_tensors_t t;
-    MP_INIT_STRUCT(&t);
+    auto t = initialized<mp_batchnorm_tensors_t>();
     float *const floats = static_cast<float *>(saved.data());
     t.x = (turn % 2 == 0 ? even : odd).data();
     t.y = (turn % 2 == 0 ? odd : even).data();
@@ -298,11 +286,13 @@ TEST_CASE("sequences: repeated normalization and its gradients", "[sequences]") 
     t.dgamma = floats + 2 * kChannels;
     t.dbeta = floats + 3 * kChannels;
     t.dy = t.dx = dy.data();
-    calls.push_back([&desc, &workspace, bytes, t] {
-      return mp_batchnorm_forward_training(context(), &desc, &t, workspace.data(), bytes, kStream);
+    calls.push_back([&desc, &workspace, t] {
+      return mp_batchnorm_forward_training(context(), &desc, &t, workspace.data(),
+                                           workspace.bytes(), kStream);
     });
-    calls.push_back([&desc, &workspace, bytes, t] {
-      return mp_batchnorm_backward(context(), &desc, &t, workspace.data(), bytes, kStream);
+    calls.push_back([&desc, &workspace, t] {
+      return mp_batchnorm_backward(context(), &desc, &t, workspace.data(), workspace.bytes(),
+                                   kStream);
     });
   }
   check_sequence(calls, {&even, &odd, &dy, &saved}, "batch norm");
@@ -317,13 +307,10 @@ TEST_CASE("sequences: functions of transformer layers after products", "[sequenc
   const mp_softmax_desc_t softmax = mp_softmax_desc_default(kRows, kColumns, MP_FP16);
   const mp_glu_desc_t glu = mp_glu_desc_default(MP_ACT_SILU, kRows, kColumns / 2, MP_FP16);
   const mp_sum_rows_desc_t sum = mp_sum_rows_desc_default(kRows, 8, kColumns, MP_FP16);
-  size_t bytes = 0;
-  require_ok(mp_norm_backward_workspace_size(context(), &norm, &bytes));
-  const DeviceMemory workspace(bytes);
-  Tensor result(MP_FP16, integers(2 * kRows * kColumns, 9, 4)),
-      rstd(MP_FP32, integers(kRows, 1, 5)), dgamma(MP_FP32, integers(kColumns, 1, 6));
-  mp_norm_tensors_t t;
-  MP_INIT_STRUCT(&t);
+  const DeviceWorkspace workspace(mp_norm_backward_workspace_size, context(), &norm);
+  Tensor result(MP_FP16, 2 * kRows * kColumns, 9, 4), rstd(MP_FP32, kRows, 1, 5),
+      dgamma(MP_FP32, kColumns, 1, 6);
+  auto t = initialized<mp_norm_tensors_t>();
   t.y = t.dx = result.data();
   t.rstd = static_cast<float *>(rstd.data());
   t.dgamma = static_cast<float *>(dgamma.data());
@@ -337,7 +324,8 @@ TEST_CASE("sequences: functions of transformer layers after products", "[sequenc
       {"gradient of a norm",
        [&](void *x) {
          t.x = t.dy = x;
-         return mp_norm_backward(context(), &norm, &t, workspace.data(), bytes, kStream);
+         return mp_norm_backward(context(), &norm, &t, workspace.data(), workspace.bytes(),
+                                 kStream);
        }},
       {"rope",
        [&](void *x) {
@@ -382,8 +370,8 @@ TEST_CASE("sequences: element-wise functions and sums with one row", "[sequences
   mp_pointwise_desc_t last = mp_pointwise_desc_default(MP_POINTWISE_COPY, 1, kColumns, MP_FP16);
   last.activation = MP_ACT_RELU;
   const auto copy = mp_pointwise_desc_default(MP_POINTWISE_COPY, kRows, kColumns, MP_FP16);
-  Tensor even(MP_FP16, integers(kRows * kColumns, 9, 1)),
-      odd(MP_FP16, integers(kRows * kColumns, 9, 2)), row(MP_FP16, integers(kColumns, 9, 3));
+  Tensor even(MP_FP16, kRows * kColumns, 9, 1), odd(MP_FP16, kRows * kColumns, 9, 2),
+      row(MP_FP16, kColumns, 9, 3);
   Calls calls;
   for (int turn = 0; turn < kTurns; turn++) {
     calls.push_back([&] {
@@ -417,13 +405,11 @@ TEST_CASE("sequences: the gradient of a table becomes the next table", "[sequenc
       indices.push_back(static_cast<int32_t>(
           (i % 3 == 0 ? 7 + i % 5 : random.integer(0, 2 * third - 1)) + i / kMoreRows * third));
     const DeviceBuffer<int32_t> on_device(indices);
-    size_t bytes = 0;
-    require_ok(mp_embedding_workspace_size(context(), &more, &bytes));
-    const DeviceMemory workspace(bytes);
+    const DeviceWorkspace workspace(mp_embedding_workspace_size, context(), &more);
     const int64_t elements = vocabulary * kWidth;
-    Tensor even(MP_FP32, integers(elements, 9, 2)), odd(MP_FP32, integers(elements, 9, 3)),
-        of_few(MP_FP32, integers(elements, 9, 4)), of_many(MP_FP32, integers(elements, 9, 5)),
-        rows(MP_FP32, integers(kMoreRows * kWidth, 9, 6));
+    Tensor even(MP_FP32, elements, 9, 2), odd(MP_FP32, elements, 9, 3),
+        of_few(MP_FP32, elements, 9, 4), of_many(MP_FP32, elements, 9, 5),
+        rows(MP_FP32, kMoreRows * kWidth, 9, 6);
     Calls calls;
     for (int turn = 0; turn < kTurns; turn++) {
       void *const table = (turn % 2 == 0 ? even : odd).data();
@@ -440,7 +426,7 @@ TEST_CASE("sequences: the gradient of a table becomes the next table", "[sequenc
            {std::pair{&desc, of_few.data()}, {&more, of_many.data()}, {&desc, gradient}})
         calls.push_back([&, one = one, to = to, words] {
           return mp_embedding_backward(context(), one, words, rows.data(), to, nullptr,
-                                       workspace.data(), bytes, kStream);
+                                       workspace.data(), workspace.bytes(), kStream);
         });
     }
     check_sequence(calls, {&even, &odd, &of_few, &of_many, &rows},

@@ -40,18 +40,13 @@ void check_copy(const mp_strided_copy_desc_t &d, int64_t offset = 0) {
           Sizes(d.x_stride, d.x_stride + d.rank), Sizes(d.y_stride, d.y_stride + d.rank));
   const int64_t count = numel(d);
   const auto size = [&](const int64_t *stride) {
-    return static_cast<size_t>(count > 0 ? offset_of(d, stride, count - 1) + 1 : 1);
+    return count > 0 ? offset_of(d, stride, count - 1) + 1 : int64_t{1};
   };
   Random random(static_cast<uint64_t>(count));
-  const auto integers = [&](size_t n) {
-    std::vector<double> values(n);
-    for (double &value : values) value = static_cast<double>(random.integer(-8, 8));
-    return values;
-  };
-  const std::vector<double> x = integers(size(d.x_stride));
+  const std::vector<double> x = random_integers(size(d.x_stride), 8, random);
   const bool reads_y = d.beta != 0.0f;
-  std::vector<double> before =
-      reads_y ? integers(size(d.y_stride)) : std::vector<double>(size(d.y_stride), kNaN);
+  std::vector<double> before = random_integers(size(d.y_stride), 8, random);
+  if (!reads_y) std::ranges::fill(before, kNaN);
   std::vector<double> wanted = before, written;
   for (int64_t i = 0; i < count; ++i) {
     double &y = wanted[static_cast<size_t>(offset_of(d, d.y_stride, i))];
@@ -61,8 +56,7 @@ void check_copy(const mp_strided_copy_desc_t &d, int64_t offset = 0) {
   }
   const DeviceArray in(d.dtype, x, offset), out(d.dtype, before, offset);
   const GradStats stats;
-  const mp_grad_stats_t pointers = stats.pointers();
-  require_ok(mp_strided_copy(context(), &d, in.data(), out.data(), &pointers, kStream));
+  require_ok(mp_strided_copy(context(), &d, in.data(), out.data(), stats.get(), kStream));
   CHECK(in.guard_damage() == "");
   CHECK(out.guard_damage() == "");
   const std::vector<double> got = out.download();

@@ -57,8 +57,7 @@ inline XentResult run(const XentCase &c) {
                         kCanary);
   logits.upload(c.logits);
   DeviceMatrices &dlogits = c.in_place ? logits : beside;
-  const DeviceBuffer<int64_t> wide(c.labels);
-  const DeviceBuffer<int32_t> narrow(std::vector<int32_t>(c.labels.begin(), c.labels.end()));
+  const DeviceIndices labels(c.dtype_labels, c.labels);
   DeviceMatrices soft(c.is_soft() ? c.dtype_labels : MP_FP32, 1, c.targets.rows, c.targets.cols,
                       c.targets.cols + c.padding, 0, c.offset, kPoison);
   if (c.is_soft()) soft.upload(c.targets);
@@ -77,14 +76,10 @@ inline XentResult run(const XentCase &c) {
   desc.z_loss = c.z_loss;
   desc.dtype_labels = c.dtype_labels;
   desc.ld_labels = c.is_soft() && c.padding != 0 ? classes + c.padding : 0;
-  const bool is_wide = c.dtype_labels == MP_INT64;
   const GradStats stats;
-  mp_xent_tensors_t t;
-  MP_INIT_STRUCT(&t);
+  auto t = initialized<mp_xent_tensors_t>();
   t.x = logits.data();
-  t.labels = c.is_soft() ? soft.data()
-             : is_wide   ? static_cast<const void *>(wide.data())
-                         : narrow.data();
+  t.labels = c.is_soft() ? soft.data() : labels.data();
   if (!c.class_weights.empty()) t.class_weights = static_cast<const float *>(class_weights.data());
   t.loss_scale = c.null_scale ? nullptr : scale.data();
   t.count = c.count == 0.0f ? nullptr : count.data();

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "bounds.h"
 
@@ -96,6 +97,25 @@ inline bool within(const Bounded &exact, double got, mp_dtype_t dtype = MP_FP32)
   const double error =
       dtype == MP_FP32 ? exact.error : rounded_error(dtype, exact.value, exact.error);
   return std::fabs(got - exact.value) <= error;
+}
+
+/// Counts the values that are not within the error.
+inline int64_t count_outside(const std::vector<Bounded> &exact, const std::vector<double> &got,
+                             mp_dtype_t dtype) {
+  int64_t wrong = exact.size() != got.size();
+  for (size_t i = 0; i < std::min(exact.size(), got.size()); ++i)
+    wrong += !within(exact[i], got[i], dtype);
+  return wrong;
+}
+
+/// Counts the values that are not the exact ones: exact in fp32, or rounded to it by one division,
+/// and then rounded to the type.
+inline int64_t count_different(const std::vector<Bounded> &exact, const std::vector<double> &got,
+                               mp_dtype_t dtype) {
+  int64_t wrong = exact.size() != got.size();
+  for (size_t i = 0; i < std::min(exact.size(), got.size()); ++i)
+    wrong += !same_value(round_to(dtype, round_to(MP_FP32, exact[i].value)), got[i]);
+  return wrong;
 }
 
 }  // namespace mptest
