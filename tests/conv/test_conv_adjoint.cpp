@@ -31,14 +31,12 @@ std::vector<double> pass(const ConvCase &c, mp_conv_op_t op, const std::vector<d
   const mp_conv2d_desc_t desc = desc_of(with(c, op, {c.ab, MP_FP32}));
   const DeviceArray a(c.ab, first), b(c.ab, second);
   const DeviceArray out(MP_FP32, static_cast<int64_t>(out_count));
-  size_t bytes = 0;
-  require_ok(mp_conv2d_workspace_size(context(), &desc, op, nullptr, &bytes));
-  const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));
+  const DeviceWorkspace workspace(mp_conv2d_workspace_size, context(), &desc, op, nullptr);
   const auto function = op == MP_CONV_FPROP   ? mp_conv2d_fprop
                         : op == MP_CONV_DGRAD ? mp_conv2d_dgrad
                                               : mp_conv2d_wgrad;
   require_ok(function(context(), &desc, a.data(), b.data(), out.data(), nullptr, workspace.data(),
-                      bytes, kStream));
+                      workspace.bytes(), kStream));
   require_ok(mp_stream_sync(context(), kStream));
   return out.download();
 }

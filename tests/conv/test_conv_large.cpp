@@ -61,12 +61,10 @@ void check_large(const ConvCase &large, const ConvCase &compact, const uint8_t *
   for (const char *const kernel : kernels) {
     desc.plan = named_plan(kernel);
     CAPTURE(to_string(large), kernel);
-    size_t bytes = 0;
-    require_ok(mp_conv2d_workspace_size(context(), &desc, large.op, nullptr, &bytes));
-    const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));
+    const DeviceWorkspace workspace(mp_conv2d_workspace_size, context(), &desc, large.op, nullptr);
     const DeviceArray out(MP_FP32, static_cast<int64_t>(expected.values.size()));
-    require_ok(pass(context(), &desc, arena, b.data(), out.data(), nullptr, workspace.data(), bytes,
-                    kStream));
+    require_ok(pass(context(), &desc, arena, b.data(), out.data(), nullptr, workspace.data(),
+                    workspace.bytes(), kStream));
     require_ok(mp_stream_sync(context(), kStream));
     CHECK(out.download() == expected.values);
   }

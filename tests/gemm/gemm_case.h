@@ -24,6 +24,19 @@ struct GemmCase : OutputCase {
   std::string stray;
 };
 
+/// Returns a product of these extents; operands of 16 bits by default.
+inline GemmCase gemm_case(int64_t m, int64_t n, int64_t k, const std::string &op = "NN",
+                          const Types &types = {MP_FP16, MP_FP16}) {
+  GemmCase c;
+  c.m = m;
+  c.n = n;
+  c.k = k;
+  c.op = op;
+  c.ab = types.ab;
+  c.cd = types.cd;
+  return c;
+}
+
 /// Returns the elements between starts of rows of `cols` columns.
 inline int64_t leading_dimension(const GemmCase &c, int64_t cols) {
   return (cols + c.pad + c.multiple - 1) / c.multiple * c.multiple;

@@ -146,8 +146,7 @@ std::vector<std::string> GemmRun::kernels() const {
     return {names.begin(), names.end()};
   }
   // Kernels of mp_gemm that mp_gemm_batched supports, the library's choice first.
-  mp_plan_t best;
-  MP_INIT_STRUCT(&best);
+  auto best = initialized<mp_plan_t>();
   if (mp_gemm_batched_get_plan(context(), &any, nullptr, SIZE_MAX, &best) != MP_SUCCESS) return {};
   std::vector<std::string> names = {best.kernel};
   any.batch_count = 1;
@@ -209,10 +208,7 @@ bool is_wgmma(const std::string &kernel) {
 }
 
 bool has_wgmma() {
-  GemmCase c;
-  c.m = c.n = c.k = 64;
-  c.cd = MP_FP16;
-  const std::vector<std::string> kernels = GemmRun(c).kernels();
+  const std::vector<std::string> kernels = GemmRun(gemm_case(64, 64, 64)).kernels();
   if (std::any_of(kernels.begin(), kernels.end(), is_wgmma)) return true;
   skip("this device has no wgmma");
   return false;
@@ -220,6 +216,15 @@ bool has_wgmma() {
 
 void check_every_kernel(const GemmCase &c) {
   check_kernels(c, [](const std::string &) { return true; });
+  // Its instances for one vector, and for two groups of eight.
+  for (const int64_t count : {1, 13}) {
+    GemmCase few_rows = c, few_columns = c;
+    few_rows.m = few_columns.n = count;
+    for (const GemmCase &few : {few_rows, few_columns}) {
+      GemmRun run(few);
+      check_launch(run, "gemv", Misaligned::kNo);
+    }
+  }
 }
 
 void check_kernels(const GemmCase &c, bool (*is_wanted)(const std::string &kernel)) {

@@ -53,6 +53,7 @@ bool has_wgmma();
 
 /// Checks every kernel that supports the case, by name: correct results; guard zones, padding and
 /// inputs unchanged.  A kernel may reject misaligned pointers; it must then leave D unchanged.
+/// Also checks the GEMV kernel, which accepts all pointers, with 1 and 13 rows or columns.
 void check_every_kernel(const GemmCase &c);
 /// Checks the kernels for which is_wanted is true; at least one must support the case.
 void check_kernels(const GemmCase &c, bool (*is_wanted)(const std::string &kernel));

@@ -19,37 +19,27 @@ constexpr Shape kShapes[] = {{1, 1, 1},      {1, 129, 64},   {127, 1, 33},   {12
                              {256, 128, 32}, {257, 129, 31}, {129, 255, 65}, {64, 64, 128},
                              {63, 65, 7},    {17, 19, 23},   {5, 300, 300},  {2, 3, 0}};
 
-GemmCase make_case(const Shape &shape, const std::string &op, const Types &types) {
-  GemmCase c;
-  c.m = shape.m;
-  c.n = shape.n;
-  c.k = shape.k;
-  c.op = op;
-  c.ab = types.ab;
-  c.cd = types.cd;
-  return c;
-}
-
 }  // namespace
 
 TEST_CASE("gemm: every kernel, order and type is exact on every shape", "[gemm]") {
   for (const Types &types : kAllTypes) {
     for (const char *const op : kAllOps) {
-      for (const Shape &shape : kShapes) check_every_kernel(make_case(shape, op, types));
+      for (const Shape &shape : kShapes)
+        check_every_kernel(gemm_case(shape.m, shape.n, shape.k, op, types));
     }
   }
 }
 
 TEST_CASE("gemm: every kernel and order is exact", "[gemm][short]") {
   for (const Types &types : kOneOfEach) {
-    for (const char *const op : kAllOps) check_every_kernel(make_case({129, 65, 72}, op, types));
+    for (const char *const op : kAllOps) check_every_kernel(gemm_case(129, 65, 72, op, types));
   }
 }
 
 TEST_CASE("gemm: rows longer than the matrix leave the padding alone", "[gemm][short]") {
   for (const Types &types : kOneOfEach) {
     for (const char *const op : kAllOps) {
-      GemmCase c = make_case({67, 131, 45}, op, types);
+      GemmCase c = gemm_case(67, 131, 45, op, types);
       c.beta = 1.0f;
       c.pad = 5;
       for (const int64_t multiple : {1, 8}) {
@@ -63,7 +53,7 @@ TEST_CASE("gemm: rows longer than the matrix leave the padding alone", "[gemm][s
 TEST_CASE("gemm: pointers and rows of any alignment", "[gemm]") {
   for (const Types &types : kAllTypes) {
     for (const char *const op : kAllOps) {
-      GemmCase c = make_case({65, 130, 70}, op, types);
+      GemmCase c = gemm_case(65, 130, 70, op, types);
       c.beta = 1.0f;
       c.offset = 1;
       for (const int64_t multiple : {1, 2, 4, 8}) {
@@ -76,7 +66,7 @@ TEST_CASE("gemm: pointers and rows of any alignment", "[gemm]") {
 }
 
 TEST_CASE("gemm: misaligned by one element", "[gemm][short]") {
-  GemmCase c = make_case({33, 130, 40}, "TN", {MP_FP16, MP_FP16});
+  GemmCase c = gemm_case(33, 130, 40, "TN");
   c.offset = 1;
   check_every_kernel(c);
   check_library_choice(c);
@@ -87,7 +77,7 @@ TEST_CASE("gemm: alpha and beta, D beside C and in its place", "[gemm][short]") 
     for (const float alpha : {0.0f, 1.0f, -2.0f}) {
       for (const float beta : {0.0f, 1.0f, -3.0f}) {
         for (const bool in_place : {false, true}) {
-          GemmCase c = make_case({70, 137, 40}, "NT", types);
+          GemmCase c = gemm_case(70, 137, 40, "NT", types);
           c.alpha = alpha;
           c.beta = beta;
           c.in_place = in_place;
@@ -99,17 +89,14 @@ TEST_CASE("gemm: alpha and beta, D beside C and in its place", "[gemm][short]") 
 }
 
 TEST_CASE("gemm: C may be NULL when beta is 0", "[gemm][short]") {
-  GemmRun run(make_case({20, 30, 40}, "NN", {MP_FP16, MP_FP16}));
+  GemmRun run(gemm_case(20, 30, 40));
   run.null_c = true;
-  for (const std::string &kernel : run.kernels()) {
-    require_ok(run.launch(kernel));
-    expect_none(run.verify(), run.repro());
-  }
+  for (const std::string &kernel : run.kernels()) check_launch(run, kernel, Misaligned::kNo);
 }
 
 TEST_CASE("gemm: k = 0 leaves the epilogue of beta C", "[gemm][short]") {
   for (const float beta : {0.0f, 1.0f, -3.0f}) {
-    GemmCase c = make_case({66, 70, 0}, "NN", {MP_FP16, MP_FP16});
+    GemmCase c = gemm_case(66, 70, 0);
     c.beta = beta;
     c.bias = MP_FP32;
     c.activation = MP_ACT_RELU;
@@ -121,11 +108,11 @@ TEST_CASE("gemm: k = 0 leaves the epilogue of beta C", "[gemm][short]") {
 
 TEST_CASE("gemm: empty problems do nothing but clear dbias", "[gemm][short]") {
   for (const Shape &shape : {Shape{0, 5, 7}, Shape{5, 0, 7}, Shape{0, 0, 0}}) {
-    GemmCase c = make_case(shape, "NN", {MP_FP16, MP_FP32});
+    GemmCase c = gemm_case(shape.m, shape.n, shape.k, "NN", {MP_FP16, MP_FP32});
     c.dbias = c.amax = c.found_inf = true;
     check_library_choice(c);
   }
-  GemmCase no_items = make_case({5, 6, 7}, "NN", {MP_FP16, MP_FP32});
+  GemmCase no_items = gemm_case(5, 6, 7, "NN", {MP_FP16, MP_FP32});
   no_items.batch = 0;
   no_items.dbias = true;
   check_library_choice(no_items);
@@ -134,7 +121,7 @@ TEST_CASE("gemm: empty problems do nothing but clear dbias", "[gemm][short]") {
 TEST_CASE("gemm: integers beyond 16 bits are rounded once, to nearest even", "[gemm][short]") {
   for (const Types &types : kAllTypes) {
     for (const Shape &shape : {Shape{129, 65, 7}, Shape{64, 130, 200}}) {
-      GemmCase c = make_case(shape, "NT", types);
+      GemmCase c = gemm_case(shape.m, shape.n, shape.k, "NT", types);
       c.fill = Fill::kRounding;
       c.beta = 1.0f;
       check_every_kernel(c);
@@ -145,26 +132,19 @@ TEST_CASE("gemm: integers beyond 16 bits are rounded once, to nearest even", "[g
 TEST_CASE("gemm: reals stay within the derived bound, with the same bits twice", "[gemm][long]") {
   for (const Types &types : kAllTypes) {
     for (const char *const op : kAllOps) {
-      GemmCase c = make_case({130, 67, 555}, op, types);
+      GemmCase c = gemm_case(130, 67, 555, op, types);
       c.fill = Fill::kReal;
       c.alpha = 0.3f;
       c.beta = -1.7f;
       GemmRun run(c);
-      for (const std::string &kernel : run.kernels()) {
-        require_ok(run.launch(kernel));
-        expect_none(run.verify(), run.repro());
-        const std::vector<uint8_t> first = run.output_bits();
-        require_ok(run.launch(kernel));
-        const bool same_bits = run.output_bits() == first;
-        expect_none(same_bits ? "" : "two equal calls gave different bits", run.repro());
-      }
+      for (const std::string &kernel : run.kernels()) check_same_bits(run, kernel);
     }
   }
 }
 
 TEST_CASE("gemm: reals of very different size", "[gemm][short]") {
   // alpha puts D among the subnormals of fp16, and C far above them.
-  GemmCase c = make_case({65, 64, 100}, "TN", {MP_FP16, MP_FP16});
+  GemmCase c = gemm_case(65, 64, 100, "TN");
   c.fill = Fill::kReal;
   c.alpha = 0x1p-20f;
   check_every_kernel(c);
@@ -174,12 +154,12 @@ TEST_CASE("gemm: reals of very different size", "[gemm][short]") {
 
 TEST_CASE("gemm: many tiles in both directions", "[gemm]") {
   // More rows and columns of tiles than any grouping of blocks for L2 takes at a time.
-  check_every_kernel(make_case({1030, 520, 40}, "NN", {MP_FP16, MP_FP16}));
-  check_every_kernel(make_case({70, 4100, 33}, "TT", {MP_BF16, MP_FP32}));
+  check_every_kernel(gemm_case(1030, 520, 40));
+  check_every_kernel(gemm_case(70, 4100, 33, "TT", {MP_BF16, MP_FP32}));
 }
 
 TEST_CASE("gemm: a case prints as a line that reads back as the same case", "[gemm][short]") {
-  GemmCase c = make_case({129, 64, 72}, "TN", {MP_BF16, MP_FP32});
+  GemmCase c = gemm_case(129, 64, 72, "TN", {MP_BF16, MP_FP32});
   c.alpha = -2.0f;
   c.batch = 3;
   c.shared_b = true;

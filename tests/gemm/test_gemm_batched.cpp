@@ -5,14 +5,8 @@ using namespace mptest;
 
 namespace {
 
-GemmCase batch_case(mp_dtype_t ab, mp_dtype_t cd, const std::string &op) {
-  GemmCase c;
-  c.m = 65;
-  c.n = 37;
-  c.k = 41;
-  c.op = op;
-  c.ab = ab;
-  c.cd = cd;
+GemmCase batch_case(const Types &types, const std::string &op) {
+  GemmCase c = gemm_case(65, 37, 41, op, types);
   c.batch = 3;
   return c;
 }
@@ -21,8 +15,8 @@ GemmCase batch_case(mp_dtype_t ab, mp_dtype_t cd, const std::string &op) {
 
 TEST_CASE("gemm batch: strides", "[gemm][short]") {
   for (const Types &types : kOneOfEach) {
-    for (const char *const op : {"NN", "NT", "TN", "TT"}) {
-      GemmCase c = batch_case(types.ab, types.cd, op);
+    for (const char *const op : kAllOps) {
+      GemmCase c = batch_case(types, op);
       c.beta = 1.0f;
       check_every_kernel(c);
       c.pad = 3;
@@ -35,7 +29,7 @@ TEST_CASE("gemm batch: strides", "[gemm][short]") {
 TEST_CASE("gemm batch: stride 0 shares A, B or both", "[gemm][short]") {
   for (const auto &[shared_a, shared_b] :
        {std::pair{true, false}, std::pair{false, true}, std::pair{true, true}}) {
-    GemmCase c = batch_case(MP_FP16, MP_FP16, "NT");
+    GemmCase c = batch_case({MP_FP16, MP_FP16}, "NT");
     c.shared_a = shared_a;
     c.shared_b = shared_b;
     c.pad = 3;
@@ -44,7 +38,7 @@ TEST_CASE("gemm batch: stride 0 shares A, B or both", "[gemm][short]") {
 }
 
 TEST_CASE("gemm batch: in place", "[gemm][short]") {
-  GemmCase c = batch_case(MP_FP16, MP_FP32, "TN");
+  GemmCase c = batch_case({MP_FP16, MP_FP32}, "TN");
   c.beta = -3.0f;
   c.in_place = true;
   check_every_kernel(c);
@@ -52,7 +46,7 @@ TEST_CASE("gemm batch: in place", "[gemm][short]") {
 
 TEST_CASE("gemm batch: the epilogue counts every item", "[gemm][short]") {
   for (const mp_activation_t activation : {MP_ACT_RELU, MP_ACT_DRELU}) {
-    GemmCase c = batch_case(MP_FP16, MP_FP16, "NN");
+    GemmCase c = batch_case({MP_FP16, MP_FP16}, "NN");
     c.pad = 3;
     c.bias = MP_FP16;
     c.activation = activation;
@@ -64,7 +58,7 @@ TEST_CASE("gemm batch: the epilogue counts every item", "[gemm][short]") {
 
 TEST_CASE("gemm batch: more items than one grid dimension holds", "[gemm]") {
   // gridDim.y and .z end at 65535.
-  GemmCase c = batch_case(MP_FP32, MP_FP32, "NN");
+  GemmCase c = batch_case({MP_FP32, MP_FP32}, "NN");
   c.m = c.n = c.k = 1;
   c.multiple = 1;
   c.batch = 65537;
@@ -73,8 +67,8 @@ TEST_CASE("gemm batch: more items than one grid dimension holds", "[gemm]") {
 
 TEST_CASE("gemm batch: arrays of pointers", "[gemm][short]") {
   for (const Types &types : kOneOfEach) {
-    for (const char *const op : {"NN", "NT", "TN", "TT"}) {
-      GemmCase c = batch_case(types.ab, types.cd, op);
+    for (const char *const op : kAllOps) {
+      GemmCase c = batch_case(types, op);
       c.pointers = true;
       c.beta = 1.0f;
       for (const int64_t batch : {c.batch, int64_t{1}}) {
@@ -93,7 +87,7 @@ TEST_CASE("gemm batch: one misaligned pointer among aligned ones", "[gemm][short
   for (const Types &types : kOneOfEach) {
     for (const char *const op : {"NN", "TT"}) {
       for (const char *const stray : {"a1", "b0", "c2", "d1", "abcd2"}) {
-        GemmCase c = batch_case(types.ab, types.cd, op);
+        GemmCase c = batch_case(types, op);
         c.pointers = true;
         c.beta = 1.0f;
         c.stray = stray;
@@ -106,7 +100,7 @@ TEST_CASE("gemm batch: one misaligned pointer among aligned ones", "[gemm][short
 
 TEST_CASE("gemm batch: one misaligned pointer, in place, split and with the epilogue", "[gemm]") {
   for (const char *const stray : {"a0", "b2", "d1"}) {
-    GemmCase c = batch_case(MP_FP16, MP_FP16, "NT");
+    GemmCase c = batch_case({MP_FP16, MP_FP16}, "NT");
     c.pointers = true;
     c.stray = stray;
     c.beta = 2.0f;
@@ -125,7 +119,7 @@ TEST_CASE("gemm batch: one misaligned pointer, in place, split and with the epil
 
 TEST_CASE("gemm batch: arrays of pointers with shared, in-place and absent matrices",
           "[gemm][short]") {
-  GemmCase c = batch_case(MP_FP16, MP_FP16, "NT");
+  GemmCase c = batch_case({MP_FP16, MP_FP16}, "NT");
   c.pointers = true;
   c.shared_b = true;
   c.bias = MP_FP32;

@@ -15,11 +15,7 @@ bool reads_unsplit_copies(const std::string &kernel) {
 }
 
 GemmCase make_case(int64_t m, int64_t n, int64_t k, const std::string &op, int64_t pad = 0) {
-  GemmCase c;
-  c.m = m;
-  c.n = n;
-  c.k = k;
-  c.op = op;
+  GemmCase c = gemm_case(m, n, k, op, {MP_FP16, MP_FP32});
   c.multiple = 1;
   c.pad = pad;
   return c;

@@ -10,12 +10,7 @@ namespace {
 
 /// Not a multiple of any tile, with separate padding for C, D and aux.
 GemmCase make_case(mp_dtype_t ab, mp_dtype_t cd, int64_t m = 131, int64_t n = 69, int64_t k = 50) {
-  GemmCase c;
-  c.m = m;
-  c.n = n;
-  c.k = k;
-  c.ab = ab;
-  c.cd = cd;
+  GemmCase c = gemm_case(m, n, k, "NN", {ab, cd});
   c.pad = 3;
   c.dbias = true;
   return c;
@@ -46,8 +41,7 @@ TEST_CASE("dbias: has the same bits in repeated calls and with all kernels that 
   std::vector<uint8_t> first;
   for (const std::string &kernel : run.kernels()) {
     for (int repeat = 0; repeat < 2; ++repeat) {
-      require_ok(run.launch(kernel));
-      expect_none(run.verify(), run.repro());
+      check_launch(run, kernel, Misaligned::kNo);
       if (first.empty()) first = run.output_bits();
       expect_none(run.output_bits() == first ? "" : "D or dbias differs between equal calls",
                   run.repro());
@@ -67,8 +61,8 @@ TEST_CASE("dbias: as many row blocks are summed in parallel as workspace allows"
   const size_t wanted = run.workspace_bytes(""), of_chunk = 72 * sizeof(float);
   CHECK(wanted == 6 * of_chunk);
   for (const size_t bytes : {size_t{0}, of_chunk, 2 * of_chunk, wanted - 1, wanted}) {
-    require_ok(run.launch("simt_64x64x16", bytes));
-    expect_none(run.verify(), run.repro() + format(" with %zu bytes of workspace", bytes));
+    CAPTURE(bytes);
+    check_launch(run, "simt_64x64x16", bytes);
   }
   c.fill = Fill::kReal;
   check_kernels(c, [](const std::string &kernel) { return kernel == "simt_64x64x16"; });
@@ -145,8 +139,7 @@ void check_subtiles(const GemmCase &c) {
     const int64_t all = c.batch * layout.rows_per_item * c.n;
     std::vector<uint8_t> bits;
     for (const bool has_room : {true, false}) {
-      require_ok(run.launch(kernel, layout.end - (has_room ? 0 : 1)));
-      expect_none(run.verify(), run.repro());
+      check_launch(run, kernel, layout.end - (has_room ? 0 : 1));
       std::vector<uint8_t> last = run.output_bits();
       if (has_room)
         expect_none(num_correct_sums(run, layout) == all ? "" : "partial sums are missing",
@@ -216,8 +209,7 @@ TEST_CASE("dbias: no partial sums are written without dbias", "[gemm][wgmma]") {
   for (const std::string &kernel : run.kernels()) {
     const size_t own = run.workspace_bytes(kernel);
     const PartialSumLayout layout(c, own);
-    require_ok(run.launch(kernel, layout.end));
-    expect_none(run.verify(), run.repro());
+    check_launch(run, kernel, layout.end);
     expect_none(num_correct_sums(run, layout) == 0 ? "" : "partial sums were written", run.repro());
   }
 }
@@ -234,8 +226,7 @@ TEST_CASE("dbias: partial sums of many rows are added in the row blocks of a pas
   for (const std::string &kernel : run.kernels()) {
     // Room for everything that a pass uses, with partial sums and without.
     for (const int64_t more : {int64_t{72 * 4 * 6}, int64_t{1} << 20}) {
-      require_ok(run.launch(kernel, run.workspace_bytes(kernel) + static_cast<size_t>(more)));
-      expect_none(run.verify(), run.repro());
+      check_launch(run, kernel, run.workspace_bytes(kernel) + static_cast<size_t>(more));
       if (first.empty()) first = run.output_bits();
       expect_none(run.output_bits() == first ? "" : "other bits", run.repro());
     }

@@ -6,13 +6,8 @@ using namespace mptest;
 namespace {
 
 /// Off the tiles in every direction, with its own padding for C, D and aux.
-GemmCase base_case(mp_dtype_t ab, mp_dtype_t cd) {
-  GemmCase c;
-  c.m = 131;
-  c.n = 69;
-  c.k = 50;
-  c.ab = ab;
-  c.cd = cd;
+GemmCase base_case(const Types &types) {
+  GemmCase c = gemm_case(131, 69, 50, "NN", types);
   c.pad = 3;
   return c;
 }
@@ -24,7 +19,7 @@ constexpr Types kTypes[] = {
 
 TEST_CASE("epilogue: scale multiplies alpha", "[gemm][short]") {
   for (const Types &types : kTypes) {
-    GemmCase c = base_case(types.ab, types.cd);
+    GemmCase c = base_case(types);
     c.scale = 2.0f;
     c.alpha = -1.0f;
     c.beta = 1.0f;
@@ -39,7 +34,7 @@ TEST_CASE("epilogue: bias of every type, aligned or not", "[gemm]") {
   for (const Types &types : kTypes) {
     for (const mp_dtype_t bias : {MP_FP16, MP_BF16, MP_FP32}) {
       for (const int64_t offset : {0, 1}) {
-        GemmCase c = base_case(types.ab, types.cd);
+        GemmCase c = base_case(types);
         c.bias = bias;
         c.offset = offset;
         check_every_kernel(c);
@@ -52,7 +47,7 @@ TEST_CASE("epilogue: forward activations, with and without aux", "[gemm][short]"
   for (const Types &types : kTypes) {
     for (const mp_activation_t activation : kForwardActivations) {
       for (const bool aux : {false, true}) {
-        GemmCase c = base_case(types.ab, types.cd);
+        GemmCase c = base_case(types);
         c.activation = activation;
         c.aux = aux;
         check_every_kernel(c);
@@ -66,7 +61,7 @@ TEST_CASE("epilogue: forward activations, with and without aux", "[gemm][short]"
 TEST_CASE("epilogue: backward activations read aux", "[gemm][short]") {
   for (const Types &types : kTypes) {
     for (const mp_activation_t activation : kBackwardActivations) {
-      GemmCase c = base_case(types.ab, types.cd);
+      GemmCase c = base_case(types);
       c.activation = activation;
       c.aux = true;
       check_every_kernel(c);
@@ -78,7 +73,7 @@ TEST_CASE("epilogue: backward activations read aux", "[gemm][short]") {
 
 TEST_CASE("epilogue: aux with the rows of D", "[gemm]") {
   for (const mp_activation_t activation : {MP_ACT_RELU, MP_ACT_DRELU}) {
-    GemmCase c = base_case(MP_FP16, MP_FP16);
+    GemmCase c = base_case({MP_FP16, MP_FP16});
     c.activation = activation;
     c.aux = true;
     c.pad = 0;  // ld_aux = 0 then
@@ -91,7 +86,7 @@ TEST_CASE("epilogue: aux with the rows of D", "[gemm]") {
 
 TEST_CASE("epilogue: amax and found_inf look at D as rounded", "[gemm][short]") {
   for (const Types &types : kTypes) {
-    GemmCase c = base_case(types.ab, types.cd);
+    GemmCase c = base_case(types);
     c.amax = true;
     check_every_kernel(c);
     c.amax = false;
@@ -105,7 +100,7 @@ TEST_CASE("epilogue: amax and found_inf look at D as rounded", "[gemm][short]") 
 
 TEST_CASE("epilogue: the forward pass of a layer", "[gemm][short]") {
   for (const mp_activation_t activation : kForwardActivations) {
-    GemmCase c = base_case(MP_FP16, MP_FP16);
+    GemmCase c = base_case({MP_FP16, MP_FP16});
     c.op = "NT";
     c.bias = MP_FP32;
     c.activation = activation;
@@ -117,7 +112,7 @@ TEST_CASE("epilogue: the forward pass of a layer", "[gemm][short]") {
 
 TEST_CASE("epilogue: the backward pass of a layer", "[gemm][short]") {
   for (const mp_activation_t activation : kBackwardActivations) {
-    GemmCase c = base_case(MP_FP16, MP_FP16);
+    GemmCase c = base_case({MP_FP16, MP_FP16});
     c.scale = 0.5f;
     c.fill = Fill::kReal;
     c.activation = activation;
@@ -129,7 +124,7 @@ TEST_CASE("epilogue: the backward pass of a layer", "[gemm][short]") {
 
 TEST_CASE("epilogue: everything at once, in place", "[gemm][short]") {
   for (const Types &types : kTypes) {
-    GemmCase c = base_case(types.ab, types.cd);
+    GemmCase c = base_case(types);
     c.op = "TN";
     c.alpha = -1.0f;
     c.beta = -2.0f;

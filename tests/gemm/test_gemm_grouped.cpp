@@ -175,8 +175,9 @@ TEST_CASE("gemm group: any workspace size is accepted", "[gemm][short]") {
       make_group({{64, 64, 4096}, {33, 40, 64}, {20, 64, 1000}}, "TN", {MP_FP16, MP_FP16}));
   const size_t wanted = run.workspace_bytes("");
   for (const size_t bytes : {size_t{0}, size_t{256}, wanted / 2, wanted, wanted + 4096}) {
+    CAPTURE(bytes);
     require_ok(run.launch("", bytes));
-    expect_none(run.verify(), run.repro() + format(" with %zu bytes of workspace", bytes));
+    expect_none(run.verify(), run.repro());
   }
 }
 
@@ -210,7 +211,7 @@ TEST_CASE("gemm group: products may share A and write adjacent rows of one D", "
   Random random(3);
   const auto integers = [&random](int64_t rows, int64_t cols) {
     Matrices m(1, rows, cols);
-    for (double &value : m.values) value = static_cast<double>(random.integer(-3, 3));
+    m.values = random_integers(rows * cols, 3, random);
     return m;
   };
   const auto place = [](const Matrices &values, int64_t ld, uint8_t padding) {
@@ -245,11 +246,10 @@ TEST_CASE("gemm group: products may share A and write adjacent rows of one D", "
   }
   mp_gemm_desc_t desc = mp_gemm_desc_default(0, 0, 0, MP_FP16, MP_FP16);
   desc.op_a = MP_OP_T;
-  size_t bytes = 0;
-  require_ok(mp_gemm_grouped_workspace_size(context(), &desc, 3, items.data(), nullptr, &bytes));
-  const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));
-  require_ok(mp_gemm_grouped(context(), &desc, 3, items.data(), nullptr, workspace.data(), bytes,
-                             kStream));
+  const DeviceWorkspace workspace(mp_gemm_grouped_workspace_size, context(), &desc, 3, items.data(),
+                                  nullptr);
+  require_ok(mp_gemm_grouped(context(), &desc, 3, items.data(), nullptr, workspace.data(),
+                             workspace.bytes(), kStream));
   require_ok(mp_stream_sync(context(), kStream));
   CHECK(device_d->download().values == expected.values);
   CHECK(device_d->damage() == "");
@@ -257,10 +257,7 @@ TEST_CASE("gemm group: products may share A and write adjacent rows of one D", "
 
 TEST_CASE("gemm group: each kernel is logged once, only slowed products are named",
           "[gemm][short]") {
-  mp_context_t fresh = nullptr;  // the log state is kept per context
-  mp_context_config_t config = mp_context_config_default();
-  config.device = on_host() ? MP_DEVICE_HOST : MP_DEVICE_CURRENT;
-  require_ok(mp_context_create(&fresh, &config));
+  const UniqueContext fresh = make_context();  // the log state is kept per context
   std::vector<std::string> lines;
   const auto listen = [](mp_log_level_t, const char *line, void *user) {
     static_cast<std::vector<std::string> *>(user)->push_back(line);
@@ -275,18 +272,17 @@ TEST_CASE("gemm group: each kernel is logged once, only slowed products are name
     items[i].A = items[i].B = zeros.data();
     items[i].D = static_cast<uint8_t *>(d.data()) + i * 64 * 64 * 2;
   }
-  size_t bytes = 0;
-  require_ok(mp_gemm_grouped_workspace_size(fresh, &desc, 2, items, nullptr, &bytes));
-  const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));
+  const DeviceWorkspace workspace(mp_gemm_grouped_workspace_size, fresh.get(), &desc, 2, items,
+                                  nullptr);
   const auto multiply = [&] {
-    require_ok(mp_gemm_grouped(fresh, &desc, 2, items, nullptr, workspace.data(), bytes, kStream));
-    require_ok(mp_stream_sync(fresh, kStream));
+    require_ok(mp_gemm_grouped(fresh.get(), &desc, 2, items, nullptr, workspace.data(),
+                               workspace.bytes(), kStream));
+    require_ok(mp_stream_sync(fresh.get(), kStream));
   };
   mp_set_log_callback(listen, &lines, MP_LOG_INFO);
   multiply();
   multiply();
   quiet_log();
-  mp_context_destroy(fresh);
 
   REQUIRE(!lines.empty());
   for (const std::string &line : lines) CHECK(line.find("a slower path") == std::string::npos);

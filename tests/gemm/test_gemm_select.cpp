@@ -26,22 +26,11 @@ mp_gemm_desc_t random_problem(Random &random) {
   return desc;
 }
 
-GemmCase small_case(mp_dtype_t ab, mp_dtype_t cd) {
-  GemmCase c;
-  c.m = 20;
-  c.n = 30;
-  c.k = 40;
-  c.ab = ab;
-  c.cd = cd;
-  return c;
-}
-
 }  // namespace
 
 TEST_CASE("select: the first kernel of the ranking is launched", "[gemm][short]") {
   for (const int64_t k : {40, 600}) {
-    GemmCase c = small_case(MP_FP16, MP_FP32);
-    c.k = k;
+    GemmCase c = gemm_case(20, 30, k, "NN", {MP_FP16, MP_FP32});
     c.fill = Fill::kReal;
     GemmRun run(c);
     const std::string best = run.kernels().front();
@@ -56,19 +45,14 @@ TEST_CASE("select: the first kernel of the ranking is launched", "[gemm][short]"
 TEST_CASE("select: a cached plan equals a new one", "[gemm]") {
   // More problems than the cache holds, twice, alternating between contexts with different limits:
   // the ranking of mp_gemm_kernel_info is never cached.
-  mp_context_config_t narrow = mp_context_config_default();
-  narrow.device = on_host() ? MP_DEVICE_HOST : MP_DEVICE_AUTO;
-  narrow.sm_limit = 1;
-  mp_context_t one_sm = nullptr;
-  require_ok(mp_context_create(&one_sm, &narrow));
+  const UniqueContext one_sm = make_context(1);
   for (int round = 0; round < 2; ++round) {
     Random random(12);
     for (int i = 0; i < 600; ++i) {
       const mp_gemm_desc_t desc = random_problem(random);
-      for (const mp_context_t each : {context(), one_sm}) {
-        CAPTURE(round, i, desc.m, desc.n, desc.k, each == one_sm);
-        mp_kernel_info_t best;
-        MP_INIT_STRUCT(&best);
+      for (const mp_context_t each : {context(), one_sm.get()}) {
+        CAPTURE(round, i, desc.m, desc.n, desc.k, each == one_sm.get());
+        auto best = initialized<mp_kernel_info_t>();
         require_ok(mp_gemm_kernel_info(each, &desc, 0, &best));
         mp_epilogue_t sums = mp_epilogue_default();
         alignas(16) float dbias = 0.0f;  // only its address is used
@@ -78,13 +62,11 @@ TEST_CASE("select: a cached plan equals a new one", "[gemm]") {
         require_ok(mp_gemm_workspace_size(each, &desc, &sums, &with_dbias));
         REQUIRE(bytes == best.workspace_bytes);
         for (const bool has_dbias : {false, true}) {
-          mp_plan_t plan;
-          MP_INIT_STRUCT(&plan);
+          auto plan = initialized<mp_plan_t>();
           require_ok(mp_gemm_get_plan(each, &desc, has_dbias ? &sums : nullptr, SIZE_MAX, &plan));
           REQUIRE(plan.workspace_bytes == (has_dbias ? with_dbias : bytes));
         }
       }
     }
   }
-  mp_context_destroy(one_sm);
 }

@@ -26,8 +26,7 @@ namespace {
 
 mp_kernel_info_t first_kernel() {
   const mp_gemm_desc_t desc = mp_gemm_desc_default(256, 256, 256, MP_FP16, MP_FP16);
-  mp_kernel_info_t best;
-  MP_INIT_STRUCT(&best);
+  auto best = initialized<mp_kernel_info_t>();
   require_ok(mp_gemm_kernel_info(context(), &desc, 0, &best));
   return best;
 }
@@ -140,11 +139,7 @@ std::string table_of_copies() {
 
 TEST_CASE("products of odd rows by the choice of the library", "[.]") {
   for (const char *const op : kAllOps) {
-    GemmCase c;
-    c.m = 73;
-    c.n = 131;
-    c.k = 301;
-    c.op = op;
+    GemmCase c = gemm_case(73, 131, 301, op, {MP_FP16, MP_FP32});
     c.multiple = 1;
     c.batch = 2;
     c.bias = MP_FP32;
@@ -193,16 +188,14 @@ TEST_CASE("tuning: the slow product of a group is logged once", "[gemm]") {
 
 TEST_CASE("one tile and a long k without and with workspace", "[.]") {
   const mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, 16384, MP_FP16, MP_FP16);
-  size_t bytes = 0;
-  require_ok(mp_gemm_workspace_size(context(), &desc, nullptr, &bytes));
-  const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes), 0, 0);
+  const DeviceWorkspace workspace(mp_gemm_workspace_size, context(), &desc, nullptr);
   const DeviceBuffer<uint16_t> a(64 * 16384, 0, 0), d(64 * 64);
   const auto multiply_with = [&](size_t used) {
     require_ok(mp_gemm(context(), &desc, a.data(), a.data(), nullptr, d.data(), nullptr,
                        used > 0 ? workspace.data() : nullptr, used, kStream));
     require_ok(mp_stream_sync(context(), kStream));
   };
-  multiply_with(bytes);
+  multiply_with(workspace.bytes());
   std::printf("and without\n");
   std::fflush(stdout);
   multiply_with(0);
@@ -277,10 +270,7 @@ size_t num_measured() {
 
 /// Products with every output of an epilogue, which accumulate in place.
 GemmCase accumulating_case() {
-  GemmCase c;
-  c.m = 70;
-  c.n = 48;
-  c.k = 136;
+  GemmCase c = gemm_case(70, 48, 136, "NN", {MP_FP16, MP_FP32});
   c.batch = 2;
   c.beta = 1;
   c.in_place = true;
@@ -329,9 +319,7 @@ TEST_CASE("tuning: a measuring convolution has the results of an ordinary one", 
 
 TEST_CASE("tuning: calls with a plan or pointers are not measured", "[gemm]") {
   const Measuring measuring(2);
-  GemmCase c;
-  c.m = c.n = 40;
-  c.k = 24;
+  GemmCase c = gemm_case(40, 40, 24, "NN", {MP_FP16, MP_FP32});
   const size_t before = num_measured();
   c.kernel = "simt_64x64x16";
   check_library_choice(c);

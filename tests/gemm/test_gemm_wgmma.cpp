@@ -11,18 +11,6 @@ namespace {
 
 constexpr Types kTypes[] = {{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}};
 
-GemmCase make_case(int64_t m, int64_t n, int64_t k, const std::string &op = "NN",
-                   const Types &types = kTypes[0]) {
-  GemmCase c;
-  c.m = m;
-  c.n = n;
-  c.k = k;
-  c.op = op;
-  c.ab = types.ab;
-  c.cd = types.cd;
-  return c;
-}
-
 /// True for "wgmma_128x256x64_s4_c2", not for "..._k4".
 bool is_unsplit(const std::string &kernel) {
   return is_wgmma(kernel) && kernel.find("_k") == std::string::npos;
@@ -45,14 +33,14 @@ TEST_CASE("wgmma: every order of operands and type with several tiles per block"
   // clusters have a last tile without a partner.  In the simulator, a block has at least three
   // tiles.
   for (const Types &types : kTypes) {
-    for (const char *const op : kAllOps) check(make_case(520, 520, 72, op, types));
+    for (const char *const op : kAllOps) check(gemm_case(520, 520, 72, op, types));
   }
-  check(make_case(1100, 100, 72));
-  check(make_case(100, 1100, 72, "NT"));
+  check(gemm_case(1100, 100, 72));
+  check(gemm_case(100, 1100, 72, "NT"));
   // Columns of two and three tiles for each order of B, half of which is loaded by each cluster
   // block.
-  for (const char *const op : {"NN", "TT"}) check(make_case(1290, 64, 136, op));
-  for (const char *const op : {"TN", "NT"}) check(make_case(650, 192, 136, op));
+  for (const char *const op : {"NN", "TT"}) check(gemm_case(1290, 64, 136, op));
+  for (const char *const op : {"TN", "NT"}) check(gemm_case(650, 192, 136, op));
 }
 
 TEST_CASE("wgmma: k below, at and above the depth of the pipeline", "[wgmma]") {
@@ -60,7 +48,7 @@ TEST_CASE("wgmma: k below, at and above the depth of the pipeline", "[wgmma]") {
   // A stage has 64 of k; a pipeline has 4, 6 or 8 stages.  Each of the three tiles continues at the
   // ring position where the previous tile ended.
   for (const int64_t k : {1, 16, 63, 64, 65, 192, 255, 256, 257, 320, 384, 385, 512, 513, 1000})
-    check(make_case(260, 264, k, k % 2 == 0 ? "TN" : "NT"));
+    check(gemm_case(260, 264, k, k % 2 == 0 ? "TN" : "NT"));
 }
 
 TEST_CASE("wgmma: awkward shapes are exact", "[wgmma]") {
@@ -70,14 +58,14 @@ TEST_CASE("wgmma: awkward shapes are exact", "[wgmma]") {
                                     {63, 65, 7},    {17, 19, 23},   {5, 300, 300},  {190, 130, 40},
                                     {256, 64, 64},  {257, 65, 31},  {128, 192, 64}, {129, 193, 65}};
   for (const auto &[m, n, k] : kShapes) {
-    for (const char *const op : kAllOps) check(make_case(m, n, k, op));
+    for (const char *const op : kAllOps) check(gemm_case(m, n, k, op));
   }
 }
 
 TEST_CASE("wgmma: 16-bit tiles are exact with TMA stores and staged stores", "[wgmma]") {
   if (!has_wgmma()) return;
   for (const mp_dtype_t cd : {MP_FP16, MP_BF16}) {
-    GemmCase c = make_case(272, 520, 80, "NT", {MP_FP16, cd});
+    GemmCase c = gemm_case(272, 520, 80, "NT", {MP_FP16, cd});
     c.bias = MP_FP32;
     c.activation = MP_ACT_RELU;
     c.amax = c.found_inf = true;
@@ -101,7 +89,7 @@ TEST_CASE("wgmma: 16-bit tiles are exact with TMA stores and staged stores", "[w
 TEST_CASE("wgmma: C and aux are loaded and stored with a 16-bit D", "[wgmma][long]") {
   if (!has_wgmma()) return;
   for (const mp_dtype_t cd : {MP_FP16, MP_BF16}) {
-    GemmCase c = make_case(272, 520, 80, "NT", {cd, cd});
+    GemmCase c = gemm_case(272, 520, 80, "NT", {cd, cd});
     c.beta = -2.0f;
     c.bias = cd == MP_FP16 ? MP_BF16 : MP_FP16;  // partial last subtile
     check(c);
@@ -125,7 +113,7 @@ TEST_CASE("wgmma: C and aux are loaded and stored with a 16-bit D", "[wgmma][lon
 
 TEST_CASE("wgmma: the last slice loads C and aux", "[wgmma]") {
   if (!has_wgmma()) return;
-  GemmCase c = make_case(136, 264, 520, "TN");
+  GemmCase c = gemm_case(136, 264, 520, "TN");
   c.beta = -2.0f;
   c.bias = MP_FP16;
   check_splits(c);
@@ -140,7 +128,7 @@ TEST_CASE("wgmma: fp32 tiles are exact with direct stores", "[wgmma]") {
   if (!has_wgmma()) return;
   for (const auto &[beta, in_place] :
        {std::pair{0.0f, false}, std::pair{1.0f, true}, std::pair{-3.0f, false}}) {
-    GemmCase c = make_case(272, 520, 80, "TN", {MP_FP16, MP_FP32});
+    GemmCase c = gemm_case(272, 520, 80, "TN", {MP_FP16, MP_FP32});
     c.alpha = -2.0f;
     c.beta = beta;
     c.in_place = in_place;
@@ -154,7 +142,7 @@ TEST_CASE("wgmma: fp32 tiles are exact with direct stores", "[wgmma]") {
 TEST_CASE("wgmma: backward epilogues are exact", "[wgmma]") {
   if (!has_wgmma()) return;
   for (const mp_activation_t activation : kBackwardActivations) {
-    GemmCase c = make_case(260, 264, 72, "NN");
+    GemmCase c = gemm_case(260, 264, 72, "NN");
     c.activation = activation;
     c.aux = c.dbias = c.amax = c.found_inf = true;
     c.fill = Fill::kReal;
@@ -165,28 +153,23 @@ TEST_CASE("wgmma: backward epilogues are exact", "[wgmma]") {
 TEST_CASE("wgmma: D that does not support TMA is exact", "[wgmma]") {
   if (!has_wgmma()) return;
   // n is odd, so the rows of D are not 16-byte aligned; those of A and B are.
-  GemmCase c = make_case(272, 517, 80, "NT");
+  GemmCase c = gemm_case(272, 517, 80, "NT");
   c.multiple = 8;
   check(c);
 }
 
 TEST_CASE("wgmma: split-k sums in a fixed order", "[wgmma]") {
   if (!has_wgmma()) return;
-  GemmCase c = make_case(136, 264, 1100, "TN", {MP_FP16, MP_FP32});
+  GemmCase c = gemm_case(136, 264, 1100, "TN", {MP_FP16, MP_FP32});
   c.beta = 1.0f;
   c.bias = MP_FP32;
   check_splits(c);
-  c = make_case(72, 136, 2050, "NT");
+  c = gemm_case(72, 136, 2050, "NT");
   c.fill = Fill::kReal;
   GemmRun run(c);
   for (const std::string &kernel : run.kernels()) {
     if (!is_wgmma(kernel)) continue;
-    require_ok(run.launch(kernel));
-    expect_none(run.verify(), run.repro());
-    const std::vector<uint8_t> first = run.output_bits();
-    require_ok(run.launch(kernel));
-    expect_none(run.output_bits() == first ? "" : "two equal calls gave different bits",
-                run.repro());
+    check_same_bits(run, kernel);
   }
 }
 
@@ -194,7 +177,7 @@ TEST_CASE("wgmma: slices that a cluster adds have the bits of slices in workspac
   if (!has_wgmma()) return;
   // Partial tiles; the last slice is shorter.  Clusters of eight and of fewer blocks.
   for (const int64_t k : {3012, 8132}) {
-    GemmCase c = make_case(40, 72, k, "TN", {MP_FP16, k == 3012 ? MP_FP32 : MP_FP16});
+    GemmCase c = gemm_case(40, 72, k, "TN", {MP_FP16, k == 3012 ? MP_FP32 : MP_FP16});
     c.fill = Fill::kReal;
     c.alpha = -2.0f;
     c.beta = 1.0f;
@@ -221,7 +204,7 @@ TEST_CASE("wgmma: slices that a cluster adds are exact with every epilogue", "[w
       return is_wgmma(kernel) && kernel.find("_p") != std::string::npos;
     });
   };
-  GemmCase c = make_case(136, 264, 1100, "NT");
+  GemmCase c = gemm_case(136, 264, 1100, "NT");
   c.bias = MP_FP32;
   c.activation = MP_ACT_RELU;
   c.aux = c.amax = c.found_inf = c.dbias = true;
@@ -233,7 +216,7 @@ TEST_CASE("wgmma: slices that a cluster adds are exact with every epilogue", "[w
   check_clusters(c);
   // Sums that are NaN or infinite in one block of the cluster.
   for (const Special special : {Special::kInfinity, Special::kNan}) {
-    c = make_case(72, 136, 1100, "TN", {MP_BF16, MP_FP32});
+    c = gemm_case(72, 136, 1100, "TN", {MP_BF16, MP_FP32});
     c.special = special;
     c.place = Place::kLast;
     c.amax = c.found_inf = true;
@@ -266,18 +249,14 @@ TEST_CASE("wgmma: slices are added in the order of k", "[wgmma]") {
       const uint16_t factor = order[slice] == kOne ? kOne : kFactor;
       for (int64_t j = 0; j < kN; ++j) b[slice * kSlice * kN + j] = factor;
     }
-    DeviceBuffer<uint16_t> a_device(kM * kK), b_device(kK * kN);
-    DeviceBuffer<float> d_device(kM * kN);
-    a_device.upload(a);
-    b_device.upload(b);
+    const DeviceBuffer<uint16_t> a_device(a), b_device(b);
+    const DeviceBuffer<float> d_device(kM * kN);
     mp_gemm_desc_t desc = mp_gemm_desc_default(kM, kN, num_slices * kSlice, MP_FP16, MP_FP32);
     desc.ld_a = kK;
     desc.plan = named_plan(kernel);
-    size_t bytes = 0;
-    require_ok(mp_gemm_workspace_size(context(), &desc, nullptr, &bytes));
-    DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(bytes));
+    const DeviceWorkspace workspace(mp_gemm_workspace_size, context(), &desc, nullptr);
     require_ok(mp_gemm(context(), &desc, a_device.data(), b_device.data(), nullptr, d_device.data(),
-                       nullptr, workspace.data(), bytes, kStream));
+                       nullptr, workspace.data(), workspace.bytes(), kStream));
     require_ok(mp_stream_sync(context(), kStream));
     const float expected = order[2] == kOne ? 1.0f : 0.0f;
     int64_t wrong = 0;
@@ -289,7 +268,7 @@ TEST_CASE("wgmma: slices are added in the order of k", "[wgmma]") {
 TEST_CASE("wgmma: batches by stride, shared operands and pointers", "[wgmma]") {
   if (!has_wgmma()) return;
   for (const char *const op : kAllOps) {
-    GemmCase c = make_case(136, 136, 72, op);
+    GemmCase c = gemm_case(136, 136, 72, op);
     c.batch = 3;
     c.beta = 1.0f;
     c.found_inf = true;
@@ -305,13 +284,13 @@ TEST_CASE("wgmma: batches by stride, shared operands and pointers", "[wgmma]") {
   }
   for (const auto &[shared_a, shared_b] :
        {std::pair{true, false}, std::pair{false, true}, std::pair{true, true}}) {
-    GemmCase c = make_case(136, 200, 72, "NT");
+    GemmCase c = gemm_case(136, 200, 72, "NT");
     c.batch = 3;
     c.shared_a = shared_a;
     c.shared_b = shared_b;
     check(c);
   }
-  GemmCase c = make_case(72, 136, 600, "TN", {MP_BF16, MP_FP32});  // also with split-k
+  GemmCase c = gemm_case(72, 136, 600, "TN", {MP_BF16, MP_FP32});  // also with split-k
   c.batch = 2;
   check_splits(c);
   c.pointers = true;
@@ -321,7 +300,7 @@ TEST_CASE("wgmma: batches by stride, shared operands and pointers", "[wgmma]") {
 TEST_CASE("wgmma: blocks take runs of tiles of the same item behind pointers", "[wgmma]") {
   if (!has_wgmma()) return;
   // Runs of up to 16 tiles on 1, 2 or 5 SMs.
-  GemmCase c = make_case(512, 512, 24, "NT");
+  GemmCase c = gemm_case(512, 512, 24, "NT");
   c.batch = 5;
   c.pointers = true;
   check(c);
@@ -329,7 +308,7 @@ TEST_CASE("wgmma: blocks take runs of tiles of the same item behind pointers", "
 
 TEST_CASE("wgmma: batch items with misaligned pointers are multiplied", "[wgmma]") {
   if (!has_wgmma()) return;
-  GemmCase c = make_case(136, 200, 72, "NT");
+  GemmCase c = gemm_case(136, 200, 72, "NT");
   c.batch = 3;
   c.pointers = true;
   c.offset = 1;
@@ -339,7 +318,7 @@ TEST_CASE("wgmma: batch items with misaligned pointers are multiplied", "[wgmma]
 
 TEST_CASE("wgmma: one misaligned pointer among many is detected in any warp and block", "[wgmma]") {
   if (!has_wgmma()) return;
-  GemmCase c = make_case(8, 8, 8, "NT");
+  GemmCase c = gemm_case(8, 8, 8, "NT");
   c.pointers = true;
   for (const auto &[batch, stray] : {std::pair{40, "a39"}, std::pair{600, "b599"}}) {
     c.batch = batch;
@@ -353,7 +332,7 @@ TEST_CASE("wgmma: non-finite values affect only their rows and columns", "[wgmma
   // Zeros past the edge times infinity are NaN: none may be stored or counted.
   for (const Special special : {Special::kInfinity, Special::kNan}) {
     for (const Place place : {Place::kFirst, Place::kLast}) {
-      GemmCase c = make_case(140, 270, 70, "NT");
+      GemmCase c = gemm_case(140, 270, 70, "NT");
       c.special = special;
       c.place = place;
       c.amax = c.found_inf = true;

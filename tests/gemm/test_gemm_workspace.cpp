@@ -7,26 +7,12 @@ using namespace mptest;
 namespace {
 
 GemmCase long_case(int64_t m, int64_t n, int64_t k, mp_dtype_t cd) {
-  GemmCase c;
-  c.m = m;
-  c.n = n;
-  c.k = k;
-  c.op = "TN";
-  c.cd = cd;
-  return c;
+  return gemm_case(m, n, k, "TN", {MP_FP16, cd});
 }
 
 /// True for split-k kernels, which are named "..._k2", "..._k4", ...
 bool splits_k(const std::string &kernel) {
   return kernel.find("_k") != std::string::npos;
-}
-
-std::vector<std::string> splitting(const std::vector<std::string> &kernels) {
-  std::vector<std::string> chosen;
-  for (const std::string &kernel : kernels) {
-    if (splits_k(kernel)) chosen.push_back(kernel);
-  }
-  return chosen;
 }
 
 }  // namespace
@@ -46,11 +32,10 @@ TEST_CASE("split-k: the maximum number of slices is exact", "[gemm][short]") {
   c.amax = true;
   GemmRun run(c);
   int count = 0;
-  for (const std::string &kernel : splitting(run.kernels())) {
+  for (const std::string &kernel : run.kernels()) {
     const bool most = kernel.ends_with("_k128");
     if (!most && !kernel.ends_with("_k24")) continue;
-    require_ok(run.launch(kernel));
-    expect_none(run.verify(), run.repro());
+    check_launch(run, kernel, Misaligned::kNo);
     count += most;
   }
   CHECK(count > 0);
@@ -64,13 +49,7 @@ TEST_CASE("split-k: the epilogue runs once, after the sum", "[gemm][short]") {
   c.bias = MP_FP16;
   c.activation = MP_ACT_RELU;
   c.aux = c.dbias = c.amax = c.found_inf = true;
-  GemmRun run(c);
-  const std::vector<std::string> kernels = splitting(run.kernels());
-  REQUIRE(!kernels.empty());
-  for (const std::string &kernel : kernels) {
-    require_ok(run.launch(kernel));
-    expect_none(run.verify(), run.repro());
-  }
+  check_kernels(c, splits_k);
 }
 
 TEST_CASE("split-k: batches and non-finite values", "[gemm][short]") {
@@ -90,15 +69,8 @@ TEST_CASE("split-k: repeated calls give the same bits for any initial workspace"
   GemmCase c = long_case(65, 70, 2050, MP_FP32);
   c.fill = Fill::kReal;
   GemmRun run(c);
-  for (const std::string &kernel : splitting(run.kernels())) {
-    require_ok(run.launch(kernel));
-    expect_none(run.verify(), run.repro());
-    const std::vector<uint8_t> first = run.output_bits();
-    // Other initial contents: a larger workspace at another address.
-    require_ok(run.launch(kernel, run.workspace_bytes(kernel) + 4096));
-    expect_none(run.output_bits() == first ? "" : "two equal calls gave different bits",
-                run.repro());
-  }
+  for (const std::string &kernel : run.kernels())
+    if (splits_k(kernel)) check_same_bits(run, kernel);
 }
 
 TEST_CASE("workspace: any workspace size is accepted", "[gemm][short]") {
@@ -106,8 +78,8 @@ TEST_CASE("workspace: any workspace size is accepted", "[gemm][short]") {
   GemmRun run(long_case(64, 64, 4096, MP_FP16));
   const size_t wanted = run.workspace_bytes("");
   for (const size_t bytes : {size_t{0}, wanted / 2, wanted, wanted + 256}) {
-    require_ok(run.launch("", bytes));
-    expect_none(run.verify(), run.repro() + format(" with %zu bytes of workspace", bytes));
+    CAPTURE(bytes);
+    check_launch(run, "", bytes);
   }
 }
 
@@ -119,10 +91,7 @@ void keep_last(mp_log_level_t, const char *message, void *user) {
 
 /// Returns the kernel that mp_gemm_batched logs.  Uses a new context, as each logs a kernel once.
 std::string choice_with(const mp_gemm_desc_t &desc, size_t workspace_bytes) {
-  mp_context_config_t config = mp_context_config_default();
-  config.device = on_host() ? MP_DEVICE_HOST : MP_DEVICE_AUTO;
-  mp_context_t fresh = nullptr;
-  require_ok(mp_context_create(&fresh, &config));
+  const UniqueContext fresh = make_context();
   const DeviceBuffer<uint16_t> a(desc.m * desc.k, 0, 0), b(desc.k * desc.n, 0, 0);
   const DeviceBuffer<float> d(desc.m * desc.n);
   const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(workspace_bytes));
@@ -131,12 +100,11 @@ std::string choice_with(const mp_gemm_desc_t &desc, size_t workspace_bytes) {
   std::string line;
   mp_set_log_callback(keep_last, &line, MP_LOG_INFO);
   const mp_status_t status = mp_gemm_batched(
-      fresh, &desc, items.data(), items.data() + 1, nullptr, items.data() + 2, nullptr,
+      fresh.get(), &desc, items.data(), items.data() + 1, nullptr, items.data() + 2, nullptr,
       workspace_bytes > 0 ? workspace.data() : nullptr, workspace_bytes, kStream);
   quiet_log();
   require_ok(status);
-  require_ok(mp_stream_sync(fresh, kStream));
-  mp_context_destroy(fresh);
+  require_ok(mp_stream_sync(fresh.get(), kStream));
   return line;
 }
 

@@ -2,7 +2,8 @@
 //
 // The 256 threads of a block share a tile of the larger operand and split k; the number of splits
 // depends on the extents, the batch and the device.  The shapes are at the boundaries of all of
-// these: 16-byte vectors, steps, stages of 512 to 2048 elements of k, tiles of 32 to 2048.
+// these: 16-byte vectors, steps, stages of 512 to 2048 elements of k, tiles of 32 to 2048.  All
+// tests that call check_every_kernel also run this kernel, with every option and alignment.
 #include "gemm_run.h"
 #include "tests/support/named_plan.h"
 
@@ -17,29 +18,16 @@ struct Shape {
 
 /// `few_rows`: D is count x extent; otherwise extent x count.
 GemmCase make_case(const Shape &shape, bool few_rows, const std::string &op, const Types &types) {
-  GemmCase c;
-  c.m = few_rows ? shape.count : shape.extent;
-  c.n = few_rows ? shape.extent : shape.count;
-  c.k = shape.k;
-  c.op = op;
-  c.ab = types.ab;
-  c.cd = types.cd;
-  return c;
-}
-
-void check_gemv(const GemmCase &c) {
-  GemmRun run(c);
-  const mp_status_t status = run.launch("gemv");
-  expect_none(status == MP_SUCCESS ? run.verify() : mp_last_error(), run.repro());
+  return few_rows ? gemm_case(shape.count, shape.extent, shape.k, op, types)
+                  : gemm_case(shape.extent, shape.count, shape.k, op, types);
 }
 
 /// Checks few rows and few columns in every order of the operands.
-void check_orders(const Shape &shape, const Types &types, void (*change)(GemmCase &) = nullptr) {
+void check_orders(const Shape &shape, const Types &types) {
   for (const bool few_rows : {true, false}) {
     for (const char *const op : kAllOps) {
-      GemmCase c = make_case(shape, few_rows, op, types);
-      if (change != nullptr) change(c);
-      check_gemv(c);
+      GemmRun run(make_case(shape, few_rows, op, types));
+      check_launch(run, "gemv", Misaligned::kNo);
     }
   }
 }
@@ -95,151 +83,6 @@ TEST_CASE("gemv: k of more than one stage is exact", "[gemm][short]") {
   }
 }
 
-TEST_CASE("gemv: pointers and rows of any alignment are supported", "[gemm]") {
-  for (const Types &types : kAllTypes) {
-    for (const int64_t count : {1, 6, 13}) {
-      for (const int64_t multiple : {1, 2, 4, 8}) {
-        for (const int64_t offset : {0, 1}) {
-          for (const char *const op : kAllOps) {
-            for (const bool few_rows : {true, false}) {
-              GemmCase c = make_case({count, 67, 90}, few_rows, op, types);
-              c.multiple = multiple;
-              c.offset = offset;
-              c.beta = 1.0f;
-              check_gemv(c);
-            }
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST_CASE("gemv: operands misaligned by one element and padded rows are supported",
-          "[gemm][short]") {
-  for (const Types &types : kOneOfEach) {
-    check_orders({3, 35, 43}, types, [](GemmCase &c) { c.offset = 1, c.beta = 1.0f; });
-    check_orders({3, 35, 43}, types, [](GemmCase &c) { c.multiple = 1, c.pad = 5, c.beta = 1.0f; });
-  }
-}
-
-TEST_CASE("gemv: batches by stride, shared and by pointers", "[gemm][short]") {
-  for (const Types &types : kOneOfEach) {
-    for (const int64_t count : {1, 12}) {
-      const Shape shape{count, 50, 70};
-      check_orders(shape, types, [](GemmCase &c) { c.batch = 3, c.pad = 3; });
-      check_orders(shape, types, [](GemmCase &c) { c.batch = 3, c.shared_a = true; });
-      check_orders(shape, types, [](GemmCase &c) { c.batch = 3, c.shared_b = true; });
-      check_orders(shape, types, [](GemmCase &c) {
-        c.batch = 3;
-        c.pointers = true;
-        c.offset = 1;
-        c.beta = -2.0f;
-      });
-    }
-  }
-}
-
-TEST_CASE("gemv: alpha and beta, D out of place and in place", "[gemm][short]") {
-  for (const Types &types : kOneOfEach) {
-    for (const float alpha : {0.0f, -2.0f}) {
-      for (const float beta : {0.0f, -3.0f}) {
-        for (const bool in_place : {false, true}) {
-          for (const bool few_rows : {true, false}) {
-            GemmCase c = make_case({9, 70, 40}, few_rows, "NT", types);
-            c.alpha = alpha;
-            c.beta = beta;
-            c.in_place = in_place;
-            check_gemv(c);
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST_CASE("gemv: k = 0 computes the epilogue of beta C", "[gemm][short]") {
-  for (const float beta : {0.0f, -3.0f}) {
-    for (const bool few_rows : {true, false}) {
-      GemmCase c = make_case({5, 66, 0}, few_rows, "NN", {MP_FP16, MP_FP16});
-      c.beta = beta;
-      c.bias = MP_FP32;
-      c.activation = MP_ACT_RELU;
-      c.aux = c.dbias = c.amax = c.found_inf = true;
-      check_gemv(c);
-    }
-  }
-}
-
-TEST_CASE("gemv: the complete forward epilogue", "[gemm][short]") {
-  for (const mp_activation_t activation :
-       {MP_ACT_NONE, MP_ACT_RELU, MP_ACT_GELU, MP_ACT_SIGMOID, MP_ACT_TANH}) {
-    for (const Types &types : kOneOfEach) {
-      for (const int64_t count : {1, 6, 16}) {
-        for (const bool few_rows : {true, false}) {
-          GemmCase c = make_case({count, 69, 50}, few_rows, "NT", types);
-          c.pad = 3;
-          c.alpha = -1.0f;
-          c.beta = -2.0f;
-          c.scale = 2.0f;
-          c.bias = MP_BF16;
-          c.activation = activation;
-          c.aux = activation != MP_ACT_NONE;
-          c.dbias = c.amax = c.found_inf = true;
-          check_gemv(c);
-          c.in_place = true;
-          c.batch = 2;
-          check_gemv(c);
-        }
-      }
-    }
-  }
-}
-
-TEST_CASE("gemv: the complete backward epilogue", "[gemm][short]") {
-  for (const mp_activation_t activation : kBackwardActivations) {
-    for (const bool few_rows : {true, false}) {
-      GemmCase c = make_case({7, 131, 50}, few_rows, "NN", {MP_FP16, MP_FP16});
-      c.pad = 3;
-      c.scale = 0.5f;
-      c.fill = Fill::kReal;
-      c.activation = activation;
-      c.aux = c.dbias = c.amax = c.found_inf = true;
-      check_gemv(c);
-    }
-  }
-}
-
-TEST_CASE("gemv: integers beyond 16 bits are rounded once, to nearest even", "[gemm][short]") {
-  for (const Types &types : kAllTypes) {
-    for (const bool few_rows : {true, false}) {
-      GemmCase c = make_case({4, 65, 200}, few_rows, "NT", types);
-      c.fill = Fill::kRounding;
-      c.beta = 1.0f;
-      check_gemv(c);
-    }
-  }
-}
-
-TEST_CASE("gemv: a non-finite element of A affects only its row", "[gemm][short]") {
-  // k and the extent are not multiples of a vector: the padding must not spread the element.
-  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
-    for (const Special special : {Special::kInfinity, Special::kNan}) {
-      for (const Place place : {Place::kFirst, Place::kMiddle, Place::kLast}) {
-        for (const bool few_rows : {true, false}) {
-          for (const char *const op : kAllOps) {
-            GemmCase c = make_case({3, 67, 43}, few_rows, op, {dtype, MP_FP32});
-            c.special = special;
-            c.place = place;
-            c.dbias = c.amax = c.found_inf = true;
-            check_gemv(c);
-          }
-        }
-      }
-    }
-  }
-}
-
 TEST_CASE("gemv: reals are within the derived bound and have the same bits in repeated calls",
           "[gemm]") {
   for (const Types &types : kOneOfEach) {
@@ -251,12 +94,7 @@ TEST_CASE("gemv: reals are within the derived bound and have the same bits in re
           c.alpha = 0.3f;
           c.beta = -1.7f;
           GemmRun run(c);
-          require_ok(run.launch("gemv"));
-          expect_none(run.verify(), run.repro());
-          const std::vector<uint8_t> first = run.output_bits();
-          require_ok(run.launch("gemv"));
-          const bool same_bits = run.output_bits() == first;
-          expect_none(same_bits ? "" : "two equal calls gave different bits", run.repro());
+          check_same_bits(run, "gemv");
         }
       }
     }

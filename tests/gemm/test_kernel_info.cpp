@@ -43,8 +43,7 @@ Queries queries_of(const mp_conv2d_desc_t &desc, mp_conv_op_t op) {
 
 std::vector<mp_kernel_info_t> all_kernels(const Queries &queries) {
   std::vector<mp_kernel_info_t> all;
-  mp_kernel_info_t info;
-  MP_INIT_STRUCT(&info);
+  auto info = initialized<mp_kernel_info_t>();
   while (queries.info(static_cast<int32_t>(all.size()), &info) == MP_SUCCESS) all.push_back(info);
   return all;
 }

@@ -89,8 +89,7 @@ Problem lstm() {
             const auto *const bias = static_cast<const float *>(b->data());
             const mp_rnn_weights_t weights = {
                 sizeof(mp_rnn_weights_t), 0, w_ih->data(), w_hh->data(), bias, bias};
-            mp_rnn_tensors_t t;
-            MP_INIT_STRUCT(&t);
+            auto t = initialized<mp_rnn_tensors_t>();
             t.num_weights = 1;
             t.weights = &weights;
             t.x = x->data();
@@ -110,21 +109,6 @@ std::vector<Problem> problems() {
           lstm()};
 }
 
-class LimitedContext {
- public:
-  explicit LimitedContext(int32_t sm_limit) {
-    mp_context_config_t config = mp_context_config_default();
-    config.device = on_host() ? MP_DEVICE_HOST : MP_DEVICE_AUTO;
-    config.sm_limit = sm_limit;
-    require_ok(mp_context_create(&raw_, &config));
-  }
-  ~LimitedContext() { mp_context_destroy(raw_); }
-  mp_context_t get() const { return raw_; }
-
- private:
-  mp_context_t raw_ = nullptr;
-};
-
 uint64_t hash_with(const Problem &problem, mp_context_t context, const mp_plan_t &plan,
                    size_t more_bytes) {
   const size_t bytes = plan.workspace_bytes + more_bytes;
@@ -139,7 +123,7 @@ uint64_t hash_with(const Problem &problem, mp_context_t context, const mp_plan_t
 /// One with all SMs and workspace, one with 1 SM and the least workspace.
 std::vector<mp_plan_t> plans_of(const Problem &problem) {
   std::vector<mp_plan_t> plans(2);
-  const LimitedContext one_sm(1);
+  const UniqueContext one_sm = make_context(1);
   for (mp_plan_t &plan : plans) MP_INIT_STRUCT(&plan);
   require_ok(problem.get_plan(context(), SIZE_MAX, &plans[0]));
   require_ok(problem.get_plan(one_sm.get(), 0, &plans[1]));
@@ -161,11 +145,10 @@ TEST_CASE("stored plans in another process", "[.]") {
   const char *const path = std::getenv(kPath);
   if (path == nullptr) return;  // not run by the test below
   std::ifstream file(path, std::ios::binary);
-  const LimitedContext one_sm(1);
+  const UniqueContext one_sm = make_context(1);
   const std::vector<Problem> all = problems();
   for (size_t i = 0; i < all.size(); i++) {
-    mp_plan_t chosen;
-    MP_INIT_STRUCT(&chosen);
+    auto chosen = initialized<mp_plan_t>();
     require_ok(all[i].get_plan(context(), SIZE_MAX, &chosen));
     for (size_t j = 0; j < 2; j++) {
       mp_plan_t plan;
@@ -218,8 +201,7 @@ TEST_CASE("plans: a stored plan gives the same bits with any tuning, workspace a
 
 TEST_CASE("plans: a call reports the plan that it cannot follow", "[gemm]") {
   const Problem problem = gemm(64, 64, 4096, MP_FP16, false);
-  mp_plan_t plan;
-  MP_INIT_STRUCT(&plan);
+  auto plan = initialized<mp_plan_t>();
   require_ok(problem.get_plan(context(), SIZE_MAX, &plan));
   const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(plan.workspace_bytes + 256));
   const auto call = [&](const mp_plan_t &changed, size_t bytes) {
@@ -246,8 +228,7 @@ std::optional<mp_plan_t> plan_of_kernel(const char *kernel) {
   const mp_plan_t named = mp_plan_default(kernel);
   mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, 4096, MP_FP16, MP_FP32);
   desc.plan = &named;
-  mp_plan_t plan;
-  MP_INIT_STRUCT(&plan);
+  auto plan = initialized<mp_plan_t>();
   const mp_status_t status = mp_gemm_get_plan(context(), &desc, nullptr, SIZE_MAX, &plan);
   if (status == MP_ERROR_UNSUPPORTED) return std::nullopt;
   require_ok(status);
@@ -308,8 +289,7 @@ TEST_CASE("plans: alpha = 0 and k = 0 need neither the plan nor its workspace", 
       CHECK(bytes == 0);
       require_ok(mp_gemm(context(), &desc, nullptr, nullptr, nullptr, d->data(), &epilogue, nullptr,
                          0, kStream));
-      mp_plan_t again;
-      MP_INIT_STRUCT(&again);
+      auto again = initialized<mp_plan_t>();
       if (!is_alpha) continue;
       require_ok(mp_gemm_get_plan(context(), &desc, nullptr, SIZE_MAX, &again));
       CHECK(std::string(again.kernel) == kernel);
@@ -330,8 +310,7 @@ TEST_CASE("plans: a plan without a name or with a long one is rejected", "[gemm]
 
 TEST_CASE("plans: recurrent layers check the plan", "[rnn]") {
   mp_rnn_desc_t desc = mp_rnn_desc_default(MP_RNN_LSTM, 3, 30, 64, 64, MP_FP16);
-  mp_plan_t plan;
-  MP_INIT_STRUCT(&plan);
+  auto plan = initialized<mp_plan_t>();
   require_ok(mp_rnn_get_plan(context(), &desc, &plan));
   mp_rnn_sizes_t sizes, same;
   MP_INIT_STRUCT(&sizes);
@@ -350,8 +329,7 @@ TEST_CASE("plans: recurrent layers check the plan", "[rnn]") {
 
 TEST_CASE("plans: a recurrent layer with num_sms = 0 or 1 runs a kernel of clusters", "[rnn]") {
   const Problem problem = lstm();
-  mp_plan_t plan;
-  MP_INIT_STRUCT(&plan);
+  auto plan = initialized<mp_plan_t>();
   require_ok(problem.get_plan(context(), SIZE_MAX, &plan));
   uint32_t code = 2166136261u;
   for (const char c : std::string("wgmma_64x256x64_s4_c2"))
@@ -372,8 +350,7 @@ TEST_CASE("plans: a recurrent layer with num_sms = 0 or 1 runs a kernel of clust
 
 TEST_CASE("explain: a text has the kernel of the plan, its cost and five candidates", "[gemm]") {
   const mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, 4096, MP_FP16, MP_FP16);
-  mp_plan_t plan;
-  MP_INIT_STRUCT(&plan);
+  auto plan = initialized<mp_plan_t>();
   require_ok(mp_gemm_get_plan(context(), &desc, nullptr, SIZE_MAX, &plan));
   size_t bytes = 0;
   require_ok(mp_gemm_explain(context(), &desc, nullptr, nullptr, &bytes));
@@ -394,7 +371,7 @@ namespace {
 
 /// Two shapes, each in two contexts.
 void plan_repeatedly() {
-  const LimitedContext other(0);
+  const UniqueContext other = make_context(0);
   size_t bytes = 0;
   for (const mp_context_t context : {mptest::context(), other.get()})
     for (const int64_t m : {64, 96, 64}) {
