@@ -43,14 +43,18 @@ void Described::write(int32_t tensor, const Floats32 &values) {
   require_ok(mp_stream_sync(context(), kStream));
 }
 
+void Described::write_random(Random &random, int64_t fan_in) {
+  for (const int32_t parameter : parameters)
+    write(parameter, random_weights(random, numel(parameter), fan_in));
+}
+
 void Described::step(mp_scaler_t scaler) {
   require_ok(mp_graph_forward(handle, MP_GRAPH_MODE_TRAINING, kStream));
   require_ok(mp_graph_backward(handle, scaler, kStream));
 }
 
 mp_graph_memory_t Described::memory() const {
-  mp_graph_memory_t memory;
-  MP_INIT_STRUCT(&memory);
+  auto memory = initialized<mp_graph_memory_t>();
   require_ok(mp_graph_get_memory(handle, &memory));
   return memory;
 }
@@ -107,8 +111,7 @@ std::vector<float> Described::masters() const {
 
 ListHandle make_tensor_list(const std::vector<void *> &data, const std::vector<int64_t> &numel,
                             const std::vector<mp_dtype_t> &dtypes) {
-  mp_tensor_list_desc_t desc;
-  MP_INIT_STRUCT(&desc);
+  auto desc = initialized<mp_tensor_list_desc_t>();
   desc.count = static_cast<uint32_t>(data.size());
   desc.data = data.data();
   desc.numel = numel.data();
@@ -157,8 +160,7 @@ void Allocations::free(void *ptr, size_t, void *user) {
 }
 
 mp_context_t counted_context(Allocations &allocations) {
-  mp_allocator_t allocator;
-  MP_INIT_STRUCT(&allocator);
+  auto allocator = initialized<mp_allocator_t>();
   allocator.alloc = Allocations::alloc;
   allocator.free = Allocations::free;
   allocator.user = &allocations;

@@ -30,6 +30,10 @@ Floats32 random_values(Random &random, int64_t count, double bound);
 /// Returns values of about 1 / sqrt(fan_in).
 Floats32 random_weights(Random &random, int64_t count, int64_t fan_in);
 
+inline bool has(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
 /// Base that is initialized before GraphBuilder.
 struct OwnCaller {
   Caller own_caller;
@@ -51,6 +55,9 @@ class Described : private OwnCaller, public GraphBuilder {
                                uint32_t num_outputs, const Attributes &attributes = {}) const;
   void output(int32_t tensor) { require_ok(mp_graph_add_output(handle, tensor)); }
   void write(int32_t tensor, const Floats32 &values);
+  /// Writes random weights to all parameters.
+  void write_random(Random &random, int64_t fan_in);
+  int64_t numel(int32_t tensor) const { return numel_of(info(tensor)); }
   void step(mp_scaler_t scaler = nullptr);
 
   mp_graph_memory_t memory() const;

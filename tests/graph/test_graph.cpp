@@ -16,10 +16,6 @@ std::vector<std::string> lines_of(const std::string &text) {
   return lines;
 }
 
-bool has(const std::string &text, const std::string &part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// x -> Linear -> `behind` -> Linear -> loss
 class Small {
  public:
@@ -330,8 +326,7 @@ TEST_CASE("graph: kept gradients of activations are readable after the backward 
   g.loss(g.node("SoftmaxXent", "loss", {y, labels}));
   g.compile();
   Random random(5);
-  for (const int32_t p : g.parameters)
-    g.write(p, random_weights(random, g.info(p).extent[0] * g.info(p).extent[1], 16));
+  g.write_random(random, 16);
   const DeviceBuffer<float> data(random_values(random, 8 * 16, 1.0));
   const DeviceBuffer<int32_t> wanted(std::vector<int32_t>{0, 1, 2, 3, 3, 2, 1, 0});
   g.bind(x, data.data());

@@ -36,9 +36,8 @@ class Net {
   Net(const Subject &subject, mp_autocast_t policy) : random_(7) {
     std::vector<int64_t> extent = subject.x;
     extent.insert(extent.begin(), kBatch);
-    const int64_t numel =
-        std::accumulate(extent.begin(), extent.end(), int64_t{1}, std::multiplies<>());
     const int32_t x = graph.input("x", subject.reads_integers ? MP_DTYPE_NONE : MP_FP32, extent);
+    const int64_t numel = graph.numel(x);
     int32_t y = subject.build(graph, x);
     y = graph.node("Reshape", "flat", {y}, {{"extent", {0, -1}}});
     const int64_t columns = graph.info(y).extent[1];
@@ -49,8 +48,7 @@ class Net {
     graph.loss(loss_);
     graph.compile(policy);
     for (const int32_t parameter : graph.parameters) {
-      const int64_t count = numel_of(parameter);
-      values_.push_back(random_weights(random_, count, 12));
+      values_.push_back(random_weights(random_, graph.numel(parameter), 12));
       graph.write(parameter, values_.back());
     }
     if (subject.reads_integers) {
@@ -89,13 +87,6 @@ class Net {
   Described graph;
 
  private:
-  int64_t numel_of(int32_t tensor) {
-    const mp_graph_tensor_t t = graph.info(tensor);
-    int64_t numel = 1;
-    for (int32_t i = 0; i < t.rank; ++i) numel *= t.extent[i];
-    return numel;
-  }
-
   Random random_;
   int32_t loss_;
   std::vector<Floats32> values_;
@@ -187,6 +178,18 @@ const std::vector<Subject> &subjects() {
          h = g.node("Gelu", "gelu", {h});
          return g.node("AvgPool", "pool2", {h},
                        {{"window", 2}, {"stride", 1}, {"pad", 1}, {"include_pad", 1}});
+       }},
+      {"upsampling by concatenation and a skip connection",
+       {4, 4, 3},
+       [](Described &g, int32_t x) {
+         const int32_t skip = g.node("Conv2D", "down", {x, g.parameter("f", {4, 1, 1, 3})});
+         int32_t h = g.node("AvgPool", "pool", {g.node("Tanh", "tanh", {skip})});
+         h = g.node("Reshape", "open", {h}, {{"extent", {0, 2, 1, 2, 1, 4}}});
+         h = g.node("Concat", "rows", {h, h}, {{"axis", 2}});
+         h = g.node("Concat", "columns", {h, h}, {{"axis", 4}});
+         h = g.node("Reshape", "close", {h}, {{"extent", {0, 4, 4, 4}}});
+         h = g.node("Concat", "skip", {skip, h});
+         return g.node("Conv2D", "up", {h, g.parameter("f2", {5, 3, 3, 8})}, {{"pad", 1}});
        }},
       {"batch norm",
        {5, 5, 3},

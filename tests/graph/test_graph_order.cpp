@@ -10,10 +10,6 @@ using namespace mptest;
 
 namespace {
 
-bool has(const std::string &text, const std::string &part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// Row of small integers, whose sums are exact.
 Floats32 whole_numbers(int64_t count, int first) {
   Floats32 values;

@@ -18,8 +18,7 @@ int64_t skipped_of_one_step(Described &g, int64_t numel) {
   Trainer trainer(grads, master, model, {numel});
   g.step(scaler.get());
   trainer.step(scaler.get());
-  mp_scaler_state_t state;
-  MP_INIT_STRUCT(&state);
+  auto state = initialized<mp_scaler_state_t>();
   require_ok(mp_scaler_get_state_sync(scaler.get(), &state, kStream));
   return state.skipped;
 }

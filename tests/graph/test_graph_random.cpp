@@ -35,13 +35,13 @@ class RandomNet {
     graph.compile(policy);
     Random values(recipe.seed + 1);
     for (const int32_t parameter : graph.parameters) {
-      values_.push_back(random_weights(values, numel(parameter), fan_in_[values_.size()]));
+      values_.push_back(random_weights(values, graph.numel(parameter), fan_in_[values_.size()]));
       graph.write(parameter, values_.back());
     }
-    graph.write(ones_, Floats32(static_cast<size_t>(numel(ones_)), 1.0f));
+    graph.write(ones_, Floats32(static_cast<size_t>(graph.numel(ones_)), 1.0f));
     for (const int32_t input : {tensors_[0], tensors_[1]}) {
       inputs_.push_back(
-          std::make_unique<DeviceBuffer<float>>(random_values(values, numel(input), 1.0)));
+          std::make_unique<DeviceBuffer<float>>(random_values(values, graph.numel(input), 1.0)));
       graph.bind(input, inputs_.back()->data());
     }
     labels_ = std::make_unique<DeviceBuffer<int32_t>>(std::vector<int32_t>{0, 1, 2, 1});
@@ -90,10 +90,6 @@ class RandomNet {
   std::vector<int32_t> watched;  ///< outputs that the loss does not depend on
 
  private:
-  int64_t numel(int32_t tensor) const {
-    const mp_graph_tensor_t t = graph.info(tensor);
-    return std::accumulate(t.extent, t.extent + t.rank, int64_t{1}, std::multiplies<>());
-  }
   void add(int32_t tensor) {
     tensors_.push_back(tensor);
     is_read_[tensor] = false;

@@ -8,10 +8,6 @@ using namespace mptest;
 
 namespace {
 
-bool has(const std::string &text, const std::string &part) {
-  return text.find(part) != std::string::npos;
-}
-
 void count_line(mp_log_level_t, const char *, void *user) {
   ++*static_cast<int64_t *>(user);
 }

@@ -55,10 +55,7 @@ TEST_CASE("graph: an unbound state is zero, cast or not", "[graph]") {
     CHECK(g.info(h0).dtype_copy == (low == MP_FP32 ? MP_DTYPE_NONE : low));
 
     Random random(3);
-    for (const int32_t w : g.parameters) {
-      const mp_graph_tensor_t info = g.info(w);
-      g.write(w, random_weights(random, info.extent[0] * (info.rank > 1 ? info.extent[1] : 1), in));
-    }
+    g.write_random(random, in);
     const DeviceBuffer<float> data(random_values(random, batch * steps * in, 1.0));
     const DeviceBuffer<float> state(random_values(random, batch * hidden, 1.0));
     const DeviceBuffer<float> zeros(Floats32(batch * hidden, 0.0f));

@@ -9,10 +9,6 @@ namespace {
 
 constexpr int64_t kBatch = 4, kSteps = 6, kWidth = 16, kHeads = 4, kKvHeads = 2, kClasses = 7;
 
-bool has(const std::string &text, const std::string &part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// Returns the first line of a text that contains `part`.
 std::string line_with(const std::string &text, const std::string &part) {
   const size_t at = text.find(part);
@@ -48,10 +44,10 @@ class Transformer {
     Random random(5);
     std::vector<int64_t> numel;
     for (const int32_t parameter : graph.parameters) {
-      const mp_graph_tensor_t t = graph.info(parameter);
-      numel.push_back(t.rank == 1 ? t.extent[0] : t.extent[0] * t.extent[1]);
-      graph.write(parameter, t.rank == 1 ? Floats32(static_cast<size_t>(numel.back()), 1.0f)
-                                         : random_weights(random, numel.back(), 4 * kWidth));
+      numel.push_back(graph.numel(parameter));
+      graph.write(parameter, graph.info(parameter).rank == 1
+                                 ? Floats32(static_cast<size_t>(numel.back()), 1.0f)
+                                 : random_weights(random, numel.back(), 4 * kWidth));
     }
     std::vector<int32_t> integers;
     for (int64_t i = 0; i < kBatch * kSteps; ++i)
@@ -151,8 +147,7 @@ std::vector<double> norm_of_shared(int terms, mp_autocast_t policy, bool trains,
   if (trains) require_ok(mp_graph_seed_gradient(g.handle, y, &seed));
   g.compile(policy);
   Random random(7);
-  for (const int32_t parameter : {w, w2})
-    g.write(parameter, random_weights(random, kWidth * kWidth, kWidth));
+  g.write_random(random, kWidth);
   const DeviceBuffer<float> data(random_values(random, kBatch * kWidth, 1.0));
   g.bind(x, data.data());
   if (trains) {
