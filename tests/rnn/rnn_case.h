@@ -50,6 +50,10 @@ struct RnnCase {
   int32_t length(int64_t n) const {
     return lengths.empty() ? desc.timesteps : lengths[static_cast<size_t>(n)];
   }
+  /// False for weights of the first layer if its input is added to the gates.
+  bool has_w_ih(size_t weights) const {
+    return !has(MP_RNN_FLAG_SKIP_INPUT) || static_cast<int64_t>(weights) >= directions();
+  }
   bool has_step(int64_t n, int64_t t) const { return t < length(n); }
 
   size_t x_at(int64_t t, int64_t n) const {
@@ -98,6 +102,39 @@ inline bool equal(const Values &a, const Values &b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_value);
 }
 
+/// Calls visit(name, output of a, output of b) for all gradients of weights that a case has.
+template <class Visit>
+void each_weight_gradient(const RnnCase &c, const RnnResult &a, const RnnResult &b, Visit visit) {
+  for (size_t i = 0; i < a.dw.size(); ++i) {
+    CAPTURE(i);
+    if (c.has_w_ih(i)) visit("w_ih", a.dw[i].w_ih, b.dw[i].w_ih);
+    visit("w_hh", a.dw[i].w_hh, b.dw[i].w_hh);
+    if (c.has(MP_RNN_FLAG_NO_BIAS)) continue;
+    visit("b_ih", a.dw[i].b_ih, b.dw[i].b_ih);
+    visit("b_hh", a.dw[i].b_hh, b.dw[i].b_hh);
+  }
+}
+
+/// The same for all outputs.
+template <class Visit>
+void each_output(const RnnCase &c, const RnnResult &a, const RnnResult &b, Visit visit) {
+  visit("y", a.y, b.y);
+  visit("hn", a.hn, b.hn);
+  visit("cn", a.cn, b.cn);
+  visit("dx", a.dx, b.dx);
+  visit("dh0", a.dh0, b.dh0);
+  visit("dc0", a.dc0, b.dc0);
+  each_weight_gradient(c, a, b, visit);
+}
+
+/// Checks that all outputs have the same bits.
+inline void check_same(const RnnCase &c, const RnnResult &a, const RnnResult &b) {
+  each_output(c, a, b, [](const char *name, const Values &x, const Values &y) {
+    CAPTURE(name);
+    CHECK(equal(x, y));
+  });
+}
+
 /// Returns rounded values from a random generator; tensors are generated in the order of the
 /// struct.
 template <class Draw>
@@ -111,7 +148,7 @@ inline void hide_padding(const RnnCase &c, Values &rows, int64_t columns) {
   for (int64_t t = 0; t < c.desc.timesteps; ++t)
     for (int64_t n = 0; n < c.desc.batch; ++n)
       for (int64_t j = 0; j < columns && !c.has_step(n, t); ++j)
-        rows[static_cast<size_t>((t * c.desc.batch + n) * columns + j)] = std::nan("");
+        rows[static_cast<size_t>((t * c.desc.batch + n) * columns + j)] = kNaN;
 }
 
 /// Returns values in [-1, 1) and weights in +-1/sqrt(hidden), like torch's initialization.

@@ -143,16 +143,10 @@ void check_results(const RnnCase &c, const RnnData &data, const RnnResult &wante
     CHECK(count_different(wanted.hn, got.hn, dtype) == 0);
     CHECK(count_different(wanted.dh0, got.dh0, dtype) == 0);
   }
-  for (size_t i = 0; i < wanted.dw.size(); ++i) {
-    CAPTURE(i);
-    const bool has_w_ih =
-        !(c.has(MP_RNN_FLAG_SKIP_INPUT) && static_cast<int64_t>(i) < c.directions());
-    if (has_w_ih) CHECK(count_different(wanted.dw[i].w_ih, got.dw[i].w_ih, c.desc.dtype_dw) == 0);
-    CHECK(count_different(wanted.dw[i].w_hh, got.dw[i].w_hh, c.desc.dtype_dw) == 0);
-    if (c.has(MP_RNN_FLAG_NO_BIAS)) continue;
-    CHECK(count_different(wanted.dw[i].b_ih, got.dw[i].b_ih, MP_FP32) == 0);
-    CHECK(count_different(wanted.dw[i].b_hh, got.dw[i].b_hh, MP_FP32) == 0);
-  }
+  each_weight_gradient(c, wanted, got, [&](const char *name, const Values &a, const Values &b) {
+    CAPTURE(name);
+    CHECK(count_different(a, b, *name == 'b' ? MP_FP32 : c.desc.dtype_dw) == 0);
+  });
   CHECK(got.found_inf == 0.0f);
 }
 

@@ -1,7 +1,6 @@
 // Properties of recurrent networks that do not depend on values; non-finite values; edge cases.
 #include <algorithm>
 #include <functional>
-#include <limits>
 
 #include "rnn_run.h"
 #include "tests/support/named_plan.h"
@@ -57,9 +56,7 @@ TEST_CASE("rnn: repeated calls and inference give the same bits", "[rnn][short]"
     c.lengths = {12, 3, 0, 7, 1, 12};
     const RnnData data = real_data(c, 1);
     const RnnResult first = train(c, data), second = train(c, data), inferred = infer(c, data);
-    CHECK(equal(first.y, second.y));
-    CHECK(equal(first.dx, second.dx));
-    CHECK(equal(first.dw[3].w_hh, second.dw[3].w_hh));
+    check_same(c, first, second);
     CHECK(equal(first.y, inferred.y));
     CHECK(equal(first.hn, inferred.hn));
     CHECK(equal(first.cn, inferred.cn));
@@ -284,7 +281,6 @@ int64_t count_other(const Values &wanted, const Values &got, int64_t columns, Sk
 TEST_CASE("rnn: elements past the end of a product do not affect its last tile", "[rnn][short]") {
   // Zeros past the end hide every factor except infinity and NaN.  With 200 units, the last tile
   // reuses the shared memory of an earlier one.
-  const double infinity = std::numeric_limits<double>::infinity();
   constexpr int64_t kBatch = 20, kUnit = 5;
   const auto is_changed = [](int64_t row, int64_t) { return row % 4 == 2; };  // every step
   const auto is_unit = [](int64_t, int64_t column) { return column == kUnit; };
@@ -298,13 +294,13 @@ TEST_CASE("rnn: elements past the end of a product do not affect its last tile",
       for (int64_t n = 2; n < kBatch; n += 4)
         for (int64_t j = 0; j < hidden; ++j) {
           nan_before.h0[c.state_at(0, 0, n) + static_cast<size_t>(j)] = kNaN;
-          infinite_dy.dy[c.y_at(1, n) + static_cast<size_t>(j)] = infinity;
+          infinite_dy.dy[c.y_at(1, n) + static_cast<size_t>(j)] = kInfinity;
         }
       // All gates, except that MP_RNN_FLAG_RESET_FIRST multiplies r h with weights: r affects all
       // units.
       const int64_t first_gate = cell.flags & MP_RNN_FLAG_RESET_FIRST ? c.gate_rows() - hidden : 0;
       for (int64_t row = first_gate + kUnit; row < c.gate_rows(); row += hidden)
-        infinite_weight.weights[0].w_hh[static_cast<size_t>(row * hidden)] = infinity;
+        infinite_weight.weights[0].w_hh[static_cast<size_t>(row * hidden)] = kInfinity;
       for (const char *const kernel : kernels_of(c)) {
         c.desc.plan = named_plan(kernel);
         CAPTURE(dtype, cell.cell, cell.flags, hidden, kernel);
@@ -379,8 +375,7 @@ TEST_CASE("rnn: an infinite dy raises found_inf in every cell", "[rnn][short]") 
     RnnCase c = make_rnn(cell.cell, 4, 5, 10, 24, MP_FP16, cell.flags);
     RnnData data = real_data(c, 11);
     // All units are infinite, because RELU blocks the gradient of units with h' = 0.
-    for (size_t j = 0; j < 24; ++j)
-      data.dy[c.y_at(3, 2) + j] = std::numeric_limits<double>::infinity();
+    for (size_t j = 0; j < 24; ++j) data.dy[c.y_at(3, 2) + j] = kInfinity;
     CAPTURE(cell.cell, cell.flags);
     RnnRun run(c, data);
     require_ok(run.forward_training());
@@ -444,9 +439,7 @@ TEST_CASE("nightly: rnn, ten thousand training steps give the same bits", "[.nig
     }
     const RnnResult last = run.result();
     CAPTURE(cell.cell, cell.flags);
-    CHECK(equal(first.y, last.y));
-    CHECK(equal(first.dx, last.dx));
-    CHECK(equal(first.dw[3].w_hh, last.dw[3].w_hh));
+    check_same(c, first, last);
     expect_none(run.damage(), "");
   }
 }
