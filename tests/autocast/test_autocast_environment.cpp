@@ -24,8 +24,7 @@ struct UnderEnvironment {
   std::string low(const char *text) const {
     Graph graph = Graph::parse(text);
     std::vector<uint8_t> dtype(graph.nodes.size());
-    mp_autocast_result_t result;
-    MP_INIT_STRUCT(&result);
+    auto result = initialized<mp_autocast_result_t>();
     result.node_dtype = dtype.data();
     require_ok(mp_autocast_rewrite(policy, nullptr, &graph.view(), &result));
     std::string names;
@@ -69,14 +68,10 @@ TEST_CASE("autocast: environment variables change a policy", "[autocast]") {
     const Environment e({{"MP_AUTOCAST_IGNORE_PERFORMANCE", word}});
     const UnderEnvironment made(MP_AUTOCAST_PRESET_DEFAULT,
                                 is_ignored ? 0 : MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE);
-    mp_context_config_t config = mp_context_config_default();
-    config.device = MP_DEVICE_HOST;
-    mp_context_t host;
-    require_ok(mp_context_create(&host, &config));
+    const UniqueContext host = mptools::make_context(MP_DEVICE_HOST);
     const char *why = nullptr;
-    require_ok(mp_autocast_get_disabled_reason(made.policy, host, &why));
+    require_ok(mp_autocast_get_disabled_reason(made.policy, host.get(), &why));
     CHECK((why == nullptr) == is_ignored);
-    mp_context_destroy(host);
   }
   {
     const Environment e({{"MP_AUTOCAST_ALLOW_ADD", "Own, Tanh,,"},

@@ -263,30 +263,9 @@ std::string check_casts(const Drawn &d, const Result &r, const Oracle &oracle) {
   return "";
 }
 
-/// Checks rules that hold independently of the oracle.
-std::string check_rules(const Drawn &d, const Result &r) {
-  const bool is_forced = d.config.level == MP_AUTOCAST_LEVEL_FORCE_ALL;
+/// Checks the causes of decisions; the precisions are the oracle's.
+std::string check_causes(const Drawn &d, const Result &r) {
   for (size_t i = 0; i < d.graph.nodes.size(); i++) {
-    const Graph::Node &n = d.graph.nodes[i];
-    const auto node_class = static_cast<mp_op_class_t>(n.node_class - 1);
-    const bool is_clustered =
-        std::any_of(d.graph.clusters.begin(), d.graph.clusters.end(), [&](const Graph::Cluster &c) {
-          return std::count(c.members.begin(), c.members.end(), static_cast<int32_t>(i)) > 0;
-        });
-    const bool is_low = r.is_low(static_cast<int32_t>(i));
-    const uint8_t slot = main_slot(d.graph, static_cast<int32_t>(i));
-    const bool is_fixed =
-        (n.flags & (MP_NODE_FLAG_KEEP_FP32 | MP_NODE_FLAG_OTHER_DEVICE | MP_NODE_FLAG_NO_LOW)) !=
-            0 ||
-        slot == MP_AUTOCAST_SLOT_FP32;
-    if (is_low && is_fixed) return format("node %zu is low, but cannot be", i);
-    const bool is_absorbed = r.node_reason[i] == MP_AUTOCAST_REASON_CAST_ABSORBED;
-    const bool is_held = node_class == MP_OP_CLASS_DENY || node_class == MP_OP_CLASS_UNLISTED;
-    if (is_low && is_held && !is_clustered && !is_absorbed && !is_forced)
-      return format("node %zu is low, but denied or unlisted", i);
-    const bool is_eligible = r.node_reason[i] != MP_AUTOCAST_REASON_NOT_FLOAT;
-    if (!is_low && node_class == MP_OP_CLASS_ALLOW && !is_fixed && is_eligible && !is_clustered)
-      return format("node %zu is fp32, but allowed", i);
     const int32_t because = r.node_cause[i];
     if (because < -1 || because >= static_cast<int32_t>(d.graph.nodes.size()))
       return format("node %zu has cause %d", i, because);
@@ -369,30 +348,6 @@ std::string check_again(const Policy &policy, const Drawn &d, const Result &r) {
   return q.num_casts == 0 ? "" : format("the rewritten graph requires %d more casts", q.num_casts);
 }
 
-std::string check_levels(const Drawn &d, const Result &r, Graph &graph) {
-  mp_autocast_config_t config = d.config;
-  config.level = MP_AUTOCAST_LEVEL_INFER_AS_DENY;
-  if (d.config.level == MP_AUTOCAST_LEVEL_NORMAL) {
-    const Result careful = rewrite(Policy(config), graph);
-    for (size_t i = 0; i < graph.nodes.size(); i++)
-      if (careful.is_low(static_cast<int32_t>(i)) && !r.is_low(static_cast<int32_t>(i)))
-        return format("node %zu is low with INFER_AS_DENY alone", i);
-  }
-  Graph kept = graph;
-  for (Graph::Node &n : kept.nodes) n.flags |= MP_NODE_FLAG_KEEP_FP32;
-  const Result identity = rewrite(Policy(d.config), kept);
-  if (identity.num_casts != 0 || identity.num_low_nodes != 0)
-    return "MP_NODE_FLAG_KEEP_FP32 everywhere changes something";
-  if (d.config.level != MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY || d.has_clusters || d.has_casts)
-    return "";
-  for (size_t i = 0; i < graph.nodes.size(); i++) {
-    const bool is_allow = graph.nodes[i].node_class == 1 + MP_OP_CLASS_ALLOW;
-    if (r.is_low(static_cast<int32_t>(i)) && !is_allow)
-      return format("node %zu is low, but is not a product", i);
-  }
-  return "";
-}
-
 /// Checks that emulation has equal precisions, keeps all types, and rounds low-precision tensors.
 std::string check_emulated(const Drawn &d, const Result &plain, Graph &graph) {
   mp_autocast_config_t config = d.config;
@@ -461,11 +416,10 @@ std::string check_graph(uint64_t seed, size_t num_nodes) {
   Random random(~seed);
   for (const auto &check : {std::function([&] { return check_precisions(d.graph, r, oracle); }),
                             std::function([&] { return check_casts(d, r, oracle); }),
-                            std::function([&] { return check_rules(d, r); }),
+                            std::function([&] { return check_causes(d, r); }),
                             std::function([&] { return check_permuted(policy, d, r, random); }),
                             std::function([&] { return check_again(policy, d, r); }),
-                            std::function([&] { return check_emulated(d, r, d.graph); }),
-                            std::function([&] { return check_levels(d, r, d.graph); })}) {
+                            std::function([&] { return check_emulated(d, r, d.graph); })}) {
     const std::string violation = check();
     if (!violation.empty()) return violation;
   }

@@ -135,8 +135,7 @@ TEST_CASE("autocast: explain writes nothing if the report does not fit", "[autoc
   const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   Graph graph = Graph::parse(kNet);
   const size_t needed = explain(policy, graph, MP_AUTOCAST_FORMAT_TEXT).size() + 1;
-  mp_autocast_result_t result;
-  MP_INIT_STRUCT(&result);
+  auto result = initialized<mp_autocast_result_t>();
   std::string text(needed, '#');
   size_t bytes = needed - 1;
   expect_status(mp_autocast_explain(policy.get(), &graph.view(), &result, MP_AUTOCAST_FORMAT_TEXT,
@@ -168,8 +167,7 @@ TEST_CASE("autocast: MP_AUTOCAST_LOG writes four files per rewrite", "[autocast]
   require_ok(mp_autocast_create(&policy, &config));
   require_ok(mp_autocast_set_nodes(policy, "own/*", MP_OP_CLASS_CLEAR));
   Graph graph = Graph::parse(kNet);
-  mp_autocast_result_t result;
-  MP_INIT_STRUCT(&result);
+  auto result = initialized<mp_autocast_result_t>();
   require_ok(mp_autocast_rewrite(policy, nullptr, &graph.view(), &result));
   mp_autocast_destroy(policy);
 
@@ -200,8 +198,7 @@ TEST_CASE("autocast: MP_AUTOCAST_LOG replaces symbolic links and does not follow
   mp_autocast_t policy;
   require_ok(mp_autocast_create(&policy, nullptr));
   Graph graph = Graph::parse("a MatMul x");
-  mp_autocast_result_t result;
-  MP_INIT_STRUCT(&result);
+  auto result = initialized<mp_autocast_result_t>();
   require_ok(mp_autocast_rewrite(policy, nullptr, &graph.view(), &result));
   mp_autocast_destroy(policy);
   CHECK(content(folder / "victim") == "precious");
@@ -220,8 +217,7 @@ TEST_CASE("autocast: MP_AUTOCAST_LOG warns about a folder that cannot be written
   mp_autocast_t policy;
   require_ok(mp_autocast_create(&policy, nullptr));
   Graph graph = Graph::parse(kNet);
-  mp_autocast_result_t result;
-  MP_INIT_STRUCT(&result);
+  auto result = initialized<mp_autocast_result_t>();
   require_ok(mp_autocast_rewrite(policy, nullptr, &graph.view(), &result));
   mp_autocast_destroy(policy);
   CHECK(result.num_low_nodes > 0);

@@ -42,8 +42,7 @@ struct Chain {
 };
 
 mp_autocast_result_t rewrite_chain(const Policy &policy, const Chain &chain) {
-  mp_autocast_result_t result;
-  MP_INIT_STRUCT(&result);
+  auto result = initialized<mp_autocast_result_t>();
   require_ok(mp_autocast_rewrite(policy.get(), nullptr, &chain.graph, &result));
   return result;
 }
@@ -66,8 +65,7 @@ int64_t bytes_of_rewrite(const Policy &policy, const Chain &chain) {
     mallopt(M_MMAP_THRESHOLD, 65536);
     std::ofstream("/proc/self/clear_refs") << "5";  // resets the peak
     const int64_t before = status_kilobytes("VmHWM:");
-    mp_autocast_result_t result;
-    MP_INIT_STRUCT(&result);
+    auto result = initialized<mp_autocast_result_t>();
     const bool is_done =
         mp_autocast_rewrite(policy.get(), nullptr, &chain.graph, &result) == MP_SUCCESS;
     const int64_t rise = is_done ? status_kilobytes("VmHWM:") - before : -1;
@@ -222,8 +220,7 @@ bool rewrite_bytes(mp_autocast_t policy, uint64_t seed) {
   const auto member = bytes.array<int32_t>(members, nodes + (nodes == 0 ? 1 : 0));
   const auto kind = bytes.array<uint8_t>(clusters, 2);
   const auto or_null = [&](auto *pointer) { return bytes.chance(10) ? nullptr : pointer; };
-  mp_autocast_graph_t g;
-  MP_INIT_STRUCT(&g);
+  auto g = initialized<mp_autocast_graph_t>();
   g.num_nodes = static_cast<uint32_t>(nodes), g.num_tensors = static_cast<uint32_t>(tensors);
   g.num_hidden_edges = static_cast<uint32_t>(edges),
   g.num_clusters = static_cast<uint32_t>(clusters);
@@ -243,8 +240,7 @@ bool rewrite_bytes(mp_autocast_t policy, uint64_t seed) {
   const auto because = std::make_unique<int32_t[]>(nodes),
              cast = std::make_unique<int32_t[]>(inputs);
   const auto casts = std::make_unique<mp_autocast_cast_t[]>(2 * tensors + inputs);
-  mp_autocast_result_t r;
-  MP_INIT_STRUCT(&r);
+  auto r = initialized<mp_autocast_result_t>();
   r.tensor_dtype = tensor_dtype.get(), r.node_dtype = node_dtype.get(), r.node_reason = why.get();
   r.node_cause = because.get(), r.input_cast = cast.get(), r.casts = casts.get();
   const mp_status_t status = mp_autocast_rewrite(policy, nullptr, &g, &r);

@@ -205,8 +205,7 @@ Result rewrite(const Policy &policy, Graph &graph) {
   r.node_cause.assign(num_nodes, kUnwritten);
   r.input_cast.assign(num_inputs, kUnwritten);
   r.casts.resize(2 * num_tensors + num_inputs);  // the maximum, for emulation
-  mp_autocast_result_t result;
-  MP_INIT_STRUCT(&result);
+  auto result = initialized<mp_autocast_result_t>();
   result.tensor_dtype = r.tensor_dtype.data();
   result.node_dtype = r.node_dtype.data();
   result.node_reason = r.node_reason.data();
@@ -224,8 +223,7 @@ Result rewrite(const Policy &policy, Graph &graph) {
 }
 
 std::string explain(const Policy &policy, Graph &graph, mp_autocast_format_t form) {
-  mp_autocast_result_t result;
-  MP_INIT_STRUCT(&result);
+  auto result = initialized<mp_autocast_result_t>();
   const mp_autocast_graph_t &view = graph.view();
   require_ok(mp_autocast_rewrite(policy.get(), nullptr, &view, &result));
   size_t bytes = 0;
