@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "test_graph.h"
+#include "tests/support/log_lines.h"
 
 using namespace mptest;
 using namespace mptest::autocast;
@@ -210,15 +211,7 @@ TEST_CASE("autocast: a pattern of 200 stars is not matched in exponential time",
 // ---------------------------------------------------------------- disabled rewrites
 
 TEST_CASE("autocast: a disabled rewrite changes nothing and warns once", "[autocast]") {
-  static int warnings;
-  warnings = 0;
-  mp_set_log_callback(
-      [](mp_log_level_t level, const char *message, void *) {
-        if (level == MP_LOG_WARN &&
-            std::string(message).find("the graph stays fp32") != std::string::npos)
-          warnings++;
-      },
-      nullptr, MP_LOG_WARN);
+  const LogLines warnings(MP_LOG_WARN);
   const UniqueContext host = mptools::make_context(MP_DEVICE_HOST);
   const Policy policy(MP_AUTOCAST_PRESET_DEFAULT);
   const char *why = nullptr;
@@ -257,15 +250,13 @@ TEST_CASE("autocast: a disabled rewrite changes nothing and warns once", "[autoc
   CHECK(because == std::vector<int32_t>(nodes, -1));
   CHECK(cast == std::vector<int32_t>(4, -1));
   CHECK(untouched.tensor == 9);
-  CHECK(warnings == 1);
+  CHECK(warnings.count_with("the graph stays fp32") == 1);
 
   mp_autocast_config_t open = mp_autocast_config_default(MP_FP16);
   open.flags = MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE;
   const Policy ignoring(open);
   require_ok(mp_autocast_get_disabled_reason(ignoring.get(), host.get(), &why));
   CHECK(why == nullptr);
-  mp_set_log_callback(nullptr, nullptr, MP_LOG_WARN);
-  quiet_log();
 }
 
 TEST_CASE("autocast: disabled reason of the device under test", "[autocast]") {

@@ -7,7 +7,7 @@ namespace mptest {
 
 namespace {
 
-constexpr size_t kAlwaysTold = 10;  // op n h w c k r s ab cd
+constexpr size_t kAlwaysPrinted = 10;  // op n h w c k r s ab cd
 
 constexpr auto kEachField = [](auto &c, auto visit) {
   visit("op", c.op);
@@ -46,7 +46,7 @@ constexpr auto kEachField = [](auto &c, auto visit) {
 }  // namespace
 
 std::string to_string(const ConvCase &c) {
-  return to_line(c, kAlwaysTold, kEachField);
+  return to_line(c, kAlwaysPrinted, kEachField);
 }
 
 ConvCase parse_conv_case(const std::string &line) {

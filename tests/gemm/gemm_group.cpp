@@ -3,30 +3,22 @@
 
 #include <algorithm>
 #include <cstring>
-#include <sstream>
-#include <stdexcept>
+
+#include "gemm_fields.h"
 
 namespace mptest {
 
-namespace {
-
-std::string to_string(const GroupItem &item) {
-  std::string text =
-      std::to_string(item.m) + "x" + std::to_string(item.n) + "x" + std::to_string(item.k);
-  if (item.pad != 0) text += "+" + std::to_string(item.pad);
-  if (!item.stray.empty()) text += "@" + item.stray;
-  return text + (item.infinite ? "!" : "");
+std::ostream &operator<<(std::ostream &out, const GroupItem &item) {
+  out << item.m << 'x' << item.n << 'x' << item.k;
+  if (item.pad != 0) out << '+' << item.pad;
+  if (!item.stray.empty()) out << '@' << item.stray;
+  return out << (item.infinite ? "!" : "");
 }
 
-GroupItem parse_item(const std::string &text) {
-  GroupItem item{};
-  std::istringstream in(text);
-  char cross[2];
-  if (!(in >> item.m >> cross[0] >> item.n >> cross[1] >> item.k) || cross[0] != 'x' ||
-      cross[1] != 'x') {
-    throw std::invalid_argument("not an item of a group: " + text);
-  }
-  char mark = 0;
+std::istream &operator>>(std::istream &in, GroupItem &item) {
+  char cross = 0, mark = 0;
+  in >> item.m >> cross >> item.n >> cross >> item.k;
+  if (!in) return in;
   while (in >> mark) {
     if (mark == '+')
       in >> item.pad;
@@ -35,8 +27,16 @@ GroupItem parse_item(const std::string &text) {
     else if (mark != '@')
       item.stray += mark;
   }
-  return item;
+  in.clear();
+  return in;
 }
+
+namespace {
+
+constexpr auto kEachField = [](auto &c, auto visit) {
+  each_gemm_field(c.common, visit);
+  visit("items", c.items);
+};
 
 GemmCase product_of(const GroupCase &c, size_t index) {
   const GroupItem &item = c.items[index];
@@ -60,19 +60,11 @@ bool is_empty(const GroupItem &item) {
 }  // namespace
 
 std::string to_string(const GroupCase &c) {
-  std::string line = to_string(c.common);
-  for (size_t i = 0; i < c.items.size(); ++i)
-    line += (i == 0 ? " items=" : ",") + to_string(c.items[i]);
-  return line;
+  return to_line(c, kAlwaysPrinted, kEachField);
 }
 
 GroupCase parse_group_case(const std::string &line) {
-  const size_t at = line.find(" items=");
-  if (at == std::string::npos) throw std::invalid_argument("not a group: " + line);
-  GroupCase c{parse_gemm_case(line.substr(0, at)), {}};
-  std::istringstream items(line.substr(at + std::strlen(" items=")));
-  for (std::string item; std::getline(items, item, ',');) c.items.push_back(parse_item(item));
-  return c;
+  return parse_line<GroupCase>(line, kEachField);
 }
 
 GroupRun::GroupRun(const GroupCase &c) : case_(c), scale_(1), found_inf_(1) {
@@ -114,10 +106,6 @@ size_t GroupRun::workspace_bytes(const std::string &kernel) const {
   require_ok(mp_gemm_grouped_workspace_size(context(), &forced, static_cast<int32_t>(all.size()),
                                             all.data(), nullptr, &bytes));
   return bytes;
-}
-
-mp_status_t GroupRun::launch(const std::string &kernel) {
-  return launch(kernel, workspace_bytes(kernel));
 }
 
 mp_status_t GroupRun::launch(const std::string &kernel, size_t workspace_bytes) {
@@ -182,16 +170,8 @@ void check_group(const GroupCase &c) {
   const bool may_decline = std::any_of(c.items.begin(), c.items.end(), is_stray);
   std::vector<std::string> kernels = run.kernels();
   kernels.push_back("");
-  for (const std::string &kernel : kernels) {
-    const mp_status_t status = run.launch(kernel);
-    if (status == MP_ERROR_UNSUPPORTED && may_decline && !kernel.empty()) {
-      expect_none(run.verify_untouched(), run.repro());
-    } else if (status != MP_SUCCESS) {
-      expect_none(std::string(mp_status_string(status)) + ": " + mp_last_error(), run.repro());
-    } else {
-      expect_none(run.verify(), run.repro());
-    }
-  }
+  for (const std::string &kernel : kernels)
+    check_launch(run, kernel, may_decline ? Misaligned::kYes : Misaligned::kNo);
 }
 
 }  // namespace mptest

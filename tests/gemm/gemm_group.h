@@ -15,7 +15,7 @@ namespace mptest {
 
 /// Parameters in which the products of a group may differ.  Printed as 129x64x72+5@ad!
 struct GroupItem {
-  int64_t m, n, k;
+  int64_t m = 0, n = 0, k = 0;
   int64_t pad = 0;         ///< +5: GemmCase::pad
   std::string stray = "";  ///< @ad: operands whose addresses are one element past 16-byte alignment
   bool infinite = false;   ///< !: an infinity in A
@@ -38,7 +38,6 @@ class GroupRun {
   size_t workspace_bytes(const std::string &kernel) const;
 
   /// Launches like GemmRun.  Overwrites the items when the call has returned.
-  mp_status_t launch(const std::string &kernel);
   mp_status_t launch(const std::string &kernel, size_t workspace_bytes);
   std::string verify() const;
   std::string verify_untouched() const;

@@ -5,9 +5,8 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <sstream>
-#include <stdexcept>
 
+#include "gemm_fields.h"
 #include "tests/support/kernels.h"
 
 namespace mptest {
@@ -29,6 +28,13 @@ std::vector<int64_t> clamped(const RaggedCase &c) {
   return ends;
 }
 
+constexpr auto kEachField = [](auto &c, auto visit) {
+  each_gemm_field(c, visit);
+  visit("ragged", c.dimension);
+  visit("infinite", c.infinite);
+  visit("ends", c.ends);
+};
+
 void add_product(oracle::Sums &sums, const oracle::GemmInputs &in, int64_t item, int64_t item_b,
                  int64_t i, int64_t p) {
   for (int64_t j = 0; j < in.b.cols; ++j) {
@@ -41,27 +47,11 @@ void add_product(oracle::Sums &sums, const oracle::GemmInputs &in, int64_t item,
 }  // namespace
 
 std::string to_string(const RaggedCase &c) {
-  std::string line = to_string(static_cast<const GemmCase &>(c));
-  line += c.dimension == MP_RAGGED_M ? " ragged=m" : " ragged=k";
-  if (c.infinite >= 0) line += " infinite=" + std::to_string(c.infinite);
-  for (size_t i = 0; i < c.ends.size(); ++i)
-    line += (i == 0 ? " ends=" : ",") + std::to_string(c.ends[i]);
-  return line;
+  return to_line(c, kAlwaysPrinted, kEachField);
 }
 
 RaggedCase parse_ragged_case(const std::string &line) {
-  const size_t at = line.find(" ragged="), ends = line.find(" ends=");
-  if (at == std::string::npos || ends == std::string::npos)
-    throw std::invalid_argument("not a ragged case: " + line);
-  RaggedCase c;
-  static_cast<GemmCase &>(c) = parse_gemm_case(line.substr(0, at));
-  c.dimension = line.at(at + std::strlen(" ragged=")) == 'm' ? MP_RAGGED_M : MP_RAGGED_K;
-  const size_t infinite = line.find(" infinite=");
-  if (infinite != std::string::npos)
-    c.infinite = std::stoll(line.substr(infinite + std::strlen(" infinite=")));
-  std::istringstream list(line.substr(ends + std::strlen(" ends=")));
-  for (std::string end; std::getline(list, end, ',');) c.ends.push_back(std::stoi(end));
-  return c;
+  return parse_line<RaggedCase>(line, kEachField);
 }
 
 RaggedRun::RaggedRun(const RaggedCase &c) : OutputRun(c, c.n), case_(c), ends_(c.ends) {

@@ -256,8 +256,7 @@ TEST_CASE("gemm ragged: printing and parsing preserve a case", "[gemm][short]") 
   const std::string line = to_string(c);
   CHECK(line == "m=72 n=40 k=90 op=TN ab=bf16 cd=fp32 beta=-2 ragged=k infinite=7 ends=1,-5,90");
   CHECK(to_string(parse_ragged_case(line)) == line);
-  CHECK_THROWS(parse_ragged_case("m=1 ragged=m"));
-  CHECK_THROWS(parse_ragged_case("m=1 ends=1"));
+  CHECK_THROWS(parse_ragged_case("m=1 ragged=n"));
 }
 
 TEST_CASE("gemm ragged: the case in MP_REPRO", "[.repro-ragged]") {

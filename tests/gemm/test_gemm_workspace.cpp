@@ -1,5 +1,6 @@
 // Split-k and its workspace: equal results, no access past the end, any initial contents.
 #include "gemm_run.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/named_plan.h"
 
 using namespace mptest;
@@ -85,10 +86,6 @@ TEST_CASE("workspace: any workspace size is accepted", "[gemm][short]") {
 
 namespace {
 
-void keep_last(mp_log_level_t, const char *message, void *user) {
-  *static_cast<std::string *>(user) = message;
-}
-
 /// Returns the kernel that mp_gemm_batched logs.  Uses a new context, as each logs a kernel once.
 std::string choice_with(const mp_gemm_desc_t &desc, size_t workspace_bytes) {
   const UniqueContext fresh = make_context();
@@ -97,15 +94,14 @@ std::string choice_with(const mp_gemm_desc_t &desc, size_t workspace_bytes) {
   const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(workspace_bytes));
   DeviceBuffer<void *> items(3);
   items.upload({a.data(), b.data(), d.data()});
-  std::string line;
-  mp_set_log_callback(keep_last, &line, MP_LOG_INFO);
+  const LogLines lines(MP_LOG_INFO);
   const mp_status_t status = mp_gemm_batched(
       fresh.get(), &desc, items.data(), items.data() + 1, nullptr, items.data() + 2, nullptr,
       workspace_bytes > 0 ? workspace.data() : nullptr, workspace_bytes, kStream);
-  quiet_log();
   require_ok(status);
   require_ok(mp_stream_sync(fresh.get(), kStream));
-  return line;
+  REQUIRE(!lines.all().empty());
+  return lines.all().back();
 }
 
 }  // namespace

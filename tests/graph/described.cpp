@@ -144,8 +144,8 @@ void Trainer::step(mp_scaler_t scaler) {
   require_ok(mp_scale_step(optimizer_.get(), scaler, nullptr, kStream));
 }
 
-void *Allocations::alloc(size_t bytes, void *user) {
-  auto &self = *static_cast<Allocations *>(user);
+void *CountedContext::alloc(size_t bytes, void *user) {
+  auto &self = *static_cast<CountedContext *>(user);
   if (self.count++ == self.fails_at || bytes > static_cast<size_t>(self.limit)) return nullptr;
   void *ptr = nullptr;
   if (mp_malloc(context(), &ptr, bytes) != MP_SUCCESS) return nullptr;
@@ -154,22 +154,25 @@ void *Allocations::alloc(size_t bytes, void *user) {
   return ptr;
 }
 
-void Allocations::free(void *ptr, size_t, void *user) {
-  --static_cast<Allocations *>(user)->alive;
+void CountedContext::free(void *ptr, size_t, void *user) {
+  --static_cast<CountedContext *>(user)->alive;
   mp_free(context(), ptr);
 }
 
-mp_context_t counted_context(Allocations &allocations) {
+CountedContext::CountedContext() {
   auto allocator = initialized<mp_allocator_t>();
-  allocator.alloc = Allocations::alloc;
-  allocator.free = Allocations::free;
-  allocator.user = &allocations;
+  allocator.alloc = alloc;
+  allocator.free = free;
+  allocator.user = this;
   mp_context_config_t config = mp_context_config_default();
   config.device = on_host() ? MP_DEVICE_HOST : MP_DEVICE_CURRENT;
   config.allocator = &allocator;
-  mp_context_t made = nullptr;
-  require_ok(mp_context_create(&made, &config));
-  return made;
+  require_ok(mp_context_create(&context_, &config));
+}
+
+CountedContext::~CountedContext() {
+  CHECK(alive == 0);
+  mp_context_destroy(context_);
 }
 
 ScalerHandle make_high_scaler() {

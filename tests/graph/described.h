@@ -90,17 +90,26 @@ class Trainer {
 ListHandle make_tensor_list(const std::vector<void *> &data, const std::vector<int64_t> &numel,
                             const std::vector<mp_dtype_t> &dtypes);
 
-/// Allocations of a context: total, live and failing ones.
-struct Allocations {
+/// A context that counts its allocations: total, live and failing ones.
+class CountedContext {
+ public:
+  CountedContext();
+  ~CountedContext();  ///< checks that nothing is left
+  CountedContext(const CountedContext &) = delete;
+  CountedContext &operator=(const CountedContext &) = delete;
+
+  mp_context_t get() const { return context_; }
+
   int64_t count = 0, alive = 0, largest = 0;
   int64_t fails_at = -1;      ///< number of the allocation that fails
   int64_t limit = INT64_MAX;  ///< larger allocations fail
 
+ private:
   static void *alloc(size_t bytes, void *user);
   static void free(void *ptr, size_t bytes, void *user);
-};
 
-mp_context_t counted_context(Allocations &allocations);
+  mp_context_t context_ = nullptr;
+};
 
 /// A scaler with an initial scale so high that the first steps overflow in fp16, and are skipped.
 ScalerHandle make_high_scaler();

@@ -250,50 +250,42 @@ TEST_CASE("graph: mixed precision halves gradients; copies have half the bytes o
 }
 
 TEST_CASE("graph: nothing is allocated after compile, and everything is freed", "[graph]") {
-  Allocations allocations;
-  const mp_context_t counted = counted_context(allocations);
-  {
-    const PolicyHandle policy = make_policy(MP_FP16);
-    Small small(relu, policy.get(), counted);
-    small.fill();
-    const int64_t count = allocations.count;
-    CHECK(count > 0);
-    for (const int64_t batch : {8, 3, 8}) {
-      require_ok(mp_graph_set_batch(small.graph.handle, batch));
-      small.graph.step();
-      require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
-    }
-    CHECK(allocations.count == count);
+  CountedContext counted;
+  const PolicyHandle policy = make_policy(MP_FP16);
+  Small small(relu, policy.get(), counted.get());
+  small.fill();
+  const int64_t count = counted.count;
+  CHECK(count > 0);
+  for (const int64_t batch : {8, 3, 8}) {
+    require_ok(mp_graph_set_batch(small.graph.handle, batch));
+    small.graph.step();
+    require_ok(mp_graph_forward(small.graph.handle, MP_GRAPH_MODE_INFERENCE, kStream));
   }
-  CHECK(allocations.alive == 0);
-  mp_context_destroy(counted);
+  CHECK(counted.count == count);
 }
 
 TEST_CASE("graph: a compile that runs out of memory frees everything and can be repeated",
           "[graph]") {
-  Allocations allocations;
-  const mp_context_t counted = counted_context(allocations);
+  CountedContext counted;
   const PolicyHandle policy = make_policy(MP_FP16);
   int failures = 0;
   for (bool compiled = false; !compiled; ++failures) {
-    Described g(counted);
+    Described g(counted.get());
     const int32_t x = g.input("x", MP_FP32, {8, 16});
     const int32_t y = g.node("Linear", "fc", {x, g.parameter("w", {16, 4})});
     g.loss(g.node("SoftmaxXent", "loss", {y, g.input("labels", MP_DTYPE_NONE, {8})}));
     require_ok(mp_graph_set_autocast(g.handle, policy.get()));
-    const int64_t before = allocations.alive;
-    allocations.fails_at = allocations.count + failures;
+    const int64_t before = counted.alive;
+    counted.fails_at = counted.count + failures;
     const mp_status_t status = mp_graph_compile(g.handle);
-    allocations.fails_at = -1;
+    counted.fails_at = -1;
     compiled = status == MP_SUCCESS;
     if (compiled) break;
     expect_status(status, MP_ERROR_OUT_OF_MEMORY);
-    CHECK(allocations.alive == before);
+    CHECK(counted.alive == before);
     require_ok(mp_graph_compile(g.handle));
   }
   CHECK(failures >= 4);  // the memory block and three lists
-  CHECK(allocations.alive == 0);
-  mp_context_destroy(counted);
 }
 
 TEST_CASE("graph: equal calls give equal bits; without a scaler S = 1", "[graph]") {
@@ -427,15 +419,11 @@ TEST_CASE("graph: 16-bit inputs are cast for fp32 nodes", "[graph]") {
 }
 
 TEST_CASE("graph: the parts of its memory add up to the allocation", "[graph]") {
-  Allocations allocations;
-  const mp_context_t counted = counted_context(allocations);
-  {
-    const PolicyHandle policy = make_policy(MP_FP16);
-    const Small small(relu, policy.get(), counted);
-    const mp_graph_memory_t m = small.graph.memory();
-    const int64_t sum =
-        m.parameters + m.copies + m.gradients + m.states + m.activations + m.workspace;
-    CHECK(allocations.largest == sum);
-  }
-  mp_context_destroy(counted);
+  CountedContext counted;
+  const PolicyHandle policy = make_policy(MP_FP16);
+  const Small small(relu, policy.get(), counted.get());
+  const mp_graph_memory_t m = small.graph.memory();
+  const int64_t sum =
+      m.parameters + m.copies + m.gradients + m.states + m.activations + m.workspace;
+  CHECK(counted.largest == sum);
 }

@@ -3,22 +3,11 @@
 #include <set>
 
 #include "tests/graph/described.h"
+#include "tests/support/log_lines.h"
 
 using namespace mptest;
 
 namespace {
-
-void count_line(mp_log_level_t, const char *, void *user) {
-  ++*static_cast<int64_t *>(user);
-}
-
-/// Counts log lines up to a level during its lifetime.
-class LoggedLines {
- public:
-  explicit LoggedLines(mp_log_level_t level) { mp_set_log_callback(count_line, &count, level); }
-  ~LoggedLines() { quiet_log(); }
-  int64_t count = 0;
-};
 
 int32_t perceptron(Described &g, int32_t x, const std::vector<int64_t> &widths) {
   for (size_t i = 1; i < widths.size(); ++i)
@@ -31,89 +20,77 @@ int32_t perceptron(Described &g, int32_t x, const std::vector<int64_t> &widths) 
 
 TEST_CASE("graph: a smaller batch fits into the planned workspace", "[graph]") {
   constexpr int64_t kBatch = 128;
-  Allocations allocations;
-  const mp_context_t counted = counted_context(allocations);
-  {
-    const LoggedLines warnings(MP_LOG_WARN);
-    Described g(counted);
-    const int32_t x = g.input("x", MP_FP32, {kBatch, 784});
-    const int32_t labels = g.input("labels", MP_DTYPE_NONE, {kBatch});
-    const int32_t y = perceptron(g, x, {784, 256, 128, 10});
-    g.loss(g.node("SoftmaxXent", "loss", {y, labels}));
-    g.compile();
-    const int64_t count = allocations.count, workspace = g.memory().workspace;
-    const DeviceBuffer<float> data(Floats32(kBatch * 784, 0.5f));
-    const DeviceBuffer<int32_t> classes(std::vector<int32_t>(kBatch, 1));
-    g.bind(x, data.data());
-    g.bind(labels, classes.data());
-    for (int64_t batch = kBatch; batch > 0; --batch)
-      require_ok(mp_graph_set_batch(g.handle, batch));
-    if (on_host()) {
-      CHECK(allocations.count == count);
-      CHECK(g.memory().workspace == workspace);
-    }
-    for (const int64_t batch : {16, 3, 65}) {
-      require_ok(mp_graph_set_batch(g.handle, batch));
-      g.step();
-    }
-    CHECK(warnings.count == 0);
+  CountedContext counted;
+  const LogLines warnings(MP_LOG_WARN);
+  Described g(counted.get());
+  const int32_t x = g.input("x", MP_FP32, {kBatch, 784});
+  const int32_t labels = g.input("labels", MP_DTYPE_NONE, {kBatch});
+  const int32_t y = perceptron(g, x, {784, 256, 128, 10});
+  g.loss(g.node("SoftmaxXent", "loss", {y, labels}));
+  g.compile();
+  const int64_t count = counted.count, workspace = g.memory().workspace;
+  const DeviceBuffer<float> data(Floats32(kBatch * 784, 0.5f));
+  const DeviceBuffer<int32_t> classes(std::vector<int32_t>(kBatch, 1));
+  g.bind(x, data.data());
+  g.bind(labels, classes.data());
+  for (int64_t batch = kBatch; batch > 0; --batch) require_ok(mp_graph_set_batch(g.handle, batch));
+  if (on_host()) {
+    CHECK(counted.count == count);
+    CHECK(g.memory().workspace == workspace);
   }
-  CHECK(allocations.alive == 0);
-  mp_context_destroy(counted);
+  for (const int64_t batch : {16, 3, 65}) {
+    require_ok(mp_graph_set_batch(g.handle, batch));
+    g.step();
+  }
+  CHECK(warnings.all().empty());
 }
 
 TEST_CASE("graph: set_batch allocates workspace for a batch that was not planned", "[graph]") {
   // Only the full batch of the planned batches fits the shape [17 -1].
   constexpr int64_t kBatch = 85, kOther = 17;
-  Allocations allocations;
-  const mp_context_t counted = counted_context(allocations);
-  {
-    Described g(counted);
-    const int32_t x = g.input("x", MP_FP32, {kBatch, 1024});
-    g.output(g.node("Tanh", "tanh", {g.node("Reshape", "flat", {x}, {{"extent", {17, -1}}})}));
-    const int32_t y = perceptron(g, x, {1024, 64});
-    g.output(y);
-    g.compile();
-    Random random(1);
-    Floats32 weights = random_values(random, 1024 * 64, 1.0);
-    g.write(g.parameters[0], weights);
-    const Floats32 values = random_values(random, kBatch * 1024, 1.0);
-    const DeviceBuffer<float> data(values);
-    g.bind(x, data.data());
-    const int64_t count = allocations.count, planned = g.memory().workspace;
-    require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
-    const std::vector<double> whole = g.read(y);
+  CountedContext counted;
+  Described g(counted.get());
+  const int32_t x = g.input("x", MP_FP32, {kBatch, 1024});
+  g.output(g.node("Tanh", "tanh", {g.node("Reshape", "flat", {x}, {{"extent", {17, -1}}})}));
+  const int32_t y = perceptron(g, x, {1024, 64});
+  g.output(y);
+  g.compile();
+  Random random(1);
+  Floats32 weights = random_values(random, 1024 * 64, 1.0);
+  g.write(g.parameters[0], weights);
+  const Floats32 values = random_values(random, kBatch * 1024, 1.0);
+  const DeviceBuffer<float> data(values);
+  g.bind(x, data.data());
+  const int64_t count = counted.count, planned = g.memory().workspace;
+  require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+  const std::vector<double> whole = g.read(y);
 
-    allocations.fails_at = count;
-    const mp_status_t refused = mp_graph_set_batch(g.handle, kOther);
-    if (on_host()) CHECK(refused == MP_ERROR_OUT_OF_MEMORY);
-    if (refused == MP_ERROR_OUT_OF_MEMORY) {
-      CHECK(g.info(x).extent[0] == kBatch);
-      require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
-      CHECK(g.read(y) == whole);
-    }
-    allocations.fails_at = -1;
-    const LoggedLines warnings(MP_LOG_WARN);
-    require_ok(mp_graph_set_batch(g.handle, kOther));
-    if (on_host()) CHECK(g.memory().workspace > planned);
+  counted.fails_at = count;
+  const mp_status_t refused = mp_graph_set_batch(g.handle, kOther);
+  if (on_host()) CHECK(refused == MP_ERROR_OUT_OF_MEMORY);
+  if (refused == MP_ERROR_OUT_OF_MEMORY) {
+    CHECK(g.info(x).extent[0] == kBatch);
     require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
-    const std::vector<double> part = g.read(y);
-    for (size_t i = 0; i < part.size(); ++i) CHECK(part[i] == Approx(whole[i]).margin(1e-3));
-    const int64_t known = allocations.count;
-    for (const int64_t batch : {kBatch, kOther}) require_ok(mp_graph_set_batch(g.handle, batch));
-    CHECK(allocations.count == known);
-    CHECK(warnings.count == 0);
+    CHECK(g.read(y) == whole);
   }
-  CHECK(allocations.alive == 0);
-  mp_context_destroy(counted);
+  counted.fails_at = -1;
+  const LogLines warnings(MP_LOG_WARN);
+  require_ok(mp_graph_set_batch(g.handle, kOther));
+  if (on_host()) CHECK(g.memory().workspace > planned);
+  require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
+  const std::vector<double> part = g.read(y);
+  for (size_t i = 0; i < part.size(); ++i) CHECK(part[i] == Approx(whole[i]).margin(1e-3));
+  const int64_t known = counted.count;
+  for (const int64_t batch : {kBatch, kOther}) require_ok(mp_graph_set_batch(g.handle, batch));
+  CHECK(counted.count == known);
+  CHECK(warnings.all().empty());
 }
 
 TEST_CASE("graph: the number of calls of a compile does not depend on the batch", "[graph]") {
-  Allocations allocations;
-  const mp_context_t counted = counted_context(allocations);
-  allocations.limit = 1 << 20;  // fails the allocation of the compiled graph
+  CountedContext counted;
+  counted.limit = 1 << 20;  // fails the allocation of the compiled graph
   const auto calls = [&](int64_t batch) {
-    Described g(counted);
+    Described g(counted.get());
     const int32_t x = g.input("x", MP_FP32, {batch, 2, 1});
     const int32_t labels = g.input("labels", MP_DTYPE_NONE, {batch, 2});
     int32_t y =
@@ -123,17 +100,15 @@ TEST_CASE("graph: the number of calls of a compile does not depend on the batch"
                 g.state("variance", {1})});
     y = perceptron(g, g.node("Dropout", "drop", {y}), {1, 3});
     g.loss(g.node("SoftmaxXent", "loss", {y, labels}));
-    const LoggedLines lines(MP_LOG_DEBUG);
+    const LogLines lines(MP_LOG_DEBUG);
     const mp_status_t status = mp_graph_compile(g.handle);
     CHECK(status == MP_ERROR_OUT_OF_MEMORY);
-    return lines.count;
+    return std::ssize(lines.all());
   };
   const int64_t few = calls(int64_t{1} << 18);
   CHECK(few > 100);
   CHECK(calls(int64_t{1} << 20) == few);
   CHECK(calls((int64_t{1} << 28) + 1) == few);
-  CHECK(allocations.alive == 0);
-  mp_context_destroy(counted);
 }
 
 TEST_CASE("graph: numbers of bytes and elements beyond 64 bits are rejected", "[graph]") {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "checked_optimizer.h"
+#include "tests/support/log_lines.h"
 
 using namespace mptest;
 
@@ -55,23 +56,10 @@ struct Steps : StepRun {
   }
 };
 
-/// Collects the lines that mp_scaler_query_step logs during its lifetime.
-class InfoLines {
- public:
-  explicit InfoLines(mp_log_level_t level) { listen(level); }
-  ~InfoLines() { quiet_log(); }
-
-  void listen(mp_log_level_t level) {
-    const auto keep = [](mp_log_level_t, const char *line, void *user) {
-      if (std::string_view(line).starts_with("mp_scaler_query_step"))
-        static_cast<std::vector<std::string> *>(user)->push_back(line);
-    };
-    mp_set_log_callback(keep, &lines_, level);
-  }
-  const std::vector<std::string> &get() const { return lines_; }
-
- private:
-  std::vector<std::string> lines_;
+/// Lines that mp_scaler_query_step logs.
+struct InfoLines : LogLines {
+  using LogLines::LogLines;
+  std::vector<std::string> get() const { return starting_with("mp_scaler_query_step"); }
 };
 
 /// Returns the expected line; without `after` if the step is queried before the update.

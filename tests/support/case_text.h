@@ -42,6 +42,11 @@ inline const auto &names(mp_conv_op_t) {
   return kConvOpNames;
 }
 
+inline constexpr const char *kRaggedNames[] = {"", "m", "k"};
+inline const auto &names(mp_ragged_t) {
+  return kRaggedNames;
+}
+
 template <typename T>
 std::string to_text(const T &value) {
   if constexpr (std::is_enum_v<T>) {
@@ -51,6 +56,14 @@ std::string to_text(const T &value) {
     text << value;
     return text.str();
   }
+}
+
+/// Elements are separated by commas.
+template <typename T>
+std::string to_text(const std::vector<T> &values) {
+  std::string text;
+  for (const T &value : values) text += (text.empty() ? "" : ",") + to_text(value);
+  return text;
 }
 
 template <typename T>
@@ -64,8 +77,16 @@ void from_text(const std::string &text, T &value) {
     }
     throw std::invalid_argument("no such value: " + text);
   } else {
-    std::istringstream(text) >> value;
+    std::istringstream in(text);
+    if (!(in >> value)) throw std::invalid_argument("not a value: " + text);
   }
+}
+
+template <typename T>
+void from_text(const std::string &text, std::vector<T> &values) {
+  std::istringstream in(text);
+  for (std::string element; std::getline(in, element, ',');)
+    from_text(element, values.emplace_back());
 }
 
 /// Text of the first `always` fields, and of all that differ from a default Case.

@@ -226,23 +226,6 @@ std::vector<uint8_t> OutputRun::output_bits() const {
 
 // ---------------------------------------------------------------------------- checks
 
-void check_launch(OutputRun &run, const std::string &kernel, Misaligned misaligned) {
-  check_launch(run, kernel, run.workspace_bytes(kernel), misaligned);
-}
-
-void check_launch(OutputRun &run, const std::string &kernel, size_t workspace_bytes,
-                  Misaligned misaligned) {
-  const mp_status_t status = run.launch(kernel, workspace_bytes);
-  const bool may_decline = misaligned == Misaligned::kYes && !kernel.empty();
-  if (status == MP_ERROR_UNSUPPORTED && may_decline) {
-    expect_none(run.verify_untouched(), run.repro());
-  } else if (status != MP_SUCCESS) {
-    expect_none(std::string(mp_status_string(status)) + ": " + mp_last_error(), run.repro());
-  } else {
-    expect_none(run.verify(), run.repro());
-  }
-}
-
 int check_kernels(OutputRun &run, Misaligned misaligned,
                   bool (*is_wanted)(const std::string &kernel)) {
   int checked = 0;
@@ -252,14 +235,6 @@ int check_kernels(OutputRun &run, Misaligned misaligned,
     ++checked;
   }
   return checked;
-}
-
-void check_same_bits(OutputRun &run, const std::string &kernel) {
-  require_ok(run.launch(kernel));
-  expect_none(run.verify(), run.repro());
-  const std::vector<uint8_t> first = run.output_bits();
-  require_ok(run.launch(kernel, run.workspace_bytes(kernel) + (1 << 20)));
-  expect_none(run.output_bits() == first ? "" : "two equal calls gave different bits", run.repro());
 }
 
 }  // namespace mptest

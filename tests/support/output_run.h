@@ -106,9 +106,23 @@ double value_of(Special special);
 /// A launch must succeed and verify.  With kYes, a kernel selected by name may reject misaligned
 /// pointers, and then must not write its outputs.
 enum class Misaligned { kNo, kYes };
-void check_launch(OutputRun &run, const std::string &kernel, Misaligned misaligned);
-void check_launch(OutputRun &run, const std::string &kernel, size_t workspace_bytes,
-                  Misaligned misaligned = Misaligned::kNo);
+template <class Run>
+void check_launch(Run &run, const std::string &kernel, size_t workspace_bytes,
+                  Misaligned misaligned = Misaligned::kNo) {
+  const mp_status_t status = run.launch(kernel, workspace_bytes);
+  const bool may_decline = misaligned == Misaligned::kYes && !kernel.empty();
+  if (status == MP_ERROR_UNSUPPORTED && may_decline) {
+    expect_none(run.verify_untouched(), run.repro());
+  } else if (status != MP_SUCCESS) {
+    expect_none(std::string(mp_status_string(status)) + ": " + mp_last_error(), run.repro());
+  } else {
+    expect_none(run.verify(), run.repro());
+  }
+}
+template <class Run>
+void check_launch(Run &run, const std::string &kernel, Misaligned misaligned) {
+  check_launch(run, kernel, run.workspace_bytes(kernel), misaligned);
+}
 
 /// Checks all selected kernels that can run the problem.  Returns their number.
 int check_kernels(OutputRun &run, Misaligned misaligned,
@@ -116,6 +130,12 @@ int check_kernels(OutputRun &run, Misaligned misaligned,
 
 /// Checks that two launches with the same kernel give the same bits, the second with more workspace
 /// at another address.
-void check_same_bits(OutputRun &run, const std::string &kernel);
+template <class Run>
+void check_same_bits(Run &run, const std::string &kernel) {
+  check_launch(run, kernel, Misaligned::kNo);
+  const std::vector<uint8_t> first = run.output_bits();
+  require_ok(run.launch(kernel, run.workspace_bytes(kernel) + (1 << 20)));
+  expect_none(run.output_bits() == first ? "" : "two equal calls gave different bits", run.repro());
+}
 
 }  // namespace mptest
