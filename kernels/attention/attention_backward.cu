@@ -19,7 +19,7 @@ namespace {
 // ---------------------------------------------------------------------------- dq
 
 /// A tile of queries of one sequence and head.
-template <class T, int kPanels>
+template <int kPanels>
 class QueryTile {
  public:
   /// @param lse, row_dots  of the sequence and head
@@ -48,12 +48,12 @@ class QueryTile {
       dot_products(scores, in_.q, x0_, in_.k, y0, smem_);
       dot_products(dp, in_.d_o, x0_, in_.v, y0, smem_);
       differentiate(scores, dp, y0);
-      store_weights<T>(scores, smem_);
+      store_weights(args_.desc.dtype, scores, smem_);
       add_weighted(sums_, in_.k, y0, smem_);
     }
   }
 
-  MP_DEVICE void finish(const HeadRows<T> &dq, AmaxTracker &tracker) {
+  MP_DEVICE void finish(const HeadRows<void> &dq, AmaxTracker &tracker) {
     float factors[kThreadRows];
     MP_UNROLL
     for (int r = 0; r < kThreadRows; r++) factors[r] = args_.desc.scale;
@@ -69,10 +69,9 @@ class QueryTile {
     const int64_t x = x0_ + row;
     float sum = 0.0f;
     for (int c = part * kVec; c < in_.o.width && x < in_.o.rows; c += kParts * kVec) {
-      const int valid = min_of(in_.o.width - c, kVec);
       float d_o[kVec], o[kVec];
-      load_vector(d_o, in_.d_o.row(x) + c, valid);
-      load_vector(o, in_.o.row(x) + c, valid);
+      load_run(d_o, in_.d_o, x, c);
+      load_run(o, in_.o, x, c);
       MP_UNROLL
       for (int i = 0; i < kVec; i++) sum = fmaf(d_o[i], o[i], sum);
     }
@@ -104,7 +103,7 @@ class QueryTile {
   }
 
   const AttentionArgs &args_;
-  const HeadInputs<T> in_;
+  const HeadInputs<void> in_;
   const ThreadBand visible_;
   const ScoreDropout dropout_;
   const int64_t x0_;
@@ -113,25 +112,24 @@ class QueryTile {
   float lse_[kThreadRows], row_dots_[kThreadRows];
 };
 
-template <class T, int kPanels>
+template <int kPanels>
 MP_KERNEL(kAttentionThreads, 2)
 attention_dq_plain(MP_PARAM(AttentionArgs) args) {
   MP_SHARED(AttentionSmem, smem, [1]);
   const auto compute = [&](const AttentionUnit &unit, AmaxTracker &tracker) {
     const int64_t index = unit.sequence.lse_index(args.desc, unit.head);
-    QueryTile<T, kPanels> tile(args, unit.sequence, unit.head, unit.x0, args.lse + index,
-                               args.row_dots + index, smem[0]);
+    QueryTile<kPanels> tile(args, unit.sequence, unit.head, unit.x0, args.lse + index,
+                            args.row_dots + index, smem[0]);
     tile.visit_keys();
-    tile.finish(dq_of<T>(args, unit), tracker);
+    tile.finish(dq_of<void>(args, unit), tracker);
   };
-  compute_dq<T>(args, kTileRows, compute);
+  compute_dq<void>(args, kTileRows, compute);
 }
 
 // ---------------------------------------------------------------------------- dk and dv
 
 /// A panel of dk and dv for a tile of keys of one sequence and head of k and v.  The sums of a
 /// panel, the scores and dp fill the registers of a thread, so each panel recomputes the scores.
-template <class T>
 class KeyTile {
  public:
   MP_DEVICE KeyTile(const AttentionArgs &args, const Sequence &sequence, int64_t x0, int panel,
@@ -148,7 +146,7 @@ class KeyTile {
 
   /// Adds the gradients of a query head.
   MP_DEVICE void visit_queries(int head) {
-    const HeadInputs<T> in(args_, sequence_, head);
+    const HeadInputs<void> in(args_, sequence_, head);
     const ScoreDropout dropout(args_, sequence_.number, head);
     const int64_t index = sequence_.lse_index(args_.desc, head);
     for (int tile = visible_.tiles.end - 1; tile >= visible_.tiles.first; tile--) {
@@ -161,15 +159,15 @@ class KeyTile {
       differentiate(p, dp, y0, in.q.rows, index);
       clear_dropped(p, dropped);
       // The products with d_o and q follow each other, because their weights share a buffer.
-      store_weights<T>(p, smem_);
+      store_weights(args_.desc.dtype, p, smem_);
       add_weighted(dv_, in.d_o, y0, smem_, panel_);
       warp_sync();  // the weights have been read
-      store_weights<T>(dp, smem_);
+      store_weights(args_.desc.dtype, dp, smem_);
       add_weighted(dk_, in.q, y0, smem_, panel_);
     }
   }
 
-  MP_DEVICE void finish(const HeadRows<T> &dk, const HeadRows<T> &dv, AmaxTracker &tracker) {
+  MP_DEVICE void finish(const HeadRows<void> &dk, const HeadRows<void> &dv, AmaxTracker &tracker) {
     float of_dk[kThreadRows], of_dv[kThreadRows];
     MP_UNROLL
     for (int r = 0; r < kThreadRows; r++) {
@@ -211,7 +209,6 @@ class KeyTile {
   ThreadTile dk_[1], dv_[1];
 };
 
-template <class T>
 MP_KERNEL(kAttentionThreads, 2)
 attention_dkv_plain(MP_PARAM(AttentionArgs) args) {
   MP_SHARED(AttentionSmem, smem, [1]);
@@ -220,12 +217,12 @@ attention_dkv_plain(MP_PARAM(AttentionArgs) args) {
   const int panels = ceil_div(max_of(d.head_dim, d.head_dim_v), kTileColumns);
   const auto compute = [&](const AttentionUnit &unit, AmaxTracker &tracker) {
     for (int panel = 0; panel < panels; panel++) {
-      KeyTile<T> tile(args, unit.sequence, unit.x0, panel, smem[0]);
+      KeyTile tile(args, unit.sequence, unit.x0, panel, smem[0]);
       for (int h = 0; h < group; h++) tile.visit_queries(unit.head * group + h);
-      tile.finish(dk_of<T>(args, unit), dv_of<T>(args, unit), tracker);
+      tile.finish(dk_of<void>(args, unit), dv_of<void>(args, unit), tracker);
     }
   };
-  compute_dkv<T>(args, kTileRows, compute);
+  compute_dkv<void>(args, kTileRows, compute);
 }
 
 // ---------------------------------------------------------------------------- dsinks
@@ -252,13 +249,12 @@ attention_dsink_plain(MP_PARAM(AttentionArgs) args) {
   }
 }
 
-template <class T>
 void launch_plain(const Device &device, const AttentionArgs &args, mp_stream_t stream) {
   const mp_attention_desc_t &d = args.desc;
-  const auto dq = d.head_dim <= kTileColumns ? attention_dq_plain<T, 1> : attention_dq_plain<T, 2>;
+  const auto dq = d.head_dim <= kTileColumns ? attention_dq_plain<1> : attention_dq_plain<2>;
   launch_units("attention_dq_plain", dq, device, AttentionUnits::of_queries(d, kTileRows), args,
                stream);
-  launch_units("attention_dkv_plain", attention_dkv_plain<T>, device,
+  launch_units("attention_dkv_plain", attention_dkv_plain, device,
                AttentionUnits::of_keys(d, kTileRows), args, stream);
 }
 
@@ -268,9 +264,7 @@ void attention_backward(const Device &device, const AttentionArgs &args, mp_stre
   if (args.kernel == AttentionKernel::mma) {
     attention_backward_mma(device, args, stream);
   } else {
-    with_type(args.desc.dtype, [&](auto type) {
-      launch_plain<typename decltype(type)::type>(device, args, stream);
-    });
+    launch_plain(device, args, stream);
   }
   if (args.dsinks != nullptr)
     launch("attention_dsink_plain", attention_dsink_plain, device,

@@ -13,7 +13,7 @@ namespace mp::MP_TARGET {
 namespace {
 
 /// A tile of queries of one sequence and head.
-template <class T, int kPanels>
+template <int kPanels>
 class ForwardTile {
  public:
   MP_DEVICE ForwardTile(const AttentionArgs &args, const Sequence &sequence, int head, int64_t x0,
@@ -40,14 +40,14 @@ class ForwardTile {
       hide(scores, y0);
       exponentiate(scores);
       clear_dropped(scores, dropped_scores<false>(dropout_, x0_, y0));
-      store_weights<T>(scores, smem_);
+      store_weights(args_.desc.dtype, scores, smem_);
       add_weighted(sums_, in_.v, y0, smem_);
     }
   }
 
   /// @param sink  -infinity: none
   /// @param lse   of the sequence and head; NULL: not written
-  MP_DEVICE void finish(const HeadRows<T> &out, float sink, float *lse) {
+  MP_DEVICE void finish(const HeadRows<void> &out, float sink, float *lse) {
     reduce_rows(total_, Sum{});
     const float keep = ScoreDropout::keep_factor(args_);
     float factors[kThreadRows];
@@ -128,7 +128,7 @@ class ForwardTile {
   }
 
   const AttentionArgs &args_;
-  const HeadInputs<T> in_;
+  const HeadInputs<void> in_;
   const ThreadBand visible_;
   const ScoreDropout dropout_;
   const int64_t x0_;
@@ -138,23 +138,15 @@ class ForwardTile {
   float total_[kThreadRows];    ///< exponentials of the columns of this thread
 };
 
-template <class T, int kPanels>
+template <int kPanels>
 MP_KERNEL(kAttentionThreads, 2)
 attention_forward_plain(MP_PARAM(AttentionArgs) args) {
   MP_SHARED(AttentionSmem, smem, [1]);
-  compute_outputs<T>(args, kTileRows, [&](const AttentionUnit &unit) {
-    ForwardTile<T, kPanels> tile(args, unit.sequence, unit.head, unit.x0, smem[0]);
+  compute_outputs<void>(args, kTileRows, [&](const AttentionUnit &unit) {
+    ForwardTile<kPanels> tile(args, unit.sequence, unit.head, unit.x0, smem[0]);
     tile.visit_keys();
-    tile.finish(o_of<T>(args, unit), sink_of(args, unit), lse_of(args, unit));
+    tile.finish(o_of<void>(args, unit), sink_of(args, unit), lse_of(args, unit));
   });
-}
-
-template <class T>
-void launch_plain(const Device &device, const AttentionArgs &args, mp_stream_t stream) {
-  const auto kernel = args.desc.head_dim_v <= kTileColumns ? attention_forward_plain<T, 1>
-                                                           : attention_forward_plain<T, 2>;
-  launch_units("attention_forward_plain", kernel, device,
-               AttentionUnits::of_queries(args.desc, kTileRows), args, stream);
 }
 
 }  // namespace
@@ -164,8 +156,10 @@ void attention_forward(const Device &device, const AttentionArgs &args, mp_strea
     attention_forward_mma(device, args, stream);
     return;
   }
-  with_type(args.desc.dtype,
-            [&](auto type) { launch_plain<typename decltype(type)::type>(device, args, stream); });
+  const auto kernel = args.desc.head_dim_v <= kTileColumns ? attention_forward_plain<1>
+                                                           : attention_forward_plain<2>;
+  launch_units("attention_forward_plain", kernel, device,
+               AttentionUnits::of_queries(args.desc, kTileRows), args, stream);
 }
 
 }  // namespace mp::MP_TARGET

@@ -1,4 +1,6 @@
-// Tiles of the plain attention kernels, which support every shape, type, layout and alignment.
+// Tiles of the plain attention kernels, which support every shape, type, layout and alignment.  The
+// type is known at run time: multiply-adds bound the speed, and instances for each type would take
+// more than twice as much code.
 //
 // A block computes kTileRows rows of its outputs and visits tiles of kTileColumns columns.  A
 // thread owns kThreadRows rows and kVec columns of a tile of scores, and the same number of
@@ -73,9 +75,9 @@ MP_DEVICE uint32_t dropped_scores(const ScoreDropout &dropout, int64_t x0, int64
   if (!dropout.is_enabled()) return mask;
   const auto x = static_cast<uint32_t>(x0) + thread_row();
   const auto y = static_cast<uint32_t>(y0) + thread_column();
-  MP_UNROLL
+  MP_NO_UNROLL
   for (int r = 0; r < kThreadRows; r += 2) {
-    MP_UNROLL
+    MP_NO_UNROLL
     for (int c = 0; c < kVec; c += 2) {
       const uint32_t i = kByKey ? y + c : x + r, j = kByKey ? x + r : y + c;  // both even
       const PhiloxWords bytes = dropout.bytes_of(i, j);
@@ -109,33 +111,37 @@ MP_DEVICE void clear_dropped(ThreadTile &values, uint32_t mask) {
 
 // ---------------------------------------------------------------------------- products
 
+using InputRows = HeadRows<const void>;
+
+/// Loads the vector of a row at `column`; zeros outside.
+MP_DEVICE void load_run(float (&x)[kVec], const InputRows &from, int64_t row, int column) {
+  load_vector(x, from.dtype, from.row(row), column,
+              row < from.rows ? clamp_to_int(from.width - column, kVec) : 0);
+}
+
 /// Copies terms [term, term + kDepth) of a tile of columns to shared memory as [term][column];
 /// zeros outside.
-template <class T>
-MP_DEVICE void stage_transposed(float *smem, const HeadRows<const T> &from, int64_t first_row,
-                                int term) {
+MP_DEVICE void stage_transposed(float *smem, const InputRows &from, int64_t first_row, int term) {
+  MP_NO_UNROLL
   for (int i = thread_index(); i < kTileColumns * (kDepth / kVec); i += kAttentionThreads) {
     const int row = i % kTileColumns, e = i / kTileColumns * kVec;
-    const bool exists = first_row + row < from.rows;
     float x[kVec];
-    load_vector(x, from.row(first_row + row) + term + e,
-                exists ? clamp_to_int(from.width - term - e, kVec) : 0);
+    load_run(x, from, first_row + row, term + e);
     MP_UNROLL
     for (int j = 0; j < kVec; j++) smem[(e + j) * kTileColumns + row] = x[j];
   }
 }
 
 /// Copies kRows rows of kColumns columns to shared memory as [row][column]; zeros outside.
-template <int kRows, int kColumns, class T>
-MP_DEVICE void stage_rows(float *smem, int pitch, const HeadRows<const T> &from, int64_t first_row,
+template <int kRows, int kColumns>
+MP_DEVICE void stage_rows(float *smem, int pitch, const InputRows &from, int64_t first_row,
                           int first_column) {
   constexpr int kVectors = kColumns / kVec;
+  MP_NO_UNROLL
   for (int i = thread_index(); i < kRows * kVectors; i += kAttentionThreads) {
     const int row = i / kVectors, column = i % kVectors * kVec;
-    const bool exists = first_row + row < from.rows;
     float x[kVec];
-    load_vector(x, from.row(first_row + row) + first_column + column,
-                exists ? clamp_to_int(from.width - first_column - column, kVec) : 0);
+    load_run(x, from, first_row + row, first_column + column);
     store_smem_run(smem + row * pitch + column, x);
   }
 }
@@ -188,9 +194,8 @@ MP_DEVICE void clear(ThreadTile (&sums)[kPanels]) {
 }
 
 /// Computes dots[r][c], the dot products of rows from x0 on and rows of `columns` from y0 on.
-template <class T>
-MP_DEVICE void dot_products(ThreadTile &dots, const HeadRows<const T> &rows, int64_t x0,
-                            const HeadRows<const T> &columns, int64_t y0, AttentionSmem &smem) {
+MP_DEVICE void dot_products(ThreadTile &dots, const InputRows &rows, int64_t x0,
+                            const InputRows &columns, int64_t y0, AttentionSmem &smem) {
   clear(dots);
   for (int term = 0; term < rows.width; term += kDepth) {
     block_sync();  // the previous terms have been used
@@ -202,24 +207,27 @@ MP_DEVICE void dot_products(ThreadTile &dots, const HeadRows<const T> &rows, int
   }
 }
 
-/// Stores the weights of this thread, rounded to T, for add_weighted.  Each warp reads only the
-/// weights of its own rows.
-template <class T>
-MP_DEVICE void store_weights(const ThreadTile &weights, AttentionSmem &smem) {
-  MP_UNROLL
-  for (int r = 0; r < kThreadRows; r++) {
-    float rounded[kVec];
+/// Stores the weights of this thread, rounded to `dtype`, for add_weighted.  Each warp reads only
+/// the weights of its own rows.
+MP_DEVICE void store_weights(mp_dtype_t dtype, const ThreadTile &weights, AttentionSmem &smem) {
+  ThreadTile rounded;
+  with_type(dtype, [&]<class T>(std::type_identity<T>) {
     MP_UNROLL
-    for (int c = 0; c < kVec; c++) rounded[c] = to_float(round_to<T>(weights[r][c]));
-    store_smem_run(smem.weights + (thread_row() + r) * kWeightPitch + thread_column(), rounded);
-  }
+    for (int r = 0; r < kThreadRows; r++) {
+      MP_UNROLL
+      for (int c = 0; c < kVec; c++) rounded[r][c] = to_float(round_to<T>(weights[r][c]));
+    }
+  });
+  MP_UNROLL
+  for (int r = 0; r < kThreadRows; r++)
+    store_smem_run(smem.weights + (thread_row() + r) * kWeightPitch + thread_column(), rounded[r]);
 }
 
 /// sums += weights times the rows of `values` from y0 on, in the panels from first_panel on.
 /// Weights may be stored again after a warp_sync.
-template <int kPanels, class T>
-MP_DEVICE void add_weighted(ThreadTile (&sums)[kPanels], const HeadRows<const T> &values,
-                            int64_t y0, AttentionSmem &smem, int first_panel = 0) {
+template <int kPanels>
+MP_DEVICE void add_weighted(ThreadTile (&sums)[kPanels], const InputRows &values, int64_t y0,
+                            AttentionSmem &smem, int first_panel = 0) {
   const int count = clamp_to_int(values.rows - y0, kTileColumns);
   MP_UNROLL
   for (int panel = 0; panel < kPanels; panel++) {
@@ -240,24 +248,31 @@ MP_DEVICE void add_weighted(ThreadTile (&sums)[kPanels], const HeadRows<const T>
 
 /// Stores factors[r] x sums of the tile of rows at x0, in the panels from first_panel on.  Rows
 /// without a visible element become 0, even if 0 times hidden values made their sums NaN.
-template <class T, int kPanels>
-MP_DEVICE void store_sums(const HeadRows<T> &out, int64_t x0, const ThreadTile (&sums)[kPanels],
+template <int kPanels>
+MP_DEVICE void store_sums(const HeadRows<void> &out, int64_t x0, const ThreadTile (&sums)[kPanels],
                           const float (&factors)[kThreadRows], const ThreadBand &band,
                           AmaxTracker &tracker, int first_panel = 0) {
   MP_UNROLL
   for (int panel = 0; panel < kPanels; panel++) {
     const int column = (first_panel + panel) * kTileColumns + thread_column();
     const int valid = clamp_to_int(out.width - column, kVec);
+    ThreadTile values;
     MP_UNROLL
     for (int r = 0; r < kThreadRows; r++) {
-      const int64_t x = x0 + thread_row() + r;
-      if (x >= out.rows) continue;
-      float values[kVec];
       MP_UNROLL
       for (int c = 0; c < kVec; c++)
-        values[c] = band.is_empty(r) ? 0.0f : factors[r] * sums[panel][r][c];
-      store_vector(out.row(x) + column, values, valid);
-      tracker.see<T>(values, valid);
+        values[r][c] = band.is_empty(r) ? 0.0f : factors[r] * sums[panel][r][c];
+    }
+    // Not unrolled; the rows move up (wmma_loop.h).
+    MP_NO_UNROLL
+    for (int r = 0; r < kThreadRows; r++) {
+      const int64_t x = x0 + thread_row() + r;
+      if (x < out.rows) store_run(out, x, column, values[0], valid, tracker);
+      MP_UNROLL
+      for (int next = 1; next < kThreadRows; next++) {
+        MP_UNROLL
+        for (int c = 0; c < kVec; c++) values[next - 1][c] = values[next][c];
+      }
     }
   }
 }

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "kernels/attention/attention_args.h"
+#include "kernels/simt/dtype.h"
 #include "kernels/simt/fast_math.h"
 #include "kernels/simt/random.h"
 #include "kernels/simt/reduce.h"
@@ -100,14 +101,26 @@ struct Sequence {
   }
 };
 
-/// Rows of one sequence and head of a tensor.
+/// Returns the address of an element of an array, of type `dtype` if T is void.
+template <class T>
+MP_DEVICE T *element_address(T *base, mp_dtype_t dtype, int64_t index) {
+  if constexpr (std::is_void_v<T>) {
+    using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
+    return static_cast<Byte *>(base) + index * dtype_bytes(dtype);
+  } else {
+    return base + index;
+  }
+}
+
+/// Rows of one sequence and head of a tensor.  T is void in kernels for all types.
 template <class T>
 struct HeadRows {
   T *first;
   int64_t stride;
   int rows, width;
+  mp_dtype_t dtype;
 
-  MP_DEVICE T *row(int64_t x) const { return first + x * stride; }
+  MP_DEVICE T *row(int64_t x) const { return element_address(first, dtype, x * stride); }
 };
 
 /// Returns the rows of a tensor; NULL for tensors that the call does not have.
@@ -116,9 +129,10 @@ MP_DEVICE HeadRows<T> rows_of(Void *tensor, const mp_attention_layout_t &layout,
                               const mp_attention_desc_t &d, int sequence, int first_row, int head,
                               int rows, int width) {
   const int64_t start = is_packed(d) ? first_row * layout.row : sequence * layout.batch;
-  T *const first =
-      tensor != nullptr ? static_cast<T *>(tensor) + start + head * layout.head : nullptr;
-  return {first, layout.row, rows, width};
+  T *const first = tensor != nullptr ? element_address(static_cast<T *>(tensor), d.dtype,
+                                                       start + head * layout.head)
+                                     : nullptr;
+  return {first, layout.row, rows, width, d.dtype};
 }
 
 /// Inputs of a sequence and a query head.

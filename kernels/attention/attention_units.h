@@ -56,6 +56,19 @@ struct AttentionUnits {
   }
 };
 
+/// Stores a vector of a row and updates the maximum.
+template <class T>
+MP_DEVICE void store_run(const HeadRows<T> &out, int64_t x, int column, const float (&values)[kVec],
+                         int valid, AmaxTracker &tracker) {
+  if constexpr (std::is_void_v<T>) {
+    store_vector(out.dtype, out.row(x), column, values, valid);
+    tracker.see_largest(out.dtype, values, valid);
+  } else {
+    store_vector(out.row(x) + column, values, valid);
+    tracker.see<T>(values, valid);
+  }
+}
+
 /// Sets the tiles of `out` at x0, x0 + step ... to `value`.
 template <class T>
 MP_DEVICE void fill_rows(const HeadRows<T> &out, int64_t x0, const AttentionUnits &units,
@@ -69,9 +82,7 @@ MP_DEVICE void fill_rows(const HeadRows<T> &out, int64_t x0, const AttentionUnit
       const int64_t x = x0 + i / vectors;
       const int column = i % vectors * kVec;
       if (x >= out.rows) continue;
-      const int valid = min_of(out.width - column, kVec);
-      store_vector(out.row(x) + column, values, valid);
-      tracker.see<T>(values, valid);
+      store_run(out, x, column, values, min_of(out.width - column, kVec), tracker);
     }
   }
 }

@@ -60,6 +60,17 @@ class AmaxTracker {
     for (int i = 0; i < kRun; i++)
       if (i < valid) largest_.count(magnitude_bits(rounded_to(dtype, x[i])));
   }
+  /// Same in less code, but with more registers in some recurrent steps.  Rounding is monotonic, so
+  /// only the largest magnitude is rounded.
+  template <int kRun>
+  MP_DEVICE void see_largest(mp_dtype_t dtype, const float (&x)[kRun], int valid) {
+    if (!is_enabled()) return;
+    uint32_t largest = 0;
+    MP_UNROLL
+    for (int i = 0; i < kRun; i++)
+      if (i < valid) largest = max_of(largest, magnitude_bits(x[i]));
+    largest_.count(magnitude_bits(rounded_to(dtype, float_from_bits(largest))));
+  }
   /// Updates the maximum with the elements of vectors (runs.h), rounded to `dtype`.
   template <class Runs>
   MP_DEVICE void see(const Runs &runs, mp_dtype_t dtype, const float (&x)[Runs::kRuns][kVec]) {
