@@ -70,7 +70,7 @@ MP_DEVICE void store_sums(float *sums, int columns, const TileElements<Team> &ow
 
 /// Gradients of the vector of a team.
 /// @tparam kTiles  maximum number of tiles, or kAnyTiles
-template <class T, class Team, int kTiles>
+template <class Team, int kTiles>
 class VectorGradient {
  public:
   MP_DEVICE VectorGradient(const GradientArgs &args, uint64_t offset, const NormVector &v)
@@ -124,12 +124,12 @@ class VectorGradient {
 
   /// Loads xhat, and dy into g.  Elements past the last column become 0.
   MP_DEVICE void load(int tile) {
-    const mp_norm_tensors_t &t = args_.call;
+    const NormArgs &t = args_.call;
     if (t.sum != nullptr)
-      load_residual<Team, T>(xhat_, args_, t.sum, v_.dense + tile, v_.columns - tile);
+      load_tile<Team>(xhat_, t.desc.dtype_residual, t.sum, v_.dense + tile, v_.columns - tile);
     else
-      load_dropped<Team, T>(xhat_, args_, offset_, v_, tile);
-    load_tile<Team>(g_, static_cast<const T *>(t.dy) + v_.y + tile, v_.columns - tile);
+      load_dropped<Team>(xhat_, args_, offset_, v_, tile);
+    load_tile<Team>(g_, t.desc.dtype, t.dy, v_.y + tile, v_.columns - tile);
     for_each_run<Team>(v_.columns - tile, [&](int run, int valid) {
       MP_UNROLL
       for (int i = 0; i < kVec; i++)
@@ -148,11 +148,11 @@ class VectorGradient {
   }
 
   MP_DEVICE void store(int tile, float mean_g, float mean_g_xhat, AmaxTracker &tracker) {
-    const mp_norm_tensors_t &t = args_.call;
-    const mp_dtype_t dtype_residual = args_.call.desc.dtype_residual;
+    const NormArgs &t = args_.call;
+    const mp_dtype_t dtype = t.desc.dtype, dtype_residual = t.desc.dtype_residual;
     TileElements<Team> dsum;
     if (t.dsum != nullptr)
-      load_residual<Team, T>(dsum, args_, t.dsum, v_.dense + tile, v_.columns - tile);
+      load_tile<Team>(dsum, dtype_residual, t.dsum, v_.dense + tile, v_.columns - tile);
     for_each_run<Team>(v_.columns - tile, [&](int run, int valid) {
       const int column = tile + Team::column(run);
       float dr[kVec];
@@ -162,13 +162,13 @@ class VectorGradient {
         if (t.dsum != nullptr) dr[i] += dsum[run][i];
       }
       if (t.dresidual != nullptr) {
-        store_residual<T>(args_, t.dresidual, v_.dense + column, dr, valid);
-        tracker.see(dtype_residual, dr, valid);
+        store_vector(dtype_residual, t.dresidual, v_.dense + column, dr, valid);
+        tracker.see_largest(dtype_residual, dr, valid);
       }
       if (t.dx == nullptr) return;
       if (args_.keep_factor != 0.0f) drop_run(dr, args_, offset_, v_.dense + column);
-      store_vector(static_cast<T *>(t.dx) + v_.x + column, dr, valid);
-      tracker.see<T>(dr, valid);
+      store_vector(dtype, t.dx, v_.x + column, dr, valid);
+      tracker.see_largest(dtype, dr, valid);
     });
   }
 
@@ -210,7 +210,7 @@ MP_DEVICE void add_to(float *gamma, float *beta, int columns, bool is_first,
   });
 }
 
-template <class T, class Team, int kTiles>
+template <class Team, int kTiles>
 MP_KERNEL(Team::kThreads, 1)
 norm_gradients(MP_PARAM(GradientArgs) args) {
   constexpr int kTilesInRegisters = max_of(kTiles, 1);
@@ -224,7 +224,7 @@ norm_gradients(MP_PARAM(GradientArgs) args) {
   [[maybe_unused]] ColumnSums<Team> sums[kTilesInRegisters];
   for (int64_t first = begin; first < end; first += Team::kTeams) {
     const NormVector v(args, first + Team::index(), end);
-    VectorGradient<T, Team, kTiles> gradient(args, offset, v);
+    VectorGradient<Team, kTiles> gradient(args, offset, v);
     gradient.compute(
         [&](int number, const TileElements<Team> &xhat, const TileElements<Team> &dy) {
           const int tile = number * Team::kTile;
@@ -280,15 +280,14 @@ combine_ranges(MP_PARAM(GradientArgs) args) {
   if (warp_index() == 0) tracker.finish();
 }
 
-template <class T, class Team, int kTiles = 1>
+template <class Team, int kTiles = 1>
 void launch_ranges(const Device &device, const GradientArgs &args, mp_stream_t stream) {
-  launch("norm_backward", norm_gradients<T, Team, kTiles>, device,
+  launch("norm_backward", norm_gradients<Team, kTiles>, device,
          {.num_blocks = args.partition.ranges, .num_threads = Team::kThreads, .uses_pdl = true},
          stream, args);
 }
 
 /// Selects the team by the number of columns only, because it determines the order of the sums.
-template <class T>
 void launch_teams(const Device &device, const GradientArgs &args, mp_stream_t stream) {
   using HalfWarp = Team<kWarpSize / 2, 2>;
   using Warp = Team<kWarpSize, 4>;
@@ -297,25 +296,24 @@ void launch_teams(const Device &device, const GradientArgs &args, mp_stream_t st
   using TiledBlock = Team<512, 1>;  // small tiles leave registers for the column sums
   const int64_t columns = args.call.desc.columns;
   if (columns <= HalfWarp::kTile)
-    launch_ranges<T, HalfWarp>(device, args, stream);
+    launch_ranges<HalfWarp>(device, args, stream);
   else if (columns <= Warp::kTile)
-    launch_ranges<T, Warp>(device, args, stream);
+    launch_ranges<Warp>(device, args, stream);
   else if (columns <= SmallBlock::kTile)
-    launch_ranges<T, SmallBlock>(device, args, stream);
+    launch_ranges<SmallBlock>(device, args, stream);
   else if (columns <= LargeBlock::kTile)
-    launch_ranges<T, LargeBlock>(device, args, stream);
+    launch_ranges<LargeBlock>(device, args, stream);
   else if (columns <= 3 * TiledBlock::kTile)
-    launch_ranges<T, TiledBlock, 3>(device, args, stream);
+    launch_ranges<TiledBlock, 3>(device, args, stream);
   else
-    launch_ranges<T, TiledBlock, kAnyTiles>(device, args, stream);
+    launch_ranges<TiledBlock, kAnyTiles>(device, args, stream);
 }
 
 }  // namespace
 
 void norm_backward(const Device &device, const NormArgs &call, mp_stream_t stream) {
   const GradientArgs args(call);
-  with_type(call.desc.dtype,
-            [&](auto type) { launch_teams<typename decltype(type)::type>(device, args, stream); });
+  launch_teams(device, args, stream);
   if (call.dgamma == nullptr && call.dbeta == nullptr) return;
   launch_combine("norm_combine", combine_ranges, device, call.desc.columns, args, stream);
 }

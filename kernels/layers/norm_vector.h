@@ -4,6 +4,9 @@
 // A vector of up to 256 columns belongs to half a warp, one of up to 1024 columns to a warp, a
 // longer one to a block.  Its elements stay in registers, so each tensor is read once.  Vectors
 // that exceed the registers of a block are read again by each sweep over their tiles, from L2.
+//
+// Kernels read the types at run time: bytes bound the speed, and instances for each type would take
+// twice as much code.
 #pragma once
 
 #include "kernels/layers/layer_args.h"
@@ -85,6 +88,15 @@ MP_DEVICE void load_tile(TileElements<Team> &x, const T *tile, int columns) {
       columns, [&](int run, int valid) { load_vector(x[run], tile + Team::column(run), valid); });
 }
 
+/// Same for a run-time type; `index` in elements.
+template <class Team>
+MP_DEVICE void load_tile(TileElements<Team> &x, mp_dtype_t dtype, const void *base, int64_t index,
+                         int columns) {
+  with_type(dtype, [&]<class T>(std::type_identity<T>) {
+    load_tile<Team>(x, static_cast<const T *>(base) + index, columns);
+  });
+}
+
 /// Kernel arguments: strides are not 0.
 struct NormKernelArgs {
   NormArgs call;
@@ -122,27 +134,6 @@ struct NormVector {
   }
 };
 
-// ---------------------------------------------------------------------------- residuals
-
-/// Loads a tile of type T, or fp32 if dtype_residual is wider, from element `index` on.
-template <class Team, class T>
-MP_DEVICE void load_residual(TileElements<Team> &x, const NormKernelArgs &args, const void *base,
-                             int64_t index, int columns) {
-  if (args.call.desc.dtype_residual == MP_FP32)
-    load_tile<Team>(x, static_cast<const float *>(base) + index, columns);
-  else
-    load_tile<Team>(x, static_cast<const T *>(base) + index, columns);
-}
-
-template <class T>
-MP_DEVICE void store_residual(const NormKernelArgs &args, void *base, int64_t index,
-                              const float (&x)[kVec], int valid) {
-  if (args.call.desc.dtype_residual == MP_FP32)
-    store_vector(static_cast<float *>(base) + index, x, valid);
-  else
-    store_vector(static_cast<T *>(base) + index, x, valid);
-}
-
 // ---------------------------------------------------------------------------- dropout
 
 /// Multiplies 8 elements by their mask, that of mp_dropout.
@@ -171,10 +162,10 @@ MP_DEVICE void drop_run(float (&x)[kVec], const NormKernelArgs &args, uint64_t o
 }
 
 /// Loads a tile of dropout(x).
-template <class Team, class T>
+template <class Team>
 MP_DEVICE void load_dropped(TileElements<Team> &x, const NormKernelArgs &args, uint64_t offset,
                             const NormVector &v, int tile) {
-  load_tile<Team>(x, static_cast<const T *>(args.call.x) + v.x + tile, v.columns - tile);
+  load_tile<Team>(x, args.call.desc.dtype, args.call.x, v.x + tile, v.columns - tile);
   if (args.keep_factor == 0.0f) return;
   for_each_run<Team>(v.columns - tile, [&](int run, int) {
     drop_run(x[run], args, offset, v.dense + tile + Team::column(run));

@@ -148,7 +148,7 @@ CASES = [
     Case("pooling backward", 80, 3, "largest_backward|mean_backward|indexed_backward", library(
         "pool: the first of equal maxima gets the gradient", "pool: unaligned tensors",
         "pool: all modes, types and shapes are exact", "pool: positions that exceed*")),
-    Case("norms of vectors", 80, 3, "norm_vectors<.*half|norm_gradients<float", library(
+    Case("norms of vectors", 80, 3, "norm_vectors<|norm_gradients<", library(
         "norm: rows of two values are exact", "norm: gradients of rows of two values are orthogonal*",
         "norm: every vector is counted once")),
     Case("sums of ranges and chunks", 90, 3, "combine_ranges|column_totals", library(
@@ -315,6 +315,8 @@ REASONS = [
     Reason("losses of elements", "bar.sync", "left out", 2, REDUCE),
     Reason("softmax", "bar.sync", "left out", 2, REDUCE),
     Reason("norms of vectors", "bar.sync", "left out", 3, "store_sums, before its first use; as " + REDUCE),
+    Reason("norms of vectors", "atom.global.max*", "left out", 1,
+           "amax of vectors of three tiles: another kernel finds a larger value, that of dgamma or dbeta"),
     Reason("attention*", "bar.sync", "left out", 1, "before the next unit of a block; each block has only one"),
     Reason("attention on tensor cores", "cp.async.cg.shared.global", "copies out-of-bounds elements", 2,
            "columns past the end, which are hidden: only NaN matters, which is a separate test; later tiles are complete"),
