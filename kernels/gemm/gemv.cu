@@ -10,6 +10,8 @@
 // Finally the k_splits sums are added in shared memory, in a fixed order, and stored by
 // EpilogueWriter.  More than 8 vectors are handled by two groups of threads that read the same
 // elements of the matrix at the same time, so that the second group finds them in L1.
+#include <bit>
+
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm_args.h"
 #include "kernels/simt/half.h"
@@ -36,6 +38,7 @@ struct GemvArgs {
   bool vectors_by_k;  ///< k is the contiguous dimension of the vectors
   bool x_is_row;      ///< y[v][x] is D[x][v], else D[v][x]
   GemvSplit split;
+  int log2_row;   ///< log2 of the elements of a row of D that a block stores in a phase
   int64_t tiles;  ///< tiles per batch item
 };
 
@@ -228,6 +231,7 @@ class Gemv {
 
   MP_DEVICE void run() {
     clear_sums();
+    prefetch_c();
     const int stage_k = Traits::stage_k(split_);
     fetch_step(way_ * Traits::kK);
     vectors_.fetch(0);
@@ -338,8 +342,7 @@ class Gemv {
   /// Returns the number of threads per element.  If there are fewer elements than threads, several
   /// threads add a part of the ways each.
   MP_DEVICE int parts() const {
-    const int elems = num_planes() * split_.tile_x();
-    return min_of(split_.k_splits, max_of(GemvSplit::kThreads / elems, 1));
+    return min_of(split_.k_splits, max_of(GemvSplit::kThreads / num_elements(), 1));
   }
 
   /// Adds the ways of each part; the sum replaces its first way.
@@ -355,38 +358,49 @@ class Gemv {
     }
   }
 
-  /// Stores D in vectors along its rows: of x, or, if x is the row, of the vectors of a group.
-  MP_DEVICE void store_phase(int phase, EpilogueWriter &writer) const {
-    const int runs_per_row = args_.x_is_row ? split_.vector_groups : split_.tile_x() / kQuad;
-    const int rows = args_.x_is_row ? split_.tile_x() : num_planes();
+  /// Element of D.
+  struct Element {
+    int plane, x;
+    int64_t row, col;
+    bool exists;
+  };
+  /// Returns element `i` of num_elements() in a phase.  Adjacent ones are adjacent in a row of D.
+  MP_DEVICE Element element(int phase, int i) const {
+    const int row = i >> args_.log2_row, column = i & ((1 << args_.log2_row) - 1);
+    const int x = args_.x_is_row ? row : column, plane = args_.x_is_row ? column : row;
+    const int vector = plane / Traits::kPhase * Traits::kVectors + phase + plane % Traits::kPhase;
+    const int64_t x_of_d = tile_x0_ + x;
+    return {plane, x, args_.x_is_row ? x_of_d : vector, args_.x_is_row ? vector : x_of_d,
+            x_of_d < args_.extent && vector < args_.count};
+  }
+  MP_DEVICE int num_elements() const { return num_planes() * split_.tile_x(); }
+
+  /// Prefetches C into L2 before the main loop: store_phase has few loads in flight.
+  MP_DEVICE void prefetch_c() const {
+    const Output &out = args_.problem.out;
+    if (out.beta == 0.0f) return;
+    const auto *const c = static_cast<const char *>(item_address(out.c, out.dtype, item_));
     MP_NO_UNROLL
-    for (int i = thread_index(); i < rows * runs_per_row; i += GemvSplit::kThreads) {
-      const int row = i / runs_per_row, run = i % runs_per_row;
-      const int x = args_.x_is_row ? row : run * kQuad;
-      const int plane = args_.x_is_row ? run * Traits::kPhase : row;
-      const int vector = plane / Traits::kPhase * Traits::kVectors + phase + plane % Traits::kPhase;
-      const int64_t left_x = args_.extent - tile_x0_ - x;
-      const int left_vectors = args_.count - vector;
-      if (left_x <= 0 || left_vectors <= 0) continue;
-      const int valid = args_.x_is_row ? min_of(left_vectors, Traits::kPhase)
-                                       : static_cast<int>(min_of<int64_t>(left_x, kQuad));
-      float z[kQuad];
-      add_parts(plane, x, valid, z);
-      const int64_t x_of_d = tile_x0_ + x;
-      writer.write(args_.x_is_row ? x_of_d : vector, args_.x_is_row ? vector : x_of_d, z, valid);
+    for (int phase = 0; phase < Traits::kVectors; phase += Traits::kPhase) {
+      MP_NO_UNROLL
+      for (int i = thread_index(); i < num_elements(); i += GemvSplit::kThreads) {
+        const Element e = element(phase, i);
+        if (e.exists) prefetch_l2(c + (e.row * out.c.ld + e.col) * dtype_bytes(out.dtype));
+      }
     }
   }
 
-  MP_DEVICE void add_parts(int plane, int x, int valid, float (&z)[kQuad]) const {
-    const int step = args_.x_is_row ? split_.k_splits * row_pitch() : 1;
+  /// Stores D.  Vectors would take more code and save little, because a block stores few elements.
+  MP_DEVICE void store_phase(int phase, EpilogueWriter &writer) const {
     const int part_ways = split_.k_splits / parts();
-    MP_UNROLL
-    for (int j = 0; j < kQuad; j++) z[j] = 0.0f;
     MP_NO_UNROLL
-    for (int way = 0; way < split_.k_splits; way += part_ways) {
-      const float *const first = sums(plane, way) + x;
-      MP_UNROLL
-      for (int j = 0; j < kQuad; j++) z[j] += first[min_of(j, valid - 1) * step];
+    for (int i = thread_index(); i < num_elements(); i += GemvSplit::kThreads) {
+      const Element e = element(phase, i);
+      if (!e.exists) continue;
+      float z[1] = {};
+      MP_NO_UNROLL
+      for (int way = 0; way < split_.k_splits; way += part_ways) z[0] += sums(e.plane, way)[e.x];
+      writer.write(e.row, e.col, z, 1);
     }
   }
 
@@ -443,6 +457,8 @@ void launch_instance(const GemmPlan &plan, const Device &device, GemvArgs &args,
                      mp_stream_t stream) {
   using Traits = GemvTraits<T, kByK, kVectors>;
   args.split = split_of<Traits>(args, plan.num_sms);
+  const int row = args.x_is_row ? args.split.vector_groups * Traits::kPhase : args.split.tile_x();
+  args.log2_row = std::countr_zero(static_cast<unsigned>(row));
   args.tiles = ceil_div<int64_t>(args.extent, args.split.tile_x());
   const int64_t blocks = min_of(args.tiles * args.problem.out.batch_count, kMaxBlocks);
   launch(plan.name, gemv<T, Traits>, device, {blocks, GemvSplit::kThreads}, stream, args);
@@ -454,13 +470,6 @@ void launch_vectors(const GemmPlan &plan, const Device &device, GemvArgs &args,
   if (args.count == 1) return launch_instance<T, kByK, 1>(plan, device, args, stream);
   if (args.count <= 4) return launch_instance<T, kByK, 4>(plan, device, args, stream);
   return launch_instance<T, kByK, 8>(plan, device, args, stream);
-}
-
-template <class T>
-void launch_type(const GemmPlan &plan, const Device &device, GemvArgs &args, bool matrix_by_k,
-                 mp_stream_t stream) {
-  if (matrix_by_k) return launch_vectors<T, true>(plan, device, args, stream);
-  return launch_vectors<T, false>(plan, device, args, stream);
 }
 
 }  // namespace
@@ -475,13 +484,13 @@ void launch_gemv(const GemmPlan &plan, const Device &device, const GemmArgs &gem
   args.matrix = a_is_matrix ? p.a : p.b;
   args.vectors = a_is_matrix ? p.b : p.a;
   args.extent = a_is_matrix ? p.out.m : p.out.n;
-  const int64_t count = a_is_matrix ? p.out.n : p.out.m;
-  args.count = static_cast<int>(count);
+  args.count = static_cast<int>(a_is_matrix ? p.out.n : p.out.m);
   args.vectors_by_k = a_is_matrix ? b_by_k : a_by_k;
   args.x_is_row = a_is_matrix;
   const bool matrix_by_k = a_is_matrix ? a_by_k : b_by_k;
   with_type(p.dtype_ab, [&]<class T>(std::type_identity<T>) {
-    launch_type<T>(plan, device, args, matrix_by_k, stream);
+    const auto launch_layout = matrix_by_k ? launch_vectors<T, true> : launch_vectors<T, false>;
+    launch_layout(plan, device, args, stream);
   });
 }
 
