@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 
 import pytest
@@ -24,6 +25,14 @@ TILE = "NS_8WmmaTileILi128ELi128ELi64ELi64ELi3ELi2EEE"
 WMMA = mangled("gemm_wmma").replace("IL5mp_op2E", f"I{TILE}")
 WMMA_NAME = "gemm_wmma<WmmaTile<128, 128, 64, 64, 3, 2>>"
 COLUMNS_SMEM = 61440  # tiles.h: 60 KiB for A and B by k
+
+
+def library_of(size) -> bytes:
+    """Returns the headers of a library of one segment, which ends at `size`."""
+    header = bytearray(64)
+    struct.pack_into("<Q", header, 32, len(header))  # offset of the program headers
+    struct.pack_into("<H", header, 56, 1)  # their number
+    return bytes(header) + struct.pack("<IIQQQQQQ", cubin.LOADED, 0, 0, 0, 0, size, size, 0)
 
 
 @dataclasses.dataclass
@@ -96,6 +105,10 @@ def test_gates(report):
     report.check("another compiler: not compared", changed(stack=16), 0,
                  "compiled by 12.4.131, but the baseline by 13.0.88", toolkit="12.4.131")
     report.check("another compiler: no spills", changed(spill=8), 1, "spills", toolkit="12.4.131")
+    for size, code in (16_000_000, 0), (16_000_001, 1):
+        (report.work / "libmpcore.so").write_bytes(library_of(size))
+        report.check(f"a library of {size} bytes", [base, other], code)
+        report.check("a library with one architecture more", [base, other, injected.Injected(PLAIN, arch="90a")], 0)
     report.check("no kernels", [], 1, "the ptxas logs contain no kernel")
     twin = dataclasses.replace(base, mangled=mangled("f", "b8cf07f3"))
     report.check("two kernels of one name", [base, twin], 1, "two kernels are named sm_80 f<MP_OP_T>")

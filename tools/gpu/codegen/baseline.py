@@ -13,6 +13,7 @@ from . import dependent_launch, instructions, loads_in_flight, main_loop, peers,
 COLUMNS = ["registers", "stack", "static_smem", "dynamic_smem", "threads", "loads_in_flight", "main_loop",
            "producer_loop", "store", "instructions"]
 
+MOST_LIBRARY_BYTES = 16_000_000  # with the architectures of the baseline
 CODE_CHANGE = 0.1  # relative change of machine code per architecture that is reported
 
 
@@ -66,7 +67,8 @@ def check(facts):
     return result
 
 
-def compare(facts, path):
+def compare(facts, path, library_bytes):
+    """`library_bytes`: size of the library without symbols and debug information, or None."""
     result = check(facts)
     if not path.exists():
         result.notes.append(f"no baseline {path}; only the gates for every build are checked")
@@ -91,6 +93,8 @@ def compare(facts, path):
     for arch in sorted(known_archs - archs):
         result.notes.append(f"sm_{arch} of the baseline was not built")
 
+    if archs == known_archs and library_bytes and library_bytes > MOST_LIBRARY_BYTES:
+        result.failures.append(f"libmpcore.so has {library_bytes} bytes, more than {MOST_LIBRARY_BYTES}")
     code_bytes = code_bytes_of(facts)
     for arch, before in baseline.get("code_bytes", {}).items():
         now = code_bytes.get(arch, before)

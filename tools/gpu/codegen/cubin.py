@@ -1,7 +1,7 @@
-"""Reads cubins, which are ELF files.
+"""Reads cubins and libraries, which are ELF files.
 
-NVIDIA does not document their sections.  Attributes of a kernel are in .nv.info.KERNEL (`cuobjdump
--elf` prints them as EIATTR_...).
+NVIDIA does not document the sections of cubins.  Attributes of a kernel are in .nv.info.KERNEL
+(`cuobjdump -elf` prints them as EIATTR_...).
 """
 
 import collections
@@ -11,6 +11,7 @@ import struct
 
 from . import dependent_launch, flow, loads_in_flight, main_loop, sass, subtile
 
+LOADED = 1  # PT_LOAD
 MAX_THREADS = 0x05  # EIATTR_MAX_THREADS: three counts
 HAS_VALUE_OF_SIZE = 4  # format of an attribute: followed by a size and that many bytes
 # Alignment of dynamic shared memory in MP_DYN_SHARED (kernels/simt/simt.h), used nowhere else.
@@ -51,6 +52,14 @@ def sections(elf):
         text = elf[strings + name : elf.index(b"\0", strings + name)].decode()
         no_bits = kind == 8
         yield text, b"" if no_bits else elf[offset : offset + length], alignment
+
+
+def loaded_bytes(elf):
+    """Returns the size of a 64-bit ELF file up to its last segment.  Symbols and debug information
+    follow."""
+    (table,), (count,) = struct.unpack_from("<Q", elf, 0x20), struct.unpack_from("<H", elf, 0x38)
+    segments = [struct.unpack_from("<IIQQQQ", elf, table + i * 56) for i in range(count)]
+    return max(offset + size for kind, _, offset, _, _, size in segments if kind == LOADED)
 
 
 def attributes(info):
