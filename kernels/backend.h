@@ -17,91 +17,56 @@
 
 namespace mp {
 
-// Declared only: the table takes references, so it does not depend on the fields.
-struct GemmProblem;
-struct Output;
-struct GemmGroup;
-struct RaggedProblem;
-struct GemmPlan;
-struct ConvProblem;
-struct ConvPlan;
-struct TensorList;
-struct ReduceScratch;
-struct StatisticsOutputs;
-struct ClipArgs;
-struct AccumulateArgs;
-struct ScalerDevice;
-struct RankReductionArgs;
-struct OptimizerArgs;
-struct UpdateArgs;
-struct ModelCopyArgs;
-struct XentArgs;
-struct XentCountArgs;
-struct LossArgs;
-struct TransposeArgs;
-struct PoolArgs;
-struct BatchNormArgs;
-struct NormArgs;
-struct PointwiseArgs;
-struct SumRowsArgs;
-struct GluArgs;
-struct StridedCopyArgs;
-struct EmbeddingArgs;
-struct EmbeddingBackwardArgs;
-struct DropoutArgs;
-struct RopeArgs;
-struct SoftmaxArgs;
-struct AttentionArgs;
-struct RnnProblem;
-
 // clang-format off
-/// All launches: LAUNCH(name, parameters between device and stream).
-#define MP_LAUNCHES(LAUNCH)                                                                        \
-  LAUNCH(gemm, const GemmProblem &, const GemmPlan &, const Workspace &)                         \
-  LAUNCH(gemm_grouped, const GemmGroup &, const GemmPlan &, void *workspace)                     \
-  LAUNCH(gemm_ragged, const RaggedProblem &, const GemmPlan &, void *workspace)                  \
-  LAUNCH(conv, const ConvProblem &, const ConvPlan &, const Workspace &)                         \
-  LAUNCH(cast, const void *src, mp_dtype_t, void *dst, mp_dtype_t, int64_t count)                  \
-  LAUNCH(statistics, const TensorList &, const ReduceScratch &, const StatisticsOutputs &)         \
-  LAUNCH(multiply, const TensorList &, float factor)                                               \
-  LAUNCH(clip_factor, const ClipArgs &)                                                            \
-  LAUNCH(accumulate, const AccumulateArgs &)                                                       \
-  LAUNCH(scale_loss, const void *loss, void *out, mp_dtype_t, int64_t count, const float *scale)   \
-  LAUNCH(scaler_update, ScalerDevice *, const float *amax)                                         \
-  LAUNCH(pack_rank_message, const RankReductionArgs &)                                             \
-  LAUNCH(unpack_rank_message, const RankReductionArgs &)                                           \
-  LAUNCH(optimizer_step, const OptimizerArgs &, const UpdateArgs &)                                \
-  LAUNCH(model_copy, const ModelCopyArgs &)                                                        \
-  LAUNCH(regularization, const OptimizerArgs &, const ReduceScratch &, float *loss)                \
-  LAUNCH(softmax_xent, const XentArgs &)                                                           \
-  LAUNCH(xent_mean, const XentArgs &)                                                              \
-  LAUNCH(xent_count, const XentCountArgs &)                                                        \
-  LAUNCH(element_loss, const LossArgs &)                                                           \
-  LAUNCH(transpose, const TransposeArgs &)                                                         \
-  LAUNCH(pool_forward, const PoolArgs &)                                                           \
-  LAUNCH(pool_backward, const PoolArgs &)                                                          \
-  LAUNCH(batch_norm_training, const BatchNormArgs &)                                               \
-  LAUNCH(batch_norm_inference, const BatchNormArgs &)                                              \
-  LAUNCH(batch_norm_backward, const BatchNormArgs &)                                               \
-  LAUNCH(norm_forward, const NormArgs &)                                                           \
-  LAUNCH(norm_backward, const NormArgs &)                                                          \
-  LAUNCH(pointwise, const PointwiseArgs &)                                                         \
-  LAUNCH(sum_rows, const SumRowsArgs &)                                                            \
-  LAUNCH(glu_forward, const GluArgs &)                                                             \
-  LAUNCH(glu_backward, const GluArgs &)                                                            \
-  LAUNCH(strided_copy, const StridedCopyArgs &)                                                    \
-  LAUNCH(rnn_forward, const RnnProblem &)                                                          \
-  LAUNCH(rnn_backward_data, const RnnProblem &)                                                    \
-  LAUNCH(rnn_backward_weights, const RnnProblem &)                                                 \
-  LAUNCH(embedding_forward, const EmbeddingArgs &)                                                 \
-  LAUNCH(embedding_backward, const EmbeddingBackwardArgs &)                                        \
-  LAUNCH(dropout, const DropoutArgs &)                                                             \
-  LAUNCH(rope, const RopeArgs &)                                                                   \
-  LAUNCH(softmax_forward, const SoftmaxArgs &)                                                     \
-  LAUNCH(softmax_backward, const SoftmaxArgs &)                                                    \
-  LAUNCH(attention_forward, const AttentionArgs &)                                                 \
-  LAUNCH(attention_backward, const AttentionArgs &)                                                \
-  LAUNCH(sum_columns, const Output &x, const Output &sums, void *workspace)                        \
+/// All launches: LAUNCH(name, parameters between device and stream).  The structs are only
+/// declared: the table takes references and pointers, so it does not depend on the fields.
+#define MP_LAUNCHES(LAUNCH)                                                                       \
+  LAUNCH(gemm, const struct GemmProblem &, const struct GemmPlan &, const Workspace &)            \
+  LAUNCH(gemm_grouped, const struct GemmGroup &, const struct GemmPlan &, void *workspace)        \
+  LAUNCH(gemm_ragged, const struct RaggedProblem &, const struct GemmPlan &, void *workspace)     \
+  LAUNCH(conv, const struct ConvProblem &, const struct ConvPlan &, const Workspace &)            \
+  LAUNCH(cast, const void *src, mp_dtype_t, void *dst, mp_dtype_t, int64_t count)                 \
+  LAUNCH(statistics, const struct TensorList &, const struct ReduceScratch &,                     \
+         const struct StatisticsOutputs &)                                                        \
+  LAUNCH(multiply, const struct TensorList &, float factor)                                       \
+  LAUNCH(clip_factor, const struct ClipArgs &)                                                    \
+  LAUNCH(accumulate, const struct AccumulateArgs &)                                               \
+  LAUNCH(scale_loss, const void *loss, void *out, mp_dtype_t, int64_t count, const float *scale)  \
+  LAUNCH(scaler_update, struct ScalerDevice *, const float *amax)                                 \
+  LAUNCH(pack_rank_message, const struct RankReductionArgs &)                                     \
+  LAUNCH(unpack_rank_message, const struct RankReductionArgs &)                                   \
+  LAUNCH(optimizer_step, const struct OptimizerArgs &, const struct UpdateArgs &)                 \
+  LAUNCH(model_copy, const struct ModelCopyArgs &)                                                \
+  LAUNCH(regularization, const struct OptimizerArgs &, const struct ReduceScratch &, float *loss) \
+  LAUNCH(softmax_xent, const struct XentArgs &)                                                   \
+  LAUNCH(xent_mean, const struct XentArgs &)                                                      \
+  LAUNCH(xent_count, const struct XentCountArgs &)                                                \
+  LAUNCH(element_loss, const struct LossArgs &)                                                   \
+  LAUNCH(transpose, const struct TransposeArgs &)                                                 \
+  LAUNCH(pool_forward, const struct PoolArgs &)                                                   \
+  LAUNCH(pool_backward, const struct PoolArgs &)                                                  \
+  LAUNCH(batch_norm_training, const struct BatchNormArgs &)                                       \
+  LAUNCH(batch_norm_inference, const struct BatchNormArgs &)                                      \
+  LAUNCH(batch_norm_backward, const struct BatchNormArgs &)                                       \
+  LAUNCH(norm_forward, const struct NormArgs &)                                                   \
+  LAUNCH(norm_backward, const struct NormArgs &)                                                  \
+  LAUNCH(pointwise, const struct PointwiseArgs &)                                                 \
+  LAUNCH(sum_rows, const struct SumRowsArgs &)                                                    \
+  LAUNCH(glu_forward, const struct GluArgs &)                                                     \
+  LAUNCH(glu_backward, const struct GluArgs &)                                                    \
+  LAUNCH(strided_copy, const struct StridedCopyArgs &)                                            \
+  LAUNCH(rnn_forward, const struct RnnProblem &)                                                  \
+  LAUNCH(rnn_backward_data, const struct RnnProblem &)                                            \
+  LAUNCH(rnn_backward_weights, const struct RnnProblem &)                                         \
+  LAUNCH(embedding_forward, const struct EmbeddingArgs &)                                         \
+  LAUNCH(embedding_backward, const struct EmbeddingBackwardArgs &)                                \
+  LAUNCH(dropout, const struct DropoutArgs &)                                                     \
+  LAUNCH(rope, const struct RopeArgs &)                                                           \
+  LAUNCH(softmax_forward, const struct SoftmaxArgs &)                                             \
+  LAUNCH(softmax_backward, const struct SoftmaxArgs &)                                            \
+  LAUNCH(attention_forward, const struct AttentionArgs &)                                         \
+  LAUNCH(attention_backward, const struct AttentionArgs &)                                        \
+  LAUNCH(sum_columns, const struct Output &x, const struct Output &sums, void *workspace)         \
   LAUNCH(count_step, uint64_t *steps)
 // clang-format on
 

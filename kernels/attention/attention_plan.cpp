@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "base/tensor_cores.h"
+
 namespace mp {
 
 namespace {
@@ -27,11 +29,10 @@ bool are_rows_aligned(const AttentionArgs &args, AttentionPass pass) {
 
 const char *why_not_mma(const AttentionArgs &args, AttentionPass pass, const Device &device) {
   const mp_attention_desc_t &d = args.desc;
-  if (d.dtype == MP_FP32) return "requires FP16 or BF16";
+  if (const char *const why = why_no_tensor_cores(d.dtype, device); why != nullptr) return why;
   if (d.head_dim % kUnit != 0 || d.head_dim_v % kUnit != 0)
     return "requires head_dim and head_dim_v that are multiples of 8";
   if (device.arch < 75) return "requires sm_75 or newer";
-  if (device.arch < 80 && d.dtype == MP_BF16) return "requires FP16 on devices before sm_80";
   if (device.arch < 80 && std::max(d.head_dim, d.head_dim_v) > 128)
     return "requires head_dim and head_dim_v up to 128 on devices before sm_80";
   if (!are_rows_aligned(args, pass)) return "requires 16-byte aligned rows";

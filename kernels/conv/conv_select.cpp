@@ -297,7 +297,7 @@ ConvProblem without_slow_path(const ConvProblem &problem, const Device &device) 
   ConvProblem better = problem;
   better.image = better.other = nullptr;
   if (!is_aligned(problem)) return better;
-  if (!why_no_tensor_cores(problem.dtype, device).empty()) {
+  if (!why_slow_dtype(problem.dtype, device).empty()) {
     better.dtype = MP_FP16;
     return better;
   }
@@ -438,7 +438,7 @@ std::string conv_slow_path_reason(const ConvProblem &problem, const Device &devi
     return std::string(name) + " = " + std::to_string(value) + " is not a multiple of 8";
   };
   if (why_not_depthwise(problem, 1) == nullptr) return "";
-  if (const std::string why = why_no_tensor_cores(problem.dtype, device); !why.empty()) return why;
+  if (const std::string why = why_slow_dtype(problem.dtype, device); !why.empty()) return why;
   const bool segments_are_rows = problem.op != MP_CONV_DGRAD && segment_shape(problem).taps_w == 1;
   if (group_c(problem.shape) % 8 != 0 && !segments_are_rows)
     return reason("c / groups", group_c(problem.shape));

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <initializer_list>
 
+#include "base/tensor_cores.h"
 #include "base/workspace_layout.h"
 #include "kernels/gemm/plan_text.h"
 #include "kernels/gemm/select.h"
@@ -125,10 +128,10 @@ SmTime sm_time(const PlanCost &cost, const ClassTuning &device, const KernelTuni
 }
 
 double predicted_us(const PlanCost &cost, const ClassTuning &device, const KernelTuning &kernel) {
-  const SmTime time = sm_time(cost, device, kernel);
-  const double sm_us = cost.starts * kernel.start_us + time.mains * main_us(cost, device, kernel) +
-                       time.epilogues * epilogue_us(cost.epilogue, device) +
-                       cost.cluster_sums * device.cluster_sum_us;
+  const double main = main_us(cost, device, kernel), epilogue = epilogue_us(cost.epilogue, device);
+  const SmTime time = sm_time(cost.ping_pong, cost.waves, cost.epilogues, main, epilogue);
+  const double sm_us = cost.starts * kernel.start_us + time.mains * main +
+                       time.epilogues * epilogue + cost.cluster_sums * device.cluster_sum_us;
   const double data_us =
       std::max(cost.l2_mb * device.l2_us_per_mb, cost.dram_mb * device.dram_us_per_mb);
   return cost.launches * device.launch_us + std::max(sm_us, data_us) +
@@ -292,9 +295,9 @@ void CostCounter::count_gemv(const GemmShape &p) {
 
 double CostCounter::waves(double tiles, double at_a_time) const {
   const double waves = std::ceil(tiles / at_a_time), blocks = kernel_.blocks_per_sm;
+  if (!shares_sms_) return waves;
   const double left = waves - blocks * std::floor(waves / blocks);
-  if (!shares_sms_ || left == 0) return waves;
-  return waves + std::max(kernel_.single_block_slowdown - left, 0.0);
+  return left == 0 ? waves : waves + std::max(kernel_.single_block_slowdown - left, 0.0);
 }
 
 PlanCost CostCounter::count(int split_k, int parts) const {
@@ -355,6 +358,92 @@ void CostCounter::add_slices(PlanCost &cost, int slices, const EpilogueCost &epi
   cost.epilogue = epilogue;
   cost.epilogue.ops += share_.ops / cost.epilogues;
   cost.epilogue.source_mb += share_.source_mb / cost.epilogues;
+}
+
+// ---------------------------------------------------------------------------- reasons
+
+namespace {
+
+constexpr double kMatters = 1.2;
+
+double dbias_us(const OutputShape &out, const DbiasPlan &plan, const Device &device,
+                const ClassTuning &tuning) {
+  const DbiasPass pass = count_dbias(out, plan, device);
+  return pass.launches * tuning.launch_us + pass.mb * tuning.dram_us_per_mb;
+}
+
+struct Length {
+  const char *name;
+  int64_t elems;
+};
+/// Returns the first length that is not a multiple of 8, or "".
+std::string first_unaligned(std::initializer_list<Length> lengths) {
+  for (const auto &[name, elems] : lengths)
+    if (elems % 8 != 0)
+      return std::string(name) + " = " + std::to_string(elems) + " is not a multiple of 8";
+  return "";
+}
+
+/// Returns the first property that aligned_for_tma_store would change.
+std::string why_no_tma_store(const OutputShape &out) {
+  const std::string why = first_unaligned({{"ld_d", out.d.ld},
+                                           {"stride_d", out.d.stride},
+                                           {"ld_c", out.c.ld},
+                                           {"stride_c", out.c.stride},
+                                           {"ld_aux", out.epilogue.aux.ld}});
+  return !why.empty() ? why : "C, D or aux is not 16-byte aligned";
+}
+
+}  // namespace
+
+std::string why_slow_dtype(mp_dtype_t dtype, const Device &device) {
+  if (dtype != MP_BF16 || why_no_tensor_cores(dtype, device) == nullptr) return "";
+  return "sm_" + std::to_string(device.arch) + " has Tensor Cores for FP16, but not for BF16";
+}
+
+std::string slow_path_reason(const GemmShape &shape, const Device &device) {
+  if (shape.dtype_ab == MP_FP32) return "";
+  if (const std::string why = why_slow_dtype(shape.dtype_ab, device); !why.empty()) return why;
+  if (!is_aligned(shape)) return "A or B is not 16-byte aligned";
+  return first_unaligned({{"ld_a", shape.a.ld},
+                          {"ld_b", shape.b.ld},
+                          {"stride_a", shape.a.stride},
+                          {"stride_b", shape.b.stride}});
+}
+
+GemmShape without_slow_path(const GemmShape &shape, const Device &device) {
+  GemmShape better = shape;
+  if (!why_slow_dtype(shape.dtype_ab, device).empty()) better.dtype_ab = MP_FP16;
+  for (MatrixLayout *const x : {&better.a, &better.b})
+    *x = {.ld = align_up(x->ld, 8), .stride = align_up(x->stride, 8)};
+  return better;
+}
+
+std::string if_slower(const std::string &reason, double us, double faster_us) {
+  if (reason.empty() || faster_us == 0 || us < kMatters * faster_us) return "";
+  char times[64];
+  std::snprintf(times, sizeof times, " (%.3g us predicted, %.3g us otherwise)", us, faster_us);
+  return reason + times;
+}
+
+std::string lost_time_reason(const OutputShape &out, const GemmPlan &plan,
+                             const PlanRequest &request) {
+  if (plan.mapped_us > 0 && plan.predicted_us >= kMatters * plan.mapped_us)
+    return if_slower(why_no_tma_store(out), plan.predicted_us, plan.mapped_us);
+  if (plan.best_us == 0 || request.workspace_bytes >= plan.best_workspace_bytes) return "";
+  double us = plan.predicted_us;
+  if (plan.dbias) {  // predictions contain the fastest dbias
+    const ClassTuning &tuning = request.tuning.of(class_of(request.device));
+    const DbiasPlan best = plan_dbias(out, plan.can_fuse_dbias, plan.workspace.bytes, SIZE_MAX);
+    us += dbias_us(out, *plan.dbias, request.device, tuning) -
+          dbias_us(out, best, request.device, tuning);
+  }
+  if (us < kMatters * plan.best_us) return "";
+  char text[160];
+  std::snprintf(text, sizeof text,
+                "predicted time is %.3g us with workspace_bytes = %zu, but %.3g us with %zu bytes",
+                us, request.workspace_bytes, plan.best_us, plan.best_workspace_bytes);
+  return text;
 }
 
 }  // namespace mp

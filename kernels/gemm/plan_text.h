@@ -27,13 +27,17 @@ std::string if_slower(const std::string &reason, double us, double faster_us);
 std::string lost_time_reason(const OutputShape &out, const GemmPlan &plan,
                              const PlanRequest &request);
 
+/// plan_gemm, but with this kernel if it is not NULL and can run within the workspace.  The plan
+/// keeps the predicted times of better plans, which advice in the log names.
+GemmPlan plan_gemm(const GemmShape &, const PlanRequest &, const char *measured);
+
 /// Returns a reason that the caller can change why plan_gemm_grouped fails though slow_path_reason
 /// is empty for every item; else "".
 std::string grouped_slow_path_reason(const GemmGroup &group, const Device &device,
                                      size_t workspace_bytes);
 
 /// Part of slow_path_reason that holds for every problem of a 16-bit type.
-std::string why_no_tensor_cores(mp_dtype_t dtype, const Device &device);
+std::string why_slow_dtype(mp_dtype_t dtype, const Device &device);
 /// The shape without the property that slow_path_reason names.
 GemmShape without_slow_path(const GemmShape &shape, const Device &device);
 

@@ -5,13 +5,13 @@
 #include "kernels/gemm/select.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/lifetime.h"
+#include "base/tensor_cores.h"
 #include "base/workspace_layout.h"
 #include "kernels/gemm/cost.h"
 #include "kernels/gemm/plan_text.h"
@@ -48,9 +48,7 @@ namespace {
 constexpr int64_t kMinSliceElems = 128;
 
 const char *why_not_wmma(const GemmKernel &kernel, const GemmShape &s, const Device &device) {
-  if (s.dtype_ab == MP_FP32) return "requires FP16 or BF16";
-  if (s.dtype_ab == MP_BF16 && device.arch < 80) return "requires sm_80 or newer for BF16";
-  if (device.arch < 70) return "requires sm_70 or newer";
+  if (const char *const why = why_no_tensor_cores(s.dtype_ab, device); why != nullptr) return why;
   const size_t smem = kernel.smem_bytes(s.op_a == MP_OP_N, s.op_b == MP_OP_T);
   if (static_cast<int64_t>(smem) > device.smem_per_block)
     return "requires more shared memory than the device has";
@@ -182,13 +180,10 @@ const char *name_of(const GemmVariant &variant, const SelectionInput &input) {
   return input.copies.bytes() > 0 ? variant.copied_name : variant.name;
 }
 
-/// Ranks the variants with these tiles, fastest first; may be empty.
-std::vector<RankedGemm> rank(GemmTiles tiles, const SelectionInput &input) {
-  std::vector<RankedGemm> runnable;
-  // Sort key and index: among equal keys the earlier row wins, the larger tile and smaller split.
-  std::vector<std::pair<uint64_t, size_t>> order;
-  runnable.reserve(gemm_variants().size());
-  order.reserve(gemm_variants().size());
+/// Calls visit(key, entry) for each variant with these tiles that can run.  Keys order by predicted
+/// time; among equal keys the earlier call wins: it has the larger tile or the smaller split.
+template <class Visit>
+void for_each_runnable(GemmTiles tiles, const SelectionInput &input, const Visit &visit) {
   std::optional<Candidate> candidate;
   for (const GemmVariant &variant : gemm_variants()) {
     if (variant.split_k == 1) {
@@ -201,17 +196,64 @@ std::vector<RankedGemm> rank(GemmTiles tiles, const SelectionInput &input) {
     // The grid of such a kernel has a cluster per tile.
     if (input.device.has_sm_limit && variant.parts > 1) continue;
     const float us = candidate->us(candidate->cost(variant.split_k, variant.parts));
-    order.emplace_back(uint64_t{float_bits(us)} << 32 | candidate->tie_break(variant.split_k),
-                       runnable.size());
-    runnable.push_back({&variant, input.copies.bytes() > 0, us,
-                        candidate->workspace(variant.split_k, variant.parts).bytes,
-                        name_of(variant, input)});
+    visit(uint64_t{float_bits(us)} << 32 | candidate->tie_break(variant.split_k),
+          RankedGemm{&variant, input.copies.bytes() > 0, us,
+                     candidate->workspace(variant.split_k, variant.parts).bytes,
+                     name_of(variant, input)});
   }
+}
+
+/// Ranks the variants with these tiles, fastest first; may be empty.
+std::vector<RankedGemm> rank(GemmTiles tiles, const SelectionInput &input) {
+  std::vector<RankedGemm> runnable;
+  std::vector<std::pair<uint64_t, size_t>> order;  // key and index
+  runnable.reserve(gemm_variants().size());
+  order.reserve(gemm_variants().size());
+  for_each_runnable(tiles, input, [&](uint64_t key, const RankedGemm &entry) {
+    order.emplace_back(key, runnable.size());
+    runnable.push_back(entry);
+  });
   std::ranges::sort(order);
   std::vector<RankedGemm> ranked;
   ranked.reserve(order.size());
   for (const auto &[key, i] : order) ranked.push_back(runnable[i]);
   return ranked;
+}
+
+/// First entries of a ranking: of all, and of those within the workspace.
+struct Fastest {
+  RankedGemm of_all, that_fits;
+};
+
+/// Returns the first entries of rank(kAllGemmTiles, input), without sorting.
+Fastest fastest_of(const SelectionInput &input, size_t workspace_bytes) {
+  Fastest fastest{};
+  uint64_t key_of_all = UINT64_MAX, key_that_fits = UINT64_MAX;
+  for_each_runnable(kAllGemmTiles, input, [&](uint64_t key, const RankedGemm &entry) {
+    if (key < key_of_all) {
+      key_of_all = key;
+      fastest.of_all = entry;
+    }
+    if (key < key_that_fits && entry.workspace_bytes <= workspace_bytes) {
+      key_that_fits = key;
+      fastest.that_fits = entry;
+    }
+  });
+  return fastest;
+}
+
+/// Returns the first entries of rank_gemm.
+Fastest find_fastest(const GemmShape &shape, const PlanRequest &request) {
+  Fastest fastest = fastest_of({shape, request}, request.workspace_bytes);
+  const AlignedCopies copies = aligned_copies(shape);
+  if (copies.bytes() == 0) return fastest;
+  const Fastest copied = fastest_of({shape, request, copies}, request.workspace_bytes);
+  for (RankedGemm Fastest::*const entry : {&Fastest::of_all, &Fastest::that_fits}) {
+    const RankedGemm &other = copied.*entry;
+    if (other.variant != nullptr && other.predicted_us < (fastest.*entry).predicted_us)
+      fastest.*entry = other;
+  }
+  return fastest;
 }
 
 const GemmKernel &kernel_of(GemmTile tile) {
@@ -267,11 +309,6 @@ bool plan_named(const char *GemmVariant::*its_name, const char *name, const Sele
   return false;
 }
 
-/// Time of the fastest plan within the workspace of the request.
-double best_us(const GemmShape &shape, const PlanRequest &request) {
-  return first_that_fits(rank_gemm(shape, request), request.workspace_bytes).predicted_us;
-}
-
 }  // namespace
 
 std::vector<RankedGemm> rank_in_place(GemmTiles tiles, const GemmShape &shape,
@@ -302,20 +339,33 @@ GemmPlan plan_ranked(const RankedGemm &entry, const GemmShape &shape, const Plan
   return make_plan(*entry.variant, {shape, request, copies}, request.workspace_bytes);
 }
 
-GemmPlan plan_gemm(const GemmShape &shape, const PlanRequest &request) {
-  const std::vector<RankedGemm> ranked = rank_gemm(shape, request);
-  GemmPlan best = plan_ranked(first_that_fits(ranked, request.workspace_bytes), shape, request);
+GemmPlan plan_gemm(const GemmShape &shape, const PlanRequest &request, const char *measured) {
+  const auto fastest_us = [&](const GemmShape &other) {
+    return double{find_fastest(other, request).that_fits.predicted_us};
+  };
+  const auto [of_all, that_fits] = find_fastest(shape, request);
+  GemmPlan best;
+  const char *why;
+  if (measured == nullptr || !plan_named_gemm(shape, request, measured, &best, &why) ||
+      std::max(best.workspace.bytes, best.dbias ? best.dbias->bytes : 0) > request.workspace_bytes)
+    best = plan_ranked(that_fits, shape, request);
+  const bool is_best = best.name == of_all.name && (best.copies.bytes() > 0) == of_all.reads_copies;
   best.best_workspace_bytes =
-      best_workspace_bytes(shape.out, plan_ranked(ranked[0], shape, request));
-  best.best_us = ranked[0].predicted_us;
+      best_workspace_bytes(shape.out, is_best ? best : plan_ranked(of_all, shape, request));
+  best.predicted_us = std::min(best.predicted_us, double{that_fits.predicted_us});
+  best.best_us = of_all.predicted_us;
   if (!slow_path_reason(shape, request.device).empty())
-    best.aligned_us = best_us(without_slow_path(shape, request.device), request);
+    best.aligned_us = fastest_us(without_slow_path(shape, request.device));
   GemmShape mapped = shape;
   mapped.out = aligned_for_tma_store(shape.out);
   if (request.device.has_wgmma && wgmma_store_path(shape.out) == StorePath::staged &&
       wgmma_store_path(mapped.out) == StorePath::tma)
-    best.mapped_us = best_us(mapped, request);
+    best.mapped_us = fastest_us(mapped);
   return best;
+}
+
+GemmPlan plan_gemm(const GemmShape &shape, const PlanRequest &request) {
+  return plan_gemm(shape, request, nullptr);
 }
 
 bool plan_named_in_place(const GemmShape &shape, const PlanRequest &request, const char *name,
@@ -369,92 +419,6 @@ std::span<const char *const> gemm_names() {
     }
     return all;
   });
-}
-
-// ---------------------------------------------------------------------------- reasons
-
-namespace {
-
-constexpr double kMatters = 1.2;
-
-double dbias_us(const OutputShape &out, const DbiasPlan &plan, const Device &device,
-                const ClassTuning &tuning) {
-  const DbiasPass pass = count_dbias(out, plan, device);
-  return pass.launches * tuning.launch_us + pass.mb * tuning.dram_us_per_mb;
-}
-
-struct Length {
-  const char *name;
-  int64_t elems;
-};
-/// Returns the first length that is not a multiple of 8, or "".
-std::string first_unaligned(std::initializer_list<Length> lengths) {
-  for (const auto &[name, elems] : lengths)
-    if (elems % 8 != 0)
-      return std::string(name) + " = " + std::to_string(elems) + " is not a multiple of 8";
-  return "";
-}
-
-/// Returns the first property that aligned_for_tma_store would change.
-std::string why_no_tma_store(const OutputShape &out) {
-  const std::string why = first_unaligned({{"ld_d", out.d.ld},
-                                           {"stride_d", out.d.stride},
-                                           {"ld_c", out.c.ld},
-                                           {"stride_c", out.c.stride},
-                                           {"ld_aux", out.epilogue.aux.ld}});
-  return !why.empty() ? why : "C, D or aux is not 16-byte aligned";
-}
-
-}  // namespace
-
-std::string why_no_tensor_cores(mp_dtype_t dtype, const Device &device) {
-  if (dtype != MP_BF16 || device.arch >= 80) return "";
-  return "sm_" + std::to_string(device.arch) + " has Tensor Cores for FP16, but not for BF16";
-}
-
-std::string slow_path_reason(const GemmShape &shape, const Device &device) {
-  if (shape.dtype_ab == MP_FP32) return "";
-  if (const std::string why = why_no_tensor_cores(shape.dtype_ab, device); !why.empty()) return why;
-  if (!is_aligned(shape)) return "A or B is not 16-byte aligned";
-  return first_unaligned({{"ld_a", shape.a.ld},
-                          {"ld_b", shape.b.ld},
-                          {"stride_a", shape.a.stride},
-                          {"stride_b", shape.b.stride}});
-}
-
-GemmShape without_slow_path(const GemmShape &shape, const Device &device) {
-  GemmShape better = shape;
-  if (!why_no_tensor_cores(shape.dtype_ab, device).empty()) better.dtype_ab = MP_FP16;
-  for (MatrixLayout *const x : {&better.a, &better.b})
-    *x = {.ld = align_up(x->ld, 8), .stride = align_up(x->stride, 8)};
-  return better;
-}
-
-std::string if_slower(const std::string &reason, double us, double faster_us) {
-  if (reason.empty() || faster_us == 0 || us < kMatters * faster_us) return "";
-  char times[64];
-  std::snprintf(times, sizeof times, " (%.3g us predicted, %.3g us otherwise)", us, faster_us);
-  return reason + times;
-}
-
-std::string lost_time_reason(const OutputShape &out, const GemmPlan &plan,
-                             const PlanRequest &request) {
-  if (plan.mapped_us > 0 && plan.predicted_us >= kMatters * plan.mapped_us)
-    return if_slower(why_no_tma_store(out), plan.predicted_us, plan.mapped_us);
-  if (plan.best_us == 0 || request.workspace_bytes >= plan.best_workspace_bytes) return "";
-  double us = plan.predicted_us;
-  if (plan.dbias) {  // predictions contain the fastest dbias
-    const ClassTuning &tuning = request.tuning.of(class_of(request.device));
-    const DbiasPlan best = plan_dbias(out, plan.can_fuse_dbias, plan.workspace.bytes, SIZE_MAX);
-    us += dbias_us(out, *plan.dbias, request.device, tuning) -
-          dbias_us(out, best, request.device, tuning);
-  }
-  if (us < kMatters * plan.best_us) return "";
-  char text[160];
-  std::snprintf(text, sizeof text,
-                "predicted time is %.3g us with workspace_bytes = %zu, but %.3g us with %zu bytes",
-                us, request.workspace_bytes, plan.best_us, plan.best_workspace_bytes);
-  return text;
 }
 
 }  // namespace mp

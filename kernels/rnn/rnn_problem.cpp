@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/tensor_cores.h"
 #include "base/workspace_layout.h"
 #include "kernels/gemm/select.h"
 
@@ -179,15 +180,13 @@ std::vector<RnnProduct> rnn_products(const RnnShape &s, RnnPass pass, int64_t la
 
 const char *why_not(RnnKernel kernel, const RnnShape &s, const Device &device) {
   if (kernel == RnnKernel::steps) return nullptr;
-  if (s.dtype == MP_FP32) return "requires FP16 or BF16";
+  if (const char *const why = why_no_tensor_cores(s.dtype, device); why != nullptr) return why;
   if (s.resets_first()) return "does not support MP_RNN_FLAG_RESET_FIRST";
   if (kernel == RnnKernel::fused_wgmma) {
     if (!device.has_wgmma) return "requires sm_90a code, which this build or driver lacks";
     // TMA requires rows of W_hh and of the gates that are aligned to 16 bytes.
-    return s.hidden_size % 8 != 0 ? "requires hidden_size to be a multiple of 8" : nullptr;
+    if (s.hidden_size % 8 != 0) return "requires hidden_size to be a multiple of 8";
   }
-  if (device.arch < 70) return "requires sm_70 or newer";
-  if (s.dtype == MP_BF16 && device.arch < 80) return "requires sm_80 or newer for BF16";
   return nullptr;
 }
 
