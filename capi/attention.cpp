@@ -112,7 +112,8 @@ Region region(const void *data, const char *name, const Heads &t, mp_dtype_t dty
           name,
           run * elem,
           {middle.count, middle.pitch * elem},
-          {outer.count, outer.pitch * elem}};
+          {outer.count, outer.pitch * elem},
+          mp_dtype_size(dtype)};
 }
 
 // ---------------------------------------------------------------------------- descriptor
@@ -156,8 +157,7 @@ mp_attention_desc_t read_desc(const mp_attention_desc_t *user) {
   require_range(d.kv_rows, "kv_rows", kMaxRows);
   MP_REQUIRE((d.q_rows > 0) == (d.kv_rows > 0), MP_ERROR_INVALID_ARGUMENT, "q_rows = ", d.q_rows,
              " and kv_rows = ", d.kv_rows, ": both or none must be 0");
-  require_finite(d.scale, "scale");
-  MP_REQUIRE(d.scale >= 0.0f, MP_ERROR_INVALID_ARGUMENT, "scale = ", d.scale, " is negative");
+  require_finite_not_negative(d.scale, "scale");
   if (d.scale == 0.0f) d.scale = 1.0f / std::sqrt(static_cast<float>(d.head_dim));
   require_flags(d.flags, MP_ATTENTION_FLAG_CAUSAL | MP_ATTENTION_FLAG_WINDOW, "flags");
   if ((d.flags & MP_ATTENTION_FLAG_WINDOW) != 0) {
@@ -206,103 +206,49 @@ void require_form(const int32_t *pointer, const char *name, bool is_supported, c
   require_aligned(pointer, name);
 }
 
-/// Checks the arguments that both passes read, for at least one sequence.
-void require_inputs(const mp_attention_desc_t &d, const mp_attention_tensors_t &t) {
-  const bool packed = is_packed(d);
-  require_form(t.q_lengths, "tensors->q_lengths", !packed, "packed");
-  require_form(t.kv_lengths, "tensors->kv_lengths", !packed, "packed");
-  require_form(t.q_ends, "tensors->q_ends", packed, "padded");
-  require_form(t.kv_ends, "tensors->kv_ends", packed, "padded");
-  if (packed) {
-    require_device(t.q_ends, "tensors->q_ends");
-    require_device(t.kv_ends, "tensors->kv_ends");
-  }
-  require_aligned(t.dropout_offset, "tensors->dropout_offset");
-  require_aligned(t.sinks, "tensors->sinks");
-  require_aligned(t.lse, "tensors->lse");
-  const size_t elem = mp_dtype_size(d.dtype);
-  if (packed || d.q_len > 0) {
-    require_device(t.q, "tensors->q", elem);
-    require_device(t.o, "tensors->o", elem);
-  }
-  if (packed || d.kv_len > 0) {
-    require_device(t.k, "tensors->k", elem);
-    require_device(t.v, "tensors->v", elem);
-  }
-}
-
-/// Memory of the tensors of a call.
-struct Regions {
-  Region q, k, v, o, lse, q_ends, kv_ends, q_lengths, kv_lengths, offset, sinks;
-
-  Regions(const mp_attention_desc_t &d, const mp_attention_tensors_t &t) {
-    const AllHeads all(d);
-    q = region(t.q, "tensors->q", all.q, d.dtype);
-    k = region(t.k, "tensors->k", all.k, d.dtype);
-    v = region(t.v, "tensors->v", all.v, d.dtype);
-    o = region(t.o, "tensors->o", all.o, d.dtype);
-    lse = dense_region(t.lse, "tensors->lse", attention_lse_elems(d));
-    q_ends = dense_region(t.q_ends, "tensors->q_ends", d.batch);
-    kv_ends = dense_region(t.kv_ends, "tensors->kv_ends", d.batch);
-    q_lengths = dense_region(t.q_lengths, "tensors->q_lengths", d.batch);
-    kv_lengths = dense_region(t.kv_lengths, "tensors->kv_lengths", d.batch);
-    offset = dense_region(t.dropout_offset, "tensors->dropout_offset");
-    sinks = dense_region(t.sinks, "tensors->sinks", d.heads);
-  }
-
-  /// Fails if `written` overlaps an argument that both passes only read.
-  void require_inputs_apart(const Region &written) const {
-    require_apart(written, {q, k, v, q_ends, kv_ends, q_lengths, kv_lengths, offset, sinks});
-  }
-};
-
-void require_forward(const mp_attention_desc_t &d, const mp_attention_tensors_t &t) {
-  require_inputs(d, t);
-  const Regions regions(d, t);
-  regions.require_inputs_apart(regions.o);
-  regions.require_inputs_apart(regions.lse);
-  require_apart(regions.o, regions.lse);
-}
-
 void require_sinks(const mp_attention_tensors_t &t) {
   require_aligned(t.dsinks, "tensors->dsinks");
   MP_REQUIRE(t.dsinks == nullptr || t.sinks != nullptr, MP_ERROR_INVALID_ARGUMENT,
              "tensors->sinks = NULL, but tensors->dsinks requires it");
 }
 
-void require_backward(const mp_attention_desc_t &d, const mp_attention_tensors_t &t,
-                      const Region &workspace) {
-  require_inputs(d, t);
-  const size_t elem = mp_dtype_size(d.dtype);
-  if (is_packed(d) || d.q_len > 0) {
-    require_device(t.d_o, "tensors->d_o", elem);
-    require_device(t.dq, "tensors->dq", elem);
-    require_device(t.lse, "tensors->lse");
-  }
-  if (is_packed(d) || d.kv_len > 0) {
-    require_device(t.dk, "tensors->dk", elem);
-    require_device(t.dv, "tensors->dv", elem);
-  }
-  require_stats(t.stats);
-  const Regions regions(d, t);
+/// Checks the tensors of a pass, for at least one sequence.
+/// @param workspace  of the backward pass
+void require_pass(const mp_attention_desc_t &d, const mp_attention_tensors_t &t, AttentionPass pass,
+                  const Region &workspace = {}) {
+  const bool packed = is_packed(d), is_backward = pass == AttentionPass::backward;
+  require_form(t.q_lengths, "tensors->q_lengths", !packed, "packed");
+  require_form(t.kv_lengths, "tensors->kv_lengths", !packed, "packed");
+  require_form(t.q_ends, "tensors->q_ends", packed, "padded");
+  require_form(t.kv_ends, "tensors->kv_ends", packed, "padded");
   const AllHeads all(d);
-  const Region d_o = region(t.d_o, "tensors->d_o", all.o, d.dtype);
-  const Region dq = region(t.dq, "tensors->dq", all.q, d.dtype);
-  const Region dk = region(t.dk, "tensors->dk", all.k, d.dtype);
-  const Region dv = region(t.dv, "tensors->dv", all.v, d.dtype);
-  const Region dsinks = dense_region(t.dsinks, "tensors->dsinks", d.heads);
-  for (const Region *written : {&dq, &dk, &dv, &dsinks, &workspace}) {
-    regions.require_inputs_apart(*written);
-    require_apart(*written, {regions.o, regions.lse, d_o});
-  }
-  require_apart(dq, {dk, dv, dsinks, workspace});
-  require_apart(dk, {dv, dsinks, workspace});
-  require_apart(dv, {dsinks, workspace});
-  require_apart(dsinks, workspace);
-  require_stats_apart(t.stats, kStatsOfTensors,
-                      {dq, dk, dv, dsinks, workspace, regions.o, regions.lse, d_o});
-  for (const Region &of_stats : stats_regions(t.stats, kStatsOfTensors))
-    regions.require_inputs_apart(of_stats);
+  const auto of_heads = [&](const void *data, const char *name, const Heads &heads) {
+    return region(data, name, heads, d.dtype);
+  };
+  const auto gradient = [&](const void *data, const char *name, const Heads &heads) {
+    return is_backward ? of_heads(data, name, heads) : Region{};
+  };
+  const TensorAccess ends_access = packed ? kReads : kMayRead;
+  require_tensors(
+      {{of_heads(t.q, "tensors->q", all.q), kReads},
+       {of_heads(t.k, "tensors->k", all.k), kReads},
+       {of_heads(t.v, "tensors->v", all.v), kReads},
+       {of_heads(t.o, "tensors->o", all.o), is_backward ? kReads : kWrites},
+       {dense_region(t.lse, "tensors->lse", attention_lse_elems(d)),
+        is_backward ? kReads : kMayWrite},
+       {dense_region(t.q_ends, "tensors->q_ends", d.batch), ends_access},
+       {dense_region(t.kv_ends, "tensors->kv_ends", d.batch), ends_access},
+       {dense_region(t.q_lengths, "tensors->q_lengths", d.batch), kMayRead},
+       {dense_region(t.kv_lengths, "tensors->kv_lengths", d.batch), kMayRead},
+       {dense_region(t.dropout_offset, "tensors->dropout_offset"), kMayRead},
+       {dense_region(t.sinks, "tensors->sinks", d.heads), kMayRead},
+       {gradient(t.d_o, "tensors->d_o", all.o), kReads},
+       {gradient(t.dq, "tensors->dq", all.q), kWrites},
+       {gradient(t.dk, "tensors->dk", all.k), kWrites},
+       {gradient(t.dv, "tensors->dv", all.v), kWrites},
+       {dense_region(is_backward ? t.dsinks : nullptr, "tensors->dsinks", d.heads), kMayWrite},
+       {workspace, kMayWrite}},
+      is_backward ? t.stats : mp_grad_stats_t{});
 }
 
 // ---------------------------------------------------------------------------- kernels
@@ -394,13 +340,11 @@ mp_kernel_info_t info_of(const Context &context, const mp_attention_desc_t &d, i
 
 mp_status_t mp_attention_forward(mp_context_t context, const mp_attention_desc_t *desc,
                                  const mp_attention_tensors_t *tensors, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_attention_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     const mp_attention_tensors_t t = mp::read_tensors(tensors);
     if (d.batch == 0) return;
-    mp::require_forward(d, t);
     const auto pass = mp::AttentionPass::forward;
+    mp::require_pass(d, t, pass);
     const mp::AttentionArgs args = mp::arguments_of(c, d, t, pass, nullptr);
     if (mp::logs_plans()) mp::log_plan(c, args, pass);
     c.backend.attention_forward(c.device, args, stream);
@@ -409,9 +353,7 @@ mp_status_t mp_attention_forward(mp_context_t context, const mp_attention_desc_t
 
 mp_status_t mp_attention_backward_workspace_size(mp_context_t context,
                                                  const mp_attention_desc_t *desc, size_t *bytes) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    mp::require_context(context);
-    const mp_attention_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &, const auto &d) {
     mp::require_pointer(bytes, "bytes") = mp::backward_workspace_bytes(d);
   });
 }
@@ -419,25 +361,18 @@ mp_status_t mp_attention_backward_workspace_size(mp_context_t context,
 mp_status_t mp_attention_backward(mp_context_t context, const mp_attention_desc_t *desc,
                                   const mp_attention_tensors_t *tensors, void *workspace,
                                   size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_attention_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     const mp_attention_tensors_t t = mp::read_tensors(tensors);
     mp::require_sinks(t);
     if (d.batch == 0) {
       // Sums over no sequences are 0.
-      const size_t bytes = static_cast<size_t>(d.heads) * sizeof *t.dsinks;
-      if (t.dsinks != nullptr) c.backend.fill(c.device, t.dsinks, 0, bytes, stream);
+      mp::clear_sums(c, t.dsinks, d.heads, stream);
       return;
     }
     const size_t needed = mp::backward_workspace_bytes(d);
-    MP_REQUIRE(workspace_bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL,
-               "workspace_bytes = ", workspace_bytes, " must be at least ", needed);
-    if (needed > 0) mp::require_device(workspace, "workspace", 256);
-    mp::require_backward(d, t,
-                         mp::dense_region(static_cast<float *>(workspace), "workspace",
-                                          needed > 0 ? mp::attention_lse_elems(d) : 0));
+    mp::require_workspace(workspace, workspace_bytes, needed);
     const auto pass = mp::AttentionPass::backward;
+    mp::require_pass(d, t, pass, mp::workspace_region(workspace, needed));
     const mp::AttentionArgs args = mp::arguments_of(c, d, t, pass, workspace);
     if (mp::logs_plans()) mp::log_plan(c, args, pass);
     c.backend.attention_backward(c.device, args, stream);
@@ -446,9 +381,7 @@ mp_status_t mp_attention_backward(mp_context_t context, const mp_attention_desc_
 
 mp_status_t mp_attention_kernel_info(mp_context_t context, const mp_attention_desc_t *desc,
                                      int32_t index, mp_kernel_info_t *info) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_attention_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     mp::require_struct(info, "info");
     mp::require_not_negative(index, "index");
     mp::write_struct(info, "info", mp::info_of(c, d, index));
@@ -457,9 +390,7 @@ mp_status_t mp_attention_kernel_info(mp_context_t context, const mp_attention_de
 
 mp_status_t mp_attention_explain(mp_context_t context, const mp_attention_desc_t *desc, char *text,
                                  size_t *bytes) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_attention_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     mp::Lines lines;
     lines.add("problem       ", mp::payload_text(d).c_str());
     for (const auto pass : {mp::AttentionPass::forward, mp::AttentionPass::backward})

@@ -237,7 +237,7 @@ struct StatsNames {
 constexpr StatsNames kStatsArgument{"stats->found_inf", "stats->amax"};
 constexpr StatsNames kStatsOfTensors{"tensors->stats.found_inf", "tensors->stats.amax"};
 
-/// Checks the outputs of the statistics of gradients; require_stats_apart (overlap.h) compares them
+/// Checks the outputs of the statistics of gradients; require_tensors (overlap.h) compares them
 /// with tensors.
 inline void require_stats(const mp_grad_stats_t &stats, const StatsNames &names = kStatsOfTensors) {
   require_aligned(stats.found_inf, names.found_inf);
@@ -253,13 +253,25 @@ inline mp_grad_stats_t read_stats(const mp_grad_stats_t *user) {
   return stats;
 }
 
+/// Integer with its name in messages.
+struct NamedNumber {
+  int64_t value;
+  const char *name;
+};
+
 inline void require_not_negative(int64_t value, const char *name) {
   MP_REQUIRE(value >= 0, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is negative");
+}
+inline void require_not_negative(std::initializer_list<NamedNumber> numbers) {
+  for (const NamedNumber &number : numbers) require_not_negative(number.value, number.name);
 }
 
 /// Fails unless `value` is at least 1.
 inline void require_positive(int64_t value, const char *name) {
   MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " must be at least 1");
+}
+inline void require_positive(std::initializer_list<NamedNumber> numbers) {
+  for (const NamedNumber &number : numbers) require_positive(number.value, number.name);
 }
 
 /// Limit of step counters: fp64 represents t exactly, and random counters reserve 52 bits for it.
@@ -272,6 +284,18 @@ inline void require_step(int64_t t) {
 
 inline void require_finite(float value, const char *name) {
   MP_REQUIRE(std::isfinite(value), MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is not finite");
+}
+
+inline void require_finite_not_negative(float value, const char *name) {
+  require_finite(value, name);
+  MP_REQUIRE(value >= 0.0f, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is negative");
+}
+
+/// Checks a probability or a decay.
+template <class Float>
+void require_fraction(Float value, const char *name) {
+  MP_REQUIRE(value >= 0 && value < 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
+             " is outside [0, 1)");
 }
 
 /// True for a valid loss scale: S is positive, S and 1/S are finite.
@@ -311,12 +335,6 @@ inline void require_count(int64_t count, const char *name, mp_dtype_t dtype) {
   MP_REQUIRE(bytes_fit(count, dtype), MP_ERROR_INVALID_ARGUMENT, name, " = ", count,
              ": size in bytes exceeds 2^63 - 1");
 }
-
-/// Integer with its name in messages.
-struct NamedNumber {
-  int64_t value;
-  const char *name;
-};
 
 /// Fails if the size in bytes of a matrix overflows.
 void require_matrix_bytes(const NamedNumber &rows, int64_t columns, const NamedNumber &ld,
@@ -433,8 +451,10 @@ size_t require_struct(const Struct *user, const char *name, const char *arrow = 
 /// Returns a copy of the caller's struct; fields that it lacks are 0.
 template <class Struct>
 Struct read_struct(const Struct *user, const char *name, const char *arrow = "->") {
-  Struct copy{};
-  std::memcpy(&copy, user, require_struct(user, name, arrow));
+  const size_t known = require_struct(user, name, arrow);
+  Struct copy;
+  if (known < sizeof copy) std::memset(&copy, 0, sizeof copy);
+  std::memcpy(&copy, user, known < sizeof copy ? known : sizeof copy);
   copy.struct_size = sizeof copy;
   return copy;
 }

@@ -233,48 +233,6 @@ mp_status_t mp_context_get_info(mp_context_t context, mp_device_info_t *info) {
   });
 }
 
-size_t mp_dtype_size(mp_dtype_t dtype) {
-  switch (mp::enum_value(dtype)) {
-    case MP_FP16:
-    case MP_BF16:
-      return 2;
-    case MP_FP32:
-    case MP_INT32:
-      return 4;
-    case MP_INT64:
-      return 8;
-    default:
-      return 0;
-  }
-}
-
-const char *mp_dtype_name(mp_dtype_t dtype) {
-  switch (mp::enum_value(dtype)) {
-    case MP_DTYPE_NONE:
-      return "none";
-    case MP_FP16:
-      return "fp16";
-    case MP_BF16:
-      return "bf16";
-    case MP_FP32:
-      return "fp32";
-    case MP_INT32:
-      return "int32";
-    case MP_INT64:
-      return "int64";
-    case MP_STATE_M8:
-      return "state_m8";
-    case MP_STATE_V8:
-      return "state_v8";
-    case MP_REMAINDER16:
-      return "remainder16";
-    case MP_REMAINDER8:
-      return "remainder8";
-    default:
-      return "?";
-  }
-}
-
 mp_status_t mp_malloc(mp_context_t context, void **ptr, size_t bytes) {
   return mp::call(__func__, mp::nvtx_payload("bytes", bytes), [&] {
     const mp::Context &c = *mp::require_context(context);
@@ -331,13 +289,11 @@ mp_status_t mp_cast(mp_context_t context, const void *src, mp_dtype_t dtype_src,
     if (count == 0) return;
     const size_t src_size = mp_dtype_size(dtype_src);
     const size_t dst_size = mp_dtype_size(dtype_dst);
-    mp::require_device(src, "src", src_size);
-    mp::require_device(dst, "dst", dst_size);
+    mp::require_tensors({{mp::dense_region(src, "src", count, dtype_src), mp::kReads},
+                         {mp::dense_region(dst, "dst", count, dtype_dst), mp::kWrites, {"src"}}});
     MP_REQUIRE(src != dst || src_size == dst_size, MP_ERROR_INVALID_ARGUMENT,
                "dst = src: in-place conversion requires types of equal size, not ", src_size,
                " and ", dst_size, " bytes");
-    mp::require_apart_or_same(mp::dense_region(dst, "dst", count, dtype_dst),
-                              mp::dense_region(src, "src", count, dtype_src));
     c.backend.cast(c.device, src, dtype_src, dst, dtype_dst, count, stream);
   });
 }

@@ -26,22 +26,22 @@ void require_divides(int32_t groups, int32_t channels, const char *name) {
 /// Reads the fields that determine P and Q.
 mp_conv2d_desc_t read_shape(const mp_conv2d_desc_t *user) {
   const mp_conv2d_desc_t d = read_struct(user, "desc");
-  require_not_negative(d.n, "n");
-  require_positive(d.h, "h");
-  require_positive(d.w, "w");
-  require_positive(d.c, "c");
-  require_positive(d.k, "k");
-  require_positive(d.r, "r");
-  require_positive(d.s, "s");
-  require_not_negative(d.pad_top, "pad_top");
-  require_not_negative(d.pad_bottom, "pad_bottom");
-  require_not_negative(d.pad_left, "pad_left");
-  require_not_negative(d.pad_right, "pad_right");
-  require_positive(d.stride_h, "stride_h");
-  require_positive(d.stride_w, "stride_w");
-  require_positive(d.dilation_h, "dilation_h");
-  require_positive(d.dilation_w, "dilation_w");
-  require_positive(d.groups, "groups");
+  require_not_negative({{d.n, "n"},
+                        {d.pad_top, "pad_top"},
+                        {d.pad_bottom, "pad_bottom"},
+                        {d.pad_left, "pad_left"},
+                        {d.pad_right, "pad_right"}});
+  require_positive({{d.h, "h"},
+                    {d.w, "w"},
+                    {d.c, "c"},
+                    {d.k, "k"},
+                    {d.r, "r"},
+                    {d.s, "s"},
+                    {d.stride_h, "stride_h"},
+                    {d.stride_w, "stride_w"},
+                    {d.dilation_h, "dilation_h"},
+                    {d.dilation_w, "dilation_w"},
+                    {d.groups, "groups"}});
   require_divides(d.groups, d.c, "c");
   require_divides(d.groups, d.k, "k");
   require_zero(d.reserved0, "reserved0");
@@ -109,6 +109,16 @@ bool reads_inputs(const ConvProblem &problem) {
 }
 
 // ---------------------------------------------------------------------------- kernel selection
+
+/// Returns a measured plan with the predicted times of better plans, which advice in the log names.
+GemmPlan with_better_plans(GemmPlan measured, const GemmPlan &predicted) {
+  measured.best_workspace_bytes = predicted.best_workspace_bytes;
+  measured.predicted_us = std::min(measured.predicted_us, predicted.predicted_us);
+  measured.best_us = predicted.best_us;
+  measured.mapped_us = predicted.mapped_us;
+  measured.aligned_us = predicted.aligned_us;
+  return measured;
+}
 
 ConvPlan find_conv_plan(const Context &context, const ConvProblem &problem,
                         const RequestedPlan &requested, size_t workspace_bytes) {

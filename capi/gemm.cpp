@@ -37,6 +37,7 @@ void require_batched_epilogue(const Epilogue &e) {
 
 /// Fails if batch items of D or aux overlap.
 void require_separate_outputs(const mp_gemm_desc_t &d, const Output &out) {
+  if (d.batch_count <= 1) return;
   require_separate_items(matrix_d(d), d.batch_count);
   if (out.epilogue.aux != nullptr)
     require_separate_items(matrix_aux(out, out.epilogue.ld_aux), d.batch_count);

@@ -55,6 +55,19 @@ Matrix matrix_aux(const Output &out, int64_t ld_aux) {
 
 namespace {
 
+/// Returns whether all matrices are valid and so small that no size can overflow: the usual case,
+/// which needs no names for messages.
+bool is_small_and_valid(const mp_gemm_desc_t &d) {
+  const int64_t lengths = d.m | d.n | d.k | d.ld_a | d.ld_b | d.ld_c | d.ld_d;
+  const int64_t strides = d.stride_a | d.stride_b | d.stride_c | d.stride_d;
+  const auto has_bits = [](int64_t value, int bits) {
+    return static_cast<uint64_t>(value) >> bits == 0;
+  };
+  return has_bits(lengths, 28) && has_bits(strides, 40) && has_bits(d.batch_count, 16) &&
+         d.ld_a >= (d.op_a == MP_OP_N ? d.k : d.m) && d.ld_b >= (d.op_b == MP_OP_N ? d.n : d.k) &&
+         d.ld_c >= d.n && d.ld_d >= d.n;
+}
+
 void check_matrix(const Matrix &matrix, int64_t batch_count) {
   MP_REQUIRE(matrix.ld >= matrix.cols, MP_ERROR_INVALID_ARGUMENT, matrix.ld_name, " = ", matrix.ld,
              " is smaller than ", matrix.cols_name, " = ", matrix.cols, matrix.note);
@@ -78,10 +91,8 @@ void check_operation(const mp_gemm_desc_t &d) {
 }
 
 void check_shape(const mp_gemm_desc_t &d) {
-  require_not_negative(d.batch_count, "batch_count");
-  require_not_negative(d.m, "m");
-  require_not_negative(d.n, "n");
-  require_not_negative(d.k, "k");
+  if (is_small_and_valid(d)) return;
+  require_not_negative({{d.batch_count, "batch_count"}, {d.m, "m"}, {d.n, "n"}, {d.k, "k"}});
   for (const Matrix &matrix : {matrix_a(d), matrix_b(d), matrix_c(d), matrix_d(d)}) {
     check_matrix(matrix, d.batch_count);
   }
@@ -128,6 +139,7 @@ mp_epilogue_t read_common(const mp_epilogue_t *user) {
 }  // namespace
 
 Epilogue read_epilogue(const mp_epilogue_t *user, const Output &out) {
+  if (user == nullptr) return Epilogue{};
   const mp_epilogue_t e = read_common(user);
   if (e.bias != nullptr) {
     require_dtype(e.dtype_bias, "dtype_bias");
@@ -137,7 +149,7 @@ Epilogue read_epilogue(const mp_epilogue_t *user, const Output &out) {
   MP_REQUIRE(!backward || e.aux != nullptr, MP_ERROR_INVALID_ARGUMENT,
              "aux = NULL, but activation = ", e.activation, " requires it");
   const Matrix aux = matrix_aux(out, e.ld_aux != 0 ? e.ld_aux : out.d.ld);
-  check_matrix(aux, out.batch_count);
+  if (e.ld_aux != 0) check_matrix(aux, out.batch_count);
   require_aligned(e.aux, "aux", mp_dtype_size(out.dtype));
   require_aligned(e.dbias, "dbias");
   return {.activation = e.activation,
@@ -197,40 +209,23 @@ void check_operands(const Operands &x, const mp_gemm_desc_t &desc, size_t ab_ali
              "stride_c = ", desc.stride_c, " must equal stride_d = ", desc.stride_d, " if C = D");
 }
 
-void check_overlap(const Output &out, const Region &d, std::initializer_list<Region> inputs,
-                   const Workspace &space) {
+void check_overlap(const Output &out, const Region &d, const std::array<Region, 4> &inputs,
+                   const Workspace &workspace) {
   const Epilogue &e = out.epilogue;
-  const Region workspace = workspace_region(space.ptr, space.bytes);
-  require_apart(d, inputs);
-  require_apart(d, workspace);
-  require_apart(workspace, inputs);
-  if (e.bias == nullptr && e.scale == nullptr && e.aux == nullptr && e.dbias == nullptr &&
-      e.amax == nullptr && e.found_inf == nullptr)
-    return;
   const int64_t elem = static_cast<int64_t>(mp_dtype_size(out.dtype));
   const Region aux{
       e.aux, "aux", out.n * elem, {out.m, e.ld_aux * elem}, {out.batch_count, e.stride_aux * elem}};
-  const bool is_aux_read = reads_aux(e.activation);
-  const Region dbias = dense_region(e.dbias, "dbias", out.n);
-  const Region amax = dense_region(e.amax, "stats.amax");
-  const Region found_inf = dense_region(e.found_inf, "stats.found_inf");
-  const auto require_written_apart = [&](const Region &written) {
-    if (written.data == nullptr) return;
-    require_apart(written, inputs);
-    require_apart(written, {dense_region(e.bias, "bias", out.n, e.dtype_bias),
-                            dense_region(e.scale, "scale")});
-    if (is_aux_read) require_apart(written, aux);
-  };
-  require_written_apart(d);
-  require_apart(d, {aux, dbias, amax, found_inf});
-  if (!is_aux_read) require_written_apart(aux);
-  require_written_apart(dbias);
-  require_written_apart(amax);
-  require_written_apart(found_inf);
-  require_apart(aux, {dbias, amax, found_inf});
-  require_apart(dbias, {amax, found_inf});
-  require_written_apart(workspace);
-  require_apart(workspace, {aux, dbias, amax, found_inf});
+  require_tensors({{d, kMayWrite},
+                   {inputs[0], kMayRead},
+                   {inputs[1], kMayRead},
+                   {inputs[2], kMayRead},
+                   {inputs[3], kMayRead},
+                   {dense_region(e.bias, "bias", out.n, e.dtype_bias), kMayRead},
+                   {dense_region(e.scale, "scale"), kMayRead},
+                   {aux, reads_aux(e.activation) ? kMayRead : kMayWrite},
+                   {dense_region(e.dbias, "dbias", out.n), kMayWrite},
+                   {workspace_region(workspace.ptr, workspace.bytes), kMayWrite}},
+                  {e.found_inf, e.amax}, {"stats.found_inf", "stats.amax"});
 }
 
 Region region_of(const Matrix &matrix, const void *data, const char *name, int64_t batch_count) {
@@ -242,8 +237,54 @@ Region region_of(const Matrix &matrix, const void *data, const char *name, int64
           {batch_count, matrix.stride * elem}};
 }
 
+namespace {
+
+/// Returns whether the ranges of bytes that a call writes meet no other range: the usual case,
+/// which needs no regions.
+bool are_ranges_apart(const Operands &x, const mp_gemm_desc_t &d, const Output &out,
+                      const Workspace &workspace) {
+  struct Range {
+    uintptr_t begin, end;
+  };
+  Range ranges[11];
+  size_t count = 0;
+  const auto add = [&](const void *data, int64_t bytes) {
+    const auto begin = reinterpret_cast<uintptr_t>(data);
+    if (data != nullptr) ranges[count++] = {begin, begin + static_cast<uintptr_t>(bytes)};
+  };
+  const auto add_matrix = [&](const void *data, int64_t rows, int64_t cols, int64_t ld,
+                              int64_t stride, int64_t elem) {
+    if (rows > 0) add(data, ((d.batch_count - 1) * stride + (rows - 1) * ld + cols) * elem);
+  };
+  const auto ab = static_cast<int64_t>(mp_dtype_size(d.dtype_ab));
+  const auto cd = static_cast<int64_t>(mp_dtype_size(d.dtype_cd));
+  const bool a_by_k = d.op_a == MP_OP_N, b_by_k = d.op_b == MP_OP_T;
+  const Epilogue &e = out.epilogue;
+  add_matrix(x.d, d.m, d.n, d.ld_d, d.stride_d, cd);
+  add(workspace.ptr, workspace_region(workspace.ptr, workspace.bytes).run);
+  add_matrix(e.aux, d.m, d.n, e.ld_aux, e.stride_aux, cd);  // as if it were written
+  add(e.dbias, out.n * int64_t{sizeof(float)});
+  add(e.amax, sizeof(float));
+  add(e.found_inf, sizeof(float));
+  const size_t written = count;
+  if (has_product(d)) {
+    add_matrix(x.a, a_by_k ? d.m : d.k, a_by_k ? d.k : d.m, d.ld_a, d.stride_a, ab);
+    add_matrix(x.b, b_by_k ? d.n : d.k, b_by_k ? d.k : d.n, d.ld_b, d.stride_b, ab);
+  }
+  if (d.beta != 0.0f && x.c != x.d) add_matrix(x.c, d.m, d.n, d.ld_c, d.stride_c, cd);
+  if (e.bias != nullptr) add(e.bias, out.n * static_cast<int64_t>(mp_dtype_size(e.dtype_bias)));
+  add(e.scale, sizeof(float));
+  for (size_t i = 0; i < written; i++)
+    for (size_t j = i + 1; j < count; j++)
+      if (ranges[i].begin < ranges[j].end && ranges[j].begin < ranges[i].end) return false;
+  return true;
+}
+
+}  // namespace
+
 void check_overlap(const Operands &x, const mp_gemm_desc_t &d, const Output &out,
                    const Workspace &workspace, const Region &input) {
+  if (input.data == nullptr && are_ranges_apart(x, d, out, workspace)) return;
   const bool multiplies = has_product(d), reads_c = d.beta != 0.0f && x.c != x.d;
   check_overlap(out, region_of(matrix_d(d), x.d, "D", d.batch_count),
                 {region_of(matrix_a(d), multiplies ? x.a : nullptr, "A", d.batch_count),

@@ -5,6 +5,7 @@
 // that validity depends only on the descriptor.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -75,7 +76,7 @@ void check_operands(const Operands &, const mp_gemm_desc_t &, size_t ab_alignmen
 
 /// Fails if D, another output of the epilogue or the workspace overlaps another argument.
 /// @param inputs  operands that the product reads; C is absent if it equals D
-void check_overlap(const Output &out, const Region &d, std::initializer_list<Region> inputs,
+void check_overlap(const Output &out, const Region &d, const std::array<Region, 4> &inputs,
                    const Workspace &);
 /// Overload for matrices (not arrays of pointers), with one more input.
 void check_overlap(const Operands &, const mp_gemm_desc_t &, const Output &, const Workspace &,
@@ -109,6 +110,9 @@ void log_slow_path(const Context &context, const char *function, const Reason &r
 template <class Reason>
 void log_slow_plan(const Context &context, const char *function, const Output &out,
                    const GemmPlan &plan, size_t workspace_bytes, const Reason &of_problem) {
+  const bool may_be_slow =
+      plan.aligned_us > 0 || plan.mapped_us > 0 || workspace_bytes < plan.best_workspace_bytes;
+  if (!may_be_slow) return;
   log_slow_path(context, function, [&] {
     if (plan.aligned_us > 0) {
       const std::string why = if_slower(of_problem(), plan.predicted_us, plan.aligned_us);

@@ -44,19 +44,14 @@ enum class Layout { nchw, nhwc };
 void transpose(mp_context_t context, const Images &images, const Typed &src, const Typed &dst,
                Layout dst_layout, mp_stream_t stream) {
   const Context &c = *require_context(context);
-  require_not_negative(images.n, "n");
-  require_not_negative(images.c, "c");
-  require_not_negative(images.h, "h");
-  require_not_negative(images.w, "w");
+  require_not_negative({{images.n, "n"}, {images.c, "c"}, {images.h, "h"}, {images.w, "w"}});
   require_dtype(src.dtype, "dtype_src");
   require_dtype(dst.dtype, "dtype_dst");
   require_extents({images.n, images.c, images.h, images.w}, MP_FP32, "n * c * h * w");
   if (images.n == 0 || images.c == 0 || images.h == 0 || images.w == 0) return;
-  require_device(src.data, "src", mp_dtype_size(src.dtype));
-  require_device(dst.data, "dst", mp_dtype_size(dst.dtype));
   const int64_t pixels = images.h * images.w, elems = images.n * images.c * pixels;
-  require_apart(dense_region(dst.data, "dst", elems, dst.dtype),
-                dense_region(src.data, "src", elems, src.dtype));
+  require_tensors({{dense_region(src.data, "src", elems, src.dtype), kReads},
+                   {dense_region(dst.data, "dst", elems, dst.dtype), kWrites}});
   const bool to_nhwc = dst_layout == Layout::nhwc;
   c.backend.transpose(c.device,
                       {.count = images.n,
@@ -110,9 +105,9 @@ PoolSide width(const mp_pool2d_desc_t &d) {
 
 void require_side(const PoolSide &side) {
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
-  require_positive(side.size, side.size_name);
-  require_positive(side.window, side.window_name);
-  require_positive(side.stride, side.stride_name);
+  require_positive({{side.size, side.size_name},
+                    {side.window, side.window_name},
+                    {side.stride, side.stride_name}});
   MP_REQUIRE(side.dilation >= 1, MP_ERROR_INVALID_ARGUMENT, side.dilation_name, " = ",
              side.dilation, " is negative");
   MP_REQUIRE(side.extent() <= kMax, MP_ERROR_INVALID_ARGUMENT, side.dilation_name, " = ",
@@ -209,41 +204,18 @@ mp_batchnorm_desc_t read_desc(const mp_batchnorm_desc_t *user) {
   require_enum(d.activation, "activation", MP_ACT_NONE, MP_ACT_DGELU_ERF);
   MP_REQUIRE(d.activation == MP_ACT_NONE || d.activation == MP_ACT_RELU, MP_ERROR_UNSUPPORTED,
              "activation = ", d.activation, " must be MP_ACT_NONE or MP_ACT_RELU");
-  require_finite(d.epsilon, "epsilon");
-  MP_REQUIRE(d.epsilon >= 0.0f, MP_ERROR_INVALID_ARGUMENT, "epsilon = ", d.epsilon, " is negative");
+  require_finite_not_negative(d.epsilon, "epsilon");
   MP_REQUIRE(d.momentum >= 0.0f && d.momentum <= 1.0f, MP_ERROR_INVALID_ARGUMENT,
              "momentum = ", d.momentum, " is outside [0, 1]");
   return d;
 }
 
+enum class BatchNormPass { training, inference, backward };
+
 mp_batchnorm_tensors_t read_tensors(const mp_batchnorm_tensors_t *user) {
   const mp_batchnorm_tensors_t t = read_struct(user, "tensors");
   require_zero(t.reserved0, "tensors->reserved0");
   return t;
-}
-
-/// Checks the inputs that every pass reads.
-void require_read(const mp_batchnorm_desc_t &d, const mp_batchnorm_tensors_t &t) {
-  require_device(t.x, "tensors->x", mp_dtype_size(d.dtype));
-  require_aligned(t.gamma, "tensors->gamma");
-  require_aligned(t.beta, "tensors->beta");
-}
-
-/// Fails if outputs overlap inputs.  Activations are processed element by element, so `out` may
-/// equal one of `in`.  Vectors of channels must be separate, because every block reads them; the
-/// workspace is one of those that are written.
-void check_overlap(const Region &out, std::initializer_list<Region> in,
-                   std::initializer_list<Region> vectors_written,
-                   std::initializer_list<Region> vectors_read) {
-  for (const Region &activations : in) require_apart_or_same(out, activations);
-  require_apart(out, vectors_read);
-  for (const Region &vector : vectors_written) {
-    require_apart(vector, out);
-    require_apart(vector, in);
-    require_apart(vector, vectors_read);
-    for (const Region *other = vectors_written.begin(); other != &vector; other++)
-      require_apart(vector, *other);
-  }
 }
 
 Region activations(const mp_batchnorm_desc_t &d, const void *data, const char *name) {
@@ -259,6 +231,36 @@ bool is_empty(const mp_batchnorm_desc_t &d) {
 
 size_t workspace_bytes(const mp_batchnorm_desc_t &d) {
   return is_empty(d) ? 0 : batch_norm_workspace_bytes(d);
+}
+
+/// Checks the tensors that a pass uses; activations are processed element by element, and vectors
+/// of channels are read by every block.
+/// @param workspace  empty for inference
+void require_pass(BatchNormPass pass, const mp_batchnorm_desc_t &d, const mp_batchnorm_tensors_t &t,
+                  const Region &workspace = {}) {
+  const bool is_backward = pass == BatchNormPass::backward;
+  const bool is_training = pass == BatchNormPass::training;
+  const auto used = [](bool is_used, const Region &region) { return is_used ? region : Region{}; };
+  const TensorAccess running_access = is_training ? kMayWrite : kReads;
+  const TensorAccess saved_access = is_training ? kWrites : kReads;
+  const bool has_saved = pass != BatchNormPass::inference;
+  require_tensors(
+      {{activations(d, t.x, "tensors->x"), kReads},
+       {channels(d, t.gamma, "tensors->gamma"), kMayRead},
+       {channels(d, t.beta, "tensors->beta"), kMayRead},
+       {used(!is_backward, channels(d, t.running_mean, "tensors->running_mean")), running_access},
+       {used(!is_backward, channels(d, t.running_var, "tensors->running_var")), running_access},
+       {used(has_saved, channels(d, t.saved_mean, "tensors->saved_mean")), saved_access},
+       {used(has_saved, channels(d, t.saved_inv_std, "tensors->saved_inv_std")), saved_access},
+       {used(!is_backward, activations(d, t.y, "tensors->y")), kWrites, {"tensors->x"}},
+       {used(is_backward, activations(d, t.dy, "tensors->dy")), kReads},
+       {used(is_backward, activations(d, t.dx, "tensors->dx")),
+        kWrites,
+        {"tensors->x", "tensors->dy"}},
+       {used(is_backward, channels(d, t.dgamma, "tensors->dgamma")), kMayWrite},
+       {used(is_backward, channels(d, t.dbeta, "tensors->dbeta")), kMayWrite},
+       {workspace, kMayWrite}},
+      is_backward ? t.stats : mp_grad_stats_t{});
 }
 
 }  // namespace
@@ -295,18 +297,13 @@ mp_status_t mp_pool2d_get_output_size(const mp_pool2d_desc_t *desc, int32_t *p, 
 
 mp_status_t mp_pool2d_forward(mp_context_t context, const mp_pool2d_desc_t *desc, const void *x,
                               void *y, uint8_t *index, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_pool2d_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     const mp::Pixels outputs = mp::outputs_of(d);
     const mp::Region of_index = mp::index_region(d, outputs, index);
     if (d.n == 0 || outputs.p == 0 || outputs.q == 0) return;
-    mp::require_device(x, "x", mp_dtype_size(d.dtype));
-    mp::require_device(y, "y", mp_dtype_size(d.dtype));
-    const mp::Region of_x = mp::image_region(d, x, "x");
-    const mp::Region of_y = mp::output_region(d, outputs, y, "y");
-    mp::require_apart(of_y, of_x);
-    mp::require_apart(of_index, {of_x, of_y});
+    mp::require_tensors({{mp::image_region(d, x, "x"), mp::kReads},
+                         {mp::output_region(d, outputs, y, "y"), mp::kWrites},
+                         {of_index, mp::kMayWrite}});
     c.backend.pool_forward(
         c.device, {.desc = d, .p = outputs.p, .q = outputs.q, .x = x, .y = y, .index = index},
         stream);
@@ -316,24 +313,18 @@ mp_status_t mp_pool2d_forward(mp_context_t context, const mp_pool2d_desc_t *desc
 mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *desc, const void *x,
                                const uint8_t *index, const void *dy, void *dx,
                                const mp_grad_stats_t *stats, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_pool2d_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     const mp_grad_stats_t of_dx = mp::read_stats(stats);
     const mp::Pixels outputs = mp::outputs_of(d);
     const mp::Region of_index = mp::index_region(d, outputs, index);
     if (d.n == 0) return;
-    const size_t alignment = mp_dtype_size(d.dtype);
-    const bool reads_x = d.mode == MP_POOL_MAX && index == nullptr;
-    mp::require_device(dx, "dx", alignment);
-    if (outputs.p != 0 && outputs.q != 0) {
-      if (reads_x) mp::require_device(x, "x", alignment);
-      mp::require_device(dy, "dy", alignment);
-    }
-    const mp::Region written = mp::image_region(d, dx, "dx");
-    mp::require_stats_apart(of_dx, mp::kStatsArgument, {written});
-    mp::require_apart(written, {mp::image_region(d, reads_x ? x : nullptr, "x"), of_index,
-                                mp::output_region(d, outputs, dy, "dy")});
+    const bool reads_x =
+        d.mode == MP_POOL_MAX && index == nullptr && mp::output_elems(d, outputs) > 0;
+    mp::require_tensors({{reads_x ? mp::image_region(d, x, "x") : mp::Region{}, mp::kReads},
+                         {of_index, mp::kMayRead},
+                         {mp::output_region(d, outputs, dy, "dy"), mp::kReads},
+                         {mp::image_region(d, dx, "dx"), mp::kWrites}},
+                        of_dx, mp::kStatsArgument);
     c.backend.pool_backward(c.device,
                             {.desc = d,
                              .p = outputs.p,
@@ -349,9 +340,7 @@ mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *des
 
 mp_status_t mp_batchnorm_workspace_size(mp_context_t context, const mp_batchnorm_desc_t *desc,
                                         size_t *bytes) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    mp::require_context(context);
-    const mp_batchnorm_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &, const auto &d) {
     mp::require_pointer(bytes, "bytes") = mp::workspace_bytes(d);
   });
 }
@@ -359,26 +348,12 @@ mp_status_t mp_batchnorm_workspace_size(mp_context_t context, const mp_batchnorm
 mp_status_t mp_batchnorm_forward_training(mp_context_t context, const mp_batchnorm_desc_t *desc,
                                           const mp_batchnorm_tensors_t *tensors, void *workspace,
                                           size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_batchnorm_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     const mp_batchnorm_tensors_t t = mp::read_tensors(tensors);
     if (mp::is_empty(d)) return;
-    mp::require_read(d, t);
-    mp::require_aligned(t.running_mean, "tensors->running_mean");
-    mp::require_aligned(t.running_var, "tensors->running_var");
-    mp::require_device(t.saved_mean, "tensors->saved_mean");
-    mp::require_device(t.saved_inv_std, "tensors->saved_inv_std");
-    mp::require_device(t.y, "tensors->y", mp_dtype_size(d.dtype));
-    mp::check_overlap(
-        mp::activations(d, t.y, "tensors->y"), {mp::activations(d, t.x, "tensors->x")},
-        {mp::channels(d, t.saved_mean, "tensors->saved_mean"),
-         mp::channels(d, t.saved_inv_std, "tensors->saved_inv_std"),
-         mp::channels(d, t.running_mean, "tensors->running_mean"),
-         mp::channels(d, t.running_var, "tensors->running_var"),
-         mp::workspace_region(workspace, mp::workspace_bytes(d))},
-        {mp::channels(d, t.gamma, "tensors->gamma"), mp::channels(d, t.beta, "tensors->beta")});
-    mp::require_workspace(workspace, workspace_bytes, mp::workspace_bytes(d));
+    const size_t bytes = mp::workspace_bytes(d);
+    mp::require_pass(mp::BatchNormPass::training, d, t, mp::workspace_region(workspace, bytes));
+    mp::require_workspace(workspace, workspace_bytes, bytes);
     c.backend.batch_norm_training(c.device, {t, d, static_cast<float *>(workspace)}, stream);
   });
 }
@@ -386,20 +361,10 @@ mp_status_t mp_batchnorm_forward_training(mp_context_t context, const mp_batchno
 mp_status_t mp_batchnorm_forward_inference(mp_context_t context, const mp_batchnorm_desc_t *desc,
                                            const mp_batchnorm_tensors_t *tensors,
                                            mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_batchnorm_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     const mp_batchnorm_tensors_t t = mp::read_tensors(tensors);
     if (mp::is_empty(d)) return;
-    mp::require_read(d, t);
-    mp::require_device(t.running_mean, "tensors->running_mean");
-    mp::require_device(t.running_var, "tensors->running_var");
-    mp::require_device(t.y, "tensors->y", mp_dtype_size(d.dtype));
-    mp::check_overlap(
-        mp::activations(d, t.y, "tensors->y"), {mp::activations(d, t.x, "tensors->x")}, {},
-        {mp::channels(d, t.gamma, "tensors->gamma"), mp::channels(d, t.beta, "tensors->beta"),
-         mp::channels(d, t.running_mean, "tensors->running_mean"),
-         mp::channels(d, t.running_var, "tensors->running_var")});
+    mp::require_pass(mp::BatchNormPass::inference, d, t);
     c.backend.batch_norm_inference(c.device, {t, d, nullptr}, stream);
   });
 }
@@ -407,9 +372,7 @@ mp_status_t mp_batchnorm_forward_inference(mp_context_t context, const mp_batchn
 mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_t *desc,
                                   const mp_batchnorm_tensors_t *tensors, void *workspace,
                                   size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_batchnorm_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     const mp_batchnorm_tensors_t t = mp::read_tensors(tensors);
     if (d.channels == 0) return;
     mp::require_aligned(t.dgamma, "tensors->dgamma");
@@ -419,23 +382,9 @@ mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_
       for (float *const sums : {t.dgamma, t.dbeta}) mp::clear_sums(c, sums, d.channels, stream);
       return;
     }
-    mp::require_read(d, t);
-    mp::require_device(t.dy, "tensors->dy", mp_dtype_size(d.dtype));
-    mp::require_device(t.saved_mean, "tensors->saved_mean");
-    mp::require_device(t.saved_inv_std, "tensors->saved_inv_std");
-    mp::require_device(t.dx, "tensors->dx", mp_dtype_size(d.dtype));
-    const mp::Region dx = mp::activations(d, t.dx, "tensors->dx");
-    const mp::Region dgamma = mp::channels(d, t.dgamma, "tensors->dgamma");
-    const mp::Region dbeta = mp::channels(d, t.dbeta, "tensors->dbeta");
-    const mp::Region space = mp::workspace_region(workspace, mp::workspace_bytes(d));
-    mp::require_stats_apart(t.stats, mp::kStatsOfTensors, {dx, dgamma, dbeta, space});
-    mp::check_overlap(
-        dx, {mp::activations(d, t.x, "tensors->x"), mp::activations(d, t.dy, "tensors->dy")},
-        {dgamma, dbeta, space},
-        {mp::channels(d, t.gamma, "tensors->gamma"), mp::channels(d, t.beta, "tensors->beta"),
-         mp::channels(d, t.saved_mean, "tensors->saved_mean"),
-         mp::channels(d, t.saved_inv_std, "tensors->saved_inv_std")});
-    mp::require_workspace(workspace, workspace_bytes, mp::workspace_bytes(d));
+    const size_t bytes = mp::workspace_bytes(d);
+    mp::require_pass(mp::BatchNormPass::backward, d, t, mp::workspace_region(workspace, bytes));
+    mp::require_workspace(workspace, workspace_bytes, bytes);
     c.backend.batch_norm_backward(c.device, {t, d, static_cast<float *>(workspace)}, stream);
   });
 }

@@ -149,68 +149,48 @@ mp_linear_xent_desc_t read_desc(const mp_linear_xent_desc_t *user) {
   require_ld(d.ld_dx, "ld_dx", d.rows, d.dtype);
   require_ld(d.ld_dw, "ld_dw", d.classes, MP_FP32);
   require_finite(d.weight, "weight");
-  MP_REQUIRE(d.label_smoothing >= 0.0f && d.label_smoothing < 1.0f, MP_ERROR_INVALID_ARGUMENT,
-             "label_smoothing = ", d.label_smoothing, " is outside [0, 1)");
-  require_finite(d.z_loss, "z_loss");
-  MP_REQUIRE(d.z_loss >= 0.0f, MP_ERROR_INVALID_ARGUMENT, "z_loss = ", d.z_loss, " is negative");
+  require_fraction(d.label_smoothing, "label_smoothing");
+  require_finite_not_negative(d.z_loss, "z_loss");
   require_zero(d.reserved0, "reserved0");
   return d;
 }
 
-mp_xent_tensors_t read_tensors(const mp_xent_tensors_t *user, const mp_linear_xent_desc_t &d) {
+mp_xent_tensors_t read_tensors(const mp_xent_tensors_t *user) {
   const mp_xent_tensors_t t = read_struct(user, "tensors");
   require_zero(t.reserved0, "tensors->reserved0");
-  require_aligned(t.loss, "tensors->loss");
-  require_aligned(t.dw, "tensors->dw");
-  require_aligned(t.dbias, "tensors->dbias");
-  require_stats(t.stats);
-  if (d.rows == 0) return t;
-  const size_t elem = mp_dtype_size(d.dtype);
-  require_device(t.x, "tensors->x", elem);
-  require_device(t.w, "tensors->w", elem);
-  require_device(t.labels, "tensors->labels", mp_dtype_size(d.dtype_labels));
-  require_device(t.row_loss, "tensors->row_loss");
-  require_aligned(t.bias, "tensors->bias", elem);
-  require_aligned(t.loss_scale, "tensors->loss_scale");
-  require_aligned(t.count, "tensors->count");
-  require_aligned(t.lse, "tensors->lse");
-  require_aligned(t.correct, "tensors->correct");
-  require_aligned(t.dx, "tensors->dx", elem);
-  require_aligned(t.class_weights, "tensors->class_weights");
-  MP_REQUIRE(t.dx != t.x || d.ld_dx == d.ld_x, MP_ERROR_INVALID_ARGUMENT, "ld_dx = ", d.ld_dx,
-             " must equal ld_x = ", d.ld_x, " if tensors->dx = tensors->x");
   return t;
 }
 
-/// Fails if an output or the workspace overlaps another tensor; only dx may be x.
-void require_separate(const mp_linear_xent_desc_t &d, const mp_xent_tensors_t &t,
-                      const Region &workspace) {
-  const Region x = matrix_region(t.x, "tensors->x", d.rows, d.width, d.ld_x, d.dtype);
-  const Region read[] = {
-      matrix_region(t.w, "tensors->w", d.classes, d.width, d.ld_w, d.dtype),
-      dense_region(t.bias, "tensors->bias", d.classes, d.dtype),
-      dense_region(t.labels, "tensors->labels", d.rows, d.dtype_labels),
-      dense_region(t.loss_scale, "tensors->loss_scale"),
-      dense_region(t.count, "tensors->count"),
-      dense_region(t.class_weights, "tensors->class_weights", d.classes),
+/// Checks addresses and overlaps; without rows, only dw, dbias and loss are written.
+void require_tensors_of(const mp_linear_xent_desc_t &d, const mp_xent_tensors_t &t,
+                        const Region &workspace) {
+  const auto matrix = [&](const void *data, const char *name, int64_t rows, int64_t ld) {
+    return matrix_region(data, name, rows, d.width, ld, d.dtype);
   };
-  const Region written[] = {
-      matrix_region(t.dx, "tensors->dx", d.rows, d.width, d.ld_dx, d.dtype),
-      matrix_region(t.dw, "tensors->dw", d.classes, d.width, d.ld_dw, MP_FP32),
-      dense_region(t.dbias, "tensors->dbias", d.classes),
-      dense_region(t.row_loss, "tensors->row_loss", d.rows),
-      dense_region(t.lse, "tensors->lse", d.rows),
-      dense_region(t.loss, "tensors->loss"),
-      dense_region(t.correct, "tensors->correct"),
-      dense_region(t.stats.found_inf, kStatsOfTensors.found_inf),
-      dense_region(t.stats.amax, kStatsOfTensors.amax),
-      workspace,
+  const auto row_values = [&](const float *data, const char *name) {
+    return dense_region(data, name, d.rows);
   };
-  for (const Region &region : written) {
-    region.data == t.dx ? require_apart_or_same(region, x) : require_apart(region, x);
-    for (const Region &other : read) require_apart(region, other);
-    for (const Region *other = written; other != &region; other++) require_apart(region, *other);
-  }
+  // Tensors that are not accessed if there are no rows.
+  const auto used = [&](const Region &region) { return d.rows > 0 ? region : Region{}; };
+  require_tensors(
+      {{matrix(t.x, "tensors->x", d.rows, d.ld_x), kReads},
+       {used(matrix(t.w, "tensors->w", d.classes, d.ld_w)), kReads},
+       {used(dense_region(t.bias, "tensors->bias", d.classes, d.dtype)), kMayRead},
+       {dense_region(t.labels, "tensors->labels", d.rows, d.dtype_labels), kReads},
+       {used(dense_region(t.loss_scale, "tensors->loss_scale")), kMayRead},
+       {used(dense_region(t.count, "tensors->count")), kMayRead},
+       {used(dense_region(t.class_weights, "tensors->class_weights", d.classes)), kMayRead},
+       {matrix(t.dx, "tensors->dx", d.rows, d.ld_dx), kMayWrite, {"tensors->x"}},
+       {matrix_region(t.dw, "tensors->dw", d.classes, d.width, d.ld_dw, MP_FP32), kMayWrite},
+       {dense_region(t.dbias, "tensors->dbias", d.classes), kMayWrite},
+       {row_values(t.row_loss, "tensors->row_loss"), kWrites},
+       {row_values(t.lse, "tensors->lse"), kMayWrite},
+       {dense_region(t.loss, "tensors->loss"), kMayWrite},
+       {used(dense_region(t.correct, "tensors->correct")), kMayWrite},
+       {workspace, kMayWrite}},
+      t.stats);
+  MP_REQUIRE(d.rows == 0 || t.dx != t.x || d.ld_dx == d.ld_x, MP_ERROR_INVALID_ARGUMENT,
+             "ld_dx = ", d.ld_dx, " must equal ld_x = ", d.ld_x, " if tensors->dx = tensors->x");
 }
 
 // ---------------------------------------------------------------------------- a call
@@ -377,9 +357,7 @@ class LinearXent {
 
 mp_status_t mp_linear_xent_workspace_size(mp_context_t context, const mp_linear_xent_desc_t *desc,
                                           size_t *bytes) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_linear_xent_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     mp::require_pointer(bytes, "bytes") = mp::plan_linear_xent(c, d).bytes;
   });
 }
@@ -387,15 +365,11 @@ mp_status_t mp_linear_xent_workspace_size(mp_context_t context, const mp_linear_
 mp_status_t mp_linear_xent(mp_context_t context, const mp_linear_xent_desc_t *desc,
                            const mp_xent_tensors_t *tensors, void *workspace,
                            size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_linear_xent_desc_t d = mp::read_desc(desc);
-    const mp_xent_tensors_t t = mp::read_tensors(tensors, d);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
+    const mp_xent_tensors_t t = mp::read_tensors(tensors);
     const mp::LinearXentPlan plan = mp::plan_linear_xent(c, d);
-    MP_REQUIRE(workspace_bytes >= plan.bytes, MP_ERROR_WORKSPACE_TOO_SMALL,
-               "workspace_bytes = ", workspace_bytes, " must be at least ", plan.bytes);
-    if (plan.bytes > 0) mp::require_device(workspace, "workspace", 256);
-    mp::require_separate(d, t, {workspace, "workspace", static_cast<int64_t>(plan.bytes)});
+    mp::require_workspace(workspace, workspace_bytes, plan.bytes);
+    mp::require_tensors_of(d, t, mp::workspace_region(workspace, plan.bytes));
     mp::LinearXent(c, d, t, plan, workspace, stream).run();
   });
 }

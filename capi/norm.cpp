@@ -67,10 +67,8 @@ mp_norm_desc_t read_desc(const mp_norm_desc_t *user) {
              ", columns = ", d.columns, ": size in bytes exceeds 2^63 - 1");
   resolve_strides(d, {d.x_row, "x_row"}, {d.x_group, "x_group"});
   resolve_strides(d, {d.y_row, "y_row"}, {d.y_group, "y_group"});
-  require_finite(d.epsilon, "epsilon");
-  MP_REQUIRE(d.epsilon >= 0.0f, MP_ERROR_INVALID_ARGUMENT, "epsilon = ", d.epsilon, " is negative");
-  MP_REQUIRE(d.dropout >= 0.0f && d.dropout < 1.0f, MP_ERROR_INVALID_ARGUMENT,
-             "dropout = ", d.dropout, " is outside [0, 1)");
+  require_finite_not_negative(d.epsilon, "epsilon");
+  require_fraction(d.dropout, "dropout");
   return d;
 }
 
@@ -118,97 +116,65 @@ struct Regions {
   Region columns(const float *data, const char *name) const {
     return dense_region(data, name, d.columns);
   }
+  Region mean(const float *data) const {
+    return d.kind == MP_NORM_LAYER ? statistics(data, "tensors->mean") : Region{};
+  }
 
  private:
   Region strided(const void *data, const char *name, int64_t row, int64_t group) const {
     const auto elem = static_cast<int64_t>(mp_dtype_size(d.dtype));
-    return {data, name, d.columns * elem, {d.groups, group * elem}, {d.rows, row * elem}};
+    return {data,
+            name,
+            d.columns * elem,
+            {d.groups, group * elem},
+            {d.rows, row * elem},
+            mp_dtype_size(d.dtype)};
   }
 };
 
 /// Checks the forward pass of at least one row.
 void require_forward(const mp_norm_desc_t &d, const mp_norm_tensors_t &t) {
-  const size_t alignment = mp_dtype_size(d.dtype);
-  const size_t residual_alignment = mp_dtype_size(d.dtype_residual);
-  require_device(t.x, "tensors->x", alignment);
-  require_aligned(t.residual, "tensors->residual", residual_alignment);
-  require_aligned(t.gamma, "tensors->gamma");
-  require_aligned(t.beta, "tensors->beta");
   require_layer(d, t.beta, "tensors->beta");
-  require_aligned(t.dropout_offset, "tensors->dropout_offset");
-  require_aligned(t.sum, "tensors->sum", residual_alignment);
   MP_REQUIRE(t.sum == nullptr || t.residual != nullptr, MP_ERROR_INVALID_ARGUMENT,
              "tensors->sum = ", t.sum, " must be NULL if tensors->residual = NULL");
-  require_device(t.y, "tensors->y", alignment);
-  require_aligned(t.mean, "tensors->mean");
-  require_aligned(t.rstd, "tensors->rstd");
   require_in_place(d, t.y, "tensors->y", t.x, "tensors->x");
-
   const Regions of{d};
-  const Region x = of.like_x(t.x, "tensors->x"), y = of.like_y(t.y, "tensors->y");
-  const Region residual = of.residual(t.residual, "tensors->residual");
-  const Region sum = of.residual(t.sum, "tensors->sum");
-  const Region mean = of.statistics(d.kind == MP_NORM_LAYER ? t.mean : nullptr, "tensors->mean");
-  const Region rstd = of.statistics(t.rstd, "tensors->rstd");
-  const Region gamma = of.columns(t.gamma, "tensors->gamma");
-  const Region beta = of.columns(t.beta, "tensors->beta");
-  const Region offset = dense_region(t.dropout_offset, "tensors->dropout_offset");
-  require_apart_or_same(y, x);
-  require_apart(y, {residual, sum, gamma, beta, offset});
-  require_apart_or_same(sum, residual);
-  require_apart(sum, {x, gamma, beta, offset});
-  require_apart(mean, {x, y, residual, sum, gamma, beta, offset, rstd});
-  require_apart(rstd, {x, y, residual, sum, gamma, beta, offset});
+  require_tensors({{of.like_x(t.x, "tensors->x"), kReads},
+                   {of.residual(t.residual, "tensors->residual"), kMayRead},
+                   {of.columns(t.gamma, "tensors->gamma"), kMayRead},
+                   {of.columns(t.beta, "tensors->beta"), kMayRead},
+                   {dense_region(t.dropout_offset, "tensors->dropout_offset"), kMayRead},
+                   {of.residual(t.sum, "tensors->sum"), kMayWrite, {"tensors->residual"}},
+                   {of.like_y(t.y, "tensors->y"), kWrites, {"tensors->x"}},
+                   {of.mean(t.mean), kMayWrite},
+                   {of.statistics(t.rstd, "tensors->rstd"), kMayWrite}});
 }
 
 /// Checks the backward pass of at least one row.
 void require_backward(const mp_norm_desc_t &d, const mp_norm_tensors_t &t,
                       const Region &workspace) {
-  const size_t alignment = mp_dtype_size(d.dtype);
-  const size_t residual_alignment = mp_dtype_size(d.dtype_residual);
   MP_REQUIRE(t.sum != nullptr || t.residual == nullptr, MP_ERROR_INVALID_ARGUMENT,
              "tensors->sum = NULL, but tensors->residual requires it");
   MP_REQUIRE(t.sum != nullptr || t.dresidual == nullptr, MP_ERROR_INVALID_ARGUMENT,
              "tensors->dresidual = ", t.dresidual, " must be NULL if tensors->sum = NULL");
-  if (t.sum != nullptr)
-    require_aligned(t.sum, "tensors->sum", residual_alignment);
-  else
-    require_device(t.x, "tensors->x", alignment);
-  require_aligned(t.gamma, "tensors->gamma");
-  require_aligned(t.dropout_offset, "tensors->dropout_offset");
-  if (d.kind == MP_NORM_LAYER) require_device(t.mean, "tensors->mean");
-  require_device(t.rstd, "tensors->rstd");
-  require_device(t.dy, "tensors->dy", alignment);
-  require_aligned(t.dsum, "tensors->dsum", residual_alignment);
-  require_aligned(t.dresidual, "tensors->dresidual", residual_alignment);
-  if (t.dresidual == nullptr)
-    require_device(t.dx, "tensors->dx", alignment);
-  else
-    require_aligned(t.dx, "tensors->dx", alignment);
   require_in_place(d, t.dx, "tensors->dx", t.dy, "tensors->dy");
-
   const Regions of{d};
-  const Region r =
-      t.sum != nullptr ? of.residual(t.sum, "tensors->sum") : of.like_x(t.x, "tensors->x");
-  const Region dy = of.like_y(t.dy, "tensors->dy"), dsum = of.residual(t.dsum, "tensors->dsum");
-  const Region dx = of.like_x(t.dx, "tensors->dx");
-  const Region dresidual = of.residual(t.dresidual, "tensors->dresidual");
-  const Region mean = of.statistics(d.kind == MP_NORM_LAYER ? t.mean : nullptr, "tensors->mean");
-  const Region rstd = of.statistics(t.rstd, "tensors->rstd");
-  const Region gamma = of.columns(t.gamma, "tensors->gamma");
-  const Region offset = dense_region(t.dropout_offset, "tensors->dropout_offset");
-  const Region dgamma = of.columns(t.dgamma, "tensors->dgamma");
-  const Region dbeta = of.columns(t.dbeta, "tensors->dbeta");
-  require_apart_or_same(dx, dy);
-  require_apart(dx, {r, dsum, mean, rstd, gamma, offset});
-  require_apart_or_same(dresidual, dsum);
-  require_apart(dresidual, {r, dy, dx, mean, rstd, gamma, offset});
-  require_apart(dgamma, {r, dy, dsum, dx, dresidual, mean, rstd, gamma, offset, dbeta});
-  require_apart(dbeta, {r, dy, dsum, dx, dresidual, mean, rstd, gamma, offset});
-  require_apart(workspace, {r, dy, dsum, dx, dresidual, mean, rstd, gamma, offset, dgamma, dbeta});
-  require_stats_apart(
-      t.stats, kStatsOfTensors,
-      {r, dy, dsum, dx, dresidual, mean, rstd, gamma, offset, dgamma, dbeta, workspace});
+  const TensorAccess dx_access = t.dresidual == nullptr ? kWrites : kMayWrite;
+  require_tensors(
+      {{t.sum != nullptr ? of.residual(t.sum, "tensors->sum") : of.like_x(t.x, "tensors->x"),
+        kReads},
+       {of.columns(t.gamma, "tensors->gamma"), kMayRead},
+       {dense_region(t.dropout_offset, "tensors->dropout_offset"), kMayRead},
+       {of.mean(t.mean), kReads},
+       {of.statistics(t.rstd, "tensors->rstd"), kReads},
+       {of.like_y(t.dy, "tensors->dy"), kReads},
+       {of.residual(t.dsum, "tensors->dsum"), kMayRead},
+       {of.residual(t.dresidual, "tensors->dresidual"), kMayWrite, {"tensors->dsum"}},
+       {of.like_x(t.dx, "tensors->dx"), dx_access, {"tensors->dy"}},
+       {of.columns(t.dgamma, "tensors->dgamma"), kMayWrite},
+       {of.columns(t.dbeta, "tensors->dbeta"), kMayWrite},
+       {workspace, kMayWrite}},
+      t.stats);
 }
 
 }  // namespace
@@ -217,9 +183,7 @@ void require_backward(const mp_norm_desc_t &d, const mp_norm_tensors_t &t,
 
 mp_status_t mp_norm_forward(mp_context_t context, const mp_norm_desc_t *desc,
                             const mp_norm_tensors_t *tensors, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_norm_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     const mp_norm_tensors_t t = mp::read_tensors(tensors);
     if (d.rows == 0) return;
     mp::require_forward(d, t);
@@ -229,9 +193,7 @@ mp_status_t mp_norm_forward(mp_context_t context, const mp_norm_desc_t *desc,
 
 mp_status_t mp_norm_backward_workspace_size(mp_context_t context, const mp_norm_desc_t *desc,
                                             size_t *bytes) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    mp::require_context(context);
-    const mp_norm_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &, const auto &d) {
     mp::require_pointer(bytes, "bytes") = mp::norm_workspace_bytes(d);
   });
 }
@@ -239,9 +201,7 @@ mp_status_t mp_norm_backward_workspace_size(mp_context_t context, const mp_norm_
 mp_status_t mp_norm_backward(mp_context_t context, const mp_norm_desc_t *desc,
                              const mp_norm_tensors_t *tensors, void *workspace,
                              size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_norm_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     const mp_norm_tensors_t t = mp::read_tensors(tensors);
     mp::require_aligned(t.dgamma, "tensors->dgamma");
     mp::require_aligned(t.dbeta, "tensors->dbeta");
@@ -254,7 +214,7 @@ mp_status_t mp_norm_backward(mp_context_t context, const mp_norm_desc_t *desc,
     }
     const size_t bytes = mp::norm_workspace_bytes(d);
     mp::require_workspace(workspace, workspace_bytes, bytes);
-    mp::require_backward(d, t, {workspace, "workspace", static_cast<int64_t>(bytes)});
+    mp::require_backward(d, t, mp::workspace_region(workspace, bytes));
     c.backend.norm_backward(c.device, {t, d, static_cast<float *>(workspace)}, stream);
   });
 }

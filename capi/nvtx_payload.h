@@ -1,8 +1,11 @@
 // Payloads of NVTX ranges: problem sizes of a call.  Arguments have not been checked yet,
-// so NULL and structs of any size are accepted.
+// so NULL and structs of any size are accepted.  Entry of functions with a descriptor.
 #pragma once
 
+#include <type_traits>
+
 #include "capi/check.h"
+#include "capi/context.h"
 
 namespace mp {
 
@@ -127,6 +130,20 @@ inline auto nvtx_images(int64_t n, int64_t c, int64_t h, int64_t w) {
 template <class Number>
 auto nvtx_payload(const char *name, Number number) {
   return [=] { return Message(name, " = ", number); };
+}
+
+// ---------------------------------------------------------------------------- entry
+
+/// Runs the body of an API function that takes a context and a descriptor.
+/// @param read  returns the checked descriptor
+/// @param body  (const Context &, const Desc &)
+template <class Desc, class Body>
+mp_status_t call(const char *function, mp_context_t context, const Desc *desc,
+                 std::type_identity_t<Desc> (*read)(const Desc *), const Body &body) {
+  return call(function, nvtx_payload(desc), [&] {
+    const Context &c = *require_context(context);
+    body(c, read(desc));
+  });
 }
 
 }  // namespace mp

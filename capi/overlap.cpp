@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "capi/check.h"
@@ -81,6 +82,49 @@ void require_no_shared_byte(const Region &written, const Region &other) {
                                            reinterpret_cast<uintptr_t>(written.data));
   MP_REQUIRE(!overlap(a, b, offset, 0), MP_ERROR_INVALID_ARGUMENT, written.name, " = ",
              written.data, " overlaps ", other.name, " = ", other.data);
+}
+
+// ---------------------------------------------------------------------------- all tensors
+
+namespace {
+
+bool is_written(const TensorRow &row) {
+  return row.access >= kMayWrite;
+}
+
+void require_address(const TensorRow &row) {
+  const Region &region = row.region;
+  if (row.access == kReads || row.access == kWrites)
+    require_device(region.data, region.name, region.alignment);
+  else
+    require_aligned(region.data, region.name, region.alignment);
+}
+
+/// Returns whether a written tensor begins at a tensor that it may replace.
+bool is_in_place(const TensorRow &written, const Region &other) {
+  return written.region.data == other.data &&
+         std::ranges::any_of(written.in_place, [&](const char *name) {
+           return name != nullptr && std::strcmp(name, other.name) == 0;
+         });
+}
+
+}  // namespace
+
+void require_tensors(std::initializer_list<TensorRow> rows, const mp_grad_stats_t &stats,
+                     const StatsNames &names) {
+  for (const TensorRow &row : rows)
+    if (row.region.extent() > 0) require_address(row);
+  require_stats(stats, names);
+  for (const TensorRow &written : rows) {
+    if (!is_written(written)) continue;
+    for (const TensorRow &other : rows) {
+      const bool is_pair_of_a_later_row = is_written(other) && &other >= &written;
+      if (!is_pair_of_a_later_row && !is_in_place(written, other.region))
+        require_apart(written.region, other.region);
+    }
+  }
+  for (const Region &statistic : stats_regions(stats, names))
+    for (const TensorRow &row : rows) require_apart(statistic, row.region);
 }
 
 }  // namespace mp

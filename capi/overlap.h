@@ -1,4 +1,5 @@
-// Checks that outputs do not share memory with other arguments of a call.
+// Checks of the tensors of a call: their addresses, and that outputs do not share memory with other
+// arguments.
 //
 // A region of device memory is an address, an extent and, for a matrix, the pitches of rows and
 // batch items.  Matrices with equal row pitch may be adjacent columns of a wider matrix.  For all
@@ -27,6 +28,7 @@ struct Region {
     int64_t pitch = 0;  ///< bytes
   };
   Level rows = {}, items = {};
+  size_t alignment = 1;  ///< required of `data`
 
   /// Bytes from the first to the last, inclusive.
   int64_t extent() const {
@@ -60,21 +62,16 @@ inline void require_apart_or_same(const Region &written, const Region &other) {
 
 /// Returns the region of `count` contiguous elements.
 inline Region dense_region(const void *data, const char *name, int64_t count, mp_dtype_t dtype) {
-  return {data, name, count * static_cast<int64_t>(mp_dtype_size(dtype))};
+  const size_t elem = mp_dtype_size(dtype);
+  return {data, name, count * static_cast<int64_t>(elem), {}, {}, elem};
 }
 template <class T>
 Region dense_region(const T *data, const char *name, int64_t count = 1) {
-  return {data, name, count * int64_t{sizeof(T)}};
+  return {data, name, count * int64_t{sizeof(T)}, {}, {}, alignof(T)};
 }
 
 inline std::array<Region, 2> stats_regions(const mp_grad_stats_t &stats, const StatsNames &names) {
   return {dense_region(stats.found_inf, names.found_inf), dense_region(stats.amax, names.amax)};
-}
-
-/// Fails if statistics of gradients overlap tensors of the call.
-inline void require_stats_apart(const mp_grad_stats_t &stats, const StatsNames &names,
-                                std::initializer_list<Region> tensors) {
-  for (const Region &region : stats_regions(stats, names)) require_apart(region, tensors);
 }
 
 /// Returns the region of a workspace, all of which a call may overwrite.
@@ -86,7 +83,26 @@ inline Region workspace_region(const void *workspace, size_t bytes) {
 inline Region matrix_region(const void *data, const char *name, int64_t rows, int64_t cols,
                             int64_t ld, mp_dtype_t dtype) {
   const auto elem = static_cast<int64_t>(mp_dtype_size(dtype));
-  return {data, name, cols * elem, {rows, ld * elem}};
+  return {data, name, cols * elem, {rows, ld * elem}, {}, mp_dtype_size(dtype)};
 }
+
+// ---------------------------------------------------------------------------- all tensors
+
+/// Access of a call to a tensor, which is optional or required.
+enum TensorAccess { kMayRead, kReads, kMayWrite, kWrites };
+
+/// A tensor of a call.
+struct TensorRow {
+  Region region;  ///< not checked if empty
+  TensorAccess access;
+  /// Names of tensors that are only read, and at whose address a written one may begin.  The caller
+  /// must check that the layouts are equal.
+  const char *in_place[2] = {};
+};
+
+/// Fails if a required tensor is NULL, if one is misaligned, or if one that the call writes, or a
+/// statistic, overlaps another.
+void require_tensors(std::initializer_list<TensorRow>, const mp_grad_stats_t &stats = {},
+                     const StatsNames &names = kStatsOfTensors);
 
 }  // namespace mp

@@ -13,7 +13,8 @@
 #include "capi/context.h"
 #include "capi/explain.h"
 #include "capi/tuned_call.h"
-#include "kernels/gemm/plan.h"
+#include "kernels/gemm/plan_text.h"
+#include "kernels/rnn/rnn_problem.h"
 
 namespace mp {
 
@@ -84,14 +85,13 @@ size_t workspace_bytes_of(const GemmPlan &);
 /// Returns the plan that gives the same bits again.
 mp_plan_t stable_plan(const char *name, const GemmPlan &);
 
-/// Returns a measured plan with the predicted times of better plans, which advice in the log names.
-inline GemmPlan with_better_plans(GemmPlan measured, const GemmPlan &predicted) {
-  measured.best_workspace_bytes = predicted.best_workspace_bytes;
-  measured.predicted_us = std::min(measured.predicted_us, predicted.predicted_us);
-  measured.best_us = predicted.best_us;
-  measured.mapped_us = predicted.mapped_us;
-  measured.aligned_us = predicted.aligned_us;
-  return measured;
+/// Returns the plan of a call that requests none.  Those of mp_gemm_ragged are not measured.
+inline GemmPlan choose_plan(const Context &context, const GemmShape &shape,
+                            const PlanRequest &request) {
+  return plan_gemm(shape, request, TunedCall(context, shape, request.workspace_bytes).kernel());
+}
+inline GemmPlan choose_plan(const Context &, const RaggedShape &shape, const PlanRequest &request) {
+  return plan_gemm(shape, request);
 }
 
 /// Returns the plan of mp_gemm, mp_gemm_batched (GemmShape) or mp_gemm_ragged (RaggedShape).
@@ -102,11 +102,7 @@ GemmPlan find_plan(const Context &context, const Shape &shape, const RequestedPl
   const size_t limit = requested.workspace_limit(workspace_bytes);
   if (!requested.is_set())
     return cached_plan<GemmPlan>(context, shape, limit, [&](const PlanRequest &request) {
-      GemmPlan plan = plan_gemm(shape, request), measured;
-      const char *const kernel = TunedCall(context, shape, limit).kernel(), *why;
-      if (kernel != nullptr && plan_named_gemm(shape, request, kernel, &measured, &why) &&
-          workspace_bytes_of(measured) <= limit)
-        plan = with_better_plans(measured, plan);
+      const GemmPlan plan = choose_plan(context, shape, request);
       if (logs_plans()) log_new_plan(text_of(shape), plan.name, plan);
       return plan;
     });
@@ -134,5 +130,16 @@ GemmPlan find_call_plan(const Context &context, const Shape &shape, const Reques
   requested.require_known(gemm_names());
   return find_plan(context, shape, {}, requested.is_complete() ? 0 : workspace_bytes);
 }
+
+// ---------------------------------------------------------------------------- recurrent layers
+
+/// Returns a plan that depends only on the descriptor, so that sizes do not depend on data.
+RnnPlan plan_rnn(const Context &context, const RnnShape &s, const RequestedPlan &requested,
+                 RnnPass pass);
+/// Returns a workspace size that is sufficient for each call.
+size_t most_workspace(const Context &context, const RnnShape &s, const RequestedPlan &requested);
+/// Returns the plan that gives the same bits again.
+mp_plan_t stable_rnn_plan(const Context &context, const RnnShape &s,
+                          const RequestedPlan &requested);
 
 }  // namespace mp

@@ -37,9 +37,7 @@ mp_pointwise_desc_t read_desc(const mp_pointwise_desc_t *user) {
     require_finite(d.slope, "slope");
   MP_REQUIRE((d.op != MP_POINTWISE_CLIP && d.op != MP_POINTWISE_DCLIP) || d.low <= d.high,
              MP_ERROR_INVALID_ARGUMENT, "low = ", d.low, " must not exceed high = ", d.high);
-  require_not_negative(d.rows_b, "rows_b");
-  require_not_negative(d.rows, "rows");
-  require_not_negative(d.columns, "columns");
+  require_not_negative({{d.rows_b, "rows_b"}, {d.rows, "rows"}, {d.columns, "columns"}});
   MP_REQUIRE(d.ld_b == 0 || d.ld_b >= d.columns, MP_ERROR_INVALID_ARGUMENT, "ld_b = ", d.ld_b,
              " must be 0 or at least columns = ", d.columns);
   require_matrix_bytes({d.rows, "rows"}, d.columns, {d.columns, "columns"}, d.dtype);
@@ -53,11 +51,8 @@ bool reads_b(const mp_pointwise_desc_t &d) {
   return d.op != MP_POINTWISE_LEAKY_RELU && d.op != MP_POINTWISE_CLIP;
 }
 
-/// Fails if y and b overlap, unless they are equal in address, layout and type.
-void require_same_places(const mp_pointwise_desc_t &d, const void *b, const void *y) {
-  require_apart_or_same(matrix_region(y, "y", d.rows, d.columns, d.columns, d.dtype),
-                        matrix_region(b, "b", rows_of_b(d), d.columns, d.ld_b, d.dtype_b));
-  if (y != b) return;
+/// Checks layout and type of b for y = b.
+void require_same_layout(const mp_pointwise_desc_t &d) {
   MP_REQUIRE(d.dtype_b == d.dtype, MP_ERROR_INVALID_ARGUMENT, "dtype_b = ", d.dtype_b,
              " must equal dtype = ", d.dtype, " if y = b");
   MP_REQUIRE(d.ld_b == d.columns || d.rows == 1, MP_ERROR_INVALID_ARGUMENT, "ld_b = ", d.ld_b,
@@ -191,52 +186,44 @@ mp_strided_copy_desc_t merged(mp_strided_copy_desc_t d) {
 
 mp_status_t mp_pointwise(mp_context_t context, const mp_pointwise_desc_t *desc, const void *a,
                          const void *b, void *y, const mp_grad_stats_t *stats, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_pointwise_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     const mp_grad_stats_t of_y = mp::read_stats(stats);
     if (d.rows == 0 || d.columns == 0) return;
-    mp::require_device(a, "a", mp_dtype_size(d.dtype));
-    mp::require_device(y, "y", mp_dtype_size(d.dtype));
-    const mp::Region written = mp::dense_region(y, "y", d.rows * d.columns, d.dtype);
-    mp::require_apart_or_same(written, mp::dense_region(a, "a", d.rows * d.columns, d.dtype));
-    mp::require_stats_apart(of_y, mp::kStatsArgument, {written});
-    if (mp::reads_b(d)) {
-      mp::require_device(b, "b", mp_dtype_size(d.dtype_b));
-      mp::require_same_places(d, b, y);
-    }
+    const auto matrix = [&](const void *data, const char *name) {
+      return mp::matrix_region(data, name, d.rows, d.columns, d.columns, d.dtype);
+    };
+    const mp::Region of_b =
+        mp::matrix_region(b, "b", mp::rows_of_b(d), d.columns, d.ld_b, d.dtype_b);
+    const bool reads_b = mp::reads_b(d);
+    mp::require_tensors({{matrix(a, "a"), mp::kReads},
+                         {reads_b ? of_b : mp::Region{}, mp::kReads},
+                         {matrix(y, "y"), mp::kWrites, {"a", "b"}}},
+                        of_y, mp::kStatsArgument);
+    if (reads_b && y == b) mp::require_same_layout(d);
     c.backend.pointwise(
-        c.device, {.desc = d, .a = a, .b = mp::reads_b(d) ? b : nullptr, .y = y, .stats = of_y},
-        stream);
+        c.device, {.desc = d, .a = a, .b = reads_b ? b : nullptr, .y = y, .stats = of_y}, stream);
   });
 }
 
 mp_status_t mp_sum_rows(mp_context_t context, const mp_sum_rows_desc_t *desc, const void *x,
                         void *sum, const mp_grad_stats_t *stats, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_sum_rows_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     const mp_grad_stats_t of_sum = mp::read_stats(stats);
     if (d.period == 0 || d.columns == 0) return;
-    if (d.rows > 0) mp::require_device(x, "x", mp_dtype_size(d.dtype));
-    mp::require_device(sum, "sum", mp_dtype_size(d.dtype_sum));
-    const mp::Region written =
-        mp::matrix_region(sum, "sum", d.period, d.columns, d.ld_sum, d.dtype_sum);
-    mp::require_apart(written, mp::matrix_region(x, "x", d.rows, d.columns, d.ld_x, d.dtype));
-    mp::require_stats_apart(of_sum, mp::kStatsArgument, {written});
+    mp::require_tensors(
+        {{mp::matrix_region(x, "x", d.rows, d.columns, d.ld_x, d.dtype), mp::kReads},
+         {mp::matrix_region(sum, "sum", d.period, d.columns, d.ld_sum, d.dtype_sum), mp::kWrites}},
+        of_sum, mp::kStatsArgument);
     c.backend.sum_rows(c.device, {.desc = d, .x = x, .sum = sum, .stats = of_sum}, stream);
   });
 }
 
 mp_status_t mp_glu_forward(mp_context_t context, const mp_glu_desc_t *desc, const void *x, void *y,
                            mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_glu_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     if (d.rows == 0 || d.columns == 0) return;
-    mp::require_device(x, "x", mp_dtype_size(d.dtype));
-    mp::require_device(y, "y", mp_dtype_size(d.dtype));
-    mp::require_apart(mp::glu_output(d, y, "y"), mp::glu_input(d, x, "x"));
+    mp::require_tensors(
+        {{mp::glu_input(d, x, "x"), mp::kReads}, {mp::glu_output(d, y, "y"), mp::kWrites}});
     c.backend.glu_forward(c.device, {.desc = d, .x = x, .y = y}, stream);
   });
 }
@@ -244,18 +231,13 @@ mp_status_t mp_glu_forward(mp_context_t context, const mp_glu_desc_t *desc, cons
 mp_status_t mp_glu_backward(mp_context_t context, const mp_glu_desc_t *desc, const void *x,
                             const void *dy, void *dx, const mp_grad_stats_t *stats,
                             mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_glu_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     const mp_grad_stats_t of_dx = mp::read_stats(stats);
     if (d.rows == 0 || d.columns == 0) return;
-    mp::require_device(x, "x", mp_dtype_size(d.dtype));
-    mp::require_device(dy, "dy", mp_dtype_size(d.dtype));
-    mp::require_device(dx, "dx", mp_dtype_size(d.dtype));
-    const mp::Region written = mp::glu_input(d, dx, "dx");
-    mp::require_apart_or_same(written, mp::glu_input(d, x, "x"));
-    mp::require_apart(written, mp::glu_output(d, dy, "dy"));
-    mp::require_stats_apart(of_dx, mp::kStatsArgument, {written});
+    mp::require_tensors({{mp::glu_input(d, x, "x"), mp::kReads},
+                         {mp::glu_output(d, dy, "dy"), mp::kReads},
+                         {mp::glu_input(d, dx, "dx"), mp::kWrites, {"x"}}},
+                        of_dx, mp::kStatsArgument);
     c.backend.glu_backward(c.device, {.desc = d, .x = x, .dy = dy, .dx = dx, .stats = of_dx},
                            stream);
   });
@@ -263,18 +245,14 @@ mp_status_t mp_glu_backward(mp_context_t context, const mp_glu_desc_t *desc, con
 
 mp_status_t mp_strided_copy(mp_context_t context, const mp_strided_copy_desc_t *desc, const void *x,
                             void *y, const mp_grad_stats_t *stats, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_strided_copy_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     const mp_grad_stats_t of_y = mp::read_stats(stats);
     if (mp::is_empty(d)) return;
     const int64_t x_span = mp::span_of(d, mp::kXStride, false);
     const int64_t y_span = mp::span_of(d, mp::kYStride, true);
-    mp::require_device(x, "x", mp_dtype_size(d.dtype));
-    mp::require_device(y, "y", mp_dtype_size(d.dtype));
-    const mp::Region written = mp::dense_region(y, "y", y_span, d.dtype);
-    mp::require_apart(written, mp::dense_region(x, "x", x_span, d.dtype));
-    mp::require_stats_apart(of_y, mp::kStatsArgument, {written});
+    mp::require_tensors({{mp::dense_region(x, "x", x_span, d.dtype), mp::kReads},
+                         {mp::dense_region(y, "y", y_span, d.dtype), mp::kWrites}},
+                        of_y, mp::kStatsArgument);
     c.backend.strided_copy(c.device, {.desc = mp::merged(d), .x = x, .y = y, .stats = of_y},
                            stream);
   });

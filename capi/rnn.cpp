@@ -9,7 +9,6 @@
 #include "capi/kernel_info.h"
 #include "capi/nvtx_payload.h"
 #include "capi/overlap.h"
-#include "capi/rnn_plan.h"
 #include "kernels/backend.h"
 #include "kernels/rnn/rnn_problem.h"
 #include "mpcore.h"
@@ -76,14 +75,10 @@ RnnShape read_shape(const mp_rnn_desc_t *user) {
   require_dtype(d.dtype_dw, "dtype_dw");
   MP_REQUIRE(d.layers >= 1 && d.layers <= kMaxLayers, MP_ERROR_INVALID_ARGUMENT,
              "layers = ", d.layers, " is outside [1, ", kMaxLayers, "]");
-  require_positive(d.input_size, "input_size");
-  require_positive(d.hidden_size, "hidden_size");
-  require_not_negative(d.batch, "batch");
-  require_not_negative(d.timesteps, "timesteps");
-  MP_REQUIRE(d.dropout >= 0.0f && d.dropout < 1.0f, MP_ERROR_INVALID_ARGUMENT,
-             "dropout = ", d.dropout, " is outside [0, 1)");
-  require_finite(d.clip, "clip");
-  MP_REQUIRE(d.clip >= 0.0f, MP_ERROR_INVALID_ARGUMENT, "clip = ", d.clip, " is negative");
+  require_positive({{d.input_size, "input_size"}, {d.hidden_size, "hidden_size"}});
+  require_not_negative({{d.batch, "batch"}, {d.timesteps, "timesteps"}});
+  require_fraction(d.dropout, "dropout");
+  require_finite_not_negative(d.clip, "clip");
   MP_REQUIRE(d.clip == 0.0f || d.cell == MP_RNN_LSTM, MP_ERROR_INVALID_ARGUMENT, "clip = ", d.clip,
              " requires cell = MP_RNN_LSTM, but cell = ", d.cell);
   MP_REQUIRE((d.flags & MP_RNN_FLAG_RESET_FIRST) == 0 || d.cell == MP_RNN_GRU,

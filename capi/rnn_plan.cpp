@@ -1,5 +1,5 @@
-// See rnn_plan.h.
-#include "capi/rnn_plan.h"
+// Plans of recurrent layers: the implementation of the time steps and the kernels of the products.
+#include "capi/plan_cache.h"
 
 #include <algorithm>
 #include <string_view>

@@ -205,11 +205,6 @@ void require_limit(float value, const char *name, const mp_scaler_config_t &conf
   if (!is_absent) require_scale(value, name);
 }
 
-void require_decay(double value, const char *name) {
-  MP_REQUIRE(value >= 0.0 && value < 1.0, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
-             " is outside [0, 1)");
-}
-
 void require_backoff_factor(double value, const char *prefix) {
   MP_REQUIRE(value > 0.0 && value < 1.0, MP_ERROR_INVALID_ARGUMENT, prefix,
              "backoff_factor = ", value, " is outside (0, 1)");
@@ -218,8 +213,8 @@ void require_backoff_factor(double value, const char *prefix) {
 /// Checks the parameters of lognormal and logmax.
 void check_statistics(const mp_scaler_config_t &config) {
   require_finite(config.log2_max, "log2_max");
-  require_decay(config.beta1, "beta1");
-  require_decay(config.beta2, "beta2");
+  require_fraction(config.beta1, "beta1");
+  require_fraction(config.beta2, "beta2");
   require_finite(config.overflow_std_dev, "overflow_std_dev");
 }
 
@@ -321,14 +316,10 @@ void check_log2_statistics(const mp_scaler_state_t &state) {
 void check_statistics(const mp_scaler_state_t &state, const mp_scaler_config_t &config) {
   require_finite(state.log2_mean, "state->log2_mean");
   require_finite(state.log2_mean_slow, "state->log2_mean_slow");
-  require_finite(state.log2_square_slow, "state->log2_square_slow");
-  MP_REQUIRE(state.log2_square_slow >= 0.0f, MP_ERROR_INVALID_ARGUMENT,
-             "state->log2_square_slow = ", state.log2_square_slow, " is negative");
+  require_finite_not_negative(state.log2_square_slow, "state->log2_square_slow");
   require_power(state.beta1_power, "state->beta1_power");
   require_power(state.beta2_power, "state->beta2_power");
-  require_finite(state.headroom, "state->headroom");
-  MP_REQUIRE(state.headroom >= 0.0f, MP_ERROR_INVALID_ARGUMENT,
-             "state->headroom = ", state.headroom, " is negative");
+  require_finite_not_negative(state.headroom, "state->headroom");
   // Samples of logmax are unbounded: an overflow counts as 2^log2_max.
   if (config.policy == MP_SCALER_POLICY_LOGNORMAL) check_log2_statistics(state);
 }

@@ -49,8 +49,7 @@ mp_dropout_desc_t read_desc(const mp_dropout_desc_t *user) {
   const mp_dropout_desc_t d = read_struct(user, "desc");
   require_dtype(d.dtype, "dtype");
   require_count(d.count, "count", d.dtype);
-  MP_REQUIRE(d.p >= 0.0f && d.p < 1.0f, MP_ERROR_INVALID_ARGUMENT, "p = ", d.p,
-             " is outside [0, 1)");
+  require_fraction(d.p, "p");
   require_zero(d.reserved0, "reserved0");
   return d;
 }
@@ -107,7 +106,12 @@ mp_rope_desc_t read_desc(const mp_rope_desc_t *user) {
 
 Region rope_region(const mp_rope_desc_t &d, const void *data, const char *name) {
   const auto elem = static_cast<int64_t>(mp_dtype_size(d.dtype));
-  return {data, name, d.head_dim * elem, {d.heads, d.x_head * elem}, {d.rows, d.x_row * elem}};
+  return {data,
+          name,
+          d.head_dim * elem,
+          {d.heads, d.x_head * elem},
+          {d.rows, d.x_row * elem},
+          mp_dtype_size(d.dtype)};
 }
 
 // ---------------------------------------------------------------------------- softmax
@@ -141,21 +145,17 @@ Region softmax_output(const mp_softmax_desc_t &d, const void *data, const char *
   return matrix_region(data, name, d.rows, d.columns, d.ld_y, d.dtype);
 }
 
-/// Checks the address of the lengths, or of an additive mask, and returns its region.
-Region require_mask(const mp_softmax_desc_t &d, const void *mask) {
-  if (d.mask == MP_SOFTMAX_MASK_LENGTHS) {
-    require_device(mask, "mask", sizeof(int32_t));
+/// Returns the region of the lengths, or of an additive mask.
+Region mask_region(const mp_softmax_desc_t &d, const void *mask) {
+  if (d.mask == MP_SOFTMAX_MASK_LENGTHS)
     return dense_region(mask, "mask", (d.rows - 1) / d.mask_rows + 1, MP_INT32);
-  }
   if (d.mask != MP_SOFTMAX_MASK_ADDITIVE) return {};
-  require_device(mask, "mask", mp_dtype_size(d.dtype_mask));
   return matrix_region(mask, "mask", std::min(d.mask_rows, d.rows), d.columns, d.ld_mask,
                        d.dtype_mask);
 }
 
 /// Fails if an output in place of an input has another leading dimension.
 void require_same_ld(const mp_softmax_desc_t &d, const Region &out, const Region &in) {
-  require_apart_or_same(out, in);
   MP_REQUIRE(out.data != in.data || d.ld_y == d.ld_x, MP_ERROR_INVALID_ARGUMENT, "ld_y = ", d.ld_y,
              " must equal ld_x = ", d.ld_x, " if ", out.name, " = ", in.name);
 }
@@ -167,17 +167,14 @@ void require_same_ld(const mp_softmax_desc_t &d, const Region &out, const Region
 mp_status_t mp_embedding_forward(mp_context_t context, const mp_embedding_desc_t *desc,
                                  const void *table, const void *indices, void *out,
                                  mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_embedding_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     if (d.num_indices == 0) return;
-    mp::require_device(table, "table", mp_dtype_size(d.dtype));
-    mp::require_device(indices, "indices", mp_dtype_size(d.dtype_indices));
-    mp::require_device(out, "out", mp_dtype_size(d.dtype));
-    mp::require_apart(
-        mp::matrix_region(out, "out", d.num_indices, d.embedding_dim, d.ld_out, d.dtype),
-        {mp::matrix_region(table, "table", d.num_embeddings, d.embedding_dim, d.ld_table, d.dtype),
-         mp::dense_region(indices, "indices", d.num_indices, d.dtype_indices)});
+    const int64_t columns = d.embedding_dim;
+    mp::require_tensors(
+        {{mp::matrix_region(table, "table", d.num_embeddings, columns, d.ld_table, d.dtype),
+          mp::kReads},
+         {mp::dense_region(indices, "indices", d.num_indices, d.dtype_indices), mp::kReads},
+         {mp::matrix_region(out, "out", d.num_indices, columns, d.ld_out, d.dtype), mp::kWrites}});
     c.backend.embedding_forward(
         c.device, {.desc = d, .table = table, .indices = indices, .out = out}, stream);
   });
@@ -185,9 +182,7 @@ mp_status_t mp_embedding_forward(mp_context_t context, const mp_embedding_desc_t
 
 mp_status_t mp_embedding_workspace_size(mp_context_t context, const mp_embedding_desc_t *desc,
                                         size_t *bytes) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    mp::require_context(context);
-    const mp_embedding_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &, const auto &d) {
     mp::require_pointer(bytes, "bytes") = mp::EmbeddingWorkspace(d).bytes;
   });
 }
@@ -196,27 +191,19 @@ mp_status_t mp_embedding_backward(mp_context_t context, const mp_embedding_desc_
                                   const void *indices, const void *dout, void *dtable,
                                   const mp_grad_stats_t *stats, void *workspace,
                                   size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_embedding_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     const mp_grad_stats_t of_dtable = mp::read_stats(stats);
-    if (d.num_indices > 0) {
-      mp::require_device(indices, "indices", mp_dtype_size(d.dtype_indices));
-      mp::require_device(dout, "dout", mp_dtype_size(d.dtype));
-    }
-    mp::require_device(dtable, "dtable", mp_dtype_size(d.dtype_dtable));
     const size_t bytes = mp::EmbeddingWorkspace(d).bytes;
     mp::require_workspace(workspace, workspace_bytes, bytes);
-    const mp::Region written = mp::matrix_region(dtable, "dtable", d.num_embeddings,
-                                                 d.embedding_dim, d.ld_dtable, d.dtype_dtable);
-    const mp::Region space = mp::workspace_region(workspace, bytes);
-    mp::require_stats_apart(of_dtable, mp::kStatsArgument, {written, space});
-    mp::require_apart(written, space);
-    for (const mp::Region &region : {written, space})
-      mp::require_apart(
-          region,
-          {mp::matrix_region(dout, "dout", d.num_indices, d.embedding_dim, d.ld_out, d.dtype),
-           mp::dense_region(indices, "indices", d.num_indices, d.dtype_indices)});
+    const int64_t columns = d.embedding_dim;
+    mp::require_tensors(
+        {{mp::dense_region(indices, "indices", d.num_indices, d.dtype_indices), mp::kReads},
+         {mp::matrix_region(dout, "dout", d.num_indices, columns, d.ld_out, d.dtype), mp::kReads},
+         {mp::matrix_region(dtable, "dtable", d.num_embeddings, columns, d.ld_dtable,
+                            d.dtype_dtable),
+          mp::kWrites},
+         {mp::workspace_region(workspace, bytes), mp::kMayWrite}},
+        of_dtable, mp::kStatsArgument);
     c.backend.embedding_backward(c.device,
                                  {.desc = d,
                                   .indices = indices,
@@ -230,18 +217,14 @@ mp_status_t mp_embedding_backward(mp_context_t context, const mp_embedding_desc_
 
 mp_status_t mp_dropout(mp_context_t context, const mp_dropout_desc_t *desc, const uint64_t *offset,
                        const void *x, void *y, const mp_grad_stats_t *stats, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_dropout_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     mp::require_aligned(offset, "offset");
     const mp_grad_stats_t of_y = mp::read_stats(stats);
     if (d.count == 0) return;
-    mp::require_device(x, "x", mp_dtype_size(d.dtype));
-    mp::require_device(y, "y", mp_dtype_size(d.dtype));
-    const mp::Region written = mp::dense_region(y, "y", d.count, d.dtype);
-    mp::require_apart_or_same(written, mp::dense_region(x, "x", d.count, d.dtype));
-    mp::require_apart(written, mp::dense_region(offset, "offset"));
-    mp::require_stats_apart(of_y, mp::kStatsArgument, {written});
+    mp::require_tensors({{mp::dense_region(offset, "offset"), mp::kMayRead},
+                         {mp::dense_region(x, "x", d.count, d.dtype), mp::kReads},
+                         {mp::dense_region(y, "y", d.count, d.dtype), mp::kWrites, {"x"}}},
+                        of_y, mp::kStatsArgument);
     c.backend.dropout(c.device, {.desc = d, .offset = offset, .x = x, .y = y, .stats = of_y},
                       stream);
   });
@@ -250,20 +233,16 @@ mp_status_t mp_dropout(mp_context_t context, const mp_dropout_desc_t *desc, cons
 mp_status_t mp_rope(mp_context_t context, const mp_rope_desc_t *desc, const int32_t *positions,
                     const float *inv_freq, const void *x, void *y, const mp_grad_stats_t *stats,
                     mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_rope_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     mp::require_aligned(positions, "positions");
     mp::require_aligned(inv_freq, "inv_freq");
     const mp_grad_stats_t of_y = mp::read_stats(stats);
     if (d.rows == 0 || d.heads == 0) return;
-    mp::require_device(x, "x", mp_dtype_size(d.dtype));
-    mp::require_device(y, "y", mp_dtype_size(d.dtype));
-    const mp::Region written = mp::rope_region(d, y, "y");
-    mp::require_apart_or_same(written, mp::rope_region(d, x, "x"));
-    mp::require_apart(written, {mp::dense_region(positions, "positions", d.rows),
-                                mp::dense_region(inv_freq, "inv_freq", d.rotary_dim / 2)});
-    mp::require_stats_apart(of_y, mp::kStatsArgument, {written});
+    mp::require_tensors({{mp::dense_region(positions, "positions", d.rows), mp::kMayRead},
+                         {mp::dense_region(inv_freq, "inv_freq", d.rotary_dim / 2), mp::kMayRead},
+                         {mp::rope_region(d, x, "x"), mp::kReads},
+                         {mp::rope_region(d, y, "y"), mp::kWrites, {"x"}}},
+                        of_y, mp::kStatsArgument);
     c.backend.rope(
         c.device,
         {.desc = d, .positions = positions, .inv_freq = inv_freq, .x = x, .y = y, .stats = of_y},
@@ -273,16 +252,12 @@ mp_status_t mp_rope(mp_context_t context, const mp_rope_desc_t *desc, const int3
 
 mp_status_t mp_softmax_forward(mp_context_t context, const mp_softmax_desc_t *desc, const void *x,
                                const void *mask, void *y, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_softmax_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
     if (d.rows == 0 || d.columns == 0) return;
-    mp::require_device(x, "x", mp_dtype_size(d.dtype));
-    const mp::Region of_mask = mp::require_mask(d, mask);
-    mp::require_device(y, "y", mp_dtype_size(d.dtype));
-    const mp::Region written = mp::softmax_output(d, y, "y");
-    mp::require_same_ld(d, written, mp::softmax_input(d, x, "x"));
-    mp::require_apart(written, of_mask);
+    const mp::Region of_x = mp::softmax_input(d, x, "x"), of_y = mp::softmax_output(d, y, "y");
+    mp::require_tensors(
+        {{of_x, mp::kReads}, {mp::mask_region(d, mask), mp::kReads}, {of_y, mp::kWrites, {"x"}}});
+    mp::require_same_ld(d, of_y, of_x);
     c.backend.softmax_forward(c.device, {.desc = d, .mask = mask, .x = x, .out = y}, stream);
   });
 }
@@ -290,21 +265,18 @@ mp_status_t mp_softmax_forward(mp_context_t context, const mp_softmax_desc_t *de
 mp_status_t mp_softmax_backward(mp_context_t context, const mp_softmax_desc_t *desc, const void *y,
                                 const void *dy, const void *mask, void *dx,
                                 const mp_grad_stats_t *stats, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    mp_softmax_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, auto d) {
     if (d.mask == MP_SOFTMAX_MASK_ADDITIVE) d.mask = MP_SOFTMAX_MASK_NONE;  // not read
     const mp_grad_stats_t of_dx = mp::read_stats(stats);
     if (d.rows == 0 || d.columns == 0) return;
-    mp::require_device(y, "y", mp_dtype_size(d.dtype));
-    mp::require_device(dy, "dy", mp_dtype_size(d.dtype));
-    const mp::Region of_mask = mp::require_mask(d, mask);
-    mp::require_device(dx, "dx", mp_dtype_size(d.dtype));
+    const mp::Region of_y = mp::softmax_output(d, y, "y"), of_dy = mp::softmax_output(d, dy, "dy");
     const mp::Region written = mp::softmax_input(d, dx, "dx");
-    mp::require_same_ld(d, written, mp::softmax_output(d, y, "y"));
-    mp::require_same_ld(d, written, mp::softmax_output(d, dy, "dy"));
-    mp::require_apart(written, of_mask);
-    mp::require_stats_apart(of_dx, mp::kStatsArgument, {written});
+    mp::require_tensors({{of_y, mp::kReads},
+                         {of_dy, mp::kReads},
+                         {mp::mask_region(d, mask), mp::kReads},
+                         {written, mp::kWrites, {"y", "dy"}}},
+                        of_dx, mp::kStatsArgument);
+    for (const mp::Region &in : {of_y, of_dy}) mp::require_same_ld(d, written, in);
     c.backend.softmax_backward(
         c.device, {.desc = d, .mask = mask, .y = y, .dy = dy, .out = dx, .stats = of_dx}, stream);
   });

@@ -175,8 +175,6 @@ TunedCall::TunedCall(const Context &context, uint64_t shape, size_t workspace_by
     : context_(context), key_(key_of(context.device, shape, workspace_bytes)) {}
 TunedCall::TunedCall(const Context &context, const GemmShape &shape, size_t workspace_bytes)
     : TunedCall(context, hash_of(shape), workspace_bytes) {}
-TunedCall::TunedCall(const Context &context, const RaggedShape &shape, size_t workspace_bytes)
-    : TunedCall(context, hash_of(shape.all), workspace_bytes) {}
 TunedCall::TunedCall(const Context &context, const ConvKey &key, size_t workspace_bytes)
     : TunedCall(context, hash_of(key), workspace_bytes) {}
 

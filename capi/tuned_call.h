@@ -38,7 +38,6 @@ class ScratchOutput {
 class TunedCall {
  public:
   TunedCall(const Context &, const GemmShape &, size_t workspace_bytes);
-  TunedCall(const Context &, const RaggedShape &, size_t workspace_bytes);
   TunedCall(const Context &, const ConvKey &, size_t workspace_bytes);
 
   /// Returns the kernel that was measured to be the fastest, in static storage, or NULL.

@@ -176,7 +176,7 @@ MP_API size_t mp_dtype_size(mp_dtype_t dtype);
 MP_API const char *mp_dtype_name(mp_dtype_t dtype);
 
 /** Statistics of the gradients that a call writes, taken after rounding: device, 1 float each,
- *  optional.  They must overlap neither each other nor a tensor that the call writes.  Frozen:
+ *  optional.  They must overlap neither each other nor another tensor of the call.  Frozen:
  *  every call that produces gradients embeds or takes this pair. */
 typedef struct mp_grad_stats {
   float *found_inf; /**< set to 1 if an element is infinite or NaN; never cleared (sticky) */

@@ -286,6 +286,7 @@ static void test_cast(void) {
   INVALID(mp_cast, (context, src, MP_FP32, dst, MP_FP16, -1, NULL), "count");
   INVALID(mp_cast, (context, src, MP_FP32, dst, MP_FP16, INT64_MAX / 2, NULL), "count");
   INVALID(mp_cast, (context, src, MP_FP16, dst, MP_FP32, INT64_MAX / 3, NULL), "count");
+  INVALID(mp_cast, (context, NULL, MP_FP16, NULL, MP_FP32, 8, NULL), "src");
   WORKS(mp_cast(context, src, MP_FP16, src, MP_BF16, 8, NULL));
   WORKS(mp_cast(context, NULL, MP_FP16, NULL, MP_BF16, 0, NULL));
 }

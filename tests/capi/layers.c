@@ -105,6 +105,10 @@ static void test_pool_pointers(void) {
   }
   large.window_w = 15;
   WORKS(mp_pool2d_forward(context, &large, at(kX), at(kY), at(kIndex), NULL));
+  large.h = large.w = 1 << 16; /* 2^32 windows */
+  large.window_h = large.window_w = large.stride_h = large.stride_w = 1;
+  FAILS(mp_pool2d_backward, (context, &large, NULL, NULL, at(kDy), at(kDx), NULL, NULL),
+        MP_ERROR_INVALID_ARGUMENT, "x");
 }
 
 /* ---------------------------------------------------------------- batch normalization: 16 x 8 */

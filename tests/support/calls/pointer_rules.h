@@ -90,12 +90,10 @@ constexpr Exceptions kExceptions[] = {
 /// if no call needs a row, an argument or a pair.
 struct Writes {
   std::string_view function;
-  std::string_view written;         ///< in addition to kWrittenByAll
-  std::string_view in_place;        ///< pairs WRITTEN=READ that may have the same address
-  bool may_measure_inputs = false;  ///< statistics may overlap arguments that are only read
-  std::string_view compared = "";   ///< pairs WRITTEN=OTHER that the library compares; "": all
+  std::string_view written;        ///< in addition to kWrittenByAll
+  std::string_view in_place;       ///< pairs WRITTEN=READ that may have the same address
+  std::string_view compared = "";  ///< pairs WRITTEN=OTHER that the library compares; "": all
 };
-constexpr std::string_view kStatistics = "stats.amax stats.found_inf";
 constexpr std::string_view kWrittenByAll =
     "workspace stats.amax stats.found_inf epilogue.aux epilogue.dbias epilogue.stats.amax "
     "epilogue.stats.found_inf";
@@ -103,7 +101,7 @@ constexpr std::string_view kComparedByRnnForward = "y=x y=h0 y=c0 hn=x hn=y hn=h
 constexpr Writes kWrites[] = {
     {"mp_attention_backward", "dq dk dv dsinks", ""},
     {"mp_attention_forward", "o lse", ""},
-    {"mp_batchnorm_backward", "dx dgamma dbeta", "dx=x dx=dy", true},
+    {"mp_batchnorm_backward", "dx dgamma dbeta", "dx=x dx=dy"},
     {"mp_batchnorm_forward_inference", "y", "y=x"},
     {"mp_batchnorm_forward_training", "y running_mean running_var saved_mean saved_inv_std", "y=x"},
     {"mp_cast", "dst", ""},
@@ -111,37 +109,36 @@ constexpr Writes kWrites[] = {
     {"mp_conv2d_dgrad", "dx", ""},
     {"mp_conv2d_fprop", "y", ""},
     {"mp_conv2d_wgrad", "dfilter", ""},
-    {"mp_dropout", "y", "y=x", true},
-    {"mp_embedding_backward", "dtable", "", true},
+    {"mp_dropout", "y", "y=x"},
+    {"mp_embedding_backward", "dtable", ""},
     {"mp_embedding_forward", "out", ""},
     {"mp_gemm", "D", "D=C"},
     {"mp_gemm_batched", "", ""},
     {"mp_gemm_grouped", "items.D", ""},
     {"mp_gemm_ragged", "D", ""},
-    {"mp_glu_backward", "dx", "dx=x", true},
+    {"mp_glu_backward", "dx", "dx=x"},
     {"mp_glu_forward", "y", ""},
     {"mp_linear_xent", "row_loss lse loss correct dx dw dbias", "dx=x"},
-    {"mp_loss", "element_loss loss dprediction", "dprediction=prediction", true},
+    {"mp_loss", "element_loss loss dprediction", "dprediction=prediction"},
     {"mp_nchw_to_nhwc", "dst", ""},
     {"mp_nhwc_to_nchw", "dst", ""},
     {"mp_norm_backward", "dx dresidual dgamma dbeta", "dx=dy dresidual=dsum"},
     {"mp_norm_forward", "y sum mean rstd", "y=x sum=residual"},
-    {"mp_pointwise", "y", "y=a y=b", true},
-    {"mp_pool2d_backward", "dx", "", true},
+    {"mp_pointwise", "y", "y=a y=b"},
+    {"mp_pool2d_backward", "dx", ""},
     {"mp_pool2d_forward", "y index", ""},
-    {"mp_rnn_backward_data", "dx dh0 dc0", "dh0=dhn dc0=dcn", false,
+    {"mp_rnn_backward_data", "dx dh0 dc0", "dh0=dhn dc0=dcn",
      "dx=dy dx=dhn dx=dcn dx=c0 dh0=dy dh0=dx dh0=dhn dc0=dy dc0=dx dc0=dcn stats.found_inf=dx "
      "stats.found_inf=dh0 stats.found_inf=dc0"},
-    {"mp_rnn_backward_weights", "", "", false,
-     "stats.found_inf=stats.amax stats.amax=stats.found_inf"},
-    {"mp_rnn_forward_inference", "y hn cn", "hn=h0 cn=c0", false, kComparedByRnnForward},
-    {"mp_rnn_forward_training", "y hn cn", "", false, kComparedByRnnForward},
-    {"mp_rope", "y", "y=x", true},
-    {"mp_softmax_backward", "dx", "dx=y dx=dy", true},
+    {"mp_rnn_backward_weights", "", "", "stats.found_inf=stats.amax stats.amax=stats.found_inf"},
+    {"mp_rnn_forward_inference", "y hn cn", "hn=h0 cn=c0", kComparedByRnnForward},
+    {"mp_rnn_forward_training", "y hn cn", "", kComparedByRnnForward},
+    {"mp_rope", "y", "y=x"},
+    {"mp_softmax_backward", "dx", "dx=y dx=dy"},
     {"mp_softmax_forward", "y", "y=x"},
-    {"mp_softmax_xent", "row_loss lse loss correct dx", "dx=x", true},
-    {"mp_strided_copy", "y", "", true},
-    {"mp_sum_rows", "sum", "", true},
+    {"mp_softmax_xent", "row_loss lse loss correct dx", "dx=x"},
+    {"mp_strided_copy", "y", ""},
+    {"mp_sum_rows", "sum", ""},
     {"mp_xent_count", "count", ""},
 };
 

@@ -156,7 +156,6 @@ class WrongPointers : public Caller {
     if (!writes.compared.empty() && !has(writes.compared, pair)) return;
     const Block *const out = block_of(value_of(written)), *const in = block_of(value_of(other));
     if (!is_written(written) || out == nullptr || in == nullptr || out == in) return;
-    if (writes.may_measure_inputs && has(kStatistics, written.path) && !is_written(other)) return;
     for (const Pointer *pointer : {&written, &other})
       if (has_exception(writes.function, pointer->path, &Exceptions::ignored) &&
           status_with(subject, *pointer, value_of(*pointer) + 1) == MP_SUCCESS)
