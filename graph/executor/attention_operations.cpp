@@ -1,7 +1,6 @@
 // Attention and rotary position embeddings.
-#include "graph/executor/dropout_mask.h"
 #include "graph/executor/emitter.h"
-#include "graph/executor/gradients.h"
+#include "graph/executor/operation.h"
 
 namespace mp::graph {
 
@@ -88,14 +87,10 @@ void infer_attention(Graph &g, const Node &n) {
 
 /// The kernel computes all gradients of q, k and v.
 void differentiate_attention(Gradients &d, const Node &n) {
-  std::vector<int32_t> inputs, outputs;
-  for (size_t i = kQ; i <= kQLengths; ++i) inputs.push_back(n.has_input(i) ? n.input(i) : kNone);
+  std::vector<int32_t> inputs;
+  for (size_t i = kQ; i <= kQLengths; ++i) inputs.push_back(n.input(i));
   for (const int32_t more : {n.outputs[kO], n.outputs[kLse], d.of(n, kO)}) inputs.push_back(more);
-  for (const size_t i : {kQ, kK, kV}) outputs.push_back(n.has_input(i) ? d.make(n, i) : kNone);
-  outputs.push_back(d.new_if_wanted(n, kSinks));
-  d.append(n, "AttentionGrad", "grad", inputs, outputs);
-  for (const size_t i : {kQ, kK, kV}) d.contribute(n, i, outputs[i]);
-  d.contribute(n, kSinks, outputs[kGradSinks]);
+  d.append_gradients(n, "grad", inputs, {kQ, kK, kV}, {kSinks});
 }
 
 /// Arguments of both passes.
@@ -131,8 +126,7 @@ class AttentionCall {
     return d;
   }
   mp_attention_tensors_t tensors_at(const LaunchArgs &run) const {
-    mp_attention_tensors_t t;
-    MP_INIT_STRUCT(&t);
+    auto t = zero_struct<mp_attention_tensors_t>();
     t.q = run.in(kQ);
     t.k = part(run.in(kK), run.in(kQ), k_offset_);
     t.v = part(run.in(kV), run.in(kQ), v_offset_);
@@ -173,9 +167,7 @@ void emit_attention(Emitter &e, const Node &n) {
 
 void emit_attention_grad(Emitter &e, const Node &n) {
   const AttentionCall call(e, n);
-  size_t bytes = 0;
-  require_success(mp_attention_backward_workspace_size(e.context(), &call.desc(), &bytes));
-  e.needs_workspace(bytes);
+  e.needs_workspace_of(mp_attention_backward_workspace_size, &call.desc());
   e.append("mp_attention_backward", [=](const LaunchArgs &run) {
     const mp_attention_desc_t d = call.desc_at(run);
     mp_attention_tensors_t t = call.tensors_at(run);
@@ -183,7 +175,7 @@ void emit_attention_grad(Emitter &e, const Node &n) {
     t.o = run.in(kOIn);
     t.lse = run.floats_in(kLseIn);
     t.d_o = run.in(kGradO);
-    t.stats.found_inf = run.found_inf;
+    t.stats = run.stats;
     return mp_attention_backward(run.context, &d, &t, run.workspace, run.workspace_bytes,
                                  run.stream);
   });
@@ -232,7 +224,7 @@ void infer_rope(Graph &g, const Node &n) {
 }
 
 void differentiate_rope(Gradients &d, const Node &n) {
-  d.append_gradient(n, 0, "RotaryEmbeddingGrad", "grad_x", {n.has_input(1) ? n.input(1) : kNone});
+  d.append_gradient(n, 0, "RotaryEmbeddingGrad", "grad_x", {n.input(1)});
 }
 
 /// Copies the heads that are not rotated.
@@ -249,15 +241,13 @@ void emit_rope(Emitter &e, const Node &n) {
     rest.x_stride[1] = rest.y_stride[1] = 1;
     const auto offset = static_cast<size_t>(rotated) * mp_dtype_size(n.dtype);
     e.append("mp_strided_copy", [=](const LaunchArgs &run) {
-      const mp_grad_stats_t stats{run.found_inf, nullptr};
       return mp_strided_copy(run.context, &rest, static_cast<const char *>(run.in(0)) + offset,
-                             static_cast<char *>(run.out(0)) + offset, &stats, run.stream);
+                             static_cast<char *>(run.out(0)) + offset, &run.stats, run.stream);
     });
   }
   e.append("mp_rope", [=](const LaunchArgs &run) {
-    const mp_grad_stats_t stats{run.found_inf, nullptr};
-    return mp_rope(run.context, &desc, run.integers_in(1), nullptr, run.in(0), run.out(0), &stats,
-                   run.stream);
+    return mp_rope(run.context, &desc, run.integers_in(1), nullptr, run.in(0), run.out(0),
+                   &run.stats, run.stream);
   });
 }
 

@@ -38,8 +38,7 @@ class AutocastArrays {
   }
 
   mp_autocast_graph_t view() const {
-    mp_autocast_graph_t g;
-    MP_INIT_STRUCT(&g);
+    auto g = zero_struct<mp_autocast_graph_t>();
     g.num_nodes = static_cast<uint32_t>(op_.size());
     g.num_tensors = static_cast<uint32_t>(producer_.size());
     g.node_op = op_.data();
@@ -147,8 +146,7 @@ Reports rewrite(Graph &graph, mp_autocast_t policy, mp_context_t context) {
   std::vector<uint8_t> tensor_dtype(graph.tensors.size()), node_dtype(graph.nodes.size());
   std::vector<int32_t> input_cast(arrays.num_inputs());
   std::vector<mp_autocast_cast_t> casts(graph.tensors.size());
-  mp_autocast_result_t result;
-  MP_INIT_STRUCT(&result);
+  auto result = zero_struct<mp_autocast_result_t>();
   result.tensor_dtype = tensor_dtype.data();
   result.node_dtype = node_dtype.data();
   result.input_cast = input_cast.data();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "capi/defaults.h"
 #include "graph/executor/graph_data.h"
 #include "graph/executor/operation.h"
 
@@ -22,9 +23,9 @@ struct AddressTable {
   explicit AddressTable(const Graph &graph) : end(2 * graph.tensors.size()) {}
   AddressIndex null() const { return end; }
   AddressIndex ones(mp_dtype_t dtype) const { return end + static_cast<size_t>(dtype); }
-  AddressIndex zeros() const { return end + 4; }
-  AddressIndex steps() const { return end + 5; }
-  size_t count() const { return end + 6; }
+  AddressIndex zeros() const { return end + kNumTypes; }
+  AddressIndex steps() const { return end + kNumTypes + 1; }
+  size_t count() const { return end + kNumTypes + 2; }
   size_t end;
 };
 
@@ -36,7 +37,7 @@ struct LaunchArgs {
   bool is_training = false;
   mp_stream_t stream = nullptr;
   const float *loss_scale = nullptr;  ///< device; nullptr means 1
-  float *found_inf = nullptr;         ///< device, optional
+  mp_grad_stats_t stats = {};         ///< device, optional; amax is NULL
   mp_context_t context = nullptr;
   void *const *addresses = nullptr;
   void *workspace = nullptr;
@@ -62,6 +63,9 @@ struct Launch {
   Ports inputs = {}, outputs = {};
   bool has_run = false;
 };
+
+/// Fails with the message of the last call if `status` is an error.
+void require_success(mp_status_t status);
 
 /// Target of Operation::emit.
 class Emitter {
@@ -89,6 +93,15 @@ class Emitter {
   /// Requests two uint64_t: numbers of training forward passes before the next and the last one.
   AddressIndex steps();
   void needs_workspace(size_t bytes);
+  /// Requests the workspace of a call, and returns its size.
+  /// @param query  mp_*_workspace_size
+  template <class Query, class... Args>
+  size_t needs_workspace_of(const Query &query, const Args &...args) {
+    size_t bytes = 0;
+    require_success(query(context_, args..., &bytes));
+    needs_workspace(bytes);
+    return bytes;
+  }
   /// Sizes an output of kBytes for the first batch that is emitted, the largest.
   void size_output(const Node &node, size_t i, size_t bytes);
 
@@ -99,7 +112,7 @@ class Emitter {
 
   std::vector<Launch> launches;
   size_t workspace_bytes = 0;
-  std::array<int64_t, 4> num_ones = {};  ///< indexed by mp_dtype_t
+  std::array<int64_t, kNumTypes> num_ones = {};  ///< indexed by mp_dtype_t
   size_t zero_bytes = 0;
   bool counts_steps = false;
 
@@ -114,7 +127,54 @@ class Emitter {
   int32_t node_ = kNone;
 };
 
-/// Fails with the message of the last call if `status` is an error.
-void require_success(mp_status_t status);
+// ---------------------------------------------------------------------------- dropout
+
+// The mask of a node is a function of seed and offset (mpcore/graph.h), so backward applies the
+// mask of the forward pass without storing it.
+
+/// Differences between the seeds of consecutive nodes.  mp_attention_* adds a multiple of the first
+/// one to its seed.
+constexpr uint64_t kDropoutSeedStep = 0x9E3779B97F4A7C15;
+constexpr uint64_t kAttentionSeedStep = 0xBF58476D1CE4E5B9;
+
+/// Arguments of a call with dropout.
+struct MaskArgs {
+  float p = 0.0f;
+  uint64_t seed = 0;
+  const uint64_t *offset = nullptr;
+};
+
+class DropoutMask {
+ public:
+  /// No dropout.
+  DropoutMask() = default;
+  /// @param node    its attributes p and seed are the last two
+  /// @param offset  optional input of the node
+  DropoutMask(Emitter &e, const Node &node, size_t offset, uint64_t seed_step) {
+    const size_t last = node.attributes.size() - 1;
+    given_.p = static_cast<float>(node.attributes[last - 1].real);
+    given_.seed = static_cast<uint64_t>(node.attributes[last].integer);
+    own_seed_ = given_.seed + seed_step * static_cast<uint64_t>(node.number);
+    offset_ = e.in(node, offset);
+    pass_ = phase_of(e.graph(), node) == Phase::forward ? 0 : 1;
+    steps_ = e.steps();
+  }
+
+  MaskArgs at(const LaunchArgs &run) const {
+    if (!run.is_training || given_.p == 0.0f) return {};
+    MaskArgs args = given_;
+    args.offset = static_cast<const uint64_t *>(run.at(offset_));
+    if (args.offset != nullptr) return args;
+    args.seed = own_seed_;
+    args.offset = static_cast<const uint64_t *>(run.at(steps_)) + pass_;
+    return args;
+  }
+
+ private:
+  MaskArgs given_;
+  uint64_t own_seed_ = 0;
+  AddressIndex offset_ = 0, steps_ = 0;
+  size_t pass_ = 0;
+};
 
 }  // namespace mp::graph

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "graph/autocast_object.h"
-#include "graph/executor/gradients.h"
 #include "graph/executor/operation.h"
 
 namespace mp::graph {
@@ -14,8 +13,7 @@ namespace {
 
 List make_list(mp_context_t context, const std::vector<void *> &data,
                const std::vector<int64_t> &numel, const std::vector<mp_dtype_t> &dtypes) {
-  mp_tensor_list_desc_t desc;
-  MP_INIT_STRUCT(&desc);
+  auto desc = zero_struct<mp_tensor_list_desc_t>();
   desc.count = static_cast<uint32_t>(data.size());
   desc.dtype = MP_FP32;
   desc.data = data.data();
@@ -158,7 +156,7 @@ void Executor::fill_constants(const Emitter &emitted) {
   if (layout_.bytes > 0)
     require_success(mp_memset(context_, block_.get(), 0, layout_.bytes, nullptr));
   const AddressTable table(graph_);
-  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
+  for (const mp_dtype_t dtype : kFloatTypes) {
     const int64_t count = emitted.num_ones[static_cast<size_t>(dtype)];
     if (count == 0) continue;
     // 1 = sigmoid(0) + sigmoid(0), computed from zeroed memory.
@@ -274,13 +272,13 @@ void Executor::run(std::initializer_list<Phase> phases, LaunchArgs run) {
   run.addresses = addresses_.data();
   run.workspace = workspace_.bytes > 0 ? workspace_.ptr : nullptr;
   run.workspace_bytes = workspace_.bytes;
-  float *const found_inf = run.found_inf;
+  float *const found_inf = run.stats.found_inf;
   for (Launch &launch : launches_.at(graph_.batch)) {
     if (std::ranges::find(phases, launch.phase) == phases.end()) continue;
     const Measuring measuring(launch.has_run ? 0 : measured_kernels_);
     // Forward nodes that run after the loss compute no gradients, so their infinities do not skip
     // the step.
-    run.found_inf = launch.phase == Phase::backward ? found_inf : nullptr;
+    run.stats.found_inf = launch.phase == Phase::backward ? found_inf : nullptr;
     run.inputs = &launch.inputs;
     run.outputs = &launch.outputs;
     const mp_status_t status = launch.call(run);
@@ -326,7 +324,7 @@ void Executor::backward(mp_scaler_t scaler, mp_stream_t stream) {
   pass.stream = stream;
   if (scaler != nullptr) {
     pass.loss_scale = mp_scaler_get_scale_address(scaler);
-    pass.found_inf = mp_scaler_get_found_inf_address(scaler);
+    pass.stats.found_inf = mp_scaler_get_found_inf_address(scaler);
   }
   run({Phase::after_loss, Phase::backward}, pass);
 }
@@ -358,8 +356,7 @@ const char *name_of(Phase phase) {
 }  // namespace
 
 mp_graph_tensor_t shape_of(const Tensor &tensor) {
-  mp_graph_tensor_t info;
-  MP_INIT_STRUCT(&info);
+  auto info = zero_struct<mp_graph_tensor_t>();
   info.name = tensor.name.c_str();
   info.rank = static_cast<int32_t>(tensor.extent.size());
   std::ranges::copy(tensor.extent, info.extent);
@@ -387,8 +384,7 @@ mp_graph_tensor_t Executor::tensor(int32_t id) const {
 }
 
 mp_graph_memory_t Executor::memory() const {
-  mp_graph_memory_t m;
-  MP_INIT_STRUCT(&m);
+  auto m = zero_struct<mp_graph_memory_t>();
   m.parameters = static_cast<int64_t>(layout_.parameters);
   m.copies = static_cast<int64_t>(layout_.copies);
   m.gradients = static_cast<int64_t>(layout_.gradients);

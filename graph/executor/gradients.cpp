@@ -1,4 +1,5 @@
-#include "graph/executor/gradients.h"
+// See operation.h.
+#include "graph/executor/operation.h"
 
 #include <algorithm>
 #include <set>
@@ -120,6 +121,20 @@ int32_t Gradients::make(const Node &node, size_t input) {
 void Gradients::contribute(const Node &node, size_t input, int32_t gradient) {
   if (gradient != kNone && is_wanted(node, input))
     parts_[static_cast<size_t>(node.input(input))].push_back(gradient);
+}
+
+void Gradients::append_gradients(const Node &node, std::string_view word,
+                                 const std::vector<int32_t> &inputs,
+                                 const std::vector<size_t> &always,
+                                 const std::vector<size_t> &if_wanted) {
+  const auto wants = [&](size_t input) { return is_wanted(node, input); };
+  if (!std::ranges::any_of(always, wants) && !std::ranges::any_of(if_wanted, wants)) return;
+  std::vector<int32_t> outputs;
+  for (const size_t i : always) outputs.push_back(node.has_input(i) ? make(node, i) : kNone);
+  for (const size_t i : if_wanted) outputs.push_back(new_if_wanted(node, i));
+  append(node, std::string(node.operation->type) + "Grad", word, inputs, outputs);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    contribute(node, i < always.size() ? always[i] : if_wanted[i - always.size()], outputs[i]);
 }
 
 void Gradients::append_gradient(const Node &node, size_t input, std::string_view type,

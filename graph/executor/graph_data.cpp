@@ -1,6 +1,11 @@
 #include "graph/executor/graph_data.h"
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
+#include <vector>
+
+#include "graph/executor/operation.h"
 
 namespace mp::graph {
 
@@ -55,6 +60,103 @@ std::string text_of(const Extent &extent) {
   std::string text = "[";
   for (const int64_t e : extent) text += (text.size() > 1 ? " " : "") + std::to_string(e);
   return text + "]";
+}
+
+// ---------------------------------------------------------------------------- phases
+
+Phase phase_of(const Graph &graph, const Node &node) {
+  if (node.is_backward) return Phase::backward;
+  if (node.is_deferred) return Phase::after_loss;
+  return &node == graph.loss_node() ? Phase::loss : Phase::forward;
+}
+
+bool computes_loss(const Graph &graph, const Node &node) {
+  return node.is_backward && graph.loss != kNone &&
+         node.forward == graph.tensor(graph.loss).producer;
+}
+
+namespace {
+
+/// Reorders the nodes.
+/// @param order  permutation of node indices
+void reorder(Graph &graph, const std::vector<int32_t> &order) {
+  std::vector<int32_t> position(order.size());
+  std::vector<Node> nodes;
+  for (const int32_t id : order) {
+    position[static_cast<size_t>(id)] = static_cast<int32_t>(nodes.size());
+    nodes.push_back(std::move(graph.node(id)));
+  }
+  const auto move = [&](int32_t &id) {
+    if (id != kNone) id = position[static_cast<size_t>(id)];
+  };
+  for (Node &node : nodes) move(node.forward);
+  for (Tensor &t : graph.tensors) move(t.producer);
+  graph.nodes = std::move(nodes);
+}
+
+}  // namespace
+
+void defer_readers_of_loss(Graph &graph) {
+  if (graph.loss == kNone) return;
+  std::vector<bool> waits(graph.tensors.size());
+  std::vector<int32_t> order, deferred;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    Node &node = graph.nodes[i];
+    bool waits_for_loss = false;
+    node.for_each_input(
+        [&](const Input &input) { waits_for_loss |= waits[static_cast<size_t>(input.tensor)]; });
+    node.is_deferred = waits_for_loss && !node.is_backward;
+    if (&node == graph.loss_node() || node.is_deferred)
+      node.for_each_output([&](int32_t output) { waits[static_cast<size_t>(output)] = true; });
+    (node.is_deferred ? deferred : order).push_back(static_cast<int32_t>(i));
+  }
+  const auto at =
+      std::ranges::find_if(order, [&](int32_t id) { return computes_loss(graph, graph.node(id)); });
+  MP_REQUIRE(at != order.end(), MP_ERROR_INVALID_ARGUMENT, "loss = ", graph.tensor(graph.loss).name,
+             " must depend on a parameter");
+  if (deferred.empty()) return;
+  order.insert(std::next(at), deferred.begin(), deferred.end());
+  reorder(graph, order);
+}
+
+namespace {
+
+class OrderCheck {
+ public:
+  explicit OrderCheck(const Graph &graph) : graph_(graph) {
+    for (const Tensor &t : graph.tensors) is_written_.push_back(t.role != Role::activation);
+  }
+
+  void run(std::initializer_list<Phase> phases) {
+    for (const Node &node : graph_.nodes) {
+      if (node.is_absorbed || std::ranges::find(phases, phase_of(graph_, node)) == phases.end())
+        continue;
+      node.for_each_input([&](const Input &input) { read(node, input.tensor); });
+      node.for_each_output([this](int32_t output) { write(output); });
+      if (computes_loss(graph_, node))
+        graph_.loss_node()->for_each_output([this](int32_t output) { write(output); });
+    }
+  }
+
+ private:
+  void read(const Node &node, int32_t tensor) const {
+    MP_REQUIRE(is_written_[static_cast<size_t>(tensor)], MP_ERROR_INTERNAL, "node ", node.name,
+               " reads ", graph_.tensor(tensor).name, " before it is computed");
+  }
+  void write(int32_t tensor) { is_written_[static_cast<size_t>(tensor)] = true; }
+
+  const Graph &graph_;
+  std::vector<bool> is_written_;
+};
+
+}  // namespace
+
+void require_order(const Graph &graph) {
+  OrderCheck(graph).run({Phase::forward, Phase::loss, Phase::after_loss});
+  if (!graph.has_backward()) return;
+  OrderCheck training(graph);
+  training.run({Phase::forward});
+  training.run({Phase::after_loss, Phase::backward});
 }
 
 }  // namespace mp::graph

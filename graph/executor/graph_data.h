@@ -88,9 +88,10 @@ struct Node {
   Fused fused;
   bool is_absorbed = false;  ///< computed by another node
 
-  bool has_input(size_t i) const { return i < inputs.size() && inputs[i].tensor != kNone; }
+  bool has_input(size_t i) const { return input(i) != kNone; }
   bool has_output(size_t i) const { return i < outputs.size() && outputs[i] != kNone; }
-  int32_t input(size_t i) const { return inputs[i].tensor; }
+  /// Returns kNone for an input that the node does not have.
+  int32_t input(size_t i) const { return i < inputs.size() ? inputs[i].tensor : kNone; }
   /// Calls f with every tensor that the node reads, including operands of fused nodes.
   template <class F>
   void for_each_input(const F &f) const {

@@ -1,6 +1,6 @@
 // Operations that surround convolutions: pooling and batch normalization.
 #include "graph/executor/emitter.h"
-#include "graph/executor/gradients.h"
+#include "graph/executor/operation.h"
 
 namespace mp::graph {
 
@@ -69,10 +69,9 @@ void emit_pool(Emitter &e, const Node &n) {
 void emit_pool_grad(Emitter &e, const Node &n) {
   const mp_pool2d_desc_t desc = pool_desc(n, e.graph().out(n, 0).extent, n.dtype);
   e.append("mp_pool2d_backward", [=](const LaunchArgs &run) {
-    const mp_grad_stats_t stats{run.found_inf, nullptr};
     return mp_pool2d_backward(run.context, &desc, run.in(1),
                               static_cast<const uint8_t *>(run.in(2)), run.in(0), run.out(0),
-                              &stats, run.stream);
+                              &run.stats, run.stream);
   });
 }
 
@@ -99,16 +98,10 @@ void infer_batch_norm(Graph &g, const Node &n) {
 }
 
 void differentiate_batch_norm(Gradients &d, const Node &n) {
-  const int32_t dx = d.make(n, kX);
-  const int32_t dgamma = n.has_input(kGamma) ? d.make(n, kGamma) : kNone;
-  const int32_t dbeta = n.has_input(kBeta) ? d.make(n, kBeta) : kNone;
-  d.append(n, "BatchNormGrad", "grad",
-           {n.input(kX), n.input(kGamma), n.input(kBeta), n.outputs[kSavedMean],
-            n.outputs[kSavedInvStd], d.of(n, kY)},
-           {dx, dgamma, dbeta});
-  d.contribute(n, kX, dx);
-  d.contribute(n, kGamma, dgamma);
-  d.contribute(n, kBeta, dbeta);
+  d.append_gradients(n, "grad",
+                     {n.input(kX), n.input(kGamma), n.input(kBeta), n.outputs[kSavedMean],
+                      n.outputs[kSavedInvStd], d.of(n, kY)},
+                     {kX, kGamma, kBeta});
 }
 
 mp_batchnorm_desc_t batch_norm_desc(Emitter &e, const Node &n) {
@@ -117,16 +110,13 @@ mp_batchnorm_desc_t batch_norm_desc(Emitter &e, const Node &n) {
   d.activation = n.fused.activation;
   d.epsilon = static_cast<float>(n.attributes[0].real);
   d.momentum = static_cast<float>(n.attributes[1].real);
-  size_t bytes = 0;
-  require_success(mp_batchnorm_workspace_size(e.context(), &d, &bytes));
-  e.needs_workspace(bytes);
+  e.needs_workspace_of(mp_batchnorm_workspace_size, &d);
   return d;
 }
 
 /// Returns the tensors that both passes read.
 mp_batchnorm_tensors_t batch_norm_tensors(const LaunchArgs &run) {
-  mp_batchnorm_tensors_t t;
-  MP_INIT_STRUCT(&t);
+  auto t = zero_struct<mp_batchnorm_tensors_t>();
   t.x = run.in(kX);
   t.gamma = run.floats_in(kGamma);
   t.beta = run.floats_in(kBeta);
@@ -158,7 +148,7 @@ void emit_batch_norm_grad(Emitter &e, const Node &n) {
     t.dx = run.out(kGradX);
     t.dgamma = run.floats_out(kGradGamma);
     t.dbeta = run.floats_out(kGradBeta);
-    t.stats.found_inf = run.found_inf;
+    t.stats = run.stats;
     return mp_batchnorm_backward(run.context, &desc, &t, run.workspace, run.workspace_bytes,
                                  run.stream);
   });

@@ -4,9 +4,10 @@
 // axis.  They treat a tensor as a matrix: its rows are the dimensions before the axis, its columns
 // the axis and the dimensions after it.
 #include <algorithm>
+#include <numeric>
 
 #include "graph/executor/emitter.h"
-#include "graph/executor/gradients.h"
+#include "graph/executor/operation.h"
 
 namespace mp::graph {
 
@@ -27,10 +28,9 @@ void emit_copy(Emitter &e, const mp_strided_copy_desc_t &desc, AddressIndex x, i
   e.append(
       "mp_strided_copy",
       [=](const LaunchArgs &run) {
-        const mp_grad_stats_t stats{run.found_inf, nullptr};
         return mp_strided_copy(
             run.context, &desc, static_cast<const char *>(run.at(x)) + x_offset * elem,
-            static_cast<char *>(run.at(y)) + y_offset * elem, &stats, run.stream);
+            static_cast<char *>(run.at(y)) + y_offset * elem, &run.stats, run.stream);
       },
       output);
 }
@@ -127,14 +127,12 @@ void infer_pad(Graph &g, const Node &n) {
 
 /// Appends the node that copies in the other direction.
 void differentiate_blocks(Gradients &d, const Node &n) {
-  bool is_wanted = false;
-  for (size_t i = 0; i < n.inputs.size(); ++i) is_wanted |= d.is_wanted(n, i);
-  if (!is_wanted) return;
-  std::vector<int32_t> inputs, outputs;
+  std::vector<size_t> of(n.inputs.size());
+  std::iota(of.begin(), of.end(), size_t{0});
+  if (std::ranges::none_of(of, [&](size_t i) { return d.is_wanted(n, i); })) return;
+  std::vector<int32_t> inputs;
   for (size_t i = 0; i < n.outputs.size(); ++i) inputs.push_back(d.of(n, i));
-  for (size_t i = 0; i < n.inputs.size(); ++i) outputs.push_back(d.new_if_wanted(n, i));
-  d.append(n, std::string(n.operation->type) + "Grad", "grad", inputs, outputs);
-  for (size_t i = 0; i < n.inputs.size(); ++i) d.contribute(n, i, outputs[i]);
+  d.append_gradients(n, "grad", inputs, {}, of);
 }
 
 void emit_blocks(Emitter &e, const Node &n) {
@@ -265,8 +263,7 @@ void infer_reduce(Graph &g, const Node &n) {
 }
 
 void differentiate_reduce(Gradients &d, const Node &n) {
-  d.append_gradient(n, 0, std::string(n.operation->type) + "Grad", "grad_x",
-                    {n.has_input(kLengths) ? n.input(kLengths) : kNone});
+  d.append_gradient(n, 0, std::string(n.operation->type) + "Grad", "grad_x", {n.input(kLengths)});
 }
 
 /// Emits a mean of the first `length` elements of each outer index: a product of a row of weights,
@@ -282,8 +279,7 @@ void emit_mean_of_lengths(Emitter &e, const Node &n, const Reduced &r) {
   desc.stride_a = r.reduced;
   desc.stride_b = depth * r.inner;
   desc.stride_c = desc.stride_d = rows * r.inner;
-  size_t bytes = 0;
-  require_success(mp_gemm_workspace_size(e.context(), &desc, nullptr, &bytes));
+  const size_t bytes = e.needs_workspace_of(mp_gemm_workspace_size, &desc, nullptr);
   const auto num_weights = static_cast<size_t>(r.outer * r.reduced);
   const size_t weight_bytes = checked_bytes(num_weights, mp_dtype_size(dtype));
   const size_t offset = (weight_bytes + 255) / 256 * 256;
@@ -319,9 +315,7 @@ void emit_reduce(Emitter &e, const Node &n) {
     desc.stride_d = desc.stride_c = r.inner;
   }
   const AddressIndex ones = e.ones(dtype, r.reduced), x = e.in(n, 0);
-  size_t bytes = 0;
-  require_success(mp_gemm_workspace_size(e.context(), &desc, nullptr, &bytes));
-  e.needs_workspace(bytes);
+  e.needs_workspace_of(mp_gemm_workspace_size, &desc, nullptr);
   e.append("mp_gemm", [=](const LaunchArgs &run) {
     return mp_gemm(run.context, &desc, run.at(is_last ? x : ones), run.at(is_last ? ones : x),
                    nullptr, run.out(0), nullptr, run.workspace, run.workspace_bytes, run.stream);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "graph/executor/emitter.h"
-#include "graph/executor/gradients.h"
+#include "graph/executor/operation.h"
 
 namespace mp::graph {
 
@@ -65,16 +65,12 @@ void infer_xent(Graph &g, const Node &n) {
 /// One node computes all gradients.
 void differentiate_xent(Gradients &d, const Node &n) {
   const XentInputs in = inputs_of(n);
-  const bool is_product = n.has_input(in.w);
-  std::vector<size_t> differentiable = {kX};
-  if (is_product) differentiable.insert(differentiable.end(), {in.w, in.bias});
-  std::vector<int32_t> inputs, outputs;
-  for (size_t i = 0; i <= in.count; ++i) inputs.push_back(n.has_input(i) ? n.input(i) : kNone);
-  for (const size_t i : differentiable) outputs.push_back(d.new_if_wanted(n, i));
-  if (std::ranges::all_of(outputs, [](int32_t output) { return output == kNone; })) return;
-  d.append(n, std::string(n.operation->type) + "Grad", is_product ? "grad" : "grad_logits", inputs,
-           outputs);
-  for (size_t i = 0; i < outputs.size(); ++i) d.contribute(n, differentiable[i], outputs[i]);
+  std::vector<int32_t> inputs;
+  for (size_t i = 0; i <= in.count; ++i) inputs.push_back(n.input(i));
+  if (n.has_input(in.w))
+    d.append_gradients(n, "grad", inputs, {}, {kX, in.w, in.bias});
+  else
+    d.append_gradients(n, "grad_logits", inputs, {kX});
 }
 
 /// Sets the fields that mp_xent_desc_t and mp_linear_xent_desc_t share.
@@ -99,9 +95,7 @@ void emit_xent(Emitter &e, const Node &n) {
   if (is_product) {
     linear = with_attributes(
         mp_linear_xent_desc_default(x.rows(), x.columns(), g.in(n, in.w).extent[0], dtype), n);
-    size_t bytes = 0;
-    require_success(mp_linear_xent_workspace_size(e.context(), &linear, &bytes));
-    e.needs_workspace(bytes);
+    e.needs_workspace_of(mp_linear_xent_workspace_size, &linear);
   }
   const AddressIndex loss = e.out(forward, kLoss), row_loss = e.out(forward, kRowLoss),
                      correct = e.out(forward, kCorrect);
@@ -115,8 +109,7 @@ void emit_xent(Emitter &e, const Node &n) {
         kCorrect);
   e.append(is_product ? "mp_linear_xent" : "mp_softmax_xent", [=](const LaunchArgs &run) {
     if (run.in(in.labels) == nullptr) return MP_SUCCESS;  // inference without labels: no loss
-    mp_xent_tensors_t t;
-    MP_INIT_STRUCT(&t);
+    auto t = zero_struct<mp_xent_tensors_t>();
     t.x = run.in(kX);
     t.labels = run.in(in.labels);
     t.loss_scale = is_backward ? run.loss_scale : nullptr;
@@ -131,7 +124,7 @@ void emit_xent(Emitter &e, const Node &n) {
     if (is_backward) {
       t.dw = run.floats_out(kGradW);
       t.dbias = run.floats_out(kGradBias);
-      t.stats.found_inf = run.found_inf;
+      t.stats = run.stats;
     }
     return mp_linear_xent(run.context, &linear, &t, run.workspace, run.workspace_bytes, run.stream);
   });
@@ -161,13 +154,8 @@ void differentiate_elements(Gradients &d, const Node &n) {
     if (d.is_wanted(n, input))
       fail_at(n, n.operation->inputs[input].name, " = ", d.graph().in(n, input).name,
               " must not depend on a parameter: its gradient is not computed");
-  if (!d.is_wanted(n, kPrediction)) return;
-  const int32_t dx = d.make(n, kPrediction);
-  d.append(
-      n, std::string(n.operation->type) + "Grad", "grad_prediction",
-      {n.input(kPrediction), n.input(kTarget), n.has_input(kWeight) ? n.input(kWeight) : kNone},
-      {dx});
-  d.contribute(n, kPrediction, dx);
+  d.append_gradients(n, "grad_prediction",
+                     {n.input(kPrediction), n.input(kTarget), n.input(kWeight)}, {kPrediction});
 }
 
 /// Emits the loss of the row's variant, an mp_loss_kind_t.
@@ -178,17 +166,14 @@ void emit_elements(Emitter &e, const Node &n) {
                            g.in(n, kPrediction).numel(), g.dtype_read(n.inputs[kPrediction]));
   desc.dtype_target = g.dtype_read(n.inputs[kTarget]);
   desc.weight = static_cast<float>(n.attributes[0].real);
-  size_t bytes = 0;
-  require_success(mp_loss_workspace_size(e.context(), &desc, &bytes));
-  e.needs_workspace(bytes);
+  e.needs_workspace_of(mp_loss_workspace_size, &desc);
   const bool is_backward = n.is_backward, has_weight = n.has_input(kWeight);
   const AddressIndex loss = e.out(forward_of(g, n), kLoss);
   e.append("mp_loss", [=, name = n.name](const LaunchArgs &run) {
     if (run.in(kTarget) == nullptr) return MP_SUCCESS;  // inference without target: no loss
     MP_REQUIRE(!has_weight || run.in(kWeight) != nullptr, MP_ERROR_INVALID_ARGUMENT,
                "the weight of ", name, " is not bound; call mp_graph_bind");
-    mp_loss_tensors_t t;
-    MP_INIT_STRUCT(&t);
+    auto t = zero_struct<mp_loss_tensors_t>();
     t.prediction = run.in(kPrediction);
     t.target = run.in(kTarget);
     t.weights = run.floats_in(kWeight);
@@ -208,8 +193,7 @@ void emit_seed(Emitter &e, const Node &n) {
   e.append("mp_pointwise", [=](const LaunchArgs &run) {
     mp_pointwise_desc_t scaled = desc;
     if (run.loss_scale == nullptr) scaled.op = MP_POINTWISE_COPY;
-    const mp_grad_stats_t stats{run.found_inf, nullptr};
-    return mp_pointwise(run.context, &scaled, run.in(0), run.loss_scale, run.out(0), &stats,
+    return mp_pointwise(run.context, &scaled, run.in(0), run.loss_scale, run.out(0), &run.stats,
                         run.stream);
   });
 }

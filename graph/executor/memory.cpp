@@ -47,7 +47,7 @@ class Planner {
     const auto place_constant = [&](AddressIndex index, size_t bytes) {
       if (bytes > 0) append(index, bytes, layout_.states);
     };
-    for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32})
+    for (const mp_dtype_t dtype : kFloatTypes)
       place_constant(
           table_.ones(dtype),
           checked_bytes(static_cast<size_t>(emitted.num_ones[static_cast<size_t>(dtype)]),

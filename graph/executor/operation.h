@@ -6,7 +6,9 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +36,10 @@ constexpr Attribute real(std::string_view name, double initial, double min, doub
 constexpr Attribute integers(std::string_view name, int64_t min, int64_t max) {
   return {name, MP_ATTRIBUTE_KIND_INTS, 0, min, max, 0, 0, 0};
 }
+
+/// Types of tensors that graphs compute, and the number of enumerators up to the last one.
+constexpr mp_dtype_t kFloatTypes[] = {MP_FP16, MP_BF16, MP_FP32};
+constexpr size_t kNumTypes = MP_FP32 + 1;
 
 /// Largest 32-bit integer attribute.
 constexpr int64_t kMaxInt32 = 2147483647;
@@ -178,5 +184,62 @@ inline void set_extent(Graph &graph, const Node &node, size_t output, const Exte
 
 /// Infers the shape of an operation whose output has the shape of its first input.
 void infer_same(Graph &graph, const Node &node);
+
+// ---------------------------------------------------------------------------- gradients
+
+/// Target of Operation::differentiate: appends the nodes that compute gradients, in reverse mode.
+class Gradients {
+ public:
+  explicit Gradients(Graph &graph);
+
+  /// Differentiates from the loss and the seeds back to the parameters.
+  /// @return the gradient of each tensor, or kNone if it has none or none is needed
+  std::vector<int32_t> append_all();
+
+  /// Returns the gradient of an output, or kNone if the loss does not depend on it.
+  int32_t of(const Node &node, size_t output);
+  /// Returns whether the gradient of an input is needed: for a parameter, or because it is kept.
+  bool is_wanted(const Node &node, size_t input) const;
+
+  /// Adds a tensor for the gradient of an input; returns kNone if the gradient is not needed.
+  int32_t new_if_wanted(const Node &node, size_t input);
+  int32_t make(const Node &node, size_t input);
+  /// Adds a tensor to the gradient of an input, which may have several contributions.
+  void contribute(const Node &node, size_t input, int32_t gradient);
+
+  /// Appends the node of the operation's gradient, TypeGrad, if a gradient of an input is needed.
+  /// @param inputs      of the new node
+  /// @param always      inputs whose gradients the node computes, as its first outputs
+  /// @param if_wanted   inputs whose gradients it computes if they are needed, as the next outputs
+  void append_gradients(const Node &node, std::string_view word, const std::vector<int32_t> &inputs,
+                        const std::vector<size_t> &always,
+                        const std::vector<size_t> &if_wanted = {});
+  /// Appends the node that computes the gradient of an input, if it is needed, from the gradient of
+  /// output 0 and `others`.
+  void append_gradient(const Node &node, size_t input, std::string_view type, std::string_view word,
+                       std::initializer_list<int32_t> others);
+  /// Appends a node that belongs to `node` and has its attributes.
+  /// @param word  suffix of the new node's name, after the name of `node`
+  void append(const Node &node, std::string_view type, std::string_view word,
+              const std::vector<int32_t> &inputs, const std::vector<int32_t> &outputs);
+
+  Graph &graph() { return graph_; }
+
+ private:
+  void append_seeds();
+  int32_t sum_of(int32_t tensor);
+  /// Returns the root of a chain of views, or the tensor itself if it has memory.
+  int32_t memory_of(int32_t tensor) const;
+  /// Copies a gradient, so that a list of gradients contains it only once.
+  /// @param of  tensor whose gradient is copied
+  int32_t copy_of(int32_t gradient, int32_t of);
+  /// Returns the name of a node that belongs to the producer of a tensor.
+  std::string name_after(int32_t tensor, const char *word) const;
+
+  Graph &graph_;
+  std::vector<std::vector<int32_t>> parts_;  ///< contributions to the gradient of each tensor
+  std::vector<bool> is_wanted_;
+  int32_t current_ = kNone;
+};
 
 }  // namespace mp::graph

@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "graph/executor/emitter.h"
-#include "graph/executor/gradients.h"
+#include "graph/executor/operation.h"
 
 namespace mp::graph {
 
@@ -11,8 +11,8 @@ namespace {
 /// Emits mp_pointwise of the inputs of a node.
 void emit_pointwise(Emitter &e, const mp_pointwise_desc_t &desc) {
   e.append("mp_pointwise", [=](const LaunchArgs &run) {
-    const mp_grad_stats_t stats{run.found_inf, nullptr};
-    return mp_pointwise(run.context, &desc, run.in(0), run.in(1), run.out(0), &stats, run.stream);
+    return mp_pointwise(run.context, &desc, run.in(0), run.in(1), run.out(0), &run.stats,
+                        run.stream);
   });
 }
 
@@ -161,8 +161,7 @@ void emit_repeat_grad(Emitter &e, const Node &n) {
   const mp_sum_rows_desc_t desc = mp_sum_rows_desc_default(dy.rows(), db.rows(), db.columns(),
                                                            e.graph().dtype_read(n.inputs[0]));
   e.append("mp_sum_rows", [=](const LaunchArgs &run) {
-    const mp_grad_stats_t stats{run.found_inf, nullptr};
-    return mp_sum_rows(run.context, &desc, run.in(0), run.out(0), &stats, run.stream);
+    return mp_sum_rows(run.context, &desc, run.in(0), run.out(0), &run.stats, run.stream);
   });
 }
 
@@ -211,8 +210,7 @@ void emit_glu(Emitter &e, const Node &n) {
 void emit_glu_grad(Emitter &e, const Node &n) {
   const mp_glu_desc_t desc = glu_desc(n, e.graph().in(n, 0));
   e.append("mp_glu_backward", [=](const LaunchArgs &run) {
-    const mp_grad_stats_t stats{run.found_inf, nullptr};
-    return mp_glu_backward(run.context, &desc, run.in(1), run.in(0), run.out(0), &stats,
+    return mp_glu_backward(run.context, &desc, run.in(1), run.in(0), run.out(0), &run.stats,
                            run.stream);
   });
 }

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "graph/executor/emitter.h"
-#include "graph/executor/gradients.h"
+#include "graph/executor/operation.h"
 
 namespace mp::graph {
 
@@ -48,7 +48,7 @@ struct Epilogue {
     epilogue.bias = run.at(bias);
     epilogue.aux = run.at(aux);
     epilogue.dbias = run.floats_at(dbias);
-    if (raises_found_inf) epilogue.stats.found_inf = run.found_inf;
+    if (raises_found_inf) epilogue.stats = run.stats;
     return epilogue;
   }
 };
@@ -56,10 +56,8 @@ struct Epilogue {
 /// @param output  output of the node that is D
 void emit_gemm(Emitter &e, size_t output, const mp_gemm_desc_t &desc, AddressIndex a,
                AddressIndex b, const Epilogue &epilogue) {
-  size_t bytes = 0;
   const mp_epilogue_t query = epilogue.for_query(e);
-  require_success(mp_gemm_workspace_size(e.context(), &desc, &query, &bytes));
-  e.needs_workspace(bytes);
+  e.needs_workspace_of(mp_gemm_workspace_size, &desc, &query);
   const Call call = [=](const LaunchArgs &run) {
     const mp_epilogue_t at = epilogue.at(run);
     return mp_gemm(run.context, &desc, run.at(a), run.at(b), nullptr, run.out(output), &at,
@@ -275,10 +273,8 @@ void emit_conv(Emitter &e, const Node &n) {
   const char *const name = op == MP_CONV_FPROP   ? "mp_conv2d_fprop"
                            : op == MP_CONV_DGRAD ? "mp_conv2d_dgrad"
                                                  : "mp_conv2d_wgrad";
-  size_t bytes = 0;
   const mp_epilogue_t query = epilogue.for_query(e);
-  require_success(mp_conv2d_workspace_size(e.context(), &desc, op, &query, &bytes));
-  e.needs_workspace(bytes);
+  e.needs_workspace_of(mp_conv2d_workspace_size, &desc, op, &query);
   const Call launch = [=](const LaunchArgs &run) {
     const mp_epilogue_t at = epilogue.at(run);
     return call(run.context, &desc, run.in(0), run.in(1), run.out(0), &at, run.workspace,

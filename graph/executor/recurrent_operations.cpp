@@ -1,6 +1,6 @@
 // LSTM, GRU and plain RNN layers: one layer, one direction, batch first.
 #include "graph/executor/emitter.h"
-#include "graph/executor/gradients.h"
+#include "graph/executor/operation.h"
 
 namespace mp::graph {
 
@@ -11,7 +11,6 @@ constexpr Attribute kRnn[] = {integer("relu", 0, 0, 1)};
 enum : size_t { kX, kWeightIh, kWeightHh, kBiasIh, kBiasHh, kH0 };  // inputs of all cells
 enum : size_t { kY, kH, kC };                                       // outputs, then the reserve
 enum : size_t { kReserveIn = 8, kDy, kDh, kDc };                    // inputs, backward
-constexpr size_t kGradients = 7;                                    // outputs, backward
 
 /// Cell of a node, and the indices that depend on it; only LSTM has c0 and c.
 struct Cell {
@@ -50,16 +49,14 @@ mp_rnn_desc_t rnn_desc(const Cell &cell, const Node &n, const Graph &g, mp_dtype
 
 /// Requests workspace, and returns the size of the reserve.
 size_t need_workspace(Emitter &e, const mp_rnn_desc_t &desc) {
-  mp_rnn_sizes_t sizes;
-  MP_INIT_STRUCT(&sizes);
+  auto sizes = zero_struct<mp_rnn_sizes_t>();
   require_success(mp_rnn_get_sizes(e.context(), &desc, &sizes));
   e.needs_workspace(sizes.workspace_bytes);
   return sizes.reserve_bytes;
 }
 
 mp_rnn_weights_t rnn_weights(const LaunchArgs &run) {
-  mp_rnn_weights_t w;
-  MP_INIT_STRUCT(&w);
+  auto w = zero_struct<mp_rnn_weights_t>();
   w.w_ih = run.in(kWeightIh);
   w.w_hh = run.in(kWeightHh);
   w.b_ih = run.floats_in(kBiasIh);
@@ -70,8 +67,7 @@ mp_rnn_weights_t rnn_weights(const LaunchArgs &run) {
 /// Returns the tensors that both passes read.
 mp_rnn_tensors_t rnn_tensors(const Cell &cell, const LaunchArgs &run,
                              const mp_rnn_weights_t &weights) {
-  mp_rnn_tensors_t t;
-  MP_INIT_STRUCT(&t);
+  auto t = zero_struct<mp_rnn_tensors_t>();
   t.num_weights = 1;
   t.weights = &weights;
   t.lengths = run.integers_in(cell.lengths);
@@ -106,15 +102,14 @@ void infer_rnn(Graph &g, const Node &n) {
 
 void differentiate_rnn(Gradients &d, const Node &n) {
   const Cell cell(n);
-  const auto in = [&](size_t i) { return n.has_input(i) ? n.input(i) : kNone; };
-  const size_t inputs[kGradients] = {kX, kWeightIh, kWeightHh, kBiasIh, kBiasHh, kH0, cell.c0};
-  int32_t out[kGradients];
-  for (size_t i = 0; i < kGradients; ++i) out[i] = d.new_if_wanted(n, inputs[i]);
-  d.append(n, std::string(n.operation->type) + "Grad", "grad",
-           {in(0), in(1), in(2), in(3), in(4), in(5), in(cell.c0), in(cell.lengths),
-            n.outputs[cell.reserve], d.of(n, kY), d.of(n, kH), d.of(n, cell.c)},
-           {out[0], out[1], out[2], out[3], out[4], out[5], out[6]});
-  for (size_t i = 0; i < kGradients; ++i) d.contribute(n, inputs[i], out[i]);
+  std::vector<int32_t> inputs;
+  for (const size_t i : {kX, kWeightIh, kWeightHh, kBiasIh, kBiasHh, kH0})
+    inputs.push_back(n.input(i));
+  for (const int32_t more : {n.input(cell.c0), n.input(cell.lengths), n.outputs[cell.reserve],
+                             d.of(n, kY), d.of(n, kH), d.of(n, cell.c)})
+    inputs.push_back(more);
+  d.append_gradients(n, "grad", inputs, {},
+                     {kX, kWeightIh, kWeightHh, kBiasIh, kBiasHh, kH0, cell.c0});
 }
 
 void emit_rnn(Emitter &e, const Node &n) {
@@ -151,8 +146,7 @@ void emit_rnn_grad(Emitter &e, const Node &n) {
   const AddressIndex dy = n.has_input(kDy) ? e.in(n, kDy) : e.zeros(y_bytes);
   e.append("mp_rnn_backward", [=](const LaunchArgs &run) {
     const mp_rnn_weights_t weights = rnn_weights(run);
-    mp_rnn_weight_grads_t grads;
-    MP_INIT_STRUCT(&grads);
+    auto grads = zero_struct<mp_rnn_weight_grads_t>();
     grads.w_ih = run.out(kWeightIh);
     grads.w_hh = run.out(kWeightHh);
     grads.b_ih = run.floats_out(kBiasIh);
@@ -167,7 +161,7 @@ void emit_rnn_grad(Emitter &e, const Node &n) {
     t.dx = run.out(kX);
     t.dh0 = run.out(kH0);
     t.dc0 = run.floats_out(cell.c0);
-    t.stats.found_inf = run.found_inf;
+    t.stats = run.stats;
     const mp_status_t status = mp_rnn_backward_data(run.context, &desc, &t, run.workspace,
                                                     run.workspace_bytes, run.stream);
     return status != MP_SUCCESS ? status

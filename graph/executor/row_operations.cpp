@@ -1,18 +1,12 @@
 // Operations that normalize rows: LayerNorm, RMSNorm, Softmax, LogSoftmax.
 #include <string>
 
-#include "graph/executor/dropout_mask.h"
 #include "graph/executor/emitter.h"
-#include "graph/executor/gradients.h"
+#include "graph/executor/operation.h"
 
 namespace mp::graph {
 
 namespace {
-
-/// Returns the type of the gradient of an operation.
-std::string gradient_of(const Node &n) {
-  return std::string(n.operation->type) + "Grad";
-}
 
 // ---------------------------------------------------------------------------- norms
 
@@ -43,15 +37,10 @@ void infer_norm(Graph &g, const Node &n) {
 }
 
 void differentiate_norm(Gradients &d, const Node &n) {
-  const int32_t dx = d.make(n, kX);
-  const int32_t dgamma = d.new_if_wanted(n, kGamma), dbeta = d.new_if_wanted(n, kBeta);
-  d.append(n, gradient_of(n), "grad",
-           {n.input(kX), n.has_input(kGamma) ? n.input(kGamma) : kNone, d.of(n, kY),
-            n.outputs[kRstd], is_layer_norm(n) ? n.outputs[kMean] : kNone},
-           {dx, dgamma, dbeta});
-  d.contribute(n, kX, dx);
-  d.contribute(n, kGamma, dgamma);
-  d.contribute(n, kBeta, dbeta);
+  d.append_gradients(n, "grad",
+                     {n.input(kX), n.input(kGamma), d.of(n, kY), n.outputs[kRstd],
+                      is_layer_norm(n) ? n.outputs[kMean] : kNone},
+                     {kX}, {kGamma, kBeta});
 }
 
 mp_norm_desc_t norm_desc(const Node &n, const Tensor &x) {
@@ -83,8 +72,7 @@ void emit_norm(Emitter &e, const Node &n) {
   const AddressIndex residual = e.index(n.fused.aux), sum = e.index({n.fused.aux_out});
   e.append("mp_norm_forward", [=](const LaunchArgs &run) {
     mp_norm_desc_t d = desc;
-    mp_norm_tensors_t t;
-    MP_INIT_STRUCT(&t);
+    auto t = zero_struct<mp_norm_tensors_t>();
     apply(mask.at(run), d, t);
     t.x = run.in(kX);
     t.gamma = run.floats_in(kGamma);
@@ -108,13 +96,10 @@ void emit_norm_grad(Emitter &e, const Node &n) {
   const AddressIndex dsum = e.index(n.fused.aux);
   const AddressIndex dx =
       n.fused.writes_copy ? e.index({n.outputs[kGradX], true}) : e.index({n.fused.aux_out});
-  size_t bytes = 0;
-  require_success(mp_norm_backward_workspace_size(e.context(), &desc, &bytes));
-  e.needs_workspace(bytes);
+  e.needs_workspace_of(mp_norm_backward_workspace_size, &desc);
   e.append("mp_norm_backward", [=](const LaunchArgs &run) {
     mp_norm_desc_t d = desc;
-    mp_norm_tensors_t t;
-    MP_INIT_STRUCT(&t);
+    auto t = zero_struct<mp_norm_tensors_t>();
     apply(mask.at(run), d, t);
     if (has_sum) {
       t.sum = run.in(kX);
@@ -131,7 +116,7 @@ void emit_norm_grad(Emitter &e, const Node &n) {
     t.mean = run.floats_in(kMeanIn);
     t.dgamma = run.floats_out(kGradGamma);
     t.dbeta = run.floats_out(kGradBeta);
-    t.stats.found_inf = run.found_inf;
+    t.stats = run.stats;
     return mp_norm_backward(run.context, &d, &t, run.workspace, run.workspace_bytes, run.stream);
   });
 }
@@ -154,11 +139,7 @@ void infer_softmax(Graph &g, const Node &n) {
 }
 
 void differentiate_softmax(Gradients &d, const Node &n) {
-  if (!d.is_wanted(n, 0)) return;
-  const int32_t dx = d.make(n, 0);
-  d.append(n, gradient_of(n), "grad_x",
-           {n.outputs[0], n.has_input(1) ? n.input(1) : kNone, d.of(n, 0)}, {dx});
-  d.contribute(n, 0, dx);
+  d.append_gradients(n, "grad_x", {n.outputs[0], n.input(1), d.of(n, 0)}, {0});
 }
 
 /// Emits the pass of the node; the row's variant is 0 or MP_SOFTMAX_FLAG_LOG.
@@ -175,9 +156,8 @@ void emit_softmax(Emitter &e, const Node &n) {
     if (lengths != nullptr) d.mask = MP_SOFTMAX_MASK_LENGTHS;
     if (!is_backward)
       return mp_softmax_forward(run.context, &d, run.in(0), lengths, run.out(0), run.stream);
-    const mp_grad_stats_t stats{run.found_inf, nullptr};
-    return mp_softmax_backward(run.context, &d, run.in(0), run.in(2), lengths, run.out(0), &stats,
-                               run.stream);
+    return mp_softmax_backward(run.context, &d, run.in(0), run.in(2), lengths, run.out(0),
+                               &run.stats, run.stream);
   });
 }
 

@@ -1,7 +1,6 @@
 // Embedding and dropout.
-#include "graph/executor/dropout_mask.h"
 #include "graph/executor/emitter.h"
-#include "graph/executor/gradients.h"
+#include "graph/executor/operation.h"
 
 namespace mp::graph {
 
@@ -22,10 +21,7 @@ void infer_embedding(Graph &g, const Node &n) {
 }
 
 void differentiate_embedding(Gradients &d, const Node &n) {
-  if (!d.is_wanted(n, 0)) return;
-  const int32_t dtable = d.make(n, 0);
-  d.append(n, "EmbeddingGrad", "grad_table", {n.input(1), d.of(n, 0)}, {dtable});
-  d.contribute(n, 0, dtable);
+  d.append_gradients(n, "grad_table", {n.input(1), d.of(n, 0)}, {0});
 }
 
 void emit_embedding(Emitter &e, const Node &n) {
@@ -40,13 +36,10 @@ void emit_embedding_grad(Emitter &e, const Node &n) {
   const Tensor &dtable = e.graph().out(n, 0);
   auto desc = embedding_desc(e.graph().in(n, 1).rows(), dtable.extent, n.dtype);
   desc.dtype_dtable = dtable.dtype;
-  size_t bytes = 0;
-  require_success(mp_embedding_workspace_size(e.context(), &desc, &bytes));
-  e.needs_workspace(bytes);
+  e.needs_workspace_of(mp_embedding_workspace_size, &desc);
   e.append("mp_embedding_backward", [=](const LaunchArgs &run) {
-    const mp_grad_stats_t stats{run.found_inf, nullptr};
     return mp_embedding_backward(run.context, &desc, run.integers_in(0), run.in(1), run.out(0),
-                                 &stats, run.workspace, run.workspace_bytes, run.stream);
+                                 &run.stats, run.workspace, run.workspace_bytes, run.stream);
   });
 }
 
@@ -63,7 +56,7 @@ void infer_dropout(Graph &g, const Node &n) {
 }
 
 void differentiate_dropout(Gradients &d, const Node &n) {
-  d.append_gradient(n, 0, "DropoutGrad", "grad_x", {n.has_input(1) ? n.input(1) : kNone});
+  d.append_gradient(n, 0, "DropoutGrad", "grad_x", {n.input(1)});
 }
 
 void emit_dropout(Emitter &e, const Node &n) {

@@ -45,95 +45,58 @@ NodeReport look_at(const Rewritten &r, int32_t node) {
           assignment.cause(node), assignment.upstream(node)};
 }
 
-/// Returns the reason as text, for a line that also contains the type.
-std::string reason_text(const Rewritten &r, const NodeReport &node) {
-  const std::string cause = node.cause >= 0 ? name_of(r.graph, node.cause) : "";
-  switch (node.reason) {
-    case MP_AUTOCAST_REASON_UNLISTED:
-      return "in no list";
-    case MP_AUTOCAST_REASON_DENY_LIST:
-      return "on the deny list";
-    case MP_AUTOCAST_REASON_DENY_UPSTREAM:
-      return "downstream of " + cause + ", which is denied";
-    case MP_AUTOCAST_REASON_RANGE:
-      return "a tensor exceeds amax_limit";
-    case MP_AUTOCAST_REASON_DEPTH:
-      return "a sum exceeds depth_limit";
-    case MP_AUTOCAST_REASON_KEPT:
-      return "kept";
-    case MP_AUTOCAST_REASON_OTHER_DEVICE:
-      return "on another device";
-    case MP_AUTOCAST_REASON_NO_KERNEL:
-      return "no 16-bit kernel";
-    case MP_AUTOCAST_REASON_NO_ALLOW_NEARBY:
-      return r.assignment->uses_torch_rules() ? "not all inputs are 16-bit"
-                                              : "not between 16-bit nodes";
-    case MP_AUTOCAST_REASON_NOT_FLOAT:
-      return "reads and writes no fp32 tensor";
-    case MP_AUTOCAST_REASON_DISABLED:
-      return "the rewrite is disabled";
-    case MP_AUTOCAST_REASON_CLUSTER_FP32:
-      return "must have the type of " + (cause.empty() ? "its loop" : cause);
-    case MP_AUTOCAST_REASON_ALLOW_LIST:
-      return "on the allow list";
-    case MP_AUTOCAST_REASON_BETWEEN_ALLOW:
-      return "between " + name_of(r.graph, node.upstream) + " and " + cause;
-    case MP_AUTOCAST_REASON_FOLLOWS_ALLOW:
-      return cause.empty() ? "its inputs are 16-bit" : "follows " + cause;
-    case MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW:
-      return "next to " + cause;
-    case MP_AUTOCAST_REASON_CLUSTER_LOW:
-      return "must have the type of " + cause;
-    case MP_AUTOCAST_REASON_CAST_ABSORBED:
-      return "cast absorbed by " + cause;
-    case MP_AUTOCAST_REASON_PATTERN:
-      return "allowed by name";
+/// Reasons: word in JSON, text for a line that also contains the type, and the text without a
+/// cause, if it differs.  In texts, % is the cause and & the other cause.
+#define MP_REASONS(X)                                                                          \
+  X(UNLISTED, "unlisted", "in no list", "")                                                    \
+  X(DENY_LIST, "deny_list", "on the deny list", "")                                            \
+  X(DENY_UPSTREAM, "deny_upstream", "downstream of %, which is denied", "")                    \
+  X(RANGE, "range", "a tensor exceeds amax_limit", "")                                         \
+  X(DEPTH, "depth", "a sum exceeds depth_limit", "")                                           \
+  X(KEPT, "kept", "kept", "")                                                                  \
+  X(OTHER_DEVICE, "other_device", "on another device", "")                                     \
+  X(NO_KERNEL, "no_kernel", "no 16-bit kernel", "")                                            \
+  X(NO_ALLOW_NEARBY, "no_allow_nearby", "not between 16-bit nodes", "")                        \
+  X(NOT_FLOAT, "not_float", "reads and writes no fp32 tensor", "")                             \
+  X(DISABLED, "disabled", "the rewrite is disabled", "")                                       \
+  X(CLUSTER_FP32, "cluster_fp32", "must have the type of %", "must have the type of its loop") \
+  X(ALLOW_LIST, "allow_list", "on the allow list", "")                                         \
+  X(BETWEEN_ALLOW, "between_allow", "between & and %", "")                                     \
+  X(FOLLOWS_ALLOW, "follows_allow", "follows %", "its inputs are 16-bit")                      \
+  X(CLEAR_NEXT_TO_LOW, "clear_next_to_low", "next to %", "")                                   \
+  X(CLUSTER_LOW, "cluster_low", "must have the type of %", "")                                 \
+  X(CAST_ABSORBED, "cast_absorbed", "cast absorbed by %", "")                                  \
+  X(PATTERN, "pattern", "allowed by name", "")
+
+struct ReasonWords {
+  std::string_view word, text, text_without_cause;
+};
+
+ReasonWords words_of(mp_autocast_reason_t reason) {
+  switch (reason) {
+#define MP_REASON(name, ...)      \
+  case MP_AUTOCAST_REASON_##name: \
+    return {__VA_ARGS__};
+    MP_REASONS(MP_REASON)
+#undef MP_REASON
   }
-  return "?";
+  return {"?", "?", ""};
 }
 
-std::string_view word_of(mp_autocast_reason_t reason) {
-  switch (reason) {
-    case MP_AUTOCAST_REASON_UNLISTED:
-      return "unlisted";
-    case MP_AUTOCAST_REASON_DENY_LIST:
-      return "deny_list";
-    case MP_AUTOCAST_REASON_DENY_UPSTREAM:
-      return "deny_upstream";
-    case MP_AUTOCAST_REASON_RANGE:
-      return "range";
-    case MP_AUTOCAST_REASON_DEPTH:
-      return "depth";
-    case MP_AUTOCAST_REASON_KEPT:
-      return "kept";
-    case MP_AUTOCAST_REASON_OTHER_DEVICE:
-      return "other_device";
-    case MP_AUTOCAST_REASON_NO_KERNEL:
-      return "no_kernel";
-    case MP_AUTOCAST_REASON_NO_ALLOW_NEARBY:
-      return "no_allow_nearby";
-    case MP_AUTOCAST_REASON_NOT_FLOAT:
-      return "not_float";
-    case MP_AUTOCAST_REASON_DISABLED:
-      return "disabled";
-    case MP_AUTOCAST_REASON_CLUSTER_FP32:
-      return "cluster_fp32";
-    case MP_AUTOCAST_REASON_ALLOW_LIST:
-      return "allow_list";
-    case MP_AUTOCAST_REASON_BETWEEN_ALLOW:
-      return "between_allow";
-    case MP_AUTOCAST_REASON_FOLLOWS_ALLOW:
-      return "follows_allow";
-    case MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW:
-      return "clear_next_to_low";
-    case MP_AUTOCAST_REASON_CLUSTER_LOW:
-      return "cluster_low";
-    case MP_AUTOCAST_REASON_CAST_ABSORBED:
-      return "cast_absorbed";
-    case MP_AUTOCAST_REASON_PATTERN:
-      return "pattern";
-  }
-  return "?";
+std::string reason_text(const Rewritten &r, const NodeReport &node) {
+  if (node.reason == MP_AUTOCAST_REASON_NO_ALLOW_NEARBY && r.assignment->uses_torch_rules())
+    return "not all inputs are 16-bit";
+  const ReasonWords words = words_of(node.reason);
+  const bool lacks_cause = node.cause < 0 && !words.text_without_cause.empty();
+  std::string text;
+  for (const char c : lacks_cause ? words.text_without_cause : words.text)
+    if (c == '%')
+      text += node.cause >= 0 ? name_of(r.graph, node.cause) : "";
+    else if (c == '&')
+      text += name_of(r.graph, node.upstream);
+    else
+      text += c;
+  return text;
 }
 
 struct Summary {
@@ -206,7 +169,7 @@ std::string as_json(const Rewritten &r) {
     text += std::string(i > 0 ? "," : "") + "\n  {\"name\": " + json_string(name_of(r.graph, i)) +
             ", \"op\": " + json_string(op_of(r.graph, i)) +
             ", \"dtype\": " + json_string(mp_dtype_name(node.dtype)) +
-            ", \"reason\": " + json_string(word_of(node.reason)) +
+            ", \"reason\": " + json_string(words_of(node.reason).word) +
             ", \"cause\": " + (node.cause >= 0 ? number(node.cause) : "null") +
             ", \"text\": " + json_string(reason_text(r, node)) + "}";
   }
