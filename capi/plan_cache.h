@@ -80,8 +80,6 @@ class RequestedPlan {
   mp_plan_t plan_;  ///< uninitialized if none is set
 };
 
-/// Workspace of a plan with its dbias.
-size_t workspace_bytes_of(const GemmPlan &);
 /// Returns the plan that gives the same bits again.
 mp_plan_t stable_plan(const char *name, const GemmPlan &);
 

@@ -184,10 +184,6 @@ void RequestedPlan::finish(bool is_planned, const char *why, size_t workspace_by
   if (plan_.num_sms != 0) plan.num_sms = plan_.num_sms;
 }
 
-size_t workspace_bytes_of(const GemmPlan &plan) {
-  return std::max(plan.workspace.bytes, plan.dbias ? plan.dbias->bytes : 0);
-}
-
 mp_plan_t stable_plan(const char *name, const GemmPlan &plan) {
   mp_plan_t stable{};
   std::string_view(name).copy(stable.kernel, sizeof stable.kernel - 1);

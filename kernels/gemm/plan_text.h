@@ -1,7 +1,9 @@
 // Plans and tuning as text: reasons why a plan takes longer than it could, for the log, and the
-// format of the constants of predicted times.
+// format of the constants of predicted times.  Plans with a measured kernel.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,6 +15,11 @@ namespace mp {
 
 /// Returns the blocks of a cluster and their common work, e.g. "2 blocks, which share an operand".
 std::string cluster_text(const GemmPlan &plan);
+
+/// Workspace of a plan with its dbias.
+inline size_t workspace_bytes_of(const GemmPlan &plan) {
+  return std::max(plan.workspace.bytes, plan.dbias ? plan.dbias->bytes : 0);
+}
 
 // ---------------------------------------------------------------------------- reasons
 
