@@ -1,7 +1,10 @@
-// Launches: fibers of a cluster on one OS thread, and reports of violations and deadlocks.
+// Launches: fibers of a cluster on one OS thread, the choice of the next one, block_sync and warp
+// collectives, and reports of violations and deadlocks.
 #include "host/engine.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -12,9 +15,9 @@
 
 #include "base/lifetime.h"
 #include "base/target_error.h"
+#include "host/barriers.h"
 #include "host/cluster.h"
 #include "host/fiber.h"
-#include "host/scheduler.h"
 #include "host/workers.h"
 
 namespace mp::host::engine {
@@ -31,6 +34,68 @@ const char *without_folders(const char *path) {
   const char *const slash = std::strrchr(path, '/');
   return slash != nullptr ? slash + 1 : path;
 }
+
+// ---------------------------------------------------------------- choice of the next thread
+
+/// Selects the next thread of a cluster.
+class Scheduler {
+ public:
+  /// Makes all threads of the cluster ready.
+  void begin_cluster(const Cluster &cluster) {
+    cluster_ = &cluster;
+    current_warp_ = 0;
+    ready_warps_ = {};
+    for (int w = 0; w < cluster.num_warps; w++) wake(cluster.warps[w], ~0u);
+  }
+
+  void wake(Warp &warp, uint32_t lanes) {
+    warp.ready |= lanes;
+    ready_warps_[warp.slot / kWord] |= uint64_t{1} << warp.slot % kWord;
+  }
+
+  /// Returns the next lane to run, or NULL if none is ready.  The lanes of a warp run in order,
+  /// then those of the next warp.
+  Thread *pick() {
+    if (cluster_->warps[current_warp_].ready == 0 && !find_ready_warp()) return nullptr;
+    Warp &warp = cluster_->warps[current_warp_];
+    const int lane = std::countr_zero(warp.ready);
+    warp.ready &= warp.ready - 1;
+    return warp.lanes + lane;
+  }
+
+ private:
+  /// Sets current_warp_ to the first ready warp, starting at the current one; returns false if none
+  /// is ready.
+  bool find_ready_warp() {
+    while (true) {
+      const int slot = next_marked();
+      if (slot < 0) return false;
+      if (cluster_->warps[slot].ready != 0) {
+        current_warp_ = slot;
+        return true;
+      }
+      ready_warps_[slot / kWord] &= ~(uint64_t{1} << slot % kWord);
+    }
+  }
+
+  /// Returns the first slot in ready_warps_, starting at the current one, or -1.
+  int next_marked() const {
+    const int word = current_warp_ / kWord, bit = current_warp_ % kWord;
+    if (const uint64_t rest = ready_warps_[word] >> bit; rest != 0)
+      return current_warp_ + std::countr_zero(rest);
+    for (int i = 1; i <= kWords; i++) {
+      const int other = (word + i) % kWords;
+      if (ready_warps_[other] != 0) return other * kWord + std::countr_zero(ready_warps_[other]);
+    }
+    return -1;
+  }
+
+  static constexpr int kWord = 64, kWords = (kMaxClusterThreads / kWarpSize + kWord - 1) / kWord;
+
+  const Cluster *cluster_ = nullptr;
+  int current_warp_ = 0;
+  std::array<uint64_t, kWords> ready_warps_{};  ///< bit per slot; a superset of the ready warps
+};
 
 }  // namespace
 
@@ -258,6 +323,42 @@ void *shared_variable(const void *key, const char *name, size_t bytes, size_t al
                       source_location where) {
   return Engine::running().shared_variable(key, name, bytes, alignment, where);
 }
+
+// ---------------------------------------------------------------- block_sync and warp collectives
+
+void block_barrier(Thread &me, source_location where) {
+  Block &block = *me.block;
+  if (block.at_barrier + 1 == block.alive) {
+    release_block_barrier(block);
+    return;
+  }
+  block.at_barrier++;
+  block.barrier_waiting[me.warp->index] |= 1u << me.lane;
+  block_until_woken(me, "block_sync", where);
+}
+
+void release_block_barrier(Block &block) {
+  block.at_barrier = 0;
+  for (int w = 0; w < block.num_warps(); w++) {
+    uint32_t &waiting = block.barrier_waiting[w];
+    if (waiting != 0) wake(block.warps[w], std::exchange(waiting, 0u));
+  }
+}
+
+void warp_collective(Thread &me, const char *collective, void (*combine)(Warp &),
+                     source_location where) {
+  Warp &warp = *me.warp;
+  warp.arrived |= 1u << me.lane;
+  if (warp.arrived != ~0u) {
+    block_until_woken(me, collective, where);
+    return;
+  }
+  warp.arrived = 0;
+  if (combine != nullptr) combine(warp);
+  wake(warp, ~(1u << me.lane));
+}
+
+// ---------------------------------------------------------------- launches
 
 void run(const Grid &grid) {
   const auto refuse = [&grid](const std::string &why) {

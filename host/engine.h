@@ -18,11 +18,11 @@
 // This header is the interface for the host bodies of the primitives (simt.h, wmma.h, sm80.h,
 // sm90.h).  Implementation:
 //
-//     engine.cpp                      launches and failures
-//     scheduler.h                     choice of the next thread
+//     engine.cpp                      launches and failures,
+//                                     choice of the next thread,
+//                                     block_sync and warp collectives
 //     fiber.h                         fibers
 //     threads.h, cluster.h            state of threads, warps and blocks
-//     collectives.cpp                 block_sync and warp collectives
 //     cluster.cpp                     cluster_sync and addresses in a cluster
 //     barriers.cpp                    mbarriers
 //     tma.cpp, tensor_box.cpp         TMA
