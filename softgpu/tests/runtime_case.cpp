@@ -68,15 +68,24 @@ CaseResult run_case(const std::string &name, const Environment &environment) {
   return read_result(child, ends[0]);
 }
 
-void passes_in_every_order(const std::string &name) {
-  for (int seed = 0; seed <= kSeeds; seed++) {
-    const CaseResult result = run_case(name, with_seed(seed));
-    INFO(name << " with seed " << seed << ": " << result);
-    CHECK(result.passed());
-  }
-  const CaseResult result = run_case(name, {{"SOFTGPU_SYNC", "1"}});
-  INFO(name << ", synchronous: " << result);
+void passes(const std::string &name, const Environment &environment) {
+  const CaseResult result = run_case(name, environment);
+  for (const auto &[variable, value] : environment) UNSCOPED_INFO(variable << '=' << value);
+  INFO(name << ": " << result);
   CHECK(result.passed());
+}
+
+void passes_in_every_order(const std::string &name) {
+  for (int seed = 0; seed <= kSeeds; seed++) passes(name, with_seed(seed));
+  passes(name, {{"SOFTGPU_SYNC", "1"}});
+}
+
+void passes_on_every_architecture(const std::string &name, Environment environment) {
+  environment.emplace_back("SOFTGPU_ARCH", "");
+  for (const char *arch : {"75", "80", "89", "90", "100", "120"}) {
+    environment.back().second = arch;
+    passes(name, environment);
+  }
 }
 
 void is_noticed(const std::string &name) {

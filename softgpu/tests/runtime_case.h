@@ -29,12 +29,28 @@ std::ostream &operator<<(std::ostream &, const CaseResult &);
 /// Runs a hidden test case in a process with additional environment variables.
 CaseResult run_case(const std::string &name, const Environment &environment = {});
 
+/// Checks that the case passes.
+void passes(const std::string &name, const Environment & = {});
 /// Checks that the case passes in the default order, with several seeds, and with SOFTGPU_SYNC.
 void passes_in_every_order(const std::string &name);
+/// Checks that the case passes with each value of SOFTGPU_ARCH.
+void passes_on_every_architecture(const std::string &name, Environment = {});
 /// Checks that the case fails in the default order and with at least one seed.
 void is_noticed(const std::string &name);
 /// Checks that the process exits with violations and prints the text.
 void is_reported(const std::string &name, const std::string &text, const Environment & = {});
+
+// A program: the hidden test case "case: TITLE", and a test that runs it.
+#define SOFTGPU_PROGRAM(check, title, ...)                \
+  TEST_CASE("runtime: " #check ": " title, "[runtime]") { \
+    check("case: " title __VA_OPT__(, ) __VA_ARGS__);     \
+  }                                                       \
+  TEST_CASE("case: " title, "[.]")
+#define PASSES(...) SOFTGPU_PROGRAM(passes, __VA_ARGS__)
+#define PASSES_IN_EVERY_ORDER(title) SOFTGPU_PROGRAM(passes_in_every_order, title)
+#define PASSES_ON_EVERY_ARCHITECTURE(title) SOFTGPU_PROGRAM(passes_on_every_architecture, title)
+#define IS_NOTICED(title) SOFTGPU_PROGRAM(is_noticed, title)
+#define IS_REPORTED(...) SOFTGPU_PROGRAM(is_reported, __VA_ARGS__)
 
 /// Value that the work writes, previous value, and number of elements.
 constexpr uint32_t kNew = 42, kOld = 7, kCount = 256;

@@ -118,9 +118,7 @@ void run_captured(Kind second) {
 
 }  // namespace
 
-// ---------------------------------------------------------------- hidden cases
-
-TEST_CASE("case: early kernels that wait", "[.]") {
+PASSES_IN_EVERY_ORDER("early kernels that wait") {
   const Turns turn;
   constexpr uint32_t kTurns = 10;
   for (uint32_t i = 0; i < kTurns; i++)
@@ -128,30 +126,30 @@ TEST_CASE("case: early kernels that wait", "[.]") {
   require_words(turn.a, kOld + kTurns);
 }
 
-TEST_CASE("case: an early kernel that reads without waiting", "[.]") {
+IS_NOTICED("an early kernel that reads without waiting") {
   run_two(kWaits, kHasty);
 }
 
-TEST_CASE("case: an early kernel that writes without waiting", "[.]") {
+IS_NOTICED("an early kernel that writes without waiting") {
   const Turns turn;
   CHECK(turn(kWaits, turn.b, turn.a) == cudaSuccess);
   CHECK(turn(kHasty, turn.a, turn.c) == cudaSuccess);
   require_words(turn.b, kOld + 1);
 }
 
-TEST_CASE("case: a kernel after one that never allows dependents", "[.]") {
+PASSES_IN_EVERY_ORDER("a kernel after one that never allows dependents") {
   run_two(kSilent, kHasty);
 }
 
-TEST_CASE("case: a kernel after one that allows dependents at its end", "[.]") {
+PASSES_IN_EVERY_ORDER("a kernel after one that allows dependents at its end") {
   run_two(kAllowsAtTheEnd, kHasty);
 }
 
-TEST_CASE("case: a kernel launched without the early-launch attribute", "[.]") {
+PASSES_IN_EVERY_ORDER("a kernel launched without the early-launch attribute") {
   run_two(kWaits, kHasty, false);
 }
 
-TEST_CASE("case: a kernel without wait between two that wait", "[.]") {
+IS_NOTICED("a kernel without wait between two that wait") {
   const Turns turn;
   constexpr uint32_t kTurns = 8;
   for (uint32_t i = 0; i < kTurns; i++) {
@@ -187,15 +185,15 @@ TEST_CASE("case: an early kernel after two that wait before they allow it", "[.]
   require_words(turn.a, kOld + 2);
 }
 
-TEST_CASE("case: a graph of early kernels that wait", "[.]") {
+PASSES_IN_EVERY_ORDER("a graph of early kernels that wait") {
   run_captured(kWaits);
 }
 
-TEST_CASE("case: a graph of early kernels with one that does not wait", "[.]") {
+IS_NOTICED("a graph of early kernels with one that does not wait") {
   run_captured(kHasty);
 }
 
-TEST_CASE("case: an early kernel that faults", "[.]") {
+IS_REPORTED("an early kernel that faults", "trap") {
   const Turns turn;
   CHECK(turn(kWaits, turn.b, turn.a) == cudaSuccess);
   CHECK(turn(kFaults, turn.c, turn.b) == cudaSuccess);
@@ -203,46 +201,21 @@ TEST_CASE("case: an early kernel that faults", "[.]") {
   CHECK(cudaStreamSynchronize(turn.stream) == cudaErrorLaunchFailure);
 }
 
-// ---------------------------------------------------------------- tests
-
-TEST_CASE("early kernels: kernels that wait read current data", "[dependent_launch]") {
-  passes_in_every_order("case: early kernels that wait");
-  passes_in_every_order("case: a graph of early kernels that wait");
-}
-
-TEST_CASE("early kernels: a missing wait changes the result", "[dependent_launch]") {
-  is_noticed("case: an early kernel that reads without waiting");
-  is_noticed("case: an early kernel that writes without waiting");
-  is_noticed("case: a kernel without wait between two that wait");
-  is_noticed("case: a graph of early kernels with one that does not wait");
-}
-
-TEST_CASE("early kernels: results do not depend on the number of threads", "[dependent_launch]") {
+TEST_CASE("early kernels: results do not depend on the number of threads", "[runtime]") {
   for (const char *threads : {"1", "2", "3"}) {
     const Environment with{{"SOFTGPU_THREADS", threads}};
-    CHECK(run_case("case: early kernels that wait", with).passed());
+    passes("case: early kernels that wait", with);
     CHECK(run_case("case: an early kernel that reads without waiting", with).exit_code == 1);
     CHECK(run_case("case: an early kernel that writes without waiting", with).exit_code == 1);
   }
 }
 
-TEST_CASE("early kernels: a kernel begins after all previous blocks allow it",
-          "[dependent_launch]") {
-  passes_in_every_order("case: a kernel after one that never allows dependents");
-  passes_in_every_order("case: a kernel after one that allows dependents at its end");
-  passes_in_every_order("case: a kernel launched without the early-launch attribute");
-}
-
-TEST_CASE("early kernels: a fault stops all of them", "[dependent_launch]") {
-  is_reported("case: an early kernel that faults", "trap");
-}
-
 TEST_CASE("early kernels: accesses without a wait race with the previous kernel",
-          "[dependent_launch][race]") {
+          "[runtime][race]") {
   const Environment with{{"SOFTGPU_RACECHECK", "1"}};
-  CHECK(run_case("case: early kernels that wait", with).passed());
-  CHECK(run_case("case: a graph of early kernels that wait", with).passed());
-  CHECK(run_case("case: a kernel launched without the early-launch attribute", with).passed());
+  passes("case: early kernels that wait", with);
+  passes("case: a graph of early kernels that wait", with);
+  passes("case: a kernel launched without the early-launch attribute", with);
   for (const char *name : {"case: an early kernel that reads without waiting",
                            "case: an early kernel that writes without waiting"}) {
     const CaseResult result = run_case(name, with);
@@ -253,15 +226,11 @@ TEST_CASE("early kernels: accesses without a wait race with the previous kernel"
 }
 
 TEST_CASE("early kernels: a wait orders earlier kernels only if the previous kernel has waited",
-          "[dependent_launch][race]") {
+          "[runtime][race]") {
   const Environment with{{"SOFTGPU_RACECHECK", "1"}};
-  const CaseResult result =
-      run_case("case: a kernel that reads data from before a kernel without wait", with);
-  INFO(result);
-  CHECK(result.exit_code == 99);
-  CHECK(result.says("race: "));
-  CHECK(run_case("case: a kernel that reads data from before a kernel that waits", with).passed());
-  CHECK(run_case("case: an early kernel after two that wait before they allow it", with).passed());
+  is_reported("case: a kernel that reads data from before a kernel without wait", "race: ", with);
+  passes("case: a kernel that reads data from before a kernel that waits", with);
+  passes("case: an early kernel after two that wait before they allow it", with);
 
   for (int seed = 0; seed <= 4; seed++) {
     const CaseResult repeated =

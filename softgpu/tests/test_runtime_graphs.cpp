@@ -62,9 +62,7 @@ std::vector<cudaGraphNode_t> nodes_of(cudaGraph_t graph) {
 
 }  // namespace
 
-// ---------------------------------------------------------------- hidden cases
-
-TEST_CASE("case: a captured sequence runs at its launch", "[.]") {
+PASSES_IN_EVERY_ORDER("a captured sequence runs at its launch") {
   const Kernels kernels;
   uint32_t *const words = device_words(), *const copies = device_words();
   const cudaStream_t stream = begin_capture();
@@ -97,7 +95,7 @@ TEST_CASE("case: a captured sequence runs at its launch", "[.]") {
   require_words(words, 0);
 }
 
-TEST_CASE("case: launches of a graph do not overlap", "[.]") {
+PASSES_IN_EVERY_ORDER("launches of a graph do not overlap") {
   const Kernels kernels;
   uint32_t *const words = device_words();
   const cudaStream_t stream = begin_capture(), other = make_stream();
@@ -108,7 +106,7 @@ TEST_CASE("case: launches of a graph do not overlap", "[.]") {
   CHECK(words[0] == kOld + 4);
 }
 
-TEST_CASE("case: a fork and a join", "[.]") {
+PASSES_IN_EVERY_ORDER("a fork and a join") {
   const Kernels kernels;
   uint32_t *const made = device_words(), *const left = device_words(),
                   *const right = device_words(), *const both = device_words();
@@ -141,7 +139,7 @@ TEST_CASE("case: a fork and a join", "[.]") {
   require_words(both, kNew + 1);
 }
 
-TEST_CASE("case: a graph is ordered with the other work of its stream", "[.]") {
+PASSES_IN_EVERY_ORDER("a graph is ordered with the other work of its stream") {
   const Kernels kernels;
   uint32_t *const words = device_words(), *const result = device_words();
   const cudaStream_t stream = begin_capture();
@@ -153,7 +151,7 @@ TEST_CASE("case: a graph is ordered with the other work of its stream", "[.]") {
   require_words(result, kNew + 1);
 }
 
-TEST_CASE("case: a graph launched in a capture", "[.]") {
+PASSES_IN_EVERY_ORDER("a graph launched in a capture") {
   const Kernels kernels;
   uint32_t *const words = device_words();
   cudaStream_t stream = begin_capture();
@@ -167,7 +165,7 @@ TEST_CASE("case: a graph launched in a capture", "[.]") {
   require_words(words, kNew + 2);
 }
 
-TEST_CASE("case: an instance is updated with a graph of the same topology", "[.]") {
+PASSES_IN_EVERY_ORDER("an instance is updated with a graph of the same topology") {
   const Kernels kernels;
   uint32_t *const words = device_words();
   const auto capture_set = [&](uint32_t value) {
@@ -188,7 +186,7 @@ TEST_CASE("case: an instance is updated with a graph of the same topology", "[.]
   CHECK(info.result == cudaGraphExecUpdateErrorNodeTypeChanged);
 }
 
-TEST_CASE("case: forbidden calls invalidate a capture", "[.]") {
+PASSES_IN_EVERY_ORDER("forbidden calls invalidate a capture") {
   const Kernels kernels;
   uint32_t *const words = device_words();
   void *memory = nullptr;
@@ -213,7 +211,7 @@ TEST_CASE("case: forbidden calls invalidate a capture", "[.]") {
   require_words(words, kOld);
 }
 
-TEST_CASE("case: capture modes", "[.]") {
+PASSES_IN_EVERY_ORDER("capture modes") {
   void *memory = nullptr;
   const auto in_other_thread = [&] {
     cudaError_t error = cudaSuccess;
@@ -241,7 +239,7 @@ TEST_CASE("case: capture modes", "[.]") {
   end_capture(stream);
 }
 
-TEST_CASE("case: capture errors", "[.]") {
+PASSES_IN_EVERY_ORDER("capture errors") {
   const Kernels kernels;
   uint32_t *const words = device_words();
   cudaGraph_t graph = nullptr;
@@ -295,21 +293,4 @@ TEST_CASE("case: capture errors", "[.]") {
   CHECK(error == cudaErrorStreamCaptureWrongThread);
   end_capture(stream);
   require_words(words, kOld);
-}
-
-// ---------------------------------------------------------------- tests
-
-TEST_CASE("runtime: graphs run the captured work", "[runtime]") {
-  passes_in_every_order("case: a captured sequence runs at its launch");
-  passes_in_every_order("case: launches of a graph do not overlap");
-  passes_in_every_order("case: a fork and a join");
-  passes_in_every_order("case: a graph is ordered with the other work of its stream");
-  passes_in_every_order("case: a graph launched in a capture");
-  passes_in_every_order("case: an instance is updated with a graph of the same topology");
-}
-
-TEST_CASE("runtime: forbidden calls fail during a capture", "[runtime]") {
-  passes_in_every_order("case: forbidden calls invalidate a capture");
-  passes_in_every_order("case: capture modes");
-  passes_in_every_order("case: capture errors");
 }

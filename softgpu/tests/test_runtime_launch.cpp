@@ -140,9 +140,7 @@ void is_rejected(Change &&change) {
 
 }  // namespace
 
-// ---------------------------------------------------------------- hidden cases
-
-TEST_CASE("case: launch limits", "[.]") {
+PASSES_IN_EVERY_ORDER("launch limits") {
   const Limited k;
   CHECK(launch(k.shared, dim3(1), dim3(1024)) == cudaSuccess);
   CHECK(launch(k.shared, dim3(1), dim3(1025)) == cudaErrorInvalidConfiguration);
@@ -165,7 +163,7 @@ TEST_CASE("case: launch limits", "[.]") {
   CHECK(cudaDeviceSynchronize() == cudaSuccess);
 }
 
-TEST_CASE("case: cluster limits", "[.]") {
+PASSES_IN_EVERY_ORDER("cluster limits") {
   const Limited k;
   CHECK(launch_cluster(k.shared, 8, dim3(4)) == cudaSuccess);
   CHECK(launch_cluster(k.shared, 6, dim3(4)) == cudaErrorInvalidClusterSize);
@@ -192,7 +190,7 @@ TEST_CASE("case: cluster limits", "[.]") {
   CHECK(cudaDeviceSynchronize() == cudaSuccess);
 }
 
-TEST_CASE("case: required block and cluster shapes", "[.]") {
+PASSES_IN_EVERY_ORDER("required block and cluster shapes") {
   cudaLibrary_t library = nullptr;
   REQUIRE(cudaLibraryLoadData(&library, kLimitedClusters, nullptr, nullptr, 0, nullptr, nullptr,
                               0) == cudaSuccess);
@@ -216,7 +214,7 @@ TEST_CASE("case: required block and cluster shapes", "[.]") {
   CHECK(attributes.requiredClusterDepth == 1);
 }
 
-TEST_CASE("case: function attributes", "[.]") {
+PASSES_IN_EVERY_ORDER("function attributes") {
   const Limited k;
   cudaFuncAttributes attributes{};
   REQUIRE(cudaFuncGetAttributes(&attributes, k.bounded) == cudaSuccess);
@@ -250,7 +248,7 @@ TEST_CASE("case: function attributes", "[.]") {
   CHECK(launch(k.shared, dim3(1), dim3(1)) == cudaErrorInvalidDeviceFunction);
 }
 
-TEST_CASE("case: a device of this architecture", "[.]") {
+PASSES_ON_EVERY_ARCHITECTURE("a device of this architecture") {
   const int arch = std::stoi(getenv("SOFTGPU_ARCH"));
   CHECK(10 * attribute(cudaDevAttrComputeCapabilityMajor) +
             attribute(cudaDevAttrComputeCapabilityMinor) ==
@@ -279,7 +277,7 @@ TEST_CASE("case: a device of this architecture", "[.]") {
   CHECK((TiledMap().tiled() == CUDA_SUCCESS) == (arch >= 90));
 }
 
-TEST_CASE("case: tensor map limits", "[.]") {
+PASSES_IN_EVERY_ORDER("tensor map limits") {
   CHECK(TiledMap().tiled() == CUDA_SUCCESS);
   CHECK(TiledMap().im2col() == CUDA_SUCCESS);
   is_rejected([](TiledMap &m) { m.map = reinterpret_cast<CUtensorMap *>(m.storage.data() + 32); });
@@ -327,7 +325,7 @@ TEST_CASE("case: tensor map limits", "[.]") {
   CHECK(corner.im2col() == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("case: driver functions", "[.]") {
+PASSES_IN_EVERY_ORDER("driver functions") {
   void *function = &function;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSuccess;
   REQUIRE(cudaGetDriverEntryPointByVersion("cuNothing", &function, 12000, 0, &found) ==
@@ -345,7 +343,7 @@ TEST_CASE("case: driver functions", "[.]") {
         CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("case: a fault stops the device until it is reset", "[.]") {
+IS_REPORTED("a fault stops the device until it is reset", "FAULT") {
   uint32_t *words = nullptr;
   {
     const Kernels kernels;
@@ -365,7 +363,7 @@ TEST_CASE("case: a fault stops the device until it is reset", "[.]") {
   CHECK(cudaMalloc(&memory, 16) == cudaSuccess);
 }
 
-TEST_CASE("case: unsupported PTX", "[.]") {
+IS_REPORTED("unsupported PTX", "frobnicate") {
   constexpr char kText[] =
       ".version 7.8\n.target sm_75\n.address_size 64\n"
       ".visible .entry strange() { frobnicate.u32; ret; }";
@@ -393,7 +391,7 @@ TEST_CASE("case: injected errors", "[.]") {
   CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure);
 }
 
-TEST_CASE("case: a child of a process that used the device", "[.]") {
+PASSES("a child of a process that used the device") {
   const pid_t unused = fork();
   if (unused == 0) {
     int count = 0;
@@ -418,34 +416,6 @@ TEST_CASE("case: a child of a process that used the device", "[.]") {
   require_words(words, kNew);
 }
 
-// ---------------------------------------------------------------- tests
-
-TEST_CASE("runtime: launches beyond the limits are rejected", "[runtime]") {
-  passes_in_every_order("case: launch limits");
-  passes_in_every_order("case: cluster limits");
-  passes_in_every_order("case: required block and cluster shapes");
-  passes_in_every_order("case: function attributes");
-}
-
-TEST_CASE("runtime: device properties match the architecture", "[runtime]") {
-  for (const char *arch : {"75", "80", "89", "90", "100", "120"}) {
-    const CaseResult result =
-        run_case("case: a device of this architecture", {{"SOFTGPU_ARCH", arch}});
-    INFO(arch << ": " << result);
-    CHECK(result.passed());
-  }
-}
-
-TEST_CASE("runtime: driver functions are available", "[runtime]") {
-  passes_in_every_order("case: tensor map limits");
-  passes_in_every_order("case: driver functions");
-}
-
-TEST_CASE("runtime: faults and unsupported PTX are reported", "[runtime]") {
-  is_reported("case: a fault stops the device until it is reset", "FAULT");
-  is_reported("case: unsupported PTX", "frobnicate");
-}
-
 TEST_CASE("runtime: SOFTGPU_FAIL injects errors", "[runtime]") {
   const CaseResult result =
       run_case("case: injected errors",
@@ -458,10 +428,4 @@ TEST_CASE("runtime: SOFTGPU_FAIL injects errors", "[runtime]") {
     CHECK(rejected.exit_code == 2);
     CHECK(rejected.says("SOFTGPU_FAIL"));
   }
-}
-
-TEST_CASE("runtime: calls fail in a forked child", "[runtime]") {
-  const CaseResult result = run_case("case: a child of a process that used the device");
-  INFO(result);
-  CHECK(result.passed());
 }

@@ -9,9 +9,7 @@
 
 using namespace softgpu::test;
 
-// ---------------------------------------------------------------- hidden cases
-
-TEST_CASE("case: fresh memory is poisoned and aligned to 256 bytes only", "[.]") {
+PASSES_IN_EVERY_ORDER("fresh memory is poisoned and aligned to 256 bytes only") {
   for (const size_t bytes : {4, 100, 256, 1000, 4096, 1 << 20}) {
     auto *const words = static_cast<uint32_t *>(allocate(bytes));
     const auto address = reinterpret_cast<uint64_t>(words);
@@ -27,7 +25,7 @@ TEST_CASE("case: fresh memory is poisoned and aligned to 256 bytes only", "[.]")
   CHECK(cudaFree(nullptr) == cudaSuccess);
 }
 
-TEST_CASE("case: memory is exhausted", "[.]") {
+PASSES("memory is exhausted", {{"SOFTGPU_MEMORY", "1048576"}}) {
   size_t free = 0, total = 0, after = 0;
   REQUIRE(cudaMemGetInfo(&free, &total) == cudaSuccess);
   CHECK(free == total);
@@ -44,7 +42,7 @@ TEST_CASE("case: memory is exhausted", "[.]") {
   CHECK(cudaMalloc(&more, free) == cudaSuccess);
 }
 
-TEST_CASE("case: pointer attributes", "[.]") {
+PASSES_IN_EVERY_ORDER("pointer attributes") {
   const auto type_of = [](const void *p) {
     cudaPointerAttributes attributes{};
     REQUIRE(cudaPointerGetAttributes(&attributes, p) == cudaSuccess);
@@ -66,7 +64,7 @@ TEST_CASE("case: pointer attributes", "[.]") {
   CHECK(type_of(words) == cudaMemoryTypeUnregistered);
 }
 
-TEST_CASE("case: 2D copies and fills in all directions", "[.]") {
+PASSES_IN_EVERY_ORDER("2D copies and fills in all directions") {
   uint32_t *const words = device_words();
   const std::vector<uint32_t> source = {1, 2, 3, 4, 5, 6};
   REQUIRE(cudaMemset(words, 0, kBytes) == cudaSuccess);
@@ -87,24 +85,24 @@ TEST_CASE("case: 2D copies and fills in all directions", "[.]") {
   CHECK(cudaMemcpy(nullptr, nullptr, 0, cudaMemcpyDefault) == cudaSuccess);
 }
 
-TEST_CASE("case: a copy beyond its allocation", "[.]") {
+IS_REPORTED("a copy beyond its allocation", "leave a cudaMalloc of 1024 bytes") {
   std::vector<uint32_t> host(kCount + 1);
   CHECK(cudaMemcpy(device_words(), host.data(), kBytes + 4, cudaMemcpyHostToDevice) ==
         cudaErrorInvalidValue);
 }
 
-TEST_CASE("case: a fill beyond its allocation", "[.]") {
+IS_REPORTED("a fill beyond its allocation", "leave a cudaMalloc of 1024 bytes") {
   CHECK(cudaMemset(device_words() + 1, 0, kBytes) == cudaErrorInvalidValue);
 }
 
-TEST_CASE("case: a copy of freed memory", "[.]") {
+IS_REPORTED("a copy of freed memory", "which was freed") {
   uint32_t *const words = device_words();
   uint32_t word = 0;
   REQUIRE(cudaFree(words) == cudaSuccess);
   CHECK(cudaMemcpy(&word, words, 4, cudaMemcpyDefault) == cudaErrorInvalidValue);
 }
 
-TEST_CASE("case: a kernel that uses freed memory", "[.]") {
+IS_REPORTED("a kernel that uses freed memory", "FAULT") {
   const Kernels kernels;
   uint32_t *const words = device_words();
   REQUIRE(cudaFree(words) == cudaSuccess);
@@ -112,7 +110,7 @@ TEST_CASE("case: a kernel that uses freed memory", "[.]") {
   CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
 }
 
-TEST_CASE("case: cudaFree waits for kernels that use the memory", "[.]") {
+PASSES_IN_EVERY_ORDER("cudaFree waits for kernels that use the memory") {
   const Kernels kernels;
   uint32_t *const words = device_words(), *const pinned = pinned_words();
   REQUIRE(kernels.set(words, kNew, make_stream()) == cudaSuccess);
@@ -122,7 +120,7 @@ TEST_CASE("case: cudaFree waits for kernels that use the memory", "[.]") {
   CHECK(cudaDeviceSynchronize() == cudaSuccess);
 }
 
-TEST_CASE("case: module variables", "[.]") {
+PASSES_IN_EVERY_ORDER("module variables") {
   const Kernels kernels;
   void *table = nullptr;
   size_t bytes = 0;
@@ -142,7 +140,7 @@ TEST_CASE("case: module variables", "[.]") {
   CHECK(read == std::vector<uint32_t>{10, 99, 12, 13, kOld});
 }
 
-TEST_CASE("case: memory and streams and variables are per device", "[.]") {
+PASSES("memory and streams and variables are per device", {{"SOFTGPU_DEVICES", "2"}}) {
   int count = 0, device = -1;
   REQUIRE(cudaGetDeviceCount(&count) == cudaSuccess);
   CHECK(count == 2);
@@ -165,7 +163,7 @@ TEST_CASE("case: memory and streams and variables are per device", "[.]") {
   CHECK(attributes.device == 1);
 }
 
-TEST_CASE("case: a kernel that accesses a peer", "[.]") {
+PASSES("a kernel that accesses a peer", {{"SOFTGPU_DEVICES", "2"}}) {
   const Kernels kernels;
   uint32_t *const on_0 = device_words();
   int can = 0;
@@ -180,7 +178,8 @@ TEST_CASE("case: a kernel that accesses a peer", "[.]") {
   CHECK(cudaDeviceDisablePeerAccess(0) == cudaErrorPeerAccessNotEnabled);
 }
 
-TEST_CASE("case: a kernel that accesses a peer without permission", "[.]") {
+IS_REPORTED("a kernel that accesses a peer without permission", "device 0",
+            {{"SOFTGPU_DEVICES", "2"}}) {
   const Kernels kernels;
   uint32_t *const on_0 = device_words();
   REQUIRE(cudaSetDevice(1) == cudaSuccess);
@@ -188,40 +187,6 @@ TEST_CASE("case: a kernel that accesses a peer without permission", "[.]") {
   CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
   REQUIRE(cudaSetDevice(0) == cudaSuccess);  // device 0 continues
   require_words(on_0, kOld);
-}
-
-// ---------------------------------------------------------------- tests
-
-TEST_CASE("runtime: allocations are poisoned, limited and typed", "[runtime]") {
-  passes_in_every_order("case: fresh memory is poisoned and aligned to 256 bytes only");
-  passes_in_every_order("case: pointer attributes");
-  passes_in_every_order("case: cudaFree waits for kernels that use the memory");
-  const CaseResult result = run_case("case: memory is exhausted", {{"SOFTGPU_MEMORY", "1048576"}});
-  INFO(result);
-  CHECK(result.passed());
-}
-
-TEST_CASE("runtime: copies and module variables match their sources", "[runtime]") {
-  passes_in_every_order("case: 2D copies and fills in all directions");
-  passes_in_every_order("case: module variables");
-}
-
-TEST_CASE("runtime: accesses to invalid memory are reported", "[runtime]") {
-  is_reported("case: a copy beyond its allocation", "leave a cudaMalloc of 1024 bytes");
-  is_reported("case: a fill beyond its allocation", "leave a cudaMalloc of 1024 bytes");
-  is_reported("case: a copy of freed memory", "which was freed");
-  is_reported("case: a kernel that uses freed memory", "FAULT");
-}
-
-TEST_CASE("runtime: devices are independent", "[runtime]") {
-  const Environment two{{"SOFTGPU_DEVICES", "2"}};
-  for (const char *name : {"case: memory and streams and variables are per device",
-                           "case: a kernel that accesses a peer"}) {
-    const CaseResult result = run_case(name, two);
-    INFO(name << ": " << result);
-    CHECK(result.passed());
-  }
-  is_reported("case: a kernel that accesses a peer without permission", "device 0", two);
 }
 
 // ---- faults that stop a device, and the errors that the host receives
@@ -268,9 +233,7 @@ void limit_memory(uint64_t bytes) {
 
 }  // namespace
 
-// ---------------------------------------------------------------- hidden cases
-
-TEST_CASE("case: the errors of faults", "[.]") {
+IS_REPORTED("the errors of faults", "misaligned") {
   CHECK(error_of("trap;\n") == cudaErrorLaunchFailure);
   CHECK(error_of(".reg .b64 %a;\n.reg .b32 %r;\nmov.u64 %a, 4098;\nld.global.u32 %r, [%a];\n") ==
         cudaErrorMisalignedAddress);
@@ -279,7 +242,8 @@ TEST_CASE("case: the errors of faults", "[.]") {
   CHECK(error_of("barrier.sync 0, 96;\n") == cudaErrorLaunchTimeout);
 }
 
-TEST_CASE("case: the host runs out of memory for a block", "[.]") {
+IS_REPORTED("the host runs out of memory for a block", "the device itself failed",
+            {{"SOFTGPU_THREADS", "1"}}) {
   const void *const kernel = load(with_local("524288"));
   limit_memory(uint64_t{256} << 20);
   REQUIRE(launch(kernel, 1024) == cudaSuccess);
@@ -287,12 +251,13 @@ TEST_CASE("case: the host runs out of memory for a block", "[.]") {
   CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
 }
 
-TEST_CASE("case: too much local memory", "[.]") {
+IS_REPORTED("too much local memory", "bytes of local memory per thread") {
   CHECK(launch(load(with_local("524304")), 32) == cudaErrorInvalidKernelImage);
   CHECK(launch(load(with_local("4294967296")), 32) == cudaErrorInvalidKernelImage);
 }
 
-TEST_CASE("case: a kernel that accesses a variable of a peer", "[.]") {
+IS_REPORTED("a kernel that accesses a variable of a peer",
+            "the variable table of device 0, by a kernel on device 1", {{"SOFTGPU_DEVICES", "2"}}) {
   const Kernels kernels;
   void *table = nullptr;
   size_t bytes = 0;
@@ -303,24 +268,6 @@ TEST_CASE("case: a kernel that accesses a variable of a peer", "[.]") {
   REQUIRE(cudaLaunchKernel(kernels["copy"], dim3(1), dim3(4), arguments, 0, nullptr) ==
           cudaSuccess);
   CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
-}
-
-// ---------------------------------------------------------------- tests
-
-TEST_CASE("runtime: the error code depends on the kind of fault", "[runtime]") {
-  is_reported("case: the errors of faults", "misaligned");
-}
-
-TEST_CASE("runtime: internal errors of the device are faults", "[runtime]") {
-  is_reported("case: the host runs out of memory for a block", "the device itself failed",
-              {{"SOFTGPU_THREADS", "1"}});
-  is_reported("case: too much local memory", "bytes of local memory per thread");
-}
-
-TEST_CASE("runtime: module variables are per device", "[runtime]") {
-  is_reported("case: a kernel that accesses a variable of a peer",
-              "the variable table of device 0, by a kernel on device 1",
-              {{"SOFTGPU_DEVICES", "2"}});
 }
 
 // ---- freed and uninitialized memory
@@ -353,29 +300,27 @@ void free_between_launches(void *memory, Enqueue &&enqueue) {
 
 }  // namespace
 
-// ---------------------------------------------------------------- hidden cases
-
-TEST_CASE("case: a graph that copies to freed memory", "[.]") {
+IS_REPORTED("a graph that copies to freed memory", "a copy to") {
   uint32_t *const words = device_words(), *const source = pinned_words();
   free_between_launches(words, [&](cudaStream_t stream) {
     return cudaMemcpyAsync(words, source, kBytes, cudaMemcpyHostToDevice, stream);
   });
 }
 
-TEST_CASE("case: a graph that copies from freed memory", "[.]") {
+IS_REPORTED("a graph that copies from freed memory", "a copy from") {
   uint32_t *const words = device_words(), *const other = device_words();
   free_between_launches(words, [&](cudaStream_t stream) {
     return cudaMemcpyAsync(other, words, kBytes, cudaMemcpyDeviceToDevice, stream);
   });
 }
 
-TEST_CASE("case: a graph that fills freed memory", "[.]") {
+IS_REPORTED("a graph that fills freed memory", "a fill of") {
   uint32_t *const words = device_words();
   free_between_launches(
       words, [&](cudaStream_t stream) { return cudaMemsetAsync(words, 0, kBytes, stream); });
 }
 
-TEST_CASE("case: a copy while another stream frees", "[.]") {
+IS_REPORTED("a copy while another stream frees", "which was freed") {
   uint32_t *const words = device_words(), *const other = device_words();
   const cudaStream_t first = make_stream(), second = make_stream();
   REQUIRE(cudaMemcpyAsync(words, other, kBytes, cudaMemcpyDeviceToDevice, first) == cudaSuccess);
@@ -384,7 +329,7 @@ TEST_CASE("case: a copy while another stream frees", "[.]") {
   CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
 }
 
-TEST_CASE("case: a copy to a large allocation that was freed", "[.]") {
+IS_REPORTED("a copy to a large allocation that was freed", "which was freed") {
   void *const memory = allocate(100 << 20);
   uint32_t word = 0;
   REQUIRE(cudaFree(memory) == cudaSuccess);
@@ -393,7 +338,7 @@ TEST_CASE("case: a copy to a large allocation that was freed", "[.]") {
   CHECK(cudaMemcpy(&word, other.data(), 4, cudaMemcpyDefault) == cudaSuccess);
 }
 
-TEST_CASE("case: a process frees more memory than the machine has", "[.]") {
+PASSES_IN_EVERY_ORDER("a process frees more memory than the machine has") {
   const auto machine = static_cast<size_t>(sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
   constexpr size_t kPart = size_t{4} << 30;
   for (size_t freed = 0; freed <= 2 * machine; freed += kPart)
@@ -404,7 +349,7 @@ TEST_CASE("case: a process frees more memory than the machine has", "[.]") {
   CHECK(waitpid(child, nullptr, 0) == child);
 }
 
-TEST_CASE("case: each allocation is released by its own function", "[.]") {
+PASSES_IN_EVERY_ORDER("each allocation is released by its own function") {
   static uint32_t registered[64];
   uint32_t *const device = device_words(), *const pinned = pinned_words();
   REQUIRE(cudaHostRegister(registered, sizeof registered, 0) == cudaSuccess);
@@ -420,14 +365,14 @@ TEST_CASE("case: each allocation is released by its own function", "[.]") {
   CHECK(cudaHostUnregister(registered) == cudaSuccess);
 }
 
-TEST_CASE("case: cudaFreeAsync frees memory twice", "[.]") {
+IS_REPORTED("cudaFreeAsync frees memory twice", "for the second time") {
   const cudaStream_t stream = make_stream();
   uint32_t *const words = device_words();
   CHECK(cudaFreeAsync(words, stream) == cudaSuccess);
   CHECK(cudaFreeAsync(words, stream) == cudaErrorInvalidValue);
 }
 
-TEST_CASE("case: copies of initialized memory", "[.]") {
+PASSES("copies of initialized memory", {{"SOFTGPU_INITCHECK", "1"}}) {
   void *const from = allocate(kBytes), *const to = allocate(kBytes);
   std::vector<std::byte> host(kBytes);
   REQUIRE(cudaMemset(static_cast<std::byte *>(from) + 100, 1, 300) == cudaSuccess);
@@ -439,7 +384,8 @@ TEST_CASE("case: copies of initialized memory", "[.]") {
   CHECK(cudaMemcpy(host.data(), to, 407, cudaMemcpyDeviceToHost) == cudaSuccess);
 }
 
-TEST_CASE("case: a copy to the host of copied uninitialized memory", "[.]") {
+IS_REPORTED("a copy to the host of copied uninitialized memory", "reads 3 uninitialized bytes",
+            {{"SOFTGPU_INITCHECK", "1"}}) {
   void *const from = allocate(kBytes), *const to = allocate(kBytes);
   std::vector<std::byte> host(kBytes);
   REQUIRE(cudaMemset(from, 1, 100) == cudaSuccess);
@@ -447,32 +393,4 @@ TEST_CASE("case: a copy to the host of copied uninitialized memory", "[.]") {
   REQUIRE(cudaMemcpy(static_cast<std::byte *>(to) + 5, from, 103, cudaMemcpyDeviceToDevice) ==
           cudaSuccess);
   CHECK(cudaMemcpy(host.data(), to, kBytes, cudaMemcpyDeviceToHost) == cudaSuccess);
-}
-
-// ---------------------------------------------------------------- tests
-
-TEST_CASE("runtime: copies and fills of freed memory are reported when they run", "[runtime]") {
-  is_reported("case: a graph that copies to freed memory", "a copy to");
-  is_reported("case: a graph that copies from freed memory", "a copy from");
-  is_reported("case: a graph that fills freed memory", "a fill of");
-  is_reported("case: a copy while another stream frees", "which was freed");
-  is_reported("case: a copy to a large allocation that was freed", "which was freed");
-}
-
-TEST_CASE("runtime: addresses of freed memory are quarantined but not reserved", "[runtime]") {
-  passes_in_every_order("case: a process frees more memory than the machine has");
-}
-
-TEST_CASE("runtime: allocations require the matching release function", "[runtime]") {
-  passes_in_every_order("case: each allocation is released by its own function");
-  is_reported("case: cudaFreeAsync frees memory twice", "for the second time");
-}
-
-TEST_CASE("runtime: copies propagate uninitialized memory", "[runtime]") {
-  const Environment checks{{"SOFTGPU_INITCHECK", "1"}};
-  const CaseResult result = run_case("case: copies of initialized memory", checks);
-  INFO(result);
-  CHECK(result.passed());
-  is_reported("case: a copy to the host of copied uninitialized memory",
-              "reads 3 uninitialized bytes", checks);
 }

@@ -142,9 +142,7 @@ struct PtxFolder {
 
 }  // namespace
 
-// ---------------------------------------------------------------- hidden cases
-
-TEST_CASE("case: kernels of a fat binary", "[.]") {
+PASSES_IN_EVERY_ORDER("kernels of a fat binary") {
   for (const Packing packing : {Packing::kNone, Packing::kLz4, Packing::kZstd}) {
     void **const binary = register_binary({entry(2, 90, false, "machine code", Packing::kNone),
                                            entry(1, 75, false, kernels_text("sm_75"), packing)});
@@ -166,7 +164,7 @@ TEST_CASE("case: kernels of a fat binary", "[.]") {
   }
 }
 
-TEST_CASE("case: the highest matching architecture is selected", "[.]") {
+PASSES_ON_EVERY_ARCHITECTURE("the highest matching architecture is selected") {
   register_function(register_binary({entry(1, 75, false, which_text("sm_75", 1), Packing::kZstd),
                                      entry(1, 80, false, which_text("sm_80", 2), Packing::kZstd),
                                      entry(1, 90, false, which_text("sm_90", 4), Packing::kLz4),
@@ -197,7 +195,7 @@ TEST_CASE("case: no matching PTX", "[.]") {
         cudaErrorNoKernelImageForDevice);
 }
 
-TEST_CASE("case: launches by <<<>>>", "[.]") {
+PASSES_IN_EVERY_ORDER("launches by <<<>>>") {
   CHECK(__cudaPushCallConfiguration(dim3(1, 2, 3), dim3(4), 5, cudaStreamPerThread) == 0);
   dim3 grid, block;
   size_t smem = 0;
@@ -210,28 +208,10 @@ TEST_CASE("case: launches by <<<>>>", "[.]") {
   CHECK(__cudaPopCallConfiguration(&grid, &block, &smem, &stream) == cudaErrorMissingConfiguration);
 }
 
-// ---------------------------------------------------------------- tests
-
-TEST_CASE("runtime: kernels and variables of fat binaries are available", "[runtime]") {
-  passes_in_every_order("case: kernels of a fat binary");
-  passes_in_every_order("case: launches by <<<>>>");
-  for (const char *arch : {"75", "80", "89", "90", "100", "120"}) {
-    const CaseResult result =
-        run_case("case: the highest matching architecture is selected", {{"SOFTGPU_ARCH", arch}});
-    INFO(arch << ": " << result);
-    CHECK(result.passed());
-  }
-}
-
 TEST_CASE("runtime: PTX files are searched in SOFTGPU_PTX", "[runtime]") {
   const PtxFolder folder;
-  for (const char *arch : {"75", "80", "89", "90", "100", "120"}) {
-    const CaseResult result =
-        run_case("case: PTX from files",
-                 {{"SOFTGPU_ARCH", arch}, {"SOFTGPU_PTX", "/absent:" + folder.path.string()}});
-    INFO(arch << ": " << result);
-    CHECK(result.passed());
-  }
+  passes_on_every_architecture("case: PTX from files",
+                               {{"SOFTGPU_PTX", "/absent:" + folder.path.string()}});
 }
 
 TEST_CASE("runtime: a kernel without PTX cannot be launched", "[runtime]") {

@@ -46,15 +46,15 @@ cudaEvent_t make_event(unsigned flags = cudaEventDefault) {
 
 }  // namespace
 
-// ---------------------------------------------------------------- hidden cases: correct programs
+// ---- correct programs
 
-TEST_CASE("case: a result after cudaStreamSynchronize", "[.]") {
+PASSES_IN_EVERY_ORDER("a result after cudaStreamSynchronize") {
   const PinnedResult r;
   REQUIRE(cudaStreamSynchronize(r.stream) == cudaSuccess);
   REQUIRE(r.result[0] == kNew);
 }
 
-TEST_CASE("case: a result after cudaEventSynchronize", "[.]") {
+PASSES_IN_EVERY_ORDER("a result after cudaEventSynchronize") {
   const PinnedResult r;
   const cudaEvent_t event = make_event();
   REQUIRE(cudaEventRecord(event, r.stream) == cudaSuccess);
@@ -63,14 +63,14 @@ TEST_CASE("case: a result after cudaEventSynchronize", "[.]") {
   REQUIRE(cudaEventDestroy(event) == cudaSuccess);
 }
 
-TEST_CASE("case: a result after cudaDeviceSynchronize", "[.]") {
+PASSES_IN_EVERY_ORDER("a result after cudaDeviceSynchronize") {
   const PinnedResult r;
   REQUIRE(cudaStreamDestroy(r.stream) == cudaSuccess);
   REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
   REQUIRE(r.result[0] == kNew);
 }
 
-TEST_CASE("case: a result after cudaStreamQuery succeeds", "[.]") {
+PASSES_IN_EVERY_ORDER("a result after cudaStreamQuery succeeds") {
   const PinnedResult r;
   cudaError_t error = cudaErrorNotReady;
   while ((error = cudaStreamQuery(r.stream)) == cudaErrorNotReady) std::this_thread::yield();
@@ -78,13 +78,13 @@ TEST_CASE("case: a result after cudaStreamQuery succeeds", "[.]") {
   REQUIRE(r.result[0] == kNew);
 }
 
-TEST_CASE("case: a result that the host polls without a call", "[.]") {
+PASSES_IN_EVERY_ORDER("a result that the host polls without a call") {
   const PinnedResult r;
   const std::atomic_ref<uint32_t> word(r.result[kCount - 1]);
   while (word != kNew) std::this_thread::yield();
 }
 
-TEST_CASE("case: an event between two streams", "[.]") {
+PASSES_IN_EVERY_ORDER("an event between two streams") {
   TwoStreams s;
   const cudaEvent_t event = make_event(cudaEventDisableTiming);
   s.make(s.first);
@@ -94,7 +94,7 @@ TEST_CASE("case: an event between two streams", "[.]") {
   s.require_used();
 }
 
-TEST_CASE("case: a wait uses the last record of an event", "[.]") {
+PASSES_IN_EVERY_ORDER("a wait uses the last record of an event") {
   TwoStreams s;
   const cudaEvent_t event = make_event();
   s.make(s.first);
@@ -106,7 +106,7 @@ TEST_CASE("case: a wait uses the last record of an event", "[.]") {
   s.require_used();
 }
 
-TEST_CASE("case: the legacy stream and blocking streams wait for each other", "[.]") {
+PASSES_IN_EVERY_ORDER("the legacy stream and blocking streams wait for each other") {
   TwoStreams s(cudaStreamDefault);
   s.make(s.first);
   s.use(nullptr);
@@ -114,14 +114,14 @@ TEST_CASE("case: the legacy stream and blocking streams wait for each other", "[
   require_words(s.made, kNew);
 }
 
-TEST_CASE("case: the stream of a thread waits for the legacy stream", "[.]") {
+PASSES_IN_EVERY_ORDER("the stream of a thread waits for the legacy stream") {
   TwoStreams s;
   s.make(cudaStreamLegacy);
   s.use(cudaStreamPerThread);
   std::thread([&] { s.require_used(); }).join();
 }
 
-TEST_CASE("case: waiting for the legacy stream includes blocking streams", "[.]") {
+PASSES_IN_EVERY_ORDER("waiting for the legacy stream includes blocking streams") {
   const Kernels kernels;
   const cudaStream_t stream = make_stream(cudaStreamDefault);
   uint32_t *const words = pinned_words();
@@ -130,7 +130,7 @@ TEST_CASE("case: waiting for the legacy stream includes blocking streams", "[.]"
   REQUIRE(words[0] == kNew);
 }
 
-TEST_CASE("case: host functions run in the order of the stream", "[.]") {
+PASSES_IN_EVERY_ORDER("host functions run in the order of the stream") {
   const Kernels kernels;
   const cudaStream_t stream = make_stream();
   struct TensorStats {
@@ -154,7 +154,7 @@ TEST_CASE("case: host functions run in the order of the stream", "[.]") {
   REQUIRE(seen.words[0] == kOld);
 }
 
-TEST_CASE("case: a callback receives success", "[.]") {
+PASSES_IN_EVERY_ORDER("a callback receives success") {
   const cudaStream_t stream = make_stream();
   cudaError_t told = cudaErrorUnknown;
   const auto callback = [](cudaStream_t, cudaError_t error, void *p) {
@@ -165,7 +165,7 @@ TEST_CASE("case: a callback receives success", "[.]") {
   REQUIRE(told == cudaSuccess);
 }
 
-TEST_CASE("case: pageable memory is copied before the call returns", "[.]") {
+PASSES_IN_EVERY_ORDER("pageable memory is copied before the call returns") {
   uint32_t *const words = device_words();
   const cudaStream_t stream = make_stream();
   std::vector<uint32_t> source(kCount, kNew);
@@ -178,7 +178,7 @@ TEST_CASE("case: pageable memory is copied before the call returns", "[.]") {
   REQUIRE(result == std::vector<uint32_t>(kCount, kNew));
 }
 
-TEST_CASE("case: cudaFreeAsync frees memory in stream order", "[.]") {
+PASSES_IN_EVERY_ORDER("cudaFreeAsync frees memory in stream order") {
   const Kernels kernels;
   const cudaStream_t stream = make_stream();
   void *memory = nullptr;
@@ -190,15 +190,15 @@ TEST_CASE("case: cudaFreeAsync frees memory in stream order", "[.]") {
   require_words(result, kNew);
 }
 
-// ---------------------------------------------------------------- hidden cases: incorrect programs
+// ---- incorrect programs
 
-TEST_CASE("case: a result without synchronization", "[.]") {
+IS_NOTICED("a result without synchronization") {
   const PinnedResult r;
   CHECK(r.result[0] == kNew);
   cudaDeviceSynchronize();
 }
 
-TEST_CASE("case: pinned memory modified before its copy", "[.]") {
+IS_NOTICED("pinned memory modified before its copy") {
   uint32_t *const words = device_words(), *const source = pinned_words();
   const cudaStream_t stream = make_stream();
   cudaMemcpyAsync(words, source, kBytes, cudaMemcpyHostToDevice, stream);
@@ -207,7 +207,7 @@ TEST_CASE("case: pinned memory modified before its copy", "[.]") {
   CHECK(*words == kOld);
 }
 
-TEST_CASE("case: two streams without an event", "[.]") {
+IS_NOTICED("two streams without an event") {
   TwoStreams s;
   s.make(s.first);
   s.use(s.second);
@@ -215,7 +215,7 @@ TEST_CASE("case: two streams without an event", "[.]") {
   CHECK(*s.used == kNew);
 }
 
-TEST_CASE("case: the legacy stream and a non-blocking stream", "[.]") {
+IS_NOTICED("the legacy stream and a non-blocking stream") {
   TwoStreams s;
   s.make(s.first);
   s.use(nullptr);
@@ -223,7 +223,7 @@ TEST_CASE("case: the legacy stream and a non-blocking stream", "[.]") {
   CHECK(*s.used == kNew);
 }
 
-TEST_CASE("case: an event recorded too early", "[.]") {
+IS_NOTICED("an event recorded too early") {
   TwoStreams s;
   const cudaEvent_t event = make_event();
   cudaEventRecord(event, s.first);
@@ -256,9 +256,9 @@ TEST_CASE("case: the order of four streams", "[.]") {
   std::puts(order.c_str());
 }
 
-// ---------------------------------------------------------------- hidden cases: results of calls
+// ---- results of calls
 
-TEST_CASE("case: properties of streams and events", "[.]") {
+PASSES("properties of streams and events") {
   const Kernels kernels;
   uint32_t *const words = device_words();
   cudaStream_t stream = nullptr;
@@ -296,36 +296,6 @@ TEST_CASE("case: properties of streams and events", "[.]") {
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-// ---------------------------------------------------------------- tests
-
-TEST_CASE("runtime: synchronization waits for the work", "[runtime]") {
-  passes_in_every_order("case: a result after cudaStreamSynchronize");
-  passes_in_every_order("case: a result after cudaEventSynchronize");
-  passes_in_every_order("case: a result after cudaDeviceSynchronize");
-  passes_in_every_order("case: a result after cudaStreamQuery succeeds");
-  passes_in_every_order("case: a result that the host polls without a call");
-  passes_in_every_order("case: pageable memory is copied before the call returns");
-  passes_in_every_order("case: cudaFreeAsync frees memory in stream order");
-}
-
-TEST_CASE("runtime: events and the legacy stream order streams", "[runtime]") {
-  passes_in_every_order("case: an event between two streams");
-  passes_in_every_order("case: a wait uses the last record of an event");
-  passes_in_every_order("case: the legacy stream and blocking streams wait for each other");
-  passes_in_every_order("case: the stream of a thread waits for the legacy stream");
-  passes_in_every_order("case: waiting for the legacy stream includes blocking streams");
-  passes_in_every_order("case: host functions run in the order of the stream");
-  passes_in_every_order("case: a callback receives success");
-}
-
-TEST_CASE("runtime: missing synchronization changes the result", "[runtime]") {
-  is_noticed("case: a result without synchronization");
-  is_noticed("case: pinned memory modified before its copy");
-  is_noticed("case: two streams without an event");
-  is_noticed("case: the legacy stream and a non-blocking stream");
-  is_noticed("case: an event recorded too early");
-}
-
 TEST_CASE("runtime: a seed determines the order of streams", "[runtime]") {
   const auto order_with = [](int seed) {
     const CaseResult result =
@@ -349,10 +319,4 @@ TEST_CASE("runtime: SOFTGPU_SYNC runs the work in the call", "[runtime]") {
   const Environment synchronous{{"SOFTGPU_SYNC", "1"}};
   CHECK(run_case("case: a result without synchronization", synchronous).passed());
   CHECK(run_case("case: two streams without an event", synchronous).passed());
-}
-
-TEST_CASE("runtime: streams and events have the documented properties", "[runtime]") {
-  const CaseResult result = run_case("case: properties of streams and events");
-  INFO(result);
-  CHECK(result.passed());
 }
