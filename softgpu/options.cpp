@@ -53,7 +53,6 @@ Options read_options() {
   read_number("SOFTGPU_QUANTUM", 1, 1 << 30, &o.quantum);
   read_number("SOFTGPU_THREADS", 1, 1024, &o.num_threads);
   read_number("SOFTGPU_RESIDENT", 1, 1 << 20, &o.num_resident);
-  read_number("SOFTGPU_TRUNCATE", 0, 64, &o.truncated_sums);
   read_number("SOFTGPU_LIMIT", 0, kAny, &o.max_instructions);
   o.counts_memory = !text_of("SOFTGPU_COUNT").empty();
   o.skips_products = read_switch("SOFTGPU_SKIP_PRODUCTS");

@@ -44,8 +44,6 @@ struct Options {
   int num_threads = 0;  ///< SOFTGPU_THREADS; 0: one per processor, or one with a seed
   /// SOFTGPU_RESIDENT: clusters that a thread interleaves.  0: 2, or 4 with a seed.
   int num_resident = 0;
-  /// SOFTGPU_TRUNCATE=1+n: tensor cores truncate sums to n extra bits instead of using fma.
-  int truncated_sums = 0;
   uint64_t max_instructions = 0;  ///< SOFTGPU_LIMIT: warp-instructions per launch; 0: no limit
   bool counts_memory = false;     ///< SOFTGPU_COUNT=file or 1: also counts sectors and wavefronts
   bool skips_products = false;    ///< SOFTGPU_SKIP_PRODUCTS=1: matrix instructions compute nothing

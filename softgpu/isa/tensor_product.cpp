@@ -1,7 +1,5 @@
 #include "softgpu/isa/tensor_product.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "softgpu/options.h"
@@ -79,54 +77,10 @@ void multiply_add_block(float *d, const ProductRows &a, const ProductColumns &b,
   for_each_sum([](Vector &sum, float *to) { store(to, sum); });
 }
 
-/// Adds like tensor cores (Fasi, Higham, Mikaitis, Pranesh: Numerical behavior of NVIDIA tensor
-/// cores, 2021): the products of a block and the accumulator are truncated to a common exponent
-/// with a few extra bits and added, and the sum is truncated to fp32.
-float truncated_sum(const double *terms, int num_terms, int extra_bits) {
-  double plain = 0;
-  int exponent = -1000;
-  bool is_finite = true;
-  for (int i = 0; i < num_terms; i++) {
-    plain += terms[i];
-    if (!std::isfinite(terms[i]))
-      is_finite = false;
-    else if (terms[i] != 0)
-      exponent = std::max(exponent, std::ilogb(terms[i]));
-  }
-  if (!is_finite || exponent == -1000) return static_cast<float>(plain);
-  const int unit = std::max(exponent - 23 - extra_bits, -149 - extra_bits);
-  double sum = 0;
-  for (int i = 0; i < num_terms; i++) sum += std::trunc(std::ldexp(terms[i], -unit));
-  const double exact = std::ldexp(sum, unit);
-  const float rounded = static_cast<float>(exact);
-  const bool is_too_large = std::fabs(static_cast<double>(rounded)) > std::fabs(exact);
-  return is_too_large ? std::nextafter(rounded, 0.0f) : rounded;
-}
-
-void multiply_add_truncating(float *d, const ProductRows &a, const ProductColumns &b, int depth,
-                             int extra_bits) {
-  constexpr int kTerms = 8;
-  for (int column = 0; column < b.num_columns / 4; column++)
-    for (int half = 0; half < 2; half++)
-      for (int lane = 0; lane < kWarpSize; lane++) {
-        float &sum = register_of(d, column, half)[lane];
-        for (int first = 0; first < depth; first += kTerms) {
-          double terms[1 + kTerms] = {sum};
-          const int num_terms = std::min(kTerms, depth - first);
-          for (int i = 0; i < num_terms; i++)
-            terms[1 + i] = static_cast<double>(a.factors[first + i][half][lane]) *
-                           static_cast<double>(b.row(first + i)[column * 4 + lane % 4]);
-          sum = truncated_sum(terms, 1 + num_terms, extra_bits);
-        }
-      }
-}
-
 }  // namespace
 
 void multiply_add(float *d, const ProductRows &a, const ProductColumns &b, int depth) {
   if (options().skips_products) return;
-  if (const int truncated = options().truncated_sums)
-    return multiply_add_truncating(d, a, b, depth, truncated - 1);
   const int num_columns = b.num_columns / 4;
   for (int half = 0; half < 2; half += kHalves) {
     int column = 0;

@@ -97,9 +97,8 @@ inline void put_columns(ProductColumns &b, int j, int block_k, const Matrix8x8 &
   }
 }
 
-/// Computes d += a b, with sums in order of k by fp32 fma, or truncated according to
-/// options().truncated_sums.  With options().skips_products it neither computes nor reads the
-/// factors.
+/// Computes d += a b, with sums in order of k by fp32 fma.  With options().skips_products it
+/// neither computes nor reads the factors.
 /// @param d  registers of 32 lanes, 4 for each group of 8 columns
 void multiply_add(float *d, const ProductRows &a, const ProductColumns &b, int depth);
 

@@ -34,45 +34,35 @@ const std::string kDeep =
     "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%w10, %w11, %w12, %w13}, "
     "{%w0, %w1, %w2, %w3}, {%w4, %w5}, {%w6, %w7, %w8, %w9};\n";
 
-/// Checks all forms; the hashes are those of fp16, bf16, tf32 and fp16 sums.
-void check_forms(uint32_t fp16, uint32_t bf16, uint32_t tf32, uint32_t fp16_sums) {
-  const Recorded halves = {"44444",
-                           "mma.sync.aligned.m16n8<k16.row.col.f32.f16.f16.f32 {%w10, %w11, %w12, "
-                           "%w13}, {%w0, %w1, %w2, %w3}, {%w4, %w5}/k8.row.col.f32.f16.f16.f32 "
-                           "{%w10, %w11, %w12, %w13}, {%w0, %w1}, {%w4}>, {%w6, %w7, %w8, %w9};\n",
-                           fp16};
-  const Recorded bfloats = {
-      "44444",
-      "mma.sync.aligned.m16n8<k16.row.col.f32.bf16.bf16.f32 {%w10, %w11, %w12, %w13}, {%w0, %w1, "
-      "%w2, %w3}, {%w4, %w5}/k8.row.col.f32.bf16.bf16.f32 {%w10, %w11, %w12, %w13}, {%w0, %w1}, "
-      "{%w4}>, {%w6, %w7, %w8, %w9};\n",
-      bf16};
-  const Recorded floats = {"44444",
-                           "mma.sync.aligned.m16n8<k8.row.col.f32.tf32.tf32.f32 {%w10, %w11, %w12, "
-                           "%w13}, {%w0, %w1, %w2, %w3}, {%w4, %w5}/k4.row.col.f32.tf32.tf32.f32 "
-                           "{%w10, %w11, %w12, %w13}, {%w0, %w1}, {%w4}>, {%w6, %w7, %w8, %w9};\n",
-                           tf32};
-  const Recorded sums = {
-      "44444",
-      "mov.b32 %w12, 0; mov.b32 %w13, 0; mma.sync.aligned.m16n8<k16.row.col.f16.f16.f16.f16 {%w10, "
-      "%w11}, {%w0, %w1, %w2, %w3}, {%w4, %w5}/k8.row.col.f16.f16.f16.f16 {%w10, %w11}, {%w0, "
-      "%w1}, {%w4}>, {%w6, %w7};\n",
-      fp16_sums};
-  check_recorded({&halves, 1}, kHalves + kFloatC, kMixD);
-  check_recorded({&bfloats, 1}, kBfloats + kFloatC, kMixD);
-  check_recorded({&floats, 1}, kFloats, kMixD);
-  check_recorded({&sums, 1}, kHalves, kMixD);
-}
-
 TEST_CASE("mma has the recorded results for each shape and type", "[mma]") {
-  check_forms(0x7F36DBB8, 0x2589EA4F, 0xDC57A7BB, 0xE1F2D011);
-}
-
-TEST_CASE("SOFTGPU_TRUNCATE truncates the sums of mma", "[mma]") {
-  const WithOptions with([](Options &o) { o.truncated_sums = 1; });
-  check_forms(0x1937EB63, 0xB6970297, 0x0841340F, 0x0D58BCFD);
-  const WithOptions with_two_bits([](Options &o) { o.truncated_sums = 1 + 2; });
-  check_forms(0xDC0A18C8, 0x23430347, 0x63FA3497, 0x2963479B);
+  const Recorded halves[] = {
+      {"44444",
+       "mma.sync.aligned.m16n8<k16.row.col.f32.f16.f16.f32 {%w10, %w11, %w12, %w13}, {%w0, %w1, "
+       "%w2, %w3}, {%w4, %w5}/k8.row.col.f32.f16.f16.f32 {%w10, %w11, %w12, %w13}, {%w0, %w1}, "
+       "{%w4}>, {%w6, %w7, %w8, %w9};\n",
+       0x7F36DBB8}};
+  const Recorded bfloats[] = {
+      {"44444",
+       "mma.sync.aligned.m16n8<k16.row.col.f32.bf16.bf16.f32 {%w10, %w11, %w12, %w13}, {%w0, %w1, "
+       "%w2, %w3}, {%w4, %w5}/k8.row.col.f32.bf16.bf16.f32 {%w10, %w11, %w12, %w13}, {%w0, %w1}, "
+       "{%w4}>, {%w6, %w7, %w8, %w9};\n",
+       0x2589EA4F}};
+  const Recorded floats[] = {
+      {"44444",
+       "mma.sync.aligned.m16n8<k8.row.col.f32.tf32.tf32.f32 {%w10, %w11, %w12, %w13}, {%w0, %w1, "
+       "%w2, %w3}, {%w4, %w5}/k4.row.col.f32.tf32.tf32.f32 {%w10, %w11, %w12, %w13}, {%w0, %w1}, "
+       "{%w4}>, {%w6, %w7, %w8, %w9};\n",
+       0xDC57A7BB}};
+  const Recorded sums[] = {
+      {"44444",
+       "mov.b32 %w12, 0; mov.b32 %w13, 0; mma.sync.aligned.m16n8<k16.row.col.f16.f16.f16.f16 "
+       "{%w10, %w11}, {%w0, %w1, %w2, %w3}, {%w4, %w5}/k8.row.col.f16.f16.f16.f16 {%w10, %w11}, "
+       "{%w0, %w1}, {%w4}>, {%w6, %w7};\n",
+       0xE1F2D011}};
+  check_recorded(halves, kHalves + kFloatC, kMixD);
+  check_recorded(bfloats, kBfloats + kFloatC, kMixD);
+  check_recorded(floats, kFloats, kMixD);
+  check_recorded(sums, kHalves, kMixD);
 }
 
 TEST_CASE("mma propagates infinities and NaNs", "[mma]") {

@@ -106,11 +106,6 @@ TEST_CASE("wgmma may complete at any time until the wait", "[wgmma]") {
     }
 }
 
-TEST_CASE("SOFTGPU_TRUNCATE truncates the sums of wgmma", "[wgmma]") {
-  const WithOptions with([](Options &o) { o.truncated_sums = 3; });
-  check({40, Element::kHalf, {}, {}});  // integers are exact in both modes
-}
-
 TEST_CASE("unsupported forms of wgmma are rejected", "[wgmma]") {
   const auto with = [](std::string opcode, int num_registers) {
     return body_text(0,
