@@ -128,8 +128,6 @@ struct WmmaMemory {
   RegisterSlot stride;  ///< in elements
   uint32_t rows;        ///< index of a list
   uint8_t num_rows;
-  Space space;
-  bool is_by_column;
   bool is_transposed;  ///< A and B: the contiguous dimension in memory is not k
   bool is_b;
 };
@@ -139,105 +137,71 @@ struct WmmaProduct {
 
 constexpr int kSize = 16;
 
-/// The 16 rows (or columns) of a matrix in memory, with 16 elements each.
-struct MemoryRows {
+/// The 16 rows (or columns) of a matrix in shared memory, with 16 elements each.
+struct SharedRows {
   std::byte *at[kSize];
-  SharedMemory *smem = nullptr;  ///< shared memory that contains the rows, or null
-  uint64_t addresses[kSize];
+  uint32_t addresses[kSize];
 };
 
-MemoryRows memory_rows(Warp &warp, const Instruction &i, uint32_t element_bytes, bool is_write) {
+SharedRows shared_rows(Warp &warp, const Instruction &i, uint32_t element_bytes, bool is_write) {
   const auto &o = i.as<WmmaMemory>();
   if (o.address.width == 8)
     uniform<uint64_t>(warp, i, kAllLanes, o.address.base, "the address of wmma");
   else
     uniform<uint32_t>(warp, i, kAllLanes, o.address.base, "the address of wmma");
-  const uint64_t first = address_of(warp, o.address, 0);
-  const uint64_t stride = uniform<uint32_t>(warp, i, kAllLanes, o.stride, "the stride of wmma");
-  if (first % 32 != 0)
-    fault(warp, i, 0, "wmma at %#llx, which is not 32-byte aligned",
-          static_cast<unsigned long long>(first));
+  const uint32_t first = shared_address_of(warp, o.address, 0);
+  const uint32_t stride = uniform<uint32_t>(warp, i, kAllLanes, o.stride, "the stride of wmma");
+  if (first % 32 != 0) fault(warp, i, 0, "wmma at %#x, which is not 32-byte aligned", first);
   if (stride * element_bytes % 16 != 0)
-    fault(warp, i, 0, "stride %llu of wmma, of rows that are not 16-byte aligned",
-          static_cast<unsigned long long>(stride));
+    fault(warp, i, 0, "stride %u of wmma, of rows that are not 16-byte aligned", stride);
 
-  MemoryRows rows;
-  const bool is_shared = o.space == Space::kShared ||
-                         (o.space == Space::kGeneric && (first & kWindowMask) == kSharedWindow);
-  if (is_shared) rows.smem = &warp.block->smem;
+  SharedRows rows;
   for (uint32_t row = 0; row < kSize; row++) {
-    const uint64_t address = first + row * stride * element_bytes;
-    rows.addresses[row] = address;
-    rows.at[row] =
-        is_shared ? shared_at(warp, i, 0, static_cast<uint32_t>(address), kSize * element_bytes)
-                  : global_at(warp, i, 0, address, kSize * element_bytes, is_write);
-  }
-  RaceCheck *races = races_of(warp);
-  if (races == nullptr) return rows;
-  // The lane of each element is unspecified, so each lane counts as accessing all elements.
-  const RaceKind kind{.writes = is_write, .is_strong = false};
-  for (const uint64_t address : rows.addresses) {
-    if (is_shared)
-      races->touch_together(warp, i, kAllLanes, static_cast<uint32_t>(address),
-                            kSize * element_bytes, kind);
-    else
-      races->touch_global_together(warp, i, kAllLanes, address, kSize * element_bytes, kind);
+    rows.addresses[row] = first + row * stride * element_bytes;
+    rows.at[row] = shared_at(warp, i, 0, rows.addresses[row], kSize * element_bytes);
+    // The lane of each element is unspecified, so each lane counts as accessing all elements.
+    if (RaceCheck *races = races_of(warp))
+      races->touch_together(warp, i, kAllLanes, rows.addresses[row], kSize * element_bytes,
+                            {.writes = is_write, .is_strong = false});
   }
   return rows;
 }
 
-void watch(Warp &warp, const Instruction &i, const MemoryRows &memory, Lanes lanes,
-           const uint64_t *addresses, uint32_t bytes, Access access) {
-  if (memory.smem == nullptr) return watch_global(warp, i, lanes, addresses, bytes, access);
-  uint32_t shared[kWarpSize];
-  for_each_lane(lanes, [&](int lane) { shared[lane] = static_cast<uint32_t>(addresses[lane]); });
-  watch_shared(warp, i, lanes, shared, bytes, access);
-}
-
 /// Counts the access of A or B like ldmatrix: four matrices of 8 rows of 16 bytes.
-void watch_factor(Warp &warp, const Instruction &i, const MemoryRows &memory) {
+void watch_factor(Warp &warp, const Instruction &i, const SharedRows &memory) {
   count_bytes(warp, i, kSize * kSize * 2);
   if (!watches_memory()) return;
-  for (int block = 0; block < 4; block++) {
-    uint64_t addresses[8];
-    for (int row = 0; row < 8; row++)
-      addresses[row] =
-          memory.addresses[block / 2 * 8 + row] + static_cast<uint64_t>(block % 2 * 16);
-    watch(warp, i, memory, 0xFF, addresses, 16, Access::kRead);
+  for (uint32_t block = 0; block < 4; block++) {
+    uint32_t addresses[8];
+    for (uint32_t row = 0; row < 8; row++)
+      addresses[row] = memory.addresses[block / 2 * 8 + row] + block % 2 * 16;
+    watch_shared(warp, i, 0xFF, addresses, 16, Access::kRead);
   }
 }
 
-/// Calls f(register, lane, row, column) for the elements of an accumulator in memory order.
+/// Calls f(register, lane, row, column) for the elements of an accumulator.
 template <class F>
-void for_each_sum(bool is_by_column, F &&f) {
+void for_each_sum(F &&f) {
   for (int r = 0; r < 8; r++)
-    for (int lane = 0; lane < kWarpSize; lane++) {
-      const int row = r / 2 % 2 * 8 + lane / 4, column = r / 4 * 8 + lane % 4 * 2 + r % 2;
-      if (is_by_column)
-        f(r, lane, column, row);
-      else
-        f(r, lane, row, column);
-    }
+    for (int lane = 0; lane < kWarpSize; lane++)
+      f(r, lane, r / 2 % 2 * 8 + lane / 4, r / 4 * 8 + lane % 4 * 2 + r % 2);
 }
 
-/// Counts the access of an accumulator: 8 bytes for two columns of a row, 2 x 4 bytes for two rows
-/// of a column.
-void watch_sums(Warp &warp, const Instruction &i, const MemoryRows &memory, Access access) {
+/// Counts the store of an accumulator: 8 bytes for two columns of a row.
+void watch_sums(Warp &warp, const Instruction &i, const SharedRows &memory) {
   count_bytes(warp, i, kSize * kSize * 4);
   if (!watches_memory()) return;
-  const auto &o = i.as<WmmaMemory>();
-  uint64_t addresses[8][kWarpSize];
-  for_each_sum(o.is_by_column, [&](int r, int lane, int row, int column) {
-    addresses[r][lane] = memory.addresses[row] + static_cast<uint64_t>(4 * column);
+  uint32_t addresses[8][kWarpSize];
+  for_each_sum([&](int r, int lane, int row, int column) {
+    addresses[r][lane] = memory.addresses[row] + 4 * static_cast<uint32_t>(column);
   });
-  for (int r = 0; r < 8; r += o.is_by_column ? 1 : 2)
-    watch(warp, i, memory, kAllLanes, addresses[r], o.is_by_column ? 4 : 8, access);
+  for (int r = 0; r < 8; r += 2) watch_shared(warp, i, kAllLanes, addresses[r], 8, Access::kWrite);
 }
 
 Step load_factor(Warp &warp, const Instruction &i, Lanes lanes) {
   if (!has_whole_warp(warp, i, lanes, "wmma.load")) return Step::kRetry;
   const auto &o = i.as<WmmaMemory>();
-  const MemoryRows memory = memory_rows(warp, i, 2, false);
+  const SharedRows memory = shared_rows(warp, i, 2, false);
   watch_factor(warp, i, memory);
   const RegisterSlot *to = rows_at(warp, o.rows);
   for (size_t r = 0; r < 4; r++) {
@@ -254,49 +218,18 @@ Step load_factor(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-/// A matrix in memory order.
-struct Tile {
-  float at[kSize][kSize];
-};
-
-Step load_sums(Warp &warp, const Instruction &i, Lanes lanes) {
-  if (!has_whole_warp(warp, i, lanes, "wmma.load")) return Step::kRetry;
-  const auto &o = i.as<WmmaMemory>();
-  const MemoryRows memory = memory_rows(warp, i, 4, false);
-  watch_sums(warp, i, memory, Access::kRead);
-  Tile tile;
-  for (int row = 0; row < kSize; row++)
-    std::memcpy(tile.at[row], memory.at[row], sizeof tile.at[row]);
-  const RegisterSlot *to = rows_at(warp, o.rows);
-  for_each_sum(o.is_by_column, [&](int r, int lane, int row, int column) {
-    warp.row<float>(to[r])[lane] = tile.at[row][column];
-  });
-  return Step::kNext;
-}
-
-/// Records the generic writes of each lane, for the proxy check.
-void note_writes(Warp &warp, const MemoryRows &memory, bool is_by_column) {
-  if (memory.smem == nullptr || !memory.smem->watches_proxies()) return;
-  for_each_sum(is_by_column, [&](int, int lane, int row, int column) {
-    const uint64_t offset = memory.addresses[row] & kOffsetMask;
-    memory.smem->note_write(warp.thread_of(lane),
-                            static_cast<uint32_t>(offset) + 4 * static_cast<uint32_t>(column), 4);
-  });
-}
-
 Step store_sums(Warp &warp, const Instruction &i, Lanes lanes) {
   if (!has_whole_warp(warp, i, lanes, "wmma.store")) return Step::kRetry;
-  const auto &o = i.as<WmmaMemory>();
-  const MemoryRows memory = memory_rows(warp, i, 4, true);
-  watch_sums(warp, i, memory, Access::kWrite);
-  note_writes(warp, memory, o.is_by_column);
-  Tile tile;
-  const RegisterSlot *from = rows_at(warp, o.rows);
-  for_each_sum(o.is_by_column, [&](int r, int lane, int row, int column) {
-    tile.at[row][column] = warp.row<float>(from[r])[lane];
+  const SharedRows memory = shared_rows(warp, i, 4, true);
+  watch_sums(warp, i, memory);
+  const RegisterSlot *from = rows_at(warp, i.as<WmmaMemory>().rows);
+  SharedMemory &smem = warp.block->smem;
+  for_each_sum([&](int r, int lane, int row, int column) {
+    const uint32_t offset = 4 * static_cast<uint32_t>(column);
+    std::memcpy(memory.at[row] + offset, &warp.row<float>(from[r])[lane], 4);
+    if (smem.watches_proxies())
+      smem.note_write(warp.thread_of(lane), (memory.addresses[row] & kOffsetMask) + offset, 4);
   });
-  for (int row = 0; row < kSize; row++)
-    std::memcpy(memory.at[row], tile.at[row], sizeof tile.at[row]);
   return Step::kNext;
 }
 
@@ -326,30 +259,29 @@ size_t num_factor_registers(const Decoder &d, std::string_view type) {
   return type == "f16" ? 8 : 4;
 }
 
-/// wmma.load.{a,b,c}.sync.aligned.LAYOUT.SHAPE{.SPACE}.TYPE r, [p], stride; and wmma.store.d.
+/// wmma.load.{a,b}.sync.aligned.LAYOUT.m16n16k16.shared.TYPE r, [p], stride, and
+/// wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [p], r, stride.
 void decode_memory(Decoder &d, Instruction &i, bool is_store) {
-  allow_parts(d, {"load", "store", "a", "b", "c", "d", "sync", "aligned", "row", "col", "m16n16k16",
-                  "global", "shared", "shared::cta", "f16", "bf16", "f32"});
+  const bool is_b = d.part(2) == "b", is_row = d.has("row");
+  const size_t num_rows = is_store ? 8 : num_factor_registers(d, d.type());
+  need_parts(d, {is_store ? "store" : "load",
+                 is_store ? "d"
+                 : is_b   ? "b"
+                          : "a",
+                 "sync", "aligned", is_row || is_store ? "row" : "col", "m16n16k16",
+                 d.has("shared") ? "shared" : "shared::cta", is_store ? "f32" : d.type()});
   need_operands(d, 3, 3);
   auto &o = i.make<WmmaMemory>();
-  if (d.has("row") == d.has("col")) d.unknown("layout of wmma");
-  o.space = space_of(d);
-  o.is_by_column = d.has("col");
-  o.is_b = d.part(2) == "b";
-  o.is_transposed = o.is_b != o.is_by_column;
-  const ptx::Operand &registers = d.operands()[is_store ? 1 : 0];
+  o.is_b = is_b;
+  o.is_transposed = is_b == is_row;
   o.address = decode_address(d, d.operands()[is_store ? 0 : 1]);
   o.stride = d.read(d.operands()[2], 4);
+  const ptx::Operand &registers = d.operands()[is_store ? 1 : 0];
   const auto rows = is_store ? read_rows(d, registers) : write_rows(d, registers);
-
-  const bool is_sum = d.part(2) == (is_store ? "d" : "c");
-  if (is_sum && d.type() != "f32") d.unknown("type of wmma");
-  if (!is_sum && (is_store || (d.part(2) != "a" && !o.is_b))) d.unknown("matrix of wmma");
-  if (rows.size() != (is_sum ? 8 : num_factor_registers(d, d.type())))
-    d.unknown("number of registers of wmma");
-  o.num_rows = static_cast<uint8_t>(rows.size());
+  if (rows.size() != num_rows) d.unknown("number of registers of wmma");
+  o.num_rows = static_cast<uint8_t>(num_rows);
   o.rows = d.list(rows);
-  i.execute = is_store ? store_sums : is_sum ? load_sums : load_factor;
+  i.execute = is_store ? store_sums : load_factor;
 }
 
 /// wmma.mma.sync.aligned.LAYOUT.LAYOUT.m16n16k16.f32{.bf16.bf16}.f32

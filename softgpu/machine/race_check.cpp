@@ -92,18 +92,6 @@ void RaceCheck::touch_in(Memory &memory, Warp &warp, const Instruction &i, Lanes
   });
 }
 
-template <class Memory, class Address>
-void RaceCheck::touch_together_in(Memory &memory, Warp &warp, const Instruction &i,
-                                  const RaceAccess &now, Address address, uint32_t bytes) {
-  const uint32_t index = index_of(warp);
-  const auto happened_before = [&](const RaceAccess &x) {
-    return order_.happened_before_all(x, index, now.lanes);
-  };
-  if (const RaceAccess *race = memory.find_race(address, bytes, now, happened_before))
-    report(warp, i, only_lane(now.lanes), address, now, *race);
-  memory.add(address, bytes, now, happened_before);
-}
-
 template <class Memory, class Address, class Bytes>
 void RaceCheck::copy_in(Memory &memory, Warp &warp, const Instruction &i, Lanes lanes,
                         const Address *addresses, Bytes &&bytes, RaceKind kind) {
@@ -140,7 +128,14 @@ void RaceCheck::touch(Warp &warp, const Instruction &i, Lanes lanes, const uint3
 
 void RaceCheck::touch_together(Warp &warp, const Instruction &i, Lanes lanes, uint32_t address,
                                uint32_t bytes, RaceKind kind) {
-  touch_together_in(shared_, warp, i, access_of(warp, i, lanes, kind), address, bytes);
+  const RaceAccess now = access_of(warp, i, lanes, kind);
+  const uint32_t index = index_of(warp);
+  const auto happened_before = [&](const RaceAccess &x) {
+    return order_.happened_before_all(x, index, lanes);
+  };
+  if (const RaceAccess *race = shared_.find_race(address, bytes, now, happened_before))
+    report(warp, i, only_lane(lanes), address, now, *race);
+  shared_.add(address, bytes, now, happened_before);
 }
 
 void RaceCheck::copy(Warp &warp, const Instruction &i, Lanes lanes, const uint32_t *addresses,
@@ -186,14 +181,6 @@ void RaceCheck::touch_global(Warp &warp, const Instruction &i, Lanes lanes,
   RaceAccess now = access_of(warp, i, 0, kind);
   now.component = order_.take_component(now.actor);
   touch_in(global_, warp, i, lanes, addresses, bytes, now);
-}
-
-void RaceCheck::touch_global_together(Warp &warp, const Instruction &i, Lanes lanes,
-                                      uint64_t address, uint32_t bytes, RaceKind kind) {
-  const auto lock = lock_global();
-  RaceAccess now = access_of(warp, i, lanes, kind);
-  now.component = order_.take_component(now.actor);
-  touch_together_in(global_, warp, i, now, address, bytes);
 }
 
 void RaceCheck::read_global_copy(Warp &warp, const Instruction &i, Lanes lanes,

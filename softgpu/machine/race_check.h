@@ -61,8 +61,6 @@ class RaceCheck {
   auto lock_global() { return global_.lock(); }
   void touch_global(Warp &, const Instruction &, Lanes, const uint64_t *addresses, uint32_t bytes,
                     RaceKind);
-  void touch_global_together(Warp &, const Instruction &, Lanes, uint64_t address, uint32_t bytes,
-                             RaceKind);
   /// Records the reads of a cp.async by each lane of the set: bytes[lane] bytes.
   void read_global_copy(Warp &, const Instruction &, Lanes, const uint64_t *addresses,
                         const uint32_t *bytes);
@@ -133,9 +131,6 @@ class RaceCheck {
   template <class Memory, class Address>
   void touch_in(Memory &, Warp &, const Instruction &, Lanes, const Address *addresses,
                 uint32_t bytes, RaceAccess);
-  template <class Memory, class Address>
-  void touch_together_in(Memory &, Warp &, const Instruction &, const RaceAccess &, Address address,
-                         uint32_t bytes);
   /// @param bytes  returns the bytes of a lane
   template <class Memory, class Address, class Bytes>
   void copy_in(Memory &, Warp &, const Instruction &, Lanes, const Address *addresses,

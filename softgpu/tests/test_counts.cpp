@@ -25,7 +25,7 @@ constexpr Known kKnown[] = {
     {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "mma", ""},
     {"wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", "mma", ""},
     {"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16", "shared", "wmma_load"},
-    {"wmma.store.d.sync.aligned.row.m16n16k16.global.f32", "global", "wmma_store"},
+    {"wmma.store.d.sync.aligned.row.m16n16k16.shared.f32", "shared", "wmma_store"},
     {"ldmatrix.sync.aligned.m8n8.x4.shared.b16", "shared", "ldmatrix"},
     {"stmatrix.sync.aligned.m8n8.x4.shared.b16", "shared", "stmatrix"},
     {"fma.rn.f32", "fp32", ""},

@@ -92,8 +92,8 @@ constexpr Form kForms[] = {
 constexpr const char *kKnown[] = {
     "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0, %r1, %r2, %r3}, {%r0, %r1, %r2, %r3}, "
     "{%r4, %r5}, {%r0, %r1, %r2, %r3}",
-    "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, "
-    "[%p0], %t"};
+    "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, "
+    "[%r8], %t"};
 
 constexpr const char *kRejected[] = {
     "add.u32.wrong %r0, %r1, %r2",
@@ -170,11 +170,11 @@ constexpr const char *kRejected[] = {
     "%r3}, {%r4, %r5}, {%r0, %r1, %r2, %r3}",
     "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%r0, %r1, %r2, %r3}, {%r0, %r1, %r2, %r3}, "
     "{%r4, %r5}, {%r0, %r1, %r2, %r3}",
-    "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r0, %r1, %r2, %r3}, [%p0], %t",
-    "wmma.load.a.sync.aligned.row.m32n8k16.global.f16 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, "
-    "[%p0], %t",
-    "wmma.load.a.sync.aligned.row.m16n16k16.global.u8 {%r0, %r1}, [%p0], %t",
-    "wmma.load.c.sync.aligned.row.m16n16k16.global.f16 {%r0, %r1, %r2, %r3}, [%p0], %t"};
+    "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r0, %r1, %r2, %r3}, [%r8], %t",
+    "wmma.load.a.sync.aligned.row.m32n8k16.shared.f16 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, "
+    "[%r8], %t",
+    "wmma.load.a.sync.aligned.row.m16n16k16.shared.u8 {%r0, %r1}, [%r8], %t",
+    "wmma.load.c.sync.aligned.row.m16n16k16.shared.f16 {%r0, %r1, %r2, %r3}, [%r8], %t"};
 
 TEST_CASE("invalid instruction forms are rejected", "[forms]") {
   for (const Form &form : kForms) {

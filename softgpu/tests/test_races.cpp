@@ -415,7 +415,7 @@ TEST_CASE("race: ldmatrix and stmatrix access memory for the lanes that own the 
 TEST_CASE("race: each lane of wmma counts as accessing all elements", "[race]") {
   const std::string registers = "{%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}";
   const std::string declare = ".reg .f32 %f<8>;\nmov.u32 %x, 16;\n",
-                    load = "wmma.load.c.sync.aligned.row.m16n16k16.shared.f32 " + registers +
+                    load = "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 " + registers +
                            ", [%first], %x;\n",
                     store = "wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%first], " +
                             registers + ", %x;\n";
