@@ -1,5 +1,5 @@
-// Functions that the decoders of asynchronous operations share: mbarriers, tensor maps, reductions,
-// and detection of generic writes to shared memory that the async proxy reads without a fence.
+// Functions that the decoders of asynchronous operations share: mbarriers, tensor maps, and
+// detection of generic writes to shared memory that the async proxy reads without a fence.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,6 @@ namespace softgpu {
 void check_mbarrier_visible(Warp &, const Instruction &, int lane, uint32_t mbarrier, MbarrierUser);
 /// Subtracts the bytes of a completed copy from the tx-count of an mbarrier of the cluster.
 void complete_transaction(Warp &, const Instruction &, int lane, uint32_t mbarrier, uint32_t bytes);
-
-/// Returns whether add_elements supports the type.
-bool can_add(ElementType);
-/// Adds to[i] += from[i] for the elements in `bytes` bytes.
-void add_elements(ElementType, std::byte *to, const std::byte *from, uint32_t bytes);
 
 /// Returns the map at an address.  Faults if there is none, and reports a map that was modified on
 /// the device and is used without fence.proxy.tensormap.

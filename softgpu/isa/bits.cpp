@@ -16,7 +16,6 @@ constexpr auto bit_and = []<class T>(T a, T b) { return static_cast<T>(a & b); }
 constexpr auto bit_or = []<class T>(T a, T b) { return static_cast<T>(a | b); };
 constexpr auto bit_xor = []<class T>(T a, T b) { return static_cast<T>(a ^ b); };
 constexpr auto bit_not = []<class T>(T a) { return static_cast<T>(~a); };
-constexpr auto logical_not = []<class T>(T a) { return T{a == 0}; };
 
 // A shift by the width or more shifts out all bits.
 
@@ -195,7 +194,6 @@ constexpr OpcodeEntry kOpcodes[] = {
     {"bmsk", decode_bmsk},
     {"brev", decode_wide_typeless<reverse_bits>},
     {"clz", decode_wide_typeless<count_leading_zeros>},
-    {"cnot", decode_typeless<logical_not>},
     {"lop3", decode_lop3},
     {"not", decode_typeless<bit_not>},
     {"or", decode_typeless<bit_or>},

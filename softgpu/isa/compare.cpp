@@ -124,12 +124,8 @@ Comparer float_comparer(OpcodeCursor &form) {
   return comparer_of<Value, Upper>(comparison, std::make_integer_sequence<int, 14>());
 }
 template <class Format>
-Comparer half_comparer(OpcodeCursor &form, bool flushes) {
-  return with_flags(
-      [&](auto ftz) {
-        return float_comparer<Half<Format, false, ftz>, Half<Format, true, ftz>>(form);
-      },
-      flushes);
+Comparer half_comparer(OpcodeCursor &form) {
+  return float_comparer<Half<Format>, Half<Format, true>>(form);
 }
 template <class T>
 Comparer integer_comparer(OpcodeCursor &form) {
@@ -154,10 +150,10 @@ Comparer take_comparer(OpcodeCursor &form) {
                               : float_comparer<Plain<float>>(form);
     case kF16:
     case kF16x2:
-      return half_comparer<Fp16>(form, form.take("ftz"));
+      return half_comparer<Fp16>(form);
     case kBf16:
     case kBf16x2:
-      return half_comparer<Bf16>(form, false);
+      return half_comparer<Bf16>(form);
     default:
       break;
   }
@@ -200,13 +196,9 @@ void decode_setp(OpcodeCursor &form) {
 uint32_t value_of_true(OpcodeCursor &form, Type type) {
   switch (type) {
     case Type::kU32:
-    case Type::kS32:
       return compares_pairs(form) ? 0xFFFF : 0xFFFFFFFF;
     case Type::kF32:
       return 0x3F800000;
-    case Type::kU16:
-    case Type::kS16:
-      return 0xFFFF;
     case Type::kF16:
     case Type::kF16x2:
       return Fp16::narrow(1);

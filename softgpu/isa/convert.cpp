@@ -91,27 +91,6 @@ Step convert(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-/// .sat: clamps to the range of the destination.
-template <class T, class F>
-Step convert_saturated(Warp &warp, const Instruction &i, Lanes lanes) {
-  const auto &o = i.as<IntegerOperands>();
-  const F *from = warp.row<F>(o.from);
-  const Extension<uint64_t> source(o.from_layout);
-  const int64_t least = static_cast<int64_t>(0 - o.to_layout.sign());
-  const uint64_t most = o.to_layout.is_signed ? o.to_layout.sign() - 1 : o.to_layout.mask();
-  const bool may_be_negative = o.from_layout.is_signed;
-  const T kept = sizeof(T) == 8 ? ~T{0} : T{o.kept};
-  set_lanes(warp.row<T>(o.to), lanes, [&](int lane) {
-    const uint64_t value = source.of(from[lane]);
-    const int64_t number = static_cast<int64_t>(value);
-    const bool is_negative = may_be_negative && number < 0;
-    const uint64_t limited =
-        is_negative ? static_cast<uint64_t>(std::max(number, least)) : std::min(value, most);
-    return static_cast<T>(limited) & kept;
-  });
-  return Step::kNext;
-}
-
 void decode_integer_to_integer(OpcodeCursor &form, Type to) {
   form.need_operands(2);
   const auto &operands = form.decoder.operands();
@@ -127,12 +106,12 @@ void decode_integer_to_integer(OpcodeCursor &form, Type to) {
   o.to = form.write(0, to_width);
   form.instruction.make<IntegerOperands>() = o;
   with_flags(
-      [&](auto to_wide, auto from_wide, auto saturates) {
+      [&](auto to_wide, auto from_wide) {
         using T = std::conditional_t<to_wide, uint64_t, uint32_t>;
         using F = std::conditional_t<from_wide, uint64_t, uint32_t>;
-        form.instruction.execute = saturates ? convert_saturated<T, F> : convert<T, F>;
+        form.instruction.execute = convert<T, F>;
       },
-      to_width == 8, from_width == 8, form.take("sat"));
+      to_width == 8, from_width == 8);
 }
 
 // ---- Integers to floating point.
@@ -212,15 +191,6 @@ void decode_float_to_integer(OpcodeCursor &form, Type to) {
 
 // ---- Floating point to fp32 and fp64.
 
-enum class Clamp { kNone, kSat, kRelu };
-
-template <Clamp kClamp, class T>
-T clamped(T x) {
-  if (kClamp == Clamp::kSat) return saturate(x);
-  if (kClamp == Clamp::kRelu) return x < 0 ? T{0} : x;
-  return x;
-}
-
 /// Converts with the rounding mode of the processor, which is set to that of the instruction.
 /// @tparam kIntegral  rounds to an integer
 template <class Value, class To, bool kIntegral, bool kFtz, bool kSat>
@@ -256,15 +226,9 @@ uint32_t narrow_in_mode(float x) {
   return nearest + inwards;
 }
 
-/// .satfinite: clamps to the largest finite number.
-template <class Format>
-uint32_t finite(uint32_t half) {
-  return (half & 0x7FFF) == Format::kInfinity ? half - 1 : half;
-}
-
-template <class Value, class Format, Clamp kClamp, int kMode>
+template <class Value, class Format, int kMode>
 uint32_t to_half(typename Value::Held word) {
-  const auto x = clamped<kClamp>(Value::of(word));
+  const auto x = Value::of(word);
   if constexpr (sizeof(x) == 8)
     return narrow_in_mode<Format, kMode>(narrow_to_odd(x));
   else
@@ -273,13 +237,8 @@ uint32_t to_half(typename Value::Held word) {
 
 template <class Value, class Format>
 void decode_to_half(OpcodeCursor &form) {
-  const int clamp = 1 + form.take_any({"sat", "relu"}),
-            mode = form.need_any({"rn", "rz", "rm", "rp"});
-  with_number<3>(clamp, [&](auto c) {
-    with_number<4>(mode, [&](auto m) {
-      constexpr Clamp kClamp = static_cast<Clamp>(c());
-      decode_elementwise<to_half<Value, Format, kClamp, kRoundingModes[m]>>(form);
-    });
+  with_number<4>(form.need_any({"rn", "rz", "rm", "rp"}), [&](auto mode) {
+    decode_elementwise<to_half<Value, Format, kRoundingModes[mode]>>(form);
   });
 }
 
@@ -322,48 +281,30 @@ void decode_float_to_float(OpcodeCursor &form, Type to) {
 
 // ---- Two fp32 to a pair of halves; the first source becomes the upper half.
 
-template <class Format, bool kRelu, bool kFinite, int kMode>
+template <class Format>
 uint32_t to_pair(float a, float b) {
-  constexpr Clamp kClamp = kRelu ? Clamp::kRelu : Clamp::kNone;
-  uint32_t upper = narrow_in_mode<Format, kMode>(clamped<kClamp>(a));
-  uint32_t lower = narrow_in_mode<Format, kMode>(clamped<kClamp>(b));
-  if (kFinite) upper = finite<Format>(upper), lower = finite<Format>(lower);
-  return upper << 16 | lower;
+  return Format::narrow(a) << 16 | Format::narrow(b);
 }
 template <class Format>
 void decode_to_pair(OpcodeCursor &form) {
-  with_flags(
-      [&](auto relu, auto is_finite, auto to_zero) {
-        constexpr int kMode = to_zero ? FE_TOWARDZERO : FE_TONEAREST;
-        decode_elementwise<to_pair<Format, relu, is_finite, kMode>>(form);
-      },
-      form.take("relu"), form.take("satfinite"), form.need_any({"rn", "rz"}) == 1);
+  form.need_any({"rn"});
+  decode_elementwise<to_pair<Format>>(form);
 }
 
-// ---- tf32: an fp32 whose lowest 13 bits are 0.
-
-enum class Tf32Rounding { kAway, kEven, kZero };
-
-template <Tf32Rounding kRounding>
+/// Rounds to tf32, an fp32 whose lowest 13 bits are 0, with ties away from zero.
 uint32_t to_tf32(float x) {
-  uint32_t bits = std::bit_cast<uint32_t>(x);
-  if (kRounding == Tf32Rounding::kAway) bits += 0x1000;
-  if (kRounding == Tf32Rounding::kEven) bits += 0xFFF + (bits >> 13 & 1);
-  bits &= ~0x1FFFu;
-  return x != x ? kFloatNan : std::fabs(x) == INFINITY ? std::bit_cast<uint32_t>(x) : bits;
-}
-
-void decode_to_tf32(OpcodeCursor &form) {
-  with_number<3>(form.need_any({"rna", "rn", "rz"}), [&](auto rounding) {
-    decode_elementwise<to_tf32<static_cast<Tf32Rounding>(rounding())>>(form);
-  });
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  return x != x ? kFloatNan : std::fabs(x) == INFINITY ? bits : (bits + 0x1000) & ~0x1FFFu;
 }
 
 void decode_cvt(OpcodeCursor &form) {
   const Type to = form.take_other_type(), from = form.type;
   if (from == Type::kF32 && to == Type::kF16x2) return decode_to_pair<Fp16>(form);
   if (from == Type::kF32 && to == Type::kBf16x2) return decode_to_pair<Bf16>(form);
-  if (from == Type::kF32 && to == Type::kTf32) return decode_to_tf32(form);
+  if (from == Type::kF32 && to == Type::kTf32) {
+    form.need_any({"rna"});
+    return decode_elementwise<to_tf32>(form);
+  }
   if (is_integer_value(to) && is_integer_value(from)) return decode_integer_to_integer(form, to);
   if (is_float_value(to) && is_integer_value(from)) return decode_integer_to_float(form, to);
   if (is_integer_value(to) && is_float_value(from)) return decode_float_to_integer(form, to);

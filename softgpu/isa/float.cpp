@@ -35,8 +35,8 @@ double approximate_double(double x) {
   return std::bit_cast<double>(std::bit_cast<uint64_t>(kOp(x)) & 0xFFFFFFFF00000000);
 }
 
-/// Decodes add, sub and mul, which round to nearest by default, or fma and mad, which require a
-/// rounding mode.
+/// Decodes add, sub and mul, which round to nearest by default, or fma, which requires a rounding
+/// mode.
 template <auto kOp, bool kMustSay = false>
 void decode_rounded(OpcodeCursor &form) {
   const int rounding = kMustSay ? need_rounding(form) : take_rounding(form, FE_TONEAREST);
@@ -118,7 +118,6 @@ constexpr OpcodeEntry kOpcodes[] = {
     {"ex2", decode_approximation<power_of_two, false>},
     {"fma", decode_rounded<multiply_add, true>},
     {"lg2", decode_approximation<logarithm, false>},
-    {"mad", decode_rounded<multiply_add, true>},
     {"max", decode_extremum<maximum>},
     {"min", decode_extremum<minimum>},
     {"mul", decode_rounded<multiply>},
@@ -154,58 +153,52 @@ constexpr auto multiply_add_half = []<class T>(T a, T b, T c) {
 
 enum class Clamp { kNone, kSat, kRelu };
 
-template <class Format, bool kFtz>
-uint32_t flushed(uint32_t half) {
-  return kFtz ? flush_half<Format>(half) : half;
-}
 /// An operation on the lower halves of registers, and on both halves.
-template <auto kOp, class Format, bool kFtz, Clamp kClamp,
-          class Signature = SignatureOf<kOp, float>>
+template <auto kOp, class Format, Clamp kClamp, class Signature = SignatureOf<kOp, float>>
 struct HalfOp;
-template <auto kOp, class Format, bool kFtz, Clamp kClamp, class... A>
-struct HalfOp<kOp, Format, kFtz, kClamp, float (*)(A...)> {
+template <auto kOp, class Format, Clamp kClamp, class... A>
+struct HalfOp<kOp, Format, kClamp, float (*)(A...)> {
   template <class>
   using Register = uint32_t;
 
   static uint32_t one(Register<A>... registers) {
-    float x = kOp(Format::widen(flushed<Format, kFtz>(registers & 0xFFFF))...);
+    float x = kOp(Format::widen(registers & 0xFFFF)...);
     if (kClamp == Clamp::kSat) x = saturate(x);
     if (kClamp == Clamp::kRelu) x = x < 0 ? 0 : x;
-    return flushed<Format, kFtz>(Format::narrow(x));
+    return Format::narrow(x);
   }
   static uint32_t two(Register<A>... registers) {
     return one(registers...) | one((registers >> 16)...) << 16;
   }
 };
-/// abs and neg modify the sign bit, also of a NaN.
-template <bool kAbs, bool kFtz>
-struct SignOp {
-  static uint32_t one(uint32_t a) {
-    const uint32_t half = flushed<Fp16, kFtz>(a & 0xFFFF);
-    return kAbs ? half & 0x7FFF : half ^ 0x8000;
-  }
-  static uint32_t two(uint32_t a) { return one(a) | one(a >> 16) << 16; }
-};
+/// abs and neg modify the sign bits, also of a NaN.
+template <bool kAbs, uint32_t kSigns>
+uint32_t modify_signs(uint32_t a) {
+  return kAbs ? a & ~kSigns : a ^ kSigns;
+}
 
 bool is_bf16(const OpcodeCursor &form) {
   return form.type == Type::kBf16 || form.type == Type::kBf16x2;
 }
+bool is_pair(const OpcodeCursor &form) {
+  return form.type == Type::kF16x2 || form.type == Type::kBf16x2;
+}
 
 template <class Operation>
 void decode_operation(OpcodeCursor &form) {
-  if (form.type == Type::kF16x2 || form.type == Type::kBf16x2)
+  if (is_pair(form))
     decode_elementwise<Operation::two>(form);
   else
     decode_elementwise<Operation::one>(form);
 }
-/// bf16 has neither .ftz nor .sat.
 template <auto kOp, Clamp kClamp = Clamp::kNone, auto kOpOfBf16 = kOp>
 void decode_op(OpcodeCursor &form) {
-  if (is_bf16(form)) return decode_operation<HalfOp<kOpOfBf16, Bf16, false, kClamp>>(form);
-  with_flags([&](auto ftz) { decode_operation<HalfOp<kOp, Fp16, ftz, kClamp>>(form); },
-             form.take("ftz"));
+  if (is_bf16(form))
+    decode_operation<HalfOp<kOpOfBf16, Bf16, kClamp>>(form);
+  else
+    decode_operation<HalfOp<kOp, Fp16, kClamp>>(form);
 }
-
+/// bf16 has no .sat.
 template <auto kOp, auto kOpOfBf16 = kOp>
 void decode_basic(OpcodeCursor &form) {
   form.take("rn");
@@ -224,28 +217,21 @@ void decode_extremum(OpcodeCursor &form) {
   if (form.take("NaN")) return decode_op<or_nan<kOp>>(form);
   decode_op<kOp>(form);
 }
-void decode_ex2(OpcodeCursor &form) {
-  form.need_any({"approx"});
-  if (!is_bf16(form))
-    return decode_operation<HalfOp<power_of_two, Fp16, false, Clamp::kNone>>(form);
-  // For bf16, only the variant with .ftz exists.
-  form.need_any({"ftz"});
-  decode_operation<HalfOp<power_of_two, Bf16, true, Clamp::kNone>>(form);
-}
 void decode_tanh(OpcodeCursor &form) {
   form.need_any({"approx"});
   decode_op<hyperbolic_tangent>(form);
 }
 template <bool kAbs>
 void decode_sign(OpcodeCursor &form) {
-  with_flags([&](auto ftz) { decode_operation<SignOp<kAbs, ftz>>(form); },
-             !is_bf16(form) && form.take("ftz"));
+  if (is_pair(form))
+    decode_elementwise<modify_signs<kAbs, 0x80008000>>(form);
+  else
+    decode_elementwise<modify_signs<kAbs, 0x8000>>(form);
 }
 
 constexpr OpcodeEntry kOpcodes[] = {
     {"abs", decode_sign<true>},
     {"add", decode_basic<add>},
-    {"ex2", decode_ex2},
     {"fma", decode_fma},
     {"max", decode_extremum<maximum>},
     {"min", decode_extremum<minimum>},

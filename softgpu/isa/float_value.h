@@ -148,14 +148,10 @@ struct FlushedFloat {
   static float of(uint32_t word) { return flush(std::bit_cast<float>(word)); }
 };
 /// The lower or upper half of a register.
-template <class Format, bool kUpper = false, bool kFtz = false>
+template <class Format, bool kUpper = false>
 struct Half {
   using Held = uint32_t;
-  static float of(uint32_t word) {
-    uint32_t half = kUpper ? word >> 16 : word & 0xFFFF;
-    if (kFtz) half = flush_half<Format>(half);
-    return Format::widen(half);
-  }
+  static float of(uint32_t word) { return Format::widen(kUpper ? word >> 16 : word & 0xFFFF); }
 };
 
 }  // namespace softgpu

@@ -18,8 +18,7 @@ constexpr uint32_t kFloatNan = 0x7FFFFFFF;
 
 /// IEEE binary16: 5 exponent bits, 10 fraction bits.
 struct Fp16 {
-  static constexpr int kFractionBits = 10;
-  static constexpr uint32_t kInfinity = 0x7C00, kMaximum = 0x7BFF, kMinNormal = 0x0400;
+  static constexpr uint32_t kInfinity = 0x7C00;
 
   /// Exact.  A NaN keeps its sign and its bits.
   static float widen(uint32_t half) {
@@ -51,9 +50,6 @@ struct Fp16 {
 
 /// Upper half of an fp32: 8 exponent bits, 7 fraction bits.
 struct Bf16 {
-  static constexpr int kFractionBits = 7;
-  static constexpr uint32_t kInfinity = 0x7F80, kMaximum = 0x7F7F, kMinNormal = 0x0080;
-
   static float widen(uint32_t half) { return std::bit_cast<float>(half << 16); }
 
   static uint32_t narrow(float value) {
@@ -62,12 +58,6 @@ struct Bf16 {
     return (bits & 0x7FFFFFFF) > 0x7F800000 ? kHalfNan : rounded;
   }
 };
-
-/// .ftz: converts a subnormal half to zero of the same sign.
-template <class Format>
-inline uint32_t flush_half(uint32_t half) {
-  return half & Format::kInfinity ? half : half & 0x8000;
-}
 
 /// Two halves in a 32-bit register, the first in the lower bits.
 template <class Format>

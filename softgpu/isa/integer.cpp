@@ -36,12 +36,6 @@ template <auto kProduct>
 constexpr auto multiply_add =
     []<class T>(T a, T b, decltype(kProduct(T{}, T{})) c) { return add(kProduct(a, b), c); };
 
-template <auto kOp>
-int32_t saturated(int32_t a, int32_t b) {
-  return static_cast<int32_t>(
-      std::clamp<int64_t>(kOp(int64_t{a}, int64_t{b}), INT32_MIN, INT32_MAX));
-}
-
 /// Division by zero returns all ones, like GPUs; PTX does not specify it.  Up to 32 bits, the
 /// quotient is computed in double precision, which vectorizes.
 constexpr auto divide = []<class T>(T a, T b) -> T {
@@ -68,12 +62,6 @@ constexpr auto absolute = []<class T>(T a) { return a < 0 ? negate(a) : a; };
 constexpr auto add_difference = []<class T>(T a, T b, T c) {
   return add(c, a < b ? subtract(b, a) : subtract(a, b));
 };
-/// min.relu and max.relu replace a negative result by 0.
-template <auto kOp>
-int32_t relu(int32_t a, int32_t b) {
-  return std::max(0, kOp(a, b));
-}
-
 template <auto kOp>
 void decode_typed(OpcodeCursor &form) {
   using enum Type;
@@ -87,9 +75,7 @@ void decode_signed(OpcodeCursor &form) {
 template <auto kOp>
 void decode_sum(OpcodeCursor &form) {
   if (form.decoder.has("cc")) return decode_extended_precision(form);
-  if (!form.take("sat")) return decode_typed<kOp>(form);
-  if (form.type != Type::kS32) form.unknown_type();
-  decode_elementwise<saturated<kOp>>(form);
+  decode_typed<kOp>(form);
 }
 
 /// mul, and mad, which adds to the same products.
@@ -107,13 +93,6 @@ void decode_product(OpcodeCursor &form) {
   }
 }
 
-template <auto kOp>
-void decode_extremum(OpcodeCursor &form) {
-  if (!form.take("relu")) return decode_typed<kOp>(form);
-  if (form.type != Type::kS32) form.unknown_type();
-  decode_elementwise<relu<kOp>>(form);
-}
-
 constexpr OpcodeEntry kOpcodes[] = {
     {"abs", decode_signed<absolute>},
     {"add", decode_sum<add>},
@@ -122,8 +101,8 @@ constexpr OpcodeEntry kOpcodes[] = {
     {"mad", decode_product<multiply_add<multiply_low>, multiply_add<multiply_high>,
                            multiply_add<multiply_wide>>},
     {"madc", decode_extended_precision},
-    {"max", decode_extremum<maximum>},
-    {"min", decode_extremum<minimum>},
+    {"max", decode_typed<maximum>},
+    {"min", decode_typed<minimum>},
     {"mul", decode_product<multiply_low, multiply_high, multiply_wide>},
     {"neg", decode_signed<negate>},
     {"rem", decode_typed<remainder>},
@@ -146,9 +125,6 @@ namespace pairs {
 constexpr auto add = [](int a, int b) { return a + b; };
 constexpr auto minimum = [](int a, int b) { return std::min(a, b); };
 constexpr auto maximum = [](int a, int b) { return std::max(a, b); };
-template <auto kOp>
-constexpr auto relu = [](int a, int b) { return std::max(0, kOp(a, b)); };
-
 template <class T, auto kOp>
 uint32_t both(uint32_t a, uint32_t b) {
   const int low = kOp(static_cast<T>(a), static_cast<T>(b));
@@ -163,17 +139,10 @@ void decode_pair(OpcodeCursor &form) {
   else
     decode_elementwise<both<int16_t, kOp>>(form);
 }
-template <auto kOp>
-void decode_extremum(OpcodeCursor &form) {
-  if (!form.take("relu")) return decode_pair<kOp>(form);
-  if (form.type != Type::kS16x2) form.unknown_type();
-  decode_elementwise<both<int16_t, relu<kOp>>>(form);
-}
-
 constexpr OpcodeEntry kOpcodes[] = {
     {"add", decode_pair<add>},
-    {"max", decode_extremum<maximum>},
-    {"min", decode_extremum<minimum>},
+    {"max", decode_pair<maximum>},
+    {"min", decode_pair<minimum>},
 };
 static_assert(is_sorted(kOpcodes));
 

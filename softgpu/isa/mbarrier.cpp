@@ -131,17 +131,17 @@ Step invalidate(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
+/// mbarrier.arrive, with or without expect_tx, or expect_tx alone.
 struct Arrive {
   AddressOperand address;
-  RegisterSlot tx_count, num_arrivals, state;
-  bool arrives, expects, completes;
-  bool has_num_arrivals, has_state;
+  RegisterSlot count;  ///< tx-count if `expects`, otherwise the number of arrivals
+  RegisterSlot state;  ///< receives the previous value
+  bool arrives, expects, has_count, has_state;
   bool drops;  ///< removes the thread from later phases
   bool in_cluster;
   bool is_relaxed;
 };
 
-/// Executes mbarrier.arrive, with or without expect_tx, or expect_tx or complete_tx.
 Step arrive(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<Arrive>();
   uint64_t states[kWarpSize];
@@ -150,16 +150,14 @@ Step arrive(Warp &warp, const Instruction &i, Lanes lanes) {
         check_mbarrier_visible(warp, i, lane, address, MbarrierUser::kThread);
         states[lane] = load(at);
         Mbarrier m = read(warp, i, lane, at);
-        const auto tx = o.expects || o.completes ? warp.row<int32_t>(o.tx_count)[lane] : 0;
-        m.tx_count += o.completes ? -tx : tx;
-        if (o.arrives) {
-          const uint32_t n = o.has_num_arrivals ? warp.row<uint32_t>(o.num_arrivals)[lane] : 1;
-          if (n < 1 || n > m.pending)
-            fault(warp, i, lane, "%u arrivals at an mbarrier whose phase waits for %u more", n,
-                  m.pending);
-          m.pending -= n;
-          if (o.drops) m.expected -= n;
-        }
+        const uint32_t count = o.has_count ? warp.row<uint32_t>(o.count)[lane] : 1;
+        if (o.expects) m.tx_count += static_cast<int32_t>(count);
+        const uint32_t n = !o.arrives ? 0 : o.expects ? 1 : count;
+        if ((o.arrives && n < 1) || n > m.pending)
+          fault(warp, i, lane, "%u arrivals at an mbarrier whose phase waits for %u more", n,
+                m.pending);
+        m.pending -= n;
+        if (o.drops) m.expected -= n;
         if (RaceCheck *races = races_of(warp))
           races->use_mbarrier(warp, i, lane, address, o.arrives && !o.is_relaxed);
         write(warp, i, lane, address, at, m);
@@ -197,20 +195,15 @@ Step wait(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<Wait>();
   Lanes done = 0;
   uint32_t mbarriers[kWarpSize];
-  for_each_mbarrier<Wait>(warp, i, lanes, false,
-                          [&](int lane, uint32_t address, const std::byte *at) {
-                            uint32_t phase;
-                            if (o.has_parity) {
-                              phase = warp.row<uint32_t>(o.phase)[lane];
-                              if (phase > 1)
-                                fault(warp, i, lane, "parity %u of an mbarrier", phase);
-                            } else {
-                              phase = Mbarrier::phase_of(warp.row<uint64_t>(o.phase)[lane]);
-                            }
-                            if (read(warp, i, lane, at).phase == phase) return;
-                            done |= Lanes{1} << lane;
-                            mbarriers[lane] = address;
-                          });
+  for_each_mbarrier<Wait>(
+      warp, i, lanes, false, [&](int lane, uint32_t address, const std::byte *at) {
+        const uint32_t phase = o.has_parity ? warp.row<uint32_t>(o.phase)[lane]
+                                            : Mbarrier::phase_of(warp.row<uint64_t>(o.phase)[lane]);
+        if (phase > 1) fault(warp, i, lane, "parity %u of an mbarrier", phase);
+        if (read(warp, i, lane, at).phase == phase) return;
+        done |= Lanes{1} << lane;
+        mbarriers[lane] = address;
+      });
   const bool is_first_try = warp.blocked_at != &i;
   warp.blocked_at = done == 0 && o.may_block ? &i : nullptr;
   if (done == 0 && is_first_try) warp.tally->accesses[warp.program->index_of(i)].incomplete++;
@@ -237,42 +230,27 @@ void decode_invalidate(Decoder &d, Instruction &i) {
   i.execute = invalidate;
 }
 
-/// Decodes mbarrier.arrive{_drop}{.expect_tx} {state|_,} [address]{, tx-count | count}.
-void decode_arrive(Decoder &d, Instruction &i, bool drops) {
+/// Decodes mbarrier.arrive{_drop}{.expect_tx} {state|_,} [address]{, tx-count | count}, and
+/// mbarrier.expect_tx [address], tx-count.
+void decode_arrive(Decoder &d, Instruction &i) {
   allow_parts(d, {d.part(1), "expect_tx", "release", "relaxed", "cta", "cluster", "shared",
                   "shared::cta", "shared::cluster", "b64"});
   const auto &operands = d.operands();
   auto &o = i.make<Arrive>();
-  const bool has_result = !operands.empty() && operands[0].kind != ptx::OperandKind::kAddress;
-  const size_t at = has_result ? 1 : 0;
-  need_operands(d, at + 1, at + 2);
-  o.arrives = true;
-  o.drops = drops;
+  o.drops = d.part(1) == "arrive_drop";
+  o.arrives = o.drops || d.part(1) == "arrive";
+  o.expects = d.has("expect_tx");
   o.in_cluster = d.has("shared::cluster");
   o.is_relaxed = d.has("relaxed");
-  o.expects = d.has("expect_tx");
+  const bool has_result =
+      o.arrives && !operands.empty() && operands[0].kind != ptx::OperandKind::kAddress;
+  const size_t at = has_result ? 1 : 0;
+  need_operands(d, at + (o.expects ? 2 : 1), at + 2);
   o.address = decode_address(d, operands[at]);
-  const bool has_count = operands.size() > at + 1;
-  if (o.expects && !has_count) d.unknown("number of operands of mbarrier.arrive");
-  o.has_num_arrivals = has_count && !o.expects;
-  if (o.expects) o.tx_count = d.read(operands[at + 1], 4);
-  if (o.has_num_arrivals) o.num_arrivals = d.read(operands[at + 1], 4);
+  o.has_count = operands.size() > at + 1;
+  if (o.has_count) o.count = d.read(operands[at + 1], 4);
   o.has_state = has_result && operands[0].kind == ptx::OperandKind::kRegister;
   if (o.has_state) o.state = d.write(operands[0], 8);
-  i.execute = arrive;
-}
-
-/// Decodes mbarrier.expect_tx and complete_tx [address], tx-count.
-void decode_transaction(Decoder &d, Instruction &i, bool completes) {
-  allow_parts(d, {d.part(1), "relaxed", "cta", "cluster", "shared", "shared::cta",
-                  "shared::cluster", "b64"});
-  need_operands(d, 2, 2);
-  auto &o = i.make<Arrive>();
-  o.expects = !completes;
-  o.completes = completes;
-  o.in_cluster = d.has("shared::cluster");
-  o.address = decode_address(d, d.operands()[0]);
-  o.tx_count = d.read(d.operands()[1], 4);
   i.execute = arrive;
 }
 
@@ -335,10 +313,8 @@ bool decode_mbarrier(Decoder &d, Instruction &i) {
     decode_init(d, i);
   } else if (what == "inval") {
     decode_invalidate(d, i);
-  } else if (what == "arrive" || what == "arrive_drop") {
-    decode_arrive(d, i, what == "arrive_drop");
-  } else if (what == "expect_tx" || what == "complete_tx") {
-    decode_transaction(d, i, what == "complete_tx");
+  } else if (what == "arrive" || what == "arrive_drop" || what == "expect_tx") {
+    decode_arrive(d, i);
   } else if (what == "try_wait" || what == "test_wait") {
     decode_wait(d, i, what == "try_wait");
   } else {

@@ -311,27 +311,6 @@ Step fence_initialisation(Warp &warp, const Instruction &, Lanes lanes) {
   return Step::kNext;
 }
 
-/// No operation: execution is sequentially consistent.
-Step nothing(Warp &, const Instruction &, Lanes) {
-  return Step::kNext;
-}
-
-/// fence.proxy.alias, .async{.SPACE} and .async::generic.{acquire|release}.RESTRICTION.cluster
-void check_kind(const Decoder &d) {
-  const std::string_view kind = d.part(2);
-  if (kind == "alias") return need_parts(d, {"proxy", "alias"});
-  if (kind == "async") {
-    allow_parts(d, {"proxy", "async", "global", "shared::cta", "shared::cluster"});
-    if (d.statement().opcode.size() > 4) d.unknown("spaces of a fence");
-    return;
-  }
-  if (kind != "async::generic") d.unknown("kind of a proxy fence");
-  if (d.has("acquire"))
-    need_parts(d, {"proxy", kind, "acquire", "sync_restrict::shared::cluster", "cluster"});
-  else
-    need_parts(d, {"proxy", kind, "release", "sync_restrict::shared::cta", "cluster"});
-}
-
 }  // namespace
 
 bool decode_proxy_fence(Decoder &d, Instruction &i) {
@@ -342,13 +321,14 @@ bool decode_proxy_fence(Decoder &d, Instruction &i) {
     i.execute = fence_initialisation;
     return true;
   }
-  // Fences of the tensormap proxy are in tensor_map_edit.cpp.
   if (d.part(1) != "proxy") return false;
-  check_kind(d);
+  // fence.proxy.async{.SPACE}; decode_tensor_map decodes fences of the tensormap proxy.
+  allow_parts(d, {"proxy", "async", "global", "shared::cta", "shared::cluster"});
+  const size_t num_parts = d.statement().opcode.size();
+  if (d.part(2) != "async" || num_parts > 4) d.unknown("kind of a proxy fence");
   need_operands(d, 0, 0);
-  const bool has_space = d.statement().opcode.size() > 3 || d.part(2) != "async";
-  i.make<AsyncFence>() = {!d.has("global"), !has_space || d.has("global")};
-  i.execute = d.has("alias") ? nothing : fence_async;
+  i.make<AsyncFence>() = {!d.has("global"), num_parts == 3 || d.has("global")};
+  i.execute = fence_async;
   return true;
 }
 

@@ -1,7 +1,5 @@
-// cp.async.bulk.tensor and cp.reduce.async.bulk.tensor: PTX ISA, Data Movement and Conversion
+// cp.async.bulk.tensor: PTX ISA, Data Movement and Conversion
 // Instructions, Tensor copy.
-#include <optional>
-
 #include "softgpu/isa/async_checks.h"
 #include "softgpu/isa/decode.h"
 #include "softgpu/isa/operands.h"
@@ -39,8 +37,6 @@ void check_map(Warp &warp, const Instruction &i, int lane, const TensorMap &map)
           static_cast<unsigned long long>(map.box_bytes()));
   if (o.kind == BulkKind::kLoad && map.fills_nan)
     fault(warp, i, lane, "TMA that fills with NaN is not supported");
-  if (o.kind == BulkKind::kReduce && !can_add(map.type))
-    fault(warp, i, lane, "reduction of a type that is not supported");
 }
 
 /// PTX ISA, Im2col Mode: the rank determines the number of bits per offset.
@@ -143,11 +139,6 @@ Step copy_tensor(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-/// A prefetch to the L2 cache has no visible effect.
-Step prefetch(Warp &, const Instruction &, Lanes) {
-  return Step::kNext;
-}
-
 // ---- decoding
 
 int rank_of(const Decoder &d) {
@@ -197,43 +188,18 @@ size_t decode_store(Decoder &d, TensorCopy &o, std::vector<RegisterSlot> *rows) 
 }  // namespace
 
 bool decode_tensor_copy(Decoder &d, Instruction &i) {
-  const bool reduces = d.part(1) == "reduce";
   if (d.opcode() != "cp" || !d.has("bulk") || !d.has("tensor")) return false;
-  allow_parts(d, {"async",
-                  "reduce",
-                  "bulk",
-                  "prefetch",
-                  "tensor",
-                  "1d",
-                  "2d",
-                  "3d",
-                  "4d",
-                  "5d",
-                  "shared::cta",
-                  "shared::cluster",
-                  "global",
-                  "L2",
-                  "tile",
-                  "im2col",
-                  "im2col_no_offs",
-                  "mbarrier::complete_tx::bytes",
-                  "multicast::cluster",
-                  "bulk_group",
-                  "add",
-                  "L2::cache_hint"});
+  allow_parts(
+      d, {"async", "bulk", "tensor", "1d", "2d", "3d", "4d", "5d", "shared::cta", "shared::cluster",
+          "global", "tile", "im2col", "im2col_no_offs", "mbarrier::complete_tx::bytes",
+          "multicast::cluster", "bulk_group", "L2::cache_hint"});
   auto &o = i.make<TensorCopy>();
   o.rank = static_cast<uint8_t>(rank_of(d));
-  if (d.has("prefetch")) {
-    need_operands(d, 1, 3);
-    i.execute = prefetch;
-    return true;
-  }
   const bool is_load = d.has("mbarrier::complete_tx::bytes");
   o.is_multicast = d.has("multicast::cluster");
-  if (is_load == d.has("bulk_group") || reduces != d.has("add") || !d.has("global") ||
-      d.has("L2") || (o.is_multicast && !is_load))
+  if (is_load == d.has("bulk_group") || !d.has("global") || (o.is_multicast && !is_load))
     d.unknown("form of tensor copy");
-  o.kind = is_load ? BulkKind::kLoad : reduces ? BulkKind::kReduce : BulkKind::kStore;
+  o.kind = is_load ? BulkKind::kLoad : BulkKind::kStore;
   o.is_im2col = d.has("im2col") || d.has("im2col_no_offs");
   if (o.is_im2col && (o.rank < 3 || is_load != d.has("im2col"))) d.unknown("form of im2col");
 
@@ -256,18 +222,16 @@ struct PlainCopy {
   AddressOperand global, smem, mbarrier;
   RegisterSlot size;
   BulkKind kind;
-  ElementType type;  ///< type of a reduction
 };
 static_assert(sizeof(PlainCopy) <= sizeof(Instruction::operands));
 
 /// Returns a tensor map for bytes, as rows of 16.
-TensorMap map_of(uint64_t address, uint32_t bytes, ElementType type) {
+TensorMap map_of(uint64_t address, uint32_t bytes) {
   TensorMap map;
   map.rank = 2;
-  map.type = type;
+  map.type = ElementType::kU8;
   map.base = address;
-  map.box = {static_cast<uint16_t>(kGranule / size_of(type)),
-             static_cast<uint16_t>(bytes / kGranule), 1, 1, 1};
+  map.box = {kGranule, static_cast<uint16_t>(bytes / kGranule), 1, 1, 1};
   map.sizes = {map.box[0], map.box[1], 1, 1, 1};
   map.strides = {kGranule, 0, 0, 0};
   return map;
@@ -284,7 +248,7 @@ void issue_plain(Warp &warp, const Instruction &i, int lane) {
     fault(warp, i, lane, "bulk copy of %u bytes between %#llx and %#x: not multiples of 16",
           copy.num_bytes, static_cast<unsigned long long>(address), copy.smem);
   if (copy.num_bytes > kOffsetMask) fault(warp, i, lane, "bulk copy of %u bytes", copy.num_bytes);
-  copy.map = map_of(address, copy.num_bytes, o.type);
+  copy.map = map_of(address, copy.num_bytes);
   if (o.kind == BulkKind::kLoad) {
     const uint32_t rank = copy.smem >> kRankShift;
     copy.mbarrier = shared_address_of(warp, o.mbarrier, lane);
@@ -303,62 +267,16 @@ Step copy_bytes(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-Step prefetch_plain(Warp &, const Instruction &, Lanes) {
-  return Step::kNext;
-}
-
-std::optional<ElementType> type_of_reduction(std::string_view type) {
-  if (type == "u32" || type == "s32") return ElementType::kU32;
-  if (type == "u64" || type == "s64") return ElementType::kU64;
-  if (type == "f16") return ElementType::kF16;
-  if (type == "bf16") return ElementType::kBf16;
-  if (type == "f32") return ElementType::kF32;
-  if (type == "f64") return ElementType::kF64;
-  return std::nullopt;
-}
-
 }  // namespace
 
 bool decode_plain_copy(Decoder &d, Instruction &i) {
   if (d.opcode() != "cp" || !d.has("bulk")) return false;
-  allow_parts(d, {"async",
-                  "reduce",
-                  "bulk",
-                  "prefetch",
-                  "L2",
-                  "shared::cta",
-                  "shared::cluster",
-                  "global",
-                  "mbarrier::complete_tx::bytes",
-                  "bulk_group",
-                  "L2::cache_hint",
-                  "add",
-                  "noftz",
-                  "u32",
-                  "s32",
-                  "u64",
-                  "s64",
-                  "f16",
-                  "bf16",
-                  "f32",
-                  "f64"});
-  if (d.has("prefetch")) {
-    need_operands(d, 2, 3);
-    i.execute = prefetch_plain;
-    return true;
-  }
+  allow_parts(d, {"async", "bulk", "shared::cta", "shared::cluster", "global",
+                  "mbarrier::complete_tx::bytes", "bulk_group", "L2::cache_hint"});
   auto &o = i.make<PlainCopy>();
-  const bool is_load = d.has("mbarrier::complete_tx::bytes"), reduces = d.part(1) == "reduce";
-  if (is_load == d.has("bulk_group") || !d.has("global") || reduces != d.has("add") ||
-      (is_load && reduces) || (!reduces && type_of_reduction(d.type())) || d.has("L2"))
-    d.unknown("form of bulk copy");
-  o.kind = is_load ? BulkKind::kLoad : reduces ? BulkKind::kReduce : BulkKind::kStore;
-  o.type = ElementType::kU8;
-  if (reduces) {
-    const auto type = type_of_reduction(d.type());
-    if (!type) d.unknown("type of a bulk reduction");
-    o.type = *type;
-  }
+  const bool is_load = d.has("mbarrier::complete_tx::bytes");
+  if (is_load == d.has("bulk_group") || !d.has("global")) d.unknown("form of bulk copy");
+  o.kind = is_load ? BulkKind::kLoad : BulkKind::kStore;
 
   // [destination], [source], size{, [mbarrier]}{, policy}
   const auto &operands = d.operands();

@@ -15,7 +15,7 @@ struct Block;
 struct Cluster;
 struct Warp;
 
-enum class BulkKind : uint8_t { kLoad, kStore, kReduce };
+enum class BulkKind : uint8_t { kLoad, kStore };
 
 struct BulkCopy {
   BulkKind kind = BulkKind::kLoad;

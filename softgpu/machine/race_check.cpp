@@ -223,9 +223,7 @@ void RaceCheck::read_global_bulk(const BulkCopy &copy, const Block &block, uint6
 }
 
 void RaceCheck::write_global_bulk(const BulkCopy &copy, uint64_t address, uint64_t bytes) {
-  const bool is_update = copy.kind == BulkKind::kReduce;
-  RaceAccess now =
-      access_of(*copy.warp, *copy.at, Lanes{1} << copy.lane, is_update ? kUpdate : kWrite);
+  RaceAccess now = access_of(*copy.warp, *copy.at, Lanes{1} << copy.lane, kWrite);
   now.actor = order_.id_of(RaceActor::kStores, index_of(*copy.warp));
   now.time = copy.group + 1;
   touch_global_later(copy, now, address, bytes);

@@ -106,8 +106,8 @@ constexpr OpcodeName kClasses[] = {
 };
 
 constexpr std::string_view kArithmetic[] = {
-    "abs", "add", "addc", "and", "cnot", "copysign", "div", "fma", "mad", "madc", "max",
-    "min", "mul", "neg",  "not", "or",   "rem",      "shl", "shr", "sub", "subc", "xor"};
+    "abs", "add", "addc", "and", "copysign", "div", "fma", "mad", "madc", "max", "min",
+    "mul", "neg", "not",  "or",  "rem",      "shl", "shr", "sub", "subc", "xor"};
 
 }  // namespace
 
@@ -147,7 +147,7 @@ std::string_view path_of(const Opcode &opcode) {
   if (is_bulk(opcode)) {
     if (has(opcode, "mbarrier::complete_tx::bytes")) return "tma_load";
     if (!has(opcode, "global")) return "";  // commit_group or wait_group
-    return part(opcode, 1) == "reduce" ? "tma_reduce" : "tma_store";
+    return "tma_store";
   }
   if (name == "cp") return "cp_async";
   if (name == "ldmatrix" || name == "stmatrix") return name;

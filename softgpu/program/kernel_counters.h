@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 21> kOpcodeClasses = {
 std::string_view class_of(const Opcode &);
 
 /// Returns the memory path of an instruction, or "": load, store, atomic, cp_async, tma_load,
-/// tma_store, tma_reduce, ldmatrix, stmatrix, wmma_load or wmma_store.
+/// tma_store, ldmatrix, stmatrix, wmma_load or wmma_store.
 std::string_view path_of(const Opcode &);
 
 /// Returns the floating-point operations per warp: 2 M N K, or a quarter of that for a warp of a

@@ -53,7 +53,6 @@ constexpr Known kKnown[] = {
     {"cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes", "tma",
      "tma_load"},
     {"cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group", "tma", "tma_store"},
-    {"cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group", "tma", "tma_reduce"},
     {"cp.async.bulk.commit_group", "tma", ""},
     {"setmaxnreg.inc.sync.aligned.u32", "other", ""},
 };

@@ -52,8 +52,6 @@ constexpr Form kForms[] = {
     {"fence.acq_rel.gpu", "fence.acq_rel.gpu 1"},
     {"fence.proxy.async", "fence.proxy"},
     {"fence.proxy.async.global", "fence.proxy.async.alias"},
-    {"fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster",
-     "fence.proxy.async::generic.cluster"},
     {"fence.proxy.tensormap::generic.release.gpu", "fence.proxy.tensormap::generic"},
     {"fence.mbarrier_init.release.cluster", "fence.mbarrier_init"},
     {"createpolicy.fractional.L2::evict_first.b64 %rd0, 1.0",

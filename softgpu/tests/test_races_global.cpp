@@ -267,11 +267,6 @@ TEST_CASE("race: a bulk store writes global memory until its complete wait", "[r
   CHECK(is_race(run_blocks(
       begin + "@%one cp.async.bulk.wait_group 0;\n@!%one ld.global.u32 %v, [%g];\n", 1)));
   CHECK(is_race(run_blocks(begin + "@%one cp.async.bulk.wait_group 0;\n", 2)));
-  // Reductions do not conflict with each other.
-  std::string adds = begin + "@%one cp.async.bulk.wait_group 0;\n";
-  adds.replace(adds.find("cp.async.bulk.global"), 20, "cp.reduce.async.bulk.global");
-  adds.replace(adds.find("bulk_group [%p0]"), 10, "bulk_group.add.u32");
-  CHECK(run_blocks(adds, 2).is_clean());
 }
 
 // ---- proxies

@@ -407,8 +407,6 @@ TEST_CASE("unsupported forms of TMA are rejected", "[tma]") {
         load + "im2col.mbarrier::complete_tx::bytes [%s], [%map, {%c0, %c1}], [%b];",
         load + "tile.mbarrier::complete_tx::bytes [%s], [%map, {%c0}], [%b];",
         load + "tile.mbarrier::complete_tx::bytes [%s], [%map, {%c0, %c1}], [%b], %out;",
-        std::string("cp.reduce.async.bulk.tensor.1d.global.shared::cta.min.tile.bulk_group [%map, "
-                    "{%c0}], [%s];"),
         std::string("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%s], "
                     "[%s], %v, [%b];")})
     CHECK_THROWS_AS(Kernel(with(statement)), ptx::Error);

@@ -1,6 +1,4 @@
-// TMA stores and reductions, their groups, and bulk copies without a tensor map.
-#include "softgpu/isa/half.h"
-#include "softgpu/tests/fragments.h"
+// TMA stores, their groups, and bulk copies without a tensor map.
 #include "softgpu/tests/tma_kernel.h"
 #include "tests/support/catch.h"
 
@@ -15,10 +13,9 @@ std::string wait_group(int num_pending, bool until_read = false) {
          std::to_string(num_pending) + ";\n";
 }
 
-/// Thread 0 stores or adds the tile.
-std::string store_box(const TensorMap &map, bool adds = false) {
-  return "@%one cp." + std::string(adds ? "reduce." : "") + "async.bulk.tensor." +
-         std::to_string(map.rank) + "d.global.shared::cta." + (adds ? "add." : "") +
+/// Thread 0 stores the tile.
+std::string store_box(const TensorMap &map) {
+  return "@%one cp.async.bulk.tensor." + std::to_string(map.rank) + "d.global.shared::cta." +
          (map.is_im2col ? "im2col_no_offs" : "tile") + ".bulk_group " + tensor_operand(map.rank) +
          ", [%s];\n";
 }
@@ -62,11 +59,11 @@ TEST_CASE("TMA stores im2col columns", "[tma]") {
   CHECK(stored_hash(tensor, {{8, 0, 3, 2, 0}, {}}) == 0x258BFC8B);
 }
 
-/// Returns the outcome of a store or reduction.
-Outcome run_store(const Tensor &tensor, const Place &place, bool adds = false) {
+/// Returns the outcome of a store.
+Outcome run_store(const Tensor &tensor, const Place &place) {
   const uint32_t bytes = tensor.map.box_bytes();
   const Kernel kernel(tma_module(
-      bytes, fill_tile(bytes) + kFence + store_box(tensor.map, adds) + kCommit + wait_group(0)));
+      bytes, fill_tile(bytes) + kFence + store_box(tensor.map) + kCommit + wait_group(0)));
   const AlignedBuffer<uint8_t> tile(bytes);
   const MapInMemory map(tensor.map);
   return launch(kernel, Shape{}, map.address(), place, tile.address());
@@ -81,34 +78,30 @@ struct Floats : Tensor {
 
 TEST_CASE("TMA store rows must begin at a multiple of 16 bytes", "[tma]") {
   const Floats tensor(12);
-  for (const bool adds : {false, true}) {
-    for (const int32_t column : {1, 2, 3, 5, 13, -1, -2}) {
-      const std::string complaint =
-          "TMA from column " + std::to_string(column) + ", not a multiple";
-      CHECK_CONTAINS(run_store(tensor, {{column, 0, 0, 0, 0}, {}}, adds).fault, complaint);
-    }
-    for (const int32_t column : {0, 4, 8, 12, 16})
-      CHECK(run_store(tensor, {{column, 0, 0, 0, 0}, {}}, adds).is_clean());
+  for (const int32_t column : {1, 2, 3, 5, 13, -1, -2}) {
+    const std::string complaint = "TMA from column " + std::to_string(column) + ", not a multiple";
+    CHECK_CONTAINS(run_store(tensor, {{column, 0, 0, 0, 0}, {}}).fault, complaint);
   }
+  for (const int32_t column : {0, 4, 8, 12, 16})
+    CHECK(run_store(tensor, {{column, 0, 0, 0, 0}, {}}).is_clean());
 }
 
 TEST_CASE("a TMA store before the start of the tensor is a fault", "[tma]") {
   Tensor tensor(ElementType::kF32, {4, 2, 2, 2, 2});
   tensor.map.box = {4, 2, 1, 1, 1};
-  for (const bool adds : {false, true})
-    for (size_t d = 0; d < 5; d++) {
-      Place place;
-      place.coordinates[d] = -4;
-      const std::string complaint = "TMA store to -4 in dimension " + std::to_string(d);
-      CHECK_CONTAINS(run_store(tensor, place, adds).fault, complaint);
-      place.coordinates[d] = 4;  // one past the last element
-      CHECK(run_store(tensor, place, adds).is_clean());
-    }
+  for (size_t d = 0; d < 5; d++) {
+    Place place;
+    place.coordinates[d] = -4;
+    const std::string complaint = "TMA store to -4 in dimension " + std::to_string(d);
+    CHECK_CONTAINS(run_store(tensor, place).fault, complaint);
+    place.coordinates[d] = 4;  // one past the last element
+    CHECK(run_store(tensor, place).is_clean());
+  }
 }
 
 TEST_CASE("a TMA store across a partial last unit of 16 bytes is a violation", "[tma]") {
-  const auto is_reported = [](const Tensor &tensor, int32_t column, bool adds) {
-    const Outcome outcome = run_store(tensor, {{column, 0, 0, 0, 0}, {}}, adds);
+  const auto is_reported = [](const Tensor &tensor, int32_t column) {
+    const Outcome outcome = run_store(tensor, {{column, 0, 0, 0, 0}, {}});
     CHECK(outcome.fault == "");
     if (outcome.violations.empty()) return false;
     CHECK_CONTAINS(outcome.violations[0], "TMA store across the last of " +
@@ -116,62 +109,22 @@ TEST_CASE("a TMA store across a partial last unit of 16 bytes is a violation", "
                                               " columns, which ends within a unit of 16 bytes");
     return true;
   };
-  for (const bool adds : {false, true}) {
-    for (const uint64_t columns : {9u, 10u, 11u}) {
-      const Floats tensor(columns);
-      CHECK(!is_reported(tensor, 0, adds));  // ends before the last unit
-      CHECK(is_reported(tensor, 4, adds));
-      CHECK(is_reported(tensor, 8, adds));
-      CHECK(!is_reported(tensor, 12, adds));  // begins after it
-    }
-    const Floats whole(12);
-    for (const int32_t column : {0, 4, 8, 12}) CHECK(!is_reported(whole, column, adds));
+  for (const uint64_t columns : {9u, 10u, 11u}) {
+    const Floats tensor(columns);
+    CHECK(!is_reported(tensor, 0));  // ends before the last unit
+    CHECK(is_reported(tensor, 4));
+    CHECK(is_reported(tensor, 8));
+    CHECK(!is_reported(tensor, 12));  // begins after it
   }
+  const Floats whole(12);
+  for (const int32_t column : {0, 4, 8, 12}) CHECK(!is_reported(whole, column));
   Tensor images(ElementType::kF16, {20, 5, 4, 3});
   images.map.is_im2col = true;
   images.map.channels = 16;
   images.map.pixels = 4;
-  CHECK(!is_reported(images, 0, false));
-  CHECK(is_reported(images, 8, false));
-  CHECK(!is_reported(images, 24, false));
-}
-
-/// Reduces numbers of a type by TMA.
-template <class T, class F>
-void check_add(ElementType type, const std::vector<T> &addends, F &&add) {
-  Tensor tensor(type, {addends.size()}, 0);
-  tensor.map.box[0] = static_cast<uint16_t>(addends.size());
-  const uint32_t bytes = tensor.map.box_bytes();
-  const Kernel kernel(tma_module(
-      bytes, fill_tile(bytes) + kFence + store_box(tensor.map, true) + kCommit + wait_group(0)));
-  std::vector<T> start(addends.rbegin(), addends.rend()), sums;
-  for (size_t i = 0; i < addends.size(); i++) sums.push_back(add(start[i], addends[i]));
-  std::memcpy(&tensor.memory[0], start.data(), bytes);
-  const AlignedBuffer<T> tile(addends);
-  const MapInMemory in_memory(tensor.map);
-  CHECK(launch(kernel, Shape{}, in_memory.address(), {}, tile.address()).is_clean());
-  CHECK(std::memcmp(&tensor.memory[0], sums.data(), bytes) == 0);
-}
-
-TEST_CASE("TMA reductions add each type", "[tma]") {
-  check_add<float>(ElementType::kF32, {1, -2, 3.5f, 1e20f}, [](float x, float y) { return x + y; });
-  check_add<uint32_t>(ElementType::kU32, {1, 2, ~0u, 7},
-                      [](uint32_t x, uint32_t y) { return x + y; });
-  check_add<uint32_t>(ElementType::kS32, {1, ~0u, 3, 4},
-                      [](uint32_t x, uint32_t y) { return x + y; });
-  check_add<uint64_t>(ElementType::kU64, {1, ~uint64_t{0}},
-                      [](uint64_t x, uint64_t y) { return x + y; });
-  std::vector<uint16_t> halves, bfloats;
-  for (const float x : {1.0f, 2048.0f, -3.0f, 0.5f, 8.0f, 9.0f, 2049.0f, 1.0f}) {
-    halves.push_back(static_cast<uint16_t>(bits_of(Element::kHalf, x)));
-    bfloats.push_back(static_cast<uint16_t>(bits_of(Element::kBfloat, x)));
-  }
-  check_add<uint16_t>(ElementType::kF16, halves, [](uint16_t x, uint16_t y) {
-    return static_cast<uint16_t>(Fp16::narrow(Fp16::widen(x) + Fp16::widen(y)));
-  });
-  check_add<uint16_t>(ElementType::kBf16, bfloats, [](uint16_t x, uint16_t y) {
-    return static_cast<uint16_t>(Bf16::narrow(Bf16::widen(x) + Bf16::widen(y)));
-  });
+  CHECK(!is_reported(images, 0));
+  CHECK(is_reported(images, 8));
+  CHECK(!is_reported(images, 24));
 }
 
 /// Returns a word of the tensor after a kernel that stores a tile of ones, executes `body`, and
@@ -237,9 +190,9 @@ TEST_CASE("bulk copies without a tensor map copy bytes", "[bulk]") {
     mbarrier.try_wait.parity.shared::cta.b64 %q, [%b], 0;
     @!%q bra wait;
   )";
-  const auto store = [](const std::string &opcode) {
-    return "@%one " + opcode + " [%out], [%s], %size;\n" + kCommit + wait_group(0);
-  };
+  const std::string store =
+      "@%one cp.async.bulk.global.shared::cta.bulk_group [%out], [%s], %size;\n" + kCommit +
+      wait_group(0);
   std::vector<uint32_t> values(1024);
   for (uint32_t i = 0; i < 1024; i++) values[i] = i * 3 + 1;
   const AlignedBuffer<uint32_t> from(values);
@@ -248,10 +201,8 @@ TEST_CASE("bulk copies without a tensor map copy bytes", "[bulk]") {
     return launch(Kernel(tma_module(8192, body)), Shape{}, from.address(), {}, to.address());
   };
 
-  CHECK(run(load + store("cp.async.bulk.global.shared::cta.bulk_group")).is_clean());
+  CHECK(run(load + store).is_clean());
   for (uint32_t i = 0; i < 1024; i++) CHECK(to[i] == values[i]);
-  CHECK(run(load + store("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32")).is_clean());
-  for (uint32_t i = 0; i < 1024; i++) CHECK(to[i] == 2 * values[i]);
 
   CHECK_CONTAINS(run("add.u64 %map, %map, 4;\n" + load).fault, "not multiples of 16");
   CHECK_CONTAINS(run("add.u64 %map, %map, 1024;\n" + load).fault, "out of bounds");
