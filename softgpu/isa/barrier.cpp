@@ -373,7 +373,7 @@ bool decode_branch(Decoder &d, Instruction &instruction) {
     allow_parts(d, {"uni"});
     need_operands(d, 0, 0);
     instruction.execute = leave;
-  } else if (opcode == "exit" || opcode == "trap") {
+  } else if (opcode == "exit" || opcode == "trap" || opcode == "brkpt") {
     need_parts(d, {});
     need_operands(d, 0, 0);
     instruction.execute = opcode == "exit" ? leave : trap;

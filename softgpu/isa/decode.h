@@ -27,7 +27,7 @@ void decode_red(OpcodeCursor &);
 bool decode_async_copy(OpcodeCursor &);  // async_copy.cpp: cp.async without the bulk variants
 
 // Control.
-bool decode_branch(Decoder &, Instruction &);   // barrier.cpp: bra, brx.idx, ret, exit, trap
+bool decode_branch(Decoder &, Instruction &);   // barrier.cpp: bra, brx.idx, ret, exit, trap, brkpt
 bool decode_barrier(Decoder &, Instruction &);  // bar, barrier
 bool decode_grid_dependency(Decoder &, Instruction &);    // griddepcontrol
 bool decode_set_max_registers(Decoder &, Instruction &);  // setmaxnreg

@@ -134,8 +134,9 @@ TEST_CASE("brx.idx beyond its table is a fault", "[branch]") {
   CHECK_CONTAINS(kernel(Shape{}, out).fault, "index 3 in a table of 3");
 }
 
-TEST_CASE("trap is a fault with its location", "[branch]") {
-  const Kernel kernel = kernel_of("setp.eq.u32 %q, %t, 3;\nmov.u32 %r, 0;\n@%q trap;\n");
+TEST_CASE("trap and brkpt are faults with their location", "[branch]") {
+  const std::string statement = GENERATE(as<std::string>(), "trap;\n", "brkpt;\n");
+  const Kernel kernel = kernel_of("setp.eq.u32 %q, %t, 3;\nmov.u32 %r, 0;\n@%q " + statement);
   Words out(32);
   const Outcome outcome = kernel(Shape{}, out);
   CHECK_CONTAINS(outcome.fault, "trap");

@@ -33,6 +33,7 @@ constexpr Form kForms[] = {
     {"exit", "exit.uni"},
     {"ret.uni", "ret %r0"},
     {"trap", "trap 1"},
+    {"brkpt", "brkpt 1"},
     {"bar.sync 0, 64", "bar.sync 0, 64, 5"},
     {"bar.sync 0", "bar.sync.popc 0"},
     {"bar.arrive 1, 64", "bar.arrive 1"},
