@@ -106,7 +106,9 @@ std::string module_text(const std::string &parameters, const std::string &body,
 
 std::string body_text(size_t num_buffers, const std::string &body) {
   std::string parameters,
-      begin = ".reg .b32 %t;\n.reg .b64 %T;\nmov.u32 %t, %tid.x;\ncvt.u64.u32 %T, %t;\n";
+      begin =
+          ".reg .pred %q, %g; .reg .b32 %t, %i, %n, %r, %x, %y; .reg .b64 %T, %a, %o;\n"
+          "mov.u32 %t, %tid.x;\ncvt.u64.u32 %T, %t;\n";
   for (size_t i = 0; i < num_buffers; i++) {
     const std::string n = std::to_string(i);
     parameters += (i ? ", " : "") + (".param .u64 p" + n);

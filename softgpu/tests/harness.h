@@ -132,8 +132,8 @@ std::string module_text(const std::string &parameters, const std::string &body,
                         const std::string &module = "", const std::string &target = "sm_90a");
 
 /// Returns a module whose kernel has one 64-bit address parameter per buffer.  The body finds them
-/// in %p0, %p1, ... as global addresses, and %tid.x in %t (32 bits) and %T (64 bits).  It declares
-/// all other registers.
+/// in %p0, %p1, ... as global addresses, and %tid.x in %t (32 bits) and %T (64 bits).  It may use
+/// the predicates %q and %g, the 32-bit registers %i, %n, %r, %x and %y, and %a and %o of 64 bits.
 std::string body_text(size_t num_buffers, const std::string &body);
 
 /// Changes options() during its lifetime: WithOptions with([](Options &o) { o.seed = 7; });

@@ -26,9 +26,8 @@ inline Outcome run_checked(const std::string &module, const Shape &shape) {
 ///     %v, %x, %q, %state  for any purpose
 ///     %g                 address of 16 bytes of global memory per thread
 inline Outcome race(const std::string &body, uint32_t num_threads = 64, uint32_t cluster = 1) {
-  Shape shape;
-  shape.threads = {num_threads, 1, 1};
-  shape.blocks = shape.cluster = {cluster, 1, 1};
+  const Shape shape{
+      .blocks = {cluster, 1, 1}, .threads = {num_threads, 1, 1}, .cluster = {cluster, 1, 1}};
   return run_checked(body_text(1, R"(
     .shared .align 128 .b32 words[2048];
     .shared .align 8 .b64 bar;

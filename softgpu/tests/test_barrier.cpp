@@ -35,8 +35,7 @@ Kernel kernel_of(const std::string &body) {
 }
 
 Shape threads(uint32_t n) {
-  Shape shape;
-  shape.threads = {n, 1, 1};
+  const Shape shape{.threads = {n, 1, 1}};
   return shape;
 }
 
@@ -272,10 +271,7 @@ TEST_CASE("SOFTGPU_LAG delays a warp beyond a long computation of another", "[ba
 
 /// Four blocks of two warps, two blocks per cluster.
 Shape clusters() {
-  Shape shape;
-  shape.blocks = {4, 1, 1};
-  shape.cluster = {2, 1, 1};
-  shape.threads = {64, 1, 1};
+  const Shape shape{.blocks = {4, 1, 1}, .threads = {64, 1, 1}, .cluster = {2, 1, 1}};
   return shape;
 }
 
@@ -340,8 +336,7 @@ Outcome run_registers(const std::string &first, const std::string &second) {
                                   ".reg .b32 %t;\n.reg .pred %q;\nmov.u32 %t, %tid.x;\n"
                                   "setp.lt.u32 %q, %t, 128;\n@!%q bra second;\n" +
                                       first + "ret;\nsecond:\n" + second + "ret;"));
-  Shape shape;
-  shape.threads = {256, 1, 1};
+  const Shape shape{.threads = {256, 1, 1}};
   return kernel(shape);
 }
 

@@ -238,7 +238,7 @@ using Catch::Matchers::ContainsSubstring;
 AccessCount count_of(const std::string &body, const std::string &text, uint32_t threads = 32) {
   const WithOptions with([](Options &o) { o.counts_memory = true; });
   const Kernel kernel(body_text(1, R"(
-    .reg .b64 %a; .reg .b32 %s, %x, %y, %v<4>; .reg .f64 %d;
+    .reg .b32 %s, %v<4>; .reg .f64 %d;
     .shared .align 16 .b8 smem[8192]; mov.u32 %s, smem;
     )" + body + " ret;"));
   Buffer<uint32_t> buffer(4096);
@@ -332,7 +332,7 @@ namespace {
 Outcome check(const std::string &body, uint64_t written) {
   const WithOptions with([](Options &o) { o.checks_initialised = true; });
   const Kernel kernel(body_text(1, R"(
-    .reg .b64 %a; .reg .b32 %s, %x, %v<4>; .reg .pred %g;
+    .reg .b32 %s, %v<4>;
     .shared .align 16 .b8 smem[1024]; mov.u32 %s, smem;
     )" + body + " ret;"));
   Buffer<uint32_t> buffer(256);

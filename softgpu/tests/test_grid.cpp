@@ -39,11 +39,8 @@ Kernel kernel_of_special(const std::string &name) {
 }
 
 TEST_CASE("grids: special registers match the thread and block index", "[grid]") {
-  Shape shape;
-  shape.blocks = {4, 6, 3};
-  shape.cluster = {2, 3, 1};
-  shape.threads = {5, 3, 4};
-  shape.dynamic_smem = 2048;
+  const Shape shape{
+      .blocks = {4, 6, 3}, .threads = {5, 3, 4}, .cluster = {2, 3, 1}, .dynamic_smem = 2048};
   constexpr uint32_t kThreads = 60, kBlocks = 72;
   // Expected value of a special register, for a thread index and a block index.
   struct Special {
@@ -88,9 +85,7 @@ TEST_CASE("grids: special registers match the thread and block index", "[grid]")
 }
 
 TEST_CASE("a grid that is not a multiple of the cluster is a fault", "[grid]") {
-  Shape shape;
-  shape.blocks = {3, 1, 1};
-  shape.cluster = {2, 1, 1};
+  const Shape shape{.blocks = {3, 1, 1}, .cluster = {2, 1, 1}};
   Words out(96);
   CHECK_CONTAINS(kernel_of_special("%tid.x")(shape, out).fault,
                  "not a multiple of the cluster size");
@@ -99,9 +94,6 @@ TEST_CASE("a grid that is not a multiple of the cluster is a fault", "[grid]") {
 /// Each block adds 1 to p0[0], polls until all blocks have done so, and stores the sum to
 /// p1[block].
 constexpr char kMeeting[] = R"(
-  .reg .pred %q;
-  .reg .b32 %r, %n, %i;
-  .reg .b64 %a;
   mov.u32 %n, %nctaid.x;
   mov.u32 %i, %ctaid.x;
   setp.ne.u32 %q, %t, 0;
@@ -125,9 +117,7 @@ TEST_CASE("all blocks of a grid that fits may wait for each other", "[grid]") {
     o.seed = seed;
   });
   const Kernel kernel(body_text(2, kMeeting));
-  Shape shape;
-  shape.blocks = {40, 1, 1};
-  shape.threads = {64, 1, 1};
+  const Shape shape{.blocks = {40, 1, 1}, .threads = {64, 1, 1}};
   Words sum(1), out(40);
   CHECK(kernel(shape, sum, out).is_clean());
   for (uint32_t i = 0; i < 40; i++) CHECK(out[i] == 40);
@@ -143,12 +133,11 @@ struct Meeting {
   Outcome run(uint32_t num_blocks) const {
     std::string text = body_text(2, kMeeting);
     text.insert(text.find('{'), directive);
-    Shape shape;
-    shape.blocks = {num_blocks, 1, 1};
-    shape.threads = {num_threads, 1, 1};
-    shape.dynamic_smem = dynamic_smem;
     Words sum(1), out(num_blocks);
-    return Kernel(text)(shape, sum, out);
+    return Kernel(text)({.blocks = {num_blocks, 1, 1},
+                         .threads = {num_threads, 1, 1},
+                         .dynamic_smem = dynamic_smem},
+                        sum, out);
   }
 };
 
@@ -177,8 +166,6 @@ TEST_CASE("blocks that do not fit on the device do not run concurrently", "[grid
 TEST_CASE("a loop that polls for a copy ends", "[grid]") {
   const WithOptions with([](Options &o) { o.completion = Completion::kLate; });
   const Kernel kernel(body_text(2, R"(
-    .reg .pred %q;
-    .reg .b32 %r;
     .shared .align 16 .b8 to[16];
     .shared .align 8 .b64 barrier;
     setp.ne.u32 %q, %t, 0;
@@ -201,16 +188,13 @@ TEST_CASE("a loop that polls for a copy ends", "[grid]") {
 TEST_CASE("a fault in one block stops polling blocks", "[grid]") {
   const WithOptions with([](Options &o) { o.num_threads = 2; });
   const Kernel kernel(body_text(2, R"(
-    .reg .pred %q;
-    .reg .b32 %i;
     mov.u32 %i, %ctaid.x;
     setp.eq.u32 %q, %i, 1;
     @%q trap;
   forever:
     bra.uni forever;
   )"));
-  Shape shape;
-  shape.blocks = {2, 1, 1};
+  const Shape shape{.blocks = {2, 1, 1}};
   Words a(1), b(1);
   CHECK_CONTAINS(kernel(shape, a, b).fault, "trap");
 }
@@ -219,8 +203,6 @@ TEST_CASE("several workers detect a deadlock", "[grid]") {
   const WithOptions with([](Options &o) { o.num_threads = 2; });
   // Block 0 runs for long before it reaches the barrier, at which its second warp never arrives.
   const Kernel kernel(body_text(2, R"(
-    .reg .pred %q;
-    .reg .b32 %i, %n;
     mov.u32 %n, %ctaid.x;
     setp.ne.u32 %q, %n, 0;
     mov.u32 %i, 0;
@@ -232,8 +214,7 @@ TEST_CASE("several workers detect a deadlock", "[grid]") {
   meet:
     bar.sync 5, 64;
   )"));
-  Shape shape;
-  shape.blocks = {6, 1, 1};
+  const Shape shape{.blocks = {6, 1, 1}};
   Words a(1), b(1);
   const std::string fault = kernel(shape, a, b).fault;
   CHECK_CONTAINS(fault, "deadlock");
@@ -243,8 +224,7 @@ TEST_CASE("several workers detect a deadlock", "[grid]") {
 
 TEST_CASE("a deadlock message lists at most 60 warps", "[grid]") {
   const Kernel kernel(body_text(1, "bar.sync 5, 1024;\n"));
-  Shape shape;
-  shape.blocks = {100, 1, 1};
+  const Shape shape{.blocks = {100, 1, 1}};
   Words a(1);
   CHECK_CONTAINS(kernel(shape, a).fault, "and 40 more");
 }
@@ -253,9 +233,6 @@ TEST_CASE("a deadlock message lists at most 60 warps", "[grid]") {
 std::vector<uint32_t> order_of_blocks(uint64_t seed, uint64_t id) {
   const WithOptions with([&](Options &o) { o.seed = seed; });
   const Kernel kernel(body_text(2, R"(
-    .reg .pred %q;
-    .reg .b32 %r, %i;
-    .reg .b64 %a;
     setp.ne.u32 %q, %t, 0;
     @%q exit;
     atom.global.add.u32 %r, [%p0], 1;
@@ -263,9 +240,7 @@ std::vector<uint32_t> order_of_blocks(uint64_t seed, uint64_t id) {
     mad.wide.u32 %a, %i, 4, %p1;
     st.global.u32 [%a], %r;
   )"));
-  Shape shape;
-  shape.blocks = {50, 1, 1};
-  shape.id = id;
+  const Shape shape{.blocks = {50, 1, 1}, .id = id};
   Words next(1), out(50);
   CHECK(kernel(shape, next, out).is_clean());
   return out.values();

@@ -30,8 +30,7 @@ std::string try_wait(int parity) {
 }
 
 Outcome run(const std::string &module, Words &out, uint32_t num_threads = 64) {
-  Shape shape;
-  shape.threads = {num_threads, 1, 1};
+  const Shape shape{.threads = {num_threads, 1, 1}};
   return Kernel(module)(shape, out);
 }
 Outcome run(const std::string &count, const std::string &body, uint32_t num_threads = 64) {
@@ -216,9 +215,7 @@ std::string exchange(const std::string &rank) {
 }
 
 TEST_CASE("blocks of a cluster may arrive at remote mbarriers", "[mbarrier]") {
-  Shape shape;
-  shape.blocks = {2, 1, 1};
-  shape.cluster = {2, 1, 1};
+  const Shape shape{.blocks = {2, 1, 1}, .cluster = {2, 1, 1}};
   for (uint64_t seed = 0; seed < 4; seed++) {
     const WithOptions with([&](Options &o) { o.seed = seed; });
     Words out(2);
@@ -230,9 +227,7 @@ TEST_CASE("blocks of a cluster may arrive at remote mbarriers", "[mbarrier]") {
 }
 
 TEST_CASE("a remote mbarrier is visible after a fence or a releasing barrier", "[mbarrier]") {
-  Shape shape;
-  shape.blocks = {2, 1, 1};
-  shape.cluster = {2, 1, 1};
+  const Shape shape{.blocks = {2, 1, 1}, .cluster = {2, 1, 1}};
   const auto run = [&](const std::string &fence, const std::string &arrive) {
     const std::string both =
         "fence.mbarrier_init.release.cluster;\n    barrier.cluster.arrive.relaxed.aligned;";
@@ -252,9 +247,7 @@ TEST_CASE("a remote mbarrier is visible after a fence or a releasing barrier", "
 }
 
 TEST_CASE("shared::cta addresses the own block", "[mbarrier]") {
-  Shape shape;
-  shape.blocks = {2, 1, 1};
-  shape.cluster = {2, 1, 1};
+  const Shape shape{.blocks = {2, 1, 1}, .cluster = {2, 1, 1}};
   std::string text = exchange("%rank");
   const std::string remote = "mbarrier.arrive.release.cluster.shared::cluster.b64";
   text.replace(text.find(remote), remote.size(), "mbarrier.arrive.shared::cta.b64");

@@ -253,7 +253,7 @@ TEST_CASE("local memory is private to a thread") {
 
 TEST_CASE("a load may overwrite its address register") {
   const Kernel kernel(body_text(2, R"(
-    .reg .b64 %a, %b, %o;
+    .reg .b64 %b;
     shl.b64 %o, %T, 4; add.s64 %a, %p0, %o;
     ld.global.v2.u64 {%b, %a}, [%a];
     add.s64 %o, %p1, %o; st.global.v2.u64 [%o], {%a, %b}; ret;)"));
@@ -301,7 +301,7 @@ TEST_CASE("constants and module variables are accessible") {
 
 TEST_CASE("fences, hints and cache policies have no effect on values") {
   const Kernel kernel(body_text(2, R"(
-    .reg .b64 %policy; .reg .b32 %x;
+    .reg .b64 %policy;
     membar.gl; membar.cta; membar.sys; fence.sc.gpu; fence.acq_rel.cluster;
     prefetch.global.L2 [%p0]; prefetch.global.L1 [%p0]; nanosleep.u32 100;
     griddepcontrol.wait; griddepcontrol.launch_dependents;

@@ -91,7 +91,6 @@ TEST_CASE("fp32 atomics flush subnormals in global but not in shared memory") {
 
 TEST_CASE("a seed randomizes the order of lanes in an atomic") {
   const Kernel kernel(body_text(2, R"(
-    .reg .b64 %o; .reg .b32 %x;
     atom.global.add.u32 %x, [%p0], 1; shl.b64 %o, %T, 2; add.s64 %o, %p1, %o;
     st.global.u32 [%o], %x; ret;)"));
   const auto order = [&](uint64_t seed) {
@@ -116,7 +115,7 @@ TEST_CASE("a seed randomizes the order of lanes in an atomic") {
 TEST_CASE("atomics are not lost between host threads") {
   const WithOptions with([](Options &o) { o.num_threads = 4; });
   const Kernel kernel(body_text(1, R"(
-    .reg .b32 %i, %x; .reg .pred %g; .reg .f32 %f;
+    .reg .f32 %f;
     mov.u32 %i, 0;
   LOOP:
     red.global.add.u32 [%p0], 1; atom.global.add.f32 %f, [%p0+4], 0f3F800000;
@@ -143,7 +142,7 @@ std::string copies(std::string body) {
     body.replace(
         at, 4, "ld.shared.u32 %x, [%s]; st.global.u32 [%o+" + std::to_string(128 * row) + "], %x");
   return body_text(2, R"(
-    .reg .b64 %q, %o; .reg .b32 %s, %x, %n; .reg .pred %g;
+    .reg .b64 %q; .reg .b32 %s;
     .shared .align 16 .b8 smem[1024];
     mov.u32 %s, smem; shl.b32 %x, %t, 4; add.u32 %s, %s, %x;
     shl.b64 %q, %T, 4; add.s64 %q, %p0, %q; shl.b64 %o, %T, 2; add.s64 %o, %p1, %o;

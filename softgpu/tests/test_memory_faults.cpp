@@ -17,7 +17,7 @@ namespace softgpu::test {
 namespace {
 
 constexpr const char *kRegisters = R"(
-  .reg .b32 %x, %s; .reg .b64 %a, %b, %d; .reg .pred %g;
+  .reg .b32 %s; .reg .b64 %b, %d;
   .shared .align 16 .b8 smem[256]; .local .align 8 .b8 stack[16];
   mov.u32 %s, smem;
 )";
@@ -72,7 +72,6 @@ TEST_CASE("an access to freed memory is a fault") {
 
 TEST_CASE("an out-of-bounds lane is a fault if others are in bounds") {
   const Kernel kernel(body_text(1, R"(
-    .reg .b64 %a; .reg .b32 %x;
     shl.b64 %a, %T, 2; add.s64 %a, %p0, %a; ld.global.u32 %x, [%a]; ret;)"));
   Buffer<uint32_t> enough(64), short_by_one(63), whole(32);
   REQUIRE(kernel({.threads = {64, 1, 1}}, enough).is_clean());
@@ -86,7 +85,6 @@ TEST_CASE("an out-of-bounds lane is a fault if others are in bounds") {
 
 TEST_CASE("messages name the block") {
   const Kernel kernel(body_text(1, R"(
-    .reg .b64 %a; .reg .b32 %x, %y; .reg .pred %g;
     mov.u32 %y, %ctaid.y; setp.ne.u32 %g, %y, 1; @%g ret;
     mov.u32 %y, %ctaid.x; setp.ne.u32 %g, %y, 2; @%g ret;
     ld.global.u32 %x, [%p0+1000]; ret;)"));
@@ -200,7 +198,6 @@ TEST_CASE("all violations are counted, the first per location are printed") {
 
 TEST_CASE("the host may allocate while a kernel runs") {
   const Kernel kernel(body_text(1, R"(
-    .reg .b64 %a; .reg .b32 %i, %x; .reg .pred %g;
     mov.u32 %i, 0;
   LOOP:
     and.b32 %x, %i, 63; mul.wide.u32 %a, %x, 8; add.s64 %a, %p0, %a;

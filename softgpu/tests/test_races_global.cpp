@@ -14,9 +14,7 @@ namespace {
 ///     tile, bar    shared memory: 128 bytes and an initialized mbarrier
 ///     %v, %x, %q, %g  for any purpose
 Outcome run_blocks(const std::string &body, uint32_t num_blocks = 2, uint32_t num_threads = 32) {
-  Shape shape;
-  shape.blocks = {num_blocks, 1, 1};
-  shape.threads = {num_threads, 1, 1};
+  const Shape shape{.blocks = {num_blocks, 1, 1}, .threads = {num_threads, 1, 1}};
   return run_checked(body_text(1, R"(
     .shared .align 128 .b32 tile[32];
     .shared .align 8 .b64 bar;
