@@ -360,16 +360,20 @@ void watch_bulk_global(Warp &warp, const Instruction &i, std::span<const MemoryR
     std::vector<MemoryRun> sorted(runs.begin(), runs.end());
     std::sort(sorted.begin(), sorted.end(),
               [](const MemoryRun &x, const MemoryRun &y) { return x.address < y.address; });
-    uint64_t bytes = 0, counted = 0;  // sectors before `counted` are counted
+    uint64_t bytes = 0, distinct = 0, end = 0;  // bytes before `end` are in `distinct`
+    uint64_t counted = 0;                       // sectors before `counted` are counted
     for (const MemoryRun &run : sorted) {
       if (run.bytes == 0) continue;
+      const uint64_t first = std::max(run.address, end);
+      end = std::max(end, run.address + run.bytes);
+      distinct += end - std::min(first, end);
       const uint64_t begin = std::max(run.address / kSectorBytes, counted);
       counted = std::max(counted, divide_up(run.address + run.bytes, kSectorBytes));
       count.sectors += counted - std::min(begin, counted);
       bytes += run.bytes;
     }
     count.global_bytes += bytes;
-    count.least_sectors += divide_up(bytes, kSectorBytes);
+    count.least_sectors += divide_up(distinct, kSectorBytes);
   }
   if (!options().checks_initialised) return;
   Unwritten unwritten;
