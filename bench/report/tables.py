@@ -1,7 +1,7 @@
 """The tables of one device, as HTML.  Columns are those of markup.table."""
 import statistics
 
-from . import compare, results, summary
+from . import results, summary
 from .markup import folded, table
 
 MOST_WORST = 10
@@ -119,7 +119,6 @@ def all_rows(device) -> str:
             ("best of 8 is choice", "peer_best_choice", ""), ("its µs", "peer_best_median_us", ".1f"),
             ("ratio to it", "ratio_to_peer_best", ".2f"), *WORKSPACES, _mebibytes("its limit", "peer_workspace_limit_bytes")],
             device.rows("gemm", "epilogue", "batched", "rnn", "conv")),
-        calls(device), change(device),
         _all("layers", [NAME, COMMENT, TYPES, *TIMES, *RATES[1:], COPY, *PEER], device.rows("layers")),
         _all("layers of transformers", [
             NAME, COMMENT, TYPES, *TIMES, *RATES, COPY, ("x its GEMM", "time_over_products", ".2f"), *PEER,
@@ -159,14 +158,11 @@ def recurrent(device) -> str:
         _mebibytes("peer's", "peer_reserve_bytes"), *WORKSPACES], device.rows("rnn_layer"))
 
 
-def change(device) -> str:
-    """Rows compared with the previous result of the device."""
-    before, now = ({key: row for key, (row, _) in rows.items()} for rows in (device.previous, device.latest))
+def change(found: list) -> str:
     return _all("rows compared with the previous result", [
         ("row", lambda one: one.name, ""), ("before µs", lambda one: one.old["median_us"], ".1f"),
         ("now µs", lambda one: one.new["median_us"], ".1f"), ("now / before", lambda one: one.times_as_slow, ".2f"),
-        ("quartiles", lambda one: "overlap" if one.within_noise else "apart", ""), ("kernel", lambda one: one.kernels, "")],
-        compare.changes(before, now))
+        ("quartiles", lambda one: "overlap" if one.within_noise else "apart", ""), ("kernel", lambda one: one.kernels, "")], found)
 
 
 def prediction(device) -> str:
@@ -228,10 +224,8 @@ def graph(device) -> str:
 
 
 def allreduce(device) -> str:
-    return _section("All-reduce of gradients", [
-        ("gradients", "shape", ""), TYPES, ("ranks", "ranks", ""), ("over", "transport", ""), *TIMES, *RATES[1:],
-        ("bus GB/s", "bus_gb_per_s", ".4g")], device.rows("allreduce"),
-        "Bus: 2 (ranks - 1) / ranks times the bytes of one rank's gradients / time: the minimum traffic of a link.")
+    return table([("gradients", "shape", ""), TYPES, ("ranks", "ranks", ""), ("over", "transport", ""), *TIMES,
+                  *RATES[1:], ("bus GB/s", "bus_gb_per_s", ".4g")], device.rows("allreduce"))
 
 
 def clocks(device) -> str:
