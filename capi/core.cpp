@@ -6,6 +6,7 @@
 #include <mutex>
 #include <new>
 #include <shared_mutex>
+#include <utility>
 
 #include "base/environment.h"
 #include "base/lifetime.h"
@@ -92,9 +93,21 @@ std::shared_mutex sink_mutex;
 LogSink sink;
 thread_local bool is_in_callback = false;
 
-/// Re-creates the mutex in the child of a fork, where other threads that hold it do not exist.  A
-/// fork does not wait for callbacks, because a callback may fork.
+/// Held by mp_set_log_callback while it waits for running callbacks: sink_mutex prefers readers, so
+/// threads that always log would delay it forever.
+std::mutex entry_mutex;
+
+/// Returns a shared lock of `sink`.  A call in a callback has entered before.
+std::shared_lock<std::shared_mutex> enter_sink() {
+  std::unique_lock entry(entry_mutex, std::defer_lock);
+  if (!is_in_callback) entry.lock();
+  return std::shared_lock(sink_mutex);
+}
+
+/// Re-creates the mutexes in the child of a fork, where other threads that hold them do not exist.
+/// A fork does not wait for callbacks, because a callback may fork.
 const int renewed_in_a_child = pthread_atfork(nullptr, nullptr, [] {
+  new (&entry_mutex) std::mutex;
   if (!is_in_callback) new (&sink_mutex) std::shared_mutex;
 });
 
@@ -113,26 +126,26 @@ const bool logs_environment = [] {
 namespace {
 
 void write_to_sink(mp_log_level_t level, const Message &line) {
-  is_in_callback = true;
+  const bool is_nested = std::exchange(is_in_callback, true);
   try {
     sink.callback(level, line.c_str(), sink.user);
   } catch (...) {  // the API call continues
     log_to_stderr(MP_LOG_ERROR, "the log callback threw an exception; its line was:", nullptr);
     log_to_stderr(level, line.c_str(), nullptr);
   }
-  is_in_callback = false;
+  is_in_callback = is_nested;
 }
 
 }  // namespace
 
 void write_log(mp_log_level_t level, const Message &line) {
-  const std::shared_lock lock(sink_mutex);
+  const auto lock = enter_sink();
   // mp_set_log_callback may have changed the level since the caller's check.
   if (log_enabled(level)) write_to_sink(level, line);
 }
 
 void write_requested_log(const Message &line) {
-  const std::shared_lock lock(sink_mutex);
+  const auto lock = enter_sink();
   if (log_enabled(MP_LOG_INFO))
     write_to_sink(MP_LOG_INFO, line);
   else
@@ -195,6 +208,7 @@ const char *mp_last_error(void) {
 
 void mp_set_log_callback(mp_log_callback_t callback, void *user, mp_log_level_t level) {
   mp::call_void(__func__, [&] {
+    const std::lock_guard entry(mp::entry_mutex);
     const std::unique_lock lock(mp::sink_mutex);
     mp::sink = callback != nullptr ? mp::LogSink{callback, user} : mp::LogSink{};
     mp::log_level = callback != nullptr ? mp::enum_value(level) : mp::level_from_environment();
