@@ -206,7 +206,7 @@ uint32_t value_of_true(OpcodeCursor &form, Type type) {
     case Type::kBf16x2:
       return Bf16::narrow(1);
     default:
-      form.unknown_type();
+      form.decoder.unknown("types");
   }
 }
 

@@ -233,17 +233,18 @@ void decode_invalidate(Decoder &d, Instruction &i) {
 /// Decodes mbarrier.arrive{_drop}{.expect_tx} {state|_,} [address]{, tx-count | count}, and
 /// mbarrier.expect_tx [address], tx-count.
 void decode_arrive(Decoder &d, Instruction &i) {
-  allow_parts(d, {d.part(1), "expect_tx", "release", "relaxed", "cta", "cluster", "shared",
-                  "shared::cta", "shared::cluster", "b64"});
+  const bool arrives = d.part(1) != "expect_tx";
+  allow_parts(d, {d.part(1), "expect_tx", arrives ? "release" : "relaxed", "relaxed", "cta",
+                  "cluster", "shared", "shared::cta", "shared::cluster", "b64"});
   const auto &operands = d.operands();
   auto &o = i.make<Arrive>();
   o.drops = d.part(1) == "arrive_drop";
-  o.arrives = o.drops || d.part(1) == "arrive";
+  o.arrives = arrives;
   o.expects = d.has("expect_tx");
   o.in_cluster = d.has("shared::cluster");
   o.is_relaxed = d.has("relaxed");
   const bool has_result =
-      o.arrives && !operands.empty() && operands[0].kind != ptx::OperandKind::kAddress;
+      arrives && !operands.empty() && operands[0].kind != ptx::OperandKind::kAddress;
   const size_t at = has_result ? 1 : 0;
   need_operands(d, at + (o.expects ? 2 : 1), at + 2);
   o.address = decode_address(d, operands[at]);

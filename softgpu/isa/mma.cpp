@@ -263,7 +263,6 @@ size_t num_factor_registers(const Decoder &d, std::string_view type) {
 /// wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [p], r, stride.
 void decode_memory(Decoder &d, Instruction &i, bool is_store) {
   const bool is_b = d.part(2) == "b", is_row = d.has("row");
-  const size_t num_rows = is_store ? 8 : num_factor_registers(d, d.type());
   need_parts(d, {is_store ? "store" : "load",
                  is_store ? "d"
                  : is_b   ? "b"
@@ -278,8 +277,9 @@ void decode_memory(Decoder &d, Instruction &i, bool is_store) {
   o.stride = d.read(d.operands()[2], 4);
   const ptx::Operand &registers = d.operands()[is_store ? 1 : 0];
   const auto rows = is_store ? read_rows(d, registers) : write_rows(d, registers);
-  if (rows.size() != num_rows) d.unknown("number of registers of wmma");
-  o.num_rows = static_cast<uint8_t>(num_rows);
+  if (rows.size() != (is_store ? 8 : num_factor_registers(d, d.type())))
+    d.unknown("number of registers of wmma");
+  o.num_rows = static_cast<uint8_t>(rows.size());
   o.rows = d.list(rows);
   i.execute = is_store ? store_sums : load_factor;
 }

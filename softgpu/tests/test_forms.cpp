@@ -74,6 +74,8 @@ constexpr Form kForms[] = {
     {"mbarrier.init.shared::cta.b64 [%r0], 1", "mbarrier.init.parity.shared::cta.b64 [%r0], 1"},
     {"mbarrier.try_wait.parity.shared::cta.b64 %q, [%r0], 0",
      "mbarrier.try_wait.parity.expect_tx.shared::cta.b64 %q, [%r0], 0"},
+    {"mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r0], 16",
+     "mbarrier.expect_tx.release.cta.shared::cta.b64 [%r0], 16"},
     {"setmaxnreg.dec.sync.aligned.u32 40", "setmaxnreg.sync.aligned.u32 40"},
     {"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0, %r1, %r2, %r3}, [%r4]",
      "ldmatrix.sync.aligned.m8n8.shared.b16 {%r0, %r1, %r2, %r3}, [%r4]"},
@@ -102,6 +104,7 @@ constexpr const char *kRejected[] = {
     "add.u32 %r0, %r1, %r2, %r3",
     "add.sat.u32 %r0, %r1, %r2",
     "add.rn.u32 %r0, %r1, %r2",
+    "max.relu.s32 %r0, %r1, %r2",
     "mul.u32 %r0, %r1, %r2",
     "mul.wide.u64 %rd0, %rd1, %rd2",
     "and.u32 %r0, %r1, %r2",
@@ -114,6 +117,7 @@ constexpr const char *kRejected[] = {
     "add.rna.f32 %f0, %f1, %f2",
     "max.sat.f32 %f0, %f1, %f2",
     "add.sat.bf16 %h0, %h1, %h2",
+    "add.ftz.f16 %h0, %h1, %h2",
     "setp.u32 %q, %r0, %r1",
     "setp.lo.s32 %q, %r0, %r1",
     "setp.lt.b32 %q, %r0, %r1",
@@ -123,6 +127,9 @@ constexpr const char *kRejected[] = {
     "cvt.s32.f32 %r0, %f0",
     "cvt.rn.e4m3x2.f32 %h0, %f0, %f1",
     "cvt.rn.s32.u32 %r0, %r1",
+    "cvt.sat.s8.s32 %r0, %r1",
+    "cvt.rn.relu.f16x2.f32 %r0, %f0, %f1",
+    "cvt.rz.tf32.f32 %r0, %f0",
     "mov.v2.u32 %r0, %r1",
     "mov.u32 %r0, 0x",
     "mov.u32 %r0, 08",
@@ -161,6 +168,7 @@ constexpr const char *kRejected[] = {
     "cp.async.cg.shared.global [%r1], [%p0], 8",
     "cp.async.ca.shared.global [%r1], [%p0], 2",
     "cp.async.ca.global.shared [%r1], [%p0], 4",
+    "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%p0], [%r1], 16",
     "mma.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%r0, %r1, %r2, %r3}, {%r0, %r1, %r2, %r3}, "
     "{%r4, %r5}, {%r0, %r1, %r2, %r3}",
     "mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e4m3.f32 {%r0, %r1, %r2, %r3}, {%r0, %r1, %r2, "
@@ -173,7 +181,9 @@ constexpr const char *kRejected[] = {
     "wmma.load.a.sync.aligned.row.m32n8k16.shared.f16 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, "
     "[%r8], %t",
     "wmma.load.a.sync.aligned.row.m16n16k16.shared.u8 {%r0, %r1}, [%r8], %t",
-    "wmma.load.c.sync.aligned.row.m16n16k16.shared.f16 {%r0, %r1, %r2, %r3}, [%r8], %t"};
+    "wmma.load.c.sync.aligned.row.m16n16k16.shared.f16 {%r0, %r1, %r2, %r3}, [%r8], %t",
+    "wmma.store.d.sync.aligned.col.m16n16k16.shared.f32 [%r8], {%r0, %r1, %r2, %r3, %r4, %r5, %r6, "
+    "%r7}, %t"};
 
 TEST_CASE("invalid instruction forms are rejected", "[forms]") {
   for (const Form &form : kForms) {
