@@ -156,6 +156,7 @@ TEST_CASE("comparisons have the recorded results", "[arithmetic]") {
       {"p**", "setp.<eq/ne/lt/le/gt/ge>.<f32/ftz.f32/f64/f16/bf16>", 0x255A93E7},
       {"p**", "setp.<equ/neu/ltu/leu/gtu/geu/num/nan>.<f32/ftz.f32/f64/f16/bf16>", 0xFCA56D39},
       {"#**", "set.<lt.u32.s32/gt.f32.f32/leu.u32.f64>", 0x5FB0E4DA},
+      {"#**p", "set.lt.and.u32.s32", 0x8BDBE935},
       {"4xx", "set.lt.<f16x2.f16x2/bf16x2.bf16x2/u32.f16x2>", 0x57043925},
       {"hhh", "set.lt.<f16.f16/bf16.bf16>", 0x1AFAA520},
       {"***p", "selp.<b16/u16/s16/b32/u32/s32/f32/b64/u64/s64>", 0xF0756A6F},
