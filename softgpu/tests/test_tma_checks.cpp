@@ -212,29 +212,36 @@ TEST_CASE("generic writes require a proxy fence before a TMA store", "[tma]") {
              .is_clean());
 }
 
-/// Lane 0 stores the result of stmatrix.  All other lanes except one have executed the fence.
-Outcome run_store_of_matrix(const std::string &form, int unfenced_lane) {
-  Tensor tensor(ElementType::kU32, {4, 8}, 0);
-  tensor.map.box = {4, 8, 1, 1, 1};
+/// Lane 0 stores the matrix that `write` writes to [%s].  All other lanes except one have executed
+/// the fence.
+Outcome run_store_of_matrix(const std::string &write, int unfenced_lane) {
+  Tensor tensor(ElementType::kU32, {4, 64}, 0);
+  tensor.map.box = {4, 64, 1, 1, 1};
   const Kernel kernel(tma_module(
-      128, "mad.lo.u32 %v, %t, 16, %s;\nstmatrix.sync.aligned.m8n8.x1" + form +
-               ".shared.b16 [%v], {%t};\nsetp.ne.u32 %q, %t, 0;\n"
-               "setp.ne.and.u32 %q, %t, " +
-               std::to_string(unfenced_lane) +
-               ", %q;\n@%q fence.proxy.async;\nbar.sync 0;\n"
-               "@%one cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%map, {%c0, %c1}], "
-               "[%s];\n@%one cp.async.bulk.commit_group;\n"
-               "@%one cp.async.bulk.wait_group.read 0;\n"));
+      1024, write + "setp.ne.u32 %q, %t, 0;\nsetp.ne.and.u32 %q, %t, " +
+                std::to_string(unfenced_lane) +
+                ", %q;\n@%q fence.proxy.async;\nbar.sync 0;\n"
+                "@%one cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%map, {%c0, %c1}], "
+                "[%s];\n@%one cp.async.bulk.commit_group;\n"
+                "@%one cp.async.bulk.wait_group.read 0;\n"));
   const MapInMemory map(tensor.map);
   return launch(kernel, Shape{}, map.address(), {}, 0);
 }
 
-TEST_CASE("stmatrix counts as a generic write of each owning lane", "[tma]") {
+TEST_CASE("stmatrix and wmma count as generic writes of each owning lane", "[tma]") {
+  const auto stmatrix = [](const std::string &form) {
+    return "mad.lo.u32 %v, %t, 16, %s;\nstmatrix.sync.aligned.m8n8.x1" + form +
+           ".shared.b16 [%v], {%t};\n";
+  };
   // If two lanes write a word, the fence of the second lane counts.
-  CHECK(run_store_of_matrix(".trans", 0).is_clean());
-  CHECK(!run_store_of_matrix(".trans", 5).is_clean());
-  CHECK(!run_store_of_matrix("", 0).is_clean());
-  CHECK(!run_store_of_matrix("", 5).is_clean());
+  CHECK(run_store_of_matrix(stmatrix(".trans"), 0).is_clean());
+  CHECK(!run_store_of_matrix(stmatrix(".trans"), 5).is_clean());
+  CHECK(!run_store_of_matrix(stmatrix(""), 0).is_clean());
+  CHECK(!run_store_of_matrix(stmatrix(""), 5).is_clean());
+  const std::string wmma =
+      "wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%s], {%t, %t, %t, %t, %t, %t, %t, %t}, "
+      "16;\n";
+  CHECK_CONTAINS(first_violation(run_store_of_matrix(wmma, 0)), "reads without fence.proxy.async");
 }
 
 TEST_CASE("a warp must not exit before its stores have read", "[tma]") {
