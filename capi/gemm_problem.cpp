@@ -262,7 +262,7 @@ bool are_ranges_apart(const Operands &x, const mp_gemm_desc_t &d, const Output &
   const Epilogue &e = out.epilogue;
   add_matrix(x.d, d.m, d.n, d.ld_d, d.stride_d, cd);
   add(workspace.ptr, workspace_region(workspace.ptr, workspace.bytes).run);
-  add_matrix(e.aux, d.m, d.n, e.ld_aux, e.stride_aux, cd);  // as if it were written
+  add_matrix(e.aux, d.m, d.n, e.ld_aux, e.stride_aux, cd);  // treated as written
   add(e.dbias, out.n * int64_t{sizeof(float)});
   add(e.amax, sizeof(float));
   add(e.found_inf, sizeof(float));

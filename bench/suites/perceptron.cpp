@@ -181,7 +181,7 @@ PerceptronByHand::PerceptronByHand(const Machine &machine, const PerceptronShape
   weight_gradient_.op_a = MP_OP_T;
   weight_gradient_.ld_a = shape.width;
   int64_t workspace_bytes = 0;
-  alignas(16) float any;  // its address only
+  alignas(16) float any;  // queries read only its address
   mp_epilogue_t sums = mp_epilogue_default();
   sums.dbias = &any;
   for (const mp_gemm_desc_t *desc : {&forward_, &data_gradient_, &weight_gradient_, &row_sum_})

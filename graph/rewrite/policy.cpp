@@ -174,8 +174,8 @@ bool is_glob(std::string_view pattern) {
 // Backtracks to the last * only: it can absorb any text that an earlier * left over.
 bool glob_matches(std::string_view pattern, std::string_view text) {
   size_t p = 0;
-  size_t star = kNone;  // after the last * so far
-  size_t resume = 0;    // end of the text that it matches
+  size_t star = kNone;  // position in the pattern, behind the last *
+  size_t resume = 0;    // end of the match of that * in the text
   for (size_t t = 0; t < text.size();) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = ++p;
