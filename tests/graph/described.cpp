@@ -159,13 +159,14 @@ void CountedContext::free(void *ptr, size_t, void *user) {
   mp_free(context(), ptr);
 }
 
-CountedContext::CountedContext() {
+CountedContext::CountedContext(int32_t sm_limit) {
   auto allocator = initialized<mp_allocator_t>();
   allocator.alloc = alloc;
   allocator.free = free;
   allocator.user = this;
   mp_context_config_t config = mp_context_config_default();
   config.device = on_host() ? MP_DEVICE_HOST : MP_DEVICE_CURRENT;
+  config.sm_limit = sm_limit;
   config.allocator = &allocator;
   require_ok(mp_context_create(&context_, &config));
 }

@@ -93,7 +93,7 @@ ListHandle make_tensor_list(const std::vector<void *> &data, const std::vector<i
 /// A context that counts its allocations: total, live and failing ones.
 class CountedContext {
  public:
-  CountedContext();
+  explicit CountedContext(int32_t sm_limit = 0);
   ~CountedContext();  ///< checks that nothing is left
   CountedContext(const CountedContext &) = delete;
   CountedContext &operator=(const CountedContext &) = delete;

@@ -48,7 +48,11 @@ TEST_CASE("graph: a smaller batch fits into the planned workspace", "[graph]") {
 TEST_CASE("graph: set_batch allocates workspace for a batch that was not planned", "[graph]") {
   // Only the full batch of the planned batches fits the shape [17 -1].
   constexpr int64_t kBatch = 85, kOther = 17;
-  CountedContext counted;
+  CountedContext counted(2);
+  // The smaller product needs workspace because two SMs of the host target divide its k.
+  auto device = initialized<mp_device_info_t>();
+  require_ok(mp_context_get_info(counted.get(), &device));
+  const bool splits = on_host() && device.num_sms == 2;
   Described g(counted.get());
   const int32_t x = g.input("x", MP_FP32, {kBatch, 1024});
   g.output(g.node("Tanh", "tanh", {g.node("Reshape", "flat", {x}, {{"extent", {17, -1}}})}));
@@ -67,7 +71,7 @@ TEST_CASE("graph: set_batch allocates workspace for a batch that was not planned
 
   counted.fails_at = count;
   const mp_status_t refused = mp_graph_set_batch(g.handle, kOther);
-  if (on_host()) CHECK(refused == MP_ERROR_OUT_OF_MEMORY);
+  if (splits) CHECK(refused == MP_ERROR_OUT_OF_MEMORY);
   if (refused == MP_ERROR_OUT_OF_MEMORY) {
     CHECK(g.info(x).extent[0] == kBatch);
     require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
@@ -76,7 +80,7 @@ TEST_CASE("graph: set_batch allocates workspace for a batch that was not planned
   counted.fails_at = -1;
   const LogLines warnings(MP_LOG_WARN);
   require_ok(mp_graph_set_batch(g.handle, kOther));
-  if (on_host()) CHECK(g.memory().workspace > planned);
+  if (splits) CHECK(g.memory().workspace > planned);
   require_ok(mp_graph_forward(g.handle, MP_GRAPH_MODE_INFERENCE, kStream));
   const std::vector<double> part = g.read(y);
   for (size_t i = 0; i < part.size(); ++i) CHECK(part[i] == Approx(whole[i]).margin(1e-3));

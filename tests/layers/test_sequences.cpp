@@ -349,12 +349,13 @@ TEST_CASE("sequences: functions of transformer layers after products", "[sequenc
       {"sum of rows",
        [&](void *x) { return mp_sum_rows(context(), &sum, x, result.data(), nullptr, kStream); }}};
   p.desc.plan = named_plan(early_kernels(p.desc).at(0));
+  const DeviceWorkspace gemm_workspace(mp_gemm_workspace_size, context(), &p.desc, nullptr);
   for (const auto &function : functions) {
     Calls calls;
     for (int turn = 0; turn < kTurns; turn++) {
       calls.push_back([&, turn] {
         return mp_gemm(context(), &p.desc, p.from(turn), p.shift.data(), nullptr, p.to(turn),
-                       nullptr, nullptr, 0, kStream);
+                       nullptr, gemm_workspace.data(), gemm_workspace.bytes(), kStream);
       });
       calls.push_back([&, turn] { return function.second(p.to(turn)); });
     }
