@@ -110,28 +110,13 @@ bool reads_inputs(const ConvProblem &problem) {
 
 // ---------------------------------------------------------------------------- kernel selection
 
-/// Returns a measured plan with the predicted times of better plans, which advice in the log names.
-GemmPlan with_better_plans(GemmPlan measured, const GemmPlan &predicted) {
-  measured.best_workspace_bytes = predicted.best_workspace_bytes;
-  measured.predicted_us = std::min(measured.predicted_us, predicted.predicted_us);
-  measured.best_us = predicted.best_us;
-  measured.mapped_us = predicted.mapped_us;
-  measured.aligned_us = predicted.aligned_us;
-  return measured;
-}
-
 ConvPlan find_conv_plan(const Context &context, const ConvProblem &problem,
                         const RequestedPlan &requested, size_t workspace_bytes) {
   const size_t limit = requested.workspace_limit(workspace_bytes);
   if (!requested.is_set())
     return cached_plan<ConvPlan>(context, key_of(problem), limit, [&](const PlanRequest &request) {
-      ConvPlan plan = plan_conv(problem, request), measured;
-      const char *const kernel = TunedCall(context, key_of(problem), limit).kernel(), *why;
-      if (kernel != nullptr && plan_named_conv(problem, request, kernel, &measured, &why) &&
-          workspace_bytes_of(measured.gemm) <= limit) {
-        measured.gemm = with_better_plans(measured.gemm, plan.gemm);
-        plan = measured;
-      }
+      const ConvPlan plan =
+          plan_conv(problem, request, TunedCall(context, key_of(problem), limit).kernel());
       if (logs_plans()) log_new_plan(text_of(problem.shape), plan.name, plan.gemm);
       return plan;
     });
@@ -184,18 +169,14 @@ void measure(const Context &context, const ConvProblem &problem, int32_t max_ker
   const TunedCall call(context, key_of(problem), space.bytes);
   if (call.kernel() != nullptr) return;
   const PlanRequest request = plan_request(context, space.bytes);
-  const auto make_plan = [&](const char *kernel, ConvPlan *plan) {
-    const char *why;
-    return plan_named_conv(problem, request, kernel, plan, &why);
-  };
   const auto launch = [&](const ConvProblem &measured, const ConvPlan &plan) {
     context.backend.conv(context.device, measured, plan, space, stream);
   };
   const char *const pass = problem.op == MP_CONV_FPROP   ? "fprop, "
                            : problem.op == MP_CONV_DGRAD ? "dgrad, "
                                                          : "wgrad, ";
-  call.measure<ConvPlan>(pass + text_of(problem.shape), problem, rank_conv(problem, request),
-                         max_kernels, space.bytes, make_plan, launch, stream);
+  call.measure(pass + text_of(problem.shape), problem,
+               fastest_conv_plans(problem, request, max_kernels), launch, stream);
 }
 
 void run(const Context &context, const ConvCall &call, const ConvProblem &problem,

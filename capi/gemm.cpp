@@ -145,15 +145,11 @@ void measure(const Context &context, const GemmProblem &problem, const GemmShape
   const TunedCall call(context, shape, workspace.bytes);
   if (shape.out.items != ItemAccess::strided || shape.k == 0 || call.kernel() != nullptr) return;
   const PlanRequest request = plan_request(context, workspace.bytes);
-  const auto make_plan = [&](const char *kernel, GemmPlan *plan) {
-    const char *why;
-    return plan_named_gemm(shape, request, kernel, plan, &why);
-  };
   const auto launch = [&](const GemmProblem &measured, const GemmPlan &plan) {
     context.backend.gemm(context.device, measured, plan, workspace, stream);
   };
-  call.measure<GemmPlan>(text_of(shape), problem, rank_gemm(shape, request), max_kernels,
-                         workspace.bytes, make_plan, launch, stream);
+  call.measure(text_of(shape), problem, fastest_gemm_plans(shape, request, max_kernels), launch,
+               stream);
 }
 
 /// Selects a kernel for a checked problem, logs and launches it.

@@ -42,25 +42,18 @@ class TunedCall {
 
   /// Returns the kernel that was measured to be the fastest, in static storage, or NULL.
   const char *kernel() const;
-  /// Measures the first plans of a ranking that fit into the workspace, on scratch outputs, and
-  /// remembers the fastest.  Waits for the device.
-  /// @param text       describes the call
-  /// @param make_plan  make_plan(kernel name, &plan) returns false if there is no plan
-  /// @param launch     launch(problem, plan) enqueues a plan
-  template <class Plan, class Problem, class Ranking, class MakePlan, class Launch>
-  void measure(const std::string &text, const Problem &problem, const Ranking &ranked,
-               int32_t max_kernels, size_t workspace_bytes, const MakePlan &make_plan,
+  /// Measures plans on scratch outputs, and remembers the fastest.  Waits for the device.
+  /// @param text    describes the call
+  /// @param launch  launch(problem, plan) enqueues a plan
+  template <class Plan, class Problem, class Launch>
+  void measure(const std::string &text, const Problem &problem, const std::vector<Plan> &plans,
                const Launch &launch, mp_stream_t stream) const {
     const ScratchOutput scratch(context_, problem.out);
     Problem measured = problem;
     measured.out = scratch.get();
     std::vector<Candidate> candidates;
-    for (const auto &entry : ranked) {
-      if (static_cast<int64_t>(candidates.size()) >= max_kernels) break;
-      Plan plan;
-      if (entry.workspace_bytes <= workspace_bytes && make_plan(entry.name, &plan))
-        candidates.push_back({plan.name, [&, plan] { launch(measured, plan); }});
-    }
+    for (const Plan &plan : plans)
+      candidates.push_back({plan.name, [&] { launch(measured, plan); }});
     measure(text, candidates, stream);
   }
 

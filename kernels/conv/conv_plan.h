@@ -45,8 +45,12 @@ struct RankedConv {
 /// Returns everything that can run the problem, fastest first, whatever workspace it needs; never
 /// empty.
 std::vector<RankedConv> rank_conv(const ConvProblem &, const PlanRequest &);
+/// Returns the plans of the first entries of rank_conv within the workspace of the request.
+std::vector<ConvPlan> fastest_conv_plans(const ConvProblem &, const PlanRequest &,
+                                         int32_t max_count);
 /// Returns the fastest plan within the workspace of the request.
-ConvPlan plan_conv(const ConvProblem &, const PlanRequest &);
+/// @param measured  as in plan_gemm
+ConvPlan plan_conv(const ConvProblem &, const PlanRequest &, const char *measured = nullptr);
 /// Makes the plan of a named kernel, as plan_named_gemm.
 bool plan_named_conv(const ConvProblem &, const PlanRequest &, const char *name, ConvPlan *plan,
                      const char **why);

@@ -37,7 +37,7 @@ ConvFamily family_of(std::string_view name) {
 }
 
 /// Returns "conv_" and the name of the GEMM kernel, or that name if the kernel runs as it is.
-const char *conv_name(ConvFamily family, const char *gemm_name, bool reads_copies = false) {
+const char *conv_name(ConvFamily family, const char *gemm_name, bool reads_copies) {
   if (family == ConvFamily::gemm) return gemm_name;
   struct Names {
     std::string in_place, copied;
@@ -93,13 +93,9 @@ int64_t empty_products(const ConvShape &s) {
 /// Returns the product of the kernels of a family, or a GEMM that takes as long.
 GemmShape gemm_of(const ConvProblem &p, ConvFamily family) {
   if (family == ConvFamily::gemm) return shape_of(pointwise_gemm(p));
-  if (family == ConvFamily::implicit) {
-    GemmShape gemm = implicit_gemm(p);
-    if (p.op == MP_CONV_DGRAD) gemm.k = mean_phase_k(p.shape, gemm.k);
-    return gemm;
-  }
-  GemmShape gemm = shape_of(im2col_gemm(p));
-  gemm.a.alignment = gemm.b.alignment = is_aligned(p) ? 16 : 1;
+  const bool is_im2col = family == ConvFamily::im2col;
+  GemmShape gemm = is_im2col ? shape_of(im2col_gemm(p)) : implicit_gemm(p);
+  if (is_im2col) gemm.a.alignment = gemm.b.alignment = is_aligned(p) ? 16 : 1;
   if (p.op == MP_CONV_DGRAD) gemm.k = mean_phase_k(p.shape, gemm.k);
   return gemm;
 }
@@ -121,114 +117,97 @@ ConvTraits conv_traits(const ConvProblem &p, ConvFamily family) {
                                                                                : StorePath::staged};
 }
 
-/// Returns NULL for the family gemm, whose kernels read matrices.
-const ConvTraits *traits_for(ConvFamily family, const ConvTraits &traits) {
-  return family == ConvFamily::gemm ? nullptr : &traits;
-}
-
-/// Returns NULL if some kernel of that family can run the problem, else the reason.
-const char *why_not_family(const ConvProblem &p, ConvFamily family) {
-  if (family == ConvFamily::im2col) return why_no_im2col(p);
-  if (family == ConvFamily::implicit || is_pointwise(p.shape)) return nullptr;
-  return "requires a 1 x 1 filter with stride 1, no padding and groups = 1";
-}
-
-/// Returns the tiles of a family and a pass: tiles with few rows for wgrad, whose rows are the K
-/// channels, narrow ones for the others, whose columns are channels.
-GemmTiles tiles_of(ConvFamily family, mp_conv_op_t op) {
-  if (family == ConvFamily::gemm) return kAllGemmTiles;
-  if (family == ConvFamily::implicit)
-    return WmmaTiles::kSet | (op == MP_CONV_WGRAD ? WgradSimtTiles::kSet : ConvSimtTiles::kSet);
-  return op == MP_CONV_WGRAD ? WgradWgmmaTiles::kSet : ConvWgmmaTiles::kSet;
-}
-
-/// Returns the tiles for a problem: strided dgrad has its own kernel.
-GemmTiles tiles_for(ConvFamily family, const ConvProblem &p) {
-  const bool has_own_kernel = family == ConvFamily::im2col && is_strided_dgrad(p);
-  return has_own_kernel ? StridedDgradWgmmaTiles::kSet : tiles_of(family, p.op);
-}
-
 bool is_one_of(GemmTiles tiles, const GemmKernel &kernel) {
   return (tiles & gemm_tiles({kernel.tile})) != 0;
 }
 
 /// Completes a plan with dbias, which reads the output as it is written.
-ConvPlan conv_plan(const ConvProblem &p, ConvFamily family, const char *name, const GemmPlan &gemm,
-                   const PlanRequest &request, const PaddedImage &copy = {}) {
-  ConvPlan plan{family, name, gemm, copy};
+ConvPlan with_dbias(ConvPlan plan, const ConvProblem &p, const PlanRequest &request) {
   if (p.out.epilogue.dbias != nullptr)
-    plan.gemm.dbias = plan_dbias(shape_of(p.out), gemm.can_fuse_dbias, gemm.workspace.bytes,
-                                 request.workspace_bytes);
+    plan.gemm.dbias = plan_dbias(shape_of(p.out), plan.gemm.can_fuse_dbias,
+                                 plan.gemm.workspace.bytes, request.workspace_bytes);
   return plan;
 }
 
-// ---------------------------------------------------------------------------- padded image
+// ---------------------------------------------------------------------------- forms
 
-constexpr std::array kCopyingFamilies = {ConvFamily::im2col, ConvFamily::implicit};
-
-/// The product of a family that reads copies.
-struct CopiedProduct {
+/// A family of kernels that read the tensors, or copies of the image and the filter.
+struct FormKind {
   ConvFamily family;
-  PaddedImage copy;
-  GemmTiles tiles;
-  GemmShape gemm;
-  ConvTraits traits;
+  bool reads_copies;
+};
+/// Kinds in order of preference in a tie: GEMM kernels do not compute addresses of patches.
+constexpr FormKind kForms[] = {{ConvFamily::gemm, false},
+                               {ConvFamily::im2col, false},
+                               {ConvFamily::implicit, false},
+                               {ConvFamily::im2col, true},
+                               {ConvFamily::implicit, true}};
 
-  CopiedProduct(const ConvProblem &p, ConvFamily family)
-      : family(family),
-        copy(family == ConvFamily::im2col ? window_image(p) : padded_image(p)),
-        tiles(family == ConvFamily::im2col ? tiles_of(family, p.op) : WmmaTiles::kSet) {
-    const ConvProblem padded = exists() ? with_padded_image(p, copy) : p;
-    gemm = gemm_of(padded, family);
+/// Returns the tiles of a pass: tiles with few rows for wgrad, whose rows are the K channels,
+/// narrow ones for the others, whose columns are channels.
+GemmTiles tiles_of(const FormKind &kind, mp_conv_op_t op) {
+  const bool is_wgrad = op == MP_CONV_WGRAD;
+  if (kind.family == ConvFamily::gemm) return kAllGemmTiles;
+  if (kind.reads_copies && op == MP_CONV_DGRAD) return 0;
+  if (kind.family == ConvFamily::im2col)
+    return is_wgrad ? WgradWgmmaTiles::kSet : ConvWgmmaTiles::kSet;
+  if (kind.reads_copies) return WmmaTiles::kSet;
+  return WmmaTiles::kSet | (is_wgrad ? WgradSimtTiles::kSet : ConvSimtTiles::kSet);
+}
+
+/// A convolution as the product that kernels of one kind compute, or as a GEMM that takes as long.
+struct ConvForm : FormKind {
+  ConvForm(const ConvProblem &p, const Device &device, const FormKind &kind)
+      : FormKind(kind), tiles(tiles_of(kind, p.op)) {
+    if (reads_copies) copy = family == ConvFamily::im2col ? window_image(p) : padded_image(p);
+    why_not = find_why_not(p, device);
+    const ConvProblem read = copy.bytes() > 0 ? with_padded_image(p, copy) : p;
+    gemm = gemm_of(read, family);
     // Windows are read through L2 from the copy, which is larger than x.
-    traits = conv_traits(copy.has_windows() ? padded : p, family);
+    traits = conv_traits(copy.has_windows() ? read : p, family);
+    // Strided dgrad has its own kernel.
+    if (family == ConvFamily::im2col && is_strided_dgrad(p)) tiles &= StridedDgradWgmmaTiles::kSet;
   }
 
-  bool exists() const { return copy.bytes() > 0; }
+  /// Returns NULL for the family gemm, whose kernels read matrices.
+  const ConvTraits *conv() const { return family == ConvFamily::gemm ? nullptr : &traits; }
 
   double copies_us(const PlanRequest &request) const {
     const ClassTuning &constants = request.tuning.of(class_of(request.device));
     return copy.launches() * constants.launch_us + copy.mb() * constants.copy_us_per_mb;
   }
 
-  ConvPlan plan(const ConvProblem &p, GemmPlan kernel, const PlanRequest &request) const {
-    kernel.workspace.slices += copy.bytes();
-    kernel.workspace.bytes += copy.bytes();
-    kernel.predicted_us += copies_us(request);
-    return conv_plan(p, family, conv_name(family, kernel.name, true), kernel, request, copy);
+  /// Completes the plan of its GEMM.
+  ConvPlan plan(GemmPlan of_gemm, const ConvProblem &p, const PlanRequest &request) const {
+    of_gemm.workspace.slices += copy.bytes();
+    of_gemm.workspace.bytes += copy.bytes();
+    of_gemm.predicted_us += copies_us(request);
+    const char *const name = conv_name(family, of_gemm.name, reads_copies);
+    return with_dbias({family, name, of_gemm, copy}, p, request);
+  }
+
+  GemmTiles tiles;
+  PaddedImage copy{};
+  const char *why_not;  ///< NULL if kernels can run the problem, else the reason
+  GemmShape gemm;
+  ConvTraits traits;
+
+ private:
+  const char *find_why_not(const ConvProblem &p, const Device &device) const {
+    const bool is_im2col = family == ConvFamily::im2col;
+    if (family == ConvFamily::gemm && !is_pointwise(p.shape))
+      return "requires a 1 x 1 filter with stride 1, no padding and groups = 1";
+    if (!reads_copies) return is_im2col ? why_no_im2col(p) : nullptr;
+    if (copy.bytes() == 0 && is_im2col)
+      return "requires fprop or wgrad of a 16-bit x with c of at most 8, k a multiple of 8, "
+             "groups = 1, dilation_w = 1, and sizes within the limits of im2col TMA";
+    if (copy.bytes() == 0)
+      return "requires fprop or wgrad of a 16-bit x with groups = 1 and unaligned rows of taps";
+    return is_im2col && device.has_wgmma && !device.has_overlapping_maps
+               ? "requires a driver that encodes tensor maps with overlapping pixels"
+               : nullptr;
   }
 };
-
-/// Returns NULL if kernels of that family can read copies of the image, else the reason.
-const char *why_no_copies(const CopiedProduct &product, const Device &device) {
-  if (!product.exists())
-    return product.family == ConvFamily::im2col
-               ? "requires fprop or wgrad of a 16-bit x with c of at most 8, k a multiple of 8, "
-                 "groups = 1, dilation_w = 1, and sizes within the limits of im2col TMA"
-               : "requires fprop or wgrad of a 16-bit x with groups = 1 and unaligned rows of taps";
-  return product.copy.has_windows() && device.has_wgmma && !device.has_overlapping_maps
-             ? "requires a driver that encodes tensor maps with overlapping pixels"
-             : nullptr;
-}
-
-/// Implements plan_named_conv for "conv_wmma_..._copied" and "conv_wgmma_..._copied".
-bool plan_copied(const ConvProblem &problem, const PlanRequest &request, std::string name,
-                 ConvPlan *plan, const char **why) {
-  const CopiedProduct product(problem, family_of(name));
-  name.resize(name.size() - kCopied.size());
-  GemmPlan found;
-  const bool is_found = plan_named_in_place(product.gemm, request, name.c_str() + kPrefix.size(),
-                                            &found, why, &product.traits);
-  if (!is_found && *why == nullptr) return false;
-  if (const char *const why_not = why_no_copies(product, request.device)) *why = why_not;
-  if (!is_found || *why != nullptr) return false;
-  if (!is_one_of(product.tiles, *found.kernel)) {
-    *why = "does not support this pass";
-    return false;
-  }
-  *plan = product.plan(problem, found, request);
-  return true;
-}
 
 // ---------------------------------------------------------------------------- depthwise
 
@@ -287,7 +266,7 @@ ConvPlan plan_depthwise(const ConvProblem &p, const PlanRequest &request,
   gemm.split_k = variant.split_k;
   gemm.workspace.bytes = depthwise_bytes(p, variant.split_k);
   gemm.predicted_us = depthwise_us(p, request, variant.split_k);
-  return conv_plan(p, ConvFamily::depthwise, variant.name, gemm, request);
+  return with_dbias({ConvFamily::depthwise, variant.name, gemm, {}}, p, request);
 }
 
 // ---------------------------------------------------------------------------- ranking and lookup
@@ -311,64 +290,70 @@ ConvProblem without_slow_path(const ConvProblem &problem, const Device &device) 
   return better;
 }
 
-/// Families in order of preference in a tie: GEMM kernels do not compute addresses of patches.
-constexpr std::array kGemmFamilies = {ConvFamily::gemm, ConvFamily::im2col, ConvFamily::implicit};
-
-ConvPlan plan_of(const RankedConv &entry, const ConvProblem &problem, const PlanRequest &request) {
-  if (entry.variant == nullptr)
-    return plan_depthwise(problem, request, {entry.name, entry.split_k});
-  if (entry.reads_copies) {
-    const CopiedProduct product(problem, entry.family);
-    const GemmPlan gemm = plan_variant(*entry.variant, product.gemm, request, &product.traits);
-    return product.plan(problem, gemm, request);
+/// All forms of a problem, each made once, and the ranking of their kernels.
+struct Selection {
+  Selection(const ConvProblem &problem, const PlanRequest &request)
+      : problem(problem), request(request) {
+    for (const FormKind &kind : kForms) {
+      const ConvForm &form = forms.emplace_back(problem, request.device, kind);
+      if (form.why_not != nullptr) continue;
+      for (const RankedGemm &gemm : rank_in_place(form.tiles, form.gemm, request, form.conv()))
+        ranked.push_back({kind.family, gemm.variant, gemm.variant->split_k, kind.reads_copies,
+                          gemm.predicted_us + form.copies_us(request),
+                          gemm.workspace_bytes + form.copy.bytes(),
+                          conv_name(kind.family, gemm.name, kind.reads_copies)});
+    }
+    for (const DepthwiseVariant &variant : kDepthwise)
+      if (why_not_depthwise(problem, variant.split_k) == nullptr)
+        ranked.push_back({ConvFamily::depthwise, nullptr, variant.split_k, false,
+                          depthwise_us(problem, request, variant.split_k),
+                          depthwise_bytes(problem, variant.split_k), variant.name});
+    std::ranges::stable_sort(ranked, {}, &RankedConv::predicted_us);
   }
-  const ConvTraits traits = conv_traits(problem, entry.family);
-  const GemmPlan gemm = plan_variant(*entry.variant, gemm_of(problem, entry.family), request,
-                                     traits_for(entry.family, traits));
-  return conv_plan(problem, entry.family, entry.name, gemm, request);
-}
+
+  ConvPlan plan(const RankedConv &entry) const {
+    if (entry.variant == nullptr)
+      return plan_depthwise(problem, request, {entry.name, entry.split_k});
+    const ConvForm &form = *std::ranges::find_if(forms, [&](const ConvForm &x) {
+      return x.family == entry.family && x.reads_copies == entry.reads_copies;
+    });
+    return form.plan(plan_variant(*entry.variant, form.gemm, request, form.conv()), problem,
+                     request);
+  }
+
+  const ConvProblem &problem;
+  const PlanRequest &request;
+  std::vector<ConvForm> forms;
+  std::vector<RankedConv> ranked;
+};
 
 }  // namespace
 
 std::vector<RankedConv> rank_conv(const ConvProblem &problem, const PlanRequest &request) {
-  std::vector<RankedConv> all;
-  const auto add = [&](ConvFamily family, const RankedGemm &gemm, const char *name, double more_us,
-                       size_t more_bytes) {
-    all.push_back({family, gemm.variant, gemm.variant->split_k, more_bytes > 0,
-                   gemm.predicted_us + more_us, gemm.workspace_bytes + more_bytes, name});
-  };
-  for (const ConvFamily family : kGemmFamilies) {
-    if (why_not_family(problem, family) != nullptr) continue;
-    const ConvTraits traits = conv_traits(problem, family);
-    for (const RankedGemm &gemm :
-         rank_in_place(tiles_for(family, problem), gemm_of(problem, family), request,
-                       traits_for(family, traits)))
-      add(family, gemm, conv_name(family, gemm.name), 0, 0);
-  }
-  for (const ConvFamily family : kCopyingFamilies) {
-    const CopiedProduct product(problem, family);
-    if (why_no_copies(product, request.device) != nullptr) continue;
-    for (const RankedGemm &gemm :
-         rank_in_place(product.tiles, product.gemm, request, &product.traits))
-      add(family, gemm, conv_name(family, gemm.name, true), product.copies_us(request),
-          product.copy.bytes());
-  }
-  for (const DepthwiseVariant &variant : kDepthwise)
-    if (why_not_depthwise(problem, variant.split_k) == nullptr)
-      all.push_back({ConvFamily::depthwise, nullptr, variant.split_k, false,
-                     depthwise_us(problem, request, variant.split_k),
-                     depthwise_bytes(problem, variant.split_k), variant.name});
-  std::ranges::stable_sort(all, {}, &RankedConv::predicted_us);
-  return all;
+  return Selection(problem, request).ranked;
 }
 
-ConvPlan plan_conv(const ConvProblem &problem, const PlanRequest &request) {
-  const std::vector<RankedConv> ranked = rank_conv(problem, request);
-  const OutputShape out = shape_of(problem.out);
-  ConvPlan best = plan_of(first_that_fits(ranked, request.workspace_bytes), problem, request);
-  best.gemm.best_workspace_bytes =
-      best_workspace_bytes(out, plan_of(ranked[0], problem, request).gemm);
-  best.gemm.best_us = ranked[0].predicted_us;
+std::vector<ConvPlan> fastest_conv_plans(const ConvProblem &problem, const PlanRequest &request,
+                                         int32_t max_count) {
+  const Selection selection(problem, request);
+  return first_plans(selection.ranked, request.workspace_bytes, max_count,
+                     [&](const RankedConv &entry) { return selection.plan(entry); });
+}
+
+ConvPlan plan_conv(const ConvProblem &problem, const PlanRequest &request, const char *measured) {
+  const Selection selection(problem, request);
+  const RankedConv &first = selection.ranked[0],
+                   &fits = first_that_fits(selection.ranked, request.workspace_bytes);
+  const auto found = std::ranges::find_if(selection.ranked, [&](const RankedConv &entry) {
+    return measured != nullptr && entry.workspace_bytes <= request.workspace_bytes &&
+           std::string_view(measured) == entry.name;
+  });
+  const RankedConv &chosen = found != selection.ranked.end() ? *found : fits;
+  ConvPlan best = selection.plan(chosen);
+  best.gemm.best_workspace_bytes = best_workspace_bytes(
+      shape_of(problem.out), &chosen == &first ? best.gemm : selection.plan(first).gemm);
+  best.gemm.predicted_us = std::min(best.gemm.predicted_us, fits.predicted_us);
+  best.gemm.best_us = first.predicted_us;
   if (conv_slow_path_reason(problem, request.device).empty()) return best;
   const std::vector<RankedConv> better =
       rank_conv(without_slow_path(problem, request.device), request);
@@ -378,10 +363,6 @@ ConvPlan plan_conv(const ConvProblem &problem, const PlanRequest &request) {
 
 bool plan_named_conv(const ConvProblem &problem, const PlanRequest &request, const char *name,
                      ConvPlan *plan, const char **why) {
-  if (const std::string_view copied = name;
-      copied.ends_with(kCopied) &&
-      (copied.starts_with(kIm2colPrefix) || copied.starts_with(kWmmaPrefix)))
-    return plan_copied(problem, request, name, plan, why);
   for (const DepthwiseVariant &variant : kDepthwise) {
     if (std::string_view(name) != variant.name) continue;
     *why = why_not_depthwise(problem, variant.split_k);
@@ -389,23 +370,23 @@ bool plan_named_conv(const ConvProblem &problem, const PlanRequest &request, con
     *plan = plan_depthwise(problem, request, variant);
     return true;
   }
+  std::string gemm_name = name;
   const ConvFamily family = family_of(name);
-  const char *const gemm_name = family == ConvFamily::gemm ? name : name + kPrefix.size();
+  const bool reads_copies = gemm_name.ends_with(kCopied) && (gemm_name.starts_with(kIm2colPrefix) ||
+                                                             gemm_name.starts_with(kWmmaPrefix));
+  if (reads_copies) gemm_name.resize(gemm_name.size() - kCopied.size());
+  if (family != ConvFamily::gemm) gemm_name.erase(0, kPrefix.size());
+  const ConvForm form(problem, request.device, {family, reads_copies});
   GemmPlan found;
-  const ConvTraits traits = conv_traits(problem, family);
-  const bool is_found = plan_named_in_place(gemm_of(problem, family), request, gemm_name, &found,
-                                            why, traits_for(family, traits));
+  const bool is_found =
+      plan_named_in_place(form.gemm, request, gemm_name.c_str(), &found, why, form.conv());
   if (!is_found && *why == nullptr) return false;
-  if (const char *const why_not = why_not_family(problem, family)) {
-    *why = why_not;
-    return false;
-  }
-  if (!is_found) return false;
-  if (!is_one_of(tiles_for(family, problem), *found.kernel)) {
+  if (form.why_not != nullptr)
+    *why = form.why_not;
+  else if (is_found && !is_one_of(form.tiles, *found.kernel))
     *why = "does not support this pass";
-    return false;
-  }
-  *plan = conv_plan(problem, family, conv_name(family, found.name), found, request);
+  if (*why != nullptr) return false;
+  *plan = form.plan(found, problem, request);
   return true;
 }
 
@@ -413,17 +394,10 @@ std::span<const char *const> conv_names(mp_conv_op_t op) {
   const auto &names = lazy_init([] {
     std::array<std::vector<const char *>, MP_CONV_WGRAD + 1> all;
     for (const mp_conv_op_t pass : {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD}) {
-      for (const ConvFamily family : kGemmFamilies)
+      for (const FormKind &kind : kForms)
         for (const GemmVariant &variant : gemm_variants())
-          if (is_one_of(tiles_of(family, pass), *variant.kernel))
-            all[pass].push_back(conv_name(family, variant.name));
-      for (const GemmVariant &variant : gemm_variants()) {
-        if (pass == MP_CONV_DGRAD) break;  // reads no copies
-        if (is_one_of(WmmaTiles::kSet, *variant.kernel))
-          all[pass].push_back(conv_name(ConvFamily::implicit, variant.name, true));
-        if (is_one_of(tiles_of(ConvFamily::im2col, pass), *variant.kernel))
-          all[pass].push_back(conv_name(ConvFamily::im2col, variant.name, true));
-      }
+          if (is_one_of(tiles_of(kind, pass), *variant.kernel))
+            all[pass].push_back(conv_name(kind.family, variant.name, kind.reads_copies));
       for (const DepthwiseVariant &variant : kDepthwise) all[pass].push_back(variant.name);
     }
     return all;

@@ -166,14 +166,18 @@ struct RankedGemm {
 /// empty.
 std::vector<RankedGemm> rank_gemm(const GemmShape &, const PlanRequest &);
 
+/// Returns the plans of the first entries of rank_gemm within the workspace of the request.
+std::vector<GemmPlan> fastest_gemm_plans(const GemmShape &, const PlanRequest &, int32_t max_count);
+
 /// Returns the fastest plan within the workspace of the request.
-GemmPlan plan_gemm(const GemmShape &, const PlanRequest &);
+/// @param measured  kernel to use instead, if it can run within the workspace; or NULL.  The plan
+///                  keeps the predicted times of better plans, which advice in the log names.
+GemmPlan plan_gemm(const GemmShape &, const PlanRequest &, const char *measured = nullptr);
 GemmPlan plan_gemm(const RaggedShape &, const PlanRequest &);
 
 /// Makes the plan of a named kernel whatever workspace it needs.
 /// @return false if the kernel cannot run the shape, and the reason in *why, e.g. "requires sm_90";
-///         NULL if the name is
-///         unknown
+///         NULL if the name is unknown
 bool plan_named_gemm(const GemmShape &, const PlanRequest &, const char *name, GemmPlan *plan,
                      const char **why);
 bool plan_named_gemm(const RaggedShape &, const PlanRequest &, const char *name, GemmPlan *plan,

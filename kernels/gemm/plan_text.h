@@ -1,5 +1,5 @@
 // Plans and tuning as text: reasons why a plan takes longer than it could, for the log, and the
-// format of the constants of predicted times.  Plans with a measured kernel.
+// format of the constants of predicted times.
 #pragma once
 
 #include <algorithm>
@@ -33,10 +33,6 @@ std::string if_slower(const std::string &reason, double us, double faster_us);
 /// else "".
 std::string lost_time_reason(const OutputShape &out, const GemmPlan &plan,
                              const PlanRequest &request);
-
-/// plan_gemm, but with this kernel if it is not NULL and can run within the workspace.  The plan
-/// keeps the predicted times of better plans, which advice in the log names.
-GemmPlan plan_gemm(const GemmShape &, const PlanRequest &, const char *measured);
 
 /// Returns a reason that the caller can change why plan_gemm_grouped fails though slow_path_reason
 /// is empty for every item; else "".

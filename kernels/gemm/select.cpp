@@ -339,6 +339,12 @@ GemmPlan plan_ranked(const RankedGemm &entry, const GemmShape &shape, const Plan
   return make_plan(*entry.variant, {shape, request, copies}, request.workspace_bytes);
 }
 
+std::vector<GemmPlan> fastest_gemm_plans(const GemmShape &shape, const PlanRequest &request,
+                                         int32_t max_count) {
+  return first_plans(rank_gemm(shape, request), request.workspace_bytes, max_count,
+                     [&](const RankedGemm &entry) { return plan_ranked(entry, shape, request); });
+}
+
 GemmPlan plan_gemm(const GemmShape &shape, const PlanRequest &request, const char *measured) {
   const auto fastest_us = [&](const GemmShape &other) {
     return double{find_fastest(other, request).that_fits.predicted_us};
@@ -362,10 +368,6 @@ GemmPlan plan_gemm(const GemmShape &shape, const PlanRequest &request, const cha
       wgmma_store_path(mapped.out) == StorePath::tma)
     best.mapped_us = fastest_us(mapped);
   return best;
-}
-
-GemmPlan plan_gemm(const GemmShape &shape, const PlanRequest &request) {
-  return plan_gemm(shape, request, nullptr);
 }
 
 bool plan_named_in_place(const GemmShape &shape, const PlanRequest &request, const char *name,

@@ -122,6 +122,18 @@ const auto &first_that_fits(const Ranking &ranked, size_t workspace_bytes) {
   return *entry;
 }
 
+/// Returns make_plan(entry) for the first entries of a ranking within this workspace.
+template <class Ranking, class MakePlan>
+auto first_plans(const Ranking &ranked, size_t workspace_bytes, int32_t max_count,
+                 const MakePlan &make_plan) {
+  std::vector<decltype(make_plan(ranked[0]))> plans;
+  for (const auto &entry : ranked) {
+    if (static_cast<int64_t>(plans.size()) >= max_count) break;
+    if (entry.workspace_bytes <= workspace_bytes) plans.push_back(make_plan(entry));
+  }
+  return plans;
+}
+
 // ---------------------------------------------------------------------------- tiles
 
 // Inline and mostly free of divisions: a ranking calls these a hundred times.

@@ -119,9 +119,30 @@ TEST_CASE("conv selection: a ranking is sorted, has no duplicates, and agrees wi
           const size_t bytes = choice.workspace_bytes;
           CHECK(plan_of(p, device, bytes).name == first_with(bytes)->name);
         }
+        // A measured kernel replaces it, if it fits.
+        const mp::RankedConv &last = choices.back();
+        const mp::ConvPlan measured =
+            mp::plan_conv(p, request_of(device, last.workspace_bytes), last.name);
+        CHECK(measured.name == last.name);
+        CHECK(measured.gemm.predicted_us == first_with(last.workspace_bytes)->predicted_us);
+        CHECK(measured.gemm.best_us == choices.front().predicted_us);
+        const mp::RankedConv &largest = *std::ranges::max_element(
+            choices, {}, [](const mp::RankedConv &choice) { return choice.workspace_bytes; });
+        if (largest.workspace_bytes > 0)
+          CHECK(mp::plan_conv(p, request_of(device, 0), largest.name).name == first_with(0)->name);
       }
     }
   }
+}
+
+TEST_CASE("conv selection: a measured kernel of clusters over k is ignored if SMs are limited") {
+  const mp::ConvProblem p = conv_problem(MP_CONV_WGRAD, square(32, 28, 128, 128, 3));
+  const char *const name = "conv_wgmma_128x128x64_s6_k8_p8";
+  mp::Device device = h200();
+  CHECK(mp::plan_conv(p, request_of(device), name).name == std::string_view(name));
+  device.has_sm_limit = true;
+  CHECK(mp::plan_conv(p, request_of(device), name).name == plan_of(p, device).name);
+  CHECK(plan_of(p, device).gemm.parts == 1);
 }
 
 TEST_CASE("conv selection: only 1 x 1 filters with stride 1 and no padding are GEMMs") {
