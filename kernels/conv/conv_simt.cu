@@ -211,10 +211,12 @@ struct ConvSources<MP_CONV_WGRAD> {
 
 template <class Tile, class A, class B>
 struct LoopOf : std::type_identity<SimtLoop<Tile, A, B>> {};
+using ColumnTile = TileShape<GemmTile::simt_128x16>;
 template <class A, class B>
-struct LoopOf<SimtTile128x16, A, B> : std::type_identity<SkinnyNLoop<SimtTile128x16, A, B>> {};
+struct LoopOf<ColumnTile, A, B> : std::type_identity<SkinnyNLoop<ColumnTile, A, B>> {};
+using RowTile = TileShape<GemmTile::simt_16x128>;
 template <class A, class B>
-struct LoopOf<SimtTile16x128, A, B> : std::type_identity<SkinnyMLoop<SimtTile16x128, A, B>> {};
+struct LoopOf<RowTile, A, B> : std::type_identity<SkinnyMLoop<RowTile, A, B>> {};
 
 template <mp_conv_op_t op, class Tile>
 using Loop = typename LoopOf<Tile, typename ConvSources<op>::A, typename ConvSources<op>::B>::type;
@@ -245,9 +247,9 @@ MP_DEVICE void convolve_tile(const ConvArgs &args, const WorkTile &work, float *
 /// two blocks of 128 x 128 leave too few registers.  Six blocks of 64 x 64 have enough.
 template <mp_conv_op_t op, class Tile>
 [[maybe_unused]] constexpr int kMinBlocks =
-    op == MP_CONV_FPROP                   ? 1
-    : std::is_same_v<Tile, SimtTile64x64> ? 6
-                                          : Tile::kMinBlocks;
+    op == MP_CONV_FPROP                                     ? 1
+    : std::is_same_v<Tile, TileShape<GemmTile::simt_64x64>> ? 6
+                                                            : Tile::kMinBlocks;
 
 template <mp_conv_op_t op, class Tile>
 MP_KERNEL((Loop<op, Tile>::kThreads), (kMinBlocks<op, Tile>))

@@ -88,7 +88,7 @@ template <GemmTile... tiles, class F>
 void with_tile(TileList<tiles...>, const GemmKernel &kernel, const F &f) {
   const auto is = [&]<GemmTile tile>(Value<tile>) {
     if (kernel.tile != tile) return false;
-    f(TileOf<tile>{});
+    f(std::type_identity<TileShape<tile>>{});
     return true;
   };
   if (!(... || is(Value<tiles>{})))

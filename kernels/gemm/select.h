@@ -24,11 +24,12 @@ struct GemmKernel {
   int tile_m, tile_n;  ///< see is_tile_extent
   int tile_k;          ///< a power of two
   size_t (*smem_bytes)(bool a_by_k, bool b_by_k);
-  bool cluster_along_m;  ///< blocks of a cluster are neighbors along m and share B; else A
-  int blocks_per_sm;     ///< concurrent blocks
+  /// Blocks of a cluster are neighbors along m and share B; else A.
+  bool cluster_along_m = false;
+  int blocks_per_sm = 1;  ///< concurrent blocks
   /// Blocks sharing an SM that take as long as one block alone on it, whose few warps leave gaps
   /// that others would fill.
-  double single_block_slowdown;
+  double single_block_slowdown = 1;
   bool ping_pong = false;  ///< wgmma: stores a tile while the next is multiplied
 };
 

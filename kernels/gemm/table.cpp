@@ -24,56 +24,29 @@ size_t no_dynamic_smem(bool, bool) {
   return 0;
 }
 
-template <GemmTile tile>
-constexpr GemmKernel wgmma_row(const char *name) {
-  using Tile = typename TileOf<tile>::type;
-  return {.family = GemmFamily::wgmma,
-          .tile = tile,
-          .name = name,
-          .tile_m = Tile::kM,
-          .tile_n = Tile::kN,
-          .tile_k = Tile::kK,
-          .smem_bytes = wgmma_smem<Tile>,
-          .cluster_along_m = Tile::kClusterAlongM,
-          .blocks_per_sm = 1,
-          .single_block_slowdown = 1,
-          .ping_pong = Tile::kPingPong};
-}
-
-/// Returns the row of a kernel whose tile is transposed: kN rows and kM columns of D.
-template <GemmTile tile>
-constexpr GemmKernel thin_row(const char *name) {
-  using Tile = typename TileOf<tile>::type;
-  return {.family = GemmFamily::thin,
-          .tile = tile,
-          .name = name,
-          .tile_m = Tile::kN,
-          .tile_n = Tile::kM,
-          .tile_k = Tile::kK,
-          .smem_bytes = wgmma_smem<Tile>,
-          .cluster_along_m = false,
-          .blocks_per_sm = 2,
-          .single_block_slowdown = 1.5};
-}
-
-/// Returns the row of a WMMA or SIMT kernel.
-template <GemmTile tile>
-constexpr GemmKernel tile_row(const char *name, double single_block_slowdown) {
-  using Tile = typename TileOf<tile>::type;
-  GemmKernel kernel{.family = GemmFamily::simt,
+/// Returns the row of a kernel with a tile.  That of a thin kernel is transposed: kN rows and kM
+/// columns of D.
+template <GemmFamily family, GemmTile tile>
+constexpr GemmKernel row(const char *name, double single_block_slowdown = 1) {
+  using Tile = TileShape<tile>;
+  constexpr bool kIsThin = family == GemmFamily::thin;
+  GemmKernel kernel{.family = family,
                     .tile = tile,
                     .name = name,
-                    .tile_m = Tile::kM,
-                    .tile_n = Tile::kN,
+                    .tile_m = kIsThin ? Tile::kN : Tile::kM,
+                    .tile_n = kIsThin ? Tile::kM : Tile::kN,
                     .tile_k = Tile::kK,
                     .smem_bytes = no_dynamic_smem,
-                    .cluster_along_m = false,
-                    .blocks_per_sm = Tile::kMinBlocks,
                     .single_block_slowdown = single_block_slowdown};
-  if constexpr ((WmmaTiles::kSet & gemm_tiles({tile})) != 0) {
-    kernel.family = GemmFamily::wmma;
-    kernel.smem_bytes = Tile::smem_bytes;
+  if constexpr (family == GemmFamily::wmma) kernel.smem_bytes = Tile::smem_bytes;
+  if constexpr (family == GemmFamily::wmma || family == GemmFamily::simt) {
+    kernel.blocks_per_sm = Tile::kMinBlocks;
+  } else {
+    kernel.smem_bytes = wgmma_smem<Tile>;
+    kernel.ping_pong = Tile::kPingPong;
   }
+  if constexpr (family == GemmFamily::wgmma) kernel.cluster_along_m = Tile::kClusterAlongM;
+  if constexpr (kIsThin) kernel.blocks_per_sm = 2;
   return kernel;
 }
 
@@ -86,32 +59,29 @@ constexpr GemmKernel gemv_row(const char *name) {
           .tile_m = kGemvMaxVectors,
           .tile_n = kGemvMaxVectors,
           .tile_k = 16,
-          .smem_bytes = no_dynamic_smem,
-          .cluster_along_m = false,
-          .blocks_per_sm = 1,
-          .single_block_slowdown = 1};
+          .smem_bytes = no_dynamic_smem};
 }
 
 // Among equally fast kernels the earlier one is selected.  If all are bound by DRAM, gemv does the
 // least additional work.
 constexpr std::array kKernels = {
     gemv_row("gemv"),
-    thin_row<GemmTile::thin_32>("thin_32x64x64_s8"),
-    thin_row<GemmTile::thin_16>("thin_16x64x64_s8"),
-    wgmma_row<GemmTile::wgmma_128x256>("wgmma_128x256x64_s4"),
-    wgmma_row<GemmTile::wgmma_256x128>("wgmma_256x128x64_s4"),
-    wgmma_row<GemmTile::wgmma_128x192>("wgmma_128x192x64_s4"),
-    wgmma_row<GemmTile::wgmma_128x128>("wgmma_128x128x64_s6"),
-    wgmma_row<GemmTile::wgmma_64x256>("wgmma_64x256x64_s4"),
-    wgmma_row<GemmTile::wgmma_256x64>("wgmma_256x64x64_s4"),
-    wgmma_row<GemmTile::wgmma_64x128>("wgmma_64x128x64_s8"),
-    tile_row<GemmTile::wmma_256x128>("wmma_256x128x32_s3", 1),
-    tile_row<GemmTile::wmma_128x128>("wmma_128x128x32_s3", 1.3),
-    tile_row<GemmTile::wmma_64x64>("wmma_64x64x32_s4", 2),
-    tile_row<GemmTile::simt_128x128>("simt_128x128x16", 1.3),
-    tile_row<GemmTile::simt_128x16>("simt_128x16x16", 2),
-    tile_row<GemmTile::simt_16x128>("simt_16x128x16", 2),
-    tile_row<GemmTile::simt_64x64>("simt_64x64x16", 2),
+    row<GemmFamily::thin, GemmTile::thin_32>("thin_32x64x64_s8", 1.5),
+    row<GemmFamily::thin, GemmTile::thin_16>("thin_16x64x64_s8", 1.5),
+    row<GemmFamily::wgmma, GemmTile::wgmma_128x256>("wgmma_128x256x64_s4"),
+    row<GemmFamily::wgmma, GemmTile::wgmma_256x128>("wgmma_256x128x64_s4"),
+    row<GemmFamily::wgmma, GemmTile::wgmma_128x192>("wgmma_128x192x64_s4"),
+    row<GemmFamily::wgmma, GemmTile::wgmma_128x128>("wgmma_128x128x64_s6"),
+    row<GemmFamily::wgmma, GemmTile::wgmma_64x256>("wgmma_64x256x64_s4"),
+    row<GemmFamily::wgmma, GemmTile::wgmma_256x64>("wgmma_256x64x64_s4"),
+    row<GemmFamily::wgmma, GemmTile::wgmma_64x128>("wgmma_64x128x64_s8"),
+    row<GemmFamily::wmma, GemmTile::wmma_256x128>("wmma_256x128x32_s3"),
+    row<GemmFamily::wmma, GemmTile::wmma_128x128>("wmma_128x128x32_s3", 1.3),
+    row<GemmFamily::wmma, GemmTile::wmma_64x64>("wmma_64x64x32_s4", 2),
+    row<GemmFamily::simt, GemmTile::simt_128x128>("simt_128x128x16", 1.3),
+    row<GemmFamily::simt, GemmTile::simt_128x16>("simt_128x16x16", 2),
+    row<GemmFamily::simt, GemmTile::simt_16x128>("simt_16x128x16", 2),
+    row<GemmFamily::simt, GemmTile::simt_64x64>("simt_64x64x16", 2),
 };
 
 static_assert(std::all_of(kKernels.begin(), kKernels.end(), [](const GemmKernel &kernel) {

@@ -8,27 +8,34 @@
 
 namespace mp {
 
-/// Tiles of all families, larger ones first within a family.
-enum class GemmTile {
-  wgmma_128x256,
-  wgmma_256x128,
-  wgmma_128x192,
-  wgmma_128x128,
-  wgmma_64x256,
-  wgmma_256x64,
-  wgmma_64x128,
-  wmma_256x128,
-  wmma_128x128,
-  wmma_64x64,
-  gemv,
-  simt_128x128,
-  simt_128x16,
-  simt_16x128,
-  simt_64x64,
-  thin_32,
-  thin_16
-};
-constexpr size_t kNumGemmTiles = static_cast<size_t>(GemmTile::thin_16) + 1;
+// clang-format off
+/// All tiles, larger ones first within a family: TILE(name, shape).  The tile of gemv has no shape.
+#define MP_GEMM_TILES(TILE)                            \
+  TILE(wgmma_128x256, WgmmaTile<128, 256, 4, false>)   \
+  TILE(wgmma_256x128, WgmmaTile<256, 128, 4, false>)   \
+  TILE(wgmma_128x192, WgmmaTile<128, 192, 4, false>)   \
+  TILE(wgmma_128x128, WgmmaTile<128, 128, 6, true>)    \
+  TILE(wgmma_64x256, WgmmaTile<64, 256, 4, true>)      \
+  TILE(wgmma_256x64, WgmmaTile<256, 64, 4, true>)      \
+  TILE(wgmma_64x128, WgmmaTile<64, 128, 8, true>)      \
+  TILE(wmma_256x128, WmmaTile<256, 128, 64, 64, 3, 1>) \
+  TILE(wmma_128x128, WmmaTile<128, 128, 64, 64, 3, 2>) \
+  TILE(wmma_64x64, WmmaTile<64, 64, 32, 32, 4, 4>)     \
+  TILE(gemv, void)                                     \
+  TILE(simt_128x128, SimtTile<128, 128, 8, 2>)         \
+  TILE(simt_128x16, SimtTile<128, 16, 4, 4>)           \
+  TILE(simt_16x128, SimtTile<16, 128, 4, 4>)           \
+  TILE(simt_64x64, SimtTile<64, 64, 8, 4>)             \
+  TILE(thin_32, ThinTile<32, 8>)                       \
+  TILE(thin_16, ThinTile<16, 8>)
+// clang-format on
+
+#define MP_TILE_NAME(name, ...) name,
+#define MP_TILE_COUNT(...) +1
+enum class GemmTile { MP_GEMM_TILES(MP_TILE_NAME) };
+constexpr size_t kNumGemmTiles = MP_GEMM_TILES(MP_TILE_COUNT);
+#undef MP_TILE_NAME
+#undef MP_TILE_COUNT
 
 /// Set of tiles: bit t for tile t.
 using GemmTiles = uint32_t;
@@ -42,7 +49,9 @@ constexpr GemmTiles kAllGemmTiles = (GemmTiles{1} << kNumGemmTiles) - 1;
 /// Padding elements of every row of a WMMA stage in smem (wmma_loop.h).
 constexpr int kWmmaPad = 8;
 
-/// WMMA tile: kM x kN of D per block, kWarpM x kWarpN per warp, kK of k per stage.
+/// WMMA tile: kM x kN of D per block, kWarpM x kWarpN per warp, kK of k per stage.  64 x 64 per
+/// warp keeps the tensor cores busy: each fragment read from smem is used four times.  Three stages
+/// of 128 x 128 have 60 KiB, which also fit on sm_75.
 template <int kM_, int kN_, int kWarpM_, int kWarpN_, int kStages_, int kMinBlocks_>
 struct WmmaTile {
   static constexpr int kM = kM_, kN = kN_, kK = 32;
@@ -63,11 +72,6 @@ struct WmmaTile {
     return size_t{2} * kStages * (stage_elems(kM, a_by_k) + stage_elems(kN, b_by_k));
   }
 };
-
-// 64 x 64 per warp keeps the tensor cores busy: each fragment read from smem is used four times.
-using WmmaTile256x128 = WmmaTile<256, 128, 64, 64, 3, 1>;
-using WmmaTile128x128 = WmmaTile<128, 128, 64, 64, 3, 2>;  // 60 KiB: also fits on sm_75
-using WmmaTile64x64 = WmmaTile<64, 64, 32, 32, 4, 4>;
 
 /// wgmma tile: kM x kN of D per work tile, kK of k per stage.  There are two consumer warpgroups.
 /// Cooperative consumers compute half of the rows each.  Ping-pong consumers compute one tile each,
@@ -92,14 +96,6 @@ struct WgmmaTile {
       size_t{1024} + kStages * kStageBytes +
       kConsumers * kStagingBuffers * kStagingBytes;  // 1024: alignment
 };
-
-using WgmmaTile128x256 = WgmmaTile<128, 256, 4, false>;
-using WgmmaTile256x128 = WgmmaTile<256, 128, 4, false>;
-using WgmmaTile128x192 = WgmmaTile<128, 192, 4, false>;
-using WgmmaTile128x128 = WgmmaTile<128, 128, 6, true>;
-using WgmmaTile64x256 = WgmmaTile<64, 256, 4, true>;
-using WgmmaTile256x64 = WgmmaTile<256, 64, 4, true>;
-using WgmmaTile64x128 = WgmmaTile<64, 128, 8, true>;
 
 /// wgmma tile of a cluster whose blocks split k (wgmma_cluster.h): one product of 64 x kN for one
 /// warpgroup, whose first warp also issues the loads.  The sums are a matrix of rows in groups of
@@ -127,8 +123,6 @@ template <int kRows_, int kStages_>
 struct ThinTile : WgmmaClusterTile<kRows_, 64, kStages_, true> {};
 /// Largest m that the kernels of thin products support.  Two blocks fit on an SM.
 constexpr int kThinMaxRows = 32;
-using ThinTile32 = ThinTile<32, 8>;
-using ThinTile16 = ThinTile<16, 8>;
 
 /// Returns the rows of 128 bytes that one TMA load copies, for an operand with `extent` rows or
 /// columns per tile.  A row is 64 elements along k if k is contiguous (`by_k`), else 64 elements
@@ -145,7 +139,9 @@ constexpr int wgmma_box_rows(bool by_k, int extent, bool is_shared) {
 /// Largest min(m, n) that the gemv kernel supports.
 constexpr int kGemvMaxVectors = 16;
 
-/// CUDA-core tile: every thread computes kRows x 8 elements of D.
+/// CUDA-core tile: every thread computes kRows x 8 elements of D.  Skinny tiles are for few
+/// channels: columns of fprop and dgrad, rows of wgrad.  With 4 rows per thread there are two
+/// warps, and no thread loads more than five vectors of a k-tile.
 template <int kM_, int kN_, int kRows_, int kMinBlocks_>
 struct SimtTile {
   static constexpr int kM = kM_, kN = kN_, kK = 16;
@@ -154,48 +150,16 @@ struct SimtTile {
   static constexpr int kThreads = kM / kRows * (kN / 8);
 };
 
-using SimtTile128x128 = SimtTile<128, 128, 8, 2>;
-using SimtTile64x64 = SimtTile<64, 64, 8, 4>;
-// Tiles for few channels: columns of fprop and dgrad, rows of wgrad.  With 4 rows per thread there
-// are two warps, and no thread loads more than five vectors of a k-tile.
-using SimtTile128x16 = SimtTile<128, 16, 4, 4>;
-using SimtTile16x128 = SimtTile<16, 128, 4, 4>;
-
-/// Shape of a tile: `typename TileOf<tile>::type`.
 template <GemmTile tile>
 struct TileOf;
-template <>
-struct TileOf<GemmTile::wgmma_128x256> : std::type_identity<WgmmaTile128x256> {};
-template <>
-struct TileOf<GemmTile::wgmma_256x128> : std::type_identity<WgmmaTile256x128> {};
-template <>
-struct TileOf<GemmTile::wgmma_128x192> : std::type_identity<WgmmaTile128x192> {};
-template <>
-struct TileOf<GemmTile::wgmma_128x128> : std::type_identity<WgmmaTile128x128> {};
-template <>
-struct TileOf<GemmTile::wgmma_64x256> : std::type_identity<WgmmaTile64x256> {};
-template <>
-struct TileOf<GemmTile::wgmma_256x64> : std::type_identity<WgmmaTile256x64> {};
-template <>
-struct TileOf<GemmTile::wgmma_64x128> : std::type_identity<WgmmaTile64x128> {};
-template <>
-struct TileOf<GemmTile::thin_32> : std::type_identity<ThinTile32> {};
-template <>
-struct TileOf<GemmTile::thin_16> : std::type_identity<ThinTile16> {};
-template <>
-struct TileOf<GemmTile::wmma_256x128> : std::type_identity<WmmaTile256x128> {};
-template <>
-struct TileOf<GemmTile::wmma_128x128> : std::type_identity<WmmaTile128x128> {};
-template <>
-struct TileOf<GemmTile::wmma_64x64> : std::type_identity<WmmaTile64x64> {};
-template <>
-struct TileOf<GemmTile::simt_128x128> : std::type_identity<SimtTile128x128> {};
-template <>
-struct TileOf<GemmTile::simt_128x16> : std::type_identity<SimtTile128x16> {};
-template <>
-struct TileOf<GemmTile::simt_16x128> : std::type_identity<SimtTile16x128> {};
-template <>
-struct TileOf<GemmTile::simt_64x64> : std::type_identity<SimtTile64x64> {};
+#define MP_TILE_SHAPE(name, ...) \
+  template <>                    \
+  struct TileOf<GemmTile::name> : std::type_identity<__VA_ARGS__> {};
+MP_GEMM_TILES(MP_TILE_SHAPE)
+#undef MP_TILE_SHAPE
+/// Shape of a tile.
+template <GemmTile tile>
+using TileShape = typename TileOf<tile>::type;
 
 /// Tiles for which a kernel is compiled: launches look up the template instance, selection the
 /// available tiles.  Each is the first choice for some shape of the benchmarks

@@ -37,8 +37,8 @@ record_tiles(MP_PARAM(RecordArgs) args) {
 /// Records the last tile of each block of a cluster of two.
 MP_KERNEL(32, 1) record_last_tile(MP_PARAM(RecordArgs) args) {
   if (thread_index() != 0) return;
-  for (WgmmaTileScheduler<mp::WgmmaTile128x256> scheduler(args.gemm); !scheduler.done();
-       scheduler.advance())
+  for (WgmmaTileScheduler<mp::TileShape<mp::GemmTile::wgmma_128x256>> scheduler(args.gemm);
+       !scheduler.done(); scheduler.advance())
     args.tiles[block_index()] = scheduler.get();
 }
 
@@ -51,7 +51,7 @@ struct UnequalArgs : WgmmaArgs {
 
 MP_KERNEL(32, 1) record_unequal_tiles(MP_PARAM(UnequalArgs) args) {
   if (thread_index() != 0) return;
-  WgmmaTileScheduler<mp::WgmmaTile128x128, UnequalArgs> scheduler(args);
+  WgmmaTileScheduler<mp::TileShape<mp::GemmTile::wgmma_128x128>, UnequalArgs> scheduler(args);
   for (int i = 0; !scheduler.done(); scheduler.advance()) args.tiles[i++] = scheduler.get();
 }
 
@@ -116,7 +116,7 @@ void check_batches() {
             }
 }
 
-using Tile = mp::WgmmaTile128x128;
+using Tile = mp::TileShape<mp::GemmTile::wgmma_128x128>;
 
 struct Product {
   int m, n, k;
@@ -224,8 +224,8 @@ TEST_CASE("tile scheduler: batch items with different k are split into slices of
 }
 
 TEST_CASE("tile scheduler: every tile of a batch and every slice of k is computed once") {
-  check_batches<mp::WgmmaTile128x256>();
-  check_batches<mp::WgmmaTile256x128>();
+  check_batches<mp::TileShape<mp::GemmTile::wgmma_128x256>>();
+  check_batches<mp::TileShape<mp::GemmTile::wgmma_256x128>>();
 }
 
 TEST_CASE("tile scheduler: tile coordinates of a matrix with 2^31 - 1 rows do not overflow") {
