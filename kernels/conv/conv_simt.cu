@@ -36,7 +36,10 @@ struct Tensor {
 
 /// Base of sources whose k is a tap and a channel.
 struct AlongTaps {
+  const Tensor tensor;
   const TapSegments &segments;
+
+  MP_DEVICE mp_dtype_t dtype() const { return tensor.dtype; }
 
   using Cursor = TapPosition;
   MP_DEVICE Cursor cursor(int64_t k) const { return {segments, k}; }
@@ -45,6 +48,10 @@ struct AlongTaps {
 
 /// Base of sources whose k is a pixel.
 struct AlongPixels {
+  const Tensor tensor;
+
+  MP_DEVICE mp_dtype_t dtype() const { return tensor.dtype; }
+
   using Cursor = NoCursor;
   MP_DEVICE Cursor cursor(int64_t) const { return {}; }
   MP_DEVICE void advance(Cursor &, int) const {}
@@ -54,12 +61,7 @@ struct AlongPixels {
 struct PatchRows : AlongTaps {
   static constexpr bool by_k = true;
   const PatchMap &patches;
-  const Tensor image;
 
-  MP_DEVICE PatchRows(const PatchMap &map, const Tensor &tensor)
-      : AlongTaps{map.segments}, patches(map), image(tensor) {}
-
-  MP_DEVICE mp_dtype_t dtype() const { return image.dtype; }
   MP_DEVICE int64_t extent() const { return patches.num_rows; }
 
   using XCoord = PatchOrigin;
@@ -68,7 +70,7 @@ struct PatchRows : AlongTaps {
   template <class T>
   MP_DEVICE void load(float (&values)[kVec], const XCoord &origin, const Cursor &at, int64_t,
                       int64_t) const {
-    image.load<T>(values, patches.span(origin, at));
+    tensor.load<T>(values, patches.span(origin, at));
   }
 };
 
@@ -76,11 +78,7 @@ struct PatchRows : AlongTaps {
 struct PatchColumns : AlongPixels {
   static constexpr bool by_k = false;
   const PatchMap &patches;
-  const Tensor image;
 
-  MP_DEVICE PatchColumns(const PatchMap &map, const Tensor &tensor) : patches(map), image(tensor) {}
-
-  MP_DEVICE mp_dtype_t dtype() const { return image.dtype; }
   MP_DEVICE int64_t extent() const { return patches.segments.extent(); }
 
   using XCoord = PatchTap;
@@ -90,7 +88,7 @@ struct PatchColumns : AlongPixels {
   MP_DEVICE void load(float (&values)[kVec], const XCoord &at, Cursor, int64_t k,
                       int64_t k_end) const {
     const bool inside = k < k_end && at.valid > 0;
-    image.load<T>(values, inside ? patches.span(patches.origin(k), at) : Span8{0, 0, 0});
+    tensor.load<T>(values, inside ? patches.span(patches.origin(k), at) : Span8{0, 0, 0});
   }
 };
 
@@ -98,12 +96,7 @@ struct PatchColumns : AlongPixels {
 struct FilterRows : AlongTaps {
   static constexpr bool by_k = true;
   const ConvArgs &args;
-  const Tensor filter;
 
-  MP_DEVICE FilterRows(const ConvArgs &conv, const Tensor &tensor)
-      : AlongTaps{conv.patches.segments}, args(conv), filter(tensor) {}
-
-  MP_DEVICE mp_dtype_t dtype() const { return filter.dtype; }
   MP_DEVICE int64_t extent() const { return args.group_k; }
 
   using XCoord = int32_t;  ///< x; negative: out of bounds
@@ -112,7 +105,7 @@ struct FilterRows : AlongTaps {
   template <class T>
   MP_DEVICE void load(float (&values)[kVec], XCoord row, const Cursor &at, int64_t, int64_t) const {
     const int64_t offset = row * args.filter_elems + args.filter.offset(at) + at.elem;
-    filter.load<T>(values, {offset, 0, row >= 0 ? at.valid(segments) : 0});
+    tensor.load<T>(values, {offset, 0, row >= 0 ? at.valid(segments) : 0});
   }
 };
 
@@ -131,12 +124,7 @@ struct FilterTaps : AlongTaps {
   static constexpr bool by_k = false;
   const ConvProduct<MP_CONV_DGRAD> &product;
   const int64_t filter_elems;
-  const Tensor filter;
 
-  MP_DEVICE FilterTaps(const ConvProduct<MP_CONV_DGRAD> &dgrad, int64_t elems, const Tensor &tensor)
-      : AlongTaps{dgrad.patches.segments}, product(dgrad), filter_elems(elems), filter(tensor) {}
-
-  MP_DEVICE mp_dtype_t dtype() const { return filter.dtype; }
   MP_DEVICE int64_t extent() const { return product.n(); }
 
   using XCoord = Channels;
@@ -146,7 +134,7 @@ struct FilterTaps : AlongTaps {
   MP_DEVICE void load(float (&values)[kVec], const XCoord &channels, const Cursor &at, int64_t,
                       int64_t) const {
     const int64_t offset = at.elem * filter_elems + product.filter.offset(at) + channels.first;
-    filter.load<T>(values, {offset, 0, at.valid(segments) > 0 ? channels.valid : 0});
+    tensor.load<T>(values, {offset, 0, at.valid(segments) > 0 ? channels.valid : 0});
   }
 };
 
@@ -154,12 +142,7 @@ struct FilterTaps : AlongTaps {
 struct OutputGradient : AlongPixels {
   static constexpr bool by_k = false;
   const int64_t ld, channels;
-  const Tensor dy;
 
-  MP_DEVICE OutputGradient(int64_t row_elems, int64_t group_k, const Tensor &tensor)
-      : ld(row_elems), channels(group_k), dy(tensor) {}
-
-  MP_DEVICE mp_dtype_t dtype() const { return dy.dtype; }
   MP_DEVICE int64_t extent() const { return channels; }
 
   using XCoord = Channels;
@@ -168,46 +151,42 @@ struct OutputGradient : AlongPixels {
   template <class T>
   MP_DEVICE void load(float (&values)[kVec], const XCoord &at, Cursor, int64_t k,
                       int64_t k_end) const {
-    dy.load<T>(values, {k * ld + at.first, 0, k < k_end ? at.valid : 0});
+    tensor.load<T>(values, {k * ld + at.first, 0, k < k_end ? at.valid : 0});
   }
 };
 
-/// Sources of A and B of a pass.
+/// Sources of A and B.
+template <class A_, class B_>
+struct Sources {
+  using A = A_;
+  using B = B_;
+  A a;
+  B b;
+};
+
 template <mp_conv_op_t op>
-struct ConvSources;
+using SourcesOf =
+    std::conditional_t<op == MP_CONV_FPROP, Sources<PatchRows, FilterRows>,
+                       std::conditional_t<op == MP_CONV_DGRAD, Sources<PatchRows, FilterTaps>,
+                                          Sources<OutputGradient, PatchColumns>>>;
 
-template <>
-struct ConvSources<MP_CONV_FPROP> {
-  using A = PatchRows;
-  using B = FilterRows;
-  MP_DEVICE ConvSources(const ConvArgs &args, const ConvProduct<MP_CONV_FPROP> &x)
-      : a{x.patches, {args.image, args.dtype, x.image_elem()}},
-        b{args, {args.other, args.dtype, x.filter_elem()}} {}
-  A a;
-  B b;
-};
-
-template <>
-struct ConvSources<MP_CONV_DGRAD> {
-  using A = PatchRows;
-  using B = FilterTaps;
-  MP_DEVICE ConvSources(const ConvArgs &args, const ConvProduct<MP_CONV_DGRAD> &x)
-      : a{x.patches, {args.image, args.dtype, x.image_elem()}},
-        b{x, args.filter_elems, {args.other, args.dtype, x.filter_elem()}} {}
-  A a;
-  B b;
-};
-
-template <>
-struct ConvSources<MP_CONV_WGRAD> {
-  using A = OutputGradient;
-  using B = PatchColumns;
-  MP_DEVICE ConvSources(const ConvArgs &args, const ConvProduct<MP_CONV_WGRAD> &x)
-      : a{x.dy_ld(), x.m(), {args.other, args.dtype, x.dy_elem()}},
-        b{x.patches, {args.image, args.dtype, x.image_elem()}} {}
-  A a;
-  B b;
-};
+/// Returns the sources of A and B of a pass.
+template <mp_conv_op_t op>
+MP_DEVICE SourcesOf<op> sources_of(const ConvArgs &args, const ConvProduct<op> &x) {
+  if constexpr (op == MP_CONV_WGRAD) {
+    const int64_t ld = x.dy_ld(), channels = x.m();
+    return {{{{args.other, args.dtype, x.dy_elem()}}, ld, channels},
+            {{{args.image, args.dtype, x.image_elem()}}, x.patches}};
+  } else {
+    const PatchRows a{{{args.image, args.dtype, x.image_elem()}, x.patches.segments}, x.patches};
+    const int64_t elems = args.filter_elems;
+    const Tensor filter(args.other, args.dtype, x.filter_elem());
+    if constexpr (op == MP_CONV_FPROP)
+      return {a, {{filter, args.patches.segments}, args}};
+    else
+      return {a, {{filter, x.patches.segments}, x, elems}};
+  }
+}
 
 template <class Tile, class A, class B>
 struct LoopOf : std::type_identity<SimtLoop<Tile, A, B>> {};
@@ -219,12 +198,12 @@ template <class A, class B>
 struct LoopOf<RowTile, A, B> : std::type_identity<SkinnyMLoop<RowTile, A, B>> {};
 
 template <mp_conv_op_t op, class Tile>
-using Loop = typename LoopOf<Tile, typename ConvSources<op>::A, typename ConvSources<op>::B>::type;
+using Loop = typename LoopOf<Tile, typename SourcesOf<op>::A, typename SourcesOf<op>::B>::type;
 
 template <mp_conv_op_t op, class Tile>
 MP_DEVICE void convolve_tile(const ConvArgs &args, const WorkTile &work, float *smem) {
   const ConvProduct<op> product(args, work.batch_item);
-  const ConvSources<op> sources(args, product);
+  const SourcesOf<op> sources = sources_of(args, product);
   const int64_t m0 = work.tile_m * Tile::kM, n0 = work.tile_n * Tile::kN;
   const int64_t k0 = min_of(work.slice * args.slice_k, product.k());
   const int64_t k_end = min_of(k0 + args.slice_k, product.k());
