@@ -45,10 +45,10 @@ struct ConvProblem {
   const void *image;  ///< source of the patches: x; dy in dgrad.  NULL: unknown, counts as aligned
   const void *other;  ///< the filter; dy in wgrad
   Output out;         ///< the written tensor as one matrix
-  /// Channels of the written filter if `image` is a copy (padded_image.h); else 0.
+  /// Channels of the written filter if `image` is a copy (conv_plan.h); else 0.
   int32_t unpadded_c = 0;
   /// Elements from one pixel and row of `image` to the next if its pixels are windows
-  /// (padded_image.h); else 0.
+  /// (conv_plan.h); else 0.
   int64_t pixel_stride = 0, row_stride = 0;
 };
 

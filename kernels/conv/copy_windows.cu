@@ -1,4 +1,4 @@
-// Copies of an image and its filter for overlapping windows (padded_image.h), and the filter
+// Copies of an image and its filter for overlapping windows (conv_plan.h), and the filter
 // gradient from sums of windows.
 #include "kernels/conv/conv_args.h"
 #include "kernels/simt/vector.h"

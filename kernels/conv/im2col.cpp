@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "kernels/conv/conv_plan.h"
-#include "kernels/gemm/wgmma_store.h"
+#include "kernels/gemm/select.h"
 #include "kernels/simt/tensor_map.h"
 
 namespace mp {

@@ -1,4 +1,4 @@
-// Copies of an image and its filter with padded pixels and rows (padded_image.h).
+// Copies of an image and its filter with padded pixels and rows (conv_plan.h).
 #include "kernels/conv/conv_args.h"
 #include "kernels/conv/conv_problem.h"
 #include "kernels/simt/vector.h"

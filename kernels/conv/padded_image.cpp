@@ -1,5 +1,4 @@
-#include "kernels/conv/padded_image.h"
-
+// Copies of an image of few channels, and the problem that reads them.
 #include <algorithm>
 #include <numeric>
 

@@ -9,7 +9,6 @@
 #include "base/workspace_layout.h"
 #include "kernels/gemm/plan_text.h"
 #include "kernels/gemm/select.h"
-#include "kernels/gemm/wgmma_store.h"
 
 namespace mp {
 

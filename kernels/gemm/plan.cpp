@@ -5,7 +5,6 @@
 
 #include "base/workspace_layout.h"
 #include "kernels/gemm/select.h"
-#include "kernels/gemm/wgmma_store.h"
 
 namespace mp {
 

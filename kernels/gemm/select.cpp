@@ -16,7 +16,6 @@
 #include "kernels/gemm/cost.h"
 #include "kernels/gemm/plan_text.h"
 #include "kernels/gemm/tuning.h"
-#include "kernels/gemm/wgmma_store.h"
 
 namespace mp {
 

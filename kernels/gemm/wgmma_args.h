@@ -4,9 +4,9 @@
 
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm_args.h"
+#include "kernels/gemm/select.h"
 #include "kernels/gemm/tile_scheduler.h"
-#include "kernels/gemm/wgmma_store.h"
-#include "kernels/simt/sm90.h"
+#include "kernels/simt/sm90_tma.h"
 #include "kernels/simt/tensor_map.h"
 
 namespace mp::MP_TARGET {

@@ -11,7 +11,6 @@
 
 #include "kernels/gemm/wgmma_mainloop.h"
 #include "kernels/simt/half.h"
-#include "kernels/simt/sm90_pdl.h"
 #include "kernels/simt/vector.h"
 
 namespace mp::MP_TARGET {
@@ -19,7 +18,7 @@ namespace mp::MP_TARGET {
 /// Work of a block: the product of its part of k, then the sum over all parts.
 ///
 /// The weights are the larger operand.  If the previous kernel does not write them, their first
-/// loads are issued while that kernel is running (sm90_pdl.h).
+/// loads are issued while that kernel is running (sm90_tma.h).
 template <class Tile>
 class WgmmaClusterBlock {
   using Multiplier = WgmmaMultiplier<Tile>;

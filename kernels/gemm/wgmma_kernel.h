@@ -23,7 +23,6 @@
 #include "kernels/gemm/wgmma_mainloop.h"
 #include "kernels/gemm/wgmma_tma_store.h"
 #include "kernels/simt/half.h"
-#include "kernels/simt/sm90.h"
 
 namespace mp::MP_TARGET {
 

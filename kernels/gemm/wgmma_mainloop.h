@@ -13,7 +13,8 @@
 #pragma once
 
 #include "kernels/gemm/tiles.h"
-#include "kernels/simt/sm90.h"
+#include "kernels/simt/sm90_tma.h"
+#include "kernels/simt/sm90_wgmma.h"
 #include "kernels/simt/vector.h"
 
 namespace mp::MP_TARGET {

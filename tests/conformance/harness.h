@@ -12,7 +12,8 @@
 
 #include "base/target_error.h"
 #include "kernels/simt/device.h"
-#include "kernels/simt/sm90.h"
+#include "kernels/simt/sm90_tma.h"
+#include "kernels/simt/sm90_wgmma.h"
 #include "kernels/simt/vector.h"
 #include "kernels/simt/wmma.h"
 #include "outputs.h"

@@ -1,6 +1,6 @@
 // Programmatic dependent launch: kernels that start before their predecessors have ended.
 #include "cases.h"
-#include "kernels/simt/sm90_pdl.h"
+#include "kernels/simt/sm90_tma.h"
 
 namespace mp::MP_TARGET {
 

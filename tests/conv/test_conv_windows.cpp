@@ -1,4 +1,4 @@
-// Hopper kernels that read few channels as overlapping windows of a copy (padded_image.h).  The
+// Hopper kernels that read few channels as overlapping windows of a copy (conv_plan.h).  The
 // workspace is initially NaN.
 #define MP_ENABLE_EXPERIMENTAL
 #include "conv_cases.h"

@@ -4,7 +4,8 @@
 #include <thread>
 
 #include "kernels/simt/sm80.h"
-#include "kernels/simt/sm90.h"
+#include "kernels/simt/sm90_tma.h"
+#include "kernels/simt/sm90_wgmma.h"
 #include "kernels/simt/wmma.h"
 #include "testing.h"
 #include "tests/support/run_again.h"

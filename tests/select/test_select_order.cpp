@@ -12,7 +12,6 @@
 #include "bench_problems.h"
 #include "kernels/conv/conv_plan.h"
 #include "kernels/conv/conv_problem.h"
-#include "kernels/gemm/wgmma_store.h"
 #include "select_cases.h"
 
 using namespace mptest;

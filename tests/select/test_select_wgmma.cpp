@@ -1,5 +1,4 @@
 // Selection of wgmma kernels: supported problems, workspace, store paths.
-#include "kernels/gemm/wgmma_store.h"
 #include "select_cases.h"
 
 using namespace mptest;

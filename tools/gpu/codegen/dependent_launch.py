@@ -6,7 +6,7 @@ entry to the wait, the previous kernel may still be writing device memory.
 
 A kernel that launches its dependents (PREEXIT; PTX: griddepcontrol.launch_dependents) only after
 its wait may use TMA before the wait to load data that the previous kernel does not write
-(kernels/simt/sm90_pdl.h).
+(kernels/simt/sm90_tma.h).
 
 CUB kernels of CUDA 13.5 and newer are not checked.  The first kernel of a sort waits before it
 launches the next one, so data from before the sort can be read immediately.
