@@ -15,7 +15,6 @@
 
 #include "base/lifetime.h"
 #include "base/target_error.h"
-#include "host/barriers.h"
 #include "host/cluster.h"
 #include "host/fiber.h"
 #include "host/workers.h"

@@ -16,15 +16,15 @@
 // Environment: MP_HOST_THREADS=N (OS threads).
 //
 // This header is the interface for the host bodies of the primitives (simt.h, wmma.h, sm80.h,
-// sm90.h).  Implementation:
+// sm90_*.h).  Implementation:
 //
 //     engine.cpp                      launches and failures,
 //                                     choice of the next thread,
 //                                     block_sync and warp collectives
 //     fiber.h                         fibers
 //     threads.h, cluster.h            state of threads, warps and blocks
-//     cluster.cpp                     cluster_sync and addresses in a cluster
-//     barriers.cpp                    mbarriers
+//     cluster.cpp                     cluster_sync, mbarriers,
+//                                     addresses in a cluster
 //     tma.cpp, tensor_box.cpp         TMA
 //     wgmma.cpp                       wgmma
 #pragma once

@@ -11,8 +11,7 @@
 // cluster may use its shared memory: before it exits, it must have observed their arrivals and
 // writes, and their reads end with cluster_sync_relaxed.
 //
-// Sources: PTX ISA, "mbarrier", "barrier.cluster", "mapa".  Host bodies: host/cluster.cpp,
-// host/barriers.cpp.
+// Sources: PTX ISA, "mbarrier", "barrier.cluster", "mapa".  Host bodies: host/cluster.cpp.
 #pragma once
 
 #include "kernels/simt/simt.h"
