@@ -46,7 +46,7 @@ void mix_fields(Hash &hash, const Im2colSpec &spec) {
 /// unified addressing an address belongs to one device.
 template <class Spec>
 struct MapKey {
-  TensorMapEncoder<Spec> encode;
+  TensorMap (*encode)(const Spec &);
   Spec spec;
 
   bool operator==(const MapKey &) const = default;
@@ -59,20 +59,6 @@ struct MapKey {
 
 template <class Spec>
 using MapCache = Cache<MapKey<Spec>, TensorMap>;
-
-template <class Spec>
-MapCache<Spec> &cache_of_this_thread() {
-  return ThreadLocal<MapCache<Spec>>::get();
-}
-
-template <class Spec>
-const TensorMap &cached(TensorMapEncoder<Spec> encode, const Spec &spec) {
-  return cache_of_this_thread<Spec>().find({encode, spec}, [&] {
-    if (const char *const why = why_no_tensor_map(spec))
-      throw_target_error(MP_ERROR_INTERNAL, "a tensor map %s", why);
-    return encode(spec);
-  });
-}
 
 // ---------------------------------------------------------------- limits
 
@@ -106,14 +92,6 @@ const char *why_no_box_row(int64_t bytes, bool swizzle_128) {
   if (swizzle_128 && bytes != kSwizzleBytes)
     return "requires box rows of 128 bytes with the swizzle";
   return nullptr;
-}
-
-template <class Spec>
-int64_t stride_bytes(const Spec &spec, int dimension) {
-  const int64_t bytes = dtype_bytes(spec.dtype);
-  if (spec.extent[dimension] > 1) return spec.stride[dimension - 1] * bytes;
-  if (dimension > 1) return stride_bytes(spec, dimension - 1);
-  return align_up(spec.extent[0] * bytes, kAlignment);
 }
 
 }  // namespace
@@ -162,33 +140,41 @@ const char *why_no_tensor_layout(const Im2colSpec &spec) {
   return why_no_box_row(spec.channels * bytes, spec.swizzle_128);
 }
 
-const char *why_no_tensor_map(const TensorMapSpec &spec) {
-  const char *const why = why_no_base(spec.base);
-  return why != nullptr ? why : why_no_tensor_layout(spec);
-}
-const char *why_no_tensor_map(const Im2colSpec &spec) {
+template <class Spec>
+const char *why_no_tensor_map(const Spec &spec) {
   const char *const why = why_no_base(spec.base);
   return why != nullptr ? why : why_no_tensor_layout(spec);
 }
 
-int64_t tensor_map_stride_bytes(const TensorMapSpec &spec, int dimension) {
-  return stride_bytes(spec, dimension);
-}
-int64_t tensor_map_stride_bytes(const Im2colSpec &spec, int dimension) {
-  return stride_bytes(spec, dimension);
+template <class Spec>
+int64_t tensor_map_stride_bytes(const Spec &spec, int dimension) {
+  const int64_t bytes = dtype_bytes(spec.dtype);
+  if (spec.extent[dimension] > 1) return spec.stride[dimension - 1] * bytes;
+  if (dimension > 1) return tensor_map_stride_bytes(spec, dimension - 1);
+  return align_up(spec.extent[0] * bytes, kAlignment);
 }
 
-const TensorMap &cached_tensor_map(TensorMapEncoder<TensorMapSpec> encode,
-                                   const TensorMapSpec &spec) {
-  return cached(encode, spec);
+template <class Spec>
+const TensorMap &cached_tensor_map(std::type_identity_t<TensorMap (*)(const Spec &)> encode,
+                                   const Spec &spec) {
+  return ThreadLocal<MapCache<Spec>>::get().find({encode, spec}, [&] {
+    if (const char *const why = why_no_tensor_map(spec))
+      throw_target_error(MP_ERROR_INTERNAL, "a tensor map %s", why);
+    return encode(spec);
+  });
 }
-const TensorMap &cached_tensor_map(TensorMapEncoder<Im2colSpec> encode, const Im2colSpec &spec) {
-  return cached(encode, spec);
-}
+
+#define MP_FOR_SPEC(Spec)                                      \
+  template const char *why_no_tensor_map(const Spec &);        \
+  template int64_t tensor_map_stride_bytes(const Spec &, int); \
+  template const TensorMap &cached_tensor_map<Spec>(TensorMap(*)(const Spec &), const Spec &);
+MP_FOR_SPEC(TensorMapSpec)
+MP_FOR_SPEC(Im2colSpec)
+#undef MP_FOR_SPEC
 
 int64_t tensor_map_encodes() {
-  return cache_of_this_thread<TensorMapSpec>().misses() +
-         cache_of_this_thread<Im2colSpec>().misses();
+  return ThreadLocal<MapCache<TensorMapSpec>>::get().misses() +
+         ThreadLocal<MapCache<Im2colSpec>>::get().misses();
 }
 
 }  // namespace mp

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "base/device_info.h"
 #include "kernels/simt/dtype.h"
@@ -59,9 +60,11 @@ struct Im2colSpec {
 /// Maximum offset of a tap from the first tap; an operand of the load.
 constexpr int32_t kMaxIm2colOffset = 255;
 
+// Spec is TensorMapSpec or Im2colSpec.
+
 /// NULL if such a map exists, else the reason, e.g. "requires a 16-byte aligned base".
-const char *why_no_tensor_map(const TensorMapSpec &);
-const char *why_no_tensor_map(const Im2colSpec &);
+template <class Spec>
+const char *why_no_tensor_map(const Spec &);
 /// The same for an aligned base that is not known yet.
 const char *why_no_tensor_layout(const TensorMapSpec &);
 const char *why_no_tensor_layout(const Im2colSpec &);
@@ -71,22 +74,20 @@ struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };
 
-template <class Spec>
-using TensorMapEncoder = TensorMap (*)(const Spec &);
-
 /// Returns encode(spec) from the calling thread's cache.  A cache hit does not allocate, lock or
 /// call encode.  Throws TargetError if the map is not possible.  The reference is valid until the
 /// thread's next call.
-const TensorMap &cached_tensor_map(TensorMapEncoder<TensorMapSpec> encode, const TensorMapSpec &);
-const TensorMap &cached_tensor_map(TensorMapEncoder<Im2colSpec> encode, const Im2colSpec &);
+template <class Spec>
+const TensorMap &cached_tensor_map(std::type_identity_t<TensorMap (*)(const Spec &)> encode,
+                                   const Spec &);
 
 /// Number of maps that the calling thread has encoded.
 int64_t tensor_map_encodes();
 
 /// Stride in bytes of dimension 1 or higher.  If its extent is 1, the copy never uses the stride,
 /// and any stride that the driver accepts is returned.
-int64_t tensor_map_stride_bytes(const TensorMapSpec &, int dimension);
-int64_t tensor_map_stride_bytes(const Im2colSpec &, int dimension);
+template <class Spec>
+int64_t tensor_map_stride_bytes(const Spec &, int dimension);
 
 namespace MP_TARGET {
 
