@@ -124,17 +124,17 @@ struct GemmPlan {
   int32_t split_k;  ///< slices of k; 1 = no split
   /// Slices that the blocks of a cluster compute and add in distributed shared memory; 1 = none.
   int32_t parts = 1;
-  int32_t multicast;  ///< blocks of a cluster that share an operand; 1 = none
-  const char *name;   ///< static storage, e.g. "wgmma_64x128x64_s8_k32_p8"
-  StorePath store;    ///< Hopper kernels; sums of slices: staged from clusters, else direct
-  EpilogueSource source;
-  AlignedCopies copies;
+  int32_t multicast = 1;  ///< blocks of a cluster that share an operand; 1 = none
+  const char *name;       ///< static storage, e.g. "wgmma_64x128x64_s8_k32_p8"
+  StorePath store;        ///< Hopper kernels; sums of slices: staged from clusters, else direct
+  EpilogueSource source = EpilogueSource::none;
+  AlignedCopies copies{};
   GemmWorkspace workspace;
-  bool can_fuse_dbias;             ///< the kernel can store subtile sums
-  std::optional<DbiasPlan> dbias;  ///< for the workspace of the request
-  const GemmKernel *fallback;      ///< for misaligned items behind pointers; else NULL
+  bool can_fuse_dbias = false;           ///< the kernel can store subtile sums
+  std::optional<DbiasPlan> dbias{};      ///< for the workspace of the request
+  const GemmKernel *fallback = nullptr;  ///< for misaligned items behind pointers; else NULL
   double predicted_us;
-  PlanCost cost;
+  PlanCost cost{};
   int32_t num_sms = 0;  ///< SMs for which gemv chooses its partial sums
 
   // Better plans that the request rules out; 0 = not evaluated.

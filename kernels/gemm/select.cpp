@@ -279,7 +279,6 @@ GemmPlan make_plan(const GemmVariant &variant, const SelectionInput &input,
                 .copies = input.copies,
                 .workspace = candidate.workspace(variant.split_k, variant.parts),
                 .can_fuse_dbias = candidate.can_fuse_dbias() && !is_split,
-                .dbias = std::nullopt,
                 .fallback = is_wgmma && out.items == ItemAccess::pointers
                                 ? &kernel_of(GemmTile::wmma_128x128)
                                 : nullptr,

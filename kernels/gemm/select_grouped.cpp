@@ -72,17 +72,10 @@ bool plan_gemm_grouped(const GemmGroup &group, const PlanRequest &request, const
     if (found && us >= plan->predicted_us) continue;
     *plan = {.kernel = &kernel,
              .split_k = 1,
-             .multicast = 1,
              .name = kernel.name,
              .store = store,
-             .source = EpilogueSource::none,
-             .copies = {},
              .workspace = workspace,
-             .can_fuse_dbias = false,
-             .dbias = std::nullopt,
-             .fallback = nullptr,
-             .predicted_us = us,
-             .cost = {}};
+             .predicted_us = us};
     found = true;
   }
   return found;
