@@ -351,7 +351,8 @@ GemmPlan plan_gemm(const GemmShape &shape, const PlanRequest &request, const cha
   GemmPlan best;
   const char *why;
   if (measured == nullptr || !plan_named_gemm(shape, request, measured, &best, &why) ||
-      workspace_bytes_of(best) > request.workspace_bytes)
+      workspace_bytes_of(best) > request.workspace_bytes ||
+      (request.device.has_sm_limit && best.parts > 1))
     best = plan_ranked(that_fits, shape, request);
   const bool is_best = best.name == of_all.name && (best.copies.bytes() > 0) == of_all.reads_copies;
   best.best_workspace_bytes =

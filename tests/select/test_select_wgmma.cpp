@@ -248,12 +248,14 @@ TEST_CASE("select wgmma: workspace holds the pointer table and the sums of every
 
 TEST_CASE("select wgmma: clusters over k are not selected if SMs are limited") {
   mp::Device limited = h200();
-  const auto parts = [&] {
-    return plan_of(problem(512, 128, 32 * 28 * 28, MP_OP_T, MP_OP_N), limited).parts;
+  const mp::GemmShape s = shape(problem(512, 128, 32 * 28 * 28, MP_OP_T, MP_OP_N));
+  const auto parts = [&](const char *measured) {
+    return mp::plan_gemm(s, {limited, mp::builtin_gemm_tuning(), SIZE_MAX}, measured).parts;
   };
-  CHECK(parts() > 1);
+  const char *const name = "wgmma_128x256x64_s4_k16_p8";
+  CHECK((parts(nullptr) > 1 && parts(name) == 8));
   limited.has_sm_limit = true;
-  CHECK(parts() == 1);
+  CHECK((parts(nullptr) == 1 && parts(name) == 1));
 }
 
 TEST_CASE("select wgmma: clusters that do not run at the same time take turns") {
