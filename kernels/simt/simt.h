@@ -51,6 +51,19 @@ MP_HD constexpr T ceil_div(T a, T b) {
   return (a + b - 1) / b;
 }
 
+/// Calls f(i, j, ...) for all combinations of indices below kCount and kCounts, the last index
+/// fastest.  The loops are unrolled on the device.
+template <int kCount, int... kCounts, class F>
+[[gnu::always_inline]] MP_DEVICE void unroll(const F &f) {
+  MP_UNROLL
+  for (int i = 0; i < kCount; i++) {
+    if constexpr (sizeof...(kCounts) == 0)
+      f(i);
+    else
+      unroll<kCounts...>([&](auto... rest) { f(i, rest...); });
+  }
+}
+
 #if MP_ON_CUDA
 
 // ---- indices

@@ -25,8 +25,7 @@ struct Largest {
 };
 
 MP_DEVICE uint32_t largest_bits(uint32_t bits, const float (&x)[kVec]) {
-  MP_UNROLL
-  for (int i = 0; i < kVec; i++) bits = max_of(bits, magnitude_bits(x[i]));
+  unroll<kVec>([&](int i) { bits = max_of(bits, magnitude_bits(x[i])); });
   return bits;
 }
 
@@ -34,8 +33,7 @@ MP_DEVICE uint32_t largest_bits(uint32_t bits, const float (&x)[kVec]) {
 template <bool kFirst>
 MP_DEVICE void add_run(float (&sum)[kVec], float factor, const float (&x)[kVec]) {
   if constexpr (kFirst) {
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) sum[i] = factor * x[i];
+    unroll<kVec>([&](int i) { sum[i] = factor * x[i]; });
   } else {
     multiply_add8(sum, factor, x);
   }
@@ -55,12 +53,11 @@ MP_DEVICE Largest accumulate_chunk(const AccumulateArgs &args, float factor, int
     float x[runs.kRuns][kVec], sum[runs.kRuns][kVec];
     if constexpr (!kFirst) load_vectors(sum, runs, out_dtype, out);
     load_vectors(x, runs, in_dtype, in);
-    MP_UNROLL
-    for (int run = 0; run < runs.kRuns; run++) {
+    unroll<runs.kRuns>([&](int run) {
       largest.grad = largest_bits(largest.grad, x[run]);
       add_run<kFirst>(sum[run], factor, x[run]);
       largest.sum = largest_bits(largest.sum, sum[run]);
-    }
+    });
     store_vectors(runs, out_dtype, out, sum);
   });
   return largest;
@@ -165,14 +162,10 @@ MP_DEVICE void measure_chunk(const RegularizationArgs &args, int64_t number) {
   for_each_vector<kThreads, kRuns>(range.begin, range.count, is_aligned_16(master), [&](auto runs) {
     float w[runs.kRuns][kVec];
     runs.load(w, master);
-    MP_UNROLL
-    for (int run = 0; run < runs.kRuns; run++) {
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) {
-        sum += fabsf(w[run][i]);
-        squares = fmaf(w[run][i], w[run][i], squares);
-      }
-    }
+    unroll<runs.kRuns, kVec>([&](int run, int i) {
+      sum += fabsf(w[run][i]);
+      squares = fmaf(w[run][i], w[run][i], squares);
+    });
   });
   sum = block_reduce<kThreads, Sum>(sum);
   squares = block_reduce<kThreads, Sum>(squares);

@@ -45,14 +45,13 @@ MP_DEVICE void add_squares(const RuleParams &params, const Tensors &tensors,
   for_each_single_vector<kThreads>(range.begin, range.count, is_aligned, [&](const AnyVector &run) {
     Elements e;
     load_elements<kind>(e, tensors, params, run);
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) {
-      if (!run.has(i)) continue;
+    unroll<kVec>([&](int i) {
+      if (!run.has(i)) return;
       float &w = e.w[0][i];
       const float u = Rule<kind>::measured(params, e.g[0][i], w, e.m[0][i], e.v[0][i]);
       w_squares.add(w);
       u_squares.add(u);
-    }
+    });
   });
 }
 

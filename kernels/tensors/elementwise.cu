@@ -21,11 +21,7 @@ struct ArrayArgs {
 
 template <int kRuns>
 MP_DEVICE void multiply_runs(float (&x)[kRuns][kVec], float factor) {
-  MP_UNROLL
-  for (int run = 0; run < kRuns; run++) {
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) x[run][i] *= factor;
-  }
+  unroll<kRuns, kVec>([&](int run, int i) { x[run][i] *= factor; });
 }
 
 MP_KERNEL(kThreads, 4)

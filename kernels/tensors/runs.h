@@ -84,15 +84,11 @@ struct FullVectors {
   MP_DEVICE void load(float (&x)[kRuns][kVec], const T *base) const {
     using Loaded = Pack<T, kQuad>;
     Loaded loaded[kRuns][2] = {};
-    MP_UNROLL
-    for (int run = 0; run < kRuns; run++) {
-      MP_UNROLL
-      for (int q = 0; q < 2; q++)
-        if (has(run, 0))
-          loaded[run][q] = *reinterpret_cast<const Loaded *>(base + at(run, q * kQuad));
-    }
-    MP_UNROLL
-    for (int run = 0; run < kRuns; run++) widen(x[run], loaded[run]);
+    unroll<kRuns, 2>([&](int run, int q) {
+      if (has(run, 0))
+        loaded[run][q] = *reinterpret_cast<const Loaded *>(base + at(run, q * kQuad));
+    });
+    unroll<kRuns>([&](int run) { widen(x[run], loaded[run]); });
   }
 
   template <class T>
@@ -102,8 +98,7 @@ struct FullVectors {
       if (!has(run, 0)) continue;
       Pack<T, kQuad> stored[2];
       narrow(stored, x[run]);
-      MP_UNROLL
-      for (int q = 0; q < 2; q++) store_pack(base + at(run, q * kQuad), stored[q]);
+      unroll<2>([&](int q) { store_pack(base + at(run, q * kQuad), stored[q]); });
     }
   }
 };
@@ -157,16 +152,14 @@ struct AnyVector {
 template <class Runs>
 MP_DEVICE void load_vectors(float (&x)[Runs::kRuns][kVec], const Runs &runs, mp_dtype_t dtype,
                             const void *base) {
-  with_type(dtype, [&](auto type) {
-    runs.load(x, static_cast<const typename decltype(type)::type *>(base));
-  });
+  with_type(dtype,
+            [&]<class T>(std::type_identity<T>) { runs.load(x, static_cast<const T *>(base)); });
 }
 
 template <class Runs>
 MP_DEVICE void store_vectors(const Runs &runs, mp_dtype_t dtype, void *base,
                              const float (&x)[Runs::kRuns][kVec]) {
-  with_type(dtype,
-            [&](auto type) { runs.store(static_cast<typename decltype(type)::type *>(base), x); });
+  with_type(dtype, [&]<class T>(std::type_identity<T>) { runs.store(static_cast<T *>(base), x); });
 }
 
 /// Returns the first element of this thread's first vector.

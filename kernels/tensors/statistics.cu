@@ -58,8 +58,7 @@ MP_DEVICE float scaled_squares(const TensorList &list, const ChunkRange &range, 
   for_each_vector<kThreads, 1>(range.begin, range.count, is_aligned_16(data), [&](auto runs) {
     float x[1][kVec];
     load_vectors(x, runs, dtype, data);
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) sum = fmaf(x[0][i] * factor, x[0][i] * factor, sum);
+    unroll<kVec>([&](int i) { sum = fmaf(x[0][i] * factor, x[0][i] * factor, sum); });
   });
   return sum;
 }
@@ -68,15 +67,13 @@ template <bool kReports>
 MP_DEVICE void measure_chunk(const StatisticsArgs &args, int64_t number) {
   const ChunkRange range = chunk_range(args.list, number);
   TensorStats<kReports> seen;
-  with_type(dtype_of(args.list, range.tensor), [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_type(dtype_of(args.list, range.tensor), [&]<class T>(std::type_identity<T>) {
     const T *const data = data_of<const T>(args.list, range.tensor);
     constexpr int kRuns = kVectorsInFlight<T>;
     for_each_vector<kThreads, kRuns>(range.begin, range.count, is_aligned_16(data), [&](auto runs) {
       float x[runs.kRuns][kVec];
       runs.load(x, data);
-      MP_UNROLL
-      for (int run = 0; run < runs.kRuns; run++) seen.see(x[run], runs, run, range.begin);
+      unroll<runs.kRuns>([&](int run) { seen.see(x[run], runs, run, range.begin); });
     });
   });
   if constexpr (kReports) store_tally<kThreads>(args.scratch, number, seen.tally);

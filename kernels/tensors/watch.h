@@ -75,13 +75,10 @@ class AmaxTracker {
   template <class Runs>
   MP_DEVICE void see(const Runs &runs, mp_dtype_t dtype, const float (&x)[Runs::kRuns][kVec]) {
     if (!is_enabled()) return;
-    with_type(dtype, [&](auto type) {
-      MP_UNROLL
-      for (int run = 0; run < Runs::kRuns; run++) {
-        MP_UNROLL
-        for (int i = 0; i < kVec; i++)
-          if (runs.has(run, i)) see<typename decltype(type)::type>(x[run][i]);
-      }
+    with_type(dtype, [&]<class T>(std::type_identity<T>) {
+      unroll<Runs::kRuns, kVec>([&](int run, int i) {
+        if (runs.has(run, i)) see<T>(x[run][i]);
+      });
     });
   }
 
