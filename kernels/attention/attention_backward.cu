@@ -22,21 +22,15 @@ namespace {
 template <int kPanels>
 class QueryTile {
  public:
-  /// @param lse, row_dots  of the sequence and head
-  MP_DEVICE QueryTile(const AttentionArgs &args, const Sequence &sequence, int head, int64_t x0,
-                      const float *lse, float *row_dots, AttentionSmem &smem)
-      : args_(args),
-        in_(args, sequence, head),
-        visible_(Band::of_queries(args.desc, sequence), x0),
-        dropout_(args, sequence.number, head),
-        x0_(x0),
-        smem_(smem) {
+  MP_DEVICE QueryTile(const AttentionArgs &args, const AttentionUnit &unit, AttentionSmem &smem)
+      : args_(args), unit_(unit), smem_(smem) {
+    const int64_t index = unit.sequence.lse_index(args.desc, unit.head);
     clear(sums_);
-    store_row_dots(row_dots);
+    store_row_dots(args.row_dots + index);
     MP_UNROLL
     for (int r = 0; r < kThreadRows; r++) {
-      const int64_t x = x0 + thread_row() + r;
-      lse_[r] = x < in_.q.rows ? lse[x] : 0.0f;
+      const int64_t x = x0_ + thread_row() + r;
+      lse_[r] = x < in_.q.rows ? args.lse[index + x] : 0.0f;
       row_dots_[r] = smem_.of_threads[thread_row() + r];
     }
   }
@@ -53,11 +47,8 @@ class QueryTile {
     }
   }
 
-  MP_DEVICE void finish(const HeadRows<void> &dq, AmaxTracker &tracker) {
-    float factors[kThreadRows];
-    MP_UNROLL
-    for (int r = 0; r < kThreadRows; r++) factors[r] = args_.desc.scale;
-    store_sums(dq, x0_, sums_, factors, visible_, tracker);
+  MP_DEVICE void finish(AmaxTracker &tracker) {
+    store_sums(dq_of<void>(args_, unit_), x0_, sums_, args_.desc.scale, visible_, tracker);
   }
 
  private:
@@ -72,8 +63,7 @@ class QueryTile {
       float d_o[kVec], o[kVec];
       load_run(d_o, in_.d_o, x, c);
       load_run(o, in_.o, x, c);
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) sum = fmaf(d_o[i], o[i], sum);
+      unroll<kVec>([&](int i) { sum = fmaf(d_o[i], o[i], sum); });
     }
     float *const parts = smem_.of_threads + kTileRows;
     parts[thread_index()] = sum;
@@ -91,23 +81,20 @@ class QueryTile {
     const float to_power = args_.desc.scale * kLog2E, keep = ScoreDropout::keep_factor(args_);
     const int y = static_cast<int>(y0) + thread_column();
     clear_dropped(dp, dropped_scores<false>(dropout_, x0_, y0));
-    MP_UNROLL
-    for (int r = 0; r < kThreadRows; r++) {
-      MP_UNROLL
-      for (int c = 0; c < kVec; c++) {
-        const float p = probability(scores[r][c], to_power, lse_[r]);
-        const float ds = p * (keep * dp[r][c] - row_dots_[r]);
-        scores[r][c] = visible_.sees(r, y + c) ? ds : 0.0f;
-      }
-    }
+    unroll<kThreadRows, kVec>([&](int r, int c) {
+      const float p = probability(scores[r][c], to_power, lse_[r]);
+      const float ds = p * (keep * dp[r][c] - row_dots_[r]);
+      scores[r][c] = visible_.sees(r, y + c) ? ds : 0.0f;
+    });
   }
 
   const AttentionArgs &args_;
-  const HeadInputs<void> in_;
-  const ThreadBand visible_;
-  const ScoreDropout dropout_;
-  const int64_t x0_;
+  const AttentionUnit &unit_;
   AttentionSmem &smem_;
+  const int64_t x0_ = unit_.x0;
+  const HeadInputs<void> in_{args_, unit_.sequence, unit_.head};
+  const ThreadBand visible_{Band::of_queries(args_.desc, unit_.sequence), x0_};
+  const ScoreDropout dropout_{args_, unit_.sequence.number, unit_.head};
   ThreadTile sums_[kPanels];
   float lse_[kThreadRows], row_dots_[kThreadRows];
 };
@@ -117,13 +104,11 @@ MP_KERNEL(kAttentionThreads, 2)
 attention_dq_plain(MP_PARAM(AttentionArgs) args) {
   MP_SHARED(AttentionSmem, smem, [1]);
   const auto compute = [&](const AttentionUnit &unit, AmaxTracker &tracker) {
-    const int64_t index = unit.sequence.lse_index(args.desc, unit.head);
-    QueryTile<kPanels> tile(args, unit.sequence, unit.head, unit.x0, args.lse + index,
-                            args.row_dots + index, smem[0]);
+    QueryTile<kPanels> tile(args, unit, smem[0]);
     tile.visit_keys();
-    tile.finish(dq_of<void>(args, unit), tracker);
+    tile.finish(tracker);
   };
-  compute_dq<void>(args, kTileRows, compute);
+  compute_gradients<void, true>(args, kTileRows, compute);
 }
 
 // ---------------------------------------------------------------------------- dk and dv
@@ -132,23 +117,19 @@ attention_dq_plain(MP_PARAM(AttentionArgs) args) {
 /// panel, the scores and dp fill the registers of a thread, so each panel recomputes the scores.
 class KeyTile {
  public:
-  MP_DEVICE KeyTile(const AttentionArgs &args, const Sequence &sequence, int64_t x0, int panel,
+  MP_DEVICE KeyTile(const AttentionArgs &args, const AttentionUnit &unit, int panel,
                     AttentionSmem &smem)
-      : args_(args),
-        sequence_(sequence),
-        visible_(Band::of_keys(args.desc, sequence), x0),
-        x0_(x0),
-        panel_(panel),
-        smem_(smem) {
+      : args_(args), unit_(unit), panel_(panel), smem_(smem) {
     clear(dk_);
     clear(dv_);
   }
 
   /// Adds the gradients of a query head.
   MP_DEVICE void visit_queries(int head) {
-    const HeadInputs<void> in(args_, sequence_, head);
-    const ScoreDropout dropout(args_, sequence_.number, head);
-    const int64_t index = sequence_.lse_index(args_.desc, head);
+    const Sequence &sequence = unit_.sequence;
+    const HeadInputs<void> in(args_, sequence, head);
+    const ScoreDropout dropout(args_, sequence.number, head);
+    const int64_t index = sequence.lse_index(args_.desc, head);
     for (int tile = visible_.tiles.end - 1; tile >= visible_.tiles.first; tile--) {
       const int64_t y0 = int64_t{tile} * kTileColumns;
       ThreadTile p, dp;
@@ -167,15 +148,10 @@ class KeyTile {
     }
   }
 
-  MP_DEVICE void finish(const HeadRows<void> &dk, const HeadRows<void> &dv, AmaxTracker &tracker) {
-    float of_dk[kThreadRows], of_dv[kThreadRows];
-    MP_UNROLL
-    for (int r = 0; r < kThreadRows; r++) {
-      of_dk[r] = args_.desc.scale;
-      of_dv[r] = ScoreDropout::keep_factor(args_);
-    }
-    store_sums(dk, x0_, dk_, of_dk, visible_, tracker, panel_);
-    store_sums(dv, x0_, dv_, of_dv, visible_, tracker, panel_);
+  MP_DEVICE void finish(AmaxTracker &tracker) {
+    const float scale = args_.desc.scale, keep = ScoreDropout::keep_factor(args_);
+    store_sums(dk_of<void>(args_, unit_), x0_, dk_, scale, visible_, tracker, panel_);
+    store_sums(dv_of<void>(args_, unit_), x0_, dv_, keep, visible_, tracker, panel_);
   }
 
  private:
@@ -188,24 +164,20 @@ class KeyTile {
     float lse[kVec], row_dots[kVec];
     load_vector(lse, args_.lse + index + y, valid);
     load_vector(row_dots, args_.row_dots + index + y, valid);
-    MP_UNROLL
-    for (int r = 0; r < kThreadRows; r++) {
-      MP_UNROLL
-      for (int c = 0; c < kVec; c++) {
-        const bool is_visible = visible_.sees(r, y + c);
-        const float p = probability(scores[r][c], to_power, lse[c]);
-        scores[r][c] = is_visible ? p : 0.0f;
-        dp[r][c] = is_visible ? p * (keep * dp[r][c] - row_dots[c]) : 0.0f;
-      }
-    }
+    unroll<kThreadRows, kVec>([&](int r, int c) {
+      const bool is_visible = visible_.sees(r, y + c);
+      const float p = probability(scores[r][c], to_power, lse[c]);
+      scores[r][c] = is_visible ? p : 0.0f;
+      dp[r][c] = is_visible ? p * (keep * dp[r][c] - row_dots[c]) : 0.0f;
+    });
   }
 
   const AttentionArgs &args_;
-  const Sequence &sequence_;
-  const ThreadBand visible_;
-  const int64_t x0_;
+  const AttentionUnit &unit_;
   const int panel_;
   AttentionSmem &smem_;
+  const int64_t x0_ = unit_.x0;
+  const ThreadBand visible_{Band::of_keys(args_.desc, unit_.sequence), x0_};
   ThreadTile dk_[1], dv_[1];
 };
 
@@ -217,12 +189,12 @@ attention_dkv_plain(MP_PARAM(AttentionArgs) args) {
   const int panels = ceil_div(max_of(d.head_dim, d.head_dim_v), kTileColumns);
   const auto compute = [&](const AttentionUnit &unit, AmaxTracker &tracker) {
     for (int panel = 0; panel < panels; panel++) {
-      KeyTile tile(args, unit.sequence, unit.x0, panel, smem[0]);
+      KeyTile tile(args, unit, panel, smem[0]);
       for (int h = 0; h < group; h++) tile.visit_queries(unit.head * group + h);
-      tile.finish(dk_of<void>(args, unit), dv_of<void>(args, unit), tracker);
+      tile.finish(tracker);
     }
   };
-  compute_dkv<void>(args, kTileRows, compute);
+  compute_gradients<void, false>(args, kTileRows, compute);
 }
 
 // ---------------------------------------------------------------------------- dsinks

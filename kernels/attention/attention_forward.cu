@@ -16,20 +16,10 @@ namespace {
 template <int kPanels>
 class ForwardTile {
  public:
-  MP_DEVICE ForwardTile(const AttentionArgs &args, const Sequence &sequence, int head, int64_t x0,
-                        AttentionSmem &smem)
-      : args_(args),
-        in_(args, sequence, head),
-        visible_(Band::of_queries(args.desc, sequence), x0),
-        dropout_(args, sequence.number, head),
-        x0_(x0),
-        smem_(smem) {
+  MP_DEVICE ForwardTile(const AttentionArgs &args, const AttentionUnit &unit, AttentionSmem &smem)
+      : args_(args), unit_(unit), smem_(smem) {
     clear(sums_);
-    MP_UNROLL
-    for (int r = 0; r < kThreadRows; r++) {
-      largest_[r] = kHidden;
-      total_[r] = 0.0f;
-    }
+    unroll<kThreadRows>([&](int r) { largest_[r] = kHidden; });
   }
 
   MP_DEVICE void visit_keys() {
@@ -45,9 +35,10 @@ class ForwardTile {
     }
   }
 
-  /// @param sink  -infinity: none
-  /// @param lse   of the sequence and head; NULL: not written
-  MP_DEVICE void finish(const HeadRows<void> &out, float sink, float *lse) {
+  MP_DEVICE void finish() {
+    const HeadRows<void> out = o_of<void>(args_, unit_);
+    float *const lse = lse_of(args_, unit_);
+    const float sink = sink_of(args_, unit_);
     reduce_rows(total_, Sum{});
     const float keep = ScoreDropout::keep_factor(args_);
     float factors[kThreadRows];
@@ -60,18 +51,15 @@ class ForwardTile {
       lse[x] = visible_.is_empty(r) ? kHidden : row.lse;
     }
     AmaxTracker untracked(nullptr, nullptr);
-    store_sums(out, x0_, sums_, factors, visible_, untracked);
+    multiply_sums(factors);
+    store_sums(out, x0_, sums_, 1.0f, visible_, untracked);
   }
 
  private:
   MP_DEVICE void hide(ThreadTile &scores, int64_t y0) const {
     const int y = static_cast<int>(y0) + thread_column();
-    MP_UNROLL
-    for (int r = 0; r < kThreadRows; r++) {
-      MP_UNROLL
-      for (int c = 0; c < kVec; c++)
-        scores[r][c] = visible_.sees(r, y + c) ? scores[r][c] : kHidden;
-    }
+    unroll<kThreadRows, kVec>(
+        [&](int r, int c) { scores[r][c] = visible_.sees(r, y + c) ? scores[r][c] : kHidden; });
   }
 
   /// Replaces the value of each thread by the reduction over its row, in a fixed order.  Between
@@ -79,9 +67,8 @@ class ForwardTile {
   template <class Reduce>
   MP_DEVICE void reduce_rows(float (&values)[kThreadRows], Reduce reduce) {
     const int part = thread_index() % kThreadsPerRow;
-    MP_UNROLL
-    for (int r = 0; r < kThreadRows; r++)
-      smem_.of_threads[(thread_row() + r) * kPartPitch + part] = values[r];
+    unroll<kThreadRows>(
+        [&](int r) { smem_.of_threads[(thread_row() + r) * kPartPitch + part] = values[r]; });
     warp_sync();
     MP_UNROLL
     for (int r = 0; r < kThreadRows; r++) {
@@ -98,8 +85,7 @@ class ForwardTile {
     MP_UNROLL
     for (int r = 0; r < kThreadRows; r++) {
       largest[r] = largest_[r];
-      MP_UNROLL
-      for (int c = 0; c < kVec; c++) largest[r] = max_number(largest[r], scores[r][c]);
+      unroll<kVec>([&](int c) { largest[r] = max_number(largest[r], scores[r][c]); });
     }
     reduce_rows(largest, [](float a, float b) { return max_number(a, b); });
     float factors[kThreadRows];
@@ -111,31 +97,29 @@ class ForwardTile {
       // Makes the exponentials 0, not NaN, while all scores are hidden.
       const float shift = largest[r] == kHidden ? 0.0f : largest[r] * to_power;
       total_[r] *= factors[r];
-      MP_UNROLL
-      for (int c = 0; c < kVec; c++) {
+      unroll<kVec>([&](int c) {
         scores[r][c] = fast_exp2(fmaf(scores[r][c], to_power, -shift));
         total_[r] += scores[r][c];
-      }
+      });
     }
-    MP_UNROLL
-    for (int panel = 0; panel < kPanels; panel++) {
-      MP_UNROLL
-      for (int r = 0; r < kThreadRows; r++) {
-        MP_UNROLL
-        for (int c = 0; c < kVec; c++) sums_[panel][r][c] *= factors[r];
-      }
-    }
+    multiply_sums(factors);
+  }
+
+  MP_DEVICE void multiply_sums(const float (&factors)[kThreadRows]) {
+    unroll<kPanels, kThreadRows, kVec>(
+        [&](int panel, int r, int c) { sums_[panel][r][c] *= factors[r]; });
   }
 
   const AttentionArgs &args_;
-  const HeadInputs<void> in_;
-  const ThreadBand visible_;
-  const ScoreDropout dropout_;
-  const int64_t x0_;
+  const AttentionUnit &unit_;
   AttentionSmem &smem_;
+  const int64_t x0_ = unit_.x0;
+  const HeadInputs<void> in_{args_, unit_.sequence, unit_.head};
+  const ThreadBand visible_{Band::of_queries(args_.desc, unit_.sequence), x0_};
+  const ScoreDropout dropout_{args_, unit_.sequence.number, unit_.head};
   ThreadTile sums_[kPanels];
-  float largest_[kThreadRows];  ///< visible score so far, not scaled
-  float total_[kThreadRows];    ///< exponentials of the columns of this thread
+  float largest_[kThreadRows];     ///< visible score so far, not scaled
+  float total_[kThreadRows] = {};  ///< exponentials of the columns of this thread
 };
 
 template <int kPanels>
@@ -143,9 +127,9 @@ MP_KERNEL(kAttentionThreads, 2)
 attention_forward_plain(MP_PARAM(AttentionArgs) args) {
   MP_SHARED(AttentionSmem, smem, [1]);
   compute_outputs<void>(args, kTileRows, [&](const AttentionUnit &unit) {
-    ForwardTile<kPanels> tile(args, unit.sequence, unit.head, unit.x0, smem[0]);
+    ForwardTile<kPanels> tile(args, unit, smem[0]);
     tile.visit_keys();
-    tile.finish(o_of<void>(args, unit), sink_of(args, unit), lse_of(args, unit));
+    tile.finish();
   });
 }
 

@@ -85,14 +85,7 @@ MP_DEVICE int lane_for_addresses() {
 
 template <int kRowTiles, int kColumnTiles>
 MP_DEVICE void clear(MmaSums<kRowTiles, kColumnTiles> &sums) {
-  MP_UNROLL
-  for (int i = 0; i < kRowTiles; i++) {
-    MP_UNROLL
-    for (int j = 0; j < kColumnTiles; j++) {
-      MP_UNROLL
-      for (int e = 0; e < 4; e++) sums[i][j][e] = 0.0f;
-    }
-  }
+  unroll<kRowTiles, kColumnTiles, 4>([&](int i, int j, int e) { sums[i][j][e] = 0.0f; });
 }
 
 /// dots = the products of `width` elements of the rows of this warp and the rows of `columns`.
@@ -134,14 +127,10 @@ MP_DEVICE void add_weighted(MmaSums<kRowTiles, kDim / mma::kColumns> &sums,
   MP_UNROLL
   for (int j = 0; j < kColumnTiles; j += 2) {
     mma::Pairs<T> a[kRowTiles];
-    MP_UNROLL
-    for (int i = 0; i < kRowTiles; i++) {
-      MP_UNROLL
-      for (int pair = 0; pair < 4; pair++) {
-        mma::Accumulator &weight = weights[i][j + pair / 2];
-        a[i].set(pair, weight[pair % 2 * 2], weight[pair % 2 * 2 + 1]);
-      }
-    }
+    unroll<kRowTiles, 4>([&](int i, int pair) {
+      mma::Accumulator &weight = weights[i][j + pair / 2];
+      a[i].set(pair, weight[pair % 2 * 2], weight[pair % 2 * 2 + 1]);
+    });
     MP_UNROLL
     for (int u = 0; u < values.kUnits; u += 2) {
       if (u * mma::kUnit >= width) break;
@@ -175,14 +164,10 @@ MP_DEVICE void hide(MmaSums<kRowTiles, kColumnTiles> &scores, const Band &band, 
   for (int r = 0; r < 2 * kRowTiles; r++) {
     const int x = x0 + lane_row<kRowTiles>(r);
     const int first = band.first(x), end = band.end(x);
-    MP_UNROLL
-    for (int j = 0; j < kColumnTiles; j++) {
-      MP_UNROLL
-      for (int c = 0; c < 2; c++) {
-        const int column = y + j * mma::kColumns + c;
-        if (column < first || column >= end) scores[r / 2][j][r % 2 * 2 + c] = value;
-      }
-    }
+    unroll<kColumnTiles, 2>([&](int j, int c) {
+      const int column = y + j * mma::kColumns + c;
+      if (column < first || column >= end) scores[r / 2][j][r % 2 * 2 + c] = value;
+    });
   }
 }
 
@@ -198,17 +183,13 @@ MP_DEVICE uint32_t dropped_elements(const ScoreDropout &dropout, int x, int y) {
   const auto column = static_cast<uint32_t>(y + mma::fragment_column());
   const PhiloxWords bytes = kByKey ? dropout.bytes_of(column, row) : dropout.bytes_of(row, column);
   const bool is_odd = row % 2 != 0;
-  MP_UNROLL
-  for (int s = 0; s < 2; s++) {
-    MP_UNROLL
-    for (int e = 0; e < 4; e++) {
-      const int h = e / 2, c = e % 2;  // row + 8 h, column + 8 s + c
-      const bool drops =
-          kByKey ? dropout.drops(bytes.x[2 * s + c], 2 * h + (is_odd ? 1 : 0))
-                 : dropout.drops(is_odd ? bytes.x[2 * h + 1] : bytes.x[2 * h], 2 * s + c);
-      mask |= static_cast<uint32_t>(drops) << (4 * s + e);
-    }
-  }
+  unroll<2, 4>([&](int s, int e) {
+    const int h = e / 2, c = e % 2;  // row + 8 h, column + 8 s + c
+    const bool drops = kByKey
+                           ? dropout.drops(bytes.x[2 * s + c], 2 * h + (is_odd ? 1 : 0))
+                           : dropout.drops(is_odd ? bytes.x[2 * h + 1] : bytes.x[2 * h], 2 * s + c);
+    mask |= static_cast<uint32_t>(drops) << (4 * s + e);
+  });
   return mask;
 }
 
@@ -221,22 +202,20 @@ MP_DEVICE void for_each_score(const ScoreDropout &dropout, int x0, int y0, const
     for (int j = 0; j < kColumnTiles; j += 2) {
       const uint32_t dropped = dropped_elements<kByKey>(
           dropout, x0 + first_warp_row<kRowTiles>() + i * mma::kRows, y0 + j * mma::kColumns);
-      MP_UNROLL
-      for (int e = 0; e < 8; e++) f(i, j + e / 4, e % 4, (dropped >> e & 1) != 0);
+      unroll<8>([&](int e) { f(i, j + e / 4, e % 4, (dropped >> e & 1) != 0); });
     }
   }
 }
 
 // ---------------------------------------------------------------------------- outputs
 
-/// Stores factors[r] x sums of the tile of rows at x0.  Rows that see nothing become 0, even if the
-/// sums, which contain 0 times hidden values, are NaN.
+/// Stores factor x sums of the tile of rows at x0.  Rows that see nothing become 0, even if
+/// the sums, which contain 0 times hidden values, are NaN.
 /// @param smem  kMmaRows rows; each warp uses only its own, so warp barriers suffice
 template <int kRowTiles, class T, int kDim>
 MP_DEVICE void store_sums(const HeadRows<T> &out, int x0,
-                          MmaSums<kRowTiles, kDim / mma::kColumns> &sums,
-                          const float (&factors)[2 * kRowTiles], const Band &band,
-                          AmaxTracker &tracker, const MmaTile<T, kDim> &smem) {
+                          MmaSums<kRowTiles, kDim / mma::kColumns> &sums, float factor,
+                          const Band &band, AmaxTracker &tracker, const MmaTile<T, kDim> &smem) {
   constexpr int kUnits = kDim / mma::kUnit, kRowStep = max_of(kWarpSize / kUnits, 1);
   warp_sync();  // all lanes have read the rows
   MP_UNROLL
@@ -248,8 +227,7 @@ MP_DEVICE void store_sums(const HeadRows<T> &out, int x0,
       if (u * mma::kUnit >= out.width) break;
       mma::Accumulator &sum = sums[r / 2][u];
       float values[2];
-      MP_UNROLL
-      for (int c = 0; c < 2; c++) values[c] = is_empty ? 0.0f : factors[r] * sum[r % 2 * 2 + c];
+      unroll<2>([&](int c) { values[c] = is_empty ? 0.0f : factor * sum[r % 2 * 2 + c]; });
       mma::store_pair(smem.unit(lane_row<kRowTiles>(r), u) + mma::fragment_column(), values[0],
                       values[1]);
       if (exists) tracker.see<T>(values, 2);

@@ -80,14 +80,7 @@ class MmaQueryTile {
  public:
   MP_DEVICE MmaQueryTile(const AttentionArgs &args, const AttentionUnit &unit,
                          typename Shape::Smem &smem)
-      : args_(args),
-        unit_(unit),
-        in_(args, unit.sequence, unit.head),
-        band_(Band::of_queries(args.desc, unit.sequence)),
-        dropout_(args, unit.sequence.number, unit.head),
-        smem_(smem),
-        q_{smem.rows[0]},
-        d_o_{smem.rows[1]} {
+      : args_(args), unit_(unit), smem_(smem) {
     const int64_t index = unit.sequence.lse_index(args.desc, unit.head);
     MP_UNROLL
     for (int r = 0; r < kLaneRows; r++) {
@@ -119,10 +112,8 @@ class MmaQueryTile {
   }
 
   MP_DEVICE void finish(AmaxTracker &tracker) {
-    float factors[kLaneRows];
-    MP_UNROLL
-    for (int r = 0; r < kLaneRows; r++) factors[r] = args_.desc.scale;
-    store_sums<kRowTiles>(dq_of<T>(args_, unit_), unit_.x0, sums_, factors, band_, tracker, q_);
+    store_sums<kRowTiles>(dq_of<T>(args_, unit_), unit_.x0, sums_, args_.desc.scale, band_, tracker,
+                          q_);
   }
 
  private:
@@ -137,8 +128,7 @@ class MmaQueryTile {
         Packed<T> d_o, o;
         d_o.load(in_.d_o.row(x) + c);
         o.load(in_.o.row(x) + c);
-        MP_UNROLL
-        for (int i = 0; i < kVec; i++) sum = fmaf(d_o[i], o[i], sum);
+        unroll<kVec>([&](int i) { sum = fmaf(d_o[i], o[i], sum); });
       }
     }
     return reduce_row(sum, Sum{});
@@ -163,11 +153,11 @@ class MmaQueryTile {
 
   const AttentionArgs &args_;
   const AttentionUnit &unit_;
-  const HeadInputs<T> in_;
-  const Band band_;
-  const ScoreDropout dropout_;
   typename Shape::Smem &smem_;
-  const typename Shape::Tile q_, d_o_;
+  const typename Shape::Tile q_{smem_.rows[0]}, d_o_{smem_.rows[1]};
+  const HeadInputs<T> in_{args_, unit_.sequence, unit_.head};
+  const Band band_ = Band::of_queries(args_.desc, unit_.sequence);
+  const ScoreDropout dropout_{args_, unit_.sequence.number, unit_.head};
   typename Shape::Sums sums_;
   float lse_[kLaneRows], row_dots_[kLaneRows];
 };
@@ -184,7 +174,7 @@ attention_dq_mma(MP_PARAM(AttentionArgs) args) {
       tile.visit_keys();
       tile.finish(tracker);
     };
-    compute_dq<T>(args, Shape::kRows, compute);
+    compute_gradients<T, true>(args, Shape::kRows, compute);
   }
 }
 
@@ -198,18 +188,13 @@ template <class Shape, KeyGradients kWhich>
 class MmaKeyTile {
   using T = typename Shape::T;
   using Scores = typename Shape::Scores;
-  static constexpr int kRowTiles = Shape::kRowTiles, kLaneRows = 2 * kRowTiles;
+  static constexpr int kRowTiles = Shape::kRowTiles;
   static constexpr bool kHasDk = kWhich != KeyGradients::dv, kHasDv = kWhich != KeyGradients::dk;
 
  public:
   MP_DEVICE MmaKeyTile(const AttentionArgs &args, const AttentionUnit &unit,
                        typename Shape::Smem &smem)
-      : args_(args),
-        unit_(unit),
-        band_(Band::of_keys(args.desc, unit.sequence)),
-        smem_(smem),
-        k_{smem.rows[0]},
-        v_{smem.rows[1]} {
+      : args_(args), unit_(unit), smem_(smem) {
     if constexpr (kHasDk) clear<kRowTiles, Shape::kDim / mma::kColumns>(dk_);
     if constexpr (kHasDv) clear<kRowTiles, Shape::kDim / mma::kColumns>(dv_);
   }
@@ -239,9 +224,11 @@ class MmaKeyTile {
   }
 
   MP_DEVICE void finish(AmaxTracker &tracker) {
-    if constexpr (kHasDk) store(dk_of<T>(args_, unit_), dk_, args_.desc.scale, tracker, k_);
+    const float scale = args_.desc.scale, keep = ScoreDropout::keep_factor(args_);
+    if constexpr (kHasDk)
+      store_sums<kRowTiles>(dk_of<T>(args_, unit_), unit_.x0, dk_, scale, band_, tracker, k_);
     if constexpr (kHasDv)
-      store(dv_of<T>(args_, unit_), dv_, ScoreDropout::keep_factor(args_), tracker, v_);
+      store_sums<kRowTiles>(dv_of<T>(args_, unit_), unit_.x0, dv_, keep, band_, tracker, v_);
   }
 
  private:
@@ -303,19 +290,11 @@ class MmaKeyTile {
     }
   }
 
-  MP_DEVICE void store(const HeadRows<T> &out, typename Shape::Sums &sums, float factor,
-                       AmaxTracker &tracker, const typename Shape::Tile &smem) {
-    float factors[kLaneRows];
-    MP_UNROLL
-    for (int r = 0; r < kLaneRows; r++) factors[r] = factor;
-    store_sums<kRowTiles>(out, unit_.x0, sums, factors, band_, tracker, smem);
-  }
-
   const AttentionArgs &args_;
   const AttentionUnit &unit_;
-  const Band band_;
   typename Shape::Smem &smem_;
-  const typename Shape::Tile k_, v_;
+  const typename Shape::Tile k_{smem_.rows[0]}, v_{smem_.rows[1]};
+  const Band band_ = Band::of_keys(args_.desc, unit_.sequence);
   typename Shape::Sums dk_, dv_;
 };
 
@@ -340,7 +319,7 @@ attention_dkv_mma(MP_PARAM(AttentionArgs) args) {
         walk.template operator()<KeyGradients::both>();
       }
     };
-    compute_dkv<T>(args, Shape::kRows, compute);
+    compute_gradients<T, false>(args, Shape::kRows, compute);
   }
 }
 

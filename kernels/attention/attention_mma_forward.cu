@@ -31,20 +31,9 @@ class MmaForwardTile {
 
  public:
   MP_DEVICE MmaForwardTile(const AttentionArgs &args, const AttentionUnit &unit, Smem &smem)
-      : args_(args),
-        unit_(unit),
-        in_(args, unit.sequence, unit.head),
-        band_(Band::of_queries(args.desc, unit.sequence)),
-        dropout_(args, unit.sequence.number, unit.head),
-        q_{smem.q},
-        k_{smem.k},
-        v_{smem.v} {
+      : args_(args), unit_(unit), q_{smem.q}, k_{smem.k}, v_{smem.v} {
     clear<kRowTiles, kDim / mma::kColumns>(sums_);
-    MP_UNROLL
-    for (int r = 0; r < kLaneRows; r++) {
-      largest_[r] = kHidden;
-      total_[r] = 0.0f;
-    }
+    unroll<kLaneRows>([&](int r) { largest_[r] = kHidden; });
   }
 
   MP_DEVICE void visit_keys() {
@@ -75,18 +64,17 @@ class MmaForwardTile {
     const HeadRows<T> out = o_of<T>(args_, unit_);
     float *const lse = lse_of(args_, unit_);
     const float sink = sink_of(args_, unit_);
-    float factors[kLaneRows];
     MP_UNROLL
     for (int r = 0; r < kLaneRows; r++) {
       const SoftmaxRow row(largest_[r] * args_.desc.scale, reduce_row(total_[r], Sum{}), sink,
                            ScoreDropout::keep_factor(args_));
-      factors[r] = row.factor;
+      multiply_sums(r, row.factor);
       const int x = unit_.x0 + lane_row<kRowTiles>(r);
       if (lse != nullptr && mma::fragment_column() == 0 && x < out.rows)
         lse[x] = band_.is_empty(x) ? kHidden : row.lse;
     }
     AmaxTracker untracked(nullptr, nullptr);
-    store_sums<kRowTiles>(out, unit_.x0, sums_, factors, band_, untracked, q_);
+    store_sums<kRowTiles>(out, unit_.x0, sums_, 1.0f, band_, untracked, q_);
   }
 
  private:
@@ -113,20 +101,17 @@ class MmaForwardTile {
       // Makes the exponentials 0, not NaN, while all scores are hidden.
       const float shift = largest == kHidden ? 0.0f : largest * to_power;
       total_[r] *= factor;
-      MP_UNROLL
-      for (int j = 0; j < kColumnTiles; j++) {
-        MP_UNROLL
-        for (int c = e; c < e + 2; c++) {
-          scores[i][j][c] = fast_exp2(fmaf(scores[i][j][c], to_power, -shift));
-          total_[r] += scores[i][j][c];
-        }
-      }
-      MP_UNROLL
-      for (int u = 0; u < kDim / mma::kColumns; u++) {
-        MP_UNROLL
-        for (int c = e; c < e + 2; c++) sums_[i][u][c] *= factor;
-      }
+      unroll<kColumnTiles, 2>([&](int j, int c) {
+        scores[i][j][e + c] = fast_exp2(fmaf(scores[i][j][e + c], to_power, -shift));
+        total_[r] += scores[i][j][e + c];
+      });
+      multiply_sums(r, factor);
     }
+  }
+
+  MP_DEVICE void multiply_sums(int r, float factor) {
+    unroll<kDim / mma::kColumns, 2>(
+        [&](int u, int c) { sums_[r / 2][u][r % 2 * 2 + c] *= factor; });
   }
 
   MP_DEVICE void drop(Scores &scores, int y0) const {
@@ -139,13 +124,13 @@ class MmaForwardTile {
 
   const AttentionArgs &args_;
   const AttentionUnit &unit_;
-  const HeadInputs<T> in_;
-  const Band band_;
-  const ScoreDropout dropout_;
   const MmaTile<T, kDim> q_, k_, v_;
+  const HeadInputs<T> in_{args_, unit_.sequence, unit_.head};
+  const Band band_ = Band::of_queries(args_.desc, unit_.sequence);
+  const ScoreDropout dropout_{args_, unit_.sequence.number, unit_.head};
   MmaSums<kRowTiles, kDim / mma::kColumns> sums_;
-  float largest_[kLaneRows];  ///< visible score so far, not scaled
-  float total_[kLaneRows];    ///< exponentials of the columns of this lane
+  float largest_[kLaneRows];     ///< visible score so far, not scaled
+  float total_[kLaneRows] = {};  ///< exponentials of the columns of this lane
 };
 
 template <int kDim, bool kIsSmall>

@@ -84,15 +84,11 @@ MP_DEVICE uint32_t dropped_scores(const ScoreDropout &dropout, int64_t x0, int64
       const bool is_low = i % 16 < 8;
       const uint32_t words[2] = {is_low ? bytes.x[0] : bytes.x[2],
                                  is_low ? bytes.x[1] : bytes.x[3]};
-      MP_UNROLL
-      for (int of_i = 0; of_i < 2; of_i++) {
-        MP_UNROLL
-        for (int of_j = 0; of_j < 2; of_j++) {
-          const bool drops = dropout.drops(words[of_i], j % 16 / 8 * 2 + of_j);
-          const int bit = (r + (kByKey ? of_j : of_i)) * kVec + c + (kByKey ? of_i : of_j);
-          mask |= static_cast<uint32_t>(drops) << bit;
-        }
-      }
+      unroll<2, 2>([&](int of_i, int of_j) {
+        const bool drops = dropout.drops(words[of_i], j % 16 / 8 * 2 + of_j);
+        const int bit = (r + (kByKey ? of_j : of_i)) * kVec + c + (kByKey ? of_i : of_j);
+        mask |= static_cast<uint32_t>(drops) << bit;
+      });
     }
   }
   return mask;
@@ -101,12 +97,9 @@ MP_DEVICE uint32_t dropped_scores(const ScoreDropout &dropout, int64_t x0, int64
 /// Zeroes the values of this thread whose bit in `mask` is 1.
 MP_DEVICE void clear_dropped(ThreadTile &values, uint32_t mask) {
   if (mask == 0) return;
-  MP_UNROLL
-  for (int r = 0; r < kThreadRows; r++) {
-    MP_UNROLL
-    for (int c = 0; c < kVec; c++)
-      if ((mask >> (r * kVec + c) & 1) != 0) values[r][c] = 0.0f;
-  }
+  unroll<kThreadRows, kVec>([&](int r, int c) {
+    if ((mask >> (r * kVec + c) & 1) != 0) values[r][c] = 0.0f;
+  });
 }
 
 // ---------------------------------------------------------------------------- products
@@ -127,8 +120,7 @@ MP_DEVICE void stage_transposed(float *smem, const InputRows &from, int64_t firs
     const int row = i % kTileColumns, e = i / kTileColumns * kVec;
     float x[kVec];
     load_run(x, from, first_row + row, term + e);
-    MP_UNROLL
-    for (int j = 0; j < kVec; j++) smem[(e + j) * kTileColumns + row] = x[j];
+    unroll<kVec>([&](int j) { smem[(e + j) * kTileColumns + row] = x[j]; });
   }
 }
 
@@ -152,11 +144,7 @@ MP_DEVICE void stage_rows(float *smem, int pitch, const InputRows &from, int64_t
 [[gnu::always_inline]] MP_DEVICE void multiply_staged(ThreadTile &sums, const float *rows,
                                                       int pitch, const float *columns, int depth) {
   ThreadTile own;
-  MP_UNROLL
-  for (int r = 0; r < kThreadRows; r++) {
-    MP_UNROLL
-    for (int c = 0; c < kVec; c++) own[r][c] = sums[r][c];
-  }
+  unroll<kThreadRows, kVec>([&](int r, int c) { own[r][c] = sums[r][c]; });
   rows += thread_row() * pitch;
   columns += thread_column();
   MP_NO_UNROLL
@@ -169,28 +157,18 @@ MP_DEVICE void stage_rows(float *smem, int pitch, const InputRows &from, int64_t
     for (int i = 0; i < kQuad; i++) {
       float x[kVec];
       load_smem_run(x, columns + (term + i) * kTileColumns);
-      MP_UNROLL
-      for (int r = 0; r < kThreadRows; r++) multiply_add8(own[r], factors[r].x[i], x);
+      unroll<kThreadRows>([&](int r) { multiply_add8(own[r], factors[r].x[i], x); });
     }
   }
-  MP_UNROLL
-  for (int r = 0; r < kThreadRows; r++) {
-    MP_UNROLL
-    for (int c = 0; c < kVec; c++) sums[r][c] = own[r][c];
-  }
+  unroll<kThreadRows, kVec>([&](int r, int c) { sums[r][c] = own[r][c]; });
 }
 
 MP_DEVICE void clear(ThreadTile &sums) {
-  MP_UNROLL
-  for (int r = 0; r < kThreadRows; r++) {
-    MP_UNROLL
-    for (int c = 0; c < kVec; c++) sums[r][c] = 0.0f;
-  }
+  unroll<kThreadRows, kVec>([&](int r, int c) { sums[r][c] = 0.0f; });
 }
 template <int kPanels>
 MP_DEVICE void clear(ThreadTile (&sums)[kPanels]) {
-  MP_UNROLL
-  for (int panel = 0; panel < kPanels; panel++) clear(sums[panel]);
+  unroll<kPanels>([&](int panel) { clear(sums[panel]); });
 }
 
 /// Computes dots[r][c], the dot products of rows from x0 on and rows of `columns` from y0 on.
@@ -212,15 +190,11 @@ MP_DEVICE void dot_products(ThreadTile &dots, const InputRows &rows, int64_t x0,
 MP_DEVICE void store_weights(mp_dtype_t dtype, const ThreadTile &weights, AttentionSmem &smem) {
   ThreadTile rounded;
   with_type(dtype, [&]<class T>(std::type_identity<T>) {
-    MP_UNROLL
-    for (int r = 0; r < kThreadRows; r++) {
-      MP_UNROLL
-      for (int c = 0; c < kVec; c++) rounded[r][c] = to_float(round_to<T>(weights[r][c]));
-    }
+    unroll<kThreadRows, kVec>(
+        [&](int r, int c) { rounded[r][c] = to_float(round_to<T>(weights[r][c])); });
   });
-  MP_UNROLL
-  for (int r = 0; r < kThreadRows; r++)
-    store_smem_run(smem.weights + (thread_row() + r) * kWeightPitch + thread_column(), rounded[r]);
+  float *const own = smem.weights + thread_row() * kWeightPitch + thread_column();
+  unroll<kThreadRows>([&](int r) { store_smem_run(own + r * kWeightPitch, rounded[r]); });
 }
 
 /// sums += weights times the rows of `values` from y0 on, in the panels from first_panel on.
@@ -246,23 +220,19 @@ MP_DEVICE void add_weighted(ThreadTile (&sums)[kPanels], const InputRows &values
 
 // ---------------------------------------------------------------------------- outputs
 
-/// Stores factors[r] x sums of the tile of rows at x0, in the panels from first_panel on.  Rows
+/// Stores factor x sums of the tile of rows at x0, in the panels from first_panel on.  Rows
 /// without a visible element become 0, even if 0 times hidden values made their sums NaN.
 template <int kPanels>
 MP_DEVICE void store_sums(const HeadRows<void> &out, int64_t x0, const ThreadTile (&sums)[kPanels],
-                          const float (&factors)[kThreadRows], const ThreadBand &band,
-                          AmaxTracker &tracker, int first_panel = 0) {
+                          float factor, const ThreadBand &band, AmaxTracker &tracker,
+                          int first_panel = 0) {
   MP_UNROLL
   for (int panel = 0; panel < kPanels; panel++) {
     const int column = (first_panel + panel) * kTileColumns + thread_column();
     const int valid = clamp_to_int(out.width - column, kVec);
     ThreadTile values;
-    MP_UNROLL
-    for (int r = 0; r < kThreadRows; r++) {
-      MP_UNROLL
-      for (int c = 0; c < kVec; c++)
-        values[r][c] = band.is_empty(r) ? 0.0f : factors[r] * sums[panel][r][c];
-    }
+    unroll<kThreadRows, kVec>(
+        [&](int r, int c) { values[r][c] = band.is_empty(r) ? 0.0f : factor * sums[panel][r][c]; });
     // Not unrolled; the rows move up (wmma_loop.h).
     MP_NO_UNROLL
     for (int r = 0; r < kThreadRows; r++) {
@@ -270,8 +240,7 @@ MP_DEVICE void store_sums(const HeadRows<void> &out, int64_t x0, const ThreadTil
       if (x < out.rows) store_run(out, x, column, values[0], valid, tracker);
       MP_UNROLL
       for (int next = 1; next < kThreadRows; next++) {
-        MP_UNROLL
-        for (int c = 0; c < kVec; c++) values[next - 1][c] = values[next][c];
+        unroll<kVec>([&](int c) { values[next - 1][c] = values[next][c]; });
       }
     }
   }

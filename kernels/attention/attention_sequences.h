@@ -5,8 +5,6 @@
 // keys of the output, "columns" y the keys or queries that are summed over.
 #pragma once
 
-#include <limits>
-
 #include "kernels/attention/attention_args.h"
 #include "kernels/simt/dtype.h"
 #include "kernels/simt/fast_math.h"
@@ -19,12 +17,6 @@ constexpr int kAttentionThreads = 128;
 constexpr float kLog2E = 1.4426950409f;
 constexpr float kHidden = -HUGE_VALF;  // score of a hidden key
 
-MP_DEVICE int clamp_to_int(int64_t x, int64_t most) {
-  return static_cast<int>(max_of<int64_t>(min_of(x, most), 0));
-}
-
-constexpr float kInvalid = std::numeric_limits<float>::quiet_NaN();
-
 /// Results of the online softmax of a row.
 struct SoftmaxRow {
   float factor;  ///< factor of the weighted sums
@@ -35,7 +27,7 @@ struct SoftmaxRow {
   /// @param keep   factor of the scores that dropout keeps
   MP_DEVICE SoftmaxRow(float top, float total, float sink, float keep) {
     const float with_sink = max_number(top, sink);
-    const float weight = top == kHidden ? kInvalid : expf(top - with_sink);  // 1 without a sink
+    const float weight = top == kHidden ? kNaN : expf(top - with_sink);  // 1 without a sink
     const float all = total * weight + expf(sink - with_sink);
     factor = keep * weight / all;
     lse = with_sink + logf(all);

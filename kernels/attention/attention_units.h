@@ -35,8 +35,8 @@ struct AttentionUnits {
     return {d, rows, d.kv_len, d.kv_heads};
   }
   MP_HD int64_t count() const { return tiles * per_tile; }
-  /// Returns the rows of all tiles of a head.  To fill rows outside of valid sequences, which can
-  /// exceed the longest one, a unit fills its tile and the tiles at multiples of this distance.
+  /// Returns the rows of all tiles of a head.  Rows outside of valid sequences can exceed the
+  /// longest one, so a unit fills its tile and the tiles at multiples of this distance.
   MP_DEVICE int64_t step() const { return tiles * rows; }
 
   /// Calls compute(unit) for the units of this block.
@@ -69,32 +69,28 @@ MP_DEVICE void store_run(const HeadRows<T> &out, int64_t x, int column, const fl
   }
 }
 
-/// Sets the tiles of `out` at x0, x0 + step ... to `value`.
+/// Rows of an output outside of valid sequences, which a unit fills.
+struct Leftover {
+  int64_t x0;   ///< first row of a tile; other tiles follow at multiples of AttentionUnits::step
+  int rows;     ///< end of the rows
+  float value;  ///< NaN in invalid sequences, 0 in packed rows past the last end
+};
+
+/// Sets the rows of `leftover` to its value.
 template <class T>
-MP_DEVICE void fill_rows(const HeadRows<T> &out, int64_t x0, const AttentionUnits &units,
-                         float value, AmaxTracker &tracker) {
+MP_DEVICE void fill_rows(const HeadRows<T> &out, const Leftover &leftover,
+                         const AttentionUnits &units, AmaxTracker &tracker) {
   const int vectors = ceil_div(out.width, kVec);
   float values[kVec];
-  MP_UNROLL
-  for (int c = 0; c < kVec; c++) values[c] = value;
-  for (; x0 < out.rows; x0 += units.step()) {
+  unroll<kVec>([&](int c) { values[c] = leftover.value; });
+  for (int64_t x0 = leftover.x0; x0 < leftover.rows; x0 += units.step()) {
     for (int i = thread_index(); i < units.rows * vectors; i += kAttentionThreads) {
       const int64_t x = x0 + i / vectors;
       const int column = i % vectors * kVec;
-      if (x >= out.rows) continue;
+      if (x >= leftover.rows) continue;
       store_run(out, x, column, values, min_of(out.width - column, kVec), tracker);
     }
   }
-}
-
-/// Same for o and lse.
-template <class T>
-MP_DEVICE void fill_outputs(const HeadRows<T> &out, float *lse, int64_t x0,
-                            const AttentionUnits &units, float value, float value_of_lse) {
-  AmaxTracker untracked(nullptr, nullptr);
-  fill_rows(out, x0, units, value, untracked);
-  if (lse == nullptr || thread_index() >= units.rows) return;
-  for (int64_t x = x0 + thread_index(); x < out.rows; x += units.step()) lse[x] = value_of_lse;
 }
 
 // ---------------------------------------------------------------------------- passes
@@ -135,72 +131,59 @@ MP_DEVICE HeadRows<T> dv_of(const AttentionArgs &args, const AttentionUnit &unit
                     d.head_dim_v);
 }
 
-/// Returns the rows from row `first` to the end of the tensor, which has `all` rows.
-template <class T>
-MP_DEVICE HeadRows<T> with_rest(HeadRows<T> rows, int64_t all, int first) {
-  rows.rows = static_cast<int>(all - first);
-  return rows;
+/// Calls compute(unit) for the tiles of valid sequences, and fill(unit, leftover) for all other
+/// rows.  The leftover rows are computed after compute(unit), which needs the registers.
+template <class Compute, class Fill>
+MP_DEVICE void visit_units(const AttentionArgs &args, const AttentionUnits &units, bool are_queries,
+                           const Compute &compute, const Fill &fill) {
+  const mp_attention_desc_t &d = args.desc;
+  units.visit(args, [&](const AttentionUnit &unit) {
+    const Sequence &s = unit.sequence;
+    if (s.is_valid()) compute(unit);
+    const bool has_rest = is_packed(d) && s.number == d.batch - 1;
+    // 0: an invalid sequence; 1: packed rows past the last end.  Not unrolled: fill is long code.
+    MP_NO_UNROLL
+    for (int past_end = s.is_valid() ? 1 : 0; past_end <= (has_rest ? 1 : 0); past_end++) {
+      const SequenceRows &own = are_queries ? s.q : s.kv;
+      const int all = static_cast<int>(are_queries ? d.q_rows : d.kv_rows);
+      const int stored = are_queries ? s.stored_queries(d) : s.stored_keys(d);
+      fill(unit, past_end != 0 ? Leftover{int64_t{own.count} + unit.x0, all - own.first, 0.0f}
+                               : Leftover{unit.x0, stored, kNaN});
+    }
+  });
 }
 
-// Each function calls compute for the tiles of valid sequences.  Tiles of others become NaN, packed
-// rows past the last end zeros.
-
-/// @param compute  (unit)
+/// Computes o and lse by compute(unit).
 template <class T, class Compute>
 MP_DEVICE void compute_outputs(const AttentionArgs &args, int rows, const Compute &compute) {
-  const mp_attention_desc_t &d = args.desc;
-  const AttentionUnits units = AttentionUnits::of_queries(d, rows);
-  units.visit(args, [&](const AttentionUnit &unit) {
-    const Sequence &s = unit.sequence;
-    if (s.is_valid())
-      compute(unit);
-    else
-      fill_outputs(o_of<T>(args, unit), lse_of(args, unit), unit.x0, units, kInvalid, kInvalid);
-    if (is_packed(d) && s.number == d.batch - 1)
-      fill_outputs(with_rest(o_of<T>(args, unit), d.q_rows, s.q.first), lse_of(args, unit),
-                   int64_t{s.q.count} + unit.x0, units, 0.0f, kHidden);
+  const AttentionUnits units = AttentionUnits::of_queries(args.desc, rows);
+  AmaxTracker untracked(nullptr, nullptr);
+  visit_units(args, units, true, compute, [&](const AttentionUnit &unit, const Leftover &leftover) {
+    fill_rows(o_of<T>(args, unit), leftover, units, untracked);
+    float *const lse = lse_of(args, unit);
+    if (lse == nullptr || thread_index() >= rows) return;
+    for (int64_t x = leftover.x0 + thread_index(); x < leftover.rows; x += units.step())
+      lse[x] = leftover.value == 0.0f ? kHidden : kNaN;
   });
 }
 
-/// @param compute  (unit, tracker)
-template <class T, class Compute>
-MP_DEVICE void compute_dq(const AttentionArgs &args, int rows, const Compute &compute) {
-  const mp_attention_desc_t &d = args.desc;
-  const AttentionUnits units = AttentionUnits::of_queries(d, rows);
+/// Computes dq, or dk and dv, by compute(unit, tracker).
+/// @tparam kAreQueries  rows are queries and the output is dq
+template <class T, bool kAreQueries, class Compute>
+MP_DEVICE void compute_gradients(const AttentionArgs &args, int rows, const Compute &compute) {
+  const AttentionUnits units = kAreQueries ? AttentionUnits::of_queries(args.desc, rows)
+                                           : AttentionUnits::of_keys(args.desc, rows);
   AmaxTracker tracker(args.stats);
-  units.visit(args, [&](const AttentionUnit &unit) {
-    const Sequence &s = unit.sequence;
-    if (s.is_valid())
-      compute(unit, tracker);
-    else
-      fill_rows(dq_of<T>(args, unit), unit.x0, units, kInvalid, tracker);
-    if (is_packed(d) && s.number == d.batch - 1)
-      fill_rows(with_rest(dq_of<T>(args, unit), d.q_rows, s.q.first), int64_t{s.q.count} + unit.x0,
-                units, 0.0f, tracker);
-  });
-  tracker.finish();
-}
-
-/// @param compute  (unit, tracker)
-template <class T, class Compute>
-MP_DEVICE void compute_dkv(const AttentionArgs &args, int rows, const Compute &compute) {
-  const mp_attention_desc_t &d = args.desc;
-  const AttentionUnits units = AttentionUnits::of_keys(d, rows);
-  AmaxTracker tracker(args.stats);
-  units.visit(args, [&](const AttentionUnit &unit) {
-    const Sequence &s = unit.sequence;
-    if (s.is_valid()) {
-      compute(unit, tracker);
-    } else {
-      fill_rows(dk_of<T>(args, unit), unit.x0, units, kInvalid, tracker);
-      fill_rows(dv_of<T>(args, unit), unit.x0, units, kInvalid, tracker);
-    }
-    if (is_packed(d) && s.number == d.batch - 1) {
-      const int64_t x0 = int64_t{s.kv.count} + unit.x0;
-      fill_rows(with_rest(dk_of<T>(args, unit), d.kv_rows, s.kv.first), x0, units, 0.0f, tracker);
-      fill_rows(with_rest(dv_of<T>(args, unit), d.kv_rows, s.kv.first), x0, units, 0.0f, tracker);
-    }
-  });
+  visit_units(
+      args, units, kAreQueries, [&](const AttentionUnit &unit) { compute(unit, tracker); },
+      [&](const AttentionUnit &unit, const Leftover &leftover) {
+        if constexpr (kAreQueries) {
+          fill_rows(dq_of<T>(args, unit), leftover, units, tracker);
+        } else {
+          fill_rows(dk_of<T>(args, unit), leftover, units, tracker);
+          fill_rows(dv_of<T>(args, unit), leftover, units, tracker);
+        }
+      });
   tracker.finish();
 }
 

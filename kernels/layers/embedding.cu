@@ -11,8 +11,6 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
 MP_KERNEL(kRowRunThreads, 8)
 embedding_gather(MP_PARAM(EmbeddingArgs) args) {
   wait_for_previous_kernel();

@@ -15,7 +15,6 @@ namespace mp::MP_TARGET {
 namespace {
 
 constexpr float kExcluded = -std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 constexpr int kVectors = 4;  // per thread, of a row in registers
 constexpr int kWarpBlock = 128, kSmallBlock = 256, kLargeBlock = 512;

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "base/device_info.h"
@@ -50,6 +51,13 @@ template <class T>
 MP_HD constexpr T ceil_div(T a, T b) {
   return (a + b - 1) / b;
 }
+
+/// Returns x limited to [0, most].
+MP_HD int clamp_to_int(int64_t x, int64_t most) {
+  return static_cast<int>(max_of<int64_t>(min_of(x, most), 0));
+}
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 /// Calls f(i, j, ...) for all combinations of indices below kCount and kCounts, the last index
 /// fastest.  The loops are unrolled on the device.
