@@ -55,8 +55,7 @@ struct ThreadMoments {
   MP_DEVICE void add(const float (&x)[kRowsAtOnce][kVec], int num_rows) {
     const float rows = static_cast<float>(num_rows);
     const float one_share = 1.0f / rows, share = rows / (count + rows);
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) {
+    unroll<kVec>([&](int i) {
       float above[kRowsAtOnce] = {}, sum = 0.0f, deviations = 0.0f;
       MP_UNROLL
       for (int r = 1; r < kRowsAtOnce; r++) {
@@ -64,15 +63,14 @@ struct ThreadMoments {
         sum += above[r];
       }
       const float offset = sum * one_share;
-      MP_UNROLL
-      for (int r = 0; r < kRowsAtOnce; r++) {
+      unroll<kRowsAtOnce>([&](int r) {
         const float deviation = r < num_rows ? above[r] - offset : 0.0f;
         deviations = fmaf(deviation, deviation, deviations);
-      }
+      });
       const float delta = (x[0][i] + offset) - mean[i];
       mean[i] = fmaf(delta, share, mean[i]);
       squares[i] += fmaf(delta * (count * share), delta, deviations);
-    }
+    });
     count += rows;
   }
 };
@@ -80,14 +78,12 @@ struct ThreadMoments {
 MP_DEVICE ThreadMoments measure_rows(const StatisticsArgs &args, const Part &part) {
   const RowsOfThread rows = rows_of_thread(args.partition, args.call.desc.channels, part);
   ThreadMoments moments;
-  const auto measure = [&](auto type, auto whole) {
+  const auto measure = [&]<class T>(std::type_identity<T>, auto whole) {
     for (int64_t row = rows.first; row < part.end; row += kRowsAtOnce * rows.stride) {
       float x[kRowsAtOnce][kVec];
-      load_rows<typename decltype(type)::type, whole>(x, args.call.desc, args.call.x, rows, row,
-                                                      part.end);
+      load_rows<T, whole>(x, args.call.desc, args.call.x, rows, row, part.end);
       int num_rows = 0;
-      MP_UNROLL
-      for (int r = 0; r < kRowsAtOnce; r++) num_rows += row + r * rows.stride < part.end;
+      unroll<kRowsAtOnce>([&](int r) { num_rows += row + r * rows.stride < part.end; });
       moments.add(x, num_rows);
     }
   };
@@ -101,8 +97,7 @@ measure_pieces(MP_PARAM(StatisticsArgs) args) {
   for_each_part(args.partition, args.call.desc.rows, [&](const Part &part) {
     const ThreadMoments own = measure_rows(args, part);
     Moments<float> moments[kVec];
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) moments[i] = {own.count, own.mean[i], own.squares[i]};
+    unroll<kVec>([&](int i) { moments[i] = {own.count, own.mean[i], own.squares[i]}; });
     combine_rows(moments, args.partition, channels, part.tile,
                  [&](int64_t channel, const Moments<float> &all) {
                    args.mean(part.chunk, channel) = all.mean;
@@ -160,8 +155,7 @@ MP_DEVICE Normalization read_normalization(const NormalizeArgs &args, const Rows
   load_channels(mean, args.mean, rows);
   load_channels(inv_std, args.inv_std != nullptr ? args.inv_std : args.call.running_var, rows);
   if (args.inv_std == nullptr) {
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) inv_std[i] = inverse_std(inv_std[i], args.call.desc.epsilon);
+    unroll<kVec>([&](int i) { inv_std[i] = inverse_std(inv_std[i], args.call.desc.epsilon); });
   }
   return {mean, inv_std, args.call.gamma, args.call.beta, rows, is_affine};
 }
@@ -175,19 +169,14 @@ normalise(MP_PARAM(NormalizeArgs) args) {
   for_each_part<PartOrder::last_to_first>(args.partition, desc.rows, [&](const Part &part) {
     const RowsOfThread rows = rows_of_thread(args.partition, desc.channels, part);
     const Normalization normalized = read_normalization(args, rows, kIsAffine);
-    const auto normalize_rows = [&](auto type, auto whole) {
-      using T = typename decltype(type)::type;
+    const auto normalize_rows = [&]<class T>(std::type_identity<T>, auto whole) {
       for (int64_t row = rows.first; row < part.end; row += kRowsToNormalize * rows.stride) {
         float x[kRowsToNormalize][kVec];
         load_rows<T, whole>(x, desc, args.call.x, rows, row, part.end);
-        MP_UNROLL
-        for (int r = 0; r < kRowsToNormalize; r++) {
-          MP_UNROLL
-          for (int i = 0; i < kVec; i++) {
-            const float z = normalized.z(x[r][i], i);
-            x[r][i] = has_relu ? relu(z) : z;
-          }
-        }
+        unroll<kRowsToNormalize, kVec>([&](int r, int i) {
+          const float z = normalized.z(x[r][i], i);
+          x[r][i] = has_relu ? relu(z) : z;
+        });
         store_rows<T>(x, desc, args.call.y, rows, row, part.end);
       }
     };

@@ -47,10 +47,10 @@ template <class T, int kRows>
 MP_DEVICE void store_rows(const float (&x)[kRows][kVec], const mp_batchnorm_desc_t &desc,
                           void *base, const RowsOfThread &rows, int64_t row, int64_t end) {
   T *const first = static_cast<T *>(base) + row * desc.channels + rows.column;
-  MP_UNROLL
-  for (int r = 0; r < kRows; r++)
+  unroll<kRows>([&](int r) {
     if (row + r * rows.stride < end)
       store_vector(first + r * rows.stride * desc.channels, x[r], rows.valid);
+  });
 }
 
 /// Loads one float per channel of the thread.
@@ -86,11 +86,10 @@ struct Normalization {
       load_channels(factor, gamma, rows, 1.0f);
       load_channels(shift, beta, rows, 0.0f);
     }
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) {
+    unroll<kVec>([&](int i) {
       mean[i] = mean_[i];
       factor[i] *= inv_std[i];
-    }
+    });
   }
   MP_DEVICE float centered(float x, int i) const { return x - mean[i]; }
   MP_DEVICE float z(float x, int i) const { return fmaf(centered(x, i), factor[i], shift[i]); }

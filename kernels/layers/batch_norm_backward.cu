@@ -18,6 +18,8 @@ namespace {
 
 [[maybe_unused]] constexpr int kThreads = ColumnPartition::kThreads;
 constexpr int kRowsAtOnce = 2;
+/// Vectors of a thread.
+using Rows = float[kRowsAtOnce][kVec];
 
 template <class Real>
 struct Sums {
@@ -51,19 +53,15 @@ template <class Visit>
 MP_DEVICE void for_each_gradient(const BatchNormArgs &call, const Normalization &normalized,
                                  const RowsOfThread &rows, const Part &part, Visit visit) {
   const bool has_relu = call.desc.activation == MP_ACT_RELU;
-  const auto visit_rows = [&](auto type, auto whole) {
-    using T = typename decltype(type)::type;
+  const auto visit_rows = [&]<class T>(std::type_identity<T>, auto whole) {
     for (int64_t row = rows.first; row < part.end; row += kRowsAtOnce * rows.stride) {
-      float x[kRowsAtOnce][kVec], g[kRowsAtOnce][kVec];
+      Rows x, g;
       load_rows<T, whole>(x, call.desc, call.x, rows, row, part.end);
       load_rows<T, whole>(g, call.desc, call.dy, rows, row, part.end);
-      MP_UNROLL
-      for (int r = 0; r < kRowsAtOnce; r++) {
-        MP_UNROLL
-        for (int i = 0; i < kVec; i++)
-          if (has_relu && !(normalized.z(x[r][i], i) > 0.0f)) g[r][i] = 0.0f;
-      }
-      visit(type, row, x, g);
+      unroll<kRowsAtOnce, kVec>([&](int r, int i) {
+        if (has_relu && !(normalized.z(x[r][i], i) > 0.0f)) g[r][i] = 0.0f;
+      });
+      visit(std::type_identity<T>{}, row, x, g);
     }
   };
   with_rows(call.desc, rows, visit_rows, call.x, call.dy);
@@ -77,17 +75,11 @@ sum_pieces(MP_PARAM(BackwardArgs) args) {
     const Normalization normalized = read_normalization(call, rows);
     Sums<float> sums[kVec] = {};
     for_each_gradient(
-        call, normalized, rows, part,
-        [&](auto, int64_t, const float(&x)[kRowsAtOnce][kVec], const float(&g)[kRowsAtOnce][kVec]) {
-          MP_UNROLL
-          for (int r = 0; r < kRowsAtOnce; r++) {
-            MP_UNROLL
-            for (int i = 0; i < kVec; i++) {
-              sums[i].g += g[r][i];
-              sums[i].g_centered =
-                  fmaf(g[r][i], normalized.centered(x[r][i], i), sums[i].g_centered);
-            }
-          }
+        call, normalized, rows, part, [&](auto, int64_t, const Rows &x, const Rows &g) {
+          unroll<kRowsAtOnce, kVec>([&](int r, int i) {
+            sums[i].g += g[r][i];
+            sums[i].g_centered = fmaf(g[r][i], normalized.centered(x[r][i], i), sums[i].g_centered);
+          });
         });
     combine_rows(sums, args.partition, call.desc.channels, part.tile,
                  [&](int64_t channel, const Sums<float> &all) {
@@ -127,11 +119,10 @@ struct Correction {
     load_channels(constant, call.dbeta, rows);
     load_channels(per_centered, call.dgamma, rows);
     const float share = 1.0f / static_cast<float>(call.desc.rows);
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) {
+    unroll<kVec>([&](int i) {
       constant[i] *= share;
       per_centered[i] *= share * inv_std[i];
-    }
+    });
   }
 };
 
@@ -143,26 +134,20 @@ input_gradient(MP_PARAM(BackwardArgs) args) {
     const RowsOfThread rows = rows_of_thread(args.partition, call.desc.channels, part);
     const Normalization normalized = read_normalization(call, rows);
     const Correction correction(call, rows);
-    for_each_gradient(call, normalized, rows, part,
-                      [&](auto type, int64_t row, const float(&x)[kRowsAtOnce][kVec],
-                          const float(&g)[kRowsAtOnce][kVec]) {
-                        float dx[kRowsAtOnce][kVec];
-                        MP_UNROLL
-                        for (int r = 0; r < kRowsAtOnce; r++) {
-                          MP_UNROLL
-                          for (int i = 0; i < kVec; i++) {
-                            const float centered = normalized.centered(x[r][i], i);
-                            const float rest = g[r][i] - correction.constant[i];
-                            dx[r][i] = normalized.factor[i] *
-                                       fmaf(-centered, correction.per_centered[i], rest);
-                          }
-                        }
-                        using T = typename decltype(type)::type;
-                        store_rows<T>(dx, call.desc, call.dx, rows, row, part.end);
-                        MP_UNROLL
-                        for (int r = 0; r < kRowsAtOnce; r++)
-                          tracker.see<T>(dx[r], row + r * rows.stride < part.end ? rows.valid : 0);
-                      });
+    for_each_gradient(
+        call, normalized, rows, part,
+        [&]<class T>(std::type_identity<T>, int64_t row, const Rows &x, const Rows &g) {
+          Rows dx;
+          unroll<kRowsAtOnce, kVec>([&](int r, int i) {
+            const float centered = normalized.centered(x[r][i], i);
+            const float rest = g[r][i] - correction.constant[i];
+            dx[r][i] = normalized.factor[i] * fmaf(-centered, correction.per_centered[i], rest);
+          });
+          store_rows<T>(dx, call.desc, call.dx, rows, row, part.end);
+          unroll<kRowsAtOnce>([&](int r) {
+            tracker.see<T>(dx[r], row + r * rows.stride < part.end ? rows.valid : 0);
+          });
+        });
   });
   tracker.finish();
 }

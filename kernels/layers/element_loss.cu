@@ -30,7 +30,7 @@ struct ElementLoss {
   MP_DEVICE ElementLoss(const mp_loss_desc_t &desc, float x, float t) {
     const mp_loss_kind_t kind = desc.kind;
     if (kind == MP_LOSS_BCE_WITH_LOGITS) {
-      of_logit(x == kInfinity ? kXentNaN : x, t);
+      of_logit(x == kInfinity ? kNaN : x, t);
       return;
     }
     if (kind == MP_LOSS_LINEAR) {
@@ -48,12 +48,12 @@ struct ElementLoss {
       const float near = max_of(min_of(difference, desc.delta), -desc.delta);
       slope = kind == MP_LOSS_HUBER ? near : near / desc.delta;
       loss = slope * (difference - 0.5f * near);
-      if (is_nonfinite(difference)) slope = kXentNaN;
+      if (is_nonfinite(difference)) slope = kNaN;
       return;
     }
     const float sign = difference > 0.0f ? 1.0f : difference < 0.0f ? -1.0f : 0.0f;
     loss = fabsf(difference);
-    slope = is_nonfinite(difference) ? kXentNaN : sign;
+    slope = is_nonfinite(difference) ? kNaN : sign;
   }
 
  private:
@@ -121,15 +121,14 @@ losses_of_chunk(MP_PARAM(ChunkedArgs) args) {
     if (args.prediction != nullptr) load_vector(x, args.desc.dtype, args.prediction, i, valid);
     load_vector(t, args.desc.dtype_target, args.target, i, valid);
     if (args.weights != nullptr) load_vector(w, args.weights + i, valid);
-    MP_UNROLL
-    for (int k = 0; k < kVec; k++) {
+    unroll<kVec>([&](int k) {
       const float own_weight = args.weights != nullptr ? w[k] : 1.0f;
       const bool is_out = k >= valid || own_weight == 0.0f || args.is_ignored(t[k]);
       const ElementLoss element(args.desc, x[k], t[k]);
       loss[k] = is_out ? 0.0f : weighted(weight * own_weight, element.loss);
       slope[k] = is_out ? 0.0f : weighted(factor * own_weight, element.slope);
       sum += static_cast<double>(loss[k]);
-    }
+    });
     if (args.element_loss != nullptr) store_vector(args.element_loss + i, loss, valid);
     if (args.dprediction == nullptr) return;
     store_vector(args.desc.dtype, args.dprediction, i, slope, valid);

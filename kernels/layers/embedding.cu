@@ -1,6 +1,4 @@
 // Embedding lookup, and the gradient of the table.
-#include <limits>
-
 #include "kernels/layers/layer_args.h"
 #include "kernels/simt/columns.h"
 #include "kernels/simt/sort.h"
@@ -22,8 +20,7 @@ embedding_gather(MP_PARAM(EmbeddingArgs) args) {
         if (index >= 0 && index < desc.num_embeddings) {
           load_vector(x, desc.dtype, args.table, index * desc.ld_table + column, valid);
         } else {
-          MP_UNROLL
-          for (int i = 0; i < kVec; i++) x[i] = kNaN;
+          unroll<kVec>([&](int i) { x[i] = kNaN; });
         }
         store_vector(desc.dtype, args.out, row * desc.ld_out + column, x, valid);
       });
@@ -60,9 +57,10 @@ constexpr int kMaxLanes = kWarpSize;
 /// Arguments of all kernels; each reads only some of them.
 struct TableArgs {
   EmbeddingBackwardArgs call;
-  uint32_t *keys, *values;  ///< initially unsorted
-  int32_t *begins;  ///< num_embeddings + 1: starts of segments, end of the last; NULL without rows
-  float *sums;      ///< 2 rows of embedding_dim per window
+  uint32_t *keys = nullptr, *values = nullptr;  ///< initially unsorted
+  /// num_embeddings + 1: starts of segments, end of the last; NULL without rows
+  int32_t *begins = nullptr;
+  float *sums = nullptr;  ///< 2 rows of embedding_dim per window
   int64_t windows;
   int lanes;      ///< lanes that share a row
   int64_t tiles;  ///< tiles of lanes * kVec columns
@@ -136,8 +134,7 @@ MP_DEVICE void store_gradient(const TableArgs &args, int64_t v, int64_t column, 
   if (args.accumulates()) {
     float old[kRun];
     load_vector(old, desc.dtype_dtable, args.call.dtable, at, valid);
-    MP_UNROLL
-    for (int i = 0; i < kRun; i++) sum[i] += old[i];
+    unroll<kRun>([&](int i) { sum[i] += old[i]; });
   }
   store_vector(desc.dtype_dtable, args.call.dtable, at, sum, valid);
   watch.see(desc.dtype_dtable, sum, valid);
@@ -153,21 +150,18 @@ MP_DEVICE void load_listed(float (&x)[kRowsAtOnce][kVec], const T *columns, int6
   using Loaded = Pack<T, kPackElems<T, kVec>>;
   constexpr int kPacks = kVec / kPackElems<T, kVec>;
   if (!is_whole) {
-    MP_UNROLL
-    for (int r = 0; r < kRowsAtOnce; r++)
+    unroll<kRowsAtOnce>([&](int r) {
       load_vector(x[r], columns + (r < left ? rows[r] * ld : 0), r < left ? valid : 0);
+    });
     return;
   }
   Loaded loaded[kRowsAtOnce][kPacks] = {};
-  MP_UNROLL
-  for (int r = 0; r < kRowsAtOnce; r++) {
-    if (r >= left) continue;
+  unroll<kRowsAtOnce>([&](int r) {
+    if (r >= left) return;
     const auto *const packs = reinterpret_cast<const Loaded *>(columns + rows[r] * ld);
-    MP_UNROLL
-    for (int i = 0; i < kPacks; i++) loaded[r][i] = packs[i];
-  }
-  MP_UNROLL
-  for (int r = 0; r < kRowsAtOnce; r++) widen(x[r], loaded[r]);
+    unroll<kPacks>([&](int i) { loaded[r][i] = packs[i]; });
+  });
+  unroll<kRowsAtOnce>([&](int r) { widen(x[r], loaded[r]); });
 }
 
 /// Sums the rows of a stretch in order.
@@ -175,8 +169,7 @@ template <class T>
 MP_DEVICE void sum_listed(float (&sum)[kVec], const T *columns, int64_t ld, const uint32_t *rows,
                           int count, int valid) {
   const bool is_whole = valid == kVec && is_aligned_16(columns) && ld * sizeof(T) % 16 == 0;
-  MP_UNROLL
-  for (int i = 0; i < kVec; i++) sum[i] = 0.0f;
+  unroll<kVec>([&](int i) { sum[i] = 0.0f; });
   for (int first = 0; first < count; first += kRowsAtOnce) {
     float x[kRowsAtOnce][kVec];
     load_listed(x, columns, ld, rows + first, count - first, valid, is_whole);
@@ -248,8 +241,7 @@ embedding_combine(MP_PARAM(TableArgs) args) {
         float x[kVec];
         const int64_t begin = segment.begin + s * kStretchRows;
         load_vector(x, sum_of(args, segment, begin) + own.column, own.valid);
-        MP_UNROLL
-        for (int j = 0; j < kVec; j++) sum[j] += x[j];
+        unroll<kVec>([&](int j) { sum[j] += x[j]; });
       }
     combine_rows(sum, args.combined, desc.embedding_dim, part.tile,
                  [&](int64_t column, float value) {
@@ -309,23 +301,15 @@ void sort(const Device &device, TableArgs &args, mp_stream_t stream) {
                   kBlocksOfAllRows, args, stream);
 }
 
-/// Returns a launch of at most as many blocks as can be resident at once.
-LaunchShape shape_of(const Device &device, int64_t pieces, int num_threads) {
-  constexpr int64_t kThreadsPerSm = 2048;
-  return {.num_blocks = min_of(pieces, device.num_sms * (kThreadsPerSm / num_threads)),
-          .num_threads = num_threads,
-          .uses_pdl = true};
-}
-
 void sum(const Device &device, const TableArgs &args, mp_stream_t stream) {
-  with_type(args.call.desc.dtype, [&](auto type) {
-    launch("embedding_sum", embedding_sum<typename decltype(type)::type>, device,
-           shape_of(device, args.windows * args.tiles, kSumThreads), stream, args);
+  with_type(args.call.desc.dtype, [&]<class T>(std::type_identity<T>) {
+    launch("embedding_sum", embedding_sum<T>, device,
+           resident_blocks(device, args.windows * args.tiles, kSumThreads), stream, args);
   });
   if (args.windows > 1)
     launch("embedding_combine", embedding_combine, device,
-           shape_of(device, args.windows * args.combined.tiles, ColumnPartition::kThreads), stream,
-           args);
+           resident_blocks(device, args.windows * args.combined.tiles, ColumnPartition::kThreads),
+           stream, args);
 }
 
 }  // namespace
@@ -336,10 +320,6 @@ void embedding_backward(const Device &device, const EmbeddingBackwardArgs &call,
   int lanes = 1;
   while (lanes < kMaxLanes && lanes * kVec < desc.embedding_dim) lanes *= 2;
   TableArgs args{.call = call,
-                 .keys = nullptr,
-                 .values = nullptr,
-                 .begins = nullptr,
-                 .sums = nullptr,
                  .windows = ceil_div<int64_t>(desc.num_indices, kStretchRows),
                  .lanes = lanes,
                  .tiles = ceil_div<int64_t>(desc.embedding_dim, lanes * kVec),

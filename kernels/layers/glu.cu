@@ -11,8 +11,6 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int kBlocksPerSm = 16;
-
 /// Returns the kind of multiply_by_derivative for a forward activation.
 MP_DEVICE mp_activation_t derivative_of(mp_activation_t activation) {
   switch (activation) {
@@ -50,8 +48,7 @@ glu_rows(MP_PARAM(GluArgs) args) {
     float x[2][kVec];
     load_halves<T>(x, args, row, column, valid);
     activate(desc.activation, x[0]);
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) x[0][i] *= x[1][i];
+    unroll<kVec>([&](int i) { x[0][i] *= x[1][i]; });
     store_vector(static_cast<T *>(args.y) + row * desc.ld_y + column, x[0], valid);
   });
 }
@@ -66,12 +63,10 @@ glu_gradient_rows(MP_PARAM(GluArgs) args) {
     float x[2][kVec], dgate[kVec], dup[kVec];
     load_vector(dup, static_cast<const T *>(args.dy) + row * desc.ld_y + column, valid);
     load_halves<T>(x, args, row, column, valid);
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) dgate[i] = dup[i] * x[1][i];
+    unroll<kVec>([&](int i) { dgate[i] = dup[i] * x[1][i]; });
     multiply_by_derivative(derivative_of(desc.activation), x[0], dgate);
     activate(desc.activation, x[0]);
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) dup[i] *= x[0][i];
+    unroll<kVec>([&](int i) { dup[i] *= x[0][i]; });
     T *const out = static_cast<T *>(args.dx) + row * desc.ld_x + column;
     store_vector(out, dgate, valid);
     store_vector(out + desc.columns, dup, valid);
@@ -84,16 +79,16 @@ glu_gradient_rows(MP_PARAM(GluArgs) args) {
 }  // namespace
 
 void glu_forward(const Device &device, const GluArgs &args, mp_stream_t stream) {
-  with_type(args.desc.dtype, [&](auto type) {
-    launch_row_runs("glu_forward", glu_rows<typename decltype(type)::type>, device, args.desc.rows,
-                    args.desc.columns, kBlocksPerSm, args, stream);
+  with_type(args.desc.dtype, [&]<class T>(std::type_identity<T>) {
+    launch_row_runs("glu_forward", glu_rows<T>, device, args.desc.rows, args.desc.columns,
+                    kBlocksOfFullSm, args, stream);
   });
 }
 
 void glu_backward(const Device &device, const GluArgs &args, mp_stream_t stream) {
-  with_type(args.desc.dtype, [&](auto type) {
-    launch_row_runs("glu_backward", glu_gradient_rows<typename decltype(type)::type>, device,
-                    args.desc.rows, args.desc.columns, kBlocksPerSm, args, stream);
+  with_type(args.desc.dtype, [&]<class T>(std::type_identity<T>) {
+    launch_row_runs("glu_backward", glu_gradient_rows<T>, device, args.desc.rows, args.desc.columns,
+                    kBlocksOfFullSm, args, stream);
   });
 }
 
@@ -126,8 +121,7 @@ sum_repetitions(MP_PARAM(SumRowsArgs) args) {
     if (desc.beta != 0.0f) {
       float old[kVec];
       load_vector(old, desc.dtype_sum, args.sum, at, valid);
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) sum[i] = fmaf(desc.beta, old[i], sum[i]);
+      unroll<kVec>([&](int i) { sum[i] = fmaf(desc.beta, old[i], sum[i]); });
     }
     store_vector(desc.dtype_sum, args.sum, at, sum, valid);
     tracker.see(desc.dtype_sum, sum, valid);
@@ -138,9 +132,9 @@ sum_repetitions(MP_PARAM(SumRowsArgs) args) {
 }  // namespace
 
 void sum_rows(const Device &device, const SumRowsArgs &args, mp_stream_t stream) {
-  with_type(args.desc.dtype, [&](auto type) {
-    launch_row_runs("sum_rows", sum_repetitions<typename decltype(type)::type>, device,
-                    args.desc.period, args.desc.columns, kBlocksPerSm, args, stream);
+  with_type(args.desc.dtype, [&]<class T>(std::type_identity<T>) {
+    launch_row_runs("sum_rows", sum_repetitions<T>, device, args.desc.period, args.desc.columns,
+                    kBlocksOfFullSm, args, stream);
   });
 }
 

@@ -57,14 +57,12 @@ transpose_tiles(MP_PARAM(TransposeArgs) args) {
     for_each_vector<kRows, kCols>(tile.rows, tile.cols, [&](int row, int col, int valid) {
       float x[kVec];
       load_vector(x, args.dtype_src, args.src, tile.src + row * args.cols + col, valid);
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) tile_smem[row][col + i] = x[i];
+      unroll<kVec>([&](int i) { tile_smem[row][col + i] = x[i]; });
     });
     block_sync();
     for_each_vector<kCols, kRows>(tile.cols, tile.rows, [&](int col, int row, int valid) {
       float x[kVec];
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) x[i] = i < valid ? tile_smem[row + i][col] : 0.0f;
+      unroll<kVec>([&](int i) { x[i] = i < valid ? tile_smem[row + i][col] : 0.0f; });
       store_vector(args.dtype_dst, args.dst, tile.dst + col * args.rows + row, x, valid);
     });
     block_sync();

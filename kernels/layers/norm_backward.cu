@@ -22,10 +22,7 @@ namespace mp::MP_TARGET {
 namespace {
 
 struct GradientArgs : NormKernelArgs {
-  NormPartition partition;
-
-  explicit GradientArgs(const NormArgs &call)
-      : NormKernelArgs(call), partition(vectors, call.desc.columns) {}
+  NormPartition partition{vectors, call.desc.columns};
 
   /// Returns the sums of dy xhat and of dy of a range, one per column.
   MP_DEVICE float *gamma_sums(int64_t range) const {
@@ -54,9 +51,9 @@ MP_DEVICE void store_sums(float *sums, int columns, const TileElements<Team> &ow
   } else {
     MP_SHARED(Quad, by_team, [Team::kTeams][Team::kTile / kQuad]);
     block_sync();  // a previous call may still read by_team
-    MP_UNROLL
-    for (int run = 0; run < Team::kRuns; run++)
+    unroll<Team::kRuns>([&](int run) {
       store_smem_run(by_team[Team::index()][Team::column(run) / kQuad].x, own[run]);
+    });
     block_sync();
     for (int column = thread_index(); column < columns; column += Team::kThreads) {
       float sum = by_team[0][column / kQuad].x[column % kQuad];
@@ -74,11 +71,7 @@ template <class Team, int kTiles>
 class VectorGradient {
  public:
   MP_DEVICE VectorGradient(const GradientArgs &args, uint64_t offset, const NormVector &v)
-      : args_(args),
-        offset_(offset),
-        v_(v),
-        mean_(args.has_mean() ? args.call.mean[v.number] : 0.0f),
-        rstd_(args.call.rstd[v.number]) {}
+      : args_(args), offset_(offset), v_(v) {}
 
   /// Computes dr and stores dresidual and dx.
   /// @param accumulate  (number of a tile, xhat, dy): adds to the column sums
@@ -89,14 +82,10 @@ class VectorGradient {
       load(number * Team::kTile);
       accumulate(number, xhat_, g_);
       multiply_by_factors(number * Team::kTile);
-      MP_UNROLL
-      for (int run = 0; run < Team::kRuns; run++) {
-        MP_UNROLL
-        for (int i = 0; i < kVec; i++) {
-          sum[i] += g_[run][i];
-          sum_xhat[i] = fmaf(g_[run][i], xhat_[run][i], sum_xhat[i]);
-        }
-      }
+      unroll<Team::kRuns, kVec>([&](int run, int i) {
+        sum[i] += g_[run][i];
+        sum_xhat[i] = fmaf(g_[run][i], xhat_[run][i], sum_xhat[i]);
+      });
     });
     const auto count = static_cast<float>(args_.columns());
     const float mean_g = args_.has_mean() ? Team::sum(sum_of(sum)) / count : 0.0f;
@@ -116,9 +105,9 @@ class VectorGradient {
     if constexpr (kTiles == kAnyTiles) {
       for (int number = 0; number * Team::kTile < v_.columns; number++) visit(number);
     } else {
-      MP_UNROLL
-      for (int number = 0; number < kTiles; number++)
+      unroll<kTiles>([&](int number) {
         if (number * Team::kTile < v_.columns) visit(number);
+      });
     }
   }
 
@@ -131,9 +120,8 @@ class VectorGradient {
       load_dropped<Team>(xhat_, args_, offset_, v_, tile);
     load_tile<Team>(g_, t.desc.dtype, t.dy, v_.y + tile, v_.columns - tile);
     for_each_run<Team>(v_.columns - tile, [&](int run, int valid) {
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++)
-        xhat_[run][i] = i < valid ? (xhat_[run][i] - mean_) * rstd_ : 0.0f;
+      unroll<kVec>(
+          [&](int i) { xhat_[run][i] = i < valid ? (xhat_[run][i] - mean_) * rstd_ : 0.0f; });
     });
   }
 
@@ -142,8 +130,7 @@ class VectorGradient {
     for_each_run<Team>(v_.columns - tile, [&](int run, int valid) {
       float factor[kVec];
       load_factors(factor, args_, tile + Team::column(run), valid);
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) g_[run][i] = i < valid ? g_[run][i] * factor[i] : 0.0f;
+      unroll<kVec>([&](int i) { g_[run][i] = i < valid ? g_[run][i] * factor[i] : 0.0f; });
     });
   }
 
@@ -156,11 +143,10 @@ class VectorGradient {
     for_each_run<Team>(v_.columns - tile, [&](int run, int valid) {
       const int column = tile + Team::column(run);
       float dr[kVec];
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) {
+      unroll<kVec>([&](int i) {
         dr[i] = rstd_ * fmaf(-xhat_[run][i], mean_g_xhat, g_[run][i] - mean_g);
         if (t.dsum != nullptr) dr[i] += dsum[run][i];
-      }
+      });
       if (t.dresidual != nullptr) {
         store_vector(dtype_residual, t.dresidual, v_.dense + column, dr, valid);
         tracker.see_largest(dtype_residual, dr, valid);
@@ -175,7 +161,8 @@ class VectorGradient {
   const GradientArgs &args_;
   const uint64_t offset_;
   const NormVector &v_;
-  const float mean_, rstd_;
+  const float mean_ = args_.has_mean() ? args_.call.mean[v_.number] : 0.0f;
+  const float rstd_ = args_.call.rstd[v_.number];
   TileElements<Team> xhat_, g_;
 };
 
@@ -183,14 +170,10 @@ class VectorGradient {
 template <class Team>
 MP_DEVICE void add_to(ColumnSums<Team> &sums, const TileElements<Team> &xhat,
                       const TileElements<Team> &dy) {
-  MP_UNROLL
-  for (int run = 0; run < Team::kRuns; run++) {
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) {
-      sums.gamma[run][i] = fmaf(dy[run][i], xhat[run][i], sums.gamma[run][i]);
-      sums.beta[run][i] += dy[run][i];
-    }
-  }
+  unroll<Team::kRuns, kVec>([&](int run, int i) {
+    sums.gamma[run][i] = fmaf(dy[run][i], xhat[run][i], sums.gamma[run][i]);
+    sums.beta[run][i] += dy[run][i];
+  });
 }
 
 /// Adds a tile of `columns` columns to column sums in the workspace.
@@ -237,12 +220,11 @@ norm_gradients(MP_PARAM(GradientArgs) args) {
         tracker);
   }
   if (kTiles != kAnyTiles && args.has_sums()) {
-    MP_UNROLL
-    for (int number = 0; number < kTilesInRegisters; number++) {
+    unroll<kTilesInRegisters>([&](int number) {
       const int tile = number * Team::kTile;
       store_sums<Team>(gamma_sums + tile, columns - tile, sums[number].gamma);
       store_sums<Team>(beta_sums + tile, columns - tile, sums[number].beta);
-    }
+    });
   }
   tracker.finish();
 }
@@ -312,7 +294,7 @@ void launch_teams(const Device &device, const GradientArgs &args, mp_stream_t st
 }  // namespace
 
 void norm_backward(const Device &device, const NormArgs &call, mp_stream_t stream) {
-  const GradientArgs args(call);
+  const GradientArgs args{{call}};
   launch_teams(device, args, stream);
   if (call.dgamma == nullptr && call.dbeta == nullptr) return;
   launch_combine("norm_combine", combine_ranges, device, call.desc.columns, args, stream);

@@ -22,12 +22,8 @@ MP_DEVICE void load_r(TileElements<Team> &r, const NormKernelArgs &args, uint64_
   TileElements<Team> residual;
   load_tile<Team>(residual, dtype_residual, args.call.residual, v.dense + tile, v.columns - tile);
   with_type(dtype_residual, [&]<class T>(std::type_identity<T>) {
-    MP_UNROLL
-    for (int run = 0; run < Team::kRuns; run++) {
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++)
-        r[run][i] = to_float(round_to<T>(residual[run][i] + r[run][i]));
-    }
+    unroll<Team::kRuns, kVec>(
+        [&](int run, int i) { r[run][i] = to_float(round_to<T>(residual[run][i] + r[run][i])); });
   });
 }
 
@@ -42,8 +38,7 @@ MP_DEVICE void store_tile(const NormKernelArgs &args, const NormVector &v, int t
     float factor[kVec], shift[kVec] = {}, y[kVec];
     load_factors(factor, args, column, valid);
     if (args.call.beta != nullptr) load_vector(shift, args.call.beta + column, valid);
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) y[i] = fmaf((r[run][i] - mean) * rstd, factor[i], shift[i]);
+    unroll<kVec>([&](int i) { y[i] = fmaf((r[run][i] - mean) * rstd, factor[i], shift[i]); });
     store_vector(args.call.desc.dtype, args.call.y, v.y + column, y, valid);
   });
 }
@@ -76,8 +71,7 @@ MP_DEVICE void normalize_vector(const NormKernelArgs &args, uint64_t offset, con
       mean = origin + average;
     else
       rstd = inverse_std(average, args.call.desc.epsilon);
-    MP_UNROLL
-    for (float &sum : sums) sum = 0.0f;
+    unroll<kVec>([&](int i) { sums[i] = 0.0f; });
   };
 
   const int first_sweep = args.has_mean() ? kSumMean : kSumSquares;
@@ -121,7 +115,7 @@ void launch_vectors(const Device &device, const NormArgs &args, mp_stream_t stre
   launch(
       "norm_forward", norm_vectors<Team, kIsTiled>, device,
       {.num_blocks = min_of(blocks, kMaxBlocks), .num_threads = Team::kThreads, .uses_pdl = true},
-      stream, NormKernelArgs(args));
+      stream, NormKernelArgs{args});
 }
 
 }  // namespace

@@ -68,8 +68,7 @@ using TileElements = float[Team::kRuns][kVec];
 /// Calls visit(run, number of valid elements) for the runs of this thread.
 template <class Team, class Visit>
 MP_DEVICE void for_each_run(int columns, Visit visit) {
-  MP_UNROLL
-  for (int run = 0; run < Team::kRuns; run++) visit(run, Team::valid(columns, run));
+  unroll<Team::kRuns>([&](int run) { visit(run, Team::valid(columns, run)); });
 }
 
 /// Returns the sum of the kVec independent sums of a thread.
@@ -100,15 +99,9 @@ MP_DEVICE void load_tile(TileElements<Team> &x, mp_dtype_t dtype, const void *ba
 /// Kernel arguments: strides are not 0.
 struct NormKernelArgs {
   NormArgs call;
-  int64_t vectors;
-  float keep_factor;  ///< 1 / (1 - dropout); 0: no dropout
-  uint32_t threshold;
-
-  explicit NormKernelArgs(const NormArgs &call)
-      : call(call),
-        vectors(call.num_vectors()),
-        keep_factor(keep_factor_of(call.desc.dropout)),
-        threshold(drop_threshold(call.desc.dropout)) {}
+  int64_t vectors = call.num_vectors();
+  float keep_factor = keep_factor_of(call.desc.dropout);  ///< 1 / (1 - dropout); 0: no dropout
+  uint32_t threshold = drop_threshold(call.desc.dropout);
 
   MP_DEVICE int columns() const { return static_cast<int>(call.desc.columns); }
   MP_DEVICE bool has_mean() const { return call.desc.kind == MP_NORM_LAYER; }
@@ -144,21 +137,18 @@ MP_DEVICE void drop_run(float (&x)[kVec], const NormKernelArgs &args, uint64_t o
   const auto quad = static_cast<uint64_t>(first) / kQuad;
   const int shift = static_cast<int>(first % kQuad);
   uint32_t words[kWords] = {};
-  MP_UNROLL
-  for (int q = 0; q < kWords / kQuad; q++) {
-    if (q * kQuad >= kVec + shift) continue;
+  unroll<kWords / kQuad>([&](int q) {
+    if (q * kQuad >= kVec + shift) return;
     const PhiloxWords random =
         draw_quad(args.call.desc.dropout_seed, offset, 0, quad + static_cast<uint64_t>(q));
-    MP_UNROLL
-    for (int i = 0; i < kQuad; i++) words[q * kQuad + i] = random.x[i];
-  }
-  MP_UNROLL
-  for (int i = 0; i < kVec; i++) {  // words[i + shift], without an indexed register
+    unroll<kQuad>([&](int i) { words[q * kQuad + i] = random.x[i]; });
+  });
+  unroll<kVec>([&](int i) {
     const uint32_t even = shift >= 2 ? words[i + 2] : words[i];
     const uint32_t odd = shift >= 2 ? words[i + 3] : words[i + 1];
     const uint32_t word = shift % 2 != 0 ? odd : even;
     x[i] = word < args.threshold ? 0.0f : reproducible::product(x[i], args.keep_factor);
-  }
+  });
 }
 
 /// Loads a tile of dropout(x).

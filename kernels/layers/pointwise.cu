@@ -74,8 +74,8 @@ MP_DEVICE void load_quad_of_b(float (&x)[kQuad], const Runs &runs, int run, int 
 template <class Runs>
 MP_DEVICE void load_rows_of_b(float (&x)[Runs::kRuns][kVec], const Runs &runs,
                               const PointwiseArgs &call) {
-  with_type(call.desc.dtype_b, [&](auto type) {
-    const auto *const b = static_cast<const typename decltype(type)::type *>(call.b);
+  with_type(call.desc.dtype_b, [&]<class T>(std::type_identity<T>) {
+    const auto *const b = static_cast<const T *>(call.b);
     MP_UNROLL
     for (int run = 0; run < Runs::kRuns; run++) {
       MP_UNROLL
@@ -89,10 +89,10 @@ MP_DEVICE void load_rows_of_b(float (&x)[Runs::kRuns][kVec], const Runs &runs,
 template <class Runs>
 MP_DEVICE void load_dense(float (&a)[Runs::kRuns][kVec], float (&b)[Runs::kRuns][kVec],
                           const Runs &runs, const PointwiseArgs &call) {
-  with_type(call.desc.dtype, [&](auto type) {
-    with_type(call.desc.dtype_b, [&](auto type_b) {
-      runs.load(a, static_cast<const typename decltype(type)::type *>(call.a));
-      runs.load(b, static_cast<const typename decltype(type_b)::type *>(call.b));
+  with_type(call.desc.dtype, [&]<class T>(std::type_identity<T>) {
+    with_type(call.desc.dtype_b, [&]<class B>(std::type_identity<B>) {
+      runs.load(a, static_cast<const T *>(call.a));
+      runs.load(b, static_cast<const B *>(call.b));
     });
   });
 }
@@ -102,11 +102,7 @@ MP_DEVICE void load_dense(float (&a)[Runs::kRuns][kVec], float (&b)[Runs::kRuns]
 /// Replaces a by f(a, b).
 template <int kRuns, class F>
 MP_DEVICE void replace(float (&a)[kRuns][kVec], const float (&b)[kRuns][kVec], F f) {
-  MP_UNROLL
-  for (int run = 0; run < kRuns; run++) {
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) a[run][i] = f(a[run][i], b[run][i]);
-  }
+  unroll<kRuns, kVec>([&](int run, int i) { a[run][i] = f(a[run][i], b[run][i]); });
 }
 
 /// Computes z of an operation that reads b, or a activation'(b) for MP_ACT_D*; z holds a on entry.
@@ -114,8 +110,7 @@ template <int kRuns>
 MP_DEVICE void combine(const mp_pointwise_desc_t &desc, float (&z)[kRuns][kVec],
                        const float (&b)[kRuns][kVec]) {
   if (desc.op == MP_POINTWISE_COPY) {
-    MP_UNROLL
-    for (int run = 0; run < kRuns; run++) multiply_by_derivative(desc.activation, b[run], z[run]);
+    unroll<kRuns>([&](int run) { multiply_by_derivative(desc.activation, b[run], z[run]); });
   } else if (desc.op == MP_POINTWISE_ADD) {
     replace(z, b, [](float x, float y) { return x + y; });
   } else if (desc.op == MP_POINTWISE_MUL) {
@@ -160,8 +155,7 @@ MP_DEVICE void compute(const ElementsArgs &args, const Runs &runs, AmaxTracker &
     load_vectors(z, runs, call.desc.dtype, call.a);
     transform(call.desc, z);
   }
-  MP_UNROLL
-  for (int run = 0; run < Runs::kRuns; run++) activate(call.desc.activation, z[run]);
+  unroll<Runs::kRuns>([&](int run) { activate(call.desc.activation, z[run]); });
   store_vectors(runs, call.desc.dtype, call.y, z);
   tracker.see(runs, call.desc.dtype, z);
 }
@@ -221,15 +215,11 @@ struct MaskArgs {
 template <class Runs>
 MP_DEVICE void drop(const MaskArgs &args, uint64_t offset, const Runs &runs,
                     float (&x)[Runs::kRuns][kVec]) {
-  MP_UNROLL
-  for (int run = 0; run < Runs::kRuns; run++) {
-    MP_UNROLL
-    for (int i = 0; i < kVec; i += kQuad) {
-      const uint64_t quad = static_cast<uint64_t>(runs.at(run, i)) / kQuad;
-      drop_quad(x[run] + i, draw_quad(args.call.desc.seed, offset, 0, quad), args.threshold,
-                args.keep_factor);
-    }
-  }
+  unroll<Runs::kRuns, kVec / kQuad>([&](int run, int q) {
+    const uint64_t quad = static_cast<uint64_t>(runs.at(run, q * kQuad)) / kQuad;
+    drop_quad(x[run] + q * kQuad, draw_quad(args.call.desc.seed, offset, 0, quad), args.threshold,
+              args.keep_factor);
+  });
 }
 
 MP_KERNEL(kThreads, 4)

@@ -28,12 +28,10 @@ mean_of_windows(MP_PARAM(PoolLaunch) args) {
           return load_packed<kIsFast>(x + offset, at.valid);
         },
         [&](int32_t, int32_t, const Packed<T> &loaded) {
-          MP_UNROLL
-          for (int k = 0; k < Packed<T>::kElems; k++) mean[k] += loaded[k];
+          unroll<Packed<T>::kElems>([&](int k) { mean[k] += loaded[k]; });
         });
     const float count = pixels_in_mean(args, at.i, at.j);
-    MP_UNROLL
-    for (float &sum : mean) sum /= count;
+    unroll<Packed<T>::kElems>([&](int k) { mean[k] /= count; });
     store_packed<kIsFast>(static_cast<T *>(args.y) + args.in_y(at.n, at.i, at.j) + at.channel,
                           packed<T>(mean), at.valid);
   });
@@ -54,8 +52,7 @@ mean_backward(MP_PARAM(PoolLaunch) args) {
           [&](int32_t p, int32_t q, std::nullptr_t) {
             const float share = 1.0f / pixels_in_mean(args, p, q);
             return [=](float(&dx)[Gradient::kElems], const float(&dy)[Gradient::kElems], uint32_t) {
-              MP_UNROLL
-              for (int k = 0; k < Gradient::kElems; k++) dx[k] = fmaf(dy[k], share, dx[k]);
+              unroll<Gradient::kElems>([&](int k) { dx[k] = fmaf(dy[k], share, dx[k]); });
             };
           });
       patch.template store<kIsFast>(tracker);

@@ -18,14 +18,13 @@ struct Places {
 
   MP_DEVICE Places() = default;
   MP_DEVICE explicit Places(const Largest<T, Place> &largest) {
-    MP_UNROLL
-    for (int w = 0; w < kWords; w++) {
+    unroll<kWords>([&](int w) {
       if constexpr (kPerWord == 4)
         words.x[w] = bytes_of(largest.pair_of_places(2 * w)) |
                      bytes_of(largest.pair_of_places(2 * w + 1)) << 16;
       else
         words.x[w] = kPerWord == 2 ? largest.pair_of_places(w) : largest.place(w);
-    }
+    });
   }
 
   template <bool kIsFast>
@@ -33,11 +32,10 @@ struct Places {
     if constexpr (kIsFast) {
       words = *reinterpret_cast<const Words *>(p);
     } else {
-      MP_UNROLL
-      for (int i = 0; i < kElems; i++) {
+      unroll<kElems>([&](int i) {
         if (i % kPerWord == 0) words.x[i / kPerWord] = 0;
         if (i < valid) words.x[i / kPerWord] |= uint32_t{p[i]} << (kBits * (i % kPerWord));
-      }
+      });
     }
   }
   template <bool kIsFast>
@@ -45,20 +43,19 @@ struct Places {
     if constexpr (kIsFast) {
       *reinterpret_cast<Words *>(p) = words;
     } else {
-      MP_UNROLL
-      for (int i = 0; i < kElems; i++)
+      unroll<kElems>([&](int i) {
         if (i < valid) p[i] = static_cast<Place>(words.x[i / kPerWord] >> (kBits * (i % kPerWord)));
+      });
     }
   }
 
   /// Adds dy to the elements whose maximum is at `place`.
   MP_DEVICE void operator()(float (&dx)[kElems], const float (&dy)[kElems], uint32_t place) const {
     constexpr uint32_t kMask = ~0u >> (32 - kBits), kOnes = ~0u / kMask;  // 0x01010101 for bytes
-    MP_UNROLL
-    for (int i = 0; i < kElems; i++) {
+    unroll<kElems>([&](int i) {
       const uint32_t differs = words.x[i / kPerWord] ^ place * kOnes;
       if ((differs & kMask << (kBits * (i % kPerWord))) == 0) dx[i] += dy[i];
-    }
+    });
   }
 
   using Words = Pack<uint32_t, kWords>;

@@ -35,21 +35,9 @@ struct Range {
 /// coordinates, or `size` and larger ones.
 struct PoolSide {
   int32_t size, window, pad, pad_behind, outputs, stride, dilation;
-  int32_t extent;  ///< pixels from the first to the last of a window
-  FastDivisor strides, dilations;
-
-  PoolSide(int32_t size, int32_t window, int32_t pad, int32_t pad_behind, int32_t stride,
-           int32_t dilation, int32_t outputs)
-      : size(size),
-        window(window),
-        pad(pad),
-        pad_behind(pad_behind),
-        outputs(outputs),
-        stride(stride),
-        dilation(dilation),
-        extent(static_cast<int32_t>(int64_t{window - 1} * dilation + 1)),
-        strides(fast_divisor(stride)),
-        dilations(fast_divisor(dilation)) {}
+  /// Pixels from the first to the last of a window.
+  int32_t extent = static_cast<int32_t>(int64_t{window - 1} * dilation + 1);
+  FastDivisor strides = fast_divisor(stride), dilations = fast_divisor(dilation);
 
   /// Returns the first pixel of a window.
   MP_DEVICE int32_t origin(int32_t output) const { return output * stride - pad; }
@@ -174,10 +162,20 @@ struct PoolLaunch : PoolArgs {
   /// @param patch  height and width of the part of the image that a thread computes; 0: one output
   PoolLaunch(const PoolArgs &args, int patch, bool joins_images = true)
       : PoolArgs(args),
-        height(desc.h, desc.window_h, desc.pad_top, desc.pad_bottom, desc.stride_h, desc.dilation_h,
-               p),
-        width(desc.w, desc.window_w, desc.pad_left, desc.pad_right, desc.stride_w, desc.dilation_w,
-              q),
+        height{.size = desc.h,
+               .window = desc.window_h,
+               .pad = desc.pad_top,
+               .pad_behind = desc.pad_bottom,
+               .outputs = p,
+               .stride = desc.stride_h,
+               .dilation = desc.dilation_h},
+        width{.size = desc.w,
+              .window = desc.window_w,
+              .pad = desc.pad_left,
+              .pad_behind = desc.pad_right,
+              .outputs = q,
+              .stride = desc.stride_w,
+              .dilation = desc.dilation_w},
         tiles(desc.n, patch == 0 ? p : ceil_div(desc.h, patch),
               patch == 0 ? q : ceil_div(desc.w, patch), desc.c,
               static_cast<int32_t>(16 / mp_dtype_size(desc.dtype)), joins_images) {
@@ -249,15 +247,14 @@ class Walk {
     for (int32_t left = count_; left > 0; left -= kAtOnce) {
       decltype(load(i, j, offset)) loaded[kAtOnce];
       int32_t rows[kAtOnce], columns[kAtOnce];
-      MP_UNROLL
-      for (int k = 0; k < kAtOnce; k++) {
+      unroll<kAtOnce>([&](int k) {
         rows[k] = i, columns[k] = j;
         loaded[k] = load(i, j, offset);
         advance(k + 1 < left);
-      }
-      MP_UNROLL
-      for (int k = 0; k < kAtOnce; k++)
+      });
+      unroll<kAtOnce>([&](int k) {
         if (k == 0 || k < left) use(rows[k], columns[k], loaded[k]);
+      });
     }
   }
 
@@ -328,29 +325,26 @@ class PatchGradient {
           float gradient[kElems];
           widen(gradient, loaded.dy);
           int32_t row[kPatch], column[kPatch];
-          MP_UNROLL
-          for (int k = 0; k < kPatch; k++) {
+          unroll<kPatch>([&](int k) {
             row[k] = args_.height.tap<!kIsFast>(at_.i + k, p);
             column[k] = args_.width.tap<!kIsFast>(at_.j + k, q);
-          }
-          MP_UNROLL
-          for (int k = 0; k < kPatch * kPatch; k++) {
+          });
+          unroll<kPatch * kPatch>([&](int k) {
             const int32_t r = row[k / kPatch], s = column[k % kPatch];
             if (r >= 0 && s >= 0) add(dx_[k], gradient, args_.place(r, s));
-          }
+          });
         });
   }
 
   template <bool kIsFast>
   MP_DEVICE void store(AmaxTracker &tracker) const {
-    MP_UNROLL
-    for (int k = 0; k < kPatch * kPatch; k++) {
+    unroll<kPatch * kPatch>([&](int k) {
       const int32_t i = at_.i + k / kPatch, j = at_.j + k % kPatch;
-      if (i >= args_.desc.h || j >= args_.desc.w) continue;
+      if (i >= args_.desc.h || j >= args_.desc.w) return;
       store_packed<kIsFast>(static_cast<T *>(args_.dx) + args_.in_x(at_.n, i, j) + at_.channel,
                             packed<T>(dx_[k]), at_.valid);
       tracker.see<T>(dx_[k], at_.valid);
-    }
+    });
   }
 
  private:

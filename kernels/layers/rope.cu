@@ -15,7 +15,6 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int kBlocksPerSm = 16;
 constexpr int kHeadsAtOnce = 8;
 
 struct RotateArgs {
@@ -35,24 +34,22 @@ struct Rotation {
     const float position = call.positions != nullptr ? static_cast<float>(call.positions[row])
                                                      : static_cast<float>(row % call.desc.period);
     const bool is_inverse = (call.desc.flags & MP_ROPE_FLAG_INVERSE) != 0;
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) {
+    unroll<kVec>([&](int i) {
       float frequency = 0.0f;
       if (i < pairs)
         frequency = call.inv_freq != nullptr ? call.inv_freq[first + i] : args.inv_freq[first + i];
       const reproducible::SinCos of_angle = reproducible::sin_cos(position * frequency);
       cos[i] = of_angle.cos;
       sin[i] = is_inverse ? -of_angle.sin : of_angle.sin;
-    }
+    });
   }
 
   MP_DEVICE void rotate(float (&a)[kVec], float (&b)[kVec]) const {
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) {
+    unroll<kVec>([&](int i) {
       const float x = a[i];
       a[i] = fmaf(x, cos[i], -(b[i] * sin[i]));
       b[i] = fmaf(b[i], cos[i], x * sin[i]);
-    }
+    });
   }
 };
 
@@ -63,11 +60,9 @@ MP_DEVICE void rotate_head(const Rotation &rotation, const T *x, T *y, int half,
   if constexpr (kIsInterleaved) {
     float both[2 * kVec], a[kVec], b[kVec];
     load_vector(both, x + 2 * first, 2 * pairs);
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) a[i] = both[2 * i], b[i] = both[2 * i + 1];
+    unroll<kVec>([&](int i) { a[i] = both[2 * i], b[i] = both[2 * i + 1]; });
     rotation.rotate(a, b);
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) both[2 * i] = a[i], both[2 * i + 1] = b[i];
+    unroll<kVec>([&](int i) { both[2 * i] = a[i], both[2 * i + 1] = b[i]; });
     store_vector(y + 2 * first, both, 2 * pairs);
     tracker.see<T>(both, 2 * pairs);
   } else {
@@ -138,11 +133,10 @@ void rope(const Device &device, const RopeArgs &call, mp_stream_t stream) {
   const bool has_stats = call.stats.found_inf != nullptr || call.stats.amax != nullptr;
   if (call.x != call.y || has_stats) args.rest = desc.head_dim - desc.rotary_dim;
   if (call.inv_freq == nullptr) fill_inv_freq(args);
-  with_type(desc.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_type(desc.dtype, [&]<class T>(std::type_identity<T>) {
     const bool is_interleaved = (desc.flags & MP_ROPE_FLAG_INTERLEAVED) != 0;
     launch_row_runs("rope", is_interleaved ? rotate_rows<T, true> : rotate_rows<T, false>, device,
-                    desc.rows * args.groups, args.pair_columns + args.rest, kBlocksPerSm, args,
+                    desc.rows * args.groups, args.pair_columns + args.rest, kBlocksOfFullSm, args,
                     stream);
   });
 }

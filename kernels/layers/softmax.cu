@@ -5,8 +5,6 @@
 // three passes (two in the backward pass), probably from L2.  Vectors begin at multiples of kVec
 // columns, and the number of columns alone selects the kernel: the order of the sums depends on
 // nothing else.  A thread reads and writes the same elements, so the output may be an input.
-#include <limits>
-
 #include "kernels/layers/softmax_xent.h"
 #include "kernels/tensors/runs.h"
 
@@ -14,7 +12,7 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr float kExcluded = -std::numeric_limits<float>::infinity();
+constexpr float kExcluded = kXentMasked;
 
 constexpr int kVectors = 4;  // per thread, of a row in registers
 constexpr int kWarpBlock = 128, kSmallBlock = 256, kLargeBlock = 512;
@@ -36,9 +34,9 @@ struct RowOfThreads {
   static MP_DEVICE void for_each_vector(int64_t columns, Visit visit) {
     const int t = kIsWarp ? lane_index() : thread_index();
     if constexpr (kIsHeld) {
-      MP_UNROLL
-      for (int v = 0; v < kHeld; v++)
+      unroll<kHeld>([&](int v) {
         if (v * kThreads * kVec < columns) visit(v, int64_t{v * kThreads + t} * kVec);
+      });
     } else {
       for (int64_t column = t * kVec; column < columns; column += kThreads * kVec) visit(0, column);
     }
@@ -58,11 +56,6 @@ struct RowOfThreads {
     for (int64_t row = first; row < rows; row += grid_size() * kRowsPerBlock) visit(row);
   }
 };
-
-/// Returns how many of the elements from `column` on are in [0, end), at most kVec.
-MP_DEVICE int elements_before(int64_t end, int64_t column) {
-  return static_cast<int>(max_of<int64_t>(min_of<int64_t>(end - column, kVec), 0));
-}
 
 /// Columns [0, end) of a row that the mask includes.
 struct Included {
@@ -90,14 +83,13 @@ template <class T>
 MP_DEVICE void load_scores(float (&s)[kVec], const SoftmaxArgs &args, int64_t row, int64_t column,
                            int64_t end) {
   const mp_softmax_desc_t &desc = args.desc;
-  const int valid = elements_before(end, column);
+  const int valid = clamp_to_int(end - column, kVec);
   load_vector(s, static_cast<const T *>(args.x) + row * desc.ld_x + column, valid);
   float added[kVec] = {};
   if (desc.mask == MP_SOFTMAX_MASK_ADDITIVE)
     load_vector(added, desc.dtype_mask, args.mask, row % desc.mask_rows * desc.ld_mask + column,
                 valid);
-  MP_UNROLL
-  for (int i = 0; i < kVec; i++) s[i] = i < valid ? fmaf(s[i], desc.scale, added[i]) : kExcluded;
+  unroll<kVec>([&](int i) { s[i] = i < valid ? fmaf(s[i], desc.scale, added[i]) : kExcluded; });
 }
 
 template <class T, class Row, int kHeld>
@@ -108,8 +100,7 @@ MP_DEVICE void do_row(const SoftmaxArgs &args, int64_t row) {
   float s[kHeld][kVec], largest = kExcluded;
   Row::for_each_vector(desc.columns, [&](int v, int64_t column) {
     load_scores<T>(s[v], args, row, column, included.end);
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) largest = max_number(largest, s[v][i]);
+    unroll<kVec>([&](int i) { largest = max_number(largest, s[v][i]); });
   });
   largest = Row::template reduce<Max>(largest);
   if (largest == kExcluded) largest = 0.0f;  // exp gives 0, not NaN
@@ -118,13 +109,12 @@ MP_DEVICE void do_row(const SoftmaxArgs &args, int64_t row) {
   Row::for_each_vector(desc.columns, [&](int v, int64_t column) {
     if constexpr (!Row::kIsHeld) load_scores<T>(s[v], args, row, column, included.end);
     float of_vector = 0.0f;
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) {
+    unroll<kVec>([&](int i) {
       s[v][i] -= largest;
       const float e = power<T>(s[v][i]);
       of_vector += e;
       if (!is_log) s[v][i] = e;
-    }
+    });
     sum += of_vector;
   });
   sum = Row::template reduce<Sum>(sum);
@@ -134,18 +124,16 @@ MP_DEVICE void do_row(const SoftmaxArgs &args, int64_t row) {
   Row::for_each_vector(desc.columns, [&](int v, int64_t column) {
     if constexpr (!Row::kIsHeld) {
       load_scores<T>(s[v], args, row, column, included.end);
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++)
-        s[v][i] = is_log ? s[v][i] - largest : power<T>(s[v][i] - largest);
+      unroll<kVec>(
+          [&](int i) { s[v][i] = is_log ? s[v][i] - largest : power<T>(s[v][i] - largest); });
     }
-    const int valid = included.is_valid ? elements_before(included.end, column) : kVec;
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) {
+    const int valid = included.is_valid ? clamp_to_int(included.end - column, kVec) : kVec;
+    unroll<kVec>([&](int i) {
       const float y = is_log ? s[v][i] - log_sum : s[v][i] * factor;
       s[v][i] = i < valid ? y : is_log ? kExcluded : 0.0f;
-    }
+    });
     store_vector(static_cast<T *>(args.out) + row * desc.ld_y + column, s[v],
-                 elements_before(desc.columns, column));
+                 clamp_to_int(desc.columns - column, kVec));
   });
 }
 
@@ -163,7 +151,7 @@ softmax_rows(MP_PARAM(SoftmaxArgs) args) {
 template <class T>
 MP_DEVICE void load_gradient(float (&y)[kVec], float (&dy)[kVec], const SoftmaxArgs &args,
                              int64_t row, int64_t column, int64_t end) {
-  const int valid = elements_before(end, column);
+  const int valid = clamp_to_int(end - column, kVec);
   const int64_t at = row * args.desc.ld_y + column;
   load_vector(y, static_cast<const T *>(args.y) + at, valid);
   load_vector(dy, static_cast<const T *>(args.dy) + at, valid);
@@ -178,18 +166,17 @@ MP_DEVICE void do_gradient_row(const SoftmaxArgs &args, int64_t row, AmaxTracker
   Row::for_each_vector(desc.columns, [&](int v, int64_t column) {
     load_gradient<T>(y[v], dy[v], args, row, column, included.end);
     float of_vector = 0.0f;
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++)
+    unroll<kVec>([&](int i) {
       of_vector = is_log ? of_vector + dy[v][i] : fmaf(dy[v][i], y[v][i], of_vector);
+    });
     sum += of_vector;
   });
   sum = Row::template reduce<Sum>(sum);
 
   Row::for_each_vector(desc.columns, [&](int v, int64_t column) {
     if constexpr (!Row::kIsHeld) load_gradient<T>(y[v], dy[v], args, row, column, included.end);
-    const int valid = elements_before(included.end, column);
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) {
+    const int valid = clamp_to_int(included.end - column, kVec);
+    unroll<kVec>([&](int i) {
       float dx;
       if (is_log)
         dx = y[v][i] == kExcluded ? 0.0f : fmaf(-power<T>(y[v][i]), sum, dy[v][i]);
@@ -197,8 +184,8 @@ MP_DEVICE void do_gradient_row(const SoftmaxArgs &args, int64_t row, AmaxTracker
         dx = y[v][i] * (dy[v][i] - sum);
       dx = i < valid ? desc.scale * dx : 0.0f;
       dy[v][i] = included.is_valid ? dx : kNaN;
-    }
-    const int stored = elements_before(desc.columns, column);
+    });
+    const int stored = clamp_to_int(desc.columns - column, kVec);
     store_vector(static_cast<T *>(args.out) + row * desc.ld_x + column, dy[v], stored);
     tracker.see<T>(dy[v], stored);
   });
@@ -226,19 +213,15 @@ template <class T, int kThreads, int kHeld>
 void launch_rows(const Pass &pass, const Device &device, const SoftmaxArgs &args,
                  mp_stream_t stream) {
   using Row = RowOfThreads<kThreads, kHeld>;
-  constexpr int64_t kThreadsPerSm = 2048;
-  const int64_t blocks = min_of(ceil_div<int64_t>(args.desc.rows, Row::kRowsPerBlock),
-                                device.num_sms * (kThreadsPerSm / Row::kBlock));
+  const int64_t blocks = ceil_div<int64_t>(args.desc.rows, Row::kRowsPerBlock);
   const auto kernel = pass.is_forward ? softmax_rows<T, kThreads, kHeld>
                                       : softmax_gradient_rows<T, kThreads, kHeld>;
-  launch(pass.name, kernel, device,
-         {.num_blocks = blocks, .num_threads = Row::kBlock, .uses_pdl = true}, stream, args);
+  launch(pass.name, kernel, device, resident_blocks(device, blocks, Row::kBlock), stream, args);
 }
 
 void launch_pass(const Pass &pass, const Device &device, const SoftmaxArgs &args,
                  mp_stream_t stream) {
-  with_type(args.desc.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_type(args.desc.dtype, [&]<class T>(std::type_identity<T>) {
     if (args.desc.columns <= kWarpColumns)
       launch_rows<T, kWarpSize, kVectors>(pass, device, args, stream);
     else if (args.desc.columns <= kBlockColumns)

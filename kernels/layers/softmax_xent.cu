@@ -26,25 +26,23 @@ struct WarpRow {
   /// Calls visit(x[r], r) for the vectors that are not empty in all lanes.
   template <class Visit>
   MP_DEVICE void for_each_vector(const XentRow<T> &row, Visit visit) {
-    MP_UNROLL
-    for (int r = 0; r < kRuns; r++)
+    unroll<kRuns>([&](int r) {
       if (r * kWarpSize * kRun < row.classes) visit(x[r], r);
+    });
   }
 
   /// Loads the row; elements past the last class are masked.
   MP_DEVICE void load(const XentRow<T> &row) {
     for_each_vector(row, [&](float(&run)[kRun], int r) {
       load_vector(run, row.logits + column(r), valid(row, r));
-      MP_UNROLL
-      for (int i = 0; i < kRun; i++) run[i] = i < valid(row, r) ? run[i] : kXentMasked;
+      unroll<kRun>([&](int i) { run[i] = i < valid(row, r) ? run[i] : kXentMasked; });
     });
   }
 
   MP_DEVICE float largest(const XentRow<T> &row) {
     float found = kXentMasked;
     for_each_vector(row, [&](float(&run)[kRun], int) {
-      MP_UNROLL
-      for (int i = 0; i < kRun; i++) found = max_number(found, run[i]);
+      unroll<kRun>([&](int i) { found = max_number(found, run[i]); });
     });
     return warp_reduce<Max>(found);
   }
@@ -53,9 +51,8 @@ struct WarpRow {
   MP_DEVICE bool label_is_first(const XentRow<T> &row) {
     int earlier = 0;
     for_each_vector(row, [&](float(&run)[kRun], int r) {
-      MP_UNROLL
-      for (int i = 0; i < kRun; i++)
-        earlier |= column(r) + i < row.label && run[i] == row.label_logit;
+      unroll<kRun>(
+          [&](int i) { earlier |= column(r) + i < row.label && run[i] == row.label_logit; });
     });
     return warp_reduce<Max>(earlier) == 0;
   }
@@ -63,8 +60,7 @@ struct WarpRow {
   MP_DEVICE float sum_differences(const XentRow<T> &row) {
     float sum = 0.0f;
     for_each_vector(row, [&](float(&run)[kRun], int r) {
-      MP_UNROLL
-      for (int i = 0; i < kRun; i++) sum += i < valid(row, r) ? run[i] - row.label_logit : 0.0f;
+      unroll<kRun>([&](int i) { sum += i < valid(row, r) ? run[i] - row.label_logit : 0.0f; });
     });
     return warp_reduce<Sum>(sum);
   }
@@ -73,8 +69,7 @@ struct WarpRow {
   MP_DEVICE float exponentiate(const XentRow<T> &row, float largest) {
     float sum = 0.0f;
     for_each_vector(row, [&](float(&run)[kRun], int r) {
-      MP_UNROLL
-      for (int i = 0; i < kRun; i++) run[i] = power<T>(run[i] - largest);
+      unroll<kRun>([&](int i) { run[i] = power<T>(run[i] - largest); });
       sum += sum_of_others(run, row.label - column(r));
     });
     return warp_reduce<Sum>(sum);
@@ -90,8 +85,7 @@ struct WarpRow {
   }
   MP_DEVICE void write_zeros(const XentRow<T> &row) {
     for_each_vector(row, [&](float(&run)[kRun], int r) {
-      MP_UNROLL
-      for (int i = 0; i < kRun; i++) run[i] = 0.0f;
+      unroll<kRun>([&](int i) { run[i] = 0.0f; });
       store_vector(row.dlogits + column(r), run, valid(row, r));
     });
   }
@@ -272,8 +266,7 @@ void softmax_xent(const Device &device, const XentArgs &args, mp_stream_t stream
                                            args.desc.rows > kRowsCountedByAll);
   if (needs_count && args.count == nullptr && args.dx != nullptr)
     launch("count_rows", count_rows, device, {1, kMeanThreads}, stream, args);
-  with_type(args.desc.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_type(args.desc.dtype, [&]<class T>(std::type_identity<T>) {
     (has_targets ? launch_targets<T> : launch_rows<T>)(device, args, stream);
   });
   if (args.loss != nullptr) xent_mean(device, args, stream);

@@ -30,7 +30,6 @@
 
 namespace mp::MP_TARGET {
 
-constexpr float kXentNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kXentMasked = -std::numeric_limits<float>::infinity();  // logit of probability 0
 
 /// Returns exp(difference), difference <= 0.  The error of fast_exp is negligible next to the
@@ -76,7 +75,7 @@ struct XentRow {
                                    : static_cast<T *>(args.dx) + number * args.desc.ld_dlogits),
         label(label_of(args, number)),
         ignored(is_ignored(args, label)),
-        label_logit(kXentNaN) {
+        label_logit(kNaN) {
     if (label < 0 || label >= classes) label = -1;
     if (!ignored && label >= 0) label_logit = to_float(logits[label]);
   }
@@ -96,11 +95,9 @@ template <int kRun>
 MP_DEVICE float sum_of_others(const float (&powers)[kRun], int64_t label) {
   float sum = 0.0f;
   if (static_cast<uint64_t>(label) >= kRun) {
-    MP_UNROLL
-    for (int i = 0; i < kRun; i++) sum += powers[i];
+    unroll<kRun>([&](int i) { sum += powers[i]; });
   } else {
-    MP_UNROLL
-    for (int i = 0; i < kRun; i++) sum += i == static_cast<int>(label) ? 0.0f : powers[i];
+    unroll<kRun>([&](int i) { sum += i == static_cast<int>(label) ? 0.0f : powers[i]; });
   }
   return sum;
 }
@@ -166,11 +163,9 @@ struct XentGradient {
   template <int kRun>
   MP_DEVICE void apply(float (&powers)[kRun], int64_t label) const {
     if (static_cast<uint64_t>(label) >= kRun) {
-      MP_UNROLL
-      for (int i = 0; i < kRun; i++) powers[i] = (*this)(powers[i], false);
+      unroll<kRun>([&](int i) { powers[i] = (*this)(powers[i], false); });
     } else {
-      MP_UNROLL
-      for (int i = 0; i < kRun; i++) powers[i] = (*this)(powers[i], i == static_cast<int>(label));
+      unroll<kRun>([&](int i) { powers[i] = (*this)(powers[i], i == static_cast<int>(label)); });
     }
   }
 };

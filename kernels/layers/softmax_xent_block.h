@@ -93,11 +93,10 @@ class BlockRow {
   MP_DEVICE bool label_is_first() {
     int earlier = has_edge_ && edge_ < row_.label && edge_logit_ == row_.label_logit;
     for_each_vector([&](const Packed<T> &v, int64_t first) {
-      const int before = clamped(row_.label - first, kElems);
+      const int before = clamp_to_int(row_.label - first, kElems);
       float x[kElems];
       widen(x, v);
-      MP_UNROLL
-      for (int e = 0; e < kElems; e++) earlier |= e < before && x[e] == row_.label_logit;
+      unroll<kElems>([&](int e) { earlier |= e < before && x[e] == row_.label_logit; });
     });
     return block_reduce<kThreads, Max>(earlier) == 0;
   }
@@ -111,8 +110,7 @@ class BlockRow {
     for_each_vector([&](const Packed<T> &v, int64_t first) {
       float x[kElems];
       widen(x, v);
-      MP_UNROLL
-      for (int e = 0; e < kElems; e++) x[e] = power<T>(x[e] - largest);
+      unroll<kElems>([&](int e) { x[e] = power<T>(x[e] - largest); });
       gradient.apply(x, row_.label - first);
       store_vector(row_.dlogits + first, x, kElems);
       tracker.see<T>(x, kElems);
@@ -135,15 +133,12 @@ class BlockRow {
   /// first.
   template <class Batch, class Visit>
   static MP_DEVICE void visit(int count, Batch &batch, Visit visit) {
-    MP_UNROLL
-    for (int b = 0; b < kBatch; b++)
+    unroll<kBatch>([&](int b) {
       if (b * kThreads < count) visit(batch[b], b * kThreads);
+    });
   }
   /// Returns how many of the `left` vectors belong to the current step.
-  static MP_DEVICE int turn(int64_t left) { return clamped(left, kTurn); }
-  static MP_DEVICE int clamped(int64_t x, int most) {
-    return static_cast<int>(max_of<int64_t>(min_of<int64_t>(x, most), 0));
-  }
+  static MP_DEVICE int turn(int64_t left) { return clamp_to_int(left, kTurn); }
 
   /// Calls use(vector, its first class) for all vectors of this thread, from the copy if present.
   template <class Use>
@@ -168,8 +163,7 @@ class BlockRow {
     visit(count, batch, [&](const Packed<T> &v, int) {
       float x[kElems];
       widen(x, v);
-      MP_UNROLL
-      for (int e = 0; e < kElems; e++) found = max_number(found, x[e]);
+      unroll<kElems>([&](int e) { found = max_number(found, x[e]); });
     });
     own.raise_to(found);
     const float shift = OnlineSums<T>::shift(found);
@@ -177,16 +171,14 @@ class BlockRow {
     visit(count, batch, [&](const Packed<T> &v, int i) {
       float x[kElems];
       widen(x, v);
-      MP_UNROLL
-      for (int e = 0; e < kElems; e++) x[e] = power<T>(x[e] - shift);
+      unroll<kElems>([&](int e) { x[e] = power<T>(x[e] - shift); });
       own.others += sum_of_others(x, label - i * kElems);
     });
     if (args_.desc.label_smoothing == 0.0f) return;
     visit(count, batch, [&](const Packed<T> &v, int) {
       float x[kElems], sum = 0.0f;
       widen(x, v);
-      MP_UNROLL
-      for (int e = 0; e < kElems; e++) sum += x[e] - row_.label_logit;
+      unroll<kElems>([&](int e) { sum += x[e] - row_.label_logit; });
       own.differences += sum;
     });
   }

@@ -92,13 +92,12 @@ struct XentTargetRow {
     rest = block_reduce<kThreads, Sum>(rest);
     distance = block_reduce<kThreads, Sum>(distance);
     total = top < args.desc.classes ? rest + target(top) : rest;
-    sums.powers =
-        target.is_valid() ? sums.others + power<T>(sums.largest - sums.largest) : kXentNaN;
+    sums.powers = target.is_valid() ? sums.others + power<T>(sums.largest - sums.largest) : kNaN;
   }
 
   /// Returns the unweighted loss: NaN if the label is invalid, or x is NaN or positive infinity.
   MP_DEVICE float loss() const {
-    if (sums.powers != sums.powers) return kXentNaN;
+    if (sums.powers != sums.powers) return kNaN;
     if (is_nll(args)) return distance;
     const float lse = args.desc.z_loss > 0.0f && total > 0.0f ? lse_of(sums) : 0.0f;
     return fmaf(args.desc.z_loss * lse, lse, total * log1pf(sums.others) + distance);

@@ -10,24 +10,21 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-constexpr int kBlocksPerSm = 16;
-
 template <class T>
 MP_DEVICE void load_strided(float (&x)[kVec], const T *first, int64_t stride, int valid) {
   if (stride == 1) return load_vector(x, first, valid);
-  MP_UNROLL
-  for (int i = 0; i < kVec; i++) x[i] = i < valid ? to_float(first[i * stride]) : 0.0f;
+  unroll<kVec>([&](int i) { x[i] = i < valid ? to_float(first[i * stride]) : 0.0f; });
 }
 
 template <class T>
 MP_DEVICE void store_strided(T *first, int64_t stride, const float (&x)[kVec], int valid) {
   if (stride == 1) return store_vector(first, x, valid);
-  MP_UNROLL
-  for (int i = 0; i < kVec; i++)
+  unroll<kVec>([&](int i) {
     if (i < valid) first[i * stride] = round_to<T>(x[i]);
+  });
 }
 
-MP_DEVICE int64_t num_rows(const mp_strided_copy_desc_t &desc) {
+MP_HD int64_t num_rows(const mp_strided_copy_desc_t &desc) {
   int64_t rows = 1;
   for (int d = 0; d + 1 < desc.rank; d++) rows *= desc.extent[d];
   return rows;
@@ -50,14 +47,12 @@ copy_strided(MP_PARAM(StridedCopyArgs) args) {
     }
     float x[kVec];
     load_strided(x, static_cast<const T *>(args.x) + x_at, desc.x_stride[last], valid);
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) x[i] *= desc.alpha;
+    unroll<kVec>([&](int i) { x[i] *= desc.alpha; });
     T *const y = static_cast<T *>(args.y) + y_at;
     if (desc.beta != 0.0f) {
       float old[kVec];
       load_strided(old, static_cast<const T *>(y), desc.y_stride[last], valid);
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) x[i] = fmaf(desc.beta, old[i], x[i]);
+      unroll<kVec>([&](int i) { x[i] = fmaf(desc.beta, old[i], x[i]); });
     }
     store_strided(y, desc.y_stride[last], x, valid);
     tracker.see<T>(x, valid);
@@ -69,11 +64,9 @@ copy_strided(MP_PARAM(StridedCopyArgs) args) {
 
 void strided_copy(const Device &device, const StridedCopyArgs &args, mp_stream_t stream) {
   const mp_strided_copy_desc_t &desc = args.desc;
-  int64_t rows = 1;
-  for (int d = 0; d + 1 < desc.rank; d++) rows *= desc.extent[d];
-  with_type(desc.dtype, [&](auto type) {
-    launch_row_runs("strided_copy", copy_strided<typename decltype(type)::type>, device, rows,
-                    desc.extent[desc.rank - 1], kBlocksPerSm, args, stream);
+  with_type(desc.dtype, [&]<class T>(std::type_identity<T>) {
+    launch_row_runs("strided_copy", copy_strided<T>, device, num_rows(desc),
+                    desc.extent[desc.rank - 1], kBlocksOfFullSm, args, stream);
   });
 }
 

@@ -56,6 +56,15 @@ inline int64_t blocks_for(const Device &device, int64_t num_pieces) {
   return max_of<int64_t>(min_of<int64_t>(num_pieces, device.num_sms * kBlocksPerSm), 1);
 }
 
+/// Returns a launch of at most as many blocks as can be resident at once, for a kernel that begins
+/// with wait_for_previous_kernel().
+inline LaunchShape resident_blocks(const Device &device, int64_t pieces, int num_threads) {
+  constexpr int64_t kThreadsPerSm = 2048;
+  return {.num_blocks = min_of(pieces, device.num_sms * (kThreadsPerSm / num_threads)),
+          .num_threads = num_threads,
+          .uses_pdl = true};
+}
+
 // ---------------------------------------------------------------------------- vectors
 
 /// Elements that a warp covers in one step: first one quad of every lane, then the second quads.
@@ -225,7 +234,7 @@ void launch_row_runs(const char *name, void (*kernel)(MP_PARAM(Args)), const Dev
           .uses_pdl = true},
          stream, args);
 }
-constexpr int kBlocksOfStep = 2, kBlocksOfAllRows = 8;  // blocks per SM
+constexpr int kBlocksOfStep = 2, kBlocksOfAllRows = 8, kBlocksOfFullSm = 16;  // blocks per SM
 
 // ---------------------------------------------------------------------------- conversion
 
