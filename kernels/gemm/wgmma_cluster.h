@@ -6,7 +6,7 @@
 // some rows of the tile over all blocks, in the order of the parts and through distributed shared
 // memory.
 //
-// Users: fused recurrent steps (kernels/rnn/fused_wgmma.h) and thin products (gemm_thin.cu).
+// Users: fused recurrent steps (kernels/rnn/fused_wgmma.cu) and thin products (gemm_thin.cu).
 #pragma once
 
 #include "kernels/gemm/wgmma_mainloop.h"

@@ -17,20 +17,14 @@ namespace {
 StepTensor dy_of(const RnnSchedule &f, int64_t layer) {
   const RnnShape &s = f.s;
   if (layer == s.layers - 1) return f.outside(f.t.dy, s.y_step, s.y_row);
-  return {f.place(f.problem.places.dy), s.batch * s.outputs(), s.outputs()};
+  return f.inside(f.place(f.problem.places.dy));
 }
 
 /// Backward pass of one direction of one layer.
 class BackwardWalk {
  public:
   BackwardWalk(const RnnSchedule &schedule, int64_t layer, int64_t direction)
-      : f_(schedule),
-        s_(schedule.s),
-        layer_(layer),
-        direction_(direction),
-        w_hh_(schedule.weights(layer, direction).w_hh),
-        recurrent_(schedule, RnnProduct::recurrent_grad, layer),
-        candidate_(schedule, RnnProduct::candidate_grad, layer) {
+      : f_(schedule), layer_(layer), direction_(direction) {
     const RnnWorkspace &w = f_.problem.places;
     const int64_t first = direction * f_.state_elements(), hidden = s_.hidden_size;
     dh_ = {f_.floats(w.dh, first), hidden};
@@ -114,10 +108,11 @@ class BackwardWalk {
 
  private:
   const RnnSchedule &f_;
-  const RnnShape &s_;
   const int64_t layer_, direction_;
-  const void *const w_hh_;
-  RnnMultiplier recurrent_, candidate_;
+  const RnnShape &s_ = f_.s;
+  const void *const w_hh_ = f_.weights(layer_, direction_).w_hh;
+  RnnMultiplier recurrent_{f_, RnnProduct::recurrent_grad, layer_};
+  RnnMultiplier candidate_{f_, RnnProduct::candidate_grad, layer_};
   RowMatrix dh_, dc_, d_reset_h_;
 };
 
@@ -197,12 +192,8 @@ void backward_inputs(const RnnSchedule &f, int64_t layer) {
   if (dx.base == nullptr) return;
   if (s.skips_input(layer)) return sum_gates(f, layer, dx);
   RnnMultiplier product(f, RnnProduct::inputs_grad, layer);
-  const StepTensor gradients{f.slots(layer), s.batch * s.slot_columns, s.slot_columns};
   product.set_b(inputs_weights(f, layer));
-  if (f.is_packed())
-    product.set_rows(gradients, dx, 1, f.all_rows());
-  else
-    product.set_rows(gradients, dx, s.timesteps, s.batch);
+  product.set_rows({f.slots(layer), s.batch * s.slot_columns, s.slot_columns}, dx, 0, s.timesteps);
   product.problem.out.epilogue.found_inf = f.t.stats.found_inf;
   product.run();
 }

@@ -59,7 +59,7 @@ class WeightGrads {
     if (layer_ > 0) {
       GatherRows gather = gather_all(0, s_.hidden_size, s_.directions);
       gather.dropout = f_.dropout(layer_);
-      f_.gather(gather, {f_.saved_h(layer_ - 1), s_.batch * s_.outputs(), s_.outputs()}, 0);
+      f_.gather(gather, f_.inside(f_.saved_h(layer_ - 1)), 0);
       return {inputs_, s_.outputs()};
     }
     const StepTensor x = f_.outside(f_.t.x, s_.x_step, s_.x_row);
@@ -83,8 +83,7 @@ class WeightGrads {
     GatherRows gather = gather_all(direction, s_.hidden_size, 1);
     gather.before = true;
     gather.initial = f_.state(f_.t.h0, layer_, direction);
-    f_.gather(gather, {f_.saved_h(layer_), s_.batch * s_.outputs(), s_.outputs()},
-              direction * s_.hidden_size);
+    f_.gather(gather, f_.inside(f_.saved_h(layer_)), direction * s_.hidden_size);
     return {inputs_, s_.hidden_size};
   }
 

@@ -15,16 +15,7 @@ namespace {
 class ForwardWalk {
  public:
   ForwardWalk(const RnnSchedule &schedule, int64_t layer, int64_t direction)
-      : f_(schedule),
-        s_(schedule.s),
-        layer_(layer),
-        direction_(direction),
-        is_training_(schedule.problem.pass == RnnPass::training),
-        is_fused_(schedule.problem.plan->kernel != RnnKernel::steps),
-        weights_(schedule.weights(layer, direction)),
-        inputs_(schedule, RnnProduct::inputs, layer),
-        recurrent_(schedule, RnnProduct::recurrent, layer),
-        candidate_(schedule, RnnProduct::candidate, layer) {
+      : f_(schedule), layer_(layer), direction_(direction) {
     place_states();
     prepare_products();
   }
@@ -85,9 +76,8 @@ class ForwardWalk {
     if (layer_ == s_.layers - 1) {
       args.y = f_.rows_of(f_.outside(f_.t.y, s_.y_step, s_.y_row), step, column);
     } else if (!is_training_) {
-      const StepTensor outputs{f_.place(f_.problem.places.outputs[layer_ % 2]),
-                               s_.batch * s_.outputs(), s_.outputs()};
-      args.y = f_.rows_of(outputs, step, column);
+      const void *const outputs = f_.place(f_.problem.places.outputs[layer_ % 2]);
+      args.y = f_.rows_of(f_.inside(outputs), step, column);
     }
     return args;
   }
@@ -130,9 +120,8 @@ class ForwardWalk {
   /// Returns the input of the layer.
   StepTensor source() const {
     if (layer_ == 0) return f_.outside(f_.t.x, s_.x_step, s_.x_row);
-    const void *const below = is_training_ ? f_.saved_h(layer_ - 1)
-                                           : f_.place(f_.problem.places.outputs[(layer_ - 1) % 2]);
-    return {below, s_.batch * s_.outputs(), s_.outputs()};
+    return f_.inside(is_training_ ? f_.saved_h(layer_ - 1)
+                                  : f_.place(f_.problem.places.outputs[(layer_ - 1) % 2]));
   }
 
   /// Computes p for `steps` steps from first_ on.
@@ -142,11 +131,7 @@ class ForwardWalk {
       a = dropped(a, steps);
     else
       a.base = f_.rows_of(a, first_, 0).base;
-    const StepTensor p{p_, s_.batch * s_.gate_rows, s_.gate_rows};
-    if (f_.is_packed())
-      inputs_.set_rows(a, p, 1, f_.first_row(first_ + steps) - f_.first_row(first_));
-    else
-      inputs_.set_rows(a, p, steps, s_.batch);
+    inputs_.set_rows(a, {p_, s_.batch * s_.gate_rows, s_.gate_rows}, first_, steps);
     inputs_.run();
   }
 
@@ -159,15 +144,18 @@ class ForwardWalk {
     gather.dropout = f_.dropout(layer_);
     gather.to = f_.place(f_.problem.places.inputs);
     f_.gather(gather, from, 0);
-    return {gather.to, s_.batch * s_.outputs(), s_.outputs()};
+    return f_.inside(gather.to);
   }
 
   const RnnSchedule &f_;
-  const RnnShape &s_;
   const int64_t layer_, direction_;
-  const bool is_training_, is_fused_;
-  const mp_rnn_weights_t &weights_;
-  RnnMultiplier inputs_, recurrent_, candidate_;
+  const RnnShape &s_ = f_.s;
+  const bool is_training_ = f_.problem.pass == RnnPass::training;
+  const bool is_fused_ = f_.problem.plan->kernel != RnnKernel::steps;
+  const mp_rnn_weights_t &weights_ = f_.weights(layer_, direction_);
+  RnnMultiplier inputs_{f_, RnnProduct::inputs, layer_};
+  RnnMultiplier recurrent_{f_, RnnProduct::recurrent, layer_};
+  RnnMultiplier candidate_{f_, RnnProduct::candidate, layer_};
   RowMatrix h_[2], c_;  ///< h_[i % 2] is the input of step i
   float *p_ = nullptr;
   int32_t first_ = 0;  ///< first time step of the chunk

@@ -1,5 +1,5 @@
-// Fused step: one launch with the product by W_hh on tensor cores through WMMA, and the cell as its
-// epilogue.
+// Fused step: one launch with the product by W_hh on tensor cores, and the cell as its epilogue, by
+// WMMA (fused_wmma.cu) or wgmma (fused_wgmma.cu).
 //
 // Forward: a tile has 16 or 32 units with all of their gates in adjacent columns; [i f g o] of 16
 // units are 64 columns.  All inputs of a unit's cell are therefore in one patch of one warp.
@@ -7,13 +7,15 @@
 // Backward: the product of W_hh with the gate gradients of the next time step gives dh.  The cell
 // computes this step's gate gradients from it, for the next launch.
 //
-// Blocks have only two warps and tiles few units: a step has few rows and is bound by reading W_hh,
-// a read that all SMs should share.
+// With WMMA, blocks have only two warps and tiles few units: a step has few rows and is bound by
+// reading W_hh, a read that all SMs should share.
 #pragma once
 
 #include <algorithm>
 #include <initializer_list>
 
+#include "kernels/gemm/wgmma_cluster.h"
+#include "kernels/gemm/wmma_loop.h"
 #include "kernels/rnn/cell.h"
 #include "kernels/rnn/step.h"
 
@@ -39,6 +41,8 @@ struct FusedBackward {
   bool follows_step;
   int64_t gate_rows[2];  ///< rows of W_hh multiplied by slots from 0 on, and by the last slot
 };
+
+// ---------------------------------------------------------------------------- tiles
 
 /// Direction, first row and first unit of a tile.
 struct FusedCoord {
@@ -67,6 +71,36 @@ struct FusedTiles {
     return {number % directions, int64_t{row} * kM, int64_t{tile - row * in_row} * kUnits};
   }
 };
+
+/// WMMA, forward: kM rows; more gates leave room for fewer units.
+template <class Cell>
+constexpr int kFusedForwardUnits = Cell::kGates == 1 ? 32 : 16;
+template <class Cell, int kM>
+using FusedForwardTile = WmmaTile<kM, Cell::kGates * kFusedForwardUnits<Cell>, kM / 2,
+                                  Cell::kGates * kFusedForwardUnits<Cell>, 6, 1>;
+/// WMMA, backward: kM rows and kUnits units of dh.
+template <int kM, int kUnits>
+using FusedBackwardTile = WmmaTile<kM, kUnits, kM / 2, kUnits, 6, 1>;
+
+/// wgmma: kN columns for kUnits units.
+template <int kN, int kUnits_, int kStages>
+struct FusedWgmmaTile : WgmmaClusterTile<kN, kUnits_, kStages, false> {
+  static constexpr int kUnits = kUnits_;
+  using Tiles = FusedTiles<FusedWgmmaTile::kM, kUnits>;
+};
+
+/// wgmma, forward: 64 units, or fewer to fit two blocks per SM, one of them of the next step.
+template <class Cell>
+constexpr int kFusedWgmmaUnits = Cell::kGates == 4 ? 32 : 64;
+template <class Cell>
+using FusedWgmmaForwardTile =
+    FusedWgmmaTile<Cell::kGates * kFusedWgmmaUnits<Cell>, kFusedWgmmaUnits<Cell>,
+                   Cell::kGates == 1   ? 6
+                   : Cell::kGates == 3 ? 3
+                                       : 4>;
+using FusedWgmmaBackwardTile = FusedWgmmaTile<64, 64, 6>;
+
+// ---------------------------------------------------------------------------- launch
 
 inline bool all_aligned(std::initializer_list<const void *> addresses) {
   uintptr_t bits = 0;

@@ -1,11 +1,182 @@
 // Fused steps through WMMA, for FP16 and BF16; see fused.h.
-#include "kernels/rnn/fused_wmma.h"
+#include "kernels/rnn/fused.h"
+#include "kernels/rnn/units.h"
 
 namespace mp::MP_TARGET {
 
-// ---------------------------------------------------------------------------- forward
-
 namespace {
+
+// ---------------------------------------------------------------------------- loaders of W_hh
+
+// If rows are aligned, hidden is a multiple of kVec, and each 16-byte vector is full or zero.
+
+/// Forward: kK columns of the rows of all gates for kUnits units, ordered by gate, then unit.
+template <class T, int kGates, int kUnits, class Tile>
+class GateLoader {
+  static constexpr int kRows = 16;  ///< rows that a block copies at a time
+  using Chunks = TileChunks<kRows, Tile::kK, Tile::kThreads>;
+  static_assert(Chunks::kIterations == 1 && kUnits % kRows == 0 && Tile::kN == kGates * kUnits);
+
+ public:
+  static constexpr bool kByK = true;
+
+  /// W_hh has gates x hidden rows of `hidden` elements; the tile begins at unit `unit`.
+  MP_DEVICE GateLoader(const T *w, int64_t hidden, int64_t unit)
+      : gate_step_(hidden * hidden),
+        source_(w + (unit + Chunks::row()) * hidden + Chunks::col()),
+        ld_(hidden),
+        units_left_(static_cast<int>(min_of<int64_t>(hidden - unit, kUnits)) - Chunks::row()),
+        k_left_(hidden - Chunks::col()),
+        place_(Chunks::smem_offset()),
+        vectorized_(is_aligned_16(w) && hidden % kVec == 0) {}
+
+  MP_DEVICE void load_next(T *smem) {
+    const int valid = static_cast<int>(min_of<int64_t>(max_of<int64_t>(k_left_, 0), kVec));
+    T *target = smem + place_;
+    const auto copy_next = [&](int i, auto copy) {
+      const int gate = i / kPerGate, u = i % kPerGate * kRows;
+      copy(source_ + gate * gate_step_ + u * ld_, u < units_left_ ? valid : 0);
+      target += kRows * Chunks::kPitch;
+    };
+    if (vectorized_) {
+      MP_UNROLL
+      for (int i = 0; i < kGates * kPerGate; i++)
+        copy_next(i, [&](const T *source, int valid_here) {
+          copy_async_16(target, source, valid_here > 0 ? 16 : 0);
+        });
+    } else {
+      MP_NO_UNROLL
+      for (int i = 0; i < kGates * kPerGate; i++)
+        copy_next(i, [&](const T *source, int valid_here) {
+          copy_elements(target, source, 0, valid_here);
+        });
+    }
+    source_ += Tile::kK;
+    k_left_ -= Tile::kK;
+  }
+
+ private:
+  static constexpr int kPerGate = kUnits / kRows;
+
+  const int64_t gate_step_;
+  const T *source_;
+  const int64_t ld_;
+  const int units_left_;
+  int64_t k_left_;
+  const int place_;
+  const bool vectorized_;
+};
+
+/// Backward: kK rows of W_hh, 16 units wide.
+template <class T, class Tile>
+class NarrowLoader {
+  static_assert(Tile::kN == 16 && Tile::kThreads == 2 * Tile::kK);  // two vectors per row
+
+ public:
+  static constexpr bool kByK = false;
+  static constexpr int kPitch = Tile::kN + kWmmaPad;
+
+  MP_DEVICE NarrowLoader(const T *w, int64_t hidden, int64_t unit, int64_t rows)
+      : source_(w + row() * hidden + unit + col()),
+        step_(Tile::kK * hidden),
+        rows_left_(rows - row()),
+        valid_(static_cast<int>(min_of<int64_t>(max_of<int64_t>(hidden - unit - col(), 0), kVec))),
+        place_(pin_to_register(row() * kPitch + col())),
+        vectorized_(is_aligned_16(w) && hidden % kVec == 0) {}
+
+  MP_DEVICE void load_next(T *smem) {
+    const int valid = rows_left_ > 0 ? valid_ : 0;
+    T *const target = smem + place_;
+    if (vectorized_)
+      copy_async_16(target, source_, valid > 0 ? 16 : 0);
+    else
+      copy_elements(target, source_, 0, valid);
+    source_ += step_;
+    rows_left_ -= Tile::kK;
+  }
+
+ private:
+  /// Eight lanes store at a time, to eight rows 48 bytes apart: no bank conflicts.
+  static MP_DEVICE int row() {
+    return warp_index() * 16 + lane_index() / 16 * 8 + lane_index() % 8;
+  }
+  static MP_DEVICE int col() { return lane_index() / 8 % 2 * kVec; }
+
+  const T *source_;
+  const int64_t step_;
+  int64_t rows_left_;
+  const int valid_, place_;
+  const bool vectorized_;
+};
+
+// ---------------------------------------------------------------------------- units
+
+/// Vectors of units of a warp, patch by patch.  The inputs of the first are loaded before the
+/// products.
+template <class Loop, int kUnits, class Inputs, class Args, class Step>
+class UnitVectors {
+ public:
+  MP_DEVICE UnitVectors(const Args &args, const FusedCoord &place, const Step &step)
+      : args_(args), place_(place), step_(step) {}
+
+  MP_DEVICE void before_products() {
+    visit_one(lane_index(), Loop::warp_m(),
+              [&](int64_t n, int64_t unit, int valid, int) { in_.load(step_, n, unit, valid); });
+  }
+
+  /// Calls apply(n, unit, valid, inputs, sums).
+  template <class Apply>
+  MP_DEVICE void visit(std::byte *smem, Loop &loop, const Apply &apply) {
+    loop.visit_patches(smem, [&](const float *patch, int row0) {
+      for (int i = lane_index(); i < wmma::kTile * kUnits / kVec; i += kWarpSize)
+        visit_one(i, row0, [&](int64_t n, int64_t unit, int valid, int at) {
+          if (i >= kWarpSize || row0 != Loop::warp_m()) in_.load(step_, n, unit, valid);
+          apply(n, unit, valid, in_, patch + at);
+        });
+    });
+  }
+
+ private:
+  /// Calls visit(row of the state, unit, valid units, place in the patch) for vector `i` of a patch
+  /// that begins at row `row0` of the tile, if the vector is in bounds.
+  template <class Visit>
+  MP_DEVICE void visit_one(int i, int row0, const Visit &visit) const {
+    // Adjacent lanes have adjacent rows: no bank conflicts, and two lanes fill a sector.
+    const int row = i % wmma::kTile, in_tile = i / wmma::kTile * kVec;
+    const int64_t n = place_.m0 + row0 + row, unit = place_.u0 + in_tile;
+    const int valid = static_cast<int>(min_of<int64_t>(step_.hidden - unit, kVec));
+    if (n < args_.rows && valid > 0) visit(n, unit, valid, row * Loop::kPatchPitch + in_tile);
+  }
+
+  const Args &args_;
+  const FusedCoord &place_;
+  const Step &step_;
+  Inputs in_;
+};
+
+/// Launches one block per tile of Work.
+template <class Work, class Args>
+void launch_fused_tiles(const char *name, void (*kernel)(MP_PARAM(Args)), const Device &device,
+                        const Args &args, mp_stream_t stream) {
+  launch(name, kernel, device,
+         {.num_blocks = Work::Tiles::count(args),
+          .num_threads = Work::Tile::kThreads,
+          .smem_bytes = Work::kSmemBytes,
+          .uses_pdl = true},
+         stream, args);
+}
+
+/// Runs Work in the kernel of a step.
+template <class Work, class Args>
+MP_DEVICE void run_fused_tile(const Args &args) {
+  if constexpr (wmma::supported<half, Work::kSmemBytes>()) {
+    wait_for_previous_kernel();
+    MP_DYN_SHARED(std::byte, smem);
+    Work(args).run(smem);
+  }
+}
+
+// ---------------------------------------------------------------------------- forward
 
 template <class Cell, int kM>
 class FusedForwardBlock {
@@ -14,65 +185,50 @@ class FusedForwardBlock {
  public:
   using Tiles = FusedTiles<kM, kUnits>;
   using Tile = FusedForwardTile<Cell, kM>;
-
- private:
-  template <class T>
-  using LoadA = MatrixLoader<T, true, kM, Tile::kK, Tile::kThreads>;
-  template <class T>
-  using LoadB = GateLoader<T, kGates, kUnits, Tile>;
-  using Loop = WmmaLoop<Tile>;
-  using Inputs = ForwardInputs<Cell, HalfAccess<false>>;
-
- public:
   static constexpr size_t kSmemBytes = Tile::smem_bytes(true, true);
 
-  MP_DEVICE FusedForwardBlock(const FusedForward &args, uint32_t number)
-      : args_(args), place_(Tiles::place(args, number)), step_(args.steps[place_.direction]) {}
+  MP_DEVICE explicit FusedForwardBlock(const FusedForward &args) : args_(args) {}
 
   MP_DEVICE void run(std::byte *smem) {
     Loop loop;
     UnitVectors<Loop, kUnits, Inputs, FusedForward, ForwardStep> vectors(args_, place_, step_);
     loop.clear();
     vectors.before_products();
-    with_half_type(step_.dtype, [&](auto type) {
-      using T = typename decltype(type)::type;
+    with_half_type(step_.dtype, [&]<class T>(std::type_identity<T>) {
       if constexpr (wmma::supported<T, kSmemBytes>()) multiply<T>(smem, loop);
     });
     vectors.visit(smem, loop,
                   [&](int64_t n, int64_t unit, int valid, Inputs &in, const float *sums) {
                     float q[kGates][kVec];
-                    MP_UNROLL
-                    for (int g = 0; g < kGates; g++) load_smem_run(q[g], sums + g * kUnits);
+                    unroll<kGates>([&](int g) { load_smem_run(q[g], sums + g * kUnits); });
                     forward_units(step_, n, unit, valid, in, q);
                   });
   }
 
  private:
+  using Loop = WmmaLoop<Tile>;
+  using Inputs = ForwardInputs<Cell, HalfAccess<false>>;
+
   template <class T>
   MP_DEVICE void multiply(std::byte *smem, Loop &loop) const {
     const int64_t hidden = step_.hidden, rows_left = step_.count - place_.m0;
     const T *const h = static_cast<const T *>(step_.h.base) + place_.m0 * step_.h.ld;
     const T *const w = static_cast<const T *>(args_.w_hh[place_.direction]);
-    LoadA<T> load_a(h, step_.h.ld, rows_left, hidden);
-    LoadB<T> load_b(w, hidden, place_.u0);
+    MatrixLoader<T, true, kM, Tile::kK, Tile::kThreads> load_a(h, step_.h.ld, rows_left, hidden);
+    GateLoader<T, kGates, kUnits, Tile> load_b(w, hidden, place_.u0);
     loop.template multiply_add<T>(smem, load_a, load_b,
                                   rows_left > 0 ? ceil_div<int64_t>(hidden, Tile::kK) : 0);
   }
 
   const FusedForward &args_;
-  const FusedCoord place_;
-  const ForwardStep &step_;
+  const FusedCoord place_ = Tiles::place(args_, static_cast<uint32_t>(block_index()));
+  const ForwardStep &step_ = args_.steps[place_.direction];
 };
 
 template <class Cell, int kM>
 MP_KERNEL((FusedForwardTile<Cell, kM>::kThreads), 1)
 rnn_fused_forward(MP_PARAM(FusedForward) args) {
-  using Work = FusedForwardBlock<Cell, kM>;
-  if constexpr (wmma::supported<half, Work::kSmemBytes>()) {
-    wait_for_previous_kernel();
-    MP_DYN_SHARED(std::byte, smem);
-    Work(args, static_cast<uint32_t>(block_index())).run(smem);
-  }
+  run_fused_tile<FusedForwardBlock<Cell, kM>>(args);
 }
 
 template <class Cell, int kM>
@@ -103,29 +259,16 @@ class FusedBackwardBlock {
  public:
   using Tiles = FusedTiles<kM, kUnits>;
   using Tile = FusedBackwardTile<kM, kUnits>;
-
- private:
-  template <class T>
-  using LoadA = MatrixLoader<T, true, kM, Tile::kK, Tile::kThreads>;
-  template <class T>
-  using LoadB = std::conditional_t<kUnits == 16, NarrowLoader<T, Tile>,
-                                   MatrixLoader<T, false, Tile::kK, kUnits, Tile::kThreads>>;
-  using Loop = WmmaLoop<Tile>;
-  using Inputs = BackwardInputs<Cell, HalfAccess<false>>;
-
- public:
   static constexpr size_t kSmemBytes = Tile::smem_bytes(true, false);
 
-  MP_DEVICE FusedBackwardBlock(const FusedBackward &args, uint32_t number)
-      : args_(args), place_(Tiles::place(args, number)), step_(args.steps[place_.direction]) {}
+  MP_DEVICE explicit FusedBackwardBlock(const FusedBackward &args) : args_(args) {}
 
   MP_DEVICE void run(std::byte *smem) {
     Loop loop;
     UnitVectors<Loop, kUnits, Inputs, FusedBackward, BackwardStep> vectors(args_, place_, step_);
     loop.clear();
     vectors.before_products();
-    with_half_type(step_.dtype, [&](auto type) {
-      using T = typename decltype(type)::type;
+    with_half_type(step_.dtype, [&]<class T>(std::type_identity<T>) {
       if constexpr (wmma::supported<T, kSmemBytes>()) multiply_gates<T>(smem, loop);
     });
     AmaxTracker watch(step_.found_inf, nullptr);
@@ -139,6 +282,9 @@ class FusedBackwardBlock {
   }
 
  private:
+  using Loop = WmmaLoop<Tile>;
+  using Inputs = BackwardInputs<Cell, HalfAccess<false>>;
+
   template <class T>
   MP_DEVICE void multiply_gates(std::byte *smem, Loop &loop) const {
     MP_NO_UNROLL
@@ -151,11 +297,12 @@ class FusedBackwardBlock {
   }
 
   template <class T>
-  static MP_DEVICE LoadB<T> weights(const T *w, int64_t hidden, int64_t unit, int64_t rows) {
+  static MP_DEVICE auto weights(const T *w, int64_t hidden, int64_t unit, int64_t rows) {
     if constexpr (kUnits == 16)
-      return LoadB<T>(w, hidden, unit, rows);
+      return NarrowLoader<T, Tile>(w, hidden, unit, rows);
     else
-      return LoadB<T>(w + unit, hidden, hidden - unit, rows);
+      return MatrixLoader<T, false, Tile::kK, kUnits, Tile::kThreads>(w + unit, hidden,
+                                                                      hidden - unit, rows);
   }
 
   /// Adds the product of the gradients from `column` on and `count` rows of W_hh from `first` on.
@@ -168,25 +315,21 @@ class FusedBackwardBlock {
     if (behind.base == nullptr || rows_left <= 0) return;
     const T *const gradients = static_cast<const T *>(behind.base) + place_.m0 * behind.ld + column;
     const T *const w = static_cast<const T *>(args_.w_hh[place_.direction]) + first * hidden;
-    LoadA<T> load_a(gradients, behind.ld, rows_left, count);
-    LoadB<T> load_b = weights(w, hidden, place_.u0, count);
+    MatrixLoader<T, true, kM, Tile::kK, Tile::kThreads> load_a(gradients, behind.ld, rows_left,
+                                                               count);
+    auto load_b = weights(w, hidden, place_.u0, count);
     loop.template multiply_add<T>(smem, load_a, load_b, ceil_div<int64_t>(count, Tile::kK));
   }
 
   const FusedBackward &args_;
-  const FusedCoord place_;
-  const BackwardStep &step_;
+  const FusedCoord place_ = Tiles::place(args_, static_cast<uint32_t>(block_index()));
+  const BackwardStep &step_ = args_.steps[place_.direction];
 };
 
 template <class Cell, int kM, int kUnits>
 MP_KERNEL((FusedBackwardTile<kM, kUnits>::kThreads), 1)
 rnn_fused_backward(MP_PARAM(FusedBackward) args) {
-  using Work = FusedBackwardBlock<Cell, kM, kUnits>;
-  if constexpr (wmma::supported<half, Work::kSmemBytes>()) {
-    wait_for_previous_kernel();
-    MP_DYN_SHARED(std::byte, smem);
-    Work(args, static_cast<uint32_t>(block_index())).run(smem);
-  }
+  run_fused_tile<FusedBackwardBlock<Cell, kM, kUnits>>(args);
 }
 
 template <class Cell, int kM, int kUnits>

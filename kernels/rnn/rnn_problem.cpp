@@ -192,7 +192,7 @@ const char *why_not(RnnKernel kernel, const RnnShape &s, const Device &device) {
 
 /// A fixed rule, until a device has been measured.  On a GPU, launches and reads of W_hh take most
 /// of the time.  With few units there are so few wide wgmma tiles that they read no less than the
-/// WMMA tiles (fused_wgmma.h lists the bytes).  On the host target, launches are cheap and WMMA is
+/// WMMA tiles (fused_wgmma.cu lists the bytes).  On the host target, launches are cheap and WMMA is
 /// slower than the CPU's vector instructions.
 std::array<RnnKernel, kRnnKernels> rank_rnn_kernels(const RnnShape &s, const Device &device) {
   constexpr int32_t kFewUnits = 256;

@@ -59,8 +59,7 @@ rnn_sum_gates(MP_PARAM(SumGates) args) {
     for (int64_t i = 0; i < args.summands; i++) {
       float x[kVec];
       load_vector(x, args.dtype, args.slots, row * args.ld_slots + i * args.hidden + unit, valid);
-      MP_UNROLL
-      for (int j = 0; j < kVec; j++) sum[j] += x[j];
+      unroll<kVec>([&](int j) { sum[j] += x[j]; });
     }
     store_vector(args.dtype, args.dx, place.step * args.dx_step + place.n * args.dx_row + unit, sum,
                  valid);

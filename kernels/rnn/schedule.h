@@ -2,8 +2,6 @@
 // addresses, and products with the kernels of the plan.  It runs on the CPU and enqueues launches.
 #pragma once
 
-#include <limits>
-
 #include "kernels/gemm/gemm_args.h"
 #include "kernels/rnn/rnn_problem.h"
 #include "kernels/rnn/step.h"
@@ -82,6 +80,8 @@ class RnnSchedule {
   StepTensor outside(const void *base, int64_t step, int64_t row) const {
     return {base, is_packed() ? 0 : step, row};
   }
+  /// Returns a tensor inside the workspace or the reserve: outputs of a layer, or their gradients.
+  StepTensor inside(const void *base) const { return {base, s.batch * s.outputs(), s.outputs()}; }
   RowMatrix rows_of(const StepTensor &tensor, int32_t step, int64_t column) const {
     const int64_t row = is_packed() ? first_row(step) * tensor.row : step * tensor.step;
     return {elements(tensor.base, row + column), tensor.row};
@@ -123,7 +123,7 @@ class RnnSchedule {
             .count = count(step),
             .slots = {},
             .last_slot = last_slot(direction),
-            .clip = s.clip > 0.0f ? s.clip : std::numeric_limits<float>::quiet_NaN()};
+            .clip = s.clip > 0.0f ? s.clip : kNaN};
   }
 
   /// Returns the dropout of the inputs of layer `layer`.
@@ -196,9 +196,13 @@ class RnnMultiplier {
     problem.out.d.ld = rows.ld;
     problem.out.c = problem.out.d;
   }
-  /// Sets A and D to the rows of several steps: one matrix, or a batch if the steps of A or D are
-  /// not contiguous.
-  void set_rows(const StepTensor &a, const StepTensor &d, int32_t steps, int64_t count) {
+  /// Sets A and D to the rows of `steps` steps from `first` on: one matrix, or a batch if the steps
+  /// of A or D are not contiguous.
+  void set_rows(const StepTensor &a, const StepTensor &d, int32_t first, int32_t steps) {
+    const RnnSchedule &f = schedule_;
+    const int64_t rows = f.first_row(first + steps) - f.first_row(first);
+    if (f.is_packed()) steps = 1;
+    const int64_t count = rows / steps;
     const auto follow = [&](const StepTensor &x) { return steps == 1 || x.step == count * x.row; };
     Output &out = problem.out;
     problem.a = {a.base, nullptr, a.row, 0};

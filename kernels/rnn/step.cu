@@ -16,8 +16,7 @@ using Access = AnyAccess;
 template <int kGates>
 MP_DEVICE void load_products(float (&q)[kGates][kVec], const ForwardStep &step, int64_t n,
                              int64_t unit, int valid) {
-  MP_UNROLL
-  for (int g = 0; g < kGates; g++) load_row<Access>(q[g], step.q, n, g * step.hidden + unit, valid);
+  unroll<kGates>([&](int g) { load_row<Access>(q[g], step.q, n, g * step.hidden + unit, valid); });
 }
 
 template <class Cell>
@@ -45,8 +44,7 @@ rnn_reset_h(MP_PARAM(ForwardStep) step) {
       load_vector(h, step.dtype, step.h.base, step.h.at(n, unit), valid);
       gates.finish(step, q);
     }
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) h[i] = ResetFirstCell::reset(gates.p[0][i], q[0][i], h[i]);
+    unroll<kVec>([&](int i) { h[i] = ResetFirstCell::reset(gates.p[0][i], q[0][i], h[i]); });
     store_vector(step.dtype, step.reset_h.base, step.reset_h.at(n, unit), h, valid);
   });
 }
@@ -96,8 +94,7 @@ rnn_reset_backward(MP_PARAM(BackwardStep) step) {
     load_row<Access>(d_reset, step.d_reset_h, n, unit, valid);
     load_row<Access>(dh, step.dh, n, unit, valid);
     Access::widen(h, step.dtype, before.h);
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) ResetFirstCell::reset_backward(r[i], dh[i], h[i], d_reset[i]);
+    unroll<kVec>([&](int i) { ResetFirstCell::reset_backward(r[i], dh[i], h[i], d_reset[i]); });
     store_vector(step.dtype, step.slots.base, step.slots.at(n, unit), r, valid);
     store_row<Access>(step.dh, n, unit, dh, valid);
     watch.see(step.dtype, r, valid);

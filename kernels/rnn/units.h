@@ -5,18 +5,125 @@
 // which hides their latency.
 #pragma once
 
-#include "kernels/rnn/access.h"
-#include "kernels/rnn/cell.h"
+#include "kernels/rnn/step.h"
+#include "kernels/simt/packed.h"
+#include "kernels/tensors/watch.h"
 
 namespace mp::MP_TARGET {
 
+// ---------------------------------------------------------------------------- access
+
+// Loads and stores of kVec adjacent units, for the types and alignments that a kernel supports.
+// Vectors of the layer's type stay as loaded until they are used: a conversion would wait for them.
+
+/// Any type and alignment.
+struct AnyAccess {
+  /// Vector of the layer's type.
+  struct Vector {
+    float x[kVec];
+  };
+
+  static MP_DEVICE void load(Vector &v, mp_dtype_t dtype, const void *base, int64_t index,
+                             int valid) {
+    load_vector(v.x, dtype, base, index, valid);
+  }
+  static MP_DEVICE void load(float (&x)[kVec], const float *p, int valid) {
+    load_vector(x, p, valid);
+  }
+  static MP_DEVICE void store(mp_dtype_t dtype, void *base, int64_t index, const Vector &v,
+                              int valid) {
+    store_vector(dtype, base, index, v.x, valid);
+  }
+  static MP_DEVICE void store(float *p, const float (&x)[kVec], int valid) {
+    store_vector(p, x, valid);
+  }
+
+  static MP_DEVICE void widen(float (&x)[kVec], mp_dtype_t, const Vector &v) {
+    unroll<kVec>([&](int i) { x[i] = v.x[i]; });
+  }
+  /// Returns x to be stored; the store rounds.
+  static MP_DEVICE Vector narrow(mp_dtype_t, const float (&x)[kVec]) {
+    Vector v;
+    unroll<kVec>([&](int i) { v.x[i] = x[i]; });
+    return v;
+  }
+  /// Updates the maximum with a stored vector.
+  static MP_DEVICE void see(AmaxTracker &watch, mp_dtype_t dtype, const Vector &v, int valid) {
+    watch.see(dtype, v.x, valid);
+  }
+};
+
+/// FP16 or BF16.
+/// @tparam kIsWhole  true: only full vectors, at 16-byte aligned addresses
+template <bool kIsWhole>
+struct HalfAccess {
+  using Vector = Packed<half>;  ///< elements of either type
+  using Words = Pack<uint32_t, 4>;
+
+  static MP_DEVICE void load(Vector &v, mp_dtype_t, const void *base, int64_t index, int valid) {
+    v = load_packed<kIsWhole>(static_cast<const half *>(base) + index, valid);
+  }
+  static MP_DEVICE void load(float (&x)[kVec], const float *p, int valid) {
+    if constexpr (!kIsWhole) return load_vector(x, p, valid);
+    const Quad *const quads = reinterpret_cast<const Quad *>(p);
+    const Quad loaded[2] = {quads[0], quads[1]};
+    mp::MP_TARGET::widen(x, loaded);
+  }
+  static MP_DEVICE void store(mp_dtype_t, void *base, int64_t index, const Vector &v, int valid) {
+    half *const p = static_cast<half *>(base) + index;
+    if (kIsWhole || (valid == kVec && is_aligned_16(p)))
+      store_pack(reinterpret_cast<uint32_t *>(p), __builtin_bit_cast(Words, v));
+    else
+      v.store_elements(p, valid);
+  }
+  static MP_DEVICE void store(float *p, const float (&x)[kVec], int valid) {
+    if constexpr (!kIsWhole) return store_vector(p, x, valid);
+    Quad quads[2];
+    mp::MP_TARGET::narrow(quads, x);
+    store_pack(p, quads[0]);
+    store_pack(p + kQuad, quads[1]);
+  }
+
+  static MP_DEVICE void widen(float (&x)[kVec], mp_dtype_t dtype, const Vector &v) {
+    with_half_type(dtype, [&]<class T>(std::type_identity<T>) {
+      mp::MP_TARGET::widen(x, Packed<T>{{v.words[0], v.words[1], v.words[2], v.words[3]}});
+    });
+  }
+  static MP_DEVICE Vector narrow(mp_dtype_t dtype, const float (&x)[kVec]) {
+    return with_half_type(dtype, [&]<class T>(std::type_identity<T>) {
+      const auto rounded = packed<T>(x);
+      return Vector{{rounded.words[0], rounded.words[1], rounded.words[2], rounded.words[3]}};
+    });
+  }
+  static MP_DEVICE void see(AmaxTracker &watch, mp_dtype_t dtype, const Vector &v, int valid) {
+    if (!watch.is_enabled()) return;
+    float x[kVec];
+    widen(x, dtype, v);
+    watch.see<float>(x, kIsWhole ? kVec : valid);
+  }
+};
+
+// ---------------------------------------------------------------------------- rows of matrices
+
+template <class Access>
+MP_DEVICE void load_row(float (&x)[kVec], const RowMatrix &rows, int64_t row, int64_t col,
+                        int valid) {
+  Access::load(x, static_cast<const float *>(rows.base) + rows.at(row, col), valid);
+}
+template <class Access>
+MP_DEVICE void store_row(const RowMatrix &rows, int64_t row, int64_t col, const float (&x)[kVec],
+                         int valid) {
+  Access::store(static_cast<float *>(rows.base) + rows.at(row, col), x, valid);
+}
+template <class Access>
+MP_DEVICE void store_if_there(mp_dtype_t dtype, const RowMatrix &rows, int64_t row, int64_t col,
+                              const typename Access::Vector &v, int valid) {
+  if (rows.base != nullptr) Access::store(dtype, rows.base, rows.at(row, col), v, valid);
+}
+
 template <int kRows>
 MP_DEVICE void fill(float (&x)[kRows][kVec], float value) {
-  MP_UNROLL
-  for (int r = 0; r < kRows; r++) {
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) x[r][i] = value;
-  }
+  unroll<kRows, kVec>([&](int r, int i) { x[r][i] = value; });
 }
 
 // ---------------------------------------------------------------------------- forward
@@ -30,32 +137,28 @@ struct GateInputs {
   MP_DEVICE void load(const ForwardStep &step, int64_t n, int64_t unit, int valid) {
     const bool skips_input = step.x.base != nullptr;
     if (skips_input) Access::load(x, step.dtype, step.x.base, step.x.at(n, unit), valid);
-    MP_UNROLL
-    for (int g = 0; g < kGates; g++) {
+    unroll<kGates>([&](int g) {
       const int64_t row = g * step.hidden + unit;
       if (!skips_input) load_row<Access>(p[g], step.p, n, row, valid);
       if (step.b_ih != nullptr) Access::load(b_ih[g], step.b_ih + row, valid);
       if (step.b_hh != nullptr) Access::load(b_hh[g], step.b_hh + row, valid);
-    }
+    });
   }
 
   /// Adds the biases to p and q.
   MP_DEVICE void finish(const ForwardStep &step, float (&q)[kGates][kVec]) {
     if (step.x.base != nullptr) {
-      MP_UNROLL
-      for (int g = 0; g < kGates; g++) Access::widen(p[g], step.dtype, x);
+      unroll<kGates>([&](int g) { Access::widen(p[g], step.dtype, x); });
     }
-    MP_UNROLL
-    for (int g = 0; g < kGates; g++) {
+    unroll<kGates>([&](int g) {
       if (step.b_ih != nullptr) add(p[g], b_ih[g]);
       if (step.b_hh != nullptr) add(q[g], b_hh[g]);
-    }
+    });
   }
 
  private:
   static MP_DEVICE void add(float (&a)[kVec], const float (&b)[kVec]) {
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) a[i] += b[i];
+    unroll<kVec>([&](int i) { a[i] += b[i]; });
   }
 };
 
@@ -88,19 +191,15 @@ MP_DEVICE void advance(const ForwardStep &step, int64_t n, int64_t unit, int val
   in.gates.finish(step, q);
   if (Cell::kReadsH) Access::widen(h, step.dtype, in.h);
   const auto run = [&](const CellOptions &options) {
-    MP_UNROLL
-    for (int i = 0; i < kVec; i++) {
+    unroll<kVec>([&](int i) {
       float p_of_unit[Cell::kGates], q_of_unit[Cell::kGates], slots_of_unit[Cell::kSlots];
-      MP_UNROLL
-      for (int g = 0; g < Cell::kGates; g++)
-        p_of_unit[g] = in.gates.p[g][i], q_of_unit[g] = q[g][i];
+      unroll<Cell::kGates>([&](int g) { p_of_unit[g] = in.gates.p[g][i], q_of_unit[g] = q[g][i]; });
       const CellState before{Cell::kReadsH ? h[i] : 0.0f, Cell::kHasC ? in.c[i] : 0.0f};
       const CellState after = Cell::forward(p_of_unit, q_of_unit, before, slots_of_unit, options);
-      MP_UNROLL
-      for (int s = 0; s < Cell::kKept; s++) slots[s][i] = slots_of_unit[s];
+      unroll<Cell::kKept>([&](int s) { slots[s][i] = slots_of_unit[s]; });
       h[i] = after.h;
       c[i] = after.c;
-    }
+    });
   };
   const CellOptions options = step.options();
   if (Cell::kGates == 1 && options.is_relu)  // constant in the loop, which then has no branches
@@ -108,11 +207,11 @@ MP_DEVICE void advance(const ForwardStep &step, int64_t n, int64_t unit, int val
   else
     run({options.clip, false});
   if (step.slots.base == nullptr) return;
-  MP_UNROLL
-  for (int s = 0; s < Cell::kKept; s++)
+  unroll<Cell::kKept>([&](int s) {
     Access::store(step.dtype, step.slots.base,
                   step.slots.at(n, step.slot_column(s, Cell::kGates) + unit),
                   Access::narrow(step.dtype, slots[s]), valid);
+  });
 }
 
 /// Runs the cell forward.
@@ -159,16 +258,15 @@ struct BackwardInputs {
     has_step = has_row && step.order.has(n, step.t);
     if (!has_step) return;
     Access::load(dy, step.dtype, step.dy.base, step.dy.at(n, unit), valid);
-    MP_UNROLL
-    for (int s = 0; s < Cell::kKept; s++)
+    unroll<Cell::kKept>([&](int s) {
       Access::load(kept[s], step.dtype, step.slots.base,
                    step.slots.at(n, step.slot_column(s, Cell::kGates) + unit), valid);
+    });
     if (Cell::kHasC) {
       load_row<Access>(dc, step.dc, n, unit, valid);
       load_row<Access>(c, step.saved_c, n, unit, valid);
       const RowMatrix &before = step.is_first(n) ? step.c0 : step.c_before;
-      MP_UNROLL
-      for (int i = 0; i < kVec; i++) c_before[i] = 0.0f;
+      unroll<kVec>([&](int i) { c_before[i] = 0.0f; });
       if (before.base != nullptr) load_row<Access>(c_before, before, n, unit, valid);
     } else if (kReadsBefore) {
       load_h_before(step, n, unit, valid);
@@ -193,24 +291,20 @@ MP_DEVICE void go_back(const BackwardStep &step, int64_t n, int64_t unit, int va
   float dy[kVec], h[kVec] = {};
   Access::widen(dy, step.dtype, in.dy);
   step.dropout.apply(dy, step.t, n, step.order.direction, unit);
-  MP_UNROLL
-  for (int s = 0; s < Cell::kKept; s++) Access::widen(slots[s], step.dtype, in.kept[s]);
+  unroll<Cell::kKept>([&](int s) { Access::widen(slots[s], step.dtype, in.kept[s]); });
   if (!Cell::kHasC) Access::widen(h, step.dtype, in.h);
-  MP_UNROLL
-  for (int i = 0; i < kVec; i++) {
+  unroll<kVec>([&](int i) {
     float slots_of_unit[Cell::kSlots];
-    MP_UNROLL
-    for (int s = 0; s < Cell::kKept; s++) slots_of_unit[s] = slots[s][i];
+    unroll<Cell::kKept>([&](int s) { slots_of_unit[s] = slots[s][i]; });
     const CellState before{BackwardInputs<Cell, Access>::kReadsBefore ? h[i] : 0.0f,
                            Cell::kHasC ? in.c_before[i] : 0.0f};
     const CellState after{h[i], Cell::kHasC ? in.c[i] : 0.0f};
     const CellState grad{in.dh[i] + dy[i], Cell::kHasC ? in.dc[i] : 0.0f};
     const CellState part = Cell::backward(slots_of_unit, before, after, grad, step.options());
-    MP_UNROLL
-    for (int s = 0; s < Cell::kSlots; s++) slots[s][i] = slots_of_unit[s];
+    unroll<Cell::kSlots>([&](int s) { slots[s][i] = slots_of_unit[s]; });
     in.dh[i] = part.h;
     in.dc[i] = part.c;
-  }
+  });
   if (Cell::kHasC) store_row<Access>(step.dc, n, unit, in.dc, valid);
 }
 
@@ -221,19 +315,17 @@ MP_DEVICE void backward_units(const BackwardStep &step, int64_t n, int64_t unit,
                               BackwardInputs<Cell, Access> &in, const float (&product)[kVec],
                               AmaxTracker &watch) {
   float slots[Cell::kSlots][kVec] = {};
-  MP_UNROLL
-  for (int i = 0; i < kVec; i++) in.dh[i] += product[i];
+  unroll<kVec>([&](int i) { in.dh[i] += product[i]; });
   if (in.has_step) go_back<Cell, Access>(step, n, unit, valid, in, slots);
   store_row<Access>(step.dh, n, unit, in.dh, valid);
   if (!in.has_row) return;
   if (step.order.is_broken(n)) fill(slots, float_from_bits(0x7fffffffu));
-  MP_UNROLL
-  for (int s = 0; s < Cell::kSlots; s++) {
+  unroll<Cell::kSlots>([&](int s) {
     const auto gradients = Access::narrow(step.dtype, slots[s]);
     Access::store(step.dtype, step.slots.base,
                   step.slots.at(n, step.slot_column(s, Cell::kGates) + unit), gradients, valid);
     Access::see(watch, step.dtype, gradients, valid);
-  }
+  });
 }
 
 }  // namespace mp::MP_TARGET

@@ -13,8 +13,7 @@ import tempfile
 from .occupancy import SMS
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-HEADERS = ["mpcore/conv.h", "kernels/layers/softmax_xent_block.h", "kernels/rnn/fused_wmma.h",
-           "kernels/rnn/fused_wgmma.h"]
+HEADERS = ["mpcore/conv.h", "kernels/layers/softmax_xent_block.h", "kernels/rnn/fused.h"]
 # Expressions used by the launches in gemm_wmma.cu, gemm_thin.cu, conv_wmma.cu, wgmma_kernel.h,
 # softmax_xent.cu and rnn/fused*.cu.  SMEM: maximum of a block on the architecture.
 KERNEL = r"mp::cuda::\(anonymous namespace\)::"
