@@ -1,7 +1,6 @@
 """Pictures of the report: matplotlib figures as wide as a phone, or None without data."""
 import io
 import re
-import textwrap
 
 import matplotlib
 
@@ -67,17 +66,6 @@ def _legend(axes):
                 columnspacing=0.9)
 
 
-def _bars(labels: list, values: list, colours, label: str):
-    lines = sum(text.count("\n") + 1 for text in labels)
-    figure, axes = pyplot.subplots(figsize=(_PHONE[0], 1 + 1.3 * _LINE * lines))
-    axes.barh(range(len(labels)), values, color=colours, height=0.7)
-    axes.set_yticks(range(len(labels)), labels, fontsize=8)
-    axes.grid(axis="y", visible=False)
-    axes.margins(y=0.01)
-    axes.set_xlabel(label)
-    return figure, axes
-
-
 def over_gflop(rows: list, field: str, label: str, mark: float):
     rows = [row for row in rows if field in row]
     if not rows:
@@ -118,15 +106,6 @@ def roofline(device):
     return figure
 
 
-def step(device):
-    rows = device.rows("step")
-    if not rows:
-        return None
-    rows = sorted(rows, key=lambda row: (row["op"], row["layout"]), reverse=True)
-    return _bars([results.name_of(row) for row in rows], [row["percent_of_copy"] for row in rows],
-                 BLUE, "% of the rate of a copy")[0]
-
-
 # The papers' range: FP32 time / mixed time.
 _PAPERS = (2, 6)
 
@@ -164,21 +143,6 @@ def mixed(device, theirs: list):
     return figure
 
 
-def change(found: list):
-    """Largest changes in both directions."""
-    if not found:
-        return None
-    most = 10
-    shown = found if len(found) <= 2 * most else found[:most] + found[-most:]
-    shown = shown[::-1]
-    figure, axes = _bars(["\n".join(textwrap.wrap(one.name, 30)) for one in shown],
-                         [100 * (one.times_as_slow - 1) for one in shown],
-                         [GREY if one.within_noise else ORANGE if one.times_as_slow > 1 else GREEN
-                          for one in shown], "change of the time, %")
-    axes.axvline(0, color=_INK, linewidth=1)
-    return figure
-
-
 def prediction(device):
     rows = [row for row in summary.gemms_and_convs(device) if "predicted_us" in row]
     if not rows:
@@ -189,50 +153,5 @@ def prediction(device):
     axes.plot([min(times), max(times)], [min(times), max(times)], color=_INK, linewidth=1,
               dashes=(5, 4))
     axes.set(xscale="log", yscale="log", xlabel="predicted, µs", ylabel="measured, µs")
-    _legend(axes)
-    return figure
-
-
-def prediction_by_family(device):
-    """Every row, the interquartile range, and the median."""
-    found = summary.predictions(device)
-    if not found:
-        return None
-    figure, axes = pyplot.subplots(figsize=(_PHONE[0], 1.1 + 0.42 * len(found)))
-    for place, one in enumerate(found):
-        low, middle, high = one.quartiles
-        axes.plot(one.ratios, [place] * len(one.ratios), "|", color=GREY, markersize=7, alpha=0.6)
-        axes.plot([low, high], [place, place], color=BLUE, linewidth=7, alpha=0.7, solid_capstyle="butt")
-        axes.plot([middle], [place], "D", color=ORANGE, markersize=5)
-    axes.axvline(1, color=_INK, linewidth=1, dashes=(5, 4))
-    axes.set_yticks(range(len(found)), [f"{one.family} ({len(one.ratios)})" for one in found])
-    axes.set(xscale="log", xlabel="predicted / measured")
-    axes.margins(y=0.2)
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_formatter("{x:g}")
-    axes.tick_params(axis="x", which="both", labelsize=8)
-    return figure
-
-
-def calls(device):
-    rows = sorted(device.rows("calls"), key=lambda row: row["median_us"])
-    if not rows:
-        return None
-    return _bars([results.name_of(row) for row in rows], [row["median_us"] for row in rows], BLUE,
-                 "µs of the host")[0]
-
-
-def allreduce(device):
-    rows = device.rows("allreduce")
-    if not rows:
-        return None
-    figure, axes = pyplot.subplots(figsize=_PHONE)
-    groups = sorted({(row["dtype"], row["ranks"], row["transport"]) for row in rows})
-    for (dtype, ranks, transport), colour in zip(groups, (BLUE, ORANGE, GREEN, PINK, YELLOW) * len(groups)):
-        own = sorted((row["elements"], row["bus_gb_per_s"]) for row in rows
-                     if (row["dtype"], row["ranks"], row["transport"]) == (dtype, ranks, transport))
-        axes.plot(*zip(*own), "o-", color=colour, label=f"{dtype}, {ranks} ranks, {transport}")
-    axes.set(xscale="log", xlabel="elements of every rank", ylabel="bus GB/s")
-    axes.set_ylim(bottom=0)
     _legend(axes)
     return figure

@@ -1,7 +1,7 @@
 """All results as one self-contained HTML page, and its pictures as PNG."""
 import pathlib
 
-from . import charts, compare, published, results, summary, tables
+from . import charts, published, results, summary, tables
 from .markup import escape, folded, table
 
 STYLE = pathlib.Path(__file__).with_name("style.css")
@@ -38,7 +38,6 @@ def _charts(device, theirs: list) -> list:
     """Returns (name, title, picture or None, caption, table) of each section."""
     products = [row for row in theirs if row.bench != "rnn_layer"]
     layers = [row for row in theirs if row.bench == "rnn_layer"]
-    changes = compare.changes(*({key: row for key, (row, _) in rows.items()} for rows in (device.previous, device.latest)))
     peak = f": {device.newest['peak_from']}" if "peak_from" in device.newest else ""
     return [
         ("ratio", "Compared with the reference library", charts.over_gflop(
@@ -63,21 +62,9 @@ def _charts(device, theirs: list) -> list:
             summary.recurrent_layers(device), "time_over_products", "time of the layer / of its GEMMs", 1),
          "Time of a pass of a layer / time of its GEMMs alone, in sequence: the additional cost of the cells.",
          tables.recurrent(device)),
-        ("step", "The step compared with a copy", charts.step(device),
-         "100 %: moves its minimum bytes as fast as a copy of equal size.", ""),
         ("prediction", "Predicted and measured time", charts.prediction(device),
-         "On the line, the cost model that selects kernels is exact.", ""),
-        ("prediction_by_family", "Predicted / measured, by kernel family", charts.prediction_by_family(device),
-         "Grey: rows; blue: their middle half; orange: the median. mptune fits the constants to its measurements.",
-         tables.prediction(device)),
-        ("calls", "Host cost of calls", charts.calls(device),
-         "Time until the call returns. On the host target, only calls that enqueue nothing are timed.", tables.calls(device)),
-        ("allreduce", "All-reduce of gradients", charts.allreduce(device),
-         "2 (ranks - 1) / ranks times the bytes of one rank's gradients / time: the minimum traffic of a link.",
-         tables.allreduce(device)),
-        ("change", "Since the previous result", charts.change(changes),
-         "Rows compared with the previous result of this device; the largest changes. Grey: the quartiles overlap.",
-         tables.change(changes))]
+         "On the line, the cost model that selects kernels is exact. mptune fits its constants to measurements.",
+         tables.prediction(device))]
 
 
 def _device(device, theirs: list, out: pathlib.Path, number: int) -> str:
@@ -93,7 +80,8 @@ def _device(device, theirs: list, out: pathlib.Path, number: int) -> str:
                         f"<figcaption>{escape(caption)}</figcaption></figure>{text}</section>")
         charts.pyplot.close(figure)
     return "\n".join([_head(device), tables.summaries(device), tables.worst(device), tables.sustained(device),
-                      tables.graph(device), tables.autocast(device), tables.startup(device), tables.peaks(device),
+                      tables.graph(device), tables.autocast(device), tables.startup(device), tables.calls(device),
+                      tables.allreduce(device), tables.change(device), tables.peaks(device),
                       '<div class="charts">', *sections, "</div>", tables.all_rows(device)])
 
 

@@ -1,7 +1,7 @@
 """The tables of one device, as HTML.  Columns are those of markup.table."""
 import statistics
 
-from . import results, summary
+from . import compare, results, summary
 from .markup import folded, table
 
 MOST_WORST = 10
@@ -158,7 +158,8 @@ def recurrent(device) -> str:
         _mebibytes("peer's", "peer_reserve_bytes"), *WORKSPACES], device.rows("rnn_layer"))
 
 
-def change(found: list) -> str:
+def change(device) -> str:
+    found = compare.changes(*({key: row for key, (row, _) in rows.items()} for rows in (device.previous, device.latest)))
     return _all("rows compared with the previous result", [
         ("row", lambda one: one.name, ""), ("before µs", lambda one: one.old["median_us"], ".1f"),
         ("now µs", lambda one: one.new["median_us"], ".1f"), ("now / before", lambda one: one.times_as_slow, ".2f"),
@@ -224,8 +225,10 @@ def graph(device) -> str:
 
 
 def allreduce(device) -> str:
-    return table([("gradients", "shape", ""), TYPES, ("ranks", "ranks", ""), ("over", "transport", ""), *TIMES,
-                  *RATES[1:], ("bus GB/s", "bus_gb_per_s", ".4g")], device.rows("allreduce"))
+    return _section("All-reduce of gradients", [
+        ("gradients", "shape", ""), TYPES, ("ranks", "ranks", ""), ("over", "transport", ""), *TIMES, *RATES[1:],
+        ("bus GB/s", "bus_gb_per_s", ".4g")], device.rows("allreduce"),
+        "Bus: 2 (ranks - 1) / ranks times the bytes of one rank's gradients / time: the minimum traffic of a link.")
 
 
 def clocks(device) -> str:
