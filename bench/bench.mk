@@ -26,7 +26,7 @@ $(BUILD)/mptune: $(call objects,,bench/tune) $(addprefix $(BUILD)/bench/, \
   $(call objects,obj/,base kernels/simt kernels/gemm kernels/conv)
 $(BUILD)/mptune: private PROGRAM_LIBS := -ldl -lpthread
 
-.PHONY: bench counted counted-cutlass report tune
+.PHONY: bench counted report tune
 ## bench: run benchmarks, with cuBLASLt, cuDNN and torch if installed (ARGS="gemm --set llm")
 bench: setup-build
 	$(BUILD_LOCAL) $(BUILD)/mpbench
@@ -50,8 +50,3 @@ counted: setup-test
 	@set -e; for arch in $(COUNTED_ARCHS); do SOFTGPU_COUNT=1 SOFTGPU_SKIP_PRODUCTS=1 \
 	  softgpu/run --build $(BUILD) --arch $$arch $(BUILD)/mpbench $(ARGS) --json $(COUNTED)/sm_$$arch.json; done
 	@tools/bench_report --counts $(COUNTED_ARCHS:%=$(COUNTED)/sm_%.json) > $(COUNTED)/counted.csv
-
-## counted-cutlass: after counted: the same for CUTLASS: build/counted/cutlass_sm_90.json
-counted-cutlass: setup-calibrate
-	@$(MAKE) softgpu $(BUILD)/softgpu/cutlass_gemm
-	@bench/peers/count_cutlass $(COUNTED)/sm_90.json --program $(BUILD)/softgpu/cutlass_gemm --out $(COUNTED)/cutlass_sm_90.json

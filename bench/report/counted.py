@@ -141,7 +141,6 @@ def write_table(runs: list, name_of, file):
     for run in runs:
         for row in run["rows"]:
             of, busy = totals(row), bound(row, PEAKS[run["arch"]])
-            kernel = " ".join(filter(None, [run.get("peer", "").split()[0] if "peer" in run else "", kernel_of(row)]))
             lines.writerow([run["arch"], row["bench"], row.get("set", ""), row.get("shape") or name_of(row), row.get("dtype", ""),
-                            kernel, of.launches, of.issue_slots, of.tensor_flops, of.sectors * SECTOR, f"{least_bytes(row):.0f}",
+                            kernel_of(row), of.launches, of.issue_slots, of.tensor_flops, of.sectors * SECTOR, f"{least_bytes(row):.0f}",
                             of.wavefronts, of.least_wavefronts, of.barriers, busy.binds, f"{busy.clocks[busy.binds]:.0f}"])

@@ -24,13 +24,6 @@ $(BUILD)/grid_barrier: $(BUILD)/gpu/grid_barrier.o
 $(SOFTGPU)/grid_barrier: $(BUILD)/gpu/grid_barrier.o | $(SOFTGPU_CUDART)
 	$(call link,$(CXX) $< $(LINK_SOFTGPU) $(SOFTGPU_RPATH))
 
-# GEMMs of CUTLASS for `make counted-cutlass`.
-$(SOFTGPU)/cutlass_gemm.o: CALIBRATION_ARCH = compute_90a
-$(SOFTGPU)/cutlass_gemm.o: bench/peers/cutlass_gemm.cu $(CALIBRATION_PACKAGES)/installed
-	$(call compile,NVCC,$(NVCC) $(CALIBRATION_FLAGS))
-$(SOFTGPU)/cutlass_gemm: $(SOFTGPU)/cutlass_gemm.o | $(SOFTGPU_CUDART)
-	$(call link,$(CXX) $< $(LINK_SOFTGPU) -ldl)
-
 # Defaults of softgpu/run, which contain the folder of the sources.
 $(SOFTGPU)/environment: DEFAULTS = MP_TEST_DEVICE=cuda SOFTGPU_PTX={build}/cuda:{build}/conformance/cuda \
   SOFTGPU_SOURCE_LINE='$(CURDIR)/tests/device/source_line'
