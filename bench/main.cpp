@@ -33,7 +33,6 @@ constexpr struct {
     {"step", mpbench::step_suite},
     {"calls", mpbench::calls_suite, false},
     {"startup", mpbench::startup_suite, false},
-    {"autocast", mpbench::autocast_suite, false},
     {"graph", mpbench::graph_suite, false},
     {"allreduce", mpbench::allreduce_suite, false},
 };

@@ -28,7 +28,6 @@ constexpr const char *kDescription =
     "  step       the optimizer step and its parts; reference: a device-to-device copy, torch\n"
     "  calls      host time of each call of a training step\n"
     "  startup    time from dlopen to the first result\n"
-    "  autocast   host time and memory of rewriting a graph for mixed precision\n"
     "  graph      a training step by mp_graph_*; reference: the same calls made directly\n"
     "  allreduce  NCCL average of the gradients of several devices\n"
     "  all        all of these suites";
@@ -38,10 +37,9 @@ constexpr const char *kNotes =
     "--limit is given, because all shapes would take days.\n"
     "Exit code: 0 success, 1 failure or a wrong result, 2 wrong arguments.";
 
-constexpr std::string_view kSuites[] = {"gemm",      "epilogue",  "batched", "rnn",         "conv",
-                                        "layers",    "attention", "norm",    "linear_xent", "gated",
-                                        "step",      "calls",     "startup", "autocast",    "graph",
-                                        "allreduce", "all"};
+constexpr std::string_view kSuites[] = {
+    "gemm",        "epilogue", "batched", "rnn",   "conv",    "layers", "attention", "norm",
+    "linear_xent", "gated",    "step",    "calls", "startup", "graph",  "allreduce", "all"};
 
 void check_suite(const std::string &suite) {
   std::string names;

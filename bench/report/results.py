@@ -134,8 +134,6 @@ def _contradictions(run: dict):
             "time_over_products": lambda: row["median_us"] / row["products_median_us"],
             "percent_of_copy": lambda: 100 * row["gb_per_s"] / row["copy_gb_per_s"],
             "bus_gb_per_s": lambda: row["gb_per_s"] * 2 * (row["ranks"] - 1) / row["ranks"],
-            "ns_per_node": lambda: 1e3 * row["median_us"] / row["nodes"],
-            "bytes_per_node": lambda: row["heap_bytes"] / row["nodes"],
             "percent_of_peak": lambda: 100 * row["tflops"] / run["peak_tflops"],
         }
         for field, value in derived.items():

@@ -48,7 +48,8 @@ def _all(title: str, columns: list, rows: list) -> str:
 
 
 def suites(device) -> str:
-    """Numbers of rows by suite: a suite, a peer or a baseline that is missing has 0 rows."""
+    """Numbers of rows by suite: a suite, a peer or a baseline that is missing has 0 rows.
+    The suite autocast is only in older results."""
     def count(field: str):
         return lambda bench: sum(field in row for row in device.rows(bench))
 
@@ -57,7 +58,7 @@ def suites(device) -> str:
         ("best of 8", count("ratio_to_peer_best"), ""), ("FP32", count("fp32"), ""), ("TF32", count("tf32"), ""),
         ("ranked", count("rank"), ""), ("clocks", count("gpu_readings"), ""),
         ("results differ", lambda bench: sum(row.get("peer_agrees") is False for row in device.rows(bench)), ""),
-    ], results.BENCHES)
+    ], [bench for bench in results.BENCHES if bench != "autocast" or device.rows(bench)])
 
 
 def summaries(device) -> str:

@@ -208,24 +208,6 @@ Fields fields_of(const StartupRow &row, const std::optional<Peak> &) {
          timing_fields(row.timing, "time us");
 }
 
-Fields fields_of(const AutocastRow &row, const std::optional<Peak> &) {
-  const auto nodes = static_cast<double>(row.nodes);
-  return Fields{{"bench", "autocast"},
-                // The rewrite runs on the host only and depends on no device.
-                {"runs_on", "host"},
-                {"graph", row.graph, "autocast", -8},
-                {"nodes", row.nodes, "nodes", 8},
-                {"tensors", row.tensors, "tensors", 8},
-                {"low_nodes", row.low_nodes},
-                {"casts", row.casts},
-                {"heap_bytes", row.heap_bytes}} +
-         timing_fields(row.timing, "host us", 10) +
-         Fields{{"ns_per_node", 1e3 * row.timing.median_us / nodes, "ns/node", 8},
-                {"bytes_per_node", static_cast<double>(row.heap_bytes) / nodes, "bytes/node", 10},
-                {"", row.low_nodes, "low", 8},
-                {"", row.casts, "casts", 8}};
-}
-
 Fields fields_of(const GraphRow &row, const std::optional<Peak> &) {
   const char *const dtype = mp_dtype_name(row.dtype);
   const Fields fields = Fields{{"bench", "graph"},

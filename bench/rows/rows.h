@@ -91,15 +91,6 @@ struct StartupRow {
   Timing timing;  ///< a batch is one process
 };
 
-/// A graph rewrite by autocast.
-struct AutocastRow {
-  std::string graph;  ///< kind of graph
-  int64_t nodes, tensors;
-  int64_t low_nodes, casts;  ///< low-precision nodes and casts after the rewrite
-  int64_t heap_bytes;        ///< peak during the call
-  Timing timing;             ///< host time
-};
-
 /// Times of a training step through mp_graph_* and by the same calls, measured interleaved.
 struct GraphBesideHand {
   Timing graph, by_hand;
@@ -135,7 +126,6 @@ Fields fields_of(const TransformerRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const StepRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const CallRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const StartupRow &row, const std::optional<Peak> &peak);
-Fields fields_of(const AutocastRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const GraphRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const AllReduceRow &row, const std::optional<Peak> &peak);
 

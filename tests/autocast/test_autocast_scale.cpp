@@ -89,9 +89,14 @@ TEST_CASE("autocast: a rewrite of a million nodes needs at most 100 bytes per no
   constexpr int32_t kNodes = 1000000;
   const Policy policy(MP_AUTOCAST_PRESET_TENSORFLOW);
   // Two products with 10 nodes between, of which one is denied.
-  const Chain chain(kNodes, 7,
-                    {"MatMul", "Relu", "Tanh", "Relu", "MatMul", "Relu", "Exp", "Relu", "Tanh",
-                     "Relu", "Relu", "Relu"});
+  Chain chain(kNodes, 7,
+              {"MatMul", "Relu", "Tanh", "Relu", "MatMul", "Relu", "Exp", "Relu", "Tanh", "Relu",
+               "Relu", "Relu"});
+  Random random(1);
+  if (GENERATE(false, true))  // second inputs from anywhere before
+    for (int32_t i = 8; i < kNodes; i++)
+      chain.input[static_cast<size_t>(chain.input_offsets[static_cast<size_t>(i)]) + 1] =
+          static_cast<int32_t>(random.bits() % static_cast<uint64_t>(i));
   const int64_t bytes = bytes_of_rewrite(policy, chain);
   INFO(bytes << " bytes");
   CHECK(bytes < 100 * int64_t{kNodes});
