@@ -85,18 +85,6 @@ def test_dot(mpautocast, graph):
     assert mpautocast(graph(), "--dot").startswith("digraph ")
 
 
-def test_png(mpautocast, graph, need, tmp_path):
-    need("dot", "the picture of mpautocast")
-    mpautocast(graph(), "--png", tmp_path / "picture.png")
-    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
-    mpautocast(graph(), "--png", tmp_path / "no_folder/picture.png", code=1)
-
-
-def test_png_without_graphviz(mpautocast, graph, tmp_path):
-    said = mpautocast(graph(), "--png", tmp_path / "picture.png", env={"PATH": str(tmp_path)}, code=1)
-    assert said == "mpautocast: --png requires dot of Graphviz, which is not installed\n"
-
-
 # ---------------------------------------------------------------- options
 
 
@@ -340,7 +328,8 @@ def test_damaged_graphs_are_valid_or_rejected(root, build, graph, monkeypatch):
     for seed in range(3000):
         path.write_bytes(damaged(GRAPH + "hidden conv1 conv2\nloop relu norm\n", random.Random(seed)))
         with contextlib.suppress(tool.BadInput, mpcore.Error):
-            valid += tool.run(mpcore, arguments) == 0
+            tool.run(mpcore, arguments)
+            valid += 1
     assert 300 < valid < 2700
 
 
