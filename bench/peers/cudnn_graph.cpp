@@ -216,7 +216,7 @@ CudnnGraph::CudnnGraph(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_co
 
 /// Extents are passed in the order batch, heads, rows, elements; rows and heads are stored as in
 /// mpcore.
-CudnnGraph::CudnnGraph(const Cudnn &library, const TransformerShape &shape, mp_dtype_t dtype)
+CudnnGraph::CudnnGraph(const Cudnn &library, const LayerShape &shape, mp_dtype_t dtype)
     : library_(library), scale_(1 / std::sqrt(static_cast<float>(shape["d"]))) {
   if (shape.form != "full") throw std::runtime_error("cuDNN's attention operation has no mask");
   Builder builder(*this);
@@ -254,8 +254,7 @@ CudnnGraph::CudnnGraph(const Cudnn &library, const TransformerShape &shape, mp_d
 
 #else
 
-CudnnGraph::CudnnGraph(const Cudnn &library, const TransformerShape &, mp_dtype_t)
-    : library_(library) {
+CudnnGraph::CudnnGraph(const Cudnn &library, const LayerShape &, mp_dtype_t) : library_(library) {
   throw std::runtime_error("mpbench was built with a cuDNN before 9.19");
 }
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "bench/shapes/transformer_shapes.h"
+#include "bench/shapes/layer_shapes.h"
 #include "cudnn.h"
 
 namespace mpbench {
@@ -22,7 +22,7 @@ class CudnnGraph {
   /// Attention without a mask, which cuDNN's operation lacks.  Its tensors are q, k, v, o, lse; in
   /// the backward pass also d_o, dq, dk, dv.
   /// @throws std::runtime_error if cuDNN has no engine for it, or the form is not "full".
-  CudnnGraph(const Cudnn &library, const TransformerShape &shape, mp_dtype_t dtype);
+  CudnnGraph(const Cudnn &library, const LayerShape &shape, mp_dtype_t dtype);
   CudnnGraph(const CudnnGraph &) = delete;
   CudnnGraph &operator=(const CudnnGraph &) = delete;
   ~CudnnGraph();

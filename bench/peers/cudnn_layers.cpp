@@ -16,40 +16,38 @@ CudnnLayer::CudnnLayer(const Cudnn &library, const LayerShape &shape, mp_dtype_t
     : library_(library), shape_(shape) {
   create_descriptors(dtype);
   if (shape.is_pool()) create_pool();
-  if (shape.layer == Layer::kBatchNorm) create_batch_norm();
+  if (shape.form == "batchnorm") create_batch_norm();
 }
 
 void CudnnLayer::create_descriptors(mp_dtype_t dtype) {
   const cudnnDataType_t type = cudnn_type(dtype);
-  const auto create = [&](int64_t h, int64_t w) {
+  const auto create = [&](int h, int w) {
     TensorDescriptor desc = MPBENCH_DNN_NEW(Tensor);
-    MPBENCH_DNN(cudnnSetTensor4dDescriptor, desc, CUDNN_TENSOR_NHWC, type,
-                static_cast<int>(shape_.n), static_cast<int>(shape_.c), static_cast<int>(h),
-                static_cast<int>(w));
+    MPBENCH_DNN(cudnnSetTensor4dDescriptor, desc, CUDNN_TENSOR_NHWC, type, extent("n"), extent("c"),
+                h, w);
     return desc;
   };
-  const auto out = [&](int64_t extent) {
-    if (!shape_.is_pool()) return extent;
-    return (extent + 2 * shape_.pad - shape_.window) / shape_.stride + 1;
+  const auto out = [&](int size) {
+    return (size + 2 * extent("pad") - extent("window")) / extent("stride") + 1;
   };
-  x_ = create(shape_.h, shape_.w);
-  y_ = create(out(shape_.h), out(shape_.w));
+  x_ = create(extent("h"), extent("w"));
+  y_ = create(out(extent("h")), out(extent("w")));
 }
 
 void CudnnLayer::create_pool() {
   pool_ = MPBENCH_DNN_NEW(Pooling);
-  const cudnnPoolingMode_t mode = shape_.layer == Layer::kMaxPool
-                                      ? CUDNN_POOLING_MAX
-                                      : CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING;
-  MPBENCH_DNN(cudnnSetPooling2dDescriptor, pool_, mode, CUDNN_PROPAGATE_NAN, shape_.window,
-              shape_.window, shape_.pad, shape_.pad, shape_.stride, shape_.stride);
+  const cudnnPoolingMode_t mode =
+      shape_.form == "maxpool" ? CUDNN_POOLING_MAX : CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING;
+  const int window = extent("window"), pad = extent("pad"), stride = extent("stride");
+  MPBENCH_DNN(cudnnSetPooling2dDescriptor, pool_, mode, CUDNN_PROPAGATE_NAN, window, window, pad,
+              pad, stride, stride);
 }
 
 void CudnnLayer::create_batch_norm() {
   const cudnnHandle_t handle = library_.handle_;
   channels_ = MPBENCH_DNN_NEW(Tensor);
   MPBENCH_DNN(cudnnDeriveBNTensorDescriptor, channels_, x_, kMode);
-  check_cudnn(shape_.pass == LayerPass::kForward
+  check_cudnn(shape_.is_forward
                   ? MPBENCH_CUDNN(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize)(
                         handle, kMode, kOps, x_, nullptr, y_, channels_, nullptr, &workspace_bytes_)
                   : MPBENCH_CUDNN(cudnnGetBatchNormalizationBackwardExWorkspaceSize)(
@@ -64,7 +62,7 @@ void CudnnLayer::create_batch_norm() {
 }
 
 void CudnnLayer::enqueue(const std::vector<void *> &a) const {
-  if (shape_.layer == Layer::kBatchNorm) return enqueue_batch_norm(a);
+  if (shape_.form == "batchnorm") return enqueue_batch_norm(a);
   if (shape_.is_pool()) return enqueue_pool(a);
   MPBENCH_DNN(cudnnSoftmaxForward, library_.handle_, CUDNN_SOFTMAX_ACCURATE,
               CUDNN_SOFTMAX_MODE_INSTANCE, &kOne, x_, a[kX], &kZero, y_, a[kDx]);
@@ -73,7 +71,7 @@ void CudnnLayer::enqueue(const std::vector<void *> &a) const {
 void CudnnLayer::enqueue_batch_norm(const std::vector<void *> &a) const {
   constexpr double kMomentum = 0.1, kEpsilon = 1e-5;  // defaults of mpcore
   void *const space = library_.workspace();
-  if (shape_.pass == LayerPass::kForward)
+  if (shape_.is_forward)
     return MPBENCH_DNN(cudnnBatchNormalizationForwardTrainingEx, library_.handle_, kMode, kOps,
                        &kOne, &kZero, x_, a[kX], nullptr, nullptr, y_, a[kY], channels_, a[kGamma],
                        a[kBeta], kMomentum, a[kRunningMean], a[kRunningVar], kEpsilon,
@@ -86,7 +84,7 @@ void CudnnLayer::enqueue_batch_norm(const std::vector<void *> &a) const {
 }
 
 void CudnnLayer::enqueue_pool(const std::vector<void *> &a) const {
-  if (shape_.pass == LayerPass::kForward)
+  if (shape_.is_forward)
     return MPBENCH_DNN(cudnnPoolingForward, library_.handle_, pool_, &kOne, x_, a[kX], &kZero, y_,
                        a[kY]);
   MPBENCH_DNN(cudnnPoolingBackward, library_.handle_, pool_, &kOne, y_, a[kY], y_, a[kDy], x_,

@@ -41,6 +41,7 @@ class CudnnLayer {
   void enqueue(const std::vector<void *> &arrays) const;
 
  private:
+  int extent(const char *name) const { return static_cast<int>(shape_[name]); }
   void create_descriptors(mp_dtype_t dtype);
   void create_pool();
   void create_batch_norm();

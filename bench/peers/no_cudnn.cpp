@@ -27,8 +27,7 @@ void CudnnConv::enqueue(const void *, const void *, void *) const {}
 struct CudnnGraph::Plans {};
 CudnnGraph::CudnnGraph(const Cudnn &library, const mp_conv2d_desc_t &, mp_conv_op_t)
     : library_(library) {}
-CudnnGraph::CudnnGraph(const Cudnn &library, const TransformerShape &, mp_dtype_t)
-    : library_(library) {}
+CudnnGraph::CudnnGraph(const Cudnn &library, const LayerShape &, mp_dtype_t) : library_(library) {}
 CudnnGraph::~CudnnGraph() = default;
 void CudnnGraph::enqueue(const std::vector<const void *> &, size_t) const {}
 

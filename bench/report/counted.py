@@ -124,7 +124,7 @@ def contradictions(row: dict):
 
 def kernel_of(row: dict) -> str:
     """Returns the library's name of the kernel or, without one, the launched functions."""
-    if "kernel" in row:
+    if row.get("kernel", "not named") != "not named":
         return row["kernel"]
     names = [one["name"].split("(")[0].split("<")[0].split("::")[-1].split()[-1] for one in row["counts"]]
     return ", ".join(dict.fromkeys(names))

@@ -50,7 +50,7 @@ def name_of(row: dict) -> str:
 
 
 def types_of(row: dict) -> str:
-    if "out_dtype" not in row:
+    if "out_dtype" not in row or row["bench"] == "layers":  # older rows of layers have one type
         return row.get("dtype", "")
     return f"{row['dtype']}>{row['out_dtype']}" + ("+" if row["beta"] else "")
 

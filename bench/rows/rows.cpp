@@ -135,22 +135,8 @@ Fields fields_of(const RnnLayerRow &row, const std::optional<Peak> &peak) {
                                  Fields{{"ratio_to_torch", ratio}});
 }
 
-Fields fields_of(const LayerRow &row, const std::optional<Peak> &) {
+Fields fields_of(const LayerRow &row, const std::optional<Peak> &peak) {
   const LayerShape &shape = row.shape;
-  const double min_bytes = shape.min_bytes(row.dtype);
-  const Fields fields =
-      shape_fields("layers", shape.set, shape.name(), shape.comment, "layer", -46) +
-      Fields{{"op", shape.op()},
-             {"dtype", mp_dtype_name(row.dtype), "type", -5},
-             {"min_bytes", min_bytes},
-             {"workspace_bytes", row.workspace_bytes}};
-  if (row.counts) return fields + counts_fields(*row.counts);
-  return fields + Fields{{"sets", row.sets}} + memory_fields(row.timing, min_bytes, row.copy) +
-         peer_fields(row.peer, row.timing) + workspace_fields("peer", row.peer_workspace);
-}
-
-Fields fields_of(const TransformerRow &row, const std::optional<Peak> &peak) {
-  const TransformerShape &shape = row.shape;
   Json extents;
   for (const auto &[name, value] : shape.extents) extents[name] = value;
   Figures figures = row.figures;
@@ -158,7 +144,8 @@ Fields fields_of(const TransformerRow &row, const std::optional<Peak> &peak) {
   const Timing &own = figures.timing;
   Fields fields =
       shape_fields(shape.suite.c_str(), shape.set, shape.name(), shape.comment, "layer", -48) +
-      Fields{{"pass", shape.pass()},
+      Fields{{"op", shape.suite == "layers" ? Json(shape.op()) : Json()},
+             {"pass", shape.pass()},
              {"form", shape.form},
              {"extents", extents},
              {"deterministic", true}} +

@@ -8,7 +8,6 @@
 #include "bench/shapes/perceptron_shape.h"
 #include "bench/shapes/rnn_shapes.h"
 #include "bench/shapes/shapes.h"
-#include "bench/shapes/transformer_shapes.h"
 #include "figures.h"
 
 namespace mpbench {
@@ -41,24 +40,11 @@ struct RnnLayerRow {
   std::optional<BesideTorch> torch = {};
 };
 
-/// One pass of a memory-bound layer.
+/// One pass of a layer.
 struct LayerRow {
   LayerShape shape;
-  mp_dtype_t dtype;
-  int64_t workspace_bytes;
-  int64_t sets;
-  CopyBeside copy;
-  Timing timing = {};
-  std::optional<PeerResult> peer = {};
-  std::optional<PeerWorkspace> peer_workspace = {};
-  std::optional<Counts> counts = {};  ///< replace times
-};
-
-/// One pass of a layer of a transformer.
-struct TransformerRow {
-  TransformerShape shape;
   Figures figures;                         ///< operations count only the products
-  std::optional<PeerResult> copy = {};     ///< copy of as many bytes; normalization
+  std::optional<PeerResult> copy = {};     ///< copy of as many bytes; if there are no products
   std::optional<PeerResult> product = {};  ///< GEMM alone; gated unit
   std::vector<PeerResult> peers = {};      ///< the first one is shown in the table
 };
@@ -122,7 +108,6 @@ Fields fields_of(const ConvRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const RnnRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const RnnLayerRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const LayerRow &row, const std::optional<Peak> &peak);
-Fields fields_of(const TransformerRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const StepRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const CallRow &row, const std::optional<Peak> &peak);
 Fields fields_of(const StartupRow &row, const std::optional<Peak> &peak);

@@ -4,16 +4,15 @@
 
 namespace mpbench {
 
-LayerData::LayerData(const Machine &machine, LayerCalls layer, bool is_forward, mp_dtype_t dtype,
-                     double min_bytes)
+LayerData::LayerData(const Machine &machine, const LayerShape &shape, mp_dtype_t dtype)
     : machine_(machine),
-      layer_(std::move(layer)),
-      is_forward_(is_forward),
+      layer_(make_layer(machine, shape, dtype)),
+      is_forward_(shape.is_forward),
       workspace_(machine.context(), layer_.workspace_bytes) {
   RandomPool low(machine, dtype), single(machine, MP_FP32);
-  const int64_t count = machine.sets_beyond_l2(static_cast<int64_t>(min_bytes));
+  const int64_t count = machine.sets_beyond_l2(static_cast<int64_t>(shape.min_bytes(dtype)));
   for (int64_t i = 0; i < count; ++i) sets_.push_back(make_set(low, single));
-  if (!is_forward)
+  if (!is_forward_)
     for (const std::vector<void *> &set : sets_) layer_.enqueue(true, set, workspace_);
   machine.synchronize();
 }
@@ -59,8 +58,8 @@ std::vector<std::pair<const void *, int64_t>> LayerData::results_of_first_set() 
   return results;
 }
 
-std::string LayerData::difference_to(const Work &peer_of_first_set, size_t array,
-                                     const Tolerance &tolerance) const {
+std::string LayerData::difference_to(const Work &peer_of_first_set) const {
+  const auto &[array, tolerance] = *layer_.compared;
   const std::vector<Result> results = {{.data = first_set()[array],
                                         .count = layer_.arrays[array].elems,
                                         .dtype = layer_.arrays[array].dtype,

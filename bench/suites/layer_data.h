@@ -2,10 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "bench/shapes/layer_shapes.h"
 #include "bench/timing/agreement.h"
 #include "bench/timing/machine.h"
 #include "bench/timing/timing.h"
@@ -31,14 +33,27 @@ struct LayerCalls {
   /// Enqueues the product of a gated unit alone; NULL for other layers.
   std::function<void(const std::vector<void *> &arrays, const Buffer &workspace)> multiply =
       nullptr;
+  /// Array that cuDNN computes too, and the bound for differences; none if cuDNN may differ.
+  struct Compared {
+    size_t array;
+    Tolerance tolerance;
+  };
+  std::optional<Compared> compared = {};
 };
+
+/// Calls of a layer of any suite, and of the layers of transformers.
+LayerCalls make_layer(const Machine &machine, const LayerShape &shape, mp_dtype_t dtype);
+LayerCalls make_transformer_layer(const Machine &machine, const LayerShape &shape,
+                                  mp_dtype_t dtype);
+std::vector<int32_t> random_labels(int64_t rows, int64_t classes);
+
+/// Indices of the arrays of an attention.
+enum AttentionArray : size_t { kQ, kK, kV, kO, kLse, kDO, kDq, kDk, kDv, kEnds };
 
 class LayerData {
  public:
   /// Runs the forward pass before a backward pass, which reads its results.
-  /// @param min_bytes  of the pass
-  LayerData(const Machine &machine, LayerCalls layer, bool is_forward, mp_dtype_t dtype,
-            double min_bytes);
+  LayerData(const Machine &machine, const LayerShape &shape, mp_dtype_t dtype);
   LayerData(const LayerData &) = delete;
   LayerData &operator=(const LayerData &) = delete;
 
@@ -56,9 +71,9 @@ class LayerData {
   /// Arrays of the first set that the pass writes, with their numbers of elements.
   std::vector<std::pair<const void *, int64_t>> results_of_first_set() const;
 
-  /// Compares one array that both write; same contract as Problem::difference_to.
-  std::string difference_to(const Work &peer_of_first_set, size_t array,
-                            const Tolerance &tolerance) const;
+  bool is_comparable() const { return layer_.compared.has_value(); }
+  /// Compares the array that both write; same contract as Problem::difference_to.
+  std::string difference_to(const Work &peer_of_first_set) const;
 
  private:
   std::vector<void *> make_set(RandomPool &low, RandomPool &single);
@@ -71,7 +86,5 @@ class LayerData {
   size_t next_ = 0;
   Buffer workspace_;
 };
-
-std::vector<int32_t> random_labels(int64_t rows, int64_t classes);
 
 }  // namespace mpbench

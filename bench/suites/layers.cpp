@@ -1,141 +1,37 @@
-// mpbench layers: batch normalization, pooling and the loss, each timed interleaved with a copy of
-// as many bytes and with cuDNN.
-#include <cmath>
+// mpbench layers, attention, norm, linear_xent, gated: layers, timed interleaved with cuDNN, with
+// PyTorch and Liger, and with a copy of as many bytes if they have no products.
+#include <list>
 #include <memory>
+#include <optional>
 
+#include "bench/peers/cudnn_graph.h"
 #include "bench/peers/cudnn_layers.h"
 #include "bench/rows/rows.h"
+#include "comparison.h"
 #include "layer_data.h"
+#include "operation.h"
 #include "peer_library.h"
 #include "step_ops.h"
 #include "suite.h"
+#include "torch_peer.h"
 
 namespace mpbench {
 namespace {
 
-using Arrays = std::vector<void *>;
-
-bool is_forward(const LayerShape &shape) {
-  return shape.pass == LayerPass::kForward;
+/// Values of --library of torch_transformer.py that have the layers of a suite.
+std::vector<const char *> torch_libraries(const std::string &suite) {
+  if (suite == "layers") return {};
+  if (suite == "attention") return {"flash", "cudnn"};
+  return {"torch", "liger"};
 }
 
-LayerCalls batch_norm(const Machine &machine, const LayerShape &shape, mp_dtype_t dtype) {
-  const int64_t elems = shape.x_elems(), channels = shape.c;
-  const mp_batchnorm_desc_t desc =
-      mp_batchnorm_desc_default(shape.n * shape.h * shape.w, static_cast<int32_t>(channels), dtype);
-  LayerCalls layer;
-  layer.arrays = {{elems, dtype, true},
-                  {elems, dtype},
-                  {elems, dtype, true, true},
-                  {elems, dtype, false, true},
-                  {channels, MP_FP32, true},
-                  {channels, MP_FP32, true},
-                  {channels, MP_FP32, true},
-                  {channels, MP_FP32, true},
-                  {channels, MP_FP32},
-                  {channels, MP_FP32},
-                  {channels, MP_FP32, false, true},
-                  {channels, MP_FP32, false, true}};
-  layer.workspace_bytes = bytes_from(mp_batchnorm_workspace_size, machine.context(), &desc);
-  layer.enqueue = [=, &machine](bool is_forward, const Arrays &a, const Buffer &workspace) {
-    const auto bytes = static_cast<size_t>(workspace.bytes());
-    const auto floats = [&](size_t array) { return static_cast<float *>(a[array]); };
-    mp_batchnorm_tensors_t t;
-    MP_INIT_STRUCT(&t);
-    t.x = a[kX];
-    t.gamma = floats(kGamma);
-    t.beta = floats(kBeta);
-    t.saved_mean = floats(kSavedMean);
-    t.saved_inv_std = floats(kSavedInvStd);
-    if (is_forward) {
-      t.running_mean = floats(kRunningMean);
-      t.running_var = floats(kRunningVar);
-      t.y = a[kY];
-      return check(mp_batchnorm_forward_training(machine.context(), &desc, &t, workspace.data(),
-                                                 bytes, machine.stream()));
-    }
-    t.dy = a[kDy];
-    t.dx = a[kDx];
-    t.dgamma = floats(kDgamma);
-    t.dbeta = floats(kDbeta);
-    check(mp_batchnorm_backward(machine.context(), &desc, &t, workspace.data(), bytes,
-                                machine.stream()));
-  };
-  return layer;
-}
-
-LayerCalls pool(const Machine &machine, const LayerShape &shape, mp_dtype_t dtype) {
-  const mp_pool_mode_t mode =
-      shape.layer == Layer::kMaxPool ? MP_POOL_MAX : MP_POOL_AVG_INCLUDE_PAD;
-  mp_pool2d_desc_t desc =
-      mp_pool2d_desc_default(mode, static_cast<int32_t>(shape.n), static_cast<int32_t>(shape.h),
-                             static_cast<int32_t>(shape.w), static_cast<int32_t>(shape.c),
-                             shape.window, shape.window, dtype);
-  desc.pad_top = desc.pad_bottom = desc.pad_left = desc.pad_right = shape.pad;
-  desc.stride_h = desc.stride_w = shape.stride;
-  LayerCalls layer;
-  layer.arrays = {{shape.x_elems(), dtype, true},
-                  {shape.y_elems(), dtype},
-                  {shape.y_elems(), dtype, true, true},
-                  {shape.x_elems(), dtype, false, true}};
-  // A byte per element of y.  The forward pass stores positions only for the backward pass.
-  if (mode == MP_POOL_MAX)
-    layer.arrays.push_back({(shape.y_elems() + 3) / 4, MP_INT32, true, true});
-  layer.enqueue = [=, &machine](bool is_forward, const Arrays &a, const Buffer &) {
-    auto *const index = static_cast<uint8_t *>(mode == MP_POOL_MAX ? a[kIndex] : nullptr);
-    check(is_forward
-              ? mp_pool2d_forward(machine.context(), &desc, a[kX], a[kY], index, machine.stream())
-              : mp_pool2d_backward(machine.context(), &desc, a[kX], index, a[kDy], a[kDx], nullptr,
-                                   machine.stream()));
-  };
-  return layer;
-}
-
-LayerCalls softmax_xent(const Machine &machine, const LayerShape &shape, mp_dtype_t dtype) {
-  const mp_xent_desc_t desc = mp_xent_desc_default(shape.n, shape.c, dtype);
-  LayerCalls layer;
-  layer.arrays = {{shape.x_elems(), dtype, true},
-                  {shape.n, MP_INT32, false, false, random_labels(shape.n, shape.c)},
-                  {shape.n, MP_FP32},
-                  {shape.x_elems(), dtype, false, true}};
-  layer.enqueue = [=, &machine](bool is_forward, const Arrays &a, const Buffer &) {
-    mp_xent_tensors_t t;
-    MP_INIT_STRUCT(&t);
-    t.x = a[kX];
-    t.labels = a[kLabels];
-    t.row_loss = static_cast<float *>(a[kLosses]);
-    if (!is_forward) t.dx = a[kDx];
-    check(mp_softmax_xent(machine.context(), &desc, &t, machine.stream()));
-  };
-  return layer;
-}
-
-LayerCalls make_layer(const Machine &machine, const LayerShape &shape, mp_dtype_t dtype) {
-  const auto make = shape.is_pool()                    ? pool
-                    : shape.layer == Layer::kBatchNorm ? batch_norm
-                                                       : softmax_xent;
-  return make(machine, shape, dtype);
-}
-
-/// False for softmax, which computes no loss, and for the backward pass of max pooling: ties are
-/// frequent in 16 bits and cuDNN may select another maximum.
-bool is_comparable(const LayerShape &shape) {
-  const bool has_ties = shape.layer == Layer::kMaxPool && !is_forward(shape);
-  return shape.layer != Layer::kSoftmaxXent && !has_ties;
-}
-
-/// Maxima are exact.  A mean of w w values has an error of w w roundings of fp32.  Statistics of N
-/// values have an error of sqrt(N) roundings in either direction, multiplied by at most gamma
-/// inv_std = sqrt(3) and xhat = sqrt(3), in up to three terms: less than 32 of them for two
-/// results.
-Tolerance tolerance_of(const LayerShape &shape, mp_dtype_t dtype) {
-  if (shape.layer == Layer::kMaxPool) return {.absolute = 0, .relative = 0};
-  const double absolute =
-      shape.layer == Layer::kAvgPool
-          ? shape.window * shape.window * 0x1p-23
-          : 32 * std::sqrt(static_cast<double>(shape.n * shape.h * shape.w)) * 0x1p-24;
-  return {.absolute = absolute, .relative = 2 * unit_roundoff(dtype)};
-}
+/// A layer by cuDNN, or by an engine of its graph API.
+struct DnnLayer {
+  std::string name;
+  int64_t workspace_bytes;
+  std::optional<bool> is_deterministic;
+  std::function<void(const std::vector<void *> &set)> enqueue;
+};
 
 class LayerBench : BenchState {
  public:
@@ -144,70 +40,151 @@ class LayerBench : BenchState {
   void measure(const LayerShape &shape);
 
  private:
-  /// Fills in the times, interleaved with a copy and the peer.
+  /// Fills in the times, interleaved with the peers.
   void time(LayerRow &row, LayerData &data);
-  std::unique_ptr<CudnnLayer> make_peer(const LayerShape &shape);
-  std::string peer_name(const LayerShape &shape) const;
+  /// Returns the layer by cuDNN, or by the chosen engines of its graph API; nothing if cuDNN has no
+  /// counterpart or fails, which a note reports.
+  std::vector<DnnLayer> make_dnn(const LayerShape &shape, LayerData &data);
+  /// Returns the fastest engine, and the fastest deterministic one if it is another.
+  std::vector<DnnLayer> fastest(const std::vector<DnnLayer> &engines, LayerData &data) const;
+  /// Starts the peers of a suite.
+  void open_peers(const std::string &suite);
+  /// Returns the peers that can run the problem; notes name the others.
+  std::vector<TorchPeer *> prepare_torch(const LayerShape &shape);
 
   Stopwatch stopwatch_{machine_};
-  std::unique_ptr<Cudnn> library_ =
-      open_peer<Cudnn>(options_.peers.cudnn, "layers", machine_, report_);
+  bool is_open_ = false;
+  std::unique_ptr<Cudnn> cudnn_;
+  std::list<TorchPeer> torch_;
 };
+
+void LayerBench::open_peers(const std::string &suite) {
+  if (std::exchange(is_open_, true) || machine_.on_host()) return;
+  cudnn_ = open_peer<Cudnn>(options_.peers.cudnn && (suite == "attention" || suite == "layers"),
+                            suite.c_str(), machine_, report_);
+  if (!options_.peers.torch) return;
+  for (const char *library : torch_libraries(suite))
+    torch_.emplace_back(options_.home, "torch_transformer.py", machine_.cuda()->ordinal(),
+                        std::vector<std::string>{"--library", library});
+}
 
 void LayerBench::measure(const LayerShape &shape) {
   const mp_dtype_t dtype = options_.dtype;
-  const double min_bytes = shape.min_bytes(dtype);
-  LayerData data(machine_, make_layer(machine_, shape, dtype), is_forward(shape), dtype, min_bytes);
+  LayerData data(machine_, shape, dtype);
   LayerRow row{.shape = shape,
-               .dtype = dtype,
-               .workspace_bytes = data.workspace_bytes(),
-               .sets = data.sets(),
-               .copy = {min_bytes}};
+               .figures = {.dtype = dtype,
+                           .out_dtype = dtype,
+                           .beta = 0,
+                           .flop = shape.flop(),
+                           .min_bytes = shape.min_bytes(dtype),
+                           .kernel = kNotNamed,
+                           .workspace_bytes = data.workspace_bytes(),
+                           .sets = data.sets()}};
   if (machine_.is_counted())
-    row.counts = count_call(machine_, data.own());
+    row.figures.counts = count_call(machine_, data.own());
   else
     time(row, data);
   report_.add(row);
 }
 
 void LayerBench::time(LayerRow &row, LayerData &data) {
-  const LayerShape &shape = row.shape;
-  const std::unique_ptr<CudnnLayer> peer = make_peer(shape);
-  std::vector<Work> works = {data.own(), make_copy(machine_, static_cast<int64_t>(row.copy.bytes))};
-  if (peer) works.push_back([&] { peer->enqueue(data.next_set()); });
-  const std::vector<Timing> timings = stopwatch_.time(works, pace_of(options_, machine_));
-  row.timing = timings[0];
-  row.copy.timing = timings[1];
-  if (peer) {
-    row.peer = peer_result(peer_name(shape), timings[2]);
-    row.peer_workspace =
-        PeerWorkspace{.limit = Cudnn::kWorkspaceBytes, .used = peer->workspace_bytes()};
-    if (is_comparable(shape))
-      row.peer->agrees = report_.add_agreement(
-          peer_name(shape), shape.name(),
-          data.difference_to([&] { peer->enqueue(data.first_set()); }, is_forward(shape) ? kY : kDx,
-                             tolerance_of(shape, options_.dtype)));
+  open_peers(row.shape.suite);
+  Comparison comparison(data.own());
+  if (row.figures.flop == 0)
+    comparison.add(row.copy, "copy",
+                   make_copy(machine_, static_cast<int64_t>(row.figures.min_bytes)));
+  if (data.has_product()) comparison.add(row.product, "product", data.product());
+  const std::vector<DnnLayer> dnn = make_dnn(row.shape, data);
+  std::vector<std::optional<PeerResult>> by_dnn(dnn.size());
+  for (size_t i = 0; i < dnn.size(); ++i)
+    comparison.add(by_dnn[i], dnn[i].name, [&, i] { dnn[i].enqueue(data.next_set()); });
+  const std::vector<TorchPeer *> torch = prepare_torch(row.shape);
+  std::function<void()> torch_turns;
+  if (!torch.empty())
+    torch_turns = [&] {
+      for (TorchPeer *peer : torch) peer->take_turn();
+    };
+  row.figures.timing = comparison.run(stopwatch_, pace_of(options_, machine_), torch_turns);
+  for (size_t i = 0; i < dnn.size(); ++i) {
+    PeerResult &result = row.peers.emplace_back(*by_dnn[i]);
+    result.deterministic = dnn[i].is_deterministic;
+    result.workspace_bytes = dnn[i].workspace_bytes;
+    if (data.is_comparable())
+      result.agrees =
+          report_.add_agreement(dnn[i].name, row.shape.label(),
+                                data.difference_to([&] { dnn[i].enqueue(data.first_set()); }));
   }
+  for (TorchPeer *peer : torch)
+    if (const std::optional<PeerResult> result = peer->result()) row.peers.push_back(*result);
 }
 
-std::unique_ptr<CudnnLayer> LayerBench::make_peer(const LayerShape &shape) {
+std::vector<DnnLayer> LayerBench::make_dnn(const LayerShape &shape, LayerData &data) {
   // cuDNN's softmax writes as much as the loss with its gradient, and more than the loss alone.
-  const bool is_loss_alone = shape.layer == Layer::kSoftmaxXent && is_forward(shape);
-  if (!library_ || is_loss_alone) return nullptr;
-  return report_.make_or_note("reference for " + shape.name(), [&] {
-    return std::make_unique<CudnnLayer>(*library_, shape, options_.dtype);
-  });
+  const bool is_loss = shape.form == "softmax_xent";
+  if (!cudnn_ || (is_loss && shape.is_forward)) return {};
+  const std::string name = name_of(*cudnn_), what = "cuDNN reference for " + shape.label();
+  if (shape.suite == "layers") {
+    const std::shared_ptr<CudnnLayer> layer = report_.make_or_note(
+        what, [&] { return std::make_unique<CudnnLayer>(*cudnn_, shape, options_.dtype); });
+    if (!layer) return {};
+    return {{name + (is_loss ? ", softmax without loss and gradient" : ""),
+             layer->workspace_bytes(),
+             {},
+             [layer](const std::vector<void *> &set) { layer->enqueue(set); }}};
+  }
+  const std::shared_ptr<CudnnGraph> graph = report_.make_or_note(
+      what, [&] { return std::make_unique<CudnnGraph>(*cudnn_, shape, options_.dtype); });
+  std::vector<DnnLayer> engines;
+  const auto tensors = static_cast<ptrdiff_t>(shape.is_forward ? kDO : kEnds);
+  for (size_t i = 0; graph && i < graph->engines(); ++i)
+    engines.push_back({name, graph->workspace_bytes(i), graph->is_deterministic(i),
+                       [graph, tensors, i](const std::vector<void *> &set) {
+                         graph->enqueue({set.begin(), set.begin() + tensors}, i);
+                       }});
+  return fastest(engines, data);
 }
 
-std::string LayerBench::peer_name(const LayerShape &shape) const {
-  return name_of(*library_) +
-         (shape.layer == Layer::kSoftmaxXent ? ", softmax without loss and gradient" : "");
+std::vector<DnnLayer> LayerBench::fastest(const std::vector<DnnLayer> &engines,
+                                          LayerData &data) const {
+  std::vector<size_t> chosen;
+  for (const bool is_deterministic : {false, true}) {
+    std::vector<size_t> indices;
+    std::vector<Work> works;
+    for (size_t i = 0; i < engines.size(); ++i) {
+      if (is_deterministic && !*engines[i].is_deterministic) continue;
+      indices.push_back(i);
+      works.push_back([&, i] { engines[i].enqueue(data.next_set()); });
+    }
+    if (indices.empty()) continue;
+    const size_t index = indices[fastest_choice(works, stopwatch_, machine_)];
+    if (chosen.empty() || chosen.front() != index) chosen.push_back(index);
+  }
+  std::vector<DnnLayer> layers;
+  for (const size_t index : chosen) layers.push_back(engines[index]);
+  return layers;
+}
+
+std::vector<TorchPeer *> LayerBench::prepare_torch(const LayerShape &shape) {
+  std::vector<TorchPeer *> ready;
+  for (TorchPeer &peer : torch_) {
+    const std::string problem = shape.suite + ' ' + mp_dtype_name(options_.dtype);
+    const std::string reason = peer.prepare(problem + ' ' + shape.name());
+    if (reason.empty())
+      ready.push_back(&peer);
+    else
+      report_.add_note(
+          (peer.absent() ? "No reference for " + shape.suite : shape.label() + ", no reference") +
+          ": " + reason + ".");
+  }
+  torch_.remove_if([](const TorchPeer &peer) { return peer.absent(); });
+  return ready;
 }
 
 }  // namespace
 
-Suite layers_suite(const Options &options, const Machine &machine, Report &report) {
-  return make_suite_of_sets<LayerBench, LayerShape>("layers", options, machine, report);
+Suite layer_suite(const char *name, const Options &options, const Machine &machine,
+                  Report &report) {
+  return make_suite_of_sets<LayerBench, LayerShape>(name, options, machine, report);
 }
 
 }  // namespace mpbench

@@ -72,11 +72,10 @@ Suite make_suite_of_sets(const char *name, const Options &options, const Machine
 }
 
 using SuiteMaker = Suite(const Options &, const Machine &, Report &);
-SuiteMaker gemm_suite, epilogue_suite, batched_suite, rnn_suite, conv_suite, layers_suite;
+SuiteMaker gemm_suite, epilogue_suite, batched_suite, rnn_suite, conv_suite;
 SuiteMaker step_suite, calls_suite, startup_suite, graph_suite, allreduce_suite;
-/// @param name  "attention", "norm", "linear_xent" or "gated"
-Suite transformer_suite(const char *name, const Options &options, const Machine &machine,
-                        Report &report);
+/// @param name  "layers", "attention", "norm", "linear_xent" or "gated"
+Suite layer_suite(const char *name, const Options &options, const Machine &machine, Report &report);
 
 /// Runs the GEMM or convolution that --once names, for profilers: once, waits, prints the kernel.
 /// @throws std::runtime_error if there is no shape with this name.

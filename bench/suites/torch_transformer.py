@@ -17,7 +17,7 @@ import re
 import torch_peer
 
 DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
-WINDOW = 1024  # kWindow of bench/shapes/transformer_shapes.h
+WINDOW = 1024  # kWindow of bench/shapes/layer_shapes.h
 EPSILON = 1e-5
 
 

@@ -122,15 +122,17 @@ def test_counts_are_not_compared_with_times(tool, made, tmp_path):
 
 
 def test_table_of_totals(tool, made, tmp_path):
+    made["rows"].append(ROW | {"kernel": "not named"})
     said = tool("--counts", write(tmp_path / "own.json", made), results.BENCH / "results" / "sample_host_1.json")
     heading, *lines = list(csv.reader(said.splitlines()))
-    own, step = (dict(zip(heading, line)) for line in lines)
+    own, step, unnamed = (dict(zip(heading, line)) for line in lines)
     # 16384 + 8192 + 8 sectors of 32 bytes; DRAM is busy for 393216 bytes * 1.83 GHz / 4800 GB/s.
     assert own == {"arch": "90", "suite": "gemm", "set": "made", "shape": "NT 256x256x256", "dtype": "fp16",
                    "kernel": "wgmma_128x128x64", "launches": "2", "issue_slots": "10560", "tensor_flop": "33554432",
                    "bytes_moved": "786688", "least_bytes": "393216", "shared_wavefronts": "2640", "least_wavefronts": "1024",
                    "barriers": "32", "busiest_unit": "DRAM", "its_clocks": "150"}
     assert (step["shape"], step["kernel"]) == ("scale_step adamw, one, 0.001 M", "split_k_sum")
+    assert unnamed == own | {"kernel": "gemm_wgmma, split_k_sum"}
 
 
 def test_mpbench_counts_on_the_software_device(root, build, run, tool, tmp_path):

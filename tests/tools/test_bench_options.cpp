@@ -14,7 +14,6 @@
 #include "bench/shapes/selection.h"
 #include "bench/shapes/sets.h"
 #include "bench/shapes/shapes.h"
-#include "bench/shapes/transformer_shapes.h"
 #include "support/program.h"
 #include "tests/support/catch.h"
 #include "tests/support/testing.h"
@@ -185,10 +184,9 @@ TEST_CASE("bench: a quick run has shapes of every set", "[bench]") {
   add_quick_sets<mpbench::RnnShape>("rnn", on_host, sets);
   add_quick_sets<mpbench::EpilogueShape>("epilogue", on_host, sets);
   add_quick_sets<mpbench::BatchedShape>("batched", on_host, sets);
-  add_quick_sets<mpbench::LayerShape>("layers", on_host, sets);
   add_quick_sets<mpbench::AllReduceShape>("allreduce", on_host, sets);
-  for (const char *suite : {"attention", "norm", "linear_xent", "gated"})
-    add_quick_sets<mpbench::TransformerShape>(suite, on_host, sets);
+  for (const char *suite : {"layers", "attention", "norm", "linear_xent", "gated"})
+    add_quick_sets<mpbench::LayerShape>(suite, on_host, sets);
   for (const mpbench::ShapeSet &set : mpbench::kShapeSets) {
     CAPTURE(set.name);
     CHECK(sets.count(set.name) == 1);

@@ -66,6 +66,8 @@ def test_fresh_run(fresh, tool):
     assert benches == {"gemm", "epilogue", "batched", "rnn", "rnn_layer", "conv", "layers", "step", "calls", "startup", "graph", "allreduce", *results.TRANSFORMERS}, "all suites are in it"
     twice = [key for key in results.keyed_rows(run) if key[2] > 1]
     assert not twice, "no two rows have one name"
+    # Rows of layers continue those of older results, which have fewer fields.
+    assert len(results.keyed_rows(run).keys() & results.keyed_rows(read(RESULTS / "h200_layers.json")).keys()) == 6
     products = [row for row in run["rows"] if row["bench"] == "rnn"]
     layers = [row for row in run["rows"] if row["bench"] == "rnn_layer"]
     gates = {"vanilla": 1, "lstm": 4, "gru": 3}

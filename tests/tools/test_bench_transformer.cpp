@@ -1,12 +1,12 @@
-// Tests of bench/shapes/transformer_shapes.h and bench/suites/transformer_data.h: operations and
-// bytes of layers of transformers, and calls that write complete results.
+// Tests of bench/shapes/layer_shapes.h and bench/suites/layer_data.h: operations and bytes of
+// layers of transformers, and calls that write complete results.
 #include <dlfcn.h>
 
 #include <cmath>
 #include <filesystem>
 
 #include "bench/peers/cudnn_graph.h"
-#include "bench/suites/transformer_data.h"
+#include "bench/suites/layer_data.h"
 #include "tests/support/testing.h"
 
 using namespace mpbench;
@@ -14,8 +14,8 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-TransformerShape shape_of(const char *suite, const std::string &line, bool is_forward = true) {
-  TransformerShape shape = parse_transformer(suite, line);
+LayerShape shape_of(const char *suite, const std::string &line, bool is_forward = true) {
+  LayerShape shape = parse_layer(suite, line);
   shape.is_forward = is_forward;
   return shape;
 }
@@ -47,7 +47,7 @@ TEST_CASE("bench: operations of attention are those of its visible scores", "[be
   CHECK(flop("attention", "1,1500,1,1,8,8,window,") == 2.0 * 16 * pairs);
   CHECK(flop("attention", "1,64,1,1,8,8,window,") == flop("attention", "1,64,1,1,8,8,causal,"));
 
-  const TransformerShape packed = shape_of("attention", "3,8,1,1,8,8,packed,");
+  const LayerShape packed = shape_of("attention", "3,8,1,1,8,8,packed,");
   CHECK(std::vector{packed.length(0), packed.length(1), packed.length(2)} ==
         std::vector<int64_t>{4, 8, 12});
   CHECK(packed.rows() == 24);
@@ -72,18 +72,22 @@ TEST_CASE("bench: layers of transformers move each array once", "[bench]") {
 }
 
 TEST_CASE("bench: malformed lines of layers of transformers are rejected", "[bench]") {
-  CHECK_THROWS_WITH(parse_transformer("norm", "1,1,16,batch,"),
+  CHECK_THROWS_WITH(parse_layer("norm", "1,1,16,batch,"),
                     ContainsSubstring("form must be one of layer"));
-  CHECK_THROWS_WITH(parse_transformer("norm", "1,16,layer,"), ContainsSubstring("a line must be"));
-  CHECK_THROWS_WITH(parse_transformer("attention", "1,8,3,2,8,8,full,"), "kv must divide h");
-  CHECK_THROWS_WITH(parse_transformer("gated", "0,8,8,swiglu,"), ContainsSubstring("integer"));
+  CHECK_THROWS_WITH(parse_layer("norm", "1,16,layer,"), ContainsSubstring("a line must be"));
+  CHECK_THROWS_WITH(parse_layer("attention", "1,8,3,2,8,8,full,"), "kv must divide h");
+  CHECK_THROWS_WITH(parse_layer("gated", "0,8,8,swiglu,"), ContainsSubstring("integer"));
 }
 
-TEST_CASE("bench: layers of transformers compute complete results", "[bench]") {
+TEST_CASE("bench: layers compute complete results", "[bench]") {
   const Machine machine(MP_DEVICE_HOST);
   const auto &[suite, line] =
       GENERATE(table<const char *, const char *>({{"attention", "2,16,2,1,8,8,full,"},
                                                   {"attention", "2,16,2,2,8,16,packed,"},
+                                                  {"layers", "2,6,8,7,1,1,0,batchnorm,"},
+                                                  {"layers", "2,6,8,7,3,2,1,maxpool,"},
+                                                  {"layers", "2,6,8,7,3,2,1,avgpool,"},
+                                                  {"layers", "6,1,1,10,1,1,0,softmax_xent,"},
                                                   {"norm", "4,2,16,layer,"},
                                                   {"norm", "4,1,16,rms+residual,"},
                                                   {"linear_xent", "16,8,24,labels,"},
@@ -91,7 +95,7 @@ TEST_CASE("bench: layers of transformers compute complete results", "[bench]") {
                                                   {"gated", "8,16,8,geglu,"}}));
   const bool is_forward = GENERATE(true, false);
   CAPTURE(suite, line, is_forward);
-  TransformerData data(machine, shape_of(suite, line, is_forward), MP_FP32);
+  LayerData data(machine, shape_of(suite, line, is_forward), MP_FP32);
   CHECK(data.sets() >= 1);
   CHECK(data.has_product() == (suite == std::string("gated")));
   for (int call = 0; call < 2; ++call) data.own()();
@@ -111,8 +115,8 @@ TEST_CASE("bench: cuDNN's graph API computes the same attention", "[bench]") {
   REQUIRE(dlopen((tests / "stub/libcudnn.so.9").c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr);
   const bool is_forward = GENERATE(true, false);
   CAPTURE(is_forward);
-  const TransformerShape shape = shape_of("attention", "2,9,4,2,16,8,full,", is_forward);
-  TransformerData data(machine, shape, MP_FP32);
+  const LayerShape shape = shape_of("attention", "2,9,4,2,16,8,full,", is_forward);
+  LayerData data(machine, shape, MP_FP32);
   const Cudnn library(machine.context(), machine.stream());
   const CudnnGraph graph(library, shape, MP_FP32);
   REQUIRE(graph.engines() == 2);

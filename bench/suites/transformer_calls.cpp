@@ -1,11 +1,30 @@
-#include "transformer_data.h"
-
+// Calls of the layers of transformers.
 #include <cmath>
+
+#include "layer_data.h"
 
 namespace mpbench {
 namespace {
 
-LayerCalls attention(const Machine &machine, const TransformerShape &shape, mp_dtype_t dtype) {
+/// Packed ends are in device memory.
+mp_attention_desc_t attention_desc(const LayerShape &shape, mp_dtype_t dtype) {
+  const bool is_packed = shape.form == "packed";
+  const int64_t longest = shape.length(shape["b"] - 1);
+  mp_attention_desc_t desc =
+      mp_attention_desc_default(static_cast<int32_t>(shape["b"]), static_cast<int32_t>(shape["h"]),
+                                longest, longest, static_cast<int32_t>(shape["d"]), dtype);
+  desc.kv_heads = static_cast<int32_t>(shape["kv"]);
+  desc.head_dim_v = static_cast<int32_t>(shape["dv"]);
+  if (is_packed) desc.q_rows = desc.kv_rows = shape.rows();
+  if (shape.form != "full") desc.flags = MP_ATTENTION_FLAG_CAUSAL;
+  if (shape.form == "window") {
+    desc.flags |= MP_ATTENTION_FLAG_WINDOW;
+    desc.window_left = kWindow;
+  }
+  return desc;
+}
+
+LayerCalls attention(const Machine &machine, const LayerShape &shape, mp_dtype_t dtype) {
   const mp_attention_desc_t desc = attention_desc(shape, dtype);
   const bool is_packed = desc.q_rows > 0;
   const int64_t rows = shape.rows(), q = rows * shape["h"] * shape["d"];
@@ -25,6 +44,12 @@ LayerCalls attention(const Machine &machine, const TransformerShape &shape, mp_d
                   {k, dtype, false, true},
                   {v, dtype, false, true},
                   {static_cast<int64_t>(ends.size()), MP_INT32, false, false, ends}};
+  // o is a mean of v, |v| <= 1, with weights that sum to 1.  An error e of all scores changes each
+  // weight by a factor of at most exp(2 e).  Weights are rounded to the type once, o once.
+  const double scale = 1 / std::sqrt(static_cast<double>(shape["d"])), u = unit_roundoff(dtype);
+  const double of_scores = scale * tolerance_of_sums(shape["d"], MP_FP32).absolute;
+  if (shape.is_forward)
+    layer.compared = {kO, {.absolute = 2 * (u + std::expm1(2 * of_scores)), .relative = 2 * u}};
   if (!shape.is_forward)
     layer.workspace_bytes =
         bytes_from(mp_attention_backward_workspace_size, machine.context(), &desc);
@@ -50,7 +75,7 @@ LayerCalls attention(const Machine &machine, const TransformerShape &shape, mp_d
   return layer;
 }
 
-LayerCalls norm(const Machine &machine, const TransformerShape &shape, mp_dtype_t dtype) {
+LayerCalls norm(const Machine &machine, const LayerShape &shape, mp_dtype_t dtype) {
   const bool is_layer_norm = shape.form.starts_with("layer"), has_residual = shape.has_residual();
   const int64_t columns = shape["c"], vectors = shape["n"] * shape["g"], elems = vectors * columns;
   mp_norm_desc_t desc =
@@ -105,7 +130,7 @@ LayerCalls norm(const Machine &machine, const TransformerShape &shape, mp_dtype_
   return layer;
 }
 
-LayerCalls linear_xent(const Machine &machine, const TransformerShape &shape, mp_dtype_t dtype) {
+LayerCalls linear_xent(const Machine &machine, const LayerShape &shape, mp_dtype_t dtype) {
   const int64_t rows = shape["n"], width = shape["w"], classes = shape["c"];
   const mp_linear_xent_desc_t desc = mp_linear_xent_desc_default(rows, width, classes, dtype);
   enum : size_t { kX, kW, kLabels, kLosses, kDx, kDw };
@@ -138,7 +163,7 @@ LayerCalls linear_xent(const Machine &machine, const TransformerShape &shape, mp
 
 /// A product and a gated unit: forward x [gate | up], then the unit; backward the gradient of the
 /// unit from a product of the next layer's gradient.
-LayerCalls gated(const Machine &machine, const TransformerShape &shape, mp_dtype_t dtype) {
+LayerCalls gated(const Machine &machine, const LayerShape &shape, mp_dtype_t dtype) {
   const int64_t n = shape["n"], f = shape["f"], k = shape["k"];
   const bool is_forward_shape = shape.is_forward;
   const mp_gemm_desc_t gemm =
@@ -172,48 +197,15 @@ LayerCalls gated(const Machine &machine, const TransformerShape &shape, mp_dtype
   return layer;
 }
 
-LayerCalls make_layer(const Machine &machine, const TransformerShape &shape, mp_dtype_t dtype) {
+}  // namespace
+
+LayerCalls make_transformer_layer(const Machine &machine, const LayerShape &shape,
+                                  mp_dtype_t dtype) {
   const auto make = shape.suite == "attention" ? attention
                     : shape.suite == "norm"    ? norm
                     : shape.suite == "gated"   ? gated
                                                : linear_xent;
   return make(machine, shape, dtype);
-}
-
-}  // namespace
-
-mp_attention_desc_t attention_desc(const TransformerShape &shape, mp_dtype_t dtype) {
-  const bool is_packed = shape.form == "packed";
-  const int64_t longest = shape.length(shape["b"] - 1);
-  mp_attention_desc_t desc =
-      mp_attention_desc_default(static_cast<int32_t>(shape["b"]), static_cast<int32_t>(shape["h"]),
-                                longest, longest, static_cast<int32_t>(shape["d"]), dtype);
-  desc.kv_heads = static_cast<int32_t>(shape["kv"]);
-  desc.head_dim_v = static_cast<int32_t>(shape["dv"]);
-  if (is_packed) desc.q_rows = desc.kv_rows = shape.rows();
-  if (shape.form != "full") desc.flags = MP_ATTENTION_FLAG_CAUSAL;
-  if (shape.form == "window") {
-    desc.flags |= MP_ATTENTION_FLAG_WINDOW;
-    desc.window_left = kWindow;
-  }
-  return desc;
-}
-
-TransformerData::TransformerData(const Machine &machine, const TransformerShape &shape,
-                                 mp_dtype_t dtype)
-    : LayerData(machine, make_layer(machine, shape, dtype), shape.is_forward, dtype,
-                shape.min_bytes(dtype)),
-      shape_(shape),
-      dtype_(dtype) {}
-
-/// o is a mean of v, |v| <= 1, with weights that sum to 1.  An error e of all scores changes each
-/// weight by a factor of at most exp(2 e).  Weights are rounded to the type once, o once.
-std::string TransformerData::difference_to(const Work &peer_of_first_set) const {
-  const double scale = 1 / std::sqrt(static_cast<double>(shape_["d"]));
-  const double of_scores = scale * tolerance_of_sums(shape_["d"], MP_FP32).absolute;
-  const double u = unit_roundoff(dtype_);
-  return LayerData::difference_to(
-      peer_of_first_set, kO, {.absolute = 2 * (u + std::expm1(2 * of_scores)), .relative = 2 * u});
 }
 
 }  // namespace mpbench
