@@ -58,7 +58,7 @@ $(STUBS):
 TESTED_BENCH := $(addprefix $(BUILD)/bench/,options.o rows/row.o rows/figures.o rows/rows.o \
   shapes/shapes.o shapes/batched_shapes.o shapes/layer_shapes.o \
   timing/counts.o timing/gpu_watch.o timing/agreement.o timing/machine.o timing/timing.o \
-  peers/dynamic_library.o peers/nvml.o peers/cuda_runtime.o peers/cublaslt.o peers/cublas.o peers/no_cublas.o \
+  peers/dynamic_library.o peers/nvml.o peers/cuda_runtime.o peers/cublas.o \
   suites/operation.o suites/batched_operation.o suites/problem.o suites/rnn_data.o suites/layer_data.o \
   suites/layer_calls.o suites/transformer_calls.o)
 # Peers of cuDNN are compiled for the tests with declarations of the stub, which do not require its

@@ -1,15 +1,61 @@
-// cuBLAS as a peer for calls that cuBLASLt lacks: batches with a pointer per matrix, and groups.
-// Column-major, as described in cublaslt.h.
+// cuBLASLt as a peer: the first algorithms of its heuristic, FP32 compute, the same pointers and
+// stream; and cuBLAS for calls that cuBLASLt lacks: batches with a pointer per matrix, and groups.
+// If the toolkit's headers are missing, opening a library fails, so that nothing else is called.
+//
+// Both are column-major, so row-major matrices are passed as transposes: D = op(A) op(B) becomes
+// D^T = op(B)^T op(A)^T.  The operands are swapped and keep their flags, the reverse of shapes.h.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "cublaslt.h"
+#include "bench/common.h"
+#include "bench/shapes/epilogue_shapes.h"
+#include "dynamic_library.h"
+#include "peer.h"
 
-typedef struct cublasContext *cublasHandle_t;  // declared by cuBLAS
+// Types that the libraries declare.
+typedef struct cublasLtContext *cublasLtHandle_t;
+typedef struct cublasContext *cublasHandle_t;
 
 namespace mpbench {
+
+class CublasLt {
+ public:
+  static constexpr char kName[] = "cuBLASLt";
+  /// Size of the workspace, and limit for the heuristic.
+  static constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
+  /// Number of algorithms requested from the heuristic.
+  static constexpr int kChoices = 8;
+
+  /// @throws std::runtime_error if it is not installed or does not start.
+  CublasLt(mp_context_t context, mp_stream_t stream);
+  CublasLt(const CublasLt &) = delete;
+  CublasLt &operator=(const CublasLt &) = delete;
+  ~CublasLt();
+
+  /// Version number in the library's format, e.g. 130001.
+  size_t version() const;
+  const DynamicLibrary &library() const { return library_; }
+
+  /// Returns a problem that is ready to be enqueued: D = epilogue(op(A) op(B) + beta D).  Its
+  /// choices are the available algorithms, 1 to kChoices, in the heuristic's order.  Partial sums
+  /// of split-k are reduced in fp32, never in the type of D.  A bias gradient has D's type here.
+  /// @param desc      may be a strided batch
+  /// @param math      precision in which FP32 operands are multiplied
+  /// @param epilogue  cuBLASLt has no sums and flags: for these, its GEMM alone
+  /// @throws std::runtime_error if cuBLASLt has no algorithm for it.
+  std::unique_ptr<Peer> gemm(const mp_gemm_desc_t &desc, PeerMath math = PeerMath::kFp32,
+                             Epilogue epilogue = Epilogue::kNone) const;
+
+ private:
+  friend class CublasLtGemm;
+
+  DynamicLibrary library_;
+  mp_stream_t stream_ = nullptr;
+  cublasLtHandle_t handle_ = nullptr;
+  Buffer workspace_;
+};
 
 class Cublas {
  public:
@@ -26,49 +72,18 @@ class Cublas {
   bool has_groups() const;
   const DynamicLibrary &library() const { return library_; }
 
- private:
-  friend class CublasBatchedGemm;
-  friend class CublasGroupedGemm;
+  /// Returns a pointer-array batch: cublasGemmBatchedEx.
+  /// @throws std::runtime_error if an extent exceeds 32 bits.
+  std::unique_ptr<Peer> batched_gemm(const mp_gemm_desc_t &desc) const;
+  /// Returns a grouped GEMM: cublasGemmGroupedBatchedEx with one entry per group.
+  /// @param items  shapes of the entries; the types are those of the first entry
+  /// @throws std::runtime_error if an extent exceeds 32 bits, or if cuBLAS is older than 12.5.
+  std::unique_ptr<Peer> grouped_gemm(const std::vector<mp_gemm_desc_t> &items) const;
 
+ private:
   DynamicLibrary library_;
   cublasHandle_t handle_ = nullptr;
   Buffer workspace_;
-};
-
-/// Pointer-array batch: cublasGemmBatchedEx.
-class CublasBatchedGemm : public Peer {
- public:
-  /// @throws std::runtime_error if an extent exceeds 32 bits.
-  CublasBatchedGemm(const Cublas &library, const mp_gemm_desc_t &desc);
-
-  PeerWorkspace workspace(size_t) const override {
-    return {.limit = CublasLt::kWorkspaceBytes, .used = -1};
-  }
-  void enqueue(const Operands &tensors, size_t choice) const override;
-
- private:
-  const Cublas &library_;
-  mp_gemm_desc_t desc_;
-};
-
-/// Grouped GEMM: cublasGemmGroupedBatchedEx with one entry per group.
-class CublasGroupedGemm : public Peer {
- public:
-  /// @param items  shapes of the entries; the types are those of the first entry
-  /// @throws std::runtime_error if an extent exceeds 32 bits, or if cuBLAS is older than 12.5.
-  CublasGroupedGemm(const Cublas &library, const std::vector<mp_gemm_desc_t> &items);
-
-  PeerWorkspace workspace(size_t) const override {
-    return {.limit = CublasLt::kWorkspaceBytes, .used = -1};
-  }
-  void enqueue(const Operands &tensors, size_t choice) const override;
-
- private:
-  const Cublas &library_;
-  mp_dtype_t type_ab_, type_cd_;
-  std::vector<int> left_ops_, right_ops_;
-  std::vector<int> m_, n_, k_, left_ld_, right_ld_, out_ld_, sizes_;
-  std::vector<float> alpha_, beta_;
 };
 
 }  // namespace mpbench

@@ -46,8 +46,8 @@ std::string BatchedBench::library_for(BatchForm form) const {
 
 std::unique_ptr<Peer> BatchedBench::make_peer(const BatchedShape &shape) const {
   const mp_gemm_desc_t desc = make_desc(shape, options_.dtype);
-  if (shape.form == BatchForm::kStrided) return std::make_unique<CublasLtGemm>(*lt_, desc);
-  if (shape.form == BatchForm::kPointers) return std::make_unique<CublasBatchedGemm>(*blas_, desc);
+  if (shape.form == BatchForm::kStrided) return lt_->gemm(desc);
+  if (shape.form == BatchForm::kPointers) return blas_->batched_gemm(desc);
   const Cublas *const grouped = blas_ && blas_->has_groups() ? blas_.get() : nullptr;
   return std::make_unique<GroupPeer>(*lt_, grouped, shape, options_.dtype);
 }

@@ -131,9 +131,9 @@ GroupPeer::GroupPeer(const CublasLt &loop, const Cublas *grouped, const BatchedS
   std::vector<mp_gemm_desc_t> items;
   for (int64_t i = 0; i < shape.count; ++i) {
     items.push_back(item_desc(shape, i, dtype));
-    loop_.push_back(std::make_unique<CublasLtGemm>(loop, items.back()));
+    loop_.push_back(loop.gemm(items.back()));
   }
-  if (grouped != nullptr) grouped_ = std::make_unique<CublasGroupedGemm>(*grouped, items);
+  if (grouped != nullptr) grouped_ = grouped->grouped_gemm(items);
 }
 
 void GroupPeer::enqueue(const Operands &t, size_t choice) const {

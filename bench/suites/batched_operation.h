@@ -29,8 +29,8 @@ class GroupPeer : public Peer {
  private:
   int64_t elem_bytes_;
   std::vector<ItemOffsets> offsets_;
-  std::vector<std::unique_ptr<CublasLtGemm>> loop_;
-  std::unique_ptr<CublasGroupedGemm> grouped_;
+  std::vector<std::unique_ptr<Peer>> loop_;
+  std::unique_ptr<Peer> grouped_;
 };
 
 }  // namespace mpbench

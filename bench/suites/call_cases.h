@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/peers/cublaslt.h"
+#include "bench/peers/cublas.h"
 #include "bench/timing/machine.h"
 #include "bench/timing/timing.h"
 #include "step_ops.h"

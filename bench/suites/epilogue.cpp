@@ -3,7 +3,7 @@
 #include <map>
 #include <memory>
 
-#include "bench/peers/cublaslt.h"
+#include "bench/peers/cublas.h"
 #include "bench/rows/rows.h"
 #include "peer_library.h"
 #include "problem_timer.h"
@@ -19,15 +19,15 @@ class GemmThenStats : public Peer {
   /// @throws std::runtime_error if cuBLASLt has no algorithm for the GEMM.
   GemmThenStats(const Machine &machine, const CublasLt &library, const mp_gemm_desc_t &desc,
                 const Problem &problem)
-      : machine_(machine), gemm_(library, desc) {
+      : machine_(machine), gemm_(library.gemm(desc)) {
     for (const Operands &set : problem.all_sets())
       lists_[set.out] = make_list(machine.context(), desc.dtype_cd, {set.out}, {desc.m * desc.n});
   }
 
-  size_t choices() const override { return gemm_.choices(); }
-  PeerWorkspace workspace(size_t choice) const override { return gemm_.workspace(choice); }
+  size_t choices() const override { return gemm_->choices(); }
+  PeerWorkspace workspace(size_t choice) const override { return gemm_->workspace(choice); }
   void enqueue(const Operands &t, size_t choice) const override {
-    gemm_.enqueue(t, choice);
+    gemm_->enqueue(t, choice);
     mp_stats_outputs_t outputs;
     MP_INIT_STRUCT(&outputs);
     outputs.amax = t.epilogue.amax;
@@ -37,7 +37,7 @@ class GemmThenStats : public Peer {
 
  private:
   const Machine &machine_;
-  CublasLtGemm gemm_;
+  std::unique_ptr<Peer> gemm_;
   std::map<const void *, TensorList> lists_;  ///< key: address of D
 };
 
@@ -68,7 +68,7 @@ Comparand EpilogueBench::comparand(const EpilogueShape &shape) const {
           .make_peer = [=, this](const Problem &problem) -> std::unique_ptr<Peer> {
             if (is_measured_apart)
               return std::make_unique<GemmThenStats>(machine_, *library_, desc, problem);
-            return std::make_unique<CublasLtGemm>(*library_, desc, PeerMath::kFp32, shape.epilogue);
+            return library_->gemm(desc, PeerMath::kFp32, shape.epilogue);
           }};
 }
 

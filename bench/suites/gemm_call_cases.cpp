@@ -65,7 +65,7 @@ CallCase gemm(int64_t edge, const std::string &what = {}, bool enqueues = true,
                 }};
   if (change == nullptr)
     call.make_peer = [desc](const Machine &machine, const CublasLt &library) -> Work {
-      const auto peer = std::make_shared<CublasLtGemm>(library, desc);
+      const std::shared_ptr<Peer> peer = library.gemm(desc);
       return [peer, x = matrices_of(machine, desc)] {
         peer->enqueue({x->a.data(), x->b.data(), x->d.data()}, 0);
       };

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "bench/peers/cublaslt.h"
+#include "bench/peers/cublas.h"
 #include "bench/shapes/shapes.h"
 #include "peer_library.h"
 #include "problem_timer.h"
@@ -40,14 +40,9 @@ inline Comparand GemmTimer::comparand(const Shape &shape, mp_dtype_t out_dtype) 
           .operation = [=, this] { return gemm_operation(machine_, shape, desc); },
           .fp32_operation = [=, this] { return gemm_operation(machine_, shape, fp32_desc); },
           .library = library_ ? name_of(*library_) : "",
-          .make_peer =
-              [=, this](const Problem &) {
-                return std::make_unique<CublasLtGemm>(*library_, desc, PeerMath::kFp32);
-              },
-          .make_fp32_peer =
-              [=, this](const Problem &, PeerMath math) {
-                return std::make_unique<CublasLtGemm>(*library_, fp32_desc, math);
-              }};
+          .make_peer = [=, this](const Problem &) { return library_->gemm(desc, PeerMath::kFp32); },
+          .make_fp32_peer = [=, this](const Problem &,
+                                      PeerMath math) { return library_->gemm(fp32_desc, math); }};
 }
 
 }  // namespace mpbench
