@@ -4,7 +4,6 @@
 #include <cmath>
 #include <random>
 #include <sstream>
-#include <tuple>
 #include <utility>
 
 namespace mpbench {
@@ -59,107 +58,73 @@ PerceptronStart::PerceptronStart(const Machine &machine, const PerceptronShape &
 
 PerceptronAsGraph::PerceptronAsGraph(const Machine &machine, const PerceptronShape &shape,
                                      mp_dtype_t dtype, const PerceptronStart &start)
-    : machine_(machine) {
-  mp_graph_t graph = nullptr;
-  check(mp_graph_create(&graph, machine.context()));
-  graph_.reset(graph);
-  check(mp_graph_set_loss(graph, describe(shape)));
+    : machine_(machine), graph_(mp::graph::create(machine.context())) {
+  const int32_t x = graph_.input("x", MP_FP32, {shape.batch, shape.width});
+  int32_t y = x;
+  for (int64_t i = 0; i < shape.products(); ++i) {
+    const std::string name = text("fc%lld", static_cast<long long>(i));
+    const int32_t weight = graph_.parameter((name + ".w").c_str(), {shape.width, shape.width});
+    const int32_t bias = graph_.parameter((name + ".b").c_str(), {shape.width});
+    parameters_.insert(parameters_.end(), {weight, bias});
+    y = graph_.node("Linear", name.c_str(), {y, weight, bias});
+    if (i < shape.layers) y = graph_.node("Relu", (name + "/relu").c_str(), {y});
+  }
+  const int32_t labels = graph_.input("labels", MP_DTYPE_NONE, {shape.batch});
+  // All three outputs are requested, to find which of them a step computes.
+  outputs_ = graph_.node_outputs("SoftmaxXent", "loss", {y, labels}, 3);
+  graph_.loss(outputs_[0]);
 
-  mp_autocast_t policy = nullptr;
+  mp::autocast policy;
   if (dtype != MP_FP32) {
     mp_autocast_config_t config = mp_autocast_config_default(dtype);
     config.flags = MP_AUTOCAST_FLAG_NO_ENVIRONMENT | MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE;
-    check(mp_autocast_create(&policy, &config));
+    policy = mp::autocast::create(config);
+    graph_.autocast(policy.get());
   }
-  const std::unique_ptr<mp_autocast, mptools::Destroyer<mp_autocast_destroy>> owner(policy);
-  if (policy != nullptr) check(mp_graph_set_autocast(graph, policy));
-  check(mp_graph_compile(graph));
+  graph_.compile();
 
-  for (size_t i = 0; i < weights_.size(); ++i) {
-    check(mp_graph_write(graph, weights_[i], start.weights[i].data(), machine.stream()));
-    check(mp_graph_write(graph, biases_[i], start.biases[i].data(), machine.stream()));
-  }
-  check(mp_graph_bind(graph, x_, start.x.data()));
-  check(mp_graph_bind(graph, labels_, start.labels.data()));
+  for (size_t i = 0; i < parameters_.size(); ++i)
+    graph_.write(parameters_[i], (i % 2 == 0 ? start.weights : start.biases)[i / 2].data(),
+                 machine.stream());
+  graph_.bind(x, start.x.data());
+  graph_.bind(labels, start.labels.data());
   machine.synchronize();
 }
 
-/// Describes the network and returns the loss tensor.
-int32_t PerceptronAsGraph::describe(const PerceptronShape &shape) {
-  mp_graph_t graph = graph_.get();
-  const int64_t x_extent[] = {shape.batch, shape.width};
-  const int64_t weight_extent[] = {shape.width, shape.width};
-  check(mp_graph_add_input(graph, "x", MP_FP32, 2, x_extent, &x_));
-  int32_t y = x_;
-  for (int64_t i = 0; i < shape.products(); ++i) {
-    const std::string name = text("fc%lld", static_cast<long long>(i));
-    int32_t weight = -1, bias = -1;
-    check(mp_graph_add_parameter(graph, (name + ".w").c_str(), 2, weight_extent, &weight));
-    check(mp_graph_add_parameter(graph, (name + ".b").c_str(), 1, weight_extent, &bias));
-    weights_.push_back(weight);
-    biases_.push_back(bias);
-    const int32_t inputs[] = {y, weight, bias};
-    check(mp_graph_add_node(graph, "Linear", name.c_str(), inputs, 3, nullptr, 0, &y, 1));
-    if (i == shape.layers) break;
-    const int32_t z = y;
-    check(mp_graph_add_node(graph, "Relu", (name + "/relu").c_str(), &z, 1, nullptr, 0, &y, 1));
-  }
-  check(mp_graph_add_input(graph, "labels", MP_DTYPE_NONE, 1, x_extent, &labels_));
-  const int32_t inputs[] = {y, labels_};
-  // All three outputs are requested, to find which of them a step computes.
-  int32_t outputs[] = {-1, -1, -1};
-  check(mp_graph_add_node(graph, "SoftmaxXent", "loss", inputs, 2, nullptr, 0, outputs, 3));
-  std::tie(loss_, row_loss_, correct_) = std::tie(outputs[0], outputs[1], outputs[2]);
-  return loss_;
-}
-
 void PerceptronAsGraph::step() const {
-  check(mp_graph_forward(graph_.get(), MP_GRAPH_MODE_TRAINING, machine_.stream()));
-  check(mp_graph_backward(graph_.get(), /*scaler=*/nullptr, machine_.stream()));
+  graph_.forward(MP_GRAPH_MODE_TRAINING, machine_.stream());
+  graph_.backward(/*scaler=*/nullptr, machine_.stream());
 }
 
 std::vector<std::string> PerceptronAsGraph::calls() const {
-  size_t bytes = 0;
-  check(mp_graph_describe(graph_.get(), nullptr, &bytes));
-  std::string description(bytes, '\0');
-  check(mp_graph_describe(graph_.get(), description.data(), &bytes));
-
   std::vector<std::string> calls;
-  std::istringstream lines(description.c_str());
+  std::istringstream lines(graph_.describe());
   for (std::string line; std::getline(lines, line);) {
     const size_t begin = line.find("  mp_");
-    if (begin == std::string::npos) continue;
-    const size_t name = begin + 2;
-    const std::string call = line.substr(name, line.find("  ", name) - name);
-    if (line.rfind("inference", 0) != 0) calls.push_back(call);
+    if (begin == std::string::npos || line.starts_with("inference")) continue;
+    calls.push_back(line.substr(begin + 2, line.find("  ", begin + 2) - begin - 2));
   }
   return calls;
 }
 
 std::vector<Written> PerceptronAsGraph::written() const {
   std::vector<Written> all;
-  for (size_t i = 0; i < weights_.size(); ++i)
-    for (const int32_t parameter : {weights_[i], biases_[i]}) {
-      const mp_graph_tensor_t tensor = info(parameter);
-      int64_t count = 1;
-      for (int32_t axis = 0; axis < tensor.rank; ++axis) count *= tensor.extent[axis];
-      all.push_back({.name = std::string("gradient of ") + tensor.name,
-                     .data = tensor.grad,
-                     .bytes = count * dtype_bytes(tensor.dtype_grad)});
-    }
-  all.push_back({"the loss", info(loss_).data, static_cast<int64_t>(sizeof(float))});
-  all.push_back({"row losses", info(row_loss_).data,
-                 info(row_loss_).extent[0] * static_cast<int64_t>(sizeof(float))});
+  for (const int32_t parameter : parameters_) {
+    const mp_graph_tensor_t tensor = graph_.get_tensor(parameter);
+    int64_t count = 1;
+    for (int32_t axis = 0; axis < tensor.rank; ++axis) count *= tensor.extent[axis];
+    all.push_back({.name = std::string("gradient of ") + tensor.name,
+                   .data = tensor.grad,
+                   .bytes = count * dtype_bytes(tensor.dtype_grad)});
+  }
+  const mp_graph_tensor_t loss = graph_.get_tensor(outputs_[0]),
+                          row_loss = graph_.get_tensor(outputs_[1]),
+                          correct = graph_.get_tensor(outputs_[2]);
+  all.push_back({"the loss", loss.data, sizeof(float)});
   all.push_back(
-      {"number of correct rows", info(correct_).data, sizeof(int64_t), /*may_be_zero=*/true});
+      {"row losses", row_loss.data, row_loss.extent[0] * static_cast<int64_t>(sizeof(float))});
+  all.push_back({"number of correct rows", correct.data, sizeof(int64_t), /*may_be_zero=*/true});
   return all;
-}
-
-mp_graph_tensor_t PerceptronAsGraph::info(int32_t tensor) const {
-  mp_graph_tensor_t info;
-  MP_INIT_STRUCT(&info);
-  check(mp_graph_get_tensor(graph_.get(), tensor, &info));
-  return info;
 }
 
 // ---------------------------------------------------------------------------- by hand

@@ -2,12 +2,12 @@
 // as a graph, and call by call without a graph.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "bench/shapes/perceptron_shape.h"
 #include "bench/timing/machine.h"
+#include "mpcore.hpp"
 
 namespace mpbench {
 
@@ -41,15 +41,10 @@ class PerceptronAsGraph {
   std::vector<Written> written() const;
 
  private:
-  using Handle = std::unique_ptr<mp_graph, mptools::Destroyer<mp_graph_destroy>>;
-
-  int32_t describe(const PerceptronShape &shape);
-  mp_graph_tensor_t info(int32_t tensor) const;
-
   const Machine &machine_;
-  Handle graph_;
-  std::vector<int32_t> weights_, biases_;
-  int32_t x_ = -1, labels_ = -1, loss_ = -1, row_loss_ = -1, correct_ = -1;
+  mp::graph graph_;
+  std::vector<int32_t> parameters_;  ///< weight and bias of each GEMM
+  std::vector<int32_t> outputs_;     ///< the loss, row losses, and number of correct rows
 };
 
 /// The step without a graph.  Everything that is constant between steps is prepared, as in a
