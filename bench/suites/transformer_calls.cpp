@@ -95,7 +95,7 @@ LayerCalls norm(const Machine &machine, const LayerShape &shape, mp_dtype_t dtyp
                   {elems, dtype, true, true},
                   {beside, dtype, true, true},
                   {elems, dtype, false, true},
-                  {2 * columns, MP_FP32, false, true}};
+                  {is_layer_norm ? 2 * columns : columns, MP_FP32, false, true}};
   if (!shape.is_forward)
     layer.workspace_bytes = bytes_from(mp_norm_backward_workspace_size, machine.context(), &desc);
   layer.enqueue = [=, &machine](bool is_forward, const std::vector<void *> &a,
