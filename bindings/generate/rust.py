@@ -123,7 +123,8 @@ def inline(f, model: Model) -> str:
 
 def function(f, model: Model) -> str:
     params = ", ".join(f"{word(p.name)}: {type_name(p.type, model)}" for p in f.params)
-    return f"    pub fn {f.name}({params}){result(f.result, model)};\n"
+    attribute = "#[must_use] " if f.result.base == "mp_status_t" else ""
+    return f"    {attribute}pub fn {f.name}({params}){result(f.result, model)};\n"
 
 
 def sys(model: Model) -> str:

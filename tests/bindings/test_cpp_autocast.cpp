@@ -20,10 +20,9 @@ mp_autocast_config_t config(uint32_t flags = 0, mp_dtype_t low = MP_FP16) {
   return config;
 }
 
-/// x -> conv1 -> norm -> relu -> conv2 -> exp.  Tensors: x, w1, gain, w2, outputs of the nodes.
+/// A graph with a node for each property that decides a type.
 struct Network {
-  enum Node : int32_t { kConv1, kNorm, kRelu, kConv2, kExp };
-  enum Tensor : int32_t { kX, kW1, kGain, kW2, kFirstWritten };
+  enum Node : int32_t { kConv1, kNorm, kRelu, kConv2, kExp, kFirstNode = 9 };
 
   mp::autocast_graph graph;
 
@@ -33,11 +32,30 @@ struct Network {
     const int32_t w1 = graph.add_tensor(parameter);
     const int32_t gain = graph.add_tensor(parameter);
     const int32_t w2 = graph.add_tensor(parameter);
-    const int32_t conv1 = add({"Conv2D", {x, w1}, "one/conv"});
+    const int32_t conv1 = add({"Conv2D", {x, w1}, "one/conv", 0, 575});
     const int32_t norm = add({"BatchNorm", {conv1, {gain, MP_AUTOCAST_SLOT_FP32}, -1}, "one/norm"});
     const int32_t relu = add({"Relu", {norm}, "one/relu"});
     const int32_t conv2 = add({"Conv2D", {relu, w2}, "two/conv"});
     add({"Exp", {conv2}, "two/exp"}, MP_TENSOR_ROLE_OUTPUT);
+    add({"MatMul", {x, x}, "", 0, 576});
+    const int32_t large = graph.add_tensor({-1, MP_FP32, MP_TENSOR_ROLE_ACTIVATION, 0, 1001.0f});
+    add({"MatMul", {large, x}});
+    add({"MatMul", {x, x}, "", MP_NODE_FLAG_KEEP_FP32});
+    add({"", {x}, "", 0, 0, MP_OP_CLASS_ALLOW});
+    // Tensors may be read and nodes named before they are added.
+    const int32_t merge = kFirstNode, next = merge + 1, first = next + 1, second = first + 1;
+    const int32_t back = graph.add_tensor({next});
+    const int32_t list = add({"MatMul", {x, back}});
+    graph.add_node({"TensorListGetItem", {list}});
+    graph.add_container({merge, next});
+    graph.add_loop({first, second});
+    add({"MatMul", {x, x}});
+    add({"TensorListGetItem", {x}});
+    const int32_t pulled = add({"Tanh", {add({"MatMul", {x, x}})}});
+    graph.add_hidden_edge(kExp, second + 2);
+    const int32_t last = graph.add_node({"MatMul", {pulled, -1}});
+    graph.add_tensor({last, MP_FP32, MP_TENSOR_ROLE_ACTIVATION, MP_AUTOCAST_SLOT_FP32});
+    graph.add_tensor({last, MP_DTYPE_NONE});
   }
 
   /// Returns the output of the node.
@@ -52,39 +70,43 @@ std::array<int32_t, 5> fields(const mp_autocast_cast_t &cast) {
 
 }  // namespace
 
-TEST_CASE("C++: a rewrite returns types, casts and reasons", "[cpp][autocast]") {
+TEST_CASE("C++: every property of a graph decides types, casts and reasons", "[cpp][autocast]") {
   const Network network;
-  const mp::autocast policy = mp::autocast::create(config());
+  mp_autocast_config_t limited = config();
+  limited.amax_limit = 1000;
+  limited.depth_limit = 575;
+  const mp::autocast policy = mp::autocast::create(limited);
   const mp::autocast_result result = policy.rewrite(nullptr, network.graph);
   CHECK(result.disabled_reason == nullptr);
-  CHECK(result.num_low_nodes == 4);
+  CHECK(result.num_low_nodes == 9);
   CHECK(result.num_parameters_low == 2);
-  CHECK(result.node_dtype == Bytes{MP_FP16, MP_FP16, MP_FP16, MP_FP16, MP_FP32});
+  constexpr uint8_t f = MP_FP32, h = MP_FP16;
+  CHECK(result.node_dtype == Bytes{h, h, h, h, f, f, f, f, h, h, h, f, f, h, f, h});
   CHECK(result.tensor_dtype ==
-        Bytes{MP_FP32, MP_FP32, MP_FP32, MP_FP32, MP_FP16, MP_FP16, MP_FP16, MP_FP16, MP_FP32});
-  CHECK(result.node_reason == Bytes{MP_AUTOCAST_REASON_ALLOW_LIST, MP_AUTOCAST_REASON_BETWEEN_ALLOW,
-                                    MP_AUTOCAST_REASON_BETWEEN_ALLOW, MP_AUTOCAST_REASON_ALLOW_LIST,
-                                    MP_AUTOCAST_REASON_DENY_LIST});
-  CHECK(result.node_cause == Indices{-1, Network::kConv2, Network::kConv2, -1, -1});
-  // conv1: x, w1; norm: conv1, gain, none; relu: norm; conv2: relu, w2; exp: conv2.
-  CHECK(result.input_cast == Indices{0, 1, -1, -1, -1, -1, -1, 2, 3});
-  REQUIRE(result.casts.size() == 4);
-  constexpr int32_t kConv2Writes = Network::kFirstWritten + Network::kConv2;
-  CHECK(fields(result.casts[0]) ==
-        std::array<int32_t, 5>{Network::kX, MP_FP32, MP_FP16, MP_CAST_KIND_KERNEL, 1});
-  CHECK(fields(result.casts[1]) ==
-        std::array<int32_t, 5>{Network::kW1, MP_FP32, MP_FP16, MP_CAST_KIND_MODEL_COPY, 1});
-  CHECK(fields(result.casts[2]) ==
-        std::array<int32_t, 5>{Network::kW2, MP_FP32, MP_FP16, MP_CAST_KIND_MODEL_COPY, 1});
-  CHECK(fields(result.casts[3]) ==
-        std::array<int32_t, 5>{kConv2Writes, MP_FP16, MP_FP32, MP_CAST_KIND_KERNEL, 1});
+        Bytes{f, f, f, f, h, h, h, h, f, f, f, f, f, h, h, h, f, f, h, f, f, MP_DTYPE_NONE});
+  CHECK(result.node_reason ==
+        Bytes{MP_AUTOCAST_REASON_ALLOW_LIST, MP_AUTOCAST_REASON_BETWEEN_ALLOW,
+              MP_AUTOCAST_REASON_BETWEEN_ALLOW, MP_AUTOCAST_REASON_ALLOW_LIST,
+              MP_AUTOCAST_REASON_DENY_LIST, MP_AUTOCAST_REASON_DEPTH, MP_AUTOCAST_REASON_RANGE,
+              MP_AUTOCAST_REASON_KEPT, MP_AUTOCAST_REASON_ALLOW_LIST, MP_AUTOCAST_REASON_ALLOW_LIST,
+              MP_AUTOCAST_REASON_CLUSTER_LOW, MP_AUTOCAST_REASON_CLUSTER_FP32,
+              MP_AUTOCAST_REASON_NO_ALLOW_NEARBY, MP_AUTOCAST_REASON_ALLOW_LIST,
+              MP_AUTOCAST_REASON_DENY_UPSTREAM, MP_AUTOCAST_REASON_ALLOW_LIST});
+  CHECK(result.node_cause == Indices{-1, 3, 3, -1, -1, -1, -1, -1, -1, -1, 9, 12, -1, -1, 4, -1});
+  CHECK(result.input_cast == Indices{0,  1, -1, -1, -1, -1, -1, 2,  3, -1, -1, -1, -1, -1,
+                                     -1, 0, 0,  -1, -1, -1, -1, -1, 0, 0,  4,  5,  -1});
+  REQUIRE(result.casts.size() == 6);
+  using Cast = std::array<int32_t, 5>;
+  CHECK(fields(result.casts[0]) == Cast{0, f, h, MP_CAST_KIND_KERNEL, 5});
+  CHECK(fields(result.casts[1]) == Cast{1, f, h, MP_CAST_KIND_MODEL_COPY, 1});
+  CHECK(fields(result.casts[3]) == Cast{7, h, f, MP_CAST_KIND_KERNEL, 1});
 }
 
 TEST_CASE("C++: an autocast graph can be moved; the moved-from graph is empty", "[cpp][autocast]") {
   Network network;
   mp::autocast_graph moved = std::move(network.graph);
   const mp::autocast policy = mp::autocast::create(config());
-  CHECK(policy.rewrite(nullptr, moved).num_low_nodes == 4);
+  CHECK(policy.rewrite(nullptr, moved).num_low_nodes == 11);
   CHECK(std::strcmp(moved.get().node_name[Network::kNorm], "one/norm") == 0);
   moved = mp::autocast_graph();
   CHECK(policy.rewrite(nullptr, moved).node_dtype.empty());
@@ -101,55 +123,11 @@ TEST_CASE("C++: set_class and set_nodes override classes", "[cpp][autocast]") {
   policy.set_nodes("one/*", MP_OP_CLASS_DENY);
   CHECK(policy.class_of("Log") == MP_OP_CLASS_ALLOW);
   const mp::autocast_result result = policy.rewrite(nullptr, network.graph);
-  CHECK(result.node_dtype == Bytes{MP_FP32, MP_FP32, MP_FP32, MP_FP16, MP_FP16});
-  CHECK(result.node_reason == Bytes{MP_AUTOCAST_REASON_DENY_LIST, MP_AUTOCAST_REASON_DENY_LIST,
-                                    MP_AUTOCAST_REASON_DENY_LIST, MP_AUTOCAST_REASON_ALLOW_LIST,
-                                    MP_AUTOCAST_REASON_ALLOW_LIST});
+  const std::vector<uint8_t> &reasons = result.node_reason;
+  CHECK(Bytes(reasons.begin(), reasons.begin() + 5) ==
+        Bytes{MP_AUTOCAST_REASON_DENY_LIST, MP_AUTOCAST_REASON_DENY_LIST,
+              MP_AUTOCAST_REASON_DENY_LIST, MP_AUTOCAST_REASON_ALLOW_LIST,
+              MP_AUTOCAST_REASON_ALLOW_LIST});
   CHECK(message_of([&] { policy.set_nodes("two/*", MP_OP_CLASS_DENY); }) ==
         "mp_autocast_set_nodes: policy is in use and cannot be modified; create a new one");
-}
-
-TEST_CASE("C++: amax, depth, flags and class of a node decide its type", "[cpp][autocast]") {
-  mp_autocast_config_t limited = config();
-  limited.amax_limit = 1000;
-  limited.depth_limit = 4096;
-  const mp::autocast policy = mp::autocast::create(limited);
-  mp::autocast_graph graph;
-  const int32_t x = graph.add_tensor();
-  const int32_t large = graph.add_tensor({-1, MP_FP32, MP_TENSOR_ROLE_ACTIVATION, 0, 1001.0f});
-  const int32_t low = graph.add_tensor({-1, MP_BF16});
-  const auto reason_of = [&](const mp::autocast_node &node) {
-    const int32_t number = graph.add_node(node);
-    graph.add_tensor({number});
-    return policy.rewrite(nullptr, graph).node_reason[static_cast<size_t>(number)];
-  };
-  CHECK(reason_of({"MatMul", {x, x}}) == MP_AUTOCAST_REASON_ALLOW_LIST);
-  CHECK(reason_of({"MatMul", {x, low}}) == MP_AUTOCAST_REASON_ALLOW_LIST);
-  CHECK(reason_of({"MatMul", {x, large}}) == MP_AUTOCAST_REASON_RANGE);
-  CHECK(reason_of({"MatMul", {x, x}, "", 0, 4096}) == MP_AUTOCAST_REASON_ALLOW_LIST);
-  CHECK(reason_of({"MatMul", {x, x}, "", 0, 4097}) == MP_AUTOCAST_REASON_DEPTH);
-  CHECK(reason_of({"MatMul", {x, x}, "", MP_NODE_FLAG_KEEP_FP32}) == MP_AUTOCAST_REASON_KEPT);
-  CHECK(reason_of({"MatMul", {x, x}, "", MP_NODE_FLAG_NO_LOW}) == MP_AUTOCAST_REASON_NO_KERNEL);
-  CHECK(reason_of({"", {x}, "", 0, 0, MP_OP_CLASS_ALLOW}) == MP_AUTOCAST_REASON_ALLOW_LIST);
-  CHECK(reason_of({"MatMul", {x}, "", 0, 0, MP_OP_CLASS_UNLISTED}) == MP_AUTOCAST_REASON_UNLISTED);
-}
-
-TEST_CASE("C++: hidden edges and containers connect nodes", "[cpp][autocast]") {
-  const mp::autocast policy = mp::autocast::create(config());
-  mp::autocast_graph graph;
-  const int32_t x = graph.add_tensor();
-  const auto add = [&](const mp::autocast_node &node) {
-    const int32_t number = graph.add_node(node);
-    graph.add_tensor({number});
-    return number;
-  };
-  const int32_t product = add({"MatMul", {x, x}});
-  const int32_t neighbor = add({"Relu", {x}});
-  graph.add_hidden_edge(product, neighbor);
-  const int32_t member = add({"no such operation", {x}});
-  graph.add_container({member, product});
-  const mp::autocast_result result = policy.rewrite(nullptr, graph);
-  CHECK(result.node_reason[static_cast<size_t>(neighbor)] == MP_AUTOCAST_REASON_CLEAR_NEXT_TO_LOW);
-  CHECK(result.node_reason[static_cast<size_t>(member)] == MP_AUTOCAST_REASON_CLUSTER_LOW);
-  CHECK(result.node_cause[static_cast<size_t>(member)] == product);
 }

@@ -188,15 +188,22 @@ def test_check_reports_faults_of_functions_of_mpcore_hpp(generate, change, patte
     assert f"include/mpcore.hpp: {sentence}" in output
 
 
-@pytest.mark.parametrize("header, pattern, replacement, sentence", [
-    ("comm.h", "MP_REDUCE_SUM = 1", "MP_REDUCE_SUM = 0", "mp_reduce_op_t: MP_REDUCE_SUM = 0, but 0 means not set"),
-    ("comm.h", "MP_REDUCE_", "MP_LR_", "mp_reduce_op_t and mp_lr_schedule_t have the same prefix MP_LR_"),
-    ("step.h", "MP_STEP_FLAG_", "MP_STEP_", "mp_step_flags_t: the prefix MP_STEP_ must end in _FLAG_"),
-    ("tensors.h", "Frozen", "Small", "mp_tensor_report_t has no struct_size"),
+@pytest.mark.parametrize("file, pattern, replacement, sentence", [
+    ("include/mpcore/comm.h", "MP_REDUCE_SUM = 1", "MP_REDUCE_SUM = 0",
+     "mp_reduce_op_t: MP_REDUCE_SUM = 0, but 0 means not set"),
+    ("include/mpcore/comm.h", "MP_REDUCE_", "MP_LR_",
+     "mp_reduce_op_t and mp_lr_schedule_t have the same prefix MP_LR_"),
+    ("include/mpcore/step.h", "MP_STEP_FLAG_", "MP_STEP_", "mp_step_flags_t: the prefix MP_STEP_ must end in _FLAG_"),
+    ("include/mpcore/tensors.h", "Frozen", "Small", "mp_tensor_report_t has no struct_size"),
+    (f"{PYTHON}/graph.py", r"check\((lib.mp_graph_compile\(.*)\)", r"\1",
+     "graph.py ignores the status of mp_graph_compile"),
+    ("bindings/fortran/mpcore_described.f90", r"(add_state\(.*\n +stat), errmsg", r"\1",
+     "mpcore_described.f90 omits stat and errmsg: call mp_check(mp_graph_add_state("),
+    ("bindings/fortran/mpcore_network.f90", r"(mp_graph_bind\(.*\n) +call mp_check\(status, stat, errmsg\)\n", r"\1",
+     "mpcore_network.f90 ignores the status of mp_graph_bind"),
 ])
-def test_check_names_a_broken_rule_of_declarations(generate, change, header, pattern, replacement, sentence):
-    output = generate("--check", "--root", change(f"include/mpcore/{header}", pattern, replacement), code=1)
-    assert sentence in output
+def test_check_names_a_broken_rule(generate, change, file, pattern, replacement, sentence):
+    assert sentence in generate("--check", "--root", change(file, pattern, replacement), code=1)
 
 
 @pytest.mark.parametrize("file, pattern, replacement", [

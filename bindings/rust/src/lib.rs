@@ -29,6 +29,7 @@
 //! can produce wrong numbers, but is memory-safe.
 
 #![warn(missing_docs)]
+#![deny(unused_must_use)] // statuses of the library
 #![allow(clippy::too_many_arguments)] // as many as the function of C
 
 /// Defines setters of a builder: each changes `self` and returns it.

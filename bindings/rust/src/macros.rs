@@ -41,7 +41,7 @@ macro_rules! defaults {
         pub fn $name($($argument: $kind),*) -> $result {
             let mut value = $result::zeroed();
             // SAFETY: writes that many bytes.  On failure struct_size is 0, which calls reject.
-            unsafe { $init(&mut value, core::mem::size_of::<$result>(), $($value),*) };
+            let _ = unsafe { $init(&mut value, core::mem::size_of::<$result>(), $($value),*) };
             value
         }
     )* };

@@ -20,18 +20,42 @@ fn parameter() -> GraphTensor {
     GraphTensor { role: TensorRole::Parameter, ..FP32.into() }
 }
 
-/// Nodes: conv1, norm, relu, conv2, exp.  Tensors: x, w1, gain, w2 and the outputs of the nodes.
-fn small_graph() -> Graph {
+/// A graph with a node for each property that decides a type.
+fn network() -> Graph {
     let mut g = Graph::new();
     let x = g.tensor(FP32);
     let (w1, gain, w2) = (g.tensor(parameter()), g.tensor(parameter()), g.tensor(parameter()));
-    let c1 = g.node("Conv2D", "conv1", &[x, w1]).unwrap().depth(576).output(FP32);
-    let norm = g.node("BatchNorm", "norm", &[c1]).unwrap();
-    let n = norm.input(gain, SLOT_FP32).input(None, SLOT_FP32).output(FP32);
-    let r = g.node("Relu", "relu", &[n]).unwrap().output(FP32);
-    let c2 = g.node("Conv2D", "conv2", &[r, w2]).unwrap().output(FP32);
-    let out = GraphTensor { role: TensorRole::Output, ..FP32.into() };
-    g.node("Exp", "exp", &[c2]).unwrap().output(out);
+    let y = g.node("Conv2D", "conv1", &[x, w1]).unwrap().depth(575).output(FP32);
+    let norm = g.node("BatchNorm", "norm", &[y]).unwrap();
+    let y = norm.input(gain, SLOT_FP32).input(None, SLOT_FP32).output(FP32);
+    let y = g.node("Relu", "relu", &[y]).unwrap().output(FP32);
+    let y = g.node("Conv2D", "conv2", &[y, w2]).unwrap().output(FP32);
+    let mut node = g.node("Exp", "exp", &[y]).unwrap();
+    let exp = node.id();
+    node.output(GraphTensor { role: TensorRole::Output, ..FP32.into() });
+    g.node("MatMul", "", &[x, x]).unwrap().depth(576).output(FP32);
+    let large = g.tensor(GraphTensor { amax: Some(1001.0), ..FP32.into() });
+    g.node("MatMul", "", &[large, x]).unwrap().output(FP32);
+    g.node("MatMul", "", &[x, x]).unwrap().flags(NodeFlags::KEEP_FP32).output(FP32);
+    g.node("Mine", "", &[x]).unwrap().class(OpClass::Allow).output(FP32);
+    let back = g.tensor(FP32); // read before the node that writes it is added
+    let mut node = g.node("MatMul", "", &[x, back]).unwrap();
+    let (merge, y) = (node.id(), node.output(FP32));
+    let next = g.node("TensorListGetItem", "", &[y]).unwrap().writes(back).id();
+    g.cluster(ClusterKind::Container, &[merge, next]);
+    let mut node = g.node("MatMul", "", &[x, x]).unwrap();
+    let (first, _) = (node.id(), node.output(FP32));
+    let mut node = g.node("TensorListGetItem", "", &[x]).unwrap();
+    let (second, _) = (node.id(), node.output(FP32));
+    g.cluster(ClusterKind::Loop, &[first, second]);
+    let y = g.node("MatMul", "", &[x, x]).unwrap().output(FP32);
+    let mut node = g.node("Tanh", "", &[y]).unwrap();
+    let (pulled, y) = (node.id(), node.output(FP32));
+    g.hidden_edge(exp, pulled);
+    let mut last = g.node("MatMul", "", &[y]).unwrap().input(None, 0);
+    last.output(GraphTensor { slot: SLOT_FP32, ..FP32.into() });
+    last.output(Dtype::DtypeNone);
+    assert_eq!((last.id().index(), y.index()), (15, 19));
     g
 }
 
@@ -51,79 +75,79 @@ fn casts(rewritten: &Rewritten) -> Vec<(usize, Dtype, CastKind, usize)> {
 }
 
 #[test]
-fn small_graph_is_rewritten() {
-    let (policy, graph) = (policy(), small_graph());
+fn every_property_of_a_graph_decides_types() {
+    use AutocastReason::*;
+    let limited = AutocastConfig { amax_limit: 1000.0, depth_limit: 575, ..config() };
+    let (policy, graph) = (Autocast::new(&limited).unwrap(), network());
     let r = policy.rewrite(None, &graph).unwrap();
-    assert_eq!(r.tensors, [FP32, FP32, FP32, FP32, FP16, FP16, FP16, FP16, FP32]);
-    assert_eq!(
-        nodes(&r),
-        [
-            (FP16, AutocastReason::AllowList, None),
-            (FP16, AutocastReason::BetweenAllow, Some(3)),
-            (FP16, AutocastReason::BetweenAllow, Some(3)),
-            (FP16, AutocastReason::AllowList, None),
-            (FP32, AutocastReason::DenyList, None),
-        ]
-    );
-    assert_eq!(
-        casts(&r),
-        [
-            (0, FP16, CastKind::Kernel, 1),
-            (1, FP16, CastKind::ModelCopy, 1),
-            (3, FP16, CastKind::ModelCopy, 1),
-            (7, FP32, CastKind::Kernel, 1),
-        ]
-    );
+    let (f, h) = (FP32, FP16);
+    let wanted = [
+        (h, AllowList, None),
+        (h, BetweenAllow, Some(3)),
+        (h, BetweenAllow, Some(3)),
+        (h, AllowList, None),
+        (f, DenyList, None),
+        (f, Depth, None),
+        (f, Range, None),
+        (f, Kept, None),
+        (h, AllowList, None),
+        (h, AllowList, None),
+        (h, ClusterLow, Some(9)),
+        (f, ClusterFp32, Some(12)),
+        (f, NoAllowNearby, None),
+        (h, AllowList, None),
+        (f, DenyUpstream, Some(4)),
+        (h, AllowList, None),
+    ];
+    assert_eq!(nodes(&r), wanted);
+    let of_tensors = [f, f, f, f, h, h, h, h, f, f, f, f, f, h, h, h, f, f, h, f, f];
+    assert_eq!((&r.tensors[..21], r.tensors[21]), (&of_tensors[..], Dtype::DtypeNone));
+    let wanted = [
+        (0, h, CastKind::Kernel, 5),
+        (1, h, CastKind::ModelCopy, 1),
+        (3, h, CastKind::ModelCopy, 1),
+        (7, f, CastKind::Kernel, 1),
+        (18, f, CastKind::Kernel, 1),
+        (19, h, CastKind::Kernel, 1),
+    ];
+    assert_eq!(casts(&r), wanted);
     let read: Vec<_> = r.nodes.iter().map(|node| node.input_casts.clone()).collect();
-    assert_eq!(
-        read,
-        [
-            vec![Some(0), Some(1)],
-            vec![None, None, None],
-            vec![None],
-            vec![None, Some(2)],
-            vec![Some(3)]
-        ]
-    );
-    assert_eq!((r.num_low_nodes, r.num_parameters_low, r.disabled_reason()), (4, 2, None));
+    assert_eq!(read[0], [Some(0), Some(1)]);
+    assert_eq!(read[1], [None; 3]);
+    assert_eq!(read[3..5], [vec![None, Some(2)], vec![Some(3)]]);
+    assert_eq!(read[14..], [vec![Some(4)], vec![Some(5), None]]);
+    assert_eq!((r.num_low_nodes, r.num_parameters_low, r.disabled_reason()), (9, 2, None));
 
     let text = policy.explain(&graph, &r, AutocastFormat::Text).unwrap();
-    assert!(text.contains("norm   BatchNorm  fp16  between conv1 and conv2\n"), "{text}");
+    assert!(text.contains("norm   BatchNorm          fp16  between conv1 and conv2\n"), "{text}");
+    assert!(
+        text.contains("#6     MatMul             fp32  a tensor exceeds amax_limit\n"),
+        "{text}"
+    );
     let json = policy.explain(&graph, &r, AutocastFormat::Json).unwrap();
-    assert!(json.contains("\"num_low_nodes\": 4"), "{json}");
-    let picture = policy.explain(&graph, &r, AutocastFormat::Dot).unwrap();
-    assert!(picture.starts_with("digraph autocast {\n"), "{picture}");
+    assert!(json.contains("\"num_low_nodes\": 9"), "{json}");
 
     let empty = policy.rewrite(None, &Graph::new()).unwrap();
     assert!(empty.nodes.is_empty() && empty.tensors.is_empty() && empty.casts.is_empty());
 }
 
 #[test]
-fn configuration_selects_type_preset_level_and_limits() {
-    let bf16 = AutocastConfig { dtype_low: Dtype::Bf16 as u32, ..config() };
-    let r = Autocast::new(&bf16).unwrap().rewrite(None, &small_graph()).unwrap();
-    assert_eq!(r.nodes[0].dtype, Dtype::Bf16);
-    let onnx = AutocastConfig { preset: AutocastPreset::Onnx as u32, ..config() };
-    let r = Autocast::new(&onnx).unwrap().rewrite(None, &small_graph()).unwrap();
+fn configuration_selects_preset_level_and_flags() {
+    let rewritten = |config| Autocast::new(&config).unwrap().rewrite(None, &network()).unwrap();
+    let r = rewritten(config().with_preset(AutocastPreset::Onnx));
     assert_eq!(nodes(&r)[0], (FP32, AutocastReason::Unlisted, None));
-    let level = AutocastLevel::TensorCoresOnly as u32;
-    let r = Autocast::new(&AutocastConfig { level, ..config() }).unwrap();
-    assert_eq!(nodes(&r.rewrite(None, &small_graph()).unwrap())[1].1, AutocastReason::Unlisted);
-    let deep = AutocastConfig { depth_limit: 575, ..config() };
-    let r = Autocast::new(&deep).unwrap().rewrite(None, &small_graph()).unwrap();
-    assert_eq!(nodes(&r)[0], (FP32, AutocastReason::Depth, None));
-
-    let emulated = Autocast::new(&config().with_flags(AutocastFlags::EMULATE)).unwrap();
-    let r = emulated.rewrite(None, &small_graph()).unwrap();
-    assert!(r.tensors.iter().all(|&dtype| dtype == FP32) && r.nodes[0].dtype == FP16);
-    // To fp16: x, both filters, four outputs.  To fp32: the inputs of these nodes and of exp.
-    assert_eq!(r.casts.len(), 7 + 7);
-    let to_fp32 = r.nodes[2].input_casts[0].unwrap();
-    assert_eq!((r.casts[to_fp32].from, r.casts[to_fp32].to), (FP16, FP32));
+    let r = rewritten(config().with_level(AutocastLevel::TensorCoresOnly));
+    assert_eq!(nodes(&r)[1].1, AutocastReason::Unlisted);
+    let emulated = config().with_flags(AutocastFlags::EMULATE);
+    assert_eq!(emulated.flags, (AutocastFlags::EMULATE | AutocastFlags::NO_ENVIRONMENT).bits());
+    let r = rewritten(emulated);
+    assert!(r.tensors[..21].iter().all(|&dtype| dtype == FP32) && r.nodes[0].dtype == FP16);
+    assert!(r.casts.len() > r.tensors.len());
+    let of_relu = r.casts[r.nodes[2].input_casts[0].unwrap()];
+    assert_eq!((of_relu.from, of_relu.to), (FP16, FP32));
 
     assert_eq!(ScalerConfig::for_autocast(FP16).unwrap().init_scale, 32768.0);
     assert_eq!(ScalerConfig::for_autocast(Dtype::Bf16).unwrap().init_scale, 1.0);
-    assert_eq!(ScalerConfig::for_autocast(FP32).unwrap().init_scale, 1.0);
     let wrong = Autocast::new(&AutocastConfig { depth_limit: -1, ..config() });
     refused(wrong, "mp_autocast_create: config->depth_limit = -1 is negative");
 }
@@ -140,9 +164,9 @@ fn classes_and_patterns_override_the_lists() {
     policy.set_nodes("*", OpClass::Unlisted).unwrap();
     policy.set_nodes("conv[!2]", OpClass::Allow).unwrap();
     policy.set_nodes("n*m", OpClass::Clear).unwrap();
-    let r = policy.rewrite(None, &small_graph()).unwrap();
+    let r = policy.rewrite(None, &network()).unwrap();
     assert_eq!(
-        nodes(&r),
+        nodes(&r)[..5],
         [
             (FP16, AutocastReason::Pattern, None),
             (FP16, AutocastReason::ClearNextToLow, Some(0)),
@@ -165,135 +189,28 @@ fn classes_and_patterns_override_the_lists() {
     assert_eq!(policy.class_of("Exp"), Some(OpClass::Deny));
 }
 
-/// A chain of products that differ in amax, flags, class and slots.
-#[test]
-fn properties_of_nodes_and_tensors_decide_their_types() {
-    let mut g = Graph::new();
-    let w = g.tensor(FP32);
-    let x = g.tensor(GraphTensor { amax: Some(2000.0), ..FP32.into() });
-    let y = g.node("MatMul", "", &[x, w]).unwrap().output(FP32);
-    let y = g.node("MatMul", "", &[y, w]).unwrap().flags(NodeFlags::KEEP_FP32).output(FP32);
-    let y = g.node("MatMul", "", &[y, w]).unwrap().class(OpClass::Unlisted).output(FP32);
-    let last = g.node("MatMul", "", &[y, w]).unwrap().flags(NodeFlags::WRITES_EITHER);
-    assert_eq!((last.id().index(), w.index()), (3, 0));
-    let mut last = last.input(None, 0);
-    last.output(GraphTensor { slot: SLOT_FP32, ..FP32.into() });
-    last.output(Dtype::DtypeNone);
-    let limited = AutocastConfig { amax_limit: 1000.0, ..config() };
-    let policy = Autocast::new(&limited).unwrap();
-    let r = policy.rewrite(None, &g).unwrap();
-    assert_eq!(
-        nodes(&r),
-        [
-            (FP32, AutocastReason::Range, None),
-            (FP32, AutocastReason::Kept, None),
-            (FP32, AutocastReason::Unlisted, None),
-            (FP16, AutocastReason::AllowList, None),
-        ]
-    );
-    assert_eq!(r.tensors[5..], [FP32, Dtype::DtypeNone]);
-    let text = policy.explain(&g, &r, AutocastFormat::Text).unwrap();
-    assert!(text.contains("#0  MatMul  fp32  a tensor exceeds amax_limit\n"), "{text}");
-}
-
-/// x -> MatMul -> Merge -> Relu -> NextIteration -> Merge; another MatMul reads the output of Relu.
-#[test]
-fn loop_runs_in_one_type() {
-    for (kind, flags, low) in [
-        (ClusterKind::Loop, NodeFlags::default(), true),
-        (ClusterKind::Loop, NodeFlags::NO_LOW, false),
-        (ClusterKind::Container, NodeFlags::NO_LOW, false),
-    ] {
-        let mut g = Graph::new();
-        let (x, back) = (g.tensor(FP32), g.tensor(FP32));
-        let x = g.node("MatMul", "before", &[x, x]).unwrap().output(FP32);
-        let mut node = g.node("Merge", "merge", &[x, back]).unwrap();
-        let (merge, x) = (node.id(), node.output(FP32));
-        let x = g.node("Relu", "relu", &[x]).unwrap().output(FP32);
-        let node = g.node("NextIteration", "next", &[x]).unwrap();
-        let next = node.flags(NodeFlags::BACK_EDGE | flags).writes(back).id();
-        g.node("MatMul", "behind", &[x, x]).unwrap().output(FP32);
-        g.cluster(kind, &[merge, next]);
-        let r = policy().rewrite(None, &g).unwrap();
-        let dtype = if low { FP16 } else { FP32 };
-        assert_eq!([r.nodes[1].dtype, r.nodes[3].dtype], [dtype; 2], "{kind:?} {flags:?}");
-        assert_eq!(r.tensors[back.index()], dtype);
-    }
-}
-
-/// exp appends to a list that tanh reads; only the hidden edge shows that.
-#[test]
-fn hidden_edge_propagates_deny() {
-    for is_there in [false, true] {
-        let mut g = Graph::new();
-        let x = g.tensor(FP32);
-        let mut node = g.node("Exp", "exp", &[x]).unwrap();
-        let (exp, _) = (node.id(), node.output(FP32));
-        let x = g.node("MatMul", "fc1", &[x, x]).unwrap().output(FP32);
-        let mut node = g.node("Tanh", "tanh", &[x]).unwrap();
-        let (tanh, x) = (node.id(), node.output(FP32));
-        g.node("MatMul", "fc2", &[x, x]).unwrap().output(FP32);
-        if is_there {
-            g.hidden_edge(exp, tanh);
-        }
-        let wanted = if is_there {
-            (FP32, AutocastReason::DenyUpstream, Some(0))
-        } else {
-            (FP16, AutocastReason::BetweenAllow, Some(3))
-        };
-        assert_eq!(nodes(&policy().rewrite(None, &g).unwrap())[2], wanted);
-    }
-}
-
 #[test]
 fn invalid_graphs_are_rejected() {
-    let mut larger = Graph::new();
-    let foreign = [0; 10].map(|_| larger.tensor(FP32))[9];
-    let graph = |class: fn(GraphNode<'_>, TensorId) -> TensorId| {
-        let mut g = Graph::new();
-        let x = g.tensor(FP32);
-        class(g.node("MatMul", "fc1", &[x, x]).unwrap(), foreign);
-        g
-    };
-    let refused_graph = |graph: Graph, sentence: &str| {
-        refused(policy().rewrite(None, &graph), &format!("mp_autocast_rewrite: {sentence}"));
-        let good = policy().rewrite(None, &small_graph()).unwrap();
-        let report = policy().explain(&graph, &good, AutocastFormat::Text);
-        refused(report, &format!("mp_autocast_explain: {sentence}"));
-    };
-    refused_graph(
-        graph(|node, foreign| node.input(foreign, 0).output(FP32)),
-        "graph->input_tensor[2] = 9 is outside [-1, num_tensors = 2)",
-    );
-    refused_graph(
-        graph(|node, _| node.depth(-3).output(FP32)),
-        "graph->node_depth[0] = -3 is negative",
-    );
-    refused_graph(
-        graph(|node, _| node.flags(NodeFlags::from_bits(u32::MAX)).output(FP32)),
-        "graph->node_flags[0] = 65535 has unknown bits",
-    );
-    refused_graph(
-        graph(|mut node, _| node.output(GraphTensor { slot: SLOT_FP32, ..FP16.into() })),
-        "graph->tensor_slot[1] = 255 (MP_AUTOCAST_SLOT_FP32) requires an fp32 tensor, but tensor 1 is fp16",
-    );
     let mut g = Graph::new();
     refused(g.node("Mat\0Mul", "fc1", &[]), "op contains a NUL");
     refused(g.node("MatMul", "\0", &[]), "name contains a NUL");
     assert_eq!((g.num_nodes(), g.num_tensors()), (0, 0));
+    g.node("MatMul", "fc1", &[]).unwrap().flags(NodeFlags::from_bits(u32::MAX));
+    let sentence = "mp_autocast_rewrite: graph->node_flags[0] = 65535 has unknown bits";
+    refused(policy().rewrite(None, &g), sentence);
 }
 
 #[test]
 fn slow_device_disables_the_rewrite() {
     let host = Context::new(Device::Host).unwrap();
     let because = "16-bit arithmetic is not faster on the CPU";
-    let (policy, graph) = (policy(), small_graph());
+    let (policy, graph) = (policy(), network());
     assert_eq!(policy.disabled_reason(None).unwrap(), None);
     assert_eq!(policy.disabled_reason(Some(&host)).unwrap().as_deref(), Some(because));
     let r = policy.rewrite(Some(&host), &graph).unwrap();
     assert_eq!(r.disabled_reason().as_deref(), Some(because));
     assert_eq!((r.casts.len(), r.num_low_nodes), (0, 0));
-    assert_eq!(nodes(&r), [(FP32, AutocastReason::Disabled, None); 5]);
+    assert_eq!(nodes(&r), [(FP32, AutocastReason::Disabled, None); 16]);
     drop(host); // the reason is in static storage
     let text = policy.explain(&graph, &r, AutocastFormat::Text).unwrap();
     assert!(text.ends_with(&format!("the rewrite is disabled: {because}\n")), "{text}");
@@ -323,7 +240,7 @@ fn op_returns_the_types_of_one_operation() {
 
 #[test]
 fn threads_share_a_policy() {
-    let (policy, graph) = (policy(), small_graph());
+    let (policy, graph) = (policy(), network());
     let report = || {
         let r = policy.rewrite(None, &graph).unwrap();
         let text = policy.explain(&graph, &r, AutocastFormat::Text).unwrap();

@@ -65,9 +65,6 @@ fn strides_and_leading_dimensions() {
     assert_eq!(x.to_vec().unwrap(), wanted);
     assert!(norm.mean().is_empty());
     too_short(norm.forward(&x.slice(0, 8), &none, &x, &inputs, STREAM), "Norm: x", [8, 9]);
-    let wrong = NormOptions { x_strides: [3, 2], ..strided };
-    let overlapping = Norm::<f32, f32>::new(&c, NormKind::Rms, 2, 2, &wrong);
-    fails_with(overlapping, "x_row = 3, x_group = 2: vectors overlap");
 
     let (x, y) = (up(&[1.0, 2.0, 3.0, 4.0]), up(&[9.0; 8]));
     c.strided_copy([2, 2]).y_stride([4, 1]).run(&x, &y.slice(1, 6)).unwrap();
@@ -87,7 +84,6 @@ fn strides_and_leading_dimensions() {
     add().repeated(&b, 1).b(&x).run(&x, &x).unwrap(); // the last b counts
     assert_eq!(x.to_vec().unwrap(), [4.0, 8.0, 12.0, 16.0]);
     too_short(add().b_with_ld(&b, 4).run(&x, &x), "pointwise: b", [5, 6]);
-    refused(add().run(&x, &x), "mp_pointwise: b = NULL");
 
     let (x, y) = (half(&[2.0, 3.0, 9.0, 4.0, 5.0]), half(&[9.0; 3]));
     c.glu(Activation::None, 2, 1).ld(3, 2).forward(&x, &y).unwrap();
@@ -141,21 +137,8 @@ fn invalid_options_are_rejected() {
     refused(embedding, "embedding: num_embeddings = 2147483648 exceeds 2^31 - 1");
     refused(c.rope(3, 1 << 31, 4), "rope: heads = 2147483648 exceeds 2^31 - 1");
     refused(c.attention(1 << 31, 1, [1, 1], 1), "attention: batch = 2147483648 exceeds 2^31 - 1");
-    let batch_norm = BatchNormOptions { epsilon: -1.0, ..Default::default() };
-    fails_with(BatchNorm::<f32>::new(&c, 4, 2, &batch_norm), "epsilon = -1");
-    let norm = NormOptions { dropout: 1.0, ..Default::default() };
-    fails_with(Norm::<f32, f32>::new(&c, NormKind::Rms, 2, 2, &norm), "dropout = 1");
-    let d = c.alloc::<f32>(4).unwrap();
-    let columns = ColumnSum::<f32, f32>::new(&c, 2, 2).unwrap();
-    let bias = Epilogue::default().bias(&d);
-    fails_with(
-        columns.run(&d, &d.slice(0, 2), 0.0, &bias, STREAM),
-        "is not supported by mp_column_sum",
-    );
-
     let relu = || c.rnn(RnnCell::Relu, [4, 3, 2], 3).unwrap().bidirectional();
     let build = |rnn: RnnBuilder<'_>| rnn.build::<f32, f32>();
-    fails_with(build(relu().layers(0)), "layers = 0");
     fails_with(build(relu().dropout(1.0, 0)), "dropout = 1");
     fails_with(build(relu().reset_first()), "MP_RNN_FLAG_RESET_FIRST");
     fails_with(build(relu().kernel("none")), "plan->kernel = none is unknown");
