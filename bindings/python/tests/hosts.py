@@ -24,6 +24,13 @@ def context() -> mpcore.Context:
     return mpcore.Context(TARGET)
 
 
+def capsule(struct, name, destructor=None):
+    """Returns a capsule of DLPack, which does not keep the struct alive."""
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(ctypes.addressof(struct), name, ctypes.cast(destructor, ctypes.c_void_p))
+
+
 class Floats:
     """Python's own array with a shape and an array interface, read-only."""
 
@@ -70,9 +77,7 @@ class FleetingCopy:
             ctypes.memset(data, 0xFF, ctypes.sizeof(data))
 
         self._memory.append((data, shape, tensor, release))
-        new = ctypes.pythonapi.PyCapsule_New
-        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-        return new(ctypes.addressof(tensor), b"dltensor", ctypes.cast(release, ctypes.c_void_p))
+        return capsule(tensor, b"dltensor", release)
 
 
 def integers(count, seed):
@@ -101,3 +106,8 @@ class Case(unittest.TestCase):
     def refused(self, kind, sentence, call, *arguments, **options):
         with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
             call(*arguments, **options)
+
+    def all_refused(self, *table):
+        """Expects that each call raises: rows of an exception, a pattern of its message, a call."""
+        for kind, sentence, call in table:
+            self.refused(kind, sentence, call)

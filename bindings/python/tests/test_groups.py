@@ -30,16 +30,16 @@ class Groups(Case):
                             workspace=self.context.empty(max(256, size), "uint8"))
         for x, y, got in zip(a, b, out.arrays):
             self.assertEqual(values(got), [v + 3 for v in product(x, y, m, n, k)])
-        with self.assertRaisesRegex(ValueError, "b has 2 matrices, but a has 3"):
-            mpcore.gemm_batched(self.context, wide, matrices(flat.arrays[:2]), out)
-        with self.assertRaisesRegex(ValueError, "b has 3 rows, but a has 4 columns"):
-            mpcore.gemm_batched(self.context, wide, wide, out)
-        with self.assertRaisesRegex(ValueError, r"arrays\[1\] differs from arrays\[0\]"):
-            matrices([out.arrays[0], self.context.zeros((n, m))])
-        with self.assertRaisesRegex(ValueError, "arrays must not be empty"):
-            matrices([])
-        with self.assertRaisesRegex(mpcore.Error, "amax"):
-            mpcore.gemm_batched(self.context, wide, flat, out, amax=self.context.zeros(1))
+        self.all_refused(
+            (ValueError, "b has 2 matrices, but a has 3",
+             lambda: mpcore.gemm_batched(self.context, wide, matrices(flat.arrays[:2]), out)),
+            (ValueError, "b has 3 rows, but a has 4 columns",
+             lambda: mpcore.gemm_batched(self.context, wide, wide, out)),
+            (ValueError, r"arrays\[1\] differs from arrays\[0\]",
+             lambda: matrices([out.arrays[0], self.context.zeros((n, m))])),
+            (ValueError, "arrays must not be empty", lambda: matrices([])),
+            (mpcore.Error, "amax",
+             lambda: mpcore.gemm_batched(self.context, wide, flat, out, amax=self.context.zeros(1))))
 
     def test_grouped(self):
         products = [(self.context.zeros((m, k), "fp16"), self.context.zeros((k, n), "fp16"), self.context.zeros((m, n)))
@@ -48,14 +48,15 @@ class Groups(Case):
         mpcore.gemm_grouped(self.context, products, workspace=space)
         turned = self.fp16([1, 2, 3, 4, 5, 6], (3, 2)).T
         mpcore.gemm_grouped(self.context, [(turned, products[2][0].T, self.context.zeros((2, 1)))])
-        with self.assertRaisesRegex(ValueError, "matrices a must all have contiguous rows"):
-            mpcore.gemm_grouped(self.context, [(turned, products[2][0].T, self.context.zeros((2, 1))), products[0]])
-        with self.assertRaisesRegex(ValueError, r"products\[0\].out has shape \(5, 1\), not \(2, 3\)"):
-            mpcore.gemm_grouped(self.context, [products[0][:2] + products[1][2:]])
-        with self.assertRaisesRegex(TypeError, r"products\[1\].a has dtype float32, not float16"):
-            mpcore.gemm_grouped(self.context, [products[0], (self.context.zeros((5, 2)), *products[1][1:])])
-        with self.assertRaisesRegex(ValueError, r"products\[0\] has 2 arrays"):
-            mpcore.gemm_grouped(self.context, [products[0][:2]])
+        grouped, mixed = mpcore.gemm_grouped, (turned, products[2][0].T, self.context.zeros((2, 1)))
+        self.all_refused(
+            (ValueError, "matrices a must all have contiguous rows",
+             lambda: grouped(self.context, [mixed, products[0]])),
+            (ValueError, r"products\[0\].out has shape \(5, 1\), not \(2, 3\)",
+             lambda: grouped(self.context, [products[0][:2] + products[1][2:]])),
+            (TypeError, r"products\[1\].a has dtype float32, not float16",
+             lambda: grouped(self.context, [products[0], (self.context.zeros((5, 2)), *products[1][1:])])),
+            (ValueError, r"products\[0\] has 2 arrays", lambda: grouped(self.context, [products[0][:2]])))
         mpcore.gemm_grouped(self.context, [])
 
     def test_ragged(self):
@@ -63,12 +64,12 @@ class Groups(Case):
         wide, batch, last, out = zeros((6, 4), "fp16"), zeros((3, 4, 3), "fp16"), zeros(3, "int32"), zeros((6, 3))
         space = self.context.empty(max(256, mpcore.gemm_ragged_workspace_size(self.context, wide, batch, out)), "uint8")
         mpcore.gemm_ragged(self.context, wide, batch, last, out, workspace=space)
-        with self.assertRaisesRegex(ValueError, "have 2, 2 and 2 dimensions"):
-            mpcore.gemm_ragged(self.context, wide, wide.T, last, out)
-        with self.assertRaisesRegex(ValueError, r"out has shape \(6, 4\), not \(6, 3\)"):
-            mpcore.gemm_ragged(self.context, wide, batch, last, wide)
-        with self.assertRaises((TypeError, ValueError)):
-            mpcore.gemm_ragged(self.context, wide, batch, out, out)
+        ragged = mpcore.gemm_ragged
+        self.all_refused(
+            (ValueError, "have 2, 2 and 2 dimensions", lambda: ragged(self.context, wide, wide.T, last, out)),
+            (ValueError, r"out has shape \(6, 4\), not \(6, 3\)",
+             lambda: ragged(self.context, wide, batch, last, wide)),
+            (TypeError, "ends has dtype", lambda: ragged(self.context, wide, batch, out, out)))
 
     def test_kernels(self):
         kernels = mpcore.gemm_kernels(self.context, 16, 16, 16, "fp16", "fp32")
@@ -93,8 +94,8 @@ class Groups(Case):
         out = mpcore.gemm(self.context, self.fp16(a, (16, 16)), self.fp16(b, (16, 16)), dtype="fp32")
         self.assertEqual(values(out), product(a, b, 16, 16, 16))
         self.assertRegex(mpcore.tuning_text(), "fastest [0-9a-f]{16} [a-z0-9_]+ # m = 16, n = 16, k = 16")
-        with self.assertRaisesRegex(mpcore.Error, "m = -1"):
-            mpcore.gemm_kernels(self.context, -1, 1, 1)
+        for query in (mpcore.gemm_workspace_size, mpcore.gemm_plan, mpcore.gemm_kernels, mpcore.gemm_explain):
+            self.refused(mpcore.Error, "m = -1", query, self.context, -1, 1, 1)
         with self.assertRaisesRegex(TypeError, "float64 is not supported"):
             mpcore.gemm_kernels(self.context, 1, 1, 1, "float64")
 

@@ -1,5 +1,6 @@
 """Recurrent layers: kernels, dropout and errors; comparison with torch, if installed."""
 
+import functools
 import math
 import unittest
 
@@ -84,11 +85,7 @@ class Relu(Case):
     def test_invalid_shapes(self):
         context, rnn = self.context, self.rnn()
         x, weights, _, dy, _ = self.data(rnn)
-
-        def refused(sentence, call, *arguments, kind=ValueError, **options):
-            with self.assertRaisesRegex(kind, sentence):
-                call(*arguments, **options)
-
+        refused = functools.partial(self.refused, ValueError)
         forward = rnn.forward
         refused("weights has no entry 'weight_hh_l1'", forward, x,
                 {k: w for k, w in weights.items() if k != "weight_hh_l1"})
@@ -97,8 +94,7 @@ class Relu(Case):
         refused("c0 requires cell = 'lstm'", forward, x, weights, c0=context.zeros(rnn.state_shape))
         refused("batch_sizes has 3 numbers, not 4", forward, x, weights, batch_sizes=[3, 2, 1])
         refused(r"x has shape \(4, 3, 2\), not \(7, 2\)", forward, x, weights, batch_sizes=BATCH_SIZES)
-        refused("dropout_offset has dtype float32, not int64", forward, x, weights, dropout_offset=x,
-                kind=TypeError)
+        self.refused(TypeError, "dropout_offset has dtype float32, not int64", forward, x, weights, dropout_offset=x)
         refused("x_shape has 2 dimensions, not 3", mpcore.Rnn, context, "gru", (T, I), H)
         refused("cell = 'peephole' must be one of: tanh, relu, lstm, gru", mpcore.Rnn, context, "peephole", (T, N, I), H)
         refused("hidden_size = 4294967299 must be from ", mpcore.Rnn, context, "gru", (T, N, I), 2**32 + H)
@@ -111,22 +107,13 @@ class Relu(Case):
         refused("accumulate requires grads", step.backward_weights, accumulate=True)
 
     def test_errors_of_the_library(self):
-        context, rnn = self.context, self.rnn()
+        rnn = self.rnn()
         x, weights, *_ = self.data(rnn)
-        for options, sentence in (({"clip": 1.0}, "clip = 1"), ({"dropout": 1.0}, "dropout = 1"),
-                                  ({"reset_first": True}, "MP_RNN_FLAG_RESET_FIRST"),
-                                  ({"skip_input": True}, "input_size = 2"), ({"plan": "none"}, "plan->kernel = none is unknown")):
-            with self.assertRaisesRegex(mpcore.Error, sentence):
-                self.rnn(**options)
-        with self.assertRaisesRegex(mpcore.Error, "layers = 0"):
-            mpcore.Rnn(context, "tanh", (T, N, I), H, layers=0)
-        with self.assertRaisesRegex(mpcore.Error, "reserve_bytes = 256"):
-            rnn.forward(x, weights, reserve=context.empty(256, "uint8"))
-        with self.assertRaisesRegex(mpcore.Error, r"batch_sizes\[1\] = 4"):
-            rnn.forward(context.zeros((7, I)), weights, batch_sizes=[1, 4, 1, 1])
-        h0 = context.zeros(rnn.state_shape)
-        with self.assertRaisesRegex(mpcore.Error, "hn"):
-            rnn.forward(x, weights, h0=h0, hn=h0)
+        self.all_refused(
+            (mpcore.Error, "MP_RNN_FLAG_RESET_FIRST", lambda: self.rnn(reset_first=True)),
+            (mpcore.Error, "plan->kernel = none is unknown", lambda: self.rnn(plan="none")),
+            (mpcore.Error, "reserve_bytes = 256",
+             lambda: rnn.forward(x, weights, reserve=self.context.empty(256, "uint8"))))
 
 
 @unittest.skipIf(torch is None, "no torch for this Python")

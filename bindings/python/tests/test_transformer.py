@@ -28,11 +28,6 @@ class Layers(Case):
         for i, (a, b) in enumerate(zip(got, wanted)):
             self.assertLessEqual(abs(a - b), bound * max(1, abs(b)), f"{i}: {a}, {b}")
 
-    def assert_refused(self, table):
-        for kind, sentence, call in table:
-            with self.subTest(sentence), self.assertRaisesRegex(kind, sentence):
-                call()
-
 
 class Norms(Layers):
     @needs_numpy
@@ -52,19 +47,14 @@ class Norms(Layers):
         self.assertEqual(y[:, :, 1].tobytes(), packed[:, :, 1].tobytes())
         norm.backward(packed[:, :, ::2], dy, dx=Exporter(dx[:, :, ::2]))
         self.assertEqual(dx[:, :, ::2].tobytes(), wanted_dx.tobytes())
-        self.assert_refused((
+        self.all_refused(
             (ValueError, "dx has strides .* like x", lambda: norm.backward(packed[:, :, ::2], dy)),
             (ValueError, r"x has shape \(2, 5, 4, 2\), which must end with \(2, 4\)",
-             lambda: norm.forward(packed[:, :, ::2].transpose(0, 1, 3, 2)))))
+             lambda: norm.forward(packed[:, :, ::2].transpose(0, 1, 3, 2))))
 
-    def test_refusals(self):
-        norm, x = mpcore.Norm(self.context, "rms", 3, 4, "fp32"), self.context.zeros((3, 4))
-        zeros = self.context.zeros
-        self.assert_refused((
-            (ValueError, "kind = 'batch' must be one of: layer, rms", lambda: mpcore.Norm(self.context, "batch", 1, 1)),
-            (mpcore.Error, "columns = 0", lambda: mpcore.Norm(self.context, "rms", 1, 0)),
-            (mpcore.Error, "beta = .* must be NULL for MP_NORM_RMS", lambda: norm.forward(x, beta=zeros(4))),
-            (mpcore.Error, "tensors->dx = .* overlaps tensors->x", lambda: norm.backward(x, zeros((3, 4)), dx=x))))
+    def test_unknown_kind(self):
+        with self.assertRaisesRegex(ValueError, "kind = 'batch' must be one of: layer, rms"):
+            mpcore.Norm(self.context, "batch", 1, 1)
 
 
 class Rope(Layers):
@@ -77,12 +67,9 @@ class Rope(Layers):
         mpcore.rope(self.context, part, Exporter(part), period=3)
         self.assertEqual(part.tobytes(), wanted.tobytes())
 
-    def test_refusals(self):
-        x = self.context.zeros((3, 2, 4))
-        self.assert_refused((
-            (ValueError, "x has 2 dimensions, but must have at least 3",
-             lambda: mpcore.rope(self.context, self.context.zeros((3, 4)))),
-            (mpcore.Error, "rotary_dim = 3 must be even", lambda: mpcore.rope(self.context, x, rotary_dim=3))))
+    def test_missing_dimension(self):
+        with self.assertRaisesRegex(ValueError, "x has 2 dimensions, but must have at least 3"):
+            mpcore.rope(self.context, self.context.zeros((3, 4)))
 
 
 class Softmax(Layers):
@@ -108,23 +95,21 @@ class Softmax(Layers):
         def call(**options):
             return lambda: mpcore.softmax_forward(self.context, x, **options)
 
-        self.assert_refused((
+        self.all_refused(
             (ValueError, "mutually exclusive", call(causal=True, mask=x)),
             (ValueError, r"mask has shape \(2, 4\), not \(2, 3, 4\) or its", call(mask=self.context.zeros((2, 4)))),
             (ValueError, "lengths has 4 elements, which must divide the 6 rows of x",
              call(lengths=self.context.zeros(4, "int32"))),
-            (ValueError, "x has 1 dimensions", lambda: mpcore.softmax_forward(self.context, self.context.zeros(4))),
-            (mpcore.Error, "scale = nan", call(scale=math.nan))))
+            (ValueError, "x has 1 dimensions", lambda: mpcore.softmax_forward(self.context, self.context.zeros(4))))
 
 
 class GatedUnits(Layers):
     def test_refusals(self):
-        x = self.context.zeros((2, 3, 8))
-        self.assert_refused((
+        self.all_refused(
             (ValueError, "x has 3 columns, but must have an even number",
              lambda: mpcore.glu_forward(self.context, "silu", self.context.zeros((2, 3)))),
-            (mpcore.Error, "activation = MP_ACT_DRELU is a derivative",
-             lambda: mpcore.glu_forward(self.context, "drelu", x))))
+            (ValueError, "beta = 1 requires sum",
+             lambda: mpcore.sum_rows(self.context, self.context.zeros((6, 4)), 3, beta=1)))
 
     @needs_numpy
     @needs_host
@@ -135,12 +120,6 @@ class GatedUnits(Layers):
         self.assertEqual(y[:, 1:4].tolist(), (wide[:, 2:5] * wide[:, 5:8]).tolist())
         self.assertEqual(y[:, ::4].tolist(), [[0, 0]] * 3)
 
-    def test_refusals_of_sums(self):
-        x = self.context.zeros((2, 3, 4))
-        self.assert_refused((
-            (ValueError, "beta = 1 requires sum", lambda: mpcore.sum_rows(self.context, x, 3, beta=1)),
-            (mpcore.Error, "period = 0 must be at least 1", lambda: mpcore.sum_rows(self.context, x, 0))))
-
 
 class StridedCopies(Layers):
     def test_dense_arrays(self):
@@ -148,11 +127,10 @@ class StridedCopies(Layers):
         copy = mpcore.strided_copy(self.context, x)
         self.assertEqual((copy.shape, values(copy)), ((2, 3), a))
         self.assertEqual(mpcore.strided_copy(self.context, self.context.zeros((0, 3))).shape, (0, 3))
-        self.assert_refused((
+        self.all_refused(
             (ValueError, "beta = 1 requires y", lambda: mpcore.strided_copy(self.context, x, beta=1)),
             (mpcore.Error, r"rank = 7 is outside \[0, 6\]",
-             lambda: mpcore.strided_copy(self.context, self.context.zeros((1,) * 7))),
-            (mpcore.Error, "alpha = nan", lambda: mpcore.strided_copy(self.context, x, alpha=math.nan))))
+             lambda: mpcore.strided_copy(self.context, self.context.zeros((1,) * 7))))
 
     @needs_numpy
     @needs_host
@@ -168,11 +146,10 @@ class StridedCopies(Layers):
         y = numpy.zeros((4, 3, 2), numpy.float16)
         mpcore.strided_copy(self.context, Exporter(x.T), Exporter(y))
         self.assertEqual(y.tolist(), x.T.tolist())
-        self.assert_refused((
+        self.all_refused(
             (mpcore.Error, r"x_stride\[0\] = -12 is negative", lambda: mpcore.strided_copy(self.context, x[::-1])),
             (ValueError, "y is read-only",
-             lambda: mpcore.strided_copy(self.context, x, numpy.broadcast_to(x[:1], x.shape))),
-            (mpcore.Error, "y = ", lambda: mpcore.strided_copy(self.context, x[0], x[0]))))
+             lambda: mpcore.strided_copy(self.context, x, numpy.broadcast_to(x[:1], x.shape))))
 
 
 class AttentionPasses(Layers):
@@ -225,15 +202,7 @@ class AttentionPasses(Layers):
         with self.assertRaisesRegex(ValueError, "dq has strides .* like q"):
             packed.backward(*parts, o, d_o, q_ends=ends, kv_ends=ends)
 
-    def test_refusals(self):
-        attention = mpcore.Attention(self.context, 2, 4, 3, 5, 4, "fp32", kv_heads=2, head_dim_v=2)
-        zeros = self.context.zeros
-        q, k, v = zeros(attention.q_shape), zeros(attention.k_shape), zeros(attention.v_shape)
-        self.assert_refused((
-            (mpcore.Error, "kv_heads = 3 must divide heads = 4",
-             lambda: mpcore.Attention(self.context, 1, 4, 1, 1, 8, kv_heads=3)),
-            (TypeError, "unexpected keyword argument 'sink'", lambda: attention.forward(q, k, v, sink=None)),
-            (mpcore.Error, "q_ends = .* is not supported by the padded form",
-             lambda: attention.forward(q, k, v, q_ends=zeros(2, "int32"))),
-            (mpcore.Error, "sinks = NULL, but tensors->dsinks requires it",
-             lambda: attention.backward(q, k, v, zeros(attention.o_shape), zeros(attention.o_shape), dsinks=zeros(4)))))
+    def test_unknown_option(self):
+        attention, x = mpcore.Attention(self.context, 1, 1, 1, 1, 1, "fp32"), self.context.zeros((1, 1, 1, 1))
+        with self.assertRaisesRegex(TypeError, "unexpected keyword argument 'sink'"):
+            attention.forward(x, x, x, sink=None)
