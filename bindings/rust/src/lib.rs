@@ -108,9 +108,45 @@ macro_rules! call_setters {
     () => {
         setters! {
             /// Reports on the result, if it is a gradient.
-            fn stats(self, stats: GradStats<'a>) { self.stats = stats; }
+            fn stats(self, stats: $crate::epilogue::GradStats<'a>) { self.stats = stats; }
             /// Sets the stream.
-            fn stream(self, stream: Stream) { self.stream = stream; }
+            fn stream(self, stream: $crate::context::Stream) { self.stream = stream; }
+        }
+    };
+}
+
+/// Defines the builder of a call from its descriptor and optional tensors, with their setters and
+/// those of all calls.  A tensor after the semicolon has any type, and a setter written by hand.
+macro_rules! call {
+    ($(#[$about:meta])* $name:ident: $desc:ident {
+        $($(#[$of:meta])* $tensor:ident: $element:ty,)* $(; $operand:ident)?
+    }) => {
+        $(#[$about])*
+        pub struct $name<'a> {
+            pub(crate) context: &'a $crate::context::Context,
+            pub(crate) desc: $crate::sys::$desc,
+            $($tensor: Option<$crate::context::View<'a, $element>>,)*
+            $($operand: Option<$crate::epilogue::Operand<'a>>,)?
+            stats: $crate::epilogue::GradStats<'a>,
+            pub(crate) stream: $crate::context::Stream,
+        }
+
+        impl<'a> $name<'a> {
+            fn begin(context: &'a $crate::context::Context, desc: $crate::sys::$desc) -> Self {
+                $(let $tensor = None;)*
+                $(let $operand = None;)?
+                let (stats, stream) = (Default::default(), $crate::context::Stream::DEFAULT);
+                $name { context, desc, $($tensor,)* $($operand,)? stats, stream }
+            }
+
+            setters! {
+                $($(#[$of])*
+                fn $tensor(self, $tensor: &'a impl $crate::context::Data<Element = $element>) {
+                    self.$tensor = Some($tensor.view());
+                })*
+            }
+
+            call_setters! {}
         }
     };
 }

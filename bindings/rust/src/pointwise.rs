@@ -3,21 +3,17 @@
 
 use crate::context::{span, Context, Data, DeviceBuffer, Float, Stream};
 use crate::enums::{Activation, Dtype, PointwiseOp};
-use crate::epilogue::{operand, Epilogue, GradStats, Operand};
+use crate::epilogue::{operand, Epilogue, GradStats};
 use crate::error::{read, Result};
 use crate::sys;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ptr;
 
-/// An element-wise operation, y = activation(op(a, b)): set options, then call
-/// [`run`](Pointwise::run).
-pub struct Pointwise<'a> {
-    context: &'a Context,
-    desc: sys::mp_pointwise_desc_t,
-    b: Option<Operand<'a>>,
-    stats: GradStats<'a>,
-    stream: Stream,
+call! {
+    /// An element-wise operation, y = activation(op(a, b)): set options, then call
+    /// [`run`](Pointwise::run).
+    Pointwise: mp_pointwise_desc_t { ; b }
 }
 
 impl Context {
@@ -26,8 +22,7 @@ impl Context {
         let (op, none) = (op as u32, sys::MP_DTYPE_NONE);
         // The library rejects negative values.
         let desc = sys::mp_pointwise_desc_default(op, rows as i64, columns as i64, none);
-        let (stats, stream) = (GradStats::default(), Stream::DEFAULT);
-        Pointwise { context: self, desc, b: None, stats, stream }
+        Pointwise::begin(self, desc)
     }
 }
 
@@ -43,48 +38,32 @@ impl<'a> Pointwise<'a> {
             self.desc.low = low;
             self.desc.high = high;
         }
-    }
-
-    /// Sets b: rows x columns, dense, of any type.
-    pub fn b<B: Data>(self, b: &'a B) -> Self
-    where
-        B::Element: Float,
-    {
-        let columns = self.desc.columns;
-        self.rows_of_b(b, columns, 0)
-    }
-
-    setters! {
+        /// Sets b: rows x columns, dense, of any type.
+        fn b<E: Float>(self, b: &'a impl Data<Element = E>) {
+            let columns = self.desc.columns;
+            self = self.rows_of_b(b, columns, 0);
+        }
         /// Sets b: rows x columns, with a leading dimension of `ld` elements.
         fn b_with_ld<E: Float>(self, b: &'a impl Data<Element = E>, ld: usize) {
             self = self.rows_of_b(b, ld as i64, 0);
         }
         /// Sets b: one row, used for all rows.
         fn bias<E: Float>(self, b: &'a impl Data<Element = E>) { self = self.rows_of_b(b, 0, 0); }
+        /// Sets b: `rows` dense rows, which are repeated, such as a table of positions.
+        /// [`sum_rows`](Context::sum_rows) computes its gradient.
+        fn repeated<E: Float>(self, b: &'a impl Data<Element = E>, rows: usize) {
+            let columns = self.desc.columns;
+            self = self.rows_of_b(b, columns, rows as i64); // the library rejects negative values
+        }
     }
 
-    /// Sets b: `rows` dense rows, which are repeated, such as a table of positions.
-    /// [`sum_rows`](Context::sum_rows) computes its gradient.
-    pub fn repeated<B: Data>(self, b: &'a B, rows: usize) -> Self
-    where
-        B::Element: Float,
-    {
-        let columns = self.desc.columns;
-        self.rows_of_b(b, columns, rows as i64) // the library rejects negative values
-    }
-
-    fn rows_of_b<B: Data>(mut self, b: &'a B, ld: i64, rows: i64) -> Self
-    where
-        B::Element: Float,
-    {
-        self.desc.dtype_b = B::Element::DTYPE as u32;
+    fn rows_of_b<E: Float>(mut self, b: &'a impl Data<Element = E>, ld: i64, rows: i64) -> Self {
+        self.desc.dtype_b = E::DTYPE as u32;
         self.desc.ld_b = ld;
         self.desc.rows_b = rows;
         self.b = Some(operand(b));
         self
     }
-
-    call_setters! {}
 
     /// Enqueues the operation on `a` and, if used, b.  y can be a, or a dense b of its type.
     pub fn run<T: Float>(
@@ -183,17 +162,14 @@ impl Context {
         let (rows, columns) = (rows as i64, columns as i64); // as above
         let (activation, none) = (activation as u32, sys::MP_DTYPE_NONE);
         let desc = sys::mp_glu_desc_default(activation, rows, columns, none);
-        Glu { context: self, desc, stats: GradStats::default(), stream: Stream::DEFAULT }
+        Glu::begin(self, desc)
     }
 }
 
-/// A gated linear unit y = activation(gate) up: set options, then call [`forward`](Glu::forward) or
-/// [`backward`](Glu::backward).
-pub struct Glu<'a> {
-    context: &'a Context,
-    desc: sys::mp_glu_desc_t,
-    stats: GradStats<'a>,
-    stream: Stream,
+call! {
+    /// A gated linear unit y = activation(gate) up: set options, then call
+    /// [`forward`](Glu::forward) or [`backward`](Glu::backward).
+    Glu: mp_glu_desc_t {}
 }
 
 impl<'a> Glu<'a> {
@@ -204,8 +180,6 @@ impl<'a> Glu<'a> {
             self.desc.ld_y = y as i64;
         }
     }
-
-    call_setters! {}
 
     /// Computes y = activation(gate) up.
     pub fn forward<T: Float>(

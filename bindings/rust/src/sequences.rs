@@ -137,27 +137,25 @@ impl Context {
         let (heads, dim) = (extent("rope", "heads", heads)?, extent("rope", "head_dim", head_dim)?);
         let rows = rows as i64; // the library rejects negative values, here and below
         let desc = sys::mp_rope_desc_default(rows, heads, dim, sys::MP_DTYPE_NONE);
-        let (stats, stream) = (GradStats::default(), Stream::DEFAULT);
-        Ok(Rope { context: self, desc, positions: None, inv_freq: None, stats, stream })
+        Ok(Rope::begin(self, desc))
     }
 
     /// Begins a softmax over the columns of dense rows, without a mask.
     pub fn softmax(&self, rows: usize, columns: usize) -> Softmax<'_> {
         let (rows, columns) = (rows as i64, columns as i64);
         let desc = sys::mp_softmax_desc_default(rows, columns, sys::MP_DTYPE_NONE);
-        let (stats, stream) = (GradStats::default(), Stream::DEFAULT);
-        Softmax { context: self, desc, mask: None, stats, stream }
+        Softmax::begin(self, desc)
     }
 }
 
-/// A rotary position embedding: set options, then call [`run`](Rope::run).
-pub struct Rope<'a> {
-    context: &'a Context,
-    desc: sys::mp_rope_desc_t,
-    positions: Option<View<'a, i32>>,
-    inv_freq: Option<View<'a, f32>>,
-    stats: GradStats<'a>,
-    stream: Stream,
+call! {
+    /// A rotary position embedding: set options, then call [`run`](Rope::run).
+    Rope: mp_rope_desc_t {
+        /// Sets the position of each row.
+        positions: i32,
+        /// Sets the frequency of each pair: rotary_dim / 2 numbers.
+        inv_freq: f32,
+    }
 }
 
 impl<'a> Rope<'a> {
@@ -177,17 +175,7 @@ impl<'a> Rope<'a> {
         fn base(self, base: f32) { self.desc.base = base; }
         /// Sets the number of tokens of a sequence, after which positions start again from 0.
         fn period(self, period: usize) { self.desc.period = period as i64; }
-        /// Sets the position of each row.
-        fn positions(self, positions: &'a impl Data<Element = i32>) {
-            self.positions = Some(positions.view());
-        }
-        /// Sets the frequency of each pair: rotary_dim / 2 numbers.
-        fn inv_freq(self, inv_freq: &'a impl Data<Element = f32>) {
-            self.inv_freq = Some(inv_freq.view());
-        }
     }
-
-    call_setters! {}
 
     /// Rotates x; y can be x.
     pub fn run<T: Float>(
@@ -212,14 +200,10 @@ impl<'a> Rope<'a> {
     }
 }
 
-/// A softmax over the columns of each row: set options, then call [`forward`](Softmax::forward) or
-/// [`backward`](Softmax::backward).  The last mask that is set is used.
-pub struct Softmax<'a> {
-    context: &'a Context,
-    desc: sys::mp_softmax_desc_t,
-    mask: Option<Operand<'a>>,
-    stats: GradStats<'a>,
-    stream: Stream,
+call! {
+    /// A softmax over the columns of each row: set options, then call [`forward`](Softmax::forward)
+    /// or [`backward`](Softmax::backward).  The last mask that is set is used.
+    Softmax: mp_softmax_desc_t { ; mask }
 }
 
 impl<'a> Softmax<'a> {
@@ -238,22 +222,17 @@ impl<'a> Softmax<'a> {
         fn causal(self, queries: usize) {
             self = self.masked(sys::MP_SOFTMAX_MASK_CAUSAL, None, queries);
         }
-    }
-
-    /// Sets the number of visible columns for each `rows` consecutive rows.
-    pub fn lengths<D: Data<Element = i32>>(self, lengths: &'a D, rows: usize) -> Self {
-        let View { owner, pointer, len, .. } = lengths.view();
-        let lengths = Operand { owner, pointer: pointer.cast(), len, dtype: Dtype::Int32 };
-        self.masked(sys::MP_SOFTMAX_MASK_LENGTHS, Some(lengths), rows)
-    }
-
-    /// Adds a dense mask of `rows` rows, which are repeated.
-    pub fn mask<M: Data>(mut self, mask: &'a M, rows: usize) -> Self
-    where
-        M::Element: Float,
-    {
-        self.desc.dtype_mask = M::Element::DTYPE as u32;
-        self.masked(sys::MP_SOFTMAX_MASK_ADDITIVE, Some(operand(mask)), rows)
+        /// Sets the number of visible columns for each `rows` consecutive rows.
+        fn lengths(self, lengths: &'a impl Data<Element = i32>, rows: usize) {
+            let View { owner, pointer, len, .. } = lengths.view();
+            let lengths = Operand { owner, pointer: pointer.cast(), len, dtype: Dtype::Int32 };
+            self = self.masked(sys::MP_SOFTMAX_MASK_LENGTHS, Some(lengths), rows);
+        }
+        /// Adds a dense mask of `rows` rows, which are repeated.
+        fn mask<M: Float>(self, mask: &'a impl Data<Element = M>, rows: usize) {
+            self.desc.dtype_mask = M::DTYPE as u32;
+            self = self.masked(sys::MP_SOFTMAX_MASK_ADDITIVE, Some(operand(mask)), rows);
+        }
     }
 
     fn masked(mut self, kind: u32, mask: Option<Operand<'a>>, rows: usize) -> Self {
@@ -262,8 +241,6 @@ impl<'a> Softmax<'a> {
         self.mask = mask;
         self
     }
-
-    call_setters! {}
 
     /// Computes y, which can be x.
     pub fn forward<T: Float>(

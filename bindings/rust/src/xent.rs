@@ -1,44 +1,35 @@
 //! Losses: softmax cross-entropy and element-wise losses.
 
-use crate::context::{Checks, Context, Data, Float, Integer, Stream, View};
+use crate::context::{Checks, Context, Data, Float, Integer};
 use crate::enums::{Dtype, LossKind, LossReduction};
-use crate::epilogue::GradStats;
 use crate::error::{read, Result};
 use crate::sys;
 
-/// Softmax cross-entropy of `rows` x `classes` logits: set options, then call
-/// [`run`](SoftmaxXent::run).
-pub struct SoftmaxXent<'a> {
-    pub(crate) context: &'a Context,
-    pub(crate) desc: sys::mp_xent_desc_t,
-    pub(crate) loss_scale: Option<View<'a, f32>>,
-    pub(crate) count: Option<View<'a, f32>>,
-    pub(crate) lse: Option<View<'a, f32>>,
-    pub(crate) loss: Option<View<'a, f32>>,
-    pub(crate) class_weights: Option<View<'a, f32>>,
-    pub(crate) correct: Option<View<'a, i64>>,
-    pub(crate) stats: GradStats<'a>,
-    pub(crate) stream: Stream,
+call! {
+    /// Softmax cross-entropy of `rows` x `classes` logits: set options, then call
+    /// [`run`](SoftmaxXent::run).
+    SoftmaxXent: mp_xent_desc_t {
+        /// Multiplies the gradient by 1 number: `&scaler.scale()`.
+        loss_scale: f32,
+        /// Divides by 1 number instead of the number of rows that are not ignored, for a mean over
+        /// several calls.
+        count: f32,
+        /// Stores log(sum(exp(logits))) of every row.
+        lse: f32,
+        /// Stores the mean loss: 1 number.
+        loss: f32,
+        /// Sets one weight per class.
+        class_weights: f32,
+        /// Increases 1 number by the number of correct rows.
+        correct: i64,
+    }
 }
 
 impl Context {
     /// Begins a loss of dense rows with weight 1; rows with label -100 are ignored.
     pub fn softmax_xent(&self, rows: usize, classes: usize) -> SoftmaxXent<'_> {
-        let desc = sys::mp_xent_desc_default(rows as i64, classes as i64, sys::MP_DTYPE_NONE);
-        let (loss_scale, count, lse, loss, class_weights, correct) = Default::default();
-        let (stats, stream) = (GradStats::default(), Stream::DEFAULT);
-        SoftmaxXent {
-            context: self,
-            desc,
-            loss_scale,
-            count,
-            lse,
-            loss,
-            class_weights,
-            correct,
-            stats,
-            stream,
-        }
+        let none = sys::MP_DTYPE_NONE;
+        SoftmaxXent::begin(self, sys::mp_xent_desc_default(rows as i64, classes as i64, none))
     }
 }
 
@@ -61,32 +52,11 @@ impl<'a> SoftmaxXent<'a> {
         fn label_smoothing(self, label_smoothing: f32) {
             self.desc.label_smoothing = label_smoothing;
         }
-        /// Sets one weight per class.
-        fn class_weights(self, class_weights: &'a impl Data<Element = f32>) {
-            self.class_weights = Some(class_weights.view());
-        }
         /// Computes the negative log-likelihood of log-probabilities instead of logits.
         fn log_probabilities(self) { self.desc.flags |= sys::MP_XENT_FLAG_LOG_PROBABILITIES; }
         /// Sets the weight of the squares of log(sum(exp(logits))).
         fn z_loss(self, z_loss: f32) { self.desc.z_loss = z_loss; }
-        /// Multiplies the gradient by 1 number: `&scaler.scale()`.
-        fn loss_scale(self, loss_scale: &'a impl Data<Element = f32>) {
-            self.loss_scale = Some(loss_scale.view());
-        }
-        /// Divides by 1 number instead of the number of rows that are not ignored, for a mean over
-        /// several calls.
-        fn count(self, count: &'a impl Data<Element = f32>) { self.count = Some(count.view()); }
-        /// Stores log(sum(exp(logits))) of every row.
-        fn lse(self, lse: &'a impl Data<Element = f32>) { self.lse = Some(lse.view()); }
-        /// Stores the mean loss: 1 number.
-        fn loss(self, loss: &'a impl Data<Element = f32>) { self.loss = Some(loss.view()); }
-        /// Increases 1 number by the number of correct rows.
-        fn correct(self, correct: &'a impl Data<Element = i64>) {
-            self.correct = Some(correct.view());
-        }
     }
-
-    call_setters! {}
 
     /// Computes the loss of every row, and the gradient `dlogits`, which can be the logits.
     pub fn run<T: Float, I: Integer>(
@@ -143,36 +113,27 @@ impl<'a> SoftmaxXent<'a> {
     }
 }
 
-/// An element-wise loss of `count` elements: set options, then call [`run`](ElementLoss::run).
-pub struct ElementLoss<'a> {
-    context: &'a Context,
-    desc: sys::mp_loss_desc_t,
-    weights: Option<View<'a, f32>>,
-    loss_scale: Option<View<'a, f32>>,
-    element_loss: Option<View<'a, f32>>,
-    loss: Option<View<'a, f32>>,
-    workspace: Option<View<'a, u8>>,
-    stats: GradStats<'a>,
-    stream: Stream,
+call! {
+    /// An element-wise loss of `count` elements: set options, then call [`run`](ElementLoss::run).
+    ElementLoss: mp_loss_desc_t {
+        /// Sets one weight per element.
+        weights: f32,
+        /// Multiplies the gradient by 1 number: `&scaler.scale()`.
+        loss_scale: f32,
+        /// Stores the loss of every element.
+        element_loss: f32,
+        /// Stores the mean or the sum: 1 number.
+        loss: f32,
+        /// Sets a workspace of at least [`workspace_size`](ElementLoss::workspace_size) bytes.
+        workspace: u8,
+    }
 }
 
 impl Context {
     /// Begins a loss that is the mean of all elements, with weight 1.
     pub fn element_loss(&self, kind: LossKind, count: usize) -> ElementLoss<'_> {
-        let desc = sys::mp_loss_desc_default(kind as u32, count as i64, sys::MP_DTYPE_NONE);
-        let (weights, loss_scale, element_loss, loss, workspace) = Default::default();
-        let (stats, stream) = (GradStats::default(), Stream::DEFAULT);
-        ElementLoss {
-            context: self,
-            desc,
-            weights,
-            loss_scale,
-            element_loss,
-            loss,
-            workspace,
-            stats,
-            stream,
-        }
+        let none = sys::MP_DTYPE_NONE;
+        ElementLoss::begin(self, sys::mp_loss_desc_default(kind as u32, count as i64, none))
     }
 }
 
@@ -189,27 +150,7 @@ impl<'a> ElementLoss<'a> {
         }
         /// Sets the distance at which Huber and smooth L1 losses become linear; 1 by default.
         fn delta(self, delta: f32) { self.desc.delta = delta; }
-        /// Sets one weight per element.
-        fn weights(self, weights: &'a impl Data<Element = f32>) {
-            self.weights = Some(weights.view());
-        }
-        /// Multiplies the gradient by 1 number: `&scaler.scale()`.
-        fn loss_scale(self, loss_scale: &'a impl Data<Element = f32>) {
-            self.loss_scale = Some(loss_scale.view());
-        }
-        /// Stores the loss of every element.
-        fn element_loss(self, element_loss: &'a impl Data<Element = f32>) {
-            self.element_loss = Some(element_loss.view());
-        }
-        /// Stores the mean or the sum: 1 number.
-        fn loss(self, loss: &'a impl Data<Element = f32>) { self.loss = Some(loss.view()); }
-        /// Sets a workspace of at least [`workspace_size`](ElementLoss::workspace_size) bytes.
-        fn workspace(self, workspace: &'a impl Data<Element = u8>) {
-            self.workspace = Some(workspace.view());
-        }
     }
-
-    call_setters! {}
 
     /// Returns the required workspace size in bytes for any types; at most 16 KiB.
     pub fn workspace_size(&self) -> Result<usize> {
