@@ -1,16 +1,10 @@
-"""Recurrent layers: kernels, dropout and errors; comparison with torch, if installed."""
+"""Recurrent layers: kernels, dropout and errors."""
 
 import functools
 import math
-import unittest
 
 import mpcore
-from hosts import Case, Floats, context, integers, needs_host, values
-
-try:
-    import torch
-except ImportError:
-    torch = None
+from hosts import Case, Floats, integers, values
 
 T, N, I, H, LAYERS = 4, 3, 2, 3, 2
 BATCH_SIZES = [3, 2, 1, 1]
@@ -114,63 +108,3 @@ class Relu(Case):
             (mpcore.Error, "plan->kernel = none is unknown", lambda: self.rnn(plan="none")),
             (mpcore.Error, "reserve_bytes = 256",
              lambda: rnn.forward(x, weights, reserve=self.context.empty(256, "uint8"))))
-
-
-@unittest.skipIf(torch is None, "no torch for this Python")
-@needs_host
-class Torch(unittest.TestCase):
-    """Two bidirectional layers in fp32 with torch's weights."""
-
-    T, N, I, H = 7, 5, 6, 8
-    LENGTHS = [7, 6, 6, 3, 1]
-
-    def close(self, got, wanted):
-        got = torch.frombuffer(bytearray(got.tobytes()), dtype=torch.float32).reshape(got.shape)
-        torch.testing.assert_close(got, wanted.detach(), rtol=1e-5, atol=1e-5)
-
-    def compare(self, cell, layout):
-        torch.manual_seed(1)
-        kind = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}.get(cell, torch.nn.RNN)
-        options = {"nonlinearity": cell} if kind is torch.nn.RNN else {}
-        module = kind(self.I, self.H, num_layers=2, bidirectional=True, batch_first=layout == "batch_first", **options)
-        shape = (self.N, self.T, self.I) if layout == "batch_first" else (self.T, self.N, self.I)
-        x = torch.randn(shape, requires_grad=True)
-        states = [torch.randn(4, self.N, self.H, requires_grad=True) for _ in range(2 if cell == "lstm" else 1)]
-        given, rows, lengths = {}, x, None
-        if layout in ("lengths", "packed"):
-            lengths = self.LENGTHS if layout == "packed" else self.LENGTHS[::-1]
-            rows = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, enforce_sorted=layout == "packed")
-        out, last = module(rows, tuple(states) if cell == "lstm" else states[0])
-        last = last if cell == "lstm" else (last,)
-        y = out
-        if layout == "packed":
-            y, given["batch_sizes"] = out.data, out.batch_sizes
-        elif layout == "lengths":
-            y = torch.nn.utils.rnn.pad_packed_sequence(out, total_length=self.T)[0]
-            given["lengths"] = torch.tensor(lengths, dtype=torch.int32)
-        dy, dlast = torch.randn(y.shape), [torch.randn(state.shape) for state in last]
-        torch.autograd.backward([y, *last], [dy, *dlast])
-
-        rnn = mpcore.Rnn(context(), cell, shape, self.H, "fp32", layers=2, bidirectional=True,
-                         batch_first=layout == "batch_first")
-        for name, state in zip(("h0", "c0"), states):
-            given[name] = state.detach()
-        step = rnn.forward(x.detach() if layout != "packed" else rows.data.detach(), module.state_dict(), **given)
-        self.close(step.y, y)
-        for got, wanted in zip((step.hn, step.cn), last):
-            self.close(got, wanted)
-        dx, *dstates = step.backward_data(dy, **dict(zip(("dhn", "dcn"), dlast)))
-        wanted = x.grad
-        if layout == "packed":
-            wanted = torch.nn.utils.rnn.pack_padded_sequence(x.grad, lengths).data
-        self.close(dx, wanted)
-        for got, state in zip(dstates, states):
-            self.close(got, state.grad)
-        for name, grad in step.backward_weights().items():
-            self.close(grad, getattr(module, name).grad)
-
-    def test_parity(self):
-        for cell in ("tanh", "relu", "lstm", "gru"):
-            for layout in ("dense", "batch_first", "lengths", "packed"):
-                with self.subTest(cell=cell, layout=layout):
-                    self.compare(cell, layout)

@@ -111,7 +111,7 @@ class Runner:
 
     def check(self):
         for given in (one for call in self.calls for one in call.arrays if one.wanted is not None):
-            name, bound = given.name, 0 if given.is_exact else 2e-6
+            name, bound = given.name, 0 if given.is_exact else 6e-6
             is_own = name.startswith("self.")
             got = getattr(self.object, name[len("self."):]) if is_own else self.arrays[name]
             declared = given.shape, given.dtype.replace("fp", "float")

@@ -36,7 +36,7 @@ fn numbers(text: &str, count: usize) -> Vec<f64> {
 fn array(line: &str) -> Given {
     let (line, after, bound) = match (line.split_once(" > "), line.split_once(" ~ ")) {
         (Some((line, after)), _) => (line, Some(after), 0.0),
-        (_, Some((line, after))) => (line, Some(after), 2e-6),
+        (_, Some((line, after))) => (line, Some(after), 6e-6),
         _ => (line, None, 0.0),
     };
     let (declared, before) = line.split_once(" =").unwrap_or((line, "0"));

@@ -64,7 +64,7 @@ const OPERATIONS: [Operation; 27] = [
     ("xent_count", "xent_count", xent_count),
     ("linear_xent", "linear_xent", linear_xent),
     ("element_loss", "element_loss", element_loss),
-    ("Rnn", "rnn", rnn),
+    ("Rnn", "rnn", rnn_of_any_type),
     ("Attention", "attention", attention),
 ];
 

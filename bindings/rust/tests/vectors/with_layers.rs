@@ -161,7 +161,15 @@ fn of_layers<W: Number>(v: &Run, list: &str) -> Vec<([Option<Arg<W>>; 2], [Optio
     present.map(of).collect()
 }
 
-pub fn rnn(v: &Run) -> Result<()> {
+pub fn rnn_of_any_type(v: &Run) -> Result<()> {
+    if v.dtype("x") == "fp16" {
+        rnn::<F16>(v)
+    } else {
+        rnn::<f32>(v)
+    }
+}
+
+fn rnn<T: Number + Float>(v: &Run) -> Result<()> {
     let mut x_shape = v.extents("x_shape").unwrap();
     if v.is_set("batch_first") {
         x_shape.swap(0, 1);
@@ -173,8 +181,8 @@ pub fn rnn(v: &Run) -> Result<()> {
     if v.equals("bias", "none") {
         rnn = rnn.no_bias();
     }
-    let rnn = rnn.build::<F16, f32>()?;
-    let of_weights = of_layers::<F16>(v, "weights");
+    let rnn = rnn.build::<T, f32>()?;
+    let of_weights = of_layers::<T>(v, "weights");
     let weights = of_weights.iter().map(|([w_ih, w_hh], [b_ih, b_hh])| RnnWeights {
         w_ih: view(w_ih),
         w_hh: w_hh.as_ref().unwrap().view(),
