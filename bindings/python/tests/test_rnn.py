@@ -1,10 +1,10 @@
-"""Recurrent layers: kernels, dropout and errors."""
+"""Recurrent layers: kernels and errors."""
 
 import functools
 import math
 
 import mpcore
-from hosts import Case, Floats, integers, values
+from hosts import Case, integers, values
 
 T, N, I, H, LAYERS = 4, 3, 2, 3, 2
 BATCH_SIZES = [3, 2, 1, 1]
@@ -59,22 +59,6 @@ class Relu(Case):
             self.assertEqual(self.results(self.rnn("fp16", plan=info.name.decode())), wanted, info.name)
         fused = next(info for info in self.rnn("fp32").kernels() if info.name == b"rnn_fused_wmma")
         self.assertEqual(fused.reason, b"requires FP16 or BF16")
-
-    def test_dropout(self):
-        """All outputs of the first layer are 1: dropout makes some of them 0, others 2."""
-        units = 64
-        rnn = mpcore.Rnn(self.context, "relu", (2, 1, 1), units, "fp32", layers=2, bias=False, dropout=0.5,
-                         dropout_seed=2**64 - 1)
-        one = {name: self.context.zeros(shape) for name, shape in rnn.weight_shapes.items()}
-        one["weight_ih_l0"] = self.array([1] * units, (units, 1))
-        one["weight_ih_l1"] = self.array([int(i % (units + 1) == 0) for i in range(units**2)], (units, units))
-        x = self.array([1, 1], (2, 1, 1))
-        offsets = [None] + [self.context.array(Floats([number], (1,), "<i8")) for number in (0, 1)]
-        absent, first, second = [values(rnn.forward(x, one, dropout_offset=offset).y) for offset in offsets]
-        self.assertEqual(set(absent), {0, 2})
-        self.assertEqual(absent, first)
-        self.assertNotEqual(absent, second)
-        self.assertEqual(values(rnn.inference(x, one)[0]), [1] * 2 * units)
 
     def test_invalid_shapes(self):
         context, rnn = self.context, self.rnn()

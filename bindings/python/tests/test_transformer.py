@@ -153,22 +153,10 @@ class StridedCopies(Layers):
 
 
 class AttentionPasses(Layers):
-    def test_window_and_dropout(self):
-        """Queries of 0 give equal weights to the visible keys."""
-        zeros, v = self.context.zeros((1, 4, 1, 1)), self.array([1, 3, 5, 9], (1, 4, 1, 1))
-        attention = mpcore.Attention(self.context, 1, 1, 4, 4, 1, "fp32", window=(1, 0))
-        self.assert_close(attention.forward(zeros, zeros, v), [1, 2, 4, 7])
+    def test_kernels(self):
+        attention = mpcore.Attention(self.context, 1, 1, 4, 4, 1, "fp32")
         self.assertEqual(attention.explain().count("\nkernel        attention_plain\n"), 2)
-
-        def dropped(seed, offset):
-            attention = mpcore.Attention(self.context, 1, 1, 64, 64, 1, "fp32", dropout=0.5, dropout_seed=seed)
-            zeros, v = self.context.zeros((1, 64, 1, 1)), self.array([1] * 64, (1, 64, 1, 1))
-            offset = self.context.array(Floats([offset], (1,), "<i8"))
-            return values(attention.forward(zeros, zeros, v, dropout_offset=offset))
-
-        self.assertNotEqual(dropped(0, 0), [1] * 64)
-        self.assertNotEqual(dropped(0, 0), dropped(1, 0))
-        self.assertNotEqual(dropped(0, 0), dropped(0, 1))
+        self.assertEqual(attention.kernels()[0].name, b"attention_plain")
 
     @needs_numpy
     @needs_host

@@ -139,7 +139,6 @@ fn invalid_options_are_rejected() {
     refused(c.attention(1 << 31, 1, [1, 1], 1), "attention: batch = 2147483648 exceeds 2^31 - 1");
     let relu = || c.rnn(RnnCell::Relu, [4, 3, 2], 3).unwrap().bidirectional();
     let build = |rnn: RnnBuilder<'_>| rnn.build::<f32, f32>();
-    fails_with(build(relu().dropout(1.0, 0)), "dropout = 1");
     fails_with(build(relu().reset_first()), "MP_RNN_FLAG_RESET_FIRST");
     fails_with(build(relu().kernel("none")), "plan->kernel = none is unknown");
     let gru = c.rnn(RnnCell::Gru, [4, 3, 2], 1 << 31).map(|_| ());

@@ -72,10 +72,11 @@ const OPERATIONS: [Operation; 27] = [
 const FREE: [&str; 3] = ["dropout x", "xent_count labels", "cast src"];
 
 /// Returns the name of an argument in messages.
-fn own_name(function: &str, name: &str) -> String {
+fn own_name(case: &Case, function: &str, name: &str) -> String {
     let of_layer = |name: &str, list: &str| {
         let (kind, layer) = name.split_once("_l").unwrap();
-        let at = 2 * usize::from(layer.starts_with('1')) + usize::from(layer.ends_with("_reverse"));
+        let all = case.arrays.iter().filter_map(|g| g.name.strip_prefix("weights.weight_hh_l"));
+        let at = all.into_iter().position(|other| other == layer).unwrap();
         format!("{list}[{at}].{}", kind.replace("weight", "w").replace("bias", "b"))
     };
     match (function, name.split_once('.')) {
@@ -101,8 +102,8 @@ fn results_are_those_of_the_file() {
 fn every_array_is_checked() {
     for_each(|call, case, function, context| {
         for given in case.arrays.iter().filter(|given| !given.name.starts_with("self.")) {
-            let (name, len) =
-                (own_name(function, &given.name), given.shape.iter().product::<usize>());
+            let name = own_name(case, function, &given.name);
+            let len = given.shape.iter().product::<usize>();
             let with = |fault| call(&Run::new(context, case, Some((given.name.as_str(), fault))));
             let foreign = format!("{function}: {name} belongs to another context");
             refused(with(Fault::Foreign), &foreign);

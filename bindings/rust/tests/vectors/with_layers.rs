@@ -181,6 +181,9 @@ fn rnn<T: Number + Float>(v: &Run) -> Result<()> {
     if v.equals("bias", "none") {
         rnn = rnn.no_bias();
     }
+    if let Some((p, seed)) = v.number("dropout").zip(v.number("dropout_seed")) {
+        rnn = rnn.dropout(p, seed);
+    }
     let rnn = rnn.build::<T, f32>()?;
     let of_weights = of_layers::<T>(v, "weights");
     let weights = of_weights.iter().map(|([w_ih, w_hh], [b_ih, b_hh])| RnnWeights {
@@ -191,7 +194,7 @@ fn rnn<T: Number + Float>(v: &Run) -> Result<()> {
     });
     let weights: Vec<_> = weights.collect();
     let (x, h0, c0, lengths) = (v.get("x"), v.opt("h0"), v.opt("c0"), v.opt("lengths"));
-    let sizes: Option<[i32; 3]> = v.extents("batch_sizes");
+    let (sizes, offset) = (v.extents::<i32, 3>("batch_sizes"), v.opt("dropout_offset"));
     let steps = match (&lengths, &sizes) {
         (Some(lengths), _) => RnnSteps::Lengths(lengths.view()),
         (_, Some(sizes)) => RnnSteps::Packed(sizes),
@@ -203,7 +206,7 @@ fn rnn<T: Number + Float>(v: &Run) -> Result<()> {
         x: x.view(),
         h0: view(&h0),
         c0: view(&c0),
-        dropout_offset: None,
+        dropout_offset: view(&offset),
     };
     let (y, hn, cn, reserve) = (v.get("y"), v.opt("hn"), v.opt("cn"), rnn.reserve()?);
     let outputs = RnnOutputs { y: y.view(), hn: view(&hn), cn: view(&cn) };
