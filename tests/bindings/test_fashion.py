@@ -2,7 +2,6 @@
 on generated images."""
 import math
 import re
-import sys
 
 import pytest
 
@@ -28,11 +27,11 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def losses(run, build, library_path, folder):
-    """losses(command): the output of the example for each type."""
-    def losses_of(*command, **env) -> list:
-        env |= {"LD_LIBRARY_PATH": library_path(build), "MPCORE_DIR": str(build), "MP_AUTOCAST": ""}
-        output = [run(*command, folder, low, STEPS, env=env) for low in TYPES]
+def losses(example, folder):
+    """losses(language): the output of the example for each type."""
+    def losses_of(language: str) -> list:
+        fashion = example("fashion", language)
+        output = [fashion(folder, low, STEPS) for low in TYPES]
         for low, line in zip(TYPES, output):
             match = re.fullmatch(rf"{low}: loss (\d\.\d{{4}})\n", line)
             assert match and float(match[1]) < math.log(CLASSES), line
@@ -41,8 +40,8 @@ def losses(run, build, library_path, folder):
 
 
 @pytest.fixture(scope="module")
-def reference(losses, build) -> list:
-    return losses(build / "examples/fashion")
+def reference(losses) -> list:
+    return losses("c")
 
 
 def test_types_differ(reference):
@@ -50,25 +49,6 @@ def test_types_differ(reference):
     assert len({line.split()[-1] for line in reference}) > 1, reference
 
 
-def test_cpp(losses, reference, build):
-    assert losses(build / "examples/fashion_cpp") == reference
-
-
-def test_python(losses, reference):
-    assert losses(sys.executable, "-B", "examples/python/fashion.py", PYTHONPATH="bindings/python") == reference
-
-
-def test_rust(losses, reference, run, build, need):
-    need("cargo", "Fashion-MNIST in Rust")
-    env = {"MPCORE_DIR": str(build), "CARGO_TARGET_DIR": str(build / "cargo")}
-    run("cargo", "build", "--quiet", "--offline", "--manifest-path", "bindings/rust/Cargo.toml", "--example", "fashion",
-        env=env)
-    assert losses(build / "cargo/debug/examples/fashion") == reference
-
-
-def test_fortran(losses, reference, run, build, need, tmp_path):
-    need("gfortran", "Fashion-MNIST in Fortran")
-    modules = [f"bindings/fortran/mpcore{name}.f90" for name in ("_c", "", "_graph", "_autocast", "_described", "_network")]
-    run("gfortran", "-O1", "-fcheck=all", f"-J{tmp_path}", *modules, "examples/fortran/fashion.f90", "-o",
-        tmp_path / "fashion", f"-L{build}", "-lmpcore")
-    assert losses(tmp_path / "fashion") == reference
+@pytest.mark.parametrize("language", ["cpp", "python", "rust", "fortran"])
+def test_language(losses, reference, language):
+    assert losses(language) == reference

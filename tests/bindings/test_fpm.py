@@ -16,13 +16,9 @@ def fpm(build, run, need):
 
 
 @pytest.fixture(scope="module")
-def weights(root, build, run, need, tmp_path_factory) -> str:
+def weights(example) -> str:
     """The last line of the example, compiled without fpm."""
-    need("gfortran", "the example in Fortran")
-    out = tmp_path_factory.mktemp("train")
-    run("gfortran", "-O1", f"-J{out}", "bindings/fortran/mpcore_c.f90", "bindings/fortran/mpcore.f90",
-        "bindings/fortran/mpcore_training.f90", "examples/fortran/train.f90", "-o", out / "train", f"-L{build}", "-lmpcore", f"-Wl,-rpath,{build}", cwd=root)
-    return run(out / "train", "host").splitlines()[-1]
+    return example("train", "fortran")("host").splitlines()[-1]
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 import math
 import re
 import struct
-import sys
 
 import pytest
 
@@ -126,31 +125,10 @@ def test_invalid_file(gpt, tmp_path, header, error):
 # ---------------------------------------------------------------- languages
 
 
-@pytest.fixture(scope="module")
-def hash_of(run, build, library_path, text):
-    """hash_of(command): hash of the weights of an example after STEPS steps in fp16."""
-    env = {"LD_LIBRARY_PATH": library_path(build), "MPCORE_DIR": str(build), "MP_AUTOCAST": ""}
-    return lambda *command, **more: weights(run(*command, text, "fp16", STEPS, env=env | more))
-
-
-def test_python(hash_of, trained):
-    assert hash_of(sys.executable, "-B", "examples/python/gpt.py", PYTHONPATH="bindings/python") == weights(trained[0])
-
-
-def test_rust(hash_of, trained, run, build, need):
-    need("cargo", "GPT-2 in Rust")
-    env = {"MPCORE_DIR": str(build), "CARGO_TARGET_DIR": str(build / "cargo")}
-    run("cargo", "build", "--quiet", "--offline", "--manifest-path", "bindings/rust/Cargo.toml", "--example", "gpt",
-        env=env)
-    assert hash_of(build / "cargo/debug/examples/gpt") == weights(trained[0])
-
-
-def test_fortran(hash_of, trained, run, build, need, tmp_path):
-    need("gfortran", "GPT-2 in Fortran")
-    modules = [f"bindings/fortran/mpcore{name}.f90" for name in ("_c", "", "_graph", "_autocast", "_described", "_network")]
-    run("gfortran", "-O1", "-fcheck=all", f"-J{tmp_path}", *modules, "examples/fortran/gpt.f90", "-o", tmp_path / "gpt",
-        f"-L{build}", "-lmpcore")
-    assert hash_of(tmp_path / "gpt") == weights(trained[0])
+@pytest.mark.parametrize("language", ["python", "rust", "fortran"])
+def test_language(example, trained, text, language):
+    """The weights after STEPS steps in fp16."""
+    assert weights(example("gpt", language)(text, "fp16", STEPS)) == weights(trained[0])
 
 
 # ---------------------------------------------------------------- logits
