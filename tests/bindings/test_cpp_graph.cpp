@@ -138,13 +138,6 @@ TEST_CASE("C++: a graph runs smaller batches and inference, and rejects invalid 
   net.graph.forward(MP_GRAPH_MODE_INFERENCE);
   const auto *const correct = static_cast<const int64_t *>(net.graph.get_tensor(net.loss[2]).data);
   CHECK(*correct <= 5);
-  CHECK(message_of([&] { net.graph.set_batch(kBatch + 1); }) ==
-        "mp_graph_set_batch: batch = 17 is outside [1, 16]");
-  CHECK(message_of([&] {
-          net.graph.backward();
-        }).find("requires mp_graph_forward in training mode") != std::string::npos);
-  CHECK(message_of([&] { net.graph.node("Relu", "late", {net.logits}); }).find("compiled") !=
-        std::string::npos);
 
   const mp::graph open = mp::graph::create(net.context);
   const int32_t x = open.input("x", MP_FP32, {4, 6});
@@ -162,8 +155,6 @@ TEST_CASE("C++: a graph runs smaller batches and inference, and rejects invalid 
   open.compile();
   open.set_step_sync(41);
   CHECK(open.get_step_sync() == 41);
-  CHECK(message_of([&] { open.set_step_sync(-1); }) ==
-        "mp_graph_set_step_sync: t = -1 is outside [0, 2^52]");
   CHECK(open.lists(false).master != nullptr);
   CHECK(message_of([&] { open.lists(); }).find("requires a loss") != std::string::npos);
 }
