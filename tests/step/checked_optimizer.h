@@ -10,18 +10,20 @@
 
 namespace mptest {
 
-/// Optimizer with random initial weights.
+/// Optimizer with random initial weights.  Some weights and gradients are 0.
 class CheckedRun {
  public:
   CheckedRun(const OptimizerSpec &spec, uint64_t seed) : run(spec), random_(seed) {
-    run.master().upload(real_values(run.master().specs(), random_, 2.0));
+    run.master().upload(values_and_zeros(run.master().specs(), 2.0, 5));
+    if (run.model() != nullptr) run.model()->fill(-7.0);
   }
 
-  /// Takes a step with new gradients in [-8, 8) times grad_scale.
+  /// Takes a step with new gradients in [-8, 8) times grad_scale, and a flag that is not raised.
   void step(float grad_scale) {
     draw_gradients();
-    const DeviceFloat scale(grad_scale);
-    check_step(grad_scale, [&] { run.step(scale.data()); });
+    const DeviceFloat scale(grad_scale), flag(-0.0f);
+    check_step(grad_scale, [&] { run.step(scale.data(), flag.data()); });
+    CHECK(same_bits(flag.value(), -0.0f));
   }
 
   /// Takes a step with new gradients by mp_scale_step.
@@ -38,6 +40,21 @@ class CheckedRun {
     const OptimizerState before = run.state();
     require_ok(mp_scale_step(run.get(), scaler, nullptr, kStream));
     CHECK(run.state() == before);
+  }
+
+  void draw_gradients() {
+    run.grads().upload(values_and_zeros(run.grads().specs(), 8.0, 7));
+    if (run.extra() != nullptr) {
+      run.extra()->upload(real_values(run.extra()->specs(), random_, 1.0));
+    }
+  }
+  /// Returns the bits of all tensors that no step writes.
+  std::vector<uint8_t> bits_read() {
+    std::vector<uint8_t> bits = run.grads().bits();
+    if (run.extra() == nullptr) return bits;
+    const std::vector<uint8_t> extra = run.extra()->bits();
+    bits.insert(bits.end(), extra.begin(), extra.end());
+    return bits;
   }
 
   OptimizerRun run;
@@ -58,21 +75,22 @@ class CheckedRun {
     return values;
   }
 
-  void draw_gradients() {
-    run.grads().upload(real_values(run.grads().specs(), random_, 8.0));
-    if (run.extra() != nullptr) {
-      run.extra()->upload(real_values(run.extra()->specs(), random_, 1.0));
-    }
+  /// Returns reals in [-range, range), of which every `period`-th is 0.
+  TensorValues values_and_zeros(const std::vector<TensorSpec> &specs, double range, size_t period) {
+    TensorValues values = real_values(specs, random_, range);
+    for (std::vector<double> &tensor : values)
+      for (size_t i = period - 1; i < tensor.size(); i += period) tensor[i] = 0.0;
+    return values;
   }
 
   template <typename Step>
   void check_step(float grad_scale, Step step) {
     const Values before = values();
-    const std::vector<uint8_t> grads_before = run.grads().bits();
+    const std::vector<uint8_t> read = bits_read();
     const int64_t t = run.t() + 1;
     step();
     CHECK(run.t() == t);
-    CHECK(run.grads().bits() == grads_before);
+    CHECK(bits_read() == read);
     check(before, values(), grad_scale, t);
     for (uint32_t group = 0; group < run.spec().groups.size(); ++group) {
       CHECK(within(oracle::learning_rate(run.spec().groups[group], t), run.lr(group)));

@@ -55,6 +55,10 @@ float flag_of(const UniqueScaler &scaler) {
   return read_float(mp_scaler_get_found_inf_address(scaler.get()));
 }
 
+void raise_flag(const UniqueScaler &scaler, float flag) {
+  write_float(mp_scaler_get_found_inf_address(scaler.get()), flag);
+}
+
 bool same_bits(float x, float y) {
   return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y);
 }
@@ -337,11 +341,18 @@ void StepRun::inject(double value) {
 
 mp_status_t StepRun::try_step(mp_step_options_t options, mp_scaler_t other) {
   options.found_inf = skipped.data();
-  if ((options.flags & MP_STEP_FLAG_CHECKED) == 0) {
+  if (reports_norms && (options.flags & MP_STEP_FLAG_CHECKED) == 0) {
     options.grad_norm = grad_norm.data();
     options.tensor_norms = tensor_norms.data();
   }
   return mp_scale_step(run.get(), other != nullptr ? other : scaler.get(), &options, kStream);
+}
+
+void check_gradients(StepRun &side, const DeviceFloat &amax) {
+  const mp_tensor_list_t grads = side.run.grads().list();
+  float *const flag = mp_scaler_get_found_inf_address(side.used_scaler());
+  require_ok(mp_check_nonfinite(grads, flag, kStream));
+  require_ok(mp_amax(grads, amax.data(), nullptr, kStream));
 }
 
 void check_equal(const StepRun &one, const StepRun &other) {
@@ -351,7 +362,7 @@ void check_equal(const StepRun &one, const StepRun &other) {
   const std::vector<float> norms = one.tensor_norms.download(),
                            others = other.tensor_norms.download();
   for (size_t t = 0; t < norms.size(); ++t) CHECK(same_value(norms[t], others[t]));
-  if (!one.scaler) return;
+  if (!one.scaler || !other.scaler) return;
   CHECK(same_state(one.scaler, other.scaler));
   CHECK(same_bits(flag_of(one.scaler), 0.0f));
   CHECK(same_bits(scale_of(one.scaler), state_of(one.scaler.get()).scale));

@@ -50,6 +50,8 @@ class DeviceFloat {
 
 float scale_of(const UniqueScaler &scaler);
 float flag_of(const UniqueScaler &scaler);
+/// Sets the flag like a GEMM epilogue with an overflowing activation gradient.
+void raise_flag(const UniqueScaler &scaler, float flag = 1.0f);
 
 /// Compares bits, so that NaN equals itself and -0 differs from 0.
 bool same_bits(float x, float y);
@@ -181,6 +183,10 @@ struct StepRun {
   explicit StepRun(const OptimizerSpec &spec,
                    const std::optional<mp_scaler_config_t> &config = std::nullopt);
 
+  /// Returns the scaler, or the optimizer's internal one.
+  mp_scaler_t used_scaler() const {
+    return scaler ? scaler.get() : mp_optimizer_get_scaler(run.get());
+  }
   void set_grads(double value) { run.grads().fill(value); }
   /// Sets the first element of the first tensor that is not empty.
   void inject(double value);
@@ -192,10 +198,14 @@ struct StepRun {
 
   OptimizerRun run;
   UniqueScaler scaler;
+  bool reports_norms = true;
   DeviceFloat grad_norm{-1.0f}, skipped{-1.0f};
   DeviceBuffer<float> tensor_norms{std::vector<float>(run.grads().count(), -1.0f)};
 };
 
+/// Checks the gradients as epilogues do while they write them.
+/// @param amax  receives the largest magnitude
+void check_gradients(StepRun &side, const DeviceFloat &amax);
 /// Compares states, reports and scalers, and checks that no flag is raised.
 void check_equal(const StepRun &one, const StepRun &other);
 

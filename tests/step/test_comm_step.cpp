@@ -165,21 +165,6 @@ TEST_CASE("ranks: four ranks with equal gradients equal one bit for bit", "[comm
   }
 }
 
-TEST_CASE("ranks: a communicator of one rank is not called and changes nothing",
-          "[comm][step][short]") {
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
-  RankOfSteps one(adamw_spec(), &config), other(adamw_spec(), &config);
-  mp_step_options_t options = mp_step_options_default();
-  options.max_grad_norm = 0.5f;
-  const mp_comm_t comm = mp_comm_default();
-  require_ok(one.step(nullptr, options));
-  options.flags = MP_STEP_FLAG_SHARDED;
-  require_ok(other.step(&comm, options));
-  CHECK(one.run.state() == other.run.state());
-  CHECK(same_bits(one.grad_norm.value(), other.grad_norm.value()));
-  CHECK(same_state(one.scaler, other.scaler));
-}
-
 TEST_CASE("ranks: a step reduces one maximum, a sharded step also one sum", "[comm][step][short]") {
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   RankOfSteps rank(small_spec(), &config);

@@ -136,15 +136,17 @@ TEST_CASE("shared scaler: MP_STEP_FLAG_KEEP_SCALER keeps the optimizer's interna
 }
 
 TEST_CASE("step: any flag except 0 skips", "[step][short]") {
-  for (const float found_inf : {1.0f, 2.0f, -1.0f, 0x1p-149f, NAN}) {
+  for (const float found_inf : {1.0f, 2.0f, -1.0f, 0x1p-149f, NAN, -0.0f}) {
+    const bool skips = found_inf != 0.0f;
     const UniqueScaler scaler = scaler_of(MP_SCALER_POLICY_BACKOFF);
     Part a(1.0);
     const OptimizerState before = a.run.state();
     write_float(mp_scaler_get_found_inf_address(scaler.get()), found_inf);
     a.step(scaler, 0);
     CAPTURE(found_inf);
-    CHECK(a.run.state() == before);
-    CHECK(a.skipped.value() == 1.0f);
-    CHECK(state_of(scaler.get()).skipped == 1);
+    CHECK((a.run.state() == before) == skips);
+    CHECK(a.skipped.value() == (skips ? 1.0f : 0.0f));
+    CHECK(state_of(scaler.get()).skipped == skips);
+    CHECK(same_bits(flag_of(scaler), 0.0f));
   }
 }

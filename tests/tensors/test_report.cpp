@@ -278,9 +278,8 @@ void take_step(StepRun &twin, const ReportBuffers *reports, bool clips) {
     options.report = reports->list.data();
     options.tensor_reports = reports->tensors.data();
   }
-  if (clips) return twin.step(options);
-  options.found_inf = twin.skipped.data();
-  require_ok(mp_scale_step(twin.run.get(), twin.scaler.get(), &options, kStream));
+  twin.reports_norms = clips;
+  twin.step(options);
 }
 
 /// Compares steps with reports and the same steps without.
