@@ -1,5 +1,5 @@
 // Steps on lists of any shape: empty tensors at each end or only empty ones, thousands of tensors
-// of one element, and non-finite values in the last element of an odd tensor.
+// of one element.
 #include "checked_optimizer.h"
 
 using namespace mptest;
@@ -40,38 +40,6 @@ TEST_CASE("step lists: empty tensors first, last, in the middle and alone", "[st
     }
   }
 }
-
-// ---------------------------------------------------------------------------- odd tails
-
-TEST_CASE("step lists: a non-finite last element of an odd, misaligned tensor skips",
-          "[step][short]") {
-  const mp_dtype_t types[] = {MP_FP16, MP_BF16, MP_FP32};
-  const double values[] = {HUGE_VAL, -HUGE_VAL, std::nan("")};
-  int64_t turn = 0;
-  for (const OptimizerSpec &spec : all_kinds()) {
-    for (const mp_dtype_t dtype : types) {
-      for (const int64_t numel : {1, 7, 9, 257}) {
-        const int64_t offset = 1 + turn % 7;
-        const double value = values[turn++ % 3];
-        OptimizerRun run(with_tensors(spec, {{MP_FP32, 8}, {dtype, numel, offset}, {dtype, 0}}));
-        run.grads().fill(1.0);
-        run.master().fill(1.0);
-        run.grads().inject(1, numel - 1, encode(dtype, value));
-        const OptimizerState before = run.state();
-        const UniqueScaler scaler = make_scaler(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
-        require_ok(mp_scale_step(run.get(), scaler.get(), nullptr, kStream));
-        CAPTURE(spec.kind, spec.flags, mp_dtype_name(dtype), numel, offset, value);
-        CHECK(run.state() == before);
-        CHECK(state_of(scaler.get()).skipped_nan == (std::isnan(value) ? 1 : 0));
-        run.grads().inject(1, numel - 1, encode(dtype, 1.0));
-        require_ok(mp_scale_step(run.get(), scaler.get(), nullptr, kStream));
-        CHECK(run.t() == 1);
-      }
-    }
-  }
-}
-
-// ---------------------------------------------------------------------------- many tensors
 
 TEST_CASE("step lists: thousands of tensors of one element", "[step]") {
   const auto check_singles = [](const OptimizerSpec &spec, int64_t count) {

@@ -31,8 +31,7 @@ TESTS = {
     "report: fp32 beyond the range of the others": "measure_list report_tensors",
     "layout: small, odd and aligned images": "transpose_tiles",
     "accumulate: overflows of opposite signs do not cancel": "accumulate_list",
-    "step lists: a non-finite last element of an odd, misaligned tensor skips":
-        "update_list measure_tensors",
+    "step lists: empty tensors first, last, in the middle and alone": "update_list measure_tensors",
     "query: a non-finite amax is an overflow": "update_scaler_alone",
     "clip: the factor equals the documented formula": "clip_alone",
     "optimizer options: the loss of the regularizers is exact": "measure_master",
