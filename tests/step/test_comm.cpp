@@ -77,22 +77,6 @@ TEST_CASE("all-reduce: the factors multiply before and after the sum", "[comm]")
   }
 }
 
-TEST_CASE("all-reduce: the average of equal gradients is the gradient", "[comm]") {
-  for (const int count : {1, 2, 4, 8}) {
-    for (const bool before : {true, false}) {
-      Ranks ranks(count, small_tensors());
-      Random random(3);
-      const TensorValues values = real_values(small_tensors(), random, 8.0);
-      for (TensorSet &grads : ranks.grads) grads.upload(values);
-      const std::vector<uint8_t> bits = ranks.at(0).bits();
-      const float share = 1.0f / static_cast<float>(count);
-      ranks.all_reduce(before ? share : 1.0f, before ? 1.0f : share);
-      CAPTURE(count, before);
-      for (const TensorSet &grads : ranks.grads) CHECK(grads.bits() == bits);
-    }
-  }
-}
-
 TEST_CASE("all-reduce: a non-finite gradient of one rank reaches every rank", "[comm]") {
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
     Ranks ranks(3, {{dtype, 40}});

@@ -81,35 +81,3 @@ TEST_CASE("sharded: equals one optimizer bit for bit if squares are exact", "[co
     }
   }
 }
-
-TEST_CASE("sharded: a clipped step equals that of one optimizer within the norm's rounding error",
-          "[comm][step]") {
-  // Each rank rounds its sum of squares to fp32, and each addition may round; the root halves the
-  // relative error and is itself rounded, on both sides.
-  const double u = unit_roundoff(MP_FP32);
-  const double norm_error = (0.5 * (kRanks + kRanks - 1) + 2.0) * u * (1.0 + 16.0 * u);
-  // The factor adds a product, a sum, a quotient and a product; the update two products and a sum.
-  const double weight_error = norm_error + 2.0 * 7.0 * u * (1.0 + 16.0 * u);
-  const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
-  const OptimizerSpec spec = spec_of(MP_OPT_SGD, sgd_hyper(1.0f, 0.0f));
-  Random random(13);
-  for (int run = 0; run < 20; ++run) {
-    Sharding s(spec, config);
-    for (RankOfSteps &rank : s.ranks) {
-      rank.run.master().fill(0.0);
-    }
-    s.whole.run.master().fill(0.0);
-    s.upload(real_values(spec.grads, random, 100.0));
-    s.step(1e-4f);
-    check_scalers(s);
-    const double norm = s.whole.grad_norm.value();
-    CHECK(norm > 1e-4);
-    CHECK(std::abs(s.ranks.at(0).grad_norm.value() - norm) <= norm_error * norm);
-    for (size_t t = 0; t < spec.grads.size(); ++t) {
-      const auto [whole, shard] = s.weights(t);
-      for (size_t i = 0; i < whole.size(); ++i) {
-        CHECK(std::abs(whole[i] - shard[i]) <= weight_error * std::abs(whole[i]));
-      }
-    }
-  }
-}

@@ -159,55 +159,10 @@ mp_scaler_config_t logmax() {
 
 }  // namespace
 
-namespace {
-
-/// Computes LogMaxScaler in fp64, as intended.
-std::vector<double> meant_scales(const std::vector<double> &amaxes) {
-  upstream::OpenSeq2SeqLogMax<double> meant(16777216.0);
-  std::vector<double> scales;
-  for (const double amax : amaxes) {
-    meant.update(!std::isfinite(amax), static_cast<float>(amax * meant.scale()));
-    scales.push_back(meant.scale());
-  }
-  return scales;
-}
-
-void check_close(double got, double wanted, double relative_error) {
-  CAPTURE(got, wanted);
-  CHECK(std::fabs(got / wanted - 1.0) <= relative_error);
-}
-
-}  // namespace
-
-// The known scales were computed in fp64.  In fp32, 1 - b2_correction, about 0.001 t after t steps,
-// takes t roundings of u: a relative error of u / 0.001 = 6e-5.  The variance is the difference of
-// two numbers that should be equal: its error is 6e-5 x^2, that of sigma 7.7e-3 |x|, that of log2 S
-// 3.09 times as much; here |x| <= 2.
-const double kFp32Error = std::exp2(3.09 * 7.7e-3 * 2) - 1;
-
-TEST_CASE("scaler presets: LogMax keeps S = 1 long after one overflow, like upstream",
-          "[scaler][short]") {
-  const Scales scales = scales_of(logmax(), kSequenceA);
-  const std::vector<double> meant = meant_scales(kSequenceA);
-  const double known[] = {131072, 63634.113, 7155.992};
-  for (size_t i = 0; i < 3; ++i) {
-    check_close(meant[i], known[i], 1e-7);
-    check_close(scales[i], known[i], kFp32Error);
-  }
-  for (size_t i = 3; i < scales.size(); ++i) CHECK(scales[i] == 1.0f);
-  ScalerRun run(logmax());
-  run.update(1.0f);
-  for (int i = 0; i < 10000; ++i) run.update(0.0f);
-  CHECK(run.scale() == 1.0f);
-  for (int i = 0; i < 10000; ++i) run.update(0.0f);
-  CHECK(run.scale() > 1000.0f);
-}
-
 TEST_CASE("scaler presets: LogMax gives S = NaN after a step of zeros, like upstream",
           "[scaler][short]") {
   ScalerRun run(logmax());
   CHECK(run.update(0.0f, 1.0) == 65536.0f);
-  check_close(run.update(0.0f, 2.0), 15853.2, kFp32Error);
   for (const double amax : {0.0, 1.0, 2.0}) CHECK(std::isnan(run.update(0.0f, amax)));
   const mp_scaler_state_t dead = run.state();
   CHECK(mp_scaler_set_state_sync(run.get(), &dead, kStream) == MP_ERROR_INVALID_ARGUMENT);

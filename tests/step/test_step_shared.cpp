@@ -31,22 +31,6 @@ UniqueScaler scaler_of(mp_scaler_policy_t policy) {
 
 }  // namespace
 
-TEST_CASE("shared scaler: the last optimizer updates it once", "[step][short]") {
-  for (const mp_scaler_policy_t policy : kScalerPolicies) {
-    const UniqueScaler scaler = scaler_of(policy);
-    Part a(1.0), b(2.0);
-    for (int step = 1; step <= 3; ++step) {
-      const mp_scaler_state_t before = state_of(scaler.get());
-      a.step(scaler, MP_STEP_FLAG_KEEP_SCALER);
-      CHECK(same_state(state_of(scaler.get()), before));
-      b.step(scaler, 0);
-      CHECK(state_of(scaler.get()).steps == step);
-      CHECK(a.run.t() == step);
-      CHECK(b.run.t() == step);
-    }
-  }
-}
-
 TEST_CASE("shared scaler: both optimizers skip if either overflows", "[step][short]") {
   for (const mp_scaler_policy_t policy : kScalerPolicies) {
     for (const bool in_a : {true, false}) {

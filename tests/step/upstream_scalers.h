@@ -265,41 +265,40 @@ class OpenSeq2SeqBackoff : public Scaler {
   int64_t iteration_ = 0, last_overflow_iteration_ = -1;
 };
 
-/// LogMaxScaler from the same file.  Upstream computes in float; Real = double gives the intended
-/// result.  TensorFlow's log and pow are accurate to about an ulp; here they are rounded correctly.
-template <typename Real>
+/// LogMaxScaler from the same file, which computes in float.  TensorFlow's log and pow are accurate
+/// to about an ulp; here they are rounded correctly.
 class OpenSeq2SeqLogMax : public Scaler {
  public:
-  explicit OpenSeq2SeqLogMax(Real scale_max) : scale_max_(scale_max) {}
+  explicit OpenSeq2SeqLogMax(float scale_max) : scale_max_(scale_max) {}
   double scale() const override { return double{scale_}; }
   void update(bool overflow, float scaled_amax) override {
-    const Real amax = scaled_amax * static_cast<Real>(1.0 / double{scale_});
-    const Real x = overflow ? Real{65536} : log_of(amax) / log_of(Real{2});
-    const Real b1 = static_cast<Real>(0.99), c1 = static_cast<Real>(1 - 0.99);
-    const Real b2 = static_cast<Real>(0.999), c2 = static_cast<Real>(1 - 0.999);
+    const float amax = scaled_amax * static_cast<float>(1.0 / double{scale_});
+    const float x = overflow ? 65536.0f : log_of(amax) / log_of(2.0f);
+    const float b1 = static_cast<float>(0.99), c1 = static_cast<float>(1 - 0.99);
+    const float b2 = static_cast<float>(0.999), c2 = static_cast<float>(1 - 0.999);
     x_hat_ = b1 * x_hat_ + c1 * x;
     b1_correction_ = b1_correction_ * b1;
     slow_x_hat_ = b2 * slow_x_hat_ + c2 * x;
     xsquared_hat_ = b2 * xsquared_hat_ + c2 * (x * x);
     b2_correction_ = b2_correction_ * b2;
-    const Real mu = x_hat_ / (1 - b1_correction_);
-    const Real e_xsquared = xsquared_hat_ / (1 - b2_correction_);
-    const Real slow_mu = slow_x_hat_ / (1 - b2_correction_);
-    const Real sigma2 = e_xsquared - slow_mu * slow_mu;
-    const Real sigma = std::sqrt(sigma2 < 0 ? 0 : sigma2);  // keeps NaN
-    const Real log_cutoff = sigma * static_cast<Real>(3.09) + mu;
-    const Real log_difference = 16 - log_cutoff;
-    const Real proposed = static_cast<Real>(std::pow(2.0, double{log_difference}));
-    scale_ = std::isnan(proposed) ? proposed : std::clamp(proposed, Real{1}, scale_max_);
+    const float mu = x_hat_ / (1 - b1_correction_);
+    const float e_xsquared = xsquared_hat_ / (1 - b2_correction_);
+    const float slow_mu = slow_x_hat_ / (1 - b2_correction_);
+    const float sigma2 = e_xsquared - slow_mu * slow_mu;
+    const float sigma = std::sqrt(sigma2 < 0 ? 0 : sigma2);  // keeps NaN
+    const float log_cutoff = sigma * static_cast<float>(3.09) + mu;
+    const float log_difference = 16 - log_cutoff;
+    const float proposed = static_cast<float>(std::pow(2.0, double{log_difference}));
+    scale_ = std::isnan(proposed) ? proposed : std::clamp(proposed, 1.0f, scale_max_);
   }
 
  private:
-  static Real log_of(Real x) { return static_cast<Real>(std::log(double{x})); }
+  static float log_of(float x) { return static_cast<float>(std::log(double{x})); }
 
-  Real scale_max_;
-  Real scale_ = 1;
-  Real x_hat_ = 0, slow_x_hat_ = 0, xsquared_hat_ = 0;
-  Real b1_correction_ = 1, b2_correction_ = 1;
+  float scale_max_;
+  float scale_ = 1;
+  float x_hat_ = 0, slow_x_hat_ = 0, xsquared_hat_ = 0;
+  float b1_correction_ = 1, b2_correction_ = 1;
 };
 
 /// The library's policy: OpenSeq2Seq's with the corrections described in mpcore/scaler.h.
@@ -383,7 +382,7 @@ inline std::unique_ptr<Scaler> make_scaler(mp_scaler_preset_t preset, int interv
     case MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF:
       return std::make_unique<OpenSeq2SeqBackoff>(interval);
     case MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX:
-      return std::make_unique<OpenSeq2SeqLogMax<float>>(16384.0f);
+      return std::make_unique<OpenSeq2SeqLogMax>(16384.0f);
   }
   return nullptr;
 }
