@@ -3,14 +3,125 @@
 
 using namespace mptest;
 
-// ---------------------------------------------------------------------------- ordinary logits
+// ---------------------------------------------------------------------------- any options
 
-TEST_CASE("xent: all types and numbers of classes", "[xent]") {
-  uint64_t seed = 0;
+namespace {
+
+/// Adds class weights, of which the first is 0, soft targets, of which about half are 0, or
+/// log-probabilities in place of logits.
+void choose_targets(XentCase &c, Random &random) {
+  if (random.integer(0, 2) == 0)
+    for (int64_t j = 0; j < c.classes(); ++j)
+      c.class_weights.push_back(
+          j == 0 && c.classes() > 1 ? 0.0 : static_cast<double>(random.integer(1, 16)) / 8);
+  if (random.integer(0, 3) == 0) {
+    c.dtype_labels = kDtypes[random.integer(0, 2)];
+    c.targets = Matrices(1, c.rows(), c.classes());
+    for (double &target : c.targets.values)
+      target = round_to(c.dtype_labels, std::max(random.real(-1.0, 1.0), 0.0));
+  }
+  if (random.integer(0, 3) == 0) {
+    c.flags |= MP_XENT_FLAG_LOG_PROBABILITIES;
+    c.z_loss = 0.0f;
+    for (double &x : c.logits.values) x = -std::fabs(x);
+  }
+}
+
+/// Returns a class, mostly one of the first or last 8, which may lie outside the aligned vectors.
+int64_t any_class(const XentCase &c, Random &random) {
+  const int64_t last = c.classes() - 1, near_end = random.integer(0, std::min<int64_t>(last, 7));
+  const int64_t places[] = {near_end, last - near_end, random.integer(0, last)};
+  return places[random.integer(0, 2)];
+}
+
+/// Makes a row special: ignored and not readable, with a label that is not a class, with a logit
+/// that is not a number, or with a masked class, which may be the label.
+void make_special(XentCase &c, int64_t row, Random &random) {
+  int64_t &label = c.labels[static_cast<size_t>(row)];
+  double &logit = c.logits.at(0, row, any_class(c, random));
+  switch (random.integer(0, 4)) {
+    case 0:
+      label = c.ignore_label;
+      for (int64_t j = 0; j < c.classes(); ++j) c.logits.at(0, row, j) = kNaN;
+      break;
+    case 1:
+      label = std::vector<int64_t>{-1, -99, c.classes(), 1000000000}[random.bits() % 4];
+      break;
+    case 2:
+      logit = std::vector{kNaN, -kNaN, kInfinity}[random.bits() % 3];
+      break;
+    case 3:
+      logit = -kInfinity;
+      break;
+    default:
+      if (label >= 0 && label < c.classes()) c.logits.at(0, row, label) = -kInfinity;
+  }
+}
+
+/// Returns a case with any options, layout and rows.  The first row is an ordinary one.
+XentCase any_case(mp_dtype_t dtype, int64_t rows, int64_t classes, uint64_t seed) {
+  Random random(seed);
+  XentCase c = random_case(dtype, rows, classes, 6.0, seed);
+  const auto any = [&]<class T>(std::vector<T> values) {
+    return values[static_cast<size_t>(random.integer(0, std::ssize(values) - 1))];
+  };
+  c.labels[0] = classes - 1;
+  c.dtype_labels = any(std::vector{MP_INT32, MP_INT64});
+  c.flags = any(std::vector<uint32_t>{MP_XENT_FLAG_IGNORE_LABEL, MP_XENT_FLAG_IGNORE_LABEL, 0});
+  c.ignore_label = any(std::vector<int64_t>{-100, -100, 255, std::numeric_limits<int32_t>::max()});
+  c.loss_scale = any(std::vector{1.0f, 512.0f});
+  c.weight = any(std::vector{1.0f, 0.75f});
+  c.label_smoothing = any(std::vector{0.0f, 0.0f, 0.1f, 0.9f});
+  c.z_loss = any(std::vector{0.0f, 0.0f, 0.125f});
+  choose_targets(c, random);
+  c.padding = any(std::vector<int64_t>{0, 5});
+  c.offset = any(std::vector<int64_t>{0, 1, 3, 8});
+  c.gradient_padding = any(std::vector<int64_t>{0, 2});
+  c.gradient_offset = any(std::vector<int64_t>{0, 1});
+  c.in_place = random.integer(0, 2) == 0;
+  c.forward_only = random.integer(0, 5) == 0;
+  c.null_scale = random.integer(0, 5) == 0;
+  for (int64_t i = 1; i < rows; ++i)
+    if (random.integer(0, 2) == 0) make_special(c, i, random);
+  if (c.label(0) == c.ignore_label) c.ignore_label = -100;
+  return c;
+}
+
+void check_any(const std::vector<int64_t> &lengths, int64_t rows, uint64_t cases) {
+  for (const mp_dtype_t dtype : kDtypes)
+    for (const int64_t classes : lengths)
+      for (uint64_t seed = 1; seed <= cases; ++seed) {
+        const XentCase c =
+            any_case(dtype, rows, classes, 1000 * seed + static_cast<uint64_t>(classes));
+        CAPTURE(mp_dtype_name(dtype), classes, seed, c.is_soft(), c.is_nll(), c.label_smoothing,
+                c.z_loss, c.class_weights.size(), c.offset, c.padding, c.in_place);
+        check(c);
+      }
+}
+
+}  // namespace
+
+TEST_CASE("xent: any options for short rows", "[xent][short]") {
+  check_any({1, 2, 10, 32, 33, 100}, 9, 24);
+  check_any({1025, 1500}, 4, 12);
+}
+
+TEST_CASE("xent: any options for rows of any length", "[xent]") {
+  check_any({3, 31, 1000, 1023, 1024, 1031, 4096, 8192, 8193, 32000}, 5, 12);
+  check_any({50257, 65536, 65537, 151936}, 3, 4);
+}
+
+TEST_CASE("xent: same bits in repeated calls, in place and out of place", "[xent][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
-    for (const int64_t classes : {1, 2, 10, 31, 32, 33, 1000})
-      check(random_case(dtype, 7, classes, 8.0, ++seed));
-    check(random_case(dtype, 2, 50257, 8.0, ++seed));
+    for (const int64_t classes : {77, 9001}) {
+      XentCase c = random_case(dtype, 7, classes, 6.0, 302);
+      c.labels[1] = c.ignore_label;
+      c.label_smoothing = 0.125f;
+      const XentResult beside = run(c);
+      check_same(run(c), beside);
+      c.in_place = true;
+      check_same(run(c), beside);
+    }
   }
 }
 
@@ -24,32 +135,6 @@ TEST_CASE("xent: small batches", "[xent][short]") {
 
 TEST_CASE("xent: more rows than concurrent blocks", "[xent]") {
   check(random_case(MP_FP16, 3001, 10, 4.0, 200));
-}
-
-TEST_CASE("xent: in place, forward only, padded and misaligned", "[xent][short]") {
-  for (const mp_dtype_t dtype : kDtypes) {
-    XentCase c = random_case(dtype, 9, 43, 6.0, 300);
-    c.loss_scale = 1024.0f;
-    c.in_place = true;
-    check(c);
-    c.padding = 5;
-    c.offset = 3;
-    check(c);
-    c.in_place = false;
-    check(c);
-    c.forward_only = true;
-    check(c);
-  }
-}
-
-TEST_CASE("xent: same bits in repeated calls, in place and out of place", "[xent][short]") {
-  for (const mp_dtype_t dtype : kDtypes) {
-    XentCase c = random_case(dtype, 40, 77, 6.0, 302);
-    const XentResult beside = run(c);
-    check_same(run(c), beside);
-    c.in_place = true;
-    check_same(run(c), beside);
-  }
 }
 
 TEST_CASE("xent: the loss scale multiplies the gradient and not the loss", "[xent][short]") {
@@ -116,45 +201,6 @@ TEST_CASE("xent: extreme logits do not overflow", "[xent][short]") {
     const XentResult sure = run(row_case(dtype, {most, -most, 0.0}, 0));
     CHECK(sure.row_loss[0] == 0.0f);
     CHECK(sure.dlogits.values == std::vector<double>(3, 0.0));
-  }
-}
-
-TEST_CASE("xent: masked classes have probability 0", "[xent][short]") {
-  check(row_case(MP_FP16, {1.0, -kInfinity, 2.0, -kInfinity, 0.5}, 2));
-  const XentResult impossible = run(row_case(MP_FP16, {0.0, -kInfinity}, 1));
-  CHECK(impossible.row_loss[0] == HUGE_VALF);
-  CHECK(impossible.dlogits.values == std::vector<double>{1.0, -1.0});
-}
-
-TEST_CASE("xent: a NaN or infinite logit makes only its row NaN", "[xent][short]") {
-  for (const mp_dtype_t dtype : kDtypes) {
-    for (const double bad : {kNaN, -kNaN, kInfinity}) {
-      for (const int64_t at : {0, 15, 39}) {
-        XentCase c = random_case(dtype, 3, 40, 4.0, 400);
-        c.logits.at(0, 1, at) = bad;
-        CAPTURE(mp_dtype_name(dtype), bad, at);
-        check(c);
-        const XentResult got = run(c);
-        CHECK(std::isnan(got.row_loss[1]));
-        CHECK(std::isnan(got.loss));
-        CHECK(std::isfinite(got.row_loss[2]));
-      }
-    }
-    check(row_case(dtype, {-kInfinity, -kInfinity}, 0));
-  }
-}
-
-TEST_CASE("xent: a label out of range makes its row NaN", "[xent][short]") {
-  for (const int32_t label : {-1, 10, 1000000000, std::numeric_limits<int32_t>::min()}) {
-    XentCase c = random_case(MP_FP16, 4, 10, 4.0, 500);
-    c.labels[2] = label;
-    CAPTURE(label);
-    check(c);
-    const XentResult got = run(c);
-    CHECK(std::isnan(got.row_loss[2]));
-    CHECK(std::isnan(got.loss));
-    for (int64_t j = 0; j < 10; ++j) CHECK(std::isnan(got.dlogits.at(0, 2, j)));
-    CHECK(std::isfinite(got.row_loss[3]));
   }
 }
 
@@ -231,20 +277,6 @@ TEST_CASE("xent: 0 and -0 are equal", "[xent][short]") {
     CHECK(run(row_case(dtype, {-1.0, -0.0, 0.0}, 2)).correct == 0);
     CHECK(run(row_case(dtype, {-1.0, 0.0, -0.0}, 1)).correct == 1);
   }
-}
-
-TEST_CASE("xent: loss, correct and dlogits are optional", "[xent][short]") {
-  const DeviceArray logits(MP_FP32, {1.0, 2.0});
-  const DeviceBuffer<int32_t> labels(std::vector<int32_t>{1});
-  const DeviceFloat row_loss(-1.0f);
-  const mp_xent_desc_t desc = mp_xent_desc_default(1, 2, MP_FP32);
-  auto t = initialized<mp_xent_tensors_t>();
-  t.x = logits.data();
-  t.labels = labels.data();
-  t.row_loss = row_loss.data();
-  require_ok(mp_softmax_xent(context(), &desc, &t, kStream));
-  const oracle::XentOptions one_row{.dtype = MP_FP32, .counted = 1};
-  CHECK(within(oracle::softmax_xent({1.0, 2.0}, 1, one_row).loss, row_loss.value()));
 }
 
 TEST_CASE("xent: no rows", "[xent][short]") {
