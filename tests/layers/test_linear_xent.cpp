@@ -250,6 +250,7 @@ TEST_CASE("linear xent: unequal micro-batches have the bits of the whole batch",
     LinearXentCase whole(dtype, kRows, kWidth, kClasses);
     whole.x.values = random_reals(dtype, kRows * kWidth, -1.0, 1.0, random);
     whole.w.values = random_reals(dtype, kClasses * kWidth, -1.0, 1.0, random);
+    whole.bias = random_integers(kClasses, 4, random);
     for (int64_t i = 0; i < kRows; i++)
       whole.labels[static_cast<size_t>(i)] =
           i % 7 < 2 || i < 20 ? -100 : random.integer(0, kClasses - 1);
@@ -272,6 +273,7 @@ TEST_CASE("linear xent: unequal micro-batches have the bits of the whole batch",
       const auto begin = whole.x.values.begin() + first * kWidth;
       part.x.values.assign(begin, begin + rows * kWidth);
       part.w = whole.w;
+      part.bias = whole.bias;
       part.labels.assign(whole.labels.begin() + first, whole.labels.begin() + first + rows);
       part.loss_scale = whole.loss_scale;
       part.count = counted.value();
