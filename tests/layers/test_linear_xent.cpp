@@ -199,48 +199,6 @@ TEST_CASE("linear xent: class weights give the bits of mp_softmax_xent", "[xent]
   }
 }
 
-TEST_CASE("linear xent: a whole chunk has the bits of mp_gemm", "[xent]") {
-  // The products of a chunk have the shapes of these calls, so the same kernels multiply them.
-  constexpr int64_t kWidth = 24, kClasses = 72;
-  for (const mp_dtype_t dtype : kDtypes) {
-    LinearXentCase c = integer_case(dtype, kChunkRows, kWidth, kClasses, 4300);
-    c.loss_scale = 4096.0f;
-    const LinearXentResult got = run(c);
-    const XentResult want = compose(c);
-    CAPTURE(mp_dtype_name(dtype));
-    check_same_losses(got, want);
-    const auto multiply = [&](int64_t m, int64_t k, bool transposed, const Matrices &b,
-                              mp_dtype_t dtype_d) {
-      DeviceMatrices gradient(dtype, 1, kChunkRows, kClasses, kClasses, 0, 0, kPoison);
-      DeviceMatrices other(dtype, 1, b.rows, kWidth, kWidth, 0, 0, kPoison);
-      const DeviceMatrices result(dtype_d, 1, m, kWidth, kWidth, 0, 0, kCanary);
-      gradient.upload(want.dlogits);
-      other.upload(b);
-      mp_gemm_desc_t gemm = mp_gemm_desc_default(m, kWidth, k, dtype, dtype_d);
-      if (transposed) gemm.op_a = MP_OP_T, gemm.ld_a = kClasses;
-      const DeviceWorkspace space(mp_gemm_workspace_size, context(), &gemm, nullptr);
-      require_ok(mp_gemm(context(), &gemm, gradient.data(), other.data(), nullptr, result.data(),
-                         nullptr, space.data(), space.bytes(), kStream));
-      return result.download().values;
-    };
-    CHECK(got.dx.values == multiply(kChunkRows, kClasses, false, c.w, dtype));
-    CHECK(got.dw.values == multiply(kClasses, kChunkRows, true, c.x, MP_FP32));
-  }
-}
-
-TEST_CASE("linear xent: several chunks are within the error bound", "[xent]") {
-  for (const mp_dtype_t dtype : kDtypes) {
-    LinearXentCase c = integer_case(dtype, kChunkRows + 905, 16, 40, 4400);
-    for (size_t i = 0; i < c.labels.size(); i += 3) c.labels[i] = -100;
-    c.loss_scale = 8192.0f;
-    const LinearXentResult got = run(c);
-    const XentResult want = compose(c);
-    CAPTURE(mp_dtype_name(dtype));
-    check_same_losses(got, want);
-    check_gradients(c, want.dlogits, got);
-  }
-}
-
 TEST_CASE("linear xent: unequal micro-batches have the bits of the whole batch", "[xent]") {
   // The fastest kernel for few rows would split 1032 classes.
   constexpr int64_t kRows = kChunkRows + 1000, kWidth = 40, kClasses = 1032;

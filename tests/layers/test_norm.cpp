@@ -134,21 +134,6 @@ TEST_CASE("norm: gamma is absent or zero-centered, beta is absent", "[layers][no
   }
 }
 
-TEST_CASE("norm: masks equal those of mp_dropout", "[layers][norm][short]") {
-  for (const int64_t columns : {3, 8, 301, 1030}) {
-    Case c = make_case(MP_NORM_RMS, MP_FP32, 4, columns, 3);
-    add_residual(c, MP_FP32, 0.375f);
-    c.residual.assign(c.residual.size(), 0.0);
-    mp_dropout_desc_t dropout = mp_dropout_desc_default(c.elems(), c.desc.dropout, MP_FP32);
-    dropout.seed = c.desc.dropout_seed;
-    const DeviceArray x(MP_FP32, c.x), y(MP_FP32, c.elems());
-    const DeviceBuffer<uint64_t> offset(std::vector<uint64_t>{c.dropout_offset});
-    require_ok(
-        mp_dropout(context(), &dropout, offset.data(), x.data(), y.data(), nullptr, kStream));
-    CHECK(run_forward(c).sum == y.download());
-  }
-}
-
 // ---------------------------------------------------------------------------- exact results
 
 TEST_CASE("norm: rows of two values are exact", "[layers][norm][short]") {

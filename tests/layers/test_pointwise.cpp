@@ -237,18 +237,6 @@ TEST_CASE("pointwise: rows of any length", "[layers][pointwise][short]") {
   }
 }
 
-TEST_CASE("pointwise: reals are rounded once", "[layers][pointwise][short]") {
-  for (const Function &f : kExact) {
-    for (const mp_dtype_t dtype : kDtypes) {
-      for (const mp_dtype_t dtype_b : kDtypes) {
-        Layer l = make_layer(f, {3, 700}, Rows::kDense, dtype, dtype_b);
-        fill_with_reals(l, 100.0);
-        check(l);
-      }
-    }
-  }
-}
-
 TEST_CASE("pointwise: unaligned tensors in place and out of place", "[layers][pointwise][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
     for (const Rows rows : kRows) {

@@ -370,18 +370,6 @@ TEST_CASE("pool: output sizes equal torch's with ceil_mode and dilation", "[laye
 
 // ---------------------------------------------------------------------------- edges
 
-TEST_CASE("pool: padding is not a pixel", "[layers][pool][short]") {
-  mp_pool2d_desc_t d = make_desc(1, 2, 2, 1, 3, 3, 1, 1, {2, 0, 2, 0});
-  const std::vector<double> x = {-4.0, -3.0, -2.0, -1.0};
-  CHECK(run_forward(d, x) == std::vector<double>{-4.0, -3.0, -2.0, -1.0});
-  d.mode = MP_POOL_AVG_EXCLUDE_PAD;
-  CHECK(run_forward(d, x) == std::vector<double>{-4.0, -3.5, -3.0, -2.5});
-  d.mode = MP_POOL_AVG_INCLUDE_PAD;
-  d.window_h = d.window_w = 4;
-  d.pad_bottom = d.pad_right = 2;
-  CHECK(run_forward(d, x).front() == -10.0 / 16);
-}
-
 TEST_CASE("pool: the first of equal maxima gets the gradient", "[layers][pool][short]") {
   const mp_pool2d_desc_t d = make_desc(1, 2, 2, 1, 2, 2, 1, 1);
   CHECK(run_backward(d, {1.0, 5.0, 5.0, 5.0}, {7.0}) == std::vector<double>{0.0, 7.0, 0.0, 0.0});

@@ -237,15 +237,6 @@ TEST_CASE("rope: default positions and frequencies have the bits of explicit one
   }
 }
 
-TEST_CASE("rope: the inverse undoes the rotation", "[layers][rope][short]") {
-  Layer l = make_layer(50, 2, 64, MP_FP32);
-  Layer back = l;
-  back.desc.flags = MP_ROPE_FLAG_INVERSE;
-  back.x = run(l);
-  const std::vector<double> x = run(back);
-  for (size_t i = 0; i < x.size(); i++) REQUIRE(std::fabs(x[i] - l.x[i]) < 16.0 * 4.0 * 0x1p-24);
-}
-
 TEST_CASE("rope: a NaN reaches only its pair, and so does an angle out of range",
           "[layers][rope][short]") {
   for (const mp_dtype_t dtype : kDtypes) {
