@@ -174,28 +174,6 @@ TEST_CASE("rnn: consecutive windows that pass on h and c give the same bits", "[
     }
 }
 
-TEST_CASE("rnn: the second direction equals the reversed first", "[rnn][short]") {
-  for (const RnnCell &cell : kRnnCells) {
-    RnnCase both =
-        make_rnn(cell.cell, 5, 9, 10, 24, MP_FP16, cell.flags | MP_RNN_FLAG_BIDIRECTIONAL);
-    RnnCase one = make_rnn(cell.cell, 5, 9, 10, 24, MP_FP16, cell.flags);
-    both.states = one.states = false;
-    const RnnData data = real_data(both, 5);
-    RnnData reversed = data;
-    reversed.weights = {data.weights[1]};
-    reversed.x = rearranged(data.x, 9, 5, 10, [](int64_t t, int64_t n) { return (8 - t) * 5 + n; });
-    reversed.dy.resize(9 * 5 * 24);
-    const RnnResult wanted = infer(one, reversed), got = infer(both, data);
-    int64_t wrong = 0;
-    for (int64_t t = 0; t < 9; ++t)
-      for (int64_t n = 0; n < 5; ++n)
-        for (size_t j = 0; j < 24; ++j)
-          wrong += got.y[both.y_at(t, n, 1) + j] != wanted.y[one.y_at(8 - t, n) + j];
-    CAPTURE(cell.cell, cell.flags);
-    CHECK(wrong == 0);
-  }
-}
-
 TEST_CASE("rnn: packed and padded batches give the same bits", "[rnn][short]") {
   each_case([](RnnCase &c) {
     c.lengths = {12, 12, 7, 3, 1, 0};
