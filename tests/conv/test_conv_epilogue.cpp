@@ -18,20 +18,6 @@ std::vector<ConvCase> layers() {
           conv_case(2, 9, 8, 24, 40, 1, 1)};
 }
 
-constexpr Types kTypes[] = {
-    {MP_FP16, MP_FP16}, {MP_FP16, MP_FP32}, {MP_BF16, MP_BF16}, {MP_FP32, MP_FP32}};
-
-/// Integers and reals, on every layer.
-void check_layers(mp_conv_op_t op, const Types &types, void (*change)(ConvCase &)) {
-  for (const ConvCase &layer : layers()) {
-    ConvCase c = with(layer, op, types);
-    change(c);
-    check_conv(c);
-    c.fill = Fill::kReal;
-    check_conv(c);
-  }
-}
-
 }  // namespace
 
 TEST_CASE("conv epilogue: generated options on generated problems", "[conv]") {
@@ -42,42 +28,6 @@ TEST_CASE("conv epilogue: generated options on generated problems", "[conv]") {
 TEST_CASE("conv epilogue: a few generated options", "[conv][short]") {
   Random random(4);
   for (int i = 0; i < 40; ++i) check_conv(random_conv_with_epilogue(random, 20000));
-}
-
-TEST_CASE("conv epilogue: the forward pass of a layer", "[conv]") {
-  for (const Types &types : kTypes) {
-    check_layers(MP_CONV_FPROP, types, [](ConvCase &c) {
-      c.bias = MP_FP32;
-      c.activation = MP_ACT_RELU;
-      c.aux = c.amax = c.found_inf = true;
-    });
-    check_layers(MP_CONV_FPROP, types, [](ConvCase &c) {
-      c.bias = MP_FP16;
-      c.activation = MP_ACT_GELU;
-      c.aux = true;
-      c.aux_pad = 3;
-    });
-  }
-}
-
-TEST_CASE("conv epilogue: the backward pass of a layer", "[conv]") {
-  for (const Types &types : kTypes) {
-    check_layers(MP_CONV_DGRAD, types, [](ConvCase &c) {
-      c.activation = MP_ACT_DRELU;
-      c.aux = c.dbias = c.amax = c.found_inf = true;
-    });
-    check_layers(MP_CONV_DGRAD, types, [](ConvCase &c) {
-      c.activation = MP_ACT_DGELU;
-      c.scale = 0.5f;
-      c.aux = c.dbias = true;
-      c.aux_pad = 8;
-    });
-    check_layers(MP_CONV_WGRAD, types, [](ConvCase &c) {
-      c.scale = 2.0f;
-      c.beta = 1.0f;
-      c.amax = c.found_inf = true;
-    });
-  }
 }
 
 TEST_CASE("conv epilogue: everything at once, in every pass", "[conv][short]") {
