@@ -92,7 +92,7 @@ MPI_WRAPPER = OMPI_CXX='$(CXX)' MPICH_CXX='$(CXX)' $(MPICXX)
 $(BUILD)/tests/mpi/%.o: tests/mpi/%.cpp
 	$(call compile,MPI ,$(MPI_WRAPPER) $(TEST_CXXFLAGS) -Ibindings/mpi -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX)
 # The same tests on every rank.
-$(BUILD)/tests/mpitests: $(call objects,,tests/mpi) $(addprefix $(BUILD)/tests/,support/testing.o step/step_fixtures.o step/ranks.o) $(LIB)
+$(BUILD)/tests/mpitests: $(call objects,,tests/mpi) $(addprefix $(BUILD)/tests/,support/testing.o step/step_fixtures.o) $(LIB)
 	$(call link,$(MPI_WRAPPER) $(SAN_FLAGS) $(filter %.o,$^) $(LINK_CATCH) $(LINK_LIB) -lpthread)
 # Training with injected faults.
 $(BUILD)/tests/mpitraining: $(call objects,,tests/mpi/training) $(LIB)

@@ -1,10 +1,8 @@
 // MPI_COMM_WORLD as an mpcore callback table, for the tests that run on every rank.
 #pragma once
 
-#include <vector>
-
 #include "mpcore_mpi.h"
-#include "tests/step/rank_steps.h"
+#include "tests/step/step_fixtures.h"
 
 namespace mptest {
 
@@ -19,15 +17,6 @@ class World {
   mp_mpi_t &mpi() { return mpi_; }
   int rank() const { return comm_.rank; }
   int size() const { return comm_.world_size; }
-
-  /// Gathers plain data: the values of all ranks, in rank order.
-  template <typename T>
-  std::vector<T> gather(const T &mine) const {
-    std::vector<T> all(static_cast<size_t>(size()));
-    const int bytes = static_cast<int>(sizeof(T));
-    MPI_Allgather(&mine, bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, mpi_.comm);
-    return all;
-  }
 
  private:
   mp_mpi_t mpi_{};
