@@ -383,6 +383,23 @@ TEST_CASE("conv selection: a dgrad with a huge stride is planned without a loop 
     for (int i = 0; i < 100; i++) CHECK(plan_of(p, device).family != mp::ConvFamily::im2col);
 }
 
+TEST_CASE("conv selection: the work of a plan is counted") {
+  const auto cost = [](mp_conv_op_t op, const mp::ConvShape &shape) {
+    mp::ConvPlan plan;
+    const char *why;
+    REQUIRE(mp::plan_named_conv(conv_problem(op, shape), request_of(a100()),
+                                "conv_wmma_128x128x32_s3", &plan, &why));
+    return plan.gemm.cost;
+  };
+  // Nine taps read each pixel, which is in memory once: x and y 12.8 MB, w 0.07 MB.
+  CHECK(cost(MP_CONV_FPROP, square(32, 56, 64, 64, 3)).dram_mb == Approx(2 * 12.845056 + 0.073728));
+  // A 1 x 1 filter with stride 2 reaches one of four phases of 392 tiles.  Two blocks share each of
+  // 108 SMs, and one that is alone takes 1.3 times as long.
+  const mp::PlanCost dgrad = cost(MP_CONV_DGRAD, square(32, 56, 256, 512, 1, 2));
+  CHECK(dgrad.waves == 4);
+  CHECK(dgrad.epilogues == Approx(14 + 1.3));
+}
+
 TEST_CASE("conv selection: unknown and unsupported names are rejected") {
   const mp::ConvProblem p = conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 3));
   CHECK(why_no_conv("conv_simt_64x64x16", p, a100()).empty());

@@ -260,3 +260,42 @@ TEST_CASE("plans: costs that no plan of the bench's shapes shows") {
   shared.b.stride = 0;
   CHECK(plan_named("wmma_128x128x32_s3", shared, a100()).cost.dram_mb == Approx(5 * (6 + 4) + 12));
 }
+
+TEST_CASE("plans: the work of a plan is counted") {
+  // A 6 MB, B 12 MB, D 4 MB; 8 x 16 tiles on 108 SMs.
+  mp::GemmProblem p = problem(1000, 2000, 3000);
+  const auto cost = [&](const char *name) { return plan_named(name, p, a100()).cost; };
+  const mp::PlanCost whole = cost("wmma_128x128x32_s3");
+  CHECK(whole.launches == 1);
+  CHECK(whole.waves == 2);
+  CHECK(whole.slice_k == Approx(3008 / 1024.0));  // 94 k-tiles
+  CHECK(whole.l2_mb == Approx(16 * 6 + 8 * 12));
+  CHECK(whole.dram_mb == Approx(6 + 12 + 4));
+  // Slices of 768; their fp32 sums, 8 MB each, are written and read.  Two blocks share an SM, and
+  // the fifth one, alone, takes 1.3 times as long.
+  const mp::PlanCost split = cost("wmma_128x128x32_s3_k4");
+  CHECK(split.launches == 2);
+  CHECK(split.waves == Approx(4 + 1.3));
+  CHECK(split.slice_k == Approx(0.75));
+  CHECK(split.dram_mb == Approx(6 + 12));
+  CHECK(split.partial_mb == Approx(4 * 8 * 2));
+  CHECK(split.post_pass_mb == Approx(4));
+  const mp::GemmTuning tuning = tuning_with(
+      "sm_80 launch_us=4 dram_us_per_mb=0.5 partial_us_per_mb=0.25\n"
+      "sm_80 wmma_128x128x32_s3 2 16");
+  CHECK(plan_named("wmma_128x128x32_s3_k4", p, a100(), tuning).predicted_us ==
+        Approx(2 * 4 + 5.3 * (2 + 16 * 0.75) + 64 * 0.25 + 4 * 0.5));
+  // Rows of A are not aligned: loads of one element, or a copy.
+  p.a.ld = 3001;
+  CHECK(cost("wmma_128x128x32_s3").scalar_elems == Approx(128 * 1024.0 / (1 << 20)));
+  CHECK(cost("wmma_128x128x32_s3_copied").copied_mb == Approx(6).epsilon(0.01));
+  CHECK(cost("wmma_128x128x32_s3_copied").launches == 2);
+  // The epilogue of a tile reads C; each element takes a conversion and a multiply-add.
+  p = with_fp32_d(problem(1000, 2000, 3000), 1);
+  CHECK(cost("wmma_128x128x32_s3").epilogue.source_mb == Approx(128 * 128 * 4e-6));
+  CHECK(cost("wmma_128x128x32_s3").epilogue.ops == Approx(2 * 128 * 128.0 / (1 << 20)));
+  // The larger matrix in tiles of 16 rows, 63 of them; three vectors are padded to four.
+  p = problem(3, 1000, 3000);
+  CHECK(cost("gemv").waves == Approx(1000.0 * 3000 / 63 / (1 << 20)));
+  CHECK(cost("gemv").slice_k == 4);
+}
