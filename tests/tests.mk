@@ -75,7 +75,7 @@ $(BUILD)/tests/mptests: $(call objects,,$(TEST_FOLDERS:%=tests/%) tests/support/
 TALLY := $(BUILD)/tests/support/testing.o $(BUILD)/tests/support/tally.o
 CATALOGUE := $(filter-out %/test_arguments.o,$(call objects,,tests/support/calls))
 THREADS_OBJS := $(call objects,,tests/threads) $(addprefix $(BUILD)/tests/, \
-  soak/network.o soak/training.o soak/programs.o step/step_fixtures.o autocast/test_graph.o) $(CATALOGUE) $(TALLY)
+  soak/programs.o step/step_fixtures.o autocast/test_graph.o) $(CATALOGUE) $(TALLY)
 $(BUILD)/tests/faulttests: $(call objects,,tests/faults) $(CATALOGUE) $(TALLY)
 $(BUILD)/tests/soaktest: $(call objects,,tests/soak) $(CATALOGUE)
 $(BUILD)/tests/threadtests: $(THREADS_OBJS)

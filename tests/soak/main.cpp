@@ -1,18 +1,210 @@
-// soak: long fp16 training runs on the host target.  See soak.h.
+// soak: long fp16 training runs on the host target, one without interruption, and one that is
+// repeatedly saved, destroyed and recreated.  They must be bit-identical, and steps must be skipped
+// as predicted.
 #include <algorithm>
+#include <bit>
 #include <cinttypes>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "support/command_line.h"
 #include "support/program.h"
 #include "tests/soak/memory_use.h"
-#include "tests/soak/soak.h"
+#include "tests/soak/programs.h"
 
 namespace mptest {
 namespace {
+
+/// An injected error, which must be found.
+enum class Sabotage {
+  none,
+  tracker,  ///< the scaler resumes with one clean step fewer
+  counter,  ///< the optimizer resumes with t - 1
+  weight,   ///< one bit of a master weight
+  moment,   ///< one bit of a moment
+  copy,     ///< one bit of a 16-bit copy, if it is part of a checkpoint
+  skip,     ///< one overflow is not predicted
+  leak      ///< a block is lost at each resume
+};
+
+struct SoakPlan {
+  int64_t steps;
+  int64_t resume_every;
+  uint64_t seed;
+  Sabotage sabotage = Sabotage::none;
+};
+
+struct SoakResult {
+  int64_t steps = 0;
+  int64_t skipped = 0, skipped_nan = 0;
+  int64_t injected_infinities = 0, injected_nans = 0, hot_overflows = 0;
+  int64_t applied = 0;  ///< t of the optimizer, from predicted skips
+  int64_t resumes = 0;
+  float lowest_scale = 0, highest_scale = 0, scale = 0;
+  /// Growth of memory from an early resume to the last one.
+  int64_t more_blocks = 0, more_device_bytes = 0;
+  uint64_t hash = 0;    ///< FNV-1a of the last checkpoint
+  std::string failure;  ///< empty = none
+};
+
+bool same_bits(float x, float y) {
+  return std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y);
+}
+
+uint64_t hash_of(const Bytes &bytes) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const uint8_t byte : bytes) hash = (hash ^ byte) * 0x100000001b3u;
+  return hash;
+}
+
+/// Offset of the first flipped bit; Training::checkpoint defines the order.
+size_t place_of(Sabotage sabotage, const Bytes &saved) {
+  switch (sabotage) {
+    case Sabotage::tracker:
+      return offsetof(mp_scaler_state_t, growth_tracker);
+    case Sabotage::counter:
+      return sizeof(mp_scaler_state_t);
+    case Sabotage::weight:
+      return sizeof(mp_scaler_state_t) + sizeof(int64_t);
+    case Sabotage::moment:
+      return sizeof(mp_scaler_state_t) + sizeof(int64_t) + Network::kSavedBytes;
+    default:
+      return saved.size() - 1;
+  }
+}
+
+class Soak {
+ public:
+  Soak(const SoakProgram &soak, const SoakPlan &plan)
+      : soak_(soak),
+        plan_(plan),
+        model_(soak.model()),
+        uninterrupted_(soak.program, &counting_allocator()),
+        resumed_(std::make_unique<Training>(soak.program, &counting_allocator())) {}
+
+  SoakResult run(const std::function<void(int64_t)> &progress) {
+    constexpr int64_t kProgressEvery = 1000;
+    result_.scale = result_.lowest_scale = result_.highest_scale = uninterrupted_.scale();
+    for (int64_t n = 1; n <= plan_.steps && result_.failure.empty(); ++n) {
+      step(n);
+      if (n % plan_.resume_every == 0 || n == plan_.steps) save_and_resume(n);
+      if (n % kProgressEvery == 0) progress(n);
+    }
+    if (result_.failure.empty()) compare_counts();
+    return result_;
+  }
+
+ private:
+  void fail(int64_t number, const std::string &why) {
+    if (result_.failure.empty()) result_.failure = "step " + std::to_string(number) + ": " + why;
+  }
+
+  void step(int64_t n) {
+    const Fault fault = fault_of(plan_.seed, n);
+    bool skips = overflows(fault, model_->scale());
+    if (skips && plan_.sabotage == Sabotage::skip) skips = false;
+    uninterrupted_.step(n, fault);
+    resumed_->step(n, fault);
+    constexpr float kAboveAllFaults = 16384;  // every step overflows there
+    above_all_faults_ += result_.scale > kAboveAllFaults;
+    count(fault, skips);
+    const mp_step_outcome_t foretold = skips ? MP_STEP_OUTCOME_OVERFLOW : MP_STEP_OUTCOME_TAKEN;
+    if (uninterrupted_.outcome(n) != foretold)
+      fail(n, skips ? "it was taken, with a gradient that is not finite" : "it was skipped");
+    if (resumed_->outcome(n) != foretold) fail(n, "the resumed training has another outcome");
+    model_->update(skips, uninterrupted_.scaled_amax());
+    const float scale = uninterrupted_.scale();
+    if (!same_bits(scale, static_cast<float>(model_->scale())))
+      fail(n, "S is " + std::to_string(scale) + ", not " + std::to_string(model_->scale()));
+    if (!same_bits(scale, resumed_->scale())) fail(n, "the resumed training has another S");
+    result_.lowest_scale = std::min(result_.lowest_scale, scale);
+    result_.highest_scale = std::max(result_.highest_scale, scale);
+    result_.scale = scale;
+  }
+
+  void count(const Fault &fault, bool skips) {
+    ++result_.steps;
+    result_.applied += !skips;
+    result_.injected_infinities += fault.kind == Fault::Kind::infinity;
+    result_.injected_nans += fault.kind == Fault::Kind::nan;
+    result_.hot_overflows += fault.kind == Fault::Kind::hot && skips;
+  }
+
+  /// Destroys the resumed training, including its context, before creating the next one.
+  void save_and_resume(int64_t n) {
+    {
+      const Bytes wanted = uninterrupted_.checkpoint();
+      Bytes saved = resumed_->checkpoint();
+      compare(n, wanted, saved, "before it is saved");
+      if (is_one_of_checkpoint(plan_.sabotage)) saved[place_of(plan_.sabotage, saved)] ^= 1;
+      resumed_.reset();
+      resumed_ = std::make_unique<Training>(soak_.program, &counting_allocator(), saved);
+      compare(n, wanted, resumed_->checkpoint(), "after it is restored");
+      result_.hash = hash_of(wanted);
+    }
+    ++result_.resumes;
+    if (plan_.sabotage == Sabotage::leak) leaked_ = new char[64];
+    watch_memory();
+  }
+
+  /// Called when only the two trainings exist.  The first resumes fill caches.
+  void watch_memory() {
+    constexpr int64_t kWarm = 3;
+    const MemoryUse now = memory_use();
+    if (result_.resumes == kWarm) warm_ = now;
+    if (result_.resumes < kWarm) return;
+    result_.more_blocks = now.blocks - warm_.blocks;
+    result_.more_device_bytes = now.device_bytes - warm_.device_bytes;
+  }
+
+  static bool is_one_of_checkpoint(Sabotage sabotage) {
+    return sabotage != Sabotage::none && sabotage != Sabotage::skip && sabotage != Sabotage::leak;
+  }
+
+  void compare(int64_t n, const Bytes &wanted, const Bytes &got, const char *when) {
+    if (wanted == got) return;
+    const auto at = std::mismatch(wanted.begin(), wanted.end(), got.begin(), got.end()).first;
+    fail(n, std::string("the resumed training differs ") + when + ", first in byte " +
+                std::to_string(at - wanted.begin()) + " of " + std::to_string(wanted.size()));
+  }
+
+  void compare_counts() {
+    const mp_scaler_state_t state = uninterrupted_.scaler_state();
+    result_.skipped = state.skipped;
+    result_.skipped_nan = state.skipped_nan;
+    const auto expect = [&](const char *what, int64_t got, int64_t wanted) {
+      if (got != wanted)
+        fail(plan_.steps,
+             std::string(what) + " is " + std::to_string(got) + ", not " + std::to_string(wanted));
+    };
+    expect("steps", state.steps, result_.steps);
+    expect("skipped", state.skipped,
+           result_.injected_infinities + result_.injected_nans + result_.hot_overflows);
+    // An overflow in the network may become a NaN before it is detected at such a large S.
+    const int64_t other_nans = state.skipped_nan - result_.injected_nans;
+    if (other_nans < 0 || other_nans > above_all_faults_)
+      fail(plan_.steps, "skipped_nan is " + std::to_string(state.skipped_nan) + " with " +
+                            std::to_string(result_.injected_nans) + " injected");
+    expect("growth of memory, in blocks,", result_.more_blocks, 0);
+    expect("growth of device memory", result_.more_device_bytes, 0);
+    expect("t of the optimizer", uninterrupted_.applied(), result_.applied);
+  }
+
+  const SoakProgram &soak_;
+  const SoakPlan plan_;
+  std::unique_ptr<upstream::Scaler> model_;
+  Training uninterrupted_;
+  std::unique_ptr<Training> resumed_;
+  SoakResult result_;
+  MemoryUse warm_ = {};
+  int64_t above_all_faults_ = 0;
+  char *leaked_ = nullptr;
+};
 
 constexpr const char *kDescription =
     "soak trains a small network in fp16 under every policy of the loss scale, with overflows at\n"
@@ -72,7 +264,7 @@ class SoakRun {
     constexpr int64_t kWarmSteps = 1000;
     SoakPlan warm = plan();
     warm.steps = std::min(warm.steps, kWarmSteps / static_cast<int64_t>(programs_.size()));
-    for (const SoakProgram &program : programs_) soak(program, warm, [](int64_t) {});
+    for (const SoakProgram &program : programs_) Soak(program, warm).run([](int64_t) {});
     const MemoryUse before = memory_use();
     for (const SoakProgram &program : programs_) run_program(program);
     compare_memory(before, memory_use());
@@ -80,7 +272,7 @@ class SoakRun {
 
   void run_program(const SoakProgram &program) {
     const std::string name = program.program.scaler_name + " + " + program.program.rule_name;
-    const SoakResult r = soak(program, plan(), [&](int64_t done) {
+    const SoakResult r = Soak(program, plan()).run([&](int64_t done) {
       std::fprintf(stderr, "soak: %s: step %" PRId64 " of %" PRId64 "\n", name.c_str(), done,
                    plan().steps);
     });
@@ -129,7 +321,8 @@ class SoakRun {
       SoakPlan plan = this->plan();
       plan.sabotage = mistake.sabotage;
       plan.steps = std::max(plan.steps, kResumes * plan.resume_every);
-      const std::string failure = soak(programs_[mistake.program], plan, [](int64_t) {}).failure;
+      const std::string failure =
+          Soak(programs_[mistake.program], plan).run([](int64_t) {}).failure;
       judge(failure.find(mistake.sentence) != std::string::npos);
       std::printf("mistake: %s: %s\n", mistake.name,
                   failure.empty() ? "NOT NOTICED" : failure.c_str());

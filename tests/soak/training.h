@@ -2,8 +2,9 @@
 // checkpoint.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
-#include <optional>
+#include <numeric>
 #include <string>
 
 #include "tests/soak/network.h"
@@ -30,20 +31,104 @@ struct Fault {
 class Training {
  public:
   /// @param allocator  optional; allocates device memory
-  explicit Training(const Program &program, const mp_allocator_t *allocator = nullptr);
-  Training(const Program &program, const mp_allocator_t *allocator, const Bytes &saved);
+  explicit Training(const Program &program, const mp_allocator_t *allocator = nullptr)
+      : program_(program),
+        context_(make_own_context(allocator)),
+        network_(context_.get()),
+        report_(context_.get(), sizeof(mp_tensor_report_t)),
+        fault_value_(context_.get(), sizeof(float)),
+        scaler_(mptools::make_scaler(context_.get(), program.scaler)) {
+    mp_optimizer_desc_t desc = mp_optimizer_desc_default(program.rule);
+    desc.flags = program.rule_flags;
+    desc.groups = &program.group;
+    desc.num_groups = 1;
+    desc.grads = network_.grads();
+    desc.master = network_.master();
+    desc.model = network_.model();
+    if (program.rule != MP_OPT_ADAGRAD) {
+      moments_.m = zeros(network_.numel(), moments_.m_memory);
+      desc.m = moments_.m.get();
+    }
+    if (program.rule != MP_OPT_SGD) {
+      const bool is_one_number = program.rule == MP_OPT_NOVOGRAD;
+      moments_.v =
+          zeros(is_one_number ? std::vector<int64_t>(network_.numel().size(), 1) : network_.numel(),
+                moments_.v_memory);
+      desc.v = moments_.v.get();
+    }
+    optimizer_ = mptools::make_optimizer(context_.get(), desc);
+  }
+  Training(const Program &program, const mp_allocator_t *allocator, const Bytes &saved)
+      : Training(program, allocator) {
+    CheckpointReader from(saved);
+    const auto state = from.take<mp_scaler_state_t>();
+    mptools::check(mp_scaler_set_state_sync(scaler_.get(), &state, mptools::kStream));
+    mptools::check(mp_optimizer_set_step_sync(optimizer_.get(), from.take<int64_t>(), nullptr,
+                                              mptools::kStream));
+    network_.restore(from);
+    for (const mptools::Buffer *memory : {&moments_.m_memory, &moments_.v_memory}) {
+      const auto bytes = static_cast<size_t>(memory->bytes());
+      mptools::check(mp_memcpy(context_.get(), memory->data(), from.take_bytes(bytes), bytes,
+                               mptools::kStream));
+    }
+    mptools::check(mp_stream_sync(context_.get(), mptools::kStream));
+    if (rounds_at_random()) network_.restore_copies(from);
+  }
 
   /// @param number  from 1, counted like mp_scaler_state.steps
-  void step(int64_t number, const Fault &fault);
-  Bytes checkpoint() const;
+  void step(int64_t number, const Fault &fault) {
+    network_.forward_and_backward(static_cast<uint64_t>(number), scaler_.get());
+    put(fault);
+    mp_step_options_t options = mp_step_options_default();
+    options.max_grad_norm = 1.0f;
+    if (learns_from_amax()) options.report = report_.as<mp_tensor_report_t>();
+    mptools::check(mp_scale_step(optimizer_.get(), scaler_.get(), &options, mptools::kStream));
+  }
 
-  mp_step_outcome_t outcome(int64_t number) const;
-  mp_scaler_state_t scaler_state() const;
+  Bytes checkpoint() const {
+    CheckpointWriter to;
+    to.add(scaler_state());
+    to.add(applied());
+    network_.save(to);
+    for (const mptools::Buffer *memory : {&moments_.m_memory, &moments_.v_memory})
+      to.add_bytes(
+          mptools::download_sync(context_.get(), memory->as<const uint8_t>(), memory->bytes()));
+    to.add_bytes(network_.copies());
+    return to.bytes();
+  }
+
+  mp_step_outcome_t outcome(int64_t number) const {
+    mp_step_outcome_t outcome = MP_STEP_OUTCOME_PENDING;
+    mptools::check(mp_stream_sync(context_.get(), mptools::kStream));
+    mptools::check(mp_scaler_query_step(scaler_.get(), number, &outcome));
+    return outcome;
+  }
+
+  mp_scaler_state_t scaler_state() const {
+    mp_scaler_state_t state;
+    MP_INIT_STRUCT(&state);
+    mptools::check(mp_scaler_get_state_sync(scaler_.get(), &state, mptools::kStream));
+    return state;
+  }
+
   /// Number of steps that the optimizer has applied.
-  int64_t applied() const;
-  float scale() const;
+  int64_t applied() const {
+    int64_t t = 0;
+    mptools::check(mp_optimizer_get_step_sync(optimizer_.get(), &t, nullptr, mptools::kStream));
+    return t;
+  }
+
+  float scale() const {
+    return mptools::download_sync(context_.get(), mp_scaler_get_scale_address(scaler_.get()), 1)
+        .front();
+  }
+
   /// Measured amax of the last step, for policies that use it; otherwise 0.
-  float scaled_amax() const;
+  float scaled_amax() const {
+    return mptools::download_sync(context_.get(), report_.as<const mp_tensor_report_t>(), 1)
+        .front()
+        .amax;
+  }
 
  private:
   /// Tensors m and v, if the optimizer uses them.
@@ -52,7 +137,27 @@ class Training {
     mptools::Buffer m_memory, v_memory;
   };
 
-  mptools::TensorList zeros(const std::vector<int64_t> &numel, mptools::Buffer &memory) const;
+  static mptools::Context make_own_context(const mp_allocator_t *allocator) {
+    mp_context_config_t config = mp_context_config_default();
+    config.device = MP_DEVICE_HOST;
+    config.allocator = allocator;
+    mp_context_t context = nullptr;
+    mptools::check(mp_context_create(&context, &config));
+    return mptools::Context(context);
+  }
+
+  mptools::TensorList zeros(const std::vector<int64_t> &numel, mptools::Buffer &memory) const {
+    const int64_t all = std::accumulate(numel.begin(), numel.end(), int64_t{0});
+    memory = mptools::make_buffer(context_.get(), all, MP_FP32);
+    std::vector<void *> data;
+    float *next = memory.as<float>();
+    for (const int64_t count : numel) {
+      data.push_back(next);
+      next += count;
+    }
+    return mptools::make_list(context_.get(), MP_FP32, data, numel);
+  }
+
   bool rounds_at_random() const {
     return (program_.rule_flags & MP_OPT_FLAG_STOCHASTIC_ROUNDING) != 0;
   }
@@ -60,7 +165,22 @@ class Training {
     return program_.scaler.policy == MP_SCALER_POLICY_LOGNORMAL ||
            program_.scaler.policy == MP_SCALER_POLICY_LOGMAX;
   }
-  void put(const Fault &fault);
+
+  /// Writes on the device: the value is multiplied by S and rounded to fp16 there.
+  void put(const Fault &fault) {
+    const mp_graph_tensor_t weights = network_.first_weights();
+    const double magnitude = fault.kind == Fault::Kind::infinity ? HUGE_VAL
+                             : fault.kind == Fault::Kind::nan    ? std::nan("")
+                                                                 : std::ldexp(1.0, fault.log2);
+    const auto value = static_cast<float>(fault.is_negative ? -magnitude : magnitude);
+    mp_context_t context = context_.get();
+    mptools::check(mp_memcpy(context, fault_value_.data(), &value, sizeof value, mptools::kStream));
+    mptools::check(mp_scale_loss(scaler_.get(), fault_value_.data(), fault_value_.data(), MP_FP32,
+                                 1, mptools::kStream));
+    mptools::check(mp_cast(context, fault_value_.data(), MP_FP32, weights.grad, weights.dtype_grad,
+                           1, mptools::kStream));
+    mptools::check(mp_stream_sync(context, mptools::kStream));  // `value` is freed
+  }
 
   Program program_;
   mptools::Context context_;
