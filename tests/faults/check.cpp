@@ -107,10 +107,6 @@ void run_cold(const Entry &calls, const Campaign &campaign, int64_t at, uint64_t
   progress().fault = fault;
 }
 
-}  // namespace
-
-namespace {
-
 /// Runs in one child; if it is killed, continues after that fault in another one.
 Found run_warm_campaign(const Entry &calls, const Campaign &campaign) {
   Found found;

@@ -3,11 +3,8 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <functional>
-#include <utility>
 
 #include "check.h"
-#include "run.h"
 #include "tests/support/testing.h"
 
 using namespace mptest;
@@ -17,117 +14,92 @@ namespace {
 
 constexpr const char *kFunction = "mp_autocast_create";
 
-/// The error: called with the status of a call that failed, and its output.
-std::function<mp_status_t(mp_status_t, mp_autocast_t &)> wrong;
+int failures;  ///< failed calls of the current run
 
-mp_status_t create_wrongly(mp_autocast_t *policy, const mp_autocast_config_t *config) {
-  const mp_status_t status = mp_autocast_create(policy, config);
-  return status == MP_SUCCESS ? status : wrong(status, *policy);
+/// An error in a call that fails.
+struct Injected {
+  const char *finding;
+  /// Called with the status of the failed call and its output; returns the status to report.
+  mp_status_t (*error)(mp_status_t, mp_autocast_t &);
+  void (*then)(Caller &) = nullptr;  ///< called after the call
+};
+
+mp_status_t keep(mp_status_t status, mp_autocast_t &) {
+  return status;
 }
 
-void create_policy(Caller &run, std::function<mp_status_t(mp_status_t, mp_autocast_t &)> error) {
-  wrong = std::move(error);
-  mp_autocast_t policy = nullptr;
-  run.create(kFunction, create_wrongly, policy, nullptr);
-  DESTROY(run, mp_autocast_destroy, policy);
-}
-
-void leak(Caller &run) {
-  create_policy(run, [](mp_status_t status, mp_autocast_t) {
-    const Paused paused;
-    static void *volatile lost;  // volatile, or the compiler may omit malloc
-    lost = std::malloc(8);
-    return lost != nullptr ? status : MP_ERROR_INTERNAL;
-  });
-}
-
-void return_another_status(Caller &run) {
-  create_policy(run, [](mp_status_t, mp_autocast_t) { return MP_ERROR_INTERNAL; });
-}
-
-void return_success(Caller &run) {
-  bool is_present = true;
-  create_policy(run, [&](mp_status_t, mp_autocast_t &policy) {
-    policy = nullptr;
-    is_present = false;
-    return MP_SUCCESS;
-  });
-  run.record(&is_present, sizeof is_present);
-}
-
-void write_the_handle(Caller &run) {
-  create_policy(run, [](mp_status_t status, mp_autocast_t &policy) {
-    policy = nullptr;
-    return status;
-  });
-}
-
-void write_results(Caller &run) {
-  int failures = 0;
-  create_policy(run, [&](mp_status_t status, mp_autocast_t) {
-    ++failures;
-    return status;
-  });
+void record_failures(Caller &run) {
   run.record(&failures, sizeof failures);
 }
 
-void say_another_sentence(Caller &run) {
-  create_policy(run, [](mp_status_t status, mp_autocast_t) {
-    (void)mp_gemm(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0,
-                  nullptr);
-    return status;
-  });
+const Injected kInjected[] = {
+    {"1 blocks are left",
+     [](mp_status_t status, mp_autocast_t &) {
+       const Paused paused;
+       static void *volatile lost;  // volatile, or the compiler may omit malloc
+       lost = std::malloc(8);
+       return lost != nullptr ? status : MP_ERROR_INTERNAL;
+     }},
+    {"said MP_ERROR_INTERNAL", [](mp_status_t, mp_autocast_t &) { return MP_ERROR_INTERNAL; }},
+    {"other results than without a fault",  // the call reports success
+     [](mp_status_t, mp_autocast_t &policy) {
+       policy = nullptr;
+       return MP_SUCCESS;
+     },
+     record_failures},
+    {"wrote its new object though it failed",
+     [](mp_status_t status, mp_autocast_t &policy) {
+       policy = nullptr;
+       return status;
+     }},
+    {"other results than without a fault", keep, record_failures},  // a failed call has an effect
+    {"said MP_ERROR_OUT_OF_MEMORY: mp_gemm: ",
+     [](mp_status_t status, mp_autocast_t &) {
+       (void)mp_gemm(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0,
+                     nullptr);
+       return status;
+     }},
+    {"failed without a fault", keep,
+     [](Caller &run) {
+       run.repeat_until_success(
+           kFunction, [] { return failures > 0 ? MP_ERROR_INTERNAL : MP_SUCCESS; }, [] {});
+     }},
+    {"killed by signal 6", [](mp_status_t, mp_autocast_t &) -> mp_status_t { std::abort(); }},
+    {"killed by signal 14",
+     [](mp_status_t status, mp_autocast_t &) {
+       alarm(1);
+       pause();
+       return status;
+     }},
+    {"does not end the group of its communicator", keep, [](Caller &run) {
+       const mp_comm_t comm = run.comm();
+       run.repeat_until_success(
+           "mp_grads_all_reduce", [&] { return comm.group_begin(comm.user), MP_SUCCESS; }, [] {});
+     }}};
+
+const Injected *injected;  ///< error of the current run
+
+mp_status_t create_wrongly(mp_autocast_t *policy, const mp_autocast_config_t *config) {
+  const mp_status_t status = mp_autocast_create(policy, config);
+  if (status == MP_SUCCESS) return status;
+  ++failures;
+  return injected->error(status, *policy);
 }
 
-void fail_again(Caller &run) {
-  static bool fails_now = false;
-  create_policy(run, [](mp_status_t status, mp_autocast_t) {
-    fails_now = true;
-    return status;
-  });
-  run.repeat_until_success(
-      kFunction, [] { return fails_now ? MP_ERROR_INTERNAL : MP_SUCCESS; }, [] {});
-}
-
-void abort_the_process(Caller &run) {
-  create_policy(run, [](mp_status_t, mp_autocast_t) -> mp_status_t { std::abort(); });
-}
-
-void hang(Caller &run) {
-  create_policy(run, [](mp_status_t status, mp_autocast_t) {
-    alarm(1);
-    pause();
-    return status;
-  });
-}
-
-void forget_a_group(Caller &run) {
-  const mp_comm_t comm = run.comm();
-  run.repeat_until_success(
-      "mp_grads_all_reduce", [&] { return comm.group_begin(comm.user), MP_SUCCESS; }, [] {});
-  create_policy(run, [](mp_status_t status, mp_autocast_t) { return status; });
+void create_policy(Caller &run) {
+  failures = 0;
+  mp_autocast_t policy = nullptr;
+  run.create(kFunction, create_wrongly, policy, nullptr);
+  DESTROY(run, mp_autocast_destroy, policy);
+  if (injected->then != nullptr) injected->then(run);
 }
 
 }  // namespace
 
 TEST_CASE("faults: the checks find injected errors", "[injected]") {
-  struct {
-    void (*run)(Caller &);
-    const char *finding;
-  } const cases[] = {
-      {leak, "1 blocks are left"},
-      {return_another_status, "said MP_ERROR_INTERNAL"},
-      {return_success, "other results than without a fault"},
-      {write_the_handle, "wrote its new object though it failed"},
-      {write_results, "other results than without a fault"},
-      {say_another_sentence, "said MP_ERROR_OUT_OF_MEMORY: mp_gemm: "},
-      {fail_again, "failed without a fault"},
-      {abort_the_process, "killed by signal 6"},
-      {hang, "killed by signal 14"},
-      {forget_a_group, "does not end the group of its communicator"},
-  };
-  for (const auto &c : cases) {
-    const Found found = run_campaign({"injected", c.run}, {.source = Source::kMemory});
-    CHECK_THAT(found.findings, Catch::Matchers::ContainsSubstring(c.finding));
+  for (const Injected &one : kInjected) {
+    injected = &one;
+    const Found found = run_campaign({"injected", create_policy}, {.source = Source::kMemory});
+    CHECK_THAT(found.findings, Catch::Matchers::ContainsSubstring(one.finding));
   }
 }
