@@ -1,6 +1,7 @@
 // Results of the calls of the catalogue, made in any thread at any time.
 #pragma once
 
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -9,13 +10,31 @@
 namespace mptest {
 
 /// Returns all results of call `index`; an exception names the call.
-Bytes run_call(const Catalogue &calls, size_t index, mp_context_t context);
+inline Bytes run_call(const Catalogue &calls, size_t index, mp_context_t context) {
+  const Entry &entry = calls.at(index);
+  try {
+    Caller caller(context);
+    entry.run(caller);
+    caller.release();
+    return caller.results();
+  } catch (const std::exception &error) {
+    throw std::runtime_error(entry.name + ": " + error.what());
+  }
+}
 
 /// Results of each call without concurrency.
-std::vector<Bytes> results_alone(const Catalogue &calls, mp_context_t context);
+inline std::vector<Bytes> results_alone(const Catalogue &calls, mp_context_t context) {
+  std::vector<Bytes> results;
+  for (size_t i = 0; i < calls.size(); ++i) results.push_back(run_call(calls, i, context));
+  return results;
+}
 
 /// Returns the first call with different results, or "".
-std::string difference(const Catalogue &calls, const std::vector<Bytes> &results,
-                       const std::vector<Bytes> &wanted);
+inline std::string difference(const Catalogue &calls, const std::vector<Bytes> &results,
+                              const std::vector<Bytes> &wanted) {
+  for (size_t i = 0; i < calls.size(); ++i)
+    if (results.at(i) != wanted.at(i)) return calls[i].name;
+  return "";
+}
 
 }  // namespace mptest
