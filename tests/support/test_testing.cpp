@@ -1,6 +1,5 @@
 // Tests of the test utilities: a wrong conversion or an ineffective guard would hide errors in all
 // other tests.
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -28,28 +27,14 @@ TEST_CASE("testing: only the first elements of a long vector are printed", "[tes
         "{ { 1 }, { 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5 } and 1 more }");
 }
 
-TEST_CASE("testing: decode and encode round-trip every 16-bit value", "[testing][short]") {
-  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
-    int wrong = 0;
-    for (uint32_t bits = 0; bits < 65536; ++bits) {
-      const double value = decode(dtype, bits);
-      const bool kept = std::isnan(value) ? std::isnan(decode(dtype, encode(dtype, value)))
-                                          : encode(dtype, value) == bits;
-      wrong += !kept;
-    }
-    CAPTURE(mp_dtype_name(dtype));
-    CHECK(wrong == 0);
-  }
-}
-
-TEST_CASE("testing: midpoints round to even, overflow to infinity", "[testing][short]") {
+TEST_CASE("testing: 16-bit midpoints round to even, overflow to infinity", "[testing][short]") {
   for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
     const uint32_t infinity = encode(dtype, kInfinity);
     int wrong = 0;
     for (uint32_t bits = 0; bits + 1 < infinity; ++bits) {
       const double midpoint = (decode(dtype, bits) + decode(dtype, bits + 1)) / 2.0;
-      const uint32_t even = bits + (bits & 1);
-      wrong += encode(dtype, midpoint) != even;
+      wrong += encode(dtype, midpoint) != bits + (bits & 1);
+      // FP64 neighbors, which a conversion by way of fp32 would round to the midpoint.
       wrong += encode(dtype, std::nextafter(midpoint, 0.0)) != bits;
       wrong += encode(dtype, std::nextafter(midpoint, kInfinity)) != bits + 1;
     }
