@@ -1,6 +1,5 @@
 // Operations that move, sum or clip elements in graphs: exact values and gradients.
 #include <algorithm>
-#include <functional>
 #include <numeric>
 
 #include "tests/graph/described.h"
@@ -16,118 +15,78 @@ double value(int64_t a, int64_t b, int64_t c) {
   return static_cast<double>((a * kB + b) * kC + c + 1);
 }
 
+using Index = std::vector<int64_t>;
+
 /// A node on x [kA kB kC], and element i of an output.
 struct Case {
   const char *op;
-  Attributes attributes;
-  uint32_t outputs;
-  size_t output;
-  int inputs;  ///< number of times that x is the input
-  std::vector<int64_t> extent;
-  std::function<double(const std::vector<int64_t> &)> wanted;
+  Index extent;
+  double (*wanted)(const Index &i);
+  Attributes attributes = {};
+  size_t inputs = 1;  ///< number of times that x is the input
+  uint32_t outputs = 1, output = 0;
 };
-
-using Index = std::vector<int64_t>;
 
 const std::vector<Case> &cases() {
   static const std::vector<Case> all = {
+      {"Concat", {2, 3, 12}, [](const Index &i) { return value(i[0], i[1], i[2] % kC); }, {}, 3},
       {"Concat",
-       {},
-       1,
-       0,
-       3,
-       {2, 3, 12},
-       [](const Index &i) { return value(i[0], i[1], i[2] % kC); }},
-      {"Concat",
+       {2, 6, 4},
+       [](const Index &i) { return value(i[0], i[1] % kB, i[2]); },
        {{"axis", 1}},
-       1,
-       0,
-       2,
-       {2, 6, 4},
-       [](const Index &i) { return value(i[0], i[1] % kB, i[2]); }},
-      {"Split", {}, 4, 2, 1, {2, 3, 1}, [](const Index &i) { return value(i[0], i[1], 2); }},
+       2},
+      {"Split", {2, 3, 1}, [](const Index &i) { return value(i[0], i[1], 2); }, {}, 1, 4, 2},
       {"Split",
-       {{"axis", 1}, {"extents", {1, 2}}},
-       2,
-       1,
-       1,
        {2, 2, 4},
-       [](const Index &i) { return value(i[0], i[1] + 1, i[2]); }},
+       [](const Index &i) { return value(i[0], i[1] + 1, i[2]); },
+       {{"axis", 1}, {"extents", {1, 2}}},
+       1,
+       2,
+       1},
       {"Slice",
-       {{"begin", 1}, {"end", 3}},
-       1,
-       0,
-       1,
        {2, 3, 2},
-       [](const Index &i) { return value(i[0], i[1], i[2] + 1); }},
+       [](const Index &i) { return value(i[0], i[1], i[2] + 1); },
+       {{"begin", 1}, {"end", 3}}},
       {"Slice",
-       {{"axis", 1}, {"begin", 2}},
-       1,
-       0,
-       1,
        {2, 1, 4},
-       [](const Index &i) { return value(i[0], 2, i[2]); }},
+       [](const Index &i) { return value(i[0], 2, i[2]); },
+       {{"axis", 1}, {"begin", 2}}},
       {"Pad",
-       {{"axis", -2}, {"before", 2}, {"after", 1}},
-       1,
-       0,
-       1,
        {2, 6, 4},
-       [](const Index &i) { return i[1] < 2 || i[1] > 4 ? 0.0 : value(i[0], i[1] - 2, i[2]); }},
+       [](const Index &i) { return i[1] < 2 || i[1] > 4 ? 0.0 : value(i[0], i[1] - 2, i[2]); },
+       {{"axis", -2}, {"before", 2}, {"after", 1}}},
       {"Transpose",
-       {{"permutation", {2, 0, 1}}},
-       1,
-       0,
-       1,
        {4, 2, 3},
-       [](const Index &i) { return value(i[1], i[2], i[0]); }},
+       [](const Index &i) { return value(i[1], i[2], i[0]); },
+       {{"permutation", {2, 0, 1}}}},
+      {"Sum", {2, 4}, [](const Index &i) { return 3 * value(i[0], 1, i[1]); }, {{"axes", {1}}}},
       {"Sum",
-       {{"axes", {1}}},
-       1,
-       0,
-       1,
-       {2, 4},
-       [](const Index &i) { return 3 * value(i[0], 1, i[1]); }},
-      {"Sum",
-       {{"axes", {2}}, {"keep_dims", 1}},
-       1,
-       0,
-       1,
        {2, 3, 1},
-       [](const Index &i) { return 4 * value(i[0], i[1], 0) + 6; }},
-      {"Sum", {{"axes", {0, 1, 2}}}, 1, 0, 1, {}, [](const Index &) { return 300.0; }},
-      {"Sub", {}, 1, 0, 2, {2, 3, 4}, [](const Index &) { return 0.0; }},
-      {"Div", {}, 1, 0, 2, {2, 3, 4}, [](const Index &) { return 1.0; }},
+       [](const Index &i) { return 4 * value(i[0], i[1], 0) + 6; },
+       {{"axes", {2}}, {"keep_dims", 1}}},
+      {"Sum", {}, [](const Index &) { return 300.0; }, {{"axes", {0, 1, 2}}}},
+      {"Sub", {2, 3, 4}, [](const Index &) { return 0.0; }, {}, 2},
+      {"Div", {2, 3, 4}, [](const Index &) { return 1.0; }, {}, 2},
       {"LeakyRelu",
-       {{"slope", 2.0}},
-       1,
-       0,
-       1,
        {2, 3, 4},
-       [](const Index &i) { return value(i[0], i[1], i[2]); }},
+       [](const Index &i) { return value(i[0], i[1], i[2]); },
+       {{"slope", 2.0}}},
       {"Clip",
-       {{"min", 3.0}, {"max", 10.0}},
-       1,
-       0,
-       1,
        {2, 3, 4},
-       [](const Index &i) { return std::clamp(value(i[0], i[1], i[2]), 3.0, 10.0); }},
+       [](const Index &i) { return std::clamp(value(i[0], i[1], i[2]), 3.0, 10.0); },
+       {{"min", 3.0}, {"max", 10.0}}},
       {"Mean",
-       {{"axes", {1, 2}}},
-       1,
-       0,
-       1,
        {2},
-       [](const Index &i) { return 6.5 + 12.0 * static_cast<double>(i[0]); }},
-      {"Mean",
-       {{"axes", {0}}},
-       1,
-       0,
-       1,
-       {3, 4},
-       [](const Index &i) { return value(0, i[0], i[1]) + 6; }},
+       [](const Index &i) { return 6.5 + 12.0 * static_cast<double>(i[0]); },
+       {{"axes", {1, 2}}}},
+      {"Mean", {3, 4}, [](const Index &i) { return value(0, i[0], i[1]) + 6; }, {{"axes", {0}}}},
   };
   return all;
+}
+
+/// Adds the node; returns the output.
+int32_t node_of(Described &g, const Case &c, int32_t x) {
+  return g.node_of(c.op, "n", std::vector<int32_t>(c.inputs, x), c.outputs, c.attributes)[c.output];
 }
 
 }  // namespace
@@ -143,9 +102,7 @@ TEST_CASE("graph: operations that move and sum elements are exact", "[graph]") {
       CAPTURE(c.op, mp_dtype_name(dtype), c.extent);
       Described g;
       const int32_t in = g.input("x", dtype, {kA, kB, kC});
-      const int32_t y =
-          g.node_of(c.op, "n", std::vector<int32_t>(static_cast<size_t>(c.inputs), in), c.outputs,
-                    c.attributes)[c.output];
+      const int32_t y = node_of(g, c, in);
       g.output(y);
       g.compile(policy.get());
       g.bind(in, data.data());
@@ -244,8 +201,7 @@ TEST_CASE("graph: results of inputs keep gradients although inputs have none", "
     CAPTURE(c.op, c.extent);
     Described g;
     const int32_t in = g.input("x", MP_FP32, {kA, kB, kC});
-    const int32_t y = g.node_of(c.op, "n", std::vector<int32_t>(static_cast<size_t>(c.inputs), in),
-                                c.outputs, c.attributes)[c.output];
+    const int32_t y = node_of(g, c, in);
     const int32_t sum = g.node("Add", "sum", {y, g.parameter("p", c.extent)});
     require_ok(mp_graph_keep_gradient(g.handle, y));
     int32_t seeds[2];
