@@ -3,6 +3,7 @@
 #define MP_ENABLE_EXPERIMENTAL
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 
@@ -62,13 +63,19 @@ TEST_CASE("faults: an unreadable or invalid tuning table causes a warning", "[fi
     CHECK(in_child(20, choose_kernel) == "mp_gemm: MP_GEMM_TUNING = " + path + ": " + why +
                                              "; using the built-in table\n" + usual);
   };
+  const std::string pipe = folder / "pipe";  // rejected without waiting for a writer
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   // A file that can be opened, but not read.
   expect_warning("/proc/self/mem", "cannot be read");
-  expect_warning("/dev/zero", "must be a regular file");
+  expect_warning("/nonexistent/table", "cannot be read");
+  for (const std::string &path : {std::string("/dev/zero"), std::string("/"), pipe})
+    expect_warning(path, "must be a regular file");
   expect_warning(folder.file("large", std::string((1 << 20) + 1, '\n')), "exceeds 1 MiB");
   const std::string line = "host simt_64x64x16 10 20\n";
   expect_warning(folder.file("cut", line + "host simt_64x6"),
                  "line 2: a kernel requires TILE_US and K_US");
+  expect_warning(folder.file("key", line + "# two\nhost launch=1\n"),
+                 "line 3: unknown key \"launch\" of a class");
   expect_warning(
       folder.file("binary", std::string("\1\0\2 \xff\n", 6)),
       R"(line 1: class "\u0001\u0000\u0002" must be sm_75, sm_80, sm_89, sm_90, sm_100, sm_120 or host)");

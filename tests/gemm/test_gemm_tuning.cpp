@@ -1,11 +1,10 @@
-// MP_GEMM_TUNING: the table that it names changes the selection; an invalid file is logged once and
-// ignored.  The variable is read once per process, so each case runs in its own process: this
-// program, with a hidden test that queries the first kernel.
+// MP_GEMM_TUNING: the table that it names changes the selection.  The variable is read once per
+// process, so each case runs in its own process: this program, with a hidden test that queries the
+// first kernel.  tests/faults/test_files.cpp has invalid files.
 //
 // mp_tuning_measure, mp_graph_measure_kernels: measuring calls have the results of ordinary ones,
 // and a file with their measurements selects kernels in another process.
 #define MP_ENABLE_EXPERIMENTAL
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -221,27 +220,6 @@ TEST_CASE("tuning: a prediction reports whether its constants were measured", "[
     const TextFile file(table(value));
     CHECK(times(output_with(file.path()), "estimated: " + value + "\n") == 1);
   }
-}
-
-TEST_CASE("tuning: an invalid file is logged once and ignored", "[gemm]") {
-  const std::string usual = output_with("");
-  const std::string kernel = usual.substr(usual.find("kernel: "));
-  const auto expect_warning = [&](const std::string &path, const std::string &why) {
-    const std::string output = output_with(path);
-    CAPTURE(output);
-    CHECK(times(output, kernel) == 1);
-    CHECK(times(output, "warn: mp_gemm: MP_GEMM_TUNING = " + path + ": " + why +
-                            "; using the built-in table\n") == 1);
-  };
-  CHECK(times(usual, "MP_GEMM_TUNING") == 0);
-  const TextFile file(strange_table() + "# fifteen\nhost launch=1\n");
-  expect_warning(file.path(), "line 16: unknown key \"launch\" of a class");
-  expect_warning("/nonexistent/table", "cannot be read");
-  expect_warning("/", "must be a regular file");
-  const std::string pipe = file.path() + "_pipe";
-  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
-  expect_warning(pipe, "must be a regular file");  // rejected without waiting for a writer
-  std::filesystem::remove(pipe);
 }
 
 // ---------------------------------------------------------------------------- measured kernels
