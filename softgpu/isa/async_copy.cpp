@@ -21,10 +21,6 @@ struct CopyOperands {
   uint8_t bytes;
 };
 
-struct WaitOperands {
-  uint32_t num_pending;
-};
-
 /// Computes the bytes that each lane reads; the rest of its destination is filled with 0.
 void read_valid_bytes(Warp &warp, const Instruction &i, Lanes lanes, uint32_t *valid) {
   const CopyOperands &o = i.as<CopyOperands>();
@@ -160,7 +156,7 @@ Step commit(Warp &warp, const Instruction &, Lanes lanes) {
 }
 
 Step wait_for_groups(Warp &warp, const Instruction &i, Lanes lanes) {
-  const uint32_t num_pending = i.as<WaitOperands>().num_pending;
+  const uint32_t num_pending = i.as<uint32_t>();
   land_groups(warp, lanes, num_pending);
   if (RaceCheck *races = races_of(warp)) races->wait_for_copies(warp, lanes, num_pending);
   return Step::kNext;
@@ -233,19 +229,13 @@ void finish_copies(Warp &warp) {
 
 bool decode_async_copy(OpcodeCursor &form) {
   const std::string_view kind = form.decoder.part(2);
-  if (kind == "commit_group" || kind == "wait_all" || kind == "wait_group")
-    need_parts(form.decoder, {"async", kind});
-  if (kind == "commit_group") {
-    form.need_operands(0);
-    form.instruction.execute = commit;
-  } else if (kind == "wait_all") {
-    form.need_operands(0);
-    form.instruction.execute = wait_for_all;
+  if (kind == "commit_group" || kind == "wait_all") {
+    need_form(form.decoder, "async commit_group|wait_all", 0);
+    form.instruction.execute = kind == "wait_all" ? wait_for_all : commit;
   } else if (kind == "wait_group") {
-    form.need_operands(1);
-    const ptx::Operand &n = form.decoder.operands()[0];
-    if (n.kind != ptx::OperandKind::kImmediate) form.decoder.unknown("operand");
-    form.instruction.make<WaitOperands>().num_pending = static_cast<uint32_t>(n.bits);
+    need_form(form.decoder, "async wait_group", 1);
+    form.instruction.make<uint32_t>() =
+        static_cast<uint32_t>(constant_of(form.decoder, form.decoder.operands()[0]));
     form.instruction.execute = wait_for_groups;
   } else if (kind == "ca" || kind == "cg") {
     decode_copy(form);

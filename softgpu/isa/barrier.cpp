@@ -167,28 +167,21 @@ Step block_barrier(Warp &warp, const Instruction &instruction, Lanes lanes) {
 
 /// Decodes bar{.cta}.sync, .arrive and .red; and barrier, which without .aligned allows lanes to
 /// arrive separately.
-bool decode_block_barrier(Decoder &d, Instruction &instruction) {
-  const size_t at = d.part(1) == "cta" ? 2 : 1;
-  const bool syncs = d.part(at) == "sync", arrives = d.part(at) == "arrive",
-             reduces = d.part(at) == "red";
-  if (!syncs && !arrives && !reduces) return false;
-
-  const std::string_view operation = reduces ? d.part(at + 1) : "";
-  const bool counts = operation == "popc";
-  const std::string_view type = !reduces ? "" : counts ? "u32" : "pred";
-  allow_parts(d, {"cta", "aligned", d.part(at), operation, type});
-  need_operands(d, reduces ? 3 : arrives ? 2 : 1, reduces ? 4 : 2);
+void decode_block_barrier(Decoder &d, Instruction &instruction) {
+  const bool arrives = d.has("arrive"), reduces = d.has("red"), counts = d.has("popc");
+  const size_t least = reduces ? 3 : arrives ? 2 : 1;
+  need_form(d,
+            !reduces ? "cta? aligned? sync|arrive"
+            : counts ? "cta? aligned? red popc u32"
+                     : "cta? aligned? red and|or pred",
+            least, reduces ? 4 : 2);
   const auto &operands = d.operands();
   size_t next = 0;
   auto &o = instruction.make<BarrierOperands>();
   o.is_aligned = d.opcode() == "bar" || d.has("aligned");
   o.waits = !arrives;
   if (reduces) {
-    if ((!counts && operation != "and" && operation != "or") || d.type() != type)
-      d.unknown("reduction of a barrier");
-    o.reduction = counts               ? Reduction::kCount
-                  : operation == "and" ? Reduction::kAll
-                                       : Reduction::kAny;
+    o.reduction = counts ? Reduction::kCount : d.has("and") ? Reduction::kAll : Reduction::kAny;
     o.result = d.write(operands.at(next++), counts ? 4 : 1);
     o.predicate = d.read_predicate(operands.back(), &o.predicate_is_negated);
   }
@@ -196,8 +189,6 @@ bool decode_block_barrier(Decoder &d, Instruction &instruction) {
   o.has_num_threads = next < operands.size() - (reduces ? 1 : 0);
   if (o.has_num_threads) o.num_threads = d.read(operands.at(next), 4);
   instruction.execute = block_barrier;
-  instruction.is_collective = true;
-  return true;
 }
 
 // ---- cluster barrier, which counts warps
@@ -209,12 +200,8 @@ void complete_if_all_came(Cluster &cluster) {
   cluster.generation++;
 }
 
-/// A relaxed arrival does not order the memory accesses of arriving threads before those of waiting
-/// threads.
-struct ClusterBarrier {
-  bool is_relaxed;
-};
-
+/// Has a bool operand: a relaxed arrival does not order the memory accesses of arriving threads
+/// before those of waiting threads.
 Step cluster_arrive(Warp &warp, const Instruction &instruction, Lanes lanes) {
   if (!warp.is_converged()) return Step::kRetry;
   Cluster &cluster = *warp.block->cluster;
@@ -224,7 +211,7 @@ Step cluster_arrive(Warp &warp, const Instruction &instruction, Lanes lanes) {
   warp.has_arrived_at_cluster = true;
   warp.cluster_generation = cluster.generation;
   cluster.num_arrived++;
-  const bool releases = !instruction.as<ClusterBarrier>().is_relaxed;
+  const bool releases = !instruction.as<bool>();
   if (releases) warp.block->unfenced_mbarriers.release(warp.first_thread(), lanes);
   if (cluster.races) cluster.races->arrive_at_cluster(warp, releases);
   complete_if_all_came(cluster);
@@ -271,17 +258,15 @@ bool decode_barrier(Decoder &d, Instruction &instruction) {
   const bool is_bar = d.opcode() == "bar";
   if (!is_bar && d.opcode() != "barrier") return false;
   if (is_bar && d.part(1) == "warp") return false;  // isa/exchange.cpp
-  if (!is_bar && d.part(1) == "cluster" && d.part(2) == "arrive") {
-    allow_parts(d, {"cluster", "arrive", "release", "relaxed", "aligned"});
-    need_operands(d, 0, 0);
+  if (is_bar || d.part(1) != "cluster") {
+    decode_block_barrier(d, instruction);
+  } else if (d.has("arrive")) {
+    need_form(d, "cluster arrive release|relaxed? aligned?", 0);
     instruction.execute = cluster_arrive;
-    instruction.make<ClusterBarrier>().is_relaxed = d.has("relaxed");
-  } else if (!is_bar && d.part(1) == "cluster" && d.part(2) == "wait") {
-    allow_parts(d, {"cluster", "wait", "acquire", "aligned"});
-    need_operands(d, 0, 0);
-    instruction.execute = cluster_wait;
+    instruction.make<bool>() = d.has("relaxed");
   } else {
-    return decode_block_barrier(d, instruction);
+    need_form(d, "cluster wait acquire? aligned?", 0);
+    instruction.execute = cluster_wait;
   }
   instruction.is_collective = true;
   return true;
@@ -303,12 +288,8 @@ void send(Warp &warp, Lanes lanes, uint32_t target) {
   warp.groups.push_back({target, lanes, false});
 }
 
-struct Branch {
-  uint32_t target;
-};
-
 Step branch(Warp &warp, const Instruction &instruction, Lanes lanes) {
-  send(warp, lanes, instruction.as<Branch>().target);
+  send(warp, lanes, instruction.as<uint32_t>());
   return Step::kJump;
 }
 
@@ -357,25 +338,21 @@ Step trap(Warp &warp, const Instruction &instruction, Lanes lanes) {
 bool decode_branch(Decoder &d, Instruction &instruction) {
   const std::string_view opcode = d.opcode();
   if (opcode == "bra") {
-    allow_parts(d, {"uni"});
-    need_operands(d, 1, 1);
+    need_form(d, "uni?", 1);
     instruction.execute = branch;
-    instruction.make<Branch>().target = d.label(d.operands().at(0));
+    instruction.make<uint32_t>() = d.label(d.operands()[0]);
   } else if (opcode == "brx" && d.part(1) == "idx") {
-    allow_parts(d, {"idx", "uni"});
-    need_operands(d, 2, 2);
+    need_form(d, "idx uni?", 2);
     instruction.execute = indexed_branch;
     instruction.is_collective = true;
     auto &o = instruction.make<IndexedBranch>();
     o.index = d.read(d.operands().at(0), 4);
     o.table = d.branch_table(d.operands().at(1), &o.size);
   } else if (opcode == "ret") {
-    allow_parts(d, {"uni"});
-    need_operands(d, 0, 0);
+    need_form(d, "uni?", 0);
     instruction.execute = leave;
   } else if (opcode == "exit" || opcode == "trap" || opcode == "brkpt") {
-    need_parts(d, {});
-    need_operands(d, 0, 0);
+    need_form(d, "", 0);
     instruction.execute = opcode == "exit" ? leave : trap;
   } else {
     return false;
@@ -404,11 +381,8 @@ Step wait_for_prerequisite(Warp &warp, const Instruction &, Lanes lanes) {
 
 bool decode_grid_dependency(Decoder &d, Instruction &instruction) {
   if (d.opcode() != "griddepcontrol") return false;
-  const std::string_view action = d.part(1);
-  if (action != "launch_dependents" && action != "wait") d.unknown("action of griddepcontrol");
-  need_parts(d, {action});
-  need_operands(d, 0, 0);
-  instruction.execute = action == "wait" ? wait_for_prerequisite : launch_dependents;
+  need_form(d, "launch_dependents|wait", 0);
+  instruction.execute = d.has("wait") ? wait_for_prerequisite : launch_dependents;
   return true;
 }
 
@@ -446,14 +420,13 @@ Step set_max_registers(Warp &warp, const Instruction &i, Lanes lanes) {
 
 bool decode_set_max_registers(Decoder &d, Instruction &i) {
   if (d.opcode() != "setmaxnreg") return false;
-  need_parts(d, {d.part(1) == "inc" ? "inc" : "dec", "sync", "aligned", "u32"});
-  need_operands(d, 1, 1);
+  need_form(d, "inc|dec sync aligned u32", 1);
   i.is_collective = true;
   i.execute = set_max_registers;
   auto &o = i.make<SetMaxRegisters>();
   const int64_t count = constant_of(d, d.operands()[0]);
   if (count % 8 != 0 || count < 24 || count > 256) d.unknown("count of setmaxnreg");
-  o = {static_cast<int>(count), d.part(1) == "inc"};
+  o = {static_cast<int>(count), d.has("inc")};
   return true;
 }
 

@@ -253,14 +253,12 @@ Step wait_group(Warp &warp, const Instruction &i, Lanes lanes) {
 bool decode_bulk_group(Decoder &d, Instruction &i) {
   if (d.opcode() != "cp" || d.part(1) != "async" || d.part(2) != "bulk") return false;
   if (d.part(3) == "commit_group") {
-    need_parts(d, {"async", "bulk", "commit_group"});
-    need_operands(d, 0, 0);
+    need_form(d, "async bulk commit_group", 0);
     i.execute = commit_group;
     return true;
   }
   if (d.part(3) != "wait_group") return false;
-  allow_parts(d, {"async", "bulk", "wait_group", "read"});
-  need_operands(d, 1, 1);
+  need_form(d, "async bulk wait_group read?", 1);
   i.make<WaitGroup>() = {static_cast<uint32_t>(constant_of(d, d.operands()[0])), d.has("read")};
   i.execute = wait_group;
   return true;

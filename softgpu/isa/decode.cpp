@@ -66,38 +66,34 @@ Step fence(Warp &warp, const Instruction &, Lanes lanes) {
   return Step::kNext;
 }
 
-struct PolicyOperands {
-  RegisterSlot to;
-};
 /// Cache policies are numbers that only cache hints use.
 Step create_policy(Warp &warp, const Instruction &i, Lanes lanes) {
-  uint64_t *to = warp.row<uint64_t>(i.as<PolicyOperands>().to);
+  uint64_t *to = warp.row<uint64_t>(i.as<RegisterSlot>());
   set_lanes(to, lanes, [](int) { return uint64_t{0}; });
   return Step::kNext;
 }
 
 /// fence.proxy and fence.mbarrier_init are decoded in isa/tensor_map_edit.cpp.
 bool decode_fence(Decoder &decoder, Instruction &i) {
-  const bool is_membar = decoder.opcode() == "membar";
   if (decoder.part(1) == "proxy" || decoder.part(1) == "mbarrier_init") return false;
-  if (is_membar)
-    allow_parts(decoder, {"cta", "gl", "sys"});
-  else
-    allow_parts(decoder, {"sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys"});
-  const size_t num_parts = decoder.statement().opcode.size();
-  if (num_parts < 2 || num_parts > (is_membar ? 2 : 3)) decoder.unknown("fence");
-  need_operands(decoder, 0, 0);
+  need_form(decoder,
+            decoder.opcode() == "membar" ? "cta|gl|sys"
+                                         : "sc|acq_rel|acquire|release? cta|cluster|gpu|sys",
+            0);
   i.execute = fence;
   return true;
 }
 
 bool decode_policy(Decoder &decoder, Instruction &i) {
-  const bool is_range = decoder.part(1) == "range", is_fraction = decoder.part(1) == "fractional";
-  if (!is_range && !is_fraction) need_parts(decoder, {"cvt", "L2", "b64"});
-  allow_parts(decoder, {"range", "global", "fractional", "cvt", "L2", "L2::evict_last",
-                        "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged", "b64"});
-  need_operands(decoder, is_range ? 4 : is_fraction ? 1 : 2, is_range ? 4 : 2);
-  i.make<PolicyOperands>().to = decoder.write(decoder.operands()[0], 8);
+  const std::string priority =
+      "L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged";
+  if (decoder.has("cvt"))
+    need_form(decoder, "cvt L2 b64", 2);
+  else if (decoder.has("range"))
+    need_form(decoder, "range global? " + priority + " " + priority + "? b64", 4);
+  else
+    need_form(decoder, "fractional " + priority + " " + priority + "? b64", 1, 2);
+  i.make<RegisterSlot>() = decoder.write(decoder.operands()[0], 8);
   i.execute = create_policy;
   return true;
 }
@@ -106,13 +102,12 @@ bool decode_policy(Decoder &decoder, Instruction &i) {
 bool decode_hint(Decoder &decoder, Instruction &i) {
   const std::string_view opcode = decoder.opcode();
   if (opcode == "prefetch" && !decoder.has("tensormap")) {
-    allow_parts(decoder, {"global", "local", "L1", "L2", "L2::evict_last", "L2::evict_normal"});
+    need_form(decoder, "global|local? L1|L2|L2::evict_last|L2::evict_normal", 1);
   } else if (opcode == "nanosleep") {
-    need_parts(decoder, {"u32"});
+    need_form(decoder, "u32", 1);
   } else {
     return false;
   }
-  need_operands(decoder, 1, 1);
   i.execute = do_nothing;
   return true;
 }

@@ -194,124 +194,95 @@ Step elect(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
   });
 }
 
-struct WarpBarrier {
-  RegisterSlot members;
-};
-
 Step warp_barrier(Warp &warp, const Instruction &instruction, Lanes group_lanes) {
-  const auto &o = instruction.as<WarpBarrier>();
-  return exchange(warp, instruction, group_lanes, o.members, [&](Lanes lanes) {
+  const RegisterSlot members = instruction.as<RegisterSlot>();
+  return exchange(warp, instruction, group_lanes, members, [&](Lanes lanes) {
     if (RaceCheck *races = races_of(warp)) races->join_lanes(warp, lanes);
   });
 }
 
-struct ActiveMask {
-  RegisterSlot to;
-};
-
 Step active_mask(Warp &warp, const Instruction &instruction, Lanes lanes) {
-  set_lanes(warp.row<uint32_t>(instruction.as<ActiveMask>().to), lanes, [&](int) { return lanes; });
+  set_lanes(warp.row<uint32_t>(instruction.as<RegisterSlot>()), lanes, [&](int) { return lanes; });
   return Step::kNext;
 }
 
 // ---- decoding
 
-Handler shuffle_handler(Decoder &d) {
-  const std::string_view mode = d.part(2);
-  if (mode == "up") return shuffle<ShuffleMode::kUp>;
-  if (mode == "down") return shuffle<ShuffleMode::kDown>;
-  if (mode == "bfly") return shuffle<ShuffleMode::kButterfly>;
-  if (mode == "idx") return shuffle<ShuffleMode::kIndex>;
-  d.unknown("mode of shfl.sync");
+template <class T, size_t n>
+T choose(const Decoder &d, const std::pair<std::string_view, T> (&choices)[n]) {
+  for (const auto &[name, choice] : choices)
+    if (d.has(name)) return choice;
+  d.unknown("operation");
 }
 
 void decode_shuffle(Decoder &d, Instruction &instruction) {
-  need_parts(d, {"sync", d.part(2), "b32"});
-  need_operands(d, 5, 5);
-  const auto &operands = d.operands();
+  need_form(d, "sync up|down|bfly|idx b32", 5);
   auto &o = instruction.make<Shuffle>();
-  instruction.execute = shuffle_handler(d);
-  o.to = d.write_pair(operands[0], 4, &o.has_inside, &o.inside);
-  o.from = d.read(operands.at(1), 4);
-  o.index = d.read(operands.at(2), 4);
-  o.clamp = d.read(operands.at(3), 4);
-  o.members = d.read(operands.at(4), 4);
+  instruction.execute = choose<Handler>(d, {{"up", shuffle<ShuffleMode::kUp>},
+                                            {"down", shuffle<ShuffleMode::kDown>},
+                                            {"bfly", shuffle<ShuffleMode::kButterfly>},
+                                            {"idx", shuffle<ShuffleMode::kIndex>}});
+  o.to = d.write_pair(d.operands()[0], 4, &o.has_inside, &o.inside);
+  read_each(d, 1, {&o.from, &o.index, &o.clamp, &o.members});
 }
 
+/// The manual specifies vote.sync.MODE; CUB uses vote.MODE.sync, which ptxas also accepts.
 void decode_vote(Decoder &d, Instruction &instruction) {
-  const auto &operands = d.operands();
-  // The manual specifies vote.sync.MODE; CUB uses vote.MODE.sync, which ptxas also accepts.
-  const std::string_view mode = d.part(d.part(1) == "sync" ? 2 : 1);
+  const bool is_ballot = d.has("ballot");
+  need_form(d, is_ballot ? "sync ballot b32" : "sync all|any|uni pred", 3);
   auto &o = instruction.make<Vote>();
   instruction.execute = vote;
-  constexpr std::string_view kModes[] = {"all", "any", "uni", "ballot"};
-  const auto found = std::find(std::begin(kModes), std::end(kModes), mode);
-  if (found == std::end(kModes)) d.unknown("mode of vote.sync");
-  o.mode = static_cast<VoteMode>(found - kModes);
-  need_parts(d, {"sync", mode, o.mode == VoteMode::kBallot ? "b32" : "pred"});
-  need_operands(d, 3, 3);
-  o.to = d.write(operands.at(0), o.mode == VoteMode::kBallot ? 4 : 1);
-  o.predicate = d.read_predicate(operands.at(1), &o.is_negated);
-  o.members = d.read(operands.at(2), 4);
+  o.mode = choose<VoteMode>(d, {{"all", VoteMode::kAll},
+                                {"any", VoteMode::kAny},
+                                {"uni", VoteMode::kUniform},
+                                {"ballot", VoteMode::kBallot}});
+  o.to = d.write(d.operands()[0], is_ballot ? 4 : 1);
+  o.predicate = d.read_predicate(d.operands()[1], &o.is_negated);
+  read_each(d, 2, {&o.members});
 }
 
 void decode_match(Decoder &d, Instruction &instruction) {
-  const auto &operands = d.operands();
-  const bool all = d.part(1) == "all", is_wide = d.type() == "b64";
-  if ((!all && d.part(1) != "any") || (!is_wide && d.type() != "b32")) d.unknown("match.sync");
-  need_parts(d, {d.part(1), "sync", d.type()});
-  need_operands(d, 3, 3);
+  need_form(d, "sync all|any b32|b64", 3);
+  const bool all = d.has("all"), is_wide = d.type() == "b64";
   auto &o = instruction.make<Match>();
   instruction.execute = is_wide ? (all ? match<uint64_t, true> : match<uint64_t, false>)
                                 : (all ? match<uint32_t, true> : match<uint32_t, false>);
-  o.to = d.write_pair(operands[0], 4, &o.has_all_same, &o.all_same);
+  o.to = d.write_pair(d.operands()[0], 4, &o.has_all_same, &o.all_same);
   if (o.has_all_same && !all) d.unknown("predicate of match.any");
-  o.from = d.read(operands.at(1), is_wide ? 8 : 4);
-  o.members = d.read(operands.at(2), 4);
-}
-
-Handler reduce_handler(Decoder &d) {
-  constexpr auto kMin = [](auto a, auto b) { return std::min(a, b); };
-  constexpr auto kMax = [](auto a, auto b) { return std::max(a, b); };
-  const std::string_view operation = d.part(2);
-  const bool is_signed = d.type() == "s32";
-  if (!is_signed && d.type() != "u32" && d.type() != "b32") d.unknown("type of redux.sync");
-  if (operation == "add") return reduce<uint32_t, std::plus<>{}>;
-  if (operation == "and") return reduce<uint32_t, std::bit_and<>{}>;
-  if (operation == "or") return reduce<uint32_t, std::bit_or<>{}>;
-  if (operation == "xor") return reduce<uint32_t, std::bit_xor<>{}>;
-  if (operation == "min") return is_signed ? reduce<int32_t, kMin> : reduce<uint32_t, kMin>;
-  if (operation == "max") return is_signed ? reduce<int32_t, kMax> : reduce<uint32_t, kMax>;
-  d.unknown("operation of redux.sync");
+  o.from = d.read(d.operands()[1], is_wide ? 8 : 4);
+  read_each(d, 2, {&o.members});
 }
 
 void decode_reduce(Decoder &d, Instruction &instruction) {
-  need_parts(d, {"sync", d.part(2), d.type()});
-  need_operands(d, 3, 3);
-  const auto &operands = d.operands();
+  constexpr auto kMin = [](auto a, auto b) { return std::min(a, b); };
+  constexpr auto kMax = [](auto a, auto b) { return std::max(a, b); };
+  const bool is_signed = d.type() == "s32";
+  need_form(d, "sync add|and|or|xor|min|max u32|s32|b32", 3);
   auto &o = instruction.make<Reduce>();
-  instruction.execute = reduce_handler(d);
-  o.to = d.write(operands.at(0), 4);
-  o.from = d.read(operands.at(1), 4);
-  o.members = d.read(operands.at(2), 4);
+  instruction.execute =
+      choose<Handler>(d, {{"add", reduce<uint32_t, std::plus<>{}>},
+                          {"and", reduce<uint32_t, std::bit_and<>{}>},
+                          {"or", reduce<uint32_t, std::bit_or<>{}>},
+                          {"xor", reduce<uint32_t, std::bit_xor<>{}>},
+                          {"min", is_signed ? reduce<int32_t, kMin> : reduce<uint32_t, kMin>},
+                          {"max", is_signed ? reduce<int32_t, kMax> : reduce<uint32_t, kMax>}});
+  o.to = d.write(d.operands()[0], 4);
+  read_each(d, 1, {&o.from, &o.members});
 }
 
 void decode_elect(Decoder &d, Instruction &instruction) {
-  const auto &operands = d.operands();
-  need_parts(d, {"sync"});
-  need_operands(d, 2, 2);
+  need_form(d, "sync", 2);
   auto &o = instruction.make<Elect>();
   instruction.execute = elect;
   bool has_predicate;
-  o.leader = d.write_pair(operands[0], 4, &has_predicate, &o.is_leader);
+  o.leader = d.write_pair(d.operands()[0], 4, &has_predicate, &o.is_leader);
   if (!has_predicate) d.unknown("elect.sync without a predicate");
-  o.members = d.read(operands.at(1), 4);
+  read_each(d, 1, {&o.members});
 }
 
 void decode_warp_barrier(Decoder &d, Instruction &instruction) {
-  need_parts(d, {"warp", "sync"});
-  need_operands(d, 1, 1);
-  instruction.make<WarpBarrier>().members = d.read(d.operands().at(0), 4);
+  need_form(d, "warp sync", 1);
+  read_each(d, 0, {&instruction.make<RegisterSlot>()});
   instruction.execute = warp_barrier;
 }
 
@@ -320,10 +291,9 @@ void decode_warp_barrier(Decoder &d, Instruction &instruction) {
 bool decode_exchange(Decoder &d, Instruction &instruction) {
   const std::string_view opcode = d.opcode();
   if (opcode == "activemask") {
-    need_parts(d, {"b32"});
-    need_operands(d, 1, 1);
+    need_form(d, "b32", 1);
     instruction.execute = active_mask;
-    instruction.make<ActiveMask>().to = d.write(d.operands().at(0), 4);
+    instruction.make<RegisterSlot>() = d.write(d.operands()[0], 4);
     return true;
   }
   void (*decode)(Decoder &, Instruction &) = nullptr;

@@ -116,11 +116,7 @@ Step store_matrices(Warp &warp, const Instruction &i, Lanes lanes) {
 bool decode_matrix_rows(Decoder &d, Instruction &i) {
   const bool is_store = d.opcode() == "stmatrix";
   if (!is_store && d.opcode() != "ldmatrix") return false;
-  allow_parts(
-      d, {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "shared", "shared::cta", "b16"});
-  need_operands(d, 2, 2);
-  if (!d.has("m8n8") || d.type() != "b16" || d.has("x1") + d.has("x2") + d.has("x4") != 1)
-    d.unknown("shape of ldmatrix or stmatrix");
+  need_form(d, "sync aligned m8n8 x1|x2|x4 trans? shared|shared::cta? b16", 2);
   i.is_collective = true;
   auto &o = i.make<MatrixRows>();
   o.num_matrices = d.has("x1") ? 1 : d.has("x2") ? 2 : 4;

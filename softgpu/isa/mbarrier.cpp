@@ -87,47 +87,43 @@ struct Init {
 };
 
 /// Executes f lane by lane, because several lanes may access the same word.
-template <class Operands, class F>
-void for_each_mbarrier(Warp &warp, const Instruction &i, Lanes lanes, bool in_cluster, F &&f) {
+template <class F>
+void for_each_mbarrier(Warp &warp, const Instruction &i, Lanes lanes, const AddressOperand &address,
+                       bool in_cluster, F &&f) {
   uint32_t addresses[kWarpSize];  // the result may overwrite the address register
-  for_each_lane(lanes, [&](int lane) {
-    addresses[lane] = shared_address_of(warp, i.as<Operands>().address, lane);
-  });
+  for_each_lane(lanes, [&](int lane) { addresses[lane] = shared_address_of(warp, address, lane); });
   for_each_lane(lanes, [&](int lane) {
     f(lane, addresses[lane], place_of(warp, i, lane, addresses[lane], in_cluster));
   });
 }
 
 Step init(Warp &warp, const Instruction &i, Lanes lanes) {
-  for_each_mbarrier<Init>(warp, i, lanes, false, [&](int lane, uint32_t address, std::byte *to) {
-    const uint32_t count = warp.row<uint32_t>(i.as<Init>().count)[lane];
-    if (count < 1 || count > Mbarrier::kMaxCount)
-      fault(warp, i, lane, "mbarrier of %u arrivals", count);
-    if (Mbarrier::is_one(load(to)))
-      violation(warp, i, lane, "initializes an mbarrier again, without mbarrier.inval");
-    const uint64_t bits = Mbarrier{0, count, count, 0}.pack();
-    std::memcpy(to, &bits, sizeof bits);
-    note_initialised(warp, lane, address);
-    if (RaceCheck *races = races_of(warp)) races->init_mbarrier(warp, i, lane, address);
-    watch_bulk_shared(warp, i, *warp.block, address & kOffsetMask, 8, Access::kWrite);
-  });
+  const auto &o = i.as<Init>();
+  for_each_mbarrier(
+      warp, i, lanes, o.address, false, [&](int lane, uint32_t address, std::byte *to) {
+        const uint32_t count = warp.row<uint32_t>(o.count)[lane];
+        if (count < 1 || count > Mbarrier::kMaxCount)
+          fault(warp, i, lane, "mbarrier of %u arrivals", count);
+        if (Mbarrier::is_one(load(to)))
+          violation(warp, i, lane, "initializes an mbarrier again, without mbarrier.inval");
+        const uint64_t bits = Mbarrier{0, count, count, 0}.pack();
+        std::memcpy(to, &bits, sizeof bits);
+        note_initialised(warp, lane, address);
+        if (RaceCheck *races = races_of(warp)) races->init_mbarrier(warp, i, lane, address);
+        watch_bulk_shared(warp, i, *warp.block, address & kOffsetMask, 8, Access::kWrite);
+      });
   return Step::kNext;
 }
 
-struct Invalidate {
-  AddressOperand address;
-};
-
 /// Invalidates an mbarrier, so that its memory may be reused.
 Step invalidate(Warp &warp, const Instruction &i, Lanes lanes) {
-  for_each_mbarrier<Invalidate>(warp, i, lanes, false,
-                                [&](int lane, uint32_t address, std::byte *to) {
-                                  read(warp, i, lane, to);
-                                  warp.block->unfenced_mbarriers.forget(address & kOffsetMask);
-                                  if (RaceCheck *races = races_of(warp))
-                                    races->init_mbarrier(warp, i, lane, address);
-                                  std::memset(to, 0x7F, 8);
-                                });
+  const auto &operand = i.as<AddressOperand>();
+  for_each_mbarrier(warp, i, lanes, operand, false, [&](int lane, uint32_t address, std::byte *to) {
+    read(warp, i, lane, to);
+    warp.block->unfenced_mbarriers.forget(address & kOffsetMask);
+    if (RaceCheck *races = races_of(warp)) races->init_mbarrier(warp, i, lane, address);
+    std::memset(to, 0x7F, 8);
+  });
   return Step::kNext;
 }
 
@@ -145,8 +141,8 @@ struct Arrive {
 Step arrive(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<Arrive>();
   uint64_t states[kWarpSize];
-  for_each_mbarrier<Arrive>(
-      warp, i, lanes, o.in_cluster, [&](int lane, uint32_t address, std::byte *at) {
+  for_each_mbarrier(
+      warp, i, lanes, o.address, o.in_cluster, [&](int lane, uint32_t address, std::byte *at) {
         check_mbarrier_visible(warp, i, lane, address, MbarrierUser::kThread);
         states[lane] = load(at);
         Mbarrier m = read(warp, i, lane, at);
@@ -195,8 +191,8 @@ Step wait(Warp &warp, const Instruction &i, Lanes lanes) {
   const auto &o = i.as<Wait>();
   Lanes done = 0;
   uint32_t mbarriers[kWarpSize];
-  for_each_mbarrier<Wait>(
-      warp, i, lanes, false, [&](int lane, uint32_t address, const std::byte *at) {
+  for_each_mbarrier(
+      warp, i, lanes, o.address, false, [&](int lane, uint32_t address, const std::byte *at) {
         const uint32_t phase = o.has_parity ? warp.row<uint32_t>(o.phase)[lane]
                                             : Mbarrier::phase_of(warp.row<uint64_t>(o.phase)[lane]);
         if (phase > 1) fault(warp, i, lane, "parity %u of an mbarrier", phase);
@@ -217,16 +213,14 @@ Step wait(Warp &warp, const Instruction &i, Lanes lanes) {
 // ---- decoding
 
 void decode_init(Decoder &d, Instruction &i) {
-  allow_parts(d, {"init", "shared", "shared::cta", "b64"});
-  need_operands(d, 2, 2);
+  need_form(d, "init shared|shared::cta? b64", 2);
   i.make<Init>() = {decode_address(d, d.operands()[0]), d.read(d.operands()[1], 4)};
   i.execute = init;
 }
 
 void decode_invalidate(Decoder &d, Instruction &i) {
-  allow_parts(d, {"inval", "shared", "shared::cta", "b64"});
-  need_operands(d, 1, 1);
-  i.make<Invalidate>() = {decode_address(d, d.operands()[0])};
+  need_form(d, "inval shared|shared::cta? b64", 1);
+  i.make<AddressOperand>() = decode_address(d, d.operands()[0]);
   i.execute = invalidate;
 }
 
@@ -234,19 +228,21 @@ void decode_invalidate(Decoder &d, Instruction &i) {
 /// mbarrier.expect_tx [address], tx-count.
 void decode_arrive(Decoder &d, Instruction &i) {
   const bool arrives = d.part(1) != "expect_tx";
-  allow_parts(d, {d.part(1), "expect_tx", arrives ? "release" : "relaxed", "relaxed", "cta",
-                  "cluster", "shared", "shared::cta", "shared::cluster", "b64"});
   const auto &operands = d.operands();
+  const bool has_result =
+      arrives && !operands.empty() && operands[0].kind != ptx::OperandKind::kAddress;
+  const size_t at = has_result ? 1 : 0;
+  need_form(d,
+            arrives ? "arrive|arrive_drop expect_tx? release|relaxed? cta|cluster? "
+                      "shared|shared::cta|shared::cluster? b64"
+                    : "expect_tx relaxed? cta|cluster? shared|shared::cta|shared::cluster? b64",
+            at + (d.has("expect_tx") ? 2 : 1), at + 2);
   auto &o = i.make<Arrive>();
   o.drops = d.part(1) == "arrive_drop";
   o.arrives = arrives;
   o.expects = d.has("expect_tx");
   o.in_cluster = d.has("shared::cluster");
   o.is_relaxed = d.has("relaxed");
-  const bool has_result =
-      arrives && !operands.empty() && operands[0].kind != ptx::OperandKind::kAddress;
-  const size_t at = has_result ? 1 : 0;
-  need_operands(d, at + (o.expects ? 2 : 1), at + 2);
   o.address = decode_address(d, operands[at]);
   o.has_count = operands.size() > at + 1;
   if (o.has_count) o.count = d.read(operands[at + 1], 4);
@@ -257,9 +253,8 @@ void decode_arrive(Decoder &d, Instruction &i) {
 
 /// Decodes mbarrier.{try,test}_wait{.parity} done, [address], phase{, time}; the time is ignored.
 void decode_wait(Decoder &d, Instruction &i, bool may_block) {
-  allow_parts(d, {d.part(1), "parity", "acquire", "relaxed", "cta", "cluster", "shared",
-                  "shared::cta", "b64"});
-  need_operands(d, 3, may_block ? 4 : 3);
+  need_form(d, "try_wait|test_wait parity? acquire|relaxed? cta|cluster? shared|shared::cta? b64",
+            3, may_block ? 4 : 3);
   auto &o = i.make<Wait>();
   o.has_parity = d.has("parity");
   o.may_block = may_block;
@@ -309,7 +304,6 @@ void complete_transaction(Warp &warp, const Instruction &i, int lane, uint32_t m
 bool decode_mbarrier(Decoder &d, Instruction &i) {
   if (d.opcode() != "mbarrier") return false;
   const std::string_view what = d.part(1);
-  if (d.type() != "b64") d.unknown("type of mbarrier");
   if (what == "init") {
     decode_init(d, i);
   } else if (what == "inval") {
@@ -366,8 +360,7 @@ Step get_rank(Warp &warp, const Instruction &i, Lanes lanes) {
 bool decode_cluster_address(Decoder &d, Instruction &i) {
   const bool maps = d.opcode() == "mapa";
   if (!maps && d.opcode() != "getctarank") return false;
-  allow_parts(d, {"shared::cluster", "u32", "u64"});
-  need_operands(d, maps ? 3 : 2, maps ? 3 : 2);
+  need_form(d, "shared::cluster? u32|u64", maps ? 3 : 2);
   const bool is_wide = d.type() == "u64";
   const int width = is_wide ? 8 : 4;
   auto &o = i.make<Operands>();

@@ -97,9 +97,8 @@ bool decode_mma(Decoder &d, Instruction &i) {
   if (d.opcode() != "mma") return false;
   // mma.sync.aligned.SHAPE.row.col.D.A.B.C
   if (d.statement().opcode.size() != 10 || d.part(1) != "sync" || d.part(2) != "aligned" ||
-      d.part(4) != "row" || d.part(5) != "col")
+      d.part(4) != "row" || d.part(5) != "col" || d.operands().size() != 4)
     d.unknown("form of mma");
-  need_operands(d, 4, 4);
   const int depth = depth_of(d.part(3));
   const std::string_view sums = d.part(6), factors = d.part(7);
   i.execute = depth == 0 || d.part(8) != factors || d.part(9) != sums
@@ -254,31 +253,21 @@ Step multiply(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-size_t num_factor_registers(const Decoder &d, std::string_view type) {
-  if (type != "f16" && type != "bf16") d.unknown("type of wmma");
-  return type == "f16" ? 8 : 4;
-}
-
 /// wmma.load.{a,b}.sync.aligned.LAYOUT.m16n16k16.shared.TYPE r, [p], stride, and
 /// wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [p], r, stride.
 void decode_memory(Decoder &d, Instruction &i, bool is_store) {
-  const bool is_b = d.part(2) == "b", is_row = d.has("row");
-  need_parts(d, {is_store ? "store" : "load",
-                 is_store ? "d"
-                 : is_b   ? "b"
-                          : "a",
-                 "sync", "aligned", is_row || is_store ? "row" : "col", "m16n16k16",
-                 d.has("shared") ? "shared" : "shared::cta", is_store ? "f32" : d.type()});
-  need_operands(d, 3, 3);
+  need_form(d,
+            is_store ? "store d sync aligned row m16n16k16 shared|shared::cta f32"
+                     : "load a|b sync aligned row|col m16n16k16 shared|shared::cta f16|bf16",
+            3);
   auto &o = i.make<WmmaMemory>();
-  o.is_b = is_b;
-  o.is_transposed = is_b == is_row;
+  o.is_b = d.has("b");
+  o.is_transposed = o.is_b == d.has("row");
   o.address = decode_address(d, d.operands()[is_store ? 0 : 1]);
   o.stride = d.read(d.operands()[2], 4);
   const ptx::Operand &registers = d.operands()[is_store ? 1 : 0];
   const auto rows = is_store ? read_rows(d, registers) : write_rows(d, registers);
-  if (rows.size() != (is_store ? 8 : num_factor_registers(d, d.type())))
-    d.unknown("number of registers of wmma");
+  if (rows.size() != (d.has("bf16") ? 4 : 8)) d.unknown("number of registers of wmma");
   o.num_rows = static_cast<uint8_t>(rows.size());
   o.rows = d.list(rows);
   i.execute = is_store ? store_sums : load_factor;
@@ -286,14 +275,14 @@ void decode_memory(Decoder &d, Instruction &i, bool is_store) {
 
 /// wmma.mma.sync.aligned.LAYOUT.LAYOUT.m16n16k16.f32{.bf16.bf16}.f32
 void decode_product(Decoder &d, Instruction &i) {
-  allow_parts(d, {"mma", "sync", "aligned", "row", "col", "m16n16k16", "f32", "bf16"});
-  need_operands(d, 4, 4);
   const bool is_bf16 = d.has("bf16");
-  if (d.type() != "f32" || d.statement().opcode.size() != (is_bf16 ? 11 : 9) || d.part(7) != "f32")
-    d.unknown("type of wmma.mma");
+  need_form(d,
+            std::string("mma sync aligned row|col row|col m16n16k16 f32 f32") +
+                (is_bf16 ? " bf16 bf16" : ""),
+            4);
   const auto a = read_rows(d, d.operands()[1]), b = read_rows(d, d.operands()[2]),
              c = read_rows(d, d.operands()[3]), to = write_rows(d, d.operands()[0]);
-  const size_t num_factors = num_factor_registers(d, is_bf16 ? "bf16" : "f16");
+  const size_t num_factors = is_bf16 ? 4 : 8;
   if (to.size() != 8 || c.size() != 8 || a.size() != num_factors || b.size() != num_factors)
     d.unknown("number of registers of wmma");
   i.execute = is_bf16 ? multiply<Bf16> : multiply<Fp16>;
@@ -304,7 +293,6 @@ void decode_product(Decoder &d, Instruction &i) {
 
 bool decode_wmma(Decoder &d, Instruction &i) {
   if (d.opcode() != "wmma") return false;
-  if (!d.has("m16n16k16")) d.unknown("shape of wmma");
   i.is_collective = true;
   if (d.part(1) == "mma")
     decode_product(d, i);

@@ -12,23 +12,39 @@
 
 namespace softgpu {
 
-/// Throws if the opcode has another part.
-inline void allow_parts(const Decoder &d, std::initializer_list<std::string_view> known) {
-  for (size_t i = 1; i < d.statement().opcode.size(); i++)
-    if (std::find(known.begin(), known.end(), d.part(i)) == known.end())
-      d.unknown("modifier ." + std::string(d.part(i)));
+/// Removes and returns the text before a separator, which is removed as well.
+inline std::string_view take_until(std::string_view &text, char separator) {
+  const std::string_view head = text.substr(0, text.find(separator));
+  text.remove_prefix(std::min(text.size(), head.size() + 1));
+  return head;
 }
 
-/// Throws unless the opcode has exactly these parts.
-inline void need_parts(const Decoder &d, std::initializer_list<std::string_view> parts) {
-  allow_parts(d, parts);
-  for (std::string_view part : parts)
-    if (!d.has(part)) d.unknown("form without ." + std::string(part));
-}
-
-/// Throws unless the statement has `least` to `most` operands.
-inline void need_operands(const Decoder &d, size_t least, size_t most) {
+/// Throws unless the opcode has exactly the modifiers of a pattern, in any order, and the statement
+/// has `least` to `most` operands.  "cta? sync|arrive" has two words: an optional .cta, and one of
+/// .sync and .arrive.
+inline void need_form(const Decoder &d, std::string_view pattern, size_t least, size_t most) {
+  std::vector<std::string_view> parts(d.statement().opcode.begin() + 1, d.statement().opcode.end());
+  while (!pattern.empty()) {
+    std::string_view word = take_until(pattern, ' '), choice = word;
+    if (choice.ends_with('?')) choice.remove_suffix(1);
+    auto found = parts.end();
+    while (!choice.empty() && found == parts.end())
+      found = std::ranges::find(parts, take_until(choice, '|'));
+    if (found != parts.end())
+      parts.erase(found);
+    else if (!word.ends_with('?'))
+      d.unknown("form without ." + std::string(word));
+  }
+  if (!parts.empty()) d.unknown("modifier ." + std::string(parts[0]));
   if (d.operands().size() < least || d.operands().size() > most) d.unknown("number of operands");
+}
+inline void need_form(const Decoder &d, std::string_view pattern, size_t num_operands) {
+  need_form(d, pattern, num_operands, num_operands);
+}
+
+/// Reads the operands from `first` on into slots of 4 bytes per lane.
+inline void read_each(Decoder &d, size_t first, std::initializer_list<RegisterSlot *> slots) {
+  for (RegisterSlot *slot : slots) *slot = d.read(d.operands().at(first++), 4);
 }
 
 /// Returns the registers of a vector operand, or a single register.

@@ -160,13 +160,9 @@ Step copy_map(Warp &warp, const Instruction &i, Lanes lanes) {
   return Step::kNext;
 }
 
-struct OneMap {
-  AddressOperand address;
-};
-
 Step acquire_map(Warp &warp, const Instruction &i, Lanes lanes) {
   for_each_lane(lanes, [&](int lane) {
-    warp.block->acquired_maps.insert(address_of(warp, i.as<OneMap>().address, lane));
+    warp.block->acquired_maps.insert(address_of(warp, i.as<AddressOperand>(), lane));
   });
   return Step::kNext;
 }
@@ -181,33 +177,26 @@ Step release_maps(Warp &warp, const Instruction &, Lanes) {
 
 Step prefetch_map(Warp &warp, const Instruction &i, Lanes lanes) {
   for_each_lane(lanes, [&](int lane) {
-    map_at(warp, i, lane, address_of(warp, i.as<OneMap>().address, lane));
+    map_at(warp, i, lane, address_of(warp, i.as<AddressOperand>(), lane));
   });
   return Step::kNext;
 }
 
 // ---- decoding
 
-/// Returns the scope in an opcode part.
-std::string_view scope_of(const Decoder &d, size_t part) {
-  const std::string_view scope = d.part(part);
-  if (scope != "cta" && scope != "cluster" && scope != "gpu" && scope != "sys") d.unknown("scope");
-  return scope;
-}
-
 /// tensormap.replace.tile.FIELD.SPACE.b1024.TYPE [address]{, dimension}, value
 void decode_replace(Decoder &d, Instruction &i) {
   const auto field = std::find(std::begin(kFields), std::end(kFields), d.part(3));
-  if (d.part(2) != "tile" || field == std::end(kFields)) d.unknown("field of tensormap.replace");
-  if (!d.has("global") && !d.has("shared::cta")) d.unknown("space of tensormap.replace");
-  const bool is_wide = *field == "global_address" || *field == "global_stride";
-  need_parts(d, {"replace", "tile", *field, d.has("global") ? "global" : "shared::cta", "b1024",
-                 is_wide ? "b64" : "b32"});
+  if (field == std::end(kFields)) d.unknown("field of tensormap.replace");
   auto &o = i.make<Replace>();
   o.field = static_cast<Field>(field - std::begin(kFields));
+  const bool is_wide = o.field == Field::kGlobalAddress || o.field == Field::kGlobalStride;
   const bool has_dimension = o.field == Field::kBoxDim || o.field == Field::kGlobalDim ||
                              o.field == Field::kGlobalStride || o.field == Field::kElementStride;
-  need_operands(d, has_dimension ? 3 : 2, has_dimension ? 3 : 2);
+  need_form(d,
+            "replace tile global|shared::cta b1024 " + std::string(is_wide ? "b64 " : "b32 ") +
+                std::string(*field),
+            has_dimension ? 3 : 2);
   o.is_shared = !d.has("global");
   o.address = decode_address(d, d.operands()[0]);
   if (has_dimension) {
@@ -223,9 +212,10 @@ void decode_replace(Decoder &d, Instruction &i) {
 
 /// tensormap.cp_fenceproxy.... [global], [shared], 128
 void decode_copy(Decoder &d, Instruction &i) {
-  need_parts(d, {"cp_fenceproxy", "global", "shared::cta", "tensormap::generic", "release",
-                 scope_of(d, 6), "sync", "aligned"});
-  need_operands(d, 3, 3);
+  need_form(d,
+            "cp_fenceproxy global shared::cta tensormap::generic release cta|cluster|gpu|sys sync "
+            "aligned",
+            3);
   if (constant_of(d, d.operands()[2]) != kMapBytes) d.unknown("size of tensormap.cp_fenceproxy");
   i.make<CopyMap>() = {decode_address(d, d.operands()[0]), decode_address(d, d.operands()[1])};
   i.is_collective = true;
@@ -235,21 +225,19 @@ void decode_copy(Decoder &d, Instruction &i) {
 /// fence.proxy.tensormap::generic.{acquire.SCOPE [address], 128 | release.SCOPE}
 void decode_fence(Decoder &d, Instruction &i) {
   const bool acquires = d.has("acquire");
-  need_parts(d, {"proxy", "tensormap::generic", acquires ? "acquire" : "release", scope_of(d, 4)});
-  need_operands(d, acquires ? 2 : 0, acquires ? 2 : 0);
+  need_form(d, "proxy tensormap::generic acquire|release cta|cluster|gpu|sys", acquires ? 2 : 0);
   if (!acquires) {
     i.execute = release_maps;
     return;
   }
   if (constant_of(d, d.operands()[1]) != kMapBytes) d.unknown("size of fence.proxy.tensormap");
-  i.make<OneMap>() = {decode_address(d, d.operands()[0])};
+  i.make<AddressOperand>() = decode_address(d, d.operands()[0]);
   i.execute = acquire_map;
 }
 
 void decode_prefetch(Decoder &d, Instruction &i) {
-  allow_parts(d, {"tensormap", "param", "const", "global"});
-  need_operands(d, 1, 1);
-  i.make<OneMap>() = {decode_address(d, d.operands()[0])};
+  need_form(d, "tensormap param|const|global?", 1);
+  i.make<AddressOperand>() = decode_address(d, d.operands()[0]);
   i.execute = prefetch_map;
 }
 
@@ -316,18 +304,15 @@ Step fence_initialisation(Warp &warp, const Instruction &, Lanes lanes) {
 bool decode_proxy_fence(Decoder &d, Instruction &i) {
   if (d.opcode() != "fence") return false;
   if (d.part(1) == "mbarrier_init") {
-    need_parts(d, {"mbarrier_init", "release", "cluster"});
-    need_operands(d, 0, 0);
+    need_form(d, "mbarrier_init release cluster", 0);
     i.execute = fence_initialisation;
     return true;
   }
   if (d.part(1) != "proxy") return false;
-  // fence.proxy.async{.SPACE}; decode_tensor_map decodes fences of the tensormap proxy.
-  allow_parts(d, {"proxy", "async", "global", "shared::cta", "shared::cluster"});
-  const size_t num_parts = d.statement().opcode.size();
-  if (d.part(2) != "async" || num_parts > 4) d.unknown("kind of a proxy fence");
-  need_operands(d, 0, 0);
-  i.make<AsyncFence>() = {!d.has("global"), num_parts == 3 || d.has("global")};
+  // decode_tensor_map decodes fences of the tensormap proxy.
+  need_form(d, "proxy async global|shared::cta|shared::cluster?", 0);
+  const bool has_space = d.statement().opcode.size() > 3;
+  i.make<AsyncFence>() = {!d.has("global"), !has_space || d.has("global")};
   i.execute = fence_async;
   return true;
 }

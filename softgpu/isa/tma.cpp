@@ -141,12 +141,6 @@ Step copy_tensor(Warp &warp, const Instruction &i, Lanes lanes) {
 
 // ---- decoding
 
-int rank_of(const Decoder &d) {
-  for (int rank = 1; rank <= 5; rank++)
-    if (d.has(std::to_string(rank) + "d")) return rank;
-  d.unknown("rank of a tensor copy");
-}
-
 void append_rows(Decoder &d, const ptx::Operand &from, size_t count,
                  std::vector<RegisterSlot> *to) {
   const auto rows = read_rows(d, from);
@@ -167,7 +161,6 @@ void decode_map(Decoder &d, const ptx::Operand &operand, TensorCopy &o,
 /// [smem], [map, {coordinates}], [mbarrier]{, {offsets}}{, mask}
 size_t decode_load(Decoder &d, TensorCopy &o, std::vector<RegisterSlot> *rows) {
   const auto &operands = d.operands();
-  need_operands(d, 3, 6);
   o.smem = decode_address(d, operands[0]);
   decode_map(d, operands[1], o, rows);
   o.mbarrier = decode_address(d, operands[2]);
@@ -179,7 +172,6 @@ size_t decode_load(Decoder &d, TensorCopy &o, std::vector<RegisterSlot> *rows) {
 
 /// [map, {coordinates}], [smem]
 size_t decode_store(Decoder &d, TensorCopy &o, std::vector<RegisterSlot> *rows) {
-  need_operands(d, 2, 3);
   decode_map(d, d.operands()[0], o, rows);
   o.smem = decode_address(d, d.operands()[1]);
   return 2;
@@ -189,19 +181,21 @@ size_t decode_store(Decoder &d, TensorCopy &o, std::vector<RegisterSlot> *rows) 
 
 bool decode_tensor_copy(Decoder &d, Instruction &i) {
   if (d.opcode() != "cp" || !d.has("bulk") || !d.has("tensor")) return false;
-  allow_parts(
-      d, {"async", "bulk", "tensor", "1d", "2d", "3d", "4d", "5d", "shared::cta", "shared::cluster",
-          "global", "tile", "im2col", "im2col_no_offs", "mbarrier::complete_tx::bytes",
-          "multicast::cluster", "bulk_group", "L2::cache_hint"});
-  auto &o = i.make<TensorCopy>();
-  o.rank = static_cast<uint8_t>(rank_of(d));
   const bool is_load = d.has("mbarrier::complete_tx::bytes");
+  need_form(d,
+            is_load ? "async bulk tensor 1d|2d|3d|4d|5d shared::cta|shared::cluster global "
+                      "tile|im2col? mbarrier::complete_tx::bytes multicast::cluster? "
+                      "L2::cache_hint?"
+                    : "async bulk tensor 1d|2d|3d|4d|5d global shared::cta tile|im2col_no_offs? "
+                      "bulk_group L2::cache_hint?",
+            is_load ? 3 : 2, is_load ? 6 : 3);
+  auto &o = i.make<TensorCopy>();
+  o.rank = 1;
+  while (!d.has(std::to_string(o.rank) + "d")) o.rank++;
   o.is_multicast = d.has("multicast::cluster");
-  if (is_load == d.has("bulk_group") || !d.has("global") || (o.is_multicast && !is_load))
-    d.unknown("form of tensor copy");
   o.kind = is_load ? BulkKind::kLoad : BulkKind::kStore;
   o.is_im2col = d.has("im2col") || d.has("im2col_no_offs");
-  if (o.is_im2col && (o.rank < 3 || is_load != d.has("im2col"))) d.unknown("form of im2col");
+  if (o.is_im2col && o.rank < 3) d.unknown("form of im2col");
 
   std::vector<RegisterSlot> rows;
   const size_t next = is_load ? decode_load(d, o, &rows) : decode_store(d, o, &rows);
@@ -271,17 +265,16 @@ Step copy_bytes(Warp &warp, const Instruction &i, Lanes lanes) {
 
 bool decode_plain_copy(Decoder &d, Instruction &i) {
   if (d.opcode() != "cp" || !d.has("bulk")) return false;
-  allow_parts(d, {"async", "bulk", "shared::cta", "shared::cluster", "global",
-                  "mbarrier::complete_tx::bytes", "bulk_group", "L2::cache_hint"});
-  auto &o = i.make<PlainCopy>();
   const bool is_load = d.has("mbarrier::complete_tx::bytes");
-  if (is_load == d.has("bulk_group") || !d.has("global")) d.unknown("form of bulk copy");
-  o.kind = is_load ? BulkKind::kLoad : BulkKind::kStore;
-
   // [destination], [source], size{, [mbarrier]}{, policy}
+  need_form(d,
+            is_load ? "async bulk shared::cta|shared::cluster global mbarrier::complete_tx::bytes "
+                      "L2::cache_hint?"
+                    : "async bulk global shared::cta bulk_group L2::cache_hint?",
+            (is_load ? 4u : 3u) + d.has("L2::cache_hint"));
   const auto &operands = d.operands();
-  const size_t num_operands = (is_load ? 4u : 3u) + (d.has("L2::cache_hint") ? 1 : 0);
-  need_operands(d, num_operands, num_operands);
+  auto &o = i.make<PlainCopy>();
+  o.kind = is_load ? BulkKind::kLoad : BulkKind::kStore;
   o.smem = decode_address(d, operands[is_load ? 0 : 1]);
   o.global = decode_address(d, operands[is_load ? 1 : 0]);
   o.size = d.read(operands[2], 4);

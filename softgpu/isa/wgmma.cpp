@@ -177,16 +177,12 @@ Step commit_group(Warp &warp, const Instruction &, Lanes) {
   return Step::kNext;
 }
 
-struct WaitGroup {
-  uint32_t num_pending;
-};
-
 /// Waits until at most the given number of latest groups is pending.
 Step wait_group(Warp &warp, const Instruction &i, Lanes) {
   if (!warp.is_converged()) return Step::kRetry;
   WgmmaState &state = warp.wgmma;
   auto &operations = state.operations;
-  const uint32_t num_pending = i.as<WaitGroup>().num_pending;
+  const uint32_t num_pending = i.as<uint32_t>();
   const auto end = std::find_if(operations.begin(), operations.end(), [&](const auto &x) {
     return uint64_t{x.group} + num_pending >= state.num_committed;
   });
@@ -222,12 +218,13 @@ void decode_issue(Decoder &d, Instruction &i) {
   if (d.statement().opcode.size() != 8 || d.part(5) != "f32" || d.part(6) != d.part(7) ||
       (d.part(6) != "f16" && d.part(6) != "bf16"))
     d.unknown("type of wgmma");
-  need_operands(d, 7, 8);
   auto &o = i.make<Wgmma>();
   o.num_columns = static_cast<uint16_t>(num_columns_of(d));
   o.is_bf16 = d.part(6) == "bf16";
-  o.a_is_in_registers = operands[1].kind == ptx::OperandKind::kVector;
-  if (operands.size() != (o.a_is_in_registers ? 7 : 8)) d.unknown("number of operands of wgmma");
+  o.a_is_in_registers = operands.size() == 7;
+  if (operands.size() < 7 || operands.size() > 8 ||
+      o.a_is_in_registers != (operands[1].kind == ptx::OperandKind::kVector))
+    d.unknown("number of operands of wgmma");
 
   // Accumulators are updated in place: the same registers are read and written.
   read_rows(d, operands[0]);
@@ -259,10 +256,8 @@ void decode_issue(Decoder &d, Instruction &i) {
 }
 
 void decode_wait(Decoder &d, Instruction &i) {
-  need_parts(d, {"wait_group", "sync", "aligned"});
-  need_operands(d, 1, 1);
-  const int64_t num_pending = constant_of(d, d.operands()[0]);
-  i.make<WaitGroup>().num_pending = static_cast<uint32_t>(num_pending);
+  need_form(d, "wait_group sync aligned", 1);
+  i.make<uint32_t>() = static_cast<uint32_t>(constant_of(d, d.operands()[0]));
   i.execute = wait_group;
   d.release_held();
 }
@@ -292,8 +287,7 @@ bool decode_wgmma(Decoder &d, Instruction &i) {
   } else if (what == "wait_group") {
     decode_wait(d, i);
   } else if (what == "fence" || what == "commit_group") {
-    need_parts(d, {what, "sync", "aligned"});
-    need_operands(d, 0, 0);
+    need_form(d, "fence|commit_group sync aligned", 0);
     i.execute = what == "fence" ? fence : commit_group;
   } else {
     d.unknown("wgmma." + std::string(what));
