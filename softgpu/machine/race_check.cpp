@@ -16,10 +16,6 @@ constexpr RaceKind kRead{false, false}, kWrite{true, false}, kStrongRead{false, 
     kUpdate{true, true};
 constexpr uint32_t kMbarrierBytes = 8;
 
-SharedClock share(const RaceClock &clock) {
-  return std::make_shared<const RaceClock>(clock);
-}
-
 /// Returns the lane, or -1 if there are several.
 int only_lane(Lanes lanes) {
   return num_lanes(lanes) == 1 ? first_lane(lanes) : -1;
@@ -62,6 +58,23 @@ RaceAccess RaceCheck::access_of(const Warp &warp, const Instruction &i, Lanes la
           kind.is_strong,
           kind.observes,
           order_.cluster()};
+}
+
+/// Returns an access of a bulk store, which waits for its group order.
+RaceAccess RaceCheck::access_of_store(const BulkCopy &copy, RaceActor actor, RaceKind kind) const {
+  RaceAccess now = access_of(*copy.warp, *copy.at, Lanes{1} << copy.lane, kind);
+  now.actor = order_.id_of(actor, index_of(*copy.warp));
+  now.time = copy.group + 1;
+  return now;
+}
+
+/// Returns an access of a bulk load, which the phase of the block's mbarrier orders.
+RaceAccess RaceCheck::access_of_load(const BulkCopy &copy, const Block &block, RaceKind kind) {
+  const Mbarrier &mbarrier = mbarrier_at((copy.mbarrier & kOffsetMask) | block.rank << kRankShift);
+  RaceAccess now = access_of(*copy.warp, *copy.at, 1, kind);
+  now.actor = order_.id_of(RaceActor::kTma, mbarrier.index);
+  now.time = mbarrier.num_phases + 1;
+  return now;
 }
 
 // ---- accesses
@@ -153,19 +166,14 @@ void RaceCheck::read_wgmma(Warp &warp, const Instruction &i, const SharedClock &
 }
 
 void RaceCheck::read_bulk(const BulkCopy &copy) {
-  RaceAccess now = access_of(*copy.warp, *copy.at, Lanes{1} << copy.lane, kRead);
-  now.actor = order_.id_of(RaceActor::kBulk, index_of(*copy.warp));
-  now.time = copy.group + 1;
+  const RaceAccess now = access_of_store(copy, RaceActor::kBulk, kRead);
   touch_later(shared_, *copy.warp, *copy.at, copy.lane, copy.smem, copy.num_bytes, now,
               copy.issued);
 }
 
 void RaceCheck::land_bulk(const BulkCopy &copy, Block &block) {
   const uint32_t rank = block.rank << kRankShift;
-  const Mbarrier &mbarrier = mbarrier_at((copy.mbarrier & kOffsetMask) | rank);
-  RaceAccess now = access_of(*copy.warp, *copy.at, 1, kWrite);
-  now.actor = order_.id_of(RaceActor::kTma, mbarrier.index);
-  now.time = mbarrier.num_phases + 1;
+  RaceAccess now = access_of_load(copy, block, kWrite);
   touch_later(shared_, *copy.warp, *copy.at, copy.lane, (copy.smem & kOffsetMask) | rank,
               copy.num_bytes, now, copy.issued);
   now.is_strong = true;  // access to the mbarrier, which must be initialized
@@ -215,18 +223,11 @@ void RaceCheck::touch_global_later(const BulkCopy &copy, RaceAccess now, uint64_
 
 void RaceCheck::read_global_bulk(const BulkCopy &copy, const Block &block, uint64_t address,
                                  uint64_t bytes) {
-  const Mbarrier &mbarrier = mbarrier_at((copy.mbarrier & kOffsetMask) | block.rank << kRankShift);
-  RaceAccess now = access_of(*copy.warp, *copy.at, 1, kRead);
-  now.actor = order_.id_of(RaceActor::kTma, mbarrier.index);
-  now.time = mbarrier.num_phases + 1;
-  touch_global_later(copy, now, address, bytes);
+  touch_global_later(copy, access_of_load(copy, block, kRead), address, bytes);
 }
 
 void RaceCheck::write_global_bulk(const BulkCopy &copy, uint64_t address, uint64_t bytes) {
-  RaceAccess now = access_of(*copy.warp, *copy.at, Lanes{1} << copy.lane, kWrite);
-  now.actor = order_.id_of(RaceActor::kStores, index_of(*copy.warp));
-  now.time = copy.group + 1;
-  touch_global_later(copy, now, address, bytes);
+  touch_global_later(copy, access_of_store(copy, RaceActor::kStores, kWrite), address, bytes);
 }
 
 // ---- messages
@@ -298,14 +299,6 @@ void RaceCheck::acquire(Warp &warp, Lanes lanes, const SharedClock &clock, bool 
   for_each_lane(lanes, [&](int l) { order_.acquire_at_fence(index_of(warp), l, clock); });
 }
 
-SharedClock RaceCheck::release(Warp &warp, Lanes lanes) {
-  return order_.release(index_of(warp), lanes);
-}
-
-void RaceCheck::join_lanes(Warp &warp, Lanes lanes) {
-  order_.join_lanes(index_of(warp), lanes);
-}
-
 void RaceCheck::arrive(const NamedBarrier &barrier, Warp &warp, Lanes lanes) {
   barriers_[&barrier].join(*release(warp, lanes));
 }
@@ -323,10 +316,6 @@ void RaceCheck::arrive_at_cluster(Warp &warp, bool releases) {
     const SharedClock fenced = released_by(warp, l, false);
     if (fenced) cluster_arrived_.join(*fenced);
   });
-}
-
-void RaceCheck::complete_cluster() {
-  cluster_completed_ = share(cluster_arrived_);
 }
 
 void RaceCheck::wait_for_cluster(Warp &warp) {
@@ -373,14 +362,6 @@ void RaceCheck::wait_for_mbarriers(Warp &warp, const Instruction &i, Lanes lanes
 
 // ---- waits for asynchronous operations
 
-void RaceCheck::commit_copies(Warp &warp, Lanes lanes) {
-  order_.commit_copies(index_of(warp), lanes);
-}
-
-void RaceCheck::wait_for_copies(Warp &warp, Lanes lanes, uint32_t num_pending) {
-  order_.wait_for_copies(index_of(warp), lanes, num_pending);
-}
-
 void RaceCheck::wait_for_bulk(Warp &warp, Lanes lanes, uint32_t num_pending, bool until_read) {
   for_each_lane(lanes, [&](int l) {
     const uint32_t num_groups = warp.bulk.num_committed[static_cast<size_t>(l)];
@@ -405,14 +386,6 @@ void RaceCheck::allow_dependents(const Block &block) {
 }
 
 // ---- fences and flags
-
-void RaceCheck::fence(Warp &warp, Lanes lanes) {
-  order_.fence(index_of(warp), lanes);
-}
-
-void RaceCheck::fence_proxy(Warp &warp, Lanes lanes) {
-  order_.fence_proxy(index_of(warp), lanes);
-}
 
 bool RaceCheck::is_global(uint64_t address) const {
   return address >> 32 != 0 && (address & kWindowMask) != kSharedWindow;

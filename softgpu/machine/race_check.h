@@ -70,15 +70,15 @@ class RaceCheck {
 
   // Synchronization.
 
-  SharedClock release(Warp &, Lanes);
-  void join_lanes(Warp &, Lanes);
+  SharedClock release(Warp &warp, Lanes lanes) { return order_.release(index_of(warp), lanes); }
+  void join_lanes(Warp &warp, Lanes lanes) { order_.join_lanes(index_of(warp), lanes); }
 
   void arrive(const NamedBarrier &, Warp &, Lanes);
   /// Must be called before the arrivals are reset.
   void complete(const NamedBarrier &);
 
   void arrive_at_cluster(Warp &, bool releases);
-  void complete_cluster();
+  void complete_cluster() { cluster_completed_ = share(cluster_arrived_); }
   void wait_for_cluster(Warp &);
 
   /// Initializes or invalidates an mbarrier.
@@ -90,8 +90,10 @@ class RaceCheck {
   void wait_for_mbarriers(Warp &, const Instruction &, Lanes, const uint32_t *addresses,
                           bool acquires);
 
-  void commit_copies(Warp &, Lanes);
-  void wait_for_copies(Warp &, Lanes, uint32_t num_pending);
+  void commit_copies(Warp &warp, Lanes lanes) { order_.commit_copies(index_of(warp), lanes); }
+  void wait_for_copies(Warp &warp, Lanes lanes, uint32_t num_pending) {
+    order_.wait_for_copies(index_of(warp), lanes, num_pending);
+  }
   void wait_for_bulk(Warp &, Lanes, uint32_t num_pending, bool until_read);
   void wait_for_wgmma(Warp &, uint64_t num_done);
 
@@ -99,9 +101,9 @@ class RaceCheck {
   void wait_for_grid(Warp &, Lanes);
   void allow_dependents(const Block &);
 
-  void fence(Warp &, Lanes);
+  void fence(Warp &warp, Lanes lanes) { order_.fence(index_of(warp), lanes); }
   /// fence.proxy.async of global memory
-  void fence_proxy(Warp &, Lanes);
+  void fence_proxy(Warp &warp, Lanes lanes) { order_.fence_proxy(index_of(warp), lanes); }
   /// Strong operations in any state space, which may access a flag.  release_flags is called before
   /// a write, acquire_flags after a read.
   void release_flags(Warp &, Lanes, const uint64_t *addresses, bool is_update, bool releases);
@@ -117,6 +119,8 @@ class RaceCheck {
 
   uint32_t index_of(const Warp &) const;
   RaceAccess access_of(const Warp &, const Instruction &, Lanes, RaceKind) const;
+  RaceAccess access_of_store(const BulkCopy &, RaceActor, RaceKind) const;
+  RaceAccess access_of_load(const BulkCopy &, const Block &to, RaceKind);
   Mbarrier &mbarrier_at(uint32_t address);
   RaceActorId wgmma_of(const Warp &) const;
   SharedClock released_by(Warp &, int lane, bool releases);

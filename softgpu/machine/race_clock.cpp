@@ -61,16 +61,14 @@ RaceClock RaceClock::exported_by(uint32_t cluster) const {
   RaceClock exported;
   exported.others_ = join(others_, std::make_shared<Others>(Others{{cluster, own}}));
   exported.ended = ended;
-  if (proxy_fenced)
-    exported.proxy_fenced = std::make_shared<RaceClock>(proxy_fenced->exported_by(cluster));
+  if (proxy_fenced) exported.proxy_fenced = share(proxy_fenced->exported_by(cluster));
   return exported;
 }
 
 RaceClock RaceClock::imported_by(uint32_t cluster) const {
   RaceClock imported = *this;
   if (const SharedClock own = of_cluster(cluster)) imported.times_ = own->times_;
-  if (proxy_fenced)
-    imported.proxy_fenced = std::make_shared<RaceClock>(proxy_fenced->imported_by(cluster));
+  if (proxy_fenced) imported.proxy_fenced = share(proxy_fenced->imported_by(cluster));
   return imported;
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace softgpu {
@@ -82,6 +83,9 @@ class RaceClock {
   std::shared_ptr<const Others> others_;
 };
 
+inline SharedClock share(RaceClock clock) {
+  return std::make_shared<const RaceClock>(std::move(clock));
+}
 /// Returns the component-wise maximum.
 SharedClock join(const SharedClock &, const SharedClock &);
 /// Returns the component-wise minimum.

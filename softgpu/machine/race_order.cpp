@@ -165,12 +165,12 @@ void RaceOrder::fence(uint32_t warp, Lanes lanes) {
       RaceClock acquired = *known;
       const SharedClock at_fence = std::exchange(acquired.at_fence, nullptr);
       acquired.join(*at_fence);
-      known = std::make_shared<RaceClock>(std::move(acquired));
+      known = share(std::move(acquired));
     }
     RaceClock fenced = *release(warp, lane), clock;
     fenced.fenced = fenced.at_fence = nullptr;
-    clock.fenced = std::make_shared<RaceClock>(std::move(fenced));
-    acquire(warp, lane, std::make_shared<RaceClock>(std::move(clock)));
+    clock.fenced = share(std::move(fenced));
+    acquire(warp, lane, share(std::move(clock)));
   });
 }
 
@@ -178,8 +178,8 @@ void RaceOrder::fence_proxy(uint32_t warp, Lanes lanes) {
   for_each_lane(lanes, [&](int l) {
     RaceClock fenced = *release(warp, Lanes{1} << l), clock;
     fenced.fenced = fenced.proxy_fenced = fenced.at_fence = nullptr;
-    clock.proxy_fenced = std::make_shared<RaceClock>(std::move(fenced));
-    acquire(warp, Lanes{1} << l, std::make_shared<RaceClock>(std::move(clock)));
+    clock.proxy_fenced = share(std::move(fenced));
+    acquire(warp, Lanes{1} << l, share(std::move(clock)));
   });
 }
 
@@ -192,7 +192,7 @@ void RaceOrder::acquire_at_fence(uint32_t warp, int lane, const SharedClock &at_
     released->at_fence = nullptr;
     clock.at_fence = std::move(released);
   }
-  acquire(warp, Lanes{1} << lane, std::make_shared<RaceClock>(std::move(clock)));
+  acquire(warp, Lanes{1} << lane, share(std::move(clock)));
 }
 
 // ---- grids
