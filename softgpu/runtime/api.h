@@ -53,6 +53,16 @@ cudaError_t call(const char *name, cudaError_t natural_error, Body &&body,
   return end_call(error);
 }
 
+/// Runs the body of an API function that returns one value through a pointer.
+template <class Value, class Get>
+cudaError_t get(const char *name, Value *to, Get &&value, Needs needs = Needs::kDevice) {
+  const auto body = [&] {
+    require(to, cudaErrorInvalidValue);
+    *to = value();
+  };
+  return call(name, cudaErrorInvalidValue, body, needs);
+}
+
 /// Returns the current device of the calling thread.
 int current_device();
 /// Fails unless `device` exists.

@@ -75,6 +75,7 @@ const std::map<cudaDeviceAttr, int> &attributes() {
 }
 
 int attribute_of(cudaDeviceAttr attribute, int device) {
+  check_device(device);
   if (attribute == cudaDevAttrPciBusId) return kFirstBus + device;
   const auto found = attributes().find(attribute);
   if (found != attributes().end()) return found->second;
@@ -84,6 +85,7 @@ int attribute_of(cudaDeviceAttr attribute, int device) {
 }
 
 cudaDeviceProp properties_of(int device) {
+  check_device(device);
   const DeviceLimits &limits = device_limits();
   cudaDeviceProp p{};
   std::snprintf(p.name, sizeof p.name, "%s", limits.name);
@@ -120,6 +122,10 @@ cudaDeviceProp properties_of(int device) {
 template <class Body>
 cudaError_t ask(const char *name, Body &&body) {
   return call(name, cudaErrorInvalidValue, body, Needs::kProcess);
+}
+template <class Value, class Get>
+cudaError_t ask(const char *name, Value *to, Get &&value) {
+  return get(name, to, value, Needs::kProcess);
 }
 
 std::atomic<uint64_t> &peers_of(int device) {
@@ -173,10 +179,7 @@ cudaError_t cudaGetDeviceCount(int *count) {
 }
 
 cudaError_t cudaGetDevice(int *device) {
-  return ask("cudaGetDevice", [&] {
-    require(device, cudaErrorInvalidValue);
-    *device = current_device();
-  });
+  return ask("cudaGetDevice", device, current_device);
 }
 
 cudaError_t cudaSetDevice(int device) {
@@ -196,19 +199,11 @@ cudaError_t cudaDeviceReset() {
 }
 
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
-  return ask("cudaDeviceGetAttribute", [&] {
-    require(value, cudaErrorInvalidValue);
-    check_device(device);
-    *value = attribute_of(attribute, device);
-  });
+  return ask("cudaDeviceGetAttribute", value, [&] { return attribute_of(attribute, device); });
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
-  return ask("cudaGetDeviceProperties", [&] {
-    require(properties, cudaErrorInvalidValue);
-    check_device(device);
-    *properties = properties_of(device);
-  });
+  return ask("cudaGetDeviceProperties", properties, [&] { return properties_of(device); });
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device) {
@@ -231,11 +226,10 @@ cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *text) {
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
-  return ask("cudaDeviceCanAccessPeer", [&] {
-    require(can, cudaErrorInvalidValue);
+  return ask("cudaDeviceCanAccessPeer", can, [&] {
     check_device(device);
     check_device(peer);
-    *can = device != peer;
+    return device != peer;
   });
 }
 
@@ -259,17 +253,11 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer) {
 }
 
 cudaError_t cudaDriverGetVersion(int *version) {
-  return ask("cudaDriverGetVersion", [&] {
-    require(version, cudaErrorInvalidValue);
-    *version = CUDART_VERSION;
-  });
+  return ask("cudaDriverGetVersion", version, [] { return CUDART_VERSION; });
 }
 
 cudaError_t cudaRuntimeGetVersion(int *version) {
-  return ask("cudaRuntimeGetVersion", [&] {
-    require(version, cudaErrorInvalidValue);
-    *version = CUDART_VERSION;
-  });
+  return ask("cudaRuntimeGetVersion", version, [] { return CUDART_VERSION; });
 }
 
 }  // extern "C"

@@ -355,11 +355,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status) {
-  return call("cudaStreamIsCapturing", cudaErrorInvalidValue, [&] {
-    require(status, cudaErrorInvalidValue);
+  return get("cudaStreamIsCapturing", status, [&] {
     const std::lock_guard lock(streams_mutex());
-    Stream &s = stream_of(stream);
-    *status = status_of(s);
+    return status_of(stream_of(stream));
   });
 }
 

@@ -165,10 +165,8 @@ uint64_t cluster_size(const cudaLaunchConfig_t &config) {
 
 cudaError_t count_blocks(const char *name, int *blocks, const void *function, int threads,
                          size_t dynamic_smem) {
-  return call(name, cudaErrorInvalidValue, [&] {
-    require(blocks, cudaErrorInvalidValue);
-    *blocks = blocks_per_sm(kernel_of(function), threads, dynamic_smem);
-  });
+  return get(name, blocks,
+             [&] { return blocks_per_sm(kernel_of(function), threads, dynamic_smem); });
 }
 
 }  // namespace

@@ -120,12 +120,11 @@ Rest rest_of(cudaStream_t handle) {
   return {stream.device, all_before(stream)};
 }
 
-template <class Value, class Get>
-cudaError_t get_property(const char *name, cudaStream_t handle, Value *value, Get get) {
-  return call(name, cudaErrorInvalidValue, [&] {
-    require(value, cudaErrorInvalidValue);
+template <class Value, class Of>
+cudaError_t get_property(const char *name, cudaStream_t handle, Value *to, Of Stream::*field) {
+  return get(name, to, [&] {
     const std::lock_guard lock(registry().mutex);
-    *value = get(stream_of(handle));
+    return stream_of(handle).*field;
   });
 }
 
@@ -355,17 +354,15 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned *flags) {
-  return get_property("cudaStreamGetFlags", stream, flags, [](const Stream &s) { return s.flags; });
+  return get_property("cudaStreamGetFlags", stream, flags, &Stream::flags);
 }
 
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority) {
-  return get_property("cudaStreamGetPriority", stream, priority,
-                      [](const Stream &s) { return s.priority; });
+  return get_property("cudaStreamGetPriority", stream, priority, &Stream::priority);
 }
 
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device) {
-  return get_property("cudaStreamGetDevice", stream, device,
-                      [](const Stream &s) { return s.device; });
+  return get_property("cudaStreamGetDevice", stream, device, &Stream::device);
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
