@@ -1,269 +1,118 @@
 // ld and st: all types, vectors and state spaces, any addresses, and inactive lanes.
-#include <algorithm>
 #include <array>
 #include <numeric>
-#include <random>
 
+#include "softgpu/tests/fragments.h"
 #include "softgpu/tests/harness.h"
+#include "softgpu/tests/recorded.h"
 #include "tests/support/catch.h"
 
 namespace softgpu::test {
 namespace {
 
 constexpr int kLanes = 32;
-constexpr size_t kBytes = 4096;  // size of the accessed memory
-constexpr uint64_t kBefore = 0x5A5A5A5A5A5A5A5A;
 
-/// Representation of a type in memory and in a register.
+/// A type in memory and the bits of the registers.  The hashes are those of ld and st.
 struct TypeCase {
   const char *type;
-  int bytes;
-  bool is_signed;
-  int register_bits;  // 16, 32 or 64
+  int bytes, register_bits;
+  uint32_t ld, st;
 };
 constexpr TypeCase kTypes[] = {
-    {"u8", 1, false, 16},  {"s8", 1, true, 16},   {"b8", 1, false, 32},  {"s8", 1, true, 32},
-    {"s8", 1, true, 64},   {"u16", 2, false, 16}, {"s16", 2, true, 16},  {"u16", 2, false, 32},
-    {"s16", 2, true, 32},  {"b16", 2, false, 64}, {"s16", 2, true, 64},  {"u32", 4, false, 32},
-    {"s32", 4, true, 32},  {"f32", 4, false, 32}, {"u32", 4, false, 64}, {"s32", 4, true, 64},
-    {"b64", 8, false, 64}, {"f64", 8, false, 64},
+    {"u8", 1, 16, 0x36679DEC, 0x74F4A08A},  {"s8", 1, 16, 0xF21F8A8E, 0x74F4A08A},
+    {"b8", 1, 32, 0x36679DEC, 0x74F4A08A},  {"s8", 1, 32, 0x373C3F46, 0x74F4A08A},
+    {"s8", 1, 64, 0xBC6E3FEC, 0x74F4A08A},  {"u16", 2, 16, 0xD5C1E116, 0xB7E0E3C8},
+    {"s16", 2, 16, 0xD5C1E116, 0xB7E0E3C8}, {"u16", 2, 32, 0xD5C1E116, 0xB7E0E3C8},
+    {"s16", 2, 32, 0xEBE67F68, 0xB7E0E3C8}, {"b16", 2, 64, 0xD5C1E116, 0xB7E0E3C8},
+    {"s16", 2, 64, 0x2D98A74A, 0xB7E0E3C8}, {"u32", 4, 32, 0xFE3F83DE, 0xB0D80D86},
+    {"s32", 4, 32, 0xFE3F83DE, 0xB0D80D86}, {"f32", 4, 32, 0xFE3F83DE, 0xB0D80D86},
+    {"u32", 4, 64, 0xFE3F83DE, 0xB0D80D86}, {"s32", 4, 64, 0x71CF9A12, 0xB0D80D86},
+    {"b64", 8, 64, 0x3AC48924, 0x2BA448A4}, {"f64", 8, 64, 0x3AC48924, 0x2BA448A4},
 };
 
-std::string str(int n) {
-  return std::to_string(n);
-}
+/// Sets %w20 to the index of the element that a lane accesses, in different patterns: consecutive,
+/// backwards, strided, the same, random, consecutive with one exception.
+constexpr char kIndex[] =
+    "cvt.u32.u64 %w19, %a; and.b32 %w19, %w19, 63; setp.eq.u32 %q1, %lane, 31;\n"
+    "<mov.u32 %w20, %lane/sub.u32 %w20, 31, %lane/shl.b32 %w20, %lane, 1/mov.u32 %w20, 5/"
+    "mov.u32 %w20, %w19/selp.b32 %w20, 40, %lane, %q1>;\n";
 
-/// Returns the register after a load of these bytes as 64 bits; bits above the register are 0.
-uint64_t extended(const TypeCase &c, const std::byte *from) {
-  uint64_t value = 0;
-  std::memcpy(&value, from, static_cast<size_t>(c.bytes));
-  const int shift = 64 - 8 * c.bytes;
-  if (c.is_signed) value = static_cast<uint64_t>(static_cast<int64_t>(value << shift) >> shift);
-  return c.register_bits == 64 ? value : value & ((uint64_t{1} << c.register_bits) - 1);
-}
-
-std::vector<std::byte> random_bytes(size_t size, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::vector<std::byte> bytes(size);
-  for (std::byte &b : bytes) b = static_cast<std::byte>(random());
-  return bytes;
-}
-
-/// Offsets of the lanes in multiples of `bytes`.
-using Offsets = std::array<uint64_t, kLanes>;
-std::vector<std::pair<std::string, Offsets>> patterns(uint64_t bytes) {
-  Offsets consecutive, backwards, strided, same, shuffled, almost;
-  std::mt19937 random(7);
-  for (uint64_t l = 0; l < kLanes; l++) {
-    consecutive[l] = l * bytes;
-    backwards[l] = (kLanes - 1 - l) * bytes;
-    strided[l] = l * 128;
-    same[l] = 5 * bytes;
-    shuffled[l] = random() % (kBytes / bytes) * bytes;
-    almost[l] = (l == 31 ? 40 : l) * bytes;
-  }
-  return {{"consecutive", consecutive}, {"backwards", backwards},
-          {"strided", strided},         {"same", same},
-          {"shuffled", shuffled},       {"almost", almost}};
-}
-constexpr uint32_t kMasks[] = {~0u, 0x1, 0x80000000, 0x0FF0A5C3};
-
-/// Returns the operand for n elements: %v0, or {%v0, %v1}.
-std::string registers(int n) {
-  if (n == 1) return "%v0";
-  std::string text = "{%v0";
-  for (int e = 1; e < n; e++) text += ", %v" + str(e);
-  return text + "}";
-}
-
-/// Prologue of the kernels: %a is the lane's number of p0, %g whether it is active, from the bits
-/// in p1.
-std::string begin(const TypeCase &c) {
-  return R"(
-    .reg .b64 %a, %o, %w; .reg .b32 %m, %s, %x; .reg .b16 %zero; .reg .pred %g;
-    .reg .b)" +
-         str(c.register_bits) + R"( %v<4>;
-    mov.u16 %zero, 0;
-    shl.b64 %o, %T, 3; add.s64 %a, %p0, %o; ld.global.u64 %a, [%a];
-    ld.global.u32 %m, [%p1]; shr.u32 %m, %m, %t; and.b32 %m, %m, 1; setp.ne.u32 %g, %m, 0;
-  )";
-}
-}  // namespace
-
-TEST_CASE("ld loads all types from global memory") {
-  const int vector = GENERATE(1, 2, 4);
-  const TypeCase c = GENERATE(from_range(std::begin(kTypes), std::end(kTypes)));
-  if (c.bytes * vector > 16) return;
-  const bool is_generic = GENERATE(false, true);
-  const std::string name = std::string(is_generic ? "ld" : "ld.global") +
-                           (vector == 1 ? "" : ".v" + str(vector)) + "." + c.type;
-  std::string body = begin(c);
-  const char *const init = c.register_bits == 16   ? "mov.b16 %v0, 0x5A5A;"
-                           : c.register_bits == 32 ? "mov.b32 %v0, 0x5A5A5A5A;"
-                                                   : "mov.b64 %v0, 0x5A5A5A5A5A5A5A5A;";
-  for (int e = 0; e < vector; e++) {
-    std::string one = init;
-    one.replace(one.find("%v0"), 3, "%v" + str(e));
-    body += one;
-  }
-  body += "@%g " + name + " " + registers(vector) + ", [%a+-16];\n";
-  body += "mul.lo.u64 %o, %T, " + str(8 * vector) + "; add.s64 %o, %p2, %o;\n";
-  for (int e = 0; e < vector; e++) {
-    const std::string v = "%v" + str(e);
-    // The upper half of a 16-bit register must be 0 when two are packed.
-    if (c.register_bits == 16) body += "mov.b32 %x, {" + v + ", %zero}; cvt.u64.u32 %w, %x;\n";
-    if (c.register_bits == 32) body += "cvt.u64.u32 %w, " + v + ";\n";
-    if (c.register_bits == 64) body += "mov.b64 %w, " + v + ";\n";
-    body += "st.global.b64 [%o+" + str(8 * e) + "], %w;\n";
-  }
-  const Kernel kernel(body_text(3, body + "ret;"));
-
-  const Buffer<std::byte> memory(random_bytes(kBytes, 1)), other(random_bytes(kBytes, 2));
-  const auto bytes = static_cast<uint64_t>(c.bytes) * static_cast<uint64_t>(vector);
-  for (const auto &[pattern, offsets] : patterns(bytes))
-    for (const uint32_t mask : kMasks)
-      for (const bool uses_both : {false, true}) {
-        INFO(name << " into " << c.register_bits << " bits, " << pattern << ", lanes " << std::hex
-                  << mask);
-        Buffer<uint64_t> addresses(kLanes), out(static_cast<size_t>(kLanes * vector));
-        Buffer<uint32_t> lanes(std::vector{mask});
-        const auto source = [&](size_t l) -> const Buffer<std::byte> & {
-          return uses_both && l % 3 == 1 ? other : memory;
-        };
-        for (size_t l = 0; l < kLanes; l++)
-          addresses[l] = mask >> l & 1 ? source(l).address() + offsets[l] + 16 : 0;
-        const Outcome outcome = kernel({}, addresses, lanes, out);
-        REQUIRE(outcome.is_clean());
-        const uint64_t before =
-            c.register_bits == 64 ? kBefore : kBefore & ((uint64_t{1} << c.register_bits) - 1);
-        for (size_t l = 0; l < kLanes; l++)
-          for (size_t e = 0; e < static_cast<size_t>(vector); e++) {
-            INFO("lane " << l << " element " << e);
-            const std::byte *at = &source(l)[offsets[l] + e * static_cast<size_t>(c.bytes)];
-            REQUIRE(out[l * static_cast<size_t>(vector) + e] ==
-                    (mask >> l & 1 ? extended(c, at) : before));
-          }
+/// Returns alternatives of an access to vectors of 1, 2 and 4 elements: at %w20 in the memory of
+/// the warp, or, in some lanes, in another allocation.  Inactive lanes have an invalid address.
+std::string accesses(const TypeCase &c, bool is_store) {
+  const std::string name = c.register_bits == 16 ? "h" : c.register_bits == 32 ? "w" : "l";
+  std::string all;
+  for (int n = 1; n <= 4 && c.bytes * n <= 16; n *= 2)
+    for (const std::string space : {".global.", "."})
+      for (const std::string other : {"4", "3"}) {
+        const std::string opcode = (is_store ? "st" : "ld") + space +
+                                   (n == 1 ? "" : "v" + std::to_string(n) + ".") + c.type,
+                          data = n == 1 ? "%" + name + "0" : registers(name, n),
+                          operands = is_store ? " [%l7+-16], " + data : " " + data + ", [%l7+-16]";
+        all += (all.empty() ? "<" : "/") +
+               ("mad.wide.u32 %l7, %w20, " + std::to_string(c.bytes * n)) +
+               ", %l7; and.b32 %w21, %t, 3; setp.eq.u32 %q1, %w21, " + other +
+               "; sub.u32 %w21, %t, %w21; @%q1 mad.wide.u32 %l7, %w21, 8, %p0; "
+               "add.u64 %l7, %l7, 16; @!%executes mov.u64 %l7, 0; @%executes " +
+               opcode + operands;
       }
+  return std::string("and.b32 %w21, %t, 0x3E0; mad.wide.u32 %l7, %w21, 40, %p1; ") + kIndex + all +
+         ">;\n";
 }
-
-TEST_CASE("st stores all types to global memory") {
-  const int vector = GENERATE(1, 2, 4);
-  const TypeCase c = GENERATE(from_range(std::begin(kTypes), std::end(kTypes)));
-  if (c.bytes * vector > 16) return;
-  const std::string name =
-      std::string("st.global") + (vector == 1 ? "" : ".v" + str(vector)) + "." + c.type;
-  std::string body = begin(c);
-  body += "mul.lo.u64 %o, %T, " + str(8 * vector) + "; add.s64 %o, %p2, %o;\n";
-  for (int e = 0; e < vector; e++)
-    body += "ld.global.b" + str(c.register_bits) + " %v" + str(e) + ", [%o+" + str(8 * e) + "];\n";
-  body += "@%g " + name + " [%a+-16], " + registers(vector) + ";\n";
-  const Kernel kernel(body_text(3, body + "ret;"));
-
-  const auto bytes = static_cast<uint64_t>(c.bytes) * static_cast<uint64_t>(vector);
-  for (const auto &[pattern, offsets] : patterns(bytes))
-    for (const uint32_t mask : kMasks) {
-      INFO(name << " from " << c.register_bits << " bits, " << pattern << ", lanes " << std::hex
-                << mask);
-      Buffer<std::byte> memory(random_bytes(kBytes, 3));
-      std::vector<std::byte> expected = memory.values();
-      Buffer<uint64_t> addresses(kLanes), values(static_cast<size_t>(kLanes * vector));
-      Buffer<uint32_t> lanes(std::vector{mask});
-      std::mt19937_64 random(11);
-      for (uint64_t &v : values.values()) v = random();
-      for (size_t l = 0; l < kLanes; l++) {
-        addresses[l] = memory.address() + offsets[l] + 16;
-        if ((mask >> l & 1) == 0) continue;
-        for (size_t e = 0; e < static_cast<size_t>(vector); e++)
-          std::memcpy(&expected[offsets[l] + e * static_cast<size_t>(c.bytes)],
-                      &values[l * static_cast<size_t>(vector) + e], static_cast<size_t>(c.bytes));
-      }
-      REQUIRE(kernel({}, addresses, lanes, values).is_clean());
-      REQUIRE(memory.values() == expected);
-    }
-}
-
-namespace {
-
-/// Returns a kernel that gives each lane 8 bytes of p2 in a state space, exchanges them between
-/// lanes there, and writes the result to p3.  p0 has offsets in multiples of 8.
-std::string through(const std::string &space, const std::string &type, const std::string &write,
-                    const std::string &read) {
-  const std::string r = type == "u64" ? "%d" : "%x";
-  return body_text(4, R"(
-    .reg .b64 %a, %o, %d, %q, %base; .reg .b32 %x, %n, %s, %b;
-    )" + space + R"(
-    shl.b64 %o, %T, 3; shl.b32 %n, %t, 3;
-    add.s64 %a, %p2, %o; ld.global.)" +
-                          type + " " + r + R"(, [%a];
-    add.s64 %q, %base, %o; add.s32 %s, %b, %n;
-    )" + write + R"(
-    add.s64 %a, %p0, %o; ld.global.u64 %q, [%a]; cvt.u32.u64 %s, %q;
-    add.s64 %q, %base, %q; add.s32 %s, %b, %s;
-    bar.sync 0;
-    )" + read + R"(
-    add.s64 %a, %p3, %o; st.global.)" +
-                          type + " [%a], " + r + "; ret;");
-}
-
-void check_through(const std::string &text, bool is_wide, bool own = false) {
-  const Kernel kernel(text);
-  for (const auto &[pattern, offsets] : patterns(8)) {
-    INFO(pattern);
-    Buffer<uint64_t> addresses(kLanes), in(kLanes), out(kLanes);
-    Buffer<uint32_t> unused(1);
-    for (size_t l = 0; l < kLanes; l++) {
-      addresses[l] = own ? 8 * l : offsets[l] % 256;
-      in[l] = 0x0123456789ABCDEF * (l + 1);
-    }
-    REQUIRE(kernel({}, addresses, unused, in, out).is_clean());
-    for (size_t l = 0; l < kLanes; l++) {
-      const uint64_t value = in[addresses[l] / 8];
-      REQUIRE(out[l] == (is_wide ? value : value & 0xFFFFFFFF));
-    }
-  }
-}
-
-constexpr const char *kShared = R"(
-  .shared .align 16 .b8 pad[32]; .shared .align 16 .b8 array[256];
-  mov.u32 %b, array; cvta.shared.u64 %base, array;)";
-constexpr const char *kLocal = R"(
-  .local .align 16 .b8 pad[32]; .local .align 16 .b8 array[256];
-  mov.u32 %b, array; cvta.local.u64 %base, array;)";
 
 }  // namespace
 
-TEST_CASE("shared memory is accessible by any kind of address") {
-  check_through(through(kShared, "u64", "st.shared.u64 [%s], %d;", "ld.shared.u64 %d, [%s];"),
-                true);
-  check_through(through(kShared, "u32", "st.shared.u32 [%s], %x;", "ld.shared.u32 %x, [%s];"),
-                false);
-  check_through(through(kShared, "u32", "st.volatile.shared.u32 [%s], %x;",
-                        "ld.relaxed.cluster.shared::cluster.u32 %x, [%s];"),
-                false);
-  check_through(through(kShared, "u64", "st.u64 [%q], %d;", "ld.shared::cta.u64 %d, [%s];"), true);
-  check_through(through(kShared, "u64", "st.shared.u64 [%s], %d;", "ld.u64 %d, [%q];"), true);
-}
-
-TEST_CASE("local memory is private to a thread") {
-  check_through(through(kLocal, "u64", "st.local.u64 [%s], %d;", "ld.local.u64 %d, [%s];"), true,
-                true);
-  check_through(through(kLocal, "u64", "st.u64 [%q], %d;", "ld.local.u64 %d, [%s];"), true, true);
-  check_through(through(kLocal, "u32", "st.local.u32 [%s], %x;", "ld.u32 %x, [%q];"), false, true);
-}
-
-TEST_CASE("a load may overwrite its address register") {
-  const Kernel kernel(body_text(2, R"(
-    .reg .b64 %b;
-    shl.b64 %o, %T, 4; add.s64 %a, %p0, %o;
-    ld.global.v2.u64 {%b, %a}, [%a];
-    add.s64 %o, %p1, %o; st.global.v2.u64 [%o], {%a, %b}; ret;)"));
-  Buffer<uint64_t> in(64), out(64);
-  std::iota(in.values().begin(), in.values().end(), 100);
-  REQUIRE(kernel({}, in, out).is_clean());
-  for (size_t l = 0; l < kLanes; l++) {
-    REQUIRE(out[2 * l] == 101 + 2 * l);
-    REQUIRE(out[2 * l + 1] == 100 + 2 * l);
+TEST_CASE("ld and st have the recorded results for each type") {
+  for (const TypeCase &c : kTypes) {
+    const std::string bits = std::to_string(c.register_bits),
+                      name = c.register_bits == 16   ? "%h"
+                             : c.register_bits == 32 ? "%w"
+                                                     : "%l",
+                      wide = c.register_bits == 64 ? "mov.u64" : "cvt.u64.u" + bits,
+                      narrow = c.register_bits == 64 ? "mov.u64" : "cvt.u" + bits + ".u64";
+    std::string init, set, loaded, stored = "bar.warp.sync -1;\n";
+    for (size_t e = 0; e < 4; e++) {
+      constexpr const char *kOperands[] = {", %a;\n", ", %b;\n", ", %c;\n", ", %e;\n"};
+      const std::string r = name + std::to_string(e);
+      init += "mov.b" + bits + " " + r + ", 0x5A5A;\n";
+      set += narrow + " " + r + kOperands[e];
+      loaded += wide + " %l5, " + r + "; mad.lo.u64 %d, %d, 31, %l5;\n";
+      stored += "ld.global.u64 %l5, [%at+" + std::to_string(8 * e + 8) +
+                "]; mad.lo.u64 %d, %d, 31, %l5;\n";
+    }
+    INFO(c.type << " in " << bits << " bits");
+    const std::string load = accesses(c, false), store = accesses(c, true);
+    const Recorded rows[] = {{"88888", load.c_str(), c.ld}, {"88888", store.c_str(), c.st}};
+    check_recorded({rows, 1}, init, loaded);
+    check_recorded({rows + 1, 1}, set, stored);
   }
+}
+
+TEST_CASE("shared and local memory have the recorded contents") {
+  // 64 words per warp: %w22 and %l6 are addresses of the lane's word, %w23 and %l7 of word %w20.
+  const std::string shared =
+      ".shared .align 16 .b8 pad[32]; .shared .align 16 .b8 array[16384];\n" + std::string(kIndex) +
+      "mov.u32 %w21, array; and.b32 %w22, %t, 0x3E0; mad.lo.u32 %w21, %w22, 16, %w21;\n"
+      "mad.lo.u32 %w22, %lane, 8, %w21; mad.lo.u32 %w23, %w20, 8, %w21;\n"
+      "cvt.u64.u32 %l6, %w22; cvta.shared.u64 %l6, %l6; st.u64 [%l6+256], %b;\n"
+      "cvt.u64.u32 %l7, %w23; cvta.shared.u64 %l7, %l7;\n"
+      "st<.shared.u64 [%w22]/.volatile.shared.u64 [%w22]/.u64 [%l6]>, %a; bar.warp.sync -1;\n"
+      "@%executes ld<.shared.u64 %d, [%w23]/.relaxed.cluster.shared::cluster.u64 %d, [%w23]/"
+      ".shared::cta.u64 %d, [%w23]/.u64 %d, [%l7]>;\n";
+  const Recorded rows[] = {
+      {"888", shared.c_str(), 0xAB989EC0},
+      // Local memory is private to a thread.
+      {"88",
+       ".local .align 16 .b8 pad[32]; .local .align 16 .b8 array[256]; mov.u32 %w21, array;\n"
+       "<mov.u32 %w22, %w21/mad.lo.u32 %w22, %lane, 8, %w21>;\n"
+       "cvt.u64.u32 %l6, %w22; cvta.local.u64 %l6, %l6; st<.local.u64 [%w22]/.u64 [%l6]>, %a;\n"
+       "@%executes ld<.local.u64 %d, [%w22]/.u64 %d, [%l6]>;",
+       0xC98C9480},
+      // A load may overwrite its address register.
+      {"88",
+       "add.u64 %l6, %at, 8; ld.global.v2.u32 {%l5, %l6}, [%l6]; mad.lo.u64 %d, %l5, 31, %l6;",
+       0x7F6D1E6A}};
+  check_recorded(rows);
 }
 
 TEST_CASE("parameters are readable by symbol and by address") {
