@@ -210,19 +210,12 @@ TEST_CASE("race: a bulk store reads until the wait of its thread", "[race]") {
 Outcome multiply(const std::string &between, const std::string &behind,
                  const std::string &before = "") {
   const WithOptions with([](Options &o) { o.checks_races = true; });
-  constexpr int kColumns = 16;
-  const Matrix a(64, 16, 1), b(16, kColumns, 2), start(64, kColumns, 3);
-  const SharedFactors factors =
-      shared_factors(Element::kHalf, {{128, false}, 64}, {{128, false}, kColumns}, a, b);
-  const Kernel kernel(
-      body_text(3, wgmma_prologue(static_cast<int>(factors.image.size() * 2), kColumns) + before +
-                       "wgmma.fence.sync.aligned;\n" + WgmmaText{kColumns}.text() +
-                       "wgmma.commit_group.sync.aligned;\n" + between +
-                       "wgmma.wait_group.sync.aligned 0;\n" + behind + "ret;"));
-  const Buffer<uint16_t> image(factors.image);
-  const Buffer<uint64_t> descriptors(factors.descriptors);
-  const Buffer<float> accumulators(registers_of(start));
-  return kernel(warpgroup_shape(), image, descriptors, accumulators);
+  const WgmmaText wgmma;
+  const Buffer<float> unused(1);
+  return Kernel(wgmma.module(before + "wgmma.fence.sync.aligned;\n" + wgmma.text() +
+                             "wgmma.commit_group.sync.aligned;\n" + between +
+                             "wgmma.wait_group.sync.aligned 0;\n" + behind))(
+      {.threads = {kWarpgroup, 1, 1}}, unused, unused);
 }
 
 TEST_CASE("race: wgmma reads its factors until the wait", "[race]") {

@@ -1,6 +1,10 @@
-// wgmma: shapes, layouts and types, compared with plain loops.
-#include <algorithm>
+// wgmma: recorded results of shapes, layouts and types, and checks.
+#include <bit>
 #include <cmath>
+#include <ostream>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "softgpu/tests/wgmma_kernel.h"
 #include "tests/support/catch.h"
@@ -8,91 +12,97 @@
 namespace softgpu::test {
 namespace {
 
-struct Case {
-  int num_columns;
-  Element type;
-  FactorLayout a, b;
-  bool a_is_in_registers = false;
-  bool has_scale_d = true;
-  int scale_a = 1, scale_b = 1;
+const std::string kFence = "wgmma.fence.sync.aligned;\n",
+                  kCommit = "wgmma.commit_group.sync.aligned;\n";
+
+std::string wait(int num_pending) {
+  return "wgmma.wait_group.sync.aligned " + std::to_string(num_pending) + ";\n";
+}
+
+struct Run {
+  Outcome outcome;
+  std::vector<float> first, second;  ///< accumulators that were stored to buffers 0 and 1
 };
 
-std::ostream &operator<<(std::ostream &stream, const Case &c) {
-  return stream << "n " << c.num_columns << " " << name_of(c.type) << " A swizzle " << c.a.swizzle
-                << " mn " << c.a.is_mn_major << " registers " << c.a_is_in_registers
-                << " B swizzle " << c.b.swizzle << " mn " << c.b.is_mn_major;
+/// Runs a body after the prologue of WgmmaText::module.
+Run run(const WgmmaText &wgmma, const std::string &body,
+        const std::string &fence = "fence.proxy.async;\n", uint32_t num_threads = kWarpgroup) {
+  const Kernel kernel(wgmma.module(body, fence));
+  Buffer<float> first(static_cast<size_t>(64 * wgmma.num_columns)), second(first.size());
+  Outcome outcome = kernel({.threads = {num_threads, 1, 1}}, first, second);
+  return {std::move(outcome), first.values(), second.values()};
 }
 
-/// PTX ISA, Register Fragments: A of a warp is 16 x 16, as for mma.m16n8k16.
-std::vector<uint32_t> registers_of_a(Element type, const Matrix &a) {
-  std::vector<uint32_t> words(4 * kWarpgroup);
-  for (int row = 0; row < 64; row++)
-    for (int k = 0; k < 16; k++) {
-      const int thread = row / 16 * 32 + row % 8 * 4 + k % 8 / 2, reg = row % 16 / 8 + k / 8 * 2;
-      words[static_cast<size_t>(reg * kWarpgroup + thread)] |= bits_of(type, a(row, k))
-                                                               << 16 * (k % 2);
-    }
-  return words;
+std::string store(const WgmmaText &wgmma, int buffer = 0) {
+  return store_registers(wgmma.accumulators, wgmma.num_columns / 2, buffer, kWarpgroup);
 }
 
-void check(const Case &c) {
-  INFO(c);
-  const Matrix a(64, 16, 1), b(16, c.num_columns, 2), start(64, c.num_columns, 3);
-  const SharedFactors factors = shared_factors(c.type, {c.a, 64}, {c.b, c.num_columns}, a, b);
-  WgmmaText wgmma{c.num_columns, c.type, c.a.is_mn_major, c.b.is_mn_major, c.a_is_in_registers};
-  wgmma.scale_d = c.has_scale_d ? "%yes" : "%no";
-  wgmma.scale_a = std::to_string(c.scale_a);
-  wgmma.scale_b = std::to_string(c.scale_b);
-  const auto num_bytes = static_cast<int>(factors.image.size() * 2);
-  const Kernel kernel(body_text(
-      4, wgmma_prologue(num_bytes, c.num_columns) + load_registers("a", 4, 3, kWarpgroup) +
-             "wgmma.fence.sync.aligned;\n" + wgmma.text() +
-             "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n" +
-             store_registers("acc", c.num_columns / 2, 2, kWarpgroup) + "ret;"));
+/// Returns the FNV-1a hash of the accumulators after one operation.
+uint32_t hash_of(const WgmmaText &wgmma) {
+  const Run r = run(wgmma, kFence + wgmma.text() + kCommit + wait(0) + store(wgmma));
+  CHECK(r.outcome.is_clean());
+  uint32_t hash = 2166136261;
+  for (const float x : r.first)  // whose last bits are 0
+    hash = (hash ^ std::rotl(std::bit_cast<uint32_t>(x), 16)) * 16777619;
+  return hash;
+}
 
-  const Buffer<uint16_t> image(factors.image);
-  const Buffer<uint64_t> descriptors(factors.descriptors);
-  Buffer<float> accumulators(registers_of(start));
-  const Buffer<uint32_t> registers_a(registers_of_a(c.type, a));
-  CHECK(kernel(warpgroup_shape(), image, descriptors, accumulators, registers_a).is_clean());
-  const Matrix zero(64, c.num_columns);
-  const Matrix expected =
-      product(a, b, c.has_scale_d ? start : zero, static_cast<float>(c.scale_a * c.scale_b));
-  CHECK(accumulators_of(accumulators.values(), c.num_columns).values == expected.values);
+std::ostream &operator<<(std::ostream &out, const FactorLayout &layout) {
+  return out << (layout.is_mn_major ? "MN" : "K") << "-major, swizzle " << layout.swizzle;
+}
+
+/// Compares a hash with one that was recorded when all results agreed with plain loops.  If they
+/// differ, prints the hash of each operation, which can be compared with those of another build.
+void check(const std::vector<WgmmaText> &operations, uint32_t expected) {
+  uint32_t all = 0;
+  std::ostringstream list;
+  for (const WgmmaText &wgmma : operations) {
+    const uint32_t hash = hash_of(wgmma);
+    all = all * 31 + hash;
+    list << std::hex << "\n  " << hash << std::dec << "  n " << wgmma.num_columns << " "
+         << wgmma.type << ", A " << (wgmma.a_is_in_registers ? "in registers, " : "") << wgmma.a
+         << ", B " << wgmma.b << ", scales " << wgmma.scale_a << " " << wgmma.scale_b << " "
+         << wgmma.scale_d;
+  }
+  INFO("the hash is 0x" << std::hex << all << "; by operation:" << list.str());
+  CHECK(all == expected);
 }
 
 constexpr int kSwizzles[] = {0, 32, 64, 128};
+constexpr const char *kTypes[] = {"f16", "bf16"};
 
-TEST_CASE("wgmma matches plain loops for each number of columns", "[wgmma]") {
-  for (int n = 8; n <= 256; n += 8) check({n, Element::kHalf, {}, {}});
+TEST_CASE("wgmma has the recorded results for each number of columns", "[wgmma]") {
+  std::vector<WgmmaText> operations;
+  for (int n = 8; n <= 256; n += 8) operations.push_back({.num_columns = n, .a = {}, .b = {}});
+  check(operations, 0xD7D88905);
 }
 
-TEST_CASE("wgmma supports each layout of A", "[wgmma]") {
-  for (const int swizzle : kSwizzles)
-    for (const bool is_mn_major : {false, true})
-      for (const Element type : {Element::kHalf, Element::kBfloat})
-        check({16, type, {swizzle, is_mn_major}, {}});
-}
-
-TEST_CASE("wgmma supports each layout of B", "[wgmma]") {
-  for (const int swizzle : kSwizzles)
-    for (const bool is_mn_major : {false, true})
-      for (const Element type : {Element::kHalf, Element::kBfloat})
-        for (const int n : {64, 192, 256}) check({n, type, {}, {swizzle, is_mn_major}});
-}
-
-TEST_CASE("wgmma supports A in registers", "[wgmma]") {
-  for (const Element type : {Element::kHalf, Element::kBfloat})
-    for (const bool is_mn_major : {false, true}) check({64, type, {}, {128, is_mn_major}, true});
+TEST_CASE("wgmma has the recorded results for each layout of A and B", "[wgmma]") {
+  std::vector<WgmmaText> of_a, of_b, of_registers;
+  for (const char *type : kTypes)
+    for (const bool is_mn_major : {false, true}) {
+      for (const int swizzle : kSwizzles) {
+        const FactorLayout layout{swizzle, is_mn_major};
+        of_a.push_back({.type = type, .a = layout, .b = {}});
+        for (const int n : {64, 192, 256})
+          of_b.push_back({.num_columns = n, .type = type, .a = {}, .b = layout});
+      }
+      of_registers.push_back({64, type, {}, {128, is_mn_major}, true});
+    }
+  check(of_a, 0x12626265);
+  check(of_b, 0xA501EADF);
+  check(of_registers, 0xC7737746);
 }
 
 TEST_CASE("wgmma scales A, B and D", "[wgmma]") {
-  for (const int scale_a : {1, -1})
-    for (const int scale_b : {1, -1})
-      for (const bool has_scale_d : {false, true}) {
-        check({32, Element::kHalf, {}, {}, false, has_scale_d, scale_a, scale_b});
-        check({32, Element::kBfloat, {}, {}, true, has_scale_d, scale_a, scale_b});
+  std::vector<WgmmaText> operations;
+  for (const char *scale_a : {"1", "-1"})
+    for (const char *scale_b : {"1", "-1"})
+      for (const char *scale_d : {"%no", "%yes"}) {
+        operations.push_back({32, "f16", {}, {}, false, "acc", scale_d, scale_a, scale_b});
+        operations.push_back({32, "bf16", {}, {}, true, "acc", scale_d, scale_a, scale_b});
       }
+  check(operations, 0x68C640C2);
 }
 
 TEST_CASE("wgmma may complete at any time until the wait", "[wgmma]") {
@@ -102,7 +112,7 @@ TEST_CASE("wgmma may complete at any time until the wait", "[wgmma]") {
         o.completion = completion;
         o.seed = seed;
       });
-      check({64, Element::kHalf, {128, false}, {128, true}});
+      check({{.num_columns = 64, .b = {128, true}}}, 0x0964BA3C);
     }
 }
 
@@ -123,156 +133,112 @@ TEST_CASE("unsupported forms of wgmma are rejected", "[wgmma]") {
 
 // ---- order of operations
 
-constexpr int kColumns = 16, kRegisters = kColumns / 2;
-const std::string kFence = "wgmma.fence.sync.aligned;\n",
-                  kCommit = "wgmma.commit_group.sync.aligned;\n";
+const WgmmaText kPlain, kOfRegisters{.a_is_in_registers = true}, kOverwriting{.scale_d = "%no"};
+const std::string kMultiply = kPlain.text(), kMultiplyRegisters = kOfRegisters.text(),
+                  kOnce = kMultiply + kCommit + wait(0), kStore = store(kPlain),
+                  kStoreSecond = store(kPlain, 1);
 
-std::string wait(int num_pending) {
-  return "wgmma.wait_group.sync.aligned " + std::to_string(num_pending) + ";\n";
-}
-std::string multiply(const std::string &accumulators = "acc") {
-  WgmmaText wgmma{kColumns};
-  wgmma.accumulators = accumulators;
-  return wgmma.text();
-}
-std::string store(const std::string &accumulators = "acc", int buffer = 2) {
-  return store_registers(accumulators, kRegisters, buffer, kWarpgroup);
-}
-
-struct Run {
-  Outcome outcome;
-  Matrix first, second;  ///< contents of buffers 2 and 3 as accumulators
-};
-
-/// Runs a kernel that begins with wgmma_prologue.  Buffers: image, descriptors, accumulators, and
-/// additional ones.
 Run run(const std::string &body, const std::string &fence = "fence.proxy.async;\n",
-        int num_threads = kWarpgroup) {
-  const Matrix a(64, 16, 1), b(16, kColumns, 2), start(64, kColumns, 3);
-  const SharedFactors factors =
-      shared_factors(Element::kHalf, {{128, false}, 64}, {{128, false}, kColumns}, a, b);
-  const Kernel kernel(body_text(
-      4,
-      wgmma_prologue(static_cast<int>(factors.image.size() * 2), kColumns, fence) + body + "ret;"));
-  const Buffer<uint16_t> image(factors.image);
-  const Buffer<uint64_t> descriptors(factors.descriptors);
-  Buffer<float> first(registers_of(start)), second(first.size(), 0.0f);
-  Shape shape = warpgroup_shape();
-  shape.threads[0] = static_cast<uint32_t>(num_threads);
-  Outcome outcome = kernel(shape, image, descriptors, first, second);
-  return {std::move(outcome), accumulators_of(first.values(), kColumns),
-          accumulators_of(second.values(), kColumns)};
+        uint32_t num_threads = kWarpgroup) {
+  return run(kPlain, body, fence, num_threads);
 }
 
 /// Returns the accumulators after a number of products.
-Matrix expected(int num_products) {
-  const Matrix a(64, 16, 1), b(16, kColumns, 2), start(64, kColumns, 3);
-  return product(a, b, start, static_cast<float>(num_products));
+std::vector<float> expected(int num_products) {
+  const std::vector<float> start = run(kStore).first;
+  std::vector<float> sums = run(kFence + kOnce + kStore).first;
+  for (size_t i = 0; i < sums.size(); i++)
+    sums[i] = start[i] + static_cast<float>(num_products) * (sums[i] - start[i]);
+  return sums;
 }
 
 TEST_CASE("pending accumulators are NaN until the wait", "[wgmma]") {
-  const Run r = run(kFence + multiply() + kCommit + store("acc", 3) + wait(0) + store());
+  const Run r = run(kFence + kMultiply + kCommit + kStoreSecond + wait(0) + kStore);
   CHECK(r.outcome.is_clean());
-  CHECK(std::isnan(r.second(5, 7)));
-  CHECK(r.first.values == expected(1).values);
+  CHECK(std::isnan(r.second[5]));
+  CHECK(r.first == expected(1));
 }
 
 TEST_CASE("wgmma on the same accumulators are ordered", "[wgmma]") {
-  const Run r =
-      run(kFence + multiply() + multiply() + kCommit + multiply() + kCommit + wait(0) + store());
+  const Run r = run(kFence + kMultiply + kMultiply + kCommit + kOnce + kStore);
   CHECK(r.outcome.is_clean());
-  CHECK(r.first.values == expected(3).values);
+  CHECK(r.first == expected(3));
 }
 
 TEST_CASE("wait_group leaves the latest groups pending", "[wgmma]") {
-  const std::string copy_accumulators = ".reg .b32 %second<8>;\n" + [] {
-    std::string text;
-    for (int i = 0; i < kRegisters; i++)
-      text += "mov.b32 %second" + std::to_string(i) + ", %acc" + std::to_string(i) + ";\n";
-    return text;
-  }();
-  const Run r = run(copy_accumulators + kFence + multiply() + kCommit + multiply("second") +
-                    kCommit + wait(1) + store() + store("second", 3) + wait(0));
+  const WgmmaText second{.accumulators = "second"};
+  std::string copy_accumulators = ".reg .b32 %second<8>;\n";
+  for (const char i : std::string("01234567"))
+    copy_accumulators += std::string("mov.b32 %second") + i + ", %acc" + i + ";\n";
+  const Run r = run(copy_accumulators + kFence + kMultiply + kCommit + second.text() + kCommit +
+                    wait(1) + kStore + store(second, 1) + wait(0));
   CHECK(r.outcome.is_clean());
-  CHECK(r.first.values == expected(1).values);
-  CHECK(std::isnan(r.second(0, 0)));
+  CHECK(r.first == expected(1));
+  CHECK(std::isnan(r.second[0]));
 }
 
 TEST_CASE("a copy of a pending register takes over its accumulator", "[wgmma]") {
-  const Run r = run(".reg .b32 %other;\n" + kFence + multiply() + kCommit +
+  const Run r = run(".reg .b32 %other;\n" + kFence + kMultiply + kCommit +
                     "mov.b32 %other, %acc3;\nmov.b32 %acc3, 0;\n" + wait(0) +
-                    "mov.b32 %acc3, %other;\n" + store());
+                    "mov.b32 %acc3, %other;\n" + kStore);
   CHECK(r.outcome.is_clean());
-  CHECK(r.first.values == expected(1).values);
+  CHECK(r.first == expected(1));
 }
 
 TEST_CASE("registers of a pending wgmma are not used for other values", "[wgmma]") {
   // Neither A nor a copy that has taken over an accumulator is read again, but both must keep their
   // slots until the wait.
-  std::string declare = ".reg .b32 %a<4>, %x<8>, %other;\n", write, read;
-  for (int i = 0; i < 4; i++) declare += "mov.b32 %a" + std::to_string(i) + ", 0x3C003C00;\n";
+  std::string declare = ".reg .b32 %x<8>, %other;\n", write, read;
   for (int i = 0; i < 8; i++) {
     write += "mov.b32 %x" + std::to_string(i) + ", 0f42000000;\n";
     read += "mov.b32 %acc" + std::to_string(i) + ", %x" + std::to_string(i) + ";\n";
   }
-  WgmmaText wgmma{kColumns};
-  wgmma.a_is_in_registers = true;
-  Matrix ones(64, 16);
-  std::ranges::fill(ones.values, 1.0f);
-  const Run product_of_ones = run(declare + kFence + wgmma.text() + kCommit + write + wait(0) +
-                                  store() + read + "{\n" + store("acc", 3) + "}\n");
-  CHECK(product_of_ones.outcome.is_clean());
-  CHECK(product_of_ones.first.values ==
-        product(ones, Matrix(16, kColumns, 2), Matrix(64, kColumns, 3)).values);
-  CHECK(product_of_ones.second(63, 15) == 32);
+  const Run simple = run(kFence + kMultiplyRegisters + kCommit + wait(0) + kStore);
+  const Run of_registers = run(declare + kFence + kMultiplyRegisters + kCommit + write + wait(0) +
+                               kStore + read + "{\n" + kStoreSecond + "}\n");
+  CHECK(of_registers.outcome.is_clean());
+  CHECK(of_registers.first == simple.first);
+  CHECK(of_registers.second.back() == 32);
   const Run copied =
-      run(declare + kFence + multiply() + kCommit + "mov.b32 %other, %acc3;\nmov.b32 %acc3, 0;\n" +
-          write + wait(0) + read + store());
+      run(declare + kFence + kMultiply + kCommit + "mov.b32 %other, %acc3;\nmov.b32 %acc3, 0;\n" +
+          write + wait(0) + read + kStore);
   CHECK(copied.outcome.is_clean());
-  CHECK(copied.first.values == std::vector<float>(64 * kColumns, 32.0f));
+  CHECK(copied.first == std::vector<float>(copied.first.size(), 32.0f));
 }
 
 TEST_CASE("the first wgmma requires a wgmma.fence", "[wgmma]") {
-  CHECK(run(kFence + multiply() + kCommit + wait(0)).outcome.is_clean());
-  const Run r = run(multiply() + kCommit + wait(0));
-  REQUIRE(!r.outcome.violations.empty());
-  CHECK_CONTAINS(r.outcome.violations[0], "first wgmma without wgmma.fence");
+  CHECK(run(kFence + kOnce).outcome.is_clean());
+  CHECK_CONTAINS(first_violation(run(kOnce).outcome), "first wgmma without wgmma.fence");
 }
 
 TEST_CASE("modified accumulators require another wgmma.fence", "[wgmma]") {
-  const std::string again = multiply() + kCommit + wait(0), change = "add.f32 %acc3, %acc3, 1.0;\n";
-  CHECK(run(kFence + again + again + store()).outcome.is_clean());
-  CHECK(run(kFence + again + change + kFence + again + store()).outcome.is_clean());
-  for (const std::string &body : {again + change, again + again + change}) {
-    CHECK_CONTAINS(first_violation(run(kFence + body + again + store()).outcome),
+  const std::string change = "add.f32 %acc3, %acc3, 1.0;\n";
+  CHECK(run(kFence + kOnce + kOnce + kStore).outcome.is_clean());
+  CHECK(run(kFence + kOnce + change + kFence + kOnce + kStore).outcome.is_clean());
+  for (const std::string &body : {kOnce + change, kOnce + kOnce + change}) {
+    CHECK_CONTAINS(first_violation(run(kFence + body + kOnce + kStore).outcome),
                    "changed without wgmma.fence");
   }
   // The first operation overwrites its accumulators without reading them.
-  WgmmaText wgmma{kColumns};
-  wgmma.scale_d = "%no";
-  CHECK(run(kFence + again + change + wgmma.text() + kCommit + wait(0) + again + store())
+  CHECK(run(kFence + kOnce + change + kOverwriting.text() + kCommit + wait(0) + kOnce + kStore)
             .outcome.is_clean());
 }
 
 TEST_CASE("registers of A that are written require another wgmma.fence", "[wgmma]") {
-  WgmmaText wgmma{kColumns};
-  wgmma.a_is_in_registers = true;
-  const std::string declare = ".reg .b32 %a<4>;\n", last = wgmma.text() + kCommit + wait(0),
-                    more = "add.u32 %a1, %a1, 1;\n";
+  const std::string last = kMultiplyRegisters + kCommit + wait(0), more = "add.u32 %a1, %a1, 1;\n";
   std::string load;
   for (int r = 0; r < 4; r++) load += "add.u32 %a" + std::to_string(r) + ", %t, 7;\n";
-  CHECK(run(declare + load + kFence + last).outcome.is_clean());
-  CHECK(run(declare + load + kFence + last + more + kFence + last).outcome.is_clean());
-  CHECK(run(declare + load + kFence + last + last).outcome.is_clean());
+  CHECK(run(load + kFence + last).outcome.is_clean());
+  CHECK(run(load + kFence + last + more + kFence + last).outcome.is_clean());
+  CHECK(run(load + kFence + last + last).outcome.is_clean());
   for (const std::string &body : {kFence + load + last, load + kFence + last + more + last,
                                   load + kFence + "setp.eq.u32 %q, %t, 77;\n@%q " + more + last}) {
-    CHECK_CONTAINS(first_violation(run(declare + body).outcome),
-                   "registers of A of wgmma were written");
+    CHECK_CONTAINS(first_violation(run(body).outcome), "registers of A of wgmma were written");
   }
 }
 
 TEST_CASE("generic writes require a proxy fence before wgmma", "[wgmma]") {
-  const std::string body = kFence + multiply() + kCommit + wait(0);
+  const std::string body = kFence + kOnce;
   CHECK(run(body).outcome.is_clean());
   // The reader may execute the fence, after the barrier.
   CHECK(run("fence.proxy.async.shared::cta;\n" + body, "").outcome.is_clean());
@@ -289,22 +255,17 @@ TEST_CASE("the proxy fence must precede the issue of wgmma", "[wgmma]") {
     const WithOptions with([&](Options &o) { o.completion = completion; });
     CHECK_CONTAINS(
         first_violation(
-            run(kFence + multiply() + kCommit + "fence.proxy.async;\nbar.sync 0;\n" + wait(0), "")
+            run(kFence + kMultiply + kCommit + "fence.proxy.async;\nbar.sync 0;\n" + wait(0), "")
                 .outcome),
         "wgmma reads without fence.proxy.async");
   }
   // The operand must not be modified before the wait.
-  CHECK(!run(kFence + multiply() + kCommit + "st.shared.u32 [smem], %v;\n" + wait(0))
+  CHECK(!run(kFence + kMultiply + kCommit + "st.shared.u32 [smem], %v;\n" + wait(0))
              .outcome.violations.empty());
 }
 
 TEST_CASE("the proxy fence of each warp counts for B", "[wgmma]") {
-  WgmmaText wgmma{kColumns};
-  wgmma.a_is_in_registers = true;
-  const std::string body =
-      ".reg .b32 %a<4>;\nmov.b32 %a0, 0;\nmov.b32 %a1, 0;\nmov.b32 %a2, 0;\n"
-      "mov.b32 %a3, 0;\n" +
-      kFence + wgmma.text() + kCommit + wait(0);
+  const std::string body = kFence + kMultiplyRegisters + kCommit + wait(0);
   const std::string fence_below = "setp.lt.u32 %q, %t, %i;\n@%q fence.proxy.async;\n";
   CHECK(run("mov.u32 %i, 128;\n" + fence_below + body, "").outcome.is_clean());
   CHECK_CONTAINS(first_violation(run("mov.u32 %i, 96;\n" + fence_below + body, "").outcome),
@@ -312,7 +273,7 @@ TEST_CASE("the proxy fence of each warp counts for B", "[wgmma]") {
 }
 
 TEST_CASE("all warps of a warpgroup must execute the same wgmma", "[wgmma]") {
-  const std::string body = kFence + multiply() + kCommit + wait(0);
+  const std::string body = kFence + kOnce;
   CHECK_CONTAINS(run("setp.gt.u32 %q, %t, 63;\n@%q add.u64 %db, %db, 2;\n" + body).outcome.fault,
                  "pass different operands");
   CHECK_CONTAINS(run("setp.eq.u32 %q, %t, 63;\n@%q add.u64 %db, %db, 2;\n" + body).outcome.fault,
@@ -325,7 +286,7 @@ TEST_CASE("all warps of a warpgroup must execute the same wgmma", "[wgmma]") {
 }
 
 TEST_CASE("wgmma descriptors must stay in shared memory", "[wgmma]") {
-  const std::string body = kFence + multiply() + kCommit + wait(0);
+  const std::string body = kFence + kOnce;
   CHECK_CONTAINS(run("add.u64 %db, %db, 4096;\n" + body).outcome.fault,
                  "B of wgmma reads shared memory");
   CHECK_CONTAINS(run("add.u64 %da, %da, 4096;\n" + body).outcome.fault,
@@ -338,34 +299,29 @@ TEST_CASE("pending wgmma must share all accumulators or none", "[wgmma]") {
   const std::string other =
       "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
       "{%acc1, %acc0, %acc2, %acc3, %acc4, %acc5, %acc6, %acc7}, %da, %db, %yes, 1, 1, 0, 0;\n";
-  CHECK_CONTAINS(run(kFence + multiply() + kCommit + other + kCommit + wait(0)).outcome.fault,
+  CHECK_CONTAINS(run(kFence + kMultiply + kCommit + other + kCommit + wait(0)).outcome.fault,
                  "some of these accumulators");
-  CHECK(
-      run(kFence + multiply() + kCommit + wait(0) + other + kCommit + wait(0)).outcome.is_clean());
+  CHECK(run(kFence + kOnce + other + kCommit + wait(0)).outcome.is_clean());
   const std::string overlapping =
       "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 "
       "{%x0, %x1, %x2, %x3, %x4, %x5, %x6, %acc0}, %da, %db, %yes, 1, 1, 0, 0;\n";
   CHECK_CONTAINS(
-      run(".reg .b32 %x<7>;\n" + kFence + multiply() + kCommit + overlapping + kCommit + wait(0))
+      run(".reg .b32 %x<7>;\n" + kFence + kMultiply + kCommit + overlapping + kCommit + wait(0))
           .outcome.fault,
       "some of these accumulators");
 }
 
 TEST_CASE("registers of A must not change until the wait", "[wgmma]") {
-  WgmmaText wgmma{kColumns};
-  wgmma.a_is_in_registers = true;
-  const std::string body =
-      ".reg .b32 %a<4>;\nmov.b32 %a0, 0;\nmov.b32 %a1, 0;\nmov.b32 %a2, 0;\n"
-      "mov.b32 %a3, 0;\n" +
-      kFence + wgmma.text() + kCommit;
-  CHECK(run(body + wait(0) + "mov.b32 %a2, 1;\nst.global.b32 [%p3], %a2;\n").outcome.is_clean());
-  const Run r = run(body + "mov.b32 %a2, 1;\n" + wait(0) + "st.global.b32 [%p3], %a2;\n");
-  REQUIRE(!r.outcome.violations.empty());
-  CHECK_CONTAINS(r.outcome.violations[0], "registers of A changed");
+  const std::string body = kFence + kMultiplyRegisters + kCommit;
+  CHECK(run(body + wait(0) + "mov.b32 %a2, 1;\nst.global.b32 [%p1], %a2;\n").outcome.is_clean());
+  CHECK_CONTAINS(
+      first_violation(
+          run(body + "mov.b32 %a2, 1;\n" + wait(0) + "st.global.b32 [%p1], %a2;\n").outcome),
+      "registers of A changed");
 }
 
 TEST_CASE("a warp must not exit with pending wgmma", "[wgmma]") {
-  CHECK_CONTAINS(first_violation(run(kFence + multiply() + kCommit).outcome),
+  CHECK_CONTAINS(first_violation(run(kFence + kMultiply + kCommit).outcome),
                  "exits with wgmma in flight");
 }
 

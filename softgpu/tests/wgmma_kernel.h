@@ -1,170 +1,86 @@
 // Test kernels with wgmma operations of one warpgroup.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "softgpu/tests/fragments.h"
 #include "softgpu/tests/harness.h"
 
 namespace softgpu::test {
 
+constexpr int kWarpgroup = 128;
+constexpr int kFactorA = 0, kFactorB = 8192;  ///< byte offsets in shared memory
+constexpr int kFactorBytes = 40960;           ///< size of both factors in their largest layouts
+
 /// Layout of a factor in shared memory (PTX ISA, Shared Memory Matrix Layout).
 struct FactorLayout {
   int swizzle = 0;  ///< swizzle span in bytes: 0, 32, 64 or 128
   bool is_mn_major = false;
-};
 
-/// Factor with 16 of k and `extent` rows of A or columns of B, 16 bits per element.
-struct SharedFactor {
-  FactorLayout layout;
-  int extent;
-
-  /// Leading dimension byte offset, or its replacement with a swizzle.
-  int leading() const {
-    if (layout.swizzle == 0) return layout.is_mn_major ? extent / 8 * 128 : 128;
-    return layout.is_mn_major ? 2 * 8 * layout.swizzle : 16;  // ignored if K-major
-  }
-  int stride() const {
-    if (layout.swizzle == 0) return layout.is_mn_major ? 128 : 256;
-    return 8 * layout.swizzle;
-  }
-
-  /// Returns the byte offset of an element, from the figures of the PTX ISA.
-  int place(int mn, int k) const {
-    const int outer = layout.is_mn_major ? k : mn, inner = layout.is_mn_major ? mn : k;
-    if (layout.swizzle == 0)
-      return mn / 8 * stride() + k / 8 * leading() + outer % 8 * 16 + inner % 8 * 2;
-    const int per_row = layout.swizzle / 2;
-    const int atom =
-        layout.is_mn_major ? mn / per_row * leading() + k / 8 * stride() : mn / 8 * stride();
-    const int byte = atom + outer % 8 * layout.swizzle + inner % per_row * 2;
-    return byte ^ (byte >> 7 & (layout.swizzle / 16 - 1)) << 4;
-  }
-
-  int num_bytes() const {
-    int last = 0;
-    for (int mn = 0; mn < extent; mn++)
-      for (int k = 0; k < 16; k++) last = std::max(last, place(mn, k));
-    return (last + 2 + 1023) / 1024 * 1024;
-  }
-
-  /// Returns the descriptor of a factor at a byte offset in shared memory.
-  uint64_t descriptor(int begin) const {
-    const uint64_t mode = layout.swizzle == 128  ? 1
-                          : layout.swizzle == 64 ? 2
-                          : layout.swizzle == 32 ? 3
-                                                 : 0;
-    return static_cast<uint64_t>(begin >> 4) | static_cast<uint64_t>(leading() >> 4) << 16 |
-           static_cast<uint64_t>(stride() >> 4) << 32 | mode << 62;
+  /// Returns the descriptor of a factor at a byte offset, with 16 of k and `extent` rows of A or
+  /// columns of B, 16 bits per element.
+  uint64_t descriptor(int begin, int extent) const {
+    int leading = is_mn_major ? extent * 16 : 128, stride = is_mn_major ? 128 : 256, mode = 0;
+    if (swizzle != 0) {
+      leading = is_mn_major ? 16 * swizzle : 16;  // ignored if K-major
+      stride = 8 * swizzle;
+      mode = swizzle == 128 ? 1 : swizzle == 64 ? 2 : 3;
+    }
+    return static_cast<uint64_t>(begin >> 4) | static_cast<uint64_t>(leading >> 4) << 16 |
+           static_cast<uint64_t>(stride >> 4) << 32 | static_cast<uint64_t>(mode) << 62;
   }
 };
 
-constexpr int kWarpgroup = 128;
-
-/// Prologue of a kernel with one warpgroup: copies buffer 0 to shared memory and executes a fence;
-/// reads descriptors %da and %db from buffer 1, relative to that copy, and %acc0, ... from buffer
-/// 2.
-std::string wgmma_prologue(int num_bytes, int num_columns,
-                           const std::string &fence = "fence.proxy.async;\n");
-/// wgmma.mma_async of the factors in %da and %db, or of A in %a0 to %a3.
+/// wgmma.mma_async with the descriptors %da and %db, or with A in %a0 to %a3.
 struct WgmmaText {
-  int num_columns;
-  Element type = Element::kHalf;
-  bool a_is_mn_major = false, b_is_mn_major = false, a_is_in_registers = false;
+  int num_columns = 16;
+  const char *type = "f16";
+  FactorLayout a{128}, b{128};
+  bool a_is_in_registers = false;
   std::string accumulators = "acc", scale_d = "%yes", scale_a = "1", scale_b = "1";
-  std::string descriptor_a = "%da", descriptor_b = "%db";
-  std::string text() const;
-};
 
-/// Memory image of both factors, A first, and their relative descriptors.
-struct SharedFactors {
-  std::vector<uint16_t> image;
-  std::vector<uint64_t> descriptors;
-};
-SharedFactors shared_factors(Element type, const SharedFactor &a, const SharedFactor &b,
-                             const Matrix &matrix_a, const Matrix &matrix_b);
-
-/// Convert accumulator registers, rows of 128 threads, to a matrix of 64 rows, and back.
-Matrix accumulators_of(const std::vector<float> &registers, int num_columns);
-std::vector<float> registers_of(const Matrix &accumulators);
-
-/// Returns the launch shape of one warpgroup with shared memory for these factors.
-Shape warpgroup_shape();
-
-inline Shape warpgroup_shape() {
-  Shape shape;
-  shape.threads = {kWarpgroup, 1, 1};
-  return shape;
-}
-
-inline std::string wgmma_prologue(int num_bytes, int num_columns, const std::string &fence) {
-  return ".shared .align 1024 .b8 smem[" + std::to_string(num_bytes) +
-         "];\n.reg .b32 %s, %i, %v;\n.reg .b64 %g, %da, %db, %start;\n.reg .pred %q, %yes, %no;\n"
-         "setp.eq.u32 %yes, 0, 0;\nsetp.ne.u32 %no, 0, 0;\nmov.u32 %i, %t;\n"
-         "copy:\nmad.wide.u32 %g, %i, 4, %p0;\nld.global.u32 %v, [%g];\nmov.u32 %s, smem;\n"
-         "mad.lo.u32 %s, %i, 4, %s;\nst.shared.u32 [%s], %v;\nadd.u32 %i, %i, 128;\n"
-         "setp.lt.u32 %q, %i, " +
-         std::to_string(num_bytes / 4) + ";\n@%q bra copy;\n" + fence +
-         "bar.sync 0;\n"
-         "mov.u32 %s, smem;\nshr.u32 %s, %s, 4;\ncvt.u64.u32 %start, %s;\n"
-         "ld.global.u64 %da, [%p1];\nadd.u64 %da, %da, %start;\n"
-         "ld.global.u64 %db, [%p1+8];\nadd.u64 %db, %db, %start;\n" +
-         load_registers("acc", num_columns / 2, 2, kWarpgroup);
-}
-
-inline std::string WgmmaText::text() const {
-  const std::string element = name_of(type);
-  return "wgmma.mma_async.sync.aligned.m64n" + std::to_string(num_columns) + "k16.f32." + element +
-         "." + element + " " + registers(accumulators, num_columns / 2) + ", " +
-         (a_is_in_registers ? registers("a", 4) : descriptor_a) + ", " + descriptor_b + ", " +
-         scale_d + ", " + scale_a + ", " + scale_b +
-         (a_is_in_registers ? ""
-          : a_is_mn_major   ? ", 1"
-                            : ", 0") +
-         (b_is_mn_major ? ", 1;\n" : ", 0;\n");
-}
-
-inline SharedFactors shared_factors(Element type, const SharedFactor &a, const SharedFactor &b,
-                                    const Matrix &matrix_a, const Matrix &matrix_b) {
-  SharedFactors factors;
-  const int begin_b = a.num_bytes();
-  factors.image.resize(static_cast<size_t>(begin_b + b.num_bytes()) / 2);
-  const auto put = [&](int byte, float value) {
-    factors.image[static_cast<size_t>(byte / 2)] = static_cast<uint16_t>(bits_of(type, value));
-  };
-  for (int k = 0; k < 16; k++) {
-    for (int row = 0; row < a.extent; row++) put(a.place(row, k), matrix_a(row, k));
-    for (int column = 0; column < b.extent; column++)
-      put(begin_b + b.place(column, k), matrix_b(k, column));
+  std::string text() const {
+    return "wgmma.mma_async.sync.aligned.m64n" + std::to_string(num_columns) + "k16.f32." + type +
+           "." + type + " " + registers(accumulators, num_columns / 2) + ", " +
+           (a_is_in_registers ? registers("a", 4) : "%da") + ", %db, " + scale_d + ", " + scale_a +
+           ", " + scale_b +
+           (a_is_in_registers ? ""
+            : a.is_mn_major   ? ", 1"
+                              : ", 0") +
+           (b.is_mn_major ? ", 1;\n" : ", 0;\n");
   }
-  factors.descriptors = {a.descriptor(0), b.descriptor(begin_b)};
-  return factors;
-}
 
-/// Source: PTX ISA, Register Fragments for wgmma.mma_async.m64nNk16, Matrix D.
-inline size_t place_of(int row, int column) {
-  const int thread = row / 16 * 32 + row % 8 * 4 + column % 8 / 2;
-  const int reg = column / 8 * 4 + row % 16 / 8 * 2 + column % 2;
-  return static_cast<size_t>(reg * kWarpgroup + thread);
-}
-
-inline Matrix accumulators_of(const std::vector<float> &registers, int num_columns) {
-  Matrix d(64, num_columns);
-  for (int row = 0; row < 64; row++)
-    for (int column = 0; column < num_columns; column++)
-      d(row, column) = registers[place_of(row, column)];
-  return d;
-}
-
-inline std::vector<float> registers_of(const Matrix &d) {
-  std::vector<float> registers(d.values.size());
-  for (int row = 0; row < 64; row++)
-    for (int column = 0; column < d.columns; column++)
-      registers[place_of(row, column)] = d(row, column);
-  return registers;
-}
+  /// Returns a module whose kernel has buffers %p0 and %p1 and executes a body after a prologue
+  /// that fills `smem` and %a0 to %a3 with numbers of +-1 to 1.75 and %acc0, ... with 0 to 7.
+  /// @param fence  statements before the barrier in the prologue
+  std::string module(const std::string &body,
+                     const std::string &fence = "fence.proxy.async;\n") const {
+    const std::string bytes = std::to_string(kFactorBytes), mn = std::to_string(num_columns / 2);
+    std::string text =
+        ".shared .align 1024 .b8 smem[" + bytes + "];\n.reg .b32 %s, %v, %a<4>, %acc<" + mn +
+        ">;\n.reg .b64 %da, %db;\n.reg .pred %yes, %no;\n"
+        "setp.eq.u32 %yes, 0, 0;\nsetp.ne.u32 %no, 0, 0;\nshl.b32 %i, %t, 2;\nfill:\n"
+        "mul.lo.u32 %v, %i, 0x9E3779B1;\nshr.u32 %s, %v, 15;\nxor.b32 %v, %v, %s;\n"
+        "mul.lo.u32 %v, %v, 0x85EBCA6B;\nshr.u32 %s, %v, 13;\nxor.b32 %v, %v, %s;\n"
+        "lop3.b32 %v, %v, " +
+        std::string(type == std::string("f16") ? "0x83008300, 0x3C003C00"
+                                               : "0x80608060, 0x3F803F80") +
+        ", 0xEA;\nmov.u32 %s, smem;\nadd.u32 %s, %s, %i;\nst.shared.u32 [%s], %v;\n"
+        "add.u32 %i, %i, 512;\nsetp.lt.u32 %q, %i, " +
+        bytes + ";\n@%q bra fill;\n";
+    for (int i = 0; i < 4; i++)
+      text += "ld.shared.b32 %a" + std::to_string(i) + ", [%s-" + std::to_string(512 * i) + "];\n";
+    for (int i = 0; i < num_columns / 2; i++) {
+      const std::string acc = "%acc" + std::to_string(i);
+      text += "mad.lo.u32 %v, %t, 31, " + std::to_string(i) +
+              ";\nand.b32 %v, %v, 7;\ncvt.rn.f32.u32 " + acc + ", %v;\n";
+    }
+    text += fence + "bar.sync 0;\nmov.u32 %s, smem;\nshr.u32 %s, %s, 4;\ncvt.u64.u32 %db, %s;\n" +
+            "add.u64 %da, %db, " + std::to_string(a.descriptor(kFactorA, 64)) +
+            ";\nadd.u64 %db, %db, " + std::to_string(b.descriptor(kFactorB, num_columns)) + ";\n";
+    return body_text(2, text + body + "ret;");
+  }
+};
 
 }  // namespace softgpu::test
