@@ -76,6 +76,12 @@ Kernel::Kernel(std::string module) {
                      const_cast<ptx::Module *>(&parsed));
 }
 
+size_t Kernel::statement(const std::string &text) const {
+  for (size_t i = 0; i < program_->source.size(); i++)
+    if (program_->source[i].text.find(text) != std::string::npos) return i;
+  throw std::logic_error("no statement has " + text);
+}
+
 Outcome Kernel::launch(const Shape &shape, const std::vector<std::string> &arguments) const {
   static uint64_t num_launches = 0;
   Grid grid;

@@ -100,6 +100,8 @@ class Kernel {
   explicit Kernel(std::string module);
 
   const Program &program() const { return *program_; }
+  /// Returns the index of the first statement that contains a text.
+  size_t statement(const std::string &text) const;
 
   /// Launches with arguments in the order of the parameters: numbers of the parameter's size,
   /// structures, and buffers, which are passed by address.

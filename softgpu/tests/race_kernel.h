@@ -5,6 +5,7 @@
 #include <string>
 
 #include "softgpu/tests/harness.h"
+#include "tests/support/catch.h"
 
 namespace softgpu::test {
 
@@ -54,6 +55,18 @@ inline bool is_race(const Outcome &outcome) {
   return outcome.fault.empty() &&
          std::any_of(outcome.violations.begin(), outcome.violations.end(),
                      [](const std::string &message) { return message.starts_with("race: "); });
+}
+
+/// Checks that there is a race without some instructions and none with them.
+inline void check_needed(const std::string &before, const std::string &needed,
+                         const std::string &after, uint32_t num_threads = 64,
+                         uint32_t cluster = 1) {
+  INFO(before << "    >>> " << needed << after);
+  const Outcome with = race(before + needed + after, num_threads, cluster);
+  const Outcome without = race(before + after, num_threads, cluster);
+  CHECK(with.is_clean());
+  INFO("with: " << with << "without: " << without);
+  CHECK(is_race(without));
 }
 
 // Statements for such bodies.

@@ -146,11 +146,22 @@ st.global.u32 [%rd1], %r5;
 )");
 }
 
-Kernels::Kernels() {
-  REQUIRE(cudaLibraryLoadData(&library_, kernels_text().c_str(), nullptr, nullptr, 0, nullptr,
-                              nullptr, 0) == cudaSuccess);
+cudaLibrary_t load_library(const std::string &text) {
+  cudaLibrary_t library = nullptr;
+  REQUIRE(cudaLibraryLoadData(&library, text.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0) ==
+          cudaSuccess);
+  return library;
+}
+
+cudaKernel_t kernel_of(cudaLibrary_t library, const char *name) {
+  cudaKernel_t kernel = nullptr;
+  REQUIRE(cudaLibraryGetKernel(&kernel, library, name) == cudaSuccess);
+  return kernel;
+}
+
+Kernels::Kernels() : library_(load_library(kernels_text())) {
   for (const char *name : {"set", "increment", "copy", "read_table"})
-    REQUIRE(cudaLibraryGetKernel(&handles_[name], library_, name) == cudaSuccess);
+    handles_[name] = kernel_of(library_, name);
 }
 
 Kernels::~Kernels() {
@@ -159,21 +170,6 @@ Kernels::~Kernels() {
 
 const void *Kernels::operator[](const char *name) const {
   return handles_.at(name);
-}
-
-cudaError_t Kernels::set(void *p, uint32_t value, cudaStream_t stream) const {
-  void *arguments[] = {&p, &value};
-  return cudaLaunchKernel((*this)["set"], dim3(kCount / 32), dim3(32), arguments, 0, stream);
-}
-
-cudaError_t Kernels::increment(void *p, cudaStream_t stream) const {
-  void *arguments[] = {&p};
-  return cudaLaunchKernel((*this)["increment"], dim3(kCount / 32), dim3(32), arguments, 0, stream);
-}
-
-cudaError_t Kernels::copy(void *to, const void *from, cudaStream_t stream) const {
-  void *arguments[] = {&to, &from};
-  return cudaLaunchKernel((*this)["copy"], dim3(kCount / 32), dim3(32), arguments, 0, stream);
 }
 
 void *allocate(size_t bytes) {
@@ -208,6 +204,31 @@ cudaStream_t make_stream(unsigned flags) {
   cudaStream_t stream = nullptr;
   REQUIRE(cudaStreamCreateWithFlags(&stream, flags) == cudaSuccess);
   return stream;
+}
+
+cudaEvent_t make_event(unsigned flags) {
+  cudaEvent_t event = nullptr;
+  REQUIRE(cudaEventCreateWithFlags(&event, flags) == cudaSuccess);
+  return event;
+}
+
+cudaStream_t begin_capture(cudaStreamCaptureMode mode, unsigned flags) {
+  const cudaStream_t stream = make_stream(flags);
+  REQUIRE(cudaStreamBeginCapture(stream, mode) == cudaSuccess);
+  return stream;
+}
+
+cudaGraph_t end_capture(cudaStream_t stream) {
+  cudaGraph_t graph = nullptr;
+  REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+  REQUIRE(graph != nullptr);
+  return graph;
+}
+
+cudaGraphExec_t instantiate(cudaGraph_t graph) {
+  cudaGraphExec_t exec = nullptr;
+  REQUIRE(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
+  return exec;
 }
 
 }  // namespace softgpu::test

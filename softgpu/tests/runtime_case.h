@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
+#include <unistd.h>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <ostream>
 #include <string>
@@ -25,6 +27,13 @@ struct CaseResult {
 };
 /// Prints a result in Catch2 messages.
 std::ostream &operator<<(std::ostream &, const CaseResult &);
+
+/// File that is removed after the test.
+struct TemporaryFile {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("softgpu_test_" + std::to_string(getpid()));
+  ~TemporaryFile() { std::filesystem::remove(path); }
+};
 
 /// Runs a hidden test case in a process with additional environment variables.
 CaseResult run_case(const std::string &name, const Environment &environment = {});
@@ -71,17 +80,32 @@ class Kernels {
 
   cudaLibrary_t library() const { return library_; }
   const void *operator[](const char *name) const;
-  cudaError_t set(void *p, uint32_t value, cudaStream_t stream = nullptr) const;
-  cudaError_t increment(void *p, cudaStream_t stream = nullptr) const;
-  cudaError_t copy(void *to, const void *from, cudaStream_t stream = nullptr) const;
+  cudaError_t set(void *p, uint32_t value, cudaStream_t stream = nullptr) const {
+    return launch("set", stream, p, value);
+  }
+  cudaError_t increment(void *p, cudaStream_t stream = nullptr) const {
+    return launch("increment", stream, p);
+  }
+  cudaError_t copy(void *to, const void *from, cudaStream_t stream = nullptr) const {
+    return launch("copy", stream, to, from);
+  }
 
  private:
-  cudaLibrary_t library_ = nullptr;
+  template <class... Arguments>
+  cudaError_t launch(const char *name, cudaStream_t stream, Arguments... arguments) const {
+    void *addresses[] = {&arguments...};
+    return cudaLaunchKernel((*this)[name], dim3(kCount / 32), dim3(32), addresses, 0, stream);
+  }
+
+  cudaLibrary_t library_;
   std::map<std::string, cudaKernel_t> handles_;
 };
 
 /// Returns the text of that module.
 std::string kernels_text(const std::string &target = "sm_75");
+
+cudaLibrary_t load_library(const std::string &text);
+cudaKernel_t kernel_of(cudaLibrary_t, const char *name);
 
 /// Allocates uninitialized memory on the current device.
 void *allocate(size_t bytes);
@@ -92,5 +116,12 @@ uint32_t *pinned_words();
 void require_words(const uint32_t *on_device, uint32_t value);
 
 cudaStream_t make_stream(unsigned flags = cudaStreamNonBlocking);
+cudaEvent_t make_event(unsigned flags = cudaEventDefault);
+
+/// Returns a new stream that captures its work.
+cudaStream_t begin_capture(cudaStreamCaptureMode = cudaStreamCaptureModeGlobal,
+                           unsigned flags = cudaStreamNonBlocking);
+cudaGraph_t end_capture(cudaStream_t);
+cudaGraphExec_t instantiate(cudaGraph_t);
 
 }  // namespace softgpu::test

@@ -21,13 +21,7 @@ Kernel kernel_of(const std::string &body, size_t num_buffers = 1) {
 
 /// Returns the executions, in warps, of the statement that contains the text.
 uint64_t num_executed(const Kernel &kernel, const std::string &text) {
-  const Program &program = kernel.program();
-  for (size_t i = 0; i < program.source.size(); i++) {
-    if (program.source[i].text.find(text) != std::string::npos)
-      return program.totals->tally.executed[i];
-  }
-  FAIL("no statement has " << text);
-  return 0;
+  return kernel.program().totals->tally.executed[kernel.statement(text)];
 }
 
 constexpr char kTwoWays[] = R"(

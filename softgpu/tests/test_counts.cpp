@@ -210,16 +210,13 @@ TEST_CASE("case: counters are disabled", "[.]") {
 
 TEST_CASE("counts: softgpu_take_counts returns the counters of a region", "[counts]") {
   passes_in_every_order("case: counters are disabled");
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("softgpu_counts_" + std::to_string(getpid()));
-  for (const char *value : {"1", path.c_str()}) {
+  const TemporaryFile file;
+  for (const char *value : {"1", file.path.c_str()}) {
     const CaseResult result = run_case("case: counters of regions", {{"SOFTGPU_COUNT", value}});
     INFO(value << ": " << result);
     CHECK(result.passed());
   }
-  std::ifstream file(path);
-  const json whole = json::parse(file);  // the file includes all regions
-  std::filesystem::remove(path);
+  const json whole = json::parse(std::ifstream(file.path));  // the file includes all regions
   CHECK(whole["total"]["launches"] == 3);
   REQUIRE(whole["kernels"].size() == 2);
   for (const json &kernel : whole["kernels"]) CHECK(!kernel["counts"].empty());
@@ -242,12 +239,7 @@ AccessCount count_of(const std::string &body, const std::string &text, uint32_t 
   // First 256-byte boundary in the buffer, like an address from cudaMalloc.
   const uint64_t aligned = (buffer.address() + 255) / 256 * 256;
   REQUIRE(kernel({.threads = {threads, 1, 1}}, aligned).is_clean());
-  const Program &program = kernel.program();
-  for (size_t i = 0; i < program.source.size(); i++)
-    if (program.source[i].text.find(text) != std::string::npos)
-      return program.totals->tally.accesses.at(i);
-  FAIL("no instruction " << text);
-  return {};
+  return kernel.program().totals->tally.accesses.at(kernel.statement(text));
 }
 
 /// An instruction on word %t of global memory at [%a] and of shared memory at [%s], which are
@@ -313,14 +305,9 @@ TEST_CASE("bytes are always counted, sectors only on request") {
   const Kernel kernel(body_text(1, ".reg .b32 %x; ld.global.u32 %x, [%p0]; ret;"));
   Buffer<uint32_t> buffer(1);
   REQUIRE(kernel({}, buffer).is_clean());
-  uint64_t bytes = 0, sectors = 0;
-  for (size_t i = 0; i < kernel.program().source.size(); i++) {
-    if (kernel.program().source[i].text.find("ld.global") == std::string::npos) continue;
-    bytes += kernel.program().totals->tally.accesses[i].bytes;
-    sectors += kernel.program().totals->tally.accesses[i].sectors;
-  }
-  REQUIRE(bytes == 128);
-  REQUIRE(sectors == 0);
+  const AccessCount &load = kernel.program().totals->tally.accesses[kernel.statement("ld.global")];
+  REQUIRE(load.bytes == 128);
+  REQUIRE(load.sectors == 0);
 }
 
 namespace {

@@ -61,17 +61,12 @@ TEST_CASE("waits for an incomplete phase are counted once", "[mbarrier]") {
   const Kernel kernel(
       with_mbarrier("1", turns + "@%one " + kArrive + "come:\n" + try_wait(0) + try_wait(1)));
   CHECK(!kernel({.threads = {64, 1, 1}}, out).is_clean());  // the second phase never completes
-  uint64_t incomplete[2] = {0, 0}, executed[2] = {0, 0};
-  const Program &program = kernel.program();
-  for (size_t i = 0, n = 0; i < program.source.size(); i++) {
-    if (program.source[i].text.find("try_wait") == std::string::npos) continue;
-    incomplete[n] = program.totals->tally.accesses[i].incomplete;
-    executed[n++] = program.totals->tally.executed[i];
-  }
-  CHECK(incomplete[0] == 1);
-  CHECK(executed[0] == 2);
-  CHECK(incomplete[1] == 2);
-  CHECK(executed[1] == 0);
+  const auto &tally = kernel.program().totals->tally;
+  const size_t first = kernel.statement("%q, [%b], 0"), second = kernel.statement("%q, [%b], 1");
+  CHECK(tally.accesses[first].incomplete == 1);
+  CHECK(tally.executed[first] == 2);
+  CHECK(tally.accesses[second].incomplete == 2);
+  CHECK(tally.executed[second] == 0);
 }
 
 TEST_CASE("try_wait returns false so that the warp can complete the phase itself", "[mbarrier]") {

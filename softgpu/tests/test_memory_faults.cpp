@@ -7,6 +7,8 @@
 #include <memory>
 #include <random>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "softgpu/machine/faults.h"
 #include "softgpu/machine/global_memory.h"
@@ -31,25 +33,32 @@ std::string fault_of(const std::string &statements) {
   return outcome.fault;
 }
 
-using Catch::Matchers::ContainsSubstring;
+/// Checks the message of each statement's fault; "": no fault.
+void check_faults(const std::vector<std::pair<std::string, std::string>> &messages) {
+  for (const auto &[statement, message] : messages) {
+    INFO(statement);
+    const std::string fault = fault_of(statement);
+    CHECK_CONTAINS(fault, message);
+    CHECK(fault.empty() == message.empty());
+  }
+}
 
 }  // namespace
 
 TEST_CASE("an out-of-bounds global access is a fault") {
-  REQUIRE(fault_of("ld.global.u32 %x, [%p0+1020];").empty());
-  REQUIRE(fault_of("st.global.u8 [%p0+1023], %x;").empty());
-  REQUIRE_THAT(fault_of("ld.global.u32 %x, [%p0+1024];"),
-               ContainsSubstring("out of bounds: read of 4 bytes at 0x") &&
-                   ContainsSubstring("0 bytes after the end of a test buffer of 1024 bytes"));
-  REQUIRE_THAT(
-      fault_of("ld.global.v4.u32 {%x, %x, %x, %x}, [%p0+1040];"),
-      ContainsSubstring("read of 16 bytes") && ContainsSubstring("16 bytes after the end of"));
-  REQUIRE_THAT(fault_of("st.global.u32 [%p0+-4], %x;"),
-               ContainsSubstring("out of bounds: write of 4 bytes") &&
-                   ContainsSubstring("4 bytes before a test buffer"));
-  CHECK_CONTAINS(fault_of("atom.global.add.u32 %x, [%p0+1024], 1;"), "write of 4 bytes");
-  CHECK_CONTAINS(fault_of("red.global.add.u32 [%p0+1024], 1;"), "write of 4 bytes");
-  CHECK_CONTAINS(fault_of("mov.b64 %a, 0; ld.global.u32 %x, [%a];"), "no allocation nearby");
+  check_faults({
+      {"ld.global.u32 %x, [%p0+1020];", ""},
+      {"st.global.u8 [%p0+1023], %x;", ""},
+      {"ld.global.u32 %x, [%p0+1024];", "out of bounds: read of 4 bytes at 0x"},
+      {"ld.global.u32 %x, [%p0+1024];", "0 bytes after the end of a test buffer of 1024 bytes"},
+      {"ld.global.v4.u32 {%x, %x, %x, %x}, [%p0+1040];", "read of 16 bytes"},
+      {"ld.global.v4.u32 {%x, %x, %x, %x}, [%p0+1040];", "16 bytes after the end of"},
+      {"st.global.u32 [%p0+-4], %x;", "out of bounds: write of 4 bytes"},
+      {"st.global.u32 [%p0+-4], %x;", "4 bytes before a test buffer"},
+      {"atom.global.add.u32 %x, [%p0+1024], 1;", "write of 4 bytes"},
+      {"red.global.add.u32 [%p0+1024], 1;", "write of 4 bytes"},
+      {"mov.b64 %a, 0; ld.global.u32 %x, [%a];", "no allocation nearby"},
+  });
 }
 
 TEST_CASE("an access across the end of an allocation is a fault") {
@@ -75,9 +84,9 @@ TEST_CASE("an out-of-bounds lane is a fault if others are in bounds") {
     shl.b64 %a, %T, 2; add.s64 %a, %p0, %a; ld.global.u32 %x, [%a]; ret;)"));
   Buffer<uint32_t> enough(64), short_by_one(63), whole(32);
   REQUIRE(kernel({.threads = {64, 1, 1}}, enough).is_clean());
-  REQUIRE_THAT(kernel({.threads = {64, 1, 1}}, short_by_one).fault,
-               ContainsSubstring("kernel test, block 0, thread 63, test.ptx:") &&
-                   ContainsSubstring("ld.global.u32 %x, [%a]"));
+  const std::string fault = kernel({.threads = {64, 1, 1}}, short_by_one).fault;
+  CHECK_CONTAINS(fault, "kernel test, block 0, thread 63, test.ptx:");
+  CHECK_CONTAINS(fault, "ld.global.u32 %x, [%a]");
   // Inactive lanes may have any address.
   REQUIRE(kernel({.threads = {20, 1, 1}}, short_by_one).is_clean());
   REQUIRE(kernel({.blocks = {3, 1, 1}}, whole).is_clean());
@@ -93,64 +102,61 @@ TEST_CASE("messages name the block") {
 }
 
 TEST_CASE("a misaligned access is a fault") {
-  REQUIRE_THAT(fault_of("ld.global.u32 %x, [%p0+2];"),
-               ContainsSubstring("misaligned address 0x") && ContainsSubstring("for 4 bytes"));
-  CHECK_CONTAINS(fault_of("ld.global.v2.u32 {%x, %x}, [%p0+4];"), "for 8 bytes");
-  CHECK_CONTAINS(fault_of("st.global.v4.u32 [%p0+8], {%x, %x, %x, %x};"), "for 16 bytes");
-  CHECK_CONTAINS(fault_of("st.shared.u64 [%s+4], %a;"), "misaligned address");
-  CHECK_CONTAINS(fault_of("atom.global.add.u64 %a, [%p0+4], 1;"), "misaligned address");
-  CHECK_CONTAINS(fault_of("cp.async.ca.shared.global [%s], [%p0+4], 8;"), "misaligned");
-  CHECK_CONTAINS(fault_of("cp.async.ca.shared.global [%s+4], [%p0], 8;"), "misaligned");
-  REQUIRE(fault_of("ld.global.v2.u16 {%x, %x}, [%p0+4];").empty());
+  check_faults({
+      {"ld.global.u32 %x, [%p0+2];", "misaligned address 0x"},
+      {"ld.global.u32 %x, [%p0+2];", "for 4 bytes"},
+      {"ld.global.v2.u32 {%x, %x}, [%p0+4];", "for 8 bytes"},
+      {"st.global.v4.u32 [%p0+8], {%x, %x, %x, %x};", "for 16 bytes"},
+      {"st.shared.u64 [%s+4], %a;", "misaligned address"},
+      {"atom.global.add.u64 %a, [%p0+4], 1;", "misaligned address"},
+      {"cp.async.ca.shared.global [%s], [%p0+4], 8;", "misaligned"},
+      {"cp.async.ca.shared.global [%s+4], [%p0], 8;", "misaligned"},
+      {"ld.global.v2.u16 {%x, %x}, [%p0+4];", ""},
+  });
 }
 
 TEST_CASE("an out-of-bounds shared access is a fault") {
-  REQUIRE(fault_of("ld.shared.u32 %x, [%s+252];").empty());
-  REQUIRE(fault_of("st.shared.u32 [%s], %x;").empty());
-  CHECK_CONTAINS(fault_of("ld.shared.u32 %x, [%s+256];"),
-                 "out of bounds of shared memory: 4 bytes at 256 of 256");
-  CHECK_CONTAINS(fault_of("st.shared.u32 [%s+-4], %x;"),
-                 "out of bounds of shared memory: 4 bytes at -4 of 256");
-  CHECK_CONTAINS(fault_of("mov.u32 %s, 0x2000400; ld.shared.u32 %x, [%s];"),
-                 "not in its own block");
-  CHECK_CONTAINS(fault_of("mov.u32 %s, 0x2000400; ld.shared::cluster.u32 %x, [%s];"),
-                 "in no block of the cluster");
-  CHECK_CONTAINS(fault_of("atom.shared.add.u32 %x, [%s+256], 1;"), "out of bounds of shared");
-  CHECK_CONTAINS(fault_of("cp.async.ca.shared.global [%s+256], [%p0], 4;"),
-                 "out of bounds of shared");
+  check_faults({
+      {"ld.shared.u32 %x, [%s+252];", ""},
+      {"st.shared.u32 [%s], %x;", ""},
+      {"ld.shared.u32 %x, [%s+256];", "out of bounds of shared memory: 4 bytes at 256 of 256"},
+      {"st.shared.u32 [%s+-4], %x;", "out of bounds of shared memory: 4 bytes at -4 of 256"},
+      {"mov.u32 %s, 0x2000400; ld.shared.u32 %x, [%s];", "not in its own block"},
+      {"mov.u32 %s, 0x2000400; ld.shared::cluster.u32 %x, [%s];", "in no block of the cluster"},
+      {"atom.shared.add.u32 %x, [%s+256], 1;", "out of bounds of shared"},
+      {"cp.async.ca.shared.global [%s+256], [%p0], 4;", "out of bounds of shared"},
+  });
 }
 
 TEST_CASE("ld.global of a generic shared or local address is a fault") {
-  CHECK_CONTAINS(fault_of("cvta.shared.u64 %a, smem; ld.global.u32 %x, [%a];"),
-                 "generic address of shared memory");
-  CHECK_CONTAINS(fault_of("cvta.local.u64 %a, stack; st.global.u32 [%a], %x;"),
-                 "generic address of local memory");
-  REQUIRE(fault_of("cvta.shared.u64 %a, smem; ld.u32 %x, [%a];").empty());
-  CHECK_CONTAINS(fault_of("cvta.shared.u64 %a, smem; ld.u32 %x, [%a+256];"),
-                 "out of bounds of shared");
+  check_faults({
+      {"cvta.shared.u64 %a, smem; ld.global.u32 %x, [%a];", "generic address of shared memory"},
+      {"cvta.local.u64 %a, stack; st.global.u32 [%a], %x;", "generic address of local memory"},
+      {"cvta.shared.u64 %a, smem; ld.u32 %x, [%a];", ""},
+      {"cvta.shared.u64 %a, smem; ld.u32 %x, [%a+256];", "out of bounds of shared"},
+  });
 }
 
 TEST_CASE("out-of-bounds local and parameter accesses are faults") {
-  REQUIRE(fault_of("mov.u64 %a, stack; ld.local.u32 %x, [%a+12];").empty());
-  CHECK_CONTAINS(fault_of("mov.u64 %a, stack; ld.local.u32 %x, [%a+16];"),
-                 "out of bounds of local memory: 4 bytes at 16 of 16");
-  CHECK_CONTAINS(fault_of("cvta.local.u64 %a, stack; st.u32 [%a+16], %x;"),
-                 "out of bounds of local memory");
-  CHECK_CONTAINS(fault_of("ld.param.u32 %x, [p0+8];"), "outside of the parameters");
-  CHECK_CONTAINS(fault_of("mov.u64 %a, p0; st.u32 [%a], %x;"), "writes a parameter");
+  check_faults({
+      {"mov.u64 %a, stack; ld.local.u32 %x, [%a+12];", ""},
+      {"mov.u64 %a, stack; ld.local.u32 %x, [%a+16];",
+       "out of bounds of local memory: 4 bytes at 16 of 16"},
+      {"cvta.local.u64 %a, stack; st.u32 [%a+16], %x;", "out of bounds of local memory"},
+      {"ld.param.u32 %x, [p0+8];", "outside of the parameters"},
+      {"mov.u64 %a, p0; st.u32 [%a], %x;", "writes a parameter"},
+  });
 }
 
 TEST_CASE("cp.async reads only src-size bytes") {
-  const char *const at_the_end = "cp.async.cg.shared.global [%s], [%p0+1024], 16, ";
-  REQUIRE(fault_of(std::string(at_the_end) + "0;").empty());
-  CHECK_CONTAINS(fault_of(std::string(at_the_end) + "4;"), "out of bounds: read of 4 bytes");
-  CHECK_CONTAINS(fault_of("cp.async.cg.shared.global [%s], [%p0], 16, 17;"),
-                 "cp.async of 17 of 16 bytes");
-  REQUIRE(fault_of("setp.eq.u32 %g, 0, 0; cp.async.cg.shared.global [%s], [%p0+1024], 16, %g;")
-              .empty());
-  CHECK_CONTAINS(
-      fault_of("setp.ne.u32 %g, 0, 0; cp.async.cg.shared.global [%s], [%p0+1024], 16, %g;"),
-      "out of bounds");
+  const std::string copy = "cp.async.cg.shared.global [%s], [%p0+1024], ";
+  check_faults({
+      {copy + "16, 0;", ""},
+      {copy + "16, 4;", "out of bounds: read of 4 bytes"},
+      {"cp.async.cg.shared.global [%s], [%p0], 16, 17;", "cp.async of 17 of 16 bytes"},
+      {"setp.eq.u32 %g, 0, 0; " + copy + "16, %g;", ""},
+      {"setp.ne.u32 %g, 0, 0; " + copy + "16, %g;", "out of bounds"},
+  });
 }
 
 namespace {

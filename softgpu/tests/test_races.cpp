@@ -197,17 +197,6 @@ TEST_CASE("race: accesses of the last grid that has ended are kept", "[race]") {
 
 // ---- threads and shared memory
 
-/// Checks that there is a race without some instructions and none with them.
-void check_needed(const std::string &before, const std::string &needed, const std::string &after,
-                  uint32_t num_threads = 64, uint32_t cluster = 1) {
-  INFO(before << "    >>> " << needed << after);
-  const Outcome with = race(before + needed + after, num_threads, cluster);
-  const Outcome without = race(before + after, num_threads, cluster);
-  CHECK(with.is_clean());
-  INFO("with: " << with << "without: " << without);
-  CHECK(is_race(without));
-}
-
 TEST_CASE("race: bar.sync orders the threads of a block", "[race]") {
   check_needed(kWriteOwn, kBarrier, kReadNext);
   check_needed(kReadNext, kBarrier, kWriteOwn);

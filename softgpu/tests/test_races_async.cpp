@@ -19,9 +19,8 @@ std::string wait(int num_pending) {
 }
 
 TEST_CASE("race: a wait orders cp.async before its thread", "[race]") {
-  CHECK(race(kCopy + kCommit + wait(0) + kReadCopy).is_clean());
+  check_needed(kCopy + kCommit, wait(0), kReadCopy);
   CHECK(race(kCopy + "cp.async.wait_all;\n" + kReadCopy).is_clean());
-  CHECK(is_race(race(kCopy + kCommit + kReadCopy)));
   CHECK(is_race(race(kCopy + kCommit + wait(1) + kReadCopy)));
   CHECK(is_race(race(kCopy + wait(0) + kReadCopy)));  // no committed group
   // The copy may write from its issue until the wait.
@@ -30,9 +29,8 @@ TEST_CASE("race: a wait orders cp.async before its thread", "[race]") {
 }
 
 TEST_CASE("race: two copies to one address require a wait in between", "[race]") {
-  CHECK(race(kCopy + kCommit + wait(0) + kCopy + kCommit + wait(0)).is_clean());
+  check_needed(kCopy + kCommit, wait(0), kCopy + kCommit + wait(0));
   CHECK(is_race(race(kCopy + kCopy + kCommit + wait(0))));
-  CHECK(is_race(race(kCopy + kCommit + kCopy + kCommit + wait(0))));
 }
 
 TEST_CASE("race: the report names the thread that issued a copy", "[race]") {
@@ -56,11 +54,9 @@ TEST_CASE("race: a wait covers only the older groups", "[race]") {
 TEST_CASE("race: copies of other threads require a barrier after their waits", "[race]") {
   const std::string read_next =
       "xor.b32 %x, %t, 33;\nmad.lo.u32 %x, %x, 16, %first;\nld.shared.u32 %v, [%x];\n";
-  CHECK(race(kCopy + kCommit + wait(0) + kBarrier + read_next).is_clean());
-  CHECK(is_race(race(kCopy + kCommit + wait(0) + read_next)));
+  check_needed(kCopy + kCommit + wait(0), kBarrier, read_next);
   CHECK(is_race(race(kCopy + kCommit + kBarrier + wait(0) + read_next)));
-  CHECK(race(read_next + kBarrier + kCopy).is_clean());
-  CHECK(is_race(race(read_next + kCopy)));
+  check_needed(read_next, kBarrier, kCopy);
 }
 
 // ---- mbarriers
@@ -76,8 +72,7 @@ std::string wait_for(int parity, const std::string &label, const std::string &or
 
 TEST_CASE("race: an mbarrier orders accesses before an arrival and after a wait", "[race]") {
   const std::string begin = initialise(64) + kBarrier;
-  CHECK(race(begin + kWriteOwn + kArrive + wait_for(0, "w") + kReadNext).is_clean());
-  CHECK(is_race(race(begin + kWriteOwn + kArrive + kReadNext)));
+  check_needed(begin + kWriteOwn + kArrive, wait_for(0, "w"), kReadNext);
   CHECK(is_race(race(begin + kArrive + kWriteOwn + wait_for(0, "w") + kReadNext)));
   CHECK(race(begin + kReadNext + kArrive + wait_for(0, "w") + kWriteOwn).is_clean());
   const std::string relaxed = "mbarrier.arrive.relaxed.cta.shared::cta.b64 _, [%b];\n";
@@ -94,13 +89,11 @@ const std::string kReadOther =
 
 TEST_CASE("race: one lane may arrive for its warp after bar.warp.sync", "[race]") {
   const std::string begin = initialise(2) + kBarrier + kReadOther, arrive = "@%lane0 " + kArrive;
-  CHECK(race(begin + "bar.warp.sync -1;\n" + arrive + wait_for(0, "w") + kWriteOwn).is_clean());
-  CHECK(is_race(race(begin + arrive + wait_for(0, "w") + kWriteOwn)));
+  check_needed(begin, "bar.warp.sync -1;\n", arrive + wait_for(0, "w") + kWriteOwn);
   // Only one lane waits.
   const std::string one_waits = "@!%lane0 bra behind;\n" + wait_for(0, "w") + "behind:\n";
-  const std::string released = begin + "bar.warp.sync -1;\n" + arrive + one_waits;
-  CHECK(race(released + "bar.warp.sync -1;\n" + kWriteOwn).is_clean());
-  CHECK(is_race(race(released + kWriteOwn)));
+  check_needed(begin + "bar.warp.sync -1;\n" + arrive + one_waits, "bar.warp.sync -1;\n",
+               kWriteOwn);
 }
 
 TEST_CASE("race: a phase orders only accesses released in it", "[race]") {
@@ -120,8 +113,7 @@ TEST_CASE("race: a phase orders only accesses released in it", "[race]") {
 
 TEST_CASE("race: an mbarrier must be initialized before other threads use it", "[race]") {
   CHECK(race(initialise(64) + kBarrier + kArrive).is_clean());
-  const Outcome outcome = race(initialise(64) + "setp.lt.u32 %q, %t, 2;\n@%q " + kArrive);
-  CHECK(is_race(outcome));
+  CHECK(is_race(race(initialise(64) + "setp.lt.u32 %q, %t, 2;\n@%q " + kArrive)));
 }
 
 // ---- bulk copies
@@ -139,14 +131,11 @@ TEST_CASE("race: a wait for the phase orders a bulk load before its readers", "[
   // One warp has waited, the other has not.
   const std::string one_waits =
       "setp.eq.u32 %q, %w, 1;\n@%q bra behind;\n" + wait_for(0, "w") + "behind:\n";
-  CHECK(race(kLoadBegin + kLoad + one_waits + kBarrier + kReadNext).is_clean());
-  CHECK(is_race(race(kLoadBegin + kLoad + one_waits + kReadNext)));
+  check_needed(kLoadBegin + kLoad + one_waits, kBarrier, kReadNext);
 }
 
 TEST_CASE("race: a bulk load must follow reads of its destination", "[race]") {
-  const std::string body = kLoadBegin + kReadNext;
-  CHECK(race(body + kBarrier + kLoad + wait_for(0, "w")).is_clean());
-  CHECK(is_race(race(body + kLoad + wait_for(0, "w"))));
+  check_needed(kLoadBegin + kReadNext, kBarrier, kLoad + wait_for(0, "w"));
 }
 
 TEST_CASE("race: bulk loads to one address in the same phase race", "[race]") {
@@ -194,8 +183,7 @@ TEST_CASE("race: a bulk store reads until the wait of its thread", "[race]") {
        {"@%one cp.async.bulk.wait_group.read 0;\n", "@%one cp.async.bulk.wait_group 0;\n"}) {
     CHECK(race(begin + wait + own_write).is_clean());
     CHECK(is_race(race(begin + own_write + wait)));
-    CHECK(race(begin + wait + kBarrier + write).is_clean());
-    CHECK(is_race(race(begin + wait + write)));
+    check_needed(begin + wait, kBarrier, write);
     CHECK(is_race(race(begin + kBarrier + write + wait)));
   }
   // The source of a store must be written before the store.

@@ -272,9 +272,7 @@ TEST_CASE("race: a bulk store writes global memory until its complete wait", "[r
 TEST_CASE("race: generic writes to global memory require a proxy fence before TMA", "[race]") {
   const auto report = [](const std::string &between, const std::string &body) {
     const Outcome outcome = run_blocks(kAddress + kWriteSource + between + body, 1);
-    return !outcome.fault.empty()       ? outcome.fault
-           : outcome.violations.empty() ? std::string()
-                                        : outcome.violations[0];
+    return outcome.fault.empty() ? first_violation(outcome) : outcome.fault;
   };
   const std::string load = kLoad + kWaitForLoad,
                     store = "@%one st.shared.u32 [tile], 5;\nfence.proxy.async.shared::cta;\n" +
@@ -311,11 +309,9 @@ TEST_CASE("race: the proxy fence may be in another block", "[race]") {
   };
   CHECK(run("fence.proxy.async;\n", "").is_clean());
   CHECK(run("", "fence.proxy.async.global;\n").is_clean());
-  const Outcome outcome = run("", "fence.proxy.async.shared::cta;\n");
-  REQUIRE(!outcome.violations.empty());
-  CHECK_CONTAINS(outcome.violations[0],
-                 "a bulk load reads global memory without fence.proxy.async");
-  CHECK_CONTAINS(outcome.violations[0], "kernel test, block 0, thread 0");
+  const std::string message = first_violation(run("", "fence.proxy.async.shared::cta;\n"));
+  CHECK_CONTAINS(message, "a bulk load reads global memory without fence.proxy.async");
+  CHECK_CONTAINS(message, "kernel test, block 0, thread 0");
 }
 
 }  // namespace

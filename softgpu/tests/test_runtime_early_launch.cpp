@@ -52,14 +52,10 @@ std::string early_text() {
 class Turns {
  public:
   Turns() {
-    REQUIRE(cudaLibraryLoadData(&library_, early_text().c_str(), nullptr, nullptr, 0, nullptr,
-                                nullptr, 0) == cudaSuccess);
     for (uint32_t *&words : buffers) words = device_words();
   }
 
   cudaError_t operator()(Kind kind, uint32_t *to, uint32_t *from, bool is_early = true) const {
-    cudaKernel_t kernel = nullptr;
-    REQUIRE(cudaLibraryGetKernel(&kernel, library_, kNames[kind]) == cudaSuccess);
     cudaLaunchAttribute attribute{};
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute.val.programmaticStreamSerializationAllowed = is_early;
@@ -70,7 +66,7 @@ class Turns {
     config.attrs = &attribute;
     config.numAttrs = 1;
     void *arguments[] = {&to, &from};
-    return cudaLaunchKernelExC(&config, kernel, arguments);
+    return cudaLaunchKernelExC(&config, kernel_of(library_, kNames[kind]), arguments);
   }
 
   uint32_t *buffers[4];
@@ -78,7 +74,7 @@ class Turns {
   cudaStream_t stream = make_stream();
 
  private:
-  cudaLibrary_t library_ = nullptr;
+  const cudaLibrary_t library_ = load_library(early_text());
 };
 
 /// Runs two kernels; c is kOld + 2 if the second one reads the result of the first one.
@@ -103,14 +99,11 @@ bool kernels_that_wait_race(const CaseResult &result) {
 
 void run_captured(Kind second) {
   const Turns turn;
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t exec = nullptr;
   REQUIRE(cudaStreamBeginCapture(turn.stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
   CHECK(turn(kWaits, turn.b, turn.a) == cudaSuccess);
   CHECK(turn(second, turn.c, turn.b) == cudaSuccess);
   CHECK(turn(kWaits, turn.a, turn.c) == cudaSuccess);
-  REQUIRE(cudaStreamEndCapture(turn.stream, &graph) == cudaSuccess);
-  REQUIRE(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
+  const cudaGraphExec_t exec = instantiate(end_capture(turn.stream));
   REQUIRE(cudaGraphLaunch(exec, turn.stream) == cudaSuccess);
   REQUIRE(cudaGraphLaunch(exec, turn.stream) == cudaSuccess);
   require_words(turn.c, kOld + 5);

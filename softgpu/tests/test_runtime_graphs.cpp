@@ -8,20 +8,6 @@ using namespace softgpu::test;
 
 namespace {
 
-cudaStream_t begin_capture(cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal,
-                           unsigned flags = cudaStreamNonBlocking) {
-  const cudaStream_t stream = make_stream(flags);
-  REQUIRE(cudaStreamBeginCapture(stream, mode) == cudaSuccess);
-  return stream;
-}
-
-cudaGraph_t end_capture(cudaStream_t stream) {
-  cudaGraph_t graph = nullptr;
-  REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
-  REQUIRE(graph != nullptr);
-  return graph;
-}
-
 /// Ends a capture that must have failed.
 cudaError_t fail_capture(cudaStream_t stream) {
   auto graph = reinterpret_cast<cudaGraph_t>(1);
@@ -31,18 +17,6 @@ cudaError_t fail_capture(cudaStream_t stream) {
   CHECK(cudaStreamIsCapturing(stream, &status) == cudaSuccess);
   CHECK(status == cudaStreamCaptureStatusNone);
   return error;
-}
-
-cudaGraphExec_t instantiate(cudaGraph_t graph) {
-  cudaGraphExec_t exec = nullptr;
-  REQUIRE(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
-  return exec;
-}
-
-cudaEvent_t make_event() {
-  cudaEvent_t event = nullptr;
-  REQUIRE(cudaEventCreateWithFlags(&event, cudaEventDisableTiming) == cudaSuccess);
-  return event;
 }
 
 /// Makes `to` wait for the current work of `from`.

@@ -43,26 +43,9 @@ constexpr char kLimitedClusters[] = R"(
 .visible .entry ranked() .maxclusterrank 2 { ret; }
 )";
 
-const void *kernel_of(cudaLibrary_t library, const char *name) {
-  cudaKernel_t kernel = nullptr;
-  REQUIRE(cudaLibraryGetKernel(&kernel, library, name) == cudaSuccess);
-  return kernel;
-}
-
-class Limited {
- public:
-  Limited() {
-    REQUIRE(cudaLibraryLoadData(&library_, kLimited, nullptr, nullptr, 0, nullptr, nullptr, 0) ==
-            cudaSuccess);
-    bounded = kernel_of(library_, "bounded");
-    shared = kernel_of(library_, "shared");
-  }
-  const void *bounded, *shared;
-
-  cudaLibrary_t library() const { return library_; }
-
- private:
-  cudaLibrary_t library_ = nullptr;
+struct Limited {
+  cudaLibrary_t library = load_library(kLimited);
+  const void *bounded = kernel_of(library, "bounded"), *shared = kernel_of(library, "shared");
 };
 
 cudaError_t launch(const void *kernel, const dim3 &grid, const dim3 &block, size_t smem = 0) {
@@ -191,9 +174,7 @@ PASSES_IN_EVERY_ORDER("cluster limits") {
 }
 
 PASSES_IN_EVERY_ORDER("required block and cluster shapes") {
-  cudaLibrary_t library = nullptr;
-  REQUIRE(cudaLibraryLoadData(&library, kLimitedClusters, nullptr, nullptr, 0, nullptr, nullptr,
-                              0) == cudaSuccess);
+  const cudaLibrary_t library = load_library(kLimitedClusters);
   const void *shaped = kernel_of(library, "shaped"), *ranked = kernel_of(library, "ranked");
   const dim3 grid(2, 2), block(16, 2);
   CHECK(launch(shaped, grid, block) == cudaSuccess);
@@ -242,9 +223,9 @@ PASSES_IN_EVERY_ORDER("function attributes") {
   CHECK(blocks(k.bounded, 65, 0) == 0);
 
   cudaKernel_t kernel = nullptr;
-  CHECK(cudaLibraryGetKernel(&kernel, k.library(), "absent") == cudaErrorSymbolNotFound);
-  REQUIRE(cudaLibraryUnload(k.library()) == cudaSuccess);
-  CHECK(cudaLibraryUnload(k.library()) == cudaErrorInvalidResourceHandle);
+  CHECK(cudaLibraryGetKernel(&kernel, k.library, "absent") == cudaErrorSymbolNotFound);
+  REQUIRE(cudaLibraryUnload(k.library) == cudaSuccess);
+  CHECK(cudaLibraryUnload(k.library) == cudaErrorInvalidResourceHandle);
   CHECK(launch(k.shared, dim3(1), dim3(1)) == cudaErrorInvalidDeviceFunction);
 }
 
@@ -367,12 +348,8 @@ IS_REPORTED("unsupported PTX", "frobnicate") {
   constexpr char kText[] =
       ".version 7.8\n.target sm_75\n.address_size 64\n"
       ".visible .entry strange() { frobnicate.u32; ret; }";
-  cudaLibrary_t library = nullptr;
-  cudaKernel_t kernel = nullptr;
-  REQUIRE(cudaLibraryLoadData(&library, kText, nullptr, nullptr, 0, nullptr, nullptr, 0) ==
-          cudaSuccess);
-  REQUIRE(cudaLibraryGetKernel(&kernel, library, "strange") == cudaSuccess);
-  CHECK(launch(kernel, dim3(1), dim3(1)) == cudaErrorInvalidKernelImage);
+  CHECK(launch(kernel_of(load_library(kText), "strange"), dim3(1), dim3(1)) ==
+        cudaErrorInvalidKernelImage);
 }
 
 TEST_CASE("case: injected errors", "[.]") {

@@ -195,15 +195,10 @@ namespace {
 
 /// Loads a kernel without parameters.
 const void *load(const std::string &body) {
-  const std::string text =
-      ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\n" + body +
-      "ret;\n}\n";
-  cudaLibrary_t library = nullptr;
-  cudaKernel_t kernel = nullptr;
-  REQUIRE(cudaLibraryLoadData(&library, text.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0) ==
-          cudaSuccess);
-  REQUIRE(cudaLibraryGetKernel(&kernel, library, "k") == cudaSuccess);
-  return kernel;
+  return kernel_of(
+      load_library(".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\n" +
+                   body + "ret;\n}\n"),
+      "k");
 }
 
 /// Returns a body that uses this many bytes of local memory.
@@ -277,13 +272,9 @@ namespace {
 /// Returns a graph of the work that `enqueue(stream)` adds to a stream.
 template <class Enqueue>
 cudaGraphExec_t capture(cudaStream_t stream, Enqueue &&enqueue) {
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t exec = nullptr;
   REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed) == cudaSuccess);
   REQUIRE(enqueue(stream) == cudaSuccess);
-  REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
-  REQUIRE(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
-  return exec;
+  return instantiate(end_capture(stream));
 }
 
 /// Launches a graph twice and frees the memory in between.

@@ -279,13 +279,6 @@ std::string file_text(const std::filesystem::path &path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// File that is removed after the test.
-struct TemporaryFile {
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("softgpu_test_" + std::to_string(getpid()));
-  ~TemporaryFile() { std::filesystem::remove(path); }
-};
-
 }  // namespace
 
 TEST_CASE("case: three launches", "[.]") {

@@ -38,12 +38,6 @@ struct PinnedResult {
   }
 };
 
-cudaEvent_t make_event(unsigned flags = cudaEventDefault) {
-  cudaEvent_t event = nullptr;
-  REQUIRE(cudaEventCreateWithFlags(&event, flags) == cudaSuccess);
-  return event;
-}
-
 }  // namespace
 
 // ---- correct programs

@@ -153,9 +153,7 @@ TEST_CASE("a TMA load to an exited block is a violation", "[tma]") {
   // The warp does not wait for the load.
   std::string body = load_box(Load().tensor.map);
   body.erase(body.find("wait:"));
-  const Outcome outcome = Load().run(body);
-  REQUIRE(!outcome.violations.empty());
-  CHECK_CONTAINS(outcome.violations[0], "writes to a block that has exited");
+  CHECK_CONTAINS(first_violation(Load().run(body)), "writes to a block that has exited");
 }
 
 TEST_CASE("im2col must begin at a pixel of the box", "[tma]") {
@@ -167,9 +165,8 @@ TEST_CASE("im2col must begin at a pixel of the box", "[tma]") {
     tensor.map.lower = {-1, -1, 0};
     tensor.map.upper = {-1, -1, 0};
     tensor.map.element_strides[1] = 2;
-    const MapInMemory map(tensor.map);
-    const Kernel kernel(tma_module(4096, load_box(tensor.map)));
-    return launch(kernel, Shape{}, map.address(), {{channel, w, -1, image, 0}, {offset, 0, 0}}, 0);
+    return run_tma(tensor.map, 4096, load_box(tensor.map),
+                   {{channel, w, -1, image, 0}, {offset, 0, 0}});
   };
   CHECK(run(-1, 0, 2).is_clean());
   CHECK(run(5, 0, 255).is_clean());
@@ -188,14 +185,13 @@ TEST_CASE("im2col must begin at a pixel of the box", "[tma]") {
 Outcome run_store(const std::string &fence, const std::string &after) {
   Tensor tensor(ElementType::kU32, {8}, 0);
   tensor.map.box[0] = 8;
-  const Kernel kernel(
-      tma_module(32, fill_tile(32) + fence +
-                         "@%one cp.async.bulk.tensor.1d.global.shared::cta.bulk_group "
-                         "[%map, {%c0}], [%s];\n@%one cp.async.bulk.commit_group;\n" +
-                         after));
   const AlignedBuffer<uint32_t> tile(8, 1);
-  const MapInMemory map(tensor.map);
-  return launch(kernel, Shape{}, map.address(), {}, tile.address());
+  return run_tma(tensor.map, 32,
+                 fill_tile(32) + fence +
+                     "@%one cp.async.bulk.tensor.1d.global.shared::cta.bulk_group "
+                     "[%map, {%c0}], [%s];\n@%one cp.async.bulk.commit_group;\n" +
+                     after,
+                 {}, tile.address());
 }
 
 TEST_CASE("generic writes require a proxy fence before a TMA store", "[tma]") {
@@ -217,15 +213,13 @@ TEST_CASE("generic writes require a proxy fence before a TMA store", "[tma]") {
 Outcome run_store_of_matrix(const std::string &write, int unfenced_lane) {
   Tensor tensor(ElementType::kU32, {4, 64}, 0);
   tensor.map.box = {4, 64, 1, 1, 1};
-  const Kernel kernel(tma_module(
-      1024, write + "setp.ne.u32 %q, %t, 0;\nsetp.ne.and.u32 %q, %t, " +
-                std::to_string(unfenced_lane) +
-                ", %q;\n@%q fence.proxy.async;\nbar.sync 0;\n"
-                "@%one cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%map, {%c0, %c1}], "
-                "[%s];\n@%one cp.async.bulk.commit_group;\n"
-                "@%one cp.async.bulk.wait_group.read 0;\n"));
-  const MapInMemory map(tensor.map);
-  return launch(kernel, Shape{}, map.address(), {}, 0);
+  return run_tma(
+      tensor.map, 1024,
+      write + "setp.ne.u32 %q, %t, 0;\nsetp.ne.and.u32 %q, %t, " + std::to_string(unfenced_lane) +
+          ", %q;\n@%q fence.proxy.async;\nbar.sync 0;\n"
+          "@%one cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%map, {%c0, %c1}], "
+          "[%s];\n@%one cp.async.bulk.commit_group;\n"
+          "@%one cp.async.bulk.wait_group.read 0;\n");
 }
 
 TEST_CASE("stmatrix and wmma count as generic writes of each owning lane", "[tma]") {
@@ -292,24 +286,20 @@ Outcome replace(const MapInMemory &map, const std::string &what, uint64_t value 
 TEST_CASE("tensormap.replace changes a field", "[tensor_map]") {
   Tensor tensor(ElementType::kF32, {64, 32});
   const MapInMemory map(tensor.map);
-  CHECK(replace(map, "global_address.global.b1024.b64 [%map], %out", 0x5000).is_clean());
-  CHECK(map.read().base == 0x5000);
-  CHECK(replace(map, "rank.global.b1024.b32 [%map], 3").is_clean());
-  CHECK(map.read().rank == 4);
-  CHECK(replace(map, "box_dim.global.b1024.b32 [%map], 1, 77").is_clean());
-  CHECK(map.read().box[1] == 77);
-  CHECK(replace(map, "global_dim.global.b1024.b32 [%map], 2, %v", 1000).is_clean());
-  CHECK(map.read().sizes[2] == 1000);
-  CHECK(replace(map, "global_stride.global.b1024.b64 [%map], 2, %out", 4096).is_clean());
-  CHECK(map.read().strides[2] == 4096);
-  CHECK(replace(map, "elemtype.global.b1024.b32 [%map], 10").is_clean());
-  CHECK(map.read().type == ElementType::kBf16);
-  CHECK(replace(map, "swizzle_mode.global.b1024.b32 [%map], 3").is_clean());
-  CHECK(map.read().swizzle == Swizzle::k128Bytes);
-  CHECK(replace(map, "fill_mode.global.b1024.b32 [%map], 1").is_clean());
-  CHECK(map.read().fills_nan);
-  CHECK(replace(map, "element_stride.global.b1024.b32 [%map], 1, 1").is_clean());
-  CHECK(replace(map, "interleave_layout.global.b1024.b32 [%map], 0").is_clean());
+  const auto changed = [&](const std::string &what, uint64_t value = 0) {
+    CHECK(replace(map, what, value).is_clean());
+    return map.read();
+  };
+  CHECK(changed("global_address.global.b1024.b64 [%map], %out", 0x5000).base == 0x5000);
+  CHECK(changed("rank.global.b1024.b32 [%map], 3").rank == 4);
+  CHECK(changed("box_dim.global.b1024.b32 [%map], 1, 77").box[1] == 77);
+  CHECK(changed("global_dim.global.b1024.b32 [%map], 2, %v", 1000).sizes[2] == 1000);
+  CHECK(changed("global_stride.global.b1024.b64 [%map], 2, %out", 4096).strides[2] == 4096);
+  CHECK(changed("elemtype.global.b1024.b32 [%map], 10").type == ElementType::kBf16);
+  CHECK(changed("swizzle_mode.global.b1024.b32 [%map], 3").swizzle == Swizzle::k128Bytes);
+  CHECK(changed("fill_mode.global.b1024.b32 [%map], 1").fills_nan);
+  changed("element_stride.global.b1024.b32 [%map], 1, 1");
+  changed("interleave_layout.global.b1024.b32 [%map], 0");
 
   CHECK_CONTAINS(replace(map, "rank.global.b1024.b32 [%map], 5").fault, "the rank");
   CHECK_CONTAINS(replace(map, "box_dim.global.b1024.b32 [%map], 1, 257").fault, "the box");
@@ -378,16 +368,10 @@ TEST_CASE("a map modified in global memory must be released and acquired", "[ten
   const auto run = [](const std::string &edit) {
     Tensor tensor(ElementType::kF32, {64, 32});
     tensor.map.box = {32, 8, 1, 1, 1};
-    const MapInMemory map(tensor.map);
-    AlignedBuffer<uint8_t> out(1024, 1);
-    const Kernel kernel(tma_module(1024, edit + load_box(tensor.map) + store_tile(1024)));
-    return launch(kernel, Shape{}, map.address(), {}, out.address());
+    return run_tma(tensor.map, 1024, edit + load_box(tensor.map));
   };
   CHECK(run(change + release + acquire).is_clean());
-  const auto complaint = [&](const std::string &edit) {
-    const Outcome outcome = run(edit);
-    return outcome.violations.empty() ? std::string() : outcome.violations[0];
-  };
+  const auto complaint = [&](const std::string &edit) { return first_violation(run(edit)); };
   CHECK_CONTAINS(complaint(change + acquire), "without fence.proxy.tensormap release");
   CHECK_CONTAINS(complaint(release + change + acquire), "fence.proxy.tensormap release");
   CHECK_CONTAINS(complaint(change + release), "without fence.proxy.tensormap acquire");

@@ -11,10 +11,9 @@ namespace {
 void load(const Tensor &tensor, const Place &place, uint32_t &hash) {
   const TensorMap &map = tensor.map;
   const uint32_t bytes = map.box_bytes();
-  const Kernel kernel(tma_module(bytes, load_box(map) + store_tile(bytes)));
-  const MapInMemory in_memory(map);
   AlignedBuffer<uint8_t> out(bytes);
-  const Outcome outcome = launch(kernel, Shape{}, in_memory.address(), place, out.address());
+  const Outcome outcome =
+      run_tma(map, bytes, load_box(map) + store_tile(bytes), place, out.address());
   INFO("rank " << int{map.rank} << ": " << outcome);
   CHECK(outcome.is_clean());
   hash = hash_of(out, hash);
@@ -120,12 +119,8 @@ TEST_CASE("TMA loads count only bytes inside the tensor", "[tma]") {
   const Kernel kernel(tma_module(64, load_box(tensor.map)));
   const MapInMemory map(tensor.map);
   CHECK(launch(kernel, Shape{}, map.address(), {{4, 5, 0, 0, 0}, {}}, 0).is_clean());
-  uint64_t bytes = 0;
-  const Program &program = kernel.program();
-  for (size_t i = 0; i < program.source.size(); i++)
-    if (program.source[i].text.find("cp.async.bulk.tensor") != std::string::npos)
-      bytes += program.totals->tally.accesses[i].bytes;
-  CHECK(bytes == 2 * 3 * 4);
+  const auto &accesses = kernel.program().totals->tally.accesses;
+  CHECK(accesses[kernel.statement("cp.async.bulk.tensor")].bytes == 2 * 3 * 4);
 }
 
 TEST_CASE("a TMA load may complete late, early or at random", "[tma]") {
@@ -188,13 +183,11 @@ std::string multicast_module(uint32_t bytes) {
 
 struct Multicast {
   Tensor tensor{ElementType::kF16, {64, 16}};
-  Shape shape;
+  Shape shape{.blocks = {2, 1, 1}, .cluster = {2, 1, 1}};
 
   Multicast() {
     tensor.map.box = {64, 8, 1, 1, 1};
     tensor.map.swizzle = Swizzle::k128Bytes;
-    shape.blocks = {2, 1, 1};
-    shape.cluster = {2, 1, 1};
   }
   uint32_t bytes() const { return tensor.map.box_bytes(); }
 };
@@ -229,11 +222,8 @@ TEST_CASE("a load that signals remote mbarriers requires their fence", "[tma]") 
   // Neither a cluster barrier nor the fence of another thread is sufficient.
   for (const char *fence : {"", "fence.acq_rel.cluster;\n", "fence.proxy.async.global;\n",
                             "@!%one fence.mbarrier_init.release.cluster;\n"}) {
-    const Outcome outcome = run(fence);
-    REQUIRE(!outcome.violations.empty());
-    CHECK_THAT(outcome.violations[0],
-               Catch::Matchers::ContainsSubstring(
-                   "whose thread 0 has initialized it without a subsequent fence"));
+    CHECK_CONTAINS(first_violation(run(fence)),
+                   "whose thread 0 has initialized it without a subsequent fence");
   }
 }
 

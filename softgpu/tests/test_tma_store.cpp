@@ -20,20 +20,19 @@ std::string store_box(const TensorMap &map) {
          ", [%s];\n";
 }
 
-AlignedBuffer<uint8_t> &fill(AlignedBuffer<uint8_t> &tile) {
-  for (size_t i = 0; i < tile.size(); i++) tile[i] = static_cast<uint8_t>(200 - i * 3);
-  return tile;
+/// Stores a tile of distinct bytes.
+Outcome run_store(const Tensor &tensor, const Place &place) {
+  const uint32_t bytes = tensor.map.box_bytes();
+  AlignedBuffer<uint8_t> tile(bytes);
+  for (size_t i = 0; i < bytes; i++) tile[i] = static_cast<uint8_t>(200 - i * 3);
+  return run_tma(tensor.map, bytes,
+                 fill_tile(bytes) + kFence + store_box(tensor.map) + kCommit + wait_group(0), place,
+                 tile.address());
 }
 
 /// Returns the hash of the tensor after the store of a tile.
 uint32_t stored_hash(const Tensor &tensor, const Place &place) {
-  const uint32_t bytes = tensor.map.box_bytes();
-  const Kernel kernel(tma_module(
-      bytes, fill_tile(bytes) + kFence + store_box(tensor.map) + kCommit + wait_group(0)));
-  AlignedBuffer<uint8_t> tile(bytes);
-  fill(tile);
-  const MapInMemory in_memory(tensor.map);
-  CHECK(launch(kernel, Shape{}, in_memory.address(), place, tile.address()).is_clean());
+  CHECK(run_store(tensor, place).is_clean());
   return hash_of(tensor.memory);
 }
 
@@ -57,16 +56,6 @@ TEST_CASE("TMA stores im2col columns", "[tma]") {
   tensor.map.pixels = 13;
   CHECK(stored_hash(tensor, {{0, 3, 1, 1, 0}, {}}) == 0x5D917C45);
   CHECK(stored_hash(tensor, {{8, 0, 3, 2, 0}, {}}) == 0x258BFC8B);
-}
-
-/// Returns the outcome of a store.
-Outcome run_store(const Tensor &tensor, const Place &place) {
-  const uint32_t bytes = tensor.map.box_bytes();
-  const Kernel kernel(tma_module(
-      bytes, fill_tile(bytes) + kFence + store_box(tensor.map) + kCommit + wait_group(0)));
-  const AlignedBuffer<uint8_t> tile(bytes);
-  const MapInMemory map(tensor.map);
-  return launch(kernel, Shape{}, map.address(), place, tile.address());
 }
 
 /// Three-dimensional tensor; a unit of 16 bytes has four elements.
@@ -133,12 +122,11 @@ uint32_t stored_word(const std::string &body, Completion completion = Completion
   const WithOptions with([&](Options &o) { o.completion = completion; });
   Tensor tensor(ElementType::kU32, {8}, 0);
   tensor.map.box[0] = 8;
-  const Kernel kernel(tma_module(32, fill_tile(32) + kFence + store_box(tensor.map) + kCommit +
-                                         body + "st.shared.u32 [%s], 5;\nfence.proxy.async;\n" +
-                                         wait_group(0)));
   const AlignedBuffer<uint32_t> tile(8, 1);
-  const MapInMemory map(tensor.map);
-  launch(kernel, Shape{}, map.address(), {}, tile.address());
+  run_tma(tensor.map, 32,
+          fill_tile(32) + kFence + store_box(tensor.map) + kCommit + body +
+              "st.shared.u32 [%s], 5;\nfence.proxy.async;\n" + wait_group(0),
+          {}, tile.address());
   uint32_t word;
   std::memcpy(&word, &tensor.memory[0], 4);
   return word;
@@ -157,16 +145,16 @@ uint32_t found_word(const std::string &body, Completion completion = Completion:
   const WithOptions with([&](Options &o) { o.completion = completion; });
   Tensor tensor(ElementType::kU32, {8}, 0);
   tensor.map.box[0] = 8;
-  const Kernel kernel(tma_module(
-      32, fill_tile(32) + kFence + store_box(tensor.map) + kCommit + body +
-              "cvta.to.global.u64 %g, %out;\nld.global.u32 %v, [%g+32];\nst.global.u32 [%g+4], "
-              "%v;\n" +
-              wait_group(0)));
   AlignedBuffer<uint32_t> tile(16, 1);
   tensor.map.base = tile.address() + 32;
   tile[8] = 9;
-  const MapInMemory map(tensor.map);
-  CHECK(launch(kernel, Shape{}, map.address(), {}, tile.address()).is_clean());
+  CHECK(run_tma(tensor.map, 32,
+                fill_tile(32) + kFence + store_box(tensor.map) + kCommit + body +
+                    "cvta.to.global.u64 %g, %out;\nld.global.u32 %v, [%g+32];\n"
+                    "st.global.u32 [%g+4], %v;\n" +
+                    wait_group(0),
+                {}, tile.address())
+            .is_clean());
   return tile[1];
 }
 
