@@ -89,8 +89,9 @@ void passes_on_every_architecture(const std::string &name, Environment environme
 }
 
 void is_noticed(const std::string &name) {
-  // One thread: the order of several host threads is not deterministic.
-  const CaseResult result = run_case(name, {{"SOFTGPU_THREADS", "1"}});
+  // One thread: the order of several host threads is not deterministic.  A long delay: on a loaded
+  // machine, work would otherwise begin between two calls.
+  const CaseResult result = run_case(name, {{"SOFTGPU_THREADS", "1"}, kLongDelay});
   INFO(name << ": " << result);
   CHECK(result.exit_code == 1);
   bool is_noticed = false;

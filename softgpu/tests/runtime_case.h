@@ -35,6 +35,9 @@ struct TemporaryFile {
   ~TemporaryFile() { std::filesystem::remove(path); }
 };
 
+/// Work begins only when a call waits for it: the delay of a second is longer than a test case.
+const std::pair<std::string, std::string> kLongDelay{"SOFTGPU_DELAY", "1000000"};
+
 /// Runs a hidden test case in a process with additional environment variables.
 CaseResult run_case(const std::string &name, const Environment &environment = {});
 

@@ -196,7 +196,7 @@ IS_REPORTED("an early kernel that faults", "trap") {
 
 TEST_CASE("early kernels: results do not depend on the number of threads", "[runtime]") {
   for (const char *threads : {"1", "2", "3"}) {
-    const Environment with{{"SOFTGPU_THREADS", threads}};
+    const Environment with{{"SOFTGPU_THREADS", threads}, kLongDelay};
     passes("case: early kernels that wait", with);
     CHECK(run_case("case: an early kernel that reads without waiting", with).exit_code == 1);
     CHECK(run_case("case: an early kernel that writes without waiting", with).exit_code == 1);
