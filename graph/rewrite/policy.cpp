@@ -1,6 +1,7 @@
 #include "graph/rewrite/policy.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <iterator>
 #include <optional>
@@ -8,6 +9,95 @@
 #include "base/escape.h"
 
 namespace mp::autocast {
+
+// ---------------------------------------------------------------------------- presets
+
+namespace {
+
+/// Classes by enumerator: letter in op_lists.inc, name.
+constexpr struct {
+  char letter;
+  std::string_view name;
+} kClasses[] = {{'.', "unlisted"}, {'A', "allow"}, {'I', "infer"},
+                {'D', "deny"},     {'C', "clear"}, {'P', "promote"}};
+static_assert(std::size(kClasses) == MP_OP_CLASS_PROMOTE + 1);
+
+/// @param letter  X: in a graph, an operation that must not be used in eager mode is denied
+mp_op_class_t class_of_letter(char letter) {
+  size_t i = 0;
+  while (kClasses[i].letter != (letter == 'X' ? 'D' : letter)) ++i;
+  return static_cast<mp_op_class_t>(i);
+}
+
+/// Row of op_lists.inc: operations with the same class in each preset.
+struct ListedOps {
+  std::string_view letters;  ///< one per preset
+  std::string_view names;    ///< separated by spaces
+};
+
+constexpr ListedOps kOps[] = {
+#include "graph/rewrite/op_lists.inc"
+};
+
+template <class F>
+constexpr void for_each_name(const ListedOps &ops, const F &f) {
+  for (std::string_view rest = ops.names; !rest.empty();) {
+    const size_t end = std::min(rest.find(' '), rest.size());
+    f(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+}
+
+constexpr size_t num_names() {
+  size_t count = 0;
+  for (const ListedOps &ops : kOps) for_each_name(ops, [&](std::string_view) { ++count; });
+  return count;
+}
+
+constexpr bool is_each_listed_once() {
+  std::array<std::string_view, num_names()> names;
+  size_t count = 0;
+  for (const ListedOps &ops : kOps)
+    for_each_name(ops, [&](std::string_view name) { names[count++] = name; });
+  std::ranges::sort(names);
+  return std::ranges::adjacent_find(names) == names.end();
+}
+
+constexpr bool have_known_letters() {
+  return std::ranges::all_of(kOps, [](const ListedOps &ops) {
+    return ops.letters.size() == 5 &&
+           ops.letters.find_first_not_of("AIDCPX.") == std::string_view::npos;
+  });
+}
+
+static_assert(is_each_listed_once(), "op_lists.inc names every operation once");
+static_assert(have_known_letters());
+
+constexpr std::string_view kNeverForced[] = {
+    "Const",
+    "Constant",
+    "NegativeLogLikelihoodLoss",
+    "ReadVariableOp",
+    "SoftmaxCrossEntropyLoss",
+    "SoftmaxCrossEntropyWithLogits",
+    "SoftmaxXent",
+    "SparseSoftmaxCrossEntropyWithLogits",
+    "VarHandleOp",
+    "Variable",
+    "VariableV2",
+    "cross_entropy",
+    "cross_entropy_loss",
+    "nll_loss",
+};
+static_assert(std::is_sorted(std::begin(kNeverForced), std::end(kNeverForced)));
+
+}  // namespace
+
+bool is_never_forced(std::string_view op) {
+  return std::binary_search(std::begin(kNeverForced), std::end(kNeverForced), op);
+}
+
+// ---------------------------------------------------------------------------- policies
 
 namespace {
 
@@ -21,27 +111,15 @@ std::string_view without_alias(std::string_view op) {
 }  // namespace
 
 std::string_view class_name(mp_op_class_t op_class) {
-  switch (op_class) {
-    case MP_OP_CLASS_UNLISTED:
-      return "unlisted";
-    case MP_OP_CLASS_ALLOW:
-      return "allow";
-    case MP_OP_CLASS_INFER:
-      return "infer";
-    case MP_OP_CLASS_DENY:
-      return "deny";
-    case MP_OP_CLASS_CLEAR:
-      return "clear";
-    case MP_OP_CLASS_PROMOTE:
-      return "promote";
-  }
-  return "?";
+  return kClasses[op_class].name;
 }
 
 Policy::Policy(const mp_autocast_config_t &config) : config(config) {
-  for (const ListedOp &op : listed_ops()) {
-    if (!op.is_listed(config.preset)) continue;
-    ops_.emplace(op.name, OpClass{op.op_class(config.preset), op.is_banned(config.preset)});
+  for (const ListedOps &ops : kOps) {
+    const char letter = ops.letters[config.preset - MP_AUTOCAST_PRESET_DEFAULT];
+    if (letter == '.') continue;
+    const OpClass listed{class_of_letter(letter), letter == 'X'};
+    for_each_name(ops, [&](std::string_view name) { ops_.emplace(name, listed); });
   }
 }
 
@@ -191,76 +269,6 @@ bool glob_matches(std::string_view pattern, std::string_view text) {
     }
   }
   return pattern.find_first_not_of('*', p) == kNone;
-}
-
-// ---------------------------------------------------------------------------- presets
-
-namespace {
-
-constexpr ListedOp kOps[] = {
-#include "graph/rewrite/op_lists.inc"
-};
-
-constexpr bool are_in_order() {
-  for (size_t i = 1; i < std::size(kOps); i++)
-    if (!(kOps[i - 1].name < kOps[i].name)) return false;
-  return true;
-}
-
-constexpr bool have_known_letters() {
-  return std::all_of(std::begin(kOps), std::end(kOps), [](const ListedOp &op) {
-    return op.letters.size() == 5 &&
-           op.letters.find_first_not_of("AIDCPX.") == std::string_view::npos;
-  });
-}
-
-static_assert(are_in_order(), "op_lists.inc is sorted, and names every operation once");
-static_assert(have_known_letters());
-
-constexpr std::string_view kNeverForced[] = {
-    "Const",
-    "Constant",
-    "NegativeLogLikelihoodLoss",
-    "ReadVariableOp",
-    "SoftmaxCrossEntropyLoss",
-    "SoftmaxCrossEntropyWithLogits",
-    "SoftmaxXent",
-    "SparseSoftmaxCrossEntropyWithLogits",
-    "VarHandleOp",
-    "Variable",
-    "VariableV2",
-    "cross_entropy",
-    "cross_entropy_loss",
-    "nll_loss",
-};
-static_assert(std::is_sorted(std::begin(kNeverForced), std::end(kNeverForced)));
-
-}  // namespace
-
-mp_op_class_t ListedOp::op_class(mp_autocast_preset_t preset) const {
-  switch (letter(preset)) {
-    case 'A':
-      return MP_OP_CLASS_ALLOW;
-    case 'I':
-      return MP_OP_CLASS_INFER;
-    case 'C':
-      return MP_OP_CLASS_CLEAR;
-    case 'P':
-      return MP_OP_CLASS_PROMOTE;
-    case 'D':
-    case 'X':
-      return MP_OP_CLASS_DENY;
-    default:
-      return MP_OP_CLASS_UNLISTED;
-  }
-}
-
-std::span<const ListedOp> listed_ops() {
-  return kOps;
-}
-
-bool is_never_forced(std::string_view op) {
-  return std::binary_search(std::begin(kNeverForced), std::end(kNeverForced), op);
 }
 
 }  // namespace mp::autocast
