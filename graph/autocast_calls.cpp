@@ -6,7 +6,6 @@
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <string>
 
@@ -20,10 +19,8 @@ namespace mp {
 
 namespace {
 
-using autocast::Casts;
 using autocast::Policy;
 using autocast::PrecisionAssignment;
-using autocast::Rewritten;
 
 // ---------------------------------------------------------------------------- policies
 
@@ -153,18 +150,8 @@ mp_dtype_t dtype_of_op(const Policy &policy, const char *op, const uint8_t *dtyp
   }
 }
 
-// ---------------------------------------------------------------------------- a rewrite
-
-/// Graph after its rewrite.
-struct Rewrite {
-  Rewrite(const Policy &policy, const mp_autocast_graph_t &graph)
-      : assignment(policy, graph), casts(policy, graph, assignment) {}
-  PrecisionAssignment assignment;
-  Casts casts;
-};
-
-}  // namespace
-
+/// Returns the reason why a policy is inactive on a device, in static storage, or nullptr.
+/// @param context  nullptr for any device
 const char *find_disabled_reason(const Policy &policy, const Context *context) {
   if (policy.is_off) return "MP_AUTOCAST = off";
   if (context == nullptr || (policy.config.flags & MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE) != 0)
@@ -179,8 +166,6 @@ const char *find_disabled_reason(const Policy &policy, const Context *context) {
 }
 
 // ---------------------------------------------------------------------------- graphs of callers
-
-namespace {
 
 constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
 
@@ -288,8 +273,7 @@ void require_slots(const mp_autocast_graph_t &g, int64_t num_inputs) {
   }
 }
 
-}  // namespace
-
+/// Reads and validates the caller's graph.
 mp_autocast_graph_t read_autocast_graph(const mp_autocast_graph_t *user) {
   const mp_autocast_graph_t g = read_struct(user, "graph");
   require_counts(g);
@@ -313,6 +297,8 @@ mp_autocast_graph_t read_autocast_graph(const mp_autocast_graph_t *user) {
              " plus ", num_inputs, " inputs exceeds ", kMax);
   return g;
 }
+
+}  // namespace
 
 }  // namespace mp
 
@@ -394,20 +380,20 @@ mp_status_t mp_autocast_rewrite(mp_autocast_t policy, mp_context_t context,
     mp::require_level(p);
 
     const mp::Context *const device = context != nullptr ? context->shared.get() : nullptr;
-    r.num_casts = r.num_low_nodes = r.num_parameters_low = 0;
     r.disabled_reason = mp::find_disabled_reason(p, device);
-    if (r.disabled_reason != nullptr) {
-      if (device != nullptr && !device->logged.autocast_gate.test_and_set())
-        mp::log(MP_LOG_WARN, "mp_autocast_rewrite: the graph stays fp32: ", r.disabled_reason);
-      mp::write_unchanged(g, r);
-      mp::log_rewrite(p, {g, p.config.dtype_low, r.disabled_reason, nullptr, nullptr});
+    if (r.disabled_reason != nullptr && device != nullptr &&
+        !device->logged.autocast_gate.test_and_set())
+      mp::log(MP_LOG_WARN, "mp_autocast_rewrite: the graph stays fp32: ", r.disabled_reason);
+    const mp::autocast::Rewritten done(p, g, r.disabled_reason);
+    mp::log_rewrite(p, done);
+    r.num_casts = r.num_low_nodes = r.num_parameters_low = 0;
+    if (done.casts) {
+      r.num_low_nodes = mp::write_nodes(*done.assignment, done.low, g.num_nodes, r);
+      r.num_casts = done.casts->count();
+      r.num_parameters_low = done.casts->num_model_copies();
+      done.casts->write(r.tensor_dtype, r.input_cast, r.casts);
     } else {
-      const mp::Rewrite done(p, g);
-      mp::log_rewrite(p, {g, p.config.dtype_low, nullptr, &done.assignment, &done.casts});
-      r.num_low_nodes = mp::write_nodes(done.assignment, p.config.dtype_low, g.num_nodes, r);
-      r.num_casts = done.casts.count();
-      r.num_parameters_low = done.casts.num_model_copies();
-      done.casts.write(r.tensor_dtype, r.input_cast, r.casts);
+      mp::write_unchanged(g, r);
     }
     mp::write_struct(result, "result", r);
   });
@@ -424,13 +410,8 @@ mp_status_t mp_autocast_explain(mp_autocast_t policy, const mp_autocast_graph_t 
     mp::require_pointer(bytes, "bytes");
     mp::require_level(p);
 
-    std::optional<mp::Rewrite> done;
-    if (r.disabled_reason == nullptr) done.emplace(p, g);
-    const std::string report =
-        mp::autocast::report({g, p.config.dtype_low, r.disabled_reason,
-                              done ? &done->assignment : nullptr, done ? &done->casts : nullptr},
-                             format);
-    mp::write_text(report, text, bytes);
+    const mp::autocast::Rewritten done(p, g, r.disabled_reason);
+    mp::write_text(mp::autocast::report(done, format), text, bytes);
   });
 }
 

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
-#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -25,8 +23,8 @@ constexpr std::string_view kTensorFlow = "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_
 
 /// Environment variable; an empty value means unset.
 struct Variable {
-  explicit Variable(std::string variable)
-      : name(std::move(variable)), value(environment_value(name.c_str())) {}
+  explicit Variable(std::string_view prefix, std::string_view rest = "")
+      : name(std::string(prefix).append(rest)), value(environment_value(name.c_str())) {}
   bool is_set() const { return !value.empty(); }
 
   std::string name;
@@ -96,15 +94,14 @@ void add_listed(Policy &policy, const Variable &variable, mp_op_class_t op_class
 
 /// Reads all lists; removals come before additions.
 void read_lists(Policy &policy, bool reads_tensorflow) {
-  const auto theirs = [](const char *name) { return Variable(std::string(kTensorFlow) + name); };
-  const std::span<const ListVariables> read_theirs(kTheirs,
-                                                   reads_tensorflow ? std::size(kTheirs) : 0);
-  for (const ListVariables &list : read_theirs)
-    remove_listed(policy, theirs(list.remove), list.op_class);
-  for (const ListVariables &list : kOurs)
-    remove_listed(policy, Variable(list.remove), list.op_class);
-  for (const ListVariables &list : read_theirs) add_listed(policy, theirs(list.add), list.op_class);
-  for (const ListVariables &list : kOurs) add_listed(policy, Variable(list.add), list.op_class);
+  const auto for_each_list = [&](const char *ListVariables::*name, const auto &apply) {
+    if (reads_tensorflow)
+      for (const ListVariables &list : kTheirs)
+        apply(policy, Variable(kTensorFlow, list.*name), list.op_class);
+    for (const ListVariables &list : kOurs) apply(policy, Variable(list.*name), list.op_class);
+  };
+  for_each_list(&ListVariables::remove, remove_listed);
+  for_each_list(&ListVariables::add, add_listed);
 }
 
 // ---------------------------------------------------------------------------- other variables
@@ -165,15 +162,12 @@ void read_autocast_environment(Policy &policy) {
   const bool reads_tensorflow =
       preset == MP_AUTOCAST_PRESET_TENSORFLOW || preset == MP_AUTOCAST_PRESET_TENSORFLOW_BF16;
   if (reads_tensorflow) {
-    const auto variable = [](std::string_view name) {
-      return Variable(std::string(kTensorFlow) + std::string(name));
-    };
-    read_level(policy, variable("LEVEL"),
+    read_level(policy, Variable(kTensorFlow, "LEVEL"),
                {{"UNSAFE_FORCE_ALL", MP_AUTOCAST_LEVEL_FORCE_ALL},
                 {"TREAT_INFER_AS_DENY", MP_AUTOCAST_LEVEL_INFER_AS_DENY},
                 {"TENSOR_CORES_ONLY", MP_AUTOCAST_LEVEL_TENSOR_CORES_ONLY}});
-    read_ignore_performance(policy, variable("IGNORE_PERFORMANCE"));
-    read_folder(policy, variable("LOG_PATH"));
+    read_ignore_performance(policy, Variable(kTensorFlow, "IGNORE_PERFORMANCE"));
+    read_folder(policy, Variable(kTensorFlow, "LOG_PATH"));
   }
   read_switch(policy);
   read_level(policy, Variable("MP_AUTOCAST_LEVEL"),
@@ -197,8 +191,7 @@ void log_rewrite(const autocast::Policy &policy, const autocast::Rewritten &rewr
   std::filesystem::create_directories(folder, error);
   const std::string stem =
       "autocast-" + std::to_string(::getpid()) + "-" + std::to_string(++num_rewrites);
-  const autocast::Rewritten before{rewritten.graph, rewritten.low, rewritten.disabled_reason,
-                                   nullptr, nullptr};
+  const autocast::Rewritten before(policy, rewritten.graph, "before the rewrite");
   const auto write = [&](const char *name, const std::string &text) {
     return replace_file((folder / (stem + name)).string(), text) == 0;
   };

@@ -16,13 +16,6 @@ namespace mp {
 /// Applies the environment to a policy; fails on invalid values.
 void read_autocast_environment(autocast::Policy &policy);
 
-/// Reads and validates the caller's graph.
-mp_autocast_graph_t read_autocast_graph(const mp_autocast_graph_t *user);
-
-/// Returns the reason why a policy is inactive on a device, in static storage, or nullptr.
-/// @param context  nullptr for any device
-const char *find_disabled_reason(const autocast::Policy &policy, const Context *context);
-
 /// Writes lists, report and DOT graphs to the folder of MP_AUTOCAST_LOG.
 void log_rewrite(const autocast::Policy &policy, const autocast::Rewritten &rewritten);
 

@@ -135,4 +135,12 @@ void Casts::write(uint8_t *tensor_dtype, int32_t *input_cast, mp_autocast_cast_t
       *next++ = {graph_.input_tensor[j], low_, MP_FP32, MP_CAST_KIND_KERNEL, 1};
 }
 
+Rewritten::Rewritten(const Policy &policy, const mp_autocast_graph_t &graph,
+                     const char *disabled_reason)
+    : graph(graph), low(policy.config.dtype_low), disabled_reason(disabled_reason) {
+  if (disabled_reason != nullptr) return;
+  assignment.emplace(policy, graph);
+  casts.emplace(policy, graph, *assignment);
+}
+
 }  // namespace mp::autocast

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,11 +74,14 @@ class Casts {
 
 /// Graph before or after its rewrite.
 struct Rewritten {
+  /// Rewrites the graph if `disabled_reason` is nullptr.
+  Rewritten(const Policy &policy, const mp_autocast_graph_t &graph, const char *disabled_reason);
+
   const mp_autocast_graph_t &graph;
-  mp_dtype_t low;
-  const char *disabled_reason;            ///< reason why nothing changed; nullptr after a rewrite
-  const PrecisionAssignment *assignment;  ///< nullptr before the rewrite
-  const Casts *casts;
+  const mp_dtype_t low;
+  const char *const disabled_reason;  ///< reason why nothing changed; nullptr after a rewrite
+  std::optional<PrecisionAssignment> assignment;  ///< absent before the rewrite, like casts
+  std::optional<Casts> casts;
 };
 
 std::string report(const Rewritten &rewritten, mp_autocast_format_t format);

@@ -39,7 +39,7 @@ struct NodeReport {
 };
 
 NodeReport look_at(const Rewritten &r, int32_t node) {
-  if (r.assignment == nullptr) return {MP_FP32, MP_AUTOCAST_REASON_DISABLED, -1, -1};
+  if (!r.assignment) return {MP_FP32, MP_AUTOCAST_REASON_DISABLED, -1, -1};
   const PrecisionAssignment &assignment = *r.assignment;
   return {assignment.is_low_node(node) ? r.low : MP_FP32, assignment.reason(node),
           assignment.cause(node), assignment.upstream(node)};
@@ -107,7 +107,7 @@ struct Summary {
 
 Summary summary_of(const Rewritten &r) {
   Summary s;
-  if (r.assignment == nullptr) return s;
+  if (!r.assignment) return s;
   for (int32_t i = 0; i < static_cast<int32_t>(r.graph.num_nodes); i++)
     s.low_nodes += r.assignment->is_low_node(i) ? 1 : 0;
   s.casts = r.casts->count();
@@ -117,7 +117,7 @@ Summary summary_of(const Rewritten &r) {
 
 std::vector<mp_autocast_cast_t> casts_of(const Rewritten &r) {
   std::vector<mp_autocast_cast_t> casts;
-  if (r.casts == nullptr) return casts;
+  if (!r.casts) return casts;
   casts.resize(static_cast<size_t>(r.casts->count()));
   r.casts->write(nullptr, nullptr, casts.data());
   return casts;
@@ -194,7 +194,7 @@ constexpr std::string_view kLowFill = "palegreen3", kFp32Fill = "lightcoral", kO
 std::string dot_node(const Rewritten &r, int32_t i) {
   const NodeReport node = look_at(r, i);
   std::string_view fill = kFp32Fill;
-  if (node.reason == MP_AUTOCAST_REASON_NOT_FLOAT || r.assignment == nullptr) fill = kOtherFill;
+  if (node.reason == MP_AUTOCAST_REASON_NOT_FLOAT || !r.assignment) fill = kOtherFill;
   if (node.dtype == r.low) fill = kLowFill;
   // A line break is the two characters \n, which dot_string() would escape.
   std::string label = dot_string(name_of(r.graph, i));
@@ -214,7 +214,7 @@ std::string as_dot(const Rewritten &r) {
   std::vector<bool> is_drawn(r.graph.num_tensors, false);
   for_each_input(r.graph, [&](int32_t node, int32_t input, int32_t tensor) {
     const int32_t producer = r.graph.tensor_producer[tensor];
-    const int32_t cast = r.casts != nullptr ? r.casts->cast_of_input(node, input) : -1;
+    const int32_t cast = r.casts ? r.casts->cast_of_input(node, input) : -1;
     std::string from = "n" + number(producer);
     if (producer < 0) {
       if (cast < 0) return;  // external and without a cast: not drawn
