@@ -35,8 +35,7 @@ void require_matrix_bytes(const NamedNumber &rows, int64_t columns, const NamedN
 
 void require_matrix(const NamedNumber &rows, const NamedNumber &columns, const NamedNumber &ld,
                     mp_dtype_t dtype) {
-  MP_REQUIRE(ld.value >= columns.value, MP_ERROR_INVALID_ARGUMENT, ld.name, " = ", ld.value,
-             " is smaller than ", columns.name, " = ", columns.value);
+  require_at_least(ld, columns);
   require_matrix_bytes(rows, columns.value, ld, dtype);
 }
 

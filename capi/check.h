@@ -78,12 +78,19 @@ void log(mp_log_level_t level, const Parts &...parts) {
   if (log_enabled(level)) write_log(level, Message(parts...));
 }
 
+/// Base of classes that are not copied.
+struct NotCopied {
+  NotCopied() = default;
+  NotCopied(const NotCopied &) = delete;
+  NotCopied &operator=(const NotCopied &) = delete;
+};
+
 // ---------------------------------------------------------------------------- profiler
 
 /// NVTX range of a call: domain "mpcore", name of the function, and a line of text with the problem
 /// sizes as payload, "m = 4096, n = 4096, ...".  The text is formatted only under a profiler;
 /// otherwise the overhead is a load and a branch.
-class ProfilerRange {
+class ProfilerRange : NotCopied {
  public:
   /// Opens the range.
   /// @param problem  () -> Message: text of the payload
@@ -94,8 +101,6 @@ class ProfilerRange {
   ~ProfilerRange() {
     if (is_open_) pop();
   }
-  ProfilerRange(const ProfilerRange &) = delete;
-  ProfilerRange &operator=(const ProfilerRange &) = delete;
 
  private:
   /// True if a profiler is attached and the build has NVTX's headers.
@@ -110,12 +115,10 @@ class ProfilerRange {
 
 /// Scope that defers pthread_cancel, whose unwinding would terminate the process at the first
 /// noexcept function.
-class NotCancelled {
+class NotCancelled : NotCopied {
  public:
   NotCancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
   ~NotCancelled() { pthread_setcancelstate(before_, nullptr); }
-  NotCancelled(const NotCancelled &) = delete;
-  NotCancelled &operator=(const NotCancelled &) = delete;
 
  private:
   int before_;
@@ -160,12 +163,10 @@ void call_void(const char *function, const Body &body) noexcept {
 }
 
 /// Scope for API calls made by an API call: their failures are logged only by the outer call.
-class NestedCallScope {
+class NestedCallScope : NotCopied {
  public:
   NestedCallScope();
   ~NestedCallScope();
-  NestedCallScope(const NestedCallScope &) = delete;
-  NestedCallScope &operator=(const NestedCallScope &) = delete;
 };
 
 // ---------------------------------------------------------------------------- arguments
@@ -230,29 +231,6 @@ void require_unset(Value value, const char *name) {
              " is not supported by this version");
 }
 
-/// Names of the statistics of gradients in messages.
-struct StatsNames {
-  const char *found_inf, *amax;
-};
-constexpr StatsNames kStatsArgument{"stats->found_inf", "stats->amax"};
-constexpr StatsNames kStatsOfTensors{"tensors->stats.found_inf", "tensors->stats.amax"};
-
-/// Checks the outputs of the statistics of gradients; require_tensors (overlap.h) compares them
-/// with tensors.
-inline void require_stats(const mp_grad_stats_t &stats, const StatsNames &names = kStatsOfTensors) {
-  require_aligned(stats.found_inf, names.found_inf);
-  require_aligned(stats.amax, names.amax);
-  MP_REQUIRE(stats.found_inf == nullptr || stats.found_inf != stats.amax, MP_ERROR_INVALID_ARGUMENT,
-             names.found_inf, " = ", stats.found_inf, " overlaps ", names.amax, " = ", stats.amax);
-}
-
-/// Returns a copy of optional statistics of gradients.
-inline mp_grad_stats_t read_stats(const mp_grad_stats_t *user) {
-  const mp_grad_stats_t stats = user != nullptr ? *user : mp_grad_stats_t{};
-  require_stats(stats, kStatsArgument);
-  return stats;
-}
-
 /// Integer with its name in messages.
 struct NamedNumber {
   int64_t value;
@@ -289,6 +267,19 @@ inline void require_finite(float value, const char *name) {
 inline void require_finite_not_negative(float value, const char *name) {
   require_finite(value, name);
   MP_REQUIRE(value >= 0.0f, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is negative");
+}
+
+/// Fails unless `value` is in [least, most].
+template <class Number>
+void require_within(Number value, const char *name, std::type_identity_t<Number> least,
+                    std::type_identity_t<Number> most) {
+  MP_REQUIRE(value >= least && value <= most, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
+             " is outside [", least, ", ", most, "]");
+}
+
+inline void require_at_least(const NamedNumber &number, const NamedNumber &least) {
+  MP_REQUIRE(number.value >= least.value, MP_ERROR_INVALID_ARGUMENT, number.name, " = ",
+             number.value, " is smaller than ", least.name, " = ", least.value);
 }
 
 /// Checks a probability or a decay.
@@ -457,6 +448,14 @@ Struct read_struct(const Struct *user, const char *name, const char *arrow = "->
   std::memcpy(&copy, user, known < sizeof copy ? known : sizeof copy);
   copy.struct_size = sizeof copy;
   return copy;
+}
+
+/// Returns a copy of the argument `tensors` of a call.
+template <class Tensors>
+Tensors read_tensors(const Tensors *user) {
+  const Tensors tensors = read_struct(user, "tensors");
+  require_zero(tensors.reserved0, "tensors->reserved0");
+  return tensors;
 }
 
 /// Returns a copy of element `index` of an array.  The struct_size of the first element is the

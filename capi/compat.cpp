@@ -15,60 +15,46 @@ namespace mp {
 
 namespace {
 
-mp_scaler_config_t scaler_preset(mp_scaler_preset_t preset) {
+/// Backoff and logmax of other systems; a limit of 0 means none.
+struct Preset {
+  mp_scaler_preset_t preset;
+  float init_scale, min_scale, max_scale;
+  int32_t growth_interval, hysteresis;
+  uint32_t flags;
+};
+
+constexpr Preset kPresets[] = {
+    {MP_SCALER_PRESET_TORCH, 0x1p16f, 0, 0, 2000, 1, 0},
+    {MP_SCALER_PRESET_APEX_AMP, 0x1p16f, 0, 0x1p24f, 2000, 1, 0},
+    {MP_SCALER_PRESET_APEX_HYSTERESIS, 0x1p16f, 0, 0, 2000, 2, MP_SCALER_FLAG_REFILL_EACH_STEP},
+    {MP_SCALER_PRESET_MEGATRON, 0x1p32f, 1, 0, 1000, 2, 0},
+    {MP_SCALER_PRESET_DEEPSPEED, 0x1p16f, 1, 0, 1000, 2, 0},
+    {MP_SCALER_PRESET_DEEPSPEED_FUSED, 0x1p16f, 1, 0, 1000, 1, MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED},
+    {MP_SCALER_PRESET_KERAS, 0x1p15f, 1, 0, 2000, 1, 0},
+    {MP_SCALER_PRESET_KERAS_3, 0x1p15f, 0, 0, 2000, 1, 0},
+    {MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF, 0x1p14f, 1, 0x1p14f, 2000, 1, 0},
+    {MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX, 1, 1, 0x1p14f, 2000, 1, 0},
+};
+
+mp_scaler_config_t scaler_preset(const mp_scaler_preset_t &preset) {
+  require_enum(preset, "preset", MP_SCALER_PRESET_LOGNORMAL, MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX);
   if (preset == MP_SCALER_PRESET_LOGNORMAL)
     return default_scaler_config(MP_SCALER_POLICY_LOGNORMAL);
+  const Preset &row = *std::ranges::find(kPresets, preset, &Preset::preset);
   mp_scaler_config_t c = default_scaler_config(MP_SCALER_POLICY_BACKOFF);
-  c.max_scale = 0.0f;
+  c.init_scale = row.init_scale;
+  c.min_scale = row.min_scale;
+  c.max_scale = row.max_scale;
+  c.growth_interval = row.growth_interval;
+  c.hysteresis = row.hysteresis;
+  c.flags = row.flags;
   c.max_consecutive_skips = 0;
-  switch (preset) {
-    case MP_SCALER_PRESET_TORCH:
-      c.min_scale = 0.0f;
-      return c;
-    case MP_SCALER_PRESET_APEX_AMP:
-      c.min_scale = 0.0f;
-      c.max_scale = 16777216.0f;  // 2^24
-      return c;
-    case MP_SCALER_PRESET_APEX_HYSTERESIS:
-      c.min_scale = 0.0f;
-      c.hysteresis = 2;
-      c.flags = MP_SCALER_FLAG_REFILL_EACH_STEP;
-      return c;
-    case MP_SCALER_PRESET_MEGATRON:
-      c.init_scale = 4294967296.0f;  // 2^32
-      c.growth_interval = 1000;
-      c.hysteresis = 2;
-      return c;
-    case MP_SCALER_PRESET_DEEPSPEED:
-      c.growth_interval = 1000;
-      c.hysteresis = 2;
-      return c;
-    case MP_SCALER_PRESET_DEEPSPEED_FUSED:
-      c.growth_interval = 1000;
-      c.flags = MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED;
-      return c;
-    case MP_SCALER_PRESET_KERAS:
-      c.init_scale = 32768.0f;
-      return c;
-    case MP_SCALER_PRESET_KERAS_3:
-      c.init_scale = 32768.0f;
-      c.min_scale = 0.0f;
-      return c;
-    case MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF:
-      c.init_scale = c.max_scale = 16384.0f;
-      return c;
-    case MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX:
-      c.policy = MP_SCALER_POLICY_LOGMAX;
-      c.init_scale = 1.0f;
-      c.max_scale = 16384.0f;
-      c.log2_max = 16.0f;
-      c.overflow_std_dev = 3.09f;
-      return c;
-    default:
-      require_enum(preset, "preset", MP_SCALER_PRESET_LOGNORMAL,
-                   MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX);
-      return c;
+  if (preset == MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX) {
+    c.policy = MP_SCALER_POLICY_LOGMAX;
+    c.log2_max = 16.0f;
+    c.overflow_std_dev = 3.09f;
   }
+  return c;
 }
 
 // ---------------------------------------------------------------------------- names

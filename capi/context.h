@@ -34,12 +34,10 @@ struct Logged {
 
 /// Reference to a backend.  The backend keeps threads and memory between launches, and frees them
 /// with its last reference.
-class BackendUse {
+class BackendUse : NotCopied {
  public:
   explicit BackendUse(const Backend &backend);
   ~BackendUse();
-  BackendUse(const BackendUse &) = delete;
-  BackendUse &operator=(const BackendUse &) = delete;
 
  private:
   const Backend &backend_;
@@ -64,13 +62,11 @@ using ContextPtr = std::shared_ptr<const Context>;
 
 /// Lets the calls of this thread measure kernels while the object exists, as mp_tuning_measure
 /// does for all threads.  Defined in tuned_call.cpp.
-class Measuring {
+class Measuring : NotCopied {
  public:
   /// @param max_kernels  0 = no effect
   explicit Measuring(int32_t max_kernels);
   ~Measuring();
-  Measuring(const Measuring &) = delete;
-  Measuring &operator=(const Measuring &) = delete;
 
  private:
   const int32_t before_;
@@ -133,12 +129,10 @@ T *array_at(const DeviceBuffer &memory, size_t offset) {
 }
 
 /// Mapped host memory that kernels write to.
-class MappedBuffer {
+class MappedBuffer : NotCopied {
  public:
   MappedBuffer(const ContextPtr &context, size_t bytes)
       : context_(context), memory_(context->backend.allocate_mapped(context->device, bytes)) {}
-  MappedBuffer(const MappedBuffer &) = delete;
-  MappedBuffer &operator=(const MappedBuffer &) = delete;
   ~MappedBuffer();
 
   template <class T>
@@ -165,6 +159,18 @@ namespace mp {
 
 inline const ContextPtr &require_context(mp_context_t context) {
   return require_pointer(context, "context").shared;
+}
+
+/// Runs the body of an API function that takes a context.
+/// @param body  (const Context &)
+template <class Problem, class Body>
+mp_status_t call(const char *function, mp_context_t context, const Problem &problem,
+                 const Body &body) {
+  return call(function, problem, [&] { body(*require_context(context)); });
+}
+template <class Body>
+mp_status_t call(const char *function, mp_context_t context, const Body &body) {
+  return call(function, [&] { body(*require_context(context)); });
 }
 
 }  // namespace mp

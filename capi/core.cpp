@@ -55,31 +55,19 @@ mp_status_t record(mp_status_t status, const Message &message, bool is_returned)
 
 // ---------------------------------------------------------------------------- log
 
-const char *level_name(mp_log_level_t level) {
-  switch (level) {
-    case MP_LOG_ERROR:
-      return "error";
-    case MP_LOG_WARN:
-      return "warn";
-    case MP_LOG_INFO:
-      return "info";
-    case MP_LOG_DEBUG:
-      return "debug";
-  }
-  return "log";
-}
+/// Names of the levels from MP_LOG_ERROR on.
+constexpr const char *kLevels[] = {"error", "warn", "info", "debug"};
 
 void log_to_stderr(mp_log_level_t level, const char *message, void *) {
-  std::fprintf(stderr, "mpcore: %s: %s\n", level_name(level), message);
+  std::fprintf(stderr, "mpcore: %s: %s\n", kLevels[level - MP_LOG_ERROR], message);
 }
 
 /// Returns the level of the log on stderr.  If MP_LOG sets it, returned errors are logged, too.
 int32_t level_from_environment() {
   static constinit EnvironmentVariable variable("MP_LOG", "must be error, warn, info or debug");
-  constexpr mp_log_level_t kLevels[] = {MP_LOG_ERROR, MP_LOG_WARN, MP_LOG_INFO, MP_LOG_DEBUG};
-  const auto named = variable.word({"error", "warn", "info", "debug"});
+  const auto named = variable.word({kLevels[0], kLevels[1], kLevels[2], kLevels[3]});
   logs_returned_errors = named.has_value();
-  return named ? kLevels[*named] : MP_LOG_WARN;
+  return named ? MP_LOG_ERROR + static_cast<int32_t>(*named) : MP_LOG_WARN;
 }
 
 struct LogSink {

@@ -54,74 +54,68 @@ mp_scaler_config_t default_scaler_config(const mp_scaler_policy_t &policy) {
 
 namespace {
 
-mp_param_group_t default_group(const mp_optimizer_kind_t &kind, float lr) {
+/// Sets the fields that mp_xent_desc_t and mp_linear_xent_desc_t share.
+template <class Desc>
+void set_loss(Desc &d) {
+  d.dtype_labels = MP_INT32;
+  d.weight = 1.0f;
+  d.flags = MP_XENT_FLAG_IGNORE_LABEL;
+  d.ignore_label = -100;
+}
+
+/// Defaults of an optimizer.  The first row of each kind is that of mp_param_group_init.
+struct OptimizerDefaults {
+  std::string_view name;
+  mp_optimizer_kind_t kind;
+  uint32_t flags;
+  float beta1, beta2, eps, weight_decay, trust_coefficient;
+};
+
+constexpr OptimizerDefaults kOptimizers[] = {
+    {"sgd", MP_OPT_SGD, 0, 0.9f, 0, 0, 0, 0.001f},
+    {"adam", MP_OPT_ADAM, 0, 0.9f, 0.999f, 1e-8f, 0, 0},
+    {"adamw", MP_OPT_ADAM, MP_OPT_FLAG_DECOUPLED_DECAY, 0.9f, 0.999f, 1e-8f, 0.01f, 0},
+    {"lamb", MP_OPT_LAMB, MP_OPT_FLAG_DECOUPLED_DECAY, 0.9f, 0.999f, 1e-6f, 0.01f, 0},
+    {"novograd", MP_OPT_NOVOGRAD, 0, 0.95f, 0.98f, 1e-8f, 0, 0},
+    {"adagrad", MP_OPT_ADAGRAD, 0, 0, 0, 1e-10f, 0, 0},
+    {"rmsprop", MP_OPT_RMSPROP, 0, 0, 0.9f, 1e-8f, 0, 0},
+};
+
+/// Returns zeros for an invalid kind.
+OptimizerDefaults defaults_of(const mp_optimizer_kind_t &kind) {
+  for (const OptimizerDefaults &row : kOptimizers)
+    if (row.kind == enum_value(kind)) return row;
+  return {};
+}
+
+OptimizerDefaults named_optimizer(std::string_view name) {
+  std::string known;
+  for (const OptimizerDefaults &row : kOptimizers) {
+    if (equals_ignore_case(name, row.name)) return row;
+    known += (known.empty() ? "" : ", ") + std::string(row.name);
+  }
+  fail(MP_ERROR_NOT_FOUND, "name = \"", truncated(name), "\": must be one of ", known);
+}
+
+mp_param_group_t group_of(const OptimizerDefaults &row, float lr) {
   auto h = zero_struct<mp_param_group_t>();
   h.lr = lr;
   h.lr_schedule = MP_LR_CONSTANT;
   h.decay_power = 1.0f;
-  switch (enum_value(kind)) {
-    case MP_OPT_SGD:
-      h.beta1 = 0.9f;
-      h.trust_coefficient = 0.001f;
-      break;
-    case MP_OPT_ADAM:
-      h.beta1 = 0.9f;
-      h.beta2 = 0.999f;
-      h.eps = 1e-8f;
-      break;
-    case MP_OPT_LAMB:
-      h.beta1 = 0.9f;
-      h.beta2 = 0.999f;
-      h.eps = 1e-6f;
-      h.weight_decay = 0.01f;
-      break;
-    case MP_OPT_NOVOGRAD:
-      h.beta1 = 0.95f;
-      h.beta2 = 0.98f;
-      h.eps = 1e-8f;
-      break;
-    case MP_OPT_ADAGRAD:
-      h.eps = 1e-10f;
-      break;
-    case MP_OPT_RMSPROP:
-      h.beta2 = 0.9f;
-      h.eps = 1e-8f;
-      break;
-  }
+  h.beta1 = row.beta1;
+  h.beta2 = row.beta2;
+  h.eps = row.eps;
+  h.weight_decay = row.weight_decay;
+  h.trust_coefficient = row.trust_coefficient;
   return h;
 }
 
-mp_optimizer_desc_t default_optimizer_desc(const mp_optimizer_kind_t &kind) {
+mp_optimizer_desc_t desc_of(const mp_optimizer_kind_t &kind, uint32_t flags) {
   auto d = zero_struct<mp_optimizer_desc_t>();
   set_enum(kind, d.kind);
-  d.flags = enum_value(kind) == MP_OPT_LAMB ? MP_OPT_FLAG_DECOUPLED_DECAY : 0;
+  d.flags = flags;
   d.num_groups = 1;
   return d;
-}
-
-struct NamedOptimizer {
-  std::string_view name;
-  mp_optimizer_kind_t kind;
-  uint32_t flags;  ///< in addition to the defaults of the kind
-};
-
-constexpr NamedOptimizer kNamedOptimizers[] = {
-    {"sgd", MP_OPT_SGD, 0},
-    {"adam", MP_OPT_ADAM, 0},
-    {"adamw", MP_OPT_ADAM, MP_OPT_FLAG_DECOUPLED_DECAY},
-    {"lamb", MP_OPT_LAMB, 0},
-    {"novograd", MP_OPT_NOVOGRAD, 0},
-    {"adagrad", MP_OPT_ADAGRAD, 0},
-    {"rmsprop", MP_OPT_RMSPROP, 0},
-};
-
-NamedOptimizer named_optimizer(std::string_view name) {
-  std::string known;
-  for (const NamedOptimizer &one : kNamedOptimizers) {
-    if (equals_ignore_case(name, one.name)) return one;
-    known += (known.empty() ? "" : ", ") + std::string(one.name);
-  }
-  fail(MP_ERROR_NOT_FOUND, "name = \"", truncated(name), "\": must be one of ", known);
 }
 
 }  // namespace
@@ -138,7 +132,8 @@ mp_status_t mp_epilogue_init(mp_epilogue_t *epilogue, size_t struct_size) {
 
 mp_status_t mp_gemm_desc_init(mp_gemm_desc_t *desc, size_t struct_size, int64_t m, int64_t n,
                               int64_t k, mp_dtype_t dtype_ab, mp_dtype_t dtype_cd) {
-  return mp::init_desc(__func__, desc, struct_size, [&](mp_gemm_desc_t &d) {
+  return mp::init(__func__, desc, "desc", struct_size, [&] {
+    auto d = mp::zero_struct<mp_gemm_desc_t>();
     d.op_a = d.op_b = MP_OP_N;
     mp::set_enum(dtype_ab, d.dtype_ab);
     mp::set_enum(dtype_cd, d.dtype_cd);
@@ -149,6 +144,7 @@ mp_status_t mp_gemm_desc_init(mp_gemm_desc_t *desc, size_t struct_size, int64_t 
     d.k = k;
     d.ld_a = k;
     d.ld_b = d.ld_c = d.ld_d = n;
+    return d;
   });
 }
 
@@ -168,8 +164,8 @@ mp_status_t mp_gemm_group_item_init(mp_gemm_group_item_t *item, size_t struct_si
 mp_status_t mp_conv2d_desc_init(mp_conv2d_desc_t *desc, size_t struct_size, int32_t n, int32_t h,
                                 int32_t w, int32_t c, int32_t k, int32_t r, int32_t s,
                                 mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, [&](mp_conv2d_desc_t &d) {
-    mp::set_enum(dtype, d.dtype, d.dtype_out);
+  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_conv2d_desc_t &d) {
+    mp::set_enum(dtype, d.dtype_out);
     d.n = n;
     d.h = h;
     d.w = w;
@@ -198,36 +194,31 @@ mp_status_t mp_scaler_state_init(mp_scaler_state_t *state, size_t struct_size,
 mp_status_t mp_param_group_init(mp_param_group_t *group, size_t struct_size,
                                 mp_optimizer_kind_t kind, float lr) {
   return mp::init(__func__, group, "group", struct_size,
-                  [&] { return mp::default_group(kind, lr); });
+                  [&] { return mp::group_of(mp::defaults_of(kind), lr); });
 }
 
 mp_status_t mp_optimizer_desc_init(mp_optimizer_desc_t *desc, size_t struct_size,
                                    mp_optimizer_kind_t kind) {
   return mp::init(__func__, desc, "desc", struct_size,
-                  [&] { return mp::default_optimizer_desc(kind); });
+                  [&] { return mp::desc_of(kind, mp::defaults_of(kind).flags); });
 }
 
 mp_status_t mp_optimizer_desc_from_name(const char *name, mp_optimizer_desc_t *desc,
                                         size_t desc_size, mp_param_group_t *group,
                                         size_t group_size, float lr) {
-  mp::NamedOptimizer named{};
+  mp::OptimizerDefaults named{};
   const mp_status_t status = mp::init(__func__, desc, "desc", desc_size, [&] {
     mp::require_pointer(name, "name");
     mp::require_pointer(group, "group");
     mp::require_struct_size<mp_param_group_t>(group_size, "group", "->",
                                               "; pass sizeof(mp_param_group_t) as group_size");
     named = mp::named_optimizer(name);
-    mp_optimizer_desc_t d = mp::default_optimizer_desc(named.kind);
-    d.flags |= named.flags;
+    mp_optimizer_desc_t d = mp::desc_of(named.kind, named.flags);
     d.groups = group;
     return d;
   });
   if (status != MP_SUCCESS) return status;
-  return mp::init(__func__, group, "group", group_size, [&] {
-    mp_param_group_t h = mp::default_group(named.kind, lr);
-    if (named.flags & MP_OPT_FLAG_DECOUPLED_DECAY) h.weight_decay = 0.01f;
-    return h;
-  });
+  return mp::init(__func__, group, "group", group_size, [&] { return mp::group_of(named, lr); });
 }
 
 mp_status_t mp_model_options_init(mp_model_options_t *options, size_t struct_size) {
@@ -244,36 +235,28 @@ mp_status_t mp_step_options_init(mp_step_options_t *options, size_t struct_size)
 
 mp_status_t mp_xent_desc_init(mp_xent_desc_t *desc, size_t struct_size, int64_t rows,
                               int64_t classes, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, [&](mp_xent_desc_t &d) {
-    mp::set_enum(dtype, d.dtype);
+  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_xent_desc_t &d) {
     d.rows = rows;
     d.classes = d.ld_logits = d.ld_dlogits = classes;
-    d.dtype_labels = MP_INT32;
-    d.weight = 1.0f;
-    d.flags = MP_XENT_FLAG_IGNORE_LABEL;
-    d.ignore_label = -100;
+    mp::set_loss(d);
   });
 }
 
 mp_status_t mp_linear_xent_desc_init(mp_linear_xent_desc_t *desc, size_t struct_size, int64_t rows,
                                      int64_t width, int64_t classes, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, [&](mp_linear_xent_desc_t &d) {
-    mp::set_enum(dtype, d.dtype);
+  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_linear_xent_desc_t &d) {
     d.rows = rows;
     d.width = d.ld_x = d.ld_w = d.ld_dx = d.ld_dw = width;
     d.classes = classes;
-    d.dtype_labels = MP_INT32;
-    d.weight = 1.0f;
-    d.flags = MP_XENT_FLAG_IGNORE_LABEL;
-    d.ignore_label = -100;
+    mp::set_loss(d);
   });
 }
 
 mp_status_t mp_loss_desc_init(mp_loss_desc_t *desc, size_t struct_size, mp_loss_kind_t kind,
                               int64_t count, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, [&](mp_loss_desc_t &d) {
+  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_loss_desc_t &d) {
     mp::set_enum(kind, d.kind);
-    mp::set_enum(dtype, d.dtype, d.dtype_target);
+    mp::set_enum(dtype, d.dtype_target);
     d.count = count;
     d.weight = d.delta = 1.0f;
     d.reduction = kind == MP_LOSS_LINEAR ? MP_LOSS_REDUCTION_SUM : MP_LOSS_REDUCTION_MEAN;
@@ -283,8 +266,7 @@ mp_status_t mp_loss_desc_init(mp_loss_desc_t *desc, size_t struct_size, mp_loss_
 mp_status_t mp_pool2d_desc_init(mp_pool2d_desc_t *desc, size_t struct_size, mp_pool_mode_t mode,
                                 int32_t n, int32_t h, int32_t w, int32_t c, int32_t window_h,
                                 int32_t window_w, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, [&](mp_pool2d_desc_t &d) {
-    mp::set_enum(dtype, d.dtype);
+  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_pool2d_desc_t &d) {
     mp::set_enum(mode, d.mode);
     d.n = n;
     d.h = h;
@@ -298,8 +280,7 @@ mp_status_t mp_pool2d_desc_init(mp_pool2d_desc_t *desc, size_t struct_size, mp_p
 
 mp_status_t mp_batchnorm_desc_init(mp_batchnorm_desc_t *desc, size_t struct_size, int64_t rows,
                                    int32_t channels, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, [&](mp_batchnorm_desc_t &d) {
-    mp::set_enum(dtype, d.dtype);
+  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_batchnorm_desc_t &d) {
     d.rows = rows;
     d.channels = channels;
     d.epsilon = 1e-5f;
@@ -309,9 +290,9 @@ mp_status_t mp_batchnorm_desc_init(mp_batchnorm_desc_t *desc, size_t struct_size
 
 mp_status_t mp_norm_desc_init(mp_norm_desc_t *desc, size_t struct_size, mp_norm_kind_t kind,
                               int64_t rows, int64_t columns, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, [&](mp_norm_desc_t &d) {
+  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_norm_desc_t &d) {
     mp::set_enum(kind, d.kind);
-    mp::set_enum(dtype, d.dtype, d.dtype_residual);
+    mp::set_enum(dtype, d.dtype_residual);
     d.rows = rows;
     d.columns = columns;
     d.groups = 1;
@@ -322,9 +303,9 @@ mp_status_t mp_norm_desc_init(mp_norm_desc_t *desc, size_t struct_size, mp_norm_
 mp_status_t mp_pointwise_desc_init(mp_pointwise_desc_t *desc, size_t struct_size,
                                    mp_pointwise_op_t op, int64_t rows, int64_t columns,
                                    mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, [&](mp_pointwise_desc_t &d) {
+  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_pointwise_desc_t &d) {
     mp::set_enum(op, d.op);
-    mp::set_enum(dtype, d.dtype, d.dtype_b);
+    mp::set_enum(dtype, d.dtype_b);
     d.rows = rows;
     d.columns = d.ld_b = columns;
     d.slope = 0.01f;
@@ -335,8 +316,7 @@ mp_status_t mp_pointwise_desc_init(mp_pointwise_desc_t *desc, size_t struct_size
 
 mp_status_t mp_column_sum_desc_init(mp_column_sum_desc_t *desc, size_t struct_size, int64_t rows,
                                     int64_t columns, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, [&](mp_column_sum_desc_t &d) {
-    mp::set_enum(dtype, d.dtype);
+  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_column_sum_desc_t &d) {
     d.dtype_sum = MP_FP32;
     d.rows = rows;
     d.columns = d.ld = columns;
@@ -345,8 +325,7 @@ mp_status_t mp_column_sum_desc_init(mp_column_sum_desc_t *desc, size_t struct_si
 
 mp_status_t mp_sum_rows_desc_init(mp_sum_rows_desc_t *desc, size_t struct_size, int64_t rows,
                                   int64_t period, int64_t columns, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, [&](mp_sum_rows_desc_t &d) {
-    mp::set_enum(dtype, d.dtype);
+  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_sum_rows_desc_t &d) {
     d.dtype_sum = MP_FP32;
     d.rows = rows;
     d.period = period;
@@ -356,9 +335,8 @@ mp_status_t mp_sum_rows_desc_init(mp_sum_rows_desc_t *desc, size_t struct_size, 
 
 mp_status_t mp_glu_desc_init(mp_glu_desc_t *desc, size_t struct_size, mp_activation_t activation,
                              int64_t rows, int64_t columns, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, [&](mp_glu_desc_t &d) {
+  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_glu_desc_t &d) {
     mp::set_enum(activation, d.activation);
-    mp::set_enum(dtype, d.dtype);
     d.rows = rows;
     d.columns = d.ld_y = columns;
     // An overflow leaves 0, which the functions reject.
@@ -368,18 +346,16 @@ mp_status_t mp_glu_desc_init(mp_glu_desc_t *desc, size_t struct_size, mp_activat
 
 mp_status_t mp_strided_copy_desc_init(mp_strided_copy_desc_t *desc, size_t struct_size,
                                       mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, [&](mp_strided_copy_desc_t &d) {
-    mp::set_enum(dtype, d.dtype);
-    d.alpha = 1.0f;
-  });
+  return mp::init_desc(__func__, desc, struct_size, dtype,
+                       [&](mp_strided_copy_desc_t &d) { d.alpha = 1.0f; });
 }
 
 mp_status_t mp_rnn_desc_init(mp_rnn_desc_t *desc, size_t struct_size, mp_rnn_cell_t cell,
                              int32_t batch, int32_t timesteps, int32_t input_size,
                              int32_t hidden_size, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, [&](mp_rnn_desc_t &d) {
+  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_rnn_desc_t &d) {
     mp::set_enum(cell, d.cell);
-    mp::set_enum(dtype, d.dtype, d.dtype_dw);
+    mp::set_enum(dtype, d.dtype_dw);
     d.layers = 1;
     d.input_size = input_size;
     d.hidden_size = hidden_size;
@@ -391,8 +367,8 @@ mp_status_t mp_rnn_desc_init(mp_rnn_desc_t *desc, size_t struct_size, mp_rnn_cel
 mp_status_t mp_embedding_desc_init(mp_embedding_desc_t *desc, size_t struct_size,
                                    int64_t num_indices, int32_t num_embeddings,
                                    int64_t embedding_dim, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, [&](mp_embedding_desc_t &d) {
-    mp::set_enum(dtype, d.dtype, d.dtype_dtable);
+  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_embedding_desc_t &d) {
+    mp::set_enum(dtype, d.dtype_dtable);
     d.dtype_indices = MP_INT32;
     d.num_indices = num_indices;
     d.num_embeddings = num_embeddings;
@@ -402,8 +378,7 @@ mp_status_t mp_embedding_desc_init(mp_embedding_desc_t *desc, size_t struct_size
 
 mp_status_t mp_dropout_desc_init(mp_dropout_desc_t *desc, size_t struct_size, int64_t count,
                                  float p, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, [&](mp_dropout_desc_t &d) {
-    mp::set_enum(dtype, d.dtype);
+  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_dropout_desc_t &d) {
     d.count = count;
     d.p = p;
   });
@@ -411,8 +386,7 @@ mp_status_t mp_dropout_desc_init(mp_dropout_desc_t *desc, size_t struct_size, in
 
 mp_status_t mp_rope_desc_init(mp_rope_desc_t *desc, size_t struct_size, int64_t rows, int32_t heads,
                               int32_t head_dim, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, [&](mp_rope_desc_t &d) {
-    mp::set_enum(dtype, d.dtype);
+  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_rope_desc_t &d) {
     d.rows = rows;
     d.heads = heads;
     d.head_dim = d.rotary_dim = head_dim;
@@ -422,8 +396,8 @@ mp_status_t mp_rope_desc_init(mp_rope_desc_t *desc, size_t struct_size, int64_t 
 
 mp_status_t mp_softmax_desc_init(mp_softmax_desc_t *desc, size_t struct_size, int64_t rows,
                                  int64_t columns, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, [&](mp_softmax_desc_t &d) {
-    mp::set_enum(dtype, d.dtype, d.dtype_mask);
+  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_softmax_desc_t &d) {
+    mp::set_enum(dtype, d.dtype_mask);
     d.rows = rows;
     d.columns = d.ld_x = d.ld_y = d.ld_mask = columns;
     d.scale = 1.0f;
@@ -433,8 +407,7 @@ mp_status_t mp_softmax_desc_init(mp_softmax_desc_t *desc, size_t struct_size, in
 mp_status_t mp_attention_desc_init(mp_attention_desc_t *desc, size_t struct_size, int32_t batch,
                                    int32_t heads, int64_t q_len, int64_t kv_len, int32_t head_dim,
                                    mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, [&](mp_attention_desc_t &d) {
-    mp::set_enum(dtype, d.dtype);
+  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_attention_desc_t &d) {
     d.batch = batch;
     d.heads = d.kv_heads = heads;
     d.head_dim = d.head_dim_v = head_dim;

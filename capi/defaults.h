@@ -48,11 +48,13 @@ mp_status_t init(const char *function, Struct *user, const char *name, size_t st
 }
 
 /// Implements mp_*_desc_init.
-/// @param fill  (Struct &): sets the fields whose defaults are not 0
+/// @param fill  (Struct &): sets the other fields whose defaults are not 0
 template <class Struct, class Fill>
-mp_status_t init_desc(const char *function, Struct *user, size_t struct_size, const Fill &fill) {
+mp_status_t init_desc(const char *function, Struct *user, size_t struct_size,
+                      const mp_dtype_t &dtype, const Fill &fill) {
   return init(function, user, "desc", struct_size, [&] {
     auto desc = zero_struct<Struct>();
+    set_enum(dtype, desc.dtype);
     fill(desc);
     return desc;
   });

@@ -20,17 +20,6 @@ namespace mp {
   X(MP_REMAINDER8, "remainder8", 0)
 #define MP_DTYPE_NAME(enumerator, ...) , enumerator
 
-// MP_FOR_EACH applies X to each of the other arguments, up to 64; more do not compile.  Source:
-// David Mazieres, Recursive macros with C++20 __VA_OPT__.
-#define MP_PARENS ()
-#define MP_REPEAT_4(...) __VA_ARGS__
-#define MP_REPEAT_3(...) MP_REPEAT_4(MP_REPEAT_4(MP_REPEAT_4(MP_REPEAT_4(__VA_ARGS__))))
-#define MP_REPEAT_2(...) MP_REPEAT_3(MP_REPEAT_3(MP_REPEAT_3(MP_REPEAT_3(__VA_ARGS__))))
-#define MP_REPEAT(...) MP_REPEAT_2(MP_REPEAT_2(MP_REPEAT_2(MP_REPEAT_2(__VA_ARGS__))))
-#define MP_FOR_EACH(X, ...) __VA_OPT__(MP_REPEAT(MP_EACH(X, __VA_ARGS__)))
-#define MP_EACH(X, first, ...) X(first) __VA_OPT__(MP_EACH_AGAIN MP_PARENS(X, __VA_ARGS__))
-#define MP_EACH_AGAIN() MP_EACH
-
 #define MP_ENUMERATOR(name) {name, #name},
 #define MP_CASE(name) case name:
 #define MP_ENUMERATORS(Enum, ...)                                                   \

@@ -32,6 +32,10 @@ void require_extents(std::initializer_list<int64_t> extents, mp_dtype_t dtype, c
 
 struct Images {
   int64_t n, c, h, w;
+
+  auto payload() const {
+    return [*this] { return Message("n = ", n, ", c = ", c, ", h = ", h, ", w = ", w); };
+  }
 };
 
 struct Typed {
@@ -41,9 +45,8 @@ struct Typed {
 
 enum class Layout { nchw, nhwc };
 
-void transpose(mp_context_t context, const Images &images, const Typed &src, const Typed &dst,
+void transpose(const Context &c, const Images &images, const Typed &src, const Typed &dst,
                Layout dst_layout, mp_stream_t stream) {
-  const Context &c = *require_context(context);
   require_not_negative({{images.n, "n"}, {images.c, "c"}, {images.h, "h"}, {images.w, "w"}});
   require_dtype(src.dtype, "dtype_src");
   require_dtype(dst.dtype, "dtype_dst");
@@ -66,65 +69,52 @@ void transpose(mp_context_t context, const Images &images, const Typed &src, con
 
 // ---------------------------------------------------------------------------- pooling
 
-/// Height or width of a pooling layer, with the names of its fields.
+/// Height or width of a pooling layer.
 struct PoolSide {
-  int64_t size, window, stride, dilation;
-  struct Pad {
-    int64_t pixels;
-    const char *name;
-  } before, behind;
-  const char *size_name, *window_name, *stride_name, *dilation_name;
+  NamedNumber size, window, stride, dilation, before, behind;  ///< the last two are padding
 
-  int64_t extent() const { return dilation * (window - 1) + 1; }
+  int64_t extent() const { return dilation.value * (window.value - 1) + 1; }
+  int64_t padded() const { return size.value + before.value + behind.value; }
 };
 
 PoolSide height(const mp_pool2d_desc_t &d) {
-  return {d.h,
-          d.window_h,
-          d.stride_h,
-          d.dilation_h,
+  return {{d.h, "h"},
+          {d.window_h, "window_h"},
+          {d.stride_h, "stride_h"},
+          {d.dilation_h, "dilation_h"},
           {d.pad_top, "pad_top"},
-          {d.pad_bottom, "pad_bottom"},
-          "h",
-          "window_h",
-          "stride_h",
-          "dilation_h"};
+          {d.pad_bottom, "pad_bottom"}};
 }
 PoolSide width(const mp_pool2d_desc_t &d) {
-  return {d.w,
-          d.window_w,
-          d.stride_w,
-          d.dilation_w,
+  return {{d.w, "w"},
+          {d.window_w, "window_w"},
+          {d.stride_w, "stride_w"},
+          {d.dilation_w, "dilation_w"},
           {d.pad_left, "pad_left"},
-          {d.pad_right, "pad_right"},
-          "w",
-          "window_w",
-          "stride_w",
-          "dilation_w"};
+          {d.pad_right, "pad_right"}};
 }
 
 void require_side(const PoolSide &side) {
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
-  require_positive({{side.size, side.size_name},
-                    {side.window, side.window_name},
-                    {side.stride, side.stride_name}});
-  MP_REQUIRE(side.dilation >= 1, MP_ERROR_INVALID_ARGUMENT, side.dilation_name, " = ",
-             side.dilation, " is negative");
-  MP_REQUIRE(side.extent() <= kMax, MP_ERROR_INVALID_ARGUMENT, side.dilation_name, " = ",
-             side.dilation, ": size of the dilated window exceeds ", kMax);
-  for (const auto &[pixels, name] : {side.before, side.behind}) {
-    require_not_negative(pixels, name);
-    const bool is_inside = pixels < side.extent();
-    MP_REQUIRE(is_inside, MP_ERROR_INVALID_ARGUMENT, name, " = ", pixels, " must be less than ",
-               side.dilation > 1 ? "the dilated " : "", side.window_name, " = ", side.extent());
+  const auto &[size, window, stride, dilation, before, behind] = side;
+  require_positive({size, window, stride});
+  MP_REQUIRE(dilation.value >= 1, MP_ERROR_INVALID_ARGUMENT, dilation.name, " = ", dilation.value,
+             " is negative");
+  MP_REQUIRE(side.extent() <= kMax, MP_ERROR_INVALID_ARGUMENT, dilation.name, " = ", dilation.value,
+             ": size of the dilated window exceeds ", kMax);
+  for (const NamedNumber &pad : {before, behind}) {
+    require_not_negative(pad.value, pad.name);
+    const bool is_inside = pad.value < side.extent();
+    MP_REQUIRE(is_inside, MP_ERROR_INVALID_ARGUMENT, pad.name, " = ", pad.value,
+               " must be less than ", dilation.value > 1 ? "the dilated " : "", window.name, " = ",
+               side.extent());
   }
   constexpr int64_t kMaxPadded = int64_t{1} << 30;
-  MP_REQUIRE(side.size + side.before.pixels + side.behind.pixels <= kMaxPadded,
-             MP_ERROR_INVALID_ARGUMENT, side.size_name, " = ", side.size,
+  MP_REQUIRE(side.padded() <= kMaxPadded, MP_ERROR_INVALID_ARGUMENT, size.name, " = ", size.value,
              ": size with padding exceeds ", kMaxPadded);
-  MP_REQUIRE(side.before.pixels == 0 || side.dilation <= side.size || side.window == 1,
-             MP_ERROR_INVALID_ARGUMENT, side.dilation_name, " = ", side.dilation, " exceeds ",
-             side.size_name, " = ", side.size, "; with padding, a window may contain no pixel");
+  MP_REQUIRE(before.value == 0 || dilation.value <= size.value || window.value == 1,
+             MP_ERROR_INVALID_ARGUMENT, dilation.name, " = ", dilation.value, " exceeds ",
+             size.name, " = ", size.value, "; with padding, a window may contain no pixel");
 }
 
 struct Pixels {
@@ -133,13 +123,13 @@ struct Pixels {
 
 /// Returns the number of windows along one side.
 int32_t num_outputs(const PoolSide &side, bool is_ceil) {
-  const int64_t room = side.size + side.before.pixels + side.behind.pixels - side.extent();
-  int64_t outputs = room < 0 ? 0 : room / side.stride + 1;
+  const int64_t room = side.padded() - side.extent(), stride = side.stride.value;
+  int64_t outputs = room < 0 ? 0 : room / stride + 1;
   if (is_ceil) {
     // One more if the last window is partial and begins before the end of the image.
-    const int64_t begin = room < 0 ? 0 : outputs * side.stride;
-    const bool is_partial = room >= 0 ? room % side.stride != 0 : -room < side.stride;
-    if (is_partial && begin < side.size + side.before.pixels) ++outputs;
+    const int64_t begin = room < 0 ? 0 : outputs * stride;
+    const bool is_partial = room >= 0 ? room % stride != 0 : -room < stride;
+    if (is_partial && begin < side.size.value + side.before.value) ++outputs;
   }
   return static_cast<int32_t>(outputs);
 }
@@ -205,18 +195,11 @@ mp_batchnorm_desc_t read_desc(const mp_batchnorm_desc_t *user) {
   MP_REQUIRE(d.activation == MP_ACT_NONE || d.activation == MP_ACT_RELU, MP_ERROR_UNSUPPORTED,
              "activation = ", d.activation, " must be MP_ACT_NONE or MP_ACT_RELU");
   require_finite_not_negative(d.epsilon, "epsilon");
-  MP_REQUIRE(d.momentum >= 0.0f && d.momentum <= 1.0f, MP_ERROR_INVALID_ARGUMENT,
-             "momentum = ", d.momentum, " is outside [0, 1]");
+  require_within(d.momentum, "momentum", 0.0f, 1.0f);
   return d;
 }
 
 enum class BatchNormPass { training, inference, backward };
-
-mp_batchnorm_tensors_t read_tensors(const mp_batchnorm_tensors_t *user) {
-  const mp_batchnorm_tensors_t t = read_struct(user, "tensors");
-  require_zero(t.reserved0, "tensors->reserved0");
-  return t;
-}
 
 Region activations(const mp_batchnorm_desc_t &d, const void *data, const char *name) {
   return dense_region(data, name, d.rows * d.channels, d.dtype);
@@ -270,18 +253,18 @@ void require_pass(BatchNormPass pass, const mp_batchnorm_desc_t &d, const mp_bat
 mp_status_t mp_nchw_to_nhwc(mp_context_t context, int64_t n, int64_t c, int64_t h, int64_t w,
                             const void *src, mp_dtype_t dtype_src, void *dst, mp_dtype_t dtype_dst,
                             mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_images(n, c, h, w), [&] {
-    mp::transpose(context, {n, c, h, w}, {src, dtype_src}, {dst, dtype_dst}, mp::Layout::nhwc,
-                  stream);
+  const mp::Images images{n, c, h, w};
+  return mp::call(__func__, context, images.payload(), [&](const mp::Context &on) {
+    mp::transpose(on, images, {src, dtype_src}, {dst, dtype_dst}, mp::Layout::nhwc, stream);
   });
 }
 
 mp_status_t mp_nhwc_to_nchw(mp_context_t context, int64_t n, int64_t c, int64_t h, int64_t w,
                             const void *src, mp_dtype_t dtype_src, void *dst, mp_dtype_t dtype_dst,
                             mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_images(n, c, h, w), [&] {
-    mp::transpose(context, {n, c, h, w}, {src, dtype_src}, {dst, dtype_dst}, mp::Layout::nchw,
-                  stream);
+  const mp::Images images{n, c, h, w};
+  return mp::call(__func__, context, images.payload(), [&](const mp::Context &on) {
+    mp::transpose(on, images, {src, dtype_src}, {dst, dtype_dst}, mp::Layout::nchw, stream);
   });
 }
 

@@ -43,6 +43,17 @@ Enumerators enumerators_of();
 /// Returns the name of an enumerator, or nullptr if `value` is not in `all`.
 const char *name_of(Enumerators all, int32_t value);
 
+// MP_FOR_EACH applies X to each of the other arguments, up to 64; more do not compile.  Source:
+// David Mazieres, Recursive macros with C++20 __VA_OPT__.
+#define MP_PARENS ()
+#define MP_REPEAT_4(...) __VA_ARGS__
+#define MP_REPEAT_3(...) MP_REPEAT_4(MP_REPEAT_4(MP_REPEAT_4(MP_REPEAT_4(__VA_ARGS__))))
+#define MP_REPEAT_2(...) MP_REPEAT_3(MP_REPEAT_3(MP_REPEAT_3(MP_REPEAT_3(__VA_ARGS__))))
+#define MP_REPEAT(...) MP_REPEAT_2(MP_REPEAT_2(MP_REPEAT_2(MP_REPEAT_2(__VA_ARGS__))))
+#define MP_FOR_EACH(X, ...) __VA_OPT__(MP_REPEAT(MP_EACH(X, __VA_ARGS__)))
+#define MP_EACH(X, first, ...) X(first) __VA_OPT__(MP_EACH_AGAIN MP_PARENS(X, __VA_ARGS__))
+#define MP_EACH_AGAIN() MP_EACH
+
 // ---------------------------------------------------------------------------- lines of text
 
 /// Flags, printed in hexadecimal.

@@ -23,55 +23,9 @@ inline Message payload_text(const mp_conv2d_desc_t &d) {
                  mp_dtype_name(d.dtype_out));
 }
 
-inline Message payload_text(const mp_xent_desc_t &d) {
-  return Message("rows = ", d.rows, ", classes = ", d.classes, ", ", mp_dtype_name(d.dtype));
-}
-
-inline Message payload_text(const mp_linear_xent_desc_t &d) {
-  return Message("rows = ", d.rows, ", width = ", d.width, ", classes = ", d.classes, ", ",
-                 mp_dtype_name(d.dtype));
-}
-
-inline Message payload_text(const mp_loss_desc_t &d) {
-  return Message("count = ", d.count, ", kind = ", d.kind, ", ", mp_dtype_name(d.dtype));
-}
-
 inline Message payload_text(const mp_pool2d_desc_t &d) {
   return Message("n = ", d.n, ", h = ", d.h, ", w = ", d.w, ", c = ", d.c,
                  ", window = ", d.window_h, " x ", d.window_w, ", ", mp_dtype_name(d.dtype));
-}
-
-inline Message payload_text(const mp_batchnorm_desc_t &d) {
-  return Message("rows = ", d.rows, ", channels = ", d.channels, ", ", mp_dtype_name(d.dtype));
-}
-
-inline Message payload_text(const mp_norm_desc_t &d) {
-  return Message("rows = ", d.rows, ", columns = ", d.columns, ", groups = ", d.groups,
-                 ", kind = ", d.kind, ", ", mp_dtype_name(d.dtype));
-}
-
-inline Message payload_text(const mp_pointwise_desc_t &d) {
-  return Message("rows = ", d.rows, ", columns = ", d.columns, ", op = ", d.op,
-                 ", activation = ", d.activation, ", ", mp_dtype_name(d.dtype));
-}
-
-inline Message payload_text(const mp_column_sum_desc_t &d) {
-  return Message("rows = ", d.rows, ", columns = ", d.columns, ", ", mp_dtype_name(d.dtype), " to ",
-                 mp_dtype_name(d.dtype_sum));
-}
-
-inline Message payload_text(const mp_sum_rows_desc_t &d) {
-  return Message("rows = ", d.rows, ", period = ", d.period, ", columns = ", d.columns, ", ",
-                 mp_dtype_name(d.dtype), " to ", mp_dtype_name(d.dtype_sum));
-}
-
-inline Message payload_text(const mp_glu_desc_t &d) {
-  return Message("rows = ", d.rows, ", columns = ", d.columns, ", activation = ", d.activation,
-                 ", ", mp_dtype_name(d.dtype));
-}
-
-inline Message payload_text(const mp_strided_copy_desc_t &d) {
-  return Message("rank = ", d.rank, ", ", mp_dtype_name(d.dtype));
 }
 
 inline Message payload_text(const mp_rnn_desc_t &d) {
@@ -80,32 +34,41 @@ inline Message payload_text(const mp_rnn_desc_t &d) {
                  ", flags = ", d.flags, ", ", mp_dtype_name(d.dtype));
 }
 
-inline Message payload_text(const mp_embedding_desc_t &d) {
-  return Message("num_indices = ", d.num_indices, ", num_embeddings = ", d.num_embeddings,
-                 ", embedding_dim = ", d.embedding_dim, ", flags = ", d.flags, ", ",
-                 mp_dtype_name(d.dtype), " to ", mp_dtype_name(d.dtype_dtable));
-}
-
-inline Message payload_text(const mp_dropout_desc_t &d) {
-  return Message("count = ", d.count, ", p = ", d.p, ", ", mp_dtype_name(d.dtype));
-}
-
-inline Message payload_text(const mp_rope_desc_t &d) {
-  return Message("rows = ", d.rows, ", heads = ", d.heads, ", head_dim = ", d.head_dim,
-                 ", rotary_dim = ", d.rotary_dim, ", flags = ", d.flags, ", ",
-                 mp_dtype_name(d.dtype));
-}
-
-inline Message payload_text(const mp_softmax_desc_t &d) {
-  return Message("rows = ", d.rows, ", columns = ", d.columns, ", mask = ", d.mask,
-                 ", flags = ", d.flags, ", ", mp_dtype_name(d.dtype));
-}
-
 inline Message payload_text(const mp_attention_desc_t &d) {
   return Message("batch = ", d.batch, ", heads = ", d.heads, " / ", d.kv_heads,
                  ", q_len = ", d.q_len, ", kv_len = ", d.kv_len, ", head_dim = ", d.head_dim, " / ",
                  d.head_dim_v, ", flags = ", d.flags, ", ", mp_dtype_name(d.dtype));
 }
+
+/// Defines the text of a descriptor: the names and values of fields, then the type.
+#define MP_FIELD(name) #name " = ", d.name, ", ",
+#define MP_PAYLOAD(Desc, ...)                                                  \
+  inline Message payload_text(const Desc &d) {                                 \
+    return Message(MP_FOR_EACH(MP_FIELD, __VA_ARGS__) mp_dtype_name(d.dtype)); \
+  }
+#define MP_PAYLOAD_TO(Desc, dtype_to, ...)                                            \
+  inline Message payload_text(const Desc &d) {                                        \
+    return Message(MP_FOR_EACH(MP_FIELD, __VA_ARGS__) mp_dtype_name(d.dtype), " to ", \
+                   mp_dtype_name(d.dtype_to));                                        \
+  }
+
+MP_PAYLOAD(mp_xent_desc_t, rows, classes)
+MP_PAYLOAD(mp_linear_xent_desc_t, rows, width, classes)
+MP_PAYLOAD(mp_loss_desc_t, count, kind)
+MP_PAYLOAD(mp_batchnorm_desc_t, rows, channels)
+MP_PAYLOAD(mp_norm_desc_t, rows, columns, groups, kind)
+MP_PAYLOAD(mp_pointwise_desc_t, rows, columns, op, activation)
+MP_PAYLOAD_TO(mp_column_sum_desc_t, dtype_sum, rows, columns)
+MP_PAYLOAD_TO(mp_sum_rows_desc_t, dtype_sum, rows, period, columns)
+MP_PAYLOAD(mp_glu_desc_t, rows, columns, activation)
+MP_PAYLOAD(mp_strided_copy_desc_t, rank)
+MP_PAYLOAD_TO(mp_embedding_desc_t, dtype_dtable, num_indices, num_embeddings, embedding_dim, flags)
+MP_PAYLOAD(mp_dropout_desc_t, count, p)
+MP_PAYLOAD(mp_rope_desc_t, rows, heads, head_dim, rotary_dim, flags)
+MP_PAYLOAD(mp_softmax_desc_t, rows, columns, mask, flags)
+#undef MP_FIELD
+#undef MP_PAYLOAD
+#undef MP_PAYLOAD_TO
 
 Message payload_text(const mp_tensor_list &);
 Message payload_text(const mp_optimizer &);
@@ -120,10 +83,6 @@ auto nvtx_payload(const Subject *subject) {
     }
     return payload_text(*subject);
   };
-}
-
-inline auto nvtx_images(int64_t n, int64_t c, int64_t h, int64_t w) {
-  return [=] { return Message("n = ", n, ", c = ", c, ", h = ", h, ", w = ", w); };
 }
 
 /// Returns a function, for mp::call, that formats a number with its name.

@@ -70,6 +70,28 @@ Region dense_region(const T *data, const char *name, int64_t count = 1) {
   return {data, name, count * int64_t{sizeof(T)}, {}, {}, alignof(T)};
 }
 
+/// Names of the statistics of gradients in messages.
+struct StatsNames {
+  const char *found_inf, *amax;
+};
+constexpr StatsNames kStatsArgument{"stats->found_inf", "stats->amax"};
+constexpr StatsNames kStatsOfTensors{"tensors->stats.found_inf", "tensors->stats.amax"};
+
+/// Checks the outputs of the statistics of gradients; require_tensors compares them with tensors.
+inline void require_stats(const mp_grad_stats_t &stats, const StatsNames &names = kStatsOfTensors) {
+  require_aligned(stats.found_inf, names.found_inf);
+  require_aligned(stats.amax, names.amax);
+  MP_REQUIRE(stats.found_inf == nullptr || stats.found_inf != stats.amax, MP_ERROR_INVALID_ARGUMENT,
+             names.found_inf, " = ", stats.found_inf, " overlaps ", names.amax, " = ", stats.amax);
+}
+
+/// Returns a copy of optional statistics of gradients.
+inline mp_grad_stats_t read_stats(const mp_grad_stats_t *user) {
+  const mp_grad_stats_t stats = user != nullptr ? *user : mp_grad_stats_t{};
+  require_stats(stats, kStatsArgument);
+  return stats;
+}
+
 inline std::array<Region, 2> stats_regions(const mp_grad_stats_t &stats, const StatsNames &names) {
   return {dense_region(stats.found_inf, names.found_inf), dense_region(stats.amax, names.amax)};
 }
@@ -79,11 +101,24 @@ inline Region workspace_region(const void *workspace, size_t bytes) {
   return {workspace, "workspace", static_cast<int64_t>(std::min<size_t>(bytes, INT64_MAX))};
 }
 
+/// Returns the region of runs of `run` elements.
+/// @param rows,items  their pitches are in elements
+inline Region strided_region(const void *data, const char *name, int64_t run,
+                             const Region::Level &rows, const Region::Level &items,
+                             mp_dtype_t dtype) {
+  const auto elem = static_cast<int64_t>(mp_dtype_size(dtype));
+  return {data,
+          name,
+          run * elem,
+          {rows.count, rows.pitch * elem},
+          {items.count, items.pitch * elem},
+          mp_dtype_size(dtype)};
+}
+
 /// Returns the region of `rows` rows of `cols` elements, `ld` elements apart.
 inline Region matrix_region(const void *data, const char *name, int64_t rows, int64_t cols,
                             int64_t ld, mp_dtype_t dtype) {
-  const auto elem = static_cast<int64_t>(mp_dtype_size(dtype));
-  return {data, name, cols * elem, {rows, ld * elem}, {}, mp_dtype_size(dtype)};
+  return strided_region(data, name, cols, {rows, ld}, {}, dtype);
 }
 
 // ---------------------------------------------------------------------------- all tensors
