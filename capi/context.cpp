@@ -201,6 +201,7 @@ DeviceBuffer DeviceImage::upload(const ContextPtr &context) const {
   DeviceBuffer memory = allocate_device(context, bytes_.size());
   context->backend.copy(context->device, memory.get(), bytes_.data(), bytes_.size(), nullptr);
   context->backend.synchronize(context->device, nullptr);
+  for (const auto &set_array : set_arrays_) set_array(memory.get());
   return memory;
 }
 
@@ -219,8 +220,7 @@ void mp_context_destroy(mp_context_t context) {
 }
 
 mp_status_t mp_context_get_info(mp_context_t context, mp_device_info_t *info) {
-  return mp::call(__func__, [&] {
-    const mp::Context &c = *mp::require_context(context);
+  return mp::call(__func__, context, [&](const mp::Context &c) {
     mp_device_info_t value;
     MP_INIT_STRUCT(&value);
     value.target = c.backend.kind;
@@ -234,8 +234,7 @@ mp_status_t mp_context_get_info(mp_context_t context, mp_device_info_t *info) {
 }
 
 mp_status_t mp_malloc(mp_context_t context, void **ptr, size_t bytes) {
-  return mp::call(__func__, mp::nvtx_payload("bytes", bytes), [&] {
-    const mp::Context &c = *mp::require_context(context);
+  return mp::call(__func__, context, mp::nvtx_payload("bytes", bytes), [&](const mp::Context &c) {
     mp::require_pointer(ptr, "ptr");
     *ptr = bytes > 0 ? c.backend.allocate(c.device, bytes) : nullptr;
   });
@@ -251,8 +250,7 @@ void mp_free(mp_context_t context, void *ptr) {
 
 mp_status_t mp_memcpy(mp_context_t context, void *dst, const void *src, size_t bytes,
                       mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload("bytes", bytes), [&] {
-    const mp::Context &c = *mp::require_context(context);
+  return mp::call(__func__, context, mp::nvtx_payload("bytes", bytes), [&](const mp::Context &c) {
     if (bytes == 0) return;
     mp::require_device(dst, "dst", 1);
     mp::require_device(src, "src", 1);
@@ -263,8 +261,7 @@ mp_status_t mp_memcpy(mp_context_t context, void *dst, const void *src, size_t b
 }
 
 mp_status_t mp_memset(mp_context_t context, void *dst, int byte, size_t bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload("bytes", bytes), [&] {
-    const mp::Context &c = *mp::require_context(context);
+  return mp::call(__func__, context, mp::nvtx_payload("bytes", bytes), [&](const mp::Context &c) {
     if (bytes == 0) return;
     mp::require_device(dst, "dst", 1);
     c.backend.fill(c.device, dst, byte, bytes, stream);
@@ -272,16 +269,13 @@ mp_status_t mp_memset(mp_context_t context, void *dst, int byte, size_t bytes, m
 }
 
 mp_status_t mp_stream_sync(mp_context_t context, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
-    const mp::Context &c = *mp::require_context(context);
-    c.backend.synchronize(c.device, stream);
-  });
+  return mp::call(__func__, context,
+                  [&](const mp::Context &c) { c.backend.synchronize(c.device, stream); });
 }
 
 mp_status_t mp_cast(mp_context_t context, const void *src, mp_dtype_t dtype_src, void *dst,
                     mp_dtype_t dtype_dst, int64_t count, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload("count", count), [&] {
-    const mp::Context &c = *mp::require_context(context);
+  return mp::call(__func__, context, mp::nvtx_payload("count", count), [&](const mp::Context &c) {
     mp::require_dtype(dtype_src, "dtype_src");
     mp::require_dtype(dtype_dst, "dtype_dst");
     mp::require_count(count, "count", dtype_src);

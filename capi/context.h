@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/lifetime.h"
@@ -98,19 +100,21 @@ void store_empty_loss(const Context &context, float *loss, bool is_mean, mp_stre
 /// Host image of the arrays of an object, uploaded as one block.
 class DeviceImage {
  public:
-  /// Appends `count` values and returns their byte offset.
+  /// Appends `count` values.  upload() sets `array`, which must exist until then, to their address.
   template <class T>
-  size_t add(const T *values, size_t count) {
-    const size_t offset = add_zeros<T>(count);
+  void add(T *&array, const std::remove_const_t<T> *values, size_t count) {
+    const size_t offset = add_zeros(array, count);
     if (count > 0) std::memcpy(bytes_.data() + offset, values, count * sizeof(T));
-    return offset;
   }
 
+  /// Appends `count` zeros, like add(), and returns their byte offset.
   template <class T>
-  size_t add_zeros(size_t count) {
+  size_t add_zeros(T *&array, size_t count = 1) {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= kAlignment);
     const size_t offset = align_up(bytes_.size(), kAlignment);
     bytes_.resize(offset + count * sizeof(T));
+    set_arrays_.push_back(
+        [&array, offset](std::byte *memory) { array = reinterpret_cast<T *>(memory + offset); });
     return offset;
   }
 
@@ -120,13 +124,8 @@ class DeviceImage {
  private:
   static constexpr size_t kAlignment = 16;
   std::vector<std::byte> bytes_;
+  std::vector<std::function<void(std::byte *)>> set_arrays_;  ///< one function per array
 };
-
-/// Returns the array at byte `offset` of an uploaded image.
-template <class T>
-T *array_at(const DeviceBuffer &memory, size_t offset) {
-  return reinterpret_cast<T *>(memory.get() + offset);
-}
 
 /// Mapped host memory that kernels write to.
 class MappedBuffer : NotCopied {

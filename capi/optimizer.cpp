@@ -34,67 +34,43 @@ ParamGroup group_of(const mp_param_group_t &group) {
   return {group, {}};
 }
 
-struct RatioOffsets {
-  size_t w_squares, u_squares, ratio;
-
-  RatioOffsets(DeviceImage &image, const TensorList &list)
-      : w_squares(image.add_zeros<double>(static_cast<size_t>(list.num_chunks))),
-        u_squares(image.add_zeros<double>(static_cast<size_t>(list.num_chunks))),
-        ratio(image.add_zeros<float>(list.count)) {}
-
-  RatioScratch at(const DeviceBuffer &memory) const {
-    return {array_at<double>(memory, w_squares), array_at<double>(memory, u_squares),
-            array_at<float>(memory, ratio)};
-  }
-};
-
 void upload(mp_optimizer &optimizer, const std::vector<uint32_t> &tensor_group) {
-  const bool clips = std::ranges::any_of(optimizer.groups, clips_tensors, &ParamGroup::hyper);
-  DeviceImage image;
-  const size_t groups = image.add(optimizer.groups.data(), optimizer.groups.size());
-  const size_t group_indices = image.add(tensor_group.data(), tensor_group.size());
-  const RatioOffsets ratios(image, has_ratios(optimizer.desc.kind, optimizer.desc.flags)
-                                       ? optimizer.desc.grads->device
-                                       : TensorList{});
-  const size_t norms = image.add_zeros<double>(clips ? tensor_group.size() : 0);
-  const size_t lr = image.add_zeros<float>(optimizer.groups.size());
-  const size_t t = image.add_zeros<int64_t>(1);
-  const size_t blocks_done = image.add_zeros<uint32_t>(1);
-  const size_t amax = image.add_zeros<float>(1);
-  const size_t grad_scale = image.add_zeros<float>(1);
-  const size_t message = image.add_zeros<RankMessage>(1);
-  const size_t sum_squares = image.add_zeros<double>(1);
-
-  const DeviceBuffer &memory = optimizer.memory = image.upload(optimizer.context);
+  const mp_optimizer_desc_t &desc = optimizer.desc;
+  OptimizerArgs &args = optimizer.args;
   const auto tensors = [](const mp_tensor_list *list) {
     return list != nullptr ? list->device : TensorList{};
   };
-  const mp_optimizer_desc_t &desc = optimizer.desc;
-  optimizer.args = {
-      .kind = desc.kind,
-      .flags = desc.flags,
-      .grads = tensors(desc.grads),
-      .master = tensors(desc.master),
-      .model = tensors(desc.model),
-      .m = tensors(desc.m),
-      .v = tensors(desc.v),
-      .extra = tensors(desc.extra_grads),
-      .copy = {.flags = desc.flags, .rounding_seed = desc.rounding_seed},
-      .tensor_group = array_at<uint32_t>(memory, group_indices),
-      .num_groups = desc.num_groups,
-      .groups = array_at<ParamGroup>(memory, groups),
-      .lr_multipliers = desc.lr_multipliers,
-      .decay_multipliers = desc.decay_multipliers,
-      .ratios = ratios.at(memory),
-      .lr = array_at<float>(memory, lr),
-      .t = array_at<int64_t>(memory, t),
-      .blocks_done = array_at<uint32_t>(memory, blocks_done),
-  };
-  optimizer.amax = array_at<float>(memory, amax);
-  optimizer.grad_scale = array_at<float>(memory, grad_scale);
-  optimizer.message = array_at<RankMessage>(memory, message);
-  optimizer.sum_squares = array_at<double>(memory, sum_squares);
-  optimizer.tensor_norms = clips ? array_at<double>(memory, norms) : nullptr;
+  args.kind = desc.kind;
+  args.flags = desc.flags;
+  args.grads = tensors(desc.grads);
+  args.master = tensors(desc.master);
+  args.model = tensors(desc.model);
+  args.m = tensors(desc.m);
+  args.v = tensors(desc.v);
+  args.extra = tensors(desc.extra_grads);
+  args.copy = {.flags = desc.flags, .rounding_seed = desc.rounding_seed};
+  args.num_groups = desc.num_groups;
+  args.lr_multipliers = desc.lr_multipliers;
+  args.decay_multipliers = desc.decay_multipliers;
+
+  DeviceImage image;
+  image.add(args.groups, optimizer.groups.data(), optimizer.groups.size());
+  image.add(args.tensor_group, tensor_group.data(), tensor_group.size());
+  if (has_ratios(desc.kind, desc.flags)) {
+    image.add_zeros(args.ratios.w_squares, static_cast<size_t>(args.grads.num_chunks));
+    image.add_zeros(args.ratios.u_squares, static_cast<size_t>(args.grads.num_chunks));
+    image.add_zeros(args.ratios.ratio, args.grads.count);
+  }
+  if (std::ranges::any_of(optimizer.groups, clips_tensors, &ParamGroup::hyper))
+    image.add_zeros(optimizer.tensor_norms, tensor_group.size());
+  image.add_zeros(args.lr, optimizer.groups.size());
+  image.add_zeros(args.t);
+  image.add_zeros(args.blocks_done);
+  image.add_zeros(optimizer.amax);
+  image.add_zeros(optimizer.grad_scale);
+  image.add_zeros(optimizer.message);
+  image.add_zeros(optimizer.sum_squares);
+  optimizer.memory = image.upload(optimizer.context);
 }
 
 mp_model_options_t read_options(const mp_model_options_t *user) {

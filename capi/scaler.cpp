@@ -23,34 +23,6 @@ float reciprocal(float scale) {
   return static_cast<float>(1.0 / static_cast<double>(scale));
 }
 
-ScalerDevice initial_device(const mp_scaler_config_t &config) {
-  ScalerDevice device{};
-  device.scale = config.init_scale;
-  device.inv_scale = reciprocal(config.init_scale);
-  device.config = config;
-  device.state = default_scaler_state(config);
-  return device;
-}
-
-void set_up_memory(mp_scaler &scaler) {
-  const size_t records = static_cast<size_t>(scaler.config.history_length);
-  DeviceImage image;
-  const size_t device_at = image.add_zeros<ScalerDevice>(1);
-  const size_t history_at = image.add_zeros<ScalerRecord>(records);
-  scaler.memory = image.upload(scaler.context);
-  scaler.device = array_at<ScalerDevice>(scaler.memory, device_at);
-  scaler.history.resize(records);
-  scaler.outcomes.emplace(scaler.context);
-
-  ScalerDevice device = initial_device(scaler.config);
-  device.outcomes = scaler.outcomes->device();
-  if (records > 0) device.history = array_at<ScalerRecord>(scaler.memory, history_at);
-  scaler.device_history = device.history;
-  const Context &c = *scaler.context;
-  c.backend.copy(c.device, scaler.device, &device, sizeof device, nullptr);
-  c.backend.synchronize(c.device, nullptr);
-}
-
 }  // namespace
 
 std::unique_ptr<mp_scaler> make_scaler(const ContextPtr &context,
@@ -58,7 +30,22 @@ std::unique_ptr<mp_scaler> make_scaler(const ContextPtr &context,
   auto created = std::make_unique<mp_scaler>();
   created->context = context;
   created->config = config;
-  set_up_memory(*created);
+  created->history.resize(static_cast<size_t>(config.history_length));
+  ScalerDevice device{};
+  DeviceImage image;
+  image.add_zeros(created->device);
+  if (config.history_length > 0) image.add_zeros(device.history, created->history.size());
+  created->memory = image.upload(context);
+  created->outcomes.emplace(context);
+  created->device_history = device.history;
+
+  device.scale = config.init_scale;
+  device.inv_scale = reciprocal(config.init_scale);
+  device.config = config;
+  device.state = default_scaler_state(config);
+  device.outcomes = created->outcomes->device();
+  context->backend.copy(context->device, created->device, &device, sizeof device, nullptr);
+  context->backend.synchronize(context->device, nullptr);
   return created;
 }
 
@@ -243,9 +230,7 @@ void check_config(const mp_scaler_config_t &config) {
                 backoff ? MP_SCALER_FLAG_REFILL_EACH_STEP | MP_SCALER_FLAG_FIRST_STEP_UNCOUNTED : 0,
                 "flags");
   require_not_negative(config.max_consecutive_skips, "max_consecutive_skips");
-  MP_REQUIRE(config.history_length >= 0 && config.history_length <= kMaxHistory,
-             MP_ERROR_INVALID_ARGUMENT, "history_length = ", config.history_length,
-             " is outside [0, ", kMaxHistory, "]");
+  require_within(config.history_length, "history_length", 0, kMaxHistory);
   require_zero(config.reserved0, "reserved0");
   require_limit(config.min_scale, "min_scale", config);
   require_limit(config.max_scale, "max_scale", config);
@@ -285,11 +270,6 @@ void check_counts(const mp_scaler_state_t &state) {
                        "skipped");
 }
 
-void require_power(double power, const char *name) {
-  MP_REQUIRE(power >= 0.0 && power <= 1.0, MP_ERROR_INVALID_ARGUMENT, name, " = ", power,
-             " is outside [0, 1]");
-}
-
 /// Checks a decayed mean of samples in [least, most], without bias correction.
 /// @param power  beta^samples: weight of the initial 0; the samples have weight 1 - power
 void require_mean(float mean, const char *name, double power, const char *power_name, double least,
@@ -317,8 +297,8 @@ void check_statistics(const mp_scaler_state_t &state, const mp_scaler_config_t &
   require_finite(state.log2_mean, "state->log2_mean");
   require_finite(state.log2_mean_slow, "state->log2_mean_slow");
   require_finite_not_negative(state.log2_square_slow, "state->log2_square_slow");
-  require_power(state.beta1_power, "state->beta1_power");
-  require_power(state.beta2_power, "state->beta2_power");
+  require_within(state.beta1_power, "state->beta1_power", 0.0, 1.0);
+  require_within(state.beta2_power, "state->beta2_power", 0.0, 1.0);
   require_finite_not_negative(state.headroom, "state->headroom");
   // Samples of logmax are unbounded: an overflow counts as 2^log2_max.
   if (config.policy == MP_SCALER_POLICY_LOGNORMAL) check_log2_statistics(state);

@@ -124,36 +124,21 @@ void upload(mp_tensor_list &list) {
   const size_t count = list.data.size();
   const ChunkTable table = make_chunk_table(list.numel);
   const size_t num_chunks = table.chunks.size();
+  list.device.count = static_cast<uint32_t>(count);
+  list.device.num_chunks = static_cast<int64_t>(num_chunks);
 
   DeviceImage image;
-  const size_t data = image.add(list.data.data(), count);
-  const size_t numel = image.add(list.numel.data(), count);
-  const size_t dtype = image.add(narrow(list.dtype).data(), count);
-  const size_t chunks = image.add(table.chunks.data(), num_chunks);
-  const size_t first_chunk = image.add(table.first_chunk.data(), count + 1);
-  const size_t sum_squares = image.add_zeros<double>(num_chunks);
-  const size_t amax_bits = image.add_zeros<uint32_t>(num_chunks);
-  const size_t blocks_done = image.add_zeros<uint32_t>(1);
-  const size_t counts = image.add_zeros<uint64_t>(num_chunks);
-  const size_t first_bad = image.add_zeros<uint32_t>(num_chunks);
-
+  image.add(list.device.data, list.data.data(), count);
+  image.add(list.device.numel, list.numel.data(), count);
+  image.add(list.device.dtype, narrow(list.dtype).data(), count);
+  image.add(list.device.chunks, table.chunks.data(), num_chunks);
+  image.add(list.device.first_chunk, table.first_chunk.data(), count + 1);
+  image.add_zeros(list.scratch.sum_squares, num_chunks);
+  image.add_zeros(list.scratch.amax_bits, num_chunks);
+  image.add_zeros(list.scratch.blocks_done);
+  image.add_zeros(list.scratch.report_counts, num_chunks);
+  image.add_zeros(list.scratch.first_bad, num_chunks);
   list.memory = image.upload(list.context);
-  list.device = {
-      .count = static_cast<uint32_t>(count),
-      .num_chunks = static_cast<int64_t>(num_chunks),
-      .data = array_at<void *>(list.memory, data),
-      .numel = array_at<int64_t>(list.memory, numel),
-      .dtype = array_at<uint8_t>(list.memory, dtype),
-      .chunks = array_at<Chunk>(list.memory, chunks),
-      .first_chunk = array_at<int64_t>(list.memory, first_chunk),
-  };
-  list.scratch = {
-      .sum_squares = array_at<double>(list.memory, sum_squares),
-      .amax_bits = array_at<uint32_t>(list.memory, amax_bits),
-      .blocks_done = array_at<uint32_t>(list.memory, blocks_done),
-      .report_counts = array_at<uint64_t>(list.memory, counts),
-      .first_bad = array_at<uint32_t>(list.memory, first_bad),
-  };
 }
 
 // ---------------------------------------------------------------------------- passes
@@ -216,10 +201,9 @@ std::unique_ptr<mp_tensor_list> make_zeros(const ContextPtr &context,
     context->backend.fill(context->device, list->elements.get(), 0, count * sizeof(float), nullptr);
     context->backend.synchronize(context->device, nullptr);
   }
-  for (size_t t = 0; t < numel.size(); ++t) {
-    list->data.push_back(numel[t] > 0 ? array_at<float>(list->elements, first[t] * sizeof(float))
-                                      : nullptr);
-  }
+  auto *const elements = reinterpret_cast<float *>(list->elements.get());
+  for (size_t t = 0; t < numel.size(); ++t)
+    list->data.push_back(numel[t] > 0 ? elements + first[t] : nullptr);
   upload(*list);
   return list;
 }
@@ -366,8 +350,7 @@ mp_status_t mp_unscale(mp_tensor_list_t in, mp_tensor_list_t out, const float *i
 
 mp_status_t mp_clip_factor(mp_context_t context, const float *scaled_norm, const float *inv_scale,
                            float max_norm, float *grad_scale, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
-    const mp::Context &c = *mp::require_context(context);
+  return mp::call(__func__, context, [&](const mp::Context &c) {
     mp::require_device(scaled_norm, "scaled_norm");
     mp::require_device(inv_scale, "inv_scale");
     MP_REQUIRE(max_norm > 0.0f, MP_ERROR_INVALID_ARGUMENT, "max_norm = ", max_norm,

@@ -20,12 +20,10 @@ const GemmTuning &gemm_tuning();
 
 /// Output in scratch memory with the layout and alignment of `out`, for launches whose results are
 /// not used.  C stays where it is.
-class ScratchOutput {
+class ScratchOutput : NotCopied {
  public:
   ScratchOutput(const Context &, const Output &out);
   ~ScratchOutput();
-  ScratchOutput(const ScratchOutput &) = delete;
-  ScratchOutput &operator=(const ScratchOutput &) = delete;
   const Output &get() const { return out_; }
 
  private:
