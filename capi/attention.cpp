@@ -107,32 +107,14 @@ Region region(const void *data, const char *name, const Heads &t, mp_dtype_t dty
   } else if (inner.count > 1) {
     absorb(inner);
   }
-  const auto elem = static_cast<int64_t>(mp_dtype_size(dtype));
-  return {data,
-          name,
-          run * elem,
-          {middle.count, middle.pitch * elem},
-          {outer.count, outer.pitch * elem},
-          mp_dtype_size(dtype)};
+  return strided_region(data, name, run, middle, outer, dtype);
 }
 
 // ---------------------------------------------------------------------------- descriptor
 
-void require_dim(int32_t dim, const char *name) {
-  MP_REQUIRE(dim >= 1 && dim <= kMaxHeadDim, MP_ERROR_INVALID_ARGUMENT, name, " = ", dim,
-             " is outside [1, ", kMaxHeadDim, "]");
-}
-
-void require_range(int64_t value, const char *name, int64_t most) {
-  MP_REQUIRE(value >= 0 && value <= most, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
-             " is outside [0, ", most, "]");
-}
-
 void require_strides(const mp_attention_layout_t &layout, const char *batch, const char *row,
                      const char *head) {
-  require_not_negative(layout.batch, batch);
-  require_not_negative(layout.row, row);
-  require_not_negative(layout.head, head);
+  require_not_negative({{layout.batch, batch}, {layout.row, row}, {layout.head, head}});
 }
 
 /// Returns the descriptor with all default values replaced.
@@ -140,21 +122,20 @@ mp_attention_desc_t read_desc(const mp_attention_desc_t *user) {
   mp_attention_desc_t d = read_struct(user, "desc");
   require_dtype(d.dtype, "dtype");
   require_not_negative(d.batch, "batch");
-  require_positive(d.heads, "heads");
-  require_positive(d.kv_heads, "kv_heads");
+  require_positive({{d.heads, "heads"}, {d.kv_heads, "kv_heads"}});
   MP_REQUIRE(d.heads % d.kv_heads == 0, MP_ERROR_INVALID_ARGUMENT, "kv_heads = ", d.kv_heads,
              " must divide heads = ", d.heads);
   MP_REQUIRE(int64_t{d.batch} * d.heads <= kMaxRows, MP_ERROR_INVALID_ARGUMENT, "batch = ", d.batch,
              " x heads = ", d.heads, " exceeds 2^31 - 1");
-  require_dim(d.head_dim, "head_dim");
+  require_within(d.head_dim, "head_dim", 1, kMaxHeadDim);
   if (d.head_dim_v == 0) d.head_dim_v = d.head_dim;
-  require_dim(d.head_dim_v, "head_dim_v");
+  require_within(d.head_dim_v, "head_dim_v", 1, kMaxHeadDim);
   MP_REQUIRE(d.dropout >= 0.0f && d.dropout * 256.0f < 255.5f, MP_ERROR_INVALID_ARGUMENT,
              "dropout = ", d.dropout, " is outside [0, 1) when rounded to a multiple of 1/256");
-  require_range(d.q_len, "q_len", kMaxLength);
-  require_range(d.kv_len, "kv_len", kMaxLength);
-  require_range(d.q_rows, "q_rows", kMaxRows);
-  require_range(d.kv_rows, "kv_rows", kMaxRows);
+  require_within(d.q_len, "q_len", 0, kMaxLength);
+  require_within(d.kv_len, "kv_len", 0, kMaxLength);
+  require_within(d.q_rows, "q_rows", 0, kMaxRows);
+  require_within(d.kv_rows, "kv_rows", 0, kMaxRows);
   MP_REQUIRE((d.q_rows > 0) == (d.kv_rows > 0), MP_ERROR_INVALID_ARGUMENT, "q_rows = ", d.q_rows,
              " and kv_rows = ", d.kv_rows, ": both or none must be 0");
   require_finite_not_negative(d.scale, "scale");
@@ -192,12 +173,6 @@ size_t backward_workspace_bytes(const mp_attention_desc_t &d) {
 }
 
 // ---------------------------------------------------------------------------- tensors
-
-mp_attention_tensors_t read_tensors(const mp_attention_tensors_t *user) {
-  const mp_attention_tensors_t t = read_struct(user, "tensors");
-  require_zero(t.reserved0, "tensors->reserved0");
-  return t;
-}
 
 /// Checks a pointer that one of the two forms of sequences supports.
 void require_form(const int32_t *pointer, const char *name, bool is_supported, const char *form) {
@@ -400,8 +375,7 @@ mp_status_t mp_attention_explain(mp_context_t context, const mp_attention_desc_t
 }
 
 mp_status_t mp_attention_set_kernel(mp_context_t context, const char *kernel) {
-  return mp::call(__func__, [&] {
-    const mp::Context &c = *mp::require_context(context);
+  return mp::call(__func__, context, [&](const mp::Context &c) {
     c.attention_kernel = kernel == nullptr ? nullptr : mp::kernel_name(mp::kernel_named(kernel));
   });
 }

@@ -48,33 +48,27 @@ mp_conv2d_desc_t read_shape(const mp_conv2d_desc_t *user) {
   return d;
 }
 
-/// Dimension of a tensor, with its name in the API.
-struct NamedExtent {
-  const char *name;
-  int64_t value;
-};
-
-NamedExtent height(const mp_conv2d_desc_t &d) {
-  return {"h + pad_top + pad_bottom", padded_h(d)};
+NamedNumber height(const mp_conv2d_desc_t &d) {
+  return {padded_h(d), "h + pad_top + pad_bottom"};
 }
-NamedExtent width(const mp_conv2d_desc_t &d) {
-  return {"w + pad_left + pad_right", padded_w(d)};
+NamedNumber width(const mp_conv2d_desc_t &d) {
+  return {padded_w(d), "w + pad_left + pad_right"};
 }
 
 /// Formats extents: "n = 1, h = 2".
-std::string extents_text(std::initializer_list<NamedExtent> extents) {
+std::string extents_text(std::initializer_list<NamedNumber> extents) {
   std::string text;
-  for (const NamedExtent &extent : extents)
+  for (const NamedNumber &extent : extents)
     text += (text.empty() ? "" : ", ") + (extent.name + (" = " + std::to_string(extent.value)));
   return text;
 }
 
 /// Fails unless the product is less than 2^30: kernels index images and filters with 32 bits.
 void require_countable(const char *what, const char *of,
-                       std::initializer_list<NamedExtent> extents) {
+                       std::initializer_list<NamedNumber> extents) {
   constexpr int64_t kLimit = int64_t{1} << 30;
   int64_t product = 1;
-  const bool fits = std::all_of(extents.begin(), extents.end(), [&](const NamedExtent &extent) {
+  const bool fits = std::all_of(extents.begin(), extents.end(), [&](const NamedNumber &extent) {
     return multiply_add(product, extent.value, 0, &product) && product < kLimit;
   });
   MP_REQUIRE(fits, MP_ERROR_UNSUPPORTED, extents_text(extents), ": ", what,
@@ -86,14 +80,13 @@ mp_conv2d_desc_t read_desc(const mp_conv2d_desc_t *user) {
   require_dtype(d.dtype, "dtype");
   require_dtype(d.dtype_out, "dtype_out");
   const auto [p, q] = conv_extents(d);
-  const NamedExtent n{"n", d.n}, c{"c", d.c}, k{"k", d.k}, r{"r", d.r}, s{"s", d.s};
-  const NamedExtent rows{"p", p}, cols{"q", q};
+  const NamedNumber n{d.n, "n"}, k{d.k, "k"}, rows{p, "p"}, cols{q, "q"};
   // Kernels pad channels to multiples of 8.  The limit also covers r s (k / groups + 7).
-  const NamedExtent padded_c{"c / groups + 7", int64_t{d.c} / d.groups + 7};
-  require_countable("a padded image of x", "elements", {height(d), width(d), c});
+  const NamedNumber padded_c{int64_t{d.c} / d.groups + 7, "c / groups + 7"};
+  require_countable("a padded image of x", "elements", {height(d), width(d), {d.c, "c"}});
   require_countable("an image of y", "elements", {rows, cols, k});
-  require_countable("filter", "elements", {r, s, padded_c, k});
-  require_countable("x", "pixels", {n, {"h", d.h}, {"w", d.w}});
+  require_countable("filter", "elements", {{d.r, "r"}, {d.s, "s"}, padded_c, k});
+  require_countable("x", "pixels", {n, {d.h, "h"}, {d.w, "w"}});
   require_countable("y", "pixels", {n, rows, cols});
   return d;
 }
@@ -213,8 +206,7 @@ ConvProblem read_problem(const mp_conv2d_desc_t &d, mp_conv_op_t op, const mp_ep
 
 mp_status_t convolve(const ConvCall &call, mp_context_t context, const mp_conv2d_desc_t *desc,
                      const mp_epilogue_t *epilogue, const Workspace &space, mp_stream_t stream) {
-  return mp::call(call.function, nvtx_payload(desc), [&] {
-    const Context &c = *require_context(context);
+  return mp::call(call.function, context, nvtx_payload(desc), [&](const Context &c) {
     const mp_conv2d_desc_t d = read_desc(desc);
     const RequestedPlan requested(d.plan);
     ConvProblem problem = read_problem(d, call.op, epilogue, call.function);
@@ -286,30 +278,30 @@ mp_status_t mp_conv2d_get_output_size(const mp_conv2d_desc_t *desc, int32_t *p, 
 mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2d_desc_t *desc,
                                      mp_conv_op_t op, const mp_epilogue_t *epilogue,
                                      size_t *bytes) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&, function = __func__] {
-    const mp::Context &c = *mp::require_context(context);
-    mp::require_pointer(bytes, "bytes");
-    const mp::Query query(desc, op, epilogue, function);
-    if (mp::reads_inputs(query.problem)) {
-      *bytes = mp::workspace_bytes_of(query.plan(c, SIZE_MAX).gemm);
-    } else {
-      query.requested.require_known(mp::conv_names(op));
-      *bytes = 0;
-    }
-  });
+  return mp::call(__func__, context, mp::nvtx_payload(desc),
+                  [&, function = __func__](const mp::Context &c) {
+                    mp::require_pointer(bytes, "bytes");
+                    const mp::Query query(desc, op, epilogue, function);
+                    if (mp::reads_inputs(query.problem)) {
+                      *bytes = mp::workspace_bytes_of(query.plan(c, SIZE_MAX).gemm);
+                    } else {
+                      query.requested.require_known(mp::conv_names(op));
+                      *bytes = 0;
+                    }
+                  });
 }
 
 mp_status_t mp_conv2d_get_plan(mp_context_t context, const mp_conv2d_desc_t *desc, mp_conv_op_t op,
                                const mp_epilogue_t *epilogue, size_t max_workspace_bytes,
                                mp_plan_t *plan) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&, function = __func__] {
-    const mp::Context &c = *mp::require_context(context);
-    mp::require_struct(plan, "plan");
-    const mp::Query query(desc, op, epilogue, function);
-    query.require_pixels();
-    const mp::ConvPlan found = query.plan(c, max_workspace_bytes);
-    mp::write_struct(plan, "plan", mp::stable_plan(found.name, found.gemm));
-  });
+  return mp::call(__func__, context, mp::nvtx_payload(desc),
+                  [&, function = __func__](const mp::Context &c) {
+                    mp::require_struct(plan, "plan");
+                    const mp::Query query(desc, op, epilogue, function);
+                    query.require_pixels();
+                    const mp::ConvPlan found = query.plan(c, max_workspace_bytes);
+                    mp::write_struct(plan, "plan", mp::stable_plan(found.name, found.gemm));
+                  });
 }
 
 mp_status_t mp_conv2d_fprop(mp_context_t context, const mp_conv2d_desc_t *desc, const void *x,
@@ -335,25 +327,25 @@ mp_status_t mp_conv2d_wgrad(mp_context_t context, const mp_conv2d_desc_t *desc, 
 
 mp_status_t mp_conv2d_kernel_info(mp_context_t context, const mp_conv2d_desc_t *desc,
                                   mp_conv_op_t op, int32_t index, mp_kernel_info_t *info) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&, function = __func__] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp::Query query(desc, op, nullptr, function);
-    mp::require_struct(info, "info");
-    mp::require_not_negative(index, "index");
-    query.require_pixels();
-    mp::write_struct(info, "info", query.info(c, index));
-  });
+  return mp::call(__func__, context, mp::nvtx_payload(desc),
+                  [&, function = __func__](const mp::Context &c) {
+                    const mp::Query query(desc, op, nullptr, function);
+                    mp::require_struct(info, "info");
+                    mp::require_not_negative(index, "index");
+                    query.require_pixels();
+                    mp::write_struct(info, "info", query.info(c, index));
+                  });
 }
 
 mp_status_t mp_conv2d_explain(mp_context_t context, const mp_conv2d_desc_t *desc, mp_conv_op_t op,
                               const mp_epilogue_t *epilogue, char *text, size_t *bytes) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&, function = __func__] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp::Query query(desc, op, epilogue, function);
-    query.require_pixels();
-    const mp::ConvPlan plan = query.plan(c, SIZE_MAX);
-    mp::write_text(mp::plan_text(c, mp::text_of(query.problem.shape), plan.name, plan.gemm,
-                                 plan.copy.bytes(), mp::next_candidates(query, c, plan.name)),
-                   text, bytes);
-  });
+  return mp::call(
+      __func__, context, mp::nvtx_payload(desc), [&, function = __func__](const mp::Context &c) {
+        const mp::Query query(desc, op, epilogue, function);
+        query.require_pixels();
+        const mp::ConvPlan plan = query.plan(c, SIZE_MAX);
+        mp::write_text(mp::plan_text(c, mp::text_of(query.problem.shape), plan.name, plan.gemm,
+                                     plan.copy.bytes(), mp::next_candidates(query, c, plan.name)),
+                       text, bytes);
+      });
 }

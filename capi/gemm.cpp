@@ -119,8 +119,7 @@ void require_product(const mp_gemm_desc_t &d) {
 mp_status_t get_workspace_size(const char *function, mp_context_t context,
                                const mp_gemm_desc_t *desc, const mp_epilogue_t *epilogue,
                                ItemAccess items, size_t *bytes) {
-  return call(function, nvtx_payload(desc), [&] {
-    const Context &c = *require_context(context);
+  return call(function, context, nvtx_payload(desc), [&](const Context &c) {
     require_pointer(bytes, "bytes");
     *bytes = Query(desc, epilogue, items).workspace_bytes(c);
   });
@@ -129,8 +128,7 @@ mp_status_t get_workspace_size(const char *function, mp_context_t context,
 mp_status_t get_plan(const char *function, mp_context_t context, const mp_gemm_desc_t *desc,
                      const mp_epilogue_t *epilogue, ItemAccess items, size_t max_workspace_bytes,
                      mp_plan_t *plan) {
-  return call(function, nvtx_payload(desc), [&] {
-    const Context &c = *require_context(context);
+  return call(function, context, nvtx_payload(desc), [&](const Context &c) {
     require_struct(plan, "plan");
     const Query query(desc, epilogue, items);
     require_product(query.desc);
@@ -197,8 +195,7 @@ mp_status_t mp_gemm_batched_get_plan(mp_context_t context, const mp_gemm_desc_t 
 mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void *A, const void *B,
                     const void *C, void *D, const mp_epilogue_t *epilogue, void *workspace,
                     size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
+  return mp::call(__func__, context, mp::nvtx_payload(desc), [&](const mp::Context &c) {
     const mp_gemm_desc_t d = mp::read_desc(desc);
     const mp::RequestedPlan requested(d.plan);
     mp::GemmProblem problem = mp::gemm_problem(d);
@@ -222,8 +219,7 @@ mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc, co
                             const void *const *B, const void *const *C, void *const *D,
                             const mp_epilogue_t *epilogue, void *workspace, size_t workspace_bytes,
                             mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
+  return mp::call(__func__, context, mp::nvtx_payload(desc), [&](const mp::Context &c) {
     const mp_gemm_desc_t d = mp::read_desc(desc);
     const mp::RequestedPlan requested(d.plan);
     mp::require_no_strides(d);
@@ -243,8 +239,7 @@ mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc, co
 
 mp_status_t mp_gemm_kernel_info(mp_context_t context, const mp_gemm_desc_t *desc, int32_t index,
                                 mp_kernel_info_t *info) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
+  return mp::call(__func__, context, mp::nvtx_payload(desc), [&](const mp::Context &c) {
     const mp::Query query(desc, nullptr, mp::ItemAccess::strided);
     mp::require_struct(info, "info");
     mp::require_not_negative(index, "index");
@@ -255,8 +250,7 @@ mp_status_t mp_gemm_kernel_info(mp_context_t context, const mp_gemm_desc_t *desc
 
 mp_status_t mp_gemm_explain(mp_context_t context, const mp_gemm_desc_t *desc,
                             const mp_epilogue_t *epilogue, char *text, size_t *bytes) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
+  return mp::call(__func__, context, mp::nvtx_payload(desc), [&](const mp::Context &c) {
     const mp::Query query(desc, epilogue, mp::ItemAccess::strided);
     mp::require_product(query.desc);
     const mp::GemmPlan plan = query.plan(c, SIZE_MAX);
@@ -276,10 +270,8 @@ mp_column_sum_desc_t read_desc(const mp_column_sum_desc_t *user) {
   const mp_column_sum_desc_t d = read_struct(user, "desc");
   require_dtype(d.dtype, "dtype");
   require_dtype(d.dtype_sum, "dtype_sum");
-  require_not_negative(d.rows, "rows");
-  require_not_negative(d.columns, "columns");
-  MP_REQUIRE(d.ld >= d.columns, MP_ERROR_INVALID_ARGUMENT, "ld = ", d.ld,
-             " is smaller than columns = ", d.columns);
+  require_not_negative({{d.rows, "rows"}, {d.columns, "columns"}});
+  require_at_least({d.ld, "ld"}, {d.columns, "columns"});
   constexpr int64_t kMaxColumns = int64_t{1} << 50;  // number of chunks fits in 63 bits
   int64_t elems;
   MP_REQUIRE(d.columns <= kMaxColumns && strided_extent(d.rows, d.ld, d.columns, &elems) &&
@@ -289,20 +281,8 @@ mp_column_sum_desc_t read_desc(const mp_column_sum_desc_t *user) {
   return d;
 }
 
-/// Dense output with one batch item, alpha = 1 and beta = 0.
-Output matrix(const void *data, int64_t rows, int64_t columns, int64_t ld, mp_dtype_t dtype) {
-  Output out{};
-  out.m = rows;
-  out.n = columns;
-  out.batch_count = 1;
-  out.dtype = dtype;
-  out.alpha = 1.0f;
-  out.c = out.d = {data, nullptr, ld, 0};
-  return out;
-}
-
 Output input_of(const mp_column_sum_desc_t &d, const void *x) {
-  return matrix(x, d.rows, d.columns, d.ld, d.dtype);
+  return output_matrix(x, d.rows, d.columns, d.ld, d.dtype);
 }
 
 }  // namespace
@@ -311,9 +291,7 @@ Output input_of(const mp_column_sum_desc_t &d, const void *x) {
 
 mp_status_t mp_column_sum_workspace_size(mp_context_t context, const mp_column_sum_desc_t *desc,
                                          size_t *bytes) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    mp::require_context(context);
-    const mp_column_sum_desc_t d = mp::read_desc(desc);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &, const auto &d) {
     mp::require_pointer(bytes, "bytes") =
         d.columns == 0 ? 0 : mp::column_sum_bytes(mp::shape_of(mp::input_of(d, nullptr)));
   });
@@ -322,10 +300,8 @@ mp_status_t mp_column_sum_workspace_size(mp_context_t context, const mp_column_s
 mp_status_t mp_column_sum(mp_context_t context, const mp_column_sum_desc_t *desc, const void *x,
                           void *sum, const mp_epilogue_t *epilogue, void *workspace,
                           size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_column_sum_desc_t d = mp::read_desc(desc);
-    mp::Output sums = mp::matrix(sum, 1, d.columns, d.columns, d.dtype_sum);
+  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
+    mp::Output sums = mp::output_matrix(sum, 1, d.columns, d.columns, d.dtype_sum);
     sums.beta = d.beta;
     sums.epilogue = mp::read_scaling_epilogue(epilogue, "mp_column_sum");
     if (d.columns == 0) return;

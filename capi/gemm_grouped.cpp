@@ -115,9 +115,24 @@ std::vector<GemmGroupItem> read_items(const mp_gemm_desc_t &common, int32_t coun
   return products;
 }
 
-GemmGroup group_of(const mp_gemm_desc_t &common, const std::vector<GemmGroupItem> &products) {
-  return {gemm_problem(common), products.data(), static_cast<int64_t>(products.size())};
-}
+/// Arguments of a call or, without pointers, of a query.
+struct GroupedCall : NotCopied {
+  /// @param workspace  NULL: a query
+  GroupedCall(const mp_gemm_desc_t *user, int32_t count, const mp_gemm_group_item_t *items,
+              const mp_epilogue_t *user_epilogue, const Workspace *workspace)
+      : desc(read_common(user)), requested(RequestedPlan(desc.plan).kernel_only()) {
+    const Epilogue epilogue = read_common_epilogue(user_epilogue);
+    products = read_items(desc, count, items, workspace != nullptr ? &epilogue : nullptr,
+                          workspace != nullptr ? *workspace : Workspace{});
+    group = {gemm_problem(desc), products.data(), static_cast<int64_t>(products.size())};
+    group.common.out.epilogue = epilogue;
+  }
+
+  mp_gemm_desc_t desc;
+  RequestedPlan requested;
+  std::vector<GemmGroupItem> products;
+  GemmGroup group;  ///< refers to products
+};
 
 GemmShape shape_of(const GemmGroup &group, const GemmGroupItem &item) {
   return shape_of(item_problem(group, item));
@@ -221,34 +236,22 @@ void run(const Context &context, const GemmGroup &group, const RequestedPlan &re
 mp_status_t mp_gemm_grouped_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                            int32_t count, const mp_gemm_group_item_t *items,
                                            const mp_epilogue_t *epilogue, size_t *bytes) {
-  return mp::call(__func__, mp::nvtx_payload("count", count), [&] {
-    const mp::Context &c = *mp::require_context(context);
+  return mp::call(__func__, context, mp::nvtx_payload("count", count), [&](const mp::Context &c) {
     mp::require_pointer(bytes, "bytes");
-    const mp_gemm_desc_t d = mp::read_common(desc);
-    const mp::RequestedPlan requested = mp::RequestedPlan(d.plan).kernel_only();
-    const mp::Epilogue e = mp::read_common_epilogue(epilogue);
-    const auto products = mp::read_items(d, count, items, nullptr, {});
-    mp::GemmGroup group = mp::group_of(d, products);
-    group.common.out.epilogue = e;
-    *bytes = mp::workspace_of(group, c, requested);
+    const mp::GroupedCall call(desc, count, items, epilogue, nullptr);
+    *bytes = mp::workspace_of(call.group, c, call.requested);
   });
 }
 
 mp_status_t mp_gemm_grouped(mp_context_t context, const mp_gemm_desc_t *desc, int32_t count,
                             const mp_gemm_group_item_t *items, const mp_epilogue_t *epilogue,
                             void *workspace, size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload("count", count), [&] {
-    const mp::Context &c = *mp::require_context(context);
-    const mp_gemm_desc_t d = mp::read_common(desc);
-    const mp::RequestedPlan requested = mp::RequestedPlan(d.plan).kernel_only();
-    const mp::Epilogue e = mp::read_common_epilogue(epilogue);
+  return mp::call(__func__, context, mp::nvtx_payload("count", count), [&](const mp::Context &c) {
     const mp::Workspace space{workspace, workspace_bytes};
-    const auto products = mp::read_items(d, count, items, &e, space);
-    mp::GemmGroup group = mp::group_of(d, products);
-    group.common.out.epilogue = e;
+    const mp::GroupedCall call(desc, count, items, epilogue, &space);
     mp::check_workspace(space);
-    if (products.empty()) return requested.require_known(mp::gemm_names());
-    mp::run(c, group, requested, space, stream);
+    if (call.products.empty()) return call.requested.require_known(mp::gemm_names());
+    mp::run(c, call.group, call.requested, space, stream);
   });
 }
 
@@ -304,20 +307,17 @@ void run(const Context &context, const RaggedProblem &problem, const RequestedPl
 mp_status_t mp_gemm_ragged_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                           mp_ragged_t ragged, const mp_epilogue_t *epilogue,
                                           size_t *bytes) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
+  return mp::call(__func__, context, mp::nvtx_payload(desc), [&](const mp::Context &c) {
     mp::require_pointer(bytes, "bytes");
     const mp_gemm_desc_t d = mp::read_desc(desc, ragged);
     const mp::RequestedPlan requested = mp::RequestedPlan(d.plan).kernel_only();
     mp::RaggedProblem problem{mp::gemm_problem(d), ragged, nullptr};
     problem.all.out.epilogue = mp::read_scaling_epilogue(epilogue, mp::kFunction);
-    size_t needed = 0;
-    if (!mp::is_empty(d)) {
-      needed = mp::find_call_plan(c, mp::shape_of(problem), requested, SIZE_MAX).workspace.bytes;
-    } else {
-      requested.require_known(mp::gemm_names());
-    }
-    *bytes = needed;
+    if (mp::is_empty(d)) requested.require_known(mp::gemm_names());
+    *bytes =
+        mp::is_empty(d)
+            ? 0
+            : mp::find_call_plan(c, mp::shape_of(problem), requested, SIZE_MAX).workspace.bytes;
   });
 }
 
@@ -325,8 +325,7 @@ mp_status_t mp_gemm_ragged(mp_context_t context, const mp_gemm_desc_t *desc, mp_
                            const int32_t *ends, const void *A, const void *B, const void *C,
                            void *D, const mp_epilogue_t *epilogue, void *workspace,
                            size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
+  return mp::call(__func__, context, mp::nvtx_payload(desc), [&](const mp::Context &c) {
     const mp_gemm_desc_t d = mp::read_desc(desc, ragged);
     const mp::RequestedPlan requested = mp::RequestedPlan(d.plan).kernel_only();
     mp::RaggedProblem problem{mp::gemm_problem(d), ragged, ends};

@@ -16,29 +16,15 @@ namespace mp {
 // ---------------------------------------------------------------------------- shapes
 
 Matrix matrix_a(const mp_gemm_desc_t &d) {
-  const bool as_stored = d.op_a == MP_OP_N;
-  return {.rows = as_stored ? d.m : d.k,
-          .cols = as_stored ? d.k : d.m,
-          .ld = d.ld_a,
-          .stride = d.stride_a,
-          .dtype = d.dtype_ab,
-          .ld_name = "ld_a",
-          .stride_name = "stride_a",
-          .cols_name = as_stored ? "k" : "m",
-          .note = as_stored ? " (op_a = N)" : " (op_a = T)"};
+  if (d.op_a == MP_OP_N)
+    return {d.m, d.k, d.ld_a, d.stride_a, d.dtype_ab, "ld_a", "stride_a", "k", " (op_a = N)"};
+  return {d.k, d.m, d.ld_a, d.stride_a, d.dtype_ab, "ld_a", "stride_a", "m", " (op_a = T)"};
 }
 
 Matrix matrix_b(const mp_gemm_desc_t &d) {
-  const bool as_stored = d.op_b == MP_OP_N;
-  return {.rows = as_stored ? d.k : d.n,
-          .cols = as_stored ? d.n : d.k,
-          .ld = d.ld_b,
-          .stride = d.stride_b,
-          .dtype = d.dtype_ab,
-          .ld_name = "ld_b",
-          .stride_name = "stride_b",
-          .cols_name = as_stored ? "n" : "k",
-          .note = as_stored ? " (op_b = N)" : " (op_b = T)"};
+  if (d.op_b == MP_OP_N)
+    return {d.k, d.n, d.ld_b, d.stride_b, d.dtype_ab, "ld_b", "stride_b", "n", " (op_b = N)"};
+  return {d.n, d.k, d.ld_b, d.stride_b, d.dtype_ab, "ld_b", "stride_b", "k", " (op_b = T)"};
 }
 
 Matrix matrix_c(const mp_gemm_desc_t &d) {
@@ -212,9 +198,8 @@ void check_operands(const Operands &x, const mp_gemm_desc_t &desc, size_t ab_ali
 void check_overlap(const Output &out, const Region &d, const std::array<Region, 4> &inputs,
                    const Workspace &workspace) {
   const Epilogue &e = out.epilogue;
-  const int64_t elem = static_cast<int64_t>(mp_dtype_size(out.dtype));
-  const Region aux{
-      e.aux, "aux", out.n * elem, {out.m, e.ld_aux * elem}, {out.batch_count, e.stride_aux * elem}};
+  const Region aux = strided_region(e.aux, "aux", out.n, {out.m, e.ld_aux},
+                                    {out.batch_count, e.stride_aux}, out.dtype);
   require_tensors({{d, kMayWrite},
                    {inputs[0], kMayRead},
                    {inputs[1], kMayRead},
@@ -229,12 +214,20 @@ void check_overlap(const Output &out, const Region &d, const std::array<Region, 
 }
 
 Region region_of(const Matrix &matrix, const void *data, const char *name, int64_t batch_count) {
-  const auto elem = static_cast<int64_t>(mp_dtype_size(matrix.dtype));
-  return {data,
-          name,
-          matrix.cols * elem,
-          {matrix.rows, matrix.ld * elem},
-          {batch_count, matrix.stride * elem}};
+  return strided_region(data, name, matrix.cols, {matrix.rows, matrix.ld},
+                        {batch_count, matrix.stride}, matrix.dtype);
+}
+
+Output output_matrix(const void *data, int64_t rows, int64_t columns, int64_t ld,
+                     mp_dtype_t dtype) {
+  Output out{};
+  out.m = rows;
+  out.n = columns;
+  out.batch_count = 1;
+  out.dtype = dtype;
+  out.alpha = 1.0f;
+  out.c = out.d = {data, nullptr, ld, 0};
+  return out;
 }
 
 namespace {

@@ -84,6 +84,9 @@ void check_overlap(const Operands &, const mp_gemm_desc_t &, const Output &, con
 /// Returns the memory of all items of a batch.
 Region region_of(const Matrix &, const void *data, const char *name, int64_t batch_count);
 
+/// Returns an output with one batch item, alpha = 1 and beta = 0; its data may also be an input.
+Output output_matrix(const void *data, int64_t rows, int64_t columns, int64_t ld, mp_dtype_t dtype);
+
 /// Returns whether A and B are read.
 inline bool has_product(const mp_gemm_desc_t &d) {
   return summed_k(d.k, d.alpha) > 0;

@@ -9,7 +9,6 @@
 
 #include "capi/check.h"
 #include "capi/context.h"
-#include "capi/explain.h"
 #include "capi/plan_cache.h"
 #include "kernels/gemm/plan.h"
 

@@ -79,13 +79,7 @@ GemmProblem product_of(const mp_linear_xent_desc_t &d, const LinearXentPlan &pla
 /// Returns the logits of `rows` rows as the input of column sums.
 Output logits_of(const mp_linear_xent_desc_t &d, const LinearXentPlan &plan, int64_t rows,
                  void *logits) {
-  Output out{};
-  out.m = rows;
-  out.n = d.classes;
-  out.batch_count = 1;
-  out.dtype = d.dtype;
-  out.d = {logits, nullptr, plan.ld_logits, 0};
-  return out;
+  return output_matrix(logits, rows, d.classes, plan.ld_logits, d.dtype);
 }
 
 /// Plan of a chunk with the largest number of rows, whose kernel multiplies all chunks.
@@ -130,15 +124,10 @@ mp_linear_xent_desc_t read_desc(const mp_linear_xent_desc_t *user) {
   require_integer_dtype(d.dtype_labels, "dtype_labels");
   require_flags(d.flags, MP_XENT_FLAG_IGNORE_LABEL | MP_XENT_FLAG_ACCUMULATE, "flags");
   require_not_negative(d.rows, "rows");
-  const auto require_size = [](int64_t value, const char *name, int64_t most) {
-    MP_REQUIRE(value >= 1 && value <= most, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
-               " is outside [1, ", most, "]");
-  };
-  require_size(d.width, "width", kMaxWidth);
-  require_size(d.classes, "classes", kMaxClasses);
+  require_within(d.width, "width", 1, kMaxWidth);
+  require_within(d.classes, "classes", 1, kMaxClasses);
   const auto require_ld = [&](int64_t ld, const char *name, int64_t rows, mp_dtype_t dtype) {
-    MP_REQUIRE(ld >= d.width, MP_ERROR_INVALID_ARGUMENT, name, " = ", ld,
-               " is smaller than width = ", d.width);
+    require_at_least({ld, name}, {d.width, "width"});
     int64_t elems;
     MP_REQUIRE(strided_extent(rows, ld, d.width, &elems) && bytes_fit(elems, dtype),
                MP_ERROR_INVALID_ARGUMENT, name, " = ", ld, " with ", rows,
@@ -153,12 +142,6 @@ mp_linear_xent_desc_t read_desc(const mp_linear_xent_desc_t *user) {
   require_finite_not_negative(d.z_loss, "z_loss");
   require_zero(d.reserved0, "reserved0");
   return d;
-}
-
-mp_xent_tensors_t read_tensors(const mp_xent_tensors_t *user) {
-  const mp_xent_tensors_t t = read_struct(user, "tensors");
-  require_zero(t.reserved0, "tensors->reserved0");
-  return t;
 }
 
 /// Checks addresses and overlaps; without rows, only dw, dbias and loss are written.
@@ -236,12 +219,10 @@ class LinearXent {
   T *element(T *tensor, int64_t index) const {
     return tensor == nullptr ? nullptr : advance(tensor, index, d_.dtype);
   }
-  static const void *advance(const void *tensor, int64_t index, mp_dtype_t dtype) {
-    return static_cast<const std::byte *>(tensor) +
-           index * static_cast<int64_t>(mp_dtype_size(dtype));
-  }
-  static void *advance(void *tensor, int64_t index, mp_dtype_t dtype) {
-    return const_cast<void *>(advance(static_cast<const void *>(tensor), index, dtype));
+  template <class T>
+  static T *advance(T *tensor, int64_t index, mp_dtype_t dtype) {
+    using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+    return static_cast<Byte *>(tensor) + index * static_cast<int64_t>(mp_dtype_size(dtype));
   }
 
   /// Returns the arguments of the loss of some rows.
@@ -305,13 +286,8 @@ class LinearXent {
   }
 
   void add_dbias(int64_t first, int64_t rows, bool is_last) const {
-    Output sums{};
-    sums.m = sums.batch_count = 1;
-    sums.n = d_.classes;
-    sums.dtype = MP_FP32;
-    sums.alpha = 1.0f;
+    Output sums = output_matrix(t_.dbias, 1, d_.classes, d_.classes, MP_FP32);
     sums.beta = beta(first);
-    sums.c = sums.d = {t_.dbias, nullptr, d_.classes, 0};
     if (is_last) set_stats(sums);
     c_.backend.sum_columns(c_.device, logits_of(d_, plan_, rows, logits()), sums,
                            workspace_ + plan_.scratch, stream_);

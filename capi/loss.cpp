@@ -46,9 +46,8 @@ mp_xent_desc_t read_desc(const mp_xent_desc_t *user) {
   return desc;
 }
 
-mp_xent_tensors_t read_tensors(const mp_xent_tensors_t *user) {
-  const mp_xent_tensors_t t = read_struct(user, "tensors");
-  require_zero(t.reserved0, "tensors->reserved0");
+mp_xent_tensors_t read_xent_tensors(const mp_xent_tensors_t *user) {
+  const mp_xent_tensors_t t = read_tensors(user);
   require_unset(t.w, "tensors->w");
   require_unset(t.bias, "tensors->bias");
   require_unset<const void *>(t.dw, "tensors->dw");
@@ -113,7 +112,7 @@ size_t workspace_bytes(const mp_loss_desc_t &desc) {
 mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *desc,
                             const mp_xent_tensors_t *tensors, mp_stream_t stream) {
   return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    const mp_xent_tensors_t t = mp::read_tensors(tensors);
+    const mp_xent_tensors_t t = mp::read_xent_tensors(tensors);
     mp::require_aligned(t.loss, "tensors->loss");
     if (d.rows > 0) {
       mp::require_tensors_of(d, t);
@@ -127,8 +126,7 @@ mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *desc,
 mp_status_t mp_xent_count(mp_context_t context, int64_t rows, mp_dtype_t dtype_labels,
                           const void *labels, int64_t ignore_label, float *count,
                           mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload("rows", rows), [&] {
-    const mp::Context &c = *mp::require_context(context);
+  return mp::call(__func__, context, mp::nvtx_payload("rows", rows), [&](const mp::Context &c) {
     mp::require_integer_dtype(dtype_labels, "dtype_labels");
     mp::require_count(rows, "rows", dtype_labels);
     mp::require_tensors({{mp::dense_region(labels, "labels", rows, dtype_labels), mp::kReads},
@@ -156,8 +154,7 @@ mp_status_t mp_loss(mp_context_t context, const mp_loss_desc_t *desc,
                     const mp_loss_tensors_t *tensors, void *workspace, size_t workspace_bytes,
                     mp_stream_t stream) {
   return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    const mp_loss_tensors_t t = mp::read_struct(tensors, "tensors");
-    mp::require_zero(t.reserved0, "tensors->reserved0");
+    const mp_loss_tensors_t t = mp::read_tensors(tensors);
     mp::require_aligned(t.loss, "tensors->loss");
     if (d.count == 0)
       return mp::store_empty_loss(c, t.loss, d.reduction == MP_LOSS_REDUCTION_MEAN, stream);

@@ -23,8 +23,7 @@ struct Stride {
 /// Sets strides of 0 to their defaults and checks both.
 void resolve_strides(const mp_norm_desc_t &d, const Stride &row, const Stride &group) {
   const auto require_stride = [&](const Stride &stride) {
-    MP_REQUIRE(stride.elems >= d.columns, MP_ERROR_INVALID_ARGUMENT, stride.name, " = ",
-               stride.elems, " is smaller than columns = ", d.columns);
+    require_at_least({stride.elems, stride.name}, {d.columns, "columns"});
   };
   const auto require_size = [&](bool fits, const Stride &stride) {
     MP_REQUIRE(fits, MP_ERROR_INVALID_ARGUMENT, stride.name, " = ", stride.elems,
@@ -74,12 +73,6 @@ mp_norm_desc_t read_desc(const mp_norm_desc_t *user) {
 
 // ---------------------------------------------------------------------------- tensors
 
-mp_norm_tensors_t read_tensors(const mp_norm_tensors_t *user) {
-  const mp_norm_tensors_t t = read_struct(user, "tensors");
-  require_zero(t.reserved0, "tensors->reserved0");
-  return t;
-}
-
 bool have_equal_strides(const mp_norm_desc_t &d) {
   return d.x_row == d.y_row && d.x_group == d.y_group;
 }
@@ -102,10 +95,10 @@ struct Regions {
   const mp_norm_desc_t &d;
 
   Region like_x(const void *data, const char *name) const {
-    return strided(data, name, d.x_row, d.x_group);
+    return strided_region(data, name, d.columns, {d.groups, d.x_group}, {d.rows, d.x_row}, d.dtype);
   }
   Region like_y(const void *data, const char *name) const {
-    return strided(data, name, d.y_row, d.y_group);
+    return strided_region(data, name, d.columns, {d.groups, d.y_group}, {d.rows, d.y_row}, d.dtype);
   }
   Region residual(const void *data, const char *name) const {
     return dense_region(data, name, d.rows * d.groups * d.columns, d.dtype_residual);
@@ -118,17 +111,6 @@ struct Regions {
   }
   Region mean(const float *data) const {
     return d.kind == MP_NORM_LAYER ? statistics(data, "tensors->mean") : Region{};
-  }
-
- private:
-  Region strided(const void *data, const char *name, int64_t row, int64_t group) const {
-    const auto elem = static_cast<int64_t>(mp_dtype_size(d.dtype));
-    return {data,
-            name,
-            d.columns * elem,
-            {d.groups, group * elem},
-            {d.rows, row * elem},
-            mp_dtype_size(d.dtype)};
   }
 };
 

@@ -1,5 +1,5 @@
-// Plans as text (explain.h), and mp_plan_t: plans that users keep (plan_cache.h).
-#include "capi/explain.h"
+// Plans as text, and mp_plan_t: plans that users keep.
+#include "capi/plan_cache.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,28 +13,14 @@
 #include "base/lifetime.h"
 #include "capi/check.h"
 #include "capi/defaults.h"
-#include "capi/plan_cache.h"
 #include "kernels/gemm/plan_text.h"
 
 namespace mp {
 
 namespace {
 
-const char *source_name(EpilogueSource source) {
-  switch (source) {
-    case EpilogueSource::none:
-      return "none";
-    case EpilogueSource::c:
-      return "C";
-    case EpilogueSource::aux_read:
-      return "aux, read";
-    case EpilogueSource::aux_written:
-      return "aux, written";
-    case EpilogueSource::several:
-      return "several matrices";
-  }
-  return "?";
-}
+/// Names of EpilogueSource.
+constexpr const char *kSources[] = {"none", "C", "aux, read", "aux, written", "several matrices"};
 
 /// Rounds for display.
 double shown(double us) {
@@ -112,7 +98,7 @@ std::string plan_text(const Context &context, const std::string &problem, const 
   lines.add("split_k       ", plan.split_k);
   lines.add("cluster       ", cluster_text(plan));
   lines.add("store path    ", store_path_name(plan));
-  lines.add("source        ", source_name(plan.source));
+  lines.add("source        ", kSources[static_cast<int>(plan.source)]);
   lines.add("fallback      ", name_of(plan.fallback));
   add_workspace(lines, plan, copied_bytes);
   add_cost(lines, plan, context);

@@ -68,8 +68,7 @@ mp_sum_rows_desc_t read_desc(const mp_sum_rows_desc_t *user) {
   require_dtype(d.dtype, "dtype");
   require_dtype(d.dtype_sum, "dtype_sum");
   require_finite(d.beta, "beta");
-  require_not_negative(d.rows, "rows");
-  require_not_negative(d.period, "period");
+  require_not_negative({{d.rows, "rows"}, {d.period, "period"}});
   MP_REQUIRE(d.rows == 0 || d.period > 0, MP_ERROR_INVALID_ARGUMENT,
              "period = 0 must be at least 1 if rows = ", d.rows);
   require_not_negative(d.columns, "columns");
@@ -87,8 +86,7 @@ mp_glu_desc_t read_desc(const mp_glu_desc_t *user) {
   MP_REQUIRE(!reads_aux(d.activation), MP_ERROR_INVALID_ARGUMENT, "activation = ", d.activation,
              " is a derivative; pass the activation of the forward pass");
   require_zero(d.reserved0, "reserved0");
-  require_not_negative(d.rows, "rows");
-  require_not_negative(d.columns, "columns");
+  require_not_negative({{d.rows, "rows"}, {d.columns, "columns"}});
   MP_REQUIRE(d.ld_x >= 0 && d.ld_x / 2 >= d.columns, MP_ERROR_INVALID_ARGUMENT, "ld_x = ", d.ld_x,
              " is smaller than 2 columns, columns = ", d.columns);
   require_matrix_bytes({d.rows, "rows"}, 2 * d.columns, {d.ld_x, "ld_x"}, d.dtype);
@@ -141,8 +139,7 @@ bool is_empty(const mp_strided_copy_desc_t &d) {
 mp_strided_copy_desc_t read_desc(const mp_strided_copy_desc_t *user) {
   const mp_strided_copy_desc_t d = read_struct(user, "desc");
   require_dtype(d.dtype, "dtype");
-  MP_REQUIRE(d.rank >= 0 && d.rank <= MP_STRIDED_COPY_MAX_RANK, MP_ERROR_INVALID_ARGUMENT,
-             "rank = ", d.rank, " is outside [0, ", MP_STRIDED_COPY_MAX_RANK, "]");
+  require_within(d.rank, "rank", 0, MP_STRIDED_COPY_MAX_RANK);
   require_zero(d.reserved0, "reserved0");
   for (int i = 0; i < d.rank; i++) {
     const auto require = [&](int64_t value, const char *name) {

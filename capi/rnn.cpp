@@ -30,14 +30,12 @@ struct StrideNames {
 void require_strides(int64_t &step, int64_t &row, int64_t columns, const mp_rnn_desc_t &d,
                      const StrideNames &names) {
   if (row == 0) row = columns;
-  MP_REQUIRE(row >= columns, MP_ERROR_INVALID_ARGUMENT, names.row, " = ", row, " is smaller than ",
-             names.columns, " = ", columns);
+  require_at_least({row, names.row}, {columns, names.columns});
   MP_REQUIRE(step != 0 || multiply_add(d.batch, row, 0, &step), MP_ERROR_INVALID_ARGUMENT,
              names.row, " = ", row,
              ": number of elements of a time step exceeds 2^63 - 1; batch = ", d.batch);
   if (d.batch == 0 || d.timesteps == 0) return;
-  MP_REQUIRE(step >= columns, MP_ERROR_INVALID_ARGUMENT, names.step, " = ", step,
-             " is smaller than ", names.columns, " = ", columns);
+  require_at_least({step, names.step}, {columns, names.columns});
   int64_t of_step, of_sequence, all;
   MP_REQUIRE(strided_extent(d.batch, row, columns, &of_step) &&
                  strided_extent(d.timesteps, step, columns, &of_sequence) &&
@@ -73,8 +71,7 @@ RnnShape read_shape(const mp_rnn_desc_t *user) {
                 "flags");
   require_dtype(d.dtype, "dtype");
   require_dtype(d.dtype_dw, "dtype_dw");
-  MP_REQUIRE(d.layers >= 1 && d.layers <= kMaxLayers, MP_ERROR_INVALID_ARGUMENT,
-             "layers = ", d.layers, " is outside [1, ", kMaxLayers, "]");
+  require_within(d.layers, "layers", 1, kMaxLayers);
   require_positive({{d.input_size, "input_size"}, {d.hidden_size, "hidden_size"}});
   require_not_negative({{d.batch, "batch"}, {d.timesteps, "timesteps"}});
   require_fraction(d.dropout, "dropout");
@@ -272,10 +269,10 @@ std::vector<int64_t> read_steps(const RnnShape &s, const mp_rnn_tensors_t &t) {
 /// Fails if outputs overlap inputs; read() checks if hn may equal h0, and cn may equal c0.
 void check_overlap(const RnnShape &s, RnnPass pass, const mp_rnn_tensors_t &t,
                    const std::vector<int64_t> &packed_steps) {
-  const auto elem = static_cast<int64_t>(mp_dtype_size(s.dtype));
   const auto sequences = [&](const void *data, const char *name, int64_t columns, int64_t row,
                              int64_t step) {
-    Region region{data, name, columns * elem, {s.batch, row * elem}, {s.timesteps, step * elem}};
+    Region region =
+        strided_region(data, name, columns, {s.batch, row}, {s.timesteps, step}, s.dtype);
     if (!packed_steps.empty()) region.rows.count = packed_steps.back(), region.items = {};
     return region;
   };
@@ -337,32 +334,32 @@ void clear_weight_grads(const Context &c, const RnnShape &s, const mp_rnn_tensor
   }
 }
 
-void run(mp_context_t context, const mp_rnn_desc_t *desc, RnnPass pass,
-         const mp_rnn_tensors_t *tensors, void *workspace, size_t workspace_bytes,
-         mp_stream_t stream) {
-  const Context &c = *require_context(context);
-  const RnnShape shape = read_shape(desc);
-  TensorReader reader(shape, pass, tensors);
-  const mp_rnn_tensors_t t = reader.read();
-  std::vector<int64_t> steps = read_steps(shape, t);
-  check_overlap(shape, pass, t, steps);
-  const RnnPlan plan = plan_rnn(c, shape, shape.plan, pass);
-  const RnnWorkspace places = rnn_workspace(shape, pass, plan.gemm_bytes);
-  require_workspace(workspace, workspace_bytes, places.bytes);
-  const bool has_rows = !shape.is_empty() && (steps.empty() || steps.back() > 0);
-  if (shape.batch == 0 && pass != RnnPass::backward_weights) return;
-  const RnnProblem problem{pass,      shape,           t, &plan, rnn_reserve(shape), places,
-                           workspace, std::move(steps)};
-  switch (pass) {
-    case RnnPass::training:
-    case RnnPass::inference:
-      return c.backend.rnn_forward(c.device, problem, stream);
-    case RnnPass::backward_data:
-      return c.backend.rnn_backward_data(c.device, problem, stream);
-    case RnnPass::backward_weights:
-      if (!has_rows) return clear_weight_grads(c, shape, t, stream);
-      return c.backend.rnn_backward_weights(c.device, problem, stream);
-  }
+mp_status_t run(const char *function, mp_context_t context, const mp_rnn_desc_t *desc, RnnPass pass,
+                const mp_rnn_tensors_t *tensors, const Workspace &workspace, mp_stream_t stream) {
+  return call(function, context, nvtx_payload(desc), [&](const Context &c) {
+    const RnnShape shape = read_shape(desc);
+    TensorReader reader(shape, pass, tensors);
+    const mp_rnn_tensors_t t = reader.read();
+    std::vector<int64_t> steps = read_steps(shape, t);
+    check_overlap(shape, pass, t, steps);
+    const RnnPlan plan = plan_rnn(c, shape, shape.plan, pass);
+    const RnnWorkspace places = rnn_workspace(shape, pass, plan.gemm_bytes);
+    require_workspace(workspace.ptr, workspace.bytes, places.bytes);
+    const bool has_rows = !shape.is_empty() && (steps.empty() || steps.back() > 0);
+    if (shape.batch == 0 && pass != RnnPass::backward_weights) return;
+    const RnnProblem problem{pass,          shape,           t, &plan, rnn_reserve(shape), places,
+                             workspace.ptr, std::move(steps)};
+    switch (pass) {
+      case RnnPass::training:
+      case RnnPass::inference:
+        return c.backend.rnn_forward(c.device, problem, stream);
+      case RnnPass::backward_data:
+        return c.backend.rnn_backward_data(c.device, problem, stream);
+      case RnnPass::backward_weights:
+        if (!has_rows) return clear_weight_grads(c, shape, t, stream);
+        return c.backend.rnn_backward_weights(c.device, problem, stream);
+    }
+  });
 }
 
 }  // namespace
@@ -371,8 +368,7 @@ void run(mp_context_t context, const mp_rnn_desc_t *desc, RnnPass pass,
 
 mp_status_t mp_rnn_get_sizes(mp_context_t context, const mp_rnn_desc_t *desc,
                              mp_rnn_sizes_t *sizes) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
+  return mp::call(__func__, context, mp::nvtx_payload(desc), [&](const mp::Context &c) {
     const mp::RnnShape s = mp::read_shape(desc);
     mp_rnn_sizes_t answer{};
     answer.directions = static_cast<uint32_t>(s.directions);
@@ -385,8 +381,7 @@ mp_status_t mp_rnn_get_sizes(mp_context_t context, const mp_rnn_desc_t *desc,
 }
 
 mp_status_t mp_rnn_get_plan(mp_context_t context, const mp_rnn_desc_t *desc, mp_plan_t *plan) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
+  return mp::call(__func__, context, mp::nvtx_payload(desc), [&](const mp::Context &c) {
     const mp::RnnShape s = mp::read_shape(desc);
     mp::require_struct(plan, "plan");
     MP_REQUIRE(!s.is_empty(), MP_ERROR_NOT_FOUND, "batch = ", s.batch,
@@ -398,40 +393,34 @@ mp_status_t mp_rnn_get_plan(mp_context_t context, const mp_rnn_desc_t *desc, mp_
 mp_status_t mp_rnn_forward_training(mp_context_t context, const mp_rnn_desc_t *desc,
                                     const mp_rnn_tensors_t *tensors, void *workspace,
                                     size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    mp::run(context, desc, mp::RnnPass::training, tensors, workspace, workspace_bytes, stream);
-  });
+  return mp::run(__func__, context, desc, mp::RnnPass::training, tensors,
+                 {workspace, workspace_bytes}, stream);
 }
 
 mp_status_t mp_rnn_forward_inference(mp_context_t context, const mp_rnn_desc_t *desc,
                                      const mp_rnn_tensors_t *tensors, void *workspace,
                                      size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    mp::run(context, desc, mp::RnnPass::inference, tensors, workspace, workspace_bytes, stream);
-  });
+  return mp::run(__func__, context, desc, mp::RnnPass::inference, tensors,
+                 {workspace, workspace_bytes}, stream);
 }
 
 mp_status_t mp_rnn_backward_data(mp_context_t context, const mp_rnn_desc_t *desc,
                                  const mp_rnn_tensors_t *tensors, void *workspace,
                                  size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    mp::run(context, desc, mp::RnnPass::backward_data, tensors, workspace, workspace_bytes, stream);
-  });
+  return mp::run(__func__, context, desc, mp::RnnPass::backward_data, tensors,
+                 {workspace, workspace_bytes}, stream);
 }
 
 mp_status_t mp_rnn_backward_weights(mp_context_t context, const mp_rnn_desc_t *desc,
                                     const mp_rnn_tensors_t *tensors, void *workspace,
                                     size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    mp::run(context, desc, mp::RnnPass::backward_weights, tensors, workspace, workspace_bytes,
-            stream);
-  });
+  return mp::run(__func__, context, desc, mp::RnnPass::backward_weights, tensors,
+                 {workspace, workspace_bytes}, stream);
 }
 
 mp_status_t mp_rnn_kernel_info(mp_context_t context, const mp_rnn_desc_t *desc, int32_t index,
                                mp_kernel_info_t *info) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Context &c = *mp::require_context(context);
+  return mp::call(__func__, context, mp::nvtx_payload(desc), [&](const mp::Context &c) {
     const mp::RnnShape shape = mp::read_shape(desc);
     mp::require_struct(info, "info");
     mp::require_not_negative(index, "index");

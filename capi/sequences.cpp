@@ -60,10 +60,8 @@ mp_dropout_desc_t read_desc(const mp_dropout_desc_t *user) {
 /// overflows.
 void require_strides(const mp_rope_desc_t &d) {
   if (d.rows == 0 || d.heads == 0) return;
-  MP_REQUIRE(d.heads <= 1 || d.x_head >= d.head_dim, MP_ERROR_INVALID_ARGUMENT,
-             "x_head = ", d.x_head, " is smaller than head_dim = ", d.head_dim);
-  MP_REQUIRE(d.rows <= 1 || d.x_row >= d.head_dim, MP_ERROR_INVALID_ARGUMENT, "x_row = ", d.x_row,
-             " is smaller than head_dim = ", d.head_dim);
+  if (d.heads > 1) require_at_least({d.x_head, "x_head"}, {d.head_dim, "head_dim"});
+  if (d.rows > 1) require_at_least({d.x_row, "x_row"}, {d.head_dim, "head_dim"});
   int64_t of_heads, of_rows, elems;
   MP_REQUIRE(strided_extent(d.heads, d.x_head, d.head_dim, &of_heads) &&
                  strided_extent(d.rows, d.x_row, d.head_dim, &of_rows) &&
@@ -79,17 +77,13 @@ void require_strides(const mp_rope_desc_t &d) {
 mp_rope_desc_t read_desc(const mp_rope_desc_t *user) {
   mp_rope_desc_t d = read_struct(user, "desc");
   require_dtype(d.dtype, "dtype");
-  require_not_negative(d.rows, "rows");
-  require_not_negative(d.heads, "heads");
-  MP_REQUIRE(d.rotary_dim >= 2 && d.rotary_dim <= kMaxRotaryDim, MP_ERROR_INVALID_ARGUMENT,
-             "rotary_dim = ", d.rotary_dim, " is outside [2, ", kMaxRotaryDim, "]");
+  require_not_negative({{d.rows, "rows"}, {d.heads, "heads"}});
+  require_within(d.rotary_dim, "rotary_dim", 2, kMaxRotaryDim);
   MP_REQUIRE(d.rotary_dim % 2 == 0, MP_ERROR_INVALID_ARGUMENT, "rotary_dim = ", d.rotary_dim,
              " must be even");
-  MP_REQUIRE(d.head_dim >= d.rotary_dim, MP_ERROR_INVALID_ARGUMENT, "head_dim = ", d.head_dim,
-             " is smaller than rotary_dim = ", d.rotary_dim);
+  require_at_least({d.head_dim, "head_dim"}, {d.rotary_dim, "rotary_dim"});
   require_flags(d.flags, MP_ROPE_FLAG_INTERLEAVED | MP_ROPE_FLAG_INVERSE, "flags");
-  require_not_negative(d.x_row, "x_row");
-  require_not_negative(d.x_head, "x_head");
+  require_not_negative({{d.x_row, "x_row"}, {d.x_head, "x_head"}});
   require_finite(d.base, "base");
   MP_REQUIRE(d.base > 0.0f, MP_ERROR_INVALID_ARGUMENT, "base = ", d.base, " must be positive");
   require_zero(d.reserved0, "reserved0");
@@ -105,13 +99,7 @@ mp_rope_desc_t read_desc(const mp_rope_desc_t *user) {
 }
 
 Region rope_region(const mp_rope_desc_t &d, const void *data, const char *name) {
-  const auto elem = static_cast<int64_t>(mp_dtype_size(d.dtype));
-  return {data,
-          name,
-          d.head_dim * elem,
-          {d.heads, d.x_head * elem},
-          {d.rows, d.x_row * elem},
-          mp_dtype_size(d.dtype)};
+  return strided_region(data, name, d.head_dim, {d.heads, d.x_head}, {d.rows, d.x_row}, d.dtype);
 }
 
 // ---------------------------------------------------------------------------- softmax
@@ -122,8 +110,7 @@ mp_softmax_desc_t read_desc(const mp_softmax_desc_t *user) {
   require_dtype(d.dtype, "dtype");
   require_enum(d.mask, "mask", MP_SOFTMAX_MASK_NONE, MP_SOFTMAX_MASK_ADDITIVE);
   require_flags(d.flags, MP_SOFTMAX_FLAG_LOG, "flags");
-  require_not_negative(d.rows, "rows");
-  require_not_negative(d.columns, "columns");
+  require_not_negative({{d.rows, "rows"}, {d.columns, "columns"}});
   const NamedNumber rows{d.rows, "rows"}, columns{d.columns, "columns"};
   require_matrix(rows, columns, {d.ld_x, "ld_x"}, d.dtype);
   require_matrix(rows, columns, {d.ld_y, "ld_y"}, d.dtype);

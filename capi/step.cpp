@@ -17,16 +17,8 @@ namespace mp {
 
 namespace {
 
-bool is_checked(const mp_step_options_t &options) {
-  return (options.flags & MP_STEP_FLAG_CHECKED) != 0;
-}
-
-bool is_unscaled(const mp_step_options_t &options) {
-  return (options.flags & MP_STEP_FLAG_UNSCALED) != 0;
-}
-
-bool keeps_scaler(const mp_step_options_t &options) {
-  return (options.flags & MP_STEP_FLAG_KEEP_SCALER) != 0;
+bool has(const mp_step_options_t &options, mp_step_flags_t flag) {
+  return (options.flags & flag) != 0;
 }
 
 void check_flags(const mp_step_options_t &options) {
@@ -34,10 +26,10 @@ void check_flags(const mp_step_options_t &options) {
                 MP_STEP_FLAG_KEEP_SCALER | MP_STEP_FLAG_UNSCALED | MP_STEP_FLAG_CHECKED |
                     MP_STEP_FLAG_SHARDED | MP_STEP_FLAG_SUM_DENOMINATOR,
                 "flags");
-  MP_REQUIRE((options.flags & MP_STEP_FLAG_SUM_DENOMINATOR) == 0, MP_ERROR_UNSUPPORTED,
+  MP_REQUIRE(!has(options, MP_STEP_FLAG_SUM_DENOMINATOR), MP_ERROR_UNSUPPORTED,
              "flags = ", Flags{options.flags},
              ": MP_STEP_FLAG_SUM_DENOMINATOR is not supported by this version");
-  MP_REQUIRE((options.flags & MP_STEP_FLAG_SHARDED) == 0 || options.comm != nullptr,
+  MP_REQUIRE(!has(options, MP_STEP_FLAG_SHARDED) || options.comm != nullptr,
              MP_ERROR_INVALID_ARGUMENT, "flags = ", Flags{options.flags},
              ": MP_STEP_FLAG_SHARDED requires options->comm");
 }
@@ -46,7 +38,7 @@ mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler &s
   if (user == nullptr) return {};
   const mp_step_options_t options = read_struct(user, "options");
   check_flags(options);
-  MP_REQUIRE(!is_unscaled(options) || !needs_amax(scaler), MP_ERROR_INVALID_ARGUMENT,
+  MP_REQUIRE(!has(options, MP_STEP_FLAG_UNSCALED) || !needs_amax(scaler), MP_ERROR_INVALID_ARGUMENT,
              "flags = ", Flags{options.flags},
              ": MP_STEP_FLAG_UNSCALED requires the largest scaled gradient, which has not been "
              "measured since the scaler's last update");
@@ -65,8 +57,8 @@ mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler &s
   require_unset(options.skip, "skip");
   require_unset(options.norm_limit, "norm_limit");
   require_unset(options.denominator, "denominator");
-  MP_REQUIRE(options.amax == nullptr || is_checked(options), MP_ERROR_INVALID_ARGUMENT,
-             "amax = ", options.amax,
+  MP_REQUIRE(options.amax == nullptr || has(options, MP_STEP_FLAG_CHECKED),
+             MP_ERROR_INVALID_ARGUMENT, "amax = ", options.amax,
              " requires MP_STEP_FLAG_CHECKED; without it, the step computes amax");
   // The step clears the scaler's flag at its end, so the flag cannot hold the result.
   MP_REQUIRE(options.found_inf != &scaler.device->found_inf, MP_ERROR_INVALID_ARGUMENT,
@@ -90,10 +82,11 @@ void check_checked(const mp_optimizer &optimizer, const mp_scaler &scaler,
   MP_REQUIRE(optimizer.tensor_norms == nullptr, MP_ERROR_INVALID_ARGUMENT,
              "max_tensor_norm of a group is not supported by MP_STEP_FLAG_CHECKED, which skips the "
              "pass over the gradients");
-  MP_REQUIRE(options.amax != nullptr || keeps_scaler(options) || !needs_amax(scaler),
-             MP_ERROR_INVALID_ARGUMENT,
-             "amax = NULL, but MP_STEP_FLAG_CHECKED requires it with policy = "
-             "MP_SCALER_POLICY_LOGNORMAL or MP_SCALER_POLICY_LOGMAX");
+  MP_REQUIRE(
+      options.amax != nullptr || has(options, MP_STEP_FLAG_KEEP_SCALER) || !needs_amax(scaler),
+      MP_ERROR_INVALID_ARGUMENT,
+      "amax = NULL, but MP_STEP_FLAG_CHECKED requires it with policy = "
+      "MP_SCALER_POLICY_LOGNORMAL or MP_SCALER_POLICY_LOGMAX");
 }
 
 /// Arguments of pass 1, of the reduction over ranks, and of pass 2.
@@ -133,14 +126,14 @@ Passes plan(const mp_optimizer &optimizer, const mp_scaler &scaler,
   statistics.found_inf = &scaler.device->found_inf;
   statistics.amax = optimizer.amax;
   update.scaler = scaler.device;
-  update.keep_scaler = keeps_scaler(options);
-  const float *const measured = is_checked(options) ? options.amax : optimizer.amax;
-  if (!is_unscaled(options)) {
+  update.keep_scaler = has(options, MP_STEP_FLAG_KEEP_SCALER);
+  const float *const measured = has(options, MP_STEP_FLAG_CHECKED) ? options.amax : optimizer.amax;
+  if (!has(options, MP_STEP_FLAG_UNSCALED)) {
     update.grad_scale = &scaler.device->inv_scale;
     update.scaler_amax = update.grad_amax = measured;
   } else {
     // options.amax is still multiplied by S; these gradients are not.
-    (is_checked(options) ? update.scaler_amax : update.grad_amax) = measured;
+    (has(options, MP_STEP_FLAG_CHECKED) ? update.scaler_amax : update.grad_amax) = measured;
   }
   update.found_inf = statistics.found_inf;
   update.skipped = options.found_inf;
@@ -195,11 +188,11 @@ mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
     mp_scaler &s = scaler != nullptr ? *scaler : *o.own_scaler;
     const mp_step_options_t read = mp::read_options(options, s);
     const mp_comm_t comm = read.comm != nullptr ? mp::read_comm(read.comm) : mp::default_comm();
-    const bool checked = mp::is_checked(read);
+    const bool checked = mp::has(read, MP_STEP_FLAG_CHECKED);
     if (checked) mp::check_checked(o, s, read);
     mp::Passes passes = mp::plan(o, s, read);
     const bool has_ranks = comm.world_size > 1;
-    const bool sums_norms = (read.flags & MP_STEP_FLAG_SHARDED) != 0 && !checked;
+    const bool sums_norms = mp::has(read, MP_STEP_FLAG_SHARDED) && !checked;
     if (has_ranks) mp::plan_rank_reduction(o, s, sums_norms, passes);
 
     const mp::Context &c = *o.context;
@@ -217,7 +210,7 @@ mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
       throw;
     }
     const bool has_amax = !checked || read.amax != nullptr;
-    s.has_kept_amax = mp::keeps_scaler(read) && (s.has_kept_amax || has_amax);
+    s.has_kept_amax = mp::has(read, MP_STEP_FLAG_KEEP_SCALER) && (s.has_kept_amax || has_amax);
   });
 }
 

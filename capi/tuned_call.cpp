@@ -250,8 +250,7 @@ ScratchOutput::~ScratchOutput() {
 }  // namespace mp
 
 mp_status_t mp_tuning_measure(mp_context_t context, int32_t max_kernels) {
-  return mp::call(__func__, [&] {
-    const mp::Context &c = *mp::require_context(context);
+  return mp::call(__func__, context, [&](const mp::Context &c) {
     mp::require_not_negative(max_kernels, "max_kernels");
     c.measured_kernels = max_kernels;
   });
