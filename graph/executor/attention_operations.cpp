@@ -85,14 +85,6 @@ void infer_attention(Graph &g, const Node &n) {
   set_extent(g, n, kLse, {q.extent[0], s.heads, q.extent[1]});
 }
 
-/// The kernel computes all gradients of q, k and v.
-void differentiate_attention(Gradients &d, const Node &n) {
-  std::vector<int32_t> inputs;
-  for (size_t i = kQ; i <= kQLengths; ++i) inputs.push_back(n.input(i));
-  for (const int32_t more : {n.outputs[kO], n.outputs[kLse], d.of(n, kO)}) inputs.push_back(more);
-  d.append_gradients(n, "grad", inputs, {kQ, kK, kV}, {kSinks});
-}
-
 /// Arguments of both passes.
 class AttentionCall {
  public:
@@ -223,10 +215,6 @@ void infer_rope(Graph &g, const Node &n) {
   require_extent(g, n, 1, Extent(x.extent.begin(), x.extent.end() - 1));
 }
 
-void differentiate_rope(Gradients &d, const Node &n) {
-  d.append_gradient(n, 0, "RotaryEmbeddingGrad", "grad_x", {n.input(1)});
-}
-
 /// Copies the heads that are not rotated.
 void emit_rope(Emitter &e, const Node &n) {
   const Tensor &x = e.graph().in(n, 0);
@@ -234,16 +222,9 @@ void emit_rope(Emitter &e, const Node &n) {
   const int64_t rotated = int64_t{desc.heads} * desc.head_dim;
   if (rotated < x.columns()) {
     mp_strided_copy_desc_t rest = mp_strided_copy_desc_default(n.dtype);
-    rest.rank = 2;
-    rest.extent[0] = x.rows();
-    rest.extent[1] = x.columns() - rotated;
-    rest.x_stride[0] = rest.y_stride[0] = x.columns();
-    rest.x_stride[1] = rest.y_stride[1] = 1;
-    const auto offset = static_cast<size_t>(rotated) * mp_dtype_size(n.dtype);
-    e.append("mp_strided_copy", [=](const LaunchArgs &run) {
-      return mp_strided_copy(run.context, &rest, static_cast<const char *>(run.in(0)) + offset,
-                             static_cast<char *>(run.out(0)) + offset, &run.stats, run.stream);
-    });
+    append_dim(rest, x.rows(), x.columns(), x.columns());
+    append_dim(rest, x.columns() - rotated, 1, 1);
+    emit_copy(e, rest, e.in(n, 0), rotated, e.out(n, 0), rotated);
   }
   e.append("mp_rope", [=](const LaunchArgs &run) {
     return mp_rope(run.context, &desc, run.integers_in(1), nullptr, run.in(0), run.out(0),
@@ -260,15 +241,15 @@ constexpr Operation kAttentions[] = {
       {"sinks", kOptional | kFp32}, {"offset", kOptional | kUnbound},
       {"q_lengths", kOptional | kUnbound}},
      {{"o"}, {"lse", kKept | kFp32}}, kAttention,
-     infer_attention, differentiate_attention, emit_attention},
+     infer_attention, append_gradient_node, emit_attention},
     {"AttentionGrad",
      {{"q"}, {"k", kOptional}, {"v", kOptional}, {"lengths", kOptional | kUnbound},
       {"sinks", kOptional | kFp32}, {"offset", kOptional | kUnbound},
       {"q_lengths", kOptional | kUnbound}, {"o"}, {"lse", kFp32}, {"do"}},
-     {{"dq"}, {"dk"}, {"dv"}, {"dsinks", kFp32}}, kAttention,
+     {{"dq"}, {"dk"}, {"dv"}, {"dsinks", kOptional | kFp32}}, kAttention,
      nullptr, nullptr, emit_attention_grad},
     {"RotaryEmbedding", {{"x"}, {"positions", kOptional | kUnbound}}, {{"y"}}, kRope,
-     infer_rope, differentiate_rope, emit_rope},
+     infer_rope, append_gradient_node, emit_rope},
     {"RotaryEmbeddingGrad", {{"dy"}, {"positions", kOptional | kUnbound}}, {{"dx"}}, kRope,
      nullptr, nullptr, emit_rope}};
 // clang-format on

@@ -58,8 +58,7 @@ Tensor read_tensor(const char *name, Role role, mp_dtype_t dtype, int32_t rank,
   t.name = read_name(name);
   t.role = role;
   t.dtype = dtype;
-  MP_REQUIRE(rank >= 0 && rank <= MP_GRAPH_MAX_RANK, MP_ERROR_INVALID_ARGUMENT, "rank = ", rank,
-             " is outside [0, ", MP_GRAPH_MAX_RANK, "]");
+  require_within(rank, "rank", 0, MP_GRAPH_MAX_RANK);
   if (rank > 0) require_pointer(extent, "extent");
   int64_t numel = 1;
   for (int32_t i = 0; i < rank; ++i) {
@@ -383,9 +382,7 @@ mp_status_t mp_graph_bind(mp_graph_t graph, int32_t tensor, const void *data) {
 mp_status_t mp_graph_set_batch(mp_graph_t graph, int64_t batch) {
   return mp::composite_call(__func__, [&] {
     mp::Executor &e = mp::require_compiled(graph);
-    const int64_t most = graph->described.batch;
-    MP_REQUIRE(batch >= 1 && batch <= most, MP_ERROR_INVALID_ARGUMENT, "batch = ", batch,
-               " is outside [1, ", most, "]");
+    mp::require_within(batch, "batch", 1, graph->described.batch);
     e.set_batch(graph->described, batch);
   });
 }

@@ -138,4 +138,17 @@ void Emitter::emit_cast(int32_t tensor) {
                       std::move(call)});
 }
 
+void emit_copy(Emitter &e, const mp_strided_copy_desc_t &desc, AddressIndex x, int64_t x_offset,
+               AddressIndex y, int64_t y_offset, size_t output) {
+  const auto elem = static_cast<int64_t>(mp_dtype_size(desc.dtype));
+  e.append(
+      "mp_strided_copy",
+      [=](const LaunchArgs &run) {
+        return mp_strided_copy(
+            run.context, &desc, static_cast<const char *>(run.at(x)) + x_offset * elem,
+            static_cast<char *>(run.at(y)) + y_offset * elem, &run.stats, run.stream);
+      },
+      output);
+}
+
 }  // namespace mp::graph

@@ -127,6 +127,22 @@ class Emitter {
   int32_t node_ = kNone;
 };
 
+// ---------------------------------------------------------------------------- copies
+
+/// Appends a dimension to a copy.
+inline void append_dim(mp_strided_copy_desc_t &desc, int64_t extent, int64_t x_stride,
+                       int64_t y_stride) {
+  desc.extent[desc.rank] = extent;
+  desc.x_stride[desc.rank] = x_stride;
+  desc.y_stride[desc.rank] = y_stride;
+  ++desc.rank;
+}
+
+/// Emits a copy between two tensors.
+/// @param x,y  addresses; the offsets are in elements
+void emit_copy(Emitter &e, const mp_strided_copy_desc_t &desc, AddressIndex x, int64_t x_offset,
+               AddressIndex y, int64_t y_offset, size_t output = Emitter::kAllOutputs);
+
 // ---------------------------------------------------------------------------- dropout
 
 // The mask of a node is a function of seed and offset (mpcore/graph.h), so backward applies the

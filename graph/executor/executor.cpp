@@ -174,31 +174,25 @@ void Executor::make_lists() {
   std::vector<void *> grads, masters, models;
   std::vector<mp_dtype_t> grad_dtypes, fp32, model_dtypes;
   std::vector<int64_t> numel;
-  bool has_model = false;
   for (size_t t = 0; t < graph_.tensors.size(); ++t) {
     const Tensor &tensor = graph_.tensors[t];
     if (tensor.role != Role::parameter) continue;
     const auto id = static_cast<int32_t>(t);
-    parameters_.push_back(id);
     numel.push_back(tensor.numel());
     masters.push_back(address({id}));
     fp32.push_back(MP_FP32);
     models.push_back(tensor.has_model_copy() ? address({id, true}) : nullptr);
     model_dtypes.push_back(tensor.has_model_copy() ? tensor.copy_dtype : MP_FP16);
-    has_model |= tensor.has_model_copy();
-    Pair pair;
-    if (tensor.has_model_copy()) {
-      pair.master = make_list(context_, {masters.back()}, {numel.back()}, {MP_FP32});
-      pair.model = make_list(context_, {models.back()}, {numel.back()}, {model_dtypes.back()});
-    }
-    pairs_.push_back(std::move(pair));
+    if (tensor.has_model_copy())
+      pairs_[id] = {make_list(context_, {masters.back()}, {numel.back()}, {MP_FP32}),
+                    make_list(context_, {models.back()}, {numel.back()}, {model_dtypes.back()})};
     if (!has_backward()) continue;
     const int32_t gradient = gradients_[t];
     grads.push_back(address({gradient}));
     grad_dtypes.push_back(graph_.tensor(gradient).dtype);
   }
   master_ = make_list(context_, masters, numel, fp32);
-  if (has_model) model_ = make_list(context_, models, numel, model_dtypes);
+  if (!pairs_.empty()) model_ = make_list(context_, models, numel, model_dtypes);
   if (has_backward()) grads_ = make_list(context_, grads, numel, grad_dtypes);
 }
 
@@ -256,11 +250,10 @@ void Executor::make_launches() {
 void Executor::write(int32_t id, const float *values, mp_stream_t stream) {
   const Tensor &t = graph_.tensor(id);
   require_success(mp_memcpy(context_, address({id}), values, t.bytes(false), stream));
-  if (!t.has_model_copy()) return;
-  const auto index = std::ranges::find(parameters_, id) - parameters_.begin();
-  const Pair &pair = pairs_[static_cast<size_t>(index)];
-  require_success(
-      mp_masters_to_model(pair.master.get(), pair.model.get(), nullptr, nullptr, stream));
+  const auto pair = pairs_.find(id);
+  if (pair == pairs_.end()) return;
+  const auto &[master, model] = pair->second;
+  require_success(mp_masters_to_model(master.get(), model.get(), nullptr, nullptr, stream));
 }
 
 void Executor::run(std::initializer_list<Phase> phases, LaunchArgs run) {
@@ -384,13 +377,7 @@ mp_graph_tensor_t Executor::tensor(int32_t id) const {
 }
 
 mp_graph_memory_t Executor::memory() const {
-  auto m = zero_struct<mp_graph_memory_t>();
-  m.parameters = static_cast<int64_t>(layout_.parameters);
-  m.copies = static_cast<int64_t>(layout_.copies);
-  m.gradients = static_cast<int64_t>(layout_.gradients);
-  m.states = static_cast<int64_t>(layout_.states);
-  m.activations = static_cast<int64_t>(layout_.activations);
-  m.activations_unshared = static_cast<int64_t>(layout_.activations_unshared);
+  mp_graph_memory_t m = layout_.memory;
   m.workspace = static_cast<int64_t>(layout_.bytes - layout_.workspace_offset);
   for (const DeviceBuffer &more : more_workspace_)
     m.workspace += static_cast<int64_t>(more.get_deleter().bytes);

@@ -42,8 +42,7 @@ struct Layout {
   size_t workspace_offset = 0;
   /// Views: the address that each address equals, or itself.  Indexed by AddressIndex.
   std::vector<AddressIndex> same_as;
-  size_t parameters = 0, copies = 0, gradients = 0, states = 0, activations = 0,
-         activations_unshared = 0;
+  mp_graph_memory_t memory = zero_struct<mp_graph_memory_t>();
 
   /// Returns the root of a chain of views, or the address itself.
   AddressIndex root_of(AddressIndex index) const {
@@ -113,7 +112,6 @@ class Executor {
   Graph graph_;
   bool keeps_io_;
   Reports reports_;
-  std::vector<int32_t> parameters_;
   std::vector<int32_t> gradients_;  ///< per tensor, or kNone
   Layout layout_;
   DeviceBuffer block_;
@@ -125,11 +123,11 @@ class Executor {
   std::array<std::set<int32_t>, kPhases> required_;  ///< inputs that must be bound, per phase
   bool is_trained_ = false;  ///< true directly after a training forward pass
   List grads_, master_, model_;
-  /// Lists with one parameter each, to write its 16-bit copy, if any, like an optimizer.
+  /// Lists with one parameter each, to write its 16-bit copy like an optimizer.
   struct Pair {
     List master, model;
   };
-  std::vector<Pair> pairs_;  ///< per parameter
+  std::map<int32_t, Pair> pairs_;  ///< per parameter with a copy
 };
 
 }  // namespace mp::graph

@@ -196,20 +196,21 @@ class Fuser {
 
   // With a residual in fp32, a norm can read the other term and write its output in 16 bits.
 
-  /// Returns whether all nodes that read a tensor read its copy.
-  bool is_read_as_copy(int32_t tensor) const {
-    return std::ranges::all_of(graph_.nodes, [&](const Node &node) {
-      bool reads_copy = true;
+  /// Returns whether a node reads a tensor or, with of_copy, its copy.
+  bool is_read(int32_t tensor, bool of_copy) const {
+    return std::ranges::any_of(graph_.nodes, [&](const Node &node) {
+      bool reads = false;
       if (!node.is_absorbed)
-        node.for_each_input(
-            [&](const Input &input) { reads_copy &= input.tensor != tensor || input.reads_copy; });
-      return reads_copy;
+        node.for_each_input([&](const Input &input) {
+          reads |= input.tensor == tensor && input.reads_copy == of_copy;
+        });
+      return reads;
     });
   }
   bool can_narrow(const Node &norm) const {
     const Tensor &y = graph_.out(norm, 0);
     return norm.dtype == MP_FP32 && y.copy_dtype != MP_DTYPE_NONE && !y.is_output &&
-           is_read_as_copy(norm.outputs[0]);
+           !is_read(norm.outputs[0], false);
   }
   /// Returns whether a term is, or can be, written in 16 bits.
   bool can_narrow_term(const Node &add, size_t i) {
@@ -234,14 +235,8 @@ class Fuser {
   }
   void drop_unread_copy(int32_t tensor) {
     Tensor &t = graph_.tensor(tensor);
-    const bool is_read = std::ranges::any_of(graph_.nodes, [&](const Node &node) {
-      bool reads_copy = false;
-      if (!node.is_absorbed)
-        node.for_each_input(
-            [&](const Input &input) { reads_copy |= input.tensor == tensor && input.reads_copy; });
-      return reads_copy;
-    });
-    if (t.role == Role::activation && !t.is_output && !is_read) t.copy_dtype = MP_DTYPE_NONE;
+    if (t.role == Role::activation && !t.is_output && !is_read(tensor, true))
+      t.copy_dtype = MP_DTYPE_NONE;
   }
 
   /// Makes the gradient of a norm add the other gradient of its input, and apply the dropout of

@@ -6,6 +6,22 @@
 
 namespace mp::graph {
 
+namespace {
+
+Node backward_node(std::string_view type, std::string name, const std::vector<int32_t> &inputs,
+                   const std::vector<int32_t> &outputs, int32_t forward) {
+  Node node = {};
+  node.operation = &operation(type);
+  node.name = std::move(name);
+  for (const int32_t input : inputs) node.inputs.push_back({input});
+  node.outputs = outputs;
+  node.is_backward = true;
+  node.forward = forward;
+  return node;
+}
+
+}  // namespace
+
 Gradients::Gradients(Graph &graph)
     : graph_(graph), parts_(graph.tensors.size()), is_wanted_(graph.tensors.size()) {
   for (size_t t = 0; t < graph.tensors.size(); ++t)
@@ -23,20 +39,10 @@ Gradients::Gradients(Graph &graph)
 /// Starts the backward pass at external gradients, multiplied by the loss scale.
 void Gradients::append_seeds() {
   for (const Graph::Seed &seed : graph_.seeds) {
-    const Tensor &of = graph_.tensor(seed.tensor);
-    Tensor gradient;
-    gradient.name = "d " + of.name;
-    gradient.extent = of.extent;
-    gradient.gradient_of = seed.tensor;
-    Node node = {};
-    node.operation = &operation("SeedGradient");
-    node.name = graph_.node(of.producer).name + "/seed";
-    node.inputs = {{seed.input}};
-    node.is_backward = true;
-    node.forward = of.producer;
-    node.outputs = {graph_.add(std::move(gradient))};
-    parts_[static_cast<size_t>(seed.tensor)].push_back(node.outputs[0]);
-    graph_.add(std::move(node));
+    const int32_t gradient = new_gradient(seed.tensor);
+    parts_[static_cast<size_t>(seed.tensor)].push_back(gradient);
+    graph_.add(backward_node("SeedGradient", name_after(seed.tensor, "seed"), {seed.input},
+                             {gradient}, graph_.tensor(seed.tensor).producer));
   }
 }
 
@@ -77,19 +83,9 @@ int32_t Gradients::memory_of(int32_t tensor) const {
 }
 
 int32_t Gradients::copy_of(int32_t gradient, int32_t of) {
-  Tensor copy;
-  copy.name = "d " + graph_.tensor(of).name;
-  copy.extent = graph_.tensor(of).extent;
-  copy.gradient_of = of;
-  Node node = {};
-  node.operation = &operation("Identity");
-  node.name = name_after(of, "grad_copy");
-  node.inputs = {{gradient}};
-  node.outputs = {graph_.add(std::move(copy))};
-  node.is_backward = true;
-  const int32_t output = node.outputs[0];
-  graph_.add(std::move(node));
-  return output;
+  const int32_t copy = new_gradient(of);
+  graph_.add(backward_node("Identity", name_after(of, "grad_copy"), {gradient}, {copy}, kNone));
+  return copy;
 }
 
 std::string Gradients::name_after(int32_t tensor, const char *word) const {
@@ -110,31 +106,20 @@ int32_t Gradients::new_if_wanted(const Node &node, size_t input) {
 }
 
 int32_t Gradients::make(const Node &node, size_t input) {
-  const Tensor &of = graph_.in(node, input);
+  return new_gradient(node.input(input));
+}
+
+int32_t Gradients::new_gradient(int32_t tensor) {
   Tensor gradient;
-  gradient.name = "d " + of.name;
-  gradient.extent = of.extent;
-  gradient.gradient_of = node.input(input);
+  gradient.name = "d " + graph_.tensor(tensor).name;
+  gradient.extent = graph_.tensor(tensor).extent;
+  gradient.gradient_of = tensor;
   return graph_.add(std::move(gradient));
 }
 
 void Gradients::contribute(const Node &node, size_t input, int32_t gradient) {
   if (gradient != kNone && is_wanted(node, input))
     parts_[static_cast<size_t>(node.input(input))].push_back(gradient);
-}
-
-void Gradients::append_gradients(const Node &node, std::string_view word,
-                                 const std::vector<int32_t> &inputs,
-                                 const std::vector<size_t> &always,
-                                 const std::vector<size_t> &if_wanted) {
-  const auto wants = [&](size_t input) { return is_wanted(node, input); };
-  if (!std::ranges::any_of(always, wants) && !std::ranges::any_of(if_wanted, wants)) return;
-  std::vector<int32_t> outputs;
-  for (const size_t i : always) outputs.push_back(node.has_input(i) ? make(node, i) : kNone);
-  for (const size_t i : if_wanted) outputs.push_back(new_if_wanted(node, i));
-  append(node, std::string(node.operation->type) + "Grad", word, inputs, outputs);
-  for (size_t i = 0; i < outputs.size(); ++i)
-    contribute(node, i < always.size() ? always[i] : if_wanted[i - always.size()], outputs[i]);
 }
 
 void Gradients::append_gradient(const Node &node, size_t input, std::string_view type,
@@ -149,14 +134,9 @@ void Gradients::append_gradient(const Node &node, size_t input, std::string_view
 
 void Gradients::append(const Node &node, std::string_view type, std::string_view word,
                        const std::vector<int32_t> &inputs, const std::vector<int32_t> &outputs) {
-  Node backward = {};
-  backward.operation = &operation(type);
-  backward.name = node.name + "/" + std::string(word);
-  for (const int32_t input : inputs) backward.inputs.push_back({input});
-  backward.outputs = outputs;
+  Node backward =
+      backward_node(type, node.name + "/" + std::string(word), inputs, outputs, current_);
   backward.attributes = node.attributes;
-  backward.is_backward = true;
-  backward.forward = current_;
   backward.number = node.number;
   graph_.add(std::move(backward));
 }
@@ -167,22 +147,69 @@ int32_t Gradients::sum_of(int32_t tensor) {
   while (parts.size() > 1) {
     const int32_t last = parts.back();
     parts.pop_back();
-    Tensor sum;
-    sum.name = graph_.tensor(parts.back()).name;
-    sum.extent = graph_.tensor(tensor).extent;
-    sum.gradient_of = tensor;
-    const int32_t output = graph_.add(std::move(sum));
-    Node add = {};
-    add.operation = &operation("Add");
-    add.name = name_after(tensor, "grad_sum");
-    add.inputs = {{parts.back()}, {last}};
-    add.outputs = {output};
-    add.is_backward = true;
-    add.forward = graph_.tensor(tensor).producer;
-    graph_.add(std::move(add));
-    parts.back() = output;
+    const int32_t sum = new_gradient(tensor);
+    graph_.tensor(sum).name = graph_.tensor(parts.back()).name;
+    graph_.add(backward_node("Add", name_after(tensor, "grad_sum"), {parts.back(), last}, {sum},
+                             graph_.tensor(tensor).producer));
+    parts.back() = sum;
   }
   return parts.empty() ? kNone : parts.front();
+}
+
+// ---------------------------------------------------------------------------- TypeGrad
+
+namespace {
+
+/// Returns the index of a port, or kAbsent.
+size_t port_named(const Port (&ports)[kMaxPorts], std::string_view name) {
+  for (size_t i = 0; i < kMaxPorts && ports[i].name != nullptr; ++i)
+    if (ports[i].name == name) return i;
+  return kAbsent;
+}
+
+/// Returns the name of the tensor whose gradient a port is.
+std::string_view without_d(const Port &port) {
+  return port.name + 1;
+}
+
+void drop_absent_end(std::vector<int32_t> &tensors) {
+  while (!tensors.empty() && tensors.back() == kNone) tensors.pop_back();
+}
+
+}  // namespace
+
+void append_gradient_node(Gradients &d, const Node &node) {
+  const Operation &op = *node.operation, &grad = operation(std::string(op.type) + "Grad");
+  std::vector<size_t> of;  // per output of the new node: the input whose gradient it is
+  for (const Port &port : grad.outputs)
+    if (port.name != nullptr) of.push_back(port_named(op.inputs, without_d(port)));
+  if (std::ranges::none_of(of, [&](size_t i) { return d.is_wanted(node, i); })) return;
+
+  std::vector<int32_t> inputs, outputs;
+  const auto add_outputs = [&] {
+    for (size_t i = 0; i < of.size(); ++i) {
+      const bool is_computed = !grad.outputs[i].has(kOptional) && node.has_input(of[i]);
+      outputs.push_back(is_computed ? d.make(node, of[i]) : d.new_if_wanted(node, of[i]));
+    }
+  };
+  const bool has_one_gradient = of.size() == 1 && !grad.outputs[0].has(kOptional);
+  // Gradients::of() may add tensors, and the order of tensors decides ties in the layout of memory:
+  // a function of dy, like append_gradient(), adds dx first.
+  if (has_one_gradient && std::string_view(grad.inputs[0].name) == "dy") add_outputs();
+  for (const Port &port : grad.inputs) {
+    if (port.name == nullptr) break;
+    const size_t in = port_named(op.inputs, port.name), out = port_named(op.outputs, port.name);
+    inputs.push_back(in != kAbsent    ? node.input(in)
+                     : out != kAbsent ? node.output(out)
+                                      : d.of(node, port_named(op.outputs, without_d(port))));
+  }
+  if (outputs.empty()) add_outputs();
+  drop_absent_end(inputs);
+  drop_absent_end(outputs);
+  std::string word = "grad";
+  if (has_one_gradient) word = word + "_" + op.inputs[of[0]].name;
+  d.append(node, grad.type, word, inputs, outputs);
+  for (size_t i = 0; i < outputs.size(); ++i) d.contribute(node, of[i], outputs[i]);
 }
 
 }  // namespace mp::graph

@@ -89,9 +89,10 @@ struct Node {
   bool is_absorbed = false;  ///< computed by another node
 
   bool has_input(size_t i) const { return input(i) != kNone; }
-  bool has_output(size_t i) const { return i < outputs.size() && outputs[i] != kNone; }
-  /// Returns kNone for an input that the node does not have.
+  bool has_output(size_t i) const { return output(i) != kNone; }
+  /// Returns kNone for an input or output that the node does not have.
   int32_t input(size_t i) const { return i < inputs.size() ? inputs[i].tensor : kNone; }
+  int32_t output(size_t i) const { return i < outputs.size() ? outputs[i] : kNone; }
   /// Calls f with every tensor that the node reads, including operands of fused nodes.
   template <class F>
   void for_each_input(const F &f) const {

@@ -49,8 +49,7 @@ bool keeps_index(const Node &n) {
 
 /// AvgPoolGrad does not need x.  MaxPoolGrad reads the kept positions, or else x.
 void differentiate_pool(Gradients &d, const Node &n) {
-  if (n.operation->traits.variant != MP_POOL_MAX)
-    return d.append_gradient(n, 0, "AvgPoolGrad", "grad_x", {});
+  if (n.operation->traits.variant != MP_POOL_MAX) return append_gradient_node(d, n);
   const bool has_index = keeps_index(n);
   d.append_gradient(n, 0, "MaxPoolGrad", "grad_x",
                     {has_index ? kNone : n.input(0), has_index ? n.outputs[1] : kNone});
@@ -95,13 +94,6 @@ void infer_batch_norm(Graph &g, const Node &n) {
   }
   set_extent(g, n, kY, x.extent);
   for (const size_t i : {kSavedMean, kSavedInvStd}) set_extent(g, n, i, {x.columns()});
-}
-
-void differentiate_batch_norm(Gradients &d, const Node &n) {
-  d.append_gradients(n, "grad",
-                     {n.input(kX), n.input(kGamma), n.input(kBeta), n.outputs[kSavedMean],
-                      n.outputs[kSavedInvStd], d.of(n, kY)},
-                     {kX, kGamma, kBeta});
 }
 
 mp_batchnorm_desc_t batch_norm_desc(Emitter &e, const Node &n) {
@@ -170,7 +162,7 @@ constexpr Operation kImages[] = {
      {{"x"}, {"gamma", kOptional | kFp32}, {"beta", kOptional | kFp32}, {"mean", kFp32},
       {"variance", kFp32}},
      {{"y"}, {"saved_mean", kKept | kFp32}, {"saved_inv_std", kKept | kFp32}}, kBatchNorm,
-     infer_batch_norm, differentiate_batch_norm, emit_batch_norm, {.fusion = Fusion::norm}},
+     infer_batch_norm, append_gradient_node, emit_batch_norm, {.fusion = Fusion::norm}},
     {"BatchNormGrad",
      {{"x"}, {"gamma", kOptional | kFp32}, {"beta", kOptional | kFp32}, {"saved_mean", kFp32},
       {"saved_inv_std", kFp32}, {"dy"}},

@@ -4,7 +4,6 @@
 // axis.  They treat a tensor as a matrix: its rows are the dimensions before the axis, its columns
 // the axis and the dimensions after it.
 #include <algorithm>
-#include <numeric>
 
 #include "graph/executor/emitter.h"
 #include "graph/executor/operation.h"
@@ -18,28 +17,6 @@ int64_t product_of(const Extent &extent, size_t first, size_t last) {
   int64_t count = 1;
   for (size_t i = first; i < last; ++i) count *= extent[i];
   return count;
-}
-
-/// Emits a copy between two tensors.
-/// @param x,y  addresses; the offsets are in elements
-void emit_copy(Emitter &e, const mp_strided_copy_desc_t &desc, AddressIndex x, int64_t x_offset,
-               AddressIndex y, int64_t y_offset, size_t output = Emitter::kAllOutputs) {
-  const auto elem = static_cast<int64_t>(mp_dtype_size(desc.dtype));
-  e.append(
-      "mp_strided_copy",
-      [=](const LaunchArgs &run) {
-        return mp_strided_copy(
-            run.context, &desc, static_cast<const char *>(run.at(x)) + x_offset * elem,
-            static_cast<char *>(run.at(y)) + y_offset * elem, &run.stats, run.stream);
-      },
-      output);
-}
-
-void append_dim(mp_strided_copy_desc_t &desc, int64_t extent, int64_t x_stride, int64_t y_stride) {
-  desc.extent[desc.rank] = extent;
-  desc.x_stride[desc.rank] = x_stride;
-  desc.y_stride[desc.rank] = y_stride;
-  ++desc.rank;
 }
 
 // ---------------------------------------------------------------------------- blocks
@@ -125,16 +102,6 @@ void infer_pad(Graph &g, const Node &n) {
   set_extent(g, n, 0, y);
 }
 
-/// Appends the node that copies in the other direction.
-void differentiate_blocks(Gradients &d, const Node &n) {
-  std::vector<size_t> of(n.inputs.size());
-  std::iota(of.begin(), of.end(), size_t{0});
-  if (std::ranges::none_of(of, [&](size_t i) { return d.is_wanted(n, i); })) return;
-  std::vector<int32_t> inputs;
-  for (size_t i = 0; i < n.outputs.size(); ++i) inputs.push_back(d.of(n, i));
-  d.append_gradients(n, "grad", inputs, {}, of);
-}
-
 void emit_blocks(Emitter &e, const Node &n) {
   const Graph &g = e.graph();
   const bool joins = n.operation->traits.variant == kJoins;
@@ -191,10 +158,6 @@ void infer_transpose(Graph &g, const Node &n) {
   Extent y;
   for (const int64_t i : permutation) y.push_back(x[static_cast<size_t>(i)]);
   set_extent(g, n, 0, y);
-}
-
-void differentiate_transpose(Gradients &d, const Node &n) {
-  d.append_gradient(n, 0, "TransposeGrad", "grad_x", {});
 }
 
 /// Iterates over the dimensions of the forward output.
@@ -260,10 +223,6 @@ void infer_reduce(Graph &g, const Node &n) {
   require_integers(g, n, kLengths);
   if (axes.size() != 1) fail_at(n, "axes = ", text_of(axes), " must be one axis with lengths");
   require_extent(g, n, kLengths, Extent(x.extent.begin(), x.extent.begin() + axes[0]));
-}
-
-void differentiate_reduce(Gradients &d, const Node &n) {
-  d.append_gradient(n, 0, std::string(n.operation->type) + "Grad", "grad_x", {n.input(kLengths)});
 }
 
 /// Emits a mean of the first `length` elements of each outer index: a product of a row of weights,
@@ -348,32 +307,35 @@ constexpr Operation kLayouts[] = {
     {"Concat",
      {{"x0"}, {"x1", kOptional}, {"x2", kOptional}, {"x3", kOptional}, {"x4", kOptional},
       {"x5", kOptional}, {"x6", kOptional}, {"x7", kOptional}},
-     {{"y"}}, kConcat, infer_concat, differentiate_blocks, emit_blocks, {.variant = kJoins}},
+     {{"y"}}, kConcat, infer_concat, append_gradient_node, emit_blocks, {.variant = kJoins}},
     {"ConcatGrad", {{"dy"}},
-     {{"dx0"}, {"dx1"}, {"dx2"}, {"dx3"}, {"dx4"}, {"dx5"}, {"dx6"}, {"dx7"}}, kConcat,
+     {{"dx0", kOptional}, {"dx1", kOptional}, {"dx2", kOptional}, {"dx3", kOptional},
+      {"dx4", kOptional}, {"dx5", kOptional}, {"dx6", kOptional}, {"dx7", kOptional}}, kConcat,
      nullptr, nullptr, emit_blocks, {.variant = kParts}},
     {"Split", {{"x"}},
      {{"y0"}, {"y1", kOptional}, {"y2", kOptional}, {"y3", kOptional}, {"y4", kOptional},
       {"y5", kOptional}, {"y6", kOptional}, {"y7", kOptional}},
-     kSplit, infer_split, differentiate_blocks, emit_blocks, {.variant = kParts}},
+     kSplit, infer_split, append_gradient_node, emit_blocks, {.variant = kParts}},
     {"SplitGrad",
-     {{"dy0"}, {"dy1"}, {"dy2"}, {"dy3"}, {"dy4"}, {"dy5"}, {"dy6"}, {"dy7"}}, {{"dx"}}, kSplit,
-     nullptr, nullptr, emit_blocks, {.variant = kJoins}},
-    {"Slice", {{"x"}}, {{"y"}}, kSlice, infer_slice, differentiate_blocks, emit_blocks,
+     {{"dy0"}, {"dy1"}, {"dy2"}, {"dy3"}, {"dy4"}, {"dy5"}, {"dy6"}, {"dy7"}},
+     {{"dx", kOptional}}, kSplit, nullptr, nullptr, emit_blocks, {.variant = kJoins}},
+    {"Slice", {{"x"}}, {{"y"}}, kSlice, infer_slice, append_gradient_node, emit_blocks,
      {.variant = kParts}},
-    {"SliceGrad", {{"dy"}}, {{"dx"}}, kSlice, nullptr, nullptr, emit_blocks, {.variant = kJoins}},
-    {"Pad", {{"x"}}, {{"y"}}, kPad, infer_pad, differentiate_blocks, emit_blocks,
+    {"SliceGrad", {{"dy"}}, {{"dx", kOptional}}, kSlice, nullptr, nullptr, emit_blocks,
      {.variant = kJoins}},
-    {"PadGrad", {{"dy"}}, {{"dx"}}, kPad, nullptr, nullptr, emit_blocks, {.variant = kParts}},
+    {"Pad", {{"x"}}, {{"y"}}, kPad, infer_pad, append_gradient_node, emit_blocks,
+     {.variant = kJoins}},
+    {"PadGrad", {{"dy"}}, {{"dx", kOptional}}, kPad, nullptr, nullptr, emit_blocks,
+     {.variant = kParts}},
     {"Transpose", {{"x"}}, {{"y"}}, kTranspose,
-     infer_transpose, differentiate_transpose, emit_transpose},
+     infer_transpose, append_gradient_node, emit_transpose},
     {"TransposeGrad", {{"dy"}}, {{"dx"}}, kTranspose, nullptr, nullptr, emit_transpose},
-    {"Sum", {{"x"}}, {{"y"}}, kReduce, infer_reduce, differentiate_reduce, emit_reduce,
+    {"Sum", {{"x"}}, {{"y"}}, kReduce, infer_reduce, append_gradient_node, emit_reduce,
      reduce_traits(0)},
     {"SumGrad", {{"dy"}}, {{"dx"}}, kReduce, nullptr, nullptr, emit_reduce_grad,
      reduce_grad_traits(0)},
     {"Mean", {{"x"}, {"lengths", kOptional | kUnbound}}, {{"y"}}, kReduce,
-     infer_reduce, differentiate_reduce, emit_reduce, reduce_traits(1)},
+     infer_reduce, append_gradient_node, emit_reduce, reduce_traits(1)},
     {"MeanGrad", {{"dy"}, {"lengths", kOptional | kUnbound}}, {{"dx"}}, kReduce,
      nullptr, nullptr, emit_reduce_grad, reduce_grad_traits(1)}};
 // clang-format on

@@ -62,17 +62,6 @@ void infer_xent(Graph &g, const Node &n) {
   if (n.has_output(kCorrect)) g.tensor(n.outputs[kCorrect]).dtype = MP_DTYPE_NONE;
 }
 
-/// One node computes all gradients.
-void differentiate_xent(Gradients &d, const Node &n) {
-  const XentInputs in = inputs_of(n);
-  std::vector<int32_t> inputs;
-  for (size_t i = 0; i <= in.count; ++i) inputs.push_back(n.input(i));
-  if (n.has_input(in.w))
-    d.append_gradients(n, "grad", inputs, {}, {kX, in.w, in.bias});
-  else
-    d.append_gradients(n, "grad_logits", inputs, {kX});
-}
-
 /// Sets the fields that mp_xent_desc_t and mp_linear_xent_desc_t share.
 template <class Desc>
 Desc with_attributes(Desc desc, const Node &n) {
@@ -154,8 +143,7 @@ void differentiate_elements(Gradients &d, const Node &n) {
     if (d.is_wanted(n, input))
       fail_at(n, n.operation->inputs[input].name, " = ", d.graph().in(n, input).name,
               " must not depend on a parameter: its gradient is not computed");
-  d.append_gradients(n, "grad_prediction",
-                     {n.input(kPrediction), n.input(kTarget), n.input(kWeight)}, {kPrediction});
+  append_gradient_node(d, n);
 }
 
 /// Emits the loss of the row's variant, an mp_loss_kind_t.
@@ -220,15 +208,15 @@ constexpr Port kWeightPort = {"weight", kOptional | kUnbound | kFp32};
 // clang-format off
 constexpr Operation kLosses[] = {
     {"SoftmaxXent", {{"logits"}, kLabelsPort, kCountPort}, {kLossPort, kRowLossPort, kCorrectPort},
-     kXent, infer_xent, differentiate_xent, emit_xent, loss_traits(kOfLogits)},
+     kXent, infer_xent, append_gradient_node, emit_xent, loss_traits(kOfLogits)},
     {"SoftmaxXentGrad", {{"logits"}, {"labels"}, kCountPort}, {{"dlogits"}}, kXent,
      nullptr, nullptr, emit_xent, grad_traits(kOfLogits)},
     {"LinearXent", {{"x"}, {"w"}, {"b", kOptional}, kLabelsPort, kCountPort},
-     {kLossPort, kRowLossPort, kCorrectPort}, kXent, infer_xent, differentiate_xent, emit_xent,
+     {kLossPort, kRowLossPort, kCorrectPort}, kXent, infer_xent, append_gradient_node, emit_xent,
      {.variant = kOfProduct, .depth = Depth::columns, .is_loss = true}},
     {"LinearXentGrad", {{"x"}, {"w"}, {"b", kOptional}, {"labels"}, kCountPort},
-     {{"dx"}, {"dw", kFp32}, {"db", kFp32}}, kXent, nullptr, nullptr, emit_xent,
-     {.variant = kOfProduct, .depth = Depth::columns}},
+     {{"dx", kOptional}, {"dw", kOptional | kFp32}, {"db", kOptional | kFp32}}, kXent,
+     nullptr, nullptr, emit_xent, {.variant = kOfProduct, .depth = Depth::columns}},
     {"MSE", {{"prediction"}, kTargetPort, kWeightPort}, {{"loss", kFp32}}, kElements,
      infer_elements, differentiate_elements, emit_elements, loss_traits(MP_LOSS_MSE)},
     {"MSEGrad", {{"prediction"}, {"target"}, {"weight", kOptional | kFp32}},

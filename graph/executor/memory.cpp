@@ -45,7 +45,7 @@ class Planner {
     place_lasting();
     place_activations();
     const auto place_constant = [&](AddressIndex index, size_t bytes) {
-      if (bytes > 0) append(index, bytes, layout_.states);
+      if (bytes > 0) append(index, bytes, layout_.memory.states);
     };
     for (const mp_dtype_t dtype : kFloatTypes)
       place_constant(
@@ -55,7 +55,7 @@ class Planner {
     place_constant(table_.zeros(), emitted.zero_bytes);
     place_constant(table_.steps(), emitted.counts_steps ? 2 * sizeof(uint64_t) : 0);
     layout_.workspace_offset = layout_.bytes;
-    add(layout_.bytes, aligned(emitted.workspace_bytes));
+    layout_.bytes = checked_bytes(1, layout_.bytes, aligned(emitted.workspace_bytes));
     return layout_;
   }
 
@@ -100,11 +100,13 @@ class Planner {
     }
   }
 
-  static void add(size_t &sum, size_t bytes) { sum = checked_bytes(1, sum, bytes); }
+  static void add(int64_t &sum, size_t bytes) {
+    sum = static_cast<int64_t>(checked_bytes(1, static_cast<size_t>(sum), bytes));
+  }
 
-  void append(AddressIndex index, size_t bytes, size_t &sum) {
+  void append(AddressIndex index, size_t bytes, int64_t &sum) {
     layout_.offset[index] = layout_.bytes;
-    add(layout_.bytes, aligned(bytes));
+    layout_.bytes = checked_bytes(1, layout_.bytes, aligned(bytes));
     add(sum, aligned(bytes));
   }
 
@@ -114,10 +116,12 @@ class Planner {
       const Tensor &t = graph_.tensors[i];
       const auto id = static_cast<int32_t>(i);
       const AddressIndex index = AddressTable::of({id});
-      if (t.role == Role::parameter) append(index, t.bytes(false), layout_.parameters);
-      if (t.role == Role::state) append(index, t.bytes(false), layout_.states);
-      if (t.has_model_copy()) append(AddressTable::of({id, true}), t.bytes(true), layout_.copies);
-      if (is_gradient_[i] && root(index) == index) append(index, t.bytes(false), layout_.gradients);
+      if (t.role == Role::parameter) append(index, t.bytes(false), layout_.memory.parameters);
+      if (t.role == Role::state) append(index, t.bytes(false), layout_.memory.states);
+      if (t.has_model_copy())
+        append(AddressTable::of({id, true}), t.bytes(true), layout_.memory.copies);
+      if (is_gradient_[i] && root(index) == index)
+        append(index, t.bytes(false), layout_.memory.gradients);
     }
   }
 
@@ -146,12 +150,12 @@ class Planner {
       }
       layout_.offset[index] = offset;
       layout_.bytes = std::max(layout_.bytes, checked_bytes(1, offset, bytes_of(index)));
-      add(layout_.activations_unshared, bytes_of(index));
+      add(layout_.memory.activations_unshared, bytes_of(index));
       const auto after = std::ranges::upper_bound(
           placed, offset, {}, [&](AddressIndex p) { return layout_.offset[p]; });
       placed.insert(after, index);
     }
-    layout_.activations = layout_.bytes - start;
+    layout_.memory.activations = static_cast<int64_t>(layout_.bytes - start);
   }
 
   const Graph &graph_;

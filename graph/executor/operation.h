@@ -46,7 +46,7 @@ constexpr int64_t kMaxInt32 = 2147483647;
 
 /// Properties of an input or output; bits.
 enum PortFlags : uint8_t {
-  kOptional = 1 << 0,  ///< may be absent
+  kOptional = 1 << 0,  ///< may be absent; gradient that is computed only if it is needed
   kFp32 = 1 << 1,      ///< autocast: MP_AUTOCAST_SLOT_FP32
   kUnbound = 1 << 2,   ///< may be unbound when the node runs
   kTriggers = 1 << 3,  ///< the node computes nothing while it is unbound
@@ -115,7 +115,8 @@ struct Operation {
   /// added, and for every other batch size.  nullptr: operation of the backward pass, whose outputs
   /// are gradients.
   void (*infer)(Graph &graph, const Node &node) = nullptr;
-  /// Appends nodes that compute the gradients of the inputs from those of the outputs.
+  /// Appends nodes that compute the gradients of the inputs from those of the outputs;
+  /// append_gradient_node if the operation TypeGrad computes all of them.
   void (*differentiate)(Gradients &gradients, const Node &node) = nullptr;
   /// Emits the calls of a node; nullptr for views.
   void (*emit)(Emitter &emitter, const Node &node) = nullptr;
@@ -207,13 +208,6 @@ class Gradients {
   /// Adds a tensor to the gradient of an input, which may have several contributions.
   void contribute(const Node &node, size_t input, int32_t gradient);
 
-  /// Appends the node of the operation's gradient, TypeGrad, if a gradient of an input is needed.
-  /// @param inputs      of the new node
-  /// @param always      inputs whose gradients the node computes, as its first outputs
-  /// @param if_wanted   inputs whose gradients it computes if they are needed, as the next outputs
-  void append_gradients(const Node &node, std::string_view word, const std::vector<int32_t> &inputs,
-                        const std::vector<size_t> &always,
-                        const std::vector<size_t> &if_wanted = {});
   /// Appends the node that computes the gradient of an input, if it is needed, from the gradient of
   /// output 0 and `others`.
   void append_gradient(const Node &node, size_t input, std::string_view type, std::string_view word,
@@ -236,10 +230,16 @@ class Gradients {
   /// Returns the name of a node that belongs to the producer of a tensor.
   std::string name_after(int32_t tensor, const char *word) const;
 
+  int32_t new_gradient(int32_t tensor);
+
   Graph &graph_;
   std::vector<std::vector<int32_t>> parts_;  ///< contributions to the gradient of each tensor
   std::vector<bool> is_wanted_;
   int32_t current_ = kNone;
 };
+
+/// Appends the node TypeGrad, if a gradient that it computes is needed.  A port of that operation
+/// has the name of an input or output of `node`, or "d" and such a name for its gradient.
+void append_gradient_node(Gradients &gradients, const Node &node);
 
 }  // namespace mp::graph

@@ -25,22 +25,6 @@ mp_pointwise_desc_t desc_of(const Emitter &e, const Node &n, mp_pointwise_op_t o
 
 constexpr Attribute kErf[] = {integer("erf", 0, 0, 1)};
 
-/// Returns the type of the gradient of an operation.
-std::string gradient_of(const Node &n) {
-  return std::string(n.operation->type) + "Grad";
-}
-
-/// Appends the gradient of a function of x from dy and x.
-void differentiate_at_x(Gradients &d, const Node &n) {
-  d.append_gradient(n, 0, gradient_of(n), "grad_x", {n.input(0)});
-}
-
-/// The derivative of ReLU reads y: relu'(z) = relu'(relu(z)); the others read z.
-void differentiate_activation(Gradients &d, const Node &n) {
-  const bool reads_y = n.operation->traits.activation == MP_ACT_RELU;
-  d.append_gradient(n, 0, gradient_of(n), "grad_x", {reads_y ? n.outputs[0] : n.input(0)});
-}
-
 void emit_activation(Emitter &e, const Node &n) {
   mp_pointwise_desc_t desc = desc_of(e, n, MP_POINTWISE_COPY);
   desc.activation = activation_of(n);
@@ -118,9 +102,7 @@ void differentiate_div(Gradients &d, const Node &n) {
 /// Negates a gradient.
 void emit_negative(Emitter &e, const Node &n) {
   mp_strided_copy_desc_t desc = mp_strided_copy_desc_default(n.dtype);
-  desc.rank = 1;
-  desc.extent[0] = e.graph().out(n, 0).numel();
-  desc.x_stride[0] = desc.y_stride[0] = 1;
+  append_dim(desc, e.graph().out(n, 0).numel(), 1, 1);
   desc.alpha = -1.0f;
   e.append("mp_strided_copy", [=](const LaunchArgs &run) {
     return mp_strided_copy(run.context, &desc, run.in(0), run.out(0), nullptr, run.stream);
@@ -255,31 +237,27 @@ void infer_reshape(Graph &g, const Node &n) {
   set_extent(g, n, 0, y);
 }
 
-void differentiate_reshape(Gradients &d, const Node &n) {
-  d.append_gradient(n, 0, "ReshapeGrad", "grad_x", {});
-}
-
 // ---------------------------------------------------------------------------- the table
 
 // clang-format off
 constexpr Operation kPointwise[] = {
-    {"Relu", {{"x"}}, {{"y"}}, {}, infer_same, differentiate_activation, emit_activation,
+    {"Relu", {{"x"}}, {{"y"}}, {}, infer_same, append_gradient_node, emit_activation,
      {.activation = MP_ACT_RELU}},
     {"ReluGrad", {{"dy"}, {"y"}}, {{"dx"}}, {}, nullptr, nullptr, emit_activation,
      {.activation = MP_ACT_DRELU}},
-    {"Gelu", {{"x"}}, {{"y"}}, kErf, infer_same, differentiate_activation, emit_activation,
+    {"Gelu", {{"x"}}, {{"y"}}, kErf, infer_same, append_gradient_node, emit_activation,
      {.activation = MP_ACT_GELU}},
     {"GeluGrad", {{"dy"}, {"x"}}, {{"dx"}}, kErf, nullptr, nullptr, emit_activation,
      {.activation = MP_ACT_DGELU}},
-    {"Silu", {{"x"}}, {{"y"}}, {}, infer_same, differentiate_activation, emit_activation,
+    {"Silu", {{"x"}}, {{"y"}}, {}, infer_same, append_gradient_node, emit_activation,
      {.activation = MP_ACT_SILU}},
     {"SiluGrad", {{"dy"}, {"x"}}, {{"dx"}}, {}, nullptr, nullptr, emit_activation,
      {.activation = MP_ACT_DSILU}},
-    {"Sigmoid", {{"x"}}, {{"y"}}, {}, infer_same, differentiate_activation, emit_activation,
+    {"Sigmoid", {{"x"}}, {{"y"}}, {}, infer_same, append_gradient_node, emit_activation,
      {.activation = MP_ACT_SIGMOID}},
     {"SigmoidGrad", {{"dy"}, {"x"}}, {{"dx"}}, {}, nullptr, nullptr, emit_activation,
      {.activation = MP_ACT_DSIGMOID}},
-    {"Tanh", {{"x"}}, {{"y"}}, {}, infer_same, differentiate_activation, emit_activation,
+    {"Tanh", {{"x"}}, {{"y"}}, {}, infer_same, append_gradient_node, emit_activation,
      {.activation = MP_ACT_TANH}},
     {"TanhGrad", {{"dy"}, {"x"}}, {{"dx"}}, {}, nullptr, nullptr, emit_activation,
      {.activation = MP_ACT_DTANH}},
@@ -296,11 +274,11 @@ constexpr Operation kPointwise[] = {
      {.variant = MP_POINTWISE_DIV}},
     {"DivGrad", {{"dy"}, {"b"}}, {{"da or db"}}, {}, nullptr, nullptr, emit_binary,
      {.variant = MP_POINTWISE_DIV}},
-    {"LeakyRelu", {{"x"}}, {{"y"}}, kSlope, infer_same, differentiate_at_x, emit_binary,
+    {"LeakyRelu", {{"x"}}, {{"y"}}, kSlope, infer_same, append_gradient_node, emit_binary,
      {.variant = MP_POINTWISE_LEAKY_RELU}},
     {"LeakyReluGrad", {{"dy"}, {"x"}}, {{"dx"}}, kSlope, nullptr, nullptr, emit_binary,
      {.variant = MP_POINTWISE_DLEAKY_RELU}},
-    {"Clip", {{"x"}}, {{"y"}}, kRange, infer_clip, differentiate_at_x, emit_binary,
+    {"Clip", {{"x"}}, {{"y"}}, kRange, infer_clip, append_gradient_node, emit_binary,
      {.variant = MP_POINTWISE_CLIP}},
     {"ClipGrad", {{"dy"}, {"x"}}, {{"dx"}}, kRange, nullptr, nullptr, emit_binary,
      {.variant = MP_POINTWISE_DCLIP}},
@@ -308,17 +286,17 @@ constexpr Operation kPointwise[] = {
      infer_bias_add, differentiate_bias_add, emit_bias_add},
     {"RepeatGrad", {{"dy"}}, {{"db", kFp32}}, {}, nullptr, nullptr, emit_repeat_grad,
      {.flags = MP_NODE_FLAG_READS_EITHER}},
-    {"Swiglu", {{"x"}}, {{"y"}}, {}, infer_glu, differentiate_at_x, emit_glu,
+    {"Swiglu", {{"x"}}, {{"y"}}, {}, infer_glu, append_gradient_node, emit_glu,
      {.variant = MP_ACT_SILU}},
     {"SwigluGrad", {{"dy"}, {"x"}}, {{"dx"}}, {}, nullptr, nullptr, emit_glu_grad,
      {.variant = MP_ACT_SILU}},
-    {"Geglu", {{"x"}}, {{"y"}}, kErf, infer_glu, differentiate_at_x, emit_glu,
+    {"Geglu", {{"x"}}, {{"y"}}, kErf, infer_glu, append_gradient_node, emit_glu,
      {.variant = MP_ACT_GELU}},
     {"GegluGrad", {{"dy"}, {"x"}}, {{"dx"}}, kErf, nullptr, nullptr, emit_glu_grad,
      {.variant = MP_ACT_GELU}},
     {"Identity", {{"x"}}, {{"y"}}, {}, nullptr, nullptr, emit_binary,
      {.variant = MP_POINTWISE_COPY, .flags = kEitherType, .writes_as_it_reads = true}},
-    {"Reshape", {{"x"}}, {{"y"}}, kReshape, infer_reshape, differentiate_reshape, nullptr,
+    {"Reshape", {{"x"}}, {{"y"}}, kReshape, infer_reshape, append_gradient_node, nullptr,
      {.is_view = true}},
     {"ReshapeGrad", {{"dy"}}, {{"dx"}}, kReshape, nullptr, nullptr, nullptr, {.is_view = true}}};
 // clang-format on

@@ -31,24 +31,25 @@ struct Epilogue {
 
   /// Returns the epilogue for a workspace query, in which any address stands for data.
   mp_epilogue_t for_query(const Emitter &e) const {
-    mp_epilogue_t epilogue = fixed;
-    if (!has_pointers) return epilogue;
     alignas(16) static float data[4];
-    const auto pointer = [&](AddressIndex index) { return index != e.index({}) ? data : nullptr; };
-    epilogue.bias = pointer(bias);
-    epilogue.aux = pointer(aux);
-    epilogue.dbias = pointer(dbias);
-    if (raises_found_inf) epilogue.stats.found_inf = data;
-    return epilogue;
+    const AddressIndex null = e.index({});
+    return with([&](AddressIndex index) { return index != null ? data : nullptr; },
+                {data, nullptr});
+  }
+  mp_epilogue_t at(const LaunchArgs &run) const {
+    return with([&](AddressIndex index) { return run.floats_at(index); }, run.stats);
   }
 
-  mp_epilogue_t at(const LaunchArgs &run) const {
+ private:
+  /// @param address  (AddressIndex) -> float *
+  template <class Address>
+  mp_epilogue_t with(const Address &address, const mp_grad_stats_t &stats) const {
     mp_epilogue_t epilogue = fixed;
     if (!has_pointers) return epilogue;
-    epilogue.bias = run.at(bias);
-    epilogue.aux = run.at(aux);
-    epilogue.dbias = run.floats_at(dbias);
-    if (raises_found_inf) epilogue.stats = run.stats;
+    epilogue.bias = address(bias);
+    epilogue.aux = address(aux);
+    epilogue.dbias = address(dbias);
+    if (raises_found_inf) epilogue.stats = stats;
     return epilogue;
   }
 };

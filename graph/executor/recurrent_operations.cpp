@@ -100,18 +100,6 @@ void infer_rnn(Graph &g, const Node &n) {
   set_extent(g, n, cell.c, {batch, hidden});
 }
 
-void differentiate_rnn(Gradients &d, const Node &n) {
-  const Cell cell(n);
-  std::vector<int32_t> inputs;
-  for (const size_t i : {kX, kWeightIh, kWeightHh, kBiasIh, kBiasHh, kH0})
-    inputs.push_back(n.input(i));
-  for (const int32_t more : {n.input(cell.c0), n.input(cell.lengths), n.outputs[cell.reserve],
-                             d.of(n, kY), d.of(n, kH), d.of(n, cell.c)})
-    inputs.push_back(more);
-  d.append_gradients(n, "grad", inputs, {},
-                     {kX, kWeightIh, kWeightHh, kBiasIh, kBiasHh, kH0, cell.c0});
-}
-
 void emit_rnn(Emitter &e, const Node &n) {
   const Cell cell(n);
   const mp_rnn_desc_t desc = rnn_desc(cell, n, e.graph(), n.dtype);
@@ -187,21 +175,22 @@ constexpr Operation backward(std::string_view type, mp_rnn_cell_t cell,
   return {type,
           {{"x"}, {"w_ih"}, {"w_hh"}, kBiases[0], kBiases[1], kStates[0], kStates[1], kLengths,
            {"reserve"}, {"dy", kOptional}, {"dh", kOptional}, {"dc", kOptional | kFp32}},
-          {{"dx"}, {"dw_ih"}, {"dw_hh"}, {"db_ih", kFp32}, {"db_hh", kFp32}, {"dh0"},
-           {"dc0", kFp32}},
+          {{"dx", kOptional}, {"dw_ih", kOptional}, {"dw_hh", kOptional},
+           {"db_ih", kOptional | kFp32}, {"db_hh", kOptional | kFp32}, {"dh0", kOptional},
+           {"dc0", kOptional | kFp32}},
           attributes, nullptr, nullptr, emit_rnn_grad, {.variant = cell}};
 }
 
 constexpr Operation kRecurrent[] = {
     {"LSTM", {{"x"}, {"w_ih"}, {"w_hh"}, kBiases[0], kBiases[1], kStates[0], kStates[1], kLengths},
      {{"y"}, {"h", kOptional}, {"c", kOptional | kFp32}, kReserve}, {},
-     infer_rnn, differentiate_rnn, emit_rnn, forward(MP_RNN_LSTM)},
+     infer_rnn, append_gradient_node, emit_rnn, forward(MP_RNN_LSTM)},
     {"GRU", {{"x"}, {"w_ih"}, {"w_hh"}, kBiases[0], kBiases[1], kStates[0], kLengths},
      {{"y"}, {"h", kOptional}, kReserve}, {},
-     infer_rnn, differentiate_rnn, emit_rnn, forward(MP_RNN_GRU)},
+     infer_rnn, append_gradient_node, emit_rnn, forward(MP_RNN_GRU)},
     {"RNN", {{"x"}, {"w_ih"}, {"w_hh"}, kBiases[0], kBiases[1], kStates[0], kLengths},
      {{"y"}, {"h", kOptional}, kReserve}, kRnn,
-     infer_rnn, differentiate_rnn, emit_rnn, forward(MP_RNN_TANH)},
+     infer_rnn, append_gradient_node, emit_rnn, forward(MP_RNN_TANH)},
     backward("LSTMGrad", MP_RNN_LSTM, {}),
     backward("GRUGrad", MP_RNN_GRU, {}),
     backward("RNNGrad", MP_RNN_TANH, kRnn)};

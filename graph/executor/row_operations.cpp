@@ -1,6 +1,4 @@
 // Operations that normalize rows: LayerNorm, RMSNorm, Softmax, LogSoftmax.
-#include <string>
-
 #include "graph/executor/emitter.h"
 #include "graph/executor/operation.h"
 
@@ -19,10 +17,6 @@ enum : size_t { kY, kRstd, kMean };               // outputs, forward; RMSNorm h
 enum : size_t { kDy = 2, kRstdIn, kMeanIn };      // inputs, backward, after gamma
 enum : size_t { kGradX, kGradGamma, kGradBeta };  // outputs, backward
 
-bool is_layer_norm(const Node &n) {
-  return n.operation->traits.variant == MP_NORM_LAYER;
-}
-
 void infer_norm(Graph &g, const Node &n) {
   const Tensor &x = require_floats(g, n, kX);
   const int64_t groups = n.attributes[1].integer, columns = x.columns() / groups;
@@ -34,13 +28,6 @@ void infer_norm(Graph &g, const Node &n) {
   require_vector(g, n, kBeta, columns);
   set_extent(g, n, kY, x.extent);
   for (const size_t i : {kRstd, kMean}) set_extent(g, n, i, {x.rows(), groups});
-}
-
-void differentiate_norm(Gradients &d, const Node &n) {
-  d.append_gradients(n, "grad",
-                     {n.input(kX), n.input(kGamma), d.of(n, kY), n.outputs[kRstd],
-                      is_layer_norm(n) ? n.outputs[kMean] : kNone},
-                     {kX}, {kGamma, kBeta});
 }
 
 mp_norm_desc_t norm_desc(const Node &n, const Tensor &x) {
@@ -138,10 +125,6 @@ void infer_softmax(Graph &g, const Node &n) {
   require_extent(g, n, 1, Extent(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(rank)));
 }
 
-void differentiate_softmax(Gradients &d, const Node &n) {
-  d.append_gradients(n, "grad_x", {n.outputs[0], n.input(1), d.of(n, 0)}, {0});
-}
-
 /// Emits the pass of the node; the row's variant is 0 or MP_SOFTMAX_FLAG_LOG.
 void emit_softmax(Emitter &e, const Node &n) {
   const Tensor &x = e.graph().in(n, 0);
@@ -175,26 +158,26 @@ constexpr Traits traits(int32_t variant, Fusion fusion = Fusion::none) {
 constexpr Operation kRows[] = {
     {"LayerNorm", {{"x"}, {"gamma", kOptional | kFp32}, {"beta", kOptional | kFp32}},
      {{"y"}, {"rstd", kKept | kFp32}, {"mean", kKept | kFp32}}, kNorm,
-     infer_norm, differentiate_norm, emit_norm,
+     infer_norm, append_gradient_node, emit_norm,
      traits(MP_NORM_LAYER, Fusion::row_norm)},
     {"LayerNormGrad",
      {{"x"}, {"gamma", kOptional | kFp32}, {"dy"}, {"rstd", kFp32}, {"mean", kFp32}},
-     {{"dx"}, {"dgamma", kFp32}, {"dbeta", kFp32}}, kNorm, nullptr, nullptr, emit_norm_grad,
-     traits(MP_NORM_LAYER, Fusion::row_norm_gradient)},
+     {{"dx"}, {"dgamma", kOptional | kFp32}, {"dbeta", kOptional | kFp32}}, kNorm,
+     nullptr, nullptr, emit_norm_grad, traits(MP_NORM_LAYER, Fusion::row_norm_gradient)},
     {"RMSNorm", {{"x"}, {"gamma", kOptional | kFp32}}, {{"y"}, {"rstd", kKept | kFp32}}, kNorm,
-     infer_norm, differentiate_norm, emit_norm,
+     infer_norm, append_gradient_node, emit_norm,
      traits(MP_NORM_RMS, Fusion::row_norm)},
     {"RMSNormGrad", {{"x"}, {"gamma", kOptional | kFp32}, {"dy"}, {"rstd", kFp32}},
-     {{"dx"}, {"dgamma", kFp32}}, kNorm, nullptr, nullptr, emit_norm_grad,
-     traits(MP_NORM_RMS, Fusion::row_norm_gradient)},
+     {{"dx"}, {"dgamma", kOptional | kFp32}}, kNorm,
+     nullptr, nullptr, emit_norm_grad, traits(MP_NORM_RMS, Fusion::row_norm_gradient)},
     {"Softmax", {{"x"}, {"lengths", kOptional | kUnbound}}, {{"y"}}, kSoftmax,
-     infer_softmax, differentiate_softmax, emit_softmax,
+     infer_softmax, append_gradient_node, emit_softmax,
      traits(0)},
     {"SoftmaxGrad", {{"y"}, {"lengths", kOptional | kUnbound}, {"dy"}}, {{"dx"}}, kSoftmax,
      nullptr, nullptr, emit_softmax,
      traits(0)},
     {"LogSoftmax", {{"x"}, {"lengths", kOptional | kUnbound}}, {{"y"}}, kSoftmax,
-     infer_softmax, differentiate_softmax, emit_softmax,
+     infer_softmax, append_gradient_node, emit_softmax,
      traits(MP_SOFTMAX_FLAG_LOG)},
     {"LogSoftmaxGrad", {{"y"}, {"lengths", kOptional | kUnbound}, {"dy"}}, {{"dx"}}, kSoftmax,
      nullptr, nullptr, emit_softmax,

@@ -20,10 +20,6 @@ void infer_embedding(Graph &g, const Node &n) {
   set_extent(g, n, 0, y);
 }
 
-void differentiate_embedding(Gradients &d, const Node &n) {
-  d.append_gradients(n, "grad_table", {n.input(1), d.of(n, 0)}, {0});
-}
-
 void emit_embedding(Emitter &e, const Node &n) {
   const auto desc = embedding_desc(e.graph().out(n, 0).rows(), e.graph().in(n, 0).extent, n.dtype);
   e.append("mp_embedding_forward", [=](const LaunchArgs &run) {
@@ -55,10 +51,6 @@ void infer_dropout(Graph &g, const Node &n) {
   require_extent(g, n, 1, {});
 }
 
-void differentiate_dropout(Gradients &d, const Node &n) {
-  d.append_gradient(n, 0, "DropoutGrad", "grad_x", {n.input(1)});
-}
-
 void emit_dropout(Emitter &e, const Node &n) {
   const mp_dropout_desc_t desc = mp_dropout_desc_default(e.graph().out(n, 0).numel(), 0, n.dtype);
   const DropoutMask mask(e, n, 1, kDropoutSeedStep);
@@ -76,11 +68,11 @@ void emit_dropout(Emitter &e, const Node &n) {
 // clang-format off
 constexpr Operation kSequences[] = {
     {"Embedding", {{"table"}, {"indices"}}, {{"y"}}, {},
-     infer_embedding, differentiate_embedding, emit_embedding},
+     infer_embedding, append_gradient_node, emit_embedding},
     {"EmbeddingGrad", {{"indices"}, {"dy"}}, {{"dtable"}}, {}, nullptr, nullptr,
      emit_embedding_grad, {.flags = MP_NODE_FLAG_WRITES_EITHER}},
     {"Dropout", {{"x"}, {"offset", kOptional | kUnbound}}, {{"y"}}, kDropout,
-     infer_dropout, differentiate_dropout, emit_dropout},
+     infer_dropout, append_gradient_node, emit_dropout},
     {"DropoutGrad", {{"dy"}, {"offset", kOptional | kUnbound}}, {{"dx"}}, kDropout,
      nullptr, nullptr, emit_dropout}};
 // clang-format on
