@@ -196,11 +196,19 @@ TEST_CASE("scaler state: restoring a state empties the history", "[scaler][short
   CHECK(history_of(run.get(), 4) == History{{scale}, {0}});
 }
 
-TEST_CASE("scaler state: restoring a state clears the flag", "[scaler][short]") {
+TEST_CASE("scaler state: restoring a state discards results since the last update",
+          "[scaler][short]") {
   ScalerRun run(mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF));
-  write_float(mp_scaler_get_found_inf_address(run.get()), 1.0f);
-  set_state(run.get(), run.state());
+  const mp_scaler_state_t state = run.state();
+  TensorSet grads({{MP_FP16, 9, 1}}), sums({{MP_FP32, 9}});
+  grads.fill(HUGE_VAL);
+  require_ok(mp_grads_accumulate(run.get(), grads.list(), sums.list(), 1.0f,
+                                 MP_ACCUMULATE_FLAG_FIRST | MP_ACCUMULATE_FLAG_LAST, kStream));
+  CHECK(run.found_inf() != 0.0f);
+  set_state(run.get(), state);
   CHECK(run.found_inf() == 0.0f);
+  require_ok(mp_scaler_update(run.get(), nullptr, kStream));
+  CHECK(run.state().overflows == 0);
 }
 
 // ---------------------------------------------------------------------------- restoring
