@@ -32,7 +32,7 @@ mp_op_class_t class_of_letter(char letter) {
 /// Row of op_lists.inc: operations with the same class in each preset.
 struct ListedOps {
   std::string_view letters;  ///< one per preset
-  std::string_view names;    ///< separated by spaces
+  std::string_view names;    ///< separated by spaces and newlines
 };
 
 constexpr ListedOps kOps[] = {
@@ -41,10 +41,11 @@ constexpr ListedOps kOps[] = {
 
 template <class F>
 constexpr void for_each_name(const ListedOps &ops, const F &f) {
-  for (std::string_view rest = ops.names; !rest.empty();) {
-    const size_t end = std::min(rest.find(' '), rest.size());
-    f(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+  constexpr std::string_view kSpace = " \n";
+  for (size_t begin = 0; (begin = ops.names.find_first_not_of(kSpace, begin)) != ops.names.npos;) {
+    const size_t end = std::min(ops.names.find_first_of(kSpace, begin), ops.names.size());
+    f(ops.names.substr(begin, end - begin));
+    begin = end;
   }
 }
 
