@@ -171,6 +171,7 @@ TEST_CASE("a loop that polls for a copy ends", "[grid]") {
     setp.ne.u32 %q, %t, 0;
     @%q exit;
     mbarrier.init.shared::cta.b64 [barrier], 1;
+    fence.mbarrier_init.release.cluster;
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [barrier], 16;
     cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [to], [%p1], 16, [barrier];
   again:
