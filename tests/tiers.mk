@@ -7,7 +7,7 @@ HOST_TOOL_TESTS := $(addprefix tests/tools/test_,mptune.py bench_report.py ranks
 CUDA_TOOL_TESTS := $(addprefix tests/tools/test_,targets.py faults_device.py)
 TOOL_TESTS := $(filter-out $(HOST_TOOL_TESTS) $(CUDA_TOOL_TESTS),$(wildcard $(addsuffix /test_*.py,tests/tools tests/device softgpu/tests)))
 # The library is first because it takes longest; other suites run in parallel or after it.
-SUITES = "library::$(BUILD)/tests/mptests$(LIBRARY_FILTER)" \
+SUITES = "library::$(LIBRARY_THREADS)$(BUILD)/tests/mptests$(LIBRARY_FILTER)" \
   "C ABI, as C99::$(BUILD)/tests/test_capi" \
   "Python::MPCORE_DIR=$(BUILD) MP_LOG=error tests/pytest bindings/python/tests" \
   "Rust::tests/bindings/test_rust $(BUILD)" \
@@ -61,6 +61,8 @@ run-tests: LIBRARY_FILTER = $() '~[long]~[.]'
 run-tests:
 	@tests/run --jobs $(JOBS) --log $(BUILD)/tests/log_test $(SUITES)
 
+# `make test` has a thread per processor, and another number of threads may select other kernels.
+test-all: LIBRARY_THREADS = MP_HOST_THREADS=5 $()
 ## test-all: tests of CI: also sanitizers, software device, code generation, the demo
 test-all: setup-test setup-demo setup-gates
 	@$(MAKE) tests $(BUILT_FOR_SOFTGPU)
