@@ -84,7 +84,7 @@ class Fuser {
         continue;
       node.fused.activation = activation;
       absorb(node, *reader);
-      if (!readers(z).empty()) node.fused.aux_out = z;  // for the derivative and any other reader
+      if (!readers(z).empty()) node.fused.aux_out = z;  // such as the derivative
       return;
     }
   }

@@ -15,8 +15,8 @@ namespace mp::MP_TARGET {
 namespace {
 
 [[maybe_unused]] constexpr int kThreads = ColumnPartition::kThreads;
-constexpr int kRowsAtOnce = 4;       // for statistics
-constexpr int kRowsToNormalize = 4;  // at once; more would spill
+constexpr int kRowsAtOnce = 4;       // rows whose statistics a thread sums at once
+constexpr int kRowsToNormalize = 4;  // rows that a thread normalizes at once; more would spill
 
 // ---------------------------------------------------------------------------- statistics
 

@@ -42,7 +42,7 @@ uint32_t hash_of(const WgmmaText &wgmma) {
   const Run r = run(wgmma, kFence + wgmma.text() + kCommit + wait(0) + store(wgmma));
   CHECK(r.outcome.is_clean());
   uint32_t hash = 2166136261;
-  for (const float x : r.first)  // whose last bits are 0
+  for (const float x : r.first)  // the low bits of x are 0
     hash = (hash ^ std::rotl(std::bit_cast<uint32_t>(x), 16)) * 16777619;
   return hash;
 }
