@@ -200,9 +200,11 @@ class RnnMultiplier {
   /// of A or D are not contiguous.
   void set_rows(const StepTensor &a, const StepTensor &d, int32_t first, int32_t steps) {
     const RnnSchedule &f = schedule_;
-    const int64_t rows = f.first_row(first + steps) - f.first_row(first);
-    if (f.is_packed()) steps = 1;
-    const int64_t count = rows / steps;
+    int64_t count = f.s.batch;
+    if (f.is_packed()) {
+      count = f.first_row(first + steps) - f.first_row(first);
+      steps = 1;
+    }
     const auto follow = [&](const StepTensor &x) { return steps == 1 || x.step == count * x.row; };
     Output &out = problem.out;
     problem.a = {a.base, nullptr, a.row, 0};
