@@ -11,14 +11,14 @@ def example(build, run, need, library_path, tmp_path_factory):
     """example(name, language): builds an example and returns run(argument...), which returns its
     output."""
     def example_of(name: str, language: str):
-        env = {"LD_LIBRARY_PATH": library_path(build), "MPCORE_DIR": str(build), "MP_AUTOCAST": "",
-               "PYTHONPATH": "bindings/python", "CARGO_TARGET_DIR": str(build / "cargo")}
+        env = {"LD_LIBRARY_PATH": library_path(build), "MP_AUTOCAST": "", "PYTHONPATH": "bindings/python",
+               "CARGO_TARGET_DIR": str(build / "cargo")}
         if language == "python":
             command = [sys.executable, "-B", f"examples/python/{name}.py"]
         elif language == "rust":
             need("cargo", f"{name} in Rust")
             run("cargo", "build", "--quiet", "--offline", "--manifest-path", "bindings/rust/Cargo.toml",
-                "--example", name, env=env)
+                "--example", name, env=env | {"MPCORE_DIR": str(build)})
             command = [build / "cargo/debug/examples" / name]
         elif language == "fortran":
             need("gfortran", f"{name} in Fortran")
