@@ -49,7 +49,9 @@ def low_nodes(said: str) -> list:
 
 
 def test_pictures_of_the_guide(root, mpautocast):
-    """The pictures are committed because Graphviz may be missing where the guide is built."""
+    """The pictures are committed because Graphviz may be missing where the guide is built.
+
+    They are written by dot -Tsvg without comments of nodes and edges: sed '/^<!-- [nt]/d'."""
     graphs = sorted((root / "docs/pictures").glob("*.txt"))
     assert len(graphs) == 2
     for path in graphs:
