@@ -20,7 +20,7 @@ SCHEMA_FILE = BENCH / "results" / "schema.json"
 TRANSFORMERS = ("attention", "norm", "linear_xent", "gated")
 # "bench" of all rows.
 BENCHES = ("gemm", "epilogue", "batched", "rnn", "rnn_layer", "conv", "layers", *TRANSFORMERS, "step", "calls", "startup",
-           "autocast", "graph", "allreduce")
+           "graph", "allreduce")
 
 
 class BadResults(Exception):
@@ -40,8 +40,6 @@ def name_of(row: dict) -> str:
         return f"{row['call']}, {row['problem']}"
     if row["bench"] == "startup":
         return f"start-up: {row['phase']}"
-    if row["bench"] == "autocast":
-        return f"autocast {row['graph']}, {row['nodes']} nodes"
     if row["bench"] == "graph":
         return f"graph {row['network']}"
     if row["bench"] == "rnn_layer":

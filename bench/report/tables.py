@@ -48,8 +48,7 @@ def _all(title: str, columns: list, rows: list) -> str:
 
 
 def suites(device) -> str:
-    """Numbers of rows by suite: a suite, a peer or a baseline that is missing has 0 rows.
-    The suite autocast is only in older results."""
+    """Numbers of rows by suite: a suite, a peer or a baseline that is missing has 0 rows."""
     def count(field: str):
         return lambda bench: sum(field in row for row in device.rows(bench))
 
@@ -58,7 +57,7 @@ def suites(device) -> str:
         ("best of 8", count("ratio_to_peer_best"), ""), ("FP32", count("fp32"), ""), ("TF32", count("tf32"), ""),
         ("ranked", count("rank"), ""), ("clocks", count("gpu_readings"), ""),
         ("results differ", lambda bench: sum(row.get("peer_agrees") is False for row in device.rows(bench)), ""),
-    ], [bench for bench in results.BENCHES if bench != "autocast" or device.rows(bench)])
+    ], list(results.BENCHES))
 
 
 def summaries(device) -> str:
@@ -199,15 +198,6 @@ def startup(device) -> str:
                                   for heading, field, _ in TIMES)], device.rows("startup"),
         'From dlopen to the first result of a process: load, context, memory, first, and their sum "total"; "second" is the '
         "same call again.")
-
-
-def autocast(device) -> str:
-    return _section("Autocast rewrites of graphs", [
-        ("graph", "graph", ""), ("nodes", "nodes", ""), ("ns per node", "ns_per_node", ".1f"),
-        ("bytes per node", "bytes_per_node", ".1f")],
-        sorted(device.rows("autocast"), key=lambda row: (row["graph"], row["nodes"])),
-        "mp_autocast_rewrite on the host. Chain: each node reads the previous one; random: any earlier one. Bytes: peak heap use "
-        "of the call.")
 
 
 def graph(device) -> str:

@@ -384,10 +384,7 @@ def test_page_of_samples(page_of):
     assert ["attention", *["0"] * 8] in cells_after(page, "<h3>Rows")
     assert all(row.name in page for row in published.read()), "all of DeepBench is there"
     assert all(heading in page for heading in ("<h3>Start-up", "<h3>All-reduce", "All 8 calls"))
-    # Tables have the numbers of their rows.
-    rows = sorted(read(RESULTS / "sample_host_autocast.json")["rows"], key=lambda row: (row["graph"], row["nodes"]))
-    assert cells_after(page, "<h3>Autocast rewrites of graphs") == [
-        [row["graph"], str(row["nodes"]), f"{row['ns_per_node']:.1f}", f"{row['bytes_per_node']:.1f}"] for row in rows]
+    # A table has the numbers of its rows.
     graphs = read(RESULTS / "sample_host_graph.json")["rows"]
     assert f"In {sum(row['time_over_hand'] <= 1.03 for row in graphs)} of 4 rows" in page
     hand = graphs[0]
