@@ -168,13 +168,8 @@ std::vector<TorchPeer *> LayerBench::prepare_torch(const LayerShape &shape) {
   std::vector<TorchPeer *> ready;
   for (TorchPeer &peer : torch_) {
     const std::string problem = shape.suite + ' ' + mp_dtype_name(options_.dtype);
-    const std::string reason = peer.prepare(problem + ' ' + shape.name());
-    if (reason.empty())
+    if (peer.prepare(problem + ' ' + shape.name(), shape.label(), shape.suite, report_))
       ready.push_back(&peer);
-    else
-      report_.add_note(
-          (peer.absent() ? "No reference for " + shape.suite : shape.label() + ", no reference") +
-          ": " + reason + ".");
   }
   torch_.remove_if([](const TorchPeer &peer) { return peer.absent(); });
   return ready;

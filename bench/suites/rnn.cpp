@@ -71,8 +71,9 @@ class RnnLayerTimer : BenchState {
   /// Returns cuDNN's fastest algorithm; NULL if none runs the layer, with a note on the missing
   /// `what`.
   std::unique_ptr<CudnnRnn> make_peer(const char *what, RnnData &data, PeerMath math);
-  /// Prepares torch's layer and mpcore's equivalent; otherwise adds a note with the reason.
-  bool prepare_torch(const RnnData &data, std::optional<RnnData> &with_w_ih);
+  /// Prepares torch's layer and returns mpcore's equivalent; NULL if one of them is missing, with a
+  /// note.
+  std::unique_ptr<RnnData> prepare_torch(const RnnData &data);
 
   Stopwatch stopwatch_{machine_};
   RandomPool pool_{machine_, options_.dtype};
@@ -113,10 +114,10 @@ void RnnLayerTimer::time(RnnLayerRow &row, RnnData &data) {
   Fp32Side fp32_side;
   if (figures.dtype != MP_FP32) add_baselines(shape, fp32_side, comparison, figures.baselines);
 
-  std::optional<RnnData> with_w_ih;
+  const std::unique_ptr<RnnData> with_w_ih = prepare_torch(data);
   std::optional<PeerResult> own_with_w_ih;
   std::function<void()> torch_turn;
-  if (torch_ != nullptr && prepare_torch(data, with_w_ih)) {
+  if (with_w_ih) {
     const bool is_weights = shape.call() == RnnPass::kBackwardWeights;
     comparison.add(own_with_w_ih, "mpcore",
                    is_weights ? with_w_ih->own_backward() : with_w_ih->own());
@@ -190,24 +191,20 @@ std::unique_ptr<CudnnRnn> RnnLayerTimer::make_peer(const char *what, RnnData &da
   return fastest;
 }
 
-bool RnnLayerTimer::prepare_torch(const RnnData &data, std::optional<RnnData> &with_w_ih) {
+std::unique_ptr<RnnData> RnnLayerTimer::prepare_torch(const RnnData &data) {
+  if (!torch_) return nullptr;
   const RnnShape &shape = data.shape();
-  std::string reason;
-  try {
-    mp_rnn_desc_t desc = data.desc();
-    desc.flags &= ~uint32_t{MP_RNN_FLAG_SKIP_INPUT};
-    with_w_ih.emplace(machine_, shape, desc);
-    reason = torch_->prepare(command_line_text(shape, options_.dtype));
-  } catch (const std::exception &error) {
-    reason = error.what();
-  }
-  if (reason.empty()) return true;
-  report_.add_note((torch_->absent() ? "No torch reference for recurrent layers"
-                                     : "No torch reference for " + shape.name()) +
-                   ": " + reason + ".");
+  mp_rnn_desc_t desc = data.desc();
+  desc.flags &= ~uint32_t{MP_RNN_FLAG_SKIP_INPUT};
+  std::unique_ptr<RnnData> with_w_ih =
+      report_.make_or_note("torch reference for " + shape.name(),
+                           [&] { return std::make_unique<RnnData>(machine_, shape, desc); });
+  if (!with_w_ih) return nullptr;
+  if (torch_->prepare(command_line_text(shape, options_.dtype), shape.name(), "recurrent layers",
+                      report_))
+    return with_w_ih;
   if (torch_->absent()) torch_.reset();
-  with_w_ih.reset();
-  return false;
+  return nullptr;
 }
 
 /// A pass of a layer, or its GEMMs.

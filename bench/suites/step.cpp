@@ -146,11 +146,8 @@ bool StepBench::prepare_peer(const StepItem &item, int64_t sets) {
                           static_cast<long long>(tensors)));
     return false;
   }
-  const std::string reason = peer_->prepare(item.layout.command_line_text());
-  if (reason.empty()) return true;
-  report_.add_note((peer_->absent() ? "No torch reference for " + std::string(item.op.name)
-                                    : item.label() + ", no torch reference") +
-                   ": " + reason + ".");
+  if (peer_->prepare(item.layout.command_line_text(), item.label(), item.op.name, report_))
+    return true;
   if (peer_->absent()) peer_.reset();
   return false;
 }

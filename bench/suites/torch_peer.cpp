@@ -33,10 +33,14 @@ TorchPeer::TorchPeer(const std::string &home, const std::string &script, int ord
                      const std::vector<std::string> &arguments)
     : python_(command_of(home, script, ordinal, arguments)) {}
 
-std::string TorchPeer::prepare(const std::string &problem) {
+bool TorchPeer::prepare(const std::string &problem, const std::string &label,
+                        const std::string &subject, Report &report) {
   const std::string answer = python_.ask("prepare " + problem);
   absent_ = answer.empty() || field(answer, "absent") == "true";
-  return answer.empty() ? "PyTorch could not be timed" : field(answer, "error");
+  const std::string reason = answer.empty() ? "PyTorch could not be timed" : field(answer, "error");
+  if (!reason.empty())
+    report.add_note("No torch reference for " + (absent_ ? subject : label) + ": " + reason + ".");
+  return reason.empty();
 }
 
 void TorchPeer::take_turn() {

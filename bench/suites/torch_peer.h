@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/peers/co_process.h"
-#include "bench/rows/row.h"
+#include "bench/rows/report.h"
 
 namespace mpbench {
 
@@ -19,8 +19,11 @@ class TorchPeer {
             const std::vector<std::string> &arguments = {});
 
   /// Creates the data of `problem`, in the format of the script, and warms up.
-  /// @return empty, or the reason why the peer is missing
-  std::string prepare(const std::string &problem);
+  /// @param label    name of the problem in notes
+  /// @param subject  kind of all problems, for the note of a peer that is absent()
+  /// @return false if the peer cannot run it; a note in `report` has the reason
+  bool prepare(const std::string &problem, const std::string &label, const std::string &subject,
+               Report &report);
   /// True if the script has ended or its package is missing, so that no problem has this peer.
   bool absent() const { return absent_; }
   /// Times one batch while nothing else runs on the device.
