@@ -8,6 +8,99 @@ namespace {
 
 constexpr int kMaxAlgos = 16;  // cuDNN has at most 8
 
+/// An algorithm; each pass numbers them separately.
+struct Algo {
+  int number = 0, math = 0;
+  float time_ms = -1;
+  size_t memory = 0;
+};
+
+/// One pass of a convolution.
+struct Convolution {
+  const Cudnn &library;
+  mp_conv2d_desc_t desc;
+  mp_conv_op_t op;
+  TensorDescriptor x = MPBENCH_DNN_NEW(Tensor), y = MPBENCH_DNN_NEW(Tensor);
+  CudnnDescriptor<cudnnFilterStruct> filter = MPBENCH_DNN_NEW(Filter);
+  CudnnDescriptor<cudnnConvolutionStruct> conv = MPBENCH_DNN_NEW(Convolution);
+  Algo best = {};
+
+  void set_options(PeerMath math) const {
+    MPBENCH_DNN(cudnnSetConvolution2dDescriptor, conv, desc.pad_top, desc.pad_left, desc.stride_h,
+                desc.stride_w, desc.dilation_h, desc.dilation_w, CUDNN_CROSS_CORRELATION,
+                CUDNN_DATA_FLOAT);
+    MPBENCH_DNN(cudnnSetConvolutionGroupCount, conv, desc.groups);
+    MPBENCH_DNN(cudnnSetConvolutionMathType, conv, math_type(desc.dtype, math));
+  }
+
+  /// Sets the extents, in the order N C H W for every format.
+  void set_format(bool is_nhwc) const {
+    const cudnnTensorFormat_t format = is_nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
+    const cudnnDataType_t type = cudnn_type(desc.dtype);
+    int32_t p = 0, q = 0;
+    check(mp_conv2d_get_output_size(&desc, &p, &q));
+    MPBENCH_DNN(cudnnSetTensor4dDescriptor, x, format, type, desc.n, desc.c, desc.h, desc.w);
+    MPBENCH_DNN(cudnnSetTensor4dDescriptor, y, format, type, desc.n, desc.k, p, q);
+    MPBENCH_DNN(cudnnSetFilter4dDescriptor, filter, type, format, desc.k, desc.c / desc.groups,
+                desc.r, desc.s);
+  }
+
+  /// Returns the fastest algorithm for the current descriptors; time_ms < 0 if there is none.
+  Algo find(const Operands &t) const {
+    const cudnnHandle_t handle = library.handle();
+    constexpr size_t kSpaceBytes = Cudnn::kWorkspaceBytes;
+    void *const space = library.workspace();
+    Algo fastest{};
+    int count = 0;
+    const auto keep_fastest = [&](cudnnStatus_t status, const auto &found) {
+      for (int i = 0; status == CUDNN_STATUS_SUCCESS && i < count; ++i) {
+        const bool is_usable =
+            found[i].status == CUDNN_STATUS_SUCCESS && found[i].memory <= kSpaceBytes;
+        if (is_usable && (fastest.time_ms < 0 || found[i].time < fastest.time_ms))
+          fastest = {found[i].algo, found[i].mathType, found[i].time, found[i].memory};
+      }
+    };
+    if (op == MP_CONV_FPROP) {
+      cudnnConvolutionFwdAlgoPerf_t found[kMaxAlgos] = {};
+      keep_fastest(MPBENCH_CUDNN(cudnnFindConvolutionForwardAlgorithmEx)(
+                       handle, x, t.first, filter, t.second, conv, y, t.out, kMaxAlgos, &count,
+                       found, space, kSpaceBytes),
+                   found);
+    } else if (op == MP_CONV_DGRAD) {
+      cudnnConvolutionBwdDataAlgoPerf_t found[kMaxAlgos] = {};
+      keep_fastest(MPBENCH_CUDNN(cudnnFindConvolutionBackwardDataAlgorithmEx)(
+                       handle, filter, t.second, y, t.first, conv, x, t.out, kMaxAlgos, &count,
+                       found, space, kSpaceBytes),
+                   found);
+    } else {
+      cudnnConvolutionBwdFilterAlgoPerf_t found[kMaxAlgos] = {};
+      keep_fastest(MPBENCH_CUDNN(cudnnFindConvolutionBackwardFilterAlgorithmEx)(
+                       handle, x, t.first, y, t.second, conv, filter, t.out, kMaxAlgos, &count,
+                       found, space, kSpaceBytes),
+                   found);
+    }
+    return fastest;
+  }
+
+  void enqueue(const std::vector<void *> &t) const {
+    const cudnnHandle_t handle = library.handle();
+    void *const space = library.workspace();
+    constexpr float kAlpha = 1.0f;
+    const float beta = desc.beta;
+    if (op == MP_CONV_FPROP)
+      return MPBENCH_DNN(cudnnConvolutionForward, handle, &kAlpha, x, t[0], filter, t[1], conv,
+                         static_cast<cudnnConvolutionFwdAlgo_t>(best.number), space, best.memory,
+                         &beta, y, t[2]);
+    if (op == MP_CONV_DGRAD)
+      return MPBENCH_DNN(cudnnConvolutionBackwardData, handle, &kAlpha, filter, t[1], y, t[0], conv,
+                         static_cast<cudnnConvolutionBwdDataAlgo_t>(best.number), space,
+                         best.memory, &beta, x, t[2]);
+    MPBENCH_DNN(cudnnConvolutionBackwardFilter, handle, &kAlpha, x, t[0], y, t[1], conv,
+                static_cast<cudnnConvolutionBwdFilterAlgo_t>(best.number), space, best.memory,
+                &beta, filter, t[2]);
+  }
+};
+
 }  // namespace
 
 Cudnn::Cudnn(mp_context_t context, mp_stream_t stream)
@@ -32,115 +125,33 @@ void *Cudnn::workspace() const {
   return workspace_.data();
 }
 
-CudnnConv::CudnnConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op,
-                     PeerLayout layout, const void *first, const void *second, void *out,
-                     PeerMath math)
-    : library_(library), desc_(desc), op_(op) {
+DnnCall Cudnn::convolution(const mp_conv2d_desc_t &desc, mp_conv_op_t op, PeerLayout layout,
+                           const Operands &search, PeerMath math) const {
   if (desc.pad_top != desc.pad_bottom || desc.pad_left != desc.pad_right)
     throw std::runtime_error("cuDNN does not support asymmetric padding");
   if (desc.dtype != desc.dtype_out)
     throw std::runtime_error("cuDNN requires equal input and output types");
-  create_descriptors(math);
+  Convolution pass{.library = *this, .desc = desc, .op = op};
+  pass.set_options(math);
   bool is_nhwc = true;
-  set_format(is_nhwc);
-  best_ = find(first, second, out);
+  pass.set_format(is_nhwc);
+  pass.best = pass.find(search);
   if (layout == PeerLayout::kFastest) {
-    set_format(false);
-    const Algo other = find(first, second, out);
-    if (other.time_ms >= 0 && (best_.time_ms < 0 || other.time_ms < best_.time_ms)) {
-      best_ = other;
+    pass.set_format(false);
+    const Algo other = pass.find(search);
+    if (other.time_ms >= 0 && (pass.best.time_ms < 0 || other.time_ms < pass.best.time_ms)) {
+      pass.best = other;
       is_nhwc = false;
     }
   }
-  if (best_.time_ms < 0) throw std::runtime_error("cuDNN has no algorithm");
-  set_format(is_nhwc);
+  if (pass.best.time_ms < 0) throw std::runtime_error("cuDNN has no algorithm");
+  pass.set_format(is_nhwc);
   if (desc.dtype != MP_FP32)  // otherwise as requested
-    MPBENCH_DNN(cudnnSetConvolutionMathType, conv_, static_cast<cudnnMathType_t>(best_.math));
-}
-
-void CudnnConv::create_descriptors(PeerMath math) {
-  x_ = MPBENCH_DNN_NEW(Tensor);
-  y_ = MPBENCH_DNN_NEW(Tensor);
-  filter_ = MPBENCH_DNN_NEW(Filter);
-  conv_ = MPBENCH_DNN_NEW(Convolution);
-  MPBENCH_DNN(cudnnSetConvolution2dDescriptor, conv_, desc_.pad_top, desc_.pad_left, desc_.stride_h,
-              desc_.stride_w, desc_.dilation_h, desc_.dilation_w, CUDNN_CROSS_CORRELATION,
-              CUDNN_DATA_FLOAT);
-  MPBENCH_DNN(cudnnSetConvolutionGroupCount, conv_, desc_.groups);
-  MPBENCH_DNN(cudnnSetConvolutionMathType, conv_, math_type(desc_.dtype, math));
-}
-
-/// Extents are passed in the order N C H W for every format.
-void CudnnConv::set_format(bool is_nhwc) {
-  const cudnnTensorFormat_t format = is_nhwc ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
-  const cudnnDataType_t type = cudnn_type(desc_.dtype);
-  int32_t p = 0, q = 0;
-  check(mp_conv2d_get_output_size(&desc_, &p, &q));
-  MPBENCH_DNN(cudnnSetTensor4dDescriptor, x_, format, type, desc_.n, desc_.c, desc_.h, desc_.w);
-  MPBENCH_DNN(cudnnSetTensor4dDescriptor, y_, format, type, desc_.n, desc_.k, p, q);
-  MPBENCH_DNN(cudnnSetFilter4dDescriptor, filter_, type, format, desc_.k, desc_.c / desc_.groups,
-              desc_.r, desc_.s);
-}
-
-CudnnConv::Algo CudnnConv::find(const void *first, const void *second, void *out) const {
-  constexpr size_t kSpaceBytes = Cudnn::kWorkspaceBytes;
-  void *const space = library_.workspace();
-  Algo best{};
-  int count = 0;
-  const auto keep_fastest = [&](cudnnStatus_t status, const auto &found) {
-    for (int i = 0; status == CUDNN_STATUS_SUCCESS && i < count; ++i) {
-      const bool is_usable =
-          found[i].status == CUDNN_STATUS_SUCCESS && found[i].memory <= kSpaceBytes;
-      if (is_usable && (best.time_ms < 0 || found[i].time < best.time_ms))
-        best = {found[i].algo, found[i].mathType, found[i].time, found[i].memory};
-    }
-    return best;
-  };
-  switch (op_) {
-    case MP_CONV_FPROP: {
-      cudnnConvolutionFwdAlgoPerf_t found[kMaxAlgos] = {};
-      return keep_fastest(MPBENCH_CUDNN(cudnnFindConvolutionForwardAlgorithmEx)(
-                              library_.handle_, x_, first, filter_, second, conv_, y_, out,
-                              kMaxAlgos, &count, found, space, kSpaceBytes),
-                          found);
-    }
-    case MP_CONV_DGRAD: {
-      cudnnConvolutionBwdDataAlgoPerf_t found[kMaxAlgos] = {};
-      return keep_fastest(MPBENCH_CUDNN(cudnnFindConvolutionBackwardDataAlgorithmEx)(
-                              library_.handle_, filter_, second, y_, first, conv_, x_, out,
-                              kMaxAlgos, &count, found, space, kSpaceBytes),
-                          found);
-    }
-    case MP_CONV_WGRAD: {
-      cudnnConvolutionBwdFilterAlgoPerf_t found[kMaxAlgos] = {};
-      return keep_fastest(MPBENCH_CUDNN(cudnnFindConvolutionBackwardFilterAlgorithmEx)(
-                              library_.handle_, x_, first, y_, second, conv_, filter_, out,
-                              kMaxAlgos, &count, found, space, kSpaceBytes),
-                          found);
-    }
-  }
-  return best;
-}
-
-void CudnnConv::enqueue(const void *first, const void *second, void *out) const {
-  const cudnnHandle_t handle = library_.handle_;
-  void *const space = library_.workspace();
-  constexpr float kAlpha = 1.0f;
-  const float beta = desc_.beta;
-  switch (op_) {
-    case MP_CONV_FPROP:
-      return MPBENCH_DNN(cudnnConvolutionForward, handle, &kAlpha, x_, first, filter_, second,
-                         conv_, static_cast<cudnnConvolutionFwdAlgo_t>(best_.number), space,
-                         best_.memory, &beta, y_, out);
-    case MP_CONV_DGRAD:
-      return MPBENCH_DNN(cudnnConvolutionBackwardData, handle, &kAlpha, filter_, second, y_, first,
-                         conv_, static_cast<cudnnConvolutionBwdDataAlgo_t>(best_.number), space,
-                         best_.memory, &beta, x_, out);
-    case MP_CONV_WGRAD:
-      return MPBENCH_DNN(cudnnConvolutionBackwardFilter, handle, &kAlpha, x_, first, y_, second,
-                         conv_, static_cast<cudnnConvolutionBwdFilterAlgo_t>(best_.number), space,
-                         best_.memory, &beta, filter_, out);
-  }
+    MPBENCH_DNN(cudnnSetConvolutionMathType, pass.conv,
+                static_cast<cudnnMathType_t>(pass.best.math));
+  return {.workspace_bytes = static_cast<int64_t>(pass.best.memory),
+          .is_deterministic = {},
+          .enqueue = [pass](const std::vector<void *> &tensors) { pass.enqueue(tensors); }};
 }
 
 }  // namespace mpbench

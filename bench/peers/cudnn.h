@@ -1,21 +1,22 @@
-// cuDNN as a peer: the fastest algorithm found with a workspace of 1 GiB, FP32 compute, the same
-// pointers and stream, NHWC and KRSC like mpcore.
+// cuDNN as a peer: FP32 compute, the same pointers and stream, NHWC and KRSC like mpcore.
 //
 // FP16 and BF16 run on tensor cores; FP32 on CUDA cores or, with TF32 allowed, on the faster of
 // both.  If cuDNN's headers are missing, the bench is compiled without it (no_cudnn.cpp).
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "bench/common.h"
+#include "bench/shapes/layer_shapes.h"
 #include "dynamic_library.h"
 #include "peer.h"
 
 // Types that cuDNN declares.
 typedef struct cudnnContext *cudnnHandle_t;
 struct cudnnTensorStruct;
-struct cudnnFilterStruct;
-struct cudnnConvolutionStruct;
 
 namespace mpbench {
 
@@ -31,6 +32,37 @@ class CudnnDescriptor {
   std::shared_ptr<Struct> owner_;
 };
 using TensorDescriptor = CudnnDescriptor<cudnnTensorStruct>;
+
+/// Layout of tensors: mpcore's, or NCHW if cuDNN is faster with it (for times only).
+enum class PeerLayout { kOwn, kFastest };
+
+/// Indices of the arrays of a layer.
+enum LayerIndex : size_t {
+  kX,
+  kY,
+  kDy,
+  kDx,
+  kGamma,
+  kBeta,
+  kRunningMean,
+  kRunningVar,
+  kSavedMean,
+  kSavedInvStd,
+  kDgamma,
+  kDbeta,
+  kIndex = kGamma,  ///< max pooling: not for cuDNN
+  kLabels = kY,
+  kLosses = kDy
+};
+
+/// An operation by cuDNN, ready to be enqueued.
+struct DnnCall {
+  int64_t workspace_bytes;
+  std::optional<bool> is_deterministic;  ///< empty = unknown
+  /// @param tensors  device tensors in the order of mpcore's function or of LayerIndex; further
+  ///                 ones are ignored
+  std::function<void(const std::vector<void *> &tensors)> enqueue;
+};
 
 class Cudnn {
  public:
@@ -48,58 +80,40 @@ class Cudnn {
   size_t version() const;
   const DynamicLibrary &library() const { return library_; }
 
- private:
-  friend class CudnnConv;
-  friend class CudnnGraph;
-  friend class CudnnLayer;
-  friend class CudnnRnn;
+  // The calls returned below use this object, which must outlive them.  All functions throw
+  // std::runtime_error if cuDNN rejects the problem, or has no algorithm for it within the
+  // workspace.
 
+  /// Returns a pass of a convolution by the fastest algorithm.
+  /// @param search  tensors of the search, which runs the algorithms and overwrites the output
+  /// @param math    precision in which FP32 tensors are multiplied
+  DnnCall convolution(const mp_conv2d_desc_t &desc, mp_conv_op_t op, PeerLayout layout,
+                      const Operands &search, PeerMath math = PeerMath::kFp32) const;
+  /// Returns a pass of one of the `layers`: batch normalization, pooling, or softmax.  Softmax has
+  /// neither loss nor gradient, but moves as many bytes as mpcore's loss with gradient.
+  DnnCall layer(const LayerShape &shape, mp_dtype_t dtype) const;
+
+  /// Number of engines requested from the heuristic of the graph API; those that cannot run are
+  /// dropped.  Some of their kernels are not available through older functions.
+  static constexpr int64_t kMaxEngines = 8;
+  std::vector<DnnCall> convolution_engines(const mp_conv2d_desc_t &desc, mp_conv_op_t op) const;
+  /// Attention of form "full": cuDNN's operation lacks masks.  Its tensors are q, k, v, o, lse; in
+  /// the backward pass also d_o, dq, dk, dv.
+  std::vector<DnnCall> attention_engines(const LayerShape &shape, mp_dtype_t dtype) const;
+
+  // Used by the implementations of these functions and of recurrent layers.
+  cudnnHandle_t handle() const { return handle_; }
+  mp_context_t context() const { return context_; }
+  mp_stream_t stream() const { return stream_; }
   /// Allocated at first use: recurrent layers have separate workspaces.
   void *workspace() const;
 
+ private:
   DynamicLibrary library_;
   mp_context_t context_;
   mp_stream_t stream_;
   cudnnHandle_t handle_ = nullptr;
   mutable Buffer workspace_;
-};
-
-/// Layout of tensors: mpcore's, or NCHW if cuDNN is faster with it (for times only).
-enum class PeerLayout { kOwn, kFastest };
-
-/// One pass of a convolution, ready to be enqueued.
-class CudnnConv {
- public:
-  /// The search runs the algorithms and overwrites `out`.
-  /// @param first, second, out  device tensors, in the order of mp_conv2d_*
-  /// @param math                precision in which FP32 tensors are multiplied
-  /// @throws std::runtime_error if cuDNN has no algorithm for it.
-  CudnnConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op, PeerLayout layout,
-            const void *first, const void *second, void *out, PeerMath math = PeerMath::kFp32);
-
-  int64_t workspace_bytes() const { return static_cast<int64_t>(best_.memory); }
-  void enqueue(const void *first, const void *second, void *out) const;
-
- private:
-  /// An algorithm; each pass numbers them separately.
-  struct Algo {
-    int number = 0, math = 0;
-    float time_ms = -1;
-    size_t memory = 0;
-  };
-
-  void create_descriptors(PeerMath math);
-  void set_format(bool is_nhwc);
-  /// Returns the fastest algorithm for the current descriptors; time_ms < 0 if there is none.
-  Algo find(const void *first, const void *second, void *out) const;
-
-  const Cudnn &library_;
-  mp_conv2d_desc_t desc_;
-  mp_conv_op_t op_;
-  TensorDescriptor x_, y_;
-  CudnnDescriptor<cudnnFilterStruct> filter_;
-  CudnnDescriptor<cudnnConvolutionStruct> conv_;
-  Algo best_ = {};
 };
 
 }  // namespace mpbench

@@ -1,8 +1,10 @@
-#include "cudnn_graph.h"
+// Operations of cuDNN's graph API, and the engines that its heuristic selects for them.
+#include "cudnn.h"
 
 #if __has_include(<cudnn.h>)
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 
 #include "cudnn_functions.h"
@@ -86,23 +88,16 @@ Pass pass_of(mp_conv_op_t op) {
   return MPBENCH_PASS(BACKWARD_FILTER, BWD_FILTER, X, DY, DW);
 }
 
-}  // namespace
-
-struct CudnnGraph::Plans {
-  std::vector<Owner> parts;    ///< descriptors that the plans use
-  std::vector<Owner> engines;  ///< in the order of engines()
-};
-
-/// Describes an operation and finds its plans.
-class CudnnGraph::Builder {
+/// Describes an operation and finds its engines.
+class GraphBuilder {
  public:
-  explicit Builder(CudnnGraph &graph) : graph_(graph) { graph.plans_ = std::make_unique<Plans>(); }
+  explicit GraphBuilder(const Cudnn &library) : library_(library) {}
 
   Descriptor &make(cudnnBackendDescriptorType_t type) {
-    return *graph_.plans_->parts.emplace_back(std::make_unique<Descriptor>(type));
+    return *parts_->emplace_back(std::make_unique<Descriptor>(type));
   }
 
-  /// @param id  index in enqueue()
+  /// @param id  index of the tensor
   Descriptor &tensor(int64_t id, mp_dtype_t dtype, const Extents &extents, const Extents &strides,
                      bool is_by_value = false) {
     Descriptor &tensor = make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
@@ -120,9 +115,10 @@ class CudnnGraph::Builder {
     return tensor;
   }
 
-  void find_plans(Descriptor &operation) {
+  /// @param tensors  their number; the next ID is that of `scale` if it is not 0
+  std::vector<DnnCall> find_engines(Descriptor &operation, size_t tensors, float scale = 0) {
     operation.finalize();
-    const std::vector handle{graph_.library_.handle_};
+    const std::vector handle{library_.handle()};
     Descriptor &graph = make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle);
     graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
@@ -134,51 +130,71 @@ class CudnnGraph::Builder {
 
     std::vector<Descriptor *> configs;
     std::vector<cudnnBackendDescriptor_t> results;
-    for (int64_t i = 0; i < kMaxEngines; ++i) {
+    for (int64_t i = 0; i < Cudnn::kMaxEngines; ++i) {
       configs.push_back(&make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
       results.push_back(configs.back()->get());
     }
-    const int64_t found = heuristic.get_all(
-        CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, kMaxEngines, results.data());
-    configs.resize(static_cast<size_t>(std::clamp<int64_t>(found, 0, kMaxEngines)));
+    const int64_t found =
+        heuristic.get_all(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                          Cudnn::kMaxEngines, results.data());
+    configs.resize(static_cast<size_t>(std::clamp<int64_t>(found, 0, Cudnn::kMaxEngines)));
+    std::vector<DnnCall> calls;
     for (const Descriptor *config : configs) {
       try {
-        add_plan(*config, handle);
+        add_call(calls, *config, tensors, scale);
       } catch (const std::exception &) {
         // The heuristic does not guarantee that all of its engines can run.
       }
     }
-    if (graph_.engines_.empty()) throw std::runtime_error("cuDNN's graph API has no engine");
+    if (calls.empty()) throw std::runtime_error("cuDNN's graph API has no engine");
+    return calls;
   }
 
  private:
-  void add_plan(const Descriptor &config, const std::vector<cudnnHandle_t> &handle) {
+  void add_call(std::vector<DnnCall> &calls, const Descriptor &config, size_t tensors,
+                float scale) const {
     const std::vector<cudnnBackendNumericalNote_t> notes = notes_of(config);
     if (has_note(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) ||
         has_note(notes, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS))
       return;
-    Owner plan = std::make_unique<Descriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    plan->set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
+    const auto plan = std::make_shared<Descriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    plan->set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, std::vector{library_.handle()});
     plan->set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
     plan->finalize();
     int64_t bytes = 0;
     plan->get_all(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &bytes);
     if (bytes > Cudnn::kWorkspaceBytes) return;
-    graph_.plans_->engines.push_back(std::move(plan));
-    graph_.engines_.push_back(
-        {.workspace_bytes = bytes,
-         .is_deterministic = !has_note(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)});
+    // A plan uses the descriptors of its graph.
+    const auto enqueue = [&library = library_, parts = parts_, plan, tensors,
+                          scale](const std::vector<void *> &all) {
+      std::vector<const void *> pointers(all.begin(),
+                                         all.begin() + static_cast<ptrdiff_t>(tensors));
+      if (scale != 0) pointers.push_back(&scale);
+      Extents ids(pointers.size());
+      std::iota(ids.begin(), ids.end(), 0);
+      Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+      pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, ids);
+      pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers);
+      pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR,
+               std::vector{library.workspace()});
+      pack.finalize();
+      MPBENCH_DNN(cudnnBackendExecute, library.handle(), plan->get(), pack.get());
+    };
+    calls.push_back({bytes, !has_note(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC), enqueue});
   }
 
-  CudnnGraph &graph_;
+  const Cudnn &library_;
+  const std::shared_ptr<std::vector<Owner>> parts_ = std::make_shared<std::vector<Owner>>();
 };
 
+}  // namespace
+
 /// Extents are passed in the order N C H W (K C R S); the strides make C the fastest dimension.
-CudnnGraph::CudnnGraph(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op)
-    : library_(library) {
+std::vector<DnnCall> Cudnn::convolution_engines(const mp_conv2d_desc_t &desc,
+                                                mp_conv_op_t op) const {
   if (desc.dtype != desc.dtype_out)
     throw std::runtime_error("cuDNN requires equal input and output types");
-  Builder builder(*this);
+  GraphBuilder builder(*this);
   int32_t p = 0, q = 0;
   check(mp_conv2d_get_output_size(&desc, &p, &q));
   const Extents x{desc.n, desc.c, desc.h, desc.w}, y{desc.n, desc.k, p, q},
@@ -209,17 +225,16 @@ CudnnGraph::CudnnGraph(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_co
   operation.set(pass.convolution, conv);
   operation.set(pass.alpha, CUDNN_TYPE_FLOAT, std::vector{1.0f});
   operation.set(pass.beta, CUDNN_TYPE_FLOAT, std::vector{desc.beta});
-  builder.find_plans(operation);
+  return builder.find_engines(operation, 3);
 }
 
 #if CUDNN_VERSION >= 91900
 
 /// Extents are passed in the order batch, heads, rows, elements; rows and heads are stored as in
 /// mpcore.
-CudnnGraph::CudnnGraph(const Cudnn &library, const LayerShape &shape, mp_dtype_t dtype)
-    : library_(library), scale_(1 / std::sqrt(static_cast<float>(shape["d"]))) {
+std::vector<DnnCall> Cudnn::attention_engines(const LayerShape &shape, mp_dtype_t dtype) const {
   if (shape.form != "full") throw std::runtime_error("cuDNN's attention operation has no mask");
-  Builder builder(*this);
+  GraphBuilder builder(*this);
   const auto tensor = [&](int64_t id, const char *heads, const char *dim) -> Descriptor & {
     const int64_t b = shape["b"], l = shape["l"], h = shape[heads], d = shape[dim];
     return builder.tensor(id, dtype, {b, h, l, d}, {l * h * d, d, h * d, 1});
@@ -228,8 +243,8 @@ CudnnGraph::CudnnGraph(const Cudnn &library, const LayerShape &shape, mp_dtype_t
   Descriptor &q = tensor(0, "h", "d"), &k = tensor(1, "kv", "d"), &v = tensor(2, "kv", "dv");
   Descriptor &o = tensor(3, "h", "dv");
   Descriptor &lse = builder.tensor(4, MP_FP32, {b, h, l, 1}, {h * l, l, 1, 1});
-  const int64_t last = shape.is_forward ? 5 : 9;  // enqueue() appends the address of scale_
-  Descriptor &scale = builder.tensor(last, MP_FP32, {1, 1, 1, 1}, {1, 1, 1, 1}, true);
+  const int64_t tensors = shape.is_forward ? 5 : 9;
+  Descriptor &scale = builder.tensor(tensors, MP_FP32, {1, 1, 1, 1}, {1, 1, 1, 1}, true);
   Descriptor &operation =
       builder.make(shape.is_forward ? CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR
                                     : CUDNN_BACKEND_OPERATION_SDPA_BWD_DESCRIPTOR);
@@ -249,32 +264,17 @@ CudnnGraph::CudnnGraph(const Cudnn &library, const LayerShape &shape, mp_dtype_t
     operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_DKDESC, tensor(7, "kv", "d"));
     operation.set(CUDNN_ATTR_OPERATION_SDPA_BWD_DVDESC, tensor(8, "kv", "dv"));
   }
-  builder.find_plans(operation);
+  return builder.find_engines(operation, static_cast<size_t>(tensors),
+                              1 / std::sqrt(static_cast<float>(shape["d"])));
 }
 
 #else
 
-CudnnGraph::CudnnGraph(const Cudnn &library, const LayerShape &, mp_dtype_t) : library_(library) {
+std::vector<DnnCall> Cudnn::attention_engines(const LayerShape &, mp_dtype_t) const {
   throw std::runtime_error("mpbench was built with a cuDNN before 9.19");
 }
 
 #endif
-
-CudnnGraph::~CudnnGraph() = default;
-
-void CudnnGraph::enqueue(const std::vector<const void *> &tensors, size_t engine) const {
-  std::vector<const void *> pointers = tensors;
-  if (scale_ != 0) pointers.push_back(&scale_);
-  Extents ids;
-  for (size_t i = 0; i < pointers.size(); ++i) ids.push_back(static_cast<int64_t>(i));
-  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, ids);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR,
-           std::vector{library_.workspace()});
-  pack.finalize();
-  MPBENCH_DNN(cudnnBackendExecute, library_.handle_, plans_->engines[engine]->get(), pack.get());
-}
 
 }  // namespace mpbench
 

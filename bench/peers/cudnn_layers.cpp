@@ -1,4 +1,4 @@
-#include "cudnn_layers.h"
+#include "cudnn.h"
 
 #if __has_include(<cudnn.h>)
 #include "cudnn_functions.h"
@@ -6,89 +6,80 @@
 namespace mpbench {
 namespace {
 
+using Arrays = std::vector<void *>;
+
 constexpr float kOne = 1.0f, kZero = 0.0f;
 constexpr cudnnBatchNormMode_t kMode = CUDNN_BATCHNORM_SPATIAL_PERSISTENT;
 constexpr cudnnBatchNormOps_t kOps = CUDNN_BATCHNORM_OPS_BN;
 
+DnnCall batch_norm(const Cudnn &library, bool is_forward, const TensorDescriptor &x,
+                   const TensorDescriptor &y) {
+  const cudnnHandle_t handle = library.handle();
+  const TensorDescriptor channels = MPBENCH_DNN_NEW(Tensor);
+  MPBENCH_DNN(cudnnDeriveBNTensorDescriptor, channels, x, kMode);
+  size_t bytes = 0, reserve_bytes = 0;
+  check_cudnn(is_forward
+                  ? MPBENCH_CUDNN(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize)(
+                        handle, kMode, kOps, x, nullptr, y, channels, nullptr, &bytes)
+                  : MPBENCH_CUDNN(cudnnGetBatchNormalizationBackwardExWorkspaceSize)(
+                        handle, kMode, kOps, x, nullptr, y, nullptr, x, channels, nullptr, &bytes),
+              "cudnnGetBatchNormalization...ExWorkspaceSize");
+  MPBENCH_DNN(cudnnGetBatchNormalizationTrainingExReserveSpaceSize, handle, kMode, kOps, nullptr, x,
+              &reserve_bytes);
+  const auto workspace_bytes = static_cast<int64_t>(bytes);
+  if (workspace_bytes > Cudnn::kWorkspaceBytes)
+    throw std::runtime_error("cuDNN requires a larger workspace");
+  const auto reserve =
+      std::make_shared<Buffer>(library.context(), static_cast<int64_t>(reserve_bytes));
+  const auto enqueue = [=, &library](const Arrays &a) {
+    constexpr double kMomentum = 0.1, kEpsilon = 1e-5;  // defaults of mpcore
+    void *const space = library.workspace();
+    if (is_forward)
+      return MPBENCH_DNN(cudnnBatchNormalizationForwardTrainingEx, handle, kMode, kOps, &kOne,
+                         &kZero, x, a[kX], nullptr, nullptr, y, a[kY], channels, a[kGamma],
+                         a[kBeta], kMomentum, a[kRunningMean], a[kRunningVar], kEpsilon,
+                         a[kSavedMean], a[kSavedInvStd], nullptr, space, bytes, reserve->data(),
+                         reserve_bytes);
+    MPBENCH_DNN(cudnnBatchNormalizationBackwardEx, handle, kMode, kOps, &kOne, &kZero, &kOne,
+                &kZero, x, a[kX], nullptr, nullptr, y, a[kDy], nullptr, nullptr, x, a[kDx],
+                channels, a[kGamma], a[kBeta], a[kDgamma], a[kDbeta], kEpsilon, a[kSavedMean],
+                a[kSavedInvStd], nullptr, space, bytes, reserve->data(), reserve_bytes);
+  };
+  return {workspace_bytes, {}, enqueue};
+}
+
 }  // namespace
 
-CudnnLayer::CudnnLayer(const Cudnn &library, const LayerShape &shape, mp_dtype_t dtype)
-    : library_(library), shape_(shape) {
-  create_descriptors(dtype);
-  if (shape.is_pool()) create_pool();
-  if (shape.form == "batchnorm") create_batch_norm();
-}
-
-void CudnnLayer::create_descriptors(mp_dtype_t dtype) {
-  const cudnnDataType_t type = cudnn_type(dtype);
+DnnCall Cudnn::layer(const LayerShape &shape, mp_dtype_t dtype) const {
+  const auto extent = [&](const char *name) { return static_cast<int>(shape[name]); };
+  const int window = extent("window"), pad = extent("pad"), stride = extent("stride");
   const auto create = [&](int h, int w) {
     TensorDescriptor desc = MPBENCH_DNN_NEW(Tensor);
-    MPBENCH_DNN(cudnnSetTensor4dDescriptor, desc, CUDNN_TENSOR_NHWC, type, extent("n"), extent("c"),
-                h, w);
+    MPBENCH_DNN(cudnnSetTensor4dDescriptor, desc, CUDNN_TENSOR_NHWC, cudnn_type(dtype), extent("n"),
+                extent("c"), h, w);
     return desc;
   };
-  const auto out = [&](int size) {
-    return (size + 2 * extent("pad") - extent("window")) / extent("stride") + 1;
-  };
-  x_ = create(extent("h"), extent("w"));
-  y_ = create(out(extent("h")), out(extent("w")));
-}
-
-void CudnnLayer::create_pool() {
-  pool_ = MPBENCH_DNN_NEW(Pooling);
+  const auto out = [&](int size) { return (size + 2 * pad - window) / stride + 1; };
+  const TensorDescriptor x = create(extent("h"), extent("w"));
+  const TensorDescriptor y = create(out(extent("h")), out(extent("w")));
+  if (shape.form == "batchnorm") return batch_norm(*this, shape.is_forward, x, y);
+  if (!shape.is_pool())
+    return {0, {}, [=, handle = handle_](const Arrays &a) {
+              MPBENCH_DNN(cudnnSoftmaxForward, handle, CUDNN_SOFTMAX_ACCURATE,
+                          CUDNN_SOFTMAX_MODE_INSTANCE, &kOne, x, a[kX], &kZero, y, a[kDx]);
+            }};
+  const auto pool = MPBENCH_DNN_NEW(Pooling);
   const cudnnPoolingMode_t mode =
-      shape_.form == "maxpool" ? CUDNN_POOLING_MAX : CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING;
-  const int window = extent("window"), pad = extent("pad"), stride = extent("stride");
-  MPBENCH_DNN(cudnnSetPooling2dDescriptor, pool_, mode, CUDNN_PROPAGATE_NAN, window, window, pad,
+      shape.form == "maxpool" ? CUDNN_POOLING_MAX : CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING;
+  MPBENCH_DNN(cudnnSetPooling2dDescriptor, pool, mode, CUDNN_PROPAGATE_NAN, window, window, pad,
               pad, stride, stride);
-}
-
-void CudnnLayer::create_batch_norm() {
-  const cudnnHandle_t handle = library_.handle_;
-  channels_ = MPBENCH_DNN_NEW(Tensor);
-  MPBENCH_DNN(cudnnDeriveBNTensorDescriptor, channels_, x_, kMode);
-  check_cudnn(shape_.is_forward
-                  ? MPBENCH_CUDNN(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize)(
-                        handle, kMode, kOps, x_, nullptr, y_, channels_, nullptr, &workspace_bytes_)
-                  : MPBENCH_CUDNN(cudnnGetBatchNormalizationBackwardExWorkspaceSize)(
-                        handle, kMode, kOps, x_, nullptr, y_, nullptr, x_, channels_, nullptr,
-                        &workspace_bytes_),
-              "cudnnGetBatchNormalization...ExWorkspaceSize");
-  MPBENCH_DNN(cudnnGetBatchNormalizationTrainingExReserveSpaceSize, handle, kMode, kOps, nullptr,
-              x_, &reserve_bytes_);
-  if (workspace_bytes() > Cudnn::kWorkspaceBytes)
-    throw std::runtime_error("cuDNN requires a larger workspace");
-  reserve_ = Buffer(library_.context_, static_cast<int64_t>(reserve_bytes_));
-}
-
-void CudnnLayer::enqueue(const std::vector<void *> &a) const {
-  if (shape_.form == "batchnorm") return enqueue_batch_norm(a);
-  if (shape_.is_pool()) return enqueue_pool(a);
-  MPBENCH_DNN(cudnnSoftmaxForward, library_.handle_, CUDNN_SOFTMAX_ACCURATE,
-              CUDNN_SOFTMAX_MODE_INSTANCE, &kOne, x_, a[kX], &kZero, y_, a[kDx]);
-}
-
-void CudnnLayer::enqueue_batch_norm(const std::vector<void *> &a) const {
-  constexpr double kMomentum = 0.1, kEpsilon = 1e-5;  // defaults of mpcore
-  void *const space = library_.workspace();
-  if (shape_.is_forward)
-    return MPBENCH_DNN(cudnnBatchNormalizationForwardTrainingEx, library_.handle_, kMode, kOps,
-                       &kOne, &kZero, x_, a[kX], nullptr, nullptr, y_, a[kY], channels_, a[kGamma],
-                       a[kBeta], kMomentum, a[kRunningMean], a[kRunningVar], kEpsilon,
-                       a[kSavedMean], a[kSavedInvStd], nullptr, space, workspace_bytes_,
-                       reserve_.data(), reserve_bytes_);
-  MPBENCH_DNN(cudnnBatchNormalizationBackwardEx, library_.handle_, kMode, kOps, &kOne, &kZero,
-              &kOne, &kZero, x_, a[kX], nullptr, nullptr, y_, a[kDy], nullptr, nullptr, x_, a[kDx],
-              channels_, a[kGamma], a[kBeta], a[kDgamma], a[kDbeta], kEpsilon, a[kSavedMean],
-              a[kSavedInvStd], nullptr, space, workspace_bytes_, reserve_.data(), reserve_bytes_);
-}
-
-void CudnnLayer::enqueue_pool(const std::vector<void *> &a) const {
-  if (shape_.is_forward)
-    return MPBENCH_DNN(cudnnPoolingForward, library_.handle_, pool_, &kOne, x_, a[kX], &kZero, y_,
-                       a[kY]);
-  MPBENCH_DNN(cudnnPoolingBackward, library_.handle_, pool_, &kOne, y_, a[kY], y_, a[kDy], x_,
-              a[kX], &kZero, x_, a[kDx]);
+  return {0, {}, [=, handle = handle_, is_forward = shape.is_forward](const Arrays &a) {
+            if (is_forward)
+              return MPBENCH_DNN(cudnnPoolingForward, handle, pool, &kOne, x, a[kX], &kZero, y,
+                                 a[kY]);
+            MPBENCH_DNN(cudnnPoolingBackward, handle, pool, &kOne, y, a[kY], y, a[kDy], x, a[kX],
+                        &kZero, x, a[kDx]);
+          }};
 }
 
 }  // namespace mpbench

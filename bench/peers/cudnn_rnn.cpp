@@ -19,7 +19,7 @@ void CudnnRnn::create_descriptors(PeerMath math) {
 
   // cuDNN requires a descriptor even without dropout, and then accepts no states (as in PyTorch).
   dropout_ = MPBENCH_DNN_NEW(Dropout);
-  MPBENCH_DNN(cudnnSetDropoutDescriptor, dropout_, library_.handle_, 0.0f, nullptr, 0, 0);
+  MPBENCH_DNN(cudnnSetDropoutDescriptor, dropout_, library_.handle(), 0.0f, nullptr, 0, 0);
 
   const cudnnRNNMode_t cell = shape_.cell == "lstm"  ? CUDNN_LSTM
                               : shape_.cell == "gru" ? CUDNN_GRU
@@ -29,7 +29,7 @@ void CudnnRnn::create_descriptors(PeerMath math) {
               CUDNN_RNN_DOUBLE_BIAS, CUDNN_UNIDIRECTIONAL, CUDNN_SKIP_INPUT, type, CUDNN_DATA_FLOAT,
               math_type(dtype_, math), hidden, hidden, hidden, /*layers=*/1, dropout_, /*flags=*/0);
   if (algo_ == RnnAlgo::kPersistDynamic)
-    MPBENCH_DNN(cudnnBuildRNNDynamic, library_.handle_, layer_, batch);
+    MPBENCH_DNN(cudnnBuildRNNDynamic, library_.handle(), layer_, batch);
 
   // Sequences of equal length need no packing.
   const std::vector<int> lengths(static_cast<size_t>(batch), timesteps);
@@ -38,10 +38,10 @@ void CudnnRnn::create_descriptors(PeerMath math) {
               timesteps, batch, hidden, lengths.data(), nullptr);
   // cuDNN before 8.9.1 also reads the lengths on the device.
   const auto length_bytes = lengths.size() * sizeof(int);
-  lengths_ = Buffer(library_.context_, static_cast<int64_t>(length_bytes));
-  check(mp_memcpy(library_.context_, lengths_.data(), lengths.data(), length_bytes,
-                  library_.stream_));
-  check(mp_stream_sync(library_.context_, library_.stream_));  // `lengths` is about to be freed
+  lengths_ = Buffer(library_.context(), static_cast<int64_t>(length_bytes));
+  check(mp_memcpy(library_.context(), lengths_.data(), lengths.data(), length_bytes,
+                  library_.stream()));
+  check(mp_stream_sync(library_.context(), library_.stream()));  // `lengths` is about to be freed
 
   for (TensorDescriptor *desc : {&state_, &matrix_, &bias_}) *desc = MPBENCH_DNN_NEW(Tensor);
   const int extents[] = {1, batch, hidden}, strides[] = {batch * hidden, hidden, 1};
@@ -52,11 +52,11 @@ void CudnnRnn::create_sets() {
   const cudnnForwardMode_t mode =
       shape_.is_training() ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
   size_t workspace_bytes = 0;
-  MPBENCH_DNN(cudnnGetRNNTempSpaceSizes, library_.handle_, layer_, mode, steps_, &workspace_bytes,
+  MPBENCH_DNN(cudnnGetRNNTempSpaceSizes, library_.handle(), layer_, mode, steps_, &workspace_bytes,
               &reserve_bytes_);
-  MPBENCH_DNN(cudnnGetRNNWeightSpaceSize, library_.handle_, layer_, &weight_bytes_);
+  MPBENCH_DNN(cudnnGetRNNWeightSpaceSize, library_.handle(), layer_, &weight_bytes_);
   const auto make = [&](size_t bytes) {
-    return Buffer(library_.context_, static_cast<int64_t>(bytes));
+    return Buffer(library_.context(), static_cast<int64_t>(bytes));
   };
   workspace_ = make(workspace_bytes);
   const bool has_weight_grads = shape_.call() == RnnPass::kBackwardWeights;
@@ -70,7 +70,7 @@ void CudnnRnn::create_sets() {
 
 CudnnRnn::Param CudnnRnn::param(void *weights, int64_t matrix) const {
   Param found{};
-  MPBENCH_DNN(cudnnGetRNNWeightParams, library_.handle_, layer_, /*layer=*/0, weight_bytes_,
+  MPBENCH_DNN(cudnnGetRNNWeightParams, library_.handle(), layer_, /*layer=*/0, weight_bytes_,
               weights, static_cast<int32_t>(matrix), matrix_, &found.matrix, bias_, &found.bias);
   return found;
 }
@@ -91,8 +91,8 @@ void CudnnRnn::copy_weights(const Own &own, const RnnTensors &set) const {
 }
 
 void CudnnRnn::clear_weight_grads(size_t set) const {
-  check(
-      mp_memset(library_.context_, own_[set].dweights.data(), 0, weight_bytes_, library_.stream_));
+  check(mp_memset(library_.context(), own_[set].dweights.data(), 0, weight_bytes_,
+                  library_.stream()));
 }
 
 void CudnnRnn::copy_weight_grads(size_t set, mp_dtype_t dtype_dw) const {
@@ -108,10 +108,10 @@ void CudnnRnn::convert(const void *from, mp_dtype_t from_dtype, void *to, mp_dty
   if (from == nullptr || to == nullptr)
     throw std::runtime_error("cuDNN reports no address for a weight or a bias of the layer");
   if (from_dtype == to_dtype)
-    check(mp_memcpy(library_.context_, to, from, static_cast<size_t>(count * dtype_bytes(to_dtype)),
-                    library_.stream_));
+    check(mp_memcpy(library_.context(), to, from,
+                    static_cast<size_t>(count * dtype_bytes(to_dtype)), library_.stream()));
   else
-    check(mp_cast(library_.context_, from, from_dtype, to, to_dtype, count, library_.stream_));
+    check(mp_cast(library_.context(), from, from_dtype, to, to_dtype, count, library_.stream()));
 }
 
 void CudnnRnn::enqueue(RnnPass pass, size_t set) const {
@@ -120,17 +120,17 @@ void CudnnRnn::enqueue(RnnPass pass, size_t set) const {
   const auto *const lengths = lengths_.as<int32_t>();
   const auto workspace_bytes = static_cast<size_t>(workspace_.bytes());
   if (pass == RnnPass::kForward)
-    return MPBENCH_DNN(cudnnRNNForward, library_.handle_, layer_,
+    return MPBENCH_DNN(cudnnRNNForward, library_.handle(), layer_,
                        shape_.is_training() ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE,
                        lengths, steps_, t.x, steps_, t.y, state_, t.h0, t.hn, state_, nullptr,
                        nullptr, weight_bytes_, own.weights.data(), workspace_bytes,
                        workspace_.data(), reserve_bytes_, own.reserve.data());
   if (pass == RnnPass::kBackwardData)
-    return MPBENCH_DNN(cudnnRNNBackwardData_v8, library_.handle_, layer_, lengths, steps_, t.y,
+    return MPBENCH_DNN(cudnnRNNBackwardData_v8, library_.handle(), layer_, lengths, steps_, t.y,
                        t.dy, steps_, t.dx, state_, t.h0, nullptr, t.dh0, state_, nullptr, nullptr,
                        nullptr, weight_bytes_, own.weights.data(), workspace_bytes,
                        workspace_.data(), reserve_bytes_, own.reserve.data());
-  MPBENCH_DNN(cudnnRNNBackwardWeights_v8, library_.handle_, layer_, CUDNN_WGRAD_MODE_ADD, lengths,
+  MPBENCH_DNN(cudnnRNNBackwardWeights_v8, library_.handle(), layer_, CUDNN_WGRAD_MODE_ADD, lengths,
               steps_, t.x, state_, t.h0, steps_, t.y, weight_bytes_, own.dweights.data(),
               workspace_bytes, workspace_.data(), reserve_bytes_, own.reserve.data());
 }

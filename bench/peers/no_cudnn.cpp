@@ -6,8 +6,6 @@
 #pragma clang diagnostic ignored "-Wunused-private-field"
 #endif
 
-#include "cudnn_graph.h"
-#include "cudnn_layers.h"
 #include "cudnn_rnn.h"
 
 namespace mpbench {
@@ -19,21 +17,19 @@ size_t Cudnn::version() const {
   return 0;
 }
 
-CudnnConv::CudnnConv(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op,
-                     PeerLayout, const void *, const void *, void *, PeerMath)
-    : library_(library), desc_(desc), op_(op) {}
-void CudnnConv::enqueue(const void *, const void *, void *) const {}
-
-struct CudnnGraph::Plans {};
-CudnnGraph::CudnnGraph(const Cudnn &library, const mp_conv2d_desc_t &, mp_conv_op_t)
-    : library_(library) {}
-CudnnGraph::CudnnGraph(const Cudnn &library, const LayerShape &, mp_dtype_t) : library_(library) {}
-CudnnGraph::~CudnnGraph() = default;
-void CudnnGraph::enqueue(const std::vector<const void *> &, size_t) const {}
-
-CudnnLayer::CudnnLayer(const Cudnn &library, const LayerShape &shape, mp_dtype_t)
-    : library_(library), shape_(shape) {}
-void CudnnLayer::enqueue(const std::vector<void *> &) const {}
+DnnCall Cudnn::convolution(const mp_conv2d_desc_t &, mp_conv_op_t, PeerLayout, const Operands &,
+                           PeerMath) const {
+  return {};
+}
+DnnCall Cudnn::layer(const LayerShape &, mp_dtype_t) const {
+  return {};
+}
+std::vector<DnnCall> Cudnn::convolution_engines(const mp_conv2d_desc_t &, mp_conv_op_t) const {
+  return {};
+}
+std::vector<DnnCall> Cudnn::attention_engines(const LayerShape &, mp_dtype_t) const {
+  return {};
+}
 
 CudnnRnn::CudnnRnn(const Cudnn &library, const RnnShape &shape, mp_dtype_t dtype, RnnAlgo algo,
                    const std::vector<RnnTensors> &, PeerMath)

@@ -2,7 +2,7 @@
 // precision, in FP32 and in TF32.
 #include <memory>
 
-#include "bench/peers/cudnn_graph.h"
+#include "bench/peers/cudnn.h"
 #include "bench/rows/rows.h"
 #include "bench/shapes/conv_shapes.h"
 #include "peer_library.h"
@@ -15,29 +15,18 @@ namespace {
 /// cuDNN's algorithm search, then the engines of its graph API.
 class CudnnPeer : public Peer {
  public:
-  /// @param search  tensors for the search, which overwrites the output
-  /// @throws std::runtime_error if cuDNN has no algorithm for it.
-  CudnnPeer(const Cudnn &library, const mp_conv2d_desc_t &desc, mp_conv_op_t op, PeerLayout layout,
-            const Operands &search, PeerMath math)
-      : conv_(library, desc, op, layout, search.first, search.second, search.out, math) {}
+  explicit CudnnPeer(std::vector<DnnCall> calls) : calls_(std::move(calls)) {}
 
-  void set_graph(std::unique_ptr<CudnnGraph> graph) { graph_ = std::move(graph); }
-
-  size_t choices() const override { return graph_ ? graph_->engines() + 1 : 0; }
+  size_t choices() const override { return calls_.size() > 1 ? calls_.size() : 0; }
   PeerWorkspace workspace(size_t choice) const override {
-    return {.limit = Cudnn::kWorkspaceBytes,
-            .used = choice == 0 ? conv_.workspace_bytes() : graph_->workspace_bytes(choice - 1)};
+    return {.limit = Cudnn::kWorkspaceBytes, .used = calls_[choice].workspace_bytes};
   }
   void enqueue(const Operands &t, size_t choice) const override {
-    if (choice == 0)
-      conv_.enqueue(t.first, t.second, t.out);
-    else
-      graph_->enqueue({t.first, t.second, t.out}, choice - 1);
+    calls_[choice].enqueue({const_cast<void *>(t.first), const_cast<void *>(t.second), t.out});
   }
 
  private:
-  CudnnConv conv_;
-  std::unique_ptr<CudnnGraph> graph_;
+  std::vector<DnnCall> calls_;
 };
 
 class ConvBench : BenchState {
@@ -66,16 +55,17 @@ Comparand ConvBench::comparand(const ConvShape &shape) {
   const mp_conv2d_desc_t desc = make_desc(shape, options_.dtype, options_.out_dtype);
   const mp_conv2d_desc_t fp32_desc = make_desc(shape, MP_FP32, MP_FP32);
   const auto make_peer = [=, this](const Problem &problem) {
-    auto peer = std::make_unique<CudnnPeer>(*library_, desc, shape.op, PeerLayout::kOwn,
-                                            problem.first_set(), PeerMath::kFp32);
-    peer->set_graph(report_.make_or_note("engine of cuDNN's graph API for " + shape.name(), [&] {
-      return std::make_unique<CudnnGraph>(*library_, desc, shape.op);
-    }));
-    return peer;
+    std::vector<DnnCall> calls = {
+        library_->convolution(desc, shape.op, PeerLayout::kOwn, problem.first_set())};
+    const std::vector<DnnCall> engines =
+        report_.make_or_note("engine of cuDNN's graph API for " + shape.name(),
+                             [&] { return library_->convolution_engines(desc, shape.op); });
+    calls.insert(calls.end(), engines.begin(), engines.end());
+    return std::make_unique<CudnnPeer>(std::move(calls));
   };
   const auto make_fp32_peer = [=, this](const Problem &problem, PeerMath math) {
-    return std::make_unique<CudnnPeer>(*library_, fp32_desc, shape.op, PeerLayout::kFastest,
-                                       problem.first_set(), math);
+    return std::make_unique<CudnnPeer>(std::vector{library_->convolution(
+        fp32_desc, shape.op, PeerLayout::kFastest, problem.first_set(), math)});
   };
   return {.name = shape.name(),
           .operation = [=, this] { return conv_operation(machine_, shape, desc); },

@@ -1,7 +1,7 @@
 // Calls of the layers around GEMMs and convolutions.
 #include <cmath>
 
-#include "bench/peers/cudnn_layers.h"
+#include "bench/peers/cudnn.h"
 #include "layer_data.h"
 
 namespace mpbench {

@@ -4,8 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "bench/peers/cudnn_graph.h"
-#include "bench/peers/cudnn_layers.h"
+#include "bench/peers/cudnn.h"
 #include "bench/rows/rows.h"
 #include "comparison.h"
 #include "layer_data.h"
@@ -18,20 +17,16 @@
 namespace mpbench {
 namespace {
 
+bool is_loss(const LayerShape &shape) {
+  return shape.form == "softmax_xent";
+}
+
 /// Values of --library of torch_transformer.py that have the layers of a suite.
 std::vector<const char *> torch_libraries(const std::string &suite) {
   if (suite == "layers") return {};
   if (suite == "attention") return {"flash", "cudnn"};
   return {"torch", "liger"};
 }
-
-/// A layer by cuDNN, or by an engine of its graph API.
-struct DnnLayer {
-  std::string name;
-  int64_t workspace_bytes;
-  std::optional<bool> is_deterministic;
-  std::function<void(const std::vector<void *> &set)> enqueue;
-};
 
 class LayerBench : BenchState {
  public:
@@ -44,9 +39,9 @@ class LayerBench : BenchState {
   void time(LayerRow &row, LayerData &data);
   /// Returns the layer by cuDNN, or by the chosen engines of its graph API; nothing if cuDNN has no
   /// counterpart or fails, which a note reports.
-  std::vector<DnnLayer> make_dnn(const LayerShape &shape, LayerData &data);
+  std::vector<DnnCall> make_dnn(const LayerShape &shape, LayerData &data);
   /// Returns the fastest engine, and the fastest deterministic one if it is another.
-  std::vector<DnnLayer> fastest(const std::vector<DnnLayer> &engines, LayerData &data) const;
+  std::vector<DnnCall> fastest(const std::vector<DnnCall> &engines, LayerData &data) const;
   /// Starts the peers of a suite.
   void open_peers(const std::string &suite);
   /// Returns the peers that can run the problem; notes name the others.
@@ -94,10 +89,14 @@ void LayerBench::time(LayerRow &row, LayerData &data) {
     comparison.add(row.copy, "copy",
                    make_copy(machine_, static_cast<int64_t>(row.figures.min_bytes)));
   if (data.has_product()) comparison.add(row.product, "product", data.product());
-  const std::vector<DnnLayer> dnn = make_dnn(row.shape, data);
+  const std::vector<DnnCall> dnn = make_dnn(row.shape, data);
+  const std::string name =
+      dnn.empty()
+          ? ""
+          : name_of(*cudnn_) + (is_loss(row.shape) ? ", softmax without loss and gradient" : "");
   std::vector<std::optional<PeerResult>> by_dnn(dnn.size());
   for (size_t i = 0; i < dnn.size(); ++i)
-    comparison.add(by_dnn[i], dnn[i].name, [&, i] { dnn[i].enqueue(data.next_set()); });
+    comparison.add(by_dnn[i], name, [&, i] { dnn[i].enqueue(data.next_set()); });
   const std::vector<TorchPeer *> torch = prepare_torch(row.shape);
   std::function<void()> torch_turns;
   if (!torch.empty())
@@ -110,42 +109,27 @@ void LayerBench::time(LayerRow &row, LayerData &data) {
     result.deterministic = dnn[i].is_deterministic;
     result.workspace_bytes = dnn[i].workspace_bytes;
     if (data.is_comparable())
-      result.agrees =
-          report_.add_agreement(dnn[i].name, row.shape.label(),
-                                data.difference_to([&] { dnn[i].enqueue(data.first_set()); }));
+      result.agrees = report_.add_agreement(
+          name, row.shape.label(), data.difference_to([&] { dnn[i].enqueue(data.first_set()); }));
   }
   for (TorchPeer *peer : torch)
     if (const std::optional<PeerResult> result = peer->result()) row.peers.push_back(*result);
 }
 
-std::vector<DnnLayer> LayerBench::make_dnn(const LayerShape &shape, LayerData &data) {
+std::vector<DnnCall> LayerBench::make_dnn(const LayerShape &shape, LayerData &data) {
   // cuDNN's softmax writes as much as the loss with its gradient, and more than the loss alone.
-  const bool is_loss = shape.form == "softmax_xent";
-  if (!cudnn_ || (is_loss && shape.is_forward)) return {};
-  const std::string name = name_of(*cudnn_), what = "cuDNN reference for " + shape.label();
-  if (shape.suite == "layers") {
-    const std::shared_ptr<CudnnLayer> layer = report_.make_or_note(
-        what, [&] { return std::make_unique<CudnnLayer>(*cudnn_, shape, options_.dtype); });
-    if (!layer) return {};
-    return {{name + (is_loss ? ", softmax without loss and gradient" : ""),
-             layer->workspace_bytes(),
-             {},
-             [layer](const std::vector<void *> &set) { layer->enqueue(set); }}};
-  }
-  const std::shared_ptr<CudnnGraph> graph = report_.make_or_note(
-      what, [&] { return std::make_unique<CudnnGraph>(*cudnn_, shape, options_.dtype); });
-  std::vector<DnnLayer> engines;
-  const auto tensors = static_cast<ptrdiff_t>(shape.is_forward ? kDO : kEnds);
-  for (size_t i = 0; graph && i < graph->engines(); ++i)
-    engines.push_back({name, graph->workspace_bytes(i), graph->is_deterministic(i),
-                       [graph, tensors, i](const std::vector<void *> &set) {
-                         graph->enqueue({set.begin(), set.begin() + tensors}, i);
-                       }});
-  return fastest(engines, data);
+  if (!cudnn_ || (is_loss(shape) && shape.is_forward)) return {};
+  const bool has_engines = shape.suite != "layers";
+  const std::vector<DnnCall> calls =
+      report_.make_or_note("cuDNN reference for " + shape.label(), [&] {
+        return has_engines ? cudnn_->attention_engines(shape, options_.dtype)
+                           : std::vector{cudnn_->layer(shape, options_.dtype)};
+      });
+  return has_engines ? fastest(calls, data) : calls;
 }
 
-std::vector<DnnLayer> LayerBench::fastest(const std::vector<DnnLayer> &engines,
-                                          LayerData &data) const {
+std::vector<DnnCall> LayerBench::fastest(const std::vector<DnnCall> &engines,
+                                         LayerData &data) const {
   std::vector<size_t> chosen;
   for (const bool is_deterministic : {false, true}) {
     std::vector<size_t> indices;
@@ -159,9 +143,9 @@ std::vector<DnnLayer> LayerBench::fastest(const std::vector<DnnLayer> &engines,
     const size_t index = indices[fastest_choice(works, stopwatch_, machine_)];
     if (chosen.empty() || chosen.front() != index) chosen.push_back(index);
   }
-  std::vector<DnnLayer> layers;
-  for (const size_t index : chosen) layers.push_back(engines[index]);
-  return layers;
+  std::vector<DnnCall> calls;
+  for (const size_t index : chosen) calls.push_back(engines[index]);
+  return calls;
 }
 
 std::vector<TorchPeer *> LayerBench::prepare_torch(const LayerShape &shape) {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "bench/peers/cudnn_graph.h"
+#include "bench/peers/cudnn.h"
 #include "bench/suites/layer_data.h"
 #include "tests/support/testing.h"
 
@@ -121,15 +121,12 @@ TEST_CASE("bench: cuDNN's graph API computes the same attention", "[bench]") {
   const LayerShape shape = shape_of("attention", "2,9,4,2,16,8,full,", is_forward);
   LayerData data(machine, shape, MP_FP32);
   const Cudnn library(machine.context(), machine.stream());
-  const CudnnGraph graph(library, shape, MP_FP32);
-  REQUIRE(graph.engines() == 2);
-  CHECK(!graph.is_deterministic(0));
-  CHECK(graph.is_deterministic(1));
-  CHECK(graph.workspace_bytes(1) == 256);
-  const Work peer = [&] {
-    const std::vector<void *> &set = data.first_set();
-    graph.enqueue({set.begin(), set.begin() + (is_forward ? kDO : kEnds)}, 1);
-  };
+  const std::vector<DnnCall> engines = library.attention_engines(shape, MP_FP32);
+  REQUIRE(engines.size() == 2);
+  CHECK(engines[0].is_deterministic == false);
+  CHECK(engines[1].is_deterministic == true);
+  CHECK(engines[1].workspace_bytes == 256);
+  const Work peer = [&] { engines[1].enqueue(data.first_set()); };
   if (is_forward) {
     CHECK(data.difference_to(peer) == "");
     CHECK(data.difference_to([] {}) != "");  // o is not written
@@ -144,6 +141,7 @@ TEST_CASE("bench: cuDNN's graph API computes the same attention", "[bench]") {
   CHECK(difference(
             machine, own, [] {}, results, tolerance_of_sums(2 * 9 * 16, MP_FP32)) != "");
 
-  CHECK_THROWS_WITH(CudnnGraph(library, shape_of("attention", "1,8,1,1,8,8,causal,"), MP_FP32),
-                    "cuDNN's attention operation has no mask");
+  CHECK_THROWS_WITH(
+      library.attention_engines(shape_of("attention", "1,8,1,1,8,8,causal,"), MP_FP32),
+      "cuDNN's attention operation has no mask");
 }
