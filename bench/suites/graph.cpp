@@ -73,24 +73,21 @@ class GraphBench : BenchState {
   using Bytes = std::vector<std::byte>;
   static constexpr std::byte kFill{0xff};  ///< NaN: shows unwritten elements
 
-  /// Contents of the arrays that `form` writes, after one step.
-  template <typename Form>
-  std::vector<Bytes> bytes_after_step(const Form &form) const;
+  /// Contents of the arrays that a step writes, after it.
+  std::vector<Bytes> bytes_after(const PerceptronStep &step) const;
   /// @throws std::runtime_error if calls or results of the two forms differ in any bit
-  void require_equal(const PerceptronAsGraph &graph, const PerceptronByHand &by_hand) const;
+  void require_equal(const PerceptronStep &graph, const PerceptronStep &by_hand) const;
 
   Stopwatch stopwatch_{machine_};
 };
 
-template <typename Form>
-std::vector<GraphBench::Bytes> GraphBench::bytes_after_step(const Form &form) const {
-  const std::vector<Written> arrays = form.written();
-  for (const Written &array : arrays)
+std::vector<GraphBench::Bytes> GraphBench::bytes_after(const PerceptronStep &step) const {
+  for (const Written &array : step.written)
     check(mp_memset(machine_.context(), array.data, std::to_integer<int>(kFill),
                     static_cast<size_t>(array.bytes), machine_.stream()));
-  form.step();
+  step.run();
   std::vector<Bytes> all;
-  for (const Written &array : arrays) {
+  for (const Written &array : step.written) {
     Bytes &bytes = all.emplace_back(static_cast<size_t>(array.bytes));
     check(mp_memcpy(machine_.context(), bytes.data(), array.data, bytes.size(), machine_.stream()));
     machine_.synchronize();
@@ -98,13 +95,12 @@ std::vector<GraphBench::Bytes> GraphBench::bytes_after_step(const Form &form) co
   return all;
 }
 
-void GraphBench::require_equal(const PerceptronAsGraph &graph,
-                               const PerceptronByHand &by_hand) const {
-  if (graph.calls() != by_hand.calls())
-    throw std::runtime_error("the graph calls " + listed(graph.calls()) +
-                             "; the direct step calls " + listed(by_hand.calls()));
-  const std::vector<Bytes> own = bytes_after_step(graph), theirs = bytes_after_step(by_hand);
-  const std::vector<Written> arrays = graph.written();
+void GraphBench::require_equal(const PerceptronStep &graph, const PerceptronStep &by_hand) const {
+  if (graph.calls != by_hand.calls)
+    throw std::runtime_error("the graph calls " + listed(graph.calls) + "; the direct step calls " +
+                             listed(by_hand.calls));
+  const std::vector<Bytes> own = bytes_after(graph), theirs = bytes_after(by_hand);
+  const std::vector<Written> &arrays = graph.written;
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (own[i] != theirs.at(i))
       throw std::runtime_error(arrays[i].name + " differs from the result of the direct calls");
@@ -117,15 +113,15 @@ void GraphBench::require_equal(const PerceptronAsGraph &graph,
 
 void GraphBench::measure(const GraphItem &item) const {
   const PerceptronStart start(machine_, item.shape);
-  const PerceptronAsGraph graph(machine_, item.shape, item.dtype, start);
-  const PerceptronByHand by_hand(machine_, item.shape, item.dtype, start);
+  const PerceptronStep graph = graph_step(machine_, item.shape, item.dtype, start);
+  const PerceptronStep by_hand = hand_step(machine_, item.shape, item.dtype, start);
   require_equal(graph, by_hand);
 
-  const auto launches = static_cast<int64_t>(by_hand.calls().size());
+  const auto launches = static_cast<int64_t>(by_hand.calls.size());
   // One call is not timed.  Without a queue to fill, the forms alternate step by step.
   const int64_t most_calls = machine_.on_host() ? 2 : std::max<int64_t>(2, kMaxLaunches / launches);
-  const std::vector<Work> works = {Work([&] { graph.step(); }, /*prepare=*/nullptr, most_calls),
-                                   Work([&] { by_hand.step(); }, /*prepare=*/nullptr, most_calls)};
+  const std::vector<Work> works = {Work(graph.run, /*prepare=*/nullptr, most_calls),
+                                   Work(by_hand.run, /*prepare=*/nullptr, most_calls)};
   const auto timed = [](std::vector<Timing> timings) {
     return GraphBesideHand{std::move(timings[0]), std::move(timings[1])};
   };
