@@ -1,8 +1,9 @@
-// Counts in one pass over values in host memory, outside of the training loop.
-#include "gradients.h"
-
+// Effect of fp16 on gradients, counted in one pass over values in host memory, outside of the
+// training loop.
 #include <algorithm>
 #include <cmath>
+
+#include "training.h"
 
 namespace mpdemo {
 

@@ -5,7 +5,7 @@
 #include <exception>
 #include <filesystem>
 
-#include "report.h"
+#include "facts.h"
 #include "support/json.h"
 #include "support/text.h"
 

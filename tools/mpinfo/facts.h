@@ -1,9 +1,10 @@
-// The library's environment variables, and its kernels for one problem.
+// The library's environment variables, its kernels for one problem, and the text and JSON of both.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "machine.h"
 #include "options.h"
 
 namespace mpinfo {
@@ -33,5 +34,20 @@ std::vector<Variable> environment();
 
 /// @throws std::runtime_error with the library's error message
 std::vector<Problem> explain(const Options &options, mp_context_t context);
+
+struct Report {
+  std::vector<Place> devices = {};       ///< empty for a problem
+  std::vector<Variable> variables = {};  ///< empty for a problem
+  std::string device_name = {};          ///< device of the problems
+  std::vector<Problem> problems = {};
+  std::vector<std::string> warnings = {};
+};
+
+/// Version, e.g. "0.2.0", of the header at compile time, and of the loaded library.
+std::string header_version();
+std::string loaded_version();
+
+std::string as_text(const Report &report, bool all);
+std::string as_json(const Report &report);
 
 }  // namespace mpinfo

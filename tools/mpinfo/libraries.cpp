@@ -2,7 +2,7 @@
 // link the driver.
 // Source of names and values: CUDA Driver API, "Initialization", "Version Management", "Device
 // Management".
-#include "libraries.h"
+#include "machine.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "doctor.h"
+#include "facts.h"
 #include "options.h"
-#include "report.h"
 #include "support/device.h"
 #include "support/program.h"
 

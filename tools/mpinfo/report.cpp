@@ -1,4 +1,4 @@
-#include "report.h"
+#include "facts.h"
 
 #include <algorithm>
 #include <sstream>
