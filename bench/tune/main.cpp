@@ -10,7 +10,6 @@
 
 #include "measure.h"
 #include "options.h"
-#include "predict.h"
 #include "report.h"
 #include "support/program.h"
 #include "support/progress.h"

@@ -1,4 +1,4 @@
-#include "predict.h"
+#include "report.h"
 
 #include <cstdint>
 
