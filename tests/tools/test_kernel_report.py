@@ -158,6 +158,15 @@ def test_dynamic_smem_of_a_row(report):
     assert found[small + "54"] == found[large + "54"] == (None, None), "the capacity is unknown"
 
 
+def test_architectures_with_equal_facts_share_a_row(report):
+    one, two = (injected.Injected(PLAIN, arch=arch) for arch in ("80", "90"))
+    report.check("no baseline", [one, two], 0, "no baseline")
+    report.run("--write-baseline")
+    assert list(json.loads((report.work / "baseline.json").read_text())["kernels"]) == ["sm_80,90 f<MP_OP_T>"]
+    report.check("both as in the baseline", [one, two], 0)
+    report.check("a change of one", [one, dataclasses.replace(two, stack=16)], 1, "sm_90 f<MP_OP_T>: stack 0 -> 16")
+
+
 def test_instruction_gates(report):
     base = injected.Injected(WMMA, threads=128, registers=200, smem=0, uses_dynamic_smem=True,
                            instructions={"HMMA": 4, "LDSM": 2, "LDGSTS.128": 2, "LDG.128": 8, "LDG.32": 4})

@@ -31,8 +31,23 @@ def code_bytes_of(facts):
     return dict(result)
 
 
+def rows_of(kernels):
+    """Returns the rows; architectures with equal facts share one, such as "sm_80,90 name"."""
+    rows = collections.defaultdict(list)
+    for kernel in kernels:
+        rows[kernel.name, json.dumps(list(facts_of(kernel).values()))].append(kernel.arch)
+    return [f"{json.dumps('sm_' + ','.join(archs) + ' ' + name)}: {values}" for (name, values), archs in rows.items()]
+
+
+def kernels_of(baseline):
+    """Returns {key of a kernel: facts by column}."""
+    rows = [(*key.removeprefix("sm_").split(" ", 1), values) for key, values in baseline["kernels"].items()]
+    return {f"sm_{arch} {name}": dict(zip(baseline["columns"], values)) for archs, name, values in rows
+            for arch in archs.split(",")}
+
+
 def write(path, facts):
-    lines = [f"    {json.dumps(kernel.key)}: {json.dumps(list(facts_of(kernel).values()))}" for kernel in facts.kernels]
+    lines = [f"    {row}" for row in rows_of(facts.kernels)]
     (toolkit,) = facts.toolkits
     path.write_text(
         f'{{\n  "toolkit": {json.dumps(toolkit)},\n  "code_bytes": {json.dumps(code_bytes_of(facts))},\n'
@@ -85,7 +100,7 @@ def compare(facts, path, library_bytes):
     unknown = [column for column in COLUMNS if column not in columns]
     if unknown:
         result.notes.append(f"the baseline lacks the columns {', '.join(unknown)}")
-    old = {key: dict(zip(columns, values)) for key, values in baseline["kernels"].items()}
+    old = kernels_of(baseline)
     archs = {kernel.arch for kernel in facts.kernels}
     known_archs = {key.split()[0].removeprefix("sm_") for key in old}
     for arch in sorted(archs - known_archs):
