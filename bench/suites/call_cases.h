@@ -29,18 +29,6 @@ struct CallCase {
   double effort_flop() const { return 0; }
 };
 
-/// Data of a GEMM or convolution call.
-struct Matrices {
-  Buffer a, b, d, workspace;
-};
-
-inline Buffer matrix(const Machine &machine, int64_t rows, int64_t cols) {
-  return make_buffer(machine.context(), rows * cols, MP_FP16);
-}
-
 std::vector<CallCase> call_cases();
-
-std::vector<CallCase> gemm_call_cases();
-std::vector<CallCase> conv_call_cases();
 
 }  // namespace mpbench
