@@ -34,6 +34,14 @@ double median(std::vector<double> values) {
 
 namespace {
 
+/// The fitted constants of a class, in the order of TuningFit::ClassUnknown.
+constexpr double mp::ClassTuning::*kClassConstants[] = {
+    &mp::ClassTuning::launch_us,       &mp::ClassTuning::dram_us_per_mb,
+    &mp::ClassTuning::l2_us_per_mb,    &mp::ClassTuning::partial_us_per_mb,
+    &mp::ClassTuning::copy_us_per_mb,  &mp::ClassTuning::direct_store_us,
+    &mp::ClassTuning::staged_store_us, &mp::ClassTuning::source_us_per_mb,
+    &mp::ClassTuning::scalar_load_us};
+
 class TuningFit {
  public:
   TuningFit(const std::vector<Sample> &samples, const mp::ClassTuning &given)
@@ -53,18 +61,9 @@ class TuningFit {
   enum class Bound { sm, l2, dram };
 
   // Unknowns: those of the class first, then four per kernel.
-  enum ClassUnknown {
-    kLaunch,
-    kDram,
-    kL2,
-    kPartial,
-    kCopy,
-    kPair,
-    kPatch,
-    kSource,
-    kScalarLoad,
-    kClassUnknowns
-  };
+  enum ClassUnknown { kLaunch, kDram, kL2, kPartial, kCopy, kPair, kPatch, kSource, kScalarLoad };
+  static constexpr Eigen::Index kClassUnknowns = std::size(kClassConstants);
+  static_assert(kScalarLoad + 1 == kClassUnknowns);
   enum KernelUnknown { kStart, kTile, kK, kKPaired, kKernelUnknowns };
   static constexpr Eigen::Index kUnknowns =
       kClassUnknowns + Eigen::Index{mp::kNumGemmTiles} * kKernelUnknowns;
@@ -196,15 +195,7 @@ class TuningFit {
     const auto set = [&](double &value, Eigen::Index which) {
       if (!a.col(which).isZero(0)) value = x[which];
     };
-    set(tuning.launch_us, kLaunch);
-    set(tuning.dram_us_per_mb, kDram);
-    set(tuning.l2_us_per_mb, kL2);
-    set(tuning.partial_us_per_mb, kPartial);
-    set(tuning.copy_us_per_mb, kCopy);
-    set(tuning.direct_store_us, kPair);
-    set(tuning.staged_store_us, kPatch);
-    set(tuning.source_us_per_mb, kSource);
-    set(tuning.scalar_load_us, kScalarLoad);
+    for (Eigen::Index i = 0; i < kClassUnknowns; ++i) set(tuning.*kClassConstants[i], i);
     for (const mp::GemmKernel &kernel : mp::gemm_kernels()) {
       mp::KernelTuning &constants = tuning.of(kernel);
       set(constants.start_us, unknown(kernel, kStart));
@@ -236,10 +227,7 @@ double rounded(double value) {
 mp::ClassTuning fit_tuning(const std::vector<Sample> &samples, const mp::ClassTuning &given) {
   if (samples.empty()) return given;
   mp::ClassTuning tuning = TuningFit(samples, given).best();
-  for (double *value : {&tuning.launch_us, &tuning.dram_us_per_mb, &tuning.l2_us_per_mb,
-                        &tuning.partial_us_per_mb, &tuning.copy_us_per_mb, &tuning.direct_store_us,
-                        &tuning.staged_store_us, &tuning.source_us_per_mb, &tuning.scalar_load_us})
-    *value = rounded(*value);
+  for (const auto constant : kClassConstants) tuning.*constant = rounded(tuning.*constant);
   for (mp::KernelTuning &kernel : tuning.kernels)
     for (double *value : {&kernel.start_us, &kernel.tile_us, &kernel.k_us, &kernel.c2})
       *value = rounded(*value);

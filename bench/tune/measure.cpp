@@ -48,13 +48,7 @@ mp::GemmPlan plan_named(const std::string &name, const mp::GemmProblem &problem,
 
 mp::Device device_of(const mpbench::Machine &machine) {
   const mp_device_info_t &info = machine.info();
-  mp::Device device{};
-  device.target = info.target;
-  device.arch = info.arch;
-  device.has_wgmma = device.has_overlapping_maps = info.arch == 90;
-  device.num_sms = info.num_sms;
-  device.smem_per_block = info.smem_per_block;
-  return device;
+  return make_device(info.target, info.arch, info.num_sms, info.smem_per_block);
 }
 
 mp_gemm_desc_t desc_of(const mpbench::Shape &shape) {
@@ -62,6 +56,16 @@ mp_gemm_desc_t desc_of(const mpbench::Shape &shape) {
 }
 
 }  // namespace
+
+mp::Device make_device(mp_target_t target, int32_t arch, int32_t num_sms, int64_t smem_per_block) {
+  mp::Device device{};
+  device.target = target;
+  device.arch = arch;
+  device.has_wgmma = device.has_overlapping_maps = arch == 90;
+  device.num_sms = num_sms;
+  device.smem_per_block = smem_per_block;
+  return device;
+}
 
 Run run_of(const mpbench::Shape &shape, const mp::Device &device, const std::string &kernel,
            double us) {

@@ -46,6 +46,9 @@ struct Measurements {
 /// @throws std::runtime_error if the file is missing, is not from mptune, or has an unknown kernel.
 Measurements read_measurements(const std::filesystem::path &path);
 
+/// Device with the properties that selection reads.
+mp::Device make_device(mp_target_t target, int32_t arch, int32_t num_sms, int64_t smem_per_block);
+
 /// Returns the problems that the options select.
 /// @throws std::runtime_error if a file is missing or malformed.
 std::vector<mpbench::Shape> shapes_to_measure(const Options &options,

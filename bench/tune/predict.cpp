@@ -68,16 +68,9 @@ mp::Device typical_device(const std::string &device_class) {
   constexpr Typical kTypical[] = {{"sm_75", 75, 40, 64},     {"sm_80", 80, 108, 163},
                                   {"sm_89", 89, 142, 99},    {"sm_90", 90, 132, 227},
                                   {"sm_100", 100, 148, 227}, {"sm_120", 120, 170, 99}};
-  for (const Typical &typical : kTypical) {
-    if (device_class != typical.name) continue;
-    mp::Device device{};
-    device.target = MP_TARGET_CUDA;
-    device.arch = typical.arch;
-    device.has_wgmma = device.has_overlapping_maps = typical.arch == 90;
-    device.num_sms = typical.num_sms;
-    device.smem_per_block = typical.smem_kib << 10;
-    return device;
-  }
+  for (const Typical &typical : kTypical)
+    if (device_class == typical.name)
+      return make_device(MP_TARGET_CUDA, typical.arch, typical.num_sms, typical.smem_kib << 10);
   if (device_class == "host") return origin_of(mpbench::Machine(MP_DEVICE_HOST)).device;
   throw mptools::UsageError(std::string("--predict must be ") + mp::kDeviceClassList + ", not \"" +
                             device_class + "\".");

@@ -34,15 +34,13 @@ std::string line_at(const Json &json, const char *name) {
 }
 
 Origin origin_of(const Json &file) {
-  Origin origin{.name = line_at(file, "device"),
-                .driver = line_at(file, "driver"),
-                .date = line_at(file, "date")};
-  origin.device.target = file.at("target") == "host" ? MP_TARGET_HOST : MP_TARGET_CUDA;
-  origin.device.arch = static_cast<int32_t>(integer_at(file, "arch", 1, 9999));
-  origin.device.has_wgmma = origin.device.has_overlapping_maps = origin.device.arch == 90;
-  origin.device.num_sms = static_cast<int32_t>(integer_at(file, "num_sms", 1, 1 << 20));
-  origin.device.smem_per_block = integer_at(file, "smem_per_block", 1, 1 << 30);
-  return origin;
+  return {.name = line_at(file, "device"),
+          .driver = line_at(file, "driver"),
+          .date = line_at(file, "date"),
+          .device = make_device(file.at("target") == "host" ? MP_TARGET_HOST : MP_TARGET_CUDA,
+                                static_cast<int32_t>(integer_at(file, "arch", 1, 9999)),
+                                static_cast<int32_t>(integer_at(file, "num_sms", 1, 1 << 20)),
+                                integer_at(file, "smem_per_block", 1, 1 << 30))};
 }
 
 mpbench::Shape shape_of(const Json &problem) {
