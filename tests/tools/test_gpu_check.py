@@ -1,6 +1,7 @@
 """Tests of tools/gpu/gpu_check without a GPU: stubs of nvidia-smi, compute-sanitizer, ncu and
 the programs of the build pass, fail, hang and crash."""
 import copy
+import fnmatch
 import json
 import os
 import pathlib
@@ -115,42 +116,42 @@ def test_outcomes(machine):
 
     write_program(machine.build / "tests/mptests", f'test "$MP_TEST_DEVICE" = cuda && {TALLY}')
     machine.run("--stage", "tests")  # MP_TEST_DEVICE is cuda
-    (machine.build / "tests/test_capi").unlink()
-    machine.run("--stage", "tests", code=INCOMPLETE)
-    # A program that was not built.
-    assert machine.status("C ABI") == "missing"
-    assert "does not exist" in machine.detail("C ABI")
 
 
-@pytest.mark.parametrize("script, status, detail", [
-    ("echo '2 passed, 1 failed'; exit 1", "failed", "2 passed, 1 failed"),
-    ("echo 'FAILED: im2col: 3 elements'; echo '0 passed, 1 failed'; exit 1", "failed",
-     "0 passed, 1 failed: im2col: 3 elements"),
-    (f"{TALLY}; exit 3", "failed", "exit code 3 despite 3 passed"),
-    ("exit 0", "failed", "no line"),
-    ("echo '0 passed, 0 failed'", "failed", "no test ran"),
-    (f"{TALLY}; kill -SEGV $$", "crashed", "SIGSEGV"),
-    (f"{TALLY}; sh -c 'kill -ABRT $$'; exit $?", "crashed", "SIGABRT"),
-], ids=["a failed test", "one with a reason", "an exit code without one", "a program without output",
-        "a filter that no test has", "a crash", "a crash below a shell"])
-def test_program_that_fails(machine, script, status, detail):
-    write_program(machine.build / "tests/test_capi", script)
-    machine.run("--stage", "tests", code=FAILED)
-    assert machine.status("C ABI") == status and detail in machine.detail("C ABI")
-    assert machine.status("other tests") == "passed", "it keeps the others from running"
+CAPI, MPTUNE = ("tests", "build/tests/test_capi", ["C ABI"]), ("tune", "build/mptune", ["mptune"])
+SANITIZER = ("sanitize", "bin/compute-sanitizer")
+# Stage, program, steps that do not pass, what the program does (None: it is missing), and status
+# and detail of the steps.
+OUTCOMES = {
+    "a failed test": (*CAPI, "echo '2 passed, 1 failed'; exit 1", "failed", "2 passed, 1 failed"),
+    "one with a reason": (*CAPI, "echo 'FAILED: im2col: 3 elements'; echo '0 passed, 1 failed'; exit 1", "failed",
+                          "0 passed, 1 failed: im2col: 3 elements"),
+    "an exit code without one": (*CAPI, f"{TALLY}; exit 3", "failed", "exit code 3 despite 3 passed, *"),
+    "a program without output": (*CAPI, "exit 0", "failed", "exit code 0, but no line *"),
+    "a filter that no test has": (*CAPI, "echo '0 passed, 0 failed'", "failed", "no test ran"),
+    "a crash": (*CAPI, f"{TALLY}; kill -SEGV $$", "crashed", "signal 11, SIGSEGV"),
+    "a crash below a shell": (*CAPI, f"{TALLY}; sh -c 'kill -ABRT $$'; exit $?", "crashed", "signal 6, SIGABRT"),
+    "a program that was not built": (*CAPI, None, "missing", "*/test_capi does not exist"),
+    "an error that the sanitizer finds": (*SANITIZER, ["racecheck"], f'{TALLY}; test "$2" != racecheck', "failed",
+                                          "exit code 1 despite 3 passed, *"),
+    "a missing sanitizer": (*SANITIZER, ["memcheck", "racecheck", "initcheck", "synccheck"], None, "missing",
+                            "compute-sanitizer is not in PATH"),
+    "a gap that a program reports": (*MPTUNE, "echo 'gap: nothing to tune'; exit 77", "missing", "nothing to tune"),
+    "a gap without a name": (*MPTUNE, "exit 77", "failed", "exit code 77: *"),
+}
 
 
-def test_missing_tool(machine):
-    machine.run("--stage", "sanitize")  # compute-sanitizer finds nothing
-    write_program(machine.path / "compute-sanitizer", f'{TALLY}; test "$2" != racecheck')
-    machine.run("--stage", "sanitize", code=FAILED)
-    # It finds an error.
-    assert machine.status("racecheck") == "failed"
-    assert machine.status("synccheck") == "passed"
-    (machine.path / "compute-sanitizer").unlink()
-    machine.run("--stage", "sanitize", code=INCOMPLETE)
-    # A missing program is reported as a gap.
-    assert machine.detail("memcheck") == "compute-sanitizer is not in PATH"
+@pytest.mark.parametrize("stage, program, steps, script, status, detail", OUTCOMES.values(), ids=OUTCOMES)
+def test_outcome_of_a_step(machine, stage, program, steps, script, status, detail):
+    machine.run("--stage", stage)
+    (machine.folder / program).unlink()
+    if script:
+        write_program(machine.folder / program, script)
+    machine.run("--stage", stage, code=INCOMPLETE if status == "missing" else FAILED)
+    entries = [entry for entry in machine.summary()["steps"] if entry["stage"] == stage and entry["status"] != "passed"]
+    assert [entry["step"] for entry in entries] == steps, "the others passed"
+    for entry in entries:
+        assert entry["status"] == status and fnmatch.fnmatchcase(entry["detail"], detail)
 
 
 def is_gone(pid: int) -> bool:
@@ -282,16 +283,6 @@ def test_pack(machine):
     machine.build = packed
     for stage in ("layouts", "tests", "sanitize", "bench", "tune"):
         machine.run("--stage", stage)  # the package is a build for that stage
-
-
-def test_gap(machine):
-    write_program(machine.build / "mptune", "echo 'gap: nothing to tune'; exit 77")
-    machine.run("--stage", "tune", code=INCOMPLETE)
-    # A program can report a gap itself.
-    assert machine.status("mptune") == "missing"
-    assert machine.detail("mptune") == "nothing to tune"
-    write_program(machine.build / "mptune", "exit 77")
-    machine.run("--stage", "tune", code=FAILED)  # but has to name it
 
 
 class ProfilingMachine(Machine):
