@@ -3,8 +3,7 @@
 !>
 !> Module mpcore_c declares all of mpcore.h under the names of C, with one exception: mp_gemm is the
 !> generic subroutine below, and the C function is mp_gemm_pointers.  Module mpcore_autocast has
-!> types for graphs and policies of autocast.  Module mpcore_network has mp_network, the executable
-!> graphs of mpcore/graph.h.
+!> policies of autocast, and module mpcore_network has mp_network, the graphs of mpcore/graph.h.
 !>
 !> Errors.  C functions return a status; mp_check checks it:
 !>
@@ -136,6 +135,14 @@ contains
     call c_f_pointer(string, characters, [length])
     allocate (character(length) :: text)
     text = transfer(characters, text)
+  end function
+
+  !> Returns the address of a C string, a target that ends in c_null_char; c_null_ptr if empty.
+  function mp_address(string) result(address)
+    character(*, c_char), intent(in), target :: string
+    type(c_ptr) :: address
+    address = c_null_ptr
+    if (string(1:1) /= c_null_char) address = c_loc(string)
   end function
 
   ! ---------------------------------------------------------------- products

@@ -2,7 +2,6 @@
 module mpcore_described
   use mpcore
   use mpcore_autocast, only: mp_autocast
-  use mpcore_graph, only: strings
   implicit none
   private
   public :: mp_described, mp_attribute
@@ -143,12 +142,11 @@ contains
     type(shared_network), pointer :: it ! gfortran 12 does not reallocate through net%shared
     integer(c_int32_t) :: number
     integer(c_int64_t), target :: extent(size(shape) + 1)
-    integer(c_int64_t) :: first
-    type(strings), target :: text
+    character(:, c_char), allocatable, target :: text
     number = -1
     extent = turned(shape)
-    first = text%add(name)
-    call mp_check(mp_graph_add_input(net%handle(), text%address(first), dtype, size(shape), c_loc(extent), number), &
+    text = trim(name)//c_null_char
+    call mp_check(mp_graph_add_input(net%handle(), mp_address(text), dtype, size(shape), c_loc(extent), number), &
                   stat, errmsg)
     tensor = number + 1
     if (tensor == 0) return
@@ -164,16 +162,7 @@ contains
     integer, intent(in) :: shape(:)
     integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     integer :: tensor
-    integer(c_int32_t), target :: number
-    integer(c_int64_t), target :: extent(size(shape) + 1)
-    integer(c_int64_t) :: first
-    type(strings), target :: text
-    number = -1
-    extent = turned(shape)
-    first = text%add(name)
-    call mp_check(mp_graph_add_parameter(net%handle(), text%address(first), size(shape), c_loc(extent), number), &
-                  stat, errmsg)
-    tensor = number + 1
+    tensor = add_stored(net, mp_graph_add_parameter, name, shape, stat, errmsg)
   end function
 
   !> Adds a tensor that persists between steps and is not trained: real(c_float), in memory of the
@@ -184,15 +173,23 @@ contains
     integer, intent(in) :: shape(:)
     integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     integer :: tensor
-    integer(c_int32_t), target :: number
+    tensor = add_stored(net, mp_graph_add_state, name, shape, stat, errmsg)
+  end function
+
+  function add_stored(net, add, name, shape, stat, errmsg) result(tensor)
+    class(mp_described), intent(in) :: net
+    procedure(mp_graph_add_state) :: add
+    character(*), intent(in) :: name
+    integer, intent(in) :: shape(:)
+    integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
+    integer :: tensor
+    integer(c_int32_t) :: number
     integer(c_int64_t), target :: extent(size(shape) + 1)
-    integer(c_int64_t) :: first
-    type(strings), target :: text
+    character(:, c_char), allocatable, target :: text
     number = -1
     extent = turned(shape)
-    first = text%add(name)
-    call mp_check(mp_graph_add_state(net%handle(), text%address(first), size(shape), c_loc(extent), number), &
-                  stat, errmsg)
+    text = trim(name)//c_null_char
+    call mp_check(add(net%handle(), mp_address(text), size(shape), c_loc(extent), number), stat, errmsg)
     tensor = number + 1
   end function
 
@@ -226,28 +223,27 @@ contains
     type(mp_attribute), intent(in), optional :: attributes(:)
     integer(c_int), intent(out), optional :: stat; character(*), intent(inout), optional :: errmsg
     type(shared_network), pointer :: it ! as in input
-    type(strings), target :: text
     type(mp_graph_attribute_t), allocatable :: given(:)
+    character(:, c_char), allocatable, target :: op_text, name_text
+    character(33, c_char), allocatable, target :: attribute_names(:)
     integer(c_int64_t), allocatable, target :: lists(:) !< elements of all lists
     integer(c_int32_t), target :: read_tensors(size(inputs) + 1), numbers(size(outputs) + 1)
-    integer(c_int64_t) :: first_of_op, first_of_name
-    integer(c_int64_t), allocatable :: first(:)
     integer(c_int) :: status
     integer :: i, used, count
     count = 0
     if (present(attributes)) count = size(attributes)
-    allocate (given(count + 1), first(count))
-    first_of_op = text%add(op)
-    first_of_name = text%add(name)
+    allocate (given(count + 1), attribute_names(count))
+    op_text = trim(op)//c_null_char
+    name_text = trim(name)//c_null_char
     used = 1
     do i = 1, count
-      first(i) = text%add(attributes(i)%name)
       if (allocated(attributes(i)%ints)) used = used + size(attributes(i)%ints)
     end do
     allocate (lists(used))
     used = 0
-    do i = 1, count ! addresses, after the last reallocation of the text
-      given(i)%name = text%address(first(i))
+    do i = 1, count
+      attribute_names(i) = trim(attributes(i)%name)//c_null_char
+      given(i)%name = mp_address(attribute_names(i))
       given(i)%kind = attributes(i)%kind
       given(i)%int_value = attributes(i)%int_value
       given(i)%float_value = attributes(i)%float_value
@@ -259,8 +255,8 @@ contains
     end do
     read_tensors = [inputs - 1, 0]
     numbers = -1
-    status = mp_graph_add_node(net%handle(), text%address(first_of_op), text%address(first_of_name), c_loc(read_tensors), &
-                           size(inputs), given(1), count, numbers(1), size(outputs))
+    status = mp_graph_add_node(net%handle(), mp_address(op_text), mp_address(name_text), c_loc(read_tensors), &
+                               size(inputs), given(1), count, numbers(1), size(outputs))
     outputs = numbers(:size(outputs)) + 1
     call mp_check(status, stat, errmsg)
     if (status /= MP_SUCCESS) return

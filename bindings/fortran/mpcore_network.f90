@@ -1,5 +1,5 @@
 !> Networks for Fortran: the graphs of mpcore/graph.h, with automatic differentiation and mixed
-!> precision.  (mp_graph of module mpcore_autocast is only for autocast.)
+!> precision.
 !>
 !>     type(mp_network) :: net
 !>     integer :: x, w, y

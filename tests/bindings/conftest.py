@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-MODULES = ("_c", "", "_training", "_graph", "_autocast", "_described", "_network")
+MODULES = ("_c", "", "_training", "_autocast", "_described", "_network")
 
 
 @pytest.fixture(scope="session")

@@ -197,8 +197,8 @@ def test_check_reports_faults_of_functions_of_mpcore_hpp(generate, change, patte
     ("include/mpcore/tensors.h", "Frozen", "Small", "mp_tensor_report_t has no struct_size"),
     (f"{PYTHON}/graph.py", r"check\((lib.mp_graph_compile\(.*)\)", r"\1",
      "graph.py ignores the status of mp_graph_compile"),
-    ("bindings/fortran/mpcore_described.f90", r"(add_state\(.*\n +stat), errmsg", r"\1",
-     "mpcore_described.f90 omits stat and errmsg: call mp_check(mp_graph_add_state("),
+    ("bindings/fortran/mpcore_described.f90", r"(add_input\(.*\n +stat), errmsg", r"\1",
+     "mpcore_described.f90 omits stat and errmsg: call mp_check(mp_graph_add_input("),
     ("bindings/fortran/mpcore_network.f90", r"(mp_graph_bind\(.*\n) +call mp_check\(status, stat, errmsg\)\n", r"\1",
      "mpcore_network.f90 ignores the status of mp_graph_bind"),
 ])

@@ -323,7 +323,7 @@ contains
     call expect('another batch', t == 0 .and. stat == MP_ERROR_INVALID_ARGUMENT .and. &
       index(sentence, 'extent[0] = 5 must equal the batch size') > 0)
     t = net%parameter(' ', [5], stat, sentence)
-    call expect('no name', t == 0 .and. index(sentence, 'name') > 0)
+    call expect('no name: '//trim(sentence), t == 0 .and. sentence == 'mp_graph_add_parameter: name = NULL')
     t = net%state('t', [2, 0], stat, sentence)
     call expect('no elements', t == 0 .and. index(sentence, 'extent[0] = 0 must be at least 1') > 0)
     t = net%node('Nonlinear', 'n', [x], stat=stat, errmsg=sentence)
