@@ -16,7 +16,6 @@ program test_mpcore
   call test_epilogue()
   call test_errors()
   call test_memory(context)
-  call test_layer()
   call test_autocast(context)
   call test_network(context)
   call mp_context_destroy(context)
@@ -194,55 +193,6 @@ contains
                 stat == MP_ERROR_INVALID_ARGUMENT .and. index(errmsg, 'growth_factor = 0.5') > 0)
     call mp_gemm(context, a, b, c, stat=stat)
     call expect('stat of success', stat == MP_SUCCESS)
-  end subroutine
-
-  !> Gradient descent on |y - target|^2 / 2 with y = w x, compared with the same in Fortran.  All
-  !> numbers are multiples of powers of two that fp32 represents, so the weights are equal.
-  subroutine test_layer()
-    integer, parameter :: outputs = 3, inputs = 4, samples = 8
-    real(c_float) :: x(inputs, samples), target_y(outputs, samples), error(outputs, samples)
-    real(c_float), pointer :: w(:, :), dw(:, :)
-    real(c_float) :: wanted(outputs, inputs), first_loss
-    type(c_ptr) :: masters, grads, optimizer, scaler
-    type(mp_optimizer_desc_t) :: desc
-    type(mp_param_group_t), target :: group
-    type(mp_scaler_state_t) :: state
-    integer :: step
-
-    x = integers(inputs, samples, 1)
-    target_y = matmul(integers(outputs, inputs, 4), x)
-    call mp_allocate(context, w, outputs, inputs)
-    call mp_allocate(context, dw, outputs, inputs)
-    call mp_make_tensor_list(masters, context, [c_loc(w)], [size(w, kind=c_int64_t)], [MP_FP32])
-    call mp_make_tensor_list(grads, context, [c_loc(dw)], [size(dw, kind=c_int64_t)], [MP_FP32])
-    group = mp_param_group_default(MP_OPT_SGD, 2.0**(-8))
-    group%beta1 = 0
-    desc = mp_optimizer_desc_default(MP_OPT_SGD)
-    desc%groups = c_loc(group)
-    desc%grads = grads
-    desc%master = masters
-    call mp_check(mp_optimizer_create(optimizer, context, desc))
-    call mp_check(mp_scaler_create(scaler, context, mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF)))
-
-    wanted = 0
-    first_loss = sum(target_y**2)
-    do step = 1, 3
-      call mp_gemm(context, w, x, error)
-      error = (error - target_y)*65536 ! the scale, which the step divides out
-      call mp_gemm(context, error, x, dw, transb=.true.)
-      call mp_check(mp_scale_step(optimizer, scaler, stream=c_null_ptr))
-      wanted = wanted - matmul(matmul(wanted, x) - target_y, transpose(x))*2.0**(-8)
-      call expect('weights after a step', all(w == wanted))
-    end do
-    call expect('the loss falls', sum((matmul(w, x) - target_y)**2) < first_loss/4)
-    call mp_check(mp_scaler_get_state_sync(scaler, state, c_null_ptr))
-    call expect('no step was skipped', state%steps == 3 .and. state%skipped == 0)
-    call mp_scaler_destroy(scaler)
-    call mp_optimizer_destroy(optimizer)
-    call mp_tensor_list_destroy(grads)
-    call mp_tensor_list_destroy(masters)
-    call mp_deallocate(context, w)
-    call mp_deallocate(context, dw)
   end subroutine
 
 end program
