@@ -125,10 +125,17 @@ def test_invalid_file(gpt, tmp_path, header, error):
 # ---------------------------------------------------------------- languages
 
 
+@pytest.fixture(scope="module")
+def reference(gpt, trained) -> dict:
+    """The weights of the C example after STEPS steps."""
+    return {"fp16": weights(trained[0]), "bf16": weights(gpt("--dtype", "bf16", "--steps", STEPS))}
+
+
 @pytest.mark.parametrize("language", ["python", "rust", "fortran"])
-def test_language(example, trained, text, language):
-    """The weights after STEPS steps in fp16."""
-    assert weights(example("gpt", language)(text, "fp16", STEPS)) == weights(trained[0])
+def test_language(example, reference, text, language):
+    train = example("gpt", language)
+    for low, wanted in reference.items():
+        assert weights(train(text, low, STEPS)) == wanted, low
 
 
 # ---------------------------------------------------------------- logits
