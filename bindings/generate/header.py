@@ -63,7 +63,6 @@ class Field:
     name: str
     type: object  # Type or Callback
     array: int = 0  # elements; 0 = not an array
-    doc: str = ""
 
 
 @dataclass
@@ -84,7 +83,6 @@ class Enum:
 class Constant:
     name: str
     value: int
-    doc: str = ""
 
 
 @dataclass
@@ -104,7 +102,6 @@ class Inline:
     result: Type
     params: List[Param]
     init: str
-    doc: str = ""
 
 
 @dataclass
@@ -112,9 +109,8 @@ class Model:
     constants: List[Constant] = field(default_factory=list)
     enums: List[Enum] = field(default_factory=list)
     structs: List[Struct] = field(default_factory=list)
-    # (mp_context_t, mp_context, doc)
-    handles: List[Tuple[str, str, str]] = field(default_factory=list)
-    callbacks: List[Tuple[str, Callback, str]] = field(default_factory=list)
+    handles: List[Tuple[str, str]] = field(default_factory=list)  # (mp_context_t, mp_context)
+    callbacks: List[Tuple[str, Callback]] = field(default_factory=list)
     functions: List[Function] = field(default_factory=list)
     inlines: List[Inline] = field(default_factory=list)
 
@@ -266,7 +262,9 @@ class Reader:
             name = node.name[len("VALUE_OF_"):]
             self.model.constants.append(Constant(name, number(node.value, {})))
 
-    def takes_comment(self, node, take):
+    def takes_comment(self, node, take=lambda text: None):
+        """Calls take() with the comment of a declaration.  All declarations are listed, because
+        comments_of finds the declaration of a comment by its line."""
         self.documented.append((node.coord.file, node.coord.line, take))
 
     def takes_doc(self, node, thing):
@@ -292,17 +290,11 @@ class Reader:
         elif isinstance(inner, c_ast.Struct):
             self.struct(node.name, inner)
         elif isinstance(node.type, c_ast.PtrDecl) and isinstance(inner, c_ast.FuncDecl):
-            at = len(self.model.callbacks)
-            self.model.callbacks.append((node.name, kind_of(node.type), ""))
-            self.takes_comment(node, lambda text: self.set_doc(self.model.callbacks, at, text))
+            self.model.callbacks.append((node.name, kind_of(node.type)))
+            self.takes_comment(node)
         else:
-            at = len(self.model.handles)
-            self.model.handles.append((node.name, kind_of(node.type).base, ""))
-            self.takes_comment(node, lambda text: self.set_doc(self.model.handles, at, text))
-
-    @staticmethod
-    def set_doc(items, at, text):
-        items[at] = (*items[at][:2], text)
+            self.model.handles.append((node.name, kind_of(node.type).base))
+            self.takes_comment(node)
 
     def enum(self, name, node):
         enum = Enum(name, [])
@@ -311,7 +303,9 @@ class Reader:
         for at, each in enumerate(node.values.enumerators):
             enum.values.append((each.name, number(each.value, self.model.values()), ""))
             if each.coord.line != node.coord.line:  # otherwise it is the comment of the enum
-                self.takes_comment(each, lambda text, at=at: self.set_doc(enum.values, at, text))
+                def document(text, at=at):
+                    enum.values[at] = (*enum.values[at][:2], text)
+                self.takes_comment(each, document)
 
     def struct(self, name, node):
         struct = Struct(name, [])
@@ -319,9 +313,8 @@ class Reader:
         self.takes_doc(node, struct)
         for each in node.decls:
             array = number(each.type.dim, {}) if isinstance(each.type, c_ast.ArrayDecl) else 0
-            one = Field(each.name, kind_of(each.type.type if array else each.type), array)
-            struct.fields.append(one)
-            self.takes_doc(each, one)
+            struct.fields.append(Field(each.name, kind_of(each.type.type if array else each.type), array))
+            self.takes_comment(each)
 
     def inline(self, node):
         calls: List[str] = []
@@ -331,7 +324,7 @@ class Reader:
                 calls.append(call.name.name)
 
         Calls().visit(node.body)
-        self.takes_comment(node, lambda text: None)
+        self.takes_comment(node)
         if not any(name.startswith("mp_") for name in calls):
             return  # a constructor of a small struct: the layers have natural forms for it
         init = next((f for f in self.model.functions if [f.name] == calls), None)
@@ -351,17 +344,14 @@ def host_outputs(doc: str, more: str = "") -> set:
 def read(umbrella: pathlib.Path) -> Model:
     reader = Reader(syntax_tree(umbrella))
     model = reader.model
-    constants = {c.name: c for c in model.constants}
     for path in files_of(umbrella):
         takers: Dict[int, list] = {}
         for file, line, take in reader.documented:
             if file == str(path):
                 takers.setdefault(line, []).append(take)
         text = path.read_text(encoding="utf-8")
-        for match in DEFINE.finditer(text):
-            constant = constants[match.group(1)]
-            takers.setdefault(text.count("\n", 0, match.start()) + 1, []).append(
-                lambda words, constant=constant: setattr(constant, "doc", words))
+        for match in DEFINE.finditer(text):  # constants
+            takers.setdefault(text.count("\n", 0, match.start()) + 1, [])
         if takers:
             for line, words in comments_of(path, takers).items():
                 for take in takers[line]:
@@ -370,6 +360,4 @@ def read(umbrella: pathlib.Path) -> Model:
         for p in f.params:
             p.host_out = p.name in host_outputs(f.doc)
             p.is_optional = p.name in host_outputs(f.doc, r", (each )?optional\b")
-    for f in model.inlines:
-        f.doc = next(g.doc for g in model.functions if g.name == f.init)
     return model

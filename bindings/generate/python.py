@@ -146,7 +146,7 @@ def declare(library: Library) -> Library:
 def sys(model: Model) -> str:
     out = PROLOGUE + wrapped([f"{c.name} = {c.value}" for c in model.constants], "", "", separator=";").replace(";\n", "\n") + "\n\n"
     out += "\n".join(map(enum_class, model.enums)) + "\n"
-    out += "".join(f"{name} = {type_name(callback, model)}\n" for name, callback, _ in model.callbacks)
+    out += "".join(f"{name} = {type_name(callback, model)}\n" for name, callback in model.callbacks)
     out += "\n" + "\n".join(struct(s, model) for s in model.structs)
     out += "\n" + "".join(inline(f, model) for f in model.inlines)
     return out + LIBRARY + "".join(method(f, model) for f in model.functions) + DECLARE

@@ -129,9 +129,9 @@ def function(f, model: Model) -> str:
 
 def sys(model: Model) -> str:
     out = PROLOGUE + "\n" + constants(model)
-    handles = [f"{name} = {tag}" for name, tag, _ in model.handles]
+    handles = [f"{name} = {tag}" for name, tag in model.handles]
     out += "\nhandles! {\n" + wrapped(handles, *["    "] * 2) + "\n}\n"
-    for name, callback, _ in model.callbacks:
+    for name, callback in model.callbacks:
         out += f"\npub type {name} = {type_name(callback, model)};\n"
     out += "\nconstants! {\n" + "".join(enum(e) for e in model.enums) + "}\n"
     out += structs(model) + "\ndefaults! {\n" + "".join(inline(f, model) for f in model.inlines) + "}\n"
