@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import struct
 import sys
 from typing import Any, List, Optional, Sequence, Tuple
 
 from . import _epilogue, _sys
 from ._gemm import leading, matrix
 from ._library import check, lib
-from .arrays import HOST, View
+from .arrays import View
 from .context import Context, stream_pointer
 
 
@@ -31,23 +30,13 @@ class Matrices:
                 raise ValueError(f"arrays[{i}] has {len(got.shape)} dimensions, not 2")
             if (got.dtype, got.shape, got.strides) != (self.first.dtype, self.first.shape, self.first.strides):
                 raise ValueError(f"arrays[{i}] differs from arrays[0]: {got.dtype} {got.shape}, strides {got.strides}")
-        addresses = struct.pack(f"={len(views)}Q", *[got.address for got in views])
+        addresses = (ctypes.c_uint64 * len(views))(*[got.address for got in views])
         self.table = context.empty(len(views), "int64")
-        self.table.copy_from(_Bytes(addresses, len(views)))
+        check(lib.mp_memcpy(context.handle, self.table.pointer, ctypes.addressof(addresses), self.table.nbytes, None))
+        context.sync()
 
     def __len__(self) -> int:
         return len(self.arrays)
-
-
-class _Bytes:
-    """An int64 array in host memory."""
-
-    def __init__(self, data: bytes, count: int):
-        self._data = ctypes.create_string_buffer(data, len(data))
-        self._count = count
-
-    def _mpcore_view(self) -> View:
-        return View(ctypes.addressof(self._data), "int64", (self._count,), (1,), HOST, False, self)
 
 
 def gemm_batched(context: Context, a: Matrices, b: Matrices, out: Matrices, *, c: Optional[Matrices] = None,

@@ -16,8 +16,7 @@ class Rnn:
 
     cell          "lstm", "gru", "tanh" or "relu" (mp_rnn_cell_t)
     x_shape       (timesteps, batch, input_size); with batch_first (batch, timesteps, input_size)
-    dtype         type of x, y, h and the weights; c and the biases are float32; c and the biases
-                  are float32
+    dtype         type of x, y, h and the weights; c and the biases are float32
     dtype_dw      type of the weight gradients; None: dtype
     dropout       probability between layers, in training
     dropout_seed  any number; dropout_offset of forward() changes the masks between steps

@@ -31,6 +31,16 @@ def capsule(struct, name, destructor=None):
     return new(ctypes.addressof(struct), name, ctypes.cast(destructor, ctypes.c_void_p))
 
 
+class OnlyDlpack:
+    """An array that supports only DLPack."""
+
+    def __init__(self, owner):
+        self.owner = owner
+
+    def __dlpack__(self, **options):
+        return self.owner.__dlpack__(**options)
+
+
 class Floats:
     """Python's own array with a shape and an array interface, read-only."""
 

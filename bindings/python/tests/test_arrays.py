@@ -3,21 +3,8 @@
 import ctypes
 
 import mpcore
-from hosts import Case, Floats, capsule, needs_host, needs_numpy, numpy
+from hosts import Case, Floats, OnlyDlpack, capsule, needs_host, needs_numpy, numpy
 from mpcore.arrays import _Tensor, _Versioned
-
-
-class OnlyDlpack:
-    """An array that supports only DLPack."""
-
-    def __init__(self, array):
-        self._array = array
-
-    def __dlpack__(self, stream=None):
-        return self._array.__dlpack__()
-
-    def __dlpack_device__(self):
-        return self._array.__dlpack_device__()
 
 
 class OnCuda:
@@ -339,14 +326,3 @@ class InvalidArrays(Case):
             (ValueError, "sm_limit = 1099511627776 must be from ",
              lambda: mpcore.Context("host", sm_limit=2**40 if numpy is None else numpy.int64(2**40))),
             (ValueError, "device = 4294967294 must be from ", lambda: mpcore.Context(2**32 - 2)))
-
-    @needs_numpy
-    @needs_host
-    def test_labels_of_int64(self):
-        labels, logits = numpy.zeros(2, numpy.int64), self.context.zeros((2, 3))
-        losses = [self.context.zeros(2), self.context.zeros(2)]
-        mpcore.softmax_xent(self.context, logits, labels, row_loss=losses[0])
-        mpcore.softmax_xent(self.context, logits, labels.astype("int32"), row_loss=losses[1])
-        self.assertEqual(losses[0].tobytes(), losses[1].tobytes())
-        with self.assertRaisesRegex(TypeError, "labels has dtype float32, not int32 or int64"):
-            mpcore.softmax_xent(self.context, logits, labels.astype("float32"), row_loss=losses[0])

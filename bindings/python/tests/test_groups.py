@@ -5,9 +5,6 @@ from hosts import Case, Floats, integers, product, values
 
 
 class Groups(Case):
-    def fp16(self, numbers, shape):
-        return self.context.array(Floats(numbers, shape), "fp16")
-
     def test_batched(self):
         m, n, k = 3, 5, 4
         a, b = [integers(m * k, i) for i in range(3)], [integers(n * k, i + 7) for i in range(3)]
@@ -15,14 +12,14 @@ class Groups(Case):
         matrices = lambda of: mpcore.Matrices(self.context, of)  # noqa: E731
         out = matrices([self.context.zeros((m, n)) for _ in a])
         bias = integers(n, 9)
-        mpcore.gemm_batched(self.context, matrices([self.fp16(x, (m, k)) for x in a]),
-                            matrices([self.fp16(x, (n, k)).T for x in turned]), out, alpha=2,
+        mpcore.gemm_batched(self.context, matrices([self.array(x, (m, k), "fp16") for x in a]),
+                            matrices([self.array(x, (n, k), "fp16").T for x in turned]), out, alpha=2,
                             bias=self.context.array(Floats(bias, (n,))))
         for x, y, got in zip(a, b, out.arrays):
             self.assertEqual(values(got), [2 * v + bias[i % n] for i, v in enumerate(product(x, y, m, n, k))])
         start = matrices([self.context.array(Floats([1] * m * n, (m, n))) for _ in a])
-        wide = matrices([self.fp16(x, (m, k)) for x in a])
-        flat = matrices([self.fp16(x, (k, n)) for x in b])
+        wide = matrices([self.array(x, (m, k), "fp16") for x in a])
+        flat = matrices([self.array(x, (k, n), "fp16") for x in b])
         size = mpcore.gemm_batched_workspace_size(self.context, wide, flat, out)
         plan = mpcore.gemm_batched_plan(self.context, wide, flat, out)
         self.assertLessEqual(plan.workspace_bytes, size)
@@ -46,7 +43,7 @@ class Groups(Case):
                     for m, n, k in ((2, 3, 4), (5, 1, 2), (1, 4, 3))]
         space = self.context.empty(max(256, mpcore.gemm_grouped_workspace_size(self.context, products)), "uint8")
         mpcore.gemm_grouped(self.context, products, workspace=space)
-        turned = self.fp16([1, 2, 3, 4, 5, 6], (3, 2)).T
+        turned = self.array([1, 2, 3, 4, 5, 6], (3, 2), "fp16").T
         mpcore.gemm_grouped(self.context, [(turned, products[2][0].T, self.context.zeros((2, 1)))])
         grouped, mixed = mpcore.gemm_grouped, (turned, products[2][0].T, self.context.zeros((2, 1)))
         self.all_refused(
@@ -75,24 +72,24 @@ class Groups(Case):
         kernels = mpcore.gemm_kernels(self.context, 16, 16, 16, "fp16", "fp32")
         able = [info for info in kernels if info.reason is None]
         self.assertEqual(kernels[:len(able)], able)  # in this order
-        a, b = integers(256, 1), integers(256, 2)
+        a, b = (self.array(integers(256, seed), (16, 16), "fp16") for seed in (1, 2))
+        wanted = product(integers(256, 1), integers(256, 2), 16, 16, 16)
         for info in able:
-            out = mpcore.gemm(self.context, self.fp16(a, (16, 16)), self.fp16(b, (16, 16)), dtype="fp32",
-                              plan=info.name.decode(),
+            out = mpcore.gemm(self.context, a, b, dtype="fp32", plan=info.name.decode(),
                               workspace=self.context.empty(max(256, info.workspace_bytes), "uint8"))
-            self.assertEqual(values(out), product(a, b, 16, 16, 16), info.name)
+            self.assertEqual(values(out), wanted, info.name)
         plan = mpcore.gemm_plan(self.context, 16, 16, 16, "fp16", "fp32")
         self.assertEqual(plan.kernel, kernels[0].name)
         for chosen, info in ((None, kernels[0]), (able[-1].name.decode(), able[-1])):
             text = mpcore.gemm_explain(self.context, 16, 16, 16, "fp16", "fp32", plan=chosen)
             self.assertRegex(text, f"\nkernel +{info.name.decode()}\n")
         stored = type(plan).from_buffer_copy(bytes(plan))
-        out = mpcore.gemm(self.context, self.fp16(a, (16, 16)), self.fp16(b, (16, 16)), dtype="fp32", plan=stored,
+        out = mpcore.gemm(self.context, a, b, dtype="fp32", plan=stored,
                           workspace=self.context.empty(max(256, stored.workspace_bytes), "uint8"))
-        self.assertEqual(values(out), product(a, b, 16, 16, 16))
+        self.assertEqual(values(out), wanted)
         self.context.measure_kernels(2)
-        out = mpcore.gemm(self.context, self.fp16(a, (16, 16)), self.fp16(b, (16, 16)), dtype="fp32")
-        self.assertEqual(values(out), product(a, b, 16, 16, 16))
+        out = mpcore.gemm(self.context, a, b, dtype="fp32")
+        self.assertEqual(values(out), wanted)
         self.assertRegex(mpcore.tuning_text(), "fastest [0-9a-f]{16} [a-z0-9_]+ # m = 16, n = 16, k = 16")
         for query in (mpcore.gemm_workspace_size, mpcore.gemm_plan, mpcore.gemm_kernels, mpcore.gemm_explain):
             self.refused(mpcore.Error, "m = -1", query, self.context, -1, 1, 1)
