@@ -37,8 +37,8 @@ struct training {
   void *x, *logits, *w, *dw;
   float *row_loss, *loss;
   int32_t *labels;
-  void *master, *momentum;
-  mp_tensor_list_t model_list, grad_list, master_list, momentum_list;
+  void *master;
+  mp_tensor_list_t model_list, grad_list, master_list;
   mp_optimizer_t optimizer;
   mp_scaler_t scaler;
 };
@@ -81,7 +81,6 @@ static void create_training(struct training *t) {
   t->loss = device_zeros(4);
   t->labels = device_zeros(BATCH * 4);
   t->master = device_zeros(WEIGHTS * 4);
-  t->momentum = device_zeros(WEIGHTS * 4);
 
   int32_t labels[BATCH];
   for (int i = 0; i < BATCH; i++) {
@@ -94,7 +93,6 @@ static void create_training(struct training *t) {
   t->model_list = weight_list(t->w, MP_FP16);
   t->grad_list = weight_list(t->dw, MP_FP16);
   t->master_list = weight_list(t->master, MP_FP32);
-  t->momentum_list = weight_list(t->momentum, MP_FP32);
 
   const mp_scaler_config_t policy = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   CHECK(mp_scaler_create(&t->scaler, context, &policy));
@@ -104,8 +102,7 @@ static void create_training(struct training *t) {
   sgd.grads = t->grad_list;
   sgd.master = t->master_list;
   sgd.model = t->model_list;
-  sgd.m = t->momentum_list;
-  CHECK(mp_optimizer_create(&t->optimizer, context, &sgd));
+  CHECK(mp_optimizer_create(&t->optimizer, context, &sgd)); /* allocates the momentum */
 }
 
 static void destroy_training(struct training *t) {
@@ -114,9 +111,7 @@ static void destroy_training(struct training *t) {
   mp_tensor_list_destroy(t->model_list);
   mp_tensor_list_destroy(t->grad_list);
   mp_tensor_list_destroy(t->master_list);
-  mp_tensor_list_destroy(t->momentum_list);
-  void *memory[] = {t->x,    t->logits, t->w,      t->dw,      t->row_loss,
-                    t->loss, t->labels, t->master, t->momentum};
+  void *memory[] = {t->x, t->logits, t->w, t->dw, t->row_loss, t->loss, t->labels, t->master};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) mp_free(context, memory[i]);
 }
 

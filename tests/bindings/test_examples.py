@@ -1,5 +1,5 @@
 """Output of the C examples on the target under test; cuda_graph requires a CUDA device.
-train prints equal hashes with and without a resume."""
+train prints one hash of the weights per target: in all languages, with and without a resume."""
 import re
 
 import pytest
@@ -18,7 +18,10 @@ def weights(output: str) -> str:
 
 @pytest.fixture(scope="module")
 def reference(examples, run, device) -> str:
-    return weights(run(examples / "train", "--device", device))
+    of_target = weights(run(examples / "train", "--device", device))
+    if device != "host":
+        assert of_target != weights(run(examples / "train", "--device", "host")), "the target has no effect"
+    return of_target
 
 
 def test_gemm(examples, run):
@@ -55,6 +58,10 @@ class TestTraining:
         checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
         output = run(examples / "train", "--device", device, "--resume", checkpoint, code=2)
         assert "invalid checkpoint" in output, "half of one is refused"
+
+    @pytest.mark.parametrize("language", ["cpp", "python", "rust", "fortran"])
+    def test_language(self, example, target, reference, language):
+        assert weights(example("train", language)(target)) == reference
 
     def test_wrong_arguments(self, examples, run):
         assert "unknown argument --stpes" in run(examples / "train", "--stpes", 3, code=2)

@@ -46,7 +46,7 @@ SOFTGPU_LEFT_OUT := ~[slow]~[many_launches]~[pure]~[.]
 SOFTGPU_LIBRARY = $(BUILD)/tests/mptests '$(SOFTGPU_LEFT_OUT)'
 # Test files of the host target that also run with MP_TEST_DEVICE=cuda.  TESTING.md lists the others
 # with reasons.
-SOFTGPU_EXAMPLES := $(addprefix tests/bindings/test_,examples.py same_weights.py $(addprefix readme_examples.py::test_,c cpp))
+SOFTGPU_EXAMPLES := $(addprefix tests/bindings/test_,examples.py $(addprefix readme_examples.py::test_,c cpp))
 SOFTGPU_TOOLS := $(addprefix tests/tools/test_,mpinfo.py mpinfo_doctor.py nvtx.py) $(CUDA_TOOL_TESTS)
 softgpu_library = "sm_$(1): library::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU_LIBRARY)"
 softgpu_suites = "sm_$(1): conformance::$(ON_SOFTGPU) --arch $(1) $(SOFTGPU)/conformance" \
