@@ -143,7 +143,7 @@ impl Autocast {
         casts.truncate(raw.num_casts as usize);
 
         let casts_of = |node: usize| {
-            let first = graph.input_offsets();
+            let first = &lent.input_offsets;
             let own = &input_cast[first[node] as usize..first[node + 1] as usize];
             own.iter().map(|&cast| usize::try_from(cast).ok()).collect()
         };

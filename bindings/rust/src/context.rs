@@ -383,9 +383,7 @@ impl<T: Plain> DeviceBuffer<T> {
 
     /// Returns all elements.  Waits for the default stream.
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        let mut data = vec![T::default(); self.len];
-        self.copy_to(&mut data)?;
-        Ok(data)
+        self.view().to_vec()
     }
 
     /// Fills the buffer with zeros, in stream order.

@@ -88,7 +88,7 @@ pub struct Graph {
     node_class: Vec<u8>,
     node_flags: Vec<u16>,
     node_depth: Vec<i64>,
-    input_offsets: Offsets,
+    input_ends: Vec<i32>, // per node
     input_tensor: Vec<i32>,
     input_slot: Vec<u8>,
     tensor_producer: Vec<i32>,
@@ -98,19 +98,9 @@ pub struct Graph {
     tensor_amax: Vec<f32>,
     hidden_src: Vec<i32>,
     hidden_dst: Vec<i32>,
-    member_offsets: Offsets,
+    member_ends: Vec<i32>, // per cluster
     member: Vec<i32>,
     cluster_kind: Vec<u8>,
-}
-
-/// Offset of the elements of each node or cluster, and the end of the last; the first is 0.
-#[derive(Clone, Debug)]
-struct Offsets(Vec<i32>);
-
-impl Default for Offsets {
-    fn default() -> Self {
-        Offsets(vec![0])
-    }
 }
 
 impl Graph {
@@ -133,7 +123,7 @@ impl Graph {
         self.node_class.push(0);
         self.node_flags.push(0);
         self.node_depth.push(0);
-        self.input_offsets.0.push(number(self.input_tensor.len()));
+        self.input_ends.push(number(self.input_tensor.len()));
         let node = GraphNode { graph: self, id };
         Ok(inputs.iter().fold(node, |node, &tensor| node.input(tensor, 0)))
     }
@@ -147,7 +137,7 @@ impl Graph {
     /// Adds a cluster of nodes with equal types in slot 0.
     pub fn cluster(&mut self, kind: ClusterKind, members: &[NodeId]) {
         self.member.extend(members.iter().map(|node| node.0));
-        self.member_offsets.0.push(number(self.member.len()));
+        self.member_ends.push(number(self.member.len()));
         self.cluster_kind.push(kind as u8);
     }
 
@@ -166,11 +156,6 @@ impl Graph {
         self.input_tensor.len()
     }
 
-    /// Returns the offset of the inputs of each node, and the end of the last.
-    pub(crate) fn input_offsets(&self) -> &[i32] {
-        &self.input_offsets.0
-    }
-
     fn add_tensor(&mut self, producer: i32, tensor: GraphTensor) -> TensorId {
         let id = TensorId(number(self.num_tensors()));
         self.tensor_producer.push(producer);
@@ -187,6 +172,8 @@ impl Graph {
         let name: Vec<_> = (self.node_name.iter())
             .map(|name| if name.as_bytes().is_empty() { ptr::null() } else { name.as_ptr() })
             .collect();
+        let [input_offsets, member_offsets] =
+            [&self.input_ends, &self.member_ends].map(|ends| [&[0], &ends[..]].concat());
         let raw = sys::mp_autocast_graph_t {
             num_nodes: count(self.num_nodes()),
             num_tensors: count(self.num_tensors()),
@@ -197,7 +184,7 @@ impl Graph {
             node_name: if_set(&name, ptr::null()),
             node_flags: if_set(&self.node_flags, 0),
             node_depth: if_set(&self.node_depth, 0),
-            input_offsets: self.input_offsets.0.as_ptr(),
+            input_offsets: input_offsets.as_ptr(),
             input_tensor: self.input_tensor.as_ptr(),
             input_slot: if_set(&self.input_slot, 0),
             tensor_producer: self.tensor_producer.as_ptr(),
@@ -207,12 +194,19 @@ impl Graph {
             tensor_amax: if_set(&self.tensor_amax, UNKNOWN_AMAX),
             hidden_src: self.hidden_src.as_ptr(),
             hidden_dst: self.hidden_dst.as_ptr(),
-            member_offsets: self.member_offsets.0.as_ptr(),
+            member_offsets: member_offsets.as_ptr(),
             member: self.member.as_ptr(),
             cluster_kind: if_set(&self.cluster_kind, ClusterKind::Container as u8),
             ..sys::mp_autocast_graph_t::zeroed()
         };
-        Lent { raw, _op: op, _name: name, graph: PhantomData }
+        Lent {
+            raw,
+            _op: op,
+            _name: name,
+            input_offsets,
+            _member_offsets: member_offsets,
+            graph: PhantomData,
+        }
     }
 }
 
@@ -237,8 +231,10 @@ pub(crate) fn count(len: usize) -> u32 {
 /// The C struct of a graph, borrowed for a call.
 pub(crate) struct Lent<'g> {
     pub(crate) raw: sys::mp_autocast_graph_t,
-    _op: Vec<*const c_char>, // raw points to both, and to the arrays of the graph
+    _op: Vec<*const c_char>, // raw points to these, and to the arrays of the graph
     _name: Vec<*const c_char>,
+    pub(crate) input_offsets: Vec<i32>,
+    _member_offsets: Vec<i32>,
     graph: PhantomData<&'g Graph>,
 }
 
@@ -260,7 +256,7 @@ impl GraphNode<'_> {
         self.graph.input_tensor.push(tensor.into().map_or(NO_TENSOR, |tensor| tensor.0));
         self.graph.input_slot.push(slot);
         let inputs = number(self.graph.num_inputs());
-        *last(&mut self.graph.input_offsets.0) = inputs;
+        *last(&mut self.graph.input_ends) = inputs;
         self
     }
 

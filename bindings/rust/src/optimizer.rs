@@ -36,17 +36,11 @@ impl ParamGroup {
 /// Description of an [`Optimizer`].
 pub struct OptimizerBuilder<'a> {
     context: &'a Context,
-    kind: OptimizerKind,
-    flags: OptimizerFlags,
-    rounding_seed: u64,
+    desc: sys::mp_optimizer_desc_t,
+    lists: Vec<(&'static str, &'a TensorList)>, // those in `desc`
+    tensors: usize,
     groups: Vec<ParamGroup>,
     tensor_group: Option<Vec<u32>>,
-    grads: &'a TensorList,
-    master: &'a TensorList,
-    model: Option<&'a TensorList>,
-    m: Option<&'a TensorList>,
-    v: Option<&'a TensorList>,
-    extra_grads: Option<&'a TensorList>,
     lr_multipliers: Option<View<'a, f32>>,
     decay_multipliers: Option<View<'a, f32>>,
 }
@@ -54,17 +48,19 @@ pub struct OptimizerBuilder<'a> {
 impl<'a> OptimizerBuilder<'a> {
     setters! {
         /// Sets the 16-bit copies of the masters.
-        fn model(self, model: &'a TensorList) { self.model = Some(model); }
+        fn model(self, model: &'a TensorList) { self.desc.model = self.uses("model", model); }
         /// Sets the momentum or first moment.  By default the optimizer allocates it.
-        fn m(self, m: &'a TensorList) { self.m = Some(m); }
+        fn m(self, m: &'a TensorList) { self.desc.m = self.uses("m", m); }
         /// Sets the second moment.  By default the optimizer allocates it.
-        fn v(self, v: &'a TensorList) { self.v = Some(v); }
+        fn v(self, v: &'a TensorList) { self.desc.v = self.uses("v", v); }
         /// Sets gradients to add after unscaling and clipping.
-        fn extra_grads(self, extra_grads: &'a TensorList) { self.extra_grads = Some(extra_grads); }
+        fn extra_grads(self, extra_grads: &'a TensorList) {
+            self.desc.extra_grads = self.uses("extra_grads", extra_grads);
+        }
         /// Sets the flags, replacing the defaults of the kind.
-        fn flags(self, flags: OptimizerFlags) { self.flags = flags; }
+        fn flags(self, flags: OptimizerFlags) { self.desc.flags = flags.bits(); }
         /// Sets the seed of [`OptimizerFlags::STOCHASTIC_ROUNDING`].
-        fn rounding_seed(self, seed: u64) { self.rounding_seed = seed; }
+        fn rounding_seed(self, seed: u64) { self.desc.rounding_seed = seed; }
         /// Adds a parameter group.
         fn group(self, group: ParamGroup) { self.groups.push(group.sized()); }
         /// Changes the last added group.
@@ -88,19 +84,17 @@ impl<'a> OptimizerBuilder<'a> {
         }
     }
 
+    /// Records a list, in place of an earlier one of this name.
+    fn uses(&mut self, name: &'static str, list: &'a TensorList) -> sys::mp_tensor_list_t {
+        self.lists.retain(|&(other, _)| other != name);
+        self.lists.push((name, list));
+        list.as_raw()
+    }
+
     /// Creates the optimizer.  The library checks that the lists match.
     pub fn build(self) -> Result<Optimizer> {
-        let (checks, count) = (self.context.checks("Optimizer"), self.master.len());
-        let lists = [
-            ("grads", Some(self.grads)),
-            ("master", Some(self.master)),
-            ("model", self.model),
-            ("m", self.m),
-            ("v", self.v),
-            ("extra_grads", self.extra_grads),
-        ];
-        let given = || lists.iter().filter_map(|&(name, list)| Some((name, list?)));
-        for (name, list) in given() {
+        let (checks, count, mut desc) = (self.context.checks("Optimizer"), self.tensors, self.desc);
+        for (name, list) in &self.lists {
             checks.belongs(name, list.context())?;
         }
         if self.tensor_group.as_ref().map_or(false, |groups| groups.len() != count) {
@@ -108,21 +102,11 @@ impl<'a> OptimizerBuilder<'a> {
                 format!("Optimizer: tensor_group must have {count} entries, one per tensor");
             return Err(Error::invalid(sentence));
         }
-        let raw_list = |list: Option<&TensorList>| list.map_or(ptr::null_mut(), TensorList::as_raw);
         let multipliers = |name, view| checks.optional(name, view, count as i128);
-        let mut desc = sys::mp_optimizer_desc_default(self.kind as u32);
-        desc.flags = self.flags.bits();
-        desc.rounding_seed = self.rounding_seed;
         desc.num_groups = self.groups.len() as u32;
         desc.groups = self.groups.as_ptr();
         desc.tensor_group =
             self.tensor_group.as_ref().map_or(ptr::null(), |groups| groups.as_ptr());
-        desc.grads = self.grads.as_raw();
-        desc.master = self.master.as_raw();
-        desc.model = raw_list(self.model);
-        desc.m = raw_list(self.m);
-        desc.v = raw_list(self.v);
-        desc.extra_grads = raw_list(self.extra_grads);
         desc.lr_multipliers = multipliers("lr_multipliers", self.lr_multipliers)?;
         desc.decay_multipliers = multipliers("decay_multipliers", self.decay_multipliers)?;
         let mut raw = ptr::null_mut();
@@ -133,7 +117,7 @@ impl<'a> OptimizerBuilder<'a> {
             sys::mp_optimizer_destroy(raw);
         }
         let multipliers = [self.lr_multipliers, self.decay_multipliers];
-        let of_lists = given().map(|(_, list)| list.owner());
+        let of_lists = self.lists.iter().map(|(_, list)| list.owner());
         let of_multipliers = multipliers.iter().flatten().map(|view| view.owner);
         let used = of_lists.chain(of_multipliers).cloned().collect();
         // SAFETY: a new optimizer, which uses these.
@@ -154,47 +138,8 @@ impl<'a> OptimizerBuilder<'a> {
 }
 
 /// An update rule and the tensors that it updates.  It shares ownership of its lists.  One struct
-/// can hold network, optimizer, lists and scaler, and can be sent to another thread:
-/// ```
-/// use mpcore::*;
-///
-/// struct Trainer {
-///     network: Network,
-///     sgd: Optimizer,
-///     scaler: Scaler,
-///     w: TensorId,
-/// }
-///
-/// # fn main() -> Result<()> {
-/// let context = Context::new(Device::Host)?;
-/// let mut network = Network::builder(&context)?;
-/// let x = network.input("x", Dtype::Fp32, &[1, 2])?;
-/// let labels = network.input("labels", Dtype::DtypeNone, &[1])?;
-/// let w = network.parameter("w", &[2, 2])?;
-/// let y = network.node("Linear", "fc", &[x, w]).output()?;
-/// let loss = network.node("SoftmaxXent", "loss", &[y, labels]).output()?;
-/// network.loss(loss)?;
-/// let mut network = network.compile()?;
-/// network.bind(x, &context.upload(&[1.0f32, 2.0])?)?;
-/// network.bind(labels, &context.upload(&[0])?)?;
-/// let mut group = ParamGroup::new(OptimizerKind::Sgd, 1.0).with_schedule(LrSchedule::Cosine);
-/// group.beta1 = 0.0;
-/// group.decay_steps = 10;
-/// let sgd = network.optimizer(OptimizerKind::Sgd)?.group(group).build()?;
-/// let scaler = Scaler::new(&context, &ScalerConfig::new(ScalerPolicy::Backoff))?;
-/// let trainer = Trainer { network, sgd, scaler, w };
-///
-/// let trained = std::thread::spawn(move || -> Result<Trainer> {
-///     trainer.network.forward(GraphMode::Training, Stream::DEFAULT)?;
-///     trainer.network.backward(Some(&trainer.scaler), Stream::DEFAULT)?;
-///     trainer.sgd.scale_step(Some(&trainer.scaler), &StepOptions::default(), Stream::DEFAULT)?;
-///     Ok(trainer)
-/// });
-/// let trained = trained.join().unwrap()?;
-/// assert_eq!(trained.network.data::<f32>(trained.w)?.to_vec()?, [0.5, -0.5, 1.0, -1.0]);
-/// # Ok(())
-/// # }
-/// ```
+/// can hold network, optimizer, lists and scaler, and can be sent to another thread.  The programs
+/// `train` and `gpt` of `examples/rust` train with one.
 #[derive(Debug)]
 pub struct Optimizer {
     handle: Handle<sys::mp_optimizer>,
@@ -238,19 +183,18 @@ impl Optimizer {
     pub fn builder<'a>(
         context: &'a Context, kind: OptimizerKind, grads: &'a TensorList, master: &'a TensorList,
     ) -> OptimizerBuilder<'a> {
+        let desc = sys::mp_optimizer_desc_t {
+            grads: grads.as_raw(),
+            master: master.as_raw(),
+            ..sys::mp_optimizer_desc_default(kind as u32)
+        };
         OptimizerBuilder {
             context,
-            kind,
-            flags: OptimizerFlags::from_bits(sys::mp_optimizer_desc_default(kind as u32).flags),
-            rounding_seed: 0,
+            desc,
+            lists: vec![("grads", grads), ("master", master)],
+            tensors: master.len(),
             groups: Vec::new(),
             tensor_group: None,
-            grads,
-            master,
-            model: None,
-            m: None,
-            v: None,
-            extra_grads: None,
             lr_multipliers: None,
             decay_multipliers: None,
         }

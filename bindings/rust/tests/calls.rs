@@ -100,5 +100,7 @@ fn slices_and_casts() {
     c.cast(&x.slice(1, 2), &y, Stream::DEFAULT).unwrap();
     assert_eq!(y.to_vec().unwrap(), [F16::from_f32(-2.5), F16(0x7c00)]);
     assert!(c.cast(&x, &y, Stream::DEFAULT).is_err());
+    refused(x.copy_to(&mut [0.0; 2]), "copy_to: data has 2 elements, but the buffer has 3");
+    refused(x.copy_from(&[0.0; 4]), "copy_from: data has 4 elements, but the buffer has 3");
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| x.slice(2, 2))).is_err());
 }

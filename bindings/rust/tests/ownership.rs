@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{context, refused};
+use common::{context, plain_sgd, refused};
 use mpcore::*;
 use std::thread;
 
@@ -63,10 +63,8 @@ fn optimizer_outlives_its_network_lists_and_buffers() {
         let master = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
         let grads = TensorList::new(&c, &[Tensor::new(&g)]).unwrap();
         let ones = c.upload(&[2.0f32]).unwrap();
-        let mut group = ParamGroup::new(OptimizerKind::Sgd, 1.0);
-        group.beta1 = 0.0;
         let builder = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master);
-        (builder.lr_multipliers(&ones).group(group).build().unwrap(), w)
+        (builder.lr_multipliers(&ones).group(plain_sgd(1.0)).build().unwrap(), w)
     };
     optimizer.step(None, None, STREAM).unwrap();
     assert_eq!(w.to_vec().unwrap(), [0.5]);
@@ -90,9 +88,7 @@ fn set_data_is_visible_to_the_optimizer_of_a_list() {
     let w = c.upload(&[8.0f32]).unwrap();
     let master = TensorList::new(&c, &[Tensor::new(&w)]).unwrap();
     let mut grads = TensorList::new(&c, &[Tensor::new(&c.upload(&[1.0f32]).unwrap())]).unwrap();
-    let mut group = ParamGroup::new(OptimizerKind::Sgd, 1.0);
-    group.beta1 = 0.0;
-    let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master).group(group);
+    let sgd = Optimizer::builder(&c, OptimizerKind::Sgd, &grads, &master).group(plain_sgd(1.0));
     let sgd = sgd.build().unwrap();
     grads.set_data(&[Tensor::new(&c.upload(&[3.0f32]).unwrap())], STREAM).unwrap();
     sgd.step(None, None, STREAM).unwrap();
@@ -177,6 +173,11 @@ fn absent_tensors_are_allowed_in_model_lists_only() {
     refused(build(&grads, &absent, &m, &extra), &no("master"));
     refused(build(&grads, &master, &absent, &extra), &no("m"));
     refused(build(&grads, &master, &m, &absent), &no("extra_grads"));
+    let adam = Optimizer::builder(&c, OptimizerKind::Adam, &grads, &master);
+    refused(adam.group(ParamGroup::new(OptimizerKind::Adam, 1.0)).v(&absent).build(), &no("v"));
+    let foreign = TensorList::new(&context(), &[Tensor::absent(1)]).unwrap();
+    let sentence = "Optimizer: m belongs to another context";
+    refused(build(&grads, &master, &foreign, &extra), sentence);
 }
 
 #[test]
