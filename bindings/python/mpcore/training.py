@@ -6,7 +6,7 @@ import ctypes
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from . import _sys
-from ._library import Native, array_of, check, enumerator, fill, flags, lib
+from ._library import Native, array_of, check, enumerator, fill, flags as flags_of, lib
 from .arrays import point
 from .context import Context, stream_pointer
 from .tensors import DeviceScalar, Object, Reports, TensorList, copies_of, reports_of, view_of
@@ -71,7 +71,7 @@ class Scaler(Object):
         else:
             config = _sys.mp_scaler_config_default(enumerator(_sys.mp_scaler_policy_t, policy, "policy"))
         if "flags" in options:
-            options["flags"] = flags(_sys.mp_scaler_flags_t, options["flags"], "flags")
+            options["flags"] = flags_of(_sys.mp_scaler_flags_t, options["flags"], "flags")
         self._start(fill(config, options))
 
     def _start(self, config: Any) -> None:
@@ -132,7 +132,7 @@ class Scaler(Object):
         flags: "first", "last".
         """
         check(lib.mp_grads_accumulate(self.handle, grads.handle, sums.written("sums"), weight,
-                                      _accumulate_flags(flags), stream_pointer(stream)))
+                                      flags_of(_sys.mp_accumulate_flags_t, flags, "flags"), stream_pointer(stream)))
 
     def to_fp32(self, grads: TensorList, out: TensorList, stream: Any = None) -> None:
         """Computes out = grads / S and checks for overflow, for custom optimizers; see
@@ -247,7 +247,7 @@ class Optimizer(Object):
         if groups is not None and options:
             raise TypeError(f"{', '.join(options)} cannot be combined with groups")
         if flags is not None:
-            desc.flags = _flags(flags) | (desc.flags if is_adamw else 0)
+            desc.flags = flags_of(_sys.mp_optimizer_flags_t, flags, "flags") | (desc.flags if is_adamw else 0)
         fill(desc, {"rounding_seed": rounding_seed})
         array = (_sys.mp_param_group_t * len(self._groups))(*self._groups)
         desc.num_groups, desc.groups = len(self._groups), array
@@ -418,10 +418,6 @@ class Optimizer(Object):
         self.write_model(stream)
 
 
-def _flags(value: Any) -> int:
-    return flags(_sys.mp_optimizer_flags_t, value, "flags")
-
-
 def scale_step(optimizer: Optimizer, scaler: Optional[Scaler] = None, *, max_grad_norm: float = 0.0,
                grad_norm: Any = None, found_inf: Any = None, tensor_norms: Any = None, amax: Any = None,
                report: Optional[Reports] = None, tensor_reports: Optional[Reports] = None,
@@ -449,7 +445,8 @@ def scale_step(optimizer: Optimizer, scaler: Optional[Scaler] = None, *, max_gra
     if scaler is not None and scaler.context is not context:
         raise ValueError("optimizer and scaler belong to different contexts")
     count = len(optimizer.master)
-    options = fill(_sys.mp_step_options_default(), {"max_grad_norm": max_grad_norm, "flags": _step_flags(flags)})
+    options = fill(_sys.mp_step_options_default(), {
+        "max_grad_norm": max_grad_norm, "flags": flags_of(_sys.mp_step_flags_t, flags, "flags")})
     point(options, grad_norm=view_of(context, grad_norm, "grad_norm", 1),
           found_inf=view_of(context, found_inf, "found_inf", 1),
           tensor_norms=view_of(context, tensor_norms, "tensor_norms", count),
@@ -463,10 +460,6 @@ def scale_step(optimizer: Optimizer, scaler: Optional[Scaler] = None, *, max_gra
     check(lib.mp_scale_step(optimizer.handle, scaler.handle if scaler else None, options, stream_pointer(stream)))
 
 
-def _step_flags(value: Any) -> int:
-    return flags(_sys.mp_step_flags_t, value, "flags")
-
-
 def masters_to_model(master: TensorList, model: TensorList, found_inf: Any = None, *, flags: Any = 0,
                      rounding_seed: int = 0, t: Any = None, overflows: Any = None,
                      stream: Any = None) -> None:
@@ -478,12 +471,9 @@ def masters_to_model(master: TensorList, model: TensorList, found_inf: Any = Non
     See mp_masters_to_model.
     """
     context = master.context
-    options = fill(_sys.mp_model_options_default(), {"flags": _flags(flags), "rounding_seed": rounding_seed})
+    options = fill(_sys.mp_model_options_default(), {
+        "flags": flags_of(_sys.mp_optimizer_flags_t, flags, "flags"), "rounding_seed": rounding_seed})
     point(options, t=view_of(context, t, "t", 1, False, "int64"),
           overflows=view_of(context, overflows, "overflows", 1, dtype="int64"))
     check(lib.mp_masters_to_model(master.handle, model.written("model"),
                                   view_of(context, found_inf, "found_inf", 1, False), options, stream_pointer(stream)))
-
-
-def _accumulate_flags(value: Any) -> int:
-    return flags(_sys.mp_accumulate_flags_t, value, "flags")

@@ -2,15 +2,10 @@
 
 mod common;
 
-use common::{context, integers, refused, to_f16, too_short};
+use common::{context, fails_with, integers, refused, to_f16, too_short};
 use mpcore::*;
 
 const STREAM: Stream = Stream::DEFAULT;
-
-fn fails_with<T>(result: Result<T>, part: &str) {
-    let error = result.err().unwrap().to_string();
-    assert!(error.contains(part), "{error}");
-}
 
 /// 2 images of 4 x 3 pixels and 4 channels, 6 filters of 3 x 2 in two groups.
 fn conv(c: &Context) -> Conv2d {

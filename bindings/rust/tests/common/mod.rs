@@ -43,6 +43,11 @@ pub fn refused<T>(result: Result<T>, message: &str) {
     assert_eq!(error.status(), Some(Status::ErrorInvalidArgument));
 }
 
+pub fn fails_with<T>(result: Result<T>, part: &str) {
+    let error = result.err().unwrap().to_string();
+    assert!(error.contains(part), "{error}");
+}
+
 pub fn too_short<T>(result: Result<T>, argument: &str, [len, needed]: [usize; 2]) {
     refused(result, &format!("{argument} has {len} elements, but must have at least {needed}"));
 }
