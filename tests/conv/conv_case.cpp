@@ -43,14 +43,38 @@ constexpr auto kEachField = [](auto &c, auto visit) {
   visit("kernel", c.kernel);
 };
 
+constexpr auto kEachFieldOrGroup = [](auto &c, auto visit) {
+  kEachField(c, visit);
+  std::vector<int32_t> layer;
+  constexpr int32_t kUnset = INT32_MIN;
+  int32_t pad = kUnset, stride = kUnset, dilation = kUnset;
+  visit("layer", layer);
+  visit("pad", pad);
+  visit("stride", stride);
+  visit("dilation", dilation);
+  if (!layer.empty()) {
+    int32_t *const extents[] = {&c.n, &c.h, &c.w, &c.c, &c.k, &c.r, &c.s};
+    if (layer.size() != std::size(extents))
+      throw std::invalid_argument("layer is not n,h,w,c,k,r,s");
+    for (size_t i = 0; i < layer.size(); ++i) *extents[i] = layer[i];
+  }
+  if (pad != kUnset) c.pad_top = c.pad_bottom = c.pad_left = c.pad_right = pad;
+  if (stride != kUnset) c.stride_h = c.stride_w = stride;
+  if (dilation != kUnset) c.dilation_h = c.dilation_w = dilation;
+};
+
 }  // namespace
 
 std::string to_string(const ConvCase &c) {
   return to_line(c, kAlwaysPrinted, kEachField);
 }
 
-ConvCase parse_conv_case(const std::string &line) {
-  return parse_line<ConvCase>(line, kEachField);
+ConvCase conv_case(const std::string &line) {
+  return parse_line<ConvCase>(line, kEachFieldOrGroup);
+}
+
+std::vector<ConvCase> conv_cases(const std::string &line) {
+  return parse_lines<ConvCase>(line, kEachFieldOrGroup);
 }
 
 }  // namespace mptest

@@ -1,9 +1,11 @@
 // A convolution call as plain data that is printed as one line, "op=fprop n=2 h=7 w=9 c=3 k=8 ...",
-// and parsed from it: MP_REPRO="<the line>" mptests "[repro-conv]" reruns the case.
+// and parsed from it: MP_REPRO="<the line>" mptests "[repro-conv]" reruns the case.  Lines of tests
+// may also have pad, stride and dilation for all sides and directions, and layer=n,h,w,c,k,r,s.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tests/support/output_case.h"
 
@@ -23,6 +25,8 @@ struct ConvCase : OutputCase {
 
 /// Prints the fields that differ from a default ConvCase.
 std::string to_string(const ConvCase &c);
-ConvCase parse_conv_case(const std::string &line);
+ConvCase conv_case(const std::string &line);
+/// Returns the cases of a line with alternatives (case_text.h).
+std::vector<ConvCase> conv_cases(const std::string &line);
 
 }  // namespace mptest

@@ -15,6 +15,8 @@ T pick(Random &random, const T (&values)[count]) {
   return values[random.integer(0, static_cast<int64_t>(count) - 1)];
 }
 
+constexpr mp_conv_op_t kPasses[] = {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD};
+
 bool one_in(Random &random, int64_t chances) {
   return random.integer(1, chances) == 1;
 }
@@ -31,18 +33,24 @@ ConvCase draw_shape(Random &random) {
   const int32_t groups = pick(random, kGroups);
   const bool depthwise = one_in(random, 8);
   const int32_t group_c = depthwise ? 1 : pick(random, kChannels);
-  const int32_t n = one_in(random, 40) ? 0 : static_cast<int32_t>(random.integer(1, 3));
-  const int32_t h = one_in(random, 6) ? 1 : extent();
-  const int32_t r = h == 1 ? 1 : pick(random, kFilters);
-  const int32_t k = groups * pick(random, kChannels), s = pick(random, kFilters);
-  ConvCase v = conv_case(n, h, extent(), groups * group_c, k, r, s);
+  ConvCase v;
+  v.c = groups * group_c;
+  v.n = one_in(random, 40) ? 0 : static_cast<int32_t>(random.integer(1, 3));
+  v.h = one_in(random, 6) ? 1 : extent();
+  v.r = v.h == 1 ? 1 : pick(random, kFilters);
+  v.k = groups * pick(random, kChannels);
+  v.s = pick(random, kFilters);
+  v.w = extent();
   v.groups = groups;
   v.stride_h = pick(random, kStrides);
   v.stride_w = pick(random, kStrides);
   v.dilation_h = pick(random, kDilations);
   v.dilation_w = pick(random, kDilations);
   if (one_in(random, 3)) return v;
-  v = padded(v, pad(r), pad(r), pad(s), pad(s));
+  v.pad_right = pad(v.s);
+  v.pad_left = pad(v.s);
+  v.pad_bottom = pad(v.r);
+  v.pad_top = pad(v.r);
   return v;
 }
 
@@ -64,7 +72,10 @@ ConvCase random_conv(Random &random, int64_t most_products) {
     return count <= most_products && (count > 0 || one_in(random, 10));
   };
   while (!is_wanted()) v = draw_shape(random);
-  v = with(v, pick(random, kConvOps), pick(random, kAllTypes));
+  const Types types = pick(random, kAllTypes);
+  v.ab = types.ab;
+  v.cd = types.cd;
+  v.op = pick(random, kPasses);
   v.alpha = pick(random, kAlphas);
   v.beta = pick(random, kBetas);
   v.fill = pick(random, kFills);

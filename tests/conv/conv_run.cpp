@@ -174,4 +174,27 @@ void check_conv(const ConvCase &c) {
   check_launch(run, "", 0);
 }
 
+void check_conv(const std::string &line) {
+  for (const ConvCase &c : conv_cases(line)) check_conv(c);
+}
+
+int check_conv_kernels(const std::string &line, bool (*is_wanted)(const std::string &kernel)) {
+  int launches = 0;
+  for (const ConvCase &c : conv_cases(line)) {
+    ConvRun run(c);
+    INFO(to_string(c));
+    const int count = check_kernels(run, Misaligned::kNo, is_wanted);
+    CHECK(count > 0);
+    launches += count;
+  }
+  return launches;
+}
+
+void check_rejected(const ConvCase &c, const std::string &kernel) {
+  INFO(to_string(c));
+  ConvRun run(c);
+  expect_status(run.launch(kernel, size_t{1} << 20), MP_ERROR_UNSUPPORTED);
+  expect_none(run.verify_untouched(), run.repro());
+}
+
 }  // namespace mptest

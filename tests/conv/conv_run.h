@@ -46,5 +46,12 @@ class ConvRun : public OutputRun {
 /// workspace, with less and with none: correct results; guard zones and inputs unchanged.  A kernel
 /// may reject misaligned pointers; it must then leave the output unchanged.
 void check_conv(const ConvCase &c);
+/// Checks all cases of a line with alternatives (case_text.h).
+void check_conv(const std::string &line);
+/// Checks the kernels for which is_wanted is true; at least one must support each case of the line.
+/// Returns the number of launches.
+int check_conv_kernels(const std::string &line, bool (*is_wanted)(const std::string &kernel));
+/// Checks that the kernel rejects the case and writes nothing.
+void check_rejected(const ConvCase &c, const std::string &kernel);
 
 }  // namespace mptest

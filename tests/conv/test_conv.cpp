@@ -3,7 +3,6 @@
 // Integer inputs are compared bit for bit, reals with the bounds of bounds.h.  OutputRun::verify
 // also checks guard zones and inputs, and the output is initially NaN if it must not be read.
 #include <cstdlib>
-#include <iterator>
 
 #include "conv_cases.h"
 #include "conv_run.h"
@@ -12,22 +11,14 @@ using namespace mptest;
 
 namespace {
 
-void check_all(const std::vector<ConvCase> &shapes, const Types &types,
-               void (*change)(ConvCase &) = nullptr) {
-  for (const ConvCase &shape : shapes) {
-    for (const mp_conv_op_t op : kConvOps) {
-      ConvCase c = with(shape, op, types);
-      if (change != nullptr) change(c);
-      check_conv(c);
-    }
-  }
+void check_layers(const std::vector<std::string> &layers, const std::string &options) {
+  for (const std::string &layer : layers) check_conv(layer + " op=fprop|dgrad|wgrad " + options);
 }
 
-/// Checks each shape with one element of kOneOfEach, cyclically.
-void check_all_with_types_in_turn(const std::vector<ConvCase> &shapes) {
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    check_all({shapes[i]}, kOneOfEach[i % std::size(kOneOfEach)]);
-  }
+/// Checks each layer with one set of types, cyclically.
+void check_layers_with_types_in_turn(const std::vector<std::string> &layers) {
+  constexpr const char *kTypes[] = {"ab=fp16 cd=fp16", "ab=bf16 cd=fp32", "ab=fp32 cd=fp32"};
+  for (size_t i = 0; i < layers.size(); ++i) check_layers({layers[i]}, kTypes[i % 3]);
 }
 
 }  // namespace
@@ -78,41 +69,34 @@ TEST_CASE("conv: the oracle equals results computed by hand", "[conv][short]") {
 }
 
 TEST_CASE("conv: typical layers are exact in every type", "[conv]") {
-  for (const Types &types : kAllTypes) check_all(usual_convs(), types);
+  check_layers(kUsualConvs, "types=all");
 }
 
 TEST_CASE("conv: typical layers are exact", "[conv][short]") {
-  check_all_with_types_in_turn(usual_convs());
+  check_layers_with_types_in_turn(kUsualConvs);
 }
 
 TEST_CASE("conv: awkward shapes are exact in every type", "[conv][long]") {
-  for (const Types &types : kAllTypes) check_all(awkward_convs(), types);
+  check_layers(kAwkwardConvs, "types=all");
 }
 
 TEST_CASE("conv: awkward shapes are exact with beta = 1", "[conv][short]") {
-  check_all(awkward_convs(), {MP_FP16, MP_FP32}, [](ConvCase &c) { c.beta = 1.0f; });
+  check_layers(kAwkwardConvs, "beta=1");
 }
 
 TEST_CASE("conv: many tiles are exact", "[conv][long]") {
-  check_all_with_types_in_turn(large_convs());
+  check_layers_with_types_in_turn(kLargeConvs);
 }
 
 TEST_CASE("conv: adjacent depthwise outputs in image rows of any length", "[conv][short]") {
-  const auto is_depthwise = [](const std::string &kernel) { return kernel == "conv_depthwise"; };
-  for (const int32_t width : {1, 2, 3, 4, 5, 7, 8, 13}) {
-    const ConvCase square = grouped(padded(conv_case(3, 3, width, 24, 24, 3, 3), 1), 24);
-    const ConvCase line = grouped(padded(conv_case(5, 1, width, 8, 8, 1, 5), 0, 0, 3, 1), 8);
-    for (const ConvCase &layer :
-         {square, line, strided(square, 1, 2), dilated(padded(square, 2), 1, 2),
-          strided(dilated(padded(square, 3), 2, 2), 2, 2), strided(padded(square, 2), 2, 3)}) {
-      for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_DGRAD}) {
-        for (const Types &types : {Types{MP_FP16, MP_FP32}, {MP_BF16, MP_BF16}}) {
-          ConvRun run(with(layer, op, types));
-          INFO(to_string(with(layer, op, types)));
-          CHECK(check_kernels(run, Misaligned::kNo, is_depthwise) == 1);
-        }
-      }
-    }
+  for (const int width : {1, 2, 3, 4, 5, 7, 8, 13}) {
+    const std::string square = format("layer=3,3,%d,24,24,3,3 groups=24 ", width);
+    for (const std::string &layer :
+         {square + "pad=1", square + "pad=1 stride_w=2", square + "pad=2 dilation_w=2",
+          square + "pad=3 stride=2 dilation=2", square + "pad=2 stride_h=2 stride_w=3",
+          format("layer=5,1,%d,8,8,1,5 groups=8 pad_left=3 pad_right=1", width)})
+      check_conv_kernels(layer + " op=fprop|dgrad ab/cd=fp16/fp32|bf16/bf16",
+                         [](const std::string &kernel) { return kernel == "conv_depthwise"; });
   }
 }
 
@@ -127,79 +111,52 @@ TEST_CASE("conv: a few generated problems", "[conv][short]") {
 }
 
 TEST_CASE("conv: alpha and beta", "[conv][short]") {
-  for (const mp_conv_op_t op : kConvOps) {
-    for (const float alpha : {0.0f, 1.0f, -2.0f}) {
-      for (const float beta : {0.0f, 1.0f, -3.0f}) {
-        ConvCase c = with(padded(conv_case(2, 5, 6, 8, 16, 3, 3), 1), op, {MP_FP16, MP_FP16});
-        c.alpha = alpha;
-        c.beta = beta;
-        check_conv(c);
-      }
-    }
-  }
+  check_conv("layer=2,5,6,8,16,3,3 pad=1 op=fprop|dgrad|wgrad cd=fp16 alpha=0|1|-2 beta=0|1|-3");
 }
 
 TEST_CASE("conv: integers beyond 16 bits are rounded once, to nearest even", "[conv]") {
-  for (const Types &types : kAllTypes) {
-    check_all({padded(conv_case(2, 9, 11, 16, 24, 3, 3), 1),
-               grouped(padded(conv_case(2, 8, 9, 16, 16, 3, 3), 1), 16),
-               conv_case(2, 7, 9, 24, 40, 1, 1)},
-              types, [](ConvCase &c) {
-                c.fill = Fill::kRounding;
-                c.beta = 1.0f;
-              });
-  }
+  check_layers({"layer=2,9,11,16,24,3,3 pad=1", "layer=2,8,9,16,16,3,3 groups=16 pad=1",
+                "layer=2,7,9,24,40,1,1"},
+               "types=all fill=rounding beta=1");
 }
 
 TEST_CASE("conv: reals are within the derived bound", "[conv]") {
-  for (const Types &types : kOneOfEach) {
-    check_all(usual_convs(), types, [](ConvCase &c) {
-      c.fill = Fill::kReal;
-      c.alpha = 0.3f;
-      c.beta = -1.7f;
-    });
-  }
+  check_layers(kUsualConvs, "types=each fill=real alpha=0.3 beta=-1.7");
 }
 
 TEST_CASE("conv: misaligned tensors, together and separately", "[conv]") {
-  const std::vector<ConvCase> shapes = {padded(conv_case(2, 6, 7, 16, 24, 3, 3), 1),
-                                        conv_case(2, 5, 6, 16, 24, 1, 1),
-                                        strided(padded(conv_case(1, 9, 9, 3, 8, 5, 5), 2), 2, 2),
-                                        grouped(padded(conv_case(2, 6, 7, 16, 16, 3, 3), 1), 16)};
-  for (const Types &types : kAllTypes) {
-    check_all(shapes, types, [](ConvCase &c) { c.offset = 1; });
-    check_all(shapes, types, [](ConvCase &c) { c.stray = "1"; });
-    check_all(shapes, types, [](ConvCase &c) { c.stray = "2"; });
-    check_all(shapes, types, [](ConvCase &c) {
-      c.stray = "d";
-      c.beta = 1.0f;
-    });
-  }
+  const std::vector<std::string> layers = {"layer=2,6,7,16,24,3,3 pad=1", "layer=2,5,6,16,24,1,1",
+                                           "layer=1,9,9,3,8,5,5 pad=2 stride=2",
+                                           "layer=2,6,7,16,16,3,3 groups=16 pad=1"};
+  check_layers(layers, "types=all offset=1");
+  check_layers(layers, "types=all stray/beta=1/0|2/0|d/1");
 }
 
 TEST_CASE("conv: tensors misaligned by one element", "[conv][short]") {
-  check_all({padded(conv_case(1, 5, 6, 16, 24, 3, 3), 1)}, {MP_FP16, MP_FP16},
-            [](ConvCase &c) { c.offset = 1; });
+  check_layers({"layer=1,5,6,16,24,3,3 pad=1"}, "cd=fp16 offset=1");
 }
 
 TEST_CASE("conv: printing and parsing preserve a case", "[conv][short]") {
-  ConvCase c = strided(padded(conv_case(2, 7, 9, 3, 8, 3, 5), 1, 0, 2, 3), 2, 1);
-  c = with(dilated(grouped(c, 1), 1, 2), MP_CONV_WGRAD, {MP_BF16, MP_FP32});
-  c.special = Special::kNan;
-  c.special_in_second = true;
-  c.kernel = "abacus";
-  const std::string line = to_string(c);
-  CHECK(line ==
-        "op=wgrad n=2 h=7 w=9 c=3 k=8 r=3 s=5 ab=bf16 cd=fp32 pad_top=1 pad_left=2 pad_right=3 "
-        "stride_h=2 dilation_w=2 special=nan special_in_second=1 kernel=abacus");
-  CHECK(to_string(parse_conv_case(line)) == line);
-  CHECK_THROWS(parse_conv_case("n=1 rows=2"));
+  const std::string line =
+      "op=wgrad n=2 h=7 w=9 c=3 k=8 r=3 s=5 ab=bf16 cd=fp32 pad_top=1 pad_left=2 pad_right=3 "
+      "stride_h=2 dilation_w=2 special=nan special_in_second=1 kernel=abacus";
+  const ConvCase c = conv_case(line);
+  CHECK((c.op == MP_CONV_WGRAD && c.n == 2 && c.h == 7 && c.w == 9 && c.c == 3 && c.k == 8));
+  CHECK((c.r == 3 && c.s == 5 && c.ab == MP_BF16 && c.cd == MP_FP32 && c.pad_top == 1));
+  CHECK((c.pad_left == 2 && c.pad_right == 3 && c.stride_h == 2 && c.dilation_w == 2));
+  CHECK((c.special == Special::kNan && c.special_in_second && c.kernel == "abacus"));
+  CHECK(to_string(c) == line);
+  CHECK_THROWS(conv_case("n=1 rows=2"));
+  CHECK_THROWS(conv_case("layer=1,2"));
+  CHECK(to_string(conv_case("layer=2,7,9,3,8,3,5 pad=1 stride=2 dilation=3 pad_left=4")) ==
+        "op=fprop n=2 h=7 w=9 c=3 k=8 r=3 s=5 ab=fp16 cd=fp32 pad_top=1 pad_bottom=1 pad_left=4 "
+        "pad_right=1 stride_h=2 stride_w=2 dilation_h=3 dilation_w=3");
 }
 
 TEST_CASE("conv: the case in MP_REPRO", "[.repro-conv]") {
   const char *const line = std::getenv("MP_REPRO");
   REQUIRE(line != nullptr);
-  const ConvCase c = parse_conv_case(line);
+  const ConvCase c = conv_case(line);
   ConvRun run(c);
   check_launch(run, c.kernel, Misaligned::kNo);
 }

@@ -7,8 +7,6 @@ using namespace mptest;
 
 namespace {
 
-constexpr mp_conv_op_t kCopyingOps[] = {MP_CONV_FPROP, MP_CONV_WGRAD};
-
 bool reads_copies(const std::string &kernel) {
   return kernel.ends_with("_copied");
 }
@@ -21,33 +19,26 @@ bool is_unsplit_wmma(const std::string &kernel) {
   return kernel.starts_with("conv_wmma") && kernel.find("_k") == std::string::npos;
 }
 
-int check_copies(const ConvCase &c, bool (*is_wanted)(const std::string &) = reads_unsplit_copies) {
-  ConvRun run(c);
-  INFO(to_string(c));
-  return check_kernels(run, Misaligned::kNo, is_wanted);
-}
-
-/// Returns a layer with image rows of 17 pixels, padded at both ends.
-ConvCase rgb(int32_t channels = 3) {
-  return strided(padded(conv_case(2, 9, 17, channels, 16, 3, 5), 1, 2, 2, 1), 1, 2);
-}
+/// Image rows of 17 pixels, padded at both ends.
+const std::string kRgb =
+    "layer=2,9,17,3,16,3,5 pad_top=1 pad_bottom=2 pad_left=2 pad_right=1 stride_w=2 ";
 
 }  // namespace
 
 TEST_CASE("conv copies: any number of channels, stride and padding is exact", "[conv][short]") {
-  constexpr Types kTypes[] = {
-      {MP_FP16, MP_FP16}, {MP_FP16, MP_FP32}, {MP_BF16, MP_FP32}, {MP_BF16, MP_BF16}};
+  constexpr const char *kTypes[] = {"op/ab/cd=fprop/fp16/fp16|wgrad/fp16/fp32",
+                                    "op/ab/cd=fprop/bf16/fp32|wgrad/bf16/bf16"};
   size_t drawn = 0;
   int checked = 0;
-  for (const int32_t channels : {1, 3, 4, 7, 12}) {
-    for (const int32_t stride : {1, 2, 3, 4}) {
-      for (const int32_t before : {0, 1, 4}) {
-        ConvCase c = strided(padded(rgb(channels), 1, 0, before, 3), 2, stride);
-        c.w += channels % 2 == 0;
-        for (const mp_conv_op_t op : kCopyingOps)
-          checked +=
-              check_copies(with(c, op, kTypes[drawn++ % std::size(kTypes)]), is_unsplit_wmma);
-      }
+  for (const int channels : {1, 3, 4, 7, 12}) {
+    const int width = channels % 2 == 0 ? 18 : 17;
+    for (const int stride : {1, 2, 3, 4}) {
+      for (const int before : {0, 1, 4})
+        checked += check_conv_kernels(
+            format("layer=2,9,%d,%d,16,3,5 pad_top=1 pad_left=%d pad_right=3 stride_h=2 "
+                   "stride_w=%d %s",
+                   width, channels, before, stride, kTypes[drawn++ % 2]),
+            is_unsplit_wmma);
     }
   }
   CHECK(checked > 150);
@@ -55,67 +46,37 @@ TEST_CASE("conv copies: any number of channels, stride and padding is exact", "[
 
 TEST_CASE("conv copies: filters of one tap, one row, one column, and dilated ones are exact",
           "[conv][short]") {
-  for (const ConvCase &layer :
-       {conv_case(2, 5, 6, 12, 16, 1, 1), strided(conv_case(2, 5, 7, 12, 16, 1, 1), 2, 2),
-        padded(conv_case(2, 1, 40, 3, 8, 1, 5), 0, 0, 2, 2), conv_case(2, 7, 6, 5, 8, 3, 1),
-        strided(padded(conv_case(2, 7, 9, 5, 8, 1, 2), 1), 1, 2),
-        dilated(padded(conv_case(1, 11, 12, 3, 8, 3, 3), 2), 2, 2),
-        strided(dilated(padded(conv_case(1, 11, 12, 12, 8, 3, 3), 2), 1, 3), 2, 2)}) {
-    for (const mp_conv_op_t op : kCopyingOps) {
-      for (const Types &types : {Types{MP_FP16, MP_FP16}, {MP_FP16, MP_FP32}})
-        CHECK(check_copies(with(layer, op, types)) > 0);
-    }
-  }
+  for (const std::string layer :
+       {"layer=2,5,6,12,16,1,1", "layer=2,5,7,12,16,1,1 stride=2",
+        "layer=2,1,40,3,8,1,5 pad_left=2 pad_right=2", "layer=2,7,6,5,8,3,1",
+        "layer=2,7,9,5,8,1,2 pad=1 stride_w=2", "layer=1,11,12,3,8,3,3 pad=2 dilation=2",
+        "layer=1,11,12,12,8,3,3 pad=2 stride=2 dilation_w=3"})
+    check_conv_kernels(layer + " op=fprop|wgrad cd=fp16|fp32", reads_unsplit_copies);
 }
 
 TEST_CASE("conv copies: split-k, epilogues and unaligned tensors are exact", "[conv][short]") {
-  ConvCase wgrad =
-      with(padded(conv_case(3, 20, 24, 3, 24, 3, 3), 1), MP_CONV_WGRAD, {MP_FP16, MP_FP16});
-  wgrad.beta = 1.0f;
-  wgrad.scale = 2.0f;
-  wgrad.amax = wgrad.found_inf = true;
-  for (const int32_t stride : {1, 2})
-    CHECK(check_copies(strided(wgrad, 1, stride), reads_copies) > 3);
-  ConvCase fprop = with(rgb(), MP_CONV_FPROP, {MP_FP16, MP_FP16});
-  fprop.bias = MP_FP32;
-  fprop.activation = MP_ACT_RELU;
-  fprop.aux = fprop.dbias = fprop.amax = true;
-  CHECK(check_copies(fprop) > 0);
-  for (ConvCase c : {wgrad, fprop}) {
-    for (const char *const stray : {"1", "2", "12"}) {
-      c.stray = stray;
-      // TMA reads dy in place in wgrad of windows.
-      CHECK(check_copies(c, c.op == MP_CONV_FPROP ? reads_unsplit_copies : is_unsplit_wmma) > 0);
-    }
-  }
+  const std::string wgrad =
+      "layer=3,20,24,3,24,3,3 pad=1 op=wgrad cd=fp16 beta=1 scale=2 amax=1 found_inf=1 ";
+  for (const char *const stride : {"stride_w=1", "stride_w=2"})
+    CHECK(check_conv_kernels(wgrad + stride, reads_copies) > 3);
+  const std::string fprop =
+      kRgb + "op=fprop cd=fp16 bias=fp32 activation=relu aux=1 dbias=1 amax=1 ";
+  check_conv_kernels(fprop, reads_unsplit_copies);
+  check_conv_kernels(fprop + "stray=1|2|12", reads_unsplit_copies);
+  // TMA reads dy in place in wgrad of windows.
+  check_conv_kernels(wgrad + "stray=1|2|12", is_unsplit_wmma);
 }
 
 TEST_CASE("conv copies: non-finite values affect only their outputs", "[conv][short]") {
-  for (const mp_conv_op_t op : kCopyingOps) {
-    for (const Special special : {Special::kInfinity, Special::kNan}) {
-      for (const Place place : {Place::kFirst, Place::kMiddle, Place::kLast}) {
-        for (const bool second : {false, true}) {
-          ConvCase c = with(rgb(), op, {MP_FP16, MP_FP16});
-          c.special = special;
-          c.place = place;
-          c.special_in_second = second;
-          c.amax = c.found_inf = true;
-          CHECK(check_copies(c) > 0);
-        }
-      }
-    }
-  }
+  check_conv_kernels(kRgb +
+                         "op=fprop|wgrad cd=fp16 special=inf|nan place=first|middle|last "
+                         "special_in_second=0|1 amax=1 found_inf=1",
+                     reads_unsplit_copies);
 }
 
 TEST_CASE("conv copies: kernels reject problems without padded channels", "[conv][short]") {
-  const std::string kernel = "conv_wmma_64x64x32_s4_copied";
-  const Types fp16{MP_FP16, MP_FP16};
   for (const ConvCase &c :
-       {with(rgb(8), MP_CONV_FPROP, fp16), with(rgb(), MP_CONV_FPROP, {MP_FP32, MP_FP32}),
-        with(grouped(rgb(2), 2), MP_CONV_WGRAD, fp16), with(rgb(), MP_CONV_DGRAD, fp16)}) {
-    INFO(to_string(c));
-    ConvRun run(c);
-    expect_status(run.launch(kernel, size_t{1} << 20), MP_ERROR_UNSUPPORTED);
-    expect_none(run.verify_untouched(), run.repro());
-  }
+       conv_cases(kRgb + "op/c/groups/ab/cd=fprop/8/1/fp16/fp16|fprop/3/1/fp32/fp32|"
+                         "wgrad/2/2/fp16/fp16|dgrad/3/1/fp16/fp16"))
+    check_rejected(c, "conv_wmma_64x64x32_s4_copied");
 }

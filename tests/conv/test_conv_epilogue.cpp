@@ -9,14 +9,14 @@ using namespace mptest;
 namespace {
 
 /// Off the tiles in every direction; dense, strided, depthwise, few channels, 1 x 1.
-std::vector<ConvCase> layers() {
-  return {padded(conv_case(2, 9, 8, 24, 40, 3, 3), 1),
-          strided(padded(conv_case(2, 9, 8, 16, 24, 3, 3), 1), 2, 2),
-          grouped(padded(conv_case(2, 7, 8, 24, 24, 3, 3), 1), 24),
-          grouped(padded(conv_case(2, 7, 8, 18, 27, 3, 3), 1), 3),
-          padded(conv_case(2, 9, 8, 3, 16, 3, 3), 1),
-          conv_case(2, 9, 8, 24, 40, 1, 1)};
-}
+const std::vector<std::string> kLayers = {"layer=2,9,8,24,40,3,3 pad=1 ",
+                                          "layer=2,9,8,16,24,3,3 pad=1 stride=2 ",
+                                          "layer=2,7,8,24,24,3,3 groups=24 pad=1 ",
+                                          "layer=2,7,8,18,27,3,3 groups=3 pad=1 ",
+                                          "layer=2,9,8,3,16,3,3 pad=1 ",
+                                          "layer=2,9,8,24,40,1,1 "};
+const std::string kLongSum = "layer=4,20,21,8,16,3,3 pad=1 ";  // in wgrad
+const std::string kOutputs = "aux=1 dbias=1 amax=1 found_inf=1 ";
 
 }  // namespace
 
@@ -31,50 +31,23 @@ TEST_CASE("conv epilogue: a few generated options", "[conv][short]") {
 }
 
 TEST_CASE("conv epilogue: everything at once, in every pass", "[conv][short]") {
-  for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_DGRAD}) {
-    for (const mp_activation_t activation : {MP_ACT_RELU, MP_ACT_DRELU}) {
-      ConvCase c = with(layers()[0], op, {MP_FP16, MP_FP16});
-      c.alpha = -1.0f;
-      c.beta = -2.0f;
-      c.scale = 2.0f;
-      c.bias = MP_BF16;
-      c.activation = activation;
-      c.aux = c.dbias = c.amax = c.found_inf = true;
-      check_conv(c);
-    }
-  }
+  check_conv(kLayers[0] + kOutputs +
+             "op=fprop|dgrad activation=relu|drelu cd=fp16 alpha=-1 beta=-2 scale=2 bias=bf16");
 }
 
 TEST_CASE("conv epilogue: it is applied where no product is", "[conv][short]") {
   // dx of pixels that no output sees, of a layer without outputs, and y that sees zeros only.
-  for (const ConvCase &shape :
-       {strided(conv_case(2, 7, 8, 8, 8, 1, 1), 3, 3), conv_case(2, 3, 3, 8, 8, 5, 5),
-        padded(conv_case(1, 3, 3, 8, 8, 1, 1), 2)}) {
-    for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_DGRAD}) {
-      for (const float beta : {0.0f, 1.0f}) {
-        ConvCase c = with(shape, op, {MP_FP16, MP_FP16});
-        c.beta = beta;
-        c.bias = MP_FP32;
-        c.activation = MP_ACT_RELU;
-        c.aux = c.dbias = c.amax = c.found_inf = true;
-        check_conv(c);
-      }
-    }
-  }
+  check_conv(kOutputs +
+             "layer/stride/pad=2,7,8,8,8,1,1/3/0|2,3,3,8,8,5,5/1/0|1,3,3,8,8,1,1/1/2 "
+             "op=fprop|dgrad cd=fp16 beta=0|1 bias=fp32 activation=relu");
 }
 
 TEST_CASE("conv epilogue: no images clear dbias and leave the rest alone", "[conv][short]") {
-  for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_DGRAD}) {
-    ConvCase c = with(conv_case(0, 5, 5, 8, 16, 3, 3), op, {MP_FP16, MP_FP32});
-    c.dbias = c.amax = c.found_inf = true;
-    check_conv(c);
-  }
+  check_conv("layer=0,5,5,8,16,3,3 op=fprop|dgrad dbias=1 amax=1 found_inf=1");
 }
 
 TEST_CASE("conv epilogue: found_inf is never cleared, amax never lowered", "[conv][short]") {
-  for (const mp_conv_op_t op : kConvOps) {
-    ConvCase c = with(layers()[0], op, {MP_FP16, MP_FP32});
-    c.amax = c.found_inf = true;
+  for (const ConvCase &c : conv_cases(kLayers[0] + "op=fprop|dgrad|wgrad amax=1 found_inf=1")) {
     ConvRun run(c);
     run.found_inf_start = 1.0f;
     for (const float start : {0.0f, 1e6f, std::numeric_limits<float>::quiet_NaN()}) {
@@ -85,25 +58,21 @@ TEST_CASE("conv epilogue: found_inf is never cleared, amax never lowered", "[con
 }
 
 TEST_CASE("conv: equal calls give equal bits, whatever the workspace held", "[conv][long]") {
-  std::vector<ConvCase> shapes = layers();
-  shapes.push_back(padded(conv_case(4, 20, 21, 8, 16, 3, 3), 1));  // a long sum in wgrad
-  for (const ConvCase &shape : shapes) {
-    for (const mp_conv_op_t op : kConvOps) {
-      for (const Types &types : kOneOfEach) {
-        ConvCase c = with(shape, op, types);
-        c.fill = Fill::kReal;
-        c.dbias = op != MP_CONV_WGRAD;
-        ConvRun run(c);
-        for (const std::string &kernel : run.kernels()) check_same_bits(run, kernel);
-      }
+  std::vector<std::string> layers = kLayers;
+  layers.push_back(kLongSum);
+  for (const std::string &layer : layers) {
+    for (const ConvCase &c :
+         conv_cases(layer + "op/dbias=fprop/1|dgrad/1|wgrad/0 types=each fill=real")) {
+      ConvRun run(c);
+      for (const std::string &kernel : run.kernels()) check_same_bits(run, kernel);
     }
   }
 }
 
 TEST_CASE("conv: a forced kernel refuses too little workspace", "[conv][short]") {
-  for (const ConvCase &shape : {layers()[0], padded(conv_case(4, 20, 21, 8, 16, 3, 3), 1)}) {
-    for (const mp_conv_op_t op : kConvOps) {
-      ConvRun run(with(shape, op, {MP_FP16, MP_FP16}));
+  for (const std::string &layer : {kLayers[0], kLongSum}) {
+    for (const ConvCase &c : conv_cases(layer + "op=fprop|dgrad|wgrad cd=fp16")) {
+      ConvRun run(c);
       for (const std::string &kernel : run.kernels()) {
         const size_t needed = run.workspace_bytes(kernel);
         if (needed == 0) continue;

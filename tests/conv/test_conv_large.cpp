@@ -81,13 +81,10 @@ TEST_CASE("conv large: x of fprop and wgrad", "[conv][short]") {
   if (!arena.allocated()) return skip(format("needs %zu MB of memory", kArenaBytes >> 20));
   const std::vector<double> x = integers(kImages * 2 * kChannels, 5);
   scatter(arena.data(), kPixels, 0, kStride, x);
-  for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_WGRAD}) {
-    const ConvCase large =
-        with(strided(conv_case(kImages, 1, kPixels, kChannels, kOthers, 1, 1), 1, kStride), op,
-             {MP_FP16, MP_FP32});
-    const ConvCase compact = conv_case(kImages, 1, 2, kChannels, kOthers, 1, 1);
-    check_large(large, compact, arena.data(), x);
-  }
+  const std::string line = format("n=%d c=%d k=%d ", kImages, kChannels, kOthers);
+  for (const ConvCase &large :
+       conv_cases(line + format("w=%d stride_w=%d op=fprop|wgrad", kPixels, kStride)))
+    check_large(large, conv_case(line + "w=2"), arena.data(), x);
 }
 
 TEST_CASE("conv large: dy of dgrad", "[conv][short]") {
@@ -96,7 +93,7 @@ TEST_CASE("conv large: dy of dgrad", "[conv][short]") {
   // One pixel follows kPixels columns of zeros: the last two outputs depend on it.
   const std::vector<double> dy = integers(kImages * 2 * kChannels, 6);
   scatter(arena.data(), int64_t{kPixels} + 1, kPixels - 1, kPixels, dy);
-  const ConvCase image = conv_case(kImages, 1, 1, kOthers, kChannels, 1, 2);
-  const ConvCase large = with(padded(image, 0, 0, kPixels, 1), MP_CONV_DGRAD, {MP_FP16, MP_FP32});
-  check_large(large, padded(image, 0, 0, 1, 1), arena.data(), dy);
+  const std::string line =
+      format("n=%d c=%d k=%d s=2 pad_right=1 op=dgrad pad_left=", kImages, kOthers, kChannels);
+  check_large(conv_case(line + std::to_string(kPixels)), conv_case(line + "1"), arena.data(), dy);
 }

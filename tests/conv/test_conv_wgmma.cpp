@@ -23,30 +23,25 @@ bool is_split(const std::string &kernel) {
 }
 
 bool has_wgmma() {
-  const std::vector<std::string> kernels = ConvRun(conv_case(1, 8, 8, 8, 8, 3, 3)).kernels();
-  if (std::any_of(kernels.begin(), kernels.end(), is_wgmma)) return true;
-  skip("this device has no wgmma");
-  return false;
+  static const bool has =
+      std::ranges::any_of(ConvRun(conv_case("layer=1,8,8,8,8,3,3")).kernels(), is_wgmma);
+  if (!has) skip("this device has no wgmma");
+  return has;
 }
 
-/// Checks the kernels for which is_wanted is true; at least one must support the case.
-void check(const ConvCase &c, bool (*is_wanted)(const std::string &) = is_unsplit) {
-  ConvRun run(c);
-  INFO(to_string(c));
-  CHECK(check_kernels(run, Misaligned::kNo, is_wanted) > 0);
+/// Checks all tiles, alone and in clusters, or those for which is_wanted is true.
+void check(const std::string &line, bool (*is_wanted)(const std::string &) = is_unsplit) {
+  if (has_wgmma()) check_conv_kernels(line, is_wanted);
 }
 
-constexpr Types kTypes[] = {{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}};
-
-/// Checks 16-bit and fp32 outputs alternately.
-void check_ops(const ConvCase &layer, const std::vector<mp_conv_op_t> &ops) {
-  for (const mp_conv_op_t op : ops) check(with(layer, op, kTypes[op % 2]));
-}
-
-const std::vector<mp_conv_op_t> kAllOps(std::begin(kConvOps), std::end(kConvOps));
+/// Outputs of 16 bits and fp32 alternately.
+const std::string kEachPass = "op/ab/cd=fprop/bf16/fp32|dgrad/fp16/fp16|wgrad/bf16/fp32 ";
+const std::string kDgrad = "op=dgrad ab/cd=fp16/fp16|bf16/bf16|bf16/fp32 ";
 
 /// Returns the reason why the kernel does not support the case.
-std::string refusal(ConvCase c, const std::string &kernel = "conv_wgmma_128x128x64_s6") {
+std::string refusal(const std::string &line,
+                    const std::string &kernel = "conv_wgmma_128x128x64_s6") {
+  ConvCase c = conv_case(line);
   c.kernel = kernel;
   const mp_conv2d_desc_t desc = desc_of(c);
   size_t bytes;
@@ -60,138 +55,92 @@ std::string refusal(ConvCase c, const std::string &kernel = "conv_wgmma_128x128x
 }  // namespace
 
 TEST_CASE("conv wgmma: tiles with several image rows and images are exact", "[conv][wgmma]") {
-  if (!has_wgmma()) return;
   // The numbers of tiles are odd and even, so that clusters have a last tile without a partner; 72
   // channels are a full and a partial block of 64.
-  check_ops(padded(conv_case(3, 11, 9, 72, 136, 3, 3), 1), kAllOps);
-  check_ops(conv_case(1, 12, 14, 136, 72, 2, 2), kAllOps);
+  check(kEachPass + "layer=3,11,9,72,136,3,3 pad=1");
+  check(kEachPass + "layer=1,12,14,136,72,2,2");
   // Images much smaller than a tile; full channel blocks.
-  check_ops(padded(conv_case(60, 1, 5, 64, 64, 1, 3), 0, 0, 1, 1), kAllOps);
+  check(kEachPass + "layer=60,1,5,64,64,1,3 pad_left=1 pad_right=1");
 }
 
 TEST_CASE("conv wgmma: strides, dilations and unequal padding are exact", "[conv][wgmma]") {
-  if (!has_wgmma()) return;
-  check_ops(strided(padded(conv_case(2, 17, 15, 24, 40, 3, 5), 1, 2, 2, 1), 2, 3), kAllOps);
-  check_ops(dilated(padded(conv_case(2, 9, 10, 16, 8, 3, 2), 0, 5, 4, 1), 3, 5), kAllOps);
-  check_ops(strided(dilated(padded(conv_case(1, 20, 19, 8, 8, 3, 3), 3), 2, 3), 3, 2), kAllOps);
+  check(kEachPass +
+        "layer=2,17,15,24,40,3,5 pad_top=1 pad_bottom=2 pad_left=2 pad_right=1 stride_h=2 "
+        "stride_w=3");
+  check(kEachPass +
+        "layer=2,9,10,16,8,3,2 pad_bottom=5 pad_left=4 pad_right=1 dilation_h=3 dilation_w=5");
+  check(kEachPass + "layer=1,20,19,8,8,3,3 pad=3 stride_h=3 stride_w=2 dilation_h=2 dilation_w=3");
   // Padding wider than the filter; a filter larger than the image.
-  check_ops(padded(conv_case(2, 4, 5, 8, 8, 3, 3), 5), kAllOps);
-  check_ops(padded(conv_case(3, 2, 3, 8, 16, 5, 6), 4), kAllOps);
+  check(kEachPass + "layer/pad=2,4,5,8,8,3,3/5|3,2,3,8,16,5,6/4");
 }
 
 TEST_CASE("conv wgmma: stride phases of dgrad are exact", "[conv][wgmma]") {
-  if (!has_wgmma()) return;
-  const auto check_dgrad = [](const ConvCase &layer) {
-    for (const Types &types : {Types{MP_FP16, MP_FP16}, Types{MP_BF16, MP_BF16}, kTypes[1]})
-      check(with(layer, MP_CONV_DGRAD, types));
-  };
   // Typical layers; two tiles and more, and image rows that end within a subtile.
-  check_dgrad(strided(padded(conv_case(3, 28, 26, 72, 40, 3, 3), 1), 2, 2));
+  check(kDgrad + "layer=3,28,26,72,40,3,3 pad=1 stride=2");
   // Image rows of 7, 14 and 28 pixels per stride phase.
-  check_dgrad(strided(padded(conv_case(3, 14, 14, 72, 40, 3, 3), 1), 2, 2));
-  check_dgrad(strided(conv_case(2, 21, 42, 16, 72, 2, 2), 3, 3));
-  check_dgrad(strided(dilated(padded(conv_case(1, 28, 56, 8, 16, 3, 3), 2), 2, 3), 2, 2));
+  check(kDgrad + "layer=3,14,14,72,40,3,3 pad=1 stride=2");
+  check(kDgrad + "layer=2,21,42,16,72,2,2 stride=3");
+  check(kDgrad + "layer=1,28,56,8,16,3,3 pad=2 stride=2 dilation_h=2 dilation_w=3");
   // Three of four stride phases have no taps, eight of nine, and two of three in one direction.
-  check_dgrad(strided(conv_case(2, 20, 22, 136, 72, 1, 1), 2, 2));
-  check_dgrad(strided(padded(conv_case(2, 13, 15, 24, 8, 1, 1), 1), 2, 2));
-  check_dgrad(strided(conv_case(3, 11, 14, 72, 136, 1, 1), 3, 3));
-  check_dgrad(strided(padded(conv_case(2, 9, 20, 8, 72, 3, 1), 1), 1, 3));
+  check(kDgrad + "layer=2,20,22,136,72,1,1 stride=2");
+  check(kDgrad + "layer=2,13,15,24,8,1,1 pad=1 stride=2");
+  check(kDgrad + "layer=3,11,14,72,136,1,1 stride=3");
+  check(kDgrad + "layer=2,9,20,8,72,3,1 pad=1 stride_w=3");
   // Odd extents: some stride phases have fewer pixels.
-  check_dgrad(strided(padded(conv_case(2, 21, 23, 24, 8, 7, 7), 3), 2, 2));
-  check_dgrad(strided(padded(conv_case(4, 11, 10, 8, 72, 4, 5), 2, 0, 1, 3), 3, 2));
+  check(kDgrad + "layer=2,21,23,24,8,7,7 pad=3 stride=2");
+  check(kDgrad + "layer=4,11,10,8,72,4,5 pad_top=2 pad_left=1 pad_right=3 stride_h=3 stride_w=2");
   // Subtiles that cover many image rows of one column each.
-  check_dgrad(strided(padded(conv_case(5, 40, 3, 16, 8, 3, 3), 1), 2, 3));
+  check(kDgrad + "layer=5,40,3,16,8,3,3 pad=1 stride_h=2 stride_w=3");
   // Stride phases with at most one tap; also strides and dilations with a common factor.
-  check_dgrad(strided(padded(conv_case(1, 15, 17, 8, 16, 2, 3), 1), 5, 3));
-  check_dgrad(strided(dilated(padded(conv_case(2, 17, 18, 8, 8, 3, 3), 4), 2, 6), 2, 4));
+  check(kDgrad + "layer=1,15,17,8,16,2,3 pad=1 stride_h=5 stride_w=3");
+  check(kDgrad + "layer=2,17,18,8,8,3,3 pad=4 stride_h=2 stride_w=4 dilation_h=2 dilation_w=6");
   // Pixels that no output reads, and a stride phase without pixels.
-  check_dgrad(strided(conv_case(2, 2, 30, 8, 8, 1, 2), 3, 7));
+  check(kDgrad + "layer=2,2,30,8,8,1,2 stride_h=3 stride_w=7");
 }
 
 TEST_CASE("conv wgmma: epilogues and slices of a strided dgrad are exact", "[conv][wgmma]") {
-  if (!has_wgmma()) return;
-  for (const ConvCase &layer : {strided(padded(conv_case(2, 13, 14, 24, 72, 3, 3), 1), 2, 2),
-                                strided(padded(conv_case(2, 9, 20, 136, 8, 2, 3), 1), 2, 3),
-                                strided(conv_case(3, 9, 8, 72, 1032, 1, 1), 2, 2)}) {
-    for (const Types &types : {Types{MP_FP16, MP_FP16}, Types{MP_BF16, MP_FP32}}) {
-      const ConvCase plain = with(layer, MP_CONV_DGRAD, types);
-      const auto check_both = [&](const ConvCase &v) {
-        check(v);
-        if (layer.k > 64) check(v, is_split);  // otherwise the sum is too short
-      };
-      check_both(plain);
-      ConvCase c = plain;
-      c.scale = 0.5f;
-      c.amax = c.found_inf = true;
-      c.bias = MP_FP16;
-      check(c);
-      c.beta = 1.0f;
-      check_both(c);
-      c = plain;
-      c.activation = MP_ACT_DRELU;
-      c.aux = c.dbias = c.amax = true;
-      c.aux_pad = 8;
-      check_both(c);
-      c.aux_pad = 3;  // such rows cannot be described by a tensor map
-      check(c);
-      c.activation = MP_ACT_RELU;  // writes aux
-      check(c);
-      c = plain;
-      c.amax = c.found_inf = true;
-      c.special = Special::kInfinity;
-      check(c);
-    }
+  for (const std::string layer : {"layer=2,13,14,24,72,3,3 pad=1 stride=2 ",
+                                  "layer=2,9,20,136,8,2,3 pad=1 stride_h=2 stride_w=3 ",
+                                  "layer=3,9,8,72,1032,1,1 stride=2 "}) {
+    const std::string line = layer + "op=dgrad ab/cd=fp16/fp16|bf16/fp32 ";
+    const auto check_both = [&](const std::string &options) {
+      check(line + options);
+      if (conv_case(layer).k > 64) check(line + options, is_split);  // others have too short sums
+    };
+    check_both("");
+    check(line + "scale=0.5 amax=1 found_inf=1 bias=fp16");
+    check_both("scale=0.5 amax=1 found_inf=1 bias=fp16 beta=1");
+    check_both("activation=drelu aux=1 dbias=1 amax=1 aux_pad=8");
+    // Such rows of aux cannot be described by a tensor map; MP_ACT_RELU writes them.
+    check(line + "activation=drelu|relu aux=1 dbias=1 amax=1 aux_pad=3");
+    check(line + "amax=1 found_inf=1 special=inf");
   }
   // The stride phases of odd rows and columns are smaller; past their last pixel they multiply the
   // last pixel of dy, which is used only by the padding: its infinity must not be detected.
-  for (const mp_dtype_t out : {MP_FP16, MP_FP32}) {
-    ConvCase c = with(strided(padded(conv_case(2, 5, 5, 8, 16, 1, 1), 1), 2, 2), MP_CONV_DGRAD,
-                      {MP_FP16, out});
-    c.amax = c.found_inf = true;
-    c.special = Special::kInfinity;
-    c.place = Place::kLast;
-    check(c);
-  }
+  check(
+      "layer=2,5,5,8,16,1,1 pad=1 stride=2 op=dgrad cd=fp16|fp32 amax=1 found_inf=1 special=inf "
+      "place=last");
 }
 
 TEST_CASE("conv wgmma: fewer, as many and more taps than stages are exact", "[conv][wgmma]") {
-  if (!has_wgmma()) return;
   // Four tiles continue at the ring position of the previous tile; wgrad has 64 pixels per stage.
-  for (const int32_t s : {1, 3, 4, 5, 6, 7, 13})
-    check(with(conv_case(6, 9, 8 + s, 8, 8, 1, s), MP_CONV_FPROP, kTypes[0]));
-  for (const int32_t n : {1, 4, 5, 6, 7})
-    check(with(padded(conv_case(n, 8, 8, 16, 136, 3, 3), 1), MP_CONV_WGRAD, kTypes[1]));
+  check("layer=6,9,9,8,8,1,1 w/s=9/1|11/3|12/4|13/5|14/6|15/7|21/13 cd=fp16");
+  check("layer=1,8,8,16,136,3,3 n=1|4|5|6|7 pad=1 op=wgrad ab=bf16");
 }
 
 TEST_CASE("conv wgmma: split-k slices are exact", "[conv][wgmma]") {
-  if (!has_wgmma()) return;
-  for (const mp_conv_op_t op : kConvOps) {
-    ConvCase c = with(padded(conv_case(2, 13, 11, 24, 72, 3, 3), 1), op, {MP_FP16, MP_FP32});
-    c.beta = 1.0f;
-    check(c, is_split);
-    c.cd = MP_FP16;
-    c.amax = true;
-    check(c, is_split);
-  }
+  check("layer=2,13,11,24,72,3,3 pad=1 op=fprop|dgrad|wgrad beta=1 cd/amax=fp32/0|fp16/1",
+        is_split);
 }
 
 TEST_CASE("conv wgmma: weight gradients whose slices a cluster adds are exact", "[conv][wgmma]") {
-  if (!has_wgmma()) return;
   // 1456 pixels: eight slices of three k-tiles at most.  Taps of 24 channels are padded.
-  for (const mp_dtype_t out : {MP_FP16, MP_FP32}) {
-    ConvCase c = with(padded(conv_case(8, 14, 13, 24, 72, 3, 3), 1), MP_CONV_WGRAD, {MP_FP16, out});
-    c.amax = c.found_inf = true;
-    const auto adds_in_cluster = [](const std::string &kernel) {
-      return is_wgmma(kernel) && kernel.find("_p") != std::string::npos;
-    };
-    check(c, adds_in_cluster);
-    c.beta = 1.0f;
-    c.scale = 0.5f;
-    check(c, adds_in_cluster);
-    c.beta = 0.0f;
-    c.special = Special::kInfinity;
-    check(c, adds_in_cluster);
-  }
+  check(
+      "layer=8,14,13,24,72,3,3 pad=1 op=wgrad cd=fp16|fp32 amax=1 found_inf=1 "
+      "beta/scale/special=0/0/none|1/0.5/none|0/0.5/inf",
+      [](const std::string &kernel) {
+        return is_wgmma(kernel) && kernel.find("_p") != std::string::npos;
+      });
 }
 
 TEST_CASE("conv wgmma: a 64-column tile is exact for 64 channels with every epilogue",
@@ -205,108 +154,65 @@ TEST_CASE("conv wgmma: a 64-column tile is exact for 64 channels with every epil
   };
   // 616 pixels are three tiles, so the last one of a cluster has no partner; sums have 9 or 18
   // stages.
-  const ConvCase fprop = padded(conv_case(4, 11, 14, 72, 64, 3, 3), 1);
-  const ConvCase dgrad = padded(conv_case(4, 11, 14, 64, 64, 3, 3), 1);
-  for (const Types &types : {Types{MP_FP16, MP_FP16}, {MP_BF16, MP_BF16}, {MP_FP16, MP_FP32}}) {
-    ConvCase c = with(fprop, MP_CONV_FPROP, types);
-    check(c, is_narrow_and_split);
-    c.bias = MP_FP32;
-    c.amax = c.found_inf = true;
-    check(c, is_narrow);
-    c.activation = MP_ACT_GELU;
-    c.aux = true;
-    c.fill = Fill::kReal;
-    check(c, is_narrow);
-    c = with(fprop, MP_CONV_FPROP, types);
-    c.beta = -2.0f;
-    c.bias = MP_FP16;
-    c.activation = MP_ACT_RELU;
-    check(c, is_narrow);
-
-    c = with(dgrad, MP_CONV_DGRAD, types);
-    c.beta = 1.0f;
-    check(c, is_narrow_and_split);
-    c.beta = 0.0f;
-    c.activation = MP_ACT_DRELU;
-    c.aux = c.dbias = c.amax = c.found_inf = true;
-    check(c, is_narrow);
-  }
+  const std::string types = "ab/cd=fp16/fp16|bf16/bf16|fp16/fp32 ";
+  const std::string fprop = types + "op=fprop layer=4,11,14,72,64,3,3 pad=1 ";
+  const std::string dgrad = types + "op=dgrad layer=4,11,14,64,64,3,3 pad=1 ";
+  check(fprop, is_narrow_and_split);
+  check(fprop + "bias=fp32 amax=1 found_inf=1 activation/aux/fill=none/0/exact|gelu/1/real",
+        is_narrow);
+  check(fprop + "bias=fp16 beta=-2 activation=relu", is_narrow);
+  check(dgrad + "beta=1", is_narrow_and_split);
+  check(dgrad + "activation=drelu aux=1 dbias=1 amax=1 found_inf=1", is_narrow);
   // Infinity times the zeros beyond 56 channels is NaN, which must not reach any output.
-  ConvCase c = with(padded(conv_case(4, 11, 14, 64, 56, 3, 3), 1), MP_CONV_FPROP, kTypes[0]);
-  c.amax = c.found_inf = true;
-  c.special = Special::kInfinity;
-  check(c, is_narrow);
-  CHECK(refusal(with(dgrad, MP_CONV_WGRAD, kTypes[0]), "conv_wgmma_256x64x64_s4") ==
+  check("layer=4,11,14,64,56,3,3 pad=1 cd=fp16 amax=1 found_inf=1 special=inf", is_narrow);
+  CHECK(refusal("layer=4,11,14,64,64,3,3 pad=1 op=wgrad cd=fp16", "conv_wgmma_256x64x64_s4") ==
         "does not support this pass");
 }
 
 TEST_CASE("conv wgmma: dbias has the same bits with and without workspace for partial sums",
           "[conv][wgmma]") {
   if (!has_wgmma()) return;
-  const ConvCase layer = padded(conv_case(3, 9, 14, 72, 136, 3, 3), 1);
   for (const ConvCase &c :
-       {with(layer, MP_CONV_FPROP, kTypes[0]), with(layer, MP_CONV_DGRAD, {MP_BF16, MP_BF16}),
-        with(strided(layer, 2, 2), MP_CONV_DGRAD, kTypes[0])}) {
-    ConvCase summed = c;
-    summed.dbias = true;
-    summed.fill = Fill::kRounding;
-    summed.alpha = 1.0f / 64.0f;
-    ConvRun run(summed);
+       conv_cases("layer=3,9,14,72,136,3,3 pad=1 dbias=1 fill=rounding alpha=0.015625 "
+                  "op/ab/cd/stride=fprop/fp16/fp16/1|dgrad/bf16/bf16/1|dgrad/fp16/fp16/2")) {
+    ConvRun run(c);
     for (const std::string &kernel : run.kernels())
       if (is_unsplit(kernel) || is_split(kernel)) check_same_bits(run, kernel);
   }
 }
 
 TEST_CASE("conv wgmma: weight gradients with padded taps are exact", "[conv][wgmma]") {
-  if (!has_wgmma()) return;
-  for (const int32_t channels : {8, 40, 64, 72}) {  // 64 requires no padding
-    for (const mp_dtype_t out : {MP_FP16, MP_FP32}) {
-      ConvCase c =
-          with(padded(conv_case(2, 7, 8, channels, 136, 3, 2), 1), MP_CONV_WGRAD, {MP_FP16, out});
-      check(c);
-      c.beta = 1.0f;
-      c.amax = c.found_inf = true;
-      check(c);
-      // Infinity times the zeros that pad a tap is NaN, which must not reach gradients or amax.
-      // Without image padding, every gradient of that channel is infinite.
-      c = with(conv_case(2, 7, 8, channels, 136, 3, 2), MP_CONV_WGRAD, {MP_FP16, out});
-      c.amax = c.found_inf = true;
-      c.special = Special::kInfinity;
-      c.special_in_second = true;
-      check(c);
-    }
-  }
+  // 64 channels require no padding.
+  const std::string line = "op=wgrad layer=2,7,8,8,136,3,2 c=8|40|64|72 cd=fp16|fp32 ";
+  check(line + "pad=1 beta/amax/found_inf=0/0/0|1/1/1");
+  // Infinity times the zeros that pad a tap is NaN, which must not reach gradients or amax.
+  // Without image padding, every gradient of that channel is infinite.
+  check(line + "amax=1 found_inf=1 special=inf special_in_second=1");
 }
 
 TEST_CASE("conv wgmma: the limits of im2col TMA are supported and exceeded limits rejected",
           "[conv][wgmma]") {
   if (!has_wgmma()) return;
-  const ConvCase square = padded(conv_case(1, 9, 9, 8, 8, 3, 3), 1);
-  check_ops(strided(square, 8, 8), kAllOps);
+  const std::string square = "layer=1,9,9,8,8,3,3 pad=1 ";
+  check(kEachPass + square + "stride=8");
   // 16 stride phases have tensor maps of dx, 20 do not.
-  check_ops(strided(padded(conv_case(2, 17, 18, 8, 8, 5, 5), 1), 4, 4), {MP_CONV_DGRAD});
-  check_ops(strided(padded(conv_case(2, 17, 18, 8, 8, 5, 5), 1), 5, 4), {MP_CONV_DGRAD});
-  CHECK(refusal(strided(square, 9, 1)) == "requires strides of at most 8");
+  check("layer=2,17,18,8,8,5,5 pad=1 stride_h=4|5 stride_w=4 op=dgrad cd=fp16");
+  check("layer=1,1,9,8,8,1,3 pad_left=128 pad_right=129 op=fprop|wgrad ab=bf16");
+  check(kEachPass + "layer=1,1,257,8,8,1,2 pad_left=127 pad_right=127 dilation_w=255");
+  CHECK(refusal(square + "stride_h=9") == "requires strides of at most 8");
 
-  const auto line = [](int32_t w, int32_t taps, int32_t left, int32_t right) {
-    return padded(conv_case(1, 1, w, 8, 8, 1, taps), 0, 0, left, right);
-  };
-  check_ops(line(9, 3, 128, 129), {MP_CONV_FPROP, MP_CONV_WGRAD});
-  check_ops(dilated(line(257, 2, 127, 127), 1, 255), kAllOps);
-  CHECK(refusal(line(9, 3, 129, 0)) == "requires corners of the pixel box from -128 to 127");
-  CHECK(refusal(line(9, 3, 0, 130)) == "requires corners of the pixel box from -128 to 127");
-  CHECK(refusal(with(line(260, 131, 0, 0), MP_CONV_DGRAD, kTypes[0])) ==
-        "requires corners of the pixel box from -128 to 127");
-  CHECK(refusal(dilated(line(300, 2, 128, 0), 1, 256)) == "requires taps at most 255 pixels apart");
-
-  CHECK(refusal(grouped(padded(conv_case(1, 5, 5, 16, 16, 3, 3), 1), 2)) == "requires groups = 1");
-  CHECK(refusal(padded(conv_case(1, 5, 5, 12, 16, 3, 3), 1)) ==
-        "requires c and k to be multiples of 8");
-  CHECK(refusal(padded(conv_case(1, 5, 5, 16, 12, 3, 3), 1)) ==
-        "requires c and k to be multiples of 8");
-  CHECK(refusal(with(square, MP_CONV_FPROP, {MP_FP32, MP_FP32})) == "requires FP16 or BF16");
+  for (const char *const line :
+       {"layer=1,1,9,8,8,1,3 pad_left=129", "layer=1,1,9,8,8,1,3 pad_right=130",
+        "layer=1,1,260,8,8,1,131 op=dgrad cd=fp16"})
+    CHECK(refusal(line) == "requires corners of the pixel box from -128 to 127");
+  CHECK(refusal("layer=1,1,300,8,8,1,2 pad_left=128 dilation_w=256") ==
+        "requires taps at most 255 pixels apart");
+  CHECK(refusal("layer=1,5,5,16,16,3,3 pad=1 groups=2") == "requires groups = 1");
+  for (const char *const line : {"layer=1,5,5,12,16,3,3 pad=1", "layer=1,5,5,16,12,3,3 pad=1"})
+    CHECK(refusal(line) == "requires c and k to be multiples of 8");
+  CHECK(refusal(square + "ab=fp32") == "requires FP16 or BF16");
   for (const char *const kernel : {"conv_wgmma_64x256x64_s4", "conv_wgmma_128x192x64_s4"})
     CHECK(refusal(square, kernel) == "does not support this pass");
-  CHECK(refusal(with(strided(square, 2, 2), MP_CONV_DGRAD, kTypes[0]),
-                "conv_wgmma_256x128x64_s4") == "does not support this pass");
+  CHECK(refusal(square + "stride=2 op=dgrad cd=fp16", "conv_wgmma_256x128x64_s4") ==
+        "does not support this pass");
 }

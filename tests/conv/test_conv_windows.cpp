@@ -8,8 +8,6 @@ using namespace mptest;
 
 namespace {
 
-constexpr mp_conv_op_t kOps[] = {MP_CONV_FPROP, MP_CONV_WGRAD};
-
 bool reads_windows(const std::string &kernel) {
   return kernel.starts_with("conv_wgmma") && kernel.ends_with("_copied");
 }
@@ -18,83 +16,54 @@ bool reads_unsplit_windows(const std::string &kernel) {
   return reads_windows(kernel) && kernel.find("_k") == std::string::npos;
 }
 
-/// Checks the kernels for which is_wanted is true; at least one must support the case.
-void check(const ConvCase &c, bool (*is_wanted)(const std::string &)) {
-  ConvRun run(c);
-  INFO(to_string(c));
-  CHECK(check_kernels(run, Misaligned::kNo, is_wanted) > 0);
-}
-
 /// Images of one to eight channels, with one or several groups of filter rows and blocks of 64
 /// elements of a window.
-std::vector<ConvCase> layers() {
-  return {strided(padded(conv_case(2, 23, 25, 3, 64, 7, 7), 3), 2, 2),  // ResNet
-          strided(padded(conv_case(1, 41, 33, 3, 72, 7, 7), 3), 2, 2),
-          strided(conv_case(2, 15, 70, 1, 32, 5, 20), 2, 2),  // speech
-          padded(conv_case(2, 9, 11, 2, 16, 3, 3), 1),
-          padded(conv_case(2, 7, 9, 8, 24, 3, 3), 1),  // aligned channels
-          padded(conv_case(1, 13, 9, 8, 8, 7, 7), 3),  // a group per filter row
-          dilated(padded(conv_case(1, 17, 12, 5, 8, 4, 3), 3, 2, 2, 0), 2, 1),
-          strided(padded(conv_case(1, 30, 31, 4, 8, 6, 5), 5, 0, 1, 7), 3, 4),
-          strided(dilated(padded(conv_case(1, 26, 9, 7, 8, 9, 2), 1), 2, 1), 4, 3),
-          strided(padded(conv_case(2, 40, 3, 1, 8, 19, 2), 4, 3, 1, 1), 2, 2),
-          padded(conv_case(2, 1, 40, 3, 8, 1, 5), 0, 0, 2, 2),  // 1-D
-          conv_case(3, 5, 4, 3, 8, 5, 4)};                      // one pixel of y
-}
+const std::vector<std::string> kLayers = {
+    "layer=2,23,25,3,64,7,7 pad=3 stride=2 ",  // ResNet
+    "layer=1,41,33,3,72,7,7 pad=3 stride=2 ",
+    "layer=2,15,70,1,32,5,20 stride=2 ",  // speech
+    "layer=2,9,11,2,16,3,3 pad=1 ",
+    "layer=2,7,9,8,24,3,3 pad=1 ",  // aligned channels
+    "layer=1,13,9,8,8,7,7 pad=3 ",  // a group per filter row
+    "layer=1,17,12,5,8,4,3 pad_top=3 pad_bottom=2 pad_left=2 dilation_h=2 ",
+    "layer=1,30,31,4,8,6,5 pad_top=5 pad_left=1 pad_right=7 stride_h=3 stride_w=4 ",
+    "layer=1,26,9,7,8,9,2 pad=1 stride_h=4 stride_w=3 dilation_h=2 ",
+    "layer=2,40,3,1,8,19,2 pad_top=4 pad_bottom=3 pad_left=1 pad_right=1 stride=2 ",
+    "layer=2,1,40,3,8,1,5 pad_left=2 pad_right=2 ",  // 1-D
+    "layer=3,5,4,3,8,5,4 "};                         // one pixel of y
 
 bool has_windows() {
-  const std::vector<std::string> kernels = ConvRun(layers()[0]).kernels();
-  if (std::any_of(kernels.begin(), kernels.end(), reads_windows)) return true;
-  skip("this device has no wgmma");
-  return false;
+  static const bool has =
+      std::ranges::any_of(ConvRun(conv_case(kLayers[0])).kernels(), reads_windows);
+  if (!has) skip("this device has no wgmma");
+  return has;
 }
 
 }  // namespace
 
 TEST_CASE("conv windows: results are exact", "[conv][wgmma][short]") {
   if (!has_windows()) return;
-  for (const ConvCase &layer : layers())
-    for (const mp_conv_op_t op : kOps)
-      for (const Types &types : {Types{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}})
-        check(with(layer, op, types), reads_windows);
+  for (const std::string &layer : kLayers)
+    check_conv_kernels(layer + "op=fprop|wgrad ab/cd=fp16/fp16|bf16/fp32", reads_windows);
 }
 
 TEST_CASE("conv windows: infinities and NaNs reach only the windows that contain them",
           "[conv][wgmma][short]") {
   if (!has_windows()) return;
-  for (const ConvCase &layer : layers()) {
-    for (const mp_conv_op_t op : kOps) {
-      for (const Place place : {Place::kFirst, Place::kMiddle, Place::kLast}) {
-        for (const bool second : {false, true}) {
-          ConvCase c = with(layer, op, {MP_FP16, MP_FP16});
-          c.special = place == Place::kMiddle ? Special::kNan : Special::kInfinity;
-          c.place = place;
-          c.special_in_second = second;
-          c.amax = c.found_inf = true;
-          check(c, reads_unsplit_windows);
-        }
-      }
-    }
-  }
+  for (const std::string &layer : kLayers)
+    check_conv_kernels(layer +
+                           "op=fprop|wgrad cd=fp16 special/place=inf/first|nan/middle|inf/last "
+                           "special_in_second=0|1 amax=1 found_inf=1",
+                       reads_unsplit_windows);
 }
 
 TEST_CASE("conv windows: layers without windows are rejected", "[conv][wgmma][short]") {
   if (!has_windows()) return;
-  const ConvCase rgb = padded(conv_case(2, 9, 17, 3, 16, 3, 5), 2);
-  const auto check_rejected = [](const ConvCase &c) {
-    INFO(to_string(c));
-    ConvRun run(c);
-    expect_status(run.launch("conv_wgmma_64x128x64_s8_copied", size_t{1} << 20),
-                  MP_ERROR_UNSUPPORTED);
-    expect_none(run.verify_untouched(), run.repro());
-  };
-  for (const mp_conv_op_t op : kOps) {
-    const Types fp16{MP_FP16, MP_FP16};
-    check_rejected(with(rgb, op, {MP_FP32, MP_FP32}));
-    check_rejected(with(dilated(rgb, 1, 2), op, fp16));
-    check_rejected(with(conv_case(2, 9, 17, 9, 16, 3, 5), op, fp16));
-    check_rejected(with(conv_case(2, 9, 17, 3, 12, 3, 5), op, fp16));
-    check_rejected(with(grouped(conv_case(2, 9, 17, 2, 16, 3, 5), 2), op, fp16));
-  }
-  check_rejected(with(rgb, MP_CONV_DGRAD, {MP_FP16, MP_FP16}));
+  const std::string rgb = "layer=2,9,17,3,16,3,5 pad=2 ";
+  for (const std::string &line :
+       {rgb + "ab=fp32 op=fprop|wgrad", rgb + "cd=fp16 dilation_w=2 op=fprop|wgrad",
+        rgb + "cd=fp16 op=dgrad",
+        std::string("cd=fp16 op=fprop|wgrad layer/groups=2,9,17,9,16,3,5/1|2,9,17,3,12,3,5/1|"
+                    "2,9,17,2,16,3,5/2")})
+    for (const ConvCase &c : conv_cases(line)) check_rejected(c, "conv_wgmma_64x128x64_s8_copied");
 }

@@ -4,12 +4,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tests/support/output_case.h"
 
 namespace mptest {
-
-inline constexpr const char *kAllOps[] = {"NN", "NT", "TN", "TT"};
 
 struct GemmCase : OutputCase {
   int64_t m = 1, n = 1, k = 1;
@@ -24,19 +23,6 @@ struct GemmCase : OutputCase {
   std::string stray;
 };
 
-/// Returns a product of these extents; operands of 16 bits by default.
-inline GemmCase gemm_case(int64_t m, int64_t n, int64_t k, const std::string &op = "NN",
-                          const Types &types = {MP_FP16, MP_FP16}) {
-  GemmCase c;
-  c.m = m;
-  c.n = n;
-  c.k = k;
-  c.op = op;
-  c.ab = types.ab;
-  c.cd = types.cd;
-  return c;
-}
-
 /// Returns the elements between starts of rows of `cols` columns.
 inline int64_t leading_dimension(const GemmCase &c, int64_t cols) {
   return (cols + c.pad + c.multiple - 1) / c.multiple * c.multiple;
@@ -49,6 +35,8 @@ mp_gemm_desc_t descriptor(const GemmCase &c, int64_t m, int64_t n, int64_t k,
 
 /// Prints the fields that differ from a default GemmCase.
 std::string to_string(const GemmCase &c);
-GemmCase parse_gemm_case(const std::string &line);
+GemmCase gemm_case(const std::string &line);
+/// Returns the cases of a line with alternatives (case_text.h).
+std::vector<GemmCase> gemm_cases(const std::string &line);
 
 }  // namespace mptest

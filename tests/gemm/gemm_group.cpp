@@ -16,8 +16,9 @@ std::ostream &operator<<(std::ostream &out, const GroupItem &item) {
 }
 
 std::istream &operator>>(std::istream &in, GroupItem &item) {
-  char cross = 0, mark = 0;
-  in >> item.m >> cross >> item.n >> cross >> item.k;
+  char cross[2] = {}, mark = 0;
+  in >> item.m >> cross[0] >> item.n >> cross[1] >> item.k;
+  if (cross[0] != 'x' || cross[1] != 'x') in.setstate(std::ios::failbit);
   if (!in) return in;
   while (in >> mark) {
     if (mark == '+')
@@ -63,8 +64,12 @@ std::string to_string(const GroupCase &c) {
   return to_line(c, kAlwaysPrinted, kEachField);
 }
 
-GroupCase parse_group_case(const std::string &line) {
+GroupCase group_case(const std::string &line) {
   return parse_line<GroupCase>(line, kEachField);
+}
+
+std::vector<GroupCase> group_cases(const std::string &line) {
+  return parse_lines<GroupCase>(line, kEachField);
 }
 
 GroupRun::GroupRun(const GroupCase &c) : case_(c), scale_(1), found_inf_(1) {
@@ -172,6 +177,10 @@ void check_group(const GroupCase &c) {
   kernels.push_back("");
   for (const std::string &kernel : kernels)
     check_launch(run, kernel, may_decline ? Misaligned::kYes : Misaligned::kNo);
+}
+
+void check_group(const std::string &line) {
+  for (const GroupCase &c : group_cases(line)) check_group(c);
 }
 
 }  // namespace mptest

@@ -27,7 +27,9 @@ struct GroupCase {
 };
 
 std::string to_string(const GroupCase &c);
-GroupCase parse_group_case(const std::string &line);
+GroupCase group_case(const std::string &line);
+/// Returns the cases of a line with alternatives (case_text.h).
+std::vector<GroupCase> group_cases(const std::string &line);
 
 class GroupRun {
  public:
@@ -60,5 +62,7 @@ class GroupRun {
 /// Checks every kernel that supports the products, by name, and the one that the library selects.
 /// A kernel may reject misaligned pointers; it must then leave every D unchanged.
 void check_group(const GroupCase &c);
+/// Checks all cases of a line with alternatives.
+void check_group(const std::string &line);
 
 }  // namespace mptest

@@ -50,8 +50,12 @@ std::string to_string(const RaggedCase &c) {
   return to_line(c, kAlwaysPrinted, kEachField);
 }
 
-RaggedCase parse_ragged_case(const std::string &line) {
+RaggedCase ragged_case(const std::string &line) {
   return parse_line<RaggedCase>(line, kEachField);
+}
+
+std::vector<RaggedCase> ragged_cases(const std::string &line) {
+  return parse_lines<RaggedCase>(line, kEachField);
 }
 
 RaggedRun::RaggedRun(const RaggedCase &c) : OutputRun(c, c.n), case_(c), ends_(c.ends) {
@@ -198,6 +202,10 @@ std::vector<std::string> check_ragged(const RaggedCase &c) {
     check_launch(run, kernel, c.offset != 0 ? Misaligned::kYes : Misaligned::kNo);
   check_launch(run, "", Misaligned::kNo);
   return kernels;
+}
+
+void check_ragged(const std::string &line) {
+  for (const RaggedCase &c : ragged_cases(line)) check_ragged(c);
 }
 
 }  // namespace mptest

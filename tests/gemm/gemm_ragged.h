@@ -20,7 +20,9 @@ struct RaggedCase : GemmCase {  ///< batch and special unused; shared_b only wit
 };
 
 std::string to_string(const RaggedCase &c);
-RaggedCase parse_ragged_case(const std::string &line);
+RaggedCase ragged_case(const std::string &line);
+/// Returns the cases of a line with alternatives (case_text.h).
+std::vector<RaggedCase> ragged_cases(const std::string &line);
 
 class RaggedRun : public OutputRun {
  public:
@@ -55,5 +57,7 @@ class RaggedRun : public OutputRun {
 
 /// Checks every kernel that supports the case, and the library's choice.  Returns their names.
 std::vector<std::string> check_ragged(const RaggedCase &c);
+/// Checks all cases of a line with alternatives.
+void check_ragged(const std::string &line);
 
 }  // namespace mptest

@@ -208,34 +208,42 @@ bool is_wgmma(const std::string &kernel) {
 }
 
 bool has_wgmma() {
-  const std::vector<std::string> kernels = GemmRun(gemm_case(64, 64, 64)).kernels();
-  if (std::any_of(kernels.begin(), kernels.end(), is_wgmma)) return true;
-  skip("this device has no wgmma");
-  return false;
+  static const bool has =
+      std::ranges::any_of(GemmRun(gemm_case("m=64 n=64 k=64 cd=fp16")).kernels(), is_wgmma);
+  if (!has) skip("this device has no wgmma");
+  return has;
 }
 
-void check_every_kernel(const GemmCase &c) {
-  check_kernels(c, [](const std::string &) { return true; });
+void check_every_kernel(const std::string &line) {
+  check_kernels(line, [](const std::string &) { return true; });
   // Its instances for one vector, and for two groups of eight.
-  for (const int64_t count : {1, 13}) {
-    GemmCase few_rows = c, few_columns = c;
-    few_rows.m = few_columns.n = count;
-    for (const GemmCase &few : {few_rows, few_columns}) {
-      GemmRun run(few);
+  for (const char *const few : {" m=1", " m=13", " n=1", " n=13"}) {
+    for (const GemmCase &c : gemm_cases(line + few)) {
+      GemmRun run(c);
       check_launch(run, "gemv", Misaligned::kNo);
     }
   }
 }
 
-void check_kernels(const GemmCase &c, bool (*is_wanted)(const std::string &kernel)) {
-  GemmRun run(c);
-  const Misaligned misaligned = c.offset != 0 ? Misaligned::kYes : Misaligned::kNo;
-  CHECK(check_kernels(run, misaligned, is_wanted) > 0);
+void check_kernels(const std::string &line, bool (*is_wanted)(const std::string &kernel)) {
+  for (const GemmCase &c : gemm_cases(line)) {
+    GemmRun run(c);
+    INFO(to_string(c));
+    const Misaligned misaligned = c.offset != 0 ? Misaligned::kYes : Misaligned::kNo;
+    CHECK(check_kernels(run, misaligned, is_wanted) > 0);
+  }
 }
 
-void check_library_choice(const GemmCase &c) {
-  GemmRun run(c);
-  check_launch(run, c.kernel, Misaligned::kNo);
+void check_library_choice(const std::string &line) {
+  for (const GemmCase &c : gemm_cases(line)) {
+    GemmRun run(c);
+    check_launch(run, c.kernel, Misaligned::kNo);
+  }
+}
+
+void check_kernels_and_choice(const std::string &line) {
+  check_every_kernel(line);
+  check_library_choice(line);
 }
 
 }  // namespace mptest

@@ -51,13 +51,17 @@ bool is_wgmma(const std::string &kernel);
 /// Returns whether the device supports wgmma; otherwise skips the test with that reason.
 bool has_wgmma();
 
-/// Checks every kernel that supports the case, by name: correct results; guard zones, padding and
+// The following functions check all cases of a line with alternatives (case_text.h).
+
+/// Checks every kernel that supports a case, by name: correct results; guard zones, padding and
 /// inputs unchanged.  A kernel may reject misaligned pointers; it must then leave D unchanged.
 /// Also checks the GEMV kernel, which accepts all pointers, with 1 and 13 rows or columns.
-void check_every_kernel(const GemmCase &c);
-/// Checks the kernels for which is_wanted is true; at least one must support the case.
-void check_kernels(const GemmCase &c, bool (*is_wanted)(const std::string &kernel));
-/// Checks the kernel that the library selects.
-void check_library_choice(const GemmCase &c);
+void check_every_kernel(const std::string &line);
+/// Checks the kernels for which is_wanted is true; at least one must support each case.
+void check_kernels(const std::string &line, bool (*is_wanted)(const std::string &kernel));
+/// Checks the kernel that the library selects, or that the line names.
+void check_library_choice(const std::string &line);
+/// Checks every kernel and the library's choice.
+void check_kernels_and_choice(const std::string &line);
 
 }  // namespace mptest

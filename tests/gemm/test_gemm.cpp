@@ -8,176 +8,113 @@
 
 using namespace mptest;
 
-namespace {
-
-struct Shape {
-  int64_t m, n, k;
-};
-/// Tiles are 64, 128 or 256 wide and take 16 or 32 of k at a time: multiples of them, one more and
-/// one less, 1, primes, long and thin, k = 0.
-constexpr Shape kShapes[] = {{1, 1, 1},      {1, 129, 64},   {127, 1, 33},   {128, 128, 64},
-                             {256, 128, 32}, {257, 129, 31}, {129, 255, 65}, {64, 64, 128},
-                             {63, 65, 7},    {17, 19, 23},   {5, 300, 300},  {2, 3, 0}};
-
-}  // namespace
-
 TEST_CASE("gemm: every kernel, order and type is exact on every shape", "[gemm]") {
-  for (const Types &types : kAllTypes) {
-    for (const char *const op : kAllOps) {
-      for (const Shape &shape : kShapes)
-        check_every_kernel(gemm_case(shape.m, shape.n, shape.k, op, types));
-    }
-  }
+  // Tiles are 64, 128 or 256 wide and take 16 or 32 of k at a time: multiples of them, one more and
+  // one less, 1, primes, long and thin, k = 0.
+  check_every_kernel(
+      "m/n/k=1/1/1|1/129/64|127/1/33|128/128/64|256/128/32|257/129/31|129/255/65|64/64/128|63/65/7|"
+      "17/19/23|5/300/300|2/3/0 op=NN|NT|TN|TT types=all");
 }
 
 TEST_CASE("gemm: every kernel and order is exact", "[gemm][short]") {
-  for (const Types &types : kOneOfEach) {
-    for (const char *const op : kAllOps) check_every_kernel(gemm_case(129, 65, 72, op, types));
-  }
+  check_every_kernel("m=129 n=65 k=72 op=NN|NT|TN|TT types=each");
 }
 
 TEST_CASE("gemm: rows longer than the matrix leave the padding alone", "[gemm][short]") {
-  for (const Types &types : kOneOfEach) {
-    for (const char *const op : kAllOps) {
-      GemmCase c = gemm_case(67, 131, 45, op, types);
-      c.beta = 1.0f;
-      c.pad = 5;
-      for (const int64_t multiple : {1, 8}) {
-        c.multiple = multiple;
-        check_every_kernel(c);
-      }
-    }
-  }
+  check_every_kernel("m=67 n=131 k=45 op=NN|NT|TN|TT types=each beta=1 pad=5 multiple=1|8");
 }
 
 TEST_CASE("gemm: pointers and rows of any alignment", "[gemm]") {
-  for (const Types &types : kAllTypes) {
-    for (const char *const op : kAllOps) {
-      GemmCase c = gemm_case(65, 130, 70, op, types);
-      c.beta = 1.0f;
-      c.offset = 1;
-      for (const int64_t multiple : {1, 2, 4, 8}) {
-        c.multiple = multiple;
-        check_every_kernel(c);
-        check_library_choice(c);
-      }
-    }
-  }
+  check_kernels_and_choice(
+      "m=65 n=130 k=70 op=NN|NT|TN|TT types=all beta=1 offset=1 multiple=1|2|4|8");
 }
 
 TEST_CASE("gemm: misaligned by one element", "[gemm][short]") {
-  GemmCase c = gemm_case(33, 130, 40, "TN");
-  c.offset = 1;
-  check_every_kernel(c);
-  check_library_choice(c);
+  check_kernels_and_choice("m=33 n=130 k=40 op=TN cd=fp16 offset=1");
 }
 
 TEST_CASE("gemm: alpha and beta, D beside C and in its place", "[gemm][short]") {
-  for (const Types &types : kOneOfEach) {
-    for (const float alpha : {0.0f, 1.0f, -2.0f}) {
-      for (const float beta : {0.0f, 1.0f, -3.0f}) {
-        for (const bool in_place : {false, true}) {
-          GemmCase c = gemm_case(70, 137, 40, "NT", types);
-          c.alpha = alpha;
-          c.beta = beta;
-          c.in_place = in_place;
-          check_every_kernel(c);
-        }
-      }
-    }
-  }
+  check_every_kernel("m=70 n=137 k=40 op=NT types=each alpha=0|1|-2 beta=0|1|-3 in_place=0|1");
 }
 
 TEST_CASE("gemm: C may be NULL when beta is 0", "[gemm][short]") {
-  GemmRun run(gemm_case(20, 30, 40));
+  GemmRun run(gemm_case("m=20 n=30 k=40 cd=fp16"));
   run.null_c = true;
   for (const std::string &kernel : run.kernels()) check_launch(run, kernel, Misaligned::kNo);
 }
 
 TEST_CASE("gemm: k = 0 leaves the epilogue of beta C", "[gemm][short]") {
-  for (const float beta : {0.0f, 1.0f, -3.0f}) {
-    GemmCase c = gemm_case(66, 70, 0);
-    c.beta = beta;
-    c.bias = MP_FP32;
-    c.activation = MP_ACT_RELU;
-    c.aux = c.dbias = c.amax = c.found_inf = true;
-    check_every_kernel(c);
-    check_library_choice(c);
-  }
+  check_kernels_and_choice(
+      "m=66 n=70 k=0 cd=fp16 beta=0|1|-3 bias=fp32 activation=relu aux=1 dbias=1 amax=1 "
+      "found_inf=1");
 }
 
 TEST_CASE("gemm: empty problems do nothing but clear dbias", "[gemm][short]") {
-  for (const Shape &shape : {Shape{0, 5, 7}, Shape{5, 0, 7}, Shape{0, 0, 0}}) {
-    GemmCase c = gemm_case(shape.m, shape.n, shape.k, "NN", {MP_FP16, MP_FP32});
-    c.dbias = c.amax = c.found_inf = true;
-    check_library_choice(c);
-  }
-  GemmCase no_items = gemm_case(5, 6, 7, "NN", {MP_FP16, MP_FP32});
-  no_items.batch = 0;
-  no_items.dbias = true;
-  check_library_choice(no_items);
+  check_library_choice("m/n/k=0/5/7|5/0/7|0/0/0 dbias=1 amax=1 found_inf=1");
+  check_library_choice("m=5 n=6 k=7 batch=0 dbias=1");
 }
 
 TEST_CASE("gemm: integers beyond 16 bits are rounded once, to nearest even", "[gemm][short]") {
-  for (const Types &types : kAllTypes) {
-    for (const Shape &shape : {Shape{129, 65, 7}, Shape{64, 130, 200}}) {
-      GemmCase c = gemm_case(shape.m, shape.n, shape.k, "NT", types);
-      c.fill = Fill::kRounding;
-      c.beta = 1.0f;
-      check_every_kernel(c);
-    }
-  }
+  check_every_kernel("m/n/k=129/65/7|64/130/200 op=NT types=all fill=rounding beta=1");
 }
 
 TEST_CASE("gemm: reals stay within the derived bound, with the same bits twice", "[gemm][long]") {
-  for (const Types &types : kAllTypes) {
-    for (const char *const op : kAllOps) {
-      GemmCase c = gemm_case(130, 67, 555, op, types);
-      c.fill = Fill::kReal;
-      c.alpha = 0.3f;
-      c.beta = -1.7f;
-      GemmRun run(c);
-      for (const std::string &kernel : run.kernels()) check_same_bits(run, kernel);
-    }
+  for (const GemmCase &c :
+       gemm_cases("m=130 n=67 k=555 op=NN|NT|TN|TT types=all fill=real alpha=0.3 beta=-1.7")) {
+    GemmRun run(c);
+    for (const std::string &kernel : run.kernels()) check_same_bits(run, kernel);
   }
 }
 
 TEST_CASE("gemm: reals of very different size", "[gemm][short]") {
-  // alpha puts D among the subnormals of fp16, and C far above them.
-  GemmCase c = gemm_case(65, 64, 100, "TN");
-  c.fill = Fill::kReal;
-  c.alpha = 0x1p-20f;
-  check_every_kernel(c);
-  c.beta = 1000.0f;
-  check_every_kernel(c);
+  // alpha, 2^-20, puts D among the subnormals of fp16, and C far above them.
+  check_every_kernel(
+      "m=65 n=64 k=100 op=TN cd=fp16 fill=real alpha=9.5367431640625e-07 beta=0|1000");
 }
 
 TEST_CASE("gemm: many tiles in both directions", "[gemm]") {
   // More rows and columns of tiles than any grouping of blocks for L2 takes at a time.
-  check_every_kernel(gemm_case(1030, 520, 40));
-  check_every_kernel(gemm_case(70, 4100, 33, "TT", {MP_BF16, MP_FP32}));
+  check_every_kernel("m=1030 n=520 k=40 cd=fp16");
+  check_every_kernel("m=70 n=4100 k=33 op=TT ab=bf16");
 }
 
 TEST_CASE("gemm: a case prints as a line that reads back as the same case", "[gemm][short]") {
-  GemmCase c = gemm_case(129, 64, 72, "TN", {MP_BF16, MP_FP32});
-  c.alpha = -2.0f;
-  c.batch = 3;
-  c.shared_b = true;
-  c.fill = Fill::kReal;
-  c.activation = MP_ACT_DGELU;
-  c.bias = MP_FP16;
-  c.seed = 7;
-  c.kernel = "simt_64x64x16";
-  const std::string line = to_string(c);
-  CHECK(line ==
-        "m=129 n=64 k=72 op=TN ab=bf16 cd=fp32 alpha=-2 batch=3 shared_b=1 fill=real "
-        "activation=dgelu bias=fp16 seed=7 kernel=simt_64x64x16");
-  CHECK(to_string(parse_gemm_case(line)) == line);
-  CHECK_THROWS(parse_gemm_case("m=1 rows=2"));
+  const std::string line =
+      "m=129 n=64 k=72 op=TN ab=bf16 cd=fp32 alpha=-2 batch=3 shared_b=1 fill=real "
+      "activation=dgelu bias=fp16 seed=7 kernel=simt_64x64x16";
+  const GemmCase c = gemm_case(line);
+  CHECK((c.m == 129 && c.n == 64 && c.k == 72 && c.op == "TN" && c.ab == MP_BF16));
+  CHECK((c.cd == MP_FP32 && c.alpha == -2 && c.batch == 3 && c.shared_b && c.fill == Fill::kReal));
+  CHECK((c.activation == MP_ACT_DGELU && c.bias == MP_FP16 && c.seed == 7));
+  CHECK(c.kernel == "simt_64x64x16");
+  CHECK(to_string(c) == line);
+  CHECK_THROWS(gemm_case("m=1 rows=2"));
+}
+
+TEST_CASE("gemm: a line with alternatives stands for every combination", "[gemm][short]") {
+  std::string lines;
+  for (const GemmCase &c : gemm_cases("m=1|2 k/cd=3/fp16|4/fp32 m=5|6"))
+    lines += to_string(c) + '\n';
+  const std::string wanted =
+      "m=5 n=1 k=3 op=NN ab=fp16 cd=fp16\nm=5 n=1 k=3 op=NN ab=fp16 cd=fp16\n"
+      "m=5 n=1 k=4 op=NN ab=fp16 cd=fp32\nm=5 n=1 k=4 op=NN ab=fp16 cd=fp32\n";
+  CHECK(lines.starts_with(wanted));
+  CHECK(lines.size() == 2 * wanted.size());
+  CHECK(gemm_cases("types=all").size() == std::size(kAllTypes));
+  CHECK(gemm_cases("types=each activation=backward").back().activation == MP_ACT_DGELU_ERF);
+  CHECK(gemm_cases("k=3 k=4").front().k == 4);
+  for (const char *const wrong :
+       {"m", "m=", "m=3|", "m=3||4", "m=|3", "m/k=3/4|5", "m/k=3/|4/5", "m/k=3|4", "m=3/4", "m=3x",
+        "m=3,4", "rows=3", "m/rows=3/4", "cd=fp17", "types=some", "activation=forwards"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS(gemm_cases(wrong));
+  }
+  CHECK_THROWS_WITH(gemm_cases("m=1|2 cd=fp16|fp17"), "not a value of the field: cd=fp17");
+  CHECK(gemm_case(to_string(gemm_case("alpha=0.33333334"))).alpha == 0.33333334f);
 }
 
 TEST_CASE("gemm: the case in MP_REPRO", "[.repro]") {
   const char *const line = std::getenv("MP_REPRO");
   REQUIRE(line != nullptr);
-  check_library_choice(parse_gemm_case(line));
+  check_library_choice(line);
 }

@@ -5,133 +5,56 @@ using namespace mptest;
 
 namespace {
 
-GemmCase batch_case(const Types &types, const std::string &op) {
-  GemmCase c = gemm_case(65, 37, 41, op, types);
-  c.batch = 3;
-  return c;
-}
+const std::string kBatch = "m=65 n=37 k=41 batch=3 ";
 
 }  // namespace
 
 TEST_CASE("gemm batch: strides", "[gemm][short]") {
-  for (const Types &types : kOneOfEach) {
-    for (const char *const op : kAllOps) {
-      GemmCase c = batch_case(types, op);
-      c.beta = 1.0f;
-      check_every_kernel(c);
-      c.pad = 3;
-      c.multiple = 1;
-      check_every_kernel(c);
-    }
-  }
+  check_every_kernel(kBatch + "op=NN|NT|TN|TT types=each beta=1 pad/multiple=0/8|3/1");
 }
 
 TEST_CASE("gemm batch: stride 0 shares A, B or both", "[gemm][short]") {
-  for (const auto &[shared_a, shared_b] :
-       {std::pair{true, false}, std::pair{false, true}, std::pair{true, true}}) {
-    GemmCase c = batch_case({MP_FP16, MP_FP16}, "NT");
-    c.shared_a = shared_a;
-    c.shared_b = shared_b;
-    c.pad = 3;
-    check_every_kernel(c);
-  }
+  check_every_kernel(kBatch + "op=NT cd=fp16 shared_a/shared_b=1/0|0/1|1/1 pad=3");
 }
 
 TEST_CASE("gemm batch: in place", "[gemm][short]") {
-  GemmCase c = batch_case({MP_FP16, MP_FP32}, "TN");
-  c.beta = -3.0f;
-  c.in_place = true;
-  check_every_kernel(c);
+  check_every_kernel(kBatch + "op=TN beta=-3 in_place=1");
 }
 
 TEST_CASE("gemm batch: the epilogue counts every item", "[gemm][short]") {
-  for (const mp_activation_t activation : {MP_ACT_RELU, MP_ACT_DRELU}) {
-    GemmCase c = batch_case({MP_FP16, MP_FP16}, "NN");
-    c.pad = 3;
-    c.bias = MP_FP16;
-    c.activation = activation;
-    c.aux = c.dbias = c.amax = c.found_inf = true;
-    check_every_kernel(c);
-    check_library_choice(c);
-  }
+  check_kernels_and_choice(
+      kBatch + "cd=fp16 pad=3 bias=fp16 activation=relu|drelu aux=1 dbias=1 amax=1 found_inf=1");
 }
 
 TEST_CASE("gemm batch: more items than one grid dimension holds", "[gemm]") {
   // gridDim.y and .z end at 65535.
-  GemmCase c = batch_case({MP_FP32, MP_FP32}, "NN");
-  c.m = c.n = c.k = 1;
-  c.multiple = 1;
-  c.batch = 65537;
-  check_library_choice(c);
+  check_library_choice("m=1 n=1 k=1 multiple=1 batch=65537 ab=fp32");
 }
 
 TEST_CASE("gemm batch: arrays of pointers", "[gemm][short]") {
-  for (const Types &types : kOneOfEach) {
-    for (const char *const op : kAllOps) {
-      GemmCase c = batch_case(types, op);
-      c.pointers = true;
-      c.beta = 1.0f;
-      for (const int64_t batch : {c.batch, int64_t{1}}) {
-        c.batch = batch, c.offset = 0;
-        check_every_kernel(c);
-        c.offset = 1;
-        check_every_kernel(c);
-        check_library_choice(c);
-      }
-    }
-  }
+  const std::string line = kBatch + "op=NN|NT|TN|TT types=each pointers=1 beta=1 batch=3|1 ";
+  check_every_kernel(line);
+  check_kernels_and_choice(line + "offset=1");
 }
 
 TEST_CASE("gemm batch: one misaligned pointer among aligned ones", "[gemm][short]") {
   // The host does not see the pointers: every kernel has to cope.
-  for (const Types &types : kOneOfEach) {
-    for (const char *const op : {"NN", "TT"}) {
-      for (const char *const stray : {"a1", "b0", "c2", "d1", "abcd2"}) {
-        GemmCase c = batch_case(types, op);
-        c.pointers = true;
-        c.beta = 1.0f;
-        c.stray = stray;
-        check_every_kernel(c);
-        check_library_choice(c);
-      }
-    }
-  }
+  check_kernels_and_choice(kBatch +
+                           "op=NN|TT types=each pointers=1 beta=1 stray=a1|b0|c2|d1|abcd2");
 }
 
 TEST_CASE("gemm batch: one misaligned pointer, in place, split and with the epilogue", "[gemm]") {
-  for (const char *const stray : {"a0", "b2", "d1"}) {
-    GemmCase c = batch_case({MP_FP16, MP_FP16}, "NT");
-    c.pointers = true;
-    c.stray = stray;
-    c.beta = 2.0f;
-    c.in_place = true;
-    c.bias = MP_FP32;
-    c.found_inf = true;
-    check_every_kernel(c);
-    c.k = 600;
-    check_every_kernel(c);
-    c.m = 300;  // more tiles than one per item
-    c.n = 270;
-    c.k = 96;
-    check_every_kernel(c);
-  }
+  // The last product has more tiles than one per item.
+  check_every_kernel(kBatch +
+                     "op=NT cd=fp16 pointers=1 stray=a0|b2|d1 beta=2 in_place=1 bias=fp32 "
+                     "found_inf=1 m/n/k=65/37/41|65/37/600|300/270/96");
 }
 
 TEST_CASE("gemm batch: arrays of pointers with shared, in-place and absent matrices",
           "[gemm][short]") {
-  GemmCase c = batch_case({MP_FP16, MP_FP16}, "NT");
-  c.pointers = true;
-  c.shared_b = true;
-  c.bias = MP_FP32;
-  c.found_inf = true;
-  check_every_kernel(c);
-
-  GemmRun without_c(c);
+  const std::string line = kBatch + "op=NT cd=fp16 pointers=1 shared_b=1 bias=fp32 found_inf=1 ";
+  check_every_kernel(line + "beta/in_place=0/0|2/1");
+  GemmRun without_c(gemm_case(line));
   without_c.null_c = true;
-  require_ok(without_c.launch(""));
-  expect_none(without_c.verify(), without_c.repro());
-
-  c.beta = 2.0f;
-  c.in_place = true;
-  check_every_kernel(c);
+  check_launch(without_c, "", Misaligned::kNo);
 }

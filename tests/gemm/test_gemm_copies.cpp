@@ -14,68 +14,33 @@ bool reads_unsplit_copies(const std::string &kernel) {
   return reads_copies(kernel) && kernel.find("_k") == std::string::npos;
 }
 
-GemmCase make_case(int64_t m, int64_t n, int64_t k, const std::string &op, int64_t pad = 0) {
-  GemmCase c = gemm_case(m, n, k, op, {MP_FP16, MP_FP32});
-  c.multiple = 1;
-  c.pad = pad;
-  return c;
-}
-
+/// Rows without alignment.
+const std::string kRows = "multiple=1 ";
 /// Batch items with a stride that is not a multiple of 8; several tiles, and several slices of k.
-GemmCase batch_case(const std::string &op) {
-  GemmCase c = make_case(70, 131, 601, op, 1);
-  c.batch = 2;
-  c.bias = MP_FP32;
-  c.dbias = c.found_inf = true;
-  return c;
-}
+const std::string kBatch = kRows + "m=70 n=131 k=601 pad=1 batch=2 bias=fp32 dbias=1 found_inf=1 ";
 
 }  // namespace
 
 TEST_CASE("copies: rows are copied in 2- and 4-byte words in every order of operands",
           "[gemm][wgmma]") {
-  const bool has_bf16 = device_info().arch >= 80;
-  for (const char *const op : kAllOps) {
-    for (const int64_t pad : {0, 1, 2}) {
-      GemmCase c = make_case(139, 266, 71 + pad, op, pad);
-      if (pad == 1) c.cd = MP_FP32;
-      if (pad == 1 && has_bf16) c.ab = MP_BF16;
-      c.beta = 1.0f;
-      check_kernels(c, reads_unsplit_copies);
-    }
-  }
+  const std::string type = device_info().arch >= 80 ? "bf16" : "fp16";
+  check_kernels(
+      kRows + "m=139 n=266 op=NN|NT|TN|TT beta=1 pad/k/ab=0/71/fp16|1/72/" + type + "|2/73/fp16",
+      reads_unsplit_copies);
 }
 
 TEST_CASE("copies: an aligned operand is read in place", "[gemm][wgmma]") {
-  check_kernels(make_case(136, 131, 72, "NN"),
-                reads_unsplit_copies);  // n is odd: B and D are unaligned
-  check_kernels(make_case(131, 136, 72, "TT"), reads_unsplit_copies);  // m is odd: A is unaligned
+  // First n is odd, so B and D are unaligned; then m, so A is.
+  check_kernels(kRows + "op/m/n/k=NN/136/131/72|TT/131/136/72", reads_unsplit_copies);
 }
 
 TEST_CASE("copies: batches, shared operands and split-k", "[gemm][wgmma]") {
-  for (const char *const op : {"NN", "TT"}) check_kernels(batch_case(op), reads_copies);
-  for (const auto &[shared_a, shared_b] :
-       {std::pair{true, false}, std::pair{false, true}, std::pair{true, true}}) {
-    GemmCase c = batch_case("NT");
-    c.shared_a = shared_a;
-    c.shared_b = shared_b;
-    check_kernels(c, reads_unsplit_copies);
-  }
+  check_kernels(kBatch + "op=NN|TT", reads_copies);
+  check_kernels(kBatch + "op=NT shared_a/shared_b=1/0|0/1|1/1", reads_unsplit_copies);
   // Rows of 80 and 136 elements are aligned; item strides, 20 elements longer, are not.
-  GemmCase c = batch_case("TN");
-  c.m = 72;
-  c.pad = 5;
-  c.multiple = 4;
-  check_kernels(c, reads_unsplit_copies);
+  check_kernels(kBatch + "op=TN m=72 pad=5 multiple=4", reads_unsplit_copies);
 }
 
 TEST_CASE("copies: non-finite values affect only their rows and columns", "[gemm][wgmma]") {
-  for (const Special special : {Special::kInfinity, Special::kNan}) {
-    for (const Place place : {Place::kFirst, Place::kLast}) {
-      GemmCase c = batch_case("NN");
-      c.special = special;
-      c.place = place;
-      check_kernels(c, reads_unsplit_copies);
-    }
-  }
+  check_kernels(kBatch + "special=inf|nan place=first|last", reads_unsplit_copies);
 }

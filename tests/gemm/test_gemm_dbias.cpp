@@ -9,35 +9,20 @@ using namespace mptest;
 namespace {
 
 /// Not a multiple of any tile, with separate padding for C, D and aux.
-GemmCase make_case(mp_dtype_t ab, mp_dtype_t cd, int64_t m = 131, int64_t n = 69, int64_t k = 50) {
-  GemmCase c = gemm_case(m, n, k, "NN", {ab, cd});
-  c.pad = 3;
-  c.dbias = true;
-  return c;
-}
-
-constexpr Types kTypes[] = {
-    {MP_FP16, MP_FP16}, {MP_FP16, MP_FP32}, {MP_BF16, MP_BF16}, {MP_FP32, MP_FP32}};
+const std::string kBase = "m=131 n=69 k=50 pad=3 dbias=1 ";
+/// Integers that D rounds; alpha is a power of two, so that D is exact before rounding, and finite.
+const std::string kRounded = "cd=fp16 fill=rounding alpha=0.015625 ";
 
 }  // namespace
 
 TEST_CASE("dbias: equals the column sums of D", "[gemm][short]") {
-  for (const Types &types : kTypes) {
-    GemmCase c = make_case(types.ab, types.cd);
-    check_every_kernel(c);
-    c.m = 1000;
-    c.fill = Fill::kReal;
-    check_every_kernel(c);
-  }
+  check_every_kernel(kBase +
+                     "ab/cd=fp16/fp16|fp16/fp32|bf16/bf16|fp32/fp32 m/fill=131/exact|1000/real");
 }
 
 TEST_CASE("dbias: has the same bits in repeated calls and with all kernels that give the same D",
           "[gemm]") {
-  GemmCase c = make_case(MP_FP16, MP_FP16);
-  c.m = 700;
-  c.fill = Fill::kRounding;
-  c.alpha = 1.0f / 64.0f;  // a power of two: D stays exact before rounding, and finite
-  GemmRun run(c);
+  GemmRun run(gemm_case(kBase + kRounded + "m=700"));
   std::vector<uint8_t> first;
   for (const std::string &kernel : run.kernels()) {
     for (int repeat = 0; repeat < 2; ++repeat) {
@@ -53,28 +38,20 @@ TEST_CASE("dbias: as many row blocks are summed in parallel as workspace allows"
   // 2800 rows of three items in blocks of at least 512, whose borders are within the items.  No
   // kernel writes partial sums of an fp32 D, so the workspace is that of the row blocks for every
   // kernel.
-  GemmCase c = make_case(MP_FP16, MP_FP32);
-  c.m = 933;
-  c.n = 72;
-  c.batch = 3;
-  GemmRun run(c);
+  const std::string line = kBase + "m=933 n=72 batch=3 ";
+  GemmRun run(gemm_case(line));
   const size_t wanted = run.workspace_bytes(""), of_chunk = 72 * sizeof(float);
   CHECK(wanted == 6 * of_chunk);
   for (const size_t bytes : {size_t{0}, of_chunk, 2 * of_chunk, wanted - 1, wanted}) {
     CAPTURE(bytes);
     check_launch(run, "simt_64x64x16", bytes);
   }
-  c.fill = Fill::kReal;
-  check_kernels(c, [](const std::string &kernel) { return kernel == "simt_64x64x16"; });
+  check_kernels(line + "fill=real",
+                [](const std::string &kernel) { return kernel == "simt_64x64x16"; });
 }
 
 TEST_CASE("dbias: wide and tall matrices are summed correctly", "[gemm]") {
-  for (const auto &[m, n] : {std::pair<int64_t, int64_t>{1, 1030}, {1030, 1}, {3, 257}}) {
-    GemmCase c = make_case(MP_FP16, MP_FP32);
-    c.m = m;
-    c.n = n;
-    check_every_kernel(c);
-  }
+  check_every_kernel(kBase + "m/n=1/1030|1030/1|3/257");
 }
 
 // ---------------------------------------------------------------------------- partial column sums
@@ -132,59 +109,36 @@ void check_subtiles(const GemmCase &c) {
   }
   CHECK(count > 0);
 }
+void check_subtiles(const std::string &line) {
+  if (!has_wgmma()) return;
+  for (const GemmCase &c : gemm_cases(kBase + line)) check_subtiles(c);
+}
 
 }  // namespace
 
 TEST_CASE("dbias: epilogues write sums of 16 rows if workspace has room", "[gemm][wgmma]") {
-  if (!has_wgmma()) return;
-  for (const mp_dtype_t cd : {MP_FP16, MP_BF16}) {
-    GemmCase c = make_case(MP_FP16, cd, 267, 523, 72);
-    c.fill = Fill::kRounding;
-    c.alpha = 1.0f / 64.0f;
-    check_subtiles(c);
-    c.m = 512;
-    c.n = 256;
-    check_subtiles(c);
-  }
-  GemmCase c = make_case(MP_BF16, MP_BF16, 131, 69, 600);  // also tested with split-k shapes
-  c.batch = 3;
-  c.fill = Fill::kRounding;
-  c.alpha = 1.0f / 64.0f;
-  check_subtiles(c);
+  check_subtiles(kRounded + "cd=fp16|bf16 m/n=267/523|512/256 k=72");
+  check_subtiles(kRounded + "ab=bf16 cd=bf16 k=600 batch=3");  // also tested with split-k shapes
 }
 
 TEST_CASE("dbias: partial sums include every other part of the epilogue", "[gemm][wgmma]") {
-  if (!has_wgmma()) return;
-  GemmCase c = make_case(MP_FP16, MP_FP16, 139, 266, 72);
-  c.batch = 2;
-  c.bias = MP_FP32;  // also added to rows past the last
-  check_subtiles(c);
-  c.amax = c.found_inf = true;
-  check_subtiles(c);
-  c.beta = -2.0f;
-  check_subtiles(c);
-  c.beta = 0.0f;
-  c.aux = true;
-  for (const mp_activation_t activation : {MP_ACT_RELU, MP_ACT_DRELU, MP_ACT_DGELU}) {
-    c.activation = activation;
-    check_subtiles(c);
-  }
-  c.special = Special::kInfinity;  // affects only its columns and subtiles
-  check_subtiles(c);
+  // The bias is also added to rows past the last; infinity affects only its columns and subtiles.
+  const std::string line = "m=139 n=266 k=72 cd=fp16 batch=2 bias=fp32 ";
+  check_subtiles(line);
+  check_subtiles(line + "amax=1 found_inf=1 beta=0|-2");
+  check_subtiles(line +
+                 "amax=1 found_inf=1 aux=1 "
+                 "activation/special=relu/none|drelu/none|dgelu/none|dgelu/inf");
 }
 
 TEST_CASE("dbias: partial sums are stored after the copies of A and B", "[gemm][wgmma]") {
-  if (!has_wgmma()) return;
-  GemmCase c = make_case(MP_FP16, MP_FP16, 139, 69, 50);
-  c.op = "NT";
-  c.multiple = 1;  // rows of A and B have 53 elements, those of D 72
-  check_subtiles(c);
+  // Rows of A and B have 53 elements, those of D 72.
+  check_subtiles("m=139 op=NT cd=fp16 multiple=1");
 }
 
 TEST_CASE("dbias: no partial sums are written without dbias", "[gemm][wgmma]") {
   if (!has_wgmma()) return;
-  GemmCase c = make_case(MP_FP16, MP_FP16, 139, 266, 72);
-  c.dbias = false;
+  const GemmCase c = gemm_case(kBase + "m=139 n=266 k=72 cd=fp16 dbias=0");
   GemmRun run(c);
   for (const std::string &kernel : run.kernels()) {
     const size_t own = run.workspace_bytes(kernel);
@@ -197,11 +151,7 @@ TEST_CASE("dbias: no partial sums are written without dbias", "[gemm][wgmma]") {
 TEST_CASE("dbias: partial sums of many rows are added in the row blocks of a pass over D",
           "[gemm][wgmma]") {
   if (!has_wgmma()) return;
-  GemmCase c = make_case(MP_FP16, MP_FP16, 1400, 72, 64);
-  c.batch = 2;
-  c.fill = Fill::kRounding;
-  c.alpha = 1.0f / 64.0f;
-  GemmRun run(c);
+  GemmRun run(gemm_case(kBase + kRounded + "m=1400 n=72 k=64 batch=2"));
   std::vector<uint8_t> first;
   for (const std::string &kernel : run.kernels()) {
     // Room for everything that a pass uses, with partial sums and without.

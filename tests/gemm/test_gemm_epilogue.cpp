@@ -6,133 +6,48 @@ using namespace mptest;
 namespace {
 
 /// Off the tiles in every direction, with its own padding for C, D and aux.
-GemmCase base_case(const Types &types) {
-  GemmCase c = gemm_case(131, 69, 50, "NN", types);
-  c.pad = 3;
-  return c;
-}
-
-constexpr Types kTypes[] = {
-    {MP_FP16, MP_FP16}, {MP_FP16, MP_FP32}, {MP_BF16, MP_BF16}, {MP_FP32, MP_FP32}};
+const std::string kBase = "m=131 n=69 k=50 pad=3 ";
+const std::string kEachType = kBase + "ab/cd=fp16/fp16|fp16/fp32|bf16/bf16|fp32/fp32 ";
 
 }  // namespace
 
 TEST_CASE("epilogue: scale multiplies alpha", "[gemm][short]") {
-  for (const Types &types : kTypes) {
-    GemmCase c = base_case(types);
-    c.scale = 2.0f;
-    c.alpha = -1.0f;
-    c.beta = 1.0f;
-    check_every_kernel(c);
-    c.fill = Fill::kReal;
-    c.scale = 1.0f / 3.0f;
-    check_every_kernel(c);
-  }
+  check_every_kernel(kEachType + "alpha=-1 beta=1 fill/scale=exact/2|real/0.33333334");
 }
 
 TEST_CASE("epilogue: bias of every type, aligned or not", "[gemm]") {
-  for (const Types &types : kTypes) {
-    for (const mp_dtype_t bias : {MP_FP16, MP_BF16, MP_FP32}) {
-      for (const int64_t offset : {0, 1}) {
-        GemmCase c = base_case(types);
-        c.bias = bias;
-        c.offset = offset;
-        check_every_kernel(c);
-      }
-    }
-  }
+  check_every_kernel(kEachType + "bias=fp16|bf16|fp32 offset=0|1");
 }
 
 TEST_CASE("epilogue: forward activations, with and without aux", "[gemm][short]") {
-  for (const Types &types : kTypes) {
-    for (const mp_activation_t activation : kForwardActivations) {
-      for (const bool aux : {false, true}) {
-        GemmCase c = base_case(types);
-        c.activation = activation;
-        c.aux = aux;
-        check_every_kernel(c);
-        c.fill = Fill::kReal;
-        check_every_kernel(c);
-      }
-    }
-  }
+  check_every_kernel(kEachType + "activation=forward aux=0|1 fill=exact|real");
 }
 
 TEST_CASE("epilogue: backward activations read aux", "[gemm][short]") {
-  for (const Types &types : kTypes) {
-    for (const mp_activation_t activation : kBackwardActivations) {
-      GemmCase c = base_case(types);
-      c.activation = activation;
-      c.aux = true;
-      check_every_kernel(c);
-      c.fill = Fill::kReal;
-      check_every_kernel(c);
-    }
-  }
+  check_every_kernel(kEachType + "activation=backward aux=1 fill=exact|real");
 }
 
 TEST_CASE("epilogue: aux with the rows of D", "[gemm]") {
-  for (const mp_activation_t activation : {MP_ACT_RELU, MP_ACT_DRELU}) {
-    GemmCase c = base_case({MP_FP16, MP_FP16});
-    c.activation = activation;
-    c.aux = true;
-    c.pad = 0;  // ld_aux = 0 then
-    check_every_kernel(c);
-    c.offset = 1;
-    c.multiple = 1;
-    check_every_kernel(c);
-  }
+  // ld_aux is 0 if there is no padding.
+  check_every_kernel(kBase + "cd=fp16 activation=relu|drelu aux=1 pad=0 offset/multiple=0/8|1/1");
 }
 
 TEST_CASE("epilogue: amax and found_inf look at D as rounded", "[gemm][short]") {
-  for (const Types &types : kTypes) {
-    GemmCase c = base_case(types);
-    c.amax = true;
-    check_every_kernel(c);
-    c.amax = false;
-    c.found_inf = true;
-    check_every_kernel(c);
-    c.amax = true;
-    c.fill = Fill::kReal;
-    check_every_kernel(c);
-  }
+  check_every_kernel(kEachType + "amax/found_inf/fill=1/0/exact|0/1/exact|1/1/real");
 }
 
 TEST_CASE("epilogue: the forward pass of a layer", "[gemm][short]") {
-  for (const mp_activation_t activation : kForwardActivations) {
-    GemmCase c = base_case({MP_FP16, MP_FP16});
-    c.op = "NT";
-    c.bias = MP_FP32;
-    c.activation = activation;
-    c.aux = c.amax = c.found_inf = true;
-    check_every_kernel(c);
-    check_library_choice(c);
-  }
+  check_kernels_and_choice(kBase +
+                           "cd=fp16 op=NT bias=fp32 activation=forward aux=1 amax=1 found_inf=1");
 }
 
 TEST_CASE("epilogue: the backward pass of a layer", "[gemm][short]") {
-  for (const mp_activation_t activation : kBackwardActivations) {
-    GemmCase c = base_case({MP_FP16, MP_FP16});
-    c.scale = 0.5f;
-    c.fill = Fill::kReal;
-    c.activation = activation;
-    c.aux = c.dbias = c.amax = c.found_inf = true;
-    check_every_kernel(c);
-    check_library_choice(c);
-  }
+  check_kernels_and_choice(
+      kBase + "cd=fp16 scale=0.5 fill=real activation=backward aux=1 dbias=1 amax=1 found_inf=1");
 }
 
 TEST_CASE("epilogue: everything at once, in place", "[gemm][short]") {
-  for (const Types &types : kTypes) {
-    GemmCase c = base_case(types);
-    c.op = "TN";
-    c.alpha = -1.0f;
-    c.beta = -2.0f;
-    c.scale = 2.0f;
-    c.bias = MP_BF16;
-    c.activation = MP_ACT_RELU;
-    c.in_place = true;
-    c.aux = c.dbias = c.amax = c.found_inf = true;
-    check_every_kernel(c);
-  }
+  check_every_kernel(kEachType +
+                     "op=TN alpha=-1 beta=-2 scale=2 bias=bf16 activation=relu in_place=1 aux=1 "
+                     "dbias=1 amax=1 found_inf=1");
 }

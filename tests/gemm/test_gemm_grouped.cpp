@@ -11,22 +11,10 @@ using namespace mptest;
 namespace {
 
 /// Tiles are 64, 128 or 256 wide: full tiles, single elements, primes, long and thin, empty.
-const std::vector<GroupItem> kSeventeen = {
-    {129, 64, 72}, {0, 5, 3},     {1, 1, 1},     {256, 128, 64},  {17, 300, 40}, {64, 64, 0},
-    {5, 0, 7},     {300, 17, 96}, {127, 65, 33}, {128, 128, 128}, {1, 257, 64},  {255, 1, 200},
-    {64, 256, 96}, {33, 33, 33},  {2, 3, 500},   {160, 96, 8},    {0, 0, 0}};
-const std::vector<GroupItem> kSome = {
-    {65, 130, 40}, {0, 8, 8}, {3, 5, 7}, {70, 8, 0}, {128, 64, 72}};
-
-GroupCase make_group(const std::vector<GroupItem> &items, const std::string &op,
-                     const Types &types) {
-  GroupCase c;
-  c.common.op = op;
-  c.common.ab = types.ab;
-  c.common.cd = types.cd;
-  c.items = items;
-  return c;
-}
+const std::string kSeventeen =
+    "items=129x64x72,0x5x3,1x1x1,256x128x64,17x300x40,64x64x0,5x0x7,300x17x96,127x65x33,"
+    "128x128x128,1x257x64,255x1x200,64x256x96,33x33x33,2x3x500,160x96x8,0x0x0 ";
+const std::string kSome = "items=65x130x40,0x8x8,3x5x7,70x8x0,128x64x72 ";
 
 std::vector<GroupItem> many_shapes(int count, uint64_t seed) {
   Random random(seed);
@@ -41,127 +29,66 @@ std::vector<GroupItem> many_shapes(int count, uint64_t seed) {
 }  // namespace
 
 TEST_CASE("gemm group: every kernel, order and type is exact for every shape", "[gemm]") {
-  for (const Types &types : kAllTypes) {
-    for (const char *const op : kAllOps) {
-      GroupCase c = make_group(kSeventeen, op, types);
-      c.common.beta = 1.0f;
-      check_group(c);
-    }
-  }
+  check_group(kSeventeen + "op=NN|NT|TN|TT types=all beta=1");
 }
 
 TEST_CASE("gemm group: every kernel and order is exact", "[gemm][wgmma][short]") {
-  for (const Types &types : kOneOfEach) {
-    for (const char *const op : kAllOps) check_group(make_group(kSome, op, types));
-  }
+  check_group(kSome + "op=NN|NT|TN|TT types=each");
 }
 
 TEST_CASE("gemm group: one, two and only empty products", "[gemm][short]") {
-  for (const Types &types : kOneOfEach) {
-    check_group(make_group({{129, 65, 72}}, "NT", types));
-    check_group(make_group({{1, 1, 1}, {200, 70, 136}}, "TN", types));
-    check_group(make_group({{0, 5, 3}, {5, 0, 3}, {0, 0, 0}}, "NN", types));
-    check_group(make_group({}, "NN", types));
-  }
+  check_group("types=each op/items=NT/129x65x72|TN/1x1x1,200x70x136|NN/0x5x3,5x0x3,0x0x0");
+  check_group("types=each");
 }
 
 TEST_CASE("gemm group: a hundred products", "[gemm]") {
-  for (const Types &types : kOneOfEach) {
-    for (const char *const op : {"NN", "TT"}) {
-      GroupCase c = make_group(many_shapes(100, 5), op, types);
-      c.common.beta = -2.0f;
-      c.common.found_inf = true;
-      check_group(c);
-    }
+  for (GroupCase &c : group_cases("op=NN|TT types=each beta=-2 found_inf=1")) {
+    c.items = many_shapes(100, 5);
+    check_group(c);
   }
 }
 
 TEST_CASE("gemm group: more products than launch parameters can hold", "[gemm]") {
-  check_group(make_group(std::vector<GroupItem>(1500, {2, 3, 8}), "NT", {MP_FP16, MP_FP32}));
+  GroupCase c = group_case("op=NT");
+  c.items.assign(1500, {2, 3, 8});
+  check_group(c);
 }
 
 TEST_CASE("gemm group: one product of many tiles among small ones", "[gemm][wgmma]") {
-  check_group(make_group({{3, 5, 8}, {1030, 520, 40}, {8, 8, 8}, {70, 2100, 40}}, "NT",
-                         {MP_BF16, MP_BF16}));
+  check_group("items=3x5x8,1030x520x40,8x8x8,70x2100x40 op=NT ab=bf16 cd=bf16");
 }
 
 TEST_CASE("gemm group: row padding stays unchanged", "[gemm][wgmma][short]") {
-  for (const Types &types : kOneOfEach) {
-    for (const int64_t multiple : {1, 8}) {
-      GroupCase c = make_group({{67, 131, 45, 5}, {64, 64, 64}, {3, 9, 80, 2}, {130, 7, 16, 40}},
-                               "TN", types);
-      c.common.beta = 1.0f;
-      c.common.multiple = multiple;
-      check_group(c);
-    }
-  }
+  check_group(
+      "items=67x131x45+5,64x64x64,3x9x80+2,130x7x16+40 op=TN types=each beta=1 multiple=1|8");
 }
 
 TEST_CASE("gemm group: one misaligned product among aligned ones", "[gemm][short]") {
-  for (const Types &types : kOneOfEach) {
-    for (const char *const stray : {"a", "b", "c", "d", "abcd"}) {
-      GroupCase c = make_group({{65, 130, 72}, {33, 64, 40}, {128, 64, 64}}, "NT", types);
-      c.common.beta = 1.0f;
-      c.items[1].stray = stray;
-      check_group(c);
-    }
-  }
+  for (const std::string stray : {"a", "b", "c", "d", "abcd"})
+    check_group("items=65x130x72,33x64x40@" + stray + ",128x64x64 op=NT types=each beta=1");
 }
 
 TEST_CASE("gemm group: alpha, beta and scale, D out of place and in place",
           "[gemm][wgmma][short]") {
-  for (const Types &types : kOneOfEach) {
-    for (const float beta : {0.0f, 1.0f, -3.0f}) {
-      for (const bool in_place : {false, true}) {
-        GroupCase c = make_group(kSome, "NT", types);
-        c.common.alpha = -2.0f;
-        c.common.beta = beta;
-        c.common.scale = 2.0f;
-        c.common.in_place = in_place;
-        check_group(c);
-      }
-    }
-  }
+  check_group(kSome + "op=NT types=each alpha=-2 beta=0|1|-3 scale=2 in_place=0|1");
 }
 
 TEST_CASE("gemm group: integers beyond 16 bits are rounded once, to nearest even",
           "[gemm][short]") {
-  for (const Types &types : kOneOfEach) {
-    GroupCase c = make_group(kSome, "TN", types);
-    c.common.fill = Fill::kRounding;
-    c.common.beta = 1.0f;
-    check_group(c);
-  }
+  check_group(kSome + "op=TN types=each fill=rounding beta=1");
 }
 
 TEST_CASE("gemm group: an infinity in A does not reach D if alpha = 0 or *scale = 0",
           "[gemm][short]") {
-  for (const bool on_device : {false, true}) {
-    GroupCase c;
-    c.common.alpha = on_device ? 2.0f : 0.0f;
-    c.common.zero_scale = on_device;
-    c.common.beta = 1.0f;
-    c.common.found_inf = true;
-    c.items = {{64, 72, 40}, {33, 16, 24, 0, "", true}};
-    check_group(c);
-  }
+  check_group("items=64x72x40,33x16x24! alpha/zero_scale=0/0|2/1 beta=1 found_inf=1");
 }
 
 TEST_CASE("gemm group: any product raises found_inf, none clears it", "[gemm][short]") {
-  const GroupCase finite = [] {
-    GroupCase c =
-        make_group({{65, 40, 72}, {0, 3, 3}, {20, 130, 16}, {8, 8, 8}}, "NN", {MP_FP16, MP_FP16});
-    c.common.found_inf = true;
-    return c;
-  }();
-  for (const size_t culprit : {0, 2, 3}) {
-    GroupCase c = finite;
-    c.items[culprit].infinite = true;
-    check_group(c);
-    c.common.found_inf = false;  // a null pointer, so no flag
-    check_group(c);
-  }
-  GroupRun run(finite);
+  // The pointer is null if found_inf = 0.
+  check_group(
+      "items=65x40x72!,0x3x3,20x130x16,8x8x8|65x40x72,0x3x3,20x130x16!,8x8x8|"
+      "65x40x72,0x3x3,20x130x16,8x8x8! cd=fp16 found_inf=0|1");
+  GroupRun run(group_case("items=65x40x72,0x3x3,20x130x16,8x8x8 cd=fp16 found_inf=1"));
   for (const float before : {0.0f, 1.0f}) {
     run.found_inf_start = before;
     check_launch(run, "", Misaligned::kNo);
@@ -171,8 +98,7 @@ TEST_CASE("gemm group: any product raises found_inf, none clears it", "[gemm][sh
 
 TEST_CASE("gemm group: any workspace size is accepted", "[gemm][short]") {
   // Split-k is faster for a long k and few tiles.
-  GroupRun run(
-      make_group({{64, 64, 4096}, {33, 40, 64}, {20, 64, 1000}}, "TN", {MP_FP16, MP_FP16}));
+  GroupRun run(group_case("items=64x64x4096,33x40x64,20x64x1000 op=TN cd=fp16"));
   const size_t wanted = run.workspace_bytes("");
   for (const size_t bytes : {size_t{0}, size_t{256}, wanted / 2, wanted, wanted + 4096}) {
     CAPTURE(bytes);
@@ -181,15 +107,11 @@ TEST_CASE("gemm group: any workspace size is accepted", "[gemm][short]") {
 }
 
 TEST_CASE("gemm group: repeated calls give the same bits for any initial workspace", "[gemm]") {
-  for (const Types &types : kOneOfEach) {
-    for (const char *const op : kAllOps) {
-      GroupCase c = make_group({{130, 67, 555}, {64, 64, 2048}, {5, 9, 300}}, op, types);
-      c.common.fill = Fill::kReal;
-      c.common.alpha = 0.3f;
-      c.common.beta = -1.7f;
-      GroupRun run(c);
-      check_same_bits(run, "");
-    }
+  for (const GroupCase &c :
+       group_cases("items=130x67x555,64x64x2048,5x9x300 op=NN|NT|TN|TT types=each fill=real "
+                   "alpha=0.3 beta=-1.7")) {
+    GroupRun run(c);
+    check_same_bits(run, "");
   }
 }
 
@@ -275,22 +197,23 @@ TEST_CASE("gemm group: each kernel is logged once, only slowed products are name
 }
 
 TEST_CASE("gemm group: printing and parsing preserve a case", "[gemm][short]") {
-  GroupCase c =
-      make_group({{129, 64, 72}, {0, 5, 3}, {64, 8, 16, 5, "ad", true}}, "TN", {MP_BF16, MP_FP32});
-  c.common.beta = -2.0f;
-  c.common.kernel = "simt_64x64x16";
-  const std::string line = to_string(c);
-  CHECK(line ==
-        "m=1 n=1 k=1 op=TN ab=bf16 cd=fp32 beta=-2 kernel=simt_64x64x16 "
-        "items=129x64x72,0x5x3,64x8x16+5@ad!");
-  CHECK(to_string(parse_group_case(line)) == line);
-  CHECK_THROWS(parse_group_case("m=1 items=1x2"));
+  const std::string line =
+      "m=1 n=1 k=1 op=TN ab=bf16 cd=fp32 beta=-2 kernel=simt_64x64x16 "
+      "items=129x64x72,0x5x3,64x8x16+5@ad!";
+  const GroupCase c = group_case(line);
+  REQUIRE(c.items.size() == 3);
+  const GroupItem &last = c.items[2];
+  CHECK((c.common.op == "TN" && c.common.beta == -2 && c.items[0].n == 64 && c.items[1].m == 0));
+  CHECK((last.m == 64 && last.n == 8 && last.k == 16 && last.pad == 5 && last.stray == "ad"));
+  CHECK(last.infinite);
+  CHECK(to_string(c) == line);
+  CHECK_THROWS(group_case("m=1 items=1x2"));
 }
 
 TEST_CASE("gemm group: the case in MP_REPRO", "[.repro-group]") {
   const char *const line = std::getenv("MP_REPRO");
   REQUIRE(line != nullptr);
-  const GroupCase c = parse_group_case(line);
+  const GroupCase c = group_case(line);
   GroupRun run(c);
   check_launch(run, c.common.kernel, Misaligned::kNo);
 }

@@ -8,103 +8,55 @@ using namespace mptest;
 
 namespace {
 
-GemmCase with_special(mp_dtype_t ab, mp_dtype_t cd, Special special, Place place) {
-  GemmCase c = gemm_case(70, 67, 43, "NN", {ab, cd});
-  c.special = special;
-  c.place = place;
-  c.dbias = c.amax = c.found_inf = true;
-  return c;
-}
-
-constexpr Special kSpecials[] = {Special::kInfinity, Special::kNan};
-constexpr Place kPlaces[] = {Place::kFirst, Place::kMiddle, Place::kLast};
+const std::string kBase = "m=70 n=67 k=43 dbias=1 amax=1 found_inf=1 ";
 
 }  // namespace
 
 TEST_CASE("gemm non-finite: one element of A propagates according to IEEE 754", "[gemm]") {
-  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
-    for (const char *const op : kAllOps) {
-      for (const Special special : kSpecials) {
-        for (const Place place : kPlaces) {
-          GemmCase c = with_special(dtype, dtype, special, place);
-          c.op = op;
-          check_every_kernel(c);
-        }
-      }
-    }
-  }
+  check_every_kernel(kBase +
+                     "ab/cd=fp16/fp16|bf16/bf16|fp32/fp32 op=NN|NT|TN|TT special=inf|nan "
+                     "place=first|middle|last");
 }
 
 TEST_CASE("gemm non-finite: the last element of A is detected", "[gemm][short]") {
-  for (const Special special : kSpecials) {
-    check_every_kernel(with_special(MP_FP16, MP_FP32, special, Place::kLast));
-  }
+  check_every_kernel(kBase + "special=inf|nan place=last");
 }
 
 TEST_CASE("gemm non-finite: the last batch item is detected", "[gemm][short]") {
-  for (const Special special : kSpecials) {
-    GemmCase c = with_special(MP_BF16, MP_FP32, special, Place::kLast);
-    c.batch = 3;
-    check_every_kernel(c);
-  }
+  check_every_kernel(kBase + "ab=bf16 special=inf|nan place=last batch=3");
 }
 
 TEST_CASE("gemm non-finite: neither NaN nor infinity reaches D if alpha = 0 or *scale = 0",
           "[gemm][short]") {
-  struct Way {
-    mp_dtype_t cd;
-    mp_activation_t activation;
-    float beta;
-    int64_t k;  // the longer k has split-k kernels
-  };
-  for (const mp_dtype_t ab : {MP_FP16, MP_FP32})
-    for (const Way &way : {Way{MP_FP16, MP_ACT_NONE, 0, 43}, Way{MP_FP16, MP_ACT_RELU, 2, 600},
-                           Way{MP_BF16, MP_ACT_DRELU, 0, 43}, Way{MP_FP32, MP_ACT_NONE, 2, 600}})
-      for (const bool on_device : {false, true})
-        for (const Special special : kSpecials) {
-          GemmCase c = with_special(ab, way.cd, special, Place::kMiddle);
-          c.k = way.k;
-          c.alpha = on_device ? 3.0f : 0.0f;
-          c.zero_scale = on_device;
-          c.activation = way.activation;
-          c.aux = way.activation != MP_ACT_NONE;
-          c.beta = way.beta;
-          check_every_kernel(c);
-          c.m = 1;
-          c.batch = 3;
-          c.pointers = true;
-          c.aux = c.dbias = c.amax = false;
-          c.activation = MP_ACT_NONE;
-          check_every_kernel(c);
-        }
+  // The longer k has split-k kernels.
+  const std::string line =
+      kBase +
+      "ab=fp16|fp32 cd/activation/aux/beta/k=fp16/none/0/0/43|fp16/relu/1/2/600|bf16/drelu/1/0/43|"
+      "fp32/none/0/2/600 alpha/zero_scale=0/0|3/1 special=inf|nan place=middle ";
+  check_every_kernel(line);
+  check_every_kernel(line + "m=1 batch=3 pointers=1 activation=none aux=0 dbias=0 amax=0");
 }
 
 TEST_CASE("gemm non-finite: NaN passes through ReLU", "[gemm][short]") {
-  GemmCase c = with_special(MP_FP16, MP_FP16, Special::kNan, Place::kMiddle);
-  c.activation = MP_ACT_RELU;
-  c.aux = true;
-  check_every_kernel(c);
+  check_every_kernel(kBase + "cd=fp16 special=nan place=middle activation=relu aux=1");
 }
 
 TEST_CASE("gemm non-finite: an FP16 overflow in the last rounding raises found_inf",
           "[gemm][short]") {
-  GemmCase c = with_special(MP_FP16, MP_FP16, Special::kNone, Place::kFirst);
-  c.fill = Fill::kRounding;
-  const GemmRun run(c);
+  const std::string line = kBase + "cd=fp16 fill=rounding";
+  const GemmRun run(gemm_case(line));
   // The inputs and y are finite; only D is not.
   REQUIRE(oracle::amax(run.expected().y.values, 0.0) > 65520.0);
   REQUIRE(!oracle::any_nonfinite(run.expected().y.values));
-  check_every_kernel(c);
+  check_every_kernel(line);
 }
 
 TEST_CASE("gemm non-finite: the same values in fp32 do not raise found_inf", "[gemm][short]") {
-  GemmCase c = with_special(MP_FP16, MP_FP32, Special::kNone, Place::kFirst);
-  c.fill = Fill::kRounding;
-  check_every_kernel(c);
+  check_every_kernel(kBase + "fill=rounding");
 }
 
 TEST_CASE("gemm non-finite: found_inf is never cleared, amax never reduced", "[gemm][short]") {
-  GemmRun run(with_special(MP_FP16, MP_FP32, Special::kNone, Place::kFirst));
+  GemmRun run(gemm_case(kBase));
   const float nan = std::numeric_limits<float>::quiet_NaN();
   run.found_inf_start = 1.0f;
   for (const float start : {0.0f, 1e6f, std::numeric_limits<float>::infinity(), nan}) {

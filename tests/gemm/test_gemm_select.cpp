@@ -29,9 +29,7 @@ mp_gemm_desc_t random_problem(Random &random) {
 }  // namespace
 
 TEST_CASE("select: the first kernel of the ranking is launched", "[gemm][short]") {
-  for (const int64_t k : {40, 600}) {
-    GemmCase c = gemm_case(20, 30, k, "NN", {MP_FP16, MP_FP32});
-    c.fill = Fill::kReal;
+  for (const GemmCase &c : gemm_cases("m=20 n=30 k=40|600 fill=real")) {
     GemmRun run(c);
     const std::string best = run.kernels().front();
     CHECK(run.workspace_bytes("") == run.workspace_bytes(best));

@@ -7,90 +7,41 @@ using namespace mptest;
 
 namespace {
 
-void check(const GemmCase &c) {
-  check_kernels(c, [](const std::string &kernel) { return kernel.starts_with("thin"); });
+void check(const std::string &line) {
+  if (!has_wgmma()) return;
+  check_kernels(line, [](const std::string &kernel) { return kernel.starts_with("thin"); });
 }
 
 }  // namespace
 
 TEST_CASE("thin: edges of tiles in both orders of B and all types", "[thin][wgmma]") {
-  if (!has_wgmma()) return;
-  for (const int64_t m : {1, 7, 8, 15, 16, 17, 31, 32})
-    for (const int64_t n : {1, 63, 64, 130}) check(gemm_case(m, n, 136, m % 2 == 0 ? "NN" : "NT"));
-  for (const char *const op : {"NN", "NT"})
-    for (const mp_dtype_t ab : {MP_FP16, MP_BF16})
-      for (const mp_dtype_t cd : {MP_FP16, MP_BF16, MP_FP32})
-        check(gemm_case(20, 72, 80, op, {ab, cd}));
+  check("op/m=NT/1|NT/7|NN/8|NT/15|NN/16|NT/17|NT/31|NN/32 n=1|63|64|130 k=136 cd=fp16");
+  check("m=20 n=72 k=80 op=NN|NT ab=fp16|bf16 cd=fp16|bf16|fp32");
 }
 
 TEST_CASE("thin: k below, at and above the depth of the pipeline of each block", "[thin][wgmma]") {
-  if (!has_wgmma()) return;
   // Eight stages of 64 in each of up to eight blocks.  Blocks have different numbers of k-tiles.
-  for (const int64_t k : {1, 63, 65, 257, 511, 513, 1025, 4095, 4160, 8500})
-    check(gemm_case(17, 72, k, k % 2 == 0 ? "NN" : "NT"));
+  check("m=17 n=72 op=NT k=1|63|65|257|511|513|1025|4095 cd=fp16");
+  check("m=17 n=72 op=NN k=4160|8500 cd=fp16");
 }
 
 TEST_CASE("thin: unaligned rows are copied", "[thin][wgmma]") {
-  if (!has_wgmma()) return;
-  for (const char *const op : {"NN", "NT"}) {
-    GemmCase c = gemm_case(9, 67, 525, op);
-    c.pad = 3;
-    check(c);
-    c.multiple = 1;
-    check(c);
-  }
+  check("m=9 n=67 k=525 op=NN|NT cd=fp16 pad=3 multiple=8|1");
 }
 
 TEST_CASE("thin: every part of the epilogue is exact", "[thin][wgmma]") {
-  if (!has_wgmma()) return;
-  for (const mp_dtype_t cd : {MP_FP16, MP_FP32}) {
-    for (const float alpha : {1.0f, 2.0f, -3.0f}) {
-      GemmCase c = gemm_case(19, 130, 264, "NT", {MP_FP16, cd});
-      c.alpha = alpha;
-      c.beta = alpha - 1.0f;
-      c.zero_scale = alpha < 0;
-      c.bias = MP_FP32;
-      c.activation = MP_ACT_RELU;
-      c.aux = c.amax = c.found_inf = c.dbias = true;
-      check(c);
-    }
-    GemmCase c = gemm_case(19, 130, 264, "NN", {MP_BF16, cd});
-    c.beta = 1.0f;
-    c.scale = 2.0f;
-    c.in_place = true;
-    check(c);
-    c.in_place = false;
-    c.beta = 0.0f;
-    c.fill = Fill::kReal;
-    c.aux = c.dbias = true;
-    for (const mp_activation_t activation : {MP_ACT_GELU, MP_ACT_DGELU}) {
-      c.activation = activation;
-      check(c);
-    }
-  }
+  const std::string shape = "m=19 n=130 k=264 cd=fp16|fp32 ";
+  check(shape +
+        "op=NT alpha/beta/zero_scale=1/0/0|2/1/0|-3/-4/1 bias=fp32 activation=relu aux=1 amax=1 "
+        "found_inf=1 dbias=1");
+  check(shape + "ab=bf16 beta=1 scale=2 in_place=1");
+  check(shape + "ab=bf16 scale=2 fill=real aux=1 dbias=1 activation=gelu|dgelu");
 }
 
 TEST_CASE("thin: batches by stride and shared operands", "[thin][wgmma]") {
-  if (!has_wgmma()) return;
-  for (const auto &[shared_a, shared_b] : {std::pair{false, false}, std::pair{true, false},
-                                           std::pair{false, true}, std::pair{true, true}}) {
-    GemmCase c = gemm_case(18, 72, 600, "NT");
-    c.batch = 3;
-    c.shared_a = shared_a;
-    c.shared_b = shared_b;
-    check(c);
-  }
+  check("m=18 n=72 k=600 op=NT cd=fp16 batch=3 shared_a=0|1 shared_b=0|1");
 }
 
 TEST_CASE("thin: non-finite values affect only their rows and columns", "[thin][wgmma]") {
-  if (!has_wgmma()) return;
-  for (const Special special : {Special::kInfinity, Special::kNan})
-    for (const Place place : {Place::kFirst, Place::kLast})
-      for (const char *const op : {"NN", "NT"}) {
-        GemmCase c = gemm_case(14, 70, 520, op);
-        c.special = special;
-        c.place = place;
-        c.amax = c.found_inf = true;
-        check(c);
-      }
+  check("m=14 n=70 k=520 op=NN|NT cd=fp16 special=inf|nan place=first|last amax=1 found_inf=1");
 }

@@ -5,17 +5,14 @@
 // mp_tuning_measure, mp_graph_measure_kernels: measuring calls have the results of ordinary ones,
 // and a file with their measurements selects kernels in another process.
 #define MP_ENABLE_EXPERIMENTAL
-#include <unistd.h>
-
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 
 #include "gemm_run.h"
 #include "tests/conv/conv_run.h"
 #include "tests/graph/described.h"
 #include "tests/support/kernels.h"
 #include "tests/support/run_again.h"
+#include "tests/support/surroundings.h"
 #include "tests/support/tally.h"
 #include "tests/support/testing.h"
 
@@ -30,25 +27,13 @@ mp_kernel_info_t first_kernel() {
   return best;
 }
 
-/// Returns the output of the hidden test, including log, in a process with that value.
-std::string output_with(const std::string &value) {
-  return output_of_test("the first kernel", "MP_LOG=info MP_GEMM_TUNING='" + value + "'");
+/// Returns the output of a hidden test, including the log, in a process with that table.
+std::string output_with(const std::string &test, const std::string &table,
+                        const std::string &log = "info") {
+  const Folder folder;
+  return output_of_test(test,
+                        "MP_LOG=" + log + " MP_GEMM_TUNING='" + folder.file("table", table) + "'");
 }
-
-/// A file that exists during the lifetime of the object.
-class TextFile {
- public:
-  explicit TextFile(const std::string &text)
-      : path_(std::filesystem::temp_directory_path() /
-              ("mpcore_tuning_" + std::to_string(getpid()))) {
-    std::ofstream(path_) << text;
-  }
-  ~TextFile() { std::filesystem::remove(path_); }
-  std::string path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 const std::vector<std::string> kClasses = {"sm_75",  "sm_80",  "sm_89", "sm_90",
                                            "sm_100", "sm_120", "host"};
@@ -93,12 +78,14 @@ TEST_CASE("the first kernel", "[.]") {
 }
 
 TEST_CASE("tuning: MP_GEMM_TUNING names the table of the selection", "[gemm]") {
-  const TextFile file(strange_table());
-  const std::string output = output_with(file.path());
+  const Folder folder;
+  const std::string path = folder.file("table", strange_table());
+  const std::string output =
+      output_of_test("the first kernel", "MP_LOG=info MP_GEMM_TUNING='" + path + "'");
   CAPTURE(output);
   CHECK(times(output, "kernel: simt_64x64x16\n") == 1);
   CHECK(times(output, "again: simt_64x64x16\n") == 1);
-  CHECK(times(output, "mp_gemm: using MP_GEMM_TUNING = " + file.path() + "\n") == 1);
+  CHECK(times(output, "mp_gemm: using MP_GEMM_TUNING = " + path + "\n") == 1);
 }
 
 TEST_CASE("a product and the same with amax", "[.]") {
@@ -112,9 +99,7 @@ TEST_CASE("a product and the same with amax", "[.]") {
 
 TEST_CASE("tuning: calls that differ only in their epilogue have separate plans", "[gemm]") {
   if (device_info().arch != 90) return skip("this device has no wgmma");
-  const TextFile file(table_of_operations());
-  const std::string output = output_of_test("a product and the same with amax",
-                                            "MP_LOG=info MP_GEMM_TUNING='" + file.path() + "'");
+  const std::string output = output_with("a product and the same with amax", table_of_operations());
   CAPTURE(output);
   const size_t plain = output.find("mp_gemm: wgmma_64x128x64_s8 for");
   const size_t with_amax = output.find("mp_gemm: wmma_256x128x32_s3 for");
@@ -137,20 +122,13 @@ std::string table_of_copies() {
 }
 
 TEST_CASE("products of odd rows by the choice of the library", "[.]") {
-  for (const char *const op : kAllOps) {
-    GemmCase c = gemm_case(73, 131, 301, op, {MP_FP16, MP_FP32});
-    c.multiple = 1;
-    c.batch = 2;
-    c.bias = MP_FP32;
-    c.dbias = c.found_inf = true;
-    check_library_choice(c);
-  }
+  check_library_choice(
+      "m=73 n=131 k=301 op=NN|NT|TN|TT multiple=1 batch=2 bias=fp32 dbias=1 found_inf=1");
 }
 
 TEST_CASE("tuning: unaligned rows are copied if the table predicts a gain", "[gemm]") {
-  const TextFile file(table_of_copies());
-  const std::string output = output_of_test("products of odd rows by the choice of the library",
-                                            "MP_LOG=info MP_GEMM_TUNING='" + file.path() + "'");
+  const std::string output =
+      output_with("products of odd rows by the choice of the library", table_of_copies());
   CAPTURE(output);
   // The first product (NN) copies 2 x 73 rows of 301 elements with a pitch of 304 and 2 x 301 rows
   // of 131 with a pitch of 136.  Each copy is a multiple of 256 bytes: 88832 + 163840.
@@ -175,9 +153,8 @@ TEST_CASE("a group whose second product has odd rows", "[.]") {
 }
 
 TEST_CASE("tuning: the slow product of a group is logged once", "[gemm]") {
-  const TextFile file(table_of_copies());
-  const std::string output = output_of_test("a group whose second product has odd rows",
-                                            "MP_LOG=warn MP_GEMM_TUNING='" + file.path() + "'");
+  const std::string output =
+      output_with("a group whose second product has odd rows", table_of_copies(), "warn");
   CAPTURE(output);
   CHECK(times(output, "a slower path") == 1);
   CHECK(times(output,
@@ -211,14 +188,10 @@ TEST_CASE("gemm: only a workspace that is too small causes a warning", "[gemm]")
 }
 
 TEST_CASE("tuning: a prediction reports whether its constants were measured", "[gemm]") {
-  const auto table = [](const std::string &value) {
-    std::string text;
-    for (const std::string &name : kClasses) text += name + " estimated=" + value + "\n";
-    return text;
-  };
   for (const std::string value : {"0", "1"}) {
-    const TextFile file(table(value));
-    CHECK(times(output_with(file.path()), "estimated: " + value + "\n") == 1);
+    std::string table;
+    for (const std::string &name : kClasses) table += name + " estimated=" + value + "\n";
+    CHECK(times(output_with("the first kernel", table), "estimated: " + value + "\n") == 1);
   }
 }
 
@@ -246,47 +219,30 @@ size_t num_measured() {
   return times(measured_text(), "fastest ");
 }
 
-/// Products with every output of an epilogue, which accumulate in place.
-GemmCase accumulating_case() {
-  GemmCase c = gemm_case(70, 48, 136, "NN", {MP_FP16, MP_FP32});
-  c.batch = 2;
-  c.beta = 1;
-  c.in_place = true;
-  c.activation = MP_ACT_RELU;
-  c.aux = c.dbias = c.amax = c.found_inf = true;
-  c.bias = MP_FP16;
-  return c;
-}
-
 }  // namespace
 
 TEST_CASE("tuning: a measuring product has the results of an ordinary one", "[gemm]") {
   const Measuring measuring(4);
-  std::vector<GemmCase> cases(4, accumulating_case());
-  cases[1].multiple = 1;  // unaligned rows
-  cases[1].k = 135;
-  cases[2].offset = 1;
-  cases[3].k = 0;  // has nothing to measure
-  for (const GemmCase &c : cases) {
-    const size_t before = num_measured(), wanted = c.k > 0 ? 1 : 0;
-    check_library_choice(c);
-    CHECK(num_measured() == before + wanted);
-    check_library_choice(c);
-    CHECK(num_measured() == before + wanted);
+  // Products with every output of an epilogue, which accumulate in place; rows and tensors without
+  // alignment; the last has nothing to measure.
+  for (const char *const rows : {"", "multiple=1 k=135", "offset=1", "k=0"}) {
+    const std::string line =
+        std::string(
+            "m=70 n=48 k=136 batch=2 beta=1 in_place=1 activation=relu aux=1 dbias=1 "
+            "amax=1 found_inf=1 bias=fp16 ") +
+        rows;
+    const size_t wanted = num_measured() + (gemm_case(line).k > 0 ? 1 : 0);
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      check_library_choice(line);
+      CHECK(num_measured() == wanted);
+    }
   }
 }
 
 TEST_CASE("tuning: a measuring convolution has the results of an ordinary one", "[gemm]") {
   const Measuring measuring(3);
-  for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD}) {
-    ConvCase c;
-    c.op = op;
-    c.n = c.pad_top = c.pad_left = c.stride_h = c.stride_w = 2;
-    c.h = c.w = 9;
-    c.c = 16;
-    c.k = 24;
-    c.r = c.s = 3;
-    c.beta = 1;
+  for (const ConvCase &c : conv_cases("layer=2,9,9,16,24,3,3 pad_top=2 pad_left=2 stride=2 beta=1 "
+                                      "op=fprop|dgrad|wgrad")) {
     ConvRun run(c);
     const size_t before = num_measured();
     require_ok(run.launch(""));
@@ -297,21 +253,14 @@ TEST_CASE("tuning: a measuring convolution has the results of an ordinary one", 
 
 TEST_CASE("tuning: calls with a plan or pointers are not measured", "[gemm]") {
   const Measuring measuring(2);
-  GemmCase c = gemm_case(40, 40, 24, "NN", {MP_FP16, MP_FP32});
   const size_t before = num_measured();
-  c.kernel = "simt_64x64x16";
-  check_library_choice(c);
+  check_library_choice("m=40 n=40 k=24 kernel=simt_64x64x16");
+  check_library_choice("m=40 n=40 k=24 pointers=1");
   CHECK(num_measured() == before);
-  c.kernel = "";
-  c.pointers = true;
-  check_library_choice(c);
-  CHECK(num_measured() == before);
-  c.pointers = false;
-  check_library_choice(c);
+  check_library_choice("m=40 n=40 k=24");
   CHECK(num_measured() == before + 1);
   mp_tuning_measure(context(), 0);
-  c.k = 32;
-  check_library_choice(c);
+  check_library_choice("m=40 n=40 k=32");
   CHECK(num_measured() == before + 1);
 }
 
@@ -323,9 +272,7 @@ TEST_CASE("a measured product and the same again", "[.]") {
 
 TEST_CASE("tuning: a file with measured kernels selects them", "[gemm]") {
   const auto output_of = [](const std::string &table) {
-    const TextFile file(table);
-    return output_of_test("a measured product and the same again",
-                          "MP_LOG=info MP_GEMM_TUNING='" + file.path() + "'");
+    return output_with("a measured product and the same again", table);
   };
   const std::string first = output_of("");
   CAPTURE(first);
@@ -428,9 +375,7 @@ TEST_CASE("a network that measures kernels", "[.]") {
 
 TEST_CASE("tuning: the same file gives a graph the same bits", "[gemm]") {
   const auto output_of = [](const std::string &table, const std::string &log) {
-    const TextFile file(table);
-    return output_of_test("a network that measures kernels",
-                          "MP_LOG=" + log + " MP_GEMM_TUNING='" + file.path() + "'");
+    return output_with("a network that measures kernels", table, log);
   };
   const std::string first = output_of("", "error");
   const size_t end = first.find("fastest ");

@@ -9,164 +9,90 @@ using namespace mptest;
 
 namespace {
 
-constexpr Types kTypes[] = {{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}};
-
 /// True for "wgmma_128x256x64_s4_c2", not for "..._k4".
 bool is_unsplit(const std::string &kernel) {
   return is_wgmma(kernel) && kernel.find("_k") == std::string::npos;
 }
 
 /// Checks every tile, alone and in clusters.
-void check(const GemmCase &c) {
-  check_kernels(c, is_unsplit);
+void check(const std::string &line) {
+  if (has_wgmma()) check_kernels(line, is_unsplit);
 }
 /// Checks every split of k too.
-void check_splits(const GemmCase &c) {
-  check_kernels(c, is_wgmma);
+void check_splits(const std::string &line) {
+  if (has_wgmma()) check_kernels(line, is_wgmma);
 }
 
 }  // namespace
 
 TEST_CASE("wgmma: every order of operands and type with several tiles per block", "[wgmma]") {
-  if (!has_wgmma()) return;
   // Full and partial tiles of 128 x 256, 256 x 128, ...; their numbers are odd and even, so that
   // clusters have a last tile without a partner.  In the simulator, a block has at least three
   // tiles.
-  for (const Types &types : kTypes) {
-    for (const char *const op : kAllOps) check(gemm_case(520, 520, 72, op, types));
-  }
-  check(gemm_case(1100, 100, 72));
-  check(gemm_case(100, 1100, 72, "NT"));
+  check("m=520 n=520 k=72 op=NN|NT|TN|TT ab/cd=fp16/fp16|bf16/fp32");
+  check("op/m/n=NN/1100/100|NT/100/1100 k=72 cd=fp16");
   // Columns of two and three tiles for each order of B, half of which is loaded by each cluster
   // block.
-  for (const char *const op : {"NN", "TT"}) check(gemm_case(1290, 64, 136, op));
-  for (const char *const op : {"TN", "NT"}) check(gemm_case(650, 192, 136, op));
+  check("op/m/n=NN/1290/64|TT/1290/64|TN/650/192|NT/650/192 k=136 cd=fp16");
 }
 
 TEST_CASE("wgmma: k below, at and above the depth of the pipeline", "[wgmma]") {
-  if (!has_wgmma()) return;
   // A stage has 64 of k; a pipeline has 4, 6 or 8 stages.  Each of the three tiles continues at the
   // ring position where the previous tile ended.
-  for (const int64_t k : {1, 16, 63, 64, 65, 192, 255, 256, 257, 320, 384, 385, 512, 513, 1000})
-    check(gemm_case(260, 264, k, k % 2 == 0 ? "TN" : "NT"));
+  check("m=260 n=264 op=NT k=1|63|65|255|257|385|513 cd=fp16");
+  check("m=260 n=264 op=TN k=16|64|192|256|320|384|512|1000 cd=fp16");
 }
 
 TEST_CASE("wgmma: awkward shapes are exact", "[wgmma]") {
-  if (!has_wgmma()) return;
-  constexpr int64_t kShapes[][3] = {{1, 1, 1},      {1, 129, 64},   {127, 1, 33},   {128, 256, 64},
-                                    {256, 128, 64}, {257, 129, 31}, {129, 255, 65}, {64, 64, 128},
-                                    {63, 65, 7},    {17, 19, 23},   {5, 300, 300},  {190, 130, 40},
-                                    {256, 64, 64},  {257, 65, 31},  {128, 192, 64}, {129, 193, 65}};
-  for (const auto &[m, n, k] : kShapes) {
-    for (const char *const op : kAllOps) check(gemm_case(m, n, k, op));
-  }
+  check(
+      "m/n/k=1/1/1|1/129/64|127/1/33|128/256/64|256/128/64|257/129/31|129/255/65|64/64/128|63/65/7|"
+      "17/19/23|5/300/300|190/130/40|256/64/64|257/65/31|128/192/64|129/193/65 op=NN|NT|TN|TT "
+      "cd=fp16");
 }
 
 TEST_CASE("wgmma: 16-bit tiles are exact with TMA stores and staged stores", "[wgmma]") {
-  if (!has_wgmma()) return;
-  for (const mp_dtype_t cd : {MP_FP16, MP_BF16}) {
-    GemmCase c = gemm_case(272, 520, 80, "NT", {MP_FP16, cd});
-    c.bias = MP_FP32;
-    c.activation = MP_ACT_RELU;
-    c.amax = c.found_inf = true;
-    check(c);
-    if (cd == MP_BF16) continue;
-    c.bias = MP_FP16;
-    c.offset = 8;  // 16 bytes: TMA still works
-    check(c);
-    c.offset = 0;
-    c.pad = 3;
-    check(c);
-    c.activation = MP_ACT_GELU;
-    c.fill = Fill::kReal;
-    check(c);
-    c.beta = -2.0f;
-    c.aux = c.dbias = true;
-    check(c);
-  }
+  const std::string line = "m=272 n=520 k=80 op=NT activation=relu amax=1 found_inf=1 ";
+  check(line + "cd=fp16|bf16 bias=fp32");
+  // TMA still works with an offset of 16 bytes.
+  check(line + "cd=fp16 bias=fp16 offset/pad=8/0|0/3");
+  check(line + "cd=fp16 bias=fp16 pad=3 activation=gelu fill=real beta/aux/dbias=0/0/0|-2/1/1");
 }
 
 TEST_CASE("wgmma: C and aux are loaded and stored with a 16-bit D", "[wgmma][long]") {
-  if (!has_wgmma()) return;
-  for (const mp_dtype_t cd : {MP_FP16, MP_BF16}) {
-    GemmCase c = gemm_case(272, 520, 80, "NT", {cd, cd});
-    c.beta = -2.0f;
-    c.bias = cd == MP_FP16 ? MP_BF16 : MP_FP16;  // partial last subtile
-    check(c);
-    c.in_place = true;
-    c.amax = c.found_inf = true;
-    check(c);
-    c.in_place = false;
-    c.batch = 3;
-    c.m = 136;
-    check(c);
-    c.beta = 0.0f;
-    c.aux = true;
-    c.fill = Fill::kReal;
-    for (const mp_activation_t activation : {MP_ACT_NONE, MP_ACT_RELU, MP_ACT_GELU, MP_ACT_TANH,
-                                             MP_ACT_DRELU, MP_ACT_DGELU, MP_ACT_DSIGMOID}) {
-      c.activation = activation;
-      check(c);
-    }
-  }
+  // The bias has a partial last subtile.
+  const std::string line = "n=520 k=80 op=NT ab/cd/bias=fp16/fp16/bf16|bf16/bf16/fp16 ";
+  check(line + "m=272 beta=-2");
+  check(line + "beta=-2 amax=1 found_inf=1 in_place/batch/m=1/1/272|0/3/136");
+  check(line +
+        "m=136 batch=3 amax=1 found_inf=1 aux=1 fill=real "
+        "activation=none|relu|gelu|tanh|drelu|dgelu|dsigmoid");
 }
 
 TEST_CASE("wgmma: the last slice loads C and aux", "[wgmma]") {
-  if (!has_wgmma()) return;
-  GemmCase c = gemm_case(136, 264, 520, "TN");
-  c.beta = -2.0f;
-  c.bias = MP_FP16;
-  check_splits(c);
-  c.beta = 0.0f;
-  c.activation = MP_ACT_DGELU;
-  c.aux = c.amax = true;
-  c.fill = Fill::kReal;
-  check_splits(c);
+  const std::string line = "m=136 n=264 k=520 op=TN cd=fp16 bias=fp16 ";
+  check_splits(line + "beta=-2");
+  check_splits(line + "activation=dgelu aux=1 amax=1 fill=real");
 }
 
 TEST_CASE("wgmma: fp32 tiles are exact with direct stores", "[wgmma]") {
-  if (!has_wgmma()) return;
-  for (const auto &[beta, in_place] :
-       {std::pair{0.0f, false}, std::pair{1.0f, true}, std::pair{-3.0f, false}}) {
-    GemmCase c = gemm_case(272, 520, 80, "TN", {MP_FP16, MP_FP32});
-    c.alpha = -2.0f;
-    c.beta = beta;
-    c.in_place = in_place;
-    if (!in_place) check(c);
-    c.scale = 2.0f;
-    c.amax = c.found_inf = true;
-    check(c);
-  }
+  const std::string line = "m=272 n=520 k=80 op=TN alpha=-2 ";
+  check(line + "beta=0|-3");
+  check(line + "beta/in_place=0/0|1/1|-3/0 scale=2 amax=1 found_inf=1");
 }
 
 TEST_CASE("wgmma: backward epilogues are exact", "[wgmma]") {
-  if (!has_wgmma()) return;
-  for (const mp_activation_t activation : kBackwardActivations) {
-    GemmCase c = gemm_case(260, 264, 72, "NN");
-    c.activation = activation;
-    c.aux = c.dbias = c.amax = c.found_inf = true;
-    c.fill = Fill::kReal;
-    check(c);
-  }
+  check("m=260 n=264 k=72 cd=fp16 activation=backward aux=1 dbias=1 amax=1 found_inf=1 fill=real");
 }
 
 TEST_CASE("wgmma: D that does not support TMA is exact", "[wgmma]") {
-  if (!has_wgmma()) return;
   // n is odd, so the rows of D are not 16-byte aligned; those of A and B are.
-  GemmCase c = gemm_case(272, 517, 80, "NT");
-  c.multiple = 8;
-  check(c);
+  check("m=272 n=517 k=80 op=NT cd=fp16");
 }
 
 TEST_CASE("wgmma: split-k sums in a fixed order", "[wgmma]") {
   if (!has_wgmma()) return;
-  GemmCase c = gemm_case(136, 264, 1100, "TN", {MP_FP16, MP_FP32});
-  c.beta = 1.0f;
-  c.bias = MP_FP32;
-  check_splits(c);
-  c = gemm_case(72, 136, 2050, "NT");
-  c.fill = Fill::kReal;
-  GemmRun run(c);
+  check_splits("m=136 n=264 k=1100 op=TN beta=1 bias=fp32");
+  GemmRun run(gemm_case("m=72 n=136 k=2050 op=NT cd=fp16 fill=real"));
   for (const std::string &kernel : run.kernels()) {
     if (!is_wgmma(kernel)) continue;
     check_same_bits(run, kernel);
@@ -176,12 +102,9 @@ TEST_CASE("wgmma: split-k sums in a fixed order", "[wgmma]") {
 TEST_CASE("wgmma: slices that a cluster adds have the bits of slices in workspace", "[wgmma]") {
   if (!has_wgmma()) return;
   // Partial tiles; the last slice is shorter.  Clusters of eight and of fewer blocks.
-  for (const int64_t k : {3012, 8132}) {
-    GemmCase c = gemm_case(40, 72, k, "TN", {MP_FP16, k == 3012 ? MP_FP32 : MP_FP16});
-    c.fill = Fill::kReal;
-    c.alpha = -2.0f;
-    c.beta = 1.0f;
-    c.amax = c.found_inf = c.dbias = true;
+  for (const GemmCase &c :
+       gemm_cases("m=40 n=72 op=TN k/cd=3012/fp32|8132/fp16 fill=real alpha=-2 beta=1 amax=1 "
+                  "found_inf=1 dbias=1")) {
     GemmRun run(c);
     for (const std::string &kernel : run.kernels()) {
       const size_t suffix = kernel.find("_p");
@@ -199,29 +122,16 @@ TEST_CASE("wgmma: slices that a cluster adds have the bits of slices in workspac
 
 TEST_CASE("wgmma: slices that a cluster adds are exact with every epilogue", "[wgmma]") {
   if (!has_wgmma()) return;
-  const auto check_clusters = [](const GemmCase &c) {
-    check_kernels(c, [](const std::string &kernel) {
+  const auto check_clusters = [](const std::string &line) {
+    check_kernels(line, [](const std::string &kernel) {
       return is_wgmma(kernel) && kernel.find("_p") != std::string::npos;
     });
   };
-  GemmCase c = gemm_case(136, 264, 1100, "NT");
-  c.bias = MP_FP32;
-  c.activation = MP_ACT_RELU;
-  c.aux = c.amax = c.found_inf = c.dbias = true;
-  c.scale = 2.0f;
-  check_clusters(c);
-  c.pad = 3;
-  c.beta = -2.0f;
-  c.zero_scale = true;
-  check_clusters(c);
+  check_clusters(
+      "m=136 n=264 k=1100 op=NT cd=fp16 bias=fp32 activation=relu aux=1 amax=1 found_inf=1 dbias=1 "
+      "scale=2 pad/beta/zero_scale=0/0/0|3/-2/1");
   // Sums that are NaN or infinite in one block of the cluster.
-  for (const Special special : {Special::kInfinity, Special::kNan}) {
-    c = gemm_case(72, 136, 1100, "TN", {MP_BF16, MP_FP32});
-    c.special = special;
-    c.place = Place::kLast;
-    c.amax = c.found_inf = true;
-    check_clusters(c);
-  }
+  check_clusters("m=72 n=136 k=1100 op=TN ab=bf16 special=inf|nan place=last amax=1 found_inf=1");
 }
 
 TEST_CASE("wgmma: slices are added in the order of k", "[wgmma]") {
@@ -266,77 +176,29 @@ TEST_CASE("wgmma: slices are added in the order of k", "[wgmma]") {
 }
 
 TEST_CASE("wgmma: batches by stride, shared operands and pointers", "[wgmma]") {
-  if (!has_wgmma()) return;
-  for (const char *const op : kAllOps) {
-    GemmCase c = gemm_case(136, 136, 72, op);
-    c.batch = 3;
-    c.beta = 1.0f;
-    c.found_inf = true;
-    check(c);
-    c.beta = 0.0f;
-    c.pad = 3;
-    check(c);
-    c.pointers = true;
-    check(c);
-    c.cd = MP_FP32;
-    c.beta = 1.0f;
-    check(c);
-  }
-  for (const auto &[shared_a, shared_b] :
-       {std::pair{true, false}, std::pair{false, true}, std::pair{true, true}}) {
-    GemmCase c = gemm_case(136, 200, 72, "NT");
-    c.batch = 3;
-    c.shared_a = shared_a;
-    c.shared_b = shared_b;
-    check(c);
-  }
-  GemmCase c = gemm_case(72, 136, 600, "TN", {MP_BF16, MP_FP32});  // also with split-k
-  c.batch = 2;
-  check_splits(c);
-  c.pointers = true;
-  check_splits(c);
+  check(
+      "m=136 n=136 k=72 op=NN|NT|TN|TT batch=3 found_inf=1 "
+      "cd/beta/pad/pointers=fp16/1/0/0|fp16/0/3/0|fp16/0/3/1|fp32/1/3/1");
+  check("m=136 n=200 k=72 op=NT cd=fp16 batch=3 shared_a/shared_b=1/0|0/1|1/1");
+  check_splits("m=72 n=136 k=600 op=TN ab=bf16 batch=2 pointers=0|1");
 }
 
 TEST_CASE("wgmma: blocks take runs of tiles of the same item behind pointers", "[wgmma]") {
-  if (!has_wgmma()) return;
   // Runs of up to 16 tiles on 1, 2 or 5 SMs.
-  GemmCase c = gemm_case(512, 512, 24, "NT");
-  c.batch = 5;
-  c.pointers = true;
-  check(c);
+  check("m=512 n=512 k=24 op=NT cd=fp16 batch=5 pointers=1");
 }
 
 TEST_CASE("wgmma: batch items with misaligned pointers are multiplied", "[wgmma]") {
-  if (!has_wgmma()) return;
-  GemmCase c = gemm_case(136, 200, 72, "NT");
-  c.batch = 3;
-  c.pointers = true;
-  c.offset = 1;
-  c.beta = 1.0f;
-  check(c);
+  check("m=136 n=200 k=72 op=NT cd=fp16 batch=3 pointers=1 offset=1 beta=1");
 }
 
 TEST_CASE("wgmma: one misaligned pointer among many is detected in any warp and block", "[wgmma]") {
   if (!has_wgmma()) return;
-  GemmCase c = gemm_case(8, 8, 8, "NT");
-  c.pointers = true;
-  for (const auto &[batch, stray] : {std::pair{40, "a39"}, std::pair{600, "b599"}}) {
-    c.batch = batch;
-    c.stray = stray;
-    check_kernels(c, [](const std::string &kernel) { return kernel == "wgmma_128x128x64_s6"; });
-  }
+  check_kernels("m=8 n=8 k=8 op=NT cd=fp16 pointers=1 batch/stray=40/a39|600/b599",
+                [](const std::string &kernel) { return kernel == "wgmma_128x128x64_s6"; });
 }
 
 TEST_CASE("wgmma: non-finite values affect only their rows and columns", "[wgmma]") {
-  if (!has_wgmma()) return;
   // Zeros past the edge times infinity are NaN: none may be stored or counted.
-  for (const Special special : {Special::kInfinity, Special::kNan}) {
-    for (const Place place : {Place::kFirst, Place::kLast}) {
-      GemmCase c = gemm_case(140, 270, 70, "NT");
-      c.special = special;
-      c.place = place;
-      c.amax = c.found_inf = true;
-      check(c);
-    }
-  }
+  check("m=140 n=270 k=70 op=NT cd=fp16 special=inf|nan place=first|last amax=1 found_inf=1");
 }

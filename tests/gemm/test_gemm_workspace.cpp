@@ -7,10 +7,6 @@ using namespace mptest;
 
 namespace {
 
-GemmCase long_case(int64_t m, int64_t n, int64_t k, mp_dtype_t cd) {
-  return gemm_case(m, n, k, "TN", {MP_FP16, cd});
-}
-
 /// True for split-k kernels, which are named "..._k2", "..._k4", ...
 bool splits_k(const std::string &kernel) {
   return kernel.find("_k") != std::string::npos;
@@ -19,19 +15,12 @@ bool splits_k(const std::string &kernel) {
 }  // namespace
 
 TEST_CASE("split-k: every kernel is exact for full and partial slices", "[gemm][short]") {
-  for (const auto &[k, cd] :
-       {std::pair{512, MP_FP16}, std::pair{1023, MP_FP32}, std::pair{4097, MP_FP16}}) {
-    GemmCase c = long_case(33, 70, k, cd);
-    c.beta = 1.0f;
-    c.bias = MP_FP32;
-    check_every_kernel(c);
-  }
+  check_every_kernel("m=33 n=70 op=TN k/cd=512/fp16|1023/fp32|4097/fp16 beta=1 bias=fp32");
 }
 
 TEST_CASE("split-k: the maximum number of slices is exact", "[gemm][short]") {
-  GemmCase c = long_case(5, 70, 128 * 128 - 1, MP_FP32);  // the last of 128 slices is partial
-  c.amax = true;
-  GemmRun run(c);
+  // The last of 128 slices is partial.
+  GemmRun run(gemm_case("m=5 n=70 k=16383 op=TN amax=1"));
   int count = 0;
   for (const std::string &kernel : run.kernels()) {
     const bool most = kernel.ends_with("_k128");
@@ -43,40 +32,27 @@ TEST_CASE("split-k: the maximum number of slices is exact", "[gemm][short]") {
 }
 
 TEST_CASE("split-k: the epilogue runs once, after the sum", "[gemm][short]") {
-  GemmCase c = long_case(37, 66, 520, MP_FP16);
-  c.pad = 3;
-  c.beta = -2.0f;
-  c.scale = 2.0f;
-  c.bias = MP_FP16;
-  c.activation = MP_ACT_RELU;
-  c.aux = c.dbias = c.amax = c.found_inf = true;
-  check_kernels(c, splits_k);
+  check_kernels(
+      "m=37 n=66 k=520 op=TN cd=fp16 pad=3 beta=-2 scale=2 bias=fp16 activation=relu aux=1 dbias=1 "
+      "amax=1 found_inf=1",
+      splits_k);
 }
 
 TEST_CASE("split-k: batches and non-finite values", "[gemm][short]") {
-  GemmCase c = long_case(33, 40, 600, MP_FP16);
-  c.batch = 3;
-  c.amax = c.found_inf = true;
-  check_every_kernel(c);
-  c.pointers = true;
-  c.amax = false;
-  check_every_kernel(c);
-  c.special = Special::kInfinity;
-  c.place = Place::kLast;
-  check_every_kernel(c);
+  check_every_kernel(
+      "m=33 n=40 k=600 op=TN cd=fp16 batch=3 found_inf=1 "
+      "pointers/amax/special/place=0/1/none/first|1/0/none/first|1/0/inf/last");
 }
 
 TEST_CASE("split-k: repeated calls give the same bits for any initial workspace", "[gemm]") {
-  GemmCase c = long_case(65, 70, 2050, MP_FP32);
-  c.fill = Fill::kReal;
-  GemmRun run(c);
+  GemmRun run(gemm_case("m=65 n=70 k=2050 op=TN fill=real"));
   for (const std::string &kernel : run.kernels())
     if (splits_k(kernel)) check_same_bits(run, kernel);
 }
 
 TEST_CASE("workspace: any workspace size is accepted", "[gemm][short]") {
   // Two tiles and a long k: on a GPU, split-k is the fastest choice.
-  GemmRun run(long_case(64, 64, 4096, MP_FP16));
+  GemmRun run(gemm_case("m=64 n=64 k=4096 op=TN cd=fp16"));
   const size_t wanted = run.workspace_bytes("");
   for (const size_t bytes : {size_t{0}, wanted / 2, wanted, wanted + 256}) {
     CAPTURE(bytes);

@@ -1,7 +1,15 @@
 // Conversion of a test case to one line of key=value and back.  One list of fields,
 // each_field(case, visit), which calls visit(key, field) for every field, serves both directions.
+//
+// Tests describe their cases by lines with alternatives.  "op=NN|TT" stands for a case with each
+// value, "k/cd=8/fp16|9/fp32" for one with k=8 cd=fp16 and one with k=9 cd=fp32.  A line stands for
+// all combinations of its words: "m=64 op=NN|TT k/cd=8/fp16|9/fp32" for four cases.  Fields that
+// the line does not name have their defaults; a later word replaces an earlier one.  spelled_out()
+// lists abbreviations.  Errors in a line throw std::invalid_argument with the word.
 #pragma once
 
+#include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <sstream>
 #include <stdexcept>
@@ -51,6 +59,9 @@ template <typename T>
 std::string to_text(const T &value) {
   if constexpr (std::is_enum_v<T>) {
     return names(value)[static_cast<int>(value)];
+  } else if constexpr (std::is_floating_point_v<T>) {
+    char text[32];  // the shortest text with this value
+    return {text, std::to_chars(text, std::end(text), value).ptr};
   } else {
     std::ostringstream text;
     text << value;
@@ -66,27 +77,51 @@ std::string to_text(const std::vector<T> &values) {
   return text;
 }
 
+/// Returns the parts between separators, which may be empty.
+inline std::vector<std::string> split(const std::string &text, char separator) {
+  std::vector<std::string> parts(1);
+  for (const char letter : text) {
+    if (letter == separator)
+      parts.emplace_back();
+    else
+      parts.back() += letter;
+  }
+  return parts;
+}
+
+/// Returns whether the whole text is a value of the type.
 template <typename T>
-void from_text(const std::string &text, T &value) {
+bool from_text(const std::string &text, T &value) {
+  if (text.empty()) return false;
   if constexpr (std::is_enum_v<T>) {
     const auto &all = names(value);
-    for (size_t i = 0; i < std::size(all); ++i) {
-      if (text != all[i]) continue;
-      value = static_cast<T>(i);
-      return;
-    }
-    throw std::invalid_argument("no such value: " + text);
+    const auto found = std::find(std::begin(all), std::end(all), text);
+    if (found == std::end(all)) return false;
+    value = static_cast<T>(found - std::begin(all));
+    return true;
   } else {
     std::istringstream in(text);
-    if (!(in >> value)) throw std::invalid_argument("not a value: " + text);
+    return in >> value && in.peek() == std::istringstream::traits_type::eof();
   }
 }
 
 template <typename T>
-void from_text(const std::string &text, std::vector<T> &values) {
-  std::istringstream in(text);
-  for (std::string element; std::getline(in, element, ',');)
-    from_text(element, values.emplace_back());
+bool from_text(const std::string &text, std::vector<T> &values) {
+  values.clear();
+  return std::ranges::all_of(split(text, ','), [&](const std::string &element) {
+    return from_text(element, values.emplace_back());
+  });
+}
+
+/// "key=value", or "key/key=value/value|value/value".
+struct Word {
+  std::string keys, values;
+};
+
+inline Word parse_word(const std::string &text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos) throw std::invalid_argument("not key=value: " + text);
+  return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
 /// Text of the first `always` fields, and of all that differ from a default Case.
@@ -113,17 +148,67 @@ template <typename Case, typename EachField>
 Case parse_line(const std::string &line, EachField each_field) {
   Case c;
   std::istringstream words(line);
-  for (std::string word; words >> word;) {
-    const size_t equals = word.find('=');
+  for (std::string text; words >> text;) {
+    const Word word = parse_word(text);
     bool known = false;
     each_field(c, [&](const char *key, auto &value) {
-      if (word.compare(0, equals, key) != 0) return;
-      from_text(word.substr(equals + 1), value);
+      if (word.keys != key) return;
+      if (!from_text(word.values, value))
+        throw std::invalid_argument("not a value of the field: " + text);
       known = true;
     });
-    if (!known) throw std::invalid_argument("not a field of the case: " + word);
+    if (!known) throw std::invalid_argument("not a field of the case: " + text);
   }
   return c;
+}
+
+/// Spells out sets of types and activations: "types=all", "types=each", "activation=forward".
+inline std::string spelled_out(const std::string &word) {
+  const auto pairs = [](const auto &all) {
+    std::string text = "ab/cd=";
+    for (const Types &types : all) text += to_text(types.ab) + '/' + to_text(types.cd) + '|';
+    text.pop_back();
+    return text;
+  };
+  const auto activations = [](const auto &all) {
+    std::string text = "activation=";
+    for (const mp_activation_t activation : all) text += to_text(activation) + '|';
+    text.pop_back();
+    return text;
+  };
+  if (word == "types=all") return pairs(kAllTypes);
+  if (word == "types=each") return pairs(kOneOfEach);
+  if (word == "activation=forward") return activations(kForwardActivations);
+  if (word == "activation=backward") return activations(kBackwardActivations);
+  return word;
+}
+
+/// Returns the lines without alternatives for which a line stands.
+inline std::vector<std::string> expanded(const std::string &line) {
+  std::vector<std::string> lines = {""};
+  std::istringstream words(line);
+  for (std::string text; words >> text;) {
+    const Word word = parse_word(spelled_out(text));
+    const std::vector<std::string> keys = split(word.keys, '/');
+    std::vector<std::string> longer;
+    for (const std::string &alternative : split(word.values, '|')) {
+      const std::vector<std::string> values = split(alternative, '/');
+      if (values.size() != keys.size())
+        throw std::invalid_argument("not one value per key: " + text);
+      std::string fields;
+      for (size_t i = 0; i < keys.size(); ++i) fields += ' ' + keys[i] + '=' + values[i];
+      for (const std::string &before : lines) longer.push_back(before + fields);
+    }
+    lines = std::move(longer);
+  }
+  return lines;
+}
+
+template <typename Case, typename EachField>
+std::vector<Case> parse_lines(const std::string &line, EachField each_field) {
+  std::vector<Case> cases;
+  for (const std::string &one : expanded(line)) cases.push_back(parse_line<Case>(one, each_field));
+  return cases;
 }
 
 /// The fields of OutputCase that describe the epilogue.

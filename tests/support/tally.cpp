@@ -52,7 +52,7 @@ std::vector<const char *> arguments_of(int argc, char **argv) {
 }  // namespace
 
 void mptest::skip(const std::string &reason) {
-  std::printf("skipped: %s: %s\n", tally.running.c_str(), reason.c_str());
+  if (!tally.is_skipping) std::printf("skipped: %s: %s\n", tally.running.c_str(), reason.c_str());
   tally.is_skipping = true;
 }
 
