@@ -1,16 +1,15 @@
 // Plans that users store: the same bits in another process with another tuning table, another limit
 // of SMs and more workspace.
 #define MP_ENABLE_EXPERIMENTAL
-#include <unistd.h>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <optional>
 
 #include "tests/support/run_again.h"
+#include "tests/support/surroundings.h"
 #include "tests/support/tally.h"
 #include "tests/support/testing.h"
 
@@ -169,14 +168,15 @@ TEST_CASE("stored plans in another process", "[.]") {
 TEST_CASE("plans: a stored plan gives the same bits with any tuning, workspace and SM limit",
           "[gemm][conv][rnn]") {
   const std::vector<Problem> all = problems();
-  const auto stem =
-      std::filesystem::temp_directory_path() / ("mpcore_plans_" + std::to_string(getpid()));
-  const std::string path = stem.string(), table = path + ".txt";
+  const Folder folder;
+  const std::string path = folder / "plans";
+  const std::string table =
+      folder.file("table",
+                  "host dram_us_per_mb=0 l2_us_per_mb=0\nhost simt_64x64x16 0 0\n"
+                  "sm_90 dram_us_per_mb=0 l2_us_per_mb=0\nsm_90 simt_64x64x16 0 0\n");
   std::string wanted;
   {
     std::ofstream file(path, std::ios::binary);
-    std::ofstream(table) << "host dram_us_per_mb=0 l2_us_per_mb=0\nhost simt_64x64x16 0 0\n"
-                         << "sm_90 dram_us_per_mb=0 l2_us_per_mb=0\nsm_90 simt_64x64x16 0 0\n";
     for (size_t i = 0; i < all.size(); i++) {
       const std::vector<mp_plan_t> plans = plans_of(all[i]);
       for (size_t j = 0; j < plans.size(); j++) {
@@ -195,8 +195,6 @@ TEST_CASE("plans: a stored plan gives the same bits with any tuning, workspace a
     at = end;
   }
   CHECK(times(output, "other kernel: 1\n") > 0);  // the table changes the choice
-  std::filesystem::remove(path);
-  std::filesystem::remove(table);
 }
 
 TEST_CASE("plans: a call reports the plan that it cannot follow", "[gemm]") {
