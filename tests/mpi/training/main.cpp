@@ -53,7 +53,7 @@ class Run {
     MPI_Comm_dup(MPI_COMM_WORLD, &progress_comm_);
     const int64_t share = kSamples / ranks_;
     faulty_.emplace(options.gives_up ? impatient_.table(comm_) : comm_);
-    trainer_.emplace(context_.get(), options.seed, rank_ * share, share);
+    trainer_.emplace(context_.get(), rank_ * share, share);
     std::filesystem::create_directories(options.folder);
     log_.emplace(options.folder / mptools::text("told.rank%d", rank_));
   }
@@ -87,7 +87,7 @@ class Run {
     // A fault may end the job; all ranks must have saved the previous step by then.
     if (step == options_.fault.step) MPI_Barrier(MPI_COMM_WORLD);
     const Fault mine = fault_of(step);
-    Batch batch = batch_of(options_.seed, step);
+    Batch batch = batch_of(step);
     if (mine.kind == Fault::kOtherTarget)
       for (int64_t w = 0; w < kWeights; ++w)
         batch.wanted[static_cast<size_t>(rank_ * kSamples / ranks_ * kWeights + w)] *= -1;
@@ -281,8 +281,6 @@ Options parse_options(int argc, const char *const *argv) {
   mptools::CommandLine line("training", "Trains a small model on all ranks of an MPI program.", "");
   mptools::add_integer(line, "--steps", options.steps, int64_t{1},
                        "total, including resumed steps");
-  mptools::add_integer(line, "--seed", options.seed, uint64_t{0},
-                       "seed of weights, data and overflows");
   line.add_option("--folder", options.folder, "folder of checkpoints, one per rank")->required();
   mptools::add_integer(line, "--save-every", options.save_every, int64_t{1},
                        "steps per checkpoint");

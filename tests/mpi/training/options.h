@@ -38,7 +38,6 @@ struct Fault {
 
 struct Options {
   int64_t steps = 30;
-  uint64_t seed = 1;
   /// Folder of checkpoints and other output.
   std::filesystem::path folder;
   int64_t save_every = 1;

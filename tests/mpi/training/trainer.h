@@ -73,7 +73,7 @@ class Tensors {
 
 class Trainer {
  public:
-  Trainer(mp_context_t context, uint64_t seed, int64_t first_sample, int64_t num_samples)
+  Trainer(mp_context_t context, int64_t first_sample, int64_t num_samples)
       : context_(context),
         master_(context, MP_FP32),
         model_(context, MP_FP16),
@@ -86,7 +86,7 @@ class Trainer {
         optimizer_(make_optimizer()),
         first_sample_(first_sample),
         num_samples_(num_samples) {
-    Random random(seed + 1);
+    Random random(kSeed + 1);
     for (size_t t = 0; t < kNumels.size(); ++t)
       for (int64_t i = 0; i < kNumels[t]; ++i)
         master_.at<float>(t)[i] = static_cast<float>(random.real(-0.1, 0.1));
