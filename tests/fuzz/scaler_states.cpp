@@ -3,10 +3,8 @@
 // same bits.
 #include <fuzzer/FuzzedDataProvider.h>
 
-#include <array>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include "mpcore.h"
@@ -14,16 +12,8 @@
 
 namespace {
 
-constexpr std::array<float, 10> kAmax = {0.0f,
-                                         1e-30f,
-                                         1.0f,
-                                         3.5f,
-                                         1024.0f,
-                                         65504.0f,
-                                         1e30f,
-                                         std::numeric_limits<float>::infinity(),
-                                         std::numeric_limits<float>::quiet_NaN(),
-                                         1e-45f};
+constexpr float kAmax[] = {0.0f,     1e-30f, 1.0f,     3.5f, 1024.0f,
+                           65504.0f, 1e30f,  INFINITY, NAN,  1e-45f};
 
 mp_context_t context = nullptr;
 

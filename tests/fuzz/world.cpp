@@ -1,8 +1,8 @@
 #include "tests/fuzz/world.h"
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
 #include <string>
 
 namespace fuzz {
@@ -116,37 +116,22 @@ int64_t World::integer() {
                                 255,
                                 4096,
                                 65536,
-                                std::numeric_limits<int32_t>::max(),
-                                std::numeric_limits<int32_t>::min(),
+                                INT32_MAX,
+                                INT32_MIN,
                                 int64_t{1} << 31,
                                 int64_t{1} << 32,
                                 int64_t{1} << 40,
                                 int64_t{1} << 62,
-                                std::numeric_limits<int64_t>::max(),
-                                std::numeric_limits<int64_t>::min()};
+                                INT64_MAX,
+                                INT64_MIN};
   if (is_careful_ && !once_in(8)) return favourite_;
   if (!once_in(4)) return bytes_.ConsumeIntegralInRange<int64_t>(0, 15);
   return once_in(4) ? bytes_.ConsumeIntegral<int64_t>() : bytes_.PickValueInArray(kEdges);
 }
 
 double World::real() {
-  constexpr double kEdges[] = {0.0,
-                               -0.0,
-                               1.0,
-                               0.5,
-                               2.0,
-                               1e-3,
-                               0.1,
-                               0.9,
-                               0.999,
-                               65536.0,
-                               -1.0,
-                               1e-45,
-                               1e38,
-                               1e300,
-                               std::numeric_limits<double>::infinity(),
-                               -std::numeric_limits<double>::infinity(),
-                               std::numeric_limits<double>::quiet_NaN()};
+  constexpr double kEdges[] = {0.0,     -0.0, 1.0,   0.5,  2.0,   1e-3,     0.1,       0.9, 0.999,
+                               65536.0, -1.0, 1e-45, 1e38, 1e300, INFINITY, -INFINITY, NAN};
   return once_in(16) ? bytes_.ConsumeFloatingPoint<double>() : bytes_.PickValueInArray(kEdges);
 }
 
