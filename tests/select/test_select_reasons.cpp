@@ -25,10 +25,6 @@ std::string operand_reason(const mp::GemmProblem &p, const mp::Device &device,
                        choice.aligned_us);
 }
 
-bool begins_with(const std::string &text, const std::string &head) {
-  return text.compare(0, head.size(), head) == 0;
-}
-
 mp::GemmPlan best(const mp::GemmProblem &p, const mp::Device &device) {
   return plan_of(p, device, mp::builtin_gemm_tuning(), kAligned, SIZE_MAX);
 }
@@ -94,7 +90,7 @@ TEST_CASE("slow choice: rows of D without a tensor map are logged if they matter
   const mp::GemmProblem p = problem(8192, 4096, 128);
   CHECK(reason(p, SIZE_MAX) == "");
   CHECK(
-      begins_with(reason(with_ld_of_d(p, 4097), SIZE_MAX), "ld_d = 4097 is not a multiple of 8 ("));
+      reason(with_ld_of_d(p, 4097), SIZE_MAX).starts_with("ld_d = 4097 is not a multiple of 8 ("));
   CHECK(reason(with_ld_of_d(p, 4097), SIZE_MAX).find(" us predicted, ") != std::string::npos);
   CHECK(reason(with_ld_of_d(p, 4104), SIZE_MAX) == "");
   CHECK(reason(with_ld_of_d(p, 4097), SIZE_MAX, a100()) == "");  // has only one store path
@@ -105,16 +101,16 @@ TEST_CASE("slow choice: rows of D without a tensor map are logged if they matter
   alignas(16) static char memory[32];
   mp::GemmProblem q = p;
   q.out.d.base = memory + 2;
-  CHECK(begins_with(reason(q, SIZE_MAX), "C, D or aux is not 16-byte aligned ("));
+  CHECK(reason(q, SIZE_MAX).starts_with("C, D or aux is not 16-byte aligned ("));
   q = p;
   q.out.epilogue.activation = MP_ACT_DGELU;
   q.out.epilogue.aux = memory;
   q.out.epilogue.ld_aux = 4100;
-  CHECK(begins_with(reason(q, SIZE_MAX), "ld_aux = 4100 is not a multiple of 8 ("));
+  CHECK(reason(q, SIZE_MAX).starts_with("ld_aux = 4100 is not a multiple of 8 ("));
   q = p;
   q.out.beta = 1;
   q.out.c.ld = 4098;
-  CHECK(begins_with(reason(q, SIZE_MAX), "ld_c = 4098 is not a multiple of 8 ("));
+  CHECK(reason(q, SIZE_MAX).starts_with("ld_c = 4098 is not a multiple of 8 ("));
 }
 
 TEST_CASE("slow choice: unaligned rows of A and B are logged if aligned ones are a fifth faster") {
@@ -122,18 +118,18 @@ TEST_CASE("slow choice: unaligned rows of A and B are logged if aligned ones are
     mp::GemmProblem p = problem(4096, 4096, 4096);
     p.b.ld = 4097;
     CHECK(operand_reason(p, device) == "");  // copies are cheap
-    CHECK(begins_with(operand_reason(p, device, kAligned, 0),
-                      "ld_b = 4097 is not a multiple of 8 ("));
+    CHECK(
+        operand_reason(p, device, kAligned, 0).starts_with("ld_b = 4097 is not a multiple of 8 ("));
     p = problem(4096, 256, 4096);
     p.a.ld = 4097;
-    CHECK(begins_with(operand_reason(p, device), "ld_a = 4097 is not a multiple of 8 ("));
+    CHECK(operand_reason(p, device).starts_with("ld_a = 4097 is not a multiple of 8 ("));
     CHECK(operand_reason(problem(4096, 256, 4096), device) == "");
-    CHECK(begins_with(operand_reason(problem(4096, 4096, 4096), device, !kAligned),
-                      "A or B is not 16-byte aligned ("));
+    CHECK(operand_reason(problem(4096, 4096, 4096), device, !kAligned)
+              .starts_with("A or B is not 16-byte aligned ("));
   }
   mp::GemmProblem bf16 = problem(4096, 4096, 4096);
   bf16.dtype_ab = MP_BF16;
-  CHECK(begins_with(operand_reason(bf16, t4()), "sm_75 has Tensor Cores for FP16"));
+  CHECK(operand_reason(bf16, t4()).starts_with("sm_75 has Tensor Cores for FP16"));
 }
 
 TEST_CASE("slow choice: a warning implies a faster plan on every device") {
