@@ -20,8 +20,7 @@ static mp_attention_desc_t attention_desc(void) {
   return d;
 }
 static mp_attention_tensors_t attention_tensors(void) {
-  mp_attention_tensors_t t;
-  MP_INIT_STRUCT(&t);
+  mp_attention_tensors_t t = INITIALIZED(mp_attention_tensors_t);
   t.q_lengths = at(kLengths), t.kv_lengths = at(kLengths + 8);
   t.dropout_offset = at(kOffset), t.sinks = at(kSinks);
   t.q = at(kQ), t.k = at(kK), t.v = at(kV), t.d_o = at(kDo), t.o = at(kO);
@@ -154,17 +153,12 @@ static void test_packed(void) {
   INVALID(mp_attention_backward, (context, &d, &t, at(kWorkspace), kBytes, NULL), "dk");
 }
 
-static mp_status_t call_kernel_info(void *s) {
-  mp_kernel_info_t info;
-  MP_INIT_STRUCT(&info);
-  return mp_attention_kernel_info(context, s, 0, &info);
-}
+CALL_OF(call_kernel_info, mp_attention_kernel_info(context, s, 0, &INITIALIZED(mp_kernel_info_t)))
 
 static void test_kernels(void) {
   mp_attention_desc_t d = attention_desc();
   const mp_attention_tensors_t t = attention_tensors();
-  mp_kernel_info_t info;
-  MP_INIT_STRUCT(&info);
+  mp_kernel_info_t info = INITIALIZED(mp_kernel_info_t);
   const mp_attention_desc_t initial = attention_desc();
   check_struct_size(SUBJECT("mp_attention_kernel_info", "desc", initial, call_kernel_info));
   INVALID(mp_attention_kernel_info, (context, &d, -1, &info), "index");
@@ -195,8 +189,7 @@ static void test_kernels(void) {
 }
 
 static void test_empty(void) {
-  mp_attention_tensors_t t;
-  MP_INIT_STRUCT(&t);
+  mp_attention_tensors_t t = INITIALIZED(mp_attention_tensors_t);
   mp_attention_desc_t d = attention_desc();
   d.q_len = d.kv_len = 0;
   WORKS(mp_attention_forward(context, &d, &t, NULL));

@@ -55,8 +55,7 @@ static mp_autocast_graph_t good_graph(void) {
                                      {0, 1, 2},
                                      {0, 1}};
   a = good;
-  mp_autocast_graph_t g;
-  MP_INIT_STRUCT(&g);
+  mp_autocast_graph_t g = INITIALIZED(mp_autocast_graph_t);
   g.num_nodes = kNodes;
   g.num_tensors = kTensors;
   g.num_hidden_edges = kHidden;
@@ -130,8 +129,7 @@ static void test_good(void) {
   WORKS(mp_autocast_rewrite(policy, NULL, &g, &result));
   check(results.tensor_dtype[1] == MP_INT64, "integers stay unchanged");
 
-  mp_autocast_graph_t empty;
-  MP_INIT_STRUCT(&empty);
+  mp_autocast_graph_t empty = INITIALIZED(mp_autocast_graph_t);
   WORKS(mp_autocast_rewrite(policy, NULL, &empty, &result));
   check(result.num_casts == 0 && result.num_low_nodes == 0, "an empty graph has no casts");
   mp_autocast_graph_t tensors = good_graph(); /* without nodes: all tensors are inputs */

@@ -56,11 +56,8 @@ static mp_status_t call_output_size(void *s) {
 
 CALL_OF(call_workspace_size, mp_conv2d_workspace_size(context, s, MP_CONV_FPROP, NULL, &out.bytes))
 
-static mp_status_t call_kernel_info(void *s) {
-  mp_kernel_info_t info;
-  MP_INIT_STRUCT(&info);
-  return mp_conv2d_kernel_info(context, s, MP_CONV_WGRAD, 0, &info);
-}
+CALL_OF(call_kernel_info,
+        mp_conv2d_kernel_info(context, s, MP_CONV_WGRAD, 0, &INITIALIZED(mp_kernel_info_t)))
 
 /** Checks types, which mp_conv2d_get_output_size ignores. */
 static void check_desc_types(const char *function, mp_status_t (*call)(void *)) {
@@ -250,8 +247,7 @@ static void test_queries(void) {
   INVALID(mp_conv2d_workspace_size, (context, &d, bad_op, NULL, &out.bytes), "op");
   check_desc("mp_conv2d_kernel_info", call_kernel_info);
   check_desc_types("mp_conv2d_kernel_info", call_kernel_info);
-  mp_kernel_info_t info;
-  MP_INIT_STRUCT(&info);
+  mp_kernel_info_t info = INITIALIZED(mp_kernel_info_t);
   INVALID(mp_conv2d_kernel_info, (context, &d, bad_op, 0, &info), "op");
   INVALID(mp_conv2d_kernel_info, (context, &d, MP_CONV_DGRAD, -1, &info), "index");
   FAILS(mp_conv2d_kernel_info, (context, &d, MP_CONV_DGRAD, 1000, &info), MP_ERROR_NOT_FOUND,
@@ -271,8 +267,7 @@ static void test_queries(void) {
 
 /** Returns the name of the index-th kernel that supports the problem; NULL after the last. */
 static const char *kernel_of(const mp_conv2d_desc_t *d, int32_t index) {
-  mp_kernel_info_t info;
-  MP_INIT_STRUCT(&info);
+  mp_kernel_info_t info = INITIALIZED(mp_kernel_info_t);
   return mp_conv2d_kernel_info(context, d, current->op, index, &info) == MP_SUCCESS &&
                  info.reason == NULL
              ? info.name

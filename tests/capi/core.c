@@ -95,8 +95,7 @@ static void take_back(void *ptr, size_t bytes, void *user) {
 }
 
 static mp_allocator_t good_allocator(void) {
-  mp_allocator_t allocator;
-  MP_INIT_STRUCT(&allocator);
+  mp_allocator_t allocator = INITIALIZED(mp_allocator_t);
   allocator.alloc = give_null;
   allocator.free = take_back;
   return allocator;
@@ -130,8 +129,7 @@ static void test_context_create(void) {
 
 static void test_auto(void) {
   struct lines lines;
-  mp_device_info_t info;
-  MP_INIT_STRUCT(&info);
+  mp_device_info_t info = INITIALIZED(mp_device_info_t);
   int good = 1;
   mp_set_log_callback(count_lines, &lines, MP_LOG_WARN);
   memset(&lines, 0, sizeof lines);
@@ -215,8 +213,7 @@ static mp_status_t create_list(mp_allocator_t allocator) {
   mp_context_t with_allocator;
   mp_status_t status = mp_context_create(&with_allocator, &config);
   if (status != MP_SUCCESS) return status;
-  mp_tensor_list_desc_t desc;
-  MP_INIT_STRUCT(&desc);
+  mp_tensor_list_desc_t desc = INITIALIZED(mp_tensor_list_desc_t);
   desc.dtype = MP_FP32;
   status = mp_tensor_list_create(&out.list, with_allocator, &desc);
   mp_context_destroy(with_allocator);
@@ -248,8 +245,7 @@ static void test_allocators(void) {
 CALL_OF(call_info, mp_context_get_info(context, s))
 
 static void test_info(void) {
-  mp_device_info_t value;
-  MP_INIT_STRUCT(&value);
+  mp_device_info_t value = INITIALIZED(mp_device_info_t);
   check_struct_size(SUBJECT("mp_context_get_info", "info", value, call_info));
 
   mp_context_config_t config = test_config();

@@ -159,8 +159,7 @@ static void test_unknown_enumerators(void) {
 /** A struct without known defaults is zeroed, and every other call rejects it. */
 static void test_without_defaults(void) {
   mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
-  mp_scaler_state_t state;
-  MP_INIT_STRUCT(&state);
+  mp_scaler_state_t state = INITIALIZED(mp_scaler_state_t);
   const mp_scaler_preset_t none = (mp_scaler_preset_t)0;
   INVALID(mp_scaler_config_init_preset, (&config, sizeof config, none), "preset");
   INVALID(mp_scaler_config_init_preset, (&config, sizeof config, (mp_scaler_preset_t)12), "preset");

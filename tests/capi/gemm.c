@@ -37,16 +37,11 @@ static mp_gemm_desc_t good_transposed_desc(void) {
 CALL_OF(call_gemm, gemm(s, NULL))
 CALL_OF(call_workspace_size, mp_gemm_workspace_size(context, s, NULL, &out.bytes))
 
-static mp_status_t call_kernel_info(void *s) {
-  mp_kernel_info_t info;
-  MP_INIT_STRUCT(&info);
-  return mp_gemm_kernel_info(context, s, 0, &info);
-}
+CALL_OF(call_kernel_info, mp_gemm_kernel_info(context, s, 0, &INITIALIZED(mp_kernel_info_t)))
 
 /** Returns the name of the index-th kernel that supports the problem; NULL after the last. */
 static const char *kernel_of(const mp_gemm_desc_t *d, int32_t index) {
-  mp_kernel_info_t info;
-  MP_INIT_STRUCT(&info);
+  mp_kernel_info_t info = INITIALIZED(mp_kernel_info_t);
   return mp_gemm_kernel_info(context, d, index, &info) == MP_SUCCESS && info.reason == NULL
              ? info.name
              : NULL;
@@ -181,8 +176,7 @@ static void test_empty_problems(void) {
           MP_ERROR_NOT_FOUND, "kernel");
     FAILS(mp_gemm_workspace_size, (context, &d, NULL, &out.bytes), MP_ERROR_NOT_FOUND, "kernel");
     d.plan = NULL;
-    mp_kernel_info_t info;
-    MP_INIT_STRUCT(&info);
+    mp_kernel_info_t info = INITIALIZED(mp_kernel_info_t);
     check_failure("kernel of an empty problem", "mp_gemm_kernel_info",
                   mp_gemm_kernel_info(context, &d, 0, &info), MP_ERROR_NOT_FOUND, "m");
   }
@@ -203,8 +197,7 @@ static void test_empty_problems(void) {
 static void test_forced_kernel(void) {
   mp_gemm_desc_t d = good_desc();
   const char *name;
-  mp_kernel_info_t info;
-  MP_INIT_STRUCT(&info);
+  mp_kernel_info_t info = INITIALIZED(mp_kernel_info_t);
   INVALID(mp_gemm_kernel_info, (context, &d, -1, &info), "index");
   FAILS(mp_gemm_kernel_info, (context, &d, 1000, &info), MP_ERROR_NOT_FOUND, "index");
   WORKS(mp_gemm_kernel_info(context, &d, 0, &info));

@@ -264,10 +264,8 @@ static void test_nodes(void) {
 /* ---------------------------------------------------------------- reports */
 
 static void test_reports(int32_t y) {
-  mp_graph_tensor_t info;
-  mp_graph_memory_t memory;
-  MP_INIT_STRUCT(&info);
-  MP_INIT_STRUCT(&memory);
+  mp_graph_tensor_t info = INITIALIZED(mp_graph_tensor_t);
+  mp_graph_memory_t memory = INITIALIZED(mp_graph_memory_t);
   INVALID(mp_graph_get_tensor, (graph, -1, &info), "tensor");
   INVALID(mp_graph_get_tensor, (graph, 9999, &info), "tensor");
   WORKS(mp_graph_get_tensor(graph, y, &info));

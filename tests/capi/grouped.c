@@ -113,11 +113,9 @@ static void check_item(const char *function, mp_status_t (*call)(void *)) {
 }
 
 static void test_item_data(void) {
-  const struct field_case fields[] = {
-      FIELD(mp_gemm_group_item_t, C, pointers, MP_ERROR_MISALIGNED, at(1)),
-  };
   const mp_gemm_group_item_t initial = good_item(0);
-  CHECK_FIELDS("mp_gemm_grouped", "items[0]", initial, call_item, fields);
+  CHECK_FIELD("mp_gemm_grouped", "items[0]", initial, call_item,
+              FIELD(mp_gemm_group_item_t, C, pointers, MP_ERROR_MISALIGNED, at(1)));
 
   const struct field_case transposed_fields[] = {
       INTS(mp_gemm_group_item_t, ld_a, 3),
@@ -288,8 +286,7 @@ static void test_forced_kernel(void) {
   items[1].D = nowhere();
   size_t bytes = 0;
   int needs_workspace = 0, refused = 0;
-  mp_kernel_info_t info;
-  MP_INIT_STRUCT(&info);
+  mp_kernel_info_t info = INITIALIZED(mp_kernel_info_t);
   for (int32_t i = 0; mp_gemm_kernel_info(context, &alone, i, &info) == MP_SUCCESS; i++) {
     if (info.reason != NULL) break;
     d.plan = named_plan(info.name);

@@ -74,8 +74,7 @@ mp_scaler_t make_scaler(mp_context_t of, mp_scaler_policy_t policy) {
 
 mp_tensor_list_t make_list(mp_context_t of, mp_dtype_t dtype, uint32_t count, void *const *data,
                            const int64_t *numel) {
-  mp_tensor_list_desc_t desc;
-  MP_INIT_STRUCT(&desc);
+  mp_tensor_list_desc_t desc = INITIALIZED(mp_tensor_list_desc_t);
   desc.dtype = dtype;
   desc.count = count;
   desc.data = data;

@@ -87,6 +87,9 @@ struct subject {
     return call;                         \
   }
 
+/** Returns a struct of zeros with its struct_size, like MP_INIT_STRUCT. */
+#define INITIALIZED(type) ((type){.struct_size = sizeof(type)})
+
 /** Returns a pointer to a copy of the value. */
 #define REF(type, value) ((const type[]){value})
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -128,6 +131,10 @@ const mp_plan_t *named_plan(const char *kernel);
 void check_fields(const struct subject *subject, const struct field_case *fields, size_t count);
 #define CHECK_FIELDS(function, parameter, good, call, fields) \
   check_fields(SUBJECT(function, parameter, good, call), fields, COUNT(fields))
+
+/** CHECK_FIELDS with one row. */
+#define CHECK_FIELD(function, parameter, good, call, ...) \
+  check_fields(SUBJECT(function, parameter, good, call), &(const struct field_case)__VA_ARGS__, 1)
 
 /** Checks a struct_size of 0, too small, too large, and with unknown bytes that are 0 or set. */
 void check_struct_size(const struct subject *subject);

@@ -23,8 +23,7 @@ void test_plan(void) {
       INTS(mp_plan_t, reserved0, 1),
   };
   mp_gemm_desc_t d = good_desc();
-  mp_plan_t plan;
-  MP_INIT_STRUCT(&plan);
+  mp_plan_t plan = INITIALIZED(mp_plan_t);
   WORKS(mp_gemm_get_plan(context, &d, NULL, SIZE_MAX, &plan));
   CHECK_STRUCT("mp_gemm", "plan", plan, call_plan, fields);
   plan.workspace_bytes = 4097; /* the kernel requires less */

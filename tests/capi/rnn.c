@@ -138,8 +138,7 @@ static void test_desc_fields(void) {
 
 /** Checks combinations of fields that are invalid together. */
 static void check_pair(const char *what, const char *argument) {
-  mp_rnn_sizes_t sizes;
-  MP_INIT_STRUCT(&sizes);
+  mp_rnn_sizes_t sizes = INITIALIZED(mp_rnn_sizes_t);
   check_failure(what, "mp_rnn_get_sizes", mp_rnn_get_sizes(context, &args.desc, &sizes),
                 MP_ERROR_INVALID_ARGUMENT, argument);
   fail(kAll, what, MP_ERROR_INVALID_ARGUMENT, argument);
@@ -390,18 +389,12 @@ static mp_rnn_desc_t gru(void) {
   return mp_rnn_desc_default(MP_RNN_GRU, kBatch, kSteps, kInput, kHidden, MP_BF16);
 }
 CALL_OF(get_these_sizes, mp_rnn_get_sizes(context, REF(mp_rnn_desc_t, gru()), s))
-static mp_status_t call_kernel_info(void *s) {
-  mp_kernel_info_t info;
-  MP_INIT_STRUCT(&info);
-  return mp_rnn_kernel_info(context, s, 0, &info);
-}
+CALL_OF(call_kernel_info, mp_rnn_kernel_info(context, s, 0, &INITIALIZED(mp_kernel_info_t)))
 
 static void test_kernel_info(void) {
   mp_rnn_desc_t d = gru();
-  mp_kernel_info_t info;
-  mp_rnn_sizes_t sizes;
-  MP_INIT_STRUCT(&info);
-  MP_INIT_STRUCT(&sizes);
+  mp_kernel_info_t info = INITIALIZED(mp_kernel_info_t);
+  mp_rnn_sizes_t sizes = INITIALIZED(mp_rnn_sizes_t);
   check_struct_size(SUBJECT("mp_rnn_get_sizes", "sizes", sizes, get_these_sizes));
   check_struct_size(SUBJECT("mp_rnn_kernel_info", "desc", d, call_kernel_info));
   INVALID(mp_rnn_kernel_info, (context, &d, -1, &info), "index");

@@ -71,8 +71,7 @@ static void test_create(void) {
 static mp_scaler_t lognormal_scaler, backoff_scaler, logmax_scaler; /* used by the subjects below */
 
 static mp_scaler_state_t state_of(mp_scaler_t scaler) {
-  mp_scaler_state_t state;
-  MP_INIT_STRUCT(&state);
+  mp_scaler_state_t state = INITIALIZED(mp_scaler_state_t);
   mp_scaler_get_state_sync(scaler, &state, NULL);
   return state;
 }

@@ -21,8 +21,7 @@ static mp_xent_desc_t xent_desc(void) {
 }
 
 static mp_xent_tensors_t xent_tensors(void) {
-  mp_xent_tensors_t t;
-  MP_INIT_STRUCT(&t);
+  mp_xent_tensors_t t = INITIALIZED(mp_xent_tensors_t);
   t.x = at(kLogits), t.labels = at(kLabels);
   t.loss_scale = t.count = at(kScale);
   t.row_loss = at(kRowLoss), t.lse = at(kLse), t.loss = at(kLoss), t.correct = at(kCorrect);
@@ -64,12 +63,10 @@ static void test_xent(void) {
       FIELD(mp_xent_tensors_t, dw, pointers, MP_ERROR_UNSUPPORTED, at(0)),
       FIELD(mp_xent_tensors_t, dbias, pointers, MP_ERROR_UNSUPPORTED, at(0)),
   };
-  const struct field_case wide[] = {
-      FIELD(mp_xent_tensors_t, labels, pointers, MP_ERROR_MISALIGNED, at(4)),
-  };
   mp_xent_tensors_t t = xent_tensors();
   CHECK_STRUCT("mp_softmax_xent", "tensors", t, call_xent_tensors, tensors);
-  CHECK_FIELDS("mp_softmax_xent", "tensors", t, call_xent_of_wide_labels, wide);
+  CHECK_FIELD("mp_softmax_xent", "tensors", t, call_xent_of_wide_labels,
+              FIELD(mp_xent_tensors_t, labels, pointers, MP_ERROR_MISALIGNED, at(4)));
 
   d.z_loss = 0.5f;
   d.flags = MP_XENT_FLAG_LOG_PROBABILITIES;
@@ -117,8 +114,7 @@ static mp_loss_desc_t loss_desc(void) {
 }
 
 static mp_loss_tensors_t loss_tensors(void) {
-  mp_loss_tensors_t t;
-  MP_INIT_STRUCT(&t);
+  mp_loss_tensors_t t = INITIALIZED(mp_loss_tensors_t);
   t.prediction = at(kPrediction), t.target = at(kTarget);
   t.weights = at(kWeights), t.loss_scale = at(kScale);
   t.element_loss = at(kElements), t.loss = at(kLoss), t.dprediction = at(kDlogits);

@@ -9,8 +9,7 @@ static const int64_t kNumel[kCount] = {8, 0, 5};
 static void *data[kCount];
 
 static mp_tensor_list_desc_t good_desc(void) {
-  mp_tensor_list_desc_t d;
-  MP_INIT_STRUCT(&d);
+  mp_tensor_list_desc_t d = INITIALIZED(mp_tensor_list_desc_t);
   data[0] = at(0);
   data[1] = NULL;
   data[2] = at(1024);
@@ -105,8 +104,7 @@ static void test_statistics(mp_tensor_list_t list, mp_tensor_list_t holes) {
   INVALID(mp_l2norm, (list, NULL, NULL, NULL), "norm");
   INVALID(mp_l2norm, (holes, NULL, at(2048), NULL), "data[2]");
 
-  mp_stats_outputs_t outputs;
-  MP_INIT_STRUCT(&outputs);
+  mp_stats_outputs_t outputs = INITIALIZED(mp_stats_outputs_t);
   INVALID(mp_tensor_stats, (list, &outputs, NULL), "all pointers are NULL");
   outputs.norm = at(2048);
   INVALID(mp_tensor_stats, (holes, &outputs, NULL), "data[2]");
