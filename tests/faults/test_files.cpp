@@ -34,8 +34,7 @@ void choose_kernel() {
   mp_context_t context = nullptr;
   mp_status_t status = mp_context_create(&context, &config);
   const mp_gemm_desc_t desc = mp_gemm_desc_default(256, 256, 256, MP_FP16, MP_FP16);
-  mp_kernel_info_t info;
-  MP_INIT_STRUCT(&info);
+  auto info = initialized<mp_kernel_info_t>();
   if (status == MP_SUCCESS) status = mp_gemm_kernel_info(context, &desc, 0, &info);
   progress().add(status == MP_SUCCESS ? info.name : mp_last_error());
 }
@@ -44,10 +43,8 @@ void choose_kernel() {
 void rewrite() {
   mp_set_log_callback(tell_warnings, nullptr, MP_LOG_WARN);
   mp_autocast_t policy = nullptr;
-  mp_autocast_graph_t graph;
-  MP_INIT_STRUCT(&graph);
-  mp_autocast_result_t result;
-  MP_INIT_STRUCT(&result);
+  auto graph = initialized<mp_autocast_graph_t>();
+  auto result = initialized<mp_autocast_result_t>();
   mp_status_t status = mp_autocast_create(&policy, nullptr);
   if (status == MP_SUCCESS) status = mp_autocast_rewrite(policy, nullptr, &graph, &result);
   progress().add(mp_status_string(status));

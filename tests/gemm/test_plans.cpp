@@ -121,9 +121,8 @@ uint64_t hash_with(const Problem &problem, mp_context_t context, const mp_plan_t
 
 /// One with all SMs and workspace, one with 1 SM and the least workspace.
 std::vector<mp_plan_t> plans_of(const Problem &problem) {
-  std::vector<mp_plan_t> plans(2);
+  std::vector<mp_plan_t> plans(2, initialized<mp_plan_t>());
   const UniqueContext one_sm = make_context(1);
-  for (mp_plan_t &plan : plans) MP_INIT_STRUCT(&plan);
   require_ok(problem.get_plan(context(), SIZE_MAX, &plans[0]));
   require_ok(problem.get_plan(one_sm.get(), 0, &plans[1]));
   return plans;
@@ -310,9 +309,7 @@ TEST_CASE("plans: recurrent layers check the plan", "[rnn]") {
   mp_rnn_desc_t desc = mp_rnn_desc_default(MP_RNN_LSTM, 3, 30, 64, 64, MP_FP16);
   auto plan = initialized<mp_plan_t>();
   require_ok(mp_rnn_get_plan(context(), &desc, &plan));
-  mp_rnn_sizes_t sizes, same;
-  MP_INIT_STRUCT(&sizes);
-  MP_INIT_STRUCT(&same);
+  auto sizes = initialized<mp_rnn_sizes_t>(), same = sizes;
   desc.plan = &plan;
   require_ok(mp_rnn_get_sizes(context(), &desc, &sizes));
   plan.num_sms = 0;

@@ -82,8 +82,7 @@ mp_context_t context_with(const mp_allocator_t &allocator) {
 
 TEST_CASE("errors: an exception of an allocator becomes a status that names the callback",
           "[threads][callbacks]") {
-  mp_allocator_t allocator;
-  MP_INIT_STRUCT(&allocator);
+  auto allocator = initialized<mp_allocator_t>();
   const mp_scaler_config_t config = mp_scaler_config_default(MP_SCALER_POLICY_BACKOFF);
   for (const int kind : {1, 2}) {
     int user = kind;

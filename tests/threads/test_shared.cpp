@@ -19,8 +19,7 @@ Bytes rewrite(mp_autocast_t policy, mp_context_t context, const mp_autocast_grap
   std::vector<uint8_t> tensor_dtype(tensors), node_dtype(nodes), why(nodes);
   std::vector<int32_t> because(nodes);
   std::vector<mp_autocast_cast_t> casts(tensors);
-  mp_autocast_result_t result;
-  MP_INIT_STRUCT(&result);
+  auto result = initialized<mp_autocast_result_t>();
   result.tensor_dtype = tensor_dtype.data();
   result.node_dtype = node_dtype.data();
   result.node_reason = why.data();

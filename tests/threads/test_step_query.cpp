@@ -40,8 +40,7 @@ class Stepped {
     return true;
   }
   bool restore_itself() {
-    mp_scaler_state_t state;
-    MP_INIT_STRUCT(&state);
+    auto state = initialized<mp_scaler_state_t>();
     return mp_scaler_get_state_sync(get(), &state, kStream) == MP_SUCCESS &&
            mp_scaler_set_state_sync(get(), &state, kStream) == MP_SUCCESS;
   }
