@@ -153,30 +153,35 @@ void check_scaling_epilogue(const struct subject *subject, const void *amax, mp_
 
 /* ---------------------------------------------------------------- one function per file */
 
-void test_core(void);
-void test_defaults(void);
-void test_gemm(void);
-void test_gemm_grouped(void);
-void test_gemm_ragged(void);
-void test_conv(void);
-void test_tensors(void);
-void test_scaler(void);
-void test_optimizer(void);
-void test_model(void);
-void test_comm(void);
-void test_step(void);
-void test_softmax_xent(void);
-void test_linear_xent(void);
-void test_layers(void);
-void test_norm(void);
-void test_pointwise(void);
-void test_rnn(void);
-void test_plan(void);
-void test_sequences(void);
-void test_transformer(void);
-void test_attention(void);
-void test_overlap(void);
-void test_autocast(void);
-void test_graph(void);
+/** All tests, in the order in which they run. */
+#define ALL_TESTS(X)   \
+  X(test_core)         \
+  X(test_defaults)     \
+  X(test_gemm)         \
+  X(test_gemm_grouped) \
+  X(test_gemm_ragged)  \
+  X(test_conv)         \
+  X(test_tensors)      \
+  X(test_scaler)       \
+  X(test_optimizer)    \
+  X(test_model)        \
+  X(test_comm)         \
+  X(test_step)         \
+  X(test_softmax_xent) \
+  X(test_linear_xent)  \
+  X(test_layers)       \
+  X(test_norm)         \
+  X(test_pointwise)    \
+  X(test_rnn)          \
+  X(test_plan)         \
+  X(test_sequences)    \
+  X(test_transformer)  \
+  X(test_attention)    \
+  X(test_overlap)      \
+  X(test_autocast)     \
+  X(test_graph)
+
+#define DECLARE_TEST(test) void test(void);
+ALL_TESTS(DECLARE_TEST)
 
 #endif

@@ -10,30 +10,7 @@
 
 int main(void) {
   if (!start()) return EXIT_FAILURE;
-  test_core();
-  test_defaults();
-  test_gemm();
-  test_gemm_grouped();
-  test_gemm_ragged();
-  test_conv();
-  test_tensors();
-  test_scaler();
-  test_optimizer();
-  test_model();
-  test_comm();
-  test_step();
-  test_softmax_xent();
-  test_linear_xent();
-  test_layers();
-  test_norm();
-  test_pointwise();
-  test_rnn();
-  test_plan();
-  test_sequences();
-  test_transformer();
-  test_attention();
-  test_overlap();
-  test_autocast();
-  test_graph();
+#define RUN_TEST(test) test();
+  ALL_TESTS(RUN_TEST)
   return finish();
 }
