@@ -42,8 +42,9 @@ TEST_CASE("conv non-finite: one element of either input", "[conv][long]") {
 }
 
 TEST_CASE("conv non-finite: the middle element of either input", "[conv][short]") {
-  for (const ConvCase &c : conv_cases(
-           kLayers[0] + kPasses + "cd=fp16 place=middle special_in_second=0|1 special=inf|nan")) {
+  for (const ConvCase &c :
+       conv_cases(kLayers[0] + kPasses +
+                  "cd=fp16 place=middle special_in_second=0|1 special=inf|nan beta=0|1")) {
     const ConvRun run(c);
     // Neither everything nor nothing is reached, so the case can tell.
     const auto &wanted = run.expected().y.values;

@@ -87,7 +87,7 @@ TEST_CASE("gemm group: any product raises found_inf, none clears it", "[gemm][sh
   // The pointer is null if found_inf = 0.
   check_group(
       "items=65x40x72!,0x3x3,20x130x16,8x8x8|65x40x72,0x3x3,20x130x16!,8x8x8|"
-      "65x40x72,0x3x3,20x130x16,8x8x8! cd=fp16 found_inf=0|1");
+      "65x40x72,0x3x3,20x130x16,8x8x8! cd=fp16 found_inf=0|1 beta=0|1");
   GroupRun run(group_case("items=65x40x72,0x3x3,20x130x16,8x8x8 cd=fp16 found_inf=1"));
   for (const float before : {0.0f, 1.0f}) {
     run.found_inf_start = before;

@@ -19,7 +19,7 @@ TEST_CASE("gemm non-finite: one element of A propagates according to IEEE 754", 
 }
 
 TEST_CASE("gemm non-finite: the last element of A is detected", "[gemm][short]") {
-  check_every_kernel(kBase + "special=inf|nan place=last");
+  check_every_kernel(kBase + "special=inf|nan place=last beta=0|1");
 }
 
 TEST_CASE("gemm non-finite: the last batch item is detected", "[gemm][short]") {

@@ -120,6 +120,7 @@ TEST_CASE("gemm ragged: empty problems", "[gemm][short]") {
 TEST_CASE("gemm ragged: an infinity affects only its group, found_inf and amax", "[gemm][short]") {
   // Row 99 is in no group.
   check_ragged(both(100) + "ends=1,70,70,95 types=each infinite=-1|0|69|70|99 found_inf=1 amax=1");
+  check_ragged(both(100) + "ends=1,70,70,95 infinite=70 beta=1 found_inf=1 amax=1");
 }
 
 TEST_CASE("gemm ragged: an infinity in A does not reach D if alpha = 0 or *scale = 0",

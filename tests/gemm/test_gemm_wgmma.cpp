@@ -200,5 +200,6 @@ TEST_CASE("wgmma: one misaligned pointer among many is detected in any warp and 
 
 TEST_CASE("wgmma: non-finite values affect only their rows and columns", "[wgmma]") {
   // Zeros past the edge times infinity are NaN: none may be stored or counted.
-  check("m=140 n=270 k=70 op=NT cd=fp16 special=inf|nan place=first|last amax=1 found_inf=1");
+  const std::string line = "m=140 n=270 k=70 op=NT cd=fp16 special=inf|nan amax=1 found_inf=1 ";
+  check(line + "place/beta=first/0|last/0|last/1");
 }
