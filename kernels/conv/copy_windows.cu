@@ -31,35 +31,50 @@ MP_DEVICE bool is_in(int32_t x, int32_t end) {
   return static_cast<uint32_t>(x) < static_cast<uint32_t>(end);
 }
 
-/// Source of one vector of every pixel of a line.
+/// Source of one vector of a pixel, which moves along a line.  Elements of rows outside the image,
+/// and past the last row, are zeros: loads of another element of the column that are masked.
 class VectorSource {
  public:
+  using Words = Pack<uint32_t, kVec / 2>;
+
+  /// @param pixel  first pixel, in the first row of the source image
   /// @param row  source row of the line's first row, which may be outside the image
-  MP_DEVICE VectorSource(const CopyWindowsArgs &args, int32_t row, int vector) {
+  MP_DEVICE VectorSource(const CopyWindowsArgs &args, const half *pixel, int32_t row, int vector) {
+    const int32_t row_elems = args.width * args.of_row.divisor;
+    int32_t elem = 0;
     MP_UNROLL
     for (int i = 0; i < kVec; i++) {
       const Quotient at = args.of_row.divide(vector * kVec + i);
       const bool is_row = at.quotient < args.rows;
       const int32_t h = row + (is_row ? at.quotient : 0) * args.row_step;
       const bool is_inside = is_row && is_in(h, args.height);
-      elem_[i] = is_inside ? h * args.width * args.of_row.divisor + at.remainder : kNone;
+      elem = is_inside ? h * row_elems + at.remainder : elem;
+      from_[i] = pixel + elem;
+      mask_.x[i / 2] |= is_inside ? 0xffffu << (16 * (i % 2)) : 0;
     }
   }
 
-  /// Returns the vector.
-  /// @param pixel  in the first row of the source image; read only if `is_inside`
-  MP_DEVICE Pack<half, kVec> load(const half *pixel, bool is_inside) const {
+  /// Returns the vector of the current pixel, whose column must be inside the image.
+  MP_DEVICE Words load() const {
     Pack<half, kVec> elems;
     MP_UNROLL
-    for (int i = 0; i < kVec; i++)
-      elems.x[i] = is_inside && elem_[i] != kNone ? pixel[elem_[i]] : half{0};
-    return elems;
+    for (int i = 0; i < kVec; i++) elems.x[i] = *from_[i];
+    Words words = __builtin_bit_cast(Words, elems);
+    MP_UNROLL
+    for (int i = 0; i < kVec / 2; i++) words.x[i] &= mask_.x[i];
+    return words;
+  }
+
+  /// Moves to the pixel at a distance of `elems`.  Pointers are incremented, because ptxas would
+  /// compute the sum of a pixel and an element anew for every element.
+  MP_DEVICE void advance(int32_t elems) {
+    MP_UNROLL
+    for (const half *&from : from_) from += elems;
   }
 
  private:
-  static constexpr int32_t kNone = -1;
-
-  int32_t elem_[kVec];  ///< distance from the pixel; kNone: zero
+  const half *from_[kVec];  ///< for a zero: that of the previous element, or the pixel
+  Words mask_{};
 };
 
 /// Adjacent lanes write adjacent vectors.  A lane has the same vector of each of its pixels.
@@ -69,24 +84,32 @@ copy_windows(MP_PARAM(CopyWindowsArgs) args) {
   const int pixels_at_once = kWarpSize / args.vectors;
   const int pixel = lane_index() / args.vectors, vector = lane_index() % args.vectors;
   const int64_t image_elems = int64_t{args.height} * args.width * args.of_row.divisor;
+  const int32_t from_step = pixels_at_once * args.of_row.divisor;
+  const int32_t to_step = pixels_at_once * args.vectors * kVec;
   for (int64_t unit = block_index() * kWarps + warp_index(); unit < args.units;
        unit += grid_size() * kWarps) {
     const Quotient part = args.of_line.divide(static_cast<int32_t>(unit));
     const Quotient line = args.of_image.divide(part.quotient);
-    const VectorSource source(args, args.first_row + line.remainder * args.line_step, vector);
     const int32_t begin = part.remainder * kSteps * pixels_at_once;
-    const int32_t end = min_of(begin + kSteps * pixels_at_once, args.pixels);
-    int32_t x = pixel < pixels_at_once ? begin + pixel : end;  // no pixel for the last lanes
-    // Incremented pointers: ptxas would compute them anew for every element.
-    const half *from =
-        args.from + line.quotient * image_elems + int64_t{x - args.before} * args.of_row.divisor;
-    half *to =
-        args.to + ((int64_t{part.quotient} * args.pixels + x) * args.vectors + vector) * kVec;
-    for (; x < end; x += pixels_at_once) {
-      store_pack(to, source.load(from, is_in(x - args.before, args.width)));
-      from += pixels_at_once * args.of_row.divisor;
-      to += pixels_at_once * args.vectors * kVec;
-    }
+    const int32_t end = min_of(begin + kSteps * pixels_at_once, args.pixels) - args.before;
+    // Column of the source image; no pixel for the last lanes.
+    int32_t x = pixel < pixels_at_once ? begin + pixel - args.before : end;
+    const half *const first =
+        args.from + line.quotient * image_elems + int64_t{x} * args.of_row.divisor;
+    VectorSource source(args, first, args.first_row + line.remainder * args.line_step, vector);
+    const int64_t to_pixel = int64_t{part.quotient} * args.pixels + args.before + x;
+    half *to = args.to + (to_pixel * args.vectors + vector) * kVec;
+    const auto store_and_advance = [&](const VectorSource::Words &words) {
+      store_pack(reinterpret_cast<uint32_t *>(to), words);
+      source.advance(from_step);
+      to += to_step;
+      x += pixels_at_once;
+    };
+    // Pixels left of the image, in it, and right of it.  In a branch of one loop, the compiler
+    // would compute addresses and masks anew.
+    while (x < min_of(end, 0)) store_and_advance({});
+    while (x < min_of(end, args.width)) store_and_advance(source.load());
+    while (x < end) store_and_advance({});
   }
 }
 
