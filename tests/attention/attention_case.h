@@ -9,6 +9,7 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "tests/support/grad_stats.h"
 #include "tests/support/testing.h"
@@ -41,6 +42,8 @@ struct Placement {
   bool in_one_matrix = false;  ///< q, k and v in one matrix, and their gradients in another
   int64_t padding = 0;         ///< gap after each head, row and sequence, in elements
   int64_t offset = 0;          ///< misalignment in elements
+  int64_t extra = 3;           ///< packed rows after the last sequence
+  std::vector<int32_t> q_ends = {}, kv_ends = {};  ///< empty: those of the lengths
 };
 
 struct AttentionCase {
@@ -63,6 +66,9 @@ struct AttentionResult {
   HeadTensor o, dq, dk, dv;  ///< packed rows past a length are 0
   HeadTensor lse;            ///< dim 1; packed rows past a length are -infinity
   std::vector<float> dsinks;
+
+  /// The order of tensors in messages.
+  std::array<const HeadTensor *, 5> tensors() const { return {&o, &lse, &dq, &dk, &dv}; }
 };
 
 struct Shape {
@@ -162,38 +168,28 @@ struct Place {
   }
 };
 
-/// Elements of one or several tensors, and those that belong to none.
+/// Memory of one or several tensors.  Elements that belong to none have the value `unused`.
 class HeadMemory {
  public:
   HeadMemory(mp_dtype_t dtype, int64_t count, int64_t offset, double unused)
       : unused_(unused),
         values_(static_cast<size_t>(count), unused),
-        is_used_(values_.size()),
-        device_(dtype, count, offset) {}
+        device_(dtype, values_, offset) {}
 
   void put(const HeadTensor &t, const Place &place, const std::vector<int64_t> &lengths) {
     visit(t, place, lengths, [&](double &x, size_t index) { x = t.values[index]; });
     device_.upload(values_);
   }
-  void upload() { device_.upload(values_); }
   void download() { values_ = device_.download(); }
-  void get(HeadTensor &t, const Place &place, const std::vector<int64_t> &lengths) {
-    visit(t, place, lengths, [&](double &x, size_t index) { t.values[index] = x; });
+  /// Moves rows to `t`; their elements become unused.
+  void take(HeadTensor &t, const Place &place, const std::vector<int64_t> &lengths) {
+    visit(t, place, lengths,
+          [&](double &x, size_t index) { t.values[index] = std::exchange(x, unused_); });
   }
-  /// Checks `count` rows from `row` on, which belong to no sequence: they are 0.
-  void check_zero_rows(const HeadTensor &t, const Place &place, int64_t row, int64_t count) {
-    for (int64_t i = row; i < row + count; ++i)
-      for (int64_t h = 0; h < t.heads; ++h)
-        for (int64_t e = 0; e < t.dim; ++e) {
-          const auto at =
-              static_cast<size_t>(place.start + i * place.layout.row + h * place.layout.head + e);
-          is_used_[at] = true;
-          if (values_[at] != 0.0) FAIL("row " << i << " past the last end is not 0");
-        }
-  }
+  /// Checks that no unused element and no guard zone was written.
   void check_unused() const {
     for (size_t i = 0; i < values_.size(); ++i)
-      if (!is_used_[i] && values_[i] != unused_) FAIL("element " << i << " was written");
+      if (values_[i] != unused_) FAIL("element " << i << " was written");
     CHECK(device_.guard_damage() == "");
   }
   /// Address of an element.
@@ -209,22 +205,17 @@ class HeadMemory {
     for (int64_t b = 0; b < t.batch; ++b)
       for (int64_t i = 0; i < lengths[static_cast<size_t>(b)]; ++i)
         for (int64_t h = 0; h < t.heads; ++h)
-          for (int64_t e = 0; e < t.dim; ++e) {
-            const auto at = static_cast<size_t>(place.index(b, i, h) + e);
-            is_used_[at] = true;
-            visit(values_[at], t.index(b, i, h, e));
-          }
+          for (int64_t e = 0; e < t.dim; ++e)
+            visit(values_[static_cast<size_t>(place.index(b, i, h) + e)], t.index(b, i, h, e));
   }
 
   double unused_;
   std::vector<double> values_;
-  std::vector<bool> is_used_;
   DeviceArray device_;
 };
 
 // ---------------------------------------------------------------------------- a call
 
-constexpr int64_t kExtraRows = 3;  ///< packed rows after the last sequence
 constexpr double kCanaryValue = 5.0;
 
 /// Rows of one side of a call.
@@ -233,7 +224,8 @@ struct Side {
   std::vector<int32_t> ends;
   int64_t rows = 0;  ///< rows of all sequences
 
-  Side(int64_t batch, int64_t len, const std::vector<int32_t> &given, const Placement &p) {
+  Side(int64_t batch, int64_t len, const std::vector<int32_t> &given, const Placement &p,
+       const std::vector<int32_t> &given_ends) {
     for (int64_t b = 0; b < batch; ++b) {
       const int64_t length = given.empty() ? len : given[static_cast<size_t>(b)];
       lengths.push_back(std::clamp<int64_t>(length, 0, len));
@@ -242,6 +234,7 @@ struct Side {
       rows += p.is_packed ? length : len;
       ends.push_back(static_cast<int32_t>(rows));
     }
+    if (!given_ends.empty()) ends = given_ends;
   }
 };
 
@@ -253,8 +246,8 @@ inline Place place_of(const HeadTensor &t, const Side &side, const Placement &p)
 inline AttentionResult run(const AttentionCase &c, const Placement &p = {}) {
   mp_attention_desc_t desc = c.desc;
   const mp_dtype_t dtype = desc.dtype;
-  const Side queries(desc.batch, desc.q_len, c.q_lengths, p);
-  const Side keys(desc.batch, desc.kv_len, c.kv_lengths, p);
+  const Side queries(desc.batch, desc.q_len, c.q_lengths, p, p.q_ends);
+  const Side keys(desc.batch, desc.kv_len, c.kv_lengths, p, p.kv_ends);
   Place q = place_of(c.q, queries, p), k = place_of(c.k, keys, p), v = place_of(c.v, keys, p);
   const Place o = place_of(c.d_o, queries, p);
   if (p.in_one_matrix) {
@@ -267,7 +260,7 @@ inline AttentionResult run(const AttentionCase &c, const Placement &p = {}) {
       place->layout.batch = c.q.rows * row;
     }
   }
-  const int64_t extra = p.is_packed ? kExtraRows : 0;
+  const int64_t extra = p.is_packed ? p.extra : 0;
   if (p.is_packed) {
     desc.q_rows = queries.rows + extra;
     desc.kv_rows = keys.rows + extra;
@@ -293,7 +286,6 @@ inline AttentionResult run(const AttentionCase &c, const Placement &p = {}) {
   input_k.put(c.k, k, keys.lengths);
   input_v.put(c.v, v, keys.lengths);
   in_d_o.put(c.d_o, o, queries.lengths);
-  for (HeadMemory *const output : {&out_o, &out_q, &out_k, &out_v}) output->upload();
 
   const int64_t lse_rows = p.is_packed ? queries.rows + extra : desc.batch * desc.q_len;
   const DeviceBuffer<float> lse(desc.heads * lse_rows), sinks(c.sinks), dsinks(desc.heads);
@@ -315,19 +307,22 @@ inline AttentionResult run(const AttentionCase &c, const Placement &p = {}) {
   t.stats = stats.pointers();
   KernelScope::call(desc, t);
 
-  AttentionResult got{c.d_o, c.q, c.k, c.v, HeadTensor(desc.batch, desc.q_len, desc.heads, 1), {}};
-  for (HeadTensor *const tensor : {&got.o, &got.dq, &got.dk, &got.dv})
-    std::ranges::fill(tensor->values, 0.0);
-  std::ranges::fill(got.lse.values, -kInfinity);
+  AttentionResult got;
+  got.lse = HeadTensor(desc.batch, c.q.rows, desc.heads, 1, -kInfinity);
   for (HeadMemory *const output : {&out_o, &out_q, &out_k, &out_v}) output->download();
-  out_o.get(got.o, o, queries.stored);
-  out_q.get(got.dq, q, queries.stored);
-  output_k.get(got.dk, k, keys.stored);
-  output_v.get(got.dv, v, keys.stored);
-  out_o.check_zero_rows(c.d_o, o, queries.rows, extra);
-  out_q.check_zero_rows(c.q, q, queries.rows, extra);
-  output_k.check_zero_rows(c.k, k, keys.rows, extra);
-  output_v.check_zero_rows(c.v, v, keys.rows, extra);
+  const auto take = [&](HeadTensor &to, const HeadTensor &like, HeadMemory &from,
+                        const Place &place, const Side &side) {
+    to = HeadTensor(like.batch, like.rows, like.heads, like.dim);
+    from.take(to, place, side.stored);
+    if (extra == 0) return;
+    HeadTensor rest(1, extra, like.heads, like.dim);  // belongs to no sequence
+    from.take(rest, {place.layout, place.start, {side.rows}}, {extra});
+    CHECK(std::ranges::count(rest.values, 0.0) == std::ssize(rest.values));
+  };
+  take(got.o, c.d_o, out_o, o, queries);
+  take(got.dq, c.q, out_q, q, queries);
+  take(got.dk, c.k, output_k, k, keys);
+  take(got.dv, c.v, output_v, v, keys);
   for (const HeadMemory *const output : {&out_o, &out_q, &out_k, &out_v}) output->check_unused();
   CHECK(lse.guard_damage() == "");
   CHECK(dsinks.guard_damage() == "");
@@ -338,6 +333,9 @@ inline AttentionResult run(const AttentionCase &c, const Placement &p = {}) {
         got.lse.at(b, i, h, 0) = all_lse[static_cast<size_t>(
             p.is_packed ? h * lse_rows + queries.first_rows[static_cast<size_t>(b)] + i
                         : (b * desc.heads + h) * desc.q_len + i)];
+  for (int64_t h = 0; h < desc.heads; ++h)
+    for (int64_t i = queries.rows; i < queries.rows + extra; ++i)
+      CHECK(all_lse[static_cast<size_t>(h * lse_rows + i)] == -kInfinity);
   if (!c.sinks.empty()) got.dsinks = dsinks.download();
   std::vector<double> gradients;
   for (const HeadTensor *const tensor : {&got.dq, &got.dk, &got.dv})
@@ -357,11 +355,10 @@ inline int64_t count_different(const std::vector<double> &a, const std::vector<d
 }
 
 inline void check_same(const AttentionResult &a, const AttentionResult &b) {
-  CHECK(count_different(a.o.values, b.o.values) == 0);
-  CHECK(count_different(a.lse.values, b.lse.values) == 0);
-  CHECK(count_different(a.dq.values, b.dq.values) == 0);
-  CHECK(count_different(a.dk.values, b.dk.values) == 0);
-  CHECK(count_different(a.dv.values, b.dv.values) == 0);
+  for (size_t i = 0; i < a.tensors().size(); ++i) {
+    CAPTURE(i);
+    CHECK(count_different(a.tensors()[i]->values, b.tensors()[i]->values) == 0);
+  }
 }
 
 }  // namespace mptest

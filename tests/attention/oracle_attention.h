@@ -30,6 +30,8 @@ struct BoundedHeads {
 struct Attention {
   BoundedHeads o, lse, dq, dk, dv;
   std::vector<Bounded> dsinks;
+
+  std::array<const BoundedHeads *, 5> tensors() const { return {&o, &lse, &dq, &dk, &dv}; }
 };
 
 /// Score (i, j) of a sequence of `queries` and `keys`.
@@ -231,36 +233,23 @@ inline Attention attention(const AttentionCase &c) {
 
 namespace mptest {
 
-/// Returns the number of elements outside of the bounds, and the first of them.
-inline void check_within(const char *name, const oracle::BoundedHeads &expected,
-                         const HeadTensor &got) {
-  int64_t wrong = 0;
-  size_t first = 0;
-  for (size_t x = 0; x < got.values.size(); ++x) {
-    const double value = expected.value.values[x];
-    const bool good = std::isfinite(value)
-                          ? std::fabs(got.values[x] - value) <= expected.error.values[x]
-                          : same_value(got.values[x], value);
-    if (!good && wrong++ == 0) first = x;
-  }
-  CAPTURE(name, first);
-  if (wrong > 0) {
-    CAPTURE(expected.value.values[first], expected.error.values[first], got.values[first]);
-    CHECK(wrong == 0);
-  }
-}
-
 /// Checks all outputs of both passes against the oracle.
 inline AttentionResult check(const AttentionCase &c, const Placement &p = {}) {
   const AttentionResult got = run(c, p);
   const oracle::Attention expected = oracle::attention(c);
-  CAPTURE(mp_dtype_name(c.desc.dtype), c.desc.q_len, c.desc.kv_len, c.q.dim, c.v.dim, c.desc.flags,
-          c.desc.window_left, c.desc.window_right, p.is_packed);
-  check_within("o", expected.o, got.o);
-  check_within("lse", expected.lse, got.lse);
-  check_within("dq", expected.dq, got.dq);
-  check_within("dk", expected.dk, got.dk);
-  check_within("dv", expected.dv, got.dv);
+  CAPTURE(mp_dtype_name(c.desc.dtype), c.desc.batch, c.desc.heads, c.desc.kv_heads, c.desc.q_len,
+          c.desc.kv_len, c.q.dim, c.v.dim, c.desc.flags, c.desc.window_left, c.desc.window_right,
+          c.desc.dropout, c.sinks.size(), c.q_lengths.size(), p.is_packed, p.in_one_matrix,
+          p.padding, p.offset);
+  for (size_t t = 0; t < got.tensors().size(); ++t) {
+    const oracle::BoundedHeads &bounds = *expected.tensors()[t];
+    int64_t wrong = 0;
+    for (size_t x = 0; x < bounds.value.values.size(); ++x)
+      wrong +=
+          !within({bounds.value.values[x], bounds.error.values[x]}, got.tensors()[t]->values[x]);
+    CAPTURE(t);
+    CHECK(wrong == 0);
+  }
   for (size_t h = 0; h < c.sinks.size(); ++h) CHECK(within(expected.dsinks[h], got.dsinks[h]));
   return got;
 }

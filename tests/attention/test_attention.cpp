@@ -1,5 +1,8 @@
 // Attention of one call against fp64: shapes, masks, heads, sinks, dropout; logged plans.
+#include <map>
+
 #include "tests/attention/oracle_attention.h"
+#include "tests/support/any.h"
 #include "tests/support/run_again.h"
 
 using namespace mptest;
@@ -8,11 +11,6 @@ namespace {
 
 constexpr uint32_t kCausal = MP_ATTENTION_FLAG_CAUSAL, kWindow = MP_ATTENTION_FLAG_WINDOW;
 constexpr mp_dtype_t kHalves[] = {MP_FP16, MP_BF16};
-
-/// Lengths around the tiles of the kernels: 32 rows and 128 columns; 64 or 128 rows, and 64 or 32
-/// columns.
-const std::vector<int64_t> kLengths[] = {{1, 31, 32, 33, 127, 128, 129, 257},
-                                         {1, 31, 33, 63, 64, 65, 127, 129}};
 
 struct Mask {
   uint32_t flags;
@@ -37,22 +35,123 @@ bool is_power_of_two(int64_t x) {
   return x > 0 && (x & (x - 1)) == 0;
 }
 
+// ---------------------------------------------------------------------------- any options
+
+/// Returns a length of at most `most` rows for each sequence, or none, which means all rows.
+std::vector<int32_t> any_lengths(int64_t batch, int64_t most, Random &random) {
+  std::vector<int32_t> lengths;
+  for (int64_t b = 0; b < batch; ++b)
+    lengths.push_back(static_cast<int32_t>(random.integer(0, most)));
+  return one_in(2, random) ? lengths : std::vector<int32_t>{};
+}
+
+AttentionCase any_case(const KernelScope &kernel, Random &random) {
+  // Around the tiles of the kernels: 32 rows and 128 columns; 64 or 128 rows, and 64 or 32 columns.
+  const auto length = [&] {
+    return any(random, {1, 9, 31, 32, 33, 63, 64, 65, 127, 128, 129, 257});
+  };
+  const auto dim = [&] {
+    if (one_in(4, random))
+      return any(random, {64, 128, 136, 200, 256}) - (kernel.is_plain() ? 1 : 0);
+    return kernel.unit() * any(random, {1, 2, 3, 5, 7});
+  };
+  const auto [heads, kv_heads] = any(random, {std::pair{1, 1}, {2, 2}, {2, 1}, {4, 2}});
+  const Shape shape{.batch = any(random, {1, 1, 3}),
+                    .heads = heads,
+                    .kv_heads = kv_heads,
+                    .q_len = length(),
+                    .kv_len = length(),
+                    .dim = dim(),
+                    .dim_v = one_in(2, random) ? dim() : 0};
+  const auto dtype =
+      kernel.dtypes()[static_cast<size_t>(random.integer(0, std::ssize(kernel.dtypes()) - 1))];
+  AttentionCase c = random_case(dtype, shape, random.bits());
+  set(c, any(random, kMasks));
+  if (one_in(4, random)) c.desc.scale = 0.0f;  // 1 / sqrt(head_dim)
+  c.q_lengths = any_lengths(shape.batch, shape.q_len, random);
+  c.kv_lengths = any_lengths(shape.batch, shape.kv_len, random);
+  if (one_in(2, random))
+    for (int h = 0; h < heads; ++h)
+      c.sinks.push_back(any(random, {-1e30f, -20.0f, 0.0f, 3.0f, 15.0f}));
+  if (one_in(2, random)) return c;
+  c.desc.dropout = any(random, {0.002f, 0.25f, 0.5f, 0.99f});
+  c.desc.dropout_seed = random.bits();
+  c.offset = any(random, {uint64_t{0}, uint64_t{1} << 40 | 3});
+  return c;
+}
+
+/// Returns any form and layout; with q, k and v in one matrix, their lengths become equal.
+Placement any_placement(AttentionCase &c, const KernelScope &kernel, Random &random) {
+  const int64_t unit = kernel.unit();
+  const Placement p{.is_packed = one_in(2, random),
+                    .in_one_matrix = c.q.rows == c.k.rows,
+                    .padding = any(random, {int64_t{0}, unit, 5 * unit}),
+                    .offset = any(random, {int64_t{0}, 3 * unit})};
+  if (p.in_one_matrix) c.kv_lengths = c.q_lengths;
+  return p;
+}
+
+using Features = std::map<std::string, int>;
+
+/// Adds a case to the number of cases of each feature that it has.
+void count_features(const AttentionCase &c, const Placement &p, Features &features) {
+  const mp_attention_desc_t &d = c.desc;
+  for (const Mask &mask : kMasks)
+    features["mask " + std::to_string(mask.flags) + ", left " + std::to_string(mask.left)] +=
+        d.flags == mask.flags && d.window_left == mask.left;
+  const bool is_ragged = d.batch > 1 && !c.q_lengths.empty() && !c.kv_lengths.empty();
+  const std::pair<const char *, bool> of_each_form[] = {
+      {"unequal lengths", is_ragged}, {"q, k and v in one matrix", p.in_one_matrix && d.q_len > 1},
+      {"padding", p.padding > 0},     {"groups", d.heads > d.kv_heads},
+      {"sinks", !c.sinks.empty()},    {"dropout", d.dropout > 0.0f}};
+  for (const bool is_packed : {false, true})
+    for (const auto &[name, has] : of_each_form)
+      features[(is_packed ? "packed: " : "padded: ") + std::string(name)] +=
+          has && p.is_packed == is_packed;
+  features["misaligned"] += p.offset > 0;
+  features["dropout offset"] += c.offset > 0;
+  features["dropout and a mask"] += d.dropout > 0.0f && d.flags != 0;
+  features["dropout and values of another dimension"] += d.dropout > 0.0f && c.v.dim != c.q.dim;
+  features["narrower values"] += c.v.dim < c.q.dim;
+  features["wider values"] += c.v.dim > c.q.dim;
+  features["a large dimension"] += c.q.dim >= 127;
+  features["a large dimension of values"] += c.v.dim >= 127;
+  features["several tiles"] += d.q_len > 64 && d.kv_len > 128;
+}
+
+/// Checks cases against the oracle; another form and layout must give the same bits.  Each feature
+/// must occur.
+void check_any(const KernelScope &kernel, uint64_t seed, int cases) {
+  Random random(seed);
+  Features features;
+  for (int i = 0; i < cases; ++i) {
+    AttentionCase c = any_case(kernel, random);
+    const Placement p = any_placement(c, kernel, random);
+    CAPTURE(seed, i);
+    check_same(run(c, p), check(c));
+    count_features(c, p, features);
+    for (const mp_dtype_t dtype : kernel.dtypes())
+      features[mp_dtype_name(dtype)] += c.desc.dtype == dtype;
+  }
+  for (const auto &[feature, count] : features) {
+    CAPTURE(seed, feature);
+    CHECK(count > 0);
+  }
+}
+
 }  // namespace
 
-// ---------------------------------------------------------------------------- shapes
-
-TEST_CASE("attention: lengths around tiles", "[attention]") {
+TEST_CASE("attention: any options, form and layout", "[attention]") {
   MP_EACH_KERNEL;
-  const auto &lengths = kLengths[kernel.is_plain() ? 0 : 1];
-  uint64_t seed = 0;
-  for (const int64_t q_len : lengths)
-    for (const int64_t kv_len : lengths) {
-      const mp_dtype_t dtype = kernel.dtypes()[seed % kernel.dtypes().size()];
-      AttentionCase c = random_case(dtype, {.q_len = q_len, .kv_len = kv_len, .dim = 16}, ++seed);
-      set(c, kMasks[seed % std::size(kMasks)]);
-      check(c);
-    }
+  check_any(kernel, 1, 70);
 }
+
+TEST_CASE("attention: a few options, forms and layouts", "[attention][dropout][short]") {
+  MP_EACH_KERNEL;
+  check_any(kernel, 404, 12);  // a seed of small cases with all features
+}
+
+// ---------------------------------------------------------------------------- shapes
 
 TEST_CASE("attention: head dimensions", "[attention][short]") {
   MP_EACH_KERNEL;
@@ -67,34 +166,6 @@ TEST_CASE("attention: head dimensions", "[attention][short]") {
       check(c);
       c.desc.scale = 0.0f;  // 1 / sqrt(head_dim)
       set(c, {kCausal, -1, -1});
-      check(c);
-    }
-}
-
-TEST_CASE("attention: values of another dimension", "[attention][short]") {
-  MP_EACH_KERNEL;
-  using Dims = std::vector<std::pair<int32_t, int32_t>>;
-  const Dims dims = kernel.is_plain() ? Dims{{192, 128}, {3, 200}, {200, 3}, {64, 129}, {256, 256}}
-                                      : Dims{{192, 128}, {8, 120}, {64, 8}, {64, 136}, {256, 256}};
-  uint64_t seed = 200;
-  for (const mp_dtype_t dtype : kernel.dtypes())
-    for (const auto &[dim, dim_v] : dims) {
-      // Two heads of a group and two tiles on both sides, so that every sum continues.
-      AttentionCase c = random_case(
-          dtype, {.heads = 2, .q_len = 140, .kv_len = 133, .dim = dim, .dim_v = dim_v}, ++seed);
-      c.desc.dropout = 0.25f;
-      check(c);
-    }
-}
-
-TEST_CASE("attention: masks", "[attention][short]") {
-  MP_EACH_KERNEL;
-  uint64_t seed = 300;
-  for (const Mask &mask : kMasks)
-    for (const auto &[q_len, kv_len] : {std::pair{70, 70}, {70, 20}, {20, 150}, {1, 9}}) {
-      const mp_dtype_t dtype = kernel.dtypes()[seed % kernel.dtypes().size()];
-      AttentionCase c = random_case(dtype, {.q_len = q_len, .kv_len = kv_len, .dim = 24}, ++seed);
-      set(c, mask);
       check(c);
     }
 }
@@ -130,16 +201,6 @@ TEST_CASE("attention: grouped query heads", "[attention][short]") {
       c.sinks = std::vector<float>(static_cast<size_t>(heads), 0.5f);
       c.sinks[0] = -2.0f;
       set(c, {kCausal, -1, -1});
-      check(c);
-    }
-}
-
-TEST_CASE("attention: sinks of any size", "[attention][short]") {
-  MP_EACH_KERNEL;
-  for (const mp_dtype_t dtype : kernel.dtypes())
-    for (const float sink : {-1e30f, -20.0f, 0.0f, 3.0f, 15.0f}) {
-      AttentionCase c = random_case(dtype, {.q_len = 9, .kv_len = 140}, 600);
-      c.sinks = {sink};
       check(c);
     }
 }
@@ -242,22 +303,6 @@ TEST_CASE("attention: gradients of two equal scores are exact", "[attention][sho
 }
 
 // ---------------------------------------------------------------------------- dropout
-
-TEST_CASE("attention: dropout masks equal the documented ones", "[attention][dropout][short]") {
-  MP_EACH_KERNEL;
-  uint64_t seed = 1100;
-  for (const mp_dtype_t dtype : kernel.dtypes())
-    for (const float p : {0.002f, 0.1f, 0.5f, 0.99f}) {
-      AttentionCase c = random_case(
-          dtype, {.batch = 2, .heads = 2, .kv_heads = 1, .q_len = 41, .kv_len = 139}, ++seed);
-      c.desc.dropout = p;
-      c.desc.dropout_seed = seed << 32 | 17;
-      check(c);
-      c.offset = uint64_t{1} << 40 | 3;
-      set(c, {kCausal, -1, -1});
-      check(c);
-    }
-}
 
 TEST_CASE("attention: each mask of dropout is the documented one", "[attention][dropout][short]") {
   // Equal scores; v and d_o select one key and one query, so o and dv are 0 if a score is dropped.

@@ -38,16 +38,13 @@ HeadTensor part_of(const HeadTensor &t, int64_t b, int64_t row, int64_t rows, in
   return part;
 }
 
-/// Checks that the rows of a sequence, and only they, are NaN.
-void check_only_nan(const HeadTensor &t, const std::vector<int64_t> &sequences) {
+/// Checks that the rows of sequence `bad`, and only they, are NaN.
+void check_only_nan(const HeadTensor &t, int64_t bad) {
   for (int64_t b = 0; b < t.batch; ++b) {
-    const bool is_bad = std::ranges::find(sequences, b) != sequences.end();
-    int64_t nans = 0, all = 0;
-    for (int64_t i = 0; i < t.rows; ++i)
-      for (int64_t h = 0; h < t.heads; ++h)
-        for (int64_t e = 0; e < t.dim; ++e, ++all) nans += std::isnan(t.at(b, i, h, e));
+    const HeadTensor rows = part_of(t, b, 0, t.rows, 0, t.heads);
+    const auto nans = std::ranges::count_if(rows.values, [](double x) { return std::isnan(x); });
     CAPTURE(b);
-    CHECK(nans == (is_bad ? all : 0));
+    CHECK(nans == (b == bad ? std::ssize(rows.values) : 0));
   }
 }
 
@@ -59,38 +56,6 @@ void set_row(HeadTensor &t, int64_t b, int64_t i, double value) {
 }  // namespace
 
 // ---------------------------------------------------------------------------- equal bits
-
-TEST_CASE("attention sequences: padded and packed forms", "[attention][short]") {
-  MP_EACH_KERNEL;
-  uint64_t seed = 0;
-  for (const mp_dtype_t dtype : kernel.dtypes()) {
-    const AttentionCase c = ragged_case(dtype, ++seed, kernel);
-    const AttentionResult padded = check(c);
-    for (const bool is_packed : {false, true})
-      for (const int64_t padding : {0, 5 * kernel.unit()})
-        for (const int64_t offset : {0, 3 * kernel.unit()}) {
-          CAPTURE(mp_dtype_name(dtype), is_packed, padding, offset);
-          const AttentionResult other =
-              run(c, {.is_packed = is_packed, .padding = padding, .offset = offset});
-          check_same(other, padded);
-        }
-  }
-}
-
-TEST_CASE("attention sequences: q, k and v in one matrix", "[attention][short]") {
-  MP_EACH_KERNEL;
-  for (const mp_dtype_t dtype : kernel.dtypes()) {
-    AttentionCase c = random_case(
-        dtype, {.batch = 2, .heads = 4, .kv_heads = 2, .q_len = 45, .kv_len = 45, .dim = 8}, 10);
-    const AttentionResult apart = check(c);
-    for (const bool is_packed : {false, true})
-      for (const int64_t padding : {0, kernel.unit()}) {
-        CAPTURE(is_packed, padding);
-        check_same(run(c, {.is_packed = is_packed, .in_one_matrix = true, .padding = padding}),
-                   apart);
-      }
-  }
-}
 
 TEST_CASE("attention sequences: each sequence and head has the bits of its own call",
           "[attention][short]") {
@@ -176,14 +141,12 @@ TEST_CASE("attention sequences: NaN and infinity do not cross sequences", "[atte
         for (HeadTensor *const t : {&c.q, &c.d_o}) set_row(*t, 3, 69, bad);
         const AttentionResult got = run(c, p);
         int64_t changed = 0;
-        for (const int64_t b : {0, 1, 2, 4}) {
-          const auto differ = [&](const HeadTensor &x, const HeadTensor &y) {
-            return count_different(part_of(x, b, 0, x.rows, 0, x.heads).values,
-                                   part_of(y, b, 0, y.rows, 0, y.heads).values);
-          };
-          changed += differ(got.o, clean.o) + differ(got.lse, clean.lse) +
-                     differ(got.dq, clean.dq) + differ(got.dk, clean.dk) + differ(got.dv, clean.dv);
-        }
+        for (const int64_t b : {0, 1, 2, 4})
+          for (size_t t = 0; t < got.tensors().size(); ++t) {
+            const HeadTensor &x = *got.tensors()[t], &y = *clean.tensors()[t];
+            changed += count_different(part_of(x, b, 0, x.rows, 0, x.heads).values,
+                                       part_of(y, b, 0, y.rows, 0, y.heads).values);
+          }
         CAPTURE(mp_dtype_name(dtype), bad, is_packed);
         CHECK(changed == 0);
         CHECK_FALSE(std::isfinite(got.o.at(3, 69, 0, 0)));
@@ -228,10 +191,7 @@ TEST_CASE("attention sequences: a length out of range makes its sequence NaN",
       c.kv_lengths = {35, keys, 4};
       const AttentionResult got = run(c);
       CAPTURE(mp_dtype_name(dtype), queries, keys);
-      for (const HeadTensor *const t : {&got.o, &got.lse, &got.dq, &got.dk, &got.dv}) {
-        HeadTensor masked = *t;  // lse is -infinity past a length
-        check_only_nan(masked, {1});
-      }
+      for (const HeadTensor *const t : got.tensors()) check_only_nan(*t, 1);
       // The other sequences have the bits of a call with valid lengths.
       c.q_lengths[1] = c.kv_lengths[1] = 1;
       const AttentionResult valid = run(c);
@@ -241,76 +201,36 @@ TEST_CASE("attention sequences: a length out of range makes its sequence NaN",
     }
 }
 
-namespace {
-
-/// A packed call with any ends, on 60 rows of q and 50 of k and v, all of which are 1.
-struct PackedCall {
-  static constexpr int64_t kQueries = 60, kKeys = 50;
-  mp_dtype_t dtype;
-  int32_t dim;
-  std::vector<int32_t> q_ends, kv_ends;
-  int64_t q_len = kQueries, kv_len = kKeys;
-
-  /// Returns o, lse, dq, dk and dv, the first element of each row.
-  std::array<std::vector<double>, 5> run() const {
-    const auto ones = [&](int64_t rows) {
-      return DeviceArray(dtype, std::vector<double>(static_cast<size_t>(rows * dim), 1.0));
-    };
-    const DeviceArray q = ones(kQueries), d_o = ones(kQueries), k = ones(kKeys), v = ones(kKeys),
-                      o(dtype, kQueries * dim), lse(MP_FP32, kQueries), dq(dtype, kQueries * dim),
-                      dk(dtype, kKeys * dim), dv(dtype, kKeys * dim);
-    const DeviceBuffer<int32_t> of_q(q_ends), of_kv(kv_ends);
-    mp_attention_desc_t desc = mp_attention_desc_default(static_cast<int32_t>(q_ends.size()), 1,
-                                                         q_len, kv_len, dim, dtype);
-    desc.q_rows = kQueries;
-    desc.kv_rows = kKeys;
-    auto t = initialized<mp_attention_tensors_t>();
-    t.q_ends = of_q.data(), t.kv_ends = of_kv.data();
-    t.q = q.data(), t.k = k.data(), t.v = v.data(), t.d_o = d_o.data();
-    t.o = o.data(), t.lse = static_cast<float *>(lse.data());
-    t.dq = dq.data(), t.dk = dk.data(), t.dv = dv.data();
-    KernelScope::call(desc, t);
-    std::array<std::vector<double>, 5> results;
-    for (size_t i = 0; const DeviceArray *const a : {&o, &lse, &dq, &dk, &dv}) {
-      CHECK(a->guard_damage() == "");
-      const std::vector<double> all = a->download();
-      for (size_t x = 0; x < all.size(); x += i == 1 ? 1 : static_cast<size_t>(dim))
-        results[i].push_back(all[x]);
-      ++i;
-    }
-    return results;
-  }
-};
-
-void check_equal(const PackedCall &a, const PackedCall &b) {
-  const auto x = a.run(), y = b.run();
-  for (size_t i = 0; i < x.size(); ++i) CHECK(count_different(x[i], y[i]) == 0);
-}
-
-}  // namespace
-
 TEST_CASE("attention sequences: ends out of range count as the nearest valid ones",
           "[attention][short]") {
   MP_EACH_KERNEL;
-  const int32_t most = std::numeric_limits<int32_t>::max(), dim = kernel.unit();
-  const mp_dtype_t dtype = kernel.dtypes().back();
-  check_equal({dtype, dim, {20, 10, 70}, {-7, 30, 20}}, {dtype, dim, {20, 20, 60}, {0, 30, 30}});
-  check_equal({dtype, dim, {-most, most, 3}, {most, most, 0}},
-              {dtype, dim, {0, 60, 60}, {50, 50, 50}});
-  const auto got = PackedCall{dtype, dim, {20, 40}, {25, 50}}.run();
-  for (size_t i = 0; i < 60; ++i) {
-    CHECK(got[0][i] == (i < 40 ? 1.0 : 0.0));
-    CHECK(std::isinf(got[1][i]) == (i >= 40));
-  }
+  const int32_t most = std::numeric_limits<int32_t>::max();
+  const Shape shape{.batch = 3, .q_len = 60, .kv_len = 50, .dim = kernel.unit()};
+  AttentionCase c = random_case(kernel.dtypes().back(), shape, 70);
+  const auto check_ends = [&](std::vector<int32_t> q_lengths, std::vector<int32_t> kv_lengths,
+                              std::vector<int32_t> q_ends, std::vector<int32_t> kv_ends) {
+    c.q_lengths = std::move(q_lengths);
+    c.kv_lengths = std::move(kv_lengths);
+    const AttentionResult wanted = run(c, {.is_packed = true, .extra = 0});
+    check_same(run(c, {.is_packed = true, .extra = 0, .q_ends = q_ends, .kv_ends = kv_ends}),
+               wanted);
+  };
+  check_ends({20, 0, 40}, {0, 30, 20}, {20, 10, 70}, {-7, 30, most});
+  check_ends({20, 0, 40}, {30, 0, 20}, {20, 10, 70}, {30, -7, 50});
+  check_ends({0, 60, 0}, {50, 0, 0}, {-most, most, 3}, {most, most, 0});
 }
 
 TEST_CASE("attention sequences: a packed sequence that is too long is NaN", "[attention][short]") {
   MP_EACH_KERNEL;
-  const auto got =
-      PackedCall{kernel.dtypes().back(), kernel.unit(), {10, 50, 60}, {10, 40, 50}, 39, 50}.run();
-  for (size_t i = 0; i < 60; ++i) {
-    const bool is_bad = i >= 10 && i < 50;
-    for (size_t tensor = 0; tensor < 3; ++tensor) CHECK(std::isnan(got[tensor][i]) == is_bad);
-  }
-  for (size_t j = 0; j < 50; ++j) CHECK(std::isnan(got[3][j]) == (j >= 10 && j < 40));
+  const Shape shape{.batch = 3, .q_len = 40, .kv_len = 50, .dim = kernel.unit()};
+  AttentionCase c = random_case(kernel.dtypes().back(), shape, 71);
+  c.q_lengths = {10, 40, 10};
+  c.kv_lengths = {10, 30, 10};
+  c.desc.q_len = 39;
+  const AttentionResult got = run(c, {.is_packed = true});
+  for (const HeadTensor *const t : got.tensors())
+    for (int64_t b = 0; b < 3; ++b)
+      for (int64_t i = 0; i < (t->rows == 40 ? c.q_lengths : c.kv_lengths)[static_cast<size_t>(b)];
+           ++i)
+        CHECK(std::isnan(t->at(b, i, 0, 0)) == (b == 1));
 }
