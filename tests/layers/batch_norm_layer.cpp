@@ -38,8 +38,7 @@ Trained train(const Layer &l, mp_context_t context) {
   const Floats mean(channels, l.offset), inv_std(channels, l.offset);
   const DeviceWorkspace workspace(mp_batchnorm_workspace_size, mptest::context(), &l.desc);
   mp_batchnorm_tensors_t t = tensors_of(x, gamma, beta, l);
-  t.running_mean = running_mean.data();
-  t.running_var = running_var.data();
+  if (l.has_running) t.running_mean = running_mean.data(), t.running_var = running_var.data();
   t.saved_mean = mean.data();
   t.saved_inv_std = inv_std.data();
   t.y = y.data();

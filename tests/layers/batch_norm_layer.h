@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "tests/support/any.h"
 #include "tests/support/running_error.h"
 #include "tests/support/testing.h"
 
@@ -11,9 +12,6 @@ namespace mptest::batch_norm {
 using Vector = std::vector<double>;
 
 constexpr mp_activation_t kActivations[] = {MP_ACT_NONE, MP_ACT_RELU};
-/// Sizes around the 4 rows, 8 channels and 64 channels that kernels process at a time.
-constexpr int64_t kRows[] = {2, 3, 31, 129, 600, 1700};
-constexpr int32_t kChannels[] = {1, 3, 8, 9, 17, 40, 65, 130};
 
 struct Layer {
   mp_batchnorm_desc_t desc;
@@ -23,6 +21,7 @@ struct Layer {
   Vector running_mean, running_var;
   bool has_gamma = true, has_beta = true;  ///< false: pass NULL
   bool has_grads = true;                   ///< false: pass NULL for dgamma and dbeta
+  bool has_running = true;                 ///< false: pass NULL for the running statistics
 
   int64_t rows() const { return desc.rows; }
   int64_t channels() const { return desc.channels; }
@@ -48,7 +47,7 @@ class Floats {
 
 /// Returns the tensors that every pass reads.
 mp_batchnorm_tensors_t tensors_of(const DeviceArray &x, const Floats &gamma, const Floats &beta,
-                                  const Layer &layer = {});
+                                  const Layer &layer);
 
 struct Trained {
   Vector y, mean, inv_std, running_mean, running_var;
@@ -66,10 +65,50 @@ struct Gradients {
 Gradients run_backward(const Layer &layer, const Saved &saved, const Vector &dy,
                        bool in_place = false);
 
-/// Returns y before the activation.
-inline Bounded normalised(double x, const Bounded &mean, const Bounded &inv_std, double gamma,
-                          double beta) {
-  return (Bounded(x) - mean) * (Bounded(gamma) * inv_std) + beta;
+/// Returns an element of y before the activation.
+/// @param statistics  of vectors of numbers or of Bounded, one per channel
+template <class Statistics>
+Bounded normalized(const Layer &l, const Statistics &statistics, int64_t row, int64_t channel) {
+  const size_t c = static_cast<size_t>(channel);
+  const Bounded gamma = l.has_gamma ? l.gamma[c] : 1.0, beta = l.has_beta ? l.beta[c] : 0.0;
+  return (Bounded(l.x.at(0, row, channel)) - Bounded(statistics.mean[c])) *
+             (gamma * Bounded(statistics.inv_std[c])) +
+         beta;
+}
+
+/// Calls check(layer) for sizes around the 4 rows, 8 channels and 64 channels that kernels process
+/// at a time.
+template <class Check>
+void check_shapes(const Check &check) {
+  uint64_t seed = 0;
+  for (const mp_dtype_t dtype : kDtypes)
+    for (const mp_activation_t activation : kActivations)
+      for (const int64_t rows : {2, 3, 31, 129, 600, 1700})
+        for (const int32_t channels : {1, 3, 8, 9, 17, 40, 65, 130}) {
+          Layer l = random_layer(dtype, rows, channels, ++seed);
+          l.desc.activation = activation;
+          CAPTURE(mp_dtype_name(dtype), activation, rows, channels);
+          check(l);
+        }
+}
+
+/// Calls check(layer) for small layers at any alignment, with and without gamma and beta.
+template <class Check>
+void check_small(const Check &check) {
+  Random random(1000);
+  for (const mp_dtype_t dtype : kDtypes)
+    for (const int64_t rows : {1, 150})
+      for (const int32_t channels : {1, 8, 19, 72})
+        for (const int64_t offset : {0, 1, 4}) {
+          Layer l = random_layer(dtype, rows, channels, random.bits());
+          l.offset = offset;
+          l.desc.activation = any(random, kActivations);
+          l.has_gamma = !one_in(3, random);
+          l.has_beta = !one_in(3, random) || rows == 1;  // one row without beta: z is 0
+          CAPTURE(mp_dtype_name(dtype), l.desc.activation, rows, channels, offset, l.has_gamma,
+                  l.has_beta);
+          check(l);
+        }
 }
 
 }  // namespace mptest::batch_norm
