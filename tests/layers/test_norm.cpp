@@ -2,17 +2,12 @@
 #include <set>
 
 #include "norm_case.h"
+#include "tests/support/any.h"
 
 using namespace mptest;
 using namespace mptest::norm;
 
 namespace {
-
-/// Sizes around the limits of half a warp, a warp, both sizes of blocks and tiles, and multiples of
-/// 8.
-constexpr int64_t kSmall[] = {1, 2, 7, 8, 17, 100, 255, 256, 257, 400};
-constexpr int64_t kLarge[] = {1024, 1025,  1031,  4096,  4100,  4104, 8192,
-                              8193, 12288, 16384, 16385, 16400, 32769};
 
 /// Rows of the values middle + deviation and middle - deviation, half of each, in random order.
 /// Their mean is middle, and 1 / deviation is their rstd if epsilon is 0.
@@ -36,17 +31,60 @@ Case two_valued_case(mp_norm_kind_t kind, mp_dtype_t dtype, int64_t rows, int64_
 
 // ---------------------------------------------------------------------------- bounds
 
-TEST_CASE("norm: both passes are within bounds for small vectors", "[layers][norm][short]") {
-  for (const mp_norm_kind_t kind : kKinds)
-    for (const mp_dtype_t dtype : kDtypes)
-      for (const int64_t columns : kSmall) check(make_case(kind, dtype, 19, columns));
+namespace {
+
+/// Returns a case with any options and layout.
+Case any_case(int64_t columns, Random &random) {
+  const mp_dtype_t dtype = any(random, kDtypes);
+  const int32_t groups = any(random, {1, 1, 3});
+  const int64_t rows = columns > 512 ? 3 : any(random, {1, 5, 19});
+  Case c = make_case(any(random, kKinds), dtype, rows, columns, groups);
+  if (one_in(2, random)) {
+    const float dropout = any(random, {0.0f, 0.375f, 0.5f});
+    add_residual(c, any(random, {dtype, MP_FP32}), dropout);
+    if (one_in(4, random)) c.residual.clear();
+  }
+  if (one_in(3, random)) c.desc.flags |= MP_NORM_FLAG_ZERO_CENTERED;
+  if (one_in(3, random)) c.desc.flags |= MP_NORM_FLAG_ACCUMULATE, c.previous = 3.0;
+  if (one_in(4, random)) c.gamma.clear();
+  if (one_in(4, random)) c.beta.clear();
+  c.gap = any(random, {0, 3, 8});
+  c.rows_first = one_in(2, random);
+  c.offset = any(random, {0, 1, 4});
+  c.in_place = one_in(2, random);
+  if (!c.in_place && one_in(3, random)) c.dsum.clear();
+  return c;
 }
 
-TEST_CASE("norm: both passes are within bounds for large vectors", "[layers][norm]") {
-  for (const mp_norm_kind_t kind : kKinds)
-    for (const mp_dtype_t dtype : kDtypes)
-      for (const int64_t columns : kLarge) check(make_case(kind, dtype, 3, columns));
-  check(make_case(MP_NORM_LAYER, MP_BF16, 2, 65536));
+/// Checks cases against the formulas; a dense layout must give the same bits.
+void check_any(const std::vector<int64_t> &lengths, int cases) {
+  for (const int64_t columns : lengths)
+    for (int i = 0; i < cases; ++i) {
+      Random random(static_cast<uint64_t>(1000 * columns + i));
+      const Case c = any_case(columns, random);
+      CAPTURE(i, c.desc.flags, c.gamma.size(), c.beta.size(), c.residual.size(), c.dsum.size());
+      check(c);
+      Case dense = c;
+      dense.gap = dense.offset = 0;
+      dense.rows_first = dense.in_place = false;
+      CHECK(run_forward(dense) == run_forward(c));
+    }
+}
+
+}  // namespace
+
+// Lengths around the limits of half a warp, a warp, both sizes of blocks and tiles, and multiples
+// of 8.
+
+TEST_CASE("norm: any options for short vectors are within bounds", "[layers][norm][short]") {
+  check_any({1, 2, 5, 7, 8, 17, 100, 255, 256, 257, 400, 1030}, 16);
+}
+
+TEST_CASE("norm: any options for long vectors are within bounds", "[layers][norm]") {
+  check_any({1024, 1025, 1031, 4096, 4100, 4104, 5003, 8192, 8193, 9000, 12288, 16384, 16385, 16400,
+             20004, 32769},
+            5);
+  check_any({65536}, 2);
 }
 
 TEST_CASE("norm: more vectors than one range", "[layers][norm]") {
@@ -55,90 +93,11 @@ TEST_CASE("norm: more vectors than one range", "[layers][norm]") {
   check(make_case(MP_NORM_LAYER, MP_FP16, 35, 9000));
 }
 
-TEST_CASE("norm: residual and dropout", "[layers][norm][short]") {
-  for (const mp_norm_kind_t kind : kKinds) {
-    for (const mp_dtype_t dtype : kDtypes) {
-      for (const mp_dtype_t wide : std::set{dtype, MP_FP32}) {
-        for (const int64_t columns : {5, 8, 250, 1030}) {
-          for (const float dropout : {0.0f, 0.375f}) {
-            Case c = make_case(kind, dtype, 5, columns, 2);
-            add_residual(c, wide, dropout);
-            check(c);
-            c.in_place = true;
-            c.offset = 1;
-            c.gap = 3;
-            check(c);
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST_CASE("norm: residual and dropout of large vectors", "[layers][norm]") {
-  for (const int64_t columns : {5003, 9000, 20004}) {
-    Case c = make_case(MP_NORM_LAYER, MP_FP16, 3, columns);
-    add_residual(c, MP_FP32, 0.25f);
-    check(c);
-    c.in_place = true;
-    check(c);
-  }
-}
-
-TEST_CASE("norm: dropout without residual, gradient of other uses", "[layers][norm][short]") {
-  for (const int64_t columns : {3, 64, 1025}) {
-    Case c = make_case(MP_NORM_LAYER, MP_BF16, 4, columns);
-    add_residual(c, MP_BF16, 0.5f);
-    c.residual.clear();
-    check(c);
-    c.gap = 5;
-    check(c);
-    c.desc.dropout = 0.0f;
-    check(c);
-    c.dsum.clear();
-    check(c);
-  }
-}
-
-TEST_CASE("norm: strided vectors, in place and out of place", "[layers][norm][short]") {
-  for (const mp_dtype_t dtype : kDtypes) {
-    for (const bool rows_first : {false, true}) {
-      for (const int64_t columns : {8, 13, 64, 300}) {
-        for (const int64_t gap : {0, 3, 8}) {
-          Case c = make_case(MP_NORM_RMS, dtype, 6, columns, 3);
-          const Forward dense = run_forward(c);
-          c.gap = gap;
-          c.rows_first = rows_first;
-          check(c);
-          CHECK(run_forward(c) == dense);  // bits do not depend on the layout
-          c.in_place = true;
-          c.offset = 4;
-          check(c);
-          CHECK(run_forward(c) == dense);
-        }
-      }
-    }
-  }
-}
-
-TEST_CASE("norm: gamma is absent or zero-centered, beta is absent", "[layers][norm][short]") {
-  for (const mp_norm_kind_t kind : kKinds) {
-    Case c = make_case(kind, MP_FP16, 9, 70);
-    c.desc.flags = MP_NORM_FLAG_ZERO_CENTERED;
-    check(c);
-    c.gamma.clear();
-    check(c);
-    c.beta.clear();
-    c.desc.flags = 0;
-    check(c);
-  }
-}
-
 // ---------------------------------------------------------------------------- exact results
 
 TEST_CASE("norm: rows of two values are exact", "[layers][norm][short]") {
-  for (const mp_dtype_t dtype : kDtypes) {
-    for (const int64_t columns : {2, 6, 64, 256, 258, 1024, 2048}) {
+  for (const mp_dtype_t dtype : kDtypes)
+    for (const int64_t columns : {2, 6, 64, 256, 258, 1024, 2048})
       for (const double deviation : {0.25, 4.0}) {
         const Case c = two_valued_case(MP_NORM_LAYER, dtype, 5, columns, 3.0, deviation);
         const Forward got = run_forward(c);
@@ -152,8 +111,6 @@ TEST_CASE("norm: rows of two values are exact", "[layers][norm][short]") {
         }
         CHECK(wrong == 0);
       }
-    }
-  }
 }
 
 TEST_CASE("norm: gradients of rows of two values are orthogonal to 1 and xhat",
@@ -248,9 +205,9 @@ TEST_CASE("norm: constant vectors become beta, or NaN without epsilon", "[layers
 // ---------------------------------------------------------------------------- non-finite values
 
 TEST_CASE("norm: a non-finite value makes only its vector NaN", "[layers][norm][short]") {
-  for (const mp_norm_kind_t kind : kKinds) {
-    for (const double bad : {kNaN, kInfinity, -kInfinity}) {
-      for (const int64_t columns : {12, 300, 1100}) {
+  for (const mp_norm_kind_t kind : kKinds)
+    for (const double bad : {kNaN, kInfinity, -kInfinity})
+      for (const int64_t columns : {12, 300, 1100})
         for (const size_t place : {size_t{0}, static_cast<size_t>(columns) - 1}) {
           Case c = make_case(kind, MP_FP16, 3, columns);
           const auto width = static_cast<size_t>(columns);
@@ -268,9 +225,6 @@ TEST_CASE("norm: a non-finite value makes only its vector NaN", "[layers][norm][
           CHECK(wrong == 0);
           CHECK(std::isnan(gradients.dgamma[0]));
         }
-      }
-    }
-  }
 }
 
 TEST_CASE("norm: a dropped NaN has no effect", "[layers][norm][short]") {
