@@ -167,6 +167,8 @@ TEST_CASE("linear xent: losses have the bits of mp_gemm and mp_softmax_xent", "[
           c.desc.z_loss = 0.01f;
           c.desc.weight = 0.75f;
           c.desc.ignore_label = c.label(shape.rows / 2);
+          for (int64_t j = 0; seed % 2 == 0 && j < shape.classes; j++)
+            c.class_weights.push_back(static_cast<float>(j % 4) / 2.0f);
           c.padding = 3;
           c.desc.flags |= MP_XENT_FLAG_ACCUMULATE;
           c.before = -1.0f;
@@ -181,21 +183,6 @@ TEST_CASE("linear xent: losses have the bits of mp_gemm and mp_softmax_xent", "[
         c.in_place = false;
       }
     }
-  }
-}
-
-TEST_CASE("linear xent: class weights give the bits of mp_softmax_xent", "[xent][short]") {
-  for (const mp_dtype_t dtype : kDtypes) {
-    LinearXentCase c = integer_case(dtype, 70, 24, 40, 4250);
-    for (int64_t j = 0; j < 40; j++) c.class_weights.push_back(static_cast<float>(j % 4) / 2.0f);
-    for (size_t i = 0; i < c.labels.size(); i += 4) c.labels[i] = -100;
-    c.loss_scale = 64.0f;
-    c.desc.z_loss = 0.125f;
-    const LinearXentResult got = run(c);
-    const XentResult want = compose(c);
-    CAPTURE(mp_dtype_name(dtype));
-    check_same_losses(got, want);
-    check_gradients(c, want.dlogits, got);
   }
 }
 

@@ -1,5 +1,11 @@
 // Softmax cross-entropy of rows of any length: loss, number of correct rows and scaled gradient.
+//
+// Rows of up to 1024 classes belong to a warp, others to a block: elements before and after 16-byte
+// vectors, several vectors per thread, and rows that exceed shared memory.
+#include <thread>
+
 #include "tests/layers/xent_case.h"
+#include "tests/support/any.h"
 
 using namespace mptest;
 
@@ -10,17 +16,17 @@ namespace {
 /// Adds class weights, of which the first is 0, soft targets, of which about half are 0, or
 /// log-probabilities in place of logits.
 void choose_targets(XentCase &c, Random &random) {
-  if (random.integer(0, 2) == 0)
+  if (one_in(3, random))
     for (int64_t j = 0; j < c.classes(); ++j)
       c.class_weights.push_back(
           j == 0 && c.classes() > 1 ? 0.0 : static_cast<double>(random.integer(1, 16)) / 8);
-  if (random.integer(0, 3) == 0) {
-    c.dtype_labels = kDtypes[random.integer(0, 2)];
+  if (one_in(4, random)) {
+    c.dtype_labels = any(random, kDtypes);
     c.targets = Matrices(1, c.rows(), c.classes());
     for (double &target : c.targets.values)
       target = round_to(c.dtype_labels, std::max(random.real(-1.0, 1.0), 0.0));
   }
-  if (random.integer(0, 3) == 0) {
+  if (one_in(4, random)) {
     c.flags |= MP_XENT_FLAG_LOG_PROBABILITIES;
     c.z_loss = 0.0f;
     for (double &x : c.logits.values) x = -std::fabs(x);
@@ -30,8 +36,7 @@ void choose_targets(XentCase &c, Random &random) {
 /// Returns a class, mostly one of the first or last 8, which may lie outside the aligned vectors.
 int64_t any_class(const XentCase &c, Random &random) {
   const int64_t last = c.classes() - 1, near_end = random.integer(0, std::min<int64_t>(last, 7));
-  const int64_t places[] = {near_end, last - near_end, random.integer(0, last)};
-  return places[random.integer(0, 2)];
+  return any(random, {near_end, last - near_end, random.integer(0, last)});
 }
 
 /// Makes a row special: ignored and not readable, with a label that is not a class, with a logit
@@ -45,10 +50,10 @@ void make_special(XentCase &c, int64_t row, Random &random) {
       for (int64_t j = 0; j < c.classes(); ++j) c.logits.at(0, row, j) = kNaN;
       break;
     case 1:
-      label = std::vector<int64_t>{-1, -99, c.classes(), 1000000000}[random.bits() % 4];
+      label = any(random, {int64_t{-1}, int64_t{-99}, c.classes(), int64_t{1000000000}});
       break;
     case 2:
-      logit = std::vector{kNaN, -kNaN, kInfinity}[random.bits() % 3];
+      logit = any(random, {kNaN, -kNaN, kInfinity});
       break;
     case 3:
       logit = -kInfinity;
@@ -62,27 +67,24 @@ void make_special(XentCase &c, int64_t row, Random &random) {
 XentCase any_case(mp_dtype_t dtype, int64_t rows, int64_t classes, uint64_t seed) {
   Random random(seed);
   XentCase c = random_case(dtype, rows, classes, 6.0, seed);
-  const auto any = [&]<class T>(std::vector<T> values) {
-    return values[static_cast<size_t>(random.integer(0, std::ssize(values) - 1))];
-  };
   c.labels[0] = classes - 1;
-  c.dtype_labels = any(std::vector{MP_INT32, MP_INT64});
-  c.flags = any(std::vector<uint32_t>{MP_XENT_FLAG_IGNORE_LABEL, MP_XENT_FLAG_IGNORE_LABEL, 0});
-  c.ignore_label = any(std::vector<int64_t>{-100, -100, 255, std::numeric_limits<int32_t>::max()});
-  c.loss_scale = any(std::vector{1.0f, 512.0f});
-  c.weight = any(std::vector{1.0f, 0.75f});
-  c.label_smoothing = any(std::vector{0.0f, 0.0f, 0.1f, 0.9f});
-  c.z_loss = any(std::vector{0.0f, 0.0f, 0.125f});
+  c.dtype_labels = any(random, {MP_INT32, MP_INT64});
+  c.flags = one_in(3, random) ? 0 : uint32_t{MP_XENT_FLAG_IGNORE_LABEL};
+  c.ignore_label = any(random, {-100, -100, 255, std::numeric_limits<int32_t>::max()});
+  c.loss_scale = any(random, {1.0f, 512.0f});
+  c.weight = any(random, {1.0f, 0.75f});
+  c.label_smoothing = any(random, {0.0f, 0.0f, 0.1f, 0.9f});
+  c.z_loss = any(random, {0.0f, 0.0f, 0.125f});
   choose_targets(c, random);
-  c.padding = any(std::vector<int64_t>{0, 5});
-  c.offset = any(std::vector<int64_t>{0, 1, 3, 8});
-  c.gradient_padding = any(std::vector<int64_t>{0, 2});
-  c.gradient_offset = any(std::vector<int64_t>{0, 1});
-  c.in_place = random.integer(0, 2) == 0;
-  c.forward_only = random.integer(0, 5) == 0;
-  c.null_scale = random.integer(0, 5) == 0;
+  c.padding = any(random, {0, 5});
+  c.offset = random.integer(0, 8);
+  c.gradient_padding = any(random, {0, 2});
+  c.gradient_offset = any(random, {0, 1});
+  c.in_place = one_in(3, random);
+  c.forward_only = one_in(6, random);
+  c.null_scale = one_in(6, random);
   for (int64_t i = 1; i < rows; ++i)
-    if (random.integer(0, 2) == 0) make_special(c, i, random);
+    if (one_in(3, random)) make_special(c, i, random);
   if (c.label(0) == c.ignore_label) c.ignore_label = -100;
   return c;
 }
@@ -133,24 +135,47 @@ TEST_CASE("xent: small batches", "[xent][short]") {
   }
 }
 
-TEST_CASE("xent: more rows than concurrent blocks", "[xent]") {
-  check(random_case(MP_FP16, 3001, 10, 4.0, 200));
+TEST_CASE("xent long: all types and lengths", "[xent]") {
+  uint64_t seed = 1000;
+  for (const mp_dtype_t dtype : kDtypes) {
+    for (const int64_t classes : {1025, 1031, 4096, 8192, 8193, 32000})
+      check(random_case(dtype, 2, classes, 8.0, ++seed));
+  }
 }
 
-TEST_CASE("xent: the loss scale multiplies the gradient and not the loss", "[xent][short]") {
-  XentCase c = random_case(MP_FP32, 5, 12, 3.0, 303);
-  c.loss_scale = 65536.0f;
-  c.weight = 0.25f;
-  check(c);
-  const XentResult scaled = run(c);
-  c.loss_scale = 1.0f;
-  const XentResult unscaled = run(c);
-  CHECK(scaled.row_loss == unscaled.row_loss);
-  for (size_t i = 0; i < scaled.dlogits.values.size(); ++i) {
-    CHECK(scaled.dlogits.values[i] == 65536.0 * unscaled.dlogits.values[i]);
+TEST_CASE("xent long: a smaller launch of another thread keeps the limit of shared memory",
+          "[xent]") {
+  // CUDA's shared-memory limit of a kernel is the same for all threads.
+  const XentCase large = random_case(MP_FP32, 2, 32000, 8.0, 1150);
+  const XentCase small = random_case(MP_FP32, 2, 16000, 8.0, 1151);
+  check(large);
+  std::thread([&] { check(small); }).join();
+  check(large);
+}
+
+TEST_CASE("xent long: any alignment of logits and gradient", "[xent][short]") {
+  uint64_t seed = 1200;
+  for (const mp_dtype_t dtype : kDtypes) {
+    const int64_t elements = static_cast<int64_t>(16 / mp_dtype_size(dtype));  // of a vector
+    for (int64_t offset = 0; offset < elements; ++offset) {
+      XentCase c = random_case(dtype, 3, 1025, 6.0, ++seed);
+      c.offset = offset;
+      c.loss_scale = 1024.0f;
+      check(c);  // rows of 1025 have different alignments
+      c.padding = elements - 1;
+      c.gradient_offset = 1;
+      c.gradient_padding = 2;
+      check(c);
+      c.in_place = true;
+      check(c);
+      c.forward_only = true;
+      check(c);
+    }
   }
-  c.null_scale = true;
-  CHECK(run(c).dlogits.values == unscaled.dlogits.values);
+}
+
+TEST_CASE("xent: more rows than concurrent blocks", "[xent]") {
+  check(random_case(MP_FP16, 3001, 10, 4.0, 200));
 }
 
 TEST_CASE("xent: a loss scale that overflows the type gives infinity", "[xent][short]") {
@@ -161,32 +186,44 @@ TEST_CASE("xent: a loss scale that overflows the type gives infinity", "[xent][s
 
 // ---------------------------------------------------------------------------- exact rows
 
-TEST_CASE("xent: equal logits have exactly equal probabilities", "[xent][short]") {
-  for (const int64_t classes : {1, 2, 32, 64, 1024, 2048, 16384, 131072}) {  // 1 / classes is exact
-    XentCase c = row_case(MP_FP32, std::vector<double>(static_cast<size_t>(classes), -3.25), 0);
-    const XentResult got = run(c);
-    const double share = 1.0 / static_cast<double>(classes);
-    CAPTURE(classes);
-    CHECK(within(log(Bounded(static_cast<double>(classes))), got.row_loss[0]));
-    CHECK(got.dlogits.at(0, 0, 0) == share - 1.0);
-    int64_t wrong = 0;
-    for (int64_t j = 1; j < classes; ++j) wrong += got.dlogits.at(0, 0, j) != share;
-    CHECK(wrong == 0);
-  }
+TEST_CASE("xent: equal logits give exact losses and gradients", "[xent][short]") {
+  // p = 1 / classes is exact, and the loss of every target is log(classes).
+  for (const auto &[smoothing, weight] : {std::pair{0.0f, 0.0f}, {0.5f, 0.0f}, {0.0f, 4.0f}})
+    for (const int64_t classes : {1, 2, 32, 64, 1024, 2048, 16384, 131072}) {
+      const auto count = static_cast<size_t>(classes);
+      const int64_t label = classes / 2;
+      XentCase c = row_case(MP_FP32, std::vector<double>(count, -3.25), label);
+      c.label_smoothing = smoothing;
+      if (weight != 0.0f) {
+        c.class_weights.assign(count, 7.0);
+        c.class_weights[count / 2] = weight;
+      }
+      const XentResult got = run(c);
+      const double p = 1.0 / static_cast<double>(classes), q = 1.0 - smoothing;
+      CAPTURE(classes, smoothing, weight);
+      CHECK(
+          within(Bounded(weight != 0.0f ? weight : 1.0) * log(Bounded(1.0 / p)), got.row_loss[0]));
+      int64_t wrong = 0;
+      for (int64_t j = 0; j < classes; ++j)
+        wrong += got.dlogits.at(0, 0, j) != q * (j == label ? p - 1.0 : p);
+      CHECK(wrong == 0);
+    }
 }
 
-TEST_CASE("xent: every class is included at any position", "[xent][short]") {
+TEST_CASE("xent: every class is included at any position", "[xent]") {
   // Two classes are not masked and have a probability of one half each.
-  constexpr int64_t kClasses = 67;
-  for (int64_t other = 1; other < kClasses; ++other) {
-    std::vector<double> logits(kClasses, -kInfinity);
-    logits[0] = logits[static_cast<size_t>(other)] = 1.5;
-    const XentResult got = run(row_case(MP_BF16, logits, 0));
-    CAPTURE(other);
-    CHECK(within(log(Bounded(2.0)), got.row_loss[0]));
-    CHECK(got.dlogits.at(0, 0, 0) == -0.5);
-    CHECK(got.dlogits.at(0, 0, other) == 0.5);
-  }
+  for (const int64_t classes : {67, 1100})
+    for (int64_t other = 1; other < classes; ++other) {
+      std::vector<double> logits(static_cast<size_t>(classes), -kInfinity);
+      logits[0] = logits[static_cast<size_t>(other)] = 1.5;
+      XentCase c = row_case(other % 2 == 0 ? MP_BF16 : MP_FP16, logits, 0);
+      c.offset = other % 8;
+      const XentResult got = run(c);
+      CAPTURE(classes, other);
+      CHECK(within(log(Bounded(2.0)), got.row_loss[0]));
+      CHECK(got.dlogits.at(0, 0, 0) == -0.5);
+      CHECK(got.dlogits.at(0, 0, other) == 0.5);
+    }
 }
 
 // ---------------------------------------------------------------------------- extremes
@@ -257,26 +294,44 @@ TEST_CASE("xent: a confident row keeps its loss and the gradient of its label", 
   }
 }
 
-// ---------------------------------------------------------------------------- counting
-
-TEST_CASE("xent: the first of equal largest logits is the prediction", "[xent][short]") {
+TEST_CASE("xent long: logits that rise and fall by orders of magnitude", "[xent][short]") {
+  // The running maximum increases many times, increases after masked classes, or never increases.
+  constexpr int64_t kClasses = 20000;
   for (const mp_dtype_t dtype : kDtypes) {
-    const std::vector<double> tied = {1.0, 5.0, 5.0, -2.0, 5.0};
-    CHECK(run(row_case(dtype, tied, 1)).correct == 1);
-    CHECK(run(row_case(dtype, tied, 2)).correct == 0);
-    CHECK(run(row_case(dtype, tied, 0)).correct == 0);
-    CHECK(run(row_case(dtype, std::vector<double>(40, -1.0), 0)).correct == 1);
-    CHECK(run(row_case(dtype, std::vector<double>(40, -1.0), 33)).correct == 0);
-    CHECK(run(row_case(dtype, {-3.0, -1.0, -2.0}, 1)).correct == 1);
+    for (const double slope : {0.005, -0.005, 3.0, -3.0}) {
+      std::vector<double> logits;
+      for (int64_t j = 0; j < kClasses; ++j) {
+        const double logit = slope * static_cast<double>(j);
+        logits.push_back(j % 3000 < 1500 ? -kInfinity : round_to(dtype, logit));
+      }
+      CAPTURE(mp_dtype_name(dtype), slope);
+      check(row_case(dtype, logits, 1500));
+      check(row_case(dtype, logits, static_cast<int32_t>(kClasses - 1)));
+      check(row_case(dtype, logits, 0));  // masked
+    }
   }
 }
 
-TEST_CASE("xent: 0 and -0 are equal", "[xent][short]") {
-  for (const mp_dtype_t dtype : kDtypes) {
-    CHECK(run(row_case(dtype, {-1.0, -0.0, 0.0}, 1)).correct == 1);
-    CHECK(run(row_case(dtype, {-1.0, -0.0, 0.0}, 2)).correct == 0);
-    CHECK(run(row_case(dtype, {-1.0, 0.0, -0.0}, 1)).correct == 1);
-  }
+// ---------------------------------------------------------------------------- counting
+
+TEST_CASE("xent: the first of equal largest logits, 0 or -0, is the prediction", "[xent][short]") {
+  for (const mp_dtype_t dtype : kDtypes)
+    for (const int64_t classes : {5, 40, 1025}) {
+      // Boundaries of vectors and threads.
+      std::vector<int64_t> places = {0, 1, 2, 4, 6, 7, 8, 9, 39, 511, 512, 1016, 1017, 1023, 1024};
+      std::erase_if(places, [&](int64_t j) { return j >= classes; });
+      for (const int64_t first : places) {
+        std::vector<double> logits(static_cast<size_t>(classes), -2.0);
+        for (const int64_t j : places)
+          if (j >= first) logits[static_cast<size_t>(j)] = j % 2 == 0 ? 0.0 : -0.0;
+        for (const int64_t label : places) {
+          XentCase c = row_case(dtype, logits, label);
+          c.offset = 3;
+          CAPTURE(mp_dtype_name(dtype), classes, first, label);
+          CHECK(run(c).correct == (label == first));
+        }
+      }
+    }
 }
 
 TEST_CASE("xent: no rows", "[xent][short]") {
