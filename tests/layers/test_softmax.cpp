@@ -6,6 +6,7 @@
 // A sum of positive terms with a sequential additions adds a u, the reciprocal and product 2 u.
 #include <limits>
 
+#include "tests/support/any.h"
 #include "tests/support/bounds.h"
 #include "tests/support/grad_stats.h"
 #include "tests/support/testing.h"
@@ -232,31 +233,24 @@ bool all_are(const Matrices &values, int64_t row, bool (*predicate)(double)) {
 
 }  // namespace
 
-TEST_CASE("softmax: every mask, length and type", "[layers][softmax][short]") {
-  for (const int64_t columns : kColumns)
-    for (const mp_softmax_mask_t mask : kMasks)
-      for (const uint32_t flags : {0, int{MP_SOFTMAX_FLAG_LOG}})
-        for (const mp_dtype_t dtype : kDtypes) {
-          Layer l = make_layer(6, columns, mask, dtype, flags);
-          l.desc.scale = 0.7f;
-          check(l);
-        }
-}
-
-TEST_CASE("softmax: layouts, in place and out of place", "[layers][softmax][short]") {
-  for (const int64_t columns : {45, 1500, 9000})
-    for (const mp_softmax_mask_t mask : kMasks)
-      for (const mp_dtype_t dtype : kDtypes)
-        for (const InPlace in_place : {InPlace::kNo, InPlace::kFirst, InPlace::kSecond}) {
-          Layer l = make_layer(7, columns, mask, dtype);
-          l.in_place = in_place;
-          check(l);
-          l.offset = 1;
-          l.desc.ld_x = l.desc.ld_y = columns + 3;
-          l.desc.ld_mask = columns + 1;
-          if (in_place == InPlace::kNo) l.desc.ld_y += 8;
-          check(l);
-        }
+TEST_CASE("softmax: any mask, length, type and layout", "[layers][softmax][short]") {
+  for (uint64_t seed = 0; seed < 360; seed++) {
+    Random random(seed);
+    const int64_t columns = kColumns[seed % std::size(kColumns)];
+    const uint32_t flags = any(random, {0u, uint32_t{MP_SOFTMAX_FLAG_LOG}});
+    const mp_dtype_t dtype = any(random, kDtypes);
+    const mp_softmax_mask_t mask = any(random, kMasks);
+    Layer l = make_layer(any(random, {6, 7}), columns, mask, dtype, flags);
+    l.desc.scale = any(random, {1.0f, 0.7f});
+    l.in_place = any(random, {InPlace::kNo, InPlace::kFirst, InPlace::kSecond});
+    if (one_in(2, random)) {
+      l.offset = 1;
+      l.desc.ld_x = l.desc.ld_y = columns + 3;
+      l.desc.ld_mask = columns + 1;
+      if (l.in_place == InPlace::kNo) l.desc.ld_y += 8;
+    }
+    check(l);
+  }
 }
 
 TEST_CASE("softmax: more rows than the grid has warps", "[layers][softmax]") {
