@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tests/step/step_fixtures.h"
+#include "tests/support/any.h"
 #include "tests/support/grad_stats.h"
 
 using namespace mptest;
@@ -159,60 +160,29 @@ void check(const Case &c) {
   check_backward(c);
 }
 
-/// Checks combinations of strides and alignments.
-void check_layouts(Case c) {
-  const mp_embedding_desc_t dense = c.desc;
-  for (const int64_t gap : {0, 1, 8}) {
-    for (const int64_t offset : {0, 1, 4}) {
-      c.desc.ld_table = dense.embedding_dim + gap;
-      c.desc.ld_out = dense.embedding_dim + 3 * gap;
-      c.desc.ld_dtable = dense.embedding_dim + 2 * gap;
-      c.offset = offset;
-      check(c);
-    }
-  }
-}
-
 }  // namespace
 
 // ---------------------------------------------------------------------------- shapes and types
 
-TEST_CASE("embedding: all types are exact", "[layers][embedding][short]") {
-  for (const mp_dtype_t dtype : kDtypes) {
-    for (const mp_dtype_t dtype_dtable : kDtypes) {
-      Case c = make_case(any_indices(90, 20, 3), 20, 24, dtype);
-      c.desc.dtype_dtable = dtype_dtable;
-      check(c);
-      c.desc.flags = MP_EMBEDDING_FLAG_ACCUMULATE;
-      check(c);
-      c.desc.dtype_indices = MP_INT64;
-      check(c);
-    }
-  }
-}
-
-TEST_CASE("embedding: odd widths are exact", "[layers][embedding][short]") {
-  for (const int64_t width : {1, 2, 7, 8, 9, 33, 64, 65, 130, 257, 300})
-    check(make_case(any_indices(70, 11, 4), 11, width));
-}
-
-TEST_CASE("embedding: unaligned strides and addresses", "[layers][embedding][short]") {
-  for (const mp_dtype_t dtype : kDtypes)
-    check_layouts(make_case(any_indices(75, 9, 5), 9, 40, dtype));
-  check_layouts(make_case(any_indices(75, 9, 6), 9, 13));
-}
-
-TEST_CASE("embedding: few rows and few words", "[layers][embedding][short]") {
-  for (const int64_t rows : {1, 2, 63, 64, 65, 127, 128, 129, 200})
-    for (const int32_t vocabulary : {1, 2, 255, 256})
-      check(make_case(any_indices(rows, vocabulary, 7), vocabulary, 5));
-}
-
-TEST_CASE("embedding: one word with any frequency", "[layers][embedding][short]") {
-  for (const int64_t rows : {64, 65, 128, 129, 130, 640, 1000}) {
-    const size_t count = static_cast<size_t>(rows);
-    check(make_case(std::vector<int64_t>(count, 0), 3, 20));
-    check(make_case(std::vector<int64_t>(count, 2), 3, 70));
+TEST_CASE("embedding: any options, shapes and layouts are exact", "[layers][embedding][short]") {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    Random random(seed);
+    const int64_t rows = any(random, {1, 2, 63, 64, 65, 90, 127, 128, 129, 200, 640, 1000}),
+                  width = any(random, {1, 2, 5, 7, 8, 9, 13, 24, 33, 40, 64, 65, 130, 257, 300});
+    const int32_t vocabulary = any(random, {1, 2, 9, 20, 255, 256});
+    Case c =
+        make_case(any_indices(rows, vocabulary, seed), vocabulary, width, any(random, kDtypes));
+    if (one_in(4, random)) c.indices.assign(c.indices.size(), vocabulary - 1);
+    c.desc.dtype_dtable = any(random, kDtypes);
+    c.desc.dtype_indices = any(random, {MP_INT32, MP_INT64});
+    if (one_in(2, random)) c.desc.flags = MP_EMBEDDING_FLAG_ACCUMULATE;
+    const int64_t gap = any(random, {0, 1, 8});
+    c.desc.ld_table = width + gap;
+    c.desc.ld_out = width + 3 * gap;
+    c.desc.ld_dtable = width + 2 * gap;
+    c.offset = any(random, {0, 1, 4});
+    CAPTURE(seed);
+    check(c);
   }
 }
 
