@@ -79,6 +79,23 @@ void check_case(RnnCase c, uint64_t seed) {
   }
 }
 
+struct Sizes {
+  int32_t batch, timesteps, input, hidden;
+};
+
+/// Checks all cells in the given types, with fp32 gradients of weights.
+void check_cells(uint64_t seed, const Sizes &sizes, std::initializer_list<mp_dtype_t> dtypes,
+                 uint32_t flags = 0, RnnLayout layout = RnnLayout::kDense) {
+  for (const RnnCell &cell : kRnnCells)
+    for (const mp_dtype_t dtype : dtypes) {
+      RnnCase c = make_rnn(cell.cell, sizes.batch, sizes.timesteps, sizes.input, sizes.hidden,
+                           dtype, cell.flags | flags);
+      c.desc.dtype_dw = MP_FP32;
+      c.layout = layout;
+      check_case(c, ++seed);
+    }
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------------------- the oracle
@@ -132,58 +149,29 @@ TEST_CASE("rnn: the oracle's gradients equal the derivative of its forward pass"
 // ---------------------------------------------------------------------------- the library
 
 TEST_CASE("rnn: all cells and types are within tolerance", "[rnn][short]") {
-  uint64_t seed = 100;
-  for (const RnnCell &cell : kRnnCells)
-    for (const mp_dtype_t dtype : kDtypes)
-      for (const int32_t hidden : {8, 24}) {  // one k tile, and several
-        RnnCase c = make_rnn(cell.cell, 5, 6, 11, hidden, dtype, cell.flags);
-        c.desc.dtype_dw = MP_FP32;
-        check_case(c, ++seed);
-      }
+  for (const int32_t hidden : {8, 24})  // one k tile, and several
+    check_cells(100, {5, 6, 11, hidden}, {MP_FP16, MP_BF16, MP_FP32});
 }
 
 TEST_CASE("rnn: rows shared by two warps are within tolerance", "[rnn]") {
   // A row has three 8-element vectors (for_each_row_run).  If two warps share a row, its vectors
   // are stored in any order, and the last one is followed by the first elements of the next gate.
-  uint64_t seed = 800;
-  for (const RnnCell &cell : kRnnCells)
-    for (const mp_dtype_t dtype : kDtypes) {
-      RnnCase c = make_rnn(cell.cell, 130, 3, 5, 19, dtype, cell.flags | MP_RNN_FLAG_BIDIRECTIONAL);
-      c.desc.dtype_dw = MP_FP32;
-      check_case(c, ++seed);
-    }
+  check_cells(800, {130, 3, 5, 19}, {MP_FP16, MP_BF16, MP_FP32}, MP_RNN_FLAG_BIDIRECTIONAL);
 }
 
 TEST_CASE("rnn: steps after products large enough for wgmma are within tolerance", "[rnn]") {
-  uint64_t seed = 900;
-  for (const RnnCell &cell : kRnnCells) {
-    RnnCase c = make_rnn(cell.cell, 70, 3, 9, 264, MP_FP16, cell.flags);
-    c.desc.dtype_dw = MP_FP32;
-    check_case(c, ++seed);
-  }
+  check_cells(900, {70, 3, 9, 264}, {MP_FP16});
 }
 
 TEST_CASE("rnn: more k tiles than pipeline stages are within tolerance in all cells",
           "[rnn][short]") {
-  uint64_t seed = 150;
-  for (const RnnCell &cell : kRnnCells)
-    for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
-      RnnCase c = make_rnn(cell.cell, 3, 2, 9, 200, dtype, cell.flags);
-      c.desc.dtype_dw = MP_FP32;
-      check_case(c, ++seed);
-    }
+  check_cells(150, {3, 2, 9, 200}, {MP_FP16, MP_BF16});
 }
 
 TEST_CASE("rnn: clusters whose blocks reuse their pipeline stages are within tolerance", "[rnn]") {
   RnnCase c = make_rnn(MP_RNN_LSTM, 9, 2, 9, 1096, MP_FP16);
   c.desc.dtype_dw = MP_FP32;
-  const RnnData data = real_data(c, 180);
-  const RnnResult wanted = oracle::Rnn(c, data).run();
-  for (const char *const kernel : kernels_of(c)) {
-    c.desc.plan = named_plan(kernel);
-    CAPTURE(kernel);
-    check_kernel(c, data, wanted);
-  }
+  check_case(c, 180);
 }
 
 TEST_CASE("rnn: layers, two directions, unequal lengths and dropout are within tolerance",
@@ -208,14 +196,7 @@ TEST_CASE("rnn: layers, two directions, unequal lengths and dropout are within t
 }
 
 TEST_CASE("rnn: many steps are within tolerance", "[rnn]") {
-  uint64_t seed = 300;
-  for (const RnnCell &cell : kRnnCells)
-    for (const mp_dtype_t dtype : kDtypes) {
-      RnnCase c = make_rnn(cell.cell, 8, 150, 32, 64, dtype, cell.flags);
-      c.desc.dtype_dw = MP_FP32;
-      c.layout = RnnLayout::kBatchMajor;
-      check_case(c, ++seed);
-    }
+  check_cells(300, {8, 150, 32, 64}, {MP_FP16, MP_BF16, MP_FP32}, 0, RnnLayout::kBatchMajor);
 }
 
 TEST_CASE("rnn: inputs added to the gates, no biases, a clipped c", "[rnn][short]") {
