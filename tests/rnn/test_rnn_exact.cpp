@@ -8,6 +8,7 @@
 
 #include "oracle_rnn.h"
 #include "rnn_run.h"
+#include "tests/support/any.h"
 #include "tests/support/named_plan.h"
 
 using namespace mptest;
@@ -64,16 +65,11 @@ RnnData exact_data(const RnnCase &c, uint64_t seed) {
 
 // ---------------------------------------------------------------------------- cases
 
-template <class T, size_t kCount>
-T pick(const T (&values)[kCount], Random &random) {
-  return values[static_cast<size_t>(random.integer(0, kCount - 1))];
-}
-
 std::vector<int32_t> random_lengths(int32_t batch, int32_t timesteps, Random &random) {
   std::vector<int32_t> lengths;
   for (int32_t n = 0; n < batch; ++n) {
     const int32_t some = static_cast<int32_t>(random.integer(0, timesteps));
-    lengths.push_back(pick({0, 1, timesteps, some, some}, random));
+    lengths.push_back(any(random, {0, 1, timesteps, some, some}));
   }
   return lengths;
 }
@@ -81,26 +77,27 @@ std::vector<int32_t> random_lengths(int32_t batch, int32_t timesteps, Random &ra
 /// Returns a random RELU network.
 RnnCase random_case(uint64_t seed) {
   Random random(seed);
-  const int32_t hidden = pick({1, 3, 8, 16, 17, 32, 33, 40, 64, 65, 72, 136}, random);
-  const int32_t batch = pick({1, 2, 3, 7, 16, 17, 33, 64, 130}, random);
+  const int32_t hidden = any(random, {1, 3, 8, 16, 17, 32, 33, 40, 64, 65, 72, 136});
+  const int32_t batch = any(random, {1, 2, 3, 7, 16, 17, 33, 64, 130});
   uint32_t flags = 0;
   for (const uint32_t flag : {MP_RNN_FLAG_BIDIRECTIONAL, MP_RNN_FLAG_NO_BIAS,
                               MP_RNN_FLAG_SKIP_INPUT, MP_RNN_FLAG_ACCUMULATE})
     if (random.integer(0, 2) == 0) flags |= flag;
-  const int32_t input = flags & MP_RNN_FLAG_SKIP_INPUT ? hidden : pick({1, 5, 8, 24, 33}, random);
-  const int32_t timesteps = pick({1, 2, 3, 5, 6}, random);
-  RnnCase c = make_rnn(MP_RNN_RELU, batch, timesteps, input, hidden, pick(kDtypes, random), flags,
-                       static_cast<int32_t>(random.integer(1, 3)));
+  const int32_t input = flags & MP_RNN_FLAG_SKIP_INPUT ? hidden : any(random, {1, 5, 8, 24, 33});
+  const int32_t timesteps = any(random, {1, 2, 3, 5, 6});
+  const int32_t layers = any(random, {1, 2, 3});
+  RnnCase c =
+      make_rnn(MP_RNN_RELU, batch, timesteps, input, hidden, any(random, kDtypes), flags, layers);
   c.desc.dtype_dw = MP_FP32;
   c.states = random.integer(0, 2) != 0;
   c.final_states = random.integer(0, 2) != 0;
   c.offset = random.integer(0, 3) == 0 ? 1 : 0;
-  c.layout = pick({RnnLayout::kDense, RnnLayout::kPadded, RnnLayout::kBatchMajor}, random);
+  c.layout = any(random, {RnnLayout::kDense, RnnLayout::kPadded, RnnLayout::kBatchMajor});
   if (random.integer(0, 1) != 0) {
     c.lengths = random_lengths(batch, timesteps, random);
     c.packed = random.integer(0, 1) != 0;
     if (c.packed) {
-      c.layout = pick({RnnLayout::kDense, RnnLayout::kPadded}, random);
+      c.layout = any(random, {RnnLayout::kDense, RnnLayout::kPadded});
       std::sort(c.lengths.rbegin(), c.lengths.rend());
     }
   }
