@@ -115,8 +115,13 @@ TensorValues mixed_values(const std::vector<TensorSpec> &specs, Random &random, 
   return values;
 }
 
-std::vector<TensorSpec> of_type(mp_dtype_t dtype, std::vector<TensorSpec> specs) {
-  return with_dtype(std::move(specs), dtype);
+void check_mixed(const std::vector<TensorSpec> &specs, std::initializer_list<int> bad_percents) {
+  Random random(1);
+  TensorSet tensors(specs);
+  for (const int bad_percent : bad_percents) {
+    tensors.upload(mixed_values(specs, random, bad_percent));
+    check_inspect(tensors);
+  }
 }
 
 }  // namespace
@@ -124,25 +129,13 @@ std::vector<TensorSpec> of_type(mp_dtype_t dtype, std::vector<TensorSpec> specs)
 // ---------------------------------------------------------------------------- tests
 
 TEST_CASE("report: small lists of each type, and mixed ones", "[report][short]") {
-  Random random(1);
-  for (const int bad_percent : {0, 1, 30, 100}) {
-    std::vector<std::vector<TensorSpec>> lists = {small_tensors()};
-    for (const mp_dtype_t dtype : kDtypes) lists.push_back(of_type(dtype, small_tensors()));
-    for (const std::vector<TensorSpec> &specs : lists) {
-      TensorSet tensors(specs);
-      tensors.upload(mixed_values(specs, random, bad_percent));
-      check_inspect(tensors);
-    }
-  }
+  check_mixed(small_tensors(), {0, 1, 30, 100});
+  for (const mp_dtype_t dtype : kDtypes)
+    check_mixed(with_dtype(small_tensors(), dtype), {0, 1, 30, 100});
 }
 
 TEST_CASE("report: awkward sizes, types and alignments", "[report]") {
-  Random random(2);
-  for (const int bad_percent : {0, 1, 50}) {
-    TensorSet tensors(awkward_tensors());
-    tensors.upload(mixed_values(tensors.specs(), random, bad_percent));
-    check_inspect(tensors);
-  }
+  check_mixed(awkward_tensors(), {0, 1, 50});
 }
 
 TEST_CASE("report: a chunk full of one kind", "[report][short]") {
@@ -170,14 +163,11 @@ TEST_CASE("report: fp32 beyond the range of the others", "[report][short]") {
 }
 
 TEST_CASE("report: empty tensors anywhere", "[report][short]") {
-  Random random(3);
   for (const auto &sizes : std::vector<std::vector<int64_t>>{
            {}, {0}, {0, 0, 0}, {0, 5}, {5, 0}, {5, 0, 0, 9}, {0, 17, 0}}) {
     std::vector<TensorSpec> specs;
     for (const int64_t size : sizes) specs.push_back({MP_BF16, size});
-    TensorSet tensors(specs);
-    tensors.upload(mixed_values(specs, random, 20));
-    check_inspect(tensors);
+    check_mixed(specs, {20});
   }
 }
 
@@ -185,11 +175,7 @@ TEST_CASE("report: thousands of tensors of one element", "[report]") {
   Random random(4);
   std::vector<TensorSpec> specs;
   for (int t = 0; t < 10000; ++t) specs.push_back({kDtypes[random.integer(0, 2)], 1});
-  for (const int bad_percent : {0, 1}) {
-    TensorSet tensors(specs);
-    tensors.upload(mixed_values(specs, random, bad_percent));
-    check_inspect(tensors);
-  }
+  check_mixed(specs, {0, 1});
 }
 
 TEST_CASE("report: the first bad element, wherever it is", "[report][short]") {
