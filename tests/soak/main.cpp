@@ -106,7 +106,7 @@ class Soak {
 
   void step(int64_t n) {
     const Fault fault = fault_of(plan_.seed, n);
-    bool skips = overflows(fault, model_->scale());
+    bool skips = overflows(fault, model_scale_);
     if (skips && plan_.sabotage == Sabotage::skip) skips = false;
     uninterrupted_.step(n, fault);
     resumed_->step(n, fault);
@@ -117,10 +117,10 @@ class Soak {
     if (uninterrupted_.outcome(n) != foretold)
       fail(n, skips ? "it was taken, with a gradient that is not finite" : "it was skipped");
     if (resumed_->outcome(n) != foretold) fail(n, "the resumed training has another outcome");
-    model_->update(skips, uninterrupted_.scaled_amax());
+    model_scale_ = model_(skips, uninterrupted_.scaled_amax());
     const float scale = uninterrupted_.scale();
-    if (!same_bits(scale, static_cast<float>(model_->scale())))
-      fail(n, "S is " + std::to_string(scale) + ", not " + std::to_string(model_->scale()));
+    if (!same_bits(scale, static_cast<float>(model_scale_)))
+      fail(n, "S is " + std::to_string(scale) + ", not " + std::to_string(model_scale_));
     if (!same_bits(scale, resumed_->scale())) fail(n, "the resumed training has another S");
     result_.lowest_scale = std::min(result_.lowest_scale, scale);
     result_.highest_scale = std::max(result_.highest_scale, scale);
@@ -197,8 +197,9 @@ class Soak {
 
   const SoakProgram &soak_;
   const SoakPlan plan_;
-  std::unique_ptr<upstream::Scaler> model_;
+  const upstream::Update model_;
   Training uninterrupted_;
+  double model_scale_ = uninterrupted_.scale();
   std::unique_ptr<Training> resumed_;
   SoakResult result_;
   MemoryUse warm_ = {};

@@ -13,19 +13,13 @@ constexpr int kInterval = 8;
 constexpr int kHysteresis = 3;
 constexpr float kStaticScale = 96.0f;  // has an inexact reciprocal
 
-class Static : public upstream::Scaler {
- public:
-  double scale() const override { return double{kStaticScale}; }
-  void update(bool, float) override {}
-};
-
-std::unique_ptr<upstream::Scaler> static_model() {
-  return std::make_unique<Static>();
+upstream::Update static_model() {
+  return [](bool, float) { return double{kStaticScale}; };
 }
 
 template <mp_scaler_preset_t kPreset>
-std::unique_ptr<upstream::Scaler> model_of() {
-  return upstream::make_scaler(kPreset, kInterval, kHysteresis);
+upstream::Update model_of() {
+  return upstream::scaler_of(kPreset, kInterval, kHysteresis);
 }
 
 mp_scaler_config_t static_scaler() {

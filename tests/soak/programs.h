@@ -1,7 +1,6 @@
 // Scaler policies and optimizers of the soak tests, and models that predict the scales.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "tests/soak/training.h"
@@ -11,8 +10,8 @@ namespace mptest {
 
 struct SoakProgram {
   Program program;
-  /// Reference model of the policy, in host arithmetic.
-  std::unique_ptr<upstream::Scaler> (*model)();
+  /// Creates the reference model of the policy, in host arithmetic.
+  upstream::Update (*model)();
 };
 
 std::vector<SoakProgram> soak_programs();

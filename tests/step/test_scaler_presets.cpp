@@ -57,17 +57,17 @@ bool is_fp32(double scale) {
 }
 
 /// @return number of compared steps
-int check_training(ScalerRun &run, upstream::Scaler &wanted, uint64_t seed, int steps) {
+int check_training(ScalerRun &run, const upstream::Update &update, uint64_t seed, int steps) {
   Training training(seed);
   for (int i = 0; i < steps; ++i) {
     const Training::Step step = training.next();
     const float scaled_amax = static_cast<float>(step.amax * run.scale());
-    wanted.update(step.overflow, scaled_amax);
-    if (!is_fp32(wanted.scale())) return i;
+    const double wanted = update(step.overflow, scaled_amax);
+    if (!is_fp32(wanted)) return i;
     run.update_scaled(step.overflow ? 1.0f : 0.0f, scaled_amax);
-    if (run.scale() == static_cast<float>(wanted.scale())) continue;
-    CAPTURE(seed, i, run.scale(), wanted.scale());
-    REQUIRE(run.scale() == static_cast<float>(wanted.scale()));
+    if (run.scale() == static_cast<float>(wanted)) continue;
+    CAPTURE(seed, i, run.scale(), wanted);
+    REQUIRE(run.scale() == static_cast<float>(wanted));
   }
   return steps;
 }
@@ -78,10 +78,8 @@ void check_preset(mp_scaler_preset_t preset, uint64_t sequences, int steps) {
     const int interval = static_cast<int>(seed % 8 + 1),
               hysteresis = static_cast<int>(seed % 5 + 1);
     ScalerRun run(short_config(preset, interval, hysteresis));
-    const auto wanted = upstream::make_scaler(preset, interval, hysteresis);
     INFO("preset " << preset << ", interval " << interval << ", hysteresis " << hysteresis);
-    REQUIRE(run.scale() == wanted->scale());
-    compared += check_training(run, *wanted, seed, steps);
+    compared += check_training(run, upstream::scaler_of(preset, interval, hysteresis), seed, steps);
   }
   CHECK(compared > static_cast<int64_t>(sequences) * steps * 3 / 4);
 }
@@ -104,14 +102,14 @@ TEST_CASE("scaler presets: default intervals equal upstream's", "[scaler]") {
   for (const mp_scaler_preset_t preset : kPresets) {
     const mp_scaler_config_t config = mp_scaler_config_preset(preset);
     ScalerRun run(config);
-    const auto wanted = upstream::make_scaler(preset, config.growth_interval, config.hysteresis);
+    const auto update = upstream::scaler_of(preset, config.growth_interval, config.hysteresis);
     for (int i = 0; i < 20000; ++i) {
       const bool overflow = i % 4501 < 3 || i % 7000 == 6999;
       const float scaled_amax = static_cast<float>(0.75 * run.scale());
-      wanted->update(overflow, scaled_amax);
-      if (run.update_scaled(overflow ? 1.0f : 0.0f, scaled_amax) == wanted->scale()) continue;
-      CAPTURE(preset, i, wanted->scale());
-      REQUIRE(run.scale() == wanted->scale());
+      const double wanted = update(overflow, scaled_amax);
+      if (run.update_scaled(overflow ? 1.0f : 0.0f, scaled_amax) == wanted) continue;
+      CAPTURE(preset, i, wanted);
+      REQUIRE(run.scale() == wanted);
     }
   }
 }
@@ -123,8 +121,7 @@ TEST_CASE("scaler presets: DeepSpeed with consecutive_hysteresis equals upstream
     mp_scaler_config_t config = short_config(MP_SCALER_PRESET_DEEPSPEED, interval, hysteresis);
     config.flags |= MP_SCALER_FLAG_REFILL_EACH_STEP;
     ScalerRun run(config);
-    upstream::DeepSpeed wanted(interval, hysteresis, true);
-    check_training(run, wanted, seed, 100);
+    check_training(run, upstream::deepspeed(interval, hysteresis, true), seed, 100);
   }
 }
 
@@ -138,11 +135,10 @@ TEST_CASE("scaler lognormal: other constants and gradients of 0 follow the formu
     config.beta2 = seed % 3 == 0 ? 0.95f : 0.999f;
     config.sigma_floor = seed % 4 == 0 ? 1.0f : 0.5f;
     ScalerRun run(config);
-    upstream::Lognormal wanted(config);
+    const upstream::Update update = upstream::Lognormal(config);
     for (uint64_t part = 0; part < 5; ++part) {
-      check_training(run, wanted, 100 * part + seed, 20);
-      wanted.update(false, 0.0f);
-      CHECK(run.update(0.0f, 0.0) == wanted.scale());
+      check_training(run, update, 100 * part + seed, 20);
+      CHECK(run.update(0.0f, 0.0) == update(false, 0.0f));
     }
   }
 }
@@ -251,29 +247,28 @@ TEST_CASE("scaler presets: Megatron's state_dict can be imported and exported", 
   for (int cut = 0; cut <= 30; ++cut) {
     const mp_scaler_config_t config = short_config(MP_SCALER_PRESET_MEGATRON, 4, 3);
     ScalerRun first(config), second(config);
-    upstream::Megatron theirs(4, 3);
+    upstream::Megatron theirs{4, 3};
     Training training(9);
     for (int i = 0; i < cut; ++i) {
       const bool overflow = training.next().overflow;
-      theirs.update(overflow, 0.0f);
+      theirs(overflow, 0.0f);
       first.update(overflow ? 1.0f : 0.0f);
     }
     const mp_scaler_state_t state = first.state();
     mp_megatron_scaler_t saved;
     require_ok(mp_scaler_to_megatron(&state, &saved));
-    CHECK(saved.scale == theirs.scale());
-    CHECK(saved.growth_tracker == theirs.growth_tracker());
-    CHECK(saved.hysteresis_tracker == std::max(theirs.hysteresis_tracker(), 0));
+    CHECK(saved.scale == theirs.scale);
+    CHECK(saved.growth_tracker == theirs.growth_tracker);
+    CHECK(saved.hysteresis_tracker == std::max(theirs.hysteresis_tracker, 0));
 
-    const mp_megatron_scaler_t imported = {static_cast<float>(theirs.scale()),
-                                           theirs.growth_tracker(), theirs.hysteresis_tracker()};
+    const mp_megatron_scaler_t imported = {theirs.scale, theirs.growth_tracker,
+                                           theirs.hysteresis_tracker};
     auto begin = initialized<mp_scaler_state_t>();
     require_ok(mp_scaler_from_megatron(&imported, &begin));
     set_state(second.get(), begin);
     for (int i = 0; i < 30; ++i) {
       const bool overflow = training.next().overflow;
-      theirs.update(overflow, 0.0f);
-      REQUIRE(second.update(overflow ? 1.0f : 0.0f) == theirs.scale());
+      REQUIRE(second.update(overflow ? 1.0f : 0.0f) == theirs(overflow, 0.0f));
     }
   }
 }

@@ -1,327 +1,245 @@
 // Loss scalers of other systems, reimplemented with upstream's variables and arithmetic: Python
-// numbers are doubles, tensors are floats.  Class and member names are upstream's.
+// numbers are doubles, tensors are floats.  Names of variables are upstream's.
 //
-// Constructors take the growth interval, and the hysteresis if there is one, so that short
-// sequences cover all branches.
+// A scaler is a function with state.  The functions that create them take the growth interval, and
+// the hysteresis if there is one, so that short sequences cover all branches.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <memory>
+#include <functional>
 
 #include "mpcore.h"
 
 namespace mptest::upstream {
 
-class Scaler {
- public:
-  virtual ~Scaler() = default;
-  /// Returns S in upstream's precision.
-  virtual double scale() const = 0;
-  /// @param scaled_amax  largest gradient, multiplied by the scale; finite unless `overflow`
-  virtual void update(bool overflow, float scaled_amax) = 0;
-};
+/// Makes an update; returns S in upstream's precision.
+/// @param scaled_amax  largest gradient, multiplied by the scale; finite unless `overflow`
+using Update = std::function<double(bool overflow, float scaled_amax)>;
 
 /// aten/src/ATen/native/cuda/AmpKernels.cu: amp_update_scale.
-class Torch : public Scaler {
- public:
-  explicit Torch(int growth_interval) : growth_interval_(growth_interval) {}
-  double scale() const override { return double{current_scale_}; }
-  void update(bool overflow, float) override {
-    if (overflow) {
-      current_scale_ = static_cast<float>(double{current_scale_} * 0.5);
-      growth_tracker_ = 0;
-      return;
-    }
-    const int successful = growth_tracker_ + 1;
-    if (successful == growth_interval_) {
-      const float new_scale = static_cast<float>(double{current_scale_} * 2.0);
-      if (std::isfinite(new_scale)) current_scale_ = new_scale;
-      growth_tracker_ = 0;
+inline Update torch(int growth_interval) {
+  return [=, current_scale = 65536.0f, growth_tracker = 0](bool found_inf, float) mutable {
+    if (found_inf) {
+      current_scale = static_cast<float>(double{current_scale} * 0.5);
+      growth_tracker = 0;
+    } else if (const int successful = growth_tracker + 1; successful == growth_interval) {
+      const float new_scale = static_cast<float>(double{current_scale} * 2.0);
+      if (std::isfinite(new_scale)) current_scale = new_scale;
+      growth_tracker = 0;
     } else {
-      growth_tracker_ = successful;
+      growth_tracker = successful;
     }
-  }
-
- private:
-  int growth_interval_;
-  float current_scale_ = 65536.0f;
-  int growth_tracker_ = 0;
-};
+    return current_scale;
+  };
+}
 
 /// Apex, apex/amp/scaler.py: LossScaler.
-class ApexAmp : public Scaler {
- public:
-  explicit ApexAmp(int scale_window) : scale_seq_len_(scale_window) {}
-  double scale() const override { return loss_scale_; }
-  void update(bool overflow, float) override {
-    if (overflow) {
-      loss_scale_ /= 2.0;
-      unskipped_ = 0;
+inline Update apex_amp(int scale_seq_len) {
+  return [=, loss_scale = 65536.0, unskipped = 0](bool has_overflow, float) mutable {
+    if (has_overflow) {
+      loss_scale /= 2.0;
+      unskipped = 0;
     } else {
-      unskipped_ += 1;
+      unskipped += 1;
     }
-    if (unskipped_ == scale_seq_len_) {
-      loss_scale_ = std::min(16777216.0, loss_scale_ * 2.0);
-      unskipped_ = 0;
+    if (unskipped == scale_seq_len) {
+      loss_scale = std::min(16777216.0, loss_scale * 2.0);
+      unskipped = 0;
     }
-  }
-
- private:
-  int scale_seq_len_;
-  double loss_scale_ = 65536.0;
-  int unskipped_ = 0;
-};
+    return loss_scale;
+  };
+}
 
 /// Apex, csrc/update_scale_hysteresis.cu.
-class ApexHysteresis : public Scaler {
- public:
-  ApexHysteresis(int growth_interval, int hysteresis)
-      : growth_interval_(growth_interval), hysteresis_(hysteresis) {}
-  double scale() const override { return double{current_scale_}; }
-  void update(bool overflow, float) override {
-    if (overflow) {
-      hysteresis_tracker_ -= 1;
-      if (hysteresis_tracker_ > 0) {
-        growth_tracker_ = 0;
-        return;
+inline Update apex_hysteresis(int growth_interval, int hysteresis) {
+  return [=, current_scale = 65536.0f, growth_tracker = 0, hysteresis_tracker = hysteresis](
+             bool found_inf, float) mutable {
+    if (found_inf) {
+      hysteresis_tracker -= 1;
+      if (hysteresis_tracker > 0) {
+        growth_tracker = 0;
+        return current_scale;
       }
     }
-    if (overflow) {
-      current_scale_ = current_scale_ * 0.5f;
-      growth_tracker_ = 0;
+    if (found_inf) {
+      current_scale = current_scale * 0.5f;
+      growth_tracker = 0;
+    } else if (const int successful = growth_tracker + 1; successful == growth_interval) {
+      const float new_scale = current_scale * 2.0f;
+      if (std::isfinite(new_scale)) current_scale = new_scale;
+      growth_tracker = 0;
     } else {
-      const int successful = growth_tracker_ + 1;
-      if (successful == growth_interval_) {
-        const float new_scale = current_scale_ * 2.0f;
-        if (std::isfinite(new_scale)) current_scale_ = new_scale;
-        growth_tracker_ = 0;
-      } else {
-        growth_tracker_ = successful;
-      }
+      growth_tracker = successful;
     }
-    if (!overflow) hysteresis_tracker_ = hysteresis_;
-  }
-
- private:
-  int growth_interval_, hysteresis_;
-  float current_scale_ = 65536.0f;
-  int growth_tracker_ = 0;
-  int hysteresis_tracker_ = hysteresis_;
-};
+    if (!found_inf) hysteresis_tracker = hysteresis;
+    return current_scale;
+  };
+}
 
 /// Megatron-LM core/optimizer/grad_scaler.py: DynamicGradScaler.
-class Megatron : public Scaler {
- public:
-  Megatron(int growth_interval, int hysteresis)
-      : growth_interval_(growth_interval), hysteresis_(hysteresis) {}
-  double scale() const override { return double{scale_}; }
-  void update(bool found_inf, float) override {
+struct Megatron {
+  int growth_interval, hysteresis;
+  float scale = 4294967296.0f;
+  int growth_tracker = 0;
+  int hysteresis_tracker = hysteresis;
+
+  double operator()(bool found_inf, float) {
     if (found_inf) {
-      growth_tracker_ = 0;
-      hysteresis_tracker_ -= 1;
-      if (hysteresis_tracker_ <= 0) scale_ = std::max(scale_ * 0.5f, 1.0f);
+      growth_tracker = 0;
+      hysteresis_tracker -= 1;
+      if (hysteresis_tracker <= 0) scale = std::max(scale * 0.5f, 1.0f);
     } else {
-      growth_tracker_ += 1;
-      if (growth_tracker_ == growth_interval_) {
-        growth_tracker_ = 0;
-        hysteresis_tracker_ = hysteresis_;
-        scale_ = scale_ * 2.0f;
+      growth_tracker += 1;
+      if (growth_tracker == growth_interval) {
+        growth_tracker = 0;
+        hysteresis_tracker = hysteresis;
+        scale = scale * 2.0f;
       }
     }
+    return double{scale};
   }
-  int growth_tracker() const { return growth_tracker_; }
-  int hysteresis_tracker() const { return hysteresis_tracker_; }
-
- private:
-  int growth_interval_, hysteresis_;
-  float scale_ = 4294967296.0f;
-  int growth_tracker_ = 0;
-  int hysteresis_tracker_ = hysteresis_;
 };
 
 /// DeepSpeed runtime/fp16/loss_scaler.py: DynamicLossScaler, raise_error_at_min_scale = False.
-class DeepSpeed : public Scaler {
- public:
-  DeepSpeed(int scale_window, int delayed_shift, bool consecutive_hysteresis = false)
-      : scale_window_(scale_window),
-        delayed_shift_(delayed_shift),
-        consecutive_hysteresis_(consecutive_hysteresis) {}
-  double scale() const override { return cur_scale_; }
-  void update(bool overflow, float) override {
+inline Update deepspeed(int scale_window, int delayed_shift, bool consecutive_hysteresis = false) {
+  return [=, cur_scale = 65536.0, cur_iter = int64_t{0}, last_overflow_iter = int64_t{-1},
+          cur_hysteresis = delayed_shift](bool overflow, float) mutable {
     if (overflow) {
-      if (delayed_shift_ == 1 || cur_hysteresis_ == 1) {
-        cur_scale_ = std::max(cur_scale_ / 2.0, 1.0);
+      if (delayed_shift == 1 || cur_hysteresis == 1) {
+        cur_scale = std::max(cur_scale / 2.0, 1.0);
       } else {
-        cur_hysteresis_ -= 1;
+        cur_hysteresis -= 1;
       }
-      last_overflow_iter_ = cur_iter_;
+      last_overflow_iter = cur_iter;
     } else {
-      if (consecutive_hysteresis_) cur_hysteresis_ = delayed_shift_;
-      if ((cur_iter_ - last_overflow_iter_) % scale_window_ == 0) {
-        if (!consecutive_hysteresis_) cur_hysteresis_ = delayed_shift_;
-        cur_scale_ *= 2.0;
+      if (consecutive_hysteresis) cur_hysteresis = delayed_shift;
+      if ((cur_iter - last_overflow_iter) % scale_window == 0) {
+        if (!consecutive_hysteresis) cur_hysteresis = delayed_shift;
+        cur_scale *= 2.0;
       }
     }
-    cur_iter_ += 1;
-  }
-
- private:
-  int scale_window_, delayed_shift_;
-  bool consecutive_hysteresis_;
-  double cur_scale_ = 65536.0;
-  int64_t cur_iter_ = 0, last_overflow_iter_ = -1;
-  int cur_hysteresis_ = delayed_shift_;
-};
+    cur_iter += 1;
+    return cur_scale;
+  };
+}
 
 /// DeepSpeed runtime/fp16/fused_optimizer.py: FP16_Optimizer._update_scale.
-class DeepSpeedFused : public Scaler {
- public:
-  explicit DeepSpeedFused(int scale_window) : scale_window_(scale_window) {}
-  double scale() const override { return cur_scale_; }
-  void update(bool skip, float) override {
+inline Update deepspeed_fused(int scale_window) {
+  return [=, cur_scale = 65536.0, cur_iter = int64_t{0}, last_overflow_iter = int64_t{-1}](
+             bool skip, float) mutable {
     if (skip) {
-      cur_scale_ = std::max(cur_scale_ / 2.0, 1.0);
-      last_overflow_iter_ = cur_iter_;
+      cur_scale = std::max(cur_scale / 2.0, 1.0);
+      last_overflow_iter = cur_iter;
     } else {
-      const int64_t stable_interval = (cur_iter_ - last_overflow_iter_) - 1;
-      if (stable_interval > 0 && stable_interval % scale_window_ == 0) cur_scale_ *= 2.0;
+      const int64_t stable_interval = (cur_iter - last_overflow_iter) - 1;
+      if (stable_interval > 0 && stable_interval % scale_window == 0) cur_scale *= 2.0;
     }
-    cur_iter_ += 1;
-  }
-
- private:
-  int scale_window_;
-  double cur_scale_ = 65536.0;
-  int64_t cur_iter_ = 0, last_overflow_iter_ = -1;
-};
+    cur_iter += 1;
+    return cur_scale;
+  };
+}
 
 /// tensorflow/python/training/experimental/loss_scale.py: DynamicLossScale.
-class Keras : public Scaler {
- public:
-  explicit Keras(int increment_period) : increment_period_(increment_period) {}
-  double scale() const override { return double{current_loss_scale_}; }
-  void update(bool overflow, float) override {
+inline Update keras(int increment_period) {
+  return [=, current_loss_scale = 32768.0f, num_good_steps = 0](bool overflow, float) mutable {
     if (overflow) {
-      num_good_steps_ = 0;
-      current_loss_scale_ = std::max(current_loss_scale_ / 2.0f, 1.0f);
-    } else if (num_good_steps_ + 1 >= increment_period_) {
-      const float new_loss_scale = current_loss_scale_ * 2.0f;
-      if (std::isfinite(new_loss_scale)) current_loss_scale_ = new_loss_scale;
-      num_good_steps_ = 0;
+      num_good_steps = 0;
+      current_loss_scale = std::max(current_loss_scale / 2.0f, 1.0f);
+    } else if (num_good_steps + 1 >= increment_period) {
+      const float new_loss_scale = current_loss_scale * 2.0f;
+      if (std::isfinite(new_loss_scale)) current_loss_scale = new_loss_scale;
+      num_good_steps = 0;
     } else {
-      num_good_steps_ += 1;
+      num_good_steps += 1;
     }
-  }
-
- private:
-  int increment_period_;
-  float current_loss_scale_ = 32768.0f;
-  int64_t num_good_steps_ = 0;
-};
+    return current_loss_scale;
+  };
+}
 
 /// keras/src/optimizers/loss_scale_optimizer.py of Keras 3.
-class Keras3 : public Scaler {
- public:
-  explicit Keras3(int dynamic_growth_steps) : dynamic_growth_steps_(dynamic_growth_steps) {}
-  double scale() const override { return double{dynamic_scale_}; }
-  void update(bool overflow, float) override {
+inline Update keras_3(int dynamic_growth_steps) {
+  return [=, dynamic_scale = 32768.0f, step_counter = 0](bool overflow, float) mutable {
     if (overflow) {
-      step_counter_ = 0;
-      dynamic_scale_ = dynamic_scale_ / 2.0f;
-    } else if (step_counter_ == dynamic_growth_steps_ - 1) {
-      step_counter_ = 0;
-      dynamic_scale_ = dynamic_scale_ * 2.0f;
+      step_counter = 0;
+      dynamic_scale = dynamic_scale / 2.0f;
+    } else if (step_counter == dynamic_growth_steps - 1) {
+      step_counter = 0;
+      dynamic_scale = dynamic_scale * 2.0f;
     } else {
-      step_counter_ += 1;
+      step_counter += 1;
     }
-  }
-
- private:
-  int dynamic_growth_steps_;
-  float dynamic_scale_ = 32768.0f;
-  int step_counter_ = 0;
-};
+    return dynamic_scale;
+  };
+}
 
 /// OpenSeq2Seq optimizers/automatic_loss_scaler.py: BackoffScaler.
-class OpenSeq2SeqBackoff : public Scaler {
- public:
-  explicit OpenSeq2SeqBackoff(int step_window) : step_window_(step_window) {}
-  double scale() const override { return double{scale_}; }
-  void update(bool overflow, float) override {
+inline Update openseq2seq_backoff(int step_window) {
+  return [=, scale = 16384.0f, iteration = int64_t{0}, last_overflow_iteration = int64_t{-1}](
+             bool overflow, float) mutable {
     if (overflow) {
-      scale_ = std::clamp(scale_ / 2.0f, 1.0f, 16384.0f);
-      last_overflow_iteration_ = iteration_;
-    } else if ((iteration_ - last_overflow_iteration_) % step_window_ == 0) {
-      scale_ = std::clamp(scale_ * 2.0f, 1.0f, 16384.0f);
+      scale = std::clamp(scale / 2.0f, 1.0f, 16384.0f);
+      last_overflow_iteration = iteration;
+    } else if ((iteration - last_overflow_iteration) % step_window == 0) {
+      scale = std::clamp(scale * 2.0f, 1.0f, 16384.0f);
     }
-    iteration_ += 1;
-  }
-
- private:
-  int step_window_;
-  float scale_ = 16384.0f;
-  int64_t iteration_ = 0, last_overflow_iteration_ = -1;
-};
+    iteration += 1;
+    return scale;
+  };
+}
 
 /// LogMaxScaler from the same file, which computes in float.  TensorFlow's log and pow are accurate
 /// to about an ulp; here they are rounded correctly.
-class OpenSeq2SeqLogMax : public Scaler {
- public:
-  explicit OpenSeq2SeqLogMax(float scale_max) : scale_max_(scale_max) {}
-  double scale() const override { return double{scale_}; }
-  void update(bool overflow, float scaled_amax) override {
-    const float amax = scaled_amax * static_cast<float>(1.0 / double{scale_});
+struct OpenSeq2SeqLogMax {
+  double operator()(bool overflow, float scaled_amax) {
+    const float amax = scaled_amax * static_cast<float>(1.0 / double{scale});
     const float x = overflow ? 65536.0f : log_of(amax) / log_of(2.0f);
     const float b1 = static_cast<float>(0.99), c1 = static_cast<float>(1 - 0.99);
     const float b2 = static_cast<float>(0.999), c2 = static_cast<float>(1 - 0.999);
-    x_hat_ = b1 * x_hat_ + c1 * x;
-    b1_correction_ = b1_correction_ * b1;
-    slow_x_hat_ = b2 * slow_x_hat_ + c2 * x;
-    xsquared_hat_ = b2 * xsquared_hat_ + c2 * (x * x);
-    b2_correction_ = b2_correction_ * b2;
-    const float mu = x_hat_ / (1 - b1_correction_);
-    const float e_xsquared = xsquared_hat_ / (1 - b2_correction_);
-    const float slow_mu = slow_x_hat_ / (1 - b2_correction_);
+    x_hat = b1 * x_hat + c1 * x;
+    b1_correction = b1_correction * b1;
+    slow_x_hat = b2 * slow_x_hat + c2 * x;
+    xsquared_hat = b2 * xsquared_hat + c2 * (x * x);
+    b2_correction = b2_correction * b2;
+    const float mu = x_hat / (1 - b1_correction);
+    const float e_xsquared = xsquared_hat / (1 - b2_correction);
+    const float slow_mu = slow_x_hat / (1 - b2_correction);
     const float sigma2 = e_xsquared - slow_mu * slow_mu;
     const float sigma = std::sqrt(sigma2 < 0 ? 0 : sigma2);  // keeps NaN
     const float log_cutoff = sigma * static_cast<float>(3.09) + mu;
     const float log_difference = 16 - log_cutoff;
     const float proposed = static_cast<float>(std::pow(2.0, double{log_difference}));
-    scale_ = std::isnan(proposed) ? proposed : std::clamp(proposed, 1.0f, scale_max_);
+    scale = std::isnan(proposed) ? proposed : std::clamp(proposed, 1.0f, 16384.0f);
+    return double{scale};
   }
 
- private:
   static float log_of(float x) { return static_cast<float>(std::log(double{x})); }
 
-  float scale_max_;
-  float scale_ = 1;
-  float x_hat_ = 0, slow_x_hat_ = 0, xsquared_hat_ = 0;
-  float b1_correction_ = 1, b2_correction_ = 1;
+  float scale = 1;
+  float x_hat = 0, slow_x_hat = 0, xsquared_hat = 0;
+  float b1_correction = 1, b2_correction = 1;
 };
 
 /// The library's policy: OpenSeq2Seq's with the corrections described in mpcore/scaler.h.
-class Lognormal : public Scaler {
+class Lognormal {
  public:
   explicit Lognormal(const mp_scaler_config_t &config)
       : config_(config), scale_(config.init_scale) {}
-  double scale() const override { return scale_; }
-  void update(bool overflow, float scaled_amax) override {
+  double operator()(bool overflow, float scaled_amax) {
     if (overflow) {
       clean_ = 0;
       overflowed_ = true;
       const double backed_off = scale_ * config_.backoff_factor;
       if (has_samples_) headroom_ = std::max(headroom_, raw() - std::log2(backed_off));
-      scale_ = clipped(backed_off);
-      return;
+      return scale_ = clipped(backed_off);
     }
-    if (scaled_amax == 0.0f) return;
+    if (scaled_amax == 0.0f) return scale_;
     const bool is_first = !has_samples_;
     add(std::log2(double{scaled_amax}) - std::log2(scale_));
     if (is_first && overflowed_) headroom_ = std::max(headroom_, raw() - std::log2(scale_));
     if (++clean_ % config_.growth_interval == 0) headroom_ = std::max(headroom_ - 1.0, 0.0);
-    scale_ = clipped(std::exp2(std::floor(raw() - headroom_)));
+    return scale_ = clipped(std::exp2(std::floor(raw() - headroom_)));
   }
 
  private:
@@ -355,36 +273,35 @@ class Lognormal : public Scaler {
 };
 
 /// Returns the upstream scaler of a preset.
-inline std::unique_ptr<Scaler> make_scaler(mp_scaler_preset_t preset, int interval,
-                                           int hysteresis) {
+inline Update scaler_of(mp_scaler_preset_t preset, int interval, int hysteresis) {
   switch (preset) {
     case MP_SCALER_PRESET_LOGNORMAL: {
       mp_scaler_config_t config = mp_scaler_config_preset(preset);
       config.growth_interval = interval;
-      return std::make_unique<Lognormal>(config);
+      return Lognormal(config);
     }
     case MP_SCALER_PRESET_TORCH:
-      return std::make_unique<Torch>(interval);
+      return torch(interval);
     case MP_SCALER_PRESET_APEX_AMP:
-      return std::make_unique<ApexAmp>(interval);
+      return apex_amp(interval);
     case MP_SCALER_PRESET_APEX_HYSTERESIS:
-      return std::make_unique<ApexHysteresis>(interval, hysteresis);
+      return apex_hysteresis(interval, hysteresis);
     case MP_SCALER_PRESET_MEGATRON:
-      return std::make_unique<Megatron>(interval, hysteresis);
+      return Megatron{interval, hysteresis};
     case MP_SCALER_PRESET_DEEPSPEED:
-      return std::make_unique<DeepSpeed>(interval, hysteresis);
+      return deepspeed(interval, hysteresis);
     case MP_SCALER_PRESET_DEEPSPEED_FUSED:
-      return std::make_unique<DeepSpeedFused>(interval);
+      return deepspeed_fused(interval);
     case MP_SCALER_PRESET_KERAS:
-      return std::make_unique<Keras>(interval);
+      return keras(interval);
     case MP_SCALER_PRESET_KERAS_3:
-      return std::make_unique<Keras3>(interval);
+      return keras_3(interval);
     case MP_SCALER_PRESET_OPENSEQ2SEQ_BACKOFF:
-      return std::make_unique<OpenSeq2SeqBackoff>(interval);
+      return openseq2seq_backoff(interval);
     case MP_SCALER_PRESET_OPENSEQ2SEQ_LOGMAX:
-      return std::make_unique<OpenSeq2SeqLogMax>(16384.0f);
+      return OpenSeq2SeqLogMax{};
   }
-  return nullptr;
+  return {};
 }
 
 }  // namespace mptest::upstream
