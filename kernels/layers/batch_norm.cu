@@ -8,7 +8,6 @@
 // combined as in Chan, Golub & LeVeque, Algorithms for Computing the Sample Variance, 1983,
 // formulas 2.1.
 #include "kernels/layers/batch_norm.h"
-#include "kernels/layers/layer_args.h"
 
 namespace mp::MP_TARGET {
 
@@ -29,18 +28,6 @@ struct Moments {
     if (b.count == 0) return *this;
     const Real total = count + b.count, share = b.count / total, delta = b.mean - mean;
     return {total, mean + delta * share, squares + b.squares + delta * (delta * (count * share))};
-  }
-};
-
-struct StatisticsArgs {
-  BatchNormArgs call;
-  ColumnPartition partition;
-
-  MP_DEVICE float &mean(int64_t chunk, int64_t channel) const {
-    return call.workspace[chunk * call.desc.channels + channel];
-  }
-  MP_DEVICE float &squares(int64_t chunk, int64_t channel) const {
-    return call.workspace[(partition.chunks + chunk) * call.desc.channels + channel];
   }
 };
 
@@ -75,7 +62,7 @@ struct ThreadMoments {
   }
 };
 
-MP_DEVICE ThreadMoments measure_rows(const StatisticsArgs &args, const Part &part) {
+MP_DEVICE ThreadMoments measure_rows(const PassArgs &args, const Part &part) {
   const RowsOfThread rows = rows_of_thread(args.partition, args.call.desc.channels, part);
   ThreadMoments moments;
   const auto measure = [&]<class T>(std::type_identity<T>, auto whole) {
@@ -92,7 +79,7 @@ MP_DEVICE ThreadMoments measure_rows(const StatisticsArgs &args, const Part &par
 }
 
 MP_KERNEL(kThreads, 2)
-measure_pieces(MP_PARAM(StatisticsArgs) args) {
+measure_pieces(MP_PARAM(PassArgs) args) {
   const int64_t channels = args.call.desc.channels;
   for_each_part(args.partition, args.call.desc.rows, [&](const Part &part) {
     const ThreadMoments own = measure_rows(args, part);
@@ -100,8 +87,8 @@ measure_pieces(MP_PARAM(StatisticsArgs) args) {
     unroll<kVec>([&](int i) { moments[i] = {own.count, own.mean[i], own.squares[i]}; });
     combine_rows(moments, args.partition, channels, part.tile,
                  [&](int64_t channel, const Moments<float> &all) {
-                   args.mean(part.chunk, channel) = all.mean;
-                   args.squares(part.chunk, channel) = all.squares;
+                   args.first(part.chunk, channel) = all.mean;
+                   args.second(part.chunk, channel) = all.squares;
                  });
   });
 }
@@ -115,7 +102,7 @@ MP_DEVICE void update_running(float *running, int64_t channel, float momentum, f
 }
 
 MP_KERNEL(kThreads, 1)
-finish_statistics(MP_PARAM(StatisticsArgs) args) {
+finish_statistics(MP_PARAM(PassArgs) args) {
   const BatchNormArgs &call = args.call;
   const mp_batchnorm_desc_t &desc = call.desc;
   combine_chunks<Moments<double>>(
@@ -123,8 +110,8 @@ finish_statistics(MP_PARAM(StatisticsArgs) args) {
       [&](int64_t chunk, int64_t channel) {
         const int64_t begin = chunk * args.partition.rows_per_chunk;
         const int64_t count = min_of(args.partition.rows_per_chunk, desc.rows - begin);
-        return Moments<double>{static_cast<double>(count), args.mean(chunk, channel),
-                               args.squares(chunk, channel)};
+        return Moments<double>{static_cast<double>(count), args.first(chunk, channel),
+                               args.second(chunk, channel)};
       },
       [&](int64_t channel, const Moments<double> &all) {
         const float var = static_cast<float>(all.squares / all.count);
@@ -142,25 +129,10 @@ finish_statistics(MP_PARAM(StatisticsArgs) args) {
 
 // ---------------------------------------------------------------------------- normalization
 
-struct NormalizeArgs {
-  BatchNormArgs call;
-  ColumnPartition partition;
-  const float *mean;
-  const float *inv_std;  ///< NULL: computed from call.running_var
+struct NormalizeArgs : PassArgs {
+  bool is_inference;  ///< running statistics replace the saved ones
 };
 
-MP_DEVICE Normalization read_normalization(const NormalizeArgs &args, const RowsOfThread &rows,
-                                           bool is_affine) {
-  float mean[kVec], inv_std[kVec];
-  load_channels(mean, args.mean, rows);
-  load_channels(inv_std, args.inv_std != nullptr ? args.inv_std : args.call.running_var, rows);
-  if (args.inv_std == nullptr) {
-    unroll<kVec>([&](int i) { inv_std[i] = inverse_std(inv_std[i], args.call.desc.epsilon); });
-  }
-  return {mean, inv_std, args.call.gamma, args.call.beta, rows, is_affine};
-}
-
-/// Normalizes the rows.  kIsAffine: gamma and beta are present, which saves registers.
 template <bool kIsAffine>
 MP_KERNEL(kThreads, kIsAffine ? 2 : 1)
 normalise(MP_PARAM(NormalizeArgs) args) {
@@ -168,7 +140,7 @@ normalise(MP_PARAM(NormalizeArgs) args) {
   const bool has_relu = desc.activation == MP_ACT_RELU;
   for_each_part<PartOrder::last_to_first>(args.partition, desc.rows, [&](const Part &part) {
     const RowsOfThread rows = rows_of_thread(args.partition, desc.channels, part);
-    const Normalization normalized = read_normalization(args, rows, kIsAffine);
+    const Normalization normalized(args.call, rows, args.is_inference, kIsAffine);
     const auto normalize_rows = [&]<class T>(std::type_identity<T>, auto whole) {
       for (int64_t row = rows.first; row < part.end; row += kRowsToNormalize * rows.stride) {
         float x[kRowsToNormalize][kVec];
@@ -184,8 +156,10 @@ normalise(MP_PARAM(NormalizeArgs) args) {
   });
 }
 
-void launch_normalize(const Device &device, const NormalizeArgs &args, mp_stream_t stream) {
-  const bool is_affine = args.call.gamma != nullptr && args.call.beta != nullptr;
+void launch_normalize(const Device &device, const BatchNormArgs &call, bool is_inference,
+                      mp_stream_t stream) {
+  const NormalizeArgs args{{call, elementwise_partition(call.desc)}, is_inference};
+  const bool is_affine = call.gamma != nullptr && call.beta != nullptr;
   launch_parts("batch_norm_normalise", is_affine ? normalise<true> : normalise<false>, device, args,
                stream);
 }
@@ -193,19 +167,18 @@ void launch_normalize(const Device &device, const NormalizeArgs &args, mp_stream
 }  // namespace
 
 void batch_norm_training(const Device &device, const BatchNormArgs &args, mp_stream_t stream) {
-  const StatisticsArgs statistics{args, {args.desc.rows, args.desc.channels}};
+  const PassArgs statistics{args, {args.desc.rows, args.desc.channels}};
   launch_parts("batch_norm_measure", measure_pieces, device, statistics, stream);
   launch_combine("batch_norm_finish", finish_statistics, device, args.desc.channels, statistics,
                  stream);
-  const NormalizeArgs normalizing{args, elementwise_partition(args.desc), args.saved_mean,
-                                  args.saved_inv_std};
-  launch_normalize(device, normalizing, stream);
+  launch_normalize(device, args, false, stream);
 }
 
 void batch_norm_inference(const Device &device, const BatchNormArgs &args, mp_stream_t stream) {
-  const NormalizeArgs normalizing{args, elementwise_partition(args.desc), args.running_mean,
-                                  nullptr};
-  launch_normalize(device, normalizing, stream);
+  BatchNormArgs call = args;
+  call.saved_mean = args.running_mean;
+  call.saved_inv_std = args.running_var;
+  launch_normalize(device, call, true, stream);
 }
 
 }  // namespace mp::MP_TARGET

@@ -7,6 +7,30 @@
 
 namespace mp::MP_TARGET {
 
+/// Arguments of a pass over x.
+struct PassArgs {
+  BatchNormArgs call;
+  ColumnPartition partition;
+
+  /// Partial results of a chunk in the workspace, two per channel.
+  MP_DEVICE float &first(int64_t chunk, int64_t channel) const {
+    return call.workspace[chunk * call.desc.channels + channel];
+  }
+  MP_DEVICE float &second(int64_t chunk, int64_t channel) const {
+    return first(partition.chunks + chunk, channel);
+  }
+};
+
+/// Sums over rows, from which the gradients of beta and gamma derive.
+template <class Real>
+struct GradientSums {
+  Real beta, gamma;  ///< sums of dy, and of dy times the normalized or centered x
+
+  MP_DEVICE GradientSums operator+(const GradientSums &b) const {
+    return {beta + b.beta, gamma + b.gamma};
+  }
+};
+
 /// Returns the partition of a pass without sums: parts are small, but large enough to hide the
 /// loads of per-channel values before the first row.
 inline ColumnPartition elementwise_partition(const mp_batchnorm_desc_t &desc) {
@@ -76,20 +100,23 @@ MP_DEVICE float inverse_std(float var, float epsilon) {
 struct Normalization {
   float mean[kVec], factor[kVec], shift[kVec];
 
-  MP_DEVICE Normalization(const float (&mean_)[kVec], const float (&inv_std)[kVec],
-                          const float *gamma, const float *beta, const RowsOfThread &rows,
-                          bool is_affine = false) {
-    if (is_affine) {  // both are present
-      load_channels(factor, gamma, rows);
-      load_channels(shift, beta, rows);
+  /// @param has_variance  saved_inv_std contains variances
+  /// @param is_affine     gamma and beta are present, which saves registers
+  MP_DEVICE Normalization(const BatchNormArgs &call, const RowsOfThread &rows,
+                          bool has_variance = false, bool is_affine = false) {
+    float inv_std[kVec];
+    load_channels(mean, call.saved_mean, rows);
+    load_channels(inv_std, call.saved_inv_std, rows);
+    if (has_variance)
+      unroll<kVec>([&](int i) { inv_std[i] = inverse_std(inv_std[i], call.desc.epsilon); });
+    if (is_affine) {
+      load_channels(factor, call.gamma, rows);
+      load_channels(shift, call.beta, rows);
     } else {
-      load_channels(factor, gamma, rows, 1.0f);
-      load_channels(shift, beta, rows, 0.0f);
+      load_channels(factor, call.gamma, rows, 1.0f);
+      load_channels(shift, call.beta, rows, 0.0f);
     }
-    unroll<kVec>([&](int i) {
-      mean[i] = mean_[i];
-      factor[i] *= inv_std[i];
-    });
+    unroll<kVec>([&](int i) { factor[i] *= inv_std[i]; });
   }
   MP_DEVICE float centered(float x, int i) const { return x - mean[i]; }
   MP_DEVICE float z(float x, int i) const { return fmaf(centered(x, i), factor[i], shift[i]); }

@@ -9,7 +9,6 @@
 //
 // Source: Ioffe & Szegedy 2015, section 3, with the terms of the mean and the variance combined.
 #include "kernels/layers/batch_norm.h"
-#include "kernels/layers/layer_args.h"
 #include "kernels/tensors/watch.h"
 
 namespace mp::MP_TARGET {
@@ -21,32 +20,10 @@ constexpr int kRowsAtOnce = 2;
 /// Vectors of a thread.
 using Rows = float[kRowsAtOnce][kVec];
 
-template <class Real>
-struct Sums {
-  Real g, g_centered;  ///< sums of g and of g (x - mean)
-
-  MP_DEVICE Sums operator+(const Sums &b) const { return {g + b.g, g_centered + b.g_centered}; }
-};
-
-struct BackwardArgs {
-  BatchNormArgs call;  ///< dgamma and dbeta are not NULL
-  ColumnPartition partition;
+/// Arguments of a pass; dgamma and dbeta of `call` are not NULL.
+struct BackwardArgs : PassArgs {
   bool has_dgamma, has_dbeta;  ///< the caller's, not in the workspace
-
-  MP_DEVICE float &g(int64_t chunk, int64_t channel) const {
-    return call.workspace[chunk * call.desc.channels + channel];
-  }
-  MP_DEVICE float &g_centered(int64_t chunk, int64_t channel) const {
-    return call.workspace[(partition.chunks + chunk) * call.desc.channels + channel];
-  }
 };
-
-MP_DEVICE Normalization read_normalization(const BatchNormArgs &call, const RowsOfThread &rows) {
-  float mean[kVec], inv_std[kVec];
-  load_channels(mean, call.saved_mean, rows);
-  load_channels(inv_std, call.saved_inv_std, rows);
-  return {mean, inv_std, call.gamma, call.beta, rows};
-}
 
 /// Calls visit(type, row, x, g) for this thread's rows of the part, kRowsAtOnce at a time.
 template <class Visit>
@@ -72,19 +49,19 @@ sum_pieces(MP_PARAM(BackwardArgs) args) {
   const BatchNormArgs &call = args.call;
   for_each_part(args.partition, call.desc.rows, [&](const Part &part) {
     const RowsOfThread rows = rows_of_thread(args.partition, call.desc.channels, part);
-    const Normalization normalized = read_normalization(call, rows);
-    Sums<float> sums[kVec] = {};
+    const Normalization normalized(call, rows);
+    GradientSums<float> sums[kVec] = {};
     for_each_gradient(
         call, normalized, rows, part, [&](auto, int64_t, const Rows &x, const Rows &g) {
           unroll<kRowsAtOnce, kVec>([&](int r, int i) {
-            sums[i].g += g[r][i];
-            sums[i].g_centered = fmaf(g[r][i], normalized.centered(x[r][i], i), sums[i].g_centered);
+            sums[i].beta += g[r][i];
+            sums[i].gamma = fmaf(g[r][i], normalized.centered(x[r][i], i), sums[i].gamma);
           });
         });
     combine_rows(sums, args.partition, call.desc.channels, part.tile,
-                 [&](int64_t channel, const Sums<float> &all) {
-                   args.g(part.chunk, channel) = all.g;
-                   args.g_centered(part.chunk, channel) = all.g_centered;
+                 [&](int64_t channel, const GradientSums<float> &all) {
+                   args.first(part.chunk, channel) = all.beta;
+                   args.second(part.chunk, channel) = all.gamma;
                  });
   });
 }
@@ -93,14 +70,14 @@ MP_KERNEL(kThreads, 1)
 finish_sums(MP_PARAM(BackwardArgs) args) {
   const BatchNormArgs &call = args.call;
   AmaxTracker tracker(call.stats);
-  combine_chunks<Sums<double>>(
+  combine_chunks<GradientSums<double>>(
       args.partition.chunks, call.desc.channels,
       [&](int64_t chunk, int64_t channel) {
-        return Sums<double>{args.g(chunk, channel), args.g_centered(chunk, channel)};
+        return GradientSums<double>{args.first(chunk, channel), args.second(chunk, channel)};
       },
-      [&](int64_t channel, const Sums<double> &all) {
-        const float dbeta = static_cast<float>(all.g);
-        const float dgamma = static_cast<float>(all.g_centered * call.saved_inv_std[channel]);
+      [&](int64_t channel, const GradientSums<double> &all) {
+        const float dbeta = static_cast<float>(all.beta);
+        const float dgamma = static_cast<float>(all.gamma * call.saved_inv_std[channel]);
         call.dbeta[channel] = dbeta;
         call.dgamma[channel] = dgamma;
         if (args.has_dbeta) tracker.see<float>(dbeta);
@@ -132,7 +109,7 @@ input_gradient(MP_PARAM(BackwardArgs) args) {
   AmaxTracker tracker(call.stats);
   for_each_part<PartOrder::last_to_first>(args.partition, call.desc.rows, [&](const Part &part) {
     const RowsOfThread rows = rows_of_thread(args.partition, call.desc.channels, part);
-    const Normalization normalized = read_normalization(call, rows);
+    const Normalization normalized(call, rows);
     const Correction correction(call, rows);
     for_each_gradient(
         call, normalized, rows, part,
@@ -156,7 +133,7 @@ input_gradient(MP_PARAM(BackwardArgs) args) {
 
 void batch_norm_backward(const Device &device, const BatchNormArgs &args, mp_stream_t stream) {
   BackwardArgs sums{
-      args, {args.desc.rows, args.desc.channels}, args.dgamma != nullptr, args.dbeta != nullptr};
+      {args, {args.desc.rows, args.desc.channels}}, args.dgamma != nullptr, args.dbeta != nullptr};
   // Omitted dgamma and dbeta overwrite the sums of the first chunk, which have been read by then.
   if (args.dbeta == nullptr) sums.call.dbeta = args.workspace;
   if (args.dgamma == nullptr)

@@ -13,8 +13,8 @@
 //
 // Source: Ba, Kiros & Hinton, Layer Normalization, 2016; Zhang & Sennrich, Root Mean Square Layer
 // Normalization, 2019.
+#include "kernels/layers/batch_norm.h"
 #include "kernels/layers/norm_vector.h"
-#include "kernels/simt/columns.h"
 #include "kernels/tensors/watch.h"
 
 namespace mp::MP_TARGET {
@@ -231,14 +231,6 @@ norm_gradients(MP_PARAM(GradientArgs) args) {
 
 // ---------------------------------------------------------------------------- dgamma, dbeta
 
-struct RangeSums {
-  double gamma, beta;
-
-  MP_DEVICE RangeSums operator+(const RangeSums &b) const {
-    return {gamma + b.gamma, beta + b.beta};
-  }
-};
-
 MP_KERNEL(ColumnPartition::kThreads, 1)
 combine_ranges(MP_PARAM(GradientArgs) args) {
   const NormArgs &call = args.call;
@@ -250,12 +242,12 @@ combine_ranges(MP_PARAM(GradientArgs) args) {
     gradient[column] = value;
     tracker.see<float>(value);
   };
-  combine_chunks<RangeSums>(
+  combine_chunks<GradientSums<double>>(
       args.partition.ranges, call.desc.columns,
       [&](int64_t range, int64_t column) {
-        return RangeSums{args.gamma_sums(range)[column], args.beta_sums(range)[column]};
+        return GradientSums<double>{args.beta_sums(range)[column], args.gamma_sums(range)[column]};
       },
-      [&](int64_t column, const RangeSums &all) {
+      [&](int64_t column, const GradientSums<double> &all) {
         store(call.dgamma, column, all.gamma);
         store(call.dbeta, column, all.beta);
       });
@@ -269,14 +261,17 @@ void launch_ranges(const Device &device, const GradientArgs &args, mp_stream_t s
          stream, args);
 }
 
+}  // namespace
+
 /// Selects the team by the number of columns only, because it determines the order of the sums.
-void launch_teams(const Device &device, const GradientArgs &args, mp_stream_t stream) {
+void norm_backward(const Device &device, const NormArgs &call, mp_stream_t stream) {
+  const GradientArgs args{{call}};
   using HalfWarp = Team<kWarpSize / 2, 2>;
   using Warp = Team<kWarpSize, 4>;
   using SmallBlock = Team<256, 2>;
   using LargeBlock = Team<512, 2>;
   using TiledBlock = Team<512, 1>;  // small tiles leave registers for the column sums
-  const int64_t columns = args.call.desc.columns;
+  const int64_t columns = call.desc.columns;
   if (columns <= HalfWarp::kTile)
     launch_ranges<HalfWarp>(device, args, stream);
   else if (columns <= Warp::kTile)
@@ -289,13 +284,6 @@ void launch_teams(const Device &device, const GradientArgs &args, mp_stream_t st
     launch_ranges<TiledBlock, 3>(device, args, stream);
   else
     launch_ranges<TiledBlock, kAnyTiles>(device, args, stream);
-}
-
-}  // namespace
-
-void norm_backward(const Device &device, const NormArgs &call, mp_stream_t stream) {
-  const GradientArgs args{{call}};
-  launch_teams(device, args, stream);
   if (call.dgamma == nullptr && call.dbeta == nullptr) return;
   launch_combine("norm_combine", combine_ranges, device, call.desc.columns, args, stream);
 }
