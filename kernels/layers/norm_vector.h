@@ -1,5 +1,5 @@
-// Common parts of layer and RMS normalization: the threads that share a vector, the layout of its
-// elements in memory, dropout, and dispatch by size.
+// Threads that share a vector, in normalization and softmax; common parts of layer and RMS
+// normalization: the layout of a vector in memory, dropout, and dispatch by size.
 //
 // A vector of up to 256 columns belongs to half a warp, one of up to 1024 columns to a warp, a
 // longer one to a block.  Its elements stay in registers, so each tensor is read once.  Vectors
@@ -34,19 +34,21 @@ struct Team {
     return max_of(min_of(columns - column(run), kVec), 0);
   }
 
-  /// Sum over the team, in a fixed order.  All threads of the block must call it.
-  static MP_DEVICE float sum(float value) {
+  /// Reduces over the team, in a fixed order.  All threads of the team's warps must call it.
+  template <class Op>
+  static MP_DEVICE float reduce(float value, Op op = {}) {
     if constexpr (kSize > kWarpSize) {
-      return block_reduce<kThreads, Sum>(value);
+      return block_reduce<kThreads, Op>(value);
     } else if constexpr (kSize == kWarpSize) {
-      return warp_reduce<Sum>(value);
+      return warp_reduce<Op>(value);
     } else {
       MP_UNROLL
       for (int distance = kSize / 2; distance > 0; distance /= 2)
-        value += shuffle_xor(value, distance);
+        value = op(value, shuffle_xor(value, distance));
       return value;
     }
   }
+  static MP_DEVICE float sum(float value) { return reduce<Sum>(value); }
 
   /// Returns the value of the first thread.  A call of sum() must separate two calls.
   static MP_DEVICE float first(float value) {

@@ -5,6 +5,7 @@
 // three passes (two in the backward pass), probably from L2.  Vectors begin at multiples of kVec
 // columns, and the number of columns alone selects the kernel: the order of the sums depends on
 // nothing else.  A thread reads and writes the same elements, so the output may be an input.
+#include "kernels/layers/norm_vector.h"
 #include "kernels/layers/softmax_xent.h"
 #include "kernels/tensors/runs.h"
 
@@ -15,47 +16,32 @@ namespace {
 constexpr float kExcluded = kXentMasked;
 
 constexpr int kVectors = 4;  // per thread, of a row in registers
-constexpr int kWarpBlock = 128, kSmallBlock = 256, kLargeBlock = 512;
+constexpr int kSmallBlock = 256, kLargeBlock = 512;
 constexpr int64_t kWarpColumns = kWarpSize * kVectors * kVec;
 constexpr int64_t kBlockColumns = kSmallBlock * kVectors * kVec;
 
-/// Threads that share a row, and the vectors of each.
-/// @tparam kThreads  kWarpSize for a warp, else a block
-/// @tparam kHeld     vectors in registers; 1: every pass loads the row
-template <int kThreads, int kHeld>
-struct RowOfThreads {
-  static constexpr bool kIsHeld = kHeld > 1;
-  static constexpr bool kIsWarp = kThreads == kWarpSize;
-  static constexpr int kBlock = kIsWarp ? kWarpBlock : kThreads;
-  static constexpr int kRowsPerBlock = kBlock / kThreads;
+/// False if every pass loads the row.
+template <class Row>
+constexpr bool kIsHeld = Row::kRuns > 1;
 
-  /// Calls visit(v, column) for each vector v of this thread.
-  template <class Visit>
-  static MP_DEVICE void for_each_vector(int64_t columns, Visit visit) {
-    const int t = kIsWarp ? lane_index() : thread_index();
-    if constexpr (kIsHeld) {
-      unroll<kHeld>([&](int v) {
-        if (v * kThreads * kVec < columns) visit(v, int64_t{v * kThreads + t} * kVec);
-      });
-    } else {
-      for (int64_t column = t * kVec; column < columns; column += kThreads * kVec) visit(0, column);
-    }
+/// Calls visit(v, column) for each vector v of this thread.  Row is a warp or a block.
+template <class Row, class Visit>
+MP_DEVICE void for_each_vector(int64_t columns, Visit visit) {
+  const int t = Row::kTeams > 1 ? lane_index() : thread_index();
+  if constexpr (kIsHeld<Row>) {
+    unroll<Row::kRuns>([&](int v) {
+      if (v * Row::kStep < columns) visit(v, int64_t{v * Row::kSize + t} * kVec);
+    });
+  } else {
+    for (int64_t column = t * kVec; column < columns; column += Row::kStep) visit(0, column);
   }
+}
 
-  template <class Op>
-  static MP_DEVICE float reduce(float value) {
-    if constexpr (kIsWarp)
-      return warp_reduce<Op>(value);
-    else
-      return block_reduce<kThreads, Op>(value);
-  }
-
-  template <class Visit>
-  static MP_DEVICE void for_each_row(int64_t rows, Visit visit) {
-    const int64_t first = block_index() * kRowsPerBlock + (kIsWarp ? warp_index() : 0);
-    for (int64_t row = first; row < rows; row += grid_size() * kRowsPerBlock) visit(row);
-  }
-};
+template <class Row, class Visit>
+MP_DEVICE void for_each_row(int64_t rows, Visit visit) {
+  const int64_t first = block_index() * Row::kTeams + (Row::kTeams > 1 ? warp_index() : 0);
+  for (int64_t row = first; row < rows; row += grid_size() * Row::kTeams) visit(row);
+}
 
 /// Columns [0, end) of a row that the mask includes.
 struct Included {
@@ -92,13 +78,14 @@ MP_DEVICE void load_scores(float (&s)[kVec], const SoftmaxArgs &args, int64_t ro
   unroll<kVec>([&](int i) { s[i] = i < valid ? fmaf(s[i], desc.scale, added[i]) : kExcluded; });
 }
 
-template <class T, class Row, int kHeld>
+template <class T, class Row>
 MP_DEVICE void do_row(const SoftmaxArgs &args, int64_t row) {
   const mp_softmax_desc_t &desc = args.desc;
   const Included included(args, row);
   const bool is_log = (desc.flags & MP_SOFTMAX_FLAG_LOG) != 0;
-  float s[kHeld][kVec], largest = kExcluded;
-  Row::for_each_vector(desc.columns, [&](int v, int64_t column) {
+  TileElements<Row> s;
+  float largest = kExcluded;
+  for_each_vector<Row>(desc.columns, [&](int v, int64_t column) {
     load_scores<T>(s[v], args, row, column, included.end);
     unroll<kVec>([&](int i) { largest = max_number(largest, s[v][i]); });
   });
@@ -106,8 +93,8 @@ MP_DEVICE void do_row(const SoftmaxArgs &args, int64_t row) {
   if (largest == kExcluded) largest = 0.0f;  // exp gives 0, not NaN
 
   float sum = 0.0f;
-  Row::for_each_vector(desc.columns, [&](int v, int64_t column) {
-    if constexpr (!Row::kIsHeld) load_scores<T>(s[v], args, row, column, included.end);
+  for_each_vector<Row>(desc.columns, [&](int v, int64_t column) {
+    if constexpr (!kIsHeld<Row>) load_scores<T>(s[v], args, row, column, included.end);
     float of_vector = 0.0f;
     unroll<kVec>([&](int i) {
       s[v][i] -= largest;
@@ -121,8 +108,8 @@ MP_DEVICE void do_row(const SoftmaxArgs &args, int64_t row) {
   const float factor = !included.is_valid ? kNaN : sum == 0.0f ? 0.0f : 1.0f / sum;
   const float log_sum = !included.is_valid ? kNaN : sum == 0.0f ? 0.0f : logf(sum);
 
-  Row::for_each_vector(desc.columns, [&](int v, int64_t column) {
-    if constexpr (!Row::kIsHeld) {
+  for_each_vector<Row>(desc.columns, [&](int v, int64_t column) {
+    if constexpr (!kIsHeld<Row>) {
       load_scores<T>(s[v], args, row, column, included.end);
       unroll<kVec>(
           [&](int i) { s[v][i] = is_log ? s[v][i] - largest : power<T>(s[v][i] - largest); });
@@ -138,11 +125,11 @@ MP_DEVICE void do_row(const SoftmaxArgs &args, int64_t row) {
 }
 
 template <class T, int kThreads, int kHeld>
-MP_KERNEL((RowOfThreads<kThreads, kHeld>::kBlock), 2)
+MP_KERNEL((Team<kThreads, kHeld>::kThreads), 2)
 softmax_rows(MP_PARAM(SoftmaxArgs) args) {
   wait_for_previous_kernel();
-  using Row = RowOfThreads<kThreads, kHeld>;
-  Row::for_each_row(args.desc.rows, [&](int64_t row) { do_row<T, Row, kHeld>(args, row); });
+  using Row = Team<kThreads, kHeld>;
+  for_each_row<Row>(args.desc.rows, [&](int64_t row) { do_row<T, Row>(args, row); });
 }
 
 // ---------------------------------------------------------------------------- backward
@@ -157,13 +144,14 @@ MP_DEVICE void load_gradient(float (&y)[kVec], float (&dy)[kVec], const SoftmaxA
   load_vector(dy, static_cast<const T *>(args.dy) + at, valid);
 }
 
-template <class T, class Row, int kHeld>
+template <class T, class Row>
 MP_DEVICE void do_gradient_row(const SoftmaxArgs &args, int64_t row, AmaxTracker &tracker) {
   const mp_softmax_desc_t &desc = args.desc;
   const Included included(args, row);
   const bool is_log = (desc.flags & MP_SOFTMAX_FLAG_LOG) != 0;
-  float y[kHeld][kVec], dy[kHeld][kVec], sum = 0.0f;
-  Row::for_each_vector(desc.columns, [&](int v, int64_t column) {
+  TileElements<Row> y, dy;
+  float sum = 0.0f;
+  for_each_vector<Row>(desc.columns, [&](int v, int64_t column) {
     load_gradient<T>(y[v], dy[v], args, row, column, included.end);
     float of_vector = 0.0f;
     unroll<kVec>([&](int i) {
@@ -173,8 +161,8 @@ MP_DEVICE void do_gradient_row(const SoftmaxArgs &args, int64_t row, AmaxTracker
   });
   sum = Row::template reduce<Sum>(sum);
 
-  Row::for_each_vector(desc.columns, [&](int v, int64_t column) {
-    if constexpr (!Row::kIsHeld) load_gradient<T>(y[v], dy[v], args, row, column, included.end);
+  for_each_vector<Row>(desc.columns, [&](int v, int64_t column) {
+    if constexpr (!kIsHeld<Row>) load_gradient<T>(y[v], dy[v], args, row, column, included.end);
     const int valid = clamp_to_int(included.end - column, kVec);
     unroll<kVec>([&](int i) {
       float dx;
@@ -192,53 +180,46 @@ MP_DEVICE void do_gradient_row(const SoftmaxArgs &args, int64_t row, AmaxTracker
 }
 
 template <class T, int kThreads, int kHeld>
-MP_KERNEL((RowOfThreads<kThreads, kHeld>::kBlock), 2)
+MP_KERNEL((Team<kThreads, kHeld>::kThreads), 2)
 softmax_gradient_rows(MP_PARAM(SoftmaxArgs) args) {
   wait_for_previous_kernel();
-  using Row = RowOfThreads<kThreads, kHeld>;
+  using Row = Team<kThreads, kHeld>;
   AmaxTracker tracker(args.stats);
-  Row::for_each_row(args.desc.rows,
-                    [&](int64_t row) { do_gradient_row<T, Row, kHeld>(args, row, tracker); });
+  for_each_row<Row>(args.desc.rows,
+                    [&](int64_t row) { do_gradient_row<T, Row>(args, row, tracker); });
   tracker.finish();
 }
 
 // ---------------------------------------------------------------------------- launch
 
-struct Pass {
-  const char *name;
-  bool is_forward;
-};
-
-template <class T, int kThreads, int kHeld>
-void launch_rows(const Pass &pass, const Device &device, const SoftmaxArgs &args,
-                 mp_stream_t stream) {
-  using Row = RowOfThreads<kThreads, kHeld>;
-  const int64_t blocks = ceil_div<int64_t>(args.desc.rows, Row::kRowsPerBlock);
-  const auto kernel = pass.is_forward ? softmax_rows<T, kThreads, kHeld>
-                                      : softmax_gradient_rows<T, kThreads, kHeld>;
-  launch(pass.name, kernel, device, resident_blocks(device, blocks, Row::kBlock), stream, args);
-}
-
-void launch_pass(const Pass &pass, const Device &device, const SoftmaxArgs &args,
-                 mp_stream_t stream) {
+template <bool kIsForward>
+void launch_rows(const Device &device, const SoftmaxArgs &args, mp_stream_t stream) {
   with_type(args.desc.dtype, [&]<class T>(std::type_identity<T>) {
+    const auto launch_teams = [&]<int kThreads, int kHeld>() {
+      using Row = Team<kThreads, kHeld>;
+      const int64_t blocks = ceil_div<int64_t>(args.desc.rows, Row::kTeams);
+      launch(
+          kIsForward ? "softmax_forward" : "softmax_backward",
+          kIsForward ? softmax_rows<T, kThreads, kHeld> : softmax_gradient_rows<T, kThreads, kHeld>,
+          device, resident_blocks(device, blocks, Row::kThreads), stream, args);
+    };
     if (args.desc.columns <= kWarpColumns)
-      launch_rows<T, kWarpSize, kVectors>(pass, device, args, stream);
+      launch_teams.template operator()<kWarpSize, kVectors>();
     else if (args.desc.columns <= kBlockColumns)
-      launch_rows<T, kSmallBlock, kVectors>(pass, device, args, stream);
+      launch_teams.template operator()<kSmallBlock, kVectors>();
     else
-      launch_rows<T, kLargeBlock, 1>(pass, device, args, stream);
+      launch_teams.template operator()<kLargeBlock, 1>();
   });
 }
 
 }  // namespace
 
 void softmax_forward(const Device &device, const SoftmaxArgs &args, mp_stream_t stream) {
-  launch_pass({"softmax_forward", true}, device, args, stream);
+  launch_rows<true>(device, args, stream);
 }
 
 void softmax_backward(const Device &device, const SoftmaxArgs &args, mp_stream_t stream) {
-  launch_pass({"softmax_backward", false}, device, args, stream);
+  launch_rows<false>(device, args, stream);
 }
 
 }  // namespace mp::MP_TARGET
