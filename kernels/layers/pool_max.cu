@@ -88,12 +88,11 @@ largest_of_windows(MP_PARAM(PoolLaunch) args) {
   const PoolItem at = args.tiles.own_item();
   if (at.valid <= 0) return;
   with_path(args.is_fast, [&](auto fast) {
-    constexpr bool kIsFast = decltype(fast)::value;
-    const auto largest = largest_of<kIsFast, T, uint8_t>(args, at);
+    const auto largest = largest_of<fast, T, uint8_t>(args, at);
     const int64_t to = args.in_y(at.n, at.i, at.j) + at.channel;
-    store_packed<kIsFast>(static_cast<T *>(args.y) + to, largest.value(), at.valid);
+    store_packed<fast>(static_cast<T *>(args.y) + to, largest.value(), at.valid);
     if (args.index != nullptr)
-      Places<T, uint8_t>(largest).template store<kIsFast>(args.index + to, at.valid);
+      Places<T, uint8_t>(largest).template store<fast>(args.index + to, at.valid);
   });
 }
 
@@ -102,25 +101,15 @@ largest_of_windows(MP_PARAM(PoolLaunch) args) {
 template <class T>
 MP_KERNEL(kPoolThreads, 2)
 indexed_backward(MP_PARAM(PoolLaunch) args) {
-  AmaxTracker tracker(args.stats);
-  const PoolItem at = args.tiles.own_item();
-  if (at.valid > 0) {
-    with_path(args.is_fast, [&](auto fast) {
-      constexpr bool kIsFast = decltype(fast)::value;
-      using Loaded = Places<T, uint8_t>;
-      PatchGradient<T> patch(args, at);
-      patch.template gather<kIsFast>(
-          patch.rows(), patch.columns(),
-          [&](int32_t, int32_t, int64_t offset) {
-            Loaded places;
-            places.template load<kIsFast>(args.index + offset, at.valid);
-            return places;
-          },
-          [](int32_t, int32_t, const Loaded &places) { return places; });
-      patch.template store<kIsFast>(tracker);
-    });
-  }
-  tracker.finish();
+  using Loaded = Places<T, uint8_t>;
+  gather_patches<T>(
+      args,
+      [&](auto fast, int64_t offset, int valid) {
+        Loaded places;
+        places.template load<fast>(args.index + offset, valid);
+        return places;
+      },
+      [](int32_t, int32_t, const Loaded &places) { return places; });
 }
 
 // ---------------------------------------------------------------------------- backward
@@ -233,33 +222,33 @@ largest_backward(MP_PARAM(TileLaunch) args) {
   using Words = typename Places<T, Place>::Words;
   MP_SHARED(Words, found, [Tile::kFound]);
   AmaxTracker tracker(args.stats);
-  with_path(args.is_fast,
-            [&](auto fast) { Tile(args, found).template run<decltype(fast)::value>(tracker); });
+  with_path(args.is_fast, [&](auto fast) { Tile(args, found).template run<fast>(tracker); });
   tracker.finish();
-}
-
-template <class Place>
-void launch_largest_backward(const Device &device, const PoolArgs &args, mp_stream_t stream) {
-  launch_pool("pool_max_backward", largest_backward<float, Place>, largest_backward<half, Place>,
-              largest_backward<bf16, Place>, device, TileLaunch(args, sizeof(Place)), stream);
 }
 
 }  // namespace
 
 void max_pool(const Device &device, const PoolArgs &args, mp_stream_t stream) {
-  launch_pool("pool_max", largest_of_windows<float>, largest_of_windows<half>,
-              largest_of_windows<bf16>, device, PoolLaunch(args, 0), stream);
+  with_type(args.desc.dtype, [&]<class T>(std::type_identity<T>) {
+    launch_pool("pool_max", largest_of_windows<T>, device, PoolLaunch(args, 0), stream);
+  });
 }
 
 void max_pool_backward(const Device &device, const PoolArgs &args, mp_stream_t stream) {
-  if (args.index != nullptr) {
-    launch_pool("pool_max_backward_indexed", indexed_backward<float>, indexed_backward<half>,
-                indexed_backward<bf16>, device, PoolLaunch(args, kPatch), stream);
-    return;
-  }
   const bool is_small = int64_t{args.desc.window_h} * args.desc.window_w <= 1 << 16;
-  (is_small ? launch_largest_backward<uint16_t> : launch_largest_backward<uint32_t>)(device, args,
-                                                                                     stream);
+  with_type(args.desc.dtype, [&]<class T>(std::type_identity<T>) {
+    const auto launch_tiles = [&]<class Place>(std::type_identity<Place>) {
+      launch_pool("pool_max_backward", largest_backward<T, Place>, device,
+                  TileLaunch(args, sizeof(Place)), stream);
+    };
+    if (args.index != nullptr)
+      launch_pool("pool_max_backward_indexed", indexed_backward<T>, device,
+                  PoolLaunch(args, kPatch), stream);
+    else if (is_small)
+      launch_tiles(std::type_identity<uint16_t>{});
+    else
+      launch_tiles(std::type_identity<uint32_t>{});
+  });
 }
 
 }  // namespace mp::MP_TARGET

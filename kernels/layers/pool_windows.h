@@ -198,17 +198,10 @@ struct PoolLaunch : PoolArgs {
   }
 };
 
-/// Launches the kernel for a type.
-template <class Argument>
-void launch_pool(const char *name, void (*of_float)(MP_PARAM(Argument)),
-                 void (*of_half)(MP_PARAM(Argument)), void (*of_bf16)(MP_PARAM(Argument)),
-                 const Device &device, const Argument &args, mp_stream_t stream) {
-  const mp_dtype_t dtype = args.desc.dtype;
-  launch(name,
-         dtype == MP_FP32   ? of_float
-         : dtype == MP_FP16 ? of_half
-                            : of_bf16,
-         device, {args.tiles.count, kPoolThreads}, stream, args);
+template <class Args>
+void launch_pool(const char *name, void (*kernel)(MP_PARAM(Args)), const Device &device,
+                 const Args &args, mp_stream_t stream) {
+  launch(name, kernel, device, {args.tiles.count, kPoolThreads}, stream, args);
 }
 
 /// Calls f(true_type) or f(false_type).
@@ -356,5 +349,24 @@ class PatchGradient {
   const PoolItem at_;
   float dx_[kPatch * kPatch][kElems] = {};
 };
+
+/// Computes dx from all windows.
+/// @param load     (fast path or not, offset in y, valid): what rule_of needs besides dy
+/// @param rule_of  see PatchGradient::gather
+template <class T, class Load, class RuleOf>
+MP_DEVICE void gather_patches(const PoolLaunch &args, const Load &load, const RuleOf &rule_of) {
+  AmaxTracker tracker(args.stats);
+  const PoolItem at = args.tiles.own_item();
+  if (at.valid > 0) {
+    with_path(args.is_fast, [&](auto fast) {
+      PatchGradient<T> patch(args, at);
+      patch.template gather<fast>(
+          patch.rows(), patch.columns(),
+          [&](int32_t, int32_t, int64_t offset) { return load(fast, offset, at.valid); }, rule_of);
+      patch.template store<fast>(tracker);
+    });
+  }
+  tracker.finish();
+}
 
 }  // namespace mp::MP_TARGET
