@@ -254,7 +254,8 @@ class LinearXent {
   /// Stores the divisor of the loss in the workspace, as the count of all chunks.
   void count_rows() {
     if (d_.rows == 0) return;
-    XentCountArgs args{losses_of(0, d_.rows), reinterpret_cast<float *>(workspace_ + plan_.count)};
+    XentArgs args = losses_of(0, d_.rows);
+    args.sum = reinterpret_cast<float *>(workspace_ + plan_.count);
     c_.backend.fill(c_.device, args.sum, 0, sizeof *args.sum, stream_);
     c_.backend.xent_count(c_.device, args, stream_);
     t_.count = args.sum;

@@ -132,7 +132,7 @@ mp_status_t mp_xent_count(mp_context_t context, int64_t rows, mp_dtype_t dtype_l
     mp::require_tensors({{mp::dense_region(labels, "labels", rows, dtype_labels), mp::kReads},
                          {mp::dense_region(count, "count"), mp::kWrites}});
     if (rows == 0) return;
-    mp::XentCountArgs args{};
+    mp::XentArgs args{};
     args.labels = labels;
     args.desc.rows = rows;
     args.desc.dtype_labels = dtype_labels;

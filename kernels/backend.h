@@ -40,7 +40,7 @@ namespace mp {
   LAUNCH(regularization, const struct OptimizerArgs &, const struct ReduceScratch &, float *loss) \
   LAUNCH(softmax_xent, const struct XentArgs &)                                                   \
   LAUNCH(xent_mean, const struct XentArgs &)                                                      \
-  LAUNCH(xent_count, const struct XentCountArgs &)                                                \
+  LAUNCH(xent_count, const struct XentArgs &)                                                     \
   LAUNCH(element_loss, const struct LossArgs &)                                                   \
   LAUNCH(transpose, const struct TransposeArgs &)                                                 \
   LAUNCH(pool_forward, const struct PoolArgs &)                                                   \

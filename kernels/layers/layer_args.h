@@ -14,18 +14,14 @@ namespace mp {
 
 /// row_loss temporarily also holds the number of rows that count.
 struct XentArgs : mp_xent_tensors_t {
-  mp_xent_desc_t desc;  ///< soft targets: ld_labels is not 0
+  mp_xent_desc_t desc;   ///< soft targets: ld_labels is not 0
+  float *sum = nullptr;  ///< xent_count only: increased by the number of rows
 
   /// True if a row has a target per class, or x are not logits.
   bool has_targets() const {
     return desc.dtype_labels <= MP_FP32 || class_weights != nullptr ||
            (desc.flags & MP_XENT_FLAG_LOG_PROBABILITIES) != 0;
   }
-};
-
-/// Labels and descriptor of rows to count.
-struct XentCountArgs : XentArgs {
-  float *sum;  ///< increased by the number of rows
 };
 
 /// Largest number of chunks of a loss; one block computes a chunk.

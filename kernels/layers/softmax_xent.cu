@@ -186,19 +186,13 @@ xent_targets(MP_PARAM(XentArgs) args) {
 
 // ---------------------------------------------------------------------------- all rows
 
-/// Stores the sum of the row weights, for every worker of the kernels above.
+/// Adds the sum of the row weights to *args.sum, or stores it for every worker of these kernels.
 MP_KERNEL(kMeanThreads, 1)
 count_rows(MP_PARAM(XentArgs) args) {
   const float counted = summed_weights<kMeanThreads>(args);
-  const int64_t workers = min_of(args.desc.rows, kMaxXentWorkers);
+  const int64_t workers = args.sum != nullptr ? 0 : min_of(args.desc.rows, kMaxXentWorkers);
   for (int64_t i = thread_index(); i < workers; i += kMeanThreads) args.row_loss[i] = counted;
-}
-
-/// Adds the number of rows that count to *args.sum.
-MP_KERNEL(kMeanThreads, 1)
-add_count(MP_PARAM(XentCountArgs) args) {
-  const float counted = summed_weights<kMeanThreads>(args);
-  if (thread_index() == 0) *args.sum += counted;
+  if (args.sum != nullptr && thread_index() == 0) *args.sum += counted;
 }
 
 MP_KERNEL(kMeanThreads, 1)
@@ -272,8 +266,8 @@ void softmax_xent(const Device &device, const XentArgs &args, mp_stream_t stream
   if (args.loss != nullptr) xent_mean(device, args, stream);
 }
 
-void xent_count(const Device &device, const XentCountArgs &args, mp_stream_t stream) {
-  launch("add_count", add_count, device, {1, kMeanThreads}, stream, args);
+void xent_count(const Device &device, const XentArgs &args, mp_stream_t stream) {
+  launch("count_rows", count_rows, device, {1, kMeanThreads}, stream, args);
 }
 
 }  // namespace mp::MP_TARGET

@@ -190,10 +190,6 @@ constexpr int64_t kRowsCountedByAll = 512;
 /// Maximum number of workers, the blocks or warps that share the rows.  Worker i begins with row i.
 constexpr int64_t kMaxXentWorkers = 65536;
 
-MP_DEVICE bool counts(const XentArgs &args, int64_t row) {
-  return !is_ignored(args, label_of(args, row));
-}
-
 /// Returns what a row adds to the divisor of the loss.  An invalid label has no weight; the loss of
 /// its row is NaN.
 MP_DEVICE double row_weight(const XentArgs &args, int64_t row) {
@@ -231,7 +227,7 @@ MP_DEVICE float divisor_of(const XentArgs &args, int64_t first) {
   }
   int own = 0;
   for (int64_t i = kIsWarp ? lane_index() : thread_index(); i < rows; i += kThreads)
-    own += counts(args, i);
+    own += !is_ignored(args, label_of(args, i));
   if constexpr (kIsWarp)
     return static_cast<float>(warp_reduce<Sum>(own));
   else

@@ -110,11 +110,6 @@ struct XentTargetRow {
     if (j == top) return factor * ((rest + growth) * inverse - q * (sums.others * inverse));
     return factor * ((total + growth) * (power<T>(to_float(x[j]) - sums.largest) * inverse) - q);
   }
-
-  MP_DEVICE void store(int64_t j, float value) const {
-    const float one[1] = {value};
-    store_vector(dx + j, one, 1);
-  }
 };
 
 template <class T, int kThreads>
@@ -124,7 +119,7 @@ MP_DEVICE void do_row_of_targets(const XentArgs &args, int64_t number, float fac
   const bool is_gradient = args.dx != nullptr;
   if (!is_soft(args) && is_ignored(args, row.target.label)) {
     if (thread_index() == 0) store_ignored(args, number);
-    if (is_gradient) row.for_each_class([&](int64_t j) { row.store(j, 0.0f); });
+    if (is_gradient) row.for_each_class([&](int64_t j) { row.dx[j] = round_to<T>(0.0f); });
     return;
   }
   row.find_top();
@@ -138,9 +133,9 @@ MP_DEVICE void do_row_of_targets(const XentArgs &args, int64_t number, float fac
   if (loss != loss) factor = loss;
   if (row.total == 0.0f && loss == loss) factor = 0.0f;
   row.for_each_class([&](int64_t j) {
-    const float value[1] = {row.gradient(j, factor)};
-    row.store(j, value[0]);
-    tracker.see<T>(value, 1);
+    const float value = row.gradient(j, factor);
+    row.dx[j] = round_to<T>(value);
+    tracker.see<T>(value);
   });
 }
 

@@ -41,7 +41,7 @@ TESTS = {
     "xent: same bits in repeated calls, in place and out of place": "xent_block_per_row",
     "xent weights: a confident row keeps loss and gradient": "xent_targets",
     "xent ignore: if no row is left, the loss is NaN and the gradient 0": "count_rows",
-    "xent count: adds the rows that are not ignored": "add_count",
+    "xent count: adds the rows that are not ignored": "count_rows",
     "loss: weights, ignored targets and the loss scale":
         "losses_of_chunk count_targets finish_loss",
     "pool: unaligned tensors":
