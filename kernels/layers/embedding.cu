@@ -1,4 +1,6 @@
 // Embedding lookup, and the gradient of the table.
+#include <bit>
+
 #include "kernels/layers/layer_args.h"
 #include "kernels/simt/columns.h"
 #include "kernels/simt/sort.h"
@@ -272,12 +274,6 @@ T *placed(const EmbeddingBackwardArgs &args, size_t offset) {
   return reinterpret_cast<T *>(static_cast<std::byte *>(args.workspace) + offset);
 }
 
-int bits_of_keys(const mp_embedding_desc_t &desc) {
-  int bits = 1;
-  while (desc.num_embeddings >> bits != 0) bits++;
-  return bits;
-}
-
 /// Sorts the indices and sets the pointers of `args` to the results.
 void sort(const Device &device, TableArgs &args, mp_stream_t stream) {
   const mp_embedding_desc_t &desc = args.call.desc;
@@ -294,22 +290,11 @@ void sort(const Device &device, TableArgs &args, mp_stream_t stream) {
                   args, stream);
   const Workspace scratch{placed<void>(args.call, places.scratch),
                           sort_scratch_bytes(desc.num_indices)};
-  const int sorted =
-      sort_pairs(device, buffers, desc.num_indices, bits_of_keys(desc), scratch, stream);
+  const auto bits = static_cast<int>(std::bit_width(static_cast<uint32_t>(desc.num_embeddings)));
+  const int sorted = sort_pairs(device, buffers, desc.num_indices, bits, scratch, stream);
   args.keys = buffers.keys[sorted], args.values = buffers.values[sorted];
   launch_row_runs("embedding_begins", embedding_begins, device, int64_t{desc.num_embeddings} + 1, 1,
                   kBlocksOfAllRows, args, stream);
-}
-
-void sum(const Device &device, const TableArgs &args, mp_stream_t stream) {
-  with_type(args.call.desc.dtype, [&]<class T>(std::type_identity<T>) {
-    launch("embedding_sum", embedding_sum<T>, device,
-           resident_blocks(device, args.windows * args.tiles, kSumThreads), stream, args);
-  });
-  if (args.windows > 1)
-    launch("embedding_combine", embedding_combine, device,
-           resident_blocks(device, args.windows * args.combined.tiles, ColumnPartition::kThreads),
-           stream, args);
 }
 
 }  // namespace
@@ -326,7 +311,14 @@ void embedding_backward(const Device &device, const EmbeddingBackwardArgs &call,
                  .combined = ColumnPartition(desc.num_indices, desc.embedding_dim)};
   if (desc.num_indices > 0) {
     sort(device, args, stream);
-    sum(device, args, stream);
+    with_type(desc.dtype, [&]<class T>(std::type_identity<T>) {
+      launch("embedding_sum", embedding_sum<T>, device,
+             resident_blocks(device, args.windows * args.tiles, kSumThreads), stream, args);
+    });
+    if (args.windows > 1)
+      launch("embedding_combine", embedding_combine, device,
+             resident_blocks(device, args.windows * args.combined.tiles, ColumnPartition::kThreads),
+             stream, args);
   }
   if ((desc.flags & MP_EMBEDDING_FLAG_ACCUMULATE) == 0)
     launch_row_runs("embedding_zeros", embedding_zeros, device, desc.num_embeddings,

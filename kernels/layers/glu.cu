@@ -11,25 +11,14 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// Returns the kind of multiply_by_derivative for a forward activation.
-MP_DEVICE mp_activation_t derivative_of(mp_activation_t activation) {
-  switch (activation) {
-    case MP_ACT_RELU:
-      return MP_ACT_DRELU;
-    case MP_ACT_GELU:
-      return MP_ACT_DGELU;
-    case MP_ACT_SIGMOID:
-      return MP_ACT_DSIGMOID;
-    case MP_ACT_TANH:
-      return MP_ACT_DTANH;
-    case MP_ACT_SILU:
-      return MP_ACT_DSILU;
-    case MP_ACT_GELU_ERF:
-      return MP_ACT_DGELU_ERF;
-    default:
-      return MP_ACT_NONE;
-  }
-}
+struct GradientArgs : GluArgs {
+  mp_activation_t derivative;  ///< kind of multiply_by_derivative
+};
+
+/// Activations and their derivatives.
+constexpr mp_activation_t kDerivatives[][2] = {
+    {MP_ACT_RELU, MP_ACT_DRELU}, {MP_ACT_GELU, MP_ACT_DGELU}, {MP_ACT_SIGMOID, MP_ACT_DSIGMOID},
+    {MP_ACT_TANH, MP_ACT_DTANH}, {MP_ACT_SILU, MP_ACT_DSILU}, {MP_ACT_GELU_ERF, MP_ACT_DGELU_ERF}};
 
 /// halves[0] and [1] = gate and up of `valid` elements of row `row`.
 template <class T>
@@ -55,7 +44,7 @@ glu_rows(MP_PARAM(GluArgs) args) {
 
 template <class T>
 MP_KERNEL(kRowRunThreads, 8)
-glu_gradient_rows(MP_PARAM(GluArgs) args) {
+glu_gradient_rows(MP_PARAM(GradientArgs) args) {
   wait_for_previous_kernel();
   const mp_glu_desc_t &desc = args.desc;
   AmaxTracker tracker(args.stats);
@@ -64,7 +53,7 @@ glu_gradient_rows(MP_PARAM(GluArgs) args) {
     load_vector(dup, static_cast<const T *>(args.dy) + row * desc.ld_y + column, valid);
     load_halves<T>(x, args, row, column, valid);
     unroll<kVec>([&](int i) { dgate[i] = dup[i] * x[1][i]; });
-    multiply_by_derivative(derivative_of(desc.activation), x[0], dgate);
+    multiply_by_derivative(args.derivative, x[0], dgate);
     activate(desc.activation, x[0]);
     unroll<kVec>([&](int i) { dup[i] *= x[0][i]; });
     T *const out = static_cast<T *>(args.dx) + row * desc.ld_x + column;
@@ -85,7 +74,10 @@ void glu_forward(const Device &device, const GluArgs &args, mp_stream_t stream) 
   });
 }
 
-void glu_backward(const Device &device, const GluArgs &args, mp_stream_t stream) {
+void glu_backward(const Device &device, const GluArgs &call, mp_stream_t stream) {
+  GradientArgs args{call, MP_ACT_NONE};
+  for (const auto &[activation, derivative] : kDerivatives)
+    if (activation == call.desc.activation) args.derivative = derivative;
   with_type(args.desc.dtype, [&]<class T>(std::type_identity<T>) {
     launch_row_runs("glu_backward", glu_gradient_rows<T>, device, args.desc.rows, args.desc.columns,
                     kBlocksOfFullSm, args, stream);

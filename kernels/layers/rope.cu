@@ -114,14 +114,6 @@ rotate_rows(MP_PARAM(RotateArgs) args) {
   tracker.finish();
 }
 
-/// Fills the table of frequencies.  Host code: both targets use the same values.
-void fill_inv_freq(RotateArgs &args) {
-  const mp_rope_desc_t &desc = args.call.desc;
-  for (int i = 0; i < desc.rotary_dim / 2; i++)
-    args.inv_freq[i] =
-        static_cast<float>(std::pow(static_cast<double>(desc.base), -2.0 * i / desc.rotary_dim));
-}
-
 }  // namespace
 
 void rope(const Device &device, const RopeArgs &call, mp_stream_t stream) {
@@ -132,7 +124,11 @@ void rope(const Device &device, const RopeArgs &call, mp_stream_t stream) {
   args.pair_columns = ceil_div(desc.rotary_dim / 2, kVec) * kVec;
   const bool has_stats = call.stats.found_inf != nullptr || call.stats.amax != nullptr;
   if (call.x != call.y || has_stats) args.rest = desc.head_dim - desc.rotary_dim;
-  if (call.inv_freq == nullptr) fill_inv_freq(args);
+  // Computed by the CPU, so that both targets use the same values.
+  if (call.inv_freq == nullptr)
+    for (int i = 0; i < desc.rotary_dim / 2; i++)
+      args.inv_freq[i] =
+          static_cast<float>(std::pow(static_cast<double>(desc.base), -2.0 * i / desc.rotary_dim));
   with_type(desc.dtype, [&]<class T>(std::type_identity<T>) {
     const bool is_interleaved = (desc.flags & MP_ROPE_FLAG_INTERLEAVED) != 0;
     launch_row_runs("rope", is_interleaved ? rotate_rows<T, true> : rotate_rows<T, false>, device,
