@@ -7,7 +7,6 @@
 
 #include "kernels/rnn/fused.h"
 #include "kernels/rnn/schedule.h"
-#include "kernels/tensors/runs.h"
 
 namespace mp::MP_TARGET {
 
@@ -134,10 +133,8 @@ void run_fused(const RnnSchedule &f, const Walks &walks, int32_t i) {
     args.count_behind[d] = behind.count;
   }
   const bool by_tma = f.problem.plan->kernel == RnnKernel::fused_wgmma && has_maps(args);
-  if (by_tma)
-    launch_fused_wgmma_backward(f.problem.plan->device, args, f.stream);
-  else
-    launch_fused_backward(f.problem.plan->device, args, f.stream);
+  (by_tma ? launch_fused_wgmma_backward : launch_fused_backward)(f.problem.plan->device, args,
+                                                                 f.stream);
 }
 
 void run_steps(const RnnSchedule &f, Walks &walks) {

@@ -20,11 +20,9 @@ class WeightGrads {
   const mp_rnn_weight_grads_t &grads(int64_t direction) const {
     return f_.t.weight_grads[layer_ * s_.directions + direction];
   }
-  bool wants(void *mp_rnn_weight_grads_t::*w) const {
+  template <class T>
+  bool wants(T *mp_rnn_weight_grads_t::*w) const {
     return grads(0).*w != nullptr || grads(s_.directions - 1).*w != nullptr;
-  }
-  bool wants(float *mp_rnn_weight_grads_t::*b) const {
-    return grads(0).*b != nullptr || grads(s_.directions - 1).*b != nullptr;
   }
 
   /// Computes to = G^T b, where G are the gradients in the slots from `column` on.
@@ -42,22 +40,11 @@ class WeightGrads {
   }
 
   // ---- W_ih
-  /// Returns the arguments of a copy of all rows to the workspace.
-  GatherRows gather_all(int64_t direction, int64_t columns, int64_t parts) const {
-    GatherRows gather{};
-    gather.dtype = s_.dtype;
-    gather.order = f_.order(direction);
-    gather.range = {0, s_.timesteps, s_.batch, parts};
-    gather.columns = columns;
-    gather.to = inputs_;
-    return gather;
-  }
-
   /// Returns the layer's input as one matrix, with zeros after the end of a sequence.
   RowMatrix inputs() const {
     if (layer_ > 0 && !s_.drops(layer_)) return {f_.saved_h(layer_ - 1), s_.outputs()};
     if (layer_ > 0) {
-      GatherRows gather = gather_all(0, s_.hidden_size, s_.directions);
+      GatherRows gather = f_.gather_args(0, 0, s_.timesteps, s_.hidden_size, s_.directions);
       gather.dropout = f_.dropout(layer_);
       f_.gather(gather, f_.inside(f_.saved_h(layer_ - 1)), 0);
       return {inputs_, s_.outputs()};
@@ -65,7 +52,7 @@ class WeightGrads {
     const StepTensor x = f_.outside(f_.t.x, s_.x_step, s_.x_row);
     const bool follow = f_.is_packed() || s_.timesteps == 1 || x.step == s_.batch * x.row;
     if (follow && f_.t.lengths == nullptr) return {const_cast<void *>(x.base), x.row};
-    f_.gather(gather_all(0, s_.input_size, 1), x, 0);
+    f_.gather(f_.gather_args(0, 0, s_.timesteps, s_.input_size, 1), x, 0);
     return {inputs_, s_.input_size};
   }
 
@@ -80,7 +67,7 @@ class WeightGrads {
   // ---- W_hh
   /// Returns a matrix with h of the step before each row.
   RowMatrix states_before(int64_t direction) const {
-    GatherRows gather = gather_all(direction, s_.hidden_size, 1);
+    GatherRows gather = f_.gather_args(direction, 0, s_.timesteps, s_.hidden_size, 1);
     gather.before = true;
     gather.initial = f_.state(f_.t.h0, layer_, direction);
     f_.gather(gather, f_.inside(f_.saved_h(layer_)), direction * s_.hidden_size);
@@ -106,12 +93,9 @@ class WeightGrads {
     if (!wants(&mp_rnn_weight_grads_t::b_ih) && !wants(&mp_rnn_weight_grads_t::b_hh)) return;
     const RnnWorkspace &w = f_.problem.places;
     float *const sums = static_cast<float *>(f_.place(w.sums));
-    Output out{};
+    Output out = rnn_slot_rows(s_);
     out.m = f_.all_rows();
-    out.n = s_.slot_columns;
-    out.batch_count = 1;
-    out.dtype = s_.dtype;
-    out.d = {f_.slots(layer_), nullptr, s_.slot_columns, 0};
+    out.d.base = f_.slots(layer_);
     out.epilogue.dbias = sums;
     launch_column_sum(f_.device, out, plan_column_sum(shape_of(out), w.sum_chunk_bytes),
                       f_.place(w.sum_chunks), f_.stream);

@@ -17,7 +17,15 @@ class ForwardWalk {
   ForwardWalk(const RnnSchedule &schedule, int64_t layer, int64_t direction)
       : f_(schedule), layer_(layer), direction_(direction) {
     place_states();
-    prepare_products();
+    const int64_t hidden = s_.hidden_size;
+    const RowMatrix q = q_rows();
+    inputs_.set_b(weights_.w_ih);
+    recurrent_.set_a(h_[0]);
+    recurrent_.set_b(weights_.w_hh);
+    recurrent_.set_d(q);
+    candidate_.set_a(reset_h_rows());
+    candidate_.set_b(f_.elements(weights_.w_hh, 2 * hidden * hidden));
+    candidate_.set_d({static_cast<float *>(q.base) + 2 * hidden, q.ld});
   }
 
   void begin() const {
@@ -102,18 +110,6 @@ class ForwardWalk {
     p_ = f_.floats(w.p, direction_ * rnn_chunk_steps(s_) * s_.batch * s_.gate_rows);
   }
 
-  void prepare_products() {
-    const int64_t hidden = s_.hidden_size;
-    const RowMatrix q = q_rows();
-    inputs_.set_b(weights_.w_ih);
-    recurrent_.set_a(h_[0]);
-    recurrent_.set_b(weights_.w_hh);
-    recurrent_.set_d(q);
-    candidate_.set_a(reset_h_rows());
-    candidate_.set_b(f_.elements(weights_.w_hh, 2 * hidden * hidden));
-    candidate_.set_d({static_cast<float *>(q.base) + 2 * hidden, q.ld});
-  }
-
   RowMatrix q_rows() const { return {f_.place(f_.problem.places.q), s_.gate_rows}; }
   RowMatrix reset_h_rows() const { return {f_.place(f_.problem.places.reset_h), s_.hidden_size}; }
 
@@ -136,13 +132,8 @@ class ForwardWalk {
   }
 
   StepTensor dropped(const StepTensor &from, int32_t steps) const {
-    GatherRows gather{};
-    gather.dtype = s_.dtype;
-    gather.order = f_.order(direction_);
-    gather.range = {first_, steps, s_.batch, s_.directions};
-    gather.columns = s_.hidden_size;
+    GatherRows gather = f_.gather_args(direction_, first_, steps, s_.hidden_size, s_.directions);
     gather.dropout = f_.dropout(layer_);
-    gather.to = f_.place(f_.problem.places.inputs);
     f_.gather(gather, from, 0);
     return f_.inside(gather.to);
   }
@@ -175,10 +166,8 @@ void run_fused(const RnnSchedule &f, const Walks &walks, int32_t i, bool follows
     args.w_hh[d] = walks[d].w_hh();
   }
   const bool by_tma = f.problem.plan->kernel == RnnKernel::fused_wgmma && has_maps(args);
-  if (by_tma)
-    launch_fused_wgmma_forward(f.problem.plan->device, args, f.stream);
-  else
-    launch_fused_forward(f.problem.plan->device, args, f.stream);
+  (by_tma ? launch_fused_wgmma_forward : launch_fused_forward)(f.problem.plan->device, args,
+                                                               f.stream);
 }
 
 void run_layer(const RnnSchedule &f, int64_t layer) {

@@ -154,16 +154,13 @@ class UnitVectors {
   Inputs in_;
 };
 
-/// Launches one block per tile of Work.
+/// Returns a launch of one block per tile of Work.
 template <class Work, class Args>
-void launch_fused_tiles(const char *name, void (*kernel)(MP_PARAM(Args)), const Device &device,
-                        const Args &args, mp_stream_t stream) {
-  launch(name, kernel, device,
-         {.num_blocks = Work::Tiles::count(args),
+LaunchShape shape_of_tiles(const Args &args) {
+  return {.num_blocks = Work::Tiles::count(args),
           .num_threads = Work::Tile::kThreads,
           .smem_bytes = Work::kSmemBytes,
-          .uses_pdl = true},
-         stream, args);
+          .uses_pdl = true};
 }
 
 /// Runs Work in the kernel of a step.
@@ -231,22 +228,19 @@ rnn_fused_forward(MP_PARAM(FusedForward) args) {
   run_fused_tile<FusedForwardBlock<Cell, kM>>(args);
 }
 
-template <class Cell, int kM>
-void launch_forward_tiles(const Device &device, const FusedForward &args, mp_stream_t stream) {
-  launch_fused_tiles<FusedForwardBlock<Cell, kM>>("rnn_fused_forward", rnn_fused_forward<Cell, kM>,
-                                                  device, args, stream);
-}
-
 }  // namespace
 
 // Larger tiles halve the reads of W_hh; smaller ones distribute the step to twice as many SMs.
 void launch_fused_forward(const Device &device, const FusedForward &args, mp_stream_t stream) {
   with_fused_cell(args.steps[0], [&](auto cell) {
     using Cell = decltype(cell);
-    if (FusedForwardBlock<Cell, 64>::Tiles::count(args) >= device.num_sms)
-      launch_forward_tiles<Cell, 64>(device, args, stream);
-    else
-      launch_forward_tiles<Cell, 32>(device, args, stream);
+    using Large = FusedForwardBlock<Cell, 64>;
+    const bool is_large = Large::Tiles::count(args) >= device.num_sms;
+    launch(
+        "rnn_fused_forward", is_large ? rnn_fused_forward<Cell, 64> : rnn_fused_forward<Cell, 32>,
+        device,
+        is_large ? shape_of_tiles<Large>(args) : shape_of_tiles<FusedForwardBlock<Cell, 32>>(args),
+        stream, args);
   });
 }
 
@@ -332,22 +326,19 @@ rnn_fused_backward(MP_PARAM(FusedBackward) args) {
   run_fused_tile<FusedBackwardBlock<Cell, kM, kUnits>>(args);
 }
 
-template <class Cell, int kM, int kUnits>
-void launch_backward_tiles(const Device &device, const FusedBackward &args, mp_stream_t stream) {
-  launch_fused_tiles<FusedBackwardBlock<Cell, kM, kUnits>>(
-      "rnn_fused_backward", rnn_fused_backward<Cell, kM, kUnits>, device, args, stream);
-}
-
 }  // namespace
 
 // Tile sizes are selected like those of launch_fused_forward.
 void launch_fused_backward(const Device &device, const FusedBackward &args, mp_stream_t stream) {
   with_fused_cell(args.steps[0], [&](auto cell) {
     using Cell = decltype(cell);
-    if (FusedBackwardBlock<Cell, 64, 32>::Tiles::count(args) >= device.num_sms)
-      launch_backward_tiles<Cell, 64, 32>(device, args, stream);
-    else
-      launch_backward_tiles<Cell, 32, 16>(device, args, stream);
+    using Large = FusedBackwardBlock<Cell, 64, 32>;
+    const bool is_large = Large::Tiles::count(args) >= device.num_sms;
+    launch("rnn_fused_backward",
+           is_large ? rnn_fused_backward<Cell, 64, 32> : rnn_fused_backward<Cell, 32, 16>, device,
+           is_large ? shape_of_tiles<Large>(args)
+                    : shape_of_tiles<FusedBackwardBlock<Cell, 32, 16>>(args),
+           stream, args);
   });
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
+#include <utility>
 
 #include "base/tensor_cores.h"
 #include "base/workspace_layout.h"
@@ -14,14 +16,6 @@ namespace {
 
 /// Target row count of a product with W_ih; up to kFewRows, the exact row count selects its kernel.
 constexpr int64_t kRowsAtOnce = 2048, kFewRows = 64;
-
-int64_t num_slots(mp_rnn_cell_t cell) {
-  return cell == MP_RNN_LSTM || cell == MP_RNN_GRU ? 4 : 1;
-}
-
-int64_t num_gates(mp_rnn_cell_t cell) {
-  return cell == MP_RNN_LSTM ? 4 : cell == MP_RNN_GRU ? 3 : 1;
-}
 
 int64_t steps_at_once(const RnnShape &s) {
   return std::max<int64_t>(kRowsAtOnce / s.directions / std::max(s.batch, 1), 1);
@@ -36,15 +30,15 @@ Operand matrix(int64_t ld) {
   return {.base = nullptr, .items = nullptr, .ld = ld, .stride = 0};
 }
 
-/// D = op(A) op(B), m x n, without pointers.
+/// D = op(A) op(B) + beta D, m x n, without pointers.
 GemmProblem product(const RnnShape &s, int64_t m, int64_t n, int64_t k, mp_op_t op_a, int64_t ld_a,
-                    mp_op_t op_b, int64_t ld_b, mp_dtype_t dtype, int64_t ld_d) {
+                    mp_op_t op_b, int64_t ld_b, float beta, mp_dtype_t dtype, int64_t ld_d) {
   return {.out = {.m = m,
                   .n = n,
                   .batch_count = 1,
                   .dtype = dtype,
                   .alpha = 1.0f,
-                  .beta = 0.0f,
+                  .beta = beta,
                   .c = matrix(ld_d),
                   .d = matrix(ld_d),
                   .epilogue = {}},
@@ -56,22 +50,13 @@ GemmProblem product(const RnnShape &s, int64_t m, int64_t n, int64_t k, mp_op_t 
           .b = matrix(ld_b)};
 }
 
-GemmProblem accumulating(GemmProblem problem) {
-  problem.out.beta = 1.0f;
-  return problem;
-}
-
-Output slot_sums(const RnnShape &s) {
-  return product(s, s.rows, s.slot_columns, 0, MP_OP_N, 0, MP_OP_N, 0, s.dtype, s.slot_columns).out;
-}
-
 }  // namespace
 
 RnnShape::RnnShape(const mp_rnn_desc_t &desc) : mp_rnn_desc_t(desc) {
   const int64_t hidden = hidden_size;
   directions = has(MP_RNN_FLAG_BIDIRECTIONAL) ? 2 : 1;
-  gates = num_gates(cell);
-  slots = num_slots(cell);
+  gates = cell == MP_RNN_LSTM ? 4 : cell == MP_RNN_GRU ? 3 : 1;
+  slots = cell == MP_RNN_LSTM || cell == MP_RNN_GRU ? 4 : 1;
   gate_rows = gates * hidden;
   forward_rows = resets_first() ? 2 * hidden : gate_rows;
   backward_rows = cell == MP_RNN_GRU ? 2 * hidden : gate_rows;
@@ -86,24 +71,15 @@ int64_t slot_column(const RnnShape &s, int64_t direction, int64_t slot) {
 }
 
 RnnReserve rnn_reserve(const RnnShape &s) {
-  // Parts are aligned to 64 bytes; the layers of a part are contiguous.
-  constexpr size_t kUnit = 64;
   RnnReserve reserve{};
-  const auto add = [&](size_t layer_bytes) {
-    const size_t at = reserve.bytes;
-    const size_t bytes = layer_bytes * static_cast<size_t>(s.layers);
-    reserve.bytes = (at + bytes + kUnit - 1) / kUnit * kUnit;
-    return at;
+  const auto add = [&](int64_t columns, int64_t elem_bytes) {
+    const RnnReserve::Part part{reserve.bytes, s.rows * columns * elem_bytes, columns, elem_bytes};
+    reserve.bytes = align_up(part.offset + static_cast<size_t>(part.layer_bytes * s.layers), 64);
+    return part;
   };
-  const auto bytes_of = [&](int64_t columns, int64_t elem_bytes) {
-    return static_cast<size_t>(s.rows * columns * elem_bytes);
-  };
-  reserve.c_layer = s.cell == MP_RNN_LSTM ? bytes_of(s.outputs(), sizeof(float)) : 0;
-  reserve.slots_layer = bytes_of(s.slot_columns, s.elem_bytes());
-  reserve.h_layer = bytes_of(s.outputs(), s.elem_bytes());
-  reserve.c = add(reserve.c_layer);
-  reserve.slots = add(reserve.slots_layer);
-  reserve.h = add(reserve.h_layer);
+  reserve.c = add(s.cell == MP_RNN_LSTM ? s.outputs() : 0, sizeof(float));
+  reserve.slots = add(s.slot_columns, s.elem_bytes());
+  reserve.h = add(s.outputs(), s.elem_bytes());
   return reserve;
 }
 
@@ -113,34 +89,36 @@ int64_t rnn_chunk_steps(const RnnShape &s) {
   return std::min<int64_t>(steps_at_once(s), s.timesteps);
 }
 
+Output rnn_slot_rows(const RnnShape &s) {
+  const int64_t columns = s.slot_columns;
+  return product(s, s.rows, columns, 0, MP_OP_N, 0, MP_OP_N, 0, 0.0f, s.dtype, columns).out;
+}
+
 GemmProblem rnn_product(const RnnShape &s, RnnProduct kind, int64_t layer) {
   const int64_t hidden = s.hidden_size, inputs = s.inputs(layer), batch = s.batch;
+  const auto forward = [&](int64_t m, int64_t n, int64_t k) {
+    return product(s, m, n, k, MP_OP_N, k, MP_OP_T, k, 0.0f, MP_FP32, s.gate_rows);
+  };
+  const auto backward = [&](int64_t m, int64_t n, int64_t k, float beta, mp_dtype_t dtype) {
+    return product(s, m, n, k, MP_OP_N, s.slot_columns, MP_OP_N, n, beta, dtype, n);
+  };
   // beta = 1 in all cases, so that sizes do not depend on MP_RNN_FLAG_ACCUMULATE.
   const auto weights = [&](int64_t m, int64_t n) {
-    return accumulating(
-        product(s, m, n, s.rows, MP_OP_T, s.slot_columns, MP_OP_N, n, s.dtype_dw, n));
+    return product(s, m, n, s.rows, MP_OP_T, s.slot_columns, MP_OP_N, n, 1.0f, s.dtype_dw, n);
   };
   switch (kind) {
     case RnnProduct::inputs:
-      return product(s, typical_rows(s), s.gate_rows, inputs, MP_OP_N, inputs, MP_OP_T, inputs,
-                     MP_FP32, s.gate_rows);
+      return forward(typical_rows(s), s.gate_rows, inputs);
     case RnnProduct::recurrent:
-      return product(s, batch, s.forward_rows, hidden, MP_OP_N, hidden, MP_OP_T, hidden, MP_FP32,
-                     s.gate_rows);
+      return forward(batch, s.forward_rows, hidden);
     case RnnProduct::candidate:
-      return product(s, batch, hidden, hidden, MP_OP_N, hidden, MP_OP_T, hidden, MP_FP32,
-                     s.gate_rows);
+      return forward(batch, hidden, hidden);
     case RnnProduct::recurrent_grad:
-      return accumulating(product(s, batch, hidden, s.backward_rows, MP_OP_N, s.slot_columns,
-                                  MP_OP_N, hidden, MP_FP32, hidden));
-    case RnnProduct::candidate_grad: {
-      const GemmProblem p = product(s, batch, hidden, hidden, MP_OP_N, s.slot_columns, MP_OP_N,
-                                    hidden, MP_FP32, hidden);
-      return s.resets_first() ? p : accumulating(p);
-    }
+      return backward(batch, hidden, s.backward_rows, 1.0f, MP_FP32);
+    case RnnProduct::candidate_grad:
+      return backward(batch, hidden, hidden, s.resets_first() ? 0.0f : 1.0f, MP_FP32);
     case RnnProduct::inputs_grad:
-      return product(s, typical_rows(s), inputs, s.directions * s.gate_rows, MP_OP_N,
-                     s.slot_columns, MP_OP_N, inputs, s.dtype, inputs);
+      return backward(typical_rows(s), inputs, s.directions * s.gate_rows, 0.0f, s.dtype);
     case RnnProduct::weights_ih:
       return weights(s.gate_rows, inputs);
     case RnnProduct::weights_hh:
@@ -152,30 +130,19 @@ GemmProblem rnn_product(const RnnShape &s, RnnProduct kind, int64_t layer) {
 }
 
 std::vector<RnnProduct> rnn_products(const RnnShape &s, RnnPass pass, int64_t layer) {
-  std::vector<RnnProduct> products;
-  const auto add_if = [&](bool condition, RnnProduct product) {
-    if (condition) products.push_back(product);
-  };
+  using enum RnnProduct;
   const bool has_w_ih = !s.skips_input(layer), is_gru = s.cell == MP_RNN_GRU;
-  switch (pass) {
-    case RnnPass::training:
-    case RnnPass::inference:
-      add_if(has_w_ih, RnnProduct::inputs);
-      add_if(true, RnnProduct::recurrent);
-      add_if(s.resets_first(), RnnProduct::candidate);
-      break;
-    case RnnPass::backward_data:
-      add_if(true, RnnProduct::recurrent_grad);
-      add_if(is_gru, RnnProduct::candidate_grad);
-      add_if(has_w_ih, RnnProduct::inputs_grad);
-      break;
-    case RnnPass::backward_weights:
-      add_if(has_w_ih, RnnProduct::weights_ih);
-      add_if(true, RnnProduct::weights_hh);
-      add_if(is_gru, RnnProduct::weights_n);
-      break;
-  }
-  return products;
+  const auto needed = [](std::initializer_list<std::pair<bool, RnnProduct>> all) {
+    std::vector<RnnProduct> products;
+    for (const auto &[is_needed, product] : all)
+      if (is_needed) products.push_back(product);
+    return products;
+  };
+  if (pass == RnnPass::backward_data)
+    return needed({{true, recurrent_grad}, {is_gru, candidate_grad}, {has_w_ih, inputs_grad}});
+  if (pass == RnnPass::backward_weights)
+    return needed({{has_w_ih, weights_ih}, {true, weights_hh}, {is_gru, weights_n}});
+  return needed({{has_w_ih, inputs}, {true, recurrent}, {s.resets_first(), candidate}});
 }
 
 const char *why_not(RnnKernel kernel, const RnnShape &s, const Device &device) {
@@ -250,7 +217,7 @@ void add_backward_weights(const RnnShape &s, WorkspaceLayout &layout, RnnWorkspa
       {s.hidden_size, s.skips_input(0) ? 0 : s.inputs(0), s.drops(s.layers - 1) ? s.outputs() : 0});
   w.inputs = add(layout, true, s.rows * widest, s.elem_bytes());
   w.sums = add(layout, true, s.slot_columns, sizeof(float));
-  w.sum_chunk_bytes = s.rows == 0 ? 0 : plan_column_sum(shape_of(slot_sums(s)), SIZE_MAX).bytes;
+  w.sum_chunk_bytes = s.rows == 0 ? 0 : plan_column_sum(shape_of(rnn_slot_rows(s)), SIZE_MAX).bytes;
   w.sum_chunks = layout.add(w.sum_chunk_bytes);
 }
 
@@ -260,18 +227,12 @@ RnnWorkspace rnn_workspace(const RnnShape &s, RnnPass pass, size_t gemm_bytes) {
   RnnWorkspace w{};
   WorkspaceLayout layout;
   w.gemm = layout.add(gemm_bytes);
-  switch (pass) {
-    case RnnPass::training:
-    case RnnPass::inference:
-      add_forward(s, pass == RnnPass::training, layout, w);
-      break;
-    case RnnPass::backward_data:
-      add_backward_data(s, layout, w);
-      break;
-    case RnnPass::backward_weights:
-      add_backward_weights(s, layout, w);
-      break;
-  }
+  if (pass == RnnPass::backward_data)
+    add_backward_data(s, layout, w);
+  else if (pass == RnnPass::backward_weights)
+    add_backward_weights(s, layout, w);
+  else
+    add_forward(s, pass == RnnPass::training, layout, w);
   w.bytes = layout.size();
   return w;
 }

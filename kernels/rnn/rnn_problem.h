@@ -52,10 +52,14 @@ struct RnnShape : mp_rnn_desc_t {
 /// Returns the first column of a slot of a direction in a row of slots.
 int64_t slot_column(const RnnShape &, int64_t direction, int64_t slot);
 
-/// Byte offsets of the parts of the reserve; layer l is at offset + l * bytes per layer.
+/// Parts of the reserve; the layers of a part are contiguous.
 struct RnnReserve {
-  size_t c, slots, h;
-  size_t c_layer, slots_layer, h_layer;
+  struct Part {
+    size_t offset;
+    int64_t layer_bytes;  ///< 0: the part is absent
+    int64_t columns, elem_bytes;
+  };
+  Part c, slots, h;
   size_t bytes;
 };
 RnnReserve rnn_reserve(const RnnShape &);
@@ -75,6 +79,9 @@ enum class RnnProduct {
   weights_n        ///< GRU: same for the gate n
 };
 constexpr int kRnnProducts = 9;
+
+/// Returns the slots of a layer as a matrix without pointers, whose columns are summed.
+Output rnn_slot_rows(const RnnShape &);
 
 /// Number of steps that are multiplied by W_ih at a time.
 int64_t rnn_chunk_steps(const RnnShape &);

@@ -62,15 +62,11 @@ class RnnSchedule {
   }
   /// Elements per layer and direction of a tensor [layer][direction][batch][hidden_size].
   int64_t state_elements() const { return int64_t{s.batch} * s.hidden_size; }
-  int64_t state_index(int64_t layer, int64_t direction) const {
-    return (layer * s.directions + direction) * state_elements();
-  }
-  void *state(const void *base, int64_t layer, int64_t direction) const {
-    return elements(base, state_index(layer, direction));
-  }
-  float *state(const float *base, int64_t layer, int64_t direction) const {
-    return static_cast<float *>(
-        advanced(base, state_index(layer, direction) * int64_t{sizeof(float)}));
+  template <class T>
+  T *state(const T *base, int64_t layer, int64_t direction) const {
+    const int64_t elem_bytes = std::is_void_v<T> ? s.elem_bytes() : int64_t{sizeof(float)};
+    const int64_t index = (layer * s.directions + direction) * state_elements();
+    return static_cast<T *>(advanced(base, index * elem_bytes));
   }
   const mp_rnn_weights_t &weights(int64_t layer, int64_t direction) const {
     return t.weights[layer * s.directions + direction];
@@ -88,31 +84,25 @@ class RnnSchedule {
   }
 
   // ---- the reserve
-  void *slots(int64_t layer) const {
-    return reserve(problem.reserve.slots, problem.reserve.slots_layer, layer);
+  /// Returns the rows of a step in a part of the reserve, from `column` on.
+  RowMatrix reserved(const RnnReserve::Part &part, int64_t layer, int32_t step,
+                     int64_t column) const {
+    if (part.layer_bytes == 0) return {};
+    const int64_t bytes = (first_row(step) * part.columns + column) * part.elem_bytes;
+    std::byte *const begin = static_cast<std::byte *>(t.reserve) + part.offset;
+    return {begin + layer * part.layer_bytes + bytes, part.columns};
   }
-  void *saved_h(int64_t layer) const {
-    return reserve(problem.reserve.h, problem.reserve.h_layer, layer);
-  }
+  void *slots(int64_t layer) const { return reserved(problem.reserve.slots, layer, 0, 0).base; }
+  void *saved_h(int64_t layer) const { return reserved(problem.reserve.h, layer, 0, 0).base; }
   RowMatrix slot_rows(int64_t layer, int64_t direction, int32_t step) const {
-    return {elements(slots(layer), first_row(step) * s.slot_columns + slot_column(s, direction, 0)),
-            s.slot_columns};
+    return reserved(problem.reserve.slots, layer, step, slot_column(s, direction, 0));
   }
   RowMatrix saved_h_rows(int64_t layer, int64_t direction, int32_t step) const {
-    return {elements(saved_h(layer), first_row(step) * s.outputs() + direction * s.hidden_size),
-            s.outputs()};
+    return reserved(problem.reserve.h, layer, step, direction * s.hidden_size);
   }
   RowMatrix saved_c_rows(int64_t layer, int64_t direction, int32_t step) const {
-    if (s.cell != MP_RNN_LSTM) return {};
-    const int64_t index = first_row(step) * s.outputs() + direction * s.hidden_size;
-    void *const base = reserve(problem.reserve.c, problem.reserve.c_layer, layer);
-    return {advanced(base, index * int64_t{sizeof(float)}), s.outputs()};
+    return reserved(problem.reserve.c, layer, step, direction * s.hidden_size);
   }
-  /// Returns the columns between a direction's first slot and the slot that is not a gate.
-  int64_t last_slot(int64_t direction) const {
-    return slot_column(s, direction, s.gates) - slot_column(s, direction, 0);
-  }
-
   StepCommon common(int64_t direction, int32_t step) const {
     return {.cell = s.cell,
             .flags = s.flags,
@@ -122,7 +112,7 @@ class RnnSchedule {
             .t = step,
             .count = count(step),
             .slots = {},
-            .last_slot = last_slot(direction),
+            .last_slot = slot_column(s, direction, s.gates) - slot_column(s, direction, 0),
             .clip = s.clip > 0.0f ? s.clip : kNaN};
   }
 
@@ -148,6 +138,17 @@ class RnnSchedule {
     else
       fill(device, to, 0, static_cast<size_t>(bytes), stream);
   }
+  /// Returns the arguments of a copy of `steps` steps from `first` on to the workspace.
+  GatherRows gather_args(int64_t direction, int32_t first, int32_t steps, int64_t columns,
+                         int64_t parts) const {
+    GatherRows args{};
+    args.dtype = s.dtype;
+    args.order = order(direction);
+    args.range = {first, steps, s.batch, parts};
+    args.columns = columns;
+    args.to = place(problem.places.inputs);
+    return args;
+  }
   /// Gathers the range in one launch, or in one per step if packed.
   void gather(GatherRows args, const StepTensor &tensor, int64_t column) const {
     const StepRange all = args.range;
@@ -168,11 +169,6 @@ class RnnSchedule {
       if (!is_packed()) return;
       args.to = advanced(args.to, args.range.count * row_bytes);
     }
-  }
-
- private:
-  void *reserve(size_t part, size_t layer_bytes, int64_t layer) const {
-    return static_cast<std::byte *>(t.reserve) + part + layer_bytes * static_cast<size_t>(layer);
   }
 };
 

@@ -1,4 +1,6 @@
-// Cells of a step.  Forward, after the product of h and W_hh: gates, c' and h'.
+// Kernels of a step and of the rows of all steps.
+//
+// Forward, after the product of h and W_hh: gates, c' and h'.
 //
 // Backward, before the product of the gates' gradients and W_hh: from dy and the gradients dh and
 // dc of the next step, the gradients of the gates (in the slots), and dh and dc for the previous
@@ -20,7 +22,7 @@ MP_DEVICE void load_products(float (&q)[kGates][kVec], const ForwardStep &step, 
 }
 
 template <class Cell>
-MP_KERNEL(kRnnThreads, 1)
+MP_KERNEL(kRowRunThreads, 1)
 rnn_step_forward(MP_PARAM(ForwardStep) step) {
   wait_for_previous_kernel();
   for_each_row_run(step.count, step.hidden, [&](int64_t n, int64_t unit, int valid) {
@@ -32,7 +34,7 @@ rnn_step_forward(MP_PARAM(ForwardStep) step) {
   });
 }
 
-MP_KERNEL(kRnnThreads, 1)
+MP_KERNEL(kRowRunThreads, 1)
 rnn_reset_h(MP_PARAM(ForwardStep) step) {
   wait_for_previous_kernel();
   for_each_row_run(step.count, step.hidden, [&](int64_t n, int64_t unit, int valid) {
@@ -68,7 +70,7 @@ void launch_reset_h(const Device &device, const ForwardStep &step, mp_stream_t s
 namespace {
 
 template <class Cell>
-MP_KERNEL(kRnnThreads, 1)
+MP_KERNEL(kRowRunThreads, 1)
 rnn_step_backward(MP_PARAM(BackwardStep) step) {
   wait_for_previous_kernel();
   AmaxTracker watch(step.found_inf, nullptr);
@@ -81,7 +83,7 @@ rnn_step_backward(MP_PARAM(BackwardStep) step) {
   watch.finish();
 }
 
-MP_KERNEL(kRnnThreads, 1)
+MP_KERNEL(kRowRunThreads, 1)
 rnn_reset_backward(MP_PARAM(BackwardStep) step) {
   wait_for_previous_kernel();
   AmaxTracker watch(step.found_inf, nullptr);
@@ -114,6 +116,113 @@ void launch_step_backward(const Device &device, const BackwardStep &step, mp_str
 void launch_reset_backward(const Device &device, const BackwardStep &step, mp_stream_t stream) {
   launch_row_runs("rnn_reset_backward", rnn_reset_backward, device, step.count, step.hidden,
                   kBlocksOfStep, step, stream);
+}
+
+// ---------------------------------------------------------------------------- rows of all steps
+
+namespace {
+
+/// Step, sequence and part of a row of a range.
+struct RangeCoord {
+  int32_t step;  ///< relative to the first step of the range
+  int64_t n, part;
+
+  MP_DEVICE RangeCoord(const StepRange &range, int64_t row) {
+    const int64_t sequence = row / range.parts;
+    part = row - sequence * range.parts;
+    step = static_cast<int32_t>(sequence / range.count);
+    n = sequence - step * range.count;
+  }
+};
+
+/// Returns the tensor of the row to copy and its offset; NULL = zeros.
+MP_DEVICE const void *source_of(const GatherRows &args, const RangeCoord &place, int64_t *row_at) {
+  const int32_t t = args.range.t + place.step;
+  *row_at = 0;
+  if (!args.order.has(place.n, t)) return nullptr;
+  if (args.before && (place.n >= args.count_before || args.order.is_first(place.n, t))) {
+    *row_at = place.n * args.columns;
+    return args.initial;
+  }
+  *row_at = place.step * args.from_step + place.n * args.from_row + place.part * args.columns;
+  return args.from;
+}
+
+MP_KERNEL(kRowRunThreads, 1)
+rnn_gather_rows(MP_PARAM(GatherRows) args) {
+  wait_for_previous_kernel();
+  const int64_t rows = args.range.steps * args.range.count * args.range.parts;
+  for_each_row_run(rows, args.columns, [&](int64_t row, int64_t column, int valid) {
+    const RangeCoord place(args.range, row);
+    int64_t at;
+    const void *const from = source_of(args, place, &at);
+    float x[kVec] = {};
+    if (from != nullptr) load_vector(x, args.dtype, from, at + column, valid);
+    args.dropout.apply(x, args.range.t + place.step, place.n, place.part, column);
+    store_vector(args.dtype, args.to, row * args.columns + column, x, valid);
+  });
+}
+
+MP_KERNEL(kRowRunThreads, 1)
+rnn_sum_gates(MP_PARAM(SumGates) args) {
+  wait_for_previous_kernel();
+  AmaxTracker watch(args.found_inf, nullptr);
+  const int64_t rows = args.range.steps * args.range.count;
+  for_each_row_run(rows, args.hidden, [&](int64_t row, int64_t unit, int valid) {
+    const RangeCoord place(args.range, row);
+    float sum[kVec] = {};
+    for (int64_t i = 0; i < args.summands; i++) {
+      float x[kVec];
+      load_vector(x, args.dtype, args.slots, row * args.ld_slots + i * args.hidden + unit, valid);
+      unroll<kVec>([&](int j) { sum[j] += x[j]; });
+    }
+    store_vector(args.dtype, args.dx, place.step * args.dx_step + place.n * args.dx_row + unit, sum,
+                 valid);
+    watch.see(args.dtype, sum, valid);
+  });
+  watch.finish();
+}
+
+MP_DEVICE void put(const BiasGrads &args, float *to, float sum, AmaxTracker &watch) {
+  if (to == nullptr) return;
+  *to = args.accumulate ? *to + sum : sum;
+  watch.see<float>(*to);
+}
+
+MP_KERNEL(kRowRunThreads, 1)
+rnn_bias_grads(MP_PARAM(BiasGrads) args) {
+  wait_for_previous_kernel();
+  AmaxTracker watch(args.found_inf, args.amax);
+  const int64_t rows = args.gates * args.hidden, elements = args.directions * rows;
+  for_each_row_run(elements, 1, [&](int64_t i, int64_t, int) {
+    const int64_t direction = i / rows, row = i - direction * rows;
+    const int64_t unit_of_n = row - (args.gates - 1) * args.hidden;
+    const bool is_apart = args.n_is_apart && unit_of_n >= 0;
+    const float sum = args.sums[i];
+    const float sum_hh = is_apart ? args.sums[elements + direction * args.hidden + unit_of_n] : sum;
+    float *const b_ih = args.b_ih[direction], *const b_hh = args.b_hh[direction];
+    put(args, b_ih != nullptr ? b_ih + row : nullptr, sum, watch);
+    put(args, b_hh != nullptr ? b_hh + row : nullptr, sum_hh, watch);
+  });
+  watch.finish();
+}
+
+}  // namespace
+
+void launch_gather_rows(const Device &device, const GatherRows &args, mp_stream_t stream) {
+  launch_row_runs("rnn_gather_rows", rnn_gather_rows, device,
+                  args.range.steps * args.range.count * args.range.parts, args.columns,
+                  kBlocksOfAllRows, args, stream);
+}
+
+void launch_sum_gates(const Device &device, const SumGates &args, mp_stream_t stream) {
+  launch_row_runs("rnn_sum_gates", rnn_sum_gates, device, args.range.steps * args.range.count,
+                  args.hidden, kBlocksOfAllRows, args, stream);
+}
+
+void launch_bias_grads(const Device &device, const BiasGrads &args, mp_stream_t stream) {
+  launch_row_runs("rnn_bias_grads", rnn_bias_grads, device,
+                  args.directions * args.gates * args.hidden, 1, kBlocksOfAllRows, args, stream);
 }
 
 }  // namespace mp::MP_TARGET

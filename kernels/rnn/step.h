@@ -1,5 +1,5 @@
 // Lengths of sequences, dropout masks and rows of matrices, shared by the kernels of a recurrent
-// network; arguments and launches of the kernels of a step (step.cu) and of all steps (rows.cu).
+// network; arguments and launches of the kernels of a step and of all steps.
 //
 // Matrices of a step begin at the first row of the step; layer outputs and slots also at the first
 // column of the direction.
@@ -65,9 +65,6 @@ struct Dropout {
     }
   }
 };
-
-/// Threads per block of the elementwise kernels.
-constexpr int kRnnThreads = kRowRunThreads;
 
 // ---------------------------------------------------------------------------- kernels of a step
 
