@@ -35,7 +35,7 @@ class QueryTile {
     }
   }
 
-  MP_DEVICE void visit_keys() {
+  MP_DEVICE void add_columns() {
     for (int tile = visible_.tiles.first; tile < visible_.tiles.end; tile++) {
       const int64_t y0 = int64_t{tile} * kTileColumns;
       ThreadTile scores, dp;
@@ -104,9 +104,7 @@ MP_KERNEL(kAttentionThreads, 2)
 attention_dq_plain(MP_PARAM(AttentionArgs) args) {
   MP_SHARED(AttentionSmem, smem, [1]);
   const auto compute = [&](const AttentionUnit &unit, AmaxTracker &tracker) {
-    QueryTile<kPanels> tile(args, unit, smem[0]);
-    tile.visit_keys();
-    tile.finish(tracker);
+    compute_tile<QueryTile<kPanels>>(args, unit, smem[0], tracker);
   };
   compute_gradients<void, true>(args, kTileRows, compute);
 }
@@ -221,26 +219,22 @@ attention_dsink_plain(MP_PARAM(AttentionArgs) args) {
   }
 }
 
-void launch_plain(const Device &device, const AttentionArgs &args, mp_stream_t stream) {
-  const mp_attention_desc_t &d = args.desc;
-  const auto dq = d.head_dim <= kTileColumns ? attention_dq_plain<1> : attention_dq_plain<2>;
-  launch_units("attention_dq_plain", dq, device, AttentionUnits::of_queries(d, kTileRows), args,
-               stream);
-  launch_units("attention_dkv_plain", attention_dkv_plain, device,
-               AttentionUnits::of_keys(d, kTileRows), args, stream);
-}
-
 }  // namespace
 
 void attention_backward(const Device &device, const AttentionArgs &args, mp_stream_t stream) {
+  const mp_attention_desc_t &d = args.desc;
   if (args.kernel == AttentionKernel::mma) {
     attention_backward_mma(device, args, stream);
   } else {
-    launch_plain(device, args, stream);
+    const auto dq = d.head_dim <= kTileColumns ? attention_dq_plain<1> : attention_dq_plain<2>;
+    launch_units("attention_dq_plain", dq, device, AttentionUnits::of_queries(d, kTileRows), args,
+                 stream);
+    launch_units("attention_dkv_plain", attention_dkv_plain, device,
+                 AttentionUnits::of_keys(d, kTileRows), args, stream);
   }
   if (args.dsinks != nullptr)
-    launch("attention_dsink_plain", attention_dsink_plain, device,
-           {int64_t{args.desc.heads}, kSinkThreads}, stream, args);
+    launch("attention_dsink_plain", attention_dsink_plain, device, {int64_t{d.heads}, kSinkThreads},
+           stream, args);
 }
 
 }  // namespace mp::MP_TARGET

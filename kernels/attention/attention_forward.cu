@@ -22,7 +22,7 @@ class ForwardTile {
     unroll<kThreadRows>([&](int r) { largest_[r] = kHidden; });
   }
 
-  MP_DEVICE void visit_keys() {
+  MP_DEVICE void add_columns() {
     for (int tile = visible_.tiles.end - 1; tile >= visible_.tiles.first; tile--) {
       const int64_t y0 = int64_t{tile} * kTileColumns;
       ThreadTile scores;
@@ -35,7 +35,7 @@ class ForwardTile {
     }
   }
 
-  MP_DEVICE void finish() {
+  MP_DEVICE void finish(AmaxTracker &untracked) {
     const HeadRows<void> out = o_of<void>(args_, unit_);
     float *const lse = lse_of(args_, unit_);
     const float sink = sink_of(args_, unit_);
@@ -50,7 +50,6 @@ class ForwardTile {
       if (lse == nullptr || thread_column() != 0 || x >= out.rows) continue;
       lse[x] = visible_.is_empty(r) ? kHidden : row.lse;
     }
-    AmaxTracker untracked(nullptr, nullptr);
     multiply_sums(factors);
     store_sums(out, x0_, sums_, 1.0f, visible_, untracked);
   }
@@ -126,11 +125,7 @@ template <int kPanels>
 MP_KERNEL(kAttentionThreads, 2)
 attention_forward_plain(MP_PARAM(AttentionArgs) args) {
   MP_SHARED(AttentionSmem, smem, [1]);
-  compute_outputs<void>(args, kTileRows, [&](const AttentionUnit &unit) {
-    ForwardTile<kPanels> tile(args, unit, smem[0]);
-    tile.visit_keys();
-    tile.finish();
-  });
+  compute_outputs<void, ForwardTile<kPanels>>(args, kTileRows, smem[0]);
 }
 
 }  // namespace

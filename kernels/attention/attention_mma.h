@@ -16,7 +16,6 @@
 // larger one, which wastes registers and shared memory, but no copies or products.
 #pragma once
 
-#include "kernels/attention/attention_plan.h"
 #include "kernels/attention/attention_units.h"
 #include "kernels/simt/mma.h"
 #include "kernels/simt/sm80.h"
@@ -92,7 +91,7 @@ MP_DEVICE void clear(MmaSums<kRowTiles, kColumnTiles> &sums) {
 template <int kRowTiles, int kColumnTiles, class T, int kDim>
 MP_DEVICE void dot_products(MmaSums<kRowTiles, kColumnTiles> &dots, const MmaTile<T, kDim> &rows,
                             const MmaTile<T, kDim> &columns, int width) {
-  clear<kRowTiles, kColumnTiles>(dots);
+  clear(dots);
   const int lane = lane_for_addresses();
   MP_UNROLL
   for (int u = 0; u < rows.kUnits; u += 2) {

@@ -89,10 +89,10 @@ class MmaQueryTile {
       lse_[r] = x < in_.q.rows ? args.lse[index + x] : 0.0f;
       if (mma::fragment_column() == 0 && x < in_.q.rows) args.row_dots[index + x] = row_dots_[r];
     }
-    clear<kRowTiles, Shape::kDim / mma::kColumns>(sums_);
+    clear(sums_);
   }
 
-  MP_DEVICE void visit_keys() {
+  MP_DEVICE void add_columns() {
     const TileRange tiles = band_.tiles(unit_.x0, Shape::kRows, kBackwardColumns);
     if (tiles.is_empty()) return;
     q_.template copy_rows<Shape::kRows>(in_.q, unit_.x0);
@@ -136,8 +136,8 @@ class MmaQueryTile {
 
   MP_DEVICE void visit_tile(const typename Shape::Tile &k, const typename Shape::Tile &v, int y0) {
     typename Shape::Scores scores, dp;
-    dot_products<kRowTiles, kBackwardColumnTiles>(scores, q_, k, args_.desc.head_dim);
-    dot_products<kRowTiles, kBackwardColumnTiles>(dp, d_o_, v, args_.desc.head_dim_v);
+    dot_products(scores, q_, k, args_.desc.head_dim);
+    dot_products(dp, d_o_, v, args_.desc.head_dim_v);
     const float to_power = args_.desc.scale * kLog2E, keep = ScoreDropout::keep_factor(args_);
     for_each_score<kRowTiles, kBackwardColumnTiles, false>(
         dropout_, unit_.x0, y0, [&](int i, int j, int e, bool is_dropped) {
@@ -147,8 +147,8 @@ class MmaQueryTile {
           scores[i][j][e] = p * (of_v - row_dots_[r]);  // ds
         });
     if (!band_.is_full(unit_.x0, Shape::kRows, y0, kBackwardColumns))
-      hide<kRowTiles, kBackwardColumnTiles>(scores, band_, unit_.x0, y0, 0.0f);
-    add_weighted<kRowTiles, kBackwardColumnTiles>(sums_, scores, k, args_.desc.head_dim);
+      hide(scores, band_, unit_.x0, y0, 0.0f);
+    add_weighted(sums_, scores, k, args_.desc.head_dim);
   }
 
   const AttentionArgs &args_;
@@ -170,9 +170,7 @@ attention_dq_mma(MP_PARAM(AttentionArgs) args) {
   if constexpr (is_mma_supported<T, Smem>()) {
     MP_DYN_SHARED(Smem, smem);
     const auto compute = [&](const AttentionUnit &unit, AmaxTracker &tracker) {
-      MmaQueryTile<Shape> tile(args, unit, *smem);
-      tile.visit_keys();
-      tile.finish(tracker);
+      compute_tile<MmaQueryTile<Shape>>(args, unit, *smem, tracker);
     };
     compute_gradients<T, true>(args, Shape::kRows, compute);
   }
@@ -195,12 +193,12 @@ class MmaKeyTile {
   MP_DEVICE MmaKeyTile(const AttentionArgs &args, const AttentionUnit &unit,
                        typename Shape::Smem &smem)
       : args_(args), unit_(unit), smem_(smem) {
-    if constexpr (kHasDk) clear<kRowTiles, Shape::kDim / mma::kColumns>(dk_);
-    if constexpr (kHasDv) clear<kRowTiles, Shape::kDim / mma::kColumns>(dv_);
+    if constexpr (kHasDk) clear(dk_);
+    if constexpr (kHasDv) clear(dv_);
   }
 
   /// Adds the gradients of all query heads of the group.
-  MP_DEVICE void visit_queries() {
+  MP_DEVICE void add_columns() {
     const TileRange tiles = band_.tiles(unit_.x0, Shape::kRows, kBackwardColumns);
     if (tiles.is_empty()) return;
     const int heads = args_.desc.heads / args_.desc.kv_heads, first_head = unit_.head * heads;
@@ -253,10 +251,10 @@ class MmaKeyTile {
     float lse[2 * kBackwardColumnTiles], row_dots[2 * kBackwardColumnTiles];
     load_columns(lse, args_.lse + index, y0);
     Scores p, dp;
-    dot_products<kRowTiles, kBackwardColumnTiles>(p, k_, q, args_.desc.head_dim);
+    dot_products(p, k_, q, args_.desc.head_dim);
     if constexpr (kHasDk) {
       load_columns(row_dots, args_.row_dots + index, y0);
-      dot_products<kRowTiles, kBackwardColumnTiles>(dp, v_, d_o, args_.desc.head_dim_v);
+      dot_products(dp, v_, d_o, args_.desc.head_dim_v);
     }
     const ScoreDropout dropout(args_, unit_.sequence.number, place.head);
     const float to_power = args_.desc.scale * kLog2E, keep = ScoreDropout::keep_factor(args_);
@@ -271,13 +269,11 @@ class MmaKeyTile {
           p[i][j][e] = is_dropped ? 0.0f : weight;
         });
     if (!band_.is_full(unit_.x0, Shape::kRows, y0, kBackwardColumns)) {
-      if constexpr (kHasDk) hide<kRowTiles, kBackwardColumnTiles>(dp, band_, unit_.x0, y0, 0.0f);
-      if constexpr (kHasDv) hide<kRowTiles, kBackwardColumnTiles>(p, band_, unit_.x0, y0, 0.0f);
+      if constexpr (kHasDk) hide(dp, band_, unit_.x0, y0, 0.0f);
+      if constexpr (kHasDv) hide(p, band_, unit_.x0, y0, 0.0f);
     }
-    if constexpr (kHasDv)
-      add_weighted<kRowTiles, kBackwardColumnTiles>(dv_, p, d_o, args_.desc.head_dim_v);
-    if constexpr (kHasDk)
-      add_weighted<kRowTiles, kBackwardColumnTiles>(dk_, dp, q, args_.desc.head_dim);
+    if constexpr (kHasDv) add_weighted(dv_, p, d_o, args_.desc.head_dim_v);
+    if constexpr (kHasDk) add_weighted(dk_, dp, q, args_.desc.head_dim);
   }
 
   /// Loads values of the queries whose scores this lane has.
@@ -307,9 +303,7 @@ attention_dkv_mma(MP_PARAM(AttentionArgs) args) {
     MP_DYN_SHARED(Smem, smem);
     const auto compute = [&](const AttentionUnit &unit, AmaxTracker &tracker) {
       const auto walk = [&]<KeyGradients kWhich>() {
-        MmaKeyTile<Shape, kWhich> tile(args, unit, *smem);
-        tile.visit_queries();
-        tile.finish(tracker);
+        compute_tile<MmaKeyTile<Shape, kWhich>>(args, unit, *smem, tracker);
       };
       if constexpr (kDim == 256) {  // the sums of one gradient fill the registers
         walk.template operator()<KeyGradients::dv>();

@@ -32,11 +32,11 @@ class MmaForwardTile {
  public:
   MP_DEVICE MmaForwardTile(const AttentionArgs &args, const AttentionUnit &unit, Smem &smem)
       : args_(args), unit_(unit), q_{smem.q}, k_{smem.k}, v_{smem.v} {
-    clear<kRowTiles, kDim / mma::kColumns>(sums_);
+    clear(sums_);
     unroll<kLaneRows>([&](int r) { largest_[r] = kHidden; });
   }
 
-  MP_DEVICE void visit_keys() {
+  MP_DEVICE void add_columns() {
     const TileRange tiles = band_.tiles(unit_.x0, kMmaRows<kRowTiles>, kKeys);
     if (tiles.is_empty()) return;
     q_.template copy_rows<kMmaRows<kRowTiles>>(in_.q, unit_.x0);
@@ -48,19 +48,19 @@ class MmaForwardTile {
       block_sync();  // k is visible to all threads, and all have used the previous v
       start_copy(v_, in_.v, tile);
       Scores scores;
-      dot_products<kRowTiles, kColumnTiles>(scores, q_, k_, args_.desc.head_dim);
+      dot_products(scores, q_, k_, args_.desc.head_dim);
       copy_async_wait<0>();
       block_sync();  // v is visible to all threads, and all have used k
       if (tile > tiles.first) start_copy(k_, in_.k, tile - 1);
       if (!band_.is_full(unit_.x0, kMmaRows<kRowTiles>, y0, kKeys))
-        hide<kRowTiles, kColumnTiles>(scores, band_, unit_.x0, y0, kHidden);
+        hide(scores, band_, unit_.x0, y0, kHidden);
       exponentiate(scores);
       drop(scores, y0);
-      add_weighted<kRowTiles, kColumnTiles>(sums_, scores, v_, args_.desc.head_dim_v);
+      add_weighted(sums_, scores, v_, args_.desc.head_dim_v);
     }
   }
 
-  MP_DEVICE void finish() {
+  MP_DEVICE void finish(AmaxTracker &untracked) {
     const HeadRows<T> out = o_of<T>(args_, unit_);
     float *const lse = lse_of(args_, unit_);
     const float sink = sink_of(args_, unit_);
@@ -73,7 +73,6 @@ class MmaForwardTile {
       if (lse != nullptr && mma::fragment_column() == 0 && x < out.rows)
         lse[x] = band_.is_empty(x) ? kHidden : row.lse;
     }
-    AmaxTracker untracked(nullptr, nullptr);
     store_sums<kRowTiles>(out, unit_.x0, sums_, 1.0f, band_, untracked, q_);
   }
 
@@ -143,12 +142,7 @@ attention_forward_mma(MP_PARAM(AttentionArgs) args) {
   using Smem = MmaForwardSmem<T, kDim, kRowTiles>;
   if constexpr (is_mma_supported<T, Smem>()) {
     MP_DYN_SHARED(Smem, smem);
-    const auto compute = [&](const AttentionUnit &unit) {
-      MmaForwardTile<T, kDim, kRowTiles> tile(args, unit, *smem);
-      tile.visit_keys();
-      tile.finish();
-    };
-    compute_outputs<T>(args, kMmaRows<kRowTiles>, compute);
+    compute_outputs<T, MmaForwardTile<T, kDim, kRowTiles>>(args, kMmaRows<kRowTiles>, *smem);
   }
 }
 

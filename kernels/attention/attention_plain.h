@@ -12,7 +12,6 @@
 //     add_weighted   sums += weights x values: stages kDepth rows of a panel, multiplies
 #pragma once
 
-#include "kernels/attention/attention_plan.h"
 #include "kernels/attention/attention_units.h"
 
 namespace mp::MP_TARGET {

@@ -27,7 +27,11 @@ bool are_rows_aligned(const AttentionArgs &args, AttentionPass pass) {
          (pass == AttentionPass::forward || are_aligned({args.d_o, args.dq, args.dk, args.dv}));
 }
 
-const char *why_not_mma(const AttentionArgs &args, AttentionPass pass, const Device &device) {
+}  // namespace
+
+const char *why_not(AttentionKernel kernel, const AttentionArgs &args, AttentionPass pass,
+                    const Device &device) {
+  if (kernel == AttentionKernel::plain) return nullptr;
   const mp_attention_desc_t &d = args.desc;
   if (const char *const why = why_no_tensor_cores(d.dtype, device); why != nullptr) return why;
   if (d.head_dim % kUnit != 0 || d.head_dim_v % kUnit != 0)
@@ -37,13 +41,6 @@ const char *why_not_mma(const AttentionArgs &args, AttentionPass pass, const Dev
     return "requires head_dim and head_dim_v up to 128 on devices before sm_80";
   if (!are_rows_aligned(args, pass)) return "requires 16-byte aligned rows";
   return nullptr;
-}
-
-}  // namespace
-
-const char *why_not(AttentionKernel kernel, const AttentionArgs &args, AttentionPass pass,
-                    const Device &device) {
-  return kernel == AttentionKernel::plain ? nullptr : why_not_mma(args, pass, device);
 }
 
 std::array<AttentionKernel, kAttentionKernels> rank_attention_kernels(const AttentionArgs &args,

@@ -5,7 +5,7 @@
 // keys of the output, "columns" y the keys or queries that are summed over.
 #pragma once
 
-#include "kernels/attention/attention_args.h"
+#include "kernels/attention/attention_plan.h"
 #include "kernels/simt/dtype.h"
 #include "kernels/simt/fast_math.h"
 #include "kernels/simt/random.h"

@@ -153,11 +153,23 @@ MP_DEVICE void visit_units(const AttentionArgs &args, const AttentionUnits &unit
   });
 }
 
-/// Computes o and lse by compute(unit).
-template <class T, class Compute>
-MP_DEVICE void compute_outputs(const AttentionArgs &args, int rows, const Compute &compute) {
+/// Computes the sums of a unit over all columns, and stores them.
+template <class Tile, class Smem>
+MP_DEVICE void compute_tile(const AttentionArgs &args, const AttentionUnit &unit, Smem &smem,
+                            AmaxTracker &tracker) {
+  Tile tile(args, unit, smem);
+  tile.add_columns();
+  tile.finish(tracker);
+}
+
+/// Computes o and lse by a Tile per unit.
+template <class T, class Tile, class Smem>
+MP_DEVICE void compute_outputs(const AttentionArgs &args, int rows, Smem &smem) {
   const AttentionUnits units = AttentionUnits::of_queries(args.desc, rows);
   AmaxTracker untracked(nullptr, nullptr);
+  const auto compute = [&](const AttentionUnit &unit) {
+    compute_tile<Tile>(args, unit, smem, untracked);
+  };
   visit_units(args, units, true, compute, [&](const AttentionUnit &unit, const Leftover &leftover) {
     fill_rows(o_of<T>(args, unit), leftover, units, untracked);
     float *const lse = lse_of(args, unit);
