@@ -29,16 +29,7 @@ MP_DEVICE uint32_t largest_bits(uint32_t bits, const float (&x)[kVec]) {
   return bits;
 }
 
-/// sum += factor * x with one rounding, or sum = factor * x if kFirst.
-template <bool kFirst>
-MP_DEVICE void add_run(float (&sum)[kVec], float factor, const float (&x)[kVec]) {
-  if constexpr (kFirst) {
-    unroll<kVec>([&](int i) { sum[i] = factor * x[i]; });
-  } else {
-    multiply_add8(sum, factor, x);
-  }
-}
-
+/// kFirst: sum = factor * x, else sum += factor * x with one rounding.
 template <bool kFirst>
 MP_DEVICE Largest accumulate_chunk(const AccumulateArgs &args, float factor, int64_t number,
                                    Largest largest) {
@@ -55,7 +46,10 @@ MP_DEVICE Largest accumulate_chunk(const AccumulateArgs &args, float factor, int
     load_vectors(x, runs, in_dtype, in);
     unroll<runs.kRuns>([&](int run) {
       largest.grad = largest_bits(largest.grad, x[run]);
-      add_run<kFirst>(sum[run], factor, x[run]);
+      if constexpr (kFirst)
+        unroll<kVec>([&](int i) { sum[run][i] = factor * x[run][i]; });
+      else
+        multiply_add8(sum[run], factor, x[run]);
       largest.sum = largest_bits(largest.sum, sum[run]);
     });
     store_vectors(runs, out_dtype, out, sum);

@@ -36,25 +36,6 @@ struct ScaledSquares {
   }
 };
 
-/// Adds the squares of a chunk to the two sums, each with its factor.
-template <mp_optimizer_kind_t kind>
-MP_DEVICE void add_squares(const RuleParams &params, const Tensors &tensors,
-                           const ChunkRange &range, ScaledSquares &w_squares,
-                           ScaledSquares &u_squares) {
-  const bool is_aligned = tensors.are_aligned();
-  for_each_single_vector<kThreads>(range.begin, range.count, is_aligned, [&](const AnyVector &run) {
-    Elements e;
-    load_elements<kind>(e, tensors, params, run);
-    unroll<kVec>([&](int i) {
-      if (!run.has(i)) return;
-      float &w = e.w[0][i];
-      const float u = Rule<kind>::measured(params, e.g[0][i], w, e.m[0][i], e.v[0][i]);
-      w_squares.add(w);
-      u_squares.add(u);
-    });
-  });
-}
-
 template <mp_optimizer_kind_t kind>
 MP_DEVICE void measure_chunk(const StepArgs &args, int64_t number) {
   MP_SHARED(RuleParams, params, [1]);
@@ -66,7 +47,18 @@ MP_DEVICE void measure_chunk(const StepArgs &args, int64_t number) {
   float w_factor = 1.0f, u_factor = 1.0f;
   for (;;) {
     ScaledSquares w{w_factor}, u{u_factor};
-    add_squares<kind>(params[0], tensors, range, w, u);
+    for_each_single_vector<kThreads>(
+        range.begin, range.count, tensors.are_aligned(), [&](const AnyVector &run) {
+          Elements e;
+          load_elements<kind>(e, tensors, params[0], run);
+          unroll<kVec>([&](int i) {
+            if (!run.has(i)) return;
+            float &weight = e.w[0][i], &m = e.m[0][i], &v = e.v[0][i];
+            const float measured = Rule<kind>::measured(params[0], e.g[0][i], weight, m, v);
+            w.add(weight);
+            u.add(measured);
+          });
+        });
     w_factor = square_factor(block_reduce<kThreads, Max>(w.amax_bits));
     u_factor = square_factor(block_reduce<kThreads, Max>(u.amax_bits));
     if (w_factor != w.factor || u_factor != u.factor) continue;
