@@ -25,7 +25,7 @@
 //     threads.h, cluster.h            state of threads, warps and blocks
 //     cluster.cpp                     cluster_sync, mbarriers,
 //                                     addresses in a cluster
-//     tma.cpp, tensor_box.cpp         TMA
+//     tma.cpp                         TMA
 //     wgmma.cpp                       wgmma
 #pragma once
 

@@ -1,22 +1,186 @@
-// TMA in the simulator: every copy is executed immediately.
+// TMA in the simulator: contents of tensor maps, and copies of boxes, which are executed at once.
+//
+// Rows of a box are consecutive in smem.  With the 128-byte swizzle, 16-byte chunk c of row r is
+// stored at chunk c ^ (r % 8) of its row: address bits 4 to 6 are XORed with bits 7 to 9, since the
+// box begins at a multiple of 1024 bytes.  (PTX ISA, Tensors, swizzling modes.)
 #include "kernels/simt/sm90_tma.h"
 
+#include <algorithm>
 #include <bit>
-
-#include "host/tensor_box.h"
+#include <cstring>
 
 namespace mp::host {
 
-namespace engine {
+using namespace engine;
 
 namespace {
 
+// ---------------------------------------------------------------------------- tensor maps
+
+struct TensorMapFields {
+  std::byte *base;
+  int64_t extent[4];        ///< extent[3] and stride_bytes[2]: im2col maps only
+  int64_t stride_bytes[3];  ///< for dimensions 1, 2, 3
+  int32_t box[2];           ///< columns and rows; channels and pixels
+  int32_t element_bytes;
+  bool swizzle_128;
+  int8_t lower[2], upper[2], step[2];  ///< Im2colSpec; im2col maps only
+  uint8_t unused[45];
+
+  size_t row_bytes() const { return static_cast<size_t>(box[0] * element_bytes); }
+  size_t box_bytes() const { return static_cast<size_t>(box[1]) * row_bytes(); }
+};
+static_assert(sizeof(TensorMapFields) == sizeof(TensorMap));
+
+TensorMapFields fields_of(const TensorMap &map) {
+  return std::bit_cast<TensorMapFields>(map);
+}
+
+template <class Spec>
+TensorMapFields tensor_fields(const Spec &spec) {
+  constexpr int kDimensions = std::extent_v<decltype(Spec::extent)>;
+  TensorMapFields fields{};
+  fields.base = static_cast<std::byte *>(const_cast<void *>(spec.base));
+  for (int i = 0; i < kDimensions; i++) fields.extent[i] = spec.extent[i];
+  for (int i = 1; i < kDimensions; i++)
+    fields.stride_bytes[i - 1] = tensor_map_stride_bytes(spec, i);
+  fields.element_bytes = static_cast<int32_t>(dtype_bytes(spec.dtype));
+  fields.swizzle_128 = spec.swizzle_128;
+  return fields;
+}
+
+TensorMap encode(const TensorMapSpec &spec) {
+  TensorMapFields fields = tensor_fields(spec);
+  for (int i = 0; i < 2; i++) fields.box[i] = spec.box[i];
+  return std::bit_cast<TensorMap>(fields);
+}
+
+TensorMap encode_im2col(const Im2colSpec &spec) {
+  TensorMapFields fields = tensor_fields(spec);
+  fields.box[0] = spec.channels;
+  fields.box[1] = spec.pixels;
+  for (int i = 0; i < 2; i++) {
+    fields.lower[i] = static_cast<int8_t>(spec.lower[i]);
+    fields.upper[i] = static_cast<int8_t>(spec.upper[i]);
+    fields.step[i] = static_cast<int8_t>(spec.step[i]);
+  }
+  return std::bit_cast<TensorMap>(fields);
+}
+
+}  // namespace
+
+const TensorMap &tensor_map(const TensorMapSpec &spec) {
+  return cached_tensor_map(encode, spec);
+}
+const TensorMap &im2col_map(const Im2colSpec &spec) {
+  return cached_tensor_map(encode_im2col, spec);
+}
+
+// ---------------------------------------------------------------------------- boxes
+
+namespace {
+
+constexpr int kChunkBytes = 16;
+constexpr int kSwizzleRows = 8;
+constexpr int kSwizzledRowBytes = kSwizzleRows * kChunkBytes;
+constexpr int kMaxRowBytes = 256 * 4;
+
+struct TensorBox {
+  TensorMapFields map;
+  int x, y, z;  ///< coordinates of the first element; may be outside the tensor
+};
+
+/// Box of an im2col load or store: one row of smem per pixel that it traverses (Im2colSpec).
+struct Im2colBox {
+  TensorMapFields map;
+  Im2colCoord at;
+};
+
+/// Range of bytes of a row, the same in all rows of a box, whose columns are in the tensor.
+struct RowBytes {
+  RowBytes(const TensorMapFields &map, int64_t column)
+      : first(clip(map, -column)), end(clip(map, map.extent[0] - column)) {}
+  static size_t clip(const TensorMapFields &map, int64_t columns) {
+    return static_cast<size_t>(std::clamp<int64_t>(columns, 0, map.box[0]) * map.element_bytes);
+  }
+  size_t size() const { return end - first; }
+
+  size_t first, end;  ///< first == end: none
+};
+
+/// Calls f(row, gmem, bytes) for the rows of a box, of which `bytes` are in the tensor.  `gmem`:
+/// address of the box's first column, even if that is outside; NULL if all of the row is.
+template <class F>
+void for_each_row(const TensorBox &box, const F &f) {
+  const TensorMapFields &map = box.map;
+  const RowBytes bytes(map, box.x);
+  const bool has_columns = bytes.first < bytes.end && box.z >= 0 && box.z < map.extent[2];
+  for (int row = 0; row < map.box[1]; row++) {
+    const int64_t y = int64_t{box.y} + row;
+    std::byte *gmem = nullptr;
+    if (has_columns && y >= 0 && y < map.extent[1])
+      gmem = map.base + box.z * map.stride_bytes[1] + y * map.stride_bytes[0] +
+             int64_t{box.x} * map.element_bytes;
+    f(row, gmem, bytes);
+  }
+}
+
+template <class F>
+void for_each_row(const Im2colBox &box, const F &f) {
+  const TensorMapFields &map = box.map;
+  const RowBytes bytes(map, box.at.c);
+  int64_t first_w = box.at.w, first_h = box.at.h, n = box.at.n;  // of the filter's first tap
+  for (int row = 0; row < map.box[1]; row++) {
+    const int64_t w = first_w + box.at.w_offset, h = first_h + box.at.h_offset;
+    const bool is_inside = bytes.first < bytes.end && w >= 0 && w < map.extent[1] && h >= 0 &&
+                           h < map.extent[2] && n >= 0 && n < map.extent[3];
+    std::byte *gmem = nullptr;
+    if (is_inside)
+      gmem = map.base + n * map.stride_bytes[2] + h * map.stride_bytes[1] +
+             w * map.stride_bytes[0] + int64_t{box.at.c} * map.element_bytes;
+    f(row, gmem, bytes);
+    first_w += map.step[0];
+    if (first_w <= map.extent[1] - 1 + map.upper[0]) continue;
+    first_w = map.lower[0];
+    first_h += map.step[1];
+    if (first_h <= map.extent[2] - 1 + map.upper[1]) continue;
+    first_h = map.lower[1];
+    n++;
+  }
+}
+
+/// Copies a row between gmem and smem.  The swizzle is its own inverse.
+void copy_row(const TensorMapFields &map, std::byte *to, const std::byte *from, int row) {
+  if (!map.swizzle_128) {
+    std::memcpy(to, from, map.row_bytes());
+    return;
+  }
+  const int flip = row % kSwizzleRows * kChunkBytes;
+#pragma GCC unroll 8
+  for (int at = 0; at < kSwizzledRowBytes; at += kChunkBytes)
+    std::memcpy(to + (at ^ flip), from + at, kChunkBytes);
+}
+
+/// Loads zeros for elements outside the tensor.
 template <class Box>
 void load(SmemAddress dst, const Box &box, SmemAddress bar, const char *primitive,
           source_location where) {
-  const size_t bytes = static_cast<size_t>(box.map.box_bytes());
-  load_box(box, smem_at(dst, bytes, primitive, where));
-  mbarrier_complete_tx(bar, static_cast<uint32_t>(bytes), where);
+  const TensorMapFields &map = box.map;
+  const size_t row_bytes = map.row_bytes();
+  std::byte *const smem = smem_at(dst, map.box_bytes(), primitive, where);
+  alignas(kChunkBytes) std::byte whole[kMaxRowBytes] = {};
+  for_each_row(box, [&](int row, const std::byte *from, const RowBytes &bytes) {
+    std::byte *const to = smem + static_cast<size_t>(row) * row_bytes;
+    if (from == nullptr) {
+      std::memset(to, 0, row_bytes);
+    } else if (bytes.size() == row_bytes) {
+      copy_row(map, to, from, row);
+    } else {
+      std::memcpy(whole + bytes.first, from + bytes.first, bytes.size());
+      copy_row(map, to, whole, row);
+    }
+  });
+  mbarrier_complete_tx(bar, static_cast<uint32_t>(map.box_bytes()), where);
 }
 
 template <class Box>
@@ -27,9 +191,18 @@ void load_multicast(SmemAddress dst, const Box &box, SmemAddress bar, uint32_t b
       load(in_block(dst, rank), box, in_block(bar, rank), primitive, where);
 }
 
+/// Skips elements outside the tensor.
 template <class Box>
 void store(const Box &box, SmemAddress src, const char *primitive, source_location where) {
-  store_box(box, smem_at(src, static_cast<size_t>(box.map.box_bytes()), primitive, where));
+  const TensorMapFields &map = box.map;
+  const std::byte *const smem = smem_at(src, map.box_bytes(), primitive, where);
+  alignas(kChunkBytes) std::byte whole[kMaxRowBytes];
+  for_each_row(box, [&](int row, std::byte *to, const RowBytes &bytes) {
+    if (to == nullptr) return;
+    const bool is_whole = bytes.size() == map.row_bytes();
+    copy_row(map, is_whole ? to : whole, smem + static_cast<size_t>(row) * map.row_bytes(), row);
+    if (!is_whole) std::memcpy(to + bytes.first, whole + bytes.first, bytes.size());
+  });
 }
 
 void put_made_map(TensorMap *gmem_dst, TensorMapFields fields, const void *base) {
@@ -39,9 +212,7 @@ void put_made_map(TensorMap *gmem_dst, TensorMapFields fields, const void *base)
 
 }  // namespace
 
-}  // namespace engine
-
-using namespace engine;
+// ---------------------------------------------------------------------------- primitives
 
 void tma_load(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x, int y, int z,
               source_location where) {

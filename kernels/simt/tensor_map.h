@@ -69,7 +69,7 @@ const char *why_no_tensor_map(const Spec &);
 const char *why_no_tensor_layout(const TensorMapSpec &);
 const char *why_no_tensor_layout(const Im2colSpec &);
 
-/// CUtensorMap on CUDA (aligned as in CUDA 13.0); on the host, see host/tensor_box.h.
+/// CUtensorMap on CUDA (aligned as in CUDA 13.0); on the host, see host/tma.cpp.
 struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };

@@ -5,7 +5,7 @@
 
 TSAN := $(BUILD)/tsan
 TSAN_FLAGS := -std=c++20 -O1 -g1 $(WARN) -Wno-tsan $(INCLUDES) -fsanitize=thread
-TSAN_SIM := $(addprefix host/,workers.o tensor_box.o device.o)
+TSAN_SIM := $(addprefix host/,workers.o tma.o device.o)
 TSAN_OBJS := $(PURE_OBJS:$(BUILD)/%=$(TSAN)/%) $(TSAN_SIM:%=$(TSAN)/obj/%)
 TSAN_KERNELS := $(filter-out $(TSAN_SIM:%=$(BUILD)/obj/%),$(SIM_OBJS)) $(HOST_OBJS)
 # Engines run fibers below these functions, which do not return in the order of their calls.
