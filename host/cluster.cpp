@@ -202,7 +202,7 @@ void ClusterState::begin(const Grid &grid, int64_t index) {
   cluster_.alive = static_cast<int>(threads_.size());
   cluster_.at_sync = 0;
   for (Warp &warp : warps_) {
-    warp.ready = 0;
+    warp.ready = ~0u;
     warp.alive = ~0u;
     warp.arrived = 0;
     warp.mma_done = 0;

@@ -3,7 +3,6 @@
 #include "host/engine.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstdarg>
 #include <cstdio>
@@ -27,77 +26,6 @@ Thread &this_thread() noexcept {
   return *current;
 }
 
-namespace {
-
-const char *without_folders(const char *path) {
-  const char *const slash = std::strrchr(path, '/');
-  return slash != nullptr ? slash + 1 : path;
-}
-
-// ---------------------------------------------------------------- choice of the next thread
-
-/// Selects the next thread of a cluster.
-class Scheduler {
- public:
-  /// Makes all threads of the cluster ready.
-  void begin_cluster(const Cluster &cluster) {
-    cluster_ = &cluster;
-    current_warp_ = 0;
-    ready_warps_ = {};
-    for (int w = 0; w < cluster.num_warps; w++) wake(cluster.warps[w], ~0u);
-  }
-
-  void wake(Warp &warp, uint32_t lanes) {
-    warp.ready |= lanes;
-    ready_warps_[warp.slot / kWord] |= uint64_t{1} << warp.slot % kWord;
-  }
-
-  /// Returns the next lane to run, or NULL if none is ready.  The lanes of a warp run in order,
-  /// then those of the next warp.
-  Thread *pick() {
-    if (cluster_->warps[current_warp_].ready == 0 && !find_ready_warp()) return nullptr;
-    Warp &warp = cluster_->warps[current_warp_];
-    const int lane = std::countr_zero(warp.ready);
-    warp.ready &= warp.ready - 1;
-    return warp.lanes + lane;
-  }
-
- private:
-  /// Sets current_warp_ to the first ready warp, starting at the current one; returns false if none
-  /// is ready.
-  bool find_ready_warp() {
-    while (true) {
-      const int slot = next_marked();
-      if (slot < 0) return false;
-      if (cluster_->warps[slot].ready != 0) {
-        current_warp_ = slot;
-        return true;
-      }
-      ready_warps_[slot / kWord] &= ~(uint64_t{1} << slot % kWord);
-    }
-  }
-
-  /// Returns the first slot in ready_warps_, starting at the current one, or -1.
-  int next_marked() const {
-    const int word = current_warp_ / kWord, bit = current_warp_ % kWord;
-    if (const uint64_t rest = ready_warps_[word] >> bit; rest != 0)
-      return current_warp_ + std::countr_zero(rest);
-    for (int i = 1; i <= kWords; i++) {
-      const int other = (word + i) % kWords;
-      if (ready_warps_[other] != 0) return other * kWord + std::countr_zero(ready_warps_[other]);
-    }
-    return -1;
-  }
-
-  static constexpr int kWord = 64, kWords = (kMaxClusterThreads / kWarpSize + kWord - 1) / kWord;
-
-  const Cluster *cluster_ = nullptr;
-  int current_warp_ = 0;
-  std::array<uint64_t, kWords> ready_warps_{};  ///< bit per slot; a superset of the ready warps
-};
-
-}  // namespace
-
 // ---------------------------------------------------------------- engine of an OS thread
 
 class Engine {
@@ -118,10 +46,9 @@ class Engine {
     grid_ = &grid;
     error_.clear();
     state_.begin(grid, index);
-    scheduler_.begin_cluster(cluster_);
-    Thread *const first = scheduler_.pick();
+    picked_warp_ = 0;
     Fiber &fiber = fibers_.take();
-    fiber.start = current_ = first;
+    fiber.start = current_ = pick();
     resume(main_, fiber);
     current_ = nullptr;
     if (cluster_.alive > 0 || !error_.empty() || thrown_) abandon_cluster();
@@ -142,7 +69,7 @@ class Engine {
     me.waits_in = waits_in;
     me.waits_at = where;
     me.waits_for = waits_for;
-    Thread *const next = scheduler_.pick();
+    Thread *const next = pick();
     if (next == nullptr) {
       resume(*me.fiber, main_);  // deadlock, reported by run_cluster
       std::abort();
@@ -167,9 +94,22 @@ class Engine {
     return current_->block->smem->find(key);
   }
 
-  Scheduler &scheduler() { return scheduler_; }
-
  private:
+  /// Returns the next thread to run, or NULL if none is ready.  The lanes of a warp run in order,
+  /// then those of the next warp.
+  Thread *pick() {
+    for (int w = 0; w < cluster_.num_warps; w++) {
+      Warp &warp = cluster_.warps[picked_warp_];
+      if (warp.ready != 0) {
+        const int lane = std::countr_zero(warp.ready);
+        warp.ready &= warp.ready - 1;
+        return warp.lanes + lane;
+      }
+      picked_warp_ = picked_warp_ + 1 < cluster_.num_warps ? picked_warp_ + 1 : 0;
+    }
+    return nullptr;
+  }
+
   static void fiber_main(boost::context::detail::transfer_t arrived) {
     enter_fiber(arrived);
     Engine &engine = running();
@@ -192,7 +132,7 @@ class Engine {
         current_ = next;
         grid_->body(grid_->arguments);
         finish(*current_);
-        next = scheduler_.pick();
+        next = pick();
       } while (next != nullptr && next->fiber == nullptr);
       fibers_.give_back(self);
       current_ = next;
@@ -275,7 +215,7 @@ class Engine {
   std::exception_ptr thrown_;  ///< exception of a thread of the cluster
   ClusterState state_{this};
   Cluster &cluster_ = state_.cluster();
-  Scheduler scheduler_;
+  int picked_warp_ = 0;
 };
 
 /// Engine of an OS thread, from its first launch to release_idle().
@@ -300,7 +240,9 @@ Text words(const char *format, ...) {
   return said;
 }
 Text file_and_line(const source_location &where) {
-  return words("%s:%u", without_folders(where.file_name()), static_cast<unsigned>(where.line()));
+  const char *const path = where.file_name();
+  const char *const slash = std::strrchr(path, '/');
+  return words("%s:%u", slash != nullptr ? slash + 1 : path, static_cast<unsigned>(where.line()));
 }
 
 void violation(source_location where, const char *format, ...) {
@@ -314,9 +256,6 @@ void violation(source_location where, const char *format, ...) {
 void block_until_woken(Thread &me, const char *waits_in, source_location where,
                        WaitsFor waits_for) {
   me.engine->wait(me, waits_in, where, waits_for);
-}
-void wake(Warp &warp, uint32_t lanes) {
-  warp.lanes->engine->scheduler().wake(warp, lanes);
 }
 void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
                       source_location where) {

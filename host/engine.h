@@ -71,7 +71,9 @@ void warp_collective(Thread &me, const char *collective, void (*combine)(Warp &)
 
 /// Runs other threads until one of them wakes the caller.  `waits_in` names the primitive.
 void block_until_woken(Thread &me, const char *waits_in, source_location, WaitsFor = {});
-void wake(Warp &, uint32_t lanes);
+inline void wake(Warp &warp, uint32_t lanes) {
+  warp.ready |= lanes;
+}
 
 /// Returns the block's copy of a shared variable, which the first caller allocates.
 void *shared_variable(const void *key, const char *name, size_t bytes, size_t alignment,
