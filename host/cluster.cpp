@@ -1,6 +1,5 @@
 // Clusters: addresses in distributed shared memory, cluster_sync, mbarriers, and state.  Threads
 // that wait for an mbarrier sleep instead of polling.
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -69,22 +68,16 @@ void release_cluster_barrier(Cluster &cluster) {
 
 namespace {
 
-/// Returns the offset of an mbarrier in the arena of its block.
-uint32_t offset_of(SmemAddress address, const Block &block, const char *primitive,
-                   source_location where) {
-  const std::byte *const memory = smem_at(address, sizeof(uint64_t), primitive, where);
-  return static_cast<uint32_t>(memory - block.smem->begin());
-}
-
 Mbarrier &mbarrier_at(SmemAddress address, const char *primitive, source_location where) {
-  Block &block = block_of(address, primitive, where);
-  const uint32_t offset = offset_of(address, block, primitive, where);
-  const std::vector<uint32_t> &offsets = block.barriers->offsets;
-  const auto found = std::find(offsets.begin(), offsets.end(), offset);
-  if (found == offsets.end())
+  const Block &block = block_of(address, primitive, where);
+  uint64_t index;
+  const std::byte *const smem = smem_at(address, sizeof index, primitive, where);
+  std::memcpy(&index, smem, sizeof index);
+  std::deque<Mbarrier> &all = block.barriers->all;
+  if (index >= all.size() || all[index].smem != smem)
     violation(where, "uses mbarrier %s in %s, which is not initialized",
-              block.smem->locate(block.smem->at(offset)).text, primitive);
-  return block.barriers->mbarriers[static_cast<size_t>(found - offsets.begin())];
+              block.smem->locate(smem).text, primitive);
+  return all[index];
 }
 
 /// Completes the phase if no arrivals or bytes are missing.
@@ -106,13 +99,12 @@ void arrive(SmemAddress address, uint32_t bytes, const char *primitive, source_l
 
 Text describe_mbarrier(const void *object) {
   const Mbarrier &bar = *static_cast<const Mbarrier *>(object);
-  const SharedMemory &smem = *bar.block->smem;
   Text bytes{};
   if (bar.bytes > 0) bytes = words(" and %lld bytes", static_cast<long long>(bar.bytes));
   if (bar.bytes < 0)
     bytes = words(" and has %lld unexpected bytes", -static_cast<long long>(bar.bytes));
   return words("for mbarrier %s, whose phase %lld of parity %d lacks %d of %d arrivals%s",
-               smem.locate(smem.at(bar.offset)).text, static_cast<long long>(bar.num_complete),
+               bar.block->smem->locate(bar.smem).text, static_cast<long long>(bar.num_complete),
                static_cast<int>(bar.num_complete % 2), bar.pending, bar.arrivals, bytes.text);
 }
 
@@ -151,9 +143,10 @@ void cluster_sync(source_location where) {
 
 void mbarrier_init(SmemAddress address, int arrivals, source_location where) {
   Block &block = block_of(address, "mbarrier_init", where);
-  const uint32_t offset = offset_of(address, block, "mbarrier_init", where);
-  block.barriers->offsets.push_back(offset);
-  block.barriers->mbarriers.push_back({&block, offset, arrivals, arrivals, 0, 0, {}});
+  const uint64_t index = block.barriers->all.size();
+  std::byte *const smem = smem_at(address, sizeof index, "mbarrier_init", where);
+  std::memcpy(smem, &index, sizeof index);
+  block.barriers->all.push_back({&block, smem, arrivals, arrivals, 0, 0, {}});
 }
 
 void mbarrier_arrive(SmemAddress address, source_location where) {
@@ -181,15 +174,6 @@ void mbarrier_wait(SmemAddress address, uint32_t parity, source_location where) 
 // ---------------------------------------------------------------------------- state
 
 namespace mp::host::engine {
-
-namespace {
-
-template <class T>
-void grow(std::vector<std::unique_ptr<T>> &parts, size_t count) {
-  while (parts.size() < count) parts.push_back(std::make_unique<T>());
-}
-
-}  // namespace
 
 void ClusterState::prepare(const Grid &grid) {
   if (threads_.size() != static_cast<size_t>(grid.cluster) * grid.num_threads ||
@@ -225,7 +209,7 @@ void ClusterState::begin_block(Block &block, const Grid &grid, int64_t index) {
   for (int w = 0; w < block.num_warps(); w++) block.barrier_waiting[w] = 0;
   block.smem->begin_block(grid.dynamic_smem_bytes);
   block.dynamic_smem = block.smem->dynamic();
-  block.barriers->begin_block();
+  block.barriers->all.clear();
   block.warpgroups->begin_block();
 }
 
@@ -237,9 +221,7 @@ void ClusterState::shape(int num_blocks, int num_threads) {
   warps_ = std::vector<Warp>(static_cast<size_t>(num_warps));
   mma_ = std::vector<MmaSlot>(static_cast<size_t>(num_warps) * kMmaSlots);
   blocks_ = std::vector<Block>(static_cast<size_t>(num_blocks));
-  grow(memories_, blocks_.size());
-  grow(barriers_, blocks_.size());
-  grow(warpgroups_, blocks_.size());
+  while (parts_.size() < blocks_.size()) parts_.push_back(std::make_unique<BlockParts>());
   threads_ = std::vector<Thread>(static_cast<size_t>(num_blocks) * num_threads);
   cluster_.blocks = blocks_.data();
   cluster_.size = num_blocks;
@@ -254,9 +236,10 @@ void ClusterState::shape_block(int rank, int num_threads) {
   block.rank = rank;
   block.num_threads = num_threads;
   block.warps = &warps_[static_cast<size_t>(rank) * num_threads / kWarpSize];
-  block.smem = memories_[rank].get();
-  block.barriers = barriers_[rank].get();
-  block.warpgroups = warpgroups_[rank].get();
+  BlockParts &parts = *parts_[rank];
+  block.smem = &parts.smem;
+  block.barriers = &parts.barriers;
+  block.warpgroups = &parts.warpgroups;
   for (int w = 0; w < block.num_warps(); w++) shape_warp(block, w);
 }
 

@@ -15,7 +15,7 @@ namespace mp::host::engine {
 
 struct Mbarrier {
   Block *block;
-  uint32_t offset;       ///< in the arena; the bytes there are unused
+  std::byte *smem;       ///< bytes that hold its index in Barriers
   int arrivals;          ///< expected in every phase
   int pending;           ///< arrivals missing in the current phase
   int64_t bytes;         ///< tx-count: bytes expected in the current phase and not yet complete
@@ -25,13 +25,7 @@ struct Mbarrier {
 
 /// All mbarriers of a block.
 struct Barriers {
-  std::vector<uint32_t> offsets;   ///< offsets of the mbarriers, for lookup
-  std::deque<Mbarrier> mbarriers;  ///< deque: elements never move
-
-  void begin_block() {
-    offsets.clear();
-    mbarriers.clear();
-  }
+  std::deque<Mbarrier> all;  ///< deque: elements never move
 };
 
 /// Completes the barrier in progress: all threads have arrived or have returned.
@@ -65,10 +59,14 @@ class ClusterState {
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
   std::vector<MmaSlot> mma_;
-  // Indexed by rank; grown to the largest cluster so far.
-  std::vector<std::unique_ptr<SharedMemory>> memories_;
-  std::vector<std::unique_ptr<Barriers>> barriers_;
-  std::vector<std::unique_ptr<Warpgroups>> warpgroups_;
+
+  struct BlockParts {
+    SharedMemory smem;
+    Barriers barriers;
+    Warpgroups warpgroups;
+  };
+  /// Indexed by rank; grown to the largest cluster so far.
+  std::vector<std::unique_ptr<BlockParts>> parts_;
 };
 
 }  // namespace mp::host::engine

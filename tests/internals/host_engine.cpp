@@ -164,6 +164,12 @@ MP_KERNEL(32, 1) arrive_uninitialized(MP_PARAM(Line) line) {
   const SmemAddress bar = initialized_barrier(1) - 8;
   line.number = __LINE__, mbarrier_arrive(bar);
 }
+MP_KERNEL(32, 1) arrive_at_zeros(MP_PARAM(Line) line) {
+  MP_SHARED(uint64_t, zeros, [1]);
+  zeros[0] = 0;  // the bytes of the block's first mbarrier
+  initialized_barrier(1);
+  line.number = __LINE__, mbarrier_arrive(smem_address(zeros));
+}
 MP_KERNEL(32, 1) declare_too_much(MP_PARAM(Line) line) {
   line.number = __LINE__ + 1;
   MP_SHARED(char, huge, [engine::kSmemBytes + 1]);
@@ -251,6 +257,8 @@ TEST_CASE("host engine: an invalid address in shared memory is reported") {
   check_report(store_past_the_end, {1, 32}, {"outside all shared variables to store_matrix_x4"});
   check_report(arrive_uninitialized, {1, 32},
                {"mbarrier bars + 0 bytes in mbarrier_arrive, which is not initialized"});
+  check_report(arrive_at_zeros, {1, 32},
+               {"mbarrier zeros + 0 bytes in mbarrier_arrive, which is not initialized"});
 }
 
 TEST_CASE("host engine: a write outside a shared variable is reported") {
