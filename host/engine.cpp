@@ -60,7 +60,8 @@ class Engine {
   // Called from within a kernel, through the free functions below.
 
   [[noreturn]] void stop(const char *what, source_location where) {
-    note_violation(what, where);
+    error_ = describe(*current_->block) + " thread " + std::to_string(current_->index) + " " +
+             what + " at " + file_and_line(where).text;
     resume(*running_, main_);
     std::abort();  // an abandoned fiber is never resumed
   }
@@ -158,11 +159,6 @@ class Engine {
   }
 
   // ---- failure
-
-  void note_violation(const char *what, source_location where) {
-    error_ = describe(*current_->block) + " thread " + std::to_string(current_->index) + " " +
-             what + " at " + file_and_line(where).text;
-  }
 
   std::string describe(const Block &block) const {
     return std::string(grid_->kernel) + ": block " + std::to_string(block.index);

@@ -52,22 +52,17 @@ void *SharedMemory::add(const void *key, const char *name, size_t bytes, size_t 
   if (bytes > kSmemBytes - used_bytes_ || offset + bytes + kGuardBytes > kArenaBytes)
     return nullptr;
   const size_t end = offset + bytes;
-  guard(top_, offset);
-  guard(end, end + kGuardBytes);
 #if MP_ASAN
   __asan_unpoison_memory_region(arena_ + offset, bytes);
+#else
+  std::memset(arena_ + top_, static_cast<int>(kGuardPattern), offset - top_);
+  std::memset(arena_ + end, static_cast<int>(kGuardPattern), kGuardBytes);
 #endif
   std::memset(arena_ + offset, kNanPattern, bytes);
   variables_.push_back({key, name, offset, bytes});
   top_ = end;
   used_bytes_ += bytes;
   return arena_ + offset;
-}
-
-void SharedMemory::guard([[maybe_unused]] size_t begin, [[maybe_unused]] size_t end) {
-#if !MP_ASAN
-  std::memset(arena_ + begin, static_cast<int>(kGuardPattern), end - begin);
-#endif
 }
 
 /// Compares the zone with itself shifted by one byte, which is as fast as memcmp.
@@ -105,25 +100,25 @@ std::string SharedMemory::describe_damage(const Variable *below, const Variable 
          " bytes, below its start";
 }
 
-const SharedMemory::Variable *SharedMemory::variable_at(size_t offset) const {
+const SharedMemory::Variable *SharedMemory::variable_at(const void *address) const {
+  const uintptr_t offset =
+      reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(arena_);
   for (const Variable &variable : variables_)
     if (offset >= variable.offset && offset < variable.end()) return &variable;
   return nullptr;
 }
 
 bool SharedMemory::holds(const void *address, size_t bytes) const {
-  const uintptr_t offset =
-      reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(arena_);
-  const Variable *const variable = variable_at(offset);
-  return variable != nullptr && offset + bytes <= variable->end();
+  const Variable *const variable = variable_at(address);
+  const std::byte *const begin = static_cast<const std::byte *>(address);
+  return variable != nullptr && bytes <= static_cast<size_t>(at(variable->end()) - begin);
 }
 
 Text SharedMemory::locate(const void *address) const {
-  const uintptr_t offset =
-      reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(arena_);
-  const Variable *const variable = variable_at(offset);
+  const Variable *const variable = variable_at(address);
   if (variable == nullptr) return words("shared memory outside all variables");
-  return words("%s + %zu bytes", variable->name, offset - variable->offset);
+  return words("%s + %td bytes", variable->name,
+               static_cast<const std::byte *>(address) - at(variable->offset));
 }
 
 }  // namespace mp::host::engine

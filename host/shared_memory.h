@@ -55,8 +55,7 @@ class SharedMemory {
     size_t end() const { return offset + bytes; }
   };
 
-  const Variable *variable_at(size_t offset) const;
-  void guard(size_t begin, size_t end);
+  const Variable *variable_at(const void *address) const;
   bool intact(size_t begin, size_t end) const;
   std::string describe_damage(const Variable *below, const Variable *above, size_t begin,
                               size_t end) const;
