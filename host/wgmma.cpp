@@ -43,16 +43,6 @@ void for_each_pair(int thread, int n, const Move &move) {
     for (int h = 0; h < 2; h++) move(4 * j + 2 * h, (row + 8 * h) * n + 8 * j + col);
 }
 
-void hand_over(int thread, float *d, AccumulatorTile &tile, int n) {
-  for_each_pair(thread, n,
-                [&](int i, int e) { std::memcpy(tile.d + e, d + i, 2 * sizeof(float)); });
-}
-
-void take_back(int thread, float *d, const AccumulatorTile &tile, int n) {
-  for_each_pair(thread, n,
-                [&](int i, int e) { std::memcpy(d + i, tile.d + e, 2 * sizeof(float)); });
-}
-
 AccumulatorTile *free_tile(const Block &block) {
   std::vector<std::unique_ptr<AccumulatorTile>> &tiles = block.warpgroups->tiles;
   for (const auto &tile : tiles)
@@ -63,24 +53,18 @@ AccumulatorTile *free_tile(const Block &block) {
 
 // ---------------------------------------------------------------- operands
 
-bool holds(uint32_t begin, uint32_t end) {
-  const SharedMemory &smem = *current->block->smem;
-  return smem.holds(smem.begin() + begin, end - begin);
-}
-
-/// Reports a violation unless the operand is entirely in shared variables.
+/// Reports a violation unless the operand is entirely in one shared variable.
 void check_place(char name, const WgmmaLayout &layout, int num_mn, source_location where) {
-  // Fast path: most operands are in one variable.
-  const uint32_t atom_bytes = layout.atom_bytes();
+  constexpr uint32_t kAtomBytes = WgmmaLayout::kAtomBytes;
   const int i = num_mn / 8 - 1;
   const uint32_t last = std::max({layout.matrix(i, 1), layout.matrix(0, 1), layout.matrix(i, 0)});
-  if (holds(layout.start / atom_bytes * atom_bytes, last / atom_bytes * atom_bytes + atom_bytes))
-    return;
-  layout.for_each_unit(num_mn, [&](uint32_t unit) {
-    if (!holds(unit, unit + kWgmmaUnitBytes))
-      violation(where, "reads %c at smem address 0x%x, outside all shared variables, in wgmma",
-                name, unit);
-  });
+  const uint32_t begin = layout.start / kAtomBytes * kAtomBytes;
+  const uint32_t end = last / kAtomBytes * kAtomBytes + kAtomBytes;
+  const SharedMemory &smem = *current->block->smem;
+  if (!smem.holds(smem.begin() + begin, end - begin))
+    violation(where,
+              "reads %c at smem addresses 0x%x to 0x%x, not in one shared variable, in wgmma", name,
+              begin, end - 1);
 }
 
 // ---------------------------------------------------------------- execution
@@ -150,7 +134,10 @@ void begin(const Thread &thread, Warpgroup &group, const WgmmaOperands &operands
 WgmmaBinding &bind_registers(int thread, WgmmaThread &me, float *d,
                              const WgmmaOperation &operation) {
   const int n = operation.operands.n;
-  if (operation.operands.accumulate) hand_over(thread, d, *operation.tile, n);
+  if (operation.operands.accumulate)
+    for_each_pair(thread, n, [&](int i, int e) {
+      std::memcpy(operation.tile->d + e, d + i, 2 * sizeof(float));
+    });
   operation.tile->num_bound++;
   return me.bound.emplace_back(WgmmaBinding{d, operation.tile, n, 0});
 }
@@ -162,7 +149,9 @@ WgmmaBinding *find(WgmmaThread &me, const float *d) {
 }
 
 void unbind_registers(int thread, const WgmmaBinding &binding) {
-  take_back(thread, binding.d, *binding.tile, binding.n);
+  for_each_pair(thread, binding.n, [&](int i, int e) {
+    std::memcpy(binding.d + i, binding.tile->d + e, 2 * sizeof(float));
+  });
   binding.tile->num_bound--;
 }
 

@@ -6,8 +6,8 @@
 //     Major::k    unit r is m|n = 8 i + r, k = 8 j ... 8 j + 7
 //     Major::mn   unit r is k = 8 j + r, m|n = 8 i ... 8 i + 7
 //
-// A descriptor's layout (sm90_wgmma.h) determines the start of matrix (i, j) and the distance
-// between its units.  The swizzle XORs bits of a unit's address.
+// A descriptor (sm90_wgmma.h) determines the start of matrix (i, j), whose units are 128 bytes
+// apart.  The swizzle XORs bits 7 to 9 of a unit's address into bits 4 to 6.
 #pragma once
 
 #include <cstddef>
@@ -18,52 +18,32 @@ namespace mp::host::engine {
 constexpr int kWgmmaM = 64;
 constexpr int kWgmmaK = 16;
 constexpr int kWgmmaMaxN = 256;
-constexpr uint32_t kWgmmaUnitBytes = 16;
 
 struct WgmmaLayout {
+  static constexpr uint32_t kRowBytes = 128, kUnitBytes = 16;
+  static constexpr uint32_t kAtomBytes = 8 * kRowBytes;  ///< the swizzle permutes units within it
+
   bool is_mn_major;
-  uint32_t start;
-  uint32_t row_bytes;         ///< distance between units of a matrix: the swizzle width
-  uint32_t matrices_per_row;  ///< neighbors along m|n that share the rows of an atom
-  uint32_t mn_bytes;          ///< distance between atoms along m|n
-  uint32_t k_bytes;           ///< distance between matrices along k
-  uint32_t swizzle_mask;      ///< selects the bits of 7 to 9 that are XORed into bits 4 to 6
+  uint32_t start, leading_bytes, stride_bytes;
 
   WgmmaLayout(uint64_t descriptor, bool is_mn_major) : is_mn_major(is_mn_major) {
     const auto field = [descriptor](int bit) {
       return static_cast<uint32_t>(descriptor >> bit & 0x3FFF) << 4;
     };
-    const uint32_t leading_bytes = field(16), stride_bytes = field(32);
-    const uint32_t mode = static_cast<uint32_t>(descriptor >> 62);
     start = field(0);
-    row_bytes = mode == 0 ? 16 : 256 >> mode;
-    swizzle_mask = row_bytes / 16 - 1;
-    const bool is_swizzled = mode != 0;
-    matrices_per_row = is_mn_major ? row_bytes / 16 : 1;
-    mn_bytes = is_mn_major && is_swizzled ? leading_bytes : stride_bytes;
-    k_bytes = !is_swizzled ? leading_bytes : is_mn_major ? stride_bytes : 16;
+    leading_bytes = field(16);
+    stride_bytes = field(32);
   }
-
-  /// Returns the size of an atom: eight rows, within which the swizzle permutes units.
-  uint32_t atom_bytes() const { return 8 * row_bytes; }
 
   /// Returns the address of unit 0 of matrix (i, j), before swizzling.
   uint32_t matrix(int i, int j) const {
-    const uint32_t mn = static_cast<uint32_t>(i);
-    return start + mn % matrices_per_row * 16 + mn / matrices_per_row * mn_bytes +
-           static_cast<uint32_t>(j) * k_bytes;
+    const uint32_t mn = static_cast<uint32_t>(i), k = static_cast<uint32_t>(j);
+    if (!is_mn_major) return start + mn * stride_bytes + k * kUnitBytes;
+    return start + mn % 8 * kUnitBytes + mn / 8 * leading_bytes + k * stride_bytes;
   }
   uint32_t unit(uint32_t matrix, int r) const {
-    const uint32_t address = matrix + static_cast<uint32_t>(r) * row_bytes;
-    return address ^ (address >> 7 & swizzle_mask) << 4;
-  }
-
-  /// Calls visit(address) for each unit of an operand with num_mn rows.
-  template <class Visit>
-  void for_each_unit(int num_mn, const Visit &visit) const {
-    for (int i = 0; i < num_mn / 8; i++)
-      for (int j = 0; j < kWgmmaK / 8; j++)
-        for (int r = 0; r < 8; r++) visit(unit(matrix(i, j), r));
+    const uint32_t address = matrix + static_cast<uint32_t>(r) * kRowBytes;
+    return address ^ (address >> 7 & 7) << 4;
   }
 };
 

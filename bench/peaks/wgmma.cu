@@ -19,7 +19,7 @@ constexpr size_t kSmemBytes = kWgmmaOperandElems * 2;
 
 /// Descriptor of the 16 values of k from `k` on, for a matrix in consecutive atoms of 8 rows.
 __device__ uint64_t operand_at(SmemAddress matrix, int k) {
-  return wgmma_descriptor(matrix + 2 * k, 0, kAtomBytes, Swizzle::b128);
+  return wgmma_descriptor(matrix + 2 * k, 0, kAtomBytes);
 }
 
 __global__ void __launch_bounds__(kWgmmaThreads, 1)

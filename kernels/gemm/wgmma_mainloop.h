@@ -101,7 +101,7 @@ struct StagedOperand {
   static MP_DEVICE uint64_t descriptor(SmemAddress block) {
     constexpr uint32_t kLeading = major == Major::k ? 16 : kBlockBytes;
     constexpr uint32_t kAtomBytes = 8 * 128;
-    return wgmma_descriptor(block, kLeading, kAtomBytes, Swizzle::b128);
+    return wgmma_descriptor(block, kLeading, kAtomBytes);
   }
 
   /// Issues the copy from (mn0, k0) to `smem`.  If the blocks of a cluster share the operand, each

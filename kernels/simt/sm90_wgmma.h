@@ -11,19 +11,15 @@
 // Accumulators: thread t of the warpgroup, with w = t / 32 and l = t % 32, holds
 //   d[4 j + 2 h + c]  =  D[16 w + 8 h + l / 4][8 j + 2 (l % 4) + c],   h, c in {0, 1}
 //
-// Operands are A[m][k] and B[n][k], 16 k at a time, in atoms of 8 rows.  A row has the swizzle's
-// width w (128, 64, 32 bytes) and runs along k (Major::k) or along m or n (Major::mn).
+// Operands are A[m][k] and B[n][k], 16 k at a time, with the 128-byte swizzle: in atoms of 8 rows.
+// A row has 128 bytes and runs along k (Major::k) or along m or n (Major::mn).
 //
 //              atom                  leading_bytes                 stride_bytes
-//   Major::k   8 m|n x w/2 k         ignored                       from 8 m|n to the next
-//   Major::mn  w/2 m|n x 8 k         from w/2 m|n to the next      from 8 k to the next
-//
-// The unswizzled layouts consist of 128-byte atoms, 8 rows of 16 bytes:
-//   Major::k   8 m|n x 8 k           from 8 k to the next          from 8 m|n to the next
-//   Major::mn  8 m|n x 8 k           from 8 k to the next          from 8 m|n to the next
+//   Major::k   8 m|n x 64 k          ignored                       from 8 m|n to the next
+//   Major::mn  64 m|n x 8 k          from 64 m|n to the next       from 8 k to the next
 //
 // The swizzle permutes 16-byte units by the bits of their smem address, so an atom starts at a
-// multiple of 8 w.
+// multiple of 1024.
 //
 // Sources: PTX ISA, Asynchronous Warpgroup Level Matrix Instructions; CUTLASS,
 // include/cute/atom/mma_traits_sm90_gmma.hpp and include/cute/arch/mma_sm90_desc.hpp.
@@ -37,17 +33,14 @@
 
 namespace mp::MP_TARGET {
 
-/// Values of the descriptor's swizzle field.
-enum class Swizzle : int { none = 0, b128 = 1, b64 = 2, b32 = 3 };
-
 enum class Major { k, mn };
 
 /// Shared memory matrix descriptor of one operand, with base offset 0.
 MP_HD constexpr uint64_t wgmma_descriptor(SmemAddress start, uint32_t leading_bytes,
-                                          uint32_t stride_bytes, Swizzle swizzle) {
+                                          uint32_t stride_bytes) {
+  constexpr uint64_t kSwizzle128 = 1;
   const auto field = [](uint32_t bytes) { return static_cast<uint64_t>((bytes & 0x3FFFF) >> 4); };
-  return field(start) | field(leading_bytes) << 16 | field(stride_bytes) << 32 |
-         static_cast<uint64_t>(swizzle) << 62;
+  return field(start) | field(leading_bytes) << 16 | field(stride_bytes) << 32 | kSwizzle128 << 62;
 }
 /// Returns the descriptor advanced by `bytes`, a multiple of 16.  One addition to the low word
 /// suffices: no smem is large enough for the address to overflow its field.

@@ -1,6 +1,4 @@
-// wgmma: accumulators and operands of every type, width, swizzle and major; stmatrix, ldmatrix.
-#include "tests/support/wgmma_tile.h"
-
+// wgmma: accumulators and operands of every type, width and major; stmatrix, ldmatrix.
 #include "cases.h"
 
 namespace mp::MP_TARGET {
@@ -55,12 +53,27 @@ multiply_tiles(MP_PARAM(WgmmaArgs) args) {
   }
 }
 
-Swizzle swizzle_of(int width) {
-  return width == 128  ? Swizzle::b128
-         : width == 64 ? Swizzle::b64
-         : width == 32 ? Swizzle::b32
-                       : Swizzle::none;
-}
+/// Operand X[mn][k] of 16-bit elements, as TMA writes it in boxes with rows of 128 bytes.
+struct WgmmaTile {
+  static constexpr int kRowElems = 64, kRowBytes = 128;
+
+  Major major;
+  int mn, k;
+  int base;  ///< a multiple of 1024
+
+  int end() const { return base + mn * k * 2; }
+  int leading_bytes() const { return major == Major::k ? 16 : k * kRowBytes; }
+
+  int before_swizzle(int i, int j) const {
+    const bool by_k = major == Major::k;
+    const int row = by_k ? i : j, col = by_k ? j : i, num_rows = by_k ? mn : k;
+    return base + (col / kRowElems * num_rows + row) * kRowBytes + col % kRowElems * 2;
+  }
+  int address(int i, int j) const {
+    const int at = before_swizzle(i, j);
+    return at ^ at / kRowBytes % 8 * 16;
+  }
+};
 
 /// Returns element [i][j] of an operand.
 int element(int i, int j, int seed) {
@@ -68,7 +81,7 @@ int element(int i, int j, int seed) {
 }
 
 template <class T>
-void place(std::vector<uint16_t> &image, const mptest::WgmmaTile &tile, int seed, Mistake mistake) {
+void place(std::vector<uint16_t> &image, const WgmmaTile &tile, int seed, Mistake mistake) {
   for (int i = 0; i < tile.mn; i++)
     for (int j = 0; j < tile.k; j++) {
       const int at = mistake == Mistake::made ? tile.before_swizzle(i, j) : tile.address(i, j);
@@ -91,18 +104,16 @@ std::vector<float> product(int n, uint32_t accumulate, int repeats) {
   return d;
 }
 
-void describe_terms(uint64_t (&terms)[kTerms], const mptest::WgmmaTile &tile) {
+void describe_terms(uint64_t (&terms)[kTerms], const WgmmaTile &tile) {
   for (int t = 0; t < kTerms; t++)
     terms[t] = wgmma_descriptor(static_cast<SmemAddress>(tile.before_swizzle(0, t * kK)),
-                                static_cast<uint32_t>(tile.leading_bytes),
-                                static_cast<uint32_t>(tile.stride_bytes), swizzle_of(tile.width));
+                                static_cast<uint32_t>(tile.leading_bytes()), 1024);
 }
 
 /// Injected bug: operands are not swizzled.
 template <class T, int kN, Major a_major, Major b_major>
-void add_product(Output &output, const Device &device, int width, Mistake mistake) {
-  const mptest::WgmmaTile a(a_major == Major::k, width, kM, kDepth);
-  const mptest::WgmmaTile b(b_major == Major::k, width, kN, kDepth, a.end());
+void add_product(Output &output, const Device &device, Mistake mistake) {
+  const WgmmaTile a{a_major, kM, kDepth, 0}, b{b_major, kN, kDepth, a.end()};
   std::vector<uint16_t> image(static_cast<size_t>(b.end() / 2));
   place<T>(image, a, kSeedA, mistake);
   place<T>(image, b, kSeedB, mistake);
@@ -121,18 +132,17 @@ void add_product(Output &output, const Device &device, int width, Mistake mistak
     };
     const std::string name = std::string(std::is_same_v<T, half> ? "fp16" : "bf16") + " n" +
                              std::to_string(kN) + ", A along " + letter(a_major) + ", B along " +
-                             letter(b_major) + ", swizzle of " + std::to_string(width) +
-                             ", accumulate " + std::to_string(accumulate);
+                             letter(b_major) + ", accumulate " + std::to_string(accumulate);
     output.push_back(make_part(name, kN, d.download(), product(kN, accumulate, repeats)));
   }
 }
 
 template <class T, int kN>
-void add_majors(Output &output, const Device &device, int width, Mistake mistake) {
-  add_product<T, kN, Major::k, Major::k>(output, device, width, mistake);
-  add_product<T, kN, Major::k, Major::mn>(output, device, width, mistake);
-  add_product<T, kN, Major::mn, Major::k>(output, device, width, mistake);
-  add_product<T, kN, Major::mn, Major::mn>(output, device, width, mistake);
+void add_majors(Output &output, const Device &device, Mistake mistake) {
+  add_product<T, kN, Major::k, Major::k>(output, device, mistake);
+  add_product<T, kN, Major::k, Major::mn>(output, device, mistake);
+  add_product<T, kN, Major::mn, Major::k>(output, device, mistake);
+  add_product<T, kN, Major::mn, Major::mn>(output, device, mistake);
 }
 
 // ---------------------------------------------------------------- stmatrix, ldmatrix
@@ -174,11 +184,10 @@ store_matrices(MP_PARAM(StoreArgs) args) {
 
 Output conform_wgmma(const Device &device, Mistake mistake) {
   Output output;
-  for (const int width : {0, 32, 64, 128}) add_majors<half, 64>(output, device, width, mistake);
-  constexpr int kWidth = 128;  // the width that kernels use
-  add_majors<bf16, 128>(output, device, kWidth, mistake);
-  add_majors<half, 192>(output, device, kWidth, mistake);
-  add_majors<half, 256>(output, device, kWidth, mistake);
+  add_majors<half, 64>(output, device, mistake);
+  add_majors<bf16, 128>(output, device, mistake);
+  add_majors<half, 192>(output, device, mistake);
+  add_majors<half, 256>(output, device, mistake);
   return output;
 }
 

@@ -110,9 +110,8 @@ using Accumulators = float[32];
 MP_DEVICE void multiply(Accumulators &d, SmemAddress offset, source_location where) {
   MP_DYN_SHARED(unsigned char, smem);
   const SmemAddress a = smem_address(smem);
-  wgmma<half, 64, Major::k, Major::k>(d, wgmma_descriptor(a, 16, 1024, Swizzle::b128),
-                                      wgmma_descriptor(a + offset, 16, 1024, Swizzle::b128), false,
-                                      where);
+  wgmma<half, 64, Major::k, Major::k>(d, wgmma_descriptor(a, 16, 1024),
+                                      wgmma_descriptor(a + offset, 16, 1024), false, where);
 }
 MP_KERNEL(128, 1) skip_a_wgmma(MP_PARAM(Line) line) {
   Accumulators d;
@@ -247,7 +246,8 @@ TEST_CASE("host engine: a deadlock is reported with the missing arrivals") {
 }
 
 TEST_CASE("host engine: an invalid address in shared memory is reported") {
-  check_report(multiply_past_the_end, {1, 128, 16384}, {"reads B at", "outside all shared"});
+  check_report(multiply_past_the_end, {1, 128, 16384},
+               {"reads B at", "not in one shared variable"});
   check_report(multiply_in_three_warps, {1, 96, 16384}, {"outside a full warpgroup"});
   check_report(copy_past_the_end, {1, 32}, {"outside all shared variables in copy_async_16"});
   check_report(load_past_the_end, {2, 32, 0, 2},
