@@ -166,11 +166,11 @@ class WgmmaStagingBuffers {
   // ---- columns [16 j, 16 j + 16) of a buffer
 
   MP_DEVICE void load_matrices(int buffer, int j, Fragment &fragment) const {
-    load_matrix_x4(chunk(buffer, j), fragment);
+    load_matrix_x4([&](int i) { return chunk(buffer, j, i); }, fragment);
     warp_sync();  // before new values are stored in their place
   }
   MP_DEVICE void store_matrices(int buffer, int j, const Fragment &fragment) const {
-    store_matrix_x4(chunk(buffer, j), fragment);
+    store_matrix_x4([&](int i) { return chunk(buffer, j, i); }, fragment);
   }
 
   /// Returns columns 2 l and 2 l + 1 of a row, in lane l.
@@ -204,10 +204,10 @@ class WgmmaStagingBuffers {
   MP_DEVICE SmemAddress address(int buffer) const {
     return smem_address(smem_) + static_cast<SmemAddress>(buffer * kBytes);
   }
-  /// Returns the address of this lane's row of one of the four matrices in columns [16 j,
-  /// 16 j + 16): 16 swizzled bytes.
-  MP_DEVICE SmemAddress chunk(int buffer, int j) const {
-    const int row = lane_index() % 16, column = 2 * j + lane_index() / 16;
+  /// Returns the address of row i of the four matrices in columns [16 j, 16 j + 16): 16 swizzled
+  /// bytes.
+  MP_DEVICE SmemAddress chunk(int buffer, int j, int i) const {
+    const int row = i % 16, column = 2 * j + i / 16;
     return address(buffer) + static_cast<SmemAddress>(row * 128 + ((column ^ (row % 8)) << 4));
   }
 

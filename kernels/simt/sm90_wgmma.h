@@ -182,16 +182,21 @@ MP_DEVICE void registers_release() {
 }
 
 /// stmatrix: stores four 8x8 matrices of 16-bit elements.  r[i] of lane l holds row l / 4, columns
-/// 2 (l % 4) and 2 (l % 4) + 1 of matrix i.  Lane l passes the 16-byte aligned address of row l % 8
-/// of matrix l / 8.
-MP_DEVICE void store_matrix_x4(SmemAddress row, const uint32_t (&r)[4]) {
+/// 2 (l % 4) and 2 (l % 4) + 1 of matrix i.
+/// @param row_of  (i): 16-byte aligned address of row i % 8 of matrix i / 8; the same function in
+///                all lanes
+template <class RowOf>
+MP_DEVICE void store_matrix_x4(const RowOf &row_of, const uint32_t (&r)[4]) {
+  const SmemAddress row = row_of(lane_index());
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row),
                "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
                : "memory");
 }
 
 /// ldmatrix: loads what store_matrix_x4 stores, from the same addresses to the same registers.
-MP_DEVICE void load_matrix_x4(SmemAddress row, uint32_t (&r)[4]) {
+template <class RowOf>
+MP_DEVICE void load_matrix_x4(const RowOf &row_of, uint32_t (&r)[4]) {
+  const SmemAddress row = row_of(lane_index());
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(row)
@@ -237,45 +242,25 @@ void registers_release() {}
 
 namespace engine {
 
-/// Addresses of ldmatrix and stmatrix: each lane needs four that other lanes passed.  Without their
-/// low zero bits they have 14 bits, so four fit in a 64-bit word.
-struct MatrixRows {
-  static constexpr int kShift = 4, kBits = 14;
-  std::byte *smem;
-  uint64_t units;  ///< shifted addresses of the rows with this lane's words
-
-  MatrixRows(SmemAddress row, const char *primitive, source_location where) {
-    Thread &thread = this_thread();
-    smem = smem_at(row, 16, primitive, where) - row;
-    thread.warp->value[thread.lane] = row >> kShift;
-    const auto exchange = [](Warp &w) {
-      for (int l = 0; l < kWarpSize; l++) {
-        w.result[l] = 0;
-        for (int i = 0; i < 4; i++) w.result[l] |= w.value[8 * i + l / 4] << kBits * i;
-      }
-    };
-    warp_collective(thread, primitive, exchange, where);
-    units = thread.warp->result[thread.lane];
-  }
-
-  /// Returns this lane's word of matrix i.
-  uint32_t &word(int i) const {
-    const uint64_t unit = units >> kBits * i & ((1u << kBits) - 1);
-    return reinterpret_cast<uint32_t *>(smem + (unit << kShift))[this_thread().lane % 4];
-  }
-};
+/// Returns this lane's two elements of a row of a matrix.  As in mma.h, stmatrix and ldmatrix do
+/// not wait for other lanes on the host.
+inline uint32_t &matrix_word(SmemAddress row, const char *primitive, source_location where) {
+  return reinterpret_cast<uint32_t *>(smem_at(row, 16, primitive, where))[lane_index() % 4];
+}
 
 }  // namespace engine
 
-inline void store_matrix_x4(SmemAddress row, const uint32_t (&r)[4],
-                            source_location where = source_location::current()) {
-  const engine::MatrixRows rows(row, "store_matrix_x4", where);
-  for (int i = 0; i < 4; i++) rows.word(i) = r[i];
+template <class RowOf>
+void store_matrix_x4(const RowOf &row_of, const uint32_t (&r)[4],
+                     source_location where = source_location::current()) {
+  for (int i = 0; i < 4; i++)
+    engine::matrix_word(row_of(8 * i + lane_index() / 4), "store_matrix_x4", where) = r[i];
 }
-inline void load_matrix_x4(SmemAddress row, uint32_t (&r)[4],
-                           source_location where = source_location::current()) {
-  const engine::MatrixRows rows(row, "load_matrix_x4", where);
-  for (int i = 0; i < 4; i++) r[i] = rows.word(i);
+template <class RowOf>
+void load_matrix_x4(const RowOf &row_of, uint32_t (&r)[4],
+                    source_location where = source_location::current()) {
+  for (int i = 0; i < 4; i++)
+    r[i] = engine::matrix_word(row_of(8 * i + lane_index() / 4), "load_matrix_x4", where);
 }
 
 #endif

@@ -169,11 +169,16 @@ store_matrices(MP_PARAM(StoreArgs) args) {
       const uint32_t element = 64 * i + static_cast<uint32_t>(lane) * 2;  // matrix, row, column
       r[i] = element | (element + 1) << 16;
     }
-    const int matrix = lane / 8, row = matrix / 2 * 8 + lane % 8,
-              unit = (matrix % 2 + row + args.off) % 4;
-    store_matrix_x4(smem_address(&tile[warp][row][unit * 8]), r);
+    const auto rows_from = [&](int first) {
+      return [&, first](int i) {
+        const int matrix = i / 8, row = matrix / 2 * 8 + i % 8,
+                  unit = (matrix % 2 + row + args.off) % 4;
+        return smem_address(&tile[warp][(row + first) % 16][unit * 8]);
+      };
+    };
+    store_matrix_x4(rows_from(0), r);
     block_sync();
-    load_matrix_x4(smem_address(&tile[warp][(row + 1) % 16][unit * 8]), r);
+    load_matrix_x4(rows_from(1), r);
     for (int i = 0; i < 4; i++) args.back[thread_index() * 4 + i] = r[i];
     for (int i = thread_index(); i < 2 * 16 * 32; i += 2 * kWarpSize)
       args.out[i] = tile[i / 512][i / 32 % 16][i % 32];

@@ -156,8 +156,10 @@ MP_KERNEL(32, 1) load_box_past_the_end(MP_PARAM(Line) line) {
 }
 MP_KERNEL(32, 1) store_past_the_end(MP_PARAM(Line) line) {
   MP_SHARED(uint16_t, tile, [32][8]);
-  const SmemAddress row = smem_address(tile) + static_cast<SmemAddress>(lane_index() + 1) * 16;
-  line.number = __LINE__, store_matrix_x4(row, {0, 0, 0, 0});
+  const auto row_of = [&](int i) {
+    return smem_address(tile) + static_cast<SmemAddress>(i + 1) * 16;
+  };
+  line.number = __LINE__, store_matrix_x4(row_of, {0, 0, 0, 0});
 }
 MP_KERNEL(32, 1) arrive_uninitialized(MP_PARAM(Line) line) {
   const SmemAddress bar = initialized_barrier(1) - 8;
