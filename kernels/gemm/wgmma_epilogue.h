@@ -116,16 +116,18 @@ class WgmmaStagingBuffers {
         barriers_(barriers) {}
 
   MP_DEVICE std::byte *smem() const { return smem_; }
+  MP_DEVICE SmemAddress address(int buffer) const {
+    return smem_address(smem_) + static_cast<SmemAddress>(buffer * kBytes);
+  }
 
   // ---- loads
 
-  /// Issues a TMA load into a buffer, in one lane.  All accesses to the buffer must have ended.
-  MP_DEVICE void fetch(int buffer, const TensorMap &map, int x, int y, int z) const {
-    tma_load(address(buffer), map, expect(buffer), x, y, z);
-  }
-  /// Issues a load with an im2col map.
-  MP_DEVICE void fetch(int buffer, const TensorMap &map, const Im2colCoord &at) const {
-    tma_load_im2col(address(buffer), map, expect(buffer), at);
+  /// Announces a TMA load into a buffer, in the lane that issues it, and returns its mbarrier.  All
+  /// accesses to the buffer must have ended.
+  MP_DEVICE SmemAddress expect(int buffer) const {
+    const SmemAddress arrived = barriers_.arrived(warp_, buffer);
+    mbarrier_arrive_expect(arrived, kBytes);
+    return arrived;
   }
 
   /// Waits for the last load into the buffer.
@@ -152,16 +154,6 @@ class WgmmaStagingBuffers {
     async_proxy_fence();
     warp_sync();
   }
-  /// Issues a TMA store of a buffer, in one lane.
-  MP_DEVICE void store(int buffer, const TensorMap &map, int x, int y, int z) const {
-    tma_store(map, address(buffer), x, y, z);
-  }
-  /// Issues a store with an im2col map.
-  MP_DEVICE void store(int buffer, const TensorMap &map, int c, int w, int h, int n) const {
-    tma_store_im2col(map, address(buffer), c, w, h, n);
-  }
-  /// Commits the stores of a buffer as one group.
-  MP_DEVICE void commit() const { tma_store_commit(); }
 
   // ---- columns [16 j, 16 j + 16) of a buffer
 
@@ -195,15 +187,6 @@ class WgmmaStagingBuffers {
   }
 
  private:
-  /// Announces the bytes of a load, and returns the buffer's mbarrier.
-  MP_DEVICE SmemAddress expect(int buffer) const {
-    const SmemAddress arrived = barriers_.arrived(warp_, buffer);
-    mbarrier_arrive_expect(arrived, kBytes);
-    return arrived;
-  }
-  MP_DEVICE SmemAddress address(int buffer) const {
-    return smem_address(smem_) + static_cast<SmemAddress>(buffer * kBytes);
-  }
   /// Returns the address of row i of the four matrices in columns [16 j, 16 j + 16): 16 swizzled
   /// bytes.
   MP_DEVICE SmemAddress chunk(int buffer, int j, int i) const {

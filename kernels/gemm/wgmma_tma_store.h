@@ -165,7 +165,7 @@ class WgmmaTmaStore {
     buffers_.fence_for_tma();
     if (is_elected_lane()) {
       store_box(buffer, subtile, map_d(), d_z());
-      buffers_.commit();
+      tma_store_commit();
     }
   }
 
@@ -259,11 +259,14 @@ class WgmmaTmaStore {
   MP_DEVICE void fetch_source(int subtile) const {
     const int buffer = subtile % Buffers::kStagingBuffers;
     if constexpr (Placement::kHasStridedRows) {
-      buffers_.fetch(buffer, map_source(),
-                     tile_.placement.subtile(tile_.work.batch_item, row(subtile), col(subtile)));
+      const Im2colCoord from =
+          tile_.placement.subtile(tile_.work.batch_item, row(subtile), col(subtile));
+      tma_load_im2col(buffers_.address(buffer), map_source(), buffers_.expect(buffer), from);
     } else {
       const TmaCoord from = tile_.placement.buffer(col(subtile), source_z());
-      buffers_.fetch(buffer, map_source(), from.x, row(subtile), from.z);
+      const int first_row = row(subtile);
+      tma_load(buffers_.address(buffer), map_source(), buffers_.expect(buffer), from.x, first_row,
+               from.z);
     }
   }
 
@@ -282,17 +285,19 @@ class WgmmaTmaStore {
       copy_rows(buffer, subtile, rows());
     else if (is_elected_lane())
       store_box(buffer, subtile, map, z);
-    if (is_elected_lane()) buffers_.commit();
+    if (is_elected_lane()) tma_store_commit();
   }
 
   /// Issues the store of a subtile, in one lane.
   MP_DEVICE void store_box(int buffer, int subtile, const TensorMap &map, int z) const {
     if constexpr (Placement::kHasStridedRows) {
       const auto at = tile_.placement.pixel(row(subtile));
-      buffers_.store(buffer, map, col(subtile), at.column, at.row, at.image);
+      const int channel = col(subtile);
+      tma_store_im2col(map, buffers_.address(buffer), channel, at.column, at.row, at.image);
     } else {
       const TmaCoord to = tile_.placement.buffer(col(subtile), z);
-      buffers_.store(buffer, map, to.x, row(subtile), to.z);
+      const int first_row = row(subtile);
+      tma_store(map, buffers_.address(buffer), to.x, first_row, to.z);
     }
   }
 
