@@ -85,7 +85,6 @@ struct MmaSlot {
   float *d[kWarpSize];
   const float *a[kWarpSize];
   const float *b[kWarpSize];
-  const float *c[kWarpSize];
   uint32_t arrived;    ///< lanes
   source_location at;  ///< call site of the first lane to arrive
 };

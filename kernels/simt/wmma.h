@@ -143,9 +143,11 @@ struct Lanes8 {
 };
 
 template <class T, Layout layout>
-struct FragmentA : Lanes8 {};
+struct OperandFragment : Lanes8 {};
 template <class T, Layout layout>
-struct FragmentB : Lanes8 {};
+using FragmentA = OperandFragment<T, layout>;
+template <class T, Layout layout>
+using FragmentB = OperandFragment<T, layout>;
 struct Accumulator : Lanes8 {};
 
 template <class T>
@@ -162,27 +164,17 @@ MP_DEVICE void widen8(float (&out)[8], const T *in) {
 #endif
 }
 
-template <Layout layout, class T>
-MP_DEVICE void load_lane(float (&x)[8], const T *smem, int ld) {
+template <class T, Layout layout>
+MP_DEVICE void load(OperandFragment<T, layout> &fragment, const T *smem, int ld) {
+  settle();
   const int lane = lane_index(), row = lane / 2, col = lane % 2 * 8;
   if constexpr (layout == Layout::row_major) {
-    widen8(x, smem + row * ld + col);
+    widen8(fragment.x, smem + row * ld + col);
   } else {
     T column[8];
     for (int i = 0; i < 8; i++) column[i] = smem[(col + i) * ld + row];
-    widen8(x, column);
+    widen8(fragment.x, column);
   }
-}
-
-template <class T, Layout layout>
-MP_DEVICE void load(FragmentA<T, layout> &fragment, const T *smem, int ld) {
-  settle();
-  load_lane<layout>(fragment.x, smem, ld);
-}
-template <class T, Layout layout>
-MP_DEVICE void load(FragmentB<T, layout> &fragment, const T *smem, int ld) {
-  settle();
-  load_lane<layout>(fragment.x, smem, ld);
 }
 MP_DEVICE void fill(Accumulator &fragment, float value) {
   settle();
@@ -198,14 +190,14 @@ MP_DEVICE void store_row_major(float *smem, const Accumulator &fragment, int ld)
   std::memcpy(smem + lane / 2 * ld + lane % 2 * 8, fragment.x, sizeof fragment.x);
 }
 
-/// d = a b + c for one warp: 16x16x16, fp32 fused multiply-adds in order of k.
+/// d += a b for one warp: 16x16x16, fp32 fused multiply-adds in order of k.
 inline void multiply_tile(const engine::MmaSlot &slot) {
 #if defined(__AVX2__) && defined(__FMA__)
   constexpr int kRows = 4;  // 8 accumulator registers, 2 of B, 1 broadcast of A
   for (int r0 = 0; r0 < kTile; r0 += kRows) {
     __m256 acc[kRows][2];
     for (int r = 0; r < kRows; r++)
-      for (int h = 0; h < 2; h++) acc[r][h] = _mm256_load_ps(slot.c[2 * (r0 + r) + h]);
+      for (int h = 0; h < 2; h++) acc[r][h] = _mm256_load_ps(slot.d[2 * (r0 + r) + h]);
     for (int k = 0; k < kTile; k++) {
       const __m256 b0 = _mm256_load_ps(slot.b[2 * k]), b1 = _mm256_load_ps(slot.b[2 * k + 1]);
       for (int r = 0; r < kRows; r++) {
@@ -220,7 +212,7 @@ inline void multiply_tile(const engine::MmaSlot &slot) {
 #else
   for (int row = 0; row < kTile; row++)
     for (int col = 0; col < kTile; col++) {
-      float sum = slot.c[2 * row + col / 8][col % 8];
+      float sum = slot.d[2 * row + col / 8][col % 8];
       for (int k = 0; k < kTile; k++)
         sum = std::fma(slot.a[2 * row + k / 8][k % 8], slot.b[2 * k + col / 8][col % 8], sum);
       slot.d[2 * row + col / 8][col % 8] = sum;
@@ -256,7 +248,6 @@ MP_DEVICE void multiply_add(Accumulator &d, const FragmentA<T, la> &a, const Fra
     slot.d[lane] = d.x;
     slot.a[lane] = a.x;
     slot.b[lane] = b.x;
-    slot.c[lane] = d.x;
   };
   issue(put, multiply_tile, where);
 }
