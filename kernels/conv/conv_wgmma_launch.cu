@@ -8,23 +8,15 @@ namespace mp::MP_TARGET {
 
 namespace {
 
-/// dy with a row per pixel.
-TensorMapSpec gradient_spec(const ConvProblem &problem, int box_rows) {
-  const ConvShape &s = problem.shape;
-  return {.base = problem.other,
-          .dtype = problem.dtype,
-          .extent = {s.k, int64_t{s.n} * s.p * s.q, 1},
-          .stride = {s.k, 0},
-          .box = {kTapBlock, box_rows},
-          .swizzle_128 = true};
-}
-
 /// One load of the image brings 64 pixels of k, or the rows of a tile, or half of them.
 void set_operands(ConvWgmmaArgs &args, const ConvProblem &problem, const GemmPlan &plan) {
   const GemmKernel &kernel = *plan.kernel;
   const bool is_clustered = plan.multicast > 1;
   if (problem.op == MP_CONV_WGRAD) {
-    args.a = tensor_map(gradient_spec(problem, kernel.tile_k));
+    const ConvShape &s = problem.shape;
+    const Operand dy{problem.other, nullptr, s.k, 0};  // a row per pixel
+    args.a = tensor_map(
+        wgmma_matrix_spec(dy, problem.dtype, int64_t{s.n} * s.p * s.q, s.k, 1, kernel.tile_k));
     args.b = im2col_map(im2col_spec(problem, kernel.tile_k));
     return;
   }
@@ -40,8 +32,8 @@ void set_output(ConvWgmmaArgs &args, const ConvProblem &problem, const GemmPlan 
   const bool is_wgrad = problem.op == MP_CONV_WGRAD;
   set_wgmma_store(plan,
                   is_wgrad ? filter_spec(problem.shape, out.d.base, out.dtype, kSubtileRows)
-                           : wgmma_spec_d(out),
-                  wgmma_spec_source(out), &args);
+                           : wgmma_subtile_spec(out, out.d),
+                  wgmma_subtile_spec(out, wgmma_source_operand(out)), &args);
 }
 
 void set_taps_and_origins(ConvWgmmaArgs &args, const ConvProblem &problem) {

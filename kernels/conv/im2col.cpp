@@ -99,12 +99,7 @@ Im2colSpec im2col_spec(const ConvProblem &p, int32_t pixels) {
 
 TensorMapSpec filter_spec(const ConvShape &s, const void *filter, mp_dtype_t dtype, int box_rows) {
   const int64_t taps = int64_t{s.r} * s.s;
-  return {.base = filter,
-          .dtype = dtype,
-          .extent = {s.c, s.k, taps},
-          .stride = {taps * s.c, s.c},
-          .box = {kTapBlock, box_rows},
-          .swizzle_128 = true};
+  return wgmma_matrix_spec({filter, nullptr, taps * s.c, s.c}, dtype, s.k, s.c, taps, box_rows);
 }
 
 Im2colSpec phase_spec(const Output &out, const ConvShape &s, int32_t residue_h, int32_t residue_w) {

@@ -135,10 +135,6 @@ GemmWorkspace gemm_workspace(const GemmKernel &kernel, const OutputShape &out, i
 
 namespace {
 
-TensorMapSpec subtile_spec(const Output &out, const Operand &x) {
-  return wgmma_matrix_spec(x, out.dtype, out.m, out.n, out.batch_count, kSubtileRows);
-}
-
 /// Returns whether TMA can store `cols` columns of a matrix of the size of D.
 bool has_map(const OutputShape &out, const MatrixLayout &x, int64_t cols) {
   const TensorMapSpec spec = wgmma_matrix_spec({nullptr, nullptr, x.ld, x.stride}, out.dtype, out.m,
@@ -227,31 +223,22 @@ OutputShape split_k_output(const OutputShape &out) {
 
 TensorMapSpec wgmma_matrix_spec(const Operand &x, mp_dtype_t dtype, int64_t rows, int64_t cols,
                                 int64_t batch_count, int box_rows) {
-  TensorMapSpec spec{};
-  spec.base = x.base;
-  spec.dtype = dtype;
-  spec.extent[0] = cols;
-  spec.extent[1] = rows;
-  spec.extent[2] = x.stride != 0 ? batch_count : 1;  // a matrix that all items share is one item
-  spec.stride[0] = x.ld;
-  spec.stride[1] = x.stride;
-  spec.box[0] = 64;
-  spec.box[1] = box_rows;
-  spec.swizzle_128 = true;
-  return spec;
+  return {.base = x.base,
+          .dtype = dtype,
+          // A matrix that all items share is one item.
+          .extent = {cols, rows, x.stride != 0 ? batch_count : 1},
+          .stride = {x.ld, x.stride},
+          .box = {64, box_rows},
+          .swizzle_128 = true};
+}
+
+TensorMapSpec wgmma_subtile_spec(const Output &out, const Operand &x) {
+  return wgmma_matrix_spec(x, out.dtype, out.m, out.n, out.batch_count, kSubtileRows);
 }
 
 Operand wgmma_source_operand(const Output &out) {
   const Epilogue &e = out.epilogue;
   return e.aux == nullptr ? out.c : Operand{e.aux, nullptr, e.ld_aux, e.stride_aux};
-}
-
-TensorMapSpec wgmma_spec_d(const Output &out) {
-  return subtile_spec(out, out.d);
-}
-
-TensorMapSpec wgmma_spec_source(const Output &out) {
-  return subtile_spec(out, wgmma_source_operand(out));
 }
 
 }  // namespace mp

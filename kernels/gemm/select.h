@@ -221,10 +221,9 @@ OutputShape split_k_output(const OutputShape &out);
 /// Rows of `cols` elements, `rows` of them per batch item, in boxes of 64 columns.
 TensorMapSpec wgmma_matrix_spec(const Operand &, mp_dtype_t, int64_t rows, int64_t cols,
                                 int64_t batch_count, int box_rows);
-/// D, in boxes of one subtile (wgmma_tma_store.h).
-TensorMapSpec wgmma_spec_d(const Output &);
+/// A matrix of the size of D, in boxes of one subtile (wgmma_tma_store.h).
+TensorMapSpec wgmma_subtile_spec(const Output &, const Operand &);
 /// C or aux, whichever the epilogue reads or writes.
-TensorMapSpec wgmma_spec_source(const Output &);
 Operand wgmma_source_operand(const Output &);
 
 // ---------------------------------------------------------------------------- table of products

@@ -96,7 +96,7 @@ WgmmaArgs make_wgmma_group_args(const Device &device, const GemmProblem &common,
   p.a = p.b = p.out.d = any;
   args.a = wgmma_map_a(p, plan);
   args.b = wgmma_map_b(p, plan);
-  if (plan.store == StorePath::tma) args.d = tensor_map(wgmma_spec_d(p.out));
+  if (plan.store == StorePath::tma) args.d = tensor_map(wgmma_subtile_spec(p.out, any));
   return args;
 }
 
@@ -188,7 +188,8 @@ void launch_wgmma(const GemmPlan &plan, const Device &device, const GemmArgs &ge
   if (is_split)
     set_wgmma_slices(p.out, partial_sums, &args);
   else
-    set_wgmma_store(plan, wgmma_spec_d(mapped.out), wgmma_spec_source(p.out), &args);
+    set_wgmma_store(plan, wgmma_subtile_spec(mapped.out, mapped.out.d),
+                    wgmma_subtile_spec(p.out, wgmma_source_operand(p.out)), &args);
 
   if (by_pointers) {
     args.table = workspace + plan.workspace.table;
