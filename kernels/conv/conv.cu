@@ -9,7 +9,7 @@ namespace {
 
 TapSegments segments_of(const ConvProblem &problem) {
   const SegmentShape segments = segment_shape(problem);
-  return tap_segments(segments.taps_h, segments.taps_w, segments.elems);
+  return {segments.taps_h, segments.taps_w, segments.elems, fast_divisor(segments.padded())};
 }
 
 /// Returns the im2col operand of fprop and wgrad: one row per pixel of y.

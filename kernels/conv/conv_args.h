@@ -45,10 +45,6 @@ struct TapSegments {
   MP_HD int32_t extent() const { return taps_h * taps_w * padded.divisor; }
 };
 
-inline TapSegments tap_segments(int32_t taps_h, int32_t taps_w, int32_t elems) {
-  return {taps_h, taps_w, elems, fast_divisor(align_up(int64_t{elems}, kVec))};
-}
-
 /// Position in the direction of taps and channels.
 struct TapPosition {
   int32_t tap_h, tap_w;  ///< segment

@@ -298,8 +298,8 @@ bool plan_named(const char *GemmVariant::*its_name, const char *name, const Sele
   for (const GemmVariant &variant : gemm_variants()) {
     if (variant.*its_name == nullptr || std::strcmp(variant.*its_name, name) != 0) continue;
     *why = why_not(*variant.kernel, variant.multicast, input);
-    if (*why != nullptr) return false;
-    *why = Candidate(*variant.kernel, variant.multicast, input).why_not_split(variant.split_k);
+    if (*why == nullptr)
+      *why = Candidate(*variant.kernel, variant.multicast, input).why_not_split(variant.split_k);
     if (*why != nullptr) return false;
     *plan = make_plan(variant, input, workspace_bytes);
     return true;

@@ -30,10 +30,6 @@ bool can_run(const GemmKernel &kernel, const Device &device) {
   return kernel.family == GemmFamily::wgmma && why_no_wgmma(kernel, device) == nullptr;
 }
 
-GemmWorkspace workspace_of(const GemmGroup &group) {
-  return {.table = 0, .slices = 0, .bytes = wgmma_table_bytes(group.count)};
-}
-
 /// Distributes the tiles of all products to the SMs; the longest tile ends half its time later on
 /// average.
 double predict_us(const GemmKernel &kernel, const GemmGroup &group, const Device &device,
@@ -60,8 +56,8 @@ double predict_us(const GemmKernel &kernel, const GemmGroup &group, const Device
 
 bool plan_gemm_grouped(const GemmGroup &group, const PlanRequest &request, const char *kernel_name,
                        GemmPlan *plan) {
-  const GemmWorkspace workspace = workspace_of(group);
-  if (!all_fit(group) || workspace.bytes > request.workspace_bytes) return false;
+  const size_t table_bytes = wgmma_table_bytes(group.count);
+  if (!all_fit(group) || table_bytes > request.workspace_bytes) return false;
   const ClassTuning &of_class = request.tuning.of(class_of(request.device));
   const StorePath store = wgmma_store_path(group);
   bool found = false;
@@ -74,7 +70,7 @@ bool plan_gemm_grouped(const GemmGroup &group, const PlanRequest &request, const
              .split_k = 1,
              .name = kernel.name,
              .store = store,
-             .workspace = workspace,
+             .workspace = {.table = 0, .slices = 0, .bytes = table_bytes},
              .predicted_us = us};
     found = true;
   }
@@ -83,14 +79,12 @@ bool plan_gemm_grouped(const GemmGroup &group, const PlanRequest &request, const
 
 std::string grouped_slow_path_reason(const GemmGroup &group, const Device &device,
                                      size_t workspace_bytes) {
-  for (const GemmKernel &kernel : gemm_kernels()) {
-    if (!can_run(kernel, device) || !all_fit(group)) continue;
-    const size_t bytes = workspace_of(group).bytes;
-    if (workspace_bytes < bytes)
-      return "workspace_bytes = " + std::to_string(workspace_bytes) +
-             ", but a single launch requires " + std::to_string(bytes);
-  }
-  return "";
+  const size_t bytes = wgmma_table_bytes(group.count);
+  const auto runs = [&](const GemmKernel &kernel) { return can_run(kernel, device); };
+  if (workspace_bytes >= bytes || !std::ranges::any_of(gemm_kernels(), runs) || !all_fit(group))
+    return "";
+  return "workspace_bytes = " + std::to_string(workspace_bytes) +
+         ", but a single launch requires " + std::to_string(bytes);
 }
 
 // ---------------------------------------------------------------------------- mp_gemm_ragged

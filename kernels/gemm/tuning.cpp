@@ -99,28 +99,17 @@ const GemmKernel &parse_kernel(std::string_view word) {
   throw SyntaxError("unknown kernel " + quoted(word));
 }
 
-/// Assignment KEY=NUMBER.
-struct Assignment {
-  explicit Assignment(std::string_view word) {
-    const size_t equals = word.find('=');
-    if (equals == std::string_view::npos) throw SyntaxError(quoted(word) + " must be KEY=NUMBER");
-    key = word.substr(0, equals);
-    number = parse_number(word.substr(equals + 1));
-  }
-  std::string_view key;
-  double number;
-};
-
+/// Executes the assignment KEY=NUMBER in `word`.
 template <class Constants, size_t kKeys>
 void set_key(Constants &constants, const Key<Constants> (&keys)[kKeys], const char *owner,
              std::string_view word) {
-  const Assignment assignment(word);
-  for (const Key<Constants> &key : keys) {
-    if (assignment.key != key.name) continue;
-    constants.*key.field = assignment.number;
-    return;
-  }
-  throw SyntaxError("unknown key " + quoted(assignment.key) + " of " + owner);
+  const size_t equals = word.find('=');
+  if (equals == std::string_view::npos) throw SyntaxError(quoted(word) + " must be KEY=NUMBER");
+  const std::string_view name = word.substr(0, equals);
+  const double number = parse_number(word.substr(equals + 1));
+  const auto key = std::ranges::find(keys, name, &Key<Constants>::name);
+  if (key == std::end(keys)) throw SyntaxError("unknown key " + quoted(name) + " of " + owner);
+  constants.*key->field = number;
 }
 
 KernelTuning parse_kernel_tuning(std::span<const std::string_view> words) {
