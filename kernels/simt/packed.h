@@ -121,16 +121,7 @@ class LargestFloats {
   MP_DEVICE void see(const Packed<T> &packed, uint32_t place) {
     float x[kElems];
     widen(x, packed);
-    if constexpr (kElems == kVec) {
-      keep_larger8(value_, places_, x, static_cast<int32_t>(place));
-    } else {
-      MP_UNROLL
-      for (int i = 0; i < kElems; i++) {
-        const bool is_larger = !(x[i] <= value_[i]) && value_[i] == value_[i];
-        value_[i] = is_larger ? x[i] : value_[i];
-        places_[i] = is_larger ? static_cast<int32_t>(place) : places_[i];
-      }
-    }
+    keep_larger(value_, places_, x, static_cast<int32_t>(place));
   }
 
   MP_DEVICE Packed<T> value() const { return packed<T>(value_); }

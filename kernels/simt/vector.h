@@ -128,25 +128,29 @@ MP_DEVICE void multiply_add8(float (&acc)[kVec], float a, const float (&b)[kVec]
 
 /// Running maximum: if x[i] is larger than largest[i], or is the first NaN, sets largest[i] = x[i]
 /// and where[i] = place.
-MP_DEVICE void keep_larger8(float (&largest)[kVec], int32_t (&where)[kVec], const float (&x)[kVec],
-                            int32_t place) {
+template <int kRun>
+MP_DEVICE void keep_larger(float (&largest)[kRun], int32_t (&where)[kRun], const float (&x)[kRun],
+                           int32_t place) {
 #if !MP_ON_CUDA && defined(__AVX2__)
-  const __m256 old = _mm256_loadu_ps(largest), now = _mm256_loadu_ps(x);
-  const __m256 is_larger = _mm256_and_ps(_mm256_cmp_ps(now, old, _CMP_NLE_UQ),  // true for NaN, too
-                                         _mm256_cmp_ps(old, old, _CMP_ORD_Q));
-  float *const where_bits = reinterpret_cast<float *>(where);
-  const __m256 place_bits = _mm256_castsi256_ps(_mm256_set1_epi32(place));
-  _mm256_storeu_ps(largest, _mm256_blendv_ps(old, now, is_larger));
-  _mm256_storeu_ps(where_bits,
-                   _mm256_blendv_ps(_mm256_loadu_ps(where_bits), place_bits, is_larger));
-#else
+  if constexpr (kRun == 8) {
+    const __m256 old = _mm256_loadu_ps(largest), now = _mm256_loadu_ps(x);
+    const __m256 is_larger =
+        _mm256_and_ps(_mm256_cmp_ps(now, old, _CMP_NLE_UQ),  // true for NaN, too
+                      _mm256_cmp_ps(old, old, _CMP_ORD_Q));
+    float *const where_bits = reinterpret_cast<float *>(where);
+    const __m256 place_bits = _mm256_castsi256_ps(_mm256_set1_epi32(place));
+    _mm256_storeu_ps(largest, _mm256_blendv_ps(old, now, is_larger));
+    _mm256_storeu_ps(where_bits,
+                     _mm256_blendv_ps(_mm256_loadu_ps(where_bits), place_bits, is_larger));
+    return;
+  }
+#endif
   MP_UNROLL
-  for (int i = 0; i < kVec; i++) {
+  for (int i = 0; i < kRun; i++) {
     const bool is_larger = !(x[i] <= largest[i]) && largest[i] == largest[i];
     largest[i] = is_larger ? x[i] : largest[i];
     where[i] = is_larger ? place : where[i];
   }
-#endif
 }
 
 /// 16 bytes of elements in registers, in memory layout, for elements that are loaded long before
