@@ -261,21 +261,13 @@ inline void tensor_map_acquire(const TensorMap *) {}
 // issued it; wait returns when the grids that it depends on have completed and their memory
 // operations are visible.
 
-#if MP_ON_CUDA
-
 MP_DEVICE void wait_and_launch_dependents() {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#if !MP_ON_CUDA
+  wait_for_previous_kernel();
+#elif !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-
-#else
-
-inline void wait_and_launch_dependents() {
-  wait_for_previous_kernel();
-}
-
-#endif
 
 /// tma_load of memory that the previous kernel does not write.
 MP_DEVICE void tma_load_before_wait(SmemAddress dst, const TensorMap &map, SmemAddress bar, int x,
