@@ -10,8 +10,6 @@
 #include "capi/nvtx_payload.h"
 #include "capi/overlap.h"
 #include "kernels/attention/attention_plan.h"
-#include "kernels/backend.h"
-#include "mpcore.h"
 
 namespace mp {
 

@@ -11,13 +11,10 @@
 
 #include <atomic>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <exception>
 
 #include "capi/message.h"
-#include "mpcore.h"
 
 namespace mp {
 

@@ -5,11 +5,9 @@
 #include <cmath>
 
 #include "base/lifetime.h"
-#include "capi/check.h"
 #include "capi/defaults.h"
 #include "capi/nvtx_payload.h"
 #include "capi/objects.h"
-#include "kernels/backend.h"
 
 namespace mp {
 

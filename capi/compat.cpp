@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "capi/check.h"
 #include "capi/defaults.h"
 #include "capi/objects.h"
 

@@ -1,17 +1,13 @@
 // mpcore/core.h: contexts and device memory.
-#include <algorithm>
+
+#include "capi/context.h"
+
 #include <atomic>
 #include <exception>
-#include <memory>
 #include <string>
-
-#include "capi/check.h"
-#include "capi/context.h"
 #include "capi/defaults.h"
 #include "capi/nvtx_payload.h"
 #include "capi/overlap.h"
-#include "kernels/backend.h"
-#include "mpcore.h"
 
 namespace mp {
 

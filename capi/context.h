@@ -6,11 +6,9 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -21,7 +19,6 @@
 #include "base/workspace_layout.h"
 #include "capi/check.h"
 #include "kernels/backend.h"
-#include "mpcore.h"
 
 namespace mp {
 

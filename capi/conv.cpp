@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <initializer_list>
 #include <string>
-#include <vector>
 
 #include "capi/gemm_problem.h"
 #include "capi/kernel_info.h"
 #include "capi/nvtx_payload.h"
-#include "capi/plan_cache.h"
 #include "kernels/conv/conv_plan.h"
-#include "kernels/conv/conv_problem.h"
 
 namespace mp {
 

@@ -13,7 +13,6 @@
 #include "base/target_error.h"
 #include "capi/check.h"
 #include "kernels/backend.h"
-#include "mpcore.h"
 
 // The build system defines these; other builds may not.
 #ifndef MP_GIT_HASH

@@ -5,8 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "capi/check.h"
-
 namespace mp {
 
 mp_context_config_t default_context_config() {

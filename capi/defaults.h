@@ -6,7 +6,6 @@
 #include <type_traits>
 
 #include "capi/check.h"
-#include "mpcore.h"
 
 namespace mp {
 

@@ -3,7 +3,6 @@
 #include "capi/gemm_problem.h"
 #include "capi/kernel_info.h"
 #include "capi/nvtx_payload.h"
-#include "capi/plan_cache.h"
 #include "kernels/gemm/plan_text.h"
 
 namespace mp {

@@ -9,7 +9,6 @@
 
 #include "capi/gemm_problem.h"
 #include "capi/nvtx_payload.h"
-#include "capi/plan_cache.h"
 #include "kernels/gemm/plan_text.h"
 
 namespace mp {

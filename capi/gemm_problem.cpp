@@ -1,15 +1,10 @@
 // See gemm_problem.h.
 #include "capi/gemm_problem.h"
 
-#include <atomic>
 #include <mutex>
-#include <string>
 #include <type_traits>
 
 #include "base/lifetime.h"
-#include "capi/check.h"
-#include "capi/plan_cache.h"
-#include "kernels/gemm/plan_text.h"
 
 namespace mp {
 

@@ -7,17 +7,11 @@
 
 #include <array>
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <string>
 
-#include "capi/check.h"
-#include "capi/context.h"
 #include "capi/overlap.h"
 #include "capi/plan_cache.h"
-#include "kernels/backend.h"
 #include "kernels/gemm/plan_text.h"
-#include "mpcore.h"
 
 namespace mp {
 

@@ -2,15 +2,11 @@
 // unsupported ones.
 #pragma once
 
-#include <cstdint>
 #include <cstring>
 #include <span>
 #include <vector>
 
-#include "capi/check.h"
-#include "capi/context.h"
 #include "capi/plan_cache.h"
-#include "kernels/gemm/plan.h"
 
 namespace mp {
 

@@ -1,15 +1,9 @@
 // mpcore/loss.h: a linear layer with its softmax cross-entropy, in chunks of rows.
 #include <algorithm>
 
-#include "capi/check.h"
-#include "capi/context.h"
 #include "capi/gemm_problem.h"
 #include "capi/nvtx_payload.h"
-#include "capi/overlap.h"
-#include "capi/plan_cache.h"
-#include "kernels/backend.h"
 #include "kernels/layers/layer_args.h"
-#include "mpcore.h"
 
 namespace mp {
 

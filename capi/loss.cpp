@@ -2,13 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "capi/check.h"
-#include "capi/context.h"
 #include "capi/nvtx_payload.h"
 #include "capi/overlap.h"
-#include "kernels/backend.h"
 #include "kernels/layers/layer_args.h"
-#include "mpcore.h"
 
 namespace mp {
 

@@ -4,7 +4,6 @@
 
 #include <type_traits>
 
-#include "capi/check.h"
 #include "capi/context.h"
 
 namespace mp {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -11,7 +10,6 @@
 
 #include "capi/context.h"
 #include "kernels/step/step_args.h"
-#include "mpcore.h"
 
 namespace mp {
 

@@ -4,18 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <iterator>
 #include <memory>
 #include <vector>
 
-#include "capi/check.h"
 #include "capi/defaults.h"
 #include "capi/nvtx_payload.h"
 #include "capi/objects.h"
-#include "kernels/backend.h"
-#include "mpcore.h"
 
 namespace mp {
 

@@ -2,16 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "capi/check.h"
 #include "capi/objects.h"
-#include "mpcore.h"
 
 namespace mp {
 

@@ -6,8 +6,6 @@
 #include <cstring>
 #include <utility>
 
-#include "capi/check.h"
-
 namespace mp {
 
 namespace {

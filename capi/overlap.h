@@ -8,12 +8,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <initializer_list>
 
 #include "capi/check.h"
-#include "mpcore.h"
 
 namespace mp {
 

@@ -3,9 +3,6 @@
 // MP_LOG_PLANS.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
@@ -13,7 +10,6 @@
 
 #include "base/cache.h"
 #include "base/lifetime.h"
-#include "capi/context.h"
 #include "capi/tuned_call.h"
 #include "kernels/gemm/plan_text.h"
 #include "kernels/rnn/rnn_problem.h"

@@ -11,7 +11,6 @@
 
 #include "base/environment.h"
 #include "base/lifetime.h"
-#include "capi/check.h"
 #include "capi/defaults.h"
 #include "kernels/gemm/plan_text.h"
 

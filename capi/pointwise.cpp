@@ -3,14 +3,10 @@
 #include <numeric>
 #include <vector>
 
-#include "capi/check.h"
-#include "capi/context.h"
 #include "capi/nvtx_payload.h"
 #include "capi/overlap.h"
-#include "kernels/backend.h"
 #include "kernels/gemm/problem.h"
 #include "kernels/layers/layer_args.h"
-#include "mpcore.h"
 
 namespace mp {
 

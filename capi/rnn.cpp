@@ -3,15 +3,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "capi/check.h"
-#include "capi/context.h"
 #include "capi/gemm_problem.h"
 #include "capi/kernel_info.h"
 #include "capi/nvtx_payload.h"
-#include "capi/overlap.h"
-#include "kernels/backend.h"
 #include "kernels/rnn/rnn_problem.h"
-#include "mpcore.h"
 
 namespace mp {
 

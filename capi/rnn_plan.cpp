@@ -4,9 +4,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "capi/check.h"
-#include "capi/context.h"
-
 namespace mp {
 
 namespace {

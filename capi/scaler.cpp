@@ -3,15 +3,11 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
-#include <cstddef>
 #include <memory>
 
-#include "capi/check.h"
 #include "capi/defaults.h"
 #include "capi/nvtx_payload.h"
 #include "capi/objects.h"
-#include "kernels/backend.h"
-#include "mpcore.h"
 
 namespace mp {
 

@@ -3,15 +3,11 @@
 // (kernels/step/loss_scale.h).  Unscaling of gradients to fp32, for sums over micro-batches and for
 // optimizers of the host program.
 #include <bit>
-#include <cmath>
 
-#include "capi/check.h"
 #include "capi/comm.h"
 #include "capi/defaults.h"
 #include "capi/nvtx_payload.h"
 #include "capi/objects.h"
-#include "kernels/backend.h"
-#include "mpcore.h"
 
 namespace mp {
 

@@ -1,16 +1,12 @@
 // mpcore/tensors.h: tensor lists, their chunk tables, and passes over them.
 #include <algorithm>
-#include <cstdint>
 #include <memory>
 #include <numeric>
 #include <vector>
 
 #include "base/workspace_layout.h"
-#include "capi/check.h"
 #include "capi/nvtx_payload.h"
 #include "capi/objects.h"
-#include "kernels/backend.h"
-#include "mpcore.h"
 
 namespace mp {
 

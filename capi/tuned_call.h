@@ -2,8 +2,6 @@
 // MP_GEMM_TUNING.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>

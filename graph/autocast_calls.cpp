@@ -2,7 +2,6 @@
 #include "graph/autocast_object.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -10,10 +9,8 @@
 #include <string>
 
 #include "base/lifetime.h"
-#include "capi/check.h"
 #include "capi/defaults.h"
 #include "capi/nvtx_payload.h"
-#include "graph/rewrite/policy.h"
 
 namespace mp {
 

@@ -10,7 +10,6 @@
 
 #include "base/environment.h"
 #include "base/files.h"
-#include "capi/check.h"
 #include "graph/autocast_object.h"
 
 namespace mp {

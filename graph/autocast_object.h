@@ -4,7 +4,6 @@
 #include "capi/context.h"
 #include "graph/rewrite/casts.h"
 #include "graph/rewrite/policy.h"
-#include "mpcore.h"
 
 struct mp_autocast {
   explicit mp_autocast(const mp_autocast_config_t &config) : policy(config) {}

@@ -1,6 +1,5 @@
 // Attention and rotary position embeddings.
 #include "graph/executor/emitter.h"
-#include "graph/executor/operation.h"
 
 namespace mp::graph {
 

@@ -5,10 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "capi/check.h"
 #include "graph/autocast_object.h"
 #include "graph/executor/executor.h"
-#include "graph/executor/operation.h"
 
 namespace mp {
 

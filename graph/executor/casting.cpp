@@ -1,13 +1,10 @@
 #include "graph/executor/executor.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <span>
 #include <vector>
 
 #include "graph/autocast_object.h"
-#include "graph/executor/emitter.h"
-#include "graph/executor/operation.h"
 
 namespace mp::graph {
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "capi/defaults.h"
-#include "graph/executor/graph_data.h"
 #include "graph/executor/operation.h"
 
 namespace mp::graph {

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "graph/autocast_object.h"
-#include "graph/executor/operation.h"
 
 namespace mp::graph {
 

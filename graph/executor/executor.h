@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -12,8 +11,6 @@
 
 #include "capi/context.h"
 #include "graph/executor/emitter.h"
-#include "graph/executor/graph_data.h"
-#include "mpcore.h"
 
 namespace mp::graph {
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "graph/executor/operation.h"
-
 namespace mp::graph {
 
 namespace {

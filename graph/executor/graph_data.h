@@ -1,14 +1,10 @@
 // Graph data: tensors, and the nodes that compute them.
 #pragma once
 
-#include <cstdint>
-#include <deque>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "capi/check.h"
-#include "mpcore.h"
 
 namespace mp::graph {
 

@@ -1,6 +1,5 @@
 // Operations that surround convolutions: pooling and batch normalization.
 #include "graph/executor/emitter.h"
-#include "graph/executor/operation.h"
 
 namespace mp::graph {
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "graph/executor/emitter.h"
-#include "graph/executor/operation.h"
 
 namespace mp::graph {
 

@@ -1,11 +1,5 @@
 // Losses and external gradients: the start of the backward pass.
-#include <algorithm>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "graph/executor/emitter.h"
-#include "graph/executor/operation.h"
 
 namespace mp::graph {
 

@@ -4,8 +4,6 @@
 #include <limits>
 #include <numeric>
 
-#include "graph/executor/operation.h"
-
 namespace mp::graph {
 
 namespace {

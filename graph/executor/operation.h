@@ -4,8 +4,6 @@
 // operation, add its row and that of its gradient, and list both in rewrite/op_lists.inc.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>

@@ -2,7 +2,6 @@
 #include <limits>
 
 #include "graph/executor/emitter.h"
-#include "graph/executor/operation.h"
 
 namespace mp::graph {
 

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "graph/executor/emitter.h"
-#include "graph/executor/operation.h"
 
 namespace mp::graph {
 

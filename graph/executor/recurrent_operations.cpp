@@ -1,6 +1,5 @@
 // LSTM, GRU and plain RNN layers: one layer, one direction, batch first.
 #include "graph/executor/emitter.h"
-#include "graph/executor/operation.h"
 
 namespace mp::graph {
 

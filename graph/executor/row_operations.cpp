@@ -1,6 +1,5 @@
 // Operations that normalize rows: LayerNorm, RMSNorm, Softmax, LogSoftmax.
 #include "graph/executor/emitter.h"
-#include "graph/executor/operation.h"
 
 namespace mp::graph {
 

@@ -1,6 +1,5 @@
 // Embedding and dropout.
 #include "graph/executor/emitter.h"
-#include "graph/executor/operation.h"
 
 namespace mp::graph {
 

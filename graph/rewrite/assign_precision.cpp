@@ -21,10 +21,6 @@
 // AutoCast.
 #include "graph/rewrite/assign_precision.h"
 
-#include <algorithm>
-
-#include "graph/rewrite/policy.h"
-
 namespace mp::autocast {
 
 PrecisionAssignment::PrecisionAssignment(const Policy &policy, const mp_autocast_graph_t &graph)

@@ -1,12 +1,10 @@
 // Precision of every vertex, low (16-bit) or fp32, and the reason for it.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "graph/rewrite/policy.h"
 #include "graph/rewrite/vertices.h"
-#include "mpcore.h"
 
 namespace mp::autocast {
 

@@ -17,13 +17,11 @@
 // cast to low once.  It is cast back for each input of a low vertex, and once for all fp32 readers.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "graph/rewrite/assign_precision.h"
-#include "mpcore.h"
 
 namespace mp::autocast {
 

@@ -1,7 +1,6 @@
 #include "graph/rewrite/casts.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "base/escape.h"
