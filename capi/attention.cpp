@@ -11,7 +11,7 @@
 #include "capi/overlap.h"
 #include "kernels/attention/attention_plan.h"
 
-namespace mp {
+using namespace mp;
 
 namespace {
 
@@ -309,71 +309,69 @@ mp_kernel_info_t info_of(const Context &context, const mp_attention_desc_t &d, i
 
 }  // namespace
 
-}  // namespace mp
-
 mp_status_t mp_attention_forward(mp_context_t context, const mp_attention_desc_t *desc,
                                  const mp_attention_tensors_t *tensors, mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    const mp_attention_tensors_t t = mp::read_tensors(tensors);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    const mp_attention_tensors_t t = read_tensors(tensors);
     if (d.batch == 0) return;
-    const auto pass = mp::AttentionPass::forward;
-    mp::require_pass(d, t, pass);
-    const mp::AttentionArgs args = mp::arguments_of(c, d, t, pass, nullptr);
-    if (mp::logs_plans()) mp::log_plan(c, args, pass);
+    const auto pass = AttentionPass::forward;
+    require_pass(d, t, pass);
+    const AttentionArgs args = arguments_of(c, d, t, pass, nullptr);
+    if (logs_plans()) log_plan(c, args, pass);
     c.backend.attention_forward(c.device, args, stream);
   });
 }
 
 mp_status_t mp_attention_backward_workspace_size(mp_context_t context,
                                                  const mp_attention_desc_t *desc, size_t *bytes) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &, const auto &d) {
-    mp::require_pointer(bytes, "bytes") = mp::backward_workspace_bytes(d);
+  return call(__func__, context, desc, read_desc, [&](const auto &, const auto &d) {
+    require_pointer(bytes, "bytes") = backward_workspace_bytes(d);
   });
 }
 
 mp_status_t mp_attention_backward(mp_context_t context, const mp_attention_desc_t *desc,
                                   const mp_attention_tensors_t *tensors, void *workspace,
                                   size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    const mp_attention_tensors_t t = mp::read_tensors(tensors);
-    mp::require_sinks(t);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    const mp_attention_tensors_t t = read_tensors(tensors);
+    require_sinks(t);
     if (d.batch == 0) {
       // Sums over no sequences are 0.
-      mp::clear_sums(c, t.dsinks, d.heads, stream);
+      clear_sums(c, t.dsinks, d.heads, stream);
       return;
     }
-    const size_t needed = mp::backward_workspace_bytes(d);
-    mp::require_workspace(workspace, workspace_bytes, needed);
-    const auto pass = mp::AttentionPass::backward;
-    mp::require_pass(d, t, pass, mp::workspace_region(workspace, needed));
-    const mp::AttentionArgs args = mp::arguments_of(c, d, t, pass, workspace);
-    if (mp::logs_plans()) mp::log_plan(c, args, pass);
+    const size_t needed = backward_workspace_bytes(d);
+    require_workspace(workspace, workspace_bytes, needed);
+    const auto pass = AttentionPass::backward;
+    require_pass(d, t, pass, workspace_region(workspace, needed));
+    const AttentionArgs args = arguments_of(c, d, t, pass, workspace);
+    if (logs_plans()) log_plan(c, args, pass);
     c.backend.attention_backward(c.device, args, stream);
   });
 }
 
 mp_status_t mp_attention_kernel_info(mp_context_t context, const mp_attention_desc_t *desc,
                                      int32_t index, mp_kernel_info_t *info) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    mp::require_struct(info, "info");
-    mp::require_not_negative(index, "index");
-    mp::write_struct(info, "info", mp::info_of(c, d, index));
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    require_struct(info, "info");
+    require_not_negative(index, "index");
+    write_struct(info, "info", info_of(c, d, index));
   });
 }
 
 mp_status_t mp_attention_explain(mp_context_t context, const mp_attention_desc_t *desc, char *text,
                                  size_t *bytes) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    mp::Lines lines;
-    lines.add("problem       ", mp::payload_text(d).c_str());
-    for (const auto pass : {mp::AttentionPass::forward, mp::AttentionPass::backward})
-      mp::add_pass(lines, c, d, pass);
-    mp::write_text(lines.text(), text, bytes);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    Lines lines;
+    lines.add("problem       ", payload_text(d).c_str());
+    for (const auto pass : {AttentionPass::forward, AttentionPass::backward})
+      add_pass(lines, c, d, pass);
+    write_text(lines.text(), text, bytes);
   });
 }
 
 mp_status_t mp_attention_set_kernel(mp_context_t context, const char *kernel) {
-  return mp::call(__func__, context, [&](const mp::Context &c) {
-    c.attention_kernel = kernel == nullptr ? nullptr : mp::kernel_name(mp::kernel_named(kernel));
+  return call(__func__, context, [&](const Context &c) {
+    c.attention_kernel = kernel == nullptr ? nullptr : kernel_name(kernel_named(kernel));
   });
 }

@@ -9,7 +9,7 @@
 #include "capi/nvtx_payload.h"
 #include "capi/objects.h"
 
-namespace mp {
+using namespace mp;
 
 namespace {
 
@@ -42,7 +42,7 @@ void sum_over_ranks(const mp_tensor_list &list, const mp_comm_t &comm, mp_stream
 
 }  // namespace
 
-mp_comm_t read_comm(const mp_comm_t *user) {
+mp_comm_t mp::read_comm(const mp_comm_t *user) {
   const mp_comm_t comm = read_struct(user, "comm");
   require_zero(comm.reserved0, "comm->reserved0");
   require_positive(comm.world_size, "comm->world_size");
@@ -57,7 +57,7 @@ mp_comm_t read_comm(const mp_comm_t *user) {
   return comm;
 }
 
-void all_reduce(const mp_comm_t &comm, const Reduction &reduction, mp_stream_t stream) {
+void mp::all_reduce(const mp_comm_t &comm, const Reduction &reduction, mp_stream_t stream) {
   require_done("comm->all_reduce", [&] {
     return comm.all_reduce(reduction.data, reduction.data, static_cast<size_t>(reduction.count),
                            reduction.dtype, reduction.op, stream, comm.user);
@@ -83,19 +83,17 @@ void ReductionGroup::end() {
     require_done("comm->group_end", [&] { return comm_.group_end(comm_.user); });
 }
 
-}  // namespace mp
-
 mp_status_t mp_grads_all_reduce(mp_tensor_list_t grads, const mp_comm_t *comm, float pre,
                                 float post, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(grads), [&] {
-    const mp_tensor_list &list = mp::require_pointer(grads, "grads");
-    mp::require_writable(list, "grads");
-    const mp_comm_t ranks = mp::read_comm(comm);
-    mp::require_factor(pre, "pre");
-    mp::require_factor(post, "post");
-    mp::multiply(list, pre, stream);
-    mp::sum_over_ranks(list, ranks, stream);
-    mp::multiply(list, post, stream);
+  return call(__func__, nvtx_payload(grads), [&] {
+    const mp_tensor_list &list = require_pointer(grads, "grads");
+    require_writable(list, "grads");
+    const mp_comm_t ranks = read_comm(comm);
+    require_factor(pre, "pre");
+    require_factor(post, "post");
+    multiply(list, pre, stream);
+    sum_over_ranks(list, ranks, stream);
+    multiply(list, post, stream);
   });
 }
 
@@ -155,18 +153,18 @@ void require_success(Result result, const char *function) {
 }  // namespace mp::nccl
 
 mp_status_t mp_comm_init_nccl(mp_comm_t *comm, void *nccl_comm) {
-  return mp::call(__func__, [&] {
-    mp::require_struct(comm, "comm");
+  return call(__func__, [&] {
+    require_struct(comm, "comm");
     MP_REQUIRE(nccl_comm != nullptr, MP_ERROR_INVALID_ARGUMENT, "nccl_comm = NULL");
-    const mp::nccl::Functions &nccl = mp::nccl::functions();
-    const auto communicator = static_cast<mp::nccl::Comm>(nccl_comm);
-    mp_comm_t filled = mp::default_comm();
-    mp::nccl::require_success(nccl.comm_user_rank(communicator, &filled.rank), "ncclCommUserRank");
-    mp::nccl::require_success(nccl.comm_count(communicator, &filled.world_size), "ncclCommCount");
-    filled.all_reduce = mp::nccl::all_reduce;
-    filled.group_begin = mp::nccl::group_begin;
-    filled.group_end = mp::nccl::group_end;
+    const nccl::Functions &functions = nccl::functions();
+    const auto communicator = static_cast<nccl::Comm>(nccl_comm);
+    mp_comm_t filled = default_comm();
+    nccl::require_success(functions.comm_user_rank(communicator, &filled.rank), "ncclCommUserRank");
+    nccl::require_success(functions.comm_count(communicator, &filled.world_size), "ncclCommCount");
+    filled.all_reduce = nccl::all_reduce;
+    filled.group_begin = nccl::group_begin;
+    filled.group_end = nccl::group_end;
     filled.user = nccl_comm;
-    mp::write_struct(comm, "comm", filled);
+    write_struct(comm, "comm", filled);
   });
 }

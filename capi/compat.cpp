@@ -10,7 +10,7 @@
 #include "capi/defaults.h"
 #include "capi/objects.h"
 
-namespace mp {
+using namespace mp;
 
 namespace {
 
@@ -126,67 +126,64 @@ mp_scaler_config_t config_of(const mp_torch_scaler_t &torch) {
 
 }  // namespace
 
-}  // namespace mp
-
 mp_status_t mp_scaler_config_init_preset(mp_scaler_config_t *config, size_t struct_size,
                                          mp_scaler_preset_t preset) {
-  return mp::init(__func__, config, "config", struct_size,
-                  [&] { return mp::scaler_preset(preset); });
+  return init(__func__, config, "config", struct_size, [&] { return scaler_preset(preset); });
 }
 
 mp_status_t mp_scaler_config_from_name(const char *name, mp_scaler_config_t *config,
                                        size_t struct_size) {
-  return mp::init(__func__, config, "config", struct_size, [&] {
-    mp::require_pointer(name, "name");
-    return mp::named_config(name);
+  return init(__func__, config, "config", struct_size, [&] {
+    require_pointer(name, "name");
+    return named_config(name);
   });
 }
 
 mp_status_t mp_scaler_from_torch(const mp_torch_scaler_t *saved, mp_scaler_config_t *config,
                                  mp_scaler_state_t *state) {
-  return mp::call(__func__, [&] {
-    const mp_torch_scaler_t &torch = mp::require_pointer(saved, "saved");
-    const mp_scaler_config_t c = mp::config_of(torch);
-    mp::require_growth_tracker(torch.growth_tracker, "saved->", 0, c.growth_interval);
-    mp_scaler_state_t s = mp::default_scaler_state(c);
+  return call(__func__, [&] {
+    const mp_torch_scaler_t &torch = require_pointer(saved, "saved");
+    const mp_scaler_config_t c = config_of(torch);
+    require_growth_tracker(torch.growth_tracker, "saved->", 0, c.growth_interval);
+    mp_scaler_state_t s = default_scaler_state(c);
     s.growth_tracker = torch.growth_tracker;
-    mp::require_struct(state, "state");
-    mp::write_struct(config, "config", c);
-    mp::write_struct(state, "state", s);
+    require_struct(state, "state");
+    write_struct(config, "config", c);
+    write_struct(state, "state", s);
   });
 }
 
 mp_status_t mp_scaler_to_torch(const mp_scaler_config_t *config, const mp_scaler_state_t *state,
                                mp_torch_scaler_t *saved) {
-  return mp::call(__func__, [&] {
-    const mp_scaler_config_t c = mp::read_struct(config, "config");
-    const mp_scaler_state_t s = mp::read_struct(state, "state");
-    mp::require_pointer(saved, "saved") = {.scale = static_cast<double>(s.scale),
-                                           .growth_factor = c.growth_factor,
-                                           .backoff_factor = c.backoff_factor,
-                                           .growth_interval = c.growth_interval,
-                                           .growth_tracker = s.growth_tracker};
+  return call(__func__, [&] {
+    const mp_scaler_config_t c = read_struct(config, "config");
+    const mp_scaler_state_t s = read_struct(state, "state");
+    require_pointer(saved, "saved") = {.scale = static_cast<double>(s.scale),
+                                       .growth_factor = c.growth_factor,
+                                       .backoff_factor = c.backoff_factor,
+                                       .growth_interval = c.growth_interval,
+                                       .growth_tracker = s.growth_tracker};
   });
 }
 
 mp_status_t mp_scaler_from_megatron(const mp_megatron_scaler_t *saved, mp_scaler_state_t *state) {
-  return mp::call(__func__, [&] {
-    const mp_megatron_scaler_t &megatron = mp::require_pointer(saved, "saved");
-    mp::require_scale(megatron.scale, "saved->scale");
-    mp::require_not_negative(megatron.growth_tracker, "saved->growth_tracker");
-    mp_scaler_state_t s = mp::default_scaler_state(mp::scaler_preset(MP_SCALER_PRESET_MEGATRON));
+  return call(__func__, [&] {
+    const mp_megatron_scaler_t &megatron = require_pointer(saved, "saved");
+    require_scale(megatron.scale, "saved->scale");
+    require_not_negative(megatron.growth_tracker, "saved->growth_tracker");
+    mp_scaler_state_t s = default_scaler_state(scaler_preset(MP_SCALER_PRESET_MEGATRON));
     s.scale = megatron.scale;
     s.growth_tracker = megatron.growth_tracker;
     s.hysteresis_left = std::max(megatron.hysteresis_tracker, 0);
-    mp::write_struct(state, "state", s);
+    write_struct(state, "state", s);
   });
 }
 
 mp_status_t mp_scaler_to_megatron(const mp_scaler_state_t *state, mp_megatron_scaler_t *saved) {
-  return mp::call(__func__, [&] {
-    const mp_scaler_state_t s = mp::read_struct(state, "state");
-    mp::require_pointer(saved, "saved") = {.scale = s.scale,
-                                           .growth_tracker = s.growth_tracker,
-                                           .hysteresis_tracker = s.hysteresis_left};
+  return call(__func__, [&] {
+    const mp_scaler_state_t s = read_struct(state, "state");
+    require_pointer(saved, "saved") = {.scale = s.scale,
+                                       .growth_tracker = s.growth_tracker,
+                                       .hysteresis_tracker = s.hysteresis_left};
   });
 }

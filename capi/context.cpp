@@ -1,15 +1,15 @@
 // mpcore/core.h: contexts and device memory.
-
 #include "capi/context.h"
 
 #include <atomic>
 #include <exception>
 #include <string>
+
 #include "capi/defaults.h"
 #include "capi/nvtx_payload.h"
 #include "capi/overlap.h"
 
-namespace mp {
+using namespace mp;
 
 namespace {
 
@@ -172,22 +172,22 @@ MappedBuffer::~MappedBuffer() {
   }
 }
 
-DeviceBuffer allocate_device(const ContextPtr &context, size_t bytes) {
+DeviceBuffer mp::allocate_device(const ContextPtr &context, size_t bytes) {
   void *const ptr = allocate(*context, bytes);
   return DeviceBuffer(static_cast<std::byte *>(ptr), ReleaseMemory{context, bytes});
 }
 
-void increment(const Context &context, uint64_t *counter, mp_stream_t stream) {
+void mp::increment(const Context &context, uint64_t *counter, mp_stream_t stream) {
   context.backend.count_step(context.device, counter, stream);
 }
 
-void clear_sums(const Context &context, float *sums, int64_t count, mp_stream_t stream) {
+void mp::clear_sums(const Context &context, float *sums, int64_t count, mp_stream_t stream) {
   if (sums == nullptr || count == 0) return;
   const size_t bytes = static_cast<size_t>(count) * sizeof(float);
   context.backend.fill(context.device, sums, 0, bytes, stream);
 }
 
-void store_empty_loss(const Context &context, float *loss, bool is_mean, mp_stream_t stream) {
+void mp::store_empty_loss(const Context &context, float *loss, bool is_mean, mp_stream_t stream) {
   constexpr int kNaNByte = 0xFF;
   if (loss == nullptr) return;
   context.backend.fill(context.device, loss, is_mean ? kNaNByte : 0, sizeof *loss, stream);
@@ -201,22 +201,20 @@ DeviceBuffer DeviceImage::upload(const ContextPtr &context) const {
   return memory;
 }
 
-}  // namespace mp
-
 mp_status_t mp_context_create(mp_context_t *context, const mp_context_config_t *config) {
-  return mp::call(__func__, [&] {
-    mp::require_pointer(context, "context");
-    *context = new mp_context{mp::make_context(config != nullptr ? mp::read_struct(config, "config")
-                                                                 : mp::default_context_config())};
+  return call(__func__, [&] {
+    require_pointer(context, "context");
+    *context = new mp_context{
+        make_context(config != nullptr ? read_struct(config, "config") : default_context_config())};
   });
 }
 
 void mp_context_destroy(mp_context_t context) {
-  mp::call_void(__func__, [&] { delete context; });
+  call_void(__func__, [&] { delete context; });
 }
 
 mp_status_t mp_context_get_info(mp_context_t context, mp_device_info_t *info) {
-  return mp::call(__func__, context, [&](const mp::Context &c) {
+  return call(__func__, context, [&](const Context &c) {
     mp_device_info_t value;
     MP_INIT_STRUCT(&value);
     value.target = c.backend.kind;
@@ -225,62 +223,62 @@ mp_status_t mp_context_get_info(mp_context_t context, mp_device_info_t *info) {
     value.smem_per_block = c.device.smem_per_block;
     value.l2_bytes = c.device.l2_bytes;
     std::memcpy(value.name, c.device.name, sizeof value.name);
-    mp::write_struct(info, "info", value);
+    write_struct(info, "info", value);
   });
 }
 
 mp_status_t mp_malloc(mp_context_t context, void **ptr, size_t bytes) {
-  return mp::call(__func__, context, mp::nvtx_payload("bytes", bytes), [&](const mp::Context &c) {
-    mp::require_pointer(ptr, "ptr");
+  return call(__func__, context, nvtx_payload("bytes", bytes), [&](const Context &c) {
+    require_pointer(ptr, "ptr");
     *ptr = bytes > 0 ? c.backend.allocate(c.device, bytes) : nullptr;
   });
 }
 
 void mp_free(mp_context_t context, void *ptr) {
-  mp::call_void(__func__, [&] {
+  call_void(__func__, [&] {
     if (ptr == nullptr) return;
-    const mp::Context &c = *mp::require_context(context);
+    const Context &c = *require_context(context);
     c.backend.release(c.device, ptr);
   });
 }
 
 mp_status_t mp_memcpy(mp_context_t context, void *dst, const void *src, size_t bytes,
                       mp_stream_t stream) {
-  return mp::call(__func__, context, mp::nvtx_payload("bytes", bytes), [&](const mp::Context &c) {
+  return call(__func__, context, nvtx_payload("bytes", bytes), [&](const Context &c) {
     if (bytes == 0) return;
-    mp::require_device(dst, "dst", 1);
-    mp::require_device(src, "src", 1);
+    require_device(dst, "dst", 1);
+    require_device(src, "src", 1);
     const auto count = static_cast<int64_t>(bytes);
-    mp::require_apart_or_same({dst, "dst", count}, {src, "src", count});
+    require_apart_or_same({dst, "dst", count}, {src, "src", count});
     c.backend.copy(c.device, dst, src, bytes, stream);
   });
 }
 
 mp_status_t mp_memset(mp_context_t context, void *dst, int byte, size_t bytes, mp_stream_t stream) {
-  return mp::call(__func__, context, mp::nvtx_payload("bytes", bytes), [&](const mp::Context &c) {
+  return call(__func__, context, nvtx_payload("bytes", bytes), [&](const Context &c) {
     if (bytes == 0) return;
-    mp::require_device(dst, "dst", 1);
+    require_device(dst, "dst", 1);
     c.backend.fill(c.device, dst, byte, bytes, stream);
   });
 }
 
 mp_status_t mp_stream_sync(mp_context_t context, mp_stream_t stream) {
-  return mp::call(__func__, context,
-                  [&](const mp::Context &c) { c.backend.synchronize(c.device, stream); });
+  return call(__func__, context,
+              [&](const Context &c) { c.backend.synchronize(c.device, stream); });
 }
 
 mp_status_t mp_cast(mp_context_t context, const void *src, mp_dtype_t dtype_src, void *dst,
                     mp_dtype_t dtype_dst, int64_t count, mp_stream_t stream) {
-  return mp::call(__func__, context, mp::nvtx_payload("count", count), [&](const mp::Context &c) {
-    mp::require_dtype(dtype_src, "dtype_src");
-    mp::require_dtype(dtype_dst, "dtype_dst");
-    mp::require_count(count, "count", dtype_src);
-    mp::require_count(count, "count", dtype_dst);
+  return call(__func__, context, nvtx_payload("count", count), [&](const Context &c) {
+    require_dtype(dtype_src, "dtype_src");
+    require_dtype(dtype_dst, "dtype_dst");
+    require_count(count, "count", dtype_src);
+    require_count(count, "count", dtype_dst);
     if (count == 0) return;
     const size_t src_size = mp_dtype_size(dtype_src);
     const size_t dst_size = mp_dtype_size(dtype_dst);
-    mp::require_tensors({{mp::dense_region(src, "src", count, dtype_src), mp::kReads},
-                         {mp::dense_region(dst, "dst", count, dtype_dst), mp::kWrites, {"src"}}});
+    require_tensors({{dense_region(src, "src", count, dtype_src), kReads},
+                     {dense_region(dst, "dst", count, dtype_dst), kWrites, {"src"}}});
     MP_REQUIRE(src != dst || src_size == dst_size, MP_ERROR_INVALID_ARGUMENT,
                "dst = src: in-place conversion requires types of equal size, not ", src_size,
                " and ", dst_size, " bytes");

@@ -9,7 +9,7 @@
 #include "capi/nvtx_payload.h"
 #include "kernels/conv/conv_plan.h"
 
-namespace mp {
+using namespace mp;
 
 namespace {
 
@@ -256,16 +256,14 @@ struct Query {
 
 }  // namespace
 
-}  // namespace mp
-
 mp_status_t mp_conv2d_get_output_size(const mp_conv2d_desc_t *desc, int32_t *p, int32_t *q) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp_conv2d_desc_t d = mp::read_shape(desc);
-    mp::require_pointer(p, "p");
-    mp::require_pointer(q, "q");
-    const auto [rows, cols] = mp::conv_extents(d);
+  return call(__func__, nvtx_payload(desc), [&] {
+    const mp_conv2d_desc_t d = read_shape(desc);
+    require_pointer(p, "p");
+    require_pointer(q, "q");
+    const auto [rows, cols] = conv_extents(d);
     MP_REQUIRE(rows <= INT32_MAX && cols <= INT32_MAX, MP_ERROR_UNSUPPORTED,
-               mp::extents_text({mp::height(d), mp::width(d)}), ": p = ", rows, " and q = ", cols,
+               extents_text({height(d), width(d)}), ": p = ", rows, " and q = ", cols,
                " must be less than 2^31");
     *p = static_cast<int32_t>(rows);
     *q = static_cast<int32_t>(cols);
@@ -275,74 +273,70 @@ mp_status_t mp_conv2d_get_output_size(const mp_conv2d_desc_t *desc, int32_t *p, 
 mp_status_t mp_conv2d_workspace_size(mp_context_t context, const mp_conv2d_desc_t *desc,
                                      mp_conv_op_t op, const mp_epilogue_t *epilogue,
                                      size_t *bytes) {
-  return mp::call(__func__, context, mp::nvtx_payload(desc),
-                  [&, function = __func__](const mp::Context &c) {
-                    mp::require_pointer(bytes, "bytes");
-                    const mp::Query query(desc, op, epilogue, function);
-                    if (mp::reads_inputs(query.problem)) {
-                      *bytes = mp::workspace_bytes_of(query.plan(c, SIZE_MAX).gemm);
-                    } else {
-                      query.requested.require_known(mp::conv_names(op));
-                      *bytes = 0;
-                    }
-                  });
+  return call(__func__, context, nvtx_payload(desc), [&, function = __func__](const Context &c) {
+    require_pointer(bytes, "bytes");
+    const Query query(desc, op, epilogue, function);
+    if (reads_inputs(query.problem)) {
+      *bytes = workspace_bytes_of(query.plan(c, SIZE_MAX).gemm);
+    } else {
+      query.requested.require_known(conv_names(op));
+      *bytes = 0;
+    }
+  });
 }
 
 mp_status_t mp_conv2d_get_plan(mp_context_t context, const mp_conv2d_desc_t *desc, mp_conv_op_t op,
                                const mp_epilogue_t *epilogue, size_t max_workspace_bytes,
                                mp_plan_t *plan) {
-  return mp::call(__func__, context, mp::nvtx_payload(desc),
-                  [&, function = __func__](const mp::Context &c) {
-                    mp::require_struct(plan, "plan");
-                    const mp::Query query(desc, op, epilogue, function);
-                    query.require_pixels();
-                    const mp::ConvPlan found = query.plan(c, max_workspace_bytes);
-                    mp::write_struct(plan, "plan", mp::stable_plan(found.name, found.gemm));
-                  });
+  return call(__func__, context, nvtx_payload(desc), [&, function = __func__](const Context &c) {
+    require_struct(plan, "plan");
+    const Query query(desc, op, epilogue, function);
+    query.require_pixels();
+    const ConvPlan found = query.plan(c, max_workspace_bytes);
+    write_struct(plan, "plan", stable_plan(found.name, found.gemm));
+  });
 }
 
 mp_status_t mp_conv2d_fprop(mp_context_t context, const mp_conv2d_desc_t *desc, const void *x,
                             const void *filter, void *y, const mp_epilogue_t *epilogue,
                             void *workspace, size_t workspace_bytes, mp_stream_t stream) {
-  const mp::ConvCall call{__func__, MP_CONV_FPROP, {x, "x"}, {filter, "filter"}, {y, "y"}};
-  return mp::convolve(call, context, desc, epilogue, {workspace, workspace_bytes}, stream);
+  const ConvCall call{__func__, MP_CONV_FPROP, {x, "x"}, {filter, "filter"}, {y, "y"}};
+  return convolve(call, context, desc, epilogue, {workspace, workspace_bytes}, stream);
 }
 
 mp_status_t mp_conv2d_dgrad(mp_context_t context, const mp_conv2d_desc_t *desc, const void *dy,
                             const void *filter, void *dx, const mp_epilogue_t *epilogue,
                             void *workspace, size_t workspace_bytes, mp_stream_t stream) {
-  const mp::ConvCall call{__func__, MP_CONV_DGRAD, {dy, "dy"}, {filter, "filter"}, {dx, "dx"}};
-  return mp::convolve(call, context, desc, epilogue, {workspace, workspace_bytes}, stream);
+  const ConvCall call{__func__, MP_CONV_DGRAD, {dy, "dy"}, {filter, "filter"}, {dx, "dx"}};
+  return convolve(call, context, desc, epilogue, {workspace, workspace_bytes}, stream);
 }
 
 mp_status_t mp_conv2d_wgrad(mp_context_t context, const mp_conv2d_desc_t *desc, const void *x,
                             const void *dy, void *dfilter, const mp_epilogue_t *epilogue,
                             void *workspace, size_t workspace_bytes, mp_stream_t stream) {
-  const mp::ConvCall call{__func__, MP_CONV_WGRAD, {x, "x"}, {dy, "dy"}, {dfilter, "dfilter"}};
-  return mp::convolve(call, context, desc, epilogue, {workspace, workspace_bytes}, stream);
+  const ConvCall call{__func__, MP_CONV_WGRAD, {x, "x"}, {dy, "dy"}, {dfilter, "dfilter"}};
+  return convolve(call, context, desc, epilogue, {workspace, workspace_bytes}, stream);
 }
 
 mp_status_t mp_conv2d_kernel_info(mp_context_t context, const mp_conv2d_desc_t *desc,
                                   mp_conv_op_t op, int32_t index, mp_kernel_info_t *info) {
-  return mp::call(__func__, context, mp::nvtx_payload(desc),
-                  [&, function = __func__](const mp::Context &c) {
-                    const mp::Query query(desc, op, nullptr, function);
-                    mp::require_struct(info, "info");
-                    mp::require_not_negative(index, "index");
-                    query.require_pixels();
-                    mp::write_struct(info, "info", query.info(c, index));
-                  });
+  return call(__func__, context, nvtx_payload(desc), [&, function = __func__](const Context &c) {
+    const Query query(desc, op, nullptr, function);
+    require_struct(info, "info");
+    require_not_negative(index, "index");
+    query.require_pixels();
+    write_struct(info, "info", query.info(c, index));
+  });
 }
 
 mp_status_t mp_conv2d_explain(mp_context_t context, const mp_conv2d_desc_t *desc, mp_conv_op_t op,
                               const mp_epilogue_t *epilogue, char *text, size_t *bytes) {
-  return mp::call(
-      __func__, context, mp::nvtx_payload(desc), [&, function = __func__](const mp::Context &c) {
-        const mp::Query query(desc, op, epilogue, function);
-        query.require_pixels();
-        const mp::ConvPlan plan = query.plan(c, SIZE_MAX);
-        mp::write_text(mp::plan_text(c, mp::text_of(query.problem.shape), plan.name, plan.gemm,
-                                     plan.copy.bytes(), mp::next_candidates(query, c, plan.name)),
-                       text, bytes);
-      });
+  return call(__func__, context, nvtx_payload(desc), [&, function = __func__](const Context &c) {
+    const Query query(desc, op, epilogue, function);
+    query.require_pixels();
+    const ConvPlan plan = query.plan(c, SIZE_MAX);
+    write_text(plan_text(c, text_of(query.problem.shape), plan.name, plan.gemm, plan.copy.bytes(),
+                         next_candidates(query, c, plan.name)),
+               text, bytes);
+  });
 }

@@ -14,6 +14,8 @@
 #include "capi/check.h"
 #include "kernels/backend.h"
 
+using namespace mp;
+
 // The build system defines these; other builds may not.
 #ifndef MP_GIT_HASH
 #define MP_GIT_HASH "unknown"
@@ -24,8 +26,6 @@
 #ifndef MP_CUDA_ARCHS
 #define MP_CUDA_ARCHS "unknown"
 #endif
-
-namespace mp {
 
 namespace {
 
@@ -100,7 +100,7 @@ const int renewed_in_a_child = pthread_atfork(nullptr, nullptr, [] {
 
 }  // namespace
 
-std::atomic<int32_t> log_level{level_from_environment()};
+std::atomic<int32_t> mp::log_level{level_from_environment()};
 
 namespace {
 /// Environment variables that are read after MP_LOG report errors to the log.
@@ -108,9 +108,6 @@ const bool logs_environment = [] {
   environment_log = [](const char *line) { log(MP_LOG_WARN, line); };
   return true;
 }();
-}  // namespace
-
-namespace {
 
 void write_to_sink(mp_log_level_t level, const Message &line) {
   const bool is_nested = std::exchange(is_in_callback, true);
@@ -125,13 +122,13 @@ void write_to_sink(mp_log_level_t level, const Message &line) {
 
 }  // namespace
 
-void write_log(mp_log_level_t level, const Message &line) {
+void mp::write_log(mp_log_level_t level, const Message &line) {
   const auto lock = enter_sink();
   // mp_set_log_callback may have changed the level since the caller's check.
   if (log_enabled(level)) write_to_sink(level, line);
 }
 
-void write_requested_log(const Message &line) {
+void mp::write_requested_log(const Message &line) {
   const auto lock = enter_sink();
   if (log_enabled(MP_LOG_INFO))
     write_to_sink(MP_LOG_INFO, line);
@@ -147,9 +144,9 @@ NestedCallScope::~NestedCallScope() {
   is_part_of_a_call = false;
 }
 
-mp_status_t report_failure(const char *function, bool is_returned) noexcept {
+mp_status_t mp::report_failure(const char *function, bool is_returned) noexcept {
   const auto record = [&](mp_status_t status, const auto &...why) {
-    return mp::record(status, Message(function, ": ", why...), is_returned);
+    return ::record(status, Message(function, ": ", why...), is_returned);
   };
   try {
     throw;
@@ -166,40 +163,38 @@ mp_status_t report_failure(const char *function, bool is_returned) noexcept {
   }
 }
 
-}  // namespace mp
-
 uint32_t mp_version(void) {
   return MP_VERSION;
 }
 
 const char *mp_build_info(void) {
-  const mp::Message &info = mp::lazy_init([] {
-    return mp::Message(
+  const Message &info = lazy_init([] {
+    return Message(
         "mpcore ", MP_VERSION_MAJOR, ".", MP_VERSION_MINOR, ".", MP_VERSION_PATCH,
-        ", git " MP_GIT_HASH ", targets:", mp::host_backend() ? " host" : "",
-        mp::cuda_backend() ? " cuda (CUDA " MP_CUDA_VERSION ", code for " MP_CUDA_ARCHS ")" : "");
+        ", git " MP_GIT_HASH ", targets:", host_backend() ? " host" : "",
+        cuda_backend() ? " cuda (CUDA " MP_CUDA_VERSION ", code for " MP_CUDA_ARCHS ")" : "");
   });
   return info.c_str();
 }
 
 const char *mp_status_string(mp_status_t status) {
-  const char *const name = mp::name_of(mp::enumerators_of<mp_status_t>(), mp::enum_value(status));
+  const char *const name = name_of(enumerators_of<mp_status_t>(), enum_value(status));
   return name != nullptr ? name : "unknown mp_status_t";
 }
 
 const char *mp_last_error(void) {
-  if (mp::fallback_error_text != nullptr) return mp::fallback_error_text;
-  const mp::Message *const message = mp::LastError::find();
+  if (fallback_error_text != nullptr) return fallback_error_text;
+  const Message *const message = LastError::find();
   return message != nullptr ? message->c_str() : "";
 }
 
 void mp_set_log_callback(mp_log_callback_t callback, void *user, mp_log_level_t level) {
-  mp::call_void(__func__, [&] {
-    const std::lock_guard entry(mp::entry_mutex);
-    const std::unique_lock lock(mp::sink_mutex);
-    mp::sink = callback != nullptr ? mp::LogSink{callback, user} : mp::LogSink{};
-    mp::log_level = callback != nullptr ? mp::enum_value(level) : mp::level_from_environment();
-    if (callback != nullptr) mp::logs_returned_errors = true;
+  call_void(__func__, [&] {
+    const std::lock_guard entry(entry_mutex);
+    const std::unique_lock lock(sink_mutex);
+    sink = callback != nullptr ? LogSink{callback, user} : LogSink{};
+    log_level = callback != nullptr ? enum_value(level) : level_from_environment();
+    if (callback != nullptr) logs_returned_errors = true;
   });
 }
 
@@ -208,8 +203,6 @@ void mp_set_log_callback(mp_log_callback_t callback, void *user, mp_log_level_t 
 #if __has_include(<nvtx3/nvToolsExtPayload.h>)
 
 #include <nvtx3/nvToolsExtPayload.h>
-
-namespace mp {
 
 namespace {
 
@@ -253,18 +246,12 @@ void ProfilerRange::pop() {
   nvtxDomainRangePop(nvtx_domain());
 }
 
-}  // namespace mp
-
 #else
-
-namespace mp {
 
 bool ProfilerRange::profiler_listens() {
   return false;
 }
 void ProfilerRange::push(const char *, const Message &) {}
 void ProfilerRange::pop() {}
-
-}  // namespace mp
 
 #endif

@@ -5,15 +5,15 @@
 #include <string>
 #include <string_view>
 
-namespace mp {
+using namespace mp;
 
-mp_context_config_t default_context_config() {
+mp_context_config_t mp::default_context_config() {
   auto c = zero_struct<mp_context_config_t>();
   c.device = MP_DEVICE_AUTO;
   return c;
 }
 
-mp_scaler_state_t default_scaler_state(const mp_scaler_config_t &config) {
+mp_scaler_state_t mp::default_scaler_state(const mp_scaler_config_t &config) {
   auto s = zero_struct<mp_scaler_state_t>();
   set_enum(config.policy, s.policy);
   s.scale = config.init_scale;
@@ -23,13 +23,13 @@ mp_scaler_state_t default_scaler_state(const mp_scaler_config_t &config) {
   return s;
 }
 
-mp_comm_t default_comm() {
+mp_comm_t mp::default_comm() {
   auto c = zero_struct<mp_comm_t>();
   c.world_size = 1;
   return c;
 }
 
-mp_scaler_config_t default_scaler_config(const mp_scaler_policy_t &policy) {
+mp_scaler_config_t mp::default_scaler_config(const mp_scaler_policy_t &policy) {
   auto c = zero_struct<mp_scaler_config_t>();
   set_enum(policy, c.policy);
   c.init_scale = enum_value(policy) == MP_SCALER_POLICY_STATIC
@@ -118,23 +118,21 @@ mp_optimizer_desc_t desc_of(const mp_optimizer_kind_t &kind, uint32_t flags) {
 
 }  // namespace
 
-}  // namespace mp
-
 mp_status_t mp_context_config_init(mp_context_config_t *config, size_t struct_size) {
-  return mp::init(__func__, config, "config", struct_size, mp::default_context_config);
+  return init(__func__, config, "config", struct_size, default_context_config);
 }
 
 mp_status_t mp_epilogue_init(mp_epilogue_t *epilogue, size_t struct_size) {
-  return mp::init(__func__, epilogue, "epilogue", struct_size, mp::zero_struct<mp_epilogue_t>);
+  return init(__func__, epilogue, "epilogue", struct_size, zero_struct<mp_epilogue_t>);
 }
 
 mp_status_t mp_gemm_desc_init(mp_gemm_desc_t *desc, size_t struct_size, int64_t m, int64_t n,
                               int64_t k, mp_dtype_t dtype_ab, mp_dtype_t dtype_cd) {
-  return mp::init(__func__, desc, "desc", struct_size, [&] {
-    auto d = mp::zero_struct<mp_gemm_desc_t>();
+  return init(__func__, desc, "desc", struct_size, [&] {
+    auto d = zero_struct<mp_gemm_desc_t>();
     d.op_a = d.op_b = MP_OP_N;
-    mp::set_enum(dtype_ab, d.dtype_ab);
-    mp::set_enum(dtype_cd, d.dtype_cd);
+    set_enum(dtype_ab, d.dtype_ab);
+    set_enum(dtype_cd, d.dtype_cd);
     d.alpha = 1.0f;
     d.batch_count = 1;
     d.m = m;
@@ -148,8 +146,8 @@ mp_status_t mp_gemm_desc_init(mp_gemm_desc_t *desc, size_t struct_size, int64_t 
 
 mp_status_t mp_gemm_group_item_init(mp_gemm_group_item_t *item, size_t struct_size, int64_t m,
                                     int64_t n, int64_t k) {
-  return mp::init(__func__, item, "item", struct_size, [&] {
-    auto i = mp::zero_struct<mp_gemm_group_item_t>();
+  return init(__func__, item, "item", struct_size, [&] {
+    auto i = zero_struct<mp_gemm_group_item_t>();
     i.m = m;
     i.n = n;
     i.k = k;
@@ -162,8 +160,8 @@ mp_status_t mp_gemm_group_item_init(mp_gemm_group_item_t *item, size_t struct_si
 mp_status_t mp_conv2d_desc_init(mp_conv2d_desc_t *desc, size_t struct_size, int32_t n, int32_t h,
                                 int32_t w, int32_t c, int32_t k, int32_t r, int32_t s,
                                 mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_conv2d_desc_t &d) {
-    mp::set_enum(dtype, d.dtype_out);
+  return init_desc(__func__, desc, struct_size, dtype, [&](mp_conv2d_desc_t &d) {
+    set_enum(dtype, d.dtype_out);
     d.n = n;
     d.h = h;
     d.w = w;
@@ -179,82 +177,82 @@ mp_status_t mp_conv2d_desc_init(mp_conv2d_desc_t *desc, size_t struct_size, int3
 
 mp_status_t mp_scaler_config_init(mp_scaler_config_t *config, size_t struct_size,
                                   mp_scaler_policy_t policy) {
-  return mp::init(__func__, config, "config", struct_size,
-                  [&] { return mp::default_scaler_config(policy); });
+  return init(__func__, config, "config", struct_size,
+              [&] { return default_scaler_config(policy); });
 }
 
 mp_status_t mp_scaler_state_init(mp_scaler_state_t *state, size_t struct_size,
                                  const mp_scaler_config_t *config) {
-  return mp::init(__func__, state, "state", struct_size,
-                  [&] { return mp::default_scaler_state(mp::read_struct(config, "config")); });
+  return init(__func__, state, "state", struct_size,
+              [&] { return default_scaler_state(read_struct(config, "config")); });
 }
 
 mp_status_t mp_param_group_init(mp_param_group_t *group, size_t struct_size,
                                 mp_optimizer_kind_t kind, float lr) {
-  return mp::init(__func__, group, "group", struct_size,
-                  [&] { return mp::group_of(mp::defaults_of(kind), lr); });
+  return init(__func__, group, "group", struct_size,
+              [&] { return group_of(defaults_of(kind), lr); });
 }
 
 mp_status_t mp_optimizer_desc_init(mp_optimizer_desc_t *desc, size_t struct_size,
                                    mp_optimizer_kind_t kind) {
-  return mp::init(__func__, desc, "desc", struct_size,
-                  [&] { return mp::desc_of(kind, mp::defaults_of(kind).flags); });
+  return init(__func__, desc, "desc", struct_size,
+              [&] { return desc_of(kind, defaults_of(kind).flags); });
 }
 
 mp_status_t mp_optimizer_desc_from_name(const char *name, mp_optimizer_desc_t *desc,
                                         size_t desc_size, mp_param_group_t *group,
                                         size_t group_size, float lr) {
-  mp::OptimizerDefaults named{};
-  const mp_status_t status = mp::init(__func__, desc, "desc", desc_size, [&] {
-    mp::require_pointer(name, "name");
-    mp::require_pointer(group, "group");
-    mp::require_struct_size<mp_param_group_t>(group_size, "group", "->",
-                                              "; pass sizeof(mp_param_group_t) as group_size");
-    named = mp::named_optimizer(name);
-    mp_optimizer_desc_t d = mp::desc_of(named.kind, named.flags);
+  OptimizerDefaults named{};
+  const mp_status_t status = init(__func__, desc, "desc", desc_size, [&] {
+    require_pointer(name, "name");
+    require_pointer(group, "group");
+    require_struct_size<mp_param_group_t>(group_size, "group", "->",
+                                          "; pass sizeof(mp_param_group_t) as group_size");
+    named = named_optimizer(name);
+    mp_optimizer_desc_t d = desc_of(named.kind, named.flags);
     d.groups = group;
     return d;
   });
   if (status != MP_SUCCESS) return status;
-  return mp::init(__func__, group, "group", group_size, [&] { return mp::group_of(named, lr); });
+  return init(__func__, group, "group", group_size, [&] { return group_of(named, lr); });
 }
 
 mp_status_t mp_model_options_init(mp_model_options_t *options, size_t struct_size) {
-  return mp::init(__func__, options, "options", struct_size, mp::zero_struct<mp_model_options_t>);
+  return init(__func__, options, "options", struct_size, zero_struct<mp_model_options_t>);
 }
 
 mp_status_t mp_comm_init(mp_comm_t *comm, size_t struct_size) {
-  return mp::init(__func__, comm, "comm", struct_size, mp::default_comm);
+  return init(__func__, comm, "comm", struct_size, default_comm);
 }
 
 mp_status_t mp_step_options_init(mp_step_options_t *options, size_t struct_size) {
-  return mp::init(__func__, options, "options", struct_size, mp::zero_struct<mp_step_options_t>);
+  return init(__func__, options, "options", struct_size, zero_struct<mp_step_options_t>);
 }
 
 mp_status_t mp_xent_desc_init(mp_xent_desc_t *desc, size_t struct_size, int64_t rows,
                               int64_t classes, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_xent_desc_t &d) {
+  return init_desc(__func__, desc, struct_size, dtype, [&](mp_xent_desc_t &d) {
     d.rows = rows;
     d.classes = d.ld_logits = d.ld_dlogits = classes;
-    mp::set_loss(d);
+    set_loss(d);
   });
 }
 
 mp_status_t mp_linear_xent_desc_init(mp_linear_xent_desc_t *desc, size_t struct_size, int64_t rows,
                                      int64_t width, int64_t classes, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_linear_xent_desc_t &d) {
+  return init_desc(__func__, desc, struct_size, dtype, [&](mp_linear_xent_desc_t &d) {
     d.rows = rows;
     d.width = d.ld_x = d.ld_w = d.ld_dx = d.ld_dw = width;
     d.classes = classes;
-    mp::set_loss(d);
+    set_loss(d);
   });
 }
 
 mp_status_t mp_loss_desc_init(mp_loss_desc_t *desc, size_t struct_size, mp_loss_kind_t kind,
                               int64_t count, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_loss_desc_t &d) {
-    mp::set_enum(kind, d.kind);
-    mp::set_enum(dtype, d.dtype_target);
+  return init_desc(__func__, desc, struct_size, dtype, [&](mp_loss_desc_t &d) {
+    set_enum(kind, d.kind);
+    set_enum(dtype, d.dtype_target);
     d.count = count;
     d.weight = d.delta = 1.0f;
     d.reduction = kind == MP_LOSS_LINEAR ? MP_LOSS_REDUCTION_SUM : MP_LOSS_REDUCTION_MEAN;
@@ -264,8 +262,8 @@ mp_status_t mp_loss_desc_init(mp_loss_desc_t *desc, size_t struct_size, mp_loss_
 mp_status_t mp_pool2d_desc_init(mp_pool2d_desc_t *desc, size_t struct_size, mp_pool_mode_t mode,
                                 int32_t n, int32_t h, int32_t w, int32_t c, int32_t window_h,
                                 int32_t window_w, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_pool2d_desc_t &d) {
-    mp::set_enum(mode, d.mode);
+  return init_desc(__func__, desc, struct_size, dtype, [&](mp_pool2d_desc_t &d) {
+    set_enum(mode, d.mode);
     d.n = n;
     d.h = h;
     d.w = w;
@@ -278,7 +276,7 @@ mp_status_t mp_pool2d_desc_init(mp_pool2d_desc_t *desc, size_t struct_size, mp_p
 
 mp_status_t mp_batchnorm_desc_init(mp_batchnorm_desc_t *desc, size_t struct_size, int64_t rows,
                                    int32_t channels, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_batchnorm_desc_t &d) {
+  return init_desc(__func__, desc, struct_size, dtype, [&](mp_batchnorm_desc_t &d) {
     d.rows = rows;
     d.channels = channels;
     d.epsilon = 1e-5f;
@@ -288,9 +286,9 @@ mp_status_t mp_batchnorm_desc_init(mp_batchnorm_desc_t *desc, size_t struct_size
 
 mp_status_t mp_norm_desc_init(mp_norm_desc_t *desc, size_t struct_size, mp_norm_kind_t kind,
                               int64_t rows, int64_t columns, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_norm_desc_t &d) {
-    mp::set_enum(kind, d.kind);
-    mp::set_enum(dtype, d.dtype_residual);
+  return init_desc(__func__, desc, struct_size, dtype, [&](mp_norm_desc_t &d) {
+    set_enum(kind, d.kind);
+    set_enum(dtype, d.dtype_residual);
     d.rows = rows;
     d.columns = columns;
     d.groups = 1;
@@ -301,9 +299,9 @@ mp_status_t mp_norm_desc_init(mp_norm_desc_t *desc, size_t struct_size, mp_norm_
 mp_status_t mp_pointwise_desc_init(mp_pointwise_desc_t *desc, size_t struct_size,
                                    mp_pointwise_op_t op, int64_t rows, int64_t columns,
                                    mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_pointwise_desc_t &d) {
-    mp::set_enum(op, d.op);
-    mp::set_enum(dtype, d.dtype_b);
+  return init_desc(__func__, desc, struct_size, dtype, [&](mp_pointwise_desc_t &d) {
+    set_enum(op, d.op);
+    set_enum(dtype, d.dtype_b);
     d.rows = rows;
     d.columns = d.ld_b = columns;
     d.slope = 0.01f;
@@ -314,7 +312,7 @@ mp_status_t mp_pointwise_desc_init(mp_pointwise_desc_t *desc, size_t struct_size
 
 mp_status_t mp_column_sum_desc_init(mp_column_sum_desc_t *desc, size_t struct_size, int64_t rows,
                                     int64_t columns, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_column_sum_desc_t &d) {
+  return init_desc(__func__, desc, struct_size, dtype, [&](mp_column_sum_desc_t &d) {
     d.dtype_sum = MP_FP32;
     d.rows = rows;
     d.columns = d.ld = columns;
@@ -323,7 +321,7 @@ mp_status_t mp_column_sum_desc_init(mp_column_sum_desc_t *desc, size_t struct_si
 
 mp_status_t mp_sum_rows_desc_init(mp_sum_rows_desc_t *desc, size_t struct_size, int64_t rows,
                                   int64_t period, int64_t columns, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_sum_rows_desc_t &d) {
+  return init_desc(__func__, desc, struct_size, dtype, [&](mp_sum_rows_desc_t &d) {
     d.dtype_sum = MP_FP32;
     d.rows = rows;
     d.period = period;
@@ -333,8 +331,8 @@ mp_status_t mp_sum_rows_desc_init(mp_sum_rows_desc_t *desc, size_t struct_size, 
 
 mp_status_t mp_glu_desc_init(mp_glu_desc_t *desc, size_t struct_size, mp_activation_t activation,
                              int64_t rows, int64_t columns, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_glu_desc_t &d) {
-    mp::set_enum(activation, d.activation);
+  return init_desc(__func__, desc, struct_size, dtype, [&](mp_glu_desc_t &d) {
+    set_enum(activation, d.activation);
     d.rows = rows;
     d.columns = d.ld_y = columns;
     // An overflow leaves 0, which the functions reject.
@@ -344,16 +342,16 @@ mp_status_t mp_glu_desc_init(mp_glu_desc_t *desc, size_t struct_size, mp_activat
 
 mp_status_t mp_strided_copy_desc_init(mp_strided_copy_desc_t *desc, size_t struct_size,
                                       mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, dtype,
-                       [&](mp_strided_copy_desc_t &d) { d.alpha = 1.0f; });
+  return init_desc(__func__, desc, struct_size, dtype,
+                   [&](mp_strided_copy_desc_t &d) { d.alpha = 1.0f; });
 }
 
 mp_status_t mp_rnn_desc_init(mp_rnn_desc_t *desc, size_t struct_size, mp_rnn_cell_t cell,
                              int32_t batch, int32_t timesteps, int32_t input_size,
                              int32_t hidden_size, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_rnn_desc_t &d) {
-    mp::set_enum(cell, d.cell);
-    mp::set_enum(dtype, d.dtype_dw);
+  return init_desc(__func__, desc, struct_size, dtype, [&](mp_rnn_desc_t &d) {
+    set_enum(cell, d.cell);
+    set_enum(dtype, d.dtype_dw);
     d.layers = 1;
     d.input_size = input_size;
     d.hidden_size = hidden_size;
@@ -365,8 +363,8 @@ mp_status_t mp_rnn_desc_init(mp_rnn_desc_t *desc, size_t struct_size, mp_rnn_cel
 mp_status_t mp_embedding_desc_init(mp_embedding_desc_t *desc, size_t struct_size,
                                    int64_t num_indices, int32_t num_embeddings,
                                    int64_t embedding_dim, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_embedding_desc_t &d) {
-    mp::set_enum(dtype, d.dtype_dtable);
+  return init_desc(__func__, desc, struct_size, dtype, [&](mp_embedding_desc_t &d) {
+    set_enum(dtype, d.dtype_dtable);
     d.dtype_indices = MP_INT32;
     d.num_indices = num_indices;
     d.num_embeddings = num_embeddings;
@@ -376,7 +374,7 @@ mp_status_t mp_embedding_desc_init(mp_embedding_desc_t *desc, size_t struct_size
 
 mp_status_t mp_dropout_desc_init(mp_dropout_desc_t *desc, size_t struct_size, int64_t count,
                                  float p, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_dropout_desc_t &d) {
+  return init_desc(__func__, desc, struct_size, dtype, [&](mp_dropout_desc_t &d) {
     d.count = count;
     d.p = p;
   });
@@ -384,7 +382,7 @@ mp_status_t mp_dropout_desc_init(mp_dropout_desc_t *desc, size_t struct_size, in
 
 mp_status_t mp_rope_desc_init(mp_rope_desc_t *desc, size_t struct_size, int64_t rows, int32_t heads,
                               int32_t head_dim, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_rope_desc_t &d) {
+  return init_desc(__func__, desc, struct_size, dtype, [&](mp_rope_desc_t &d) {
     d.rows = rows;
     d.heads = heads;
     d.head_dim = d.rotary_dim = head_dim;
@@ -394,8 +392,8 @@ mp_status_t mp_rope_desc_init(mp_rope_desc_t *desc, size_t struct_size, int64_t 
 
 mp_status_t mp_softmax_desc_init(mp_softmax_desc_t *desc, size_t struct_size, int64_t rows,
                                  int64_t columns, mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_softmax_desc_t &d) {
-    mp::set_enum(dtype, d.dtype_mask);
+  return init_desc(__func__, desc, struct_size, dtype, [&](mp_softmax_desc_t &d) {
+    set_enum(dtype, d.dtype_mask);
     d.rows = rows;
     d.columns = d.ld_x = d.ld_y = d.ld_mask = columns;
     d.scale = 1.0f;
@@ -405,7 +403,7 @@ mp_status_t mp_softmax_desc_init(mp_softmax_desc_t *desc, size_t struct_size, in
 mp_status_t mp_attention_desc_init(mp_attention_desc_t *desc, size_t struct_size, int32_t batch,
                                    int32_t heads, int64_t q_len, int64_t kv_len, int32_t head_dim,
                                    mp_dtype_t dtype) {
-  return mp::init_desc(__func__, desc, struct_size, dtype, [&](mp_attention_desc_t &d) {
+  return init_desc(__func__, desc, struct_size, dtype, [&](mp_attention_desc_t &d) {
     d.batch = batch;
     d.heads = d.kv_heads = heads;
     d.head_dim = d.head_dim_v = head_dim;

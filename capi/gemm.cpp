@@ -5,7 +5,7 @@
 #include "capi/nvtx_payload.h"
 #include "kernels/gemm/plan_text.h"
 
-namespace mp {
+using namespace mp;
 
 namespace {
 
@@ -165,52 +165,50 @@ void run(const Context &context, const char *function, const GemmProblem &proble
 
 }  // namespace
 
-}  // namespace mp
-
 mp_status_t mp_gemm_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                    const mp_epilogue_t *epilogue, size_t *bytes) {
-  return mp::get_workspace_size(__func__, context, desc, epilogue, mp::ItemAccess::strided, bytes);
+  return get_workspace_size(__func__, context, desc, epilogue, ItemAccess::strided, bytes);
 }
 
 mp_status_t mp_gemm_batched_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                            const mp_epilogue_t *epilogue, size_t *bytes) {
-  return mp::get_workspace_size(__func__, context, desc, epilogue, mp::ItemAccess::pointers, bytes);
+  return get_workspace_size(__func__, context, desc, epilogue, ItemAccess::pointers, bytes);
 }
 
 mp_status_t mp_gemm_get_plan(mp_context_t context, const mp_gemm_desc_t *desc,
                              const mp_epilogue_t *epilogue, size_t max_workspace_bytes,
                              mp_plan_t *plan) {
-  return mp::get_plan(__func__, context, desc, epilogue, mp::ItemAccess::strided,
-                      max_workspace_bytes, plan);
+  return get_plan(__func__, context, desc, epilogue, ItemAccess::strided, max_workspace_bytes,
+                  plan);
 }
 
 mp_status_t mp_gemm_batched_get_plan(mp_context_t context, const mp_gemm_desc_t *desc,
                                      const mp_epilogue_t *epilogue, size_t max_workspace_bytes,
                                      mp_plan_t *plan) {
-  return mp::get_plan(__func__, context, desc, epilogue, mp::ItemAccess::pointers,
-                      max_workspace_bytes, plan);
+  return get_plan(__func__, context, desc, epilogue, ItemAccess::pointers, max_workspace_bytes,
+                  plan);
 }
 
 mp_status_t mp_gemm(mp_context_t context, const mp_gemm_desc_t *desc, const void *A, const void *B,
                     const void *C, void *D, const mp_epilogue_t *epilogue, void *workspace,
                     size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, context, mp::nvtx_payload(desc), [&](const mp::Context &c) {
-    const mp_gemm_desc_t d = mp::read_desc(desc);
-    const mp::RequestedPlan requested(d.plan);
-    mp::GemmProblem problem = mp::gemm_problem(d);
-    problem.out.epilogue = mp::read_epilogue(epilogue, problem.out);
-    mp::require_separate_outputs(d, problem.out);
-    mp::check_operands({A, B, C, D}, d, mp_dtype_size(d.dtype_ab), mp_dtype_size(d.dtype_cd));
-    const mp::Workspace space{workspace, workspace_bytes};
-    mp::check_workspace(space);
-    if (mp::is_empty(d)) {
-      requested.require_known(mp::gemm_names());
-      return mp::clear_sums(c, problem.out.epilogue.dbias, problem.out.n, stream);
+  return call(__func__, context, nvtx_payload(desc), [&](const Context &c) {
+    const mp_gemm_desc_t d = read_desc(desc);
+    const RequestedPlan requested(d.plan);
+    GemmProblem problem = gemm_problem(d);
+    problem.out.epilogue = read_epilogue(epilogue, problem.out);
+    require_separate_outputs(d, problem.out);
+    check_operands({A, B, C, D}, d, mp_dtype_size(d.dtype_ab), mp_dtype_size(d.dtype_cd));
+    const Workspace space{workspace, workspace_bytes};
+    check_workspace(space);
+    if (is_empty(d)) {
+      requested.require_known(gemm_names());
+      return clear_sums(c, problem.out.epilogue.dbias, problem.out.n, stream);
     }
 
-    mp::check_overlap({A, B, C, D}, d, problem.out, space);
-    mp::set_data(problem, {A, B, C, D});
-    mp::run(c, "mp_gemm", problem, requested, space, stream);
+    check_overlap({A, B, C, D}, d, problem.out, space);
+    set_data(problem, {A, B, C, D});
+    run(c, "mp_gemm", problem, requested, space, stream);
   });
 }
 
@@ -218,50 +216,48 @@ mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc, co
                             const void *const *B, const void *const *C, void *const *D,
                             const mp_epilogue_t *epilogue, void *workspace, size_t workspace_bytes,
                             mp_stream_t stream) {
-  return mp::call(__func__, context, mp::nvtx_payload(desc), [&](const mp::Context &c) {
-    const mp_gemm_desc_t d = mp::read_desc(desc);
-    const mp::RequestedPlan requested(d.plan);
-    mp::require_no_strides(d);
-    mp::GemmProblem problem = mp::gemm_problem(d);
-    problem.out.epilogue = mp::read_epilogue(epilogue, problem.out);
-    mp::require_batched_epilogue(problem.out.epilogue);
-    mp::check_operands({A, B, C, D}, d, alignof(void *), alignof(void *));
-    const mp::Workspace space{workspace, workspace_bytes};
-    mp::check_workspace(space);
-    if (mp::is_empty(d)) return requested.require_known(mp::gemm_names());
+  return call(__func__, context, nvtx_payload(desc), [&](const Context &c) {
+    const mp_gemm_desc_t d = read_desc(desc);
+    const RequestedPlan requested(d.plan);
+    require_no_strides(d);
+    GemmProblem problem = gemm_problem(d);
+    problem.out.epilogue = read_epilogue(epilogue, problem.out);
+    require_batched_epilogue(problem.out.epilogue);
+    check_operands({A, B, C, D}, d, alignof(void *), alignof(void *));
+    const Workspace space{workspace, workspace_bytes};
+    check_workspace(space);
+    if (is_empty(d)) return requested.require_known(gemm_names());
 
-    mp::require_other_items(d, problem.out, A, B, C, D, space);
-    mp::set_items(problem, A, B, C, D);
-    mp::run(c, "mp_gemm_batched", problem, requested, space, stream);
+    require_other_items(d, problem.out, A, B, C, D, space);
+    set_items(problem, A, B, C, D);
+    run(c, "mp_gemm_batched", problem, requested, space, stream);
   });
 }
 
 mp_status_t mp_gemm_kernel_info(mp_context_t context, const mp_gemm_desc_t *desc, int32_t index,
                                 mp_kernel_info_t *info) {
-  return mp::call(__func__, context, mp::nvtx_payload(desc), [&](const mp::Context &c) {
-    const mp::Query query(desc, nullptr, mp::ItemAccess::strided);
-    mp::require_struct(info, "info");
-    mp::require_not_negative(index, "index");
-    mp::require_product(query.desc);
-    mp::write_struct(info, "info", query.info(c, index));
+  return call(__func__, context, nvtx_payload(desc), [&](const Context &c) {
+    const Query query(desc, nullptr, ItemAccess::strided);
+    require_struct(info, "info");
+    require_not_negative(index, "index");
+    require_product(query.desc);
+    write_struct(info, "info", query.info(c, index));
   });
 }
 
 mp_status_t mp_gemm_explain(mp_context_t context, const mp_gemm_desc_t *desc,
                             const mp_epilogue_t *epilogue, char *text, size_t *bytes) {
-  return mp::call(__func__, context, mp::nvtx_payload(desc), [&](const mp::Context &c) {
-    const mp::Query query(desc, epilogue, mp::ItemAccess::strided);
-    mp::require_product(query.desc);
-    const mp::GemmPlan plan = query.plan(c, SIZE_MAX);
-    mp::write_text(mp::plan_text(c, mp::text_of(query.shape), plan.name, plan, plan.copies.bytes(),
-                                 mp::next_candidates(query, c, plan.name)),
-                   text, bytes);
+  return call(__func__, context, nvtx_payload(desc), [&](const Context &c) {
+    const Query query(desc, epilogue, ItemAccess::strided);
+    require_product(query.desc);
+    const GemmPlan plan = query.plan(c, SIZE_MAX);
+    write_text(plan_text(c, text_of(query.shape), plan.name, plan, plan.copies.bytes(),
+                         next_candidates(query, c, plan.name)),
+               text, bytes);
   });
 }
 
 // ---------------------------------------------------------------------------- column sums
-
-namespace mp {
 
 namespace {
 
@@ -286,31 +282,29 @@ Output input_of(const mp_column_sum_desc_t &d, const void *x) {
 
 }  // namespace
 
-}  // namespace mp
-
 mp_status_t mp_column_sum_workspace_size(mp_context_t context, const mp_column_sum_desc_t *desc,
                                          size_t *bytes) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &, const auto &d) {
-    mp::require_pointer(bytes, "bytes") =
-        d.columns == 0 ? 0 : mp::column_sum_bytes(mp::shape_of(mp::input_of(d, nullptr)));
+  return call(__func__, context, desc, read_desc, [&](const auto &, const auto &d) {
+    require_pointer(bytes, "bytes") =
+        d.columns == 0 ? 0 : column_sum_bytes(shape_of(input_of(d, nullptr)));
   });
 }
 
 mp_status_t mp_column_sum(mp_context_t context, const mp_column_sum_desc_t *desc, const void *x,
                           void *sum, const mp_epilogue_t *epilogue, void *workspace,
                           size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    mp::Output sums = mp::output_matrix(sum, 1, d.columns, d.columns, d.dtype_sum);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    Output sums = output_matrix(sum, 1, d.columns, d.columns, d.dtype_sum);
     sums.beta = d.beta;
-    sums.epilogue = mp::read_scaling_epilogue(epilogue, "mp_column_sum");
+    sums.epilogue = read_scaling_epilogue(epilogue, "mp_column_sum");
     if (d.columns == 0) return;
-    const mp::Output in = mp::input_of(d, x);
-    if (d.rows > 0) mp::require_device(x, "x", mp_dtype_size(d.dtype));
-    mp::require_device(sum, "sum", mp_dtype_size(d.dtype_sum));
-    mp::require_workspace(workspace, workspace_bytes, mp::column_sum_bytes(mp::shape_of(in)));
-    mp::check_overlap(sums, mp::dense_region(sum, "sum", d.columns, d.dtype_sum),
-                      {mp::matrix_region(x, "x", d.rows, d.columns, d.ld, d.dtype)},
-                      {workspace, workspace_bytes});
+    const Output in = input_of(d, x);
+    if (d.rows > 0) require_device(x, "x", mp_dtype_size(d.dtype));
+    require_device(sum, "sum", mp_dtype_size(d.dtype_sum));
+    require_workspace(workspace, workspace_bytes, column_sum_bytes(shape_of(in)));
+    check_overlap(sums, dense_region(sum, "sum", d.columns, d.dtype_sum),
+                  {matrix_region(x, "x", d.rows, d.columns, d.ld, d.dtype)},
+                  {workspace, workspace_bytes});
     c.backend.sum_columns(c.device, in, sums, workspace, stream);
   });
 }

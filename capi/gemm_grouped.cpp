@@ -11,7 +11,7 @@
 #include "capi/nvtx_payload.h"
 #include "kernels/gemm/plan_text.h"
 
-namespace mp {
+using namespace mp;
 
 namespace {
 
@@ -230,33 +230,29 @@ void run(const Context &context, const GemmGroup &group, const RequestedPlan &re
 
 }  // namespace
 
-}  // namespace mp
-
 mp_status_t mp_gemm_grouped_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                            int32_t count, const mp_gemm_group_item_t *items,
                                            const mp_epilogue_t *epilogue, size_t *bytes) {
-  return mp::call(__func__, context, mp::nvtx_payload("count", count), [&](const mp::Context &c) {
-    mp::require_pointer(bytes, "bytes");
-    const mp::GroupedCall call(desc, count, items, epilogue, nullptr);
-    *bytes = mp::workspace_of(call.group, c, call.requested);
+  return call(__func__, context, nvtx_payload("count", count), [&](const Context &c) {
+    require_pointer(bytes, "bytes");
+    const GroupedCall call(desc, count, items, epilogue, nullptr);
+    *bytes = workspace_of(call.group, c, call.requested);
   });
 }
 
 mp_status_t mp_gemm_grouped(mp_context_t context, const mp_gemm_desc_t *desc, int32_t count,
                             const mp_gemm_group_item_t *items, const mp_epilogue_t *epilogue,
                             void *workspace, size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, context, mp::nvtx_payload("count", count), [&](const mp::Context &c) {
-    const mp::Workspace space{workspace, workspace_bytes};
-    const mp::GroupedCall call(desc, count, items, epilogue, &space);
-    mp::check_workspace(space);
-    if (call.products.empty()) return call.requested.require_known(mp::gemm_names());
-    mp::run(c, call.group, call.requested, space, stream);
+  return call(__func__, context, nvtx_payload("count", count), [&](const Context &c) {
+    const Workspace space{workspace, workspace_bytes};
+    const GroupedCall call(desc, count, items, epilogue, &space);
+    check_workspace(space);
+    if (call.products.empty()) return call.requested.require_known(gemm_names());
+    run(c, call.group, call.requested, space, stream);
   });
 }
 
 // ---------------------------------------------------------------------------- ragged
-
-namespace mp {
 
 namespace {
 
@@ -301,22 +297,18 @@ void run(const Context &context, const RaggedProblem &problem, const RequestedPl
 
 }  // namespace
 
-}  // namespace mp
-
 mp_status_t mp_gemm_ragged_workspace_size(mp_context_t context, const mp_gemm_desc_t *desc,
                                           mp_ragged_t ragged, const mp_epilogue_t *epilogue,
                                           size_t *bytes) {
-  return mp::call(__func__, context, mp::nvtx_payload(desc), [&](const mp::Context &c) {
-    mp::require_pointer(bytes, "bytes");
-    const mp_gemm_desc_t d = mp::read_desc(desc, ragged);
-    const mp::RequestedPlan requested = mp::RequestedPlan(d.plan).kernel_only();
-    mp::RaggedProblem problem{mp::gemm_problem(d), ragged, nullptr};
-    problem.all.out.epilogue = mp::read_scaling_epilogue(epilogue, mp::kFunction);
-    if (mp::is_empty(d)) requested.require_known(mp::gemm_names());
+  return call(__func__, context, nvtx_payload(desc), [&](const Context &c) {
+    require_pointer(bytes, "bytes");
+    const mp_gemm_desc_t d = read_desc(desc, ragged);
+    const RequestedPlan requested = RequestedPlan(d.plan).kernel_only();
+    RaggedProblem problem{gemm_problem(d), ragged, nullptr};
+    problem.all.out.epilogue = read_scaling_epilogue(epilogue, kFunction);
+    if (is_empty(d)) requested.require_known(gemm_names());
     *bytes =
-        mp::is_empty(d)
-            ? 0
-            : mp::find_call_plan(c, mp::shape_of(problem), requested, SIZE_MAX).workspace.bytes;
+        is_empty(d) ? 0 : find_call_plan(c, shape_of(problem), requested, SIZE_MAX).workspace.bytes;
   });
 }
 
@@ -324,21 +316,21 @@ mp_status_t mp_gemm_ragged(mp_context_t context, const mp_gemm_desc_t *desc, mp_
                            const int32_t *ends, const void *A, const void *B, const void *C,
                            void *D, const mp_epilogue_t *epilogue, void *workspace,
                            size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, context, mp::nvtx_payload(desc), [&](const mp::Context &c) {
-    const mp_gemm_desc_t d = mp::read_desc(desc, ragged);
-    const mp::RequestedPlan requested = mp::RequestedPlan(d.plan).kernel_only();
-    mp::RaggedProblem problem{mp::gemm_problem(d), ragged, ends};
-    problem.all.out.epilogue = mp::read_scaling_epilogue(epilogue, mp::kFunction);
-    mp::check_operands({A, B, C, D}, d, mp_dtype_size(d.dtype_ab), mp_dtype_size(d.dtype_cd));
-    mp::require_aligned(ends, "ends");
-    const mp::Workspace space{workspace, workspace_bytes};
-    mp::check_workspace(space);
-    if (mp::is_empty(d)) return requested.require_known(mp::gemm_names());
+  return call(__func__, context, nvtx_payload(desc), [&](const Context &c) {
+    const mp_gemm_desc_t d = read_desc(desc, ragged);
+    const RequestedPlan requested = RequestedPlan(d.plan).kernel_only();
+    RaggedProblem problem{gemm_problem(d), ragged, ends};
+    problem.all.out.epilogue = read_scaling_epilogue(epilogue, kFunction);
+    check_operands({A, B, C, D}, d, mp_dtype_size(d.dtype_ab), mp_dtype_size(d.dtype_cd));
+    require_aligned(ends, "ends");
+    const Workspace space{workspace, workspace_bytes};
+    check_workspace(space);
+    if (is_empty(d)) return requested.require_known(gemm_names());
 
-    mp::require_device(ends, "ends");
-    mp::check_overlap({A, B, C, D}, d, problem.all.out, space,
-                      mp::dense_region(ends, "ends", d.batch_count));
-    mp::set_data(problem.all, {A, B, C, D});
-    mp::run(c, problem, requested, space, stream);
+    require_device(ends, "ends");
+    check_overlap({A, B, C, D}, d, problem.all.out, space,
+                  dense_region(ends, "ends", d.batch_count));
+    set_data(problem.all, {A, B, C, D});
+    run(c, problem, requested, space, stream);
   });
 }

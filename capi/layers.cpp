@@ -7,7 +7,7 @@
 #include "capi/overlap.h"
 #include "kernels/layers/layer_args.h"
 
-namespace mp {
+using namespace mp;
 
 namespace {
 
@@ -208,7 +208,7 @@ bool is_empty(const mp_batchnorm_desc_t &d) {
   return d.rows == 0 || d.channels == 0;
 }
 
-size_t workspace_bytes(const mp_batchnorm_desc_t &d) {
+size_t workspace_size(const mp_batchnorm_desc_t &d) {
   return is_empty(d) ? 0 : batch_norm_workspace_bytes(d);
 }
 
@@ -244,31 +244,29 @@ void require_pass(BatchNormPass pass, const mp_batchnorm_desc_t &d, const mp_bat
 
 }  // namespace
 
-}  // namespace mp
-
 mp_status_t mp_nchw_to_nhwc(mp_context_t context, int64_t n, int64_t c, int64_t h, int64_t w,
                             const void *src, mp_dtype_t dtype_src, void *dst, mp_dtype_t dtype_dst,
                             mp_stream_t stream) {
-  const mp::Images images{n, c, h, w};
-  return mp::call(__func__, context, images.payload(), [&](const mp::Context &on) {
-    mp::transpose(on, images, {src, dtype_src}, {dst, dtype_dst}, mp::Layout::nhwc, stream);
+  const Images images{n, c, h, w};
+  return call(__func__, context, images.payload(), [&](const Context &on) {
+    transpose(on, images, {src, dtype_src}, {dst, dtype_dst}, Layout::nhwc, stream);
   });
 }
 
 mp_status_t mp_nhwc_to_nchw(mp_context_t context, int64_t n, int64_t c, int64_t h, int64_t w,
                             const void *src, mp_dtype_t dtype_src, void *dst, mp_dtype_t dtype_dst,
                             mp_stream_t stream) {
-  const mp::Images images{n, c, h, w};
-  return mp::call(__func__, context, images.payload(), [&](const mp::Context &on) {
-    mp::transpose(on, images, {src, dtype_src}, {dst, dtype_dst}, mp::Layout::nchw, stream);
+  const Images images{n, c, h, w};
+  return call(__func__, context, images.payload(), [&](const Context &on) {
+    transpose(on, images, {src, dtype_src}, {dst, dtype_dst}, Layout::nchw, stream);
   });
 }
 
 mp_status_t mp_pool2d_get_output_size(const mp_pool2d_desc_t *desc, int32_t *p, int32_t *q) {
-  return mp::call(__func__, mp::nvtx_payload(desc), [&] {
-    const mp::Pixels outputs = mp::outputs_of(mp::read_desc(desc));
-    mp::require_pointer(p, "p");
-    mp::require_pointer(q, "q");
+  return call(__func__, nvtx_payload(desc), [&] {
+    const Pixels outputs = outputs_of(read_desc(desc));
+    require_pointer(p, "p");
+    require_pointer(q, "q");
     *p = outputs.p;
     *q = outputs.q;
   });
@@ -276,13 +274,13 @@ mp_status_t mp_pool2d_get_output_size(const mp_pool2d_desc_t *desc, int32_t *p, 
 
 mp_status_t mp_pool2d_forward(mp_context_t context, const mp_pool2d_desc_t *desc, const void *x,
                               void *y, uint8_t *index, mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    const mp::Pixels outputs = mp::outputs_of(d);
-    const mp::Region of_index = mp::index_region(d, outputs, index);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    const Pixels outputs = outputs_of(d);
+    const Region of_index = index_region(d, outputs, index);
     if (d.n == 0 || outputs.p == 0 || outputs.q == 0) return;
-    mp::require_tensors({{mp::image_region(d, x, "x"), mp::kReads},
-                         {mp::output_region(d, outputs, y, "y"), mp::kWrites},
-                         {of_index, mp::kMayWrite}});
+    require_tensors({{image_region(d, x, "x"), kReads},
+                     {output_region(d, outputs, y, "y"), kWrites},
+                     {of_index, kMayWrite}});
     c.backend.pool_forward(
         c.device, {.desc = d, .p = outputs.p, .q = outputs.q, .x = x, .y = y, .index = index},
         stream);
@@ -292,18 +290,17 @@ mp_status_t mp_pool2d_forward(mp_context_t context, const mp_pool2d_desc_t *desc
 mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *desc, const void *x,
                                const uint8_t *index, const void *dy, void *dx,
                                const mp_grad_stats_t *stats, mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    const mp_grad_stats_t of_dx = mp::read_stats(stats);
-    const mp::Pixels outputs = mp::outputs_of(d);
-    const mp::Region of_index = mp::index_region(d, outputs, index);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    const mp_grad_stats_t of_dx = read_stats(stats);
+    const Pixels outputs = outputs_of(d);
+    const Region of_index = index_region(d, outputs, index);
     if (d.n == 0) return;
-    const bool reads_x =
-        d.mode == MP_POOL_MAX && index == nullptr && mp::output_elems(d, outputs) > 0;
-    mp::require_tensors({{reads_x ? mp::image_region(d, x, "x") : mp::Region{}, mp::kReads},
-                         {of_index, mp::kMayRead},
-                         {mp::output_region(d, outputs, dy, "dy"), mp::kReads},
-                         {mp::image_region(d, dx, "dx"), mp::kWrites}},
-                        of_dx, mp::kStatsArgument);
+    const bool reads_x = d.mode == MP_POOL_MAX && index == nullptr && output_elems(d, outputs) > 0;
+    require_tensors({{reads_x ? image_region(d, x, "x") : Region{}, kReads},
+                     {of_index, kMayRead},
+                     {output_region(d, outputs, dy, "dy"), kReads},
+                     {image_region(d, dx, "dx"), kWrites}},
+                    of_dx, kStatsArgument);
     c.backend.pool_backward(c.device,
                             {.desc = d,
                              .p = outputs.p,
@@ -319,20 +316,20 @@ mp_status_t mp_pool2d_backward(mp_context_t context, const mp_pool2d_desc_t *des
 
 mp_status_t mp_batchnorm_workspace_size(mp_context_t context, const mp_batchnorm_desc_t *desc,
                                         size_t *bytes) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &, const auto &d) {
-    mp::require_pointer(bytes, "bytes") = mp::workspace_bytes(d);
+  return call(__func__, context, desc, read_desc, [&](const auto &, const auto &d) {
+    require_pointer(bytes, "bytes") = workspace_size(d);
   });
 }
 
 mp_status_t mp_batchnorm_forward_training(mp_context_t context, const mp_batchnorm_desc_t *desc,
                                           const mp_batchnorm_tensors_t *tensors, void *workspace,
                                           size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    const mp_batchnorm_tensors_t t = mp::read_tensors(tensors);
-    if (mp::is_empty(d)) return;
-    const size_t bytes = mp::workspace_bytes(d);
-    mp::require_pass(mp::BatchNormPass::training, d, t, mp::workspace_region(workspace, bytes));
-    mp::require_workspace(workspace, workspace_bytes, bytes);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    const mp_batchnorm_tensors_t t = read_tensors(tensors);
+    if (is_empty(d)) return;
+    const size_t bytes = workspace_size(d);
+    require_pass(BatchNormPass::training, d, t, workspace_region(workspace, bytes));
+    require_workspace(workspace, workspace_bytes, bytes);
     c.backend.batch_norm_training(c.device, {t, d, static_cast<float *>(workspace)}, stream);
   });
 }
@@ -340,10 +337,10 @@ mp_status_t mp_batchnorm_forward_training(mp_context_t context, const mp_batchno
 mp_status_t mp_batchnorm_forward_inference(mp_context_t context, const mp_batchnorm_desc_t *desc,
                                            const mp_batchnorm_tensors_t *tensors,
                                            mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    const mp_batchnorm_tensors_t t = mp::read_tensors(tensors);
-    if (mp::is_empty(d)) return;
-    mp::require_pass(mp::BatchNormPass::inference, d, t);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    const mp_batchnorm_tensors_t t = read_tensors(tensors);
+    if (is_empty(d)) return;
+    require_pass(BatchNormPass::inference, d, t);
     c.backend.batch_norm_inference(c.device, {t, d, nullptr}, stream);
   });
 }
@@ -351,19 +348,19 @@ mp_status_t mp_batchnorm_forward_inference(mp_context_t context, const mp_batchn
 mp_status_t mp_batchnorm_backward(mp_context_t context, const mp_batchnorm_desc_t *desc,
                                   const mp_batchnorm_tensors_t *tensors, void *workspace,
                                   size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    const mp_batchnorm_tensors_t t = mp::read_tensors(tensors);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    const mp_batchnorm_tensors_t t = read_tensors(tensors);
     if (d.channels == 0) return;
-    mp::require_aligned(t.dgamma, "tensors->dgamma");
-    mp::require_aligned(t.dbeta, "tensors->dbeta");
-    mp::require_stats(t.stats);
+    require_aligned(t.dgamma, "tensors->dgamma");
+    require_aligned(t.dbeta, "tensors->dbeta");
+    require_stats(t.stats);
     if (d.rows == 0) {
-      for (float *const sums : {t.dgamma, t.dbeta}) mp::clear_sums(c, sums, d.channels, stream);
+      for (float *const sums : {t.dgamma, t.dbeta}) clear_sums(c, sums, d.channels, stream);
       return;
     }
-    const size_t bytes = mp::workspace_bytes(d);
-    mp::require_pass(mp::BatchNormPass::backward, d, t, mp::workspace_region(workspace, bytes));
-    mp::require_workspace(workspace, workspace_bytes, bytes);
+    const size_t bytes = workspace_size(d);
+    require_pass(BatchNormPass::backward, d, t, workspace_region(workspace, bytes));
+    require_workspace(workspace, workspace_bytes, bytes);
     c.backend.batch_norm_backward(c.device, {t, d, static_cast<float *>(workspace)}, stream);
   });
 }

@@ -5,7 +5,7 @@
 #include "capi/nvtx_payload.h"
 #include "kernels/layers/layer_args.h"
 
-namespace mp {
+using namespace mp;
 
 namespace {
 
@@ -324,23 +324,21 @@ class LinearXent {
 
 }  // namespace
 
-}  // namespace mp
-
 mp_status_t mp_linear_xent_workspace_size(mp_context_t context, const mp_linear_xent_desc_t *desc,
                                           size_t *bytes) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    mp::require_pointer(bytes, "bytes") = mp::plan_linear_xent(c, d).bytes;
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    require_pointer(bytes, "bytes") = plan_linear_xent(c, d).bytes;
   });
 }
 
 mp_status_t mp_linear_xent(mp_context_t context, const mp_linear_xent_desc_t *desc,
                            const mp_xent_tensors_t *tensors, void *workspace,
                            size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    const mp_xent_tensors_t t = mp::read_tensors(tensors);
-    const mp::LinearXentPlan plan = mp::plan_linear_xent(c, d);
-    mp::require_workspace(workspace, workspace_bytes, plan.bytes);
-    mp::require_tensors_of(d, t, mp::workspace_region(workspace, plan.bytes));
-    mp::LinearXent(c, d, t, plan, workspace, stream).run();
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    const mp_xent_tensors_t t = read_tensors(tensors);
+    const LinearXentPlan plan = plan_linear_xent(c, d);
+    require_workspace(workspace, workspace_bytes, plan.bytes);
+    require_tensors_of(d, t, workspace_region(workspace, plan.bytes));
+    LinearXent(c, d, t, plan, workspace, stream).run();
   });
 }

@@ -6,7 +6,7 @@
 #include "capi/overlap.h"
 #include "kernels/layers/layer_args.h"
 
-namespace mp {
+using namespace mp;
 
 namespace {
 
@@ -96,25 +96,23 @@ mp_loss_desc_t read_desc(const mp_loss_desc_t *user) {
 }
 
 /// Returns the workspace size, monotonic in count; the number of chunks is not.
-size_t workspace_bytes(const mp_loss_desc_t &desc) {
+size_t workspace_size(const mp_loss_desc_t &desc) {
   const int64_t steps = (desc.count + LossArgs::kAtOnce - 1) / LossArgs::kAtOnce;
   return static_cast<size_t>(std::min(steps, kMaxLossChunks)) * sizeof(LossPartial);
 }
 
 }  // namespace
 
-}  // namespace mp
-
 mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *desc,
                             const mp_xent_tensors_t *tensors, mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    const mp_xent_tensors_t t = mp::read_xent_tensors(tensors);
-    mp::require_aligned(t.loss, "tensors->loss");
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    const mp_xent_tensors_t t = read_xent_tensors(tensors);
+    require_aligned(t.loss, "tensors->loss");
     if (d.rows > 0) {
-      mp::require_tensors_of(d, t);
+      require_tensors_of(d, t);
       c.backend.softmax_xent(c.device, {t, d}, stream);
     } else {
-      mp::store_empty_loss(c, t.loss, t.count == nullptr, stream);
+      store_empty_loss(c, t.loss, t.count == nullptr, stream);
     }
   });
 }
@@ -122,13 +120,13 @@ mp_status_t mp_softmax_xent(mp_context_t context, const mp_xent_desc_t *desc,
 mp_status_t mp_xent_count(mp_context_t context, int64_t rows, mp_dtype_t dtype_labels,
                           const void *labels, int64_t ignore_label, float *count,
                           mp_stream_t stream) {
-  return mp::call(__func__, context, mp::nvtx_payload("rows", rows), [&](const mp::Context &c) {
-    mp::require_integer_dtype(dtype_labels, "dtype_labels");
-    mp::require_count(rows, "rows", dtype_labels);
-    mp::require_tensors({{mp::dense_region(labels, "labels", rows, dtype_labels), mp::kReads},
-                         {mp::dense_region(count, "count"), mp::kWrites}});
+  return call(__func__, context, nvtx_payload("rows", rows), [&](const Context &c) {
+    require_integer_dtype(dtype_labels, "dtype_labels");
+    require_count(rows, "rows", dtype_labels);
+    require_tensors({{dense_region(labels, "labels", rows, dtype_labels), kReads},
+                     {dense_region(count, "count"), kWrites}});
     if (rows == 0) return;
-    mp::XentArgs args{};
+    XentArgs args{};
     args.labels = labels;
     args.desc.rows = rows;
     args.desc.dtype_labels = dtype_labels;
@@ -141,37 +139,36 @@ mp_status_t mp_xent_count(mp_context_t context, int64_t rows, mp_dtype_t dtype_l
 
 mp_status_t mp_loss_workspace_size(mp_context_t context, const mp_loss_desc_t *desc,
                                    size_t *bytes) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &, const auto &d) {
-    mp::require_pointer(bytes, "bytes") = mp::workspace_bytes(d);
+  return call(__func__, context, desc, read_desc, [&](const auto &, const auto &d) {
+    require_pointer(bytes, "bytes") = workspace_size(d);
   });
 }
 
 mp_status_t mp_loss(mp_context_t context, const mp_loss_desc_t *desc,
                     const mp_loss_tensors_t *tensors, void *workspace, size_t workspace_bytes,
                     mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    const mp_loss_tensors_t t = mp::read_tensors(tensors);
-    mp::require_aligned(t.loss, "tensors->loss");
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    const mp_loss_tensors_t t = read_tensors(tensors);
+    require_aligned(t.loss, "tensors->loss");
     if (d.count == 0)
-      return mp::store_empty_loss(c, t.loss, d.reduction == MP_LOSS_REDUCTION_MEAN, stream);
-    const size_t bytes = mp::workspace_bytes(d);
+      return store_empty_loss(c, t.loss, d.reduction == MP_LOSS_REDUCTION_MEAN, stream);
+    const size_t bytes = workspace_size(d);
     const auto elements = [&](const void *data, const char *name, mp_dtype_t dtype) {
-      return mp::dense_region(data, name, d.count, dtype);
+      return dense_region(data, name, d.count, dtype);
     };
-    mp::require_tensors(
-        {{elements(t.prediction, "tensors->prediction", d.dtype),
-          d.kind == MP_LOSS_LINEAR ? mp::kMayRead : mp::kReads},
-         {elements(t.target, "tensors->target", d.dtype_target), mp::kReads},
-         {elements(t.weights, "tensors->weights", MP_FP32), mp::kMayRead},
-         {mp::dense_region(t.loss_scale, "tensors->loss_scale"), mp::kMayRead},
-         {elements(t.element_loss, "tensors->element_loss", MP_FP32), mp::kMayWrite},
-         {elements(t.dprediction, "tensors->dprediction", d.dtype),
-          mp::kMayWrite,
-          {"tensors->prediction"}},
-         {mp::dense_region(t.loss, "tensors->loss"), mp::kMayWrite},
-         {mp::workspace_region(workspace, bytes), mp::kMayWrite}},
-        t.stats);
-    mp::require_workspace(workspace, workspace_bytes, bytes);
-    c.backend.element_loss(c.device, {t, d, static_cast<mp::LossPartial *>(workspace)}, stream);
+    require_tensors({{elements(t.prediction, "tensors->prediction", d.dtype),
+                      d.kind == MP_LOSS_LINEAR ? kMayRead : kReads},
+                     {elements(t.target, "tensors->target", d.dtype_target), kReads},
+                     {elements(t.weights, "tensors->weights", MP_FP32), kMayRead},
+                     {dense_region(t.loss_scale, "tensors->loss_scale"), kMayRead},
+                     {elements(t.element_loss, "tensors->element_loss", MP_FP32), kMayWrite},
+                     {elements(t.dprediction, "tensors->dprediction", d.dtype),
+                      kMayWrite,
+                      {"tensors->prediction"}},
+                     {dense_region(t.loss, "tensors->loss"), kMayWrite},
+                     {workspace_region(workspace, bytes), kMayWrite}},
+                    t.stats);
+    require_workspace(workspace, workspace_bytes, bytes);
+    c.backend.element_loss(c.device, {t, d, static_cast<LossPartial *>(workspace)}, stream);
   });
 }

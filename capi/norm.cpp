@@ -3,7 +3,7 @@
 #include "capi/overlap.h"
 #include "kernels/layers/layer_args.h"
 
-namespace mp {
+using namespace mp;
 
 namespace {
 
@@ -157,42 +157,40 @@ void require_backward(const mp_norm_desc_t &d, const mp_norm_tensors_t &t,
 
 }  // namespace
 
-}  // namespace mp
-
 mp_status_t mp_norm_forward(mp_context_t context, const mp_norm_desc_t *desc,
                             const mp_norm_tensors_t *tensors, mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    const mp_norm_tensors_t t = mp::read_tensors(tensors);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    const mp_norm_tensors_t t = read_tensors(tensors);
     if (d.rows == 0) return;
-    mp::require_forward(d, t);
+    require_forward(d, t);
     c.backend.norm_forward(c.device, {t, d, nullptr}, stream);
   });
 }
 
 mp_status_t mp_norm_backward_workspace_size(mp_context_t context, const mp_norm_desc_t *desc,
                                             size_t *bytes) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &, const auto &d) {
-    mp::require_pointer(bytes, "bytes") = mp::norm_workspace_bytes(d);
+  return call(__func__, context, desc, read_desc, [&](const auto &, const auto &d) {
+    require_pointer(bytes, "bytes") = norm_workspace_bytes(d);
   });
 }
 
 mp_status_t mp_norm_backward(mp_context_t context, const mp_norm_desc_t *desc,
                              const mp_norm_tensors_t *tensors, void *workspace,
                              size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    const mp_norm_tensors_t t = mp::read_tensors(tensors);
-    mp::require_aligned(t.dgamma, "tensors->dgamma");
-    mp::require_aligned(t.dbeta, "tensors->dbeta");
-    mp::require_layer(d, t.dbeta, "tensors->dbeta");
-    mp::require_stats(t.stats);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    const mp_norm_tensors_t t = read_tensors(tensors);
+    require_aligned(t.dgamma, "tensors->dgamma");
+    require_aligned(t.dbeta, "tensors->dbeta");
+    require_layer(d, t.dbeta, "tensors->dbeta");
+    require_stats(t.stats);
     if (d.rows == 0) {
       if ((d.flags & MP_NORM_FLAG_ACCUMULATE) != 0) return;
-      for (float *const sums : {t.dgamma, t.dbeta}) mp::clear_sums(c, sums, d.columns, stream);
+      for (float *const sums : {t.dgamma, t.dbeta}) clear_sums(c, sums, d.columns, stream);
       return;
     }
-    const size_t bytes = mp::norm_workspace_bytes(d);
-    mp::require_workspace(workspace, workspace_bytes, bytes);
-    mp::require_backward(d, t, mp::workspace_region(workspace, bytes));
+    const size_t bytes = norm_workspace_bytes(d);
+    require_workspace(workspace, workspace_bytes, bytes);
+    require_backward(d, t, workspace_region(workspace, bytes));
     c.backend.norm_backward(c.device, {t, d, static_cast<float *>(workspace)}, stream);
   });
 }

@@ -13,9 +13,9 @@
 #include "capi/nvtx_payload.h"
 #include "capi/objects.h"
 
-namespace mp {
+using namespace mp;
 
-Message payload_text(const mp_optimizer &optimizer) {
+Message mp::payload_text(const mp_optimizer &optimizer) {
   return payload_text(*optimizer.desc.master);
 }
 
@@ -84,67 +84,65 @@ mp_model_options_t read_options(const mp_model_options_t *user) {
 
 }  // namespace
 
-}  // namespace mp
-
 mp_status_t mp_optimizer_create(mp_optimizer_t *optimizer, mp_context_t context,
                                 const mp_optimizer_desc_t *desc) {
-  return mp::call(__func__, [&] {
-    mp::require_pointer(optimizer, "optimizer");
+  return call(__func__, [&] {
+    require_pointer(optimizer, "optimizer");
     auto created = std::make_unique<mp_optimizer>();
-    created->context = mp::require_context(context);
-    created->desc = mp::read_desc(desc, created->context);
-    mp::require_data(*created);
-    std::ranges::transform(mp::read_groups(created->desc), std::back_inserter(created->groups),
-                           mp::group_of);
-    mp::make_moments(*created);
-    mp::upload(*created, mp::read_tensor_group(created->desc));
+    created->context = require_context(context);
+    created->desc = read_desc(desc, created->context);
+    require_data(*created);
+    std::ranges::transform(read_groups(created->desc), std::back_inserter(created->groups),
+                           group_of);
+    make_moments(*created);
+    upload(*created, read_tensor_group(created->desc));
     created->own_scaler =
-        mp::make_scaler(created->context, mp::default_scaler_config(MP_SCALER_POLICY_STATIC));
+        make_scaler(created->context, default_scaler_config(MP_SCALER_POLICY_STATIC));
     created->own_scaler->is_owned = true;
     *optimizer = created.release();
   });
 }
 
 void mp_optimizer_destroy(mp_optimizer_t optimizer) {
-  mp::call_void(__func__, [&] { delete optimizer; });
+  call_void(__func__, [&] { delete optimizer; });
 }
 
 mp_status_t mp_optimizer_set_group(mp_optimizer_t optimizer, uint32_t index,
                                    const mp_param_group_t *group, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
-    mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
+  return call(__func__, nvtx_payload(optimizer), [&] {
+    mp_optimizer &o = require_pointer(optimizer, "optimizer");
     MP_REQUIRE(index < o.desc.num_groups, MP_ERROR_INVALID_ARGUMENT, "index = ", index,
                " is outside [0, num_groups = ", o.desc.num_groups, ")");
-    const mp_param_group_t value = mp::read_struct(group, "group");
-    mp::check_group(value, "group->", o.desc);
-    MP_REQUIRE(o.desc.m != nullptr || !mp::needs_m(value, o.desc), MP_ERROR_INVALID_ARGUMENT,
+    const mp_param_group_t value = read_struct(group, "group");
+    check_group(value, "group->", o.desc);
+    MP_REQUIRE(o.desc.m != nullptr || !needs_m(value, o.desc), MP_ERROR_INVALID_ARGUMENT,
                "group->beta1 = ", value.beta1,
                " (momentum) requires an optimizer created with momentum; this one has no list m");
-    MP_REQUIRE(o.tensor_norms != nullptr || !mp::clips_tensors(value), MP_ERROR_INVALID_ARGUMENT,
+    MP_REQUIRE(o.tensor_norms != nullptr || !clips_tensors(value), MP_ERROR_INVALID_ARGUMENT,
                "group->max_tensor_norm = ", value.max_tensor_norm,
                " requires a group with max_tensor_norm when the optimizer is created");
 
     // The source must stay valid: a CUDA graph that captures the copy reads it at each replay.
-    mp::ParamGroup &uploaded = o.groups[index] = mp::group_of(value);
-    const mp::Context &c = *o.context;
+    ParamGroup &uploaded = o.groups[index] = group_of(value);
+    const Context &c = *o.context;
     c.backend.copy(c.device, o.args.groups + index, &uploaded, sizeof uploaded, stream);
   });
 }
 
 mp_status_t mp_optimizer_step(mp_optimizer_t optimizer, const float *grad_scale,
                               const float *found_inf, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
-    const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
-    mp::require_data(o);
-    mp::require_aligned(grad_scale, "grad_scale");
-    mp::require_aligned(found_inf, "found_inf");
-    mp::UpdateArgs update{};
+  return call(__func__, nvtx_payload(optimizer), [&] {
+    const mp_optimizer &o = require_pointer(optimizer, "optimizer");
+    require_data(o);
+    require_aligned(grad_scale, "grad_scale");
+    require_aligned(found_inf, "found_inf");
+    UpdateArgs update{};
     update.grad_scale = grad_scale;
     update.found_inf = found_inf;
     update.tensor_norms = o.tensor_norms;
-    const mp::Context &c = *o.context;
+    const Context &c = *o.context;
     if (o.tensor_norms != nullptr) {
-      mp::StatisticsOutputs statistics{};
+      StatisticsOutputs statistics{};
       statistics.wide_norms = o.tensor_norms;
       c.backend.statistics(c.device, o.args.grads, o.desc.grads->scratch, statistics, stream);
     }
@@ -155,17 +153,17 @@ mp_status_t mp_optimizer_step(mp_optimizer_t optimizer, const float *grad_scale,
 mp_status_t mp_masters_to_model(mp_tensor_list_t master, mp_tensor_list_t model,
                                 const float *found_inf, const mp_model_options_t *options,
                                 mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(master), [&] {
-    const mp_tensor_list &from = mp::require_pointer(master, "master");
-    const mp_tensor_list &to = mp::require_pointer(model, "model");
-    mp::require_parallel(from, "master", to, "model");
-    mp::require_data(from, "master");
-    mp::require_fp32(from, "master");
-    mp::require_16bit(to, "model");
-    mp::require_disjoint(to, "model");
-    mp::require_aligned(found_inf, "found_inf");
-    const mp_model_options_t o = mp::read_options(options);
-    const mp::Context &c = *from.context;
+  return call(__func__, nvtx_payload(master), [&] {
+    const mp_tensor_list &from = require_pointer(master, "master");
+    const mp_tensor_list &to = require_pointer(model, "model");
+    require_parallel(from, "master", to, "model");
+    require_data(from, "master");
+    require_fp32(from, "master");
+    require_16bit(to, "model");
+    require_disjoint(to, "model");
+    require_aligned(found_inf, "found_inf");
+    const mp_model_options_t o = read_options(options);
+    const Context &c = *from.context;
     c.backend.model_copy(c.device,
                          {.master = from.device,
                           .model = to.device,
@@ -178,11 +176,11 @@ mp_status_t mp_masters_to_model(mp_tensor_list_t master, mp_tensor_list_t model,
 }
 
 mp_status_t mp_optimizer_write_model(mp_optimizer_t optimizer, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
-    const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
-    mp::require_data(o);
+  return call(__func__, nvtx_payload(optimizer), [&] {
+    const mp_optimizer &o = require_pointer(optimizer, "optimizer");
+    require_data(o);
     if (o.desc.model == nullptr) return;
-    const mp::Context &c = *o.context;
+    const Context &c = *o.context;
     c.backend.model_copy(c.device,
                          {.master = o.args.master,
                           .model = o.args.model,
@@ -196,8 +194,8 @@ mp_status_t mp_optimizer_write_model(mp_optimizer_t optimizer, mp_stream_t strea
 
 mp_status_t mp_optimizer_get_moments(mp_optimizer_t optimizer, mp_tensor_list_t *m,
                                      mp_tensor_list_t *v) {
-  return mp::call(__func__, [&] {
-    const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
+  return call(__func__, [&] {
+    const mp_optimizer &o = require_pointer(optimizer, "optimizer");
     if (m != nullptr) *m = o.desc.m;
     if (v != nullptr) *v = o.desc.v;
   });
@@ -216,21 +214,21 @@ const float *mp_optimizer_get_lr_address(mp_optimizer_t optimizer) {
 }
 
 mp_status_t mp_optimizer_regularization(mp_optimizer_t optimizer, float *loss, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
-    const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
-    mp::require_data(*o.desc.master, "master");
-    mp::require_device(loss, "loss");
-    const mp::Context &c = *o.context;
+  return call(__func__, nvtx_payload(optimizer), [&] {
+    const mp_optimizer &o = require_pointer(optimizer, "optimizer");
+    require_data(*o.desc.master, "master");
+    require_device(loss, "loss");
+    const Context &c = *o.context;
     c.backend.regularization(c.device, o.args, o.desc.master->scratch, loss, stream);
   });
 }
 
 mp_status_t mp_optimizer_get_step_sync(mp_optimizer_t optimizer, int64_t *t, int64_t *tensor_steps,
                                        mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
-    const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
-    mp::require_pointer(t, "t");
-    const mp::Context &c = *o.context;
+  return call(__func__, nvtx_payload(optimizer), [&] {
+    const mp_optimizer &o = require_pointer(optimizer, "optimizer");
+    require_pointer(t, "t");
+    const Context &c = *o.context;
     int64_t value;
     c.backend.copy(c.device, &value, o.args.t, sizeof value, stream);
     c.backend.synchronize(c.device, stream);
@@ -242,16 +240,16 @@ mp_status_t mp_optimizer_get_step_sync(mp_optimizer_t optimizer, int64_t *t, int
 
 mp_status_t mp_optimizer_set_step_sync(mp_optimizer_t optimizer, int64_t t,
                                        const int64_t *tensor_steps, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
-    const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
-    mp::require_step(t);
+  return call(__func__, nvtx_payload(optimizer), [&] {
+    const mp_optimizer &o = require_pointer(optimizer, "optimizer");
+    require_step(t);
     const std::vector<int64_t> &numel = o.desc.grads->numel;
     for (size_t i = 0; tensor_steps != nullptr && i < numel.size(); ++i) {
       MP_REQUIRE(tensor_steps[i] == (numel[i] > 0 ? t : 0), MP_ERROR_UNSUPPORTED, "tensor_steps[",
                  i, "] = ", tensor_steps[i], ": a count other than ", numel[i] > 0 ? t : 0,
                  " is not supported by this version");
     }
-    const mp::Context &c = *o.context;
+    const Context &c = *o.context;
     c.backend.copy(c.device, o.args.t, &t, sizeof t, stream);
     c.backend.synchronize(c.device, stream);
   });
@@ -261,8 +259,6 @@ mp_status_t mp_optimizer_set_step_sync(mp_optimizer_t optimizer, int64_t t,
 
 // A block of plain data: a header, the number of elements of each tensor, the elements in fp32, and
 // the scaler's state.
-
-namespace mp {
 
 namespace {
 
@@ -387,30 +383,28 @@ void require_success(mp_status_t status) {
 
 }  // namespace
 
-}  // namespace mp
-
 mp_status_t mp_optimizer_checkpoint_size(mp_optimizer_t optimizer, mp_scaler_t scaler,
                                          size_t *bytes) {
-  return mp::call(__func__, [&] {
-    const mp_optimizer &o = mp::require_optimizer(optimizer, scaler);
-    mp::require_pointer(bytes, "bytes") = mp::size_of(o, mp::header_of(o).scaler_bytes);
+  return call(__func__, [&] {
+    const mp_optimizer &o = require_optimizer(optimizer, scaler);
+    require_pointer(bytes, "bytes") = size_of(o, header_of(o).scaler_bytes);
   });
 }
 
 mp_status_t mp_optimizer_save_sync(mp_optimizer_t optimizer, mp_scaler_t scaler, void *checkpoint,
                                    size_t bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
-    const mp::NestedCallScope parts;
-    const mp_optimizer &o = mp::require_optimizer(optimizer, scaler);
-    mp::require_pointer(static_cast<std::byte *>(checkpoint), "checkpoint");
-    mp::Header header = mp::header_of(o);
-    const size_t needed = mp::size_of(o, header.scaler_bytes);
+  return call(__func__, nvtx_payload(optimizer), [&] {
+    const NestedCallScope parts;
+    const mp_optimizer &o = require_optimizer(optimizer, scaler);
+    require_pointer(static_cast<std::byte *>(checkpoint), "checkpoint");
+    Header header = header_of(o);
+    const size_t needed = size_of(o, header.scaler_bytes);
     MP_REQUIRE(bytes >= needed, MP_ERROR_WORKSPACE_TOO_SMALL, "bytes = ", bytes,
                " must be at least ", needed, "; call mp_optimizer_checkpoint_size");
-    mp::require_success(mp_optimizer_get_step_sync(optimizer, &header.t, nullptr, stream));
+    require_success(mp_optimizer_get_step_sync(optimizer, &header.t, nullptr, stream));
     mp_scaler_state_t state;
     MP_INIT_STRUCT(&state);
-    mp::require_success(mp_scaler_get_state_sync(scaler, &state, stream));
+    require_success(mp_scaler_get_state_sync(scaler, &state, stream));
 
     auto *next = static_cast<std::byte *>(checkpoint);
     const auto append = [&](const void *plain, size_t size) {
@@ -418,11 +412,11 @@ mp_status_t mp_optimizer_save_sync(mp_optimizer_t optimizer, mp_scaler_t scaler,
       next += size;
     };
     append(&header, sizeof header);
-    mp::for_each_tensor(o, [&](const mp::List &list, size_t t, size_t) {
+    for_each_tensor(o, [&](const List &list, size_t t, size_t) {
       append(&list.tensors->numel[t], sizeof(int64_t));
     });
-    const mp::Context &c = *o.context;
-    mp::for_each_tensor(o, [&](const mp::List &list, size_t t, size_t size) {
+    const Context &c = *o.context;
+    for_each_tensor(o, [&](const List &list, size_t t, size_t size) {
       if (size > 0) c.backend.copy(c.device, next, list.tensors->data[t], size, stream);
       next += size;
     });
@@ -433,25 +427,24 @@ mp_status_t mp_optimizer_save_sync(mp_optimizer_t optimizer, mp_scaler_t scaler,
 
 mp_status_t mp_optimizer_restore_sync(mp_optimizer_t optimizer, mp_scaler_t scaler,
                                       const void *checkpoint, size_t bytes, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
-    const mp::NestedCallScope parts;
-    const mp_optimizer &o = mp::require_optimizer(optimizer, scaler);
-    const auto *first =
-        &mp::require_pointer(static_cast<const std::byte *>(checkpoint), "checkpoint");
-    const mp::Header header = mp::read_header(o, first, bytes);
-    const mp_scaler_state_t state = mp::read_state(*scaler, first + bytes, header.scaler_bytes);
+  return call(__func__, nvtx_payload(optimizer), [&] {
+    const NestedCallScope parts;
+    const mp_optimizer &o = require_optimizer(optimizer, scaler);
+    const auto *first = &require_pointer(static_cast<const std::byte *>(checkpoint), "checkpoint");
+    const Header header = read_header(o, first, bytes);
+    const mp_scaler_state_t state = read_state(*scaler, first + bytes, header.scaler_bytes);
 
     // First, because these calls can fail; nothing has been written before.
-    mp::require_success(mp_optimizer_set_step_sync(optimizer, header.t, nullptr, stream));
-    mp::require_success(mp_scaler_set_state_sync(scaler, &state, stream));
-    const mp::Context &c = *o.context;
+    require_success(mp_optimizer_set_step_sync(optimizer, header.t, nullptr, stream));
+    require_success(mp_scaler_set_state_sync(scaler, &state, stream));
+    const Context &c = *o.context;
     const std::byte *next = first + bytes - header.scaler_bytes;
-    mp::for_each_tensor(o, [&](const mp::List &, size_t, size_t size) { next -= size; });
-    mp::for_each_tensor(o, [&](const mp::List &list, size_t t, size_t size) {
+    for_each_tensor(o, [&](const List &, size_t, size_t size) { next -= size; });
+    for_each_tensor(o, [&](const List &list, size_t t, size_t size) {
       if (size > 0) c.backend.copy(c.device, list.tensors->data[t], next, size, stream);
       next += size;
     });
-    mp::require_success(mp_optimizer_write_model(optimizer, stream));
+    require_success(mp_optimizer_write_model(optimizer, stream));
     c.backend.synchronize(c.device, stream);
   });
 }

@@ -14,7 +14,7 @@
 #include "capi/defaults.h"
 #include "kernels/gemm/plan_text.h"
 
-namespace mp {
+using namespace mp;
 
 namespace {
 
@@ -73,7 +73,7 @@ void add_candidates(Lines &lines, const std::vector<PlanCandidate> &candidates) 
 
 }  // namespace
 
-std::string text_of(const GemmShape &s) {
+std::string mp::text_of(const GemmShape &s) {
   const auto letter = [](mp_op_t op) { return op == MP_OP_N ? "N" : "T"; };
   return Message("m = ", s.out.m, ", n = ", s.out.n, ", k = ", s.k,
                  ", batch_count = ", s.out.batch_count, ", op = ", letter(s.op_a), letter(s.op_b),
@@ -81,16 +81,16 @@ std::string text_of(const GemmShape &s) {
       .c_str();
 }
 
-std::string text_of(const ConvShape &s) {
+std::string mp::text_of(const ConvShape &s) {
   return Message("n = ", s.n, ", h = ", s.h, ", w = ", s.w, ", c = ", s.c, ", k = ", s.k,
                  ", r = ", s.r, ", s = ", s.s, ", stride = ", s.stride_h, "x", s.stride_w,
                  ", groups = ", s.groups)
       .c_str();
 }
 
-std::string plan_text(const Context &context, const std::string &problem, const char *name,
-                      const GemmPlan &plan, size_t copied_bytes,
-                      const std::vector<PlanCandidate> &candidates) {
+std::string mp::plan_text(const Context &context, const std::string &problem, const char *name,
+                          const GemmPlan &plan, size_t copied_bytes,
+                          const std::vector<PlanCandidate> &candidates) {
   Lines lines;
   lines.add("problem       ", problem);
   lines.add("kernel        ", name);
@@ -105,18 +105,18 @@ std::string plan_text(const Context &context, const std::string &problem, const 
   return lines.text();
 }
 
-bool logs_plans() {
+bool mp::logs_plans() {
   return lazy_init([] {
     static constinit EnvironmentVariable variable("MP_LOG_PLANS", "must be 0 or 1");
     return variable.integer(0, 1).value_or(0) == 1;
   });
 }
 
-void log_new_plan(const Message &line) {
+void mp::log_new_plan(const Message &line) {
   if (is_new_line(line.c_str())) write_requested_log(line);
 }
 
-void log_new_plan(const std::string &problem, const char *name, const GemmPlan &plan) {
+void mp::log_new_plan(const std::string &problem, const char *name, const GemmPlan &plan) {
   log_new_plan(Message("plan: ", name, " for ", problem, ", split_k = ", plan.split_k,
                        ", store path = ", store_path_name(plan), ", workspace_bytes = ",
                        workspace_bytes_of(plan), ", predicted_us = ", shown(plan.predicted_us)));
@@ -169,7 +169,7 @@ void RequestedPlan::finish(bool is_planned, const char *why, size_t workspace_by
   if (plan_.num_sms != 0) plan.num_sms = plan_.num_sms;
 }
 
-mp_plan_t stable_plan(const char *name, const GemmPlan &plan) {
+mp_plan_t mp::stable_plan(const char *name, const GemmPlan &plan) {
   mp_plan_t stable{};
   std::string_view(name).copy(stable.kernel, sizeof stable.kernel - 1);
   stable.split_k = plan.split_k;
@@ -179,11 +179,9 @@ mp_plan_t stable_plan(const char *name, const GemmPlan &plan) {
   return stable;
 }
 
-}  // namespace mp
-
 mp_status_t mp_plan_init(mp_plan_t *plan, size_t struct_size, const char *kernel) {
-  return mp::init(__func__, plan, "plan", struct_size, [&] {
-    auto p = mp::zero_struct<mp_plan_t>();
+  return init(__func__, plan, "plan", struct_size, [&] {
+    auto p = zero_struct<mp_plan_t>();
     if (kernel != nullptr) std::string_view(kernel).copy(p.kernel, sizeof p.kernel - 1);
     return p;
   });

@@ -8,7 +8,7 @@
 #include "kernels/gemm/problem.h"
 #include "kernels/layers/layer_args.h"
 
-namespace mp {
+using namespace mp;
 
 namespace {
 
@@ -42,7 +42,7 @@ mp_pointwise_desc_t read_desc(const mp_pointwise_desc_t *user) {
   return d;
 }
 
-bool reads_b(const mp_pointwise_desc_t &d) {
+bool uses_b(const mp_pointwise_desc_t &d) {
   if (d.op == MP_POINTWISE_COPY) return reads_aux(d.activation);
   return d.op != MP_POINTWISE_LEAKY_RELU && d.op != MP_POINTWISE_CLIP;
 }
@@ -175,24 +175,21 @@ mp_strided_copy_desc_t merged(mp_strided_copy_desc_t d) {
 
 }  // namespace
 
-}  // namespace mp
-
 mp_status_t mp_pointwise(mp_context_t context, const mp_pointwise_desc_t *desc, const void *a,
                          const void *b, void *y, const mp_grad_stats_t *stats, mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    const mp_grad_stats_t of_y = mp::read_stats(stats);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    const mp_grad_stats_t of_y = read_stats(stats);
     if (d.rows == 0 || d.columns == 0) return;
     const auto matrix = [&](const void *data, const char *name) {
-      return mp::matrix_region(data, name, d.rows, d.columns, d.columns, d.dtype);
+      return matrix_region(data, name, d.rows, d.columns, d.columns, d.dtype);
     };
-    const mp::Region of_b =
-        mp::matrix_region(b, "b", mp::rows_of_b(d), d.columns, d.ld_b, d.dtype_b);
-    const bool reads_b = mp::reads_b(d);
-    mp::require_tensors({{matrix(a, "a"), mp::kReads},
-                         {reads_b ? of_b : mp::Region{}, mp::kReads},
-                         {matrix(y, "y"), mp::kWrites, {"a", "b"}}},
-                        of_y, mp::kStatsArgument);
-    if (reads_b && y == b) mp::require_same_layout(d);
+    const Region of_b = matrix_region(b, "b", rows_of_b(d), d.columns, d.ld_b, d.dtype_b);
+    const bool reads_b = uses_b(d);
+    require_tensors({{matrix(a, "a"), kReads},
+                     {reads_b ? of_b : Region{}, kReads},
+                     {matrix(y, "y"), kWrites, {"a", "b"}}},
+                    of_y, kStatsArgument);
+    if (reads_b && y == b) require_same_layout(d);
     c.backend.pointwise(
         c.device, {.desc = d, .a = a, .b = reads_b ? b : nullptr, .y = y, .stats = of_y}, stream);
   });
@@ -200,23 +197,22 @@ mp_status_t mp_pointwise(mp_context_t context, const mp_pointwise_desc_t *desc, 
 
 mp_status_t mp_sum_rows(mp_context_t context, const mp_sum_rows_desc_t *desc, const void *x,
                         void *sum, const mp_grad_stats_t *stats, mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    const mp_grad_stats_t of_sum = mp::read_stats(stats);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    const mp_grad_stats_t of_sum = read_stats(stats);
     if (d.period == 0 || d.columns == 0) return;
-    mp::require_tensors(
-        {{mp::matrix_region(x, "x", d.rows, d.columns, d.ld_x, d.dtype), mp::kReads},
-         {mp::matrix_region(sum, "sum", d.period, d.columns, d.ld_sum, d.dtype_sum), mp::kWrites}},
-        of_sum, mp::kStatsArgument);
+    require_tensors(
+        {{matrix_region(x, "x", d.rows, d.columns, d.ld_x, d.dtype), kReads},
+         {matrix_region(sum, "sum", d.period, d.columns, d.ld_sum, d.dtype_sum), kWrites}},
+        of_sum, kStatsArgument);
     c.backend.sum_rows(c.device, {.desc = d, .x = x, .sum = sum, .stats = of_sum}, stream);
   });
 }
 
 mp_status_t mp_glu_forward(mp_context_t context, const mp_glu_desc_t *desc, const void *x, void *y,
                            mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
     if (d.rows == 0 || d.columns == 0) return;
-    mp::require_tensors(
-        {{mp::glu_input(d, x, "x"), mp::kReads}, {mp::glu_output(d, y, "y"), mp::kWrites}});
+    require_tensors({{glu_input(d, x, "x"), kReads}, {glu_output(d, y, "y"), kWrites}});
     c.backend.glu_forward(c.device, {.desc = d, .x = x, .y = y}, stream);
   });
 }
@@ -224,13 +220,13 @@ mp_status_t mp_glu_forward(mp_context_t context, const mp_glu_desc_t *desc, cons
 mp_status_t mp_glu_backward(mp_context_t context, const mp_glu_desc_t *desc, const void *x,
                             const void *dy, void *dx, const mp_grad_stats_t *stats,
                             mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    const mp_grad_stats_t of_dx = mp::read_stats(stats);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    const mp_grad_stats_t of_dx = read_stats(stats);
     if (d.rows == 0 || d.columns == 0) return;
-    mp::require_tensors({{mp::glu_input(d, x, "x"), mp::kReads},
-                         {mp::glu_output(d, dy, "dy"), mp::kReads},
-                         {mp::glu_input(d, dx, "dx"), mp::kWrites, {"x"}}},
-                        of_dx, mp::kStatsArgument);
+    require_tensors({{glu_input(d, x, "x"), kReads},
+                     {glu_output(d, dy, "dy"), kReads},
+                     {glu_input(d, dx, "dx"), kWrites, {"x"}}},
+                    of_dx, kStatsArgument);
     c.backend.glu_backward(c.device, {.desc = d, .x = x, .dy = dy, .dx = dx, .stats = of_dx},
                            stream);
   });
@@ -238,15 +234,14 @@ mp_status_t mp_glu_backward(mp_context_t context, const mp_glu_desc_t *desc, con
 
 mp_status_t mp_strided_copy(mp_context_t context, const mp_strided_copy_desc_t *desc, const void *x,
                             void *y, const mp_grad_stats_t *stats, mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    const mp_grad_stats_t of_y = mp::read_stats(stats);
-    if (mp::is_empty(d)) return;
-    const int64_t x_span = mp::span_of(d, mp::kXStride, false);
-    const int64_t y_span = mp::span_of(d, mp::kYStride, true);
-    mp::require_tensors({{mp::dense_region(x, "x", x_span, d.dtype), mp::kReads},
-                         {mp::dense_region(y, "y", y_span, d.dtype), mp::kWrites}},
-                        of_y, mp::kStatsArgument);
-    c.backend.strided_copy(c.device, {.desc = mp::merged(d), .x = x, .y = y, .stats = of_y},
-                           stream);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    const mp_grad_stats_t of_y = read_stats(stats);
+    if (is_empty(d)) return;
+    const int64_t x_span = span_of(d, kXStride, false);
+    const int64_t y_span = span_of(d, kYStride, true);
+    require_tensors({{dense_region(x, "x", x_span, d.dtype), kReads},
+                     {dense_region(y, "y", y_span, d.dtype), kWrites}},
+                    of_y, kStatsArgument);
+    c.backend.strided_copy(c.device, {.desc = merged(d), .x = x, .y = y, .stats = of_y}, stream);
   });
 }

@@ -8,7 +8,7 @@
 #include "capi/nvtx_payload.h"
 #include "kernels/rnn/rnn_problem.h"
 
-namespace mp {
+using namespace mp;
 
 namespace {
 
@@ -359,66 +359,64 @@ mp_status_t run(const char *function, mp_context_t context, const mp_rnn_desc_t 
 
 }  // namespace
 
-}  // namespace mp
-
 mp_status_t mp_rnn_get_sizes(mp_context_t context, const mp_rnn_desc_t *desc,
                              mp_rnn_sizes_t *sizes) {
-  return mp::call(__func__, context, mp::nvtx_payload(desc), [&](const mp::Context &c) {
-    const mp::RnnShape s = mp::read_shape(desc);
+  return call(__func__, context, nvtx_payload(desc), [&](const Context &c) {
+    const RnnShape s = read_shape(desc);
     mp_rnn_sizes_t answer{};
     answer.directions = static_cast<uint32_t>(s.directions);
     answer.gates = static_cast<uint32_t>(s.gates);
     answer.num_weights = static_cast<uint32_t>(s.layers * s.directions);
-    answer.reserve_bytes = mp::rnn_reserve(s).bytes;
-    answer.workspace_bytes = mp::most_workspace(c, s, s.plan);
-    mp::write_struct(sizes, "sizes", answer);
+    answer.reserve_bytes = rnn_reserve(s).bytes;
+    answer.workspace_bytes = most_workspace(c, s, s.plan);
+    write_struct(sizes, "sizes", answer);
   });
 }
 
 mp_status_t mp_rnn_get_plan(mp_context_t context, const mp_rnn_desc_t *desc, mp_plan_t *plan) {
-  return mp::call(__func__, context, mp::nvtx_payload(desc), [&](const mp::Context &c) {
-    const mp::RnnShape s = mp::read_shape(desc);
-    mp::require_struct(plan, "plan");
+  return call(__func__, context, nvtx_payload(desc), [&](const Context &c) {
+    const RnnShape s = read_shape(desc);
+    require_struct(plan, "plan");
     MP_REQUIRE(!s.is_empty(), MP_ERROR_NOT_FOUND, "batch = ", s.batch,
                ", timesteps = ", s.timesteps, ": an empty problem requires no kernel");
-    mp::write_struct(plan, "plan", mp::stable_rnn_plan(c, s, s.plan));
+    write_struct(plan, "plan", stable_rnn_plan(c, s, s.plan));
   });
 }
 
 mp_status_t mp_rnn_forward_training(mp_context_t context, const mp_rnn_desc_t *desc,
                                     const mp_rnn_tensors_t *tensors, void *workspace,
                                     size_t workspace_bytes, mp_stream_t stream) {
-  return mp::run(__func__, context, desc, mp::RnnPass::training, tensors,
-                 {workspace, workspace_bytes}, stream);
+  return run(__func__, context, desc, RnnPass::training, tensors, {workspace, workspace_bytes},
+             stream);
 }
 
 mp_status_t mp_rnn_forward_inference(mp_context_t context, const mp_rnn_desc_t *desc,
                                      const mp_rnn_tensors_t *tensors, void *workspace,
                                      size_t workspace_bytes, mp_stream_t stream) {
-  return mp::run(__func__, context, desc, mp::RnnPass::inference, tensors,
-                 {workspace, workspace_bytes}, stream);
+  return run(__func__, context, desc, RnnPass::inference, tensors, {workspace, workspace_bytes},
+             stream);
 }
 
 mp_status_t mp_rnn_backward_data(mp_context_t context, const mp_rnn_desc_t *desc,
                                  const mp_rnn_tensors_t *tensors, void *workspace,
                                  size_t workspace_bytes, mp_stream_t stream) {
-  return mp::run(__func__, context, desc, mp::RnnPass::backward_data, tensors,
-                 {workspace, workspace_bytes}, stream);
+  return run(__func__, context, desc, RnnPass::backward_data, tensors, {workspace, workspace_bytes},
+             stream);
 }
 
 mp_status_t mp_rnn_backward_weights(mp_context_t context, const mp_rnn_desc_t *desc,
                                     const mp_rnn_tensors_t *tensors, void *workspace,
                                     size_t workspace_bytes, mp_stream_t stream) {
-  return mp::run(__func__, context, desc, mp::RnnPass::backward_weights, tensors,
-                 {workspace, workspace_bytes}, stream);
+  return run(__func__, context, desc, RnnPass::backward_weights, tensors,
+             {workspace, workspace_bytes}, stream);
 }
 
 mp_status_t mp_rnn_kernel_info(mp_context_t context, const mp_rnn_desc_t *desc, int32_t index,
                                mp_kernel_info_t *info) {
-  return mp::call(__func__, context, mp::nvtx_payload(desc), [&](const mp::Context &c) {
-    const mp::RnnShape shape = mp::read_shape(desc);
-    mp::require_struct(info, "info");
-    mp::require_not_negative(index, "index");
-    mp::write_struct(info, "info", mp::info_of(c, shape, index));
+  return call(__func__, context, nvtx_payload(desc), [&](const Context &c) {
+    const RnnShape shape = read_shape(desc);
+    require_struct(info, "info");
+    require_not_negative(index, "index");
+    write_struct(info, "info", info_of(c, shape, index));
   });
 }

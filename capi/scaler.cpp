@@ -9,7 +9,7 @@
 #include "capi/nvtx_payload.h"
 #include "capi/objects.h"
 
-namespace mp {
+using namespace mp;
 
 namespace {
 
@@ -21,8 +21,8 @@ float reciprocal(float scale) {
 
 }  // namespace
 
-std::unique_ptr<mp_scaler> make_scaler(const ContextPtr &context,
-                                       const mp_scaler_config_t &config) {
+std::unique_ptr<mp_scaler> mp::make_scaler(const ContextPtr &context,
+                                           const mp_scaler_config_t &config) {
   auto created = std::make_unique<mp_scaler>();
   created->context = context;
   created->config = config;
@@ -45,21 +45,19 @@ std::unique_ptr<mp_scaler> make_scaler(const ContextPtr &context,
   return created;
 }
 
-}  // namespace mp
-
 mp_status_t mp_scaler_create(mp_scaler_t *scaler, mp_context_t context,
                              const mp_scaler_config_t *config) {
-  return mp::call(__func__, [&] {
-    mp::require_pointer(scaler, "scaler");
-    const mp::ContextPtr owner = mp::require_context(context);
-    const mp_scaler_config_t read = mp::read_struct(config, "config");
-    mp::check_config(read);
-    *scaler = mp::make_scaler(owner, read).release();
+  return call(__func__, [&] {
+    require_pointer(scaler, "scaler");
+    const ContextPtr owner = require_context(context);
+    const mp_scaler_config_t read = read_struct(config, "config");
+    check_config(read);
+    *scaler = make_scaler(owner, read).release();
   });
 }
 
 void mp_scaler_destroy(mp_scaler_t scaler) {
-  mp::call_void(__func__, [&] {
+  call_void(__func__, [&] {
     if (scaler != nullptr && !scaler->is_owned) delete scaler;
   });
 }
@@ -78,24 +76,24 @@ float *mp_scaler_get_found_inf_address(mp_scaler_t scaler) {
 
 mp_status_t mp_scale_loss(mp_scaler_t scaler, const void *loss, void *out, mp_dtype_t dtype,
                           int64_t count, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload("count", count), [&] {
-    const mp_scaler &s = mp::require_pointer(scaler, "scaler");
-    mp::require_dtype(dtype, "dtype");
-    mp::require_count(count, "count", dtype);
+  return call(__func__, nvtx_payload("count", count), [&] {
+    const mp_scaler &s = require_pointer(scaler, "scaler");
+    require_dtype(dtype, "dtype");
+    require_count(count, "count", dtype);
     if (count == 0) return;
-    mp::require_device(loss, "loss", mp_dtype_size(dtype));
-    mp::require_device(out, "out", mp_dtype_size(dtype));
-    const mp::Context &c = *s.context;
+    require_device(loss, "loss", mp_dtype_size(dtype));
+    require_device(out, "out", mp_dtype_size(dtype));
+    const Context &c = *s.context;
     c.backend.scale_loss(c.device, loss, out, dtype, count, &s.device->scale, stream);
   });
 }
 
 mp_status_t mp_scaler_update(mp_scaler_t scaler, const float *amax, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
-    mp_scaler &s = mp::require_pointer(scaler, "scaler");
-    mp::require_aligned(amax, "amax");
-    if (mp::needs_amax(s)) mp::require_pointer(amax, "amax");
-    const mp::Context &c = *s.context;
+  return call(__func__, [&] {
+    mp_scaler &s = require_pointer(scaler, "scaler");
+    require_aligned(amax, "amax");
+    if (needs_amax(s)) require_pointer(amax, "amax");
+    const Context &c = *s.context;
     c.backend.scaler_update(c.device, s.device, amax, stream);
     s.has_kept_amax = false;
   });
@@ -103,25 +101,25 @@ mp_status_t mp_scaler_update(mp_scaler_t scaler, const float *amax, mp_stream_t 
 
 mp_status_t mp_scaler_get_state_sync(mp_scaler_t scaler, mp_scaler_state_t *state,
                                      mp_stream_t stream) {
-  return mp::call(__func__, [&] {
-    const mp_scaler &s = mp::require_pointer(scaler, "scaler");
-    mp::require_struct(state, "state");
-    const mp::Context &c = *s.context;
+  return call(__func__, [&] {
+    const mp_scaler &s = require_pointer(scaler, "scaler");
+    require_struct(state, "state");
+    const Context &c = *s.context;
     mp_scaler_state_t value;
     c.backend.copy(c.device, &value, &s.device->state, sizeof value, stream);
     c.backend.synchronize(c.device, stream);
-    mp::write_struct(state, "state", value);
+    write_struct(state, "state", value);
   });
 }
 
 mp_status_t mp_scaler_set_state_sync(mp_scaler_t scaler, const mp_scaler_state_t *state,
                                      mp_stream_t stream) {
-  return mp::call(__func__, [&] {
-    mp_scaler &s = mp::require_pointer(scaler, "scaler");
-    const mp_scaler_state_t value = mp::read_struct(state, "state");
-    mp::check_state(value, s.config);
-    const float inv_scale = mp::reciprocal(value.scale);
-    const mp::Context &c = *s.context;
+  return call(__func__, [&] {
+    mp_scaler &s = require_pointer(scaler, "scaler");
+    const mp_scaler_state_t value = read_struct(state, "state");
+    check_state(value, s.config);
+    const float inv_scale = reciprocal(value.scale);
+    const Context &c = *s.context;
     c.backend.copy(c.device, &s.device->scale, &value.scale, sizeof value.scale, stream);
     c.backend.copy(c.device, &s.device->inv_scale, &inv_scale, sizeof inv_scale, stream);
     c.backend.copy(c.device, &s.device->state, &value, sizeof value, stream);
@@ -139,23 +137,23 @@ mp_status_t mp_scaler_set_state_sync(mp_scaler_t scaler, const mp_scaler_state_t
 
 mp_status_t mp_scaler_get_history_sync(mp_scaler_t scaler, int64_t capacity, float *scales,
                                        int32_t *skipped, int64_t *count, mp_stream_t stream) {
-  return mp::call(__func__, [&] {
-    mp_scaler &s = mp::require_pointer(scaler, "scaler");
-    mp::require_not_negative(capacity, "capacity");
-    mp::require_pointer(count, "count");
-    const mp::Context &c = *s.context;
+  return call(__func__, [&] {
+    mp_scaler &s = require_pointer(scaler, "scaler");
+    require_not_negative(capacity, "capacity");
+    require_pointer(count, "count");
+    const Context &c = *s.context;
     int64_t recorded;
     c.backend.copy(c.device, &recorded, &s.device->num_recorded, sizeof recorded, stream);
     if (!s.history.empty()) {
       c.backend.copy(c.device, s.history.data(), s.device_history,
-                     s.history.size() * sizeof(mp::ScalerRecord), stream);
+                     s.history.size() * sizeof(ScalerRecord), stream);
     }
     c.backend.synchronize(c.device, stream);
 
     const int64_t given = std::min({recorded, int64_t{s.config.history_length}, capacity});
     for (int64_t i = 0; i < given; i++) {
       const int64_t slot = (recorded - given + i) % s.config.history_length;
-      const mp::ScalerRecord &record = s.history[static_cast<size_t>(slot)];
+      const ScalerRecord &record = s.history[static_cast<size_t>(slot)];
       if (scales != nullptr) scales[i] = record.scale;
       if (skipped != nullptr) skipped[i] = record.skipped;
     }
@@ -163,9 +161,7 @@ mp_status_t mp_scaler_get_history_sync(mp_scaler_t scaler, int64_t capacity, flo
   });
 }
 
-namespace mp {
-
-void require_scale(float value, const char *name) {
+void mp::require_scale(float value, const char *name) {
   MP_REQUIRE(is_scale(value), MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
              " must be positive and finite, with a finite reciprocal");
 }
@@ -211,7 +207,7 @@ void check_lognormal(const mp_scaler_config_t &config) {
 
 }  // namespace
 
-void check_growth(const mp_scaler_config_t &config, const char *prefix) {
+void mp::check_growth(const mp_scaler_config_t &config, const char *prefix) {
   MP_REQUIRE(config.growth_factor > 1.0 && std::isfinite(config.growth_factor),
              MP_ERROR_INVALID_ARGUMENT, prefix, "growth_factor = ", config.growth_factor,
              " must be greater than 1 and finite");
@@ -219,7 +215,7 @@ void check_growth(const mp_scaler_config_t &config, const char *prefix) {
   require_positive(config.growth_interval, Message(prefix, "growth_interval").c_str());
 }
 
-void check_config(const mp_scaler_config_t &config) {
+void mp::check_config(const mp_scaler_config_t &config) {
   require_enum(config.policy, "policy", MP_SCALER_POLICY_STATIC, MP_SCALER_POLICY_LOGMAX);
   const bool backoff = config.policy == MP_SCALER_POLICY_BACKOFF;
   require_flags(config.flags,
@@ -302,7 +298,8 @@ void check_statistics(const mp_scaler_state_t &state, const mp_scaler_config_t &
 
 }  // namespace
 
-void require_growth_tracker(int32_t tracker, const char *prefix, int32_t first, int32_t interval) {
+void mp::require_growth_tracker(int32_t tracker, const char *prefix, int32_t first,
+                                int32_t interval) {
   MP_REQUIRE(tracker >= first && tracker < interval, MP_ERROR_INVALID_ARGUMENT, prefix,
              "growth_tracker = ", tracker, " is outside [", first, ", growth_interval) = [", first,
              ", ", interval, ")");
@@ -310,7 +307,7 @@ void require_growth_tracker(int32_t tracker, const char *prefix, int32_t first, 
 
 // Checkpoints can be corrupt.  States that no scaler produces are rejected, because most of them
 // would affect every later scale.
-void check_state(const mp_scaler_state_t &state, const mp_scaler_config_t &config) {
+void mp::check_state(const mp_scaler_state_t &state, const mp_scaler_config_t &config) {
   MP_REQUIRE(enum_value(state.policy) == enum_value(config.policy), MP_ERROR_INVALID_ARGUMENT,
              "state->policy = ", state.policy, " must equal the scaler's policy, ", config.policy);
   require_scale_within(state.scale, "state->scale", config);
@@ -335,5 +332,3 @@ void check_state(const mp_scaler_state_t &state, const mp_scaler_config_t &confi
   }
   if (has_statistics(config.policy)) check_statistics(state, config);
 }
-
-}  // namespace mp

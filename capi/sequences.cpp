@@ -6,7 +6,7 @@
 #include "capi/overlap.h"
 #include "kernels/layers/layer_args.h"
 
-namespace mp {
+using namespace mp;
 
 namespace {
 
@@ -145,19 +145,16 @@ void require_same_ld(const mp_softmax_desc_t &d, const Region &out, const Region
 
 }  // namespace
 
-}  // namespace mp
-
 mp_status_t mp_embedding_forward(mp_context_t context, const mp_embedding_desc_t *desc,
                                  const void *table, const void *indices, void *out,
                                  mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
     if (d.num_indices == 0) return;
     const int64_t columns = d.embedding_dim;
-    mp::require_tensors(
-        {{mp::matrix_region(table, "table", d.num_embeddings, columns, d.ld_table, d.dtype),
-          mp::kReads},
-         {mp::dense_region(indices, "indices", d.num_indices, d.dtype_indices), mp::kReads},
-         {mp::matrix_region(out, "out", d.num_indices, columns, d.ld_out, d.dtype), mp::kWrites}});
+    require_tensors(
+        {{matrix_region(table, "table", d.num_embeddings, columns, d.ld_table, d.dtype), kReads},
+         {dense_region(indices, "indices", d.num_indices, d.dtype_indices), kReads},
+         {matrix_region(out, "out", d.num_indices, columns, d.ld_out, d.dtype), kWrites}});
     c.backend.embedding_forward(
         c.device, {.desc = d, .table = table, .indices = indices, .out = out}, stream);
   });
@@ -165,8 +162,8 @@ mp_status_t mp_embedding_forward(mp_context_t context, const mp_embedding_desc_t
 
 mp_status_t mp_embedding_workspace_size(mp_context_t context, const mp_embedding_desc_t *desc,
                                         size_t *bytes) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &, const auto &d) {
-    mp::require_pointer(bytes, "bytes") = mp::EmbeddingWorkspace(d).bytes;
+  return call(__func__, context, desc, read_desc, [&](const auto &, const auto &d) {
+    require_pointer(bytes, "bytes") = EmbeddingWorkspace(d).bytes;
   });
 }
 
@@ -174,19 +171,18 @@ mp_status_t mp_embedding_backward(mp_context_t context, const mp_embedding_desc_
                                   const void *indices, const void *dout, void *dtable,
                                   const mp_grad_stats_t *stats, void *workspace,
                                   size_t workspace_bytes, mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    const mp_grad_stats_t of_dtable = mp::read_stats(stats);
-    const size_t bytes = mp::EmbeddingWorkspace(d).bytes;
-    mp::require_workspace(workspace, workspace_bytes, bytes);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    const mp_grad_stats_t of_dtable = read_stats(stats);
+    const size_t bytes = EmbeddingWorkspace(d).bytes;
+    require_workspace(workspace, workspace_bytes, bytes);
     const int64_t columns = d.embedding_dim;
-    mp::require_tensors(
-        {{mp::dense_region(indices, "indices", d.num_indices, d.dtype_indices), mp::kReads},
-         {mp::matrix_region(dout, "dout", d.num_indices, columns, d.ld_out, d.dtype), mp::kReads},
-         {mp::matrix_region(dtable, "dtable", d.num_embeddings, columns, d.ld_dtable,
-                            d.dtype_dtable),
-          mp::kWrites},
-         {mp::workspace_region(workspace, bytes), mp::kMayWrite}},
-        of_dtable, mp::kStatsArgument);
+    require_tensors(
+        {{dense_region(indices, "indices", d.num_indices, d.dtype_indices), kReads},
+         {matrix_region(dout, "dout", d.num_indices, columns, d.ld_out, d.dtype), kReads},
+         {matrix_region(dtable, "dtable", d.num_embeddings, columns, d.ld_dtable, d.dtype_dtable),
+          kWrites},
+         {workspace_region(workspace, bytes), kMayWrite}},
+        of_dtable, kStatsArgument);
     c.backend.embedding_backward(c.device,
                                  {.desc = d,
                                   .indices = indices,
@@ -200,14 +196,14 @@ mp_status_t mp_embedding_backward(mp_context_t context, const mp_embedding_desc_
 
 mp_status_t mp_dropout(mp_context_t context, const mp_dropout_desc_t *desc, const uint64_t *offset,
                        const void *x, void *y, const mp_grad_stats_t *stats, mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    mp::require_aligned(offset, "offset");
-    const mp_grad_stats_t of_y = mp::read_stats(stats);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    require_aligned(offset, "offset");
+    const mp_grad_stats_t of_y = read_stats(stats);
     if (d.count == 0) return;
-    mp::require_tensors({{mp::dense_region(offset, "offset"), mp::kMayRead},
-                         {mp::dense_region(x, "x", d.count, d.dtype), mp::kReads},
-                         {mp::dense_region(y, "y", d.count, d.dtype), mp::kWrites, {"x"}}},
-                        of_y, mp::kStatsArgument);
+    require_tensors({{dense_region(offset, "offset"), kMayRead},
+                     {dense_region(x, "x", d.count, d.dtype), kReads},
+                     {dense_region(y, "y", d.count, d.dtype), kWrites, {"x"}}},
+                    of_y, kStatsArgument);
     c.backend.dropout(c.device, {.desc = d, .offset = offset, .x = x, .y = y, .stats = of_y},
                       stream);
   });
@@ -216,16 +212,16 @@ mp_status_t mp_dropout(mp_context_t context, const mp_dropout_desc_t *desc, cons
 mp_status_t mp_rope(mp_context_t context, const mp_rope_desc_t *desc, const int32_t *positions,
                     const float *inv_freq, const void *x, void *y, const mp_grad_stats_t *stats,
                     mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
-    mp::require_aligned(positions, "positions");
-    mp::require_aligned(inv_freq, "inv_freq");
-    const mp_grad_stats_t of_y = mp::read_stats(stats);
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
+    require_aligned(positions, "positions");
+    require_aligned(inv_freq, "inv_freq");
+    const mp_grad_stats_t of_y = read_stats(stats);
     if (d.rows == 0 || d.heads == 0) return;
-    mp::require_tensors({{mp::dense_region(positions, "positions", d.rows), mp::kMayRead},
-                         {mp::dense_region(inv_freq, "inv_freq", d.rotary_dim / 2), mp::kMayRead},
-                         {mp::rope_region(d, x, "x"), mp::kReads},
-                         {mp::rope_region(d, y, "y"), mp::kWrites, {"x"}}},
-                        of_y, mp::kStatsArgument);
+    require_tensors({{dense_region(positions, "positions", d.rows), kMayRead},
+                     {dense_region(inv_freq, "inv_freq", d.rotary_dim / 2), kMayRead},
+                     {rope_region(d, x, "x"), kReads},
+                     {rope_region(d, y, "y"), kWrites, {"x"}}},
+                    of_y, kStatsArgument);
     c.backend.rope(
         c.device,
         {.desc = d, .positions = positions, .inv_freq = inv_freq, .x = x, .y = y, .stats = of_y},
@@ -235,12 +231,11 @@ mp_status_t mp_rope(mp_context_t context, const mp_rope_desc_t *desc, const int3
 
 mp_status_t mp_softmax_forward(mp_context_t context, const mp_softmax_desc_t *desc, const void *x,
                                const void *mask, void *y, mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, const auto &d) {
+  return call(__func__, context, desc, read_desc, [&](const auto &c, const auto &d) {
     if (d.rows == 0 || d.columns == 0) return;
-    const mp::Region of_x = mp::softmax_input(d, x, "x"), of_y = mp::softmax_output(d, y, "y");
-    mp::require_tensors(
-        {{of_x, mp::kReads}, {mp::mask_region(d, mask), mp::kReads}, {of_y, mp::kWrites, {"x"}}});
-    mp::require_same_ld(d, of_y, of_x);
+    const Region of_x = softmax_input(d, x, "x"), of_y = softmax_output(d, y, "y");
+    require_tensors({{of_x, kReads}, {mask_region(d, mask), kReads}, {of_y, kWrites, {"x"}}});
+    require_same_ld(d, of_y, of_x);
     c.backend.softmax_forward(c.device, {.desc = d, .mask = mask, .x = x, .out = y}, stream);
   });
 }
@@ -248,18 +243,18 @@ mp_status_t mp_softmax_forward(mp_context_t context, const mp_softmax_desc_t *de
 mp_status_t mp_softmax_backward(mp_context_t context, const mp_softmax_desc_t *desc, const void *y,
                                 const void *dy, const void *mask, void *dx,
                                 const mp_grad_stats_t *stats, mp_stream_t stream) {
-  return mp::call(__func__, context, desc, mp::read_desc, [&](const auto &c, auto d) {
+  return call(__func__, context, desc, read_desc, [&](const auto &c, auto d) {
     if (d.mask == MP_SOFTMAX_MASK_ADDITIVE) d.mask = MP_SOFTMAX_MASK_NONE;  // not read
-    const mp_grad_stats_t of_dx = mp::read_stats(stats);
+    const mp_grad_stats_t of_dx = read_stats(stats);
     if (d.rows == 0 || d.columns == 0) return;
-    const mp::Region of_y = mp::softmax_output(d, y, "y"), of_dy = mp::softmax_output(d, dy, "dy");
-    const mp::Region written = mp::softmax_input(d, dx, "dx");
-    mp::require_tensors({{of_y, mp::kReads},
-                         {of_dy, mp::kReads},
-                         {mp::mask_region(d, mask), mp::kReads},
-                         {written, mp::kWrites, {"y", "dy"}}},
-                        of_dx, mp::kStatsArgument);
-    for (const mp::Region &in : {of_y, of_dy}) mp::require_same_ld(d, written, in);
+    const Region of_y = softmax_output(d, y, "y"), of_dy = softmax_output(d, dy, "dy");
+    const Region written = softmax_input(d, dx, "dx");
+    require_tensors({{of_y, kReads},
+                     {of_dy, kReads},
+                     {mask_region(d, mask), kReads},
+                     {written, kWrites, {"y", "dy"}}},
+                    of_dx, kStatsArgument);
+    for (const Region &in : {of_y, of_dy}) require_same_ld(d, written, in);
     c.backend.softmax_backward(
         c.device, {.desc = d, .mask = mask, .y = y, .dy = dy, .out = dx, .stats = of_dx}, stream);
   });

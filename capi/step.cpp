@@ -9,7 +9,7 @@
 #include "capi/nvtx_payload.h"
 #include "capi/objects.h"
 
-namespace mp {
+using namespace mp;
 
 namespace {
 
@@ -172,31 +172,29 @@ void reduce_over_ranks(const mp_optimizer &optimizer, const RankReductionArgs &r
 
 }  // namespace
 
-}  // namespace mp
-
 mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
                           const mp_step_options_t *options, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(optimizer), [&] {
-    const mp_optimizer &o = mp::require_pointer(optimizer, "optimizer");
+  return call(__func__, nvtx_payload(optimizer), [&] {
+    const mp_optimizer &o = require_pointer(optimizer, "optimizer");
     MP_REQUIRE(scaler == nullptr || scaler->context == o.context, MP_ERROR_INVALID_ARGUMENT,
                "optimizer and scaler belong to different contexts");
-    mp::require_data(o);
+    require_data(o);
     mp_scaler &s = scaler != nullptr ? *scaler : *o.own_scaler;
-    const mp_step_options_t read = mp::read_options(options, s);
-    const mp_comm_t comm = read.comm != nullptr ? mp::read_comm(read.comm) : mp::default_comm();
-    const bool checked = mp::has(read, MP_STEP_FLAG_CHECKED);
-    if (checked) mp::check_checked(o, s, read);
-    mp::Passes passes = mp::plan(o, s, read);
+    const mp_step_options_t read = read_options(options, s);
+    const mp_comm_t comm = read.comm != nullptr ? read_comm(read.comm) : default_comm();
+    const bool checked = has(read, MP_STEP_FLAG_CHECKED);
+    if (checked) check_checked(o, s, read);
+    Passes passes = plan(o, s, read);
     const bool has_ranks = comm.world_size > 1;
-    const bool sums_norms = mp::has(read, MP_STEP_FLAG_SHARDED) && !checked;
-    if (has_ranks) mp::plan_rank_reduction(o, s, sums_norms, passes);
+    const bool sums_norms = has(read, MP_STEP_FLAG_SHARDED) && !checked;
+    if (has_ranks) plan_rank_reduction(o, s, sums_norms, passes);
 
-    const mp::Context &c = *o.context;
+    const Context &c = *o.context;
     try {
       if (!checked)
         c.backend.statistics(c.device, o.args.grads, o.desc.grads->scratch, passes.statistics,
                              stream);
-      if (has_ranks) mp::reduce_over_ranks(o, passes.rank_reduction, comm, stream);
+      if (has_ranks) reduce_over_ranks(o, passes.rank_reduction, comm, stream);
       c.backend.optimizer_step(c.device, o.args, passes.update, stream);
     } catch (...) {
       // Pass 2, which clears this flag, did not run.  Only callers with a scaler clear it
@@ -206,13 +204,11 @@ mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
       throw;
     }
     const bool has_amax = !checked || read.amax != nullptr;
-    s.has_kept_amax = mp::has(read, MP_STEP_FLAG_KEEP_SCALER) && (s.has_kept_amax || has_amax);
+    s.has_kept_amax = has(read, MP_STEP_FLAG_KEEP_SCALER) && (s.has_kept_amax || has_amax);
   });
 }
 
 // ---------------------------------------------------------------------------- outcomes
-
-namespace mp {
 
 namespace {
 
@@ -265,32 +261,28 @@ void OutcomeRing::restart(int64_t steps) {
   told_.store(steps);
 }
 
-}  // namespace mp
-
 mp_status_t mp_scaler_query_step(mp_scaler_t scaler, int64_t step, mp_step_outcome_t *outcome) {
-  return mp::call(__func__, [&] {
-    mp_scaler &s = mp::require_pointer(scaler, "scaler");
-    mp::require_positive(step, "step");
+  return call(__func__, [&] {
+    mp_scaler &s = require_pointer(scaler, "scaler");
+    require_positive(step, "step");
     mp_step_outcome_t found;
-    mp::require_pointer(outcome, "outcome");
+    require_pointer(outcome, "outcome");
     MP_REQUIRE(s.outcomes->find(step, found), MP_ERROR_NOT_FOUND, "step = ", step,
-               " is not recorded: it is ", mp::kOutcomes,
+               " is not recorded: it is ", kOutcomes,
                " or more steps ago, or precedes the restored state");
     *outcome = found;
-    if (found < MP_STEP_OUTCOME_SKIPPED || !mp::log_enabled(MP_LOG_INFO)) return;
+    if (found < MP_STEP_OUTCOME_SKIPPED || !log_enabled(MP_LOG_INFO)) return;
     const auto scale = s.outcomes->scale_change(step);
     if (!scale || !s.outcomes->is_first_occurrence(step)) return;
     const auto what = [&](auto... after) {
-      mp::log(MP_LOG_INFO, "mp_scaler_query_step: ", mp::cause_of(found), " in step ", step, ": S ",
-              scale->before, after...);
+      log(MP_LOG_INFO, "mp_scaler_query_step: ", cause_of(found), " in step ", step, ": S ",
+          scale->before, after...);
     };
     scale->after ? what(" -> ", *scale->after) : what();
   });
 }
 
 // ---------------------------------------------------------------------------- unscaling to fp32
-
-namespace mp {
 
 namespace {
 
@@ -325,18 +317,16 @@ void accumulate(mp_scaler_t handle, mp_tensor_list_t grads, mp_tensor_list_t sum
 
 }  // namespace
 
-}  // namespace mp
-
 mp_status_t mp_grads_accumulate(mp_scaler_t scaler, mp_tensor_list_t grads, mp_tensor_list_t sums,
                                 float weight, uint32_t flags, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(grads),
-                  [&] { mp::accumulate(scaler, grads, sums, "sums", weight, flags, stream); });
+  return call(__func__, nvtx_payload(grads),
+              [&] { accumulate(scaler, grads, sums, "sums", weight, flags, stream); });
 }
 
 mp_status_t mp_grads_to_fp32(mp_scaler_t scaler, mp_tensor_list_t grads, mp_tensor_list_t out,
                              mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(grads), [&] {
-    mp::accumulate(scaler, grads, out, "out", 1.0f,
-                   MP_ACCUMULATE_FLAG_FIRST | MP_ACCUMULATE_FLAG_LAST, stream);
+  return call(__func__, nvtx_payload(grads), [&] {
+    accumulate(scaler, grads, out, "out", 1.0f, MP_ACCUMULATE_FLAG_FIRST | MP_ACCUMULATE_FLAG_LAST,
+               stream);
   });
 }

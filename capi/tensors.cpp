@@ -8,9 +8,9 @@
 #include "capi/nvtx_payload.h"
 #include "capi/objects.h"
 
-namespace mp {
+using namespace mp;
 
-Message payload_text(const mp_tensor_list &list) {
+Message mp::payload_text(const mp_tensor_list &list) {
   return Message("tensors = ", list.numel.size(), ", elements = ",
                  std::accumulate(list.numel.begin(), list.numel.end(), int64_t{0}));
 }
@@ -179,8 +179,8 @@ void require_results(const T *whole, const char *name, const T *per_tensor,
 
 }  // namespace
 
-std::unique_ptr<mp_tensor_list> make_zeros(const ContextPtr &context,
-                                           const std::vector<int64_t> &numel) {
+std::unique_ptr<mp_tensor_list> mp::make_zeros(const ContextPtr &context,
+                                               const std::vector<int64_t> &numel) {
   auto list = std::make_unique<mp_tensor_list>();
   list->context = context;
   list->numel = numel;
@@ -204,22 +204,22 @@ std::unique_ptr<mp_tensor_list> make_zeros(const ContextPtr &context,
   return list;
 }
 
-void require_data(const mp_tensor_list &list, const char *name) {
+void mp::require_data(const mp_tensor_list &list, const char *name) {
   for (size_t t = 0; t < list.data.size(); ++t) {
     MP_REQUIRE(list.data[t] != nullptr || list.numel[t] == 0, MP_ERROR_INVALID_ARGUMENT, name,
                ": data[", t, "] = NULL, but numel[", t, "] = ", list.numel[t]);
   }
 }
 
-void require_disjoint(const mp_tensor_list &list, const char *name) {
+void mp::require_disjoint(const mp_tensor_list &list, const char *name) {
   if (!list.overlap) return;
   const auto [first, second] = *list.overlap;
   fail(MP_ERROR_INVALID_ARGUMENT, name, ": data[", second, "] = ", list.data[second],
        " overlaps data[", first, "] = ", list.data[first], ", and the call writes both");
 }
 
-void require_parallel(const mp_tensor_list &list, const char *name, const mp_tensor_list &other,
-                      const char *other_name) {
+void mp::require_parallel(const mp_tensor_list &list, const char *name, const mp_tensor_list &other,
+                          const char *other_name) {
   MP_REQUIRE(list.context == other.context, MP_ERROR_INVALID_ARGUMENT, name, " and ", other_name,
              " belong to different contexts");
   MP_REQUIRE(list.numel.size() == other.numel.size(), MP_ERROR_INVALID_ARGUMENT, name, " has ",
@@ -231,39 +231,37 @@ void require_parallel(const mp_tensor_list &list, const char *name, const mp_ten
   }
 }
 
-}  // namespace mp
-
 mp_status_t mp_tensor_list_create(mp_tensor_list_t *list, mp_context_t context,
                                   const mp_tensor_list_desc_t *desc) {
-  return mp::call(__func__, [&] {
-    mp::require_pointer(list, "list");
-    const mp::ContextPtr &c = mp::require_context(context);
-    std::unique_ptr<mp_tensor_list> created = mp::read_list(c, mp::read_struct(desc, "desc"));
-    mp::upload(*created);
+  return call(__func__, [&] {
+    require_pointer(list, "list");
+    const ContextPtr &c = require_context(context);
+    std::unique_ptr<mp_tensor_list> created = read_list(c, read_struct(desc, "desc"));
+    upload(*created);
     *list = created.release();
   });
 }
 
 void mp_tensor_list_destroy(mp_tensor_list_t list) {
-  mp::call_void(__func__, [&] { delete list; });
+  call_void(__func__, [&] { delete list; });
 }
 
 mp_status_t mp_tensor_list_set_data(mp_tensor_list_t list, void *const *data, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(list), [&] {
-    mp_tensor_list &l = mp::require_pointer(list, "list");
+  return call(__func__, nvtx_payload(list), [&] {
+    mp_tensor_list &l = require_pointer(list, "list");
     if (l.data.empty()) return;
-    mp::require_pointer(data, "data");
-    mp::require_tensor_data(data, l.dtype);
-    const mp::Context &c = *l.context;
-    mp::set_data(l, data);
+    require_pointer(data, "data");
+    require_tensor_data(data, l.dtype);
+    const Context &c = *l.context;
+    set_data(l, data);
     c.backend.copy(c.device, l.device.data, l.data.data(), l.data.size() * sizeof(void *), stream);
   });
 }
 
 mp_status_t mp_tensor_list_get_tensor(mp_tensor_list_t list, uint32_t index, void **data,
                                       int64_t *numel, mp_dtype_t *dtype) {
-  return mp::call(__func__, [&] {
-    const mp_tensor_list &l = mp::require_pointer(list, "list");
+  return call(__func__, [&] {
+    const mp_tensor_list &l = require_pointer(list, "list");
     MP_REQUIRE(index < l.data.size(), MP_ERROR_NOT_FOUND, "index = ", index, " is outside [0, ",
                l.data.size(), ")");
     if (data != nullptr) *data = l.data[index];
@@ -273,63 +271,63 @@ mp_status_t mp_tensor_list_get_tensor(mp_tensor_list_t list, uint32_t index, voi
 }
 
 mp_status_t mp_check_nonfinite(mp_tensor_list_t list, float *found_inf, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(list), [&] {
-    mp::require_device(found_inf, "found_inf");
-    mp::StatisticsOutputs outputs{};
+  return call(__func__, nvtx_payload(list), [&] {
+    require_device(found_inf, "found_inf");
+    StatisticsOutputs outputs{};
     outputs.found_inf = found_inf;
-    mp::enqueue_statistics(list, outputs, stream);
+    enqueue_statistics(list, outputs, stream);
   });
 }
 
 mp_status_t mp_amax(mp_tensor_list_t list, float *amax, float *per_tensor, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(list), [&] {
-    mp::require_results(amax, "amax", per_tensor);
-    mp::StatisticsOutputs outputs{};
+  return call(__func__, nvtx_payload(list), [&] {
+    require_results(amax, "amax", per_tensor);
+    StatisticsOutputs outputs{};
     outputs.amax = amax;
     outputs.amax_per_tensor = per_tensor;
-    mp::enqueue_statistics(list, outputs, stream);
+    enqueue_statistics(list, outputs, stream);
   });
 }
 
 mp_status_t mp_l2norm(mp_tensor_list_t list, float *norm, float *per_tensor, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(list), [&] {
-    mp::require_results(norm, "norm", per_tensor);
-    mp::StatisticsOutputs outputs{};
+  return call(__func__, nvtx_payload(list), [&] {
+    require_results(norm, "norm", per_tensor);
+    StatisticsOutputs outputs{};
     outputs.norm = norm;
     outputs.norm_per_tensor = per_tensor;
-    mp::enqueue_statistics(list, outputs, stream);
+    enqueue_statistics(list, outputs, stream);
   });
 }
 
 mp_status_t mp_inspect(mp_tensor_list_t list, mp_tensor_report_t *report,
                        mp_tensor_report_t *tensor_reports, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(list), [&] {
-    mp::require_results(report, "report", tensor_reports, "tensor_reports");
-    mp::StatisticsOutputs outputs{};
+  return call(__func__, nvtx_payload(list), [&] {
+    require_results(report, "report", tensor_reports, "tensor_reports");
+    StatisticsOutputs outputs{};
     outputs.report = report;
     outputs.tensor_reports = tensor_reports;
-    mp::enqueue_statistics(list, outputs, stream);
+    enqueue_statistics(list, outputs, stream);
   });
 }
 
 mp_status_t mp_tensor_stats(mp_tensor_list_t list, const mp_stats_outputs_t *outputs,
                             mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(list), [&] {
-    mp::enqueue_statistics(list, mp::checked_outputs(mp::read_struct(outputs, "outputs")), stream);
+  return call(__func__, nvtx_payload(list), [&] {
+    enqueue_statistics(list, checked_outputs(read_struct(outputs, "outputs")), stream);
   });
 }
 
 mp_status_t mp_unscale(mp_tensor_list_t in, mp_tensor_list_t out, const float *inv_scale,
                        float *found_inf, mp_stream_t stream) {
-  return mp::call(__func__, mp::nvtx_payload(in), [&] {
-    const mp_tensor_list &from = mp::require_pointer(in, "in");
-    const mp_tensor_list &to = mp::require_pointer(out, "out");
-    mp::require_parallel(from, "in", to, "out");
-    mp::require_data(from, "in");
-    mp::require_writable(to, "out");
-    mp::require_device(inv_scale, "inv_scale");
-    mp::require_device(found_inf, "found_inf");
-    const mp::Context &c = *from.context;
+  return call(__func__, nvtx_payload(in), [&] {
+    const mp_tensor_list &from = require_pointer(in, "in");
+    const mp_tensor_list &to = require_pointer(out, "out");
+    require_parallel(from, "in", to, "out");
+    require_data(from, "in");
+    require_writable(to, "out");
+    require_device(inv_scale, "inv_scale");
+    require_device(found_inf, "found_inf");
+    const Context &c = *from.context;
     c.backend.accumulate(c.device,
                          {.in = from.device,
                           .out = to.device,
@@ -346,12 +344,12 @@ mp_status_t mp_unscale(mp_tensor_list_t in, mp_tensor_list_t out, const float *i
 
 mp_status_t mp_clip_factor(mp_context_t context, const float *scaled_norm, const float *inv_scale,
                            float max_norm, float *grad_scale, mp_stream_t stream) {
-  return mp::call(__func__, context, [&](const mp::Context &c) {
-    mp::require_device(scaled_norm, "scaled_norm");
-    mp::require_device(inv_scale, "inv_scale");
+  return call(__func__, context, [&](const Context &c) {
+    require_device(scaled_norm, "scaled_norm");
+    require_device(inv_scale, "inv_scale");
     MP_REQUIRE(max_norm > 0.0f, MP_ERROR_INVALID_ARGUMENT, "max_norm = ", max_norm,
                " must be positive");
-    mp::require_device(grad_scale, "grad_scale");
+    require_device(grad_scale, "grad_scale");
     c.backend.clip_factor(c.device,
                           {.scaled_norm = scaled_norm,
                            .inv_scale = inv_scale,

@@ -20,7 +20,7 @@
 #include "capi/overlap.h"
 #include "kernels/gemm/plan_text.h"
 
-namespace mp {
+using namespace mp;
 
 // ---------------------------------------------------------------------------- MP_GEMM_TUNING
 
@@ -74,7 +74,7 @@ std::shared_ptr<const GemmTuning> tuning_of_environment() {
 
 }  // namespace
 
-const GemmTuning &gemm_tuning() {
+const GemmTuning &mp::gemm_tuning() {
   const auto &from_file = lazy_init([] { return tuning_of_environment(); });
   return from_file != nullptr ? *from_file : builtin_gemm_tuning();
 }
@@ -122,7 +122,7 @@ uint64_t hash_of(const ConvKey &key) {
   return hash.sum;
 }
 
-uint64_t key_of(const Device &device, uint64_t shape, size_t workspace_bytes) {
+uint64_t measurement_key(const Device &device, uint64_t shape, size_t workspace_bytes) {
   Hash hash{shape};
   hash.mix({int64_t{mp_version()}, static_cast<int64_t>(device.target), int64_t{device.arch},
             int64_t{device.num_sms}, static_cast<int64_t>(workspace_bytes)});
@@ -157,11 +157,11 @@ std::string text_of_us(double us) {
 
 }  // namespace
 
-uint64_t tuning_generation() {
+uint64_t mp::tuning_generation() {
   return generation.load(std::memory_order_relaxed);
 }
 
-int32_t measured_kernels(const Context &context) {
+int32_t mp::measured_kernels(const Context &context) {
   return std::max(context.measured_kernels.load(), measured_by_thread);
 }
 
@@ -172,7 +172,7 @@ Measuring::~Measuring() {
 }
 
 TunedCall::TunedCall(const Context &context, uint64_t shape, size_t workspace_bytes)
-    : context_(context), key_(key_of(context.device, shape, workspace_bytes)) {}
+    : context_(context), key_(measurement_key(context.device, shape, workspace_bytes)) {}
 TunedCall::TunedCall(const Context &context, const GemmShape &shape, size_t workspace_bytes)
     : TunedCall(context, hash_of(shape), workspace_bytes) {}
 TunedCall::TunedCall(const Context &context, const ConvKey &key, size_t workspace_bytes)
@@ -247,27 +247,25 @@ ScratchOutput::~ScratchOutput() {
   }
 }
 
-}  // namespace mp
-
 mp_status_t mp_tuning_measure(mp_context_t context, int32_t max_kernels) {
-  return mp::call(__func__, context, [&](const mp::Context &c) {
-    mp::require_not_negative(max_kernels, "max_kernels");
+  return call(__func__, context, [&](const Context &c) {
+    require_not_negative(max_kernels, "max_kernels");
     c.measured_kernels = max_kernels;
   });
 }
 
 mp_status_t mp_tuning_get_text(char *text, size_t *bytes) {
-  return mp::call(__func__, [&] {
-    mp::require_pointer(bytes, "bytes");
+  return call(__func__, [&] {
+    require_pointer(bytes, "bytes");
     std::string lines;
     {
-      const std::lock_guard lock(mp::measurements_mutex);
-      for (const auto &[key, measured] : mp::measurements()) {
+      const std::lock_guard lock(measurements_mutex);
+      for (const auto &[key, measured] : measurements()) {
         char start[32];
         std::snprintf(start, sizeof start, "fastest %016" PRIx64 " ", key);
         lines += start + measured.kernel + " # " + measured.text + '\n';
       }
     }
-    mp::write_text(lines, text, bytes);
+    write_text(lines, text, bytes);
   });
 }

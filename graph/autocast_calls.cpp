@@ -12,7 +12,7 @@
 #include "capi/defaults.h"
 #include "capi/nvtx_payload.h"
 
-namespace mp {
+using namespace mp;
 
 namespace {
 
@@ -297,45 +297,41 @@ mp_autocast_graph_t read_autocast_graph(const mp_autocast_graph_t *user) {
 
 }  // namespace
 
-}  // namespace mp
-
 // ---------------------------------------------------------------------------- calls
 
 mp_status_t mp_autocast_config_init(mp_autocast_config_t *config, size_t struct_size,
                                     mp_dtype_t dtype_low) {
-  return mp::init(__func__, config, "config", struct_size,
-                  [&] { return mp::default_config(dtype_low); });
+  return init(__func__, config, "config", struct_size, [&] { return default_config(dtype_low); });
 }
 
 mp_status_t mp_autocast_scaler_init(mp_scaler_config_t *config, size_t struct_size,
                                     mp_dtype_t dtype_low) {
-  return mp::init(__func__, config, "config", struct_size,
-                  [&] { return mp::scaler_for(dtype_low); });
+  return init(__func__, config, "config", struct_size, [&] { return scaler_for(dtype_low); });
 }
 
 mp_status_t mp_autocast_create(mp_autocast_t *policy, const mp_autocast_config_t *config) {
-  return mp::call(__func__, [&] {
-    mp::require_pointer(policy, "policy");
+  return call(__func__, [&] {
+    require_pointer(policy, "policy");
     const mp_autocast_config_t c =
-        config != nullptr ? mp::read_struct(config, "config") : mp::default_config(MP_FP16);
-    mp::check_config(c);
+        config != nullptr ? read_struct(config, "config") : default_config(MP_FP16);
+    check_config(c);
     auto created = std::make_unique<mp_autocast>(c);
     if ((c.flags & MP_AUTOCAST_FLAG_NO_ENVIRONMENT) == 0)
-      mp::read_autocast_environment(created->policy);
+      read_autocast_environment(created->policy);
     *policy = created.release();
   });
 }
 
 void mp_autocast_destroy(mp_autocast_t policy) {
-  mp::call_void(__func__, [&] { delete policy; });
+  call_void(__func__, [&] { delete policy; });
 }
 
 mp_status_t mp_autocast_set_class(mp_autocast_t policy, const char *const *op_types, uint32_t count,
                                   mp_op_class_t op_class) {
-  return mp::call(__func__, [&] {
-    mp::autocast::Policy &p = mp::require_unused(policy);
-    mp::require_class(op_class, "op_class");
-    if (count > 0) mp::require_pointer(op_types, "op_types");
+  return call(__func__, [&] {
+    Policy &p = require_unused(policy);
+    require_class(op_class, "op_class");
+    if (count > 0) require_pointer(op_types, "op_types");
     for (uint32_t i = 0; i < count; i++)
       MP_REQUIRE(op_types[i] != nullptr, MP_ERROR_INVALID_ARGUMENT, "op_types[", i, "] = NULL");
     for (uint32_t i = 0; i < count; i++) p.set_class(op_types[i], op_class);
@@ -344,11 +340,11 @@ mp_status_t mp_autocast_set_class(mp_autocast_t policy, const char *const *op_ty
 
 mp_status_t mp_autocast_set_nodes(mp_autocast_t policy, const char *pattern,
                                   mp_op_class_t node_class) {
-  return mp::call(__func__, [&] {
-    mp::autocast::Policy &p = mp::require_unused(policy);
-    mp::require_pointer(pattern, "pattern");
-    mp::require_class(node_class, "node_class");
-    MP_REQUIRE(mp::autocast::is_glob(pattern), MP_ERROR_INVALID_ARGUMENT, "pattern = ", pattern,
+  return call(__func__, [&] {
+    Policy &p = require_unused(policy);
+    require_pointer(pattern, "pattern");
+    require_class(node_class, "node_class");
+    MP_REQUIRE(autocast::is_glob(pattern), MP_ERROR_INVALID_ARGUMENT, "pattern = ", pattern,
                " has an unmatched [");
     p.set_nodes(pattern, node_class);
   });
@@ -361,69 +357,69 @@ mp_op_class_t mp_autocast_get_class(mp_autocast_t policy, const char *op_type) {
 
 mp_status_t mp_autocast_get_disabled_reason(mp_autocast_t policy, mp_context_t context,
                                             const char **disabled_reason) {
-  return mp::call(__func__, [&] {
-    const mp::autocast::Policy &p = mp::require_pointer(policy, "policy").policy;
-    mp::require_pointer(disabled_reason, "disabled_reason") =
-        mp::find_disabled_reason(p, context != nullptr ? context->shared.get() : nullptr);
+  return call(__func__, [&] {
+    const Policy &p = require_pointer(policy, "policy").policy;
+    require_pointer(disabled_reason, "disabled_reason") =
+        find_disabled_reason(p, context != nullptr ? context->shared.get() : nullptr);
   });
 }
 
 mp_status_t mp_autocast_rewrite(mp_autocast_t policy, mp_context_t context,
                                 const mp_autocast_graph_t *graph, mp_autocast_result_t *result) {
-  return mp::call(__func__, [&] {
-    const mp::autocast::Policy &p = mp::use(policy);
-    const mp_autocast_graph_t g = mp::read_autocast_graph(graph);
-    mp_autocast_result_t r = mp::read_struct(result, "result");
-    mp::require_level(p);
+  return call(__func__, [&] {
+    const Policy &p = use(policy);
+    const mp_autocast_graph_t g = read_autocast_graph(graph);
+    mp_autocast_result_t r = read_struct(result, "result");
+    require_level(p);
 
-    const mp::Context *const device = context != nullptr ? context->shared.get() : nullptr;
-    r.disabled_reason = mp::find_disabled_reason(p, device);
+    const Context *const device = context != nullptr ? context->shared.get() : nullptr;
+    r.disabled_reason = find_disabled_reason(p, device);
     if (r.disabled_reason != nullptr && device != nullptr &&
         !device->logged.autocast_gate.test_and_set())
-      mp::log(MP_LOG_WARN, "mp_autocast_rewrite: the graph stays fp32: ", r.disabled_reason);
-    const mp::autocast::Rewritten done(p, g, r.disabled_reason);
-    mp::log_rewrite(p, done);
+      log(MP_LOG_WARN, "mp_autocast_rewrite: the graph stays fp32: ", r.disabled_reason);
+    const autocast::Rewritten done(p, g, r.disabled_reason);
+    log_rewrite(p, done);
     r.num_casts = r.num_low_nodes = r.num_parameters_low = 0;
     if (done.casts) {
-      r.num_low_nodes = mp::write_nodes(*done.assignment, done.low, g.num_nodes, r);
+      r.num_low_nodes = write_nodes(*done.assignment, done.low, g.num_nodes, r);
       r.num_casts = done.casts->count();
       r.num_parameters_low = done.casts->num_model_copies();
       done.casts->write(r.tensor_dtype, r.input_cast, r.casts);
     } else {
-      mp::write_unchanged(g, r);
+      write_unchanged(g, r);
     }
-    mp::write_struct(result, "result", r);
+    write_struct(result, "result", r);
   });
 }
 
 mp_status_t mp_autocast_explain(mp_autocast_t policy, const mp_autocast_graph_t *graph,
                                 const mp_autocast_result_t *result, mp_autocast_format_t format,
                                 char *text, size_t *bytes) {
-  return mp::call(__func__, [&] {
-    const mp::autocast::Policy &p = mp::use(policy);
-    const mp_autocast_graph_t g = mp::read_autocast_graph(graph);
-    const mp_autocast_result_t r = mp::read_struct(result, "result");
-    mp::require_enum(format, "format", MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_DOT);
-    mp::require_pointer(bytes, "bytes");
-    mp::require_level(p);
+  return call(__func__, [&] {
+    const Policy &p = use(policy);
+    const mp_autocast_graph_t g = read_autocast_graph(graph);
+    const mp_autocast_result_t r = read_struct(result, "result");
+    require_enum(format, "format", MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_DOT);
+    require_pointer(bytes, "bytes");
+    require_level(p);
 
-    const mp::autocast::Rewritten done(p, g, r.disabled_reason);
-    mp::write_text(mp::autocast::report(done, format), text, bytes);
+    const autocast::Rewritten done(p, g, r.disabled_reason);
+    write_text(autocast::report(done, format), text, bytes);
   });
 }
 
 mp_status_t mp_autocast_op(mp_autocast_t policy, const char *op_type, const uint8_t *input_dtype,
                            uint32_t count, uint8_t *cast_to, mp_dtype_t *output) {
-  return mp::call(__func__, [&] {
-    const mp::autocast::Policy &p = mp::use(policy);
-    const char *const op = &mp::require_pointer(op_type, "op_type");
+  return call(__func__, [&] {
+    const Policy &p = use(policy);
+    const char *const op = &require_pointer(op_type, "op_type");
     if (count > 0) {
-      mp::require_pointer(input_dtype, "input_dtype");
-      mp::require_pointer(cast_to, "cast_to");
+      require_pointer(input_dtype, "input_dtype");
+      require_pointer(cast_to, "cast_to");
     }
-    mp::require_pointer(output, "output");
+    require_pointer(output, "output");
     for (uint32_t i = 0; i < count; i++)
-      MP_REQUIRE(mp::autocast::is_element_dtype(input_dtype[i]), MP_ERROR_INVALID_ARGUMENT,
+      MP_REQUIRE(autocast::is_element_dtype(input_dtype[i]), MP_ERROR_INVALID_ARGUMENT,
                  "input_dtype[", i, "] = ", input_dtype[i],
                  " must be the mp_dtype_t of an element");
     // Losses on probabilities are banned: 16 bits round probabilities to 0 and 1.
@@ -431,10 +427,10 @@ mp_status_t mp_autocast_op(mp_autocast_t policy, const char *op_type, const uint
                " is not supported: its inputs are not safe in 16 bits; use ", op, "_with_logits");
 
     const mp_dtype_t wanted =
-        p.is_off ? mp::widest(input_dtype, count) : mp::dtype_of_op(p, op, input_dtype, count);
+        p.is_off ? widest(input_dtype, count) : dtype_of_op(p, op, input_dtype, count);
     for (uint32_t i = 0; i < count; i++) {
       const bool is_cast =
-          !p.is_off && mp::autocast::is_float(input_dtype[i]) && input_dtype[i] != wanted;
+          !p.is_off && autocast::is_float(input_dtype[i]) && input_dtype[i] != wanted;
       cast_to[i] = static_cast<uint8_t>(is_cast ? wanted : MP_DTYPE_NONE);
     }
     *output = wanted;

@@ -8,19 +8,10 @@
 #include "graph/autocast_object.h"
 #include "graph/executor/executor.h"
 
-namespace mp {
+using namespace mp;
+using namespace mp::graph;
 
 namespace {
-
-using graph::Executor;
-using graph::fail_at;
-using graph::Graph;
-using graph::kNone;
-using graph::Node;
-using graph::Operation;
-using graph::Role;
-using graph::shape_of;
-using graph::Tensor;
 
 constexpr int64_t kMaxElements = int64_t{1} << 48;
 
@@ -93,7 +84,7 @@ bool comes_from_loss(const Graph &graph, int32_t tensor) {
   for (const Node &node : graph.nodes) {
     bool from_loss = node.operation->traits.is_loss;
     node.for_each_input(
-        [&](const graph::Input &input) { from_loss |= comes[static_cast<size_t>(input.tensor)]; });
+        [&](const Input &input) { from_loss |= comes[static_cast<size_t>(input.tensor)]; });
     node.for_each_output([&](int32_t output) { comes[static_cast<size_t>(output)] = from_loss; });
   }
   return comes[static_cast<size_t>(tensor)];
@@ -110,7 +101,7 @@ mp_status_t composite_call(const char *function, const Body &body) {
 
 // ---------------------------------------------------------------------------- nodes
 
-void require_number(const Operation &op, uint32_t count, graph::Arity allowed, const char *name) {
+void require_number(const Operation &op, uint32_t count, Arity allowed, const char *name) {
   const bool is_exact = allowed.min == allowed.max;
   MP_REQUIRE(count >= allowed.min && count <= allowed.max, MP_ERROR_INVALID_ARGUMENT, name, " = ",
              count, ", but ", op.type, is_exact ? " takes exactly " : " takes ", allowed.min,
@@ -125,13 +116,12 @@ void require_range(const Node &node, const char *name, T value, T min, T max) {
 }
 
 /// Converts an attribute to its row; an INT is accepted for a FLOAT.
-graph::Value read_value(const Node &node, const graph::Attribute &row,
-                        const mp_graph_attribute_t &given) {
+Value read_value(const Node &node, const Attribute &row, const mp_graph_attribute_t &given) {
   const bool is_widened =
       row.kind == MP_ATTRIBUTE_KIND_FLOAT && given.kind == MP_ATTRIBUTE_KIND_INT;
   if (given.kind != row.kind && !is_widened)
     fail_at(node, "kind of ", given.name, " = ", given.kind, ": must be ", row.kind);
-  graph::Value value;
+  Value value;
   if (row.kind == MP_ATTRIBUTE_KIND_INT) {
     value.integer = given.int_value;
     require_range(node, given.name, value.integer, row.min_int, row.max_int);
@@ -153,8 +143,7 @@ graph::Value read_value(const Node &node, const graph::Attribute &row,
 
 void read_attributes(Node &node, const mp_graph_attribute_t *attributes, uint32_t count) {
   const auto rows = node.operation->attributes;
-  for (const graph::Attribute &row : rows)
-    node.attributes.push_back({row.initial_int, row.initial, {}});
+  for (const Attribute &row : rows) node.attributes.push_back({row.initial_int, row.initial, {}});
   std::vector<bool> is_given(rows.size());
   for (uint32_t i = 0; i < count; ++i) {
     const mp_graph_attribute_t given = read_element(attributes, i, "attributes");
@@ -162,7 +151,7 @@ void read_attributes(Node &node, const mp_graph_attribute_t *attributes, uint32_
     require_enum(given.kind, Message("attributes[", i, "].kind").c_str(), MP_ATTRIBUTE_KIND_INT,
                  MP_ATTRIBUTE_KIND_FLOATS);
     require_zero(given.reserved0, Message("attributes[", i, "].reserved0").c_str());
-    const auto row = std::ranges::find(rows, std::string_view(given.name), &graph::Attribute::name);
+    const auto row = std::ranges::find(rows, std::string_view(given.name), &Attribute::name);
     if (row == rows.end())
       fail(MP_ERROR_NOT_FOUND, "node ", node.name, ": ", node.operation->type, ": attribute ",
            given.name, " is unknown");
@@ -174,7 +163,7 @@ void read_attributes(Node &node, const mp_graph_attribute_t *attributes, uint32_
 }
 
 const Operation &read_operation(const char *op_type) {
-  const Operation *const op = graph::find_operation(&require_pointer(op_type, "op_type"));
+  const Operation *const op = find_operation(&require_pointer(op_type, "op_type"));
   MP_REQUIRE(op != nullptr, MP_ERROR_NOT_FOUND, "op_type = ", op_type,
              " is not supported; mpcore/graph.h lists the operations");
   return *op;
@@ -183,7 +172,7 @@ const Operation &read_operation(const char *op_type) {
 void read_inputs(const Graph &graph, Node &node, const int32_t *inputs, uint32_t count) {
   require_pointer(inputs, "inputs");
   for (uint32_t i = 0; i < count; ++i) {
-    if (inputs[i] == kNone && node.operation->input_has(i, graph::kOptional)) {
+    if (inputs[i] == kNone && node.operation->input_has(i, kOptional)) {
       node.inputs.push_back({});
       continue;
     }
@@ -218,32 +207,30 @@ size_t element_alignment(const Tensor &t) {
 
 }  // namespace
 
-}  // namespace mp
-
 // ---------------------------------------------------------------------------- construction
 
 mp_status_t mp_graph_create(mp_graph_t *graph, mp_context_t context) {
-  return mp::call(__func__, [&] {
-    mp::require_pointer(graph, "graph");
-    *graph = std::make_unique<mp_graph>(mp::require_context(context)).release();
+  return call(__func__, [&] {
+    require_pointer(graph, "graph");
+    *graph = std::make_unique<mp_graph>(require_context(context)).release();
   });
 }
 
 void mp_graph_destroy(mp_graph_t graph) {
-  mp::call_void(__func__, [&] { delete graph; });
+  call_void(__func__, [&] { delete graph; });
 }
 
 mp_status_t mp_graph_add_input(mp_graph_t graph, const char *name, mp_dtype_t dtype, int32_t rank,
                                const int64_t *extent, int32_t *tensor) {
-  return mp::call(__func__, [&] {
-    mp_graph &g = mp::require_open(graph);
-    mp::require_enum(dtype, "dtype", MP_DTYPE_NONE, MP_FP32);
-    mp::Tensor t = mp::read_tensor(name, mp::Role::input, dtype, rank, extent);
+  return call(__func__, [&] {
+    mp_graph &g = require_open(graph);
+    require_enum(dtype, "dtype", MP_DTYPE_NONE, MP_FP32);
+    Tensor t = read_tensor(name, Role::input, dtype, rank, extent);
     int64_t &batch = g.described.batch;
     MP_REQUIRE(rank == 0 || batch == 0 || batch == t.extent[0], MP_ERROR_INVALID_ARGUMENT,
                "extent[0] = ", t.extent[0], " must equal the batch size of the other inputs, ",
                batch);
-    mp::require_pointer(tensor, "tensor");
+    require_pointer(tensor, "tensor");
     const int64_t known = rank > 0 ? t.extent[0] : batch;
     *tensor = g.described.add(std::move(t));
     batch = known;
@@ -252,36 +239,34 @@ mp_status_t mp_graph_add_input(mp_graph_t graph, const char *name, mp_dtype_t dt
 
 mp_status_t mp_graph_add_parameter(mp_graph_t graph, const char *name, int32_t rank,
                                    const int64_t *extent, int32_t *tensor) {
-  return mp::call(__func__, [&] {
-    mp::add_own(mp::require_open(graph), name, mp::Role::parameter, rank, extent, tensor);
-  });
+  return call(__func__,
+              [&] { add_own(require_open(graph), name, Role::parameter, rank, extent, tensor); });
 }
 
 mp_status_t mp_graph_add_state(mp_graph_t graph, const char *name, int32_t rank,
                                const int64_t *extent, int32_t *tensor) {
-  return mp::call(__func__, [&] {
-    mp::add_own(mp::require_open(graph), name, mp::Role::state, rank, extent, tensor);
-  });
+  return call(__func__,
+              [&] { add_own(require_open(graph), name, Role::state, rank, extent, tensor); });
 }
 
 mp_status_t mp_graph_add_node(mp_graph_t graph, const char *op_type, const char *name,
                               const int32_t *inputs, uint32_t num_inputs,
                               const mp_graph_attribute_t *attributes, uint32_t num_attributes,
                               int32_t *outputs, uint32_t num_outputs) {
-  return mp::composite_call(__func__, [&] {
-    mp_graph &g = mp::require_open(graph);
-    mp::Node node = {};
-    node.operation = &mp::read_operation(op_type);
-    node.name = mp::read_name(name);
-    const mp::Operation &op = *node.operation;
-    mp::require_number(op, num_inputs, mp::graph::arity_of(op.inputs), "num_inputs");
-    mp::require_number(op, num_outputs, mp::graph::arity_of(op.outputs), "num_outputs");
-    mp::require_pointer(outputs, "outputs");
-    mp::read_inputs(g.described, node, inputs, num_inputs);
-    mp::read_attributes(node, attributes, num_attributes);
+  return composite_call(__func__, [&] {
+    mp_graph &g = require_open(graph);
+    Node node = {};
+    node.operation = &read_operation(op_type);
+    node.name = read_name(name);
+    const Operation &op = *node.operation;
+    require_number(op, num_inputs, arity_of(op.inputs), "num_inputs");
+    require_number(op, num_outputs, arity_of(op.outputs), "num_outputs");
+    require_pointer(outputs, "outputs");
+    read_inputs(g.described, node, inputs, num_inputs);
+    read_attributes(node, attributes, num_attributes);
     const size_t known = g.described.tensors.size();
     try {
-      mp::add_node(g.described, std::move(node), num_outputs);
+      add_node(g.described, std::move(node), num_outputs);
     } catch (...) {
       g.described.tensors.resize(known);
       throw;
@@ -291,23 +276,22 @@ mp_status_t mp_graph_add_node(mp_graph_t graph, const char *op_type, const char 
 }
 
 mp_status_t mp_graph_add_output(mp_graph_t graph, int32_t tensor) {
-  return mp::call(__func__, [&] {
-    mp::require_computed(mp::require_open(graph).described, tensor).is_output = true;
-  });
+  return call(__func__,
+              [&] { require_computed(require_open(graph).described, tensor).is_output = true; });
 }
 
 mp_status_t mp_graph_keep_gradient(mp_graph_t graph, int32_t tensor) {
-  return mp::call(__func__, [&] {
-    mp::require_computed(mp::require_open(graph).described, tensor).keeps_gradient = true;
+  return call(__func__, [&] {
+    require_computed(require_open(graph).described, tensor).keeps_gradient = true;
   });
 }
 
 mp_status_t mp_graph_set_loss(mp_graph_t graph, int32_t tensor) {
-  return mp::call(__func__, [&] {
-    mp::Graph &g = mp::require_open(graph).described;
-    mp::require_tensor(g, tensor, "tensor");
+  return call(__func__, [&] {
+    Graph &g = require_open(graph).described;
+    require_tensor(g, tensor, "tensor");
     const int32_t producer = g.tensor(tensor).producer;
-    MP_REQUIRE(producer != mp::kNone && g.node(producer).operation->traits.is_loss &&
+    MP_REQUIRE(producer != kNone && g.node(producer).operation->traits.is_loss &&
                    g.node(producer).outputs[0] == tensor,
                MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor,
                " must be the first output of a loss");
@@ -316,19 +300,19 @@ mp_status_t mp_graph_set_loss(mp_graph_t graph, int32_t tensor) {
 }
 
 mp_status_t mp_graph_seed_gradient(mp_graph_t graph, int32_t tensor, int32_t *input) {
-  return mp::call(__func__, [&] {
-    mp::Graph &g = mp::require_open(graph).described;
-    mp::Tensor &of = mp::require_computed(g, tensor);
-    MP_REQUIRE(!mp::comes_from_loss(g, tensor), MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor,
-               " (", of.name,
+  return call(__func__, [&] {
+    Graph &g = require_open(graph).described;
+    Tensor &of = require_computed(g, tensor);
+    MP_REQUIRE(!comes_from_loss(g, tensor), MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, " (",
+               of.name,
                ") must not be an output of a loss or depend on one; call mp_graph_set_loss");
-    for (const mp::Graph::Seed &seed : g.seeds)
+    for (const Graph::Seed &seed : g.seeds)
       MP_REQUIRE(seed.tensor != tensor, MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, " (",
                  of.name, ") already has gradient ", seed.input);
-    mp::require_pointer(input, "input");
-    mp::Tensor gradient;
+    require_pointer(input, "input");
+    Tensor gradient;
     gradient.name = of.name + "/seed";
-    gradient.role = mp::Role::input;
+    gradient.role = Role::input;
     gradient.extent = of.extent;
     gradient.gradient_of = tensor;
     of.is_output = true;
@@ -338,9 +322,9 @@ mp_status_t mp_graph_seed_gradient(mp_graph_t graph, int32_t tensor, int32_t *in
 }
 
 mp_status_t mp_graph_set_autocast(mp_graph_t graph, mp_autocast_t policy) {
-  return mp::call(__func__, [&] {
-    mp_graph &g = mp::require_open(graph);
-    const auto &config = mp::require_pointer(policy, "policy").policy.config;
+  return call(__func__, [&] {
+    mp_graph &g = require_open(graph);
+    const auto &config = require_pointer(policy, "policy").policy.config;
     MP_REQUIRE((config.flags & MP_AUTOCAST_FLAG_EMULATE) == 0, MP_ERROR_UNSUPPORTED,
                "policy: MP_AUTOCAST_FLAG_EMULATE is not supported by graphs");
     g.policy = policy;
@@ -348,81 +332,78 @@ mp_status_t mp_graph_set_autocast(mp_graph_t graph, mp_autocast_t policy) {
 }
 
 mp_status_t mp_graph_measure_kernels(mp_graph_t graph, int32_t max_kernels) {
-  return mp::call(__func__, [&] {
-    mp_graph &g = mp::require_open(graph);
-    mp::require_not_negative(max_kernels, "max_kernels");
+  return call(__func__, [&] {
+    mp_graph &g = require_open(graph);
+    require_not_negative(max_kernels, "max_kernels");
     g.measured_kernels = max_kernels;
   });
 }
 
 mp_status_t mp_graph_compile(mp_graph_t graph) {
-  return mp::composite_call(__func__, [&] {
-    mp_graph &g = mp::require_open(graph);
-    g.executor =
-        std::make_unique<mp::Executor>(g.described, g.policy, &g.context, g.measured_kernels);
+  return composite_call(__func__, [&] {
+    mp_graph &g = require_open(graph);
+    g.executor = std::make_unique<Executor>(g.described, g.policy, &g.context, g.measured_kernels);
   });
 }
 
 // ---------------------------------------------------------------------------- execution
 
 mp_status_t mp_graph_bind(mp_graph_t graph, int32_t tensor, const void *data) {
-  return mp::call(__func__, [&] {
-    mp::Executor &e = mp::require_compiled(graph);
-    mp::require_tensor(e.graph(), tensor, "tensor");
-    const mp::Tensor &t = e.graph().tensor(tensor);
-    MP_REQUIRE(t.role == mp::Role::input, MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, " (",
-               t.name, ") is not an input of the graph");
-    mp::require_aligned(data, "data", mp::element_alignment(t));
+  return call(__func__, [&] {
+    Executor &e = require_compiled(graph);
+    require_tensor(e.graph(), tensor, "tensor");
+    const Tensor &t = e.graph().tensor(tensor);
+    MP_REQUIRE(t.role == Role::input, MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, " (", t.name,
+               ") is not an input of the graph");
+    require_aligned(data, "data", element_alignment(t));
     e.bind(tensor, data);
   });
 }
 
 mp_status_t mp_graph_set_batch(mp_graph_t graph, int64_t batch) {
-  return mp::composite_call(__func__, [&] {
-    mp::Executor &e = mp::require_compiled(graph);
-    mp::require_within(batch, "batch", 1, graph->described.batch);
+  return composite_call(__func__, [&] {
+    Executor &e = require_compiled(graph);
+    require_within(batch, "batch", 1, graph->described.batch);
     e.set_batch(graph->described, batch);
   });
 }
 
 mp_status_t mp_graph_write(mp_graph_t graph, int32_t tensor, const float *values,
                            mp_stream_t stream) {
-  return mp::composite_call(__func__, [&] {
-    mp::Executor &e = mp::require_compiled(graph);
-    mp::require_tensor(e.graph(), tensor, "tensor");
-    const mp::Tensor &t = e.graph().tensor(tensor);
-    MP_REQUIRE(t.role == mp::Role::parameter || t.role == mp::Role::state,
-               MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, " (", t.name,
-               ") must be a parameter or a state");
-    mp::require_device(values, "values");
+  return composite_call(__func__, [&] {
+    Executor &e = require_compiled(graph);
+    require_tensor(e.graph(), tensor, "tensor");
+    const Tensor &t = e.graph().tensor(tensor);
+    MP_REQUIRE(t.role == Role::parameter || t.role == Role::state, MP_ERROR_INVALID_ARGUMENT,
+               "tensor = ", tensor, " (", t.name, ") must be a parameter or a state");
+    require_device(values, "values");
     e.write(tensor, values, stream);
   });
 }
 
 mp_status_t mp_graph_forward(mp_graph_t graph, mp_graph_mode_t mode, mp_stream_t stream) {
-  return mp::composite_call(__func__, [&] {
-    mp::Executor &e = mp::require_compiled(graph);
-    mp::require_enum(mode, "mode", MP_GRAPH_MODE_INFERENCE, MP_GRAPH_MODE_TRAINING);
+  return composite_call(__func__, [&] {
+    Executor &e = require_compiled(graph);
+    require_enum(mode, "mode", MP_GRAPH_MODE_INFERENCE, MP_GRAPH_MODE_TRAINING);
     e.forward(mode, stream);
   });
 }
 
 mp_status_t mp_graph_backward(mp_graph_t graph, mp_scaler_t scaler, mp_stream_t stream) {
-  return mp::composite_call(__func__,
-                            [&] { mp::require_compiled(graph).backward(scaler, stream); });
+  return composite_call(__func__, [&] { require_compiled(graph).backward(scaler, stream); });
 }
 
 mp_status_t mp_graph_get_step_sync(mp_graph_t graph, int64_t *t, mp_stream_t stream) {
-  return mp::composite_call(__func__, [&] {
-    const mp::Executor &e = mp::require_compiled(graph);
-    mp::require_pointer(t, "t") = e.step(stream);
+  return composite_call(__func__, [&] {
+    const Executor &e = require_compiled(graph);
+    require_pointer(t, "t") = e.step(stream);
   });
 }
 
 mp_status_t mp_graph_set_step_sync(mp_graph_t graph, int64_t t, mp_stream_t stream) {
-  return mp::composite_call(__func__, [&] {
-    mp::Executor &e = mp::require_compiled(graph);
-    mp::require_step(t);
+  return composite_call(__func__, [&] {
+    Executor &e = require_compiled(graph);
+    require_step(t);
     e.set_step(t, stream);
   });
 }
@@ -431,8 +412,8 @@ mp_status_t mp_graph_set_step_sync(mp_graph_t graph, int64_t t, mp_stream_t stre
 
 mp_status_t mp_graph_get_lists(mp_graph_t graph, mp_tensor_list_t *grads, mp_tensor_list_t *master,
                                mp_tensor_list_t *model) {
-  return mp::call(__func__, [&] {
-    const mp::Executor &e = mp::require_compiled(graph);
+  return call(__func__, [&] {
+    const Executor &e = require_compiled(graph);
     MP_REQUIRE(grads == nullptr || e.has_backward(), MP_ERROR_INVALID_ARGUMENT,
                "grads requires a loss: call mp_graph_set_loss before mp_graph_compile");
     if (grads != nullptr) *grads = e.grads();
@@ -442,32 +423,30 @@ mp_status_t mp_graph_get_lists(mp_graph_t graph, mp_tensor_list_t *grads, mp_ten
 }
 
 mp_status_t mp_graph_get_tensor(mp_graph_t graph, int32_t tensor, mp_graph_tensor_t *info) {
-  return mp::call(__func__, [&] {
-    const mp_graph &g = mp::require_pointer(graph, "graph");
-    mp::require_tensor(g.described, tensor, "tensor");
-    mp::write_struct(info, "info",
-                     g.executor != nullptr ? g.executor->tensor(tensor)
-                                           : mp::shape_of(g.described.tensor(tensor)));
+  return call(__func__, [&] {
+    const mp_graph &g = require_pointer(graph, "graph");
+    require_tensor(g.described, tensor, "tensor");
+    write_struct(
+        info, "info",
+        g.executor != nullptr ? g.executor->tensor(tensor) : shape_of(g.described.tensor(tensor)));
   });
 }
 
 mp_status_t mp_graph_get_memory(mp_graph_t graph, mp_graph_memory_t *memory) {
-  return mp::call(
-      __func__, [&] { mp::write_struct(memory, "memory", mp::require_compiled(graph).memory()); });
+  return call(__func__, [&] { write_struct(memory, "memory", require_compiled(graph).memory()); });
 }
 
 mp_status_t mp_graph_explain(mp_graph_t graph, mp_autocast_format_t format, char *text,
                              size_t *bytes) {
-  return mp::call(__func__, [&] {
-    const mp::Executor &e = mp::require_compiled(graph);
-    mp::require_enum(format, "format", MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_DOT);
+  return call(__func__, [&] {
+    const Executor &e = require_compiled(graph);
+    require_enum(format, "format", MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_DOT);
     MP_REQUIRE(graph->policy != nullptr, MP_ERROR_INVALID_ARGUMENT,
                "graph was compiled without mp_graph_set_autocast");
-    mp::write_text(e.reports()[static_cast<size_t>(format)], text, bytes);
+    write_text(e.reports()[static_cast<size_t>(format)], text, bytes);
   });
 }
 
 mp_status_t mp_graph_describe(mp_graph_t graph, char *text, size_t *bytes) {
-  return mp::call(__func__,
-                  [&] { mp::write_text(mp::require_compiled(graph).description(), text, bytes); });
+  return call(__func__, [&] { write_text(require_compiled(graph).description(), text, bytes); });
 }
