@@ -166,6 +166,11 @@ class NestedCallScope : NotCopied {
   ~NestedCallScope();
 };
 
+/// Fails with the message of the last call if `status` is an error.
+inline void require_success(mp_status_t status) {
+  if (status != MP_SUCCESS) fail(status, mp_last_error());
+}
+
 // ---------------------------------------------------------------------------- arguments
 
 /// Fails if a handle or host pointer is NULL.

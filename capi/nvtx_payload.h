@@ -71,6 +71,10 @@ MP_PAYLOAD(mp_softmax_desc_t, rows, columns, mask, flags)
 
 Message payload_text(const mp_tensor_list &);
 Message payload_text(const mp_optimizer &);
+/// A scaler has no sizes.
+inline Message payload_text(const mp_scaler &) {
+  return Message();
+}
 
 /// Returns a function, for mp::call, that formats a descriptor or an object.
 template <class Subject>
@@ -101,6 +105,16 @@ mp_status_t call(const char *function, mp_context_t context, const Desc *desc,
   return call(function, nvtx_payload(desc), [&] {
     const Context &c = *require_context(context);
     body(c, read(desc));
+  });
+}
+
+/// Runs the body of an API function of an object: a tensor list, a scaler or an optimizer.
+/// @param body  (const Context &, Object &)
+template <class Object, class Body>
+mp_status_t call(const char *function, Object *object, const char *name, const Body &body) {
+  return call(function, nvtx_payload(object), [&] {
+    Object &o = require_pointer(object, name);
+    body(*o.context, o);
   });
 }
 

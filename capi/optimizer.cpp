@@ -109,8 +109,7 @@ void mp_optimizer_destroy(mp_optimizer_t optimizer) {
 
 mp_status_t mp_optimizer_set_group(mp_optimizer_t optimizer, uint32_t index,
                                    const mp_param_group_t *group, mp_stream_t stream) {
-  return call(__func__, nvtx_payload(optimizer), [&] {
-    mp_optimizer &o = require_pointer(optimizer, "optimizer");
+  return call(__func__, optimizer, "optimizer", [&](const Context &c, mp_optimizer &o) {
     MP_REQUIRE(index < o.desc.num_groups, MP_ERROR_INVALID_ARGUMENT, "index = ", index,
                " is outside [0, num_groups = ", o.desc.num_groups, ")");
     const mp_param_group_t value = read_struct(group, "group");
@@ -124,15 +123,13 @@ mp_status_t mp_optimizer_set_group(mp_optimizer_t optimizer, uint32_t index,
 
     // The source must stay valid: a CUDA graph that captures the copy reads it at each replay.
     ParamGroup &uploaded = o.groups[index] = group_of(value);
-    const Context &c = *o.context;
     c.backend.copy(c.device, o.args.groups + index, &uploaded, sizeof uploaded, stream);
   });
 }
 
 mp_status_t mp_optimizer_step(mp_optimizer_t optimizer, const float *grad_scale,
                               const float *found_inf, mp_stream_t stream) {
-  return call(__func__, nvtx_payload(optimizer), [&] {
-    const mp_optimizer &o = require_pointer(optimizer, "optimizer");
+  return call(__func__, optimizer, "optimizer", [&](const Context &c, const mp_optimizer &o) {
     require_data(o);
     require_aligned(grad_scale, "grad_scale");
     require_aligned(found_inf, "found_inf");
@@ -140,7 +137,6 @@ mp_status_t mp_optimizer_step(mp_optimizer_t optimizer, const float *grad_scale,
     update.grad_scale = grad_scale;
     update.found_inf = found_inf;
     update.tensor_norms = o.tensor_norms;
-    const Context &c = *o.context;
     if (o.tensor_norms != nullptr) {
       StatisticsOutputs statistics{};
       statistics.wide_norms = o.tensor_norms;
@@ -176,11 +172,9 @@ mp_status_t mp_masters_to_model(mp_tensor_list_t master, mp_tensor_list_t model,
 }
 
 mp_status_t mp_optimizer_write_model(mp_optimizer_t optimizer, mp_stream_t stream) {
-  return call(__func__, nvtx_payload(optimizer), [&] {
-    const mp_optimizer &o = require_pointer(optimizer, "optimizer");
+  return call(__func__, optimizer, "optimizer", [&](const Context &c, const mp_optimizer &o) {
     require_data(o);
     if (o.desc.model == nullptr) return;
-    const Context &c = *o.context;
     c.backend.model_copy(c.device,
                          {.master = o.args.master,
                           .model = o.args.model,
@@ -214,21 +208,17 @@ const float *mp_optimizer_get_lr_address(mp_optimizer_t optimizer) {
 }
 
 mp_status_t mp_optimizer_regularization(mp_optimizer_t optimizer, float *loss, mp_stream_t stream) {
-  return call(__func__, nvtx_payload(optimizer), [&] {
-    const mp_optimizer &o = require_pointer(optimizer, "optimizer");
+  return call(__func__, optimizer, "optimizer", [&](const Context &c, const mp_optimizer &o) {
     require_data(*o.desc.master, "master");
     require_device(loss, "loss");
-    const Context &c = *o.context;
     c.backend.regularization(c.device, o.args, o.desc.master->scratch, loss, stream);
   });
 }
 
 mp_status_t mp_optimizer_get_step_sync(mp_optimizer_t optimizer, int64_t *t, int64_t *tensor_steps,
                                        mp_stream_t stream) {
-  return call(__func__, nvtx_payload(optimizer), [&] {
-    const mp_optimizer &o = require_pointer(optimizer, "optimizer");
+  return call(__func__, optimizer, "optimizer", [&](const Context &c, const mp_optimizer &o) {
     require_pointer(t, "t");
-    const Context &c = *o.context;
     int64_t value;
     c.backend.copy(c.device, &value, o.args.t, sizeof value, stream);
     c.backend.synchronize(c.device, stream);
@@ -240,8 +230,7 @@ mp_status_t mp_optimizer_get_step_sync(mp_optimizer_t optimizer, int64_t *t, int
 
 mp_status_t mp_optimizer_set_step_sync(mp_optimizer_t optimizer, int64_t t,
                                        const int64_t *tensor_steps, mp_stream_t stream) {
-  return call(__func__, nvtx_payload(optimizer), [&] {
-    const mp_optimizer &o = require_pointer(optimizer, "optimizer");
+  return call(__func__, optimizer, "optimizer", [&](const Context &c, const mp_optimizer &o) {
     require_step(t);
     const std::vector<int64_t> &numel = o.desc.grads->numel;
     for (size_t i = 0; tensor_steps != nullptr && i < numel.size(); ++i) {
@@ -249,7 +238,6 @@ mp_status_t mp_optimizer_set_step_sync(mp_optimizer_t optimizer, int64_t t,
                  i, "] = ", tensor_steps[i], ": a count other than ", numel[i] > 0 ? t : 0,
                  " is not supported by this version");
     }
-    const Context &c = *o.context;
     c.backend.copy(c.device, o.args.t, &t, sizeof t, stream);
     c.backend.synchronize(c.device, stream);
   });
@@ -375,10 +363,6 @@ mp_scaler_state_t read_state(const mp_scaler &scaler, const std::byte *end, uint
   const mp_scaler_state_t state = read_struct(saved, "scaler state of the checkpoint");
   check_state(state, scaler.config);
   return state;
-}
-
-void require_success(mp_status_t status) {
-  if (status != MP_SUCCESS) fail(status, mp_last_error());
 }
 
 }  // namespace

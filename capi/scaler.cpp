@@ -89,11 +89,9 @@ mp_status_t mp_scale_loss(mp_scaler_t scaler, const void *loss, void *out, mp_dt
 }
 
 mp_status_t mp_scaler_update(mp_scaler_t scaler, const float *amax, mp_stream_t stream) {
-  return call(__func__, [&] {
-    mp_scaler &s = require_pointer(scaler, "scaler");
+  return call(__func__, scaler, "scaler", [&](const Context &c, mp_scaler &s) {
     require_aligned(amax, "amax");
     if (needs_amax(s)) require_pointer(amax, "amax");
-    const Context &c = *s.context;
     c.backend.scaler_update(c.device, s.device, amax, stream);
     s.has_kept_amax = false;
   });
@@ -101,10 +99,8 @@ mp_status_t mp_scaler_update(mp_scaler_t scaler, const float *amax, mp_stream_t 
 
 mp_status_t mp_scaler_get_state_sync(mp_scaler_t scaler, mp_scaler_state_t *state,
                                      mp_stream_t stream) {
-  return call(__func__, [&] {
-    const mp_scaler &s = require_pointer(scaler, "scaler");
+  return call(__func__, scaler, "scaler", [&](const Context &c, const mp_scaler &s) {
     require_struct(state, "state");
-    const Context &c = *s.context;
     mp_scaler_state_t value;
     c.backend.copy(c.device, &value, &s.device->state, sizeof value, stream);
     c.backend.synchronize(c.device, stream);
@@ -114,12 +110,10 @@ mp_status_t mp_scaler_get_state_sync(mp_scaler_t scaler, mp_scaler_state_t *stat
 
 mp_status_t mp_scaler_set_state_sync(mp_scaler_t scaler, const mp_scaler_state_t *state,
                                      mp_stream_t stream) {
-  return call(__func__, [&] {
-    mp_scaler &s = require_pointer(scaler, "scaler");
+  return call(__func__, scaler, "scaler", [&](const Context &c, mp_scaler &s) {
     const mp_scaler_state_t value = read_struct(state, "state");
     check_state(value, s.config);
     const float inv_scale = reciprocal(value.scale);
-    const Context &c = *s.context;
     c.backend.copy(c.device, &s.device->scale, &value.scale, sizeof value.scale, stream);
     c.backend.copy(c.device, &s.device->inv_scale, &inv_scale, sizeof inv_scale, stream);
     c.backend.copy(c.device, &s.device->state, &value, sizeof value, stream);
@@ -137,11 +131,9 @@ mp_status_t mp_scaler_set_state_sync(mp_scaler_t scaler, const mp_scaler_state_t
 
 mp_status_t mp_scaler_get_history_sync(mp_scaler_t scaler, int64_t capacity, float *scales,
                                        int32_t *skipped, int64_t *count, mp_stream_t stream) {
-  return call(__func__, [&] {
-    mp_scaler &s = require_pointer(scaler, "scaler");
+  return call(__func__, scaler, "scaler", [&](const Context &c, mp_scaler &s) {
     require_not_negative(capacity, "capacity");
     require_pointer(count, "count");
-    const Context &c = *s.context;
     int64_t recorded;
     c.backend.copy(c.device, &recorded, &s.device->num_recorded, sizeof recorded, stream);
     if (!s.history.empty()) {

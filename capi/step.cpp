@@ -174,8 +174,7 @@ void reduce_over_ranks(const mp_optimizer &optimizer, const RankReductionArgs &r
 
 mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
                           const mp_step_options_t *options, mp_stream_t stream) {
-  return call(__func__, nvtx_payload(optimizer), [&] {
-    const mp_optimizer &o = require_pointer(optimizer, "optimizer");
+  return call(__func__, optimizer, "optimizer", [&](const Context &c, const mp_optimizer &o) {
     MP_REQUIRE(scaler == nullptr || scaler->context == o.context, MP_ERROR_INVALID_ARGUMENT,
                "optimizer and scaler belong to different contexts");
     require_data(o);
@@ -189,7 +188,6 @@ mp_status_t mp_scale_step(mp_optimizer_t optimizer, mp_scaler_t scaler,
     const bool sums_norms = has(read, MP_STEP_FLAG_SHARDED) && !checked;
     if (has_ranks) plan_rank_reduction(o, s, sums_norms, passes);
 
-    const Context &c = *o.context;
     try {
       if (!checked)
         c.backend.statistics(c.device, o.args.grads, o.desc.grads->scratch, passes.statistics,

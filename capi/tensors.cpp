@@ -247,12 +247,10 @@ void mp_tensor_list_destroy(mp_tensor_list_t list) {
 }
 
 mp_status_t mp_tensor_list_set_data(mp_tensor_list_t list, void *const *data, mp_stream_t stream) {
-  return call(__func__, nvtx_payload(list), [&] {
-    mp_tensor_list &l = require_pointer(list, "list");
+  return call(__func__, list, "list", [&](const Context &c, mp_tensor_list &l) {
     if (l.data.empty()) return;
     require_pointer(data, "data");
     require_tensor_data(data, l.dtype);
-    const Context &c = *l.context;
     set_data(l, data);
     c.backend.copy(c.device, l.device.data, l.data.data(), l.data.size() * sizeof(void *), stream);
   });

@@ -15,18 +15,37 @@ namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 48;
 
-mp_graph &require_open(mp_graph_t graph) {
-  mp_graph &g = require_pointer(graph, "graph");
-  MP_REQUIRE(g.executor == nullptr, MP_ERROR_INVALID_ARGUMENT,
-             "graph is already compiled and cannot be modified; create a new one");
-  return g;
+/// Runs the body of an API function, which may make other API calls.
+template <class Body>
+mp_status_t composite_call(const char *function, const Body &body) {
+  return call(function, [&] {
+    const NestedCallScope parts;
+    body();
+  });
 }
 
-Executor &require_compiled(mp_graph_t graph) {
-  mp_graph &g = require_pointer(graph, "graph");
-  MP_REQUIRE(g.executor != nullptr, MP_ERROR_INVALID_ARGUMENT,
-             "graph is not compiled; call mp_graph_compile");
-  return *g.executor;
+/// Runs the body of a function that modifies a graph before it is compiled.
+/// @param body  (mp_graph &)
+template <class Body>
+mp_status_t call_open(const char *function, mp_graph_t graph, const Body &body) {
+  return composite_call(function, [&] {
+    mp_graph &g = require_pointer(graph, "graph");
+    MP_REQUIRE(g.executor == nullptr, MP_ERROR_INVALID_ARGUMENT,
+               "graph is already compiled and cannot be modified; create a new one");
+    body(g);
+  });
+}
+
+/// Runs the body of a function of a compiled graph.
+/// @param body  (Executor &)
+template <class Body>
+mp_status_t call_compiled(const char *function, mp_graph_t graph, const Body &body) {
+  return composite_call(function, [&] {
+    mp_graph &g = require_pointer(graph, "graph");
+    MP_REQUIRE(g.executor != nullptr, MP_ERROR_INVALID_ARGUMENT,
+               "graph is not compiled; call mp_graph_compile");
+    body(*g.executor);
+  });
 }
 
 void require_tensor(const Graph &graph, int64_t tensor, const char *name) {
@@ -62,10 +81,12 @@ Tensor read_tensor(const char *name, Role role, mp_dtype_t dtype, int32_t rank,
 }
 
 /// Adds a tensor that the graph owns.
-void add_own(mp_graph &g, const char *name, Role role, int32_t rank, const int64_t *extent,
-             int32_t *tensor) {
-  require_pointer(tensor, "tensor");
-  *tensor = g.described.add(read_tensor(name, role, MP_FP32, rank, extent));
+mp_status_t add_own(const char *function, mp_graph_t graph, const char *name, Role role,
+                    int32_t rank, const int64_t *extent, int32_t *tensor) {
+  return call_open(function, graph, [&](mp_graph &g) {
+    require_pointer(tensor, "tensor");
+    *tensor = g.described.add(read_tensor(name, role, MP_FP32, rank, extent));
+  });
 }
 
 /// Returns a tensor, which must be computed by a node.
@@ -88,15 +109,6 @@ bool comes_from_loss(const Graph &graph, int32_t tensor) {
     node.for_each_output([&](int32_t output) { comes[static_cast<size_t>(output)] = from_loss; });
   }
   return comes[static_cast<size_t>(tensor)];
-}
-
-/// Runs a call that makes other API calls.
-template <class Body>
-mp_status_t composite_call(const char *function, const Body &body) {
-  return call(function, [&] {
-    const NestedCallScope parts;
-    body();
-  });
 }
 
 // ---------------------------------------------------------------------------- nodes
@@ -197,14 +209,6 @@ void add_node(Graph &graph, Node node, uint32_t num_outputs) {
   graph.add(std::move(node));
 }
 
-// ---------------------------------------------------------------------------- binding
-
-/// Integer scalars are offsets of dropout masks, which have 64 bits; other integers have 32.
-size_t element_alignment(const Tensor &t) {
-  if (t.dtype != MP_DTYPE_NONE) return mp_dtype_size(t.dtype);
-  return t.extent.empty() ? sizeof(uint64_t) : sizeof(int32_t);
-}
-
 }  // namespace
 
 // ---------------------------------------------------------------------------- construction
@@ -222,8 +226,7 @@ void mp_graph_destroy(mp_graph_t graph) {
 
 mp_status_t mp_graph_add_input(mp_graph_t graph, const char *name, mp_dtype_t dtype, int32_t rank,
                                const int64_t *extent, int32_t *tensor) {
-  return call(__func__, [&] {
-    mp_graph &g = require_open(graph);
+  return call_open(__func__, graph, [&](mp_graph &g) {
     require_enum(dtype, "dtype", MP_DTYPE_NONE, MP_FP32);
     Tensor t = read_tensor(name, Role::input, dtype, rank, extent);
     int64_t &batch = g.described.batch;
@@ -239,22 +242,19 @@ mp_status_t mp_graph_add_input(mp_graph_t graph, const char *name, mp_dtype_t dt
 
 mp_status_t mp_graph_add_parameter(mp_graph_t graph, const char *name, int32_t rank,
                                    const int64_t *extent, int32_t *tensor) {
-  return call(__func__,
-              [&] { add_own(require_open(graph), name, Role::parameter, rank, extent, tensor); });
+  return add_own(__func__, graph, name, Role::parameter, rank, extent, tensor);
 }
 
 mp_status_t mp_graph_add_state(mp_graph_t graph, const char *name, int32_t rank,
                                const int64_t *extent, int32_t *tensor) {
-  return call(__func__,
-              [&] { add_own(require_open(graph), name, Role::state, rank, extent, tensor); });
+  return add_own(__func__, graph, name, Role::state, rank, extent, tensor);
 }
 
 mp_status_t mp_graph_add_node(mp_graph_t graph, const char *op_type, const char *name,
                               const int32_t *inputs, uint32_t num_inputs,
                               const mp_graph_attribute_t *attributes, uint32_t num_attributes,
                               int32_t *outputs, uint32_t num_outputs) {
-  return composite_call(__func__, [&] {
-    mp_graph &g = require_open(graph);
+  return call_open(__func__, graph, [&](mp_graph &g) {
     Node node = {};
     node.operation = &read_operation(op_type);
     node.name = read_name(name);
@@ -276,19 +276,19 @@ mp_status_t mp_graph_add_node(mp_graph_t graph, const char *op_type, const char 
 }
 
 mp_status_t mp_graph_add_output(mp_graph_t graph, int32_t tensor) {
-  return call(__func__,
-              [&] { require_computed(require_open(graph).described, tensor).is_output = true; });
+  return call_open(__func__, graph,
+                   [&](mp_graph &g) { require_computed(g.described, tensor).is_output = true; });
 }
 
 mp_status_t mp_graph_keep_gradient(mp_graph_t graph, int32_t tensor) {
-  return call(__func__, [&] {
-    require_computed(require_open(graph).described, tensor).keeps_gradient = true;
+  return call_open(__func__, graph, [&](mp_graph &g) {
+    require_computed(g.described, tensor).keeps_gradient = true;
   });
 }
 
 mp_status_t mp_graph_set_loss(mp_graph_t graph, int32_t tensor) {
-  return call(__func__, [&] {
-    Graph &g = require_open(graph).described;
+  return call_open(__func__, graph, [&](mp_graph &opened) {
+    Graph &g = opened.described;
     require_tensor(g, tensor, "tensor");
     const int32_t producer = g.tensor(tensor).producer;
     MP_REQUIRE(producer != kNone && g.node(producer).operation->traits.is_loss &&
@@ -300,8 +300,8 @@ mp_status_t mp_graph_set_loss(mp_graph_t graph, int32_t tensor) {
 }
 
 mp_status_t mp_graph_seed_gradient(mp_graph_t graph, int32_t tensor, int32_t *input) {
-  return call(__func__, [&] {
-    Graph &g = require_open(graph).described;
+  return call_open(__func__, graph, [&](mp_graph &opened) {
+    Graph &g = opened.described;
     Tensor &of = require_computed(g, tensor);
     MP_REQUIRE(!comes_from_loss(g, tensor), MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, " (",
                of.name,
@@ -322,8 +322,7 @@ mp_status_t mp_graph_seed_gradient(mp_graph_t graph, int32_t tensor, int32_t *in
 }
 
 mp_status_t mp_graph_set_autocast(mp_graph_t graph, mp_autocast_t policy) {
-  return call(__func__, [&] {
-    mp_graph &g = require_open(graph);
+  return call_open(__func__, graph, [&](mp_graph &g) {
     const auto &config = require_pointer(policy, "policy").policy.config;
     MP_REQUIRE((config.flags & MP_AUTOCAST_FLAG_EMULATE) == 0, MP_ERROR_UNSUPPORTED,
                "policy: MP_AUTOCAST_FLAG_EMULATE is not supported by graphs");
@@ -332,16 +331,14 @@ mp_status_t mp_graph_set_autocast(mp_graph_t graph, mp_autocast_t policy) {
 }
 
 mp_status_t mp_graph_measure_kernels(mp_graph_t graph, int32_t max_kernels) {
-  return call(__func__, [&] {
-    mp_graph &g = require_open(graph);
+  return call_open(__func__, graph, [&](mp_graph &g) {
     require_not_negative(max_kernels, "max_kernels");
     g.measured_kernels = max_kernels;
   });
 }
 
 mp_status_t mp_graph_compile(mp_graph_t graph) {
-  return composite_call(__func__, [&] {
-    mp_graph &g = require_open(graph);
+  return call_open(__func__, graph, [&](mp_graph &g) {
     g.executor = std::make_unique<Executor>(g.described, g.policy, &g.context, g.measured_kernels);
   });
 }
@@ -349,20 +346,20 @@ mp_status_t mp_graph_compile(mp_graph_t graph) {
 // ---------------------------------------------------------------------------- execution
 
 mp_status_t mp_graph_bind(mp_graph_t graph, int32_t tensor, const void *data) {
-  return call(__func__, [&] {
-    Executor &e = require_compiled(graph);
+  return call_compiled(__func__, graph, [&](Executor &e) {
     require_tensor(e.graph(), tensor, "tensor");
     const Tensor &t = e.graph().tensor(tensor);
     MP_REQUIRE(t.role == Role::input, MP_ERROR_INVALID_ARGUMENT, "tensor = ", tensor, " (", t.name,
                ") is not an input of the graph");
-    require_aligned(data, "data", element_alignment(t));
+    // Integer scalars are offsets of dropout masks, which have 64 bits; other integers have 32.
+    const size_t integer_size = t.extent.empty() ? sizeof(uint64_t) : sizeof(int32_t);
+    require_aligned(data, "data", t.dtype != MP_DTYPE_NONE ? mp_dtype_size(t.dtype) : integer_size);
     e.bind(tensor, data);
   });
 }
 
 mp_status_t mp_graph_set_batch(mp_graph_t graph, int64_t batch) {
-  return composite_call(__func__, [&] {
-    Executor &e = require_compiled(graph);
+  return call_compiled(__func__, graph, [&](Executor &e) {
     require_within(batch, "batch", 1, graph->described.batch);
     e.set_batch(graph->described, batch);
   });
@@ -370,8 +367,7 @@ mp_status_t mp_graph_set_batch(mp_graph_t graph, int64_t batch) {
 
 mp_status_t mp_graph_write(mp_graph_t graph, int32_t tensor, const float *values,
                            mp_stream_t stream) {
-  return composite_call(__func__, [&] {
-    Executor &e = require_compiled(graph);
+  return call_compiled(__func__, graph, [&](Executor &e) {
     require_tensor(e.graph(), tensor, "tensor");
     const Tensor &t = e.graph().tensor(tensor);
     MP_REQUIRE(t.role == Role::parameter || t.role == Role::state, MP_ERROR_INVALID_ARGUMENT,
@@ -382,27 +378,23 @@ mp_status_t mp_graph_write(mp_graph_t graph, int32_t tensor, const float *values
 }
 
 mp_status_t mp_graph_forward(mp_graph_t graph, mp_graph_mode_t mode, mp_stream_t stream) {
-  return composite_call(__func__, [&] {
-    Executor &e = require_compiled(graph);
+  return call_compiled(__func__, graph, [&](Executor &e) {
     require_enum(mode, "mode", MP_GRAPH_MODE_INFERENCE, MP_GRAPH_MODE_TRAINING);
     e.forward(mode, stream);
   });
 }
 
 mp_status_t mp_graph_backward(mp_graph_t graph, mp_scaler_t scaler, mp_stream_t stream) {
-  return composite_call(__func__, [&] { require_compiled(graph).backward(scaler, stream); });
+  return call_compiled(__func__, graph, [&](Executor &e) { e.backward(scaler, stream); });
 }
 
 mp_status_t mp_graph_get_step_sync(mp_graph_t graph, int64_t *t, mp_stream_t stream) {
-  return composite_call(__func__, [&] {
-    const Executor &e = require_compiled(graph);
-    require_pointer(t, "t") = e.step(stream);
-  });
+  return call_compiled(__func__, graph,
+                       [&](Executor &e) { require_pointer(t, "t") = e.step(stream); });
 }
 
 mp_status_t mp_graph_set_step_sync(mp_graph_t graph, int64_t t, mp_stream_t stream) {
-  return composite_call(__func__, [&] {
-    Executor &e = require_compiled(graph);
+  return call_compiled(__func__, graph, [&](Executor &e) {
     require_step(t);
     e.set_step(t, stream);
   });
@@ -412,8 +404,7 @@ mp_status_t mp_graph_set_step_sync(mp_graph_t graph, int64_t t, mp_stream_t stre
 
 mp_status_t mp_graph_get_lists(mp_graph_t graph, mp_tensor_list_t *grads, mp_tensor_list_t *master,
                                mp_tensor_list_t *model) {
-  return call(__func__, [&] {
-    const Executor &e = require_compiled(graph);
+  return call_compiled(__func__, graph, [&](Executor &e) {
     MP_REQUIRE(grads == nullptr || e.has_backward(), MP_ERROR_INVALID_ARGUMENT,
                "grads requires a loss: call mp_graph_set_loss before mp_graph_compile");
     if (grads != nullptr) *grads = e.grads();
@@ -433,13 +424,13 @@ mp_status_t mp_graph_get_tensor(mp_graph_t graph, int32_t tensor, mp_graph_tenso
 }
 
 mp_status_t mp_graph_get_memory(mp_graph_t graph, mp_graph_memory_t *memory) {
-  return call(__func__, [&] { write_struct(memory, "memory", require_compiled(graph).memory()); });
+  return call_compiled(__func__, graph,
+                       [&](Executor &e) { write_struct(memory, "memory", e.memory()); });
 }
 
 mp_status_t mp_graph_explain(mp_graph_t graph, mp_autocast_format_t format, char *text,
                              size_t *bytes) {
-  return call(__func__, [&] {
-    const Executor &e = require_compiled(graph);
+  return call_compiled(__func__, graph, [&](Executor &e) {
     require_enum(format, "format", MP_AUTOCAST_FORMAT_TEXT, MP_AUTOCAST_FORMAT_DOT);
     MP_REQUIRE(graph->policy != nullptr, MP_ERROR_INVALID_ARGUMENT,
                "graph was compiled without mp_graph_set_autocast");
@@ -448,5 +439,6 @@ mp_status_t mp_graph_explain(mp_graph_t graph, mp_autocast_format_t format, char
 }
 
 mp_status_t mp_graph_describe(mp_graph_t graph, char *text, size_t *bytes) {
-  return call(__func__, [&] { write_text(require_compiled(graph).description(), text, bytes); });
+  return call_compiled(__func__, graph,
+                       [&](Executor &e) { write_text(e.description(), text, bytes); });
 }

@@ -38,10 +38,6 @@ std::string describe(const Graph &graph, const Node &node, const char *function,
 
 }  // namespace
 
-void require_success(mp_status_t status) {
-  if (status != MP_SUCCESS) fail(status, mp_last_error());
-}
-
 Emitter::Emitter(Graph &graph, mp_context_t context)
     : graph_(graph), context_(context), table_(graph) {}
 

@@ -63,9 +63,6 @@ struct Launch {
   bool has_run = false;
 };
 
-/// Fails with the message of the last call if `status` is an error.
-void require_success(mp_status_t status);
-
 /// Target of Operation::emit.
 class Emitter {
  public:
