@@ -112,7 +112,9 @@ Region region(const void *data, const char *name, const Heads &t, mp_dtype_t dty
 
 void require_strides(const mp_attention_layout_t &layout, const char *batch, const char *row,
                      const char *head) {
-  require_not_negative({{layout.batch, batch}, {layout.row, row}, {layout.head, head}});
+  require_not_negative(layout.batch, batch);
+  require_not_negative(layout.row, row);
+  require_not_negative(layout.head, head);
 }
 
 /// Returns the descriptor with all default values replaced.
@@ -120,7 +122,7 @@ mp_attention_desc_t read_desc(const mp_attention_desc_t *user) {
   mp_attention_desc_t d = read_struct(user, "desc");
   require_dtype(d.dtype, "dtype");
   require_not_negative(d.batch, "batch");
-  require_positive({{d.heads, "heads"}, {d.kv_heads, "kv_heads"}});
+  MP_CHECK_FIELDS(require_positive, d, heads, kv_heads);
   MP_REQUIRE(d.heads % d.kv_heads == 0, MP_ERROR_INVALID_ARGUMENT, "kv_heads = ", d.kv_heads,
              " must divide heads = ", d.heads);
   MP_REQUIRE(int64_t{d.batch} * d.heads <= kMaxRows, MP_ERROR_INVALID_ARGUMENT, "batch = ", d.batch,
@@ -160,10 +162,6 @@ mp_attention_desc_t read_desc(const mp_attention_desc_t *user) {
   const AllHeads all(d);
   for (const Heads *one : {&all.q, &all.k, &all.v, &all.o}) require_layout(*one, d.dtype);
   return d;
-}
-
-int32_t drop_threshold(const mp_attention_desc_t &d) {
-  return static_cast<int32_t>(std::lround(d.dropout * 256.0f));
 }
 
 size_t backward_workspace_bytes(const mp_attention_desc_t &d) {
@@ -242,7 +240,8 @@ const char *kernel_name(AttentionKernel kernel) {
 /// Returns the arguments of a pass, with its kernel.
 AttentionArgs arguments_of(const Context &context, const mp_attention_desc_t &d,
                            const mp_attention_tensors_t &t, AttentionPass pass, void *workspace) {
-  AttentionArgs args{t, d, drop_threshold(d), static_cast<float *>(workspace), {}};
+  const auto drop_threshold = static_cast<int32_t>(std::lround(d.dropout * 256.0f));
+  AttentionArgs args{t, d, drop_threshold, static_cast<float *>(workspace), {}};
   if (const char *const forced = context.attention_kernel) {
     args.kernel = kernel_named(forced);
     const char *const why = why_not(args.kernel, args, pass, context.device);

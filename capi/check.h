@@ -206,6 +206,16 @@ void require_device(const T *pointer, const char *name) {
   require_device(pointer, name, alignof(T));
 }
 
+/// Checks fields of a struct: check(s.a, "a"), check(s.b, "b"), ...  A macro, so that each name is
+/// written once.
+#define MP_CHECK_FIELDS(check, s, ...)                                                         \
+  do {                                                                                         \
+    const auto &checked_struct = s;                                                            \
+    const auto check_field = [&](const auto &field, const char *name) { check(field, name); }; \
+    MP_FOR_EACH(MP_CHECK_FIELD, __VA_ARGS__)                                                   \
+  } while (false)
+#define MP_CHECK_FIELD(name) check_field(checked_struct.name, #name);
+
 /// Fails with a message that lists the enumerators in [first, last].
 [[noreturn, gnu::cold]] void fail_enum(const char *name, int32_t value, Enumerators all,
                                        int32_t first, int32_t last);
@@ -242,16 +252,10 @@ struct NamedNumber {
 inline void require_not_negative(int64_t value, const char *name) {
   MP_REQUIRE(value >= 0, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " is negative");
 }
-inline void require_not_negative(std::initializer_list<NamedNumber> numbers) {
-  for (const NamedNumber &number : numbers) require_not_negative(number.value, number.name);
-}
 
 /// Fails unless `value` is at least 1.
 inline void require_positive(int64_t value, const char *name) {
   MP_REQUIRE(value >= 1, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " must be at least 1");
-}
-inline void require_positive(std::initializer_list<NamedNumber> numbers) {
-  for (const NamedNumber &number : numbers) require_positive(number.value, number.name);
 }
 
 /// Limit of step counters: fp64 represents t exactly, and random counters reserve 52 bits for it.
@@ -277,6 +281,11 @@ void require_within(Number value, const char *name, std::type_identity_t<Number>
                     std::type_identity_t<Number> most) {
   MP_REQUIRE(value >= least && value <= most, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
              " is outside [", least, ", ", most, "]");
+}
+
+/// Fails if `value` exceeds `most`.
+inline void require_at_most(int64_t value, const char *name, int64_t most) {
+  MP_REQUIRE(value <= most, MP_ERROR_INVALID_ARGUMENT, name, " = ", value, " exceeds ", most);
 }
 
 inline void require_at_least(const NamedNumber &number, const NamedNumber &least) {

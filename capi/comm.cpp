@@ -126,14 +126,11 @@ const Functions &functions() {
   return lazy_init([] { return load(); });
 }
 
-DataType data_type(mp_dtype_t dtype) {
-  return dtype == MP_FP16 ? kFloat16 : dtype == MP_BF16 ? kBfloat16 : kFloat32;
-}
-
 int all_reduce(const void *send, void *recv, size_t count, mp_dtype_t dtype, mp_reduce_op_t op,
                mp_stream_t stream, void *user) {
-  return functions().all_reduce(send, recv, count, data_type(dtype),
-                                op == MP_REDUCE_MAX ? kMax : kSum, static_cast<Comm>(user), stream);
+  const DataType type = dtype == MP_FP16 ? kFloat16 : dtype == MP_BF16 ? kBfloat16 : kFloat32;
+  return functions().all_reduce(send, recv, count, type, op == MP_REDUCE_MAX ? kMax : kSum,
+                                static_cast<Comm>(user), stream);
 }
 
 int group_begin(void *) {

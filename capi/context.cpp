@@ -24,16 +24,11 @@ struct DeviceId {
 
 /// Returns the name of an MP_DEVICE_* constant, or the number of a device.
 std::string text_of(int32_t device) {
-  switch (device) {
-    case MP_DEVICE_CURRENT:
-      return "MP_DEVICE_CURRENT";
-    case MP_DEVICE_HOST:
-      return "MP_DEVICE_HOST";
-    case MP_DEVICE_AUTO:
-      return "MP_DEVICE_AUTO";
-    default:
-      return std::to_string(device);
-  }
+  constexpr Enumerator kDevices[] = {{MP_DEVICE_CURRENT, "MP_DEVICE_CURRENT"},
+                                     {MP_DEVICE_HOST, "MP_DEVICE_HOST"},
+                                     {MP_DEVICE_AUTO, "MP_DEVICE_AUTO"}};
+  const char *const name = name_of(kDevices, device);
+  return name != nullptr ? name : std::to_string(device);
 }
 
 DeviceId host_id(int32_t device) {

@@ -23,22 +23,9 @@ void require_divides(int32_t groups, int32_t channels, const char *name) {
 /// Reads the fields that determine P and Q.
 mp_conv2d_desc_t read_shape(const mp_conv2d_desc_t *user) {
   const mp_conv2d_desc_t d = read_struct(user, "desc");
-  require_not_negative({{d.n, "n"},
-                        {d.pad_top, "pad_top"},
-                        {d.pad_bottom, "pad_bottom"},
-                        {d.pad_left, "pad_left"},
-                        {d.pad_right, "pad_right"}});
-  require_positive({{d.h, "h"},
-                    {d.w, "w"},
-                    {d.c, "c"},
-                    {d.k, "k"},
-                    {d.r, "r"},
-                    {d.s, "s"},
-                    {d.stride_h, "stride_h"},
-                    {d.stride_w, "stride_w"},
-                    {d.dilation_h, "dilation_h"},
-                    {d.dilation_w, "dilation_w"},
-                    {d.groups, "groups"}});
+  MP_CHECK_FIELDS(require_not_negative, d, n, pad_top, pad_bottom, pad_left, pad_right);
+  MP_CHECK_FIELDS(require_positive, d, h, w, c, k, r, s, stride_h, stride_w, dilation_h, dilation_w,
+                  groups);
   require_divides(d.groups, d.c, "c");
   require_divides(d.groups, d.k, "k");
   require_zero(d.reserved0, "reserved0");
@@ -74,8 +61,7 @@ void require_countable(const char *what, const char *of,
 
 mp_conv2d_desc_t read_desc(const mp_conv2d_desc_t *user) {
   const mp_conv2d_desc_t d = read_shape(user);
-  require_dtype(d.dtype, "dtype");
-  require_dtype(d.dtype_out, "dtype_out");
+  MP_CHECK_FIELDS(require_dtype, d, dtype, dtype_out);
   const auto [p, q] = conv_extents(d);
   const NamedNumber n{d.n, "n"}, k{d.k, "k"}, rows{p, "p"}, cols{q, "q"};
   // Kernels pad channels to multiples of 8.  The limit also covers r s (k / groups + 7).

@@ -59,14 +59,6 @@ void require_other_items(const mp_gemm_desc_t &d, const Output &out, const void 
       workspace);
 }
 
-void set_items(GemmProblem &problem, const void *const *A, const void *const *B,
-               const void *const *C, const void *const *D) {
-  problem.a.items = A;
-  problem.b.items = B;
-  problem.out.c.items = C;
-  problem.out.d.items = D;
-}
-
 /// A query about mp_gemm or, with ItemAccess::pointers, mp_gemm_batched.
 struct Query {
   Query(const mp_gemm_desc_t *user, const mp_epilogue_t *epilogue, ItemAccess items)
@@ -229,7 +221,10 @@ mp_status_t mp_gemm_batched(mp_context_t context, const mp_gemm_desc_t *desc, co
     if (is_empty(d)) return requested.require_known(gemm_names());
 
     require_other_items(d, problem.out, A, B, C, D, space);
-    set_items(problem, A, B, C, D);
+    problem.a.items = A;
+    problem.b.items = B;
+    problem.out.c.items = C;
+    problem.out.d.items = D;
     run(c, "mp_gemm_batched", problem, requested, space, stream);
   });
 }
@@ -263,9 +258,8 @@ namespace {
 
 mp_column_sum_desc_t read_desc(const mp_column_sum_desc_t *user) {
   const mp_column_sum_desc_t d = read_struct(user, "desc");
-  require_dtype(d.dtype, "dtype");
-  require_dtype(d.dtype_sum, "dtype_sum");
-  require_not_negative({{d.rows, "rows"}, {d.columns, "columns"}});
+  MP_CHECK_FIELDS(require_dtype, d, dtype, dtype_sum);
+  MP_CHECK_FIELDS(require_not_negative, d, rows, columns);
   require_at_least({d.ld, "ld"}, {d.columns, "columns"});
   constexpr int64_t kMaxColumns = int64_t{1} << 50;  // number of chunks fits in 63 bits
   int64_t elems;

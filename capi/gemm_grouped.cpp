@@ -25,9 +25,7 @@ mp_gemm_desc_t read_common(const mp_gemm_desc_t *user) {
     MP_REQUIRE(value == 0, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
                " must be 0: the items specify the shapes");
   };
-  require_unset(d.m, "m");
-  require_unset(d.n, "n");
-  require_unset(d.k, "k");
+  MP_CHECK_FIELDS(require_unset, d, m, n, k);
   for (const Matrix &matrix : {matrix_a(d), matrix_b(d), matrix_c(d), matrix_d(d)}) {
     require_unset(matrix.ld, matrix.ld_name);
     require_unset(matrix.stride, matrix.stride_name);
@@ -35,13 +33,6 @@ mp_gemm_desc_t read_common(const mp_gemm_desc_t *user) {
   MP_REQUIRE(d.batch_count == 1, MP_ERROR_INVALID_ARGUMENT, "batch_count = ", d.batch_count,
              " must be 1: each item is one GEMM");
   return d;
-}
-
-Epilogue read_common_epilogue(const mp_epilogue_t *user) {
-  const Epilogue e = read_scaling_epilogue(user, "mp_gemm_grouped");
-  MP_REQUIRE(e.amax == nullptr, MP_ERROR_UNSUPPORTED, "stats.amax = ", e.amax,
-             " is not supported by mp_gemm_grouped");
-  return e;
 }
 
 // ---------------------------------------------------------------------------- items
@@ -120,7 +111,9 @@ struct GroupedCall : NotCopied {
   GroupedCall(const mp_gemm_desc_t *user, int32_t count, const mp_gemm_group_item_t *items,
               const mp_epilogue_t *user_epilogue, const Workspace *workspace)
       : desc(read_common(user)), requested(RequestedPlan(desc.plan).kernel_only()) {
-    const Epilogue epilogue = read_common_epilogue(user_epilogue);
+    const Epilogue epilogue = read_scaling_epilogue(user_epilogue, "mp_gemm_grouped");
+    MP_REQUIRE(epilogue.amax == nullptr, MP_ERROR_UNSUPPORTED, "stats.amax = ", epilogue.amax,
+               " is not supported by mp_gemm_grouped");
     products = read_items(desc, count, items, workspace != nullptr ? &epilogue : nullptr,
                           workspace != nullptr ? *workspace : Workspace{});
     group = {gemm_problem(desc), products.data(), static_cast<int64_t>(products.size())};
@@ -211,18 +204,14 @@ void run_one_by_one(const Context &context, const GemmGroup &group, const Reques
   }
 }
 
-void log_group(const Context &context, const GemmGroup &group, const GemmPlan &plan) {
-  if (!is_first_occurrence(context, plan.name)) return;
-  log(MP_LOG_INFO, "mp_gemm_grouped: ", plan.name, " for ", group.count,
-      " GEMMs in one launch, workspace_bytes = ", plan.workspace.bytes);
-}
-
 void run(const Context &context, const GemmGroup &group, const RequestedPlan &requested,
          const Workspace &workspace, mp_stream_t stream) {
   GemmPlan plan;
   if (!plan_gemm_grouped(group, plan_request(context, workspace.bytes), requested.kernel(), &plan))
     return run_one_by_one(context, group, requested, workspace, stream);
-  log_group(context, group, plan);
+  if (is_first_occurrence(context, plan.name))
+    log(MP_LOG_INFO, "mp_gemm_grouped: ", plan.name, " for ", group.count,
+        " GEMMs in one launch, workspace_bytes = ", plan.workspace.bytes);
   if (logs_plans())
     log_new_plan(std::to_string(group.count) + " GEMMs in one launch", plan.name, plan);
   context.backend.gemm_grouped(context.device, group, plan, workspace.ptr, stream);

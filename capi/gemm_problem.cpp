@@ -67,16 +67,14 @@ void check_matrix(const Matrix &matrix, int64_t batch_count) {
 void check_operation(const mp_gemm_desc_t &d) {
   require_enum(d.op_a, "op_a", MP_OP_N, MP_OP_T);
   require_enum(d.op_b, "op_b", MP_OP_N, MP_OP_T);
-  require_dtype(d.dtype_ab, "dtype_ab");
-  require_dtype(d.dtype_cd, "dtype_cd");
+  MP_CHECK_FIELDS(require_dtype, d, dtype_ab, dtype_cd);
 }
 
 void check_shape(const mp_gemm_desc_t &d) {
   if (is_small_and_valid(d)) return;
-  require_not_negative({{d.batch_count, "batch_count"}, {d.m, "m"}, {d.n, "n"}, {d.k, "k"}});
-  for (const Matrix &matrix : {matrix_a(d), matrix_b(d), matrix_c(d), matrix_d(d)}) {
+  MP_CHECK_FIELDS(require_not_negative, d, batch_count, m, n, k);
+  for (const Matrix &matrix : {matrix_a(d), matrix_b(d), matrix_c(d), matrix_d(d)})
     check_matrix(matrix, d.batch_count);
-  }
 }
 
 int64_t count_tiles(const mp_gemm_desc_t &d, int64_t tiles_m, int64_t batch_count) {
@@ -156,12 +154,7 @@ Epilogue read_scaling_epilogue(const mp_epilogue_t *user, const char *function) 
     MP_REQUIRE(is_unset, MP_ERROR_UNSUPPORTED, name, " = ", value, " is not supported by ",
                function);
   };
-  require_unset(e.activation, "activation");
-  require_unset(e.bias, "bias");
-  require_unset(e.dtype_bias, "dtype_bias");
-  require_unset(e.aux, "aux");
-  require_unset(e.ld_aux, "ld_aux");
-  require_unset(e.dbias, "dbias");
+  MP_CHECK_FIELDS(require_unset, e, activation, bias, dtype_bias, aux, ld_aux, dbias);
   Epilogue epilogue{};
   epilogue.scale = e.scale;
   epilogue.amax = e.stats.amax;

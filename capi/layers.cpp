@@ -43,7 +43,7 @@ enum class Layout { nchw, nhwc };
 
 void transpose(const Context &c, const Images &images, const Typed &src, const Typed &dst,
                Layout dst_layout, mp_stream_t stream) {
-  require_not_negative({{images.n, "n"}, {images.c, "c"}, {images.h, "h"}, {images.w, "w"}});
+  MP_CHECK_FIELDS(require_not_negative, images, n, c, h, w);
   require_dtype(src.dtype, "dtype_src");
   require_dtype(dst.dtype, "dtype_dst");
   require_extents({images.n, images.c, images.h, images.w}, MP_FP32, "n * c * h * w");
@@ -93,7 +93,8 @@ PoolSide width(const mp_pool2d_desc_t &d) {
 void require_side(const PoolSide &side) {
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
   const auto &[size, window, stride, dilation, before, behind] = side;
-  require_positive({size, window, stride});
+  for (const NamedNumber &extent : {size, window, stride})
+    require_positive(extent.value, extent.name);
   MP_REQUIRE(dilation.value >= 1, MP_ERROR_INVALID_ARGUMENT, dilation.name, " = ", dilation.value,
              " is negative");
   MP_REQUIRE(side.extent() <= kMax, MP_ERROR_INVALID_ARGUMENT, dilation.name, " = ", dilation.value,

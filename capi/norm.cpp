@@ -46,14 +46,12 @@ void resolve_strides(const mp_norm_desc_t &d, const Stride &row, const Stride &g
 mp_norm_desc_t read_desc(const mp_norm_desc_t *user) {
   mp_norm_desc_t d = read_struct(user, "desc");
   require_enum(d.kind, "kind", MP_NORM_LAYER, MP_NORM_RMS);
-  require_dtype(d.dtype, "dtype");
-  require_dtype(d.dtype_residual, "dtype_residual");
+  MP_CHECK_FIELDS(require_dtype, d, dtype, dtype_residual);
   MP_REQUIRE(d.dtype_residual == d.dtype || d.dtype_residual == MP_FP32, MP_ERROR_INVALID_ARGUMENT,
              "dtype_residual = ", d.dtype_residual, " must be dtype = ", d.dtype, " or MP_FP32");
   require_not_negative(d.rows, "rows");
   require_positive(d.columns, "columns");
-  MP_REQUIRE(d.columns <= kMaxColumns, MP_ERROR_INVALID_ARGUMENT, "columns = ", d.columns,
-             " exceeds ", kMaxColumns);
+  require_at_most(d.columns, "columns", kMaxColumns);
   require_positive(d.groups, "groups");
   require_flags(d.flags, MP_NORM_FLAG_ZERO_CENTERED | MP_NORM_FLAG_ACCUMULATE, "flags");
   int64_t elems;
@@ -69,15 +67,11 @@ mp_norm_desc_t read_desc(const mp_norm_desc_t *user) {
 
 // ---------------------------------------------------------------------------- tensors
 
-bool have_equal_strides(const mp_norm_desc_t &d) {
-  return d.x_row == d.y_row && d.x_group == d.y_group;
-}
-
 /// Checks an output with the strides of one side that is an input with those of the other.
 void require_in_place(const mp_norm_desc_t &d, const void *out, const char *out_name,
                       const void *in, const char *in_name) {
-  MP_REQUIRE(out != in || have_equal_strides(d), MP_ERROR_INVALID_ARGUMENT, out_name, " = ",
-             in_name, ": strides of x and y must be equal");
+  MP_REQUIRE(out != in || (d.x_row == d.y_row && d.x_group == d.y_group), MP_ERROR_INVALID_ARGUMENT,
+             out_name, " = ", in_name, ": strides of x and y must be equal");
 }
 
 /// Fails if a tensor of another kind of normalization is present.

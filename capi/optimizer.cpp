@@ -74,10 +74,8 @@ mp_model_options_t read_options(const mp_model_options_t *user) {
   const mp_model_options_t options = read_struct(user, "options");
   require_flags(options.flags, MP_OPT_FLAG_MODEL_OVERFLOW | MP_OPT_FLAG_STOCHASTIC_ROUNDING,
                 "flags");
-  require_unset(options.tensor_ids, "tensor_ids");
-  require_unset(options.first_elements, "first_elements");
-  require_aligned(options.t, "t");
-  require_aligned(options.overflows, "overflows");
+  MP_CHECK_FIELDS(require_unset, options, tensor_ids, first_elements);
+  MP_CHECK_FIELDS(require_aligned, options, t, overflows);
   if (options.flags & MP_OPT_FLAG_STOCHASTIC_ROUNDING) require_pointer(options.t, "t");
   return options;
 }

@@ -49,85 +49,61 @@ bool has_momentum(const mp_param_group_t &group) {
   return group.beta1 != 0.0f;
 }
 
-/// Returns the sizes of v; NovoGrad has one second moment per tensor.
-std::vector<int64_t> numel_of_v(const mp_optimizer_desc_t &desc) {
-  if (desc.kind != MP_OPT_NOVOGRAD) return desc.grads->numel;
-  return std::vector<int64_t>(desc.grads->numel.size(), 1);
-}
-
-void check_schedule(const mp_param_group_t &group, std::string_view name) {
-  const auto require = [&](bool good, const char *field, auto value, const char *reason) {
-    MP_REQUIRE(good, MP_ERROR_INVALID_ARGUMENT, name, field, " = ", value, reason);
-  };
-  const int32_t schedule = enum_value(group.lr_schedule);
-  require_enum(group.lr_schedule, Message(name, "lr_schedule").c_str(), MP_LR_CONSTANT,
-               MP_LR_INVERSE_SQRT);
-  require(group.warmup_steps >= 0, "warmup_steps", group.warmup_steps, " is negative");
-  if (schedule == MP_LR_CONSTANT || schedule == MP_LR_INVERSE_SQRT) return;
-  require(group.decay_steps >= 1, "decay_steps", group.decay_steps, " must be at least 1");
-  require(group.lr_end >= 0.0f && std::isfinite(group.lr_end), "lr_end", group.lr_end,
-          " is negative or not finite");
-  if (schedule == MP_LR_POLYNOMIAL) {
-    require(group.decay_power > 0.0f && std::isfinite(group.decay_power), "decay_power",
-            group.decay_power, " must be positive and finite");
-  }
-  if (schedule == MP_LR_EXPONENTIAL) {
-    require(group.decay_rate > 0.0f && std::isfinite(group.decay_rate), "decay_rate",
-            group.decay_rate, " must be positive and finite");
-  }
-}
-
 }  // namespace
 
 void check_group(const mp_param_group_t &group, std::string_view name,
                  const mp_optimizer_desc_t &desc) {
   const Kind kind = kind_of(desc.kind);
-  const auto require = [&](bool good, const char *field, float value, const char *reason) {
+  const auto require = [&](bool good, auto value, const char *field, const char *reason) {
     MP_REQUIRE(good, MP_ERROR_INVALID_ARGUMENT, name, field, " = ", value, reason);
   };
-  const auto finite = [&](const char *field, float value) {
-    require(std::isfinite(value), field, value, " is not finite");
+  const auto finite_not_negative = [&](float value, const char *field,
+                                       const char *reason = " is negative or not finite") {
+    require(value >= 0.0f && std::isfinite(value), value, field, reason);
   };
-  const auto decay = [&](const char *field, float value) {
-    require(value >= 0.0f && value < 1.0f, field, value, " is outside [0, 1)");
+  const auto positive = [&](float value, const char *field,
+                            const char *reason = " must be positive and finite") {
+    require(value > 0.0f && std::isfinite(value), value, field, reason);
+  };
+  const auto decay = [&](float value, const char *field) {
+    require(value >= 0.0f && value < 1.0f, value, field, " is outside [0, 1)");
+  };
+  const auto not_negative = [&](float value, const char *field) {
+    require(value >= 0.0f, value, field, " is negative or NaN");
   };
 
-  const auto finite_not_negative = [&](const char *field, float value) {
-    require(value >= 0.0f && std::isfinite(value), field, value, " is negative or not finite");
-  };
-
-  finite_not_negative("lr", group.lr);
-  finite_not_negative("weight_decay", group.weight_decay);
-  finite_not_negative("eps", group.eps);
-  require(group.eps > 0.0f || desc.kind == MP_OPT_SGD, "eps", group.eps,
+  MP_CHECK_FIELDS(finite_not_negative, group, lr, weight_decay, eps);
+  require(group.eps > 0.0f || desc.kind == MP_OPT_SGD, group.eps, "eps",
           " must be positive to avoid 0 / 0");
-  finite("dampening", group.dampening);
-  if (kind.has_beta2) decay("beta2", group.beta2);
-  if (kind.beta1_is_decay) {
-    decay("beta1", group.beta1);
-  } else if (kind.has_m) {
-    require(group.beta1 >= 0.0f && std::isfinite(group.beta1), "beta1", group.beta1,
-            " (momentum) is negative or not finite");
+  require(std::isfinite(group.dampening), group.dampening, "dampening", " is not finite");
+  if (kind.has_beta2) decay(group.beta2, "beta2");
+  if (kind.beta1_is_decay)
+    decay(group.beta1, "beta1");
+  else if (kind.has_m)
+    finite_not_negative(group.beta1, "beta1", " (momentum) is negative or not finite");
+  if (desc.flags & (MP_OPT_FLAG_LARC | MP_OPT_FLAG_LARS))
+    positive(group.trust_coefficient, "trust_coefficient",
+             " must be positive and finite with MP_OPT_FLAG_LARC or MP_OPT_FLAG_LARS");
+  MP_CHECK_FIELDS(not_negative, group, max_tensor_norm, clip_value);
+  MP_CHECK_FIELDS(finite_not_negative, group, l1, l2);
+
+  const int32_t schedule = enum_value(group.lr_schedule);
+  require_enum(group.lr_schedule, Message(name, "lr_schedule").c_str(), MP_LR_CONSTANT,
+               MP_LR_INVERSE_SQRT);
+  require(group.warmup_steps >= 0, group.warmup_steps, "warmup_steps", " is negative");
+  if (schedule != MP_LR_CONSTANT && schedule != MP_LR_INVERSE_SQRT) {
+    require(group.decay_steps >= 1, group.decay_steps, "decay_steps", " must be at least 1");
+    finite_not_negative(group.lr_end, "lr_end");
   }
-  if (desc.flags & (MP_OPT_FLAG_LARC | MP_OPT_FLAG_LARS)) {
-    require(group.trust_coefficient > 0.0f && std::isfinite(group.trust_coefficient),
-            "trust_coefficient", group.trust_coefficient,
-            " must be positive and finite with MP_OPT_FLAG_LARC or MP_OPT_FLAG_LARS");
-  }
-  const auto not_negative = [&](const char *field, float value) {
-    require(value >= 0.0f, field, value, " is negative or NaN");
-  };
-  not_negative("max_tensor_norm", group.max_tensor_norm);
-  not_negative("clip_value", group.clip_value);
-  finite_not_negative("l1", group.l1);
-  finite_not_negative("l2", group.l2);
-  check_schedule(group, name);
+  if (schedule == MP_LR_POLYNOMIAL) positive(group.decay_power, "decay_power");
+  if (schedule == MP_LR_EXPONENTIAL) positive(group.decay_rate, "decay_rate");
+
   require_unset(group.ema_decay, Message(name, "ema_decay").c_str());
   require_unset(group.ema_warmup, Message(name, "ema_warmup").c_str());
   if ((desc.flags & MP_OPT_FLAG_NESTEROV) == 0) return;
-  require(has_momentum(group), "beta1", group.beta1,
+  require(has_momentum(group), group.beta1, "beta1",
           ", but MP_OPT_FLAG_NESTEROV requires momentum");
-  require(group.dampening == 0.0f, "dampening", group.dampening,
+  require(group.dampening == 0.0f, group.dampening, "dampening",
           " must be 0 with MP_OPT_FLAG_NESTEROV");
 }
 
@@ -144,7 +120,9 @@ void make_moments(mp_optimizer &optimizer) {
     desc.m = optimizer.own_m.get();
   }
   if (desc.v == nullptr && kind_of(desc.kind).has_v) {
-    optimizer.own_v = make_zeros(optimizer.context, numel_of_v(desc));
+    std::vector<int64_t> numel = desc.grads->numel;
+    if (desc.kind == MP_OPT_NOVOGRAD) std::ranges::fill(numel, 1);  // one v per tensor
+    optimizer.own_v = make_zeros(optimizer.context, numel);
     desc.v = optimizer.own_v.get();
   }
 }
@@ -283,14 +261,10 @@ mp_optimizer_desc_t read_desc(const mp_optimizer_desc_t *user, const ContextPtr 
   require_enum(desc.kind, "kind", MP_OPT_SGD, MP_OPT_RMSPROP);
   check_flags(desc);
   require_positive(desc.num_groups, "num_groups");
-  require_unset(desc.tensor_ids, "tensor_ids");
-  require_unset(desc.first_elements, "first_elements");
-  require_unset(desc.active, "active");
-  require_unset(desc.ema, "ema");
+  MP_CHECK_FIELDS(require_unset, desc, tensor_ids, first_elements, active, ema);
   check_lists(desc, context);
   check_overlaps(desc);
-  require_aligned(desc.lr_multipliers, "lr_multipliers");
-  require_aligned(desc.decay_multipliers, "decay_multipliers");
+  MP_CHECK_FIELDS(require_aligned, desc, lr_multipliers, decay_multipliers);
   return desc;
 }
 

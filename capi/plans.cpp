@@ -124,11 +124,8 @@ void mp::log_new_plan(const std::string &problem, const char *name, const GemmPl
 
 // ---------------------------------------------------------------------------- plans of users
 
-namespace {
-constexpr int32_t kMaxSms = 1 << 16;  // of one device; bounds products of num_sms in selection
-}
-
 RequestedPlan::RequestedPlan(const mp_plan_t *user) : is_set_(user != nullptr) {
+  constexpr int32_t kMaxSms = 1 << 16;  // of one device; bounds products of num_sms in selection
   if (!is_set_) return;
   plan_ = read_struct(user, "plan");
   MP_REQUIRE(std::memchr(plan_.kernel, 0, sizeof plan_.kernel) != nullptr,
@@ -137,8 +134,7 @@ RequestedPlan::RequestedPlan(const mp_plan_t *user) : is_set_(user != nullptr) {
              "plan->kernel = \"\" must not be empty");
   require_not_negative(plan_.split_k, "plan->split_k");
   require_not_negative(plan_.num_sms, "plan->num_sms");
-  MP_REQUIRE(plan_.num_sms <= kMaxSms, MP_ERROR_INVALID_ARGUMENT, "plan->num_sms = ", plan_.num_sms,
-             " exceeds ", kMaxSms);
+  require_at_most(plan_.num_sms, "plan->num_sms", kMaxSms);
   require_zero(plan_.reserved0, "plan->reserved0");
 }
 

@@ -25,15 +25,13 @@ mp_pointwise_desc_t read_desc(const mp_pointwise_desc_t *user) {
   require_enum(d.activation, "activation", MP_ACT_NONE, MP_ACT_DGELU_ERF);
   MP_REQUIRE(d.op == MP_POINTWISE_COPY || !reads_aux(d.activation), MP_ERROR_INVALID_ARGUMENT,
              "activation = ", d.activation, " requires op = MP_POINTWISE_COPY, but op = ", d.op);
-  require_dtype(d.dtype, "dtype");
-  require_dtype(d.dtype_b, "dtype_b");
-  require_zero(d.reserved0, "reserved0");
-  require_zero(d.reserved1, "reserved1");
+  MP_CHECK_FIELDS(require_dtype, d, dtype, dtype_b);
+  MP_CHECK_FIELDS(require_zero, d, reserved0, reserved1);
   if (d.op == MP_POINTWISE_LEAKY_RELU || d.op == MP_POINTWISE_DLEAKY_RELU)
     require_finite(d.slope, "slope");
   MP_REQUIRE((d.op != MP_POINTWISE_CLIP && d.op != MP_POINTWISE_DCLIP) || d.low <= d.high,
              MP_ERROR_INVALID_ARGUMENT, "low = ", d.low, " must not exceed high = ", d.high);
-  require_not_negative({{d.rows_b, "rows_b"}, {d.rows, "rows"}, {d.columns, "columns"}});
+  MP_CHECK_FIELDS(require_not_negative, d, rows_b, rows, columns);
   MP_REQUIRE(d.ld_b == 0 || d.ld_b >= d.columns, MP_ERROR_INVALID_ARGUMENT, "ld_b = ", d.ld_b,
              " must be 0 or at least columns = ", d.columns);
   require_matrix_bytes({d.rows, "rows"}, d.columns, {d.columns, "columns"}, d.dtype);
@@ -61,10 +59,9 @@ void require_same_layout(const mp_pointwise_desc_t &d) {
 
 mp_sum_rows_desc_t read_desc(const mp_sum_rows_desc_t *user) {
   const mp_sum_rows_desc_t d = read_struct(user, "desc");
-  require_dtype(d.dtype, "dtype");
-  require_dtype(d.dtype_sum, "dtype_sum");
+  MP_CHECK_FIELDS(require_dtype, d, dtype, dtype_sum);
   require_finite(d.beta, "beta");
-  require_not_negative({{d.rows, "rows"}, {d.period, "period"}});
+  MP_CHECK_FIELDS(require_not_negative, d, rows, period);
   MP_REQUIRE(d.rows == 0 || d.period > 0, MP_ERROR_INVALID_ARGUMENT,
              "period = 0 must be at least 1 if rows = ", d.rows);
   require_not_negative(d.columns, "columns");
@@ -82,7 +79,7 @@ mp_glu_desc_t read_desc(const mp_glu_desc_t *user) {
   MP_REQUIRE(!reads_aux(d.activation), MP_ERROR_INVALID_ARGUMENT, "activation = ", d.activation,
              " is a derivative; pass the activation of the forward pass");
   require_zero(d.reserved0, "reserved0");
-  require_not_negative({{d.rows, "rows"}, {d.columns, "columns"}});
+  MP_CHECK_FIELDS(require_not_negative, d, rows, columns);
   MP_REQUIRE(d.ld_x >= 0 && d.ld_x / 2 >= d.columns, MP_ERROR_INVALID_ARGUMENT, "ld_x = ", d.ld_x,
              " is smaller than 2 columns, columns = ", d.columns);
   require_matrix_bytes({d.rows, "rows"}, 2 * d.columns, {d.ld_x, "ld_x"}, d.dtype);
@@ -146,8 +143,7 @@ mp_strided_copy_desc_t read_desc(const mp_strided_copy_desc_t *user) {
     require(d.x_stride[i], kXStride.name);
     require(d.y_stride[i], kYStride.name);
   }
-  require_finite(d.alpha, "alpha");
-  require_finite(d.beta, "beta");
+  MP_CHECK_FIELDS(require_finite, d, alpha, beta);
   return d;
 }
 

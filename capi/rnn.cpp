@@ -67,8 +67,8 @@ RnnShape read_shape(const mp_rnn_desc_t *user) {
   require_dtype(d.dtype, "dtype");
   require_dtype(d.dtype_dw, "dtype_dw");
   require_within(d.layers, "layers", 1, kMaxLayers);
-  require_positive({{d.input_size, "input_size"}, {d.hidden_size, "hidden_size"}});
-  require_not_negative({{d.batch, "batch"}, {d.timesteps, "timesteps"}});
+  MP_CHECK_FIELDS(require_positive, d, input_size, hidden_size);
+  MP_CHECK_FIELDS(require_not_negative, d, batch, timesteps);
   require_fraction(d.dropout, "dropout");
   require_finite_not_negative(d.clip, "clip");
   MP_REQUIRE(d.clip == 0.0f || d.cell == MP_RNN_LSTM, MP_ERROR_INVALID_ARGUMENT, "clip = ", d.clip,

@@ -184,17 +184,8 @@ void require_backoff_factor(double value, const char *prefix) {
 /// Checks the parameters of lognormal and logmax.
 void check_statistics(const mp_scaler_config_t &config) {
   require_finite(config.log2_max, "log2_max");
-  require_fraction(config.beta1, "beta1");
-  require_fraction(config.beta2, "beta2");
+  MP_CHECK_FIELDS(require_fraction, config, beta1, beta2);
   require_finite(config.overflow_std_dev, "overflow_std_dev");
-}
-
-void check_lognormal(const mp_scaler_config_t &config) {
-  require_backoff_factor(config.backoff_factor, "");
-  require_positive(config.growth_interval, "growth_interval");
-  MP_REQUIRE(config.sigma_floor >= 0.0f && std::isfinite(config.sigma_floor),
-             MP_ERROR_INVALID_ARGUMENT, "sigma_floor = ", config.sigma_floor,
-             " is negative or not finite");
 }
 
 }  // namespace
@@ -224,7 +215,13 @@ void mp::check_config(const mp_scaler_config_t &config) {
     check_growth(config, "");
     require_positive(config.hysteresis, "hysteresis");
   }
-  if (config.policy == MP_SCALER_POLICY_LOGNORMAL) check_lognormal(config);
+  if (config.policy == MP_SCALER_POLICY_LOGNORMAL) {
+    require_backoff_factor(config.backoff_factor, "");
+    require_positive(config.growth_interval, "growth_interval");
+    MP_REQUIRE(config.sigma_floor >= 0.0f && std::isfinite(config.sigma_floor),
+               MP_ERROR_INVALID_ARGUMENT, "sigma_floor = ", config.sigma_floor,
+               " is negative or not finite");
+  }
   if (has_statistics(config.policy)) check_statistics(config);
 }
 

@@ -16,13 +16,11 @@ mp_embedding_desc_t read_desc(const mp_embedding_desc_t *user) {
   constexpr int64_t kMaxRows = std::numeric_limits<int32_t>::max();
   constexpr int64_t kMaxColumns = int64_t{1} << 56;  // two rows of sums fit in 63 bits
   const mp_embedding_desc_t d = read_struct(user, "desc");
-  require_dtype(d.dtype, "dtype");
-  require_dtype(d.dtype_dtable, "dtype_dtable");
+  MP_CHECK_FIELDS(require_dtype, d, dtype, dtype_dtable);
   require_integer_dtype(d.dtype_indices, "dtype_indices");
   require_flags(d.flags, MP_EMBEDDING_FLAG_PADDING | MP_EMBEDDING_FLAG_ACCUMULATE, "flags");
   require_not_negative(d.num_indices, "num_indices");
-  MP_REQUIRE(d.num_indices <= kMaxRows, MP_ERROR_INVALID_ARGUMENT, "num_indices = ", d.num_indices,
-             " exceeds ", kMaxRows);
+  require_at_most(d.num_indices, "num_indices", kMaxRows);
   require_positive(d.num_embeddings, "num_embeddings");
   MP_REQUIRE((d.flags & MP_EMBEDDING_FLAG_PADDING) == 0 ||
                  (d.padding_index >= 0 && d.padding_index < d.num_embeddings),
@@ -73,13 +71,13 @@ void require_strides(const mp_rope_desc_t &d) {
 mp_rope_desc_t read_desc(const mp_rope_desc_t *user) {
   mp_rope_desc_t d = read_struct(user, "desc");
   require_dtype(d.dtype, "dtype");
-  require_not_negative({{d.rows, "rows"}, {d.heads, "heads"}});
+  MP_CHECK_FIELDS(require_not_negative, d, rows, heads);
   require_within(d.rotary_dim, "rotary_dim", 2, kMaxRotaryDim);
   MP_REQUIRE(d.rotary_dim % 2 == 0, MP_ERROR_INVALID_ARGUMENT, "rotary_dim = ", d.rotary_dim,
              " must be even");
   require_at_least({d.head_dim, "head_dim"}, {d.rotary_dim, "rotary_dim"});
   require_flags(d.flags, MP_ROPE_FLAG_INTERLEAVED | MP_ROPE_FLAG_INVERSE, "flags");
-  require_not_negative({{d.x_row, "x_row"}, {d.x_head, "x_head"}});
+  MP_CHECK_FIELDS(require_not_negative, d, x_row, x_head);
   require_finite(d.base, "base");
   MP_REQUIRE(d.base > 0.0f, MP_ERROR_INVALID_ARGUMENT, "base = ", d.base, " must be positive");
   require_zero(d.reserved0, "reserved0");
@@ -106,7 +104,7 @@ mp_softmax_desc_t read_desc(const mp_softmax_desc_t *user) {
   require_dtype(d.dtype, "dtype");
   require_enum(d.mask, "mask", MP_SOFTMAX_MASK_NONE, MP_SOFTMAX_MASK_ADDITIVE);
   require_flags(d.flags, MP_SOFTMAX_FLAG_LOG, "flags");
-  require_not_negative({{d.rows, "rows"}, {d.columns, "columns"}});
+  MP_CHECK_FIELDS(require_not_negative, d, rows, columns);
   const NamedNumber rows{d.rows, "rows"}, columns{d.columns, "columns"};
   require_matrix(rows, columns, {d.ld_x, "ld_x"}, d.dtype);
   require_matrix(rows, columns, {d.ld_y, "ld_y"}, d.dtype);

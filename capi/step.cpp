@@ -41,18 +41,9 @@ mp_step_options_t read_options(const mp_step_options_t *user, const mp_scaler &s
   require_zero(options.reserved0, "reserved0");
   MP_REQUIRE(options.max_grad_norm >= 0.0f, MP_ERROR_INVALID_ARGUMENT,
              "max_grad_norm = ", options.max_grad_norm, " is negative or NaN");
-  require_aligned(options.grad_norm, "grad_norm");
-  require_aligned(options.found_inf, "found_inf");
-  require_aligned(options.tensor_norms, "tensor_norms");
-  require_aligned(options.amax, "amax");
-  require_aligned(options.report, "report");
-  require_aligned(options.tensor_reports, "tensor_reports");
-  require_aligned(options.model_overflows, "model_overflows");
-  require_aligned(options.outcome, "outcome");
-  require_aligned(options.rejected_updates, "rejected_updates");
-  require_unset(options.skip, "skip");
-  require_unset(options.norm_limit, "norm_limit");
-  require_unset(options.denominator, "denominator");
+  MP_CHECK_FIELDS(require_aligned, options, grad_norm, found_inf, tensor_norms, amax, report,
+                  tensor_reports, model_overflows, outcome, rejected_updates);
+  MP_CHECK_FIELDS(require_unset, options, skip, norm_limit, denominator);
   MP_REQUIRE(options.amax == nullptr || has(options, MP_STEP_FLAG_CHECKED),
              MP_ERROR_INVALID_ARGUMENT, "amax = ", options.amax,
              " requires MP_STEP_FLAG_CHECKED; without it, the step computes amax");
@@ -70,11 +61,7 @@ void check_checked(const mp_optimizer &optimizer, const mp_scaler &scaler,
         !value, MP_ERROR_INVALID_ARGUMENT, name, " = ", value,
         " is not supported by MP_STEP_FLAG_CHECKED, which skips the pass over the gradients");
   };
-  refuse(options.max_grad_norm, "max_grad_norm");
-  refuse(options.grad_norm, "grad_norm");
-  refuse(options.tensor_norms, "tensor_norms");
-  refuse(options.report, "report");
-  refuse(options.tensor_reports, "tensor_reports");
+  MP_CHECK_FIELDS(refuse, options, max_grad_norm, grad_norm, tensor_norms, report, tensor_reports);
   MP_REQUIRE(optimizer.tensor_norms == nullptr, MP_ERROR_INVALID_ARGUMENT,
              "max_tensor_norm of a group is not supported by MP_STEP_FLAG_CHECKED, which skips the "
              "pass over the gradients");
@@ -153,20 +140,16 @@ Passes plan(const mp_optimizer &optimizer, const mp_scaler &scaler,
   return passes;
 }
 
-void combine_messages(const mp_comm_t &comm, RankMessage *message, bool is_sharded,
-                      mp_stream_t stream) {
-  ReductionGroup group(comm);
-  all_reduce(comm, {&message->code, kRankMaxima, MP_FP32, MP_REDUCE_MAX}, stream);
-  if (is_sharded)
-    all_reduce(comm, {message->sum_squares, kRankSums, MP_FP32, MP_REDUCE_SUM}, stream);
-  group.end();
-}
-
 void reduce_over_ranks(const mp_optimizer &optimizer, const RankReductionArgs &reduction,
                        const mp_comm_t &comm, mp_stream_t stream) {
   const Context &c = *optimizer.context;
   c.backend.pack_rank_message(c.device, reduction, stream);
-  combine_messages(comm, reduction.message, reduction.sum_squares != nullptr, stream);
+  RankMessage *const message = reduction.message;
+  ReductionGroup group(comm);
+  all_reduce(comm, {&message->code, kRankMaxima, MP_FP32, MP_REDUCE_MAX}, stream);
+  if (reduction.sum_squares != nullptr)
+    all_reduce(comm, {message->sum_squares, kRankSums, MP_FP32, MP_REDUCE_SUM}, stream);
+  group.end();
   c.backend.unpack_rank_message(c.device, reduction, stream);
 }
 

@@ -110,23 +110,18 @@ ChunkTable make_chunk_table(const std::vector<int64_t> &numel) {
   return table;
 }
 
-std::vector<uint8_t> narrow(const std::vector<mp_dtype_t> &dtype) {
-  std::vector<uint8_t> narrowed;
-  for (const mp_dtype_t d : dtype) narrowed.push_back(static_cast<uint8_t>(d));
-  return narrowed;
-}
-
 void upload(mp_tensor_list &list) {
   const size_t count = list.data.size();
   const ChunkTable table = make_chunk_table(list.numel);
   const size_t num_chunks = table.chunks.size();
+  const std::vector<uint8_t> dtype(list.dtype.begin(), list.dtype.end());
   list.device.count = static_cast<uint32_t>(count);
   list.device.num_chunks = static_cast<int64_t>(num_chunks);
 
   DeviceImage image;
   image.add(list.device.data, list.data.data(), count);
   image.add(list.device.numel, list.numel.data(), count);
-  image.add(list.device.dtype, narrow(list.dtype).data(), count);
+  image.add(list.device.dtype, dtype.data(), count);
   image.add(list.device.chunks, table.chunks.data(), num_chunks);
   image.add(list.device.first_chunk, table.first_chunk.data(), count + 1);
   image.add_zeros(list.scratch.sum_squares, num_chunks);

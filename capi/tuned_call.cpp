@@ -155,6 +155,54 @@ std::string text_of_us(double us) {
   return text;
 }
 
+/// Output in scratch memory with the layout and alignment of `out`, for launches whose results are
+/// not used.  C stays where it is.
+class ScratchOutput : NotCopied {
+ public:
+  ScratchOutput(const Context &context, const Output &out) : context_(context), out_(out) {
+    constexpr size_t kAlignment = 256;
+    const size_t elem = mp_dtype_size(out.dtype);
+    const auto span = [&](int64_t ld, int64_t stride) {
+      return elem * static_cast<size_t>((out.batch_count - 1) * stride + (out.m - 1) * ld + out.n);
+    };
+    size_t bytes = 0;
+    // Returns the offset of a block that is aligned like `original`.
+    const auto place = [&](const void *original, size_t size) {
+      const size_t offset = bytes + reinterpret_cast<uintptr_t>(original) % kAlignment;
+      bytes = align_up(offset + size, kAlignment);
+      return offset;
+    };
+    Epilogue &e = out_.epilogue;
+    const bool writes_aux = e.aux != nullptr && !reads_aux(e.activation);
+    const size_t d = place(out.d.base, span(out.d.ld, out.d.stride));
+    const size_t aux = writes_aux ? place(e.aux, span(e.ld_aux, e.stride_aux)) : 0;
+    const size_t sums = e.dbias != nullptr ? static_cast<size_t>(out.n) : 0;
+    const size_t dbias = place(e.dbias, sums * sizeof(float));
+    const size_t stats = place(nullptr, 2 * sizeof(float));
+    memory_ = context.backend.allocate(context.device, bytes);
+    auto *const base = static_cast<std::byte *>(memory_);
+    auto *const floats = reinterpret_cast<float *>(base + stats);
+    out_.d.base = base + d;
+    if (writes_aux) e.aux = base + aux;
+    if (e.dbias != nullptr) e.dbias = reinterpret_cast<float *>(base + dbias);
+    if (e.amax != nullptr) e.amax = floats;
+    if (e.found_inf != nullptr) e.found_inf = floats + 1;
+  }
+  ~ScratchOutput() {
+    try {
+      context_.backend.release(context_.device, memory_);
+    } catch (const std::exception &error) {
+      log(MP_LOG_ERROR, "failed to free device memory: ", error.what());
+    }
+  }
+  const Output &get() const { return out_; }
+
+ private:
+  const Context &context_;
+  Output out_;
+  void *memory_;
+};
+
 }  // namespace
 
 uint64_t mp::tuning_generation() {
@@ -187,64 +235,29 @@ const char *TunedCall::kernel() const {
   return fastest_kernel(gemm_tuning(), key_);
 }
 
-void TunedCall::measure(const std::string &text, const std::vector<Candidate> &candidates,
-                        mp_stream_t stream) const {
+void TunedCall::measure_kernels(const std::string &text, Output &out,
+                                const std::vector<const char *> &kernels,
+                                const std::function<void(size_t)> &launch,
+                                mp_stream_t stream) const {
   constexpr double kMinGain = 0.02;  // smaller differences are noise
-  const Candidate *fastest = nullptr;
+  const ScratchOutput scratch(context_, out);
+  out = scratch.get();
+  const char *fastest = nullptr;
   double best_us = 0, first_us = 0;
-  for (const Candidate &candidate : candidates) {
-    const double us = microseconds(context_, candidate.launch, stream);
-    if (&candidate == &candidates[0]) first_us = us;
+  for (size_t i = 0; i < kernels.size(); i++) {
+    const double us = microseconds(
+        context_, [&] { launch(i); }, stream);
+    if (i == 0) first_us = us;
     if (fastest != nullptr && us > best_us * (1 - kMinGain)) continue;
-    fastest = &candidate;
+    fastest = kernels[i];
     best_us = us;
   }
   if (fastest == nullptr) return;
   std::string times = text_of_us(best_us);
-  if (fastest != &candidates[0])
-    times += "; " + (candidates[0].kernel + (": " + text_of_us(first_us)));
+  if (fastest != kernels[0]) times += "; " + (kernels[0] + (": " + text_of_us(first_us)));
   const std::lock_guard lock(measurements_mutex);
-  measurements().emplace(key_, Measurement{fastest->kernel, text + "; " + times});
+  measurements().emplace(key_, Measurement{fastest, text + "; " + times});
   generation++;
-}
-
-ScratchOutput::ScratchOutput(const Context &context, const Output &out)
-    : context_(context), out_(out) {
-  constexpr size_t kAlignment = 256;
-  const size_t elem = mp_dtype_size(out.dtype);
-  const auto span = [&](int64_t ld, int64_t stride) {
-    return elem * static_cast<size_t>((out.batch_count - 1) * stride + (out.m - 1) * ld + out.n);
-  };
-  size_t bytes = 0;
-  // Returns the offset of a block that is aligned like `original`.
-  const auto place = [&](const void *original, size_t size) {
-    const size_t offset = bytes + reinterpret_cast<uintptr_t>(original) % kAlignment;
-    bytes = align_up(offset + size, kAlignment);
-    return offset;
-  };
-  Epilogue &e = out_.epilogue;
-  const bool writes_aux = e.aux != nullptr && !reads_aux(e.activation);
-  const size_t d = place(out.d.base, span(out.d.ld, out.d.stride));
-  const size_t aux = writes_aux ? place(e.aux, span(e.ld_aux, e.stride_aux)) : 0;
-  const size_t sums = e.dbias != nullptr ? static_cast<size_t>(out.n) : 0;
-  const size_t dbias = place(e.dbias, sums * sizeof(float));
-  const size_t stats = place(nullptr, 2 * sizeof(float));
-  memory_ = context.backend.allocate(context.device, bytes);
-  auto *const base = static_cast<std::byte *>(memory_);
-  auto *const floats = reinterpret_cast<float *>(base + stats);
-  out_.d.base = base + d;
-  if (writes_aux) e.aux = base + aux;
-  if (e.dbias != nullptr) e.dbias = reinterpret_cast<float *>(base + dbias);
-  if (e.amax != nullptr) e.amax = floats;
-  if (e.found_inf != nullptr) e.found_inf = floats + 1;
-}
-
-ScratchOutput::~ScratchOutput() {
-  try {
-    context_.backend.release(context_.device, memory_);
-  } catch (const std::exception &error) {
-    log(MP_LOG_ERROR, "failed to free device memory: ", error.what());
-  }
 }
 
 mp_status_t mp_tuning_measure(mp_context_t context, int32_t max_kernels) {

@@ -16,20 +16,6 @@ namespace mp {
 /// reads the file, and logs an invalid one.
 const GemmTuning &gemm_tuning();
 
-/// Output in scratch memory with the layout and alignment of `out`, for launches whose results are
-/// not used.  C stays where it is.
-class ScratchOutput : NotCopied {
- public:
-  ScratchOutput(const Context &, const Output &out);
-  ~ScratchOutput();
-  const Output &get() const { return out_; }
-
- private:
-  const Context &context_;
-  Output out_;
-  void *memory_;
-};
-
 /// Identifies calls that share a measurement: those with equal shapes, workspace and device.
 class TunedCall {
  public:
@@ -44,22 +30,20 @@ class TunedCall {
   template <class Plan, class Problem, class Launch>
   void measure(const std::string &text, const Problem &problem, const std::vector<Plan> &plans,
                const Launch &launch, mp_stream_t stream) const {
-    const ScratchOutput scratch(context_, problem.out);
+    std::vector<const char *> kernels;
+    for (const Plan &plan : plans) kernels.push_back(plan.name);
     Problem measured = problem;
-    measured.out = scratch.get();
-    std::vector<Candidate> candidates;
-    for (const Plan &plan : plans)
-      candidates.push_back({plan.name, [&] { launch(measured, plan); }});
-    measure(text, candidates, stream);
+    measure_kernels(
+        text, measured.out, kernels, [&](size_t i) { launch(measured, plans[i]); }, stream);
   }
 
  private:
-  struct Candidate {
-    const char *kernel;
-    std::function<void()> launch;
-  };
   TunedCall(const Context &, uint64_t shape, size_t workspace_bytes);
-  void measure(const std::string &text, const std::vector<Candidate> &, mp_stream_t stream) const;
+  /// @param out     becomes a scratch output while plans are measured
+  /// @param launch  enqueues a kernel, by its index
+  void measure_kernels(const std::string &text, Output &out,
+                       const std::vector<const char *> &kernels,
+                       const std::function<void(size_t)> &launch, mp_stream_t stream) const;
 
   const Context &context_;
   const uint64_t key_;
