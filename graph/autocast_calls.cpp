@@ -29,14 +29,9 @@ mp_autocast_config_t default_config(const mp_dtype_t &dtype_low) {
   return c;
 }
 
-void require_low(const mp_dtype_t &low, const char *name) {
-  MP_REQUIRE(enum_value(low) == MP_FP16 || enum_value(low) == MP_BF16, MP_ERROR_INVALID_ARGUMENT,
-             name, " = ", low, " must be MP_FP16 or MP_BF16");
-}
-
 void check_config(const mp_autocast_config_t &c) {
   require_enum(c.preset, "config->preset", MP_AUTOCAST_PRESET_DEFAULT, MP_AUTOCAST_PRESET_ONNX);
-  require_low(c.dtype_low, "config->dtype_low");
+  require_enum(c.dtype_low, "config->dtype_low", MP_FP16, MP_BF16);
   require_enum(c.level, "config->level", MP_AUTOCAST_LEVEL_NORMAL, MP_AUTOCAST_LEVEL_FORCE_ALL);
   require_flags(c.flags,
                 MP_AUTOCAST_FLAG_NO_ENVIRONMENT | MP_AUTOCAST_FLAG_IGNORE_PERFORMANCE |
@@ -212,10 +207,7 @@ void require_counts(const mp_autocast_graph_t &g) {
     MP_REQUIRE(count <= kMax, MP_ERROR_INVALID_ARGUMENT, "graph->", name, " = ", count, " exceeds ",
                kMax);
   };
-  require_count(g.num_nodes, "num_nodes");
-  require_count(g.num_tensors, "num_tensors");
-  require_count(g.num_hidden_edges, "num_hidden_edges");
-  require_count(g.num_clusters, "num_clusters");
+  MP_CHECK_FIELDS(require_count, g, num_nodes, num_tensors, num_hidden_edges, num_clusters);
   require_zero(g.reserved0, "graph->reserved0");
 }
 
@@ -251,16 +243,13 @@ void require_tensors(const mp_autocast_graph_t &g) {
                   " must be an mp_tensor_role_t");
 }
 
-bool is_16_bits(const mp_autocast_graph_t &g, int64_t tensor) {
-  return g.tensor_dtype[tensor] == MP_FP16 || g.tensor_dtype[tensor] == MP_BF16;
-}
-
 /// Checks that MP_AUTOCAST_SLOT_FP32 is not used for 16-bit tensors.
 void require_slots(const mp_autocast_graph_t &g, int64_t num_inputs) {
   const auto require_wide = [&](const char *name, int64_t i, uint8_t slot, int64_t tensor) {
-    if (slot == MP_AUTOCAST_SLOT_FP32 && is_16_bits(g, tensor))
+    const auto dtype = static_cast<mp_dtype_t>(g.tensor_dtype[tensor]);
+    if (slot == MP_AUTOCAST_SLOT_FP32 && (dtype == MP_FP16 || dtype == MP_BF16))
       fail_at(name, i, slot, " (MP_AUTOCAST_SLOT_FP32) requires an fp32 tensor, but tensor ",
-              tensor, " is ", mp_dtype_name(static_cast<mp_dtype_t>(g.tensor_dtype[tensor])));
+              tensor, " is ", mp_dtype_name(dtype));
   };
   for (int64_t t = 0; g.tensor_slot != nullptr && t < g.num_tensors; t++)
     require_wide("tensor_slot", t, g.tensor_slot[t], t);
@@ -423,7 +412,8 @@ mp_status_t mp_autocast_op(mp_autocast_t policy, const char *op_type, const uint
                  "input_dtype[", i, "] = ", input_dtype[i],
                  " must be the mp_dtype_t of an element");
     // Losses on probabilities are banned: 16 bits round probabilities to 0 and 1.
-    MP_REQUIRE(p.is_off || !p.is_banned(op), MP_ERROR_UNSUPPORTED, "op_type = ", op,
+    const auto listed = p.listed(op);
+    MP_REQUIRE(p.is_off || !listed || !listed->is_banned, MP_ERROR_UNSUPPORTED, "op_type = ", op,
                " is not supported: its inputs are not safe in 16 bits; use ", op, "_with_logits");
 
     const mp_dtype_t wanted =

@@ -121,42 +121,33 @@ void defer_readers_of_loss(Graph &graph) {
 
 namespace {
 
-class OrderCheck {
- public:
-  explicit OrderCheck(const Graph &graph) : graph_(graph) {
-    for (const Tensor &t : graph.tensors) is_written_.push_back(t.role != Role::activation);
-  }
-
-  void run(std::initializer_list<Phase> phases) {
-    for (const Node &node : graph_.nodes) {
-      if (node.is_absorbed || std::ranges::find(phases, phase_of(graph_, node)) == phases.end())
+/// Fails if a node reads a tensor before it is written.
+/// @param passes  phases of each pass over the nodes
+void require_order_of(const Graph &graph,
+                      std::initializer_list<std::initializer_list<Phase>> passes) {
+  std::vector<bool> is_written;
+  for (const Tensor &t : graph.tensors) is_written.push_back(t.role != Role::activation);
+  const auto write = [&](int32_t tensor) { is_written[static_cast<size_t>(tensor)] = true; };
+  for (const auto &phases : passes) {
+    for (const Node &node : graph.nodes) {
+      if (node.is_absorbed || std::ranges::find(phases, phase_of(graph, node)) == phases.end())
         continue;
-      node.for_each_input([&](const Input &input) { read(node, input.tensor); });
-      node.for_each_output([this](int32_t output) { write(output); });
-      if (computes_loss(graph_, node))
-        graph_.loss_node()->for_each_output([this](int32_t output) { write(output); });
+      node.for_each_input([&](const Input &input) {
+        MP_REQUIRE(is_written[static_cast<size_t>(input.tensor)], MP_ERROR_INTERNAL, "node ",
+                   node.name, " reads ", graph.tensor(input.tensor).name, " before it is computed");
+      });
+      node.for_each_output(write);
+      if (computes_loss(graph, node)) graph.loss_node()->for_each_output(write);
     }
   }
-
- private:
-  void read(const Node &node, int32_t tensor) const {
-    MP_REQUIRE(is_written_[static_cast<size_t>(tensor)], MP_ERROR_INTERNAL, "node ", node.name,
-               " reads ", graph_.tensor(tensor).name, " before it is computed");
-  }
-  void write(int32_t tensor) { is_written_[static_cast<size_t>(tensor)] = true; }
-
-  const Graph &graph_;
-  std::vector<bool> is_written_;
-};
+}
 
 }  // namespace
 
 void require_order(const Graph &graph) {
-  OrderCheck(graph).run({Phase::forward, Phase::loss, Phase::after_loss});
-  if (!graph.has_backward()) return;
-  OrderCheck training(graph);
-  training.run({Phase::forward});
-  training.run({Phase::after_loss, Phase::backward});
+  require_order_of(graph, {{Phase::forward, Phase::loss, Phase::after_loss}});
+  if (graph.has_backward())
+    require_order_of(graph, {{Phase::forward}, {Phase::after_loss, Phase::backward}});
 }
 
 }  // namespace mp::graph

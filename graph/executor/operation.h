@@ -137,9 +137,8 @@ Arity arity_of(std::span<const Port, kMaxPorts> ports);
 std::span<const Operation> product_operations();    ///< Linear, MatMul, Conv2D, BiasAddGrad
 std::span<const Operation> image_operations();      ///< pooling, BatchNorm
 std::span<const Operation> pointwise_operations();  ///< activations, arithmetic, gated units, views
-std::span<const Operation> sequence_operations();   ///< Embedding, Dropout
+std::span<const Operation> sequence_operations();   ///< attention, Embedding, Dropout
 std::span<const Operation> row_operations();        ///< LayerNorm, RMSNorm, Softmax, LogSoftmax
-std::span<const Operation> attention_operations();  ///< Attention, RotaryEmbedding
 std::span<const Operation> layout_operations();     ///< Concat to Transpose, Sum, Mean
 std::span<const Operation> recurrent_operations();  ///< LSTM, GRU, RNN
 std::span<const Operation> loss_operations();       ///< SoftmaxXent, LinearXent, MSE, L1, ...

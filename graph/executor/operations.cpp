@@ -9,9 +9,9 @@ namespace mp::graph {
 namespace {
 
 const Operation *look_up(std::string_view type) {
-  for (const auto family : {product_operations, image_operations, pointwise_operations,
-                            sequence_operations, row_operations, attention_operations,
-                            layout_operations, recurrent_operations, loss_operations}) {
+  for (const auto family :
+       {product_operations, image_operations, pointwise_operations, sequence_operations,
+        row_operations, layout_operations, recurrent_operations, loss_operations}) {
     const auto rows = family();
     const auto found = std::ranges::find(rows, type, &Operation::type);
     if (found != rows.end()) return &*found;

@@ -7,30 +7,9 @@ namespace mp::graph {
 
 namespace {
 
-/// Emits mp_pointwise of the inputs of a node.
-void emit_pointwise(Emitter &e, const mp_pointwise_desc_t &desc) {
-  e.append("mp_pointwise", [=](const LaunchArgs &run) {
-    return mp_pointwise(run.context, &desc, run.in(0), run.in(1), run.out(0), &run.stats,
-                        run.stream);
-  });
-}
-
-mp_pointwise_desc_t desc_of(const Emitter &e, const Node &n, mp_pointwise_op_t op) {
-  const Tensor &y = e.graph().out(n, 0);
-  return mp_pointwise_desc_default(op, y.rows(), y.columns(), n.dtype);
-}
-
-// ---------------------------------------------------------------------------- activations
+// ---------------------------------------------------------------------------- mp_pointwise
 
 constexpr Attribute kErf[] = {integer("erf", 0, 0, 1)};
-
-void emit_activation(Emitter &e, const Node &n) {
-  mp_pointwise_desc_t desc = desc_of(e, n, MP_POINTWISE_COPY);
-  desc.activation = activation_of(n);
-  emit_pointwise(e, desc);
-}
-
-// ---------------------------------------------------------------------------- binary operations
 
 /// Returns whether b lacks leading dimensions of a and is repeated.
 bool is_repeated(const Graph &g, const Node &n) {
@@ -118,22 +97,32 @@ void infer_clip(Graph &g, const Node &n) {
   infer_same(g, n);
 }
 
-/// Emits the row's variant, an mp_pointwise_op_t, of the first input and an optional second one.
-void emit_binary(Emitter &e, const Node &n) {
+/// Emits the row's variant, an mp_pointwise_op_t, or its activation, of the first input and an
+/// optional second one.
+void emit_pointwise(Emitter &e, const Node &n) {
   const Graph &g = e.graph();
-  const auto op = static_cast<mp_pointwise_op_t>(n.operation->traits.variant);
-  mp_pointwise_desc_t desc = desc_of(e, n, op);
+  const Tensor &y = g.out(n, 0);
+  const mp_activation_t activation = activation_of(n);
+  const auto op = activation != MP_ACT_NONE
+                      ? MP_POINTWISE_COPY
+                      : static_cast<mp_pointwise_op_t>(n.operation->traits.variant);
+  mp_pointwise_desc_t desc = mp_pointwise_desc_default(op, y.rows(), y.columns(), n.dtype);
+  desc.activation = activation;
   const auto attribute = [&](size_t i) { return static_cast<float>(n.attributes[i].real); };
   if (op == MP_POINTWISE_LEAKY_RELU || op == MP_POINTWISE_DLEAKY_RELU) desc.slope = attribute(0);
   if (op == MP_POINTWISE_CLIP || op == MP_POINTWISE_DCLIP) {
     desc.low = attribute(0);
     desc.high = attribute(1);
   }
+  if (n.has_input(1)) desc.dtype_b = g.dtype_read(n.inputs[1]);
   if (n.has_input(1) && is_repeated(g, n)) {
     desc.rows_b = g.in(n, 1).rows();
     if (desc.rows_b == 1) desc.ld_b = desc.rows_b = 0;
   }
-  emit_pointwise(e, desc);
+  e.append("mp_pointwise", [=](const LaunchArgs &run) {
+    return mp_pointwise(run.context, &desc, run.in(0), run.in(1), run.out(0), &run.stats,
+                        run.stream);
+  });
 }
 
 /// Sums the repetitions of b.
@@ -157,20 +146,7 @@ void differentiate_bias_add(Gradients &d, const Node &n) {
   d.contribute(n, 0, dy);
 }
 
-void emit_bias_add(Emitter &e, const Node &n) {
-  mp_pointwise_desc_t desc = desc_of(e, n, MP_POINTWISE_ADD);
-  desc.dtype_b = e.graph().dtype_read(n.inputs[1]);
-  desc.ld_b = 0;
-  emit_pointwise(e, desc);
-}
-
 // ---------------------------------------------------------------------------- gated units
-
-mp_glu_desc_t glu_desc(const Node &n, const Tensor &y) {
-  auto activation = static_cast<mp_activation_t>(n.operation->traits.variant);
-  if (!n.attributes.empty() && n.attributes[0].integer != 0) activation = MP_ACT_GELU_ERF;
-  return mp_glu_desc_default(activation, y.rows(), y.columns(), n.dtype);
-}
 
 void infer_glu(Graph &g, const Node &n) {
   const Tensor &x = require_floats(g, n, 0);
@@ -182,15 +158,13 @@ void infer_glu(Graph &g, const Node &n) {
 }
 
 void emit_glu(Emitter &e, const Node &n) {
-  const mp_glu_desc_t desc = glu_desc(n, e.graph().out(n, 0));
-  e.append("mp_glu_forward", [=](const LaunchArgs &run) {
-    return mp_glu_forward(run.context, &desc, run.in(0), run.out(0), run.stream);
-  });
-}
-
-void emit_glu_grad(Emitter &e, const Node &n) {
-  const mp_glu_desc_t desc = glu_desc(n, e.graph().in(n, 0));
-  e.append("mp_glu_backward", [=](const LaunchArgs &run) {
+  const Tensor &y = n.is_backward ? e.graph().in(n, 0) : e.graph().out(n, 0);
+  auto activation = static_cast<mp_activation_t>(n.operation->traits.variant);
+  if (!n.attributes.empty() && n.attributes[0].integer != 0) activation = MP_ACT_GELU_ERF;
+  const auto desc = mp_glu_desc_default(activation, y.rows(), y.columns(), n.dtype);
+  const bool is_backward = n.is_backward;
+  e.append(is_backward ? "mp_glu_backward" : "mp_glu_forward", [=](const LaunchArgs &run) {
+    if (!is_backward) return mp_glu_forward(run.context, &desc, run.in(0), run.out(0), run.stream);
     return mp_glu_backward(run.context, &desc, run.in(1), run.in(0), run.out(0), &run.stats,
                            run.stream);
   });
@@ -240,60 +214,60 @@ void infer_reshape(Graph &g, const Node &n) {
 
 // clang-format off
 constexpr Operation kPointwise[] = {
-    {"Relu", {{"x"}}, {{"y"}}, {}, infer_same, append_gradient_node, emit_activation,
+    {"Relu", {{"x"}}, {{"y"}}, {}, infer_same, append_gradient_node, emit_pointwise,
      {.activation = MP_ACT_RELU}},
-    {"ReluGrad", {{"dy"}, {"y"}}, {{"dx"}}, {}, nullptr, nullptr, emit_activation,
+    {"ReluGrad", {{"dy"}, {"y"}}, {{"dx"}}, {}, nullptr, nullptr, emit_pointwise,
      {.activation = MP_ACT_DRELU}},
-    {"Gelu", {{"x"}}, {{"y"}}, kErf, infer_same, append_gradient_node, emit_activation,
+    {"Gelu", {{"x"}}, {{"y"}}, kErf, infer_same, append_gradient_node, emit_pointwise,
      {.activation = MP_ACT_GELU}},
-    {"GeluGrad", {{"dy"}, {"x"}}, {{"dx"}}, kErf, nullptr, nullptr, emit_activation,
+    {"GeluGrad", {{"dy"}, {"x"}}, {{"dx"}}, kErf, nullptr, nullptr, emit_pointwise,
      {.activation = MP_ACT_DGELU}},
-    {"Silu", {{"x"}}, {{"y"}}, {}, infer_same, append_gradient_node, emit_activation,
+    {"Silu", {{"x"}}, {{"y"}}, {}, infer_same, append_gradient_node, emit_pointwise,
      {.activation = MP_ACT_SILU}},
-    {"SiluGrad", {{"dy"}, {"x"}}, {{"dx"}}, {}, nullptr, nullptr, emit_activation,
+    {"SiluGrad", {{"dy"}, {"x"}}, {{"dx"}}, {}, nullptr, nullptr, emit_pointwise,
      {.activation = MP_ACT_DSILU}},
-    {"Sigmoid", {{"x"}}, {{"y"}}, {}, infer_same, append_gradient_node, emit_activation,
+    {"Sigmoid", {{"x"}}, {{"y"}}, {}, infer_same, append_gradient_node, emit_pointwise,
      {.activation = MP_ACT_SIGMOID}},
-    {"SigmoidGrad", {{"dy"}, {"x"}}, {{"dx"}}, {}, nullptr, nullptr, emit_activation,
+    {"SigmoidGrad", {{"dy"}, {"x"}}, {{"dx"}}, {}, nullptr, nullptr, emit_pointwise,
      {.activation = MP_ACT_DSIGMOID}},
-    {"Tanh", {{"x"}}, {{"y"}}, {}, infer_same, append_gradient_node, emit_activation,
+    {"Tanh", {{"x"}}, {{"y"}}, {}, infer_same, append_gradient_node, emit_pointwise,
      {.activation = MP_ACT_TANH}},
-    {"TanhGrad", {{"dy"}, {"x"}}, {{"dx"}}, {}, nullptr, nullptr, emit_activation,
+    {"TanhGrad", {{"dy"}, {"x"}}, {{"dx"}}, {}, nullptr, nullptr, emit_pointwise,
      {.activation = MP_ACT_DTANH}},
-    {"Add", {{"a"}, {"b"}}, {{"y"}}, {}, infer_binary, differentiate_add, emit_binary,
+    {"Add", {{"a"}, {"b"}}, {{"y"}}, {}, infer_binary, differentiate_add, emit_pointwise,
      {.variant = MP_POINTWISE_ADD}},
-    {"Mul", {{"a"}, {"b"}}, {{"y"}}, {}, infer_binary, differentiate_mul, emit_binary,
+    {"Mul", {{"a"}, {"b"}}, {{"y"}}, {}, infer_binary, differentiate_mul, emit_pointwise,
      {.variant = MP_POINTWISE_MUL}},
-    {"MulGrad", {{"dy"}, {"b or a"}}, {{"da or db"}}, {}, nullptr, nullptr, emit_binary,
+    {"MulGrad", {{"dy"}, {"b or a"}}, {{"da or db"}}, {}, nullptr, nullptr, emit_pointwise,
      {.variant = MP_POINTWISE_MUL}},
-    {"Sub", {{"a"}, {"b"}}, {{"y"}}, {}, infer_binary, differentiate_sub, emit_binary,
+    {"Sub", {{"a"}, {"b"}}, {{"y"}}, {}, infer_binary, differentiate_sub, emit_pointwise,
      {.variant = MP_POINTWISE_SUB}},
     {"SubGrad", {{"dy"}}, {{"db"}}, {}, nullptr, nullptr, emit_negative},
-    {"Div", {{"a"}, {"b"}}, {{"y"}}, {}, infer_binary, differentiate_div, emit_binary,
+    {"Div", {{"a"}, {"b"}}, {{"y"}}, {}, infer_binary, differentiate_div, emit_pointwise,
      {.variant = MP_POINTWISE_DIV}},
-    {"DivGrad", {{"dy"}, {"b"}}, {{"da or db"}}, {}, nullptr, nullptr, emit_binary,
+    {"DivGrad", {{"dy"}, {"b"}}, {{"da or db"}}, {}, nullptr, nullptr, emit_pointwise,
      {.variant = MP_POINTWISE_DIV}},
-    {"LeakyRelu", {{"x"}}, {{"y"}}, kSlope, infer_same, append_gradient_node, emit_binary,
+    {"LeakyRelu", {{"x"}}, {{"y"}}, kSlope, infer_same, append_gradient_node, emit_pointwise,
      {.variant = MP_POINTWISE_LEAKY_RELU}},
-    {"LeakyReluGrad", {{"dy"}, {"x"}}, {{"dx"}}, kSlope, nullptr, nullptr, emit_binary,
+    {"LeakyReluGrad", {{"dy"}, {"x"}}, {{"dx"}}, kSlope, nullptr, nullptr, emit_pointwise,
      {.variant = MP_POINTWISE_DLEAKY_RELU}},
-    {"Clip", {{"x"}}, {{"y"}}, kRange, infer_clip, append_gradient_node, emit_binary,
+    {"Clip", {{"x"}}, {{"y"}}, kRange, infer_clip, append_gradient_node, emit_pointwise,
      {.variant = MP_POINTWISE_CLIP}},
-    {"ClipGrad", {{"dy"}, {"x"}}, {{"dx"}}, kRange, nullptr, nullptr, emit_binary,
+    {"ClipGrad", {{"dy"}, {"x"}}, {{"dx"}}, kRange, nullptr, nullptr, emit_pointwise,
      {.variant = MP_POINTWISE_DCLIP}},
     {"BiasAdd", {{"x"}, {"b", kFp32}}, {{"y"}}, {},
-     infer_bias_add, differentiate_bias_add, emit_bias_add},
+     infer_bias_add, differentiate_bias_add, emit_pointwise, {.variant = MP_POINTWISE_ADD}},
     {"RepeatGrad", {{"dy"}}, {{"db", kFp32}}, {}, nullptr, nullptr, emit_repeat_grad,
      {.flags = MP_NODE_FLAG_READS_EITHER}},
     {"Swiglu", {{"x"}}, {{"y"}}, {}, infer_glu, append_gradient_node, emit_glu,
      {.variant = MP_ACT_SILU}},
-    {"SwigluGrad", {{"dy"}, {"x"}}, {{"dx"}}, {}, nullptr, nullptr, emit_glu_grad,
+    {"SwigluGrad", {{"dy"}, {"x"}}, {{"dx"}}, {}, nullptr, nullptr, emit_glu,
      {.variant = MP_ACT_SILU}},
     {"Geglu", {{"x"}}, {{"y"}}, kErf, infer_glu, append_gradient_node, emit_glu,
      {.variant = MP_ACT_GELU}},
-    {"GegluGrad", {{"dy"}, {"x"}}, {{"dx"}}, kErf, nullptr, nullptr, emit_glu_grad,
+    {"GegluGrad", {{"dy"}, {"x"}}, {{"dx"}}, kErf, nullptr, nullptr, emit_glu,
      {.variant = MP_ACT_GELU}},
-    {"Identity", {{"x"}}, {{"y"}}, {}, nullptr, nullptr, emit_binary,
+    {"Identity", {{"x"}}, {{"y"}}, {}, nullptr, nullptr, emit_pointwise,
      {.variant = MP_POINTWISE_COPY, .flags = kEitherType, .writes_as_it_reads = true}},
     {"Reshape", {{"x"}}, {{"y"}}, kReshape, infer_reshape, append_gradient_node, nullptr,
      {.is_view = true}},

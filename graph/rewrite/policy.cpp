@@ -99,17 +99,6 @@ bool is_never_forced(std::string_view op) {
 
 // ---------------------------------------------------------------------------- policies
 
-namespace {
-
-/// Maps operations to their V2 versions, which TensorFlow's optimizer substitutes first.
-std::string_view without_alias(std::string_view op) {
-  if (op == "FusedBatchNorm") return "FusedBatchNormV2";
-  if (op == "FusedBatchNormGrad") return "FusedBatchNormGradV2";
-  return op;
-}
-
-}  // namespace
-
 std::string_view class_name(mp_op_class_t op_class) {
   return kClasses[op_class].name;
 }
@@ -128,8 +117,7 @@ void Policy::set_class(std::string_view op, mp_op_class_t op_class) {
 }
 
 void Policy::forget(std::string_view op) {
-  const auto found = ops_.find(op);
-  if (found != ops_.end()) ops_.erase(found);
+  if (const auto found = ops_.find(op); found != ops_.end()) ops_.erase(found);
 }
 
 void Policy::set_nodes(std::string_view pattern, mp_op_class_t op_class) {
@@ -138,14 +126,11 @@ void Policy::set_nodes(std::string_view pattern, mp_op_class_t op_class) {
 
 std::optional<OpClass> Policy::listed(std::string_view op) const {
   auto found = ops_.find(op);
-  if (found == ops_.end()) found = ops_.find(without_alias(op));
+  // TensorFlow's optimizer first substitutes the V2 versions of these operations.
+  if (found == ops_.end() && (op == "FusedBatchNorm" || op == "FusedBatchNormGrad"))
+    found = ops_.find(std::string(op) + "V2");
   if (found == ops_.end()) return std::nullopt;
   return found->second;
-}
-
-bool Policy::is_banned(std::string_view op) const {
-  const std::optional<OpClass> known = listed(op);
-  return known.has_value() && known->is_banned;
 }
 
 mp_op_class_t Policy::class_of(std::string_view op) const {

@@ -56,7 +56,6 @@ class Policy {
 
   /// Returns nullopt if the operation is not listed.
   std::optional<OpClass> listed(std::string_view op) const;
-  bool is_banned(std::string_view op) const;
   /// Returns the class of an operation, before at_level().
   mp_op_class_t class_of(std::string_view op) const;
   /// Returns the class of node i before at_level(): by pattern, else node_class, else operation.
