@@ -164,6 +164,9 @@ class NestedCallScope : NotCopied {
  public:
   NestedCallScope();
   ~NestedCallScope();
+
+ private:
+  const bool was_part_of_a_call_;
 };
 
 /// Fails with the message of the last call if `status` is an error.

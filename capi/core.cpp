@@ -136,12 +136,11 @@ void mp::write_requested_log(const Message &line) {
     log_to_stderr(MP_LOG_INFO, line.c_str(), nullptr);
 }
 
-NestedCallScope::NestedCallScope() {
-  is_part_of_a_call = true;
-}
+NestedCallScope::NestedCallScope() : was_part_of_a_call_(std::exchange(is_part_of_a_call, true)) {}
 
+// The scope may be one of a log callback, within the scope of the call that logs.
 NestedCallScope::~NestedCallScope() {
-  is_part_of_a_call = false;
+  is_part_of_a_call = was_part_of_a_call_;
 }
 
 mp_status_t mp::report_failure(const char *function, bool is_returned) noexcept {

@@ -106,6 +106,12 @@ static void check_node(mp_status_t status, const char *what, const char *op, con
 }
 #define NODE(...) check_node(MP_ERROR_INVALID_ARGUMENT, __VA_ARGS__)
 
+/** Counts errors, and modifies the graph while mp_graph_add_node calls another function. */
+static void modify_graph(mp_log_level_t level, const char *message, void *errors) {
+  if (level == MP_LOG_ERROR) ++*(int *)errors;
+  if (strcmp(message, "mp_pool2d_get_output_size") == 0) mp_graph_measure_kernels(graph, 0);
+}
+
 static void test_nodes(void) {
   const int32_t good[] = {x, w, b};
   const mp_graph_attribute_t nameless = mp_graph_int(NULL, 0);
@@ -208,6 +214,11 @@ static void test_nodes(void) {
   NODE("b of another size", "BiasAdd", IN(x, b), NONE, "b = b");
   NODE("a window beyond the image", "MaxPool", IN(image), WITH(INT("window", 6)), "window");
   NODE("padding as large as the window", "AvgPool", IN(image), WITH(INT("pad", 2)), "pad_top");
+  int errors = 0;
+  mp_set_log_callback(modify_graph, &errors, MP_LOG_DEBUG);
+  mp_graph_add_node(graph, "AvgPool", "n", IN(image), WITH(INT("pad", 2)), outputs, 1);
+  check(errors == 1, "a failed part of a call is logged once if a log callback calls mpcore");
+  reset();
   check_node(MP_ERROR_NOT_FOUND, "an attribute of AvgPool", "MaxPool", IN(image),
              WITH(INT("include_pad", 1)), "include_pad");
   NODE("a parameter as a state", "BatchNorm", IN(image, gamma_, gamma_, gamma_, mean), NONE,
