@@ -103,7 +103,7 @@ TEST_CASE("scaler presets: default intervals equal upstream's", "[scaler]") {
     const mp_scaler_config_t config = mp_scaler_config_preset(preset);
     ScalerRun run(config);
     const auto update = upstream::scaler_of(preset, config.growth_interval, config.hysteresis);
-    for (int i = 0; i < 20000; ++i) {
+    for (int i = 0; i < 7200; ++i) {
       const bool overflow = i % 4501 < 3 || i % 7000 == 6999;
       const float scaled_amax = static_cast<float>(0.75 * run.scale());
       const double wanted = update(overflow, scaled_amax);
