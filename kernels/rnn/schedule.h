@@ -222,7 +222,7 @@ class RnnMultiplier {
   }
 
   void run() {
-    if (problem.out.m == 0) return;
+    if (problem.out.m == 0 || problem.out.batch_count == 0) return;
     const GemmShape shape = shape_of(problem);
     const RnnPlan &rnn = *schedule_.problem.plan;
     if (shape != shape_) {
