@@ -213,7 +213,7 @@ MP_DEVICE bool is_nonfinite(float x) {
 
 // ---------------------------------------------------------------------------- dispatch by type
 
-// f receives an empty value that carries the type: `typename decltype(x)::type`.
+// f receives the type as an empty std::type_identity.
 
 /// Calls f with half or bf16.
 MP_CALLS_EITHER
