@@ -17,7 +17,7 @@ struct GemmArgs {
   TileScheduler scheduler;
   int64_t slice_k;          ///< elements of k per slice; k itself without a split
   float *partial_sums;      ///< NULL without a split; else [slice][batch item][m][n]
-  const uint32_t *only_if;  ///< WMMA: do nothing if this is 0 when the kernel runs; NULL = always
+  const uint32_t *only_if;  ///< WMMA: the kernel computes D only if *only_if != 0; NULL = always
   const int32_t *ends;      ///< mp_gemm_ragged: ends of the groups; else NULL
   mp_ragged_t ragged;       ///< the dimension that they are ends in
 };
@@ -49,7 +49,7 @@ void launch_gemv(const GemmPlan &, const Device &, const GemmArgs &, mp_stream_t
 void launch_simt(const GemmPlan &, const Device &, const GemmArgs &, mp_stream_t);
 
 /// Enqueues D = epilogue(sum of the slices, in order), after a split main loop.
-/// @param skip_if  the kernel returns unless this is 0 when it runs; NULL = always run
+/// @param skip_if  the kernel computes D only if *skip_if == 0; NULL = always
 void launch_split_k_sum(const Device &, const Output &, int32_t split_k, const float *partial_sums,
                         mp_stream_t, const uint32_t *skip_if = nullptr);
 
