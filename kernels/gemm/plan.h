@@ -144,6 +144,7 @@ struct GemmPlan {
   double aligned_us = 0;            ///< if A and B lacked the property that slow_path_reason names
 
   /// Returns the number of partial sums of D in workspace, which a second kernel adds; 1 = none.
+  /// For example, "_k32_p8" has 32 slices of k, in clusters of 8 blocks: 4 partial sums.
   int32_t slices() const { return split_k / parts; }
 };
 
