@@ -44,7 +44,7 @@ class OutcomeRing {
 
   MappedBuffer memory_;
   std::atomic<int64_t> forgotten_ = 0;  ///< last step that restart() has cleared
-  std::atomic<int64_t> told_ = 0;       ///< last step for which is_first_occurrence() was true
+  std::atomic<int64_t> logged_ = 0;     ///< last step for which is_first_occurrence() was true
 };
 
 }  // namespace mp

@@ -226,9 +226,9 @@ std::optional<ScaleChange> OutcomeRing::scale_change(int64_t step) const {
 }
 
 bool OutcomeRing::is_first_occurrence(int64_t step) {
-  int64_t told = told_.load();
-  while (step > told)
-    if (told_.compare_exchange_weak(told, step)) return true;
+  int64_t logged = logged_.load();
+  while (step > logged)
+    if (logged_.compare_exchange_weak(logged, step)) return true;
   return false;
 }
 
@@ -239,7 +239,7 @@ void OutcomeRing::restart(int64_t steps) {
     for (uint64_t *word : {&slot(i).verdict, &slot(i).scale, &slot(i).next_scale})
       std::atomic_ref(*word).store(0);
   }
-  told_.store(steps);
+  logged_.store(steps);
 }
 
 mp_status_t mp_scaler_query_step(mp_scaler_t scaler, int64_t step, mp_step_outcome_t *outcome) {
