@@ -30,7 +30,7 @@ struct Tally {
   }
 
   /// Contains no branches, because lanes with different kinds of elements would diverge.
-  MP_DEVICE void see(float x, uint32_t element) {
+  MP_DEVICE void add(float x, uint32_t element) {
     const uint32_t bits = magnitude_bits(x);
     const uint32_t small = bits == 0 ? 1u << 16 : 1u << 24;
     const uint32_t large = bits > kInfinityBits ? 1u : 1u << 8;

@@ -32,7 +32,7 @@ struct TensorStats {
 
   /// Adds vector `run` of a chunk that begins at element `begin`.
   template <class Runs>
-  MP_DEVICE void see(const float (&x)[kVec], const Runs &runs, int run, int64_t begin) {
+  MP_DEVICE void add(const float (&x)[kVec], const Runs &runs, int run, int64_t begin) {
     uint32_t smallest = ~0u, largest = 0;
     MP_UNROLL
     for (int i = 0; i < kVec; i++) {
@@ -45,7 +45,7 @@ struct TensorStats {
       if (Tally::has_nothing_to_count(smallest, largest)) return;
       MP_UNROLL
       for (int i = 0; i < kVec; i++)
-        if (runs.has(run, i)) tally.see(x[i], static_cast<uint32_t>(runs.at(run, i) - begin));
+        if (runs.has(run, i)) tally.add(x[i], static_cast<uint32_t>(runs.at(run, i) - begin));
     }
   }
 };
@@ -66,21 +66,21 @@ MP_DEVICE float scaled_squares(const TensorList &list, const ChunkRange &range, 
 template <bool kReports>
 MP_DEVICE void measure_chunk(const StatisticsArgs &args, int64_t number) {
   const ChunkRange range = chunk_range(args.list, number);
-  TensorStats<kReports> seen;
+  TensorStats<kReports> stats;
   with_type(dtype_of(args.list, range.tensor), [&]<class T>(std::type_identity<T>) {
     const T *const data = data_of<const T>(args.list, range.tensor);
     constexpr int kRuns = kVectorsInFlight<T>;
     for_each_vector<kThreads, kRuns>(range.begin, range.count, is_aligned_16(data), [&](auto runs) {
       float x[runs.kRuns][kVec];
       runs.load(x, data);
-      unroll<runs.kRuns>([&](int run) { seen.see(x[run], runs, run, range.begin); });
+      unroll<runs.kRuns>([&](int run) { stats.add(x[run], runs, run, range.begin); });
     });
   });
-  if constexpr (kReports) store_tally<kThreads>(args.scratch, number, seen.tally);
-  const uint32_t amax_bits = block_reduce<kThreads, Max>(seen.amax_bits);
+  if constexpr (kReports) store_tally<kThreads>(args.scratch, number, stats.tally);
+  const uint32_t amax_bits = block_reduce<kThreads, Max>(stats.amax_bits);
   const float factor = args.has_norms ? square_factor(amax_bits) : 1.0f;
-  if (factor != 1.0f) seen.sum_squares = scaled_squares(args.list, range, factor);
-  const float sum_squares = block_reduce<kThreads, Sum>(seen.sum_squares);
+  if (factor != 1.0f) stats.sum_squares = scaled_squares(args.list, range, factor);
+  const float sum_squares = block_reduce<kThreads, Sum>(stats.sum_squares);
   if (thread_index() != 0) return;
   args.scratch.amax_bits[number] = amax_bits;
   args.scratch.sum_squares[number] = restored_squares(sum_squares, factor);
