@@ -364,6 +364,9 @@ def test_experiments_select_measured_rows():
                  and one.filter in label]
         assert found and all(one.field in row for row in found), one.name
         assert float(one.low) <= float(one.high)
+        # A comma in `basis` would end in this column.
+        assert one.option in ("--set", "--tune"), one.name
+        assert ("--tune" in one.command("mpbench", pathlib.Path("x.json"))) == (one.name == "measured kernels")
     assert len(experiments.read()) * experiments.SECONDS <= 12 * 60
 
 
