@@ -104,7 +104,9 @@ MP_DEVICE void observe(const mp_scaler_config_t &config, mp_scaler_state_t &stat
 /// Raises the headroom so that the statistics give at most `scale` until the headroom shrinks.
 MP_DEVICE void limit_to(const mp_scaler_config_t &config, mp_scaler_state_t &state, float scale) {
   const double excess = lognormal_exponent(config, state) - reproducible::log2(double{scale});
-  if (excess > state.headroom) state.headroom = static_cast<float>(excess);
+  constexpr float kLargest = 3.40282347e38f;  // overflow_std_dev may be any finite number
+  if (excess > state.headroom)
+    state.headroom = excess < kLargest ? static_cast<float>(excess) : kLargest;
 }
 
 /// Lognormal policy.

@@ -242,6 +242,8 @@ std::vector<mp_scaler_config_t> wide_configs() {
     configs.push_back(wide(MP_SCALER_POLICY_LOGNORMAL, beta1, beta2));
   configs.push_back(wide(MP_SCALER_POLICY_LOGNORMAL, 0.99, 0.999));
   configs.back().backoff_factor = DBL_MIN;  // an overflow computes S = 0
+  configs.push_back(wide(MP_SCALER_POLICY_LOGNORMAL, 0.99, 0.999));
+  configs.back().overflow_std_dev = -FLT_MAX;
   configs.push_back(wide(MP_SCALER_POLICY_LOGMAX, 0.99, 0.999));
   return configs;
 }
