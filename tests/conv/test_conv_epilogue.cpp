@@ -15,7 +15,7 @@ const std::vector<std::string> kLayers = {"layer=2,9,8,24,40,3,3 pad=1 ",
                                           "layer=2,7,8,18,27,3,3 groups=3 pad=1 ",
                                           "layer=2,9,8,3,16,3,3 pad=1 ",
                                           "layer=2,9,8,24,40,1,1 "};
-const std::string kLongSum = "layer=4,20,21,8,16,3,3 pad=1 ";  // in wgrad
+const std::string kLongSum = "layer=4,20,21,8,16,3,3 pad=1 ";  // wgrad sums 1680 terms
 const std::string kOutputs = "aux=1 dbias=1 amax=1 found_inf=1 ";
 
 }  // namespace
