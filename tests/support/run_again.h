@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -10,10 +11,13 @@
 namespace mptest {
 
 /// Returns the output of the test, including the log, in a new process with these variables:
-/// "NAME=value ...", after any options of env.  The test may be a hidden one.
+/// "NAME=value ...", after any options of env.  The test may be a hidden one.  MP_TEST_EMULATOR is
+/// the command that runs this program, if the processor cannot.
 inline std::string output_of_test(const std::string &name, const std::string &variables) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe");
-  const std::string command = "env " + variables + " '" + program + "' '" + name + "' 2>&1";
+  const char *const emulator = std::getenv("MP_TEST_EMULATOR");
+  const std::string command = "env " + variables + " " + (emulator == nullptr ? "" : emulator) +
+                              " '" + program + "' '" + name + "' 2>&1";
   std::FILE *const pipe = popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);
   std::string output;
