@@ -2,12 +2,13 @@
 
 .PHONY: test built-for-test run-tests test-all nightly sanitize built-sanitized coverage run-for-coverage
 PYTEST = CC='$(CC)' CXX='$(CXX)' $(CUDA_HOME:%=CUDA_HOME=%) tests/pytest --build $(BUILD)
-HOST_TOOL_TESTS := $(addprefix tests/tools/test_,mptune.py bench_report.py ranks.py mpi_faults.py demo.py)
+# Tests with separate steps.
+HOST_TOOL_TESTS := $(addprefix tests/tools/test_,mptune.py bench_report.py ranks.py mpi_faults.py demo.py kernel_report.py)
 # Tests of the CUDA target together with the host target, and after an error.
 CUDA_TOOL_TESTS := $(addprefix tests/tools/test_,targets.py faults_device.py)
 TOOL_TESTS := $(filter-out $(HOST_TOOL_TESTS) $(CUDA_TOOL_TESTS),$(wildcard $(addsuffix /test_*.py,tests/tools tests/device softgpu/tests)))
 # The library is first because it takes longest; other suites run in parallel or after it.
-SUITES = "library::$(LIBRARY_THREADS)$(BUILD)/tests/mptests$(LIBRARY_FILTER)" \
+SUITES = "library::$(LIBRARY_THREADS)$(BUILD)/tests/mptests$(WITHOUT_LONG)" \
   "C ABI, as C99::$(BUILD)/tests/test_capi" \
   "Python::MPCORE_DIR=$(BUILD) MP_LOG=error tests/pytest bindings/python/tests" \
   "Rust::tests/bindings/test_rust $(BUILD)" \
@@ -19,11 +20,12 @@ SUITES = "library::$(LIBRARY_THREADS)$(BUILD)/tests/mptests$(LIBRARY_FILTER)" \
 ifneq ($(MP_TEST_DEVICE),cuda)
 HOST_ONLY_STEPS = "internals::$(BUILD)/tests/internals" "conformance::$(BUILD)/tests/conformance" \
   $(foreach n,2 4,"MPI, $(n) ranks::tests/tools/run_mpi $(n) $(BUILD)/tests/mpitests") \
-  "faults::$(BUILD)/tests/faulttests" "threads::$(BUILD)/tests/threadtests" \
+  "faults::$(BUILD)/tests/faulttests$(WITHOUT_LONG)" "threads::$(BUILD)/tests/threadtests" \
   "soak::$(BUILD)/tests/soaktest" "soak, injected::$(BUILD)/tests/soaktest --sabotage --steps 800" \
   "MPI, a rank fails::$(PYTEST) tests/tools/test_mpi_faults.py"
 # Tests that only CI runs, so that `make test` takes minutes.
-LONG_STEPS = "bench report, its pages::$(PYTEST) tests/tools/test_bench_report.py -m 'not timing'" \
+LONG_STEPS = "kernel report::$(PYTEST) tests/tools/test_kernel_report.py" \
+  "bench report, its pages::$(PYTEST) tests/tools/test_bench_report.py -m 'not timing'" \
   "mpdemo, 2 ranks::$(PYTEST) tests/tools/test_ranks.py" \
   "mpdemo, its options::$(PYTEST) tests/tools/test_demo.py"
 # Timing tests run last, so that other steps wait only once.
@@ -57,7 +59,7 @@ test: setup-test
 	@$(MAKE) $(LOCAL) run-tests
 # Run by a second make, which sees the files that the first one has built.
 built-for-test: $(TEST_BINS) $(EXAMPLES) $(INSTALLED)
-run-tests: LIBRARY_FILTER = $() '~[long]~[.]'
+run-tests: WITHOUT_LONG = $() '~[long]~[.]'
 run-tests:
 	@tests/run --jobs $(JOBS) --log $(BUILD)/tests/log_test $(SUITES)
 

@@ -68,7 +68,7 @@ TEST_CASE("conv: the oracle equals results computed by hand", "[conv][short]") {
         Values{4321});
 }
 
-TEST_CASE("conv: typical layers are exact in every type", "[conv]") {
+TEST_CASE("conv: typical layers are exact in every type", "[conv][long]") {
   check_layers(kUsualConvs, "types=all");
 }
 

@@ -9,7 +9,7 @@ TEST_CASE("faults: each failed allocation is handled", "[memory]") {
 }
 
 TEST_CASE("faults: failures of an allocation and all later ones of the call are handled",
-          "[memory]") {
+          "[memory][long]") {
   check_all(all_calls(), {.source = Source::kMemory, .persists = true});
 }
 

@@ -373,7 +373,7 @@ TEST_CASE("tensors: found_inf is set to 1 and never cleared", "[tensors][short]"
 // ---------------------------------------------------------------------------- more than 2^31
 // elements
 
-TEST_CASE("tensors: one tensor of more than 2^31 elements", "[tensors][slow]") {
+TEST_CASE("tensors: one tensor of more than 2^31 elements", "[tensors][slow][long]") {
   const int64_t count = (int64_t{1} << 31) + kChunk + 5;
   constexpr int64_t kBytes = 2;
   std::vector<int64_t> written;
