@@ -231,7 +231,7 @@ void require_enum(const Enum &field, const char *name, Enum first, Enum last) {
 }
 
 inline void require_dtype(const mp_dtype_t &field, const char *name) {
-  require_enum(field, name, MP_FP16, MP_FP32);
+  require_enum(field, name, MP_FP16, kLastFloatType);
 }
 
 /// Checks the type of labels or indices.

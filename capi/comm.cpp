@@ -128,9 +128,8 @@ const Functions &functions() {
 
 int all_reduce(const void *send, void *recv, size_t count, mp_dtype_t dtype, mp_reduce_op_t op,
                mp_stream_t stream, void *user) {
-  const DataType type = dtype == MP_FP16 ? kFloat16 : dtype == MP_BF16 ? kBfloat16 : kFloat32;
-  return functions().all_reduce(send, recv, count, type, op == MP_REDUCE_MAX ? kMax : kSum,
-                                static_cast<Comm>(user), stream);
+  return functions().all_reduce(send, recv, count, float_type(dtype).nccl,
+                                op == MP_REDUCE_MAX ? kMax : kSum, static_cast<Comm>(user), stream);
 }
 
 int group_begin(void *) {

@@ -49,13 +49,12 @@ namespace mp::nccl {
 using Result = int;  // ncclResult_t; 0 is success
 using Comm = struct ncclComm *;
 
-enum DataType : int { kFloat16 = 6, kFloat32 = 7, kBfloat16 = 9 };
 enum RedOp : int { kSum = 0, kMax = 2 };
 
 struct Functions {
   Result (*comm_count)(Comm, int *count);
   Result (*comm_user_rank)(Comm, int *rank);
-  Result (*all_reduce)(const void *send, void *recv, size_t count, DataType, RedOp, Comm,
+  Result (*all_reduce)(const void *send, void *recv, size_t count, int data_type, RedOp, Comm,
                        mp_stream_t);
   Result (*group_start)();
   Result (*group_end)();

@@ -4,21 +4,21 @@
 
 #include <algorithm>
 
+#include "base/dtypes.h"
+
 namespace mp {
 
-/// Types: enumerator, name, bytes per element; 0 for MP_DTYPE_NONE and storage types.
-#define MP_DTYPES(X)                  \
-  X(MP_DTYPE_NONE, "none", 0)         \
-  X(MP_FP16, "fp16", 2)               \
-  X(MP_BF16, "bf16", 2)               \
-  X(MP_FP32, "fp32", 4)               \
-  X(MP_INT32, "int32", 4)             \
-  X(MP_INT64, "int64", 8)             \
-  X(MP_STATE_M8, "state_m8", 0)       \
-  X(MP_STATE_V8, "state_v8", 0)       \
-  X(MP_REMAINDER16, "remainder16", 0) \
-  X(MP_REMAINDER8, "remainder8", 0)
-#define MP_DTYPE_NAME(enumerator, ...) , enumerator
+/// Types: enumerator without MP_, name, bytes per element; 0 for MP_DTYPE_NONE and storage types.
+#define MP_DTYPES(X)               \
+  X(DTYPE_NONE, "none", 0)         \
+  MP_FLOAT_TYPES(X)                \
+  X(INT32, "int32", 4)             \
+  X(INT64, "int64", 8)             \
+  X(STATE_M8, "state_m8", 0)       \
+  X(STATE_V8, "state_v8", 0)       \
+  X(REMAINDER16, "remainder16", 0) \
+  X(REMAINDER8, "remainder8", 0)
+#define MP_DTYPE_NAME(type, ...) , MP_##type
 
 #define MP_ENUMERATOR(name) {name, #name},
 #define MP_CASE(name) case name:
@@ -96,16 +96,16 @@ const char *name_of(Enumerators all, int32_t value) {
 }  // namespace mp
 
 size_t mp_dtype_size(mp_dtype_t dtype) {
-#define MP_DTYPE_SIZE(enumerator, name, bytes) \
-  case enumerator:                             \
+#define MP_DTYPE_SIZE(type, name, bytes, ...) \
+  case MP_##type:                             \
     return bytes;
   switch (mp::enum_value(dtype)) { MP_DTYPES(MP_DTYPE_SIZE) }
   return 0;
 }
 
 const char *mp_dtype_name(mp_dtype_t dtype) {
-#define MP_DTYPE_TEXT(enumerator, name, bytes) \
-  case enumerator:                             \
+#define MP_DTYPE_TEXT(type, name, ...) \
+  case MP_##type:                      \
     return name;
   switch (mp::enum_value(dtype)) { MP_DTYPES(MP_DTYPE_TEXT) }
   return "?";

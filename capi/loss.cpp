@@ -13,7 +13,7 @@ namespace {
 // --------------------------------------------------------------------------- softmax cross-entropy
 
 bool is_soft(const mp_xent_desc_t &desc) {
-  return enum_value(desc.dtype_labels) <= MP_FP32;
+  return enum_value(desc.dtype_labels) <= kLastFloatType;
 }
 
 mp_xent_desc_t read_desc(const mp_xent_desc_t *user) {

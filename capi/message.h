@@ -12,6 +12,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/dtypes.h"
 #include "mpcore.h"
 
 namespace mp {

@@ -158,8 +158,9 @@ void require_fp32(const mp_tensor_list &list, const char *name) {
 
 void require_16bit(const mp_tensor_list &list, const char *name) {
   for (size_t t = 0; t < list.dtype.size(); ++t) {
-    MP_REQUIRE(list.data[t] == nullptr || list.dtype[t] != MP_FP32, MP_ERROR_INVALID_ARGUMENT, name,
-               ": tensor ", t, " must be fp16 or bf16, not fp32");
+    MP_REQUIRE(list.data[t] == nullptr || is_half(list.dtype[t]), MP_ERROR_INVALID_ARGUMENT, name,
+               ": tensor ", t, " must be " MP_HALF_TYPE_NAMES ", not ",
+               mp_dtype_name(list.dtype[t]));
   }
 }
 

@@ -61,7 +61,7 @@ void require_class(const mp_op_class_t &value, const char *name) {
 
 mp_scaler_config_t scaler_for(mp_dtype_t dtype_low) {
   require_dtype(dtype_low, "dtype_low");
-  if (dtype_low != MP_FP16) return default_scaler_config(MP_SCALER_POLICY_STATIC);
+  if (has_fp32_range(dtype_low)) return default_scaler_config(MP_SCALER_POLICY_STATIC);
   auto c = zero_struct<mp_scaler_config_t>();
   (void)mp_scaler_config_init_preset(&c, sizeof c, MP_SCALER_PRESET_KERAS);
   return c;
@@ -107,10 +107,11 @@ int32_t write_nodes(const PrecisionAssignment &assignment, mp_dtype_t low, uint3
 }
 
 void require_level(const Policy &policy) {
+  const mp_dtype_t low = policy.config.dtype_low;
   MP_REQUIRE(
-      policy.config.level != MP_AUTOCAST_LEVEL_FORCE_ALL || policy.config.dtype_low != MP_BF16,
+      policy.config.level != MP_AUTOCAST_LEVEL_FORCE_ALL || low == MP_FP16,
       MP_ERROR_INVALID_ARGUMENT,
-      "level = MP_AUTOCAST_LEVEL_FORCE_ALL requires dtype_low = MP_FP16, but dtype_low = MP_BF16");
+      "level = MP_AUTOCAST_LEVEL_FORCE_ALL requires dtype_low = MP_FP16, but dtype_low = ", low);
 }
 
 // ---------------------------------------------------------------------------- one operation
@@ -121,7 +122,7 @@ mp_dtype_t widest(const uint8_t *dtypes, uint32_t count) {
   mp_dtype_t found = MP_DTYPE_NONE;
   for (uint32_t i = 0; i < count; i++) {
     const auto dtype = static_cast<mp_dtype_t>(dtypes[i]);
-    if (!autocast::is_float(dtypes[i]) || dtype == found) continue;
+    if (!is_float(dtypes[i]) || dtype == found) continue;
     found = found == MP_DTYPE_NONE ? dtype : MP_FP32;
   }
   return found;
@@ -150,11 +151,10 @@ const char *find_disabled_reason(const Policy &policy, const Context *context) {
     return nullptr;
   const Device &device = context->device;
   if (device.target == MP_TARGET_HOST) return "16-bit arithmetic is not faster on the CPU";
-  const bool is_bf16 = policy.config.dtype_low == MP_BF16;
-  if (device.arch >= (is_bf16 ? 80 : 70)) return nullptr;
-  return in_static_storage(Message(is_bf16 ? "bf16" : "fp16", " products are not faster on sm_",
-                                   device.arch,
-                                   is_bf16 ? ": no Tensor Cores for bf16" : ": no Tensor Cores"));
+  const FloatType &low = float_type(policy.config.dtype_low);
+  if (device.arch >= low.tensor_core_arch) return nullptr;
+  return in_static_storage(Message(low.name, " products are not faster on sm_", device.arch,
+                                   ": no Tensor Cores for ", low.name));
 }
 
 // ---------------------------------------------------------------------------- graphs of callers
@@ -247,7 +247,7 @@ void require_tensors(const mp_autocast_graph_t &g) {
 void require_slots(const mp_autocast_graph_t &g, int64_t num_inputs) {
   const auto require_wide = [&](const char *name, int64_t i, uint8_t slot, int64_t tensor) {
     const auto dtype = static_cast<mp_dtype_t>(g.tensor_dtype[tensor]);
-    if (slot == MP_AUTOCAST_SLOT_FP32 && (dtype == MP_FP16 || dtype == MP_BF16))
+    if (slot == MP_AUTOCAST_SLOT_FP32 && is_half(dtype))
       fail_at(name, i, slot, " (MP_AUTOCAST_SLOT_FP32) requires an fp32 tensor, but tensor ",
               tensor, " is ", mp_dtype_name(dtype));
   };
@@ -419,8 +419,7 @@ mp_status_t mp_autocast_op(mp_autocast_t policy, const char *op_type, const uint
     const mp_dtype_t wanted =
         p.is_off ? widest(input_dtype, count) : dtype_of_op(p, op, input_dtype, count);
     for (uint32_t i = 0; i < count; i++) {
-      const bool is_cast =
-          !p.is_off && autocast::is_float(input_dtype[i]) && input_dtype[i] != wanted;
+      const bool is_cast = !p.is_off && is_float(input_dtype[i]) && input_dtype[i] != wanted;
       cast_to[i] = static_cast<uint8_t>(is_cast ? wanted : MP_DTYPE_NONE);
     }
     *output = wanted;

@@ -144,14 +144,14 @@ void read_folder(Policy &policy, const Variable &variable) {
 void read_switch(Policy &policy) {
   const Variable variable("MP_AUTOCAST");
   if (!variable.is_set()) return;
-  if (equals_ignore_case(variable.value, "off"))
-    policy.is_off = true;
-  else if (equals_ignore_case(variable.value, "fp16"))
-    policy.config.dtype_low = MP_FP16;
-  else if (equals_ignore_case(variable.value, "bf16"))
-    policy.config.dtype_low = MP_BF16;
-  else
-    fail_on(variable, "off, fp16 or bf16");
+  policy.is_off = equals_ignore_case(variable.value, "off");
+  const auto *const low = std::ranges::find_if(kFloatTypes, [&](const FloatType &type) {
+    return type.bytes == 2 && equals_ignore_case(variable.value, type.name);
+  });
+  if (low != std::end(kFloatTypes))
+    policy.config.dtype_low = low->dtype;
+  else if (!policy.is_off)
+    fail_on(variable, "off, " MP_HALF_TYPE_NAMES);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ TensorMapFields tensor_fields(const Spec &spec) {
   for (int i = 0; i < kDimensions; i++) fields.extent[i] = spec.extent[i];
   for (int i = 1; i < kDimensions; i++)
     fields.stride_bytes[i - 1] = tensor_map_stride_bytes(spec, i);
-  fields.element_bytes = static_cast<int32_t>(dtype_bytes(spec.dtype));
+  fields.element_bytes = float_type(spec.dtype).bytes;
   fields.swizzle_128 = spec.swizzle_128;
   return fields;
 }

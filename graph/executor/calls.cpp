@@ -227,7 +227,7 @@ void mp_graph_destroy(mp_graph_t graph) {
 mp_status_t mp_graph_add_input(mp_graph_t graph, const char *name, mp_dtype_t dtype, int32_t rank,
                                const int64_t *extent, int32_t *tensor) {
   return call_open(__func__, graph, [&](mp_graph &g) {
-    require_enum(dtype, "dtype", MP_DTYPE_NONE, MP_FP32);
+    require_enum(dtype, "dtype", MP_DTYPE_NONE, kLastFloatType);
     Tensor t = read_tensor(name, Role::input, dtype, rank, extent);
     int64_t &batch = g.described.batch;
     MP_REQUIRE(rank == 0 || batch == 0 || batch == t.extent[0], MP_ERROR_INVALID_ARGUMENT,

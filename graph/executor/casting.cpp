@@ -118,7 +118,7 @@ void cast_up_inputs(Graph &graph, mp_autocast_t policy) {
   const auto is_low_input = [&](const Input &input) {
     if (input.tensor == kNone) return false;
     const Tensor &t = graph.tensor(input.tensor);
-    return t.role == Role::input && (t.dtype == MP_FP16 || t.dtype == MP_BF16);
+    return t.role == Role::input && is_half(t.dtype);
   };
   for (Node &node : graph.nodes)
     for (size_t i = 0; i < node.inputs.size(); ++i) {

@@ -155,15 +155,16 @@ void Executor::fill_constants(const Emitter &emitted) {
   if (layout_.bytes > 0)
     require_success(mp_memset(context_, block_.get(), 0, layout_.bytes, nullptr));
   const AddressTable table(graph_);
-  for (const mp_dtype_t dtype : kFloatTypes) {
-    const int64_t count = emitted.num_ones[static_cast<size_t>(dtype)];
+  for (const FloatType &type : kFloatTypes) {
+    const int64_t count = emitted.num_ones[static_cast<size_t>(type.dtype)];
     if (count == 0) continue;
     // 1 = sigmoid(0) + sigmoid(0), computed from zeroed memory.
-    void *const ones = addresses_[table.ones(dtype)];
-    mp_pointwise_desc_t half = mp_pointwise_desc_default(MP_POINTWISE_COPY, 1, count, dtype);
+    void *const ones = addresses_[table.ones(type.dtype)];
+    mp_pointwise_desc_t half = mp_pointwise_desc_default(MP_POINTWISE_COPY, 1, count, type.dtype);
     half.activation = MP_ACT_SIGMOID;
     require_success(mp_pointwise(context_, &half, ones, nullptr, ones, nullptr, nullptr));
-    const mp_pointwise_desc_t twice = mp_pointwise_desc_default(MP_POINTWISE_ADD, 1, count, dtype);
+    const mp_pointwise_desc_t twice =
+        mp_pointwise_desc_default(MP_POINTWISE_ADD, 1, count, type.dtype);
     require_success(mp_pointwise(context_, &twice, ones, ones, ones, nullptr, nullptr));
   }
   require_success(mp_stream_sync(context_, nullptr));

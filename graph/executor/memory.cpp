@@ -45,11 +45,11 @@ class Planner {
     const auto place_constant = [&](AddressIndex index, size_t bytes) {
       if (bytes > 0) append(index, bytes, layout_.memory.states);
     };
-    for (const mp_dtype_t dtype : kFloatTypes)
+    for (const FloatType &type : kFloatTypes)
       place_constant(
-          table_.ones(dtype),
-          checked_bytes(static_cast<size_t>(emitted.num_ones[static_cast<size_t>(dtype)]),
-                        mp_dtype_size(dtype)));
+          table_.ones(type.dtype),
+          checked_bytes(static_cast<size_t>(emitted.num_ones[static_cast<size_t>(type.dtype)]),
+                        static_cast<size_t>(type.bytes)));
     place_constant(table_.zeros(), emitted.zero_bytes);
     place_constant(table_.steps(), emitted.counts_steps ? 2 * sizeof(uint64_t) : 0);
     layout_.workspace_offset = layout_.bytes;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/dtypes.h"
 #include "graph/executor/graph_data.h"
 
 namespace mp::graph {
@@ -35,9 +36,8 @@ constexpr Attribute integers(std::string_view name, int64_t min, int64_t max) {
   return {name, MP_ATTRIBUTE_KIND_INTS, 0, min, max, 0, 0, 0};
 }
 
-/// Types of tensors that graphs compute, and the number of enumerators up to the last one.
-constexpr mp_dtype_t kFloatTypes[] = {MP_FP16, MP_BF16, MP_FP32};
-constexpr size_t kNumTypes = MP_FP32 + 1;
+/// Number of enumerators up to the last type of tensors that graphs compute.
+constexpr size_t kNumTypes = kLastFloatType + 1;
 
 /// Largest 32-bit integer attribute.
 constexpr int64_t kMaxInt32 = 2147483647;

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/dtypes.h"
 #include "mpcore.h"
 
 namespace mp::autocast {
@@ -81,10 +82,6 @@ void for_each_input(const mp_autocast_graph_t &graph, const Visit &visit) {
 
 inline int32_t num_inputs(const mp_autocast_graph_t &graph) {
   return graph.num_nodes > 0 ? graph.input_offsets[graph.num_nodes] : 0;
-}
-
-inline bool is_float(uint8_t dtype) {
-  return dtype >= MP_FP16 && dtype <= MP_FP32;
 }
 
 /// Returns whether autocast accepts a type; all but the floating-point types stay unchanged.

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "base/tensor_cores.h"
+#include "base/dtypes.h"
 
 namespace mp {
 
@@ -33,7 +33,7 @@ const char *why_not(AttentionKernel kernel, const AttentionArgs &args, Attention
                     const Device &device) {
   if (kernel == AttentionKernel::plain) return nullptr;
   const mp_attention_desc_t &d = args.desc;
-  if (const char *const why = why_no_tensor_cores(d.dtype, device); why != nullptr) return why;
+  if (const char *const why = why_no_tensor_cores(d.dtype, device.arch); why != nullptr) return why;
   if (d.head_dim % kUnit != 0 || d.head_dim_v % kUnit != 0)
     return "requires head_dim and head_dim_v that are multiples of 8";
   if (device.arch < 75) return "requires sm_75 or newer";

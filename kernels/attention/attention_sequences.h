@@ -6,7 +6,6 @@
 #pragma once
 
 #include "kernels/attention/attention_plan.h"
-#include "kernels/simt/dtype.h"
 #include "kernels/simt/fast_math.h"
 #include "kernels/simt/random.h"
 #include "kernels/simt/reduce.h"

@@ -109,7 +109,7 @@ ConvTraits conv_traits(const ConvProblem &p, ConvFamily family) {
   const double read = p.op == MP_CONV_FPROP   ? x + filter
                       : p.op == MP_CONV_DGRAD ? y + filter
                                               : x + y;
-  return {.memory_mb = read * dtype_bytes(p.dtype) * kMb,
+  return {.memory_mb = read * float_type(p.dtype).bytes * kMb,
           .is_wgrad = p.op == MP_CONV_WGRAD,
           .has_stride_phases = is_strided_dgrad(p),
           .empty_items = p.op == MP_CONV_DGRAD ? empty_products(s) : 0,
@@ -242,7 +242,7 @@ double depthwise_us(const ConvProblem &p, const PlanRequest &request, int32_t sp
   const Device &device = request.device;
   const ClassTuning &constants = request.tuning.of(class_of(device));
   const double inputs = double(s.n) * s.h * s.w * s.c, outputs = double(s.n) * s.p * s.q * s.c;
-  const double elem_mb = dtype_bytes(p.dtype) * kMb;
+  const double elem_mb = float_type(p.dtype).bytes * kMb;
   const double blocks =
       p.op == MP_CONV_WGRAD ? std::ceil(s.c / kChannelsPerBlock) * split_k : device.num_sms;
   const double sms = std::min<double>(blocks, device.num_sms);
@@ -406,7 +406,7 @@ std::span<const char *const> conv_names(mp_conv_op_t op) {
 }
 
 std::string conv_slow_path_reason(const ConvProblem &problem, const Device &device) {
-  if (problem.dtype == MP_FP32) return "";
+  if (!is_half(problem.dtype)) return "";
   if (!is_aligned(problem)) return "a tensor is not 16-byte aligned";
   const auto reason = [](const char *name, int32_t value) {
     return std::string(name) + " = " + std::to_string(value) + " is not a multiple of 8";

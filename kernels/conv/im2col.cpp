@@ -48,7 +48,7 @@ Direction direction(const ConvProblem &p, bool height) {
 
 const char *why_no_im2col(const ConvProblem &p) {
   const ConvShape &s = p.shape;
-  if (p.dtype == MP_FP32) return "requires FP16 or BF16";
+  if (!is_half(p.dtype)) return MP_REQUIRES_HALF_TYPE;
   if (s.groups != 1) return "requires groups = 1";
   if (s.c % 8 != 0 || s.k % 8 != 0) return "requires c and k to be multiples of 8";
   if (std::max(s.stride_h, s.stride_w) > kMaxIm2colStride) return "requires strides of at most 8";
@@ -105,7 +105,7 @@ TensorMapSpec filter_spec(const ConvShape &s, const void *filter, mp_dtype_t dty
 Im2colSpec phase_spec(const Output &out, const ConvShape &s, int32_t residue_h, int32_t residue_w) {
   const auto *const dx = static_cast<const std::byte *>(out.d.base);
   const int64_t row = int64_t{s.w} * s.c;
-  const int64_t first = (residue_h * row + int64_t{residue_w} * s.c) * dtype_bytes(out.dtype);
+  const int64_t first = (residue_h * row + int64_t{residue_w} * s.c) * float_type(out.dtype).bytes;
   const int32_t width = (s.w - residue_w - 1) / s.stride_w + 1;
   const int32_t height = (s.h - residue_h - 1) / s.stride_h + 1;
   return {.base = dx != nullptr ? dx + first : nullptr,

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <initializer_list>
 
-#include "base/tensor_cores.h"
 #include "base/workspace_layout.h"
 #include "kernels/gemm/plan_text.h"
 #include "kernels/gemm/select.h"
@@ -72,7 +71,7 @@ double num_loaded(const OutputShape &out) {
 /// Work of `elems` elements without their stores: also the share of an SM in the sum after a split.
 EpilogueCost count_epilogue(const OutputShape &out, double elems) {
   EpilogueCost epilogue{};
-  epilogue.source_mb = num_sources(out) * elems * dtype_bytes(out.dtype) * kMb;
+  epilogue.source_mb = num_sources(out) * elems * float_type(out.dtype).bytes * kMb;
   epilogue.ops = ops_per_elem(out) * elems * kMega;
   return epilogue;
 }
@@ -80,7 +79,7 @@ EpilogueCost count_epilogue(const OutputShape &out, double elems) {
 /// C, aux and D in memory, once.
 double epilogue_mb(const OutputShape &out) {
   return (1 + num_sources(out)) * static_cast<double>(out.m) * static_cast<double>(out.n) *
-         out.batch_count * dtype_bytes(out.dtype) * kMb;
+         out.batch_count * float_type(out.dtype).bytes * kMb;
 }
 
 constexpr double kElemsPerGemvWave = 1 << 20;
@@ -205,7 +204,7 @@ DbiasPass count_dbias(const OutputShape &out, const DbiasPlan &plan, const Devic
   if (!out.epilogue.has_dbias) return {0, 0};
   const double parts = static_cast<double>(plan.partition.tiles * plan.partition.chunks);
   const double d_mb = static_cast<double>(out.m) * static_cast<double>(out.n) * out.batch_count *
-                      dtype_bytes(out.dtype) * kMb;
+                      float_type(out.dtype).bytes * kMb;
   const double subtile_mb = static_cast<double>(plan.partial_bytes) * kMb;
   const double read_mb = plan.in_epilogue ? subtile_mb : d_mb;
   return {plan.partition.chunks > 1 ? 2.0 : 1.0,
@@ -234,7 +233,7 @@ CostCounter::CostCounter(const GemmKernel &kernel, int cluster, const GemmShape 
 
   const double m = static_cast<double>(out.m), n = static_cast<double>(out.n),
                k = static_cast<double>(shape.k);
-  const double ab_bytes = dtype_bytes(shape.dtype_ab);
+  const double ab_bytes = float_type(shape.dtype_ab).bytes;
   double reads_of_a = static_cast<double>(counts.n), reads_of_b = static_cast<double>(counts.m);
   (kernel.cluster_along_m ? reads_of_b : reads_of_a) /= cluster;
   d_mb_ = items * m * n * sizeof(float) * kMb;
@@ -394,12 +393,13 @@ std::string why_no_tma_store(const OutputShape &out) {
 }  // namespace
 
 std::string why_slow_dtype(mp_dtype_t dtype, const Device &device) {
-  if (dtype != MP_BF16 || why_no_tensor_cores(dtype, device) == nullptr) return "";
-  return "sm_" + std::to_string(device.arch) + " has Tensor Cores for FP16, but not for BF16";
+  if (dtype == MP_FP16 || device.arch >= float_type(dtype).tensor_core_arch) return "";
+  return "sm_" + std::to_string(device.arch) + " has Tensor Cores for FP16, but not for " +
+         float_type(dtype).title;
 }
 
 std::string slow_path_reason(const GemmShape &shape, const Device &device) {
-  if (shape.dtype_ab == MP_FP32) return "";
+  if (!is_half(shape.dtype_ab)) return "";
   if (const std::string why = why_slow_dtype(shape.dtype_ab, device); !why.empty()) return why;
   if (!is_aligned(shape)) return "A or B is not 16-byte aligned";
   return first_unaligned({{"ld_a", shape.a.ld},

@@ -35,7 +35,7 @@ MatrixLayout layout_of(const MatrixLayout &x, const AlignedCopy &copy) {
 }  // namespace
 
 AlignedCopies aligned_copies(const GemmShape &s) {
-  if (s.dtype_ab == MP_FP32 || s.k == 0 || s.out.items == ItemAccess::pointers || !is_aligned(s) ||
+  if (!is_half(s.dtype_ab) || s.k == 0 || s.out.items == ItemAccess::pointers || !is_aligned(s) ||
       !can_be_counted(s))
     return {};
   const bool a_by_k = s.op_a == MP_OP_N, b_by_k = s.op_b == MP_OP_T;

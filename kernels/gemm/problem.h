@@ -5,7 +5,8 @@
 #include <cstdint>
 
 #include "base/device_info.h"
-#include "kernels/simt/dtype.h"
+#include "base/dtypes.h"
+#include "kernels/simt/compiler.h"
 #include "mpcore/gemm.h"
 
 namespace mp {

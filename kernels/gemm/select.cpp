@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/lifetime.h"
-#include "base/tensor_cores.h"
 #include "base/workspace_layout.h"
 #include "kernels/gemm/cost.h"
 #include "kernels/gemm/plan_text.h"
@@ -31,7 +30,7 @@ const char *why_no_tma(const GemmShape &s, bool vectorized) {
   // Limits of tensor maps: cuTensorMapEncodeTiled.
   constexpr int64_t kEndOfExtents = int64_t{1} << 31;
   constexpr int64_t kEndOfStrides = int64_t{1} << 39;  // in 16-bit elements; 2^40 bytes
-  if (s.dtype_ab == MP_FP32) return "requires FP16 or BF16";
+  if (!is_half(s.dtype_ab)) return MP_REQUIRES_HALF_TYPE;
   if (s.k == 0) return "requires k > 0";
   if (!vectorized) return "requires 16-byte aligned rows";
   if ((s.out.m | s.out.n | s.k) >= kEndOfExtents) return "requires dimensions less than 2^31";
@@ -47,7 +46,8 @@ namespace {
 constexpr int64_t kMinSliceElems = 128;
 
 const char *why_not_wmma(const GemmKernel &kernel, const GemmShape &s, const Device &device) {
-  if (const char *const why = why_no_tensor_cores(s.dtype_ab, device); why != nullptr) return why;
+  if (const char *const why = why_no_tensor_cores(s.dtype_ab, device.arch); why != nullptr)
+    return why;
   const size_t smem = kernel.smem_bytes(s.op_a == MP_OP_N, s.op_b == MP_OP_T);
   if (static_cast<int64_t>(smem) > device.smem_per_block)
     return "requires more shared memory than the device has";

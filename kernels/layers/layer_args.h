@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/dtypes.h"
 #include "base/workspace_layout.h"
 #include "mpcore/layers.h"
 #include "mpcore/loss.h"
@@ -19,7 +20,7 @@ struct XentArgs : mp_xent_tensors_t {
 
   /// True if a row has a target per class, or x are not logits.
   bool has_targets() const {
-    return desc.dtype_labels <= MP_FP32 || class_weights != nullptr ||
+    return desc.dtype_labels <= kLastFloatType || class_weights != nullptr ||
            (desc.flags & MP_XENT_FLAG_LOG_PROBABILITIES) != 0;
   }
 };

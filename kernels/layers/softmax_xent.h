@@ -45,7 +45,7 @@ MP_DEVICE float power(float difference) {
 
 /// True if labels are the probabilities of all classes.
 MP_DEVICE bool is_soft(const XentArgs &args) {
-  return args.desc.dtype_labels <= MP_FP32;
+  return args.desc.dtype_labels <= kLastFloatType;
 }
 MP_DEVICE int64_t label_of(const XentArgs &args, int64_t row) {
   return load_integer(args.desc.dtype_labels, args.labels, row);

@@ -6,7 +6,6 @@
 #include <initializer_list>
 #include <utility>
 
-#include "base/tensor_cores.h"
 #include "base/workspace_layout.h"
 #include "kernels/gemm/select.h"
 
@@ -147,7 +146,7 @@ std::vector<RnnProduct> rnn_products(const RnnShape &s, RnnPass pass, int64_t la
 
 const char *why_not(RnnKernel kernel, const RnnShape &s, const Device &device) {
   if (kernel == RnnKernel::steps) return nullptr;
-  if (const char *const why = why_no_tensor_cores(s.dtype, device); why != nullptr) return why;
+  if (const char *const why = why_no_tensor_cores(s.dtype, device.arch); why != nullptr) return why;
   if (s.resets_first()) return "does not support MP_RNN_FLAG_RESET_FIRST";
   if (kernel == RnnKernel::fused_wgmma) {
     if (!device.has_wgmma) return "requires sm_90a code, which this build or driver lacks";

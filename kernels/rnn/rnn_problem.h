@@ -37,7 +37,7 @@ struct RnnShape : mp_rnn_desc_t {
   bool drops(int64_t layer) const { return layer > 0 && dropout > 0.0f; }
   int64_t inputs(int64_t layer) const { return layer == 0 ? input_size : outputs(); }
   int64_t outputs() const { return directions * hidden_size; }
-  int64_t elem_bytes() const { return dtype_bytes(dtype); }
+  int64_t elem_bytes() const { return float_type(dtype).bytes; }
   bool is_empty() const { return batch == 0 || timesteps == 0; }
 
   int64_t directions, gates;

@@ -8,14 +8,11 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/dtypes.h"
 #include "kernels/simt/compiler.h"
-#include "mpcore/core.h"
 
-#if !MP_ON_CUDA
-#include <bit>
-#if defined(__F16C__)
+#if !MP_ON_CUDA && defined(__F16C__)
 #include <immintrin.h>
-#endif
 #endif
 
 namespace mp::MP_TARGET {
@@ -30,25 +27,25 @@ struct bf16 {
 constexpr float kHalfMax = 65504.0f;
 constexpr float kBf16Max = 3.3895314e38f;  // 0x7f7f
 
-#if MP_ON_CUDA
+/// 16-bit types: X(type, name in PTX, type of CUDA).
+#define MP_HALF_TYPES(X) \
+  X(half, "f16", __half) \
+  X(bf16, "bf16", __nv_bfloat16)
+
+/// Row of a storage type in the table of types.
+template <class T>
+constexpr FloatType kFloatType = float_type(MP_FP32);
+template <>
+inline constexpr FloatType kFloatType<half> = float_type(MP_FP16);
+template <>
+inline constexpr FloatType kFloatType<bf16> = float_type(MP_BF16);
 
 MP_DEVICE float float_from_bits(uint32_t bits) {
-  return __uint_as_float(bits);
+  return __builtin_bit_cast(float, bits);
 }
 MP_DEVICE uint32_t bits_of(float x) {
-  return __float_as_uint(x);
+  return __builtin_bit_cast(uint32_t, x);
 }
-
-#else
-
-inline float float_from_bits(uint32_t bits) {
-  return std::bit_cast<float>(bits);
-}
-inline uint32_t bits_of(float x) {
-  return std::bit_cast<uint32_t>(x);
-}
-
-#endif
 
 MP_DEVICE float to_float(float x) {
   return x;
@@ -90,32 +87,6 @@ MP_DEVICE half round_to<half>(float x) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(rounded.bits) : "f"(x));
   return rounded;
 }
-template <>
-MP_DEVICE bf16 round_to<bf16>(float x) {
-#if __CUDA_ARCH__ >= 800
-  bf16 rounded;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded.bits) : "f"(x));
-  return rounded;
-#else
-  return {soft::bf16_of_float(x)};
-#endif
-}
-
-/// Rounds both to T and packs them, `low` in the low 16 bits.
-template <class T>
-MP_DEVICE uint32_t pack_pair(float low, float high) {
-  static_assert(std::is_same_v<T, half> || std::is_same_v<T, bf16>);
-#if __CUDA_ARCH__ >= 800
-  uint32_t pair;
-  if constexpr (std::is_same_v<T, half>)
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  else
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-  return pair;
-#else
-  return static_cast<uint32_t>(round_to<T>(high).bits) << 16 | round_to<T>(low).bits;
-#endif
-}
 
 #else
 
@@ -155,6 +126,17 @@ inline uint16_t half_of_float(float x) {
 
 }  // namespace soft
 
+#if defined(__F16C__) && defined(__AVX2__)
+/// Converts eight elements at any address.
+inline __m256 to_floats8(const half *x) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(x)));
+}
+inline __m256 to_floats8(const bf16 *x) {
+  const __m128i raw = _mm_loadu_si128(reinterpret_cast<const __m128i *>(x));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(raw), 16));
+}
+#endif
+
 inline float to_float(half x) {
 #if defined(__F16C__)
   return _cvtsh_ss(x.bits);
@@ -170,23 +152,45 @@ inline half round_to<half>(float x) {
   return {soft::half_of_float(x)};
 #endif
 }
-template <>
-inline bf16 round_to<bf16>(float x) {
-  return {soft::bf16_of_float(x)};
-}
-
-template <class T>
-uint32_t pack_pair(float low, float high) {
-  return static_cast<uint32_t>(round_to<T>(high).bits) << 16 | round_to<T>(low).bits;
-}
 
 #endif
 
-/// Bits of an element in memory, in the low bits of a word.
-MP_DEVICE uint32_t element_bits(half x) {
-  return x.bits;
+template <>
+MP_DEVICE bf16 round_to<bf16>(float x) {
+#if MP_ON_CUDA && __CUDA_ARCH__ >= 800
+  bf16 rounded;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded.bits) : "f"(x));
+  return rounded;
+#else
+  return {soft::bf16_of_float(x)};
+#endif
 }
-MP_DEVICE uint32_t element_bits(bf16 x) {
+
+/// Rounds both to T and packs them, `low` in the low 16 bits.
+template <class T>
+MP_DEVICE uint32_t pack_pair(float low, float high) {
+  static_assert(kFloatType<T>.bytes == 2);
+#if MP_ON_CUDA && __CUDA_ARCH__ >= 800
+  uint32_t pair;
+#define MP_PACK(Type, type, ...)         \
+  if constexpr (std::is_same_v<T, Type>) \
+    asm("cvt.rn." type "x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  MP_HALF_TYPES(MP_PACK)
+#undef MP_PACK
+  return pair;
+#else
+  return static_cast<uint32_t>(round_to<T>(high).bits) << 16 | round_to<T>(low).bits;
+#endif
+}
+
+/// Returns the bytes of an element of a floating-point type.
+MP_HD constexpr int64_t dtype_bytes(mp_dtype_t dtype) {
+  return dtype == MP_FP32 ? 4 : 2;
+}
+
+/// Bits of an element in memory, in the low bits of a word.
+template <class T>
+MP_DEVICE uint32_t element_bits(T x) {
   return x.bits;
 }
 MP_DEVICE uint32_t element_bits(float x) {

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/cache.h"
+#include "base/dtypes.h"
 #include "base/lifetime.h"
 #include "base/workspace_layout.h"
 
@@ -69,8 +70,7 @@ const char *why_no_base(const void *base) {
 }
 
 const char *why_no_tensor(mp_dtype_t dtype, std::span<const int64_t> extents) {
-  if (dtype != MP_FP16 && dtype != MP_BF16 && dtype != MP_FP32)
-    return "requires elements of fp16, bf16 or fp32";
+  if (!is_float(dtype)) return "requires elements of " MP_FLOAT_TYPE_NAMES;
   for (const int64_t extent : extents)
     if (extent < 1 || extent > kMaxExtent) return "requires extents of 1 to 2^31 - 1";
   return nullptr;
@@ -100,7 +100,7 @@ const char *why_no_box_row(int64_t bytes, bool swizzle_128) {
 /// below.
 const char *why_no_tensor_layout(const TensorMapSpec &spec) {
   if (const char *const why = why_no_tensor(spec.dtype, spec.extent)) return why;
-  const int64_t bytes = dtype_bytes(spec.dtype);
+  const int64_t bytes = float_type(spec.dtype).bytes;
   for (int i = 0; i < 2; i++) {
     if (spec.extent[i + 1] == 1) continue;
     // Rows of a matrix must not overlap, but matrices may interleave (adjacent attention heads).  A
@@ -117,7 +117,7 @@ const char *why_no_tensor_layout(const TensorMapSpec &spec) {
 /// The rules of cuTensorMapEncodeIm2col (cuda.h 13.0) for rank 4, and the same stricter ones.
 const char *why_no_tensor_layout(const Im2colSpec &spec) {
   if (const char *const why = why_no_tensor(spec.dtype, spec.extent)) return why;
-  const int64_t bytes = dtype_bytes(spec.dtype);
+  const int64_t bytes = float_type(spec.dtype).bytes;
   int64_t least_stride = spec.extent[0];
   for (int i = 0; i < 3; i++) {
     if (spec.extent[i + 1] == 1) continue;
@@ -148,7 +148,7 @@ const char *why_no_tensor_map(const Spec &spec) {
 
 template <class Spec>
 int64_t tensor_map_stride_bytes(const Spec &spec, int dimension) {
-  const int64_t bytes = dtype_bytes(spec.dtype);
+  const int64_t bytes = float_type(spec.dtype).bytes;
   if (spec.extent[dimension] > 1) return spec.stride[dimension - 1] * bytes;
   if (dimension > 1) return tensor_map_stride_bytes(spec, dimension - 1);
   return align_up(spec.extent[0] * bytes, kAlignment);

@@ -16,7 +16,7 @@
 #include <type_traits>
 
 #include "base/device_info.h"
-#include "kernels/simt/dtype.h"
+#include "kernels/simt/compiler.h"
 
 namespace mp {
 

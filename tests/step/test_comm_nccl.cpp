@@ -38,9 +38,9 @@ static_assert(std::is_invocable_v<decltype(ncclAllReduce), const void *, void *,
                                   ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t>);
 static_assert(std::is_same_v<mp_stream_t, cudaStream_t>);
 static_assert(int{ncclSuccess} == 0);
-static_assert(int{mp::nccl::kFloat16} == int{ncclFloat16});
-static_assert(int{mp::nccl::kFloat32} == int{ncclFloat32});
-static_assert(int{mp::nccl::kBfloat16} == int{ncclBfloat16});
+static_assert(mp::float_type(MP_FP16).nccl == int{ncclFloat16});
+static_assert(mp::float_type(MP_BF16).nccl == int{ncclBfloat16});
+static_assert(mp::float_type(MP_FP32).nccl == int{ncclFloat32});
 static_assert(int{mp::nccl::kSum} == int{ncclSum});
 static_assert(int{mp::nccl::kMax} == int{ncclMax});
 

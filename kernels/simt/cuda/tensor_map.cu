@@ -46,14 +46,10 @@ Function look_up(const char *name) {
 }
 
 CUtensorMapDataType data_type(mp_dtype_t dtype) {
-  switch (dtype) {
-    case MP_FP16:
-      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-    case MP_BF16:
-      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-    default:
-      return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
-  }
+#define MP_DATA_TYPE(type, name, bytes, tma, ...) CU_TENSOR_MAP_DATA_TYPE_##tma,
+  constexpr CUtensorMapDataType kTypes[] = {MP_FLOAT_TYPES(MP_DATA_TYPE)};
+#undef MP_DATA_TYPE
+  return kTypes[dtype - 1];
 }
 
 CUtensorMapSwizzle swizzle_of(bool swizzle_128) {
