@@ -26,15 +26,6 @@ int packed_at(int mn, int k, int num_k) {
 
 #if defined(__AVX2__) && defined(__FMA__)
 
-template <bool is_bf16>
-__m256 widen(const std::byte *unit) {
-  const __m128i raw = _mm_load_si128(reinterpret_cast<const __m128i *>(unit));
-  if constexpr (is_bf16)
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(raw), 16));
-  else
-    return _mm256_cvtph_ps(raw);
-}
-
 void transpose(__m256 (&x)[8]) {
   __m256 pairs[8], quads[8];
   for (int i = 0; i < 8; i += 2) {
@@ -55,12 +46,13 @@ void transpose(__m256 (&x)[8]) {
 }
 
 /// Packs matrix (i, j) of an operand as eight rows of k.
-template <int kWidth, bool is_bf16>
+template <int kWidth, class T>
 void pack_matrix(float *out, const WgmmaLayout &layout, int i, int j, int k0, int num_k,
                  const std::byte *smem) {
   const uint32_t matrix = layout.matrix(i, j);
   __m256 x[8];
-  for (int r = 0; r < 8; r++) x[r] = widen<is_bf16>(smem + layout.unit(matrix, r));
+  for (int r = 0; r < 8; r++)
+    x[r] = to_floats8(reinterpret_cast<const T *>(smem + layout.unit(matrix, r)));
   if (!layout.is_mn_major) transpose(x);
   float *const target = out + packed_at<kWidth>(8 * i, k0 + 8 * j, num_k);
   for (int k = 0; k < 8; k++) _mm256_store_ps(target + k * kWidth, x[k]);
@@ -107,10 +99,9 @@ void multiply_block(float *d, int ld, bool accumulate, const float *a, const flo
 
 #else
 
-template <int kWidth, bool is_bf16>
+template <int kWidth, class T>
 void pack_matrix(float *out, const WgmmaLayout &layout, int i, int j, int k0, int num_k,
                  const std::byte *smem) {
-  using T = std::conditional_t<is_bf16, bf16, half>;
   const uint32_t matrix = layout.matrix(i, j);
   for (int r = 0; r < 8; r++) {
     T unit[8];
@@ -133,22 +124,22 @@ void multiply_block(float *d, int ld, bool accumulate, const float *a, const flo
 
 #endif
 
-template <int kWidth, bool is_bf16>
+template <int kWidth, class T>
 void pack(float *out, const WgmmaLayout &layout, int num_mn, int k0, int num_k,
           const std::byte *smem) {
   for (int i = 0; i < num_mn / 8; i++)
     for (int j = 0; j < kWgmmaK / 8; j++)
-      pack_matrix<kWidth, is_bf16>(out, layout, i, j, k0, num_k, smem);
+      pack_matrix<kWidth, T>(out, layout, i, j, k0, num_k, smem);
 }
 
-template <bool is_bf16>
+template <class T>
 void multiply(float *d, const WgmmaOperands *const *terms, int num_terms, const std::byte *smem,
               WgmmaScratch &scratch) {
   const int n = terms[0]->n, num_k = num_terms * kWgmmaK;
   const bool accumulate = terms[0]->accumulate;
   for (int t = 0; t < num_terms; t++) {
-    pack<kWgmmaM, is_bf16>(scratch.a, terms[t]->a(), kWgmmaM, t * kWgmmaK, num_k, smem);
-    pack<kPanel, is_bf16>(scratch.b, terms[t]->b(), n, t * kWgmmaK, num_k, smem);
+    pack<kWgmmaM, T>(scratch.a, terms[t]->a(), kWgmmaM, t * kWgmmaK, num_k, smem);
+    pack<kPanel, T>(scratch.b, terms[t]->b(), n, t * kWgmmaK, num_k, smem);
   }
   for (int col = 0; col < n; col += kPanel)
     for (int row = 0; row < kWgmmaM; row += kBlockRows)
@@ -160,10 +151,9 @@ void multiply(float *d, const WgmmaOperands *const *terms, int num_terms, const 
 
 void wgmma_multiply(float *d, const WgmmaOperands *const *terms, int num_terms,
                     const std::byte *smem, WgmmaScratch &scratch) {
-  if (terms[0]->is_bf16)
-    multiply<true>(d, terms, num_terms, smem, scratch);
-  else
-    multiply<false>(d, terms, num_terms, smem, scratch);
+  with_half_type(terms[0]->dtype, [&]<class T>(std::type_identity<T>) {
+    multiply<T>(d, terms, num_terms, smem, scratch);
+  });
 }
 
 }  // namespace mp::host::engine

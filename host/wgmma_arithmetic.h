@@ -13,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "mpcore/core.h"
+
 namespace mp::host::engine {
 
 constexpr int kWgmmaM = 64;
@@ -51,7 +53,8 @@ struct WgmmaLayout {
 struct WgmmaOperands {
   uint64_t a_desc, b_desc;
   int n;
-  bool is_bf16, a_is_mn_major, b_is_mn_major, accumulate;
+  mp_dtype_t dtype;  ///< type of A and B
+  bool a_is_mn_major, b_is_mn_major, accumulate;
 
   WgmmaLayout a() const { return {a_desc, a_is_mn_major}; }
   WgmmaLayout b() const { return {b_desc, b_is_mn_major}; }

@@ -259,7 +259,7 @@ void with_mma_instance(const mp_attention_desc_t &d, const Device &device, const
   with_half_type(d.dtype, [&]<class T>(std::type_identity<T>) {
     if (instance.dim == 64) return f.template operator()<T, 64, false>();
     if (instance.dim == 256) return f.template operator()<T, 256, false>();
-    if constexpr (std::is_same_v<T, half>) {
+    if constexpr (kFloatType<T>.tensor_core_arch < 80) {
       if (instance.is_small) return f.template operator()<T, 128, true>();
     }
     f.template operator()<T, 128, false>();

@@ -103,13 +103,12 @@ MP_DEVICE void multiply_add(Accumulator &c, const Pairs<T> &a, const Pairs<T> &p
                : "+f"(c.x[0]), "+f"(c.x[1]), "+f"(c.x[2]), "+f"(c.x[3])    \
                : __VA_ARGS__)
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-  constexpr bool kIsHalf = std::is_same_v<T, half>;
-  if constexpr (kIsHalf)
-    MP_MMA("m16n8k16", "f16", "{%4, %5, %6, %7}, {%8, %9}", "r"(a.words[0]), "r"(a.words[1]),
+#define MP_MMA_OF(Type, type, ...)                                                           \
+  if constexpr (std::is_same_v<T, Type>)                                                     \
+    MP_MMA("m16n8k16", type, "{%4, %5, %6, %7}, {%8, %9}", "r"(a.words[0]), "r"(a.words[1]), \
            "r"(a.words[2]), "r"(a.words[3]), "r"(b[0]), "r"(b[1]));
-  else
-    MP_MMA("m16n8k16", "bf16", "{%4, %5, %6, %7}, {%8, %9}", "r"(a.words[0]), "r"(a.words[1]),
-           "r"(a.words[2]), "r"(a.words[3]), "r"(b[0]), "r"(b[1]));
+  MP_HALF_TYPES(MP_MMA_OF)
+#undef MP_MMA_OF
 #elif __CUDA_ARCH__ >= 750
   static_assert(std::is_same_v<T, half>);
   MP_MMA("m16n8k8", "f16", "{%4, %5}, {%6}", "r"(a.words[0]), "r"(a.words[1]), "r"(b[0]));

@@ -50,8 +50,7 @@ MP_DEVICE Packed<T> packed(const float (&x)[Packed<T>::kElems]) {
 /// True if one instruction compares two elements of a word.
 #if MP_ON_CUDA && defined(__CUDA_ARCH__)
 template <class T>
-constexpr bool kComparesPairs = std::is_same_v<T, half> ||
-                                (std::is_same_v<T, bf16> && __CUDA_ARCH__ >= 900);
+constexpr bool kComparesPairs = sizeof(T) == 2 && (std::is_same_v<T, half> || __CUDA_ARCH__ >= 900);
 #else
 template <class T>
 constexpr bool kComparesPairs = false;
@@ -64,13 +63,13 @@ constexpr bool kComparesPairs = false;
 template <class T>
 MP_DEVICE uint32_t mask_of_larger(uint32_t x, uint32_t largest) {
   uint32_t larger, is_number;
-  if constexpr (std::is_same_v<T, half>) {
-    asm("set.gtu.u32.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(x), "r"(largest));
-    asm("set.num.u32.f16x2 %0, %1, %1;" : "=r"(is_number) : "r"(largest));
-  } else {
-    asm("set.gtu.u32.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(x), "r"(largest));
-    asm("set.num.u32.bf16x2 %0, %1, %1;" : "=r"(is_number) : "r"(largest));
+#define MP_COMPARE(Type, type, ...)                                                  \
+  if constexpr (std::is_same_v<T, Type>) {                                           \
+    asm("set.gtu.u32." type "x2 %0, %1, %2;" : "=r"(larger) : "r"(x), "r"(largest)); \
+    asm("set.num.u32." type "x2 %0, %1, %1;" : "=r"(is_number) : "r"(largest));      \
   }
+  MP_HALF_TYPES(MP_COMPARE)
+#undef MP_COMPARE
   return larger & is_number;
 }
 
@@ -80,7 +79,9 @@ class LargestPairs {
  public:
   /// @param first  place of the first vector
   MP_DEVICE explicit LargestPairs(uint32_t first) {
-    constexpr uint32_t kMinusInfinity = std::is_same_v<T, half> ? 0xfc00fc00u : 0xff80ff80u;
+    // All bits but those of the fraction, in both halves of the word.
+    constexpr auto kInfinity = uint16_t(0xffff << (kFloatType<T>.significant_bits - 1));
+    constexpr uint32_t kMinusInfinity = kInfinity * 0x10001u;
     MP_UNROLL
     for (int w = 0; w < 4; w++) value_.words[w] = kMinusInfinity, places_[w] = twice(first);
   }

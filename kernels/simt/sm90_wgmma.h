@@ -113,13 +113,13 @@ MP_HD constexpr bool wgmma_supported() {
 /// d = A B^T, or d += A B^T if `accumulate`.  T is half or bf16.
 template <class T, int kN, Major a_major, Major b_major>
 MP_DEVICE void wgmma(float (&d)[kN / 2], uint64_t a_desc, uint64_t b_desc, bool accumulate) {
-  static_assert(kIsWgmmaN<kN>);
-  if constexpr (std::is_same_v<T, half>) {
-    MP_WGMMA_N("f16");
-  } else {
-    static_assert(std::is_same_v<T, bf16>);
-    MP_WGMMA_N("bf16");
+  static_assert(kIsWgmmaN<kN> && kFloatType<T>.bytes == 2);
+#define MP_WGMMA_OF(Type, type, ...)       \
+  if constexpr (std::is_same_v<T, Type>) { \
+    MP_WGMMA_N(type);                      \
   }
+  MP_HALF_TYPES(MP_WGMMA_OF)
+#undef MP_WGMMA_OF
 }
 
 #undef MP_TEN
@@ -214,9 +214,8 @@ template <class T, int kN, Major a_major, Major b_major>
 void wgmma(float (&d)[kN / 2], uint64_t a_desc, uint64_t b_desc, bool accumulate,
            source_location where = source_location::current()) {
   static_assert(kIsWgmmaN<kN>);
-  static_assert(std::is_same_v<T, half> || std::is_same_v<T, bf16>);
   engine::wgmma_issue(engine::this_thread(),
-                      {a_desc, b_desc, kN, std::is_same_v<T, bf16>, a_major == Major::mn,
+                      {a_desc, b_desc, kN, kFloatType<T>.dtype, a_major == Major::mn,
                        b_major == Major::mn, accumulate},
                       d, where);
 }

@@ -207,11 +207,8 @@ struct Packed {
 template <class T>
 MP_DEVICE void widen(float *out, const Packed<T> &in) {
 #if !MP_ON_CUDA && defined(__F16C__) && defined(__AVX2__)
-  if constexpr (std::is_same_v<T, half>) {
-    const __m128i raw = _mm_loadu_si128(reinterpret_cast<const __m128i *>(in.words));
-    _mm256_storeu_ps(out, _mm256_cvtph_ps(raw));
-    return;
-  }
+  if constexpr (sizeof(T) == 2)
+    return _mm256_storeu_ps(out, to_floats8(reinterpret_cast<const T *>(in.words)));
 #endif
   MP_UNROLL
   for (int i = 0; i < Packed<T>::kElems; i++) out[i] = in[i];

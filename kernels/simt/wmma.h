@@ -35,7 +35,7 @@ template <class T, size_t kSmemBytes>
 MP_HD constexpr bool supported() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
   constexpr size_t kMaxSmem = (__CUDA_ARCH__ < 750 ? 96 : 64) * 1024;  // Volta, Turing
-  return !std::is_same_v<T, bf16> && kSmemBytes <= kMaxSmem;
+  return kFloatType<T>.tensor_core_arch * 10 <= __CUDA_ARCH__ && kSmemBytes <= kMaxSmem;
 #else
   return true;
 #endif
@@ -43,14 +43,13 @@ MP_HD constexpr bool supported() {
 
 template <class T>
 struct DeviceType;
-template <>
-struct DeviceType<half> {
-  using type = __half;
-};
-template <>
-struct DeviceType<bf16> {
-  using type = __nv_bfloat16;
-};
+#define MP_DEVICE_TYPE(Type, name, Device) \
+  template <>                              \
+  struct DeviceType<Type> {                \
+    using type = Device;                   \
+  };
+MP_HALF_TYPES(MP_DEVICE_TYPE)
+#undef MP_DEVICE_TYPE
 
 template <Layout layout>
 using layout_tag = std::conditional_t<layout == Layout::row_major, nvcuda::wmma::row_major,
@@ -153,12 +152,7 @@ struct Accumulator : Lanes8 {};
 template <class T>
 MP_DEVICE void widen8(float (&out)[8], const T *in) {
 #if defined(__F16C__) && defined(__AVX2__)
-  const __m128i raw = _mm_loadu_si128(reinterpret_cast<const __m128i *>(in));
-  if constexpr (std::is_same_v<T, half>)
-    _mm256_store_ps(out, _mm256_cvtph_ps(raw));
-  else
-    _mm256_store_si256(reinterpret_cast<__m256i *>(out),
-                       _mm256_slli_epi32(_mm256_cvtepu16_epi32(raw), 16));
+  _mm256_store_ps(out, to_floats8(in));
 #else
   for (int i = 0; i < 8; i++) out[i] = to_float(in[i]);
 #endif
