@@ -161,7 +161,7 @@ Options parse_options(int argc, const char *const *argv) {
       ->excludes(tune)
       ->group(of_shapes);
   mptools::add_choice(line, "--dtype", options.dtype, mptools::kDtypes,
-                      "type of the inputs: fp16, bf16 or fp32")
+                      "type of the inputs: " MP_FLOAT_TYPE_NAMES)
       ->type_name("TYPE")
       ->default_str("fp16")
       ->group(of_shapes);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/dtypes.h"
 #include "mpcore.h"
 #include "program.h"
 
@@ -64,9 +65,9 @@ CLI::Option *add_choice(CLI::App &app, const std::string &name, Target &choice,
       ->check(CLI::IsMember(words).description(""));
 }
 
-inline const Words<mp_dtype_t> kDtypes = {{mp_dtype_name(MP_FP16), MP_FP16},
-                                          {mp_dtype_name(MP_BF16), MP_BF16},
-                                          {mp_dtype_name(MP_FP32), MP_FP32}};
+#define MPTOOLS_WORD(type, name, ...) {name, MP_##type},
+inline const Words<mp_dtype_t> kDtypes = {MP_FLOAT_TYPES(MPTOOLS_WORD)};
+#undef MPTOOLS_WORD
 
 /// Adds --device, as mp_context_config.device.
 inline void add_device(CLI::App &app, int32_t &device) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/dtypes.h"
 #include "mpcore.h"
 
 namespace mptools {

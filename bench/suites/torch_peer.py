@@ -21,6 +21,11 @@ class Unsupported(Exception):
     """A problem that the library does not have."""
 
 
+def dtype_of(torch, name):
+    """Returns the type of PyTorch, e.g. torch.float16 for "fp16"."""
+    return getattr(torch, name.replace("fp", "float").replace("bf", "bfloat"))
+
+
 class Timer:
     """Times one problem, whose data sets are used cyclically.  Subclasses fill `sets` and define
     run() and name(), the name of the timed library."""

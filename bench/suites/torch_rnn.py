@@ -31,7 +31,6 @@ class Problem:
 
 
 LAYERS = {"lstm": "LSTM", "gru": "GRU", "vanilla": "RNN"}
-DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
 
 
 class DataSet:
@@ -39,7 +38,7 @@ class DataSet:
 
     def __init__(self, torch, device, problem):
         self.torch, self.problem = torch, problem
-        dtype = getattr(torch, DTYPES[problem.dtype])
+        dtype = torch_peer.dtype_of(torch, problem.dtype)
         options = {"nonlinearity": "relu"} if problem.cell == "vanilla" else {}
         self.layer = getattr(torch.nn, LAYERS[problem.cell])(problem.hidden, problem.hidden, device=device, dtype=dtype,
                                                              **options)

@@ -16,7 +16,6 @@ import re
 
 import torch_peer
 
-DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
 WINDOW = 1024  # kWindow of bench/shapes/layer_shapes.h
 EPSILON = 1e-5
 
@@ -39,7 +38,7 @@ class Layer:
 
     def __init__(self, torch, device, problem):
         self.torch, self.device, self.problem = torch, device, problem
-        self.dtype = getattr(torch, DTYPES[problem.dtype])
+        self.dtype = torch_peer.dtype_of(torch, problem.dtype)
         self.inputs = []
         self.make()
 

@@ -70,7 +70,7 @@ double Tolerance::of(double x, double y) const {
 }
 
 double unit_roundoff(mp_dtype_t dtype) {
-  return dtype == MP_FP16 ? 0x1p-11 : dtype == MP_BF16 ? 0x1p-8 : 0x1p-24;
+  return std::ldexp(1.0, -mp::float_type(dtype).significant_bits);
 }
 
 double magnitude_of_sums(int64_t terms) {

@@ -28,10 +28,11 @@ std::vector<RunPlan> make_runs(float loss_weight, const std::vector<mp_dtype_t> 
   };
   std::vector<RunPlan> all = {{"FP32", MP_FP32, std::nullopt, false}};
   for (const mp_dtype_t dtype : dtypes) {
-    const std::string type = dtype == MP_BF16 ? "bf16, " : "mixed, ";
+    const bool is_wide = mp::has_fp32_range(dtype);
+    const std::string type = is_wide ? mp_dtype_name(dtype) + std::string(", ") : "mixed, ";
     if (mixed.scaler) {
       all.push_back({type + mixed.loss_scale, dtype, weighted(*mixed.scaler), true});
-    } else if (dtype == MP_BF16) {
+    } else if (is_wide) {
       all.push_back({type + "no scaler", dtype, std::nullopt, true});
     } else {
       all.push_back({type + "backoff", dtype, scaler(MP_SCALER_POLICY_BACKOFF), true});

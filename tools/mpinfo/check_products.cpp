@@ -15,7 +15,6 @@ using mptools::Buffer;
 using mptools::kStream;
 
 constexpr int64_t kSize = 64;  // full tiles of tensor cores
-constexpr mp_dtype_t kTypes[] = {MP_FP16, MP_BF16, MP_FP32};
 
 // Integers of at most 3 are exact in every type, and 64 products of two of them are added in FP32
 // without rounding, in any order.  Neighboring rows or columns differ, so that misplaced elements
@@ -82,10 +81,10 @@ std::string kernel_name(mp_context_t context, const mp_gemm_desc_t &desc) {
 
 Finding multiply_on(const Place &place) {
   std::string right;
-  for (const mp_dtype_t dtype : kTypes) {
-    const std::string type = mp_dtype_name(dtype);
+  for (const mp::FloatType &row : mp::kFloatTypes) {
+    const std::string type = row.name;
     try {
-      const mp_gemm_desc_t desc = mp_gemm_desc_default(kSize, kSize, kSize, dtype, MP_FP32);
+      const mp_gemm_desc_t desc = mp_gemm_desc_default(kSize, kSize, kSize, row.dtype, MP_FP32);
       compare(multiply(place.context.get(), desc));
       right +=
           (right.empty() ? "" : ", ") + type + " (" + kernel_name(place.context.get(), desc) + ")";

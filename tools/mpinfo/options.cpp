@@ -181,7 +181,7 @@ Options parse_options(int argc, const char *const *argv) {
   line.require_subcommand(0, 1);
   mptools::add_device(line, options.device);
   mptools::add_choice(line, "--dtype", problem.dtype, mptools::kDtypes,
-                      "type of the inputs: fp16, bf16 or fp32")
+                      "type of the inputs: " MP_FLOAT_TYPE_NAMES)
       ->type_name("TYPE")
       ->default_str("fp16");
   mptools::add_choice(line, "--out", problem.out, mptools::kDtypes,
