@@ -60,7 +60,7 @@ TEST_CASE("mpi: the average of equal gradients is bit-identical to them") {
 
 TEST_CASE("mpi: a non-finite value of one rank reaches all ranks") {
   const World world;
-  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
+  for (const mp_dtype_t dtype : kDtypes) {
     TensorSet grads({{dtype, 40}});
     grads.upload(constant_values(grads.specs(), 1.0));
     if (world.rank() == 0) grads.inject(0, 3, encode(dtype, -HUGE_VAL));
@@ -75,7 +75,7 @@ TEST_CASE("mpi: a non-finite value of one rank reaches all ranks") {
 
 TEST_CASE("mpi: the maximum is correct for every type") {
   const World world;
-  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
+  for (const mp_dtype_t dtype : kDtypes) {
     DeviceArray send(dtype, std::vector<double>{1.0 * world.rank(), 7.0, 5.0 - world.rank()});
     DeviceArray recv(dtype, 3);
     const mp_comm_t &comm = world.comm();

@@ -8,21 +8,23 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
 
-#include "mpcore.h"
+#include "base/dtypes.h"
 
 namespace mptest {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// All element types.
+/// All element types, and those of 16 bits.
 inline constexpr mp_dtype_t kDtypes[] = {MP_FP16, MP_BF16, MP_FP32};
+inline constexpr std::array kHalfTypes = {MP_FP16, MP_BF16};
 
 struct Format {
   int bits;          ///< storage bits
@@ -32,16 +34,10 @@ struct Format {
 };
 
 inline Format format_of(mp_dtype_t dtype) {
-  switch (dtype) {
-    case MP_FP16:
-      return {16, 11, -24, 16};
-    case MP_BF16:
-      return {16, 8, -133, 128};
-    case MP_FP32:
-      return {32, 24, -149, 128};
-    default:
-      throw std::invalid_argument("format_of: not an element type");
-  }
+  // Formats of fp16, bf16 and fp32.
+  constexpr Format kFormats[] = {{16, 11, -24, 16}, {16, 8, -133, 128}, {32, 24, -149, 128}};
+  if (!mp::is_float(dtype)) throw std::invalid_argument("format_of: not an element type");
+  return kFormats[dtype - 1];
 }
 
 /// 2^exponent, which is a normal fp64.  ldexp, called for each stored or compared value, took a

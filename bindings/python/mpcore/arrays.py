@@ -27,6 +27,7 @@ DTYPES = {
     "int64": (8, None, "<i8"),
     "uint8": (1, None, "|u1"),
 }
+FLOATS = [name for name, (_, number, _) in DTYPES.items() if number is not None]
 INTEGERS = {"int32": _sys.MP_INT32, "int64": _sys.MP_INT64}
 NAMES: Dict[Any, str] = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
 NAMES.update({int(number): name for name, (_, number, _) in DTYPES.items() if number is not None})
@@ -53,7 +54,7 @@ def mp_dtype_of(name: str) -> int:
     """Returns the mp_dtype_t; raises TypeError if no kernel supports the type."""
     number = DTYPES[name][1]
     if number is None:
-        raise TypeError(f"{name} is not supported; use float16, bfloat16 or float32")
+        raise TypeError(f"{name} is not supported; use one of: {', '.join(FLOATS)}")
     return number
 
 

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, 
 
 from . import _sys
 from ._library import Native, array_of, check, enumerator, integers, is_integer, lib, read_text
-from .arrays import View, dtype_name
+from .arrays import FLOATS, INTEGERS, View, dtype_name
 from .autocast import Autocast, _bytes, _name, _number
 from .context import Context, DeviceArray, stream_pointer
 from .tensors import Object, TensorList
@@ -78,7 +78,7 @@ class Graph(Object):
         """
         number = _number(dtype)
         if number == _sys.MP_DTYPE_NONE and (dtype is None or dtype_name(dtype) not in ("int32", "int64")):
-            raise TypeError(f"dtype = {dtype!r} must be float32, float16, bfloat16, int32 or int64")
+            raise TypeError(f"dtype = {dtype!r} must be one of {', '.join([*FLOATS, *INTEGERS])}")
         tensor = self._add(lib.mp_graph_add_input, name, shape, number)
         self._inputs.add(tensor)
         if number == _sys.MP_DTYPE_NONE:

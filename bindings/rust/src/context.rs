@@ -5,6 +5,7 @@ use crate::error::{check, Error, Result};
 use crate::half::{Bf16, F16};
 use crate::owner::{Handle, Owner};
 use crate::sys;
+use std::any::{type_name, TypeId};
 use std::cell::Cell;
 use std::ffi::{c_void, CStr};
 use std::marker::PhantomData;
@@ -300,14 +301,23 @@ pub trait Integer: Plain + sealed::Integer {
 }
 
 macro_rules! numbers {
-    ($($kind:ident $number:ty = $dtype:ident),*) => { $(
-        // SAFETY: all bit patterns are valid.
-        unsafe impl Plain for $number {}
-        impl sealed::$kind for $number {}
-        impl $kind for $number {
-            const DTYPE: Dtype = Dtype::$dtype;
+    ($($kind:ident $number:ty = $dtype:ident),*) => {
+        $(
+            // SAFETY: all bit patterns are valid.
+            unsafe impl Plain for $number {}
+            impl sealed::$kind for $number {}
+            impl $kind for $number {
+                const DTYPE: Dtype = Dtype::$dtype;
+            }
+        )*
+        /// Returns the Rust type of a number with its name.
+        pub(crate) fn number_of(dtype: Dtype) -> Option<(TypeId, &'static str)> {
+            match dtype {
+                $(Dtype::$dtype => Some((TypeId::of::<$number>(), type_name::<$number>())),)*
+                _ => None,
+            }
         }
-    )* };
+    };
 }
 numbers!(Float f32 = Fp32, Float F16 = Fp16, Float Bf16 = Bf16, Integer i32 = Int32, Integer i64 = Int64);
 

@@ -201,7 +201,7 @@ pub use error::{Error, Result};
 pub use gemm::Gemm;
 pub use graph::{ClusterKind, Graph, GraphNode, GraphTensor, NodeId, TensorId, SLOT_FP32};
 pub use groups::{GroupedGemm, Matrices};
-pub use half::{Bf16, F16};
+pub use half::*;
 pub use kernels::{tuning_text, KernelInfo, Plan};
 pub use layers::{Affine, BatchNorm, BatchNormOptions, Pool2d, Statistics};
 pub use linear_xent::LinearXent;

@@ -1,10 +1,9 @@
 //! Compiled networks: forward and backward passes.
 
-use crate::context::{Context, Data, Plain, Stream, View};
+use crate::context::{number_of, Context, Data, Plain, Stream, View};
 use crate::enums::{AutocastFormat, Dtype, GraphMode, OptimizerKind};
 use crate::error::{read_text, Error, Result};
 use crate::graph::TensorId;
-use crate::half::{Bf16, F16};
 use crate::network_builder::{info_of, GraphHandle, Input, NetworkBuilder};
 use crate::optimizer::{Optimizer, OptimizerBuilder};
 use crate::owner::Handle;
@@ -311,10 +310,8 @@ impl Network {
         fn named<E: Plain>() -> (TypeId, &'static str) {
             (TypeId::of::<E>(), type_name::<E>())
         }
-        let (wanted, name) = match known(dtype) {
-            Some(Dtype::Fp32) => named::<f32>(),
-            Some(Dtype::Fp16) => named::<F16>(),
-            Some(Dtype::Bf16) => named::<Bf16>(),
+        let (wanted, name) = match known(dtype).and_then(number_of) {
+            Some(number) => number,
             _ if self.counters.contains(&tensor) => named::<i64>(),
             _ if self.inputs.iter().any(|input| input.tensor == tensor) => named::<i32>(),
             _ => named::<u8>(),
