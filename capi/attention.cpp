@@ -252,15 +252,19 @@ AttentionArgs arguments_of(const Context &context, const mp_attention_desc_t &d,
   return args;
 }
 
-/// Returns the kernel that a pass does not use, with the reason as a clause.
-PlanCandidate other_kernel(const Context &context, const AttentionArgs &args, AttentionPass pass) {
-  const bool is_plain = args.kernel == AttentionKernel::plain;
-  const AttentionKernel other = is_plain ? AttentionKernel::mma : AttentionKernel::plain;
-  const char *why = why_not(other, args, pass, context.device);
-  if (why == nullptr)
-    why = context.attention_kernel != nullptr ? "is not the kernel of mp_attention_set_kernel"
-                                              : "is slower";
-  return {kernel_name(other), why, 0, 0};
+/// Returns the kernels that a pass does not use, best first, with reasons as clauses.
+std::vector<PlanCandidate> other_kernels(const Context &context, const AttentionArgs &args,
+                                         AttentionPass pass) {
+  std::vector<PlanCandidate> others;
+  for (const AttentionKernel kernel : rank_attention_kernels(args, pass, context.device)) {
+    if (kernel == args.kernel) continue;
+    const char *why = why_not(kernel, args, pass, context.device);
+    if (why == nullptr)
+      why = context.attention_kernel != nullptr ? "is not the kernel of mp_attention_set_kernel"
+                                                : "is slower";
+    others.push_back({kernel_name(kernel), why, 0, 0});
+  }
+  return others;
 }
 
 void add_pass(Lines &lines, const Context &context, const mp_attention_desc_t &d,
@@ -273,16 +277,16 @@ void add_pass(Lines &lines, const Context &context, const mp_attention_desc_t &d
     lines.add("  ", launch.name, "  ", launch.blocks, " blocks, tile ", launch.tile.rows, " x ",
               launch.tile.columns, ", shared memory ", launch.tile.smem_bytes, " bytes");
   lines.add("workspace     ", is_forward ? 0 : backward_workspace_bytes(d), " bytes");
-  const PlanCandidate other = other_kernel(context, args, pass);
   lines.add("next candidates");
-  lines.add("  ", other.name, "  ", other.reason);
+  for (const PlanCandidate &other : other_kernels(context, args, pass))
+    lines.add("  ", other.name, "  ", other.reason);
 }
 
 /// Logs the plan of a call, with the reason if it is the plain kernel.
 void log_plan(const Context &context, const AttentionArgs &args, AttentionPass pass) {
   const auto launches = attention_launches(args, pass, context.device);
   const bool is_forward = pass == AttentionPass::forward;
-  const PlanCandidate other = other_kernel(context, args, pass);
+  const PlanCandidate other = other_kernels(context, args, pass).front();
   const Message reason(": ", other.name, " ", other.reason);
   log_new_plan(Message("plan: ", kernel_name(args.kernel), " for attention ",
                        is_forward ? "forward, " : "backward, ", payload_text(args.desc).c_str(),

@@ -105,7 +105,9 @@ inline AttentionCase random_case(mp_dtype_t dtype, const Shape &s, uint64_t seed
 /// Kernel of all calls in a scope.  Those that it cannot run use the selected kernel.
 class KernelScope {
  public:
-  explicit KernelScope(int number) : number_(number) { set(kNames[number]); }
+  static constexpr std::array kNames = {"attention_plain", "attention_mma"};
+
+  explicit KernelScope(size_t number) : number_(number) { set(kNames[number]); }
   ~KernelScope() { set(nullptr); }
   KernelScope(const KernelScope &) = delete;
   KernelScope &operator=(const KernelScope &) = delete;
@@ -114,7 +116,8 @@ class KernelScope {
   /// Factor of all dimensions and paddings that the kernel can run.
   int32_t unit() const { return is_plain() ? 1 : 8; }
   std::span<const mp_dtype_t> dtypes() const {
-    return std::span(kDtypes).first(is_plain() ? 3 : 2);  // FP32 is last
+    if (is_plain()) return kDtypes;
+    return kHalfTypes;
   }
 
   /// Calls both passes.  The selected kernel replaces one that does not support the types or
@@ -123,7 +126,7 @@ class KernelScope {
     const char *const kernel = current_;
     if (mp_attention_forward(context(), &desc, &t, kStream) == MP_ERROR_UNSUPPORTED) {
       auto last = initialized<mp_kernel_info_t>();
-      require_ok(mp_attention_kernel_info(context(), &desc, 1, &last));
+      require_ok(mp_attention_kernel_info(context(), &desc, kNames.size() - 1, &last));
       REQUIRE(last.reason != nullptr);
       CHECK(std::string(last.reason).find("aligned") == std::string::npos);
       set(nullptr);
@@ -137,20 +140,18 @@ class KernelScope {
   }
 
  private:
-  static constexpr const char *kNames[] = {"attention_plain", "attention_mma"};
-
   static void set(const char *name) {
     require_ok(mp_attention_set_kernel(context(), name));
     current_ = name;
   }
 
   static inline const char *current_ = nullptr;
-  const int number_;
+  const size_t number_;
 };
 
 /// Repeats the rest of a test with each kernel.
-#define MP_EACH_KERNEL                      \
-  const KernelScope kernel(GENERATE(0, 1)); \
+#define MP_EACH_KERNEL                                                              \
+  const KernelScope kernel(GENERATE(range(size_t{0}, KernelScope::kNames.size()))); \
   CAPTURE(kernel.is_plain())
 
 // ---------------------------------------------------------------------------- memory
