@@ -10,7 +10,6 @@ using namespace mptest;
 namespace {
 
 constexpr uint32_t kCausal = MP_ATTENTION_FLAG_CAUSAL, kWindow = MP_ATTENTION_FLAG_WINDOW;
-constexpr mp_dtype_t kHalves[] = {MP_FP16, MP_BF16};
 
 struct Mask {
   uint32_t flags;
@@ -271,7 +270,7 @@ TEST_CASE("attention: gradients of two equal scores are exact", "[attention][sho
   // p = 1/2 and ds = +-(dp[0] - dp[1]) / 4 in 16 bits; fp32 keeps the error of lse.
   MP_EACH_KERNEL;
   const int32_t dim = kernel.is_plain() ? 9 : 40, dim_v = 4 * kernel.unit();
-  for (const mp_dtype_t dtype : kHalves)
+  for (const mp_dtype_t dtype : kHalfTypes)
     for (const int64_t q_len : {1, 32, 33, 65, 129}) {
       AttentionCase c = zero_case(dtype, {.q_len = q_len, .kv_len = 2, .dim = dim, .dim_v = dim_v});
       fill_integers(c.k, 2, 900);

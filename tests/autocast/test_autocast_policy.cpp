@@ -261,7 +261,7 @@ TEST_CASE("autocast: a disabled rewrite changes nothing and warns once", "[autoc
 
 TEST_CASE("autocast: disabled reason of the device under test", "[autocast]") {
   const mp_device_info_t info = device_info();
-  for (const mp_dtype_t low : {MP_FP16, MP_BF16}) {
+  for (const mp_dtype_t low : kHalfTypes) {
     const Policy policy(MP_AUTOCAST_PRESET_DEFAULT, low);
     const char *why = nullptr;
     require_ok(mp_autocast_get_disabled_reason(policy.get(), context(), &why));

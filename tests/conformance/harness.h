@@ -17,6 +17,7 @@
 #include "kernels/simt/vector.h"
 #include "kernels/simt/wmma.h"
 #include "outputs.h"
+#include "tests/support/numeric.h"
 
 namespace mpconform {
 
@@ -70,12 +71,7 @@ class Memory {
 /// Returns an integer of magnitude at most 2^8, exact in every type; for host code.
 template <class T>
 T small_integer(int value) {
-  const float exact = static_cast<float>(value);
-  uint32_t bits;
-  std::memcpy(&bits, &exact, sizeof bits);
-  if (std::is_same_v<T, bf16> || value == 0) return {static_cast<uint16_t>(bits >> 16)};
-  constexpr uint32_t kBiases = (127 - 15) << 10;  // difference of the exponent biases
-  return {static_cast<uint16_t>((bits >> 16 & 0x8000) | ((bits >> 13 & 0x3ffff) - kBiases))};
+  return {static_cast<uint16_t>(mptest::encode(kFloatType<T>.dtype, value))};
 }
 
 /// Launches a kernel and waits for it.

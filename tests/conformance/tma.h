@@ -12,7 +12,7 @@ struct TensorShape {
   int32_t box[2];
   bool swizzle_128;
 
-  int element_bytes() const { return dtype == MP_FP32 ? 4 : 2; }
+  int element_bytes() const { return float_type(dtype).bytes; }
   int box_bytes() const { return box[0] * box[1] * element_bytes(); }
   size_t tensor_bytes() const {
     const int64_t by_rows = extent[1] * stride[0], by_matrices = extent[2] * stride[1];
@@ -27,11 +27,8 @@ struct TensorShape {
             swizzle_128};
   }
   std::string name() const {
-    return std::string(dtype == MP_FP32   ? "fp32"
-                       : dtype == MP_BF16 ? "bf16"
-                                          : "fp16") +
-           " box " + std::to_string(box[0]) + "x" + std::to_string(box[1]) +
-           (swizzle_128 ? ", swizzled" : ", plain");
+    return std::string(float_type(dtype).name) + " box " + std::to_string(box[0]) + "x" +
+           std::to_string(box[1]) + (swizzle_128 ? ", swizzled" : ", plain");
   }
 };
 

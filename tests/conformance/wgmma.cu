@@ -130,9 +130,9 @@ void add_product(Output &output, const Device &device, Mistake mistake) {
     const auto letter = [](Major major) {
       return major == Major::k ? std::string("k") : std::string("mn");
     };
-    const std::string name = std::string(std::is_same_v<T, half> ? "fp16" : "bf16") + " n" +
-                             std::to_string(kN) + ", A along " + letter(a_major) + ", B along " +
-                             letter(b_major) + ", accumulate " + std::to_string(accumulate);
+    const std::string name = std::string(kFloatType<T>.name) + " n" + std::to_string(kN) +
+                             ", A along " + letter(a_major) + ", B along " + letter(b_major) +
+                             ", accumulate " + std::to_string(accumulate);
     output.push_back(make_part(name, kN, d.download(), product(kN, accumulate, repeats)));
   }
 }

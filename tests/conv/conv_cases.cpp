@@ -1,25 +1,15 @@
 // Draws convolutions: see conv_cases.h.
 #include "conv_cases.h"
 
-#include <iterator>
-
 #include "conv_run.h"
 #include "oracle_conv.h"
+#include "tests/support/any.h"
 
 namespace mptest {
 
 namespace {
 
-template <typename T, size_t count>
-T pick(Random &random, const T (&values)[count]) {
-  return values[random.integer(0, static_cast<int64_t>(count) - 1)];
-}
-
 constexpr mp_conv_op_t kPasses[] = {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD};
-
-bool one_in(Random &random, int64_t chances) {
-  return random.integer(1, chances) == 1;
-}
 
 ConvCase draw_shape(Random &random) {
   constexpr int32_t kGroups[] = {1, 1, 1, 1, 2, 3, 8};
@@ -30,23 +20,23 @@ ConvCase draw_shape(Random &random) {
   const auto extent = [&] { return static_cast<int32_t>(random.integer(1, 14)); };
   const auto pad = [&](int32_t filter) { return static_cast<int32_t>(random.integer(0, filter)); };
 
-  const int32_t groups = pick(random, kGroups);
-  const bool depthwise = one_in(random, 8);
-  const int32_t group_c = depthwise ? 1 : pick(random, kChannels);
+  const int32_t groups = any(random, kGroups);
+  const bool depthwise = one_in(8, random);
+  const int32_t group_c = depthwise ? 1 : any(random, kChannels);
   ConvCase v;
   v.c = groups * group_c;
-  v.n = one_in(random, 40) ? 0 : static_cast<int32_t>(random.integer(1, 3));
-  v.h = one_in(random, 6) ? 1 : extent();
-  v.r = v.h == 1 ? 1 : pick(random, kFilters);
-  v.k = groups * pick(random, kChannels);
-  v.s = pick(random, kFilters);
+  v.n = one_in(40, random) ? 0 : static_cast<int32_t>(random.integer(1, 3));
+  v.h = one_in(6, random) ? 1 : extent();
+  v.r = v.h == 1 ? 1 : any(random, kFilters);
+  v.k = groups * any(random, kChannels);
+  v.s = any(random, kFilters);
   v.w = extent();
   v.groups = groups;
-  v.stride_h = pick(random, kStrides);
-  v.stride_w = pick(random, kStrides);
-  v.dilation_h = pick(random, kDilations);
-  v.dilation_w = pick(random, kDilations);
-  if (one_in(random, 3)) return v;
+  v.stride_h = any(random, kStrides);
+  v.stride_w = any(random, kStrides);
+  v.dilation_h = any(random, kDilations);
+  v.dilation_w = any(random, kDilations);
+  if (one_in(3, random)) return v;
   v.pad_right = pad(v.s);
   v.pad_left = pad(v.s);
   v.pad_bottom = pad(v.r);
@@ -69,18 +59,17 @@ ConvCase random_conv(Random &random, int64_t most_products) {
   ConvCase v = draw_shape(random);
   const auto is_wanted = [&] {
     const int64_t count = products(v);
-    return count <= most_products && (count > 0 || one_in(random, 10));
+    return count <= most_products && (count > 0 || one_in(10, random));
   };
   while (!is_wanted()) v = draw_shape(random);
-  const Types types = pick(random, kAllTypes);
-  v.ab = types.ab;
-  v.cd = types.cd;
-  v.op = pick(random, kPasses);
-  v.alpha = pick(random, kAlphas);
-  v.beta = pick(random, kBetas);
-  v.fill = pick(random, kFills);
-  if (one_in(random, 6)) v.offset = 1;
-  if (one_in(random, 6)) v.stray = pick(random, kStrays);
+  v.ab = any(random, kDtypes);
+  v.cd = any(random, kDtypes);
+  v.op = any(random, kPasses);
+  v.alpha = any(random, kAlphas);
+  v.beta = any(random, kBetas);
+  v.fill = any(random, kFills);
+  if (one_in(6, random)) v.offset = 1;
+  if (one_in(6, random)) v.stray = any(random, kStrays);
   v.seed = random.integer(1, 1 << 20);
   return v;
 }
@@ -92,15 +81,15 @@ ConvCase random_conv_with_epilogue(Random &random, int64_t most_products) {
       MP_ACT_SILU, MP_ACT_DSILU, MP_ACT_GELU_ERF, MP_ACT_DGELU_ERF};
   constexpr mp_dtype_t kBiases[] = {MP_DTYPE_NONE, MP_FP16, MP_BF16, MP_FP32};
   ConvCase v = random_conv(random, most_products);
-  v.scale = one_in(random, 2) ? 2.0f : 0.0f;
-  v.amax = one_in(random, 2);
-  v.found_inf = one_in(random, 2);
+  v.scale = one_in(2, random) ? 2.0f : 0.0f;
+  v.amax = one_in(2, random);
+  v.found_inf = one_in(2, random);
   if (v.op == MP_CONV_WGRAD) return v;
-  v.activation = pick(random, kActivations);
-  v.bias = pick(random, kBiases);
-  v.dbias = one_in(random, 2);
-  v.aux = reads_aux(v) || one_in(random, 2);
-  v.aux_pad = v.aux && one_in(random, 2) ? random.integer(1, 8) : 0;
+  v.activation = any(random, kActivations);
+  v.bias = any(random, kBiases);
+  v.dbias = one_in(2, random);
+  v.aux = reads_aux(v) || one_in(2, random);
+  v.aux_pad = v.aux && one_in(2, random) ? random.integer(1, 8) : 0;
   return v;
 }
 

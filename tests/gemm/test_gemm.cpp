@@ -100,7 +100,7 @@ TEST_CASE("gemm: a line with alternatives stands for every combination", "[gemm]
       "m=5 n=1 k=4 op=NN ab=fp16 cd=fp32\nm=5 n=1 k=4 op=NN ab=fp16 cd=fp32\n";
   CHECK(lines.starts_with(wanted));
   CHECK(lines.size() == 2 * wanted.size());
-  CHECK(gemm_cases("types=all").size() == std::size(kAllTypes));
+  CHECK(gemm_cases("types=all").size() == std::size(kDtypes) * std::size(kDtypes));
   CHECK(gemm_cases("types=each activation=backward").back().activation == MP_ACT_DGELU_ERF);
   CHECK(gemm_cases("k=3 k=4").front().k == 4);
   for (const char *const wrong :

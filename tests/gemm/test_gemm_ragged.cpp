@@ -6,6 +6,7 @@
 
 #include "gemm_ragged.h"
 #include "gemm_run.h"
+#include "tests/support/any.h"
 
 using namespace mptest;
 
@@ -37,9 +38,8 @@ RaggedCase random_case(Random &random) {
   c.ends = many_groups(static_cast<int>(random.integer(1, 40)),
                        c.dimension == MP_RAGGED_M ? c.m : c.k, random.bits());
   c.op = std::array{"NN", "NT", "TN", "TT"}[random.integer(0, 3)];
-  const Types types = kAllTypes[random.integer(0, 8)];
-  c.ab = types.ab;
-  c.cd = types.cd;
+  c.ab = any(random, kDtypes);
+  c.cd = any(random, kDtypes);
   c.beta = static_cast<float>(random.integer(-1, 1));
   c.scale = random.integer(0, 1) == 0 ? 0.0f : 2.0f;
   c.in_place = c.beta != 0.0f && random.integer(0, 1) == 0;

@@ -82,7 +82,7 @@ TEST_CASE("kernel info: every GEMM kernel has a rank or a reason", "[gemm][short
   const size_t kernels =
       all_kernels(queries_of(mp_gemm_desc_default(256, 256, 256, MP_FP16, MP_FP16))).size();
   CHECK(kernels > 50);
-  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
+  for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t k : {int64_t{1}, int64_t{63}, int64_t{4096}}) {
       CAPTURE(dtype, k);
       check_kernels(queries_of(mp_gemm_desc_default(200, 96, k, dtype, MP_FP32)), kernels);

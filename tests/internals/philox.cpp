@@ -11,8 +11,6 @@ using mptest::Random;
 
 namespace {
 
-constexpr mp_dtype_t kTypes[] = {MP_FP16, MP_BF16};
-
 void check_words(const PhiloxWords &got, const PhiloxWords &wanted) {
   for (int i = 0; i < 4; i++) CHECK(got.x[i] == wanted.x[i]);
 }
@@ -44,7 +42,7 @@ TEST_CASE("philox: output equals the known answers of Random123") {
 TEST_CASE("stochastic rounding: the share of words that round up equals the dropped fraction") {
   // `fraction` is the dropped part of w: exactly that number of the 2^bits values must round up.
   Random random(1);
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : mptest::kHalfTypes) {
     const int bits = dtype == MP_FP16 ? 13 : 16;
     for (int i = 0; i < 40; i++) {
       const uint32_t fraction = i == 0   ? 0
@@ -96,7 +94,7 @@ TEST_CASE("stochastic rounding: the threshold of fp16 subnormals is their fracti
 }
 
 TEST_CASE("stochastic rounding: representable values do not change for any word") {
-  for (const mp_dtype_t dtype : kTypes) {
+  for (const mp_dtype_t dtype : mptest::kHalfTypes) {
     int64_t wrong = 0;
     for (uint32_t bits = 0; bits < 1u << 16; bits++) {
       const float w = static_cast<float>(decode(dtype, bits));

@@ -4,6 +4,7 @@
 
 #include "kernels/tensors/runs.h"
 #include "testing.h"
+#include "tests/support/numeric.h"
 
 using namespace mp::host;
 using namespace mptest;
@@ -104,7 +105,7 @@ void check(mp_dtype_t dtype, int begin, int count, int misalignment) {
 
 TEST_CASE("runs: every element is visited once, by the same thread in the same order") {
   const int lengths[] = {0, 1, 4, 5, 127, 129, kWarpSpan - 1, kWarpSpan, 4 * kStride};
-  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
+  for (const mp_dtype_t dtype : kDtypes) {
     for (const int misalignment : {0, 1, 4}) {
       for (const int length : lengths) check<4>(dtype, 0, length, misalignment);
       for (int batches = 1; batches <= 4; batches++) {

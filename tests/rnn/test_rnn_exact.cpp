@@ -178,7 +178,7 @@ TEST_CASE("rnn: a few integer networks are exact", "[rnn][short]") {
 
 TEST_CASE("rnn: more k tiles than pipeline stages are exact", "[rnn][short]") {
   uint64_t seed = 0;
-  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16})
+  for (const mp_dtype_t dtype : kHalfTypes)
     for (const int32_t batch : {5, 70})
       for (const int32_t hidden : {201, 264}) {
         RnnCase c = make_rnn(MP_RNN_RELU, batch, 3, 24, hidden, dtype, MP_RNN_FLAG_BIDIRECTIONAL);

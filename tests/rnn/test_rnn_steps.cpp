@@ -181,7 +181,7 @@ TEST_CASE("rnn: rows that are not 16-byte aligned give the same bits with wgmma"
   constexpr int32_t kHidden = 136;
   int ran = 0;
   for (const RnnCell &cell : kRnnCells)
-    for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
+    for (const mp_dtype_t dtype : kHalfTypes) {
       RnnCase dense = make_rnn(cell.cell, 20, 3, kHidden, kHidden, dtype,
                                cell.flags | uint32_t{MP_RNN_FLAG_SKIP_INPUT});
       dense.desc.plan = named_plan("rnn_fused_wgmma");

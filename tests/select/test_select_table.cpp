@@ -5,6 +5,7 @@
 
 #include "kernels/gemm/plan_text.h"
 #include "select_cases.h"
+#include "tests/support/numeric.h"
 
 using namespace mptest;
 
@@ -310,7 +311,7 @@ TEST_CASE("select: the built-in table has constants for every supported kernel")
 TEST_CASE("select gemv: supports at most 16 rows or columns of any type and alignment") {
   for (const mp::Device &device :
        {t4(), a100(), l40s(), h200(), b200(), rtx_5090(), host_device()}) {
-    for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
+    for (const mp_dtype_t dtype : kDtypes) {
       mp::GemmProblem p = problem(16, 1000, 500);
       p.dtype_ab = dtype;
       CHECK(why_not("gemv", p, device, false) == "");

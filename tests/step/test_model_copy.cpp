@@ -180,7 +180,7 @@ TEST_CASE("model: overflows are counted over many chunks and calls", "[model][sh
 
 TEST_CASE("model: stochastic rounding depends only on seed, t, tensor and element", "[model]") {
   const UniqueContext one_sm = make_context(1);
-  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
+  for (const mp_dtype_t dtype : kHalfTypes) {
     TensorValues weights(1);
     for (uint32_t bits = 0; bits < 1u << 16; ++bits) weights[0].push_back(decode(dtype, bits));
     for (const double range : {1e5, 0x1p-13}) {

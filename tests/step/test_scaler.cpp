@@ -151,7 +151,7 @@ TEST_CASE("scaler: device addresses never change", "[scaler][short]") {
 TEST_CASE("scaler: the loss times S is rounded once", "[scaler][short]") {
   ScalerRun run(backoff(3000, 1, 65536, 2, .5, 5));
   Random random(6);
-  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16, MP_FP32}) {
+  for (const mp_dtype_t dtype : kDtypes) {
     for (const int64_t count : {0, 1, 9, 300}) {
       std::vector<double> losses(static_cast<size_t>(count));
       for (double &loss : losses) loss = round_to(dtype, random.real(-40.0, 40.0));

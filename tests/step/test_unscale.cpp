@@ -12,7 +12,7 @@ namespace {
 /// Returns the specs with other types and alignments.
 std::vector<TensorSpec> rotated(std::vector<TensorSpec> specs, int by) {
   for (TensorSpec &spec : specs) {
-    spec.dtype = kDtypes[(spec.dtype - 1 + by) % 3];
+    spec.dtype = kDtypes[(spec.dtype - 1 + by) % std::size(kDtypes)];
     spec.offset = (spec.offset + by) % 8;
   }
   return specs;

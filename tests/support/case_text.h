@@ -17,12 +17,15 @@
 #include <type_traits>
 #include <vector>
 
+#include "numeric.h"
 #include "output_case.h"
 
 namespace mptest {
 
 /// Names of the enumerators 0, 1, 2, ... of each enumeration.
-inline constexpr const char *kDtypeNames[] = {"none", "fp16", "bf16", "fp32"};
+#define MPTEST_NAME(type, name, ...) , name
+inline constexpr const char *kDtypeNames[] = {"none" MP_FLOAT_TYPES(MPTEST_NAME)};
+#undef MPTEST_NAME
 inline constexpr const char *kActivationNames[] = {
     "none",     "relu",  "gelu", "drelu", "dgelu",    "sigmoid",  "tanh",
     "dsigmoid", "dtanh", "silu", "dsilu", "gelu_erf", "dgelu_erf"};
@@ -176,7 +179,12 @@ inline std::string spelled_out(const std::string &word) {
     text.pop_back();
     return text;
   };
-  if (word == "types=all") return pairs(kAllTypes);
+  if (word == "types=all") {
+    std::vector<Types> all;
+    for (const mp_dtype_t ab : kDtypes)
+      for (const mp_dtype_t cd : kDtypes) all.push_back({ab, cd});
+    return pairs(all);
+  }
   if (word == "types=each") return pairs(kOneOfEach);
   if (word == "activation=forward") return activations(kForwardActivations);
   if (word == "activation=backward") return activations(kBackwardActivations);

@@ -22,9 +22,6 @@ enum class Place { kFirst, kMiddle, kLast };
 struct Types {
   mp_dtype_t ab, cd;
 };
-inline constexpr Types kAllTypes[] = {{MP_FP16, MP_FP16}, {MP_FP16, MP_BF16}, {MP_FP16, MP_FP32},
-                                      {MP_BF16, MP_BF16}, {MP_BF16, MP_FP16}, {MP_BF16, MP_FP32},
-                                      {MP_FP32, MP_FP32}, {MP_FP32, MP_FP16}, {MP_FP32, MP_BF16}};
 inline constexpr Types kOneOfEach[] = {{MP_FP16, MP_FP16}, {MP_BF16, MP_FP32}, {MP_FP32, MP_FP32}};
 
 struct OutputCase {

@@ -12,7 +12,6 @@ using namespace mptest;
 
 namespace {
 
-constexpr mp_dtype_t kHalfTypes[] = {MP_FP16, MP_BF16};
 constexpr float kInfinite = std::numeric_limits<float>::infinity();
 
 float float_of(uint32_t bits) {

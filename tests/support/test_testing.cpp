@@ -28,7 +28,7 @@ TEST_CASE("testing: only the first elements of a long vector are printed", "[tes
 }
 
 TEST_CASE("testing: 16-bit midpoints round to even, overflow to infinity", "[testing][short]") {
-  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
+  for (const mp_dtype_t dtype : kHalfTypes) {
     const uint32_t infinity = encode(dtype, kInfinity);
     int wrong = 0;
     for (uint32_t bits = 0; bits + 1 < infinity; ++bits) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <stdexcept>
 
 namespace mptest {
@@ -165,13 +166,13 @@ void encode_row(mp_dtype_t dtype, const double *values, int64_t count, uint8_t *
 
 /// Values of all 16-bit patterns.
 const std::vector<double> &values_of_16_bits(mp_dtype_t dtype) {
-  const auto all = [](mp_dtype_t d) {
-    std::vector<double> values(1 << 16);
-    for (uint32_t bits = 0; bits < values.size(); ++bits) values[bits] = decode(d, bits);
-    return values;
-  };
-  static const std::vector<double> fp16 = all(MP_FP16), bf16 = all(MP_BF16);
-  return dtype == MP_FP16 ? fp16 : bf16;
+  static const auto known = [] {
+    std::map<mp_dtype_t, std::vector<double>> all;
+    for (const mp_dtype_t type : kHalfTypes)
+      for (uint32_t bits = 0; bits < 1 << 16; ++bits) all[type].push_back(decode(type, bits));
+    return all;
+  }();
+  return known.at(dtype);
 }
 
 void decode_row(mp_dtype_t dtype, const uint8_t *in, int64_t count, double *values) {

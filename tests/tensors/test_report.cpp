@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "tests/step/checked_optimizer.h"
+#include "tests/support/any.h"
 
 using namespace mptest;
 
@@ -147,7 +148,7 @@ TEST_CASE("report: a chunk full of one kind", "[report][short]") {
 }
 
 TEST_CASE("report: every number of the 16-bit types", "[report]") {
-  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
+  for (const mp_dtype_t dtype : kHalfTypes) {
     TensorSet tensors({{dtype, 1 << 16}});
     for (int64_t bits = 0; bits < 1 << 16; ++bits)
       tensors.inject(0, bits, static_cast<uint32_t>(bits));
@@ -174,7 +175,7 @@ TEST_CASE("report: empty tensors anywhere", "[report][short]") {
 TEST_CASE("report: thousands of tensors of one element", "[report]") {
   Random random(4);
   std::vector<TensorSpec> specs;
-  for (int t = 0; t < 10000; ++t) specs.push_back({kDtypes[random.integer(0, 2)], 1});
+  for (int t = 0; t < 10000; ++t) specs.push_back({any(random, kDtypes), 1});
   check_mixed(specs, {0, 1});
 }
 

@@ -172,7 +172,7 @@ TEST_CASE("bench: layers in 16 bits are within two roundings of FP32", "[bench]"
   const Machine machine(MP_DEVICE_HOST);
   const std::string cell = GENERATE("lstm", "gru");
   const std::string pass = GENERATE("fprop", "dgrad", "wgrad");
-  const mp_dtype_t dtype = GENERATE(MP_FP16, MP_BF16);
+  const mp_dtype_t dtype = GENERATE(from_range(mptest::kHalfTypes));
   CAPTURE(cell, pass, mp_dtype_name(dtype));
   const RnnShape shape = shape_of(cell, pass, "64,8,50");
   const bool is_weights = pass == "wgrad";

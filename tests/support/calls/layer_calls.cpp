@@ -2,6 +2,7 @@
 #include <iterator>
 
 #include "catalogue.h"
+#include "tests/support/numeric.h"
 
 namespace mptest {
 
@@ -10,7 +11,7 @@ namespace {
 void cast(Caller &c) {
   constexpr int64_t kCount = 5000;
   const void *const src = c.input(MP_FP32, kCount);
-  for (const mp_dtype_t dtype : {MP_FP16, MP_BF16}) {
+  for (const mp_dtype_t dtype : kHalfTypes) {
     void *const dst = c.output(dtype, kCount);
     CALL(c, mp_cast, c.context(), src, MP_FP32, dst, dtype, kCount, nullptr);
   }
