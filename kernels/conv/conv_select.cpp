@@ -118,7 +118,7 @@ ConvTraits conv_traits(const ConvProblem &p, ConvFamily family) {
 }
 
 bool is_one_of(GemmTiles tiles, const GemmKernel &kernel) {
-  return (tiles & gemm_tiles({kernel.tile})) != 0;
+  return (tiles & gemm_tiles(kernel.tile)) != 0;
 }
 
 /// Completes a plan with dbias, which reads the output as it is written.
@@ -237,7 +237,6 @@ const char *why_not_depthwise(const ConvProblem &p, int32_t split_k) {
 /// is an estimate, not measured: simt_64x64 uses each value eight times, depthwise kernels do not.
 double depthwise_us(const ConvProblem &p, const PlanRequest &request, int32_t split_k) {
   constexpr double kTileMultiplyAdds = 1 << 22, kSlowdown = 4, kChannelsPerBlock = 64;
-  const auto simt = std::ranges::find(gemm_kernels(), GemmTile::simt_64x64, &GemmKernel::tile);
   const ConvShape &s = p.shape;
   const Device &device = request.device;
   const ClassTuning &constants = request.tuning.of(class_of(device));
@@ -247,7 +246,7 @@ double depthwise_us(const ConvProblem &p, const PlanRequest &request, int32_t sp
       p.op == MP_CONV_WGRAD ? std::ceil(s.c / kChannelsPerBlock) * split_k : device.num_sms;
   const double sms = std::min<double>(blocks, device.num_sms);
   const double work_us = outputs * s.r * s.s / kTileMultiplyAdds * kSlowdown *
-                         constants.of(*simt).k_us / std::max(sms, 1.0);
+                         constants.of(kernel_of(GemmTile::simt_64x64x16)).k_us / std::max(sms, 1.0);
   const double data_us = (inputs + outputs) * elem_mb * constants.dram_us_per_mb;
   const OutputShape out = shape_of(p.out);
   const DbiasPass dbias = count_dbias(out, plan_column_sum(out, SIZE_MAX), device);

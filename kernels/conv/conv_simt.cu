@@ -190,10 +190,10 @@ MP_DEVICE SourcesOf<op> sources_of(const ConvArgs &args, const ConvProduct<op> &
 
 template <class Tile, class A, class B>
 struct LoopOf : std::type_identity<SimtLoop<Tile, A, B>> {};
-using ColumnTile = TileShape<GemmTile::simt_128x16>;
+using ColumnTile = TileShape<GemmTile::simt_128x16x16>;
 template <class A, class B>
 struct LoopOf<ColumnTile, A, B> : std::type_identity<SkinnyNLoop<ColumnTile, A, B>> {};
-using RowTile = TileShape<GemmTile::simt_16x128>;
+using RowTile = TileShape<GemmTile::simt_16x128x16>;
 template <class A, class B>
 struct LoopOf<RowTile, A, B> : std::type_identity<SkinnyMLoop<RowTile, A, B>> {};
 
@@ -226,9 +226,9 @@ MP_DEVICE void convolve_tile(const ConvArgs &args, const WorkTile &work, float *
 /// two blocks of 128 x 128 leave too few registers.  Six blocks of 64 x 64 have enough.
 template <mp_conv_op_t op, class Tile>
 [[maybe_unused]] constexpr int kMinBlocks =
-    op == MP_CONV_FPROP                                     ? 1
-    : std::is_same_v<Tile, TileShape<GemmTile::simt_64x64>> ? 6
-                                                            : Tile::kMinBlocks;
+    op == MP_CONV_FPROP                                        ? 1
+    : std::is_same_v<Tile, TileShape<GemmTile::simt_64x64x16>> ? 6
+                                                               : Tile::kMinBlocks;
 
 template <mp_conv_op_t op, class Tile>
 MP_KERNEL((Loop<op, Tile>::kThreads), (kMinBlocks<op, Tile>))

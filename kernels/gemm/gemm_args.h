@@ -3,6 +3,7 @@
 #pragma once
 
 #include <type_traits>
+#include <utility>
 
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/select.h"
@@ -83,15 +84,23 @@ MP_HD void with_ops(mp_op_t a, mp_op_t b, const F &f) {
     with_b(Value<MP_OP_T>{});
 }
 
-/// Calls f(tile) for the kernel's tile, which must be in the list.
-template <GemmTile... tiles, class F>
-void with_tile(TileList<tiles...>, const GemmKernel &kernel, const F &f) {
-  const auto is = [&]<GemmTile tile>(Value<tile>) {
-    if (kernel.tile != tile) return false;
-    f(std::type_identity<TileShape<tile>>{});
-    return true;
+/// Calls f(shape) for the kernel's tile, which must be in the list.
+template <class List, class F>
+void with_tile(List, const GemmKernel &kernel, const F &f) {
+  const auto call_if_equal = [&]<size_t i>(Value<i>) {
+    constexpr GemmTile kTile = static_cast<GemmTile>(i);
+    if constexpr ((List::kSet & gemm_tiles(kTile)) != 0) {
+      if (kernel.tile == kTile) {
+        f(std::type_identity<TileShape<kTile>>{});
+        return true;
+      }
+    }
+    return false;
   };
-  if (!(... || is(Value<tiles>{})))
+  const auto call_any = [&]<size_t... i>(std::index_sequence<i...>) {
+    return (... || call_if_equal(Value<i>{}));
+  };
+  if (!call_any(std::make_index_sequence<kNumGemmTiles>()))
     throw_target_error(MP_ERROR_INTERNAL, "kernel %s is not compiled", kernel.name);
 }
 

@@ -66,7 +66,7 @@ MP_DEVICE void gemm_tile(const GemmArgs &args, const GemmWork &work, float *smem
 /// True if the tile has registers to spare for the ends of mp_gemm_ragged.  The largest tile has
 /// none, so its ragged kernel is a separate instance.
 template <class Tile>
-constexpr bool kSparesRegisters = !std::is_same_v<Tile, TileShape<GemmTile::simt_128x128>>;
+constexpr bool kSparesRegisters = !std::is_same_v<Tile, TileShape<GemmTile::simt_128x128x16>>;
 
 template <class Tile, bool kMayBeRagged>
 MP_KERNEL(Tile::kThreads, kMayBeRagged && !kSparesRegisters<Tile> ? 1 : Tile::kMinBlocks)

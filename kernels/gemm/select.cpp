@@ -187,7 +187,7 @@ void for_each_runnable(GemmTiles tiles, const SelectionInput &input, const Visit
   for (const GemmVariant &variant : gemm_variants()) {
     if (variant.split_k == 1) {
       candidate.reset();
-      if ((tiles & gemm_tiles({variant.kernel->tile})) != 0 && name_of(variant, input) != nullptr &&
+      if ((tiles & gemm_tiles(variant.kernel->tile)) != 0 && name_of(variant, input) != nullptr &&
           why_not(*variant.kernel, variant.multicast, input) == nullptr)
         candidate.emplace(*variant.kernel, variant.multicast, input);
     }
@@ -255,10 +255,6 @@ Fastest find_fastest(const GemmShape &shape, const PlanRequest &request) {
   return fastest;
 }
 
-const GemmKernel &kernel_of(GemmTile tile) {
-  return *std::ranges::find(gemm_kernels(), tile, &GemmKernel::tile);
-}
-
 GemmPlan make_plan(const GemmVariant &variant, const SelectionInput &input,
                    size_t workspace_bytes) {
   const Candidate candidate(*variant.kernel, variant.multicast, input);
@@ -280,7 +276,7 @@ GemmPlan make_plan(const GemmVariant &variant, const SelectionInput &input,
                 .workspace = candidate.workspace(variant.split_k, variant.parts),
                 .can_fuse_dbias = candidate.can_fuse_dbias() && !is_split,
                 .fallback = is_wgmma && out.items == ItemAccess::pointers
-                                ? &kernel_of(GemmTile::wmma_128x128)
+                                ? &kernel_of(GemmTile::wmma_128x128x32_s3)
                                 : nullptr,
                 .predicted_us = candidate.us(cost),
                 .cost = cost,

@@ -15,9 +15,6 @@
 
 namespace mp {
 
-/// Kernel families, in the order of the table.
-enum class GemmFamily { gemv, thin, wgmma, wmma, simt };
-
 struct GemmKernel {
   GemmFamily family;
   GemmTile tile;
@@ -34,9 +31,12 @@ struct GemmKernel {
   bool ping_pong = false;  ///< wgmma: stores a tile while the next is multiplied
 };
 
-/// Returns the table, larger tiles first within a family.  The last row runs every problem, with no
+/// Returns the table, in the order of the tiles.  The last row runs every problem, with no
 /// workspace.
 std::span<const GemmKernel> gemm_kernels();
+inline const GemmKernel &kernel_of(GemmTile tile) {
+  return gemm_kernels()[static_cast<size_t>(tile)];
+}
 
 /// A kernel with a cluster size and a number of slices of k.
 struct GemmVariant {

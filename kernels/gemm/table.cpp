@@ -24,65 +24,41 @@ size_t no_dynamic_smem(bool, bool) {
   return 0;
 }
 
-/// Returns the row of a kernel with a tile.  That of a thin kernel is transposed: kN rows and kM
-/// columns of D.
-template <GemmFamily family, GemmTile tile>
-constexpr GemmKernel row(const char *name, double single_block_slowdown = 1) {
-  using Tile = TileShape<tile>;
-  constexpr bool kIsThin = family == GemmFamily::thin;
-  GemmKernel kernel{.family = family,
+/// Returns an estimate of GemmKernel::single_block_slowdown.
+constexpr double slowdown_of(GemmFamily family, int blocks_per_sm) {
+  if (blocks_per_sm == 1) return 1;
+  if (family == GemmFamily::thin) return 1.5;
+  return blocks_per_sm == 2 ? 1.3 : 2;
+}
+
+/// Returns the row of a tile.  That of a thin kernel is transposed: kN rows and kM columns of D.
+template <class Tile>
+constexpr GemmKernel row(GemmTile tile, const char *name) {
+  constexpr GemmFamily kFamily = Tile::kFamily;
+  constexpr bool kIsThin = kFamily == GemmFamily::thin;
+  GemmKernel kernel{.family = kFamily,
                     .tile = tile,
                     .name = name,
                     .tile_m = kIsThin ? Tile::kN : Tile::kM,
                     .tile_n = kIsThin ? Tile::kM : Tile::kN,
                     .tile_k = Tile::kK,
-                    .smem_bytes = no_dynamic_smem,
-                    .single_block_slowdown = single_block_slowdown};
-  if constexpr (family == GemmFamily::wmma) kernel.smem_bytes = Tile::smem_bytes;
-  if constexpr (family == GemmFamily::wmma || family == GemmFamily::simt) {
+                    .smem_bytes = no_dynamic_smem};
+  if constexpr (kFamily == GemmFamily::wmma || kFamily == GemmFamily::simt)
     kernel.blocks_per_sm = Tile::kMinBlocks;
-  } else {
+  if constexpr (kFamily == GemmFamily::wmma) kernel.smem_bytes = Tile::smem_bytes;
+  if constexpr (kFamily == GemmFamily::wgmma || kIsThin) {
     kernel.smem_bytes = wgmma_smem<Tile>;
     kernel.ping_pong = Tile::kPingPong;
   }
-  if constexpr (family == GemmFamily::wgmma) kernel.cluster_along_m = Tile::kClusterAlongM;
+  if constexpr (kFamily == GemmFamily::wgmma) kernel.cluster_along_m = Tile::kClusterAlongM;
   if constexpr (kIsThin) kernel.blocks_per_sm = 2;
+  kernel.single_block_slowdown = slowdown_of(kFamily, kernel.blocks_per_sm);
   return kernel;
 }
 
-/// Returns the row of the gemv kernel.  Its tile serves only to count tiles and slices: the kernel
-/// divides D by the number of SMs.
-constexpr GemmKernel gemv_row(const char *name) {
-  return {.family = GemmFamily::gemv,
-          .tile = GemmTile::gemv,
-          .name = name,
-          .tile_m = kGemvMaxVectors,
-          .tile_n = kGemvMaxVectors,
-          .tile_k = 16,
-          .smem_bytes = no_dynamic_smem};
-}
-
-// Among equally fast kernels the earlier one is selected.  If all are bound by DRAM, gemv does the
-// least additional work.
-constexpr std::array kKernels = {
-    gemv_row("gemv"),
-    row<GemmFamily::thin, GemmTile::thin_32>("thin_32x64x64_s8", 1.5),
-    row<GemmFamily::thin, GemmTile::thin_16>("thin_16x64x64_s8", 1.5),
-    row<GemmFamily::wgmma, GemmTile::wgmma_128x256>("wgmma_128x256x64_s4"),
-    row<GemmFamily::wgmma, GemmTile::wgmma_256x128>("wgmma_256x128x64_s4"),
-    row<GemmFamily::wgmma, GemmTile::wgmma_128x192>("wgmma_128x192x64_s4"),
-    row<GemmFamily::wgmma, GemmTile::wgmma_128x128>("wgmma_128x128x64_s6"),
-    row<GemmFamily::wgmma, GemmTile::wgmma_64x256>("wgmma_64x256x64_s4"),
-    row<GemmFamily::wgmma, GemmTile::wgmma_256x64>("wgmma_256x64x64_s4"),
-    row<GemmFamily::wgmma, GemmTile::wgmma_64x128>("wgmma_64x128x64_s8"),
-    row<GemmFamily::wmma, GemmTile::wmma_256x128>("wmma_256x128x32_s3"),
-    row<GemmFamily::wmma, GemmTile::wmma_128x128>("wmma_128x128x32_s3", 1.3),
-    row<GemmFamily::wmma, GemmTile::wmma_64x64>("wmma_64x64x32_s4", 2),
-    row<GemmFamily::simt, GemmTile::simt_128x128>("simt_128x128x16", 1.3),
-    row<GemmFamily::simt, GemmTile::simt_128x16>("simt_128x16x16", 2),
-    row<GemmFamily::simt, GemmTile::simt_16x128>("simt_16x128x16", 2),
-    row<GemmFamily::simt, GemmTile::simt_64x64>("simt_64x64x16", 2),
-};
+#define MP_KERNEL_ROW(name, ...) row<TileShape<GemmTile::name>>(GemmTile::name, #name),
+constexpr std::array kKernels = {MP_GEMM_TILES(MP_KERNEL_ROW)};
+#undef MP_KERNEL_ROW
 
 static_assert(std::all_of(kKernels.begin(), kKernels.end(), [](const GemmKernel &kernel) {
   return is_tile_extent(kernel.tile_m) && is_tile_extent(kernel.tile_n) &&

@@ -3,31 +3,50 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <type_traits>
 
 namespace mp {
 
+/// Kernel families, in the order of the table.
+enum class GemmFamily { gemv, thin, wgmma, wmma, simt };
+
+/// Passes of a convolution, a bit each.
+enum ConvPasses : unsigned {
+  kNoConv = 0,
+  kFprop = 1,         ///< fprop and dgrad; on wgmma, dgrad without strides
+  kStridedDgrad = 2,  ///< dgrad with strides on wgmma
+  kWgrad = 4
+};
+
 // clang-format off
-/// All tiles, larger ones first within a family: TILE(name, shape).  The tile of gemv has no shape.
-#define MP_GEMM_TILES(TILE)                            \
-  TILE(wgmma_128x256, WgmmaTile<128, 256, 4, false>)   \
-  TILE(wgmma_256x128, WgmmaTile<256, 128, 4, false>)   \
-  TILE(wgmma_128x192, WgmmaTile<128, 192, 4, false>)   \
-  TILE(wgmma_128x128, WgmmaTile<128, 128, 6, true>)    \
-  TILE(wgmma_64x256, WgmmaTile<64, 256, 4, true>)      \
-  TILE(wgmma_256x64, WgmmaTile<256, 64, 4, true>)      \
-  TILE(wgmma_64x128, WgmmaTile<64, 128, 8, true>)      \
-  TILE(wmma_256x128, WmmaTile<256, 128, 64, 64, 3, 1>) \
-  TILE(wmma_128x128, WmmaTile<128, 128, 64, 64, 3, 2>) \
-  TILE(wmma_64x64, WmmaTile<64, 64, 32, 32, 4, 4>)     \
-  TILE(gemv, void)                                     \
-  TILE(simt_128x128, SimtTile<128, 128, 8, 2>)         \
-  TILE(simt_128x16, SimtTile<128, 16, 4, 4>)           \
-  TILE(simt_16x128, SimtTile<16, 128, 4, 4>)           \
-  TILE(simt_64x64, SimtTile<64, 64, 8, 4>)             \
-  TILE(thin_32, ThinTile<32, 8>)                       \
-  TILE(thin_16, ThinTile<16, 8>)
+/// All tiles, each with its kernel: TILE(kernel name, passes, shape).
+///
+/// - name: rows x columns x k of a stage, number of stages; users store it in plans and tables
+/// - passes: of convolutions (ConvPasses); GEMM uses every tile
+/// - shape: a template below, such as WgmmaTile<rows, columns, stages, is ping-pong>
+///
+/// Among equally fast kernels the earlier one is selected, so larger tiles come first within a
+/// family; the last one runs every problem.  Fprop and dgrad have many pixels as rows, wgrad many
+/// taps and channels as columns.  Each use of a tile is the first choice for some shape of the
+/// bench (tests/select/test_select_used.cpp).
+#define MP_GEMM_TILES(TILE)                                                                    \
+  TILE(gemv,                kNoConv,                         GemvTile)                         \
+  TILE(thin_32x64x64_s8,    kNoConv,                         ThinTile<32, 8>)                  \
+  TILE(thin_16x64x64_s8,    kNoConv,                         ThinTile<16, 8>)                  \
+  TILE(wgmma_128x256x64_s4, kFprop | kStridedDgrad | kWgrad, WgmmaTile<128, 256, 4, false>)    \
+  TILE(wgmma_256x128x64_s4, kFprop | kWgrad,                 WgmmaTile<256, 128, 4, false>)    \
+  TILE(wgmma_128x192x64_s4, kNoConv,                         WgmmaTile<128, 192, 4, false>)    \
+  TILE(wgmma_128x128x64_s6, kFprop | kStridedDgrad | kWgrad, WgmmaTile<128, 128, 6, true>)     \
+  TILE(wgmma_64x256x64_s4,  kWgrad,                          WgmmaTile<64, 256, 4, true>)      \
+  TILE(wgmma_256x64x64_s4,  kFprop | kStridedDgrad,          WgmmaTile<256, 64, 4, true>)      \
+  TILE(wgmma_64x128x64_s8,  kFprop | kWgrad,                 WgmmaTile<64, 128, 8, true>)      \
+  TILE(wmma_256x128x32_s3,  kFprop | kWgrad,                 WmmaTile<256, 128, 64, 64, 3, 1>) \
+  TILE(wmma_128x128x32_s3,  kFprop | kWgrad,                 WmmaTile<128, 128, 64, 64, 3, 2>) \
+  TILE(wmma_64x64x32_s4,    kFprop | kWgrad,                 WmmaTile<64, 64, 32, 32, 4, 4>)   \
+  TILE(simt_128x128x16,     kFprop | kWgrad,                 SimtTile<128, 128, 8, 2>)         \
+  TILE(simt_128x16x16,      kFprop,                          SimtTile<128, 16, 4, 4>)          \
+  TILE(simt_16x128x16,      kWgrad,                          SimtTile<16, 128, 4, 4>)          \
+  TILE(simt_64x64x16,       kFprop | kWgrad,                 SimtTile<64, 64, 8, 4>)
 // clang-format on
 
 #define MP_TILE_NAME(name, ...) name,
@@ -39,10 +58,9 @@ constexpr size_t kNumGemmTiles = MP_GEMM_TILES(MP_TILE_COUNT);
 
 /// Set of tiles: bit t for tile t.
 using GemmTiles = uint32_t;
-constexpr GemmTiles gemm_tiles(std::initializer_list<GemmTile> tiles) {
-  GemmTiles set = 0;
-  for (const GemmTile tile : tiles) set |= GemmTiles{1} << static_cast<unsigned>(tile);
-  return set;
+/// Returns the set that contains only this tile.
+constexpr GemmTiles gemm_tiles(GemmTile tile) {
+  return GemmTiles{1} << static_cast<unsigned>(tile);
 }
 constexpr GemmTiles kAllGemmTiles = (GemmTiles{1} << kNumGemmTiles) - 1;
 
@@ -54,6 +72,7 @@ constexpr int kWmmaPad = 8;
 /// of 128 x 128 have 60 KiB, which also fit on sm_75.
 template <int kM_, int kN_, int kWarpM_, int kWarpN_, int kStages_, int kMinBlocks_>
 struct WmmaTile {
+  static constexpr GemmFamily kFamily = GemmFamily::wmma;
   static constexpr int kM = kM_, kN = kN_, kK = 32;
   static constexpr int kWarpM = kWarpM_, kWarpN = kWarpN_;
   static constexpr int kStages = kStages_;
@@ -78,6 +97,7 @@ struct WmmaTile {
 /// so that the epilogue of one overlaps with the main loop of the other.
 template <int kM_, int kN_, int kStages_, bool kPingPong_>
 struct WgmmaTile {
+  static constexpr GemmFamily kFamily = GemmFamily::wgmma;
   static constexpr int kM = kM_, kN = kN_, kK = 64;  // one row of the swizzle
   static constexpr int kStages = kStages_;
   static constexpr bool kPingPong = kPingPong_;
@@ -120,7 +140,9 @@ constexpr int kMaxClusterParts = 8;
 
 /// Tile of D with kRows_ rows, the columns of wgmma, and 64 columns.
 template <int kRows_, int kStages_>
-struct ThinTile : WgmmaClusterTile<kRows_, 64, kStages_, true> {};
+struct ThinTile : WgmmaClusterTile<kRows_, 64, kStages_, true> {
+  static constexpr GemmFamily kFamily = GemmFamily::thin;
+};
 /// Largest m that the kernels of thin products support.  Two blocks fit on an SM.
 constexpr int kThinMaxRows = 32;
 
@@ -139,11 +161,18 @@ constexpr int wgmma_box_rows(bool by_k, int extent, bool is_shared) {
 /// Largest min(m, n) that the gemv kernel supports.
 constexpr int kGemvMaxVectors = 16;
 
+/// Tile of gemv, to count tiles and slices: the kernel divides D by the number of SMs.
+struct GemvTile {
+  static constexpr GemmFamily kFamily = GemmFamily::gemv;
+  static constexpr int kM = kGemvMaxVectors, kN = kGemvMaxVectors, kK = 16;
+};
+
 /// CUDA-core tile: every thread computes kRows x 8 elements of D.  Skinny tiles are for few
 /// channels: columns of fprop and dgrad, rows of wgrad.  With 4 rows per thread there are two
 /// warps, and no thread loads more than five vectors of a k-tile.
 template <int kM_, int kN_, int kRows_, int kMinBlocks_>
 struct SimtTile {
+  static constexpr GemmFamily kFamily = GemmFamily::simt;
   static constexpr int kM = kM_, kN = kN_, kK = 16;
   static constexpr int kRows = kRows_;
   static constexpr int kMinBlocks = kMinBlocks_;  ///< per SM; bounds the registers
@@ -152,8 +181,8 @@ struct SimtTile {
 
 template <GemmTile tile>
 struct TileOf;
-#define MP_TILE_SHAPE(name, ...) \
-  template <>                    \
+#define MP_TILE_SHAPE(name, passes, ...) \
+  template <>                            \
   struct TileOf<GemmTile::name> : std::type_identity<__VA_ARGS__> {};
 MP_GEMM_TILES(MP_TILE_SHAPE)
 #undef MP_TILE_SHAPE
@@ -161,33 +190,40 @@ MP_GEMM_TILES(MP_TILE_SHAPE)
 template <GemmTile tile>
 using TileShape = typename TileOf<tile>::type;
 
+/// Returns the tiles of a family that the pass uses; kNoConv: all tiles of the family.
+constexpr GemmTiles tiles_of(GemmFamily family, ConvPasses pass = kNoConv) {
+  struct Row {
+    GemmFamily family;
+    unsigned passes;
+  };
+#define MP_TILE_ROW(name, passes, ...) {__VA_ARGS__::kFamily, passes},
+  constexpr Row kRows[] = {MP_GEMM_TILES(MP_TILE_ROW)};
+#undef MP_TILE_ROW
+  GemmTiles set = 0;
+  for (size_t tile = 0; tile < kNumGemmTiles; tile++)
+    if (kRows[tile].family == family && (pass == kNoConv || (kRows[tile].passes & pass) != 0))
+      set |= gemm_tiles(static_cast<GemmTile>(tile));
+  return set;
+}
+
 /// Tiles for which a kernel is compiled: launches look up the template instance, selection the
-/// available tiles.  Each is the first choice for some shape of the benchmarks
-/// (tests/select/test_select_used.cpp).
-template <GemmTile... tiles>
+/// available tiles.
+template <GemmFamily family, ConvPasses pass = kNoConv>
 struct TileList {
-  static constexpr GemmTiles kSet = gemm_tiles({tiles...});
+  static constexpr GemmTiles kSet = tiles_of(family, pass);
 };
 
-using ThinTiles = TileList<GemmTile::thin_32, GemmTile::thin_16>;
-using WmmaTiles = TileList<GemmTile::wmma_256x128, GemmTile::wmma_128x128, GemmTile::wmma_64x64>;
-using SimtTiles = TileList<GemmTile::simt_128x128, GemmTile::simt_128x16, GemmTile::simt_16x128,
-                           GemmTile::simt_64x64>;
-/// Tiles of convolutions.  Fprop and dgrad have many pixels as rows, wgrad many taps and channels
-/// as columns.
-using ConvSimtTiles = TileList<GemmTile::simt_128x128, GemmTile::simt_128x16, GemmTile::simt_64x64>;
-using WgradSimtTiles =
-    TileList<GemmTile::simt_128x128, GemmTile::simt_16x128, GemmTile::simt_64x64>;
-using ConvWgmmaTiles =
-    TileList<GemmTile::wgmma_128x256, GemmTile::wgmma_256x128, GemmTile::wgmma_128x128,
-             GemmTile::wgmma_256x64, GemmTile::wgmma_64x128>;
-using StridedDgradWgmmaTiles =
-    TileList<GemmTile::wgmma_128x256, GemmTile::wgmma_128x128, GemmTile::wgmma_256x64>;
-using WgradWgmmaTiles =
-    TileList<GemmTile::wgmma_128x256, GemmTile::wgmma_256x128, GemmTile::wgmma_128x128,
-             GemmTile::wgmma_64x256, GemmTile::wgmma_64x128>;
-using WgmmaTiles = TileList<GemmTile::wgmma_128x256, GemmTile::wgmma_256x128,
-                            GemmTile::wgmma_128x192, GemmTile::wgmma_128x128,
-                            GemmTile::wgmma_64x256, GemmTile::wgmma_256x64, GemmTile::wgmma_64x128>;
+using ThinTiles = TileList<GemmFamily::thin>;
+using WgmmaTiles = TileList<GemmFamily::wgmma>;
+using WmmaTiles = TileList<GemmFamily::wmma>;
+using SimtTiles = TileList<GemmFamily::simt>;
+using ConvSimtTiles = TileList<GemmFamily::simt, kFprop>;
+using WgradSimtTiles = TileList<GemmFamily::simt, kWgrad>;
+using ConvWgmmaTiles = TileList<GemmFamily::wgmma, kFprop>;
+using StridedDgradWgmmaTiles = TileList<GemmFamily::wgmma, kStridedDgrad>;
+using WgradWgmmaTiles = TileList<GemmFamily::wgmma, kWgrad>;
+// Implicit convolutions are compiled for all WmmaTiles.
+static_assert(tiles_of(GemmFamily::wmma, kFprop) == WmmaTiles::kSet &&
+              tiles_of(GemmFamily::wmma, kWgrad) == WmmaTiles::kSet);
 
 }  // namespace mp

@@ -20,7 +20,7 @@ struct RecordArgs {
 /// Records the last tile of each block of a cluster of two.
 MP_KERNEL(32, 1) record_last_tile(MP_PARAM(RecordArgs) args) {
   if (thread_index() != 0) return;
-  for (WgmmaTileScheduler<mp::TileShape<mp::GemmTile::wgmma_128x256>> scheduler(args.gemm);
+  for (WgmmaTileScheduler<mp::TileShape<mp::GemmTile::wgmma_128x256x64_s4>> scheduler(args.gemm);
        !scheduler.done(); scheduler.advance())
     args.tiles[block_index()] = scheduler.get();
 }

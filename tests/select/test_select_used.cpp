@@ -20,8 +20,7 @@ const char *const kPasses[] = {"fprop", "dgrad", "wgrad"};
 
 TilesOfKernels compiled_tiles() {
   using namespace mp;
-  TilesOfKernels all{{"gemm", ThinTiles::kSet | WgmmaTiles::kSet | WmmaTiles::kSet |
-                                  SimtTiles::kSet | gemm_tiles({GemmTile::gemv})},
+  TilesOfKernels all{{"gemm", kAllGemmTiles},
                      {"fprop by wgmma", ConvWgmmaTiles::kSet},
                      {"strided dgrad by wgmma", StridedDgradWgmmaTiles::kSet},
                      {"wgrad by wgmma", WgradWgmmaTiles::kSet}};
@@ -43,7 +42,7 @@ void add_gemms(const mp::GemmTuning &tuning, TilesOfKernels &used) {
     add_bench_gemms(path, mpbench::parse_deepbench, problems);
   for (const mp::Device &device : devices())
     for (const mp::GemmProblem &p : problems)
-      used["gemm"] |= mp::gemm_tiles({plan_of(p, device, tuning, kAligned, SIZE_MAX).kernel->tile});
+      used["gemm"] |= mp::gemm_tiles(plan_of(p, device, tuning, kAligned, SIZE_MAX).kernel->tile);
 }
 
 std::string kernel_of(const mp::ConvProblem &p, const mp::ConvPlan &choice) {
@@ -61,7 +60,7 @@ void add_convolutions(const mp::GemmTuning &tuning, TilesOfKernels &used) {
         for (const mp::Device &device : devices()) {
           const mp::ConvPlan choice = mp::plan_conv(p, {device, tuning});
           if (choice.family == mp::ConvFamily::depthwise) continue;
-          used[kernel_of(p, choice)] |= mp::gemm_tiles({choice.gemm.kernel->tile});
+          used[kernel_of(p, choice)] |= mp::gemm_tiles(choice.gemm.kernel->tile);
         }
 }
 
@@ -73,7 +72,7 @@ std::vector<std::string> unused_tiles(const mp::GemmTuning &tuning) {
   std::vector<std::string> unused;
   for (const auto &[name, compiled] : compiled_tiles())
     for (const mp::GemmKernel &kernel : mp::gemm_kernels())
-      if ((compiled & ~used[name] & mp::gemm_tiles({kernel.tile})) != 0)
+      if ((compiled & ~used[name] & mp::gemm_tiles(kernel.tile)) != 0)
         unused.push_back(name + ": " + kernel.name);
   return unused;
 }

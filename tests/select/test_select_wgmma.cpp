@@ -5,9 +5,12 @@ using namespace mptest;
 
 namespace {
 
-constexpr const char *kWgmma[] = {
-    "wgmma_128x256x64_s4", "wgmma_256x128x64_s4", "wgmma_128x192x64_s4", "wgmma_128x128x64_s6",
-    "wgmma_64x256x64_s4",  "wgmma_256x64x64_s4",  "wgmma_64x128x64_s8"};
+std::vector<const char *> wgmma_names() {
+  std::vector<const char *> names;
+  for (const mp::GemmKernel &kernel : mp::gemm_kernels())
+    if (kernel.family == mp::GemmFamily::wgmma) names.push_back(kernel.name);
+  return names;
+}
 
 template <class Plan>
 bool is_wgmma(const Plan &choice) {
@@ -30,9 +33,9 @@ mp::GemmProblem with_bias(mp::GemmProblem p) {
 
 }  // namespace
 
-TEST_CASE("select wgmma: seven tiles support every split alone and few slices in clusters") {
+TEST_CASE("select wgmma: every tile supports every split alone and few slices in clusters") {
   const mp::GemmProblem p = problem(4096, 4096, 16384);
-  for (const std::string name : kWgmma) {
+  for (const std::string name : wgmma_names()) {
     CAPTURE(name);
     for (const std::string suffix : {"", "_c2", "_k2", "_k24", "_k128", "_c2_k4", "_c2_k8",
                                      "_k2_p2", "_k6_p6", "_k24_p8", "_k64_p8"}) {
@@ -139,7 +142,7 @@ TEST_CASE("select wgmma: groups whose sizes are on the device") {
 
 TEST_CASE("select wgmma: each reason why a kernel rejects a problem") {
   const mp::GemmProblem p = problem(1024, 1024, 1024);
-  for (const char *const name : kWgmma) {
+  for (const char *const name : wgmma_names()) {
     CAPTURE(name);
     CHECK(why_not(name, p, h200()) == "");
 
