@@ -41,11 +41,11 @@ bool is_new_line(const char *line) {
 void add_workspace(Lines &lines, const GemmPlan &plan, size_t copied_bytes) {
   lines.add("workspace     ", workspace_bytes_of(plan), " bytes");
   const GemmWorkspace &w = plan.workspace;
-  const size_t table = w.slices > w.table && w.table > 0 ? w.slices - w.table : 0;
-  const size_t sums = plan.slices() > 1 ? w.bytes - std::min(w.bytes, w.slices) : 0;
+  const size_t table = w.partial_sums > w.table && w.table > 0 ? w.partial_sums - w.table : 0;
+  const size_t sums = plan.num_partials() > 1 ? w.bytes - std::min(w.bytes, w.partial_sums) : 0;
   if (copied_bytes > 0) lines.add("  copies      ", copied_bytes, " at 0");
   if (table > 0) lines.add("  table       ", table, " at ", w.table);
-  if (sums > 0) lines.add("  split-k     ", sums, " at ", w.slices);
+  if (sums > 0) lines.add("  split-k     ", sums, " at ", w.partial_sums);
   if (!plan.dbias) return;
   const DbiasPlan &d = *plan.dbias;
   lines.add("  dbias       ", d.partition.chunks, " chunks at ", d.chunks_at,

@@ -95,12 +95,13 @@ void launch_implicit(const ConvPlan &plan, const ConvProblem &problem, const Dev
     launch_conv_wmma(plan, problem.op, device, args, stream);
 }
 
-/// Launches the kernels of one family, and the sum of the slices that they leave in workspace.
+/// Launches the kernels of one family, and the sum of their partial sums in workspace.
 void launch_product(const Device &device, const ConvProblem &problem, const ConvPlan &plan,
                     std::byte *workspace, mp_stream_t stream) {
-  const int32_t slices = plan.gemm.slices();
+  const int32_t num_partials = plan.gemm.num_partials();
   float *const partial_sums =
-      slices > 1 ? reinterpret_cast<float *>(workspace + plan.gemm.workspace.slices) : nullptr;
+      num_partials > 1 ? reinterpret_cast<float *>(workspace + plan.gemm.workspace.partial_sums)
+                       : nullptr;
   if (plan.family == ConvFamily::im2col) {
     launch_conv_wgmma(plan, problem, device, column_partials(plan.gemm.dbias, workspace),
                       partial_sums, stream);
@@ -112,7 +113,7 @@ void launch_product(const Device &device, const ConvProblem &problem, const Conv
     else
       launch_implicit(plan, problem, device, args, stream);
   }
-  if (slices > 1) launch_split_k_sum(device, problem.out, slices, partial_sums, stream);
+  if (num_partials > 1) launch_split_k_sum(device, problem.out, num_partials, partial_sums, stream);
 }
 
 }  // namespace

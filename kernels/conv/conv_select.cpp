@@ -179,7 +179,7 @@ struct ConvForm : FormKind {
 
   /// Completes the plan of its GEMM.
   ConvPlan plan(GemmPlan of_gemm, const ConvProblem &p, const PlanRequest &request) const {
-    of_gemm.workspace.slices += copy.bytes();
+    of_gemm.workspace.partial_sums += copy.bytes();
     of_gemm.workspace.bytes += copy.bytes();
     of_gemm.predicted_us += copies_us(request);
     const char *const name = conv_name(family, of_gemm.name, reads_copies);

@@ -119,7 +119,7 @@ void set_product(const ConvPlan &plan, const ConvProblem &problem, const Device 
 
 void launch_conv_wgmma(const ConvPlan &plan, const ConvProblem &problem, const Device &device,
                        const ColumnPartials &sums, float *partial_sums, mp_stream_t stream) {
-  const bool is_split = plan.gemm.slices() > 1;
+  const bool is_split = plan.gemm.num_partials() > 1;
   if (is_strided_dgrad(problem)) {
     DgradWgmmaArgs args{};
     set_product(plan, problem, device, args);

@@ -316,32 +316,33 @@ PlanCost CostCounter::count(int split_k, int parts) const {
   } else if (parts > 1) {
     add_cluster_sums(cost, split_k / parts, parts);
   } else if (split_k > 1) {
-    add_slices(cost, split_k, slice_epilogue_);
+    add_partials(cost, split_k, slice_epilogue_);
   }
   return cost;
 }
 
-void CostCounter::add_cluster_sums(PlanCost &cost, int slices, int parts) const {
+void CostCounter::add_cluster_sums(PlanCost &cost, int num_partials, int parts) const {
   const auto waves_of = [&](double tiles) {
-    const double waves = std::ceil(tiles * slices / clusters_at_a_time(device_, parts));
+    const double waves = std::ceil(tiles * num_partials / clusters_at_a_time(device_, parts));
     return is_host_ ? waves * parts : waves;
   };
   cost.waves = waves_of(mains_);
   cost.starts = cost.epilogues = cost.cluster_sums = waves_of(tiles_);
   cost.ping_pong = false;
   // The blocks share the epilogue of a tile, and each reads its share from all of them.
-  EpilogueCost epilogue = slices > 1 ? staged_slice_ : staged_epilogue_;
+  EpilogueCost epilogue = num_partials > 1 ? staged_slice_ : staged_epilogue_;
   epilogue.staged_store_elems /= parts;
   epilogue.ops /= parts;
   epilogue.source_mb = epilogue.source_mb / parts + sums_mb_;
   cost.epilogue = epilogue;
-  if (slices > 1) add_slices(cost, slices, epilogue);
+  if (num_partials > 1) add_partials(cost, num_partials, epilogue);
 }
 
-void CostCounter::add_slices(PlanCost &cost, int slices, const EpilogueCost &epilogue) const {
+void CostCounter::add_partials(PlanCost &cost, int num_partials,
+                               const EpilogueCost &epilogue) const {
   // A second kernel reads the partial sums and runs the whole epilogue.
   cost.launches++;
-  const double partial_mb = 2 * d_mb_ * slices;
+  const double partial_mb = 2 * d_mb_ * num_partials;
   cost.dram_mb -= epilogue_mb_;
   cost.post_pass_mb += epilogue_mb_;
   (partial_mb / 2 <= l2_mb_ ? cost.partial_mb : cost.post_pass_mb) += partial_mb;

@@ -74,9 +74,9 @@ class CostCounter {
   double waves(double tiles, double at_a_time) const;
   /// Adds the partial sums in workspace and their pass; `epilogue`: of a tile of a Hopper kernel,
   /// which stores them.
-  void add_slices(PlanCost &cost, int slices, const EpilogueCost &epilogue) const;
+  void add_partials(PlanCost &cost, int num_partials, const EpilogueCost &epilogue) const;
   /// Adds sums of slices in clusters, each of which has one tile: nothing hides its epilogue.
-  void add_cluster_sums(PlanCost &cost, int slices, int parts) const;
+  void add_cluster_sums(PlanCost &cost, int num_partials, int parts) const;
   /// A wave of a gemv kernel has 2^20 elements of the matrix; slice_k is the number of vectors.
   void count_gemv(const GemmShape &shape);
 

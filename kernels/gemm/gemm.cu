@@ -55,7 +55,7 @@ void multiply(const Device &device, const GemmProblem &problem, const GemmPlan &
     case GemmFamily::wmma:
     case GemmFamily::simt:
       if (plan.split_k > 1)
-        args.partial_sums = reinterpret_cast<float *>(workspace + plan.workspace.slices);
+        args.partial_sums = reinterpret_cast<float *>(workspace + plan.workspace.partial_sums);
       if (plan.kernel->family == GemmFamily::wmma)
         launch_wmma(plan.name, *plan.kernel, device, args, stream);
       else

@@ -114,19 +114,19 @@ size_t best_workspace_bytes(const OutputShape &out, const GemmPlan &plan) {
 
 // ---------------------------------------------------------------------------- workspace
 
-GemmWorkspace gemm_workspace(const GemmKernel &kernel, const OutputShape &out, int slices,
+GemmWorkspace gemm_workspace(const GemmKernel &kernel, const OutputShape &out, int num_partials,
                              const AlignedCopies &copies) {
-  const size_t sums = slices > 1 ? sizeof(float) * static_cast<size_t>(slices) *
-                                       static_cast<size_t>(out.batch_count) *
-                                       static_cast<size_t>(out.m) * static_cast<size_t>(out.n)
-                                 : 0;
+  const size_t sums = num_partials > 1 ? sizeof(float) * static_cast<size_t>(num_partials) *
+                                             static_cast<size_t>(out.batch_count) *
+                                             static_cast<size_t>(out.m) * static_cast<size_t>(out.n)
+                                       : 0;
   if (kernel.family != GemmFamily::wgmma) return {0, copies.bytes(), copies.bytes() + sums};
   const bool has_table = out.items != ItemAccess::strided;
   WorkspaceLayout layout;
   (void)layout.add(copies.bytes());
   GemmWorkspace w{};
   w.table = layout.add(has_table ? wgmma_table_bytes(out.batch_count) : 0);
-  w.slices = layout.add(sums);
+  w.partial_sums = layout.add(sums);
   w.bytes = layout.size();
   return w;
 }

@@ -82,9 +82,9 @@ struct DbiasPlan {
 
 /// Offsets in workspace.
 struct GemmWorkspace {
-  size_t table;   ///< Hopper: header and entries of batch items behind pointers, or of groups
-  size_t slices;  ///< partial sums of split-k (epilogue.h)
-  size_t bytes;   ///< in all; the copies are at offset 0
+  size_t table;         ///< Hopper: header and entries of batch items behind pointers, or of groups
+  size_t partial_sums;  ///< partial sums of split-k (epilogue.h)
+  size_t bytes;         ///< in all; the copies are at offset 0
 };
 
 /// Work of the epilogue of one tile; elements and operations in units of 2^20.
@@ -145,7 +145,7 @@ struct GemmPlan {
 
   /// Returns the number of partial sums of D in workspace, which a second kernel adds; 1 = none.
   /// For example, "_k32_p8" has 32 slices of k, in clusters of 8 blocks: 4 partial sums.
-  int32_t slices() const { return split_k / parts; }
+  int32_t num_partials() const { return split_k / parts; }
 };
 
 struct PlanRequest {

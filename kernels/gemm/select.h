@@ -111,8 +111,8 @@ GemmShape with_copies(const GemmShape &, const AlignedCopies &);
 DbiasPlan plan_dbias(const OutputShape &, bool can_fuse, size_t product_bytes,
                      size_t workspace_bytes);
 
-/// @param slices  GemmPlan::slices()
-GemmWorkspace gemm_workspace(const GemmKernel &, const OutputShape &, int slices,
+/// @param num_partials  GemmPlan::num_partials()
+GemmWorkspace gemm_workspace(const GemmKernel &, const OutputShape &, int num_partials,
                              const AlignedCopies &);
 
 /// Returns the first entry of a ranking that needs at most this workspace; one exists for any

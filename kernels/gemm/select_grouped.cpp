@@ -70,7 +70,7 @@ bool plan_gemm_grouped(const GemmGroup &group, const PlanRequest &request, const
              .split_k = 1,
              .name = kernel.name,
              .store = store,
-             .workspace = {.table = 0, .slices = 0, .bytes = table_bytes},
+             .workspace = {.table = 0, .partial_sums = 0, .bytes = table_bytes},
              .predicted_us = us};
     found = true;
   }

@@ -31,7 +31,7 @@ WgmmaArgs make_wgmma_args(const GemmPlan &plan, const GemmArgs &gemm) {
   args.scheduler.tiles_m = ceil_div(gemm.scheduler.tiles_m, cluster.m);
   args.scheduler.tiles_n = ceil_div(gemm.scheduler.tiles_n, cluster.n);
   args.scheduler.group = ceil_div(gemm.scheduler.group, cluster.m);
-  args.scheduler.split_k = static_cast<uint32_t>(plan.slices());
+  args.scheduler.split_k = static_cast<uint32_t>(plan.num_partials());
   args.num_work_tiles = static_cast<uint32_t>(args.scheduler.num_work_tiles());
   args.divisors = TileDivisors(args.scheduler);
   args.multicast_blocks = plan.multicast;
@@ -183,8 +183,8 @@ void launch_wgmma(const GemmPlan &plan, const Device &device, const GemmArgs &ge
   const GemmProblem mapped = by_pointers ? with_placeholder(p, workspace) : p;
   args.a = wgmma_map_a(mapped, plan);
   args.b = wgmma_map_b(mapped, plan);
-  const bool is_split = plan.slices() > 1;
-  float *const partial_sums = reinterpret_cast<float *>(workspace + plan.workspace.slices);
+  const bool is_split = plan.num_partials() > 1;
+  float *const partial_sums = reinterpret_cast<float *>(workspace + plan.workspace.partial_sums);
   if (is_split)
     set_wgmma_slices(p.out, partial_sums, &args);
   else
@@ -199,7 +199,8 @@ void launch_wgmma(const GemmPlan &plan, const Device &device, const GemmArgs &ge
   }
   const uint32_t *const misaligned = by_pointers ? &args.header().misaligned : nullptr;
   launch_wgmma_kernel(plan, device, args, stream);
-  if (is_split) launch_split_k_sum(device, p.out, plan.slices(), partial_sums, stream, misaligned);
+  if (is_split)
+    launch_split_k_sum(device, p.out, plan.num_partials(), partial_sums, stream, misaligned);
   if (by_pointers) launch_fallback(*plan.fallback, device, p, misaligned, stream);
 }
 

@@ -216,7 +216,7 @@ TEST_CASE("conv selection: on Hopper few channels are read as windows of a copy"
   CHECK(std::string_view(wgrad.name).ends_with("_copied"));
   CHECK(wgrad.copy.image_bytes == copy.image_bytes);
   CHECK(wgrad.copy.filter_bytes == 2 * copy.filter_bytes);  // sums in fp32
-  CHECK(wgrad.gemm.workspace.slices == wgrad.copy.bytes());
+  CHECK(wgrad.gemm.workspace.partial_sums == wgrad.copy.bytes());
 
   mp::Device old_driver = h200();
   old_driver.has_overlapping_maps = false;
