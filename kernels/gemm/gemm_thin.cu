@@ -1,12 +1,12 @@
 // D = epilogue(op(A) op(B)) for few rows on Hopper: bound by the bytes of B.
 //
 // A wgmma computes the transpose of D: its 64 rows are columns of B, and its 16 or 32 columns are
-// rows of A.  The blocks of a cluster split k (wgmma_cluster.h), so that a B of few columns is
+// rows of A.  The blocks of a cluster split k (cluster_product.h), so that a B of few columns is
 // read by most SMs.  Their sums are added in distributed shared memory, not in workspace.
+#include "kernels/gemm/cluster_product.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/gemm_args.h"
 #include "kernels/gemm/wgmma_args.h"
-#include "kernels/gemm/wgmma_cluster.h"
 
 namespace mp::MP_TARGET {
 
@@ -25,7 +25,7 @@ class ThinProduct {
   MP_DEVICE explicit ThinProduct(const ThinArgs &args)
       : args_(args), tile_(args.scheduler(block_index() / cluster_size(), args.divisors)) {}
 
-  MP_DEVICE void run(const WgmmaClusterBlock<Tile> &block) const {
+  MP_DEVICE void run(const ClusterProduct<Tile> &block) const {
     const GemmProblem &p = args_.problem;
     const int k_tiles = static_cast<int>(ceil_div<int64_t>(p.k, Tile::kK));
     const auto nothing = [](auto...) {};
@@ -81,7 +81,7 @@ gemm_thin(MP_PARAM(ThinArgs) args) {
   if constexpr (wgmma_supported<Tile::kSmemBytes>()) {
     MP_DYN_SHARED(std::byte, smem);
     MP_SHARED(uint64_t, barriers, [Barriers<Tile>::kCount]);
-    const WgmmaClusterBlock<Tile> block(smem, barriers);
+    const ClusterProduct<Tile> block(smem, barriers);
     ThinProduct<Tile>(args).run(block);
   }
 }

@@ -117,11 +117,11 @@ struct WgmmaTile {
       kConsumers * kStagingBuffers * kStagingBytes;  // 1024: alignment
 };
 
-/// wgmma tile of a cluster whose blocks split k (wgmma_cluster.h): one product of 64 x kN for one
+/// wgmma tile of a cluster whose blocks split k (cluster_product.h): one product of 64 x kN for one
 /// warpgroup, whose first warp also issues the loads.  The sums are a matrix of rows in groups of
 /// kColumns columns; if kTransposed, its rows are the columns of wgmma.
 template <int kN_, int kColumns_, int kStages_, bool kTransposed_>
-struct WgmmaClusterTile {
+struct ClusterProductTile {
   static constexpr int kM = 64, kN = kN_, kK = 64;
   static constexpr int kColumns = kColumns_, kStages = kStages_;
   static constexpr bool kTransposed = kTransposed_, kPingPong = false;
@@ -140,7 +140,7 @@ constexpr int kMaxClusterParts = 8;
 
 /// Tile of D with kRows_ rows, the columns of wgmma, and 64 columns.
 template <int kRows_, int kStages_>
-struct ThinTile : WgmmaClusterTile<kRows_, 64, kStages_, true> {
+struct ThinTile : ClusterProductTile<kRows_, 64, kStages_, true> {
   static constexpr GemmFamily kFamily = GemmFamily::thin;
 };
 /// Largest m that the kernels of thin products support.  Two blocks fit on an SM.

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "kernels/gemm/wgmma_cluster.h"
+#include "kernels/gemm/cluster_product.h"
 #include "kernels/gemm/wmma_loop.h"
 #include "kernels/rnn/cell.h"
 #include "kernels/rnn/step.h"
@@ -84,7 +84,7 @@ using FusedBackwardTile = WmmaTile<kM, kUnits, kM / 2, kUnits, 6, 1>;
 
 /// wgmma: kN columns for kUnits units.
 template <int kN, int kUnits_, int kStages>
-struct FusedWgmmaTile : WgmmaClusterTile<kN, kUnits_, kStages, false> {
+struct FusedWgmmaTile : ClusterProductTile<kN, kUnits_, kStages, false> {
   static constexpr int kUnits = kUnits_;
   using Tiles = FusedTiles<FusedWgmmaTile::kM, kUnits>;
 };

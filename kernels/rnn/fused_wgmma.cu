@@ -1,8 +1,8 @@
 // Fused recurrent steps for Hopper, for FP16 and BF16: TMA, wgmma, and the cell as the epilogue, in
 // one launch.
 //
-// The blocks of a cluster share one tile of 64 rows and split k (wgmma_cluster.h).  Each block then
-// sums some of the rows and runs the cell on them.
+// The blocks of a cluster share one tile of 64 rows and split k (cluster_product.h).  Each block
+// then sums some of the rows and runs the cell on them.
 //
 // The number of splits depends only on hidden_size and the device: a sequence has the same bits in
 // any batch.
@@ -71,7 +71,7 @@ class FusedWgmmaForwardStep {
 
  public:
   using Tile = FusedWgmmaForwardTile<Cell>;
-  using Block = WgmmaClusterBlock<Tile>;
+  using Block = ClusterProduct<Tile>;
 
   static MP_HD int64_t k_tiles(const FusedForward &args) {
     return ceil_div<int64_t>(args.steps[0].hidden, Tile::kK);
@@ -171,7 +171,7 @@ template <class Cell, bool kIsWhole>
 class FusedWgmmaBackwardStep {
  public:
   using Tile = FusedWgmmaBackwardTile;
-  using Block = WgmmaClusterBlock<Tile>;
+  using Block = ClusterProduct<Tile>;
 
   static MP_HD int64_t k_tiles(const FusedBackward &args) {
     return first_tiles(args) + ceil_div<int64_t>(args.gate_rows[1], Tile::kK);

@@ -20,14 +20,14 @@ namespace mp::MP_TARGET {
 /// The weights are the larger operand.  If the previous kernel does not write them, their first
 /// loads are issued while that kernel is running (sm90_tma.h).
 template <class Tile>
-class WgmmaClusterBlock {
+class ClusterProduct {
   using Multiplier = WgmmaMultiplier<Tile>;
   using Ring = typename Multiplier::Ring;
   using Accumulators = typename Multiplier::Accumulators;
 
  public:
   /// Called first, by all threads.  On return, the barriers of the cluster are initialized.
-  MP_DEVICE WgmmaClusterBlock(std::byte *unaligned_smem, uint64_t *barrier_smem)
+  MP_DEVICE ClusterProduct(std::byte *unaligned_smem, uint64_t *barrier_smem)
       : smem_(aligned_stages(unaligned_smem)), barriers_(shuffle(smem_address(barrier_smem), 0)) {
     if (thread_index() == 0) barriers_.init(1);
     cluster_sync_relaxed();
@@ -97,16 +97,16 @@ class WgmmaClusterBlock {
                                                      acc[0]);
   }
 
-  /// Calls prepare(row, column, valid columns) for the first run of this thread, if it has one.
-  /// A run is a vector of kVec columns of this block's rows of sums, limited to `rows` x `columns`.
+  /// Calls prepare(row, column, valid columns) for the first vector of this thread, if it has one:
+  /// kVec columns of this block's rows of sums, limited to `rows` x `columns`.
   template <class Prepare>
   MP_DEVICE void prepare_first(int64_t rows, int64_t columns, const Prepare &prepare) const {
-    const Run run = run_of(thread_index(), rows, columns);
-    if (run.valid > 0) prepare(run.row, run.column, run.valid);
+    const Vector own = vector_of(thread_index(), rows, columns);
+    if (own.valid > 0) prepare(own.row, own.column, own.valid);
   }
 
-  /// Calls apply(row, column, valid columns, sums) for all runs of this thread.  Calls prepare
-  /// before apply, except for the first run.  A row consists of kGroups groups of Tile::kColumns
+  /// Calls apply(row, column, valid columns, sums) for all vectors of this thread.  Calls prepare
+  /// before apply, except for the first vector.  A row consists of kGroups groups of Tile::kColumns
   /// columns.  sums are 0 if !is_multiplied.
   template <int kGroups, class Prepare, class Apply>
   MP_DEVICE void visit(bool is_multiplied, int64_t rows, int64_t columns, const Prepare &prepare,
@@ -114,13 +114,13 @@ class WgmmaClusterBlock {
     cluster_sync();
     const int parts = is_multiplied ? cluster_size() : 0;
     for (int i = thread_index();; i += Tile::kThreads) {
-      const Run run = run_of(i, rows, columns);
-      if (run.row >= Tile::kSumRows) break;
-      if (run.valid <= 0) continue;
-      if (i >= Tile::kThreads) prepare(run.row, run.column, run.valid);
+      const Vector own = vector_of(i, rows, columns);
+      if (own.row >= Tile::kSumRows) break;
+      if (own.valid <= 0) continue;
+      if (i >= Tile::kThreads) prepare(own.row, own.column, own.valid);
       float sums[kGroups][kVec] = {};
-      add_parts(sums, parts, run.row, run.column);
-      apply(run.row, run.column, run.valid, sums);
+      add_parts(sums, parts, own.row, own.column);
+      apply(own.row, own.column, own.valid, sums);
     }
     // Other blocks may still read this one's sums; apply() has used what this one read.
     warp_sync();  // the barrier requires converged warps
@@ -131,33 +131,33 @@ class WgmmaClusterBlock {
   /// Returns true in the lane of the block that issues TMA loads.
   static MP_DEVICE bool issues_loads() { return is_elected_lane() && thread_index() < kWarpSize; }
 
-  struct Run {
+  struct Vector {
     int row, column, valid;
   };
 
   /// Blocks have every cluster_size()-th row, so that they share the rows of a small batch.
-  static MP_DEVICE Run run_of(int i, int64_t rows, int64_t columns) {
-    constexpr int kRunsPerRow = Tile::kColumns / kVec;
-    const int row = i / kRunsPerRow * cluster_size() + cluster_rank();
-    const int column = i % kRunsPerRow * kVec;
+  static MP_DEVICE Vector vector_of(int i, int64_t rows, int64_t columns) {
+    constexpr int kVectorsPerRow = Tile::kColumns / kVec;
+    const int row = i / kVectorsPerRow * cluster_size() + cluster_rank();
+    const int column = i % kVectorsPerRow * kVec;
     const bool has_row = row < min_of<int64_t>(rows, Tile::kSumRows);
     return {row, column, has_row ? static_cast<int>(min_of<int64_t>(columns - column, kVec)) : 0};
   }
 
   /// Adds the sums of the first `parts` blocks in order, several of which are in flight.  As in
-  /// load_smem_run, half of the lanes load the second quad of a run first.
+  /// load_smem_run, half of the lanes load the second quad of a vector first.
   template <int kGroups>
   MP_DEVICE void add_parts(float (&sums)[kGroups][kVec], int parts, int row, int column) const {
     constexpr int kInFlight = min_of(4, 6 / kGroups);  // limited by registers
     constexpr SmemAddress kQuadBytes = sizeof(float) * kQuad;
     const SmemAddress swapped = lane_index() / 4 % 2 * kQuadBytes;
-    const SmemAddress run = smem_address(this->sums() + row * Tile::kPitch + column) + swapped;
+    const SmemAddress vector = smem_address(this->sums() + row * Tile::kPitch + column) + swapped;
     const auto add = [&](int first, auto count) {
       constexpr int kCount = decltype(count)::value;
       float quads[kCount][kGroups][2][kQuad];
       MP_UNROLL
       for (int p = 0; p < kCount; p++) {
-        const SmemAddress there = in_block(run, first + p);
+        const SmemAddress there = in_block(vector, first + p);
         MP_UNROLL
         for (int g = 0; g < kGroups; g++) {
           const SmemAddress one = there + g * Tile::kColumns * SmemAddress{sizeof(float)};
