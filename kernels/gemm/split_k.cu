@@ -2,8 +2,8 @@
 //
 // Every element of D is summed in a fixed order, whatever the order in which slices were computed:
 // results are bitwise reproducible.  Up to eight slices are added by one thread, in the order 0, 1,
-// 2..., with all loads in flight together.  More slices are distributed to threads of a block: a
-// slice group consists of neighboring slices, and the sums of the groups are added in order.
+// 2..., with all loads in flight together.  More slices are divided into ranges of neighboring
+// slices, each of which has one thread per element; the sums of the ranges are added in order.
 #include <bit>
 
 #include "kernels/gemm/epilogue.h"
@@ -16,8 +16,8 @@ namespace mp::MP_TARGET {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kLog2MaxShares = 3;  // a warp has slices of one slice group
-static_assert(kWarpSize << kLog2MaxShares == kThreads);
+constexpr int kLog2MaxRanges = 3;  // a warp has slices of one range
+static_assert(kWarpSize << kLog2MaxRanges == kThreads);
 constexpr int kSlicesAtOnce = 8;  // slices whose loads are in flight together
 /// Three times the number of concurrent blocks, so that less work is left for the last ones.
 constexpr int kBlocksPerSm = 9;
@@ -25,7 +25,7 @@ constexpr int kBlocksPerSm = 9;
 struct SplitKArgs {
   Output out;
   int32_t split_k;
-  int32_t log2_shares;  ///< log2 of the slice groups, each of which has one thread per element
+  int32_t log2_ranges;  ///< log2 of the number of ranges
   const float *partial_sums;
   int64_t elems_per_partial;
   FastDivisor blocks;         ///< divides by the blocks of a batch item
@@ -50,15 +50,15 @@ MP_DEVICE void add_slices(const SplitKArgs &args, const float *x, int count, int
   }
 }
 
-/// Adds the sums of all slice groups, in the threads of the first.  A group has `step` threads.
-MP_DEVICE void combine_slice_groups(Quad *shares, int step, float (&sum)[kQuad]) {
-  shares[thread_index()] = {sum[0], sum[1], sum[2], sum[3]};
+/// Adds the sums of all ranges, in the threads of the first.  A range has `step` threads.
+MP_DEVICE void add_ranges(Quad *range_sums, int step, float (&sum)[kQuad]) {
+  range_sums[thread_index()] = {sum[0], sum[1], sum[2], sum[3]};
   block_sync();
   if (thread_index() < step) {
     for (int other = thread_index() + step; other < kThreads; other += step) {
-      const Quad share = shares[other];
+      const Quad quad = range_sums[other];
       MP_UNROLL
-      for (int i = 0; i < kQuad; i++) sum[i] += share.x[i];
+      for (int i = 0; i < kQuad; i++) sum[i] += quad.x[i];
     }
   }
   block_sync();  // before the next sums are stored
@@ -66,15 +66,15 @@ MP_DEVICE void combine_slice_groups(Quad *shares, int step, float (&sum)[kQuad])
 
 MP_KERNEL(kThreads, 3)
 split_k_sum(MP_PARAM(SplitKArgs) args) {
-  MP_SHARED(Quad, shares, [kThreads]);
+  MP_SHARED(Quad, range_sums, [kThreads]);
   wait_for_previous_kernel();
   if (args.skip_if != nullptr && *args.skip_if != 0) return;
   const Output &out = args.out;
   const Quotient block = args.blocks.divide(static_cast<int32_t>(block_index()));
   const int64_t item = block.quotient;
-  const int at_once = kThreads >> args.log2_shares;
-  const int share = thread_index() / kWarpSize >> (kLog2MaxShares - args.log2_shares);
-  const int slices = ((args.split_k - 1) >> args.log2_shares) + 1, first_slice = share * slices;
+  const int at_once = kThreads >> args.log2_ranges;
+  const int range = thread_index() / kWarpSize >> (kLog2MaxRanges - args.log2_ranges);
+  const int slices = ((args.split_k - 1) >> args.log2_ranges) + 1, first_slice = range * slices;
   const int count = min_of(args.split_k - first_slice, slices);
   EpilogueWriter writer(out, item);
   for (int64_t first = int64_t{block.remainder} * at_once; first < args.quads;
@@ -94,8 +94,8 @@ split_k_sum(MP_PARAM(SplitKArgs) args) {
       else
         add_slices<kSlicesAtOnce>(args, x, count, valid, sum);
     }
-    if (args.log2_shares > 0) combine_slice_groups(shares, at_once, sum);
-    if (is_present && share == 0) writer.write(row, col, sum, valid);
+    if (args.log2_ranges > 0) add_ranges(range_sums, at_once, sum);
+    if (is_present && range == 0) writer.write(row, col, sum, valid);
   }
   writer.finish();
 }
@@ -104,14 +104,14 @@ split_k_sum(MP_PARAM(SplitKArgs) args) {
 
 void launch_split_k_sum(const Device &device, const Output &out, int32_t split_k,
                         const float *partial_sums, mp_stream_t stream, const uint32_t *skip_if) {
-  const int32_t log2_shares = min_of<int32_t>(
-      std::bit_width(static_cast<uint32_t>(split_k - 1) / kSlicesAtOnce), kLog2MaxShares);
+  const int32_t log2_ranges = min_of<int32_t>(
+      std::bit_width(static_cast<uint32_t>(split_k - 1) / kSlicesAtOnce), kLog2MaxRanges);
   const int64_t quads_per_row = ceil_div<int64_t>(out.n, kQuad), quads = out.m * quads_per_row;
   const int64_t most = max_of<int64_t>(device.num_sms * kBlocksPerSm / out.batch_count, 1);
-  const int64_t blocks_per_item = min_of(ceil_div<int64_t>(quads, kThreads >> log2_shares), most);
+  const int64_t blocks_per_item = min_of(ceil_div<int64_t>(quads, kThreads >> log2_ranges), most);
   const SplitKArgs args{out,
                         split_k,
-                        log2_shares,
+                        log2_ranges,
                         partial_sums,
                         elems_per_partial(out),
                         fast_divisor(blocks_per_item),

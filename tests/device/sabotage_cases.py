@@ -326,7 +326,7 @@ REASONS = [
     Reason("conv depthwise", "bar.sync", "left out", 1,
            "conv_depthwise_wgrad: after the last tap of a work item; each block has only one"),
     Reason("reductions after products", "bar.sync", "left out", 1,
-           "split_k_sum: after the last slice groups of a block; more would require a D larger than memory"),
+           "split_k_sum: after the last slice ranges of a block; more would require a D larger than memory"),
     Reason("transposes", "bar.sync", "left out", 1, "after the last tile of a block; each block has only one"),
     *(Reason("wgmma, ping-pong", f"tensormap.replace.*{field}*", what, 3,
              "third dimensions of three maps: a group entry is one matrix, so only index 0 is read")
