@@ -43,7 +43,7 @@ struct GemmStages {
 
     static MP_DEVICE Maps maps(const WgmmaArgs &args, const WgmmaWorkTile &work) {
       if (work.item != nullptr) {
-        if (work.place == 0) {
+        if (work.index_in_series == 0) {
           tensor_map_acquire(&work.item->a);
           tensor_map_acquire(&work.item->b);
         }

@@ -36,12 +36,12 @@ struct WgmmaTableHeader {
 
 struct WgmmaArgs {
   GemmProblem problem;
-  TileScheduler scheduler;  ///< counts tiles; with clusters, pairs of tiles
-  TileDivisors divisors;    ///< divisors of `scheduler`
-  uint32_t num_work_tiles;  ///< tiles or pairs of tiles, times slices of k
-  uint32_t run = 1;         ///< neighboring tiles of an item that a cluster takes; a power of two
-  int32_t multicast_blocks = 1;  ///< blocks of a cluster that share an operand
-  int32_t parts = 1;             ///< blocks of a cluster that split k and add their sums
+  TileScheduler scheduler;        ///< counts tiles; with clusters, pairs of tiles
+  TileDivisors divisors;          ///< divisors of `scheduler`
+  uint32_t num_work_tiles;        ///< tiles or pairs of tiles, times slices of k
+  uint32_t tiles_per_series = 1;  ///< see WgmmaTileScheduler; a power of two
+  int32_t multicast_blocks = 1;   ///< blocks of a cluster that share an operand
+  int32_t parts = 1;              ///< blocks of a cluster that split k and add their sums
   int32_t slice_k;
   int32_t common_k_tiles;  ///< k-tiles of every work tile; 0 if they differ
   StorePath store;
@@ -69,10 +69,10 @@ struct WgmmaWorkTile {
   int32_t m0, n0;       ///< first row and column in D
   int32_t k0, k_tiles;  ///< first k, and number of k-tiles; none if the sum is empty
   int32_t batch_item;
-  int32_t slice;           ///< index of the partial sums in workspace
-  const GroupEntry *item;  ///< NULL if the batch items have common strides
-  uint32_t place;          ///< index of the tile in its run (WgmmaTileScheduler)
-  bool in_bounds;          ///< the tile overlaps D
+  int32_t slice;             ///< index of the partial sums in workspace
+  const GroupEntry *item;    ///< NULL if the batch items have common strides
+  uint32_t index_in_series;  ///< see WgmmaTileScheduler
+  bool in_bounds;            ///< the tile overlaps D
 };
 
 // ---------------------------------------------------------------------------- table of a group

@@ -53,9 +53,9 @@ MP_DEVICE bool shares_b(const WgmmaArgs &args) {
 
 /// Sequence of work tiles of a block.
 ///
-/// The grid has at most one block per SM.  Cluster c of C takes the runs c, c + C, c + 2 C ...
-/// A run is one work tile, or several tiles of one batch item behind a pointer: its tensor maps are
-/// acquired once per run.  The producer and both consumers of a block iterate over the same
+/// The grid has at most one block per SM.  Cluster c of C takes the series c, c + C, c + 2 C ...
+/// A series is one work tile, or several tiles of one batch item behind a pointer: its tensor maps
+/// are acquired once per series.  The producer and both consumers of a block iterate over the same
 /// work tiles.
 ///
 /// Two blocks that share an operand have neighboring tiles.  If the number of tiles along the
@@ -68,15 +68,15 @@ class WgmmaTileScheduler {
       : args_(args),
         rank_(cluster_rank()),
         number_(static_cast<uint32_t>(block_index()) / static_cast<uint32_t>(cluster_size()) *
-                args.run),
+                args.tiles_per_series),
         step_((static_cast<uint32_t>(grid_size()) / static_cast<uint32_t>(cluster_size()) - 1) *
-              args.run),
+              args.tiles_per_series),
         num_work_tiles_(args.tiles_in_table ? args.header().num_tiles : args.num_work_tiles) {}
 
   MP_DEVICE bool done() const { return number_ >= num_work_tiles_; }
   MP_DEVICE void advance() {
     number_++;
-    if ((number_ & (args_.run - 1)) == 0) number_ += step_;
+    if ((number_ & (args_.tiles_per_series - 1)) == 0) number_ += step_;
   }
 
   MP_DEVICE WgmmaWorkTile get() {
@@ -107,7 +107,7 @@ class WgmmaTileScheduler {
     work.batch_item = static_cast<int32_t>(tile.batch_item);
     work.slice = tile.slice;
     work.item = args_.table != nullptr ? &args_.item(tile.batch_item) : nullptr;
-    work.place = number_ & (args_.run - 1);
+    work.index_in_series = number_ & (args_.tiles_per_series - 1);
     work.in_bounds = work.m0 < p.out.m && work.n0 < p.out.n;
     return work;
   }
@@ -130,7 +130,7 @@ class WgmmaTileScheduler {
     work.batch_item = 0;
     work.slice = 0;
     work.item = &item;
-    work.place = 0;
+    work.index_in_series = 0;
     work.in_bounds = true;
     return work;
   }
@@ -172,12 +172,12 @@ class WgmmaEpilogue {
                           const WgmmaWorkTile &work, int consumer, Buffers &buffers)
       : args_(args), tile_(args, placement, work, consumer), buffers_(buffers) {}
 
-  /// Acquires the tensor map of D, if an item has one, in this consumer's first tile of a run.
+  /// Acquires the tensor map of D, if an item has one, in this consumer's first tile of a series.
   /// Ping-pong consumers alternate.
   MP_DEVICE void acquire() const {
     constexpr uint32_t kFirst = Tile::kPingPong ? 2 : 1;
     const WgmmaWorkTile &work = tile_.work;
-    if (work.item != nullptr && work.place < kFirst && args_.store == StorePath::tma &&
+    if (work.item != nullptr && work.index_in_series < kFirst && args_.store == StorePath::tma &&
         is_elected_lane())
       tensor_map_acquire(&work.item->d);
   }

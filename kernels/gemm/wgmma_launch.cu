@@ -141,19 +141,19 @@ void launch_table(const Device &device, const WgmmaArgs &args, mp_stream_t strea
          {.num_blocks = blocks, .num_threads = kItemsPerBlock, .uses_pdl = true}, stream, args);
 }
 
-/// Returns the number of neighboring tiles of an item that a cluster takes, so that it acquires
-/// tensor maps rarely: a power of two that divides the tiles of an item and delays the last tile by
-/// at most a thirtieth.  With longer runs, concurrent clusters would read too many items for L2.
-uint32_t run_of(const TileScheduler &scheduler, int64_t num_clusters) {
-  constexpr uint32_t kMaxRun = 16;
-  const auto waves = [&](uint32_t run) {
-    return ceil_div(scheduler.num_work_tiles() / run, num_clusters) * run;
+/// Returns WgmmaArgs::tiles_per_series: a power of two that divides the tiles of an item and delays
+/// the last tile by at most a thirtieth.  With longer series, concurrent clusters would read too
+/// many items for L2.
+uint32_t count_tiles_per_series(const TileScheduler &scheduler, int64_t num_clusters) {
+  constexpr uint32_t kMaxTiles = 16;
+  const auto waves = [&](uint32_t each) {
+    return ceil_div(scheduler.num_work_tiles() / each, num_clusters) * each;
   };
-  uint32_t run = 1;
-  for (uint32_t next = 2; next <= kMaxRun; next *= 2)
+  uint32_t tiles = 1;
+  for (uint32_t next = 2; next <= kMaxTiles; next *= 2)
     if (scheduler.tiles_m * scheduler.tiles_n % next == 0 && waves(next) * 30 <= waves(1) * 31)
-      run = next;
-  return run;
+      tiles = next;
+  return tiles;
 }
 
 /// Pattern for the maps of the items: the first item, at an address that any map accepts.
@@ -194,7 +194,8 @@ void launch_wgmma(const GemmPlan &plan, const Device &device, const GemmArgs &ge
   if (by_pointers) {
     args.table = workspace + plan.workspace.table;
     if (plan.parts == 1)
-      args.run = run_of(args.scheduler, max_of(device.num_sms / plan.multicast, 1));
+      args.tiles_per_series =
+          count_tiles_per_series(args.scheduler, max_of(device.num_sms / plan.multicast, 1));
     launch_table(device, args, stream);
   }
   const uint32_t *const misaligned = by_pointers ? &args.header().misaligned : nullptr;

@@ -183,8 +183,8 @@ TEST_CASE("wgmma: batches by stride, shared operands and pointers", "[wgmma]") {
   check_splits("m=72 n=136 k=600 op=TN ab=bf16 batch=2 pointers=0|1");
 }
 
-TEST_CASE("wgmma: blocks take runs of tiles of the same item behind pointers", "[wgmma]") {
-  // Runs of up to 16 tiles on 1, 2 or 5 SMs.
+TEST_CASE("wgmma: blocks take series of tiles of the same item behind pointers", "[wgmma]") {
+  // Series of up to 16 tiles on 1, 2 or 5 SMs.
   check("m=512 n=512 k=24 op=NT cd=fp16 batch=5 pointers=1");
 }
 
