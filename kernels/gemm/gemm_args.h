@@ -16,11 +16,11 @@ namespace mp::MP_TARGET {
 struct GemmArgs {
   GemmProblem problem;
   TileScheduler scheduler;
-  int64_t slice_k;          ///< elements of k per slice; k itself without a split
-  float *partial_sums;      ///< NULL without a split; else [slice][batch item][m][n]
-  const uint32_t *only_if;  ///< WMMA: the kernel computes D only if *only_if != 0; NULL = always
-  const int32_t *ends;      ///< mp_gemm_ragged: ends of the groups; else NULL
-  mp_ragged_t ragged;       ///< the dimension that they are ends in
+  int64_t slice_k;                ///< elements of k per slice; k itself without a split
+  float *partial_sums;            ///< NULL without a split; else [slice][batch item][m][n]
+  const uint32_t *required_flag;  ///< WMMA: computes D only if it is not 0; NULL = always
+  const int32_t *ends;            ///< mp_gemm_ragged: ends of the groups; else NULL
+  mp_ragged_t ragged;             ///< the dimension that they are ends in
 };
 
 /// Numbers the tiles of `count` products of m x n.
@@ -50,9 +50,9 @@ void launch_gemv(const GemmPlan &, const Device &, const GemmArgs &, mp_stream_t
 void launch_simt(const GemmPlan &, const Device &, const GemmArgs &, mp_stream_t);
 
 /// Enqueues D = epilogue(sum of the slices, in order), after a split main loop.
-/// @param skip_if  the kernel computes D only if *skip_if == 0; NULL = always
+/// @param cancel_flag  the kernel computes D only if it is 0; NULL = always
 void launch_split_k_sum(const Device &, const Output &, int32_t split_k, const float *partial_sums,
-                        mp_stream_t, const uint32_t *skip_if = nullptr);
+                        mp_stream_t, const uint32_t *cancel_flag = nullptr);
 
 /// Destination of the subtile sums of the main loop; base is NULL if it stores none.
 ColumnPartials column_partials(const std::optional<DbiasPlan> &, void *workspace);

@@ -78,7 +78,7 @@ MP_KERNEL(Tile::kThreads, Tile::kMinBlocks)
 gemm_wmma(MP_PARAM(GemmArgs) args) {
   using Gemm = GemmWmma<Tile>;
   if constexpr (wmma::supported<half, Gemm::kSmemBytes>()) {
-    if (args.only_if != nullptr && *args.only_if == 0) return;
+    if (args.required_flag != nullptr && *args.required_flag == 0) return;
     MP_DYN_SHARED(std::byte, smem);
     const int64_t num_work_tiles = args.scheduler.num_work_tiles();
     for (int64_t number = block_index(); number < num_work_tiles; number += grid_size()) {
@@ -98,7 +98,7 @@ void launch_wmma(const char *name, const GemmKernel &kernel, const Device &devic
   with_tile(WmmaTiles{}, kernel, [&]<class Tile>(std::type_identity<Tile>) {
     // A fallback usually returns at once, which few blocks make cheap.
     const int64_t max_blocks =
-        args.only_if == nullptr ? kMaxBlocks : int64_t{device.num_sms} * kernel.blocks_per_sm;
+        args.required_flag == nullptr ? kMaxBlocks : int64_t{device.num_sms} * kernel.blocks_per_sm;
     const LaunchShape shape{min_of(args.scheduler.num_work_tiles(), max_blocks), Tile::kThreads,
                             Tile::smem_bytes(p.op_a == MP_OP_N, p.op_b == MP_OP_T)};
     launch(name, gemm_wmma<Tile>, device, shape, stream, args);

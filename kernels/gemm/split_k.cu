@@ -31,7 +31,7 @@ struct SplitKArgs {
   FastDivisor blocks;         ///< divides by the blocks of a batch item
   FastDivisor quads_per_row;  ///< divides by the quads of a row, of 4 columns each
   int32_t quads;              ///< quads of a batch item
-  const uint32_t *skip_if;
+  const uint32_t *cancel_flag;
 };
 
 /// Adds `count` slices, the first of which is at x, to `sum`.
@@ -68,7 +68,7 @@ MP_KERNEL(kThreads, 3)
 split_k_sum(MP_PARAM(SplitKArgs) args) {
   MP_SHARED(Quad, range_sums, [kThreads]);
   wait_for_previous_kernel();
-  if (args.skip_if != nullptr && *args.skip_if != 0) return;
+  if (args.cancel_flag != nullptr && *args.cancel_flag != 0) return;
   const Output &out = args.out;
   const Quotient block = args.blocks.divide(static_cast<int32_t>(block_index()));
   const int64_t item = block.quotient;
@@ -103,7 +103,8 @@ split_k_sum(MP_PARAM(SplitKArgs) args) {
 }  // namespace
 
 void launch_split_k_sum(const Device &device, const Output &out, int32_t split_k,
-                        const float *partial_sums, mp_stream_t stream, const uint32_t *skip_if) {
+                        const float *partial_sums, mp_stream_t stream,
+                        const uint32_t *cancel_flag) {
   const int32_t log2_ranges = min_of<int32_t>(
       std::bit_width(static_cast<uint32_t>(split_k - 1) / kSlicesAtOnce), kLog2MaxRanges);
   const int64_t quads_per_row = ceil_div<int64_t>(out.n, kQuad), quads = out.m * quads_per_row;
@@ -117,7 +118,7 @@ void launch_split_k_sum(const Device &device, const Output &out, int32_t split_k
                         fast_divisor(blocks_per_item),
                         fast_divisor(quads_per_row),
                         static_cast<int32_t>(quads),
-                        skip_if};
+                        cancel_flag};
   launch(
       "split_k_sum", split_k_sum, device,
       {.num_blocks = blocks_per_item * out.batch_count, .num_threads = kThreads, .uses_pdl = true},

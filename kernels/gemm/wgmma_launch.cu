@@ -165,9 +165,9 @@ GemmProblem with_placeholder(GemmProblem problem, const std::byte *workspace) {
 
 /// Runs the batch without TMA if the table reports a misaligned item.
 void launch_fallback(const GemmKernel &kernel, const Device &device, const GemmProblem &p,
-                     const uint32_t *only_if, mp_stream_t stream) {
+                     const uint32_t *required_flag, mp_stream_t stream) {
   GemmArgs args = make_gemm_args(p, kernel, 1, device);
-  args.only_if = only_if;
+  args.required_flag = required_flag;
   launch_wmma(kernel.name, kernel, device, args, stream);
 }
 
