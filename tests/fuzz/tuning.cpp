@@ -16,7 +16,7 @@ namespace {
 /// Every problem must have a kernel for any predicted times.
 void check_choices(const mp::GemmTuning &tuning) {
   using namespace mptest;
-  for (const mp::Device &device : {h200(), host_device()})
+  for (const mp::Device &device : {kH200, kHost})
     for (const mp::GemmProblem &p :
          {problem(512, 512, 512), problem(1, 4096, 4096), with_batch(problem(7, 5, 3), 100)}) {
       const std::vector<Ranked> ranked = ranking(p, device, kAligned, tuning);

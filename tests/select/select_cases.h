@@ -14,52 +14,32 @@
 
 namespace mptest {
 
-inline mp::Device cuda_device(int arch, int num_sms, int64_t smem_per_block) {
+constexpr mp::Device device_of(mp_target_t target, int arch, int num_sms, int64_t smem_per_block,
+                               bool has_wgmma) {
   mp::Device device{};
-  device.target = MP_TARGET_CUDA;
+  device.target = target;
   device.arch = arch;
   device.num_sms = num_sms;
   device.smem_per_block = smem_per_block;
-  device.has_wgmma = device.has_overlapping_maps = arch == 90;
+  device.has_wgmma = device.has_overlapping_maps = has_wgmma;
   return device;
+}
+constexpr mp::Device cuda_device(int arch, int num_sms, int64_t smem_per_block) {
+  return device_of(MP_TARGET_CUDA, arch, num_sms, smem_per_block, arch == 90);
 }
 
-inline mp::Device v100() {
-  return cuda_device(70, 80, 96 << 10);
-}
-inline mp::Device t4() {
-  return cuda_device(75, 40, 64 << 10);
-}
-inline mp::Device a100() {
-  return cuda_device(80, 108, 163 << 10);
-}
-inline mp::Device l40s() {
-  return cuda_device(89, 142, 99 << 10);
-}
-inline mp::Device h200() {
-  return cuda_device(90, 132, 232448);
-}
-/// Hopper with the fewest SMs.
-inline mp::Device h20() {
-  return cuda_device(90, 78, 232448);
-}
+constexpr mp::Device kV100 = cuda_device(70, 80, 96 << 10);
+constexpr mp::Device kT4 = cuda_device(75, 40, 64 << 10);
+constexpr mp::Device kA100 = cuda_device(80, 108, 163 << 10);
+constexpr mp::Device kL40s = cuda_device(89, 142, 99 << 10);
+constexpr mp::Device kH200 = cuda_device(90, 132, 232448);
+constexpr mp::Device kH20 = cuda_device(90, 78, 232448);  ///< Hopper with the fewest SMs
+constexpr mp::Device kB200 = cuda_device(100, 148, 232448);
+constexpr mp::Device kRtx5090 = cuda_device(120, 170, 99 << 10);
 /// An H200 for a build without sm_90a, or whose PTX the driver compiles.
-inline mp::Device h200_without_sm_90a() {
-  mp::Device device = h200();
-  device.has_wgmma = false;
-  return device;
-}
-inline mp::Device b200() {
-  return cuda_device(100, 148, 232448);
-}
-inline mp::Device rtx_5090() {
-  return cuda_device(120, 170, 99 << 10);
-}
-inline mp::Device host_device() {
-  mp::Device device = cuda_device(90, 2, 232448);
-  device.target = MP_TARGET_HOST;
-  return device;
-}
+constexpr mp::Device kH200WithoutWgmma = device_of(MP_TARGET_CUDA, 90, 132, 232448, false);
+constexpr mp::Device kHost = device_of(MP_TARGET_HOST, 90, 2, 232448, true);
+constexpr mp::Device kDevices[] = {kV100, kT4, kA100, kL40s, kH200, kB200, kRtx5090, kHost};
 
 /// Returns a dense FP16 product.
 inline mp::GemmProblem problem(int64_t m, int64_t n, int64_t k, mp_op_t op_a = MP_OP_N,

@@ -87,7 +87,7 @@ std::string why_no_conv(const char *name, const mp::ConvProblem &p, const mp::De
 
 TEST_CASE("conv selection: a ranking is sorted, has no duplicates, and agrees with all plans") {
   for (const mp::Device &device :
-       {t4(), a100(), l40s(), h200(), h200_without_sm_90a(), b200(), rtx_5090(), host_device()}) {
+       {kT4, kA100, kL40s, kH200, kH200WithoutWgmma, kB200, kRtx5090, kHost}) {
     for (const mp::ConvShape &shape : shapes()) {
       for (const mp_conv_op_t op : kAllOps) {
         const mp::ConvProblem p = conv_problem(op, shape);
@@ -138,7 +138,7 @@ TEST_CASE("conv selection: a ranking is sorted, has no duplicates, and agrees wi
 TEST_CASE("conv selection: a measured kernel of clusters over k is ignored if SMs are limited") {
   const mp::ConvProblem p = conv_problem(MP_CONV_WGRAD, square(32, 28, 128, 128, 3));
   const char *const name = "conv_wgmma_128x128x64_s6_k8_p8";
-  mp::Device device = h200();
+  mp::Device device = kH200;
   CHECK(mp::plan_conv(p, request_of(device), name).name == std::string_view(name));
   device.has_sm_limit = true;
   CHECK(mp::plan_conv(p, request_of(device), name).name == plan_of(p, device).name);
@@ -149,24 +149,24 @@ TEST_CASE("conv selection: only 1 x 1 filters with stride 1 and no padding are G
   const char *const gemm = "wmma_128x128x32_s3";
   const mp::ConvShape plain = square(32, 56, 256, 64, 1);
   for (const mp_conv_op_t op : kAllOps) {
-    const mp::RankedConv first = ranking(conv_problem(op, plain), a100()).front();
+    const mp::RankedConv first = ranking(conv_problem(op, plain), kA100).front();
     CHECK(first.family == mp::ConvFamily::gemm);
-    CHECK(why_no_conv(gemm, conv_problem(op, plain), a100()).empty());
+    CHECK(why_no_conv(gemm, conv_problem(op, plain), kA100).empty());
   }
   const std::string why = "requires a 1 x 1 filter with stride 1, no padding and groups = 1";
-  CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 1, 2)), a100()) == why);
-  CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 3)), a100()) == why);
-  CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 1, 1, 2)), a100()) ==
+  CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 1, 2)), kA100) == why);
+  CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 3)), kA100) == why);
+  CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 1, 1, 2)), kA100) ==
         why);
   mp::ConvShape padded = plain;
   padded.pad_top = 1;
   padded.p++;
-  CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, padded), a100()) == why);
+  CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, padded), kA100) == why);
 }
 
 TEST_CASE("conv selection: an image of few channels is copied with padding, a product never is") {
   const mp::ConvShape rgb = square(32, 224, 3, 64, 7, 2);
-  for (const mp::Device &device : {t4(), a100(), h200_without_sm_90a()}) {
+  for (const mp::Device &device : {kT4, kA100, kH200WithoutWgmma}) {
     CAPTURE(device.arch);
     for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_WGRAD}) {
       const mp::ConvProblem p = conv_problem(op, rgb);
@@ -196,7 +196,7 @@ TEST_CASE("conv selection: an image of few channels is copied with padding, a pr
 TEST_CASE("conv selection: on Hopper few channels are read as windows of a copy") {
   const mp::ConvShape rgb = square(32, 224, 3, 64, 7, 2);
   const mp::ConvProblem p = conv_problem(MP_CONV_FPROP, rgb);
-  const mp::RankedConv first = ranking(p, h200()).front();
+  const mp::RankedConv first = ranking(p, kH200).front();
   CHECK(std::string_view(first.name).ends_with("_copied"));
   CHECK(first.family == mp::ConvFamily::im2col);
   // A pixel of the copy has seven rows of three channels and three zeros; a line of 229 such pixels
@@ -208,29 +208,29 @@ TEST_CASE("conv selection: on Hopper few channels are read as windows of a copy"
   const mp::ConvProblem windows = mp::with_padded_image(p, copy);
   CHECK(windows.shape.c == 7 * 24);
   CHECK((windows.pixel_stride == 2 * 24 && windows.row_stride == 229 * 24));
-  CHECK(plan_of(p, h200()).gemm.cost.slice_k * 1024 == 192);
+  CHECK(plan_of(p, kH200).gemm.cost.slice_k * 1024 == 192);
 
   const mp::ConvProblem gradient = conv_problem(MP_CONV_WGRAD, rgb);
-  const mp::ConvPlan wgrad = plan_of(gradient, h200());
+  const mp::ConvPlan wgrad = plan_of(gradient, kH200);
   CHECK(wgrad.family == mp::ConvFamily::im2col);
   CHECK(std::string_view(wgrad.name).ends_with("_copied"));
   CHECK(wgrad.copy.image_bytes == copy.image_bytes);
   CHECK(wgrad.copy.filter_bytes == 2 * copy.filter_bytes);  // sums in fp32
   CHECK(wgrad.gemm.workspace.partial_sums == wgrad.copy.bytes());
 
-  mp::Device old_driver = h200();
+  mp::Device old_driver = kH200;
   old_driver.has_overlapping_maps = false;
   for (const mp::ConvProblem &each : {p, gradient})
     CHECK(std::string_view(ranking(each, old_driver).front().name).starts_with("conv_wmma"));
   const char *const name = "conv_wgmma_256x64x64_s4_copied";
-  CHECK(why_no_conv(name, p, h200()) == "");
+  CHECK(why_no_conv(name, p, kH200) == "");
   CHECK(why_no_conv(name, p, old_driver) ==
         "requires a driver that encodes tensor maps with overlapping pixels");
-  CHECK(why_no_conv(name, p, a100()) == "requires sm_90");
-  CHECK(why_no_conv("conv_wgmma_128x192x64_s4_copied", p, h200()) == "does not support this pass");
-  CHECK(why_no_conv(name, gradient, h200()) == "does not support this pass");
-  CHECK(why_no_conv(name, conv_problem(MP_CONV_DGRAD, rgb), h200()).starts_with("requires fprop"));
-  CHECK(why_no_conv(name, conv_problem(MP_CONV_FPROP, square(32, 224, 9, 64, 7, 2)), h200())
+  CHECK(why_no_conv(name, p, kA100) == "requires sm_90");
+  CHECK(why_no_conv("conv_wgmma_128x192x64_s4_copied", p, kH200) == "does not support this pass");
+  CHECK(why_no_conv(name, gradient, kH200) == "does not support this pass");
+  CHECK(why_no_conv(name, conv_problem(MP_CONV_DGRAD, rgb), kH200).starts_with("requires fprop"));
+  CHECK(why_no_conv(name, conv_problem(MP_CONV_FPROP, square(32, 224, 9, 64, 7, 2)), kH200)
             .starts_with("requires fprop"));
 }
 
@@ -295,7 +295,7 @@ TEST_CASE("conv selection: padded copies are read in 16-byte units") {
 
 TEST_CASE("conv selection: aligned, grouped or four-channel images are not copied") {
   const auto why = [](const mp::ConvProblem &p) {
-    return why_no_conv("conv_wmma_64x64x32_s4_copied", p, a100());
+    return why_no_conv("conv_wmma_64x64x32_s4_copied", p, kA100);
   };
   const std::string nothing =
       "requires fprop or wgrad of a 16-bit x with groups = 1 and unaligned rows of taps";
@@ -306,7 +306,7 @@ TEST_CASE("conv selection: aligned, grouped or four-channel images are not copie
   // Contiguous segments start at multiples of eight elements without a copy.
   CHECK(why(conv_problem(MP_CONV_FPROP, square(4, 28, 4, 16, 5, 2))) == nothing);
   CHECK(why_no_conv("conv_wmma_64x64x32_copied",
-                    conv_problem(MP_CONV_FPROP, square(4, 28, 3, 16, 3)), a100()) == "unknown");
+                    conv_problem(MP_CONV_FPROP, square(4, 28, 3, 16, 3)), kA100) == "unknown");
   // The product of stride and channels requires 64 bits.
   CHECK(why(conv_problem(MP_CONV_FPROP, square(1, 8, 3, 8, 3, 1 << 30))) == "");
   // An image of 2^30 elements exceeds the range of the kernels' indices.
@@ -318,21 +318,21 @@ TEST_CASE("conv selection: each pass supports the skinny tile of its shape") {
   for (const mp_conv_op_t op : kAllOps) {
     const mp::ConvProblem p = conv_problem(op, square(8, 14, 64, 64, 3));
     const bool is_wgrad = op == MP_CONV_WGRAD;
-    CHECK(why_no_conv("conv_simt_128x16x16", p, a100()) ==
+    CHECK(why_no_conv("conv_simt_128x16x16", p, kA100) ==
           (is_wgrad ? "does not support this pass" : ""));
-    CHECK(why_no_conv("conv_simt_16x128x16", p, a100()) ==
+    CHECK(why_no_conv("conv_simt_16x128x16", p, kA100) ==
           (is_wgrad ? "" : "does not support this pass"));
   }
 }
 
 TEST_CASE("conv selection: a depthwise convolution is not computed as a GEMM") {
   const mp::ConvShape shape = square(32, 56, 96, 96, 3, 1, 96);
-  for (const mp::Device &device : {t4(), a100(), h200(), host_device()}) {
+  for (const mp::Device &device : {kT4, kA100, kH200, kHost}) {
     for (const mp_conv_op_t op : kAllOps)
       CHECK(first_name(op, shape, device).starts_with("conv_depthwise"));
   }
   const auto why = [](const char *name, mp_conv_op_t op, const mp::ConvShape &s) {
-    return why_no_conv(name, conv_problem(op, s), a100());
+    return why_no_conv(name, conv_problem(op, s), kA100);
   };
   CHECK(why("conv_depthwise", MP_CONV_FPROP, square(8, 14, 64, 64, 3)) ==
         "requires groups = c = k > 1");
@@ -348,22 +348,22 @@ TEST_CASE("conv selection: a depthwise convolution is not computed as a GEMM") {
 TEST_CASE("conv selection: the reason of a slow path names the channels or the device") {
   using mp::conv_slow_path_reason;
   mp::ConvProblem p = conv_problem(MP_CONV_DGRAD, square(4, 28, 16, 16, 3));
-  CHECK(conv_slow_path_reason(p, t4()) == "");
-  CHECK(conv_slow_path_reason(misaligned(p), a100()) == "a tensor is not 16-byte aligned");
+  CHECK(conv_slow_path_reason(p, kT4) == "");
+  CHECK(conv_slow_path_reason(misaligned(p), kA100) == "a tensor is not 16-byte aligned");
   p.dtype = MP_BF16;
-  CHECK(conv_slow_path_reason(p, t4()) == "sm_75 has Tensor Cores for FP16, but not for BF16");
-  CHECK(conv_slow_path_reason(p, a100()) == "");
+  CHECK(conv_slow_path_reason(p, kT4) == "sm_75 has Tensor Cores for FP16, but not for BF16");
+  CHECK(conv_slow_path_reason(p, kA100) == "");
   p = conv_problem(MP_CONV_DGRAD, square(4, 28, 12, 16, 3));
-  CHECK(conv_slow_path_reason(p, a100()) == "c / groups = 12 is not a multiple of 8");
+  CHECK(conv_slow_path_reason(p, kA100) == "c / groups = 12 is not a multiple of 8");
   const auto aligned_us = [&](bool aligned) {
-    return plan_of(aligned ? p : misaligned(p), a100()).gemm.aligned_us;
+    return plan_of(aligned ? p : misaligned(p), kA100).gemm.aligned_us;
   };
   CHECK(aligned_us(true) > 0);   // compared with 16 channels
   CHECK(aligned_us(false) > 0);  // compared with 12 channels in aligned tensors
-  CHECK(aligned_us(false) < plan_of(misaligned(p), a100()).gemm.predicted_us * 1.001);
+  CHECK(aligned_us(false) < plan_of(misaligned(p), kA100).gemm.predicted_us * 1.001);
   p = conv_problem(MP_CONV_FPROP, square(4, 28, 16, 16, 3, 1, 16));
   p.dtype = MP_BF16;  // depthwise: no device uses tensor cores
-  CHECK(conv_slow_path_reason(p, t4()) == "");
+  CHECK(conv_slow_path_reason(p, kT4) == "");
 }
 
 TEST_CASE("conv selection: the cache key includes the alignment of each tensor") {
@@ -379,7 +379,7 @@ TEST_CASE("conv selection: a dgrad with a huge stride is planned without a loop 
   mp::ConvShape shape = square(1, 1, 1, 1, 1);
   shape.w = shape.stride_w = (1 << 30) - 1;  // would take seconds with a loop over these phases
   const mp::ConvProblem p = conv_problem(MP_CONV_DGRAD, shape);
-  for (const mp::Device &device : {t4(), h200(), host_device()})
+  for (const mp::Device &device : {kT4, kH200, kHost})
     for (int i = 0; i < 100; i++) CHECK(plan_of(p, device).family != mp::ConvFamily::im2col);
 }
 
@@ -387,7 +387,7 @@ TEST_CASE("conv selection: the work of a plan is counted") {
   const auto cost = [](mp_conv_op_t op, const mp::ConvShape &shape) {
     mp::ConvPlan plan;
     const char *why;
-    REQUIRE(mp::plan_named_conv(conv_problem(op, shape), request_of(a100()),
+    REQUIRE(mp::plan_named_conv(conv_problem(op, shape), request_of(kA100),
                                 "conv_wmma_128x128x32_s3", &plan, &why));
     return plan.gemm.cost;
   };
@@ -402,10 +402,10 @@ TEST_CASE("conv selection: the work of a plan is counted") {
 
 TEST_CASE("conv selection: unknown and unsupported names are rejected") {
   const mp::ConvProblem p = conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 3));
-  CHECK(why_no_conv("conv_simt_64x64x16", p, a100()).empty());
-  CHECK(why_no_conv("conv_gemv", p, a100()) == "requires m or n of at most 16");
+  CHECK(why_no_conv("conv_simt_64x64x16", p, kA100).empty());
+  CHECK(why_no_conv("conv_gemv", p, kA100) == "requires m or n of at most 16");
   for (const char *const name : {"", "conv_", "conv", "conv_wmma", "conv_depthwise_k3", "im2col"})
-    CHECK(why_no_conv(name, p, a100()) == "unknown");
+    CHECK(why_no_conv(name, p, kA100) == "unknown");
 }
 
 TEST_CASE("conv selection: phases of a strided dgrad partition taps and pixels") {

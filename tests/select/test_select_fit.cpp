@@ -76,7 +76,7 @@ double median_error(const std::vector<mptune::Sample> &samples, const mp::ClassT
 }  // namespace
 
 TEST_CASE("fit: constants are recovered from their predicted times") {
-  for (const mp::Device &device : {t4(), a100(), h200(), host_device()}) {
+  for (const mp::Device &device : {kT4, kA100, kH200, kHost}) {
     CAPTURE(device.arch, device.target);
     const mp::ClassTuning &start = mp::builtin_gemm_tuning().of(class_of(device));
     Random random(4);
@@ -98,7 +98,7 @@ TEST_CASE("fit: disturbing a tenth of the times changes constants little") {
   const mp::ClassTuning &start = mp::builtin_gemm_tuning().of(mp::DeviceClass::sm_80);
   Random random(9);
   const mp::ClassTuning truth = disturbed(start, random);
-  const std::vector<mptune::Sample> clean = samples_on(a100(), truth);
+  const std::vector<mptune::Sample> clean = samples_on(kA100, truth);
   std::vector<mptune::Sample> noisy = clean;
   for (mptune::Sample &sample : noisy) {
     sample.us *= random.real(0.98, 1.02);
@@ -109,7 +109,7 @@ TEST_CASE("fit: disturbing a tenth of the times changes constants little") {
 
 TEST_CASE("fit: constants that were not measured stay unchanged") {
   const mp::ClassTuning &start = mp::builtin_gemm_tuning().of(mp::DeviceClass::sm_80);
-  std::vector<mptune::Sample> samples = samples_on(a100(), start);
+  std::vector<mptune::Sample> samples = samples_on(kA100, start);
   const mp::GemmKernel &absent = kernel_named("simt_64x64x16");
   std::erase_if(samples, [&](const mptune::Sample &s) { return s.kernel == &absent; });
   for (mptune::Sample &sample : samples) sample.us *= 2;
@@ -124,7 +124,7 @@ TEST_CASE("fit: constants that were not measured stay unchanged") {
 TEST_CASE("fit: classes without a bound get none") {
   const mp::ClassTuning &start = mp::builtin_gemm_tuning().of(mp::DeviceClass::host);
   REQUIRE(start.dram_us_per_mb == 0);
-  std::vector<mptune::Sample> samples = samples_on(host_device(), start);
+  std::vector<mptune::Sample> samples = samples_on(kHost, start);
   Random random(6);
   for (mptune::Sample &sample : samples) sample.us *= random.real(0.5, 2);
   const mp::ClassTuning fitted = mptune::fit_tuning(samples, start);

@@ -74,7 +74,7 @@ void check_family(std::vector<std::string> &wrong, mp::GemmFamily family, const 
 /// Returns the constants of the classes without measurements that contradict the peaks.
 std::vector<std::string> wrong_constants(const mp::GemmTuning &all) {
   std::vector<std::string> wrong;
-  for (const mp::Device &device : {t4(), a100()}) {
+  for (const mp::Device &device : {kT4, kA100}) {
     if (!is_estimated(mp::builtin_gemm_tuning(), device)) continue;
     const mp::ClassTuning &tuning = all.of(class_of(device));
     const Peak peak = peak_of(device);
@@ -107,7 +107,7 @@ int64_t impossible_predictions(const mp::GemmTuning &tuning) {
   for (const char *const path : {"deepbench_gemm_train.csv", "deepbench_gemm_infer.csv"})
     add_bench_gemms(path, mpbench::parse_deepbench, problems);
   int64_t count = 0;
-  for (const mp::Device &device : {t4(), a100(), l40s(), h200(), b200(), rtx_5090()})
+  for (const mp::Device &device : {kT4, kA100, kL40s, kH200, kB200, kRtx5090})
     for (const mp::GemmProblem &p : problems) {
       const double macs = double(p.out.m) * double(p.out.n) * double(p.k) * p.out.batch_count;
       for (const Ranked &choice : ranking(p, device, kAligned, tuning))

@@ -9,7 +9,7 @@ namespace {
 
 /// Returns the reason of the best plan with that workspace.
 std::string reason(const mp::GemmProblem &p, size_t workspace_bytes,
-                   const mp::Device &device = h200()) {
+                   const mp::Device &device = kH200) {
   const mp::GemmTuning &tuning = mp::builtin_gemm_tuning();
   const mp::GemmPlan choice = plan_of(p, device, tuning, kAligned, workspace_bytes);
   return lost_time_reason(shape(p).out, choice, {device, tuning, workspace_bytes});
@@ -41,7 +41,7 @@ mp::GemmProblem with_dbias(mp::GemmProblem p) {
 }  // namespace
 
 TEST_CASE("slow choice: too small a workspace for split-k is logged with the required bytes") {
-  for (const mp::Device &device : {t4(), a100(), h200()}) {
+  for (const mp::Device &device : {kT4, kA100, kH200}) {
     CAPTURE(device.arch);
     const mp::GemmProblem p = problem(128, 128, 65536);
     const size_t bytes = best_bytes(p, device);
@@ -59,8 +59,8 @@ TEST_CASE("slow choice: too small a workspace for split-k is logged with the req
 
 TEST_CASE("slow choice: too small a workspace for dbias is logged") {
   const mp::GemmProblem p = with_dbias(problem(802816, 64, 64));
-  const size_t bytes = mp::dbias_workspace_bytes(shape(p).out, best(p, h200()));
-  REQUIRE(best_bytes(p, h200()) < bytes);
+  const size_t bytes = mp::dbias_workspace_bytes(shape(p).out, best(p, kH200));
+  REQUIRE(best_bytes(p, kH200) < bytes);
   CHECK(reason(p, 0).find(" us with " + std::to_string(bytes) + " bytes") != std::string::npos);
   CHECK(reason(p, bytes) == "");
   CHECK(reason(problem(802816, 64, 64), 0) == "");
@@ -68,7 +68,7 @@ TEST_CASE("slow choice: too small a workspace for dbias is logged") {
 
 TEST_CASE("slow choice: workspace for the product and dbias suffices for any epilogue") {
   alignas(16) static char somewhere[16];
-  for (const mp::Device &device : {t4(), a100(), h200()})
+  for (const mp::Device &device : {kT4, kA100, kH200})
     for (const int64_t m : {64, 128, 512, 2048})
       for (const int64_t n : {64, 768, 4096})
         for (const int64_t k : {256, 1024, 4096, 32768}) {
@@ -93,7 +93,7 @@ TEST_CASE("slow choice: rows of D without a tensor map are logged if they matter
       reason(with_ld_of_d(p, 4097), SIZE_MAX).starts_with("ld_d = 4097 is not a multiple of 8 ("));
   CHECK(reason(with_ld_of_d(p, 4097), SIZE_MAX).find(" us predicted, ") != std::string::npos);
   CHECK(reason(with_ld_of_d(p, 4104), SIZE_MAX) == "");
-  CHECK(reason(with_ld_of_d(p, 4097), SIZE_MAX, a100()) == "");  // has only one store path
+  CHECK(reason(with_ld_of_d(p, 4097), SIZE_MAX, kA100) == "");  // has only one store path
   CHECK(reason(with_ld_of_d(with_fp32_d(p, 0), 4098), SIZE_MAX) == "");
   // The cost is negligible for long products.
   CHECK(reason(with_ld_of_d(problem(8192, 8192, 65536), 8193), SIZE_MAX) == "");
@@ -114,7 +114,7 @@ TEST_CASE("slow choice: rows of D without a tensor map are logged if they matter
 }
 
 TEST_CASE("slow choice: unaligned rows of A and B are logged if aligned ones are a fifth faster") {
-  for (const mp::Device &device : {t4(), a100(), h200()}) {
+  for (const mp::Device &device : {kT4, kA100, kH200}) {
     mp::GemmProblem p = problem(4096, 4096, 4096);
     p.b.ld = 4097;
     CHECK(operand_reason(p, device) == "");  // copies are cheap
@@ -129,12 +129,12 @@ TEST_CASE("slow choice: unaligned rows of A and B are logged if aligned ones are
   }
   mp::GemmProblem bf16 = problem(4096, 4096, 4096);
   bf16.dtype_ab = MP_BF16;
-  CHECK(operand_reason(bf16, t4()).starts_with("sm_75 has Tensor Cores for FP16"));
+  CHECK(operand_reason(bf16, kT4).starts_with("sm_75 has Tensor Cores for FP16"));
 }
 
 TEST_CASE("slow choice: a warning implies a faster plan on every device") {
   int told = 0, silent = 0;
-  for (const mp::Device &device : {t4(), a100(), h200(), host_device()})
+  for (const mp::Device &device : {kT4, kA100, kH200, kHost})
     for (const int64_t m : {4, 64, 128, 1000, 4096})
       for (const int64_t n : {4, 60, 1001})
         for (const int64_t k : {4, 64, 127, 2048}) {
@@ -158,11 +158,11 @@ TEST_CASE("slow choice: products of a small layer on the host are not logged") {
   for (const mp::GemmProblem &p :
        {problem(128, 4, 64, MP_OP_N, MP_OP_N), problem(128, 64, 4, MP_OP_N, MP_OP_T),
         problem(64, 4, 128, MP_OP_T, MP_OP_N)})
-    CHECK(operand_reason(p, host_device()) == "");
+    CHECK(operand_reason(p, kHost) == "");
 }
 
 TEST_CASE("slow choice: a named kernel is not logged") {
   const mp::GemmProblem p = problem(256, 256, 65536);
-  const mp::GemmPlan choice = plan_named("simt_64x64x16", p, h200());
-  CHECK(lost_time_reason(shape(p).out, choice, {h200(), mp::builtin_gemm_tuning(), 0}) == "");
+  const mp::GemmPlan choice = plan_named("simt_64x64x16", p, kH200);
+  CHECK(lost_time_reason(shape(p).out, choice, {kH200, mp::builtin_gemm_tuning(), 0}) == "");
 }

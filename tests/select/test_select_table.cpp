@@ -15,10 +15,6 @@ const mp::GemmTuning &builtin() {
   return mp::builtin_gemm_tuning();
 }
 
-std::vector<mp::Device> all_devices() {
-  return {v100(), t4(), a100(), l40s(), h200(), b200(), rtx_5090(), host_device()};
-}
-
 mp::GemmProblem random_problem(Random &random) {
   const auto extent = [&random](int64_t least) {  // small and large with equal probability
     return random.integer(least, int64_t{1} << random.integer(0, 18));
@@ -72,13 +68,13 @@ TEST_CASE("select: stable names exist and similar ones are unknown") {
                            "wmma_64x64x32_s4_k32", "simt_128x128x16", "simt_128x16x16",
                            "simt_16x128x16_k4", "simt_64x64x16", "simt_64x64x16_k2"}) {
     CAPTURE(name);
-    CHECK(why_not(name, problem(4096, 4096, 8192), a100()) == "");
+    CHECK(why_not(name, problem(4096, 4096, 8192), kA100) == "");
   }
   for (const char *name : {"", "wmma", "wmma_64x64x32_s4_k7", "simt_64x64x16_k7",
                            "wmma_64x64x32_s4_c2", "wmma_64x64x32_s4_k2 ", "simt_64x64x16_copied",
                            "gemv_copied", "wgmma_128x256x64_s4_copied"}) {
     CAPTURE(name);
-    CHECK(why_not(name, problem(4096, 4096, 8192), a100()) == "unknown");
+    CHECK(why_not(name, problem(4096, 4096, 8192), kA100) == "unknown");
   }
 }
 
@@ -88,27 +84,25 @@ TEST_CASE("select: each reason why a wmma kernel rejects a problem") {
   fp32.dtype_ab = MP_FP32;
   bf16.dtype_ab = MP_BF16;
   const char *const name = "wmma_128x128x32_s3";
-  CHECK(why_not(name, p, t4()) == "");
-  CHECK(why_not(name, fp32, h200()) == "requires FP16 or BF16");
-  CHECK(why_not(name, bf16, t4()) == "requires sm_80 or newer for BF16");
-  CHECK(why_not(name, bf16, a100()) == "");
+  CHECK(why_not(name, p, kT4) == "");
+  CHECK(why_not(name, fp32, kH200) == "requires FP16 or BF16");
+  CHECK(why_not(name, bf16, kT4) == "requires sm_80 or newer for BF16");
+  CHECK(why_not(name, bf16, kA100) == "");
   CHECK(why_not(name, p, cuda_device(61, 20, 48 << 10)) == "requires sm_70 or newer");
-  CHECK(why_not("wmma_256x128x32_s3", p, t4()) ==
-        "requires more shared memory than the device has");
-  CHECK(why_not("wmma_256x128x32_s3", p, v100()) == "");
-  CHECK(why_not(name, p, a100(), false) == "");
+  CHECK(why_not("wmma_256x128x32_s3", p, kT4) == "requires more shared memory than the device has");
+  CHECK(why_not("wmma_256x128x32_s3", p, kV100) == "");
+  CHECK(why_not(name, p, kA100, false) == "");
 }
 
 TEST_CASE("select: sm_70 multiplies FP16 on tensor cores and BF16 on CUDA cores") {
   for (const int64_t size : {64, 512, 4096}) {
     CAPTURE(size);
     mp::GemmProblem p = problem(size, size, size);
-    CHECK(best_name(p, v100()).starts_with("wmma_"));
-    CHECK(slow_path_reason(shape(p), v100()) == "");
+    CHECK(best_name(p, kV100).starts_with("wmma_"));
+    CHECK(slow_path_reason(shape(p), kV100) == "");
     p.dtype_ab = MP_BF16;
-    CHECK(best_name(p, v100()).starts_with("simt_"));
-    CHECK(slow_path_reason(shape(p), v100()) ==
-          "sm_70 has Tensor Cores for FP16, but not for BF16");
+    CHECK(best_name(p, kV100).starts_with("simt_"));
+    CHECK(slow_path_reason(shape(p), kV100) == "sm_70 has Tensor Cores for FP16, but not for BF16");
   }
 }
 
@@ -121,45 +115,45 @@ TEST_CASE("select: each reason why a wmma kernel does not read copies") {
   bf16.dtype_ab = MP_BF16;
   batch.a.stride += 4;
   const char *const name = "wmma_128x128x32_s3_copied";
-  for (const mp::Device &device : {t4(), a100(), h200(), h200_without_sm_90a(), host_device()}) {
+  for (const mp::Device &device : {kT4, kA100, kH200, kH200WithoutWgmma, kHost}) {
     CHECK(why_not(name, p, device) == "");
     CHECK(why_not(name, batch, device) == "");
   }
-  CHECK(why_not("wmma_128x128x32_s3_k2_copied", p, a100()) == "");
-  CHECK(why_not(name, fp32, h200()) == "requires FP16 or BF16");
-  CHECK(why_not(name, bf16, t4()) == "requires sm_80 or newer for BF16");
-  CHECK(why_not("wmma_256x128x32_s3_copied", p, t4()) ==
+  CHECK(why_not("wmma_128x128x32_s3_k2_copied", p, kA100) == "");
+  CHECK(why_not(name, fp32, kH200) == "requires FP16 or BF16");
+  CHECK(why_not(name, bf16, kT4) == "requires sm_80 or newer for BF16");
+  CHECK(why_not("wmma_256x128x32_s3_copied", p, kT4) ==
         "requires more shared memory than the device has");
-  CHECK(why_not("wmma_128x128x32_s3_k3_copied", p, a100()) == "requires a larger k for this split");
+  CHECK(why_not("wmma_128x128x32_s3_k3_copied", p, kA100) == "requires a larger k for this split");
   const std::string nothing_to_copy =
       "requires 16-byte aligned matrices and an ld or stride that is not a multiple of 8, and does "
       "not support arrays of pointers";
-  CHECK(why_not(name, aligned, a100()) == nothing_to_copy);
-  CHECK(why_not(name, p, a100(), false) == nothing_to_copy);
-  CHECK(why_not(name, with_pointers(p, 2), a100()) == nothing_to_copy);
+  CHECK(why_not(name, aligned, kA100) == nothing_to_copy);
+  CHECK(why_not(name, p, kA100, false) == nothing_to_copy);
+  CHECK(why_not(name, with_pointers(p, 2), kA100) == nothing_to_copy);
   p.k = 0;
-  CHECK(why_not(name, p, a100()) == nothing_to_copy);
+  CHECK(why_not(name, p, kA100) == nothing_to_copy);
 }
 
 TEST_CASE("select: the reason of a slow path names the operands or the device") {
   using mp::slow_path_reason;
   mp::GemmProblem p = problem(64, 64, 64);
-  for (const mp::Device &device : {t4(), a100(), h200(), host_device()}) {
+  for (const mp::Device &device : {kT4, kA100, kH200, kHost}) {
     CHECK(slow_path_reason(shape(p), device) == "");
     CHECK(slow_path_reason(shape(p, false), device) == "A or B is not 16-byte aligned");
   }
   p.b.ld = 65;
-  CHECK(slow_path_reason(shape(p), a100()) == "ld_b = 65 is not a multiple of 8");
+  CHECK(slow_path_reason(shape(p), kA100) == "ld_b = 65 is not a multiple of 8");
   p.dtype_ab = MP_BF16;
-  CHECK(slow_path_reason(shape(p), t4()) == "sm_75 has Tensor Cores for FP16, but not for BF16");
-  CHECK(slow_path_reason(shape(p), a100()) == "ld_b = 65 is not a multiple of 8");
+  CHECK(slow_path_reason(shape(p), kT4) == "sm_75 has Tensor Cores for FP16, but not for BF16");
+  CHECK(slow_path_reason(shape(p), kA100) == "ld_b = 65 is not a multiple of 8");
   p.dtype_ab = MP_FP32;
-  CHECK(slow_path_reason(shape(p, false), t4()) == "");
+  CHECK(slow_path_reason(shape(p, false), kT4) == "");
 }
 
 TEST_CASE("select: split-k has at least two slices of at least 128, none of them empty") {
   const auto why = [](const char *name, int64_t k) {
-    return why_not(name, problem(64, 64, k), a100());
+    return why_not(name, problem(64, 64, k), kA100);
   };
   const std::string too_short = "requires a larger k for this split";
   CHECK(why("wmma_64x64x32_s4_k2", 256) == "");
@@ -175,19 +169,19 @@ TEST_CASE("select: split-k has at least two slices of at least 128, none of them
   constexpr int64_t kRows = int64_t{1} << 17;
   const std::string too_large = "requires D to have fewer than 2^33 elements with this split";
   mp::GemmProblem huge = problem(kRows, (1 << 16) - 4, 4096);
-  CHECK(why_not("wmma_64x64x32_s4_k32", huge, a100()) == "");
+  CHECK(why_not("wmma_64x64x32_s4_k32", huge, kA100) == "");
   huge.out.batch_count = 2;
-  CHECK(why_not("wmma_64x64x32_s4_k32", huge, a100()) == too_large);
+  CHECK(why_not("wmma_64x64x32_s4_k32", huge, kA100) == too_large);
   huge = problem(kRows, (1 << 16) - 3, 4096);
-  CHECK(why_not("wmma_64x64x32_s4_k32", huge, a100()) == too_large);
-  CHECK(why_not("wmma_64x64x32_s4", huge, a100()) == "");
+  CHECK(why_not("wmma_64x64x32_s4_k32", huge, kA100) == too_large);
+  CHECK(why_not("wmma_64x64x32_s4", huge, kA100) == "");
 }
 
 TEST_CASE("select: simt kernels support every problem without workspace") {
   Random random(5);
   for (int i = 0; i < 500; ++i) {
     const mp::GemmProblem p = random_problem(random);
-    for (const mp::Device &device : all_devices())
+    for (const mp::Device &device : kDevices)
       for (const char *name :
            {"simt_128x128x16", "simt_128x16x16", "simt_16x128x16", "simt_64x64x16"})
         REQUIRE(plan_named(name, p, device).workspace.bytes == 0);
@@ -200,7 +194,7 @@ TEST_CASE("select: every problem has a plan on every device, the first that fits
     const mp::GemmProblem p = random_problem(random);
     const bool aligned = random.integer(0, 3) != 0;
     CAPTURE(i, p.out.m, p.out.n, p.k, p.out.batch_count, aligned);
-    for (const mp::Device &device : all_devices()) {
+    for (const mp::Device &device : kDevices) {
       CAPTURE(device.arch, device.target);
       const std::vector<Ranked> choices = ranking(p, device, aligned);
       REQUIRE(!choices.empty());
@@ -231,14 +225,14 @@ TEST_CASE("select: every problem has a plan on every device, the first that fits
 
 TEST_CASE("select: the workspace of a wmma split holds the slices of all items") {
   const mp::GemmProblem p = with_batch(problem(100, 60, 1024), 3);
-  CHECK(plan_named("wmma_64x64x32_s4_k4", p, a100()).workspace.bytes == 4 * 4 * 3 * 100 * 60);
-  CHECK(plan_named("wmma_64x64x32_s4", p, a100()).workspace.bytes == 0);
+  CHECK(plan_named("wmma_64x64x32_s4_k4", p, kA100).workspace.bytes == 4 * 4 * 3 * 100 * 60);
+  CHECK(plan_named("wmma_64x64x32_s4", p, kA100).workspace.bytes == 0);
   mp::GemmProblem odd = p;
   odd.b.ld = 1025;
   // Preceded by three matrices of 60 rows, rounded up to 256 bytes.
   constexpr size_t kCopies = size_t{3} * 60 * 1024 * 2;
-  CHECK(plan_named("wmma_64x64x32_s4_copied", odd, a100()).workspace.bytes == kCopies);
-  CHECK(plan_named("wmma_64x64x32_s4_k4_copied", odd, a100()).workspace.bytes ==
+  CHECK(plan_named("wmma_64x64x32_s4_copied", odd, kA100).workspace.bytes == kCopies);
+  CHECK(plan_named("wmma_64x64x32_s4_k4_copied", odd, kA100).workspace.bytes ==
         kCopies + 4 * 4 * 3 * 100 * 60);
 }
 
@@ -272,9 +266,9 @@ TEST_CASE("select: a device's class follows from its architecture, the CPU has i
   const auto class_name = [](const mp::Device &device) {
     return std::string(name_of(class_of(device)));
   };
-  CHECK(class_name(t4()) == "sm_75");
-  CHECK(class_name(a100()) == "sm_80");
-  CHECK(class_name(h200()) == "sm_90");
+  CHECK(class_name(kT4) == "sm_75");
+  CHECK(class_name(kA100) == "sm_80");
+  CHECK(class_name(kH200) == "sm_90");
   for (const auto &[arch, name] : {std::pair{86, "sm_89"},
                                    {87, "sm_89"},
                                    {89, "sm_89"},
@@ -285,13 +279,12 @@ TEST_CASE("select: a device's class follows from its architecture, the CPU has i
                                    {121, "sm_120"},
                                    {130, "sm_120"}})
     CHECK(class_name(cuda_device(arch, 100, 99 << 10)) == name);
-  CHECK(class_name(host_device()) == "host");
+  CHECK(class_name(kHost) == "host");
 }
 
 TEST_CASE("select: the built-in table has constants for every supported kernel") {
   Random random(3);
-  for (const mp::Device &device :
-       {t4(), a100(), l40s(), h200(), b200(), rtx_5090(), host_device()}) {
+  for (const mp::Device &device : kDevices) {
     const mp::ClassTuning &tuning = mp::builtin_gemm_tuning().of(class_of(device));
     CAPTURE(name_of(class_of(device)));
     CHECK(tuning.launch_us > 0);
@@ -309,8 +302,7 @@ TEST_CASE("select: the built-in table has constants for every supported kernel")
 }
 
 TEST_CASE("select gemv: supports at most 16 rows or columns of any type and alignment") {
-  for (const mp::Device &device :
-       {t4(), a100(), l40s(), h200(), b200(), rtx_5090(), host_device()}) {
+  for (const mp::Device &device : kDevices) {
     for (const mp_dtype_t dtype : kDtypes) {
       mp::GemmProblem p = problem(16, 1000, 500);
       p.dtype_ab = dtype;
@@ -329,9 +321,9 @@ TEST_CASE("select gemv: not selected for thousands of tiny products on the host 
   for (const mp_dtype_t dtype : {MP_FP16, MP_FP32}) {
     mp::GemmProblem p = with_batch(problem(8, 8, 8), 2000);
     p.dtype_ab = dtype;
-    CHECK(best_name(p, host_device()) != "gemv");
+    CHECK(best_name(p, kHost) != "gemv");
     p = problem(1, 4096, 4096);
     p.dtype_ab = dtype;
-    CHECK(best_name(p, host_device()) == "gemv");
+    CHECK(best_name(p, kHost) == "gemv");
   }
 }

@@ -59,16 +59,16 @@ TEST_CASE("tuning: omitted constants keep built-in values, later lines override 
 
 TEST_CASE("tuning: constants are estimates unless a table declares them measured") {
   const mp::GemmTuning &builtin = mp::builtin_gemm_tuning();
-  for (const mp::Device &device : {t4(), a100(), l40s(), b200(), rtx_5090()})
+  for (const mp::Device &device : {kT4, kA100, kL40s, kB200, kRtx5090})
     CHECK(is_estimated(builtin, device));
-  for (const mp::Device &device : {h200(), host_device()}) CHECK(!is_estimated(builtin, device));
+  for (const mp::Device &device : {kH200, kHost}) CHECK(!is_estimated(builtin, device));
   // mptune writes that declaration; other lines do not imply it.
   const mp::GemmTuning measured = tuning_with("sm_80 launch_us=1 estimated=0\nsm_75 launch_us=1\n");
-  CHECK(!is_estimated(measured, a100()));
-  CHECK(is_estimated(measured, t4()));
+  CHECK(!is_estimated(measured, kA100));
+  CHECK(is_estimated(measured, kT4));
   const std::string written = tuning_text(measured, mp::DeviceClass::sm_80, {});
-  CHECK(!is_estimated(tuning_with(written), a100()));
-  CHECK(is_estimated(tuning_with(tuning_text(builtin, mp::DeviceClass::sm_80, {})), a100()));
+  CHECK(!is_estimated(tuning_with(written), kA100));
+  CHECK(is_estimated(tuning_with(tuning_text(builtin, mp::DeviceClass::sm_80, {})), kA100));
 }
 
 TEST_CASE("tuning: constants measured on one architecture are estimates on others of its class") {
@@ -85,9 +85,9 @@ TEST_CASE("tuning: constants measured on one architecture are estimates on other
     const mp::GemmTuning written = tuning_with(tuning_text(measured, class_of(device), {}));
     CHECK(!is_estimated(written, device));
     CHECK(is_estimated(written, sibling));
-    CHECK(!is_estimated(written, h200()));
+    CHECK(!is_estimated(written, kH200));
   }
-  CHECK(!is_estimated(tuning_with(tuning_text(builtin, mp::DeviceClass::sm_90, {})), h200()));
+  CHECK(!is_estimated(tuning_with(tuning_text(builtin, mp::DeviceClass::sm_90, {})), kH200));
 }
 
 TEST_CASE("tuning: an error names its line and word") {
@@ -147,10 +147,10 @@ TEST_CASE("tuning: writing and reading a table preserves all bits") {
 
 TEST_CASE("tuning: a table changes only the ranking of its class") {
   const mp::GemmProblem p = problem(256, 256, 256);
-  const std::string usual = ranking(p, a100()).front().name;
+  const std::string usual = ranking(p, kA100).front().name;
   REQUIRE(usual != "simt_64x64x16");
   const mp::GemmTuning tuning = tuning_with("sm_80 simt_64x64x16 0 0\n");
-  CHECK(std::string(ranking(p, a100(), kAligned, tuning).front().name) == "simt_64x64x16");
-  CHECK(std::string(ranking(p, t4(), kAligned, tuning).front().name) ==
-        ranking(p, t4()).front().name);
+  CHECK(std::string(ranking(p, kA100, kAligned, tuning).front().name) == "simt_64x64x16");
+  CHECK(std::string(ranking(p, kT4, kAligned, tuning).front().name) ==
+        ranking(p, kT4).front().name);
 }

@@ -30,9 +30,7 @@ TilesOfKernels compiled_tiles() {
   return all;
 }
 
-std::vector<mp::Device> devices() {
-  return {t4(), a100(), h20(), h200()};
-}
+constexpr mp::Device kBenchDevices[] = {kT4, kA100, kH20, kH200};
 
 void add_gemms(const mp::GemmTuning &tuning, TilesOfKernels &used) {
   std::vector<mp::GemmProblem> problems;
@@ -40,9 +38,9 @@ void add_gemms(const mp::GemmTuning &tuning, TilesOfKernels &used) {
     add_bench_gemms(path, mpbench::parse_llm, problems);
   for (const char *const path : {"deepbench_gemm_train.csv", "deepbench_gemm_infer.csv"})
     add_bench_gemms(path, mpbench::parse_deepbench, problems);
-  for (const mp::Device &device : devices())
+  for (const mp::Device &device : kBenchDevices)
     for (const mp::GemmProblem &p : problems)
-      used["gemm"] |= mp::gemm_tiles(plan_of(p, device, tuning, kAligned, SIZE_MAX).kernel->tile);
+      used["gemm"] |= mp::gemm_tiles(plan_of(p, device, tuning).kernel->tile);
 }
 
 std::string kernel_of(const mp::ConvProblem &p, const mp::ConvPlan &choice) {
@@ -57,7 +55,7 @@ void add_convolutions(const mp::GemmTuning &tuning, TilesOfKernels &used) {
   for (const char *const path : {"resnet50.csv", "deepbench_conv_train.csv"})
     for (const mp_dtype_t dtype : {MP_FP16, MP_FP32})
       for (const mp::ConvProblem &p : bench_convolutions(path, dtype))
-        for (const mp::Device &device : devices()) {
+        for (const mp::Device &device : kBenchDevices) {
           const mp::ConvPlan choice = mp::plan_conv(p, {device, tuning});
           if (choice.family == mp::ConvFamily::depthwise) continue;
           used[kernel_of(p, choice)] |= mp::gemm_tiles(choice.gemm.kernel->tile);
