@@ -11,42 +11,19 @@ using namespace mptest;
 
 namespace {
 
-mp::ConvProblem conv_problem(mp_conv_op_t op, const mp::ConvShape &shape) {
-  mp::ConvProblem p{};
-  p.op = op;
-  p.shape = shape;
-  p.dtype = p.out.dtype = MP_FP16;
-  p.out.batch_count = 1;
-  const int64_t in = int64_t{shape.n} * shape.h * shape.w;
-  const int64_t out = int64_t{shape.n} * shape.p * shape.q;
-  p.out.m = op == MP_CONV_FPROP ? out : op == MP_CONV_DGRAD ? in : shape.k;
-  p.out.n = op == MP_CONV_FPROP   ? shape.k
-            : op == MP_CONV_DGRAD ? shape.c
-                                  : int64_t{shape.r} * shape.s * mp::group_c(shape);
-  p.out.c.ld = p.out.d.ld = p.out.n;
-  return p;
-}
-
 /// Returns a convolution with square image, filter and stride, padded to keep the size.
-mp::ConvShape square(int32_t n, int32_t size, int32_t c, int32_t k, int32_t taps,
-                     int32_t stride = 1, int32_t groups = 1) {
-  mp::ConvShape s{};
-  s.n = n;
-  s.h = s.w = size;
-  s.c = c;
-  s.k = k;
-  s.r = s.s = taps;
-  s.pad_top = s.pad_left = taps / 2;
-  s.p = s.q = (size + 2 * (taps / 2) - taps) / stride + 1;
-  s.stride_h = s.stride_w = stride;
-  s.dilation_h = s.dilation_w = 1;
-  s.groups = groups;
-  return s;
+mp_conv2d_desc_t square(int32_t n, int32_t size, int32_t c, int32_t k, int32_t taps,
+                        int32_t stride = 1, int32_t groups = 1) {
+  mp_conv2d_desc_t d = mp_conv2d_desc_default(n, size, size, c, k, taps, taps, MP_FP16);
+  d.pad_top = d.pad_bottom = d.pad_left = d.pad_right = taps / 2;
+  d.stride_h = d.stride_w = stride;
+  d.groups = groups;
+  return d;
 }
 
 constexpr mp_conv_op_t kAllOps[] = {MP_CONV_FPROP, MP_CONV_DGRAD, MP_CONV_WGRAD};
 
-std::vector<mp::ConvShape> shapes() {
+std::vector<mp_conv2d_desc_t> shapes() {
   return {square(32, 56, 64, 64, 3),      square(32, 56, 256, 64, 1),
           square(32, 224, 3, 64, 7, 2),   square(8, 14, 96, 96, 3, 1, 96),
           square(4, 28, 12, 20, 5, 2, 4), square(1, 7, 512, 512, 3)};
@@ -71,8 +48,8 @@ mp::ConvPlan plan_of(const mp::ConvProblem &p, const mp::Device &device,
   return mp::plan_conv(p, request_of(device, workspace_bytes));
 }
 
-std::string first_name(mp_conv_op_t op, const mp::ConvShape &shape, const mp::Device &device) {
-  return ranking(conv_problem(op, shape), device).front().name;
+std::string first_name(mp_conv_op_t op, const mp_conv2d_desc_t &shape, const mp::Device &device) {
+  return ranking(mp::conv_problem(shape, op), device).front().name;
 }
 
 /// Returns the reason why the kernel does not support the problem, or an empty string.
@@ -88,9 +65,9 @@ std::string why_no_conv(const char *name, const mp::ConvProblem &p, const mp::De
 TEST_CASE("conv selection: a ranking is sorted, has no duplicates, and agrees with all plans") {
   for (const mp::Device &device :
        {kT4, kA100, kL40s, kH200, kH200WithoutWgmma, kB200, kRtx5090, kHost}) {
-    for (const mp::ConvShape &shape : shapes()) {
+    for (const mp_conv2d_desc_t &shape : shapes()) {
       for (const mp_conv_op_t op : kAllOps) {
-        const mp::ConvProblem p = conv_problem(op, shape);
+        const mp::ConvProblem p = mp::conv_problem(shape, op);
         const std::vector<mp::RankedConv> choices = ranking(p, device);
         const auto first_with = [&](size_t bytes) {
           return std::find_if(choices.begin(), choices.end(), [&](const mp::RankedConv &choice) {
@@ -136,7 +113,7 @@ TEST_CASE("conv selection: a ranking is sorted, has no duplicates, and agrees wi
 }
 
 TEST_CASE("conv selection: a measured kernel of clusters over k is ignored if SMs are limited") {
-  const mp::ConvProblem p = conv_problem(MP_CONV_WGRAD, square(32, 28, 128, 128, 3));
+  const mp::ConvProblem p = mp::conv_problem(square(32, 28, 128, 128, 3), MP_CONV_WGRAD);
   const char *const name = "conv_wgmma_128x128x64_s6_k8_p8";
   mp::Device device = kH200;
   CHECK(mp::plan_conv(p, request_of(device), name).name == std::string_view(name));
@@ -147,29 +124,29 @@ TEST_CASE("conv selection: a measured kernel of clusters over k is ignored if SM
 
 TEST_CASE("conv selection: only 1 x 1 filters with stride 1 and no padding are GEMMs") {
   const char *const gemm = "wmma_128x128x32_s3";
-  const mp::ConvShape plain = square(32, 56, 256, 64, 1);
+  const mp_conv2d_desc_t plain = square(32, 56, 256, 64, 1);
   for (const mp_conv_op_t op : kAllOps) {
-    const mp::RankedConv first = ranking(conv_problem(op, plain), kA100).front();
+    const mp::RankedConv first = ranking(mp::conv_problem(plain, op), kA100).front();
     CHECK(first.family == mp::ConvFamily::gemm);
-    CHECK(why_no_conv(gemm, conv_problem(op, plain), kA100).empty());
+    CHECK(why_no_conv(gemm, mp::conv_problem(plain, op), kA100).empty());
   }
   const std::string why = "requires a 1 x 1 filter with stride 1, no padding and groups = 1";
-  CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 1, 2)), kA100) == why);
-  CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 3)), kA100) == why);
-  CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 1, 1, 2)), kA100) ==
+  CHECK(why_no_conv(gemm, mp::conv_problem(square(8, 14, 64, 64, 1, 2), MP_CONV_FPROP), kA100) ==
         why);
-  mp::ConvShape padded = plain;
+  CHECK(why_no_conv(gemm, mp::conv_problem(square(8, 14, 64, 64, 3), MP_CONV_FPROP), kA100) == why);
+  CHECK(why_no_conv(gemm, mp::conv_problem(square(8, 14, 64, 64, 1, 1, 2), MP_CONV_FPROP), kA100) ==
+        why);
+  mp_conv2d_desc_t padded = plain;
   padded.pad_top = 1;
-  padded.p++;
-  CHECK(why_no_conv(gemm, conv_problem(MP_CONV_FPROP, padded), kA100) == why);
+  CHECK(why_no_conv(gemm, mp::conv_problem(padded, MP_CONV_FPROP), kA100) == why);
 }
 
 TEST_CASE("conv selection: an image of few channels is copied with padding, a product never is") {
-  const mp::ConvShape rgb = square(32, 224, 3, 64, 7, 2);
+  const mp_conv2d_desc_t rgb = square(32, 224, 3, 64, 7, 2);
   for (const mp::Device &device : {kT4, kA100, kH200WithoutWgmma}) {
     CAPTURE(device.arch);
     for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_WGRAD}) {
-      const mp::ConvProblem p = conv_problem(op, rgb);
+      const mp::ConvProblem p = mp::conv_problem(rgb, op);
       const mp::RankedConv first = ranking(p, device).front();
       CHECK(std::string_view(first.name).ends_with("_copied"));
       CHECK(first.reads_copies);
@@ -184,7 +161,7 @@ TEST_CASE("conv selection: an image of few channels is copied with padding, a pr
       CHECK(without.gemm.aligned_us == 0);  // the caller can change only the workspace
     }
     for (const mp_conv_op_t op : kAllOps) {
-      const mp::ConvProblem p = conv_problem(op, square(32, 56, 255, 1001, 1));
+      const mp::ConvProblem p = mp::conv_problem(square(32, 56, 255, 1001, 1), op);
       for (const mp::RankedConv &choice : ranking(p, device))
         CHECK((!choice.reads_copies || choice.family == mp::ConvFamily::implicit));
       CHECK(why_no_conv("wmma_64x64x32_s4", p, device) == "");
@@ -194,8 +171,8 @@ TEST_CASE("conv selection: an image of few channels is copied with padding, a pr
 }
 
 TEST_CASE("conv selection: on Hopper few channels are read as windows of a copy") {
-  const mp::ConvShape rgb = square(32, 224, 3, 64, 7, 2);
-  const mp::ConvProblem p = conv_problem(MP_CONV_FPROP, rgb);
+  const mp_conv2d_desc_t rgb = square(32, 224, 3, 64, 7, 2);
+  const mp::ConvProblem p = mp::conv_problem(rgb, MP_CONV_FPROP);
   const mp::RankedConv first = ranking(p, kH200).front();
   CHECK(std::string_view(first.name).ends_with("_copied"));
   CHECK(first.family == mp::ConvFamily::im2col);
@@ -210,7 +187,7 @@ TEST_CASE("conv selection: on Hopper few channels are read as windows of a copy"
   CHECK((windows.pixel_stride == 2 * 24 && windows.row_stride == 229 * 24));
   CHECK(plan_of(p, kH200).gemm.cost.slice_k * 1024 == 192);
 
-  const mp::ConvProblem gradient = conv_problem(MP_CONV_WGRAD, rgb);
+  const mp::ConvProblem gradient = mp::conv_problem(rgb, MP_CONV_WGRAD);
   const mp::ConvPlan wgrad = plan_of(gradient, kH200);
   CHECK(wgrad.family == mp::ConvFamily::im2col);
   CHECK(std::string_view(wgrad.name).ends_with("_copied"));
@@ -229,8 +206,9 @@ TEST_CASE("conv selection: on Hopper few channels are read as windows of a copy"
   CHECK(why_no_conv(name, p, kA100) == "requires sm_90");
   CHECK(why_no_conv("conv_wgmma_128x192x64_s4_copied", p, kH200) == "does not support this pass");
   CHECK(why_no_conv(name, gradient, kH200) == "does not support this pass");
-  CHECK(why_no_conv(name, conv_problem(MP_CONV_DGRAD, rgb), kH200).starts_with("requires fprop"));
-  CHECK(why_no_conv(name, conv_problem(MP_CONV_FPROP, square(32, 224, 9, 64, 7, 2)), kH200)
+  CHECK(
+      why_no_conv(name, mp::conv_problem(rgb, MP_CONV_DGRAD), kH200).starts_with("requires fprop"));
+  CHECK(why_no_conv(name, mp::conv_problem(square(32, 224, 9, 64, 7, 2), MP_CONV_FPROP), kH200)
             .starts_with("requires fprop"));
 }
 
@@ -241,18 +219,17 @@ TEST_CASE("conv selection: windows have all rows of their group, and no others")
       for (const int32_t stride : {1, 2, 3, 8}) {
         for (const int32_t dilation : {1, 2, 3}) {
           CAPTURE(channels, taps, stride, dilation);
-          mp::ConvShape shape = square(2, 37, channels, 16, taps, stride);
+          mp_conv2d_desc_t shape = square(2, 37, channels, 16, taps, stride);
           shape.dilation_h = dilation;
-          if (37 + 2 * (taps / 2) < dilation * (taps - 1) + 1) continue;
-          shape.p = (37 + 2 * (taps / 2) - dilation * (taps - 1) - 1) / stride + 1;
-          const mp::ConvProblem p = conv_problem(MP_CONV_FPROP, shape);
+          if (mp::conv_extents(shape).p == 0) continue;
+          const mp::ConvProblem p = mp::conv_problem(shape, MP_CONV_FPROP);
           const mp::PaddedImage copy = mp::window_image(p);
           REQUIRE(copy.bytes() > 0);
           const mp::ConvShape &windows = mp::with_padded_image(p, copy).shape;
           CHECK(windows.r * copy.rows == taps);
           CHECK((copy.channels % 8 == 0 && copy.channels >= copy.rows * channels));
           // Group r of output row h begins in this row of the image, and in this line.
-          for (const int32_t h : {0, shape.p - 1}) {
+          for (const int32_t h : {0, p.shape.p - 1}) {
             for (int32_t r = 0; r < windows.r; r++) {
               const int32_t line = h * windows.stride_h + r * windows.dilation_h;
               CHECK(line < copy.lines);
@@ -273,12 +250,11 @@ TEST_CASE("conv selection: padded copies are read in 16-byte units") {
     for (const int32_t taps : {1, 2, 3, 5, 7}) {
       for (const int32_t stride : {1, 2, 3, 4, 8}) {
         for (const int32_t dilation : {1, 2, 3}) {
-          mp::ConvShape shape = square(2, 37, channels, 16, taps, stride);
+          mp_conv2d_desc_t shape = square(2, 37, channels, 16, taps, stride);
           shape.dilation_w = dilation;
-          shape.q = (37 + 2 * (taps / 2) - dilation * (taps - 1) - 1) / stride + 1;
           for (const mp_conv_op_t op : {MP_CONV_FPROP, MP_CONV_WGRAD}) {
             CAPTURE(channels, taps, stride, dilation, op);
-            const mp::ConvProblem p = conv_problem(op, shape);
+            const mp::ConvProblem p = mp::conv_problem(shape, op);
             const mp::PaddedImage copy = mp::padded_image(p);
             CHECK((copy.bytes() > 0) != mp::vector_operands(p).image);
             if (copy.bytes() == 0) continue;
@@ -299,24 +275,24 @@ TEST_CASE("conv selection: aligned, grouped or four-channel images are not copie
   };
   const std::string nothing =
       "requires fprop or wgrad of a 16-bit x with groups = 1 and unaligned rows of taps";
-  CHECK(why(conv_problem(MP_CONV_FPROP, square(4, 28, 3, 16, 3))) == "");
-  CHECK(why(conv_problem(MP_CONV_DGRAD, square(4, 28, 3, 16, 3))) == nothing);
-  CHECK(why(conv_problem(MP_CONV_FPROP, square(4, 28, 16, 16, 3))) == nothing);
-  CHECK(why(conv_problem(MP_CONV_WGRAD, square(4, 28, 6, 16, 3, 1, 2))) == nothing);
+  CHECK(why(mp::conv_problem(square(4, 28, 3, 16, 3), MP_CONV_FPROP)) == "");
+  CHECK(why(mp::conv_problem(square(4, 28, 3, 16, 3), MP_CONV_DGRAD)) == nothing);
+  CHECK(why(mp::conv_problem(square(4, 28, 16, 16, 3), MP_CONV_FPROP)) == nothing);
+  CHECK(why(mp::conv_problem(square(4, 28, 6, 16, 3, 1, 2), MP_CONV_WGRAD)) == nothing);
   // Contiguous segments start at multiples of eight elements without a copy.
-  CHECK(why(conv_problem(MP_CONV_FPROP, square(4, 28, 4, 16, 5, 2))) == nothing);
+  CHECK(why(mp::conv_problem(square(4, 28, 4, 16, 5, 2), MP_CONV_FPROP)) == nothing);
   CHECK(why_no_conv("conv_wmma_64x64x32_copied",
-                    conv_problem(MP_CONV_FPROP, square(4, 28, 3, 16, 3)), kA100) == "unknown");
+                    mp::conv_problem(square(4, 28, 3, 16, 3), MP_CONV_FPROP), kA100) == "unknown");
   // The product of stride and channels requires 64 bits.
-  CHECK(why(conv_problem(MP_CONV_FPROP, square(1, 8, 3, 8, 3, 1 << 30))) == "");
+  CHECK(why(mp::conv_problem(square(1, 8, 3, 8, 3, 1 << 30), MP_CONV_FPROP)) == "");
   // An image of 2^30 elements exceeds the range of the kernels' indices.
-  CHECK(why(conv_problem(MP_CONV_FPROP, square(1, 16384, 3, 8, 3))) == nothing);
-  CHECK(why(conv_problem(MP_CONV_FPROP, square(1, 8192, 3, 8, 3))) == "");
+  CHECK(why(mp::conv_problem(square(1, 16384, 3, 8, 3), MP_CONV_FPROP)) == nothing);
+  CHECK(why(mp::conv_problem(square(1, 8192, 3, 8, 3), MP_CONV_FPROP)) == "");
 }
 
 TEST_CASE("conv selection: each pass supports the skinny tile of its shape") {
   for (const mp_conv_op_t op : kAllOps) {
-    const mp::ConvProblem p = conv_problem(op, square(8, 14, 64, 64, 3));
+    const mp::ConvProblem p = mp::conv_problem(square(8, 14, 64, 64, 3), op);
     const bool is_wgrad = op == MP_CONV_WGRAD;
     CHECK(why_no_conv("conv_simt_128x16x16", p, kA100) ==
           (is_wgrad ? "does not support this pass" : ""));
@@ -326,13 +302,13 @@ TEST_CASE("conv selection: each pass supports the skinny tile of its shape") {
 }
 
 TEST_CASE("conv selection: a depthwise convolution is not computed as a GEMM") {
-  const mp::ConvShape shape = square(32, 56, 96, 96, 3, 1, 96);
+  const mp_conv2d_desc_t shape = square(32, 56, 96, 96, 3, 1, 96);
   for (const mp::Device &device : {kT4, kA100, kH200, kHost}) {
     for (const mp_conv_op_t op : kAllOps)
       CHECK(first_name(op, shape, device).starts_with("conv_depthwise"));
   }
-  const auto why = [](const char *name, mp_conv_op_t op, const mp::ConvShape &s) {
-    return why_no_conv(name, conv_problem(op, s), kA100);
+  const auto why = [](const char *name, mp_conv_op_t op, const mp_conv2d_desc_t &s) {
+    return why_no_conv(name, mp::conv_problem(s, op), kA100);
   };
   CHECK(why("conv_depthwise", MP_CONV_FPROP, square(8, 14, 64, 64, 3)) ==
         "requires groups = c = k > 1");
@@ -347,13 +323,13 @@ TEST_CASE("conv selection: a depthwise convolution is not computed as a GEMM") {
 
 TEST_CASE("conv selection: the reason of a slow path names the channels or the device") {
   using mp::conv_slow_path_reason;
-  mp::ConvProblem p = conv_problem(MP_CONV_DGRAD, square(4, 28, 16, 16, 3));
+  mp::ConvProblem p = mp::conv_problem(square(4, 28, 16, 16, 3), MP_CONV_DGRAD);
   CHECK(conv_slow_path_reason(p, kT4) == "");
   CHECK(conv_slow_path_reason(misaligned(p), kA100) == "a tensor is not 16-byte aligned");
   p.dtype = MP_BF16;
   CHECK(conv_slow_path_reason(p, kT4) == "sm_75 has Tensor Cores for FP16, but not for BF16");
   CHECK(conv_slow_path_reason(p, kA100) == "");
-  p = conv_problem(MP_CONV_DGRAD, square(4, 28, 12, 16, 3));
+  p = mp::conv_problem(square(4, 28, 12, 16, 3), MP_CONV_DGRAD);
   CHECK(conv_slow_path_reason(p, kA100) == "c / groups = 12 is not a multiple of 8");
   const auto aligned_us = [&](bool aligned) {
     return plan_of(aligned ? p : misaligned(p), kA100).gemm.aligned_us;
@@ -361,13 +337,14 @@ TEST_CASE("conv selection: the reason of a slow path names the channels or the d
   CHECK(aligned_us(true) > 0);   // compared with 16 channels
   CHECK(aligned_us(false) > 0);  // compared with 12 channels in aligned tensors
   CHECK(aligned_us(false) < plan_of(misaligned(p), kA100).gemm.predicted_us * 1.001);
-  p = conv_problem(MP_CONV_FPROP, square(4, 28, 16, 16, 3, 1, 16));
+  p = mp::conv_problem(square(4, 28, 16, 16, 3, 1, 16), MP_CONV_FPROP);
   p.dtype = MP_BF16;  // depthwise: no device uses tensor cores
   CHECK(conv_slow_path_reason(p, kT4) == "");
 }
 
 TEST_CASE("conv selection: the cache key includes the alignment of each tensor") {
-  mp::ConvProblem p = conv_problem(MP_CONV_WGRAD, square(2, 32, 3, 64, 3)), image = p, other = p;
+  mp::ConvProblem p = mp::conv_problem(square(2, 32, 3, 64, 3), MP_CONV_WGRAD), image = p,
+                  other = p;
   image.image = misaligned(p).image;
   other.other = misaligned(p).other;
   CHECK(mp::key_of(image) != mp::key_of(p));
@@ -376,18 +353,18 @@ TEST_CASE("conv selection: the cache key includes the alignment of each tensor")
 }
 
 TEST_CASE("conv selection: a dgrad with a huge stride is planned without a loop over its phases") {
-  mp::ConvShape shape = square(1, 1, 1, 1, 1);
+  mp_conv2d_desc_t shape = square(1, 1, 1, 1, 1);
   shape.w = shape.stride_w = (1 << 30) - 1;  // would take seconds with a loop over these phases
-  const mp::ConvProblem p = conv_problem(MP_CONV_DGRAD, shape);
+  const mp::ConvProblem p = mp::conv_problem(shape, MP_CONV_DGRAD);
   for (const mp::Device &device : {kT4, kH200, kHost})
     for (int i = 0; i < 100; i++) CHECK(plan_of(p, device).family != mp::ConvFamily::im2col);
 }
 
 TEST_CASE("conv selection: the work of a plan is counted") {
-  const auto cost = [](mp_conv_op_t op, const mp::ConvShape &shape) {
+  const auto cost = [](mp_conv_op_t op, const mp_conv2d_desc_t &shape) {
     mp::ConvPlan plan;
     const char *why;
-    REQUIRE(mp::plan_named_conv(conv_problem(op, shape), request_of(kA100),
+    REQUIRE(mp::plan_named_conv(mp::conv_problem(shape, op), request_of(kA100),
                                 "conv_wmma_128x128x32_s3", &plan, &why));
     return plan.gemm.cost;
   };
@@ -401,7 +378,7 @@ TEST_CASE("conv selection: the work of a plan is counted") {
 }
 
 TEST_CASE("conv selection: unknown and unsupported names are rejected") {
-  const mp::ConvProblem p = conv_problem(MP_CONV_FPROP, square(8, 14, 64, 64, 3));
+  const mp::ConvProblem p = mp::conv_problem(square(8, 14, 64, 64, 3), MP_CONV_FPROP);
   CHECK(why_no_conv("conv_simt_64x64x16", p, kA100).empty());
   CHECK(why_no_conv("conv_gemv", p, kA100) == "requires m or n of at most 16");
   for (const char *const name : {"", "conv_", "conv", "conv_wmma", "conv_depthwise_k3", "im2col"})
