@@ -1,5 +1,5 @@
 // Descriptor and text of a GemmCase.
-#include "gemm_fields.h"
+#include "gemm_case.h"
 #include "tests/support/named_plan.h"
 
 namespace mptest {

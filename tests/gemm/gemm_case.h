@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/output_case.h"
+#include "tests/support/case_text.h"
 
 namespace mptest {
 
@@ -32,6 +32,38 @@ inline int64_t leading_dimension(const GemmCase &c, int64_t cols) {
 /// library's choice, must outlive the descriptor.
 mp_gemm_desc_t descriptor(const GemmCase &c, int64_t m, int64_t n, int64_t k,
                           const std::string &kernel);
+
+// ---------------------------------------------------------------------------- text
+
+constexpr size_t kAlwaysPrinted = 6;  ///< m n k op ab cd
+
+/// Calls visit(name, field) for all fields, in the order in which they are printed.
+template <class Case, class Visit>
+void each_gemm_field(Case &c, Visit visit) {
+  visit("m", c.m);
+  visit("n", c.n);
+  visit("k", c.k);
+  visit("op", c.op);
+  visit("ab", c.ab);
+  visit("cd", c.cd);
+  visit("alpha", c.alpha);
+  visit("beta", c.beta);
+  visit("batch", c.batch);
+  visit("shared_a", c.shared_a);
+  visit("shared_b", c.shared_b);
+  visit("pointers", c.pointers);
+  visit("in_place", c.in_place);
+  visit("pad", c.pad);
+  visit("multiple", c.multiple);
+  visit("offset", c.offset);
+  visit("stray", c.stray);
+  visit("fill", c.fill);
+  visit("special", c.special);
+  visit("place", c.place);
+  each_epilogue_field(c, visit);
+  visit("seed", c.seed);
+  visit("kernel", c.kernel);
+}
 
 /// Prints the fields that differ from a default GemmCase.
 std::string to_string(const GemmCase &c);

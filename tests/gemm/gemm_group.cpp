@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "gemm_fields.h"
-
 namespace mptest {
 
 std::ostream &operator<<(std::ostream &out, const GroupItem &item) {

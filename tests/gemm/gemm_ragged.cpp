@@ -6,7 +6,6 @@
 #include <limits>
 #include <memory>
 
-#include "gemm_fields.h"
 #include "tests/support/kernels.h"
 
 namespace mptest {
