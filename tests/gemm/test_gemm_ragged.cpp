@@ -159,10 +159,7 @@ TEST_CASE("gemm ragged: any workspace size is accepted", "[gemm][short]") {
 TEST_CASE("gemm ragged: printing and parsing preserve a case", "[gemm][short]") {
   const std::string line =
       "m=72 n=40 k=90 op=TN ab=bf16 cd=fp32 beta=-2 ragged=k infinite=7 ends=1,-5,90";
-  const RaggedCase c = ragged_case(line);
-  CHECK((c.dimension == MP_RAGGED_K && c.infinite == 7 && c.beta == -2));
-  CHECK(c.ends == std::vector<int32_t>{1, -5, 90});
-  CHECK(to_string(c) == line);
+  CHECK(to_string(ragged_case(line)) == line);
   CHECK_THROWS(ragged_case("m=1 ragged=n"));
 }
 
