@@ -17,28 +17,24 @@ struct Queries {
   std::function<mp_status_t(const char *)> force;
 };
 
-Queries queries_of(const mp_gemm_desc_t &desc) {
+/// @param op  the pass of a convolution; else none
+template <class Desc, class Info, class Bytes, class... Op>
+Queries queries_of(const Desc &desc, Info kernel_info, Bytes workspace_size, Op... op) {
   return {[=](int32_t i, mp_kernel_info_t *info) {
-            return mp_gemm_kernel_info(context(), &desc, i, info);
+            return kernel_info(context(), &desc, op..., i, info);
           },
           [=](const char *name) {
-            mp_gemm_desc_t forced = desc;
+            Desc forced = desc;
             forced.plan = named_plan(name);
             size_t bytes;
-            return mp_gemm_workspace_size(context(), &forced, nullptr, &bytes);
+            return workspace_size(context(), &forced, op..., nullptr, &bytes);
           }};
 }
-
+Queries queries_of(const mp_gemm_desc_t &desc) {
+  return queries_of(desc, mp_gemm_kernel_info, mp_gemm_workspace_size);
+}
 Queries queries_of(const mp_conv2d_desc_t &desc, mp_conv_op_t op) {
-  return {[=](int32_t i, mp_kernel_info_t *info) {
-            return mp_conv2d_kernel_info(context(), &desc, op, i, info);
-          },
-          [=](const char *name) {
-            mp_conv2d_desc_t forced = desc;
-            forced.plan = named_plan(name);
-            size_t bytes;
-            return mp_conv2d_workspace_size(context(), &forced, op, nullptr, &bytes);
-          }};
+  return queries_of(desc, mp_conv2d_kernel_info, mp_conv2d_workspace_size, op);
 }
 
 std::vector<mp_kernel_info_t> all_kernels(const Queries &queries) {
