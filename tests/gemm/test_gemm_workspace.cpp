@@ -1,6 +1,5 @@
 // Split-k and its workspace: equal results, no access past the end, any initial contents.
 #include "gemm_run.h"
-#include "tests/support/log_lines.h"
 #include "tests/support/named_plan.h"
 
 using namespace mptest;
@@ -60,38 +59,22 @@ TEST_CASE("workspace: any workspace size is accepted", "[gemm][short]") {
   }
 }
 
-namespace {
-
-/// Returns the kernel that mp_gemm_batched logs.  Uses a new context, as each logs a kernel once.
-std::string choice_with(const mp_gemm_desc_t &desc, size_t workspace_bytes) {
-  const UniqueContext fresh = make_context();
-  const DeviceBuffer<uint16_t> a(desc.m * desc.k, 0, 0), b(desc.k * desc.n, 0, 0);
-  const DeviceBuffer<float> d(desc.m * desc.n);
-  const DeviceBuffer<uint8_t> workspace(static_cast<int64_t>(workspace_bytes));
-  DeviceBuffer<void *> items(3);
-  items.upload({a.data(), b.data(), d.data()});
-  const LogLines lines(MP_LOG_INFO);
-  const mp_status_t status = mp_gemm_batched(
-      fresh.get(), &desc, items.data(), items.data() + 1, nullptr, items.data() + 2, nullptr,
-      workspace_bytes > 0 ? workspace.data() : nullptr, workspace_bytes, kStream);
-  require_ok(status);
-  require_ok(mp_stream_sync(fresh.get(), kStream));
-  REQUIRE(!lines.all().empty());
-  return lines.all().back();
-}
-
-}  // namespace
-
 TEST_CASE("workspace: mp_gemm_batched_workspace_size suffices for the fastest kernel", "[gemm]") {
-  constexpr int64_t kShapes[][3] = {{64, 1024, 1024}, {64, 200, 4096}, {512, 512, 512}};
-  for (const auto &[m, n, k] : kShapes) {
-    const mp_gemm_desc_t desc = mp_gemm_desc_default(m, n, k, MP_FP16, MP_FP32);
-    size_t bytes = 0;
-    require_ok(mp_gemm_batched_workspace_size(context(), &desc, nullptr, &bytes));
-    CAPTURE(m, n, k, bytes);
-    const std::string chosen = choice_with(desc, bytes);
-    CHECK_THAT(chosen, Catch::Matchers::ContainsSubstring("mp_gemm_batched: "));
-    CHECK(chosen == choice_with(desc, bytes + (1 << 22)));
+  for (const GemmCase &c :
+       gemm_cases("m/n/k=64/1024/1024|64/200/4096|512/512/512 batch=2 pointers=1 fill=real")) {
+    INFO(to_string(c));
+    GemmRun run(c);
+    const mp_gemm_desc_t desc = run.desc("");
+    const size_t bytes = run.workspace_bytes("");
+    auto plan = initialized<mp_plan_t>(), fastest = plan;
+    require_ok(mp_gemm_batched_get_plan(context(), &desc, nullptr, bytes, &plan));
+    require_ok(mp_gemm_batched_get_plan(context(), &desc, nullptr, SIZE_MAX, &fastest));
+    CHECK(std::string(plan.kernel) == fastest.kernel);
+    // The call selects that kernel: its sums of reals have the same bits.
+    require_ok(run.launch("", bytes));
+    const std::vector<uint8_t> bits = run.output_bits();
+    require_ok(run.launch(fastest.kernel, bytes));
+    CHECK(run.output_bits() == bits);
   }
 }
 
