@@ -1,10 +1,8 @@
 // mp_gemm_grouped: products of different shapes in one call.  GroupRun checks each product like
 // GemmRun, including guard zones around every D.
 #include <cstdlib>
-#include <set>
 
 #include "gemm_group.h"
-#include "tests/support/log_lines.h"
 
 using namespace mptest;
 
@@ -164,36 +162,6 @@ TEST_CASE("gemm group: products may share A and write adjacent rows of one D", "
   require_ok(mp_stream_sync(context(), kStream));
   CHECK(device_d->download().values == expected.values);
   CHECK(device_d->damage() == "");
-}
-
-TEST_CASE("gemm group: each kernel is logged once, only slowed products are named",
-          "[gemm][short]") {
-  const UniqueContext fresh = make_context();  // the log state is kept per context
-
-  const DeviceArray zeros(MP_FP16, std::vector<double>(64 * 64, 0.0));
-  const DeviceArray d(MP_FP16, 2 * 64 * 64);
-  const mp_gemm_desc_t desc = mp_gemm_desc_default(0, 0, 0, MP_FP16, MP_FP16);
-  mp_gemm_group_item_t items[2] = {mp_gemm_group_item_default(64, 64, 64),
-                                   mp_gemm_group_item_default(8, 20, 8)};
-  for (int i = 0; i < 2; ++i) {
-    items[i].A = items[i].B = zeros.data();
-    items[i].D = static_cast<uint8_t *>(d.data()) + i * 64 * 64 * 2;
-  }
-  const DeviceWorkspace workspace(mp_gemm_grouped_workspace_size, fresh.get(), &desc, 2, items,
-                                  nullptr);
-  const auto multiply = [&] {
-    require_ok(mp_gemm_grouped(fresh.get(), &desc, 2, items, nullptr, workspace.data(),
-                               workspace.bytes(), kStream));
-    require_ok(mp_stream_sync(fresh.get(), kStream));
-  };
-  const LogLines logged(MP_LOG_INFO);
-  multiply();
-  multiply();
-  const std::vector<std::string> &lines = logged.all();
-  REQUIRE(!lines.empty());
-  CHECK(logged.count_with("a slower path") == 0);
-  CHECK(std::set<std::string>(lines.begin(), lines.end()).size() == lines.size());
-  CHECK(logged.starting_with("mp_gemm_grouped: ") == lines);
 }
 
 TEST_CASE("gemm group: printing and parsing preserve a case", "[gemm][short]") {

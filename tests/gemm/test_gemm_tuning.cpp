@@ -5,12 +5,16 @@
 // mp_tuning_measure, mp_graph_measure_kernels: measuring calls have the results of ordinary ones,
 // and a file with their measurements selects kernels in another process.
 #define MP_ENABLE_EXPERIMENTAL
+#include <algorithm>
 #include <cstdio>
+#include <set>
+#include <sstream>
 
-#include "gemm_run.h"
+#include "gemm_group.h"
 #include "tests/conv/conv_run.h"
 #include "tests/graph/described.h"
 #include "tests/support/kernels.h"
+#include "tests/support/named_plan.h"
 #include "tests/support/run_again.h"
 #include "tests/support/surroundings.h"
 #include "tests/support/tally.h"
@@ -138,28 +142,55 @@ TEST_CASE("tuning: unaligned rows are copied if the table predicts a gain", "[ge
   CHECK(times(output, "a slower path") == 0);
 }
 
-TEST_CASE("a group whose second product has odd rows", "[.]") {
-  const DeviceArray zeros(MP_FP16, std::vector<double>(64 * 64, 0.0)), d(MP_FP16, 2 * 64 * 64);
-  const mp_gemm_desc_t desc = mp_gemm_desc_default(0, 0, 0, MP_FP16, MP_FP16);
-  mp_gemm_group_item_t items[2] = {mp_gemm_group_item_default(64, 64, 64),
-                                   mp_gemm_group_item_default(64, 20, 64)};
-  for (int i = 0; i < 2; ++i) {
-    items[i].A = items[i].B = zeros.data();
-    items[i].D = static_cast<uint8_t *>(d.data()) + i * 64 * 64 * 2;
-  }
-  for (int i = 0; i < 2; ++i)
-    require_ok(mp_gemm_grouped(context(), &desc, 2, items, nullptr, nullptr, 0, kStream));
-  require_ok(mp_stream_sync(context(), kStream));
+TEST_CASE("a group without workspace whose second product has odd rows", "[.]") {
+  GroupRun run(group_case("items=64x64x64,64x20x64 cd=fp16 multiple=1"));
+  for (int i = 0; i < 2; ++i) check_launch(run, "", 0);
 }
 
 TEST_CASE("tuning: the slow product of a group is logged once", "[gemm]") {
-  const std::string output =
-      output_with("a group whose second product has odd rows", table_of_copies(), "warn");
+  const std::string output = output_with(
+      "a group without workspace whose second product has odd rows", table_of_copies(), "warn");
   CAPTURE(output);
   CHECK(times(output, "a slower path") == 1);
   CHECK(times(output,
               "mp_gemm_grouped: using a slower path: items[1]: ld_b = 20 is not a "
               "multiple of 8 (") == 1);
+}
+
+TEST_CASE("small products as a group and a batch and in two contexts", "[.]") {
+  GroupRun run(group_case("items=64x64x64,8x20x8 cd=fp16 multiple=1"));
+  for (int i = 0; i < 2; ++i) check_launch(run, "", Misaligned::kNo);
+  check_library_choice("m=64 n=64 k=64 batch=2 pointers=1 kernel=wmma_128x128x32_s3");
+
+  const UniqueContext other = make_context();
+  const DeviceArray zeros(MP_FP16, std::vector<double>(64 * 64, 0.0)), d(MP_FP16, 64 * 64);
+  mp_gemm_desc_t desc = mp_gemm_desc_default(64, 64, 64, MP_FP16, MP_FP16);
+  desc.plan = named_plan("simt_128x128x16");
+  for (const mp_context_t each : {context(), context(), other.get(), other.get()}) {
+    require_ok(mp_gemm(each, &desc, zeros.data(), zeros.data(), nullptr, d.data(), nullptr, nullptr,
+                       0, kStream));
+    require_ok(mp_stream_sync(each, kStream));
+  }
+}
+
+TEST_CASE("log: each context logs each kernel once, without a warning", "[gemm][short]") {
+  std::istringstream output(
+      output_of_test("small products as a group and a batch and in two contexts", "MP_LOG=info"));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(output, line);)
+    if (line.starts_with("mpcore: ") && line.find(": mp_gemm") != std::string::npos)
+      lines.push_back(line);
+  CAPTURE(lines);
+  const auto count = [&](std::string_view start) {
+    return std::ranges::count_if(lines,
+                                 [&](const std::string &line) { return line.starts_with(start); });
+  };
+  const int64_t grouped = count("mpcore: info: mp_gemm_grouped: ");
+  CHECK(grouped > 0);
+  CHECK(count("mpcore: info: mp_gemm_batched: ") == 1);
+  CHECK(count("mpcore: info: mp_gemm: ") == 2);  // one per context
+  CHECK(std::ssize(lines) == grouped + 3);
+  CHECK(std::set<std::string>(lines.begin(), lines.end()).size() == lines.size() - 1);
 }
 
 TEST_CASE("one tile and a long k without and with workspace", "[.]") {
