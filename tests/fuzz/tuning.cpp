@@ -19,9 +19,9 @@ void check_choices(const mp::GemmTuning &tuning) {
   for (const mp::Device &device : {kH200, kHost})
     for (const mp::GemmProblem &p :
          {problem(512, 512, 512), problem(1, 4096, 4096), with_batch(problem(7, 5, 3), 100)}) {
-      const std::vector<Ranked> ranked = ranking(p, device, kAligned, tuning);
+      const std::vector<mp::RankedGemm> ranked = ranking(p, device, kAligned, tuning);
       if (ranked.empty()) found("rank_gemm", "no plan");
-      for (const Ranked &entry : ranked)
+      for (const mp::RankedGemm &entry : ranked)
         if (!std::isfinite(entry.predicted_us) || entry.predicted_us < 0)
           found("rank_gemm", entry.name);
       plan_of(p, device, tuning, !kAligned, 0);

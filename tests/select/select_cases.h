@@ -72,6 +72,11 @@ inline mp::GemmProblem with_fp32_d(mp::GemmProblem p, float beta) {
   return p;
 }
 
+inline mp::GemmProblem with_inputs(mp::GemmProblem p, mp_dtype_t dtype) {
+  p.dtype_ab = dtype;
+  return p;
+}
+
 inline mp::GemmProblem with_ld_of_d(mp::GemmProblem p, int64_t ld) {
   p.out.d.ld = ld;
   return p;
@@ -108,22 +113,10 @@ inline mp::GemmPlan plan_of(const mp::GemmProblem &p, const mp::Device &device,
   return mp::plan_gemm(shape(p, aligned), {device, tuning, workspace_bytes});
 }
 
-/// An entry of a ranking, with the fields of its variant.
-struct Ranked : mp::RankedGemm {
-  explicit Ranked(const mp::RankedGemm &entry)
-      : RankedGemm(entry),
-        kernel(entry.variant->kernel),
-        multicast(entry.variant->multicast),
-        split_k(entry.variant->split_k) {}
-  const mp::GemmKernel *kernel;
-  int multicast, split_k;
-};
-
-inline std::vector<Ranked> ranking(const mp::GemmProblem &p, const mp::Device &device,
-                                   bool aligned = kAligned,
-                                   const mp::GemmTuning &tuning = mp::builtin_gemm_tuning()) {
-  const auto ranked = mp::rank_gemm(shape(p, aligned), {device, tuning});
-  return {ranked.begin(), ranked.end()};
+inline std::vector<mp::RankedGemm> ranking(
+    const mp::GemmProblem &p, const mp::Device &device, bool aligned = kAligned,
+    const mp::GemmTuning &tuning = mp::builtin_gemm_tuning()) {
+  return mp::rank_gemm(shape(p, aligned), {device, tuning});
 }
 
 inline std::string best_name(const mp::GemmProblem &p, const mp::Device &device) {
@@ -131,12 +124,12 @@ inline std::string best_name(const mp::GemmProblem &p, const mp::Device &device)
 }
 
 /// Returns the reason why the kernel does not support the problem, or an empty string.
-inline std::string why_not(const char *name, const mp::GemmProblem &p, const mp::Device &device,
-                           bool aligned = kAligned) {
+inline std::string why_not(const std::string &name, const mp::GemmProblem &p,
+                           const mp::Device &device, bool aligned = kAligned) {
   mp::GemmPlan plan;
   const char *why;
-  if (mp::plan_named_gemm(shape(p, aligned), {device, mp::builtin_gemm_tuning()}, name, &plan,
-                          &why))
+  if (mp::plan_named_gemm(shape(p, aligned), {device, mp::builtin_gemm_tuning()}, name.c_str(),
+                          &plan, &why))
     return {};
   return why != nullptr ? why : "unknown";
 }

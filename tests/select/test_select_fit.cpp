@@ -33,9 +33,10 @@ std::vector<mptune::Sample> samples_on(const mp::Device &device, const mp::Class
 
   std::vector<mptune::Sample> samples;
   for (const mp::GemmProblem &p : problems) {
-    for (const Ranked &choice : ranking(p, device)) {
+    for (const mp::RankedGemm &choice : ranking(p, device)) {
       const mp::PlanCost cost = plan_named(choice.name, p, device).cost;
-      samples.push_back({choice.kernel, cost, predicted_us(cost, truth, truth.of(*choice.kernel))});
+      const mp::GemmKernel &kernel = *choice.variant->kernel;
+      samples.push_back({&kernel, cost, predicted_us(cost, truth, truth.of(kernel))});
     }
   }
   return samples;

@@ -110,8 +110,9 @@ int64_t impossible_predictions(const mp::GemmTuning &tuning) {
   for (const mp::Device &device : {kT4, kA100, kL40s, kH200, kB200, kRtx5090})
     for (const mp::GemmProblem &p : problems) {
       const double macs = double(p.out.m) * double(p.out.n) * double(p.k) * p.out.batch_count;
-      for (const Ranked &choice : ranking(p, device, kAligned, tuning))
-        count += choice.predicted_us < macs / peak_rate(*choice.kernel, device) / device.num_sms;
+      for (const mp::RankedGemm &choice : ranking(p, device, kAligned, tuning))
+        count += choice.predicted_us <
+                 macs / peak_rate(*choice.variant->kernel, device) / device.num_sms;
     }
   return count;
 }

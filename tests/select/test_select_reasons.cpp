@@ -25,13 +25,6 @@ std::string operand_reason(const mp::GemmProblem &p, const mp::Device &device,
                        choice.aligned_us);
 }
 
-mp::GemmPlan best(const mp::GemmProblem &p, const mp::Device &device) {
-  return plan_of(p, device, mp::builtin_gemm_tuning(), kAligned, SIZE_MAX);
-}
-size_t best_bytes(const mp::GemmProblem &p, const mp::Device &device) {
-  return best(p, device).workspace.bytes;
-}
-
 mp::GemmProblem with_dbias(mp::GemmProblem p) {
   static float somewhere;
   p.out.epilogue.dbias = &somewhere;
@@ -44,7 +37,7 @@ TEST_CASE("slow choice: too small a workspace for split-k is logged with the req
   for (const mp::Device &device : {kT4, kA100, kH200}) {
     CAPTURE(device.arch);
     const mp::GemmProblem p = problem(128, 128, 65536);
-    const size_t bytes = best_bytes(p, device);
+    const size_t bytes = plan_of(p, device).workspace.bytes;
     REQUIRE(bytes > 0);
     const std::string why = reason(p, 0, device);
     CAPTURE(why);
@@ -59,8 +52,8 @@ TEST_CASE("slow choice: too small a workspace for split-k is logged with the req
 
 TEST_CASE("slow choice: too small a workspace for dbias is logged") {
   const mp::GemmProblem p = with_dbias(problem(802816, 64, 64));
-  const size_t bytes = mp::dbias_workspace_bytes(shape(p).out, best(p, kH200));
-  REQUIRE(best_bytes(p, kH200) < bytes);
+  const size_t bytes = mp::dbias_workspace_bytes(shape(p).out, plan_of(p, kH200));
+  REQUIRE(plan_of(p, kH200).workspace.bytes < bytes);
   CHECK(reason(p, 0).find(" us with " + std::to_string(bytes) + " bytes") != std::string::npos);
   CHECK(reason(p, bytes) == "");
   CHECK(reason(problem(802816, 64, 64), 0) == "");
@@ -73,7 +66,7 @@ TEST_CASE("slow choice: workspace for the product and dbias suffices for any epi
       for (const int64_t n : {64, 768, 4096})
         for (const int64_t k : {256, 1024, 4096, 32768}) {
           const mp::GemmProblem plain = problem(m, n, k);
-          const mp::GemmPlan choice = best(plain, device);
+          const mp::GemmPlan choice = plan_of(plain, device);
           const size_t bytes =
               std::max(choice.workspace.bytes, mp::dbias_workspace_bytes(shape(plain).out, choice));
           mp::GemmProblem p = with_dbias(plain);
@@ -127,8 +120,7 @@ TEST_CASE("slow choice: unaligned rows of A and B are logged if aligned ones are
     CHECK(operand_reason(problem(4096, 4096, 4096), device, !kAligned)
               .starts_with("A or B is not 16-byte aligned ("));
   }
-  mp::GemmProblem bf16 = problem(4096, 4096, 4096);
-  bf16.dtype_ab = MP_BF16;
+  const mp::GemmProblem bf16 = with_inputs(problem(4096, 4096, 4096), MP_BF16);
   CHECK(operand_reason(bf16, kT4).starts_with("sm_75 has Tensor Cores for FP16"));
 }
 
@@ -144,8 +136,8 @@ TEST_CASE("slow choice: a warning implies a faster plan on every device") {
           better.a.ld = (k + 7) / 8 * 8;
           better.b.ld = (n + 7) / 8 * 8;
           CAPTURE(device.arch, device.target, m, n, k, why);
-          const double us = best(p, device).predicted_us,
-                       faster_us = best(better, device).predicted_us;
+          const double us = plan_of(p, device).predicted_us,
+                       faster_us = plan_of(better, device).predicted_us;
           CHECK(why.empty() == (us < 1.2 * faster_us));
           (why.empty() ? silent : told)++;
         }

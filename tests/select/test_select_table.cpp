@@ -79,13 +79,10 @@ TEST_CASE("select: stable names exist and similar ones are unknown") {
 }
 
 TEST_CASE("select: each reason why a wmma kernel rejects a problem") {
-  const mp::GemmProblem p = problem(256, 256, 256);
-  mp::GemmProblem fp32 = p, bf16 = p;
-  fp32.dtype_ab = MP_FP32;
-  bf16.dtype_ab = MP_BF16;
+  const mp::GemmProblem p = problem(256, 256, 256), bf16 = with_inputs(p, MP_BF16);
   const char *const name = "wmma_128x128x32_s3";
   CHECK(why_not(name, p, kT4) == "");
-  CHECK(why_not(name, fp32, kH200) == "requires FP16 or BF16");
+  CHECK(why_not(name, with_inputs(p, MP_FP32), kH200) == "requires FP16 or BF16");
   CHECK(why_not(name, bf16, kT4) == "requires sm_80 or newer for BF16");
   CHECK(why_not(name, bf16, kA100) == "");
   CHECK(why_not(name, p, cuda_device(61, 20, 48 << 10)) == "requires sm_70 or newer");
@@ -97,12 +94,12 @@ TEST_CASE("select: each reason why a wmma kernel rejects a problem") {
 TEST_CASE("select: sm_70 multiplies FP16 on tensor cores and BF16 on CUDA cores") {
   for (const int64_t size : {64, 512, 4096}) {
     CAPTURE(size);
-    mp::GemmProblem p = problem(size, size, size);
+    const mp::GemmProblem p = problem(size, size, size), bf16 = with_inputs(p, MP_BF16);
     CHECK(best_name(p, kV100).starts_with("wmma_"));
     CHECK(slow_path_reason(shape(p), kV100) == "");
-    p.dtype_ab = MP_BF16;
-    CHECK(best_name(p, kV100).starts_with("simt_"));
-    CHECK(slow_path_reason(shape(p), kV100) == "sm_70 has Tensor Cores for FP16, but not for BF16");
+    CHECK(best_name(bf16, kV100).starts_with("simt_"));
+    CHECK(slow_path_reason(shape(bf16), kV100) ==
+          "sm_70 has Tensor Cores for FP16, but not for BF16");
   }
 }
 
@@ -110,9 +107,7 @@ TEST_CASE("select: each reason why a wmma kernel does not read copies") {
   const mp::GemmProblem aligned = problem(256, 256, 256);
   mp::GemmProblem p = aligned;
   p.b.ld = 257;
-  mp::GemmProblem fp32 = p, bf16 = p, batch = with_batch(aligned, 2);
-  fp32.dtype_ab = MP_FP32;
-  bf16.dtype_ab = MP_BF16;
+  mp::GemmProblem batch = with_batch(aligned, 2);
   batch.a.stride += 4;
   const char *const name = "wmma_128x128x32_s3_copied";
   for (const mp::Device &device : {kT4, kA100, kH200, kH200WithoutWgmma, kHost}) {
@@ -120,8 +115,8 @@ TEST_CASE("select: each reason why a wmma kernel does not read copies") {
     CHECK(why_not(name, batch, device) == "");
   }
   CHECK(why_not("wmma_128x128x32_s3_k2_copied", p, kA100) == "");
-  CHECK(why_not(name, fp32, kH200) == "requires FP16 or BF16");
-  CHECK(why_not(name, bf16, kT4) == "requires sm_80 or newer for BF16");
+  CHECK(why_not(name, with_inputs(p, MP_FP32), kH200) == "requires FP16 or BF16");
+  CHECK(why_not(name, with_inputs(p, MP_BF16), kT4) == "requires sm_80 or newer for BF16");
   CHECK(why_not("wmma_256x128x32_s3_copied", p, kT4) ==
         "requires more shared memory than the device has");
   CHECK(why_not("wmma_128x128x32_s3_k3_copied", p, kA100) == "requires a larger k for this split");
@@ -144,11 +139,10 @@ TEST_CASE("select: the reason of a slow path names the operands or the device") 
   }
   p.b.ld = 65;
   CHECK(slow_path_reason(shape(p), kA100) == "ld_b = 65 is not a multiple of 8");
-  p.dtype_ab = MP_BF16;
-  CHECK(slow_path_reason(shape(p), kT4) == "sm_75 has Tensor Cores for FP16, but not for BF16");
-  CHECK(slow_path_reason(shape(p), kA100) == "ld_b = 65 is not a multiple of 8");
-  p.dtype_ab = MP_FP32;
-  CHECK(slow_path_reason(shape(p, false), kT4) == "");
+  const mp::GemmShape bf16 = shape(with_inputs(p, MP_BF16));
+  CHECK(slow_path_reason(bf16, kT4) == "sm_75 has Tensor Cores for FP16, but not for BF16");
+  CHECK(slow_path_reason(bf16, kA100) == "ld_b = 65 is not a multiple of 8");
+  CHECK(slow_path_reason(shape(with_inputs(p, MP_FP32), false), kT4) == "");
 }
 
 TEST_CASE("select: split-k has at least two slices of at least 128, none of them empty") {
@@ -196,11 +190,11 @@ TEST_CASE("select: every problem has a plan on every device, the first that fits
     CAPTURE(i, p.out.m, p.out.n, p.k, p.out.batch_count, aligned);
     for (const mp::Device &device : kDevices) {
       CAPTURE(device.arch, device.target);
-      const std::vector<Ranked> choices = ranking(p, device, aligned);
+      const std::vector<mp::RankedGemm> choices = ranking(p, device, aligned);
       REQUIRE(!choices.empty());
       std::set<std::string> names;
       double last_us = 0;
-      for (const Ranked &choice : choices) {
+      for (const mp::RankedGemm &choice : choices) {
         REQUIRE(names.insert(choice.name).second);
         REQUIRE(choice.predicted_us >= last_us);
         last_us = choice.predicted_us;
@@ -216,8 +210,8 @@ TEST_CASE("select: every problem has a plan on every device, the first that fits
         REQUIRE(std::string(best.name) == first->name);
         REQUIRE(best.workspace.bytes == first->workspace_bytes);
         REQUIRE(best.predicted_us == first->predicted_us);
-        REQUIRE(best.split_k == first->split_k);
-        REQUIRE(best.multicast == first->multicast);
+        REQUIRE(best.split_k == first->variant->split_k);
+        REQUIRE(best.multicast == first->variant->multicast);
       }
     }
   }
@@ -290,12 +284,11 @@ TEST_CASE("select: the built-in table has constants for every supported kernel")
     CHECK(tuning.launch_us > 0);
     CHECK((tuning.scalar_load_us > 0) == (device.target == MP_TARGET_CUDA));
     for (const mp_dtype_t dtype : {MP_FP16, MP_FP32}) {
-      mp::GemmProblem p = problem(4096, 4096, 8192);
-      p.dtype_ab = dtype;
-      for (const Ranked &choice : ranking(p, device)) {
+      for (const mp::RankedGemm &choice :
+           ranking(with_inputs(problem(4096, 4096, 8192), dtype), device)) {
         CAPTURE(choice.name);
-        CHECK(tuning.of(*choice.kernel).k_us > 0);
-        CHECK(tuning.of(*choice.kernel).c2 > 0);
+        CHECK(tuning.of(*choice.variant->kernel).k_us > 0);
+        CHECK(tuning.of(*choice.variant->kernel).c2 > 0);
       }
     }
   }
@@ -304,11 +297,8 @@ TEST_CASE("select: the built-in table has constants for every supported kernel")
 TEST_CASE("select gemv: supports at most 16 rows or columns of any type and alignment") {
   for (const mp::Device &device : kDevices) {
     for (const mp_dtype_t dtype : kDtypes) {
-      mp::GemmProblem p = problem(16, 1000, 500);
-      p.dtype_ab = dtype;
-      CHECK(why_not("gemv", p, device, false) == "");
-      p = problem(1000, 16, 500);
-      p.dtype_ab = dtype;
+      const mp::GemmProblem p = with_inputs(problem(1000, 16, 500), dtype);
+      CHECK(why_not("gemv", with_inputs(problem(16, 1000, 500), dtype), device, false) == "");
       CHECK(why_not("gemv", p, device) == "");
       CHECK(plan_named("gemv", with_pointers(p, 3), device).workspace.bytes == 0);
     }
@@ -319,11 +309,7 @@ TEST_CASE("select gemv: supports at most 16 rows or columns of any type and alig
 
 TEST_CASE("select gemv: not selected for thousands of tiny products on the host target") {
   for (const mp_dtype_t dtype : {MP_FP16, MP_FP32}) {
-    mp::GemmProblem p = with_batch(problem(8, 8, 8), 2000);
-    p.dtype_ab = dtype;
-    CHECK(best_name(p, kHost) != "gemv");
-    p = problem(1, 4096, 4096);
-    p.dtype_ab = dtype;
-    CHECK(best_name(p, kHost) == "gemv");
+    CHECK(best_name(with_inputs(with_batch(problem(8, 8, 8), 2000), dtype), kHost) != "gemv");
+    CHECK(best_name(with_inputs(problem(1, 4096, 4096), dtype), kHost) == "gemv");
   }
 }
